@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Runs one test: in-sandbox.sh UMBEL LIBDIR COMMAND [ARGUMENT]...
+# Called by ctest for every test that may start a fabric. Each gets a runtime directory of
+# its own, so tests run side by side and touch no fabric of the user's. Fabrics that the
+# test leaves up are ended; one that it should have ended, a private one, is a failure.
+
+set -u
+
+export UMBEL=$1 UMBEL_LIBDIR=$2
+shift 2
+export PATH="${UMBEL%/*}:$PATH"
+unset UMBEL_FABRIC UMBEL_HOST XDG_RUNTIME_DIR
+
+# Not below the build directory: the path of a socket must be short.
+sandbox=$(mktemp -d /tmp/umbel-test.XXXXXX) || exit 1
+export UMBEL_RUNTIME_DIR=$sandbox/run TMPDIR=$sandbox/tmp
+mkdir -m 700 "$UMBEL_RUNTIME_DIR" "$TMPDIR"
+
+clean_up()
+{
+	"$UMBEL" down --all >/dev/null
+	rm -rf "$sandbox"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+"$@"
+status=$?
+left=$(find "$UMBEL_RUNTIME_DIR" -maxdepth 1 -name '.run-*')
+if [ "$status" -eq 0 ] && [ -n "$left" ]; then
+	echo "a private fabric was left behind: $left" >&2
+	exit 1
+fi
+exit "$status"

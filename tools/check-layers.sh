@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Each folder in src/ may include only itself and what is under it: see ARCHITECTURE.md.
+# Called by tools/check-static.sh. Prints each include that goes elsewhere, as FILE:LINE.
+
+set -eu -o pipefail
+
+cd "$(dirname "$(readlink -f "$0")")/.."
+
+find src -name '*.[ch]' -print0 | sort -z | xargs -0 awk '
+BEGIN {
+	n = split("cli daemon cm subnet api hca fabric link control shm wire base", order)
+	for (i = 1; i <= n; i++)
+		for (j = i; j <= n; j++)
+			may[order[i], order[j]] = 1
+	# The two shared libraries run in the programs: nothing of the manager in them.
+	restrict("api", "api hca control shm wire base")
+	# The manager is wired together in one place, but exports no symbols.
+	delete may["daemon", "api"]
+	# A command talks to the manager, or becomes it.
+	restrict("cli", "cli control wire base")
+}
+function restrict(folder, list,    i, allowed, k) {
+	for (i = 1; i <= n; i++)
+		delete may[folder, order[i]]
+	k = split(list, allowed)
+	for (i = 1; i <= k; i++)
+		may[folder, allowed[i]] = 1
+}
+match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
+	split(FILENAME, path, "/")
+	split($0, quoted, "\"")
+	if (split(quoted[2], part, "/") < 2) {
+		printf "%s:%d: write \"FOLDER/%s\"\n", FILENAME, FNR, quoted[2]
+		bad = 1
+	} else if (!((path[2], part[1]) in may) &&
+		   !(path[2] == "cli" && quoted[2] == "daemon/daemon.h")) {
+		printf "%s:%d: %s may not include \"%s\"\n", FILENAME, FNR, path[2], quoted[2]
+		bad = 1
+	}
+}
+END { exit bad }
+'

@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# ./run demo: one sender, three receivers, Debian's own mckey. Called with the path of umbel, it
+# starts itself again on a private fabric of four hosts on one switch; there it starts the
+# programs, waits for what they print, and tells who received what.
+
+set -eu -o pipefail
+
+cd "$(dirname "$(readlink -f "$0")")/.."
+. tools/lib.sh
+
+group=239.1.1.1
+messages=10
+bytes=100
+receivers=(h1 h2 h3)
+sender=h4
+declare -A pid status
+
+# The address of host hN.
+address()
+{
+	echo "10.0.0.${1#h}"
+}
+
+heading()
+{
+	printf '\n%s%s%s\n' "$bold" "$*" "$plain"
+}
+
+# wait_until WHAT SECONDS COMMAND...: until the command succeeds. Says what it waits for if that
+# takes more than a second. Nonzero after so many seconds.
+wait_until()
+{
+	local what=$1 limit=$2 start=$SECONDS said=
+	shift 2
+	until "$@"; do
+		if [ $((SECONDS - start)) -ge "$limit" ]; then
+			return 1
+		fi
+		if [ ! "$said" ] && [ $((SECONDS - start)) -gt 1 ]; then
+			said=yes
+			if [ -t 1 ]; then
+				printf '%swaiting until %s ...%s' "$dim" "$what" "$plain"
+			else
+				echo "waiting until $what ..."
+			fi
+		fi
+		sleep 0.05
+	done
+	[ ! "$said" ] || [ ! -t 1 ] || printf '\r\033[K'
+}
+
+# start HOST [OPTION]...: mckey on that host, line by line to a file.
+start()
+{
+	local host=$1
+	shift
+	umbel exec "$host" -- stdbuf -oL mckey -m "$group" -b "$(address "$host")" \
+		-C "$messages" -S "$bytes" "$@" > "$logs/$host" 2>&1 &
+	pid[$host]=$!
+}
+
+says()
+{
+	grep -q "$2" "$logs/$1"
+}
+
+# Whether it has said that, or will not any more.
+joined_or_ended()
+{
+	says "$1" 'mckey: joined' || ended "$1"
+}
+
+ended()
+{
+	! kill -0 "${pid[$1]}" 2>/dev/null
+}
+
+all_ended()
+{
+	local host
+
+	for host in "${!pid[@]}"; do
+		ended "$host" || return 1
+	done
+}
+
+wait_joined()
+{
+	wait_until "$1 has joined" 20 joined_or_ended "$1" && says "$1" 'mckey: joined' && return
+	echo "demo: mckey on $1 did not join:" >&2
+	sed 's/^/  /' "$logs/$1" >&2
+	exit 1
+}
+
+# The group with MGID $1, as the subnet sees it.
+show_group()
+{
+	umbel show groups | awk -v RS= -v mgid="$1" '$1 == mgid' | sed 's/^/  /'
+}
+
+# A row: what came of one mckey. Counts the failures.
+tell()
+{
+	local host=$1 role=$2 done=$3 colour=$green
+
+	if [ "${status[$host]}" -ne 0 ] || ! says "$host" 'data transfers complete'; then
+		done="failed: $(tail -n 1 "$logs/$host")"
+		colour=$red
+		failed=$((failed + 1))
+	fi
+	printf '  %-5s %-9s %-9s %s%s%s\n' "$host" "$(address "$host")" "$role" \
+		"$colour" "$done" "$plain"
+}
+
+clean_up()
+{
+	local host
+
+	for host in "${!pid[@]}"; do
+		kill "${pid[$host]}" 2>/dev/null || true
+	done
+	rm -rf "$logs"
+}
+
+inside()
+{
+	local host mgid failed=0
+
+	logs=$(mktemp -d)
+	trap clean_up EXIT
+
+	heading "mckey from Debian's rdmacm-utils, unmodified, on four hosts and one switch"
+	for host in "${receivers[@]}"; do
+		start "$host"
+		printf '  %-5s receives  mckey -m %s -b %s\n' "$host" "$group" "$(address "$host")"
+	done
+	for host in "${receivers[@]}"; do
+		wait_joined "$host"
+	done
+	start "$sender" -s
+	printf '  %-5s sends     mckey -m %s -b %s -s\n' "$sender" "$group" "$(address "$sender")"
+	wait_joined "$sender"
+
+	heading "The group as the subnet sees it"
+	mgid=$(sed -n 's/^mckey: joined dgid: \([^ ]*\).*/\1/p' "$logs/$sender")
+	show_group "$mgid"
+
+	wait_until "the messages are there (mckey pauses 3 s after it has joined)" 30 all_ended ||
+		echo "demo: mckey does not end" >&2
+	for host in "${!pid[@]}"; do
+		ended "$host" || kill "${pid[$host]}"
+		status[$host]=0
+		wait "${pid[$host]}" || status[$host]=$?
+	done
+	heading "Who received what"
+	tell "$sender" sender "sent $messages messages of $bytes bytes"
+	for host in "${receivers[@]}"; do
+		tell "$host" receiver "received $messages messages of $bytes bytes"
+	done
+	pid=()
+
+	if command -v umbel-latency >/dev/null; then
+		heading "One-way latency"
+		umbel-latency | sed 's/^/  /' || failed=$((failed + 1))
+	fi
+	[ "$failed" -eq 0 ]
+}
+
+if [ "${1:-}" = --inside ]; then
+	inside
+else
+	exec "$1" run --hosts 4 -- tools/demo.sh --inside
+fi
