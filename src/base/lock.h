@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A lock for short sections within one process: spins a little, then yields. Free
+ * while the process has a single thread. Never in shared memory: a lock that a dead
+ * process can hold is no lock.
+ */
+#ifndef BASE_LOCK_H
+#define BASE_LOCK_H
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <sys/single_threaded.h>
+
+struct base_lock {
+	atomic_uint taken;
+};
+
+static inline void base_lock(struct base_lock *l)
+{
+	unsigned spins = 0;
+
+	if (__libc_single_threaded) /* nobody to lock out, and nobody comes while we hold it */
+		return;
+	/* acquire: pairs with the release in base_unlock() */
+	while (atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)) {
+		while (atomic_load_explicit(&l->taken, memory_order_relaxed))
+			if (++spins % 256)
+				__builtin_ia32_pause();
+			else
+				sched_yield();
+	}
+}
+
+static inline void base_unlock(struct base_lock *l)
+{
+	atomic_store_explicit(&l->taken, 0, memory_order_release);
+}
+
+#endif

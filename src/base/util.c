@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Clock and number parsing. Called from everywhere; no state.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/util.h"
+
+uint64_t base_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+int base_parse_number(const char *text, long min, long max, long *value)
+{
+	char *end;
+	long v;
+
+	if (!text || !*text)
+		return -EINVAL;
+	errno = 0;
+	v = strtol(text, &end, 0);
+	if (*end)
+		return -EINVAL;
+	if (errno || v < min || v > max)
+		return -ERANGE;
+	*value = v;
+	return 0;
+}

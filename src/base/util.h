@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Small things that every folder needs: array sizes, container_of, powers of
+ * two, a monotonic clock, reading a whole number from text. No state, safe from
+ * any thread.
+ */
+#ifndef BASE_UTIL_H
+#define BASE_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_SIZE(a)                   (sizeof(a) / sizeof((a)[0]))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define BASE_CACHE_LINE                 64
+
+/* Rounds @v up to a multiple of @to, a power of two. */
+static inline uint64_t base_align_up(uint64_t v, uint64_t to)
+{
+	return (v + to - 1) & ~(to - 1);
+}
+
+/* The smallest n with (1 << n) >= @v; 0 for 0 and 1. */
+static inline unsigned base_log2_up(uint64_t v)
+{
+	return v <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(v - 1);
+}
+
+static inline int base_min(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Monotonic time in nanoseconds. */
+uint64_t base_now_ns(void);
+
+/*
+ * Reads a whole number in [@min, @max] from all of @text (decimal, or hex with
+ * 0x). Returns 0, -EINVAL for text that is no number, -ERANGE outside.
+ */
+int base_parse_number(const char *text, long min, long max, long *value);
+
+#endif
