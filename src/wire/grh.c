@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * GRH to and from its 40 bytes: see grh.h.
+ */
+#include <endian.h>
+#include <string.h>
+
+#include "wire/grh.h"
+
+#define BTH_BYTES  12
+#define DETH_BYTES 8
+#define IMM_BYTES  4
+#define ICRC_BYTES 4
+
+void wire_grh_encode(const struct wire_grh *grh, uint8_t out[static IB_GRH_BYTES])
+{
+	uint32_t word = htobe32((uint32_t)IB_GRH_VERSION << 28 |
+	                        (uint32_t)grh->traffic_class << 20 | (grh->flow_label & 0xFFFFF));
+	uint16_t len = htobe16(grh->payload_bytes);
+
+	memcpy(out, &word, 4);
+	memcpy(out + 4, &len, 2);
+	out[6] = IB_GRH_NEXT_IBA;
+	out[7] = grh->hop_limit;
+	memcpy(out + 8, grh->sgid.raw, 16);
+	memcpy(out + 24, grh->dgid.raw, 16);
+}
+
+void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh)
+{
+	uint32_t word;
+	uint16_t len;
+
+	memcpy(&word, in, 4);
+	memcpy(&len, in + 4, 2);
+	word = be32toh(word);
+	*grh = (struct wire_grh){ .traffic_class = word >> 20 & 0xFF,
+		                  .flow_label = word & 0xFFFFF,
+		                  .payload_bytes = be16toh(len),
+		                  .hop_limit = in[7] };
+	memcpy(grh->sgid.raw, in + 8, 16);
+	memcpy(grh->dgid.raw, in + 24, 16);
+}
+
+uint16_t wire_grh_ud_payload(uint32_t message_bytes, int with_immediate)
+{
+	uint32_t padded = (message_bytes + 3) & ~3u;
+
+	return BTH_BYTES + DETH_BYTES + (with_immediate ? IMM_BYTES : 0) + padded + ICRC_BYTES;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The Global Route Header, 40 bytes, as a UD receive buffer begins with
+ * (InfiniBand specification volume 1, section 8.3). Pure functions.
+ */
+#ifndef WIRE_GRH_H
+#define WIRE_GRH_H
+
+#include <stdint.h>
+
+#include "wire/ib.h"
+
+struct wire_grh {
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint32_t flow_label; /* 20 bits */
+	uint16_t payload_bytes;
+	struct ib_gid sgid, dgid;
+};
+
+void wire_grh_encode(const struct wire_grh *grh, uint8_t out[static IB_GRH_BYTES]);
+void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh);
+
+/* What payload length a GRH states for a UD message: BTH, DETH, immediate, pad, ICRC. */
+uint16_t wire_grh_ud_payload(uint32_t message_bytes, int with_immediate);
+
+#endif

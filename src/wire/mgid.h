@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From IP multicast addresses to multicast GIDs on InfiniBand (RFC 4391, section
+ * 4; RFC 4392) and the variant of it that rdma_cm uses for its UDP port space.
+ * Pure functions.
+ */
+#ifndef WIRE_MGID_H
+#define WIRE_MGID_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/ib.h"
+
+#define WIRE_SIGNATURE_IPV4 0x401B
+#define WIRE_SIGNATURE_IPV6 0x601B
+#define WIRE_SIGNATURE_CM   0xA01B /* groups that the SA makes up for an all-zero address */
+#define WIRE_SCOPE_LINK     2
+
+/* IPv4 group @addr (network order) in partition @pkey. @udp: rdma_cm's UDP port space. */
+void wire_mgid_from_ipv4(struct ib_gid *mgid, in_addr_t addr, uint16_t pkey, bool udp);
+
+/* IPv6 group in partition @pkey; an address that is FF1x:A01B already is taken verbatim. */
+void wire_mgid_from_ipv6(struct ib_gid *mgid, const struct in6_addr *addr, uint16_t pkey, bool udp);
+
+/* The IPoIB broadcast group of @pkey: MTU, rate, SL and Q_Key of all IPoIB groups follow it. */
+void wire_mgid_broadcast(struct ib_gid *mgid, uint16_t pkey);
+
+#endif
