@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Making and mapping the shared memory: see region.h. Both parts are sparse: only
+ * pages that were touched take memory.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "shm/region.h"
+
+#define PAGE          4096
+#define LISTS_SIZE    (256ull << 20)
+#define RINGS_SIZE    (4ull << 30)
+#define PAYLOADS_SIZE (4ull << 30)
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+static uint64_t take(uint64_t *end, uint64_t bytes)
+{
+	uint64_t off = *end;
+
+	*end = base_align_up(off + bytes, PAGE);
+	return off;
+}
+
+static int make(const char *name, uint64_t size, void **map, int *fd)
+{
+	int ret;
+
+	*fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return -errno;
+	if (ftruncate(*fd, (off_t)size) < 0)
+		goto err_close;
+	*map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
+	if (*map == MAP_FAILED)
+		goto err_close;
+	return 0;
+err_close:
+	ret = -errno;
+	close(*fd);
+	*fd = -1;
+	return ret;
+}
+
+static void set_tables(struct shm_region *r)
+{
+	char *control = (char *)r->control, *data = (char *)r->data;
+
+	r->hcas = (void *)(control + r->control->hcas_off);
+	r->ports = (void *)(control + r->control->ports_off);
+	r->qps = (void *)(control + r->control->qps_off);
+	r->flows = (void *)(control + r->control->flows_off);
+	r->senders = (void *)(data + r->data->senders_off);
+	r->cqs = (void *)(data + r->data->cqs_off);
+	r->flow_counts = (void *)(data + r->data->flow_counts_off);
+	r->port_counts = (void *)(data + r->data->port_counts_off);
+}
+
+int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
+{
+	struct shm_control c = { .magic = SHM_MAGIC, .version = SHM_VERSION };
+	struct shm_data d = { .magic = SHM_MAGIC, .version = SHM_VERSION };
+	void *map;
+	int ret;
+
+	c.n_hcas = n_hcas;
+	c.n_ports = n_ports;
+	c.size = PAGE;
+	c.hcas_off = take(&c.size, n_hcas * sizeof(struct shm_hca));
+	c.ports_off = take(&c.size, n_ports * sizeof(struct shm_port));
+	c.qps_off = take(&c.size, SHM_MAX_QPS * sizeof(struct shm_qp));
+	c.flows_off = take(&c.size, SHM_MAX_FLOWS * sizeof(struct shm_flow));
+	c.lists_off = take(&c.size, LISTS_SIZE);
+
+	d.size = PAGE;
+	d.senders_off = take(&d.size, SHM_MAX_QPS * sizeof(struct shm_sender));
+	d.cqs_off = take(&d.size, SHM_MAX_CQS * sizeof(struct shm_cq));
+	d.flow_counts_off = take(&d.size, SHM_MAX_FLOWS * sizeof(struct shm_flow_count));
+	d.port_counts_off = take(&d.size, n_ports * sizeof(struct shm_port_count));
+	d.rings_size = RINGS_SIZE;
+	d.rings_off = take(&d.size, RINGS_SIZE);
+	d.payloads_size = PAYLOADS_SIZE;
+	d.payloads_off = take(&d.size, PAYLOADS_SIZE);
+	c.data_size = d.size;
+
+	memset(r, 0, sizeof(*r));
+	ret = make("umbel-control", c.size, &map, &r->control_fd);
+	if (ret)
+		return ret;
+	r->control = map;
+	r->control_size = c.size;
+	ret = make("umbel-data", d.size, &map, &r->data_fd);
+	if (ret)
+		goto err_unmap_control;
+	r->data = map;
+	r->data_size = d.size;
+	*r->control = c;
+	*r->data = d;
+	set_tables(r);
+	/* From here on nobody else can map the control part writable, or resize either. */
+	if (fcntl(r->control_fd, F_ADD_SEALS,
+	          F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0 ||
+	    fcntl(r->data_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		ret = -errno;
+		goto err_unmap_data;
+	}
+	return 0;
+err_unmap_data:
+	munmap(r->data, r->data_size);
+	close(r->data_fd);
+err_unmap_control:
+	munmap(r->control, r->control_size);
+	close(r->control_fd);
+	return ret;
+}
+
+static int map_part(int fd, int prot, void **map, size_t *size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size < PAGE)
+		return -EPROTO;
+	*size = (size_t)st.st_size;
+	*map = mmap(NULL, *size, prot, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	return *map == MAP_FAILED ? -errno : 0;
+}
+
+int shm_region_map(struct shm_region *r, int control_fd, int data_fd)
+{
+	void *map;
+	int ret;
+
+	memset(r, 0, sizeof(*r));
+	r->control_fd = r->data_fd = -1;
+	ret = map_part(control_fd, PROT_READ, &map, &r->control_size);
+	if (ret)
+		return ret;
+	r->control = map;
+	ret = map_part(data_fd, PROT_READ | PROT_WRITE, &map, &r->data_size);
+	if (ret)
+		goto err_unmap_control;
+	r->data = map;
+	if (r->control->magic != SHM_MAGIC || r->control->version != SHM_VERSION ||
+	    r->control->size != r->control_size || r->control->data_size != r->data_size ||
+	    r->data->size != r->data_size) {
+		ret = -EPROTO;
+		goto err_unmap_data;
+	}
+	set_tables(r);
+	return 0;
+err_unmap_data:
+	munmap(r->data, r->data_size);
+err_unmap_control:
+	munmap(r->control, r->control_size);
+	return ret;
+}
+
+void shm_region_unmap(struct shm_region *r)
+{
+	munmap(r->data, r->data_size);
+	munmap(r->control, r->control_size);
+	if (r->control_fd >= 0)
+		close(r->control_fd);
+	if (r->data_fd >= 0)
+		close(r->data_fd);
+	memset(r, 0, sizeof(*r));
+	r->control_fd = r->data_fd = -1;
+}
+
+void shm_port_read(const struct shm_region *r, uint32_t port, struct shm_port *copy)
+{
+	const struct shm_port *p = &r->ports[port];
+	uint32_t seq;
+
+	do {
+		seq = shm_read_begin(&p->seq);
+		memcpy((void *)copy, p, sizeof(*copy));
+	} while (shm_read_retry(&p->seq, seq));
+}
+
+void shm_qp_read(const struct shm_region *r, uint32_t qpn, struct shm_qp *copy)
+{
+	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qpn)];
+	uint32_t seq;
+
+	do {
+		seq = shm_read_begin(&q->seq);
+		memcpy((void *)copy, q, sizeof(*copy));
+	} while (shm_read_retry(&q->seq, seq));
+}
