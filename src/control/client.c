@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A connection to the manager: see client.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "control/socket.h"
+
+struct control_client {
+	pthread_mutex_t lock;
+	int sock;
+	uint32_t serial;
+	bool gone;
+	struct control_hello_reply hello;
+	int region_fd[2];
+};
+
+static int connect_socket(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int sock, ret;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(addr.sun_path, path);
+	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (sock < 0)
+		return -errno;
+	do {
+		ret = connect(sock, (struct sockaddr *)&addr, sizeof(addr));
+	} while (ret < 0 && errno == EINTR);
+	if (ret < 0) {
+		ret = -errno;
+		close(sock);
+		return ret;
+	}
+	return sock;
+}
+
+/* One request, one reply into @p. With the lock held. */
+static int exchange(struct control_client *c, const struct control_call *call,
+                    struct control_packet *p)
+{
+	int ret;
+
+	if (c->gone)
+		return -EIO;
+	p->header = (struct control_header){ .type = call->type,
+		                             .serial = ++c->serial,
+		                             .bytes = call->request_bytes };
+	if (call->request_bytes)
+		memcpy(p->body, call->request, call->request_bytes);
+	p->n_fds = 0;
+	ret = control_send(c->sock, p);
+	if (!ret)
+		ret = control_receive(c->sock, p);
+	if (!ret && p->header.serial != c->serial) {
+		control_close_fds(p);
+		ret = -EPROTO;
+	}
+	if (ret) {
+		c->gone = true;
+		return -EIO;
+	}
+	if (p->header.status)
+		control_close_fds(p);
+	return p->header.status;
+}
+
+int control_call(struct control_client *c, const struct control_call *call)
+{
+	struct control_packet p;
+	int ret;
+
+	pthread_mutex_lock(&c->lock);
+	ret = exchange(c, call, &p);
+	pthread_mutex_unlock(&c->lock);
+	if (ret)
+		return ret;
+	if (p.header.bytes != call->reply_bytes || p.n_fds != (call->fd ? 1 : 0)) {
+		control_close_fds(&p);
+		return -EPROTO;
+	}
+	if (call->reply_bytes)
+		memcpy(call->reply, p.body, call->reply_bytes);
+	if (call->fd)
+		*call->fd = p.fd[0];
+	return 0;
+}
+
+int control_request(struct control_client *c, enum control_type type, const void *request,
+                    uint32_t bytes)
+{
+	return control_call(c, &(struct control_call){
+	                               .type = type, .request = request, .request_bytes = bytes });
+}
+
+static int say_hello(struct control_client *c, enum control_role role, const char *host)
+{
+	struct control_hello hello = { .version = CONTROL_VERSION, .role = role };
+	struct control_packet p;
+	int ret;
+
+	if (host && strlen(host) >= sizeof(hello.host))
+		return -EHOSTUNREACH;
+	if (host)
+		strcpy(hello.host, host);
+	ret = exchange(c,
+	               &(struct control_call){ .type = CONTROL_HELLO,
+	                                       .request = &hello,
+	                                       .request_bytes = sizeof(hello) },
+	               &p);
+	if (ret)
+		return ret;
+	if (p.header.bytes != sizeof(c->hello) || p.n_fds != (role == CONTROL_ROLE_CLI ? 0 : 2)) {
+		control_close_fds(&p);
+		return -EPROTO;
+	}
+	memcpy(&c->hello, p.body, sizeof(c->hello));
+	if (p.n_fds)
+		memcpy(c->region_fd, p.fd, sizeof(c->region_fd));
+	return 0;
+}
+
+int control_connect(struct control_client **out, const char *socket_path, enum control_role role,
+                    const char *host)
+{
+	struct control_client *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	c->region_fd[0] = c->region_fd[1] = -1;
+	c->sock = connect_socket(socket_path);
+	if (c->sock < 0) {
+		ret = c->sock;
+		goto err_free;
+	}
+	ret = say_hello(c, role, host);
+	if (ret)
+		goto err_close;
+	*out = c;
+	return 0;
+err_close:
+	close(c->sock);
+err_free:
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+	return ret;
+}
+
+void control_close(struct control_client *c)
+{
+	for (int i = 0; i < 2; i++)
+		if (c->region_fd[i] >= 0)
+			close(c->region_fd[i]);
+	close(c->sock);
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+void control_hello(struct control_client *c, struct control_hello_reply *hello, int fd[2])
+{
+	*hello = c->hello;
+	for (int i = 0; i < 2; i++) {
+		fd[i] = c->region_fd[i];
+		c->region_fd[i] = -1;
+	}
+}
+
+int control_fd(const struct control_client *c)
+{
+	return c->sock;
+}
+
+/* All of the memfd @fd as a string. */
+static int read_text(int fd, char **text)
+{
+	struct stat st;
+	char *s;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	s = malloc((size_t)st.st_size + 1);
+	if (!s)
+		return -ENOMEM;
+	n = pread(fd, s, (size_t)st.st_size, 0);
+	if (n < 0) {
+		free(s);
+		return -errno;
+	}
+	s[n] = '\0';
+	*text = s;
+	return 0;
+}
+
+int control_show(struct control_client *c, const char *what, char **json)
+{
+	struct control_show show = { 0 };
+	int fd, ret;
+
+	if (strlen(what) >= sizeof(show.what))
+		return -EINVAL;
+	strcpy(show.what, what);
+	ret = control_call(c, &(struct control_call){ .type = CONTROL_SHOW,
+	                                              .request = &show,
+	                                              .request_bytes = sizeof(show),
+	                                              .fd = &fd });
+	if (ret)
+		return ret;
+	ret = read_text(fd, json);
+	close(fd);
+	return ret;
+}
+
+int control_set(struct control_client *c, const char *key, const char *value)
+{
+	struct control_set set = { 0 };
+
+	if (strlen(key) >= sizeof(set.key))
+		return -ENOENT;
+	if (strlen(value) >= sizeof(set.value))
+		return -EINVAL;
+	strcpy(set.key, key);
+	strcpy(set.value, value);
+	return control_request(c, CONTROL_SET, &set, sizeof(set));
+}
+
+int control_stop(struct control_client *c)
+{
+	struct pollfd p = { .fd = c->sock, .events = POLLIN };
+	int ret = control_request(c, CONTROL_STOP, NULL, 0);
+
+	/* the manager closes our connection as the last thing it does */
+	while (!ret && poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	return ret;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The messages of role CONTROL_ROLE_CM: what librdmacm asks of the manager's cm/.
+ *
+ * Events wait in the manager, in one queue a channel. The descriptor of a channel
+ * only says how many: one datagram of one byte an event, so that poll() and
+ * O_NONBLOCK do what they do on the real thing. Who takes a byte asks with GET_EVENT.
+ * A reply that says that events were taken back (DESTROY_ID, LEAVE, MIGRATE_ID) says
+ * how many bytes there are too many in the old channel; the process takes them out.
+ * There may be more bytes than events for a moment, never fewer.
+ *
+ * A uid is the process's own name for a thing, handed back with its events.
+ */
+#ifndef CONTROL_CM_MESSAGE_H
+#define CONTROL_CM_MESSAGE_H
+
+#include <assert.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "control/message.h"
+
+enum control_cm_type {
+	CONTROL_CM_CREATE_CHANNEL = CONTROL_CM_FIRST, /* no body; descriptor with the reply */
+	CONTROL_CM_DESTROY_CHANNEL,
+	CONTROL_CM_GET_EVENT, /* -EAGAIN: none */
+	CONTROL_CM_CREATE_ID,
+	CONTROL_CM_DESTROY_ID,
+	CONTROL_CM_MIGRATE_ID,
+	CONTROL_CM_QUERY_ID,
+	CONTROL_CM_QUERY_QP,
+	CONTROL_CM_SET_OPTION,
+	CONTROL_CM_BIND_ADDR,
+	CONTROL_CM_RESOLVE_ADDR,
+	CONTROL_CM_RESOLVE_ROUTE,
+	CONTROL_CM_LISTEN,
+	CONTROL_CM_CONNECT,
+	CONTROL_CM_ACCEPT,
+	CONTROL_CM_REJECT,
+	CONTROL_CM_DISCONNECT,
+	CONTROL_CM_JOIN,
+	CONTROL_CM_LEAVE,
+	CONTROL_CM_END,
+};
+static_assert(CONTROL_CM_END - 1 <= CONTROL_CM_LAST, "types of role cm");
+
+/* An address as the program gave it; family 0: none. */
+union control_cm_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	struct sockaddr_ib ib;
+	uint64_t word[6];
+};
+static_assert(sizeof(union control_cm_addr) == 48, "layout");
+
+struct control_cm_channel { /* DESTROY_CHANNEL, GET_EVENT; CREATE_CHANNEL's reply */
+	uint32_t channel;
+};
+
+struct control_cm_create_id {
+	uint64_t uid;
+	uint32_t channel;
+	uint16_t ps;      /* enum rdma_port_space */
+	uint16_t qp_type; /* enum ibv_qp_type; for RDMA_PS_IB only */
+};
+
+/* DESTROY_ID, QUERY_ID, QUERY_QP, RESOLVE_ROUTE, DISCONNECT; CREATE_ID's reply */
+struct control_cm_id {
+	uint32_t id;
+};
+
+/* DESTROY_ID, LEAVE, MIGRATE_ID: events taken from the queue so far, and events taken back now. */
+struct control_cm_events_reply {
+	uint32_t reported;
+	uint32_t taken_back;
+};
+
+struct control_cm_migrate_id {
+	uint32_t id;
+	uint32_t channel;
+};
+
+struct control_cm_path {
+	struct ib_gid sgid, dgid;
+	uint16_t slid, dlid;
+	uint16_t pkey;
+	uint8_t sl;
+	uint8_t mtu;  /* enum ibv_mtu */
+	uint8_t rate; /* enum ibv_rate */
+	uint8_t life; /* packet life time: 4.096 us << life */
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint32_t flow_label;
+};
+
+/* BIND_ADDR, LISTEN, QUERY_ID: what is known of an identifier. */
+struct control_cm_id_reply {
+	union control_cm_addr src, dst;
+	char hca[32]; /* empty: not bound to one */
+	struct ib_gid sgid, dgid;
+	uint16_t pkey;
+	uint8_t port_num;
+	uint8_t num_paths;
+	struct control_cm_path path;
+};
+
+struct control_cm_qp_reply { /* QUERY_QP: for the attributes of a QP */
+	uint32_t qkey;
+	uint16_t pkey_index;
+	uint8_t port_num;
+	uint8_t is_ud;
+};
+
+#define CONTROL_CM_OPTION 288 /* four struct ibv_path_data */
+
+struct control_cm_set_option {
+	uint32_t id;
+	int32_t level, name;
+	uint32_t bytes;
+	uint8_t value[CONTROL_CM_OPTION];
+};
+
+struct control_cm_bind_addr {
+	uint32_t id;
+	uint32_t reserved;
+	union control_cm_addr addr;
+};
+
+struct control_cm_resolve_addr {
+	uint32_t id;
+	uint32_t timeout_ms;
+	union control_cm_addr src, dst; /* src may be none */
+};
+
+struct control_cm_listen {
+	uint32_t id;
+	int32_t backlog;
+};
+
+#define CONTROL_CM_PRIVATE 216 /* of a SIDR_REQ, the longest */
+
+struct control_cm_connect { /* CONNECT, ACCEPT, REJECT */
+	uint64_t uid;       /* ACCEPT: of the new identifier */
+	uint32_t id;
+	uint32_t qp_num; /* ACCEPT */
+	uint32_t bytes;
+	uint8_t private_data[CONTROL_CM_PRIVATE];
+	uint32_t reserved;
+};
+
+struct control_cm_join {
+	uint64_t uid; /* of the join */
+	uint32_t id;
+	uint32_t flags; /* enum rdma_cm_mc_join_flags */
+	union control_cm_addr addr;
+};
+
+struct control_cm_handle { /* JOIN's reply; LEAVE */
+	uint32_t join;
+};
+
+struct control_cm_ah {
+	struct ib_gid dgid;
+	uint32_t flow_label;
+	uint16_t dlid;
+	uint8_t sl;
+	uint8_t rate;
+	uint8_t is_global;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint8_t port_num;
+};
+
+struct control_cm_event { /* GET_EVENT's reply */
+	uint64_t uid;     /* the identifier's (the listener's); the join's for multicast events */
+	uint32_t type;    /* enum rdma_cm_event_type */
+	int32_t status;
+	uint32_t new_id; /* of a connection request */
+	uint32_t qp_num, qkey;
+	struct control_cm_ah ah;
+	uint32_t bytes;
+	uint8_t private_data[CONTROL_CM_PRIVATE];
+};
+static_assert(sizeof(struct control_cm_event) <= CONTROL_MAX_BYTES, "one packet");
+static_assert(sizeof(struct control_cm_set_option) <= CONTROL_MAX_BYTES, "one packet");
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The messages between a process and the manager: one SOCK_SEQPACKET datagram a
+ * request and one a reply, file descriptors beside them. Fixed layouts in host
+ * order; addresses and GIDs as their types have them. Every request is answered,
+ * with status 0 or a negative errno. A reply that carries data has its own struct.
+ *
+ * Events (asynchronous verbs events, rdma_cm events) do not come this way: each has
+ * a descriptor of its own, which the request that opens it hands over.
+ */
+#ifndef CONTROL_MESSAGE_H
+#define CONTROL_MESSAGE_H
+
+#include <netinet/in.h>
+#include <stdint.h>
+
+#include "wire/ib.h"
+
+#define CONTROL_VERSION   1
+#define CONTROL_MAX_BYTES 1024
+#define CONTROL_MAX_FDS   2
+
+enum control_role { CONTROL_ROLE_CLI, CONTROL_ROLE_VERBS, CONTROL_ROLE_CM };
+
+enum control_type {
+	CONTROL_HELLO = 1,
+	/* verbs */
+	CONTROL_OPEN_HCA,
+	CONTROL_CLOSE_HCA,
+	CONTROL_CREATE_CHANNEL,
+	CONTROL_DESTROY_CHANNEL,
+	CONTROL_GET_CHANNEL,
+	CONTROL_CREATE_CQ,
+	CONTROL_DESTROY_CQ,
+	CONTROL_CREATE_QP,
+	CONTROL_MODIFY_QP,
+	CONTROL_DESTROY_QP,
+	CONTROL_ATTACH,
+	CONTROL_DETACH,
+	CONTROL_GET_FLOW,
+	CONTROL_GET_PAYLOAD,
+	CONTROL_RAISE_EVENT,
+	/* rdma_cm: see cm_message.h */
+	CONTROL_CM_FIRST = 64,
+	CONTROL_CM_LAST = 95,
+	/* command line */
+	CONTROL_SHOW = 128,
+	CONTROL_SET,
+	CONTROL_STOP,
+};
+
+struct control_header {
+	uint32_t type;   /* of the request; the reply repeats it */
+	uint32_t serial; /* likewise */
+	int32_t status;  /* reply: 0 or -errno */
+	uint32_t bytes;  /* of what follows */
+};
+
+/* Descriptors with the reply: control part, data part (roles verbs and cm). */
+struct control_hello {
+	uint32_t version;
+	uint32_t role;
+	char host[32]; /* empty: all hosts */
+};
+struct control_hello_reply {
+	uint32_t client;
+	int32_t host_index; /* -1: all hosts */
+};
+
+/* Descriptor with the reply: struct control_event records are read from it. */
+struct control_open_hca {
+	uint32_t hca;
+};
+struct control_open_hca_reply {
+	uint32_t handle;
+};
+struct control_handle { /* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP */
+	uint32_t handle;
+};
+
+/* An asynchronous verbs event: its element is named by the number that verbs made it by. */
+struct control_event {
+	uint32_t type;    /* enum ibv_event_type */
+	uint32_t element; /* CQ index, QP number or port number */
+};
+
+/* Descriptor with both replies: the eventfd. */
+struct control_channel_reply {
+	uint32_t channel;
+};
+struct control_get_channel {
+	uint32_t channel;
+};
+
+struct control_create_cq {
+	uint32_t hca_handle;
+	uint32_t cqe;
+};
+struct control_create_cq_reply {
+	uint32_t cq;
+};
+
+struct control_create_qp {
+	uint32_t hca_handle;
+	uint32_t cq; /* of the receive queue */
+	uint32_t max_recv_wr;
+	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, COUNT_ARRIVALS */
+	uint32_t ready_bit;
+};
+struct control_create_qp_reply {
+	uint64_t ring_off;
+	uint32_t qpn;
+	uint16_t ring_gen;
+	uint8_t ring_shift;
+	uint8_t reserved;
+};
+
+/* What senders must know of a QP's state. */
+struct control_modify_qp {
+	uint32_t qpn;
+	uint32_t qkey;
+	uint16_t pkey;
+	uint8_t port_num; /* 0: none yet */
+	uint8_t receives; /* accepts packets */
+	uint32_t count_arrivals;
+};
+
+struct control_attach { /* ATTACH, DETACH */
+	uint32_t qpn;
+	uint16_t mlid;
+	uint16_t reserved;
+	struct ib_gid mgid;
+};
+
+struct control_get_flow {
+	uint32_t qpn; /* of the sender */
+	uint16_t dlid;
+	uint8_t path_bits;
+	uint8_t is_global;
+	struct ib_gid dgid;
+};
+struct control_get_flow_reply {
+	uint32_t flow;
+};
+
+struct control_get_payload {
+	uint32_t qpn;
+	uint32_t bytes;
+};
+struct control_get_payload_reply {
+	uint64_t off;
+};
+
+struct control_raise_event { /* CQ overrun seen by a sender, fatal QP error by its owner */
+	uint32_t type;
+	uint32_t element;
+};
+
+/* Descriptor with the reply: a memfd with JSON text. */
+struct control_show {
+	char what[32];
+};
+
+struct control_set {
+	char key[32];
+	char value[64];
+};
+
+#endif

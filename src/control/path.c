@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * File system places of a fabric: see path.h.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/path.h"
+
+#define NAME_MAX_LEN 32
+
+int control_runtime_dir(char *buf, size_t len)
+{
+	const char *dir = getenv("UMBEL_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(buf, len, "%s", dir);
+	else if (xdg && *xdg)
+		n = snprintf(buf, len, "%s/umbel", xdg);
+	else
+		n = snprintf(buf, len, "/tmp/umbel-%u", (unsigned)getuid());
+	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+static int check_name(const char *name)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	                              "0123456789_.-";
+	size_t n = strlen(name);
+
+	if (!n || n > NAME_MAX_LEN || *name == '.' || *name == '-' || strspn(name, allowed) != n)
+		return -EINVAL;
+	return 0;
+}
+
+int control_path(char *buf, size_t len, const char *fabric, const char *leaf)
+{
+	size_t used;
+	int n, ret = check_name(fabric);
+
+	if (!ret)
+		ret = control_runtime_dir(buf, len);
+	if (ret)
+		return ret;
+	used = strlen(buf);
+	n = snprintf(buf + used, len - used, "/%s%s%s", fabric, leaf ? "/" : "", leaf ? leaf : "");
+	return n < 0 || (size_t)n >= len - used ? -ENAMETOOLONG : 0;
+}
+
+const char *control_fabric_name(void)
+{
+	const char *name = getenv("UMBEL_FABRIC");
+
+	return name && *name ? name : CONTROL_DEFAULT_FABRIC;
+}

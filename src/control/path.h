@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where a fabric lives in the file system: a directory of its user's alone, with
+ * one directory a fabric in it, with the manager's socket, lock and log.
+ */
+#ifndef CONTROL_PATH_H
+#define CONTROL_PATH_H
+
+#include <stddef.h>
+
+#define CONTROL_DEFAULT_FABRIC "default"
+
+/* $UMBEL_RUNTIME_DIR, else $XDG_RUNTIME_DIR/umbel, else /tmp/umbel-UID. 0 or -ENAMETOOLONG. */
+int control_runtime_dir(char *buf, size_t len);
+
+/*
+ * RUNTIME/@fabric/@leaf; the directory itself if @leaf is NULL. -EINVAL for a name
+ * that is not 1 to 32 of [A-Za-z0-9_.-] or begins with '.' or '-'; -ENAMETOOLONG.
+ */
+int control_path(char *buf, size_t len, const char *fabric, const char *leaf);
+
+/* The fabric that a process belongs to: $UMBEL_FABRIC, else the default. */
+const char *control_fabric_name(void);
+
+#endif

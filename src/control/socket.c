@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Packets with descriptors: see socket.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control/socket.h"
+
+/* Room for a few more descriptors than we take, so that surplus ones can be closed. */
+#define FD_ROOM 8
+
+int control_send(int sock, const struct control_packet *p)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * CONTROL_MAX_FDS)];
+	} ancillary;
+	struct iovec iov = { .iov_base = (void *)p,
+		             .iov_len = sizeof(p->header) + p->header.bytes };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+
+	if (p->n_fds) {
+		struct cmsghdr *c = &ancillary.align;
+
+		memset(&ancillary, 0, sizeof(ancillary));
+		msg.msg_control = &ancillary;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * p->n_fds);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int) * p->n_fds);
+		memcpy(CMSG_DATA(c), p->fd, sizeof(int) * p->n_fds);
+	}
+	do {
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	return 0;
+}
+
+static void take_fds(struct msghdr *msg, struct control_packet *p)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		int fds[FD_ROOM], n;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(fds, CMSG_DATA(c), sizeof(int) * n);
+		for (int i = 0; i < n; i++) {
+			if (p->n_fds < CONTROL_MAX_FDS)
+				p->fd[p->n_fds++] = fds[i];
+			else
+				close(fds[i]);
+		}
+	}
+}
+
+int control_receive(int sock, struct control_packet *p)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int) * FD_ROOM)];
+	} ancillary;
+	struct iovec iov = { .iov_base = p, .iov_len = sizeof(p->header) + sizeof(p->body) };
+	struct msghdr msg = { .msg_iov = &iov,
+		              .msg_iovlen = 1,
+		              .msg_control = &ancillary,
+		              .msg_controllen = sizeof(ancillary) };
+	ssize_t n;
+
+	p->n_fds = 0;
+	do {
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	take_fds(&msg, p);
+	if (n == 0) {
+		control_close_fds(p);
+		return -EPIPE;
+	}
+	if ((msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || (size_t)n < sizeof(p->header) ||
+	    p->header.bytes != (size_t)n - sizeof(p->header)) {
+		control_close_fds(p);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+void control_close_fds(struct control_packet *p)
+{
+	while (p->n_fds)
+		close(p->fd[--p->n_fds]);
+}

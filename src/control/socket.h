@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One datagram with descriptors over a SOCK_SEQPACKET socket, either way. Blocks
+ * as the socket does. Safe from any thread.
+ */
+#ifndef CONTROL_SOCKET_H
+#define CONTROL_SOCKET_H
+
+#include <stddef.h>
+
+#include "control/message.h"
+
+struct control_packet {
+	struct control_header header;
+	unsigned char body[CONTROL_MAX_BYTES];
+	int fd[CONTROL_MAX_FDS];
+	int n_fds;
+};
+
+/* 0, -EAGAIN where the socket would block, or -errno (-EPIPE: nobody there). Never a signal. */
+int control_send(int sock, const struct control_packet *p);
+
+/*
+ * Receives one packet; its descriptors are the caller's. 0; -EPIPE at the end of the
+ * connection; -EPROTO for a datagram that is no packet (its descriptors are closed);
+ * -EAGAIN; -errno.
+ */
+int control_receive(int sock, struct control_packet *p);
+
+void control_close_fds(struct control_packet *p);
+
+#endif
