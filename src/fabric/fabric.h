@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabric as the manager knows it: hosts, HCAs, switches, ports, links, and the
+ * forwarding tables that a subnet manager writes into the switches. A packet goes
+ * where these tables send it; nobody walks them for each packet, though: flow.h
+ * keeps the outcome.
+ *
+ * The manager's alone; not thread-safe. What other processes must know of ports is
+ * mirrored into the shared memory by fabric_port_publish().
+ */
+#ifndef FABRIC_FABRIC_H
+#define FABRIC_FABRIC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "shm/region.h"
+#include "wire/ib.h"
+
+#define FABRIC_NAME       32
+#define FABRIC_MAX_PORTS  254 /* of a switch; 255 means "nowhere" in an LFT */
+#define FABRIC_LFT_NONE   255
+#define FABRIC_MFT_BLOCKS 4 /* 64 ports each */
+#define FABRIC_MAX_HOPS   64
+#define FABRIC_OUI_GUID   0x02756D0000000000ull /* a locally administered prefix */
+
+enum fabric_node_type { FABRIC_HCA, FABRIC_SWITCH };
+
+struct fabric_port {
+	struct fabric_node *node;
+	struct fabric_port *peer; /* other end of the link; NULL: nothing plugged in */
+	uint8_t num;
+	uint8_t state; /* enum ib_port_state */
+	uint8_t mtu;   /* enum ibv_mtu */
+	uint8_t lmc;
+	uint16_t lid;   /* HCA ports and switch port 0 */
+	uint32_t index; /* HCA ports: in the shared port table */
+	uint64_t guid;
+	struct fabric_port_stats {
+		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
+	} stats; /* bytes: of UD payload */
+};
+
+/* One multicast LID's row in a switch. */
+struct fabric_mft_row {
+	uint64_t ports[FABRIC_MFT_BLOCKS];
+};
+
+struct fabric_node {
+	enum fabric_node_type type;
+	char name[FABRIC_NAME];
+	uint64_t guid;
+	unsigned n_ports;
+	struct fabric_port *port; /* [0] is a switch's own port 0; an HCA's begin at [1] */
+	uint32_t hca;             /* HCAs: index in the shared HCA table */
+	uint32_t index;           /* switches: which of them, from 0 */
+	uint8_t *lft;             /* switches: out port by LID, FABRIC_LFT_NONE: nowhere */
+	uint32_t lft_size;
+	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
+	uint32_t mft_size;
+	uint32_t mark; /* of the walk that came by last */
+};
+
+struct fabric_host {
+	char name[FABRIC_NAME];
+	uint32_t ipv4; /* network order */
+	uint8_t ipv6[16];
+};
+
+struct fabric_attach;
+struct fabric_flows;
+
+struct fabric {
+	struct shm_region *region;
+	struct fabric_attach *attach; /* attach.h */
+	struct fabric_flows *flows;   /* flow.h */
+	struct shm_settings settings;
+	struct fabric_host *host;
+	unsigned n_hosts;
+	struct fabric_node **node;
+	unsigned n_nodes, n_switches;
+	struct fabric_port **hca_port; /* by index in the shared port table */
+	unsigned n_hca_ports;
+	uint32_t walk;
+	uint64_t subnet_prefix; /* host order */
+};
+
+/* Default settings; the ones that a name finds may be changed before the start. */
+void fabric_settings_default(struct shm_settings *s);
+
+/* Sets @key to @value (text). @live: the fabric is up, and only some may change. 0; -ENOENT no
+ * such setting; -EPERM not while up; -ERANGE, -EINVAL. */
+int fabric_settings_set(struct shm_settings *s, const char *key, const char *value, bool live);
+
+/* The name and value of setting @i; false past the last. */
+bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **key,
+                         uint32_t *value);
+
+/*
+ * Builds @n_hosts hosts, h1 and so on, with one HCA of one port each, on switches:
+ * one if its ports suffice. Makes the shared memory too. 0 or -errno.
+ */
+int fabric_new(struct fabric **f, unsigned n_hosts, const struct shm_settings *settings);
+void fabric_free(struct fabric *f);
+
+/* The host named @name, or -1. */
+int fabric_host_find(const struct fabric *f, const char *name);
+
+/* Mirrors the port into shared memory; after any change to it. */
+void fabric_port_publish(struct fabric *f, struct fabric_port *p);
+
+/* The HCA port that has @gid, or NULL. */
+struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid);
+
+void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);
+
+/* ---- forwarding tables: what a subnet manager may write ---- */
+
+/* Out port for a unicast LID; FABRIC_LFT_NONE: nowhere. 0 or -ENOMEM, -EINVAL. */
+int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port);
+uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid);
+
+/* The row of @mlid (all zero: nowhere). 0, -ENOSPC beyond the switch's capacity, -ENOMEM. */
+int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
+                   const struct fabric_mft_row *row);
+const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16_t mlid);
+
+static inline bool fabric_row_has(const struct fabric_mft_row *row, unsigned port)
+{
+	return row && (row->ports[port / 64] >> (port % 64) & 1);
+}
+
+static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
+{
+	row->ports[port / 64] |= 1ull << (port % 64);
+}
+
+/* ---- the walk ---- */
+
+/* Where packets go from an HCA port: told port by port. */
+struct fabric_walk {
+	void (*hop)(void *arg, struct fabric_port *out);     /* a link is crossed, out to peer */
+	void (*reached)(void *arg, struct fabric_port *hca); /* an HCA port takes the packet in */
+	void *arg;
+	uint8_t mtu; /* out: smallest of the links crossed */
+};
+
+void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dlid,
+                         struct fabric_walk *w);
+void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t mlid,
+                           struct fabric_walk *w);
+
+#endif

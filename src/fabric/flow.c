@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Compiled forwarding: see flow.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "fabric/attach.h"
+#include "fabric/flow.h"
+
+#define LIST_UNIT 64
+
+void fabric_flow_init(struct fabric *f)
+{
+	struct shm_control *c = f->region->control;
+
+	base_idtable_init(&f->flows->ids, SHM_MAX_FLOWS);
+	shm_extents_init(&f->flows->lists, -1, LIST_UNIT, c->lists_off, c->size - c->lists_off);
+}
+
+void fabric_flow_fini(struct fabric *f)
+{
+	for (uint32_t i = 0; i < f->flows->ids.size; i++)
+		if (base_idtable_get(&f->flows->ids, i))
+			fabric_flow_remove(f, base_idtable_get(&f->flows->ids, i));
+	base_idtable_fini(&f->flows->ids);
+	base_hash_fini(&f->flows->by_gid);
+	base_hash_fini(&f->flows->by_lid);
+	shm_extents_fini(&f->flows->lists);
+	free(f->flows->list);
+}
+
+/* Adds @p to an array that grows. */
+static int push_port(struct fabric_port ***array, uint32_t *n, uint32_t *room,
+                     struct fabric_port *p)
+{
+	if (*n == *room) {
+		uint32_t more = *room ? *room * 2 : 8;
+		struct fabric_port **a = realloc(*array, more * sizeof(*a));
+
+		if (!a)
+			return -ENOMEM;
+		*array = a;
+		*room = more;
+	}
+	(*array)[(*n)++] = p;
+	return 0;
+}
+
+static void on_hop(void *arg, struct fabric_port *out)
+{
+	struct fabric_flow *flow = arg;
+
+	if (push_port(&flow->hop, &flow->n_hops, &flow->hop_room, out))
+		base_log("out of memory: a flow's packets will be missing from port counters");
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	struct fabric_flow *flow = arg;
+
+	if (push_port(&flow->reached, &flow->n_reached, &flow->reached_room, hca))
+		base_log("out of memory: a flow does not reach all its receivers");
+}
+
+static void list_push(struct fabric_flows *s, uint32_t qpn)
+{
+	if (s->n_list == s->list_room) {
+		uint32_t room = s->list_room ? s->list_room * 2 : 64;
+		uint32_t *p = realloc(s->list, room * sizeof(*p));
+
+		if (!p) {
+			base_log("out of memory: a flow does not reach all its receivers");
+			return;
+		}
+		s->list = p;
+		s->list_room = room;
+	}
+	s->list[s->n_list++] = qpn;
+}
+
+/* Whether BLOCK_SELF_MCAST_LB of the sender @self keeps a copy from @qpn. */
+static bool loopback_blocked(struct fabric *f, uint32_t self, uint32_t qpn, bool same_hca)
+{
+	if (!(f->region->qps[SHM_QP_INDEX(self)].flags & SHM_QP_BLOCK_LOOPBACK))
+		return false;
+	return qpn == self || (f->settings.block_loopback_host && same_hca);
+}
+
+static void list_attached(struct fabric *f, const struct fabric_flow *flow, struct fabric_port *p)
+{
+	struct fabric_attached *g = fabric_attach_find(f, p->node->hca, &flow->key.dgid);
+
+	for (uint32_t i = 0; g && i < g->n; i++) {
+		const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(g->entry[i].qpn)];
+
+		if (g->entry[i].again || qp->port != p->index || !qp->port_num)
+			continue;
+		if (!loopback_blocked(f, flow->key.qpn, g->entry[i].qpn,
+		                      p->node == flow->from->node))
+			list_push(f->flows, g->entry[i].qpn);
+	}
+}
+
+/* Room for the list just put together; on failure the flow reaches nobody. */
+static void list_room(struct fabric *f, struct fabric_flow *flow)
+{
+	struct fabric_flows *s = f->flows;
+
+	if (s->n_list <= flow->list_room)
+		return;
+	if (flow->list_room)
+		shm_extent_put(&s->lists, flow->list_off, flow->list_room * sizeof(uint32_t));
+	flow->list_room = (uint32_t)base_align_up(s->n_list * 2, LIST_UNIT / sizeof(uint32_t));
+	flow->list_off = shm_extent_get(&s->lists, flow->list_room * sizeof(uint32_t));
+	if (!flow->list_off) {
+		base_log("no room for a list of %u receivers", s->n_list);
+		flow->list_room = 0;
+		s->n_list = 0;
+	}
+}
+
+static void publish(struct fabric *f, struct fabric_flow *flow, uint8_t mtu)
+{
+	struct shm_flow *r = &f->region->flows[flow->id];
+	struct fabric_flows *s = f->flows;
+
+	/* the record is odd while the list that it points at may be freed and rewritten */
+	shm_write_begin(&r->seq);
+	if (ib_lid_is_mcast(flow->key.dlid)) {
+		list_room(f, flow);
+		r->count = s->n_list;
+		r->list_off = flow->list_off;
+		if (s->n_list)
+			memcpy((char *)f->region->control + flow->list_off, s->list,
+			       s->n_list * sizeof(*s->list));
+	} else {
+		r->count = flow->n_reached;
+		r->dest_port = flow->n_reached ? flow->reached[0]->index : 0;
+	}
+	r->mtu = IB_MTU_BYTES(mtu);
+	shm_write_end(&r->seq);
+}
+
+static void collect_one(struct fabric *f, struct fabric_flow *flow)
+{
+	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
+	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
+	uint64_t more = packets - flow->packets, more_bytes = bytes - flow->bytes;
+
+	for (uint32_t i = 0; i < flow->n_hops; i++) {
+		struct fabric_port *out = flow->hop[i];
+
+		out->stats.xmit_packets += more;
+		out->stats.xmit_bytes += more_bytes;
+		if (out->peer) {
+			out->peer->stats.recv_packets += more;
+			out->peer->stats.recv_bytes += more_bytes;
+		}
+	}
+	flow->packets = packets;
+	flow->bytes = bytes;
+}
+
+static bool gid_is_of(struct fabric *f, const struct ib_gid *gid, const struct fabric_port *p)
+{
+	return !memcmp(gid, &f->region->ports[p->index].gid[0], sizeof(*gid));
+}
+
+static void compile(struct fabric *f, struct fabric_flow *flow)
+{
+	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = flow };
+
+	collect_one(f, flow);
+	flow->n_hops = flow->n_reached = 0;
+	f->flows->n_list = 0;
+	if (ib_lid_is_mcast(flow->key.dlid)) {
+		fabric_walk_multicast(f, flow->from, flow->key.dlid, &w);
+		for (uint32_t i = 0; i < flow->n_reached; i++)
+			list_attached(f, flow, flow->reached[i]);
+	} else {
+		fabric_walk_unicast(f, flow->from, flow->key.dlid, &w);
+		if (flow->n_reached && flow->key.is_global &&
+		    !gid_is_of(f, &flow->key.dgid, flow->reached[0]))
+			flow->n_reached = 0; /* a port takes only what its GID is on */
+	}
+	publish(f, flow, w.mtu);
+}
+
+int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
+                    struct fabric_flow **out)
+{
+	struct fabric_flows *s = f->flows;
+	struct fabric_flow *flow = calloc(1, sizeof(*flow));
+	struct shm_flow_count *c;
+	int ret;
+
+	if (!flow)
+		return -ENOMEM;
+	flow->key = *key;
+	flow->from = from;
+	ret = base_idtable_add(&s->ids, flow, &flow->id);
+	if (ret)
+		goto err_free;
+	ret = base_hash_add(&s->by_gid, &flow->by_gid, base_hash_of(&key->dgid, 16, 0));
+	if (ret)
+		goto err_id;
+	ret = base_hash_add(&s->by_lid, &flow->by_lid, key->dlid);
+	if (ret)
+		goto err_by_gid;
+	c = &f->region->flow_counts[flow->id];
+	atomic_store_explicit(&c->packets, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->bytes, 0, memory_order_relaxed);
+	compile(f, flow);
+	*out = flow;
+	return 0;
+err_by_gid:
+	base_hash_remove(&s->by_gid, &flow->by_gid);
+err_id:
+	base_idtable_remove(&s->ids, flow->id);
+err_free:
+	free(flow);
+	return ret;
+}
+
+void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
+{
+	struct fabric_flows *s = f->flows;
+	struct shm_flow *r = &f->region->flows[flow->id];
+
+	collect_one(f, flow);
+	shm_write_begin(&r->seq);
+	r->count = 0;
+	shm_write_end(&r->seq);
+	base_hash_remove(&s->by_gid, &flow->by_gid);
+	base_hash_remove(&s->by_lid, &flow->by_lid);
+	base_idtable_remove(&s->ids, flow->id);
+	if (flow->list_room)
+		shm_extent_put(&s->lists, flow->list_off, flow->list_room * sizeof(uint32_t));
+	free(flow->hop);
+	free(flow->reached);
+	free(flow);
+}
+
+void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid)
+{
+	struct base_hash_node *n = base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
+
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_flow *flow = container_of(n, struct fabric_flow, by_gid);
+
+		if (!memcmp(&flow->key.dgid, mgid, sizeof(*mgid)))
+			compile(f, flow);
+	}
+}
+
+void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)
+{
+	struct base_hash_node *n;
+
+	for (n = base_hash_first(&f->flows->by_lid, lid); n; n = base_hash_next(n))
+		compile(f, container_of(n, struct fabric_flow, by_lid));
+}
+
+void fabric_flow_all_changed(struct fabric *f)
+{
+	for (uint32_t i = 0; i < f->flows->ids.size; i++)
+		if (base_idtable_get(&f->flows->ids, i))
+			compile(f, base_idtable_get(&f->flows->ids, i));
+}
+
+void fabric_flow_collect(struct fabric *f)
+{
+	for (uint32_t i = 0; i < f->flows->ids.size; i++)
+		if (base_idtable_get(&f->flows->ids, i))
+			collect_one(f, base_idtable_get(&f->flows->ids, i));
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Forwarding tables of switches, and the walk of a packet through them: where does
+ * what an HCA port sends to a LID come out? Runs when tables change, never for a
+ * packet (flow.c keeps the outcome).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/fabric.h"
+
+int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port)
+{
+	if (!lid || lid >= IB_LID_MCAST_FIRST)
+		return -EINVAL;
+	if (lid >= sw->lft_size) {
+		uint32_t size = ((uint32_t)lid + 64) & ~63u;
+		uint8_t *lft = realloc(sw->lft, size);
+
+		if (!lft)
+			return -ENOMEM;
+		memset(lft + sw->lft_size, FABRIC_LFT_NONE, size - sw->lft_size);
+		sw->lft = lft;
+		sw->lft_size = size;
+	}
+	sw->lft[lid] = port;
+	return 0;
+}
+
+uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid)
+{
+	return lid < sw->lft_size ? sw->lft[lid] : FABRIC_LFT_NONE;
+}
+
+int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
+                   const struct fabric_mft_row *row)
+{
+	uint32_t i = mlid - IB_LID_MCAST_FIRST;
+
+	if (!ib_lid_is_mcast(mlid) || i >= f->settings.mft_capacity)
+		return -ENOSPC;
+	if (i >= sw->mft_size) {
+		uint32_t size = (i + 64) & ~63u;
+		struct fabric_mft_row *mft = realloc(sw->mft, size * sizeof(*mft));
+
+		if (!mft)
+			return -ENOMEM;
+		memset(mft + sw->mft_size, 0, (size - sw->mft_size) * sizeof(*mft));
+		sw->mft = mft;
+		sw->mft_size = size;
+	}
+	sw->mft[i] = *row;
+	return 0;
+}
+
+const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16_t mlid)
+{
+	uint32_t i = mlid - IB_LID_MCAST_FIRST;
+
+	return i < sw->mft_size ? &sw->mft[i] : NULL;
+}
+
+/* Only an active port carries data packets. */
+static bool carries(const struct fabric_port *out)
+{
+	return out->state == IB_PORT_ACTIVE && out->peer && out->peer->state == IB_PORT_ACTIVE;
+}
+
+/* Crosses the link out of @out. The port at its far end, or NULL. */
+static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out)
+{
+	if (!carries(out))
+		return NULL;
+	if (out->mtu < w->mtu)
+		w->mtu = out->mtu;
+	w->hop(w->arg, out);
+	return out->peer;
+}
+
+static bool port_has_lid(const struct fabric_port *p, uint16_t lid)
+{
+	return p->lid && lid >= p->lid && lid < p->lid + (1u << p->lmc);
+}
+
+void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dlid,
+                         struct fabric_walk *w)
+{
+	struct fabric_port *at;
+
+	(void)f;
+	w->mtu = from->mtu;
+	if (port_has_lid(from, dlid)) { /* an HCA loops back what is for itself */
+		if (from->state == IB_PORT_ACTIVE)
+			w->reached(w->arg, from);
+		return;
+	}
+	at = cross(w, from);
+	for (int hops = 0; at && at->node->type == FABRIC_SWITCH && hops < FABRIC_MAX_HOPS;
+	     hops++) {
+		uint8_t out = fabric_lft_get(at->node, dlid);
+
+		if (out == 0 || out > at->node->n_ports)
+			return; /* for the switch itself, or nowhere */
+		at = cross(w, &at->node->port[out]);
+	}
+	if (at && at->node->type == FABRIC_HCA && port_has_lid(at, dlid))
+		w->reached(w->arg, at);
+}
+
+/* What came into a switch by @in goes on by every port of the row but that one. */
+static void spread(struct fabric *f, struct fabric_port *in, uint16_t mlid, struct fabric_walk *w)
+{
+	struct fabric_node *sw = in->node;
+	const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
+
+	if (!row || sw->mark == f->walk)
+		return; /* no entry; or a loop in the tables: a switch passes one copy on */
+	sw->mark = f->walk;
+	for (unsigned b = 0; b < FABRIC_MFT_BLOCKS; b++) {
+		for (uint64_t mask = row->ports[b]; mask; mask &= mask - 1) {
+			unsigned num = b * 64 + (unsigned)__builtin_ctzll(mask);
+			struct fabric_port *to;
+
+			if (num == in->num || num == 0 || num > sw->n_ports)
+				continue;
+			to = cross(w, &sw->port[num]);
+			if (!to)
+				continue;
+			if (to->node->type == FABRIC_SWITCH)
+				spread(f, to, mlid, w);
+			else
+				w->reached(w->arg, to);
+		}
+	}
+}
+
+void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t mlid,
+                           struct fabric_walk *w)
+{
+	struct fabric_port *to;
+
+	w->mtu = from->mtu;
+	f->walk++;
+	to = cross(w, from);
+	if (!to)
+		return;
+	if (to->node->type == FABRIC_HCA) { /* back to back */
+		w->reached(w->arg, to);
+		return;
+	}
+	/*
+	 * A switch never sends a packet out by the port it came in by; the HCA hands the
+	 * sender's own port its copy. It gets one if it is a member, which shows in the
+	 * table that the subnet manager wrote.
+	 */
+	if (fabric_row_has(fabric_mft_get(to->node, mlid), to->num))
+		w->reached(w->arg, from);
+	spread(f, to, mlid, w);
+}

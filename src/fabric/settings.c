@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The settings of a fabric by name: one table says all that there is to know.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/util.h"
+#include "fabric/fabric.h"
+
+static const struct setting {
+	const char *key;
+	size_t offset;
+	uint32_t initial, min, max;
+	bool live; /* may change while the fabric is up */
+} settings[] = {
+#define SETTING(name, ...)                                              \
+	{                                                               \
+#name, offsetof(struct shm_settings, name), __VA_ARGS__ \
+	}
+	SETTING(max_mcast_grp, 8192, 0, 1u << 20, false),
+	SETTING(max_mcast_qp_attach, 1024, 0, SHM_MAX_QPS, false),
+	SETTING(max_total_mcast_qp_attach, 1u << 20, 0, 1u << 30, false),
+	SETTING(mtu, IBV_MTU_4096, IBV_MTU_256, IBV_MTU_4096, false),
+	SETTING(max_qp_wr, 16384, 1, 32768, false),
+	SETTING(max_sge, 32, 1, 256, false),
+	SETTING(max_cqe, 1u << 22, 1, 1u << 24, false),
+	SETTING(sa_send_only, 1, 0, 1, true),
+	SETTING(block_loopback_host, 0, 0, 1, false),
+	SETTING(mft_delay_ms, 0, 0, 60000, true),
+	SETTING(mft_capacity, 16383, 1, 16383, false),
+#undef SETTING
+};
+
+static uint32_t *field(struct shm_settings *s, const struct setting *def)
+{
+	return (uint32_t *)((char *)s + def->offset);
+}
+
+void fabric_settings_default(struct shm_settings *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++)
+		*field(s, &settings[i]) = settings[i].initial;
+}
+
+/* MTUs are written in bytes, as people say them. */
+static int parse_mtu(const char *value, uint32_t *mtu)
+{
+	long bytes;
+	int ret = base_parse_number(value, 256, 4096, &bytes);
+
+	if (ret)
+		return ret;
+	for (*mtu = IBV_MTU_256; IB_MTU_BYTES(*mtu) != bytes; ++*mtu)
+		if (*mtu == IBV_MTU_4096)
+			return -EINVAL;
+	return 0;
+}
+
+int fabric_settings_set(struct shm_settings *s, const char *key, const char *value, bool live)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+		const struct setting *def = &settings[i];
+		long v;
+		int ret;
+
+		if (strcmp(def->key, key))
+			continue;
+		if (live && !def->live)
+			return -EPERM;
+		if (!strcmp(key, "mtu"))
+			return parse_mtu(value, &s->mtu);
+		ret = base_parse_number(value, def->min, def->max, &v);
+		if (!ret)
+			*field(s, def) = (uint32_t)v;
+		return ret;
+	}
+	return -ENOENT;
+}
+
+bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **key,
+                         uint32_t *value)
+{
+	if (i >= ARRAY_SIZE(settings))
+		return false;
+	*key = settings[i].key;
+	*value = *field((struct shm_settings *)s, &settings[i]);
+	if (!strcmp(*key, "mtu"))
+		*value = IB_MTU_BYTES(*value);
+	return true;
+}
