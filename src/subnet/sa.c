@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Multicast groups of the subnet administrator: see sa.h.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/util.h"
+#include "subnet/sa.h"
+#include "wire/mgid.h"
+#include "wire/rate.h"
+
+#define JOIN_MASK (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
+#define CREATE_MASK                                                                        \
+	(SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | \
+	 SA_MCM_FLOW_LABEL | SA_MCM_SL)
+#define JOIN_STATES  0xF
+#define FULL_STATES  (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
+#define RECEIVES     (IB_JOIN_FULL | IB_JOIN_NON)
+#define DEFAULT_LIFE 18 /* about a second */
+#define LINK_RATE    IBV_RATE_100_GBPS
+#define IPOIB_QKEY   0x0B1B
+
+static const struct ib_gid zero_gid;
+
+static bool gid_equal(const struct ib_gid *a, const struct ib_gid *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
+{
+	struct base_hash_node *n = base_hash_first(&sa->groups, base_hash_of(mgid, 16, 0));
+
+	for (; n; n = base_hash_next(n)) {
+		struct sa_group *g = container_of(n, struct sa_group, node);
+
+		if (gid_equal(&g->rec.mgid, mgid))
+			return g;
+	}
+	return NULL;
+}
+
+static struct sa_member *member_find(const struct sa_group *g, const struct fabric_port *port)
+{
+	for (unsigned i = 0; i < g->n_members; i++)
+		if (g->member[i].port == port)
+			return &g->member[i];
+	return NULL;
+}
+
+/* ---- groups ---- */
+
+/* Sets @g up in the tables of @sa, with an MLID of its own. */
+static enum sa_status group_add(struct sa *sa, struct sa_group *g)
+{
+	uint32_t id;
+
+	if (base_idtable_add(&sa->mlids, g, &id))
+		return SA_NO_RESOURCES;
+	g->rec.mlid = (uint16_t)(IB_LID_MCAST_FIRST + id);
+	if (base_hash_add(&sa->groups, &g->node, base_hash_of(&g->rec.mgid, 16, 0))) {
+		base_idtable_remove(&sa->mlids, id);
+		return SA_NO_RESOURCES;
+	}
+	return SA_OK;
+}
+
+static void group_free(struct sa *sa, struct sa_group *g)
+{
+	sm_route_mcast(sa->sm, g->rec.mlid, NULL, 0);
+	base_hash_remove(&sa->groups, &g->node);
+	base_idtable_remove(&sa->mlids, g->rec.mlid - IB_LID_MCAST_FIRST);
+	free(g->member);
+	free(g);
+}
+
+static unsigned full_members(const struct sa_group *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n_members; i++)
+		n += (g->member[i].join_state & FULL_STATES) != 0;
+	return n;
+}
+
+/* Tells the SM who is in the group. */
+static int reroute(struct sa *sa, const struct sa_group *g)
+{
+	struct sm_member *m = calloc(g->n_members + 1, sizeof(*m));
+	int ret;
+
+	if (!m)
+		return -ENOMEM;
+	for (unsigned i = 0; i < g->n_members; i++)
+		m[i] = (struct sm_member){ .port = g->member[i].port,
+			                   .receives = g->member[i].join_state & RECEIVES };
+	ret = sm_route_mcast(sa->sm, g->rec.mlid, m, g->n_members);
+	free(m);
+	return ret;
+}
+
+static int add_broadcast_group(struct sa *sa)
+{
+	struct sa_group *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->well_known = true;
+	wire_mgid_broadcast(&g->rec.mgid, IB_PKEY_DEFAULT);
+	g->rec.qkey = IPOIB_QKEY;
+	g->rec.pkey = IB_PKEY_DEFAULT;
+	g->rec.mtu = (uint8_t)sa->f->settings.mtu;
+	g->rec.rate = LINK_RATE;
+	g->rec.life = DEFAULT_LIFE;
+	g->rec.scope = WIRE_SCOPE_LINK;
+	if (group_add(sa, g)) {
+		free(g);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
+{
+	struct sa *sa = calloc(1, sizeof(*sa));
+	int ret;
+
+	if (!sa)
+		return -ENOMEM;
+	sa->f = f;
+	sa->sm = sm;
+	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
+	ret = add_broadcast_group(sa);
+	if (ret) {
+		sa_free(sa);
+		return ret;
+	}
+	*out = sa;
+	return 0;
+}
+
+void sa_free(struct sa *sa)
+{
+	struct base_hash_node *node;
+
+	while ((node = base_hash_walk(&sa->groups, NULL)))
+		group_free(sa, container_of(node, struct sa_group, node));
+	base_hash_fini(&sa->groups);
+	base_idtable_fini(&sa->mlids);
+	free(sa);
+}
+
+/* ---- requests ---- */
+
+/* Whether @have satisfies what a selector and a value ask for. */
+static bool selected(uint8_t selector, unsigned want, unsigned have)
+{
+	switch (selector) {
+	case SA_GREATER:
+		return have > want;
+	case SA_LESS:
+		return have < want;
+	case SA_EXACTLY:
+		return have == want;
+	default:
+		return true;
+	}
+}
+
+static bool asks_for(uint64_t mask, uint64_t both)
+{
+	return (mask & both) == both;
+}
+
+/* Whether the group is what the request says that it is. */
+static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struct wire_mcmember *r)
+{
+	if ((mask & SA_MCM_QKEY) && r->qkey != g->qkey)
+		return false;
+	if ((mask & SA_MCM_PKEY) && !ib_pkey_match(r->pkey, g->pkey))
+		return false;
+	if ((mask & SA_MCM_TCLASS) && r->tclass != g->tclass)
+		return false;
+	if ((mask & SA_MCM_SL) && r->sl != g->sl)
+		return false;
+	if ((mask & SA_MCM_FLOW_LABEL) && r->flow_label != g->flow_label)
+		return false;
+	if (asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR) &&
+	    !selected(r->mtu_selector, r->mtu, g->mtu))
+		return false;
+	if (asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR) &&
+	    !selected(r->rate_selector, wire_rate_to_mbps(r->rate), wire_rate_to_mbps(g->rate)))
+		return false;
+	return true;
+}
+
+static bool valid_mgid(const struct ib_gid *mgid)
+{
+	unsigned flags = mgid->raw[1] >> 4, scope = mgid->raw[1] & 0xF;
+	unsigned signature = mgid->raw[2] << 8 | mgid->raw[3];
+
+	if (!ib_gid_is_mcast(mgid) || flags > 1 || scope == 0 || scope == 0xF)
+		return false;
+	/* addresses that the SA makes up are transient ones */
+	return signature != WIRE_SIGNATURE_CM || flags == 1;
+}
+
+static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
+{
+	uint8_t scope = mask & SA_MCM_SCOPE ? rec->scope & 0xF : WIRE_SCOPE_LINK;
+
+	do {
+		uint64_t n = htobe64(++sa->made_up);
+
+		rec->mgid = (struct ib_gid){ { 0xFF, 0x10 | scope, WIRE_SIGNATURE_CM >> 8,
+			                       WIRE_SIGNATURE_CM & 0xFF } };
+		memcpy(rec->mgid.raw + 8, &n, 8);
+	} while (sa_group_find(sa, &rec->mgid));
+}
+
+/* MTU and rate of a new group: what the request selects, as good as the port has. */
+static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
+                                 uint8_t *mtu)
+{
+	*mtu = best;
+	if (!asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR))
+		return SA_OK;
+	switch (r->mtu_selector) {
+	case SA_GREATER:
+		return r->mtu >= best ? SA_REQ_INVALID : SA_OK;
+	case SA_LESS:
+		if (r->mtu <= IBV_MTU_256)
+			return SA_REQ_INVALID;
+		*mtu = r->mtu - 1 < best ? r->mtu - 1 : best;
+		return SA_OK;
+	case SA_EXACTLY:
+		*mtu = r->mtu;
+		return r->mtu < IBV_MTU_256 || r->mtu > best ? SA_REQ_INVALID : SA_OK;
+	default:
+		return SA_OK;
+	}
+}
+
+static enum sa_status choose_rate(uint64_t mask, const struct wire_mcmember *r, uint8_t *rate)
+{
+	*rate = LINK_RATE;
+	if (!asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR) || r->rate_selector != SA_EXACTLY)
+		return SA_OK;
+	if (!wire_rate_to_mbps(r->rate) ||
+	    wire_rate_to_mbps(r->rate) > wire_rate_to_mbps(LINK_RATE))
+		return SA_REQ_INVALID;
+	*rate = r->rate;
+	return SA_OK;
+}
+
+static enum sa_status group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
+                                   struct wire_mcmember *rec, struct sa_group **out)
+{
+	struct sa_group *g;
+	enum sa_status status;
+	bool no_mgid = !(mask & SA_MCM_MGID) || gid_equal(&rec->mgid, &zero_gid);
+
+	if (!(rec->join_state & FULL_STATES))
+		return SA_REQ_INVALID;
+	if (!asks_for(mask, CREATE_MASK))
+		return SA_INSUFFICIENT_COMPONENTS;
+	if (no_mgid)
+		make_up_mgid(sa, mask, rec);
+	else if (!valid_mgid(&rec->mgid))
+		return SA_REQ_INVALID;
+	if (!(rec->pkey & IB_PKEY_BASE_MASK))
+		return SA_REQ_INVALID;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return SA_NO_RESOURCES;
+	g->rec = *rec;
+	g->rec.port_gid = zero_gid;
+	g->rec.join_state = g->rec.proxy_join = 0;
+	g->rec.scope = rec->mgid.raw[1] & 0xF;
+	if (!(mask & SA_MCM_HOP_LIMIT))
+		g->rec.hop_limit = 0;
+	if (!(mask & SA_MCM_LIFE))
+		g->rec.life = DEFAULT_LIFE;
+	g->rec.life &= 0x3F;
+	status = choose_mtu(mask, rec, port->mtu, &g->rec.mtu);
+	if (status == SA_OK)
+		status = choose_rate(mask, rec, &g->rec.rate);
+	if (status == SA_OK)
+		status = group_add(sa, g);
+	if (status != SA_OK) {
+		free(g);
+		return status;
+	}
+	*out = g;
+	return SA_OK;
+}
+
+static struct sa_member *member_add(struct sa_group *g, struct fabric_port *port)
+{
+	struct sa_member *m = member_find(g, port);
+
+	if (m)
+		return m;
+	if (g->n_members == g->room) {
+		unsigned room = g->room ? g->room * 2 : 4;
+
+		m = realloc(g->member, room * sizeof(*m));
+		if (!m)
+			return NULL;
+		g->member = m;
+		g->room = room;
+	}
+	m = &g->member[g->n_members++];
+	*m = (struct sa_member){ .port = port };
+	return m;
+}
+
+static void member_remove(struct sa_group *g, struct sa_member *m)
+{
+	*m = g->member[--g->n_members];
+}
+
+/* The answer: the group's record, seen from this port. */
+static void answer(const struct sa_group *g, uint8_t join_state, struct wire_mcmember *rec)
+{
+	struct ib_gid port_gid = rec->port_gid;
+
+	*rec = g->rec;
+	rec->port_gid = port_gid;
+	rec->join_state = join_state;
+	rec->mtu_selector = rec->rate_selector = rec->life_selector = SA_EXACTLY;
+}
+
+/* Makes @port a member with these states added, or leaves all as it was. */
+static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port *port,
+                           uint8_t states, uint8_t *now)
+{
+	struct sa_member *m = member_add(g, port);
+	uint8_t before;
+
+	if (!m)
+		return SA_NO_RESOURCES;
+	before = m->join_state;
+	m->join_state |= states;
+	*now = m->join_state;
+	if (before == m->join_state || !reroute(sa, g))
+		return SA_OK;
+	m->join_state = before;
+	if (!before)
+		member_remove(g, m);
+	reroute(sa, g);
+	return SA_NO_RESOURCES;
+}
+
+enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
+{
+	struct fabric_port *port;
+	struct sa_group *g = NULL;
+	enum sa_status status;
+	uint8_t now;
+
+	if (!asks_for(mask, SA_MCM_PORT_GID | SA_MCM_JOIN_STATE))
+		return SA_INSUFFICIENT_COMPONENTS;
+	port = fabric_port_by_gid(sa->f, &rec->port_gid);
+	if (!port)
+		return SA_REQ_INVALID_GID;
+	if (!(rec->join_state & JOIN_STATES) || (rec->join_state & ~JOIN_STATES))
+		return SA_REQ_INVALID;
+	if ((rec->join_state & IB_JOIN_SEND_ONLY_FULL) && !sa->f->settings.sa_send_only)
+		return SA_REQ_INVALID;
+	if (mask & SA_MCM_MGID)
+		g = sa_group_find(sa, &rec->mgid);
+	if (g) {
+		if (!group_fits(&g->rec, mask, rec) || port->mtu < g->rec.mtu)
+			return SA_REQ_INVALID;
+	} else {
+		status = group_create(sa, port, mask, rec, &g);
+		if (status != SA_OK)
+			return status;
+	}
+	status = join(sa, g, port, rec->join_state, &now);
+	if (status == SA_OK)
+		answer(g, now, rec);
+	else if (!g->n_members && !g->well_known)
+		group_free(sa, g);
+	return status;
+}
+
+enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
+{
+	struct sa_group *g;
+	struct sa_member *m;
+	uint8_t left;
+
+	if (!asks_for(mask, JOIN_MASK))
+		return SA_INSUFFICIENT_COMPONENTS;
+	g = sa_group_find(sa, &rec->mgid);
+	m = g ? member_find(g, fabric_port_by_gid(sa->f, &rec->port_gid)) : NULL;
+	if (!m || !(m->join_state & rec->join_state))
+		return SA_REQ_INVALID;
+	m->join_state &= (uint8_t)~rec->join_state;
+	left = m->join_state;
+	answer(g, left, rec);
+	if (!left)
+		member_remove(g, m);
+	if (!g->well_known && !full_members(g))
+		group_free(sa, g);
+	else
+		reroute(sa, g);
+	return SA_OK;
+}

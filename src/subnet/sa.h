@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The embedded subnet administrator's multicast part: MCMemberRecord requests as an
+ * SA answers them (InfiniBand specification volume 1, section 15.2.5.17). Records
+ * and status values in, records and status values out; whoever asks is named by the
+ * port that the request came from.
+ *
+ * The manager's; not thread-safe.
+ */
+#ifndef SUBNET_SA_H
+#define SUBNET_SA_H
+
+#include "base/hash.h"
+#include "base/idtable.h"
+#include "subnet/sm.h"
+#include "wire/sa.h"
+
+struct sa_member {
+	struct fabric_port *port;
+	uint8_t join_state; /* enum ib_join_state, ORed */
+};
+
+struct sa_group {
+	struct base_hash_node node;
+	struct wire_mcmember rec; /* of the group: no port, no join state */
+	struct sa_member *member;
+	unsigned n_members, room;
+	bool well_known; /* stays without members: the IPoIB broadcast group */
+};
+
+struct sa {
+	struct fabric *f;
+	struct sm *sm;
+	struct base_hash groups;
+	struct base_idtable mlids; /* MLID - 0xC000 */
+	uint64_t made_up;          /* counts MGIDs that we made up */
+};
+
+/* Creates the IPoIB broadcast group of the default partition as well. 0 or -errno. */
+int sa_new(struct sa **sa, struct fabric *f, struct sm *sm);
+void sa_free(struct sa *sa);
+
+/*
+ * SubnAdmSet(MCMemberRecord): joins a port to a group, creating it if it is not
+ * there and @mask says enough. @rec: the request; with SA_OK the complete record,
+ * join_state that of the port. "Joined" means that the switches forward, unless the
+ * setting mft_delay_ms is not 0.
+ */
+enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
+
+/*
+ * SubnAdmDelete(MCMemberRecord): takes the named join states back. The member goes
+ * with its last bit, the group with its last full member.
+ */
+enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
+
+struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
+
+#endif

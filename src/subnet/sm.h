@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The embedded subnet manager: gives LIDs, writes unicast and multicast tables into
+ * the switches, brings ports up. It knows the fabric only as a subnet manager
+ * would: nodes, ports, links, tables.
+ *
+ * The manager's; not thread-safe. Time is passed in: what is to happen later is
+ * asked for by a callback and done by sm_run_due().
+ */
+#ifndef SUBNET_SM_H
+#define SUBNET_SM_H
+
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+
+struct sm;
+
+/* @wake asks to call sm_run_due() after @ms milliseconds. */
+struct sm_ops {
+	void (*wake)(void *arg, unsigned ms);
+	void *arg;
+};
+
+int sm_new(struct sm **sm, struct fabric *f, const struct sm_ops *ops);
+void sm_free(struct sm *sm);
+
+/* A heavy sweep: LIDs, LFTs, all ports active. 0 or -errno. */
+int sm_sweep(struct sm *sm);
+
+/* A port's part in a multicast group. */
+struct sm_member {
+	struct fabric_port *port;
+	bool receives; /* no send-only member */
+};
+
+/*
+ * Routes @mlid for these members along a spanning tree, at once or after the delay
+ * that the settings ask for. No members: the MLID is taken out of the switches, at
+ * once. 0, -ENOSPC beyond a switch's capacity, -ENOMEM.
+ */
+int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n);
+
+/* Writes the tables whose delay has passed. @now_ms: monotonic. */
+void sm_run_due(struct sm *sm, uint64_t now_ms);
+
+#endif
