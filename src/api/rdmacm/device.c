@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The devices, by libibverbs's public calls: one context a device for the whole
+ * process, open for good once it is, and one default PD while identifiers use it.
+ * The manager names a device as libibverbs does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/rdmacm/rdmacm.h"
+
+/* guarded by the session's lock */
+static struct {
+	LIST_HEAD(, rdmacm_device) list;
+	struct ibv_device **known; /* kept: a device lives as long as the list it is in */
+} devices;
+
+static int load(void)
+{
+	struct ibv_device **known;
+	int n = 0;
+
+	if (devices.known)
+		return 0;
+	known = ibv_get_device_list(&n);
+	if (!known)
+		return -ENODEV;
+	if (!n) {
+		ibv_free_device_list(known);
+		return -ENODEV;
+	}
+	while (n--) {
+		struct rdmacm_device *d = calloc(1, sizeof(*d));
+
+		if (!d)
+			break;
+		d->dev = known[n];
+		LIST_INSERT_HEAD(&devices.list, d, entry);
+	}
+	devices.known = known;
+	return 0;
+}
+
+static int open_device(struct rdmacm_device *d)
+{
+	if (!d->verbs)
+		d->verbs = ibv_open_device(d->dev);
+	return d->verbs ? 0 : -ENODEV;
+}
+
+static int use(struct rdmacm_device *d)
+{
+	int ret = open_device(d);
+
+	if (ret)
+		return ret;
+	if (!d->pd)
+		d->pd = ibv_alloc_pd(d->verbs);
+	if (!d->pd)
+		return errno ? -errno : -ENOMEM;
+	d->users++;
+	return 0;
+}
+
+static struct rdmacm_device *find(const char *name)
+{
+	struct rdmacm_device *d;
+
+	LIST_FOREACH(d, &devices.list, entry)
+	if (!strcmp(ibv_get_device_name(d->dev), name))
+		return d;
+	return NULL;
+}
+
+int rdmacm_device_use(struct rdmacm_id *id, const char *name)
+{
+	struct rdmacm_device *d;
+	int ret;
+
+	rdmacm_session_lock();
+	ret = load();
+	if (!ret) {
+		d = find(name);
+		ret = d ? use(d) : -ENODEV;
+	}
+	rdmacm_session_unlock();
+	if (ret)
+		return ret;
+	id->device = d;
+	id->id.verbs = d->verbs;
+	id->id.pd = d->pd;
+	return 0;
+}
+
+void rdmacm_device_release(struct rdmacm_id *id)
+{
+	struct rdmacm_device *d = id->device;
+
+	if (!d)
+		return;
+	id->device = NULL;
+	rdmacm_session_lock();
+	if (!--d->users) {
+		ibv_dealloc_pd(d->pd);
+		d->pd = NULL;
+	}
+	rdmacm_session_unlock();
+}
+
+/* All that can be opened, with the lock held. */
+static struct ibv_context **list_contexts(int *n)
+{
+	struct ibv_context **list;
+	struct rdmacm_device *d;
+	int room = 1;
+
+	LIST_FOREACH(d, &devices.list, entry)
+	room++;
+	list = calloc(room, sizeof(*list));
+	if (!list)
+		return NULL;
+	*n = 0;
+	LIST_FOREACH(d, &devices.list, entry)
+	if (!open_device(d))
+		list[(*n)++] = d->verbs;
+	return list;
+}
+
+struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct ibv_context **list = NULL;
+	int n = 0, ret;
+
+	rdmacm_session_lock();
+	ret = load();
+	if (!ret)
+		list = list_contexts(&n);
+	rdmacm_session_unlock();
+	if (ret)
+		rdmacm_return(ret);
+	if (num_devices)
+		*num_devices = n;
+	return list;
+}
+
+/* The contexts stay open: identifiers may come to use them. */
+void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Identifiers: made, bound, resolved, moved, destroyed. Exported calls check what they
+ * are given, ask the manager, and bring the public struct up to date.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/rdmacm/rdmacm.h"
+
+#define SELECTOR_EXACTLY 2
+
+/* ---- addresses ---- */
+
+socklen_t rdmacm_addr_bytes(const struct sockaddr *addr)
+{
+	if (!addr)
+		return 0;
+	switch (addr->sa_family) {
+	case AF_INET:
+		return sizeof(struct sockaddr_in);
+	case AF_INET6:
+		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
+	default:
+		return 0;
+	}
+}
+
+int rdmacm_addr_copy(const struct sockaddr *addr, union control_cm_addr *copy)
+{
+	socklen_t bytes = rdmacm_addr_bytes(addr);
+
+	if (!bytes)
+		return -EINVAL;
+	memset(copy, 0, sizeof(*copy));
+	memcpy(copy, addr, bytes);
+	return 0;
+}
+
+static __be16 addr_port(const struct sockaddr *addr)
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return ((const struct sockaddr_in *)addr)->sin_port;
+	case AF_INET6:
+		return ((const struct sockaddr_in6 *)addr)->sin6_port;
+	case AF_IB:
+		return htobe16((uint16_t)be64toh(((const struct sockaddr_ib *)addr)->sib_sid));
+	default:
+		return 0;
+	}
+}
+
+__be16 rdma_get_src_port(struct rdma_cm_id *id)
+{
+	return addr_port(&id->route.addr.src_addr);
+}
+
+__be16 rdma_get_dst_port(struct rdma_cm_id *id)
+{
+	return addr_port(&id->route.addr.dst_addr);
+}
+
+/* ---- life ---- */
+
+int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+                  enum ibv_qp_type qp_type, struct rdmacm_id **out)
+{
+	struct rdmacm_id *id = calloc(1, sizeof(*id));
+	struct rdmacm_channel *own;
+	int ret;
+
+	if (!id)
+		return -ENOMEM;
+	if (!channel) {
+		ret = rdmacm_channel_open(&own);
+		if (ret) {
+			free(id);
+			return ret;
+		}
+		channel = &own->channel;
+		id->sync = true;
+	}
+	id->id.channel = channel;
+	id->id.context = context;
+	id->id.ps = ps;
+	id->id.qp_type = qp_type;
+	pthread_mutex_init(&id->lock, NULL);
+	pthread_cond_init(&id->acked_more, NULL);
+	LIST_INIT(&id->joins);
+	*out = id;
+	return 0;
+}
+
+void rdmacm_id_free(struct rdmacm_id *id)
+{
+	struct rdmacm_join *j;
+
+	while ((j = LIST_FIRST(&id->joins))) {
+		LIST_REMOVE(j, entry);
+		free(j);
+	}
+	rdmacm_device_release(id);
+	if (id->sync)
+		rdma_destroy_event_channel(id->id.channel);
+	pthread_cond_destroy(&id->acked_more);
+	pthread_mutex_destroy(&id->lock);
+	free(id->id.route.path_rec);
+	free(id->connect_data);
+	free(id->qp_init_attr);
+	free(id);
+}
+
+int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+                     enum ibv_qp_type qp_type, struct rdmacm_id **out)
+{
+	struct control_cm_create_id request = { .ps = (uint16_t)ps, .qp_type = (uint16_t)qp_type };
+	struct control_cm_id reply;
+	struct rdmacm_id *id;
+	int ret;
+
+	if ((unsigned)ps > UINT16_MAX)
+		return -EINVAL;
+	ret = rdmacm_id_new(channel, context, ps, qp_type, &id);
+	if (ret)
+		return ret;
+	request.uid = (uintptr_t)id;
+	request.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
+	ret = rdmacm_session_call(CONTROL_CM_CREATE_ID, &request, sizeof(request), &reply,
+	                          sizeof(reply));
+	if (ret) {
+		rdmacm_id_free(id);
+		return ret;
+	}
+	id->handle = reply.id;
+	*out = id;
+	return 0;
+}
+
+int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
+                   enum rdma_port_space ps)
+{
+	bool datagram = ps == RDMA_PS_IPOIB || ps == RDMA_PS_UDP;
+	struct rdmacm_id *made;
+	int ret;
+
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	ret = rdmacm_id_create(channel, context, ps, datagram ? IBV_QPT_UD : IBV_QPT_RC, &made);
+	if (!ret)
+		*id = &made->id;
+	return rdmacm_return(ret);
+}
+
+void rdmacm_id_ack(struct rdmacm_id *id, struct rdmacm_join *join)
+{
+	pthread_mutex_lock(&id->lock);
+	if (join)
+		join->acked++;
+	id->acked++;
+	pthread_cond_broadcast(&id->acked_more);
+	pthread_mutex_unlock(&id->lock);
+}
+
+static void wait_acked(struct rdmacm_id *id, uint32_t reported)
+{
+	pthread_mutex_lock(&id->lock);
+	while (id->acked < reported)
+		pthread_cond_wait(&id->acked_more, &id->lock);
+	pthread_mutex_unlock(&id->lock);
+}
+
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	struct control_cm_events_reply reply;
+	struct control_cm_id request;
+	int ret;
+
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	request.id = rdmacm_id(id)->handle;
+	ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
+	                          sizeof(reply));
+	if (ret)
+		return rdmacm_return(ret);
+	rdmacm_channel_drain(id->channel, reply.taken_back);
+	if (id->event)
+		rdma_ack_cm_event(id->event);
+	wait_acked(rdmacm_id(id), reply.reported);
+	rdmacm_id_free(rdmacm_id(id));
+	return 0;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	struct control_cm_migrate_id request;
+	struct control_cm_events_reply reply;
+	struct rdmacm_channel *own = NULL;
+	int ret = 0;
+
+	if (!id || (rdmacm_id(id)->sync && !channel))
+		return rdmacm_return(-EINVAL);
+	if (!channel)
+		ret = rdmacm_channel_open(&own);
+	if (ret)
+		return rdmacm_return(ret);
+	if (own)
+		channel = &own->channel;
+	request.id = rdmacm_id(id)->handle;
+	request.channel = container_of(channel, struct rdmacm_channel, channel)->handle;
+	ret = rdmacm_session_call(CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
+	                          sizeof(reply));
+	if (ret) {
+		if (own)
+			rdmacm_channel_close(own);
+		return rdmacm_return(ret);
+	}
+	if (rdmacm_id(id)->sync) {
+		if (id->event)
+			rdma_ack_cm_event(id->event);
+		id->event = NULL;
+		rdma_destroy_event_channel(id->channel);
+	} else if (id->channel != channel) {
+		rdmacm_channel_drain(id->channel, reply.taken_back);
+	}
+	rdmacm_id(id)->sync = own;
+	id->channel = channel;
+	wait_acked(rdmacm_id(id), reply.reported);
+	return 0;
+}
+
+/* ---- what the manager knows ---- */
+
+static int take_path(struct rdma_cm_id *id, const struct control_cm_path *path)
+{
+	struct ibv_sa_path_rec *rec = id->route.path_rec;
+
+	if (!rec) {
+		rec = calloc(1, sizeof(*rec));
+		if (!rec)
+			return -ENOMEM;
+		id->route.path_rec = rec;
+	}
+	*rec = (struct ibv_sa_path_rec){
+		.dlid = htobe16(path->dlid),
+		.slid = htobe16(path->slid),
+		.flow_label = htobe32(path->flow_label),
+		.hop_limit = path->hop_limit,
+		.traffic_class = path->traffic_class,
+		.reversible = 1,
+		.numb_path = 1,
+		.pkey = htobe16(path->pkey),
+		.sl = path->sl,
+		.mtu_selector = SELECTOR_EXACTLY,
+		.mtu = path->mtu,
+		.rate_selector = SELECTOR_EXACTLY,
+		.rate = path->rate,
+		.packet_life_time_selector = SELECTOR_EXACTLY,
+		.packet_life_time = path->life,
+		.preference =
+		        IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL,
+	};
+	memcpy(rec->sgid.raw, path->sgid.raw, sizeof(rec->sgid.raw));
+	memcpy(rec->dgid.raw, path->dgid.raw, sizeof(rec->dgid.raw));
+	id->route.num_paths = 1;
+	return 0;
+}
+
+static int take_info(struct rdmacm_id *id, const struct control_cm_id_reply *info)
+{
+	struct rdma_addr *addr = &id->id.route.addr;
+	int ret;
+
+	memcpy(&addr->src_storage, &info->src, rdmacm_addr_bytes(&info->src.sa));
+	memcpy(&addr->dst_storage, &info->dst, rdmacm_addr_bytes(&info->dst.sa));
+	if (!info->hca[0])
+		return 0;
+	if (!id->device) {
+		ret = rdmacm_device_use(id, info->hca);
+		if (ret)
+			return ret;
+		id->id.port_num = info->port_num;
+	}
+	memcpy(addr->addr.ibaddr.sgid.raw, info->sgid.raw, sizeof(info->sgid.raw));
+	memcpy(addr->addr.ibaddr.dgid.raw, info->dgid.raw, sizeof(info->dgid.raw));
+	addr->addr.ibaddr.pkey = htobe16(info->pkey);
+	return info->num_paths ? take_path(&id->id, &info->path) : 0;
+}
+
+int rdmacm_id_query(struct rdmacm_id *id)
+{
+	struct control_cm_id request = { .id = id->handle };
+	struct control_cm_id_reply info;
+	int ret = rdmacm_session_call(CONTROL_CM_QUERY_ID, &request, sizeof(request), &info,
+	                              sizeof(info));
+
+	return ret ? ret : take_info(id, &info);
+}
+
+/* ---- synchronous identifiers ---- */
+
+static int status_of(const struct rdma_cm_event *event)
+{
+	if (!event->status)
+		return 0;
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return -ECONNREFUSED;
+	return event->status < 0 ? event->status : -event->status;
+}
+
+int rdmacm_id_complete(struct rdmacm_id *id)
+{
+	if (!id->sync)
+		return 0;
+	if (id->id.event)
+		rdma_ack_cm_event(id->id.event);
+	id->id.event = NULL;
+	if (rdma_get_cm_event(id->id.channel, &id->id.event))
+		return -errno;
+	return status_of(id->id.event);
+}
+
+/* ---- addresses and routes ---- */
+
+int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
+{
+	struct control_cm_bind_addr request = { 0 };
+	struct control_cm_id_reply info;
+	int ret;
+
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	ret = rdmacm_addr_copy(addr, &request.addr);
+	if (ret)
+		return rdmacm_return(ret);
+	request.id = rdmacm_id(id)->handle;
+	ret = rdmacm_session_call(CONTROL_CM_BIND_ADDR, &request, sizeof(request), &info,
+	                          sizeof(info));
+	if (!ret)
+		ret = take_info(rdmacm_id(id), &info);
+	return rdmacm_return(ret);
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+                      int timeout_ms)
+{
+	struct control_cm_resolve_addr request = { .timeout_ms = (uint32_t)timeout_ms };
+	int ret;
+
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	ret = rdmacm_addr_copy(dst_addr, &request.dst);
+	if (!ret && src_addr)
+		ret = rdmacm_addr_copy(src_addr, &request.src);
+	if (ret)
+		return rdmacm_return(ret);
+	request.id = rdmacm_id(id)->handle;
+	ret = rdmacm_session_call(CONTROL_CM_RESOLVE_ADDR, &request, sizeof(request), NULL, 0);
+	if (ret)
+		return rdmacm_return(ret);
+	memcpy(&id->route.addr.dst_storage, dst_addr, rdmacm_addr_bytes(dst_addr));
+	return rdmacm_return(rdmacm_id_complete(rdmacm_id(id)));
+}
+
+int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
+{
+	struct control_cm_id request;
+	int ret;
+
+	(void)timeout_ms; /* the answer is there at once */
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	request.id = rdmacm_id(id)->handle;
+	ret = rdmacm_session_call(CONTROL_CM_RESOLVE_ROUTE, &request, sizeof(request), NULL, 0);
+	if (!ret)
+		ret = rdmacm_id_complete(rdmacm_id(id));
+	return rdmacm_return(ret);
+}
+
+int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval, size_t optlen)
+{
+	struct control_cm_set_option request = { .level = level, .name = optname };
+
+	if (!id || (!optval && optlen) || optlen > sizeof(request.value))
+		return rdmacm_return(-EINVAL);
+	request.id = rdmacm_id(id)->handle;
+	request.bytes = (uint32_t)optlen;
+	if (optlen)
+		memcpy(request.value, optval, optlen);
+	return rdmacm_return(
+	        rdmacm_session_call(CONTROL_CM_SET_OPTION, &request, sizeof(request), NULL, 0));
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * QPs of identifiers, with the completion queues that come along if the caller has
+ * none, and the attributes that bring them to life. What the device lacks (RC, SRQ)
+ * libibverbs refuses.
+ */
+#include <errno.h>
+#include <rdma/rdma_verbs.h>
+#include <string.h>
+
+#include "api/rdmacm/rdmacm.h"
+
+/* ---- attributes ---- */
+
+static int query_qp(const struct rdmacm_id *id, struct control_cm_qp_reply *reply)
+{
+	struct control_cm_id request = { .id = id->handle };
+
+	return rdmacm_session_call(CONTROL_CM_QUERY_QP, &request, sizeof(request), reply,
+	                           sizeof(*reply));
+}
+
+static int init_attr(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *mask)
+{
+	struct control_cm_qp_reply reply;
+	int ret = query_qp(id, &reply);
+
+	if (ret)
+		return ret;
+	attr->pkey_index = reply.pkey_index;
+	attr->port_num = reply.port_num;
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+	if (reply.is_ud) {
+		attr->qkey = reply.qkey;
+		*mask |= IBV_QP_QKEY;
+	} else {
+		attr->qp_access_flags = 0;
+		*mask |= IBV_QP_ACCESS_FLAGS;
+	}
+	return 0;
+}
+
+int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+{
+	enum ibv_qp_state state;
+
+	if (!id || !qp_attr || !qp_attr_mask || (unsigned)qp_attr->qp_state > IBV_QPS_ERR)
+		return rdmacm_return(-EINVAL);
+	state = qp_attr->qp_state;
+	memset(qp_attr, 0, sizeof(*qp_attr));
+	qp_attr->qp_state = state;
+	return rdmacm_return(init_attr(rdmacm_id(id), qp_attr, qp_attr_mask));
+}
+
+/* A UD QP can send and receive after this. */
+static int start_ud(const struct rdmacm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask, ret = init_attr(id, &attr, &mask);
+
+	if (!ret)
+		ret = ibv_modify_qp(qp, &attr, mask);
+	if (ret)
+		return ret;
+	attr.qp_state = IBV_QPS_RTR;
+	ret = ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	if (ret)
+		return ret;
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = 0;
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+/* A connected QP waits in INIT for its connection. */
+static int start_connected(const struct rdmacm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask, ret = init_attr(id, &attr, &mask);
+
+	return ret ? ret : ibv_modify_qp(qp, &attr, mask);
+}
+
+int rdmacm_qp_to_error(struct rdmacm_id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	return id->id.qp ? ibv_modify_qp(id->id.qp, &attr, IBV_QP_STATE) : 0;
+}
+
+/* ---- completion queues ---- */
+
+static void destroy_cqs(struct rdma_cm_id *id)
+{
+	if (id->recv_cq)
+		ibv_destroy_cq(id->recv_cq);
+	if (id->send_cq && id->send_cq != id->recv_cq)
+		ibv_destroy_cq(id->send_cq);
+	id->recv_cq = id->send_cq = NULL;
+	if (id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->send_cq_channel);
+	id->recv_cq_channel = id->send_cq_channel = NULL;
+}
+
+static int create_cq(struct rdma_cm_id *id, uint32_t entries, struct ibv_comp_channel **channel,
+                     struct ibv_cq **cq)
+{
+	if (!entries)
+		return 0;
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (!*channel)
+		return -errno;
+	*cq = ibv_create_cq(id->verbs, (int)entries, id, *channel, 0);
+	return *cq ? 0 : -errno;
+}
+
+/* Those that are not there. With an error none are. */
+static int create_cqs(struct rdma_cm_id *id, uint32_t send_entries, uint32_t recv_entries)
+{
+	int ret = create_cq(id, recv_entries, &id->recv_cq_channel, &id->recv_cq);
+
+	if (!ret)
+		ret = create_cq(id, send_entries, &id->send_cq_channel, &id->send_cq);
+	if (ret)
+		destroy_cqs(id);
+	return ret;
+}
+
+/* ---- QPs ---- */
+
+static int check_qp_attr(const struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (id->qp || !id->verbs)
+		return -EINVAL;
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = id->pd;
+	} else if (attr->pd->context != id->verbs) {
+		return -EINVAL;
+	}
+	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
+	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
+		return -EINVAL;
+	return 0;
+}
+
+static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp;
+	int ret;
+
+	if (!attr->send_cq)
+		attr->send_cq = id->send_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = id->recv_cq;
+	if (id->srq && !attr->srq)
+		attr->srq = id->srq;
+	qp = ibv_create_qp_ex(id->verbs, attr);
+	if (!qp)
+		return -errno;
+	ret = id->qp_type == IBV_QPT_UD ? start_ud(rdmacm_id(id), qp)
+	                                : start_connected(rdmacm_id(id), qp);
+	if (ret) {
+		ibv_destroy_qp(qp);
+		return ret;
+	}
+	id->pd = qp->pd;
+	id->qp = qp;
+	return 0;
+}
+
+int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int ret;
+
+	if (!id || !attr)
+		return rdmacm_return(-EINVAL);
+	ret = check_qp_attr(id, attr);
+	if (!ret)
+		ret = create_cqs(id, attr->send_cq || id->send_cq ? 0 : attr->cap.max_send_wr,
+		                 attr->recv_cq || id->recv_cq ? 0 : attr->cap.max_recv_wr);
+	if (ret)
+		return rdmacm_return(ret);
+	ret = create_qp(id, attr);
+	if (ret)
+		destroy_cqs(id);
+	return rdmacm_return(ret);
+}
+
+int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct ibv_qp_init_attr_ex attr = { 0 };
+	int ret;
+
+	if (!id || !qp_init_attr)
+		return rdmacm_return(-EINVAL);
+	memcpy(&attr, qp_init_attr, sizeof(*qp_init_attr)); /* one begins like the other */
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	attr.pd = pd ? pd : id->pd;
+	ret = rdma_create_qp_ex(id, &attr);
+	memcpy(qp_init_attr, &attr, sizeof(*qp_init_attr));
+	return ret;
+}
+
+void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (!id || !id->qp)
+		return;
+	ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	destroy_cqs(id);
+}
+
+/* ---- shared receive queues ---- */
+
+int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq *srq;
+
+	if (!id || !attr || !id->verbs || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
+		return rdmacm_return(-EINVAL);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->pd = id->pd;
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+	}
+	srq = ibv_create_srq_ex(id->verbs, attr);
+	if (!srq)
+		return -1;
+	id->srq = srq;
+	return 0;
+}
+
+int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex attr_ex = { 0 };
+	int ret;
+
+	if (!id || !attr)
+		return rdmacm_return(-EINVAL);
+	memcpy(&attr_ex, attr, sizeof(*attr)); /* one begins like the other */
+	attr_ex.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+	attr_ex.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
+	attr_ex.pd = pd;
+	ret = rdma_create_srq_ex(id, &attr_ex);
+	memcpy(attr, &attr_ex, sizeof(*attr));
+	return ret;
+}
+
+void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (!id || !id->srq)
+		return;
+	ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	destroy_cqs(id);
+}
+
+/* ---- enhanced connection establishment: of reliable connections ---- */
+
+int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
+		return rdmacm_return(-EINVAL);
+	rdmacm_id(id)->local_ece.vendor_id = ece->vendor_id;
+	rdmacm_id(id)->local_ece.options = ece->options;
+	return 0;
+}
+
+int rdma_get_remote_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
+{
+	if (!id || id->qp || !ece)
+		return rdmacm_return(-EINVAL);
+	*ece = (struct ibv_ece){ .vendor_id = rdmacm_id(id)->remote_ece.vendor_id,
+		                 .options = rdmacm_id(id)->remote_ece.options };
+	return 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of this folder share: the session with the manager, the devices, and
+ * what lies behind the public structs. The library keeps little: the manager knows the
+ * state of an identifier, the process its QP and what it has not acknowledged.
+ *
+ * Thread safety is that of the original: any thread may use any identifier, but not
+ * two the same one at once, except that events may be got, and acknowledged, anywhere.
+ */
+#ifndef API_RDMACM_RDMACM_H
+#define API_RDMACM_RDMACM_H
+
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/util.h"
+#include "control/cm_message.h"
+
+struct rdmacm_device {
+	LIST_ENTRY(rdmacm_device) entry;
+	struct ibv_device *dev;
+	struct ibv_context *verbs; /* stays open once it is */
+	struct ibv_pd *pd;         /* the default one, while identifiers use it */
+	unsigned users;
+};
+
+struct rdmacm_channel {
+	struct rdma_event_channel channel;
+	uint32_t handle;
+	unsigned waiters; /* in rdma_get_cm_event(); session lock */
+};
+
+/* A join, from rdma_join_multicast() to rdma_leave_multicast(). */
+struct rdmacm_join {
+	LIST_ENTRY(rdmacm_join) entry;
+	struct rdmacm_id *id;
+	void *context;
+	uint32_t handle;
+	uint32_t flags;
+	uint32_t acked;
+	union ibv_gid mgid;
+	uint16_t mlid;
+	bool joined;
+	union control_cm_addr addr;
+};
+
+struct rdmacm_id {
+	struct rdma_cm_id id;
+	uint32_t handle;
+	bool sync; /* its channel is its own, and calls wait for their events */
+	struct rdmacm_device *device;
+	struct ibv_qp_init_attr *qp_init_attr; /* endpoints: for the QPs of accepted requests */
+	void *connect_data;                    /* endpoints: in front of the private data */
+	size_t connect_bytes;
+	struct ibv_ece local_ece, remote_ece;
+
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t acked_more;
+	uint32_t acked;
+	LIST_HEAD(, rdmacm_join) joins; /* newest first */
+};
+
+struct rdmacm_event {
+	struct rdma_cm_event event;
+	struct rdmacm_id *id; /* whose acknowledgement it is */
+	struct rdmacm_join *join;
+	uint8_t private_data[CONTROL_CM_PRIVATE];
+};
+
+static inline struct rdmacm_id *rdmacm_id(struct rdma_cm_id *id)
+{
+	return container_of(id, struct rdmacm_id, id);
+}
+
+/* The library's dialect: 0 for 0; for -errno (or +errno, as verbs has it) -1 and errno. */
+int rdmacm_return(int err);
+
+/* ---- session.c ---- */
+
+/* One request, the first of which connects to the manager. 0 or -errno; -ENODEV: there is no
+ * fabric; -EIO: its manager has gone. */
+int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t bytes, void *reply,
+                        uint32_t reply_bytes);
+
+/* CREATE_CHANNEL: the handle and the descriptor. */
+int rdmacm_session_channel(uint32_t *handle, int *fd);
+
+/* Guards waiters of channels, and devices. */
+void rdmacm_session_lock(void);
+void rdmacm_session_unlock(void);
+
+/* ---- device.c ---- */
+
+/* Binds @id to the device named @name: verbs, pd. 0 or -errno. */
+int rdmacm_device_use(struct rdmacm_id *id, const char *name);
+void rdmacm_device_release(struct rdmacm_id *id);
+
+/* ---- channel.c ---- */
+
+/* As rdma_create_event_channel(), but tells -errno. */
+int rdmacm_channel_open(struct rdmacm_channel **channel);
+void rdmacm_channel_close(struct rdmacm_channel *channel);
+
+/* Takes @n bytes out of the channel, whose events the manager has taken back. */
+void rdmacm_channel_drain(struct rdma_event_channel *channel, uint32_t n);
+
+/* ---- id.c ---- */
+
+/* An identifier without handle; @channel NULL: a synchronous one. 0 or -errno. */
+int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+                  enum ibv_qp_type qp_type, struct rdmacm_id **id);
+int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+                     enum ibv_qp_type qp_type, struct rdmacm_id **id);
+void rdmacm_id_free(struct rdmacm_id *id);
+
+/* Brings what the process sees of the identifier up to date. 0 or -errno. */
+int rdmacm_id_query(struct rdmacm_id *id);
+
+/* Synchronous identifiers: waits for the event of the call, whose status it returns (0 or
+ * -errno). Others: 0. */
+int rdmacm_id_complete(struct rdmacm_id *id);
+
+/* The event has been acknowledged. */
+void rdmacm_id_ack(struct rdmacm_id *id, struct rdmacm_join *join);
+
+/* The address as messages have it; -EINVAL for a family that rdma_cm does not know. */
+int rdmacm_addr_copy(const struct sockaddr *addr, union control_cm_addr *copy);
+socklen_t rdmacm_addr_bytes(const struct sockaddr *addr);
+
+/* ---- multicast.c ---- */
+
+/* A JOIN event is got: attaches the QP. 0 or -errno. */
+int rdmacm_multicast_joined(struct rdmacm_join *join, const struct rdma_ud_param *ud);
+
+/* ---- qp.c ---- */
+
+int rdmacm_qp_to_error(struct rdmacm_id *id);
+
+#endif

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Addresses of the three families that rdma_cm knows, IPv4, IPv6 and AF_IB: what kind
+ * they are, whose they are, what MGID they stand for. Used by all of cm/.
+ */
+#include <endian.h>
+#include <string.h>
+
+#include "cm/state.h"
+#include "wire/mgid.h"
+
+bool cm_addr_known(const union control_cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET || a->sa.sa_family == AF_INET6 ||
+	       a->sa.sa_family == AF_IB;
+}
+
+/* The 16 bytes of an IPv6 address or a GID. */
+static const uint8_t *long_address(const union control_cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 ? a->in6.sin6_addr.s6_addr : a->ib.sib_addr.sib_raw;
+}
+
+bool cm_addr_is_zero(const union control_cm_addr *a)
+{
+	static const uint8_t zero[16];
+
+	if (a->sa.sa_family == AF_INET)
+		return be32toh(a->in.sin_addr.s_addr) >> 24 == 0;
+	return !memcmp(long_address(a), zero, sizeof(zero));
+}
+
+bool cm_addr_is_any(const union control_cm_addr *a)
+{
+	static const uint8_t loopback[16] = { [15] = 1 };
+
+	if (cm_addr_is_zero(a))
+		return true;
+	if (a->sa.sa_family == AF_INET)
+		return be32toh(a->in.sin_addr.s_addr) >> 24 == 127;
+	return !memcmp(long_address(a), loopback, sizeof(loopback));
+}
+
+bool cm_addr_is_mcast(const union control_cm_addr *a)
+{
+	if (a->sa.sa_family == AF_INET)
+		return be32toh(a->in.sin_addr.s_addr) >> 28 == 0xE;
+	return long_address(a)[0] == 0xFF;
+}
+
+bool cm_addr_is_link_local(const union control_cm_addr *a)
+{
+	return a->sa.sa_family == AF_INET6 && a->in6.sin6_addr.s6_addr[0] == 0xFE &&
+	       (a->in6.sin6_addr.s6_addr[1] & 0xC0) == 0x80;
+}
+
+bool cm_addr_equal(const union control_cm_addr *a, const union control_cm_addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET)
+		return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	return !memcmp(long_address(a), long_address(b), 16);
+}
+
+uint16_t cm_addr_port(const union control_cm_addr *a)
+{
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		return be16toh(a->in.sin_port);
+	case AF_INET6:
+		return be16toh(a->in6.sin6_port);
+	default:
+		return (uint16_t)be64toh(a->ib.sib_sid & a->ib.sib_sid_mask);
+	}
+}
+
+/* ---- ports of hosts ---- */
+
+int cm_port_host(const struct cm *cm, const struct fabric_port *port)
+{
+	return (int)cm->f->region->hcas[port->node->hca].host_index;
+}
+
+static bool port_has(const struct shm_port *p, const union control_cm_addr *a)
+{
+	if (a->sa.sa_family == AF_INET)
+		return p->ipv4 && p->ipv4 == a->in.sin_addr.s_addr;
+	if (a->sa.sa_family == AF_INET6 && !memcmp(p->ipv6, long_address(a), 16))
+		return true;
+	return !memcmp(p->gid[0].raw, long_address(a), 16);
+}
+
+struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union control_cm_addr *a)
+{
+	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
+		struct fabric_port *port = cm->f->hca_port[i];
+
+		if ((host == CM_ALL_HOSTS || host == cm_port_host(cm, port)) &&
+		    port_has(&cm->f->region->ports[port->index], a))
+			return port;
+	}
+	return NULL;
+}
+
+struct fabric_port *cm_addr_default_port(const struct cm *cm, int host)
+{
+	struct fabric_port *first = NULL;
+
+	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
+		struct fabric_port *port = cm->f->hca_port[i];
+
+		if (host != CM_ALL_HOSTS && host != cm_port_host(cm, port))
+			continue;
+		if (port->state == IB_PORT_ACTIVE)
+			return port;
+		if (!first)
+			first = port;
+	}
+	return first;
+}
+
+void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_gid *gid)
+{
+	*gid = cm->f->region->ports[port->index].gid[0];
+}
+
+void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool link_local,
+                       union control_cm_addr *a)
+{
+	const struct shm_port *p = &cm->f->region->ports[port->index];
+
+	switch (a->sa.sa_family) {
+	case AF_INET:
+		a->in.sin_addr.s_addr = p->ipv4;
+		break;
+	case AF_INET6:
+		memcpy(a->in6.sin6_addr.s6_addr, link_local ? p->gid[0].raw : p->ipv6, 16);
+		break;
+	default:
+		memcpy(a->ib.sib_addr.sib_raw, p->gid[0].raw, 16);
+		break;
+	}
+}
+
+/* ---- groups ---- */
+
+void cm_addr_to_mgid(const union control_cm_addr *a, uint16_t pkey, bool udp, struct ib_gid *mgid)
+{
+	if (cm_addr_is_any(a))
+		memset(mgid, 0, sizeof(*mgid));
+	else if (a->sa.sa_family == AF_INET)
+		wire_mgid_from_ipv4(mgid, a->in.sin_addr.s_addr, pkey, udp);
+	else if (a->sa.sa_family == AF_INET6)
+		wire_mgid_from_ipv6(mgid, &a->in6.sin6_addr, pkey, udp);
+	else
+		memcpy(mgid->raw, a->ib.sib_addr.sib_raw, sizeof(mgid->raw));
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Port spaces: which identifiers use which port numbers, on which hosts. The rules are
+ * the kernel's: an address and port belong to one identifier, unless all who share
+ * them allow it and none listens; a wildcard is in everybody's way.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "cm/state.h"
+
+#define EPHEMERAL_FIRST 32768
+#define EPHEMERAL_LAST  60999
+
+static uint64_t binding_hash(uint16_t ps, uint16_t port)
+{
+	return (uint64_t)ps << 16 | port;
+}
+
+static struct cm_binding *binding_find(const struct cm *cm, uint16_t ps, uint16_t port)
+{
+	struct base_hash_node *n = base_hash_first(&cm->bindings, binding_hash(ps, port));
+
+	return n ? container_of(n, struct cm_binding, node) : NULL;
+}
+
+static struct cm_binding *binding_get(struct cm *cm, uint16_t ps, uint16_t port)
+{
+	struct cm_binding *b = binding_find(cm, ps, port);
+
+	if (b)
+		return b;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->ps = ps;
+	b->port = port;
+	LIST_INIT(&b->owners);
+	if (base_hash_add(&cm->bindings, &b->node, binding_hash(ps, port))) {
+		free(b);
+		return NULL;
+	}
+	return b;
+}
+
+static bool same_host(const struct cm_id *a, const struct cm_id *b)
+{
+	return a->scope == CM_ALL_HOSTS || b->scope == CM_ALL_HOSTS || a->scope == b->scope;
+}
+
+/* Whether @id may be one of the owners. */
+static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool reuse)
+{
+	const struct cm_id *o;
+
+	LIST_FOREACH(o, &b->owners, of_binding)
+	{
+		if (o == id || !same_host(o, id))
+			continue;
+		if (o->state != CM_LISTEN && reuse && o->reuse_addr)
+			continue;
+		if (id->af_only && o->af_only && id->src.sa.sa_family != o->src.sa.sa_family)
+			continue;
+		if (cm_addr_is_any(&id->src) || cm_addr_is_any(&o->src))
+			return -EADDRNOTAVAIL;
+		if (cm_addr_equal(&id->src, &o->src))
+			return -EADDRINUSE;
+	}
+	return 0;
+}
+
+static bool is_free(const struct cm_binding *b, const struct cm_id *id)
+{
+	const struct cm_id *o;
+
+	LIST_FOREACH(o, &b->owners, of_binding)
+	if (same_host(o, id))
+		return false;
+	return true;
+}
+
+/* A port number that nobody on the identifier's host uses; 0: none left. */
+static uint16_t choose_port(struct cm *cm, const struct cm_id *id, uint16_t ps)
+{
+	for (unsigned tries = EPHEMERAL_LAST - EPHEMERAL_FIRST + 1; tries; tries--) {
+		const struct cm_binding *b;
+
+		if (cm->last_port < EPHEMERAL_FIRST || cm->last_port >= EPHEMERAL_LAST)
+			cm->last_port = EPHEMERAL_FIRST;
+		else
+			cm->last_port++;
+		b = binding_find(cm, ps, cm->last_port);
+		if (!b || is_free(b, id))
+			return cm->last_port;
+	}
+	return 0;
+}
+
+/* ---- port spaces ---- */
+
+/* The port space that a service ID lies in, of those that @ps may use; 0: none. */
+static uint16_t ps_of_service(uint16_t ps, uint64_t sid, uint64_t mask)
+{
+	static const uint16_t spaces[] = { RDMA_PS_IB, RDMA_PS_TCP, RDMA_PS_UDP };
+
+	mask &= RDMA_IB_IP_PS_MASK;
+	for (unsigned i = 0; i < ARRAY_SIZE(spaces); i++) {
+		if (ps != RDMA_PS_IB && ps != spaces[i])
+			continue;
+		if ((sid & mask) == ((uint64_t)spaces[i] << 16 & mask))
+			return spaces[i];
+	}
+	return 0;
+}
+
+static uint16_t select_ps(const struct cm_id *id)
+{
+	if (id->src.sa.sa_family != AF_IB)
+		return id->ps;
+	return ps_of_service(id->ps, be64toh(id->src.ib.sib_sid), be64toh(id->src.ib.sib_sid_mask));
+}
+
+static void write_port(struct cm_id *id, uint16_t ps, uint16_t port)
+{
+	switch (id->src.sa.sa_family) {
+	case AF_INET:
+		id->src.in.sin_port = htobe16(port);
+		break;
+	case AF_INET6:
+		id->src.in6.sin6_port = htobe16(port);
+		break;
+	default:
+		id->src.ib.sib_sid = htobe64((uint64_t)ps << 16 | port);
+		id->src.ib.sib_sid_mask = UINT64_MAX;
+		break;
+	}
+}
+
+int cm_binding_take(struct cm *cm, struct cm_id *id)
+{
+	uint16_t ps = select_ps(id), port = cm_addr_port(&id->src);
+	struct cm_binding *b;
+	int ret;
+
+	if (!ps)
+		return -EPROTONOSUPPORT;
+	id->scope = id->port ? cm_port_host(cm, id->port) : id->client->host;
+	if (!port) {
+		port = choose_port(cm, id, ps);
+		if (!port)
+			return -EADDRNOTAVAIL;
+	}
+	b = binding_find(cm, ps, port);
+	ret = b ? check_owners(b, id, id->reuse_addr) : 0;
+	if (ret)
+		return ret;
+	b = binding_get(cm, ps, port);
+	if (!b)
+		return -ENOMEM;
+	write_port(id, ps, port);
+	LIST_INSERT_HEAD(&b->owners, id, of_binding);
+	id->binding = b;
+	return 0;
+}
+
+void cm_binding_release(struct cm *cm, struct cm_id *id)
+{
+	struct cm_binding *b = id->binding;
+
+	if (!b)
+		return;
+	LIST_REMOVE(id, of_binding);
+	id->binding = NULL;
+	if (!LIST_EMPTY(&b->owners))
+		return;
+	base_hash_remove(&cm->bindings, &b->node);
+	free(b);
+}
+
+/* ---- listening ---- */
+
+int cm_binding_may_listen(const struct cm_id *id)
+{
+	return id->reuse_addr ? check_owners(id->binding, id, false) : 0;
+}
+
+static bool listens_for(const struct cm_id *l, const struct cm *cm, const struct fabric_port *port,
+                        const union control_cm_addr *dst)
+{
+	if (l->state != CM_LISTEN)
+		return false;
+	if (l->port ? l->port != port
+	            : l->scope != CM_ALL_HOSTS && l->scope != cm_port_host(cm, port))
+		return false;
+	if (l->src.sa.sa_family == AF_IB || (cm_addr_is_any(&l->src) && !l->af_only))
+		return true;
+	if (l->src.sa.sa_family != dst->sa.sa_family)
+		return false;
+	return cm_addr_is_any(&l->src) || cm_addr_equal(&l->src, dst);
+}
+
+struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port, uint16_t ps,
+                                  const union control_cm_addr *dst)
+{
+	struct cm_binding *b;
+	struct cm_id *l;
+
+	if (dst->sa.sa_family == AF_IB) {
+		uint64_t service = be64toh(dst->ib.sib_sid);
+
+		if (service >> 32)
+			return NULL;
+		ps = (uint16_t)(service >> 16);
+		b = binding_find(cm, ps, (uint16_t)service);
+	} else {
+		b = binding_find(cm, ps, cm_addr_port(dst));
+	}
+	if (!b)
+		return NULL;
+	LIST_FOREACH(l, &b->owners, of_binding)
+	if (listens_for(l, cm, port, dst))
+		return l;
+	return NULL;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Binding: addresses of hosts, and port numbers of port spaces.
+ */
+#include "cm/testing.h"
+
+static uint16_t port_of(struct cm_client *c, uint32_t id)
+{
+	struct control_cm_id_reply info = testing_query(c, id);
+
+	return cm_addr_port(&info.src);
+}
+
+static void binding_to_a_host_s_address_names_its_device(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 1);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_id_reply info;
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.2", 7174), 0);
+	info = testing_query(c, id);
+	assert_string_equal(info.hca, t->f->hca_port[1]->node->name);
+	assert_int_equal(info.port_num, 1);
+	assert_int_equal(info.pkey, 0xFFFF);
+	assert_int_equal(port_of(c, id), 7174);
+	cm_client_free(t->cm, c);
+}
+
+static void an_address_of_another_host_is_not_available(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 1);
+
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "10.0.0.1", 0),
+			 -EADDRNOTAVAIL);
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "192.0.2.1", 0),
+			 -EADDRNOTAVAIL);
+	cm_client_free(t->cm, c);
+}
+
+static void a_process_of_all_hosts_binds_to_any(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, CM_ALL_HOSTS);
+	char addr[] = "10.0.0.x";
+
+	for (int i = 0; i < 4; i++) {
+		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+		addr[7] = (char)('1' + i);
+		assert_int_equal(testing_bind(c, id, addr, 0), 0);
+		assert_string_equal(testing_query(c, id).hca, t->f->hca_port[i]->node->name);
+	}
+	cm_client_free(t->cm, c);
+}
+
+static void a_wildcard_has_no_device(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+	assert_int_equal(testing_bind(c, id, "0.0.0.0", 0), 0);
+	assert_string_equal(testing_query(c, id).hca, "");
+	cm_client_free(t->cm, c);
+}
+
+static void a_second_bind_is_refused(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+static void link_local_and_global_ipv6_addresses_bind(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(AF_INET6, t->f->region->ports[0].ipv6, text, sizeof(text));
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), text, 0), 0);
+	inet_ntop(AF_INET6, t->f->region->ports[0].gid[0].raw, text, sizeof(text));
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), text, 0), 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_gid_binds_as_af_ib(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_bind_addr request = { .id = id };
+	struct control_cm_id_reply reply;
+
+	request.addr.ib.sib_family = AF_IB;
+	memcpy(&request.addr.ib.sib_addr, &t->f->region->ports[0].gid[0], 16);
+	assert_int_equal(REQUEST(c, BIND_ADDR, request, &reply), 0);
+	assert_string_equal(reply.hca, t->f->hca_port[0]->node->name);
+	assert_int_equal(be64toh(reply.src.ib.sib_sid) >> 16, RDMA_PS_UDP);
+	assert_true(cm_addr_port(&reply.src) >= 32768);
+	cm_client_free(t->cm, c);
+}
+
+static void an_unknown_family_is_refused(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_bind_addr request = { .id = testing_id(c, RDMA_PS_UDP, 1) };
+
+	request.addr.sa.sa_family = AF_UNIX;
+	assert_int_equal(REQUEST(c, BIND_ADDR, request, NULL), -EAFNOSUPPORT);
+	cm_client_free(t->cm, c);
+}
+
+/* ---- port numbers ---- */
+
+static void a_port_in_use_is_refused(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
+
+	assert_int_equal(testing_bind(a, testing_id(a, RDMA_PS_UDP, 1), "10.0.0.1", 100), 0);
+	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "10.0.0.1", 100),
+			 -EADDRINUSE);
+	/* the kernel's word for a wildcard in the way */
+	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "0.0.0.0", 100),
+			 -EADDRNOTAVAIL);
+	cm_client_free(t->cm, a);
+	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "10.0.0.1", 100), 0);
+	cm_client_free(t->cm, b);
+}
+
+static void hosts_have_port_numbers_of_their_own(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 1);
+
+	assert_int_equal(testing_bind(a, testing_id(a, RDMA_PS_UDP, 1), "0.0.0.0", 100), 0);
+	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "0.0.0.0", 100), 0);
+	cm_client_free(t->cm, a);
+	cm_client_free(t->cm, b);
+}
+
+static void a_wildcard_on_all_hosts_is_in_every_host_s_way(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *a = testing_client(t, CM_ALL_HOSTS), *b = testing_client(t, 1);
+
+	assert_int_equal(testing_bind(a, testing_id(a, RDMA_PS_UDP, 1), "0.0.0.0", 100), 0);
+	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "10.0.0.2", 100),
+			 -EADDRNOTAVAIL);
+	cm_client_free(t->cm, a);
+	cm_client_free(t->cm, b);
+}
+
+static void port_spaces_have_port_numbers_of_their_own(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "10.0.0.1", 100), 0);
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_IPOIB, 1), "10.0.0.1", 100), 0);
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_TCP, 1), "10.0.0.1", 100), 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_port_is_shared_if_all_allow_it(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t a = testing_id(c, RDMA_PS_UDP, 1), b = testing_id(c, RDMA_PS_UDP, 1);
+
+	assert_int_equal(testing_set_int(c, a, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	assert_int_equal(testing_bind(c, a, "10.0.0.1", 100), 0);
+	assert_int_equal(testing_bind(c, b, "10.0.0.1", 100), -EADDRINUSE);
+	assert_int_equal(testing_set_int(c, b, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	assert_int_equal(testing_bind(c, b, "10.0.0.1", 100), 0);
+	/* but nobody listens at a port that is shared */
+	assert_int_equal(testing_listen(c, b, 0), -EADDRINUSE);
+	cm_client_free(t->cm, c);
+}
+
+static void port_zero_gets_free_ephemeral_ports(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint16_t last = 0;
+
+	for (int i = 0; i < 100; i++) {
+		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+		assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+		assert_in_range(port_of(c, id), 32768, 60999);
+		assert_int_not_equal(port_of(c, id), last);
+		last = port_of(c, id);
+	}
+	assert_int_equal(t->cm->bindings.n, 100);
+	cm_client_free(t->cm, c);
+}
+
+static void an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t both = testing_id(c, RDMA_PS_UDP, 1), six = testing_id(c, RDMA_PS_UDP, 1);
+
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "0.0.0.0", 100), 0);
+	assert_int_equal(testing_bind(c, both, "::", 100), -EADDRNOTAVAIL);
+	assert_int_equal(testing_set_int(c, six, RDMA_OPTION_ID_AFONLY, 1), 0);
+	assert_int_equal(testing_bind(c, six, "::", 100), 0);
+	cm_client_free(t->cm, c);
+}
+
+/* ---- options ---- */
+
+static void options_are_checked(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_set_option o = { .id = id, .name = RDMA_OPTION_ID_TOS, .bytes = 1 };
+
+	assert_int_equal(REQUEST(c, SET_OPTION, o, NULL), 0);
+	o.bytes = 2;
+	assert_int_equal(REQUEST(c, SET_OPTION, o, NULL), -EINVAL);
+	o.bytes = UINT32_MAX;
+	assert_int_equal(REQUEST(c, SET_OPTION, o, NULL), -EINVAL);
+	o.bytes = 4;
+	o.name = 99;
+	assert_int_equal(REQUEST(c, SET_OPTION, o, NULL), -ENOSYS);
+	o.level = 9;
+	assert_int_equal(REQUEST(c, SET_OPTION, o, NULL), -ENOSYS);
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(testing_set_int(c, id, RDMA_OPTION_ID_REUSEADDR, 0), -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(binding_to_a_host_s_address_names_its_device),
+		TEST(an_address_of_another_host_is_not_available),
+		TEST(a_process_of_all_hosts_binds_to_any),
+		TEST(a_wildcard_has_no_device),
+		TEST(a_second_bind_is_refused),
+		TEST(link_local_and_global_ipv6_addresses_bind),
+		TEST(a_gid_binds_as_af_ib),
+		TEST(an_unknown_family_is_refused),
+		TEST(a_port_in_use_is_refused),
+		TEST(hosts_have_port_numbers_of_their_own),
+		TEST(a_wildcard_on_all_hosts_is_in_every_host_s_way),
+		TEST(port_spaces_have_port_numbers_of_their_own),
+		TEST(a_port_is_shared_if_all_allow_it),
+		TEST(port_zero_gets_free_ephemeral_ports),
+		TEST(an_ipv6_wildcard_shares_with_ipv4_only_if_it_is_told_to),
+		TEST(options_are_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

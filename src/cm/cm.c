@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Clients come and go; a request is checked for its size and goes to who serves it.
+ * See cm.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cm/state.h"
+
+#define MAX_CHANNELS 4096
+#define MAX_IDS      65536
+#define MAX_JOINS    65536
+
+int cm_new(struct cm **out, struct fabric *f, struct sa *sa, const struct cm_ops *ops)
+{
+	struct cm *cm = calloc(1, sizeof(*cm));
+
+	if (!cm)
+		return -ENOMEM;
+	cm->f = f;
+	cm->sa = sa;
+	cm->ops = *ops;
+	LIST_INIT(&cm->waiting);
+	*out = cm;
+	return 0;
+}
+
+void cm_free(struct cm *cm)
+{
+	base_hash_fini(&cm->bindings);
+	base_hash_fini(&cm->groups);
+	free(cm);
+}
+
+int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
+{
+	struct cm_client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return -ENOMEM;
+	client->cm = cm;
+	client->host = host_index < 0 ? CM_ALL_HOSTS : host_index;
+	base_idtable_init(&client->channels, MAX_CHANNELS);
+	base_idtable_init(&client->ids, MAX_IDS);
+	base_idtable_init(&client->joins, MAX_JOINS);
+	*out = client;
+	return 0;
+}
+
+void cm_client_free(struct cm *cm, struct cm_client *client)
+{
+	(void)cm;
+	/* every identifier is on some channel, every join on some identifier */
+	for (uint32_t i = 0; i < client->channels.size; i++) {
+		struct cm_channel *ch = base_idtable_get(&client->channels, i);
+
+		if (ch)
+			cm_channel_free(client, ch);
+	}
+	base_idtable_fini(&client->channels);
+	base_idtable_fini(&client->ids);
+	base_idtable_fini(&client->joins);
+	free(client);
+}
+
+/* ---- requests ---- */
+
+struct handler {
+	int (*serve)(struct cm_call *call);
+	uint32_t bytes; /* of the request, exactly */
+};
+
+#define SLOT(name) [CONTROL_CM_##name - CONTROL_CM_FIRST]
+
+static const struct handler handlers[] = {
+	SLOT(CREATE_CHANNEL) = { cm_channel_create, 0 },
+	SLOT(DESTROY_CHANNEL) = { cm_channel_destroy, sizeof(struct control_cm_channel) },
+	SLOT(GET_EVENT) = { cm_channel_get_event, sizeof(struct control_cm_channel) },
+	SLOT(CREATE_ID) = { cm_id_create, sizeof(struct control_cm_create_id) },
+	SLOT(DESTROY_ID) = { cm_id_destroy, sizeof(struct control_cm_id) },
+	SLOT(MIGRATE_ID) = { cm_id_migrate, sizeof(struct control_cm_migrate_id) },
+	SLOT(QUERY_ID) = { cm_id_query, sizeof(struct control_cm_id) },
+	SLOT(QUERY_QP) = { cm_id_query_qp, sizeof(struct control_cm_id) },
+	SLOT(SET_OPTION) = { cm_id_set_option, sizeof(struct control_cm_set_option) },
+	SLOT(BIND_ADDR) = { cm_resolve_bind, sizeof(struct control_cm_bind_addr) },
+	SLOT(RESOLVE_ADDR) = { cm_resolve_addr, sizeof(struct control_cm_resolve_addr) },
+	SLOT(RESOLVE_ROUTE) = { cm_resolve_route, sizeof(struct control_cm_id) },
+	SLOT(LISTEN) = { cm_sidr_listen, sizeof(struct control_cm_listen) },
+	SLOT(CONNECT) = { cm_sidr_connect, sizeof(struct control_cm_connect) },
+	SLOT(ACCEPT) = { cm_sidr_accept, sizeof(struct control_cm_connect) },
+	SLOT(REJECT) = { cm_sidr_reject, sizeof(struct control_cm_connect) },
+	SLOT(DISCONNECT) = { cm_sidr_disconnect, sizeof(struct control_cm_id) },
+	SLOT(JOIN) = { cm_multicast_join, sizeof(struct control_cm_join) },
+	SLOT(LEAVE) = { cm_multicast_leave, sizeof(struct control_cm_handle) },
+};
+
+int cm_request(struct cm *cm, struct cm_client *client, const struct control_packet *request,
+               struct control_packet *reply)
+{
+	uint64_t body[CONTROL_MAX_BYTES / 8], answer[CONTROL_MAX_BYTES / 8] = { 0 };
+	struct cm_call call = {
+		.cm = cm, .client = client, .request = body, .reply = answer, .fd = -1
+	};
+	uint32_t i = request->header.type - CONTROL_CM_FIRST;
+	int ret;
+
+	if (request->header.type < CONTROL_CM_FIRST || i >= ARRAY_SIZE(handlers) ||
+	    request->header.bytes != handlers[i].bytes)
+		return -EPROTO;
+	memcpy(body, request->body, request->header.bytes);
+	ret = handlers[i].serve(&call);
+	if (ret)
+		return ret;
+	memcpy(reply->body, answer, call.reply_bytes);
+	reply->header.bytes = call.reply_bytes;
+	if (call.fd >= 0) {
+		reply->fd[0] = call.fd;
+		reply->n_fds = 1;
+	}
+	return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests as such: what is malformed is refused, what a client may not name it cannot,
+ * and nothing that it sends does harm or stays behind.
+ */
+#include "cm/testing.h"
+
+static void a_request_of_the_wrong_size_is_refused(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	char body[CONTROL_MAX_BYTES] = { 0 };
+
+	for (uint32_t type = CONTROL_CM_FIRST; type < CONTROL_CM_END; type++) {
+		unsigned right = 0;
+
+		for (uint32_t bytes = 0; bytes <= sizeof(body); bytes++)
+			right += testing_request(c, type, body, bytes, NULL) != -EPROTO;
+		assert_int_equal(right, 1);
+	}
+	cm_client_free(t->cm, c);
+}
+
+static void an_unknown_type_is_refused(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	for (uint32_t type = CONTROL_CM_END; type <= CONTROL_CM_LAST + 1; type++)
+		assert_int_equal(testing_request(c, type, NULL, 0, NULL), -EPROTO);
+	assert_int_equal(testing_request(c, 0, NULL, 0, NULL), -EPROTO);
+	cm_client_free(t->cm, c);
+}
+
+static void a_handle_of_another_client_names_nothing(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
+	uint32_t id = testing_id(a, RDMA_PS_UDP, 1);
+	struct control_cm_id request = { .id = id };
+	struct control_cm_channel channel = { .channel = 0 };
+	struct control_cm_event e;
+
+	assert_int_equal(REQUEST(b, QUERY_ID, request, NULL), -EINVAL);
+	assert_int_equal(REQUEST(b, DESTROY_ID, request, NULL), -EINVAL);
+	assert_int_equal(REQUEST(b, GET_EVENT, channel, &e), -EBADF);
+	assert_int_equal(REQUEST(b, DESTROY_CHANNEL, channel, NULL), -EBADF);
+	cm_client_free(t->cm, a);
+	cm_client_free(t->cm, b);
+}
+
+static void an_unknown_port_space_is_refused(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_create_id request = { .channel = testing_channel(c), .ps = 0x1234 };
+	struct control_cm_id reply;
+
+	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+static void each_event_rings_once(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_event e;
+
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
+	assert_int_equal(t->last_box->bytes, 1);
+	e = testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(e.uid, 1);
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+	cm_client_free(t->cm, c);
+}
+
+static void destroying_takes_waiting_events_back(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_id route = { .id = id };
+	struct control_cm_events_reply reply;
+
+	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), 0);
+	reply = testing_destroy(c, id);
+	assert_int_equal(reply.reported, 1);
+	assert_int_equal(reply.taken_back, 1);
+	cm_client_free(t->cm, c);
+}
+
+static void migrating_moves_waiting_events_along(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_migrate_id request = { .id = id };
+	struct control_cm_events_reply reply;
+
+	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
+	request.channel = testing_channel(c);
+	assert_int_equal(REQUEST(c, MIGRATE_ID, request, &reply), 0);
+	assert_int_equal(reply.reported, 0);
+	assert_int_equal(reply.taken_back, 1);
+	assert_int_equal(t->last_box->bytes, 1);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void destroying_a_channel_destroys_its_identifiers(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_channel request = { .channel = 0 };
+	struct control_cm_id query = { .id = id };
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 100), 0);
+	assert_int_equal(REQUEST(c, DESTROY_CHANNEL, request, NULL), 0);
+	assert_int_equal(REQUEST(c, QUERY_ID, query, NULL), -EINVAL);
+	assert_int_equal(t->cm->bindings.n, 0);
+	cm_client_free(t->cm, c);
+}
+
+/* ---- anything at all ---- */
+
+static union control_cm_addr any_addr(unsigned *seed)
+{
+	static const char *const some[] = { "0.0.0.0",	 "127.0.0.1", "10.0.0.1",   "10.0.0.2",
+					    "10.0.0.77", "239.1.1.1", "ff12::1:2",  "::",
+					    "::1",	 "fe80::1",   "224.0.0.251" };
+	union control_cm_addr a =
+		testing_addr(some[rand_r(seed) % ARRAY_SIZE(some)], rand_r(seed) % 4);
+
+	if (rand_r(seed) % 8 == 0)
+		a.sa.sa_family = rand_r(seed) % 2 ? AF_IB : (sa_family_t)rand_r(seed);
+	return a;
+}
+
+static void random_request(struct cm_client *c, unsigned *seed)
+{
+	static const uint16_t spaces[] = { RDMA_PS_UDP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
+	uint32_t small[2] = { rand_r(seed) % 12, rand_r(seed) % 4 };
+	struct control_cm_create_id create = { .uid = 1, .channel = small[1] };
+	struct control_cm_join join = { .uid = 2, .id = small[0], .flags = rand_r(seed) % 3 };
+	struct control_cm_bind_addr bind = { .id = small[0] };
+	struct control_cm_resolve_addr resolve = { .id = small[0] };
+	struct control_cm_connect connect = { .uid = 3, .id = small[0] };
+	struct control_cm_event reply;
+	uint32_t type = CONTROL_CM_FIRST + rand_r(seed) % (CONTROL_CM_END - CONTROL_CM_FIRST);
+	char body[CONTROL_MAX_BYTES] = { 0 };
+
+	create.ps = spaces[rand_r(seed) % ARRAY_SIZE(spaces)];
+	create.qp_type = IBV_QPT_UD;
+	join.addr = any_addr(seed);
+	bind.addr = any_addr(seed);
+	resolve.dst = any_addr(seed);
+	connect.bytes = rand_r(seed) % 300;
+	memcpy(body, small, sizeof(small));
+	switch (type) {
+	case CONTROL_CM_CREATE_ID:
+		REQUEST(c, CREATE_ID, create, &reply);
+		break;
+	case CONTROL_CM_BIND_ADDR:
+		REQUEST(c, BIND_ADDR, bind, &reply);
+		break;
+	case CONTROL_CM_RESOLVE_ADDR:
+		REQUEST(c, RESOLVE_ADDR, resolve, &reply);
+		break;
+	case CONTROL_CM_JOIN:
+		REQUEST(c, JOIN, join, &reply);
+		break;
+	case CONTROL_CM_CONNECT:
+	case CONTROL_CM_ACCEPT:
+	case CONTROL_CM_REJECT:
+		testing_request(c, type, &connect, sizeof(connect), &reply);
+		break;
+	default: /* a handle or two, then zeros: whatever size it has */
+		for (uint32_t bytes = 0; bytes <= 512; bytes += 4)
+			testing_request(c, type, body, bytes, &reply);
+		break;
+	}
+}
+
+static void random_requests_do_no_harm_and_leave_nothing(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c[4];
+	unsigned seed = 1;
+
+	for (int i = 0; i < 4; i++)
+		c[i] = testing_client(t, i - 1);
+	for (int n = 0; n < 40000; n++) {
+		int i = rand_r(&seed) % 4;
+
+		random_request(c[i], &seed);
+		if (n % 64 == 0)
+			cm_run_due(t->cm, 1000ull * n);
+		if (n % 512 == 0)
+			cm_port_changed(t->cm, t->f->hca_port[rand_r(&seed) % 4]);
+		if (n % 1024 == 0) { /* dies and comes again */
+			cm_client_free(t->cm, c[i]);
+			c[i] = testing_client(t, i - 1);
+		}
+	}
+	for (int i = 0; i < 4; i++)
+		cm_client_free(t->cm, c[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_request_of_the_wrong_size_is_refused),
+		TEST(an_unknown_type_is_refused),
+		TEST(a_handle_of_another_client_names_nothing),
+		TEST(an_unknown_port_space_is_refused),
+		TEST(each_event_rings_once),
+		TEST(destroying_takes_waiting_events_back),
+		TEST(migrating_moves_waiting_events_along),
+		TEST(destroying_a_channel_destroys_its_identifiers),
+		TEST(random_requests_do_no_harm_and_leave_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

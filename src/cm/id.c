@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Identifiers: made, moved to another channel, asked about, taken away with all that
+ * hangs on them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/state.h"
+
+struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, uint16_t ps,
+                        uint16_t qp_type)
+{
+	struct cm_id *id = calloc(1, sizeof(*id));
+
+	if (!id)
+		return NULL;
+	id->client = client;
+	id->channel = channel;
+	id->handle = CM_NO_HANDLE;
+	id->ps = ps;
+	id->qp_type = qp_type;
+	id->pkey = IB_PKEY_DEFAULT;
+	id->scope = client->host;
+	LIST_INIT(&id->joins);
+	return id;
+}
+
+int cm_id_add_handle(struct cm_id *id)
+{
+	return base_idtable_add(&id->client->ids, id, &id->handle);
+}
+
+void cm_id_free(struct cm_id *id)
+{
+	struct cm *cm = id->client->cm;
+
+	cm_sidr_abandon(id);
+	cm_multicast_leave_all(id);
+	cm_event_take_back(id, NULL);
+	cm_binding_release(cm, id);
+	if (id->handle != CM_NO_HANDLE)
+		base_idtable_remove(&id->client->ids, id->handle);
+	free(id);
+}
+
+struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle)
+{
+	return base_idtable_get(&call->client->ids, handle);
+}
+
+/* ---- requests ---- */
+
+static int qp_type_of(const struct control_cm_create_id *request, uint16_t *qp_type)
+{
+	switch (request->ps) {
+	case RDMA_PS_TCP:
+		*qp_type = IBV_QPT_RC;
+		return 0;
+	case RDMA_PS_UDP:
+	case RDMA_PS_IPOIB:
+		*qp_type = IBV_QPT_UD;
+		return 0;
+	case RDMA_PS_IB:
+		*qp_type = request->qp_type;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+int cm_id_create(struct cm_call *call)
+{
+	const struct control_cm_create_id *request = call->request;
+	struct control_cm_id *reply = call->reply;
+	struct cm_channel *ch = base_idtable_get(&call->client->channels, request->channel);
+	struct cm_id *id;
+	uint16_t qp_type;
+	int ret;
+
+	if (!ch)
+		return -EBADF;
+	ret = qp_type_of(request, &qp_type);
+	if (ret)
+		return ret;
+	id = cm_id_new(call->client, ch, request->ps, qp_type);
+	if (!id)
+		return -ENOMEM;
+	id->uid = request->uid;
+	ret = cm_id_add_handle(id);
+	if (ret) {
+		cm_id_free(id);
+		return ret;
+	}
+	reply->id = id->handle;
+	call->reply_bytes = sizeof(*reply);
+	return 0;
+}
+
+int cm_id_destroy(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	struct control_cm_events_reply *reply = call->reply;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id)
+		return -EINVAL;
+	/* what waits goes first, so that it is known how much it was */
+	cm_sidr_abandon(id);
+	reply->taken_back = cm_multicast_leave_all(id) + cm_event_take_back(id, NULL);
+	reply->reported = id->events_reported;
+	call->reply_bytes = sizeof(*reply);
+	cm_id_free(id);
+	return 0;
+}
+
+int cm_id_migrate(struct cm_call *call)
+{
+	const struct control_cm_migrate_id *request = call->request;
+	struct control_cm_events_reply *reply = call->reply;
+	struct cm_id *id = cm_id_find(call, request->id);
+	struct cm_channel *to = base_idtable_get(&call->client->channels, request->channel);
+
+	if (!id)
+		return -EINVAL;
+	if (!to)
+		return -EBADF;
+	reply->taken_back = cm_event_move(id, to);
+	reply->reported = id->events_reported;
+	call->reply_bytes = sizeof(*reply);
+	id->channel = to;
+	return 0;
+}
+
+void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply)
+{
+	memset(reply, 0, sizeof(*reply));
+	reply->src = id->src;
+	reply->dst = id->dst;
+	if (!id->port)
+		return;
+	memcpy(reply->hca, id->port->node->name, sizeof(reply->hca));
+	reply->sgid = id->sgid;
+	reply->dgid = id->dgid;
+	reply->pkey = id->pkey;
+	reply->port_num = id->port->num;
+	reply->num_paths = id->has_path;
+	reply->path = id->path;
+}
+
+int cm_id_query(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	const struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id)
+		return -EINVAL;
+	cm_id_describe(id, call->reply);
+	call->reply_bytes = sizeof(struct control_cm_id_reply);
+	return 0;
+}
+
+void cm_id_use_port(struct cm_id *id, struct fabric_port *port)
+{
+	id->port = port;
+	id->scope = cm_port_host(id->client->cm, port);
+	cm_port_gid(id->client->cm, port, &id->sgid);
+}
+
+int cm_id_default_qkey(struct cm_id *id)
+{
+	const struct wire_mcmember *broadcast;
+
+	if (id->qkey)
+		return 0;
+	if (id->ps == RDMA_PS_IPOIB) {
+		broadcast = cm_multicast_broadcast(id->client->cm, id->port, id->pkey);
+		if (!broadcast)
+			return -EADDRNOTAVAIL;
+		id->qkey = broadcast->qkey;
+	} else if (id->ps == RDMA_PS_UDP || id->ps == RDMA_PS_IB) {
+		id->qkey = IB_QKEY_RDMACM_UDP;
+	}
+	return 0;
+}
+
+static int pkey_index(const struct cm_id *id, uint16_t *index)
+{
+	const struct shm_port *p = &id->client->cm->f->region->ports[id->port->index];
+
+	for (unsigned i = 0; i < SHM_PKEYS; i++) {
+		if (p->pkey[i] && ib_pkey_match(p->pkey[i], id->pkey)) {
+			*index = (uint16_t)i;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
+int cm_id_query_qp(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	struct control_cm_qp_reply *reply = call->reply;
+	struct cm_id *id = cm_id_find(call, request->id);
+	int ret;
+
+	if (!id || !id->port)
+		return -EINVAL;
+	ret = pkey_index(id, &reply->pkey_index);
+	if (!ret && id->qp_type == IBV_QPT_UD)
+		ret = cm_id_default_qkey(id);
+	if (ret)
+		return ret;
+	reply->qkey = id->qkey;
+	reply->port_num = id->port->num;
+	reply->is_ud = id->qp_type == IBV_QPT_UD;
+	call->reply_bytes = sizeof(*reply);
+	return 0;
+}
+
+/* ---- options ---- */
+
+static int set_reuse_addr(struct cm_id *id, int on)
+{
+	if (!on && id->state != CM_IDLE)
+		return -EINVAL;
+	id->reuse_addr = on;
+	return 0;
+}
+
+static int set_af_only(struct cm_id *id, int on)
+{
+	if (id->state != CM_IDLE && id->state != CM_ADDR_BOUND)
+		return -EINVAL;
+	id->af_only = on;
+	id->af_only_set = true;
+	return 0;
+}
+
+static int set_id_option(struct cm_id *id, const struct control_cm_set_option *o)
+{
+	int on;
+
+	if (o->name == RDMA_OPTION_ID_TOS) {
+		if (o->bytes != sizeof(uint8_t))
+			return -EINVAL;
+		id->tos = o->value[0];
+		return 0;
+	}
+	if (o->name == RDMA_OPTION_ID_ACK_TIMEOUT) /* of a reliable QP: nothing to do with it */
+		return o->bytes == sizeof(uint8_t) ? 0 : -EINVAL;
+	if (o->name != RDMA_OPTION_ID_REUSEADDR && o->name != RDMA_OPTION_ID_AFONLY)
+		return -ENOSYS;
+	if (o->bytes != sizeof(on))
+		return -EINVAL;
+	memcpy(&on, o->value, sizeof(on));
+	return o->name == RDMA_OPTION_ID_REUSEADDR ? set_reuse_addr(id, !!on)
+	                                           : set_af_only(id, !!on);
+}
+
+int cm_id_set_option(struct cm_call *call)
+{
+	const struct control_cm_set_option *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id || request->bytes > sizeof(request->value))
+		return -EINVAL;
+	if (request->level == RDMA_OPTION_ID)
+		return set_id_option(id, request);
+	if (request->level == RDMA_OPTION_IB && request->name == RDMA_OPTION_IB_PATH)
+		return cm_resolve_set_path(id, request->value, request->bytes);
+	return -ENOSYS;
+}

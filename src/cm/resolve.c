@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From addresses to ports and from ports to paths: what bind_addr, resolve_addr and
+ * resolve_route do. All is known here, so the answer comes at once, yet as an event.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "cm/state.h"
+
+#define PATH_LIFE 18 /* about a second */
+
+/* ---- source ---- */
+
+static int find_device(struct cm_id *id, const union control_cm_addr *addr)
+{
+	struct fabric_port *port = cm_addr_find(id->client->cm, id->client->host, addr);
+
+	if (!port)
+		return -EADDRNOTAVAIL;
+	cm_id_use_port(id, port);
+	if (addr->sa.sa_family == AF_IB && addr->ib.sib_pkey)
+		id->pkey = be16toh(addr->ib.sib_pkey);
+	return 0;
+}
+
+int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr)
+{
+	struct cm_id before = *id;
+	int ret;
+
+	if (id->state != CM_IDLE)
+		return -EINVAL;
+	if (!cm_addr_known(addr))
+		return -EAFNOSUPPORT;
+	ret = cm_addr_is_any(addr) ? 0 : find_device(id, addr);
+	if (ret)
+		return ret;
+	id->src = *addr;
+	if (!id->af_only_set)
+		id->af_only = addr->sa.sa_family == AF_INET;
+	ret = cm_binding_take(id->client->cm, id);
+	if (ret) {
+		id->port = before.port;
+		id->sgid = before.sgid;
+		id->scope = before.scope;
+		id->pkey = before.pkey;
+		id->src = before.src;
+		id->af_only = before.af_only;
+		return ret;
+	}
+	id->dst.sa.sa_family = addr->sa.sa_family;
+	id->state = CM_ADDR_BOUND;
+	return 0;
+}
+
+int cm_resolve_bind(struct cm_call *call)
+{
+	const struct control_cm_bind_addr *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+	int ret;
+
+	if (!id)
+		return -EINVAL;
+	ret = cm_resolve_bind_id(id, &request->addr);
+	if (ret)
+		return ret;
+	cm_id_describe(id, call->reply);
+	call->reply_bytes = sizeof(struct control_cm_id_reply);
+	return 0;
+}
+
+/* Binds to the source that was given, or to a wildcard of the destination's family. */
+static int bind_source(struct cm_id *id, const struct control_cm_resolve_addr *request)
+{
+	union control_cm_addr any = { 0 };
+
+	if (request->src.sa.sa_family)
+		return cm_resolve_bind_id(id, &request->src);
+	any.sa.sa_family = request->dst.sa.sa_family;
+	if (any.sa.sa_family == AF_IB)
+		any.ib.sib_pkey = request->dst.ib.sib_pkey;
+	return cm_resolve_bind_id(id, &any);
+}
+
+/* ---- destination ---- */
+
+/* The id has a device after this, and a source address that is one of its. */
+static int use_some_device(struct cm_id *id)
+{
+	struct cm *cm = id->client->cm;
+	struct fabric_port *port = id->port;
+
+	if (!port) {
+		port = cm_addr_default_port(cm, id->client->host);
+		if (!port)
+			return -ENODEV;
+		cm_id_use_port(id, port);
+	}
+	if (cm_addr_is_any(&id->src))
+		cm_addr_from_port(cm, port, cm_addr_is_link_local(&id->dst), &id->src);
+	return 0;
+}
+
+/* Whether it is the address of some port, or needs none. AF_IB is not asked: see resolve_route. */
+static bool is_somewhere(const struct cm *cm, const union control_cm_addr *dst)
+{
+	return cm_addr_is_any(dst) || cm_addr_is_mcast(dst) || dst->sa.sa_family == AF_IB ||
+	       cm_addr_find(cm, CM_ALL_HOSTS, dst);
+}
+
+/* The GID that the destination is reached at. */
+static void find_dgid(struct cm_id *id)
+{
+	struct cm *cm = id->client->cm;
+
+	if (cm_addr_is_any(&id->dst))
+		id->dgid = id->sgid;
+	else if (cm_addr_is_mcast(&id->dst))
+		cm_addr_to_mgid(&id->dst, id->pkey, false, &id->dgid);
+	else if (id->dst.sa.sa_family == AF_IB)
+		memcpy(id->dgid.raw, id->dst.ib.sib_addr.sib_raw, sizeof(id->dgid.raw));
+	else
+		cm_port_gid(cm, cm_addr_find(cm, CM_ALL_HOSTS, &id->dst), &id->dgid);
+}
+
+static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
+{
+	struct cm_event *e;
+	int ret;
+
+	if (id->state != CM_ADDR_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
+		return -EINVAL;
+	e = cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	if (!e)
+		return -ENOMEM;
+	id->dst = *dst;
+	ret = is_somewhere(id->client->cm, dst) ? use_some_device(id) : -EHOSTUNREACH;
+	if (ret) {
+		e->data.type = RDMA_CM_EVENT_ADDR_ERROR;
+		e->data.status = ret;
+	} else {
+		find_dgid(id);
+		id->state = CM_ADDR_RESOLVED;
+	}
+	cm_event_post(e);
+	return 0;
+}
+
+int cm_resolve_addr(struct cm_call *call)
+{
+	const struct control_cm_resolve_addr *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+	int ret = 0;
+
+	if (!id || !cm_addr_known(&request->dst))
+		return -EINVAL;
+	if (request->src.sa.sa_family && !cm_addr_known(&request->src))
+		return -EINVAL;
+	if (id->state == CM_IDLE)
+		ret = bind_source(id, request);
+	return ret ? ret : resolve_addr(id, &request->dst);
+}
+
+/* ---- path ---- */
+
+struct reach {
+	struct fabric_port *to;
+	bool reached;
+};
+
+static void on_hop(void *arg, struct fabric_port *out)
+{
+	(void)arg;
+	(void)out;
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	struct reach *r = arg;
+
+	r->reached |= hca == r->to;
+}
+
+bool cm_resolve_reaches(struct cm *cm, struct fabric_port *from, struct fabric_port *to,
+                        uint8_t *mtu)
+{
+	struct reach r = { .to = to };
+	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = &r };
+
+	fabric_walk_unicast(cm->f, from, to->lid, &w);
+	*mtu = w.mtu;
+	return r.reached;
+}
+
+static bool find_path(struct cm_id *id)
+{
+	struct cm *cm = id->client->cm;
+	struct fabric_port *to = fabric_port_by_gid(cm->f, &id->dgid);
+	const struct wire_mcmember *broadcast;
+	uint8_t mtu;
+
+	if (!to || !cm_resolve_reaches(cm, id->port, to, &mtu))
+		return false;
+	broadcast = cm_multicast_broadcast(cm, id->port, id->pkey);
+	id->path = (struct control_cm_path){ .sgid = id->sgid,
+		                             .dgid = id->dgid,
+		                             .slid = id->port->lid,
+		                             .dlid = to->lid,
+		                             .pkey = id->pkey,
+		                             .mtu = mtu,
+		                             .rate = broadcast ? broadcast->rate
+		                                               : (uint8_t)IBV_RATE_10_GBPS,
+		                             .life = PATH_LIFE };
+	id->has_path = true;
+	return true;
+}
+
+int cm_resolve_route(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id || id->state != CM_ADDR_RESOLVED)
+		return -EINVAL;
+	if (!find_path(id))
+		return cm_event_send(id, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
+	id->state = CM_ROUTE_RESOLVED;
+	return cm_event_send(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+/* ---- a path that the program brings ---- */
+
+static void path_from_record(const struct ibv_path_record *r, struct control_cm_path *path)
+{
+	uint32_t flow_hop = be32toh(r->flowlabel_hoplimit);
+
+	memcpy(path->sgid.raw, r->sgid.raw, sizeof(path->sgid.raw));
+	memcpy(path->dgid.raw, r->dgid.raw, sizeof(path->dgid.raw));
+	path->slid = be16toh(r->slid);
+	path->dlid = be16toh(r->dlid);
+	path->pkey = be16toh(r->pkey);
+	path->sl = be16toh(r->qosclass_sl) & 0xF;
+	path->mtu = r->mtu & 0x3F;
+	path->rate = r->rate & 0x3F;
+	path->life = r->packetlifetime & 0x3F;
+	path->traffic_class = r->tclass;
+	path->hop_limit = (uint8_t)flow_hop;
+	path->flow_label = flow_hop >> 8 & 0xFFFFF;
+}
+
+int cm_resolve_set_path(struct cm_id *id, const void *value, uint32_t bytes)
+{
+	const uint32_t usable =
+	        IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+	struct ibv_path_data data;
+
+	if (bytes % sizeof(data) || id->state != CM_ADDR_RESOLVED)
+		return -EINVAL;
+	for (uint32_t at = 0; at < bytes; at += sizeof(data)) {
+		memcpy(&data, (const char *)value + at, sizeof(data));
+		if (data.flags != usable)
+			continue;
+		path_from_record(&data.path, &id->path);
+		id->has_path = true;
+		id->state = CM_ROUTE_RESOLVED;
+		return cm_event_send(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	}
+	return -EINVAL;
+}

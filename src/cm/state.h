@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of this folder share: clients, channels with their queues of events,
+ * identifiers, ports in use, joins. All of it lives in the manager's one thread.
+ *
+ * Who owns what: a client its channels and identifiers (by handle, so that nothing it
+ * sends can name another's), an identifier its joins, a channel its events, an event
+ * of type CONNECT_REQUEST the identifier that it announces until it is taken.
+ */
+#ifndef CM_STATE_H
+#define CM_STATE_H
+
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/hash.h"
+#include "base/idtable.h"
+#include "cm/cm.h"
+#include "control/cm_message.h"
+
+#define CM_NO_HANDLE UINT32_MAX
+#define CM_ALL_HOSTS (-1)
+
+struct cm {
+	struct fabric *f;
+	struct sa *sa;
+	struct cm_ops ops;
+	struct base_hash bindings;  /* struct cm_binding, by port space and port */
+	struct base_hash groups;    /* struct cm_group, by port and MGID */
+	LIST_HEAD(, cm_id) waiting; /* for the answer to a SIDR_REQ */
+	uint16_t last_port;         /* the ephemeral port given last */
+};
+
+struct cm_client {
+	struct cm *cm;
+	int host; /* index, or CM_ALL_HOSTS */
+	struct base_idtable channels, ids, joins;
+};
+
+struct cm_event {
+	TAILQ_ENTRY(cm_event) entry;
+	struct cm_id *id;        /* whose it is: of a connection request, the listener */
+	struct cm_join *join;    /* of multicast events */
+	struct cm_id *announced; /* of a connection request: nobody's yet */
+	struct control_cm_event data;
+};
+
+struct cm_channel {
+	uint32_t handle;
+	struct cm_outbox *box;
+	TAILQ_HEAD(, cm_event) events;
+};
+
+/* A port number of a port space, and who uses it. */
+struct cm_binding {
+	struct base_hash_node node;
+	uint16_t ps, port;
+	LIST_HEAD(, cm_id) owners;
+};
+
+enum cm_id_state {
+	CM_IDLE,
+	CM_ADDR_BOUND,
+	CM_ADDR_RESOLVED,
+	CM_ROUTE_RESOLVED,
+	CM_CONNECT,
+	CM_LISTEN,
+};
+
+struct cm_id {
+	struct cm_client *client;
+	struct cm_channel *channel;
+	uint32_t handle; /* CM_NO_HANDLE: announced, not taken */
+	uint64_t uid;
+	enum cm_id_state state;
+	uint16_t ps;      /* enum rdma_port_space */
+	uint16_t qp_type; /* enum ibv_qp_type */
+	uint8_t tos;
+	bool reuse_addr, af_only, af_only_set;
+	uint32_t events_reported;
+
+	union control_cm_addr src, dst;
+	struct fabric_port *port; /* NULL: bound to no device */
+	struct ib_gid sgid, dgid;
+	uint16_t pkey;
+	uint32_t qkey; /* 0: none yet */
+	struct control_cm_path path;
+	bool has_path;
+
+	struct cm_binding *binding;
+	LIST_ENTRY(cm_id) of_binding;
+	int scope; /* host on which its port number is in use, or CM_ALL_HOSTS */
+
+	int backlog; /* listener: requests that may still be announced */
+
+	bool passive;       /* made for a connection request */
+	struct cm_id *peer; /* both ways, while the request is not answered */
+	LIST_ENTRY(cm_id) of_waiting;
+	bool is_waiting;
+	uint64_t due_ms; /* when it has waited long enough; 0: to be set */
+
+	LIST_HEAD(, cm_join) joins;
+};
+
+/* A port's membership in a group, however many joins share it. */
+struct cm_group {
+	struct base_hash_node node;
+	struct fabric_port *port;
+	struct wire_mcmember rec; /* join_state: what the SA knows of us */
+	unsigned joins[4];        /* by bit of the join state */
+	LIST_HEAD(, cm_join) members;
+};
+
+struct cm_join {
+	LIST_ENTRY(cm_join) of_id, of_group;
+	uint32_t handle;
+	uint64_t uid;
+	struct cm_id *id;
+	struct cm_group *group; /* NULL: the join failed or was reset */
+	uint8_t join_state;
+	uint32_t events_reported;
+};
+
+/* One request being served: body and reply are aligned for their types. */
+struct cm_call {
+	struct cm *cm;
+	struct cm_client *client;
+	const void *request;
+	void *reply;
+	uint32_t reply_bytes;
+	int fd; /* to go with the reply, or -1 */
+};
+
+/* ---- address.c: pure, but for the table of ports ---- */
+
+bool cm_addr_known(const union control_cm_addr *a);  /* its family */
+bool cm_addr_is_any(const union control_cm_addr *a); /* zero, or the loopback address */
+bool cm_addr_is_zero(const union control_cm_addr *a);
+bool cm_addr_is_mcast(const union control_cm_addr *a);
+bool cm_addr_equal(const union control_cm_addr *a, const union control_cm_addr *b); /* no ports */
+uint16_t cm_addr_port(const union control_cm_addr *a);                              /* host order */
+
+/* The index of the host that has @port. */
+int cm_port_host(const struct cm *cm, const struct fabric_port *port);
+
+/* The port of @host (or of any) that has the address, or NULL. */
+struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union control_cm_addr *a);
+
+/* The port of @host (or of any) that one uses who does not care: an active one. Or NULL. */
+struct fabric_port *cm_addr_default_port(const struct cm *cm, int host);
+
+/* Sets the address in @a, but no port number, to the one of @port; IPv6: link-local as asked. */
+void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool link_local,
+                       union control_cm_addr *a);
+
+bool cm_addr_is_link_local(const union control_cm_addr *a);
+
+/* The MGID of a group address as rdma_cm maps it; zero for an address of zero. */
+void cm_addr_to_mgid(const union control_cm_addr *a, uint16_t pkey, bool udp, struct ib_gid *mgid);
+
+void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_gid *gid);
+
+/* ---- binding.c: port spaces ---- */
+
+/* Takes the port number in @id->src, or one that is free if that is 0, and writes it there.
+ * -EADDRINUSE, -EADDRNOTAVAIL, -EPROTONOSUPPORT, -ENOMEM. */
+int cm_binding_take(struct cm *cm, struct cm_id *id);
+void cm_binding_release(struct cm *cm, struct cm_id *id);
+
+/* Whether @id may listen on the port number that it has, beside others that share it. */
+int cm_binding_may_listen(const struct cm_id *id);
+
+/* Who listens at @port for connections to @dst in a port space; NULL: nobody. */
+struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port, uint16_t ps,
+                                  const union control_cm_addr *dst);
+
+/* ---- channel.c ---- */
+
+int cm_channel_create(struct cm_call *call);
+int cm_channel_destroy(struct cm_call *call);
+int cm_channel_get_event(struct cm_call *call);
+void cm_channel_free(struct cm_client *client, struct cm_channel *channel);
+
+/* A new event of @type for @id, or NULL. It goes with cm_event_post() or cm_event_free(). */
+struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
+void cm_event_post(struct cm_event *e);
+
+/* cm_event_new() and cm_event_post(): 0 or -ENOMEM. */
+int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status);
+
+/* Takes the events of @id back, of @join only if it is not NULL. How many there were. */
+uint32_t cm_event_take_back(struct cm_id *id, const struct cm_join *join);
+
+/* Moves the events of @id to @to. How many. */
+uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to);
+
+/* ---- id.c ---- */
+
+int cm_id_create(struct cm_call *call);
+int cm_id_destroy(struct cm_call *call);
+int cm_id_migrate(struct cm_call *call);
+int cm_id_query(struct cm_call *call);
+int cm_id_query_qp(struct cm_call *call);
+int cm_id_set_option(struct cm_call *call);
+
+/* An identifier of @client without handle, in state CM_IDLE; or NULL. */
+struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, uint16_t ps,
+                        uint16_t qp_type);
+void cm_id_free(struct cm_id *id);
+int cm_id_add_handle(struct cm_id *id);
+
+/* The identifier that the request names, or NULL. */
+struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle);
+
+/* Gives it the Q_Key of its port space. -EADDRNOTAVAIL: there is no broadcast group. */
+int cm_id_default_qkey(struct cm_id *id);
+void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply);
+void cm_id_use_port(struct cm_id *id, struct fabric_port *port);
+
+/* ---- resolve.c ---- */
+
+int cm_resolve_bind(struct cm_call *call);
+int cm_resolve_addr(struct cm_call *call);
+int cm_resolve_route(struct cm_call *call);
+
+/* Binds to @addr. 0 or -errno, with the state as it was. */
+int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr);
+
+/* Whether the tables lead from @from to @to, and the MTU of the way. */
+bool cm_resolve_reaches(struct cm *cm, struct fabric_port *from, struct fabric_port *to,
+                        uint8_t *mtu);
+
+/* The path as the program has it (RDMA_OPTION_IB_PATH). */
+int cm_resolve_set_path(struct cm_id *id, const void *value, uint32_t bytes);
+
+/* ---- sidr.c ---- */
+
+int cm_sidr_listen(struct cm_call *call);
+int cm_sidr_connect(struct cm_call *call);
+int cm_sidr_accept(struct cm_call *call);
+int cm_sidr_reject(struct cm_call *call);
+int cm_sidr_disconnect(struct cm_call *call);
+
+/* @id goes away: who waits for its answer hears so. */
+void cm_sidr_abandon(struct cm_id *id);
+
+/* ---- multicast.c ---- */
+
+int cm_multicast_join(struct cm_call *call);
+int cm_multicast_leave(struct cm_call *call);
+
+/* Gives up all joins of @id. How many of their events were still waiting. */
+uint32_t cm_multicast_leave_all(struct cm_id *id);
+
+/* The record of the IPoIB broadcast group of @port's partition @pkey, or NULL. */
+const struct wire_mcmember *cm_multicast_broadcast(const struct cm *cm,
+                                                   const struct fabric_port *port, uint16_t pkey);
+
+#endif
