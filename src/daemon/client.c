@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connections of processes: accept, check who it is, read a request, answer it.
+ * Whatever a process sends, it gets an answer or its connection ends; and when its
+ * connection ends, all that hung on it goes.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/state.h"
+
+static int hello(struct daemon_client *c, const struct control_packet *request,
+                 struct control_packet *reply)
+{
+	struct control_hello req;
+	struct control_hello_reply rep;
+	struct shm_region *r = c->d->f->region;
+
+	if (c->greeted || request->header.bytes != sizeof(req))
+		return -EPROTO;
+	memcpy(&req, request->body, sizeof(req));
+	req.host[sizeof(req.host) - 1] = '\0';
+	if (req.version != CONTROL_VERSION || req.role > CONTROL_ROLE_CM)
+		return -EPROTO;
+	c->host_index = -1;
+	if (*req.host) {
+		c->host_index = fabric_host_find(c->d->f, req.host);
+		if (c->host_index < 0)
+			return -EHOSTUNREACH;
+	}
+	if (req.role == CONTROL_ROLE_CM) {
+		int ret = cm_client_new(c->d->cm, c->host_index, &c->cm);
+
+		if (ret)
+			return ret;
+	}
+	c->role = req.role;
+	c->greeted = true;
+	rep = (struct control_hello_reply){ .client = c->id, .host_index = c->host_index };
+	memcpy(reply->body, &rep, sizeof(rep));
+	reply->header.bytes = sizeof(rep);
+	if (c->role == CONTROL_ROLE_CLI)
+		return 0;
+	reply->fd[0] = dup(r->control_fd);
+	reply->fd[1] = dup(r->data_fd);
+	reply->n_fds = 2;
+	return reply->fd[0] < 0 || reply->fd[1] < 0 ? -EMFILE : 0;
+}
+
+static int show(struct daemon_client *c, const struct control_packet *request,
+                struct control_packet *reply)
+{
+	struct control_show req;
+	int fd;
+
+	if (request->header.bytes != sizeof(req))
+		return -EPROTO;
+	memcpy(&req, request->body, sizeof(req));
+	req.what[sizeof(req.what) - 1] = '\0';
+	fd = daemon_show(c->d, req.what);
+	if (fd < 0)
+		return fd;
+	reply->fd[reply->n_fds++] = fd;
+	return 0;
+}
+
+static int set(struct daemon_client *c, const struct control_packet *request)
+{
+	struct control_set req;
+	int ret;
+
+	if (request->header.bytes != sizeof(req))
+		return -EPROTO;
+	memcpy(&req, request->body, sizeof(req));
+	req.key[sizeof(req.key) - 1] = req.value[sizeof(req.value) - 1] = '\0';
+	ret = fabric_settings_set(&c->d->f->settings, req.key, req.value, true);
+	if (!ret)
+		c->d->f->region->control->settings = c->d->f->settings;
+	return ret;
+}
+
+static int serve(struct daemon_client *c, const struct control_packet *request,
+                 struct control_packet *reply)
+{
+	uint32_t type = request->header.type;
+
+	if (type == CONTROL_HELLO)
+		return hello(c, request, reply);
+	if (!c->greeted)
+		return -EPROTO;
+	if (type == CONTROL_SHOW)
+		return show(c, request, reply);
+	if (c->role == CONTROL_ROLE_VERBS)
+		return daemon_verbs_request(c, request, reply);
+	if (c->role == CONTROL_ROLE_CM)
+		return type >= CONTROL_CM_FIRST && type <= CONTROL_CM_LAST
+		               ? cm_request(c->d->cm, c->cm, request, reply)
+		               : -ENOSYS;
+	if (type == CONTROL_SET)
+		return set(c, request);
+	if (type == CONTROL_STOP)
+		return sd_event_exit(c->d->loop, 0) < 0 ? -EIO : 0;
+	return -ENOSYS;
+}
+
+static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct daemon_client *c = arg;
+	struct control_packet request, reply = { 0 };
+	int ret = control_receive(fd, &request);
+
+	(void)s;
+	(void)revents;
+	if (ret == -EAGAIN)
+		return 0;
+	if (ret == -EPROTO) {
+		/* no packet at all: say so once, in the form of a reply to nothing */
+		reply.header.status = -EPROTO;
+		control_send(fd, &reply);
+	}
+	if (ret) {
+		daemon_client_free(c);
+		return 0;
+	}
+	control_close_fds(&request); /* no request brings any */
+	reply.header.type = request.header.type;
+	reply.header.serial = request.header.serial;
+	reply.header.status = serve(c, &request, &reply);
+	if (reply.header.status) {
+		reply.header.bytes = 0;
+		control_close_fds(&reply);
+	}
+	ret = control_send(fd, &reply);
+	control_close_fds(&reply);
+	if (ret) /* it does not read its replies, or is gone */
+		daemon_client_free(c);
+	return 0;
+}
+
+static int add_client(struct daemon *d, int sock, pid_t pid)
+{
+	struct daemon_client *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	c->d = d;
+	c->sock = sock;
+	c->pid = pid;
+	ret = base_idtable_add(&d->clients, c, &c->id);
+	if (ret)
+		goto err_free;
+	ret = sd_event_add_io(d->loop, &c->source, sock, EPOLLIN, on_request, c);
+	if (ret < 0)
+		goto err_id;
+	return 0;
+err_id:
+	base_idtable_remove(&d->clients, c->id);
+err_free:
+	free(c);
+	return ret;
+}
+
+int daemon_client_accept(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct daemon *d = arg;
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)s;
+	(void)revents;
+	if (sock < 0)
+		return 0;
+	/* the directory is private; this is the second lock on the door */
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
+	    (cred.uid != geteuid() && cred.uid != 0)) {
+		close(sock);
+		return 0;
+	}
+	if (add_client(d, sock, cred.pid)) {
+		base_log("no memory for a client");
+		close(sock);
+	}
+	return 0;
+}
+
+void daemon_client_free(struct daemon_client *c)
+{
+	if (c->cm)
+		cm_client_free(c->d->cm, c->cm);
+	daemon_objects_release(c);
+	sd_event_source_disable_unref(c->source);
+	close(c->sock);
+	base_idtable_remove(&c->d->clients, c->id);
+	free(c);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An outbox: events on their way to one process, by a socket pair of which the
+ * process has the other end. What the socket does not take now waits here, in
+ * order, and goes when there is room. A process that closes its end, or dies, just
+ * gets no more.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "daemon/state.h"
+
+struct message {
+	STAILQ_ENTRY(message) entry;
+	size_t bytes;
+	char data[];
+};
+
+struct cm_outbox {
+	struct daemon *d;
+	int fd;
+	sd_event_source *source; /* NULL while nothing waits */
+	STAILQ_HEAD(, message) waiting;
+};
+
+static void drop_waiting(struct cm_outbox *box)
+{
+	struct message *m;
+
+	while ((m = STAILQ_FIRST(&box->waiting))) {
+		STAILQ_REMOVE_HEAD(&box->waiting, entry);
+		free(m);
+	}
+	box->source = sd_event_source_disable_unref(box->source);
+}
+
+/* 0 if it went or never will; -EAGAIN. */
+static int push(struct cm_outbox *box, const void *data, size_t bytes)
+{
+	ssize_t n;
+
+	do {
+		n = send(box->fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? -EAGAIN : 0;
+}
+
+static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct cm_outbox *box = arg;
+	struct message *m;
+
+	(void)s;
+	(void)fd;
+	if (revents & EPOLLHUP) {
+		drop_waiting(box);
+		return 0;
+	}
+	while ((m = STAILQ_FIRST(&box->waiting))) {
+		if (push(box, m->data, m->bytes))
+			return 0;
+		STAILQ_REMOVE_HEAD(&box->waiting, entry);
+		free(m);
+	}
+	drop_waiting(box);
+	return 0;
+}
+
+int daemon_outbox_open(void *daemon, struct cm_outbox **out, int *process_fd)
+{
+	struct cm_outbox *box = calloc(1, sizeof(*box));
+	int pair[2], ret;
+
+	if (!box)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		ret = -errno;
+		free(box);
+		return ret;
+	}
+	box->d = daemon;
+	box->fd = pair[0];
+	STAILQ_INIT(&box->waiting);
+	*process_fd = pair[1];
+	*out = box;
+	return 0;
+}
+
+void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
+{
+	struct message *m;
+
+	if (STAILQ_EMPTY(&box->waiting) && !push(box, event, bytes))
+		return;
+	m = malloc(sizeof(*m) + bytes);
+	if (!m) {
+		base_log("out of memory: an event is lost");
+		return;
+	}
+	m->bytes = bytes;
+	memcpy(m->data, event, bytes);
+	STAILQ_INSERT_TAIL(&box->waiting, m, entry);
+	if (!box->source &&
+	    sd_event_add_io(box->d->loop, &box->source, box->fd, EPOLLOUT, on_room, box) < 0)
+		base_log("cannot wait for room: events are delayed");
+}
+
+void daemon_outbox_close(struct cm_outbox *box)
+{
+	drop_waiting(box);
+	close(box->fd);
+	free(box);
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the manager tells about its fabric, as JSON: one function a subject, in a
+ * table. The command line makes tables of it.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "base/util.h"
+#include "daemon/state.h"
+
+typedef struct json_object json;
+
+static void add_u64(json *o, const char *key, uint64_t v)
+{
+	json_object_object_add(o, key, json_object_new_uint64(v));
+}
+
+static void add_text(json *o, const char *key, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+static void add_text(json *o, const char *key, const char *format, ...)
+{
+	char text[128];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	json_object_object_add(o, key, json_object_new_string(text));
+}
+
+/* A new array under @key. */
+static json *add_array(json *o, const char *key)
+{
+	json *a = json_object_new_array();
+
+	json_object_object_add(o, key, a);
+	return a;
+}
+
+static void add_gid(json *o, const char *key, const struct ib_gid *gid)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(AF_INET6, gid, text, sizeof(text));
+	json_object_object_add(o, key, json_object_new_string(text));
+}
+
+static const char *state_name(unsigned state)
+{
+	static const char *const names[] = { "none", "down", "init", "armed", "active" };
+
+	return state < ARRAY_SIZE(names) ? names[state] : "?";
+}
+
+static json *show_status(struct daemon *d)
+{
+	json *o = json_object_new_object(), *settings = json_object_new_object();
+	unsigned clients = 0, switches = 0;
+	const char *key;
+	uint32_t value;
+
+	for (uint32_t i = 0; i < d->clients.size; i++) {
+		struct daemon_client *c = base_idtable_get(&d->clients, i);
+
+		clients += c && c->role == CONTROL_ROLE_VERBS && c->greeted;
+	}
+	for (unsigned i = 0; i < d->f->n_nodes; i++)
+		switches += d->f->node[i]->type == FABRIC_SWITCH;
+	add_text(o, "name", "%s", d->name);
+	add_u64(o, "pid", (uint64_t)getpid());
+	add_u64(o, "up_since", d->up_since);
+	add_u64(o, "hosts", d->f->n_hosts);
+	add_u64(o, "switches", switches);
+	add_u64(o, "clients", clients);
+	add_u64(o, "qps", d->qps.used - 2);
+	add_u64(o, "cqs", d->cqs.used);
+	add_u64(o, "channels", d->channels.used);
+	add_u64(o, "flows", d->f->flows->ids.used);
+	add_u64(o, "groups", d->sa->groups.n);
+	add_u64(o, "ring_bytes", d->rings.in_use);
+	add_u64(o, "payload_bytes", d->payloads.in_use);
+	add_text(o, "sm", "embedded");
+	for (unsigned i = 0; fabric_settings_get(&d->f->settings, i, &key, &value); i++)
+		add_u64(settings, key, value);
+	json_object_object_add(o, "settings", settings);
+	return o;
+}
+
+static json *hca_port_json(struct daemon *d, const struct fabric_port *p)
+{
+	json *o = json_object_new_object();
+
+	add_u64(o, "port", p->num);
+	add_u64(o, "lid", p->lid);
+	add_gid(o, "gid", &d->f->region->ports[p->index].gid[0]);
+	add_text(o, "state", "%s", state_name(p->state));
+	return o;
+}
+
+static json *host_json(struct daemon *d, unsigned host)
+{
+	const struct fabric_host *h = &d->f->host[host];
+	json *o = json_object_new_object(), *addresses, *hcas;
+	char text[INET6_ADDRSTRLEN];
+
+	add_text(o, "name", "%s", h->name);
+	addresses = add_array(o, "addresses");
+	inet_ntop(AF_INET, &h->ipv4, text, sizeof(text));
+	json_object_array_add(addresses, json_object_new_string(text));
+	inet_ntop(AF_INET6, h->ipv6, text, sizeof(text));
+	json_object_array_add(addresses, json_object_new_string(text));
+	hcas = add_array(o, "hcas");
+	for (uint32_t i = 0; i < d->f->region->control->n_hcas; i++) {
+		const struct shm_hca *hca = &d->f->region->hcas[i];
+		json *e = json_object_new_object(), *ports;
+
+		if (hca->host_index != host) {
+			json_object_put(e);
+			continue;
+		}
+		add_text(e, "name", "%s", hca->name);
+		add_text(e, "node_guid", "0x%016llx", (unsigned long long)hca->node_guid);
+		ports = add_array(e, "ports");
+		for (uint32_t k = 0; k < hca->n_ports; k++)
+			json_object_array_add(
+			        ports, hca_port_json(d, d->f->hca_port[hca->first_port + k]));
+		json_object_array_add(hcas, e);
+	}
+	return o;
+}
+
+static json *show_hosts(struct daemon *d)
+{
+	json *a = json_object_new_array();
+
+	for (unsigned i = 0; i < d->f->n_hosts; i++)
+		json_object_array_add(a, host_json(d, i));
+	return a;
+}
+
+static json *link_json(const struct fabric_port *p)
+{
+	json *o = json_object_new_object();
+
+	add_u64(o, "port", p->num);
+	add_text(o, "state", "%s", state_name(p->state));
+	add_u64(o, "lid", p->lid);
+	if (p->peer) {
+		add_text(o, "peer", "%s", p->peer->node->name);
+		add_u64(o, "peer_port", p->peer->num);
+	}
+	add_u64(o, "mtu", IB_MTU_BYTES(p->mtu));
+	add_text(o, "rate", "4x EDR");
+	return o;
+}
+
+static json *show_topology(struct daemon *d)
+{
+	json *o = json_object_new_object(), *nodes = add_array(o, "nodes");
+
+	for (unsigned i = 0; i < d->f->n_nodes; i++) {
+		const struct fabric_node *node = d->f->node[i];
+		json *e = json_object_new_object(), *ports;
+
+		add_text(e, "name", "%s", node->name);
+		add_text(e, "type", "%s", node->type == FABRIC_SWITCH ? "switch" : "host");
+		add_text(e, "guid", "0x%016llx", (unsigned long long)node->guid);
+		if (node->type == FABRIC_SWITCH)
+			add_u64(e, "lid", node->port[0].lid);
+		ports = add_array(e, "ports");
+		for (unsigned k = 1; k <= node->n_ports; k++)
+			if (node->port[k].peer)
+				json_object_array_add(ports, link_json(&node->port[k]));
+		json_object_array_add(nodes, e);
+	}
+	return o;
+}
+
+static const char *join_name(unsigned state)
+{
+	if (state & IB_JOIN_FULL)
+		return "full";
+	if (state & IB_JOIN_SEND_ONLY_FULL)
+		return "send-only";
+	return state & IB_JOIN_NON ? "non" : "send-only-non";
+}
+
+/* The ports of an MFT row as an array. */
+static json *row_json(const struct fabric_node *sw, const struct fabric_mft_row *row)
+{
+	json *a = json_object_new_array();
+
+	for (unsigned k = 0; k <= sw->n_ports; k++)
+		if (fabric_row_has(row, k))
+			json_object_array_add(a, json_object_new_uint64(k));
+	return a;
+}
+
+static void add_tree(struct daemon *d, json *o, uint16_t mlid)
+{
+	json *tree = add_array(o, "tree");
+
+	for (unsigned i = 0; i < d->f->n_nodes; i++) {
+		const struct fabric_node *sw = d->f->node[i];
+		json *e, *ports;
+
+		if (sw->type != FABRIC_SWITCH)
+			continue;
+		ports = row_json(sw, fabric_mft_get(sw, mlid));
+		if (!json_object_array_length(ports)) {
+			json_object_put(ports);
+			continue;
+		}
+		e = json_object_new_object();
+		add_text(e, "switch", "%s", sw->name);
+		json_object_object_add(e, "ports", ports);
+		json_object_array_add(tree, e);
+	}
+}
+
+static void add_attached(struct daemon *d, json *o, const struct ib_gid *mgid)
+{
+	json *a = add_array(o, "attached");
+
+	for (uint32_t hca = 0; hca < d->f->region->control->n_hcas; hca++) {
+		struct fabric_attached *g = fabric_attach_find(d->f, hca, mgid);
+
+		for (uint32_t i = 0; g && i < g->n; i++) {
+			json *e;
+
+			if (g->entry[i].again)
+				continue;
+			e = json_object_new_object();
+			add_text(e, "host", "%s", d->f->region->hcas[hca].host);
+			add_text(e, "qpn", "0x%06x", g->entry[i].qpn);
+			json_object_array_add(a, e);
+		}
+	}
+}
+
+static json *group_json(struct daemon *d, const struct sa_group *g)
+{
+	json *o = json_object_new_object(), *members;
+
+	add_gid(o, "mgid", &g->rec.mgid);
+	add_text(o, "mlid", "0x%04x", g->rec.mlid);
+	add_text(o, "qkey", "0x%08x", g->rec.qkey);
+	add_text(o, "pkey", "0x%04x", g->rec.pkey);
+	add_u64(o, "mtu", IB_MTU_BYTES(g->rec.mtu));
+	add_u64(o, "rate", g->rec.rate);
+	add_u64(o, "sl", g->rec.sl);
+	members = add_array(o, "members");
+	for (unsigned i = 0; i < g->n_members; i++) {
+		const struct fabric_port *p = g->member[i].port;
+		json *e = json_object_new_object();
+
+		add_text(e, "host", "%s", d->f->region->hcas[p->node->hca].host);
+		add_gid(e, "port_gid", &d->f->region->ports[p->index].gid[0]);
+		add_text(e, "join_state", "%s", join_name(g->member[i].join_state));
+		json_object_array_add(members, e);
+	}
+	add_attached(d, o, &g->rec.mgid);
+	add_tree(d, o, g->rec.mlid);
+	return o;
+}
+
+static json *show_groups(struct daemon *d)
+{
+	json *a = json_object_new_array();
+
+	/* by MLID: the order in which they came, more or less */
+	for (uint32_t i = 0; i < d->sa->mlids.size; i++) {
+		const struct sa_group *g = base_idtable_get(&d->sa->mlids, i);
+
+		if (g)
+			json_object_array_add(a, group_json(d, g));
+	}
+	return a;
+}
+
+static json *show_routes(struct daemon *d)
+{
+	json *a = json_object_new_array();
+
+	for (unsigned i = 0; i < d->f->n_nodes; i++) {
+		const struct fabric_node *sw = d->f->node[i];
+		json *o, *lft, *mft;
+
+		if (sw->type != FABRIC_SWITCH)
+			continue;
+		o = json_object_new_object();
+		add_text(o, "switch", "%s", sw->name);
+		lft = add_array(o, "lft");
+		for (uint32_t lid = 1; lid < sw->lft_size; lid++) {
+			json *e;
+
+			if (sw->lft[lid] == FABRIC_LFT_NONE)
+				continue;
+			e = json_object_new_object();
+			add_u64(e, "lid", lid);
+			add_u64(e, "port", sw->lft[lid]);
+			json_object_array_add(lft, e);
+		}
+		mft = add_array(o, "mft");
+		for (uint32_t m = 0; m < sw->mft_size; m++) {
+			json *ports = row_json(sw, &sw->mft[m]), *e;
+
+			if (!json_object_array_length(ports)) {
+				json_object_put(ports);
+				continue;
+			}
+			e = json_object_new_object();
+			add_text(e, "mlid", "0x%04x", IB_LID_MCAST_FIRST + m);
+			json_object_object_add(e, "ports", ports);
+			json_object_array_add(mft, e);
+		}
+		json_object_array_add(a, o);
+	}
+	return a;
+}
+
+static void add_errors(struct daemon *d, json *o, uint32_t port)
+{
+	struct shm_port_count *c = &d->f->region->port_counts[port];
+#define ERROR(field) add_u64(o, #field, atomic_load_explicit(&c->field, memory_order_relaxed))
+	ERROR(no_receive);
+	ERROR(bad_qkey);
+	ERROR(bad_pkey);
+	ERROR(no_qp);
+	ERROR(xmit_discards);
+	ERROR(no_payload_slot);
+#undef ERROR
+}
+
+static json *show_counters(struct daemon *d)
+{
+	json *o = json_object_new_object(), *ports = add_array(o, "ports");
+
+	fabric_flow_collect(d->f);
+	for (unsigned i = 0; i < d->f->n_nodes; i++) {
+		const struct fabric_node *node = d->f->node[i];
+
+		for (unsigned k = 1; k <= node->n_ports; k++) {
+			const struct fabric_port *p = &node->port[k];
+			json *e;
+
+			if (!p->peer)
+				continue;
+			e = json_object_new_object();
+			add_text(e, "node", "%s", node->name);
+			add_u64(e, "port", k);
+			add_u64(e, "xmit_pkts", p->stats.xmit_packets);
+			add_u64(e, "rcv_pkts", p->stats.recv_packets);
+			add_u64(e, "xmit_bytes", p->stats.xmit_bytes);
+			add_u64(e, "rcv_bytes", p->stats.recv_bytes);
+			if (node->type == FABRIC_HCA)
+				add_errors(d, e, p->index);
+			json_object_array_add(ports, e);
+		}
+	}
+	return o;
+}
+
+static const struct subject {
+	const char *name;
+	json *(*show)(struct daemon *d);
+} subjects[] = {
+	{ "status", show_status }, { "hosts", show_hosts },   { "topology", show_topology },
+	{ "groups", show_groups }, { "routes", show_routes }, { "counters", show_counters },
+};
+
+/* A memfd that holds @text. */
+static int text_fd(const char *text)
+{
+	size_t len = strlen(text), done = 0;
+	int fd = memfd_create("umbel-show", MFD_CLOEXEC);
+
+	while (fd >= 0 && done < len) {
+		ssize_t n = write(fd, text + done, len - done);
+
+		if (n < 0) {
+			int ret = -errno;
+
+			close(fd);
+			return ret;
+		}
+		done += (size_t)n;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+int daemon_show(struct daemon *d, const char *what)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
+		json *o;
+		int fd;
+
+		if (strcmp(subjects[i].name, what))
+			continue;
+		o = subjects[i].show(d);
+		fd = text_fd(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+		json_object_put(o);
+		return fd;
+	}
+	return -EINVAL;
+}

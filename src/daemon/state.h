@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The manager's state, shared by the files of this folder: clients, and the objects
+ * that they hold. All of it lives in one thread, that of the event loop.
+ */
+#ifndef DAEMON_STATE_H
+#define DAEMON_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <systemd/sd-event.h>
+
+#include "base/idtable.h"
+#include "cm/cm.h"
+#include "control/socket.h"
+#include "fabric/attach.h"
+#include "fabric/fabric.h"
+#include "fabric/flow.h"
+#include "shm/extent.h"
+#include "subnet/sa.h"
+#include "subnet/sm.h"
+
+struct daemon;
+struct daemon_client;
+struct cm_outbox;
+
+/* An HCA that a process has open: its asynchronous events go here. */
+struct daemon_hca {
+	LIST_ENTRY(daemon_hca) entry;
+	struct daemon_client *client;
+	uint32_t handle;
+	uint32_t hca;
+	struct cm_outbox *events;
+};
+
+struct daemon_channel {
+	LIST_ENTRY(daemon_channel) entry;
+	struct daemon_client *client;
+	uint32_t id; /* low bits: index; high bits tell it from its predecessors there */
+	int eventfd;
+};
+
+struct daemon_cq {
+	LIST_ENTRY(daemon_cq) entry;
+	struct daemon_client *client;
+	uint32_t id;
+	struct daemon_hca *hca;
+	unsigned n_qps;
+	bool overrun_told;
+};
+
+struct daemon_payload {
+	LIST_ENTRY(daemon_payload) entry;
+	uint64_t off;
+	uint32_t bytes;
+};
+
+struct daemon_qp {
+	LIST_ENTRY(daemon_qp) entry;
+	struct daemon_client *client;
+	struct daemon_hca *hca;
+	struct daemon_cq *cq;
+	uint32_t qpn;
+	uint64_t ring_off;
+	uint8_t ring_shift;
+	struct fabric_flow **flow;
+	unsigned n_flows, flow_room;
+	LIST_HEAD(, daemon_payload) payloads;
+};
+
+struct daemon_client {
+	struct daemon *d;
+	uint32_t id;
+	int sock;
+	sd_event_source *source;
+	enum control_role role;
+	bool greeted, dead;
+	int host_index;
+	pid_t pid;
+	LIST_HEAD(, daemon_hca) hcas;
+	LIST_HEAD(, daemon_channel) channels;
+	LIST_HEAD(, daemon_cq) cqs;
+	LIST_HEAD(, daemon_qp) qps;
+	struct cm_client *cm;
+};
+
+/* Shared memory whose holder is gone and that somebody may still be using. */
+struct daemon_retired {
+	LIST_ENTRY(daemon_retired) entry;
+	bool is_ring; /* else payload */
+	uint8_t ring_shift;
+	uint64_t off, bytes;
+};
+
+struct daemon {
+	sd_event *loop;
+	const char *name;
+	uint64_t up_since; /* seconds since 1970 */
+	struct fabric *f;
+	struct sm *sm;
+	struct sa *sa;
+	struct cm *cm;
+	sd_event_source *sm_timer, *cm_timer, *retire_timer;
+	int listen_fd, lock_fd;
+	struct base_idtable clients, hcas, channels, cqs, qps;
+	uint8_t qp_round[SHM_MAX_QPS];            /* high bits of the next QP number at an index */
+	uint16_t channel_round[SHM_MAX_CHANNELS]; /* likewise of channel numbers */
+	uint16_t next_gen;
+	struct shm_extents rings, payloads;
+	LIST_HEAD(, daemon_retired) retired;
+};
+
+/* ---- client.c ---- */
+
+/* Takes a connection from the listening socket. */
+int daemon_client_accept(sd_event_source *s, int fd, uint32_t revents, void *arg);
+
+/* Ends a connection and all that hangs on it. */
+void daemon_client_free(struct daemon_client *c);
+
+/* ---- objects.c: what processes hold ---- */
+
+int daemon_objects_init(struct daemon *d);
+void daemon_objects_fini(struct daemon *d);
+
+/* Frees all that @c holds. The process is dead, or as good as. */
+void daemon_objects_release(struct daemon_client *c);
+
+int daemon_hca_open(struct daemon_client *c, uint32_t hca, struct daemon_hca **h, int *fd);
+void daemon_hca_free(struct daemon_client *c, struct daemon_hca *h);
+int daemon_channel_new(struct daemon_client *c, struct daemon_channel **ch);
+void daemon_channel_free(struct daemon_client *c, struct daemon_channel *ch);
+struct daemon_channel *daemon_channel_find(struct daemon *d, uint32_t id);
+int daemon_cq_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_cq **cq);
+void daemon_cq_free(struct daemon_client *c, struct daemon_cq *cq);
+int daemon_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_cq *cq,
+                  const struct control_create_qp *want, struct daemon_qp **qp);
+void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp);
+int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct control_modify_qp *m);
+int daemon_qp_flow(struct daemon *d, struct daemon_qp *qp, const struct fabric_flow_key *key,
+                   uint32_t *id);
+int daemon_qp_payload(struct daemon *d, struct daemon_qp *qp, uint32_t bytes, uint64_t *off);
+
+/* The QP with this number, or NULL. */
+struct daemon_qp *daemon_qp_find(struct daemon *d, uint32_t qpn);
+
+/* An asynchronous event for whoever has @h open. */
+void daemon_hca_event(struct daemon_hca *h, uint32_t type, uint32_t element);
+
+/* ---- verbs.c: requests of the verbs library ---- */
+
+/* Serves one. The status. Fills the body, bytes and descriptors of @reply. */
+int daemon_verbs_request(struct daemon_client *c, const struct control_packet *request,
+                         struct control_packet *reply);
+
+/* ---- outbox.c ---- */
+
+extern const struct cm_ops daemon_outbox_ops; /* arg is set by whoever uses it */
+int daemon_outbox_open(void *daemon, struct cm_outbox **box, int *process_fd);
+void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
+void daemon_outbox_close(struct cm_outbox *box);
+
+/* ---- show.c ---- */
+
+/* JSON text about @what in a memfd. The descriptor, -EINVAL: unknown, or -errno. */
+int daemon_show(struct daemon *d, const char *what);
+
+#endif
