@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Address handles: checked once, so that posting needs not. An AH belongs to the
+ * process; the manager hears of its destination only when a queue pair first sends
+ * there (flow.c).
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hca/hca.h"
+#include "wire/grh.h"
+#include "wire/rate.h"
+
+static bool is_zero_gid(const struct ib_gid *gid)
+{
+	static const struct ib_gid zero;
+
+	return !memcmp(gid, &zero, sizeof(zero));
+}
+
+static int check_attr(struct hca_context *ctx, const struct ibv_ah_attr *attr)
+{
+	struct shm_port port;
+
+	if (hca_port(ctx, attr->port_num, &port))
+		return -EINVAL;
+	if (attr->sl > 15 || (attr->static_rate && !wire_rate_to_mbps(attr->static_rate)))
+		return -EINVAL;
+	if (!attr->is_global)
+		/* InfiniBand: a local LID will do, but never for a group */
+		return !attr->dlid || attr->dlid >= IB_LID_MCAST_FIRST ? -EINVAL : 0;
+	if (attr->grh.sgid_index >= SHM_GIDS || is_zero_gid(&port.gid[attr->grh.sgid_index]))
+		return -EINVAL;
+	if (attr->dlid >= IB_LID_MCAST_FIRST && attr->dlid != IB_LID_PERMISSIVE &&
+	    attr->grh.dgid.raw[0] != 0xFF)
+		return -EINVAL; /* a multicast LID and a unicast GID */
+	return attr->dlid ? 0 : -EINVAL;
+}
+
+struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
+                             const struct ibv_ah_attr *attr, int *error)
+{
+	struct hca_ah *ah;
+
+	*error = check_attr(ctx, attr);
+	if (*error)
+		return NULL;
+	ah = calloc(1, sizeof(*ah));
+	if (!ah) {
+		*error = -ENOMEM;
+		return NULL;
+	}
+	ah->ah.context = pd->context;
+	ah->ah.pd = pd;
+	ah->ctx = ctx;
+	ah->dest.lid = attr->dlid;
+	ah->dest.port_num = attr->port_num;
+	ah->dest.path_bits = attr->src_path_bits;
+	ah->dest.is_global = attr->is_global != 0;
+	ah->sl = attr->sl;
+	ah->is_mcast = ib_lid_is_mcast(attr->dlid);
+	if (attr->is_global) {
+		memcpy(ah->dest.gid, attr->grh.dgid.raw, sizeof(ah->dest.gid));
+		ah->class_flow =
+		        (uint32_t)attr->grh.traffic_class << 20 | (attr->grh.flow_label & 0xFFFFF);
+		ah->hop_limit = attr->grh.hop_limit;
+		ah->sgid_index = attr->grh.sgid_index;
+	}
+	ah->alive = HCA_AH_ALIVE;
+	((struct hca_pd *)pd)->users++;
+	return ah;
+}
+
+int hca_ah_destroy(struct hca_ah *ah)
+{
+	if (ah->alive != HCA_AH_ALIVE)
+		return -EINVAL;
+	ah->alive = 0;
+	((struct hca_pd *)ah->ah.pd)->users--;
+	free(ah);
+	return 0;
+}
+
+/* The index of @gid in the port's table, or -1. */
+static int gid_index(const struct shm_port *port, const struct ib_gid *gid)
+{
+	for (int i = 0; i < SHM_GIDS; i++)
+		if (!memcmp(&port->gid[i], gid, sizeof(*gid)))
+			return i;
+	return -1;
+}
+
+int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct ibv_wc *wc,
+                        const struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct wire_grh h;
+	struct shm_port port;
+	int index;
+
+	if (hca_port(ctx, port_num, &port))
+		return -EINVAL;
+	memset(attr, 0, sizeof(*attr));
+	attr->dlid = wc->slid;
+	attr->sl = wc->sl;
+	attr->src_path_bits = wc->dlid_path_bits;
+	attr->port_num = (uint8_t)port_num;
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return 0;
+	wire_grh_decode((const uint8_t *)grh, &h);
+	/* the reply's source is what the message was sent to: a port's GID, not a group's */
+	index = gid_index(&port, &h.dgid);
+	if (ib_gid_is_mcast(&h.dgid) || index < 0)
+		return -EINVAL;
+	attr->is_global = 1;
+	memcpy(attr->grh.dgid.raw, h.sgid.raw, sizeof(h.sgid.raw));
+	attr->grh.sgid_index = (uint8_t)index;
+	attr->grh.flow_label = h.flow_label;
+	attr->grh.traffic_class = h.traffic_class;
+	attr->grh.hop_limit = h.hop_limit;
+	return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One packet to one queue pair: the checks that the receiving HCA makes, a credit of
+ * its receive ring, the arrival, and a wake-up if somebody sleeps. The sender's
+ * thread does it all; what comes from a wire goes the same way.
+ *
+ * Each step leaves a trace that a dead sender's manager can read: first whose ring,
+ * then its own name in the slot.
+ */
+#include <string.h>
+
+#include "hca/hca.h"
+
+static void count(struct hca_process *p, uint32_t port, size_t field)
+{
+	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
+
+	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
+}
+
+#define COUNT(p, port, what) count(p, port, offsetof(struct shm_port_count, what))
+
+/* Fills a claimed slot. */
+static void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
+{
+	slot->src_qpn = pkt->src_qpn;
+	slot->length = pkt->length;
+	slot->imm = pkt->imm;
+	slot->class_flow = pkt->class_flow;
+	slot->slid = pkt->slid;
+	slot->pkey = pkt->pkey;
+	slot->src_port = pkt->src_port;
+	slot->sgid_index = pkt->sgid_index;
+	slot->hop_limit = pkt->hop_limit;
+	slot->sl = pkt->sl;
+	slot->flags = pkt->flags;
+	slot->path_bits = 0;
+	slot->dgid = pkt->dgid;
+	if (pkt->flags & SHM_ARRIVAL_PAYLOAD)
+		slot->payload_off = pkt->payload->off;
+	else
+		memcpy(slot->data, pkt->data, SHM_INLINE); /* of one size: no call */
+}
+
+/* The arrival is there: let the receiver's CQ know what it cannot see by itself. */
+static void announce(struct hca_process *p, const struct shm_qp *q, bool solicited)
+{
+	struct shm_cq *cq = &p->region.cqs[q->cq];
+
+	if (q->ready_bit < SHM_CQ_READY_BITS) {
+		_Atomic uint64_t *word = &cq->ready[q->ready_bit / 64];
+		uint64_t bit = 1ull << (q->ready_bit % 64);
+
+		if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
+			atomic_fetch_or_explicit(word, bit, memory_order_release);
+	}
+	if ((q->flags & SHM_QP_COUNT_ARRIVALS) &&
+	    (int32_t)(atomic_fetch_add_explicit(&cq->arrived, 1, memory_order_relaxed) + 1 -
+	              atomic_load_explicit(&cq->limit, memory_order_relaxed)) > 0)
+		hca_cq_overrun(p, q->cq, cq);
+	hca_cq_notify(p, cq, solicited);
+}
+
+void hca_deliver(struct hca_process *p, struct shm_sender *sender, const struct hca_packet *pkt,
+                 uint32_t qpn, uint32_t port)
+{
+	uint16_t writer = (uint16_t)SHM_QP_INDEX(pkt->src_qpn);
+	struct shm_arrival *slot;
+	struct shm_ring *ring;
+	struct shm_qp q;
+	uint32_t pos;
+
+	shm_qp_read(&p->region, qpn, &q);
+	if (port == HCA_ANY_PORT)
+		port = q.port;
+	if (q.qpn != qpn || !(q.flags & SHM_QP_RECEIVES) || q.port != port) {
+		COUNT(p, port, no_qp);
+		return;
+	}
+	if (!ib_pkey_match(q.pkey, pkt->pkey)) {
+		COUNT(p, port, bad_pkey);
+		return;
+	}
+	if (q.qkey != pkt->qkey) {
+		COUNT(p, port, bad_qkey);
+		return;
+	}
+	ring = shm_data_at(&p->region, q.ring_off);
+	atomic_store_explicit(&sender->target_qpn, qpn, memory_order_release);
+	slot = shm_ring_claim(ring, q.ring_shift, q.ring_gen, writer, &pos);
+	if (!slot) {
+		COUNT(p, port, no_receive);
+		return;
+	}
+	fill(slot, pkt);
+	shm_ring_publish(slot, pos, q.ring_gen, writer);
+	if (pkt->flags & SHM_ARRIVAL_PAYLOAD)
+		pkt->payload->hold[pkt->payload->n++] =
+		        (struct hca_payload_hold){ .ring = ring, .gen = q.ring_gen, .pos = pos };
+	announce(p, &q, pkt->flags & SHM_ARRIVAL_SOLICITED);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The process's place in its fabric: the connection to the manager, the shared
+ * memory, and the eventfds of other processes' completion channels that it writes.
+ * The one registry of this library is here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "control/path.h"
+#include "hca/hca.h"
+
+/* The registry: the process's connection. Connections of before a fork, or to a manager that has
+ * gone, stay for whoever holds objects of theirs. */
+static struct {
+	pthread_mutex_t lock;
+	struct hca_process *current;
+} registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int connect_manager(struct hca_process *p)
+{
+	const char *host = getenv("UMBEL_HOST");
+	struct control_hello_reply hello;
+	char path[512];
+	int ret, fd[2];
+
+	ret = control_path(path, sizeof(path), control_fabric_name(), "ctl");
+	if (ret)
+		return ret;
+	ret = control_connect(&p->control, path, CONTROL_ROLE_VERBS, host && *host ? host : NULL);
+	if (ret)
+		return ret;
+	control_hello(p->control, &hello, fd);
+	p->host_index = hello.host_index;
+	ret = shm_region_map(&p->region, fd[0], fd[1]);
+	close(fd[0]);
+	close(fd[1]);
+	if (ret)
+		control_close(p->control);
+	return ret;
+}
+
+static struct hca_process *process_new(int *error)
+{
+	struct hca_process *p = calloc(1, sizeof(*p));
+
+	*error = -ENOMEM;
+	if (!p)
+		return NULL;
+	p->pid = getpid();
+	p->wake_fd = calloc(SHM_MAX_CHANNELS + 1, sizeof(*p->wake_fd));
+	if (!p->wake_fd)
+		goto err_free;
+	*error = connect_manager(p);
+	if (*error)
+		goto err_wake;
+	pthread_mutex_init(&p->device_lock, NULL);
+	pthread_mutex_init(&p->wake_lock, NULL);
+	pthread_mutex_init(&p->mrs.lock, NULL);
+	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
+	SLIST_INIT(&p->free_flows);
+	return p;
+err_wake:
+	free(p->wake_fd);
+err_free:
+	free(p);
+	return NULL;
+}
+
+struct hca_process *hca_process_get(int *error)
+{
+	struct hca_process *p;
+
+	*error = 0;
+	pthread_mutex_lock(&registry.lock);
+	p = registry.current;
+	if (!p || p->pid != getpid() || hca_process_gone(p)) {
+		p = process_new(error);
+		registry.current = p;
+	}
+	pthread_mutex_unlock(&registry.lock);
+	return p;
+}
+
+int hca_request(struct hca_process *p, enum control_type type, const void *request, uint32_t bytes)
+{
+	return control_request(p->control, type, request, bytes);
+}
+
+int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
+{
+	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
+
+	if (num < 1 || num > h->n_ports)
+		return -EINVAL;
+	shm_port_read(&ctx->process->region, h->first_port + num - 1, port);
+	return 0;
+}
+
+/* The eventfd of @channel, asked for once; -1: the channel is no more. With wake_lock held. */
+static int wake_fd(struct hca_process *p, uint32_t channel)
+{
+	struct hca_channel_fd *known = &p->wake_fd[channel & 0xFFFF];
+	struct control_get_channel req = { .channel = channel };
+	int fd;
+
+	if (known->fd && known->id == channel)
+		return known->fd;
+	if (known->fd)
+		close(known->fd);
+	known->fd = 0;
+	if (control_call(p->control, &(struct control_call){ .type = CONTROL_GET_CHANNEL,
+	                                                     .request = &req,
+	                                                     .request_bytes = sizeof(req),
+	                                                     .fd = &fd }))
+		return -1;
+	known->id = channel;
+	known->fd = fd;
+	return fd;
+}
+
+void hca_process_wake(struct hca_process *p, uint32_t channel)
+{
+	uint64_t one = 1;
+	int fd;
+
+	if (channel == SHM_NO_CHANNEL)
+		return;
+	pthread_mutex_lock(&p->wake_lock);
+	fd = wake_fd(p, channel);
+	while (fd >= 0 && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	pthread_mutex_unlock(&p->wake_lock);
+}

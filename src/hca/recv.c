@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The receive queue. Posted requests wait in a FIFO of this process; each is a
+ * credit in the shared ring. An arrival is taken out by whoever polls the CQ: it
+ * takes the oldest request, is checked against its memory regions, copied behind
+ * the 40 bytes of GRH, and completes.
+ *
+ * Positions of the ring and requests of the FIFO are not the same thing: a position
+ * that was voided (its sender died) is posted anew, and the request waits on, so
+ * that requests are used in the order in which they were posted.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "hca/hca.h"
+#include "wire/grh.h"
+
+static int check_wr(struct hca_qp *qp, const struct ibv_recv_wr *wr, uint32_t adding)
+{
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+		return -EINVAL;
+	if (qp->rwqe_tail - qp->rwqe_head >= qp->cap.max_recv_wr)
+		return -ENOMEM;
+	/* after a reset a sender may still be about to let go of a position */
+	if (!qp->flushing && shm_ring_room(qp->posted, qp->consumed, qp->ring_shift) <= adding)
+		return -ENOMEM;
+	return 0;
+}
+
+int hca_post_recv(struct hca_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	uint32_t n = 0;
+	int ret = 0;
+
+	base_lock(&qp->recv_lock);
+	if (hca_qp_state(qp) == IBV_QPS_RESET)
+		ret = -EINVAL;
+	else if (hca_process_gone(qp->process))
+		ret = -EIO;
+	for (; wr && !ret; wr = wr->next) {
+		uint32_t i = qp->rwqe_tail & qp->rwqe_mask;
+
+		ret = check_wr(qp, wr, n);
+		if (ret)
+			break;
+		qp->rwqe[i] = (struct hca_rwqe){ .wr_id = wr->wr_id, .n_sge = wr->num_sge };
+		memcpy(&qp->rsge[i * qp->cap.max_recv_sge], wr->sg_list,
+		       wr->num_sge * sizeof(*wr->sg_list));
+		qp->rwqe_tail++;
+		n++;
+	}
+	if (n && !qp->flushing) {
+		shm_ring_post(qp->ring, qp->ring_shift, qp->ring_gen, qp->posted, n);
+		qp->posted += n;
+	}
+	base_unlock(&qp->recv_lock);
+	if (n && qp->flushing)
+		hca_cq_kick(hca_cq(qp->ex.qp_base.recv_cq), qp);
+	if (ret)
+		*bad = wr;
+	return ret;
+}
+
+/* ---- arrivals ---- */
+
+/* Where the next bytes of a message go. */
+struct cursor {
+	const struct ibv_sge *sge;
+	uint32_t n, done; /* entries left, bytes of the first one used */
+};
+
+static enum ibv_wc_status scatter(struct hca_qp *qp, struct cursor *c, const void *from,
+                                  uint32_t bytes)
+{
+	while (bytes) {
+		uint32_t part;
+		char *to;
+
+		if (!c->n)
+			return IBV_WC_LOC_LEN_ERR;
+		to = hca_mr_resolve(qp->process, qp->ex.qp_base.pd, c->sge, IBV_ACCESS_LOCAL_WRITE);
+		if (!to && c->sge->length)
+			return IBV_WC_LOC_PROT_ERR;
+		part = c->sge->length - c->done;
+		if (part > bytes)
+			part = bytes;
+		if (from && part) {
+			memcpy(to + c->done, from, part);
+			from = (const char *)from + part;
+		}
+		bytes -= part;
+		c->done += part;
+		if (c->done == c->sge->length) {
+			c->sge++;
+			c->n--;
+			c->done = 0;
+		}
+	}
+	return IBV_WC_SUCCESS;
+}
+
+static void make_grh(struct hca_qp *qp, const struct shm_arrival *a, uint8_t out[IB_GRH_BYTES])
+{
+	const struct shm_region *r = &qp->process->region;
+	struct wire_grh grh = { .traffic_class = (uint8_t)(a->class_flow >> 20),
+		                .flow_label = a->class_flow & 0xFFFFF,
+		                .hop_limit = a->hop_limit,
+		                .dgid = a->dgid };
+
+	grh.payload_bytes = wire_grh_ud_payload(a->length, a->flags & SHM_ARRIVAL_IMM);
+	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
+		grh.sgid = r->ports[a->src_port].gid[a->sgid_index];
+	wire_grh_encode(&grh, out);
+}
+
+/* The message's bytes; NULL if the arrival names memory that is not payload. */
+static const void *message_of(struct hca_qp *qp, const struct shm_arrival *a)
+{
+	if (a->flags & SHM_ARRIVAL_PAYLOAD)
+		return shm_payload_at(&qp->process->region, a->payload_off, a->length);
+	return a->length <= SHM_INLINE ? a->data : NULL;
+}
+
+static enum ibv_wc_status take_in(struct hca_qp *qp, const struct shm_arrival *a,
+                                  const struct hca_rwqe *rwqe, const struct ibv_sge *sge)
+{
+	struct cursor c = { .sge = sge, .n = rwqe->n_sge };
+	const void *message = message_of(qp, a);
+	enum ibv_wc_status status;
+	uint8_t grh[IB_GRH_BYTES];
+	const void *head = NULL; /* without GRH its room stays as it is */
+
+	if (!message)
+		return IBV_WC_GENERAL_ERR;
+	if (a->flags & SHM_ARRIVAL_GRH) {
+		make_grh(qp, a, grh);
+		head = grh;
+	}
+	status = scatter(qp, &c, head, IB_GRH_BYTES);
+	return status == IBV_WC_SUCCESS ? scatter(qp, &c, message, a->length) : status;
+}
+
+static struct hca_rwqe *next_rwqe(struct hca_qp *qp, const struct ibv_sge **sge)
+{
+	uint32_t i = qp->rwqe_head++ & qp->rwqe_mask;
+
+	*sge = &qp->rsge[i * qp->cap.max_recv_sge];
+	return &qp->rwqe[i];
+}
+
+/* Takes the arrival in and describes it. */
+static void complete(struct hca_qp *qp, const struct shm_arrival *a, struct ibv_wc *wc)
+{
+	const struct ibv_sge *sge;
+	struct hca_rwqe *rwqe = next_rwqe(qp, &sge);
+
+	wc->wr_id = rwqe->wr_id;
+	wc->status = take_in(qp, a, rwqe, sge);
+	wc->opcode = IBV_WC_RECV;
+	wc->vendor_err = 0;
+	wc->byte_len = a->length + IB_GRH_BYTES;
+	wc->imm_data = a->imm;
+	wc->qp_num = qp->ex.qp_base.qp_num;
+	wc->src_qp = a->src_qpn;
+	wc->wc_flags = (a->flags & SHM_ARRIVAL_GRH ? IBV_WC_GRH : 0) |
+	               (a->flags & SHM_ARRIVAL_IMM ? IBV_WC_WITH_IMM : 0);
+	wc->pkey_index = 0;
+	wc->slid = a->slid;
+	wc->sl = a->sl;
+	wc->dlid_path_bits = a->path_bits;
+	if (wc->status != IBV_WC_SUCCESS)
+		qp->failed = true;
+}
+
+static void complete_flushed(struct hca_qp *qp, struct ibv_wc *wc)
+{
+	const struct ibv_sge *sge;
+
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = next_rwqe(qp, &sge)->wr_id;
+	wc->status = IBV_WC_WR_FLUSH_ERR;
+	wc->opcode = IBV_WC_RECV;
+	wc->qp_num = qp->ex.qp_base.qp_num;
+}
+
+static bool before(uint32_t pos, uint32_t limit)
+{
+	return (int32_t)(pos - limit) < 0;
+}
+
+int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc)
+{
+	uint32_t pos, again = 0;
+	int done = 0;
+
+	base_lock(&qp->recv_lock);
+	for (pos = qp->consumed; pos != qp->posted && done < n && !qp->failed; pos++) {
+		enum shm_slot_kind kind = shm_ring_peek(qp->ring, qp->ring_shift, pos);
+
+		if (kind == SHM_SLOT_CLOSED)
+			break;
+		if (kind == SHM_SLOT_VOID)
+			again += !before(pos, qp->void_below);
+		else if (!before(pos, qp->discard_below))
+			complete(qp, shm_ring_slot(qp->ring, qp->ring_shift, pos), &wc[done++]);
+	}
+	if (pos != qp->consumed) {
+		qp->consumed = pos;
+		shm_ring_consume(qp->ring, pos);
+	}
+	if (again) {
+		shm_ring_post(qp->ring, qp->ring_shift, qp->ring_gen, qp->posted, again);
+		qp->posted += again;
+	}
+	while (qp->flushing && pos == qp->posted && done < n && qp->rwqe_head != qp->rwqe_tail)
+		complete_flushed(qp, &wc[done++]);
+	base_unlock(&qp->recv_lock);
+	return done;
+}
+
+bool hca_recv_pending(struct hca_qp *qp)
+{
+	if (qp->consumed != qp->posted)
+		return shm_ring_peek(qp->ring, qp->ring_shift, qp->consumed) != SHM_SLOT_CLOSED;
+	return qp->flushing && qp->rwqe_head != qp->rwqe_tail;
+}
+
+uint32_t hca_recv_waiting(struct hca_qp *qp)
+{
+	uint32_t n = 0, pos;
+
+	base_lock(&qp->recv_lock);
+	for (pos = qp->consumed; pos != qp->posted; pos++)
+		n += shm_ring_peek(qp->ring, qp->ring_shift, pos) == SHM_SLOT_DONE;
+	if (qp->flushing)
+		n = qp->rwqe_tail - qp->rwqe_head;
+	base_unlock(&qp->recv_lock);
+	return n;
+}
+
+void hca_recv_flush(struct hca_qp *qp)
+{
+	base_lock(&qp->recv_lock);
+	qp->flushing = true;
+	qp->failed = false;
+	shm_ring_withdraw(qp->ring, qp->ring_shift, qp->ring_gen, qp->consumed, qp->posted);
+	qp->void_below = qp->posted;
+	base_unlock(&qp->recv_lock);
+	hca_cq_kick(hca_cq(qp->ex.qp_base.recv_cq), qp);
+}
+
+void hca_recv_reset(struct hca_qp *qp)
+{
+	base_lock(&qp->recv_lock);
+	qp->flushing = false;
+	qp->failed = false;
+	shm_ring_withdraw(qp->ring, qp->ring_shift, qp->ring_gen, qp->consumed, qp->posted);
+	qp->void_below = qp->discard_below = qp->posted;
+	qp->rwqe_head = qp->rwqe_tail;
+	while (qp->consumed != qp->posted &&
+	       shm_ring_peek(qp->ring, qp->ring_shift, qp->consumed) != SHM_SLOT_CLOSED)
+		qp->consumed++;
+	shm_ring_consume(qp->ring, qp->consumed);
+	base_unlock(&qp->recv_lock);
+}
