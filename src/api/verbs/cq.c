@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion channels and queues. Safe from any thread.
+ */
+#include "api/verbs/verbs.h"
+
+#define WC_FLAGS_HERE                                                            \
+	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define CQ_FLAGS_KNOWN (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct hca_channel *ch;
+	int ret = hca_channel_create(hca_context(context), &ch);
+
+	return ret ? verbs_null(ret) : &ch->channel;
+}
+
+/* EBUSY while a CQ uses it. */
+int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	return verbs_result(hca_channel_destroy((struct hca_channel *)channel));
+}
+
+/* -1 and errno. Blocks unless the descriptor is non-blocking. ibv_get_cq_event(3) */
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct hca_cq *got;
+	int ret = hca_channel_get_event((struct hca_channel *)channel, &got);
+
+	if (ret) {
+		errno = -ret;
+		return -1;
+	}
+	*cq = (struct ibv_cq *)&got->cq;
+	*cq_context = got->cq.cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+                             struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct hca_cq *cq;
+	int ret;
+
+	if (cqe < 1)
+		return verbs_null(-EINVAL);
+	ret = hca_cq_create(hca_context(context), (uint32_t)cqe, (struct hca_channel *)channel,
+	                    comp_vector, cq_context, &cq);
+	return ret ? verbs_null(ret) : (struct ibv_cq *)&cq->cq;
+}
+
+struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq *cq;
+
+	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+		return verbs_null(-EOPNOTSUPP);
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CQ_FLAGS_KNOWN))
+		return verbs_null(-EOPNOTSUPP);
+	if (attr->wc_flags & ~WC_FLAGS_HERE)
+		return verbs_null(-EOPNOTSUPP);
+	if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
+		return verbs_null(-EINVAL);
+	cq = ibv_create_cq(context, (int)attr->cqe, attr->cq_context, attr->channel,
+	                   (int)attr->comp_vector);
+	if (!cq)
+		return NULL;
+	hca_cq_ex_init(hca_cq(cq), attr->wc_flags);
+	return (struct ibv_cq_ex *)cq;
+}
+
+/* EINVAL below what waits in it. */
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	return verbs_result(cqe < 1 ? -EINVAL : hca_cq_resize(hca_cq(cq), (uint32_t)cqe));
+}
+
+/* EBUSY while a QP uses it. Waits until all its events are acknowledged. */
+int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	return verbs_result(hca_cq_destroy(hca_cq(cq)));
+}
+
+int verbs_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	return hca_cq_poll(hca_cq(cq), n, wc);
+}
+
+int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only)
+{
+	if (hca_process_gone(hca_cq(cq)->ctx->process))
+		return verbs_result(-EIO);
+	hca_cq_arm(hca_cq(cq), solicited_only);
+	return 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queue pairs, address handles, multicast attachment. Safe from any thread.
+ */
+#include <string.h>
+
+#include "api/verbs/verbs.h"
+
+#define QP_COMP_MASK_HERE \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define SEND_OPS_HERE (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+
+static struct ibv_qp *create(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+                             struct ibv_qp_cap *cap)
+{
+	struct hca_qp *qp;
+	int ret = hca_qp_create(hca_context(context), attr, &qp);
+
+	if (ret)
+		return verbs_null(ret);
+	*cap = qp->cap;
+	return &qp->ex.qp_base;
+}
+
+/* UD only: EOPNOTSUPP for other types. ibv_create_qp(3) */
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp_init_attr_ex attr = { 0 };
+
+	memcpy(&attr, init, sizeof(*init)); /* begins with the same fields */
+	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+	attr.pd = pd;
+	return create(pd->context, &attr, &init->cap);
+}
+
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
+{
+	struct ibv_qp_init_attr_ex attr = *init;
+
+	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_PD) || !attr.pd)
+		return verbs_null(-EINVAL);
+	if (attr.comp_mask & ~(uint32_t)QP_COMP_MASK_HERE)
+		return verbs_null(-EOPNOTSUPP);
+	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		attr.create_flags = 0;
+	if (attr.create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
+		return verbs_null(-EOPNOTSUPP);
+	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		attr.send_ops_flags = 0;
+	if (attr.send_ops_flags & ~(uint64_t)SEND_OPS_HERE)
+		return verbs_null(-EOPNOTSUPP);
+	return create(context, &attr, &init->cap);
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return hca_qp(qp)->send_ops_flags ? &hca_qp(qp)->ex : NULL;
+}
+
+int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	return verbs_result(hca_qp_modify(hca_qp(qp), attr, mask));
+}
+
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+                 struct ibv_qp_init_attr *init)
+{
+	(void)mask; /* a hint which fields are wanted; all are free */
+	hca_qp_query(hca_qp(qp), attr, init);
+	return 0;
+}
+
+/* EBUSY while attached to a group. Waits until all its events are acknowledged. */
+int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	return verbs_result(hca_qp_destroy(hca_qp(qp)));
+}
+
+int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	return verbs_result(hca_post_send(hca_qp(qp), wr, bad));
+}
+
+int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return verbs_result(hca_post_recv(hca_qp(qp), wr, bad));
+}
+
+/* ---- address handles ---- */
+
+struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct hca_ah *ah;
+	int error;
+
+	ah = hca_ah_create(hca_context(pd->context), pd, attr, &error);
+	return ah ? &ah->ah : verbs_null(error);
+}
+
+int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+                        struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	return verbs_result(hca_ah_init_from_wc(hca_context(context), port_num, wc, grh, attr));
+}
+
+struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
+                                     uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+	int ret = hca_ah_init_from_wc(hca_context(pd->context), port_num, wc, grh, &attr);
+
+	return ret ? verbs_null(ret) : ibv_create_ah(pd, &attr);
+}
+
+/* EINVAL for a handle that is not alive. A send posted before is safe. */
+int ibv_destroy_ah(struct ibv_ah *ah)
+{
+	return verbs_result(ah ? hca_ah_destroy((struct hca_ah *)ah) : -EINVAL);
+}
+
+/* ---- multicast ---- */
+
+static int change_attachment(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid,
+                             enum control_type type)
+{
+	struct control_attach req = { .qpn = qp->qp_num, .mlid = lid };
+
+	if (qp->qp_type != IBV_QPT_UD || !gid || gid->raw[0] != 0xFF)
+		return -EINVAL;
+	memcpy(req.mgid.raw, gid->raw, sizeof(req.mgid.raw));
+	return hca_request(hca_qp(qp)->process, type, &req, sizeof(req));
+}
+
+/* EINVAL: no UD QP, no multicast GID or LID; ENOMEM: a limit; ENOSYS: no multicast. */
+int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return verbs_result(change_attachment(qp, gid, lid, CONTROL_ATTACH));
+}
+
+/* EINVAL: as above, or not attached by this GID and LID. */
+int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return verbs_result(change_attachment(qp, gid, lid, CONTROL_DETACH));
+}

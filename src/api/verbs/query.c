@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queries of devices, ports, GIDs and P_Keys: answered from the shared memory,
+ * without asking anybody. Safe from any thread.
+ */
+#include <endian.h>
+#include <limits.h>
+#include <string.h>
+
+#include "api/verbs/verbs.h"
+#include "base/util.h"
+
+#define MAX_MESSAGE (1u << 30)
+
+static const struct ib_gid zero_gid;
+
+static const struct shm_settings *settings_of(struct ibv_context *context)
+{
+	return &hca_context(context)->process->region.control->settings;
+}
+
+/* ibv_query_device(3). Limits are the fabric's settings where it has them. */
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	const struct shm_settings *s = settings_of(context);
+	struct hca_context *ctx = hca_context(context);
+	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
+
+	*attr = (struct ibv_device_attr){
+		.fw_ver = "0.1.0",
+		.node_guid = htobe64(h->node_guid),
+		.sys_image_guid = htobe64(h->node_guid),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = 0xFFFFF000,
+		.vendor_id = VERBS_VENDOR_ID,
+		.vendor_part_id = VERBS_PART_ID,
+		.hw_ver = 1,
+		.max_qp = SHM_MAX_QPS - 3,
+		.max_qp_wr = (int)s->max_qp_wr,
+		.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+		                    IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_CURR_QP_STATE_MOD |
+		                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID,
+		.max_sge = (int)s->max_sge,
+		.max_cq = SHM_MAX_CQS,
+		.max_cqe = (int)s->max_cqe,
+		.max_mr = HCA_MR_CHUNK * HCA_MR_CHUNKS,
+		.max_pd = INT_MAX,
+		.atomic_cap = IBV_ATOMIC_NONE,
+		.max_mcast_grp = (int)s->max_mcast_grp,
+		.max_mcast_qp_attach = (int)s->max_mcast_qp_attach,
+		.max_total_mcast_qp_attach = (int)s->max_total_mcast_qp_attach,
+		.max_ah = INT_MAX,
+		.max_pkeys = SHM_PKEYS,
+		.local_ca_ack_delay = 15,
+		.phys_port_cnt = (uint8_t)h->n_ports,
+	};
+	return 0;
+}
+
+int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
+                          struct ibv_device_attr_ex *attr, size_t len)
+{
+	struct ibv_device_attr_ex all = { 0 };
+
+	if (in && in->comp_mask)
+		return EINVAL;
+	if (len < sizeof(attr->orig_attr))
+		return EINVAL;
+	ibv_query_device(context, &all.orig_attr);
+	all.completion_timestamp_mask = UINT64_MAX;
+	all.hca_core_clock = 1000000; /* kHz: one tick a nanosecond */
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
+	memset(attr, 0, len);
+	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
+	return 0;
+}
+
+static uint32_t counter(const _Atomic uint64_t *c)
+{
+	uint64_t v = atomic_load_explicit((_Atomic uint64_t *)c, memory_order_relaxed);
+
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+                     size_t len)
+{
+	struct hca_context *ctx = hca_context(context);
+	struct ibv_port_attr all = { 0 };
+	struct shm_port_count *count;
+	struct shm_port port;
+	int ret = hca_port(ctx, port_num, &port);
+
+	if (ret)
+		return verbs_result(ret);
+	count = &ctx->process->region.port_counts[ctx->process->region.hcas[ctx->hca].first_port +
+	                                          port_num - 1];
+	all.state = (enum ibv_port_state)port.state;
+	all.max_mtu = (enum ibv_mtu)port.max_mtu;
+	all.active_mtu = (enum ibv_mtu)port.active_mtu;
+	all.gid_tbl_len = SHM_GIDS;
+	all.port_cap_flags = port.cap_flags;
+	all.max_msg_sz = MAX_MESSAGE;
+	all.bad_pkey_cntr = counter(&count->bad_pkey);
+	all.qkey_viol_cntr = counter(&count->bad_qkey);
+	all.pkey_tbl_len = SHM_PKEYS;
+	all.lid = port.lid;
+	all.sm_lid = port.sm_lid;
+	all.lmc = port.lmc;
+	all.max_vl_num = 1;
+	all.sm_sl = port.sm_sl;
+	all.subnet_timeout = port.subnet_timeout;
+	all.active_width = port.active_width;
+	all.active_speed = port.active_speed;
+	all.phys_state = port.phys_state;
+	all.link_layer = port.link_layer;
+	memset(attr, 0, len);
+	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
+	return 0;
+}
+
+/* Programs built against old headers pass the old struct, which ends behind flags. */
+int(ibv_query_port)(struct ibv_context *context, uint8_t port_num,
+                    struct _compat_ibv_port_attr *attr)
+{
+	return verbs_query_port(context, port_num, (struct ibv_port_attr *)attr,
+	                        offsetof(struct ibv_port_attr, flags) + 1);
+}
+
+/* -1 and errno. An empty entry reads as zero. ibv_query_gid(3) */
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	struct shm_port port;
+
+	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= SHM_GIDS) {
+		errno = EINVAL;
+		return -1;
+	}
+	memcpy(gid->raw, port.gid[index].raw, sizeof(gid->raw));
+	return 0;
+}
+
+static void fill_entry(const struct shm_port *port, uint32_t port_num, uint32_t index,
+                       struct ibv_gid_entry *entry)
+{
+	*entry = (struct ibv_gid_entry){ .gid_index = index,
+		                         .port_num = port_num,
+		                         .gid_type = IBV_GID_TYPE_IB };
+	memcpy(entry->gid.raw, port->gid[index].raw, sizeof(entry->gid.raw));
+}
+
+/* 0 or a positive errno; ENODATA for an empty entry. ibv_query_gid_ex(3) */
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
+                      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+{
+	struct ibv_gid_entry all;
+	struct shm_port port;
+
+	if (flags || entry_size < sizeof(all) || index >= SHM_GIDS ||
+	    hca_port(hca_context(context), port_num, &port))
+		return EINVAL;
+	if (!memcmp(&port.gid[index], &zero_gid, sizeof(zero_gid)))
+		return ENODATA;
+	fill_entry(&port, port_num, index, &all);
+	memset(entry, 0, entry_size);
+	memcpy(entry, &all, sizeof(all));
+	return 0;
+}
+
+/* How many entries there are, or a negative errno. ibv_query_gid_table(3) */
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+                             size_t max_entries, uint32_t flags, size_t entry_size)
+{
+	struct hca_context *ctx = hca_context(context);
+	uint32_t n_ports = ctx->process->region.hcas[ctx->hca].n_ports;
+	size_t n = 0;
+
+	if (flags || entry_size < sizeof(*entries))
+		return -EINVAL;
+	for (uint32_t p = 1; p <= n_ports; p++) {
+		for (uint32_t i = 0; i < SHM_GIDS; i++) {
+			struct ibv_gid_entry e;
+
+			if (_ibv_query_gid_ex(context, p, i, &e, 0, sizeof(e)))
+				continue;
+			if (n == max_entries)
+				return -EINVAL;
+			memcpy((char *)entries + n++ * entry_size, &e, sizeof(e));
+		}
+	}
+	return (ssize_t)n;
+}
+
+/* -1 and errno. Network order. ibv_query_pkey(3) */
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	struct shm_port port;
+
+	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= SHM_PKEYS) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = htobe16(port.pkey[index]);
+	return 0;
+}
+
+/* The index of @pkey (network order), or -1. ibv_get_pkey_index(3) */
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	__be16 entry;
+
+	for (int i = 0; !ibv_query_pkey(context, port_num, i, &entry); i++)
+		if (entry == pkey)
+			return i;
+	return -1;
+}

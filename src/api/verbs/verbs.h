@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * libibverbs' own dialect of errors, in one place: calls that return int give 0 or a
+ * positive errno; calls that return a pointer give NULL and set errno.
+ */
+#ifndef API_VERBS_VERBS_H
+#define API_VERBS_VERBS_H
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "hca/hca.h"
+
+/* Of 0 or -errno. Sets errno too, as Debian's library does. */
+static inline int verbs_result(int ret)
+{
+	if (ret)
+		errno = -ret;
+	return -ret;
+}
+
+/* Of -errno. */
+static inline void *verbs_null(int ret)
+{
+	errno = -ret;
+	return NULL;
+}
+
+#define VERBS_VENDOR_ID    0x02756D
+#define VERBS_PART_ID      1
+#define VERBS_COMP_VECTORS 4
+
+/* Called through struct verbs_context. */
+int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+                     size_t len);
+int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
+                          struct ibv_device_attr_ex *attr, size_t len);
+struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+int verbs_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* The device behind the public struct. */
+struct verbs_hca {
+	struct ibv_device device;
+	/*
+	 * What lies here in Debian's private struct verbs_device: provider libraries that
+	 * a program links look whether this pointer is their own. It is not.
+	 */
+	const void *ops;
+	void *reserved[6];
+	struct hca_process *process;
+	uint32_t hca; /* index */
+};
+
+#endif
