@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel daemon`: the manager itself, in the foreground. `umbel up` and `umbel run`
+ * start it with the descriptors named here; a service manager may start it plainly.
+ * Not in the list of commands.
+ */
+#include <limits.h>
+
+#include "base/util.h"
+#include "cli/cli.h"
+#include "daemon/daemon.h"
+
+static const char help[] =
+        "Usage: umbel daemon [OPTION]...\n"
+        "\n"
+        "Runs the manager of a fabric in the foreground. 'umbel up' does it in the background.\n"
+        "\n"
+        "  -n, --name NAME        the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+        "      --hosts N          how many hosts (default: 4)\n"
+        "      --set KEY=VALUE    a setting of the fabric, as often as needed\n"
+        "      --ready-fd FD      gets a zero byte when it serves, or the error\n"
+        "      --life-fd FD       ends when this reads as closed\n"
+        "      --remove-dir DIR   removed, with what is in it, at the end\n"
+        "  -h, --help             this text\n";
+
+static int read_fd(const struct cli_command *self, const char *text, int *fd)
+{
+	long v;
+
+	if (base_parse_number(text, 0, INT_MAX, &v))
+		return cli_usage_error(self, "'%s' is no descriptor", text);
+	*fd = (int)v;
+	return 0;
+}
+
+static int daemon_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		CLI_FABRIC_LONG_OPTIONS,
+		{ "ready-fd", required_argument, NULL, 'r' },
+		{ "life-fd", required_argument, NULL, 'l' },
+		{ "remove-dir", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct cli_fabric_options fabric = { .hosts = CLI_HOSTS_DEFAULT };
+	struct daemon_options o = { .ready_fd = -1, .life_fd = -1 };
+	const char *remove_dir = NULL;
+	int opt, ret = 0;
+
+	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
+		if (opt == 'r')
+			ret = read_fd(self, optarg, &o.ready_fd);
+		else if (opt == 'l')
+			ret = read_fd(self, optarg, &o.life_fd);
+		else if (opt == 'd')
+			remove_dir = optarg;
+		else if (opt == 'n' || opt == 'H' || opt == 's')
+			ret = cli_fabric_option(self, &fabric, opt, optarg);
+		else
+			return cli_option_end(self, opt, argv);
+	}
+	if (!ret && optind < argc)
+		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
+	if (!ret) {
+		o.fabric = cli_fabric_name(fabric.name);
+		o.hosts = (unsigned)fabric.hosts;
+		o.settings = fabric.settings;
+		o.n_settings = fabric.n_settings;
+		ret = daemon_main(&o);
+	}
+	if (remove_dir)
+		cli_remove_dir(remove_dir);
+	cli_fabric_options_fini(&fabric);
+	return ret;
+}
+
+const struct cli_command cli_daemon = {
+	.name = "daemon",
+	.help = help,
+	.run = daemon_run,
+};

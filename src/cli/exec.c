@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel exec`: any program, unmodified, on a host of a running fabric. It becomes
+ * the program, so signals and exit status are the program's own.
+ */
+#include "cli/cli.h"
+
+static const char help[] =
+        "Usage: umbel exec [OPTION]... [HOST] -- COMMAND [ARGUMENT]...\n"
+        "\n"
+        "Runs the command on a host of a running fabric: it sees the RDMA devices of that\n"
+        "host and no others. Without a host it sees those of all hosts.\n"
+        "\n"
+        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+        "  -h, --help        this text\n"
+        "\n"
+        "Exit status: the command's; 126 or 127 if it cannot run; 1 if the fabric is not up.\n";
+
+static int exec_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int dashes = cli_find_dashes(argc, argv);
+	const char *name = NULL, *host = NULL;
+	int opt, ret;
+
+	while ((opt = getopt_long(dashes, argv, "+:n:h", options, NULL)) != -1) {
+		if (opt != 'n')
+			return cli_option_end(self, opt, argv);
+		name = optarg;
+	}
+	if (dashes - optind > 1)
+		return cli_usage_error(self, "one host, then '--' and the command");
+	if (dashes > argc - 2)
+		return cli_usage_error(self, "'--' and a command are missing");
+	if (optind < dashes)
+		host = argv[optind];
+	name = cli_fabric_name(name);
+	ret = cli_check_host(name, host);
+	if (!ret)
+		ret = cli_environ_set(name, host);
+	return ret ? ret : cli_exec_command(argv + dashes + 1);
+}
+
+const struct cli_command cli_exec = {
+	.name = "exec",
+	.summary = "run a program on a host of a fabric",
+	.help = help,
+	.run = exec_run,
+};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabrics of this user as the commands see them: names, the directory of each
+ * below the runtime directory, and the connection to a manager. Called by the
+ * commands. Single-threaded.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "control/client.h"
+#include "control/path.h"
+
+const char *cli_fabric_name(const char *option)
+{
+	return option ? option : control_fabric_name();
+}
+
+int cli_check_name(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (control_path(path, sizeof(path), name, NULL) != -EINVAL)
+		return 0;
+	base_log("'%s' is no name for a fabric: 1 to %d of A-Z a-z 0-9 _ . - and no . or - first",
+	         name, CLI_NAME_MAX);
+	return CLI_USAGE;
+}
+
+int cli_runtime_dir(char buf[static PATH_MAX])
+{
+	char path[PATH_MAX], cwd[PATH_MAX] = "";
+	int ret;
+
+	ret = control_runtime_dir(path, sizeof(path));
+	if (!ret && path[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+		ret = -errno;
+	if (ret) {
+		base_log("no runtime directory: %s", strerror(-ret));
+		return CLI_FAILED;
+	}
+	if (snprintf(buf, PATH_MAX, "%s%s%s", cwd, *cwd ? "/" : "", path) < PATH_MAX)
+		return 0;
+	base_log("the path of the runtime directory is too long");
+	return CLI_FAILED;
+}
+
+int cli_make_dir(const char *path)
+{
+	char part[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (len >= sizeof(part))
+		return -ENAMETOOLONG;
+	for (size_t i = 1; i <= len; i++) {
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		memcpy(part, path, i);
+		part[i] = '\0';
+		if (mkdir(part, 0700) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	remove(path);
+	return 0;
+}
+
+void cli_remove_dir(const char *path)
+{
+	nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static int is_fabric_dir(const struct dirent *entry)
+{
+	char path[PATH_MAX];
+
+	/* Nothing but a fabric's name passes, so neither do '.' and '..'. */
+	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
+	       !control_path(path, sizeof(path), entry->d_name, NULL);
+}
+
+int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
+{
+	struct dirent **entries;
+	char dir[PATH_MAX];
+	int n, ret = 0;
+
+	if (cli_runtime_dir(dir))
+		return CLI_FAILED;
+	n = scandir(dir, &entries, is_fabric_dir, alphasort);
+	if (n < 0 && errno == ENOENT)
+		return 0;
+	if (n < 0) {
+		base_log("cannot read '%s': %s", dir, strerror(errno));
+		return CLI_FAILED;
+	}
+	for (int i = 0; i < n; i++) {
+		if (!ret)
+			ret = each(entries[i]->d_name, arg);
+		free(entries[i]);
+	}
+	free(entries);
+	return ret;
+}
+
+int cli_try_connect(struct control_client **client, const char *name)
+{
+	char path[PATH_MAX];
+	int ret;
+
+	ret = control_path(path, sizeof(path), name, "ctl");
+	if (ret)
+		return ret;
+	return control_connect(client, path, CONTROL_ROLE_CLI, NULL);
+}
+
+int cli_connect(struct control_client **client, const char *name)
+{
+	bool is_default = !strcmp(name, CONTROL_DEFAULT_FABRIC);
+	int ret;
+
+	if (cli_check_name(name))
+		return CLI_USAGE;
+	ret = cli_try_connect(client, name);
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ENOENT:
+	case -ENOTDIR:
+	case -ECONNREFUSED:
+		base_log("no fabric '%s' is up; start one with: umbel up%s%s", name,
+		         is_default ? "" : " --name ", is_default ? "" : name);
+		return CLI_FAILED;
+	case -EPERM:
+	case -EACCES:
+		base_log("fabric '%s' belongs to another user", name);
+		return CLI_FAILED;
+	default:
+		base_log("fabric '%s' does not answer: %s", name, strerror(-ret));
+		return CLI_FAILED;
+	}
+}

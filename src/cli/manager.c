@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Starting and ending a manager: see manager.h. Single-threaded, so what runs between
+ * fork and exec may be anything.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/manager.h"
+#include "control/path.h"
+
+enum {
+	READY_FD = 3, /* the numbers in the manager */
+	LIFE_FD = 4,
+	START_MS = 20000,
+	STOP_MS = 5000,
+};
+
+/* The ends of the pipes between a command and the manager it starts. */
+struct pipes {
+	int ready[2];
+	int life[2];
+};
+
+static int open_log(const char *name)
+{
+	char path[PATH_MAX];
+	int ret, fd;
+
+	ret = control_path(path, sizeof(path), name, NULL);
+	if (!ret)
+		ret = cli_make_dir(path);
+	if (!ret)
+		ret = control_path(path, sizeof(path), name, "log");
+	if (ret)
+		goto err;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+	ret = -errno;
+err:
+	base_log("cannot make the directory of fabric '%s': %s%s", name, strerror(-ret),
+	         ret == -ENAMETOOLONG ? "; set UMBEL_RUNTIME_DIR to a shorter one" : "");
+	return ret;
+}
+
+void cli_manager_print_log(const char *name)
+{
+	char path[PATH_MAX], text[2048];
+	ssize_t n;
+	int fd;
+
+	if (control_path(path, sizeof(path), name, "log"))
+		return;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	lseek(fd, -(off_t)sizeof(text), SEEK_END); /* fails on a short log: from its start */
+	while ((n = read(fd, text, sizeof(text))) > 0)
+		fwrite(text, 1, n, stderr);
+	close(fd);
+}
+
+void cli_manager_remove_log(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (control_path(path, sizeof(path), name, "ctl") || !access(path, F_OK))
+		return;
+	if (!control_path(path, sizeof(path), name, "log"))
+		unlink(path);
+	if (!control_path(path, sizeof(path), name, NULL))
+		rmdir(path);
+}
+
+/* The command line of the manager, for exec; NULL if there is no memory. */
+static char **manager_argv(const struct cli_manager_start *how)
+{
+	const struct cli_fabric_options *f = how->fabric;
+	static char hosts[24], ready[8], life[8];
+	const char **argv = calloc(14 + 2 * f->n_settings, sizeof(*argv));
+	size_t n = 0;
+
+	if (!argv)
+		return NULL;
+	snprintf(hosts, sizeof(hosts), "%ld", f->hosts);
+	snprintf(ready, sizeof(ready), "%d", READY_FD);
+	snprintf(life, sizeof(life), "%d", LIFE_FD);
+	argv[n++] = "umbel";
+	argv[n++] = "daemon";
+	argv[n++] = "--name";
+	argv[n++] = f->name;
+	argv[n++] = "--hosts";
+	argv[n++] = hosts;
+	for (unsigned i = 0; i < f->n_settings; i++) {
+		argv[n++] = "--set";
+		argv[n++] = f->settings[i];
+	}
+	argv[n++] = "--ready-fd";
+	argv[n++] = ready;
+	if (how->owned_dir) {
+		argv[n++] = "--life-fd";
+		argv[n++] = life;
+		argv[n++] = "--remove-dir";
+		argv[n++] = how->owned_dir;
+	}
+	return (char **)argv;
+}
+
+/* Moves the descriptors to where the manager expects them and closes all others. */
+static int arrange_fds(const struct pipes *p, int log)
+{
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int from[] = { null, log, log, p->ready[1], p->life[0] };
+
+	for (int i = 0; i <= LIFE_FD; i++) {
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, LIFE_FD + 1);
+		if (from[i] < 0)
+			return -1;
+	}
+	for (int i = 0; i <= LIFE_FD; i++) {
+		if (dup2(from[i], i) < 0)
+			return -1;
+	}
+	closefrom(LIFE_FD + 1);
+	return 0;
+}
+
+/* In the child: becomes the manager. Detached: no terminal, no directory kept busy. */
+static _Noreturn void become_manager(const struct cli_manager_start *how, const struct pipes *p,
+                                     int log)
+{
+	char exe[PATH_MAX], runtime[PATH_MAX];
+	char **argv = manager_argv(how);
+	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	sigset_t none;
+
+	if (!argv || n < 0 || cli_runtime_dir(runtime) || arrange_fds(p, log))
+		_exit(CLI_FAILED);
+	exe[n] = '\0';
+	setenv("UMBEL_RUNTIME_DIR", runtime, 1);
+	setsid();
+	if (chdir("/"))
+		_exit(CLI_FAILED);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	execv(exe, argv);
+	base_log("cannot run '%s': %s", exe, strerror(errno));
+	_exit(CLI_FAILED);
+}
+
+/*
+ * Waits for the manager's word. 0 when it serves, 1 when interrupted, else -errno with
+ * what it said, if anything, in @error.
+ */
+static int wait_ready(int ready_fd, int interrupt_fd, char *error, size_t room)
+{
+	struct pollfd fds[] = {
+		{ .fd = ready_fd, .events = POLLIN },
+		{ .fd = interrupt_fd, .events = POLLIN },
+	};
+	size_t len = 0;
+	ssize_t n;
+
+	for (;;) {
+		n = poll(fds, ARRAY_SIZE(fds), START_MS);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n ? -errno : -ETIMEDOUT;
+		if (fds[1].revents)
+			return 1;
+		n = read(ready_fd, error + len, room - len - 1);
+		if (n <= 0)
+			break;
+		if (len == 0 && error[0] == '\0')
+			return 0;
+		len += n;
+	}
+	error[len] = '\0';
+	error[strcspn(error, "\n")] = '\0';
+	return -EIO;
+}
+
+static void report_failure(const char *name, int ret, const char *error)
+{
+	if (ret == 1)
+		return;
+	if (*error) {
+		base_log("%s", error);
+	} else if (ret == -ETIMEDOUT) {
+		base_log("the manager of fabric '%s' did not start in %d s", name, START_MS / 1000);
+	} else {
+		base_log("the manager of fabric '%s' failed to start:", name);
+		cli_manager_print_log(name);
+	}
+}
+
+static void close_pipes(struct pipes *p)
+{
+	int fds[] = { p->ready[0], p->ready[1], p->life[0], p->life[1] };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+/* Forks the manager; what stays open here is the reading end of ready and our end of life. */
+static int launch(struct cli_manager *m, const struct cli_manager_start *how, struct pipes *p)
+{
+	int log = open_log(how->fabric->name);
+
+	if (log < 0)
+		return -1;
+	if (pipe2(p->ready, O_CLOEXEC) || pipe2(p->life, O_CLOEXEC))
+		goto err;
+	m->pid = fork();
+	if (m->pid < 0)
+		goto err;
+	if (m->pid == 0)
+		become_manager(how, p, log);
+	close(log);
+	close(p->ready[1]);
+	close(p->life[0]);
+	p->ready[1] = p->life[0] = -1;
+	return 0;
+err:
+	base_log("cannot start a manager: %s", strerror(errno));
+	close(log);
+	return -1;
+}
+
+int cli_manager_start(struct cli_manager *m, const struct cli_manager_start *how)
+{
+	struct pipes p = { { -1, -1 }, { -1, -1 } };
+	char error[512] = "";
+	int ret;
+
+	*m = (struct cli_manager){ .life_fd = -1 };
+	if (launch(m, how, &p)) {
+		close_pipes(&p);
+		return CLI_FAILED;
+	}
+	ret = wait_ready(p.ready[0], how->interrupt_fd, error, sizeof(error));
+	if (!ret && how->owned_dir) {
+		m->life_fd = p.life[1];
+		p.life[1] = -1;
+	}
+	close_pipes(&p);
+	if (!ret)
+		return 0;
+	report_failure(how->fabric->name, ret, error);
+	kill(m->pid, SIGTERM); /* it may have been about to serve */
+	cli_manager_stop(m);
+	cli_manager_remove_log(how->fabric->name);
+	return CLI_FAILED;
+}
+
+int cli_wait_gone(int pidfd, int ms)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+	uint64_t end = base_now_ns() + (uint64_t)ms * 1000000;
+	int n;
+
+	do {
+		int64_t left = (int64_t)(end - base_now_ns()) / 1000000;
+
+		n = poll(&fd, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 ? 0 : -ETIMEDOUT;
+}
+
+int cli_manager_stop(struct cli_manager *m)
+{
+	int status = 0, pidfd = pidfd_open(m->pid, 0);
+
+	if (m->life_fd >= 0)
+		close(m->life_fd);
+	m->life_fd = -1;
+	if (pidfd >= 0 && cli_wait_gone(pidfd, STOP_MS)) {
+		base_log("the manager (pid %d) did not end in %d s: killed", (int)m->pid,
+		         STOP_MS / 1000);
+		kill(m->pid, SIGKILL);
+		m->stuck = true;
+	}
+	if (pidfd >= 0)
+		close(pidfd);
+	while (waitpid(m->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is the same in the arguments of all commands: complaints, help, and the
+ * options that describe a fabric. Called by the commands. No state but getopt's.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/cli.h"
+
+int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
+{
+	char message[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	base_log("%s: %s; see umbel %s --help", cmd->name, message, cmd->name);
+	return CLI_USAGE;
+}
+
+int cli_option_end(const struct cli_command *cmd, int got, char **argv)
+{
+	const char *word = argv[optind - 1];
+
+	if (got == 'h') {
+		fputs(cmd->help, stdout);
+		return CLI_OK;
+	}
+	if (got == ':')
+		return cli_usage_error(cmd, "option '%s' needs a value", word);
+	if (strncmp(word, "--", 2) || (optopt && !strchr(word, '=')))
+		return cli_usage_error(cmd, "no option '-%c'", optopt);
+	if (optopt)
+		return cli_usage_error(cmd, "option '%.*s' takes no value", (int)strcspn(word, "="),
+		                       word);
+	return cli_usage_error(cmd, "no option '%s'", word);
+}
+
+static int add_setting(const struct cli_command *cmd, struct cli_fabric_options *o,
+                       const char *setting)
+{
+	const char **grown;
+
+	if (!strchr(setting, '=') || setting[0] == '=')
+		return cli_usage_error(cmd, "'%s' is no setting: write key=value", setting);
+	grown = realloc(o->settings, (o->n_settings + 1) * sizeof(*grown));
+	if (!grown) {
+		base_log("%s", strerror(ENOMEM));
+		return CLI_FAILED;
+	}
+	grown[o->n_settings++] = setting;
+	o->settings = grown;
+	return 0;
+}
+
+int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
+                      const char *value)
+{
+	switch (opt) {
+	case 'n':
+		o->name = value;
+		return cli_check_name(value);
+	case 'H':
+		if (base_parse_number(value, 1, CLI_HOSTS_MAX, &o->hosts))
+			return cli_usage_error(cmd, "'%s' hosts: a fabric has 1 to %d", value,
+			                       CLI_HOSTS_MAX);
+		return 0;
+	default:
+		return add_setting(cmd, o, value);
+	}
+}
+
+void cli_fabric_options_fini(struct cli_fabric_options *o)
+{
+	free(o->settings);
+	o->settings = NULL;
+	o->n_settings = 0;
+}
+
+int cli_find_dashes(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		;
+	return i;
+}
+
+bool cli_colour(void)
+{
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+
+	if (!isatty(STDOUT_FILENO) || (no_colour && *no_colour))
+		return false;
+	return term && strcmp(term, "dumb");
+}
+
+int cli_finish(int status)
+{
+	if (fflush(stdout) && status == CLI_OK) {
+		base_log("cannot write the output: %s", strerror(errno));
+		return CLI_FAILED;
+	}
+	return status;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel run`: a private fabric for one command, gone when it ends. The fabric lives in a
+ * directory of its own, so the command, and whatever it starts, finds no other. Signals
+ * to umbel are passed to the command; the manager ends when our end of its life pipe is
+ * closed, even by our death, and removes the directory itself then.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/manager.h"
+
+static const char help[] =
+        "Usage: umbel run [OPTION]... -- COMMAND [ARGUMENT]...\n"
+        "\n"
+        "Starts a private fabric, runs the command on it, and ends the fabric. In the command,\n"
+        "'umbel' is on the PATH and means this fabric.\n"
+        "\n"
+        "      --hosts N         how many hosts (default: 4)\n"
+        "      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
+        "      --host HOST       run on this host (default: on all of them at once)\n"
+        "  -h, --help            this text\n"
+        "\n"
+        "Exit status: the command's; 128 and the signal's number if a signal ended it; 126 or\n"
+        "127 if it cannot run; 125 if the fabric failed.\n";
+
+struct run {
+	struct cli_fabric_options fabric;
+	const char *host;
+	char **command;
+	char name[CLI_NAME_MAX + 1];
+	char dir[PATH_MAX];   /* the private runtime directory */
+	sigset_t old_signals; /* what was blocked before */
+	int signal_fd;
+	struct cli_manager manager;
+	pid_t command_pid;
+	int command_pidfd;
+};
+
+/* From here on signals are read from a descriptor: none ends us with things left behind. */
+static int take_signals(struct run *r)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaddset(&set, numbers[i]);
+	sigprocmask(SIG_BLOCK, &set, &r->old_signals);
+	signal(SIGCHLD, SIG_DFL); /* ignored, it would lose us the exit status */
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (r->signal_fd >= 0)
+		return 0;
+	base_log("no signal descriptor: %s", strerror(errno));
+	return CLI_FABRIC_FAILED;
+}
+
+/* The number of the next signal, or 0. @typed: it came from the terminal, which has sent it to
+ * the command as well. */
+static int next_signal(const struct run *r, bool *typed)
+{
+	struct signalfd_siginfo info;
+
+	if (read(r->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return 0;
+	*typed = info.ssi_code > 0;
+	return (int)info.ssi_signo;
+}
+
+/* Makes the private directory, a hidden one among the fabrics, and turns to it. */
+static int make_private_dir(struct run *r)
+{
+	char runtime[PATH_MAX];
+	int ret;
+
+	if (cli_runtime_dir(runtime))
+		return CLI_FABRIC_FAILED;
+	ret = cli_make_dir(runtime);
+	if (!ret && snprintf(r->dir, sizeof(r->dir), "%s/.run-XXXXXX", runtime) >= PATH_MAX)
+		ret = -ENAMETOOLONG;
+	if (!ret && !mkdtemp(r->dir))
+		ret = -errno;
+	if (ret) {
+		base_log("cannot make a directory in '%s': %s", runtime, strerror(-ret));
+		return CLI_FABRIC_FAILED;
+	}
+	setenv("UMBEL_RUNTIME_DIR", r->dir, 1);
+	snprintf(r->name, sizeof(r->name), "run-%d", (int)getpid());
+	r->fabric.name = r->name;
+	return 0;
+}
+
+static int start_fabric(struct run *r)
+{
+	struct cli_manager_start how = {
+		.fabric = &r->fabric,
+		.owned_dir = r->dir,
+		.interrupt_fd = r->signal_fd,
+	};
+	bool typed;
+	int signo;
+
+	if (!cli_manager_start(&r->manager, &how))
+		return 0;
+	signo = next_signal(r, &typed);
+	return signo ? 128 + signo : CLI_FABRIC_FAILED;
+}
+
+/* In the child: becomes the command. */
+static _Noreturn void become_command(struct run *r)
+{
+	int ret = cli_environ_set(r->name, r->host);
+
+	sigprocmask(SIG_SETMASK, &r->old_signals, NULL);
+	_exit(ret ? CLI_FABRIC_FAILED : cli_exec_command(r->command));
+}
+
+static int start_command(struct run *r)
+{
+	int ret;
+
+	if (r->host) {
+		ret = cli_check_host(r->name, r->host);
+		if (ret)
+			return ret;
+	}
+	fflush(stdout);
+	r->command_pid = fork();
+	if (r->command_pid == 0)
+		become_command(r);
+	if (r->command_pid > 0)
+		r->command_pidfd = pidfd_open(r->command_pid, 0);
+	if (r->command_pid > 0 && r->command_pidfd >= 0)
+		return 0;
+	base_log("cannot start the command: %s", strerror(errno));
+	return CLI_FABRIC_FAILED;
+}
+
+/* Waits for the command, passing signals on. Its exit status as a shell has it. */
+static int wait_command(struct run *r)
+{
+	struct pollfd fds[] = {
+		{ .fd = r->command_pidfd, .events = POLLIN },
+		{ .fd = r->signal_fd, .events = POLLIN },
+	};
+	int signo, status;
+	bool typed;
+
+	while (!fds[0].revents) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
+			continue;
+		while ((signo = next_signal(r, &typed))) {
+			if (!typed)
+				kill(r->command_pid, signo);
+		}
+	}
+	while (waitpid(r->command_pid, &status, 0) < 0 && errno == EINTR)
+		;
+	close(r->command_pidfd);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Ends the fabric. @status, or that the fabric failed if nothing else did. */
+static int end_fabric(struct run *r, int status)
+{
+	int manager = cli_manager_stop(&r->manager);
+
+	if (WIFEXITED(manager) && WEXITSTATUS(manager) == 0)
+		return status;
+	if (WIFSIGNALED(manager) && !r->manager.stuck)
+		base_log("the manager was ended by signal %d", WTERMSIG(manager));
+	else if (!r->manager.stuck)
+		base_log("the manager failed with status %d", WEXITSTATUS(manager));
+	cli_manager_print_log(r->name);
+	/* killed is what a command may do to it on purpose */
+	if (WIFSIGNALED(manager) && WTERMSIG(manager) == SIGKILL && !r->manager.stuck)
+		return status;
+	return status ? status : CLI_FABRIC_FAILED;
+}
+
+static int run_command(struct run *r)
+{
+	int ret;
+
+	ret = take_signals(r);
+	if (ret)
+		return ret;
+	ret = make_private_dir(r);
+	if (ret)
+		goto out_signals;
+	ret = start_fabric(r);
+	if (ret)
+		goto out_dir;
+	ret = start_command(r);
+	if (!ret)
+		ret = wait_command(r);
+	ret = end_fabric(r, ret);
+out_dir:
+	cli_remove_dir(r->dir);
+out_signals:
+	close(r->signal_fd);
+	return ret;
+}
+
+static int run_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "hosts", required_argument, NULL, 'H' },
+		{ "set", required_argument, NULL, 's' },
+		{ "host", required_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int dashes = cli_find_dashes(argc, argv);
+	struct run r = { .fabric.hosts = CLI_HOSTS_DEFAULT };
+	int opt, ret = 0;
+
+	while (!ret && (opt = getopt_long(dashes, argv, "+:h", options, NULL)) != -1) {
+		if (opt == 'o')
+			r.host = optarg;
+		else if (opt == 'H' || opt == 's')
+			ret = cli_fabric_option(self, &r.fabric, opt, optarg);
+		else
+			return cli_option_end(self, opt, argv);
+	}
+	if (!ret && optind < dashes)
+		ret = cli_usage_error(self, "put '--' before '%s'", argv[optind]);
+	if (!ret && dashes > argc - 2)
+		ret = cli_usage_error(self, "'--' and a command are missing");
+	r.command = argv + dashes + 1;
+	if (!ret)
+		ret = run_command(&r);
+	cli_fabric_options_fini(&r.fabric);
+	return ret;
+}
+
+const struct cli_command cli_run = {
+	.name = "run",
+	.summary = "run a program on a fabric of its own",
+	.help = help,
+	.run = run_run,
+};

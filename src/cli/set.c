@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel set`: changes settings of a running fabric, those that may change then.
+ * They are shown by `umbel status --name NAME`.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "control/client.h"
+
+static const char help[] =
+        "Usage: umbel set [OPTION]... KEY=VALUE...\n"
+        "\n"
+        "Changes settings of a running fabric; 'umbel status --name NAME' shows them.\n"
+        "\n"
+        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+        "  -h, --help        this text\n";
+
+static int set_one(struct control_client *client, const char *setting)
+{
+	const char *value = strchr(setting, '=') + 1;
+	char key[128];
+	int ret;
+
+	snprintf(key, sizeof(key), "%.*s", (int)(value - 1 - setting), setting);
+	ret = control_set(client, key, value);
+	switch (ret) {
+	case 0:
+		return 0;
+	case -ENOENT:
+		base_log("no setting '%s'", key);
+		return CLI_USAGE;
+	case -EPERM:
+		base_log("setting '%s' cannot change while the fabric is up", key);
+		return CLI_FAILED;
+	case -EINVAL:
+	case -ERANGE:
+		base_log("setting '%s' cannot be '%s': %s", key, value, strerror(-ret));
+		return CLI_USAGE;
+	default:
+		base_log("cannot set '%s': %s", key, strerror(-ret));
+		return CLI_FAILED;
+	}
+}
+
+static int set_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct control_client *client;
+	const char *name = NULL;
+	int opt, ret;
+
+	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
+		if (opt != 'n')
+			return cli_option_end(self, opt, argv);
+		name = optarg;
+	}
+	if (optind == argc)
+		return cli_usage_error(self, "which setting? write key=value");
+	for (int i = optind; i < argc; i++) {
+		if (!strchr(argv[i], '=') || argv[i][0] == '=')
+			return cli_usage_error(self, "'%s' is no setting: write key=value",
+			                       argv[i]);
+	}
+	ret = cli_connect(&client, cli_fabric_name(name));
+	if (ret)
+		return ret;
+	for (int i = optind; i < argc && !ret; i++)
+		ret = set_one(client, argv[i]);
+	control_close(client);
+	return ret;
+}
+
+const struct cli_command cli_set = {
+	.name = "set",
+	.summary = "change settings of a running fabric",
+	.help = help,
+	.run = set_run,
+};

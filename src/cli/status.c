@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel status`: the fabrics of this user, a line each; with --name one fabric and its
+ * settings.
+ */
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "control/client.h"
+
+static const char help[] = "Usage: umbel status [OPTION]...\n"
+                           "\n"
+                           "Shows the fabrics of this user, or one with its settings.\n"
+                           "\n"
+                           "  -n, --name NAME   this one; fails if it is not up\n"
+                           "      --json        as JSON\n"
+                           "  -h, --help        this text\n";
+
+static const char *const headers[] = { "NAME", "HOSTS",  "PID",     "CLIENTS",
+	                               "QPS",  "GROUPS", "UP SINCE" };
+
+static void add_row(struct cli_table *t, struct json_object *status)
+{
+	time_t since = cli_json_number(status, "up_since");
+	char when[64] = "-";
+	struct tm tm;
+
+	if (since && localtime_r(&since, &tm))
+		strftime(when, sizeof(when), "%F %T", &tm);
+	cli_table_add(t, "%s", cli_json_text(status, "name"));
+	cli_table_add(t, "%s", cli_json_text(status, "hosts"));
+	cli_table_add(t, "%s", cli_json_text(status, "pid"));
+	cli_table_add(t, "%s", cli_json_text(status, "clients"));
+	cli_table_add(t, "%s", cli_json_text(status, "qps"));
+	cli_table_add(t, "%s", cli_json_text(status, "groups"));
+	cli_table_add(t, "%s", when);
+}
+
+static int print_table(struct json_object *fabrics)
+{
+	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+	int ret;
+
+	for (size_t i = 0; i < json_object_array_length(fabrics); i++)
+		add_row(t, json_object_array_get_idx(fabrics, i));
+	ret = cli_table_print(t, stdout, cli_colour());
+	if (ret)
+		base_log("%s", strerror(-ret));
+	cli_table_free(t);
+	return ret ? CLI_FAILED : 0;
+}
+
+static int print_settings(struct json_object *status)
+{
+	static const char *const setting_headers[] = { "SETTING", "VALUE" };
+	struct json_object *settings = json_object_object_get(status, "settings");
+	struct cli_table *t;
+	int ret;
+
+	if (!json_object_is_type(settings, json_type_object))
+		return 0;
+	t = cli_table_new(ARRAY_SIZE(setting_headers), setting_headers);
+	json_object_object_foreach(settings, key, value)
+	{
+		(void)value;
+		cli_table_add(t, "%s", key);
+		cli_table_add(t, "%s", cli_json_text(settings, key));
+	}
+	putchar('\n');
+	ret = cli_table_print(t, stdout, cli_colour());
+	if (ret)
+		base_log("%s", strerror(-ret));
+	cli_table_free(t);
+	return ret ? CLI_FAILED : 0;
+}
+
+/* Adds the status of a fabric that is up to the array @arg. One that is not is no error. */
+static int collect(const char *name, void *arg)
+{
+	struct control_client *client;
+	struct json_object *status;
+
+	if (cli_try_connect(&client, name))
+		return 0;
+	status = cli_ask(client, "status");
+	control_close(client);
+	if (!status)
+		return CLI_FAILED;
+	json_object_array_add(arg, status);
+	return 0;
+}
+
+static int show_all(bool json)
+{
+	struct json_object *fabrics = json_object_new_array();
+	int ret;
+
+	ret = cli_each_fabric(collect, fabrics);
+	if (!ret && json)
+		ret = cli_json_print(fabrics);
+	else if (!ret && json_object_array_length(fabrics) == 0)
+		puts("no fabric is up; start one with: umbel up");
+	else if (!ret)
+		ret = print_table(fabrics);
+	json_object_put(fabrics);
+	return ret;
+}
+
+static int show_one(const char *name, bool json)
+{
+	struct json_object *fabrics;
+	struct control_client *client;
+	int ret;
+
+	ret = cli_connect(&client, name);
+	if (ret)
+		return ret;
+	control_close(client);
+	fabrics = json_object_new_array();
+	ret = collect(name, fabrics);
+	if (!ret && json_object_array_length(fabrics)) {
+		struct json_object *status = json_object_array_get_idx(fabrics, 0);
+
+		if (json)
+			ret = cli_json_print(status);
+		else
+			ret = print_table(fabrics) || print_settings(status) ? CLI_FAILED : 0;
+	}
+	json_object_put(fabrics);
+	return ret;
+}
+
+static int status_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	const char *name = NULL;
+	bool json = false;
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
+		if (opt == 'n')
+			name = optarg;
+		else if (opt == 'j')
+			json = true;
+		else
+			return cli_option_end(self, opt, argv);
+	}
+	if (optind < argc)
+		return cli_usage_error(self, "it takes no '%s'; a fabric is named with --name",
+		                       argv[optind]);
+	return name ? show_one(name, json) : show_all(json);
+}
+
+const struct cli_command cli_status = {
+	.name = "status",
+	.summary = "show the fabrics that are up",
+	.help = help,
+	.run = status_run,
+};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel up`: starts a fabric that stays until `umbel down`. It returns when the
+ * fabric can be used.
+ */
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/manager.h"
+#include "control/client.h"
+
+static const char help[] =
+        "Usage: umbel up [OPTION]...\n"
+        "\n"
+        "Starts a fabric: hosts h1, h2, ... with one HCA each, 10.0.0.1, 10.0.0.2, ..., on one\n"
+        "switch, with a subnet manager. It stays until 'umbel down'.\n"
+        "\n"
+        "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n"
+        "      --hosts N         how many hosts (default: 4)\n"
+        "      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
+        "  -h, --help            this text\n";
+
+/* Whether a manager of that name answers; then says so. */
+static bool is_up(const char *name)
+{
+	struct control_client *client;
+	struct json_object *status;
+
+	if (cli_try_connect(&client, name))
+		return false;
+	status = cli_ask(client, "status");
+	control_close(client);
+	base_log("fabric '%s' is already up (pid %ld); 'umbel down' ends it", name,
+	         status ? cli_json_number(status, "pid") : 0);
+	json_object_put(status);
+	return true;
+}
+
+static int start(const struct cli_fabric_options *fabric)
+{
+	struct cli_manager_start how = { .fabric = fabric, .interrupt_fd = -1 };
+	struct cli_manager manager;
+
+	if (cli_check_name(fabric->name))
+		return CLI_USAGE;
+	if (is_up(fabric->name) || cli_manager_start(&manager, &how))
+		return CLI_FAILED;
+	printf("fabric '%s' is up: %ld host%s, manager pid %d\n", fabric->name, fabric->hosts,
+	       fabric->hosts == 1 ? "" : "s", (int)manager.pid);
+	return CLI_OK;
+}
+
+static int up_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		CLI_FABRIC_LONG_OPTIONS,
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct cli_fabric_options fabric = { .hosts = CLI_HOSTS_DEFAULT };
+	int opt, ret = 0;
+
+	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
+		if (opt != 'n' && opt != 'H' && opt != 's')
+			return cli_option_end(self, opt, argv);
+		ret = cli_fabric_option(self, &fabric, opt, optarg);
+	}
+	if (!ret && optind < argc)
+		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
+	fabric.name = cli_fabric_name(fabric.name);
+	if (!ret)
+		ret = start(&fabric);
+	cli_fabric_options_fini(&fabric);
+	return ret;
+}
+
+const struct cli_command cli_up = {
+	.name = "up",
+	.summary = "start a fabric",
+	.help = help,
+	.run = up_run,
+};

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The text form of topology, groups, routes, counters and hosts: see views.h. Called by
+ * show.c.
+ */
+#define _GNU_SOURCE
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "cli/views.h"
+
+static size_t count(struct json_object *array)
+{
+	return json_object_array_length(array);
+}
+
+static struct json_object *at(struct json_object *array, size_t i)
+{
+	return json_object_array_get_idx(array, i);
+}
+
+/* Prints and frees the table. 0 or CLI_FAILED. */
+static int finish(struct cli_table *t)
+{
+	int ret = cli_table_print(t, stdout, cli_colour());
+
+	if (ret)
+		base_log("%s", strerror(-ret));
+	cli_table_free(t);
+	return ret ? CLI_FAILED : 0;
+}
+
+/* A cell with the text under @key; '-' if @o is NULL. */
+static void add_text(struct cli_table *t, struct json_object *o, const char *key)
+{
+	cli_table_add(t, "%s", cli_json_text(o, key));
+}
+
+/* A key or identifier, which may come as a number, is written in hex. */
+static void print_hex(struct json_object *o, const char *key)
+{
+	if (json_object_is_type(json_object_object_get(o, key), json_type_int))
+		printf("0x%lx", cli_json_number(o, key));
+	else
+		fputs(cli_json_text(o, key), stdout);
+}
+
+/* The elements of an array, with blanks between; to be freed. NULL: no memory. */
+static char *join(struct json_object *array)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *to = open_memstream(&text, &size);
+
+	if (!to)
+		return NULL;
+	for (size_t i = 0; i < count(array); i++)
+		fprintf(to, "%s%s", i ? " " : "", json_object_get_string(at(array, i)));
+	if (count(array) == 0)
+		fputc('-', to);
+	fclose(to);
+	return text;
+}
+
+static void add_joined(struct cli_table *t, struct json_object *array)
+{
+	char *text = join(array);
+
+	cli_table_add(t, "%s", text ? text : "?");
+	free(text);
+}
+
+static void add_host_port(struct cli_table *t, struct json_object *hca, struct json_object *port)
+{
+	add_text(t, hca, "name");
+	add_text(t, hca, "node_guid");
+	add_text(t, port, "port");
+	add_text(t, port, "lid");
+	add_text(t, port, "state");
+	add_text(t, port, "gid");
+}
+
+static int print_hosts(struct json_object *hosts)
+{
+	static const char *const headers[] = { "HOST", "ADDRESSES", "HCA",   "NODE GUID",
+		                               "PORT", "LID",       "STATE", "GID" };
+	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+
+	for (size_t i = 0; i < count(hosts); i++) {
+		struct json_object *hcas = cli_json_array(at(hosts, i), "hcas");
+
+		for (size_t j = 0; j < count(hcas); j++) {
+			struct json_object *ports = cli_json_array(at(hcas, j), "ports");
+
+			for (size_t k = 0; k < count(ports); k++) {
+				add_text(t, at(hosts, i), "name");
+				add_joined(t, cli_json_array(at(hosts, i), "addresses"));
+				add_host_port(t, at(hcas, j), at(ports, k));
+			}
+		}
+	}
+	return finish(t);
+}
+
+/* "sw1/3", or "-" where nothing is plugged in. */
+static void add_peer(struct cli_table *t, struct json_object *port)
+{
+	const char *peer = cli_json_text(port, "peer");
+
+	if (!strcmp(peer, "-"))
+		cli_table_add(t, "-");
+	else
+		cli_table_add(t, "%s/%s", peer, cli_json_text(port, "peer_port"));
+}
+
+static int print_topology(struct json_object *topology)
+{
+	static const char *const headers[] = { "NODE", "TYPE", "GUID", "PORT", "STATE",
+		                               "LID",  "PEER", "MTU",  "RATE" };
+	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+	struct json_object *nodes = cli_json_array(topology, "nodes");
+
+	for (size_t i = 0; i < count(nodes); i++) {
+		struct json_object *ports = cli_json_array(at(nodes, i), "ports");
+
+		for (size_t j = 0; j < count(ports); j++) {
+			struct json_object *port = at(ports, j);
+
+			add_text(t, at(nodes, i), "name");
+			add_text(t, at(nodes, i), "type");
+			add_text(t, at(nodes, i), "guid");
+			add_text(t, port, "port");
+			add_text(t, port, "state");
+			add_text(t, port, "lid");
+			add_peer(t, port);
+			add_text(t, port, "mtu");
+			add_text(t, port, "rate");
+		}
+	}
+	return finish(t);
+}
+
+/* "  members   h1 full, h2 full": a line of pairs, nothing if there are none. */
+static void print_pairs(const char *label, struct json_object *array, const char *first,
+                        const char *second)
+{
+	if (count(array) == 0) {
+		printf("  %-9s -\n", label);
+		return;
+	}
+	for (size_t i = 0; i < count(array); i++) {
+		if (i == 0)
+			printf("  %-9s ", label);
+		else
+			fputs(", ", stdout);
+		fputs(cli_json_text(at(array, i), first), stdout);
+		if (!strcmp(second, "qpn"))
+			fputs(" QP", stdout);
+		printf(" %s", cli_json_text(at(array, i), second));
+	}
+	putchar('\n');
+}
+
+static void print_tree(struct json_object *tree)
+{
+	for (size_t i = 0; i < count(tree); i++) {
+		struct json_object *ports = cli_json_array(at(tree, i), "ports");
+		char *text = join(ports);
+
+		printf("  %-9s %s: port%s %s\n", i ? "" : "tree",
+		       cli_json_text(at(tree, i), "switch"), count(ports) == 1 ? "" : "s",
+		       text ? text : "?");
+		free(text);
+	}
+	if (count(tree) == 0)
+		printf("  %-9s -\n", "tree");
+}
+
+static void print_group(struct json_object *group)
+{
+	bool colour = cli_colour();
+
+	printf("%s%s%s\n  MLID ", colour ? "\033[1m" : "", cli_json_text(group, "mgid"),
+	       colour ? "\033[0m" : "");
+	print_hex(group, "mlid");
+	fputs("  Q_Key ", stdout);
+	print_hex(group, "qkey");
+	fputs("  P_Key ", stdout);
+	print_hex(group, "pkey");
+	printf("  MTU %s", cli_json_text(group, "mtu"));
+	printf("  rate %s", cli_json_text(group, "rate"));
+	printf("  SL %s\n", cli_json_text(group, "sl"));
+	print_pairs("members", cli_json_array(group, "members"), "host", "join_state");
+	print_pairs("attached", cli_json_array(group, "attached"), "host", "qpn");
+	print_tree(cli_json_array(group, "tree"));
+}
+
+static int print_groups(struct json_object *groups)
+{
+	if (count(groups) == 0)
+		puts("no groups");
+	for (size_t i = 0; i < count(groups); i++) {
+		if (i)
+			putchar('\n');
+		print_group(at(groups, i));
+	}
+	return 0;
+}
+
+static int print_routes(struct json_object *switches)
+{
+	static const char *const headers[] = { "SWITCH", "LID", "PORTS" };
+	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+
+	for (size_t i = 0; i < count(switches); i++) {
+		struct json_object *lft = cli_json_array(at(switches, i), "lft");
+		struct json_object *mft = cli_json_array(at(switches, i), "mft");
+
+		for (size_t j = 0; j < count(lft); j++) {
+			add_text(t, at(switches, i), "switch");
+			add_text(t, at(lft, j), "lid");
+			add_text(t, at(lft, j), "port");
+		}
+		for (size_t j = 0; j < count(mft); j++) {
+			add_text(t, at(switches, i), "switch");
+			add_text(t, at(mft, j), "mlid");
+			add_joined(t, cli_json_array(at(mft, j), "ports"));
+		}
+	}
+	return finish(t);
+}
+
+/* The counters worth a column: numbers that are not zero on some port. */
+static struct json_object *moving_counters(struct json_object *ports)
+{
+	struct json_object *names = json_object_new_object();
+
+	for (size_t i = 0; i < count(ports); i++) {
+		json_object_object_foreach(at(ports, i), key, value)
+		{
+			if (strcmp(key, "port") && json_object_is_type(value, json_type_int) &&
+			    json_object_get_int64(value))
+				json_object_object_add(names, key, NULL);
+		}
+	}
+	return names;
+}
+
+/* Prints the columns "node", "port" and those in @names. */
+static int print_counter_table(struct json_object *ports, struct json_object *names)
+{
+	size_t columns = 2 + (size_t)json_object_object_length(names), n = 0;
+	const char **headers = calloc(columns, sizeof(*headers));
+	struct cli_table *t;
+
+	if (!headers) {
+		base_log("no memory");
+		return CLI_FAILED;
+	}
+	headers[n++] = "node";
+	headers[n++] = "port";
+	json_object_object_foreach(names, key, value)
+	{
+		(void)value;
+		headers[n++] = key;
+	}
+	t = cli_table_new((unsigned)columns, headers);
+	for (size_t i = 0; i < count(ports); i++) {
+		for (n = 0; n < columns; n++)
+			add_text(t, at(ports, i), headers[n]);
+	}
+	free(headers);
+	return finish(t);
+}
+
+static int print_counters(struct json_object *counters)
+{
+	struct json_object *ports = cli_json_array(counters, "ports");
+	struct json_object *names = moving_counters(ports);
+	int ret = 0;
+
+	if (json_object_object_length(names))
+		ret = print_counter_table(ports, names);
+	else
+		puts("all counters are 0");
+	json_object_put(names);
+	return ret;
+}
+
+static const struct cli_view views[] = {
+	{ "topology", print_topology }, { "groups", print_groups }, { "routes", print_routes },
+	{ "counters", print_counters }, { "hosts", print_hosts },
+};
+
+const struct cli_view *cli_view_find(const char *what)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++) {
+		if (!strcmp(views[i].what, what))
+			return &views[i];
+	}
+	return NULL;
+}
