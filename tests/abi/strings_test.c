@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Holds our names and rate conversions against those of Debian's libibverbs: both libraries are
+ * loaded by path, side by side, and asked the same. ctest runs it with the directory of our
+ * libibverbs.so.1 as its argument or in UMBEL_LIBDIR. Single-threaded.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define DEBIAN_LIB "/usr/lib/x86_64-linux-gnu/libibverbs.so.1"
+
+enum { LOWEST = -2, HIGHEST = 1100 };
+
+static void *ours;
+static void *debians;
+
+/* An enum is passed and returned as an int is. */
+static int (*find_int_fn(void *lib, const char *name))(int)
+{
+	int (*fn)(int) = (int (*)(int))(uintptr_t)dlsym(lib, name);
+
+	if (!fn)
+		fail_msg("%s", dlerror());
+	return fn;
+}
+
+static const char *(*find_str_fn(void *lib, const char *name))(int)
+{
+	const char *(*fn)(int) = (const char *(*)(int))(uintptr_t)dlsym(lib, name);
+
+	if (!fn)
+		fail_msg("%s", dlerror());
+	return fn;
+}
+
+static void compare_strings(const char *name)
+{
+	const char *(*our_fn)(int) = find_str_fn(ours, name);
+	const char *(*debian_fn)(int) = find_str_fn(debians, name);
+
+	assert_ptr_not_equal(our_fn, debian_fn);
+	for (int i = LOWEST; i <= HIGHEST; i++)
+		assert_string_equal(our_fn(i), debian_fn(i));
+	assert_string_equal(our_fn(INT_MIN), debian_fn(INT_MIN));
+	assert_string_equal(our_fn(INT_MAX), debian_fn(INT_MAX));
+}
+
+static void compare_ints(const char *name, int lowest, int highest)
+{
+	int (*our_fn)(int) = find_int_fn(ours, name);
+	int (*debian_fn)(int) = find_int_fn(debians, name);
+
+	assert_ptr_not_equal(our_fn, debian_fn);
+	for (int i = lowest; i <= highest; i++)
+		if (our_fn(i) != debian_fn(i))
+			fail_msg("%s(%d) is %d, Debian's is %d", name, i, our_fn(i), debian_fn(i));
+	assert_int_equal(our_fn(INT_MIN), debian_fn(INT_MIN));
+	assert_int_equal(our_fn(INT_MAX), debian_fn(INT_MAX));
+}
+
+static void test_node_types_have_debians_names(void **state)
+{
+	(void)state;
+	compare_strings("ibv_node_type_str");
+}
+
+static void test_port_states_have_debians_names(void **state)
+{
+	(void)state;
+	compare_strings("ibv_port_state_str");
+}
+
+static void test_events_have_debians_names(void **state)
+{
+	(void)state;
+	compare_strings("ibv_event_type_str");
+}
+
+static void test_completion_statuses_have_debians_names(void **state)
+{
+	(void)state;
+	compare_strings("ibv_wc_status_str");
+}
+
+static void test_rates_convert_to_debians_multiples(void **state)
+{
+	(void)state;
+	compare_ints("ibv_rate_to_mult", LOWEST, HIGHEST);
+}
+
+static void test_multiples_convert_to_debians_rates(void **state)
+{
+	(void)state;
+	compare_ints("mult_to_ibv_rate", LOWEST, HIGHEST);
+}
+
+static void test_rates_convert_to_debians_mbps(void **state)
+{
+	(void)state;
+	compare_ints("ibv_rate_to_mbps", LOWEST, HIGHEST);
+}
+
+/* Every number up to past the fastest rate, 1275000: no list of thresholds that could lack one. */
+static void test_mbps_convert_to_debians_rates(void **state)
+{
+	(void)state;
+	compare_ints("mbps_to_ibv_rate", LOWEST, 1300000);
+}
+
+static void *load(const char *path)
+{
+	void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+	if (!lib) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(2);
+	}
+	return lib;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_node_types_have_debians_names),
+		cmocka_unit_test(test_port_states_have_debians_names),
+		cmocka_unit_test(test_events_have_debians_names),
+		cmocka_unit_test(test_completion_statuses_have_debians_names),
+		cmocka_unit_test(test_rates_convert_to_debians_multiples),
+		cmocka_unit_test(test_multiples_convert_to_debians_rates),
+		cmocka_unit_test(test_rates_convert_to_debians_mbps),
+		cmocka_unit_test(test_mbps_convert_to_debians_rates),
+	};
+	const char *dir = argc > 1 ? argv[1] : getenv("UMBEL_LIBDIR");
+	char path[PATH_MAX];
+
+	if (!dir) {
+		fprintf(stderr, "usage: %s LIBDIR, or UMBEL_LIBDIR\n", argv[0]);
+		return 2;
+	}
+	snprintf(path, sizeof(path), "%s/libibverbs.so.1", dir);
+	ours = load(path);
+	debians = load(DEBIAN_LIB);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

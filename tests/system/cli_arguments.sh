@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Bad arguments of each command: one line that names what is wrong, and status 2.
+
+. "${0%/*}/lib.sh"
+
+expect 2 'umbel: which command? see umbel --help' umbel
+expect 2 "umbel: no command 'nope'; see umbel --help" umbel nope
+expect 0 'umbel [0-9]*' umbel --version
+expect 0 '*Usage: umbel COMMAND*' umbel --help
+
+for command in up down run exec show set status; do
+	expect 0 "Usage: umbel $command *" umbel "$command" --help
+	expect 0 "Usage: umbel $command *" umbel "$command" -h
+	expect 2 "umbel: $command: no option '--bogus'; see *" umbel "$command" --bogus
+	expect 2 "umbel: $command: no option '-x'; see *" umbel "$command" -x
+done
+for command in up down exec show set status; do
+	expect 2 "umbel: $command: option '--name' needs a value; see *" umbel "$command" --name
+done
+
+expect 2 "umbel: up: '0' hosts: a fabric has 1 to *" umbel up --hosts 0
+expect 2 "umbel: up: 'two' hosts: a fabric has 1 to *" umbel up --hosts two
+expect 2 "umbel: up: '99999999999999999999' hosts: *" umbel up --hosts 99999999999999999999
+expect 2 "umbel: up: 'mtu' is no setting: write key=value; *" umbel up --set mtu
+expect 2 "umbel: up: '=1' is no setting: write key=value; *" umbel up --set =1
+expect 2 "umbel: up: it takes no 'more'; *" umbel up more
+expect 1 "umbel: setting 'bogus=1': *" umbel up --set bogus=1
+expect 1 "umbel: setting 'mtu=77': *" umbel up --set mtu=77
+for name in a/b ../x .x -x '' "$(printf '%033d' 0)"; do
+	expect 2 "umbel: '$name' is no name for a fabric: *" umbel up --name "$name"
+	expect 2 "umbel: '$name' is no name for a fabric: *" umbel show --name "$name" hosts
+	expect 2 "umbel: '$name' is no name for a fabric: *" umbel down --name "$name"
+done
+
+expect 2 "umbel: down: it takes no 'more'; *" umbel down more
+expect 2 'umbel: down: either --all or --name; *' umbel down --all --name x
+expect 2 "umbel: run: put '--' before 'true'; *" umbel run true
+expect 2 "umbel: run: '--' and a command are missing; *" umbel run --hosts 2
+expect 2 "umbel: run: '--' and a command are missing; *" umbel run --
+expect 2 "umbel: run: '-1' hosts: *" umbel run --hosts -1 -- true
+expect 125 "umbel: setting 'bogus=1': *" umbel run --set bogus=1 -- true
+expect 2 "umbel: exec: '--' and a command are missing; *" umbel exec h1
+expect 2 "umbel: exec: one host, then '--' and the command; *" umbel exec h1 true -- true
+expect 2 'umbel: show: what? topology, groups, routes, counters or hosts; *' umbel show
+expect 2 "umbel: show: no 'weather': it shows *" umbel show weather
+expect 2 "umbel: show: one thing at a time, not 'hosts' too; *" umbel show groups hosts
+expect 2 "umbel: show: option '--json' takes no value; *" umbel show --json=1 hosts
+expect 2 'umbel: set: which setting? write key=value; *' umbel set
+expect 2 "umbel: set: 'mtu' is no setting: write key=value; *" umbel set mtu
+expect 2 "umbel: status: it takes no 'x'; *" umbel status x
+
+[ -z "$(umbel status --json | tr -d '[] \n')" ] || complain "a fabric came up"
+[ -z "$(find "$UMBEL_RUNTIME_DIR" -mindepth 1)" ] || complain "something was left"

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Fabrics come up and go down, side by side; programs find their host; the dead are replaced.
+
+. "${0%/*}/lib.sh"
+
+# ---- none is up
+expect 0 'no fabric is up; start one with: umbel up' umbel status
+expect 0 '[[]*]' umbel status --json
+expect 1 "umbel: no fabric 'default' is up; start one with: umbel up" umbel exec h1 -- true
+expect 1 "umbel: no fabric 'x' is up; start one with: umbel up --name x" umbel show -n x hosts
+expect 1 "umbel: no fabric 'default' is up; *" umbel status --name default
+expect 1 "umbel: no fabric 'default' is up; *" umbel down
+expect 0 '' umbel down --all
+
+# ---- two are up
+expect 0 "fabric 'default' is up: 3 hosts, manager pid *" umbel up --hosts 3
+expect 0 "fabric 'big' is up: 12 hosts, manager pid *" umbel up --name big --hosts 12 \
+	--set mtu=2048
+pid=$(field pid default)
+expect 1 "umbel: fabric 'default' is already up (pid $pid); 'umbel down' ends it" umbel up
+expect 0 $'NAME *\nbig * 12 *\ndefault * 3 *' umbel status
+expect 0 $'NAME *\nbig *\nmtu * 2048\n*' umbel status --name big
+UMBEL_FABRIC=big expect 0 $'HOST *\nh12 *' umbel show hosts
+expect 0 $'HOST *\nh1 * 10.0.0.1 *\nh3 *' umbel show hosts
+expect 0 $'[[]*"name": "h1",*]' umbel show --json hosts
+expect 0 $'NODE *\nsw1 *' umbel show topology
+expect 0 $'SWITCH *\nsw1 *' umbel show routes
+expect 0 '*' umbel show groups
+expect 0 '*' umbel show counters
+
+# ---- settings that may change, and others
+expect 0 '' umbel set sa_send_only=0
+expect 0 $'*\nsa_send_only *0\n*' umbel status --name default
+expect 1 "umbel: setting 'mtu' cannot change while the fabric is up" umbel set mtu=1024
+expect 2 "umbel: no setting 'bogus'" umbel set bogus=1
+expect 2 "umbel: setting 'sa_send_only' cannot be '7': *" umbel set sa_send_only=7
+
+# ---- programs
+expect 1 "umbel: no host 'h9' in fabric 'default': it has h1 h2 h3" umbel exec h9 -- true
+expect 1 "umbel: no host 'h0' in fabric 'big': it has h1…h12" umbel exec -n big h0 -- true
+expect 7 '' umbel exec h1 -- sh -c 'exit 7'
+expect 127 "umbel: cannot run 'nonesuch': No such file or directory" umbel exec h1 -- nonesuch
+expect 126 "umbel: cannot run '/etc': Permission denied" umbel exec h1 -- /etc
+expect 0 "h2 default $UMBEL_RUNTIME_DIR" umbel exec h2 -- \
+	sh -c 'echo $UMBEL_HOST $UMBEL_FABRIC $UMBEL_RUNTIME_DIR'
+expect 0 'h12 big' umbel exec -n big h12 -- sh -c 'echo $UMBEL_HOST $UMBEL_FABRIC'
+expect 0 'none' umbel exec h1 -- umbel exec -- sh -c 'echo ${UMBEL_HOST-none}'
+# twice, but the directories once
+expect 0 "$UMBEL_LIBDIR:/x" env LD_LIBRARY_PATH=/x umbel exec h1 -- \
+	umbel exec h2 -- sh -c 'echo $LD_LIBRARY_PATH'
+
+# ---- a manager that was killed
+kill -9 "$pid"
+wait_until "the manager is dead" gone "$pid"
+expect 1 "umbel: no fabric 'default' is up; *" umbel exec h1 -- true
+expect 0 $'NAME *\nbig *' umbel status
+expect 0 "fabric 'default' is up: 4 hosts, *" umbel up
+expect 0 "fabric 'default' is down" umbel down
+# what is no fabric's stays
+mkdir "$UMBEL_RUNTIME_DIR/mine" && touch "$UMBEL_RUNTIME_DIR/mine/log"
+umbel up > /dev/null
+pid=$(field pid default)
+kill -9 "$pid"
+wait_until "the manager is dead" gone "$pid"
+pid=$(field pid big)
+expect 0 "fabric 'big' is down" umbel down --all
+rm "$UMBEL_RUNTIME_DIR/mine/log" || complain "'umbel down --all' removed what is not its own"
+rmdir "$UMBEL_RUNTIME_DIR/mine"
+gone "$pid" || complain "'umbel down' came back before the manager was gone"
+[ -z "$(find "$UMBEL_RUNTIME_DIR" -mindepth 1)" ] || complain "something was left"
