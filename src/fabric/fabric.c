@@ -15,7 +15,7 @@
 #include "fabric/fabric.h"
 #include "fabric/flow.h"
 
-#define HOSTS_PER_SWITCH 36
+#define DOWN_PORTS	 36 /* of a switch: to hosts, or to the layer below */
 #define MAX_HOSTS        4096
 #define PHYS_LINK_UP     5
 #define SPEED_EDR        32 /* ActiveSpeed: 25 Gb/s a lane */
@@ -91,31 +91,43 @@ static int build_hosts(struct fabric *f, unsigned n_hosts)
 	return 0;
 }
 
-/* One switch if the hosts fit on it, else a spine with leaves below. */
+/*
+ * One layer of switches above @n ports that have no peer yet; these are replaced by the
+ * layer's uplinks, if it has more than one switch. How many, or -errno.
+ */
+static int build_layer(struct fabric *f, const char *name, struct fabric_port **below, unsigned n)
+{
+	unsigned n_switches = (n + DOWN_PORTS - 1) / DOWN_PORTS;
+
+	for (unsigned s = 0; s < n_switches; s++) {
+		struct fabric_node *sw = node_new(f, FABRIC_SWITCH, DOWN_PORTS + (n_switches > 1));
+		unsigned first = s * DOWN_PORTS;
+
+		if (!sw)
+			return -ENOMEM;
+		snprintf(sw->name, sizeof(sw->name), "%s%u", name, s + 1);
+		for (unsigned i = first; i < n && i < first + DOWN_PORTS; i++)
+			plug(below[i], &sw->port[i - first + 1]);
+		if (n_switches > 1)
+			below[s] = &sw->port[DOWN_PORTS + 1];
+	}
+	return (int)n_switches;
+}
+
+/* A tree: one switch if the hosts fit on it, else as many layers as it takes. */
 static int build_switches(struct fabric *f, unsigned n_hosts)
 {
-	unsigned n_leaves = (n_hosts + HOSTS_PER_SWITCH - 1) / HOSTS_PER_SWITCH;
-	struct fabric_node *spine = NULL;
+	static const char *const names[] = { "sw", "agg", "core", "top" };
+	struct fabric_port **below = calloc(n_hosts, sizeof(*below));
+	int n = (int)n_hosts;
 
-	if (n_leaves > 1) {
-		spine = node_new(f, FABRIC_SWITCH, n_leaves);
-		if (!spine)
-			return -ENOMEM;
-		snprintf(spine->name, sizeof(spine->name), "spine");
-	}
-	for (unsigned l = 0; l < n_leaves; l++) {
-		struct fabric_node *leaf = node_new(f, FABRIC_SWITCH, HOSTS_PER_SWITCH + 1);
-		unsigned first = l * HOSTS_PER_SWITCH;
-
-		if (!leaf)
-			return -ENOMEM;
-		snprintf(leaf->name, sizeof(leaf->name), "sw%u", l + 1);
-		for (unsigned i = first; i < n_hosts && i < first + HOSTS_PER_SWITCH; i++)
-			plug(f->hca_port[i], &leaf->port[i - first + 1]);
-		if (spine)
-			plug(&spine->port[l + 1], &leaf->port[HOSTS_PER_SWITCH + 1]);
-	}
-	return 0;
+	if (!below)
+		return -ENOMEM;
+	memcpy(below, f->hca_port, n_hosts * sizeof(*below));
+	for (unsigned layer = 0; layer == 0 || n > 1; layer++)
+		n = build_layer(f, names[layer], below, (unsigned)n);
+	free(below);
+	return n < 0 ? n : 0;
 }
 
 static void publish_hcas(struct fabric *f)

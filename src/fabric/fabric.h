@@ -98,7 +98,7 @@ bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **
 
 /*
  * Builds @n_hosts hosts, h1 and so on, with one HCA of one port each, on switches:
- * one if its ports suffice. Makes the shared memory too. 0 or -errno.
+ * one if its ports suffice, else a tree of them. Makes the shared memory too. 0 or -errno.
  */
 int fabric_new(struct fabric **f, unsigned n_hosts, const struct shm_settings *settings);
 void fabric_free(struct fabric *f);
