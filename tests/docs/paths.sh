@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What the documents name must be there: files and folders in backticks or links, and functions,
+# written `name()`, in the sources. Run by ctest from the repository's root.
+
+set -u
+
+status=0
+
+complain()
+{
+	echo "$1: names $2, which is not there"
+	status=1
+}
+
+for document in README.md ARCHITECTURE.md docs/*.md; do
+	# `src/x/y.c`, (docs/z.md); patterns such as x_test.c and src/*/*.h name no file
+	while read -r path; do
+		[ -e "$path" ] || complain "$document" "$path"
+	done < <(grep -oE '[`(](src|docs|tests|tools|bench)/[A-Za-z0-9_./-]+[`)]' "$document" |
+		tr -d '`()' | sort -u)
+	while read -r name; do
+		grep -rqw --include='*.[ch]' "$name" src /usr/include/infiniband /usr/include/rdma ||
+			complain "$document" "$name()"
+	done < <(grep -oE '`[a-z][a-z0-9_]+\(\)`' "$document" | tr -d '`()' | sort -u)
+done
+for path in $(sed -n 's/^    \(src\/[a-z]*\/\) .*/\1/p' ARCHITECTURE.md); do
+	[ -d "$path" ] || complain ARCHITECTURE.md "$path"
+done
+exit $status
