@@ -33,9 +33,9 @@ static void an_address_of_another_host_is_not_available(void **state)
 	struct cm_client *c = testing_client(t, 1);
 
 	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "10.0.0.1", 0),
-			 -EADDRNOTAVAIL);
+	                 -EADDRNOTAVAIL);
 	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "192.0.2.1", 0),
-			 -EADDRNOTAVAIL);
+	                 -EADDRNOTAVAIL);
 	cm_client_free(t->cm, c);
 }
 
@@ -127,10 +127,10 @@ static void a_port_in_use_is_refused(void **state)
 
 	assert_int_equal(testing_bind(a, testing_id(a, RDMA_PS_UDP, 1), "10.0.0.1", 100), 0);
 	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "10.0.0.1", 100),
-			 -EADDRINUSE);
+	                 -EADDRINUSE);
 	/* the kernel's word for a wildcard in the way */
 	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "0.0.0.0", 100),
-			 -EADDRNOTAVAIL);
+	                 -EADDRNOTAVAIL);
 	cm_client_free(t->cm, a);
 	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "10.0.0.1", 100), 0);
 	cm_client_free(t->cm, b);
@@ -154,7 +154,7 @@ static void a_wildcard_on_all_hosts_is_in_every_host_s_way(void **state)
 
 	assert_int_equal(testing_bind(a, testing_id(a, RDMA_PS_UDP, 1), "0.0.0.0", 100), 0);
 	assert_int_equal(testing_bind(b, testing_id(b, RDMA_PS_UDP, 1), "10.0.0.2", 100),
-			 -EADDRNOTAVAIL);
+	                 -EADDRNOTAVAIL);
 	cm_client_free(t->cm, a);
 	cm_client_free(t->cm, b);
 }

@@ -15,8 +15,11 @@
 
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
-	struct cm_event *e = calloc(1, sizeof(*e));
+	struct cm_event *e;
 
+	if (id->channel->n_events >= CM_MAX_EVENTS)
+		return NULL;
+	e = calloc(1, sizeof(*e));
 	if (!e) {
 		base_log("out of memory: an rdma_cm event is lost");
 		return NULL;
@@ -31,6 +34,13 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
 static void append(struct cm_channel *ch, struct cm_event *e)
 {
 	TAILQ_INSERT_TAIL(&ch->events, e, entry);
+	ch->n_events++;
+}
+
+static void take_out(struct cm_channel *ch, struct cm_event *e)
+{
+	TAILQ_REMOVE(&ch->events, e, entry);
+	ch->n_events--;
 }
 
 static void ring(struct cm *cm, struct cm_channel *ch)
@@ -57,7 +67,7 @@ int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status)
 /* Takes it out of the queue; a request that nobody has seen is refused with it. */
 static void drop(struct cm_channel *ch, struct cm_event *e)
 {
-	TAILQ_REMOVE(&ch->events, e, entry);
+	take_out(ch, e);
 	if (e->announced) {
 		e->id->backlog++;
 		cm_id_free(e->announced);
@@ -95,7 +105,7 @@ uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to)
 		struct cm_event *next = TAILQ_NEXT(e, entry);
 
 		if (e->id == id) {
-			TAILQ_REMOVE(&from->events, e, entry);
+			take_out(from, e);
 			append(to, e);
 			ring(id->client->cm, to);
 			if (e->announced)

@@ -126,15 +126,30 @@ static void destroying_a_channel_destroys_its_identifiers(void **state)
 	cm_client_free(t->cm, c);
 }
 
+static void who_never_reads_gets_no_more_at_some_point(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	unsigned n = 0;
+
+	while (!testing_resolve(c, id, "192.0.2.1", 0)) /* an error each time */
+		n++;
+	assert_int_equal(n, CM_MAX_EVENTS);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+	assert_int_equal(testing_resolve(c, id, "192.0.2.1", 0), 0);
+	cm_client_free(t->cm, c);
+}
+
 /* ---- anything at all ---- */
 
 static union control_cm_addr any_addr(unsigned *seed)
 {
-	static const char *const some[] = { "0.0.0.0",	 "127.0.0.1", "10.0.0.1",   "10.0.0.2",
-					    "10.0.0.77", "239.1.1.1", "ff12::1:2",  "::",
-					    "::1",	 "fe80::1",   "224.0.0.251" };
+	static const char *const some[] = { "0.0.0.0",   "127.0.0.1", "10.0.0.1",   "10.0.0.2",
+		                            "10.0.0.77", "239.1.1.1", "ff12::1:2",  "::",
+		                            "::1",       "fe80::1",   "224.0.0.251" };
 	union control_cm_addr a =
-		testing_addr(some[rand_r(seed) % ARRAY_SIZE(some)], rand_r(seed) % 4);
+	        testing_addr(some[rand_r(seed) % ARRAY_SIZE(some)], rand_r(seed) % 4);
 
 	if (rand_r(seed) % 8 == 0)
 		a.sa.sa_family = rand_r(seed) % 2 ? AF_IB : (sa_family_t)rand_r(seed);
@@ -222,6 +237,7 @@ int main(void)
 		TEST(destroying_takes_waiting_events_back),
 		TEST(migrating_moves_waiting_events_along),
 		TEST(destroying_a_channel_destroys_its_identifiers),
+		TEST(who_never_reads_gets_no_more_at_some_point),
 		TEST(random_requests_do_no_harm_and_leave_nothing),
 	};
 

@@ -222,29 +222,23 @@ static union control_cm_addr destination(const struct cm_id *id, const struct fa
 }
 
 /* The request travels. Nobody there, or no way: it is not answered. */
-static int deliver_request(struct cm_id *id, const struct control_cm_connect *request)
+static void deliver_request(struct cm_id *id, const struct control_cm_connect *request)
 {
 	struct cm *cm = id->client->cm;
 	struct fabric_port *at = fabric_port_by_gid(cm->f, &id->path.dgid);
 	union control_cm_addr dst;
 	struct cm_id *listener;
 	uint8_t mtu;
-	int ret = 0;
 
 	wait_for_answer(id);
 	if (!at || !cm_resolve_reaches(cm, id->port, at, &mtu))
-		return 0;
+		return;
 	dst = destination(id, at);
 	listener = cm_binding_listener(cm, at, id->ps, &dst);
 	if (!listener)
 		answer_no(id, SIDR_UNSUPPORTED, NULL);
-	else if (listener->backlog <= 0)
+	else if (listener->backlog <= 0 || announce(listener, id, at, request))
 		answer_no(id, SIDR_REJECT, NULL);
-	else
-		ret = announce(listener, id, at, request);
-	if (ret)
-		wait_no_more(id);
-	return ret;
 }
 
 int cm_sidr_connect(struct cm_call *call)
@@ -252,7 +246,6 @@ int cm_sidr_connect(struct cm_call *call)
 	const struct control_cm_connect *request = call->request;
 	struct cm_id *id = cm_id_find(call, request->id);
 	uint32_t room;
-	int ret;
 
 	if (!id || id->state != CM_ROUTE_RESOLVED)
 		return -EINVAL;
@@ -261,10 +254,9 @@ int cm_sidr_connect(struct cm_call *call)
 	room = id->src.sa.sa_family == AF_IB ? SIDR_REQ_PRIVATE : SIDR_REQ_PRIVATE - CM_HEADER;
 	if (request->bytes > room)
 		return -EINVAL;
-	ret = deliver_request(id, request);
-	if (!ret)
-		id->state = CM_CONNECT;
-	return ret;
+	id->state = CM_CONNECT;
+	deliver_request(id, request);
+	return 0;
 }
 
 int cm_sidr_accept(struct cm_call *call)

@@ -20,8 +20,9 @@
 #include "cm/cm.h"
 #include "control/cm_message.h"
 
-#define CM_NO_HANDLE UINT32_MAX
-#define CM_ALL_HOSTS (-1)
+#define CM_NO_HANDLE  UINT32_MAX
+#define CM_ALL_HOSTS  (-1)
+#define CM_MAX_EVENTS 65536 /* that wait in a channel: who does not read gets no more */
 
 struct cm {
 	struct fabric *f;
@@ -50,6 +51,7 @@ struct cm_event {
 struct cm_channel {
 	uint32_t handle;
 	struct cm_outbox *box;
+	unsigned n_events;
 	TAILQ_HEAD(, cm_event) events;
 };
 

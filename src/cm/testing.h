@@ -80,10 +80,10 @@ static int testing_setup(void **state)
 	struct shm_settings settings;
 	const struct sm_ops sm_ops = { .wake = no_wake };
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
-				       .outbox_send = box_send,
-				       .outbox_close = box_close,
-				       .wake = box_wake,
-				       .arg = t };
+		                       .outbox_send = box_send,
+		                       .outbox_close = box_close,
+		                       .wake = box_wake,
+		                       .arg = t };
 
 	fabric_settings_default(&settings);
 	if (fabric_new(&t->f, 4, &settings) || sm_new(&t->sm, t->f, &sm_ops) || sm_sweep(t->sm) ||
@@ -121,7 +121,7 @@ static int testing_teardown(void **state)
 /* ---- requests ---- */
 
 static int testing_request(struct cm_client *c, uint32_t type, const void *request, uint32_t bytes,
-			   void *reply)
+                           void *reply)
 {
 	struct control_packet in = { .header = { .type = type, .bytes = bytes } };
 	struct control_packet out = { 0 };
@@ -135,7 +135,7 @@ static int testing_request(struct cm_client *c, uint32_t type, const void *reque
 	return ret;
 }
 
-#define REQUEST(client, type, request, reply)                                                      \
+#define REQUEST(client, type, request, reply) \
 	testing_request(client, CONTROL_CM_##type, &(request), sizeof(request), reply)
 
 static UNUSED struct cm_client *testing_client(struct testing *t, int host)
@@ -244,7 +244,7 @@ static UNUSED int testing_event(struct cm_client *c, uint32_t id, struct control
 
 /* ... which must be of @type. */
 static UNUSED struct control_cm_event testing_expect(struct cm_client *c, uint32_t id,
-						     enum rdma_cm_event_type type, int status)
+                                                     enum rdma_cm_event_type type, int status)
 {
 	struct control_cm_event e;
 

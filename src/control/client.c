@@ -57,6 +57,8 @@ static int exchange(struct control_client *c, const struct control_call *call,
 
 	if (c->gone)
 		return -EIO;
+	if (call->request_bytes > sizeof(p->body))
+		return -EMSGSIZE;
 	p->header = (struct control_header){ .type = call->type,
 		                             .serial = ++c->serial,
 		                             .bytes = call->request_bytes };

@@ -40,7 +40,8 @@ struct control_call {
 	int *fd;              /* one descriptor must come with status 0; NULL: none */
 };
 
-/* The status of the reply; -EIO if the manager has gone. */
+/* The status of the reply; -EIO if the manager has gone; -EMSGSIZE for a request that is too long.
+ */
 int control_call(struct control_client *c, const struct control_call *call);
 
 /* A request with nothing but a status to come back. */

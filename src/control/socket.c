@@ -24,6 +24,8 @@ int control_send(int sock, const struct control_packet *p)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
+	if (p->header.bytes > sizeof(p->body) || p->n_fds < 0 || p->n_fds > CONTROL_MAX_FDS)
+		return -EMSGSIZE;
 	if (p->n_fds) {
 		struct cmsghdr *c = &ancillary.align;
 

@@ -17,7 +17,10 @@ struct control_packet {
 	int n_fds;
 };
 
-/* 0, -EAGAIN where the socket would block, or -errno (-EPIPE: nobody there). Never a signal. */
+/*
+ * 0; -EAGAIN where the socket would block; -EMSGSIZE for more bytes or descriptors than a
+ * packet has; -errno (-EPIPE: nobody there). Never a signal.
+ */
 int control_send(int sock, const struct control_packet *p);
 
 /*

@@ -31,6 +31,7 @@ int rdmacm_channel_open(struct rdmacm_channel **out)
 		free(ch);
 		return ret;
 	}
+	pthread_mutex_init(&ch->bytes, NULL);
 	*out = ch;
 	return 0;
 }
@@ -50,8 +51,10 @@ void rdmacm_channel_close(struct rdmacm_channel *ch)
 	if (!waited_on)
 		rdmacm_session_call(CONTROL_CM_DESTROY_CHANNEL, &request, sizeof(request), NULL, 0);
 	close(ch->channel.fd);
-	if (!waited_on)
-		free(ch);
+	if (waited_on)
+		return;
+	pthread_mutex_destroy(&ch->bytes);
+	free(ch);
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -72,12 +75,21 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 		rdmacm_channel_close(channel_of(channel));
 }
 
-void rdmacm_channel_drain(struct rdma_event_channel *channel, uint32_t n)
+int rdmacm_channel_take_back(struct rdma_event_channel *channel, enum control_cm_type type,
+                             const void *request, uint32_t bytes,
+                             struct control_cm_events_reply *reply)
 {
+	struct rdmacm_channel *ch = channel_of(channel);
 	char byte;
+	int ret;
 
-	while (n-- && recv(channel->fd, &byte, 1, MSG_DONTWAIT) == 1)
-		;
+	pthread_mutex_lock(&ch->bytes);
+	ret = rdmacm_session_call(type, request, bytes, reply, sizeof(*reply));
+	for (uint32_t n = ret ? 0 : reply->taken_back; n; n--)
+		if (recv(channel->fd, &byte, 1, MSG_DONTWAIT) != 1)
+			break;
+	pthread_mutex_unlock(&ch->bytes);
+	return ret;
 }
 
 /* ---- events ---- */
@@ -186,23 +198,35 @@ static int take(struct rdmacm_event *e, const struct control_cm_event *from)
 	return ret;
 }
 
+/* Takes a byte and the event that it stands for. -EAGAIN: somebody else was quicker. */
+static int take_event(struct rdmacm_channel *ch, struct control_cm_event *event)
+{
+	struct control_cm_channel request = { .channel = ch->handle };
+	char byte;
+	int ret = -EAGAIN;
+
+	pthread_mutex_lock(&ch->bytes);
+	if (recv(ch->channel.fd, &byte, 1, MSG_DONTWAIT) == 1)
+		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), event,
+		                          sizeof(*event));
+	pthread_mutex_unlock(&ch->bytes);
+	return ret;
+}
+
 /* Waits, as the descriptor's flags say. -EIO: the manager has gone. */
 static int wait_event(struct rdmacm_channel *ch, struct control_cm_event *event)
 {
-	struct control_cm_channel request = { .channel = ch->handle };
 	int ret;
 
 	do {
 		char byte;
-		ssize_t n = recv(ch->channel.fd, &byte, 1, 0);
+		ssize_t n = recv(ch->channel.fd, &byte, 1, MSG_PEEK);
 
 		if (n < 0)
 			return -errno;
 		if (n == 0)
 			return -EIO;
-		/* none, if it was taken back meanwhile */
-		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), event,
-		                          sizeof(*event));
+		ret = take_event(ch, event);
 	} while (ret == -EAGAIN);
 	return ret;
 }

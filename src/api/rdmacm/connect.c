@@ -65,11 +65,16 @@ int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 	struct control_cm_connect request = { 0 };
 	int ret = 0;
 
-	if (!id || (!id->qp && !conn_param))
+	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
 	request.uid = (uintptr_t)rdmacm_id(id);
-	request.qp_num = id->qp ? id->qp->qp_num : conn_param->qp_num;
+	if (id->qp)
+		request.qp_num = id->qp->qp_num;
+	else if (conn_param)
+		request.qp_num = conn_param->qp_num;
+	else
+		return rdmacm_return(-EINVAL);
 	if (conn_param)
 		ret = append_private(&request, conn_param->private_data,
 		                     conn_param->private_data_len);

@@ -182,11 +182,10 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
-	                          sizeof(reply));
+	ret = rdmacm_channel_take_back(id->channel, CONTROL_CM_DESTROY_ID, &request,
+	                               sizeof(request), &reply);
 	if (ret)
 		return rdmacm_return(ret);
-	rdmacm_channel_drain(id->channel, reply.taken_back);
 	if (id->event)
 		rdma_ack_cm_event(id->event);
 	wait_acked(rdmacm_id(id), reply.reported);
@@ -211,8 +210,8 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 		channel = &own->channel;
 	request.id = rdmacm_id(id)->handle;
 	request.channel = container_of(channel, struct rdmacm_channel, channel)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
-	                          sizeof(reply));
+	ret = rdmacm_channel_take_back(id->channel, CONTROL_CM_MIGRATE_ID, &request,
+	                               sizeof(request), &reply);
 	if (ret) {
 		if (own)
 			rdmacm_channel_close(own);
@@ -223,8 +222,6 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 			rdma_ack_cm_event(id->event);
 		id->event = NULL;
 		rdma_destroy_event_channel(id->channel);
-	} else if (id->channel != channel) {
-		rdmacm_channel_drain(id->channel, reply.taken_back);
 	}
 	rdmacm_id(id)->sync = own;
 	id->channel = channel;

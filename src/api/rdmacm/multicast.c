@@ -135,10 +135,9 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (id->qp && j->joined && j->flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		ibv_detach_mcast(id->qp, &j->mgid, j->mlid);
 	request.join = j->handle;
-	ret = rdmacm_session_call(CONTROL_CM_LEAVE, &request, sizeof(request), &reply,
-	                          sizeof(reply));
+	ret = rdmacm_channel_take_back(id->channel, CONTROL_CM_LEAVE, &request, sizeof(request),
+	                               &reply);
 	if (!ret) {
-		rdmacm_channel_drain(id->channel, reply.taken_back);
 		/* a synchronous identifier holds its event for itself */
 		if (id->event && container_of(id->event, struct rdmacm_event, event)->join == j) {
 			rdma_ack_cm_event(id->event);

@@ -30,7 +30,8 @@ struct rdmacm_device {
 struct rdmacm_channel {
 	struct rdma_event_channel channel;
 	uint32_t handle;
-	unsigned waiters; /* in rdma_get_cm_event(); session lock */
+	unsigned waiters;      /* in rdma_get_cm_event(); session lock */
+	pthread_mutex_t bytes; /* who changes their number: one at a time, so that it is right */
 };
 
 /* A join, from rdma_join_multicast() to rdma_leave_multicast(). */
@@ -104,8 +105,13 @@ void rdmacm_device_release(struct rdmacm_id *id);
 int rdmacm_channel_open(struct rdmacm_channel **channel);
 void rdmacm_channel_close(struct rdmacm_channel *channel);
 
-/* Takes @n bytes out of the channel, whose events the manager has taken back. */
-void rdmacm_channel_drain(struct rdma_event_channel *channel, uint32_t n);
+/*
+ * A request (DESTROY_ID, LEAVE, MIGRATE_ID) by which the manager takes events of
+ * @channel back: their bytes are taken out as well. 0 or -errno.
+ */
+int rdmacm_channel_take_back(struct rdma_event_channel *channel, enum control_cm_type type,
+                             const void *request, uint32_t bytes,
+                             struct control_cm_events_reply *reply);
 
 /* ---- id.c ---- */
 

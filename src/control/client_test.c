@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The client against a manager that is a thread and answers as each test tells it to:
+ * rightly, wrongly, or not at all.
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "control/client.h"
+#include "control/socket.h"
+
+/* What the manager makes of a request. The reply comes filled in as a good one without a body. */
+typedef bool (*answer_fn)(const struct control_packet *request, struct control_packet *reply);
+
+struct manager {
+	char dir[32], path[64];
+	int listen_fd;
+	answer_fn answer; /* false: hangs up instead */
+	pthread_t thread;
+	bool running;
+};
+
+/* A descriptor with @text in it. */
+static int text_fd(const char *text)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+		return -1;
+	return fd;
+}
+
+static void set_body(struct control_packet *p, const void *body, uint32_t bytes)
+{
+	memcpy(p->body, body, bytes);
+	p->header.bytes = bytes;
+}
+
+static bool say_hello(struct control_packet *reply, int n_fds)
+{
+	struct control_hello_reply hello = { .client = 5, .host_index = 2 };
+
+	set_body(reply, &hello, sizeof(hello));
+	for (int i = 0; i < n_fds; i++)
+		reply->fd[reply->n_fds++] = text_fd(i ? "data" : "control");
+	return true;
+}
+
+static bool answer_well(const struct control_packet *request, struct control_packet *reply)
+{
+	const struct control_hello *hello = (const void *)request->body;
+
+	switch (request->header.type) {
+	case CONTROL_HELLO:
+		return say_hello(reply, hello->role == CONTROL_ROLE_CLI ? 0 : 2);
+	case CONTROL_SHOW:
+		reply->fd[reply->n_fds++] = text_fd("{}");
+		return true;
+	case CONTROL_CREATE_CQ:
+		set_body(reply, request->body, sizeof(struct control_create_cq_reply));
+		return true;
+	case CONTROL_STOP:
+		return true;
+	default:
+		reply->header.status = -EBUSY;
+		return true;
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct manager *m = arg;
+	int sock = accept(m->listen_fd, NULL, NULL);
+	struct control_packet request, reply;
+	bool go_on = sock >= 0;
+
+	while (go_on && !control_receive(sock, &request)) {
+		memset(&reply, 0, sizeof(reply));
+		reply.header.type = request.header.type;
+		reply.header.serial = request.header.serial;
+		go_on = m->answer(&request, &reply) && !control_send(sock, &reply) &&
+		        request.header.type != CONTROL_STOP;
+		control_close_fds(&request);
+		control_close_fds(&reply);
+	}
+	close(sock);
+	return NULL;
+}
+
+static int setup(void **state)
+{
+	struct manager *m = calloc(1, sizeof(*m));
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	strcpy(m->dir, "/tmp/umbel-test-XXXXXX");
+	if (!mkdtemp(m->dir))
+		return -1;
+	snprintf(m->path, sizeof(m->path), "%s/socket", m->dir);
+	strcpy(addr.sun_path, m->path);
+	m->answer = answer_well;
+	m->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (bind(m->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(m->listen_fd, 1))
+		return -1;
+	m->running = !pthread_create(&m->thread, NULL, serve, m);
+	*state = m;
+	return m->running ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct manager *m = *state;
+
+	shutdown(m->listen_fd, SHUT_RDWR); /* in case nobody came */
+	pthread_join(m->thread, NULL);
+	close(m->listen_fd);
+	unlink(m->path);
+	rmdir(m->dir);
+	free(m);
+	return 0;
+}
+
+static unsigned open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct control_client *connect_as(const struct manager *m, enum control_role role)
+{
+	struct control_client *c;
+
+	assert_int_equal(control_connect(&c, m->path, role, "h3"), 0);
+	return c;
+}
+
+/* ---- hello ---- */
+
+static struct control_hello seen_hello;
+
+static bool remember_hello(const struct control_packet *request, struct control_packet *reply)
+{
+	memcpy(&seen_hello, request->body, sizeof(seen_hello));
+	return answer_well(request, reply);
+}
+
+static void hello_names_version_role_and_host(void **state)
+{
+	struct manager *m = *state;
+	struct control_client *c;
+
+	m->answer = remember_hello;
+	c = connect_as(m, CONTROL_ROLE_CM);
+	assert_int_equal(seen_hello.version, CONTROL_VERSION);
+	assert_int_equal(seen_hello.role, CONTROL_ROLE_CM);
+	assert_string_equal(seen_hello.host, "h3");
+	control_close(c);
+}
+
+static void hello_brings_both_descriptors_once(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_VERBS);
+	struct control_hello_reply hello;
+	char text[8] = { 0 };
+	int fd[2];
+
+	control_hello(c, &hello, fd);
+	assert_int_equal(hello.client, 5);
+	assert_int_equal(hello.host_index, 2);
+	assert_int_equal(pread(fd[0], text, sizeof(text), 0), 7);
+	assert_string_equal(text, "control");
+	close(fd[0]);
+	close(fd[1]);
+	control_hello(c, &hello, fd);
+	assert_int_equal(fd[0], -1);
+	assert_int_equal(fd[1], -1);
+	control_close(c);
+}
+
+static void the_command_line_gets_no_descriptors(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	struct control_hello_reply hello;
+	int fd[2];
+
+	control_hello(c, &hello, fd);
+	assert_int_equal(fd[0], -1);
+	control_close(c);
+}
+
+static void closing_closes_what_nobody_took(void **state)
+{
+	unsigned before;
+	struct control_client *c;
+
+	(void)state;
+	before = open_fds();
+	c = connect_as(*state, CONTROL_ROLE_VERBS);
+	assert_true(open_fds() > before);
+	control_close(c);
+	pthread_join(((struct manager *)*state)->thread, NULL); /* its end is closed as well */
+	assert_int_equal(open_fds(), before);
+	pthread_create(&((struct manager *)*state)->thread, NULL, serve, *state);
+}
+
+static bool refuse(const struct control_packet *request, struct control_packet *reply)
+{
+	(void)request;
+	reply->header.status = -EHOSTUNREACH;
+	return true;
+}
+
+static bool hello_without_descriptors(const struct control_packet *request,
+                                      struct control_packet *reply)
+{
+	(void)request;
+	return say_hello(reply, 0);
+}
+
+static bool hello_too_short(const struct control_packet *request, struct control_packet *reply)
+{
+	(void)request;
+	say_hello(reply, 2);
+	reply->header.bytes--;
+	return true;
+}
+
+static bool hang_up(const struct control_packet *request, struct control_packet *reply)
+{
+	(void)request;
+	(void)reply;
+	return false;
+}
+
+static bool wrong_serial(const struct control_packet *request, struct control_packet *reply)
+{
+	(void)request;
+	reply->header.serial++;
+	return say_hello(reply, 2);
+}
+
+static void assert_hello_fails(struct manager *m, answer_fn answer, int error)
+{
+	struct control_client *c;
+
+	m->answer = answer;
+	assert_int_equal(control_connect(&c, m->path, CONTROL_ROLE_VERBS, NULL), error);
+}
+
+static void a_refused_hello_says_why(void **state)
+{
+	assert_hello_fails(*state, refuse, -EHOSTUNREACH);
+}
+
+static void a_hello_without_its_descriptors_is_no_hello(void **state)
+{
+	assert_hello_fails(*state, hello_without_descriptors, -EPROTO);
+}
+
+static void a_hello_of_another_size_is_no_hello(void **state)
+{
+	assert_hello_fails(*state, hello_too_short, -EPROTO);
+}
+
+static void a_manager_that_hangs_up_at_hello_is_eio(void **state)
+{
+	assert_hello_fails(*state, hang_up, -EIO);
+}
+
+static void an_answer_to_another_request_is_eio(void **state)
+{
+	assert_hello_fails(*state, wrong_serial, -EIO);
+}
+
+static void no_manager_is_enoent_or_refused(void **state)
+{
+	struct manager *m = *state;
+	struct control_client *c;
+	char path[96];
+
+	snprintf(path, sizeof(path), "%s/none", m->dir);
+	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), -ENOENT);
+	shutdown(m->listen_fd, SHUT_RDWR);
+	pthread_join(m->thread, NULL);
+	close(m->listen_fd);
+	assert_int_equal(control_connect(&c, m->path, CONTROL_ROLE_CLI, NULL), -ECONNREFUSED);
+	m->listen_fd = -1;
+	pthread_create(&m->thread, NULL, serve, m); /* for the teardown to join */
+}
+
+static void a_path_that_no_socket_can_have_is_refused(void **state)
+{
+	struct control_client *c;
+	char path[200];
+
+	(void)state;
+	memset(path, 'x', sizeof(path));
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), -ENAMETOOLONG);
+}
+
+static void a_host_that_no_fabric_can_have_is_unreachable(void **state)
+{
+	struct manager *m = *state;
+	struct control_client *c;
+
+	assert_int_equal(control_connect(&c, m->path, CONTROL_ROLE_CLI,
+	                                 "a-name-that-is-longer-than-32-characters"),
+	                 -EHOSTUNREACH);
+}
+
+/* ---- calls ---- */
+
+static int create_cq(struct control_client *c, uint32_t n, uint32_t *cq)
+{
+	struct control_create_cq request = { .hca_handle = n };
+
+	return control_call(c, &(struct control_call){ .type = CONTROL_CREATE_CQ,
+	                                               .request = &request,
+	                                               .request_bytes = sizeof(request),
+	                                               .reply = cq,
+	                                               .reply_bytes = sizeof(*cq) });
+}
+
+static void a_call_brings_its_reply(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	uint32_t cq;
+
+	assert_int_equal(create_cq(c, 77, &cq), 0);
+	assert_int_equal(cq, 77);
+	control_close(c);
+}
+
+static void a_failed_call_brings_the_status(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+
+	assert_int_equal(control_request(c, CONTROL_ATTACH, NULL, 0), -EBUSY);
+	control_close(c);
+}
+
+static bool surprise(const struct control_packet *request, struct control_packet *reply)
+{
+	if (request->header.type == CONTROL_HELLO)
+		return answer_well(request, reply);
+	reply->fd[reply->n_fds++] = text_fd("?");
+	return true;
+}
+
+static void a_reply_that_is_not_what_was_asked_for_is_eproto(void **state)
+{
+	struct manager *m = *state;
+	struct control_client *c;
+	uint32_t cq;
+
+	m->answer = surprise;
+	c = connect_as(m, CONTROL_ROLE_CLI);
+	assert_int_equal(create_cq(c, 1, &cq), -EPROTO);                        /* no body */
+	assert_int_equal(control_request(c, CONTROL_ATTACH, NULL, 0), -EPROTO); /* a descriptor */
+	control_close(c);
+}
+
+static void a_request_that_is_too_long_is_not_sent(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	char body[CONTROL_MAX_BYTES + 1] = { 0 };
+	uint32_t cq;
+
+	assert_int_equal(control_request(c, CONTROL_SET, body, sizeof(body)), -EMSGSIZE);
+	assert_int_equal(create_cq(c, 3, &cq), 0);
+	control_close(c);
+}
+
+static bool die_at_attach(const struct control_packet *request, struct control_packet *reply)
+{
+	return request->header.type != CONTROL_ATTACH && answer_well(request, reply);
+}
+
+static void a_manager_that_dies_is_eio_from_then_on(void **state)
+{
+	struct manager *m = *state;
+	struct control_client *c;
+	uint32_t cq;
+
+	m->answer = die_at_attach;
+	c = connect_as(m, CONTROL_ROLE_CLI);
+	assert_int_equal(create_cq(c, 1, &cq), 0);
+	assert_int_equal(control_request(c, CONTROL_ATTACH, NULL, 0), -EIO);
+	assert_int_equal(create_cq(c, 1, &cq), -EIO);
+	control_close(c);
+}
+
+static void *call_often(void *client)
+{
+	uintptr_t wrong = 0;
+	uint32_t cq;
+
+	for (uint32_t i = 0; i < 2000; i++)
+		wrong += create_cq(client, i, &cq) || cq != i;
+	return (void *)wrong;
+}
+
+static void threads_take_turns(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	pthread_t thread[4];
+	void *wrong;
+
+	for (size_t i = 0; i < ARRAY_SIZE(thread); i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, call_often, c), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(thread); i++) {
+		pthread_join(thread[i], &wrong);
+		assert_null(wrong);
+	}
+	control_close(c);
+}
+
+/* ---- the command line's ---- */
+
+static void show_brings_the_text(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	unsigned before = open_fds();
+	uint32_t cq;
+	char *json;
+
+	assert_int_equal(control_show(c, "hosts", &json), 0);
+	assert_string_equal(json, "{}");
+	free(json);
+	assert_int_equal(create_cq(c, 1, &cq), 0); /* the manager has closed its own by now */
+	assert_int_equal(open_fds(), before);
+	control_close(c);
+}
+
+static void names_that_do_not_fit_are_refused_here(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	char *json, name[100];
+
+	memset(name, 'x', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(control_show(c, name, &json), -EINVAL);
+	assert_int_equal(control_set(c, name, "1"), -ENOENT);
+	assert_int_equal(control_set(c, "mtu", name), -EINVAL);
+	control_close(c);
+}
+
+static void stop_returns_when_the_manager_has_hung_up(void **state)
+{
+	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
+	uint32_t cq;
+
+	assert_int_equal(control_stop(c), 0);
+	assert_int_equal(create_cq(c, 1, &cq), -EIO);
+	control_close(c);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(hello_names_version_role_and_host),
+		TEST(hello_brings_both_descriptors_once),
+		TEST(the_command_line_gets_no_descriptors),
+		TEST(closing_closes_what_nobody_took),
+		TEST(a_refused_hello_says_why),
+		TEST(a_hello_without_its_descriptors_is_no_hello),
+		TEST(a_hello_of_another_size_is_no_hello),
+		TEST(a_manager_that_hangs_up_at_hello_is_eio),
+		TEST(an_answer_to_another_request_is_eio),
+		TEST(no_manager_is_enoent_or_refused),
+		TEST(a_path_that_no_socket_can_have_is_refused),
+		TEST(a_host_that_no_fabric_can_have_is_unreachable),
+		TEST(a_call_brings_its_reply),
+		TEST(a_failed_call_brings_the_status),
+		TEST(a_reply_that_is_not_what_was_asked_for_is_eproto),
+		TEST(a_request_that_is_too_long_is_not_sent),
+		TEST(a_manager_that_dies_is_eio_from_then_on),
+		TEST(threads_take_turns),
+		TEST(show_brings_the_text),
+		TEST(names_that_do_not_fit_are_refused_here),
+		TEST(stop_returns_when_the_manager_has_hung_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

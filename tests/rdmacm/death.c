@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The manager dies: every call says so, and none waits for ever. The last test of this
+ * fabric.
+ */
+#include "common.h"
+
+static struct node blocked, busy;
+
+/* A channel's other end is the manager's. */
+static void kill_manager(void)
+{
+	struct ucred cred;
+	socklen_t bytes = sizeof(cred);
+
+	assert_int_equal(getsockopt(busy.channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
+	assert_int_equal(kill(cred.pid, SIGKILL), 0);
+}
+
+static void *get_in_thread(void *arg)
+{
+	struct rdma_cm_event *e;
+
+	(void)arg;
+	return rdma_get_cm_event(blocked.channel, &e) ? (void *)(intptr_t)errno : NULL;
+}
+
+static void a_thread_that_waits_for_an_event_is_woken(void **state)
+{
+	pthread_t thread;
+	void *err;
+
+	(void)state;
+	blocked = node_open(RDMA_PS_UDP);
+	busy = node_open(RDMA_PS_UDP);
+	node_bind(&busy, 1, 0);
+	join(&busy, "239.1.1.1");
+	assert_int_equal(pthread_create(&thread, NULL, get_in_thread, NULL), 0);
+	kill_manager();
+	assert_int_equal(pthread_join(thread, &err), 0);
+	assert_int_equal((intptr_t)err, EIO);
+}
+
+static void the_channel_polls_readable(void **state)
+{
+	struct pollfd p = { .fd = busy.channel->fd, .events = POLLIN };
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(poll(&p, 1, -1), 1);
+	assert_true(p.revents & POLLIN);
+	assert_fails(rdma_get_cm_event(busy.channel, &e), EIO);
+}
+
+static void calls_fail_with_eio(void **state)
+{
+	union address host = host_address(2, 0), group = address("239.1.1.1", 0);
+	struct rdma_event_channel *ch;
+	struct rdma_cm_id *id;
+
+	(void)state;
+	assert_fails(rdma_bind_addr(blocked.id, &host.sa), EIO);
+	assert_fails(rdma_resolve_addr(blocked.id, NULL, &host.sa, 1000), EIO);
+	assert_fails(rdma_join_multicast(busy.id, &group.sa, NULL), EIO);
+	assert_fails(rdma_leave_multicast(busy.id, &group.sa), EIO);
+	assert_fails(rdma_listen(busy.id, 0), EIO);
+	assert_fails(rdma_connect(busy.id, NULL), EIO);
+	assert_fails(rdma_create_id(busy.channel, &id, NULL, RDMA_PS_UDP), EIO);
+	assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), EIO);
+	assert_fails(rdma_destroy_id(busy.id), EIO);
+	errno = 0;
+	ch = rdma_create_event_channel();
+	assert_null(ch);
+	assert_int_equal(errno, EIO);
+	rdma_destroy_event_channel(blocked.channel);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_that_waits_for_an_event_is_woken),
+		cmocka_unit_test(the_channel_polls_readable),
+		cmocka_unit_test(calls_fail_with_eio),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
