@@ -4,10 +4,20 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 
 #define FIRST_BUCKETS 16
+
+static void put_first(struct base_hash_node **head, struct base_hash_node *node)
+{
+	node->next = *head;
+	if (node->next)
+		node->next->link = &node->next;
+	node->link = head;
+	*head = node;
+}
 
 static int grow(struct base_hash *h)
 {
@@ -21,8 +31,7 @@ static int grow(struct base_hash *h)
 			struct base_hash_node *node = h->bucket[i];
 
 			h->bucket[i] = node->next;
-			node->next = bucket[node->hash & (n - 1)];
-			bucket[node->hash & (n - 1)] = node;
+			put_first(&bucket[node->hash & (n - 1)], node);
 		}
 	}
 	free(h->bucket);
@@ -33,25 +42,19 @@ static int grow(struct base_hash *h)
 
 int base_hash_add(struct base_hash *h, struct base_hash_node *node, uint64_t hash)
 {
-	struct base_hash_node **b;
-
 	if (h->n == h->n_buckets && grow(h) && !h->n_buckets)
 		return -ENOMEM;
-	b = &h->bucket[hash & (h->n_buckets - 1)];
 	node->hash = hash;
-	node->next = *b;
-	*b = node;
+	put_first(&h->bucket[hash & (h->n_buckets - 1)], node);
 	h->n++;
 	return 0;
 }
 
 void base_hash_remove(struct base_hash *h, struct base_hash_node *node)
 {
-	struct base_hash_node **b = &h->bucket[node->hash & (h->n_buckets - 1)];
-
-	while (*b != node)
-		b = &(*b)->next;
-	*b = node->next;
+	*node->link = node->next;
+	if (node->next)
+		node->next->link = node->link;
 	h->n--;
 }
 
@@ -93,14 +96,29 @@ struct base_hash_node *base_hash_walk(const struct base_hash *h, const struct ba
 	return NULL;
 }
 
+static uint64_t mix(uint64_t h)
+{
+	h ^= h >>
+	     32; /* the last bytes of an MGID, which tell groups apart, are the top bits here */
+	h *= 0xD6E8FEB86659FD93ull;
+	h ^= h >> 32;
+	h *= 0xD6E8FEB86659FD93ull;
+	return h ^ h >> 32;
+}
+
 uint64_t base_hash_of(const void *key, size_t bytes, uint64_t seed)
 {
 	const unsigned char *p = key;
 	uint64_t h = seed ^ 0x9E3779B97F4A7C15ull;
 
-	for (size_t i = 0; i < bytes; i++)
-		h = (h ^ p[i]) * 0x100000001B3ull;
-	h ^= h >> 32;
-	h *= 0xD6E8FEB86659FD93ull;
-	return h ^ h >> 32;
+	h = mix(h + bytes);
+	for (; bytes >= sizeof(uint64_t); bytes -= sizeof(uint64_t), p += sizeof(uint64_t)) {
+		uint64_t word;
+
+		memcpy(&word, p, sizeof(word));
+		h = mix(h ^ word);
+	}
+	for (; bytes; bytes--)
+		h = mix(h ^ *p++);
+	return h;
 }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct base_hash_node {
-	struct base_hash_node *next;
+	struct base_hash_node *next, **link; /* link: what points at this node */
 	uint64_t hash;
 };
 
@@ -24,7 +24,7 @@ struct base_hash {
 /* Adds @node under @hash. 0 or -ENOMEM. */
 int base_hash_add(struct base_hash *h, struct base_hash_node *node, uint64_t hash);
 
-/* Removes @node, which is in @h. */
+/* Removes @node, which is in @h. Constant in time. */
 void base_hash_remove(struct base_hash *h, struct base_hash_node *node);
 
 /* Frees the buckets; the nodes are the caller's. */

@@ -44,6 +44,8 @@ int base_idtable_add(struct base_idtable *t, void *p, uint32_t *id)
 {
 	int ret;
 
+	if (!p)
+		return -EINVAL;
 	if (t->used == t->size) {
 		ret = grow(t);
 		if (ret)

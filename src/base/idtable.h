@@ -23,7 +23,8 @@ void base_idtable_fini(struct base_idtable *t);
 
 /*
  * Stores @p under a free number, searching on from the last one given so that a
- * number rests before it is used again. Returns 0, -ENOSPC or -ENOMEM.
+ * number rests before it is used again. Returns 0, -ENOSPC, -ENOMEM, or -EINVAL: @p
+ * is NULL, which means a free number.
  */
 int base_idtable_add(struct base_idtable *t, void *p, uint32_t *id);
 

@@ -2,6 +2,7 @@
 /*
  * Clock and number parsing. Called from everywhere; no state.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -18,13 +19,23 @@ uint64_t base_now_ns(void)
 
 int base_parse_number(const char *text, long min, long max, long *value)
 {
+	const char *digits = text;
 	char *end;
 	long v;
+	int base = 10;
 
-	if (!text || !*text)
+	if (!text)
+		return -EINVAL;
+	if (*digits == '-' || *digits == '+')
+		digits++;
+	if (digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X')) {
+		base = 16;
+		digits += 2;
+	}
+	if (!isxdigit((unsigned char)*digits)) /* strtol() would skip blanks and a second sign */
 		return -EINVAL;
 	errno = 0;
-	v = strtol(text, &end, 0);
+	v = strtol(text, &end, base);
 	if (*end)
 		return -EINVAL;
 	if (errno || v < min || v > max)

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Numbers handed out and given back.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/idtable.h"
+
+static int thing[64];
+
+static uint32_t add(struct base_idtable *t, void *p)
+{
+	uint32_t id;
+
+	assert_int_equal(base_idtable_add(t, p, &id), 0);
+	return id;
+}
+
+static void the_first_numbers_are_the_lowest(void **state)
+{
+	struct base_idtable t;
+
+	(void)state;
+	base_idtable_init(&t, 100);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(add(&t, &thing[i]), i);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_ptr_equal(base_idtable_get(&t, i), &thing[i]);
+	base_idtable_fini(&t);
+}
+
+static void a_number_rests_before_it_is_used_again(void **state)
+{
+	struct base_idtable t;
+
+	(void)state;
+	base_idtable_init(&t, 100);
+	assert_int_equal(add(&t, &thing[0]), 0);
+	assert_int_equal(add(&t, &thing[1]), 1);
+	base_idtable_remove(&t, 0);
+	assert_int_equal(add(&t, &thing[2]), 2);
+	base_idtable_fini(&t);
+}
+
+static void a_free_number_is_found_behind_the_last_one(void **state)
+{
+	struct base_idtable t;
+
+	(void)state;
+	base_idtable_init(&t, 4);
+	for (int i = 0; i < 4; i++)
+		add(&t, &thing[i]);
+	base_idtable_remove(&t, 2);
+	assert_int_equal(add(&t, &thing[5]), 2);
+	base_idtable_fini(&t);
+}
+
+static void a_full_table_says_so(void **state)
+{
+	static const uint32_t limits[] = { 0, 1, 16, 17, 40 };
+	struct base_idtable t;
+	uint32_t id;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		base_idtable_init(&t, limits[i]);
+		for (uint32_t k = 0; k < limits[i]; k++)
+			assert_true(add(&t, &thing[k]) < limits[i]);
+		assert_int_equal(base_idtable_add(&t, &thing[0], &id), -ENOSPC);
+		base_idtable_fini(&t);
+	}
+}
+
+static void null_is_not_stored(void **state)
+{
+	struct base_idtable t;
+	uint32_t id;
+
+	(void)state;
+	base_idtable_init(&t, 4);
+	assert_int_equal(base_idtable_add(&t, NULL, &id), -EINVAL);
+	assert_int_equal(t.used, 0);
+	base_idtable_fini(&t);
+}
+
+static void a_number_that_is_not_taken_names_nothing(void **state)
+{
+	struct base_idtable t;
+
+	(void)state;
+	base_idtable_init(&t, 100);
+	assert_null(base_idtable_get(&t, 0));
+	assert_null(base_idtable_remove(&t, 0));
+	add(&t, &thing[0]);
+	assert_null(base_idtable_get(&t, 1));
+	assert_null(base_idtable_get(&t, 0xFFFFFFFF));
+	assert_ptr_equal(base_idtable_remove(&t, 0), &thing[0]);
+	assert_null(base_idtable_remove(&t, 0));
+	base_idtable_fini(&t);
+}
+
+static void random_use_agrees_with_an_array(void **state)
+{
+	struct base_idtable t;
+	void *model[64] = { NULL };
+	unsigned seed = 1, used = 0;
+
+	(void)state;
+	base_idtable_init(&t, 64);
+	for (int i = 0; i < 20000; i++) {
+		uint32_t id = rand_r(&seed) % 64;
+
+		if (rand_r(&seed) % 2) {
+			assert_ptr_equal(base_idtable_remove(&t, id), model[id]);
+			used -= model[id] != NULL;
+			model[id] = NULL;
+		} else if (used == 64) {
+			assert_int_equal(base_idtable_add(&t, thing, &id), -ENOSPC);
+		} else {
+			id = add(&t, &thing[i % 64]);
+			assert_in_range(id, 0, 63);
+			assert_null(model[id]);
+			model[id] = &thing[i % 64];
+			used++;
+		}
+		assert_int_equal(t.used, used);
+	}
+	base_idtable_fini(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_numbers_are_the_lowest),
+		cmocka_unit_test(a_number_rests_before_it_is_used_again),
+		cmocka_unit_test(a_free_number_is_found_behind_the_last_one),
+		cmocka_unit_test(a_full_table_says_so),
+		cmocka_unit_test(null_is_not_stored),
+		cmocka_unit_test(a_number_that_is_not_taken_names_nothing),
+		cmocka_unit_test(random_use_agrees_with_an_array),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
