@@ -110,7 +110,7 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 	struct fabric_attached *g = fabric_attach_find(f, hca, mgid);
 	bool again = false;
 
-	for (uint32_t i = 0; g && i < g->n; i++) {
+	for (uint32_t i = 0; g && fabric_attach_count(f, qpn) && i < g->n; i++) {
 		if (g->entry[i].qpn != qpn)
 			continue;
 		if (g->entry[i].mlid == mlid)
@@ -131,7 +131,7 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 	a->hca_total[hca]++;
 	a->qp_count[SHM_QP_INDEX(qpn)]++;
 	if (!again)
-		fabric_flow_group_changed(f, mgid);
+		fabric_flow_attached(f, mgid, qpn);
 	return 0;
 }
 
@@ -152,7 +152,7 @@ static void take_out(struct fabric *f, struct fabric_attached *g, uint32_t i)
 	}
 	group_free_if_empty(f, g);
 	if (!gone.again)
-		fabric_flow_group_changed(f, &mgid);
+		fabric_flow_detached(f, &mgid, gone.qpn);
 }
 
 int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,

@@ -4,7 +4,7 @@
  * multicast GID (InfiniBand specification, section 10.5; ibv_attach_mcast(3)). An
  * HCA looks at the MGID alone; the MLID only tells attachments apart.
  *
- * The manager's; not thread-safe. A change recompiles the flows to that group.
+ * The manager's; not thread-safe. A change reaches the flows to that group.
  */
 #ifndef FABRIC_ATTACH_H
 #define FABRIC_ATTACH_H

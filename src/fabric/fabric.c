@@ -11,15 +11,16 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/fabric.h"
 #include "fabric/flow.h"
 
-#define DOWN_PORTS	 36 /* of a switch: to hosts, or to the layer below */
-#define MAX_HOSTS        4096
-#define PHYS_LINK_UP     5
-#define SPEED_EDR        32 /* ActiveSpeed: 25 Gb/s a lane */
-#define WIDTH_4X         2
+#define DOWN_PORTS   36 /* of a switch: to hosts, or to the layer below */
+#define MAX_HOSTS    4096
+#define PHYS_LINK_UP 5
+#define SPEED_EDR    32 /* ActiveSpeed: 25 Gb/s a lane */
+#define WIDTH_4X     2
 
 static struct fabric_node *node_new(struct fabric *f, enum fabric_node_type type, unsigned n_ports)
 {
@@ -57,6 +58,11 @@ static void node_free(struct fabric_node *node)
 	free(node);
 }
 
+static uint64_t guid_hash(uint64_t guid)
+{
+	return base_hash_of(&guid, sizeof(guid), 0);
+}
+
 static void plug(struct fabric_port *a, struct fabric_port *b)
 {
 	a->peer = b;
@@ -87,6 +93,8 @@ static int build_hosts(struct fabric *f, unsigned n_hosts)
 		hca->hca = i;
 		hca->port[1].index = f->n_hca_ports;
 		f->hca_port[f->n_hca_ports++] = &hca->port[1];
+		if (base_hash_add(&f->by_guid, &hca->port[1].by_guid, guid_hash(hca->port[1].guid)))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -174,8 +182,11 @@ int fabric_new(struct fabric **out, unsigned n_hosts, const struct shm_settings 
 		ret = fabric_attach_init(f->attach, n_hosts);
 	if (!ret)
 		ret = shm_region_create(f->region, n_hosts, n_hosts);
-	if (ret)
+	if (ret) {
+		free(f->region); /* there is nothing in it to unmap */
+		f->region = NULL;
 		goto err_free;
+	}
 	fabric_flow_init(f);
 	f->region->control->settings = f->settings;
 	publish_hcas(f);
@@ -196,6 +207,7 @@ void fabric_free(struct fabric *f)
 		fabric_attach_fini(f->attach);
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		node_free(f->node[i]);
+	base_hash_fini(&f->by_guid);
 	free(f->flows);
 	free(f->attach);
 	free(f->region);
@@ -222,9 +234,17 @@ void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid)
 
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid)
 {
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		if (!memcmp(&f->region->ports[i].gid[0], gid, sizeof(*gid)))
-			return f->hca_port[i];
+	struct base_hash_node *n;
+	uint64_t guid;
+
+	memcpy(&guid, gid->raw + 8, sizeof(guid));
+	n = base_hash_first(&f->by_guid, guid_hash(be64toh(guid)));
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_port *p = container_of(n, struct fabric_port, by_guid);
+
+		if (!memcmp(&f->region->ports[p->index].gid[0], gid, sizeof(*gid)))
+			return p;
+	}
 	return NULL;
 }
 

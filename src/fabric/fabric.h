@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "shm/region.h"
 #include "wire/ib.h"
 
@@ -36,6 +37,7 @@ struct fabric_port {
 	uint16_t lid;   /* HCA ports and switch port 0 */
 	uint32_t index; /* HCA ports: in the shared port table */
 	uint64_t guid;
+	struct base_hash_node by_guid; /* HCA ports */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
 	} stats; /* bytes: of UD payload */
@@ -81,6 +83,7 @@ struct fabric {
 	unsigned n_nodes, n_switches;
 	struct fabric_port **hca_port; /* by index in the shared port table */
 	unsigned n_hca_ports;
+	struct base_hash by_guid; /* of HCA ports */
 	uint32_t walk;
 	uint64_t subnet_prefix; /* host order */
 };

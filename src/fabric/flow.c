@@ -90,19 +90,24 @@ static bool loopback_blocked(struct fabric *f, uint32_t self, uint32_t qpn, bool
 	return qpn == self || (f->settings.block_loopback_host && same_hca);
 }
 
+/* Whether what comes in at @p goes to @qpn, which is attached at @p's HCA. */
+static bool takes(struct fabric *f, const struct fabric_flow *flow, const struct fabric_port *p,
+                  uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+
+	if (qp->port != p->index || !qp->port_num)
+		return false;
+	return !loopback_blocked(f, flow->key.qpn, qpn, p->node == flow->from->node);
+}
+
 static void list_attached(struct fabric *f, const struct fabric_flow *flow, struct fabric_port *p)
 {
 	struct fabric_attached *g = fabric_attach_find(f, p->node->hca, &flow->key.dgid);
 
-	for (uint32_t i = 0; g && i < g->n; i++) {
-		const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(g->entry[i].qpn)];
-
-		if (g->entry[i].again || qp->port != p->index || !qp->port_num)
-			continue;
-		if (!loopback_blocked(f, flow->key.qpn, g->entry[i].qpn,
-		                      p->node == flow->from->node))
+	for (uint32_t i = 0; g && i < g->n; i++)
+		if (!g->entry[i].again && takes(f, flow, p, g->entry[i].qpn))
 			list_push(f->flows, g->entry[i].qpn);
-	}
 }
 
 /* Room for the list just put together; on failure the flow reaches nobody. */
@@ -123,6 +128,11 @@ static void list_room(struct fabric *f, struct fabric_flow *flow)
 	}
 }
 
+static uint32_t *list_of(struct fabric *f, const struct fabric_flow *flow)
+{
+	return (uint32_t *)((char *)f->region->control + flow->list_off);
+}
+
 static void publish(struct fabric *f, struct fabric_flow *flow, uint8_t mtu)
 {
 	struct shm_flow *r = &f->region->flows[flow->id];
@@ -135,8 +145,7 @@ static void publish(struct fabric *f, struct fabric_flow *flow, uint8_t mtu)
 		r->count = s->n_list;
 		r->list_off = flow->list_off;
 		if (s->n_list)
-			memcpy((char *)f->region->control + flow->list_off, s->list,
-			       s->n_list * sizeof(*s->list));
+			memcpy(list_of(f, flow), s->list, s->n_list * sizeof(*s->list));
 	} else {
 		r->count = flow->n_reached;
 		r->dest_port = flow->n_reached ? flow->reached[0]->index : 0;
@@ -206,7 +215,9 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	ret = base_idtable_add(&s->ids, flow, &flow->id);
 	if (ret)
 		goto err_free;
-	ret = base_hash_add(&s->by_gid, &flow->by_gid, base_hash_of(&key->dgid, 16, 0));
+	/* only groups change; and all that is not global would be in one bucket */
+	if (ib_gid_is_mcast(&key->dgid))
+		ret = base_hash_add(&s->by_gid, &flow->by_gid, base_hash_of(&key->dgid, 16, 0));
 	if (ret)
 		goto err_id;
 	ret = base_hash_add(&s->by_lid, &flow->by_lid, key->dlid);
@@ -219,7 +230,8 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	*out = flow;
 	return 0;
 err_by_gid:
-	base_hash_remove(&s->by_gid, &flow->by_gid);
+	if (ib_gid_is_mcast(&key->dgid))
+		base_hash_remove(&s->by_gid, &flow->by_gid);
 err_id:
 	base_idtable_remove(&s->ids, flow->id);
 err_free:
@@ -236,7 +248,8 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
-	base_hash_remove(&s->by_gid, &flow->by_gid);
+	if (ib_gid_is_mcast(&flow->key.dgid))
+		base_hash_remove(&s->by_gid, &flow->by_gid);
 	base_hash_remove(&s->by_lid, &flow->by_lid);
 	base_idtable_remove(&s->ids, flow->id);
 	if (flow->list_room)
@@ -246,16 +259,83 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 	free(flow);
 }
 
-void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid)
+static bool reaches(const struct fabric_flow *flow, const struct fabric_port *p)
+{
+	for (uint32_t i = 0; i < flow->n_reached; i++)
+		if (flow->reached[i] == p)
+			return true;
+	return false;
+}
+
+static void receiver_add(struct fabric *f, struct fabric_flow *flow, uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	struct shm_flow *r = &f->region->flows[flow->id];
+	const struct fabric_port *p;
+
+	if (!qp->port_num)
+		return;
+	p = f->hca_port[qp->port];
+	if (!reaches(flow, p) || !takes(f, flow, p, qpn))
+		return;
+	if (r->count == flow->list_room) {
+		compile(f, flow);
+		return;
+	}
+	shm_write_begin(&r->seq);
+	list_of(f, flow)[r->count++] = qpn;
+	shm_write_end(&r->seq);
+}
+
+static void receiver_remove(struct fabric *f, struct fabric_flow *flow, uint32_t qpn)
+{
+	struct shm_flow *r = &f->region->flows[flow->id];
+	uint32_t *list = list_of(f, flow);
+
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (list[i] != qpn)
+			continue;
+		shm_write_begin(&r->seq);
+		list[i] = list[--r->count];
+		shm_write_end(&r->seq);
+		return;
+	}
+}
+
+static void each_to_group(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn,
+                          void (*what)(struct fabric *f, struct fabric_flow *flow, uint32_t qpn))
 {
 	struct base_hash_node *n = base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
 
 	for (; n; n = base_hash_next(n)) {
 		struct fabric_flow *flow = container_of(n, struct fabric_flow, by_gid);
 
-		if (!memcmp(&flow->key.dgid, mgid, sizeof(*mgid)))
-			compile(f, flow);
+		/* a multicast GID with a unicast LID reaches a port, and no attached QP */
+		if (!memcmp(&flow->key.dgid, mgid, sizeof(*mgid)) &&
+		    ib_lid_is_mcast(flow->key.dlid))
+			what(f, flow, qpn);
 	}
+}
+
+void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
+{
+	each_to_group(f, mgid, qpn, receiver_add);
+}
+
+void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
+{
+	each_to_group(f, mgid, qpn, receiver_remove);
+}
+
+static void recompile(struct fabric *f, struct fabric_flow *flow, uint32_t qpn)
+{
+	(void)qpn;
+	compile(f, flow);
+}
+
+void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid)
+{
+	each_to_group(f, mgid, 0, recompile);
 }
 
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)

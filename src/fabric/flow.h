@@ -31,7 +31,7 @@ struct fabric_flow {
 	uint32_t id; /* index of its record */
 	struct fabric_flow_key key;
 	struct fabric_port *from;
-	struct base_hash_node by_gid, by_lid;
+	struct base_hash_node by_gid, by_lid; /* by_gid: to a multicast GID */
 	uint64_t list_off;
 	uint32_t list_room;
 	struct fabric_port **hop; /* out ports of the links that it crosses */
@@ -55,6 +55,13 @@ void fabric_flow_fini(struct fabric *f);
 int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
                     struct fabric_flow **flow);
 void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow);
+
+/*
+ * The flows to @mgid have one receiver more, or less, behind a port that they reach or do not
+ * reach. Attaching a QP walks nothing again: groups of thousands come together so.
+ */
+void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
+void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 
 /* Walks the flows again that go to this MGID, to this LID, or all. */
 void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid);

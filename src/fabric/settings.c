@@ -54,10 +54,13 @@ static int parse_mtu(const char *value, uint32_t *mtu)
 
 	if (ret)
 		return ret;
-	for (*mtu = IBV_MTU_256; IB_MTU_BYTES(*mtu) != bytes; ++*mtu)
-		if (*mtu == IBV_MTU_4096)
-			return -EINVAL;
-	return 0;
+	for (uint32_t m = IBV_MTU_256; m <= IBV_MTU_4096; m++) {
+		if (IB_MTU_BYTES(m) == bytes) {
+			*mtu = m;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 int fabric_settings_set(struct shm_settings *s, const char *key, const char *value, bool live)

@@ -190,6 +190,8 @@ static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struc
 		return false;
 	if ((mask & SA_MCM_FLOW_LABEL) && r->flow_label != g->flow_label)
 		return false;
+	if ((mask & SA_MCM_HOP_LIMIT) && r->hop_limit != g->hop_limit)
+		return false;
 	if (asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR) &&
 	    !selected(r->mtu_selector, r->mtu, g->mtu))
 		return false;
@@ -199,15 +201,39 @@ static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struc
 	return true;
 }
 
+/* Whether a requester may name a new group so (section 15.2.5.17; any scope, as in OpenSM). */
 static bool valid_mgid(const struct ib_gid *mgid)
 {
 	unsigned flags = mgid->raw[1] >> 4, scope = mgid->raw[1] & 0xF;
 	unsigned signature = mgid->raw[2] << 8 | mgid->raw[3];
 
-	if (!ib_gid_is_mcast(mgid) || flags > 1 || scope == 0 || scope == 0xF)
+	if (!ib_gid_is_mcast(mgid))
 		return false;
-	/* addresses that the SA makes up are transient ones */
-	return signature != WIRE_SIGNATURE_CM || flags == 1;
+	if (signature == WIRE_SIGNATURE_IPV4 || signature == WIRE_SIGNATURE_IPV6)
+		return true;
+	if (flags > 1)
+		return false;
+	/* the signature of MGIDs that the SA makes up: those of this subnet, it alone makes up */
+	return signature != WIRE_SIGNATURE_CM || (flags == 1 && scope != WIRE_SCOPE_LINK);
+}
+
+/* An MTU or rate that is asked for must be one, whatever the selector. */
+static bool valid_values(uint64_t mask, const struct wire_mcmember *r)
+{
+	if (asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR) &&
+	    (r->mtu < IBV_MTU_256 || r->mtu > IBV_MTU_4096))
+		return false;
+	return !asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR) || wire_rate_find(r->rate);
+}
+
+static bool in_partition(const struct sa *sa, const struct fabric_port *port, uint16_t pkey)
+{
+	const uint16_t *table = sa->f->region->ports[port->index].pkey;
+
+	for (unsigned i = 0; i < SHM_PKEYS; i++)
+		if (table[i] && !((table[i] ^ pkey) & IB_PKEY_BASE_MASK))
+			return true;
+	return false;
 }
 
 static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
@@ -223,7 +249,8 @@ static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec
 	} while (sa_group_find(sa, &rec->mgid));
 }
 
-/* MTU and rate of a new group: what the request selects, as good as the port has. */
+/* MTU and rate of a new group: what the request selects, as good as the port has. The values
+ * are valid. */
 static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
                                  uint8_t *mtu)
 {
@@ -234,28 +261,48 @@ static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, u
 	case SA_GREATER:
 		return r->mtu >= best ? SA_REQ_INVALID : SA_OK;
 	case SA_LESS:
-		if (r->mtu <= IBV_MTU_256)
-			return SA_REQ_INVALID;
 		*mtu = r->mtu - 1 < best ? r->mtu - 1 : best;
-		return SA_OK;
+		return *mtu < IBV_MTU_256 ? SA_REQ_INVALID : SA_OK;
 	case SA_EXACTLY:
 		*mtu = r->mtu;
-		return r->mtu < IBV_MTU_256 || r->mtu > best ? SA_REQ_INVALID : SA_OK;
+		return r->mtu > best ? SA_REQ_INVALID : SA_OK;
 	default:
 		return SA_OK;
 	}
 }
 
+/* The fastest rate that is less than @mbps; 0 if there is none. */
+static uint8_t rate_below(unsigned mbps)
+{
+	const struct wire_rate *best = NULL;
+
+	for (unsigned i = 0; i < WIRE_RATES; i++)
+		if ((unsigned)wire_rates[i].mbps < mbps &&
+		    (!best || wire_rates[i].mbps > best->mbps))
+			best = &wire_rates[i];
+	return best ? (uint8_t)best->rate : 0;
+}
+
 static enum sa_status choose_rate(uint64_t mask, const struct wire_mcmember *r, uint8_t *rate)
 {
+	unsigned want = wire_rate_to_mbps(r->rate), best = wire_rate_to_mbps(LINK_RATE);
+
 	*rate = LINK_RATE;
-	if (!asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR) || r->rate_selector != SA_EXACTLY)
+	if (!asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR))
 		return SA_OK;
-	if (!wire_rate_to_mbps(r->rate) ||
-	    wire_rate_to_mbps(r->rate) > wire_rate_to_mbps(LINK_RATE))
-		return SA_REQ_INVALID;
-	*rate = r->rate;
-	return SA_OK;
+	switch (r->rate_selector) {
+	case SA_GREATER:
+		return want >= best ? SA_REQ_INVALID : SA_OK;
+	case SA_LESS:
+		if (want <= best)
+			*rate = rate_below(want);
+		return *rate ? SA_OK : SA_REQ_INVALID;
+	case SA_EXACTLY:
+		*rate = r->rate;
+		return want > best ? SA_REQ_INVALID : SA_OK;
+	default:
+		return SA_OK;
+	}
 }
 
 static enum sa_status group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
@@ -273,7 +320,7 @@ static enum sa_status group_create(struct sa *sa, struct fabric_port *port, uint
 		make_up_mgid(sa, mask, rec);
 	else if (!valid_mgid(&rec->mgid))
 		return SA_REQ_INVALID;
-	if (!(rec->pkey & IB_PKEY_BASE_MASK))
+	if (!in_partition(sa, port, rec->pkey))
 		return SA_REQ_INVALID;
 	g = calloc(1, sizeof(*g));
 	if (!g)
@@ -357,6 +404,18 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	return SA_NO_RESOURCES;
 }
 
+/* The port that a request names by its GID. */
+static enum sa_status port_find(struct sa *sa, const struct ib_gid *gid, struct fabric_port **port)
+{
+	struct ib_gid prefix;
+
+	*port = fabric_port_by_gid(sa->f, gid);
+	fabric_gid_make(sa->f, 0, &prefix);
+	if (*port)
+		return SA_OK;
+	return memcmp(gid, &prefix, 8) ? SA_REQ_INVALID_GID : SA_REQ_INVALID;
+}
+
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
 {
 	struct fabric_port *port;
@@ -364,19 +423,21 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 	enum sa_status status;
 	uint8_t now;
 
-	if (!asks_for(mask, SA_MCM_PORT_GID | SA_MCM_JOIN_STATE))
+	if (!asks_for(mask, JOIN_MASK) && !asks_for(mask, CREATE_MASK))
 		return SA_INSUFFICIENT_COMPONENTS;
-	port = fabric_port_by_gid(sa->f, &rec->port_gid);
-	if (!port)
-		return SA_REQ_INVALID_GID;
-	if (!(rec->join_state & JOIN_STATES) || (rec->join_state & ~JOIN_STATES))
+	status = port_find(sa, &rec->port_gid, &port);
+	if (status != SA_OK)
+		return status;
+	if (!valid_values(mask, rec) || !(rec->join_state & JOIN_STATES) ||
+	    (rec->join_state & ~JOIN_STATES))
 		return SA_REQ_INVALID;
 	if ((rec->join_state & IB_JOIN_SEND_ONLY_FULL) && !sa->f->settings.sa_send_only)
 		return SA_REQ_INVALID;
 	if (mask & SA_MCM_MGID)
 		g = sa_group_find(sa, &rec->mgid);
 	if (g) {
-		if (!group_fits(&g->rec, mask, rec) || port->mtu < g->rec.mtu)
+		if (!group_fits(&g->rec, mask, rec) || port->mtu < g->rec.mtu ||
+		    !in_partition(sa, port, g->rec.pkey))
 			return SA_REQ_INVALID;
 	} else {
 		status = group_create(sa, port, mask, rec, &g);
@@ -393,15 +454,20 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 
 enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
 {
+	struct fabric_port *port;
+	enum sa_status status;
 	struct sa_group *g;
 	struct sa_member *m;
 	uint8_t left;
 
 	if (!asks_for(mask, JOIN_MASK))
 		return SA_INSUFFICIENT_COMPONENTS;
+	status = port_find(sa, &rec->port_gid, &port);
+	if (status != SA_OK)
+		return status;
 	g = sa_group_find(sa, &rec->mgid);
-	m = g ? member_find(g, fabric_port_by_gid(sa->f, &rec->port_gid)) : NULL;
-	if (!m || !(m->join_state & rec->join_state))
+	m = g ? member_find(g, port) : NULL;
+	if (!m || !rec->join_state || (rec->join_state & ~m->join_state))
 		return SA_REQ_INVALID;
 	m->join_state &= (uint8_t)~rec->join_state;
 	left = m->join_state;

@@ -49,8 +49,8 @@ void sa_free(struct sa *sa);
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
 
 /*
- * SubnAdmDelete(MCMemberRecord): takes the named join states back. The member goes
- * with its last bit, the group with its last full member.
+ * SubnAdmDelete(MCMemberRecord): takes the named join states back, all of which the
+ * port must have. The member goes with its last bit, the group with its last full member.
  */
 enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
 

@@ -16,16 +16,18 @@
 
 struct sm;
 
-/* @wake asks to call sm_run_due() after @ms milliseconds. */
+/* @wake asks to call sm_run_due() after @ms milliseconds. @now_ms: the clock that sm_run_due() is
+ * given; NULL: the system's monotonic one. */
 struct sm_ops {
 	void (*wake)(void *arg, unsigned ms);
+	uint64_t (*now_ms)(void *arg);
 	void *arg;
 };
 
 int sm_new(struct sm **sm, struct fabric *f, const struct sm_ops *ops);
 void sm_free(struct sm *sm);
 
-/* A heavy sweep: LIDs, LFTs, all ports active. 0 or -errno. */
+/* A heavy sweep: LIDs for ports that have none, LFTs, all links up. 0 or -errno. */
 int sm_sweep(struct sm *sm);
 
 /* A port's part in a multicast group. */
@@ -36,8 +38,9 @@ struct sm_member {
 
 /*
  * Routes @mlid for these members along a spanning tree, at once or after the delay
- * that the settings ask for. No members: the MLID is taken out of the switches, at
- * once. 0, -ENOSPC beyond a switch's capacity, -ENOMEM.
+ * that the settings ask for: each call's tables come so much later, in the order of
+ * the calls. No members: the MLID is taken out of the switches, at once, and this
+ * cannot fail. 0, -ENOSPC beyond a switch's capacity, -ENOMEM.
  */
 int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n);
 

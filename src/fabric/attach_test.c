@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The attach tables: limits, attaching twice, by several MLIDs, detaching.
+ */
+#include "fabric/testing.h"
+
+#define MLID 0xC001
+
+static int setup(void **state)
+{
+	struct fabric *f = testing_fabric(2);
+
+	for (uint32_t qpn = 2; qpn < 20; qpn++)
+		testing_qp(f, qpn, f->hca_port[0]);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fabric_free(*state);
+	return 0;
+}
+
+static int attach(struct fabric *f, uint32_t qpn, unsigned group, uint16_t mlid)
+{
+	struct ib_gid mgid = testing_mgid(group);
+
+	return fabric_attach_add(f, 0, qpn, &mgid, mlid);
+}
+
+static int detach(struct fabric *f, uint32_t qpn, unsigned group, uint16_t mlid)
+{
+	struct ib_gid mgid = testing_mgid(group);
+
+	return fabric_attach_remove(f, 0, qpn, &mgid, mlid);
+}
+
+static unsigned entries(struct fabric *f, unsigned group)
+{
+	struct ib_gid mgid = testing_mgid(group);
+	const struct fabric_attached *g = fabric_attach_find(f, 0, &mgid);
+
+	return g ? g->n : 0;
+}
+
+static void attaching_twice_makes_one_attachment(void **state)
+{
+	struct fabric *f = *state;
+
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(fabric_attach_count(f, 2), 1);
+	assert_int_equal(detach(f, 2, 1, MLID), 0);
+	assert_int_equal(detach(f, 2, 1, MLID), -EINVAL);
+	assert_int_equal(fabric_attach_count(f, 2), 0);
+}
+
+static void detaching_must_name_what_attaching_named(void **state)
+{
+	struct fabric *f = *state;
+	struct ib_gid mgid = testing_mgid(1);
+
+	assert_int_equal(detach(f, 2, 1, MLID), -EINVAL);
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(detach(f, 2, 1, MLID + 1), -EINVAL);
+	assert_int_equal(detach(f, 2, 2, MLID), -EINVAL);
+	assert_int_equal(detach(f, 3, 1, MLID), -EINVAL);
+	assert_int_equal(fabric_attach_remove(f, 1, 2, &mgid, MLID), -EINVAL); /* another HCA */
+	assert_int_equal(fabric_attach_count(f, 2), 1);
+}
+
+static void another_mlid_is_another_attachment(void **state)
+{
+	struct fabric *f = *state;
+
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 2, 1, MLID + 1), 0);
+	assert_int_equal(fabric_attach_count(f, 2), 2);
+	assert_int_equal(detach(f, 2, 1, MLID), 0);
+	assert_int_equal(fabric_attach_count(f, 2), 1);
+	assert_int_equal(detach(f, 2, 1, MLID + 1), 0);
+	assert_int_equal(entries(f, 1), 0);
+}
+
+static void exactly_one_of_a_qps_attachments_stands_for_it(void **state)
+{
+	struct fabric *f = *state;
+	struct ib_gid mgid = testing_mgid(1);
+	unsigned seed = 3;
+
+	for (int step = 0; step < 2000; step++) {
+		const struct fabric_attached *g;
+		uint16_t mlid = (uint16_t)(MLID + rand_r(&seed) % 4);
+		unsigned first[20] = { 0 }, total[20] = { 0 };
+
+		if (rand_r(&seed) % 2)
+			attach(f, 2 + rand_r(&seed) % 3, 1, mlid);
+		else
+			detach(f, 2 + rand_r(&seed) % 3, 1, mlid);
+		g = fabric_attach_find(f, 0, &mgid);
+		for (uint32_t i = 0; g && i < g->n; i++) {
+			total[g->entry[i].qpn]++;
+			first[g->entry[i].qpn] += !g->entry[i].again;
+		}
+		for (uint32_t qpn = 2; qpn < 5; qpn++) {
+			assert_int_equal(total[qpn], fabric_attach_count(f, qpn));
+			assert_int_equal(first[qpn], total[qpn] != 0);
+		}
+	}
+}
+
+static void groups_per_hca_are_limited(void **state)
+{
+	struct fabric *f = *state;
+	struct ib_gid other = testing_mgid(9);
+
+	f->settings.max_mcast_grp = 2;
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 2, 2, MLID), 0);
+	assert_int_equal(attach(f, 2, 3, MLID), -ENOMEM);
+	assert_int_equal(attach(f, 3, 2, MLID), 0); /* no new group */
+	assert_int_equal(fabric_attach_add(f, 1, 4, &other, MLID), 0);
+	assert_int_equal(detach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 2, 3, MLID), 0);
+}
+
+static void attachments_per_group_are_limited(void **state)
+{
+	struct fabric *f = *state;
+
+	f->settings.max_mcast_qp_attach = 2;
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 3, 1, MLID), 0);
+	assert_int_equal(attach(f, 4, 1, MLID), -ENOMEM);
+	assert_int_equal(attach(f, 3, 1, MLID), 0); /* it is attached already */
+	assert_int_equal(attach(f, 4, 2, MLID), 0);
+	assert_int_equal(detach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 4, 1, MLID), 0);
+}
+
+static void attachments_per_hca_are_limited(void **state)
+{
+	struct fabric *f = *state;
+
+	f->settings.max_total_mcast_qp_attach = 2;
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 2, 2, MLID), 0);
+	assert_int_equal(attach(f, 2, 3, MLID), -ENOMEM);
+	assert_int_equal(attach(f, 3, 1, MLID), -ENOMEM);
+	assert_int_equal(detach(f, 2, 1, MLID), 0);
+	assert_int_equal(attach(f, 3, 1, MLID), 0);
+}
+
+static void a_limit_of_none_lets_none_in(void **state)
+{
+	struct fabric *f = *state;
+
+	f->settings.max_mcast_qp_attach = 0;
+	assert_int_equal(attach(f, 2, 1, MLID), -ENOMEM);
+	assert_int_equal(entries(f, 1), 0);
+	assert_int_equal(f->attach->groups.n, 0);
+}
+
+static void a_refused_attachment_leaves_nothing_behind(void **state)
+{
+	struct fabric *f = *state;
+
+	f->settings.max_mcast_grp = 0;
+	assert_int_equal(attach(f, 2, 1, MLID), -ENOMEM);
+	assert_int_equal(fabric_attach_count(f, 2), 0);
+	assert_int_equal(f->attach->hca_groups[0], 0);
+	assert_int_equal(f->attach->hca_total[0], 0);
+}
+
+static void remove_all_takes_one_qp_out_of_every_group(void **state)
+{
+	struct fabric *f = *state;
+
+	for (unsigned group = 0; group < 200; group++) {
+		assert_int_equal(attach(f, 2, group, MLID), 0);
+		assert_int_equal(attach(f, 2, group, MLID + 1), 0);
+		if (group % 2)
+			assert_int_equal(attach(f, 3, group, MLID), 0);
+	}
+	fabric_attach_remove_all(f, 0, 2);
+	assert_int_equal(fabric_attach_count(f, 2), 0);
+	assert_int_equal(fabric_attach_count(f, 3), 100);
+	for (unsigned group = 0; group < 200; group++)
+		assert_int_equal(entries(f, group), group % 2);
+	assert_int_equal(f->attach->hca_groups[0], 100);
+	assert_int_equal(f->attach->hca_total[0], 100);
+	fabric_attach_remove_all(f, 0, 2); /* nothing is left to remove */
+	fabric_attach_remove_all(f, 0, 3);
+	assert_int_equal(f->attach->groups.n, 0);
+}
+
+static void groups_of_two_hcas_are_apart(void **state)
+{
+	struct fabric *f = *state;
+	struct ib_gid mgid = testing_mgid(1);
+
+	testing_qp(f, 30, f->hca_port[1]);
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	assert_int_equal(fabric_attach_add(f, 1, 30, &mgid, MLID), 0);
+	fabric_attach_remove_all(f, 1, 30);
+	assert_int_equal(entries(f, 1), 1);
+	assert_null(fabric_attach_find(f, 1, &mgid));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(attaching_twice_makes_one_attachment),
+		TEST(detaching_must_name_what_attaching_named),
+		TEST(another_mlid_is_another_attachment),
+		TEST(exactly_one_of_a_qps_attachments_stands_for_it),
+		TEST(groups_per_hca_are_limited),
+		TEST(attachments_per_group_are_limited),
+		TEST(attachments_per_hca_are_limited),
+		TEST(a_limit_of_none_lets_none_in),
+		TEST(a_refused_attachment_leaves_nothing_behind),
+		TEST(remove_all_takes_one_qp_out_of_every_group),
+		TEST(groups_of_two_hcas_are_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabrics that `umbel up --hosts` makes: hosts, switches, addresses.
+ */
+#include "fabric/testing.h"
+
+#include <arpa/inet.h>
+
+static unsigned switches(const struct fabric *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n_nodes; i++)
+		n += f->node[i]->type == FABRIC_SWITCH;
+	assert_int_equal(n, f->n_switches);
+	return n;
+}
+
+static void up_to_36_hosts_share_a_switch(void **state)
+{
+	static const unsigned sizes[] = { 1, 2, 36 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct fabric *f = testing_fabric(sizes[i]);
+
+		assert_int_equal(switches(f), 1);
+		for (unsigned h = 0; h < sizes[i]; h++)
+			assert_ptr_equal(f->hca_port[h]->peer->node, f->hca_port[0]->peer->node);
+		fabric_free(f);
+	}
+}
+
+/* The uplink of a switch is its last port. */
+static const struct fabric_node *top_above(const struct fabric_port *hca, unsigned *layers)
+{
+	const struct fabric_node *sw = hca->peer->node;
+
+	for (*layers = 1; sw->port[sw->n_ports].num == 37; ++*layers) {
+		const struct fabric_port *up = &sw->port[sw->n_ports];
+
+		assert_non_null(up->peer);
+		assert_ptr_equal(up->peer->peer, up);
+		sw = up->peer->node;
+	}
+	return sw;
+}
+
+static void more_hosts_get_a_tree_of_switches(void **state)
+{
+	static const struct {
+		unsigned hosts, switches, layers;
+	} row[] = { { 37, 2 + 1, 2 },    { 72, 2 + 1, 2 },        { 73, 3 + 1, 2 },
+		    { 1296, 36 + 1, 2 }, { 1297, 37 + 2 + 1, 3 }, { 4096, 114 + 4 + 1, 3 } };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct fabric *f = testing_fabric(row[i].hosts);
+		unsigned layers;
+		const struct fabric_node *top = top_above(f->hca_port[0], &layers);
+
+		assert_int_equal(switches(f), row[i].switches);
+		assert_int_equal(layers, row[i].layers);
+		for (unsigned h = 0; h < row[i].hosts; h++)
+			assert_ptr_equal(top_above(f->hca_port[h], &layers), top);
+		fabric_free(f);
+	}
+}
+
+static void too_few_and_too_many_hosts_are_refused(void **state)
+{
+	struct shm_settings s;
+	struct fabric *f;
+
+	(void)state;
+	fabric_settings_default(&s);
+	assert_int_equal(fabric_new(&f, 0, &s), -ERANGE);
+	assert_int_equal(fabric_new(&f, 4097, &s), -ERANGE);
+}
+
+static void hosts_are_found_by_name(void **state)
+{
+	struct fabric *f = testing_fabric(3);
+
+	(void)state;
+	assert_int_equal(fabric_host_find(f, "h1"), 0);
+	assert_int_equal(fabric_host_find(f, "h3"), 2);
+	assert_int_equal(fabric_host_find(f, "h4"), -1);
+	assert_int_equal(fabric_host_find(f, ""), -1);
+	fabric_free(f);
+}
+
+static void host_addresses_are_unique_and_no_network_or_broadcast_address(void **state)
+{
+	struct fabric *f = testing_fabric(600);
+
+	(void)state;
+	assert_int_equal(ntohl(f->host[0].ipv4), 0x0A000001);
+	assert_int_equal(ntohl(f->host[253].ipv4), 0x0A0000FE);
+	assert_int_equal(ntohl(f->host[254].ipv4), 0x0A000101);
+	for (unsigned i = 1; i < 600; i++)
+		assert_true(ntohl(f->host[i].ipv4) > ntohl(f->host[i - 1].ipv4));
+	fabric_free(f);
+}
+
+static void every_port_is_found_by_its_gid(void **state)
+{
+	struct fabric *f = testing_fabric(100);
+
+	(void)state;
+	for (unsigned i = 0; i < f->n_hca_ports; i++)
+		assert_ptr_equal(fabric_port_by_gid(f, &f->region->ports[i].gid[0]),
+		                 f->hca_port[i]);
+	fabric_free(f);
+}
+
+static void a_gid_of_no_port_is_not_found(void **state)
+{
+	struct fabric *f = testing_fabric(2);
+	struct ib_gid gid = f->region->ports[0].gid[0], zero = { { 0 } };
+
+	(void)state;
+	gid.raw[0] ^= 1; /* another subnet */
+	assert_null(fabric_port_by_gid(f, &gid));
+	gid = f->region->ports[0].gid[0];
+	gid.raw[15] ^= 0x40;
+	assert_null(fabric_port_by_gid(f, &gid));
+	assert_null(fabric_port_by_gid(f, &zero));
+	fabric_gid_make(f, f->node[f->n_nodes - 1]->guid, &gid); /* the switch */
+	assert_null(fabric_port_by_gid(f, &gid));
+	fabric_free(f);
+}
+
+static void a_published_port_is_what_processes_read(void **state)
+{
+	struct fabric *f = testing_fabric(2);
+	struct fabric_port *p = f->hca_port[1];
+	struct shm_port copy;
+
+	(void)state;
+	p->lid = 7;
+	p->state = IB_PORT_ACTIVE;
+	fabric_port_publish(f, p);
+	shm_port_read(f->region, 1, &copy);
+	assert_int_equal(copy.lid, 7);
+	assert_int_equal(copy.state, IB_PORT_ACTIVE);
+	assert_int_equal(copy.pkey[0], IB_PKEY_DEFAULT);
+	assert_int_equal(copy.guid, p->guid);
+	assert_int_equal(copy.ipv4, f->host[1].ipv4);
+	fabric_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(up_to_36_hosts_share_a_switch),
+		cmocka_unit_test(more_hosts_get_a_tree_of_switches),
+		cmocka_unit_test(too_few_and_too_many_hosts_are_refused),
+		cmocka_unit_test(hosts_are_found_by_name),
+		cmocka_unit_test(host_addresses_are_unique_and_no_network_or_broadcast_address),
+		cmocka_unit_test(every_port_is_found_by_its_gid),
+		cmocka_unit_test(a_gid_of_no_port_is_not_found),
+		cmocka_unit_test(a_published_port_is_what_processes_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flows: whom they list after each change of tables and attachments, compared with a
+ * model that knows no lists; and the counters along their path.
+ */
+#include "fabric/testing.h"
+
+#define MLID 0xC001
+
+struct env {
+	struct fabric *f;
+	struct fabric_node *sw[2];
+	struct ib_gid mgid;
+};
+
+/* Hosts 0 and 1 on one switch, 2 and 3 on another, port 4 joins them; all tables are written. */
+static int setup(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	e->f = testing_bare_fabric(4);
+	e->mgid = testing_mgid(1);
+	for (unsigned s = 0; s < 2; s++) {
+		e->sw[s] = testing_switch(e->f, 4);
+		for (unsigned i = 0; i < 2; i++)
+			testing_plug(e->f->hca_port[2 * s + i], &e->sw[s]->port[i + 1]);
+	}
+	testing_plug(&e->sw[0]->port[4], &e->sw[1]->port[4]);
+	testing_give_lids(e->f);
+	testing_activate_all(e->f);
+	for (unsigned s = 0; s < 2; s++) {
+		testing_row(e->f, e->sw[s], MLID, 1, 2, 4, 0);
+		for (unsigned h = 0; h < 4; h++)
+			fabric_lft_set(e->sw[s], (uint16_t)(h + 1),
+			               h / 2 == s ? (uint8_t)(h % 2 + 1) : 4);
+	}
+	for (unsigned h = 0; h < 4; h++)
+		testing_qp(e->f, 10 + h, e->f->hca_port[h]);
+	*state = e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	fabric_free(e->f);
+	free(e);
+	return 0;
+}
+
+static int attach(struct env *e, unsigned host)
+{
+	return fabric_attach_add(e->f, host, 10 + host, &e->mgid, MLID);
+}
+
+static int detach(struct env *e, unsigned host)
+{
+	return fabric_attach_remove(e->f, host, 10 + host, &e->mgid, MLID);
+}
+
+static struct fabric_flow *flow_from(struct env *e, unsigned host)
+{
+	return testing_flow(e->f, e->f->hca_port[host], 10 + host, MLID, &e->mgid);
+}
+
+/* ---- multicast ---- */
+
+static void a_flow_lists_the_attached_qps_that_it_reaches(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	attach(e, 1);
+	attach(e, 3);
+	flow = flow_from(e, 0);
+	assert_int_equal(testing_receivers(e->f, flow), 2);
+	assert_int_equal(testing_copies(e->f, flow, 11), 1);
+	assert_int_equal(testing_copies(e->f, flow, 13), 1);
+}
+
+static void attaching_and_detaching_change_the_flows_to_that_group(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid other = testing_mgid(2);
+	struct fabric_flow *flow = flow_from(e, 0);
+	struct fabric_flow *apart = testing_flow(e->f, e->f->hca_port[0], 10, MLID, &other);
+	uint32_t seq = testing_record(e->f, apart)->seq;
+
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	attach(e, 2);
+	assert_int_equal(testing_copies(e->f, flow, 12), 1);
+	detach(e, 2);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	assert_int_equal(testing_record(e->f, apart)->seq, seq);
+}
+
+static void every_change_moves_the_sequence_number(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+	uint32_t seq = testing_record(e->f, flow)->seq;
+
+	attach(e, 2);
+	assert_true(testing_record(e->f, flow)->seq != seq);
+	seq = testing_record(e->f, flow)->seq;
+	detach(e, 2);
+	assert_true(testing_record(e->f, flow)->seq != seq);
+}
+
+static void a_qp_attached_by_two_mlids_gets_one_copy(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+
+	attach(e, 2);
+	fabric_attach_add(e->f, 2, 12, &e->mgid, MLID + 1);
+	assert_int_equal(testing_copies(e->f, flow, 12), 1);
+	detach(e, 2);
+	assert_int_equal(testing_copies(e->f, flow, 12), 1);
+	fabric_attach_remove(e->f, 2, 12, &e->mgid, MLID + 1);
+	assert_int_equal(testing_copies(e->f, flow, 12), 0);
+}
+
+static void changed_tables_count_once_the_lid_is_named(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	flow = flow_from(e, 0);
+	assert_int_equal(testing_receivers(e->f, flow), 4);
+	testing_row(e->f, e->sw[1], MLID, 2, 4, 0);
+	fabric_flow_lid_changed(e->f, MLID + 1);
+	assert_int_equal(testing_receivers(e->f, flow), 4);
+	fabric_flow_lid_changed(e->f, MLID);
+	assert_int_equal(testing_copies(e->f, flow, 12), 0);
+	assert_int_equal(testing_receivers(e->f, flow), 3);
+}
+
+static void all_flows_follow_a_port_that_goes_down(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow, *unicast;
+
+	attach(e, 1);
+	attach(e, 3);
+	flow = flow_from(e, 0);
+	unicast = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
+	e->sw[0]->port[4].state = IB_PORT_DOWN;
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, flow), 1);
+	assert_int_equal(testing_copies(e->f, flow, 11), 1);
+	assert_int_equal(testing_record(e->f, unicast)->count, 0);
+}
+
+static void a_qp_without_a_port_gets_nothing_until_it_has_one(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+
+	e->f->region->qps[12].port_num = 0;
+	attach(e, 2);
+	assert_int_equal(testing_copies(e->f, flow, 12), 0);
+	e->f->region->qps[12].port_num = 1;
+	fabric_attach_qp_moved(e->f, 2, 12);
+	assert_int_equal(testing_copies(e->f, flow, 12), 1);
+}
+
+static void the_sender_gets_its_own_unless_it_blocks_it(void **state)
+{
+	struct env *e = *state;
+
+	testing_qp(e->f, 20, e->f->hca_port[0]);
+	attach(e, 0);
+	fabric_attach_add(e->f, 0, 20, &e->mgid, MLID);
+	assert_int_equal(testing_receivers(e->f, flow_from(e, 0)), 2);
+	e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	assert_int_equal(testing_copies(e->f, flow_from(e, 0), 10), 0);
+	assert_int_equal(testing_copies(e->f, flow_from(e, 0), 20), 1);
+	assert_int_equal(testing_copies(e->f, flow_from(e, 1), 10), 1); /* not loopback */
+}
+
+static void blocking_can_cover_the_whole_host(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	e->f->settings.block_loopback_host = 1;
+	testing_qp(e->f, 20, e->f->hca_port[0]);
+	e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	flow = flow_from(e, 0);
+	attach(e, 0);
+	attach(e, 1);
+	fabric_attach_add(e->f, 0, 20, &e->mgid, MLID);
+	assert_int_equal(testing_receivers(e->f, flow), 1);
+	assert_int_equal(testing_copies(e->f, flow, 11), 1);
+}
+
+static void a_list_grows_and_shrinks_with_thousands_of_receivers(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+	const uint32_t n = 3000, first = 1000;
+
+	e->f->settings.max_mcast_qp_attach = n;
+	for (uint32_t i = 0; i < n; i++) {
+		testing_qp(e->f, first + i, e->f->hca_port[i % 4]);
+		assert_int_equal(fabric_attach_add(e->f, i % 4, first + i, &e->mgid, MLID), 0);
+		assert_int_equal(testing_receivers(e->f, flow), i + 1);
+	}
+	for (uint32_t i = 0; i < n; i += 97)
+		assert_int_equal(testing_copies(e->f, flow, first + i), 1);
+	for (uint32_t i = 0; i < n; i++)
+		fabric_attach_remove_all(e->f, i % 4, first + i);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+}
+
+static void lists_come_back_when_flows_end(void **state)
+{
+	struct env *e = *state;
+	uint64_t before = e->f->flows->lists.in_use;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	for (int i = 0; i < 1000; i++) {
+		struct fabric_flow *flow = flow_from(e, i % 4);
+
+		assert_int_equal(testing_receivers(e->f, flow), 4);
+		fabric_flow_remove(e->f, flow);
+	}
+	assert_int_equal(e->f->flows->lists.in_use, before);
+	assert_int_equal(e->f->flows->ids.used, 0);
+}
+
+static void without_room_for_a_list_nobody_is_reached(void **state)
+{
+	struct env *e = *state;
+	struct shm_extents *lists = &e->f->flows->lists;
+	uint64_t end = lists->end;
+	struct fabric_flow *flow;
+
+	attach(e, 1);
+	lists->end = lists->next;
+	flow = flow_from(e, 0);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	attach(e, 2);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	detach(e, 2);
+	lists->end = end;
+	attach(e, 3); /* there is room again */
+	assert_int_equal(testing_receivers(e->f, flow), 2);
+}
+
+static void without_a_free_number_a_flow_is_refused(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow_key key = { .qpn = 10, .dlid = MLID, .is_global = true };
+	struct fabric_flow *flow;
+
+	key.dgid = e->mgid;
+	e->f->flows->ids.limit = 1;
+	assert_int_equal(fabric_flow_add(e->f, e->f->hca_port[0], &key, &flow), 0);
+	assert_int_equal(fabric_flow_add(e->f, e->f->hca_port[0], &key, &flow), -ENOSPC);
+	assert_int_equal(e->f->flows->by_gid.n, 1);
+	assert_int_equal(e->f->flows->by_lid.n, 1);
+}
+
+static void a_removed_flow_reaches_nobody_and_hears_of_nothing(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+	uint32_t id = flow->id, seq = testing_record(e->f, flow)->seq;
+
+	attach(e, 1);
+	fabric_flow_remove(e->f, flow);
+	attach(e, 2);
+	assert_int_equal(e->f->region->flows[id].count, 0);
+	assert_true(e->f->region->flows[id].seq != seq);
+}
+
+/* ---- unicast ---- */
+
+static void a_unicast_flow_names_its_port(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
+
+	assert_int_equal(testing_record(e->f, flow)->count, 1);
+	assert_int_equal(testing_record(e->f, flow)->dest_port, 3);
+	assert_int_equal(testing_record(e->f, flow)->mtu, 4096);
+}
+
+static void a_unicast_flow_with_a_grh_must_name_the_ports_gid(void **state)
+{
+	struct env *e = *state;
+	const struct ib_gid *gid = &e->f->region->ports[3].gid[0];
+	const struct ib_gid *wrong = &e->f->region->ports[2].gid[0];
+
+	assert_int_equal(
+	        testing_record(e->f, testing_flow(e->f, e->f->hca_port[0], 10, 4, gid))->count, 1);
+	assert_int_equal(
+	        testing_record(e->f, testing_flow(e->f, e->f->hca_port[0], 10, 4, wrong))->count,
+	        0);
+}
+
+static void a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, &e->mgid);
+
+	attach(e, 3);
+	assert_int_equal(testing_record(e->f, flow)->count, 0);
+	detach(e, 3);
+	assert_int_equal(testing_record(e->f, flow)->count, 0);
+}
+
+static void unicast_without_a_route_reaches_nobody(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 99, NULL);
+
+	assert_int_equal(testing_record(e->f, flow)->count, 0);
+	fabric_lft_set(e->sw[0], 99, 2);
+	e->f->hca_port[1]->lid = 99;
+	fabric_flow_lid_changed(e->f, 99);
+	assert_int_equal(testing_record(e->f, flow)->count, 1);
+	assert_int_equal(testing_record(e->f, flow)->dest_port, 1);
+}
+
+static void the_mtu_of_the_path_is_in_the_record(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *near = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
+	struct fabric_flow *far = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+
+	e->sw[0]->port[4].mtu = IBV_MTU_1024;
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_record(e->f, near)->mtu, 4096);
+	assert_int_equal(testing_record(e->f, far)->mtu, 1024);
+}
+
+/* ---- counters ---- */
+
+static void send(struct env *e, const struct fabric_flow *flow, uint64_t packets, uint64_t bytes)
+{
+	e->f->region->flow_counts[flow->id].packets += packets;
+	e->f->region->flow_counts[flow->id].bytes += bytes;
+}
+
+static void assert_stats(const struct fabric_port *p, uint64_t xmit, uint64_t recv)
+{
+	assert_int_equal(p->stats.xmit_packets, xmit);
+	assert_int_equal(p->stats.recv_packets, recv);
+	assert_int_equal(p->stats.xmit_bytes, xmit * 100);
+	assert_int_equal(p->stats.recv_bytes, recv * 100);
+}
+
+static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+
+	send(e, flow, 7, 700);
+	fabric_flow_collect(e->f);
+	fabric_flow_collect(e->f); /* counts nothing twice */
+	assert_stats(e->f->hca_port[0], 7, 0);
+	assert_stats(&e->sw[0]->port[1], 0, 7);
+	assert_stats(&e->sw[0]->port[2], 7, 0);
+	assert_stats(&e->sw[0]->port[4], 7, 0);
+	assert_stats(&e->sw[1]->port[4], 0, 7);
+	assert_stats(&e->sw[1]->port[1], 7, 0);
+	for (unsigned h = 1; h < 4; h++)
+		assert_stats(e->f->hca_port[h], 0, 7);
+}
+
+static void a_changed_path_keeps_what_the_old_one_carried(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+
+	send(e, flow, 3, 300);
+	testing_row(e->f, e->sw[0], MLID, 2, 0); /* the other switch is cut off */
+	fabric_flow_lid_changed(e->f, MLID);
+	send(e, flow, 4, 400);
+	fabric_flow_collect(e->f);
+	assert_stats(e->f->hca_port[1], 0, 7);
+	assert_stats(e->f->hca_port[2], 0, 3);
+}
+
+static void a_flow_that_ends_leaves_its_counts(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
+
+	send(e, flow, 5, 500);
+	fabric_flow_remove(e->f, flow);
+	fabric_flow_collect(e->f);
+	assert_stats(e->f->hca_port[3], 0, 5);
+}
+
+static void a_new_flow_does_not_count_what_its_predecessor_sent(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	e->f->flows->ids.limit = 1;
+	flow = flow_from(e, 0);
+	send(e, flow, 5, 500);
+	fabric_flow_remove(e->f, flow);
+	flow = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
+	fabric_flow_collect(e->f);
+	assert_stats(e->f->hca_port[1], 0, 5);
+	send(e, flow, 1, 100);
+	fabric_flow_collect(e->f);
+	assert_stats(e->f->hca_port[1], 0, 6);
+}
+
+static void random_sending_adds_up_on_every_link(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[4];
+	uint64_t sent[4] = { 0 }, all = 0;
+	unsigned seed = 5;
+
+	for (unsigned h = 0; h < 4; h++)
+		flow[h] = flow_from(e, h);
+	for (int step = 0; step < 500; step++) {
+		unsigned h = rand_r(&seed) % 4, n = rand_r(&seed) % 10;
+
+		send(e, flow[h], n, n * 100);
+		sent[h] += n;
+		all += n;
+		if (rand_r(&seed) % 8 == 0)
+			fabric_flow_all_changed(e->f);
+		if (rand_r(&seed) % 8 == 0)
+			fabric_flow_collect(e->f);
+	}
+	fabric_flow_collect(e->f);
+	for (unsigned h = 0; h < 4; h++) /* the own copy crosses no link */
+		assert_stats(e->f->hca_port[h], sent[h], all - sent[h]);
+	assert_stats(&e->sw[0]->port[4], sent[0] + sent[1], sent[2] + sent[3]);
+}
+
+/* ---- random operations ---- */
+
+#define N_QPS    12
+#define N_GROUPS 3
+#define N_MLIDS  2
+
+/* What a list must hold, from first principles. */
+struct model {
+	bool attached[N_QPS][N_GROUPS][N_MLIDS];
+	bool member[N_MLIDS][4]; /* the host's port is in the table */
+	bool has_port[N_QPS];
+};
+
+static unsigned host_of(uint32_t i)
+{
+	return i % 4;
+}
+
+static unsigned want_copies(const struct model *m, uint32_t i, unsigned group, unsigned mlid)
+{
+	bool attached = false;
+
+	for (unsigned k = 0; k < N_MLIDS; k++)
+		attached |= m->attached[i][group][k];
+	return attached && m->has_port[i] && m->member[mlid][host_of(i)];
+}
+
+static void write_members(struct env *e, const struct model *m, unsigned mlid)
+{
+	for (unsigned s = 0; s < 2; s++) {
+		struct fabric_mft_row row = { { 1 << 4 } };
+
+		for (unsigned i = 0; i < 2; i++)
+			if (m->member[mlid][2 * s + i])
+				fabric_row_add(&row, i + 1);
+		assert_int_equal(fabric_mft_set(e->f, e->sw[s], (uint16_t)(MLID + mlid), &row), 0);
+	}
+	fabric_flow_lid_changed(e->f, (uint16_t)(MLID + mlid));
+}
+
+static void random_change(struct env *e, struct model *m, unsigned *seed)
+{
+	uint32_t i = rand_r(seed) % N_QPS, qpn = 100 + i;
+	unsigned group = rand_r(seed) % N_GROUPS, mlid = rand_r(seed) % N_MLIDS;
+	struct ib_gid mgid = testing_mgid(group);
+	bool *attached = &m->attached[i][group][mlid];
+
+	switch (rand_r(seed) % 5) {
+	case 0:
+	case 1:
+		assert_int_equal(
+		        fabric_attach_add(e->f, host_of(i), qpn, &mgid, (uint16_t)(MLID + mlid)),
+		        0);
+		*attached = true;
+		return;
+	case 2:
+		assert_int_equal(
+		        fabric_attach_remove(e->f, host_of(i), qpn, &mgid, (uint16_t)(MLID + mlid)),
+		        *attached ? 0 : -EINVAL);
+		*attached = false;
+		return;
+	case 3:
+		m->member[mlid][host_of(i)] ^= true;
+		write_members(e, m, mlid);
+		return;
+	default:
+		if (rand_r(seed) % 4) {
+			m->has_port[i] ^= true;
+			e->f->region->qps[qpn].port_num = m->has_port[i];
+			fabric_attach_qp_moved(e->f, host_of(i), qpn);
+			return;
+		}
+		memset(m->attached[i], 0, sizeof(m->attached[i]));
+		fabric_attach_remove_all(e->f, host_of(i), qpn);
+	}
+}
+
+static void random_changes_keep_every_list_right(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[4][N_GROUPS][N_MLIDS];
+	struct model m = { 0 };
+	unsigned seed = 11;
+
+	for (uint32_t i = 0; i < N_QPS; i++) {
+		testing_qp(e->f, 100 + i, e->f->hca_port[host_of(i)]);
+		m.has_port[i] = true;
+	}
+	for (unsigned k = 0; k < N_MLIDS; k++)
+		write_members(e, &m, k);
+	for (unsigned h = 0; h < 4; h++)
+		for (unsigned g = 0; g < N_GROUPS; g++)
+			for (unsigned k = 0; k < N_MLIDS; k++) {
+				struct ib_gid mgid = testing_mgid(g);
+
+				flow[h][g][k] = testing_flow(e->f, e->f->hca_port[h], 100 + h,
+				                             (uint16_t)(MLID + k), &mgid);
+			}
+	for (int step = 0; step < 3000; step++) {
+		random_change(e, &m, &seed);
+		for (unsigned x = 0; x < 4 * N_GROUPS * N_MLIDS; x++) {
+			unsigned h = x % 4, g = x / 4 % N_GROUPS, k = x / 4 / N_GROUPS;
+			unsigned all = 0;
+
+			for (uint32_t i = 0; i < N_QPS; i++) {
+				unsigned want = want_copies(&m, i, g, k);
+
+				assert_int_equal(testing_copies(e->f, flow[h][g][k], 100 + i),
+				                 want);
+				all += want;
+			}
+			assert_int_equal(testing_receivers(e->f, flow[h][g][k]), all);
+		}
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
+		TEST(attaching_and_detaching_change_the_flows_to_that_group),
+		TEST(every_change_moves_the_sequence_number),
+		TEST(a_qp_attached_by_two_mlids_gets_one_copy),
+		TEST(changed_tables_count_once_the_lid_is_named),
+		TEST(all_flows_follow_a_port_that_goes_down),
+		TEST(a_qp_without_a_port_gets_nothing_until_it_has_one),
+		TEST(the_sender_gets_its_own_unless_it_blocks_it),
+		TEST(blocking_can_cover_the_whole_host),
+		TEST(a_list_grows_and_shrinks_with_thousands_of_receivers),
+		TEST(lists_come_back_when_flows_end),
+		TEST(without_room_for_a_list_nobody_is_reached),
+		TEST(without_a_free_number_a_flow_is_refused),
+		TEST(a_removed_flow_reaches_nobody_and_hears_of_nothing),
+		TEST(a_unicast_flow_names_its_port),
+		TEST(a_unicast_flow_with_a_grh_must_name_the_ports_gid),
+		TEST(a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp),
+		TEST(unicast_without_a_route_reaches_nobody),
+		TEST(the_mtu_of_the_path_is_in_the_record),
+		TEST(what_was_sent_counts_at_every_port_along_the_tree),
+		TEST(a_changed_path_keeps_what_the_old_one_carried),
+		TEST(a_flow_that_ends_leaves_its_counts),
+		TEST(a_new_flow_does_not_count_what_its_predecessor_sent),
+		TEST(random_sending_adds_up_on_every_link),
+		TEST(random_changes_keep_every_list_right),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

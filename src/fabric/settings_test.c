@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Settings by name.
+ */
+#include "fabric/testing.h"
+
+static struct shm_settings defaults(void)
+{
+	struct shm_settings s;
+
+	memset(&s, 0xEE, sizeof(s));
+	fabric_settings_default(&s);
+	return s;
+}
+
+static void defaults_are_within_their_own_limits(void **state)
+{
+	struct shm_settings s = defaults(), t = s;
+	const char *key;
+	uint32_t value;
+	char text[16];
+	unsigned n = 0;
+
+	(void)state;
+	for (; fabric_settings_get(&s, n, &key, &value); n++) {
+		snprintf(text, sizeof(text), "%u", value);
+		assert_int_equal(fabric_settings_set(&t, key, text, false), 0);
+	}
+	assert_true(n >= 10);
+	assert_memory_equal(&s, &t, sizeof(s));
+}
+
+static void a_setting_is_set_and_no_other(void **state)
+{
+	struct shm_settings s = defaults(), want = s;
+
+	(void)state;
+	want.max_mcast_grp = 5;
+	assert_int_equal(fabric_settings_set(&s, "max_mcast_grp", "5", false), 0);
+	assert_memory_equal(&s, &want, sizeof(s));
+}
+
+static void what_cannot_be_set_changes_nothing(void **state)
+{
+	static const struct {
+		const char *key, *value;
+		int error;
+	} row[] = {
+		{ "no_such", "1", -ENOENT },        { "", "1", -ENOENT },
+		{ "max_mcast_grp", "", -EINVAL },   { "max_mcast_grp", "many", -EINVAL },
+		{ "max_mcast_grp", "-1", -ERANGE }, { "max_sge", "0", -ERANGE },
+		{ "max_sge", "257", -ERANGE },      { "mft_capacity", "16384", -ERANGE },
+		{ "mtu", "1000", -EINVAL },         { "mtu", "255", -ERANGE },
+		{ "mtu", "8192", -ERANGE },         { "mtu", "5", -ERANGE },
+	};
+	struct shm_settings s = defaults(), before = s;
+
+	(void)state;
+	s.mtu = before.mtu = IBV_MTU_1024;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		assert_int_equal(fabric_settings_set(&s, row[i].key, row[i].value, false),
+		                 row[i].error);
+		assert_memory_equal(&s, &before, sizeof(s));
+	}
+}
+
+static void mtu_is_in_bytes(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t mtu;
+	} row[] = { { "256", IBV_MTU_256 },
+		    { "512", IBV_MTU_512 },
+		    { "1024", IBV_MTU_1024 },
+		    { "2048", IBV_MTU_2048 },
+		    { "4096", IBV_MTU_4096 } };
+	struct shm_settings s = defaults();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		const char *key;
+		uint32_t value;
+
+		assert_int_equal(fabric_settings_set(&s, "mtu", row[i].text, false), 0);
+		assert_int_equal(s.mtu, row[i].mtu);
+		for (unsigned k = 0; fabric_settings_get(&s, k, &key, &value); k++)
+			if (!strcmp(key, "mtu"))
+				assert_int_equal(value, atoi(row[i].text));
+	}
+}
+
+static void while_up_only_some_may_change(void **state)
+{
+	struct shm_settings s = defaults();
+
+	(void)state;
+	assert_int_equal(fabric_settings_set(&s, "sa_send_only", "0", true), 0);
+	assert_int_equal(fabric_settings_set(&s, "mft_delay_ms", "50", true), 0);
+	assert_int_equal(s.sa_send_only, 0);
+	assert_int_equal(s.mft_delay_ms, 50);
+	assert_int_equal(fabric_settings_set(&s, "mtu", "1024", true), -EPERM);
+	assert_int_equal(fabric_settings_set(&s, "max_mcast_grp", "1", true), -EPERM);
+	assert_int_equal(fabric_settings_set(&s, "no_such", "1", true), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(defaults_are_within_their_own_limits),
+		cmocka_unit_test(a_setting_is_set_and_no_other),
+		cmocka_unit_test(what_cannot_be_set_changes_nothing),
+		cmocka_unit_test(mtu_is_in_bytes),
+		cmocka_unit_test(while_up_only_some_may_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The subnet as a whole, on topologies that chance has wired: hosts join and leave,
+ * queue pairs attach and detach, and after each step what a member sends reaches
+ * exactly those it should, once. A subnet that has come apart is part of it.
+ */
+#include "fabric/testing.h"
+#include "subnet/sa.h"
+
+#define TOPOLOGIES 60
+#define STEPS      120
+#define N_GROUPS   3
+#define MAX_HOSTS  8
+#define QPS        2 /* a host */
+#define JOIN       (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
+#define CREATE     (JOIN | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
+
+/* A fabric, and what must hold in it. */
+struct world {
+	struct fabric *f;
+	struct sm *sm;
+	struct sa *sa;
+	unsigned n_hosts, n_switches;
+	unsigned seed;
+	unsigned island[2 * MAX_HOSTS]; /* of switches: equal where links lead */
+	unsigned at[MAX_HOSTS];         /* the switch that a host is on */
+	uint8_t joined[N_GROUPS][MAX_HOSTS];
+	bool attached[N_GROUPS][MAX_HOSTS][QPS];
+	struct fabric_flow *flow[N_GROUPS][MAX_HOSTS];
+	uint16_t flow_mlid[N_GROUPS];
+};
+
+static unsigned any(struct world *w, unsigned n)
+{
+	return (unsigned)rand_r(&w->seed) % n;
+}
+
+static uint32_t qpn_of(unsigned host, unsigned i)
+{
+	return 10 + host * QPS + i;
+}
+
+/* ---- topologies ---- */
+
+static struct fabric_node *switch_at(struct world *w, unsigned n)
+{
+	return w->f->node[w->n_hosts + n];
+}
+
+/* A link between two switches, which may be one, or joined already. */
+static void link_switches(struct world *w, unsigned a, unsigned b)
+{
+	struct fabric_port *p[2] = { NULL, NULL };
+	const unsigned end[2] = { a, b };
+	unsigned gone = w->island[b];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct fabric_node *sw = switch_at(w, end[i]);
+
+		for (unsigned k = 1; k <= sw->n_ports && !p[i]; k++)
+			if (!sw->port[k].peer && &sw->port[k] != p[0])
+				p[i] = &sw->port[k];
+		if (!p[i])
+			return;
+	}
+	testing_plug(p[0], p[1]);
+	for (unsigned s = 0; s < w->n_switches; s++)
+		if (w->island[s] == gone)
+			w->island[s] = w->island[a];
+}
+
+static void build(struct world *w)
+{
+	w->n_hosts = 2 + any(w, MAX_HOSTS - 1);
+	w->n_switches = 1 + any(w, w->n_hosts);
+	w->f = testing_bare_fabric(w->n_hosts);
+	for (unsigned s = 0; s < w->n_switches; s++) {
+		testing_switch(w->f, 16);
+		w->island[s] = s;
+	}
+	for (unsigned h = 0; h < w->n_hosts; h++) {
+		unsigned port = 1;
+
+		w->at[h] = any(w, w->n_switches);
+		while (switch_at(w, w->at[h])->port[port].peer)
+			port++;
+		testing_plug(w->f->hca_port[h], &switch_at(w, w->at[h])->port[port]);
+	}
+	for (unsigned n = any(w, 3 * w->n_switches + 1); n; n--)
+		link_switches(w, any(w, w->n_switches), any(w, w->n_switches));
+}
+
+static void no_wake(void *arg, unsigned ms)
+{
+	(void)arg;
+	(void)ms;
+}
+
+static void begin(struct world *w, unsigned seed)
+{
+	const struct sm_ops ops = { .wake = no_wake };
+
+	*w = (struct world){ .seed = seed };
+	build(w);
+	assert_int_equal(sm_new(&w->sm, w->f, &ops), 0);
+	assert_int_equal(sm_sweep(w->sm), 0);
+	assert_int_equal(sa_new(&w->sa, w->f, w->sm), 0);
+	for (unsigned h = 0; h < w->n_hosts; h++)
+		for (unsigned i = 0; i < QPS; i++)
+			testing_qp(w->f, qpn_of(h, i), w->f->hca_port[h]);
+}
+
+static void end(struct world *w)
+{
+	sa_free(w->sa);
+	sm_free(w->sm);
+	fabric_free(w->f);
+}
+
+/* ---- steps ---- */
+
+static struct wire_mcmember request(struct world *w, unsigned group, unsigned host, uint8_t states)
+{
+	return (struct wire_mcmember){ .mgid = testing_mgid(group),
+		                       .port_gid = w->f->region->ports[host].gid[0],
+		                       .pkey = IB_PKEY_DEFAULT,
+		                       .join_state = states };
+}
+
+static void step_join(struct world *w, unsigned group, unsigned host)
+{
+	static const uint8_t kinds[] = { IB_JOIN_FULL, IB_JOIN_FULL, IB_JOIN_NON,
+		                         IB_JOIN_SEND_ONLY_FULL, IB_JOIN_SEND_ONLY_NON };
+	uint8_t states = kinds[any(w, ARRAY_SIZE(kinds))];
+	struct wire_mcmember rec = request(w, group, host, states);
+
+	if (sa_mcmember_set(w->sa, CREATE, &rec) == SA_OK)
+		w->joined[group][host] |= states;
+}
+
+static void step_leave(struct world *w, unsigned group, unsigned host)
+{
+	uint8_t states = w->joined[group][host] & (uint8_t)(1 + any(w, 15));
+	struct wire_mcmember rec = request(w, group, host, states);
+	bool full = false;
+
+	if (!states)
+		return;
+	assert_int_equal(sa_mcmember_delete(w->sa, JOIN, &rec), SA_OK);
+	w->joined[group][host] &= (uint8_t)~states;
+	for (unsigned h = 0; h < w->n_hosts; h++)
+		full |= w->joined[group][h] & (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL);
+	if (!full)
+		memset(w->joined[group], 0, sizeof(w->joined[group]));
+}
+
+static void step_attach(struct world *w, unsigned group, unsigned host)
+{
+	unsigned i = any(w, QPS);
+	struct ib_gid mgid = testing_mgid(group);
+	bool *attached = &w->attached[group][host][i];
+
+	if (*attached)
+		assert_int_equal(fabric_attach_remove(w->f, host, qpn_of(host, i), &mgid, 0xC001),
+		                 0);
+	else
+		assert_int_equal(fabric_attach_add(w->f, host, qpn_of(host, i), &mgid, 0xC001), 0);
+	*attached = !*attached;
+}
+
+/* Flows of all hosts to the group, by the MLID that it has now. */
+static void follow_group(struct world *w, unsigned group)
+{
+	struct ib_gid mgid = testing_mgid(group);
+	const struct sa_group *g = sa_group_find(w->sa, &mgid);
+	uint16_t mlid = g ? g->rec.mlid : 0;
+
+	if (mlid == w->flow_mlid[group])
+		return;
+	for (unsigned h = 0; h < w->n_hosts; h++) {
+		if (w->flow[group][h])
+			fabric_flow_remove(w->f, w->flow[group][h]);
+		w->flow[group][h] =
+		        mlid ? testing_flow(w->f, w->f->hca_port[h], qpn_of(h, 0), mlid, &mgid)
+		             : NULL;
+	}
+	w->flow_mlid[group] = mlid;
+}
+
+/* ---- what must hold ---- */
+
+static bool receives(const struct world *w, unsigned group, unsigned from, unsigned to)
+{
+	return (w->joined[group][to] & (IB_JOIN_FULL | IB_JOIN_NON)) &&
+	       w->island[w->at[from]] == w->island[w->at[to]];
+}
+
+static void check_sender(struct world *w, unsigned group, unsigned from)
+{
+	const struct fabric_flow *flow = w->flow[group][from];
+
+	for (unsigned to = 0; to < w->n_hosts; to++)
+		for (unsigned i = 0; i < QPS; i++) {
+			unsigned copies = testing_copies(w->f, flow, qpn_of(to, i));
+			unsigned want = receives(w, group, from, to) && w->attached[group][to][i];
+
+			/* the packet of who is no member may find its way, or not */
+			if (w->joined[group][from])
+				assert_int_equal(copies, want);
+			else
+				assert_true(copies <= want);
+		}
+}
+
+static void check_group(struct world *w, unsigned group)
+{
+	bool any_member = false;
+
+	for (unsigned h = 0; h < w->n_hosts; h++)
+		any_member |= w->joined[group][h];
+	assert_int_equal(w->flow_mlid[group] != 0, any_member);
+	for (unsigned h = 0; any_member && h < w->n_hosts; h++)
+		check_sender(w, group, h);
+}
+
+static void members_get_one_copy_each_and_nobody_else_any(void **state)
+{
+	(void)state;
+	for (unsigned seed = 0; seed < TOPOLOGIES; seed++) {
+		struct world w;
+
+		begin(&w, seed);
+		for (int step = 0; step < STEPS; step++) {
+			static void (*const steps[])(struct world *, unsigned,
+			                             unsigned) = { step_join, step_leave,
+				                                   step_attach, step_attach };
+			unsigned what = any(&w, ARRAY_SIZE(steps));
+			unsigned group = any(&w, N_GROUPS), host = any(&w, w.n_hosts);
+
+			steps[what](&w, group, host);
+			follow_group(&w, group);
+			for (unsigned g = 0; g < N_GROUPS; g++)
+				check_group(&w, g);
+		}
+		end(&w);
+	}
+}
+
+/* Unicast on the same topologies: exactly the hosts of one's own island can be reached. */
+static void unicast_reaches_all_of_an_island_and_no_other(void **state)
+{
+	(void)state;
+	for (unsigned seed = 0; seed < TOPOLOGIES; seed++) {
+		struct world w;
+
+		begin(&w, seed);
+		for (unsigned from = 0; from < w.n_hosts; from++)
+			for (unsigned to = 0; to < w.n_hosts; to++) {
+				struct fabric_flow *flow =
+				        testing_flow(w.f, w.f->hca_port[from], qpn_of(from, 0),
+				                     w.f->hca_port[to]->lid, NULL);
+				const struct shm_flow *r = testing_record(w.f, flow);
+
+				assert_int_equal(r->count,
+				                 w.island[w.at[from]] == w.island[w.at[to]]);
+				if (r->count)
+					assert_int_equal(r->dest_port, to);
+			}
+		end(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(members_get_one_copy_each_and_nobody_else_any),
+		cmocka_unit_test(unicast_reaches_all_of_an_island_and_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

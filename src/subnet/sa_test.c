@@ -1,0 +1,874 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * MCMemberRecord requests, as a subnet administrator answers them: who may create,
+ * join and leave, what a group becomes, and that every MLID comes back.
+ */
+#include "fabric/testing.h"
+#include "subnet/sa.h"
+#include "wire/mgid.h"
+
+#include <arpa/inet.h>
+
+#define JOIN   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
+#define CREATE (JOIN | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
+#define MTU    (SA_MCM_MTU | SA_MCM_MTU_SELECTOR)
+#define RATE   (SA_MCM_RATE | SA_MCM_RATE_SELECTOR)
+
+#define FULL      IB_JOIN_FULL
+#define NON       IB_JOIN_NON
+#define SEND_NON  IB_JOIN_SEND_ONLY_NON
+#define SEND_FULL IB_JOIN_SEND_ONLY_FULL
+
+struct env {
+	struct fabric *f;
+	struct sm *sm;
+	struct sa *sa;
+};
+
+static void no_wake(void *arg, unsigned ms)
+{
+	(void)arg;
+	(void)ms;
+}
+
+static struct env *start(const struct shm_settings *settings)
+{
+	struct env *e = calloc(1, sizeof(*e));
+	const struct sm_ops ops = { .wake = no_wake };
+
+	assert_int_equal(fabric_new(&e->f, 4, settings), 0);
+	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(sa_new(&e->sa, e->f, e->sm), 0);
+	return e;
+}
+
+static void stop(struct env *e)
+{
+	sa_free(e->sa);
+	sm_free(e->sm);
+	fabric_free(e->f);
+	free(e);
+}
+
+static int setup(void **state)
+{
+	struct shm_settings settings;
+
+	fabric_settings_default(&settings);
+	*state = start(&settings);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	stop(*state);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static struct ib_gid gid_of(const char *text)
+{
+	struct ib_gid gid;
+
+	assert_int_equal(inet_pton(AF_INET6, text, gid.raw), 1);
+	return gid;
+}
+
+static const struct ib_gid *port_gid(const struct env *e, unsigned host)
+{
+	return &e->f->region->ports[host].gid[0];
+}
+
+/* A request of @host that has all that a group needs. */
+static struct wire_mcmember request(const struct env *e, unsigned host, const char *mgid,
+                                    uint8_t join_state)
+{
+	return (struct wire_mcmember){ .mgid = gid_of(mgid),
+		                       .port_gid = *port_gid(e, host),
+		                       .qkey = 0x11111111,
+		                       .pkey = IB_PKEY_DEFAULT,
+		                       .join_state = join_state };
+}
+
+#define GROUP "ff12:1::1"
+
+static enum sa_status join(struct env *e, unsigned host, const char *mgid, uint8_t join_state)
+{
+	struct wire_mcmember rec = request(e, host, mgid, join_state);
+
+	return sa_mcmember_set(e->sa, CREATE, &rec);
+}
+
+static enum sa_status leave(struct env *e, unsigned host, const char *mgid, uint8_t join_state)
+{
+	struct wire_mcmember rec = request(e, host, mgid, join_state);
+
+	return sa_mcmember_delete(e->sa, JOIN, &rec);
+}
+
+static const struct sa_group *find(const struct env *e, const char *mgid)
+{
+	struct ib_gid gid = gid_of(mgid);
+
+	return sa_group_find(e->sa, &gid);
+}
+
+static uint8_t state_of(const struct env *e, unsigned host, const char *mgid)
+{
+	const struct sa_group *g = find(e, mgid);
+
+	for (unsigned i = 0; g && i < g->n_members; i++)
+		if (g->member[i].port == e->f->hca_port[host])
+			return g->member[i].join_state;
+	return 0;
+}
+
+/* The hosts that the one switch forwards the group to, as bits. */
+static uint64_t forwarded(const struct env *e, uint16_t mlid)
+{
+	const struct fabric_mft_row *row = fabric_mft_get(e->f->hca_port[0]->peer->node, mlid);
+
+	return row ? row->ports[0] >> 1 : 0;
+}
+
+/* Groups other than the broadcast group. */
+static unsigned groups(const struct env *e)
+{
+	return (unsigned)e->sa->groups.n - 1;
+}
+
+/* ---- create ---- */
+
+static void a_group_is_created_with_what_was_asked_for(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 1, GROUP, FULL);
+
+	rec.tclass = 3;
+	rec.sl = 2;
+	rec.flow_label = 0x12345;
+	rec.hop_limit = 9;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_HOP_LIMIT, &rec), SA_OK);
+	assert_true(ib_lid_is_mcast(rec.mlid));
+	assert_int_equal(rec.qkey, 0x11111111);
+	assert_int_equal(rec.pkey, IB_PKEY_DEFAULT);
+	assert_int_equal(rec.tclass, 3);
+	assert_int_equal(rec.sl, 2);
+	assert_int_equal(rec.flow_label, 0x12345);
+	assert_int_equal(rec.hop_limit, 9);
+	assert_int_equal(rec.join_state, FULL);
+	assert_int_equal(rec.scope, 2);
+	assert_memory_equal(&rec.port_gid, port_gid(e, 1), 16);
+}
+
+static void what_the_request_leaves_out_is_filled_in(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	rec.mtu = rec.rate = rec.life = rec.hop_limit = 0x3F; /* not in the mask: noise */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+	assert_int_equal(rec.mtu, IBV_MTU_4096);
+	assert_int_equal(rec.rate, IBV_RATE_100_GBPS);
+	assert_int_equal(rec.hop_limit, 0);
+	assert_in_range(rec.life, 1, 0x3E);
+	assert_int_equal(rec.mtu_selector, SA_EXACTLY);
+	assert_int_equal(rec.rate_selector, SA_EXACTLY);
+	assert_int_equal(rec.life_selector, SA_EXACTLY);
+}
+
+static void creating_needs_each_component(void **state)
+{
+	static const uint64_t needed[] = { SA_MCM_PORT_GID, SA_MCM_JOIN_STATE, SA_MCM_QKEY,
+		                           SA_MCM_TCLASS,   SA_MCM_PKEY,       SA_MCM_FLOW_LABEL,
+		                           SA_MCM_SL };
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE & ~needed[i], &rec),
+		                 SA_INSUFFICIENT_COMPONENTS);
+		rec = request(e, 0, "::", FULL);
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE & ~needed[i], &rec),
+		                 SA_INSUFFICIENT_COMPONENTS);
+	}
+	assert_int_equal(groups(e), 0);
+}
+
+static void only_full_members_create(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, NON), SA_REQ_INVALID);
+	assert_int_equal(join(e, 0, GROUP, SEND_NON), SA_REQ_INVALID);
+	assert_int_equal(join(e, 0, GROUP, NON | SEND_NON), SA_REQ_INVALID);
+	assert_int_equal(groups(e), 0);
+	assert_int_equal(join(e, 0, GROUP, SEND_FULL), SA_OK);
+	assert_int_equal(join(e, 0, "ff12:1::2", FULL | NON), SA_OK);
+}
+
+static void mgids_that_may_be_created(void **state)
+{
+	static const char *const good[] = {
+		"ff01:0:2:c985::", /* perftest's */
+		"ff02::1",         /* a well-known one */
+		"ff10::1",         /* reserved scopes: OpenSM takes them */
+		"ff1f::1",         /* likewise */
+		"ff1e::1",           "ff05::1:3",
+		"ff12:4001:ffff::1", /* rdma_cm's */
+		"ff12:401b:ffff::1", "ff12:601b:ffff::1",
+		"ff72:401b:ffff::1", /* IPoIB's are not looked at closer */
+		"ff15:a01b::1",      /* made up on another subnet, perhaps */
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++)
+		assert_int_equal(join(e, 0, good[i], FULL), SA_OK);
+	assert_int_equal(groups(e), ARRAY_SIZE(good));
+}
+
+static void mgids_that_may_not_be_created(void **state)
+{
+	static const char *const bad[] = {
+		"fe80::1",      "fa12::1",      "ef12:1::1", "::1", "ff22::1", /* reserved flags */
+		"ff92::1",      "ff05:a01b::1", /* made up, but not transient */
+		"ff12:a01b::1",                 /* this subnet's SA alone makes such up */
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(join(e, 0, bad[i], FULL), SA_REQ_INVALID);
+	assert_int_equal(groups(e), 0);
+}
+
+static void for_a_zero_mgid_one_is_made_up(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember a = request(e, 0, "::", FULL), b = a;
+
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &a), SA_OK);
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &b), SA_OK);
+	assert_int_equal(a.mgid.raw[0], 0xFF);
+	assert_int_equal(a.mgid.raw[1], 0x12);
+	assert_int_equal(a.mgid.raw[2], 0xA0);
+	assert_int_equal(a.mgid.raw[3], 0x1B);
+	assert_memory_not_equal(&a.mgid, &b.mgid, 16);
+	assert_int_not_equal(a.mlid, b.mlid);
+}
+
+static void a_made_up_mgid_is_for_others_to_join(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember a = request(e, 0, "::", FULL), b = request(e, 1, "::", FULL);
+
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &a), SA_OK);
+	b.mgid = a.mgid;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &b), SA_OK);
+	assert_int_equal(a.mlid, b.mlid);
+	assert_int_equal(groups(e), 1);
+}
+
+static void a_made_up_mgid_has_the_scope_asked_for(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, "::", FULL);
+
+	rec.scope = 5;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_SCOPE, &rec), SA_OK);
+	assert_int_equal(rec.mgid.raw[1], 0x15);
+	assert_int_equal(rec.scope, 5);
+}
+
+static void without_an_mgid_in_the_mask_one_is_made_up(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE & ~SA_MCM_MGID, &rec), SA_OK);
+	assert_int_equal(rec.mgid.raw[2], 0xA0);
+	assert_null(find(e, GROUP));
+}
+
+static void a_partition_that_the_port_is_not_in_is_refused(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	rec.pkey = 0x8001;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_REQ_INVALID);
+	rec.pkey = 0x8000; /* no partition at all */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_REQ_INVALID);
+	rec.pkey = 0x7FFF; /* the limited half of the default one */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+}
+
+/* ---- MTU and rate ---- */
+
+struct select_row {
+	uint8_t selector, value;
+	enum sa_status status;
+	uint8_t chosen;
+};
+
+static void mtu_of_a_new_group(void **state)
+{
+	static const struct select_row row[] = {
+		{ SA_EXACTLY, IBV_MTU_1024, SA_OK, IBV_MTU_1024 },
+		{ SA_EXACTLY, IBV_MTU_2048, SA_OK, IBV_MTU_2048 },
+		{ SA_EXACTLY, IBV_MTU_4096, SA_REQ_INVALID, 0 }, /* more than the port has */
+		{ SA_GREATER, IBV_MTU_256, SA_OK, IBV_MTU_2048 },
+		{ SA_GREATER, IBV_MTU_2048, SA_REQ_INVALID, 0 },
+		{ SA_LESS, IBV_MTU_4096, SA_OK, IBV_MTU_2048 },
+		{ SA_LESS, IBV_MTU_1024, SA_OK, IBV_MTU_512 },
+		{ SA_LESS, IBV_MTU_256, SA_REQ_INVALID, 0 },
+		{ SA_LARGEST, IBV_MTU_256, SA_OK, IBV_MTU_2048 },
+		{ SA_EXACTLY, 0, SA_REQ_INVALID, 0 },
+		{ SA_EXACTLY, 6, SA_REQ_INVALID, 0 },
+		{ SA_GREATER, 0, SA_REQ_INVALID, 0 },
+		{ SA_LESS, 0x3F, SA_REQ_INVALID, 0 },
+	};
+	struct env *e = *state;
+
+	e->f->hca_port[0]->mtu = IBV_MTU_2048;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+		rec.mtu_selector = row[i].selector;
+		rec.mtu = row[i].value;
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE | MTU, &rec), row[i].status);
+		if (row[i].status != SA_OK)
+			continue;
+		assert_int_equal(rec.mtu, row[i].chosen);
+		assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+	}
+}
+
+static void rate_of_a_new_group(void **state)
+{
+	static const struct select_row row[] = {
+		{ SA_EXACTLY, IBV_RATE_10_GBPS, SA_OK, IBV_RATE_10_GBPS },
+		{ SA_EXACTLY, IBV_RATE_100_GBPS, SA_OK, IBV_RATE_100_GBPS },
+		{ SA_EXACTLY, IBV_RATE_200_GBPS, SA_REQ_INVALID, 0 },
+		{ SA_GREATER, IBV_RATE_10_GBPS, SA_OK, IBV_RATE_100_GBPS },
+		{ SA_GREATER, IBV_RATE_100_GBPS, SA_REQ_INVALID, 0 },
+		{ SA_GREATER, IBV_RATE_300_GBPS, SA_REQ_INVALID, 0 },
+		{ SA_LESS, IBV_RATE_10_GBPS, SA_OK, IBV_RATE_5_GBPS },
+		{ SA_LESS, IBV_RATE_300_GBPS, SA_OK, IBV_RATE_100_GBPS },
+		{ SA_LESS, IBV_RATE_2_5_GBPS, SA_REQ_INVALID, 0 },
+		{ SA_LARGEST, IBV_RATE_10_GBPS, SA_OK, IBV_RATE_100_GBPS },
+		{ SA_EXACTLY, IBV_RATE_MAX, SA_REQ_INVALID, 0 },
+		{ SA_GREATER, 0x3F, SA_REQ_INVALID, 0 },
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+		rec.rate_selector = row[i].selector;
+		rec.rate = row[i].value;
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE | RATE, &rec), row[i].status);
+		if (row[i].status != SA_OK)
+			continue;
+		assert_int_equal(rec.rate, row[i].chosen);
+		assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+	}
+}
+
+static void a_value_without_its_selector_asks_for_nothing(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	rec.mtu = IBV_MTU_256;
+	rec.rate = IBV_RATE_10_GBPS;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_MTU | SA_MCM_RATE, &rec), SA_OK);
+	assert_int_equal(rec.mtu, IBV_MTU_4096);
+	assert_int_equal(rec.rate, IBV_RATE_100_GBPS);
+}
+
+static void mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected(void **state)
+{
+	static const struct {
+		uint8_t selector, mtu, rate;
+		bool mtu_fits, rate_fits;
+	} row[] = {
+		{ SA_EXACTLY, IBV_MTU_1024, IBV_RATE_40_GBPS, true, true },
+		{ SA_EXACTLY, IBV_MTU_512, IBV_RATE_20_GBPS, false, false },
+		{ SA_GREATER, IBV_MTU_512, IBV_RATE_20_GBPS, true, true },
+		{ SA_GREATER, IBV_MTU_1024, IBV_RATE_40_GBPS, false, false },
+		{ SA_GREATER, IBV_MTU_512, IBV_RATE_14_GBPS, true,
+		  true }, /* 11, but slower than 7 */
+		{ SA_LESS, IBV_MTU_2048, IBV_RATE_56_GBPS, true, true },
+		{ SA_LESS, IBV_MTU_1024, IBV_RATE_40_GBPS, false, false },
+		{ SA_LARGEST, IBV_MTU_4096, IBV_RATE_10_GBPS, true, true },
+		{ SA_EXACTLY, 0, IBV_RATE_MAX, false, false },
+	};
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	rec.mtu_selector = rec.rate_selector = SA_EXACTLY;
+	rec.mtu = IBV_MTU_1024;
+	rec.rate = IBV_RATE_40_GBPS;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | MTU | RATE, &rec), SA_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		rec = request(e, 1, GROUP, FULL);
+		rec.mtu_selector = rec.rate_selector = row[i].selector;
+		rec.mtu = row[i].mtu;
+		rec.rate = row[i].rate;
+		assert_int_equal(sa_mcmember_set(e->sa, JOIN | MTU, &rec),
+		                 row[i].mtu_fits ? SA_OK : SA_REQ_INVALID);
+		rec = request(e, 1, GROUP, FULL);
+		rec.rate_selector = row[i].selector;
+		rec.rate = row[i].rate;
+		assert_int_equal(sa_mcmember_set(e->sa, JOIN | RATE, &rec),
+		                 row[i].rate_fits ? SA_OK : SA_REQ_INVALID);
+	}
+}
+
+static void a_port_with_a_smaller_mtu_than_the_group_cannot_join(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	e->f->hca_port[1]->mtu = IBV_MTU_2048;
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_REQ_INVALID);
+	assert_int_equal(state_of(e, 1, GROUP), 0);
+}
+
+/* ---- join ---- */
+
+static void joining_needs_mgid_port_gid_and_join_state(void **state)
+{
+	static const uint64_t needed[] = { SA_MCM_MGID, SA_MCM_PORT_GID, SA_MCM_JOIN_STATE };
+	struct env *e = *state;
+	struct wire_mcmember rec;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		rec = request(e, 1, GROUP, FULL);
+		assert_int_equal(sa_mcmember_set(e->sa, JOIN & ~needed[i], &rec),
+		                 SA_INSUFFICIENT_COMPONENTS);
+	}
+	rec = request(e, 1, GROUP, FULL);
+	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
+	assert_int_equal(rec.qkey, 0x11111111); /* the group's own */
+}
+
+static void a_join_state_of_nothing_or_nonsense_is_refused(void **state)
+{
+	static const uint8_t bad[] = { 0, 0x10, 0x11, 0xFF };
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_int_equal(join(e, 1, GROUP, bad[i]), SA_REQ_INVALID);
+		assert_int_equal(join(e, 1, "ff12:1::2", bad[i]), SA_REQ_INVALID);
+	}
+	assert_int_equal(groups(e), 1);
+	assert_int_equal(state_of(e, 1, GROUP), 0);
+}
+
+static void what_the_request_says_of_the_group_must_be_so(void **state)
+{
+	struct env *e = *state;
+	const struct wire_mcmember good = request(e, 1, GROUP, FULL);
+	struct wire_mcmember bad[6];
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		bad[i] = good;
+	bad[0].qkey++;
+	bad[1].pkey = 0x8001;
+	bad[2].tclass++;
+	bad[3].sl++;
+	bad[4].flow_label++;
+	bad[5].hop_limit++;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct wire_mcmember rec = bad[i];
+
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_HOP_LIMIT, &rec),
+		                 SA_REQ_INVALID);
+		rec = bad[i];
+		assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK); /* not in the mask */
+		assert_int_equal(rec.qkey, good.qkey);
+		assert_int_equal(leave(e, 1, GROUP, FULL), SA_OK);
+	}
+}
+
+static void a_limited_pkey_of_the_partition_will_do(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 1, GROUP, FULL);
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	rec.pkey = 0x7FFF;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+	assert_int_equal(rec.pkey, IB_PKEY_DEFAULT);
+}
+
+static void join_states_add_up(void **state)
+{
+	static const struct {
+		uint8_t join, now;
+	} row[] = { { FULL, FULL },
+		    { NON, FULL | NON },
+		    { FULL, FULL | NON },
+		    { SEND_NON, FULL | NON | SEND_NON },
+		    { SEND_FULL, 0xF } };
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct wire_mcmember rec = request(e, 0, GROUP, row[i].join);
+
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+		assert_int_equal(rec.join_state, row[i].now);
+	}
+	assert_int_equal(find(e, GROUP)->n_members, 1);
+}
+
+static void a_gid_that_is_no_ports_is_refused(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	rec.port_gid.raw[15] ^= 0x40; /* of this subnet */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_REQ_INVALID);
+	assert_int_equal(sa_mcmember_delete(e->sa, JOIN, &rec), SA_REQ_INVALID);
+	rec.port_gid.raw[0] ^= 1; /* of another one */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_REQ_INVALID_GID);
+	assert_int_equal(sa_mcmember_delete(e->sa, JOIN, &rec), SA_REQ_INVALID_GID);
+	assert_int_equal(groups(e), 0);
+}
+
+static void joined_means_forwarding(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 2, GROUP, FULL);
+
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 1 << 2);
+	assert_int_equal(join(e, 0, GROUP, NON), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 1 << 2 | 1 << 0);
+	assert_int_equal(leave(e, 0, GROUP, NON), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 1 << 2);
+	assert_int_equal(leave(e, 2, GROUP, FULL), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 0);
+}
+
+static void send_only_members_are_not_forwarded_to(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+	assert_int_equal(join(e, 1, GROUP, SEND_FULL), SA_OK);
+	assert_int_equal(join(e, 2, GROUP, SEND_NON), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 1 << 0);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_OK); /* now it receives as well */
+	assert_int_equal(forwarded(e, rec.mlid), 1 << 0 | 1 << 1);
+	assert_int_equal(leave(e, 1, GROUP, FULL), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 1 << 0);
+}
+
+static void an_sa_without_send_only_full_members_refuses_them(void **state)
+{
+	struct env *e = *state;
+
+	e->f->settings.sa_send_only = 0;
+	assert_int_equal(join(e, 0, GROUP, SEND_FULL), SA_REQ_INVALID);
+	assert_int_equal(join(e, 0, GROUP, FULL | SEND_FULL), SA_REQ_INVALID);
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 1, GROUP, SEND_NON), SA_OK);
+}
+
+static void perftests_request_works(void **state)
+{
+	struct env *e = *state;
+	const char *mgid = "ff01:0:2:c985::";
+
+	for (unsigned host = 0; host < 2; host++) {
+		struct wire_mcmember rec = request(e, host, mgid, FULL);
+
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+		assert_int_equal(rec.scope, 1);
+		assert_true(ib_lid_is_mcast(rec.mlid));
+	}
+	for (unsigned host = 0; host < 2; host++) {
+		struct wire_mcmember rec = request(e, host, mgid, FULL);
+
+		assert_int_equal(sa_mcmember_delete(e->sa, CREATE, &rec), SA_OK);
+	}
+	assert_null(find(e, mgid));
+}
+
+/* ---- leave ---- */
+
+static void leaving_needs_mgid_port_gid_and_join_state(void **state)
+{
+	static const uint64_t needed[] = { SA_MCM_MGID, SA_MCM_PORT_GID, SA_MCM_JOIN_STATE };
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++) {
+		struct wire_mcmember rec = request(e, 0, GROUP, FULL);
+
+		assert_int_equal(sa_mcmember_delete(e->sa, JOIN & ~needed[i], &rec),
+		                 SA_INSUFFICIENT_COMPONENTS);
+	}
+	assert_int_equal(state_of(e, 0, GROUP), FULL);
+}
+
+static void a_partial_leave_clears_its_bits(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec;
+
+	assert_int_equal(join(e, 0, GROUP, FULL | NON | SEND_NON), SA_OK);
+	rec = request(e, 0, GROUP, NON);
+	assert_int_equal(sa_mcmember_delete(e->sa, JOIN, &rec), SA_OK);
+	assert_int_equal(rec.join_state, FULL | SEND_NON);
+	assert_int_equal(state_of(e, 0, GROUP), FULL | SEND_NON);
+}
+
+static void a_leave_names_only_states_that_the_port_has(void **state)
+{
+	static const uint8_t bad[] = { 0, SEND_NON, FULL | SEND_NON, 0xF, 0xFF, 0x10 };
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL | NON), SA_OK);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(leave(e, 0, GROUP, bad[i]), SA_REQ_INVALID);
+	assert_int_equal(state_of(e, 0, GROUP), FULL | NON);
+}
+
+static void who_is_no_member_cannot_leave(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(leave(e, 0, GROUP, FULL), SA_REQ_INVALID);
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(leave(e, 1, GROUP, FULL), SA_REQ_INVALID);
+	assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(leave(e, 0, GROUP, FULL), SA_REQ_INVALID);
+}
+
+static void a_group_ends_with_its_last_full_member(void **state)
+{
+	struct env *e = *state;
+	uint16_t mlid;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 1, GROUP, NON), SA_OK);
+	assert_int_equal(join(e, 2, GROUP, SEND_FULL), SA_OK);
+	mlid = find(e, GROUP)->rec.mlid;
+	assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+	assert_non_null(find(e, GROUP)); /* a send-only full member is a full member */
+	assert_int_equal(leave(e, 2, GROUP, SEND_FULL), SA_OK);
+	assert_null(find(e, GROUP));
+	assert_int_equal(forwarded(e, mlid), 0); /* the non-member went with it */
+	assert_int_equal(leave(e, 1, GROUP, NON), SA_REQ_INVALID);
+}
+
+static void what_is_left_of_a_full_member_does_not_keep_the_group(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL | NON), SA_OK);
+	assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+	assert_null(find(e, GROUP));
+}
+
+static void joining_with_9_and_leaving_with_1_leaks_no_mlid(void **state)
+{
+	struct env *e = *state;
+
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(join(e, 0, GROUP, FULL | SEND_FULL), SA_OK);
+		assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+		assert_int_equal(state_of(e, 0, GROUP), SEND_FULL);
+		assert_int_equal(leave(e, 0, GROUP, SEND_FULL), SA_OK);
+		assert_int_equal(groups(e), 0);
+		assert_int_equal(e->sa->mlids.used, 1);
+	}
+}
+
+/* ---- MLIDs ---- */
+
+static void two_groups_have_two_mlids(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, "ff12:1::1", FULL), SA_OK);
+	assert_int_equal(join(e, 0, "ff12:1::2", FULL), SA_OK);
+	assert_int_not_equal(find(e, "ff12:1::1")->rec.mlid, find(e, "ff12:1::2")->rec.mlid);
+}
+
+static enum sa_status join_nth(struct env *e, unsigned n)
+{
+	struct wire_mcmember rec = request(e, 0, "ff12:1::", FULL);
+
+	rec.mgid.raw[14] = (uint8_t)(n >> 8);
+	rec.mgid.raw[15] = (uint8_t)n;
+	return sa_mcmember_set(e->sa, CREATE, &rec);
+}
+
+static void without_mlids_left_there_are_no_resources(void **state)
+{
+	struct shm_settings settings;
+	struct env *e;
+
+	(void)state;
+	fabric_settings_default(&settings);
+	settings.mft_capacity = 20;
+	e = start(&settings);
+	for (unsigned n = 0; n < 19; n++) /* one is the broadcast group's */
+		assert_int_equal(join_nth(e, n), SA_OK);
+	assert_int_equal(join_nth(e, 19), SA_NO_RESOURCES);
+	assert_int_equal(groups(e), 19);
+	assert_int_equal(join(e, 1, "ff12:1::3", FULL), SA_OK); /* joining takes none */
+	assert_int_equal(leave(e, 0, "ff12:1::7", FULL), SA_OK);
+	assert_int_equal(join_nth(e, 19), SA_OK);
+	stop(e);
+}
+
+static void refused_requests_cost_no_mlid(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec;
+
+	for (int i = 0; i < 100; i++) {
+		join(e, 0, "ff22::1", FULL);
+		join(e, 0, GROUP, NON);
+		rec = request(e, 0, GROUP, FULL);
+		rec.mtu_selector = SA_GREATER;
+		rec.mtu = IBV_MTU_4096;
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE | MTU, &rec), SA_REQ_INVALID);
+	}
+	assert_int_equal(e->sa->mlids.used, 1);
+	assert_int_equal(groups(e), 0);
+}
+
+static void every_mlid_comes_back(void **state)
+{
+	struct env *e = *state;
+	unsigned seed = 17;
+
+	for (int step = 0; step < 20000; step++) {
+		unsigned host = rand_r(&seed) % 4, states = rand_r(&seed) % 16;
+		char mgid[32];
+
+		snprintf(mgid, sizeof(mgid), "ff12:1::%x", 1 + rand_r(&seed) % 30);
+		if (rand_r(&seed) % 2)
+			join(e, host, mgid, (uint8_t)states);
+		else
+			leave(e, host, mgid, (uint8_t)(states & state_of(e, host, mgid)));
+		assert_int_equal(e->sa->mlids.used, e->sa->groups.n);
+	}
+	for (unsigned n = 1; n <= 30; n++)
+		for (unsigned host = 0; host < 4; host++) {
+			char mgid[32];
+
+			snprintf(mgid, sizeof(mgid), "ff12:1::%x", n);
+			if (state_of(e, host, mgid))
+				assert_int_equal(leave(e, host, mgid, state_of(e, host, mgid)),
+				                 SA_OK);
+		}
+	assert_int_equal(groups(e), 0);
+	assert_int_equal(e->sa->mlids.used, 1);
+	for (uint16_t mlid = 0xC001; mlid < 0xFFFF; mlid++)
+		assert_int_equal(forwarded(e, mlid), 0);
+}
+
+/* ---- the broadcast group ---- */
+
+#define BROADCAST "ff12:401b:ffff::ffff:ffff"
+
+static void the_broadcast_group_is_there_from_the_start(void **state)
+{
+	struct env *e = *state;
+	const struct sa_group *g = find(e, BROADCAST);
+
+	assert_non_null(g);
+	assert_int_equal(g->rec.qkey, 0x0B1B);
+	assert_int_equal(g->rec.pkey, IB_PKEY_DEFAULT);
+	assert_int_equal(g->rec.mtu, IBV_MTU_4096);
+	assert_true(ib_lid_is_mcast(g->rec.mlid));
+}
+
+static void the_broadcast_group_cannot_be_deleted(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, BROADCAST, FULL);
+
+	assert_int_equal(leave(e, 0, BROADCAST, FULL), SA_REQ_INVALID);
+	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
+	assert_int_equal(forwarded(e, rec.mlid), 1);
+	assert_int_equal(leave(e, 0, BROADCAST, FULL), SA_OK);
+	assert_non_null(find(e, BROADCAST));
+	assert_int_equal(find(e, BROADCAST)->n_members, 0);
+	assert_int_equal(forwarded(e, rec.mlid), 0);
+	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
+}
+
+static void the_broadcast_group_takes_members_of_any_kind(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, BROADCAST, NON);
+
+	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK); /* it need not be created */
+	assert_int_equal(leave(e, 0, BROADCAST, NON), SA_OK);
+	assert_non_null(find(e, BROADCAST));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_group_is_created_with_what_was_asked_for),
+		TEST(what_the_request_leaves_out_is_filled_in),
+		TEST(creating_needs_each_component),
+		TEST(only_full_members_create),
+		TEST(mgids_that_may_be_created),
+		TEST(mgids_that_may_not_be_created),
+		TEST(for_a_zero_mgid_one_is_made_up),
+		TEST(a_made_up_mgid_is_for_others_to_join),
+		TEST(a_made_up_mgid_has_the_scope_asked_for),
+		TEST(without_an_mgid_in_the_mask_one_is_made_up),
+		TEST(a_partition_that_the_port_is_not_in_is_refused),
+		TEST(mtu_of_a_new_group),
+		TEST(rate_of_a_new_group),
+		TEST(a_value_without_its_selector_asks_for_nothing),
+		TEST(mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected),
+		TEST(a_port_with_a_smaller_mtu_than_the_group_cannot_join),
+		TEST(joining_needs_mgid_port_gid_and_join_state),
+		TEST(a_join_state_of_nothing_or_nonsense_is_refused),
+		TEST(what_the_request_says_of_the_group_must_be_so),
+		TEST(a_limited_pkey_of_the_partition_will_do),
+		TEST(join_states_add_up),
+		TEST(a_gid_that_is_no_ports_is_refused),
+		TEST(joined_means_forwarding),
+		TEST(send_only_members_are_not_forwarded_to),
+		TEST(an_sa_without_send_only_full_members_refuses_them),
+		TEST(perftests_request_works),
+		TEST(leaving_needs_mgid_port_gid_and_join_state),
+		TEST(a_partial_leave_clears_its_bits),
+		TEST(a_leave_names_only_states_that_the_port_has),
+		TEST(who_is_no_member_cannot_leave),
+		TEST(a_group_ends_with_its_last_full_member),
+		TEST(what_is_left_of_a_full_member_does_not_keep_the_group),
+		TEST(joining_with_9_and_leaving_with_1_leaks_no_mlid),
+		TEST(two_groups_have_two_mlids),
+		cmocka_unit_test(without_mlids_left_there_are_no_resources),
+		TEST(refused_requests_cost_no_mlid),
+		TEST(every_mlid_comes_back),
+		TEST(the_broadcast_group_is_there_from_the_start),
+		TEST(the_broadcast_group_cannot_be_deleted),
+		TEST(the_broadcast_group_takes_members_of_any_kind),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The subnet manager: LIDs, unicast routes between all pairs, the rows of multicast
+ * trees, and tables that come late, by a clock that only the test moves.
+ */
+#include "fabric/testing.h"
+#include "subnet/sm.h"
+
+#define MLID 0xC003
+
+struct env {
+	struct fabric *f;
+	struct sm *sm;
+	uint64_t now;
+	unsigned wakes, last_wake;
+};
+
+static void wake(void *arg, unsigned ms)
+{
+	struct env *e = arg;
+
+	e->wakes++;
+	e->last_wake = ms;
+}
+
+static uint64_t now_ms(void *arg)
+{
+	return ((struct env *)arg)->now;
+}
+
+/* Takes @f over. */
+static struct env *start(struct fabric *f)
+{
+	struct env *e = calloc(1, sizeof(*e));
+	const struct sm_ops ops = { .wake = wake, .now_ms = now_ms, .arg = e };
+
+	e->f = f;
+	e->now = 1000;
+	assert_int_equal(sm_new(&e->sm, f, &ops), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	return e;
+}
+
+static void stop(struct env *e)
+{
+	sm_free(e->sm);
+	fabric_free(e->f);
+	free(e);
+}
+
+/* ---- the walk ---- */
+
+struct trace {
+	unsigned reached[200];
+};
+
+static void on_hop(void *arg, struct fabric_port *out)
+{
+	(void)arg;
+	(void)out;
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	((struct trace *)arg)->reached[hca->index]++;
+}
+
+static struct trace walk(struct env *e, unsigned from, uint16_t dlid)
+{
+	struct trace t = { { 0 } };
+	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = &t };
+
+	if (ib_lid_is_mcast(dlid))
+		fabric_walk_multicast(e->f, e->f->hca_port[from], dlid, &w);
+	else
+		fabric_walk_unicast(e->f, e->f->hca_port[from], dlid, &w);
+	return t;
+}
+
+/* ---- topologies ---- */
+
+/* Four switches in a ring and one across, with a parallel link; a host at port 1 of each. */
+static struct fabric *mesh(void)
+{
+	struct fabric *f = testing_bare_fabric(4);
+	struct fabric_node *sw[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		sw[i] = testing_switch(f, 6);
+		testing_plug(f->hca_port[i], &sw[i]->port[1]);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		testing_plug(&sw[i]->port[2], &sw[(i + 1) % 4]->port[3]);
+	testing_plug(&sw[0]->port[4], &sw[2]->port[4]);
+	testing_plug(&sw[0]->port[5], &sw[2]->port[5]);
+	return f;
+}
+
+/* Two switches that no link joins, two hosts at each. */
+static struct fabric *islands(void)
+{
+	struct fabric *f = testing_bare_fabric(4);
+
+	for (unsigned s = 0; s < 2; s++) {
+		struct fabric_node *sw = testing_switch(f, 3);
+
+		for (unsigned i = 0; i < 2; i++)
+			testing_plug(f->hca_port[2 * s + i], &sw->port[i + 1]);
+	}
+	return f;
+}
+
+static const struct fabric_node *nth_switch(const struct fabric *f, unsigned n)
+{
+	for (unsigned i = 0; i < f->n_nodes; i++)
+		if (f->node[i]->type == FABRIC_SWITCH && f->node[i]->index == n)
+			return f->node[i];
+	fail();
+	return NULL;
+}
+
+/* Bits of the row of switch @n. */
+static uint64_t row_of(const struct env *e, unsigned n)
+{
+	const struct fabric_mft_row *row = fabric_mft_get(nth_switch(e->f, n), MLID);
+
+	return row ? row->ports[0] : 0;
+}
+
+/* Routes MLID for members written as "3r 0s": host 3 receives, host 0 only sends. */
+static int route(struct env *e, const char *members)
+{
+	struct sm_member m[16];
+	unsigned n = 0;
+
+	for (; *members; members += members[2] ? 3 : 2, n++)
+		m[n] = (struct sm_member){ .port = e->f->hca_port[members[0] - '0'],
+			                   .receives = members[1] == 'r' };
+	return sm_route_mcast(e->sm, MLID, m, n);
+}
+
+/* @want: a digit a host, how many copies it gets. */
+static void assert_reached(struct env *e, unsigned from, const char *want)
+{
+	struct trace t = walk(e, from, MLID);
+
+	for (unsigned i = 0; want[i]; i++)
+		assert_int_equal(t.reached[i], want[i] - '0');
+}
+
+/* ---- sweep ---- */
+
+static void every_port_gets_a_lid_of_its_own_and_comes_up(void **state)
+{
+	struct env *e = start(testing_fabric(80));
+	bool taken[300] = { false };
+
+	(void)state;
+	for (unsigned i = 0; i < e->f->n_nodes; i++) {
+		const struct fabric_node *node = e->f->node[i];
+		const struct fabric_port *p = &node->port[node->type == FABRIC_HCA];
+
+		assert_in_range(p->lid, 1, 299);
+		assert_false(taken[p->lid]);
+		taken[p->lid] = true;
+		for (unsigned k = 1; k <= node->n_ports; k++)
+			assert_int_equal(node->port[k].state,
+			                 node->port[k].peer ? IB_PORT_ACTIVE : IB_PORT_DOWN);
+	}
+	stop(e);
+}
+
+static void processes_see_lid_state_and_sm(void **state)
+{
+	struct env *e = start(testing_fabric(3));
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct shm_port p;
+
+		shm_port_read(e->f->region, i, &p);
+		assert_int_equal(p.lid, e->f->hca_port[i]->lid);
+		assert_int_equal(p.state, IB_PORT_ACTIVE);
+		assert_int_equal(p.sm_lid, e->f->hca_port[0]->lid);
+	}
+	stop(e);
+}
+
+static void assert_all_pairs(struct env *e)
+{
+	for (unsigned from = 0; from < e->f->n_hca_ports; from++)
+		for (unsigned to = 0; to < e->f->n_hca_ports; to++) {
+			struct trace t = walk(e, from, e->f->hca_port[to]->lid);
+
+			for (unsigned i = 0; i < e->f->n_hca_ports; i++)
+				assert_int_equal(t.reached[i], i == to);
+		}
+}
+
+static void all_pairs_are_reachable(void **state)
+{
+	static const unsigned sizes[] = { 1, 2, 36, 37, 110 };
+	struct env *e;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		e = start(testing_fabric(sizes[i]));
+		assert_all_pairs(e);
+		stop(e);
+	}
+	e = start(mesh());
+	assert_all_pairs(e);
+	stop(e);
+}
+
+static void a_subnet_that_has_come_apart_is_routed_in_its_parts(void **state)
+{
+	struct env *e = start(islands());
+	struct trace t = walk(e, 0, e->f->hca_port[1]->lid);
+
+	(void)state;
+	assert_int_equal(t.reached[1], 1);
+	t = walk(e, 0, e->f->hca_port[2]->lid);
+	assert_int_equal(t.reached[2], 0);
+	stop(e);
+}
+
+static void a_second_sweep_keeps_the_lids(void **state)
+{
+	struct env *e = start(testing_fabric(5));
+	uint16_t lid = e->f->hca_port[3]->lid;
+
+	(void)state;
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(e->f->hca_port[3]->lid, lid);
+	assert_all_pairs(e);
+	stop(e);
+}
+
+static void a_link_that_is_down_stays_down_and_is_not_used(void **state)
+{
+	struct fabric *f = mesh();
+	struct env *e;
+
+	(void)state;
+	nth_switch(f, 0)->port[2].state = IB_PORT_DOWN;
+	e = start(f);
+	assert_int_equal(nth_switch(f, 0)->port[2].state, IB_PORT_DOWN);
+	assert_all_pairs(e);
+	assert_int_equal(route(e, "0r 1r 2r 3r"), 0);
+	assert_reached(e, 0, "1111");
+	stop(e);
+}
+
+/* ---- multicast trees ---- */
+
+static void on_one_switch_the_row_is_the_receivers(void **state)
+{
+	struct env *e = start(testing_fabric(4));
+
+	(void)state;
+	assert_int_equal(route(e, "0r 2r 3s"), 0);
+	assert_int_equal(row_of(e, 0), 1 << 1 | 1 << 3);
+	stop(e);
+}
+
+static void each_member_reaches_every_receiver_once(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "1r 3r 0r"), 0);
+	for (unsigned from = 0; from < 4; from++)
+		if (from != 2)
+			assert_reached(e, from, "1101");
+	stop(e);
+}
+
+static void a_send_only_member_leads_in_and_receives_nothing(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "1r 2s 3r"), 0);
+	assert_reached(e, 2, "0101");
+	assert_reached(e, 1, "0101");
+	stop(e);
+}
+
+static void a_send_only_member_may_come_first(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0s 2r"), 0);
+	assert_reached(e, 0, "0010");
+	stop(e);
+}
+
+static void towards_send_only_members_no_link_leads(void **state)
+{
+	struct env *e = start(mesh());
+	unsigned ports = 0;
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1s"), 0);
+	for (unsigned s = 0; s < 4; s++)
+		ports += (unsigned)__builtin_popcountll(row_of(e, s));
+	assert_int_equal(ports, 2); /* the receiver, and the way from 1 to it */
+	stop(e);
+}
+
+static void only_send_only_members_make_no_receiver(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0s 1s 2s 3s"), 0);
+	for (unsigned from = 0; from < 4; from++)
+		assert_reached(e, from, "0000");
+	stop(e);
+}
+
+static void switches_off_the_tree_have_no_row(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r"), 0);
+	assert_true(row_of(e, 0) && row_of(e, 1));
+	assert_int_equal(row_of(e, 2) | row_of(e, 3), 0);
+	stop(e);
+}
+
+static void a_new_tree_leaves_nothing_of_the_old_one(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r 2r 3r"), 0);
+	assert_int_equal(route(e, "2r"), 0);
+	assert_reached(e, 0, "0000");
+	assert_reached(e, 2, "0010");
+	assert_int_equal(row_of(e, 0) | row_of(e, 1) | row_of(e, 3), 0);
+	stop(e);
+}
+
+static void without_members_all_rows_are_empty(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r 2r 3r"), 0);
+	assert_int_equal(route(e, ""), 0);
+	for (unsigned s = 0; s < 4; s++)
+		assert_int_equal(row_of(e, s), 0);
+	stop(e);
+}
+
+static void a_member_that_is_not_plugged_in_keeps_nobody_out(void **state)
+{
+	struct fabric *f = mesh();
+	struct env *e;
+
+	(void)state;
+	testing_unplug(f->hca_port[1]);
+	e = start(f);
+	assert_int_equal(route(e, "1r 0r 2r"), 0);
+	assert_reached(e, 0, "1010");
+	stop(e);
+}
+
+static void members_on_two_islands_get_a_tree_each(void **state)
+{
+	struct env *e = start(islands());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 2r 3r 1s"), 0);
+	assert_reached(e, 1, "1000");
+	assert_reached(e, 2, "0011");
+	stop(e);
+}
+
+static void flows_follow_the_trees(void **state)
+{
+	struct env *e = start(mesh());
+	struct ib_gid mgid = testing_mgid(1);
+	struct fabric_flow *flow;
+
+	(void)state;
+	testing_qp(e->f, 10, e->f->hca_port[2]);
+	assert_int_equal(fabric_attach_add(e->f, 2, 10, &mgid, MLID), 0);
+	flow = testing_flow(e->f, e->f->hca_port[0], 11, MLID, &mgid);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	assert_int_equal(route(e, "0s 2r"), 0);
+	assert_int_equal(testing_copies(e->f, flow, 10), 1);
+	assert_int_equal(route(e, ""), 0);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	stop(e);
+}
+
+static void an_mlid_beyond_the_capacity_is_refused(void **state)
+{
+	struct fabric *f = testing_fabric(2);
+	struct env *e;
+	struct sm_member m;
+
+	(void)state;
+	f->settings.mft_capacity = 4;
+	e = start(f);
+	m = (struct sm_member){ .port = f->hca_port[0], .receives = true };
+	assert_int_equal(sm_route_mcast(e->sm, 0xC003, &m, 1), 0);
+	assert_int_equal(sm_route_mcast(e->sm, 0xC004, &m, 1), -ENOSPC);
+	assert_int_equal(sm_route_mcast(e->sm, 0xFFFF, &m, 1), -ENOSPC);
+	assert_int_equal(sm_route_mcast(e->sm, 0x0003, &m, 1), -ENOSPC);
+	stop(e);
+}
+
+/* ---- delay ---- */
+
+static struct env *start_late(unsigned ms)
+{
+	struct fabric *f = testing_fabric(4);
+
+	f->settings.mft_delay_ms = ms;
+	return start(f);
+}
+
+static void run(struct env *e, uint64_t now)
+{
+	e->now = now;
+	sm_run_due(e->sm, now);
+}
+
+static void with_a_delay_tables_follow_when_the_clock_says_so(void **state)
+{
+	struct env *e = start_late(50);
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r"), 0);
+	assert_int_equal(e->last_wake, 50);
+	assert_reached(e, 0, "0000");
+	run(e, 1049);
+	assert_reached(e, 0, "0000");
+	run(e, 1050);
+	assert_reached(e, 0, "1100");
+	stop(e);
+}
+
+static void each_change_has_a_delay_of_its_own(void **state)
+{
+	struct env *e = start_late(50);
+
+	(void)state;
+	route(e, "0r");
+	run(e, 1030);
+	route(e, "0r 1r");
+	run(e, 1050);
+	assert_reached(e, 0, "1000"); /* the first is not put off by the second */
+	assert_int_equal(e->last_wake, 30);
+	run(e, 1079);
+	assert_reached(e, 0, "1000");
+	run(e, 1080);
+	assert_reached(e, 0, "1100");
+	stop(e);
+}
+
+static void a_late_clock_writes_all_that_is_due_in_order(void **state)
+{
+	struct env *e = start_late(50);
+
+	(void)state;
+	route(e, "0r 3r");
+	run(e, 1010);
+	route(e, "0r 1r");
+	run(e, 5000);
+	assert_reached(e, 0, "1100");
+	stop(e);
+}
+
+static void a_group_that_ends_is_gone_at_once_and_for_good(void **state)
+{
+	struct env *e = start_late(50);
+
+	(void)state;
+	route(e, "0r 1r");
+	run(e, 1050);
+	route(e, "0r 1r 2r");
+	route(e, "");
+	assert_reached(e, 0, "0000");
+	run(e, 5000);
+	assert_reached(e, 0, "0000");
+	stop(e);
+}
+
+static void a_delay_that_is_taken_back_leaves_no_old_tables_to_come(void **state)
+{
+	struct env *e = start_late(50);
+
+	(void)state;
+	route(e, "0r 1r 2r 3r");
+	e->f->settings.mft_delay_ms = 0;
+	route(e, "0r 1r");
+	assert_reached(e, 0, "1100");
+	run(e, 5000);
+	assert_reached(e, 0, "1100");
+	stop(e);
+}
+
+static void a_shorter_delay_overtakes_without_harm(void **state)
+{
+	struct env *e = start_late(500);
+
+	(void)state;
+	route(e, "0r 1r 2r 3r");
+	e->f->settings.mft_delay_ms = 50;
+	route(e, "0r 1r");
+	run(e, 1050);
+	assert_reached(e, 0, "1100");
+	run(e, 5000);
+	assert_reached(e, 0, "1100");
+	stop(e);
+}
+
+static void what_still_waits_at_the_end_is_freed(void **state)
+{
+	struct env *e = start_late(50);
+
+	(void)state;
+	route(e, "0r 1r");
+	stop(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_port_gets_a_lid_of_its_own_and_comes_up),
+		cmocka_unit_test(processes_see_lid_state_and_sm),
+		cmocka_unit_test(all_pairs_are_reachable),
+		cmocka_unit_test(a_subnet_that_has_come_apart_is_routed_in_its_parts),
+		cmocka_unit_test(a_second_sweep_keeps_the_lids),
+		cmocka_unit_test(a_link_that_is_down_stays_down_and_is_not_used),
+		cmocka_unit_test(on_one_switch_the_row_is_the_receivers),
+		cmocka_unit_test(each_member_reaches_every_receiver_once),
+		cmocka_unit_test(a_send_only_member_leads_in_and_receives_nothing),
+		cmocka_unit_test(a_send_only_member_may_come_first),
+		cmocka_unit_test(towards_send_only_members_no_link_leads),
+		cmocka_unit_test(only_send_only_members_make_no_receiver),
+		cmocka_unit_test(switches_off_the_tree_have_no_row),
+		cmocka_unit_test(a_new_tree_leaves_nothing_of_the_old_one),
+		cmocka_unit_test(without_members_all_rows_are_empty),
+		cmocka_unit_test(a_member_that_is_not_plugged_in_keeps_nobody_out),
+		cmocka_unit_test(members_on_two_islands_get_a_tree_each),
+		cmocka_unit_test(flows_follow_the_trees),
+		cmocka_unit_test(an_mlid_beyond_the_capacity_is_refused),
+		cmocka_unit_test(with_a_delay_tables_follow_when_the_clock_says_so),
+		cmocka_unit_test(each_change_has_a_delay_of_its_own),
+		cmocka_unit_test(a_late_clock_writes_all_that_is_due_in_order),
+		cmocka_unit_test(a_group_that_ends_is_gone_at_once_and_for_good),
+		cmocka_unit_test(a_delay_that_is_taken_back_leaves_no_old_tables_to_come),
+		cmocka_unit_test(a_shorter_delay_overtakes_without_harm),
+		cmocka_unit_test(what_still_waits_at_the_end_is_freed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
