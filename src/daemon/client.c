@@ -6,14 +6,45 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/state.h"
+
+/*
+ * A child that the process forked may hold the connection open beyond its death. The
+ * objects then stay, as with a kernel's file; but nobody else may wait for what it was
+ * about to do.
+ */
+static int on_exit_of_process(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct daemon_client *c = arg;
+
+	(void)s;
+	(void)fd;
+	(void)revents;
+	daemon_objects_undo(c);
+	c->exit_source = sd_event_source_disable_unref(c->exit_source);
+	return 0;
+}
+
+static void watch_process(struct daemon_client *c)
+{
+	int fd = c->pid > 0 ? pidfd_open(c->pid, 0) : -1;
+
+	if (fd < 0)
+		return; /* in a namespace that we cannot see: its connection has to do */
+	if (sd_event_add_io(c->d->loop, &c->exit_source, fd, EPOLLIN, on_exit_of_process, c) < 0)
+		close(fd);
+	else
+		sd_event_source_set_io_fd_own(c->exit_source, true);
+}
 
 static int hello(struct daemon_client *c, const struct control_packet *request,
                  struct control_packet *reply)
@@ -42,6 +73,8 @@ static int hello(struct daemon_client *c, const struct control_packet *request,
 	}
 	c->role = req.role;
 	c->greeted = true;
+	if (c->role == CONTROL_ROLE_VERBS)
+		watch_process(c);
 	rep = (struct control_hello_reply){ .client = c->id, .host_index = c->host_index };
 	memcpy(reply->body, &rep, sizeof(rep));
 	reply->header.bytes = sizeof(rep);
@@ -167,6 +200,18 @@ err_free:
 	return ret;
 }
 
+/* Out of descriptors: whoever asked is told so, or we would be woken for him for ever. */
+static void refuse(struct daemon *d, int listen_fd)
+{
+	int sock;
+
+	close(d->spare_fd);
+	sock = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		close(sock);
+	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 int daemon_client_accept(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct daemon *d = arg;
@@ -176,8 +221,11 @@ int daemon_client_accept(sd_event_source *s, int fd, uint32_t revents, void *arg
 
 	(void)s;
 	(void)revents;
-	if (sock < 0)
+	if (sock < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			refuse(d, fd);
 		return 0;
+	}
 	/* the directory is private; this is the second lock on the door */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
 	    (cred.uid != geteuid() && cred.uid != 0)) {
@@ -196,6 +244,7 @@ void daemon_client_free(struct daemon_client *c)
 	if (c->cm)
 		cm_client_free(c->d->cm, c->cm);
 	daemon_objects_release(c);
+	sd_event_source_disable_unref(c->exit_source);
 	sd_event_source_disable_unref(c->source);
 	close(c->sock);
 	base_idtable_remove(&c->d->clients, c->id);

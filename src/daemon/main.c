@@ -361,6 +361,7 @@ int daemon_main(const struct daemon_options *o)
 	d->name = o->fabric;
 	d->up_since = (uint64_t)time(NULL);
 	d->listen_fd = d->lock_fd = -1;
+	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	base_idtable_init(&d->clients, 1u << 20);
 	ret = find_place(&place, o->fabric);
 	if (!ret)
@@ -386,6 +387,7 @@ int daemon_main(const struct daemon_options *o)
 		rmdir(place.dir); /* stays if a log is in it */
 		close(d->lock_fd);
 	}
+	close(d->spare_fd);
 	free(d);
 	if (*why)
 		tell_ready(o->ready_fd, why);

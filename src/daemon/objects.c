@@ -15,6 +15,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -25,21 +26,23 @@
 #include "daemon/state.h"
 #include "shm/ring.h"
 
-#define RETIRE_LOOK_US    50000
+#define RETIRE_LOOK_US    50000 /* at first; seldomer while it is in vain */
+#define RETIRE_LOOK_MAX   2000000
 #define CHANNEL_INDEX(id) ((id)&0xFFFF)
 
 int daemon_objects_init(struct daemon *d)
 {
-	struct shm_data *data = d->f->region->data;
+	const struct shm_control *control = d->f->region->control;
 	uint32_t id;
 
 	base_idtable_init(&d->hcas, 1u << 20);
 	base_idtable_init(&d->channels, SHM_MAX_CHANNELS);
 	base_idtable_init(&d->cqs, SHM_MAX_CQS);
 	base_idtable_init(&d->qps, SHM_MAX_QPS - 1); /* never number 0xFFFFFF, multicast */
-	shm_extents_init(&d->rings, d->f->region->data_fd, 4096, data->rings_off, data->rings_size);
-	shm_extents_init(&d->payloads, d->f->region->data_fd, 4096, data->payloads_off,
-	                 data->payloads_size);
+	shm_extents_init(&d->rings, d->f->region->data_fd, 4096, control->rings_off,
+	                 control->rings_size);
+	shm_extents_init(&d->payloads, d->f->region->data_fd, 4096, control->payloads_off,
+	                 control->payloads_size);
 	d->next_gen = 1;
 	/* QP 0 and QP 1 are the subnet manager's and the general services' */
 	for (uint32_t special = 0; special <= IB_QPN_GSI; special++)
@@ -135,7 +138,10 @@ static int on_retire_timer(sd_event_source *s, uint64_t usec, void *arg)
 	(void)usec;
 	retire_all(d);
 	if (!LIST_EMPTY(&d->retired)) {
-		sd_event_source_set_time_relative(s, RETIRE_LOOK_US);
+		/* a receiver that never polls must not keep us busy */
+		if (d->retire_look_us < RETIRE_LOOK_MAX)
+			d->retire_look_us *= 2;
+		sd_event_source_set_time_relative(s, d->retire_look_us);
 		sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
 	}
 	return 0;
@@ -155,6 +161,7 @@ static void retire(struct daemon *d, struct daemon_retired what)
 	}
 	*r = what;
 	LIST_INSERT_HEAD(&d->retired, r, entry);
+	d->retire_look_us = RETIRE_LOOK_US;
 	if (!d->retire_timer) {
 		sd_event_add_time_relative(d->loop, &d->retire_timer, CLOCK_MONOTONIC,
 		                           RETIRE_LOOK_US, 0, on_retire_timer, d);
@@ -270,6 +277,9 @@ int daemon_cq_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_c
 	s = &c->d->f->region->cqs[cq->id];
 	memset((void *)s, 0, sizeof(*s));
 	s->channel = SHM_NO_CHANNEL;
+	/* out of reach until its owner counts: a sender that slept may count an arrival of a
+	 * predecessor under this number */
+	atomic_store_explicit(&s->limit, INT32_MAX, memory_order_relaxed);
 	LIST_INSERT_HEAD(&c->cqs, cq, entry);
 	*out = cq;
 	return 0;
@@ -287,9 +297,11 @@ static void cq_wake(struct daemon *d, uint32_t cq)
 {
 	struct shm_cq *s = &d->f->region->cqs[cq];
 	struct daemon_channel *ch = daemon_channel_find(d, s->channel);
+	struct pollfd room = { .fd = ch ? ch->eventfd : -1, .events = POLLOUT };
 	uint64_t one = 1;
 
-	if (!ch)
+	/* it is its process's as much as ours: one that is full would block us */
+	if (!ch || poll(&room, 1, 0) != 1)
 		return;
 	atomic_store_explicit(&s->arm, SHM_CQ_IDLE, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
@@ -379,6 +391,14 @@ static void undo_sending(struct daemon *d, struct daemon_qp *qp)
 		atomic_fetch_or_explicit(&d->f->region->cqs[s->cq].ready[s->ready_bit / 64],
 		                         1ull << (s->ready_bit % 64), memory_order_release);
 	cq_wake(d, s->cq);
+}
+
+void daemon_objects_undo(struct daemon_client *c)
+{
+	struct daemon_qp *qp;
+
+	LIST_FOREACH(qp, &c->qps, entry)
+	undo_sending(c->d, qp);
 }
 
 static void drop_flows(struct daemon *d, struct daemon_qp *qp)

@@ -3,7 +3,7 @@
  * An outbox: events on their way to one process, by a socket pair of which the
  * process has the other end. What the socket does not take now waits here, in
  * order, and goes when there is room. A process that closes its end, or dies, just
- * gets no more.
+ * gets no more; one that has hundreds of thousands wait for it neither.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,6 +27,7 @@ struct cm_outbox {
 	int fd;
 	sd_event_source *source; /* NULL while nothing waits */
 	STAILQ_HEAD(, message) waiting;
+	unsigned n_waiting;
 };
 
 static void drop_waiting(struct cm_outbox *box)
@@ -37,6 +38,7 @@ static void drop_waiting(struct cm_outbox *box)
 		STAILQ_REMOVE_HEAD(&box->waiting, entry);
 		free(m);
 	}
+	box->n_waiting = 0;
 	box->source = sd_event_source_disable_unref(box->source);
 }
 
@@ -66,6 +68,7 @@ static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		if (push(box, m->data, m->bytes))
 			return 0;
 		STAILQ_REMOVE_HEAD(&box->waiting, entry);
+		box->n_waiting--;
 		free(m);
 	}
 	drop_waiting(box);
@@ -98,6 +101,8 @@ void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
 
 	if (STAILQ_EMPTY(&box->waiting) && !push(box, event, bytes))
 		return;
+	if (box->n_waiting >= DAEMON_OUTBOX_ROOM)
+		return;
 	m = malloc(sizeof(*m) + bytes);
 	if (!m) {
 		base_log("out of memory: an event is lost");
@@ -106,6 +111,7 @@ void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
 	m->bytes = bytes;
 	memcpy(m->data, event, bytes);
 	STAILQ_INSERT_TAIL(&box->waiting, m, entry);
+	box->n_waiting++;
 	if (!box->source &&
 	    sd_event_add_io(box->d->loop, &box->source, box->fd, EPOLLOUT, on_room, box) < 0)
 		base_log("cannot wait for room: events are delayed");

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 
 #include "base/util.h"
 #include "daemon/state.h"
+#include "wire/rate.h"
 
 typedef struct json_object json;
 
@@ -248,9 +250,39 @@ static void add_attached(struct daemon *d, json *o, const struct ib_gid *mgid)
 	}
 }
 
+static int compare_members(const void *a, const void *b)
+{
+	const struct sa_member *const *m = a, *const *n = b;
+
+	return (*m)->port->index < (*n)->port->index ? -1 : (*m)->port->index > (*n)->port->index;
+}
+
+/* The members of a group as an array, in the order of their ports; none if there is no memory. */
+static void add_members(struct daemon *d, json *o, const struct sa_group *g)
+{
+	json *a = add_array(o, "members");
+	const struct sa_member **sorted = calloc(g->n_members, sizeof(struct sa_member *));
+
+	if (!sorted)
+		return;
+	for (unsigned i = 0; i < g->n_members; i++)
+		sorted[i] = &g->member[i];
+	qsort(sorted, g->n_members, sizeof(struct sa_member *), compare_members);
+	for (unsigned i = 0; i < g->n_members; i++) {
+		const struct fabric_port *p = sorted[i]->port;
+		json *e = json_object_new_object();
+
+		add_text(e, "host", "%s", d->f->region->hcas[p->node->hca].host);
+		add_gid(e, "port_gid", &d->f->region->ports[p->index].gid[0]);
+		add_text(e, "join_state", "%s", join_name(sorted[i]->join_state));
+		json_object_array_add(a, e);
+	}
+	free(sorted);
+}
+
 static json *group_json(struct daemon *d, const struct sa_group *g)
 {
-	json *o = json_object_new_object(), *members;
+	json *o = json_object_new_object();
 
 	add_gid(o, "mgid", &g->rec.mgid);
 	add_text(o, "mlid", "0x%04x", g->rec.mlid);
@@ -258,17 +290,9 @@ static json *group_json(struct daemon *d, const struct sa_group *g)
 	add_text(o, "pkey", "0x%04x", g->rec.pkey);
 	add_u64(o, "mtu", IB_MTU_BYTES(g->rec.mtu));
 	add_u64(o, "rate", g->rec.rate);
+	add_u64(o, "rate_mbps", wire_rate_to_mbps(g->rec.rate));
 	add_u64(o, "sl", g->rec.sl);
-	members = add_array(o, "members");
-	for (unsigned i = 0; i < g->n_members; i++) {
-		const struct fabric_port *p = g->member[i].port;
-		json *e = json_object_new_object();
-
-		add_text(e, "host", "%s", d->f->region->hcas[p->node->hca].host);
-		add_gid(e, "port_gid", &d->f->region->ports[p->index].gid[0]);
-		add_text(e, "join_state", "%s", join_name(g->member[i].join_state));
-		json_object_array_add(members, e);
-	}
+	add_members(d, o, g);
 	add_attached(d, o, &g->rec.mgid);
 	add_tree(d, o, g->rec.mlid);
 	return o;

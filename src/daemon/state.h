@@ -76,6 +76,7 @@ struct daemon_client {
 	uint32_t id;
 	int sock;
 	sd_event_source *source;
+	sd_event_source *exit_source; /* the process's exit; NULL: not watched */
 	enum control_role role;
 	bool greeted, dead;
 	int host_index;
@@ -105,12 +106,14 @@ struct daemon {
 	struct cm *cm;
 	sd_event_source *sm_timer, *cm_timer, *retire_timer;
 	int listen_fd, lock_fd;
+	int spare_fd; /* given up to refuse a client when there are no more descriptors */
 	struct base_idtable clients, hcas, channels, cqs, qps;
 	uint8_t qp_round[SHM_MAX_QPS];            /* high bits of the next QP number at an index */
 	uint16_t channel_round[SHM_MAX_CHANNELS]; /* likewise of channel numbers */
 	uint16_t next_gen;
 	struct shm_extents rings, payloads;
 	LIST_HEAD(, daemon_retired) retired;
+	uint64_t retire_look_us;
 };
 
 /* ---- client.c ---- */
@@ -125,6 +128,9 @@ void daemon_client_free(struct daemon_client *c);
 
 int daemon_objects_init(struct daemon *d);
 void daemon_objects_fini(struct daemon *d);
+
+/* The process is dead, though somebody holds its connection: undoes what it was doing to others. */
+void daemon_objects_undo(struct daemon_client *c);
 
 /* Frees all that @c holds. The process is dead, or as good as. */
 void daemon_objects_release(struct daemon_client *c);
@@ -159,6 +165,9 @@ int daemon_verbs_request(struct daemon_client *c, const struct control_packet *r
 /* ---- outbox.c ---- */
 
 extern const struct cm_ops daemon_outbox_ops; /* arg is set by whoever uses it */
+/* Who does not read gets no more once so many wait. */
+#define DAEMON_OUTBOX_ROOM (1u << 18)
+
 int daemon_outbox_open(void *daemon, struct cm_outbox **box, int *process_fd);
 void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
 void daemon_outbox_close(struct cm_outbox *box);

@@ -39,6 +39,22 @@ static int check_attr(struct hca_context *ctx, const struct ibv_ah_attr *attr)
 	return attr->dlid ? 0 : -EINVAL;
 }
 
+/* Memory of a handle, all zero: the one that was destroyed longest ago, or new. */
+static struct hca_ah *allocate(struct hca_process *p)
+{
+	struct hca_ah *ah;
+
+	base_lock(&p->ah_lock);
+	ah = STAILQ_FIRST(&p->free_ahs);
+	if (ah)
+		STAILQ_REMOVE_HEAD(&p->free_ahs, free);
+	base_unlock(&p->ah_lock);
+	if (!ah)
+		return calloc(1, sizeof(*ah));
+	memset((void *)ah, 0, sizeof(*ah));
+	return ah;
+}
+
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
                              const struct ibv_ah_attr *attr, int *error)
 {
@@ -47,7 +63,7 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 	*error = check_attr(ctx, attr);
 	if (*error)
 		return NULL;
-	ah = calloc(1, sizeof(*ah));
+	ah = allocate(ctx->process);
 	if (!ah) {
 		*error = -ENOMEM;
 		return NULL;
@@ -75,12 +91,31 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 
 int hca_ah_destroy(struct hca_ah *ah)
 {
+	struct hca_process *p;
+
 	if (ah->alive != HCA_AH_ALIVE)
 		return -EINVAL;
 	ah->alive = 0;
 	((struct hca_pd *)ah->ah.pd)->users--;
-	free(ah);
+	p = ah->ctx->process;
+	base_lock(&p->ah_lock);
+	STAILQ_INSERT_TAIL(&p->free_ahs, ah, free);
+	base_unlock(&p->ah_lock);
 	return 0;
+}
+
+void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
+{
+	to->ah = from->ah;
+	to->ctx = from->ctx;
+	to->dest = from->dest;
+	atomic_store_explicit(&to->flow, NULL, memory_order_relaxed);
+	to->class_flow = from->class_flow;
+	to->sl = from->sl;
+	to->hop_limit = from->hop_limit;
+	to->sgid_index = from->sgid_index;
+	to->is_mcast = from->is_mcast;
+	to->alive = from->alive;
 }
 
 /* The index of @gid in the port's table, or -1. */

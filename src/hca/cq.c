@@ -238,6 +238,23 @@ int hca_cq_destroy(struct hca_cq *cq)
 
 /* ---- queue pairs that complete here ---- */
 
+/*
+ * Begins the account of arrivals anew, after some have gone without being polled. The rings first:
+ * what arrives meanwhile makes the limit late, not early.
+ */
+static void recount(struct hca_cq *cq)
+{
+	struct hca_qp *qp;
+	uint32_t waiting = 0;
+
+	if (!cq->counts_arrivals)
+		return;
+	TAILQ_FOREACH(qp, &cq->users, cq_entry)
+	waiting += hca_recv_arrived(qp);
+	cq->arrivals_polled =
+	        atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) - waiting;
+}
+
 /* Tells the manager to have arrivals counted, for QPs that came before it was needed. */
 static int count_arrivals(struct hca_cq *cq)
 {
@@ -251,6 +268,7 @@ static int count_arrivals(struct hca_cq *cq)
 		if (ret)
 			return ret;
 	}
+	recount(cq);
 	return 0;
 }
 
@@ -337,6 +355,7 @@ static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	base_lock(&cq->lock);
+	recount(cq);
 	purge(cq, qp);
 	base_unlock(&cq->lock);
 }
@@ -347,6 +366,7 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 	if (receives) {
 		leave_place(cq, qp);
 		TAILQ_REMOVE(&cq->users, qp, cq_entry);
+		recount(cq);
 	}
 	purge(cq, qp);
 	cq->n_users--;
@@ -492,7 +512,7 @@ static int poll_bit(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 	atomic_fetch_and_explicit(word, ~mask, memory_order_seq_cst);
 	for (struct hca_qp *qp = cq->by_bit[bit]; qp; qp = qp->bit_next) {
 		if (done < n)
-			done += hca_recv_poll(qp, n - done, wc + done);
+			done += hca_recv_poll(qp, n - done, wc + done, &cq->arrivals_polled);
 		more |= hca_recv_pending(qp);
 	}
 	if (more)
@@ -550,13 +570,11 @@ int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	done = local = poll_local(cq, n, wc);
 	for (int i = 0; i < HCA_CQ_DIRECT && done < n; i++)
 		if (cq->direct[i])
-			done += hca_recv_poll(cq->direct[i], n - done, wc + done);
+			done += hca_recv_poll(cq->direct[i], n - done, wc + done,
+			                      &cq->arrivals_polled);
 	if (cq->n_by_bit && done < n)
 		done += poll_ready(cq, n - done, wc + done);
-	if (cq->counts_arrivals) {
-		cq->arrivals_polled += (uint32_t)(done - local);
-		set_limit(cq);
-	}
+	set_limit(cq);
 	base_unlock(&cq->lock);
 	for (int i = local; i < done; i++)
 		failed |= wc[i].status != IBV_WC_SUCCESS;

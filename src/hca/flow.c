@@ -15,7 +15,7 @@
 #include "base/util.h"
 #include "hca/hca.h"
 
-/* Copies the record under its sequence number. 0, or -ENOMEM. */
+/* Copies the record under its sequence number. 0, -ENOMEM, or -EIO: the manager has died. */
 static int refresh(struct hca_qp *qp, struct hca_flow *f)
 {
 	const struct shm_region *r = &qp->process->region;
@@ -23,7 +23,8 @@ static int refresh(struct hca_qp *qp, struct hca_flow *f)
 	uint64_t off;
 
 	do {
-		seq = shm_read_begin(&f->shm->seq);
+		if (!shm_read_begin(r, &f->shm->seq, &seq))
+			return -EIO;
 		count = f->shm->count;
 		off = f->shm->list_off;
 		f->mtu = f->shm->mtu;

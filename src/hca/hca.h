@@ -71,6 +71,9 @@ struct hca_process {
 	struct hca_mr_table mrs;
 	struct base_lock flow_lock;
 	SLIST_HEAD(, hca_flow) free_flows; /* memory that stays flows' for ever */
+	struct base_lock ah_lock;
+	STAILQ_HEAD(, hca_ah)
+	free_ahs; /* likewise: a destroyed handle can be told from a live one */
 };
 
 /* The process's connection, made now if need be. NULL: no fabric (*@error says why). */
@@ -223,7 +226,7 @@ void hca_cq_kick(struct hca_cq *cq, struct hca_qp *qp);
 int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
 void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
 
-/* Forgets completions of @qp that wait. */
+/* Forgets completions of @qp that wait, and the arrivals that its receive queue has dropped. */
 void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp);
 
 /* The CQ in error: says so to the program, once. */
@@ -240,6 +243,7 @@ struct hca_dest {
 
 struct hca_ah {
 	struct ibv_ah ah;
+	STAILQ_ENTRY(hca_ah) free;
 	struct hca_context *ctx;
 	struct hca_dest dest;
 	struct hca_flow *_Atomic flow; /* a hint: of the QP that used it last */
@@ -254,6 +258,8 @@ struct hca_ah {
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
                              const struct ibv_ah_attr *attr, int *error);
 int hca_ah_destroy(struct hca_ah *ah);
+/* Makes @to lead where @from leads; it is not registered anywhere. */
+void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from);
 int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct ibv_wc *wc,
                         const struct ibv_grh *grh, struct ibv_ah_attr *attr);
 
@@ -335,10 +341,12 @@ struct hca_rwqe {
 	uint32_t n_sge;
 };
 
-/* A work request posted in SQD, kept until the queue goes on. */
+/* A work request posted in SQD, kept until the queue goes on; the program may meanwhile destroy the
+ * address handle. */
 struct hca_deferred {
 	STAILQ_ENTRY(hca_deferred) entry;
 	struct ibv_send_wr wr;
+	struct hca_ah ah;
 	struct ibv_sge sge[];
 };
 
@@ -421,12 +429,14 @@ void hca_send_resume(struct hca_qp *qp);
 /* Forgets what was posted meanwhile. With send_lock held. */
 void hca_send_discard(struct hca_qp *qp);
 
-/* Takes up to @n completions out of the receive queue. With the CQ's lock held. */
-int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc);
+/* Takes up to @n completions out of the receive queue; adds to @arrivals how many arrivals it took.
+ * With the CQ's lock held. */
+int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrivals);
 /* Whether something is left that hca_recv_poll() would take out. */
 bool hca_recv_pending(struct hca_qp *qp);
-/* How many completions wait in it. */
+/* How many completions wait in it; how many of them are of messages that have arrived. */
 uint32_t hca_recv_waiting(struct hca_qp *qp);
+uint32_t hca_recv_arrived(struct hca_qp *qp);
 /* ERR: nothing more is accepted, and what is posted completes in error. */
 void hca_recv_flush(struct hca_qp *qp);
 /* RESET: nothing more is accepted, and what is posted is forgotten. */

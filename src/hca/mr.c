@@ -34,6 +34,14 @@ static int check_access(unsigned access)
 	return access & IBV_ACCESS_ON_DEMAND ? -EOPNOTSUPP : 0; /* no on-demand paging */
 }
 
+/* Whether this kernel knows the @advice (Linux 5.14): tried on memory that is surely there. */
+static bool kernel_populates(uintptr_t page, int advice)
+{
+	char here = 0;
+
+	return !madvise((void *)((uintptr_t)&here & ~(page - 1)), page, advice);
+}
+
 /*
  * Touches the pages, as pinning them does: a message then meets no page fault, and
  * memory that is not there, or not writable though it must be, is found now.
@@ -49,8 +57,10 @@ static int populate(void *addr, size_t length, unsigned access)
 		return -EINVAL;
 	if (!length || !madvise((void *)from, to - from, advice))
 		return 0;
-	/* EINVAL: a kernel without it, or memory of a kind that has no pages to populate */
-	return errno == EINVAL || errno == EAGAIN ? 0 : -EFAULT;
+	/* EINVAL: the pages may not be read or written so; or the kernel is an old one */
+	if (errno == EAGAIN || (errno == EINVAL && !kernel_populates(page, advice)))
+		return 0;
+	return -EFAULT;
 }
 
 /* The place of @index in the table. */

@@ -62,6 +62,7 @@ static struct hca_process *process_new(int *error)
 	pthread_mutex_init(&p->mrs.lock, NULL);
 	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
+	STAILQ_INIT(&p->free_ahs);
 	return p;
 err_wake:
 	free(p->wake_fd);

@@ -141,6 +141,8 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 	qp->cap = attr->cap;
 	if (qp->cap.max_inline_data < SHM_INLINE)
 		qp->cap.max_inline_data = SHM_INLINE;
+	if (!qp->cap.max_send_sge)
+		qp->cap.max_send_sge = 1; /* ibv_wr_set_inline_data() takes one */
 	qp->signal_all = attr->sq_sig_all;
 	qp->create_flags = attr->create_flags;
 	qp->send_ops_flags = attr->send_ops_flags;
@@ -253,8 +255,9 @@ static int take_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, 
 		next->qkey = attr->qkey;
 	if (mask & IBV_QP_SQ_PSN)
 		next->sq_psn = attr->sq_psn & 0xFFFFFF;
-	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
-		next->en_sqd_async_notify = attr->en_sqd_async_notify;
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_SQD) /* for this time only */
+		next->en_sqd_async_notify =
+		        mask & IBV_QP_EN_SQD_ASYNC_NOTIFY ? attr->en_sqd_async_notify : 0;
 	return 0;
 }
 

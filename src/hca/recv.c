@@ -44,8 +44,9 @@ int hca_post_recv(struct hca_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 		if (ret)
 			break;
 		qp->rwqe[i] = (struct hca_rwqe){ .wr_id = wr->wr_id, .n_sge = wr->num_sge };
-		memcpy(&qp->rsge[i * qp->cap.max_recv_sge], wr->sg_list,
-		       wr->num_sge * sizeof(*wr->sg_list));
+		if (wr->num_sge)
+			memcpy(&qp->rsge[i * qp->cap.max_recv_sge], wr->sg_list,
+			       (size_t)wr->num_sge * sizeof(*wr->sg_list));
 		qp->rwqe_tail++;
 		n++;
 	}
@@ -121,6 +122,22 @@ static const void *message_of(struct hca_qp *qp, const struct shm_arrival *a)
 	return a->length <= SHM_INLINE ? a->data : NULL;
 }
 
+/* The common case: one buffer for all. Its region is looked up once. */
+static enum ibv_wc_status take_in_one(struct hca_qp *qp, const struct shm_arrival *a,
+                                      const struct ibv_sge *sge, const void *message)
+{
+	char *to = hca_mr_resolve(qp->process, qp->ex.qp_base.pd, sge, IBV_ACCESS_LOCAL_WRITE);
+
+	if (!to)
+		return IBV_WC_LOC_PROT_ERR;
+	if (sge->length < IB_GRH_BYTES || sge->length - IB_GRH_BYTES < a->length)
+		return IBV_WC_LOC_LEN_ERR;
+	if (a->flags & SHM_ARRIVAL_GRH)
+		make_grh(qp, a, (uint8_t *)to);
+	memcpy(to + IB_GRH_BYTES, message, a->length);
+	return IBV_WC_SUCCESS;
+}
+
 static enum ibv_wc_status take_in(struct hca_qp *qp, const struct shm_arrival *a,
                                   const struct hca_rwqe *rwqe, const struct ibv_sge *sge)
 {
@@ -132,6 +149,8 @@ static enum ibv_wc_status take_in(struct hca_qp *qp, const struct shm_arrival *a
 
 	if (!message)
 		return IBV_WC_GENERAL_ERR;
+	if (rwqe->n_sge == 1)
+		return take_in_one(qp, a, sge, message);
 	if (a->flags & SHM_ARRIVAL_GRH) {
 		make_grh(qp, a, grh);
 		head = grh;
@@ -188,7 +207,7 @@ static bool before(uint32_t pos, uint32_t limit)
 	return (int32_t)(pos - limit) < 0;
 }
 
-int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc)
+int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
 	uint32_t pos, again = 0;
 	int done = 0;
@@ -199,6 +218,7 @@ int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc)
 
 		if (kind == SHM_SLOT_CLOSED)
 			break;
+		*arrivals += kind == SHM_SLOT_DONE;
 		if (kind == SHM_SLOT_VOID)
 			again += !before(pos, qp->void_below);
 		else if (!before(pos, qp->discard_below))
@@ -225,13 +245,22 @@ bool hca_recv_pending(struct hca_qp *qp)
 	return qp->flushing && qp->rwqe_head != qp->rwqe_tail;
 }
 
-uint32_t hca_recv_waiting(struct hca_qp *qp)
+uint32_t hca_recv_arrived(struct hca_qp *qp)
 {
 	uint32_t n = 0, pos;
 
 	base_lock(&qp->recv_lock);
 	for (pos = qp->consumed; pos != qp->posted; pos++)
 		n += shm_ring_peek(qp->ring, qp->ring_shift, pos) == SHM_SLOT_DONE;
+	base_unlock(&qp->recv_lock);
+	return n;
+}
+
+uint32_t hca_recv_waiting(struct hca_qp *qp)
+{
+	uint32_t n = hca_recv_arrived(qp);
+
+	base_lock(&qp->recv_lock);
 	if (qp->flushing)
 		n = qp->rwqe_tail - qp->rwqe_head;
 	base_unlock(&qp->recv_lock);

@@ -20,8 +20,17 @@ static bool can_post(enum ibv_qp_state state)
 	       state == IBV_QPS_ERR;
 }
 
-/* What makes the call itself fail. */
-static int check_wr(struct hca_qp *qp, const struct ibv_send_wr *wr)
+static uint64_t message_length(const struct ibv_send_wr *wr)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	return total;
+}
+
+/* What makes the call itself fail. *@length: of the message. */
+static int check_wr(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
 	const struct hca_ah *ah = (const struct hca_ah *)wr->wr.ud.ah;
 
@@ -34,24 +43,10 @@ static int check_wr(struct hca_qp *qp, const struct ibv_send_wr *wr)
 		return -EINVAL;
 	if (!ah || ah->alive != HCA_AH_ALIVE)
 		return -EINVAL;
-	if (wr->send_flags & IBV_SEND_INLINE) {
-		uint64_t total = 0;
-
-		for (int i = 0; i < wr->num_sge; i++)
-			total += wr->sg_list[i].length;
-		if (total > qp->cap.max_inline_data)
-			return -EINVAL;
-	}
+	*length = message_length(wr);
+	if ((wr->send_flags & IBV_SEND_INLINE) && *length > qp->cap.max_inline_data)
+		return -EINVAL;
 	return 0;
-}
-
-static uint64_t message_length(const struct ibv_send_wr *wr)
-{
-	uint64_t total = 0;
-
-	for (int i = 0; i < wr->num_sge; i++)
-		total += wr->sg_list[i].length;
-	return total;
 }
 
 /* Copies the message to @to. Inline data needs no memory region. */
@@ -144,11 +139,10 @@ static void deliver_all(struct hca_qp *qp, const struct hca_flow *f, const struc
 }
 
 /* Works on one request. How it completes. */
-static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr)
+static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
 	_Alignas(64) char small[SHM_INLINE];
-	uint64_t length = message_length(wr);
 	struct hca_packet pkt;
 	struct hca_flow *f;
 	enum ibv_wc_status status;
@@ -197,32 +191,34 @@ static void complete(struct hca_qp *qp, uint64_t wr_id, bool signaled, enum ibv_
 	                                                               .is_send = true });
 }
 
-static void work(struct hca_qp *qp, const struct ibv_send_wr *wr)
+static void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	enum ibv_wc_status status = IBV_WC_WR_FLUSH_ERR;
 
 	if (hca_qp_state(qp) == IBV_QPS_RTS) {
-		status = transmit(qp, wr);
+		status = transmit(qp, wr, length);
 		if (status != IBV_WC_SUCCESS)
 			atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
 	}
 	complete(qp, wr->wr_id, wr->send_flags & IBV_SEND_SIGNALED, status);
 }
 
-/* SQD: keeps the request, and a copy of what it says inline. */
-static int defer(struct hca_qp *qp, const struct ibv_send_wr *wr)
+/* SQD: keeps the request, and copies of its address handle and of what it says inline. */
+static int defer(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
 	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
 	size_t sges = (size_t)wr->num_sge * sizeof(struct ibv_sge);
 	struct hca_deferred *d;
 	char *copy;
 
-	d = malloc(sizeof(*d) + sges + (is_inline ? message_length(wr) : 0));
+	d = malloc(sizeof(*d) + sges + (is_inline ? length : 0));
 	if (!d)
 		return -ENOMEM;
 	d->wr = *wr;
 	d->wr.next = NULL;
 	d->wr.sg_list = d->sge;
+	hca_ah_copy(&d->ah, (const struct hca_ah *)wr->wr.ud.ah);
+	d->wr.wr.ud.ah = &d->ah.ah;
 	copy = (char *)d->sge + sges;
 	for (int i = 0; i < wr->num_sge; i++) {
 		d->sge[i] = wr->sg_list[i];
@@ -239,7 +235,8 @@ static int defer(struct hca_qp *qp, const struct ibv_send_wr *wr)
 
 static int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
-	int ret = check_wr(qp, wr);
+	uint64_t length;
+	int ret = check_wr(qp, wr, &length);
 
 	if (ret)
 		return ret;
@@ -248,9 +245,9 @@ static int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr)
 		            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
 		    qp->cap.max_send_wr)
 			return -ENOMEM;
-		return defer(qp, wr);
+		return defer(qp, wr, length);
 	}
-	work(qp, wr);
+	work(qp, wr, length);
 	return 0;
 }
 
@@ -290,7 +287,7 @@ void hca_send_resume(struct hca_qp *qp)
 	struct hca_deferred *d;
 
 	while ((d = next_deferred(qp))) {
-		work(qp, &d->wr);
+		work(qp, &d->wr, message_length(&d->wr));
 		free(d);
 	}
 }

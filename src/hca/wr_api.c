@@ -188,7 +188,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		return b->error;
 	if (!b->n)
 		return 0;
-	room = qp->cap.max_send_wr -
+	room = qp->cap.max_send_wr - qp->n_deferred -
 	       (qp->sq_posted - atomic_load_explicit(&qp->sq_done, memory_order_acquire));
 	if (b->n > room)
 		return ENOMEM; /* all or nothing */

@@ -10,7 +10,8 @@
  *
  * Rules: fixed-width fields, offsets and indices instead of pointers, one writer
  * a cache line, layout asserted. What is read from the data part may be anything
- * (its writer may have died or may be hostile) and is checked before use.
+ * (its writer may have died or may be hostile) and is checked before use; where
+ * things lie there is therefore said in the control part.
  *
  * Receive rings are the heart. A receive that was posted is a credit: one
  * position of the ring of its receive queue. A sender takes it by writing its own
@@ -69,6 +70,10 @@ struct shm_control {
 	uint64_t hcas_off, ports_off, qps_off, flows_off, lists_off, size;
 	uint64_t data_size;
 	char fabric[40];
+	/* in the data part */
+	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off;
+	uint64_t rings_off, rings_size;
+	uint64_t payloads_off, payloads_size;
 	_Alignas(64) struct shm_settings settings;
 	/*
 	 * The manager's life: a robust futex that it holds. When it dies the kernel
@@ -77,7 +82,7 @@ struct shm_control {
 	_Alignas(64) _Atomic uint32_t manager_futex;
 	_Atomic uint32_t manager_stopped; /* an orderly end */
 };
-static_assert(sizeof(struct shm_control) == 256, "layout");
+static_assert(sizeof(struct shm_control) == 320, "layout");
 
 struct shm_hca {
 	char name[32];
@@ -266,14 +271,11 @@ struct shm_port_count {
 };
 static_assert(sizeof(struct shm_port_count) == 64, "layout");
 
+/* Its beginning says what it is to whoever looks at a dump; nobody relies on it. */
 struct shm_data {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t reserved;
-	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off;
-	uint64_t rings_off, rings_size;
-	uint64_t payloads_off, payloads_size;
-	uint64_t size;
 };
 
 /* Bytes of a ring with (1 << @shift) positions. */

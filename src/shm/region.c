@@ -5,10 +5,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -59,10 +60,10 @@ static void set_tables(struct shm_region *r)
 	r->ports = (void *)(control + r->control->ports_off);
 	r->qps = (void *)(control + r->control->qps_off);
 	r->flows = (void *)(control + r->control->flows_off);
-	r->senders = (void *)(data + r->data->senders_off);
-	r->cqs = (void *)(data + r->data->cqs_off);
-	r->flow_counts = (void *)(data + r->data->flow_counts_off);
-	r->port_counts = (void *)(data + r->data->port_counts_off);
+	r->senders = (void *)(data + r->control->senders_off);
+	r->cqs = (void *)(data + r->control->cqs_off);
+	r->flow_counts = (void *)(data + r->control->flow_counts_off);
+	r->port_counts = (void *)(data + r->control->port_counts_off);
 }
 
 int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
@@ -81,16 +82,15 @@ int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
 	c.flows_off = take(&c.size, SHM_MAX_FLOWS * sizeof(struct shm_flow));
 	c.lists_off = take(&c.size, LISTS_SIZE);
 
-	d.size = PAGE;
-	d.senders_off = take(&d.size, SHM_MAX_QPS * sizeof(struct shm_sender));
-	d.cqs_off = take(&d.size, SHM_MAX_CQS * sizeof(struct shm_cq));
-	d.flow_counts_off = take(&d.size, SHM_MAX_FLOWS * sizeof(struct shm_flow_count));
-	d.port_counts_off = take(&d.size, n_ports * sizeof(struct shm_port_count));
-	d.rings_size = RINGS_SIZE;
-	d.rings_off = take(&d.size, RINGS_SIZE);
-	d.payloads_size = PAYLOADS_SIZE;
-	d.payloads_off = take(&d.size, PAYLOADS_SIZE);
-	c.data_size = d.size;
+	c.data_size = PAGE;
+	c.senders_off = take(&c.data_size, SHM_MAX_QPS * sizeof(struct shm_sender));
+	c.cqs_off = take(&c.data_size, SHM_MAX_CQS * sizeof(struct shm_cq));
+	c.flow_counts_off = take(&c.data_size, SHM_MAX_FLOWS * sizeof(struct shm_flow_count));
+	c.port_counts_off = take(&c.data_size, n_ports * sizeof(struct shm_port_count));
+	c.rings_size = RINGS_SIZE;
+	c.rings_off = take(&c.data_size, RINGS_SIZE);
+	c.payloads_size = PAYLOADS_SIZE;
+	c.payloads_off = take(&c.data_size, PAYLOADS_SIZE);
 
 	memset(r, 0, sizeof(*r));
 	ret = make("umbel-control", c.size, &map, &r->control_fd);
@@ -98,11 +98,11 @@ int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
 		return ret;
 	r->control = map;
 	r->control_size = c.size;
-	ret = make("umbel-data", d.size, &map, &r->data_fd);
+	ret = make("umbel-data", c.data_size, &map, &r->data_fd);
 	if (ret)
 		goto err_unmap_control;
 	r->data = map;
-	r->data_size = d.size;
+	r->data_size = c.data_size;
 	*r->control = c;
 	*r->data = d;
 	set_tables(r);
@@ -152,8 +152,7 @@ int shm_region_map(struct shm_region *r, int control_fd, int data_fd)
 		goto err_unmap_control;
 	r->data = map;
 	if (r->control->magic != SHM_MAGIC || r->control->version != SHM_VERSION ||
-	    r->control->size != r->control_size || r->control->data_size != r->data_size ||
-	    r->data->size != r->data_size) {
+	    r->control->size != r->control_size || r->control->data_size != r->data_size) {
 		ret = -EPROTO;
 		goto err_unmap_data;
 	}
@@ -178,24 +177,31 @@ void shm_region_unmap(struct shm_region *r)
 	r->control_fd = r->data_fd = -1;
 }
 
+bool shm_read_wait(const struct shm_region *r, const _Atomic uint32_t *seq, uint32_t *start)
+{
+	for (uint32_t spins = 1; *start & 1; spins++) {
+		if (spins % 1024) {
+			__builtin_ia32_pause();
+		} else if (shm_manager_gone(r)) {
+			return false;
+		} else {
+			sched_yield(); /* the manager may want this very processor */
+		}
+		*start = atomic_load_explicit((_Atomic uint32_t *)seq, memory_order_acquire);
+	}
+	return true;
+}
+
 void shm_port_read(const struct shm_region *r, uint32_t port, struct shm_port *copy)
 {
 	const struct shm_port *p = &r->ports[port];
 	uint32_t seq;
+	bool alive;
 
 	do {
-		seq = shm_read_begin(&p->seq);
+		alive = shm_read_begin(r, &p->seq, &seq);
 		memcpy((void *)copy, p, sizeof(*copy));
-	} while (shm_read_retry(&p->seq, seq));
-}
-
-void shm_qp_read(const struct shm_region *r, uint32_t qpn, struct shm_qp *copy)
-{
-	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qpn)];
-	uint32_t seq;
-
-	do {
-		seq = shm_read_begin(&q->seq);
-		memcpy((void *)copy, q, sizeof(*copy));
-	} while (shm_read_retry(&q->seq, seq));
+	} while (alive && shm_read_retry(&p->seq, seq));
+	if (!alive)
+		copy->state = IB_PORT_DOWN;
 }

@@ -9,7 +9,9 @@
 #ifndef SHM_REGION_H
 #define SHM_REGION_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "shm/layout.h"
 
@@ -45,7 +47,7 @@ static inline void *shm_data_at(const struct shm_region *r, uint64_t off)
 /* The @bytes at @off if they lie in the payload area, else NULL. */
 static inline void *shm_payload_at(const struct shm_region *r, uint64_t off, uint32_t bytes)
 {
-	uint64_t from = r->data->payloads_off, size = r->data->payloads_size;
+	uint64_t from = r->control->payloads_off, size = r->control->payloads_size;
 
 	if (off < from || off - from > size || size - (off - from) < bytes)
 		return NULL;
@@ -61,9 +63,8 @@ static inline int shm_manager_gone(const struct shm_region *r)
 	       || atomic_load_explicit(&r->control->manager_stopped, memory_order_relaxed);
 }
 
-/* Consistent copies of what the manager rewrites in place. */
+/* A consistent copy of a port's record; of one that is down, if the manager died at it. */
 void shm_port_read(const struct shm_region *r, uint32_t port, struct shm_port *copy);
-void shm_qp_read(const struct shm_region *r, uint32_t qpn, struct shm_qp *copy);
 
 /* Brackets a rewrite of an entry: seq is odd in between. The manager only. */
 static inline void shm_write_begin(_Atomic uint32_t *seq)
@@ -75,24 +76,46 @@ static inline void shm_write_begin(_Atomic uint32_t *seq)
 
 static inline void shm_write_end(_Atomic uint32_t *seq)
 {
-	/* release: pairs with the acquire load of seq in shm_read_begin() */
+	/* release: pairs with the acquire in shm_read_begin() */
 	atomic_store_explicit(seq, atomic_load_explicit(seq, memory_order_relaxed) + 1,
 	                      memory_order_release);
 }
 
-static inline uint32_t shm_read_begin(const _Atomic uint32_t *seq)
-{
-	uint32_t s;
+/* What shm_read_begin() does when the entry is just being rewritten. */
+bool shm_read_wait(const struct shm_region *r, const _Atomic uint32_t *seq, uint32_t *start);
 
-	while ((s = atomic_load_explicit((_Atomic uint32_t *)seq, memory_order_acquire)) & 1)
-		__builtin_ia32_pause();
-	return s;
+/*
+ * Begins to read an entry; shm_read_retry() says whether it has to be read again. False: the
+ * manager died while it rewrote the entry, which is none any more.
+ */
+static inline bool shm_read_begin(const struct shm_region *r, const _Atomic uint32_t *seq,
+                                  uint32_t *start)
+{
+	/* acquire: pairs with the release in shm_write_end() */
+	*start = atomic_load_explicit((_Atomic uint32_t *)seq, memory_order_acquire);
+	return __builtin_expect(!(*start & 1), 1) || shm_read_wait(r, seq, start);
 }
 
 static inline int shm_read_retry(const _Atomic uint32_t *seq, uint32_t start)
 {
 	atomic_thread_fence(memory_order_acquire); /* the fields before the second look at seq */
 	return atomic_load_explicit((_Atomic uint32_t *)seq, memory_order_relaxed) != start;
+}
+
+/* A consistent copy of a queue pair's record, one of no QP if the manager died over it. On the
+ * sender's fast path: inline. */
+static inline void shm_qp_read(const struct shm_region *r, uint32_t qpn, struct shm_qp *copy)
+{
+	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qpn)];
+	uint32_t seq;
+	bool alive;
+
+	do {
+		alive = shm_read_begin(r, &q->seq, &seq);
+		memcpy((void *)copy, q, sizeof(*copy));
+	} while (alive && shm_read_retry(&q->seq, seq));
+	if (!alive)
+		copy->qpn = copy->flags = 0;
 }
 
 #endif

@@ -15,7 +15,7 @@
  *  - a sender that dies leaves its QP index in the slot; the manager voids it and
  *    the owner posts the credit anew;
  *  - senders write to ring memory only between claim and publish, and nobody frees
- *    a ring that has a claimed slot.
+ *    a ring that has a slot claimed by a live sender.
  *
  * Complications: `tail` and `posted_seen` are hints that several senders write
  * without agreement. They may lag (then the sender walks forward over taken slots)
@@ -36,8 +36,9 @@
 
 #include "shm/layout.h"
 
-#define SHM_POS_MASK   0x3FFFFFFFu
-#define SHM_RING_MAGIC 0x52494e4700000000ull /* kind bits 0: never a free slot */
+#define SHM_POS_MASK    0x3FFFFFFFu
+#define SHM_CLAIM_TRIES 65536 /* beyond a few laps: no honest ring makes a sender look so often */
+#define SHM_RING_MAGIC  0x52494e4700000000ull /* kind bits 0: never a free slot */
 
 static inline uint64_t shm_slot_state(uint32_t pos, uint16_t gen, uint16_t writer,
                                       enum shm_slot_kind kind)
@@ -86,7 +87,7 @@ static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned
 	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	uint32_t size = 1u << shift;
 
-	for (uint32_t tries = 0; tries < 4 * size + 64; tries++) {
+	for (uint32_t tries = 0; tries < 4 * size + SHM_CLAIM_TRIES; tries++) {
 		struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
 		uint64_t s;
 
@@ -125,15 +126,19 @@ static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned
 }
 
 /*
- * Publishes a claimed slot. A full barrier: what the caller then reads (is the
- * owner's completion queue armed?) is read after the owner can see the arrival.
+ * Publishes a claimed slot. False: it is not ours any more, as the manager took us for
+ * dead. A full barrier: what the caller then reads (is the owner's completion queue
+ * armed?) is read after the owner can see the arrival.
  */
-static inline void shm_ring_publish(struct shm_arrival *slot, uint32_t pos, uint16_t gen,
+static inline bool shm_ring_publish(struct shm_arrival *slot, uint32_t pos, uint16_t gen,
                                     uint16_t writer)
 {
+	uint64_t s = shm_slot_state(pos, gen, writer, SHM_SLOT_CLAIMED);
+
 	/* release part: pairs with the acquire in shm_ring_peek() */
-	atomic_exchange_explicit(&slot->state, shm_slot_state(pos, gen, writer, SHM_SLOT_DONE),
-	                         memory_order_seq_cst);
+	return atomic_compare_exchange_strong_explicit(
+	        &slot->state, &s, shm_slot_state(pos, gen, writer, SHM_SLOT_DONE),
+	        memory_order_seq_cst, memory_order_relaxed);
 }
 
 /* ---- the owner ---- */
@@ -147,7 +152,7 @@ static inline uint32_t shm_ring_room(uint32_t posted, uint32_t consumed, unsigne
 /*
  * Makes @n further positions from @posted on credits. The caller has room for them.
  * Slots of the first lap get their state here, so that a ring touches no memory
- * before it is used. @first is the position that the ring began with.
+ * before it is used.
  */
 void shm_ring_post_first_lap(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t from,
                              uint32_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * GRH to and from its 40 bytes: see grh.h.
+ * GRH from its 40 bytes: see grh.h.
  */
 #include <endian.h>
 #include <string.h>
@@ -11,20 +11,6 @@
 #define DETH_BYTES 8
 #define IMM_BYTES  4
 #define ICRC_BYTES 4
-
-void wire_grh_encode(const struct wire_grh *grh, uint8_t out[static IB_GRH_BYTES])
-{
-	uint32_t word = htobe32((uint32_t)IB_GRH_VERSION << 28 |
-	                        (uint32_t)grh->traffic_class << 20 | (grh->flow_label & 0xFFFFF));
-	uint16_t len = htobe16(grh->payload_bytes);
-
-	memcpy(out, &word, 4);
-	memcpy(out + 4, &len, 2);
-	out[6] = IB_GRH_NEXT_IBA;
-	out[7] = grh->hop_limit;
-	memcpy(out + 8, grh->sgid.raw, 16);
-	memcpy(out + 24, grh->dgid.raw, 16);
-}
 
 void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh)
 {

@@ -97,10 +97,16 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	return ah ? &ah->ah : verbs_null(error);
 }
 
+/* -1 and errno. EINVAL: what came to a group cannot be answered. ibv_create_ah_from_wc(3) */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
                         struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
-	return verbs_result(hca_ah_init_from_wc(hca_context(context), port_num, wc, grh, attr));
+	int ret = hca_ah_init_from_wc(hca_context(context), port_num, wc, grh, attr);
+
+	if (!ret)
+		return 0;
+	errno = -ret;
+	return -1;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The two parts of the shared memory: laid out without overlap, mapped by others as far
+ * as they may, and read consistently while the manager writes, or dies at it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "shm/region.h"
+
+#define HCAS  3
+#define PORTS 6
+
+struct lab {
+	struct shm_region manager, process;
+};
+
+static int setup(void **state)
+{
+	struct lab *l = calloc(1, sizeof(*l));
+
+	assert_int_equal(shm_region_create(&l->manager, HCAS, PORTS), 0);
+	assert_int_equal(shm_region_map(&l->process, l->manager.control_fd, l->manager.data_fd), 0);
+	*state = l;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct lab *l = *state;
+
+	shm_region_unmap(&l->process);
+	shm_region_unmap(&l->manager);
+	free(l);
+	return 0;
+}
+
+/* ---- layout ---- */
+
+struct extent {
+	uint64_t off, bytes;
+};
+
+static void check_apart(const struct extent *e, unsigned n, uint64_t size)
+{
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(e[i].off % 4096, 0);
+		assert_true(e[i].off >= 4096);
+		assert_true(e[i].off + e[i].bytes <= (i + 1 < n ? e[i + 1].off : size));
+	}
+}
+
+static void the_tables_do_not_overlap(void **state)
+{
+	const struct shm_control *c = ((struct lab *)*state)->manager.control;
+	const struct extent control[] = {
+		{ c->hcas_off, HCAS * sizeof(struct shm_hca) },
+		{ c->ports_off, PORTS * sizeof(struct shm_port) },
+		{ c->qps_off, SHM_MAX_QPS * sizeof(struct shm_qp) },
+		{ c->flows_off, SHM_MAX_FLOWS * sizeof(struct shm_flow) },
+		{ c->lists_off, 1 },
+	};
+	const struct extent data[] = {
+		{ c->senders_off, SHM_MAX_QPS * sizeof(struct shm_sender) },
+		{ c->cqs_off, SHM_MAX_CQS * sizeof(struct shm_cq) },
+		{ c->flow_counts_off, SHM_MAX_FLOWS * sizeof(struct shm_flow_count) },
+		{ c->port_counts_off, PORTS * sizeof(struct shm_port_count) },
+		{ c->rings_off, c->rings_size },
+		{ c->payloads_off, c->payloads_size },
+	};
+
+	check_apart(control, ARRAY_SIZE(control), c->size);
+	check_apart(data, ARRAY_SIZE(data), c->data_size);
+}
+
+static void what_one_writes_the_other_reads(void **state)
+{
+	struct lab *l = *state;
+
+	l->manager.qps[SHM_MAX_QPS - 1].qkey = 0x1234;
+	assert_int_equal(l->process.qps[SHM_MAX_QPS - 1].qkey, 0x1234);
+	l->process.senders[5].target_qpn = 99;
+	assert_int_equal(l->manager.senders[5].target_qpn, 99);
+}
+
+static void an_offset_outside_the_payloads_is_refused(void **state)
+{
+	const struct shm_region *r = &((struct lab *)*state)->process;
+	uint64_t from = r->control->payloads_off, end = from + r->control->payloads_size;
+
+	assert_ptr_equal(shm_payload_at(r, from, 4096), (char *)r->data + from);
+	assert_non_null(shm_payload_at(r, end - 4096, 4096));
+	assert_null(shm_payload_at(r, end - 4096, 4097));
+	assert_null(shm_payload_at(r, from - 1, 1));
+	assert_null(shm_payload_at(r, 0, 1));
+	assert_null(shm_payload_at(r, end + 1, 0));
+	assert_null(shm_payload_at(r, UINT64_MAX, UINT32_MAX));
+}
+
+static void scribbling_over_the_data_part_moves_no_table(void **state)
+{
+	struct lab *l = *state;
+	struct shm_region later;
+
+	memset((void *)l->process.data, 0xEE, 4096);
+	assert_null(shm_payload_at(&l->manager, 0xEEEEEEEEEEEEEEEE, 1));
+	assert_int_equal(shm_region_map(&later, l->manager.control_fd, l->manager.data_fd), 0);
+	assert_int_equal((char *)later.cqs - (char *)later.data, l->manager.control->cqs_off);
+	shm_region_unmap(&later);
+}
+
+/* ---- what others may not ---- */
+
+static void nobody_else_maps_the_control_part_writable(void **state)
+{
+	struct lab *l = *state;
+	int fd = l->manager.control_fd;
+	void *p;
+
+	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+	assert_int_equal(errno, EPERM);
+	p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(mprotect(p, 4096, PROT_READ | PROT_WRITE), -1);
+	assert_int_equal(errno, EACCES);
+	munmap(p, 4096);
+	assert_int_equal(mprotect(l->process.control, 4096, PROT_READ | PROT_WRITE), -1);
+}
+
+static void nobody_else_writes_or_punches_the_control_part(void **state)
+{
+	int fd = ((struct lab *)*state)->manager.control_fd;
+
+	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
+	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
+}
+
+static void nobody_resizes_either_part(void **state)
+{
+	struct lab *l = *state;
+	int fds[] = { l->manager.control_fd, l->manager.data_fd };
+
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
+		assert_int_equal(ftruncate(fds[i], 4096), -1);
+		assert_int_equal(ftruncate(fds[i], 1ll << 40), -1);
+	}
+}
+
+static void what_is_no_fabric_is_refused(void **state)
+{
+	struct lab *l = *state;
+	struct shm_region r;
+	int fd = memfd_create("something", 0);
+
+	assert_int_equal(shm_region_map(&r, fd, fd), -EPROTO);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(shm_region_map(&r, fd, fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, l->manager.control_fd, fd), -EPROTO);
+	assert_int_not_equal(shm_region_map(&r, l->manager.data_fd, l->manager.control_fd), 0);
+	l->manager.control->version++;
+	assert_int_equal(shm_region_map(&r, l->manager.control_fd, l->manager.data_fd), -EPROTO);
+	close(fd);
+}
+
+/* ---- records that change ---- */
+
+static void *rewrite(void *arg)
+{
+	struct lab *l = arg;
+	struct shm_qp *q = &l->manager.qps[5];
+
+	for (uint32_t i = 1; i <= 200000; i++) {
+		shm_write_begin(&q->seq);
+		q->qpn = i;
+		q->qkey = i;
+		q->ring_off = i;
+		q->client = i;
+		shm_write_end(&q->seq);
+	}
+	return NULL;
+}
+
+static void a_record_that_is_being_rewritten_is_read_whole(void **state)
+{
+	struct lab *l = *state;
+	struct shm_qp q = { 0 };
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, rewrite, l), 0);
+	while (q.qpn < 200000) {
+		shm_qp_read(&l->process, 5, &q);
+		assert_int_equal(q.qkey, q.qpn);
+		assert_int_equal(q.ring_off, q.qpn);
+		assert_int_equal(q.client, q.qpn);
+	}
+	pthread_join(thread, NULL);
+}
+
+/* As the kernel leaves it behind when the manager dies. */
+static void die(struct lab *l)
+{
+	l->manager.control->manager_futex = 0x40000000u;
+}
+
+static void a_queue_pair_over_which_the_manager_died_is_none(void **state)
+{
+	struct lab *l = *state;
+	struct shm_qp *q = &l->manager.qps[5], copy;
+
+	q->qpn = 5;
+	q->flags = SHM_QP_LIVE | SHM_QP_RECEIVES;
+	shm_write_begin(&q->seq);
+	die(l);
+	shm_qp_read(&l->process, 5, &copy);
+	assert_int_equal(copy.flags, 0);
+	assert_int_equal(copy.qpn, 0);
+}
+
+static void a_port_over_which_the_manager_died_is_down(void **state)
+{
+	struct lab *l = *state;
+	struct shm_port *p = &l->manager.ports[1], copy;
+
+	p->state = IB_PORT_ACTIVE;
+	shm_write_begin(&p->seq);
+	die(l);
+	shm_port_read(&l->process, 1, &copy);
+	assert_int_equal(copy.state, IB_PORT_DOWN);
+}
+
+static void the_managers_end_can_be_seen(void **state)
+{
+	struct lab *l = *state;
+
+	assert_false(shm_manager_gone(&l->process));
+	l->manager.control->manager_futex = (uint32_t)getpid();
+	assert_false(shm_manager_gone(&l->process));
+	l->manager.control->manager_stopped = 1;
+	assert_true(shm_manager_gone(&l->process));
+	l->manager.control->manager_stopped = 0;
+	die(l);
+	assert_true(shm_manager_gone(&l->process));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_tables_do_not_overlap),
+		TEST(what_one_writes_the_other_reads),
+		TEST(an_offset_outside_the_payloads_is_refused),
+		TEST(scribbling_over_the_data_part_moves_no_table),
+		TEST(nobody_else_maps_the_control_part_writable),
+		TEST(nobody_else_writes_or_punches_the_control_part),
+		TEST(nobody_resizes_either_part),
+		TEST(what_is_no_fabric_is_refused),
+		TEST(a_record_that_is_being_rewritten_is_read_whole),
+		TEST(a_queue_pair_over_which_the_manager_died_is_none),
+		TEST(a_port_over_which_the_manager_died_is_down),
+		TEST(the_managers_end_can_be_seen),
+	};
+
+	return cmocka_run_group_tests_name("shm.region", tests, NULL, NULL);
+}

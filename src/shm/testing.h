@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * For the tests of the receive ring: a ring in memory that children share, and its
+ * owner, who takes messages out and checks that they are whole.
+ */
+#ifndef SHM_TESTING_H
+#define SHM_TESTING_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "shm/ring.h"
+
+#define GEN   77
+#define ME    7 /* writers' QP indices */
+#define OTHER 9
+#define LARGE 10 /* the largest ring here: log2 */
+
+/* A ring and its owner's side of it. */
+struct lab {
+	struct shm_ring *ring;
+	unsigned shift;
+	uint16_t gen;
+	uint32_t posted, consumed;
+	uint32_t *scratch; /* shared with children, zero at first */
+};
+
+static inline int setup(void **state)
+{
+	struct lab *l = calloc(1, sizeof(*l));
+
+	l->ring = mmap(NULL, shm_ring_bytes(LARGE), PROT_READ | PROT_WRITE,
+	               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	l->scratch = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(l->ring, MAP_FAILED);
+	assert_ptr_not_equal(l->scratch, MAP_FAILED);
+	*state = l;
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	struct lab *l = *state;
+
+	munmap(l->ring, shm_ring_bytes(LARGE));
+	munmap(l->scratch, 4096);
+	free(l);
+	return 0;
+}
+
+/* A new ring; as if @first receives had been posted and used already. */
+static inline void start_at(struct lab *l, unsigned shift, uint16_t gen, uint32_t first)
+{
+	l->shift = shift;
+	l->gen = gen;
+	l->posted = l->consumed = first;
+	memset((void *)l->ring, 0, shm_ring_bytes(shift));
+	memset(l->scratch, 0, 4096);
+	shm_ring_init(l->ring, gen, 0x10042);
+	if (first < 1u << shift)
+		shm_ring_post_first_lap(l->ring, shift, gen, 0, first);
+	for (uint32_t pos = first - (1u << shift); pos != first && first >= 1u << shift; pos++)
+		shm_ring_slot(l->ring, shift, pos)->state =
+		        shm_slot_state(pos, gen, 0, SHM_SLOT_DONE);
+	l->ring->posted = l->ring->consumed = l->ring->tail = l->ring->posted_seen = first;
+}
+
+static inline void start(struct lab *l, unsigned shift)
+{
+	start_at(l, shift, GEN, 0);
+}
+
+static inline void post(struct lab *l, uint32_t n)
+{
+	assert_true(n <= shm_ring_room(l->posted, l->consumed, l->shift));
+	shm_ring_post(l->ring, l->shift, l->gen, l->posted, n);
+	l->posted += n;
+}
+
+static inline struct shm_arrival *claim(const struct lab *l, uint16_t writer, uint32_t *pos)
+{
+	return shm_ring_claim(l->ring, l->shift, l->gen, writer, pos);
+}
+
+static inline void fill(struct shm_arrival *slot, uint16_t writer, uint32_t message)
+{
+	slot->src_qpn = writer;
+	slot->imm = message;
+	slot->length = SHM_INLINE;
+	memset(slot->data, (int)(message & 0xFF), SHM_INLINE);
+}
+
+/* Sends @message in @writer's name. Whether there was a credit for it. */
+static inline bool send_as(const struct lab *l, uint16_t writer, uint32_t message)
+{
+	uint32_t pos = 0;
+	struct shm_arrival *slot = claim(l, writer, &pos);
+
+	if (!slot)
+		return false;
+	fill(slot, writer, message);
+	return shm_ring_publish(slot, pos, l->gen, writer);
+}
+
+static inline bool is_whole(const struct shm_arrival *slot)
+{
+	for (unsigned i = 0; i < SHM_INLINE; i++)
+		if (slot->data[i] != (slot->imm & 0xFF))
+			return false;
+	return slot->length == SHM_INLINE;
+}
+
+struct taken {
+	uint32_t writer, message;
+};
+
+/* The owner: takes the next message out; void positions are posted anew. */
+static inline bool take(struct lab *l, struct taken *t)
+{
+	while (l->consumed != l->posted) {
+		struct shm_arrival *slot = shm_ring_slot(l->ring, l->shift, l->consumed);
+		enum shm_slot_kind kind = shm_ring_peek(l->ring, l->shift, l->consumed);
+
+		if (kind == SHM_SLOT_CLOSED)
+			return false;
+		if (kind == SHM_SLOT_DONE) {
+			assert_true(is_whole(slot));
+			*t = (struct taken){ slot->src_qpn, slot->imm };
+		}
+		shm_ring_consume(l->ring, ++l->consumed);
+		if (kind == SHM_SLOT_DONE)
+			return true;
+		post(l, 1);
+	}
+	return false;
+}
+
+static inline void expect_taken(struct lab *l, uint32_t writer, uint32_t message)
+{
+	struct taken t;
+
+	assert_true(take(l, &t));
+	assert_int_equal(t.writer, writer);
+	assert_int_equal(t.message, message);
+}
+
+static inline void expect_empty(struct lab *l)
+{
+	struct taken t;
+
+	assert_false(take(l, &t));
+}
+
+/* Sends until there is no credit, takes all out again. How many there were. */
+static inline uint32_t count_credits(struct lab *l)
+{
+	uint32_t n = 0;
+
+	while (send_as(l, OTHER, n))
+		n++;
+	for (uint32_t i = 0; i < n; i++)
+		expect_taken(l, OTHER, i);
+	expect_empty(l);
+	return n;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+#endif

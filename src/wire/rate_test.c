@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The table of static rates against what ibv_rate_to_mbps(3) and ibv_rate_to_mult(3)
+ * are known to say.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/util.h"
+#include "wire/rate.h"
+
+static void known_rates(void **state)
+{
+	static const struct wire_rate row[] = {
+		{ IBV_RATE_2_5_GBPS, 1, 2500 },  { IBV_RATE_10_GBPS, 4, 10000 },
+		{ IBV_RATE_40_GBPS, 16, 40000 }, { IBV_RATE_14_GBPS, 0, 14062 },
+		{ IBV_RATE_56_GBPS, 0, 56250 },  { IBV_RATE_100_GBPS, 0, 103125 },
+		{ IBV_RATE_50_GBPS, 20, 53125 }, { IBV_RATE_1200_GBPS, 480, 1275000 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		const struct wire_rate *r = wire_rate_find(row[i].rate);
+
+		assert_non_null(r);
+		assert_int_equal(r->mult, row[i].mult);
+		assert_int_equal(r->mbps, row[i].mbps);
+		assert_int_equal(wire_rate_to_mbps(row[i].rate), row[i].mbps);
+	}
+}
+
+static void each_rate_is_listed_once(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < WIRE_RATES; i++)
+		assert_ptr_equal(wire_rate_find(wire_rates[i].rate), &wire_rates[i]);
+}
+
+static void what_is_no_rate_is_zero(void **state)
+{
+	static const unsigned bad[] = { IBV_RATE_MAX, 1, 25, 63, 255, 0x80000002 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_null(wire_rate_find(bad[i]));
+		assert_int_equal(wire_rate_to_mbps(bad[i]), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(known_rates),
+		cmocka_unit_test(each_rate_is_listed_once),
+		cmocka_unit_test(what_is_no_rate_is_zero),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
