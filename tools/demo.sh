@@ -15,7 +15,7 @@ messages=10
 bytes=100
 receivers=(h1 h2 h3)
 sender=h4
-declare -A pid status
+declare -A pid status command
 
 # The address of host hN.
 address()
@@ -28,8 +28,8 @@ heading()
 	printf '\n%s%s%s\n' "$bold" "$*" "$plain"
 }
 
-# wait_until WHAT SECONDS COMMAND...: until the command succeeds. Says what it waits for if that
-# takes more than a second. Nonzero after so many seconds.
+# wait_until WHAT SECONDS COMMAND...: until the command succeeds. Says on a terminal what it
+# waits for, if that takes a while. Nonzero after so many seconds.
 wait_until()
 {
 	local what=$1 limit=$2 start=$SECONDS said=
@@ -38,17 +38,13 @@ wait_until()
 		if [ $((SECONDS - start)) -ge "$limit" ]; then
 			return 1
 		fi
-		if [ ! "$said" ] && [ $((SECONDS - start)) -gt 1 ]; then
+		if [ -t 1 ] && [ ! "$said" ] && [ $((SECONDS - start)) -gt 1 ]; then
 			said=yes
-			if [ -t 1 ]; then
-				printf '%swaiting until %s ...%s' "$dim" "$what" "$plain"
-			else
-				echo "waiting until $what ..."
-			fi
+			printf '\n%swaiting until %s ...%s' "$dim" "$what" "$plain"
 		fi
 		sleep 0.05
 	done
-	[ ! "$said" ] || [ ! -t 1 ] || printf '\r\033[K'
+	[ ! "$said" ] || printf '\r\033[K\033[A'
 }
 
 # start HOST [OPTION]...: mckey on that host, line by line to a file.
@@ -56,9 +52,12 @@ start()
 {
 	local host=$1
 	shift
-	umbel exec "$host" -- stdbuf -oL mckey -m "$group" -b "$(address "$host")" \
-		-C "$messages" -S "$bytes" "$@" > "$logs/$host" 2>&1 &
+	command[$host]="mckey -m $group -b $(address "$host") -C $messages -S $bytes${*:+ $*}"
+	: > "$logs/$host"
+	# shellcheck disable=SC2086
+	umbel exec "$host" -- stdbuf -oL ${command[$host]} > "$logs/$host" 2>&1 &
 	pid[$host]=$!
+	printf '  %-3s %s\n' "$host" "${command[$host]}"
 }
 
 says()
@@ -97,21 +96,20 @@ wait_joined()
 # The group with MGID $1, as the subnet sees it.
 show_group()
 {
-	umbel show groups | awk -v RS= -v mgid="$1" '$1 == mgid' | sed 's/^/  /'
+	umbel show groups | awk -v RS= -v mgid="$1" '$1 == mgid' | sed '1s/^/  MGID      /'
 }
 
 # A row: what came of one mckey. Counts the failures.
 tell()
 {
-	local host=$1 role=$2 done=$3 colour=$green
+	local host=$1 done=$2 colour=$green
 
 	if [ "${status[$host]}" -ne 0 ] || ! says "$host" 'data transfers complete'; then
 		done="failed: $(tail -n 1 "$logs/$host")"
 		colour=$red
 		failed=$((failed + 1))
 	fi
-	printf '  %-5s %-9s %-9s %s%s%s\n' "$host" "$(address "$host")" "$role" \
-		"$colour" "$done" "$plain"
+	printf '  %-3s %-9s %s%s%s\n' "$host" "$(address "$host")" "$colour" "$done" "$plain"
 }
 
 clean_up()
@@ -131,19 +129,17 @@ inside()
 	logs=$(mktemp -d)
 	trap clean_up EXIT
 
-	heading "mckey from Debian's rdmacm-utils, unmodified, on four hosts and one switch"
+	heading "Four hosts on one switch, and mckey from Debian's rdmacm-utils, unmodified, on each"
 	for host in "${receivers[@]}"; do
 		start "$host"
-		printf '  %-5s receives  mckey -m %s -b %s\n' "$host" "$group" "$(address "$host")"
 	done
 	for host in "${receivers[@]}"; do
 		wait_joined "$host"
 	done
 	start "$sender" -s
-	printf '  %-5s sends     mckey -m %s -b %s -s\n' "$sender" "$group" "$(address "$sender")"
 	wait_joined "$sender"
 
-	heading "The group as the subnet sees it"
+	heading "The group $group as the subnet sees it while they are joined"
 	mgid=$(sed -n 's/^mckey: joined dgid: \([^ ]*\).*/\1/p' "$logs/$sender")
 	show_group "$mgid"
 
@@ -155,9 +151,9 @@ inside()
 		wait "${pid[$host]}" || status[$host]=$?
 	done
 	heading "Who received what"
-	tell "$sender" sender "sent $messages messages of $bytes bytes"
+	tell "$sender" "sent $messages messages of $bytes bytes"
 	for host in "${receivers[@]}"; do
-		tell "$host" receiver "received $messages messages of $bytes bytes"
+		tell "$host" "received $messages messages of $bytes bytes"
 	done
 	pid=()
 

@@ -146,23 +146,28 @@ static int print_topology(struct json_object *topology)
 	return finish(t);
 }
 
-/* "  members   h1 full, h2 full": a line of pairs, nothing if there are none. */
+/* "h1 full", or "h1 QP 0x000002". The columns that it takes. */
+static int print_pair(struct json_object *o, const char *first, const char *second)
+{
+	return printf("%s%s %s", cli_json_text(o, first), strcmp(second, "qpn") ? "" : " QP",
+	              cli_json_text(o, second));
+}
+
+/* "  members   h1 full, h2 full": pairs on as many lines as it takes; '-' if there are none. */
 static void print_pairs(const char *label, struct json_object *array, const char *first,
                         const char *second)
 {
-	if (count(array) == 0) {
-		printf("  %-9s -\n", label);
-		return;
-	}
+	const int wide = 72;
+	int column = printf("  %-9s ", label);
+
+	if (count(array) == 0)
+		putchar('-');
 	for (size_t i = 0; i < count(array); i++) {
-		if (i == 0)
-			printf("  %-9s ", label);
-		else
-			fputs(", ", stdout);
-		fputs(cli_json_text(at(array, i), first), stdout);
-		if (!strcmp(second, "qpn"))
-			fputs(" QP", stdout);
-		printf(" %s", cli_json_text(at(array, i), second));
+		if (i && column > wide)
+			column = printf(",\n  %-9s ", "");
+		else if (i)
+			column += printf(", ");
+		column += print_pair(at(array, i), first, second);
 	}
 	putchar('\n');
 }
@@ -186,15 +191,15 @@ static void print_group(struct json_object *group)
 {
 	bool colour = cli_colour();
 
-	printf("%s%s%s\n  MLID ", colour ? "\033[1m" : "", cli_json_text(group, "mgid"),
-	       colour ? "\033[0m" : "");
+	printf("%s%s%s\n  %-9s ", colour ? "\033[1m" : "", cli_json_text(group, "mgid"),
+	       colour ? "\033[0m" : "", "MLID");
 	print_hex(group, "mlid");
 	fputs("  Q_Key ", stdout);
 	print_hex(group, "qkey");
 	fputs("  P_Key ", stdout);
 	print_hex(group, "pkey");
 	printf("  MTU %s", cli_json_text(group, "mtu"));
-	printf("  rate %s", cli_json_text(group, "rate"));
+	printf("  rate %ld Gb/s", cli_json_number(group, "rate_mbps") / 1000);
 	printf("  SL %s\n", cli_json_text(group, "sl"));
 	print_pairs("members", cli_json_array(group, "members"), "host", "join_state");
 	print_pairs("attached", cli_json_array(group, "attached"), "host", "qpn");
@@ -236,19 +241,35 @@ static int print_routes(struct json_object *switches)
 	return finish(t);
 }
 
-/* The counters worth a column: numbers that are not zero on some port. */
+/* Notes each counter of a port in @names; its value there says whether it moved on any port. */
+static void note_counters(struct json_object *names, struct json_object *port)
+{
+	json_object_object_foreach(port, key, value)
+	{
+		struct json_object *known = json_object_object_get(names, key);
+
+		if (!strcmp(key, "port") || !json_object_is_type(value, json_type_int))
+			continue;
+		if (!known || (!json_object_get_boolean(known) && json_object_get_int64(value)))
+			json_object_object_add(
+			        names, key,
+			        json_object_new_boolean(json_object_get_int64(value) != 0));
+	}
+}
+
+/* The counters worth a column, in the manager's order: those not zero on some port. */
 static struct json_object *moving_counters(struct json_object *ports)
 {
-	struct json_object *names = json_object_new_object();
+	struct json_object *all = json_object_new_object(), *names = json_object_new_object();
 
-	for (size_t i = 0; i < count(ports); i++) {
-		json_object_object_foreach(at(ports, i), key, value)
-		{
-			if (strcmp(key, "port") && json_object_is_type(value, json_type_int) &&
-			    json_object_get_int64(value))
-				json_object_object_add(names, key, NULL);
-		}
+	for (size_t i = 0; i < count(ports); i++)
+		note_counters(all, at(ports, i));
+	json_object_object_foreach(all, key, moved)
+	{
+		if (json_object_get_boolean(moved))
+			json_object_object_add(names, key, NULL);
 	}
+	json_object_put(all);
 	return names;
 }
 

@@ -7,7 +7,26 @@
 set -u -o pipefail
 
 failed=0
-trap '[ $failed -eq 0 ] || exit 1' EXIT
+programs=()	# those that start() started, by name
+declare -A pid=() ended=()
+ports=0
+
+# Ends what still runs. A test that failed shows what its programs printed.
+finish()
+{
+	local name
+
+	for name in "${programs[@]}"; do
+		[ "${ended[$name]-}" ] || { kill -9 "${pid[$name]}"; wait "${pid[$name]}"; }
+	done 2>/dev/null
+	[ $failed -ne 0 ] || return 0
+	for name in "${programs[@]}"; do
+		printf '%s\n' "---- $name, ${ended[$name]:+status }${ended[$name]:-never ended}:"
+		cat "$TMPDIR/$name.out"
+	done >&2
+	exit 1
+}
+trap finish EXIT
 
 # complain WORDS: the test goes on, but has failed.
 complain()
@@ -30,13 +49,14 @@ expect()
 		complain "$*"$'\n'"expected: $text"$'\n'"got:      $output"
 }
 
-# wait_until WHAT COMMAND...: until the command succeeds; at most 20 s.
+# wait_until WHAT COMMAND...: until the command succeeds, or the test has run for 40 s: so it can
+# still say what is wrong before ctest ends it.
 wait_until()
 {
-	local what=$1 start=$SECONDS
+	local what=$1
 	shift
 	until "$@"; do
-		if [ $((SECONDS - start)) -ge 20 ]; then
+		if [ $SECONDS -ge 40 ]; then
 			complain "in vain: wait until $what"
 			return 1
 		fi
@@ -54,4 +74,88 @@ field()
 gone()
 {
 	! grep -q '^State:[[:space:]]*[A-WY]' "/proc/$1/status" 2>/dev/null
+}
+
+# ---- programs in the background
+
+# start NAME HOST COMMAND...: on that host of the default fabric, or with "all" hosts in sight.
+# What it prints is kept, line by line, under that name.
+start()
+{
+	local name=$1 host=$2
+	shift 2
+	[ "$host" != all ] || host=
+	: > "$TMPDIR/$name.out"
+	umbel exec ${host:+"$host"} -- stdbuf -oL "$@" < /dev/null > "$TMPDIR/$name.out" 2>&1 &
+	[ "${pid[$name]-}" ] || programs+=("$name")
+	pid[$name]=$!
+}
+
+# says NAME TEXT [TIMES]: whether it has printed this line (a basic regular expression that
+# begins one) so often.
+says()
+{
+	[ "$(grep -c "^$2" "$TMPDIR/$1.out")" -ge "${3:-1}" ]
+}
+
+says_or_ended()
+{
+	says "$@" || gone "${pid[$1]}"
+}
+
+# wait_said NAME TEXT [TIMES]: until it has. Nonzero, and a complaint, if it ends without.
+wait_said()
+{
+	wait_until "$1 says '$2'" says_or_ended "$@" || return
+	says "$@" || { complain "$1 ends and does not say '$2'"; return 1; }
+}
+
+# wait_ended NAME STATUS: until it ends, with that status.
+wait_ended()
+{
+	[ "${pid[$1]-}" ] || { complain "$1 was not started"; return 1; }
+	wait_until "$1 ends" gone "${pid[$1]}" || return
+	ended[$1]=0
+	wait "${pid[$1]}" 2>/dev/null || ended[$1]=$?
+	[ "${ended[$1]}" -eq "$2" ] || complain "status ${ended[$1]}, not $2: $1"
+}
+
+# expect_said NAME TEXT...: it has printed these lines.
+expect_said()
+{
+	local name=$1 text
+	shift
+	for text in "$@"; do
+		says "$name" "$text" || complain "$name does not say '$text'"
+	done
+}
+
+# new_port: sets $port to an IP port in nobody's use. A script has 16 to itself among those
+# that run at the same time.
+new_port()
+{
+	while :; do
+		port=$((20000 + $$ % 750 * 16 + ports++ % 16))
+		port_in_state "$port" '..' || break
+	done
+}
+
+# port_in_state PORT STATE: whether a TCP socket has that local port and state, as the kernel
+# writes them.
+port_in_state()
+{
+	grep -qs "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$1") [0-9A-F:]* $2 " \
+		/proc/net/tcp /proc/net/tcp6
+}
+
+listening_or_ended()
+{
+	port_in_state "$2" 0A || gone "${pid[$1]}"
+}
+
+# wait_listening NAME PORT: until the server listens. Nonzero, and a complaint, if it ends.
+wait_listening()
+{
+	wait_until "$1 listens" listening_or_ended "$@" || return
+	port_in_state "$2" 0A || { complain "$1 ends and does not listen"; return 1; }
 }

@@ -1,0 +1,1126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Hostile clients: they speak the manager's protocol, badly, and scribble over the
+ * memory that everybody writes. Whatever they do, the manager answers everybody else,
+ * and holds no more when they are gone than before they came.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "base/util.h"
+#include "control/client.h"
+#include "control/cm_message.h"
+#include "control/path.h"
+#include "control/socket.h"
+#include "shm/region.h"
+#include "shm/ring.h"
+
+#define SECONDS 20 /* that anything may take */
+
+/* ---- connections ---- */
+
+static int open_socket(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(
+	        control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl"),
+	        0);
+	assert_true(sock >= 0);
+	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return sock;
+}
+
+/* One exchange. 0; 1: the connection is at its end. */
+static int exchange(int sock, uint32_t type, const void *body, uint32_t bytes,
+                    struct control_packet *reply)
+{
+	static uint32_t serial;
+	struct control_packet p = { .header = {
+		                            .type = type, .serial = ++serial, .bytes = bytes } };
+	int ret;
+
+	if (bytes)
+		memcpy(p.body, body, bytes);
+	ret = control_send(sock, &p);
+	if (!ret)
+		ret = control_receive(sock, reply);
+	if (ret)
+		return 1;
+	assert_int_equal(reply->header.type, type);
+	assert_int_equal(reply->header.serial, serial);
+	assert_true(reply->header.status <= 0);
+	return 0;
+}
+
+/* One that the manager answers; its status. The descriptors are the caller's. */
+static int call(int sock, uint32_t type, const void *body, uint32_t bytes,
+                struct control_packet *reply)
+{
+	assert_int_equal(exchange(sock, type, body, bytes, reply), 0);
+	return reply->header.status;
+}
+
+/* One whose answer does not matter. Whether the connection goes on. */
+static bool try(int sock, uint32_t type, const void *body, uint32_t bytes)
+{
+	struct control_packet reply;
+
+	if (exchange(sock, type, body, bytes, &reply))
+		return false;
+	control_close_fds(&reply);
+	return true;
+}
+
+static int say_hello(int sock, uint32_t role, struct shm_region *r)
+{
+	struct control_hello hello = { .version = CONTROL_VERSION, .role = role };
+	struct control_packet reply;
+	int ret = call(sock, CONTROL_HELLO, &hello, sizeof(hello), &reply);
+
+	if (!ret && r)
+		assert_int_equal(shm_region_map(r, reply.fd[0], reply.fd[1]), 0);
+	control_close_fds(&reply);
+	return ret;
+}
+
+static int greeted(uint32_t role, struct shm_region *r)
+{
+	int sock = open_socket();
+
+	assert_int_equal(say_hello(sock, role, r), 0);
+	return sock;
+}
+
+static pid_t manager_pid(void)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int sock = open_socket();
+
+	assert_int_equal(getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
+	close(sock);
+	return cred.pid;
+}
+
+/* ---- what the manager holds ---- */
+
+static const char *const held_names[] = { "clients", "qps",    "cqs",        "channels",
+	                                  "flows",   "groups", "ring_bytes", "payload_bytes" };
+#define HELD ARRAY_SIZE(held_names)
+
+struct held {
+	long n[HELD];
+	long fds;
+};
+
+/* The manager, and what it holds without clients: before the first test. */
+static pid_t manager;
+static struct held at_rest;
+
+static long count_fds(pid_t pid)
+{
+	char path[64];
+	long n = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static struct held read_held(void)
+{
+	struct control_client *c;
+	struct held held;
+	char path[512], *text;
+
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), 0);
+	assert_int_equal(control_show(c, "status", &text), 0);
+	for (size_t i = 0; i < HELD; i++) {
+		char key[64];
+		const char *at;
+
+		snprintf(key, sizeof(key), "\"%s\":", held_names[i]);
+		at = strstr(text, key);
+		assert_non_null(at);
+		held.n[i] = strtol(at + strlen(key), NULL, 10);
+	}
+	free(text);
+	held.fds = count_fds(manager);
+	control_close(c);
+	return held;
+}
+
+static double now(void)
+{
+	return (double)base_now_ns() / 1e9;
+}
+
+static void wait_a_little(void)
+{
+	poll(NULL, 0, 10);
+}
+
+static bool holds_no_more(struct held *h)
+{
+	*h = read_held();
+	for (size_t i = 0; i < HELD; i++)
+		if (h->n[i] != at_rest.n[i])
+			return false;
+	return h->fds <= at_rest.fds + 1; /* its timer's comes when it needs one first */
+}
+
+/* Connections that are over count until the manager has noticed. */
+static void learn_at_rest(void)
+{
+	manager = manager_pid();
+	at_rest = read_held();
+	for (unsigned i = 0; i < 20; i++) {
+		struct held h = read_held();
+
+		if (h.fds < at_rest.fds)
+			at_rest = h;
+		wait_a_little();
+	}
+}
+
+/* Nothing was left behind; this also shows that the manager answers. */
+static int check_at_rest(void **state)
+{
+	double end = now() + SECONDS;
+	struct held h;
+
+	(void)state;
+	while (!holds_no_more(&h)) {
+		if (now() > end) {
+			for (size_t i = 0; i < HELD; i++)
+				print_error("%s: %ld, was %ld\n", held_names[i], h.n[i],
+				            at_rest.n[i]);
+			print_error("descriptors: %ld, were %ld\n", h.fds, at_rest.fds);
+			return -1;
+		}
+		wait_a_little();
+	}
+	return 0;
+}
+
+/* ---- random input ---- */
+
+static uint64_t seed;
+
+static uint32_t random_number(void)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 32);
+}
+
+static uint32_t below(uint32_t n)
+{
+	return random_number() % n;
+}
+
+static void random_bytes(void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		((uint8_t *)p)[i] = (uint8_t)random_number();
+}
+
+/* Small numbers, as handles are, zeros, and a few that are anything. */
+static void random_words(void *p, size_t n)
+{
+	static const uint32_t special[] = { 0,          0,      0x10002,    0xFFFF,    0x7FFFFFFF,
+		                            0xFFFFFFFF, 0xC000, 0x01234567, 0x000000FF };
+	uint32_t *word = p;
+
+	for (size_t i = 0; i < n / 4; i++) {
+		switch (below(4)) {
+		case 0:
+			word[i] = special[below(ARRAY_SIZE(special))];
+			break;
+		case 1:
+			word[i] = random_number();
+			break;
+		default:
+			word[i] = below(8);
+		}
+	}
+}
+
+/* ---- connections that do not behave ---- */
+
+static void before_hello_every_request_is_refused(void **state)
+{
+	uint8_t body[CONTROL_MAX_BYTES] = { 0 };
+	struct control_packet reply;
+	int sock = open_socket();
+
+	(void)state;
+	for (uint32_t type = 0; type < 200; type++) {
+		if (type == CONTROL_HELLO)
+			continue;
+		assert_int_equal(call(sock, type, body, below(64), &reply), -EPROTO);
+	}
+	close(sock);
+}
+
+static void a_wrong_hello_is_refused(void **state)
+{
+	struct control_hello good = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
+	struct control_hello bad;
+	struct control_packet reply;
+	int sock = open_socket();
+
+	(void)state;
+	bad = good;
+	bad.version++;
+	assert_int_equal(call(sock, CONTROL_HELLO, &bad, sizeof(bad), &reply), -EPROTO);
+	bad = good;
+	bad.role = 77;
+	assert_int_equal(call(sock, CONTROL_HELLO, &bad, sizeof(bad), &reply), -EPROTO);
+	bad = good;
+	memset(bad.host, 'h', sizeof(bad.host)); /* without end */
+	assert_int_equal(call(sock, CONTROL_HELLO, &bad, sizeof(bad), &reply), -EHOSTUNREACH);
+	assert_int_equal(call(sock, CONTROL_HELLO, &good, sizeof(good) - 1, &reply), -EPROTO);
+	assert_int_equal(say_hello(sock, CONTROL_ROLE_VERBS, NULL), 0);
+	assert_int_equal(call(sock, CONTROL_HELLO, &good, sizeof(good), &reply), -EPROTO);
+	close(sock);
+}
+
+static void a_datagram_that_is_no_packet_ends_the_connection(void **state)
+{
+	char junk[CONTROL_MAX_BYTES * 2];
+
+	(void)state;
+	for (unsigned i = 0; i < 300; i++) {
+		struct control_header h = { .type = below(140), .bytes = random_number() };
+		int sock = i % 2 ? greeted(below(3), NULL) : open_socket();
+		size_t n = below(sizeof(junk)) + 1;
+		struct control_packet reply;
+
+		random_bytes(junk, sizeof(junk));
+		if (i % 3)
+			memcpy(junk, &h, sizeof(h));
+		assert_int_equal(send(sock, junk, n, MSG_NOSIGNAL), n);
+		if (!control_receive(sock, &reply)) {
+			assert_true(reply.header.status < 0);
+			control_close_fds(&reply);
+		}
+		close(sock);
+	}
+}
+
+static void an_empty_datagram_harms_nobody(void **state)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+	struct control_packet reply;
+
+	(void)state;
+	assert_int_equal(send(sock, "", 0, MSG_NOSIGNAL), 0);
+	assert_int_not_equal(control_receive(sock, &reply), 0);
+	close(sock);
+}
+
+/* With @n copies of a descriptor beside it. */
+static void send_with_fds(int sock, unsigned n)
+{
+	struct control_header h = { .type = CONTROL_CREATE_CHANNEL };
+	struct iovec iov = { &h, sizeof(h) };
+	char space[CMSG_SPACE(sizeof(int) * 250)] = { 0 };
+	struct msghdr msg = { .msg_iov = &iov,
+		              .msg_iovlen = 1,
+		              .msg_control = space,
+		              .msg_controllen = CMSG_SPACE(sizeof(int) * n) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int) * n);
+	for (unsigned i = 0; i < n; i++)
+		((int *)CMSG_DATA(c))[i] = sock;
+	assert_int_equal(sendmsg(sock, &msg, MSG_NOSIGNAL), sizeof(h));
+}
+
+static void descriptors_that_nobody_asked_for_are_closed(void **state)
+{
+	static const unsigned numbers[] = { 1, 2, 3, 8, 9, 100, 250 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+		struct control_packet reply;
+
+		send_with_fds(sock, numbers[i]);
+		if (!control_receive(sock, &reply))
+			control_close_fds(&reply);
+		close(sock);
+	}
+}
+
+static void who_does_not_read_replies_is_disconnected(void **state)
+{
+	struct control_packet p = { .header = { .type = CONTROL_GET_CHANNEL,
+		                                .bytes = sizeof(struct control_get_channel) } };
+	struct pollfd end = { .events = POLLRDHUP };
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+	unsigned sent = 0;
+
+	(void)state;
+	while (!control_send(sock, &p))
+		assert_true(++sent < 100000);
+	end.fd = sock;
+	assert_int_equal(poll(&end, 1, SECONDS * 1000), 1);
+	close(sock);
+}
+
+static void half_open_connections_keep_nobody_out(void **state)
+{
+	enum { MANY = 2000 };
+	struct rlimit limit;
+	int sock[MANY];
+
+	(void)state;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	assert_true(limit.rlim_max > MANY + 100);
+	for (unsigned i = 0; i < MANY; i++) {
+		sock[i] = open_socket();
+		if (i % 100 == 0)
+			close(greeted(CONTROL_ROLE_CM, NULL));
+	}
+	close(greeted(CONTROL_ROLE_VERBS, NULL));
+	for (unsigned i = 0; i < MANY; i++)
+		close(sock[i]);
+}
+
+static void a_manager_out_of_descriptors_refuses_and_recovers(void **state)
+{
+	struct rlimit old, few = { 0 };
+	int sock[64];
+	unsigned n = 0;
+
+	(void)state;
+	assert_int_equal(prlimit(manager, RLIMIT_NOFILE, NULL, &old), 0);
+	few.rlim_cur = (rlim_t)count_fds(manager) + 20;
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(prlimit(manager, RLIMIT_NOFILE, &few, NULL), 0);
+	for (n = 0; n < ARRAY_SIZE(sock); n++) {
+		struct control_hello hello = { .version = CONTROL_VERSION,
+			                       .role = CONTROL_ROLE_VERBS };
+
+		sock[n] = open_socket();
+		if (!try(sock[n], CONTROL_HELLO, &hello, sizeof(hello)))
+			break;
+	}
+	/* in the end one was turned away, and not just left waiting */
+	assert_true(n < ARRAY_SIZE(sock));
+	for (unsigned i = 0; i <= n; i++)
+		close(sock[i]);
+	assert_int_equal(prlimit(manager, RLIMIT_NOFILE, &old, NULL), 0);
+}
+
+/* ---- requests with random numbers ---- */
+
+static const uint32_t verbs_bytes[] = {
+	[CONTROL_OPEN_HCA] = sizeof(struct control_open_hca),
+	[CONTROL_CLOSE_HCA] = sizeof(struct control_handle),
+	[CONTROL_CREATE_CHANNEL] = 0,
+	[CONTROL_DESTROY_CHANNEL] = sizeof(struct control_handle),
+	[CONTROL_GET_CHANNEL] = sizeof(struct control_get_channel),
+	[CONTROL_CREATE_CQ] = sizeof(struct control_create_cq),
+	[CONTROL_DESTROY_CQ] = sizeof(struct control_handle),
+	[CONTROL_CREATE_QP] = sizeof(struct control_create_qp),
+	[CONTROL_MODIFY_QP] = sizeof(struct control_modify_qp),
+	[CONTROL_DESTROY_QP] = sizeof(struct control_handle),
+	[CONTROL_ATTACH] = sizeof(struct control_attach),
+	[CONTROL_DETACH] = sizeof(struct control_attach),
+	[CONTROL_GET_FLOW] = sizeof(struct control_get_flow),
+	[CONTROL_GET_PAYLOAD] = sizeof(struct control_get_payload),
+	[CONTROL_RAISE_EVENT] = sizeof(struct control_raise_event),
+};
+
+static const uint32_t cm_bytes[] = {
+	[CONTROL_CM_CREATE_CHANNEL - CONTROL_CM_FIRST] = 0,
+	[CONTROL_CM_DESTROY_CHANNEL - CONTROL_CM_FIRST] = sizeof(struct control_cm_channel),
+	[CONTROL_CM_GET_EVENT - CONTROL_CM_FIRST] = sizeof(struct control_cm_channel),
+	[CONTROL_CM_CREATE_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_create_id),
+	[CONTROL_CM_DESTROY_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_MIGRATE_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_migrate_id),
+	[CONTROL_CM_QUERY_ID - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_QUERY_QP - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_SET_OPTION - CONTROL_CM_FIRST] = sizeof(struct control_cm_set_option),
+	[CONTROL_CM_BIND_ADDR - CONTROL_CM_FIRST] = sizeof(struct control_cm_bind_addr),
+	[CONTROL_CM_RESOLVE_ADDR - CONTROL_CM_FIRST] = sizeof(struct control_cm_resolve_addr),
+	[CONTROL_CM_RESOLVE_ROUTE - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_LISTEN - CONTROL_CM_FIRST] = sizeof(struct control_cm_listen),
+	[CONTROL_CM_CONNECT - CONTROL_CM_FIRST] = sizeof(struct control_cm_connect),
+	[CONTROL_CM_ACCEPT - CONTROL_CM_FIRST] = sizeof(struct control_cm_connect),
+	[CONTROL_CM_REJECT - CONTROL_CM_FIRST] = sizeof(struct control_cm_connect),
+	[CONTROL_CM_DISCONNECT - CONTROL_CM_FIRST] = sizeof(struct control_cm_id),
+	[CONTROL_CM_JOIN - CONTROL_CM_FIRST] = sizeof(struct control_cm_join),
+	[CONTROL_CM_LEAVE - CONTROL_CM_FIRST] = sizeof(struct control_cm_handle),
+};
+
+/* Numbers that the manager has given: random ones would seldom meet them. */
+enum kind { HCA, CHANNEL, CQ, QP, KINDS };
+
+static uint32_t known[KINDS][4];
+
+static uint32_t pick(enum kind kind)
+{
+	return below(8) ? known[kind][below(4)] : random_number();
+}
+
+static void learn(uint32_t type, const struct control_packet *reply)
+{
+	static const enum kind made[] = { [CONTROL_OPEN_HCA] = HCA,
+		                          [CONTROL_CREATE_CHANNEL] = CHANNEL,
+		                          [CONTROL_CREATE_CQ] = CQ };
+
+	if (type == CONTROL_CREATE_QP)
+		known[QP][below(4)] = ((const struct control_create_qp_reply *)reply->body)->qpn;
+	else if (type == CONTROL_OPEN_HCA || type == CONTROL_CREATE_CHANNEL ||
+	         type == CONTROL_CREATE_CQ)
+		memcpy(&known[made[type]][below(4)], reply->body, sizeof(uint32_t));
+}
+
+/* Makes sense of some of a random body, so that more than the first check is passed. */
+static void random_verbs_body(uint32_t type, uint8_t *body)
+{
+	struct control_create_qp *qp = (void *)body;
+	struct control_attach *attach = (void *)body;
+	struct control_get_flow *flow = (void *)body;
+	struct control_raise_event *raise = (void *)body;
+	uint32_t *word = (void *)body;
+
+	switch (type) {
+	case CONTROL_OPEN_HCA:
+		word[0] = below(5);
+		break;
+	case CONTROL_CLOSE_HCA:
+	case CONTROL_CREATE_CQ:
+		word[0] = pick(HCA);
+		break;
+	case CONTROL_DESTROY_CHANNEL:
+	case CONTROL_GET_CHANNEL:
+		word[0] = pick(CHANNEL);
+		break;
+	case CONTROL_DESTROY_CQ:
+		word[0] = pick(CQ);
+		break;
+	case CONTROL_CREATE_QP:
+		qp->hca_handle = pick(HCA);
+		qp->cq = pick(CQ);
+		qp->ready_bit %= SHM_CQ_READY_BITS;
+		qp->max_recv_wr %= 1024;
+		break;
+	case CONTROL_MODIFY_QP:
+	case CONTROL_DESTROY_QP:
+	case CONTROL_GET_PAYLOAD:
+		word[0] = pick(QP);
+		break;
+	case CONTROL_ATTACH:
+	case CONTROL_DETACH:
+		attach->qpn = pick(QP);
+		attach->mlid = (uint16_t)(0xC000 + below(4));
+		memset(attach->mgid.raw, 0xFF, 15);
+		break;
+	case CONTROL_GET_FLOW:
+		flow->qpn = pick(QP);
+		flow->dlid = (uint16_t)(below(2) ? 0xC000 + below(4) : below(8));
+		break;
+	case CONTROL_RAISE_EVENT:
+		raise->type = below(2) ? IBV_EVENT_SQ_DRAINED : below(20);
+		raise->element = pick(QP);
+		break;
+	}
+}
+
+static bool takes_away(uint32_t type)
+{
+	return type == CONTROL_CLOSE_HCA || type == CONTROL_DESTROY_CQ ||
+	       type == CONTROL_DESTROY_QP || type == CONTROL_DESTROY_CHANNEL ||
+	       type == CONTROL_CM_DESTROY_CHANNEL || type == CONTROL_CM_DESTROY_ID;
+}
+
+static void verbs_at_random(int sock, unsigned n)
+{
+	_Alignas(8) uint8_t body[CONTROL_MAX_BYTES];
+
+	while (n--) {
+		uint32_t type = 1 + below(ARRAY_SIZE(verbs_bytes) + 1), bytes = below(256);
+		struct control_packet reply;
+
+		if (takes_away(type) && below(4))
+			continue;
+		if (type < ARRAY_SIZE(verbs_bytes) && below(20))
+			bytes = verbs_bytes[type];
+		random_words(body, sizeof(body));
+		random_verbs_body(type, body);
+		if (!call(sock, type, body, bytes, &reply))
+			learn(type, &reply);
+		control_close_fds(&reply);
+	}
+}
+
+static void random_address(union control_cm_addr *a)
+{
+	static const char *const text[] = { "10.0.0.1",  "10.0.0.2",  "10.0.0.9",
+		                            "239.1.1.1", "239.1.1.2", "0.0.0.0" };
+
+	if (below(4) == 0) {
+		random_bytes(a, sizeof(*a));
+		a->sa.sa_family = (sa_family_t)(below(2) ? AF_INET6 : AF_IB);
+		return;
+	}
+	memset(a, 0, sizeof(*a));
+	a->in.sin_family = AF_INET;
+	a->in.sin_port = (in_port_t)(below(3) * 0x1234);
+	/* what cm_message.h calls an address, without a library for it */
+	if (sscanf(text[below(ARRAY_SIZE(text))], "%hhu.%hhu.%hhu.%hhu", (uint8_t *)&a->in.sin_addr,
+	           (uint8_t *)&a->in.sin_addr + 1, (uint8_t *)&a->in.sin_addr + 2,
+	           (uint8_t *)&a->in.sin_addr + 3) != 4)
+		abort();
+}
+
+static void random_cm_body(uint32_t type, uint8_t *body)
+{
+	static const uint16_t spaces[] = {
+		RDMA_PS_TCP, RDMA_PS_UDP, RDMA_PS_UDP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB, 7
+	};
+	struct control_cm_create_id *create = (void *)body;
+	struct control_cm_resolve_addr *resolve = (void *)body;
+	uint32_t *word = (void *)body;
+
+	word[0] = below(10); /* in most of them an identifier */
+	if (type == CONTROL_CM_ACCEPT || type == CONTROL_CM_CONNECT || type == CONTROL_CM_REJECT ||
+	    type == CONTROL_CM_JOIN)
+		word[2] = below(10);
+	switch (type) {
+	case CONTROL_CM_CREATE_ID:
+		create->ps = spaces[below(ARRAY_SIZE(spaces))];
+		create->channel = below(3);
+		break;
+	case CONTROL_CM_BIND_ADDR:
+		random_address(&((struct control_cm_bind_addr *)body)->addr);
+		break;
+	case CONTROL_CM_RESOLVE_ADDR:
+		random_address(&resolve->src);
+		random_address(&resolve->dst);
+		break;
+	case CONTROL_CM_JOIN:
+		random_address(&((struct control_cm_join *)body)->addr);
+		((struct control_cm_join *)body)->flags = below(3);
+		break;
+	case CONTROL_CM_SET_OPTION:
+		((struct control_cm_set_option *)body)->level = (int32_t)below(2);
+		((struct control_cm_set_option *)body)->name = (int32_t)below(5);
+		((struct control_cm_set_option *)body)->bytes =
+		        below(2) ? (uint32_t)sizeof(int) : below(400);
+		break;
+	case CONTROL_CM_CONNECT:
+	case CONTROL_CM_ACCEPT:
+	case CONTROL_CM_REJECT:
+		((struct control_cm_connect *)body)->bytes = below(2) ? below(100) : below(300);
+		break;
+	}
+}
+
+static void cm_at_random(int sock, unsigned n)
+{
+	_Alignas(8) uint8_t body[CONTROL_MAX_BYTES];
+
+	while (n--) {
+		uint32_t i = below(ARRAY_SIZE(cm_bytes) + 1), bytes = below(256);
+		struct control_packet reply;
+
+		if (takes_away(CONTROL_CM_FIRST + i) && below(10))
+			continue;
+		if (i < ARRAY_SIZE(cm_bytes) && below(20))
+			bytes = cm_bytes[i];
+		random_words(body, sizeof(body));
+		random_cm_body(CONTROL_CM_FIRST + i, body);
+		call(sock, CONTROL_CM_FIRST + i, body, bytes, &reply);
+		control_close_fds(&reply);
+	}
+}
+
+static void random_verbs_requests_are_answered(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+
+		verbs_at_random(sock, 2000);
+		close(sock);
+	}
+}
+
+static void random_cm_requests_are_answered(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		int sock = greeted(CONTROL_ROLE_CM, NULL);
+
+		cm_at_random(sock, 2000);
+		close(sock);
+	}
+}
+
+static void random_command_line_requests_are_answered(void **state)
+{
+	static const char *const what[] = { "status", "hosts",    "topology", "groups",
+		                            "routes", "counters", "",         "nonsense" };
+	int sock = greeted(CONTROL_ROLE_CLI, NULL);
+
+	(void)state;
+	for (unsigned i = 0; i < 500; i++) {
+		struct control_show show = { 0 };
+		struct control_set set;
+
+		strcpy(show.what, what[below(ARRAY_SIZE(what))]);
+		assert_true(try(sock, CONTROL_SHOW, &show, sizeof(show)));
+		random_bytes(&show, sizeof(show));
+		assert_true(try(sock, CONTROL_SHOW, &show, sizeof(show)));
+		random_bytes(&set, sizeof(set));
+		assert_true(try(sock, CONTROL_SET, &set, sizeof(set)));
+		assert_true(try(sock, CONTROL_SET, &set, below(sizeof(set))));
+		assert_true(try(sock, 140 + below(1000), &set, below(sizeof(set))));
+	}
+	close(sock);
+}
+
+/* ---- a client of ours that behaves ---- */
+
+struct client {
+	int sock;
+	struct shm_region r;
+	uint32_t hca, cq, channel;
+	int eventfd, events;
+	struct control_create_qp_reply qp;
+	struct shm_ring *ring;
+};
+
+static uint32_t call_for_number(int sock, uint32_t type, const void *body, uint32_t bytes, int *fd)
+{
+	struct control_packet reply;
+	uint32_t number;
+
+	assert_int_equal(call(sock, type, body, bytes, &reply), 0);
+	assert_int_equal(reply.n_fds, fd ? 1 : 0);
+	if (fd)
+		*fd = reply.fd[0];
+	memcpy(&number, reply.body, sizeof(number));
+	return number;
+}
+
+/* A queue pair that receives, with so many receives posted and its CQ's channel armed. */
+static void client_open(struct client *c, uint32_t receives)
+{
+	struct control_packet reply;
+
+	memset(c, 0, sizeof(*c));
+	c->sock = greeted(CONTROL_ROLE_VERBS, &c->r);
+	c->hca = call_for_number(c->sock, CONTROL_OPEN_HCA, &(struct control_open_hca){ 0 },
+	                         sizeof(struct control_open_hca), &c->events);
+	c->channel = call_for_number(c->sock, CONTROL_CREATE_CHANNEL, NULL, 0, &c->eventfd);
+	c->cq = call_for_number(c->sock, CONTROL_CREATE_CQ,
+	                        &(struct control_create_cq){ c->hca, 16 },
+	                        sizeof(struct control_create_cq), NULL);
+	assert_int_equal(call(c->sock, CONTROL_CREATE_QP,
+	                      &(struct control_create_qp){ .hca_handle = c->hca,
+	                                                   .cq = c->cq,
+	                                                   .max_recv_wr = 4,
+	                                                   .ready_bit = SHM_NO_READY_BIT },
+	                      sizeof(struct control_create_qp), &reply),
+	                 0);
+	memcpy(&c->qp, reply.body, sizeof(c->qp));
+	assert_int_equal(
+	        call(c->sock, CONTROL_MODIFY_QP,
+	             &(struct control_modify_qp){
+	                     .qpn = c->qp.qpn, .pkey = 0xFFFF, .port_num = 1, .receives = 1 },
+	             sizeof(struct control_modify_qp), &reply),
+	        0);
+	c->ring = shm_data_at(&c->r, c->qp.ring_off);
+	shm_ring_post(c->ring, c->qp.ring_shift, c->qp.ring_gen, 0, receives);
+	c->r.cqs[c->cq].channel = c->channel;
+	c->r.cqs[c->cq].arm = SHM_CQ_ARMED;
+}
+
+static void client_close(struct client *c)
+{
+	shm_region_unmap(&c->r);
+	close(c->eventfd);
+	close(c->events);
+	close(c->sock);
+}
+
+/* Claims a slot in @victim's ring and says so, as a sender does before it dies. */
+static void claim_and_stop(struct client *c, const struct client *victim)
+{
+	uint16_t writer = (uint16_t)SHM_QP_INDEX(c->qp.qpn);
+	uint32_t pos;
+
+	c->r.senders[writer].target_qpn = victim->qp.qpn;
+	if (!shm_ring_claim(shm_data_at(&c->r, victim->qp.ring_off), victim->qp.ring_shift,
+	                    victim->qp.ring_gen, writer, &pos))
+		abort();
+}
+
+static void expect_voided(const struct client *c)
+{
+	double end = now() + SECONDS;
+
+	while (shm_ring_peek(c->ring, c->qp.ring_shift, 0) != SHM_SLOT_VOID) {
+		assert_true(now() < end);
+		wait_a_little();
+	}
+}
+
+static void expect_event(const struct client *c)
+{
+	struct pollfd p = { .fd = c->eventfd, .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+}
+
+static void others_objects_cannot_be_touched(void **state)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+	struct control_packet reply;
+	struct client c;
+
+	(void)state;
+	client_open(&c, 1);
+#define REFUSED(type, ...)                                                                     \
+	do {                                                                                   \
+		struct type body_ = { __VA_ARGS__ };                                           \
+		assert_int_equal(call(sock, number_, &body_, sizeof(body_), &reply), -EINVAL); \
+	} while (0)
+	uint32_t number_ = CONTROL_CLOSE_HCA;
+	REFUSED(control_handle, c.hca);
+	number_ = CONTROL_DESTROY_CHANNEL;
+	REFUSED(control_handle, c.channel);
+	number_ = CONTROL_DESTROY_CQ;
+	REFUSED(control_handle, c.cq);
+	number_ = CONTROL_DESTROY_QP;
+	REFUSED(control_handle, c.qp.qpn);
+	number_ = CONTROL_MODIFY_QP;
+	REFUSED(control_modify_qp, .qpn = c.qp.qpn);
+	number_ = CONTROL_CREATE_CQ;
+	REFUSED(control_create_cq, c.hca, 1);
+	number_ = CONTROL_CREATE_QP;
+	REFUSED(control_create_qp, .hca_handle = c.hca, .cq = c.cq);
+	number_ = CONTROL_GET_PAYLOAD;
+	REFUSED(control_get_payload, c.qp.qpn, 4096);
+	number_ = CONTROL_GET_FLOW;
+	REFUSED(control_get_flow, .qpn = c.qp.qpn, .dlid = 1);
+	number_ = CONTROL_RAISE_EVENT;
+	REFUSED(control_raise_event, IBV_EVENT_SQ_DRAINED, c.qp.qpn);
+#undef REFUSED
+	client_close(&c);
+	close(sock);
+}
+
+/* ---- death ---- */
+
+static void what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken(void **state)
+{
+	struct client victim;
+	pid_t pid;
+
+	(void)state;
+	client_open(&victim, 2);
+	pid = fork();
+	if (!pid) {
+		struct client c;
+
+		client_open(&c, 0);
+		claim_and_stop(&c, &victim);
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	expect_voided(&victim);
+	expect_event(&victim);
+	client_close(&victim);
+}
+
+static void the_same_although_a_child_of_the_dead_holds_its_connection(void **state)
+{
+	struct client victim;
+	int hold[2];
+	pid_t pid;
+
+	(void)state;
+	client_open(&victim, 2);
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		struct client c;
+		char byte;
+
+		close(hold[1]);
+		client_open(&c, 0);
+		if (!fork()) {
+			/* until the test closes its end */
+			_exit(read(hold[0], &byte, 1) == 0 ? 0 : 1);
+		}
+		claim_and_stop(&c, &victim);
+		kill(getpid(), SIGKILL);
+	}
+	close(hold[0]);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	expect_voided(&victim);
+	expect_event(&victim);
+	/* what the dead one held is there as long as the child holds on */
+	assert_int_equal(read_held().n[1], at_rest.n[1] + 2);
+	close(hold[1]);
+	client_close(&victim);
+}
+
+static void a_channel_that_is_full_does_not_stop_the_manager(void **state)
+{
+	uint64_t most = UINT64_MAX - 1;
+	struct client victim;
+	pid_t pid;
+
+	(void)state;
+	client_open(&victim, 2);
+	assert_int_equal(write(victim.eventfd, &most, sizeof(most)), sizeof(most));
+	pid = fork();
+	if (!pid) {
+		struct client c;
+
+		client_open(&c, 0);
+		claim_and_stop(&c, &victim);
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	expect_voided(&victim);
+	read_held(); /* it answers */
+	client_close(&victim);
+}
+
+/* ---- shared memory ---- */
+
+static void the_control_part_is_not_for_writing(void **state)
+{
+	struct control_hello hello = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
+	struct control_packet reply;
+	int sock = open_socket(), again;
+	char path[64];
+	void *p;
+
+	(void)state;
+	assert_int_equal(call(sock, CONTROL_HELLO, &hello, sizeof(hello), &reply), 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", reply.fd[0]);
+	again = open(path, O_RDWR | O_CLOEXEC);
+	for (int i = 0; i < 2; i++) {
+		int fd = i ? again : reply.fd[0];
+
+		if (fd < 0)
+			continue;
+		p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		assert_ptr_equal(p, MAP_FAILED);
+		p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+		assert_ptr_not_equal(p, MAP_FAILED);
+		assert_int_not_equal(mprotect(p, 4096, PROT_READ | PROT_WRITE), 0);
+		munmap(p, 4096);
+		assert_int_not_equal(pwrite(fd, "x", 1, 0), 1);
+		assert_int_not_equal(ftruncate(fd, 0), 0);
+		assert_int_not_equal(
+		        fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), 0);
+		close(fd);
+	}
+	close(reply.fd[1]);
+	close(sock);
+}
+
+/* Scribbles without end over what the data part has in use. */
+static void scribble(void)
+{
+	struct shm_region r;
+	uint64_t *word[3];
+	size_t n[3];
+
+	close(greeted(CONTROL_ROLE_VERBS, &r));
+	word[0] = shm_data_at(&r, r.control->rings_off);
+	n[0] = (1u << 20) / 8;
+	word[1] = (uint64_t *)r.cqs;
+	n[1] = 64 * sizeof(*r.cqs) / 8;
+	word[2] = (uint64_t *)r.senders;
+	n[2] = 64 * sizeof(*r.senders) / 8;
+	for (;;) {
+		unsigned what = below(3);
+		uint64_t v = (uint64_t)random_number() << 32 | random_number();
+
+		if (below(2)) /* near what is there */
+			word[what][below((uint32_t)n[what])] ^= 1ull << below(64);
+		else
+			word[what][below((uint32_t)n[what])] = v >> below(64);
+		if (below(1000) == 0)
+			memset((void *)r.data, (int)random_number(), 4096);
+	}
+}
+
+/* A program that sends to itself and polls, through the library, whatever comes. */
+static void exchange_without_end(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = ibv_open_device(list[0]);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 256, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .cap = { 16, 64, 1, 1, 0 }, .qp_type = IBV_QPT_UD
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+	struct ibv_port_attr port;
+	char *memory = calloc(65, 4136);
+	struct ibv_mr *mr = ibv_reg_mr(pd, memory, (size_t)65 * 4136, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_ah_attr to = { .port_num = 1 };
+	struct ibv_ah *ah;
+
+	if (!qp || ibv_query_port(ctx, 1, &port))
+		_exit(1);
+	to.dlid = port.lid;
+	ah = ibv_create_ah(pd, &to);
+	ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	attr.qp_state = IBV_QPS_RTR;
+	ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) || !ah)
+		_exit(1);
+	for (unsigned i = 0;; i++) {
+		struct ibv_sge in = { (uintptr_t)memory + i % 64 * 4136, 4136, mr->lkey };
+		struct ibv_sge out = { (uintptr_t)memory + 64 * 4136, i % 2 ? 8 : 2048, mr->lkey };
+		struct ibv_recv_wr recv = { .sg_list = &in, .num_sge = 1 }, *bad_recv;
+		struct ibv_send_wr send = { .sg_list = &out,
+			                    .num_sge = 1,
+			                    .opcode = IBV_WR_SEND,
+			                    .send_flags = IBV_SEND_SIGNALED,
+			                    .wr.ud = { ah, qp->qp_num, 1 } },
+		                   *bad_send;
+		struct ibv_wc wc[8];
+
+		ibv_post_recv(qp, &recv, &bad_recv);
+		ibv_post_send(qp, &send, &bad_send);
+		if (ibv_poll_cq(cq, 8, wc) < 0)
+			_exit(0); /* overrun, as far as it can tell */
+	}
+}
+
+static pid_t start(void (*run)(void))
+{
+	pid_t pid = fork();
+
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* cmocka catches these */
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGBUS, SIG_DFL);
+		signal(SIGFPE, SIG_DFL);
+		seed ^= (uint64_t)getpid();
+		run();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void scribbling_over_the_shared_memory_brings_nobody_down(void **state)
+{
+	enum { BYSTANDERS = 3 };
+	pid_t scribbler = start(scribble), pid[BYSTANDERS];
+	double end = now() + 4;
+	int status;
+
+	(void)state;
+	for (unsigned i = 0; i < BYSTANDERS; i++)
+		pid[i] = start(exchange_without_end);
+	while (now() < end) {
+		unsigned i = below(BYSTANDERS);
+
+		for (unsigned k = 0; k < below(20); k++)
+			wait_a_little();
+		/* it got its share of nonsense, but no signal except ours */
+		if (below(2))
+			kill(pid[i], SIGKILL);
+		if (waitpid(pid[i], &status, WNOHANG) == pid[i]) {
+			assert_true(WIFEXITED(status) ? WEXITSTATUS(status) == 0
+			                              : WTERMSIG(status) == SIGKILL);
+			pid[i] = start(exchange_without_end);
+		}
+		read_held();
+	}
+	kill(scribbler, SIGKILL);
+	waitpid(scribbler, NULL, 0);
+	for (unsigned i = 0; i < BYSTANDERS; i++) {
+		kill(pid[i], SIGKILL);
+		waitpid(pid[i], &status, 0);
+		assert_true(WIFEXITED(status) ? WEXITSTATUS(status) == 0
+		                              : WTERMSIG(status) == SIGKILL);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, check_at_rest)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(before_hello_every_request_is_refused),
+		TEST(a_wrong_hello_is_refused),
+		TEST(a_datagram_that_is_no_packet_ends_the_connection),
+		TEST(an_empty_datagram_harms_nobody),
+		TEST(descriptors_that_nobody_asked_for_are_closed),
+		TEST(who_does_not_read_replies_is_disconnected),
+		TEST(half_open_connections_keep_nobody_out),
+		TEST(a_manager_out_of_descriptors_refuses_and_recovers),
+		TEST(random_verbs_requests_are_answered),
+		TEST(random_cm_requests_are_answered),
+		TEST(random_command_line_requests_are_answered),
+		TEST(others_objects_cannot_be_touched),
+		TEST(what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken),
+		TEST(the_same_although_a_child_of_the_dead_holds_its_connection),
+		TEST(a_channel_that_is_full_does_not_stop_the_manager),
+		TEST(the_control_part_is_not_for_writing),
+		TEST(scribbling_over_the_shared_memory_brings_nobody_down),
+	};
+
+	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
+	print_message("seed %llu\n", (unsigned long long)seed);
+	signal(SIGPIPE, SIG_IGN);
+	learn_at_rest();
+	return cmocka_run_group_tests_name("death.hostile", tests, NULL, NULL);
+}

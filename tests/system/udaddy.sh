@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# udaddy: the client resolves the server's queue pair by its service ID, sends, and gets replies.
+# Both directions, IPv4, IPv6 and GID addresses, several connections, counts, sizes, types of
+# service, both port spaces; all pairs at once, each server on a host of its own.
+
+. "${0%/*}/lib.sh"
+
+# What server and client are called with.
+pairs=(
+	""
+	"-c 1 -C 1 -S 1"
+	"-c 5"
+	"-c 20 -C 50 -S 64"
+	"-C 1000"
+	"-S 4096"
+	"-C 0 -c 3"
+	"-t 8"
+	"-t 0xff -c 2"
+	"-p 0x2"
+	"-P ipoib -c 3"
+	"-f ip"
+	"-f gid"
+)
+
+umbel up --hosts 32 > /dev/null
+
+# client NAME HOST SERVER-ADDRESS OPTION...: udaddy's server says nothing when it begins to
+# listen; so again until it is not refused.
+client()
+{
+	local name=$1 host=$2 address=$3
+	shift 3
+	wait_until "the server of $name listens" try_client "$name" "$host" "$address" "$@"
+}
+
+try_client()
+{
+	local name=$1 host=$2 address=$3
+	shift 3
+	gone "${pid[server-$name]}" && return
+	start "client-$name" "$host" udaddy -s "$address" "$@"
+	wait_until "client-$name has sent or ended" sent_or_ended "client-$name"
+	! says "client-$name" 'udaddy: event: RDMA_CM_EVENT_UNREACHABLE, error: 1$'
+}
+
+sent_or_ended()
+{
+	says "$1" 'initiating data transfers' || gone "${pid[$1]}"
+}
+
+wait_pair()
+{
+	local side
+
+	for side in server client; do
+		wait_ended "$side-$1" 0
+		expect_said "$side-$1" "${2-data transfers complete}" 'return status 0'
+	done
+}
+
+# hosts 2i+1 (server) and 2i+2, the other way for each other pair
+for i in "${!pairs[@]}"; do
+	# shellcheck disable=SC2086
+	start "server-$i" "h$((2 * i + 1 + i % 2))" udaddy ${pairs[i]}
+done
+start server-ipv6 h29 udaddy -b fd75:6d62:656c::1d
+start server-gid h30 udaddy -b fe80::275:6d00:0:1e01
+start server-bound h31 udaddy -b 10.0.0.31
+start server-same-host h32 udaddy
+for i in "${!pairs[@]}"; do
+	# shellcheck disable=SC2086
+	client "$i" "h$((2 * i + 2 - i % 2))" "10.0.0.$((2 * i + 1 + i % 2))" ${pairs[i]}
+done
+client ipv6 h30 fd75:6d62:656c::1d
+client gid h31 fe80::275:6d00:0:1e01
+client bound h29 10.0.0.31 -b 10.0.0.29
+client same-host h32 10.0.0.32
+for i in "${!pairs[@]}"; do
+	case ${pairs[i]} in
+	*-C\ 0*) wait_pair "$i" 'test complete' ;;
+	*) wait_pair "$i" ;;
+	esac
+done
+for name in ipv6 gid bound same-host; do
+	wait_pair $name
+done
+
+# ---- what cannot be
+expect 1 '*udaddy: event: RDMA_CM_EVENT_UNREACHABLE, error: 1*' \
+	umbel exec h1 -- udaddy -s 10.0.0.2
+expect 143 '*udaddy: event: RDMA_CM_EVENT_ADDR_ERROR, error: -113*' \
+	umbel exec h1 -- udaddy -s 10.0.0.99
+expect 234 '*udaddy: message_size 4097 is larger than active mtu 4096*' \
+	umbel exec h1 -- udaddy -s 10.0.0.2 -S 4097
+expect 255 '*udaddy: bind address failed: Cannot assign requested address*' \
+	umbel exec h1 -- udaddy -b 10.0.0.2

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Address handles: ibv_create_ah(3), ibv_destroy_ah(3), ibv_init_ah_from_wc(3) and
+ * ibv_create_ah_from_wc(3).
+ */
+#include "lab.h"
+
+static void expect_refused(struct ibv_pd *pd, struct ibv_ah_attr attr)
+{
+	errno = 0;
+	assert_null(ibv_create_ah(pd, &attr));
+	assert_int_equal(errno, EINVAL);
+}
+
+/* To a group that need not exist. */
+static struct ibv_ah_attr multicast_attr(void)
+{
+	return (struct ibv_ah_attr){ .dlid = 0xC001,
+		                     .port_num = 1,
+		                     .is_global = 1,
+		                     .grh = { .dgid = lab_mgid(1), .hop_limit = 1 } };
+}
+
+static void an_ah_is_made_and_destroyed(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_pd *pd = lab_pd(context);
+	struct ibv_ah *ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1 });
+
+	(void)state;
+	assert_non_null(ah);
+	assert_ptr_equal(ah->pd, pd);
+	assert_ptr_equal(ah->context, context);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+static void a_multicast_lid_needs_a_grh(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_ah_attr attr = multicast_attr();
+
+	(void)state;
+	lab_ah(pd, &attr);
+	attr.is_global = 0;
+	expect_refused(pd, attr);
+}
+
+static void a_multicast_lid_with_a_unicast_gid_is_refused(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_ah_attr attr = multicast_attr();
+
+	(void)state;
+	assert_int_equal(ibv_query_gid(context, 1, 0, &attr.grh.dgid), 0);
+	expect_refused(lab_pd(context), attr);
+}
+
+static void a_port_that_is_not_there_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_ah_attr attr = multicast_attr();
+
+	(void)state;
+	attr.port_num = 0;
+	expect_refused(pd, attr);
+	attr.port_num = 2;
+	expect_refused(pd, attr);
+	attr.port_num = 255;
+	expect_refused(pd, attr);
+}
+
+static void an_sgid_index_that_is_empty_or_beyond_the_table_is_refused(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_pd *pd = lab_pd(context);
+	struct ibv_ah_attr attr = multicast_attr();
+	struct ibv_port_attr port;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	attr.grh.sgid_index = (uint8_t)(port.gid_tbl_len - 1);
+	expect_refused(pd, attr);
+	attr.grh.sgid_index = (uint8_t)port.gid_tbl_len;
+	expect_refused(pd, attr);
+	attr.grh.sgid_index = 255;
+	expect_refused(pd, attr);
+}
+
+static void a_lid_of_zero_is_refused(void **state)
+{
+	expect_refused(lab_pd(lab_open(1)), (struct ibv_ah_attr){ .port_num = 1 });
+	(void)state;
+}
+
+static void a_service_level_above_15_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	lab_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1, .sl = 15 });
+	expect_refused(pd, (struct ibv_ah_attr){ .dlid = 1, .port_num = 1, .sl = 16 });
+}
+
+static void a_static_rate_that_does_not_exist_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	lab_ah(pd,
+	       &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1, .static_rate = IBV_RATE_100_GBPS });
+	expect_refused(pd, (struct ibv_ah_attr){ .dlid = 1, .port_num = 1, .static_rate = 200 });
+}
+
+static void destroying_it_twice_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_ah *ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1 });
+
+	(void)state;
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	errno = 0;
+	assert_int_equal(ibv_destroy_ah(ah), EINVAL);
+	assert_int_equal(errno, EINVAL);
+}
+
+static void destroying_none_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_destroy_ah(NULL), EINVAL);
+}
+
+static void posting_with_a_destroyed_ah_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_ah_attr attr = lab_attr_to(e);
+	struct ibv_ah *ah = ibv_create_ah(e->pd, &attr);
+	struct ibv_send_wr *bad = NULL;
+	struct lab_request r;
+
+	(void)state;
+	lab_request(e, &r, ah, e->qp->qp_num, "x", 1);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &r.wr);
+}
+
+/* The post is done when the AH goes; on hardware this would be an error or a crash. */
+static void a_send_already_posted_survives_the_ah(void **state)
+{
+	struct lab_end *from = lab_end(1), *to = lab_end(2);
+	struct ibv_ah_attr attr = lab_attr_to(to);
+	struct ibv_ah *ah = ibv_create_ah(from->pd, &attr);
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	(void)state;
+	lab_post(to, 1);
+	lab_request(from, &r, ah, to->qp->qp_num, "posted", 6);
+	assert_int_equal(ibv_post_send(from->qp, &r.wr, &bad), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	lab_complete(from->send_cq, IBV_WC_SUCCESS);
+	lab_expect_text(to, "posted");
+}
+
+static void a_send_that_waits_in_sqd_survives_the_ah(void **state)
+{
+	struct lab_end *from = lab_end(1), *to = lab_end(2);
+	struct ibv_ah_attr attr = lab_attr_to(to);
+	struct ibv_ah *ah = ibv_create_ah(from->pd, &attr);
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	(void)state;
+	lab_post(to, 1);
+	lab_to(from->qp, IBV_QPS_SQD);
+	lab_request(from, &r, ah, to->qp->qp_num, "waited", 6);
+	assert_int_equal(ibv_post_send(from->qp, &r.wr, &bad), 0);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	lab_to(from->qp, IBV_QPS_RTS);
+	lab_complete(from->send_cq, IBV_WC_SUCCESS);
+	lab_expect_text(to, "waited");
+}
+
+static void a_pd_with_an_ah_is_busy(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
+	struct ibv_ah *ah;
+
+	(void)state;
+	assert_non_null(pd);
+	ah = ibv_create_ah(pd, &(struct ibv_ah_attr){ .dlid = 1, .port_num = 1 });
+	assert_non_null(ah);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void a_send_with_an_ah_of_another_pd_fails(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_ah_attr attr = lab_attr_to(e);
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	(void)state;
+	lab_request(e, &r, lab_ah(lab_pd(e->context), &attr), e->qp->qp_num, "x", 1);
+	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
+	lab_complete(e->send_cq, IBV_WC_LOC_QP_OP_ERR);
+}
+
+/* ---- from a completion ---- */
+
+/* A message from @from to @to, with a GRH or without. */
+static struct lab_message exchange(struct lab_end *from, struct lab_end *to, bool global)
+{
+	struct ibv_ah_attr attr = global ? lab_attr_global(to) : lab_attr_to(to);
+
+	lab_post(to, 1);
+	attr.grh.flow_label = 0x12345;
+	attr.grh.traffic_class = 0x67;
+	attr.grh.hop_limit = 9;
+	attr.sl = 3;
+	lab_send_text(from, lab_ah(from->pd, &attr), to->qp->qp_num, "request");
+	return lab_receive(to);
+}
+
+static void expect_reply(struct lab_end *from, struct lab_end *to, struct lab_message *m)
+{
+	struct ibv_ah *ah = ibv_create_ah_from_wc(from->pd, &m->wc, (struct ibv_grh *)m->grh, 1);
+
+	assert_non_null(ah);
+	lab_post(to, 1);
+	lab_send_text(from, ah, m->wc.src_qp, "reply");
+	lab_expect_text(to, "reply");
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+}
+
+static void a_reply_finds_back_by_lid(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = exchange(a, b, false);
+
+	(void)state;
+	expect_reply(b, a, &m);
+}
+
+static void a_reply_finds_back_by_gid(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = exchange(a, b, true);
+
+	(void)state;
+	expect_reply(b, a, &m);
+}
+
+static void without_grh_the_attributes_are_those_of_the_completion(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = exchange(a, b, false);
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, NULL, &attr), 0);
+	assert_int_equal(attr.dlid, lab_attr_to(a).dlid);
+	assert_int_equal(attr.sl, 3);
+	assert_int_equal(attr.port_num, 1);
+	assert_int_equal(attr.is_global, 0);
+}
+
+static void with_grh_the_attributes_turn_it_round(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = exchange(a, b, true);
+	struct ibv_ah_attr attr;
+	union ibv_gid gid;
+
+	(void)state;
+	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, (struct ibv_grh *)m.grh, &attr),
+	                 0);
+	assert_int_equal(ibv_query_gid(a->context, 1, 0, &gid), 0);
+	assert_int_equal(attr.is_global, 1);
+	assert_memory_equal(&attr.grh.dgid, &gid, sizeof(gid));
+	assert_int_equal(attr.grh.sgid_index, 0);
+	assert_int_equal(attr.grh.flow_label, 0x12345);
+	assert_int_equal(attr.grh.traffic_class, 0x67);
+}
+
+/* A message that came to a group: nobody can answer in the group's name. */
+static struct lab_message from_group(struct lab_end *from, struct lab_end *to)
+{
+	struct lab_group *g = lab_join(to->host, "239.1.0.1");
+
+	lab_attach(to->qp, &g->mgid, g->mlid);
+	lab_post(to, 1);
+	lab_send_text(from, lab_ah_group(from, g), LAB_MCAST, "to all");
+	return lab_receive(to);
+}
+
+static void init_from_a_multicast_destination_is_refused(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = from_group(a, b);
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	errno = 0;
+	/* -1, as ibv_create_ah_from_wc(3) says */
+	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, (struct ibv_grh *)m.grh, &attr),
+	                 -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+static void create_from_a_multicast_destination_is_refused(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = from_group(a, b);
+
+	(void)state;
+	errno = 0;
+	assert_null(ibv_create_ah_from_wc(b->pd, &m.wc, (struct ibv_grh *)m.grh, 1));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void from_a_completion_a_port_that_is_not_there_is_refused(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_message m = exchange(a, b, false);
+	struct ibv_ah_attr attr;
+
+	(void)state;
+	for (int port = 0; port <= 2; port += 2) {
+		errno = 0;
+		assert_int_equal(ibv_init_ah_from_wc(b->context, (uint8_t)port, &m.wc, NULL, &attr),
+		                 -1);
+		assert_int_equal(errno, EINVAL);
+		assert_null(ibv_create_ah_from_wc(b->pd, &m.wc, NULL, (uint8_t)port));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(an_ah_is_made_and_destroyed),
+		LAB_TEST(a_multicast_lid_needs_a_grh),
+		LAB_TEST(a_multicast_lid_with_a_unicast_gid_is_refused),
+		LAB_TEST(a_port_that_is_not_there_is_refused),
+		LAB_TEST(an_sgid_index_that_is_empty_or_beyond_the_table_is_refused),
+		LAB_TEST(a_lid_of_zero_is_refused),
+		LAB_TEST(a_service_level_above_15_is_refused),
+		LAB_TEST(a_static_rate_that_does_not_exist_is_refused),
+		LAB_TEST(destroying_it_twice_is_refused),
+		LAB_TEST(destroying_none_is_refused),
+		LAB_TEST(posting_with_a_destroyed_ah_is_refused),
+		LAB_TEST(a_send_already_posted_survives_the_ah),
+		LAB_TEST(a_send_that_waits_in_sqd_survives_the_ah),
+		LAB_TEST(a_pd_with_an_ah_is_busy),
+		LAB_TEST(a_send_with_an_ah_of_another_pd_fails),
+		LAB_TEST(a_reply_finds_back_by_lid),
+		LAB_TEST(a_reply_finds_back_by_gid),
+		LAB_TEST(without_grh_the_attributes_are_those_of_the_completion),
+		LAB_TEST(with_grh_the_attributes_turn_it_round),
+		LAB_TEST(init_from_a_multicast_destination_is_refused),
+		LAB_TEST(create_from_a_multicast_destination_is_refused),
+		LAB_TEST(from_a_completion_a_port_that_is_not_there_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

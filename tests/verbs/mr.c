@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory regions: ibv_reg_mr(3), ibv_rereg_mr(3), and the checks of every lkey when it
+ * is used; protection domains; the fork helpers.
+ */
+#include "lab.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define BYTES 8192
+
+static char memory[2 * BYTES];
+
+static void undo_dereg(void *mr)
+{
+	ibv_dereg_mr(mr);
+}
+
+static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t bytes, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, addr, bytes, access);
+
+	assert_non_null(mr);
+	lab_undo(undo_dereg, mr);
+	return mr;
+}
+
+static void expect_refused(struct ibv_pd *pd, void *addr, size_t bytes, int access, int error)
+{
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, addr, bytes, access));
+	assert_int_equal(errno, error);
+}
+
+/* How a send of these bytes to itself completes; then it can send again. */
+static enum ibv_wc_status send_from(struct lab_end *e, uint64_t addr, uint32_t bytes, uint32_t lkey)
+{
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	struct ibv_wc wc;
+
+	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, NULL, bytes);
+	r.sge = (struct ibv_sge){ .addr = addr, .length = bytes, .lkey = lkey };
+	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
+	lab_poll(e->send_cq, 1, &wc);
+	if (wc.status != IBV_WC_SUCCESS)
+		lab_to(e->qp, IBV_QPS_RTS);
+	return wc.status;
+}
+
+/* How a receive into these bytes completes. The QP is in ERR if it failed. */
+static enum ibv_wc_status receive_into(struct lab_end *e, uint64_t addr, uint32_t bytes,
+                                       uint32_t lkey)
+{
+	struct ibv_sge sge = { .addr = addr, .length = bytes, .lkey = lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "message");
+	lab_poll(e->cq, 1, &wc);
+	return wc.status;
+}
+
+static void a_region_says_what_it_is(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_pd *pd = lab_pd(context);
+	struct ibv_mr *mr = reg(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+
+	(void)state;
+	assert_ptr_equal(mr->context, context);
+	assert_ptr_equal(mr->pd, pd);
+	assert_ptr_equal(mr->addr, memory);
+	assert_int_equal(mr->length, BYTES);
+	assert_int_not_equal(mr->lkey, 0);
+	assert_int_not_equal(mr->rkey, 0);
+}
+
+static void the_same_memory_can_be_registered_again(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_mr *a = reg(pd, memory, BYTES, 0), *b = reg(pd, memory, BYTES, 0);
+
+	(void)state;
+	assert_int_not_equal(a->lkey, b->lkey);
+}
+
+static void every_access_that_the_man_page_names_is_accepted(void **state)
+{
+	static const int access[] = {
+		0,
+		IBV_ACCESS_LOCAL_WRITE,
+		IBV_ACCESS_REMOTE_READ,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+		IBV_ACCESS_MW_BIND,
+		IBV_ACCESS_ZERO_BASED,
+		IBV_ACCESS_HUGETLB,
+		IBV_ACCESS_RELAXED_ORDERING,
+	};
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(access); i++)
+		reg(pd, memory, BYTES, access[i]);
+}
+
+static void remote_write_without_local_write_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	expect_refused(pd, memory, BYTES, IBV_ACCESS_REMOTE_WRITE, EINVAL);
+	expect_refused(pd, memory, BYTES, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
+}
+
+static void an_unknown_access_flag_is_refused(void **state)
+{
+	expect_refused(lab_pd(lab_open(1)), memory, BYTES, 1 << 12, EINVAL);
+	(void)state;
+}
+
+static void on_demand_paging_is_not_supported(void **state)
+{
+	expect_refused(lab_pd(lab_open(1)), memory, BYTES, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
+	(void)state;
+}
+
+static void memory_that_is_not_mapped_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	void *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(munmap(p, BYTES), 0);
+	expect_refused(pd, p, BYTES, IBV_ACCESS_LOCAL_WRITE, EFAULT);
+	expect_refused(pd, p, BYTES, 0, EFAULT);
+	expect_refused(pd, NULL, BYTES, IBV_ACCESS_LOCAL_WRITE, EFAULT);
+}
+
+static void memory_that_cannot_be_written_is_refused_for_local_write(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	void *p = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	expect_refused(pd, p, BYTES, IBV_ACCESS_LOCAL_WRITE, EFAULT);
+	reg(pd, p, BYTES, 0);
+	lab_clean_up(NULL);
+	munmap(p, BYTES);
+}
+
+static void a_range_that_wraps_round_is_refused(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, memory, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	assert_true(errno == EINVAL || errno == EFAULT || errno == ENOMEM);
+}
+
+static void a_dma_buffer_is_not_supported(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+
+	(void)state;
+	errno = 0;
+	assert_null(ibv_reg_dmabuf_mr(pd, 0, BYTES, 0, 0, 0));
+	assert_int_equal(errno, EOPNOTSUPP);
+}
+
+/* ---- keys when they are used ---- */
+
+static void a_send_takes_what_is_in_the_region_and_no_byte_more(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory + 100, 1000, 0);
+	uint64_t first = (uintptr_t)memory + 100;
+
+	(void)state;
+	assert_int_equal(send_from(e, first, 1000, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, first + 999, 1, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, first, 1001, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(send_from(e, first - 1, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(send_from(e, first + 1000, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(send_from(e, UINT64_MAX, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_key_that_was_never_given_fails(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	static const uint32_t keys[] = { 0, 1, 0xDEADBEEF, UINT32_MAX };
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(keys); i++)
+		assert_int_equal(send_from(e, (uintptr_t)e->out, 1, keys[i]), IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_key_dies_with_its_region(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, memory, BYTES, 0);
+	uint32_t lkey;
+
+	(void)state;
+	assert_non_null(mr);
+	lkey = mr->lkey;
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 1, lkey), IBV_WC_LOC_PROT_ERR);
+	/* the next region may take its place, but not its key */
+	mr = reg(e->pd, memory, BYTES, 0);
+	assert_int_not_equal(mr->lkey, lkey);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 1, lkey), IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_region_of_another_pd_fails(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(lab_pd(e->context), memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+
+	(void)state;
+	assert_int_equal(send_from(e, (uintptr_t)memory, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_LOC_PROT_ERR);
+}
+
+static void without_local_write_it_can_be_sent_but_not_received_into(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+
+	(void)state;
+	assert_int_equal(send_from(e, (uintptr_t)memory, 1, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_receive_is_checked_when_the_message_comes(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)memory, .length = BYTES };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)state;
+	assert_non_null(mr);
+	sge.lkey = mr->lkey;
+	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "message");
+	lab_complete(e->cq, IBV_WC_LOC_PROT_ERR);
+}
+
+static void an_iova_is_what_requests_call_the_memory(void **state)
+{
+	const uint64_t iova = 0x123456000;
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = ibv_reg_mr_iova(e->pd, memory, BYTES, iova, IBV_ACCESS_LOCAL_WRITE);
+
+	(void)state;
+	assert_non_null(mr);
+	lab_undo(undo_dereg, mr);
+	assert_int_equal(send_from(e, iova, BYTES / 2, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(receive_into(e, iova + 64, 100, mr->lkey), IBV_WC_SUCCESS);
+	assert_memory_equal(memory + 64 + LAB_GRH, "message", 7);
+}
+
+static void a_zero_based_region_begins_at_zero(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr =
+	        reg(e->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED);
+
+	(void)state;
+	assert_int_equal(send_from(e, 0, 64, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, BYTES, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(receive_into(e, 0, 100, mr->lkey), IBV_WC_SUCCESS);
+	assert_memory_equal(memory + LAB_GRH, "message", 7);
+}
+
+static void an_empty_entry_needs_no_region(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	assert_int_equal(send_from(e, 0, 0, 0xDEADBEEF), IBV_WC_SUCCESS);
+}
+
+/* ---- ibv_rereg_mr ---- */
+
+static void rereg_moves_the_region(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+
+	(void)state;
+	assert_int_equal(
+	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + BYTES, BYTES, 0),
+	        0);
+	assert_ptr_equal(mr->addr, memory + BYTES);
+	assert_int_equal(send_from(e, (uintptr_t)memory + BYTES, 64, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 64, mr->lkey), IBV_WC_LOC_PROT_ERR);
+}
+
+static void rereg_changes_the_access(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+
+	(void)state;
+	assert_int_equal(
+	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+	        0);
+	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_SUCCESS);
+}
+
+static void rereg_changes_the_pd(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_pd *pd = ibv_alloc_pd(e->context);
+	struct ibv_mr *mr = reg(pd, memory, BYTES, 0);
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, e->pd, NULL, 0, 0), 0);
+	assert_ptr_equal(mr->pd, e->pd);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 64, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void bad_input_to_rereg_leaves_the_region_valid(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+	struct ibv_pd *foreign = lab_pd(lab_open(2));
+	uint32_t lkey = mr->lkey;
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(mr, 1 << 20, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, BYTES, 0),
+	                 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, 0, 0),
+	                 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0),
+	                 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, foreign, NULL, 0, 0),
+	                 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(mr->lkey, lkey);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 64, lkey), IBV_WC_SUCCESS);
+}
+
+static void rereg_checks_access_as_reg_does(void **state)
+{
+	struct ibv_mr *mr = reg(lab_pd(lab_open(1)), memory, BYTES, 0);
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+	                              IBV_ACCESS_REMOTE_WRITE),
+	                 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+}
+
+/* ---- protection domains and fork ---- */
+
+static void a_pd_with_a_region_is_busy(void **state)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_non_null(pd);
+	mr = ibv_reg_mr(pd, memory, BYTES, 0);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void a_pd_with_a_qp_is_busy(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_pd *pd = ibv_alloc_pd(e->context);
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
+		                         .send_cq = e->send_cq,
+		                         .recv_cq = e->cq };
+	struct ibv_qp *qp;
+
+	(void)state;
+	assert_non_null(pd);
+	qp = ibv_create_qp(pd, &init);
+	assert_non_null(qp);
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+static void fork_needs_no_preparation(void **state)
+{
+	(void)state;
+	assert_int_equal(ibv_fork_init(), 0);
+	assert_int_equal(ibv_is_fork_initialized(), IBV_FORK_UNNEEDED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_region_says_what_it_is),
+		LAB_TEST(the_same_memory_can_be_registered_again),
+		LAB_TEST(every_access_that_the_man_page_names_is_accepted),
+		LAB_TEST(remote_write_without_local_write_is_refused),
+		LAB_TEST(an_unknown_access_flag_is_refused),
+		LAB_TEST(on_demand_paging_is_not_supported),
+		LAB_TEST(memory_that_is_not_mapped_is_refused),
+		LAB_TEST(memory_that_cannot_be_written_is_refused_for_local_write),
+		LAB_TEST(a_range_that_wraps_round_is_refused),
+		LAB_TEST(a_dma_buffer_is_not_supported),
+		LAB_TEST(a_send_takes_what_is_in_the_region_and_no_byte_more),
+		LAB_TEST(a_key_that_was_never_given_fails),
+		LAB_TEST(a_key_dies_with_its_region),
+		LAB_TEST(a_region_of_another_pd_fails),
+		LAB_TEST(without_local_write_it_can_be_sent_but_not_received_into),
+		LAB_TEST(a_receive_is_checked_when_the_message_comes),
+		LAB_TEST(an_iova_is_what_requests_call_the_memory),
+		LAB_TEST(a_zero_based_region_begins_at_zero),
+		LAB_TEST(an_empty_entry_needs_no_region),
+		LAB_TEST(rereg_moves_the_region),
+		LAB_TEST(rereg_changes_the_access),
+		LAB_TEST(rereg_changes_the_pd),
+		LAB_TEST(bad_input_to_rereg_leaves_the_region_valid),
+		LAB_TEST(rereg_checks_access_as_reg_does),
+		LAB_TEST(a_pd_with_a_region_is_busy),
+		LAB_TEST(a_pd_with_a_qp_is_busy),
+		LAB_TEST(fork_needs_no_preparation),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,965 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queue pairs: ibv_create_qp(3), ibv_create_qp_ex(3), the state machine behind
+ * ibv_modify_qp(3) with every transition that UD has and has not, ibv_query_qp(3),
+ * flushing, and ibv_destroy_qp(3).
+ */
+#include "lab.h"
+
+#include <fcntl.h>
+
+#define STATES (IBV_QPS_ERR + 1)
+
+static const char *const state_name[STATES] = {
+	"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"
+};
+
+/* ---- creation ---- */
+
+static struct ibv_qp_init_attr usual(struct lab_end *e)
+{
+	return (struct ibv_qp_init_attr){ .qp_type = IBV_QPT_UD,
+		                          .send_cq = e->send_cq,
+		                          .recv_cq = e->cq,
+		                          .cap = { .max_send_wr = 16,
+		                                   .max_recv_wr = 16,
+		                                   .max_send_sge = 2,
+		                                   .max_recv_sge = 2 } };
+}
+
+static void expect_not_created(struct lab_end *e, struct ibv_qp_init_attr init, int error)
+{
+	errno = 0;
+	assert_null(ibv_create_qp(e->pd, &init));
+	assert_int_equal(errno, error);
+}
+
+static void a_new_qp_says_what_it_is(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+	struct ibv_qp *qp;
+
+	(void)state;
+	init.qp_context = &init;
+	qp = lab_qp(e->pd, &init);
+	assert_ptr_equal(qp->context, e->context);
+	assert_ptr_equal(qp->qp_context, &init);
+	assert_ptr_equal(qp->pd, e->pd);
+	assert_ptr_equal(qp->send_cq, e->send_cq);
+	assert_ptr_equal(qp->recv_cq, e->cq);
+	assert_int_equal(qp->qp_type, IBV_QPT_UD);
+	assert_int_equal(qp->state, IBV_QPS_RESET);
+	assert_in_range(qp->qp_num, 2, LAB_MCAST - 1);
+}
+
+static void the_capabilities_are_at_least_those_asked_for(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+	struct ibv_qp *qp;
+
+	(void)state;
+	init.cap = (struct ibv_qp_cap){ .max_send_wr = 100,
+		                        .max_recv_wr = 33,
+		                        .max_send_sge = 7,
+		                        .max_recv_sge = 5,
+		                        .max_inline_data = 200 };
+	qp = ibv_create_qp(e->pd, &init);
+	assert_non_null(qp);
+	assert_true(init.cap.max_send_wr >= 100);
+	assert_true(init.cap.max_recv_wr >= 33);
+	assert_true(init.cap.max_send_sge >= 7);
+	assert_true(init.cap.max_recv_sge >= 5);
+	assert_true(init.cap.max_inline_data >= 200);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+}
+
+static void numbers_of_queue_pairs_are_not_given_twice(void **state)
+{
+	struct lab_end *e = lab_end(1), *f = lab_end(2);
+	struct ibv_qp_init_attr a = usual(e), b = usual(f);
+	uint32_t number[64];
+
+	(void)state;
+	for (int i = 0; i < 64; i++) {
+		number[i] = lab_qp(i % 2 ? e->pd : f->pd, i % 2 ? &a : &b)->qp_num;
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(number[i], number[k]);
+	}
+}
+
+static void types_that_are_not_here_are_not_supported(void **state)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_RC,         IBV_QPT_UC,
+		                                  IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+		                                  IBV_QPT_XRC_RECV,   IBV_QPT_DRIVER };
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(types); i++) {
+		init.qp_type = types[i];
+		expect_not_created(e, init, EOPNOTSUPP);
+	}
+}
+
+static void a_type_that_does_not_exist_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+
+	(void)state;
+	init.qp_type = (enum ibv_qp_type)0;
+	expect_not_created(e, init, EINVAL);
+	init.qp_type = (enum ibv_qp_type)77;
+	expect_not_created(e, init, EINVAL);
+}
+
+static void a_qp_without_completion_queues_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+
+	(void)state;
+	init.send_cq = NULL;
+	expect_not_created(e, init, EINVAL);
+	init = usual(e);
+	init.recv_cq = NULL;
+	expect_not_created(e, init, EINVAL);
+}
+
+static void more_than_the_device_can_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+	struct ibv_device_attr dev;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(e->context, &dev), 0);
+	init.cap.max_send_wr = (uint32_t)dev.max_qp_wr + 1;
+	expect_not_created(e, init, EINVAL);
+	init = usual(e);
+	init.cap.max_recv_wr = (uint32_t)dev.max_qp_wr + 1;
+	expect_not_created(e, init, EINVAL);
+	init = usual(e);
+	init.cap.max_send_sge = (uint32_t)dev.max_sge + 1;
+	expect_not_created(e, init, EINVAL);
+	init = usual(e);
+	init.cap.max_recv_sge = (uint32_t)dev.max_sge + 1;
+	expect_not_created(e, init, EINVAL);
+	init = usual(e);
+	init.cap.max_inline_data = 1 << 20;
+	expect_not_created(e, init, EINVAL);
+}
+
+static void the_most_that_the_device_can_is_given(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+	struct ibv_device_attr dev;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(e->context, &dev), 0);
+	init.cap.max_send_wr = init.cap.max_recv_wr = (uint32_t)dev.max_qp_wr;
+	init.cap.max_send_sge = init.cap.max_recv_sge = (uint32_t)dev.max_sge;
+	lab_qp(e->pd, &init);
+}
+
+static void a_shared_receive_queue_is_not_supported(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr init = usual(e);
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
+
+	(void)state;
+	errno = 0;
+	assert_null(ibv_create_srq(e->pd, &srq));
+	assert_int_equal(errno, EOPNOTSUPP);
+	init.srq = (struct ibv_srq *)&srq;
+	expect_not_created(e, init, EOPNOTSUPP);
+}
+
+static void an_extended_qp_that_cannot_be_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_qp_init_attr_ex good = { .qp_type = IBV_QPT_UD,
+		                            .send_cq = e->send_cq,
+		                            .recv_cq = e->cq,
+		                            .comp_mask = IBV_QP_INIT_ATTR_PD,
+		                            .pd = e->pd },
+	                           bad[5];
+	static const int error[5] = { EINVAL, EINVAL, EOPNOTSUPP, EOPNOTSUPP, EOPNOTSUPP };
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		bad[i] = good;
+	bad[0].comp_mask = 0; /* no PD */
+	bad[1].pd = NULL;     /* with no more than a PD the header would look into it */
+	bad[1].comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	bad[2].comp_mask |= 1u << 31;
+	bad[3].comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
+	bad[3].create_flags = IBV_QP_CREATE_SCATTER_FCS;
+	bad[4].comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	bad[4].send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE;
+	for (int i = 0; i < 5; i++) {
+		errno = 0;
+		assert_null(ibv_create_qp_ex(e->context, &bad[i]));
+		if (errno != error[i])
+			fail_msg("case %d: %s", i, strerror(errno));
+	}
+}
+
+static void only_a_qp_with_send_operations_is_an_extended_one(void **state)
+{
+	struct lab_end *e = lab_end(1),
+	               *f = lab_end_with(&(struct lab_options){ .send_ops = IBV_QP_EX_WITH_SEND });
+
+	(void)state;
+	assert_null(ibv_qp_to_qp_ex(e->qp));
+	assert_non_null(ibv_qp_to_qp_ex(f->qp));
+}
+
+/* ---- states ---- */
+
+/* The transitions that UD has, besides those to RESET and ERR, which every state has. */
+static const struct transition {
+	enum ibv_qp_state from, to;
+	int required, optional;
+} transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+};
+
+/* Never UD's. */
+static const int foreign[] = { IBV_QP_ACCESS_FLAGS,   IBV_QP_AV,
+	                       IBV_QP_PATH_MTU,       IBV_QP_TIMEOUT,
+	                       IBV_QP_RETRY_CNT,      IBV_QP_RNR_RETRY,
+	                       IBV_QP_RQ_PSN,         IBV_QP_MAX_QP_RD_ATOMIC,
+	                       IBV_QP_ALT_PATH,       IBV_QP_MIN_RNR_TIMER,
+	                       IBV_QP_PATH_MIG_STATE, IBV_QP_CAP,
+	                       IBV_QP_DEST_QPN,       IBV_QP_MAX_DEST_RD_ATOMIC,
+	                       IBV_QP_RATE_LIMIT };
+
+static const struct transition *transition_of(int from, int to)
+{
+	static const struct transition always; /* to RESET and ERR nothing is required */
+
+	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+		return &always;
+	for (size_t i = 0; i < LAB_ARRAY(transitions); i++)
+		if ((int)transitions[i].from == from && (int)transitions[i].to == to)
+			return &transitions[i];
+	return NULL;
+}
+
+/* A send that fails moves the queue to SQE. */
+static void fail_a_send(struct lab_end *e)
+{
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "x", 1);
+	r.sge.lkey = ~0u;
+	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
+	lab_complete(e->send_cq, IBV_WC_LOC_PROT_ERR);
+}
+
+/* Brings @e from wherever it is to @state. */
+static void bring_to(struct lab_end *e, int state)
+{
+	lab_to(e->qp, IBV_QPS_RESET);
+	if (state == IBV_QPS_RESET)
+		return;
+	if (state == IBV_QPS_ERR) {
+		lab_to(e->qp, IBV_QPS_ERR);
+		return;
+	}
+	lab_to_init(e->qp, LAB_QKEY);
+	if (state >= IBV_QPS_RTR)
+		lab_to_rtr(e->qp);
+	if (state >= IBV_QPS_RTS)
+		lab_to_rts(e->qp);
+	if (state == IBV_QPS_SQD)
+		lab_to(e->qp, IBV_QPS_SQD);
+	if (state == IBV_QPS_SQE)
+		fail_a_send(e);
+	assert_int_equal(lab_state(e->qp), state);
+}
+
+/* ibv_modify_qp() from @from to @to with these attributes, all of them with good values. */
+static int modify(struct lab_end *e, int from, int to, int mask)
+{
+	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)to,
+		                    .cur_qp_state = (enum ibv_qp_state)from,
+		                    .port_num = 1,
+		                    .qkey = 0x2222 };
+
+	return ibv_modify_qp(e->qp, &attr, mask);
+}
+
+static void every_pair_of_states_is_a_transition_or_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (int from = 0; from < STATES; from++) {
+		for (int to = 0; to < STATES; to++) {
+			const struct transition *t = transition_of(from, to);
+			int ret;
+
+			bring_to(e, from);
+			ret = modify(e, from, to, IBV_QP_STATE | (t ? t->required : 0));
+			if (ret != (t ? 0 : EINVAL))
+				fail_msg("%s to %s: %d", state_name[from], state_name[to], ret);
+			assert_int_equal(lab_state(e->qp), t ? to : from);
+		}
+	}
+}
+
+static void each_required_attribute_is_required(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
+		const struct transition *t = &transitions[i];
+
+		for (int bit = 1; bit <= t->required; bit <<= 1) {
+			if (!(t->required & bit))
+				continue;
+			bring_to(e, (int)t->from);
+			if (modify(e, (int)t->from, (int)t->to,
+			           IBV_QP_STATE | (t->required & ~bit)) != EINVAL)
+				fail_msg("%s to %s without 0x%x", state_name[t->from],
+				         state_name[t->to], bit);
+			assert_int_equal(lab_state(e->qp), t->from);
+		}
+	}
+}
+
+static void each_optional_attribute_is_accepted(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
+		const struct transition *t = &transitions[i];
+
+		for (int bit = 1; bit <= t->optional; bit <<= 1) {
+			if (!(t->optional & bit))
+				continue;
+			bring_to(e, (int)t->from);
+			if (modify(e, (int)t->from, (int)t->to, IBV_QP_STATE | t->required | bit))
+				fail_msg("%s to %s with 0x%x", state_name[t->from],
+				         state_name[t->to], bit);
+		}
+	}
+}
+
+static void an_attribute_of_another_transition_is_refused(void **state)
+{
+	const int own = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY | IBV_QP_SQ_PSN |
+	                IBV_QP_EN_SQD_ASYNC_NOTIFY;
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
+		const struct transition *t = &transitions[i];
+
+		bring_to(e, (int)t->from);
+		for (int bit = 1; bit <= own; bit <<= 1) {
+			if (!(own & bit) || ((t->required | t->optional) & bit))
+				continue;
+			if (modify(e, (int)t->from, (int)t->to, IBV_QP_STATE | t->required | bit) !=
+			    EINVAL)
+				fail_msg("%s to %s with 0x%x", state_name[t->from],
+				         state_name[t->to], bit);
+		}
+		assert_int_equal(lab_state(e->qp), t->from);
+	}
+}
+
+static void an_attribute_that_ud_has_not_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
+		const struct transition *t = &transitions[i];
+
+		bring_to(e, (int)t->from);
+		for (size_t k = 0; k < LAB_ARRAY(foreign); k++)
+			if (modify(e, (int)t->from, (int)t->to,
+			           IBV_QP_STATE | t->required | foreign[k]) != EINVAL)
+				fail_msg("%s to %s with 0x%x", state_name[t->from],
+				         state_name[t->to], foreign[k]);
+		assert_int_equal(lab_state(e->qp), t->from);
+	}
+}
+
+static void a_state_that_does_not_exist_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	assert_int_equal(modify(e, IBV_QPS_RTS, IBV_QPS_UNKNOWN, IBV_QP_STATE), EINVAL);
+	assert_int_equal(modify(e, IBV_QPS_RTS, 200, IBV_QP_STATE), EINVAL);
+	assert_int_equal(lab_state(e->qp), IBV_QPS_RTS);
+}
+
+static void a_wrong_current_state_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	assert_int_equal(modify(e, IBV_QPS_SQD, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE),
+	                 EINVAL);
+	assert_int_equal(lab_state(e->qp), IBV_QPS_RTS);
+}
+
+static void a_port_that_is_not_there_is_refused(void **state)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .qkey = 1 };
+	static const uint8_t ports[] = { 0, 2, 255 };
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(ports); i++) {
+		attr.port_num = ports[i];
+		assert_int_equal(
+		        ibv_modify_qp(e->qp, &attr,
+		                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		        EINVAL);
+	}
+	assert_int_equal(lab_state(e->qp), IBV_QPS_RESET);
+}
+
+static void a_pkey_index_that_is_empty_or_beyond_the_table_is_refused(void **state)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	static const uint16_t indexes[] = { 1, 16, 0xFFFF };
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(indexes); i++) {
+		attr.pkey_index = indexes[i];
+		assert_int_equal(
+		        ibv_modify_qp(e->qp, &attr,
+		                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+		        EINVAL);
+	}
+	assert_int_equal(lab_state(e->qp), IBV_QPS_RESET);
+}
+
+static struct ibv_qp_attr query(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+	return attr;
+}
+
+static void a_refused_change_changes_nothing(void **state)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .reset = true });
+	struct ibv_qp_attr attr = { .qkey = 0x9999, .pkey_index = 1, .port_num = 1 };
+
+	(void)state;
+	lab_to_init(e->qp, LAB_QKEY);
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	                 EINVAL);
+	assert_int_equal(query(e->qp).qkey, LAB_QKEY);
+	assert_int_equal(query(e->qp).pkey_index, 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .qkey = 0x9999 };
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_QKEY), EINVAL);
+	assert_int_equal(query(e->qp).qkey, LAB_QKEY);
+	assert_int_equal(query(e->qp).qp_state, IBV_QPS_INIT);
+}
+
+static void a_query_gives_what_was_set(void **state)
+{
+	struct lab_end *e =
+	        lab_end_with(&(struct lab_options){ .reset = true, .signal_all = true });
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTS, .sq_psn = 0x123456 };
+	struct ibv_qp_init_attr init;
+
+	(void)state;
+	lab_to_init(e->qp, 0xABCD);
+	lab_to_rtr(e->qp);
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	assert_int_equal(ibv_query_qp(e->qp, &attr, -1, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
+	assert_int_equal(attr.cur_qp_state, IBV_QPS_RTS);
+	assert_int_equal(attr.qkey, 0xABCD);
+	assert_int_equal(attr.sq_psn, 0x123456);
+	assert_int_equal(attr.pkey_index, 0);
+	assert_int_equal(attr.port_num, 1);
+	assert_true(attr.cap.max_send_wr >= LAB_SLOTS);
+	assert_ptr_equal(init.send_cq, e->send_cq);
+	assert_ptr_equal(init.recv_cq, e->cq);
+	assert_int_equal(init.qp_type, IBV_QPT_UD);
+	assert_int_equal(init.sq_sig_all, 1);
+	assert_memory_equal(&init.cap, &attr.cap, sizeof(attr.cap));
+}
+
+static void the_public_state_follows(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (int s = 0; s < STATES; s++) {
+		bring_to(e, s);
+		if (s != IBV_QPS_SQE) /* the program did not ask for that one */
+			assert_int_equal(e->qp->state, s);
+	}
+}
+
+/* ---- RESET ---- */
+
+static void a_reset_forgets_receives_and_completions(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 3);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "lost");
+	lab_to(b->qp, IBV_QPS_RESET);
+	lab_quiet(b->cq);
+	lab_start(b->qp, LAB_QKEY);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "no receive");
+	lab_quiet(b->cq);
+	lab_post(b, 1);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "afresh");
+	lab_expect_text(b, "afresh");
+	lab_quiet(b->cq);
+}
+
+static void a_reset_makes_room_for_all_receives_again(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	for (int round = 0; round < 5; round++) {
+		lab_post(e, LAB_SLOTS);
+		lab_to(e->qp, IBV_QPS_RESET);
+		lab_start(e->qp, LAB_QKEY);
+	}
+	lab_post(e, LAB_SLOTS);
+	assert_int_equal(lab_try_post(e, 0), ENOMEM);
+}
+
+/* ---- SQD ---- */
+
+static int post_text(struct lab_end *from, struct lab_end *to, uint64_t wr_id, const char *text)
+{
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	lab_request(from, &r, lab_ah_to(from, to), to->qp->qp_num, text, (uint32_t)strlen(text));
+	r.wr.wr_id = wr_id;
+	return ibv_post_send(from->qp, &r.wr, &bad);
+}
+
+static void in_sqd_sends_wait_until_rts(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 2);
+	lab_to(a->qp, IBV_QPS_SQD);
+	assert_int_equal(post_text(a, b, 1, "waits"), 0);
+	lab_quiet(a->send_cq);
+	lab_quiet(b->cq);
+	lab_to(a->qp, IBV_QPS_RTS);
+	assert_int_equal(lab_complete(a->send_cq, IBV_WC_SUCCESS).wr_id, 1);
+	lab_expect_text(b, "waits");
+}
+
+static void what_waited_in_sqd_goes_in_order_and_before_the_rest(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_wc wc[20];
+
+	(void)state;
+	lab_post(b, 20);
+	lab_to(a->qp, IBV_QPS_SQD);
+	for (uint64_t i = 0; i < 10; i++)
+		assert_int_equal(post_text(a, b, i, "x"), 0);
+	lab_to(a->qp, IBV_QPS_RTS);
+	for (uint64_t i = 10; i < 20; i++)
+		assert_int_equal(post_text(a, b, i, "x"), 0);
+	lab_poll(a->send_cq, 20, wc);
+	for (uint64_t i = 0; i < 20; i++)
+		assert_int_equal(wc[i].wr_id, i);
+}
+
+static void in_sqd_inline_data_is_taken_when_it_is_posted(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	(void)state;
+	lab_post(b, 1);
+	lab_to(a->qp, IBV_QPS_SQD);
+	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "before", 6);
+	r.wr.send_flags |= IBV_SEND_INLINE;
+	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+	memcpy(a->out, "after!", 6);
+	lab_to(a->qp, IBV_QPS_RTS);
+	lab_expect_text(b, "before");
+}
+
+static void in_sqd_the_send_queue_gets_full(void **state)
+{
+	struct lab_end *a = lab_end_with(&(struct lab_options){ .cap.max_send_wr = 4 });
+
+	(void)state;
+	lab_to(a->qp, IBV_QPS_SQD);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(post_text(a, a, 0, "x"), 0);
+	assert_int_equal(post_text(a, a, 0, "x"), ENOMEM);
+}
+
+static void in_sqd_messages_still_arrive(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_to(b->qp, IBV_QPS_SQD);
+	lab_post(b, 1);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "hello");
+	lab_expect_text(b, "hello");
+}
+
+static void what_waits_in_sqd_is_flushed_by_err(void **state)
+{
+	struct lab_end *a = lab_end(1);
+	struct ibv_wc wc[3];
+
+	(void)state;
+	lab_to(a->qp, IBV_QPS_SQD);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(post_text(a, a, i, "x"), 0);
+	lab_to(a->qp, IBV_QPS_ERR);
+	lab_poll(a->send_cq, 3, wc);
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(wc[i].wr_id, i);
+		assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+	}
+}
+
+static void what_waits_in_sqd_is_forgotten_by_reset(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 1);
+	lab_to(a->qp, IBV_QPS_SQD);
+	assert_int_equal(post_text(a, b, 1, "lost"), 0);
+	lab_to(a->qp, IBV_QPS_RESET);
+	lab_start(a->qp, LAB_QKEY);
+	lab_quiet(a->send_cq);
+	lab_expect_nothing(b, a);
+}
+
+static void set_nonblocking(int fd)
+{
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+}
+
+static void drain(struct lab_end *e, bool notify)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify };
+
+	assert_int_equal(ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+}
+
+static void a_drained_send_queue_is_reported_if_asked_for(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_async_event event;
+
+	(void)state;
+	drain(e, true);
+	assert_int_equal(ibv_get_async_event(e->context, &event), 0);
+	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
+	assert_ptr_equal(event.element.qp, e->qp);
+	ibv_ack_async_event(&event);
+}
+
+static void a_drained_send_queue_is_not_reported_unasked(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_async_event event;
+
+	(void)state;
+	set_nonblocking(e->context->async_fd);
+	lab_to(e->qp, IBV_QPS_SQD);
+	lab_to(e->qp, IBV_QPS_RTS);
+	drain(e, false);
+	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* Asking is for one time. */
+static void a_later_drain_is_not_reported(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_async_event event;
+
+	(void)state;
+	set_nonblocking(e->context->async_fd);
+	drain(e, true);
+	assert_int_equal(ibv_get_async_event(e->context, &event), 0);
+	ibv_ack_async_event(&event);
+	lab_to(e->qp, IBV_QPS_RTS);
+	lab_to(e->qp, IBV_QPS_SQD);
+	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* ---- SQE ---- */
+
+static void a_send_that_fails_stops_the_send_queue(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 1);
+	fail_a_send(a);
+	assert_int_equal(lab_state(a->qp), IBV_QPS_SQE);
+	assert_int_equal(post_text(a, b, 7, "x"), 0);
+	assert_int_equal(lab_complete(a->send_cq, IBV_WC_WR_FLUSH_ERR).wr_id, 7);
+	lab_quiet(b->cq);
+}
+
+static void from_sqe_the_send_queue_goes_on_in_rts(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 1);
+	fail_a_send(a);
+	lab_to(a->qp, IBV_QPS_RTS);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "again");
+	lab_expect_text(b, "again");
+}
+
+static void in_sqe_messages_still_arrive(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	fail_a_send(b);
+	lab_post(b, 1);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "hello");
+	lab_expect_text(b, "hello");
+}
+
+/* Those behind it in the list too. */
+static void what_follows_a_failed_send_is_flushed_in_order(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct lab_request r[4];
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc[4];
+
+	(void)state;
+	lab_post(e, 4);
+	for (int i = 0; i < 4; i++) {
+		lab_request(e, &r[i], lab_ah_to(e, e), e->qp->qp_num, "x", 1);
+		r[i].wr.wr_id = (uint64_t)i;
+		r[i].wr.next = i < 3 ? &r[i + 1].wr : NULL;
+	}
+	r[1].sge.lkey = ~0u;
+	assert_int_equal(ibv_post_send(e->qp, &r[0].wr, &bad), 0);
+	lab_poll(e->send_cq, 4, wc);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(wc[i].wr_id, i);
+	assert_int_equal(wc[0].status, IBV_WC_SUCCESS);
+	assert_int_equal(wc[1].status, IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(wc[2].status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wc[3].status, IBV_WC_WR_FLUSH_ERR);
+	lab_receive(e);
+	lab_quiet(e->cq);
+}
+
+/* ---- ERR ---- */
+
+static void err_flushes_every_receive_in_order(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_wc wc[LAB_SLOTS];
+
+	(void)state;
+	lab_post(e, LAB_SLOTS);
+	lab_to(e->qp, IBV_QPS_ERR);
+	lab_poll(e->cq, LAB_SLOTS, wc);
+	for (uint64_t i = 0; i < LAB_SLOTS; i++) {
+		assert_int_equal(wc[i].wr_id, i);
+		assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
+		assert_int_equal(wc[i].qp_num, e->qp->qp_num);
+	}
+	lab_quiet(e->cq);
+}
+
+static void messages_that_came_before_err_are_not_lost(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 4);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "one");
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "two");
+	lab_to(b->qp, IBV_QPS_ERR);
+	lab_expect_text(b, "one");
+	lab_expect_text(b, "two");
+	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 2);
+	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 3);
+	lab_quiet(b->cq);
+}
+
+static void in_err_what_is_posted_is_flushed(void **state)
+{
+	struct lab_end *e = lab_end(1);
+
+	(void)state;
+	lab_to(e->qp, IBV_QPS_ERR);
+	lab_post(e, 1);
+	lab_complete(e->cq, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(post_text(e, e, 5, "x"), 0);
+	assert_int_equal(lab_complete(e->send_cq, IBV_WC_WR_FLUSH_ERR).wr_id, 5);
+}
+
+static void in_err_no_message_arrives(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 1);
+	lab_to(b->qp, IBV_QPS_ERR);
+	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "lost");
+	lab_quiet(b->cq);
+}
+
+static void from_err_it_starts_again_by_reset(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 1);
+	lab_to(b->qp, IBV_QPS_ERR);
+	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
+	lab_to(b->qp, IBV_QPS_RESET);
+	lab_start(b->qp, LAB_QKEY);
+	lab_post(b, 1);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "again");
+	lab_expect_text(b, "again");
+}
+
+static void before_rtr_no_message_arrives(void **state)
+{
+	struct lab_end *a = lab_end(1),
+	               *b = lab_end_with(&(struct lab_options){ .host = 2, .reset = true });
+
+	(void)state;
+	lab_to_init(b->qp, LAB_QKEY);
+	lab_post(b, 1);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "too early");
+	lab_quiet(b->cq);
+	lab_to_rtr(b->qp);
+	lab_expect_nothing(b, a);
+}
+
+/* ---- destruction ---- */
+
+static void destroying_with_requests_outstanding_leaves_none_behind(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	lab_post(b, 3);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "x");
+	assert_int_equal(post_text(b, a, 1, "x"), 0);
+	assert_int_equal(ibv_destroy_qp(b->qp), 0);
+	lab_forget(b->qp);
+	lab_quiet(b->cq);
+	lab_quiet(b->send_cq);
+}
+
+static void a_message_to_a_destroyed_qp_is_dropped(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	uint32_t qpn = b->qp->qp_num;
+
+	(void)state;
+	assert_int_equal(ibv_destroy_qp(b->qp), 0);
+	lab_forget(b->qp);
+	lab_send_text(a, lab_ah_to(a, b), qpn, "x");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_new_qp_says_what_it_is),
+		LAB_TEST(the_capabilities_are_at_least_those_asked_for),
+		LAB_TEST(numbers_of_queue_pairs_are_not_given_twice),
+		LAB_TEST(types_that_are_not_here_are_not_supported),
+		LAB_TEST(a_type_that_does_not_exist_is_refused),
+		LAB_TEST(a_qp_without_completion_queues_is_refused),
+		LAB_TEST(more_than_the_device_can_is_refused),
+		LAB_TEST(the_most_that_the_device_can_is_given),
+		LAB_TEST(a_shared_receive_queue_is_not_supported),
+		LAB_TEST(an_extended_qp_that_cannot_be_is_refused),
+		LAB_TEST(only_a_qp_with_send_operations_is_an_extended_one),
+		LAB_TEST(every_pair_of_states_is_a_transition_or_refused),
+		LAB_TEST(each_required_attribute_is_required),
+		LAB_TEST(each_optional_attribute_is_accepted),
+		LAB_TEST(an_attribute_of_another_transition_is_refused),
+		LAB_TEST(an_attribute_that_ud_has_not_is_refused),
+		LAB_TEST(a_state_that_does_not_exist_is_refused),
+		LAB_TEST(a_wrong_current_state_is_refused),
+		LAB_TEST(a_port_that_is_not_there_is_refused),
+		LAB_TEST(a_pkey_index_that_is_empty_or_beyond_the_table_is_refused),
+		LAB_TEST(a_refused_change_changes_nothing),
+		LAB_TEST(a_query_gives_what_was_set),
+		LAB_TEST(the_public_state_follows),
+		LAB_TEST(a_reset_forgets_receives_and_completions),
+		LAB_TEST(a_reset_makes_room_for_all_receives_again),
+		LAB_TEST(in_sqd_sends_wait_until_rts),
+		LAB_TEST(what_waited_in_sqd_goes_in_order_and_before_the_rest),
+		LAB_TEST(in_sqd_inline_data_is_taken_when_it_is_posted),
+		LAB_TEST(in_sqd_the_send_queue_gets_full),
+		LAB_TEST(in_sqd_messages_still_arrive),
+		LAB_TEST(what_waits_in_sqd_is_flushed_by_err),
+		LAB_TEST(what_waits_in_sqd_is_forgotten_by_reset),
+		LAB_TEST(a_drained_send_queue_is_reported_if_asked_for),
+		LAB_TEST(a_drained_send_queue_is_not_reported_unasked),
+		LAB_TEST(a_later_drain_is_not_reported),
+		LAB_TEST(a_send_that_fails_stops_the_send_queue),
+		LAB_TEST(from_sqe_the_send_queue_goes_on_in_rts),
+		LAB_TEST(in_sqe_messages_still_arrive),
+		LAB_TEST(what_follows_a_failed_send_is_flushed_in_order),
+		LAB_TEST(err_flushes_every_receive_in_order),
+		LAB_TEST(messages_that_came_before_err_are_not_lost),
+		LAB_TEST(in_err_what_is_posted_is_flushed),
+		LAB_TEST(in_err_no_message_arrives),
+		LAB_TEST(from_err_it_starts_again_by_reset),
+		LAB_TEST(before_rtr_no_message_arrives),
+		LAB_TEST(destroying_with_requests_outstanding_leaves_none_behind),
+		LAB_TEST(a_message_to_a_destroyed_qp_is_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
