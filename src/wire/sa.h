@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subnet administration as data: status values and the MCMemberRecord with its
- * component mask (InfiniBand specification volume 1, sections 15.2.5.17 and
- * 13.4.7). Fields are host order; GIDs are bytes.
+ * Subnet administration as data: its MAD, status values, attribute IDs, and the
+ * MCMemberRecord with its component mask (InfiniBand specification volume 1, sections
+ * 15.2 and 13.4.7). The other records are in sa_records.h. Fields are host order; GIDs
+ * are bytes.
  */
 #ifndef WIRE_SA_H
 #define WIRE_SA_H
@@ -10,6 +11,59 @@
 #include <stdint.h>
 
 #include "wire/ib.h"
+#include "wire/mad.h"
+
+#define SA_DATA_BYTES 200
+#define SA_DATA_AT    56 /* of the MAD */
+
+/* The RMPP header (section 13.6.2.1); rmpp.h makes and reads it. */
+struct wire_rmpp {
+	uint8_t version;
+	uint8_t type;      /* enum rmpp_type */
+	uint8_t resp_time; /* 5 bits */
+	uint8_t flags;     /* enum rmpp_flag, 3 bits */
+	uint8_t status;    /* enum rmpp_status */
+	uint32_t data1;    /* SegmentNumber */
+	uint32_t data2;    /* PayloadLength of DATA, NewWindowLast of ACK */
+};
+WIRE_LAYOUT(rmpp, 12);
+
+/* A MAD of subnet administration (section 15.2.1.1). Its method is enum mad_method. */
+struct wire_sa_mad {
+	struct wire_mad mad;
+	struct wire_rmpp rmpp;
+	uint64_t sm_key;
+	uint16_t attribute_offset; /* of GetTable's answer: from record to record, in 8 bytes */
+	uint64_t component_mask;   /* SA_X_Y of the record */
+	uint8_t data[SA_DATA_BYTES];
+};
+WIRE_LAYOUT(sa_mad, MAD_BYTES);
+
+/* AttributeID (section 15.2.5). */
+enum sa_attr {
+	SA_ATTR_CLASS_PORT_INFO = MAD_ATTR_CLASS_PORT_INFO,
+	SA_ATTR_NOTICE = MAD_ATTR_NOTICE,
+	SA_ATTR_INFORM_INFO = MAD_ATTR_INFORM_INFO,
+	SA_ATTR_NODE = 0x0011,
+	SA_ATTR_PORT_INFO = 0x0012,
+	SA_ATTR_SL_TO_VL = 0x0013,
+	SA_ATTR_SWITCH_INFO = 0x0014,
+	SA_ATTR_LINEAR_FT = 0x0015,
+	SA_ATTR_RANDOM_FT = 0x0016,
+	SA_ATTR_MULTICAST_FT = 0x0017,
+	SA_ATTR_SM_INFO = 0x0018,
+	SA_ATTR_LINK = 0x0020,
+	SA_ATTR_GUID_INFO = 0x0030,
+	SA_ATTR_SERVICE = 0x0031,
+	SA_ATTR_PKEY_TABLE = 0x0033,
+	SA_ATTR_PATH = 0x0035,
+	SA_ATTR_VL_ARBITRATION = 0x0036,
+	SA_ATTR_MCMEMBER = 0x0038,
+	SA_ATTR_TRACE = 0x0039,
+	SA_ATTR_MULTIPATH = 0x003A,
+	SA_ATTR_SERVICE_ASSOCIATION = 0x003B,
+	SA_ATTR_INFORM_INFO_RECORD = 0x00F3,
+};
 
 /* Status of a SubnAdm response, as in the MAD header. */
 enum sa_status {
@@ -21,9 +75,25 @@ enum sa_status {
 	SA_REQ_INVALID_GID = 0x0500,
 	SA_INSUFFICIENT_COMPONENTS = 0x0600,
 	SA_REQ_DENIED = 0x0700,
+	SA_PRIORITY_SUGGESTED = 0x0800,
 };
 
-#define SA_CAP2_SEND_ONLY_FULL (1u << 12) /* of ClassPortInfo:CapabilityMask2 */
+/* ClassPortInfo:CapabilityMask of this class. */
+#define SA_CAP_OPTIONAL_RECORDS     (1u << 8)
+#define SA_CAP_UD_MULTICAST         (1u << 9)
+#define SA_CAP_MULTIPATH            (1u << 10)
+#define SA_CAP_REINIT               (1u << 11)
+#define SA_CAP_GID_SCOPED_MULTIPATH (1u << 12)
+#define SA_CAP_PORT_INFO_CAPMASK    (1u << 13) /* PortInfoRecord's matches bit by bit */
+
+/* ClassPortInfo:CapabilityMask2. */
+#define SA_CAP2_QOS                (1u << 1)
+#define SA_CAP2_REVERSE_PATH_PKEY  (1u << 2)
+#define SA_CAP2_MULTICAST_FDB_TOP  (1u << 3)
+#define SA_CAP2_FULL_PORT_INFO     (1u << 6)
+#define SA_CAP2_EXTENDED_SPEEDS    (1u << 7)
+#define SA_CAP2_PORT_INFO_CAPMASK2 (1u << 10)
+#define SA_CAP2_SEND_ONLY_FULL     (1u << 12)
 
 /* Component mask bits of MCMemberRecord, in the order of its fields. */
 enum {
@@ -65,5 +135,6 @@ struct wire_mcmember {
 	uint8_t join_state; /* enum ib_join_state, ORed */
 	uint8_t proxy_join;
 };
+WIRE_LAYOUT(mcmember, 56);
 
 #endif

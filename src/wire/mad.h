@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Management datagrams: the header that all classes share, its numbers, and
+ * ClassPortInfo, the attribute that all classes but subnet management have (InfiniBand
+ * specification volume 1, sections 13.4 and 13.5). The formats behind the header are those
+ * of smp.h, sa.h and perf.h. Fields are host order; GIDs are bytes. Pure functions.
+ */
+#ifndef WIRE_MAD_H
+#define WIRE_MAD_H
+
+#include "wire/field.h"
+#include "wire/ib.h"
+
+#define MAD_BYTES        256 /* every MAD is as long */
+#define MAD_BASE_VERSION 1
+
+/* MgmtClass (section 13.4.4). */
+enum mad_class {
+	MAD_CLASS_SUBN_LID = 0x01,
+	MAD_CLASS_SUBN_ADM = 0x03,
+	MAD_CLASS_PERF = 0x04,
+	MAD_CLASS_BM = 0x05,
+	MAD_CLASS_DEV_MGT = 0x06,
+	MAD_CLASS_COM_MGT = 0x07,
+	MAD_CLASS_SNMP = 0x08,
+	MAD_CLASS_VENDOR_FIRST = 0x09, /* to 0F */
+	MAD_CLASS_VENDOR_LAST = 0x0F,
+	MAD_CLASS_DEV_ADM = 0x10,
+	MAD_CLASS_BIS = 0x12,
+	MAD_CLASS_VENDOR2_FIRST = 0x30, /* with OUI and RMPP, to 4F */
+	MAD_CLASS_VENDOR2_LAST = 0x4F,
+	MAD_CLASS_SUBN_DIRECTED = 0x81,
+};
+
+/* ClassVersion. */
+#define MAD_VERSION_SUBN     1
+#define MAD_VERSION_SUBN_ADM 2
+#define MAD_VERSION_PERF     1
+
+/* Method (section 13.4.5; of subnet administration, section 15.2.2). */
+#define MAD_METHOD_RESPONSE 0x80 /* the R bit */
+enum mad_method {
+	MAD_GET = 0x01,
+	MAD_SET = 0x02,
+	MAD_SEND = 0x03,
+	MAD_TRAP = 0x05,
+	MAD_REPORT = 0x06,
+	MAD_TRAP_REPRESS = 0x07,
+	MAD_GET_TABLE = 0x12,
+	MAD_GET_TRACE_TABLE = 0x13,
+	MAD_GET_MULTI = 0x14,
+	MAD_DELETE = 0x15,
+	MAD_GET_RESP = 0x81,
+	MAD_REPORT_RESP = 0x86,
+	MAD_GET_TABLE_RESP = 0x92,
+	MAD_GET_MULTI_RESP = 0x94,
+	MAD_DELETE_RESP = 0x95,
+};
+
+/* Status (section 13.4.7): two flags, a code, and eight bits that are the class's own. */
+enum mad_status {
+	MAD_STATUS_OK = 0,
+	MAD_STATUS_BUSY = 0x01,
+	MAD_STATUS_REDIRECT = 0x02,
+	MAD_STATUS_BAD_VERSION = 1 << 2, /* of base or class */
+	MAD_STATUS_BAD_METHOD = 2 << 2,
+	MAD_STATUS_BAD_METHOD_ATTRIBUTE = 3 << 2, /* the combination */
+	MAD_STATUS_BAD_FIELD = 7 << 2,            /* in attribute or modifier */
+};
+#define MAD_STATUS_CODE_MASK  0x001C
+#define MAD_STATUS_CLASS_MASK 0xFF00
+
+/* AttributeID (section 13.4.8): these mean the same to all classes. */
+enum mad_attr {
+	MAD_ATTR_CLASS_PORT_INFO = 0x0001,
+	MAD_ATTR_NOTICE = 0x0002,
+	MAD_ATTR_INFORM_INFO = 0x0003,
+};
+
+/* The common header (section 13.4.2), the first 24 bytes. */
+struct wire_mad {
+	uint8_t base_version;
+	uint8_t mgmt_class;    /* enum mad_class */
+	uint8_t class_version; /* MAD_VERSION_X */
+	uint8_t method;        /* enum mad_method */
+	uint16_t status;       /* enum mad_status | the class's */
+	uint16_t class_specific;
+	uint64_t transaction_id;
+	uint16_t attribute_id;
+	uint32_t attribute_modifier;
+};
+WIRE_LAYOUT(mad, 24);
+
+/*
+ * The method of the answer to @method: that of a Trap is TrapRepress. 0: there is none,
+ * since it is an answer itself, or Send, or no method of ours.
+ */
+uint8_t wire_mad_response_method(uint8_t method);
+
+/* ClassPortInfo (section 13.4.8.1). */
+struct wire_class_port_info {
+	uint8_t base_version, class_version;
+	uint16_t capability_mask;  /* CLASS_CAP_X; from bit 8 on the class's own */
+	uint32_t capability_mask2; /* 27 bits */
+	uint8_t resp_time_value;   /* 5 bits: 4.096 us << it */
+	struct ib_gid redirect_gid;
+	uint8_t redirect_tc, redirect_sl;
+	uint32_t redirect_fl;
+	uint16_t redirect_lid, redirect_pkey;
+	uint32_t redirect_qp, redirect_qkey;
+	struct ib_gid trap_gid;
+	uint8_t trap_tc, trap_sl;
+	uint32_t trap_fl;
+	uint16_t trap_lid, trap_pkey;
+	uint8_t trap_hl;
+	uint32_t trap_qp, trap_qkey;
+};
+WIRE_LAYOUT(class_port_info, 72);
+
+/* ClassPortInfo:CapabilityMask, the bits that all classes share. */
+enum {
+	CLASS_CAP_TRAP = 1 << 0,
+	CLASS_CAP_GET_NOTICE = 1 << 1,
+	CLASS_CAP_MASK2 = 1 << 2,
+};
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Performance management: its MAD, PortCounters and PortCountersExtended (InfiniBand
+ * specification volume 1, sections 16.1.1, 16.1.3.5 and 16.1.4.11). The class answers
+ * ClassPortInfo (mad.h) as well. Data counters count 32-bit words. Fields are host order.
+ * Pure functions.
+ */
+#ifndef WIRE_PERF_H
+#define WIRE_PERF_H
+
+#include "wire/mad.h"
+
+#define PERF_DATA_BYTES      192
+#define PERF_PORT_SELECT_ALL 255
+
+struct wire_perf_mad {
+	struct wire_mad mad;
+	uint8_t data[PERF_DATA_BYTES];
+};
+WIRE_LAYOUT(perf_mad, MAD_BYTES);
+
+enum perf_attr {
+	PERF_ATTR_PORT_SAMPLES_CONTROL = 0x0010,
+	PERF_ATTR_PORT_SAMPLES_RESULT = 0x0011,
+	PERF_ATTR_PORT_COUNTERS = 0x0012,
+	PERF_ATTR_PORT_COUNTERS_EXTENDED = 0x001D,
+};
+
+/* ClassPortInfo:CapabilityMask and CapabilityMask2 of this class. */
+enum {
+	PERF_CAP_ALL_PORT_SELECT = 1 << 8,
+	PERF_CAP_EXTENDED_WIDTH = 1 << 9,          /* all of PortCountersExtended */
+	PERF_CAP_EXTENDED_WIDTH_NO_IETF = 1 << 10, /* but for unicast and multicast packets */
+	PERF_CAP_XMIT_WAIT = 1 << 12,
+	PERF_CAP_QP1_DROPPED = 1 << 15,
+	PERF_CAP2_EXTENDED_ERRORS = 1 << 1, /* error counters in PortCountersExtended */
+};
+
+/* PortCounters: counters stop at their largest value. */
+struct wire_port_counters {
+	uint8_t port_select;
+	uint16_t counter_select; /* of a Set: which to write, PERF_SELECT_X */
+	uint16_t symbol_errors;
+	uint8_t link_error_recovery, link_downed;
+	uint16_t rcv_errors, rcv_remote_physical_errors, rcv_switch_relay_errors, xmit_discards;
+	uint8_t xmit_constraint_errors, rcv_constraint_errors;
+	uint8_t counter_select2;                                              /* PERF_SELECT2_X */
+	uint8_t local_link_integrity_errors, excessive_buffer_overrun_errors; /* 4 bits each */
+	uint16_t qp1_dropped, vl15_dropped;
+	uint32_t xmit_data, rcv_data, xmit_packets, rcv_packets, xmit_wait;
+};
+WIRE_LAYOUT(port_counters, 44);
+
+/* PortCounters:CounterSelect and CounterSelect2. */
+enum {
+	PERF_SELECT_SYMBOL_ERRORS = 1 << 0,
+	PERF_SELECT_LINK_ERROR_RECOVERY = 1 << 1,
+	PERF_SELECT_LINK_DOWNED = 1 << 2,
+	PERF_SELECT_RCV_ERRORS = 1 << 3,
+	PERF_SELECT_RCV_REMOTE_PHYSICAL_ERRORS = 1 << 4,
+	PERF_SELECT_RCV_SWITCH_RELAY_ERRORS = 1 << 5,
+	PERF_SELECT_XMIT_DISCARDS = 1 << 6,
+	PERF_SELECT_XMIT_CONSTRAINT_ERRORS = 1 << 7,
+	PERF_SELECT_RCV_CONSTRAINT_ERRORS = 1 << 8,
+	PERF_SELECT_LOCAL_LINK_INTEGRITY_ERRORS = 1 << 9,
+	PERF_SELECT_EXCESSIVE_BUFFER_OVERRUN_ERRORS = 1 << 10,
+	PERF_SELECT_VL15_DROPPED = 1 << 11,
+	PERF_SELECT_XMIT_DATA = 1 << 12,
+	PERF_SELECT_RCV_DATA = 1 << 13,
+	PERF_SELECT_XMIT_PACKETS = 1 << 14,
+	PERF_SELECT_RCV_PACKETS = 1 << 15,
+	PERF_SELECT2_XMIT_WAIT = 1 << 0,
+};
+
+/* PortCountersExtended: counters wrap. */
+struct wire_port_counters_extended {
+	uint8_t port_select;
+	uint16_t counter_select; /* PERF_EXT_SELECT_X */
+	uint32_t counter_select2;
+	uint64_t xmit_data, rcv_data, xmit_packets, rcv_packets;
+	uint64_t unicast_xmit_packets, unicast_rcv_packets;
+	uint64_t multicast_xmit_packets, multicast_rcv_packets;
+	/* only with PERF_CAP2_EXTENDED_ERRORS */
+	uint64_t symbol_errors, link_error_recovery, link_downed;
+	uint64_t rcv_errors, rcv_remote_physical_errors, rcv_switch_relay_errors, xmit_discards;
+	uint64_t xmit_constraint_errors, rcv_constraint_errors;
+	uint64_t local_link_integrity_errors, excessive_buffer_overrun_errors;
+	uint64_t vl15_dropped, xmit_wait, qp1_dropped;
+};
+WIRE_LAYOUT(port_counters_extended, 184);
+
+/* PortCountersExtended:CounterSelect. */
+enum {
+	PERF_EXT_SELECT_XMIT_DATA = 1 << 0,
+	PERF_EXT_SELECT_RCV_DATA = 1 << 1,
+	PERF_EXT_SELECT_XMIT_PACKETS = 1 << 2,
+	PERF_EXT_SELECT_RCV_PACKETS = 1 << 3,
+	PERF_EXT_SELECT_UNICAST_XMIT_PACKETS = 1 << 4,
+	PERF_EXT_SELECT_UNICAST_RCV_PACKETS = 1 << 5,
+	PERF_EXT_SELECT_MULTICAST_XMIT_PACKETS = 1 << 6,
+	PERF_EXT_SELECT_MULTICAST_RCV_PACKETS = 1 << 7,
+};
+
+#endif
