@@ -114,12 +114,13 @@ static void make_grh(struct hca_qp *qp, const struct shm_arrival *a, uint8_t out
 	wire_grh_encode(&grh, out);
 }
 
-/* The message's bytes; NULL if the arrival names memory that is not payload. */
-static const void *message_of(struct hca_qp *qp, const struct shm_arrival *a)
+/* The message's bytes, which may be at @small; NULL if the arrival names memory that is no payload.
+ */
+static const void *message_of(struct hca_qp *qp, const struct shm_arrival *a, const void *small)
 {
 	if (a->flags & SHM_ARRIVAL_PAYLOAD)
 		return shm_payload_at(&qp->process->region, a->payload_off, a->length);
-	return a->length <= SHM_INLINE ? a->data : NULL;
+	return a->length <= SHM_INLINE ? small : NULL;
 }
 
 /* The common case: one buffer for all. Its region is looked up once. */
@@ -139,10 +140,10 @@ static enum ibv_wc_status take_in_one(struct hca_qp *qp, const struct shm_arriva
 }
 
 static enum ibv_wc_status take_in(struct hca_qp *qp, const struct shm_arrival *a,
-                                  const struct hca_rwqe *rwqe, const struct ibv_sge *sge)
+                                  const void *message, const struct hca_rwqe *rwqe,
+                                  const struct ibv_sge *sge)
 {
 	struct cursor c = { .sge = sge, .n = rwqe->n_sge };
-	const void *message = message_of(qp, a);
 	enum ibv_wc_status status;
 	uint8_t grh[IB_GRH_BYTES];
 	const void *head = NULL; /* without GRH its room stays as it is */
@@ -168,13 +169,17 @@ static struct hca_rwqe *next_rwqe(struct hca_qp *qp, const struct ibv_sge **sge)
 }
 
 /* Takes the arrival in and describes it. */
-static void complete(struct hca_qp *qp, const struct shm_arrival *a, struct ibv_wc *wc)
+static void complete(struct hca_qp *qp, const struct shm_arrival *slot, struct ibv_wc *wc)
 {
 	const struct ibv_sge *sge;
 	struct hca_rwqe *rwqe = next_rwqe(qp, &sge);
+	struct shm_arrival copy, *a = &copy;
 
+	/* what has been checked must not change; but anybody can write to the slot */
+	memcpy((void *)a, slot, offsetof(struct shm_arrival, data));
+	atomic_signal_fence(memory_order_acq_rel);
 	wc->wr_id = rwqe->wr_id;
-	wc->status = take_in(qp, a, rwqe, sge);
+	wc->status = take_in(qp, a, message_of(qp, a, slot->data), rwqe, sge);
 	wc->opcode = IBV_WC_RECV;
 	wc->vendor_err = 0;
 	wc->byte_len = a->length + IB_GRH_BYTES;
@@ -216,6 +221,9 @@ int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrival
 	for (pos = qp->consumed; pos != qp->posted && done < n && !qp->failed; pos++) {
 		enum shm_slot_kind kind = shm_ring_peek(qp->ring, qp->ring_shift, pos);
 
+		/* its sender may be dead, and nobody is left to say so */
+		if (kind == SHM_SLOT_CLOSED && qp->flushing && hca_process_gone(qp->process))
+			kind = SHM_SLOT_VOID;
 		if (kind == SHM_SLOT_CLOSED)
 			break;
 		*arrivals += kind == SHM_SLOT_DONE;

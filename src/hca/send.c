@@ -138,6 +138,12 @@ static void deliver_all(struct hca_qp *qp, const struct hca_flow *f, const struc
 	atomic_store_explicit(&qp->sender->target_qpn, 0, memory_order_release);
 }
 
+/* Whether the port takes packets; it says so in the cache line that has its LID. */
+static bool can_leave(const struct hca_qp *qp)
+{
+	return qp->process->region.ports[qp->port].state == IB_PORT_ACTIVE;
+}
+
 /* Works on one request. How it completes. */
 static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
@@ -153,8 +159,8 @@ static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *
 	f = hca_flow_get(qp, ah);
 	if (!f)
 		return hca_process_gone(qp->process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
-	if (length > f->mtu) {
-		/* C10-93.1.1: no packet, and no error either */
+	if (length > f->mtu || !can_leave(qp)) {
+		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
 		COUNT_OWN(qp, xmit_discards);
 		return IBV_WC_SUCCESS;
 	}

@@ -176,6 +176,8 @@ static void a_send_that_waits_in_sqd_survives_the_ah(void **state)
 	lab_request(from, &r, ah, to->qp->qp_num, "waited", 6);
 	assert_int_equal(ibv_post_send(from->qp, &r.wr, &bad), 0);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
+	attr.dlid = 0xBFFF; /* nowhere: perhaps in the same memory */
+	lab_ah(from->pd, &attr);
 	lab_to(from->qp, IBV_QPS_RTS);
 	lab_complete(from->send_cq, IBV_WC_SUCCESS);
 	lab_expect_text(to, "waited");

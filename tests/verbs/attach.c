@@ -166,35 +166,6 @@ static void detaching_touches_no_other_group(void **state)
 	}
 }
 
-/* Brings a QP from RTS, or from RESET, to @wanted. */
-static void bring_to(struct lab_end *e, enum ibv_qp_state wanted)
-{
-	struct lab_request r;
-	struct ibv_send_wr *bad;
-
-	switch (wanted) {
-	case IBV_QPS_INIT:
-		lab_to(e->qp, IBV_QPS_RESET);
-		lab_to_init(e->qp, LAB_QKEY);
-		break;
-	case IBV_QPS_RTR:
-		bring_to(e, IBV_QPS_INIT);
-		lab_to_rtr(e->qp);
-		break;
-	case IBV_QPS_SQE:
-		lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "x", 1);
-		r.sge.lkey = ~0u;
-		assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
-		lab_complete(e->send_cq, IBV_WC_LOC_PROT_ERR);
-		break;
-	case IBV_QPS_RTS:
-		break;
-	default:
-		lab_to(e->qp, wanted);
-	}
-	assert_int_equal(lab_state(e->qp), wanted);
-}
-
 static void both_work_in_every_state_of_the_qp(void **state)
 {
 	union ibv_gid mgid = lab_mgid(1);
@@ -203,7 +174,7 @@ static void both_work_in_every_state_of_the_qp(void **state)
 	for (int s = IBV_QPS_RESET; s <= IBV_QPS_ERR; s++) {
 		struct lab_end *e = lab_end(1);
 
-		bring_to(e, (enum ibv_qp_state)s);
+		lab_bring_to(e, s);
 		assert_int_equal(ibv_attach_mcast(e->qp, &mgid, MLID), 0);
 		assert_int_equal(ibv_detach_mcast(e->qp, &mgid, MLID), 0);
 	}

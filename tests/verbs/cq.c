@@ -7,12 +7,9 @@
 #include "lab.h"
 
 #include <endian.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <unistd.h>
 
 static void expect_refused(struct ibv_context *context, int cqe, int vector)
@@ -46,11 +43,6 @@ static void send_byte(struct lab_end *from, struct lab_end *to, unsigned flags)
 	lab_send_request(from, &r);
 }
 
-static void set_nonblocking(int fd)
-{
-	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
-}
-
 static bool has_event(struct ibv_comp_channel *channel)
 {
 	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
@@ -64,9 +56,10 @@ static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *expected
 	struct ibv_cq *cq;
 	void *context;
 
+	lab_await(channel->fd);
 	assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
-	assert_ptr_equal(cq, expected);
 	ibv_ack_cq_events(cq, 1);
+	assert_ptr_equal(cq, expected);
 }
 
 /* ---- life ---- */
@@ -248,12 +241,7 @@ static void completions_of_a_queue_come_in_its_order(void **state)
 
 static void take_cq_error(struct ibv_context *context, struct ibv_cq *cq)
 {
-	struct ibv_async_event event;
-
-	assert_int_equal(ibv_get_async_event(context, &event), 0);
-	assert_int_equal(event.event_type, IBV_EVENT_CQ_ERR);
-	assert_ptr_equal(event.element.cq, cq);
-	ibv_ack_async_event(&event);
+	assert_ptr_equal(lab_async_event(context, IBV_EVENT_CQ_ERR).element.cq, cq);
 }
 
 static void overrun_sends(struct lab_end *e)
@@ -365,22 +353,21 @@ static void messages_of_a_destroyed_qp_do_not_overrun_later(void **state)
 		lab_receive(b);
 }
 
-/* Flushed receives are no arrivals: they must not hide a later overrun. */
+/* Flushed receives are no arrivals: they must not hide the overrun of another queue. */
 static void flushed_receives_do_not_hide_an_overrun(void **state)
 {
-	struct lab_end *a = lab_end(1),
-	               *b = lab_end_with(&(struct lab_options){ .host = 2, .cqe = 4 });
+	struct lab_options o = { .host = 2, .cqe = 4 };
+	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
+	struct lab_end *c = lab_end_with(&(struct lab_options){ .neighbour = b });
 	struct ibv_wc wc[16];
 
 	(void)state;
 	lab_post(b, 16);
 	lab_to(b->qp, IBV_QPS_ERR);
 	lab_poll(b->cq, 16, wc);
-	lab_to(b->qp, IBV_QPS_RESET);
-	lab_start(b->qp, LAB_QKEY);
-	lab_post(b, 5);
+	lab_post(c, 5);
 	for (int i = 0; i < 5; i++)
-		send_byte(a, b, 0);
+		send_byte(a, c, 0);
 	take_cq_error(b->context, b->cq);
 }
 
@@ -392,7 +379,7 @@ static void an_overrun_is_reported_once(void **state)
 	(void)state;
 	overrun_sends(e);
 	overrun_sends(e);
-	set_nonblocking(e->context->async_fd);
+	lab_set_nonblocking(e->context->async_fd);
 	take_cq_error(e->context, e->send_cq);
 	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
@@ -623,7 +610,9 @@ static void what_came_before_gives_no_event(void **state)
 	take_event(b->channel, b->cq);
 }
 
-static void a_send_completion_gives_an_event(void **state)
+/* A send, whose lkey is wrong by so much, gives an event; with @solicited_only a good one before it
+ * gives none. */
+static void expect_send_event(int solicited_only, uint32_t lkey_error)
 {
 	struct lab_end *a = lab_end(1);
 	struct ibv_comp_channel *channel = lab_channel(a->context);
@@ -636,12 +625,29 @@ static void a_send_completion_gives_an_event(void **state)
 	struct ibv_send_wr *bad;
 	struct lab_request r;
 
-	(void)state;
 	lab_start(qp, LAB_QKEY);
-	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, solicited_only), 0);
 	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
+	if (solicited_only) {
+		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
+		assert_false(has_event(channel));
+	}
+	r.sge.lkey += lkey_error;
 	assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
 	take_event(channel, cq);
+}
+
+static void a_send_completion_gives_an_event(void **state)
+{
+	(void)state;
+	expect_send_event(0, 0);
+}
+
+/* A send that succeeds is none that was solicited; one that fails counts as such. */
+static void solicited_only_fires_on_a_failed_send_alone(void **state)
+{
+	(void)state;
+	expect_send_event(1, 1);
 }
 
 static void solicited_only_ignores_an_unsolicited_message(void **state)
@@ -693,30 +699,35 @@ static void a_request_for_any_widens_solicited_only(void **state)
 	take_event(b->channel, b->cq);
 }
 
-static void two_cqs_of_a_channel_are_told_apart(void **state)
+static void cqs_of_a_channel_are_told_apart(void **state)
 {
-	struct lab_end *a = lab_end(1), *b = receiver(0);
-	struct ibv_cq *other = lab_cq(b->context, 4, b->channel);
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
-		                         .send_cq = b->send_cq,
-		                         .recv_cq = other,
-		                         .cap = { .max_recv_wr = 1, .max_recv_sge = 1 } };
-	struct ibv_qp *qp = lab_qp(b->pd, &init);
-	struct ibv_sge sge = { .addr = (uintptr_t)b->slot,
-		               .length = LAB_SLOT,
-		               .lkey = b->mr->lkey };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	static const int turns[] = { 0, 1, 1, 0, 0, 1, 0, 1 };
+	struct lab_options o = { .host = 2, .channel = true };
+	struct lab_end *a = lab_end(1), *b[2];
 
 	(void)state;
-	lab_start(qp, LAB_QKEY);
-	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-	lab_post(b, 1);
-	assert_int_equal(ibv_req_notify_cq(other, 0), 0);
-	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
-	lab_send_text(a, lab_ah_to(a, b), qp->qp_num, "x");
-	take_event(b->channel, other);
-	send_byte(a, b, 0);
-	take_event(b->channel, b->cq);
+	b[0] = lab_end_with(&o);
+	b[1] = lab_end_with(&(struct lab_options){ .neighbour = b[0] });
+	/* the neighbour again, with a CQ of its own */
+	assert_int_equal(ibv_destroy_qp(b[1]->qp), 0);
+	lab_forget(b[1]->qp);
+	b[1]->cq = lab_cq(b[0]->context, 16, b[0]->channel);
+	b[1]->qp = lab_qp(b[0]->pd, &(struct ibv_qp_init_attr){
+	                                    .qp_type = IBV_QPT_UD,
+	                                    .send_cq = b[1]->send_cq,
+	                                    .recv_cq = b[1]->cq,
+	                                    .cap = { .max_recv_wr = 16, .max_recv_sge = 1 } });
+	lab_start(b[1]->qp, LAB_QKEY);
+	for (size_t i = 0; i < LAB_ARRAY(turns); i++) {
+		struct lab_end *e = b[turns[i]];
+
+		lab_post(e, 1);
+		assert_int_equal(ibv_req_notify_cq(b[0]->cq, 0), 0);
+		assert_int_equal(ibv_req_notify_cq(b[1]->cq, 0), 0);
+		send_byte(a, e, 0);
+		take_event(b[0]->channel, e->cq);
+		lab_receive(e);
+	}
 }
 
 static void an_event_carries_the_context_of_its_cq(void **state)
@@ -740,6 +751,7 @@ static void an_event_carries_the_context_of_its_cq(void **state)
 	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	lab_to(qp, IBV_QPS_ERR);
+	lab_await(channel->fd);
 	assert_int_equal(ibv_get_cq_event(channel, &got, &its), 0);
 	assert_ptr_equal(got, cq);
 	assert_ptr_equal(its, &channel);
@@ -753,7 +765,7 @@ static void a_nonblocking_channel_without_event_says_eagain(void **state)
 	void *context;
 
 	(void)state;
-	set_nonblocking(b->channel->fd);
+	lab_set_nonblocking(b->channel->fd);
 	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
 }
@@ -763,7 +775,7 @@ static void a_nonblocking_channel_gives_the_event_that_is_there(void **state)
 	struct lab_end *a = lab_end(1), *b = receiver(0);
 
 	(void)state;
-	set_nonblocking(b->channel->fd);
+	lab_set_nonblocking(b->channel->fd);
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_byte(a, b, 0);
@@ -773,8 +785,7 @@ static void a_nonblocking_channel_gives_the_event_that_is_there(void **state)
 struct waiter {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	_Atomic int tid_known;
-	pid_t tid;
+	_Atomic pid_t tid;
 	int ret;
 };
 
@@ -783,30 +794,11 @@ static void *wait_for_event(void *arg)
 	struct waiter *w = arg;
 	void *context;
 
-	w->tid = gettid();
-	atomic_store(&w->tid_known, 1);
+	atomic_store(&w->tid, gettid());
 	w->ret = ibv_get_cq_event(w->channel, &w->cq, &context);
 	if (!w->ret)
 		ibv_ack_cq_events(w->cq, 1);
 	return NULL;
-}
-
-/* Until the thread sleeps: /proc says S. */
-static void await_sleep(struct waiter *w)
-{
-	char path[64], state = 0;
-
-	while (!atomic_load(&w->tid_known))
-		sched_yield();
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)w->tid);
-	while (state != 'S') {
-		FILE *f = fopen(path, "r");
-
-		assert_non_null(f);
-		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
-		fclose(f);
-		sched_yield();
-	}
 }
 
 static void a_blocked_thread_is_woken(void **state)
@@ -819,7 +811,7 @@ static void a_blocked_thread_is_woken(void **state)
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &w), 0);
-	await_sleep(&w);
+	lab_await_sleep(&w.tid);
 	send_byte(a, b, 0);
 	pthread_join(thread, NULL);
 	assert_int_equal(w.ret, 0);
@@ -857,7 +849,7 @@ static void a_destroyed_cq_takes_its_events_along(void **state)
 	lab_forget(b->qp);
 	assert_int_equal(ibv_destroy_cq(b->cq), 0);
 	lab_forget(b->cq);
-	set_nonblocking(b->channel->fd);
+	lab_set_nonblocking(b->channel->fd);
 	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
 }
@@ -890,6 +882,7 @@ static void destroying_waits_until_events_are_acknowledged(void **state)
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_byte(a, b, 0);
+	lab_await(b->channel->fd);
 	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), 0);
 	assert_int_equal(ibv_destroy_qp(b->qp), 0);
 	lab_forget(b->qp);
@@ -939,9 +932,10 @@ int main(void)
 		LAB_TEST(a_send_completion_gives_an_event),
 		LAB_TEST(solicited_only_ignores_an_unsolicited_message),
 		LAB_TEST(solicited_only_fires_on_a_failed_completion),
+		LAB_TEST(solicited_only_fires_on_a_failed_send_alone),
 		LAB_TEST(solicited_only_does_not_weaken_a_request_for_any),
 		LAB_TEST(a_request_for_any_widens_solicited_only),
-		LAB_TEST(two_cqs_of_a_channel_are_told_apart),
+		LAB_TEST(cqs_of_a_channel_are_told_apart),
 		LAB_TEST(an_event_carries_the_context_of_its_cq),
 		LAB_TEST(a_nonblocking_channel_without_event_says_eagain),
 		LAB_TEST(a_nonblocking_channel_gives_the_event_that_is_there),

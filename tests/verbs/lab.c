@@ -5,6 +5,8 @@
 #include "lab.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <time.h>
@@ -226,11 +228,11 @@ static void undo_attach(void *o)
 {
 	struct attachment *a = o;
 
-	ibv_detach_mcast(a->qp, &a->mgid, a->mlid);
+	if (a->qp)
+		ibv_detach_mcast(a->qp, &a->mgid, a->mlid);
 	free(a);
 }
 
-/* A second detach at the end is refused and does no harm. */
 void lab_attach(struct ibv_qp *qp, const union ibv_gid *mgid, uint16_t mlid)
 {
 	struct attachment *a;
@@ -245,6 +247,13 @@ void lab_attach(struct ibv_qp *qp, const union ibv_gid *mgid, uint16_t mlid)
 void lab_detach(struct ibv_qp *qp, const union ibv_gid *mgid, uint16_t mlid)
 {
 	assert_int_equal(ibv_detach_mcast(qp, mgid, mlid), 0);
+	for (unsigned i = n_undo; i-- > 0;) {
+		struct attachment *a = undo_stack[i].object;
+
+		if (undo_stack[i].undo == undo_attach && a->qp == qp && a->mlid == mlid &&
+		    !memcmp(&a->mgid, mgid, sizeof(*mgid)))
+			a->qp = NULL; /* the QP may be destroyed before the end */
+	}
 }
 
 /* ---- ends ---- */
@@ -403,6 +412,52 @@ void lab_quiet(struct ibv_cq *cq)
 	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
 }
 
+void lab_set_nonblocking(int fd)
+{
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+}
+
+void lab_await_sleep(_Atomic pid_t *tid)
+{
+	double deadline = now() + LAB_SECONDS;
+	char path[64], state = 0;
+
+	while (!*tid)
+		sched_yield();
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)*tid);
+	while (state != 'S') {
+		FILE *f = fopen(path, "r");
+
+		assert_non_null(f);
+		assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+		fclose(f);
+		if (now() > deadline)
+			fail_msg("the thread does not sleep");
+		sched_yield();
+	}
+}
+
+void lab_await(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	if (poll(&p, 1, LAB_SECONDS * 1000) != 1)
+		fail_msg("no event comes");
+}
+
+struct ibv_async_event lab_async_event(struct ibv_context *context, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	lab_await(context->async_fd);
+	assert_int_equal(ibv_get_async_event(context, &event), 0);
+	ibv_ack_async_event(&event);
+	if (event.event_type != type)
+		fail_msg("the event is '%s', not '%s'", ibv_event_type_str(event.event_type),
+		         ibv_event_type_str(type));
+	return event;
+}
+
 int lab_try_post(struct lab_end *e, uint64_t wr_id)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)e->slot + wr_id % LAB_SLOTS * LAB_SLOT,
@@ -463,6 +518,35 @@ void lab_send_text(struct lab_end *e, struct ibv_ah *ah, uint32_t qpn, const cha
 	lab_send(e, ah, qpn, text, (uint32_t)strlen(text));
 }
 
+void lab_fail_a_send(struct lab_end *e)
+{
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "x", 1);
+	r.sge.lkey = ~0u;
+	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
+	lab_complete(e->send_cq, IBV_WC_LOC_PROT_ERR);
+}
+
+void lab_bring_to(struct lab_end *e, int state)
+{
+	lab_to(e->qp, IBV_QPS_RESET);
+	if (state == IBV_QPS_ERR)
+		lab_to(e->qp, IBV_QPS_ERR);
+	if (state >= IBV_QPS_INIT && state <= IBV_QPS_SQE)
+		lab_to_init(e->qp, e->qkey);
+	if (state >= IBV_QPS_RTR && state <= IBV_QPS_SQE)
+		lab_to_rtr(e->qp);
+	if (state >= IBV_QPS_RTS && state <= IBV_QPS_SQE)
+		lab_to_rts(e->qp);
+	if (state == IBV_QPS_SQD)
+		lab_to(e->qp, IBV_QPS_SQD);
+	if (state == IBV_QPS_SQE)
+		lab_fail_a_send(e);
+	assert_int_equal(lab_state(e->qp), state);
+}
+
 struct lab_message lab_receive(struct lab_end *e)
 {
 	struct lab_message m = { .wc = lab_complete(e->cq, IBV_WC_SUCCESS) };
@@ -514,6 +598,7 @@ static void take_join_event(struct lab_group *g)
 	struct rdma_cm_event *event;
 	const struct rdma_ud_param *ud;
 
+	lab_await(g->channel->fd);
 	assert_int_equal(rdma_get_cm_event(g->channel, &event), 0);
 	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
 		fail_msg("joining gave %s", rdma_event_str(event->event));

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
@@ -123,6 +124,17 @@ void lab_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 /* The next completion, which must have this status. */
 struct ibv_wc lab_complete(struct ibv_cq *cq, enum ibv_wc_status status);
 
+void lab_set_nonblocking(int fd);
+
+/* Until a thread of this process, once it has said which, sleeps. */
+void lab_await_sleep(_Atomic pid_t *tid);
+
+/* Until the descriptor, of events of any kind, can be read. */
+void lab_await(int fd);
+
+/* The next asynchronous event, acknowledged; nothing else may come before. */
+struct ibv_async_event lab_async_event(struct ibv_context *context, enum ibv_event_type type);
+
 /* Nothing waits in the CQ. */
 void lab_quiet(struct ibv_cq *cq);
 
@@ -142,6 +154,10 @@ void lab_request(struct lab_end *e, struct lab_request *r, struct ibv_ah *ah, ui
 void lab_send(struct lab_end *e, struct ibv_ah *ah, uint32_t qpn, const void *data, uint32_t bytes);
 void lab_send_text(struct lab_end *e, struct ibv_ah *ah, uint32_t qpn, const char *text);
 void lab_send_request(struct lab_end *e, struct lab_request *r);
+
+/* A send that fails, which moves the queue to SQE; and from whatever state to @state. */
+void lab_fail_a_send(struct lab_end *e);
+void lab_bring_to(struct lab_end *e, int state);
 
 /* The next message, which must be received without error. */
 struct lab_message lab_receive(struct lab_end *e);

@@ -6,8 +6,6 @@
  */
 #include "lab.h"
 
-#include <fcntl.h>
-
 #define STATES (IBV_QPS_ERR + 1)
 
 static const char *const state_name[STATES] = {
@@ -260,40 +258,6 @@ static const struct transition *transition_of(int from, int to)
 	return NULL;
 }
 
-/* A send that fails moves the queue to SQE. */
-static void fail_a_send(struct lab_end *e)
-{
-	struct ibv_send_wr *bad;
-	struct lab_request r;
-
-	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "x", 1);
-	r.sge.lkey = ~0u;
-	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
-	lab_complete(e->send_cq, IBV_WC_LOC_PROT_ERR);
-}
-
-/* Brings @e from wherever it is to @state. */
-static void bring_to(struct lab_end *e, int state)
-{
-	lab_to(e->qp, IBV_QPS_RESET);
-	if (state == IBV_QPS_RESET)
-		return;
-	if (state == IBV_QPS_ERR) {
-		lab_to(e->qp, IBV_QPS_ERR);
-		return;
-	}
-	lab_to_init(e->qp, LAB_QKEY);
-	if (state >= IBV_QPS_RTR)
-		lab_to_rtr(e->qp);
-	if (state >= IBV_QPS_RTS)
-		lab_to_rts(e->qp);
-	if (state == IBV_QPS_SQD)
-		lab_to(e->qp, IBV_QPS_SQD);
-	if (state == IBV_QPS_SQE)
-		fail_a_send(e);
-	assert_int_equal(lab_state(e->qp), state);
-}
-
 /* ibv_modify_qp() from @from to @to with these attributes, all of them with good values. */
 static int modify(struct lab_end *e, int from, int to, int mask)
 {
@@ -315,7 +279,7 @@ static void every_pair_of_states_is_a_transition_or_refused(void **state)
 			const struct transition *t = transition_of(from, to);
 			int ret;
 
-			bring_to(e, from);
+			lab_bring_to(e, from);
 			ret = modify(e, from, to, IBV_QP_STATE | (t ? t->required : 0));
 			if (ret != (t ? 0 : EINVAL))
 				fail_msg("%s to %s: %d", state_name[from], state_name[to], ret);
@@ -335,7 +299,7 @@ static void each_required_attribute_is_required(void **state)
 		for (int bit = 1; bit <= t->required; bit <<= 1) {
 			if (!(t->required & bit))
 				continue;
-			bring_to(e, (int)t->from);
+			lab_bring_to(e, (int)t->from);
 			if (modify(e, (int)t->from, (int)t->to,
 			           IBV_QP_STATE | (t->required & ~bit)) != EINVAL)
 				fail_msg("%s to %s without 0x%x", state_name[t->from],
@@ -356,7 +320,7 @@ static void each_optional_attribute_is_accepted(void **state)
 		for (int bit = 1; bit <= t->optional; bit <<= 1) {
 			if (!(t->optional & bit))
 				continue;
-			bring_to(e, (int)t->from);
+			lab_bring_to(e, (int)t->from);
 			if (modify(e, (int)t->from, (int)t->to, IBV_QP_STATE | t->required | bit))
 				fail_msg("%s to %s with 0x%x", state_name[t->from],
 				         state_name[t->to], bit);
@@ -374,7 +338,7 @@ static void an_attribute_of_another_transition_is_refused(void **state)
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
-		bring_to(e, (int)t->from);
+		lab_bring_to(e, (int)t->from);
 		for (int bit = 1; bit <= own; bit <<= 1) {
 			if (!(own & bit) || ((t->required | t->optional) & bit))
 				continue;
@@ -395,7 +359,7 @@ static void an_attribute_that_ud_has_not_is_refused(void **state)
 	for (size_t i = 0; i < LAB_ARRAY(transitions); i++) {
 		const struct transition *t = &transitions[i];
 
-		bring_to(e, (int)t->from);
+		lab_bring_to(e, (int)t->from);
 		for (size_t k = 0; k < LAB_ARRAY(foreign); k++)
 			if (modify(e, (int)t->from, (int)t->to,
 			           IBV_QP_STATE | t->required | foreign[k]) != EINVAL)
@@ -517,7 +481,7 @@ static void the_public_state_follows(void **state)
 
 	(void)state;
 	for (int s = 0; s < STATES; s++) {
-		bring_to(e, s);
+		lab_bring_to(e, s);
 		if (s != IBV_QPS_SQE) /* the program did not ask for that one */
 			assert_int_equal(e->qp->state, s);
 	}
@@ -672,11 +636,6 @@ static void what_waits_in_sqd_is_forgotten_by_reset(void **state)
 	lab_expect_nothing(b, a);
 }
 
-static void set_nonblocking(int fd)
-{
-	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
-}
-
 static void drain(struct lab_end *e, bool notify)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify };
@@ -687,14 +646,10 @@ static void drain(struct lab_end *e, bool notify)
 static void a_drained_send_queue_is_reported_if_asked_for(void **state)
 {
 	struct lab_end *e = lab_end(1);
-	struct ibv_async_event event;
 
 	(void)state;
 	drain(e, true);
-	assert_int_equal(ibv_get_async_event(e->context, &event), 0);
-	assert_int_equal(event.event_type, IBV_EVENT_SQ_DRAINED);
-	assert_ptr_equal(event.element.qp, e->qp);
-	ibv_ack_async_event(&event);
+	assert_ptr_equal(lab_async_event(e->context, IBV_EVENT_SQ_DRAINED).element.qp, e->qp);
 }
 
 static void a_drained_send_queue_is_not_reported_unasked(void **state)
@@ -703,7 +658,7 @@ static void a_drained_send_queue_is_not_reported_unasked(void **state)
 	struct ibv_async_event event;
 
 	(void)state;
-	set_nonblocking(e->context->async_fd);
+	lab_set_nonblocking(e->context->async_fd);
 	lab_to(e->qp, IBV_QPS_SQD);
 	lab_to(e->qp, IBV_QPS_RTS);
 	drain(e, false);
@@ -718,10 +673,9 @@ static void a_later_drain_is_not_reported(void **state)
 	struct ibv_async_event event;
 
 	(void)state;
-	set_nonblocking(e->context->async_fd);
+	lab_set_nonblocking(e->context->async_fd);
 	drain(e, true);
-	assert_int_equal(ibv_get_async_event(e->context, &event), 0);
-	ibv_ack_async_event(&event);
+	lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
 	lab_to(e->qp, IBV_QPS_RTS);
 	lab_to(e->qp, IBV_QPS_SQD);
 	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
@@ -736,7 +690,7 @@ static void a_send_that_fails_stops_the_send_queue(void **state)
 
 	(void)state;
 	lab_post(b, 1);
-	fail_a_send(a);
+	lab_fail_a_send(a);
 	assert_int_equal(lab_state(a->qp), IBV_QPS_SQE);
 	assert_int_equal(post_text(a, b, 7, "x"), 0);
 	assert_int_equal(lab_complete(a->send_cq, IBV_WC_WR_FLUSH_ERR).wr_id, 7);
@@ -749,7 +703,7 @@ static void from_sqe_the_send_queue_goes_on_in_rts(void **state)
 
 	(void)state;
 	lab_post(b, 1);
-	fail_a_send(a);
+	lab_fail_a_send(a);
 	lab_to(a->qp, IBV_QPS_RTS);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "again");
 	lab_expect_text(b, "again");
@@ -760,7 +714,7 @@ static void in_sqe_messages_still_arrive(void **state)
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 
 	(void)state;
-	fail_a_send(b);
+	lab_fail_a_send(b);
 	lab_post(b, 1);
 	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "hello");
 	lab_expect_text(b, "hello");

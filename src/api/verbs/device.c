@@ -171,6 +171,8 @@ static struct hca_process *process_of(struct verbs_hca *d, int *error)
 {
 	struct hca_process *p = hca_process_get(error);
 
+	if (!p && (*error == -ECONNREFUSED || *error == -ENOENT))
+		*error = -ENODEV; /* its fabric has ended since it was listed */
 	if (p && d->hca >= p->region.control->n_hcas)
 		return NULL;
 	return p;

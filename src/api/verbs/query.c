@@ -29,7 +29,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	*attr = (struct ibv_device_attr){
 		.fw_ver = "0.1.0",
 		.node_guid = htobe64(h->node_guid),
-		.sys_image_guid = htobe64(h->node_guid),
+		.sys_image_guid = htobe64(h->system_guid),
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = 0xFFFFF000,
 		.vendor_id = VERBS_VENDOR_ID,
@@ -90,7 +90,7 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	struct ibv_port_attr all = { 0 };
 	struct shm_port_count *count;
 	struct shm_port port;
-	int ret = hca_port(ctx, port_num, &port);
+	int ret = hca_process_gone(ctx->process) ? -EIO : hca_port(ctx, port_num, &port);
 
 	if (ret)
 		return verbs_result(ret);

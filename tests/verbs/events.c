@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Asynchronous events, ibv_get_async_event(3), and the one that says that the device is
+ * dead: its manager was killed.
+ */
+#define _GNU_SOURCE
+#include "lab.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void drain(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+}
+
+static void without_event_a_nonblocking_context_says_eagain(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_async_event event;
+
+	(void)state;
+	lab_set_nonblocking(context->async_fd);
+	assert_int_equal(ibv_get_async_event(context, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void the_descriptor_shows_that_an_event_is_there(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct pollfd p = { .fd = e->context->async_fd, .events = POLLIN };
+
+	(void)state;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	drain(e->qp);
+	lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
+	assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+/* An event goes to the context that its object was made in. */
+static void another_context_of_the_device_hears_nothing(void **state)
+{
+	struct ibv_context *other = lab_open(1);
+	struct lab_end *e = lab_end(1);
+	struct ibv_async_event event;
+
+	(void)state;
+	lab_set_nonblocking(other->async_fd);
+	drain(e->qp);
+	lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
+	assert_int_equal(ibv_get_async_event(other, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void events_come_in_their_order(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end_with(&(struct lab_options){ .neighbour = a });
+
+	(void)state;
+	drain(b->qp);
+	drain(a->qp);
+	assert_ptr_equal(lab_async_event(a->context, IBV_EVENT_SQ_DRAINED).element.qp, b->qp);
+	assert_ptr_equal(lab_async_event(a->context, IBV_EVENT_SQ_DRAINED).element.qp, a->qp);
+}
+
+/* The event of an object that has gone is not delivered to anybody. */
+static void a_destroyed_qp_takes_its_events_along(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_async_event event;
+
+	(void)state;
+	lab_set_nonblocking(e->context->async_fd);
+	drain(e->qp);
+	assert_int_equal(ibv_destroy_qp(e->qp), 0);
+	lab_forget(e->qp);
+	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
+struct destroyer {
+	struct ibv_qp *qp;
+	_Atomic bool acked;
+	bool was_acked;
+	int ret;
+};
+
+static void *destroy_qp(void *arg)
+{
+	struct destroyer *d = arg;
+
+	d->ret = ibv_destroy_qp(d->qp);
+	d->was_acked = atomic_load(&d->acked);
+	return NULL;
+}
+
+static void destroying_waits_until_events_are_acknowledged(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct destroyer d = { .qp = e->qp };
+	struct ibv_async_event event;
+	pthread_t thread;
+
+	(void)state;
+	drain(e->qp);
+	lab_await(e->context->async_fd);
+	assert_int_equal(ibv_get_async_event(e->context, &event), 0);
+	lab_forget(e->qp);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_qp, &d), 0);
+	atomic_store(&d.acked, true);
+	ibv_ack_async_event(&event);
+	pthread_join(thread, NULL);
+	assert_int_equal(d.ret, 0);
+	assert_true(d.was_acked);
+}
+
+struct waiter {
+	struct ibv_context *context;
+	struct ibv_async_event event;
+	_Atomic pid_t tid;
+	int ret;
+};
+
+static void *wait_for_event(void *arg)
+{
+	struct waiter *w = arg;
+
+	atomic_store(&w->tid, gettid());
+	w->ret = ibv_get_async_event(w->context, &w->event);
+	if (!w->ret)
+		ibv_ack_async_event(&w->event);
+	return NULL;
+}
+
+static void a_blocked_thread_is_woken(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct waiter w = { .context = e->context };
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_event, &w), 0);
+	lab_await_sleep(&w.tid);
+	drain(e->qp);
+	pthread_join(thread, NULL);
+	assert_int_equal(w.ret, 0);
+	assert_int_equal(w.event.event_type, IBV_EVENT_SQ_DRAINED);
+}
+
+/* ---- the manager is killed: in a fabric within, as `umbel run` then fails ---- */
+
+static void kill_manager(void)
+{
+	pid_t manager = (pid_t)lab_status("pid");
+
+	assert_true(manager > 1);
+	assert_int_equal(kill(manager, SIGKILL), 0);
+}
+
+static void take_fatal(struct ibv_context *context)
+{
+	struct ibv_async_event event;
+
+	lab_async_event(context, IBV_EVENT_DEVICE_FATAL);
+	/* once; then there is nothing to wait for */
+	assert_int_equal(ibv_get_async_event(context, &event), -1);
+	assert_int_equal(errno, EIO);
+}
+
+static void after_a_fatal_event_every_call_ends(void **state)
+{
+	struct lab_options o = { .host = 2, .channel = true };
+	struct lab_end *a = lab_end(1), *b = lab_end_with(&o);
+	union ibv_gid mgid = lab_mgid(1);
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	struct ibv_cq *cq;
+	void *context;
+
+	(void)state;
+	lab_post(b, 2);
+	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
+	lab_attach(b->qp, &mgid, 0xC001);
+	kill_manager();
+	take_fatal(a->context);
+	take_fatal(b->context);
+	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), EIO);
+	assert_int_equal(lab_try_post(b, 5), EIO);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), EIO);
+	assert_int_equal(ibv_attach_mcast(a->qp, &mgid, 0xC001), EIO);
+	assert_null(ibv_create_cq(a->context, 4, NULL, NULL, 0));
+	assert_int_equal(errno, EIO);
+	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), -1);
+	assert_int_equal(errno, EIO);
+	/* none of the receives is lost */
+	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 0);
+	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 1);
+	lab_quiet(b->cq);
+}
+
+static int run_within(void)
+{
+	const struct CMUnitTest tests[] = { LAB_TEST(after_a_fatal_event_every_call_ends) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+static void a_killed_manager_is_a_fatal_event(void **state)
+{
+	char self[4096], byte = 0, number[16];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int result[2], status;
+	pid_t child;
+
+	(void)state;
+	assert_true(n > 0);
+	self[n] = 0;
+	assert_int_equal(pipe(result), 0);
+	snprintf(number, sizeof(number), "%d", result[1]);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		execlp("umbel", "umbel", "run", "--hosts", "2", "--", self, number, NULL);
+		_exit(127);
+	}
+	close(result[1]);
+	assert_int_equal(read(result[0], &byte, 1), 1); /* the inner program's status */
+	close(result[0]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(byte, '0');
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_killed_manager_is_a_fatal_event),
+		LAB_TEST(without_event_a_nonblocking_context_says_eagain),
+		LAB_TEST(the_descriptor_shows_that_an_event_is_there),
+		LAB_TEST(another_context_of_the_device_hears_nothing),
+		LAB_TEST(events_come_in_their_order),
+		LAB_TEST(a_destroyed_qp_takes_its_events_along),
+		LAB_TEST(destroying_waits_until_events_are_acknowledged),
+		LAB_TEST(a_blocked_thread_is_woken),
+	};
+
+	if (argc > 1) {
+		char result = run_within() ? '1' : '0';
+
+		return write(atoi(argv[1]), &result, 1) != 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

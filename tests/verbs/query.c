@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Devices and what can be asked of them: ibv_get_device_list(3), ibv_open_device(3),
+ * ibv_query_device(3), _port(3), _gid(3), _gid_ex(3), _gid_table(3), _pkey(3); and what
+ * the device has not.
+ */
+#define _GNU_SOURCE
+#include "lab.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- devices ---- */
+
+static void every_host_has_its_device_in_the_list(void **state)
+{
+	struct ibv_device **list;
+	char name[32];
+	int n;
+
+	(void)state;
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 4);
+	assert_null(list[4]);
+	for (int i = 0; i < 4; i++) {
+		snprintf(name, sizeof(name), "umbel_h%d_0", i + 1);
+		assert_string_equal(ibv_get_device_name(list[i]), name);
+		assert_int_equal(list[i]->node_type, IBV_NODE_CA);
+		assert_int_equal(list[i]->transport_type, IBV_TRANSPORT_IB);
+	}
+	ibv_free_device_list(list);
+}
+
+static void the_list_may_be_asked_for_without_its_length(void **state)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	(void)state;
+	assert_non_null(list);
+	assert_non_null(list[3]);
+	assert_null(list[4]);
+	ibv_free_device_list(list);
+}
+
+static void a_device_can_be_opened_after_its_list_is_freed(void **state)
+{
+	assert_string_equal(lab_open(3)->device->name, "umbel_h3_0");
+	(void)state;
+}
+
+static void a_device_can_be_opened_twice(void **state)
+{
+	struct ibv_context *a = lab_open(1), *b = lab_open(1);
+
+	(void)state;
+	assert_ptr_not_equal(a, b);
+	assert_int_not_equal(a->async_fd, b->async_fd);
+}
+
+/* In the child: how many devices are there on host h2, and whose? */
+static int devices_of_host_2(void)
+{
+	struct ibv_device **list;
+	int n;
+
+	setenv("UMBEL_HOST", "h2", 1);
+	list = ibv_get_device_list(&n);
+	return !list || n != 1 || strcmp(ibv_get_device_name(list[0]), "umbel_h2_0");
+}
+
+static void a_process_on_a_host_sees_that_hosts_device_alone(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (!child)
+		_exit(devices_of_host_2());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void each_device_has_guids_of_its_own(void **state)
+{
+	uint64_t seen[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ibv_context *context = lab_open(i + 1);
+		struct ibv_device_attr attr;
+
+		assert_int_equal(ibv_query_device(context, &attr), 0);
+		assert_int_not_equal(attr.node_guid, 0);
+		assert_int_not_equal(attr.sys_image_guid, 0);
+		assert_int_equal(attr.node_guid, ibv_get_device_guid(lab_device(i + 1)));
+		seen[i] = attr.node_guid;
+		for (int k = 0; k < i; k++)
+			assert_true(seen[k] != seen[i]);
+	}
+}
+
+static void the_device_says_what_it_can(void **state)
+{
+	struct ibv_device_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
+	assert_int_not_equal(attr.vendor_id, 0);
+	assert_int_not_equal(attr.fw_ver[0], 0);
+	assert_int_equal(attr.phys_port_cnt, 1);
+	assert_true(attr.max_qp > 0 && attr.max_qp_wr > 0 && attr.max_sge >= 4);
+	assert_true(attr.max_cq > 0 && attr.max_cqe > 0 && attr.max_mr > 0 && attr.max_pd > 0);
+	assert_true(attr.max_ah > 0 && attr.max_pkeys > 0);
+	assert_int_equal(attr.atomic_cap, IBV_ATOMIC_NONE);
+	assert_int_equal(attr.max_srq, 0);
+	assert_true(attr.device_cap_flags & IBV_DEVICE_BAD_PKEY_CNTR);
+	assert_true(attr.device_cap_flags & IBV_DEVICE_BAD_QKEY_CNTR);
+}
+
+static void the_multicast_limits_are_those_of_the_fabric(void **state)
+{
+	struct ibv_device_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
+	assert_true(attr.max_mcast_grp > 0);
+	assert_true(attr.max_mcast_qp_attach > 0);
+	assert_true(attr.max_total_mcast_qp_attach > 0);
+	assert_true(attr.max_total_mcast_qp_attach <=
+	            (long long)attr.max_mcast_grp * attr.max_mcast_qp_attach);
+}
+
+static void the_extended_query_says_the_same_and_more(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_device_attr_ex ex;
+	struct ibv_device_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(context, &attr), 0);
+	assert_int_equal(ibv_query_device_ex(context, NULL, &ex), 0);
+	assert_memory_equal(&ex.orig_attr, &attr, sizeof(attr));
+	assert_int_equal(ex.phys_port_cnt_ex, 1);
+	assert_int_equal(ex.device_cap_flags_ex & 0xFFFFFFFF, attr.device_cap_flags);
+	assert_int_equal(ex.odp_caps.general_caps, 0);
+	assert_int_equal(
+	        ibv_query_device_ex(context, &(struct ibv_query_device_ex_input){ 0 }, &ex), 0);
+}
+
+static void an_extended_query_for_the_unknown_is_refused(void **state)
+{
+	struct ibv_query_device_ex_input in = { .comp_mask = 1 };
+	struct ibv_device_attr_ex ex;
+
+	(void)state;
+	assert_int_equal(ibv_query_device_ex(lab_open(1), &in, &ex), EINVAL);
+}
+
+/* ---- ports ---- */
+
+static void the_port_says_how_it_is(void **state)
+{
+	struct ibv_port_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(lab_open(1), 1, &attr), 0);
+	assert_int_equal(attr.state, IBV_PORT_ACTIVE);
+	assert_int_equal(attr.max_mtu, IBV_MTU_4096);
+	assert_int_equal(attr.active_mtu, IBV_MTU_4096);
+	assert_true(attr.gid_tbl_len > 1);
+	assert_true(attr.pkey_tbl_len > 0);
+	assert_in_range(attr.lid, 1, 0xBFFF);
+	assert_in_range(attr.sm_lid, 1, 0xBFFF);
+	assert_int_equal(attr.link_layer, IBV_LINK_LAYER_INFINIBAND);
+	assert_int_equal(attr.phys_state, 5 /* LinkUp */);
+	assert_true(attr.max_msg_sz >= LAB_MTU);
+	assert_true(attr.active_width && attr.active_speed);
+}
+
+static void each_port_has_a_lid_of_its_own(void **state)
+{
+	uint16_t lid[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct ibv_port_attr attr;
+
+		assert_int_equal(ibv_query_port(lab_open(i + 1), 1, &attr), 0);
+		lid[i] = attr.lid;
+		for (int k = 0; k < i; k++)
+			assert_int_not_equal(lid[k], lid[i]);
+	}
+}
+
+static void a_port_that_is_not_there_cannot_be_queried(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_port_attr attr;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 0, &attr), EINVAL);
+	assert_int_equal(ibv_query_port(context, 2, &attr), EINVAL);
+	assert_int_equal(ibv_query_port(context, 255, &attr), EINVAL);
+}
+
+/* ---- GIDs ---- */
+
+static void the_first_gid_is_prefix_and_port_guid(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	static const uint8_t prefix[8] = { 0xFE, 0x80 };
+	static const uint8_t zero[8];
+	union ibv_gid gid;
+
+	(void)state;
+	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
+	assert_memory_equal(gid.raw, prefix, 8);
+	assert_memory_not_equal(gid.raw + 8, zero, 8);
+}
+
+static void an_empty_gid_index_reads_as_zero(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	union ibv_gid gid, zero = { .raw = { 0 } };
+	struct ibv_port_attr port;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_equal(ibv_query_gid(context, 1, port.gid_tbl_len - 1, &gid), 0);
+	assert_memory_equal(&gid, &zero, sizeof(gid));
+}
+
+static void a_gid_beyond_the_table_is_refused(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_port_attr port;
+	union ibv_gid gid;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	errno = 0;
+	assert_int_equal(ibv_query_gid(context, 1, port.gid_tbl_len, &gid), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_query_gid(context, 1, -1, &gid), -1);
+	assert_int_equal(ibv_query_gid(context, 0, 0, &gid), -1);
+	assert_int_equal(ibv_query_gid(context, 2, 0, &gid), -1);
+}
+
+static void a_gid_entry_says_where_and_what_it_is(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_gid_entry entry;
+	union ibv_gid gid;
+
+	(void)state;
+	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), 0);
+	assert_int_equal(ibv_query_gid_ex(context, 1, 0, &entry, 0), 0);
+	assert_memory_equal(&entry.gid, &gid, sizeof(gid));
+	assert_int_equal(entry.gid_index, 0);
+	assert_int_equal(entry.port_num, 1);
+	assert_int_equal(entry.gid_type, IBV_GID_TYPE_IB);
+	assert_int_equal(entry.ndev_ifindex, 0);
+}
+
+static void an_empty_gid_entry_says_enodata(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_gid_entry entry;
+	struct ibv_port_attr port;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_equal(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len - 1, &entry, 0),
+	                 ENODATA);
+}
+
+static void a_gid_entry_that_cannot_be_is_refused(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_gid_entry entry;
+	struct ibv_port_attr port;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_equal(ibv_query_gid_ex(context, 1, (uint32_t)port.gid_tbl_len, &entry, 0),
+	                 EINVAL);
+	assert_int_equal(ibv_query_gid_ex(context, 0, 0, &entry, 0), EINVAL);
+	assert_int_equal(ibv_query_gid_ex(context, 2, 0, &entry, 0), EINVAL);
+	assert_int_equal(ibv_query_gid_ex(context, 1, 0, &entry, 1), EINVAL);
+}
+
+static void the_gid_table_lists_what_is_not_empty(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_gid_entry table[64], entry;
+	struct ibv_port_attr port;
+	ssize_t n, k = 0;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	n = ibv_query_gid_table(context, table, LAB_ARRAY(table), 0);
+	assert_in_range(n, 1, port.gid_tbl_len - 1);
+	for (int i = 0; i < port.gid_tbl_len; i++) {
+		if (ibv_query_gid_ex(context, 1, (uint32_t)i, &entry, 0))
+			continue;
+		assert_memory_equal(&table[k].gid, &entry.gid, sizeof(entry.gid));
+		assert_int_equal(table[k++].gid_index, i);
+	}
+	assert_int_equal(k, n);
+}
+
+static void a_gid_table_that_does_not_fit_is_refused(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_gid_entry table[1];
+
+	(void)state;
+	assert_int_equal(ibv_query_gid_table(context, table, 0, 0), -EINVAL);
+	assert_int_equal(ibv_query_gid_table(context, table, 1, 1), -EINVAL);
+}
+
+/* ---- P_Keys ---- */
+
+static void the_first_pkey_is_the_default_one(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	__be16 pkey;
+
+	(void)state;
+	assert_int_equal(ibv_query_pkey(context, 1, 0, &pkey), 0);
+	assert_int_equal(pkey, htobe16(0xFFFF));
+	assert_int_equal(ibv_get_pkey_index(context, 1, pkey), 0);
+}
+
+static void a_pkey_beyond_the_table_is_refused(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_port_attr port;
+	__be16 pkey;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_equal(ibv_query_pkey(context, 1, port.pkey_tbl_len - 1, &pkey), 0);
+	assert_int_equal(ibv_query_pkey(context, 1, port.pkey_tbl_len, &pkey), -1);
+	assert_int_equal(ibv_query_pkey(context, 1, -1, &pkey), -1);
+	assert_int_equal(ibv_query_pkey(context, 0, 0, &pkey), -1);
+	assert_int_equal(ibv_query_pkey(context, 2, 0, &pkey), -1);
+}
+
+static void a_pkey_that_is_not_there_has_no_index(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+
+	(void)state;
+	assert_int_equal(ibv_get_pkey_index(context, 1, htobe16(0x8123)), -1);
+	assert_int_equal(ibv_get_pkey_index(context, 2, htobe16(0xFFFF)), -1);
+}
+
+/* ---- what the device has not ---- */
+
+#define EXPECT_UNSUPPORTED_POINTER(call)             \
+	do {                                         \
+		errno = 0;                           \
+		assert_null(call);                   \
+		assert_int_equal(errno, EOPNOTSUPP); \
+	} while (0)
+
+static void objects_that_are_not_here_are_not_supported(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_context *c = e->context;
+	struct ibv_srq_init_attr_ex srq = { .comp_mask =
+		                                    IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE,
+		                            .srq_type = IBV_SRQT_XRC,
+		                            .pd = e->pd };
+	struct ibv_wq_init_attr wq = { 0 };
+	struct ibv_rwq_ind_table_init_attr table = { 0 };
+	struct ibv_counters_init_attr counters = { 0 };
+	struct ibv_alloc_dm_attr dm = { .length = 64 };
+	struct ibv_parent_domain_init_attr parent = { .pd = e->pd };
+	struct ibv_td_init_attr td = { 0 };
+	struct ibv_xrcd_init_attr xrcd = { 0 };
+	struct ibv_flow_attr flow = { 0 };
+	struct ibv_qp_open_attr open = { 0 };
+
+	(void)state;
+	EXPECT_UNSUPPORTED_POINTER(ibv_alloc_mw(e->pd, IBV_MW_TYPE_1));
+	EXPECT_UNSUPPORTED_POINTER(ibv_create_srq_ex(c, &srq));
+	EXPECT_UNSUPPORTED_POINTER(ibv_create_wq(c, &wq));
+	EXPECT_UNSUPPORTED_POINTER(ibv_create_rwq_ind_table(c, &table));
+	EXPECT_UNSUPPORTED_POINTER(ibv_create_counters(c, &counters));
+	EXPECT_UNSUPPORTED_POINTER(ibv_alloc_dm(c, &dm));
+	EXPECT_UNSUPPORTED_POINTER(ibv_alloc_parent_domain(c, &parent));
+	EXPECT_UNSUPPORTED_POINTER(ibv_alloc_td(c, &td));
+	EXPECT_UNSUPPORTED_POINTER(ibv_open_xrcd(c, &xrcd));
+	EXPECT_UNSUPPORTED_POINTER(ibv_create_flow(e->qp, &flow));
+	EXPECT_UNSUPPORTED_POINTER(ibv_open_qp(c, &open));
+	EXPECT_UNSUPPORTED_POINTER(ibv_alloc_null_mr(e->pd));
+	EXPECT_UNSUPPORTED_POINTER(ibv_import_device(0));
+	EXPECT_UNSUPPORTED_POINTER(ibv_import_pd(c, 0));
+	EXPECT_UNSUPPORTED_POINTER(ibv_import_mr(e->pd, 0));
+	EXPECT_UNSUPPORTED_POINTER(ibv_import_dm(c, 0));
+}
+
+static void calls_that_are_not_here_are_not_supported(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_modify_cq_attr cq = { 0 };
+	struct ibv_qp_rate_limit_attr rate = { 0 };
+	struct ibv_ece ece = { 0 };
+	struct ibv_sge sge = { 0 };
+
+	(void)state;
+	assert_int_equal(ibv_modify_cq(e->cq, &cq), EOPNOTSUPP);
+	assert_int_equal(ibv_modify_qp_rate_limit(e->qp, &rate), EOPNOTSUPP);
+	assert_int_equal(ibv_query_ece(e->qp, &ece), EOPNOTSUPP);
+	assert_int_equal(ibv_set_ece(e->qp, &ece), EOPNOTSUPP);
+	assert_int_equal(ibv_advise_mr(e->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1),
+	                 EOPNOTSUPP);
+	assert_int_equal(ibv_query_qp_data_in_order(e->qp, IBV_WR_SEND, 0), 0);
+	assert_int_equal(ibv_get_device_index(lab_device(1)), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_process_on_a_host_sees_that_hosts_device_alone),
+		LAB_TEST(every_host_has_its_device_in_the_list),
+		LAB_TEST(the_list_may_be_asked_for_without_its_length),
+		LAB_TEST(a_device_can_be_opened_after_its_list_is_freed),
+		LAB_TEST(a_device_can_be_opened_twice),
+		LAB_TEST(each_device_has_guids_of_its_own),
+		LAB_TEST(the_device_says_what_it_can),
+		LAB_TEST(the_multicast_limits_are_those_of_the_fabric),
+		LAB_TEST(the_extended_query_says_the_same_and_more),
+		LAB_TEST(an_extended_query_for_the_unknown_is_refused),
+		LAB_TEST(the_port_says_how_it_is),
+		LAB_TEST(each_port_has_a_lid_of_its_own),
+		LAB_TEST(a_port_that_is_not_there_cannot_be_queried),
+		LAB_TEST(the_first_gid_is_prefix_and_port_guid),
+		LAB_TEST(an_empty_gid_index_reads_as_zero),
+		LAB_TEST(a_gid_beyond_the_table_is_refused),
+		LAB_TEST(a_gid_entry_says_where_and_what_it_is),
+		LAB_TEST(an_empty_gid_entry_says_enodata),
+		LAB_TEST(a_gid_entry_that_cannot_be_is_refused),
+		LAB_TEST(the_gid_table_lists_what_is_not_empty),
+		LAB_TEST(a_gid_table_that_does_not_fit_is_refused),
+		LAB_TEST(the_first_pkey_is_the_default_one),
+		LAB_TEST(a_pkey_beyond_the_table_is_refused),
+		LAB_TEST(a_pkey_that_is_not_there_has_no_index),
+		LAB_TEST(objects_that_are_not_here_are_not_supported),
+		LAB_TEST(calls_that_are_not_here_are_not_supported),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
