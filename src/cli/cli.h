@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 struct control_client;
+struct fabric_plan;
 struct json_object;
 
 enum cli_exit {
@@ -28,6 +29,7 @@ enum cli_exit {
 enum {
 	CLI_HOSTS_DEFAULT = 4,
 	CLI_HOSTS_MAX = 4096,
+	CLI_RADIX_DEFAULT = 36,
 	CLI_NAME_MAX = 32,
 	CLI_MEMBER_MAX = 96, /* longest path below the runtime directory */
 };
@@ -40,6 +42,7 @@ struct cli_command {
 	int (*run)(const struct cli_command *self, int argc, char **argv);
 };
 
+extern const struct cli_command cli_link, cli_switch, cli_sm;
 extern const struct cli_command cli_up, cli_down, cli_run, cli_exec, cli_show, cli_set, cli_status,
         cli_daemon;
 
@@ -54,22 +57,48 @@ int cli_option_end(const struct cli_command *cmd, int got, char **argv);
 /* What `up`, `run` and `daemon` are told about a fabric. */
 struct cli_fabric_options {
 	const char *name;
-	long hosts;
+	long hosts, levels, radix; /* 0: not said */
+	const char *topology;      /* a file's name; NULL: none */
+	int topology_fd;           /* its text, if it is not -1 */
+	char *text;                /* what was read from there */
+	size_t text_bytes;
 	const char **settings; /* "key=value", pointing into argv */
 	unsigned n_settings;
 };
 
-/* Takes one of the options 'n', 'H' and 's'. 0, or the exit status. */
+#define CLI_FABRIC_OPTIONS_INIT { .topology_fd = -1 }
+
+/* Whether @opt is one of the options below. */
+bool cli_is_fabric_option(int opt);
+
+/* Takes one of them. 0, or the exit status. */
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
                       const char *value);
 void cli_fabric_options_fini(struct cli_fabric_options *o);
 
 /* clang-format off */
 #define CLI_FABRIC_LONG_OPTIONS \
-	{ "name", required_argument, NULL, 'n' }, \
 	{ "hosts", required_argument, NULL, 'H' }, \
+	{ "fat-tree", required_argument, NULL, 'F' }, \
+	{ "radix", required_argument, NULL, 'R' }, \
+	{ "topology", required_argument, NULL, 'T' }, \
 	{ "set", required_argument, NULL, 's' }
+#define CLI_FABRIC_HELP \
+	"      --hosts N         how many hosts (default: 4)\n" \
+	"      --fat-tree LEVELS the switches form a fat tree of 2 or 3 levels; --hosts N then\n" \
+	"                        means fewer hosts than there is room for\n" \
+	"      --radix N         ports of a switch of the fat tree (default: 36)\n" \
+	"      --topology FILE   hosts, switches and links as in FILE, which ibnetdiscover wrote,\n" \
+	"                        or which ibsim reads\n" \
+	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
+
+/* Plans what the options say; @plan is to be ended then. 0, or the exit status. */
+int cli_plan_make(const struct cli_command *cmd, struct cli_fabric_options *o,
+                  struct fabric_plan *plan);
+
+/* A descriptor from which the topology that was read can be read again. Or -errno. */
+int cli_plan_text_fd(const struct cli_fabric_options *o);
 
 /* The fabric meant: @option if given, else $UMBEL_FABRIC, else "default". */
 const char *cli_fabric_name(const char *option);

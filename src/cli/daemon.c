@@ -9,19 +9,19 @@
 #include "base/util.h"
 #include "cli/cli.h"
 #include "daemon/daemon.h"
+#include "fabric/plan.h"
 
 static const char help[] =
         "Usage: umbel daemon [OPTION]...\n"
         "\n"
         "Runs the manager of a fabric in the foreground. 'umbel up' does it in the background.\n"
         "\n"
-        "  -n, --name NAME        the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "      --hosts N          how many hosts (default: 4)\n"
-        "      --set KEY=VALUE    a setting of the fabric, as often as needed\n"
-        "      --ready-fd FD      gets a zero byte when it serves, or the error\n"
-        "      --life-fd FD       ends when this reads as closed\n"
-        "      --remove-dir DIR   removed, with what is in it, at the end\n"
-        "  -h, --help             this text\n";
+        "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else "
+        "'default')\n" CLI_FABRIC_HELP "      --topology-fd FD  the text of the topology\n"
+        "      --ready-fd FD     gets a zero byte when it serves, or the error\n"
+        "      --life-fd FD      ends when this reads as closed\n"
+        "      --remove-dir DIR  removed, with what is in it, at the end\n"
+        "  -h, --help            this text\n";
 
 static int read_fd(const struct cli_command *self, const char *text, int *fd)
 {
@@ -36,16 +36,19 @@ static int read_fd(const struct cli_command *self, const char *text, int *fd)
 static int daemon_run(const struct cli_command *self, int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
 		CLI_FABRIC_LONG_OPTIONS,
+		{ "topology-fd", required_argument, NULL, 't' },
 		{ "ready-fd", required_argument, NULL, 'r' },
 		{ "life-fd", required_argument, NULL, 'l' },
 		{ "remove-dir", required_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct cli_fabric_options fabric = { .hosts = CLI_HOSTS_DEFAULT };
+	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
 	struct daemon_options o = { .ready_fd = -1, .life_fd = -1 };
 	const char *remove_dir = NULL;
+	struct fabric_plan plan;
 	int opt, ret = 0;
 
 	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
@@ -55,19 +58,24 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 			ret = read_fd(self, optarg, &o.life_fd);
 		else if (opt == 'd')
 			remove_dir = optarg;
-		else if (opt == 'n' || opt == 'H' || opt == 's')
+		else if (opt == 't')
+			ret = read_fd(self, optarg, &fabric.topology_fd);
+		else if (cli_is_fabric_option(opt))
 			ret = cli_fabric_option(self, &fabric, opt, optarg);
 		else
 			return cli_option_end(self, opt, argv);
 	}
 	if (!ret && optind < argc)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
+	if (!ret)
+		ret = cli_plan_make(self, &fabric, &plan);
 	if (!ret) {
 		o.fabric = cli_fabric_name(fabric.name);
-		o.hosts = (unsigned)fabric.hosts;
+		o.plan = &plan;
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
 		ret = daemon_main(&o);
+		fabric_plan_fini(&plan);
 	}
 	if (remove_dir)
 		cli_remove_dir(remove_dir);

@@ -11,7 +11,8 @@
 #include "cli/cli.h"
 
 static const struct cli_command *const commands[] = {
-	&cli_up, &cli_down, &cli_run, &cli_exec, &cli_show, &cli_set, &cli_status, &cli_daemon,
+	&cli_up,     &cli_down, &cli_run,    &cli_exec, &cli_show,   &cli_set,
+	&cli_status, &cli_link, &cli_switch, &cli_sm,   &cli_daemon,
 };
 
 static void print_help(void)

@@ -23,6 +23,8 @@
 enum {
 	READY_FD = 3, /* the numbers in the manager */
 	LIFE_FD = 4,
+	TOPOLOGY_FD = 5,
+	LAST_FD = TOPOLOGY_FD,
 	START_MS = 20000,
 	STOP_MS = 5000,
 };
@@ -31,6 +33,7 @@ enum {
 struct pipes {
 	int ready[2];
 	int life[2];
+	int topology; /* the text of a file; -1: none */
 };
 
 static int open_log(const char *name)
@@ -84,25 +87,43 @@ void cli_manager_remove_log(const char *name)
 		rmdir(path);
 }
 
+/* An option with a number, unless that was not said. How many words. */
+static size_t add_number(const char **argv, const char *option, long value, char text[static 24])
+{
+	if (!value)
+		return 0;
+	snprintf(text, 24, "%ld", value);
+	argv[0] = option;
+	argv[1] = text;
+	return 2;
+}
+
 /* The command line of the manager, for exec; NULL if there is no memory. */
 static char **manager_argv(const struct cli_manager_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
-	static char hosts[24], ready[8], life[8];
-	const char **argv = calloc(14 + 2 * f->n_settings, sizeof(*argv));
+	static char hosts[24], levels[24], radix[24], ready[8], life[8], topology[8];
+	const char **argv = calloc(24 + 2 * f->n_settings, sizeof(*argv));
 	size_t n = 0;
 
 	if (!argv)
 		return NULL;
-	snprintf(hosts, sizeof(hosts), "%ld", f->hosts);
 	snprintf(ready, sizeof(ready), "%d", READY_FD);
 	snprintf(life, sizeof(life), "%d", LIFE_FD);
+	snprintf(topology, sizeof(topology), "%d", TOPOLOGY_FD);
 	argv[n++] = "umbel";
 	argv[n++] = "daemon";
 	argv[n++] = "--name";
 	argv[n++] = f->name;
-	argv[n++] = "--hosts";
-	argv[n++] = hosts;
+	n += add_number(argv + n, "--hosts", f->hosts, hosts);
+	n += add_number(argv + n, "--fat-tree", f->levels, levels);
+	n += add_number(argv + n, "--radix", f->radix, radix);
+	if (f->topology) {
+		argv[n++] = "--topology";
+		argv[n++] = f->topology;
+		argv[n++] = "--topology-fd";
+		argv[n++] = topology;
+	}
 	for (unsigned i = 0; i < f->n_settings; i++) {
 		argv[n++] = "--set";
 		argv[n++] = f->settings[i];
@@ -122,18 +143,20 @@ static char **manager_argv(const struct cli_manager_start *how)
 static int arrange_fds(const struct pipes *p, int log)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int from[] = { null, log, log, p->ready[1], p->life[0] };
+	int from[] = { null, log, log, p->ready[1], p->life[0], p->topology };
 
-	for (int i = 0; i <= LIFE_FD; i++) {
-		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, LIFE_FD + 1);
+	int last = p->topology < 0 ? LIFE_FD : TOPOLOGY_FD;
+
+	for (int i = 0; i <= last; i++) {
+		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, LAST_FD + 1);
 		if (from[i] < 0)
 			return -1;
 	}
-	for (int i = 0; i <= LIFE_FD; i++) {
+	for (int i = 0; i <= last; i++) {
 		if (dup2(from[i], i) < 0)
 			return -1;
 	}
-	closefrom(LIFE_FD + 1);
+	closefrom(last + 1);
 	return 0;
 }
 
@@ -209,7 +232,7 @@ static void report_failure(const char *name, int ret, const char *error)
 
 static void close_pipes(struct pipes *p)
 {
-	int fds[] = { p->ready[0], p->ready[1], p->life[0], p->life[1] };
+	int fds[] = { p->ready[0], p->ready[1], p->life[0], p->life[1], p->topology };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
@@ -226,6 +249,13 @@ static int launch(struct cli_manager *m, const struct cli_manager_start *how, st
 		return -1;
 	if (pipe2(p->ready, O_CLOEXEC) || pipe2(p->life, O_CLOEXEC))
 		goto err;
+	if (how->fabric->topology) {
+		p->topology = cli_plan_text_fd(how->fabric);
+		if (p->topology < 0) {
+			errno = -p->topology;
+			goto err;
+		}
+	}
 	m->pid = fork();
 	if (m->pid < 0)
 		goto err;
@@ -244,7 +274,7 @@ err:
 
 int cli_manager_start(struct cli_manager *m, const struct cli_manager_start *how)
 {
-	struct pipes p = { { -1, -1 }, { -1, -1 } };
+	struct pipes p = { { -1, -1 }, { -1, -1 }, -1 };
 	char error[512] = "";
 	int ret;
 

@@ -61,6 +61,11 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 	return 0;
 }
 
+bool cli_is_fabric_option(int opt)
+{
+	return opt > 0 && opt < 128 && strchr("nHFRTs", opt);
+}
+
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
                       const char *value)
 {
@@ -73,6 +78,19 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 			return cli_usage_error(cmd, "'%s' hosts: a fabric has 1 to %d", value,
 			                       CLI_HOSTS_MAX);
 		return 0;
+	case 'F':
+		if (base_parse_number(value, 2, 3, &o->levels))
+			return cli_usage_error(cmd, "'%s' levels: a fat tree has 2 or 3", value);
+		return 0;
+	case 'R':
+		if (base_parse_number(value, 2, 254, &o->radix) || o->radix % 2)
+			return cli_usage_error(
+			        cmd, "'%s' ports: a fat tree's switch has 2 to 254, an even number",
+			        value);
+		return 0;
+	case 'T':
+		o->topology = value;
+		return 0;
 	default:
 		return add_setting(cmd, o, value);
 	}
@@ -80,6 +98,8 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 
 void cli_fabric_options_fini(struct cli_fabric_options *o)
 {
+	free(o->text);
+	o->text = NULL;
 	free(o->settings);
 	o->settings = NULL;
 	o->n_settings = 0;

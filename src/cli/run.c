@@ -20,15 +20,14 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/manager.h"
+#include "fabric/plan.h"
 
 static const char help[] =
         "Usage: umbel run [OPTION]... -- COMMAND [ARGUMENT]...\n"
         "\n"
         "Starts a private fabric, runs the command on it, and ends the fabric. In the command,\n"
         "'umbel' is on the PATH and means this fabric.\n"
-        "\n"
-        "      --hosts N         how many hosts (default: 4)\n"
-        "      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
+        "\n" CLI_FABRIC_HELP
         "      --host HOST       run on this host (default: on all of them at once)\n"
         "  -h, --help            this text\n"
         "\n"
@@ -213,23 +212,32 @@ out_signals:
 	return ret;
 }
 
+static int check_plan(const struct cli_command *self, struct run *r)
+{
+	struct fabric_plan plan;
+	int ret = cli_plan_make(self, &r->fabric, &plan);
+
+	if (!ret)
+		fabric_plan_fini(&plan);
+	return ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
+}
+
 static int run_run(const struct cli_command *self, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "hosts", required_argument, NULL, 'H' },
-		{ "set", required_argument, NULL, 's' },
+		CLI_FABRIC_LONG_OPTIONS,
 		{ "host", required_argument, NULL, 'o' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	int dashes = cli_find_dashes(argc, argv);
-	struct run r = { .fabric.hosts = CLI_HOSTS_DEFAULT };
+	struct run r = { .fabric = CLI_FABRIC_OPTIONS_INIT };
 	int opt, ret = 0;
 
 	while (!ret && (opt = getopt_long(dashes, argv, "+:h", options, NULL)) != -1) {
 		if (opt == 'o')
 			r.host = optarg;
-		else if (opt == 'H' || opt == 's')
+		else if (cli_is_fabric_option(opt))
 			ret = cli_fabric_option(self, &r.fabric, opt, optarg);
 		else
 			return cli_option_end(self, opt, argv);
@@ -239,6 +247,8 @@ static int run_run(const struct cli_command *self, int argc, char **argv)
 	if (!ret && dashes > argc - 2)
 		ret = cli_usage_error(self, "'--' and a command are missing");
 	r.command = argv + dashes + 1;
+	if (!ret)
+		ret = check_plan(self, &r);
 	if (!ret)
 		ret = run_command(&r);
 	cli_fabric_options_fini(&r.fabric);

@@ -10,17 +10,16 @@
 #include "cli/cli.h"
 #include "cli/manager.h"
 #include "control/client.h"
+#include "fabric/plan.h"
 
 static const char help[] =
         "Usage: umbel up [OPTION]...\n"
         "\n"
         "Starts a fabric: hosts h1, h2, ... with one HCA each, 10.0.0.1, 10.0.0.2, ..., on one\n"
-        "switch, with a subnet manager. It stays until 'umbel down'.\n"
+        "switch, or on as many as it takes, with a subnet manager. It stays until 'umbel down'.\n"
         "\n"
-        "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n"
-        "      --hosts N         how many hosts (default: 4)\n"
-        "      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
-        "  -h, --help            this text\n";
+        "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else "
+        "'default')\n" CLI_FABRIC_HELP "  -h, --help            this text\n";
 
 /* Whether a manager of that name answers; then says so. */
 static bool is_up(const char *name)
@@ -38,7 +37,7 @@ static bool is_up(const char *name)
 	return true;
 }
 
-static int start(const struct cli_fabric_options *fabric)
+static int start(const struct cli_fabric_options *fabric, unsigned hosts)
 {
 	struct cli_manager_start how = { .fabric = fabric, .interrupt_fd = -1 };
 	struct cli_manager manager;
@@ -47,23 +46,25 @@ static int start(const struct cli_fabric_options *fabric)
 		return CLI_USAGE;
 	if (is_up(fabric->name) || cli_manager_start(&manager, &how))
 		return CLI_FAILED;
-	printf("fabric '%s' is up: %ld host%s, manager pid %d\n", fabric->name, fabric->hosts,
-	       fabric->hosts == 1 ? "" : "s", (int)manager.pid);
+	printf("fabric '%s' is up: %u host%s, manager pid %d\n", fabric->name, hosts,
+	       hosts == 1 ? "" : "s", (int)manager.pid);
 	return CLI_OK;
 }
 
 static int up_run(const struct cli_command *self, int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
 		CLI_FABRIC_LONG_OPTIONS,
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	struct cli_fabric_options fabric = { .hosts = CLI_HOSTS_DEFAULT };
+	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
+	struct fabric_plan plan;
 	int opt, ret = 0;
 
 	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt != 'n' && opt != 'H' && opt != 's')
+		if (!cli_is_fabric_option(opt))
 			return cli_option_end(self, opt, argv);
 		ret = cli_fabric_option(self, &fabric, opt, optarg);
 	}
@@ -71,7 +72,13 @@ static int up_run(const struct cli_command *self, int argc, char **argv)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
 	fabric.name = cli_fabric_name(fabric.name);
 	if (!ret)
-		ret = start(&fabric);
+		ret = cli_plan_make(self, &fabric, &plan);
+	if (!ret) {
+		unsigned hosts = plan.n_hosts;
+
+		fabric_plan_fini(&plan);
+		ret = start(&fabric, hosts);
+	}
 	cli_fabric_options_fini(&fabric);
 	return ret;
 }

@@ -100,7 +100,7 @@ static int print_hosts(struct json_object *hosts)
 
 			for (size_t k = 0; k < count(ports); k++) {
 				add_text(t, at(hosts, i), "name");
-				add_joined(t, cli_json_array(at(hosts, i), "addresses"));
+				add_joined(t, cli_json_array(at(ports, k), "addresses"));
 				add_host_port(t, at(hcas, j), at(ports, k));
 			}
 		}

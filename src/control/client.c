@@ -68,6 +68,8 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	ret = control_send(c->sock, p);
 	if (!ret)
 		ret = control_receive(c->sock, p);
+	if (ret == -EMFILE && p->header.serial == c->serial)
+		return -EMFILE; /* the process has too many open, or we would have got one more */
 	if (!ret && p->header.serial != c->serial) {
 		control_close_fds(p);
 		ret = -EPROTO;
@@ -240,6 +242,42 @@ int control_set(struct control_client *c, const char *key, const char *value)
 	strcpy(set.key, key);
 	strcpy(set.value, value);
 	return control_request(c, CONTROL_SET, &set, sizeof(set));
+}
+
+static int name_port(struct control_port *at, const char *node, unsigned port)
+{
+	if (strlen(node) >= sizeof(at->node))
+		return -ENOENT;
+	strcpy(at->node, node);
+	at->port = port;
+	return 0;
+}
+
+int control_link(struct control_client *c, const char *node, unsigned port, bool up)
+{
+	struct control_link link = { .up = up };
+	int ret = name_port(&link.at, node, port);
+
+	return ret ? ret : control_request(c, CONTROL_LINK, &link, sizeof(link));
+}
+
+int control_switch(struct control_client *c, const char *name, bool alive)
+{
+	struct control_switch sw = { .alive = alive };
+
+	if (strlen(name) >= sizeof(sw.name))
+		return -ENOENT;
+	strcpy(sw.name, name);
+	return control_request(c, CONTROL_SWITCH, &sw, sizeof(sw));
+}
+
+int control_sm_event(struct control_client *c, enum control_sm_event_type type, const char *node,
+                     unsigned port)
+{
+	struct control_sm_event event = { .type = type };
+	int ret = name_port(&event.at, node, port);
+
+	return ret ? ret : control_request(c, CONTROL_SM_EVENT, &event, sizeof(event));
 }
 
 int control_stop(struct control_client *c)

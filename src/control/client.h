@@ -8,6 +8,7 @@
 #ifndef CONTROL_CLIENT_H
 #define CONTROL_CLIENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "control/message.h"
@@ -40,8 +41,8 @@ struct control_call {
 	int *fd;              /* one descriptor must come with status 0; NULL: none */
 };
 
-/* The status of the reply; -EIO if the manager has gone; -EMSGSIZE for a request that is too long.
- */
+/* The status of the reply; -EIO if the manager has gone; -EMSGSIZE for a request that is too long;
+ * -EMFILE if the process cannot take one more descriptor. */
 int control_call(struct control_client *c, const struct control_call *call);
 
 /* A request with nothing but a status to come back. */
@@ -55,6 +56,13 @@ int control_show(struct control_client *c, const char *what, char **json);
 /* Changes a setting that may change while the fabric is up. -ENOENT unknown, -EPERM fixed at
  * start, -ERANGE, -EINVAL. */
 int control_set(struct control_client *c, const char *key, const char *value);
+
+/* Breaks things and mends them, and has the subnet manager do things, for programs to be tested
+ * with. @node as in struct control_port, from where the errors are, too. Return when it is done. */
+int control_link(struct control_client *c, const char *node, unsigned port, bool up);
+int control_switch(struct control_client *c, const char *name, bool alive);
+int control_sm_event(struct control_client *c, enum control_sm_event_type type, const char *node,
+                     unsigned port);
 
 /* Asks the manager to end; returns when it has. */
 int control_stop(struct control_client *c);

@@ -20,7 +20,7 @@
 #define CONTROL_MAX_BYTES 1024
 #define CONTROL_MAX_FDS   2
 
-enum control_role { CONTROL_ROLE_CLI, CONTROL_ROLE_VERBS, CONTROL_ROLE_CM };
+enum control_role { CONTROL_ROLE_CLI, CONTROL_ROLE_VERBS, CONTROL_ROLE_CM, CONTROL_ROLE_UMAD };
 
 enum control_type {
 	CONTROL_HELLO = 1,
@@ -43,10 +43,16 @@ enum control_type {
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
+	/* umad: see umad_message.h */
+	CONTROL_UMAD_FIRST = 96,
+	CONTROL_UMAD_LAST = 103,
 	/* command line */
 	CONTROL_SHOW = 128,
 	CONTROL_SET,
 	CONTROL_STOP,
+	CONTROL_LINK,
+	CONTROL_SWITCH,
+	CONTROL_SM_EVENT,
 };
 
 struct control_header {
@@ -56,7 +62,7 @@ struct control_header {
 	uint32_t bytes;  /* of what follows */
 };
 
-/* Descriptors with the reply: control part, data part (roles verbs and cm). */
+/* Descriptors with the reply: control part, data part (all roles but the command line). */
 struct control_hello {
 	uint32_t version;
 	uint32_t role;
@@ -164,6 +170,40 @@ struct control_show {
 struct control_set {
 	char key[32];
 	char value[64];
+};
+
+/* A port of a switch or an HCA by its name there, or of a host, if that has but one HCA. */
+struct control_port {
+	char node[32];
+	uint32_t port;
+};
+
+/*
+ * -ENOENT no such node; -EMLINK a host with several HCAs; -ERANGE no such port; -ENOTCONN
+ * nothing is plugged in; -EALREADY; -EHOSTDOWN a dead switch keeps the link down.
+ */
+struct control_link {
+	struct control_port at;
+	uint32_t up;
+};
+
+/* -ENOENT no such node; -ENOTTY no switch; -EALREADY. */
+struct control_switch {
+	char name[32];
+	uint32_t alive;
+};
+
+enum control_sm_event_type {
+	CONTROL_SM_LID_CHANGE,
+	CONTROL_SM_CHANGE,
+	CONTROL_SM_CLIENT_REREGISTER,
+};
+
+/* What a subnet manager does to an HCA port. Errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it is
+ * not ACTIVE, -EINVAL: no such event. */
+struct control_sm_event {
+	uint32_t type;
+	struct control_port at; /* CONTROL_SM_CHANGE: all ports, whatever is here */
 };
 
 #endif

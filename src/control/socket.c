@@ -87,10 +87,14 @@ int control_receive(int sock, struct control_packet *p)
 		control_close_fds(p);
 		return -EPIPE;
 	}
-	if ((msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) || (size_t)n < sizeof(p->header) ||
+	if ((msg.msg_flags & MSG_TRUNC) || (size_t)n < sizeof(p->header) ||
 	    p->header.bytes != (size_t)n - sizeof(p->header)) {
 		control_close_fds(p);
 		return -EPROTO;
+	}
+	if (msg.msg_flags & MSG_CTRUNC) {
+		control_close_fds(p);
+		return -EMFILE;
 	}
 	return 0;
 }

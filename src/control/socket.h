@@ -26,7 +26,7 @@ int control_send(int sock, const struct control_packet *p);
 /*
  * Receives one packet; its descriptors are the caller's. 0; -EPIPE at the end of the
  * connection; -EPROTO for a datagram that is no packet (its descriptors are closed);
- * -EAGAIN; -errno.
+ * -EMFILE for a packet whose descriptors we have no room for; -EAGAIN; -errno.
  */
 int control_receive(int sock, struct control_packet *p);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "daemon/state.h"
 
 /*
@@ -118,6 +119,39 @@ static int set(struct daemon_client *c, const struct control_packet *request)
 	return ret;
 }
 
+static int cli_request(struct daemon_client *c, const struct control_packet *request)
+{
+	union {
+		struct control_link link;
+		struct control_switch sw;
+		struct control_sm_event sm_event;
+	} req;
+	static const uint32_t bytes[] = {
+		[CONTROL_LINK - CONTROL_LINK] = sizeof(req.link),
+		[CONTROL_SWITCH - CONTROL_LINK] = sizeof(req.sw),
+		[CONTROL_SM_EVENT - CONTROL_LINK] = sizeof(req.sm_event),
+	};
+	uint32_t type = request->header.type;
+
+	if (type == CONTROL_SET)
+		return set(c, request);
+	if (type == CONTROL_STOP)
+		return sd_event_exit(c->d->loop, 0) < 0 ? -EIO : 0;
+	if (type < CONTROL_LINK || type - CONTROL_LINK >= ARRAY_SIZE(bytes))
+		return -ENOSYS;
+	if (request->header.bytes != bytes[type - CONTROL_LINK])
+		return -EPROTO;
+	memcpy(&req, request->body, request->header.bytes);
+	switch (type) {
+	case CONTROL_LINK:
+		return daemon_link_set(c->d, &req.link);
+	case CONTROL_SWITCH:
+		return daemon_switch_set(c->d, &req.sw);
+	default:
+		return daemon_sm_event(c->d, &req.sm_event);
+	}
+}
+
 static int serve(struct daemon_client *c, const struct control_packet *request,
                  struct control_packet *reply)
 {
@@ -135,11 +169,7 @@ static int serve(struct daemon_client *c, const struct control_packet *request,
 		return type >= CONTROL_CM_FIRST && type <= CONTROL_CM_LAST
 		               ? cm_request(c->d->cm, c->cm, request, reply)
 		               : -ENOSYS;
-	if (type == CONTROL_SET)
-		return set(c, request);
-	if (type == CONTROL_STOP)
-		return sd_event_exit(c->d->loop, 0) < 0 ? -EIO : 0;
-	return -ENOSYS;
+	return cli_request(c, request);
 }
 
 static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)

@@ -8,9 +8,11 @@
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
+struct fabric_plan;
+
 struct daemon_options {
 	const char *fabric; /* its name */
-	unsigned hosts;
+	const struct fabric_plan *plan; /* what to build; finished */
 	const char **settings; /* "key=value" */
 	unsigned n_settings;
 	int ready_fd; /* gets a zero byte once the fabric is up, or a line saying why not; -1: none

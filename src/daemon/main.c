@@ -226,7 +226,7 @@ static int start_subnet(struct daemon *d)
 		ret = sa_new(&d->sa, d->f, d->sm);
 	if (!ret)
 		ret = cm_new(&d->cm, d->f, d->sa, &cm_ops);
-	return ret;
+	return ret ? ret : daemon_links_init(d);
 }
 
 static int on_life(sd_event_source *s, int fd, uint32_t revents, void *arg)
@@ -285,9 +285,7 @@ static int start(struct daemon *d, const struct daemon_options *o, const struct 
 	raise_fd_limit();
 	ret = start_loop(d, o);
 	if (!ret)
-		ret = fabric_new(&d->f, o->hosts, &settings);
-	if (ret == -ERANGE)
-		snprintf(why, len, "%u hosts: want 1 to 4096", o->hosts);
+		ret = fabric_new(&d->f, o->plan, &settings);
 	if (ret)
 		return ret;
 	strncpy(d->f->region->control->fabric, o->fabric,
@@ -308,11 +306,13 @@ static int start(struct daemon *d, const struct daemon_options *o, const struct 
 
 static void stop(struct daemon *d)
 {
+	d->stopping = true;
 	if (d->f && d->f->region)
 		atomic_store(&d->f->region->control->manager_stopped, 1);
 	for (uint32_t i = 0; i < d->clients.size; i++)
 		if (base_idtable_get(&d->clients, i))
 			daemon_client_free(base_idtable_get(&d->clients, i));
+	daemon_subnet_fini(d);
 	if (d->cm)
 		cm_free(d->cm);
 	if (d->sa)
@@ -323,6 +323,7 @@ static void stop(struct daemon *d)
 	sd_event_source_disable_unref(d->cm_timer);
 	daemon_objects_fini(d);
 	base_idtable_fini(&d->clients);
+	free(d->told_state);
 	if (d->f)
 		fabric_free(d->f);
 	sd_event_unref(d->loop);

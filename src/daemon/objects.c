@@ -151,7 +151,8 @@ static void retire(struct daemon *d, struct daemon_retired what)
 {
 	struct daemon_retired *r;
 
-	if (retire_now(d, &what))
+	/* a process that lives on completes its receives from its rings */
+	if (d->stopping || retire_now(d, &what))
 		return;
 	r = malloc(sizeof(*r));
 	if (!r) {
@@ -425,7 +426,7 @@ void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp)
 	qp->cq->n_qps--;
 	/* before the index serves another QP: its claims in retired rings are nobody's now */
 	base_idtable_remove(&d->qps, index);
-	if (!LIST_EMPTY(&d->retired))
+	if (!LIST_EMPTY(&d->retired) && !d->stopping)
 		retire_all(d);
 	retire(d, (struct daemon_retired){ .is_ring = true,
 	                                   .ring_shift = qp->ring_shift,

@@ -98,6 +98,16 @@ static json *show_status(struct daemon *d)
 	return o;
 }
 
+static void add_addresses(json *a, const struct shm_port *p)
+{
+	char text[INET6_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &p->ipv4, text, sizeof(text));
+	json_object_array_add(a, json_object_new_string(text));
+	inet_ntop(AF_INET6, p->ipv6, text, sizeof(text));
+	json_object_array_add(a, json_object_new_string(text));
+}
+
 static json *hca_port_json(struct daemon *d, const struct fabric_port *p)
 {
 	json *o = json_object_new_object();
@@ -106,6 +116,7 @@ static json *hca_port_json(struct daemon *d, const struct fabric_port *p)
 	add_u64(o, "lid", p->lid);
 	add_gid(o, "gid", &d->f->region->ports[p->index].gid[0]);
 	add_text(o, "state", "%s", state_name(p->state));
+	add_addresses(add_array(o, "addresses"), &d->f->region->ports[p->index]);
 	return o;
 }
 
@@ -113,14 +124,9 @@ static json *host_json(struct daemon *d, unsigned host)
 {
 	const struct fabric_host *h = &d->f->host[host];
 	json *o = json_object_new_object(), *addresses, *hcas;
-	char text[INET6_ADDRSTRLEN];
 
 	add_text(o, "name", "%s", h->name);
 	addresses = add_array(o, "addresses");
-	inet_ntop(AF_INET, &h->ipv4, text, sizeof(text));
-	json_object_array_add(addresses, json_object_new_string(text));
-	inet_ntop(AF_INET6, h->ipv6, text, sizeof(text));
-	json_object_array_add(addresses, json_object_new_string(text));
 	hcas = add_array(o, "hcas");
 	for (uint32_t i = 0; i < d->f->region->control->n_hcas; i++) {
 		const struct shm_hca *hca = &d->f->region->hcas[i];
@@ -133,9 +139,10 @@ static json *host_json(struct daemon *d, unsigned host)
 		add_text(e, "name", "%s", hca->name);
 		add_text(e, "node_guid", "0x%016llx", (unsigned long long)hca->node_guid);
 		ports = add_array(e, "ports");
-		for (uint32_t k = 0; k < hca->n_ports; k++)
-			json_object_array_add(
-			        ports, hca_port_json(d, d->f->hca_port[hca->first_port + k]));
+		for (uint32_t k = hca->first_port; k < hca->first_port + hca->n_ports; k++) {
+			add_addresses(addresses, &d->f->region->ports[k]);
+			json_object_array_add(ports, hca_port_json(d, d->f->hca_port[k]));
+		}
 		json_object_array_add(hcas, e);
 	}
 	return o;
@@ -150,6 +157,30 @@ static json *show_hosts(struct daemon *d)
 	return a;
 }
 
+static const char *width_name(unsigned width)
+{
+	switch (width) {
+	case FABRIC_WIDTH_1X:
+		return "1x";
+	case FABRIC_WIDTH_2X:
+		return "2x";
+	case FABRIC_WIDTH_4X:
+		return "4x";
+	case FABRIC_WIDTH_8X:
+		return "8x";
+	default:
+		return "12x";
+	}
+}
+
+static const char *speed_name(unsigned speed)
+{
+	static const char *const names[] = { "SDR", "DDR", "QDR", "FDR10",
+		                             "FDR", "EDR", "HDR", "NDR" };
+
+	return names[__builtin_ctz(speed | 0x80)];
+}
+
 static json *link_json(const struct fabric_port *p)
 {
 	json *o = json_object_new_object();
@@ -162,7 +193,7 @@ static json *link_json(const struct fabric_port *p)
 		add_u64(o, "peer_port", p->peer->num);
 	}
 	add_u64(o, "mtu", IB_MTU_BYTES(p->mtu));
-	add_text(o, "rate", "4x EDR");
+	add_text(o, "rate", "%s %s", width_name(p->width), speed_name(p->speed));
 	return o;
 }
 
@@ -179,6 +210,9 @@ static json *show_topology(struct daemon *d)
 		add_text(e, "guid", "0x%016llx", (unsigned long long)node->guid);
 		if (node->type == FABRIC_SWITCH)
 			add_u64(e, "lid", node->port[0].lid);
+		if (node->dead)
+			json_object_object_add(e, "dead", json_object_new_boolean(true));
+		add_u64(e, "n_ports", node->n_ports);
 		ports = add_array(e, "ports");
 		for (unsigned k = 1; k <= node->n_ports; k++)
 			if (node->port[k].peer)

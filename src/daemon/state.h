@@ -15,10 +15,12 @@
 
 #include "base/idtable.h"
 #include "cm/cm.h"
+#include "control/message.h"
 #include "control/socket.h"
 #include "fabric/attach.h"
 #include "fabric/fabric.h"
 #include "fabric/flow.h"
+#include "fabric/mads.h"
 #include "shm/extent.h"
 #include "subnet/sa.h"
 #include "subnet/sm.h"
@@ -113,7 +115,12 @@ struct daemon {
 	uint16_t next_gen;
 	struct shm_extents rings, payloads;
 	LIST_HEAD(, daemon_retired) retired;
+	LIST_HEAD(, daemon_answer) answers; /* subnet_mad.c */
+	unsigned n_answers;
+	uint32_t sm_act_count;
 	uint64_t retire_look_us;
+	bool stopping; /* shared memory is left to those who have it mapped */
+	uint8_t *told_state; /* of HCA ports, by index: what processes have been told last */
 };
 
 /* ---- client.c ---- */
@@ -161,6 +168,19 @@ void daemon_hca_event(struct daemon_hca *h, uint32_t type, uint32_t element);
 /* Serves one. The status. Fills the body, bytes and descriptors of @reply. */
 int daemon_verbs_request(struct daemon_client *c, const struct control_packet *request,
                          struct control_packet *reply);
+
+/* ---- link.c: what fails and returns, and what the subnet manager does to ports ---- */
+
+int daemon_links_init(struct daemon *d);
+int daemon_link_set(struct daemon *d, const struct control_link *request);
+int daemon_switch_set(struct daemon *d, const struct control_switch *request);
+int daemon_sm_event(struct daemon *d, const struct control_sm_event *request);
+
+/* ---- subnet_mad.c: the embedded subnet manager and administrator, by MADs ---- */
+
+/* A MAD has come to the SM's port and no program there wants it. Whether it was for us. */
+bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad);
+void daemon_subnet_fini(struct daemon *d);
 
 /* ---- outbox.c ---- */
 

@@ -2,10 +2,8 @@
 /*
  * Building the fabric and looking things up in it: see fabric.h.
  */
-#include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,36 +13,58 @@
 #include "fabric/attach.h"
 #include "fabric/fabric.h"
 #include "fabric/flow.h"
+#include "fabric/mads.h"
+#include "fabric/plan.h"
 
-#define DOWN_PORTS   36 /* of a switch: to hosts, or to the layer below */
-#define MAX_HOSTS    4096
+#define PHYS_POLLING 2
 #define PHYS_LINK_UP 5
-#define SPEED_EDR    32 /* ActiveSpeed: 25 Gb/s a lane */
-#define WIDTH_4X     2
 
-static struct fabric_node *node_new(struct fabric *f, enum fabric_node_type type, unsigned n_ports)
+#define SUBNET_TIMEOUT 18 /* about a second */
+
+static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned num,
+                      const struct fabric_plan_port *plan)
+{
+	bool linked = plan->peer_node != FABRIC_UNLINKED;
+
+	*p = (struct fabric_port){
+		.node = node,
+		.num = (uint8_t)num,
+		.state = IB_PORT_DOWN,
+		.width = linked ? plan->rate.width : FABRIC_WIDTH_4X,
+		.speed = linked ? plan->rate.speed : FABRIC_SPEED_SDR,
+		.guid = plan->guid,
+	};
+}
+
+static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_node *plan)
 {
 	struct fabric_node *node = calloc(1, sizeof(*node));
 
 	if (!node)
 		return NULL;
-	node->port = calloc(n_ports + 1, sizeof(*node->port));
+	node->port = calloc(plan->n_ports + 1, sizeof(*node->port));
 	if (!node->port) {
 		free(node);
 		return NULL;
 	}
-	node->type = type;
-	node->n_ports = n_ports;
-	node->guid = FABRIC_OUI_GUID | (uint64_t)(f->n_nodes + 1) << 8;
-	for (unsigned i = 0; i <= n_ports; i++)
-		node->port[i] =
-		        (struct fabric_port){ .node = node,
-			                      .num = (uint8_t)i,
-			                      .state = IB_PORT_DOWN,
-			                      .mtu = (uint8_t)f->settings.mtu,
-			                      .guid = type == FABRIC_SWITCH ? node->guid
-			                                                    : node->guid + i };
-	if (type == FABRIC_SWITCH)
+	node->type = plan->type;
+	memcpy(node->name, plan->name, sizeof(node->name));
+	memcpy(node->desc, plan->desc, sizeof(node->desc));
+	node->guid = plan->guid;
+	node->system_guid = plan->system_guid;
+	node->vendor_id = plan->vendor_id;
+	node->device_id = plan->device_id;
+	node->enhanced_port0 = plan->enhanced_port0;
+	node->n_ports = plan->n_ports;
+	for (unsigned i = 0; i <= node->n_ports; i++) {
+		port_init(&node->port[i], node, i, &plan->port[i]);
+		node->port[i].mtu = (uint8_t)f->settings.mtu;
+		node->port[i].pkey[0] = IB_PKEY_DEFAULT;
+		node->port[i].subnet_timeout = SUBNET_TIMEOUT;
+		if (node->type == FABRIC_SWITCH)
+			node->port[i].guid = plan->port[0].guid;
+	}
+	if (node->type == FABRIC_SWITCH)
 		node->index = f->n_switches++;
 	f->node[f->n_nodes++] = node;
 	return node;
@@ -70,126 +90,156 @@ static void plug(struct fabric_port *a, struct fabric_port *b)
 	a->state = b->state = IB_PORT_INIT;
 }
 
-static void host_init(struct fabric_host *host, unsigned i)
+/* Numbers the HCA and its ports. */
+static int add_hca(struct fabric *f, struct fabric_node *hca, uint32_t index)
 {
-	unsigned n = i + 1; /* 10.0.0.1 is h1; .0 and .255 are left out as addresses of hosts */
+	hca->hca = index;
+	for (unsigned k = 1; k <= hca->n_ports; k++) {
+		struct fabric_port *p = &hca->port[k];
 
-	snprintf(host->name, sizeof(host->name), "h%u", n);
-	host->ipv4 = htonl(0x0A000000u | (i / 254) << 8 | (i % 254 + 1));
-	inet_pton(AF_INET6, "fd75:6d62:656c::", host->ipv6);
-	host->ipv6[14] = (uint8_t)(n >> 8);
-	host->ipv6[15] = (uint8_t)n;
-}
-
-static int build_hosts(struct fabric *f, unsigned n_hosts)
-{
-	for (unsigned i = 0; i < n_hosts; i++) {
-		struct fabric_node *hca = node_new(f, FABRIC_HCA, 1);
-
-		if (!hca)
-			return -ENOMEM;
-		host_init(&f->host[i], i);
-		snprintf(hca->name, sizeof(hca->name), "umbel_h%u_0", i + 1);
-		hca->hca = i;
-		hca->port[1].index = f->n_hca_ports;
-		f->hca_port[f->n_hca_ports++] = &hca->port[1];
-		if (base_hash_add(&f->by_guid, &hca->port[1].by_guid, guid_hash(hca->port[1].guid)))
+		p->index = f->n_hca_ports;
+		f->hca_port[f->n_hca_ports++] = p;
+		if (base_hash_add(&f->by_guid, &p->by_guid, guid_hash(p->guid)))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-/*
- * One layer of switches above @n ports that have no peer yet; these are replaced by the
- * layer's uplinks, if it has more than one switch. How many, or -errno.
- */
-static int build_layer(struct fabric *f, const char *name, struct fabric_port **below, unsigned n)
+static int build_nodes(struct fabric *f, const struct fabric_plan *plan)
 {
-	unsigned n_switches = (n + DOWN_PORTS - 1) / DOWN_PORTS;
+	uint32_t n_hcas = 0;
 
-	for (unsigned s = 0; s < n_switches; s++) {
-		struct fabric_node *sw = node_new(f, FABRIC_SWITCH, DOWN_PORTS + (n_switches > 1));
-		unsigned first = s * DOWN_PORTS;
+	for (unsigned i = 0; i < plan->n_hosts; i++)
+		memcpy(f->host[i].name, plan->host[i].name, sizeof(f->host[i].name));
+	for (unsigned i = 0; i < plan->n_nodes; i++) {
+		struct fabric_node *node = node_new(f, &plan->node[i]);
 
-		if (!sw)
+		if (!node || (node->type == FABRIC_HCA && add_hca(f, node, n_hcas++)))
 			return -ENOMEM;
-		snprintf(sw->name, sizeof(sw->name), "%s%u", name, s + 1);
-		for (unsigned i = first; i < n && i < first + DOWN_PORTS; i++)
-			plug(below[i], &sw->port[i - first + 1]);
-		if (n_switches > 1)
-			below[s] = &sw->port[DOWN_PORTS + 1];
 	}
-	return (int)n_switches;
+	return 0;
 }
 
-/* A tree: one switch if the hosts fit on it, else as many layers as it takes. */
-static int build_switches(struct fabric *f, unsigned n_hosts)
+static void build_links(struct fabric *f, const struct fabric_plan *plan)
 {
-	static const char *const names[] = { "sw", "agg", "core", "top" };
-	struct fabric_port **below = calloc(n_hosts, sizeof(*below));
-	int n = (int)n_hosts;
+	for (unsigned i = 0; i < plan->n_nodes; i++) {
+		for (unsigned k = 1; k <= plan->node[i].n_ports; k++) {
+			const struct fabric_plan_port *p = &plan->node[i].port[k];
 
-	if (!below)
-		return -ENOMEM;
-	memcpy(below, f->hca_port, n_hosts * sizeof(*below));
-	for (unsigned layer = 0; layer == 0 || n > 1; layer++)
-		n = build_layer(f, names[layer], below, (unsigned)n);
-	free(below);
-	return n < 0 ? n : 0;
-}
-
-static void publish_hcas(struct fabric *f)
-{
-	for (unsigned i = 0; i < f->n_hca_ports; i++) {
-		struct fabric_port *p = f->hca_port[i];
-		struct shm_hca *h = &f->region->hcas[p->node->hca];
-
-		memcpy(h->name, p->node->name, sizeof(h->name));
-		memcpy(h->host, f->host[i].name, sizeof(h->host));
-		h->node_guid = p->node->guid;
-		h->first_port = i;
-		h->n_ports = 1;
-		h->host_index = i;
-		fabric_port_publish(f, p);
+			if (p->peer_node != FABRIC_UNLINKED)
+				plug(&f->node[i]->port[k],
+				     &f->node[p->peer_node]->port[p->peer_port]);
+		}
 	}
 }
 
-int fabric_new(struct fabric **out, unsigned n_hosts, const struct shm_settings *settings)
+static void publish_hca(struct fabric *f, const struct fabric_plan_node *plan,
+                        const struct fabric_node *node)
 {
-	struct fabric *f;
+	struct shm_hca *h = &f->region->hcas[node->hca];
+
+	memcpy(h->name, node->name, sizeof(h->name));
+	memcpy(h->host, f->host[plan->host].name, sizeof(h->host));
+	h->node_guid = node->guid;
+	h->system_guid = node->system_guid;
+	h->first_port = node->port[1].index;
+	h->n_ports = node->n_ports;
+	h->host_index = plan->host;
+}
+
+/* Of each host, the number among its ports of the first one that is linked. */
+static void find_main_ports(const struct fabric_plan *plan, unsigned *n_before, int *main_port)
+{
+	for (unsigned i = 0; i < plan->n_hosts; i++)
+		main_port[i] = -1;
+	for (unsigned i = 0; i < plan->n_nodes; i++) {
+		const struct fabric_plan_node *node = &plan->node[i];
+		unsigned h = node->host;
+
+		for (unsigned k = 1; node->type == FABRIC_HCA && k <= node->n_ports; k++) {
+			if (main_port[h] < 0 && node->port[k].peer_node != FABRIC_UNLINKED)
+				main_port[h] = (int)n_before[h];
+			n_before[h]++;
+		}
+	}
+}
+
+/* The addresses of a host's @n-th port: those numbered 0 are its main port's. */
+static void give_address(struct fabric *f, const struct fabric_port *p, unsigned host, int n,
+                         int main_port)
+{
+	struct shm_port *s = &f->region->ports[p->index];
+
+	if (n == main_port)
+		n = 0;
+	else if (n < main_port)
+		n++;
+	fabric_plan_address(host, (unsigned)n, &s->ipv4, s->ipv6);
+}
+
+static int publish_hcas(struct fabric *f, const struct fabric_plan *plan)
+{
+	unsigned *n = calloc(plan->n_hosts, sizeof(*n));
+	int *main_port = calloc(plan->n_hosts, sizeof(*main_port));
+	int ret = n && main_port ? 0 : -ENOMEM;
+
+	if (!ret)
+		find_main_ports(plan, n, main_port);
+	for (unsigned i = plan->n_nodes; i-- > 0 && !ret;) {
+		const struct fabric_plan_node *node = &plan->node[i];
+
+		if (node->type != FABRIC_HCA)
+			continue;
+		publish_hca(f, node, f->node[i]);
+		for (unsigned k = node->n_ports; k > 0; k--) {
+			struct fabric_port *p = &f->node[i]->port[k];
+
+			give_address(f, p, node->host, (int)--n[node->host], main_port[node->host]);
+			fabric_port_publish(f, p);
+		}
+	}
+	free(main_port);
+	free(n);
+	return ret;
+}
+
+int fabric_new(struct fabric **out, const struct fabric_plan *plan,
+               const struct shm_settings *settings)
+{
+	struct fabric *f = calloc(1, sizeof(*f));
 	int ret = -ENOMEM;
 
-	if (!n_hosts || n_hosts > MAX_HOSTS)
-		return -ERANGE;
-	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->settings = *settings;
 	f->subnet_prefix = IB_SUBNET_PREFIX_DEFAULT;
-	f->n_hosts = n_hosts;
-	f->host = calloc(n_hosts, sizeof(*f->host));
-	f->node = calloc(2 * n_hosts + 2, sizeof(*f->node));
-	f->hca_port = calloc(n_hosts, sizeof(*f->hca_port));
+	f->n_hosts = plan->n_hosts;
+	f->host = calloc(plan->n_hosts, sizeof(*f->host));
+	f->node = calloc(plan->n_nodes, sizeof(*f->node));
+	f->hca_port = calloc(plan->n_hca_ports, sizeof(*f->hca_port));
 	f->region = calloc(1, sizeof(*f->region));
 	f->attach = calloc(1, sizeof(*f->attach));
 	f->flows = calloc(1, sizeof(*f->flows));
-	if (!f->host || !f->node || !f->hca_port || !f->region || !f->attach || !f->flows)
+	f->mads = calloc(1, sizeof(*f->mads));
+	if (!f->host || !f->node || !f->hca_port || !f->region || !f->attach || !f->flows ||
+	    !f->mads)
 		goto err_free;
-	ret = build_hosts(f, n_hosts);
+	ret = build_nodes(f, plan);
 	if (!ret)
-		ret = build_switches(f, n_hosts);
+		ret = fabric_attach_init(f->attach, plan->n_hcas);
 	if (!ret)
-		ret = fabric_attach_init(f->attach, n_hosts);
-	if (!ret)
-		ret = shm_region_create(f->region, n_hosts, n_hosts);
+		ret = shm_region_create(f->region, plan->n_hcas, plan->n_hca_ports);
 	if (ret) {
 		free(f->region); /* there is nothing in it to unmap */
 		f->region = NULL;
 		goto err_free;
 	}
+	build_links(f, plan);
 	fabric_flow_init(f);
 	f->region->control->settings = f->settings;
-	publish_hcas(f);
+	ret = publish_hcas(f, plan);
+	if (ret)
+		goto err_free;
 	*out = f;
 	return 0;
 err_free:
@@ -209,6 +259,7 @@ void fabric_free(struct fabric *f)
 		node_free(f->node[i]);
 	base_hash_fini(&f->by_guid);
 	free(f->flows);
+	free(f->mads);
 	free(f->attach);
 	free(f->region);
 	free(f->hca_port);
@@ -250,26 +301,26 @@ struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gi
 
 void fabric_port_publish(struct fabric *f, struct fabric_port *p)
 {
-	const struct fabric_host *host = &f->host[p->node->hca];
 	struct shm_port *s = &f->region->ports[p->index];
 
 	shm_write_begin(&s->seq);
 	s->hca = p->node->hca;
 	s->guid = p->guid;
 	fabric_gid_make(f, p->guid, &s->gid[0]);
-	s->pkey[0] = IB_PKEY_DEFAULT;
+	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
+	s->sm_lid = p->sm_lid;
+	s->sm_sl = p->sm_sl;
+	s->cap_flags = p->capabilities;
 	s->lid = p->lid;
 	s->lmc = p->lmc;
 	s->state = p->state;
-	s->phys_state = PHYS_LINK_UP;
+	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_POLLING : PHYS_LINK_UP;
 	s->max_mtu = IBV_MTU_4096;
 	s->active_mtu = p->mtu;
-	s->active_width = WIDTH_4X;
-	s->active_speed = SPEED_EDR;
+	s->active_width = p->width;
+	s->active_speed = p->speed;
 	s->port_num = p->num;
 	s->link_layer = IBV_LINK_LAYER_INFINIBAND;
-	s->subnet_timeout = 18;
-	s->ipv4 = host->ipv4;
-	memcpy(s->ipv6, host->ipv6, sizeof(s->ipv6));
+	s->subnet_timeout = p->subnet_timeout;
 	shm_write_end(&s->seq);
 }

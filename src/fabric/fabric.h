@@ -19,6 +19,7 @@
 #include "wire/ib.h"
 
 #define FABRIC_NAME       32
+#define FABRIC_DESC       65  /* a NodeDescription and its end */
 #define FABRIC_MAX_PORTS  254 /* of a switch; 255 means "nowhere" in an LFT */
 #define FABRIC_LFT_NONE   255
 #define FABRIC_MFT_BLOCKS 4 /* 64 ports each */
@@ -27,6 +28,25 @@
 
 enum fabric_node_type { FABRIC_HCA, FABRIC_SWITCH };
 
+/* Widths and speeds of links, as in struct ibv_port_attr and PortInfo. */
+enum fabric_width {
+	FABRIC_WIDTH_1X = 1,
+	FABRIC_WIDTH_4X = 2,
+	FABRIC_WIDTH_8X = 4,
+	FABRIC_WIDTH_12X = 8,
+	FABRIC_WIDTH_2X = 16,
+};
+enum fabric_speed {
+	FABRIC_SPEED_SDR = 1,
+	FABRIC_SPEED_DDR = 2,
+	FABRIC_SPEED_QDR = 4,
+	FABRIC_SPEED_FDR10 = 8,
+	FABRIC_SPEED_FDR = 16,
+	FABRIC_SPEED_EDR = 32,
+	FABRIC_SPEED_HDR = 64,
+	FABRIC_SPEED_NDR = 128,
+};
+
 struct fabric_port {
 	struct fabric_node *node;
 	struct fabric_port *peer; /* other end of the link; NULL: nothing plugged in */
@@ -34,13 +54,24 @@ struct fabric_port {
 	uint8_t state; /* enum ib_port_state */
 	uint8_t mtu;   /* enum ibv_mtu */
 	uint8_t lmc;
-	uint16_t lid;   /* HCA ports and switch port 0 */
-	uint32_t index; /* HCA ports: in the shared port table */
+	uint8_t width, speed; /* of the link: enum fabric_width, fabric_speed */
+	bool cut;             /* link.h: somebody took the link down */
+	uint16_t lid;         /* HCA ports and switch port 0 */
+	uint32_t index;       /* HCA ports: in the shared port table */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
-	} stats; /* bytes: of UD payload */
+	} stats, cleared; /* bytes: of UD payload; cleared: what they were when last set to zero */
+	uint64_t cleared_discards;
+	/* what a subnet manager sets by PortInfo and P_KeyTable: sma.c */
+	uint64_t m_key;
+	uint16_t m_key_lease;
+	uint8_t m_key_protect;
+	uint8_t sm_sl, subnet_timeout;
+	uint16_t sm_lid;
+	uint32_t capabilities; /* of PortInfo:CapabilityMask, those that come and go */
+	uint16_t pkey[SHM_PKEYS];
 };
 
 /* One multicast LID's row in a switch. */
@@ -51,7 +82,10 @@ struct fabric_mft_row {
 struct fabric_node {
 	enum fabric_node_type type;
 	char name[FABRIC_NAME];
-	uint64_t guid;
+	char desc[FABRIC_DESC]; /* NodeDescription */
+	uint64_t guid, system_guid;
+	uint32_t vendor_id, device_id; /* as the plan has them; 0: not said */
+	bool enhanced_port0;           /* switches */
 	unsigned n_ports;
 	struct fabric_port *port; /* [0] is a switch's own port 0; an HCA's begin at [1] */
 	uint32_t hca;             /* HCAs: index in the shared HCA table */
@@ -61,21 +95,25 @@ struct fabric_node {
 	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
 	uint32_t mft_size;
 	uint32_t mark; /* of the walk that came by last */
+	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
+	uint8_t life_time, state_change;
+	bool dead;     /* switches: link.h */
 };
 
 struct fabric_host {
 	char name[FABRIC_NAME];
-	uint32_t ipv4; /* network order */
-	uint8_t ipv6[16];
 };
 
 struct fabric_attach;
 struct fabric_flows;
+struct fabric_mads;
+struct fabric_plan;
 
 struct fabric {
 	struct shm_region *region;
 	struct fabric_attach *attach; /* attach.h */
 	struct fabric_flows *flows;   /* flow.h */
+	struct fabric_mads *mads;     /* mads.h */
 	struct shm_settings settings;
 	struct fabric_host *host;
 	unsigned n_hosts;
@@ -99,11 +137,9 @@ int fabric_settings_set(struct shm_settings *s, const char *key, const char *val
 bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **key,
                          uint32_t *value);
 
-/*
- * Builds @n_hosts hosts, h1 and so on, with one HCA of one port each, on switches:
- * one if its ports suffice, else a tree of them. Makes the shared memory too. 0 or -errno.
- */
-int fabric_new(struct fabric **f, unsigned n_hosts, const struct shm_settings *settings);
+/* Builds what @plan says, which is finished (plan.h). Makes the shared memory too. 0 or -errno. */
+int fabric_new(struct fabric **f, const struct fabric_plan *plan,
+               const struct shm_settings *settings);
 void fabric_free(struct fabric *f);
 
 /* The host named @name, or -1. */
@@ -127,6 +163,12 @@ uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid);
 int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
                    const struct fabric_mft_row *row);
 const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16_t mlid);
+
+/* Whether data packets leave by @out: only an active port carries them. */
+static inline bool fabric_port_carries(const struct fabric_port *out)
+{
+	return out->state == IB_PORT_ACTIVE && out->peer && out->peer->state == IB_PORT_ACTIVE;
+}
 
 static inline bool fabric_row_has(const struct fabric_mft_row *row, unsigned port)
 {

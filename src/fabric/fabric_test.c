@@ -69,13 +69,13 @@ static void more_hosts_get_a_tree_of_switches(void **state)
 
 static void too_few_and_too_many_hosts_are_refused(void **state)
 {
-	struct shm_settings s;
-	struct fabric *f;
+	struct fabric_plan plan;
 
 	(void)state;
-	fabric_settings_default(&s);
-	assert_int_equal(fabric_new(&f, 0, &s), -ERANGE);
-	assert_int_equal(fabric_new(&f, 4097, &s), -ERANGE);
+	fabric_plan_init(&plan);
+	assert_int_equal(fabric_plan_tree(&plan, 0), -ERANGE);
+	assert_int_equal(fabric_plan_tree(&plan, 4097), -ERANGE);
+	fabric_plan_fini(&plan);
 }
 
 static void hosts_are_found_by_name(void **state)
@@ -93,13 +93,14 @@ static void hosts_are_found_by_name(void **state)
 static void host_addresses_are_unique_and_no_network_or_broadcast_address(void **state)
 {
 	struct fabric *f = testing_fabric(600);
+	const struct shm_port *port = f->region->ports;
 
 	(void)state;
-	assert_int_equal(ntohl(f->host[0].ipv4), 0x0A000001);
-	assert_int_equal(ntohl(f->host[253].ipv4), 0x0A0000FE);
-	assert_int_equal(ntohl(f->host[254].ipv4), 0x0A000101);
+	assert_int_equal(ntohl(port[0].ipv4), 0x0A000001);
+	assert_int_equal(ntohl(port[253].ipv4), 0x0A0000FE);
+	assert_int_equal(ntohl(port[254].ipv4), 0x0A000101);
 	for (unsigned i = 1; i < 600; i++)
-		assert_true(ntohl(f->host[i].ipv4) > ntohl(f->host[i - 1].ipv4));
+		assert_true(ntohl(port[i].ipv4) > ntohl(port[i - 1].ipv4));
 	fabric_free(f);
 }
 
@@ -146,7 +147,7 @@ static void a_published_port_is_what_processes_read(void **state)
 	assert_int_equal(copy.state, IB_PORT_ACTIVE);
 	assert_int_equal(copy.pkey[0], IB_PKEY_DEFAULT);
 	assert_int_equal(copy.guid, p->guid);
-	assert_int_equal(copy.ipv4, f->host[1].ipv4);
+	assert_int_equal(ntohl(copy.ipv4), 0x0A000002);
 	fabric_free(f);
 }
 

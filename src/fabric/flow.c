@@ -161,6 +161,8 @@ static void collect_one(struct fabric *f, struct fabric_flow *flow)
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	uint64_t more = packets - flow->packets, more_bytes = bytes - flow->bytes;
 
+	if (!more && !more_bytes)
+		return;
 	for (uint32_t i = 0; i < flow->n_hops; i++) {
 		struct fabric_port *out = flow->hop[i];
 
@@ -351,6 +353,25 @@ void fabric_flow_all_changed(struct fabric *f)
 	for (uint32_t i = 0; i < f->flows->ids.size; i++)
 		if (base_idtable_get(&f->flows->ids, i))
 			compile(f, base_idtable_get(&f->flows->ids, i));
+}
+
+static bool is_broken(const struct fabric_flow *flow)
+{
+	for (uint32_t i = 0; i < flow->n_hops; i++)
+		if (!fabric_port_carries(flow->hop[i]))
+			return true;
+	/* an HCA loops back to itself without a hop */
+	return !flow->n_hops && flow->n_reached && flow->from->state != IB_PORT_ACTIVE;
+}
+
+void fabric_flow_links_down(struct fabric *f)
+{
+	for (uint32_t i = 0; i < f->flows->ids.size; i++) {
+		struct fabric_flow *flow = base_idtable_get(&f->flows->ids, i);
+
+		if (flow && is_broken(flow))
+			compile(f, flow);
+	}
 }
 
 void fabric_flow_collect(struct fabric *f)

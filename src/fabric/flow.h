@@ -68,6 +68,9 @@ void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid);
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid);
 void fabric_flow_all_changed(struct fabric *f);
 
+/* Walks those again that cross a link which carries no more. */
+void fabric_flow_links_down(struct fabric *f);
+
 /* Brings the port counters up to date with what senders have counted. */
 void fabric_flow_collect(struct fabric *f);
 

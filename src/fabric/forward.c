@@ -61,16 +61,10 @@ const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16
 	return i < sw->mft_size ? &sw->mft[i] : NULL;
 }
 
-/* Only an active port carries data packets. */
-static bool carries(const struct fabric_port *out)
-{
-	return out->state == IB_PORT_ACTIVE && out->peer && out->peer->state == IB_PORT_ACTIVE;
-}
-
 /* Crosses the link out of @out. The port at its far end, or NULL. */
 static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out)
 {
-	if (!carries(out))
+	if (!fabric_port_carries(out))
 		return NULL;
 	if (out->mtu < w->mtu)
 		w->mtu = out->mtu;

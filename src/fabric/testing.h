@@ -22,20 +22,40 @@
 #include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/flow.h"
+#include "fabric/plan.h"
 
 #define UNUSED __attribute__((unused))
 
 /* ---- topologies ---- */
 
+/* The fabric that a plan describes, and the end of the plan. */
+static UNUSED struct fabric *testing_build(struct fabric_plan *plan,
+                                           const struct shm_settings *settings)
+{
+	struct fabric *f;
+
+	assert_int_equal(fabric_new(&f, plan, settings), 0);
+	fabric_plan_fini(plan);
+	return f;
+}
+
+static UNUSED struct fabric *testing_fabric_with(unsigned n_hosts,
+                                                 const struct shm_settings *settings)
+{
+	struct fabric_plan plan;
+
+	fabric_plan_init(&plan);
+	assert_int_equal(fabric_plan_tree(&plan, n_hosts), 0);
+	return testing_build(&plan, settings);
+}
+
 /* As `umbel up --hosts` builds it. */
 static UNUSED struct fabric *testing_fabric(unsigned n_hosts)
 {
 	struct shm_settings settings;
-	struct fabric *f;
 
 	fabric_settings_default(&settings);
-	assert_int_equal(fabric_new(&f, n_hosts, &settings), 0);
-	return f;
+	return testing_fabric_with(n_hosts, &settings);
 }
 
 static UNUSED void testing_unplug(struct fabric_port *p)
@@ -48,7 +68,7 @@ static UNUSED void testing_unplug(struct fabric_port *p)
 	p->peer = NULL;
 }
 
-/* Hosts only, with nothing plugged in. There is room for @n_hosts switches. */
+/* Hosts only, with nothing plugged in. */
 static UNUSED struct fabric *testing_bare_fabric(unsigned n_hosts)
 {
 	struct fabric *f = testing_fabric(n_hosts);
@@ -72,6 +92,8 @@ static UNUSED struct fabric_node *testing_switch(struct fabric *f, unsigned n_po
 	assert_non_null(sw);
 	sw->port = calloc(n_ports + 1, sizeof(*sw->port));
 	assert_non_null(sw->port);
+	f->node = realloc(f->node, (f->n_nodes + 1) * sizeof(struct fabric_node *));
+	assert_non_null(f->node);
 	sw->type = FABRIC_SWITCH;
 	sw->n_ports = n_ports;
 	sw->index = f->n_switches++;

@@ -91,7 +91,9 @@ struct shm_hca {
 	uint32_t first_port; /* index of port 1 in the port table */
 	uint32_t n_ports;
 	uint32_t host_index;
-	uint32_t reserved[11];
+	uint32_t reserved0;
+	uint64_t system_guid;
+	uint32_t reserved[8];
 };
 static_assert(sizeof(struct shm_hca) == 128, "layout");
 
@@ -264,7 +266,7 @@ struct shm_port_count {
 	_Atomic uint64_t bad_qkey;
 	_Atomic uint64_t bad_pkey;
 	_Atomic uint64_t no_qp;           /* unicast to a QP that is not there or not ready */
-	_Atomic uint64_t xmit_discards;   /* larger than the path's MTU, or no route */
+	_Atomic uint64_t xmit_discards;   /* larger than the path's MTU, or port not active */
 	_Atomic uint64_t no_payload_slot; /* the sender ran out of payload memory */
 	_Atomic uint64_t own_blocked;     /* copies held back by BLOCK_SELF_MCAST_LB */
 	uint64_t reserved;

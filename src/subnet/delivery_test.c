@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The subnet as a whole, on topologies that chance has wired: hosts join and leave,
- * queue pairs attach and detach, and after each step what a member sends reaches
- * exactly those it should, once. A subnet that has come apart is part of it.
+ * queue pairs attach and detach, links and switches fail and return, and after each
+ * step what a member sends reaches exactly those it should, once. A subnet that has
+ * come apart is part of it.
  */
+#include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa.h"
 
@@ -22,8 +24,10 @@ struct world {
 	struct sa *sa;
 	unsigned n_hosts, n_switches;
 	unsigned seed;
-	unsigned island[2 * MAX_HOSTS]; /* of switches: equal where links lead */
-	unsigned at[MAX_HOSTS];         /* the switch that a host is on */
+	unsigned island[MAX_HOSTS]; /* of switches: equal where links lead */
+	unsigned at[MAX_HOSTS];     /* the switch that a host is on */
+	uint16_t lid[MAX_HOSTS];
+	uint64_t sent[MAX_HOSTS], got[MAX_HOSTS]; /* packets, by the host's port */
 	uint8_t joined[N_GROUPS][MAX_HOSTS];
 	bool attached[N_GROUPS][MAX_HOSTS][QPS];
 	struct fabric_flow *flow[N_GROUPS][MAX_HOSTS];
@@ -52,7 +56,6 @@ static void link_switches(struct world *w, unsigned a, unsigned b)
 {
 	struct fabric_port *p[2] = { NULL, NULL };
 	const unsigned end[2] = { a, b };
-	unsigned gone = w->island[b];
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct fabric_node *sw = switch_at(w, end[i]);
@@ -64,9 +67,47 @@ static void link_switches(struct world *w, unsigned a, unsigned b)
 			return;
 	}
 	testing_plug(p[0], p[1]);
+}
+
+static bool is_up(const struct world *w, unsigned host)
+{
+	return w->f->hca_port[host]->state != IB_PORT_DOWN;
+}
+
+/* Whether links that are up join two switches. */
+static bool adjacent(struct world *w, unsigned a, unsigned b)
+{
+	const struct fabric_node *sw = switch_at(w, a);
+
+	for (unsigned k = 1; k <= sw->n_ports; k++)
+		if (sw->port[k].peer && sw->port[k].peer->node == switch_at(w, b) &&
+		    sw->port[k].state != IB_PORT_DOWN)
+			return true;
+	return false;
+}
+
+static void merge(struct world *w, unsigned a, unsigned b)
+{
+	unsigned gone = w->island[b];
+
 	for (unsigned s = 0; s < w->n_switches; s++)
 		if (w->island[s] == gone)
 			w->island[s] = w->island[a];
+}
+
+static void find_islands(struct world *w)
+{
+	for (unsigned s = 0; s < w->n_switches; s++)
+		w->island[s] = s;
+	for (unsigned a = 0; a < w->n_switches; a++)
+		for (unsigned b = 0; b < w->n_switches; b++)
+			if (adjacent(w, a, b))
+				merge(w, a, b);
+}
+
+static bool joined_by_links(const struct world *w, unsigned from, unsigned to)
+{
+	return is_up(w, from) && is_up(w, to) && w->island[w->at[from]] == w->island[w->at[to]];
 }
 
 static void build(struct world *w)
@@ -74,10 +115,8 @@ static void build(struct world *w)
 	w->n_hosts = 2 + any(w, MAX_HOSTS - 1);
 	w->n_switches = 1 + any(w, w->n_hosts);
 	w->f = testing_bare_fabric(w->n_hosts);
-	for (unsigned s = 0; s < w->n_switches; s++) {
+	for (unsigned s = 0; s < w->n_switches; s++)
 		testing_switch(w->f, 16);
-		w->island[s] = s;
-	}
 	for (unsigned h = 0; h < w->n_hosts; h++) {
 		unsigned port = 1;
 
@@ -88,6 +127,7 @@ static void build(struct world *w)
 	}
 	for (unsigned n = any(w, 3 * w->n_switches + 1); n; n--)
 		link_switches(w, any(w, w->n_switches), any(w, w->n_switches));
+	find_islands(w);
 }
 
 static void no_wake(void *arg, unsigned ms)
@@ -105,9 +145,11 @@ static void begin(struct world *w, unsigned seed)
 	assert_int_equal(sm_new(&w->sm, w->f, &ops), 0);
 	assert_int_equal(sm_sweep(w->sm), 0);
 	assert_int_equal(sa_new(&w->sa, w->f, w->sm), 0);
-	for (unsigned h = 0; h < w->n_hosts; h++)
+	for (unsigned h = 0; h < w->n_hosts; h++) {
+		w->lid[h] = w->f->hca_port[h]->lid;
 		for (unsigned i = 0; i < QPS; i++)
 			testing_qp(w->f, qpn_of(h, i), w->f->hca_port[h]);
+	}
 }
 
 static void end(struct world *w)
@@ -138,20 +180,65 @@ static void step_join(struct world *w, unsigned group, unsigned host)
 		w->joined[group][host] |= states;
 }
 
+/* With its last full member a group goes. */
+static void bury(struct world *w, unsigned group)
+{
+	for (unsigned h = 0; h < w->n_hosts; h++)
+		if (w->joined[group][h] & (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL))
+			return;
+	memset(w->joined[group], 0, sizeof(w->joined[group]));
+}
+
 static void step_leave(struct world *w, unsigned group, unsigned host)
 {
 	uint8_t states = w->joined[group][host] & (uint8_t)(1 + any(w, 15));
 	struct wire_mcmember rec = request(w, group, host, states);
-	bool full = false;
 
 	if (!states)
 		return;
 	assert_int_equal(sa_mcmember_delete(w->sa, JOIN, &rec), SA_OK);
 	w->joined[group][host] &= (uint8_t)~states;
-	for (unsigned h = 0; h < w->n_hosts; h++)
-		full |= w->joined[group][h] & (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL);
-	if (!full)
-		memset(w->joined[group], 0, sizeof(w->joined[group]));
+	bury(w, group);
+}
+
+/* The SM and the SA follow what has happened to the fabric; ports that are down left all. */
+static void follow_fabric(struct world *w)
+{
+	assert_int_equal(sm_sweep(w->sm), 0);
+	sa_swept(w->sa);
+	find_islands(w);
+	for (unsigned g = 0; g < N_GROUPS; g++) {
+		for (unsigned h = 0; h < w->n_hosts; h++)
+			if (!is_up(w, h))
+				w->joined[g][h] = 0;
+		bury(w, g);
+	}
+}
+
+/* A link of the host's switch fails or returns. */
+static void step_link(struct world *w, unsigned group, unsigned host)
+{
+	struct fabric_port *p = &switch_at(w, w->at[host])->port[1 + any(w, 16)];
+	int ret = fabric_link_set(w->f, p, p->cut);
+
+	(void)group;
+	if (!p->peer)
+		assert_int_equal(ret, -ENOTCONN);
+	else if (ret)
+		assert_int_equal(ret, -EHOSTDOWN);
+	follow_fabric(w);
+}
+
+/* Likewise the host's switch; it is revived sooner than killed. */
+static void step_switch(struct world *w, unsigned group, unsigned host)
+{
+	struct fabric_node *sw = switch_at(w, w->at[host]);
+
+	(void)group;
+	if (!sw->dead && any(w, 3))
+		return;
+	assert_int_equal(fabric_switch_set(w->f, sw, sw->dead), 0);
+	follow_fabric(w);
 }
 
 static void step_attach(struct world *w, unsigned group, unsigned host)
@@ -192,7 +279,17 @@ static void follow_group(struct world *w, unsigned group)
 static bool receives(const struct world *w, unsigned group, unsigned from, unsigned to)
 {
 	return (w->joined[group][to] & (IB_JOIN_FULL | IB_JOIN_NON)) &&
-	       w->island[w->at[from]] == w->island[w->at[to]];
+	       joined_by_links(w, from, to);
+}
+
+/* A member sends a packet. Its port's own copy does not leave the HCA. */
+static void send_one(struct world *w, unsigned group, unsigned from)
+{
+	atomic_fetch_add(&w->f->region->flow_counts[w->flow[group][from]->id].packets, 1);
+	w->sent[from]++;
+	for (unsigned to = 0; to < w->n_hosts; to++)
+		if (to != from)
+			w->got[to] += receives(w, group, from, to);
 }
 
 static void check_sender(struct world *w, unsigned group, unsigned from)
@@ -210,6 +307,36 @@ static void check_sender(struct world *w, unsigned group, unsigned from)
 			else
 				assert_true(copies <= want);
 		}
+	if (w->joined[group][from])
+		send_one(w, group, from);
+}
+
+/* What was counted along the paths, old and new, adds up to what was sent. */
+static void check_counters(struct world *w)
+{
+	fabric_flow_collect(w->f);
+	for (unsigned h = 0; h < w->n_hosts; h++) {
+		assert_int_equal(w->f->hca_port[h]->stats.xmit_packets, w->sent[h]);
+		assert_int_equal(w->f->hca_port[h]->stats.recv_packets, w->got[h]);
+	}
+	for (unsigned s = 0; s < w->n_switches; s++)
+		for (unsigned k = 1; k <= switch_at(w, s)->n_ports; k++) {
+			const struct fabric_port *p = &switch_at(w, s)->port[k];
+
+			if (p->peer)
+				assert_int_equal(p->stats.xmit_packets,
+				                 p->peer->stats.recv_packets);
+		}
+}
+
+/* Ports that are up are active, with the LIDs that they have always had. */
+static void check_ports(const struct world *w)
+{
+	for (unsigned h = 0; h < w->n_hosts; h++) {
+		assert_int_equal(w->f->hca_port[h]->lid, w->lid[h]);
+		assert_int_equal(w->f->region->ports[h].state,
+		                 is_up(w, h) ? IB_PORT_ACTIVE : IB_PORT_DOWN);
+	}
 }
 
 static void check_group(struct world *w, unsigned group)
@@ -223,27 +350,67 @@ static void check_group(struct world *w, unsigned group)
 		check_sender(w, group, h);
 }
 
-static void members_get_one_copy_each_and_nobody_else_any(void **state)
+typedef void step(struct world *w, unsigned group, unsigned host);
+
+static void check_all(struct world *w)
 {
-	(void)state;
+	for (unsigned g = 0; g < N_GROUPS; g++) {
+		follow_group(w, g);
+		check_group(w, g);
+	}
+	check_ports(w);
+	/* not at each step: what was sent is counted along the path that it took then */
+	if (!any(w, 4))
+		check_counters(w);
+}
+
+static void wander(step *const *steps, unsigned n_steps)
+{
 	for (unsigned seed = 0; seed < TOPOLOGIES; seed++) {
 		struct world w;
 
 		begin(&w, seed);
-		for (int step = 0; step < STEPS; step++) {
-			static void (*const steps[])(struct world *, unsigned,
-			                             unsigned) = { step_join, step_leave,
-				                                   step_attach, step_attach };
-			unsigned what = any(&w, ARRAY_SIZE(steps));
+		for (int i = 0; i < STEPS; i++) {
+			unsigned what = any(&w, n_steps);
 			unsigned group = any(&w, N_GROUPS), host = any(&w, w.n_hosts);
 
 			steps[what](&w, group, host);
-			follow_group(&w, group);
-			for (unsigned g = 0; g < N_GROUPS; g++)
-				check_group(&w, g);
+			check_all(&w);
 		}
 		end(&w);
 	}
+}
+
+static void members_get_one_copy_each_and_nobody_else_any(void **state)
+{
+	static step *const steps[] = { step_join, step_leave, step_attach, step_attach };
+
+	(void)state;
+	wander(steps, ARRAY_SIZE(steps));
+}
+
+static void so_they_do_while_links_and_switches_fail_and_return(void **state)
+{
+	static step *const steps[] = { step_join,   step_join, step_join, step_leave,
+		                       step_attach, step_link, step_link, step_switch };
+
+	(void)state;
+	wander(steps, ARRAY_SIZE(steps));
+}
+
+static void check_unicast(struct world *w)
+{
+	for (unsigned from = 0; from < w->n_hosts; from++)
+		for (unsigned to = 0; to < w->n_hosts; to++) {
+			struct fabric_flow *flow = testing_flow(w->f, w->f->hca_port[from],
+			                                        qpn_of(from, 0), w->lid[to], NULL);
+			const struct shm_flow *r = testing_record(w->f, flow);
+
+			assert_int_equal(r->count, joined_by_links(w, from, to));
+			if (r->count)
+				assert_int_equal(r->dest_port, to);
+			fabric_flow_remove(w->f, flow);
+		}
 }
 
 /* Unicast on the same topologies: exactly the hosts of one's own island can be reached. */
@@ -254,18 +421,12 @@ static void unicast_reaches_all_of_an_island_and_no_other(void **state)
 		struct world w;
 
 		begin(&w, seed);
-		for (unsigned from = 0; from < w.n_hosts; from++)
-			for (unsigned to = 0; to < w.n_hosts; to++) {
-				struct fabric_flow *flow =
-				        testing_flow(w.f, w.f->hca_port[from], qpn_of(from, 0),
-				                     w.f->hca_port[to]->lid, NULL);
-				const struct shm_flow *r = testing_record(w.f, flow);
-
-				assert_int_equal(r->count,
-				                 w.island[w.at[from]] == w.island[w.at[to]]);
-				if (r->count)
-					assert_int_equal(r->dest_port, to);
-			}
+		check_unicast(&w);
+		for (int i = 0; i < 10; i++) {
+			step_link(&w, 0, any(&w, w.n_hosts));
+			step_switch(&w, 0, any(&w, w.n_hosts));
+			check_unicast(&w);
+		}
 		end(&w);
 	}
 }
@@ -274,6 +435,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_get_one_copy_each_and_nobody_else_any),
+		cmocka_unit_test(so_they_do_while_links_and_switches_fail_and_return),
 		cmocka_unit_test(unicast_reaches_all_of_an_island_and_no_other),
 	};
 

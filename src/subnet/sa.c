@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "subnet/sa.h"
 #include "wire/mgid.h"
@@ -404,14 +405,14 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	return SA_NO_RESOURCES;
 }
 
-/* The port that a request names by its GID. */
+/* The port that a request names by its GID. One that is DOWN is not in the subnet. */
 static enum sa_status port_find(struct sa *sa, const struct ib_gid *gid, struct fabric_port **port)
 {
 	struct ib_gid prefix;
 
 	*port = fabric_port_by_gid(sa->f, gid);
 	fabric_gid_make(sa->f, 0, &prefix);
-	if (*port)
+	if (*port && (*port)->state != IB_PORT_DOWN)
 		return SA_OK;
 	return memcmp(gid, &prefix, 8) ? SA_REQ_INVALID_GID : SA_REQ_INVALID;
 }
@@ -479,4 +480,25 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	else
 		reroute(sa, g);
 	return SA_OK;
+}
+
+static void group_swept(struct sa *sa, struct sa_group *g)
+{
+	for (unsigned i = g->n_members; i--;)
+		if (g->member[i].port->state == IB_PORT_DOWN)
+			member_remove(g, &g->member[i]);
+	if (!g->well_known && !full_members(g))
+		group_free(sa, g);
+	else if (reroute(sa, g))
+		base_log("MLID 0x%04x: the tables are as they were before the sweep", g->rec.mlid);
+}
+
+void sa_swept(struct sa *sa)
+{
+	struct base_hash_node *n = base_hash_walk(&sa->groups, NULL), *next;
+
+	for (; n; n = next) {
+		next = base_hash_walk(&sa->groups, n);
+		group_swept(sa, container_of(n, struct sa_group, node));
+	}
 }

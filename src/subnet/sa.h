@@ -54,6 +54,12 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
  */
 enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
 
+/*
+ * The SM has swept. A port that is DOWN is a member no more, of any group; for all other
+ * members, trees are routed anew. A member that no link leads to stays one.
+ */
+void sa_swept(struct sa *sa);
+
 struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
 
 #endif

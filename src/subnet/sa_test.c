@@ -3,6 +3,7 @@
  * MCMemberRecord requests, as a subnet administrator answers them: who may create,
  * join and leave, what a group becomes, and that every MLID comes back.
  */
+#include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa.h"
 #include "wire/mgid.h"
@@ -36,7 +37,7 @@ static struct env *start(const struct shm_settings *settings)
 	struct env *e = calloc(1, sizeof(*e));
 	const struct sm_ops ops = { .wake = no_wake };
 
-	assert_int_equal(fabric_new(&e->f, 4, settings), 0);
+	e->f = testing_fabric_with(4, settings);
 	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_int_equal(sa_new(&e->sa, e->f, e->sm), 0);
@@ -823,6 +824,71 @@ static void the_broadcast_group_takes_members_of_any_kind(void **state)
 	assert_non_null(find(e, BROADCAST));
 }
 
+/* ---- sweeps ---- */
+
+static void set_link(struct env *e, unsigned host, bool up)
+{
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[host], up), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	sa_swept(e->sa);
+}
+
+static unsigned members(const struct env *e, const char *mgid)
+{
+	const struct sa_group *g = find(e, mgid);
+
+	return g ? g->n_members : 0;
+}
+
+static void a_port_that_is_down_leaves_all_its_groups(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
+	set_link(e, 1, false);
+	assert_int_equal(members(e, GROUP), 1);
+	assert_int_equal(members(e, "ff12:1::2"), 0);
+	set_link(e, 1, true);
+	assert_int_equal(members(e, GROUP), 1);
+}
+
+static void with_the_last_full_member_s_port_the_group_goes(void **state)
+{
+	struct env *e = *state;
+	uint32_t mlids = e->sa->mlids.used;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 1, GROUP, NON), SA_OK);
+	set_link(e, 0, false);
+	assert_int_equal(members(e, GROUP), 0);
+	assert_int_equal(e->sa->mlids.used, mlids);
+}
+
+static void a_port_that_is_down_can_neither_join_nor_leave(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	set_link(e, 1, false);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_REQ_INVALID);
+	assert_int_equal(leave(e, 1, GROUP, FULL), SA_REQ_INVALID);
+	set_link(e, 1, true);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_OK);
+}
+
+static void the_broadcast_group_outlives_its_members(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, BROADCAST, FULL);
+
+	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
+	set_link(e, 0, false);
+	assert_non_null(find(e, BROADCAST));
+	assert_int_equal(find(e, BROADCAST)->n_members, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -868,6 +934,10 @@ int main(void)
 		TEST(the_broadcast_group_is_there_from_the_start),
 		TEST(the_broadcast_group_cannot_be_deleted),
 		TEST(the_broadcast_group_takes_members_of_any_kind),
+		TEST(a_port_that_is_down_leaves_all_its_groups),
+		TEST(with_the_last_full_member_s_port_the_group_goes),
+		TEST(a_port_that_is_down_can_neither_join_nor_leave),
+		TEST(the_broadcast_group_outlives_its_members),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

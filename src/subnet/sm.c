@@ -23,11 +23,13 @@ struct sm {
 	struct sm_ops ops;
 	struct fabric_node **sw; /* the switches, each at its index */
 	unsigned n_sw;
-	unsigned *parent;        /* scratch: breadth-first tree by switch index */
-	struct fabric_port **up; /* scratch: the port towards the parent */
-	unsigned *queue;         /* scratch */
-	struct pending *pending; /* in order of time */
-	uint16_t next_lid;
+	unsigned *parent;                       /* scratch: breadth-first tree by switch index */
+	struct fabric_port **up;                /* scratch: the port towards the parent */
+	unsigned *queue;                        /* scratch */
+	struct pending *pending;                /* in order of time */
+	uint16_t next_lid;                      /* where the search for a free one goes on */
+	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
+	unsigned home;                          /* the HCA port that it answers at */
 };
 
 #define NO_SWITCH (~0u)
@@ -110,27 +112,42 @@ static void grow_tree(struct sm *sm, struct fabric_node *root)
 	}
 }
 
+static int write_lft(struct fabric_node *sw, uint16_t lid, uint8_t out)
+{
+	return fabric_lft_get(sw, lid) == out ? 0 : fabric_lft_set(sw, lid, out);
+}
+
+/* Switch @sw learns the way to what hangs on @root, the root of the tree: by @out, or nowhere. */
+static int route_from(struct fabric_node *sw, const struct fabric_node *root, uint8_t out)
+{
+	int ret = write_lft(sw, root->port[0].lid, out);
+
+	for (unsigned k = 1; k <= root->n_ports && !ret; k++) {
+		const struct fabric_port *p = &root->port[k];
+		uint8_t to = sw == root ? (uint8_t)k : out;
+
+		if (p->peer && p->peer->node->type == FABRIC_HCA)
+			ret = write_lft(sw, p->peer->lid, far_end(p) ? to : FABRIC_LFT_NONE);
+	}
+	return ret;
+}
+
 /* All switches learn the way to what hangs on @root: itself and its HCAs. */
 static int route_towards(struct sm *sm, struct fabric_node *root)
 {
 	int ret = 0;
 
 	clear_trees(sm);
-	grow_tree(sm, root);
+	if (!root->dead)
+		grow_tree(sm, root);
 	for (unsigned i = 0; i < sm->n_sw && !ret; i++) {
-		struct fabric_node *sw = sm->sw[i];
-		uint8_t up;
+		uint8_t out = FABRIC_LFT_NONE;
 
-		if (sm->parent[i] == NO_SWITCH)
+		if (sm->sw[i]->dead)
 			continue;
-		up = sw == root ? 0 : sm->up[i]->num;
-		ret = fabric_lft_set(sw, root->port[0].lid, up);
-		for (unsigned k = 1; k <= root->n_ports && !ret; k++) {
-			struct fabric_port *peer = root->port[k].peer;
-
-			if (peer && peer->node->type == FABRIC_HCA)
-				ret = fabric_lft_set(sw, peer->lid, sw == root ? (uint8_t)k : up);
-		}
+		if (sm->parent[i] != NO_SWITCH)
+			out = sm->sw[i] == root ? 0 : sm->up[i]->num;
+		ret = route_from(sm->sw[i], root, out);
 	}
 	return ret;
 }
@@ -143,36 +160,103 @@ static void bring_up(struct sm *sm, struct fabric_port *p)
 		fabric_port_publish(sm->f, p);
 }
 
-static void give_lid(struct sm *sm, struct fabric_port *p)
+static void mark_lid(struct sm *sm, uint16_t lid, bool used)
+{
+	if (used)
+		sm->lids[lid / 64] |= 1ull << (lid % 64);
+	else
+		sm->lids[lid / 64] &= ~(1ull << (lid % 64));
+}
+
+/* A LID that nobody has; one that was given back rests as long as possible. 0: there is none. */
+static uint16_t free_lid(struct sm *sm)
+{
+	for (unsigned n = 1; n < IB_LID_MCAST_FIRST; n++) {
+		uint16_t lid = sm->next_lid;
+
+		sm->next_lid = lid + 1 < IB_LID_MCAST_FIRST ? lid + 1 : 1;
+		if (!(sm->lids[lid / 64] >> (lid % 64) & 1))
+			return lid;
+	}
+	return 0;
+}
+
+static int give_lid(struct sm *sm, struct fabric_port *p)
 {
 	if (!p->lid)
-		p->lid = sm->next_lid++;
+		p->lid = free_lid(sm);
+	if (!p->lid)
+		return -ENOSPC;
+	mark_lid(sm, p->lid, true);
+	return 0;
+}
+
+static int give_lids(struct sm *sm)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < sm->f->n_hca_ports && !ret; i++)
+		ret = give_lid(sm, sm->f->hca_port[i]);
+	for (unsigned i = 0; i < sm->n_sw && !ret; i++)
+		ret = give_lid(sm, &sm->sw[i]->port[0]);
+	return ret;
+}
+
+/* The SM answers at an HCA's LID, as one that runs on a host does: all end ports are told. */
+static void tell_sm_lid(struct sm *sm)
+{
+	struct fabric *f = sm->f;
+	uint16_t lid = f->hca_port[sm->home]->lid;
+
+	for (unsigned i = 0; i < sm->n_sw; i++)
+		sm->sw[i]->port[0].sm_lid = lid;
+	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+		f->hca_port[i]->sm_lid = lid;
+		fabric_port_publish(f, f->hca_port[i]);
+	}
 }
 
 int sm_sweep(struct sm *sm)
 {
 	struct fabric *f = sm->f;
-	int ret = 0;
+	int ret = give_lids(sm);
 
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		give_lid(sm, f->hca_port[i]);
-	for (unsigned i = 0; i < sm->n_sw; i++)
-		give_lid(sm, &sm->sw[i]->port[0]);
 	for (unsigned i = 0; i < sm->n_sw && !ret; i++)
 		ret = route_towards(sm, sm->sw[i]);
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		for (unsigned k = 1; k <= f->node[i]->n_ports; k++)
 			bring_up(sm, &f->node[i]->port[k]);
-	for (unsigned i = 0; i < f->n_hca_ports; i++) {
-		struct shm_port *s = &f->region->ports[i];
-
-		/* the SM answers at the first HCA's LID, as one that runs on a host does */
-		shm_write_begin(&s->seq);
-		s->sm_lid = f->hca_port[0]->lid;
-		shm_write_end(&s->seq);
-	}
+	tell_sm_lid(sm);
 	fabric_flow_all_changed(f);
 	return ret;
+}
+
+int sm_change_lid(struct sm *sm, struct fabric_port *port)
+{
+	uint16_t lid = free_lid(sm);
+
+	if (!lid)
+		return -ENOSPC;
+	for (unsigned i = 0; i < sm->n_sw; i++)
+		write_lft(sm->sw[i], port->lid, FABRIC_LFT_NONE);
+	mark_lid(sm, port->lid, false);
+	port->lid = lid;
+	return sm_sweep(sm);
+}
+
+void sm_move(struct sm *sm)
+{
+	struct fabric *f = sm->f;
+
+	for (unsigned n = 1; n < f->n_hca_ports; n++) {
+		unsigned next = (sm->home + n) % f->n_hca_ports;
+
+		if (f->hca_port[next]->state != IB_PORT_ACTIVE)
+			continue;
+		sm->home = next;
+		break;
+	}
+	tell_sm_lid(sm);
 }
 
 /*

@@ -27,8 +27,18 @@ struct sm_ops {
 int sm_new(struct sm **sm, struct fabric *f, const struct sm_ops *ops);
 void sm_free(struct sm *sm);
 
-/* A heavy sweep: LIDs for ports that have none, LFTs, all links up. 0 or -errno. */
+/*
+ * A heavy sweep: LIDs for ports that have none, LFTs, all links up that are not DOWN.
+ * LIDs stay. Multicast trees are the SA's to have routed anew (sa_swept()). 0, -ENOSPC:
+ * no LID left, -ENOMEM.
+ */
 int sm_sweep(struct sm *sm);
+
+/* Gives @port another LID, and sweeps. 0, -ENOSPC, -ENOMEM. */
+int sm_change_lid(struct sm *sm, struct fabric_port *port);
+
+/* The SM moves: from now on it answers at the next HCA port that is ACTIVE, if there is one. */
+void sm_move(struct sm *sm);
 
 /* A port's part in a multicast group. */
 struct sm_member {

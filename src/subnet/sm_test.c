@@ -3,6 +3,7 @@
  * The subnet manager: LIDs, unicast routes between all pairs, the rows of multicast
  * trees, and tables that come late, by a clock that only the test moves.
  */
+#include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 
@@ -249,6 +250,99 @@ static void a_link_that_is_down_stays_down_and_is_not_used(void **state)
 	assert_all_pairs(e);
 	assert_int_equal(route(e, "0r 1r 2r 3r"), 0);
 	assert_reached(e, 0, "1111");
+	stop(e);
+}
+
+/* ---- what fails and returns ---- */
+
+static void a_sweep_routes_around_a_link_that_has_failed(void **state)
+{
+	struct env *e = start(mesh());
+	struct fabric_port *p = &e->f->hca_port[0]->peer->node->port[2];
+
+	(void)state;
+	assert_int_equal(fabric_link_set(e->f, p, false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(p->state, IB_PORT_DOWN);
+	assert_all_pairs(e);
+	assert_int_equal(fabric_link_set(e->f, p, true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(p->state, IB_PORT_ACTIVE);
+	assert_int_equal(p->peer->state, IB_PORT_ACTIVE);
+	assert_all_pairs(e);
+	stop(e);
+}
+
+static void to_what_cannot_be_reached_no_switch_has_a_way(void **state)
+{
+	struct env *e = start(mesh());
+	uint16_t lid = e->f->hca_port[1]->lid, sw_lid = nth_switch(e->f, 1)->port[0].lid;
+	struct fabric_node *sw = e->f->hca_port[1]->peer->node;
+
+	(void)state;
+	assert_int_equal(fabric_switch_set(e->f, sw, false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	for (unsigned s = 0; s < 4; s++) {
+		assert_int_equal(fabric_lft_get(nth_switch(e->f, s), lid), FABRIC_LFT_NONE);
+		assert_int_equal(fabric_lft_get(nth_switch(e->f, s), sw_lid), FABRIC_LFT_NONE);
+	}
+	assert_int_equal(fabric_switch_set(e->f, sw, true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(e->f->hca_port[1]->lid, lid);
+	assert_int_equal(sw->port[0].lid, sw_lid);
+	assert_all_pairs(e);
+	stop(e);
+}
+
+static void another_lid_takes_the_old_one_s_routes_away(void **state)
+{
+	struct env *e = start(mesh());
+	uint16_t old = e->f->hca_port[2]->lid;
+	struct shm_port s;
+
+	(void)state;
+	assert_int_equal(sm_change_lid(e->sm, e->f->hca_port[2]), 0);
+	assert_int_not_equal(e->f->hca_port[2]->lid, old);
+	assert_all_pairs(e);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(fabric_lft_get(nth_switch(e->f, i), old), FABRIC_LFT_NONE);
+	shm_port_read(e->f->region, 2, &s);
+	assert_int_equal(s.lid, e->f->hca_port[2]->lid);
+	stop(e);
+}
+
+static void lids_are_given_out_again_but_never_to_two(void **state)
+{
+	struct env *e = start(testing_fabric(3));
+
+	(void)state;
+	for (unsigned n = 0; n < 60000; n++) {
+		struct fabric_port *p = e->f->hca_port[n % 2];
+
+		assert_int_equal(sm_change_lid(e->sm, p), 0);
+		assert_in_range(p->lid, 1, IB_LID_MCAST_FIRST - 1);
+		assert_int_not_equal(p->lid, e->f->hca_port[!(n % 2)]->lid);
+		assert_int_not_equal(p->lid, e->f->hca_port[2]->lid);
+		assert_int_not_equal(p->lid, nth_switch(e->f, 0)->port[0].lid);
+	}
+	assert_all_pairs(e);
+	stop(e);
+}
+
+static void the_sm_moves_to_the_next_port_that_is_active(void **state)
+{
+	static const unsigned homes[] = { 2, 3, 0, 2 };
+	struct env *e = start(testing_fabric(4));
+
+	(void)state;
+	fabric_link_set(e->f, e->f->hca_port[1], false);
+	for (size_t i = 0; i < ARRAY_SIZE(homes); i++) {
+		struct shm_port s;
+
+		sm_move(e->sm);
+		shm_port_read(e->f->region, 1, &s);
+		assert_int_equal(s.sm_lid, e->f->hca_port[homes[i]]->lid);
+	}
 	stop(e);
 }
 
@@ -540,6 +634,11 @@ int main(void)
 		cmocka_unit_test(a_subnet_that_has_come_apart_is_routed_in_its_parts),
 		cmocka_unit_test(a_second_sweep_keeps_the_lids),
 		cmocka_unit_test(a_link_that_is_down_stays_down_and_is_not_used),
+		cmocka_unit_test(a_sweep_routes_around_a_link_that_has_failed),
+		cmocka_unit_test(to_what_cannot_be_reached_no_switch_has_a_way),
+		cmocka_unit_test(another_lid_takes_the_old_one_s_routes_away),
+		cmocka_unit_test(lids_are_given_out_again_but_never_to_two),
+		cmocka_unit_test(the_sm_moves_to_the_next_port_that_is_active),
 		cmocka_unit_test(on_one_switch_the_row_is_the_receivers),
 		cmocka_unit_test(each_member_reaches_every_receiver_once),
 		cmocka_unit_test(a_send_only_member_leads_in_and_receives_nothing),

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel switch`: kills switches and revives them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "cli/port.h"
+#include "control/client.h"
+
+static const char help[] =
+        "Usage: umbel switch [OPTION]... kill|revive SWITCH\n"
+        "\n"
+        "Kills a switch: all its links go down, its tables are lost. Or revives it. Returns\n"
+        "when the subnet manager has routed around it; 'umbel show topology' lists switches.\n"
+        "\n"
+        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+        "  -h, --help        this text\n";
+
+static int set_switch(const char *fabric, const char *name, bool alive)
+{
+	struct control_client *client;
+	int ret = cli_connect(&client, fabric);
+
+	if (ret)
+		return ret;
+	ret = control_switch(client, name, alive);
+	if (ret == -EALREADY) {
+		base_log("switch '%s' is %s already", name, alive ? "alive" : "dead");
+		ret = CLI_FAILED;
+	} else if (ret) {
+		ret = cli_switch_refused(client, name, ret);
+	}
+	control_close(client);
+	return ret;
+}
+
+static int switch_run(const struct cli_command *self, int argc, char **argv)
+{
+	const char *fabric;
+	int status;
+	bool alive;
+
+	if (cli_words(self, argc, argv, &fabric, &status))
+		return status;
+	argc -= optind;
+	argv += optind;
+	if (argc < 1)
+		return cli_usage_error(self, "'kill' or 'revive'?");
+	alive = !strcmp(argv[0], "revive");
+	if (!alive && strcmp(argv[0], "kill"))
+		return cli_usage_error(self, "'kill' or 'revive', not '%s'", argv[0]);
+	if (argc < 2)
+		return cli_usage_error(self, "which switch?");
+	if (argc > 2)
+		return cli_usage_error(self, "one switch at a time, not '%s' too", argv[2]);
+	return set_switch(fabric, argv[1], alive);
+}
+
+const struct cli_command cli_switch = {
+	.name = "switch",
+	.summary = "kill a switch, or revive it",
+	.help = help,
+	.run = switch_run,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How a program gets to its fabric: the one that $UMBEL_FABRIC names, on the host that
+ * $UMBEL_HOST names. What the three libraries have in common; each has its own connection.
+ */
+#ifndef CONTROL_JOIN_H
+#define CONTROL_JOIN_H
+
+#include "control/client.h"
+#include "shm/region.h"
+
+/*
+ * Connects, as @role. Unless they are NULL, @region becomes the shared memory, mapped, and
+ * @host_index the host, -1 for all. 0; -errno of control_connect() and shm_region_map().
+ */
+int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
+                 int *host_index);
+
+#endif

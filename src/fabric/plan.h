@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a fabric is to look like, before it is built: hosts, their HCAs, switches, links.
+ * Made by the builders here or from a file (topology_file.h), finished, and handed to
+ * fabric_new(). Nothing in it is alive: no states, no LIDs.
+ *
+ * Nodes and hosts are known by their numbers, from 0 in the order in which they were
+ * added. Names are unique: what is asked for is made so. Not thread-safe.
+ */
+#ifndef FABRIC_PLAN_H
+#define FABRIC_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fabric/fabric.h"
+#include "fabric/names.h"
+
+#define FABRIC_MAX_HOSTS      4096
+#define FABRIC_MAX_HOST_PORTS 256 /* of all HCAs of a host */
+#define FABRIC_MAX_NODES      16384
+#define FABRIC_MAX_ALL_PORTS  (1u << 20)
+#define FABRIC_MAX_LIDS       (IB_LID_MCAST_FIRST - 1) /* HCA ports and switches */
+
+#define FABRIC_UNLINKED UINT32_MAX
+
+/* Width and speed as in struct ibv_port_attr. */
+struct fabric_link_rate {
+	uint8_t width, speed;
+};
+
+#define FABRIC_RATE_DEFAULT ((struct fabric_link_rate){ FABRIC_WIDTH_4X, FABRIC_SPEED_EDR })
+
+struct fabric_plan_port {
+	uint64_t
+	        guid; /* of an HCA's port or a switch's port 0; 0: fabric_plan_finish() gives one */
+	uint32_t peer_node; /* FABRIC_UNLINKED: nothing plugged in */
+	uint8_t peer_port;
+	struct fabric_link_rate rate;
+};
+
+struct fabric_plan_node {
+	enum fabric_node_type type;
+	char name[FABRIC_NAME];
+	char desc[FABRIC_DESC]; /* NodeDescription */
+	unsigned host;          /* HCAs */
+	unsigned n_ports;
+	struct fabric_plan_port *port; /* [1] to [n_ports], and a switch's [0] */
+	uint64_t guid, system_guid;    /* 0: fabric_plan_finish() gives one */
+	uint32_t vendor_id, device_id; /* 0: not said */
+	bool enhanced_port0;
+};
+
+struct fabric_plan_host {
+	char name[FABRIC_NAME];
+	unsigned n_hcas, n_ports;
+};
+
+struct fabric_plan {
+	struct fabric_plan_host *host;
+	struct fabric_plan_node *node;
+	unsigned n_hosts, n_nodes, n_hcas, n_switches, n_hca_ports, n_ports;
+	unsigned host_room, node_room;
+	struct fabric_names host_names, node_names;
+};
+
+void fabric_plan_init(struct fabric_plan *plan);
+void fabric_plan_fini(struct fabric_plan *plan);
+
+/*
+ * These add, and return the number of what they added; -ERANGE: more than a fabric can have
+ * (FABRIC_MAX_*), -EINVAL: no such host, or a node cannot have so many ports; -ENOMEM.
+ * @name: what the name is made of; NULL, or nothing usable in it: "h" or "sw" and a number. An
+ * HCA is named after its host: umbel_h1_0. The description of a node is its name, for an HCA
+ * after its host's.
+ */
+int fabric_plan_add_host(struct fabric_plan *plan, const char *name);
+int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports);
+int fabric_plan_add_switch(struct fabric_plan *plan, const char *name, unsigned n_ports);
+
+struct fabric_plan_end {
+	unsigned node, port;
+};
+
+/* Links two ports. 0; -EINVAL: no such port, or a port with itself; -EBUSY: one is linked. */
+int fabric_plan_link(struct fabric_plan *plan, struct fabric_plan_end a, struct fabric_plan_end b,
+                     struct fabric_link_rate rate);
+
+/*
+ * Gives the GUIDs that are missing, and checks what adding could not. 0; -EINVAL with why not
+ * in @why and the node that it is about in @node (-1: none); -ENOMEM.
+ */
+int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t len);
+
+/*
+ * The IP addresses of a host's port. @n: 0 for the first one that has a link (the first, if none
+ * has), then the others in order. Host number i, from 0, has 10.n.x.y with x = i / 254 and
+ * y = i % 254 + 1 (network order), and fd75:6d62:656c:n::(i + 1).
+ */
+void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
+
+/* ---- plan_build.c: the shapes that `umbel up` offers; on a fresh plan, and finished ---- */
+
+/*
+ * @n hosts, h1 and so on, with one HCA of one port each, on 36-port switches: one if its ports
+ * suffice, else a tree of them. 0, -ERANGE, -ENOMEM.
+ */
+int fabric_plan_tree(struct fabric_plan *plan, unsigned n);
+
+struct fabric_fat_tree {
+	unsigned levels; /* 2 or 3 */
+	unsigned radix;  /* ports of a switch: even */
+	unsigned hosts;  /* 0: as many as there is room for */
+};
+
+/*
+ * A fat tree: each switch has as many links up as down, so no link is shared more above than
+ * below. With fewer hosts than there is room for, leaf switches (and with 3 levels whole
+ * pods) are left out, spines are not. 0; -EINVAL with why not in @why; -ENOMEM.
+ */
+int fabric_plan_fat_tree(struct fabric_plan *plan, const struct fabric_fat_tree *shape, char *why,
+                         size_t len);
+
+#endif
