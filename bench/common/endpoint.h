@@ -2,57 +2,82 @@
 /*
  * One end of a measurement: a UD queue pair on one host that receives from one
  * multicast group and sends to another, with everything it needs. Made through the public libraries
- * only, as any program would. Errors end the program with a line that says what failed.
+ * only, as any program would; with ibv_post_send() and ibv_poll_cq(), or, extended, with ibv_wr_*()
+ * and ibv_start_poll(). Errors end the program with a line that says what failed.
+ *
+ * Thread safety: one thread an endpoint.
  */
 #ifndef BENCH_COMMON_ENDPOINT_H
 #define BENCH_COMMON_ENDPOINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rdma/rdma_cma.h>
 
 #define BENCH_GRH_BYTES 40
-
-struct bench_endpoint {
-	struct rdma_event_channel *events;
-	struct rdma_cm_id *id;
-	struct ibv_comp_channel *channel; /* NULL: the program polls */
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_ah *ah;
-	uint32_t remote_qpn, qkey;
-	unsigned depth, received, sent;
-	uint32_t slot; /* bytes of one receive: GRH and message */
-	char *buffer;  /* depth receives, then one message to send */
-	char *message;
-};
+#define BENCH_LIST      32 /* messages in a list, at most; one in so many has a completion */
 
 /* The groups and the size of what a measurement exchanges. */
 struct bench_plan {
 	const char *address; /* of a host: where to be */
 	const char *receive; /* group to receive from; NULL: receives nothing */
 	const char *send;    /* group to send to, as a send-only member; NULL: sends nothing */
-	unsigned depth;      /* receives, and sends, that can be outstanding */
-	uint32_t bytes;      /* of a message, at most */
-	int block;           /* with a completion channel */
+	unsigned depth; /* receives, and sends, that can be outstanding; 2 * BENCH_LIST or more */
+	uint32_t bytes; /* of a message */
+	bool block;     /* with a completion channel */
+	bool extended;  /* the ibv_wr_*() calls and an extended CQ */
+	unsigned idle_qps; /* further queue pairs that complete in the same receive CQ */
+	struct ibv_cq *cq; /* the receive CQ, if it is another endpoint's */
+	unsigned cqe;      /* room in the receive CQ; 0: for this endpoint */
+};
+
+struct bench_endpoint {
+	struct rdma_event_channel *events;
+	struct rdma_cm_id *id;
+	struct ibv_comp_channel *channel; /* NULL: the program polls */
+	struct ibv_cq *cq, *send_cq;      /* cq: of receives */
+	struct ibv_cq_ex *cq_ex;          /* the same, if extended */
+	struct ibv_qp_ex *qp_ex;
+	bool own_cq;
+	struct ibv_qp **idle;
+	unsigned n_idle;
+	struct ibv_mr *mr;
+	struct ibv_ah *ah;
+	uint32_t remote_qpn, qkey;
+	uint32_t depth, bytes, send_flags;
+	uint32_t received, posted, sent, done; /* messages; done: sends completed */
+	uint32_t slot;                         /* bytes of one receive: GRH and message */
+	char *buffer;                          /* depth receives, then one message to send */
+	char *message;
+	/* lists, prepared */
+	struct ibv_sge send_sge, recv_sge[BENCH_LIST];
+	struct ibv_send_wr send_wr[BENCH_LIST];
+	struct ibv_recv_wr recv_wr[BENCH_LIST];
+	struct ibv_wc wc[BENCH_LIST];
 };
 
 void bench_endpoint_open(struct bench_endpoint *e, const struct bench_plan *plan);
 void bench_endpoint_close(struct bench_endpoint *e);
 
-/* Polls until a message has arrived; its receive is posted anew. Send completions go by. */
-void bench_receive(struct bench_endpoint *e);
+/* Posts a list of @n messages, up to BENCH_LIST; inline if they are small. */
+void bench_endpoint_send(struct bench_endpoint *e, unsigned n);
 
-/* Posts one message, inline if it is small; now and then with a completion. */
-void bench_send(struct bench_endpoint *e, uint32_t bytes);
+/* Looks once. How many messages have arrived, up to @max and BENCH_LIST. */
+unsigned bench_endpoint_poll(struct bench_endpoint *e, unsigned max);
 
-/* Pins the calling thread to processor @cpu. 0, or -1: there is none to pin to. */
-int bench_pin(int cpu);
+/* Posts receives for the messages that have arrived. */
+void bench_endpoint_repost(struct bench_endpoint *e);
 
-/* Nanoseconds, monotonic. */
-uint64_t bench_now(void);
+/* Sleeps until a message has arrived, and takes one. */
+void bench_endpoint_wait(struct bench_endpoint *e);
 
-/* Ends the program: "umbel-x: WHAT: strerror(errno)". */
-_Noreturn void bench_fail(const char *what);
+/* A queue pair of @e's device that receives in @cq, ready to receive; room for one each way. */
+struct ibv_qp *bench_idle_qp(struct bench_endpoint *e, struct ibv_cq *cq);
+
+/* ---- the same with the extended calls ---- */
+
+void bench_endpoint_send_ex(struct bench_endpoint *e, unsigned n);
+unsigned bench_endpoint_poll_ex(struct bench_endpoint *e, unsigned max);
 
 #endif

@@ -14,7 +14,6 @@
 #include <stddef.h>
 
 struct control_client;
-struct fabric_plan;
 struct json_object;
 
 enum cli_exit {
@@ -66,7 +65,6 @@ struct cli_fabric_options {
 	unsigned n_settings;
 };
 
-#define CLI_FABRIC_OPTIONS_INIT { .topology_fd = -1 }
 
 /* Whether @opt is one of the options below. */
 bool cli_is_fabric_option(int opt);
@@ -77,6 +75,7 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 void cli_fabric_options_fini(struct cli_fabric_options *o);
 
 /* clang-format off */
+#define CLI_FABRIC_OPTIONS_INIT { .topology_fd = -1 }
 #define CLI_FABRIC_LONG_OPTIONS \
 	{ "hosts", required_argument, NULL, 'H' }, \
 	{ "fat-tree", required_argument, NULL, 'F' }, \
@@ -93,12 +92,11 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
 
-/* Plans what the options say; @plan is to be ended then. 0, or the exit status. */
-int cli_plan_make(const struct cli_command *cmd, struct cli_fabric_options *o,
-                  struct fabric_plan *plan);
+/* There are no more options: do they go together? Reads the topology. 0, or the exit status. */
+int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o);
 
 /* A descriptor from which the topology that was read can be read again. Or -errno. */
-int cli_plan_text_fd(const struct cli_fabric_options *o);
+int cli_topology_fd(const struct cli_fabric_options *o);
 
 /* The fabric meant: @option if given, else $UMBEL_FABRIC, else "default". */
 const char *cli_fabric_name(const char *option);

@@ -9,7 +9,6 @@
 #include "base/util.h"
 #include "cli/cli.h"
 #include "daemon/daemon.h"
-#include "fabric/plan.h"
 
 static const char help[] =
         "Usage: umbel daemon [OPTION]...\n"
@@ -48,7 +47,6 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
 	struct daemon_options o = { .ready_fd = -1, .life_fd = -1 };
 	const char *remove_dir = NULL;
-	struct fabric_plan plan;
 	int opt, ret = 0;
 
 	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
@@ -68,14 +66,21 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 	if (!ret && optind < argc)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
 	if (!ret)
-		ret = cli_plan_make(self, &fabric, &plan);
+		ret = cli_fabric_options_end(self, &fabric);
 	if (!ret) {
 		o.fabric = cli_fabric_name(fabric.name);
-		o.plan = &plan;
+		o.shape = (struct daemon_shape){
+			.hosts = (unsigned)fabric.hosts,
+			.levels = (unsigned)fabric.levels,
+			.radix = (unsigned)fabric.radix,
+			.topology = fabric.topology,
+			.text = fabric.text,
+			.text_bytes = fabric.text_bytes,
+		};
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
+		fabric.text = NULL;
 		ret = daemon_main(&o);
-		fabric_plan_fini(&plan);
 	}
 	if (remove_dir)
 		cli_remove_dir(remove_dir);

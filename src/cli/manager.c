@@ -250,7 +250,7 @@ static int launch(struct cli_manager *m, const struct cli_manager_start *how, st
 	if (pipe2(p->ready, O_CLOEXEC) || pipe2(p->life, O_CLOEXEC))
 		goto err;
 	if (how->fabric->topology) {
-		p->topology = cli_plan_text_fd(how->fabric);
+		p->topology = cli_topology_fd(how->fabric);
 		if (p->topology < 0) {
 			errno = -p->topology;
 			goto err;

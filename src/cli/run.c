@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/manager.h"
-#include "fabric/plan.h"
 
 static const char help[] =
         "Usage: umbel run [OPTION]... -- COMMAND [ARGUMENT]...\n"
@@ -212,16 +211,6 @@ out_signals:
 	return ret;
 }
 
-static int check_plan(const struct cli_command *self, struct run *r)
-{
-	struct fabric_plan plan;
-	int ret = cli_plan_make(self, &r->fabric, &plan);
-
-	if (!ret)
-		fabric_plan_fini(&plan);
-	return ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
-}
-
 static int run_run(const struct cli_command *self, int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -248,7 +237,9 @@ static int run_run(const struct cli_command *self, int argc, char **argv)
 		ret = cli_usage_error(self, "'--' and a command are missing");
 	r.command = argv + dashes + 1;
 	if (!ret)
-		ret = check_plan(self, &r);
+		ret = cli_fabric_options_end(self, &r.fabric);
+	if (ret == CLI_FAILED)
+		ret = CLI_FABRIC_FAILED;
 	if (!ret)
 		ret = run_command(&r);
 	cli_fabric_options_fini(&r.fabric);

@@ -10,7 +10,6 @@
 #include "cli/cli.h"
 #include "cli/manager.h"
 #include "control/client.h"
-#include "fabric/plan.h"
 
 static const char help[] =
         "Usage: umbel up [OPTION]...\n"
@@ -37,16 +36,35 @@ static bool is_up(const char *name)
 	return true;
 }
 
-static int start(const struct cli_fabric_options *fabric, unsigned hosts)
+/* How many the shape has that was asked for, as only the manager knows. */
+static long count_hosts(const char *name)
+{
+	struct control_client *client;
+	struct json_object *status;
+	long n = 0;
+
+	if (cli_try_connect(&client, name))
+		return 0;
+	status = cli_ask(client, "status");
+	control_close(client);
+	if (status)
+		n = cli_json_number(status, "hosts");
+	json_object_put(status);
+	return n;
+}
+
+static int start(const struct cli_fabric_options *fabric)
 {
 	struct cli_manager_start how = { .fabric = fabric, .interrupt_fd = -1 };
 	struct cli_manager manager;
+	long hosts;
 
 	if (cli_check_name(fabric->name))
 		return CLI_USAGE;
 	if (is_up(fabric->name) || cli_manager_start(&manager, &how))
 		return CLI_FAILED;
-	printf("fabric '%s' is up: %u host%s, manager pid %d\n", fabric->name, hosts,
+	hosts = count_hosts(fabric->name);
+	printf("fabric '%s' is up: %ld host%s, manager pid %d\n", fabric->name, hosts,
 	       hosts == 1 ? "" : "s", (int)manager.pid);
 	return CLI_OK;
 }
@@ -60,7 +78,6 @@ static int up_run(const struct cli_command *self, int argc, char **argv)
 		{ 0 },
 	};
 	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
-	struct fabric_plan plan;
 	int opt, ret = 0;
 
 	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
@@ -72,13 +89,9 @@ static int up_run(const struct cli_command *self, int argc, char **argv)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
 	fabric.name = cli_fabric_name(fabric.name);
 	if (!ret)
-		ret = cli_plan_make(self, &fabric, &plan);
-	if (!ret) {
-		unsigned hosts = plan.n_hosts;
-
-		fabric_plan_fini(&plan);
-		ret = start(&fabric, hosts);
-	}
+		ret = cli_fabric_options_end(self, &fabric);
+	if (!ret)
+		ret = start(&fabric);
 	cli_fabric_options_fini(&fabric);
 	return ret;
 }

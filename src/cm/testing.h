@@ -19,6 +19,7 @@
 
 #include "base/util.h"
 #include "cm/state.h"
+#include "fabric/plan.h"
 
 struct cm_outbox {
 	struct testing *t;
@@ -78,6 +79,7 @@ static int testing_setup(void **state)
 {
 	struct testing *t = calloc(1, sizeof(*t));
 	struct shm_settings settings;
+	struct fabric_plan plan;
 	const struct sm_ops sm_ops = { .wake = no_wake };
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
@@ -86,7 +88,11 @@ static int testing_setup(void **state)
 		                       .arg = t };
 
 	fabric_settings_default(&settings);
-	if (fabric_new(&t->f, 4, &settings) || sm_new(&t->sm, t->f, &sm_ops) || sm_sweep(t->sm) ||
+	fabric_plan_init(&plan);
+	if (fabric_plan_tree(&plan, 4) || fabric_new(&t->f, &plan, &settings))
+		return -1;
+	fabric_plan_fini(&plan);
+	if (sm_new(&t->sm, t->f, &sm_ops) || sm_sweep(t->sm) ||
 	    sa_new(&t->sa, t->f, t->sm) || cm_new(&t->cm, t->f, t->sa, &cm_ops))
 		return -1;
 	*state = t;

@@ -22,13 +22,14 @@
 
 #define CONTROL_UMAD_DATAGRAM  16384      /* the longest that has no memfd */
 #define CONTROL_UMAD_MAX_BYTES (64 << 20) /* of a message without struct ib_user_mad */
-#define CONTROL_UMAD_ISSM_LEAF "issm%u" /* the index of the port */
+#define CONTROL_UMAD_ISSM_LEAF "issm%u"   /* the index of the port */
 
 enum control_umad_type {
 	CONTROL_UMAD_OPEN_PORT = CONTROL_UMAD_FIRST, /* descriptor with the reply */
 	CONTROL_UMAD_REGISTER,
 	CONTROL_UMAD_UNREGISTER,
-	CONTROL_UMAD_ISSM, /* makes the FIFO issmINDEX in the fabric's directory, if it is not there */
+	CONTROL_UMAD_ISSM, /* makes the FIFO issmINDEX in the fabric's directory, if it is not there
+	                    */
 	CONTROL_UMAD_END,
 };
 static_assert(CONTROL_UMAD_END - 1 <= CONTROL_UMAD_LAST, "types of role umad");

@@ -8,11 +8,21 @@
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
-struct fabric_plan;
+#include <stddef.h>
+
+/* Hosts, switches and links: from a file's text if there is one, else a fat tree if it has
+ * levels, else a plain tree. */
+struct daemon_shape {
+	unsigned hosts;         /* of a fat tree, 0: as many as there is room for */
+	unsigned levels, radix; /* of a fat tree */
+	const char *topology;   /* the file's name, for messages */
+	char *text;             /* from malloc(): daemon_main() frees it */
+	size_t text_bytes;
+};
 
 struct daemon_options {
 	const char *fabric; /* its name */
-	const struct fabric_plan *plan; /* what to build; finished */
+	struct daemon_shape shape;
 	const char **settings; /* "key=value" */
 	unsigned n_settings;
 	int ready_fd; /* gets a zero byte once the fabric is up, or a line saying why not; -1: none

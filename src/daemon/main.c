@@ -29,6 +29,8 @@
 #include "control/path.h"
 #include "daemon/daemon.h"
 #include "daemon/state.h"
+#include "fabric/plan.h"
+#include "fabric/topology_file.h"
 
 #define PATH_LEN 512
 
@@ -274,6 +276,36 @@ static void raise_fd_limit(void)
 	}
 }
 
+static int plan_fabric(const struct daemon *d, const struct daemon_shape *shape,
+                       struct fabric_plan *plan, char *why, size_t len)
+{
+	const struct fabric_topology_file file = { shape->topology, d->topology,
+		                                   shape->text_bytes };
+	const struct fabric_fat_tree tree = { shape->levels, shape->radix, shape->hosts };
+
+	if (shape->topology)
+		return fabric_topology_parse(plan, &file, why, len);
+	if (shape->levels)
+		return fabric_plan_fat_tree(plan, &tree, why, len);
+	return fabric_plan_tree(plan, shape->hosts);
+}
+
+static int build_fabric(struct daemon *d, const struct daemon_shape *shape,
+                        const struct shm_settings *settings, char *why, size_t len)
+{
+	struct fabric_plan plan;
+	int ret;
+
+	fabric_plan_init(&plan);
+	ret = plan_fabric(d, shape, &plan, why, len);
+	free(d->topology);
+	d->topology = NULL;
+	if (!ret)
+		ret = fabric_new(&d->f, &plan, settings);
+	fabric_plan_fini(&plan);
+	return ret;
+}
+
 static int start(struct daemon *d, const struct daemon_options *o, const struct place *p, char *why,
                  size_t len)
 {
@@ -285,7 +317,7 @@ static int start(struct daemon *d, const struct daemon_options *o, const struct 
 	raise_fd_limit();
 	ret = start_loop(d, o);
 	if (!ret)
-		ret = fabric_new(&d->f, o->plan, &settings);
+		ret = build_fabric(d, &o->shape, &settings, why, len);
 	if (ret)
 		return ret;
 	strncpy(d->f->region->control->fabric, o->fabric,
@@ -324,6 +356,7 @@ static void stop(struct daemon *d)
 	daemon_objects_fini(d);
 	base_idtable_fini(&d->clients);
 	free(d->told_state);
+	free(d->topology);
 	if (d->f)
 		fabric_free(d->f);
 	sd_event_unref(d->loop);
@@ -360,6 +393,7 @@ int daemon_main(const struct daemon_options *o)
 	if (!d)
 		return EXIT_FAILURE;
 	d->name = o->fabric;
+	d->topology = o->shape.text;
 	d->up_since = (uint64_t)time(NULL);
 	d->listen_fd = d->lock_fd = -1;
 	d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -102,6 +102,7 @@ struct daemon {
 	sd_event *loop;
 	const char *name;
 	uint64_t up_since; /* seconds since 1970 */
+	char *topology;    /* the text of a file, until the fabric is built */
 	struct fabric *f;
 	struct sm *sm;
 	struct sa *sa;

@@ -50,10 +50,23 @@ static int push_port(struct fabric_port ***array, uint32_t *n, uint32_t *room,
 	return 0;
 }
 
+static void visit(struct fabric_flow *flow, const struct fabric_node *sw)
+{
+	if (sw->type == FABRIC_SWITCH && sw->index / 64 < flow->visited_words)
+		flow->visited[sw->index / 64] |= 1ull << (sw->index % 64);
+}
+
+static bool visits(const struct fabric_flow *flow, const struct fabric_node *sw)
+{
+	return sw->type == FABRIC_SWITCH && sw->index / 64 < flow->visited_words &&
+	       (flow->visited[sw->index / 64] >> (sw->index % 64) & 1);
+}
+
 static void on_hop(void *arg, struct fabric_port *out)
 {
 	struct fabric_flow *flow = arg;
 
+	visit(flow, out->peer->node);
 	if (push_port(&flow->hop, &flow->n_hops, &flow->hop_room, out))
 		base_log("out of memory: a flow's packets will be missing from port counters");
 }
@@ -188,6 +201,7 @@ static void compile(struct fabric *f, struct fabric_flow *flow)
 
 	collect_one(f, flow);
 	flow->n_hops = flow->n_reached = 0;
+	memset(flow->visited, 0, flow->visited_words * sizeof(*flow->visited));
 	f->flows->n_list = 0;
 	if (ib_lid_is_mcast(flow->key.dlid)) {
 		fabric_walk_multicast(f, flow->from, flow->key.dlid, &w);
@@ -214,6 +228,12 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 		return -ENOMEM;
 	flow->key = *key;
 	flow->from = from;
+	flow->visited_words = ib_lid_is_mcast(key->dlid) ? f->n_switches / 64 + 1 : 0;
+	flow->visited = calloc(flow->visited_words + 1, sizeof(*flow->visited));
+	if (!flow->visited) {
+		ret = -ENOMEM;
+		goto err_free;
+	}
 	ret = base_idtable_add(&s->ids, flow, &flow->id);
 	if (ret)
 		goto err_free;
@@ -237,6 +257,7 @@ err_by_gid:
 err_id:
 	base_idtable_remove(&s->ids, flow->id);
 err_free:
+	free(flow->visited);
 	free(flow);
 	return ret;
 }
@@ -256,13 +277,18 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 	base_idtable_remove(&s->ids, flow->id);
 	if (flow->list_room)
 		shm_extent_put(&s->lists, flow->list_off, flow->list_room * sizeof(uint32_t));
+	free(flow->visited);
 	free(flow->hop);
 	free(flow->reached);
 	free(flow);
 }
 
+/* Whether a multicast flow reaches @p: by the last switch, or back to back. */
 static bool reaches(const struct fabric_flow *flow, const struct fabric_port *p)
 {
+	if (p->peer && p->peer->node->type == FABRIC_SWITCH)
+		return visits(flow, p->peer->node) && fabric_port_carries(p->peer) &&
+		       fabric_row_has(fabric_mft_get(p->peer->node, flow->key.dlid), p->peer->num);
 	for (uint32_t i = 0; i < flow->n_reached; i++)
 		if (flow->reached[i] == p)
 			return true;
@@ -353,6 +379,80 @@ void fabric_flow_all_changed(struct fabric *f)
 	for (uint32_t i = 0; i < f->flows->ids.size; i++)
 		if (base_idtable_get(&f->flows->ids, i))
 			compile(f, base_idtable_get(&f->flows->ids, i));
+}
+
+/* Takes @p out of an array, wherever it is. */
+static void pull_port(struct fabric_port **array, uint32_t *n, const struct fabric_port *p)
+{
+	for (uint32_t i = 0; i < *n; i++) {
+		if (array[i] == p) {
+			array[i] = array[--*n];
+			return;
+		}
+	}
+}
+
+/* The list gains the QPs that the scratch list has. */
+static void list_append(struct fabric *f, struct fabric_flow *flow, uint8_t mtu)
+{
+	struct shm_flow *r = &f->region->flows[flow->id];
+	const struct fabric_flows *s = f->flows;
+
+	if (r->count + s->n_list > flow->list_room) {
+		compile(f, flow);
+		return;
+	}
+	shm_write_begin(&r->seq);
+	if (s->n_list)
+		memcpy(list_of(f, flow) + r->count, s->list, s->n_list * sizeof(*s->list));
+	r->count += s->n_list;
+	if (IB_MTU_BYTES(mtu) < r->mtu)
+		r->mtu = IB_MTU_BYTES(mtu);
+	shm_write_end(&r->seq);
+}
+
+static void edge_gained(struct fabric *f, struct fabric_flow *flow, struct fabric_port *out)
+{
+	if (out->peer != flow->from) /* the HCA itself hands its own port its copy */
+		on_hop(flow, out);
+	on_reached(flow, out->peer);
+	list_append(f, flow, out->mtu);
+}
+
+static void edge_lost(struct fabric *f, struct fabric_flow *flow, struct fabric_port *out)
+{
+	const struct fabric_flows *s = f->flows;
+
+	if (IB_MTU_BYTES(out->mtu) < IB_MTU_BYTES(flow->from->mtu)) {
+		compile(f, flow); /* it may have been the smallest of the path */
+		return;
+	}
+	pull_port(flow->hop, &flow->n_hops, out);
+	pull_port(flow->reached, &flow->n_reached, out->peer);
+	for (uint32_t i = 0; i < s->n_list; i++)
+		receiver_remove(f, flow, s->list[i]);
+}
+
+void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid)
+{
+	bool gained = fabric_row_has(fabric_mft_get(out->node, mlid), out->num);
+	struct base_hash_node *n;
+
+	if (!fabric_port_carries(out))
+		return;
+	for (n = base_hash_first(&f->flows->by_lid, mlid); n; n = base_hash_next(n)) {
+		struct fabric_flow *flow = container_of(n, struct fabric_flow, by_lid);
+
+		if (!visits(flow, out->node))
+			continue;
+		collect_one(f, flow);
+		f->flows->n_list = 0;
+		list_attached(f, flow, out->peer);
+		if (gained)
+			edge_gained(f, flow, out);
+		else
+			edge_lost(f, flow, out);
+	}
 }
 
 static bool is_broken(const struct fabric_flow *flow)

@@ -37,6 +37,8 @@ struct fabric_flow {
 	struct fabric_port **hop; /* out ports of the links that it crosses */
 	struct fabric_port **reached;
 	uint32_t n_hops, n_reached, hop_room, reached_room;
+	uint64_t *visited; /* multicast: the switches that it comes through, by index */
+	uint32_t visited_words;
 	uint64_t packets, bytes; /* counted and passed on to the ports so far */
 };
 
@@ -67,6 +69,12 @@ void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
 void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid);
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid);
 void fabric_flow_all_changed(struct fabric *f);
+
+/*
+ * The row of @mlid in the switch of @out has gained @out, or lost it, and @out leads to an HCA.
+ * Walks nothing again: a group of thousands comes together so.
+ */
+void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid);
 
 /* Walks those again that cross a link which carries no more. */
 void fabric_flow_links_down(struct fabric *f);

@@ -55,6 +55,8 @@ int sm_new(struct sm **out, struct fabric *f, const struct sm_ops *ops)
 		if (f->node[i]->type == FABRIC_SWITCH)
 			sm->sw[sm->n_sw++] = f->node[i];
 	}
+	while (sm->home + 1 < f->n_hca_ports && !f->hca_port[sm->home]->peer)
+		sm->home++;
 	*out = sm;
 	return 0;
 }
@@ -196,7 +198,8 @@ static int give_lids(struct sm *sm)
 	int ret = 0;
 
 	for (unsigned i = 0; i < sm->f->n_hca_ports && !ret; i++)
-		ret = give_lid(sm, sm->f->hca_port[i]);
+		if (sm->f->hca_port[i]->peer) /* what has no cable a subnet manager does not see */
+			ret = give_lid(sm, sm->f->hca_port[i]);
 	for (unsigned i = 0; i < sm->n_sw && !ret; i++)
 		ret = give_lid(sm, &sm->sw[i]->port[0]);
 	return ret;
@@ -287,40 +290,88 @@ static void build_rows(struct sm *sm, const struct sm_member *member, unsigned n
 	}
 }
 
-/* The row of @mlid in one switch. A switch that has none needs no memory for an empty one. */
-static int write_row(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
-                     const struct fabric_mft_row *row, bool *changed)
-{
-	static const struct fabric_mft_row empty;
-	const struct fabric_mft_row *old = fabric_mft_get(sw, mlid);
+static const struct fabric_mft_row empty;
 
-	if (!memcmp(old ? old : &empty, row, sizeof(*row)))
-		return 0;
-	*changed = true;
-	return fabric_mft_set(sm->f, sw, mlid, row);
+static struct fabric_mft_row row_of(const struct fabric_node *sw, uint16_t mlid)
+{
+	const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
+
+	return row ? *row : empty;
 }
 
-static int write_rows(struct sm *sm, uint16_t mlid, const struct fabric_mft_row *row)
+/* The ports that are in one row and not in the other. */
+static struct fabric_mft_row difference(const struct fabric_mft_row *a,
+                                        const struct fabric_mft_row *b)
 {
-	bool changed = false;
-	int ret = 0;
+	struct fabric_mft_row d;
 
-	for (unsigned i = 0; i < sm->n_sw && !ret; i++)
-		ret = write_row(sm, sm->sw[i], mlid, &row[i], &changed);
-	if (changed)
-		fabric_flow_lid_changed(sm->f, mlid);
+	for (unsigned i = 0; i < FABRIC_MFT_BLOCKS; i++)
+		d.ports[i] = a->ports[i] ^ b->ports[i];
+	return d;
+}
+
+/* The port after @port that is in the row; 0: none. */
+static unsigned next_port(const struct fabric_mft_row *row, unsigned port)
+{
+	for (port++; port <= FABRIC_MAX_PORTS; port++)
+		if (fabric_row_has(row, port))
+			return port;
+	return 0;
+}
+
+/* How rows change: not at all, in ports to HCAs alone, or in the tree itself. */
+enum change { SAME = 0, EDGES = 1, TREE = 3 };
+
+static enum change compare(const struct fabric_node *sw, uint16_t mlid,
+                           const struct fabric_mft_row *row)
+{
+	struct fabric_mft_row old = row_of(sw, mlid), d = difference(&old, row);
+
+	if (!memcmp(&d, &empty, sizeof(d)))
+		return SAME;
+	for (unsigned k = next_port(&d, 0); k; k = next_port(&d, k))
+		if (k > sw->n_ports || !sw->port[k].peer ||
+		    sw->port[k].peer->node->type != FABRIC_HCA)
+			return TREE;
+	return EDGES;
+}
+
+/* The row of @mlid in one switch, and the flows that come by. */
+static int write_edges(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
+                       const struct fabric_mft_row *row)
+{
+	struct fabric_mft_row old = row_of(sw, mlid), d = difference(&old, row);
+	int ret = fabric_mft_set(sm->f, sw, mlid, row);
+
+	for (unsigned k = ret ? 0 : next_port(&d, 0); k; k = next_port(&d, k))
+		fabric_flow_edge_changed(sm->f, &sw->port[k], mlid);
 	return ret;
 }
 
-static void clear_rows(struct sm *sm, uint16_t mlid)
+/*
+ * Writes the rows of @mlid, @row by switch (NULL: empties them). A switch that has none needs no
+ * memory for an empty one. As long as the tree stays, joins and leaves cost the flows little.
+ */
+static int write_rows(struct sm *sm, uint16_t mlid, const struct fabric_mft_row *row)
 {
-	static const struct fabric_mft_row empty;
-	bool changed = false;
+	enum change change = SAME;
+	int ret = 0;
 
-	for (unsigned i = 0; i < sm->n_sw; i++)
-		write_row(sm, sm->sw[i], mlid, &empty, &changed);
-	if (changed)
+	for (unsigned i = 0; i < sm->n_sw && change != TREE; i++)
+		change |= compare(sm->sw[i], mlid, row ? &row[i] : &empty);
+	for (unsigned i = 0; i < sm->n_sw && !ret; i++) {
+		const struct fabric_mft_row *r = row ? &row[i] : &empty;
+
+		if (compare(sm->sw[i], mlid, r) == SAME)
+			continue;
+		if (change == EDGES)
+			ret = write_edges(sm, sm->sw[i], mlid, r);
+		else
+			ret = fabric_mft_set(sm->f, sm->sw[i], mlid, r);
+	}
+	if (change == TREE)
 		fabric_flow_lid_changed(sm->f, mlid);
+	return ret;
 }
 
 /* What would be written for @mlid at @due_ms or later is out of date. */
@@ -366,7 +417,7 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 		return -ENOSPC;
 	if (!n) {
 		forget_pending(sm, mlid, 0);
-		clear_rows(sm, mlid);
+		write_rows(sm, mlid, NULL);
 		return 0;
 	}
 	p = calloc(1, sizeof(*p) + sm->n_sw * sizeof(p->row[0]));

@@ -753,10 +753,15 @@ static void random_command_line_requests_are_answered(void **state)
 {
 	static const char *const what[] = { "status", "hosts",    "topology", "groups",
 		                            "routes", "counters", "",         "nonsense" };
+	static const uint32_t breaking[] = { sizeof(struct control_link),
+		                             sizeof(struct control_switch),
+		                             sizeof(struct control_sm_event) };
 	int sock = greeted(CONTROL_ROLE_CLI, NULL);
 
 	(void)state;
 	for (unsigned i = 0; i < 500; i++) {
+		uint32_t what_to_break = below(ARRAY_SIZE(breaking));
+		uint8_t body[CONTROL_MAX_BYTES];
 		struct control_show show = { 0 };
 		struct control_set set;
 
@@ -767,6 +772,9 @@ static void random_command_line_requests_are_answered(void **state)
 		random_bytes(&set, sizeof(set));
 		assert_true(try(sock, CONTROL_SET, &set, sizeof(set)));
 		assert_true(try(sock, CONTROL_SET, &set, below(sizeof(set))));
+		random_bytes(body, sizeof(body));
+		assert_true(try(sock, CONTROL_LINK + what_to_break, body, breaking[what_to_break]));
+		assert_true(try(sock, CONTROL_LINK + what_to_break, body, below(200)));
 		assert_true(try(sock, 140 + below(1000), &set, below(sizeof(set))));
 	}
 	close(sock);

@@ -67,7 +67,7 @@ crowded()
 
 end_under_program kill_manager
 end_under_program umbel down
-for _ in 1 2 3 4 5; do
+for _ in 1 2 3; do
 	end_under_crowd kill_manager
 	end_under_crowd umbel down
 done

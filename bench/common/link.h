@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A link is a way for messages from one process to another: what is compared. Each
+ * kind is a table of operations; the loops that measure know nothing else of it.
+ * Both copies are made by each: from the sender's buffer, and into the receiver's.
+ *
+ *	ring		a raw single-producer ring in shared memory: the floor
+ *	udp		UDP multicast sockets over loopback, sendmmsg() and recvmmsg()
+ *	eventfd		no message, only a wake-up
+ *	umbel		ibv_post_send() to a multicast group, ibv_poll_cq()
+ *	umbel-wr	the same with ibv_wr_*() and an extended CQ
+ *	umbel-event	the same as umbel, but the receiver sleeps on a completion channel
+ */
+#ifndef BENCH_COMMON_LINK_H
+#define BENCH_COMMON_LINK_H
+
+#include <stdint.h>
+
+struct bench_spec {
+	uint32_t bytes;
+	unsigned depth;         /* messages under way, at most; a power of two */
+	const char *address[2]; /* hosts of the two sides */
+	unsigned idle_qps;      /* Umbel: further queue pairs on the receive CQ */
+	unsigned index;         /* tells links of one process apart */
+};
+
+struct bench_link_ops {
+	const char *name;
+	unsigned exchanges; /* there and back, in a sample of latency */
+	unsigned messages;  /* of 64 bytes, in a sample of rate */
+	/* What both sides share, before the fork. */
+	void *(*prepare)(const struct bench_spec *spec);
+	void *(*open)(void *shared, const struct bench_spec *spec, int side);
+	void (*send)(void *link, unsigned n);
+	/* Looks once (a link that sleeps: until there is one). How many came, up to @max. */
+	unsigned (*receive)(void *link, unsigned max);
+	/* Lets the sender have the room of what was received. */
+	void (*settle)(void *link);
+	void (*close)(void *link);
+};
+
+/* NULL: no link has that name. */
+const struct bench_link_ops *bench_link_find(const char *name);
+
+extern const struct bench_link_ops bench_ring_ops, bench_udp_ops, bench_eventfd_ops;
+extern const struct bench_link_ops bench_verbs_ops, bench_wr_ops, bench_event_ops;
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What every measurement needs: clocks, processors, order statistics, and an end when
+ * something fails. Any thread may call these.
+ */
+#ifndef BENCH_COMMON_UTIL_H
+#define BENCH_COMMON_UTIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#define BENCH_ALIGN 64
+
+/* Ends the program: "NAME: WHAT: strerror(errno)". */
+_Noreturn void bench_fail(const char *what);
+
+/* Pins the calling thread to processor @cpu. 0, or -1: there is none to pin to. */
+int bench_pin(int cpu);
+
+/* Nanoseconds, monotonic. */
+uint64_t bench_now(void);
+
+/* The cheapest clock there is, for single messages; its unit is bench_tick_ns(). */
+static inline uint64_t bench_ticks(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return bench_now();
+#endif
+}
+
+/* Nanoseconds a tick. The first call takes ten milliseconds: before the fork. */
+double bench_tick_ns(void);
+
+/* Zeroed, on cache lines; shared with processes forked later if @shared. Never NULL. */
+void *bench_alloc(size_t bytes, int shared);
+void bench_free(void *p, size_t bytes);
+
+void bench_sort(double *value, size_t n);
+
+/* Of @n sorted values, the one below which a fraction @p of them lies. */
+double bench_quantile(const double *value, size_t n, double p);
+
+/* Where the processor makes nothing of waiting in a loop. */
+static inline void bench_relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
+#endif

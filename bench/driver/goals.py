@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The goals: one row each of the table, from the samples of a run."""
+
+from driver.parts import CQ_QPS, GROUPS, JOINS, QPS
+
+LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
+UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
+SIZES_OF_FANOUT = ((64, 30), (4096, 45))
+
+
+def ns(x):
+    return f"{x:,.0f} ns" if x < 10000 else f"{x / 1000:,.1f} us"
+
+
+def rate(x):
+    return f"{x:,.1f} M/s" if x >= 1 else f"{x:,.2f} M/s"
+
+
+def size(x):
+    return f"{x / 2**20:,.1f} MiB" if x >= 2**20 else f"{x:,.0f} B"
+
+
+class Row:
+    """measured: a Figure or None; form: how to write it; goal and met: None without a goal."""
+
+    def __init__(self, what, measured, form, reference="", ratio=None, goal="", met=None):
+        self.what = what
+        self.figure = measured
+        self.measured = form(measured.median) if measured else "no clean sample"
+        self.reference = reference
+        self.ratio = ratio
+        self.goal = goal
+        self.met = met if measured else None
+
+    def json(self):
+        return {"what": self.what, "measured": self.measured,
+                "figure": self.figure and self.figure.json(), "reference": self.reference,
+                "ratio": self.ratio, "goal": self.goal, "met": self.met}
+
+
+def at_most(what, measured, form, limit, reference=""):
+    met = measured and measured.median <= limit
+    return Row(what, measured, form, reference, None, f"at most {form(limit)}", met)
+
+
+def compared(what, samples, field, one, other, name, limit, form=ns, invert=False):
+    """A row whose goal is a ratio to something measured beside it. invert: more is better."""
+    one, other = samples.select(**one), samples.select(**other)
+
+    def how(a, b):
+        return b["ns"] / a[field] if invert else a[field] / b["ns"]
+
+    goal = f"at least {limit:g}" if invert else f"at most {limit:g}"
+    ratio = samples.compare(one, other, how)
+    if not ratio:
+        return Row(what, None, form, goal=goal)
+    pairs = samples.pairs(one, other)
+    value = samples.compare(one, other, lambda a, b: a[field])
+    reference = sorted(b["ns"] for _, b in pairs)[len(pairs) // 2]
+    met = ratio.median >= limit if invert else ratio.median <= limit
+    return Row(what, value, form, f"{name} {form(reference)}", ratio.median, goal, met)
+
+
+def latency(s):
+    for link, what in (("umbel", "64 B, ibv_post_send to ibv_poll_cq"),
+                       ("umbel-wr", "64 B, ibv_wr and extended CQ")):
+        mine = dict(part="latency", measure="latency", link=link)
+        ring = dict(part="latency", measure="latency", link="ring")
+        udp = dict(part="latency", measure="latency", link="udp")
+        yield compared(f"{what}, one way", s, "ns", mine, ring, "raw ring", 2.0)
+        yield compared(f"{what}, p99", s, "p99", mine, ring, "raw ring", 3.0)
+        yield compared(f"{what}, faster than UDP", s, "ns", mine, udp, "UDP", 20, invert=True)
+
+
+def to_rate(x):
+    return rate(1000 / x)
+
+
+def absolute_rate(s, what, link, of_list, goal):
+    figure = s.figure("ns", part="rate", measure="rate", link=link, list=of_list, bytes=64)
+    if not figure:
+        return Row(what, None, to_rate, goal=f"at least {rate(goal)}")
+    # in a farther placement as much less as its lines take longer
+    wanted = goal * min(1, LINE_OF_RATE * 1.2 / figure.line)
+    got = 1000 / figure.median
+    return Row(what, figure, to_rate, "", None,
+               f"at least {rate(wanted)}", got >= wanted)
+
+
+def rates(s):
+    mine = dict(part="rate", measure="rate", link="umbel", bytes=64, list=32)
+    udp = dict(part="rate", measure="rate", link="udp", bytes=64)
+    yield absolute_rate(s, "64 B in lists of 32", "umbel", 32, 20)
+    yield compared("64 B in lists of 32, beside UDP", s, "ns", mine, udp, "UDP", 60,
+                   form=to_rate, invert=True)
+    yield absolute_rate(s, "64 B in lists of 32, beside UCX", "umbel", 32, UCX_RATE)
+    yield absolute_rate(s, "64 B unlisted", "umbel", 1, 10)
+    yield compared("4 KiB in lists of 32", s, "ns", {**mine, "bytes": 4096},
+                   dict(part="rate", measure="rate", link="ring", bytes=4096),
+                   "raw ring", 0.8, form=lambda x: f"{4096 / x:,.1f} GB/s", invert=True)
+
+
+def fanout_cost(s, bytes, processes, qps):
+    """What each receiver after the first costs the sender."""
+    one = s.select(measure="fanout", bytes=bytes, processes=1, qps=1)
+    many = s.select(measure="fanout", bytes=bytes, processes=processes, qps=qps)
+    return s.compare(many, one, lambda a, b: (a["ns"] - b["ns"]) / (qps - 1))
+
+
+def fanout(s):
+    for bytes, limit in SIZES_OF_FANOUT:
+        for processes in (1, 2):
+            costs = [(fanout_cost(s, bytes, processes, qps), qps) for qps in (8, 64)]
+            worst, qps = max(costs, key=lambda c: c[0].median if c[0] else 0)
+            name = "64 B" if bytes == 64 else "4 KiB"
+            where = "one process" if processes == 1 else "two processes"
+            yield at_most(f"{name}, each receiver more, of {qps} in {where}", worst,
+                          lambda x: f"{x:,.1f} ns", limit)
+
+
+def flat_compare(s, series, measure, how=None):
+    """Against the plain fabric: of latency the time, of rate the messages a second."""
+    def ratio(a, b):
+        return a["ns"] / b["ns"] if measure == "latency" else b["ns"] / a["ns"]
+
+    return s.compare(s.select(part="flat", measure=measure, series=series),
+                     s.select(part="flat", measure=measure, series="base"), how or ratio)
+
+
+def flat(s):
+    wide = s.select(part="flat", series="wide", measure="latency")
+    switches = wide[0]["switches"] if wide else 5
+    variants = ((f"groups-{GROUPS[-1]}", f"{GROUPS[-1]:,} groups"),
+                (f"qps-{QPS[-1]}", f"{QPS[-1]:,} QPs on the fabric"),
+                (f"cq-{CQ_QPS[-1]}", f"{CQ_QPS[-1]:,} QPs on the CQ"),
+                ("wide", f"{switches} switches on the path"),
+                ("busy", f"manager busy, {JOINS:,} joins/s"))
+    for series, what in variants:
+        for measure, form in (("latency", ns), ("rate", to_rate)):
+            ratio = flat_compare(s, series, measure)
+            value = flat_compare(s, series, measure, lambda a, b: a["ns"])
+            base = flat_compare(s, series, measure, lambda a, b: b["ns"])
+            low = measure == "latency"
+            goal = "at most 1.1" if low else "at least 0.9"
+            if not ratio:
+                yield Row(f"{measure}, {what}", None, form, goal=goal)
+                continue
+            met = ratio.median <= 1.1 if low else ratio.median >= 0.9
+            if series == "wide" and switches < 5:
+                met = False
+            yield Row(f"{measure}, {what}", value, form, f"without {form(base.median)}",
+                      ratio.median, goal, met)
+
+
+def blocking(s):
+    event = dict(part="blocking", measure="latency", link="umbel-event")
+    bare = dict(part="blocking", measure="latency", link="eventfd")
+    yield compared("completion channel, one way", s, "ns", event, bare, "eventfd", 1.3)
+    loud = s.figure("loud", measure="quiet")
+    yield Row("posts with a system call, nobody asleep", loud, lambda x: f"{x:.0f} of 1,000",
+              goal="0", met=loud and loud.high == 0)
+
+
+def control(s):
+    request = s.figure("us", measure="request")
+    start = s.figure("ms", measure="exec")
+
+    def us(x):
+        return f"{x:,.1f} us"
+
+    def ms(x):
+        return f"{x:,.1f} ms"
+
+    floor_us = f"a packet there and back {us(request.median)}" if request else ""
+    floor_ms = f"an empty process {ms(start.median)}" if start else ""
+    yield at_most("AH made and destroyed", s.figure("ns", measure="ah"), ns, 150)
+    for series, where in ((None, ""), ("groups-8192", ", 8,192 groups")):
+        for field, what in (("attach_us", "attach"), ("detach_us", "detach")):
+            yield at_most(what + where, s.figure(field, measure="attach", series=series), us,
+                          15, floor_us)
+    yield at_most("process start to first message", s.figure("ms", measure="first"), ms, 10,
+                  floor_ms)
+    yield at_most("umbel run -- true", s.figure("ms", measure="up"), ms, 100, floor_ms)
+
+
+def memory(s):
+    queues = s.figure("queues", measure="qp")
+    yield at_most("manager of 4 hosts, idle, resident", s.figure("bytes", measure="idle"), size,
+                  8 << 20)
+    yield at_most("an idle QP, beside its queues", s.figure("bytes", measure="qp"), size, 4096,
+                  f"queues {size(queues.median)}" if queues else "")
+    arrived = s.figure("arrived", measure="qps")
+    yield Row("messages to 10,000 QPs of a fabric", arrived, lambda x: f"{x:,.0f} arrived",
+              goal="10,000", met=arrived and arrived.low == 10000)
+
+
+def perftest(s):
+    lat = s.figure("ns", measure="ib_send_lat")
+    yield Row("ib_send_lat -c UD, 64 B, typical", lat, ns)
+    yield Row("ib_send_lat -c UD, 64 B, p99", s.figure("p99", measure="ib_send_lat"), ns)
+    yield Row("ib_send_bw -c UD, 64 B", s.figure("M", measure="ib_send_bw", bytes=64), rate)
+    yield Row("ib_send_bw -c UD, 4 KiB", s.figure("MB", measure="ib_send_bw", bytes=4096),
+              lambda x: f"{x * 2**20 / 1e9:,.1f} GB/s")
+
+
+ROWS = {"latency": latency, "rate": rates, "fanout": fanout, "flat": flat,
+        "blocking": blocking, "control": control, "memory": memory, "perftest": perftest}
+
+
+def table(samples, parts):
+    """[(part, [Row])] of the parts that were measured."""
+    return [(name, list(ROWS[name](samples))) for name in parts]

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where measurements happen: fabrics of our own, the programs that run on them, their samples.
+
+The fabrics live in a runtime directory of the benchmark's, so no fabric of the user's is seen
+or touched, and all end with it. A program prints its samples as JSON, one a line.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+
+
+class Failed(Exception):
+    """A program failed; the text is what it said."""
+
+
+class Fabric:
+    """A fabric that is up, and whoever keeps it full (bench/crowd.c)."""
+
+    def __init__(self, lab, name):
+        self.lab = lab
+        self.name = name
+        self.crowd = None
+        self.ready = None
+
+    def exec(self, *command, host=None):
+        where = [host] if host else []
+        return [self.lab.umbel, "exec", "--name", self.name, *where, "--", *command]
+
+    def run(self, program, *arguments):
+        """Runs a program of bench/ to its end. Its samples."""
+        return self.lab.samples(self.exec(self.lab.program(program), *map(str, arguments)))
+
+    def fill(self, what, number):
+        """Starts a crowd and waits until it is there. What it said."""
+        self.dismiss()
+        self.crowd = subprocess.Popen(self.exec(self.lab.program("crowd"), what, str(number)),
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      env=self.lab.env, text=True)
+        line = self.crowd.stdout.readline()
+        if not line:
+            raise Failed(f"no crowd of {number} {what}")
+        self.ready = json.loads(line)
+        return self.ready
+
+    def ask(self):
+        """Has the crowd do what it does when it is asked. What it said then."""
+        self.crowd.stdin.write("\n")
+        self.crowd.stdin.flush()
+        return json.loads(self.crowd.stdout.readline())
+
+    def dismiss(self):
+        """Ends the crowd. What it said last, or None."""
+        if not self.crowd:
+            return None
+        said, _ = self.crowd.communicate()
+        self.crowd = None
+        return json.loads(said.splitlines()[-1]) if said.strip() else None
+
+    def show(self, what):
+        return self.lab.umbel_json("show", "--name", self.name, what)
+
+    def status(self):
+        return self.lab.umbel_json("status", "--name", self.name)
+
+    def down(self):
+        self.dismiss()
+        self.lab.call("down", "--name", self.name)
+
+
+class Lab:
+    def __init__(self, umbel):
+        self.umbel = umbel
+        self.programs = os.path.join(os.path.dirname(os.path.dirname(umbel)), "bench", "bin")
+        self.directory = tempfile.mkdtemp(prefix="umbel-bench.", dir="/tmp")
+        os.mkdir(os.path.join(self.directory, "run"), 0o700)
+        self.env = {k: v for k, v in os.environ.items()
+                    if k not in ("UMBEL_FABRIC", "UMBEL_HOST", "XDG_RUNTIME_DIR")}
+        self.env["UMBEL_RUNTIME_DIR"] = os.path.join(self.directory, "run")
+        self.fabrics = {}
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def call(self, *arguments):
+        done = subprocess.run([self.umbel, *arguments], env=self.env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if done.returncode:
+            raise Failed(f"umbel {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def umbel_json(self, *arguments):
+        return json.loads(self.call(*arguments, "--json"))
+
+    def samples(self, command):
+        try:
+            done = subprocess.run(command, env=self.env, text=True, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{' '.join(command)} does not end") from None
+        except OSError as e:
+            raise Failed(f"{command[0]}: {e.strerror}") from None
+        if done.returncode and "cannot" not in done.stdout:
+            raise Failed(done.stderr.strip() or f"{' '.join(command)} failed")
+        now = time.time()
+        return [{**json.loads(line), "time": now} for line in done.stdout.splitlines()]
+
+    def fabric(self, name, *options):
+        """The fabric of that name, started now if need be."""
+        if name not in self.fabrics:
+            self.call("up", "--name", name, *options)
+            self.fabrics[name] = Fabric(self, name)
+        return self.fabrics[name]
+
+    def close(self):
+        for fabric in self.fabrics.values():
+            if fabric.crowd:
+                fabric.crowd.kill()
+                fabric.crowd.wait()
+        try:
+            self.call("down", "--all")
+        except Failed as e:
+            print(e)
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is measured: the parts of the benchmark, each a bit of work for every round.
+
+A part's round() yields samples: dictionaries, with the series they belong to. What they mean
+for the goals is in goals.py.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import time
+
+from driver.lab import Failed
+
+SIZES = (64, 256, 1024, 4096)
+RECEIVERS = {1: (1, 2, 8, 64), 2: (2, 8, 64)}
+GROUPS = (1024, 8192)
+QPS = (1000, 10000)
+CQ_QPS = (100, 1000)
+WIDE_HOSTS = 1300
+JOINS = 1000  # a second
+
+
+def base(lab):
+    return lab.fabric("base", "--hosts", "4")
+
+
+def crowded(lab, what, number):
+    """A fabric with so many groups or queue pairs, made once."""
+    name = f"{what}-{number}"
+    if name not in lab.fabrics:
+        fabric = lab.fabric(name, "--hosts", "4", "--set", "max_mcast_grp=32768")
+        fabric.fill(what, number)
+    return lab.fabrics[name]
+
+
+def tag(samples, **what):
+    for sample in samples:
+        yield {**sample, **what}
+
+
+class Latency:
+    """64-byte messages there and back: a raw ring, UDP, ibv_post_send, ibv_wr"""
+    name = "latency"
+
+    def round(self, lab):
+        yield from base(lab).run("links", "--turns", 10, "latency",
+                                 "ring", "umbel", "umbel-wr", "udp")
+
+
+class Rate:
+    """messages a second and bandwidth, 64 bytes to 4 KiB"""
+    name = "rate"
+
+    def round(self, lab):
+        for size in SIZES:
+            yield from base(lab).run("links", "--turns", 3, "--bytes", size, "rate",
+                                     "ring", "umbel:32", "umbel", "umbel-wr:32", "udp:32")
+
+
+class Fanout:
+    """what each further receiver costs the sender"""
+    name = "fanout"
+
+    def round(self, lab):
+        for size in (64, 4096):
+            for processes, counts in RECEIVERS.items():
+                for qps in counts:
+                    yield from base(lab).run("fanout", "--turns", 2, "--bytes", size,
+                                             "--qps", qps, "--processes", processes)
+
+
+class Flat:
+    """whether size matters: groups, queue pairs, switches, a manager at work"""
+    name = "flat"
+
+    def measure(self, fabric, series, *options):
+        for what, link in (("latency", "umbel"), ("rate", "umbel:32")):
+            yield from tag(fabric.run("links", "--turns", 2, *options, what, link),
+                           series=series)
+
+    def base(self, lab):
+        return self.measure(base(lab), "base")
+
+    def round(self, lab):
+        for number in GROUPS:
+            yield from self.base(lab)
+            yield from self.measure(crowded(lab, "groups", number), f"groups-{number}")
+        for number in QPS:
+            yield from self.base(lab)
+            yield from self.measure(crowded(lab, "qps", number), f"qps-{number}")
+        for number in CQ_QPS:
+            yield from self.base(lab)
+            yield from self.measure(base(lab), f"cq-{number}", "--cq-qps", number)
+        yield from self.base(lab)
+        yield from self.wide(lab)
+        yield from self.base(lab)
+        yield from self.busy(lab)
+
+    def wide(self, lab):
+        """From the first host to the last; how many switches that takes is the fabric's."""
+        fabric = lab.fabric("wide", "--hosts", str(WIDE_HOSTS))
+        if not hasattr(self, "switches"):
+            self.switches = switches_between(fabric.show("topology"))
+        last = WIDE_HOSTS - 1
+        for sample in self.measure(fabric, "wide", "--to",
+                                   f"10.0.{last // 254}.{last % 254 + 1}"):
+            yield {**sample, "switches": self.switches}
+
+    def busy(self, lab):
+        fabric = lab.fabric("busy", "--hosts", "4")
+        fabric.fill("joins", JOINS)
+        begin = time.time()
+        samples = list(self.measure(fabric, "busy"))
+        took = time.time() - begin
+        yield from tag(samples, joins=fabric.dismiss()["n"] / took)
+
+
+def switches_between(topology):
+    """Switches on the path from the first host to the last: breadth first, over names."""
+    links = {n["name"]: [p["peer"] for p in n["ports"] if p.get("peer")]
+             for n in topology["nodes"]}
+    hosts = [n["name"] for n in topology["nodes"] if n["type"] == "host"]
+    reached, edge, steps = {hosts[0]}, {hosts[0]}, 0
+    while edge and hosts[-1] not in edge:
+        edge = {peer for name in edge for peer in links.get(name, ())} - reached
+        reached |= edge
+        steps += 1
+    return steps - 1
+
+
+class Blocking:
+    """receivers that sleep: a completion channel beside a bare eventfd"""
+    name = "blocking"
+
+    def round(self, lab):
+        yield from base(lab).run("links", "--turns", 2, "latency", "eventfd", "umbel-event")
+        yield from base(lab).run("control", "quiet")
+
+
+class Control:
+    """address handles, attach and detach, a process's and a fabric's start"""
+    name = "control"
+
+    def round(self, lab):
+        full = crowded(lab, "groups", 8192)
+        for what in ("request", "ah", "attach", "exec", "first"):
+            yield from base(lab).run("control", what)
+        yield from tag(full.run("control", "attach"), series="groups-8192")
+        begin = time.perf_counter()
+        lab.call("run", "--", "true")
+        yield {"measure": "up", "ms": (time.perf_counter() - begin) * 1000}
+
+
+def status_bytes(pid, key):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(rf"^{key}:\s+(\d+) kB", f.read(), re.M).group(1)) * 1024
+
+
+def shared_bytes(pid):
+    """What the manager's shared memory takes: its memfds."""
+    fds, seen = f"/proc/{pid}/fd", {}
+    for fd in os.listdir(fds):
+        path = os.path.join(fds, fd)
+        if os.readlink(path).startswith("/memfd:"):
+            stat = os.stat(path)
+            seen[stat.st_ino] = stat.st_blocks * 512
+    return sum(seen.values())
+
+
+class Memory:
+    """an idle fabric, an idle queue pair, ten thousand of them at work"""
+    name = "memory"
+    qps = 10000
+    enough = 3
+
+    def __init__(self):
+        self.rounds = 0
+
+    def round(self, lab):
+        self.rounds += 1
+        if self.rounds > self.enough:
+            return
+        fabric = lab.fabric("memory", "--hosts", "4")
+        pid = fabric.status()["pid"]
+        yield {"measure": "idle", "bytes": status_bytes(pid, "VmRSS")}
+        before = status_bytes(pid, "RssAnon") + shared_bytes(pid)
+        private = fabric.fill("qps", self.qps)["private_bytes"]
+        after = status_bytes(pid, "RssAnon") + shared_bytes(pid)
+        queues = fabric.status()["ring_bytes"]
+        yield {"measure": "qp", "bytes": (after - before + private - queues) / self.qps,
+               "private": private / self.qps, "queues": queues / self.qps}
+        yield fabric.ask()
+        fabric.down()
+        del lab.fabrics["memory"]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Perftest:
+    """what Debian's ib_send_lat and ib_send_bw report, unmodified"""
+    name = "perftest"
+    enough = 6
+
+    def __init__(self):
+        self.rounds = 0
+
+    def pair(self, lab, *command):
+        """Runs a server on h1 and a client on h2. What the client printed; None: no end."""
+        port = str(free_port())
+        server = subprocess.Popen(
+            base(lab).exec("taskset", "-c", "1", "stdbuf", "-oL", *command, "-p", port,
+                           host="h1"),
+            env=lab.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for line in server.stdout:
+                if "Waiting for client" in line:
+                    break
+            client = subprocess.run(
+                base(lab).exec("taskset", "-c", "0", *command, "-p", port, "127.0.0.1",
+                               host="h2"),
+                env=lab.env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                timeout=5)
+            if client.returncode:
+                raise Failed(f"{command[0]}: {client.stdout.strip()[-300:]}")
+            server.communicate(timeout=30)
+            return client.stdout
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            server.kill()
+            server.wait()
+
+    def line(self, lab):
+        """The floor right now."""
+        samples = base(lab).run("links", "--turns", 1, "--exchanges", 100, "latency", "ring")
+        return next(s["line"][1] for s in samples if "line" in s)
+
+    def measure(self, lab, what, *options):
+        """The columns of the line under the heading, and the floors; or what went wrong."""
+        before = self.line(lab)
+        text = self.pair(lab, what, "-c", "UD", "-F", *options)
+        if not text:
+            return {"cannot": f"{what} -c UD waited for ever for messages that were lost: its "
+                              "sender overran its receiver."}
+        lines = text.splitlines()
+        at = next(i for i, line in enumerate(lines) if line.lstrip().startswith("#bytes"))
+        return {"measure": what, "columns": [float(x) for x in lines[at + 1].split()],
+                "line": [before, self.line(lab)]}
+
+    def round(self, lab):
+        self.rounds += 1
+        if self.rounds > self.enough:
+            return
+        lat = self.measure(lab, "ib_send_lat", "-s", "64", "-n", "100000")
+        if "columns" in lat:
+            lat.update(ns=lat["columns"][4] * 1000, p99=lat["columns"][7] * 1000)
+        yield lat
+        for size in (64, 4096):
+            bw = self.measure(lab, "ib_send_bw", "-s", str(size), "-n", "200000")
+            if "columns" in bw:
+                bw.update(bytes=size, MB=bw["columns"][3], M=bw["columns"][4])
+            yield bw
+
+
+PARTS = (Latency, Rate, Fanout, Flat, Blocking, Control, Memory, Perftest)

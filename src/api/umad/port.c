@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Open ports and their agents. A port is known by its descriptor, which programs poll.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/umad/umad.h"
+#include "control/path.h"
+
+#define OPENIB_OUI       0x001405 /* what umad_register() registers with */
+#define CLASS_SMI        0x01
+#define CLASS_SMI_ROUTED 0x81
+#define CLASS_OUI_FIRST  0x30
+#define CLASS_OUI_LAST   0x4F
+#define OUI_MASK         0x00FFFFFF
+
+int umad_init(void)
+{
+	TRACE("umad_init");
+	return 0;
+}
+
+int umad_done(void)
+{
+	TRACE("umad_done");
+	return 0;
+}
+
+/* The original's answer where the kernel part is missing, and ours where the fabric is. */
+static int explain_no_fabric(int error)
+{
+	umad_warn("umad_open_port", "fabric '%s' cannot be reached (%s): is it up?",
+	          control_fabric_name(), strerror(-error));
+	return -EOPNOTSUPP;
+}
+
+static int open_port(struct umad_fabric *f, uint32_t index, struct umad_open *port)
+{
+	struct control_umad_at req = { .index = index };
+	struct control_umad_port rep;
+	int ret = control_call(f->client, &(struct control_call){
+	                                          .type = (enum control_type)CONTROL_UMAD_OPEN_PORT,
+	                                          .request = &req,
+	                                          .request_bytes = sizeof(req),
+	                                          .reply = &rep,
+	                                          .reply_bytes = sizeof(rep),
+	                                          .fd = &port->fd });
+
+	if (ret)
+		return -EIO;
+	port->handle = rep.port;
+	/* as the original's, also for those who read() and write() it */
+	if (fcntl(port->fd, F_SETFL, O_NONBLOCK) < 0) {
+		close(port->fd);
+		return -EIO;
+	}
+	return 0;
+}
+
+/* The descriptor; -EOPNOTSUPP: there is no fabric; -ENODEV, -EINVAL: no such port; -EIO. */
+int umad_open_port(const char *ca_name, int portnum)
+{
+	struct umad_open *port = calloc(1, sizeof(*port));
+	struct umad_fabric *f;
+	int cancel_state, ret;
+	uint32_t index;
+
+	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
+	if (!port)
+		return -EIO;
+	umad_lock(&cancel_state);
+	ret = umad_fabric_get(&f);
+	if (ret)
+		ret = explain_no_fabric(ret);
+	else
+		ret = umad_resolve_port(f, ca_name, &portnum, &index);
+	if (!ret)
+		ret = open_port(f, index, port);
+	if (!ret) {
+		ret = port->fd;
+		port->port_num = (uint8_t)portnum;
+		umad_open_add(port);
+	} else {
+		free(port);
+	}
+	umad_unlock(cancel_state);
+	return ret == -ENOENT ? -EINVAL : ret;
+}
+
+int umad_close_port(int fd)
+{
+	struct umad_open *port;
+	int cancel_state;
+
+	umad_lock(&cancel_state);
+	port = umad_open_find(fd);
+	if (port)
+		umad_open_remove(port);
+	close(fd); /* with the lock: another thread may be opening one */
+	umad_unlock(cancel_state);
+	TRACE("closed fd %d", fd);
+	return 0;
+}
+
+int umad_get_fd(int fd)
+{
+	TRACE("fd %d", fd);
+	return fd;
+}
+
+/* Whoever opens the path is a subnet manager at that port, while it is open. */
+int umad_get_issm_path(const char *ca_name, int portnum, char path[], int max)
+{
+	struct control_umad_at req;
+	struct umad_fabric *f;
+	char leaf[32], full[512];
+	int cancel_state, ret;
+
+	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
+	umad_lock(&cancel_state);
+	ret = umad_fabric_get(&f) ? (ca_name && portnum ? -EINVAL : -ENODEV)
+	                          : umad_resolve_port(f, ca_name, &portnum, &req.index);
+	umad_unlock(cancel_state);
+	if (!ret)
+		ret = umad_call(CONTROL_UMAD_ISSM, &req, sizeof(req), NULL, 0);
+	if (ret)
+		return ret == -ENOENT ? -EINVAL : ret;
+	snprintf(leaf, sizeof(leaf), CONTROL_UMAD_ISSM_LEAF, req.index);
+	ret = control_path(full, sizeof(full), control_fabric_name(), leaf);
+	if (!ret && snprintf(path, (size_t)max, "%s", full) >= max)
+		ret = -EINVAL; /* half a path is none */
+	return ret;
+}
+
+/* ---- agents ---- */
+
+static bool is_oui_class(int mgmt_class)
+{
+	return mgmt_class >= CLASS_OUI_FIRST && mgmt_class <= CLASS_OUI_LAST;
+}
+
+static int find_handle(int fd, uint32_t *handle)
+{
+	struct umad_open *port;
+	int cancel_state;
+
+	umad_lock(&cancel_state);
+	port = umad_open_find(fd);
+	if (port)
+		*handle = port->handle;
+	umad_unlock(cancel_state);
+	return port ? 0 : -EBADF;
+}
+
+static void note_agent(int fd, uint32_t id, bool registered, bool reassembles)
+{
+	struct umad_open *port;
+	int cancel_state;
+
+	umad_lock(&cancel_state);
+	port = umad_open_find(fd);
+	if (port) {
+		port->agent[id].registered = registered;
+		port->agent[id].reassembles = reassembles;
+	}
+	umad_unlock(cancel_state);
+}
+
+/* The agent's number, or -errno. */
+static int register_agent(int fd, struct control_umad_register *req)
+{
+	struct control_umad_agent rep;
+	int ret = find_handle(fd, &req->port);
+
+	req->qpn = req->mgmt_class == CLASS_SMI || req->mgmt_class == CLASS_SMI_ROUTED ? 0 : 1;
+	if (!ret)
+		ret = umad_call(CONTROL_UMAD_REGISTER, req, sizeof(*req), &rep, sizeof(rep));
+	if (!ret && rep.agent >= UMAD_CA_MAX_AGENTS)
+		ret = -EPROTO;
+	if (ret) {
+		TRACE("fd %d registering class 0x%x version %d failed: %s", fd, req->mgmt_class,
+		      req->mgmt_class_version, strerror(-ret));
+		return ret;
+	}
+	note_agent(fd, rep.agent, true, req->rmpp_version && !(req->flags & UMAD_USER_RMPP));
+	TRACE("fd %d registered to use agent %u qp %d", fd, rep.agent, req->qpn);
+	return (int)rep.agent;
+}
+
+static void copy_mask(struct control_umad_register *req, const long *method_mask)
+{
+	if (method_mask)
+		memcpy(req->method_mask, method_mask, sizeof(req->method_mask));
+}
+
+int umad_register(int fd, int mgmt_class, int mgmt_version, uint8_t rmpp_version,
+                  long method_mask[16 / sizeof(long)])
+{
+	struct control_umad_register req = { .mgmt_class = (uint8_t)mgmt_class,
+		                             .mgmt_class_version = (uint8_t)mgmt_version,
+		                             .oui = OPENIB_OUI,
+		                             .rmpp_version = rmpp_version };
+	int ret;
+
+	copy_mask(&req, method_mask);
+	ret = register_agent(fd, &req);
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
+	return -EPERM;
+}
+
+int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[3],
+                      long method_mask[16 / sizeof(long)])
+{
+	struct control_umad_register req = { .mgmt_class = (uint8_t)mgmt_class,
+		                             .mgmt_class_version = 1,
+		                             .rmpp_version = rmpp_version };
+	int ret;
+
+	if (!is_oui_class(mgmt_class)) {
+		TRACE("mgmt class %d not in vendor range 2", mgmt_class);
+		return -EINVAL;
+	}
+	req.oui = (uint32_t)oui[0] << 16 | (uint32_t)oui[1] << 8 | oui[2];
+	copy_mask(&req, method_mask);
+	ret = register_agent(fd, &req);
+	if (ret >= 0)
+		return ret;
+	errno = -ret;
+	return -EPERM;
+}
+
+/* 0 or +errno. Of flags that are not known, attr->flags says which are. */
+int umad_register2(int fd, struct umad_reg_attr *attr, uint32_t *agent_id)
+{
+	struct control_umad_register req;
+	int ret;
+
+	if (!attr || !agent_id)
+		return EINVAL;
+	if (is_oui_class(attr->mgmt_class) && (!(attr->oui & OUI_MASK) || (attr->oui & ~OUI_MASK)))
+		return EINVAL;
+	req = (struct control_umad_register){ .mgmt_class = attr->mgmt_class,
+		                              .mgmt_class_version = attr->mgmt_class_version,
+		                              .flags = attr->flags,
+		                              .oui = attr->oui,
+		                              .rmpp_version = attr->rmpp_version };
+	memcpy(req.method_mask, attr->method_mask, sizeof(req.method_mask));
+	ret = register_agent(fd, &req);
+	if (ret >= 0) {
+		*agent_id = (uint32_t)ret;
+		return 0;
+	}
+	if (ret == -EINVAL)
+		attr->flags = 0; /* as the original has it, whatever was not valid */
+	errno = -ret;
+	return -ret;
+}
+
+/* 0, or -1 and errno. */
+int umad_unregister(int fd, int agentid)
+{
+	struct control_umad_agent req = { .agent = (uint32_t)agentid };
+	int ret = find_handle(fd, &req.port);
+
+	TRACE("fd %d unregistering agent %d", fd, agentid);
+	if (!ret && req.agent >= UMAD_CA_MAX_AGENTS)
+		ret = -EINVAL;
+	if (!ret)
+		ret = umad_call(CONTROL_UMAD_UNREGISTER, &req, sizeof(req), NULL, 0);
+	if (!ret) {
+		note_agent(fd, req.agent, false, false);
+		return 0;
+	}
+	errno = -ret;
+	return -1;
+}

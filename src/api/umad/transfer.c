@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sending and receiving: datagrams on the port's socket, as umad_message.h has them.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "api/umad/umad.h"
+#include "wire/rmpp.h"
+#include "wire/smp.h"
+
+#define HEADER_BYTES  sizeof(struct ib_user_mad)
+#define MAD_HEADER    24
+#define MIN_SEND      36 /* what the kernel wants to see of a MAD */
+#define DIRECTION_BIT 0x80
+
+union one_fd {
+	struct cmsghdr align;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+/* ---- waiting ---- */
+
+int umad_poll(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int n;
+
+	TRACE("fd %d timeout %d", fd, timeout_ms);
+	n = poll(&p, 1, timeout_ms);
+	if (n == 1)
+		return 0;
+	return n == 0 ? -ETIMEDOUT : -EIO;
+}
+
+/* ---- sending ---- */
+
+/* The first or last hop of a directed route is by this port, or it leads nowhere. */
+static bool is_route_from(const uint8_t *mad, uint8_t port_num)
+{
+	uint8_t pointer = mad[SMP_AT_HOP_POINTER], count = mad[SMP_AT_HOP_COUNT];
+
+	if (count > SMP_MAX_HOPS)
+		return false;
+	if (!(mad[SMP_AT_STATUS] & DIRECTION_BIT))
+		return !count || (!pointer && mad[SMP_AT_INITIAL_PATH + 1] == port_num);
+	return !count || (pointer == count + 1 && mad[SMP_AT_RETURN_PATH + count] == port_num);
+}
+
+/* What the kernel finds wrong with a MAD at once. 0 or -errno. */
+static int check_send(int fd, uint32_t agent, const uint8_t *mad, size_t bytes)
+{
+	uint8_t mgmt_class = mad[1];
+	unsigned data_at = wire_rmpp_data_at(mgmt_class);
+	bool registered = false, reassembles = false;
+	struct umad_open *port;
+	uint8_t port_num = 0;
+	int cancel_state;
+
+	umad_lock(&cancel_state);
+	port = umad_open_find(fd);
+	if (port && agent < UMAD_CA_MAX_AGENTS) {
+		registered = port->agent[agent].registered;
+		reassembles = port->agent[agent].reassembles;
+		port_num = port->port_num;
+	}
+	umad_unlock(cancel_state);
+	if (!port)
+		return -EBADF;
+	if (agent >= UMAD_CA_MAX_AGENTS)
+		return -EINVAL;
+	if (!registered)
+		return -EIO;
+	if (bytes < (data_at ? data_at : MAD_HEADER) || bytes > CONTROL_UMAD_MAX_BYTES)
+		return -EINVAL;
+	if (bytes > UMAD_MAD_BYTES && !(reassembles && wire_rmpp_is_active(mad)))
+		return -EINVAL;
+	if (mgmt_class == MAD_CLASS_SUBN_DIRECTED &&
+	    (bytes < UMAD_MAD_BYTES || !is_route_from(mad, port_num)))
+		return -EINVAL;
+	return 0;
+}
+
+/* Puts @fd beside a datagram. */
+static void attach_fd(struct msghdr *msg, union one_fd *control, int fd)
+{
+	struct cmsghdr *c = &control->align;
+
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control;
+	msg->msg_controllen = sizeof(control->space);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+}
+
+static int make_memfd(const uint8_t *data, size_t bytes)
+{
+	int fd = memfd_create("umad", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	while (bytes) {
+		ssize_t n = write(fd, data, bytes);
+
+		if (n <= 0) {
+			close(fd);
+			return -ENOMEM;
+		}
+		data += n;
+		bytes -= (size_t)n;
+	}
+	return fd;
+}
+
+/* The manager takes what comes, so that there is room again soon. */
+static int send_datagram(int fd, const struct msghdr *msg)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	ssize_t n;
+
+	while ((n = sendmsg(fd, msg, MSG_NOSIGNAL | MSG_DONTWAIT)) < 0) {
+		if (errno == EAGAIN || errno == ENOBUFS)
+			poll(&p, 1, -1);
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+static int send_mad(int fd, const struct ib_user_mad *mad, size_t bytes)
+{
+	struct ib_user_mad header = *mad;
+	struct iovec iov[] = { { &header, sizeof(header) }, { (void *)mad->data, bytes } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
+	union one_fd control;
+	int memfd = -1, ret;
+
+	header.length = (uint32_t)(sizeof(header) + bytes);
+	if (header.length > CONTROL_UMAD_DATAGRAM) {
+		memfd = make_memfd(mad->data, bytes);
+		if (memfd < 0)
+			return memfd;
+		attach_fd(&msg, &control, memfd);
+		iov[1].iov_len = UMAD_MAD_BYTES;
+	}
+	ret = send_datagram(fd, &msg);
+	if (memfd >= 0)
+		close(memfd);
+	return ret;
+}
+
+/* 0, or -EIO with the reason in errno. */
+int umad_send(int fd, int agentid, void *umad, int length, int timeout_ms, int retries)
+{
+	struct ib_user_mad *mad = umad;
+	int ret;
+
+	TRACE("fd %d agentid %d umad %p timeout %u", fd, agentid, umad, timeout_ms);
+	mad->timeout_ms = (uint32_t)timeout_ms;
+	mad->retries = (uint32_t)retries;
+	mad->agent_id = (uint32_t)agentid;
+	if (umad_debug_level() > 1)
+		umad_dump(mad);
+	ret = length < MIN_SEND ? -EINVAL
+	                        : check_send(fd, mad->agent_id, mad->data, (size_t)length);
+	if (!ret)
+		ret = send_mad(fd, mad, (size_t)length);
+	errno = -ret;
+	return ret ? -EIO : 0;
+}
+
+/* ---- receiving ---- */
+
+/* The next datagram stays; what it begins with. 0 or -errno. */
+static int peek(int fd, struct iovec *iov, size_t n_iov)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n_iov };
+	ssize_t n = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == ECONNRESET ? -EIO : -errno;
+	return (size_t)n < HEADER_BYTES ? -EIO : 0; /* 0: the manager has gone */
+}
+
+static int read_memfd(int fd, uint8_t *to, size_t bytes)
+{
+	size_t at = 0;
+
+	while (at < bytes) {
+		ssize_t n = pread(fd, to + at, bytes - at, (off_t)at);
+
+		if (n <= 0)
+			return -EIO;
+		at += (size_t)n;
+	}
+	return 0;
+}
+
+/* Takes the next datagram, which fits: @bytes of MAD. */
+static int take(int fd, struct ib_user_mad *mad, size_t bytes)
+{
+	union one_fd control;
+	struct iovec iov = { mad, HEADER_BYTES + bytes };
+	struct msghdr msg = { .msg_iov = &iov,
+		              .msg_iovlen = 1,
+		              .msg_control = &control,
+		              .msg_controllen = sizeof(control.space) };
+	const struct cmsghdr *c;
+	int memfd, ret;
+
+	if (recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&msg);
+	if (!c)
+		return 0;
+	memcpy(&memfd, CMSG_DATA(c), sizeof(memfd));
+	ret = read_memfd(memfd, mad->data, bytes);
+	close(memfd);
+	return ret;
+}
+
+/*
+ * With the lock held. Of a message that @umad has no room for, what it has room for: the
+ * header and the first MAD, while *@length says how much it is.
+ */
+static int receive(int fd, struct ib_user_mad *mad, int *length)
+{
+	struct ib_user_mad header;
+	uint8_t first[UMAD_MAD_BYTES];
+	struct iovec iov[] = { { &header, sizeof(header) }, { first, sizeof(first) } };
+	int ret = peek(fd, iov, 2), bytes;
+
+	if (ret)
+		return ret;
+	bytes = (int)(header.length - HEADER_BYTES);
+	if (*length < bytes && *length < UMAD_MAD_BYTES)
+		return -EINVAL;
+	if (*length < bytes) {
+		memcpy(mad, &header, sizeof(header));
+		memcpy(mad->data, first, sizeof(first));
+		*length = bytes;
+		return -ENOSPC;
+	}
+	*length = bytes;
+	return take(fd, mad, (size_t)bytes);
+}
+
+/*
+ * The agent's number. -errno, and errno: -ETIMEDOUT; -EWOULDBLOCK: nothing there and no time
+ * to wait; -EINVAL: less room than for a MAD; -ENOSPC: *@length is needed; -EIO: it is over.
+ */
+int umad_recv(int fd, void *umad, int *length, int timeout_ms)
+{
+	struct ib_user_mad *mad = umad;
+	int cancel_state, ret = 0;
+
+	errno = 0;
+	TRACE("fd %d umad %p timeout %u", fd, umad, timeout_ms);
+	if (!umad || !length) {
+		errno = EINVAL;
+		return -EINVAL;
+	}
+	if (timeout_ms)
+		ret = umad_poll(fd, timeout_ms);
+	if (ret) {
+		if (!errno)
+			errno = -ret;
+		return ret;
+	}
+	umad_lock(&cancel_state); /* between the look and the grasp nobody else takes it */
+	ret = receive(fd, mad, length);
+	umad_unlock(cancel_state);
+	if (ret) {
+		errno = -ret;
+		return ret;
+	}
+	TRACE("mad received by agent %d length %d", mad->agent_id, *length);
+	return (int)mad->agent_id;
+}
