@@ -30,7 +30,7 @@ static void parse_address(const char *text, struct sockaddr_storage *address)
 static void make_cqs(struct bench_endpoint *e, const struct bench_plan *plan)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = plan->cqe ? plan->cqe
-		                                             : e->depth + plan->idle_qps,
+		                                             : e->depth + 2 * plan->idle_qps,
 		                            .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
 
 	if (plan->block && !(e->channel = ibv_create_comp_channel(e->id->verbs)))

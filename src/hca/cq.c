@@ -22,6 +22,11 @@
 #include "base/util.h"
 #include "hca/hca.h"
 
+/* So many polls in a row that find nothing end a ready bit's watch. */
+#define IDLE_POLLS 1024
+/* While some bits are watched, one poll in so many looks at the whole map. */
+#define MAP_POLLS 8
+
 /* ---- channels ---- */
 
 int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
@@ -230,7 +235,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	wait_acked(cq);
 	pthread_mutex_destroy(&cq->cq.mutex);
 	pthread_cond_destroy(&cq->cq.cond);
-	free(cq->by_bit);
+	free(cq->ready);
 	free(cq->ring);
 	free(cq);
 	return 0;
@@ -291,14 +296,14 @@ static int find_place(struct hca_cq *cq, struct hca_qp *qp)
 		qp->ready_bit = SHM_NO_READY_BIT;
 		return 0;
 	}
-	if (!cq->by_bit)
-		cq->by_bit = calloc(SHM_CQ_READY_BITS, sizeof(*cq->by_bit));
-	if (!cq->by_bit)
+	if (!cq->ready)
+		cq->ready = calloc(1, sizeof(*cq->ready));
+	if (!cq->ready)
 		return -ENOMEM;
-	qp->ready_bit = (uint16_t)(cq->next_bit++ % SHM_CQ_READY_BITS);
-	qp->bit_next = cq->by_bit[qp->ready_bit];
-	cq->by_bit[qp->ready_bit] = qp;
-	cq->n_by_bit++;
+	qp->ready_bit = (uint16_t)(cq->ready->next_bit++ % SHM_CQ_READY_BITS);
+	qp->bit_next = cq->ready->by_bit[qp->ready_bit];
+	cq->ready->by_bit[qp->ready_bit] = qp;
+	cq->ready->n++;
 	return 0;
 }
 
@@ -312,10 +317,10 @@ static void leave_place(struct hca_cq *cq, struct hca_qp *qp)
 				cq->direct[i] = NULL;
 		return;
 	}
-	for (at = &cq->by_bit[qp->ready_bit]; *at != qp; at = &(*at)->bit_next)
+	for (at = &cq->ready->by_bit[qp->ready_bit]; *at != qp; at = &(*at)->bit_next)
 		;
 	*at = qp->bit_next;
-	cq->n_by_bit--;
+	cq->ready->n--;
 }
 
 int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity)
@@ -500,39 +505,97 @@ static int poll_local(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
-/* One ready bit: all rings of its chain. */
-static int poll_bit(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
+/* All rings of one ready bit. */
+static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 {
+	int done = 0;
+
+	for (struct hca_qp *qp = cq->ready->by_bit[bit]; qp && done < n; qp = qp->bit_next)
+		if (hca_recv_pending(qp))
+			done += hca_recv_poll(qp, n - done, wc + done, &cq->arrivals_polled);
+	return done;
+}
+
+static bool chain_pending(struct hca_cq *cq, unsigned bit)
+{
+	struct hca_qp *qp = cq->ready->by_bit[bit];
+
+	while (qp && !hca_recv_pending(qp))
+		qp = qp->bit_next;
+	return qp;
+}
+
+/* Watches a bit no more; it stays set if its rings have something after all. */
+static void unwatch(struct hca_cq *cq, unsigned i)
+{
+	struct hca_ready *r = cq->ready;
+	unsigned bit = r->watched[i].bit;
 	_Atomic uint64_t *word = &cq->shm->ready[bit / 64];
 	uint64_t mask = 1ull << (bit % 64);
-	bool more = false;
-	int done = 0;
 
 	/* seq_cst: cleared before the rings are looked at; a sender publishes, then looks */
 	atomic_fetch_and_explicit(word, ~mask, memory_order_seq_cst);
-	for (struct hca_qp *qp = cq->by_bit[bit]; qp; qp = qp->bit_next) {
-		if (done < n)
-			done += hca_recv_poll(qp, n - done, wc + done, &cq->arrivals_polled);
-		more |= hca_recv_pending(qp);
-	}
-	if (more)
+	if (chain_pending(cq, bit))
 		atomic_fetch_or_explicit(word, mask, memory_order_relaxed);
+	r->is_watched[bit / 64] &= ~mask;
+	r->watched[i] = r->watched[--r->n_watched];
+}
+
+static void watch(struct hca_cq *cq, unsigned bit)
+{
+	struct hca_ready *r = cq->ready;
+
+	if (r->n_watched == HCA_CQ_WATCHED)
+		unwatch(cq, r->next_victim++ % HCA_CQ_WATCHED);
+	r->watched[r->n_watched].bit = (uint16_t)bit;
+	r->watched[r->n_watched++].idle = 0;
+	r->is_watched[bit / 64] |= 1ull << (bit % 64);
+}
+
+static int poll_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_ready *r = cq->ready;
+	int done = 0;
+
+	for (unsigned i = r->n_watched; i-- && done < n;) {
+		int got = poll_chain(cq, r->watched[i].bit, n - done, wc + done);
+
+		done += got;
+		if (got)
+			r->watched[i].idle = 0;
+		else if (++r->watched[i].idle == IDLE_POLLS)
+			unwatch(cq, i);
+	}
+	return done;
+}
+
+/* Bits that are set and not watched yet. */
+static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_ready *r = cq->ready;
+	unsigned bits_used = r->next_bit < SHM_CQ_READY_BITS ? r->next_bit : SHM_CQ_READY_BITS;
+	int done = 0;
+
+	for (unsigned word = 0; word * 64 < bits_used && done < n; word++) {
+		uint64_t bits = atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire) &
+		                ~r->is_watched[word];
+
+		for (; bits && done < n; bits &= bits - 1) {
+			unsigned bit = word * 64 + (unsigned)__builtin_ctzll(bits);
+
+			watch(cq, bit);
+			done += poll_chain(cq, bit, n - done, wc + done);
+		}
+	}
 	return done;
 }
 
 static int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	int done = 0;
+	int done = poll_watched(cq, n, wc);
 
-	for (unsigned i = 0; i < SHM_CQ_READY_BITS / 64 && done < n; i++) {
-		unsigned word = (cq->next_word + i) % (SHM_CQ_READY_BITS / 64);
-		uint64_t bits = atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire);
-
-		for (; bits && done < n; bits &= bits - 1)
-			done += poll_bit(cq, word * 64 + (unsigned)__builtin_ctzll(bits), n - done,
-			                 wc + done);
-	}
-	cq->next_word++;
+	if (!cq->ready->n_watched || ++cq->ready->polls % MAP_POLLS == 0)
+		done += poll_map(cq, n - done, wc + done);
 	return done;
 }
 
@@ -572,7 +635,7 @@ int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 		if (cq->direct[i])
 			done += hca_recv_poll(cq->direct[i], n - done, wc + done,
 			                      &cq->arrivals_polled);
-	if (cq->n_by_bit && done < n)
+	if (cq->ready && cq->ready->n && done < n)
 		done += poll_ready(cq, n - done, wc + done);
 	set_limit(cq);
 	base_unlock(&cq->lock);

@@ -36,7 +36,7 @@
 #include "shm/ring.h"
 
 #define HCA_MAX_INLINE 1024
-#define HCA_CQ_DIRECT  4 /* rings that a CQ looks at without being told */
+#define HCA_CQ_DIRECT 1 /* rings that a CQ looks at without being told */
 #define HCA_MR_CHUNK   1024
 #define HCA_MR_CHUNKS  1024
 #define HCA_GID_BYTES  16
@@ -174,6 +174,24 @@ struct hca_cqe {
 	bool is_send;
 };
 
+#define HCA_CQ_WATCHED 8
+
+/*
+ * Receive queues that a CQ looks at only when their bit in the shared ready map is set. A bit
+ * that has shown itself is watched for a while: it stays set, its queues are looked at as
+ * the direct ones are, and their senders need not set it for every message.
+ */
+struct hca_ready {
+	struct hca_qp *by_bit[SHM_CQ_READY_BITS]; /* chains */
+	unsigned n, next_bit, polls;
+	unsigned n_watched, next_victim;
+	struct {
+		uint16_t bit;
+		uint16_t idle; /* polls that found nothing, one after the other */
+	} watched[HCA_CQ_WATCHED];
+	uint64_t is_watched[SHM_CQ_READY_BITS / 64];
+};
+
 struct hca_cq {
 	struct ibv_cq_ex cq; /* the public struct ibv_cq is its beginning */
 	struct hca_context *ctx;
@@ -186,9 +204,8 @@ struct hca_cq {
 	uint32_t ring_size, head, tail;
 	/* receive queues that complete here */
 	struct hca_qp *direct[HCA_CQ_DIRECT];
-	struct hca_qp **by_bit; /* the others: a chain for each ready bit, allocated at need */
-	unsigned n_by_bit, next_bit, next_word;
-	uint32_t capacity_used; /* completions that its queues may have outstanding */
+	struct hca_ready *ready; /* the others, allocated at need */
+	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
 	bool counts_arrivals; /* more than cqe: arrivals are counted against it */
 	bool gone_seen;       /* its QPs flush since the manager has gone */
@@ -301,7 +318,11 @@ struct hca_payload {
 
 struct hca_payloads {
 	struct hca_payload *slot;
-	uint32_t n, cursor;
+	uint32_t n;
+	uint32_t window; /* slots [0, window) are in turn */
+	uint32_t cursor;
+	bool crowded; /* a slot was still in use when its turn came, this time round */
+	struct hca_payload_seen *seen;
 };
 
 /* A slot that nobody reads any more, or NULL: all are in use and there is no memory for more. */
@@ -432,8 +453,14 @@ void hca_send_discard(struct hca_qp *qp);
 /* Takes up to @n completions out of the receive queue; adds to @arrivals how many arrivals it took.
  * With the CQ's lock held. */
 int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrivals);
-/* Whether something is left that hca_recv_poll() would take out. */
-bool hca_recv_pending(struct hca_qp *qp);
+/* Whether something is there that hca_recv_poll() would take out; cheap. */
+static inline bool hca_recv_pending(struct hca_qp *qp)
+{
+	if (qp->consumed != qp->posted)
+		return shm_ring_peek(qp->ring, qp->ring_shift, qp->consumed) != SHM_SLOT_CLOSED ||
+		       qp->flushing;
+	return qp->flushing && qp->rwqe_head != qp->rwqe_tail;
+}
 /* How many completions wait in it; how many of them are of messages that have arrived. */
 uint32_t hca_recv_waiting(struct hca_qp *qp);
 uint32_t hca_recv_arrived(struct hca_qp *qp);

@@ -6,8 +6,7 @@
  * A slot is free again when all of them have copied it out. Nobody counts that
  * down, as a count could not survive a death in between: the arrival in the
  * receiver's ring is the reference itself, and the sender looks whether the ring
- * has moved past it. With one writer and receivers that keep up, that is one look
- * a message.
+ * has moved past it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,19 +16,35 @@
 #define SLOT_BYTES  IB_MTU_BYTES(IBV_MTU_4096)
 #define FIRST_SLOTS 16
 #define MAX_SLOTS   16384 /* 64 MiB a queue pair */
-#define LOOK_AHEAD  8
+#define LOOK_AHEAD  4
+#define SEEN        64 /* receivers whose progress is remembered; a power of two */
 
-static bool held(const struct hca_payload_hold *h)
+/* How far a receiver's ring was when we looked last: it does not go back. */
+struct hca_payload_seen {
+	const struct shm_ring *ring;
+	uint32_t gen, consumed;
+};
+
+/*
+ * Whether the receiver has yet to copy the message. Its ring's line is its own, and costs us
+ * a trip between caches: so only when what we saw there last does not tell.
+ */
+static bool held(struct hca_payloads *all, const struct hca_payload_hold *h)
 {
+	struct hca_payload_seen *s = &all->seen[(uintptr_t)h->ring / sizeof(*h->ring) % SEEN];
+
+	if (s->ring == h->ring && s->gen == h->gen && (int32_t)(s->consumed - h->pos) > 0)
+		return false;
+	s->ring = h->ring;
+	s->gen = h->ring->gen;
 	/* acquire: pairs with the release in shm_ring_consume(): the copy is done */
-	return h->ring->gen == h->gen &&
-	       (int32_t)(atomic_load_explicit(&h->ring->consumed, memory_order_acquire) - h->pos) <=
-	               0;
+	s->consumed = atomic_load_explicit(&h->ring->consumed, memory_order_acquire);
+	return s->gen == h->gen && (int32_t)(s->consumed - h->pos) <= 0;
 }
 
-static bool in_use(struct hca_payload *p)
+static bool in_use(struct hca_payloads *all, struct hca_payload *p)
 {
-	while (p->n && !held(&p->hold[p->n - 1]))
+	while (p->n && !held(all, &p->hold[p->n - 1]))
 		p->n--;
 	return p->n != 0;
 }
@@ -54,37 +69,78 @@ static int grow(struct hca_qp *qp)
 	                                           .reply_bytes = sizeof(rep) });
 	if (ret)
 		return ret;
+	if (!all->seen)
+		all->seen = calloc(SEEN, sizeof(*all->seen));
+	if (!all->seen)
+		return -ENOMEM;
 	slot = realloc(all->slot, (all->n + more) * sizeof(*slot));
 	if (!slot)
 		return -ENOMEM;
 	all->slot = slot;
 	for (uint32_t i = 0; i < more; i++)
 		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * SLOT_BYTES };
-	all->cursor = all->n;
 	all->n += more;
 	return 0;
 }
 
-/* The first free slot of the next @n from the cursor on. */
+/*
+ * Each slot of the window has its turn; a window as large as receivers lag behind, so that
+ * its memory stays in the cache. After a round without a busy slot it is halved.
+ */
+static struct hca_payload *next_slot(struct hca_payloads *all)
+{
+	if (all->cursor >= all->window) {
+		if (!all->crowded && all->window > FIRST_SLOTS)
+			all->window /= 2;
+		all->crowded = false;
+		all->cursor = 0;
+	}
+	return &all->slot[all->cursor++];
+}
+
+/* A free one of the next @n slots, or NULL. */
 static struct hca_payload *search(struct hca_payloads *all, uint32_t n)
 {
-	for (uint32_t i = 0; i < n && i < all->n; i++) {
-		struct hca_payload *p = &all->slot[all->cursor];
+	for (uint32_t i = 0; i < n && i < all->window; i++) {
+		struct hca_payload *p = next_slot(all);
 
-		all->cursor = all->cursor + 1 == all->n ? 0 : all->cursor + 1;
-		if (!in_use(p))
+		if (!in_use(all, p))
 			return p;
+		all->crowded = true;
 	}
 	return NULL;
 }
 
+/* A larger window, of slots that are there or new ones. */
+static int widen(struct hca_qp *qp)
+{
+	struct hca_payloads *all = &qp->payloads;
+	int ret = 0;
+
+	if (all->window == all->n)
+		ret = grow(qp);
+	if (all->window < all->n) {
+		all->cursor = all->window; /* begin with the slots just added */
+		all->window = all->window ? all->window * 2 : FIRST_SLOTS;
+		if (all->window > all->n)
+			all->window = all->n;
+	}
+	return ret;
+}
+
 struct hca_payload *hca_payload_get(struct hca_qp *qp)
 {
-	struct hca_payload *p = search(&qp->payloads, LOOK_AHEAD);
+	struct hca_payloads *all = &qp->payloads;
+	struct hca_payload *p = search(all, LOOK_AHEAD);
 
-	if (p)
-		return p;
-	return search(&qp->payloads, grow(qp) ? UINT32_MAX : 1);
+	while (!p) {
+		int ret = widen(qp);
+
+		p = search(all, ret ? all->window : LOOK_AHEAD);
+		if (ret)
+			break; /* no more memory: any slot will do */
+	}
+	return p;
 }
 
 int hca_payload_reserve(struct hca_payload *p, uint32_t holders)
@@ -106,5 +162,6 @@ void hca_payload_fini(struct hca_payloads *all)
 	for (uint32_t i = 0; i < all->n; i++)
 		free(all->slot[i].hold);
 	free(all->slot);
+	free(all->seen);
 	*all = (struct hca_payloads){ 0 };
 }

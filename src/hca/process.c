@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "control/path.h"
+#include "control/join.h"
 #include "hca/hca.h"
 
 /* The registry: the process's connection. Connections of before a fork, or to a manager that has
@@ -19,29 +19,6 @@ static struct {
 	pthread_mutex_t lock;
 	struct hca_process *current;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static int connect_manager(struct hca_process *p)
-{
-	const char *host = getenv("UMBEL_HOST");
-	struct control_hello_reply hello;
-	char path[512];
-	int ret, fd[2];
-
-	ret = control_path(path, sizeof(path), control_fabric_name(), "ctl");
-	if (ret)
-		return ret;
-	ret = control_connect(&p->control, path, CONTROL_ROLE_VERBS, host && *host ? host : NULL);
-	if (ret)
-		return ret;
-	control_hello(p->control, &hello, fd);
-	p->host_index = hello.host_index;
-	ret = shm_region_map(&p->region, fd[0], fd[1]);
-	close(fd[0]);
-	close(fd[1]);
-	if (ret)
-		control_close(p->control);
-	return ret;
-}
 
 static struct hca_process *process_new(int *error)
 {
@@ -54,7 +31,7 @@ static struct hca_process *process_new(int *error)
 	p->wake_fd = calloc(SHM_MAX_CHANNELS + 1, sizeof(*p->wake_fd));
 	if (!p->wake_fd)
 		goto err_free;
-	*error = connect_manager(p);
+	*error = control_join(&p->control, CONTROL_ROLE_VERBS, &p->region, &p->host_index);
 	if (*error)
 		goto err_wake;
 	pthread_mutex_init(&p->device_lock, NULL);

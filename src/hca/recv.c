@@ -12,8 +12,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "hca/hca.h"
 #include "wire/grh.h"
+
+#define PREFETCH_LINES 8 /* then the processor sees what is going on */
 
 static int check_wr(struct hca_qp *qp, const struct ibv_recv_wr *wr, uint32_t adding)
 {
@@ -212,6 +215,20 @@ static bool before(uint32_t pos, uint32_t limit)
 	return (int32_t)(pos - limit) < 0;
 }
 
+/* Begins to fetch what the next arrival brings, if it is there, while this one is copied. */
+static void prefetch_payload(struct hca_qp *qp, uint32_t pos)
+{
+	const struct shm_arrival *a = shm_ring_slot(qp->ring, qp->ring_shift, pos);
+	const char *payload;
+
+	if (shm_ring_peek(qp->ring, qp->ring_shift, pos) != SHM_SLOT_DONE ||
+	    !(a->flags & SHM_ARRIVAL_PAYLOAD))
+		return;
+	payload = shm_payload_at(&qp->process->region, a->payload_off, a->length);
+	for (int i = 0; payload && i < PREFETCH_LINES; i++)
+		__builtin_prefetch(payload + BASE_CACHE_LINE * i);
+}
+
 int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
 	uint32_t pos, again = 0;
@@ -229,8 +246,13 @@ int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrival
 		*arrivals += kind == SHM_SLOT_DONE;
 		if (kind == SHM_SLOT_VOID)
 			again += !before(pos, qp->void_below);
-		else if (!before(pos, qp->discard_below))
-			complete(qp, shm_ring_slot(qp->ring, qp->ring_shift, pos), &wc[done++]);
+		else if (!before(pos, qp->discard_below)) {
+			const struct shm_arrival *a = shm_ring_slot(qp->ring, qp->ring_shift, pos);
+
+			if (a->flags & SHM_ARRIVAL_PAYLOAD)
+				prefetch_payload(qp, pos + 1);
+			complete(qp, a, &wc[done++]);
+		}
 	}
 	if (pos != qp->consumed) {
 		qp->consumed = pos;
@@ -244,13 +266,6 @@ int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrival
 		complete_flushed(qp, &wc[done++]);
 	base_unlock(&qp->recv_lock);
 	return done;
-}
-
-bool hca_recv_pending(struct hca_qp *qp)
-{
-	if (qp->consumed != qp->posted)
-		return shm_ring_peek(qp->ring, qp->ring_shift, qp->consumed) != SHM_SLOT_CLOSED;
-	return qp->flushing && qp->rwqe_head != qp->rwqe_tail;
 }
 
 uint32_t hca_recv_arrived(struct hca_qp *qp)
