@@ -14,7 +14,7 @@ BEGIN {
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
-	# The two shared libraries run in the programs: nothing of the manager in them.
+	# The shared libraries run in the programs: nothing of the manager in them.
 	restrict("api", "api hca control shm wire base")
 	# The manager is wired together in one place, but exports no symbols.
 	delete may["daemon", "api"]

@@ -65,7 +65,6 @@ struct cli_fabric_options {
 	unsigned n_settings;
 };
 
-
 /* Whether @opt is one of the options below. */
 bool cli_is_fabric_option(int opt);
 

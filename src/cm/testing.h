@@ -92,8 +92,8 @@ static int testing_setup(void **state)
 	if (fabric_plan_tree(&plan, 4) || fabric_new(&t->f, &plan, &settings))
 		return -1;
 	fabric_plan_fini(&plan);
-	if (sm_new(&t->sm, t->f, &sm_ops) || sm_sweep(t->sm) ||
-	    sa_new(&t->sa, t->f, t->sm) || cm_new(&t->cm, t->f, t->sa, &cm_ops))
+	if (sm_new(&t->sm, t->f, &sm_ops) || sm_sweep(t->sm) || sa_new(&t->sa, t->f, t->sm) ||
+	    cm_new(&t->cm, t->f, t->sa, &cm_ops))
 		return -1;
 	*state = t;
 	return 0;

@@ -2,9 +2,12 @@
 /*
  * To the fabric that the environment names: see join.h.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "control/join.h"
 #include "control/path.h"
 
@@ -31,4 +34,16 @@ int control_join(struct control_client **c, enum control_role role, struct shm_r
 	if (ret)
 		control_close(*c);
 	return ret;
+}
+
+void control_join_explain(int error)
+{
+	const char *name = control_fabric_name();
+
+	if (!getenv("UMBEL_FABRIC"))
+		return;
+	if (error == -EHOSTUNREACH)
+		base_log("no host '%s' in fabric '%s'", getenv("UMBEL_HOST"), name);
+	else
+		base_log("fabric '%s' cannot be reached: %s; is it up?", name, strerror(-error));
 }

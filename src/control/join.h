@@ -16,4 +16,8 @@
 int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
                  int *host_index);
 
+/* Why it failed, to standard error, if the program was put on a fabric ($UMBEL_FABRIC): it gets a
+ * reason then, not just a machine without a card. @error: -errno. */
+void control_join_explain(int error);
+
 #endif

@@ -58,7 +58,7 @@ static int hello(struct daemon_client *c, const struct control_packet *request,
 		return -EPROTO;
 	memcpy(&req, request->body, sizeof(req));
 	req.host[sizeof(req.host) - 1] = '\0';
-	if (req.version != CONTROL_VERSION || req.role > CONTROL_ROLE_CM)
+	if (req.version != CONTROL_VERSION || req.role > CONTROL_ROLE_UMAD)
 		return -EPROTO;
 	c->host_index = -1;
 	if (*req.host) {
@@ -169,6 +169,8 @@ static int serve(struct daemon_client *c, const struct control_packet *request,
 		return type >= CONTROL_CM_FIRST && type <= CONTROL_CM_LAST
 		               ? cm_request(c->d->cm, c->cm, request, reply)
 		               : -ENOSYS;
+	if (c->role == CONTROL_ROLE_UMAD)
+		return daemon_umad_request(c, request, reply);
 	return cli_request(c, request);
 }
 

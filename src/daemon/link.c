@@ -16,16 +16,6 @@
 #include "daemon/state.h"
 #include "fabric/link.h"
 
-int daemon_links_init(struct daemon *d)
-{
-	d->told_state = calloc(d->f->n_hca_ports, sizeof(*d->told_state));
-	if (!d->told_state)
-		return -ENOMEM;
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
-		d->told_state[i] = d->f->hca_port[i]->state;
-	return 0;
-}
-
 /* ---- names ---- */
 
 /* The only HCA of the host named @name. 0, -ENOENT, -EMLINK. */
@@ -89,32 +79,96 @@ static void reset_port(struct daemon *d, struct fabric_port *p, enum ibv_event_t
 	cm_port_changed(d->cm, p);
 }
 
-static void tell_states(struct daemon *d)
+static void tell_state(struct daemon *d, struct fabric_port *p)
 {
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++) {
-		struct fabric_port *p = d->f->hca_port[i];
-		bool was_active = d->told_state[i] == IB_PORT_ACTIVE;
-		bool is_active = p->state == IB_PORT_ACTIVE;
+	bool was_active = d->told_state[p->index] == IB_PORT_ACTIVE;
+	bool is_active = p->state == IB_PORT_ACTIVE;
 
-		d->told_state[i] = p->state;
-		if (was_active && !is_active)
-			reset_port(d, p, IBV_EVENT_PORT_ERR);
-		else if (is_active && !was_active)
-			tell_hca(d, p, IBV_EVENT_PORT_ACTIVE);
-	}
+	d->told_state[p->index] = p->state;
+	if (was_active && !is_active)
+		reset_port(d, p, IBV_EVENT_PORT_ERR);
+	else if (is_active && !was_active)
+		tell_hca(d, p, IBV_EVENT_PORT_ACTIVE);
 }
 
-/* ---- commands ---- */
+static void tell_states(struct daemon *d)
+{
+	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
+		tell_state(d, d->f->hca_port[i]);
+}
 
 /* The fabric has changed. */
 static int follow(struct daemon *d)
 {
-	int ret = sm_sweep(d->sm);
+	int ret;
 
+	d->sweep_wanted = false;
+	ret = sm_sweep(d->sm);
 	sa_swept(d->sa);
 	tell_states(d);
 	return ret;
 }
+
+/* ---- what a subnet manager does by MADs ---- */
+
+/* The sink of fabric/mads.h. */
+static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
+{
+	struct daemon *d = arg;
+
+	if (what & FABRIC_PORT_GIDS)
+		for (unsigned i = 0; i < d->f->n_hca_ports; i++)
+			tell_hca(d, d->f->hca_port[i], IBV_EVENT_GID_CHANGE);
+	if (p->node->type != FABRIC_HCA)
+		return;
+	if (what & FABRIC_PORT_STATE)
+		tell_state(d, p);
+	if (what & FABRIC_PORT_LID)
+		reset_port(d, p, IBV_EVENT_LID_CHANGE);
+	if (what & FABRIC_PORT_SM)
+		tell_hca(d, p, IBV_EVENT_SM_CHANGE);
+	if (what & FABRIC_PORT_PKEYS)
+		tell_hca(d, p, IBV_EVENT_PKEY_CHANGE);
+	if (what & FABRIC_PORT_REREGISTER)
+		reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
+}
+
+/* After whatever else the loop has done: before anybody else has a turn. */
+static int on_turn_done(sd_event_source *s, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)s;
+	if (d->sweep_wanted)
+		follow(d);
+	fabric_mads_settle(d->f);
+	return 0;
+}
+
+int daemon_links_init(struct daemon *d)
+{
+	sd_event_source *post;
+	int ret;
+
+	d->told_state = calloc(d->f->n_hca_ports, sizeof(*d->told_state));
+	if (!d->told_state)
+		return -ENOMEM;
+	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
+		d->told_state[i] = d->f->hca_port[i]->state;
+	d->f->mads->sink.port_changed = on_port_changed;
+	d->f->mads->sink.arg = d;
+	ret = sd_event_add_post(d->loop, &post, on_turn_done, d);
+	if (ret >= 0)
+		ret = sd_event_source_set_priority(post, SD_EVENT_PRIORITY_IMPORTANT);
+	if (ret >= 0)
+		ret = sd_event_source_set_floating(post, true);
+	if (ret < 0)
+		return ret;
+	sd_event_source_unref(post);
+	return 0;
+}
+
+/* ---- commands ---- */
 
 int daemon_link_set(struct daemon *d, const struct control_link *request)
 {

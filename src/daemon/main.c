@@ -228,7 +228,9 @@ static int start_subnet(struct daemon *d)
 		ret = sa_new(&d->sa, d->f, d->sm);
 	if (!ret)
 		ret = cm_new(&d->cm, d->f, d->sa, &cm_ops);
-	return ret ? ret : daemon_links_init(d);
+	if (!ret)
+		ret = daemon_links_init(d);
+	return ret ? ret : daemon_umad_init(d);
 }
 
 static int on_life(sd_event_source *s, int fd, uint32_t revents, void *arg)
@@ -345,6 +347,7 @@ static void stop(struct daemon *d)
 		if (base_idtable_get(&d->clients, i))
 			daemon_client_free(base_idtable_get(&d->clients, i));
 	daemon_subnet_fini(d);
+	daemon_umad_fini(d);
 	if (d->cm)
 		cm_free(d->cm);
 	if (d->sa)

@@ -19,6 +19,7 @@
 struct message {
 	STAILQ_ENTRY(message) entry;
 	size_t bytes;
+	int fd; /* goes with it; -1: none */
 	char data[];
 };
 
@@ -30,25 +31,46 @@ struct cm_outbox {
 	unsigned n_waiting;
 };
 
+static void message_free(struct message *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	free(m);
+}
+
 static void drop_waiting(struct cm_outbox *box)
 {
 	struct message *m;
 
 	while ((m = STAILQ_FIRST(&box->waiting))) {
 		STAILQ_REMOVE_HEAD(&box->waiting, entry);
-		free(m);
+		message_free(m);
 	}
 	box->n_waiting = 0;
 	box->source = sd_event_source_disable_unref(box->source);
 }
 
 /* 0 if it went or never will; -EAGAIN. */
-static int push(struct cm_outbox *box, const void *data, size_t bytes)
+static int push(struct cm_outbox *box, const void *data, size_t bytes, int fd)
 {
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = bytes };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
+	if (fd >= 0) {
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control.space);
+	}
 	do {
-		n = send(box->fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+		n = sendmsg(box->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? -EAGAIN : 0;
 }
@@ -65,11 +87,11 @@ static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		return 0;
 	}
 	while ((m = STAILQ_FIRST(&box->waiting))) {
-		if (push(box, m->data, m->bytes))
+		if (push(box, m->data, m->bytes, m->fd))
 			return 0;
 		STAILQ_REMOVE_HEAD(&box->waiting, entry);
 		box->n_waiting--;
-		free(m);
+		message_free(m);
 	}
 	drop_waiting(box);
 	return 0;
@@ -95,19 +117,19 @@ int daemon_outbox_open(void *daemon, struct cm_outbox **out, int *process_fd)
 	return 0;
 }
 
-void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
+/* Keeps it until there is room. -ENOMEM, or -ENOBUFS: too much waits already. */
+static int keep(struct cm_outbox *box, const void *event, size_t bytes, int fd)
 {
 	struct message *m;
 
-	if (STAILQ_EMPTY(&box->waiting) && !push(box, event, bytes))
-		return;
 	if (box->n_waiting >= DAEMON_OUTBOX_ROOM)
-		return;
+		return -ENOBUFS;
 	m = malloc(sizeof(*m) + bytes);
 	if (!m) {
 		base_log("out of memory: an event is lost");
-		return;
+		return -ENOMEM;
 	}
+	m->fd = fd;
 	m->bytes = bytes;
 	memcpy(m->data, event, bytes);
 	STAILQ_INSERT_TAIL(&box->waiting, m, entry);
@@ -115,6 +137,27 @@ void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
 	if (!box->source &&
 	    sd_event_add_io(box->d->loop, &box->source, box->fd, EPOLLOUT, on_room, box) < 0)
 		base_log("cannot wait for room: events are delayed");
+	return 0;
+}
+
+void daemon_outbox_send_fd(struct cm_outbox *box, const void *event, size_t bytes, int fd)
+{
+	bool gone = STAILQ_EMPTY(&box->waiting) && !push(box, event, bytes, fd);
+
+	if (!gone && !keep(box, event, bytes, fd))
+		return;
+	if (fd >= 0)
+		close(fd);
+}
+
+void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
+{
+	daemon_outbox_send_fd(box, event, bytes, -1);
+}
+
+int daemon_outbox_fd(const struct cm_outbox *box)
+{
+	return box->fd;
 }
 
 void daemon_outbox_close(struct cm_outbox *box)

@@ -27,6 +27,8 @@
 
 struct daemon;
 struct daemon_client;
+struct daemon_umad;
+struct fabric_mad;
 struct cm_outbox;
 
 /* An HCA that a process has open: its asynchronous events go here. */
@@ -119,8 +121,11 @@ struct daemon {
 	LIST_HEAD(, daemon_answer) answers; /* subnet_mad.c */
 	unsigned n_answers;
 	uint32_t sm_act_count;
+	bool sweep_wanted;
+	uint64_t n_reports; /* of traps, to who subscribed */
 	uint64_t retire_look_us;
 	bool stopping; /* shared memory is left to those who have it mapped */
+	struct daemon_umad *umad;
 	uint8_t *told_state; /* of HCA ports, by index: what processes have been told last */
 };
 
@@ -183,6 +188,15 @@ int daemon_sm_event(struct daemon *d, const struct control_sm_event *request);
 bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad);
 void daemon_subnet_fini(struct daemon *d);
 
+/* ---- umad.c: requests of libibumad ---- */
+
+int daemon_umad_init(struct daemon *d);
+void daemon_umad_fini(struct daemon *d);
+
+/* As daemon_verbs_request(). */
+int daemon_umad_request(struct daemon_client *c, const struct control_packet *request,
+                        struct control_packet *reply);
+
 /* ---- outbox.c ---- */
 
 extern const struct cm_ops daemon_outbox_ops; /* arg is set by whoever uses it */
@@ -192,6 +206,12 @@ extern const struct cm_ops daemon_outbox_ops; /* arg is set by whoever uses it *
 int daemon_outbox_open(void *daemon, struct cm_outbox **box, int *process_fd);
 void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
 void daemon_outbox_close(struct cm_outbox *box);
+
+/* The same with a descriptor beside it, which becomes the outbox's; -1: none. */
+void daemon_outbox_send_fd(struct cm_outbox *box, const void *event, size_t bytes, int fd);
+
+/* The manager's end of the socket, for receiving. */
+int daemon_outbox_fd(const struct cm_outbox *box);
 
 /* ---- show.c ---- */
 

@@ -9,8 +9,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "daemon/state.h"
-#include "fabric/mads.h"
+#include "daemon/umad.h"
 #include "subnet/sa_server.h"
 #include "wire/rmpp.h"
 #include "wire/sm_attr.h"
@@ -44,6 +43,15 @@ static void address_back(struct fabric_port *at, const struct fabric_mad *in,
 		                    .sl = in->sl };
 }
 
+/*
+ * MADs go by the queue that programs' go by: what they bring about, even the end of the answer
+ * that they belong to, does not happen under the feet of who sends.
+ */
+static void send_mad(struct daemon *d, struct fabric_port *from, const struct fabric_mad *mad)
+{
+	daemon_umad_queue(d->umad, from, mad);
+}
+
 /* ---- long answers ---- */
 
 static void answer_free(struct daemon_answer *a)
@@ -60,7 +68,7 @@ static void send_segments(struct daemon_answer *a)
 	struct fabric_mad mad = a->mad;
 
 	while (wire_rmpp_send_next(&a->sender, base_now_ns(), mad.data))
-		fabric_mad_send(a->d->f, a->from, &mad);
+		send_mad(a->d, a->from, &mad);
 	if (a->timer) {
 		sd_event_source_set_time(a->timer, a->sender.deadline / 1000);
 		sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
@@ -71,7 +79,7 @@ static void send_segments(struct daemon_answer *a)
 static bool settle(struct daemon_answer *a, struct wire_rmpp_result r, struct fabric_mad *reply)
 {
 	if (r.reply)
-		fabric_mad_send(a->d->f, a->from, reply);
+		send_mad(a->d, a->from, reply);
 	if (a->sender.state != RMPP_CONTINUE) {
 		answer_free(a);
 		return true;
@@ -83,11 +91,13 @@ static bool settle(struct daemon_answer *a, struct wire_rmpp_result r, struct fa
 static int on_ack_late(sd_event_source *s, uint64_t usec, void *arg)
 {
 	struct daemon_answer *a = arg;
+	struct daemon *d = a->d;
 	struct fabric_mad reply = a->mad;
 
 	(void)s;
 	(void)usec;
 	settle(a, wire_rmpp_send_expire(&a->sender, base_now_ns(), reply.data), &reply);
+	daemon_umad_send_queued(d->umad);
 	return 0;
 }
 
@@ -152,35 +162,74 @@ static void send_long(struct daemon *d, struct fabric_port *from, const struct f
 
 /* ---- requests ---- */
 
-static void serve_sa(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+static void answer_sa(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad,
+                      const struct sa_request *request)
 {
-	struct wire_sa_mad sa;
+	struct wire_sa_mad sa = *request->mad;
 	struct sa_answer answer;
 	struct fabric_mad out;
 
-	wire_sa_mad_decode(mad->data, &sa);
-	if (sa_serve(d->sa, mad->slid, &sa, &answer) || !answer.method) {
-		free(answer.records);
+	sa_serve(d->sa, request, &answer);
+	if (!answer.method)
 		return;
-	}
 	address_back(at, mad, &out);
 	sa.mad.method = answer.method;
 	sa.mad.status = answer.status;
+	sa.mad.attribute_id = answer.attribute;
+	sa.sm_key = 0; /* C15-0.1.5 */
 	sa.attribute_offset = answer.record_bytes / 8;
 	memset(&sa.rmpp, 0, sizeof(sa.rmpp));
-	if (answer.method == MAD_GET_TABLE_RESP && !answer.status) {
-		wire_sa_mad_encode(&sa, out.data);
+	if (answer.records && answer.bytes <= sizeof(sa.data)) {
+		memset(sa.data, 0, sizeof(sa.data));
+		memcpy(sa.data, answer.records, answer.bytes);
+	}
+	wire_sa_mad_encode(&sa, out.data);
+	if (answer.method != MAD_GET_RESP && answer.method != MAD_DELETE_RESP && !answer.status) {
 		send_long(d, at, &out, answer.records, answer.bytes);
 		return;
 	}
-	if (answer.records && answer.n) {
-		memset(sa.data, 0, sizeof(sa.data));
-		memcpy(sa.data, answer.records,
-		       answer.bytes < sizeof(sa.data) ? answer.bytes : sizeof(sa.data));
-	}
 	free(answer.records);
-	wire_sa_mad_encode(&sa, out.data);
-	fabric_mad_send(d->f, at, &out);
+	send_mad(d, at, &out);
+}
+
+/*
+ * A request that comes by RMPP itself, as GetMulti does: acknowledged, if it is one segment. More
+ * no request needs, but for a MultiPathRecord with a dozen GIDs.
+ */
+static bool take_segment(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	static const struct wire_rmpp_limits limits = { .timeout_ns = ACK_TIMEOUT_NS,
+		                                        .max_bytes = SA_DATA_BYTES,
+		                                        .window = 1 };
+	struct wire_rmpp_receiver receiver;
+	struct wire_rmpp_result result;
+	struct fabric_mad reply;
+
+	address_back(at, mad, &reply);
+	wire_rmpp_receive_init(&receiver, &limits, base_now_ns());
+	result = wire_rmpp_receive_input(&receiver, mad->data, reply.data);
+	if (result.event != RMPP_DONE && receiver.state == RMPP_CONTINUE)
+		wire_rmpp_refuse(mad->data, RMPP_STATUS_RESOURCES_EXHAUSTED, reply.data);
+	else if (!result.reply)
+		return false;
+	send_mad(d, at, &reply);
+	return result.event == RMPP_DONE;
+}
+
+static void serve_sa(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct wire_sa_mad sa;
+	struct sa_request request = { .mad = &sa,
+		                      .bytes = SA_DATA_BYTES,
+		                      .slid = mad->slid,
+		                      .qpn = mad->src_qpn,
+		                      .now_s = base_now_ns() / 1000000000 };
+
+	if (wire_rmpp_is_active(mad->data) && !take_segment(d, at, mad))
+		return;
+	wire_sa_mad_decode(mad->data, &sa);
+	request.data = sa.data;
+	answer_sa(d, at, mad, &request);
 }
 
 /* SMInfo: who is the subnet manager here. */
@@ -194,7 +243,9 @@ static void serve_sm_info(struct daemon *d, struct fabric_port *at, const struct
 
 	wire_smp_decode(mad->data, &smp);
 	address_back(at, mad, &out);
-	if (smp.mad.method == MAD_SET) {
+	if (smp.mad.class_version != MAD_VERSION_SUBN) {
+		smp.mad.status = MAD_STATUS_BAD_VERSION;
+	} else if (smp.mad.method == MAD_SET) {
 		smp.mad.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE; /* it hands over to nobody */
 	} else {
 		memset(smp.data, 0, sizeof(smp.data));
@@ -205,26 +256,104 @@ static void serve_sm_info(struct daemon *d, struct fabric_port *at, const struct
 	if (smp.mad.mgmt_class == MAD_CLASS_SUBN_DIRECTED)
 		smp.direction = 1;
 	wire_smp_encode(&smp, out.data);
-	fabric_mad_send(d->f, at, &out);
+	send_mad(d, at, &out);
 }
 
-bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+/* ---- traps ---- */
+
+struct report {
+	struct daemon *d;
+	struct fabric_mad mad;
+};
+
+static void report_to(void *arg, uint16_t lid, uint32_t qpn)
 {
+	struct report *r = arg;
+
+	r->mad.dlid = lid;
+	r->mad.dest_qpn = qpn;
+	send_mad(r->d, sm_port(r->d->sm), &r->mad);
+}
+
+/* What a node tells the subnet manager, it passes on to who subscribed (section 13.4.11). */
+static void forward(struct daemon *d, const struct wire_notice *notice)
+{
+	struct report r = { .d = d };
+	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
+		                           .mgmt_class = MAD_CLASS_SUBN_ADM,
+		                           .class_version = MAD_VERSION_SUBN_ADM,
+		                           .method = MAD_REPORT,
+		                           .attribute_id = MAD_ATTR_NOTICE } };
+	struct wire_notice n = *notice;
+
+	sa.mad.transaction_id = ++d->n_reports;
+	fabric_gid_make(d->f, sm_port(d->sm)->guid, &n.issuer_gid);
+	wire_notice_encode(&n, sa.data);
+	r.mad.slid = sm_port(d->sm)->lid;
+	r.mad.src_qpn = IB_QPN_GSI;
+	r.mad.qkey = IB_QKEY_GSI;
+	wire_sa_mad_encode(&sa, r.mad.data);
+	sa_each_subscriber(d->sa, notice, report_to, &r);
+}
+
+/* The node need not say it again. A link asks for a sweep, unless who broke it sweeps itself. */
+static void take_trap(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct wire_notice notice;
+	struct fabric_mad out;
+	struct wire_smp smp;
+
+	wire_smp_decode(mad->data, &smp);
+	wire_smp_notice_decode(smp.data, &notice);
+	address_back(at, mad, &out);
+	smp.mad.method = MAD_TRAP_REPRESS;
+	wire_smp_encode(&smp, out.data);
+	send_mad(d, at, &out);
+	if (notice.is_generic && notice.trap_number == TRAP_LINK_STATE_CHANGED)
+		d->sweep_wanted = true;
+	forward(d, &notice);
+}
+
+/* Whether it was for us. */
+static bool take(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct wire_rmpp rmpp;
 	struct wire_mad h;
 
 	wire_mad_decode(mad->data, &h);
 	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI) {
-		if (h.method & MAD_METHOD_RESPONSE)
-			return wire_rmpp_is_active(mad->data) && take_ack(d, mad);
+		wire_rmpp_decode(mad->data + RMPP_AT, &rmpp);
+		/* the kernel's RMPP has no response bit in what it says to an answer */
+		if (wire_rmpp_is_active(mad->data) && rmpp.type != RMPP_DATA)
+			return take_ack(d, mad);
+		if (h.method == MAD_REPORT_RESP)
+			return true;
+		if (!wire_mad_response_method(h.method))
+			return false;
 		serve_sa(d, at, mad);
 		return true;
 	}
-	if ((h.mgmt_class == MAD_CLASS_SUBN_LID || h.mgmt_class == MAD_CLASS_SUBN_DIRECTED) &&
-	    h.attribute_id == SMP_ATTR_SM_INFO && (h.method == MAD_GET || h.method == MAD_SET)) {
-		serve_sm_info(d, at, mad);
+	if (mad->dest_qpn != IB_QPN_SMI)
+		return false;
+	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE) {
+		take_trap(d, at, mad);
 		return true;
 	}
-	return false;
+	if (h.attribute_id != SMP_ATTR_SM_INFO || (h.method != MAD_GET && h.method != MAD_SET))
+		return false;
+	serve_sm_info(d, at, mad);
+	return true;
+}
+
+bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	bool taken;
+
+	if (!d->umad || !d->sa || at != sm_port(d->sm))
+		return false;
+	taken = take(d, at, mad);
+	daemon_umad_send_queued(d->umad);
+	return taken;
 }
 
 void daemon_subnet_fini(struct daemon *d)

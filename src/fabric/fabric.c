@@ -19,7 +19,8 @@
 #define PHYS_POLLING 2
 #define PHYS_LINK_UP 5
 
-#define SUBNET_TIMEOUT 18 /* about a second */
+#define SUBNET_TIMEOUT  18 /* about a second */
+#define ERROR_THRESHOLD 15 /* of PortInfo: the most that it says */
 
 static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned num,
                       const struct fabric_plan_port *plan)
@@ -61,6 +62,8 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 		node->port[i].mtu = (uint8_t)f->settings.mtu;
 		node->port[i].pkey[0] = IB_PKEY_DEFAULT;
 		node->port[i].subnet_timeout = SUBNET_TIMEOUT;
+		node->port[i].link.local_phy_errors = ERROR_THRESHOLD;
+		node->port[i].link.overrun_errors = ERROR_THRESHOLD;
 		if (node->type == FABRIC_SWITCH)
 			node->port[i].guid = plan->port[0].guid;
 	}
@@ -310,7 +313,7 @@ void fabric_port_publish(struct fabric *f, struct fabric_port *p)
 	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
 	s->sm_lid = p->sm_lid;
 	s->sm_sl = p->sm_sl;
-	s->cap_flags = p->capabilities;
+	s->cap_flags = fabric_sma_capabilities(p);
 	s->lid = p->lid;
 	s->lmc = p->lmc;
 	s->state = p->state;

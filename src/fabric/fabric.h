@@ -56,19 +56,31 @@ struct fabric_port {
 	uint8_t lmc;
 	uint8_t width, speed; /* of the link: enum fabric_width, fabric_speed */
 	bool cut;             /* link.h: somebody took the link down */
+	bool disabled;        /* PortPhysicalState: the link stays down */
 	uint16_t lid;         /* HCA ports and switch port 0 */
 	uint32_t index;       /* HCA ports: in the shared port table */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
-	} stats, cleared; /* bytes: of UD payload; cleared: what they were when last set to zero */
-	uint64_t cleared_discards;
+		uint64_t link_downed;
+	} stats;                  /* bytes: of UD payload */
+	struct fabric_port_zero { /* what the PMA's counters were when last written: pma.c */
+		struct fabric_port_stats stats;
+		uint64_t discards;
+	} zero, zero_extended;
 	/* what a subnet manager sets by PortInfo and P_KeyTable: sma.c */
 	uint64_t m_key;
 	uint16_t m_key_lease;
 	uint8_t m_key_protect;
+	uint16_t m_key_violations;
 	uint8_t sm_sl, subnet_timeout;
+	struct fabric_port_link { /* what changes nothing here, and reads back as it was set */
+		uint8_t width_enabled, speed_enabled, speed_ext_enabled; /* 0: all supported */
+		uint8_t vl_high_limit, vl_stall_count, hoq_life;
+		uint8_t local_phy_errors, overrun_errors;
+		bool partition_inbound, partition_outbound, raw_inbound, raw_outbound;
+	} link;
 	uint16_t sm_lid;
 	uint32_t capabilities; /* of PortInfo:CapabilityMask, those that come and go */
 	uint16_t pkey[SHM_PKEYS];
@@ -94,10 +106,10 @@ struct fabric_node {
 	uint32_t lft_size;
 	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
 	uint32_t mft_size;
-	uint32_t mark; /* of the walk that came by last */
+	uint32_t mark;             /* of the walk that came by last */
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
 	uint8_t life_time, state_change;
-	bool dead;     /* switches: link.h */
+	bool dead; /* switches: link.h */
 };
 
 struct fabric_host {

@@ -114,10 +114,10 @@ static bool takes(struct fabric *f, const struct fabric_flow *flow, const struct
 	return !loopback_blocked(f, flow->key.qpn, qpn, p->node == flow->from->node);
 }
 
-static void list_attached(struct fabric *f, const struct fabric_flow *flow, struct fabric_port *p)
+/* @g: what is attached at the HCA of @p to the flow's group, or NULL. */
+static void list_attached(struct fabric *f, const struct fabric_flow *flow, struct fabric_port *p,
+                          const struct fabric_attached *g)
 {
-	struct fabric_attached *g = fabric_attach_find(f, p->node->hca, &flow->key.dgid);
-
 	for (uint32_t i = 0; g && i < g->n; i++)
 		if (!g->entry[i].again && takes(f, flow, p, g->entry[i].qpn))
 			list_push(f->flows, g->entry[i].qpn);
@@ -206,7 +206,9 @@ static void compile(struct fabric *f, struct fabric_flow *flow)
 	if (ib_lid_is_mcast(flow->key.dlid)) {
 		fabric_walk_multicast(f, flow->from, flow->key.dlid, &w);
 		for (uint32_t i = 0; i < flow->n_reached; i++)
-			list_attached(f, flow, flow->reached[i]);
+			list_attached(f, flow, flow->reached[i],
+			              fabric_attach_find(f, flow->reached[i]->node->hca,
+			                                 &flow->key.dgid));
 	} else {
 		fabric_walk_unicast(f, flow->from, flow->key.dlid, &w);
 		if (flow->n_reached && flow->key.is_global &&
@@ -436,6 +438,8 @@ static void edge_lost(struct fabric *f, struct fabric_flow *flow, struct fabric_
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid)
 {
 	bool gained = fabric_row_has(fabric_mft_get(out->node, mlid), out->num);
+	const struct fabric_attached *g = NULL;
+	const struct ib_gid *mgid = NULL;
 	struct base_hash_node *n;
 
 	if (!fabric_port_carries(out))
@@ -445,9 +449,13 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 
 		if (!visits(flow, out->node))
 			continue;
+		if (!mgid || memcmp(mgid, &flow->key.dgid, sizeof(*mgid))) {
+			mgid = &flow->key.dgid;
+			g = fabric_attach_find(f, out->peer->node->hca, mgid);
+		}
 		collect_one(f, flow);
 		f->flows->n_list = 0;
-		list_attached(f, flow, out->peer);
+		list_attached(f, flow, out->peer, g);
 		if (gained)
 			edge_gained(f, flow, out);
 		else

@@ -139,6 +139,82 @@ static void changed_tables_count_once_the_lid_is_named(void **state)
 	assert_int_equal(testing_receivers(e->f, flow), 3);
 }
 
+/* Writes the row of the far switch, of which port @changed has come or gone. */
+static void change_edge(struct env *e, unsigned changed, bool gained)
+{
+	if (gained)
+		testing_row(e->f, e->sw[1], MLID, 1, 2, 4, 0);
+	else
+		testing_row(e->f, e->sw[1], MLID, 3 - changed, 4, 0);
+	fabric_flow_edge_changed(e->f, &e->sw[1]->port[changed], MLID);
+}
+
+static void an_edge_that_comes_or_goes_changes_the_lists_in_place(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *near = flow_from(e, 0), *own = flow_from(e, 2);
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	change_edge(e, 1, false);
+	assert_int_equal(testing_receivers(e->f, near), 3);
+	assert_int_equal(testing_copies(e->f, near, 12), 0);
+	assert_int_equal(testing_receivers(e->f, own), 3); /* its own copy is an edge's, too */
+	assert_int_equal(testing_copies(e->f, own, 12), 0);
+	change_edge(e, 1, true);
+	assert_int_equal(testing_receivers(e->f, near), 4);
+	assert_int_equal(testing_copies(e->f, near, 12), 1);
+	assert_int_equal(testing_copies(e->f, own, 12), 1);
+}
+
+static void an_edge_counts_what_was_sent_while_it_was_there(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+	struct shm_flow_count *sent = &e->f->region->flow_counts[flow->id];
+
+	atomic_store(&sent->packets, 3);
+	change_edge(e, 2, false);
+	atomic_store(&sent->packets, 5);
+	change_edge(e, 2, true);
+	atomic_store(&sent->packets, 12);
+	fabric_flow_collect(e->f);
+	assert_int_equal(e->f->hca_port[3]->stats.recv_packets, 3 + 7);
+	assert_int_equal(e->f->hca_port[2]->stats.recv_packets, 12);
+}
+
+static void an_edge_with_a_smaller_mtu_is_the_paths(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	e->sw[1]->port[2].mtu = e->f->hca_port[3]->mtu = IBV_MTU_1024;
+	testing_row(e->f, e->sw[1], MLID, 1, 4, 0);
+	flow = flow_from(e, 0);
+	assert_int_equal(testing_record(e->f, flow)->mtu, 4096);
+	change_edge(e, 2, true);
+	assert_int_equal(testing_record(e->f, flow)->mtu, 1024);
+	change_edge(e, 2, false);
+	assert_int_equal(testing_record(e->f, flow)->mtu, 4096);
+}
+
+static void flows_that_do_not_come_by_do_not_see_an_edge(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+	uint32_t seq;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	testing_row(e->f, e->sw[0], MLID, 1, 2, 0); /* nothing leads to the far switch */
+	flow = flow_from(e, 0);
+	seq = testing_record(e->f, flow)->seq;
+	change_edge(e, 1, false);
+	change_edge(e, 1, true);
+	assert_int_equal(testing_record(e->f, flow)->seq, seq);
+	assert_int_equal(testing_receivers(e->f, flow), 2);
+}
+
 static void all_flows_follow_a_port_that_goes_down(void **state)
 {
 	struct env *e = *state;
@@ -569,6 +645,10 @@ int main(void)
 		TEST(every_change_moves_the_sequence_number),
 		TEST(a_qp_attached_by_two_mlids_gets_one_copy),
 		TEST(changed_tables_count_once_the_lid_is_named),
+		TEST(an_edge_that_comes_or_goes_changes_the_lists_in_place),
+		TEST(an_edge_counts_what_was_sent_while_it_was_there),
+		TEST(an_edge_with_a_smaller_mtu_is_the_paths),
+		TEST(flows_that_do_not_come_by_do_not_see_an_edge),
 		TEST(all_flows_follow_a_port_that_goes_down),
 		TEST(a_qp_without_a_port_gets_nothing_until_it_has_one),
 		TEST(the_sender_gets_its_own_unless_it_blocks_it),

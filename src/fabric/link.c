@@ -8,6 +8,7 @@
 
 #include "fabric/flow.h"
 #include "fabric/link.h"
+#include "fabric/traps.h"
 
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 {
@@ -17,22 +18,57 @@ struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 	return NULL;
 }
 
+/* What the link itself does to a port, as against what a subnet manager does. */
 static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
 {
+	if (state == IB_PORT_DOWN)
+		p->stats.link_downed++;
 	p->state = state;
 	if (p->node->type == FABRIC_HCA)
 		fabric_port_publish(f, p);
+	else
+		p->node->state_change = 1;
 }
 
-/* Brings both ends to where what has been done to the link leaves them. */
-static void settle(struct fabric *f, struct fabric_port *p)
+static bool may_come_up(const struct fabric_port *p)
 {
-	bool up = !p->cut && !p->node->dead && !p->peer->node->dead;
+	return !p->cut && !p->disabled && !p->node->dead;
+}
+
+/* Brings both ends to where what has been done to the link leaves them. True: they changed. */
+static bool settle(struct fabric *f, struct fabric_port *p)
+{
+	bool up = may_come_up(p) && may_come_up(p->peer);
 
 	if (up == (p->state != IB_PORT_DOWN))
-		return;
+		return false;
 	set_state(f, p, up ? IB_PORT_INIT : IB_PORT_DOWN);
 	set_state(f, p->peer, up ? IB_PORT_INIT : IB_PORT_DOWN);
+	return true;
+}
+
+static void tell(struct fabric *f, struct fabric_port *p)
+{
+	fabric_trap_link_state(f, p->node);
+	fabric_trap_link_state(f, p->peer->node);
+}
+
+void fabric_port_disable(struct fabric *f, struct fabric_port *p, bool disabled)
+{
+	p->disabled = disabled;
+	if (p->peer && settle(f, p))
+		tell(f, p);
+}
+
+void fabric_port_retrain(struct fabric *f, struct fabric_port *p)
+{
+	if (!p->peer || p->state == IB_PORT_DOWN)
+		return;
+	set_state(f, p, IB_PORT_DOWN);
+	set_state(f, p->peer, IB_PORT_DOWN);
+	set_state(f, p, IB_PORT_INIT);
+	set_state(f, p->peer, IB_PORT_INIT);
+	tell(f, p);
 }
 
 int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
@@ -44,7 +80,8 @@ int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
 	if (p->cut == !up)
 		return -EALREADY;
 	p->cut = p->peer->cut = !up;
-	settle(f, p);
+	if (settle(f, p))
+		tell(f, p);
 	if (!up)
 		fabric_flow_links_down(f);
 	return 0;
@@ -57,6 +94,7 @@ static void forget_tables(struct fabric_node *sw)
 	sw->lft = NULL;
 	sw->mft = NULL;
 	sw->lft_size = sw->mft_size = 0;
+	sw->lft_top = sw->mft_top = 0;
 }
 
 int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
@@ -67,8 +105,8 @@ int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
 	if (!alive)
 		forget_tables(sw);
 	for (unsigned i = 1; i <= sw->n_ports; i++)
-		if (sw->port[i].peer)
-			settle(f, &sw->port[i]);
+		if (sw->port[i].peer && settle(f, &sw->port[i]))
+			fabric_trap_link_state(f, sw->port[i].peer->node);
 	if (!alive)
 		fabric_flow_links_down(f);
 	return 0;

@@ -32,12 +32,13 @@ struct fabric_mad {
 	struct ib_gid sgid, dgid;
 };
 
-/* What became of MADs that went nowhere. */
+/* What became of MADs: an answer counts as one more. */
 struct fabric_mad_stats {
-	uint64_t delivered;
-	uint64_t no_route; /* no table entry, a link down, a path that leads out of the fabric */
-	uint64_t bad_path; /* hop pointer or count beyond the format */
+	uint64_t delivered; /* to an agent or the sink, which may still not want it */
+	uint64_t no_route;  /* no table entry, a link down, a path that leads out of the fabric */
+	uint64_t bad_path;  /* hop pointer and count that no path has */
 	uint64_t bad_m_key;
+	uint64_t bad_p_key;
 	uint64_t unwanted; /* for nobody */
 };
 
@@ -53,6 +54,10 @@ struct fabric_mad_sink {
 struct fabric_mads {
 	struct fabric_mad_sink sink;
 	struct fabric_mad_stats stats;
+	uint64_t n_traps;
+	/* which flows are to be walked again */
+	bool stale, all_stale;
+	uint64_t stale_lid[(1 << 16) / 64];
 };
 
 /* What a Set of PortInfo changed. */
@@ -62,11 +67,26 @@ enum fabric_port_change {
 	FABRIC_PORT_SM = 4,
 	FABRIC_PORT_REREGISTER = 8,
 	FABRIC_PORT_PKEYS = 16,
-	FABRIC_PORT_GIDS = 32,
+	FABRIC_PORT_GIDS = 32,  /* of all ports: the subnet prefix */
+	FABRIC_PORT_OTHER = 64, /* the MTU, SubnetTimeout */
 };
 
-/* Sends @mad from @from, an HCA port or port 0 of a switch: the data's copy is ours. */
+/*
+ * Sends @mad from @from, an HCA port or port 0 of a switch: the data's copy is ours. All that
+ * follows from it, answers too, has happened when it returns, but for what settles later.
+ */
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *mad);
+
+/*
+ * Flows follow what Sets have changed in tables and ports only here, all at once, as a subnet
+ * manager changes thousands in a row: to be called before anybody sends data again, after each
+ * turn of the manager's loop. Costs nothing if nothing has changed.
+ */
+void fabric_mads_settle(struct fabric *f);
+
+/* Notes what is to settle: flows to a LID, or all. */
+void fabric_mads_lid_changed(struct fabric *f, uint16_t lid);
+void fabric_mads_all_changed(struct fabric *f);
 
 /*
  * The agents: answer the request in @mad, which arrived at @at, in place. False: no answer
@@ -82,8 +102,29 @@ bool fabric_pma_answer(struct fabric *f, struct fabric_port *at, struct fabric_m
 uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attribute,
                         uint32_t modifier, uint8_t *data);
 
+/* PortInfo:CapabilityMask of an HCA's port or a switch's port 0; 0 of a switch's others. */
+uint32_t fabric_sma_capabilities(const struct fabric_port *p);
+
+/*
+ * Sets and clears bits of it, such as PORT_CAP_SM. The subnet manager is told by trap 144,
+ * processes by the shared record.
+ */
+void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32_t set,
+                                 uint32_t clear);
+
 /* Whether the agents, not somebody behind the sink, are whom this MAD is for. */
 bool fabric_sma_wants(const struct fabric_mad *mad);
 bool fabric_pma_wants(const struct fabric_mad *mad);
+
+/* The port that answers for @p: a switch's own port 0, or itself. */
+static inline struct fabric_port *fabric_own_port(struct fabric_port *p)
+{
+	return p->node->type == FABRIC_SWITCH ? &p->node->port[0] : p;
+}
+
+static inline bool fabric_port_has_lid(const struct fabric_port *p, uint16_t lid)
+{
+	return p->lid && lid >= p->lid && lid < p->lid + (1u << p->lmc);
+}
 
 #endif

@@ -127,7 +127,7 @@ static int check_shape(const struct fabric_fat_tree *shape, unsigned *hosts, cha
 		       -EINVAL;
 	if (*hosts > FABRIC_MAX_HOSTS)
 		return snprintf(why, len,
-		                "%u levels of %u-port switches take %u hosts, more than the %u of "
+		                "%u levels of %u-port switches take %u hosts, more than the %d of "
 		                "a fabric: say how many it shall have",
 		                shape->levels, shape->radix, *hosts, FABRIC_MAX_HOSTS),
 		       -EINVAL;

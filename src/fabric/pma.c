@@ -11,13 +11,19 @@
 #include "fabric/mads.h"
 #include "wire/perf.h"
 
-#define WORD         4  /* data is counted in 32-bit words */
+#define WORD 4 /* data is counted in 32-bit words */
 
-/* What a port has counted since its counters were cleared. */
+/* What a port has counted since somebody wrote its counters. */
 struct counts {
 	struct fabric_port_stats now;
-	uint64_t xmit_discards;
+	uint64_t discards;
 };
+
+/* The two attributes count apart: to clear one leaves the other. */
+static struct fabric_port_zero *zero_of(struct fabric_port *p, bool extended)
+{
+	return extended ? &p->zero_extended : &p->zero;
+}
 
 static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 {
@@ -27,53 +33,40 @@ static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 	                            memory_order_relaxed);
 }
 
-static void collect(struct fabric *f, const struct fabric_port *p, struct counts *c)
+static void add_counts(struct fabric *f, struct fabric_port *p, bool extended, struct counts *sum)
 {
-	c->now = p->stats;
-	c->xmit_discards = discards(f, p);
-	c->now.xmit_packets -= p->cleared.xmit_packets;
-	c->now.xmit_bytes -= p->cleared.xmit_bytes;
-	c->now.recv_packets -= p->cleared.recv_packets;
-	c->now.recv_bytes -= p->cleared.recv_bytes;
-	c->xmit_discards -= p->cleared_discards;
+	const struct fabric_port_zero *zero = zero_of(p, extended);
+
+	sum->now.xmit_packets += p->stats.xmit_packets - zero->stats.xmit_packets;
+	sum->now.xmit_bytes += p->stats.xmit_bytes - zero->stats.xmit_bytes;
+	sum->now.recv_packets += p->stats.recv_packets - zero->stats.recv_packets;
+	sum->now.recv_bytes += p->stats.recv_bytes - zero->stats.recv_bytes;
+	sum->now.link_downed += p->stats.link_downed - zero->stats.link_downed;
+	sum->discards += discards(f, p) - zero->discards;
 }
 
-static void clear(struct fabric *f, struct fabric_port *p)
+/* The ports that a select names: from @first to @last. False: it names none. */
+static bool selected(const struct fabric_node *node, unsigned select, unsigned *first,
+                     unsigned *last)
 {
-	p->cleared = p->stats;
-	p->cleared_discards = discards(f, p);
-}
+	unsigned lowest = node->type == FABRIC_SWITCH ? 0 : 1;
 
-/* The sum over the ports that a select names; NULL-safe: false if it names none. */
-static bool sum(struct fabric *f, struct fabric_node *node, unsigned select, struct counts *total)
-{
-	unsigned first = select, last = select;
-
+	*first = *last = select;
 	if (select == PERF_PORT_SELECT_ALL) {
-		first = node->type == FABRIC_SWITCH ? 0 : 1;
-		last = node->n_ports;
+		*first = lowest;
+		*last = node->n_ports;
 	}
-	if (last > node->n_ports || (node->type == FABRIC_HCA && first == 0))
-		return false;
-	memset(total, 0, sizeof(*total));
-	for (unsigned i = first; i <= last; i++) {
-		struct counts c;
-
-		collect(f, &node->port[i], &c);
-		total->now.xmit_packets += c.now.xmit_packets;
-		total->now.xmit_bytes += c.now.xmit_bytes;
-		total->now.recv_packets += c.now.recv_packets;
-		total->now.recv_bytes += c.now.recv_bytes;
-		total->xmit_discards += c.xmit_discards;
-	}
-	return true;
+	return *first >= lowest && *last <= node->n_ports;
 }
 
-static void clear_selected(struct fabric *f, struct fabric_node *node, unsigned select)
+static struct counts sum_counts(struct fabric *f, struct fabric_node *node, unsigned first,
+                                unsigned last, bool extended)
 {
-	for (unsigned i = 0; i <= node->n_ports; i++)
-		if (i == select || select == PERF_PORT_SELECT_ALL)
-			clear(f, &node->port[i]);
+	struct counts sum = { .discards = 0 };
+
+	for (unsigned i = first; i <= last; i++)
+		add_counts(f, &node->port[i], extended, &sum);
+	return sum;
 }
 
 static uint32_t saturate(uint64_t v, uint32_t max)
@@ -81,22 +74,44 @@ static uint32_t saturate(uint64_t v, uint32_t max)
 	return v > max ? max : (uint32_t)v;
 }
 
+/* Counters become what @c says, those that it selects: what was counted so far is less that. */
+static void write_counters(struct fabric *f, struct fabric_port *p,
+                           const struct wire_port_counters *c)
+{
+	struct fabric_port_zero *zero = &p->zero;
+
+	if (c->counter_select & PERF_SELECT_XMIT_DATA)
+		zero->stats.xmit_bytes = p->stats.xmit_bytes - (uint64_t)c->xmit_data * WORD;
+	if (c->counter_select & PERF_SELECT_RCV_DATA)
+		zero->stats.recv_bytes = p->stats.recv_bytes - (uint64_t)c->rcv_data * WORD;
+	if (c->counter_select & PERF_SELECT_XMIT_PACKETS)
+		zero->stats.xmit_packets = p->stats.xmit_packets - c->xmit_packets;
+	if (c->counter_select & PERF_SELECT_RCV_PACKETS)
+		zero->stats.recv_packets = p->stats.recv_packets - c->rcv_packets;
+	if (c->counter_select & PERF_SELECT_LINK_DOWNED)
+		zero->stats.link_downed = p->stats.link_downed - c->link_downed;
+	if (c->counter_select & PERF_SELECT_XMIT_DISCARDS)
+		zero->discards = discards(f, p) - c->xmit_discards;
+}
+
 static uint16_t port_counters(struct fabric *f, struct fabric_node *node, uint8_t *data,
                               bool is_set)
 {
 	struct wire_port_counters c;
+	unsigned first, last;
 	struct counts n;
 
 	wire_port_counters_decode(data, &c);
-	if (!sum(f, node, c.port_select, &n))
+	if (!selected(node, c.port_select, &first, &last))
 		return MAD_STATUS_BAD_FIELD;
-	if (is_set && c.counter_select) {
-		clear_selected(f, node, c.port_select);
-		sum(f, node, c.port_select, &n);
-	}
+	for (unsigned i = first; is_set && i <= last; i++)
+		write_counters(f, &node->port[i], &c);
+	n = sum_counts(f, node, first, last, false);
 	c = (struct wire_port_counters){
 		.port_select = c.port_select,
-		.xmit_discards = (uint16_t)saturate(n.xmit_discards, UINT16_MAX),
+		.counter_select = is_set ? c.counter_select : 0,
+		.link_downed = (uint8_t)saturate(n.now.link_downed, UINT8_MAX),
+		.xmit_discards = (uint16_t)saturate(n.discards, UINT16_MAX),
 		.xmit_data = saturate(n.now.xmit_bytes / WORD, UINT32_MAX),
 		.rcv_data = saturate(n.now.recv_bytes / WORD, UINT32_MAX),
 		.xmit_packets = saturate(n.now.xmit_packets, UINT32_MAX),
@@ -106,21 +121,36 @@ static uint16_t port_counters(struct fabric *f, struct fabric_node *node, uint8_
 	return MAD_STATUS_OK;
 }
 
+static void write_extended(struct fabric_port *p, const struct wire_port_counters_extended *c)
+{
+	struct fabric_port_stats *zero = &p->zero_extended.stats;
+
+	if (c->counter_select & PERF_EXT_SELECT_XMIT_DATA)
+		zero->xmit_bytes = p->stats.xmit_bytes - c->xmit_data * WORD;
+	if (c->counter_select & PERF_EXT_SELECT_RCV_DATA)
+		zero->recv_bytes = p->stats.recv_bytes - c->rcv_data * WORD;
+	if (c->counter_select & PERF_EXT_SELECT_XMIT_PACKETS)
+		zero->xmit_packets = p->stats.xmit_packets - c->xmit_packets;
+	if (c->counter_select & PERF_EXT_SELECT_RCV_PACKETS)
+		zero->recv_packets = p->stats.recv_packets - c->rcv_packets;
+}
+
 static uint16_t port_counters_extended(struct fabric *f, struct fabric_node *node, uint8_t *data,
                                        bool is_set)
 {
 	struct wire_port_counters_extended c;
+	unsigned first, last;
 	struct counts n;
 
 	wire_port_counters_extended_decode(data, &c);
-	if (!sum(f, node, c.port_select, &n))
+	if (!selected(node, c.port_select, &first, &last))
 		return MAD_STATUS_BAD_FIELD;
-	if (is_set && c.counter_select) {
-		clear_selected(f, node, c.port_select);
-		sum(f, node, c.port_select, &n);
-	}
+	for (unsigned i = first; is_set && i <= last; i++)
+		write_extended(&node->port[i], &c);
+	n = sum_counts(f, node, first, last, true);
 	c = (struct wire_port_counters_extended){
 		.port_select = c.port_select,
+		.counter_select = is_set ? c.counter_select : 0,
 		.xmit_data = n.now.xmit_bytes / WORD,
 		.rcv_data = n.now.recv_bytes / WORD,
 		.xmit_packets = n.now.xmit_packets,

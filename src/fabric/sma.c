@@ -9,14 +9,17 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "fabric/flow.h"
+#include "fabric/link.h"
 #include "fabric/mads.h"
+#include "fabric/traps.h"
 #include "wire/sm_attr.h"
 
-#define VENDOR_ID      0x02756D
-#define DEVICE_ID      1
-#define LFT_CAPACITY   49151
-#define PHYS_SPEED_EDR LINK_SPEED_EXT_EDR
+#define VENDOR_ID     0x02756D
+#define DEVICE_ID     1
+#define LFT_CAPACITY  IB_LID_MCAST_FIRST
+#define NO_MCAST_PORT 255
+#define MFT_MODIFIER  0xF00001FF /* position and block */
+#define PORT_MODIFIER 0x800000FF /* a port; the high bit: who asks knows extended speeds */
 
 /* A request on its way through an attribute's function. */
 struct request {
@@ -24,11 +27,24 @@ struct request {
 	struct fabric_port *at; /* where it arrived */
 	struct fabric_node *node;
 	bool is_set;
+	bool trusted; /* it has the M_Key */
 	uint32_t modifier;
 	uint8_t *data;
 	unsigned changed; /* of port */
 	struct fabric_port *port;
+	struct fabric_port *peer_changed; /* its state, as the link went down */
 };
+
+static bool is_switch(const struct fabric_node *node)
+{
+	return node->type == FABRIC_SWITCH;
+}
+
+/* Whether the port is one that a packet can be for: an HCA's, or a switch's port 0. */
+static bool is_end_port(const struct fabric_port *p)
+{
+	return !is_switch(p->node) || p->num == 0;
+}
 
 /* The port that a modifier names: a switch's 0 is its own, an HCA's 0 the one it came in by. */
 static struct fabric_port *named_port(struct request *r, uint32_t num)
@@ -43,7 +59,9 @@ static uint16_t node_description(struct request *r)
 	struct wire_node_description d = { 0 };
 
 	if (r->is_set)
-		return MAD_STATUS_OK; /* names are the fabric's */
+		return MAD_STATUS_BAD_METHOD_ATTRIBUTE; /* names are the fabric's */
+	if (r->modifier)
+		return MAD_STATUS_BAD_FIELD;
 	memcpy(d.text, r->node->desc, strnlen(r->node->desc, sizeof(d.text)));
 	wire_node_description_encode(&d, r->data);
 	return MAD_STATUS_OK;
@@ -58,7 +76,7 @@ static uint16_t node_info(struct request *r)
 		.num_ports = (uint8_t)r->node->n_ports,
 		.system_image_guid = r->node->system_guid,
 		.node_guid = r->node->guid,
-		.port_guid = r->node->type == FABRIC_SWITCH ? r->node->guid : r->at->guid,
+		.port_guid = fabric_own_port(r->at)->guid,
 		.partition_cap = SHM_PKEYS,
 		.device_id = (uint16_t)(r->node->device_id ? r->node->device_id : DEVICE_ID),
 		.revision = 1,
@@ -68,6 +86,8 @@ static uint16_t node_info(struct request *r)
 
 	if (r->is_set)
 		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	if (r->modifier)
+		return MAD_STATUS_BAD_FIELD;
 	wire_node_info_encode(&i, r->data);
 	return MAD_STATUS_OK;
 }
@@ -79,6 +99,8 @@ static uint16_t switch_info(struct request *r)
 		.linear_fdb_cap = LFT_CAPACITY,
 		.multicast_fdb_cap = (uint16_t)r->f->settings.mft_capacity,
 		.linear_fdb_top = sw->lft_top,
+		.default_multicast_primary_port = NO_MCAST_PORT,
+		.default_multicast_not_primary_port = NO_MCAST_PORT,
 		.life_time_value = sw->life_time,
 		.port_state_change = sw->state_change,
 		.partition_enforcement_cap = SHM_PKEYS,
@@ -86,10 +108,14 @@ static uint16_t switch_info(struct request *r)
 		.multicast_fdb_top = sw->mft_top,
 	};
 
-	if (sw->type != FABRIC_SWITCH)
+	if (!is_switch(sw))
 		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	if (r->modifier)
+		return MAD_STATUS_BAD_FIELD;
 	if (r->is_set) {
 		wire_switch_info_decode(r->data, &in);
+		if (in.linear_fdb_top >= LFT_CAPACITY)
+			return MAD_STATUS_BAD_FIELD;
 		sw->lft_top = i.linear_fdb_top = in.linear_fdb_top;
 		sw->life_time = i.life_time_value = in.life_time_value;
 		sw->mft_top = i.multicast_fdb_top = in.multicast_fdb_top;
@@ -102,8 +128,7 @@ static uint16_t switch_info(struct request *r)
 
 static uint16_t guid_info(struct request *r)
 {
-	struct fabric_port *p = r->node->type == FABRIC_SWITCH ? &r->node->port[0] : r->at;
-	struct wire_guid_info g = { { p->guid } };
+	struct wire_guid_info g = { { fabric_own_port(r->at)->guid } };
 
 	if (r->modifier)
 		return MAD_STATUS_BAD_FIELD;
@@ -126,110 +151,201 @@ static uint16_t violations(_Atomic uint64_t *count)
 	return n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
 
-static void port_info_get(struct request *r, const struct fabric_port *p, struct wire_port_info *i)
+uint32_t fabric_sma_capabilities(const struct fabric_port *p)
 {
-	bool own = p->node->type == FABRIC_SWITCH && p->num == 0;
-	const struct fabric_port *managed = p->node->type == FABRIC_SWITCH ? &p->node->port[0] : p;
+	if (!is_end_port(p))
+		return 0;
+	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
+	       PORT_CAP_CLIENT_REREGISTER | (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP : 0) |
+	       p->capabilities;
+}
 
-	*i = (struct wire_port_info){
-		.m_key = managed->m_key,
-		.gid_prefix = r->f->subnet_prefix,
-		.lid = own || p->node->type == FABRIC_HCA ? p->lid : 0,
-		.master_sm_lid = managed->sm_lid,
-		.capability_mask = PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID |
-		                   PORT_CAP_CLIENT_REREGISTER | PORT_CAP_EXTENDED_SPEEDS |
-		                   PORT_CAP_MULTICAST_FDB_TOP | p->capabilities,
-		.m_key_lease_period = managed->m_key_lease,
-		.local_port_num = r->at->num,
-		.link_width_enabled = LINK_WIDTH_1X | LINK_WIDTH_4X,
-		.link_width_supported = LINK_WIDTH_1X | LINK_WIDTH_4X,
-		.link_width_active = LINK_WIDTH_4X,
-		.link_speed_supported = LINK_SPEED_SDR | LINK_SPEED_DDR | LINK_SPEED_QDR,
-		.link_speed_active = LINK_SPEED_QDR,
-		.link_speed_enabled = LINK_SPEED_SDR | LINK_SPEED_DDR | LINK_SPEED_QDR,
-		.link_speed_ext_active = PHYS_SPEED_EDR,
-		.link_speed_ext_supported = LINK_SPEED_EXT_FDR | LINK_SPEED_EXT_EDR,
-		.link_speed_ext_enabled = LINK_SPEED_EXT_FDR | LINK_SPEED_EXT_EDR,
-		.port_state = own ? IB_PORT_ACTIVE : p->state,
-		.port_physical_state =
-		        own || is_connected(p) ? PORT_PHYS_LINK_UP : PORT_PHYS_POLLING,
-		.link_down_default_state = PORT_PHYS_POLLING,
-		.m_key_protect_bits = managed->m_key_protect,
-		.lmc = own || p->node->type == FABRIC_HCA ? p->lmc : 0,
-		.neighbor_mtu = p->mtu,
-		.master_sm_sl = managed->sm_sl,
-		.vl_cap = VL_CAP_VL0,
-		.mtu_cap = IBV_MTU_4096,
-		.operational_vls = VL_CAP_VL0,
-		.guid_cap = 1,
-		.subnet_timeout = managed->subnet_timeout,
-		.resp_time_value = 16,
-		.local_phy_errors = 15,
-		.overrun_errors = 15,
-	};
+void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32_t set,
+                                 uint32_t clear)
+{
+	uint32_t old = p->capabilities;
+
+	p->capabilities = (old & ~clear) | set;
+	if (p->capabilities == old)
+		return;
+	if (p->node->type == FABRIC_HCA)
+		fabric_port_publish(f, p);
+	fabric_trap_capabilities(f, p);
+}
+
+/* What of the link is as it was built. */
+static void link_get(const struct fabric_port *p, struct wire_port_info *i)
+{
+	bool up = is_connected(p);
+	uint8_t width = p->width ? p->width : FABRIC_WIDTH_4X;
+	uint8_t speed = p->speed ? p->speed : FABRIC_SPEED_EDR;
+	uint8_t old = speed < FABRIC_SPEED_QDR ? speed : LINK_SPEED_QDR;
+
+	i->link_width_supported =
+	        width == FABRIC_WIDTH_2X ? LINK_WIDTH_1X | LINK_WIDTH_2X : (uint8_t)(width * 2 - 1);
+	i->link_speed_supported = (uint8_t)(old * 2 - 1);
+	if (speed >= FABRIC_SPEED_FDR)
+		i->link_speed_ext_supported = (uint8_t)(speed / FABRIC_SPEED_FDR * 2 - 1);
+	i->link_width_active = width;
+	i->link_speed_active = up ? old : 0;
+	i->link_speed_ext_active = up ? (uint8_t)(speed / FABRIC_SPEED_FDR) : 0;
+	i->link_width_enabled =
+	        p->link.width_enabled ? p->link.width_enabled : i->link_width_supported;
+	i->link_speed_enabled =
+	        p->link.speed_enabled ? p->link.speed_enabled : i->link_speed_supported;
+	i->link_speed_ext_enabled =
+	        p->link.speed_ext_enabled ? p->link.speed_ext_enabled : i->link_speed_ext_supported;
+}
+
+/* What only end ports have: addresses, keys, who manages them. */
+static void end_port_get(struct request *r, const struct fabric_port *p, struct wire_port_info *i)
+{
+	/* at level 0 everybody may read the key */
+	if (r->trusted || !p->m_key_protect)
+		i->m_key = p->m_key;
+	i->gid_prefix = r->f->subnet_prefix;
+	i->lid = p->lid;
+	i->lmc = p->lmc;
+	i->master_sm_lid = p->sm_lid;
+	i->master_sm_sl = p->sm_sl;
+	i->capability_mask = fabric_sma_capabilities(p);
+	i->m_key_lease_period = p->m_key_lease;
+	i->m_key_protect_bits = p->m_key_protect;
+	i->m_key_violations = p->m_key_violations;
+	i->guid_cap = 1;
+	i->subnet_timeout = p->subnet_timeout;
+	i->resp_time_value = 16;
 	if (p->node->type == FABRIC_HCA) {
 		struct shm_port_count *c = &r->f->region->port_counts[p->index];
 
 		i->q_key_violations = violations(&c->bad_qkey);
 		i->p_key_violations = violations(&c->bad_pkey);
 	}
-	if (!is_connected(p))
-		i->link_speed_ext_active = i->link_width_active = i->link_speed_active = 0;
 }
 
-/* The link trains anew, which takes no time here: both ends begin again at Initialize. */
-static void retrain(struct fabric *f, struct fabric_port *p)
+static enum port_physical_state physical_state(const struct fabric_port *p)
 {
-	if (!p->peer || p->state == IB_PORT_DOWN)
-		return;
-	p->state = p->peer->state = IB_PORT_INIT;
-	if (p->peer->node->type == FABRIC_HCA)
-		fabric_port_publish(f, p->peer);
+	if (p->disabled)
+		return PORT_PHYS_DISABLED;
+	return is_connected(p) ? PORT_PHYS_LINK_UP : PORT_PHYS_POLLING;
+}
+
+static void port_info_get(struct request *r, const struct fabric_port *p, struct wire_port_info *i)
+{
+	bool own = is_switch(p->node) && p->num == 0;
+
+	*i = (struct wire_port_info){
+		.local_port_num = r->at->num,
+		.port_state = own ? IB_PORT_ACTIVE : p->state,
+		.port_physical_state = own ? PORT_PHYS_LINK_UP : physical_state(p),
+		.link_down_default_state = PORT_PHYS_POLLING,
+		.neighbor_mtu = p->mtu,
+		.vl_cap = VL_CAP_VL0,
+		.mtu_cap = (uint8_t)r->f->settings.mtu,
+		.vl_high_limit = p->link.vl_high_limit,
+		.vl_stall_count = p->link.vl_stall_count,
+		.hoq_life = p->link.hoq_life,
+		.operational_vls = VL_CAP_VL0,
+		.partition_enforcement_inbound = p->link.partition_inbound,
+		.partition_enforcement_outbound = p->link.partition_outbound,
+		.filter_raw_inbound = p->link.raw_inbound,
+		.filter_raw_outbound = p->link.raw_outbound,
+		.local_phy_errors = p->link.local_phy_errors,
+		.overrun_errors = p->link.overrun_errors,
+	};
+	link_get(p, i);
+	if (is_end_port(p))
+		end_port_get(r, p, i);
+}
+
+/* What a request has for a set of bits: 0 and @all are no change and all that there are. */
+static bool fits(uint8_t enabled, uint8_t supported, uint8_t all)
+{
+	return enabled == all || !(enabled & ~supported);
 }
 
 /*
- * The state machine (section 14.4.4 and table 146): a subnet manager takes a port from
+ * The state machine (section 14.2.5.6 and 7.2.7): a subnet manager takes a port from
  * Initialize to Armed to Active, and down.
  */
-static uint16_t set_state(struct request *r, struct fabric_port *p, unsigned state)
+static bool may_enter(const struct fabric_port *p, unsigned state)
 {
-	bool own = p->node->type == FABRIC_SWITCH && p->num == 0;
-
-	if (!state || own || state == p->state)
-		return MAD_STATUS_OK;
-	if (state == IB_PORT_DOWN) {
-		retrain(r->f, p);
-		r->changed |= FABRIC_PORT_STATE;
-		return MAD_STATUS_OK;
+	switch (state) {
+	case 0:
+	case IB_PORT_DOWN:
+		return true;
+	case IB_PORT_ARMED:
+		return p->state == IB_PORT_INIT || p->state == IB_PORT_ARMED;
+	case IB_PORT_ACTIVE:
+		return p->state == IB_PORT_ARMED || p->state == IB_PORT_ACTIVE;
+	default:
+		return false;
 	}
-	if (!(state == IB_PORT_ARMED && p->state == IB_PORT_INIT) &&
-	    !(state == IB_PORT_ACTIVE && p->state == IB_PORT_ARMED))
-		return MAD_STATUS_BAD_FIELD;
-	p->state = (uint8_t)state;
-	r->changed |= FABRIC_PORT_STATE;
-	return MAD_STATUS_OK;
 }
 
-static uint16_t check_port_info(const struct wire_port_info *i, bool has_lid)
+static bool is_unicast_range(uint16_t lid, uint8_t lmc)
 {
-	if (i->port_state > IB_PORT_ACTIVE)
-		return MAD_STATUS_BAD_FIELD;
-	if (has_lid &&
-	    (i->lid >= IB_LID_MCAST_FIRST || i->lid + (1u << i->lmc) > IB_LID_MCAST_FIRST))
-		return MAD_STATUS_BAD_FIELD;
-	if (i->neighbor_mtu && (i->neighbor_mtu < IBV_MTU_256 || i->neighbor_mtu > IBV_MTU_4096))
-		return MAD_STATUS_BAD_FIELD;
-	return MAD_STATUS_OK;
+	unsigned n = 1u << lmc;
+
+	return !(lid & (n - 1)) && lid + n <= IB_LID_MCAST_FIRST;
 }
 
-static void set_managed(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
+/* Whether @in can be set, @now being what there is: all of it or nothing. */
+static bool is_settable(const struct fabric_port *p, const struct wire_port_info *in,
+                        const struct wire_port_info *now)
 {
-	if (i->lid != p->lid || i->lmc != p->lmc)
+	bool own = is_switch(p->node) && p->num == 0;
+
+	if (is_end_port(p) &&
+	    (!is_unicast_range(in->lid, in->lmc) || in->master_sm_lid >= IB_LID_MCAST_FIRST))
+		return false;
+	if (in->neighbor_mtu && (in->neighbor_mtu < IBV_MTU_256 || in->neighbor_mtu > now->mtu_cap))
+		return false;
+	if (in->operational_vls > now->vl_cap)
+		return false;
+	if (own) /* a port without a link */
+		return true;
+	return fits(in->link_width_enabled, now->link_width_supported, LINK_WIDTH_SET_SUPPORTED) &&
+	       fits(in->link_speed_enabled, now->link_speed_supported, LINK_SPEED_SET_SUPPORTED) &&
+	       (in->link_speed_ext_enabled == LINK_SPEED_EXT_DISABLE ||
+	        fits(in->link_speed_ext_enabled, now->link_speed_ext_supported,
+	             LINK_SPEED_EXT_SET_SUPPORTED)) &&
+	       in->port_physical_state <= PORT_PHYS_DISABLED &&
+	       (!in->port_physical_state || in->port_state <= IB_PORT_DOWN) &&
+	       may_enter(p, in->port_state);
+}
+
+static void set_prefix(struct request *r, uint64_t prefix)
+{
+	struct fabric *f = r->f;
+
+	if (!prefix || prefix == f->subnet_prefix)
+		return;
+	f->subnet_prefix = prefix; /* a subnet has one */
+	for (unsigned i = 0; i < f->n_hca_ports; i++)
+		fabric_port_publish(f, f->hca_port[i]);
+	fabric_mads_all_changed(f);
+	r->changed |= FABRIC_PORT_GIDS;
+}
+
+static void lids_changed(struct fabric *f, const struct fabric_port *p)
+{
+	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++)
+		fabric_mads_lid_changed(f, (uint16_t)(p->lid + i));
+}
+
+static void set_end_port(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
+{
+	if (i->lid != p->lid || i->lmc != p->lmc) {
+		lids_changed(r->f, p);
 		r->changed |= FABRIC_PORT_LID;
+	}
 	if (i->master_sm_lid != p->sm_lid || i->master_sm_sl != p->sm_sl)
 		r->changed |= FABRIC_PORT_SM;
 	if (i->client_reregister)
 		r->changed |= FABRIC_PORT_REREGISTER;
+	if (i->subnet_timeout != p->subnet_timeout)
+		r->changed |= FABRIC_PORT_OTHER;
 	p->lid = i->lid;
 	p->lmc = i->lmc;
 	p->sm_lid = i->master_sm_lid;
@@ -238,34 +354,91 @@ static void set_managed(struct request *r, struct fabric_port *p, const struct w
 	p->m_key_protect = i->m_key_protect_bits;
 	p->m_key_lease = i->m_key_lease_period;
 	p->subnet_timeout = i->subnet_timeout;
+	if (r->changed & FABRIC_PORT_LID)
+		lids_changed(r->f, p);
+	set_prefix(r, i->gid_prefix);
+}
+
+/* 0: as it was; @all: no limit. */
+static uint8_t enabled_of(uint8_t enabled, uint8_t all, uint8_t old)
+{
+	if (!enabled)
+		return old;
+	return enabled == all ? 0 : enabled;
+}
+
+static void set_link(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
+{
+	struct fabric_port_link *l = &p->link;
+
+	l->width_enabled =
+	        enabled_of(i->link_width_enabled, LINK_WIDTH_SET_SUPPORTED, l->width_enabled);
+	l->speed_enabled =
+	        enabled_of(i->link_speed_enabled, LINK_SPEED_SET_SUPPORTED, l->speed_enabled);
+	l->speed_ext_enabled = enabled_of(i->link_speed_ext_enabled, LINK_SPEED_EXT_SET_SUPPORTED,
+	                                  l->speed_ext_enabled);
+	l->vl_high_limit = i->vl_high_limit;
+	l->vl_stall_count = i->vl_stall_count;
+	l->hoq_life = i->hoq_life;
+	l->local_phy_errors = i->local_phy_errors;
+	l->overrun_errors = i->overrun_errors;
+	l->partition_inbound = i->partition_enforcement_inbound;
+	l->partition_outbound = i->partition_enforcement_outbound;
+	l->raw_inbound = i->filter_raw_inbound;
+	l->raw_outbound = i->filter_raw_outbound;
+	if (!i->neighbor_mtu || i->neighbor_mtu == p->mtu)
+		return;
+	p->mtu = i->neighbor_mtu;
+	r->changed |= FABRIC_PORT_OTHER;
+	if (fabric_port_carries(p))
+		fabric_mads_all_changed(r->f);
+}
+
+static void set_state(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
+{
+	bool carried = fabric_port_carries(p), was_active = p->state == IB_PORT_ACTIVE;
+	uint8_t old = p->state, peer_old = p->peer ? p->peer->state : 0;
+
+	if (i->port_physical_state == PORT_PHYS_DISABLED)
+		fabric_port_disable(r->f, p, true);
+	else if (i->port_physical_state == PORT_PHYS_POLLING)
+		fabric_port_disable(r->f, p, false);
+	if (i->port_state == IB_PORT_DOWN && p->state == old)
+		fabric_port_retrain(r->f, p);
+	else if (i->port_state > IB_PORT_DOWN)
+		p->state = i->port_state;
+	if (p->state != old || i->port_state == IB_PORT_DOWN)
+		r->changed |= FABRIC_PORT_STATE;
+	if (p->peer && p->peer->state != peer_old)
+		r->peer_changed = p->peer;
+	if (carried != fabric_port_carries(p))
+		fabric_mads_all_changed(r->f);
+	else if (was_active != (p->state == IB_PORT_ACTIVE))
+		lids_changed(r->f, p); /* what an HCA sends to itself */
 }
 
 static uint16_t port_info(struct request *r)
 {
 	struct fabric_port *p = named_port(r, r->modifier & 0xFF);
-	struct wire_port_info i;
-	uint16_t status = MAD_STATUS_OK;
-	bool has_lid;
+	struct wire_port_info in, now;
 
-	if (!p)
+	if (!p || (r->modifier & ~PORT_MODIFIER))
 		return MAD_STATUS_BAD_FIELD;
-	has_lid = p->node->type == FABRIC_HCA || p->num == 0;
 	if (r->is_set) {
-		wire_port_info_decode(r->data, &i);
-		status = check_port_info(&i, has_lid);
-		if (status)
-			return status;
+		port_info_get(r, p, &now);
+		wire_port_info_decode(r->data, &in);
+		if (!is_settable(p, &in, &now))
+			return MAD_STATUS_BAD_FIELD;
 		r->port = p;
-		if (has_lid)
-			set_managed(r, p, &i);
-		if (i.neighbor_mtu)
-			p->mtu = i.neighbor_mtu < r->f->settings.mtu ? i.neighbor_mtu
-			                                             : (uint8_t)r->f->settings.mtu;
-		status = set_state(r, p, i.port_state);
+		if (is_end_port(p))
+			set_end_port(r, p, &in);
+		set_link(r, p, &in);
+		if (p->num)
+			set_state(r, p, &in);
 	}
-	port_info_get(r, p, &i);
-	wire_port_info_encode(&i, r->data);
-	return status;
+	port_info_get(r, p, &now);
+	wire_port_info_encode(&now, r->data);
+	return MAD_STATUS_OK;
 }
 
 /* ---- tables ---- */
@@ -273,7 +446,7 @@ static uint16_t port_info(struct request *r)
 static uint16_t pkey_table(struct request *r)
 {
 	struct fabric_port *p =
-	        r->node->type == FABRIC_SWITCH ? named_port(r, smp_pkey_port(r->modifier)) : r->at;
+	        is_switch(r->node) ? named_port(r, smp_pkey_port(r->modifier)) : r->at;
 	struct wire_pkey_table t;
 
 	if (!p || smp_pkey_block(r->modifier))
@@ -291,15 +464,26 @@ static uint16_t pkey_table(struct request *r)
 	return MAD_STATUS_OK;
 }
 
-/* There is one data lane: mapping and arbitration are as they are, and a Set reads so. */
+/*
+ * There is one data lane: mapping and arbitration are as they are, and a Set reads so. The
+ * modifier's other bits say which ports, of those that support it, are meant as well.
+ */
 static uint16_t sl_to_vl(struct request *r)
 {
+	if (is_switch(r->node) && (!named_port(r, smp_sl_to_vl_in_port(r->modifier)) ||
+	                           !named_port(r, smp_sl_to_vl_out_port(r->modifier))))
+		return MAD_STATUS_BAD_FIELD;
 	memset(r->data, 0, SMP_DATA_BYTES);
 	return MAD_STATUS_OK;
 }
 
 static uint16_t vl_arbitration(struct request *r)
 {
+	unsigned part = smp_vl_arb_part(r->modifier);
+
+	if (part < 1 || part > 4 ||
+	    (is_switch(r->node) && !named_port(r, smp_vl_arb_port(r->modifier))))
+		return MAD_STATUS_BAD_FIELD;
 	memset(r->data, 0, SMP_DATA_BYTES);
 	return MAD_STATUS_OK;
 }
@@ -309,9 +493,9 @@ static uint16_t linear_ft(struct request *r)
 	uint32_t first = r->modifier * LFT_BLOCK;
 	struct wire_linear_ft t;
 
-	if (r->node->type != FABRIC_SWITCH)
+	if (!is_switch(r->node))
 		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
-	if (r->modifier > LFT_CAPACITY / LFT_BLOCK)
+	if (r->modifier >= LFT_CAPACITY / LFT_BLOCK)
 		return MAD_STATUS_BAD_FIELD;
 	if (r->is_set) {
 		wire_linear_ft_decode(r->data, &t);
@@ -322,7 +506,7 @@ static uint16_t linear_ft(struct request *r)
 				continue;
 			if (fabric_lft_set(r->node, lid, t.port[i]))
 				return MAD_STATUS_BUSY;
-			fabric_flow_lid_changed(r->f, lid);
+			fabric_mads_lid_changed(r->f, lid);
 		}
 	}
 	for (unsigned i = 0; i < LFT_BLOCK; i++)
@@ -336,42 +520,44 @@ static uint16_t row_mask(const struct fabric_mft_row *row, unsigned position)
 	return row ? (uint16_t)(row->ports[position / 4] >> (position % 4 * MFT_POSITION)) : 0;
 }
 
+/* One position of one MLID's row. enum mad_status. */
+static uint16_t set_row(struct request *r, uint16_t mlid, unsigned position, uint16_t mask)
+{
+	const struct fabric_mft_row *old = fabric_mft_get(r->node, mlid);
+	struct fabric_mft_row row = { { 0 } };
+	uint64_t *word = &row.ports[position / 4];
+	unsigned shift = position % 4 * MFT_POSITION;
+
+	if (row_mask(old, position) == mask)
+		return MAD_STATUS_OK;
+	if (old)
+		row = *old;
+	*word = (*word & ~(0xFFFFull << shift)) | (uint64_t)mask << shift;
+	if (fabric_mft_set(r->f, r->node, mlid, &row))
+		return MAD_STATUS_BAD_FIELD;
+	fabric_mads_lid_changed(r->f, mlid);
+	return MAD_STATUS_OK;
+}
+
 static uint16_t multicast_ft(struct request *r)
 {
 	unsigned position = smp_mft_position(r->modifier), block = smp_mft_block(r->modifier);
+	uint16_t first = (uint16_t)(IB_LID_MCAST_FIRST + block * MFT_BLOCK);
+	uint16_t status = MAD_STATUS_OK;
 	struct wire_multicast_ft t;
 
-	if (r->node->type != FABRIC_SWITCH)
+	if (!is_switch(r->node))
 		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
-	if (block * MFT_BLOCK >= r->f->settings.mft_capacity ||
+	if ((r->modifier & ~MFT_MODIFIER) || block * MFT_BLOCK >= r->f->settings.mft_capacity ||
 	    position * MFT_POSITION > r->node->n_ports)
 		return MAD_STATUS_BAD_FIELD;
-	if (r->is_set) {
-		wire_multicast_ft_decode(r->data, &t);
-		for (unsigned i = 0; i < MFT_BLOCK; i++) {
-			uint16_t mlid = (uint16_t)(IB_LID_MCAST_FIRST + block * MFT_BLOCK + i);
-			const struct fabric_mft_row *old = fabric_mft_get(r->node, mlid);
-			struct fabric_mft_row row = { { 0 } };
-			uint64_t *word = &row.ports[position / 4];
-			unsigned shift = position % 4 * MFT_POSITION;
-
-			if (row_mask(old, position) == t.port_mask[i])
-				continue;
-			if (old)
-				row = *old;
-			*word = (*word & ~(0xFFFFull << shift)) | (uint64_t)t.port_mask[i] << shift;
-			if (fabric_mft_set(r->f, r->node, mlid, &row))
-				return MAD_STATUS_BAD_FIELD;
-			fabric_flow_lid_changed(r->f, mlid);
-		}
-	}
+	wire_multicast_ft_decode(r->data, &t);
+	for (unsigned i = 0; r->is_set && i < MFT_BLOCK && !status; i++)
+		status = set_row(r, (uint16_t)(first + i), position, t.port_mask[i]);
 	for (unsigned i = 0; i < MFT_BLOCK; i++)
-		t.port_mask[i] =
-		        row_mask(fabric_mft_get(r->node, (uint16_t)(IB_LID_MCAST_FIRST +
-		                                                    block * MFT_BLOCK + i)),
-		                 position);
+		t.port_mask[i] = row_mask(fabric_mft_get(r->node, (uint16_t)(first + i)), position);
 	wire_multicast_ft_encode(&t, r->data);
-	return MAD_STATUS_OK;
+	return status;
 }
 
 static const struct attribute {
@@ -392,22 +578,24 @@ static const struct attribute {
 
 bool fabric_sma_wants(const struct fabric_mad *mad)
 {
-	const uint8_t *d = mad->data;
-	struct wire_mad h;
+	struct wire_smp smp;
 
-	wire_mad_decode(d, &h);
-	if (h.mgmt_class != MAD_CLASS_SUBN_LID && h.mgmt_class != MAD_CLASS_SUBN_DIRECTED)
+	wire_smp_decode(mad->data, &smp);
+	if (mad->dest_qpn != IB_QPN_SMI)
+		return false;
+	if (smp.mad.mgmt_class == MAD_CLASS_SUBN_DIRECTED
+	            ? smp.direction
+	            : smp.mad.mgmt_class != MAD_CLASS_SUBN_LID)
 		return false;
 	/* answers, traps and SMInfo are between subnet managers and programs */
-	return (h.method == MAD_GET || h.method == MAD_SET) && h.attribute_id != SMP_ATTR_SM_INFO;
+	return (smp.mad.method == MAD_GET || smp.mad.method == MAD_SET) &&
+	       smp.mad.attribute_id != SMP_ATTR_SM_INFO;
 }
 
 /* Whether the M_Key lets this request in (section 14.2.4). */
-static bool key_fits(const struct fabric_port *managed, const struct wire_smp *smp, bool is_set)
+static bool may_enter_by_key(const struct fabric_port *own, const struct request *r)
 {
-	if (!managed->m_key || smp->m_key == managed->m_key)
-		return true;
-	return !is_set && managed->m_key_protect < 2;
+	return r->trusted || (!r->is_set && own->m_key_protect < 2);
 }
 
 static uint16_t serve_attribute(struct request *r, uint16_t id)
@@ -428,36 +616,46 @@ static uint16_t serve(struct request *r, const struct wire_mad *h)
 uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attribute,
                         uint32_t modifier, uint8_t *data)
 {
-	struct request r = {
-		.f = f, .at = at, .node = at->node, .modifier = modifier, .data = data
-	};
+	struct request r = { .f = f,
+		             .at = at,
+		             .node = at->node,
+		             .trusted = true,
+		             .modifier = modifier,
+		             .data = data };
 
 	return serve_attribute(&r, attribute);
 }
 
-/* What follows from a change: the shared record, flows, and whoever wants to know. */
+/* What follows from a change: the shared record, and whoever wants to know. */
 static void follow_change(struct request *r)
 {
+	const struct fabric_mad_sink *sink = &r->f->mads->sink;
+
 	if (r->port->node->type == FABRIC_HCA)
 		fabric_port_publish(r->f, r->port);
-	if (r->changed & (FABRIC_PORT_STATE | FABRIC_PORT_LID))
-		fabric_flow_all_changed(r->f);
-	if (r->f->mads->sink.port_changed)
-		r->f->mads->sink.port_changed(r->f->mads->sink.arg, r->port, r->changed);
+	if (!sink->port_changed)
+		return;
+	sink->port_changed(sink->arg, r->port, r->changed);
+	if (r->peer_changed)
+		sink->port_changed(sink->arg, r->peer_changed, FABRIC_PORT_STATE);
 }
 
 bool fabric_sma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
-	struct fabric_port *managed = at->node->type == FABRIC_SWITCH ? &at->node->port[0] : at;
+	struct fabric_port *own = fabric_own_port(at);
 	struct request r = { .f = f, .at = at, .node = at->node };
 	struct wire_smp smp;
 
 	wire_smp_decode(mad->data, &smp);
 	r.is_set = smp.mad.method == MAD_SET;
+	r.trusted = !own->m_key || smp.m_key == own->m_key;
 	r.modifier = smp.mad.attribute_modifier;
 	r.data = smp.data;
-	if (!key_fits(managed, &smp, r.is_set)) {
+	if (!may_enter_by_key(own, &r)) {
 		f->mads->stats.bad_m_key++;
+		if (own->m_key_violations < UINT16_MAX)
+			own->m_key_violations++;
+		fabric_trap_bad_m_key(f, at, mad);
 		return false;
 	}
 	smp.mad.status = serve(&r, &smp.mad);

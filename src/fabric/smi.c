@@ -8,23 +8,35 @@
 #include <endian.h>
 #include <string.h>
 
+#include "fabric/flow.h"
 #include "fabric/mads.h"
 
 #define DIRECTION_BIT 0x80 /* of the status' high byte */
 
-static bool is_directed(const uint8_t *d)
+static bool is_directed(const struct fabric_mad *mad)
 {
-	return d[1] == MAD_CLASS_SUBN_DIRECTED;
+	return mad->data[1] == MAD_CLASS_SUBN_DIRECTED;
 }
 
-static bool is_smp(const uint8_t *d)
+static bool is_smp(const struct fabric_mad *mad)
 {
-	return is_directed(d) || d[1] == MAD_CLASS_SUBN_LID;
+	return is_directed(mad) || mad->data[1] == MAD_CLASS_SUBN_LID;
+}
+
+static uint16_t get16(const uint8_t *d)
+{
+	return (uint16_t)(d[0] << 8 | d[1]);
 }
 
 static struct fabric_port *no_route(struct fabric *f)
 {
 	f->mads->stats.no_route++;
+	return NULL;
+}
+
+static struct fabric_port *bad_path(struct fabric *f)
+{
+	f->mads->stats.bad_path++;
 	return NULL;
 }
 
@@ -37,94 +49,156 @@ static struct fabric_port *cross(struct fabric *f, struct fabric_node *node, uns
 	return node->port[num].peer;
 }
 
+/* ---- directed routes ---- */
+
+/* Out by the port that a path names. HCAs pass nothing on, and send by the port they send from. */
+static struct fabric_port *leave(struct fabric *f, struct fabric_port *at, bool first, uint8_t num)
+{
+	if (at->node->type != FABRIC_SWITCH && (!first || num != at->num))
+		return no_route(f);
+	return cross(f, at->node, num);
+}
+
 /*
- * One step along a directed route. The port that the packet arrives at next; or NULL:
- * it has arrived where it is (*@arrived), or it goes nowhere.
+ * One step of a request. The port that the packet arrives at next; or NULL: it has arrived
+ * where it is (*@arrived), or it goes nowhere. The pointer is at most the count and one.
  */
-static struct fabric_port *directed_step(struct fabric *f, struct fabric_port *at, uint8_t *d,
-                                         bool *arrived)
+static struct fabric_port *step_out(struct fabric *f, struct fabric_port *at, uint8_t *d,
+                                    bool first, bool *arrived)
 {
 	uint8_t *pointer = &d[SMP_AT_HOP_POINTER];
 	uint8_t count = d[SMP_AT_HOP_COUNT];
 
-	*arrived = false;
-	if (d[SMP_AT_STATUS] & DIRECTION_BIT) {
-		if (*pointer <= 1) {
-			*pointer = 0;
-			*arrived = true;
-			return NULL;
-		}
-		--*pointer;
-		return cross(f, at->node, d[SMP_AT_RETURN_PATH + *pointer]);
+	if (*pointer > count) {
+		*arrived = true;
+		return NULL;
 	}
-	if (*pointer) /* not where it was sent */
+	if (*pointer && !first)
 		d[SMP_AT_RETURN_PATH + *pointer] = at->num;
+	else if (*pointer && *pointer < count)
+		return bad_path(f); /* sent as if it had been on its way */
 	++*pointer;
 	if (*pointer > count) {
 		*arrived = true;
 		return NULL;
 	}
-	if (*pointer > 1 && at->node->type != FABRIC_SWITCH)
-		return no_route(f); /* HCAs pass nothing on */
-	return cross(f, at->node, d[SMP_AT_INITIAL_PATH + *pointer]);
+	return leave(f, at, first, d[SMP_AT_INITIAL_PATH + *pointer]);
 }
 
-/* Where a directed route ends. Its ends by LID, which the format allows, nobody here needs. */
-static struct fabric_port *route_directed(struct fabric *f, struct fabric_port *at, uint8_t *d)
+/* One step of an answer, likewise. */
+static struct fabric_port *step_back(struct fabric *f, struct fabric_port *at, uint8_t *d,
+                                     bool first, bool *arrived)
 {
-	bool arrived = false;
+	uint8_t *pointer = &d[SMP_AT_HOP_POINTER];
 
-	if (d[SMP_AT_HOP_COUNT] > SMP_MAX_HOPS || d[SMP_AT_HOP_POINTER] > d[SMP_AT_HOP_COUNT] + 1) {
-		f->mads->stats.bad_path++;
+	if (*pointer <= 1) {
+		*pointer = 0;
+		*arrived = true;
 		return NULL;
 	}
-	for (int hops = 0; hops <= SMP_MAX_HOPS + 1; hops++) {
-		struct fabric_port *next = directed_step(f, at, d, &arrived);
+	if (first && *pointer <= d[SMP_AT_HOP_COUNT])
+		return bad_path(f);
+	--*pointer;
+	return leave(f, at, first, d[SMP_AT_RETURN_PATH + *pointer]);
+}
+
+/* Where the directed part of a route that begins at @at ends. */
+static struct fabric_port *follow_path(struct fabric *f, struct fabric_port *at, uint8_t *d)
+{
+	bool back = d[SMP_AT_STATUS] & DIRECTION_BIT, arrived = false;
+
+	if (d[SMP_AT_HOP_COUNT] > SMP_MAX_HOPS || d[SMP_AT_HOP_POINTER] > d[SMP_AT_HOP_COUNT] + 1)
+		return bad_path(f);
+	/* the pointer moves at each step, so this ends */
+	for (bool first = true; at; first = false) {
+		struct fabric_port *next = back ? step_back(f, at, d, first, &arrived)
+		                                : step_out(f, at, d, first, &arrived);
 
 		if (arrived)
 			return at;
-		if (!next)
-			return NULL;
 		at = next;
 	}
-	return no_route(f);
+	return NULL;
 }
 
-static bool has_lid(const struct fabric_port *p, uint16_t lid)
-{
-	return p->lid && lid >= p->lid && lid < p->lid + (1u << p->lmc);
-}
+/* ---- by LID ---- */
 
-/* The port that answers for a node: its own port 0, if it is a switch. */
-static struct fabric_port *own_port(struct fabric_port *p)
+/* Where @at is, or on from there: where a LID leads. @any_state: on the management lane. */
+static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, uint16_t dlid,
+                                      bool any_state)
 {
-	return p->node->type == FABRIC_SWITCH ? &p->node->port[0] : p;
-}
-
-/* Where a LID leads. @any_state: on the management lane. */
-static struct fabric_port *route_lid(struct fabric *f, struct fabric_port *from, uint16_t dlid,
-                                     bool any_state)
-{
-	struct fabric_port *at = from;
-
-	if (dlid == IB_LID_PERMISSIVE || has_lid(own_port(from), dlid))
-		return own_port(from);
+	if (any_state && dlid == IB_LID_PERMISSIVE)
+		return at;
 	for (int hops = 0; hops < FABRIC_MAX_HOPS; hops++) {
-		unsigned out =
-		        at->node->type == FABRIC_SWITCH ? fabric_lft_get(at->node, dlid) : at->num;
+		bool is_switch = at->node->type == FABRIC_SWITCH;
 
-		if (at->node->type == FABRIC_HCA && hops)
-			return has_lid(at, dlid) ? at : no_route(f);
-		if (out == 0)
-			return &at->node->port[0];
-		at = cross(f, at->node, out);
+		if (fabric_port_has_lid(fabric_own_port(at), dlid))
+			return any_state || is_switch || at->state == IB_PORT_ACTIVE ? at
+			                                                             : no_route(f);
+		if (!is_switch && hops)
+			return no_route(f);
+		at = cross(f, at->node, is_switch ? fabric_lft_get(at->node, dlid) : at->num);
 		if (!at)
 			return NULL;
-		if (!any_state &&
-		    (at->state != IB_PORT_ACTIVE || at->peer->state != IB_PORT_ACTIVE))
+		if (!any_state && !fabric_port_carries(at))
 			return no_route(f);
 	}
 	return no_route(f);
+}
+
+/*
+ * Where @mad ends up: the port by which it comes in there. A directed route may begin and end
+ * with a part by LID (section 14.2.2.1).
+ */
+static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+{
+	uint8_t *d = mad->data;
+	bool back = d[SMP_AT_STATUS] & DIRECTION_BIT;
+	uint16_t begin = get16(d + (back ? SMP_AT_DR_DLID : SMP_AT_DR_SLID));
+	uint16_t end = get16(d + (back ? SMP_AT_DR_SLID : SMP_AT_DR_DLID));
+
+	if (mad->dest_qpn == IB_QPN_SMI && !is_smp(mad))
+		return no_route(f); /* that lane carries nothing else */
+	if (!is_directed(mad) || mad->dest_qpn != IB_QPN_SMI)
+		return follow_lid(f, at, mad->dlid, mad->dest_qpn == IB_QPN_SMI);
+	if (begin != IB_LID_PERMISSIVE)
+		at = follow_lid(f, at, mad->dlid, true);
+	if (at)
+		at = follow_path(f, at, d);
+	if (at && end != IB_LID_PERMISSIVE) {
+		if (!back)
+			mad->slid = fabric_own_port(at)->lid; /* the answer's path begins there */
+		at = follow_lid(f, at, end, true);
+	}
+	return at;
+}
+
+/* ---- delivery ---- */
+
+/* Whether the port takes a packet with this P_Key; *@index: where it has it. */
+static bool has_pkey(const struct fabric_port *p, uint16_t pkey, uint16_t *index)
+{
+	for (uint16_t i = 0; i < SHM_PKEYS; i++) {
+		if ((p->pkey[i] & IB_PKEY_BASE_MASK) && ib_pkey_match(p->pkey[i], pkey)) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A packet has a P_Key of its sender's, and is taken by who is in that partition. */
+static bool check_pkey(struct fabric *f, const struct fabric_port *from,
+                       const struct fabric_port *at, struct fabric_mad *mad)
+{
+	uint16_t pkey = mad->pkey_index < SHM_PKEYS ? from->pkey[mad->pkey_index] : 0;
+
+	if (mad->dest_qpn == IB_QPN_SMI)
+		return true;
+	if ((pkey & IB_PKEY_BASE_MASK) && has_pkey(at, pkey, &mad->pkey_index))
+		return true;
+	f->mads->stats.bad_p_key++;
+	return false;
 }
 
 /* An answer goes back where the request came from. */
@@ -140,15 +214,38 @@ static void turn_round(struct fabric_port *at, struct fabric_mad *mad)
 	mad->slid = dlid == IB_LID_PERMISSIVE ? at->lid : dlid;
 	mad->dgid = mad->sgid;
 	mad->sgid = gid;
-	if (is_directed(mad->data))
+	if (is_directed(mad))
 		mad->data[SMP_AT_STATUS] |= DIRECTION_BIT;
 }
 
-static bool answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+/* What a request gets that nobody wants: it tells who asked that there is no point in waiting. */
+static bool refuse(struct fabric_mad *mad)
 {
+	struct wire_mad h;
+
+	wire_mad_decode(mad->data, &h);
+	if (h.base_version != MAD_BASE_VERSION || (h.method != MAD_GET && h.method != MAD_SET))
+		return false;
+	h.method = MAD_GET_RESP;
+	h.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	wire_mad_encode(&h, mad->data); /* class_specific: the hops stay */
+	return true;
+}
+
+/* @mad has arrived at @at. Whether it is an answer now, to be sent back. */
+static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+{
+	const struct fabric_mad_sink *sink = &f->mads->sink;
+
+	f->mads->stats.delivered++;
 	if (fabric_sma_wants(mad))
 		return fabric_sma_answer(f, at, mad);
-	return fabric_pma_answer(f, at, mad);
+	if (fabric_pma_wants(mad))
+		return fabric_pma_answer(f, at, mad);
+	if (sink->deliver && sink->deliver(sink->arg, fabric_own_port(at), mad))
+		return false;
+	f->mads->stats.unwanted++;
+	return refuse(mad);
 }
 
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *sent)
@@ -156,25 +253,42 @@ void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fa
 	struct fabric_mad mad = *sent;
 
 	/* a request, then its answer, if an agent gives one; an answer is never answered */
-	for (int leg = 0; from && leg < 2; leg++) {
-		struct fabric_port *at = is_directed(mad.data)
-		                                 ? route_directed(f, from, mad.data)
-		                                 : route_lid(f, from, mad.dlid, is_smp(mad.data));
+	for (int leg = 0; leg < 2; leg++) {
+		struct fabric_port *at = route(f, from, &mad);
 
-		if (!at)
+		if (!at || !check_pkey(f, fabric_own_port(from), fabric_own_port(at), &mad) ||
+		    !arrive(f, at, &mad))
 			return;
-		f->mads->stats.delivered++;
-		if (!fabric_sma_wants(&mad) && !fabric_pma_wants(&mad)) {
-			if (!f->mads->sink.deliver ||
-			    !f->mads->sink.deliver(f->mads->sink.arg, own_port(at), &mad))
-				f->mads->stats.unwanted++;
-			return;
-		}
-		if (!answer(f, at, &mad))
-			return;
-		turn_round(own_port(at), &mad);
-		/* back by the port that it came in by: a switch's own answers start at the switch
-		 */
-		from = at;
+		turn_round(fabric_own_port(at), &mad);
+		from = at; /* back by the port that it came in by */
 	}
+}
+
+/* ---- what settles later ---- */
+
+void fabric_mads_lid_changed(struct fabric *f, uint16_t lid)
+{
+	f->mads->stale_lid[lid / 64] |= 1ull << (lid % 64);
+	f->mads->stale = true;
+}
+
+void fabric_mads_all_changed(struct fabric *f)
+{
+	f->mads->stale = f->mads->all_stale = true;
+}
+
+void fabric_mads_settle(struct fabric *f)
+{
+	struct fabric_mads *m = f->mads;
+
+	if (!m->stale)
+		return;
+	for (unsigned w = 0; w < 1 << 16; w += 64)
+		for (uint64_t lids = m->all_stale ? 0 : m->stale_lid[w / 64]; lids;
+		     lids &= lids - 1)
+			fabric_flow_lid_changed(f, (uint16_t)(w + (unsigned)__builtin_ctzll(lids)));
+	if (m->all_stale)
+		fabric_flow_all_changed(f);
+	m->stale = m->all_stale = false;
+	memset(m->stale_lid, 0, sizeof(m->stale_lid));
 }

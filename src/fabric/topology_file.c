@@ -88,9 +88,11 @@ static uint64_t guid_in(struct topology_word id)
 /* What a node is called by: its description, else its identifier unless that is a GUID. */
 static struct topology_word title_of(const struct topology_node *n)
 {
+	const struct topology_word none = { 0 };
+
 	if (n->desc.len)
 		return n->desc;
-	return guid_in(n->id) ? (struct topology_word){ 0 } : n->id;
+	return guid_in(n->id) ? none : n->id;
 }
 
 /* Takes the first word off @text. */

@@ -36,7 +36,7 @@
 #include "shm/ring.h"
 
 #define HCA_MAX_INLINE 1024
-#define HCA_CQ_DIRECT 1 /* rings that a CQ looks at without being told */
+#define HCA_CQ_DIRECT  1 /* rings that a CQ looks at without being told */
 #define HCA_MR_CHUNK   1024
 #define HCA_MR_CHUNKS  1024
 #define HCA_GID_BYTES  16

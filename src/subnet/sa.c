@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "subnet/sa.h"
+#include "subnet/sa_query.h"
 #include "wire/mgid.h"
 #include "wire/rate.h"
 
@@ -153,6 +153,8 @@ void sa_free(struct sa *sa)
 		group_free(sa, container_of(node, struct sa_group, node));
 	base_hash_fini(&sa->groups);
 	base_idtable_fini(&sa->mlids);
+	sa_services_free(sa);
+	sa_informs_free(sa);
 	free(sa);
 }
 

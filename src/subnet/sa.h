@@ -10,14 +10,18 @@
 #ifndef SUBNET_SA_H
 #define SUBNET_SA_H
 
+#include <sys/queue.h>
+
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "subnet/sm.h"
+#include "wire/notice.h"
 #include "wire/sa.h"
 
 struct sa_member {
 	struct fabric_port *port;
 	uint8_t join_state; /* enum ib_join_state, ORed */
+	bool proxy_join;    /* somebody else joined it */
 };
 
 struct sa_group {
@@ -32,8 +36,11 @@ struct sa {
 	struct fabric *f;
 	struct sm *sm;
 	struct base_hash groups;
-	struct base_idtable mlids; /* MLID - 0xC000 */
-	uint64_t made_up;          /* counts MGIDs that we made up */
+	struct base_idtable mlids;        /* MLID - 0xC000 */
+	uint64_t made_up;                 /* counts MGIDs that we made up */
+	LIST_HEAD(, sa_service) services; /* sa_services.c */
+	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
+	unsigned n_services, n_informs;
 };
 
 /* Creates the IPoIB broadcast group of the default partition as well. 0 or -errno. */
@@ -59,6 +66,13 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
  * members, trees are routed anew. A member that no link leads to stays one.
  */
 void sa_swept(struct sa *sa);
+
+/*
+ * Calls @tell for each subscription (InformInfo) that wants this notice: with where it came from.
+ * Nobody may unsubscribe meanwhile.
+ */
+void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
+                        void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg);
 
 struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
 

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "fabric/flow.h"
 #include "subnet/sm.h"
+#include "wire/sm_attr.h"
 
 /* A multicast table that waits for its time. */
 struct pending {
@@ -29,7 +30,7 @@ struct sm {
 	struct pending *pending;                /* in order of time */
 	uint16_t next_lid;                      /* where the search for a free one goes on */
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
-	unsigned home;                          /* the HCA port that it answers at */
+	unsigned home, told_home; /* the HCA port that it answers at, and did before */
 };
 
 #define NO_SWITCH (~0u)
@@ -211,12 +212,27 @@ static void tell_sm_lid(struct sm *sm)
 	struct fabric *f = sm->f;
 	uint16_t lid = f->hca_port[sm->home]->lid;
 
+	f->hca_port[sm->told_home]->capabilities &= ~PORT_CAP_SM;
+	f->hca_port[sm->home]->capabilities |= PORT_CAP_SM;
+	sm->told_home = sm->home;
 	for (unsigned i = 0; i < sm->n_sw; i++)
 		sm->sw[i]->port[0].sm_lid = lid;
 	for (unsigned i = 0; i < f->n_hca_ports; i++) {
 		f->hca_port[i]->sm_lid = lid;
 		fabric_port_publish(f, f->hca_port[i]);
 	}
+}
+
+/* LinearFDBTop: beyond it there is nothing to read in the tables. */
+static void tell_top(struct sm *sm)
+{
+	uint16_t top = IB_LID_MCAST_FIRST - 1;
+
+	while (top && !(sm->lids[top / 64] >> (top % 64) & 1))
+		top--;
+	for (unsigned i = 0; i < sm->n_sw; i++)
+		if (!sm->sw[i]->dead)
+			sm->sw[i]->lft_top = top;
 }
 
 int sm_sweep(struct sm *sm)
@@ -229,6 +245,7 @@ int sm_sweep(struct sm *sm)
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		for (unsigned k = 1; k <= f->node[i]->n_ports; k++)
 			bring_up(sm, &f->node[i]->port[k]);
+	tell_top(sm);
 	tell_sm_lid(sm);
 	fabric_flow_all_changed(f);
 	return ret;
@@ -260,6 +277,16 @@ void sm_move(struct sm *sm)
 		break;
 	}
 	tell_sm_lid(sm);
+}
+
+struct fabric_node *sm_switch(const struct sm *sm, unsigned i)
+{
+	return i < sm->n_sw ? sm->sw[i] : NULL;
+}
+
+struct fabric_port *sm_port(const struct sm *sm)
+{
+	return sm->f->hca_port[sm->home];
 }
 
 /*

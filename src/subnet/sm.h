@@ -40,6 +40,12 @@ int sm_change_lid(struct sm *sm, struct fabric_port *port);
 /* The SM moves: from now on it answers at the next HCA port that is ACTIVE, if there is one. */
 void sm_move(struct sm *sm);
 
+/* The HCA port that it answers at. */
+struct fabric_port *sm_port(const struct sm *sm);
+
+/* The @i-th switch, from 0; NULL past the last. */
+struct fabric_node *sm_switch(const struct sm *sm, unsigned i);
+
 /* A port's part in a multicast group. */
 struct sm_member {
 	struct fabric_port *port;

@@ -5,12 +5,11 @@
  * that guards it.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "api/rdmacm/rdmacm.h"
 #include "control/client.h"
-#include "control/path.h"
+#include "control/join.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -50,22 +49,11 @@ static void in_child(void)
 
 static int connect_manager(struct control_client **client)
 {
-	struct control_hello_reply hello;
-	const char *host = getenv("UMBEL_HOST");
-	char path[256];
-	int fd[2], ret;
+	/* the shared memory is libibverbs's to use */
+	int ret = control_join(client, CONTROL_ROLE_CM, NULL, NULL);
 
-	ret = control_path(path, sizeof(path), control_fabric_name(), "ctl");
-	if (!ret)
-		ret = control_connect(client, path, CONTROL_ROLE_CM, host && *host ? host : NULL);
-	if (ret == -ENOENT || ret == -ECONNREFUSED)
-		return -ENODEV; /* as on a machine without a card */
-	if (ret)
-		return ret;
-	control_hello(*client, &hello, fd);
-	for (int i = 0; i < 2; i++)
-		close(fd[i]); /* the shared memory is libibverbs's to use */
-	return 0;
+	/* as on a machine without a card */
+	return ret == -ENOENT || ret == -ECONNREFUSED ? -ENODEV : ret;
 }
 
 /* The connection, made if it is not there; with the lock held. */

@@ -31,14 +31,6 @@ int umad_done(void)
 	return 0;
 }
 
-/* The original's answer where the kernel part is missing, and ours where the fabric is. */
-static int explain_no_fabric(int error)
-{
-	umad_warn("umad_open_port", "fabric '%s' cannot be reached (%s): is it up?",
-	          control_fabric_name(), strerror(-error));
-	return -EOPNOTSUPP;
-}
-
 static int open_port(struct umad_fabric *f, uint32_t index, struct umad_open *port)
 {
 	struct control_umad_at req = { .index = index };
@@ -76,7 +68,7 @@ int umad_open_port(const char *ca_name, int portnum)
 	umad_lock(&cancel_state);
 	ret = umad_fabric_get(&f);
 	if (ret)
-		ret = explain_no_fabric(ret);
+		ret = -EOPNOTSUPP; /* as without the kernel's part */
 	else
 		ret = umad_resolve_port(f, ca_name, &portnum, &index);
 	if (!ret)

@@ -17,6 +17,7 @@ static struct {
 	struct umad_fabric fabric; /* client NULL: none */
 	LIST_HEAD(, umad_open) ports;
 	bool forks_watched;
+	bool explained; /* why there is no fabric */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void umad_lock(int *cancel_state)
@@ -63,6 +64,9 @@ int umad_fabric_get(struct umad_fabric **out)
 		ret = control_join(&f->client, CONTROL_ROLE_UMAD, &f->region, &f->host_index);
 		if (ret)
 			f->client = NULL;
+		if (ret && !session.explained)
+			control_join_explain(ret);
+		session.explained = ret != 0;
 		if (ret == -ENOENT || ret == -ECONNREFUSED)
 			return -ENODEV; /* as on a machine without a card */
 		if (ret)

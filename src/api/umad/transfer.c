@@ -42,14 +42,21 @@ int umad_poll(int fd, int timeout_ms)
 
 /* ---- sending ---- */
 
-/* The first or last hop of a directed route is by this port, or it leads nowhere. */
+/*
+ * The first hop of a directed route, or of the way back, is by this port, or it leads nowhere:
+ * unless that part of the way is by LID.
+ */
 static bool is_route_from(const uint8_t *mad, uint8_t port_num)
 {
 	uint8_t pointer = mad[SMP_AT_HOP_POINTER], count = mad[SMP_AT_HOP_COUNT];
+	bool is_answer = mad[SMP_AT_STATUS] & DIRECTION_BIT;
+	const uint8_t *begin = mad + (is_answer ? SMP_AT_DR_DLID : SMP_AT_DR_SLID);
 
 	if (count > SMP_MAX_HOPS)
 		return false;
-	if (!(mad[SMP_AT_STATUS] & DIRECTION_BIT))
+	if (begin[0] != 0xFF || begin[1] != 0xFF)
+		return true;
+	if (!is_answer)
 		return !count || (!pointer && mad[SMP_AT_INITIAL_PATH + 1] == port_num);
 	return !count || (pointer == count + 1 && mad[SMP_AT_RETURN_PATH + count] == port_num);
 }

@@ -13,22 +13,8 @@
 #include <unistd.h>
 
 #include "api/verbs/verbs.h"
-#include "base/log.h"
 #include "base/util.h"
-#include "control/path.h"
-
-/* A program that was put on a fabric and does not find it gets a reason, not just no devices. */
-static void explain_no_fabric(int error)
-{
-	if (!getenv("UMBEL_FABRIC"))
-		return;
-	if (error == -EHOSTUNREACH)
-		base_log("no host '%s' in fabric '%s'", getenv("UMBEL_HOST"),
-		         control_fabric_name());
-	else
-		base_log("fabric '%s' cannot be reached: %s; is it up?", control_fabric_name(),
-		         strerror(-error));
-}
+#include "control/join.h"
 
 static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {
@@ -81,7 +67,7 @@ struct ibv_device **(ibv_get_device_list)(int *num_devices)
 		*num_devices = 0;
 	p = hca_process_get(&error);
 	if (!p)
-		explain_no_fabric(error);
+		control_join_explain(error);
 	else if ((error = make_devices(p)))
 		return verbs_null(error);
 	list = calloc((p ? p->n_devices : 0) + 1, sizeof(*list));

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Open ports and agents of libibumad's programs, and the requests that make them: see umad.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "daemon/umad.h"
+
+#define MAX_CLASS   0x50 /* the kernel's limits: none beyond but directed routes, */
+#define MAX_VERSION 0x83
+#define OUI_BYTES   24
+#define AT_ONCE     64   /* datagrams of one port, before others have their turn */
+#define BEFORE      4096 /* datagrams that a socket may hold */
+
+/* ---- receiving from programs ---- */
+
+/* All that follows struct ib_user_mad is in the memfd, which its sender may still change: it is
+ * read, not mapped. */
+static void submit_memfd(struct umad_open *port, const struct ib_user_mad *header, int fd)
+{
+	size_t bytes = header->length - sizeof(*header);
+	uint8_t *data;
+	struct stat st;
+
+	if (header->length < sizeof(*header) || bytes > CONTROL_UMAD_MAX_BYTES ||
+	    fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < bytes)
+		return;
+	data = malloc(bytes + 1);
+	if (data && pread(fd, data, bytes, 0) == (ssize_t)bytes)
+		daemon_umad_submit(port, header, data, bytes);
+	free(data);
+}
+
+/* The descriptor that came with a message, or -1. */
+static int descriptor_of(struct msghdr *msg)
+{
+	int fd = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(c), sizeof(fd)); /* there is room for one */
+	return fd;
+}
+
+/* One datagram. 0; -EAGAIN: there is none; -EPIPE: there will be none. */
+static int receive_one(struct umad_open *port)
+{
+	struct daemon_umad *u = port->u;
+	struct ib_user_mad header;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov[] = { { &header, sizeof(header) }, { u->in, sizeof(u->in) } };
+	struct msghdr msg = { .msg_iov = iov,
+		              .msg_iovlen = 2,
+		              .msg_control = &control,
+		              .msg_controllen = sizeof(control.space) };
+	ssize_t n = recvmsg(port->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fd;
+
+	if (n < 0 && (errno == EINTR || errno == ECONNRESET))
+		return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes
+		           */
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN ? -EAGAIN : -EPIPE;
+	fd = descriptor_of(&msg);
+	if ((size_t)n >= sizeof(header) && !(msg.msg_flags & MSG_TRUNC)) {
+		if (fd >= 0)
+			submit_memfd(port, &header, fd);
+		else
+			daemon_umad_submit(port, &header, u->in, (size_t)n - sizeof(header));
+	}
+	if (fd >= 0)
+		close(fd);
+	daemon_umad_send_queued(u);
+	return 0;
+}
+
+static void port_free(struct umad_open *port);
+
+static int on_datagram(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct umad_open *port = arg;
+	int ret = 0;
+
+	(void)s;
+	(void)fd;
+	(void)revents;
+	for (int i = 0; i < AT_ONCE && !ret; i++)
+		ret = receive_one(port);
+	if (ret == -EPIPE)
+		port_free(port);
+	return 0;
+}
+
+/* ---- ports ---- */
+
+static void agent_free(struct umad_agent *agent)
+{
+	daemon_umad_forget(agent);
+	agent->port->agent[agent->id] = NULL;
+	free(agent);
+}
+
+static void port_free(struct umad_open *port)
+{
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
+		if (port->agent[i])
+			agent_free(port->agent[i]);
+	LIST_REMOVE(port, entry);
+	sd_event_source_disable_unref(port->source);
+	close(port->fd);
+	daemon_outbox_close(port->box);
+	base_idtable_remove(&port->u->ports, port->handle);
+	free(port);
+}
+
+/* @process_fd: the program's end of the socket. */
+static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_open **out,
+                    int *process_fd)
+{
+	struct umad_open *port = calloc(1, sizeof(*port));
+	int ret = -ENOMEM;
+
+	if (!port)
+		return ret;
+	port->u = u;
+	port->at = at;
+	ret = base_idtable_add(&u->ports, port, &port->handle);
+	if (ret)
+		goto err_free;
+	ret = daemon_outbox_open(u->d, &port->box, process_fd);
+	if (ret)
+		goto err_id;
+	port->fd = dup(daemon_outbox_fd(port->box));
+	ret = port->fd < 0 ? -errno : 0;
+	if (ret)
+		goto err_box;
+	ret = sd_event_add_io(u->d->loop, &port->source, port->fd, EPOLLIN, on_datagram, port);
+	if (ret < 0)
+		goto err_fd;
+	LIST_INSERT_HEAD(&u->at[at->index], port, entry);
+	*out = port;
+	return 0;
+err_fd:
+	close(port->fd);
+err_box:
+	close(*process_fd);
+	daemon_outbox_close(port->box);
+err_id:
+	base_idtable_remove(&u->ports, port->handle);
+err_free:
+	free(port);
+	return ret;
+}
+
+/* The HCA port of that index, if the program is on its host. */
+static struct fabric_port *port_in_sight(struct daemon_client *c, uint32_t index)
+{
+	struct fabric *f = c->d->f;
+	struct fabric_port *at = index < f->n_hca_ports ? f->hca_port[index] : NULL;
+
+	if (at && c->host_index >= 0 &&
+	    f->region->hcas[at->node->hca].host_index != (uint32_t)c->host_index)
+		return NULL;
+	return at;
+}
+
+static int open_port(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_umad_at *req = body;
+	struct fabric_port *at = port_in_sight(c, req->index);
+	struct control_umad_port *rep = (void *)reply->body;
+	struct umad_open *port;
+	int ret, fd;
+
+	if (!at)
+		return -ENODEV;
+	ret = port_new(c->d->umad, at, &port, &fd);
+	if (ret)
+		return ret;
+	rep->port = port->handle;
+	reply->header.bytes = sizeof(*rep);
+	reply->fd[reply->n_fds++] = fd;
+	return 0;
+}
+
+/* ---- agents ---- */
+
+static bool is_smp_class(uint8_t c)
+{
+	return c == MAD_CLASS_SUBN_LID || c == MAD_CLASS_SUBN_DIRECTED;
+}
+
+static bool is_oui_class(uint8_t c)
+{
+	return c >= MAD_CLASS_VENDOR2_FIRST && c <= MAD_CLASS_VENDOR2_LAST;
+}
+
+static int check_agent(const struct control_umad_register *as)
+{
+	uint8_t c = as->mgmt_class;
+
+	if (as->qpn > IB_QPN_GSI || as->rmpp_version > RMPP_VERSION ||
+	    (as->flags & ~(uint32_t)UMAD_USER_RMPP))
+		return -EINVAL;
+	if (!c) /* nothing unasked */
+		return as->flags ? -EINVAL : 0;
+	if (as->mgmt_class_version >= MAX_VERSION || as->oui >> OUI_BYTES ||
+	    (c >= MAX_CLASS && c != MAD_CLASS_SUBN_DIRECTED) || (is_oui_class(c) && !as->oui))
+		return -EINVAL;
+	if (as->rmpp_version && !wire_rmpp_data_at(c))
+		return -EINVAL;
+	return is_smp_class(c) == (as->qpn == IB_QPN_SMI) ? 0 : -EINVAL;
+}
+
+static bool is_same_class(const struct control_umad_register *a,
+                          const struct control_umad_register *b)
+{
+	return a->mgmt_class == b->mgmt_class && a->mgmt_class_version == b->mgmt_class_version &&
+	       (!is_oui_class(a->mgmt_class) || a->oui == b->oui);
+}
+
+/* The port with an agent that gets one of these requests, at this HCA port. */
+static struct umad_open *in_the_way(struct daemon_umad *u, const struct fabric_port *at,
+                                    const struct control_umad_register *as)
+{
+	struct umad_open *port;
+
+	LIST_FOREACH(port, &u->at[at->index], entry)
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++) {
+		const struct umad_agent *a = port->agent[i];
+
+		if (a && is_same_class(&a->as, as) &&
+		    ((a->as.method_mask[0] & as->method_mask[0]) ||
+		     (a->as.method_mask[1] & as->method_mask[1])))
+			return port;
+	}
+	return NULL;
+}
+
+/* Whether all have closed it, though we may not have been told yet. */
+static bool is_closed(struct umad_open *port)
+{
+	int ret = 0;
+
+	for (int i = 0; i < BEFORE && !ret; i++)
+		ret = receive_one(port);
+	return ret == -EPIPE;
+}
+
+static int check_free(struct umad_open *port, const struct control_umad_register *as)
+{
+	struct umad_open *other;
+
+	while (as->mgmt_class && (other = in_the_way(port->u, port->at, as))) {
+		if (other == port || !is_closed(other))
+			return -EINVAL;
+		port_free(other);
+	}
+	return 0;
+}
+
+static int register_agent(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_umad_register *req = body;
+	struct umad_open *port = base_idtable_get(&c->d->umad->ports, req->port);
+	struct control_umad_agent *rep = (void *)reply->body;
+	struct umad_agent *agent;
+	uint32_t id = 0;
+	int ret;
+
+	if (!port)
+		return -EBADF;
+	while (id < UMAD_CA_MAX_AGENTS && port->agent[id])
+		id++;
+	if (id == UMAD_CA_MAX_AGENTS)
+		return -ENOMEM;
+	ret = check_agent(req);
+	if (!ret)
+		ret = check_free(port, req);
+	if (ret)
+		return ret;
+	agent = calloc(1, sizeof(*agent));
+	if (!agent)
+		return -ENOMEM;
+	agent->port = port;
+	agent->as = *req;
+	agent->id = id;
+	agent->tid_high = ++port->u->last_tid_high;
+	agent->reassembles = req->rmpp_version && !(req->flags & UMAD_USER_RMPP);
+	port->agent[id] = agent;
+	*rep = (struct control_umad_agent){ .port = port->handle, .agent = id };
+	reply->header.bytes = sizeof(*rep);
+	return 0;
+}
+
+static int unregister_agent(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_umad_agent *req = body;
+	struct umad_open *port = base_idtable_get(&c->d->umad->ports, req->port);
+
+	(void)reply;
+	if (!port)
+		return -EBADF;
+	if (req->agent >= UMAD_CA_MAX_AGENTS || !port->agent[req->agent])
+		return -EINVAL;
+	is_closed(port); /* what was sent before goes before */
+	agent_free(port->agent[req->agent]);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static int issm(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_umad_at *req = body;
+	struct fabric_port *at = port_in_sight(c, req->index);
+
+	(void)reply;
+	return at ? daemon_umad_issm(c->d->umad, at) : -ENODEV;
+}
+
+static const struct handler {
+	size_t bytes; /* of the request's body */
+	int (*serve)(struct daemon_client *c, const void *body, struct control_packet *reply);
+} handlers[] = {
+	[CONTROL_UMAD_OPEN_PORT - CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_at),
+	                                                  open_port },
+	[CONTROL_UMAD_REGISTER -
+	        CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_register), register_agent },
+	[CONTROL_UMAD_UNREGISTER -
+	        CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_agent), unregister_agent },
+	[CONTROL_UMAD_ISSM - CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_at), issm },
+};
+
+int daemon_umad_request(struct daemon_client *c, const struct control_packet *request,
+                        struct control_packet *reply)
+{
+	uint32_t i = request->header.type - CONTROL_UMAD_FIRST;
+
+	if (request->header.type < CONTROL_UMAD_FIRST || i >= ARRAY_SIZE(handlers))
+		return -ENOSYS;
+	if (request->header.bytes != handlers[i].bytes)
+		return -EPROTO;
+	return handlers[i].serve(c, request->body, reply);
+}
+
+/* ---- start and end ---- */
+
+int daemon_umad_init(struct daemon *d)
+{
+	struct daemon_umad *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return -ENOMEM;
+	u->at = calloc(d->f->n_hca_ports, sizeof(*u->at));
+	if (!u->at) {
+		free(u);
+		return -ENOMEM;
+	}
+	u->d = d;
+	base_idtable_init(&u->ports, 1u << 20);
+	STAILQ_INIT(&u->out);
+	d->f->mads->sink.deliver = daemon_umad_deliver;
+	d->f->mads->sink.arg = d;
+	d->umad = u;
+	return 0;
+}
+
+void daemon_umad_fini(struct daemon *d)
+{
+	struct daemon_umad *u = d->umad;
+	struct umad_out *o;
+
+	if (!u)
+		return;
+	for (uint32_t i = 0; i < u->ports.size; i++)
+		if (base_idtable_get(&u->ports, i))
+			port_free(base_idtable_get(&u->ports, i));
+	while ((o = STAILQ_FIRST(&u->out))) {
+		STAILQ_REMOVE_HEAD(&u->out, entry);
+		free(o);
+	}
+	d->f->mads->sink.deliver = NULL;
+	daemon_umad_issm_fini(u);
+	sd_event_source_disable_unref(u->timer);
+	sd_event_source_disable_unref(u->more);
+	base_hash_fini(&u->requests_by_tid);
+	base_hash_fini(&u->reassemblies_by_tid);
+	base_idtable_fini(&u->ports);
+	free(u->at);
+	free(u);
+	d->umad = NULL;
+}

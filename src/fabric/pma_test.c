@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The performance management agent: what ports have counted, asked for by port and for
+ * all of a node, and counters that somebody writes.
+ */
+#include "fabric/link.h"
+#include "fabric/testing_mads.h"
+#include "wire/perf.h"
+
+#define PACKETS 10
+#define BYTES   4000
+
+static struct wire_perf_mad request(uint8_t method, uint16_t attribute)
+{
+	return (struct wire_perf_mad){ .mad = { .base_version = MAD_BASE_VERSION,
+		                                .mgmt_class = MAD_CLASS_PERF,
+		                                .class_version = MAD_VERSION_PERF,
+		                                .method = method,
+		                                .transaction_id = 7,
+		                                .attribute_id = attribute } };
+}
+
+/* Host 0 asks; @p becomes the answer. The status. */
+static uint16_t ask(struct lab *l, uint16_t lid, struct wire_perf_mad *p)
+{
+	struct fabric_mad mad = {
+		.slid = 1, .dlid = lid, .src_qpn = 1, .dest_qpn = 1, .qkey = IB_QKEY_GSI
+	};
+
+	wire_perf_mad_encode(p, mad.data);
+	lab_ask(l, lab_host(l, 0), &mad);
+	wire_perf_mad_decode(l->got.data, p);
+	return p->mad.status;
+}
+
+static struct wire_port_counters counters(struct lab *l, uint16_t lid, uint8_t port)
+{
+	struct wire_port_counters c = { .port_select = port };
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+
+	wire_port_counters_encode(&c, p.data);
+	assert_int_equal(ask(l, lid, &p), MAD_STATUS_OK);
+	wire_port_counters_decode(p.data, &c);
+	assert_int_equal(c.port_select, port);
+	return c;
+}
+
+static struct wire_port_counters write_counters(struct lab *l, uint16_t lid,
+                                                const struct wire_port_counters *want)
+{
+	struct wire_perf_mad p = request(MAD_SET, PERF_ATTR_PORT_COUNTERS);
+	struct wire_port_counters c;
+
+	wire_port_counters_encode(want, p.data);
+	assert_int_equal(ask(l, lid, &p), MAD_STATUS_OK);
+	wire_port_counters_decode(p.data, &c);
+	return c;
+}
+
+static struct wire_port_counters_extended extended(struct lab *l, uint16_t lid, uint8_t port)
+{
+	struct wire_port_counters_extended c = { .port_select = port };
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS_EXTENDED);
+
+	wire_port_counters_extended_encode(&c, p.data);
+	assert_int_equal(ask(l, lid, &p), MAD_STATUS_OK);
+	wire_port_counters_extended_decode(p.data, &c);
+	return c;
+}
+
+/* Host 0 has sent so much more to host 1. */
+static void send_packets(struct lab *l, uint64_t packets, uint64_t bytes)
+{
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct fabric_flow *flow = testing_flow(l->f, lab_host(l, 0), qpn, 2, NULL);
+	struct shm_flow_count *c = &l->f->region->flow_counts[flow->id];
+
+	atomic_fetch_add(&c->packets, packets);
+	atomic_fetch_add(&c->bytes, bytes);
+}
+
+static void every_port_along_the_path_has_counted(void **state)
+{
+	struct lab *l = *state;
+	static const struct {
+		uint16_t lid;
+		uint8_t out, in;
+	} hops[] = { { SW_LID, TO_RIGHT, TO_HOST },
+		     { SW_LID + 1, TO_RIGHT, TO_LEFT },
+		     { SW_LID + 2, TO_HOST, TO_LEFT } };
+
+	send_packets(l, PACKETS, BYTES);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
+	assert_int_equal(counters(l, 1, 1).xmit_data, BYTES / 4);
+	assert_int_equal(counters(l, 1, 1).rcv_packets, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(hops); i++) {
+		assert_int_equal(counters(l, hops[i].lid, hops[i].out).xmit_packets, PACKETS);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].out).rcv_packets, 0);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_packets, PACKETS);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_data, BYTES / 4);
+	}
+	assert_int_equal(counters(l, 2, 1).rcv_packets, PACKETS);
+	assert_int_equal(extended(l, 2, 1).rcv_data, BYTES / 4);
+}
+
+static void all_ports_are_the_sum(void **state)
+{
+	struct lab *l = *state;
+
+	send_packets(l, PACKETS, BYTES);
+	assert_int_equal(counters(l, SW_LID, 255).xmit_packets, PACKETS);
+	assert_int_equal(counters(l, SW_LID, 255).rcv_packets, PACKETS);
+	assert_int_equal(extended(l, SW_LID, 255).xmit_packets, PACKETS);
+	assert_int_equal(counters(l, 1, 255).xmit_packets, PACKETS);
+}
+
+static void a_set_writes_the_counters_that_it_selects(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1,
+		                        .counter_select = PERF_SELECT_XMIT_PACKETS };
+
+	send_packets(l, PACKETS, BYTES);
+	c = write_counters(l, 1, &c);
+	assert_int_equal(c.xmit_packets, 0);
+	assert_int_equal(c.xmit_data, BYTES / 4);
+	send_packets(l, 3, 40);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, 3);
+	assert_int_equal(counters(l, 1, 1).xmit_data, (BYTES + 40) / 4);
+}
+
+static void a_set_that_selects_none_writes_none(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1 };
+
+	send_packets(l, PACKETS, BYTES);
+	write_counters(l, 1, &c);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
+}
+
+static void a_set_may_write_other_than_zero(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1,
+		                        .counter_select = 0xFFFF,
+		                        .xmit_packets = 100,
+		                        .xmit_data = 200,
+		                        .link_downed = 5 };
+
+	c = write_counters(l, 1, &c);
+	assert_int_equal(c.xmit_packets, 100);
+	send_packets(l, PACKETS, BYTES);
+	c = counters(l, 1, 1);
+	assert_int_equal(c.xmit_packets, 100 + PACKETS);
+	assert_int_equal(c.xmit_data, 200 + BYTES / 4);
+	assert_int_equal(c.link_downed, 5);
+}
+
+static void to_clear_all_ports_clears_each(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 255, .counter_select = 0xFFFF };
+
+	send_packets(l, PACKETS, BYTES);
+	c = write_counters(l, SW_LID, &c);
+	assert_int_equal(c.xmit_packets, 0);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_packets, 0);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_packets, 0);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_packets, PACKETS);
+}
+
+static void the_two_attributes_are_cleared_apart(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1, .counter_select = 0xFFFF };
+	struct wire_port_counters_extended e = { .port_select = 1, .counter_select = 0xFF };
+	struct wire_perf_mad p = request(MAD_SET, PERF_ATTR_PORT_COUNTERS_EXTENDED);
+
+	send_packets(l, PACKETS, BYTES);
+	write_counters(l, 1, &c);
+	assert_int_equal(extended(l, 1, 1).xmit_packets, PACKETS);
+	send_packets(l, 5, 100);
+	wire_port_counters_extended_encode(&e, p.data);
+	assert_int_equal(ask(l, 1, &p), MAD_STATUS_OK);
+	wire_port_counters_extended_decode(p.data, &e);
+	assert_int_equal(e.xmit_packets, 0);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, 5);
+}
+
+static void short_counters_stop_at_their_largest_value(void **state)
+{
+	struct lab *l = *state;
+
+	send_packets(l, 1ull << 40, 1ull << 50);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, UINT32_MAX);
+	assert_int_equal(counters(l, 1, 1).xmit_data, UINT32_MAX);
+	assert_true(extended(l, 1, 1).xmit_packets == 1ull << 40);
+	assert_true(extended(l, 1, 1).xmit_data == 1ull << 48);
+	atomic_store(&l->f->region->port_counts[0].xmit_discards, 70000);
+	assert_int_equal(counters(l, 1, 1).xmit_discards, UINT16_MAX);
+}
+
+static void a_link_that_went_down_is_counted_at_both_ends(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *p = &l->sw[1]->port[4];
+
+	testing_plug(p, &l->sw[0]->port[4]);
+	assert_int_equal(fabric_link_set(l->f, p, false), 0);
+	assert_int_equal(fabric_link_set(l->f, p, true), 0);
+	assert_int_equal(counters(l, SW_LID, 4).link_downed, 1);
+	assert_int_equal(counters(l, SW_LID + 1, 4).link_downed, 1);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).link_downed, 0);
+}
+
+static void ports_that_there_are_not_are_a_bad_field(void **state)
+{
+	static const struct {
+		uint16_t lid;
+		uint8_t port;
+	} bad[] = { { SW_LID, SW_PORTS + 1 }, { SW_LID, 254 }, { 2, 0 }, { 2, 2 } };
+	static const uint16_t attributes[] = { PERF_ATTR_PORT_COUNTERS,
+		                               PERF_ATTR_PORT_COUNTERS_EXTENDED };
+	struct lab *l = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(attributes); k++) {
+			struct wire_perf_mad p = request(MAD_GET, attributes[k]);
+
+			p.data[1] = bad[i].port;
+			assert_int_equal(ask(l, bad[i].lid, &p), MAD_STATUS_BAD_FIELD);
+			p = request(MAD_SET, attributes[k]);
+			p.data[1] = bad[i].port;
+			assert_int_equal(ask(l, bad[i].lid, &p), MAD_STATUS_BAD_FIELD);
+		}
+	}
+}
+
+static void it_says_what_it_can(void **state)
+{
+	struct lab *l = *state;
+	struct wire_perf_mad p = request(MAD_GET, MAD_ATTR_CLASS_PORT_INFO);
+	struct wire_class_port_info c;
+
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_OK);
+	wire_class_port_info_decode(p.data, &c);
+	assert_int_equal(c.base_version, 1);
+	assert_int_equal(c.class_version, 1);
+	assert_true(c.capability_mask & PERF_CAP_ALL_PORT_SELECT);
+	assert_true(c.capability_mask & PERF_CAP_EXTENDED_WIDTH_NO_IETF);
+	assert_false(c.capability_mask & PERF_CAP_EXTENDED_WIDTH);
+	p.mad.method = MAD_SET;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+}
+
+static void what_it_does_not_know_gets_a_status(void **state)
+{
+	static const uint16_t bad[] = { 0, 0x10, 0x11, 0x13, 0x15, 0x1E, 0xFF00 };
+	struct lab *l = *state;
+	struct wire_perf_mad p;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		p = request(MAD_GET, bad[i]);
+		assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	}
+	p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+	p.mad.class_version = 2;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_VERSION);
+	p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+	p.mad.base_version = 0x80;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_VERSION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ACTIVE_TEST(every_port_along_the_path_has_counted),
+		ACTIVE_TEST(all_ports_are_the_sum),
+		ACTIVE_TEST(a_set_writes_the_counters_that_it_selects),
+		ACTIVE_TEST(a_set_that_selects_none_writes_none),
+		ACTIVE_TEST(a_set_may_write_other_than_zero),
+		ACTIVE_TEST(to_clear_all_ports_clears_each),
+		ACTIVE_TEST(the_two_attributes_are_cleared_apart),
+		ACTIVE_TEST(short_counters_stop_at_their_largest_value),
+		ACTIVE_TEST(a_link_that_went_down_is_counted_at_both_ends),
+		ACTIVE_TEST(ports_that_there_are_not_are_a_bad_field),
+		ACTIVE_TEST(it_says_what_it_can),
+		ACTIVE_TEST(what_it_does_not_know_gets_a_status),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * InformInfo and InformInfoRecord (InfiniBand specification volume 1, sections 13.4.8.3
+ * and 15.2.5.12): who wants to be told of what. Telling is up to whoever sends MADs: see
+ * sa_each_subscriber().
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "subnet/sa_query.h"
+
+#define MAX_SUBSCRIPTIONS (1u << 16)
+
+struct sa_inform {
+	LIST_ENTRY(sa_inform) entry;
+	struct fabric_port *port;
+	uint16_t lid; /* where it asked from */
+	struct wire_inform_info info;
+};
+
+static const struct ib_gid no_gid;
+
+static bool gid_equal(const struct ib_gid *a, const struct ib_gid *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static void inform_free(struct sa *sa, struct sa_inform *i)
+{
+	LIST_REMOVE(i, entry);
+	sa->n_informs--;
+	free(i);
+}
+
+void sa_informs_free(struct sa *sa)
+{
+	while (!LIST_EMPTY(&sa->informs))
+		inform_free(sa, LIST_FIRST(&sa->informs));
+}
+
+/* Whether two say the same of what is to be told. */
+static bool same(const struct wire_inform_info *a, const struct wire_inform_info *b)
+{
+	if (!gid_equal(&a->gid, &b->gid))
+		return false;
+	if (gid_equal(&a->gid, &no_gid) &&
+	    (a->lid_range_begin != b->lid_range_begin || a->lid_range_end != b->lid_range_end))
+		return false;
+	return a->type == b->type && a->is_generic == b->is_generic &&
+	       a->trap_number == b->trap_number && a->producer_type == b->producer_type &&
+	       a->qpn == b->qpn;
+}
+
+static struct sa_inform *find(const struct sa_query *q, const struct wire_inform_info *info)
+{
+	struct sa_inform *i;
+
+	LIST_FOREACH(i, &q->sa->informs, entry)
+	if (i->port == q->asker && i->lid == q->in->slid && same(&i->info, info))
+		return i;
+	return NULL;
+}
+
+static bool is_security_trap(const struct wire_inform_info *info)
+{
+	return info->is_generic && info->trap_number >= TRAP_BAD_MKEY &&
+	       info->trap_number <= TRAP_BAD_SWITCH_PKEY;
+}
+
+static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *info)
+{
+	struct sa_inform *i;
+
+	if (!gid_equal(&info->gid, &no_gid) && !fabric_port_by_gid(q->sa->f, &info->gid))
+		return SA_REQ_INVALID;
+	if (gid_equal(&info->gid, &no_gid) && info->lid_range_begin != INFORM_ALL &&
+	    info->lid_range_begin >= IB_LID_MCAST_FIRST)
+		return SA_REQ_INVALID;
+	if (find(q, info))
+		return SA_OK;
+	i = q->sa->n_informs < MAX_SUBSCRIPTIONS ? calloc(1, sizeof(*i)) : NULL;
+	if (!i)
+		return SA_NO_RESOURCES;
+	i->port = q->asker;
+	i->lid = q->in->slid;
+	i->info = *info;
+	LIST_INSERT_HEAD(&q->sa->informs, i, entry);
+	q->sa->n_informs++;
+	return SA_OK;
+}
+
+/* The QPN that counts is where a subscription comes from; to end it, it is named. */
+static uint16_t set_inform(struct sa_query *q)
+{
+	const struct wire_inform_info *w = q->wanted;
+	struct wire_inform_info info = *w;
+	struct sa_inform *i;
+	uint16_t status = SA_OK;
+
+	if (!q->asker || w->subscribe > 1 || (is_security_trap(w) && !q->trusted))
+		return SA_REQ_INVALID;
+	if (w->subscribe) {
+		info.qpn = q->in->qpn;
+		status = subscribe(q, &info);
+	} else {
+		i = find(q, &info);
+		if (!i)
+			return SA_REQ_INVALID;
+		inform_free(q->sa, i);
+	}
+	if (status == SA_OK)
+		sa_query_add(q, w); /* o13-12.1.1: a copy confirms it */
+	return status;
+}
+
+const struct sa_kind sa_inform_kind = {
+	.attribute = SA_ATTR_INFORM_INFO,
+	.layout = &wire_inform_info_layout,
+	.set = set_inform,
+};
+
+/* QPNs are for who is trusted (C15-0.2-1.16). */
+static void list_informs(struct sa_query *q)
+{
+	struct sa_inform *i;
+
+	LIST_FOREACH(i, &q->sa->informs, entry)
+	{
+		struct wire_inform_info_record r = { .info = i->info };
+
+		fabric_gid_make(q->sa->f, i->port->guid, &r.subscriber_gid);
+		if (!q->trusted)
+			r.info.qpn = 0;
+		sa_query_offer(q, &r);
+	}
+}
+
+const struct sa_kind sa_inform_record_kind = {
+	.attribute = SA_ATTR_INFORM_INFO_RECORD,
+	.layout = &wire_inform_info_record_layout,
+	.list = list_informs,
+};
+
+static bool wants(const struct sa *sa, const struct sa_inform *i, const struct wire_notice *n)
+{
+	const struct wire_inform_info *w = &i->info;
+	struct fabric_port *about;
+	uint16_t last = w->lid_range_end ? w->lid_range_end : w->lid_range_begin;
+
+	if (w->is_generic != n->is_generic || (w->type != INFORM_ALL && w->type != n->type) ||
+	    (w->trap_number != TRAP_ANY && w->trap_number != n->trap_number) ||
+	    (w->producer_type != NOTICE_FROM_ANYBODY && w->producer_type != n->producer_type))
+		return false;
+	if (gid_equal(&w->gid, &no_gid))
+		return w->lid_range_begin == INFORM_ALL ||
+		       (n->issuer_lid >= w->lid_range_begin && n->issuer_lid <= last);
+	about = fabric_port_by_gid(sa->f, &w->gid);
+	return about && fabric_port_has_lid(about, n->issuer_lid);
+}
+
+void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
+                        void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg)
+{
+	struct sa_inform *i, *next;
+
+	for (i = LIST_FIRST(&sa->informs); i; i = next) {
+		next = LIST_NEXT(i, entry);
+		if (wants(sa, i, notice))
+			tell(arg, i->lid, i->info.qpn);
+	}
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * MCMemberRecord by MADs (InfiniBand specification volume 1, section 15.2.5.17): who may
+ * ask for what. What joining and leaving is, sa.c knows.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "subnet/sa_query.h"
+#include "wire/rate.h"
+
+/* What of the group itself a query compares as numbers. */
+#define GROUP_VALUES                                                                               \
+	(SA_MCM_MGID | SA_MCM_QKEY | SA_MCM_MLID | SA_MCM_TCLASS | SA_MCM_SL | SA_MCM_FLOW_LABEL | \
+	 SA_MCM_HOP_LIMIT | SA_MCM_SCOPE)
+
+static bool group_fits(const struct sa_query *q, const struct wire_mcmember *g)
+{
+	const struct wire_mcmember *w = q->wanted;
+
+	return wire_match(&wire_mcmember_layout, q->mask & GROUP_VALUES, w, g) &&
+	       (!(q->mask & SA_MCM_PKEY) || !((w->pkey ^ g->pkey) & IB_PKEY_BASE_MASK)) &&
+	       sa_selects(q->mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR, w->mtu_selector, w->mtu,
+	                  g->mtu) &&
+	       sa_selects(q->mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR, w->rate_selector,
+	                  wire_rate_to_mbps(w->rate), wire_rate_to_mbps(g->rate)) &&
+	       sa_selects(q->mask, SA_MCM_LIFE | SA_MCM_LIFE_SELECTOR, w->life_selector, w->life,
+	                  g->life);
+}
+
+static struct sa_member *find_member(const struct sa_group *g, const struct fabric_port *port)
+{
+	for (unsigned i = 0; i < g->n_members; i++)
+		if (g->member[i].port == port)
+			return &g->member[i];
+	return NULL;
+}
+
+/* Adds a member's record. Who is not trusted does not see whose it is. */
+static void add_member(struct sa_query *q, const struct sa_group *g, const struct sa_member *m)
+{
+	const struct wire_mcmember *w = q->wanted;
+	uint8_t join_state = m ? m->join_state : IB_JOIN_FULL;
+	bool proxy_join = m && m->proxy_join;
+	struct wire_mcmember r = g->rec;
+
+	if (((q->mask & SA_MCM_JOIN_STATE) && w->join_state != join_state) ||
+	    ((q->mask & SA_MCM_PROXY_JOIN) && w->proxy_join != proxy_join))
+		return;
+	r.mtu_selector = r.rate_selector = r.life_selector = SA_EXACTLY;
+	if (q->trusted && m) {
+		fabric_gid_make(q->sa->f, m->port->guid, &r.port_gid);
+		r.join_state = join_state;
+		r.proxy_join = proxy_join;
+	}
+	sa_query_add(q, &r);
+}
+
+static void list_group(struct sa_query *q, const struct sa_group *g)
+{
+	const struct wire_mcmember *w = q->wanted;
+
+	/* groups of a partition are the business of its members alone */
+	if (!group_fits(q, &g->rec) || !q->asker || !sa_has_pkey(q->asker, g->rec.pkey))
+		return;
+	if (q->mask & SA_MCM_PORT_GID) {
+		const struct fabric_port *port = fabric_port_by_gid(q->sa->f, &w->port_gid);
+		const struct sa_member *m = port ? find_member(g, port) : NULL;
+
+		if (m)
+			add_member(q, g, m);
+	} else if (q->trusted) {
+		for (unsigned i = 0; i < g->n_members; i++)
+			add_member(q, g, &g->member[i]);
+	} else {
+		add_member(q, g, NULL);
+	}
+}
+
+static void list_members(struct sa_query *q)
+{
+	struct base_hash_node *n;
+
+	for (n = base_hash_walk(&q->sa->groups, NULL); n; n = base_hash_walk(&q->sa->groups, n))
+		list_group(q, container_of(n, struct sa_group, node));
+}
+
+static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
+{
+	for (unsigned i = 0; i < SHM_PKEYS; i++)
+		if ((a->pkey[i] & IB_PKEY_BASE_MASK) && sa_has_pkey(b, a->pkey[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Whether the asker may join the port to the group or take it out. A port speaks for itself; what
+ * another joined by proxy, anybody in the group's partition may change (o15-0.2.1). The component
+ * ProxyJoin says nothing (o15-0.2.4): who asks for another port's sake is a proxy.
+ */
+static bool may_change(const struct sa_query *q)
+{
+	const struct wire_mcmember *w = q->wanted;
+	const struct fabric_port *port = fabric_port_by_gid(q->sa->f, &w->port_gid);
+	const struct sa_group *g = sa_group_find(q->sa, &w->mgid);
+	const struct sa_member *m = g && port ? find_member(g, port) : NULL;
+
+	if (!q->asker)
+		return false;
+	if (!port || port == q->asker)
+		return true; /* what is wrong with it, sa.c says */
+	if (m)
+		return m->proxy_join && sa_has_pkey(q->asker, g->rec.pkey);
+	return share_pkey(q->asker, port);
+}
+
+static uint16_t join(struct sa_query *q)
+{
+	struct wire_mcmember rec = *(const struct wire_mcmember *)q->wanted;
+	const struct fabric_port *port = fabric_port_by_gid(q->sa->f, &rec.port_gid);
+	enum sa_status status;
+	struct sa_member *m;
+
+	if (!may_change(q))
+		return SA_REQ_INVALID;
+	status = sa_mcmember_set(q->sa, q->mask, &rec);
+	if (status != SA_OK)
+		return status;
+	m = find_member(sa_group_find(q->sa, &rec.mgid), port);
+	rec.proxy_join = m->proxy_join = port != q->asker;
+	sa_query_add(q, &rec);
+	return SA_OK;
+}
+
+static uint16_t leave(struct sa_query *q)
+{
+	struct wire_mcmember rec = *(const struct wire_mcmember *)q->wanted;
+	enum sa_status status;
+
+	if (!may_change(q))
+		return SA_REQ_INVALID;
+	status = sa_mcmember_delete(q->sa, q->mask, &rec);
+	if (status == SA_OK)
+		sa_query_add(q, &rec);
+	return status;
+}
+
+const struct sa_kind sa_member_kind = {
+	.attribute = SA_ATTR_MCMEMBER,
+	.layout = &wire_mcmember_layout,
+	.list = list_members,
+	.set = join,
+	.del = leave,
+};

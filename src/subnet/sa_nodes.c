@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The SA's records of nodes, ports, links and tables. All of it is what the agents of the
+ * nodes say: one row a kind of record, with the function that lists all there are; the
+ * query's component mask picks.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "subnet/sa_query.h"
+
+static bool is_switch(const struct fabric_node *node)
+{
+	return node->type == FABRIC_SWITCH;
+}
+
+/* The LID under which a port's records stand: a switch's ports have that of port 0. */
+static uint16_t lid_of(const struct fabric_port *p)
+{
+	return is_switch(p->node) ? p->node->port[0].lid : p->lid;
+}
+
+/*
+ * Whether records of @p may be what the query asks for: the LID that they stand under is the
+ * first component of all of them.
+ */
+static bool may_match(const struct sa_query *q, const struct fabric_port *p)
+{
+	uint16_t lid = lid_of(p);
+
+	return lid && (!(q->mask & SA_NR_LID) || lid == (q->in->data[0] << 8 | q->in->data[1]));
+}
+
+/* Calls @visit for each port of each node, a switch's port 0 too. */
+static void each_port(struct sa_query *q, void (*visit)(struct sa_query *q, struct fabric_port *p))
+{
+	struct fabric *f = q->sa->f;
+
+	for (unsigned i = 0; i < f->n_nodes; i++)
+		for (unsigned k = is_switch(f->node[i]) ? 0 : 1; k <= f->node[i]->n_ports; k++)
+			if (may_match(q, &f->node[i]->port[k]))
+				visit(q, &f->node[i]->port[k]);
+}
+
+/* Calls @visit for each end port: HCA ports and switches' port 0. */
+static void each_end_port(struct sa_query *q,
+                          void (*visit)(struct sa_query *q, struct fabric_port *p))
+{
+	struct fabric_port *p;
+
+	for (unsigned i = 0; (p = sa_end(q->sa, i)); i++)
+		if (may_match(q, p))
+			visit(q, p);
+}
+
+/* The attribute as the node's own agent tells it. Its 64 bytes; false: it has none such. */
+static bool attribute_of(struct sa_query *q, struct fabric_port *p, uint16_t id, uint32_t modifier,
+                         uint8_t data[SMP_DATA_BYTES])
+{
+	memset(data, 0, SMP_DATA_BYTES);
+	return fabric_sma_get(q->sa->f, p, id, modifier, data) == MAD_STATUS_OK;
+}
+
+static void node_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_node_record r = { .lid = lid_of(p) };
+	uint8_t data[SMP_DATA_BYTES];
+
+	if (!attribute_of(q, p, SMP_ATTR_NODE_INFO, 0, data))
+		return;
+	wire_node_info_decode(data, &r.info);
+	attribute_of(q, p, SMP_ATTR_NODE_DESCRIPTION, 0, data);
+	wire_node_description_decode(data, &r.description);
+	sa_query_offer(q, &r);
+}
+
+static void list_nodes(struct sa_query *q)
+{
+	each_end_port(q, node_record);
+}
+
+/* PortInfo's CapabilityMask may be matched bit by bit (modifier's high bit, as OpenSM has it). */
+static void port_info_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_port_info_record r = { .lid = lid_of(p), .port_num = p->num };
+	uint8_t data[SMP_DATA_BYTES];
+
+	if (!attribute_of(q, p, SMP_ATTR_PORT_INFO, p->num, data))
+		return;
+	wire_port_info_decode(data, &r.info);
+	if (!q->trusted)
+		r.info.m_key = 0;
+	if ((q->mask & SA_PIR_CAPABILITY_MASK) && (q->in->mad->mad.attribute_modifier & 1u << 31)) {
+		const struct wire_port_info_record *w = q->wanted;
+		struct wire_port_info_record relaxed = r;
+
+		if ((r.info.capability_mask & w->info.capability_mask) != w->info.capability_mask)
+			return;
+		relaxed.info.capability_mask = w->info.capability_mask;
+		if (wire_match(q->kind->layout, q->mask, w, &relaxed))
+			sa_query_add(q, &r);
+		return;
+	}
+	sa_query_offer(q, &r);
+}
+
+static void list_port_infos(struct sa_query *q)
+{
+	each_port(q, port_info_record);
+}
+
+static void switch_info_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_switch_info_record r = { .lid = lid_of(p) };
+	uint8_t data[SMP_DATA_BYTES];
+
+	if (!attribute_of(q, p, SMP_ATTR_SWITCH_INFO, 0, data))
+		return;
+	wire_switch_info_decode(data, &r.info);
+	sa_query_offer(q, &r);
+}
+
+static void list_switch_infos(struct sa_query *q)
+{
+	each_end_port(q, switch_info_record);
+}
+
+static void linear_ft_records(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_linear_ft_record r = { .lid = lid_of(p) };
+	uint8_t data[SMP_DATA_BYTES];
+
+	for (; is_switch(p->node) && r.block * LFT_BLOCK < p->node->lft_size; r.block++) {
+		attribute_of(q, p, SMP_ATTR_LINEAR_FT, r.block, data);
+		wire_linear_ft_decode(data, &r.table);
+		sa_query_offer(q, &r);
+	}
+}
+
+static void list_linear_fts(struct sa_query *q)
+{
+	each_end_port(q, linear_ft_records);
+}
+
+static void multicast_ft_records(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_multicast_ft_record r = { .lid = lid_of(p) };
+	uint8_t data[SMP_DATA_BYTES];
+
+	for (; is_switch(p->node) && r.block * MFT_BLOCK < p->node->mft_size; r.block++) {
+		for (r.position = 0; r.position * MFT_POSITION <= p->node->n_ports; r.position++) {
+			attribute_of(q, p, SMP_ATTR_MULTICAST_FT,
+			             smp_mft_modifier(r.position, r.block), data);
+			wire_multicast_ft_decode(data, &r.table);
+			sa_query_offer(q, &r);
+		}
+	}
+}
+
+static void list_multicast_fts(struct sa_query *q)
+{
+	each_end_port(q, multicast_ft_records);
+}
+
+static void guid_info_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_guid_info_record r = { .lid = lid_of(p) };
+	uint8_t data[SMP_DATA_BYTES];
+
+	attribute_of(q, p, SMP_ATTR_GUID_INFO, 0, data);
+	wire_guid_info_decode(data, &r.table);
+	sa_query_offer(q, &r);
+}
+
+static void list_guid_infos(struct sa_query *q)
+{
+	each_end_port(q, guid_info_record);
+}
+
+static void pkey_table_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_pkey_table_record r = { .lid = lid_of(p), .port_num = p->num };
+	uint8_t data[SMP_DATA_BYTES];
+
+	attribute_of(q, p, SMP_ATTR_PKEY_TABLE, smp_pkey_modifier(p->num, 0), data);
+	wire_pkey_table_decode(data, &r.table);
+	sa_query_offer(q, &r);
+}
+
+/* P_Keys are for who is trusted (C15-0.2-1.15). */
+static uint16_t get_pkey_tables(struct sa_query *q)
+{
+	if (!q->trusted)
+		return SA_REQ_INVALID;
+	each_port(q, pkey_table_record);
+	return SA_OK;
+}
+
+static void sl_to_vl_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_sl_to_vl_record r = { .lid = lid_of(p), .out_port = p->num };
+	unsigned n_in = is_switch(p->node) ? p->node->n_ports : 0;
+
+	for (unsigned in = 0; in <= n_in; in++) {
+		r.in_port = (uint8_t)in;
+		sa_query_offer(q, &r);
+	}
+}
+
+static void list_sl_to_vls(struct sa_query *q)
+{
+	each_port(q, sl_to_vl_record);
+}
+
+static void vl_arb_records(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_vl_arb_record r = { .lid = lid_of(p), .out_port = p->num };
+
+	for (r.block = 1; r.block <= 4; r.block++)
+		sa_query_offer(q, &r);
+}
+
+static void list_vl_arbs(struct sa_query *q)
+{
+	each_port(q, vl_arb_records);
+}
+
+static void link_record(struct sa_query *q, struct fabric_port *p)
+{
+	struct wire_link_record r = { .from_lid = lid_of(p), .from_port = p->num };
+
+	if (!p->peer || p->state == IB_PORT_DOWN)
+		return;
+	r.to_lid = lid_of(p->peer);
+	r.to_port = p->peer->num;
+	sa_query_offer(q, &r);
+}
+
+static void list_links(struct sa_query *q)
+{
+	each_port(q, link_record);
+}
+
+static void list_sm_infos(struct sa_query *q)
+{
+	const struct fabric_port *at = sm_port(q->sa->sm);
+	struct wire_sm_info_record r = { .lid = at->lid };
+
+	r.info.guid = at->guid;
+	r.info.sm_state = SM_MASTER;
+	sa_query_offer(q, &r);
+}
+
+static const struct sa_kind kinds[] = {
+	{ .attribute = SA_ATTR_NODE, .layout = &wire_node_record_layout, .list = list_nodes },
+	{ .attribute = SA_ATTR_PORT_INFO,
+	  .layout = &wire_port_info_record_layout,
+	  .list = list_port_infos },
+	{ .attribute = SA_ATTR_SWITCH_INFO,
+	  .layout = &wire_switch_info_record_layout,
+	  .list = list_switch_infos },
+	{ .attribute = SA_ATTR_LINEAR_FT,
+	  .layout = &wire_linear_ft_record_layout,
+	  .list = list_linear_fts },
+	{ .attribute = SA_ATTR_MULTICAST_FT,
+	  .layout = &wire_multicast_ft_record_layout,
+	  .list = list_multicast_fts },
+	{ .attribute = SA_ATTR_GUID_INFO,
+	  .layout = &wire_guid_info_record_layout,
+	  .list = list_guid_infos },
+	{ .attribute = SA_ATTR_PKEY_TABLE,
+	  .layout = &wire_pkey_table_record_layout,
+	  .get = get_pkey_tables },
+	{ .attribute = SA_ATTR_SL_TO_VL,
+	  .layout = &wire_sl_to_vl_record_layout,
+	  .list = list_sl_to_vls },
+	{ .attribute = SA_ATTR_VL_ARBITRATION,
+	  .layout = &wire_vl_arb_record_layout,
+	  .list = list_vl_arbs },
+	{ .attribute = SA_ATTR_LINK, .layout = &wire_link_record_layout, .list = list_links },
+	{ .attribute = SA_ATTR_SM_INFO,
+	  .layout = &wire_sm_info_record_layout,
+	  .list = list_sm_infos },
+};
+
+const struct sa_kind *sa_node_kind(uint16_t attribute)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].attribute == attribute)
+			return &kinds[i];
+	return NULL;
+}

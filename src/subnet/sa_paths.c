@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * PathRecord and MultiPathRecord (InfiniBand specification volume 1, sections 15.2.5.16
+ * and 15.2.5.20): what the forwarding tables make of two ports, found by walking them.
+ * Between any two LIDs there is one path.
+ */
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "subnet/sa_query.h"
+#include "wire/rate.h"
+
+#define LIFE 18 /* packet life time of all paths: about a second */
+
+/* One end of a path. */
+struct end {
+	struct fabric_port *port;
+	uint16_t lid; /* of those that the port has */
+};
+
+/* ---- what a path is like ---- */
+
+static unsigned lane_mbps(uint8_t speed)
+{
+	switch (speed) {
+	case FABRIC_SPEED_SDR:
+		return 2500;
+	case FABRIC_SPEED_DDR:
+		return 5000;
+	case FABRIC_SPEED_QDR:
+	case FABRIC_SPEED_FDR10:
+		return 10000;
+	case FABRIC_SPEED_FDR:
+		return 14062;
+	case FABRIC_SPEED_HDR:
+		return 53125;
+	case FABRIC_SPEED_NDR:
+		return 106250;
+	default:
+		return 25781;
+	}
+}
+
+static unsigned lanes(uint8_t width)
+{
+	switch (width) {
+	case FABRIC_WIDTH_1X:
+		return 1;
+	case FABRIC_WIDTH_2X:
+		return 2;
+	case FABRIC_WIDTH_8X:
+		return 8;
+	case FABRIC_WIDTH_12X:
+		return 12;
+	default:
+		return 4;
+	}
+}
+
+/* The encoded rate that is next to @mbps, or below. */
+static uint8_t rate_of(unsigned mbps)
+{
+	const struct wire_rate *best = NULL;
+
+	for (unsigned i = 0; i < WIRE_RATES; i++)
+		if ((unsigned)wire_rates[i].mbps <= mbps + mbps / 1000 &&
+		    (!best || wire_rates[i].mbps > best->mbps))
+			best = &wire_rates[i];
+	return best ? (uint8_t)best->rate : IBV_RATE_2_5_GBPS;
+}
+
+/* The P_Key by which the two can talk; 0: there is none. @want: that one, 0: any. */
+static uint16_t shared_pkey(const struct fabric_port *a, const struct fabric_port *b, uint16_t want)
+{
+	for (unsigned i = 0; i < SHM_PKEYS; i++) {
+		uint16_t pkey = a->pkey[i];
+
+		if (!(pkey & IB_PKEY_BASE_MASK) || (want && ((want ^ pkey) & IB_PKEY_BASE_MASK)))
+			continue;
+		for (unsigned k = 0; k < SHM_PKEYS; k++)
+			if (ib_pkey_match(pkey, b->pkey[k]))
+				return pkey;
+	}
+	return 0;
+}
+
+/* The port by which what is for @dlid leaves @at, or NULL: it does not. */
+static struct fabric_port *way_out(struct fabric_port *at, uint16_t dlid)
+{
+	unsigned out = at->num;
+
+	if (at->node->type == FABRIC_SWITCH) {
+		out = fabric_lft_get(at->node, dlid);
+		if (!out || out > at->node->n_ports)
+			return NULL;
+	}
+	return fabric_port_carries(&at->node->port[out]) ? &at->node->port[out] : NULL;
+}
+
+/* Follows the tables, and fills MTU and rate. False: no path leads there. */
+static bool measure(const struct end *from, const struct end *to, struct wire_path_record *r)
+{
+	struct fabric_port *at = from->port, *out;
+	unsigned mbps = UINT32_MAX;
+
+	r->mtu = from->port->mtu;
+	for (int hops = 0; hops < FABRIC_MAX_HOPS && fabric_own_port(at) != to->port; hops++) {
+		out = hops && at->node->type == FABRIC_HCA ? NULL : way_out(at, to->lid);
+		if (!out)
+			return false;
+		if (out->mtu < r->mtu)
+			r->mtu = out->mtu;
+		if (lane_mbps(out->speed) * lanes(out->width) < mbps)
+			mbps = lane_mbps(out->speed) * lanes(out->width);
+		at = out->peer;
+	}
+	if (mbps == UINT32_MAX) /* to itself */
+		mbps = lane_mbps(at->speed) * lanes(at->width);
+	r->rate = rate_of(mbps);
+	return fabric_own_port(at) == to->port &&
+	       (at->node->type == FABRIC_SWITCH || at->state == IB_PORT_ACTIVE);
+}
+
+/* Whether a path is what the query wants of MTU, rate, life time and SL. */
+static bool fits(uint64_t mask, const struct wire_path_record *w, const struct wire_path_record *r)
+{
+	return sa_selects(mask, SA_PR_MTU | SA_PR_MTU_SELECTOR, w->mtu_selector, w->mtu, r->mtu) &&
+	       sa_selects(mask, SA_PR_RATE | SA_PR_RATE_SELECTOR, w->rate_selector,
+	                  wire_rate_to_mbps(w->rate), wire_rate_to_mbps(r->rate)) &&
+	       sa_selects(mask, SA_PR_LIFE | SA_PR_LIFE_SELECTOR, w->life_selector, w->life,
+	                  r->life) &&
+	       (!(mask & SA_PR_SL) || w->sl == r->sl);
+}
+
+/* The path between two ports, if there is one and it is as @w wants it. */
+static void offer_path(struct sa_query *q, uint64_t mask, const struct wire_path_record *w,
+                       const struct end *from, const struct end *to)
+{
+	struct wire_path_record r = { .dlid = to->lid,
+		                      .slid = from->lid,
+		                      .reversible = 1,
+		                      .mtu_selector = SA_EXACTLY,
+		                      .rate_selector = SA_EXACTLY,
+		                      .life_selector = SA_EXACTLY,
+		                      .life = LIFE };
+	const struct sa_kind *kind = q->kind;
+
+	r.pkey = shared_pkey(from->port, to->port, mask & SA_PR_PKEY ? w->pkey : 0);
+	if (!from->lid || !to->lid || !r.pkey || !measure(from, to, &r) || !fits(mask, w, &r))
+		return;
+	fabric_gid_make(q->sa->f, to->port->guid, &r.dgid);
+	fabric_gid_make(q->sa->f, from->port->guid, &r.sgid);
+	q->kind = &sa_path_kind; /* the answer to a MultiPathRecord is PathRecords */
+	sa_query_add(q, &r);
+	q->kind = kind;
+	q->out->attribute = SA_ATTR_PATH;
+}
+
+/* ---- PathRecord ---- */
+
+/* What a query says of one end. */
+struct end_name {
+	bool by_gid, by_lid;
+	const struct ib_gid *gid;
+	uint16_t lid;
+};
+
+/* The end that is named: of no port if none in particular. enum sa_status. */
+static uint16_t find_end(const struct sa *sa, const struct end_name *name, struct end *end)
+{
+	*end = (struct end){ .port = NULL };
+	if (name->by_gid) {
+		end->port = sa_end_by_gid(sa, name->gid);
+		if (!end->port)
+			return SA_REQ_INVALID_GID;
+		end->lid = end->port->lid;
+	}
+	if (!name->by_lid)
+		return SA_OK;
+	if (!end->port)
+		end->port = sa_end_by_lid(sa, name->lid);
+	end->lid = name->lid;
+	return end->port && fabric_port_has_lid(end->port, name->lid) ? SA_OK : SA_NO_RECORDS;
+}
+
+/* A path to a group is to its MLID (C15-0.1.21). */
+static void list_group(struct sa_query *q, const struct wire_path_record *w, const struct end *from)
+{
+	const struct sa_group *g = sa_group_find(q->sa, &w->dgid);
+	struct wire_path_record r = { .dgid = w->dgid, .reversible = 1 };
+
+	if (!g || !from->port || !sa_has_pkey(from->port, g->rec.pkey))
+		return;
+	r.dlid = g->rec.mlid;
+	r.slid = from->lid;
+	fabric_gid_make(q->sa->f, from->port->guid, &r.sgid);
+	r.flow_label = g->rec.flow_label;
+	r.hop_limit = g->rec.hop_limit;
+	r.tclass = g->rec.tclass;
+	r.pkey = g->rec.pkey;
+	r.sl = g->rec.sl;
+	r.mtu = g->rec.mtu;
+	r.rate = g->rec.rate;
+	r.life = g->rec.life;
+	r.mtu_selector = r.rate_selector = r.life_selector = SA_EXACTLY;
+	if (fits(q->mask, w, &r))
+		sa_query_add(q, &r);
+}
+
+static void list_from(struct sa_query *q, const struct end *from, const struct end *to)
+{
+	struct fabric_port *p;
+
+	if (to->port) {
+		offer_path(q, q->mask, q->wanted, from, to);
+		return;
+	}
+	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++)
+		offer_path(q, q->mask, q->wanted, from, &(struct end){ p, p->lid });
+}
+
+static uint16_t get_paths(struct sa_query *q)
+{
+	const struct wire_path_record *w = q->wanted;
+	struct end_name source = { q->mask & SA_PR_SGID, q->mask & SA_PR_SLID, &w->sgid, w->slid };
+	struct end_name target = { q->mask & SA_PR_DGID, q->mask & SA_PR_DLID, &w->dgid, w->dlid };
+	struct fabric_port *p;
+	struct end from, to;
+	uint16_t status = find_end(q->sa, &source, &from);
+
+	if (status)
+		return status;
+	if ((q->mask & SA_PR_DGID) && ib_gid_is_mcast(&w->dgid)) {
+		list_group(q, w, &from);
+		return SA_OK;
+	}
+	status = find_end(q->sa, &target, &to);
+	if (status)
+		return status;
+	if (from.port) {
+		list_from(q, &from, &to);
+		return SA_OK;
+	}
+	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++)
+		list_from(q, &(struct end){ p, p->lid }, &to);
+	return SA_OK;
+}
+
+const struct sa_kind sa_path_kind = {
+	.attribute = SA_ATTR_PATH,
+	.layout = &wire_path_record_layout,
+	.get = get_paths,
+	.any = true,
+};
+
+/* ---- MultiPathRecord ---- */
+
+/* What it wants of a path, as a PathRecord has it; the mask's bits too. */
+static uint64_t as_path(const struct wire_multipath_record *m, uint64_t mask,
+                        struct wire_path_record *w)
+{
+	static const struct {
+		uint64_t multipath, path;
+	} same[] = {
+		{ SA_MPR_PKEY, SA_PR_PKEY },
+		{ SA_MPR_SL, SA_PR_SL },
+		{ SA_MPR_MTU_SELECTOR, SA_PR_MTU_SELECTOR },
+		{ SA_MPR_MTU, SA_PR_MTU },
+		{ SA_MPR_RATE_SELECTOR, SA_PR_RATE_SELECTOR },
+		{ SA_MPR_RATE, SA_PR_RATE },
+		{ SA_MPR_LIFE_SELECTOR, SA_PR_LIFE_SELECTOR },
+		{ SA_MPR_LIFE, SA_PR_LIFE },
+	};
+	uint64_t path_mask = 0;
+
+	*w = (struct wire_path_record){ .pkey = m->pkey,
+		                        .sl = m->sl,
+		                        .mtu_selector = m->mtu_selector,
+		                        .mtu = m->mtu,
+		                        .rate_selector = m->rate_selector,
+		                        .rate = m->rate,
+		                        .life_selector = m->life_selector,
+		                        .life = m->life };
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		if (mask & same[i].multipath)
+			path_mask |= same[i].path;
+	return path_mask;
+}
+
+static uint16_t get_multipaths(struct sa_query *q)
+{
+	const struct wire_multipath_record *m = q->wanted;
+	const struct ib_gid *gid = wire_multipath_gids(q->in->data, q->in->bytes);
+	unsigned most = q->mask & SA_MPR_NUMB_PATH ? m->numb_path : 127;
+	struct wire_path_record w;
+	uint64_t mask = as_path(m, q->mask, &w);
+
+	if (!(q->mask & SA_MPR_SGID_COUNT) || !(q->mask & SA_MPR_DGID_COUNT) || !m->sgid_count ||
+	    !m->dgid_count)
+		return SA_INSUFFICIENT_COMPONENTS;
+	if (!gid)
+		return SA_REQ_INVALID;
+	for (unsigned i = 0; i < (unsigned)m->sgid_count + m->dgid_count; i++)
+		if (!sa_end_by_gid(q->sa, &gid[i]))
+			return SA_REQ_INVALID_GID;
+	for (unsigned i = 0; i < m->sgid_count; i++) {
+		for (unsigned k = 0; k < m->dgid_count && q->out->n < most; k++) {
+			struct fabric_port *a = sa_end_by_gid(q->sa, &gid[i]);
+			struct fabric_port *b = sa_end_by_gid(q->sa, &gid[m->sgid_count + k]);
+
+			offer_path(q, mask, &w, &(struct end){ a, a->lid },
+			           &(struct end){ b, b->lid });
+		}
+	}
+	return SA_OK;
+}
+
+const struct sa_kind sa_multipath_kind = {
+	.attribute = SA_ATTR_MULTIPATH,
+	.layout = &wire_multipath_record_layout,
+	.get_multi = get_multipaths,
+};

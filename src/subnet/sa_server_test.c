@@ -1,0 +1,1234 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The SA's answers, on a fabric that the embedded subnet manager has brought up: every
+ * kind of record, component masks and selectors, who may ask for what, and any bytes.
+ */
+#include "fabric/link.h"
+#include "fabric/testing.h"
+#include "subnet/sa_server.h"
+#include "wire/mgid.h"
+#include "wire/sa_records.h"
+
+#define HOSTS  4
+#define N_FUZZ 200000
+
+#define JOIN   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
+#define CREATE (JOIN | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
+
+struct env {
+	struct fabric *f;
+	struct sm *sm;
+	struct sa *sa;
+	struct fabric_node *sw;
+	/* the request */
+	struct wire_sa_mad mad;
+	struct sa_request request;
+	struct sa_answer answer;
+};
+
+static void no_wake(void *arg, unsigned ms)
+{
+	(void)arg;
+	(void)ms;
+}
+
+static int setup(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+	const struct sm_ops ops = { .wake = no_wake };
+
+	e->f = testing_fabric(HOSTS);
+	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(sa_new(&e->sa, e->f, e->sm), 0);
+	e->sw = e->f->node[e->f->n_nodes - 1];
+	assert_int_equal(e->sw->type, FABRIC_SWITCH);
+	*state = e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	free(e->answer.records);
+	sa_free(e->sa);
+	sm_free(e->sm);
+	fabric_free(e->f);
+	free(e);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/* ---- asking ---- */
+
+static uint16_t lid(const struct env *e, unsigned host)
+{
+	return e->f->hca_port[host]->lid;
+}
+
+static struct ib_gid gid(const struct env *e, unsigned host)
+{
+	return e->f->region->ports[host].gid[0];
+}
+
+/* A request of host 0. */
+static void prepare(struct env *e, uint8_t method, uint16_t attribute)
+{
+	e->mad = (struct wire_sa_mad){ .mad = { .base_version = MAD_BASE_VERSION,
+		                                .mgmt_class = MAD_CLASS_SUBN_ADM,
+		                                .class_version = MAD_VERSION_SUBN_ADM,
+		                                .method = method,
+		                                .attribute_id = attribute } };
+	e->request = (struct sa_request){ .mad = &e->mad,
+		                          .data = e->mad.data,
+		                          .bytes = SA_DATA_BYTES,
+		                          .slid = lid(e, 0),
+		                          .qpn = 1,
+		                          .now_s = e->request.now_s };
+}
+
+static uint16_t serve(struct env *e)
+{
+	free(e->answer.records);
+	sa_serve(e->sa, &e->request, &e->answer);
+	return e->answer.status;
+}
+
+/* Prepared already, but for the record. */
+#define ASK(e, kind, mask, ...)                              \
+	({                                                   \
+		struct wire_##kind asked = { __VA_ARGS__ };  \
+		(e)->mad.component_mask = (mask);            \
+		wire_##kind##_encode(&asked, (e)->mad.data); \
+		serve(e);                                    \
+	})
+
+#define GET(e, attribute, kind, mask, ...)       \
+	({                                       \
+		prepare(e, MAD_GET, attribute);  \
+		ASK(e, kind, mask, __VA_ARGS__); \
+	})
+
+/* How many records there are. */
+#define TABLE(e, attribute, kind, mask, ...)                              \
+	({                                                                \
+		prepare(e, MAD_GET_TABLE, attribute);                     \
+		assert_int_equal(ASK(e, kind, mask, __VA_ARGS__), SA_OK); \
+		assert_int_equal((e)->answer.method, MAD_GET_TABLE_RESP); \
+		(e)->answer.n;                                            \
+	})
+
+#define RECORD(e, kind, i)                                                                        \
+	({                                                                                        \
+		struct wire_##kind got;                                                           \
+		assert_true((i) < (e)->answer.n);                                                 \
+		wire_##kind##_decode((e)->answer.records + (i) * (e)->answer.record_bytes, &got); \
+		got;                                                                              \
+	})
+
+/* ---- nodes ---- */
+
+static void every_node_has_a_record(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, 0, 0), HOSTS + 1);
+	assert_int_equal(e->answer.record_bytes, 112);
+	assert_int_equal(e->answer.bytes, (HOSTS + 1) * 112);
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_NODE_TYPE,
+	                       .info.node_type = NODE_TYPE_SWITCH),
+	                 1);
+	assert_true(RECORD(e, node_record, 0).info.node_guid == e->sw->guid);
+	assert_int_equal(RECORD(e, node_record, 0).lid, e->sw->port[0].lid);
+}
+
+static void a_node_is_found_by_lid_guid_and_description(void **state)
+{
+	struct env *e = *state;
+	const struct fabric_port *p = e->f->hca_port[2];
+	struct wire_node_record r;
+
+	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = p->lid), SA_OK);
+	r = RECORD(e, node_record, 0);
+	assert_true(r.info.node_guid == p->node->guid && r.info.port_guid == p->guid);
+	assert_int_equal(
+	        GET(e, SA_ATTR_NODE, node_record, SA_NR_PORT_GUID, .info.port_guid = p->guid),
+	        SA_OK);
+	assert_int_equal(RECORD(e, node_record, 0).lid, p->lid);
+	prepare(e, MAD_GET, SA_ATTR_NODE);
+	e->mad.component_mask = SA_NR_DESCRIPTION;
+	wire_node_record_encode(&r, e->mad.data);
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(e->answer.n, 1);
+}
+
+static void a_get_wants_exactly_one_record(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, 0, 0), SA_TOO_MANY_RECORDS);
+	assert_int_equal(e->answer.n, 0);
+	assert_null(e->answer.records);
+	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = 0xABC), SA_NO_RECORDS);
+	assert_int_equal(e->answer.method, MAD_GET_RESP);
+}
+
+static void a_table_may_be_empty(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = 0xABC), 0);
+}
+
+static void every_port_has_a_port_info(void **state)
+{
+	struct env *e = *state;
+	struct wire_port_info_record r;
+
+	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record, 0, 0),
+	                 HOSTS + e->sw->n_ports + 1);
+	assert_int_equal(GET(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_LID | SA_PIR_PORT_NUM,
+	                     .lid = e->sw->port[0].lid, .port_num = 2),
+	                 SA_OK);
+	r = RECORD(e, port_info_record, 0);
+	assert_int_equal(r.port_num, 2);
+	assert_int_equal(r.info.port_state, IB_PORT_ACTIVE);
+	assert_int_equal(
+	        GET(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_BASE_LID, .info.lid = lid(e, 1)),
+	        SA_OK);
+	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 1));
+}
+
+static void the_port_of_the_subnet_manager_is_found_by_its_capability(void **state)
+{
+	struct env *e = *state;
+
+	prepare(e, MAD_GET_TABLE, SA_ATTR_PORT_INFO);
+	e->mad.mad.attribute_modifier = 1u << 31; /* some of the bits, not all */
+	assert_int_equal(ASK(e, port_info_record, SA_PIR_CAPABILITY_MASK,
+	                     .info.capability_mask = PORT_CAP_SM),
+	                 SA_OK);
+	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 0));
+	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_CAPABILITY_MASK,
+	                       .info.capability_mask = PORT_CAP_SM),
+	                 0);
+}
+
+static void the_m_key_is_for_who_is_trusted(void **state)
+{
+	struct env *e = *state;
+
+	e->f->hca_port[1]->m_key = 0x1234;
+	for (uint64_t key = 0; key <= SA_KEY; key++) {
+		prepare(e, MAD_GET, SA_ATTR_PORT_INFO);
+		e->mad.sm_key = key;
+		assert_int_equal(ASK(e, port_info_record, SA_PIR_LID, .lid = lid(e, 1)), SA_OK);
+		assert_true(RECORD(e, port_info_record, 0).info.m_key == (key ? 0x1234 : 0));
+	}
+}
+
+static void switches_have_switch_infos_and_tables(void **state)
+{
+	struct env *e = *state;
+	struct wire_linear_ft_record lft;
+	struct wire_switch_info_record r;
+
+	assert_int_equal(GET(e, SA_ATTR_SWITCH_INFO, switch_info_record, 0, 0), SA_OK);
+	r = RECORD(e, switch_info_record, 0);
+	assert_int_equal(r.lid, e->sw->port[0].lid);
+	assert_int_equal(r.info.linear_fdb_top, HOSTS + 1);
+	assert_int_equal(GET(e, SA_ATTR_LINEAR_FT, linear_ft_record, SA_LFTR_LID | SA_LFTR_BLOCK,
+	                     .lid = r.lid, .block = 0),
+	                 SA_OK);
+	lft = RECORD(e, linear_ft_record, 0);
+	for (unsigned i = 0; i < HOSTS; i++)
+		assert_int_equal(lft.table.port[lid(e, i)], e->f->hca_port[i]->peer->num);
+	assert_int_equal(lft.table.port[r.lid], 0);
+}
+
+static void the_multicast_tables_show_who_joined(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = { .port_gid = gid(e, 2), .join_state = IB_JOIN_FULL };
+	struct wire_multicast_ft_record mft;
+
+	wire_mgid_broadcast(&rec.mgid, IB_PKEY_DEFAULT);
+	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
+	assert_int_equal(GET(e, SA_ATTR_MULTICAST_FT, multicast_ft_record,
+	                     SA_MFTR_LID | SA_MFTR_POSITION | SA_MFTR_BLOCK,
+	                     .lid = e->sw->port[0].lid,
+	                     .block = (uint16_t)((rec.mlid - IB_LID_MCAST_FIRST) / MFT_BLOCK)),
+	                 SA_OK);
+	mft = RECORD(e, multicast_ft_record, 0);
+	assert_int_equal(mft.table.port_mask[(rec.mlid - IB_LID_MCAST_FIRST) % MFT_BLOCK],
+	                 1 << e->f->hca_port[2]->peer->num);
+}
+
+static void links_are_listed_from_both_ends(void **state)
+{
+	struct env *e = *state;
+	struct wire_link_record r;
+
+	assert_int_equal(TABLE(e, SA_ATTR_LINK, link_record, 0, 0), 2 * HOSTS);
+	assert_int_equal(GET(e, SA_ATTR_LINK, link_record, SA_LR_FROM_LID, .from_lid = lid(e, 1)),
+	                 SA_OK);
+	r = RECORD(e, link_record, 0);
+	assert_int_equal(r.from_port, 1);
+	assert_int_equal(r.to_lid, e->sw->port[0].lid);
+	assert_int_equal(r.to_port, e->f->hca_port[1]->peer->num);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[1], false), 0);
+	assert_int_equal(TABLE(e, SA_ATTR_LINK, link_record, 0, 0), 2 * HOSTS - 2);
+}
+
+static void guids_and_lanes_are_listed_by_port(void **state)
+{
+	struct env *e = *state;
+	unsigned n = e->sw->n_ports + 1;
+
+	assert_int_equal(TABLE(e, SA_ATTR_GUID_INFO, guid_info_record, 0, 0), HOSTS + 1);
+	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record, 0, 0), HOSTS + n * n);
+	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record, 0, 0), 4 * (HOSTS + n));
+	assert_int_equal(GET(e, SA_ATTR_GUID_INFO, guid_info_record, SA_GIR_LID, .lid = lid(e, 3)),
+	                 SA_OK);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == e->f->hca_port[3]->guid);
+	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record,
+	                       SA_VLAR_LID | SA_VLAR_BLOCK, .lid = lid(e, 3), .block = 2),
+	                 1);
+	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record,
+	                       SA_SLVL_LID | SA_SLVL_IN_PORT | SA_SLVL_OUT_PORT,
+	                       .lid = e->sw->port[0].lid, .in_port = 2, .out_port = 3),
+	                 1);
+}
+
+static void pkeys_are_for_who_is_trusted(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(
+	        GET(e, SA_ATTR_PKEY_TABLE, pkey_table_record, SA_PKTR_LID, .lid = lid(e, 3)),
+	        SA_REQ_INVALID);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(RECORD(e, pkey_table_record, 0).table.pkey[0], IB_PKEY_DEFAULT);
+	assert_int_equal(RECORD(e, pkey_table_record, 0).port_num, 1);
+	prepare(e, MAD_GET_TABLE, SA_ATTR_PKEY_TABLE);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(e->answer.n, HOSTS + e->sw->n_ports + 1);
+}
+
+static void there_is_one_subnet_manager_where_it_is(void **state)
+{
+	struct env *e = *state;
+
+	sm_move(e->sm);
+	assert_int_equal(GET(e, SA_ATTR_SM_INFO, sm_info_record, 0, 0), SA_OK);
+	assert_int_equal(RECORD(e, sm_info_record, 0).lid, lid(e, 1));
+	assert_true(RECORD(e, sm_info_record, 0).info.guid == e->f->hca_port[1]->guid);
+	assert_int_equal(RECORD(e, sm_info_record, 0).info.sm_state, SM_MASTER);
+}
+
+static void it_says_what_it_can(void **state)
+{
+	struct env *e = *state;
+	struct wire_class_port_info c;
+
+	assert_int_equal(GET(e, SA_ATTR_CLASS_PORT_INFO, class_port_info, 0, 0), SA_OK);
+	c = RECORD(e, class_port_info, 0);
+	assert_int_equal(c.class_version, MAD_VERSION_SUBN_ADM);
+	assert_true(c.capability_mask & SA_CAP_UD_MULTICAST);
+	assert_true(c.capability_mask2 & SA_CAP2_SEND_ONLY_FULL);
+	prepare(e, MAD_GET_TABLE, SA_ATTR_CLASS_PORT_INFO);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+}
+
+/* ---- paths ---- */
+
+static void between_all_ports_there_are_paths(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, 0, 0), (HOSTS + 1) * (HOSTS + 1));
+	for (unsigned a = 0; a < HOSTS; a++) {
+		assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SLID, .slid = lid(e, a)),
+		                 HOSTS + 1);
+		for (unsigned b = 0; b < HOSTS; b++) {
+			struct wire_path_record r;
+
+			assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID,
+			                     .sgid = gid(e, a), .dgid = gid(e, b)),
+			                 SA_OK);
+			r = RECORD(e, path_record, 0);
+			assert_int_equal(r.slid, lid(e, a));
+			assert_int_equal(r.dlid, lid(e, b));
+			assert_int_equal(r.pkey, IB_PKEY_DEFAULT);
+			assert_int_equal(r.mtu, IBV_MTU_4096);
+			assert_int_equal(r.rate, IBV_RATE_100_GBPS);
+			assert_int_equal(r.mtu_selector, SA_EXACTLY);
+			assert_int_equal(r.reversible, 1);
+			assert_memory_equal(&r.sgid, &e->f->region->ports[a].gid[0], 16);
+			assert_memory_equal(&r.dgid, &e->f->region->ports[b].gid[0], 16);
+		}
+	}
+}
+
+static void a_get_without_a_source_has_the_first_path(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DLID, .dlid = lid(e, 2)), SA_OK);
+	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(RECORD(e, path_record, 0).dlid, lid(e, 2));
+}
+
+static void selectors_of_paths_are_not_numbers(void **state)
+{
+	static const struct {
+		uint8_t selector, mtu;
+		bool found;
+	} cases[] = {
+		{ SA_GREATER, IBV_MTU_2048, true },  { SA_GREATER, IBV_MTU_4096, false },
+		{ SA_LESS, IBV_MTU_4096, false },    { SA_EXACTLY, IBV_MTU_4096, true },
+		{ SA_EXACTLY, IBV_MTU_2048, false }, { SA_LARGEST, IBV_MTU_256, true },
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
+		                     SA_PR_SLID | SA_PR_DLID | SA_PR_MTU | SA_PR_MTU_SELECTOR,
+		                     .slid = lid(e, 0), .dlid = lid(e, 1),
+		                     .mtu_selector = cases[i].selector, .mtu = cases[i].mtu),
+		                 cases[i].found ? SA_OK : SA_NO_RECORDS);
+	/* one of the pair says nothing */
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_MTU,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .mtu = IBV_MTU_256),
+	                 SA_OK);
+}
+
+static void rates_are_compared_by_what_they_are(void **state)
+{
+	struct env *e = *state;
+
+	/* 14 Gbit/s has a greater number than 100, and 120 a smaller one */
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
+	                     SA_PR_SLID | SA_PR_DLID | SA_PR_RATE | SA_PR_RATE_SELECTOR,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .rate_selector = SA_GREATER,
+	                     .rate = IBV_RATE_120_GBPS),
+	                 SA_NO_RECORDS);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
+	                     SA_PR_SLID | SA_PR_DLID | SA_PR_RATE | SA_PR_RATE_SELECTOR,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .rate_selector = SA_GREATER,
+	                     .rate = IBV_RATE_56_GBPS),
+	                 SA_OK);
+}
+
+static void a_path_is_as_fast_as_its_slowest_link(void **state)
+{
+	static const struct {
+		uint8_t width, speed, rate;
+	} links[] = {
+		{ FABRIC_WIDTH_1X, FABRIC_SPEED_SDR, IBV_RATE_2_5_GBPS },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_SDR, IBV_RATE_10_GBPS },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_DDR, IBV_RATE_20_GBPS },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_QDR, IBV_RATE_40_GBPS },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_FDR10, IBV_RATE_40_GBPS },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_FDR, IBV_RATE_56_GBPS },
+		{ FABRIC_WIDTH_2X, FABRIC_SPEED_HDR, IBV_RATE_100_GBPS },
+		{ FABRIC_WIDTH_4X, FABRIC_SPEED_HDR, IBV_RATE_100_GBPS }, /* the other link */
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(links); i++) {
+		struct fabric_port *p = e->f->hca_port[1]->peer;
+
+		p->width = links[i].width;
+		p->speed = links[i].speed;
+		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+		                     .slid = lid(e, 0), .dlid = lid(e, 1)),
+		                 SA_OK);
+		assert_int_equal(RECORD(e, path_record, 0).rate, links[i].rate);
+	}
+}
+
+static void switches_are_ends_of_paths(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid sw;
+
+	fabric_gid_make(e->f, e->sw->port[0].guid, &sw);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID,
+	                     .sgid = gid(e, 1), .dgid = sw),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).dlid, e->sw->port[0].lid);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	                     .slid = e->sw->port[0].lid, .dlid = lid(e, 1)),
+	                 SA_OK);
+	assert_memory_equal(RECORD(e, path_record, 0).sgid.raw, sw.raw, 16);
+}
+
+static void ends_that_there_are_not_are_told_apart(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid none = { { 0xFE, 0x80, 1 } };
+
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DGID, .dgid = none),
+	                 SA_REQ_INVALID_GID);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DLID, .dlid = 999), SA_NO_RECORDS);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DGID | SA_PR_DLID,
+	                     .dgid = gid(e, 1), .dlid = lid(e, 2)),
+	                 SA_NO_RECORDS);
+}
+
+static void what_cannot_be_reached_has_no_path(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[2], false), 0);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	                     .slid = lid(e, 0), .dlid = lid(e, 2)),
+	                 SA_NO_RECORDS);
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, 0, 0), HOSTS * HOSTS);
+}
+
+static void each_lid_of_a_port_has_its_path(void **state)
+{
+	struct env *e = *state;
+	uint16_t base = 0x100;
+
+	e->f->hca_port[2]->lid = base;
+	e->f->hca_port[2]->lmc = 2;
+	for (uint16_t i = 0; i < 4; i++)
+		fabric_lft_set(e->sw, base + i, e->f->hca_port[2]->peer->num);
+	for (uint16_t i = 0; i < 4; i++) {
+		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+		                     .slid = lid(e, 0), .dlid = base + i),
+		                 SA_OK);
+		assert_int_equal(RECORD(e, path_record, 0).dlid, base + i);
+	}
+}
+
+static void partitions_have_paths_of_their_own(void **state)
+{
+	struct env *e = *state;
+
+	e->f->hca_port[0]->pkey[1] = 0x8005;
+	e->f->hca_port[1]->pkey[1] = 0x0005;
+	e->f->hca_port[2]->pkey[0] = 0x8007;
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .pkey = 0x8005),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).pkey, 0x8005);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	                     .slid = lid(e, 0), .dlid = lid(e, 3), .pkey = 0x8005),
+	                 SA_NO_RECORDS);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	                     .slid = lid(e, 0), .dlid = lid(e, 2)),
+	                 SA_NO_RECORDS);
+}
+
+static void a_path_to_a_group_is_to_its_mlid(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid mgid;
+
+	wire_mgid_broadcast(&mgid, IB_PKEY_DEFAULT);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID,
+	                     .sgid = gid(e, 0), .dgid = mgid),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).dlid, sa_group_find(e->sa, &mgid)->rec.mlid);
+	assert_int_equal(RECORD(e, path_record, 0).slid, lid(e, 0));
+}
+
+static void multipaths_lead_from_each_source_to_each_target(void **state)
+{
+	struct env *e = *state;
+	struct wire_multipath_record m = { .sgid_count = 2, .dgid_count = 2 };
+	struct ib_gid gids[4] = { gid(e, 0), gid(e, 1), gid(e, 2), gid(e, 3) };
+
+	prepare(e, MAD_GET_MULTI, SA_ATTR_MULTIPATH);
+	e->mad.component_mask = SA_MPR_SGID_COUNT | SA_MPR_DGID_COUNT;
+	wire_multipath_record_encode(&m, e->mad.data);
+	memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(e->answer.method, MAD_GET_MULTI_RESP);
+	assert_int_equal(e->answer.attribute, SA_ATTR_PATH);
+	assert_int_equal(e->answer.n, 4);
+	assert_int_equal(e->answer.record_bytes, wire_path_record_bytes);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(RECORD(e, path_record, i).slid, lid(e, i / 2));
+		assert_int_equal(RECORD(e, path_record, i).dlid, lid(e, 2 + i % 2));
+	}
+	m.numb_path = 3;
+	e->mad.component_mask |= SA_MPR_NUMB_PATH;
+	wire_multipath_record_encode(&m, e->mad.data);
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(e->answer.n, 3);
+}
+
+static void multipaths_need_to_know_from_where_to_where(void **state)
+{
+	struct env *e = *state;
+	struct wire_multipath_record m = { .sgid_count = 1, .dgid_count = 1 };
+	struct ib_gid gids[2] = { gid(e, 0), { { 1 } } };
+
+	prepare(e, MAD_GET_MULTI, SA_ATTR_MULTIPATH);
+	wire_multipath_record_encode(&m, e->mad.data);
+	memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
+	assert_int_equal(serve(e), SA_INSUFFICIENT_COMPONENTS);
+	e->mad.component_mask = SA_MPR_SGID_COUNT | SA_MPR_DGID_COUNT;
+	assert_int_equal(serve(e), SA_REQ_INVALID_GID);
+	m.dgid_count = 200; /* more than there are */
+	wire_multipath_record_encode(&m, e->mad.data);
+	assert_int_equal(serve(e), SA_REQ_INVALID);
+	e->request.bytes = 10;
+	assert_int_equal(serve(e), SA_REQ_INVALID);
+	prepare(e, MAD_GET_TABLE, SA_ATTR_MULTIPATH);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+}
+
+/* ---- groups ---- */
+
+static struct wire_mcmember member(const struct env *e, unsigned host, unsigned group)
+{
+	return (struct wire_mcmember){ .mgid = testing_mgid(group),
+		                       .port_gid = gid(e, host),
+		                       .qkey = 0x1234,
+		                       .pkey = IB_PKEY_DEFAULT,
+		                       .join_state = IB_JOIN_FULL };
+}
+
+static uint16_t change(struct env *e, uint8_t method, unsigned asker, uint64_t mask,
+                       const struct wire_mcmember *rec)
+{
+	prepare(e, method, SA_ATTR_MCMEMBER);
+	e->request.slid = lid(e, asker);
+	e->mad.component_mask = mask;
+	wire_mcmember_encode(rec, e->mad.data);
+	return serve(e);
+}
+
+static void join(struct env *e, unsigned host, unsigned group)
+{
+	struct wire_mcmember rec = member(e, host, group);
+
+	assert_int_equal(change(e, MAD_SET, host, CREATE, &rec), SA_OK);
+}
+
+static void a_join_is_answered_with_the_whole_record(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember r;
+
+	join(e, 1, 7);
+	assert_int_equal(e->answer.method, MAD_GET_RESP);
+	r = RECORD(e, mcmember, 0);
+	assert_true(ib_lid_is_mcast(r.mlid));
+	assert_int_equal(r.qkey, 0x1234);
+	assert_int_equal(r.mtu, IBV_MTU_4096);
+	assert_int_equal(r.join_state, IB_JOIN_FULL);
+	assert_int_equal(sa_group_find(e->sa, &r.mgid)->n_members, 1);
+}
+
+static void a_leave_is_answered_and_ends_the_group(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	join(e, 1, 7);
+	assert_int_equal(change(e, MAD_DELETE, 1, JOIN, &rec), SA_OK);
+	assert_int_equal(e->answer.method, MAD_DELETE_RESP);
+	assert_int_equal(e->answer.n, 1);
+	assert_null(sa_group_find(e->sa, &rec.mgid));
+	assert_int_equal(change(e, MAD_DELETE, 1, JOIN, &rec), SA_REQ_INVALID);
+}
+
+static void a_join_that_says_too_little_creates_nothing(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	assert_int_equal(change(e, MAD_SET, 1, SA_MCM_MGID, &rec), SA_INSUFFICIENT_COMPONENTS);
+	assert_int_equal(change(e, MAD_SET, 1, JOIN, &rec), SA_INSUFFICIENT_COMPONENTS);
+	assert_int_equal(change(e, MAD_DELETE, 1, SA_MCM_MGID, &rec), SA_INSUFFICIENT_COMPONENTS);
+	assert_int_equal(e->answer.n, 0);
+}
+
+static void nobody_knows_who_asks_is_refused(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	change(e, MAD_DELETE, 1, CREATE, &rec);
+	e->mad.mad.method = MAD_SET;
+	e->request.slid = 999;
+	assert_int_equal(serve(e), SA_REQ_INVALID);
+}
+
+static void one_joins_another_by_proxy_and_any_of_them_takes_it_out(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	assert_int_equal(change(e, MAD_SET, 0, CREATE, &rec), SA_OK);
+	assert_int_equal(RECORD(e, mcmember, 0).proxy_join, 1);
+	assert_ptr_equal(sa_group_find(e->sa, &rec.mgid)->member[0].port, e->f->hca_port[1]);
+	assert_int_equal(change(e, MAD_DELETE, 2, JOIN, &rec), SA_OK);
+}
+
+static void who_joined_by_itself_is_left_alone(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	join(e, 1, 7);
+	assert_int_equal(RECORD(e, mcmember, 0).proxy_join, 0);
+	rec.proxy_join = 1; /* says nothing */
+	assert_int_equal(change(e, MAD_DELETE, 0, JOIN | SA_MCM_PROXY_JOIN, &rec), SA_REQ_INVALID);
+	rec.join_state = IB_JOIN_NON;
+	assert_int_equal(change(e, MAD_SET, 0, JOIN | SA_MCM_PROXY_JOIN, &rec), SA_REQ_INVALID);
+}
+
+static void who_joins_again_by_itself_is_its_own_master(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	assert_int_equal(change(e, MAD_SET, 0, CREATE, &rec), SA_OK);
+	join(e, 1, 7);
+	assert_int_equal(change(e, MAD_DELETE, 0, JOIN, &rec), SA_REQ_INVALID);
+}
+
+static void a_proxy_must_share_a_partition(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = member(e, 1, 7);
+
+	e->f->hca_port[0]->pkey[0] = 0x8009;
+	assert_int_equal(change(e, MAD_SET, 0, CREATE, &rec), SA_REQ_INVALID);
+	e->f->hca_port[1]->pkey[1] = 0x8009;
+	assert_int_equal(change(e, MAD_SET, 0, CREATE, &rec), SA_OK);
+	/* it is not in the group's, though */
+	assert_int_equal(change(e, MAD_DELETE, 0, JOIN, &rec), SA_REQ_INVALID);
+}
+
+static void groups_are_listed_without_their_members(void **state)
+{
+	struct env *e = *state;
+	static const struct ib_gid none;
+	struct wire_mcmember r;
+
+	for (unsigned i = 0; i < 3; i++)
+		join(e, i, 7);
+	join(e, 0, 8);
+	assert_int_equal(TABLE(e, SA_ATTR_MCMEMBER, mcmember, 0, 0), 3); /* and IPoIB's */
+	assert_int_equal(GET(e, SA_ATTR_MCMEMBER, mcmember, SA_MCM_MGID, .mgid = testing_mgid(7)),
+	                 SA_OK);
+	r = RECORD(e, mcmember, 0);
+	assert_memory_equal(&r.port_gid, &none, sizeof(none));
+	assert_int_equal(r.join_state, 0);
+	assert_int_equal(r.mtu_selector, SA_EXACTLY);
+}
+
+static void who_is_trusted_sees_the_members(void **state)
+{
+	struct env *e = *state;
+
+	for (unsigned i = 0; i < 3; i++)
+		join(e, i, 7);
+	prepare(e, MAD_GET_TABLE, SA_ATTR_MCMEMBER);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(ASK(e, mcmember, SA_MCM_MGID, .mgid = testing_mgid(7)), SA_OK);
+	assert_int_equal(e->answer.n, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(RECORD(e, mcmember, i).join_state, IB_JOIN_FULL);
+		assert_memory_equal(RECORD(e, mcmember, i).port_gid.raw,
+		                    e->f->region->ports[i].gid[0].raw, 16);
+	}
+	assert_int_equal(ASK(e, mcmember, SA_MCM_JOIN_STATE, .join_state = IB_JOIN_NON), SA_OK);
+	assert_int_equal(e->answer.n, 0);
+}
+
+static void a_member_is_found_by_its_port(void **state)
+{
+	struct env *e = *state;
+
+	join(e, 1, 7);
+	join(e, 2, 8);
+	assert_int_equal(GET(e, SA_ATTR_MCMEMBER, mcmember, SA_MCM_PORT_GID, .port_gid = gid(e, 2)),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, mcmember, 0).mgid.raw[15], 8);
+	assert_int_equal(GET(e, SA_ATTR_MCMEMBER, mcmember, SA_MCM_PORT_GID, .port_gid = gid(e, 3)),
+	                 SA_NO_RECORDS);
+}
+
+static void a_wrong_key_gets_no_answer(void **state)
+{
+	struct env *e = *state;
+
+	prepare(e, MAD_GET_TABLE, SA_ATTR_MCMEMBER);
+	e->mad.sm_key = 0x77;
+	serve(e);
+	assert_int_equal(e->answer.method, 0);
+	assert_null(e->answer.records);
+}
+
+static void selectors_of_groups_are_not_numbers(void **state)
+{
+	struct env *e = *state;
+
+	join(e, 1, 7);
+	assert_int_equal(
+	        GET(e, SA_ATTR_MCMEMBER, mcmember, SA_MCM_MGID | SA_MCM_MTU | SA_MCM_MTU_SELECTOR,
+	            .mgid = testing_mgid(7), .mtu_selector = SA_GREATER, .mtu = IBV_MTU_1024),
+	        SA_OK);
+	assert_int_equal(GET(e, SA_ATTR_MCMEMBER, mcmember,
+	                     SA_MCM_MGID | SA_MCM_MTU | SA_MCM_MTU_SELECTOR,
+	                     .mgid = testing_mgid(7), .mtu_selector = SA_LESS, .mtu = IBV_MTU_1024),
+	                 SA_NO_RECORDS);
+	assert_int_equal(
+	        GET(e, SA_ATTR_MCMEMBER, mcmember, SA_MCM_MGID | SA_MCM_RATE | SA_MCM_RATE_SELECTOR,
+	            .mgid = testing_mgid(7), .rate_selector = SA_LESS, .rate = IBV_RATE_120_GBPS),
+	        SA_OK);
+	assert_int_equal(GET(e, SA_ATTR_MCMEMBER, mcmember,
+	                     SA_MCM_MGID | SA_MCM_LIFE | SA_MCM_LIFE_SELECTOR,
+	                     .mgid = testing_mgid(7), .life_selector = SA_GREATER, .life = 30),
+	                 SA_NO_RECORDS);
+}
+
+static void groups_of_other_partitions_are_not_seen(void **state)
+{
+	struct env *e = *state;
+
+	join(e, 1, 7);
+	e->f->hca_port[0]->pkey[0] = 0x8009;
+	assert_int_equal(TABLE(e, SA_ATTR_MCMEMBER, mcmember, 0, 0), 0);
+}
+
+/* ---- services ---- */
+
+static struct wire_service_record service(const struct env *e, unsigned host, uint64_t id,
+                                          uint32_t lease)
+{
+	return (struct wire_service_record){ .id = id,
+		                             .gid = gid(e, host),
+		                             .pkey = IB_PKEY_DEFAULT,
+		                             .lease = lease,
+		                             .name = "chess",
+		                             .data8 = { 1, 2, 3 } };
+}
+
+#define SERVICE_MASK (SA_SR_ID | SA_SR_GID | SA_SR_PKEY | SA_SR_LEASE | SA_SR_NAME)
+
+static uint16_t with_service(struct env *e, uint8_t method, uint64_t mask,
+                             const struct wire_service_record *rec)
+{
+	prepare(e, method, SA_ATTR_SERVICE);
+	e->mad.component_mask = mask;
+	wire_service_record_encode(rec, e->mad.data);
+	return serve(e);
+}
+
+static void a_service_that_is_offered_is_found(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100), got;
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(e->answer.method, MAD_GET_RESP);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_NAME, &s), SA_OK);
+	got = RECORD(e, service_record, 0);
+	assert_memory_equal(&got, &s, sizeof(s));
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_DATA8(1), &s), SA_OK);
+	s.data8[1] = 9;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_DATA8(1), &s), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_GET_TABLE, 0, &s), SA_OK);
+	assert_int_equal(e->answer.n, 1);
+}
+
+static void the_key_of_a_service_is_for_who_is_trusted(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	s.key[3] = 9;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK | SA_SR_KEY, &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).key[3], 0);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_KEY, &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).key[3], 0);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).key[3], 9);
+}
+
+static void a_service_offered_again_is_the_same_one(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	s.data8[0] = 77;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).data8[0], 77);
+}
+
+static void a_lease_runs_out(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	e->request.now_s = 1000;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	e->request.now_s = 1060;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).lease, 40);
+	e->request.now_s = 1100;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_NO_RECORDS);
+}
+
+static void without_a_lease_a_service_is_for_ever(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 5);
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK & ~SA_SR_LEASE, &s), SA_OK);
+	e->request.now_s = 1ull << 40;
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_OK);
+	assert_int_equal(RECORD(e, service_record, 0).lease, 0xFFFFFFFF);
+}
+
+static void a_service_is_withdrawn(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100), other = service(e, 1, 43, 100);
+
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &other), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &s), SA_OK);
+	assert_int_equal(e->answer.method, MAD_DELETE_RESP);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_NO_RECORDS);
+}
+
+static void services_that_are_nowhere_are_refused(void **state)
+{
+	struct env *e = *state;
+	struct wire_service_record s = service(e, 1, 42, 100);
+
+	assert_int_equal(with_service(e, MAD_SET, SA_SR_ID, &s), SA_REQ_INVALID);
+	s.pkey = 0x8123;
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
+	s = service(e, 1, 42, 100);
+	s.gid.raw[12] ^= 0x80; /* nobody's GUID */
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
+}
+
+/* ---- subscriptions ---- */
+
+struct told {
+	unsigned n;
+	uint16_t lid;
+	uint32_t qpn;
+};
+
+static void tell(void *arg, uint16_t to_lid, uint32_t qpn)
+{
+	struct told *t = arg;
+
+	t->n++;
+	t->lid = to_lid;
+	t->qpn = qpn;
+}
+
+static struct told tell_all(struct env *e, uint16_t trap, uint16_t issuer)
+{
+	struct wire_notice n = { .is_generic = 1,
+		                 .type = NOTICE_URGENT,
+		                 .producer_type = NOTICE_FROM_SWITCH,
+		                 .trap_number = trap,
+		                 .issuer_lid = issuer };
+	struct told t = { 0 };
+
+	sa_each_subscriber(e->sa, &n, tell, &t);
+	return t;
+}
+
+static uint16_t inform(struct env *e, unsigned host, uint8_t subscribe, uint16_t trap, uint32_t qpn)
+{
+	prepare(e, MAD_SET, SA_ATTR_INFORM_INFO);
+	e->request.slid = lid(e, host);
+	e->request.qpn = 1;
+	return ASK(e, inform_info, 0, .lid_range_begin = INFORM_ALL, .is_generic = 1,
+	           .subscribe = subscribe, .type = INFORM_ALL, .trap_number = trap, .qpn = qpn,
+	           .producer_type = NOTICE_FROM_ANYBODY);
+}
+
+static void who_subscribes_is_told(void **state)
+{
+	struct env *e = *state;
+	struct told t;
+
+	assert_int_equal(inform(e, 2, 1, TRAP_LINK_STATE_CHANGED, 0), SA_OK);
+	assert_int_equal(RECORD(e, inform_info, 0).subscribe, 1);
+	t = tell_all(e, TRAP_LINK_STATE_CHANGED, 5);
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.lid, lid(e, 2));
+	assert_int_equal(t.qpn, 1);
+	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 5).n, 0);
+	assert_int_equal(inform(e, 3, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(tell_all(e, TRAP_LINK_STATE_CHANGED, 5).n, 2);
+}
+
+static void to_subscribe_twice_is_to_subscribe(void **state)
+{
+	struct env *e = *state;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(inform(e, 2, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 5).n, 1);
+}
+
+static void who_unsubscribes_is_told_no_more(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(inform(e, 2, 0, TRAP_ANY, 1), SA_REQ_INVALID);
+	assert_int_equal(inform(e, 2, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(inform(e, 3, 0, TRAP_ANY, 1), SA_REQ_INVALID); /* another's */
+	assert_int_equal(inform(e, 2, 0, TRAP_ANY, 1), SA_OK);
+	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 5).n, 0);
+}
+
+static void a_subscription_may_be_about_some_lids(void **state)
+{
+	struct env *e = *state;
+
+	prepare(e, MAD_SET, SA_ATTR_INFORM_INFO);
+	assert_int_equal(ASK(e, inform_info, 0, .lid_range_begin = 10, .lid_range_end = 12,
+	                     .is_generic = 1, .subscribe = 1, .type = INFORM_ALL,
+	                     .trap_number = TRAP_ANY, .producer_type = NOTICE_FROM_SWITCH),
+	                 SA_OK);
+	assert_int_equal(tell_all(e, 128, 9).n, 0);
+	assert_int_equal(tell_all(e, 128, 10).n, 1);
+	assert_int_equal(tell_all(e, 128, 12).n, 1);
+	assert_int_equal(tell_all(e, 128, 13).n, 0);
+}
+
+static void security_traps_are_for_who_is_trusted(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(inform(e, 2, 1, TRAP_BAD_MKEY, 0), SA_REQ_INVALID);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(inform(e, 2, 2, TRAP_ANY, 0), SA_REQ_INVALID);
+}
+
+static void subscriptions_are_listed(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid who = gid(e, 2);
+
+	assert_int_equal(inform(e, 2, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(inform(e, 3, 1, 128, 0), SA_OK);
+	assert_int_equal(TABLE(e, SA_ATTR_INFORM_INFO_RECORD, inform_info_record, 0, 0), 2);
+	assert_int_equal(GET(e, SA_ATTR_INFORM_INFO_RECORD, inform_info_record,
+	                     SA_IIR_SUBSCRIBER_GID, .subscriber_gid = who),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, inform_info_record, 0).info.trap_number, TRAP_ANY);
+	assert_int_equal(RECORD(e, inform_info_record, 0).info.qpn, 0);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(RECORD(e, inform_info_record, 0).info.qpn, 1);
+}
+
+/* ---- what is wrong ---- */
+
+static void versions_that_nobody_knows_get_a_status(void **state)
+{
+	struct env *e = *state;
+
+	prepare(e, MAD_GET_TABLE, SA_ATTR_NODE);
+	e->mad.mad.class_version = 1;
+	assert_int_equal(serve(e), MAD_STATUS_BAD_VERSION);
+	assert_int_equal(e->answer.method, MAD_GET_TABLE_RESP);
+	prepare(e, MAD_GET_TABLE, SA_ATTR_NODE);
+	e->mad.mad.base_version = 0;
+	assert_int_equal(serve(e), MAD_STATUS_BAD_VERSION);
+}
+
+static void methods_that_a_record_has_not_get_a_status(void **state)
+{
+	struct env *e = *state;
+
+	prepare(e, MAD_SET, SA_ATTR_NODE);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	prepare(e, MAD_DELETE, SA_ATTR_PATH);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	prepare(e, MAD_GET, SA_ATTR_INFORM_INFO);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	prepare(e, MAD_GET_TRACE_TABLE, SA_ATTR_TRACE);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD);
+	prepare(e, MAD_GET, SA_ATTR_TRACE);
+	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+}
+
+static void answers_are_not_answered(void **state)
+{
+	static const uint8_t methods[] = {
+		MAD_GET_RESP, MAD_GET_TABLE_RESP, MAD_REPORT_RESP, MAD_SEND, 0, 0x7F, 0xFF
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < sizeof(methods); i++) {
+		prepare(e, methods[i], SA_ATTR_NODE);
+		serve(e);
+		assert_int_equal(e->answer.method, 0);
+		assert_null(e->answer.records);
+	}
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+static uint16_t any_attribute(uint64_t r)
+{
+	static const uint16_t attributes[] = { 1,    2,    3,    0x11, 0x12, 0x13, 0x14, 0x15,
+		                               0x16, 0x17, 0x18, 0x20, 0x30, 0x31, 0x33, 0x35,
+		                               0x36, 0x38, 0x38, 0x38, 0x39, 0x3A, 0xF3, 0x31 };
+
+	return r >> 40 & 31 ? attributes[r % ARRAY_SIZE(attributes)] : (uint16_t)r;
+}
+
+static void random_request(struct env *e, uint64_t *seed)
+{
+	static const uint8_t methods[] = { 1, 1, 2, 2, 0x12, 0x14, 0x15, 0x15, 0x13, 6, 0x81 };
+	uint64_t r = next_random(seed);
+	struct ib_gid any;
+
+	prepare(e, methods[r % ARRAY_SIZE(methods)], any_attribute(next_random(seed)));
+	for (unsigned i = 0; i < SA_DATA_BYTES; i++)
+		e->mad.data[i] = (uint8_t)next_random(seed);
+	e->mad.component_mask =
+	        r >> 8 & 1 ? next_random(seed) : next_random(seed) & next_random(seed);
+	e->mad.sm_key = r >> 9 & 7 ? r >> 12 & 1 : next_random(seed);
+	e->mad.mad.attribute_modifier = (uint32_t)next_random(seed);
+	if (!(r >> 13 & 63))
+		e->mad.mad.class_version = (uint8_t)next_random(seed);
+	e->request.slid = r >> 20 & 7 ? lid(e, r >> 24 & 3) : (uint16_t)next_random(seed);
+	e->request.qpn = (uint32_t)next_random(seed);
+	e->request.now_s += r >> 26 & 3;
+	if (!(r >> 28 & 15))
+		e->request.bytes = next_random(seed) % (SA_DATA_BYTES + 1);
+	/* something that may succeed */
+	any = gid(e, r >> 32 & 3);
+	if (r >> 34 & 1)
+		memcpy(e->mad.data + 16, any.raw, 16);
+	if (r >> 35 & 1)
+		e->mad.data[0] = 0xFF;
+}
+
+/* Sums and sizes that hold of every answer. */
+static void check_answer(const struct env *e)
+{
+	const struct sa_answer *a = &e->answer;
+
+	assert_true(a->n == 0 || !a->status);
+	assert_int_equal(a->bytes, (size_t)a->n * a->record_bytes);
+	assert_int_equal(a->record_bytes % 8, 0);
+	assert_true((a->records != NULL) == (a->n != 0));
+	assert_true(a->method == 0 || (a->method & MAD_METHOD_RESPONSE));
+	if (a->method == MAD_GET_RESP && !a->status)
+		assert_int_equal(a->n, 1);
+	for (size_t i = 0; i < a->bytes; i += 64) /* it is all there */
+		(void)*(volatile uint8_t *)(a->records + i);
+}
+
+static void whatever_is_asked_is_answered_with_records_or_a_status(void **state)
+{
+	struct env *e = *state;
+	uint64_t seed = 0x2545F4914F6CDD1D;
+	unsigned succeeded = 0;
+
+	e->f->settings.mft_capacity = 100;
+	for (unsigned i = 0; i < N_FUZZ; i++) {
+		random_request(e, &seed);
+		serve(e);
+		check_answer(e);
+		succeeded += e->answer.n != 0;
+	}
+	assert_true(succeeded > N_FUZZ / 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_node_has_a_record),
+		TEST(a_node_is_found_by_lid_guid_and_description),
+		TEST(a_get_wants_exactly_one_record),
+		TEST(a_table_may_be_empty),
+		TEST(every_port_has_a_port_info),
+		TEST(the_port_of_the_subnet_manager_is_found_by_its_capability),
+		TEST(the_m_key_is_for_who_is_trusted),
+		TEST(switches_have_switch_infos_and_tables),
+		TEST(the_multicast_tables_show_who_joined),
+		TEST(links_are_listed_from_both_ends),
+		TEST(guids_and_lanes_are_listed_by_port),
+		TEST(pkeys_are_for_who_is_trusted),
+		TEST(there_is_one_subnet_manager_where_it_is),
+		TEST(it_says_what_it_can),
+		TEST(between_all_ports_there_are_paths),
+		TEST(a_get_without_a_source_has_the_first_path),
+		TEST(selectors_of_paths_are_not_numbers),
+		TEST(rates_are_compared_by_what_they_are),
+		TEST(a_path_is_as_fast_as_its_slowest_link),
+		TEST(switches_are_ends_of_paths),
+		TEST(ends_that_there_are_not_are_told_apart),
+		TEST(what_cannot_be_reached_has_no_path),
+		TEST(each_lid_of_a_port_has_its_path),
+		TEST(partitions_have_paths_of_their_own),
+		TEST(a_path_to_a_group_is_to_its_mlid),
+		TEST(multipaths_lead_from_each_source_to_each_target),
+		TEST(multipaths_need_to_know_from_where_to_where),
+		TEST(a_join_is_answered_with_the_whole_record),
+		TEST(a_leave_is_answered_and_ends_the_group),
+		TEST(a_join_that_says_too_little_creates_nothing),
+		TEST(nobody_knows_who_asks_is_refused),
+		TEST(one_joins_another_by_proxy_and_any_of_them_takes_it_out),
+		TEST(who_joined_by_itself_is_left_alone),
+		TEST(who_joins_again_by_itself_is_its_own_master),
+		TEST(a_proxy_must_share_a_partition),
+		TEST(groups_are_listed_without_their_members),
+		TEST(who_is_trusted_sees_the_members),
+		TEST(a_member_is_found_by_its_port),
+		TEST(a_wrong_key_gets_no_answer),
+		TEST(selectors_of_groups_are_not_numbers),
+		TEST(groups_of_other_partitions_are_not_seen),
+		TEST(a_service_that_is_offered_is_found),
+		TEST(the_key_of_a_service_is_for_who_is_trusted),
+		TEST(a_service_offered_again_is_the_same_one),
+		TEST(a_lease_runs_out),
+		TEST(without_a_lease_a_service_is_for_ever),
+		TEST(a_service_is_withdrawn),
+		TEST(services_that_are_nowhere_are_refused),
+		TEST(who_subscribes_is_told),
+		TEST(to_subscribe_twice_is_to_subscribe),
+		TEST(who_unsubscribes_is_told_no_more),
+		TEST(a_subscription_may_be_about_some_lids),
+		TEST(security_traps_are_for_who_is_trusted),
+		TEST(subscriptions_are_listed),
+		TEST(versions_that_nobody_knows_get_a_status),
+		TEST(methods_that_a_record_has_not_get_a_status),
+		TEST(answers_are_not_answered),
+		TEST(whatever_is_asked_is_answered_with_records_or_a_status),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

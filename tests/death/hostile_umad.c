@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Hostile users of libibumad: what they write to their ports, and what they ask the manager,
+ * is random, or almost right. Whatever it is, MADs of others go their way, and the manager
+ * holds no more when they are gone than before they came.
+ */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <infiniband/umad.h>
+
+#include "base/util.h"
+#include "control/client.h"
+#include "control/path.h"
+#include "control/umad_message.h"
+#include "wire/rmpp.h"
+
+#define SECONDS  20
+#define ROUNDS   20000
+#define HOSTS    4
+#define MAD      256
+#define CLASS    0x32
+#define OUI      0x02756D
+#define GET      1
+#define RESPONSE 0x80
+
+static uint64_t seed = 1;
+
+static uint32_t below(uint32_t n)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static void fill(uint8_t *p, size_t n)
+{
+	while (n--)
+		*p++ = (uint8_t)below(256);
+}
+
+/* ---- ports ---- */
+
+static struct control_client *control;
+
+static int call(enum control_umad_type type, const void *request, uint32_t bytes, void *reply,
+                uint32_t reply_bytes, int *fd)
+{
+	return control_call(control, &(struct control_call){ .type = (enum control_type)type,
+	                                                     .request = request,
+	                                                     .request_bytes = bytes,
+	                                                     .reply = reply,
+	                                                     .reply_bytes = reply_bytes,
+	                                                     .fd = fd });
+}
+
+static int open_port(uint32_t index, uint32_t *handle)
+{
+	struct control_umad_at req = { .index = index };
+	struct control_umad_port rep;
+	int fd;
+
+	assert_int_equal(call(CONTROL_UMAD_OPEN_PORT, &req, sizeof(req), &rep, sizeof(rep), &fd),
+	                 0);
+	*handle = rep.port;
+	return fd;
+}
+
+static int add_agent(uint32_t handle, uint8_t rmpp_version, uint64_t methods)
+{
+	struct control_umad_register req = { .port = handle,
+		                             .method_mask = { methods },
+		                             .oui = OUI,
+		                             .qpn = 1,
+		                             .mgmt_class = CLASS,
+		                             .mgmt_class_version = 1,
+		                             .rmpp_version = rmpp_version };
+	struct control_umad_agent rep;
+	int ret = call(CONTROL_UMAD_REGISTER, &req, sizeof(req), &rep, sizeof(rep), NULL);
+
+	return ret ? ret : (int)rep.agent;
+}
+
+static void connect_manager(void)
+{
+	char path[512];
+
+	if (control)
+		control_close(control);
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	assert_int_equal(control_connect(&control, path, CONTROL_ROLE_UMAD, NULL), 0);
+}
+
+/* ---- what must go on ---- */
+
+/* Two users of the library, on hosts of their own, who do it right. */
+static void others_are_served(void)
+{
+	struct umad_reg_attr attr = { .mgmt_class = CLASS,
+		                      .mgmt_class_version = 1,
+		                      .oui = OUI + 1,
+		                      .method_mask = { 1u << GET } };
+	int client = umad_open_port("umbel_h3_0", 1), server = umad_open_port("umbel_h4_0", 1);
+	struct ib_user_mad *mad = umad_alloc(1, umad_size() + MAD);
+	uint32_t client_agent, server_agent;
+	int bytes = MAD;
+	umad_port_t port;
+
+	assert_true(client >= 0 && server >= 0);
+	assert_int_equal(umad_register2(server, &attr, &server_agent), 0);
+	attr.method_mask[0] = 0;
+	assert_int_equal(umad_register2(client, &attr, &client_agent), 0);
+	assert_int_equal(umad_get_port("umbel_h4_0", 1, &port), 0);
+	umad_set_addr(mad, (int)port.base_lid, 1, 0, 0);
+	umad_release_port(&port);
+	memcpy(mad->data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
+	memcpy(mad->data + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, (OUI & 0xFF) + 1 }, 3);
+	assert_int_equal(umad_send(client, (int)client_agent, mad, MAD, SECONDS * 1000, 0), 0);
+	assert_int_equal(umad_recv(server, mad, &bytes, SECONDS * 1000), server_agent);
+	mad->data[3] |= RESPONSE;
+	assert_int_equal(umad_send(server, (int)server_agent, mad, MAD, 0, 0), 0);
+	assert_int_equal(umad_recv(client, mad, &bytes, SECONDS * 1000), client_agent);
+	assert_int_equal(umad_status(mad), 0);
+	umad_free(mad);
+	umad_close_port(client);
+	umad_close_port(server);
+}
+
+static long manager_fds(void)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	char path[64];
+	long n = 0;
+	DIR *dir;
+
+	assert_int_equal(getsockopt(control_fd(control), SOL_SOCKET, SO_PEERCRED, &cred, &len), 0);
+	snprintf(path, sizeof(path), "/proc/%d/fd", cred.pid);
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static long fds_at_first;
+
+/* Until it holds as many as at first, or @more. */
+static void wait_fds(long more)
+{
+	time_t end = time(NULL) + SECONDS;
+	long n;
+
+	while ((n = manager_fds()) < fds_at_first || n > fds_at_first + more) {
+		assert_true(time(NULL) < end);
+		others_are_served();
+	}
+}
+
+/* ---- datagrams ---- */
+
+struct datagram {
+	struct ib_user_mad header;
+	uint8_t data[2 * CONTROL_UMAD_DATAGRAM];
+};
+
+static void send_with(int sock, const void *data, size_t bytes, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control_data = { 0 };
+	struct iovec iov = { (void *)data, bytes };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct pollfd p = { .fd = sock, .events = POLLOUT };
+
+	if (fd >= 0) {
+		msg.msg_control = &control_data;
+		msg.msg_controllen = sizeof(control_data.space);
+		control_data.align = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(int)),
+			                               .cmsg_level = SOL_SOCKET,
+			                               .cmsg_type = SCM_RIGHTS };
+		memcpy(CMSG_DATA(&control_data.align), &fd, sizeof(fd));
+	}
+	while (sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		assert_int_equal(poll(&p, 1, SECONDS * 1000), 1);
+}
+
+/* What comes is not looked at; it must not pile up. */
+static void drain(int sock)
+{
+	static struct datagram d;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control_data;
+
+	for (;;) {
+		struct iovec iov = { &d, sizeof(d) };
+		struct msghdr msg = { .msg_iov = &iov,
+			              .msg_iovlen = 1,
+			              .msg_control = &control_data,
+			              .msg_controllen = sizeof(control_data.space) };
+		int fd;
+
+		if (recvmsg(sock, &msg, MSG_DONTWAIT) <= 0)
+			return;
+		if (CMSG_FIRSTHDR(&msg)) {
+			memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+			close(fd);
+		}
+	}
+}
+
+/* A MAD in which most is as it should be. */
+static size_t random_mad(struct datagram *d)
+{
+	static const uint8_t classes[] = { CLASS, CLASS, CLASS, 1, 0x81, 3, 4, 0x32 };
+	static const uint8_t methods[] = { 1, 2, 3, 5, 7, 0x12, 0x81, 0x83, 0x92 };
+	uint8_t *mad = d->data;
+
+	fill((uint8_t *)&d->header, sizeof(d->header));
+	fill(d->data, MAD);
+	d->header.agent_id = below(4);
+	d->header.timeout_ms = below(3) ? 0 : below(20);
+	d->header.retries = below(3);
+	d->header.addr.lid = htobe16((uint16_t)(below(8) ? 1 + below(2) : below(65536)));
+	d->header.addr.qpn = htobe32(below(8) ? 1 : below(4));
+	d->header.addr.gid_index = (uint8_t)below(10);
+	d->header.addr.pkey_index = (uint16_t)(below(8) ? 0 : below(65536));
+	d->header.addr.grh_present = below(8) == 0;
+	mad[0] = below(16) ? 1 : (uint8_t)below(256);
+	mad[1] = classes[below(ARRAY_SIZE(classes))];
+	mad[2] = mad[1] == 3 ? 2 : 1;
+	mad[3] = methods[below(ARRAY_SIZE(methods))];
+	if (mad[1] == 0x81) {
+		mad[6] = (uint8_t)(below(4) ? 0 : below(256));
+		mad[7] = (uint8_t)(below(4) ? below(4) : below(256));
+		mad[17] = (uint8_t)(0x10 + below(0x12));
+		mad[16] = 0;
+	}
+	memset(mad + 8, 0, 4); /* transaction IDs that meet */
+	mad[11] = (uint8_t)below(8);
+	memset(mad + 12, 0, 3);
+	mad[15] = (uint8_t)below(4);
+	mad[24] = below(16) ? 1 : 0;
+	mad[25] = (uint8_t)below(6);
+	mad[26] = (uint8_t)(below(8) | 0x18);
+	memset(mad + 28, 0, 3);
+	mad[31] = (uint8_t)below(4);
+	if (below(4))
+		memset(mad + 32, 0, 2);
+	memcpy(mad + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, OUI & 0xFF }, 3);
+	return below(16) ? MAD : below(sizeof(d->data));
+}
+
+static struct datagram datagram;
+
+static void random_mads_harm_nobody(void **state)
+{
+	uint32_t handle[2];
+	int fd[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		fd[i] = open_port(i, &handle[i]);
+		assert_true(add_agent(handle[i], 0, 0x6) >= 0);
+		assert_true(add_agent(handle[i], 1, 0x28) >= 0);
+		assert_true(add_agent(handle[i], 1, 0) >= 0);
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		size_t bytes = random_mad(&datagram);
+
+		send_with(fd[below(2)], &datagram, sizeof(datagram.header) + bytes, -1);
+		drain(fd[0]);
+		drain(fd[1]);
+	}
+	others_are_served();
+	close(fd[0]);
+	close(fd[1]);
+	others_are_served();
+}
+
+static void random_segments_harm_nobody(void **state)
+{
+	uint32_t handle[2];
+	int fd[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		fd[i] = open_port(i, &handle[i]);
+		assert_true(add_agent(handle[i], (uint8_t)i, 0xFFFFFFFF) >= 0);
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		uint8_t *mad = datagram.data;
+
+		random_mad(&datagram);
+		datagram.header.agent_id = 0;
+		datagram.header.addr.lid = htobe16(2);
+		mad[0] = mad[24] = 1;
+		mad[1] = CLASS;
+		mad[3] = (uint8_t)(1 + below(2));
+		send_with(fd[0], &datagram, sizeof(datagram.header) + MAD, -1);
+		drain(fd[0]);
+		drain(fd[1]);
+	}
+	others_are_served();
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static void random_lengths_harm_nobody(void **state)
+{
+	uint32_t handle;
+	int fd = open_port(0, &handle);
+
+	(void)state;
+	assert_true(add_agent(handle, 1, 2) >= 0);
+	for (size_t bytes = 1; bytes < sizeof(datagram); bytes += 1 + bytes / 16) {
+		random_mad(&datagram);
+		send_with(fd, &datagram, bytes, -1);
+		drain(fd);
+	}
+	others_are_served();
+	close(fd);
+}
+
+/* A descriptor that is no memfd, or not as long as it should be. */
+static void descriptors_of_all_kinds_harm_nobody(void **state)
+{
+	static const uint32_t lengths[] = {
+		0, 1, 63, 64, 65, 320, 100000, CONTROL_UMAD_MAX_BYTES + 64, 1u << 31, UINT32_MAX
+	};
+	uint32_t handle;
+	int port, fds[6], pipe_fd[2];
+
+	(void)state;
+	port = open_port(0, &handle);
+	assert_true(add_agent(handle, 1, 2) >= 0);
+	assert_int_equal(pipe(pipe_fd), 0);
+	fds[0] = pipe_fd[0];
+	fds[1] = port;
+	fds[2] = open("/", O_RDONLY);
+	fds[3] = open("/dev/zero", O_RDONLY);
+	fds[4] = memfd_create("short", 0);
+	fds[5] = memfd_create("long", 0);
+	assert_int_equal(ftruncate(fds[4], 100), 0);
+	assert_int_equal(ftruncate(fds[5], 200000), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(lengths); k++) {
+			random_mad(&datagram);
+			datagram.header.agent_id = 0;
+			datagram.header.length = lengths[k];
+			send_with(port, &datagram, sizeof(datagram.header) + MAD, fds[i]);
+			drain(port);
+		}
+	others_are_served();
+	close(pipe_fd[1]);
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		close(fds[i]);
+	wait_fds(0);
+}
+
+static void who_does_not_read_stops_nobody(void **state)
+{
+	uint32_t handle[2];
+	int fd[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		fd[i] = open_port(i, &handle[i]);
+		assert_true(add_agent(handle[i], 0, 2) >= 0);
+	}
+	memset(&datagram, 0, sizeof(datagram));
+	memcpy(datagram.data, (uint8_t[]){ 1, CLASS, 1, GET }, 4);
+	memcpy(datagram.data + 37, (uint8_t[]){ OUI >> 16, OUI >> 8 & 0xFF, OUI & 0xFF }, 3);
+	datagram.header.addr.lid = htobe16(2);
+	datagram.header.addr.qpn = htobe32(1);
+	for (int i = 0; i < ROUNDS; i++)
+		send_with(fd[0], &datagram, sizeof(datagram.header) + MAD, -1);
+	others_are_served();
+	close(fd[0]);
+	close(fd[1]);
+}
+
+/* ---- requests ---- */
+
+static void random_requests_are_answered(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ROUNDS; i++) {
+		uint8_t body[CONTROL_MAX_BYTES], reply[CONTROL_MAX_BYTES];
+		enum control_umad_type type = CONTROL_UMAD_FIRST + below(6);
+		uint32_t bytes = below(4) ? (type == CONTROL_UMAD_REGISTER     ? 32
+		                             : type == CONTROL_UMAD_UNREGISTER ? 8
+		                                                               : 4)
+		                          : below(64);
+		int fd = -1, ret;
+
+		fill(body, sizeof(body));
+		if (below(4)) {
+			memset(body, 0, 4);
+			body[0] = (uint8_t)below(HOSTS);
+		}
+		ret = call(type, body, bytes, reply, type == CONTROL_UMAD_ISSM ? 0 : 4,
+		           type == CONTROL_UMAD_OPEN_PORT ? &fd : NULL);
+		assert_int_not_equal(ret, -EIO);
+		if (!ret && fd >= 0)
+			close(fd);
+	}
+	others_are_served();
+	connect_manager();
+	wait_fds(1); /* the FIFOs stay, with one inotify descriptor for all of them */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(random_mads_harm_nobody),
+		cmocka_unit_test(random_segments_harm_nobody),
+		cmocka_unit_test(random_lengths_harm_nobody),
+		cmocka_unit_test(descriptors_of_all_kinds_harm_nobody),
+		cmocka_unit_test(who_does_not_read_stops_nobody),
+		cmocka_unit_test(random_requests_are_answered),
+	};
+
+	connect_manager();
+	others_are_served(); /* the library has its connection */
+	fds_at_first = manager_fds();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * HCAs and ports as libibumad describes them, on four hosts of one HCA with one port.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lab.h"
+
+#define CAP_IS_SM 2
+
+static void names_are_those_of_all_hosts_in_order(void **state)
+{
+	char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN];
+
+	(void)state;
+	assert_int_equal(umad_get_cas_names(names, UMAD_MAX_DEVICES), 4);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(names[i], lab_ca(i + 1));
+}
+
+static void no_more_names_come_than_there_is_room_for(void **state)
+{
+	char names[3][UMAD_CA_NAME_LEN] = { "", "", "untouched" };
+
+	(void)state;
+	assert_int_equal(umad_get_cas_names(names, 2), 2);
+	assert_string_equal(names[2], "untouched");
+}
+
+static void a_ca_is_described(void **state)
+{
+	umad_ca_t ca;
+
+	(void)state;
+	assert_int_equal(umad_get_ca(lab_ca(2), &ca), 0);
+	assert_string_equal(ca.ca_name, lab_ca(2));
+	assert_int_equal(ca.node_type, 1);
+	assert_int_equal(ca.numports, 1);
+	assert_string_equal(ca.ca_type, "Umbel");
+	assert_string_not_equal(ca.fw_ver, "");
+	assert_true(ca.node_guid != 0);
+	assert_true(ca.system_guid != 0);
+	assert_null(ca.ports[0]);
+	assert_non_null(ca.ports[1]);
+	assert_int_equal(ca.ports[1]->base_lid, lab_lid(2));
+	umad_release_ca(&ca);
+	assert_null(ca.ports[1]);
+}
+
+static void a_port_is_described(void **state)
+{
+	umad_port_t port;
+
+	(void)state;
+	assert_int_equal(umad_get_port(lab_ca(3), 1, &port), 0);
+	assert_string_equal(port.ca_name, lab_ca(3));
+	assert_int_equal(port.portnum, 1);
+	assert_int_equal(port.state, 4);
+	assert_int_equal(port.phys_state, 5);
+	assert_int_equal(port.rate, 100);
+	assert_int_equal(port.lmc, 0);
+	assert_in_range(port.base_lid, 1, 0xBFFF);
+	assert_in_range(port.sm_lid, 1, 0xBFFF);
+	assert_string_equal(port.link_layer, "InfiniBand");
+	assert_int_equal(be64toh(port.gid_prefix), 0xFE80000000000000ull);
+	assert_true(port.port_guid != 0);
+	assert_true(port.pkeys_size > 0);
+	assert_int_equal(port.pkeys[0], 0xFFFF);
+	umad_release_port(&port);
+	assert_null(port.pkeys);
+}
+
+static void no_name_means_the_first_active_port(void **state)
+{
+	umad_port_t port;
+
+	(void)state;
+	assert_int_equal(umad_get_port(NULL, 0, &port), 0);
+	assert_string_equal(port.ca_name, lab_ca(1));
+	assert_int_equal(port.portnum, 1);
+	umad_release_port(&port);
+}
+
+static void no_number_means_the_cas_active_port(void **state)
+{
+	umad_port_t port;
+
+	(void)state;
+	assert_int_equal(umad_get_port(lab_ca(4), 0, &port), 0);
+	assert_string_equal(port.ca_name, lab_ca(4));
+	assert_int_equal(port.portnum, 1);
+	umad_release_port(&port);
+}
+
+static void what_is_not_there_is_refused(void **state)
+{
+	umad_port_t port;
+	umad_ca_t ca;
+	char path[256];
+
+	(void)state;
+	assert_int_equal(umad_get_ca("mlx9_9", &ca), -ENOENT);
+	assert_int_equal(umad_get_port("mlx9_9", 1, &port), -EIO);
+	assert_int_equal(umad_get_port("mlx9_9", 0, &port), -ENODEV);
+	assert_int_equal(umad_get_port(lab_ca(1), 2, &port), -EIO);
+	assert_int_equal(umad_get_port(lab_ca(1), -1, &port), -EIO);
+	assert_int_equal(umad_get_ca_portguids("mlx9_9", NULL, 0), -1);
+	assert_int_equal(umad_open_port("mlx9_9", 1), -EINVAL);
+	assert_int_equal(umad_open_port("mlx9_9", 0), -ENODEV);
+	assert_int_equal(umad_open_port(lab_ca(1), 2), -EINVAL);
+	assert_int_equal(umad_get_issm_path("mlx9_9", 1, path, sizeof(path)), -EINVAL);
+	assert_int_equal(umad_get_issm_path(lab_ca(1), 2, path, sizeof(path)), -EINVAL);
+}
+
+static void guids_are_listed_by_port_number(void **state)
+{
+	__be64 guids[3] = { 1, 1, 1 };
+	umad_port_t port;
+
+	(void)state;
+	assert_int_equal(umad_get_port(lab_ca(2), 1, &port), 0);
+	assert_int_equal(umad_get_ca_portguids(lab_ca(2), guids, 3), 2);
+	assert_true(guids[0] == 0);
+	assert_true(guids[1] == port.port_guid);
+	assert_int_equal(umad_get_ca_portguids(lab_ca(2), guids, 1), -ENOMEM);
+	umad_release_port(&port);
+}
+
+static size_t length(const struct umad_device_node *node)
+{
+	size_t n = 0;
+
+	for (; node; node = node->next)
+		n++;
+	return n;
+}
+
+static void the_device_list_names_all_hcas(void **state)
+{
+	struct umad_device_node *list = umad_get_ca_device_list();
+
+	(void)state;
+	assert_non_null(list);
+	assert_int_equal(length(list), 4);
+	umad_free_ca_device_list(list);
+	umad_free_ca_device_list(NULL);
+}
+
+static void a_device_list_is_sorted_by_name(void **state)
+{
+	struct umad_device_node node[3] = { { &node[1], "c" }, { &node[2], "a" }, { NULL, "b" } };
+	struct umad_device_node *head = node;
+
+	(void)state;
+	assert_int_equal(umad_sort_ca_device_list(&head, 0), 0);
+	assert_string_equal(head->ca_name, "a");
+	assert_string_equal(head->next->ca_name, "b");
+	assert_string_equal(head->next->next->ca_name, "c");
+	assert_null(head->next->next->next);
+	assert_int_equal(umad_sort_ca_device_list(&head, 3), 0);
+	assert_int_equal(umad_sort_ca_device_list(&head, 2), EINVAL);
+	assert_int_equal(umad_sort_ca_device_list(&head, 4), EINVAL);
+}
+
+static void a_port_is_opened_and_its_descriptor_is_quiet(void **state)
+{
+	int fd = lab_open(1);
+	struct pollfd p = { .fd = umad_get_fd(fd), .events = POLLIN | POLLOUT };
+
+	(void)state;
+	assert_int_equal(umad_get_fd(fd), fd);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(p.revents, POLLOUT);
+	assert_int_equal(umad_poll(fd, 0), -ETIMEDOUT);
+}
+
+/* ---- IsSM ---- */
+
+static uint32_t capabilities(int host)
+{
+	umad_port_t port;
+	uint32_t mask;
+
+	assert_int_equal(umad_get_port(lab_ca(host), 1, &port), 0);
+	mask = be32toh(port.capmask);
+	umad_release_port(&port);
+	return mask;
+}
+
+static void wait_is_sm(int host, bool is_sm)
+{
+	time_t end = time(NULL) + LAB_SECONDS;
+
+	while (!!(capabilities(host) & CAP_IS_SM) != is_sm) {
+		assert_true(time(NULL) < end);
+		sched_yield();
+	}
+}
+
+static void open_issm(int host, int *fd)
+{
+	char path[512];
+
+	assert_int_equal(umad_get_issm_path(lab_ca(host), 1, path, sizeof(path)), 0);
+	*fd = open(path, O_NONBLOCK); /* as opensm does */
+	assert_true(*fd >= 0);
+}
+
+static void a_port_is_an_sm_while_its_issm_path_is_open(void **state)
+{
+	int fd;
+
+	(void)state;
+	open_issm(3, &fd);
+	wait_is_sm(3, true);
+	assert_int_equal(capabilities(4) & CAP_IS_SM, 0);
+	close(fd);
+	wait_is_sm(3, false);
+	open_issm(3, &fd);
+	wait_is_sm(3, true);
+	close(fd);
+	wait_is_sm(3, false);
+}
+
+static void a_dead_sms_port_is_no_sm(void **state)
+{
+	int fd, status;
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		open_issm(4, &fd);
+		pause();
+		_exit(1);
+	}
+	wait_is_sm(4, true);
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	wait_is_sm(4, false);
+}
+
+static void an_issm_path_that_does_not_fit_is_refused(void **state)
+{
+	char path[8];
+
+	(void)state;
+	assert_int_equal(umad_get_issm_path(lab_ca(1), 1, path, sizeof(path)), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(names_are_those_of_all_hosts_in_order),
+		LAB_TEST(no_more_names_come_than_there_is_room_for),
+		LAB_TEST(a_ca_is_described),
+		LAB_TEST(a_port_is_described),
+		LAB_TEST(no_name_means_the_first_active_port),
+		LAB_TEST(no_number_means_the_cas_active_port),
+		LAB_TEST(what_is_not_there_is_refused),
+		LAB_TEST(guids_are_listed_by_port_number),
+		LAB_TEST(the_device_list_names_all_hcas),
+		LAB_TEST(a_device_list_is_sorted_by_name),
+		LAB_TEST(a_port_is_opened_and_its_descriptor_is_quiet),
+		LAB_TEST(a_port_is_an_sm_while_its_issm_path_is_open),
+		LAB_TEST(a_dead_sms_port_is_no_sm),
+		LAB_TEST(an_issm_path_that_does_not_fit_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
