@@ -10,7 +10,7 @@ umbel up --hosts 3 > /dev/null
 expect 0 $'NodeRecord dump:\n*NodeDescription*h3 umbel_h3_0*' umbel exec h1 -- saquery -N
 expect 0 $'PathRecord dump:\n*dlid*3*' umbel exec h2 -- saquery -p --src-to-dst 1:3
 expect 0 $'MCMemberRecord group dump:\n*ff12:401b:ffff::ffff:ffff*' umbel exec h2 -- saquery -g
-for what in PIR SWIR LFTR MFTR GIR SMIR LR; do
+for what in PIR SWIR LFTR GIR SMIR LR; do
 	expect 0 '*dump:*' umbel exec h2 -- saquery $what
 done
 expect 0 '*PKeyTable*' umbel exec h2 -- saquery --smkey 1 PKTR
