@@ -7,6 +7,9 @@
 . "${0%/*}/lib.sh"
 
 umbel up --hosts 4 > /dev/null
+# AddressSanitizer reads a message again after sendmsg() has sent it; osmtest's other thread
+# may have its answer by then, and have freed it.
+export ASAN_OPTIONS=detect_leaks=0:intercept_send=0
 for flow in c a s e f m; do
 	expect 0 '*PASS*' umbel exec h1 -- osmtest -f $flow -i "$TMPDIR/inventory"
 done
