@@ -24,7 +24,7 @@
 
 /* So many polls in a row that find nothing end a ready bit's watch. */
 #define IDLE_POLLS 1024
-/* While some bits are watched, one poll in so many looks at the whole map. */
+/* While watched rings have something, one poll in so many looks at the whole map. */
 #define MAP_POLLS 8
 
 /* ---- channels ---- */
@@ -569,16 +569,32 @@ static int poll_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
-/* Bits that are set and not watched yet. */
+static unsigned map_words(const struct hca_ready *r)
+{
+	unsigned bits = r->next_bit < SHM_CQ_READY_BITS ? r->next_bit : SHM_CQ_READY_BITS;
+
+	return (bits + 63) / 64;
+}
+
+static uint64_t unwatched_bits(const struct hca_cq *cq, unsigned word)
+{
+	return atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire) &
+	       ~cq->ready->is_watched[word];
+}
+
+/* Bits that are set and not watched yet. Mostly there are none: that is found out quickly. */
 static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	struct hca_ready *r = cq->ready;
-	unsigned bits_used = r->next_bit < SHM_CQ_READY_BITS ? r->next_bit : SHM_CQ_READY_BITS;
+	unsigned words = map_words(cq->ready);
+	uint64_t any = 0;
 	int done = 0;
 
-	for (unsigned word = 0; word * 64 < bits_used && done < n; word++) {
-		uint64_t bits = atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire) &
-		                ~r->is_watched[word];
+	for (unsigned word = 0; word < words; word++)
+		any |= unwatched_bits(cq, word);
+	if (!any)
+		return 0;
+	for (unsigned word = 0; word < words && done < n; word++) {
+		uint64_t bits = unwatched_bits(cq, word);
 
 		for (; bits && done < n; bits &= bits - 1) {
 			unsigned bit = word * 64 + (unsigned)__builtin_ctzll(bits);
@@ -594,7 +610,8 @@ static int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_watched(cq, n, wc);
 
-	if (!cq->ready->n_watched || ++cq->ready->polls % MAP_POLLS == 0)
+	/* "nothing" is said only after a look at everything: a program may go to sleep on it */
+	if (!done || ++cq->ready->polls % MAP_POLLS == 0)
 		done += poll_map(cq, n - done, wc + done);
 	return done;
 }

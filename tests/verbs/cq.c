@@ -895,9 +895,37 @@ static void destroying_waits_until_events_are_acknowledged(void **state)
 	assert_true(d.was_acked);
 }
 
+#define SHARERS 40
+
+/* A program goes to sleep on a poll that finds nothing: so one poll must find whatever is there. */
+static void one_poll_finds_a_message_of_any_queue(void **state)
+{
+	struct lab_end *from = lab_end(2), *to[SHARERS];
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+
+	(void)state;
+	to[0] = lab_end_with(&(struct lab_options){ .cqe = 4096 });
+	for (int i = 1; i < SHARERS; i++)
+		to[i] = lab_end_with(&(struct lab_options){ .neighbour = to[0] });
+	ah = lab_ah_to(from, to[0]);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < SHARERS; i++) {
+			int n = (i * 7 + round) % SHARERS; /* not in the order of their making */
+
+			lab_post(to[n], 1);
+			lab_send_text(from, ah, to[n]->qp->qp_num, "here");
+			assert_int_equal(ibv_poll_cq(to[0]->cq, 1, &wc), 1);
+			assert_int_equal(wc.qp_num, to[n]->qp->qp_num);
+			assert_int_equal(ibv_poll_cq(to[0]->cq, 1, &wc), 0);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		LAB_TEST(one_poll_finds_a_message_of_any_queue),
 		LAB_TEST(a_cq_has_at_least_the_size_asked_for),
 		LAB_TEST(a_cq_carries_its_context),
 		LAB_TEST(a_cq_without_entries_is_refused),
