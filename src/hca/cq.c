@@ -2,7 +2,7 @@
 /*
  * Completion queues and channels. A CQ is two things: a ring of completions made in
  * this process (sends, flushes), and the receive rings that complete here, which
- * ibv_poll_cq() looks at itself: the first few always, the others when their bit in
+ * ibv_poll_cq() looks at itself: the first one always, the others when their bit in
  * the shared ready map says so.
  *
  * Overrun: completions that nobody polls wait in receive rings, which cannot
@@ -289,10 +289,8 @@ static void set_limit(struct hca_cq *cq)
 
 static int find_place(struct hca_cq *cq, struct hca_qp *qp)
 {
-	for (int i = 0; i < HCA_CQ_DIRECT; i++) {
-		if (cq->direct[i])
-			continue;
-		cq->direct[i] = qp;
+	if (!cq->direct) {
+		cq->direct = qp;
 		qp->ready_bit = SHM_NO_READY_BIT;
 		return 0;
 	}
@@ -312,9 +310,7 @@ static void leave_place(struct hca_cq *cq, struct hca_qp *qp)
 	struct hca_qp **at;
 
 	if (qp->ready_bit == SHM_NO_READY_BIT) {
-		for (int i = 0; i < HCA_CQ_DIRECT; i++)
-			if (cq->direct[i] == qp)
-				cq->direct[i] = NULL;
+		cq->direct = NULL;
 		return;
 	}
 	for (at = &cq->ready->by_bit[qp->ready_bit]; *at != qp; at = &(*at)->bit_next)
@@ -648,10 +644,8 @@ int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 		return -EIO;
 	base_lock(&cq->lock);
 	done = local = poll_local(cq, n, wc);
-	for (int i = 0; i < HCA_CQ_DIRECT && done < n; i++)
-		if (cq->direct[i])
-			done += hca_recv_poll(cq->direct[i], n - done, wc + done,
-			                      &cq->arrivals_polled);
+	if (cq->direct && done < n)
+		done += hca_recv_poll(cq->direct, n - done, wc + done, &cq->arrivals_polled);
 	if (cq->ready && cq->ready->n && done < n)
 		done += poll_ready(cq, n - done, wc + done);
 	set_limit(cq);

@@ -11,15 +11,6 @@
 
 #include "hca/hca.h"
 
-static void count(struct hca_process *p, uint32_t port, size_t field)
-{
-	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
-
-	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
-}
-
-#define COUNT(p, port, what) count(p, port, offsetof(struct shm_port_count, what))
-
 /* Fills a claimed slot. */
 static void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
 {
@@ -74,22 +65,22 @@ void hca_deliver(struct hca_process *p, struct shm_sender *sender, const struct 
 	if (port == HCA_ANY_PORT)
 		port = q.port;
 	if (q.qpn != qpn || !(q.flags & SHM_QP_RECEIVES) || q.port != port) {
-		COUNT(p, port, no_qp);
+		HCA_COUNT(p, port, no_qp);
 		return;
 	}
 	if (!ib_pkey_match(q.pkey, pkt->pkey)) {
-		COUNT(p, port, bad_pkey);
+		HCA_COUNT(p, port, bad_pkey);
 		return;
 	}
 	if (q.qkey != pkt->qkey) {
-		COUNT(p, port, bad_qkey);
+		HCA_COUNT(p, port, bad_qkey);
 		return;
 	}
 	ring = shm_data_at(&p->region, q.ring_off);
 	atomic_store_explicit(&sender->target_qpn, qpn, memory_order_release);
 	slot = shm_ring_claim(ring, q.ring_shift, q.ring_gen, writer, &pos);
 	if (!slot) {
-		COUNT(p, port, no_receive);
+		HCA_COUNT(p, port, no_receive);
 		return;
 	}
 	fill(slot, pkt);

@@ -36,10 +36,8 @@
 #include "shm/ring.h"
 
 #define HCA_MAX_INLINE 1024
-#define HCA_CQ_DIRECT  1 /* rings that a CQ looks at without being told */
 #define HCA_MR_CHUNK   1024
 #define HCA_MR_CHUNKS  1024
-#define HCA_GID_BYTES  16
 
 struct hca_process;
 struct hca_qp;
@@ -179,7 +177,7 @@ struct hca_cqe {
 /*
  * Receive queues that a CQ looks at only when their bit in the shared ready map is set. A bit
  * that has shown itself is watched for a while: it stays set, its queues are looked at as
- * the direct ones are, and their senders need not set it for every message.
+ * the direct one is, and their senders need not set it for every message.
  */
 struct hca_ready {
 	struct hca_qp *by_bit[SHM_CQ_READY_BITS]; /* chains */
@@ -203,7 +201,7 @@ struct hca_cq {
 	struct hca_cqe *ring;
 	uint32_t ring_size, head, tail;
 	/* receive queues that complete here */
-	struct hca_qp *direct[HCA_CQ_DIRECT];
+	struct hca_qp *direct;   /* one that is looked at without being told; or NULL */
 	struct hca_ready *ready; /* the others, allocated at need */
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
@@ -347,6 +345,16 @@ struct hca_packet {
 	const void *data; /* small payload: SHM_INLINE bytes can be read */
 	struct hca_payload *payload;
 };
+
+/* Counts what went wrong at port @port (index). */
+static inline void hca_count(struct hca_process *p, uint32_t port, size_t field)
+{
+	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
+
+	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
+}
+
+#define HCA_COUNT(p, port, what) hca_count(p, port, offsetof(struct shm_port_count, what))
 
 #define HCA_ANY_PORT UINT32_MAX
 

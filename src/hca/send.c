@@ -69,16 +69,6 @@ static enum ibv_wc_status gather(struct hca_qp *qp, const struct ibv_send_wr *wr
 	return IBV_WC_SUCCESS;
 }
 
-static void count_own(struct hca_qp *qp, size_t field)
-{
-	_Atomic uint64_t *c =
-	        (_Atomic uint64_t *)((char *)&qp->process->region.port_counts[qp->port] + field);
-
-	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
-}
-
-#define COUNT_OWN(qp, what) count_own(qp, offsetof(struct shm_port_count, what))
-
 /* A packet leaves by this flow. The counters have one writer: us. */
 static void count_sent(struct hca_flow *f, uint32_t bytes)
 {
@@ -161,7 +151,7 @@ static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *
 		return hca_process_gone(qp->process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
 	if (length > f->mtu || !can_leave(qp)) {
 		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
-		COUNT_OWN(qp, xmit_discards);
+		HCA_COUNT(qp->process, qp->port, xmit_discards);
 		return IBV_WC_SUCCESS;
 	}
 	fill_header(qp, wr, ah, &pkt);
@@ -171,7 +161,7 @@ static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *
 		pkt.flags |= SHM_ARRIVAL_PAYLOAD;
 		pkt.payload = hca_payload_get(qp);
 		if (!pkt.payload || hca_payload_reserve(pkt.payload, f->count)) {
-			COUNT_OWN(qp, no_payload_slot);
+			HCA_COUNT(qp->process, qp->port, no_payload_slot);
 			return IBV_WC_SUCCESS;
 		}
 		to = shm_data_at(&qp->process->region, pkt.payload->off);
