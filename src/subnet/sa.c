@@ -46,7 +46,7 @@ struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
 	return NULL;
 }
 
-static struct sa_member *member_find(const struct sa_group *g, const struct fabric_port *port)
+struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port)
 {
 	for (unsigned i = 0; i < g->n_members; i++)
 		if (g->member[i].port == port)
@@ -160,9 +160,15 @@ void sa_free(struct sa *sa)
 
 /* ---- requests ---- */
 
-/* Whether @have satisfies what a selector and a value ask for. */
-static bool selected(uint8_t selector, unsigned want, unsigned have)
+static bool asks_for(uint64_t mask, uint64_t both)
 {
+	return (mask & both) == both;
+}
+
+bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have)
+{
+	if ((mask & both) != both)
+		return true;
 	switch (selector) {
 	case SA_GREATER:
 		return have > want;
@@ -171,13 +177,8 @@ static bool selected(uint8_t selector, unsigned want, unsigned have)
 	case SA_EXACTLY:
 		return have == want;
 	default:
-		return true;
+		return true; /* the largest that there is */
 	}
-}
-
-static bool asks_for(uint64_t mask, uint64_t both)
-{
-	return (mask & both) == both;
 }
 
 /* Whether the group is what the request says that it is. */
@@ -195,11 +196,10 @@ static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struc
 		return false;
 	if ((mask & SA_MCM_HOP_LIMIT) && r->hop_limit != g->hop_limit)
 		return false;
-	if (asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR) &&
-	    !selected(r->mtu_selector, r->mtu, g->mtu))
+	if (!sa_selects(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR, r->mtu_selector, r->mtu, g->mtu))
 		return false;
-	if (asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR) &&
-	    !selected(r->rate_selector, wire_rate_to_mbps(r->rate), wire_rate_to_mbps(g->rate)))
+	if (!sa_selects(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR, r->rate_selector,
+	                wire_rate_to_mbps(r->rate), wire_rate_to_mbps(g->rate)))
 		return false;
 	return true;
 }
@@ -352,7 +352,7 @@ static enum sa_status group_create(struct sa *sa, struct fabric_port *port, uint
 
 static struct sa_member *member_add(struct sa_group *g, struct fabric_port *port)
 {
-	struct sa_member *m = member_find(g, port);
+	struct sa_member *m = sa_member_find(g, port);
 
 	if (m)
 		return m;
@@ -469,7 +469,7 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	if (status != SA_OK)
 		return status;
 	g = sa_group_find(sa, &rec->mgid);
-	m = g ? member_find(g, port) : NULL;
+	m = g ? sa_member_find(g, port) : NULL;
 	if (!m || !rec->join_state || (rec->join_state & ~m->join_state))
 		return SA_REQ_INVALID;
 	m->join_state &= (uint8_t)~rec->join_state;

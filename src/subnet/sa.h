@@ -76,4 +76,10 @@ void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
 
 struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
 
+/* The port's membership, or NULL. */
+struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port);
+
+/* Whether @have is what selector and value, if the mask has @both bits, ask for. */
+bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have);
+
 #endif

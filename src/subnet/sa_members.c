@@ -28,14 +28,6 @@ static bool group_fits(const struct sa_query *q, const struct wire_mcmember *g)
 	                  g->life);
 }
 
-static struct sa_member *find_member(const struct sa_group *g, const struct fabric_port *port)
-{
-	for (unsigned i = 0; i < g->n_members; i++)
-		if (g->member[i].port == port)
-			return &g->member[i];
-	return NULL;
-}
-
 /* Adds a member's record. Who is not trusted does not see whose it is. */
 static void add_member(struct sa_query *q, const struct sa_group *g, const struct sa_member *m)
 {
@@ -65,7 +57,7 @@ static void list_group(struct sa_query *q, const struct sa_group *g)
 		return;
 	if (q->mask & SA_MCM_PORT_GID) {
 		const struct fabric_port *port = fabric_port_by_gid(q->sa->f, &w->port_gid);
-		const struct sa_member *m = port ? find_member(g, port) : NULL;
+		const struct sa_member *m = port ? sa_member_find(g, port) : NULL;
 
 		if (m)
 			add_member(q, g, m);
@@ -103,7 +95,7 @@ static bool may_change(const struct sa_query *q)
 	const struct wire_mcmember *w = q->wanted;
 	const struct fabric_port *port = fabric_port_by_gid(q->sa->f, &w->port_gid);
 	const struct sa_group *g = sa_group_find(q->sa, &w->mgid);
-	const struct sa_member *m = g && port ? find_member(g, port) : NULL;
+	const struct sa_member *m = g && port ? sa_member_find(g, port) : NULL;
 
 	if (!q->asker)
 		return false;
@@ -126,7 +118,7 @@ static uint16_t join(struct sa_query *q)
 	status = sa_mcmember_set(q->sa, q->mask, &rec);
 	if (status != SA_OK)
 		return status;
-	m = find_member(sa_group_find(q->sa, &rec.mgid), port);
+	m = sa_member_find(sa_group_find(q->sa, &rec.mgid), port);
 	rec.proxy_join = m->proxy_join = port != q->asker;
 	sa_query_add(q, &rec);
 	return SA_OK;

@@ -57,9 +57,6 @@ struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
 /* The HCA port with the GUID in @gid, whatever its prefix, as OpenSM looks for some. Or NULL. */
 struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid);
 
-/* Whether @have is what selector and value, if the mask has @both bits, ask for. */
-bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have);
-
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 
 /* What the SA has for them, at its end. */

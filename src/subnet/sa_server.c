@@ -109,22 +109,6 @@ struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid)
 	return fabric_port_by_gid(f, &g);
 }
 
-bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have)
-{
-	if ((mask & both) != both)
-		return true;
-	switch (selector) {
-	case SA_GREATER:
-		return have > want;
-	case SA_LESS:
-		return have < want;
-	case SA_EXACTLY:
-		return have == want;
-	default:
-		return true; /* the largest that there is */
-	}
-}
-
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey)
 {
 	for (unsigned i = 0; i < SHM_PKEYS; i++)
