@@ -80,6 +80,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	{ "fat-tree", required_argument, NULL, 'F' }, \
 	{ "radix", required_argument, NULL, 'R' }, \
 	{ "topology", required_argument, NULL, 'T' }, \
+	{ "sm", required_argument, NULL, 'S' }, \
 	{ "set", required_argument, NULL, 's' }
 #define CLI_FABRIC_HELP \
 	"      --hosts N         how many hosts (default: 4)\n" \
@@ -88,6 +89,9 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"      --radix N         ports of a switch of the fat tree (default: 36)\n" \
 	"      --topology FILE   hosts, switches and links as in FILE, which ibnetdiscover wrote,\n" \
 	"                        or which ibsim reads\n" \
+	"      --sm embedded|none  the subnet manager to start with (default: embedded); with\n" \
+	"                        none ports stay in INIT until one is started on a host, such as\n" \
+	"                        OpenSM, or by 'umbel sm start'\n" \
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
 

@@ -63,7 +63,7 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTSs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -91,6 +91,11 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 	case 'T':
 		o->topology = value;
 		return 0;
+	case 'S':
+		if (strcmp(value, "embedded") && strcmp(value, "none"))
+			return cli_usage_error(cmd, "no subnet manager '%s': embedded or none",
+			                       value);
+		return add_setting(cmd, o, *value == 'n' ? "sm_embedded=0" : "sm_embedded=1");
 	default:
 		return add_setting(cmd, o, value);
 	}

@@ -13,9 +13,15 @@
 #include "control/client.h"
 
 static const char help[] =
-        "Usage: umbel sm [OPTION]... event EVENT\n"
+        "Usage: umbel sm [OPTION]... start|stop\n"
+        "       umbel sm [OPTION]... event EVENT\n"
         "\n"
-        "Has the subnet manager do something that programs on a port hear of, by verbs\n"
+        "Starts the embedded subnet manager, or stops it as if it were killed: it says nothing to\n"
+        "anybody. Beside others, such as OpenSM on a host, the one with the higher priority is "
+        "the\n"
+        "master (setting sm_priority; of equals the one with the lower GUID), the rest stand by.\n"
+        "\n"
+        "Or has it do something that programs on a port hear of, by verbs\n"
         "(ibv_get_async_event) and by rdma_cm (members get MULTICAST_ERROR and must join anew):\n"
         "\n"
         "  lid-change HOST:PORT          gives the port another LID\n"
@@ -35,12 +41,37 @@ static const struct event {
 	{ "sm-change", CONTROL_SM_CHANGE, false },
 };
 
+static const struct event start = { "start", CONTROL_SM_START, false };
+static const struct event stop = { "stop", CONTROL_SM_STOP, false };
+
 static const struct event *find_event(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(events); i++)
 		if (!strcmp(events[i].name, name))
 			return &events[i];
 	return NULL;
+}
+
+static int refused(struct control_client *client, const struct event *e,
+                   const struct cli_port *port, int error)
+{
+	switch (error) {
+	case -ESRCH:
+		base_log("the embedded subnet manager is not the master");
+		break;
+	case -EALREADY:
+		base_log("the embedded subnet manager %s",
+		         e->type == CONTROL_SM_START ? "runs already" : "does not run");
+		break;
+	case -EBUSY:
+		base_log("no port is left for the embedded subnet manager");
+		break;
+	default:
+		if (e->has_port)
+			return cli_port_refused(client, port, error);
+		base_log("%s: %s", e->name, strerror(-error));
+	}
+	return CLI_FAILED;
 }
 
 static int send_event(const char *fabric, const struct event *e, const struct cli_port *port)
@@ -51,12 +82,8 @@ static int send_event(const char *fabric, const struct event *e, const struct cl
 	if (ret)
 		return ret;
 	ret = control_sm_event(client, e->type, port->node, port->port);
-	if (ret && e->has_port) {
-		ret = cli_port_refused(client, port, ret);
-	} else if (ret) {
-		base_log("%s: %s", e->name, strerror(-ret));
-		ret = CLI_FAILED;
-	}
+	if (ret)
+		ret = refused(client, e, port, ret);
 	control_close(client);
 	return ret;
 }
@@ -72,8 +99,16 @@ static int sm_run(const struct cli_command *self, int argc, char **argv)
 		return status;
 	argc -= optind;
 	argv += optind;
+	e = argc < 1                    ? NULL
+	    : !strcmp(argv[0], "start") ? &start
+	    : !strcmp(argv[0], "stop")  ? &stop
+	                                : NULL;
+	if (e && argc > 1)
+		return cli_usage_error(self, "%s takes no '%s'", e->name, argv[1]);
+	if (e)
+		return send_event(fabric, e, &port);
 	if (argc < 1 || strcmp(argv[0], "event"))
-		return cli_usage_error(self, "write: umbel sm event EVENT");
+		return cli_usage_error(self, "write: start, stop or event EVENT");
 	if (argc < 2)
 		return cli_usage_error(self, "which? lid-change, client-reregister or sm-change");
 	e = find_event(argv[1]);
@@ -92,7 +127,7 @@ static int sm_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_sm = {
 	.name = "sm",
-	.summary = "have the subnet manager do something to a port",
+	.summary = "start or stop the subnet manager, have it do something",
 	.help = help,
 	.run = sm_run,
 };

@@ -57,6 +57,14 @@ static int print_table(struct json_object *fabrics)
 	return ret ? CLI_FAILED : 0;
 }
 
+static void print_sm(struct json_object *status)
+{
+	struct json_object *sm = json_object_object_get(status, "sm");
+
+	printf("\nembedded subnet manager: %s, at %s\n", cli_json_text(sm, "state"),
+	       cli_json_text(sm, "port"));
+}
+
 static int print_settings(struct json_object *status)
 {
 	static const char *const setting_headers[] = { "SETTING", "VALUE" };
@@ -130,8 +138,10 @@ static int show_one(const char *name, bool json)
 
 		if (json)
 			ret = cli_json_print(status);
-		else
-			ret = print_table(fabrics) || print_settings(status) ? CLI_FAILED : 0;
+		else if (!(ret = print_table(fabrics))) {
+			print_sm(status);
+			ret = print_settings(status);
+		}
 	}
 	json_object_put(fabrics);
 	return ret;

@@ -28,6 +28,11 @@ int cm_new(struct cm **out, struct fabric *f, struct sa *sa, const struct cm_ops
 	return 0;
 }
 
+void cm_set_sa(struct cm *cm, struct sa *sa)
+{
+	cm->sa = sa;
+}
+
 void cm_free(struct cm *cm)
 {
 	base_hash_fini(&cm->bindings);

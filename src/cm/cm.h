@@ -33,6 +33,9 @@ struct cm_ops {
 
 int cm_new(struct cm **cm, struct fabric *f, struct sa *sa, const struct cm_ops *ops);
 
+/* The subnet administrator that it asks; NULL: there is none within reach. */
+void cm_set_sa(struct cm *cm, struct sa *sa);
+
 /* Its clients have been freed. */
 void cm_free(struct cm *cm);
 

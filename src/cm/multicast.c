@@ -24,7 +24,7 @@ const struct wire_mcmember *cm_multicast_broadcast(const struct cm *cm,
 	const struct sa_group *g;
 	struct ib_gid mgid;
 
-	if (!port || port->state != IB_PORT_ACTIVE)
+	if (!cm->sa || !port || port->state != IB_PORT_ACTIVE)
 		return NULL;
 	wire_mgid_broadcast(&mgid, pkey | IB_PKEY_FULL_MEMBER);
 	g = sa_group_find(cm->sa, &mgid);
@@ -59,7 +59,8 @@ static void sa_leave(struct cm *cm, struct cm_group *g, uint8_t states)
 		                     .join_state = states };
 
 	g->rec.join_state &= (uint8_t)~states;
-	sa_mcmember_delete(cm->sa, SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE, &rec);
+	if (cm->sa)
+		sa_mcmember_delete(cm->sa, SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE, &rec);
 }
 
 static void group_free(struct cm *cm, struct cm_group *g)
@@ -120,7 +121,7 @@ static int group_join(struct cm *cm, struct fabric_port *port, uint64_t mask,
 	if (g && !fits(&g->rec, rec, mask))
 		return -EINVAL;
 	if (!g || !(g->rec.join_state & state)) {
-		if (sa_mcmember_set(cm->sa, mask, rec) != SA_OK)
+		if (!cm->sa || sa_mcmember_set(cm->sa, mask, rec) != SA_OK)
 			return -EINVAL;
 		if (g)
 			g->rec.join_state = rec->join_state;

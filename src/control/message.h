@@ -197,13 +197,18 @@ enum control_sm_event_type {
 	CONTROL_SM_LID_CHANGE,
 	CONTROL_SM_CHANGE,
 	CONTROL_SM_CLIENT_REREGISTER,
+	CONTROL_SM_START,
+	CONTROL_SM_STOP,
 };
 
-/* What a subnet manager does to an HCA port. Errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it is
- * not ACTIVE, -EINVAL: no such event. */
+/*
+ * What happens to the embedded subnet manager, or what it does to an HCA port. -EALREADY: it runs
+ * already, or does not; -ESRCH: it is not the master; -EBUSY: it has no port of its own. Of a
+ * port, errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it is not ACTIVE. -EINVAL: no such event.
+ */
 struct control_sm_event {
 	uint32_t type;
-	struct control_port at; /* CONTROL_SM_CHANGE: all ports, whatever is here */
+	struct control_port at; /* LID_CHANGE, CLIENT_REREGISTER */
 };
 
 #endif

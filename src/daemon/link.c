@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Links and switches that fail and return on command, and what a subnet manager may do
- * to a port. Three steps each time: the fabric changes, the subnet manager sweeps, and
- * whoever uses the ports is told: asynchronous events by verbs, MULTICAST_ERROR by
- * rdma_cm. The command is answered after all three.
+ * Links and switches that fail and return on command. Three steps each time: the fabric
+ * changes, the embedded subnet manager sweeps if it is the master, and whoever uses the
+ * ports is told: asynchronous events by verbs, MULTICAST_ERROR by rdma_cm. The command is
+ * answered after all three. What another subnet manager does by MADs is told here, too.
  *
  * The names come from the command line and are checked here.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <infiniband/verbs.h>
 
 #include "daemon/state.h"
 #include "fabric/link.h"
@@ -45,7 +43,7 @@ static int find_node(const struct daemon *d, const char name[static 32], struct 
 	return *node ? 0 : hca_of_host(d, name, node);
 }
 
-static int find_port(const struct daemon *d, const struct control_port *at,
+int daemon_port_find(const struct daemon *d, const struct control_port *at,
                      struct fabric_port **port)
 {
 	struct fabric_node *node;
@@ -61,8 +59,7 @@ static int find_port(const struct daemon *d, const struct control_port *at,
 
 /* ---- telling ---- */
 
-/* Every process that has the HCA open. */
-static void tell_hca(struct daemon *d, const struct fabric_port *p, enum ibv_event_type type)
+void daemon_tell_port(struct daemon *d, const struct fabric_port *p, enum ibv_event_type type)
 {
 	for (uint32_t i = 0; i < d->hcas.size; i++) {
 		struct daemon_hca *h = base_idtable_get(&d->hcas, i);
@@ -72,10 +69,9 @@ static void tell_hca(struct daemon *d, const struct fabric_port *p, enum ibv_eve
 	}
 }
 
-/* The port's members must join anew. */
-static void reset_port(struct daemon *d, struct fabric_port *p, enum ibv_event_type type)
+void daemon_reset_port(struct daemon *d, struct fabric_port *p, enum ibv_event_type type)
 {
-	tell_hca(d, p, type);
+	daemon_tell_port(d, p, type);
 	cm_port_changed(d->cm, p);
 }
 
@@ -86,12 +82,12 @@ static void tell_state(struct daemon *d, struct fabric_port *p)
 
 	d->told_state[p->index] = p->state;
 	if (was_active && !is_active)
-		reset_port(d, p, IBV_EVENT_PORT_ERR);
+		daemon_reset_port(d, p, IBV_EVENT_PORT_ERR);
 	else if (is_active && !was_active)
-		tell_hca(d, p, IBV_EVENT_PORT_ACTIVE);
+		daemon_tell_port(d, p, IBV_EVENT_PORT_ACTIVE);
 }
 
-static void tell_states(struct daemon *d)
+void daemon_tell_states(struct daemon *d)
 {
 	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
 		tell_state(d, d->f->hca_port[i]);
@@ -100,12 +96,9 @@ static void tell_states(struct daemon *d)
 /* The fabric has changed. */
 static int follow(struct daemon *d)
 {
-	int ret;
+	int ret = daemon_subnet_sweep(d);
 
-	d->sweep_wanted = false;
-	ret = sm_sweep(d->sm);
-	sa_swept(d->sa);
-	tell_states(d);
+	daemon_tell_states(d);
 	return ret;
 }
 
@@ -118,19 +111,19 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 
 	if (what & FABRIC_PORT_GIDS)
 		for (unsigned i = 0; i < d->f->n_hca_ports; i++)
-			tell_hca(d, d->f->hca_port[i], IBV_EVENT_GID_CHANGE);
+			daemon_tell_port(d, d->f->hca_port[i], IBV_EVENT_GID_CHANGE);
 	if (p->node->type != FABRIC_HCA)
 		return;
 	if (what & FABRIC_PORT_STATE)
 		tell_state(d, p);
 	if (what & FABRIC_PORT_LID)
-		reset_port(d, p, IBV_EVENT_LID_CHANGE);
+		daemon_reset_port(d, p, IBV_EVENT_LID_CHANGE);
 	if (what & FABRIC_PORT_SM)
-		tell_hca(d, p, IBV_EVENT_SM_CHANGE);
+		daemon_tell_port(d, p, IBV_EVENT_SM_CHANGE);
 	if (what & FABRIC_PORT_PKEYS)
-		tell_hca(d, p, IBV_EVENT_PKEY_CHANGE);
+		daemon_tell_port(d, p, IBV_EVENT_PKEY_CHANGE);
 	if (what & FABRIC_PORT_REREGISTER)
-		reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
+		daemon_reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
 }
 
 /* After whatever else the loop has done: before anybody else has a turn. */
@@ -173,7 +166,7 @@ int daemon_links_init(struct daemon *d)
 int daemon_link_set(struct daemon *d, const struct control_link *request)
 {
 	struct fabric_port *p;
-	int ret = find_port(d, &request->at, &p);
+	int ret = daemon_port_find(d, &request->at, &p);
 
 	if (!ret)
 		ret = fabric_link_set(d->f, p, request->up);
@@ -190,45 +183,4 @@ int daemon_switch_set(struct daemon *d, const struct control_switch *request)
 	if (!ret)
 		ret = fabric_switch_set(d->f, node, request->alive);
 	return ret ? ret : follow(d);
-}
-
-/* The new SM knows no member. */
-static int change_sm(struct daemon *d)
-{
-	sm_move(d->sm);
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
-		if (d->f->hca_port[i]->state == IB_PORT_ACTIVE)
-			reset_port(d, d->f->hca_port[i], IBV_EVENT_SM_CHANGE);
-	return 0;
-}
-
-static int change_lid(struct daemon *d, struct fabric_port *p)
-{
-	int ret = sm_change_lid(d->sm, p);
-
-	if (!ret)
-		reset_port(d, p, IBV_EVENT_LID_CHANGE);
-	return ret;
-}
-
-int daemon_sm_event(struct daemon *d, const struct control_sm_event *request)
-{
-	struct fabric_port *p;
-	int ret;
-
-	if (request->type == CONTROL_SM_CHANGE)
-		return change_sm(d);
-	ret = find_port(d, &request->at, &p);
-	if (ret)
-		return ret;
-	if (p->node->type != FABRIC_HCA)
-		return -ENOTTY;
-	if (p->state != IB_PORT_ACTIVE)
-		return -ENETDOWN;
-	if (request->type == CONTROL_SM_LID_CHANGE)
-		return change_lid(d, p);
-	if (request->type != CONTROL_SM_CLIENT_REREGISTER)
-		return -EINVAL;
-	reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
-	return 0;
 }

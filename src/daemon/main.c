@@ -133,16 +133,6 @@ static int hold_life_futex(struct shm_control *control)
 
 /* ---- time ---- */
 
-static int on_sm_timer(sd_event_source *s, uint64_t usec, void *arg)
-{
-	struct daemon *d = arg;
-
-	(void)s;
-	(void)usec;
-	sm_run_due(d->sm, base_now_ns() / 1000000);
-	return 0;
-}
-
 static int on_cm_timer(sd_event_source *s, uint64_t usec, void *arg)
 {
 	struct daemon *d = arg;
@@ -153,8 +143,7 @@ static int on_cm_timer(sd_event_source *s, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* Arms @timer for @ms from now, unless it comes sooner already. */
-static void wake_in(struct daemon *d, sd_event_source **timer, unsigned ms,
+void daemon_wake_in(struct daemon *d, sd_event_source **timer, unsigned ms,
                     sd_event_time_handler_t handler)
 {
 	uint64_t at = base_now_ns() / 1000 + ms * 1000ull + 999, old;
@@ -171,18 +160,11 @@ static void wake_in(struct daemon *d, sd_event_source **timer, unsigned ms,
 	sd_event_source_set_enabled(*timer, SD_EVENT_ONESHOT);
 }
 
-static void wake_sm(void *arg, unsigned ms)
-{
-	struct daemon *d = arg;
-
-	wake_in(d, &d->sm_timer, ms, on_sm_timer);
-}
-
 static void wake_cm(void *arg, unsigned ms)
 {
 	struct daemon *d = arg;
 
-	wake_in(d, &d->cm_timer, ms, on_cm_timer);
+	daemon_wake_in(d, &d->cm_timer, ms, on_cm_timer);
 }
 
 /* ---- start and end ---- */
@@ -214,23 +196,18 @@ static int apply_settings(const struct daemon_options *o, struct shm_settings *s
 
 static int start_subnet(struct daemon *d)
 {
-	const struct sm_ops sm_ops = { .wake = wake_sm, .arg = d };
 	const struct cm_ops cm_ops = { .outbox_open = daemon_outbox_open,
 		                       .outbox_send = daemon_outbox_send,
 		                       .outbox_close = daemon_outbox_close,
 		                       .wake = wake_cm,
 		                       .arg = d };
-	int ret = sm_new(&d->sm, d->f, &sm_ops);
+	int ret = cm_new(&d->cm, d->f, NULL, &cm_ops);
 
 	if (!ret)
-		ret = sm_sweep(d->sm);
-	if (!ret)
-		ret = sa_new(&d->sa, d->f, d->sm);
-	if (!ret)
-		ret = cm_new(&d->cm, d->f, d->sa, &cm_ops);
-	if (!ret)
 		ret = daemon_links_init(d);
-	return ret ? ret : daemon_umad_init(d);
+	if (!ret)
+		ret = daemon_umad_init(d);
+	return ret ? ret : daemon_subnet_init(d);
 }
 
 static int on_life(sd_event_source *s, int fd, uint32_t revents, void *arg)
@@ -350,11 +327,6 @@ static void stop(struct daemon *d)
 	daemon_umad_fini(d);
 	if (d->cm)
 		cm_free(d->cm);
-	if (d->sa)
-		sa_free(d->sa);
-	if (d->sm)
-		sm_free(d->sm);
-	sd_event_source_disable_unref(d->sm_timer);
 	sd_event_source_disable_unref(d->cm_timer);
 	daemon_objects_fini(d);
 	base_idtable_fini(&d->clients);

@@ -64,6 +64,19 @@ static const char *state_name(unsigned state)
 	return state < ARRAY_SIZE(names) ? names[state] : "?";
 }
 
+/* The embedded subnet manager, and the one that the ports know. */
+static json *sm_json(struct daemon *d)
+{
+	static const char *const states[] = { "not active", "discovering", "standby", "master" };
+	const struct fabric_port *home = sm_role_home(d->sm_role);
+	json *o = json_object_new_object();
+
+	add_text(o, "state", "%s", states[sm_role_state(d->sm_role)]);
+	add_text(o, "port", "%s:%u", home->node->name, home->num);
+	add_u64(o, "master_lid", home->sm_lid);
+	return o;
+}
+
 static json *show_status(struct daemon *d)
 {
 	json *o = json_object_new_object(), *settings = json_object_new_object();
@@ -88,10 +101,10 @@ static json *show_status(struct daemon *d)
 	add_u64(o, "cqs", d->cqs.used);
 	add_u64(o, "channels", d->channels.used);
 	add_u64(o, "flows", d->f->flows->ids.used);
-	add_u64(o, "groups", d->sa->groups.n);
+	add_u64(o, "groups", d->sa ? d->sa->groups.n : 0);
 	add_u64(o, "ring_bytes", d->rings.in_use);
 	add_u64(o, "payload_bytes", d->payloads.in_use);
-	add_text(o, "sm", "embedded");
+	json_object_object_add(o, "sm", sm_json(d));
 	for (unsigned i = 0; fabric_settings_get(&d->f->settings, i, &key, &value); i++)
 		add_u64(settings, key, value);
 	json_object_object_add(o, "settings", settings);
@@ -337,7 +350,7 @@ static json *show_groups(struct daemon *d)
 	json *a = json_object_new_array();
 
 	/* by MLID: the order in which they came, more or less */
-	for (uint32_t i = 0; i < d->sa->mlids.size; i++) {
+	for (uint32_t i = 0; d->sa && i < d->sa->mlids.size; i++) {
 		const struct sa_group *g = base_idtable_get(&d->sa->mlids, i);
 
 		if (g)

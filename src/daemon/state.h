@@ -11,6 +11,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include <infiniband/verbs.h>
 #include <systemd/sd-event.h>
 
 #include "base/idtable.h"
@@ -24,6 +25,7 @@
 #include "shm/extent.h"
 #include "subnet/sa.h"
 #include "subnet/sm.h"
+#include "subnet/sm_role.h"
 
 struct daemon;
 struct daemon_client;
@@ -106,10 +108,11 @@ struct daemon {
 	uint64_t up_since; /* seconds since 1970 */
 	char *topology;    /* the text of a file, until the fabric is built */
 	struct fabric *f;
-	struct sm *sm;
+	struct sm_role *sm_role; /* of the embedded subnet manager */
+	struct sm *sm;           /* and sa: NULL unless it is the master */
 	struct sa *sa;
 	struct cm *cm;
-	sd_event_source *sm_timer, *cm_timer, *retire_timer;
+	sd_event_source *sm_timer, *role_timer, *cm_timer, *retire_timer;
 	int listen_fd, lock_fd;
 	int spare_fd; /* given up to refuse a client when there are no more descriptors */
 	struct base_idtable clients, hcas, channels, cqs, qps;
@@ -120,7 +123,6 @@ struct daemon {
 	LIST_HEAD(, daemon_retired) retired;
 	LIST_HEAD(, daemon_answer) answers; /* subnet_mad.c */
 	unsigned n_answers;
-	uint32_t sm_act_count;
 	bool sweep_wanted;
 	uint64_t n_reports; /* of traps, to who subscribed */
 	uint64_t retire_look_us;
@@ -128,6 +130,12 @@ struct daemon {
 	struct daemon_umad *umad;
 	uint8_t *told_state; /* of HCA ports, by index: what processes have been told last */
 };
+
+/* ---- main.c ---- */
+
+/* Arms @timer, made if it is NULL, for @ms from now, unless it comes sooner already. */
+void daemon_wake_in(struct daemon *d, sd_event_source **timer, unsigned ms,
+                    sd_event_time_handler_t handler);
 
 /* ---- client.c ---- */
 
@@ -175,18 +183,47 @@ void daemon_hca_event(struct daemon_hca *h, uint32_t type, uint32_t element);
 int daemon_verbs_request(struct daemon_client *c, const struct control_packet *request,
                          struct control_packet *reply);
 
-/* ---- link.c: what fails and returns, and what the subnet manager does to ports ---- */
+/* ---- link.c: what fails and returns, and who is told ---- */
 
 int daemon_links_init(struct daemon *d);
 int daemon_link_set(struct daemon *d, const struct control_link *request);
 int daemon_switch_set(struct daemon *d, const struct control_switch *request);
+
+/* The HCA or switch port that a command names. 0, -ENOENT, -EMLINK, -ERANGE. */
+int daemon_port_find(const struct daemon *d, const struct control_port *at,
+                     struct fabric_port **port);
+
+/* Ports have gone up or down: whoever uses them is told. */
+void daemon_tell_states(struct daemon *d);
+
+/* An event of @p for every process that has its HCA open. */
+void daemon_tell_port(struct daemon *d, const struct fabric_port *p, enum ibv_event_type type);
+
+/* The same, and the port's members of groups must join anew. */
+void daemon_reset_port(struct daemon *d, struct fabric_port *p, enum ibv_event_type type);
+
+/* ---- subnet.c: the embedded subnet manager's life ---- */
+
+/* High halves of the transaction IDs of requests that the manager itself makes. */
+enum { DAEMON_TID_SM = 1, DAEMON_TID_PROGRAMS = 16 };
+
+int daemon_subnet_init(struct daemon *d);
+void daemon_subnet_fini(struct daemon *d);
+
+/* The fabric has changed: if the embedded SM is the master it sweeps. 0, -ENOSPC, -ENOMEM. */
+int daemon_subnet_sweep(struct daemon *d);
+
+/* A program's subnet manager has come (@is_sm) to the port, or gone. */
+void daemon_subnet_issm(struct daemon *d, struct fabric_port *at, bool is_sm);
+
+/* What `umbel sm` asks for. */
 int daemon_sm_event(struct daemon *d, const struct control_sm_event *request);
 
 /* ---- subnet_mad.c: the embedded subnet manager and administrator, by MADs ---- */
 
 /* A MAD has come to the SM's port and no program there wants it. Whether it was for us. */
 bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad);
-void daemon_subnet_fini(struct daemon *d);
+void daemon_subnet_mad_fini(struct daemon *d);
 
 /* ---- umad.c: requests of libibumad ---- */
 

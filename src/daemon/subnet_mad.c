@@ -232,31 +232,17 @@ static void serve_sa(struct daemon *d, struct fabric_port *at, const struct fabr
 	answer_sa(d, at, mad, &request);
 }
 
-/* SMInfo: who is the subnet manager here. */
-static void serve_sm_info(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+/* SMInfo: who is the subnet manager here, and who is to be. */
+static bool take_sm_info(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
 {
-	struct wire_sm_info info = { .guid = at->guid,
-		                     .act_count = ++d->sm_act_count,
-		                     .sm_state = SM_MASTER };
 	struct fabric_mad out;
-	struct wire_smp smp;
+	bool taken, reply;
 
-	wire_smp_decode(mad->data, &smp);
 	address_back(at, mad, &out);
-	if (smp.mad.class_version != MAD_VERSION_SUBN) {
-		smp.mad.status = MAD_STATUS_BAD_VERSION;
-	} else if (smp.mad.method == MAD_SET) {
-		smp.mad.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE; /* it hands over to nobody */
-	} else {
-		memset(smp.data, 0, sizeof(smp.data));
-		wire_sm_info_encode(&info, smp.data);
-		smp.mad.status = MAD_STATUS_OK;
-	}
-	smp.mad.method = MAD_GET_RESP;
-	if (smp.mad.mgmt_class == MAD_CLASS_SUBN_DIRECTED)
-		smp.direction = 1;
-	wire_smp_encode(&smp, out.data);
-	send_mad(d, at, &out);
+	taken = sm_role_input(d->sm_role, mad, base_now_ns() / 1000000, &out, &reply);
+	if (reply)
+		send_mad(d, at, &out);
+	return taken;
 }
 
 /* ---- traps ---- */
@@ -272,7 +258,7 @@ static void report_to(void *arg, uint16_t lid, uint32_t qpn)
 
 	r->mad.dlid = lid;
 	r->mad.dest_qpn = qpn;
-	send_mad(r->d, sm_port(r->d->sm), &r->mad);
+	send_mad(r->d, sm_role_home(r->d->sm_role), &r->mad);
 }
 
 /* What a node tells the subnet manager, it passes on to who subscribed (section 13.4.11). */
@@ -287,9 +273,9 @@ static void forward(struct daemon *d, const struct wire_notice *notice)
 	struct wire_notice n = *notice;
 
 	sa.mad.transaction_id = ++d->n_reports;
-	fabric_gid_make(d->f, sm_port(d->sm)->guid, &n.issuer_gid);
+	fabric_gid_make(d->f, sm_role_home(d->sm_role)->guid, &n.issuer_gid);
 	wire_notice_encode(&n, sa.data);
-	r.mad.slid = sm_port(d->sm)->lid;
+	r.mad.slid = sm_role_home(d->sm_role)->lid;
 	r.mad.src_qpn = IB_QPN_GSI;
 	r.mad.qkey = IB_QKEY_GSI;
 	wire_sa_mad_encode(&sa, r.mad.data);
@@ -311,6 +297,8 @@ static void take_trap(struct daemon *d, struct fabric_port *at, const struct fab
 	send_mad(d, at, &out);
 	if (notice.is_generic && notice.trap_number == TRAP_LINK_STATE_CHANGED)
 		d->sweep_wanted = true;
+	if (notice.is_generic && notice.trap_number == TRAP_LOCAL_CHANGES)
+		sm_role_look(d->sm_role, base_now_ns() / 1000000);
 	forward(d, &notice);
 }
 
@@ -321,7 +309,7 @@ static bool take(struct daemon *d, struct fabric_port *at, const struct fabric_m
 	struct wire_mad h;
 
 	wire_mad_decode(mad->data, &h);
-	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI) {
+	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI && d->sa) {
 		wire_rmpp_decode(mad->data + RMPP_AT, &rmpp);
 		/* the kernel's RMPP has no response bit in what it says to an answer */
 		if (wire_rmpp_is_active(mad->data) && rmpp.type != RMPP_DATA)
@@ -335,28 +323,26 @@ static bool take(struct daemon *d, struct fabric_port *at, const struct fabric_m
 	}
 	if (mad->dest_qpn != IB_QPN_SMI)
 		return false;
-	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE) {
+	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE && d->sa) {
 		take_trap(d, at, mad);
 		return true;
 	}
-	if (h.attribute_id != SMP_ATTR_SM_INFO || (h.method != MAD_GET && h.method != MAD_SET))
-		return false;
-	serve_sm_info(d, at, mad);
-	return true;
+	return take_sm_info(d, at, mad);
 }
 
 bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
 {
 	bool taken;
 
-	if (!d->umad || !d->sa || at != sm_port(d->sm))
+	if (!d->sm_role || sm_role_state(d->sm_role) == SM_NOT_ACTIVE ||
+	    at != sm_role_home(d->sm_role))
 		return false;
 	taken = take(d, at, mad);
 	daemon_umad_send_queued(d->umad);
 	return taken;
 }
 
-void daemon_subnet_fini(struct daemon *d)
+void daemon_subnet_mad_fini(struct daemon *d)
 {
 	while (!LIST_EMPTY(&d->answers))
 		answer_free(LIST_FIRST(&d->answers));

@@ -372,6 +372,7 @@ int daemon_umad_init(struct daemon *d)
 	u->d = d;
 	base_idtable_init(&u->ports, 1u << 20);
 	STAILQ_INIT(&u->out);
+	u->last_tid_high = DAEMON_TID_PROGRAMS;
 	d->f->mads->sink.deliver = daemon_umad_deliver;
 	d->f->mads->sink.arg = d;
 	d->umad = u;

@@ -34,6 +34,7 @@ static void set_is_sm(struct umad_issm *i, bool is_sm)
 {
 	fabric_sma_set_capabilities(i->u->d->f, i->at, is_sm ? PORT_CAP_SM : 0,
 	                            is_sm ? 0 : PORT_CAP_SM);
+	daemon_subnet_issm(i->u->d, i->at, is_sm);
 }
 
 static void look(struct umad_issm *i);

@@ -78,6 +78,13 @@ enum fabric_port_change {
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *mad);
 
 /*
+ * The shortest directed route from HCA port @from to HCA port @to, into @smp's initial path and
+ * hop count. False: no links that are up lead there, or more than SMP_MAX_HOPS of them.
+ */
+bool fabric_mad_path(const struct fabric *f, struct fabric_port *from, struct fabric_port *to,
+                     struct wire_smp *smp);
+
+/*
  * Flows follow what Sets have changed in tables and ports only here, all at once, as a subnet
  * manager changes thousands in a row: to be called before anybody sends data again, after each
  * turn of the manager's loop. Costs nothing if nothing has changed.

@@ -31,6 +31,9 @@ static const struct setting {
 	SETTING(block_loopback_host, 0, 0, 1, false),
 	SETTING(mft_delay_ms, 0, 0, 60000, true),
 	SETTING(mft_capacity, 16383, 1, 16383, false),
+	SETTING(sm_embedded, 1, 0, 1, false),
+	SETTING(sm_priority, 1, 0, 15, true),
+	SETTING(sm_poll_ms, 1000, 10, 60000, true),
 #undef SETTING
 };
 

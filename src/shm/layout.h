@@ -57,7 +57,10 @@ struct shm_settings {
 	uint32_t block_loopback_host; /* BLOCK_SELF_MCAST_LB covers the whole HCA, not the QP */
 	uint32_t mft_delay_ms;        /* tables follow a join by so much; may change */
 	uint32_t mft_capacity;        /* multicast LIDs that a switch can forward */
-	uint32_t reserved[5];
+	uint32_t sm_embedded;         /* there is a subnet manager from the start */
+	uint32_t sm_priority;         /* of the embedded one; may change */
+	uint32_t sm_poll_ms;          /* how often it asks other subnet managers; may change */
+	uint32_t reserved[2];
 };
 static_assert(sizeof(struct shm_settings) == 64, "layout");
 

@@ -37,6 +37,15 @@ int sm_sweep(struct sm *sm);
 /* Gives @port another LID, and sweeps. 0, -ENOSPC, -ENOMEM. */
 int sm_change_lid(struct sm *sm, struct fabric_port *port);
 
+/* Before the first sweep: it answers at @home, an HCA port, and not at the first one. */
+void sm_set_home(struct sm *sm, struct fabric_port *home);
+
+/* Before the first sweep: empties the multicast tables that another subnet manager wrote. */
+void sm_forget_groups(struct sm *sm);
+
+/* The SM moves to @home, where it answers from now on. */
+void sm_move_to(struct sm *sm, struct fabric_port *home);
+
 /* The SM moves: from now on it answers at the next HCA port that is ACTIVE, if there is one. */
 void sm_move(struct sm *sm);
 
