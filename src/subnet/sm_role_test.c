@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Several subnet managers on one fabric, each at a host's port: who becomes the master, who
+ * stands by, and what happens when one dies, by a clock that only the test moves.
+ */
+#include "fabric/link.h"
+#include "fabric/testing.h"
+#include "subnet/sm_role.h"
+
+#define MAX_SMS 4
+
+struct env;
+
+struct sm {
+	struct env *e;
+	struct sm_role *role;
+	unsigned masters, resigns; /* how often it became master, and gave up */
+	uint64_t wake_ms;
+	bool dead; /* it hears nothing and does nothing; its port still says IsSM */
+};
+
+struct queued {
+	struct fabric_port *from;
+	struct fabric_mad mad;
+};
+
+struct env {
+	struct fabric *f;
+	uint64_t now;
+	struct sm sm[MAX_SMS];
+	unsigned n;
+	struct queued queue[256];
+	unsigned head, tail;
+};
+
+static void enqueue(struct env *e, struct fabric_port *from, const struct fabric_mad *mad)
+{
+	assert_true(e->tail < 256);
+	e->queue[e->tail++] = (struct queued){ from, *mad };
+}
+
+static void on_send(void *arg, const struct fabric_mad *mad)
+{
+	struct sm *sm = arg;
+
+	enqueue(sm->e, sm_role_home(sm->role), mad);
+}
+
+static void on_master(void *arg)
+{
+	((struct sm *)arg)->masters++;
+}
+
+static void on_resign(void *arg)
+{
+	((struct sm *)arg)->resigns++;
+}
+
+static void on_wake(void *arg, unsigned ms)
+{
+	struct sm *sm = arg;
+
+	if (sm->e->now + ms < sm->wake_ms)
+		sm->wake_ms = sm->e->now + ms;
+}
+
+static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct env *e = arg;
+	struct fabric_mad out = { .slid = at->lid,
+		                  .dlid = mad->slid,
+		                  .src_qpn = mad->dest_qpn,
+		                  .dest_qpn = mad->src_qpn };
+	bool taken = false, reply;
+
+	for (unsigned i = 0; i < e->n && !taken; i++) {
+		struct sm *sm = &e->sm[i];
+
+		if (sm_role_home(sm->role) != at || sm_role_state(sm->role) == SM_NOT_ACTIVE)
+			continue;
+		if (sm->dead)
+			return true; /* the program is there, and stopped */
+		taken = sm_role_input(sm->role, mad, e->now, &out, &reply);
+		if (reply)
+			enqueue(e, at, &out);
+	}
+	return taken;
+}
+
+static void pump(struct env *e)
+{
+	while (e->head < e->tail) {
+		struct queued q = e->queue[e->head++];
+
+		fabric_mad_send(e->f, q.from, &q.mad);
+	}
+	e->head = e->tail = 0;
+}
+
+/* @ms pass, in small steps. */
+static void pass(struct env *e, unsigned ms)
+{
+	for (uint64_t end = e->now + ms; e->now < end; e->now += 10) {
+		for (unsigned i = 0; i < e->n; i++) {
+			struct sm *sm = &e->sm[i];
+
+			if (sm->wake_ms > e->now)
+				continue;
+			sm->wake_ms = UINT64_MAX;
+			if (!sm->dead)
+				sm_role_run_due(sm->role, e->now);
+		}
+		pump(e);
+	}
+}
+
+static int setup(void **state)
+{
+	struct env *e = calloc(1, sizeof(*e));
+
+	e->f = testing_fabric(MAX_SMS);
+	e->now = 1000;
+	e->f->mads->sink.deliver = deliver;
+	e->f->mads->sink.arg = e;
+	*state = e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	for (unsigned i = 0; i < e->n; i++)
+		sm_role_free(e->sm[i].role);
+	fabric_free(e->f);
+	free(e);
+	return 0;
+}
+
+/* Starts a subnet manager at host @host. */
+static struct sm *start(struct env *e, unsigned host)
+{
+	struct sm *sm = &e->sm[e->n++];
+	const struct sm_role_ops ops = { .send = on_send,
+		                         .master = on_master,
+		                         .resign = on_resign,
+		                         .wake = on_wake,
+		                         .tid_high = e->n,
+		                         .arg = sm };
+
+	sm->e = e;
+	sm->wake_ms = UINT64_MAX;
+	assert_int_equal(sm_role_new(&sm->role, e->f, e->f->hca_port[host], &ops), 0);
+	e->f->hca_port[host]->capabilities |= PORT_CAP_SM;
+	sm_role_start(sm->role, e->now);
+	pump(e);
+	return sm;
+}
+
+/* It ends; nobody is told but by the bit that goes. */
+static void stop(struct sm *sm)
+{
+	sm_role_home(sm->role)->capabilities &= ~PORT_CAP_SM;
+	sm_role_stop(sm->role);
+}
+
+static void alone_it_is_master_at_once_and_asks_nobody(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0);
+
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(a->masters, 1);
+	assert_true(a->wake_ms == UINT64_MAX);
+	assert_int_equal(e->f->mads->stats.delivered, 0);
+}
+
+static void the_second_finds_a_master_and_stands_by_whatever_its_guid(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0), *b = start(e, 1);
+
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+	pass(e, 10000);
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+	assert_int_equal(b->masters, 0);
+}
+
+static void of_equals_the_one_with_the_lower_guid_is_handed_the_subnet(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 2), *b = start(e, 1);
+
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+	sm_role_look(a->role, e->now); /* it has been told of a new SM */
+	pump(e);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+	assert_int_equal(sm_role_state(a->role), SM_STANDBY);
+	assert_int_equal(a->resigns, 1);
+	assert_int_equal(b->masters, 1);
+}
+
+static void a_master_that_asks_from_time_to_time_hands_over_without_being_told(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 2), *b = start(e, 1);
+
+	sm_role_look(a->role, e->now);
+	e->head = e->tail = 0; /* all questions are lost */
+	pass(e, 2 * e->f->settings.sm_poll_ms);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+	assert_int_equal(sm_role_state(a->role), SM_STANDBY);
+}
+
+static void a_standby_takes_over_when_the_master_is_silent(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0), *b = start(e, 1);
+
+	a->dead = true;
+	pass(e, 10 * e->f->settings.sm_poll_ms);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+	assert_int_equal(b->masters, 1);
+}
+
+static void a_standby_takes_over_at_once_when_the_master_has_no_is_sm(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0), *b = start(e, 1);
+
+	stop(a);
+	assert_int_equal(a->resigns, 1);
+	sm_role_look(b->role, e->now);
+	pump(e);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+}
+
+static void one_lost_answer_makes_no_new_master(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0), *b = start(e, 1);
+
+	a->dead = true;
+	pass(e, e->f->settings.sm_poll_ms + 100);
+	a->dead = false;
+	pass(e, 5 * e->f->settings.sm_poll_ms);
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+	assert_int_equal(b->masters, 0);
+}
+
+static void of_two_standbys_one_takes_over(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0), *b = start(e, 1), *c = start(e, 2);
+
+	stop(a);
+	pass(e, 20 * e->f->settings.sm_poll_ms);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+	assert_int_equal(sm_role_state(c->role), SM_STANDBY);
+}
+
+static void masters_of_two_halves_agree_when_the_halves_meet(void **state)
+{
+	struct env *e = *state;
+	struct sm *a, *b;
+
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[1], false), 0);
+	a = start(e, 0);
+	b = start(e, 1);
+	pass(e, 1000);
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[1], true), 0);
+	sm_role_look(b->role, e->now);
+	pass(e, 5 * e->f->settings.sm_poll_ms);
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+}
+
+/* A SubnSet(SMInfo) as from an SM at host 3, in the state it says. The status of the answer. */
+static uint16_t control(struct env *e, struct sm *to, uint32_t what, enum sm_state from)
+{
+	struct fabric_mad in = { .src_qpn = 0 }, out;
+	const struct wire_sm_info info = { .guid = e->f->hca_port[3]->guid, .sm_state = from };
+	struct wire_smp smp = { .mad = { .base_version = MAD_BASE_VERSION,
+		                         .mgmt_class = MAD_CLASS_SUBN_LID,
+		                         .class_version = MAD_VERSION_SUBN,
+		                         .method = MAD_SET,
+		                         .attribute_id = SMP_ATTR_SM_INFO,
+		                         .attribute_modifier = what } };
+	bool reply;
+
+	wire_sm_info_encode(&info, smp.data);
+	wire_smp_encode(&smp, in.data);
+	assert_true(sm_role_input(to->role, &in, e->now, &out, &reply));
+	assert_true(reply);
+	wire_smp_decode(out.data, &smp);
+	assert_int_equal(smp.mad.method, MAD_GET_RESP);
+	return smp.mad.status;
+}
+
+static void a_standby_obeys_its_master(void **state)
+{
+	struct env *e = *state;
+	struct sm *b;
+
+	start(e, 0);
+	b = start(e, 1);
+	assert_int_equal(control(e, b, SM_CONTROL_DISABLE, SM_MASTER), MAD_STATUS_OK);
+	assert_int_equal(sm_role_state(b->role), SM_NOT_ACTIVE);
+	assert_int_equal(control(e, b, SM_CONTROL_HANDOVER, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, b, SM_CONTROL_STANDBY, SM_MASTER), MAD_STATUS_OK);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+	assert_int_equal(control(e, b, SM_CONTROL_HANDOVER, SM_MASTER), MAD_STATUS_OK);
+	assert_int_equal(sm_role_state(b->role), SM_MASTER);
+	assert_int_equal(b->masters, 1);
+}
+
+static void what_the_state_machine_has_not_is_refused(void **state)
+{
+	struct env *e = *state;
+	struct sm *a = start(e, 0), *b = start(e, 1);
+
+	assert_int_equal(control(e, a, SM_CONTROL_DISABLE, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, a, SM_CONTROL_STANDBY, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, a, SM_CONTROL_DISCOVER, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, b, SM_CONTROL_HANDOVER, SM_STANDBY), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, b, SM_CONTROL_ACKNOWLEDGE, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, b, 0, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(control(e, b, 99, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(sm_role_state(a->role), SM_MASTER);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+}
+
+static void who_has_not_the_m_key_controls_nothing_and_sees_no_sm_key(void **state)
+{
+	struct env *e = *state;
+	struct sm *b;
+
+	start(e, 0);
+	b = start(e, 1);
+	e->f->hca_port[1]->m_key = 42;
+	assert_int_equal(control(e, b, SM_CONTROL_DISABLE, SM_MASTER), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+	pass(e, 5 * e->f->settings.sm_poll_ms); /* its own questions go on */
+	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(alone_it_is_master_at_once_and_asks_nobody),
+		TEST(the_second_finds_a_master_and_stands_by_whatever_its_guid),
+		TEST(of_equals_the_one_with_the_lower_guid_is_handed_the_subnet),
+		TEST(a_master_that_asks_from_time_to_time_hands_over_without_being_told),
+		TEST(a_standby_takes_over_when_the_master_is_silent),
+		TEST(a_standby_takes_over_at_once_when_the_master_has_no_is_sm),
+		TEST(one_lost_answer_makes_no_new_master),
+		TEST(of_two_standbys_one_takes_over),
+		TEST(masters_of_two_halves_agree_when_the_halves_meet),
+		TEST(a_standby_obeys_its_master),
+		TEST(what_the_state_machine_has_not_is_refused),
+		TEST(who_has_not_the_m_key_controls_nothing_and_sees_no_sm_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
