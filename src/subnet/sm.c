@@ -275,7 +275,8 @@ void sm_forget_groups(struct sm *sm)
 
 	for (unsigned i = 0; i < sm->n_sw; i++)
 		for (uint32_t m = 0; m < sm->sw[i]->mft_size; m++)
-			fabric_mft_set(sm->f, sm->sw[i], (uint16_t)(IB_LID_MCAST_FIRST + m), &nowhere);
+			fabric_mft_set(sm->f, sm->sw[i], (uint16_t)(IB_LID_MCAST_FIRST + m),
+			               &nowhere);
 }
 
 void sm_move_to(struct sm *sm, struct fabric_port *home)
