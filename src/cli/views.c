@@ -194,6 +194,12 @@ static void print_group(struct json_object *group)
 	printf("%s%s%s\n  %-9s ", colour ? "\033[1m" : "", cli_json_text(group, "mgid"),
 	       colour ? "\033[0m" : "", "MLID");
 	print_hex(group, "mlid");
+	if (!json_object_object_get(group, "qkey")) {
+		puts("  (the rest is with the master's SA: saquery -g, saquery -m)");
+		print_pairs("attached", cli_json_array(group, "attached"), "host", "qpn");
+		print_tree(cli_json_array(group, "tree"));
+		return;
+	}
 	fputs("  Q_Key ", stdout);
 	print_hex(group, "qkey");
 	fputs("  P_Key ", stdout);

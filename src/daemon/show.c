@@ -345,12 +345,68 @@ static json *group_json(struct daemon *d, const struct sa_group *g)
 	return o;
 }
 
-static json *show_groups(struct daemon *d)
+/* Whether an HCA before @hca has an attachment to the group, so that it has been listed. */
+static bool is_listed(const struct daemon *d, uint32_t hca, const struct ib_gid *mgid)
+{
+	for (uint32_t i = 0; i < hca; i++)
+		if (fabric_attach_find(d->f, i, mgid))
+			return true;
+	return false;
+}
+
+static json *seen_group(struct daemon *d, const struct ib_gid *mgid, uint16_t mlid)
+{
+	json *o = json_object_new_object();
+
+	if (mgid)
+		add_gid(o, "mgid", mgid);
+	add_text(o, "mlid", "0x%04x", mlid);
+	if (mgid)
+		add_attached(d, o, mgid);
+	add_tree(d, o, mlid);
+	return o;
+}
+
+/*
+ * What can be seen of the groups of a subnet administrator that is not ours: attachments, and
+ * what its subnet manager has written into the switches.
+ */
+static json *show_seen_groups(struct daemon *d)
 {
 	json *a = json_object_new_array();
+	bool *listed = calloc(1u << 16, sizeof(*listed));
+	struct base_hash_node *n;
 
+	for (n = listed ? base_hash_walk(&d->f->attach->groups, NULL) : NULL; n;
+	     n = base_hash_walk(&d->f->attach->groups, n)) {
+		const struct fabric_attached *g = container_of(n, struct fabric_attached, node);
+
+		if (!g->n || is_listed(d, g->hca, &g->mgid))
+			continue;
+		listed[g->entry[0].mlid] = true;
+		json_object_array_add(a, seen_group(d, &g->mgid, g->entry[0].mlid));
+	}
+	for (uint32_t mlid = IB_LID_MCAST_FIRST; listed && mlid < IB_LID_PERMISSIVE; mlid++) {
+		json *o = listed[mlid] ? NULL : seen_group(d, NULL, (uint16_t)mlid);
+
+		if (o && json_object_array_length(json_object_object_get(o, "tree")))
+			json_object_array_add(a, o);
+		else
+			json_object_put(o);
+	}
+	free(listed);
+	return a;
+}
+
+static json *show_groups(struct daemon *d)
+{
+	json *a;
+
+	if (!d->sa)
+		return show_seen_groups(d);
+	a = json_object_new_array();
 	/* by MLID: the order in which they came, more or less */
-	for (uint32_t i = 0; d->sa && i < d->sa->mlids.size; i++) {
+	for (uint32_t i = 0; i < d->sa->mlids.size; i++) {
 		const struct sa_group *g = base_idtable_get(&d->sa->mlids, i);
 
 		if (g)
