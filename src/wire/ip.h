@@ -69,6 +69,10 @@ static inline struct ib_gid wire_gid_from_ipv4(in_addr_t addr)
 unsigned wire_ip_encode(const struct wire_ip *ip, uint16_t udp_payload,
                         uint8_t out[static WIRE_IPV6_BYTES]);
 
+/* The same as the ICRC sees it: ones in what routers may change. */
+unsigned wire_ip_encode_masked(const struct wire_ip *ip, uint16_t udp_payload,
+                               uint8_t out[static WIRE_IPV6_BYTES]);
+
 /*
  * Writes the 40 bytes that a UD receive begins with on an Ethernet port (annex A17.4.5): the
  * IPv6 header, or 20 zero bytes and the IPv4 header, as they were on the wire.
