@@ -63,7 +63,7 @@ struct wire_roce_datagram {
 /* What is wrong with a datagram, in the order in which it is looked at. */
 enum wire_roce_status {
 	WIRE_ROCE_OK,
-	WIRE_ROCE_TRUNCATED, /* more than there was room for */
+	WIRE_ROCE_TRUNCATED, /* more than there was room for, or than a UDP datagram can have */
 	WIRE_ROCE_SHORT,     /* its headers and ICRC do not fit into it */
 	WIRE_ROCE_VERSION,   /* TVer is not 0 */
 	WIRE_ROCE_OPCODE,    /* no UD message */

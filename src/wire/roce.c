@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RoCEv2 UD messages, built and parsed: see roce.h.
+ */
+#include <endian.h>
+#include <string.h>
+
+#include "wire/icrc.h"
+#include "wire/roce.h"
+
+/* Of IPv4; more would not fit its length field. */
+#define MAX_UDP_PAYLOAD (UINT16_MAX - WIRE_IPV4_BYTES - WIRE_UDP_BYTES)
+
+static const char *const status_names[WIRE_ROCE_STATUSES] = {
+	[WIRE_ROCE_OK] = "ok",
+	[WIRE_ROCE_TRUNCATED] = "truncated",
+	[WIRE_ROCE_SHORT] = "too_short",
+	[WIRE_ROCE_VERSION] = "bad_version",
+	[WIRE_ROCE_OPCODE] = "unknown_opcode",
+	[WIRE_ROCE_PAD] = "bad_pad",
+	[WIRE_ROCE_ICRC] = "bad_icrc",
+};
+
+const char *wire_roce_status_name(enum wire_roce_status status)
+{
+	return status_names[status];
+}
+
+static unsigned imm_bytes(uint8_t opcode)
+{
+	return opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM ? WIRE_IMM_BYTES : 0;
+}
+
+static unsigned pad_bytes(uint32_t payload)
+{
+	return -payload & 3;
+}
+
+uint16_t wire_roce_udp_payload(const struct wire_roce_packet *p)
+{
+	return WIRE_ROCE_HEAD_BYTES + imm_bytes(p->bth.opcode) + p->payload_bytes +
+	       pad_bytes(p->payload_bytes) + WIRE_ICRC_BYTES;
+}
+
+void wire_roce_build(const struct wire_roce_packet *p, struct wire_roce_frame *f)
+{
+	unsigned imm = imm_bytes(p->bth.opcode), pad = pad_bytes(p->payload_bytes);
+	struct wire_bth bth = p->bth;
+	uint32_t icrc;
+
+	bth.pad = pad;
+	bth.version = WIRE_BTH_VERSION;
+	wire_bth_encode(&bth, f->head);
+	wire_deth_encode(&p->deth, f->head + WIRE_BTH_BYTES);
+	memcpy(f->head + WIRE_ROCE_HEAD_BYTES, &p->imm_data, imm);
+	f->head_bytes = WIRE_ROCE_HEAD_BYTES + imm;
+	memset(f->trailer, 0, pad);
+	f->trailer_bytes = pad + WIRE_ICRC_BYTES;
+
+	icrc = wire_icrc_begin(&p->ip, wire_roce_udp_payload(p), f->head);
+	icrc = wire_icrc_add(icrc, f->head + WIRE_BTH_BYTES, WIRE_DETH_BYTES + imm);
+	icrc = wire_icrc_add(icrc, p->payload, p->payload_bytes);
+	icrc = htole32(wire_icrc_add(icrc, f->trailer, pad));
+	memcpy(f->trailer + pad, &icrc, WIRE_ICRC_BYTES);
+}
+
+/* All but the ICRC. */
+static enum wire_roce_status check(const struct wire_roce_datagram *d, const struct wire_bth *bth)
+{
+	uint32_t least = WIRE_ROCE_HEAD_BYTES + imm_bytes(bth->opcode) + WIRE_ICRC_BYTES;
+
+	if (bth->version != WIRE_BTH_VERSION)
+		return WIRE_ROCE_VERSION;
+	if (bth->opcode != WIRE_OPCODE_UD_SEND_ONLY && bth->opcode != WIRE_OPCODE_UD_SEND_ONLY_IMM)
+		return WIRE_ROCE_OPCODE;
+	if (d->bytes < least)
+		return WIRE_ROCE_SHORT;
+	if (d->bytes % 4 || d->bytes - least < bth->pad)
+		return WIRE_ROCE_PAD;
+	return WIRE_ROCE_OK;
+}
+
+static bool icrc_matches(const struct wire_roce_datagram *d, struct wire_ip *ip)
+{
+	uint32_t body = d->bytes - WIRE_ROCE_HEAD_BYTES - WIRE_ICRC_BYTES, icrc, came;
+
+	ip->ipv4_id = 0;
+	ip->ipv4_fragmentable = false;
+	icrc = wire_icrc_begin(ip, d->bytes, d->head);
+	icrc = wire_icrc_add(icrc, d->head + WIRE_BTH_BYTES, WIRE_DETH_BYTES);
+	icrc = wire_icrc_add(icrc, d->body, body);
+	memcpy(&came, d->body + body, WIRE_ICRC_BYTES);
+	came = le32toh(came);
+	if (came == icrc)
+		return true;
+	return wire_gid_is_ipv4(&ip->sgid) && wire_icrc_find_id(came ^ icrc, d->bytes, ip);
+}
+
+enum wire_roce_status wire_roce_parse(const struct wire_roce_datagram *d,
+                                      struct wire_roce_packet *p)
+{
+	enum wire_roce_status status;
+	unsigned imm;
+
+	if (d->truncated || d->bytes > MAX_UDP_PAYLOAD)
+		return WIRE_ROCE_TRUNCATED;
+	if (d->bytes < WIRE_ROCE_HEAD_BYTES + WIRE_ICRC_BYTES)
+		return WIRE_ROCE_SHORT;
+	wire_bth_decode(d->head, &p->bth);
+	status = check(d, &p->bth);
+	if (status != WIRE_ROCE_OK)
+		return status;
+	if (!icrc_matches(d, &p->ip))
+		return WIRE_ROCE_ICRC;
+
+	imm = imm_bytes(p->bth.opcode);
+	wire_deth_decode(d->head + WIRE_BTH_BYTES, &p->deth);
+	p->imm_data = 0;
+	memcpy(&p->imm_data, d->body, imm);
+	p->payload = d->body + imm;
+	p->payload_bytes = d->bytes - WIRE_ROCE_HEAD_BYTES - imm - p->bth.pad - WIRE_ICRC_BYTES;
+	return WIRE_ROCE_OK;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Any bytes whatever as a RoCEv2 datagram: the parser stays in their bounds, which the
+ * sanitizers see since each piece is in a block of its own, and what it accepts is whole.
+ * UMBEL_FUZZ_SECONDS=N goes on for so long; else a number of datagrams that takes about a
+ * second.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/icrc.h"
+#include "wire/roce.h"
+
+#define N_FUZZ 200000
+
+static uint64_t seed = 1;
+
+static uint32_t random_number(void)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 32);
+}
+
+static uint32_t below(uint32_t n)
+{
+	return random_number() % n;
+}
+
+/* Until when, in nanoseconds, if the environment says it. */
+static uint64_t fuzz_end(void)
+{
+	const char *text = getenv("UMBEL_FUZZ_SECONDS");
+	long seconds = 0;
+
+	if (!text)
+		return 0;
+	assert_int_equal(base_parse_number(text, 0, 86400, &seconds), 0);
+	return base_now_ns() + (uint64_t)seconds * 1000000000;
+}
+
+static bool go_on(unsigned round, uint64_t end)
+{
+	if (round < N_FUZZ || round % 1024)
+		return true;
+	return base_now_ns() < end;
+}
+
+static void fuzz_ip(struct wire_ip *ip)
+{
+	*ip = (struct wire_ip){ .udp_source = (uint16_t)random_number(),
+		                .ipv4_id = (uint16_t)random_number() };
+	for (unsigned i = 0; i < 16; i++) {
+		ip->sgid.raw[i] = (uint8_t)random_number();
+		ip->dgid.raw[i] = (uint8_t)random_number();
+	}
+	if (below(2))
+		ip->sgid = ip->dgid = wire_gid_from_ipv4(random_number());
+}
+
+/* Bytes of which most begin like a UD message. */
+static void fuzz_bytes(uint8_t *at, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)random_number();
+	if (bytes > 0 && below(16))
+		at[0] = WIRE_OPCODE_UD_SEND_ONLY + (uint8_t)below(2);
+	if (bytes > 1 && below(16))
+		at[1] &= 0xF0;
+}
+
+/* Makes the ICRC right for @ip, so that what is behind its check is reached. */
+static void sign(uint8_t *at, uint32_t bytes, const struct wire_ip *ip)
+{
+	uint32_t icrc;
+
+	if (bytes < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
+		return;
+	icrc = wire_icrc_begin(ip, (uint16_t)bytes, at);
+	icrc = wire_icrc_add(icrc, at + WIRE_BTH_BYTES, bytes - WIRE_BTH_BYTES - WIRE_ICRC_BYTES);
+	icrc = htole32(icrc);
+	memcpy(at + bytes - WIRE_ICRC_BYTES, &icrc, WIRE_ICRC_BYTES);
+}
+
+static uint8_t *block(const uint8_t *from, uint32_t bytes)
+{
+	uint8_t *b = malloc(bytes ? bytes : 1);
+
+	assert_non_null(b);
+	memcpy(b, from, bytes);
+	return b;
+}
+
+static void check(const struct wire_roce_packet *p, const struct wire_roce_datagram *d)
+{
+	const uint8_t *payload = p->payload;
+
+	assert_true(p->bth.opcode == WIRE_OPCODE_UD_SEND_ONLY ||
+	            p->bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM);
+	assert_true(payload >= d->body);
+	assert_true(payload + p->payload_bytes + p->bth.pad + WIRE_ICRC_BYTES ==
+	            d->body + d->bytes - WIRE_ROCE_HEAD_BYTES);
+}
+
+/* One datagram, its two pieces in blocks of exactly their size. */
+static enum wire_roce_status fuzz_one(uint32_t bytes)
+{
+	uint32_t head = (uint32_t)base_min((int)bytes, WIRE_ROCE_HEAD_BYTES);
+	struct wire_roce_datagram d = { .bytes = bytes, .truncated = !below(64) };
+	enum wire_roce_status status;
+	struct wire_roce_packet p;
+	uint8_t raw[512];
+
+	fuzz_ip(&p.ip);
+	fuzz_bytes(raw, bytes);
+	if (below(4))
+		sign(raw, bytes, &p.ip);
+	d.head = block(raw, head);
+	d.body = block(raw + head, bytes - head);
+	status = wire_roce_parse(&d, &p);
+	assert_true((unsigned)status < WIRE_ROCE_STATUSES);
+	if (status == WIRE_ROCE_OK)
+		check(&p, &d);
+	free((void *)d.head);
+	free((void *)d.body);
+	return status;
+}
+
+static void no_datagram_gets_the_parser_out_of_its_bounds(void **state)
+{
+	unsigned count[WIRE_ROCE_STATUSES] = { 0 };
+	uint64_t end = fuzz_end();
+
+	(void)state;
+	for (unsigned round = 0; go_on(round, end); round++)
+		count[fuzz_one(below(4) ? below(128) * 4 : below(512))]++;
+	for (unsigned i = 0; i < WIRE_ROCE_STATUSES; i++)
+		assert_true(count[i] > N_FUZZ / 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_datagram_gets_the_parser_out_of_its_bounds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

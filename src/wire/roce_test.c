@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RoCEv2 datagrams, built and parsed: what is built is accepted, what is broken is refused
+ * for what is broken about it.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "wire/icrc.h"
+#include "wire/roce.h"
+
+#define ROOM (WIRE_ROCE_HEAD_BYTES + WIRE_ROCE_MAX_PAYLOAD + WIRE_ROCE_BODY_MORE)
+
+static const struct wire_roce_packet ipv4_sample = {
+	.ip = { .sgid = { { [10] = 0xFF, 0xFF, 10, 0, 0, 1 } },
+	        .dgid = { { [10] = 0xFF, 0xFF, 239, 1, 2, 3 } },
+	        .udp_source = 0xC1D2,
+	        .traffic_class = 0xB9,
+	        .hop_limit = 7 },
+	.bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY_IMM,
+	         .solicited = true,
+	         .pkey = 0xFFFF,
+	         .dest_qpn = 0xFFFFFF,
+	         .psn = 0xABCDEF },
+	.deth = { .qkey = 0x01234567, .src_qpn = 0x123 },
+	.payload = "hello, multicast\n",
+	.payload_bytes = 17,
+};
+
+/* With the addresses of a link. */
+static struct wire_roce_packet ipv6_sample(void)
+{
+	struct wire_roce_packet p = ipv4_sample;
+
+	inet_pton(AF_INET6, "fe80::1234:56ff:fe78:9abc", &p.ip.sgid);
+	inet_pton(AF_INET6, "ff0e::1:2345", &p.ip.dgid);
+	return p;
+}
+
+/* A datagram in one piece, and as a receiver sees it. */
+struct datagram {
+	uint8_t bytes[ROOM];
+	struct wire_roce_datagram seen;
+};
+
+static void see(struct datagram *d, uint32_t bytes)
+{
+	d->seen = (struct wire_roce_datagram){ .head = d->bytes,
+		                               .body = d->bytes + WIRE_ROCE_HEAD_BYTES,
+		                               .bytes = bytes };
+}
+
+static void build(const struct wire_roce_packet *p, struct datagram *d)
+{
+	struct wire_roce_frame frame;
+	uint8_t *at = d->bytes;
+
+	wire_roce_build(p, &frame);
+	memcpy(at, frame.head, frame.head_bytes);
+	at += frame.head_bytes;
+	memcpy(at, p->payload, p->payload_bytes);
+	at += p->payload_bytes;
+	memcpy(at, frame.trailer, frame.trailer_bytes);
+	at += frame.trailer_bytes;
+	assert_int_equal(wire_roce_udp_payload(p), at - d->bytes);
+	see(d, (uint32_t)(at - d->bytes));
+}
+
+/* Writes the ICRC that the datagram should have. */
+static void sign(struct datagram *d, const struct wire_ip *ip)
+{
+	uint32_t n = d->seen.bytes - WIRE_ICRC_BYTES;
+	uint32_t icrc = wire_icrc_begin(ip, (uint16_t)d->seen.bytes, d->bytes);
+
+	icrc = htole32(wire_icrc_add(icrc, d->bytes + WIRE_BTH_BYTES, n - WIRE_BTH_BYTES));
+	memcpy(d->bytes + n, &icrc, WIRE_ICRC_BYTES);
+}
+
+static enum wire_roce_status parse(const struct datagram *d, const struct wire_ip *ip)
+{
+	struct wire_roce_packet got = { .ip = *ip };
+
+	return wire_roce_parse(&d->seen, &got);
+}
+
+static void what_is_built_is_what_was_meant(void **state)
+{
+	/* with identification 0xBEEF; made by Scapy */
+	static const uint8_t expected[] = { 0x65, 0xB0, 0xFF, 0xFF, 0x00, 0xFF, 0xFF, 0xFF,
+		                            0x00, 0xAB, 0xCD, 0xEF, 0x01, 0x23, 0x45, 0x67,
+		                            0x00, 0x00, 0x01, 0x23, 0xCA, 0xFE, 0xF0, 0x0D,
+		                            0x68, 0x65, 0x6C, 0x6C, 0x6F, 0x2C, 0x20, 0x6D,
+		                            0x75, 0x6C, 0x74, 0x69, 0x63, 0x61, 0x73, 0x74,
+		                            0x0A, 0x00, 0x00, 0x00, 0xCD, 0x35, 0x87, 0xAE };
+	struct wire_roce_packet p = ipv4_sample;
+	struct datagram d;
+
+	(void)state;
+	p.ip.ipv4_id = 0xBEEF;
+	p.imm_data = htobe32(0xCAFEF00D);
+	build(&p, &d);
+	assert_int_equal(d.seen.bytes, sizeof(expected));
+	assert_memory_equal(d.bytes, expected, sizeof(expected));
+}
+
+static void assert_same(const struct wire_roce_packet *got, const struct wire_roce_packet *sent)
+{
+	assert_int_equal(got->bth.opcode, sent->bth.opcode);
+	assert_int_equal(got->bth.solicited, sent->bth.solicited);
+	assert_int_equal(got->bth.pkey, sent->bth.pkey);
+	assert_int_equal(got->bth.dest_qpn, sent->bth.dest_qpn);
+	assert_int_equal(got->bth.psn, sent->bth.psn);
+	assert_int_equal(got->deth.qkey, sent->deth.qkey);
+	assert_int_equal(got->deth.src_qpn, sent->deth.src_qpn);
+	assert_int_equal(got->imm_data, sent->imm_data);
+	assert_int_equal(got->payload_bytes, sent->payload_bytes);
+	assert_memory_equal(got->payload, sent->payload, sent->payload_bytes);
+}
+
+static void what_is_built_parses_at_every_length(void **state)
+{
+	static uint8_t payload[WIRE_ROCE_MAX_PAYLOAD];
+	struct wire_roce_packet sample[] = { ipv4_sample, ipv6_sample() };
+	struct datagram d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(payload); i++)
+		payload[i] = (uint8_t)rand();
+	for (unsigned n = 0; n <= sizeof(payload); n++) {
+		struct wire_roce_packet p = sample[n / 4 & 1], got = { .ip = p.ip };
+
+		p.payload = payload;
+		p.payload_bytes = n;
+		p.bth.opcode = rand() & 1 ? WIRE_OPCODE_UD_SEND_ONLY : WIRE_OPCODE_UD_SEND_ONLY_IMM;
+		p.imm_data = p.bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM ? (uint32_t)rand() : 0;
+		build(&p, &d);
+		assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
+		assert_same(&got, &p);
+	}
+}
+
+static void the_payload_stays_where_it_was_received(void **state)
+{
+	struct wire_roce_packet got = { .ip = ipv4_sample.ip };
+	struct datagram d;
+	uint8_t body[64];
+
+	(void)state;
+	build(&ipv4_sample, &d);
+	memcpy(body, d.seen.body, d.seen.bytes - WIRE_ROCE_HEAD_BYTES);
+	d.seen.body = body;
+	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
+	assert_ptr_equal(got.payload, body + WIRE_IMM_BYTES);
+}
+
+static void a_peer_may_set_any_identification(void **state)
+{
+	struct wire_roce_packet p = ipv4_sample, got = { .ip = p.ip };
+	struct datagram d;
+
+	(void)state;
+	p.ip.ipv4_id = 0x1234;
+	p.ip.ipv4_fragmentable = true;
+	build(&p, &d);
+	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
+	assert_int_equal(got.ip.ipv4_id, 0x1234);
+	assert_true(got.ip.ipv4_fragmentable);
+}
+
+static void over_ipv6_the_icrc_must_be_exact(void **state)
+{
+	struct wire_roce_packet p = ipv6_sample(), v4 = ipv4_sample;
+	uint32_t difference[2];
+	struct datagram d;
+
+	(void)state;
+	/* what an identification of 1 would change */
+	for (unsigned i = 0; i < 2; i++) {
+		v4.ip.ipv4_id = (uint16_t)i;
+		build(&v4, &d);
+		memcpy(&difference[i], d.bytes + d.seen.bytes - WIRE_ICRC_BYTES, WIRE_ICRC_BYTES);
+	}
+	build(&p, &d);
+	for (unsigned i = 0; i < WIRE_ICRC_BYTES; i++)
+		d.bytes[d.seen.bytes - WIRE_ICRC_BYTES + i] ^=
+		        ((uint8_t *)&difference[0])[i] ^ ((uint8_t *)&difference[1])[i];
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_ICRC);
+}
+
+static void each_flipped_bit_of_an_ipv6_datagram_is_noticed(void **state)
+{
+	struct wire_roce_packet p = ipv6_sample();
+	struct datagram d;
+
+	(void)state;
+	build(&p, &d);
+	for (unsigned bit = 0; bit < d.seen.bytes * 8; bit++) {
+		if (bit / 8 == 4) /* reserved, and no part of the ICRC */
+			continue;
+		d.bytes[bit / 8] ^= 1u << bit % 8;
+		assert_int_not_equal(parse(&d, &p.ip), WIRE_ROCE_OK);
+		d.bytes[bit / 8] ^= 1u << bit % 8;
+	}
+}
+
+/* One in 2^15 passes: of 2^18, 8. They are the same in every run. */
+static void an_ipv4_datagram_that_was_corrupted_is_refused(void **state)
+{
+	unsigned accepted = 0;
+	struct datagram d;
+
+	(void)state;
+	build(&ipv4_sample, &d);
+	for (unsigned i = 0; i < 1u << 18; i++) {
+		uint32_t noise = (uint32_t)rand() ^ (uint32_t)rand() << 16;
+		unsigned at = WIRE_BTH_BYTES + (unsigned)rand() % (d.seen.bytes - 16);
+		struct datagram broken = d;
+
+		see(&broken, d.seen.bytes);
+		noise |= 1;
+		for (unsigned k = 0; k < 4; k++)
+			broken.bytes[at + k] ^= (uint8_t)(noise >> 8 * k);
+		accepted += parse(&broken, &ipv4_sample.ip) == WIRE_ROCE_OK;
+	}
+	assert_in_range(accepted, 0, 40);
+}
+
+static void a_source_that_is_not_the_sender_is_noticed(void **state)
+{
+	struct wire_roce_packet p = ipv6_sample();
+	struct datagram d;
+
+	(void)state;
+	build(&p, &d);
+	p.ip.sgid.raw[15] ^= 1;
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_ICRC);
+}
+
+/* A datagram that is right but for byte @at being @value. */
+static enum wire_roce_status parse_with(unsigned at, uint8_t value)
+{
+	struct datagram d;
+
+	build(&ipv4_sample, &d);
+	d.bytes[at] = value;
+	sign(&d, &ipv4_sample.ip);
+	return parse(&d, &ipv4_sample.ip);
+}
+
+static void another_version_is_named(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_with(1, 0xB0), WIRE_ROCE_OK);
+	assert_int_equal(parse_with(1, 0xB1), WIRE_ROCE_VERSION);
+	assert_int_equal(parse_with(1, 0xB8), WIRE_ROCE_VERSION);
+}
+
+static void an_opcode_that_is_not_ud_is_named(void **state)
+{
+	(void)state;
+	for (unsigned opcode = 0; opcode < 256; opcode++) {
+		bool ud = opcode == WIRE_OPCODE_UD_SEND_ONLY ||
+		          opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM;
+
+		assert_int_equal(parse_with(0, (uint8_t)opcode),
+		                 ud ? WIRE_ROCE_OK : WIRE_ROCE_OPCODE);
+	}
+}
+
+static void more_pad_than_payload_is_named(void **state)
+{
+	struct wire_roce_packet p = ipv4_sample;
+	struct datagram d;
+
+	(void)state;
+	p.payload_bytes = 0;
+	build(&p, &d);
+	d.bytes[1] |= 1 << 4;
+	sign(&d, &p.ip);
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_PAD);
+}
+
+static void a_length_that_is_no_whole_words_is_named(void **state)
+{
+	struct datagram d;
+
+	(void)state;
+	build(&ipv4_sample, &d);
+	for (unsigned i = 1; i < 4; i++) {
+		see(&d, d.seen.bytes + 1);
+		sign(&d, &ipv4_sample.ip);
+		assert_int_equal(parse(&d, &ipv4_sample.ip), WIRE_ROCE_PAD);
+	}
+}
+
+static void one_too_short_for_its_headers_is_named(void **state)
+{
+	struct datagram d;
+
+	(void)state;
+	for (uint32_t n = 0; n < WIRE_ROCE_HEAD_BYTES + WIRE_IMM_BYTES + WIRE_ICRC_BYTES; n++) {
+		build(&ipv4_sample, &d);
+		see(&d, n);
+		if (n >= WIRE_ROCE_HEAD_BYTES)
+			sign(&d, &ipv4_sample.ip);
+		assert_int_equal(parse(&d, &ipv4_sample.ip), WIRE_ROCE_SHORT);
+	}
+}
+
+static void one_that_was_cut_off_is_named(void **state)
+{
+	struct datagram d;
+
+	(void)state;
+	build(&ipv4_sample, &d);
+	d.seen.truncated = true;
+	assert_int_equal(parse(&d, &ipv4_sample.ip), WIRE_ROCE_TRUNCATED);
+}
+
+static void every_status_has_a_name_of_its_own(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < WIRE_ROCE_STATUSES; i++) {
+		assert_non_null(wire_roce_status_name(i));
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(wire_roce_status_name(i), wire_roce_status_name(k));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_built_is_what_was_meant),
+		cmocka_unit_test(what_is_built_parses_at_every_length),
+		cmocka_unit_test(the_payload_stays_where_it_was_received),
+		cmocka_unit_test(a_peer_may_set_any_identification),
+		cmocka_unit_test(over_ipv6_the_icrc_must_be_exact),
+		cmocka_unit_test(each_flipped_bit_of_an_ipv6_datagram_is_noticed),
+		cmocka_unit_test(an_ipv4_datagram_that_was_corrupted_is_refused),
+		cmocka_unit_test(a_source_that_is_not_the_sender_is_noticed),
+		cmocka_unit_test(another_version_is_named),
+		cmocka_unit_test(an_opcode_that_is_not_ud_is_named),
+		cmocka_unit_test(more_pad_than_payload_is_named),
+		cmocka_unit_test(a_length_that_is_no_whole_words_is_named),
+		cmocka_unit_test(one_too_short_for_its_headers_is_named),
+		cmocka_unit_test(one_that_was_cut_off_is_named),
+		cmocka_unit_test(every_status_has_a_name_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
