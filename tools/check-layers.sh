@@ -16,6 +16,8 @@ BEGIN {
 			may[order[i], order[j]] = 1
 	# The shared libraries run in the programs: nothing of the manager in them.
 	restrict("api", "api hca control shm wire base")
+	# Sockets and netlink know nothing of fabrics.
+	restrict("link", "link wire base")
 	# The manager is wired together in one place, but exports no symbols.
 	delete may["daemon", "api"]
 	# A command talks to the manager, or becomes it.
