@@ -13,6 +13,7 @@
 
 #include "daemon/state.h"
 #include "fabric/link.h"
+#include "fabric/traps.h"
 
 /* ---- names ---- */
 
@@ -132,6 +133,7 @@ static int on_turn_done(sd_event_source *s, void *arg)
 	struct daemon *d = arg;
 
 	(void)s;
+	fabric_traps_notice_keys(d->f);
 	if (d->sweep_wanted)
 		follow(d);
 	fabric_mads_settle(d->f);

@@ -206,6 +206,8 @@ static int start_subnet(struct daemon *d)
 	if (!ret)
 		ret = daemon_links_init(d);
 	if (!ret)
+		ret = daemon_traps_init(d);
+	if (!ret)
 		ret = daemon_umad_init(d);
 	return ret ? ret : daemon_subnet_init(d);
 }
@@ -323,6 +325,7 @@ static void stop(struct daemon *d)
 	for (uint32_t i = 0; i < d->clients.size; i++)
 		if (base_idtable_get(&d->clients, i))
 			daemon_client_free(base_idtable_get(&d->clients, i));
+	daemon_traps_fini(d);
 	daemon_subnet_fini(d);
 	daemon_umad_fini(d);
 	if (d->cm)

@@ -112,7 +112,7 @@ struct daemon {
 	struct sm *sm;           /* and sa: NULL unless it is the master */
 	struct sa *sa;
 	struct cm *cm;
-	sd_event_source *sm_timer, *role_timer, *cm_timer, *retire_timer;
+	sd_event_source *sm_timer, *role_timer, *cm_timer, *retire_timer, *trap_timer;
 	int listen_fd, lock_fd;
 	int spare_fd; /* given up to refuse a client when there are no more descriptors */
 	struct base_idtable clients, hcas, channels, cqs, qps;
@@ -144,6 +144,11 @@ int daemon_client_accept(sd_event_source *s, int fd, uint32_t revents, void *arg
 
 /* Ends a connection and all that hangs on it. */
 void daemon_client_free(struct daemon_client *c);
+
+/* ---- traps.c: of the agents ---- */
+
+int daemon_traps_init(struct daemon *d);
+void daemon_traps_fini(struct daemon *d);
 
 /* ---- objects.c: what processes hold ---- */
 

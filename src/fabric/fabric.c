@@ -15,6 +15,7 @@
 #include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "fabric/plan.h"
+#include "fabric/traps.h"
 
 #define PHYS_POLLING 2
 #define PHYS_LINK_UP 5
@@ -261,6 +262,8 @@ void fabric_free(struct fabric *f)
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		node_free(f->node[i]);
 	base_hash_fini(&f->by_guid);
+	if (f->mads)
+		fabric_traps_free(f);
 	free(f->flows);
 	free(f->mads);
 	free(f->attach);

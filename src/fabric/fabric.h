@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "base/hash.h"
 #include "shm/region.h"
@@ -74,6 +75,10 @@ struct fabric_port {
 	uint16_t m_key_lease;
 	uint8_t m_key_protect;
 	uint16_t m_key_violations;
+	uint16_t p_key_violations;       /* of a switch's port 0 */
+	uint64_t m_key_lease_ends;       /* ns; 0: nobody without the key has tried */
+	uint64_t p_key_told, p_key_zero; /* HCA ports: of the packets counted in shared memory */
+	uint64_t q_key_told, q_key_zero;
 	uint8_t sm_sl, subnet_timeout;
 	struct fabric_port_link { /* what changes nothing here, and reads back as it was set */
 		uint8_t width_enabled, speed_enabled, speed_ext_enabled; /* 0: all supported */
@@ -84,6 +89,7 @@ struct fabric_port {
 	uint16_t sm_lid;
 	uint32_t capabilities; /* of PortInfo:CapabilityMask, those that come and go */
 	uint16_t pkey[SHM_PKEYS];
+	LIST_HEAD(, fabric_trap) traps; /* traps.c: of an HCA's port or a switch's port 0 */
 };
 
 /* One multicast LID's row in a switch. */

@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "fabric/fabric.h"
 #include "wire/smp.h"
@@ -51,14 +52,33 @@ struct fabric_mad_sink {
 	void *arg;
 };
 
+/* Where time comes from; all may be NULL, and time stands still. */
+struct fabric_clock {
+	uint64_t (*now_ns)(void *arg); /* of a clock that does not jump */
+	/* Asks to call fabric_traps_run() at that time, or sooner. */
+	void (*wake)(void *arg, uint64_t at_ns);
+	void *arg;
+};
+
 struct fabric_mads {
 	struct fabric_mad_sink sink;
+	struct fabric_clock clock;
 	struct fabric_mad_stats stats;
+	LIST_HEAD(, fabric_trap) traps; /* traps.c: sent, and not settled */
 	uint64_t n_traps;
+	uint64_t bad_keys_seen; /* of the shared memory's */
 	/* which flows are to be walked again */
 	bool stale, all_stale;
 	uint64_t stale_lid[(1 << 16) / 64];
 };
+
+/* The time; 0 without a clock. */
+static inline uint64_t fabric_now_ns(const struct fabric *f)
+{
+	const struct fabric_clock *c = &f->mads->clock;
+
+	return c->now_ns ? c->now_ns(c->arg) : 0;
+}
 
 /* What a Set of PortInfo changed. */
 enum fabric_port_change {
@@ -101,6 +121,11 @@ void fabric_mads_all_changed(struct fabric *f);
  */
 bool fabric_sma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
 bool fabric_pma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
+
+/* Takes the SubnTrapRepress @mad, which arrived at @at and answers a trap of that port. */
+void fabric_sma_repress(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad);
+bool fabric_sma_wants_repress(struct fabric *f, struct fabric_port *at,
+                              const struct fabric_mad *mad);
 
 /*
  * What the SMA at @at would answer to a Get: for who runs in the same process. @data: 64

@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
+#include "fabric/traps.h"
 #include "wire/perf.h"
 
 #define WORD 4 /* data is counted in 32-bit words */
@@ -189,6 +190,7 @@ bool fabric_pma_answer(struct fabric *f, struct fabric_port *at, struct fabric_m
 	wire_perf_mad_decode(mad->data, &p);
 	is_set = p.mad.method == MAD_SET;
 	fabric_flow_collect(f);
+	fabric_traps_notice_keys(f);
 	if (p.mad.base_version != MAD_BASE_VERSION || p.mad.class_version != MAD_VERSION_PERF)
 		p.mad.status = MAD_STATUS_BAD_VERSION;
 	else if (p.mad.attribute_id == PERF_ATTR_PORT_COUNTERS)

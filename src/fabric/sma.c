@@ -20,6 +20,7 @@
 #define NO_MCAST_PORT 255
 #define MFT_MODIFIER  0xF00001FF /* position and block */
 #define PORT_MODIFIER 0x800000FF /* a port; the high bit: who asks knows extended speeds */
+#define NS_PER_S      1000000000ull
 
 /* A request on its way through an attribute's function. */
 struct request {
@@ -144,9 +145,10 @@ static bool is_connected(const struct fabric_port *p)
 	return p->peer && p->state != IB_PORT_DOWN;
 }
 
-static uint16_t violations(_Atomic uint64_t *count)
+/* What was counted in shared memory since somebody set it to 0. */
+static uint16_t violations(_Atomic uint64_t *count, uint64_t zero)
 {
-	uint64_t n = atomic_load_explicit(count, memory_order_relaxed);
+	uint64_t n = atomic_load_explicit(count, memory_order_relaxed) - zero;
 
 	return n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
@@ -156,8 +158,8 @@ uint32_t fabric_sma_capabilities(const struct fabric_port *p)
 	if (!is_end_port(p))
 		return 0;
 	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
-	       PORT_CAP_CLIENT_REREGISTER | (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP : 0) |
-	       p->capabilities;
+	       PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_CLIENT_REREGISTER |
+	       (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP : 0) | p->capabilities;
 }
 
 void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32_t set,
@@ -170,7 +172,7 @@ void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32
 		return;
 	if (p->node->type == FABRIC_HCA)
 		fabric_port_publish(f, p);
-	fabric_trap_capabilities(f, p);
+	fabric_trap_local_changes(f, p, 0);
 }
 
 /* What of the link is as it was built. */
@@ -215,11 +217,12 @@ static void end_port_get(struct request *r, const struct fabric_port *p, struct 
 	i->guid_cap = 1;
 	i->subnet_timeout = p->subnet_timeout;
 	i->resp_time_value = 16;
+	i->p_key_violations = p->p_key_violations;
 	if (p->node->type == FABRIC_HCA) {
 		struct shm_port_count *c = &r->f->region->port_counts[p->index];
 
-		i->q_key_violations = violations(&c->bad_qkey);
-		i->p_key_violations = violations(&c->bad_pkey);
+		i->q_key_violations = violations(&c->bad_qkey, p->q_key_zero);
+		i->p_key_violations = violations(&c->bad_pkey, p->p_key_zero);
 	}
 }
 
@@ -334,6 +337,21 @@ static void lids_changed(struct fabric *f, const struct fabric_port *p)
 		fabric_mads_lid_changed(f, (uint16_t)(p->lid + i));
 }
 
+/* A counter of violations is set to 0, and to nothing else (section 14.2.5.6). */
+static void set_violations(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
+{
+	if (!i->m_key_violations)
+		p->m_key_violations = 0;
+	if (!i->p_key_violations)
+		p->p_key_violations = 0;
+	if (p->node->type != FABRIC_HCA)
+		return;
+	if (!i->p_key_violations)
+		p->p_key_zero = r->f->region->port_counts[p->index].bad_pkey;
+	if (!i->q_key_violations)
+		p->q_key_zero = r->f->region->port_counts[p->index].bad_qkey;
+}
+
 static void set_end_port(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
 {
 	if (i->lid != p->lid || i->lmc != p->lmc) {
@@ -356,6 +374,7 @@ static void set_end_port(struct request *r, struct fabric_port *p, const struct 
 	p->subnet_timeout = i->subnet_timeout;
 	if (r->changed & FABRIC_PORT_LID)
 		lids_changed(r->f, p);
+	set_violations(r, p, i);
 	set_prefix(r, i->gid_prefix);
 }
 
@@ -592,10 +611,44 @@ bool fabric_sma_wants(const struct fabric_mad *mad)
 	       smp.mad.attribute_id != SMP_ATTR_SM_INFO;
 }
 
-/* Whether the M_Key lets this request in (section 14.2.4). */
-static bool may_enter_by_key(const struct fabric_port *own, const struct request *r)
+/* The protection ends when nobody with the key has come by for so long (section 14.2.4.1). */
+static void expire_lease(struct fabric *f, struct fabric_port *own)
 {
-	return r->trusted || (!r->is_set && own->m_key_protect < 2);
+	if (!own->m_key_lease_ends || fabric_now_ns(f) < own->m_key_lease_ends)
+		return;
+	own->m_key_lease_ends = 0;
+	own->m_key_protect = 0;
+}
+
+static void begin_lease(struct fabric *f, struct fabric_port *own)
+{
+	if (own->m_key_lease && !own->m_key_lease_ends)
+		own->m_key_lease_ends = fabric_now_ns(f) + own->m_key_lease * NS_PER_S;
+}
+
+/*
+ * Whether the M_Key of @smp lets it in at @own (section 14.2.4): who has it, always; to read,
+ * everybody below level 2. Who has it begins the lease anew.
+ */
+static bool may_enter_by_key(struct fabric *f, struct fabric_port *own, const struct wire_smp *smp)
+{
+	expire_lease(f, own);
+	if (!own->m_key || smp->m_key == own->m_key) {
+		own->m_key_lease_ends = 0;
+		return true;
+	}
+	return smp->mad.method == MAD_GET && own->m_key_protect < 2;
+}
+
+static void refuse_key(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct fabric_port *own = fabric_own_port(at);
+
+	f->mads->stats.bad_m_key++;
+	if (own->m_key_violations < UINT16_MAX)
+		own->m_key_violations++;
+	begin_lease(f, own);
+	fabric_trap_bad_m_key(f, at, mad);
 }
 
 static uint16_t serve_attribute(struct request *r, uint16_t id)
@@ -623,6 +676,7 @@ uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attri
 		             .modifier = modifier,
 		             .data = data };
 
+	expire_lease(f, fabric_own_port(at));
 	return serve_attribute(&r, attribute);
 }
 
@@ -640,6 +694,23 @@ static void follow_change(struct request *r)
 		sink->port_changed(sink->arg, r->peer_changed, FABRIC_PORT_STATE);
 }
 
+bool fabric_sma_wants_repress(struct fabric *f, struct fabric_port *at,
+                              const struct fabric_mad *mad)
+{
+	return mad->dest_qpn == IB_QPN_SMI && fabric_trap_is_awaited(f, at, mad);
+}
+
+void fabric_sma_repress(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct wire_smp smp;
+
+	wire_smp_decode(mad->data, &smp);
+	if (may_enter_by_key(f, fabric_own_port(at), &smp))
+		fabric_trap_repressed(f, at, mad);
+	else
+		refuse_key(f, at, mad);
+}
+
 bool fabric_sma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
 	struct fabric_port *own = fabric_own_port(at);
@@ -647,17 +718,14 @@ bool fabric_sma_answer(struct fabric *f, struct fabric_port *at, struct fabric_m
 	struct wire_smp smp;
 
 	wire_smp_decode(mad->data, &smp);
+	if (!may_enter_by_key(f, own, &smp)) {
+		refuse_key(f, at, mad);
+		return false;
+	}
 	r.is_set = smp.mad.method == MAD_SET;
 	r.trusted = !own->m_key || smp.m_key == own->m_key;
 	r.modifier = smp.mad.attribute_modifier;
 	r.data = smp.data;
-	if (!may_enter_by_key(own, &r)) {
-		f->mads->stats.bad_m_key++;
-		if (own->m_key_violations < UINT16_MAX)
-			own->m_key_violations++;
-		fabric_trap_bad_m_key(f, at, mad);
-		return false;
-	}
 	smp.mad.status = serve(&r, &smp.mad);
 	smp.mad.method = MAD_GET_RESP;
 	wire_smp_encode(&smp, mad->data);

@@ -10,6 +10,7 @@
 
 #include "fabric/flow.h"
 #include "fabric/mads.h"
+#include "fabric/traps.h"
 
 #define DIRECTION_BIT 0x80 /* of the status' high byte */
 
@@ -188,8 +189,8 @@ static bool has_pkey(const struct fabric_port *p, uint16_t pkey, uint16_t *index
 }
 
 /* A packet has a P_Key of its sender's, and is taken by who is in that partition. */
-static bool check_pkey(struct fabric *f, const struct fabric_port *from,
-                       const struct fabric_port *at, struct fabric_mad *mad)
+static bool check_pkey(struct fabric *f, const struct fabric_port *from, struct fabric_port *at,
+                       struct fabric_mad *mad)
 {
 	uint16_t pkey = mad->pkey_index < SHM_PKEYS ? from->pkey[mad->pkey_index] : 0;
 
@@ -198,6 +199,8 @@ static bool check_pkey(struct fabric *f, const struct fabric_port *from,
 	if ((pkey & IB_PKEY_BASE_MASK) && has_pkey(at, pkey, &mad->pkey_index))
 		return true;
 	f->mads->stats.bad_p_key++;
+	if (pkey & IB_PKEY_BASE_MASK) /* else there is no packet */
+		fabric_trap_bad_p_key(f, at, mad, pkey);
 	return false;
 }
 
@@ -242,6 +245,10 @@ static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *
 		return fabric_sma_answer(f, at, mad);
 	if (fabric_pma_wants(mad))
 		return fabric_pma_answer(f, at, mad);
+	if (fabric_sma_wants_repress(f, at, mad)) {
+		fabric_sma_repress(f, at, mad);
+		return false;
+	}
 	if (sink->deliver && sink->deliver(sink->arg, fabric_own_port(at), mad))
 		return false;
 	f->mads->stats.unwanted++;

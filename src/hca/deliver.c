@@ -52,6 +52,26 @@ static void announce(struct hca_process *p, const struct shm_qp *q, bool solicit
 	hca_cq_notify(p, cq, solicited);
 }
 
+/* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
+static __attribute__((noinline)) void refuse_key(struct hca_process *p,
+                                                 const struct hca_packet *pkt, uint32_t qpn,
+                                                 uint32_t port, bool is_qkey)
+{
+	struct shm_port_count *c = &p->region.port_counts[port];
+	struct shm_bad_key *last = is_qkey ? &c->last_bad_qkey : &c->last_bad_pkey;
+	uint32_t key = is_qkey ? pkt->qkey : pkt->pkey;
+
+	atomic_store_explicit(&last->ends,
+	                      (uint64_t)pkt->slid << 48 |
+	                              (uint64_t)(pkt->src_qpn & IB_QPN_MASK) << 24 |
+	                              (qpn & IB_QPN_MASK),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&last->key, (uint64_t)pkt->sl << 32 | key, memory_order_relaxed);
+	atomic_fetch_add_explicit(is_qkey ? &c->bad_qkey : &c->bad_pkey, 1, memory_order_relaxed);
+	/* release: pairs with the acquire of fabric_traps_notice_keys() */
+	atomic_fetch_add_explicit(&p->region.data->bad_keys, 1, memory_order_release);
+}
+
 void hca_deliver(struct hca_process *p, struct shm_sender *sender, const struct hca_packet *pkt,
                  uint32_t qpn, uint32_t port)
 {
@@ -69,11 +89,11 @@ void hca_deliver(struct hca_process *p, struct shm_sender *sender, const struct 
 		return;
 	}
 	if (!ib_pkey_match(q.pkey, pkt->pkey)) {
-		HCA_COUNT(p, port, bad_pkey);
+		refuse_key(p, pkt, qpn, port, false);
 		return;
 	}
 	if (q.qkey != pkt->qkey) {
-		HCA_COUNT(p, port, bad_qkey);
+		refuse_key(p, pkt, qpn, port, true);
 		return;
 	}
 	ring = shm_data_at(&p->region, q.ring_off);

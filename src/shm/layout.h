@@ -263,6 +263,12 @@ struct shm_flow_count {
 };
 static_assert(sizeof(struct shm_flow_count) == 64, "layout");
 
+/* The last packet with a bad key at a port; if two came at once, a part may be of either. */
+struct shm_bad_key {
+	_Atomic uint64_t ends; /* SLID << 48 | QPN of the sender << 24 | QPN of the receiver */
+	_Atomic uint64_t key;  /* SL << 32 | P_Key or Q_Key */
+};
+
 /* What went wrong at a port, by whoever noticed: rare, so atomic additions. */
 struct shm_port_count {
 	_Atomic uint64_t no_receive; /* no receive posted: message lost */
@@ -273,14 +279,17 @@ struct shm_port_count {
 	_Atomic uint64_t no_payload_slot; /* the sender ran out of payload memory */
 	_Atomic uint64_t own_blocked;     /* copies held back by BLOCK_SELF_MCAST_LB */
 	uint64_t reserved;
+	struct shm_bad_key last_bad_pkey, last_bad_qkey;
+	uint64_t reserved2[4];
 };
-static_assert(sizeof(struct shm_port_count) == 64, "layout");
+static_assert(sizeof(struct shm_port_count) == 128, "layout");
 
-/* Its beginning says what it is to whoever looks at a dump; nobody relies on it. */
+/* Its beginning says what it is to whoever looks at a dump; nobody relies on that. */
 struct shm_data {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t reserved;
+	_Atomic uint64_t bad_keys; /* packets with a bad key, at all ports: counted last */
 };
 
 /* Bytes of a ring with (1 << @shift) positions. */

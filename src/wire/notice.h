@@ -93,7 +93,7 @@ enum {
 
 /* Trap 256: an SMP with a wrong M_Key. */
 struct wire_trap_bad_mkey {
-	uint16_t lid; /* of whom it came to */
+	uint16_t lid; /* of whom it came from */
 	uint16_t dr_slid;
 	uint8_t method;
 	uint16_t attribute_id;
@@ -128,6 +128,15 @@ struct wire_trap_bad_switch_pkey {
 	uint8_t port;
 };
 WIRE_LAYOUT(trap_bad_switch_pkey, NOTICE_DETAILS_BYTES);
+
+/* Its data_valid: bits of both. */
+enum {
+	BAD_SWITCH_PKEY_LIDS = 3 << 0,
+	BAD_SWITCH_PKEY_PKEY = 1 << 2,
+	BAD_SWITCH_PKEY_SL = 1 << 3,
+	BAD_SWITCH_PKEY_QPS = 3 << 4,
+	BAD_SWITCH_PKEY_GIDS = 3 << 6,
+};
 
 /* InformInfo (section 13.4.8.3). */
 struct wire_inform_info {
