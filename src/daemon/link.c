@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/state.h"
+#include "daemon/umad.h"
 #include "fabric/link.h"
 #include "fabric/traps.h"
 
@@ -136,6 +137,8 @@ static int on_turn_done(sd_event_source *s, void *arg)
 	fabric_traps_notice_keys(d->f);
 	if (d->sweep_wanted)
 		follow(d);
+	if (d->umad)
+		daemon_umad_send_queued(d->umad);
 	fabric_mads_settle(d->f);
 	return 0;
 }

@@ -230,6 +230,9 @@ int daemon_sm_event(struct daemon *d, const struct control_sm_event *request);
 bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad);
 void daemon_subnet_mad_fini(struct daemon *d);
 
+/* Sends what the SA reports to who subscribed. */
+struct sa_reports daemon_subnet_mad_reports(struct daemon *d);
+
 /* ---- umad.c: requests of libibumad ---- */
 
 int daemon_umad_init(struct daemon *d);

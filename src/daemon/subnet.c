@@ -84,9 +84,11 @@ static int take_over(struct daemon *d)
 	ret = sm_sweep(d->sm);
 	if (!ret)
 		ret = sa_new(&d->sa, d->f, d->sm);
-	if (!ret)
-		cm_set_sa(d->cm, d->sa);
-	return ret;
+	if (ret)
+		return ret;
+	d->sa->reports = daemon_subnet_mad_reports(d);
+	cm_set_sa(d->cm, d->sa);
+	return 0;
 }
 
 /* The new one knows nobody: all are to register with it. */

@@ -282,6 +282,20 @@ static void forward(struct daemon *d, const struct wire_notice *notice)
 	sa_each_subscriber(d->sa, notice, report_to, &r);
 }
 
+/* What the SA has to tell goes out at the end of this turn of the loop (link.c). */
+static void forward_report(void *arg, const struct wire_notice *notice)
+{
+	struct daemon *d = arg;
+
+	if (d->umad)
+		forward(d, notice);
+}
+
+struct sa_reports daemon_subnet_mad_reports(struct daemon *d)
+{
+	return (struct sa_reports){ .tell = forward_report, .arg = d };
+}
+
 /* The node need not say it again. A link asks for a sweep, unless who broke it sweeps itself. */
 static void take_trap(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
 {

@@ -80,6 +80,13 @@ static void group_free(struct sa *sa, struct sa_group *g)
 	free(g);
 }
 
+/* It was one that could be joined. */
+static void group_end(struct sa *sa, struct sa_group *g)
+{
+	sa_report_group(sa, g, false);
+	group_free(sa, g);
+}
+
 static unsigned full_members(const struct sa_group *g)
 {
 	unsigned n = 0;
@@ -137,6 +144,8 @@ int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
 	ret = add_broadcast_group(sa);
+	if (!ret)
+		ret = sa_reports_init(sa);
 	if (ret) {
 		sa_free(sa);
 		return ret;
@@ -155,6 +164,7 @@ void sa_free(struct sa *sa)
 	base_idtable_fini(&sa->mlids);
 	sa_services_free(sa);
 	sa_informs_free(sa);
+	sa_reports_fini(sa);
 	free(sa);
 }
 
@@ -423,6 +433,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 {
 	struct fabric_port *port;
 	struct sa_group *g = NULL;
+	bool created = false;
 	enum sa_status status;
 	uint8_t now;
 
@@ -446,8 +457,11 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 		status = group_create(sa, port, mask, rec, &g);
 		if (status != SA_OK)
 			return status;
+		created = true;
 	}
 	status = join(sa, g, port, rec->join_state, &now);
+	if (status == SA_OK && created)
+		sa_report_group(sa, g, true);
 	if (status == SA_OK)
 		answer(g, now, rec);
 	else if (!g->n_members && !g->well_known)
@@ -478,7 +492,7 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	if (!left)
 		member_remove(g, m);
 	if (!g->well_known && !full_members(g))
-		group_free(sa, g);
+		group_end(sa, g);
 	else
 		reroute(sa, g);
 	return SA_OK;
@@ -490,7 +504,7 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 		if (g->member[i].port->state == IB_PORT_DOWN)
 			member_remove(g, &g->member[i]);
 	if (!g->well_known && !full_members(g))
-		group_free(sa, g);
+		group_end(sa, g);
 	else if (reroute(sa, g))
 		base_log("MLID 0x%04x: the tables are as they were before the sweep", g->rec.mlid);
 }
@@ -503,4 +517,5 @@ void sa_swept(struct sa *sa)
 		next = base_hash_walk(&sa->groups, n);
 		group_swept(sa, container_of(n, struct sa_group, node));
 	}
+	sa_reports_swept(sa);
 }

@@ -32,6 +32,12 @@ struct sa_group {
 	bool well_known; /* stays without members: the IPoIB broadcast group */
 };
 
+/* Takes what the SA itself has to tell (traps 64 to 67), for who subscribed; may be NULL. */
+struct sa_reports {
+	void (*tell)(void *arg, const struct wire_notice *notice);
+	void *arg;
+};
+
 struct sa {
 	struct fabric *f;
 	struct sm *sm;
@@ -41,6 +47,8 @@ struct sa {
 	LIST_HEAD(, sa_service) services; /* sa_services.c */
 	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
 	unsigned n_services, n_informs;
+	struct sa_reports reports;
+	struct sa_service_state *service_state; /* sa_reports.c */
 };
 
 /* Creates the IPoIB broadcast group of the default partition as well. 0 or -errno. */
@@ -68,8 +76,8 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 void sa_swept(struct sa *sa);
 
 /*
- * Calls @tell for each subscription (InformInfo) that wants this notice: with where it came from.
- * Nobody may unsubscribe meanwhile.
+ * Calls @tell for each subscription (InformInfo) that wants this notice and may know of it: with
+ * where it came from. Nobody may unsubscribe meanwhile.
  */
 void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
                         void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg);

@@ -15,6 +15,7 @@ struct sa_inform {
 	LIST_ENTRY(sa_inform) entry;
 	struct fabric_port *port;
 	uint16_t lid; /* where it asked from */
+	bool trusted;
 	struct wire_inform_info info;
 };
 
@@ -36,6 +37,17 @@ void sa_informs_free(struct sa *sa)
 {
 	while (!LIST_EMPTY(&sa->informs))
 		inform_free(sa, LIST_FIRST(&sa->informs));
+}
+
+void sa_informs_forget(struct sa *sa, const struct fabric_port *port)
+{
+	struct sa_inform *i, *next;
+
+	for (i = LIST_FIRST(&sa->informs); i; i = next) {
+		next = LIST_NEXT(i, entry);
+		if (i->port == port)
+			inform_free(sa, i);
+	}
 }
 
 /* Whether two say the same of what is to be told. */
@@ -61,10 +73,9 @@ static struct sa_inform *find(const struct sa_query *q, const struct wire_inform
 	return NULL;
 }
 
-static bool is_security_trap(const struct wire_inform_info *info)
+static bool is_security_trap(unsigned is_generic, unsigned trap_number)
 {
-	return info->is_generic && info->trap_number >= TRAP_BAD_MKEY &&
-	       info->trap_number <= TRAP_BAD_SWITCH_PKEY;
+	return is_generic && trap_number >= TRAP_BAD_MKEY && trap_number <= TRAP_BAD_SWITCH_PKEY;
 }
 
 static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *info)
@@ -83,6 +94,7 @@ static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *inf
 		return SA_NO_RESOURCES;
 	i->port = q->asker;
 	i->lid = q->in->slid;
+	i->trusted = q->trusted;
 	i->info = *info;
 	LIST_INSERT_HEAD(&q->sa->informs, i, entry);
 	q->sa->n_informs++;
@@ -97,7 +109,8 @@ static uint16_t set_inform(struct sa_query *q)
 	struct sa_inform *i;
 	uint16_t status = SA_OK;
 
-	if (!q->asker || w->subscribe > 1 || (is_security_trap(w) && !q->trusted))
+	if (!q->asker || w->subscribe > 1 ||
+	    (is_security_trap(w->is_generic, w->trap_number) && !q->trusted))
 		return SA_REQ_INVALID;
 	if (w->subscribe) {
 		info.qpn = q->in->qpn;
@@ -158,6 +171,38 @@ static bool wants(const struct sa *sa, const struct sa_inform *i, const struct w
 	return about && fabric_port_has_lid(about, n->issuer_lid);
 }
 
+static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
+{
+	for (unsigned i = 0; i < SHM_PKEYS; i++)
+		if ((a->pkey[i] & IB_PKEY_BASE_MASK) && sa_has_pkey(b, a->pkey[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Whether it may be told (o13-17.1.1): of ports and groups in its partitions, of violated keys if
+ * it is trusted.
+ */
+static bool may_know(const struct sa *sa, const struct sa_inform *i, const struct wire_notice *n)
+{
+	const struct fabric_port *port;
+	const struct sa_group *g;
+	struct wire_trap_gid about;
+
+	if (is_security_trap(n->is_generic, n->trap_number))
+		return i->trusted;
+	if (!n->is_generic || n->trap_number < TRAP_GID_IN_SERVICE ||
+	    n->trap_number > TRAP_MGID_DELETED)
+		return true;
+	wire_trap_gid_decode(n->details, &about);
+	if (n->trap_number <= TRAP_GID_OUT_OF_SERVICE) {
+		port = sa_end_by_gid(sa, &about.gid);
+		return !port || share_pkey(i->port, port);
+	}
+	g = sa_group_find(sa, &about.gid);
+	return !g || sa_has_pkey(i->port, g->rec.pkey);
+}
+
 void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
                         void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg)
 {
@@ -165,7 +210,7 @@ void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
 
 	for (i = LIST_FIRST(&sa->informs); i; i = next) {
 		next = LIST_NEXT(i, entry);
-		if (wants(sa, i, notice))
+		if (wants(sa, i, notice) && may_know(sa, i, notice))
 			tell(arg, i->lid, i->info.qpn);
 	}
 }

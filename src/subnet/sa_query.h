@@ -63,4 +63,13 @@ bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 void sa_services_free(struct sa *sa);
 void sa_informs_free(struct sa *sa);
 
+/* The port is out of service, and so are its subscriptions. */
+void sa_informs_forget(struct sa *sa, const struct fabric_port *port);
+
+/* What the SA itself reports: from now on, of groups, of ports after a sweep. 0 or -ENOMEM. */
+int sa_reports_init(struct sa *sa);
+void sa_reports_fini(struct sa *sa);
+void sa_report_group(struct sa *sa, const struct sa_group *g, bool created);
+void sa_reports_swept(struct sa *sa);
+
 #endif

@@ -1026,6 +1026,182 @@ static void security_traps_are_for_who_is_trusted(void **state)
 	assert_int_equal(inform(e, 2, 2, TRAP_ANY, 0), SA_REQ_INVALID);
 }
 
+static void all_traps_are_not_security_traps_for_who_is_not_trusted(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(inform(e, 2, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(tell_all(e, TRAP_BAD_PKEY, 5).n, 0);
+	prepare(e, MAD_SET, SA_ATTR_INFORM_INFO);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(ASK(e, inform_info, 0, .lid_range_begin = INFORM_ALL, .is_generic = 1,
+	                     .subscribe = 1, .type = INFORM_ALL, .trap_number = TRAP_ANY,
+	                     .producer_type = NOTICE_FROM_ANYBODY),
+	                 SA_OK);
+	assert_int_equal(tell_all(e, TRAP_BAD_PKEY, 5).n, 1);
+}
+
+/* ---- what the SA reports ---- */
+
+struct reported {
+	unsigned n;
+	struct wire_notice last;
+	struct ib_gid gid;
+};
+
+static void report(void *arg, const struct wire_notice *notice)
+{
+	struct reported *r = arg;
+	struct wire_trap_gid details;
+
+	r->n++;
+	r->last = *notice;
+	wire_trap_gid_decode(notice->details, &details);
+	r->gid = details.gid;
+}
+
+static void listen_to_reports(struct env *e, struct reported *r)
+{
+	e->sa->reports = (struct sa_reports){ report, r };
+}
+
+static void sweep(struct env *e)
+{
+	assert_int_equal(sm_sweep(e->sm), 0);
+	sa_swept(e->sa);
+}
+
+static void expect_report(const struct env *e, const struct reported *r, uint16_t trap,
+                          const struct ib_gid *about)
+{
+	assert_int_equal(r->last.is_generic, 1);
+	assert_int_equal(r->last.type, NOTICE_SUBNET_MANAGEMENT);
+	assert_int_equal(r->last.producer_type, NOTICE_FROM_CLASS_MANAGER);
+	assert_int_equal(r->last.trap_number, trap);
+	assert_int_equal(r->last.issuer_lid, lid(e, 0));
+	assert_memory_equal(&r->gid, about, sizeof(*about));
+}
+
+static void a_port_that_goes_and_comes_is_reported(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid about = gid(e, 2);
+	struct reported r = { 0 };
+
+	listen_to_reports(e, &r);
+	sweep(e);
+	assert_int_equal(r.n, 0);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[2], false), 0);
+	sweep(e);
+	assert_int_equal(r.n, 1);
+	expect_report(e, &r, TRAP_GID_OUT_OF_SERVICE, &about);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[2], true), 0);
+	sweep(e);
+	assert_int_equal(r.n, 2);
+	expect_report(e, &r, TRAP_GID_IN_SERVICE, &about);
+}
+
+static void all_behind_a_switch_that_dies_is_reported(void **state)
+{
+	struct env *e = *state;
+	struct reported r = { 0 };
+
+	listen_to_reports(e, &r);
+	assert_int_equal(fabric_switch_set(e->f, e->sw, false), 0);
+	sweep(e);
+	assert_int_equal(r.n, HOSTS); /* the switch, and all hosts but the SM's own */
+	assert_int_equal(fabric_switch_set(e->f, e->sw, true), 0);
+	sweep(e);
+	assert_int_equal(r.n, 2 * HOSTS);
+}
+
+static struct wire_mcmember member_of(const struct env *e, unsigned host)
+{
+	return (struct wire_mcmember){ .mgid = testing_mgid(5),
+		                       .port_gid = gid(e, host),
+		                       .join_state = IB_JOIN_FULL,
+		                       .qkey = 1,
+		                       .pkey = IB_PKEY_DEFAULT };
+}
+
+static void a_group_is_reported_when_it_begins_and_when_it_ends(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid mgid = testing_mgid(5);
+	struct reported r = { 0 };
+	struct wire_mcmember rec;
+
+	listen_to_reports(e, &r);
+	for (unsigned host = 1; host < 3; host++) {
+		rec = member_of(e, host);
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+		assert_int_equal(r.n, 1);
+	}
+	expect_report(e, &r, TRAP_MGID_CREATED, &mgid);
+	for (unsigned host = 1; host < 3; host++) {
+		assert_int_equal(r.n, 1);
+		rec = member_of(e, host);
+		assert_int_equal(sa_mcmember_delete(e->sa, JOIN, &rec), SA_OK);
+	}
+	assert_int_equal(r.n, 2);
+	expect_report(e, &r, TRAP_MGID_DELETED, &mgid);
+}
+
+static void a_group_that_cannot_be_is_not_reported(void **state)
+{
+	struct env *e = *state;
+	struct reported r = { 0 };
+	struct wire_mcmember rec = member_of(e, 1);
+
+	listen_to_reports(e, &r);
+	rec.pkey = 0x8123;
+	assert_int_not_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+	assert_int_equal(r.n, 0);
+}
+
+static unsigned n_told_of(struct env *e, uint16_t trap, const struct ib_gid *about)
+{
+	struct wire_notice n = { .is_generic = 1,
+		                 .type = NOTICE_SUBNET_MANAGEMENT,
+		                 .producer_type = NOTICE_FROM_CLASS_MANAGER,
+		                 .trap_number = trap,
+		                 .issuer_lid = lid(e, 0) };
+	const struct wire_trap_gid details = { .gid = *about };
+	struct told t = { 0 };
+
+	wire_trap_gid_encode(&details, n.details);
+	sa_each_subscriber(e->sa, &n, tell, &t);
+	return t.n;
+}
+
+static void who_shares_no_partition_is_not_told(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid about = gid(e, 1), mgid;
+
+	wire_mgid_broadcast(&mgid, IB_PKEY_DEFAULT);
+	assert_int_equal(inform(e, 2, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(n_told_of(e, TRAP_GID_IN_SERVICE, &about), 1);
+	assert_int_equal(n_told_of(e, TRAP_MGID_CREATED, &mgid), 1);
+	e->f->hca_port[2]->pkey[0] = 0x8005;
+	assert_int_equal(n_told_of(e, TRAP_GID_IN_SERVICE, &about), 0);
+	assert_int_equal(n_told_of(e, TRAP_MGID_CREATED, &mgid), 0);
+}
+
+static void the_subscriptions_of_a_port_end_with_its_service(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid left = gid(e, 3), got;
+
+	assert_int_equal(inform(e, 2, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(inform(e, 3, 1, TRAP_ANY, 0), SA_OK);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[2], false), 0);
+	sweep(e);
+	assert_int_equal(TABLE(e, SA_ATTR_INFORM_INFO_RECORD, inform_info_record, 0, 0), 1);
+	got = RECORD(e, inform_info_record, 0).subscriber_gid;
+	assert_memory_equal(&got, &left, sizeof(got));
+}
+
 static void subscriptions_are_listed(void **state)
 {
 	struct env *e = *state;
@@ -1223,6 +1399,13 @@ int main(void)
 		TEST(who_unsubscribes_is_told_no_more),
 		TEST(a_subscription_may_be_about_some_lids),
 		TEST(security_traps_are_for_who_is_trusted),
+		TEST(all_traps_are_not_security_traps_for_who_is_not_trusted),
+		TEST(a_port_that_goes_and_comes_is_reported),
+		TEST(all_behind_a_switch_that_dies_is_reported),
+		TEST(a_group_is_reported_when_it_begins_and_when_it_ends),
+		TEST(a_group_that_cannot_be_is_not_reported),
+		TEST(who_shares_no_partition_is_not_told),
+		TEST(the_subscriptions_of_a_port_end_with_its_service),
 		TEST(subscriptions_are_listed),
 		TEST(versions_that_nobody_knows_get_a_status),
 		TEST(methods_that_a_record_has_not_get_a_status),
