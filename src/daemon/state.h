@@ -123,6 +123,7 @@ struct daemon {
 	LIST_HEAD(, daemon_retired) retired;
 	LIST_HEAD(, daemon_answer) answers; /* subnet_mad.c */
 	unsigned n_answers;
+	struct sa_segments *segments; /* long requests */
 	bool sweep_wanted;
 	uint64_t n_reports; /* of traps, to who subscribed */
 	uint64_t retire_look_us;
@@ -228,6 +229,7 @@ int daemon_sm_event(struct daemon *d, const struct control_sm_event *request);
 
 /* A MAD has come to the SM's port and no program there wants it. Whether it was for us. */
 bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad);
+int daemon_subnet_mad_init(struct daemon *d); /* 0 or -ENOMEM */
 void daemon_subnet_mad_fini(struct daemon *d);
 
 /* Sends what the SA reports to who subscribed. */

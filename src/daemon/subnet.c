@@ -302,6 +302,9 @@ int daemon_subnet_init(struct daemon *d)
 	struct fabric_port *home = free_port(d);
 	int ret;
 
+	ret = daemon_subnet_mad_init(d);
+	if (ret)
+		return ret;
 	ret = sm_role_new(&d->sm_role, d->f, home ? home : d->f->hca_port[0], &ops);
 	if (ret || !d->f->settings.sm_embedded)
 		return ret;

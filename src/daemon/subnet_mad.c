@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/umad.h"
+#include "subnet/sa_segments.h"
 #include "subnet/sa_server.h"
 #include "wire/rmpp.h"
 #include "wire/sm_attr.h"
@@ -192,44 +193,44 @@ static void answer_sa(struct daemon *d, struct fabric_port *at, const struct fab
 	send_mad(d, at, &out);
 }
 
-/*
- * A request that comes by RMPP itself, as GetMulti does: acknowledged, if it is one segment. More
- * no request needs, but for a MultiPathRecord with a dozen GIDs.
- */
-static bool take_segment(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+static void serve_request(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad,
+                          struct sa_request *request)
 {
-	static const struct wire_rmpp_limits limits = { .timeout_ns = ACK_TIMEOUT_NS,
-		                                        .max_bytes = SA_DATA_BYTES,
-		                                        .window = 1 };
-	struct wire_rmpp_receiver receiver;
-	struct wire_rmpp_result result;
+	request->slid = mad->slid;
+	request->qpn = mad->src_qpn;
+	request->now_s = base_now_ns() / 1000000000;
+	answer_sa(d, at, mad, request);
+}
+
+/* A request that comes by RMPP itself, as GetMulti does: served when it is whole. */
+static void serve_segment(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct sa_segment_step step;
 	struct fabric_mad reply;
 
-	address_back(at, mad, &reply);
-	wire_rmpp_receive_init(&receiver, &limits, base_now_ns());
-	result = wire_rmpp_receive_input(&receiver, mad->data, reply.data);
-	if (result.event != RMPP_DONE && receiver.state == RMPP_CONTINUE)
-		wire_rmpp_refuse(mad->data, RMPP_STATUS_RESOURCES_EXHAUSTED, reply.data);
-	else if (!result.reply)
-		return false;
-	send_mad(d, at, &reply);
-	return result.event == RMPP_DONE;
+	sa_segments_take(d->segments, mad, base_now_ns(), &step);
+	if (step.replied) {
+		address_back(at, mad, &reply);
+		memcpy(reply.data, step.reply, sizeof(reply.data));
+		send_mad(d, at, &reply);
+	}
+	if (step.whole)
+		serve_request(d, at, mad,
+		              &(struct sa_request){
+		                      .mad = &step.mad, .data = step.data, .bytes = step.bytes });
 }
 
 static void serve_sa(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
 {
 	struct wire_sa_mad sa;
-	struct sa_request request = { .mad = &sa,
-		                      .bytes = SA_DATA_BYTES,
-		                      .slid = mad->slid,
-		                      .qpn = mad->src_qpn,
-		                      .now_s = base_now_ns() / 1000000000 };
 
-	if (wire_rmpp_is_active(mad->data) && !take_segment(d, at, mad))
+	if (wire_rmpp_is_active(mad->data)) {
+		serve_segment(d, at, mad);
 		return;
+	}
 	wire_sa_mad_decode(mad->data, &sa);
-	request.data = sa.data;
-	answer_sa(d, at, mad, &request);
+	serve_request(d, at, mad,
+	              &(struct sa_request){ .mad = &sa, .data = sa.data, .bytes = SA_DATA_BYTES });
 }
 
 /* SMInfo: who is the subnet manager here, and who is to be. */
@@ -326,8 +327,11 @@ static bool take(struct daemon *d, struct fabric_port *at, const struct fabric_m
 	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI && d->sa) {
 		wire_rmpp_decode(mad->data + RMPP_AT, &rmpp);
 		/* the kernel's RMPP has no response bit in what it says to an answer */
-		if (wire_rmpp_is_active(mad->data) && rmpp.type != RMPP_DATA)
-			return take_ack(d, mad);
+		if (wire_rmpp_is_active(mad->data) && rmpp.type != RMPP_DATA) {
+			if (!take_ack(d, mad))
+				serve_segment(d, at, mad); /* it ends a request, or nothing */
+			return true;
+		}
 		if (h.method == MAD_REPORT_RESP)
 			return true;
 		if (!wire_mad_response_method(h.method))
@@ -356,8 +360,14 @@ bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fa
 	return taken;
 }
 
+int daemon_subnet_mad_init(struct daemon *d)
+{
+	return sa_segments_new(&d->segments);
+}
+
 void daemon_subnet_mad_fini(struct daemon *d)
 {
 	while (!LIST_EMPTY(&d->answers))
 		answer_free(LIST_FIRST(&d->answers));
+	sa_segments_free(d->segments);
 }
