@@ -169,12 +169,23 @@ static void wake_cm(void *arg, unsigned ms)
 
 /* ---- start and end ---- */
 
+static void explain_setting(const char *setting, const char *key, int error, char *why, size_t len)
+{
+	if (error == -ENOENT)
+		snprintf(why, len, "setting '%s': there is no such setting", setting);
+	else if (error == -ERANGE)
+		snprintf(why, len, "setting '%s': the value is out of range", setting);
+	else
+		snprintf(why, len, "setting '%s': want key=value, the value %s", setting,
+		         fabric_settings_want(key));
+}
+
 static int apply_settings(const struct daemon_options *o, struct shm_settings *s, char *why,
                           size_t len)
 {
 	fabric_settings_default(s);
 	for (unsigned i = 0; i < o->n_settings; i++) {
-		char key[64];
+		char key[64] = "";
 		const char *eq = strchr(o->settings[i], '=');
 		int ret = -EINVAL;
 
@@ -183,13 +194,10 @@ static int apply_settings(const struct daemon_options *o, struct shm_settings *s
 			key[eq - o->settings[i]] = '\0';
 			ret = fabric_settings_set(s, key, eq + 1, false);
 		}
-		if (!ret)
-			continue;
-		snprintf(why, len, "setting '%s': %s", o->settings[i],
-		         ret == -ENOENT   ? "there is no such setting"
-		         : ret == -ERANGE ? "the value is out of range"
-		                          : "want key=value, the value a number");
-		return ret;
+		if (ret) {
+			explain_setting(o->settings[i], key, ret, why, len);
+			return ret;
+		}
 	}
 	return 0;
 }

@@ -105,8 +105,14 @@ static json *show_status(struct daemon *d)
 	add_u64(o, "ring_bytes", d->rings.in_use);
 	add_u64(o, "payload_bytes", d->payloads.in_use);
 	json_object_object_add(o, "sm", sm_json(d));
-	for (unsigned i = 0; fabric_settings_get(&d->f->settings, i, &key, &value); i++)
-		add_u64(settings, key, value);
+	for (unsigned i = 0; fabric_settings_get(&d->f->settings, i, &key, &value); i++) {
+		const char *name = fabric_settings_name(&d->f->settings, i);
+
+		if (name)
+			add_text(settings, key, "%s", name);
+		else
+			add_u64(settings, key, value);
+	}
 	json_object_object_add(o, "settings", settings);
 	return o;
 }

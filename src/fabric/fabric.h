@@ -155,6 +155,12 @@ int fabric_settings_set(struct shm_settings *s, const char *key, const char *val
 bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **key,
                          uint32_t *value);
 
+/* What values the setting can have, for messages. */
+const char *fabric_settings_want(const char *key);
+
+/* The value's name where setting @i has names for numbers; else NULL. */
+const char *fabric_settings_name(const struct shm_settings *s, unsigned i);
+
 /* Builds what @plan says, which is finished (plan.h). Makes the shared memory too. 0 or -errno. */
 int fabric_new(struct fabric **f, const struct fabric_plan *plan,
                const struct shm_settings *settings);

@@ -10,15 +10,18 @@
 #include "base/util.h"
 #include "fabric/fabric.h"
 
+static const char *const routings[] = { "minhop", "updn" }; /* enum sm_routing */
+
 static const struct setting {
 	const char *key;
 	size_t offset;
 	uint32_t initial, min, max;
-	bool live; /* may change while the fabric is up */
+	bool live;                /* may change while the fabric is up */
+	const char *const *names; /* of its values from 0, if they are no numbers */
 } settings[] = {
-#define SETTING(name, ...)                                              \
-	{                                                               \
-#name, offsetof(struct shm_settings, name), __VA_ARGS__ \
+#define SETTING(name, ...)                                                               \
+	{                                                                                \
+		.key = #name, .offset = offsetof(struct shm_settings, name), __VA_ARGS__ \
 	}
 	SETTING(max_mcast_grp, 8192, 0, 1u << 20, false),
 	SETTING(max_mcast_qp_attach, 1024, 0, SHM_MAX_QPS, false),
@@ -34,6 +37,7 @@ static const struct setting {
 	SETTING(sm_embedded, 1, 0, 1, false),
 	SETTING(sm_priority, 1, 0, 15, true),
 	SETTING(sm_poll_ms, 1000, 10, 60000, true),
+	SETTING(routing, 0, 0, ARRAY_SIZE(routings) - 1, false, routings),
 #undef SETTING
 };
 
@@ -66,6 +70,17 @@ static int parse_mtu(const char *value, uint32_t *mtu)
 	return -EINVAL;
 }
 
+static int parse_name(const struct setting *def, const char *name, uint32_t *value)
+{
+	for (uint32_t v = 0; v <= def->max; v++) {
+		if (!strcmp(def->names[v], name)) {
+			*value = v;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 int fabric_settings_set(struct shm_settings *s, const char *key, const char *value, bool live)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
@@ -79,6 +94,8 @@ int fabric_settings_set(struct shm_settings *s, const char *key, const char *val
 			return -EPERM;
 		if (!strcmp(key, "mtu"))
 			return parse_mtu(value, &s->mtu);
+		if (def->names)
+			return parse_name(def, value, field(s, def));
 		ret = base_parse_number(value, def->min, def->max, &v);
 		if (!ret)
 			*field(s, def) = (uint32_t)v;
@@ -97,4 +114,20 @@ bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **
 	if (!strcmp(*key, "mtu"))
 		*value = IB_MTU_BYTES(*value);
 	return true;
+}
+
+const char *fabric_settings_name(const struct shm_settings *s, unsigned i)
+{
+	const struct setting *def = &settings[i];
+
+	return def->names ? def->names[*field((struct shm_settings *)s, def)] : NULL;
+}
+
+const char *fabric_settings_want(const char *key)
+{
+	if (!strcmp(key, "mtu"))
+		return "256, 512, 1024, 2048 or 4096";
+	if (!strcmp(key, "routing"))
+		return "minhop or updn";
+	return "a number";
 }

@@ -23,8 +23,10 @@ static void defaults_are_within_their_own_limits(void **state)
 
 	(void)state;
 	for (; fabric_settings_get(&s, n, &key, &value); n++) {
+		const char *name = fabric_settings_name(&s, n);
+
 		snprintf(text, sizeof(text), "%u", value);
-		assert_int_equal(fabric_settings_set(&t, key, text, false), 0);
+		assert_int_equal(fabric_settings_set(&t, key, name ? name : text, false), 0);
 	}
 	assert_true(n >= 10);
 	assert_memory_equal(&s, &t, sizeof(s));
@@ -89,6 +91,19 @@ static void mtu_is_in_bytes(void **state)
 	}
 }
 
+static void routing_is_by_name(void **state)
+{
+	struct shm_settings s = defaults();
+
+	(void)state;
+	assert_int_equal(fabric_settings_set(&s, "routing", "updn", false), 0);
+	assert_int_equal(s.routing, 1);
+	assert_int_equal(fabric_settings_set(&s, "routing", "minhop", false), 0);
+	assert_int_equal(s.routing, 0);
+	assert_int_equal(fabric_settings_set(&s, "routing", "1", false), -EINVAL);
+	assert_int_equal(fabric_settings_set(&s, "routing", "", false), -EINVAL);
+}
+
 static void while_up_only_some_may_change(void **state)
 {
 	struct shm_settings s = defaults();
@@ -110,6 +125,7 @@ int main(void)
 		cmocka_unit_test(a_setting_is_set_and_no_other),
 		cmocka_unit_test(what_cannot_be_set_changes_nothing),
 		cmocka_unit_test(mtu_is_in_bytes),
+		cmocka_unit_test(routing_is_by_name),
 		cmocka_unit_test(while_up_only_some_may_change),
 	};
 

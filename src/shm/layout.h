@@ -60,9 +60,10 @@ struct shm_settings {
 	uint32_t sm_embedded;         /* there is a subnet manager from the start */
 	uint32_t sm_priority;         /* of the embedded one; may change */
 	uint32_t sm_poll_ms;          /* how often it asks other subnet managers; may change */
-	uint32_t reserved[2];
+	uint32_t routing;             /* enum sm_routing */
+	uint32_t reserved[17];
 };
-static_assert(sizeof(struct shm_settings) == 64, "layout");
+static_assert(sizeof(struct shm_settings) == 128, "layout");
 
 struct shm_control {
 	uint64_t magic;
@@ -85,7 +86,7 @@ struct shm_control {
 	_Alignas(64) _Atomic uint32_t manager_futex;
 	_Atomic uint32_t manager_stopped; /* an orderly end */
 };
-static_assert(sizeof(struct shm_control) == 320, "layout");
+static_assert(sizeof(struct shm_control) == 384, "layout");
 
 struct shm_hca {
 	char name[32];

@@ -16,6 +16,9 @@
 
 struct sm;
 
+/* The setting "routing". */
+enum sm_routing { SM_ROUTING_MINHOP, SM_ROUTING_UPDN };
+
 /* @wake asks to call sm_run_due() after @ms milliseconds. @now_ms: the clock that sm_run_due() is
  * given; NULL: the system's monotonic one. */
 struct sm_ops {

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Unicast routing on whole topologies: shortest ways, shared out evenly, that stay where they
+ * are as long as they can; up/down routing, shown to be free of credit loops by the graph of
+ * which link waits for which.
+ */
+#include "fabric/link.h"
+#include "fabric/testing.h"
+#include "subnet/sm.h"
+
+#define FAR        UINT16_MAX
+#define MAX_SWITCH 128
+#define CHANNELS   (MAX_SWITCH * 256)
+
+struct env {
+	struct fabric *f;
+	struct sm *sm;
+};
+
+static void no_wake(void *arg, unsigned ms)
+{
+	(void)arg;
+	(void)ms;
+}
+
+/* Builds it, and the end of the plan. */
+static struct env *start(struct fabric_plan *plan, const char *routing)
+{
+	struct env *e = calloc(1, sizeof(*e));
+	const struct sm_ops ops = { .wake = no_wake };
+	struct shm_settings settings;
+	char why[160];
+	int node;
+
+	fabric_settings_default(&settings);
+	assert_int_equal(fabric_settings_set(&settings, "routing", routing, false), 0);
+	assert_int_equal(fabric_plan_finish(plan, &node, why, sizeof(why)), 0);
+	e->f = testing_build(plan, &settings);
+	assert_in_range(e->f->n_switches, 1, MAX_SWITCH);
+	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	return e;
+}
+
+static void stop(struct env *e)
+{
+	sm_free(e->sm);
+	fabric_free(e->f);
+	free(e);
+}
+
+static struct env *start_fat_tree(unsigned levels, unsigned radix, const char *routing)
+{
+	const struct fabric_fat_tree shape = { levels, radix, 0 };
+	struct fabric_plan plan;
+	char why[160];
+
+	fabric_plan_init(&plan);
+	assert_int_equal(fabric_plan_fat_tree(&plan, &shape, why, sizeof(why)), 0);
+	return start(&plan, routing);
+}
+
+/* ---- topologies: switches 0 to n - 1, each with hosts at its first ports ---- */
+
+struct net {
+	struct fabric_plan plan;
+	unsigned n, n_hosts;
+	unsigned sw[MAX_SWITCH], used[MAX_SWITCH];
+};
+
+static void net_init(struct net *net, unsigned n, unsigned n_hosts)
+{
+	*net = (struct net){ .n = n, .n_hosts = n_hosts };
+	fabric_plan_init(&net->plan);
+	for (unsigned i = 0; i < n; i++) {
+		net->sw[i] = (unsigned)fabric_plan_add_switch(&net->plan, NULL, 36);
+		for (unsigned k = 0; k < n_hosts; k++) {
+			int host = fabric_plan_add_host(&net->plan, NULL);
+			int hca = fabric_plan_add_hca(&net->plan, (unsigned)host, 1);
+
+			assert_int_equal(
+			        fabric_plan_link(
+			                &net->plan,
+			                (struct fabric_plan_end){ net->sw[i], ++net->used[i] },
+			                (struct fabric_plan_end){ (unsigned)hca, 1 },
+			                FABRIC_RATE_DEFAULT),
+			        0);
+		}
+	}
+}
+
+static void net_link(struct net *net, unsigned a, unsigned b)
+{
+	const struct fabric_plan_end x = { net->sw[a], ++net->used[a] };
+	const struct fabric_plan_end y = { net->sw[b], ++net->used[b] };
+
+	assert_int_equal(fabric_plan_link(&net->plan, x, y, FABRIC_RATE_DEFAULT), 0);
+}
+
+static struct env *start_ring(unsigned n, const char *routing)
+{
+	struct net net;
+
+	net_init(&net, n, 1);
+	for (unsigned i = 0; i < n; i++)
+		net_link(&net, i, (i + 1) % n);
+	return start(&net.plan, routing);
+}
+
+static struct env *start_torus(unsigned x, unsigned y, unsigned z, const char *routing)
+{
+	struct net net;
+
+	net_init(&net, x * y * z, 2);
+	for (unsigned i = 0; i < net.n; i++) {
+		unsigned a = i % x, b = i / x % y, c = i / x / y;
+
+		if (x > 1)
+			net_link(&net, i, (a + 1) % x + b * x + c * x * y);
+		if (y > 1)
+			net_link(&net, i, a + (b + 1) % y * x + c * x * y);
+		if (z > 1)
+			net_link(&net, i, a + b * x + (c + 1) % z * x * y);
+	}
+	return start(&net.plan, routing);
+}
+
+static unsigned next_random(unsigned *seed)
+{
+	*seed = *seed * 1103515245 + 12345;
+	return *seed >> 16 & 0x7FFF;
+}
+
+/* A tree, so that all hangs together, and half as many links again, some of them parallel. */
+static struct env *start_random(unsigned seed, const char *routing)
+{
+	unsigned n = 3 + next_random(&seed) % 30;
+	struct net net;
+
+	net_init(&net, n, 1);
+	for (unsigned i = 1; i < n; i++)
+		net_link(&net, i, next_random(&seed) % i);
+	for (unsigned i = 0; i < n / 2 + 1; i++) {
+		unsigned a = next_random(&seed) % n, b = next_random(&seed) % n;
+
+		if (a != b && net.used[a] < 36 && net.used[b] < 36)
+			net_link(&net, a, b);
+	}
+	return start(&net.plan, routing);
+}
+
+/* ---- what the tables say ---- */
+
+static struct fabric_port *out_port(struct fabric_node *sw, uint16_t lid)
+{
+	uint8_t out = fabric_lft_get(sw, lid);
+
+	return out && out <= sw->n_ports ? &sw->port[out] : NULL;
+}
+
+/* Where it goes on to from @sw: a switch, or NULL. */
+static struct fabric_node *next_switch(struct fabric_node *sw, uint16_t lid)
+{
+	struct fabric_port *out = out_port(sw, lid);
+
+	if (!out || !fabric_port_carries(out) || out->peer->node->type != FABRIC_SWITCH)
+		return NULL;
+	return out->peer->node;
+}
+
+/* How many links between switches it crosses to @root, or FAR. */
+static unsigned way_length(struct fabric_node *sw, const struct fabric_node *root, uint16_t lid)
+{
+	unsigned n = 0;
+
+	for (; sw != root; n++)
+		if (n > MAX_SWITCH || !(sw = next_switch(sw, lid)))
+			return FAR;
+	return n;
+}
+
+static void distances(const struct env *e, const struct fabric_node *root, unsigned *hops)
+{
+	bool again = true;
+
+	for (unsigned i = 0; i < e->f->n_switches; i++)
+		hops[i] = FAR;
+	hops[root->index] = 0;
+	while (again) {
+		again = false;
+		for (unsigned i = 0; i < e->f->n_switches; i++) {
+			const struct fabric_node *sw = sm_switch(e->sm, i);
+
+			for (unsigned k = 1; k <= sw->n_ports; k++) {
+				const struct fabric_port *p = sw->port[k].peer;
+
+				if (!p || p->node->type != FABRIC_SWITCH ||
+				    !fabric_port_carries(&sw->port[k]) ||
+				    hops[p->node->index] + 1 >= hops[i])
+					continue;
+				hops[i] = hops[p->node->index] + 1;
+				again = true;
+			}
+		}
+	}
+}
+
+/* From every switch every host is as near as the links allow. */
+static void assert_shortest(const struct env *e)
+{
+	unsigned hops[MAX_SWITCH];
+
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++) {
+		const struct fabric_port *hca = e->f->hca_port[i];
+
+		distances(e, hca->peer->node, hops);
+		for (unsigned s = 0; s < e->f->n_switches; s++)
+			assert_int_equal(way_length(sm_switch(e->sm, s), hca->peer->node, hca->lid),
+			                 hops[s]);
+	}
+}
+
+static void assert_all_reached(const struct env *e)
+{
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++)
+		for (unsigned k = 0; k < e->f->n_hca_ports; k++) {
+			const struct fabric_port *to = e->f->hca_port[k];
+
+			assert_int_not_equal(
+			        way_length(e->f->hca_port[i]->peer->node, to->peer->node, to->lid),
+			        FAR);
+		}
+}
+
+/* Of switch @s, the ways to hosts by ports to switches of these numbers differ by at most one. */
+static void assert_even(const struct env *e, struct fabric_node *sw, const bool *port)
+{
+	unsigned load[256] = { 0 }, least = UINT32_MAX, most = 0;
+
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++)
+		load[fabric_lft_get(sw, e->f->hca_port[i]->lid)]++;
+	for (unsigned k = 1; k <= sw->n_ports; k++) {
+		if (!port[k])
+			continue;
+		least = load[k] < least ? load[k] : least;
+		most = load[k] > most ? load[k] : most;
+	}
+	assert_true(most > 0 && most - least <= 1);
+}
+
+/* ---- the graph of links that wait for each other ---- */
+
+struct graph {
+	uint8_t *
+	        edge; /* bitmap of CHANNELS x ports: from a channel to the next switch's out port */
+	uint8_t seen[CHANNELS]; /* 1: being looked at, 2: done */
+};
+
+static unsigned channel(const struct fabric_port *out)
+{
+	return out->node->index * 256 + out->num;
+}
+
+static void add_edges(struct env *e, struct graph *g, uint16_t lid)
+{
+	for (unsigned s = 0; s < e->f->n_switches; s++) {
+		struct fabric_node *sw = sm_switch(e->sm, s), *next = next_switch(sw, lid);
+
+		if (next && next_switch(next, lid))
+			g->edge[channel(out_port(sw, lid)) * 256 + out_port(next, lid)->num] = 1;
+	}
+}
+
+static bool has_loop_from(struct env *e, struct graph *g, struct fabric_port *out)
+{
+	unsigned c = channel(out);
+
+	if (g->seen[c])
+		return g->seen[c] == 1;
+	g->seen[c] = 1;
+	for (unsigned k = 1; k <= out->peer->node->n_ports; k++)
+		if (g->edge[c * 256 + k] && has_loop_from(e, g, &out->peer->node->port[k]))
+			return true;
+	g->seen[c] = 2;
+	return false;
+}
+
+static bool has_credit_loop(struct env *e)
+{
+	struct graph *g = calloc(1, sizeof(*g));
+	bool found = false;
+
+	assert_non_null(g);
+	g->edge = calloc(CHANNELS, 256);
+	assert_non_null(g->edge);
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++)
+		add_edges(e, g, e->f->hca_port[i]->lid);
+	for (unsigned s = 0; s < e->f->n_switches; s++)
+		add_edges(e, g, sm_switch(e->sm, s)->port[0].lid);
+	for (unsigned s = 0; s < e->f->n_switches && !found; s++) {
+		struct fabric_node *sw = sm_switch(e->sm, s);
+
+		for (unsigned k = 1; k <= sw->n_ports && !found; k++)
+			found = sw->port[k].peer && has_loop_from(e, g, &sw->port[k]);
+	}
+	free(g->edge);
+	free(g);
+	return found;
+}
+
+/* ---- shortest ways, evenly shared ---- */
+
+static void all_ways_are_shortest(void **state)
+{
+	struct env *e;
+
+	(void)state;
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		e = start_random(seed, "minhop");
+		assert_shortest(e);
+		stop(e);
+	}
+	e = start_torus(4, 4, 3, "minhop");
+	assert_shortest(e);
+	stop(e);
+}
+
+static void parallel_links_carry_equal_shares(void **state)
+{
+	bool port[256] = { false };
+	struct net net;
+	struct env *e;
+
+	(void)state;
+	net_init(&net, 2, 9);
+	for (unsigned i = 0; i < 4; i++) {
+		net_link(&net, 0, 1);
+		port[10 + i] = true;
+	}
+	e = start(&net.plan, "minhop");
+	assert_even(e, sm_switch(e->sm, 0), port);
+	assert_even(e, sm_switch(e->sm, 1), port);
+	stop(e);
+}
+
+/* Up from a leaf of a fat tree all ways are equal. */
+static void assert_fat_tree_even(unsigned levels, const char *routing)
+{
+	struct env *e = start_fat_tree(levels, 8, routing);
+	unsigned leaves = 0;
+
+	for (unsigned s = 0; s < e->f->n_switches; s++) {
+		struct fabric_node *sw = sm_switch(e->sm, s);
+		bool port[256] = { false };
+
+		if (strncmp(sw->name, "leaf", 4))
+			continue;
+		leaves++;
+		for (unsigned k = 1; k <= sw->n_ports; k++)
+			port[k] = sw->port[k].peer && sw->port[k].peer->node->type == FABRIC_SWITCH;
+		assert_even(e, sw, port);
+	}
+	assert_true(leaves >= 8);
+	stop(e);
+}
+
+static void equal_ways_carry_equal_shares(void **state)
+{
+	(void)state;
+	assert_fat_tree_even(2, "minhop");
+	assert_fat_tree_even(3, "minhop");
+	assert_fat_tree_even(2, "updn");
+	assert_fat_tree_even(3, "updn");
+}
+
+/* ---- what stays ---- */
+
+struct tables {
+	uint8_t out[MAX_SWITCH][1024];
+};
+
+static struct tables *remember(const struct env *e)
+{
+	struct tables *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	for (unsigned s = 0; s < e->f->n_switches; s++)
+		for (unsigned lid = 1; lid < 1024; lid++)
+			t->out[s][lid] = fabric_lft_get(sm_switch(e->sm, s), (uint16_t)lid);
+	return t;
+}
+
+static void assert_same_tables(const struct env *e, const struct tables *t)
+{
+	struct tables *now = remember(e);
+
+	assert_memory_equal(now, t, sizeof(*t));
+	free(now);
+}
+
+static void the_same_cables_make_the_same_tables(void **state)
+{
+	struct env *e = start_random(7, "minhop");
+	struct tables *t = remember(e);
+
+	(void)state;
+	stop(e);
+	e = start_random(7, "minhop");
+	assert_same_tables(e, t);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_same_tables(e, t);
+	free(t);
+	stop(e);
+}
+
+/* Whether what was for @lid crossed the link of @failed by the tables of then. */
+static bool crossed(const struct env *e, const struct tables *t, struct fabric_node *sw,
+                    uint16_t lid, const struct fabric_port *failed)
+{
+	for (unsigned n = 0; n < MAX_SWITCH; n++) {
+		uint8_t out = t->out[sw->index][lid];
+
+		if (!out || out > sw->n_ports)
+			return false;
+		if (&sw->port[out] == failed || &sw->port[out] == failed->peer)
+			return true;
+		if (sw->port[out].peer->node->type != FABRIC_SWITCH)
+			return false;
+		sw = sw->port[out].peer->node;
+	}
+	fail_msg("a loop in the tables of '%s' for LID %u", sm_switch(e->sm, 0)->name, lid);
+	return false;
+}
+
+/* The @n-th port that leads to a switch. */
+static struct fabric_port *nth_link(const struct env *e, unsigned n)
+{
+	for (;;) {
+		for (unsigned s = 0; s < e->f->n_switches; s++) {
+			struct fabric_node *sw = sm_switch(e->sm, s);
+
+			for (unsigned k = 1; k <= sw->n_ports; k++) {
+				struct fabric_port *p = &sw->port[k];
+
+				if (p->peer && p->peer->node->type == FABRIC_SWITCH && !n--)
+					return p;
+			}
+		}
+	}
+}
+
+static void assert_little_moves(struct env *e, unsigned n)
+{
+	struct fabric_port *p = nth_link(e, n);
+	struct tables *t = remember(e);
+
+	assert_int_equal(fabric_link_set(e->f, p, false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_shortest(e);
+	for (unsigned s = 0; s < e->f->n_switches; s++)
+		for (uint16_t lid = 1; lid < 1024; lid++)
+			if (fabric_lft_get(sm_switch(e->sm, s), lid) != t->out[s][lid])
+				assert_true(crossed(e, t, sm_switch(e->sm, s), lid, p));
+	assert_int_equal(fabric_link_set(e->f, p, true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_same_tables(e, t);
+	free(t);
+}
+
+static void a_link_that_fails_moves_what_crossed_it_and_returns_it(void **state)
+{
+	struct env *e = start_fat_tree(3, 4, "minhop");
+
+	(void)state;
+	for (unsigned n = 0; n < 60; n += 7)
+		assert_little_moves(e, n);
+	stop(e);
+	for (unsigned seed = 1; seed <= 20; seed++) {
+		e = start_random(seed, "minhop");
+		assert_little_moves(e, seed * 3);
+		stop(e);
+	}
+}
+
+/* After failures one by one the tables are as good as new ones, though not the same. */
+static void after_many_failures_ways_are_still_shortest(void **state)
+{
+	struct env *e = start_fat_tree(3, 4, "minhop");
+	unsigned seed = 3;
+
+	(void)state;
+	for (unsigned i = 0; i < 12; i++) {
+		int ret = fabric_link_set(e->f, nth_link(e, next_random(&seed)), false);
+
+		assert_true(!ret || ret == -EALREADY);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_shortest(e);
+	}
+	stop(e);
+}
+
+/* ---- up/down ---- */
+
+static void shortest_ways_around_a_ring_wait_for_each_other(void **state)
+{
+	struct env *e = start_ring(6, "minhop");
+
+	(void)state;
+	assert_true(has_credit_loop(e)); /* so the check below can fail */
+	stop(e);
+}
+
+/* With each link failed in turn, too, as long as all hangs together. */
+static void assert_updn(struct env *e, bool is_joined)
+{
+	assert_all_reached(e);
+	assert_false(has_credit_loop(e));
+	for (unsigned n = 0; n < 40; n += 5) {
+		struct fabric_port *p = nth_link(e, n);
+
+		assert_int_equal(fabric_link_set(e->f, p, false), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		if (is_joined)
+			assert_all_reached(e);
+		assert_false(has_credit_loop(e));
+		assert_int_equal(fabric_link_set(e->f, p, true), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+	}
+	stop(e);
+}
+
+static void up_down_is_free_of_credit_loops_on_rings(void **state)
+{
+	(void)state;
+	for (unsigned n = 3; n <= 12; n++)
+		assert_updn(start_ring(n, "updn"), true);
+}
+
+static void up_down_is_free_of_credit_loops_on_tori(void **state)
+{
+	(void)state;
+	assert_updn(start_torus(4, 4, 1, "updn"), true);
+	assert_updn(start_torus(5, 3, 1, "updn"), true);
+	assert_updn(start_torus(3, 3, 3, "updn"), true);
+}
+
+static void up_down_is_free_of_credit_loops_on_random_topologies(void **state)
+{
+	(void)state;
+	for (unsigned seed = 1; seed <= 40; seed++)
+		assert_updn(start_random(seed, "updn"), false);
+}
+
+static void up_down_on_a_fat_tree_goes_the_shortest_ways(void **state)
+{
+	(void)state;
+	for (unsigned levels = 2; levels <= 3; levels++) {
+		struct env *e = start_fat_tree(levels, 8, "updn");
+
+		assert_false(has_credit_loop(e));
+		for (unsigned i = 0; i < e->f->n_hca_ports; i++) {
+			const struct fabric_port *to = e->f->hca_port[i];
+			unsigned hops[MAX_SWITCH];
+
+			distances(e, to->peer->node, hops);
+			for (unsigned k = 0; k < e->f->n_hca_ports; k++) {
+				struct fabric_node *from = e->f->hca_port[k]->peer->node;
+
+				assert_int_equal(way_length(from, to->peer->node, to->lid),
+				                 hops[from->index]);
+			}
+		}
+		stop(e);
+	}
+}
+
+/* A host on a spine: then that spine is no root, and is still reached. */
+static void up_down_reaches_a_host_on_a_spine(void **state)
+{
+	struct net net;
+
+	(void)state;
+	net_init(&net, 4, 2);
+	for (unsigned i = 0; i < 2; i++) { /* two spines that have none, one that has */
+		unsigned spine = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 36);
+
+		net.sw[net.n++] = spine;
+		for (unsigned leaf = 0; leaf < 3; leaf++)
+			net_link(&net, leaf, net.n - 1);
+	}
+	for (unsigned leaf = 0; leaf < 3; leaf++)
+		net_link(&net, leaf, 3);
+	assert_updn(start(&net.plan, "updn"), true);
+}
+
+/* Two fat trees that one leaf of each joins: no root reaches all. */
+static void where_roots_do_not_suffice_there_is_one_in_the_middle(void **state)
+{
+	struct net net;
+
+	(void)state;
+	net_init(&net, 4, 2);
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned spine = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 36);
+
+		net.sw[net.n++] = spine;
+		net_link(&net, i / 2 * 2, net.n - 1);
+		net_link(&net, i / 2 * 2 + 1, net.n - 1);
+	}
+	net_link(&net, 1, 2);
+	assert_updn(start(&net.plan, "updn"), false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_ways_are_shortest),
+		cmocka_unit_test(parallel_links_carry_equal_shares),
+		cmocka_unit_test(equal_ways_carry_equal_shares),
+		cmocka_unit_test(the_same_cables_make_the_same_tables),
+		cmocka_unit_test(a_link_that_fails_moves_what_crossed_it_and_returns_it),
+		cmocka_unit_test(after_many_failures_ways_are_still_shortest),
+		cmocka_unit_test(shortest_ways_around_a_ring_wait_for_each_other),
+		cmocka_unit_test(up_down_is_free_of_credit_loops_on_rings),
+		cmocka_unit_test(up_down_is_free_of_credit_loops_on_tori),
+		cmocka_unit_test(up_down_is_free_of_credit_loops_on_random_topologies),
+		cmocka_unit_test(up_down_on_a_fat_tree_goes_the_shortest_ways),
+		cmocka_unit_test(up_down_reaches_a_host_on_a_spine),
+		cmocka_unit_test(where_roots_do_not_suffice_there_is_one_in_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of the subnet manager share: sm.c gives LIDs and sweeps, sm_routes.c
+ * writes the unicast tables, sm_updn.c says which ways are legal if up/down routing is set,
+ * sm_trees.c writes the multicast tables. For these files alone.
+ *
+ * The cables between switches are noted once, switch by switch, in one flat array: all
+ * that is computed over the whole fabric walks it. A sweep looks which of them are up.
+ */
+#ifndef SUBNET_SM_STATE_H
+#define SUBNET_SM_STATE_H
+
+#include "subnet/sm.h"
+
+/* A cable to another switch (or back to the same one), seen from one of its ends. */
+struct sm_link {
+	uint32_t to; /* index of the switch there */
+	uint8_t port;
+	bool up; /* when last looked at */
+};
+
+struct sm_net {
+	struct fabric *f;
+	struct fabric_node **sw; /* the switches, each at its index */
+	unsigned n;
+	struct sm_link *link;
+	unsigned *first; /* switch i has link[first[i]] to link[first[i + 1] - 1] */
+};
+
+struct sm {
+	struct fabric *f;
+	struct sm_ops ops;
+	struct sm_net net;
+	struct sm_routes *routes;
+	struct sm_trees *trees;
+	uint16_t next_lid;                      /* where the search for a free one goes on */
+	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
+	unsigned home, told_home; /* the HCA port that it answers at, and did before */
+};
+
+/* The port at the far end of a link that is not down, or NULL. */
+struct fabric_port *sm_far_end(const struct fabric_port *p);
+
+struct sm_updn;
+
+/* ---- sm_routes.c ---- */
+
+/* 0 or -ENOMEM. */
+int sm_routes_new(struct sm_routes **r, struct sm_net *net);
+void sm_routes_free(struct sm_routes *r);
+
+/*
+ * Looks which links are up and writes the ways to all LIDs into the switches. @changed: a bit
+ * for each LID is set if some switch forwards it otherwise than before. 0 or -ENOMEM.
+ */
+int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
+
+/* ---- sm_updn.c ---- */
+
+#define SM_FAR UINT16_MAX /* a distance: no way leads there */
+
+/* 0 or -ENOMEM. */
+int sm_updn_new(struct sm_updn **u, struct sm_net *net);
+void sm_updn_free(struct sm_updn *u);
+
+/* Finds the roots and ranks the switches by the links that are up. */
+void sm_updn_rank(struct sm_updn *u);
+
+/* How many links it is from each switch to @root by a legal way; SM_FAR: there is none. */
+void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops);
+
+/* Whether what is for the root that was measured last may go from one switch to its neighbour. */
+bool sm_updn_may_go(const struct sm_updn *u, unsigned from, unsigned to);
+
+/* ---- sm_trees.c ---- */
+
+/* 0 or -ENOMEM. */
+int sm_trees_new(struct sm_trees **t, struct sm *sm);
+void sm_trees_free(struct sm_trees *t);
+
+#endif

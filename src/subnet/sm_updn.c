@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Up/down routing: switches are ranked from the roots of the fabric, and no way goes up
+ * again, towards the roots, once it has gone down. So no circle of links can come to wait
+ * for each other's buffers (credit loops), which shortest ways alone do not prevent.
+ *
+ * The roots are the switches that are farthest from all that have hosts: the spines of a fat
+ * tree. Where there are none such, or where from those not all hosts have a legal way to each
+ * other, one switch is the root, the one in the middle; by it there is always a way. Between
+ * two roots there may be none, as with OpenSM: no host needs one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "subnet/sm_state.h"
+
+struct sm_updn {
+	struct sm_net *net;
+	uint16_t *rank;   /* 0: a root */
+	unsigned *order;  /* place of a switch in the order of ranks: up is towards 0 */
+	unsigned *sorted; /* the switches in that order */
+	bool *is_down;    /* by switch: its way to the one that was measured goes down only */
+	/* while ranking */
+	unsigned *island; /* by switch: the lowest one that links lead to */
+	uint16_t *level;  /* how far from hosts */
+	uint16_t *top;    /* by island: the highest level in it */
+	bool *single;     /* by island: has one root */
+	bool *has_hosts;
+	uint16_t *hops; /* scratch */
+	unsigned *queue;
+};
+
+int sm_updn_new(struct sm_updn **out, struct sm_net *net)
+{
+	struct sm_updn *u = calloc(1, sizeof(*u));
+	size_t n = net->n + 1;
+
+	if (!u)
+		return -ENOMEM;
+	u->net = net;
+	u->rank = calloc(n, sizeof(*u->rank));
+	u->order = calloc(n, sizeof(*u->order));
+	u->sorted = calloc(n, sizeof(*u->sorted));
+	u->is_down = calloc(n, sizeof(*u->is_down));
+	u->island = calloc(n, sizeof(*u->island));
+	u->level = calloc(n, sizeof(*u->level));
+	u->top = calloc(n, sizeof(*u->top));
+	u->single = calloc(n, sizeof(*u->single));
+	u->has_hosts = calloc(n, sizeof(*u->has_hosts));
+	u->hops = calloc(n, sizeof(*u->hops));
+	u->queue = calloc(n, sizeof(*u->queue));
+	if (!u->rank || !u->order || !u->sorted || !u->is_down || !u->island || !u->level ||
+	    !u->top || !u->single || !u->has_hosts || !u->hops || !u->queue) {
+		sm_updn_free(u);
+		return -ENOMEM;
+	}
+	*out = u;
+	return 0;
+}
+
+void sm_updn_free(struct sm_updn *u)
+{
+	free(u->rank);
+	free(u->order);
+	free(u->sorted);
+	free(u->is_down);
+	free(u->island);
+	free(u->level);
+	free(u->top);
+	free(u->single);
+	free(u->has_hosts);
+	free(u->hops);
+	free(u->queue);
+	free(u);
+}
+
+/* ---- ranks ---- */
+
+/* Distances from the switches that have 0 in @dist; the others have SM_FAR. How many it reached. */
+static unsigned spread(struct sm_updn *u, uint16_t *dist)
+{
+	const struct sm_net *net = u->net;
+	unsigned head = 0, tail = 0;
+
+	for (unsigned i = 0; i < net->n; i++)
+		if (!dist[i])
+			u->queue[tail++] = i;
+	while (head < tail) {
+		unsigned at = u->queue[head++];
+
+		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (!l->up || dist[l->to] != SM_FAR)
+				continue;
+			dist[l->to] = dist[at] + 1;
+			u->queue[tail++] = l->to;
+		}
+	}
+	return tail;
+}
+
+static void set_far(const struct sm_updn *u, uint16_t *dist)
+{
+	memset(dist, 0xFF, u->net->n * sizeof(*dist));
+}
+
+static void find_islands(struct sm_updn *u)
+{
+	unsigned n = u->net->n;
+
+	for (unsigned i = 0; i < n; i++)
+		u->island[i] = UINT32_MAX;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned reached;
+
+		if (u->island[i] != UINT32_MAX)
+			continue;
+		set_far(u, u->hops);
+		u->hops[i] = 0;
+		reached = spread(u, u->hops);
+		for (unsigned k = 0; k < reached; k++)
+			u->island[u->queue[k]] = i;
+	}
+}
+
+static bool has_hosts(const struct fabric_node *sw)
+{
+	for (unsigned k = 1; k <= sw->n_ports; k++) {
+		const struct fabric_port *end = sm_far_end(&sw->port[k]);
+
+		if (end && end->node->type == FABRIC_HCA)
+			return true;
+	}
+	return false;
+}
+
+/* How far switches are from hosts, and the most of each island. */
+static void find_levels(struct sm_updn *u)
+{
+	set_far(u, u->level);
+	memset(u->top, 0, u->net->n * sizeof(*u->top));
+	for (unsigned i = 0; i < u->net->n; i++) {
+		u->has_hosts[i] = has_hosts(u->net->sw[i]);
+		if (u->has_hosts[i])
+			u->level[i] = 0;
+	}
+	spread(u, u->level);
+	for (unsigned i = 0; i < u->net->n; i++)
+		if (u->level[i] != SM_FAR && u->level[i] > u->top[u->island[i]])
+			u->top[u->island[i]] = u->level[i];
+	for (unsigned i = 0; i < u->net->n; i++)
+		u->single[i] = !u->top[i];
+}
+
+/* The switch of an island that has the least far to the farthest, then to all others. */
+static unsigned find_middle(struct sm_updn *u, unsigned island)
+{
+	uint64_t best = UINT64_MAX;
+	unsigned middle = island;
+
+	for (unsigned i = island; i < u->net->n; i++) {
+		unsigned reached;
+		uint64_t sum = 0;
+
+		if (u->island[i] != island)
+			continue;
+		set_far(u, u->hops);
+		u->hops[i] = 0;
+		reached = spread(u, u->hops);
+		for (unsigned k = 0; k < reached; k++)
+			sum += u->hops[u->queue[k]];
+		sum |= (uint64_t)u->hops[u->queue[reached - 1]]
+		       << 40; /* the last is the farthest */
+		if (sum < best) {
+			best = sum;
+			middle = i;
+		}
+	}
+	return middle;
+}
+
+static void rank_all(struct sm_updn *u)
+{
+	unsigned n = u->net->n, placed = 0;
+
+	set_far(u, u->rank);
+	for (unsigned i = 0; i < n; i++)
+		if (!u->single[u->island[i]] && u->level[i] == u->top[u->island[i]])
+			u->rank[i] = 0;
+	for (unsigned i = 0; i < n; i++)
+		if (u->island[i] == i && u->single[i])
+			u->rank[find_middle(u, i)] = 0;
+	spread(u, u->rank);
+	for (unsigned rank = 0; placed < n; rank++)
+		for (unsigned i = 0; i < n; i++)
+			if (u->rank[i] == rank) {
+				u->order[i] = placed;
+				u->sorted[placed++] = i;
+			}
+}
+
+/* Whether all hosts of the island of @to have a legal way to those of switch @to. */
+static bool is_reached(struct sm_updn *u, unsigned to)
+{
+	sm_updn_measure(u, to, u->hops);
+	for (unsigned i = 0; i < u->net->n; i++)
+		if (u->has_hosts[i] && u->island[i] == u->island[to] && u->hops[i] == SM_FAR)
+			return false;
+	return true;
+}
+
+void sm_updn_rank(struct sm_updn *u)
+{
+	bool again = false;
+
+	find_islands(u);
+	find_levels(u);
+	rank_all(u);
+	for (unsigned i = 0; i < u->net->n; i++) {
+		unsigned island = u->island[i];
+
+		if (!u->has_hosts[i] || u->single[island] || is_reached(u, i))
+			continue;
+		base_log("up/down routing: from the roots that were found no legal way leads from "
+		         "all hosts to those of '%s'; there is one root instead",
+		         u->net->sw[i]->name);
+		u->single[island] = again = true;
+	}
+	if (again)
+		rank_all(u);
+}
+
+/* ---- ways ---- */
+
+/* Those that go down all the way. */
+static void measure_down(struct sm_updn *u, unsigned root, uint16_t *hops)
+{
+	const struct sm_net *net = u->net;
+	unsigned head = 0, tail = 0;
+
+	hops[root] = 0;
+	u->is_down[root] = true;
+	u->queue[tail++] = root;
+	while (head < tail) {
+		unsigned at = u->queue[head++];
+
+		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (!l->up || u->order[l->to] >= u->order[at] || hops[l->to] != SM_FAR)
+				continue;
+			hops[l->to] = hops[at] + 1;
+			u->is_down[l->to] = true;
+			u->queue[tail++] = l->to;
+		}
+	}
+}
+
+/* Those of the others, which go up first: what lies above a switch has been measured before it. */
+static void measure_up(struct sm_updn *u, uint16_t *hops)
+{
+	const struct sm_net *net = u->net;
+
+	for (unsigned i = 0; i < net->n; i++) {
+		unsigned at = u->sorted[i];
+
+		if (u->is_down[at])
+			continue;
+		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (l->up && u->order[l->to] < i && hops[l->to] != SM_FAR &&
+			    hops[l->to] + 1 < hops[at])
+				hops[at] = hops[l->to] + 1;
+		}
+	}
+}
+
+void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops)
+{
+	set_far(u, hops);
+	memset(u->is_down, 0, u->net->n * sizeof(*u->is_down));
+	if (u->net->sw[root]->dead)
+		return;
+	measure_down(u, root, hops);
+	measure_up(u, hops);
+}
+
+bool sm_updn_may_go(const struct sm_updn *u, unsigned from, unsigned to)
+{
+	if (u->is_down[from]) /* what came from above may be on its way here */
+		return u->is_down[to] && u->order[to] > u->order[from];
+	return u->order[to] < u->order[from];
+}

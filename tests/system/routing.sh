@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Unicast routes of a fat tree as infiniband-diags see them: equal ways share the load, by
+# min-hop and by up/down routing, and a link that fails moves nothing but what crossed it.
+
+. "${0%/*}/lib.sh"
+
+# lft SWITCH: what ibroute says that its table has, "LID PORT" a line, in decimal.
+lft()
+{
+	local lid
+	lid=$(umbel exec h1 -- saquery -N | awk -v name="$1" \
+		'/NodeDescription/ && index($0, name) { print lid } /lid\.\./ { sub(/.*\./, ""); lid = $0 }')
+	umbel exec h1 -- ibroute "$lid" | sed -n 's/^0x\([0-9a-f]*\) \([0-9]*\) .*/\1 \2/p' |
+		while read -r lid port; do echo $((16#$lid)) $((10#$port)); done
+}
+
+# shown SWITCH: the same as umbel shows it.
+shown()
+{
+	umbel show routes | awk -v sw="$1" '$1 == sw { print $2, $3 }'
+}
+
+for routing in minhop updn; do
+	umbel up --fat-tree 2 --radix 4 --set routing=$routing > /dev/null
+	for switch in leaf1 spine2; do
+		[ -n "$(lft $switch)" ] || complain "ibroute shows no table of $switch"
+		[ "$(lft $switch)" = "$(shown $switch)" ] ||
+			complain "ibroute and umbel do not agree on $switch"
+	done
+	# six hosts are elsewhere: three by each of the two ports up
+	for port in 3 4; do
+		[ "$(shown leaf1 | awk -v p=$port '$1 <= 8 && $2 == p' | wc -l)" -eq 3 ] ||
+			complain "$routing: not three hosts by port $port:"$'\n'"$(shown leaf1)"
+	done
+	expect 0 $'From ca *\n\[4\] -> switch port *"spine2"\n*\nTo ca *h8 umbel_h8_0"' \
+		umbel exec h1 -- ibtracert 1 8
+	expect 0 '* (leaf1):*' umbel exec h1 -- dump_lfts
+	# to switches: up/down routing may leave none between a leaf and a spine it has lost
+	before=$(shown leaf1 | head -n 8)
+	umbel link down leaf1:4
+	[ "$(shown leaf1 | head -n 8)" = "$(echo "$before" | sed 's/ 4$/ 3/')" ] ||
+		complain "$routing: more has moved than crossed the link"
+	expect 0 $'From ca *\n*"spine1"\n*\nTo ca *h8 umbel_h8_0"' \
+		umbel exec h1 -- ibtracert 1 8
+	umbel link up leaf1:4
+	[ "$(shown leaf1 | head -n 8)" = "$before" ] || complain "$routing: not as before the failure"
+	umbel down > /dev/null
+done
+
+expect 1 "*setting 'routing=ftree': want key=value, the value minhop or updn" \
+	umbel up --set routing=ftree
+umbel up --set routing=updn > /dev/null
+expect 0 $'*\nrouting * updn*' umbel status --name default
+expect 1 "*setting 'routing' cannot change while the fabric is up" umbel set routing=minhop
