@@ -423,12 +423,9 @@ void hca_cq_overrun(struct hca_process *p, uint32_t id, struct shm_cq *shm)
 		hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }
 
-void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool solicited)
+BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)
 {
-	/* seq_cst: after the completion could be seen; pairs with hca_cq_arm() */
-	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
-
-	if (arm != SHM_CQ_ARMED && !(arm == SHM_CQ_ARMED_SOLICITED && solicited))
+	if (arm == SHM_CQ_ARMED_SOLICITED && !solicited)
 		return;
 	if (!atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                             memory_order_relaxed, memory_order_relaxed))

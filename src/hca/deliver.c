@@ -11,102 +11,170 @@
 
 #include "hca/hca.h"
 
-/* Fills a claimed slot. */
-static void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
+#define AHEAD 4 /* receivers whose slots are being fetched while one is served */
+
+BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field)
 {
-	slot->src_qpn = pkt->src_qpn;
-	slot->length = pkt->length;
-	slot->imm = pkt->imm;
-	slot->class_flow = pkt->class_flow;
-	slot->slid = pkt->slid;
-	slot->pkey = pkt->pkey;
-	slot->src_port = pkt->src_port;
-	slot->sgid_index = pkt->sgid_index;
-	slot->hop_limit = pkt->hop_limit;
-	slot->sl = pkt->sl;
-	slot->flags = pkt->flags;
-	slot->path_bits = 0;
-	slot->dgid = pkt->dgid;
-	if (pkt->flags & SHM_ARRIVAL_PAYLOAD)
-		slot->payload_off = pkt->payload->off;
-	else
-		memcpy(slot->data, pkt->data, SHM_INLINE); /* of one size: no call */
+	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
+
+	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
 
-/* The arrival is there: let the receiver's CQ know what it cannot see by itself. */
-static void announce(struct hca_process *p, const struct shm_qp *q, bool solicited)
+/* Whether @r is on port @port (index, or HCA_ANY_PORT) and lets the packet in. */
+static bool lets_in(const struct hca_receiver *r, const struct hca_packet *pkt, uint32_t port)
 {
-	struct shm_cq *cq = &p->region.cqs[q->cq];
-
-	if (q->ready_bit < SHM_CQ_READY_BITS) {
-		_Atomic uint64_t *word = &cq->ready[q->ready_bit / 64];
-		uint64_t bit = 1ull << (q->ready_bit % 64);
-
-		if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
-			atomic_fetch_or_explicit(word, bit, memory_order_release);
-	}
-	if ((q->flags & SHM_QP_COUNT_ARRIVALS) &&
-	    (int32_t)(atomic_fetch_add_explicit(&cq->arrived, 1, memory_order_relaxed) + 1 -
-	              atomic_load_explicit(&cq->limit, memory_order_relaxed)) > 0)
-		hca_cq_overrun(p, q->cq, cq);
-	hca_cq_notify(p, cq, solicited);
+	return (r->flags & SHM_QP_RECEIVES) && (port == HCA_ANY_PORT || r->port == port) &&
+	       ib_pkey_match(r->pkey, pkt->a.pkey) && r->qkey == pkt->qkey;
 }
 
 /* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
-static __attribute__((noinline)) void refuse_key(struct hca_process *p,
-                                                 const struct hca_packet *pkt, uint32_t qpn,
-                                                 uint32_t port, bool is_qkey)
+static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
+                       const struct hca_packet *pkt, uint32_t port, bool is_qkey)
 {
 	struct shm_port_count *c = &p->region.port_counts[port];
 	struct shm_bad_key *last = is_qkey ? &c->last_bad_qkey : &c->last_bad_pkey;
-	uint32_t key = is_qkey ? pkt->qkey : pkt->pkey;
+	uint32_t key = is_qkey ? pkt->qkey : pkt->a.pkey;
 
 	atomic_store_explicit(&last->ends,
-	                      (uint64_t)pkt->slid << 48 |
-	                              (uint64_t)(pkt->src_qpn & IB_QPN_MASK) << 24 |
-	                              (qpn & IB_QPN_MASK),
+	                      (uint64_t)pkt->a.slid << 48 |
+	                              (uint64_t)(pkt->a.src_qpn & IB_QPN_MASK) << 24 |
+	                              (r->qpn & IB_QPN_MASK),
 	                      memory_order_relaxed);
-	atomic_store_explicit(&last->key, (uint64_t)pkt->sl << 32 | key, memory_order_relaxed);
+	atomic_store_explicit(&last->key, (uint64_t)pkt->a.sl << 32 | key, memory_order_relaxed);
 	atomic_fetch_add_explicit(is_qkey ? &c->bad_qkey : &c->bad_pkey, 1, memory_order_relaxed);
 	/* release: pairs with the acquire of fabric_traps_notice_keys() */
 	atomic_fetch_add_explicit(&p->region.data->bad_keys, 1, memory_order_release);
 }
 
-void hca_deliver(struct hca_process *p, struct shm_sender *sender, const struct hca_packet *pkt,
-                 uint32_t qpn, uint32_t port)
+/* Why it did not: the first reason counts. */
+static BASE_COLD void count_refusal(struct hca_process *p, const struct hca_receiver *r,
+                                    const struct hca_packet *pkt, uint32_t port)
 {
-	uint16_t writer = (uint16_t)SHM_QP_INDEX(pkt->src_qpn);
+	bool here = port == HCA_ANY_PORT || r->port == port;
+
+	if (port == HCA_ANY_PORT)
+		port = r->port;
+	if (!(r->flags & SHM_QP_RECEIVES) || !here)
+		HCA_COUNT(p, port, no_qp);
+	else
+		refuse_key(p, r, pkt, port, ib_pkey_match(r->pkey, pkt->a.pkey));
+}
+
+/* Fills a claimed slot. Copies of one size: no call. */
+static void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
+{
+	const size_t state = offsetof(struct shm_arrival, src_qpn);
+
+	memcpy((char *)slot + state, (const char *)&pkt->a + state,
+	       offsetof(struct shm_arrival, data) - state);
+	if (!(pkt->a.flags & SHM_ARRIVAL_PAYLOAD))
+		memcpy(slot->data, pkt->a.data, SHM_INLINE);
+}
+
+static BASE_COLD void set_ready(_Atomic uint64_t *word, uint64_t bit)
+{
+	atomic_fetch_or_explicit(word, bit, memory_order_release);
+}
+
+static BASE_COLD void count_arrival(struct hca_process *p, struct shm_cq *cq)
+{
+	if ((int32_t)(atomic_fetch_add_explicit(&cq->arrived, 1, memory_order_relaxed) + 1 -
+	              atomic_load_explicit(&cq->limit, memory_order_relaxed)) > 0)
+		hca_cq_overrun(p, (uint32_t)(cq - p->region.cqs), cq);
+}
+
+/* The arrival is there: let the receiver's CQ know what it cannot see by itself. */
+static void announce(struct hca_process *p, const struct hca_receiver *r, bool solicited)
+{
+	if (r->ready_bit < SHM_CQ_READY_BITS) {
+		_Atomic uint64_t *word = &r->cq->ready[r->ready_bit / 64];
+		uint64_t bit = 1ull << (r->ready_bit % 64);
+
+		if (base_unlikely(!(atomic_load_explicit(word, memory_order_relaxed) & bit)))
+			set_ready(word, bit);
+	}
+	if (base_unlikely(r->flags & SHM_QP_COUNT_ARRIVALS))
+		count_arrival(p, r->cq);
+	hca_cq_notify(p, r->cq, solicited);
+}
+
+/* To a receiver on port @port, who is known. */
+static void deliver(struct hca_process *p, const struct hca_packet *pkt,
+                    const struct hca_receiver *r, uint32_t port)
+{
+	const uint16_t gen = r->ring_gen, writer = (uint16_t)SHM_QP_INDEX(pkt->a.src_qpn);
+	struct shm_ring *ring = r->ring;
 	struct shm_arrival *slot;
-	struct shm_ring *ring;
-	struct shm_qp q;
 	uint32_t pos;
 
-	shm_qp_read(&p->region, qpn, &q);
-	if (port == HCA_ANY_PORT)
-		port = q.port;
-	if (q.qpn != qpn || !(q.flags & SHM_QP_RECEIVES) || q.port != port) {
-		HCA_COUNT(p, port, no_qp);
+	if (base_unlikely(!lets_in(r, pkt, port))) {
+		count_refusal(p, r, pkt, port);
 		return;
 	}
-	if (!ib_pkey_match(q.pkey, pkt->pkey)) {
-		refuse_key(p, pkt, qpn, port, false);
-		return;
-	}
-	if (q.qkey != pkt->qkey) {
-		refuse_key(p, pkt, qpn, port, true);
-		return;
-	}
-	ring = shm_data_at(&p->region, q.ring_off);
-	atomic_store_explicit(&sender->target_qpn, qpn, memory_order_release);
-	slot = shm_ring_claim(ring, q.ring_shift, q.ring_gen, writer, &pos);
-	if (!slot) {
-		HCA_COUNT(p, port, no_receive);
+	atomic_store_explicit(&pkt->sender->target_qpn, r->qpn, memory_order_release);
+	slot = shm_ring_claim(ring, r->ring_shift, gen, writer, &pos);
+	if (base_unlikely(!slot)) {
+		HCA_COUNT(p, r->port, no_receive);
 		return;
 	}
 	fill(slot, pkt);
-	shm_ring_publish(slot, pos, q.ring_gen, writer);
-	if (pkt->flags & SHM_ARRIVAL_PAYLOAD)
+	shm_ring_publish(slot, pos, gen, writer);
+	if (pkt->a.flags & SHM_ARRIVAL_PAYLOAD)
 		pkt->payload->hold[pkt->payload->n++] =
-		        (struct hca_payload_hold){ .ring = ring, .gen = q.ring_gen, .pos = pos };
-	announce(p, &q, pkt->flags & SHM_ARRIVAL_SOLICITED);
+		        (struct hca_payload_hold){ .ring = ring, .gen = gen, .pos = pos };
+	if (pkt->more)
+		shm_ring_prefetch(ring, r->ring_shift, !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD));
+	announce(p, r, pkt->a.flags & SHM_ARRIVAL_SOLICITED);
+}
+
+/* Takes from @r's record what it says now. */
+static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r)
+{
+	struct shm_qp q;
+
+	shm_qp_read(&p->region, r->qpn, &q);
+	r->seq = q.seq;
+	r->ring = shm_data_at(&p->region, q.ring_off);
+	r->cq = &p->region.cqs[q.cq];
+	r->port = q.port;
+	r->qkey = q.qkey;
+	r->pkey = q.pkey;
+	r->ring_gen = q.ring_gen;
+	r->ready_bit = q.ready_bit;
+	r->ring_shift = q.ring_shift;
+	r->flags = q.qpn == r->qpn ? q.flags : 0;
+}
+
+/* Begins to fetch what the packet will be written to. Only a hint, so the record need not be
+ * looked at. */
+static void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
+{
+	if (r->flags & SHM_QP_RECEIVES)
+		shm_ring_prefetch(r->ring, r->ring_shift, !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD));
+}
+
+void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
+                    struct hca_receiver *to, uint32_t n)
+{
+	struct hca_receiver *end = to + n, *ahead = pkt->fetched ? end : to + 1;
+
+	for (struct hca_receiver *r = to; r < end; r++) {
+		for (; ahead < end && ahead <= r + AHEAD; ahead++)
+			prefetch(ahead, pkt);
+		/* acquire: pairs with the release in shm_write_end() */
+		if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
+		                                       memory_order_acquire) != r->seq))
+			read_record(p, r);
+		deliver(p, pkt, r, port);
+	}
+	/* release: what was done comes before "doing nothing" */
+	atomic_store_explicit(&pkt->sender->target_qpn, 0, memory_order_release);
+}
+
+void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t qpn, uint32_t port)
+{
+	struct hca_receiver r;
+
+	hca_receiver_init(p, &r, qpn);
+	hca_deliver_to(p, pkt, port, &r, 1);
 }

@@ -86,16 +86,16 @@ static struct shm_qp *receiver(struct lab *l)
 
 static struct hca_packet packet(void)
 {
-	static const char data[SHM_INLINE] = "message";
-
 	return (struct hca_packet){
-		.src_qpn = SENDER, .qkey = QKEY, .pkey = 0xFFFF, .length = 7, .data = data
+		.a = { .src_qpn = SENDER, .pkey = 0xFFFF, .length = 7, .data = "message" },
+		.qkey = QKEY
 	};
 }
 
-static void deliver(struct lab *l, const struct hca_packet *pkt)
+static void deliver(struct lab *l, struct hca_packet *pkt)
 {
-	hca_deliver(&l->process, &l->sender[SHM_QP_INDEX(SENDER)], pkt, QPN, PORT);
+	pkt->sender = &l->sender[SHM_QP_INDEX(SENDER)];
+	hca_deliver(&l->process, pkt, QPN, PORT);
 }
 
 /* Whether a message has arrived; takes it. */
@@ -138,7 +138,7 @@ static void pkeys_match_by_base_if_one_is_of_a_full_member(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		receiver(l)->pkey = cases[i].receiver;
-		pkt.pkey = cases[i].sender;
+		pkt.a.pkey = cases[i].sender;
 		deliver(l, &pkt);
 		assert_int_equal(arrived(l), cases[i].match);
 		bad += !cases[i].match;
@@ -152,7 +152,7 @@ static void a_bad_pkey_is_counted_before_the_qkey_is_looked_at(void **state)
 	struct hca_packet pkt = packet();
 	struct lab *l = *state;
 
-	pkt.pkey = 0x8001;
+	pkt.a.pkey = 0x8001;
 	pkt.qkey = 0;
 	deliver(l, &pkt);
 	assert_false(arrived(l));
@@ -206,7 +206,7 @@ static void bad_packets_take_no_receive(void **state)
 	struct hca_packet bad = packet(), good = packet();
 	struct lab *l = *state;
 
-	bad.pkey = 0x8001;
+	bad.a.pkey = 0x8001;
 	for (int i = 0; i < 100; i++)
 		deliver(l, &bad);
 	for (unsigned i = 0; i < 1u << SHIFT; i++)

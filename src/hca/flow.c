@@ -15,10 +15,40 @@
 #include "base/util.h"
 #include "hca/hca.h"
 
+/* Room for @count receivers. */
+static int reserve(struct hca_process *p, struct hca_flow *f, uint32_t count)
+{
+	struct hca_receiver *to;
+	uint32_t *list;
+
+	if (count <= f->room)
+		return 0;
+	list = realloc(f->list, count * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	f->list = list;
+	to = realloc(f->to, count * sizeof(*to));
+	if (!to)
+		return -ENOMEM;
+	f->to = to;
+	for (; f->room < count; f->room++)
+		hca_receiver_init(p, &to[f->room], 0);
+	return 0;
+}
+
+/* Whoever is new on the list is not known yet. */
+static void follow_list(struct hca_process *p, struct hca_flow *f)
+{
+	for (uint32_t i = 0; i < f->count; i++)
+		if (f->to[i].qpn != f->list[i])
+			hca_receiver_init(p, &f->to[i], f->list[i]);
+}
+
 /* Copies the record under its sequence number. 0, -ENOMEM, or -EIO: the manager has died. */
 static int refresh(struct hca_qp *qp, struct hca_flow *f)
 {
 	const struct shm_region *r = &qp->process->region;
+	bool is_mcast = ib_lid_is_mcast((uint16_t)f->dest.lid);
 	uint32_t seq, count;
 	uint64_t off;
 
@@ -29,24 +59,20 @@ static int refresh(struct hca_qp *qp, struct hca_flow *f)
 		off = f->shm->list_off;
 		f->mtu = f->shm->mtu;
 		f->dest_port = f->shm->dest_port;
-		if (ib_lid_is_mcast((uint16_t)f->dest.lid) && count) {
+		if (is_mcast && count) {
 			/* while the record is being rewritten these may be anything */
 			if (off > r->control_size ||
 			    count > (r->control_size - off) / sizeof(*f->list))
 				continue;
-			if (count > f->room) {
-				uint32_t *list = realloc(f->list, count * sizeof(*list));
-
-				if (!list)
-					return -ENOMEM;
-				f->list = list;
-				f->room = count;
-			}
+			if (reserve(qp->process, f, count))
+				return -ENOMEM;
 			memcpy(f->list, (const char *)r->control + off, count * sizeof(*f->list));
 		}
 	} while (shm_read_retry(&f->shm->seq, seq));
 	f->count = count;
 	f->seq = seq;
+	if (is_mcast)
+		follow_list(qp->process, f);
 	return 0;
 }
 
@@ -60,6 +86,16 @@ static struct hca_flow *flow_alloc(struct hca_process *p)
 		SLIST_REMOVE_HEAD(&p->free_flows, free);
 	base_unlock(&p->flow_lock);
 	return f ? f : calloc(1, sizeof(*f));
+}
+
+static uint64_t take_use(struct hca_process *p)
+{
+	uint64_t use;
+
+	base_lock(&p->flow_lock);
+	use = ++p->flow_uses;
+	base_unlock(&p->flow_lock);
+	return use;
 }
 
 static void flow_release(struct hca_process *p, struct hca_flow *f)
@@ -95,11 +131,13 @@ static struct hca_flow *flow_new(struct hca_qp *qp, const struct hca_ah *ah)
 	f = flow_alloc(p);
 	if (!f)
 		return NULL;
+	f->use = take_use(p);
 	f->dest = ah->dest;
 	f->id = rep.flow;
 	f->shm = &p->region.flows[rep.flow];
 	f->sent = &p->region.flow_counts[rep.flow];
-	if (refresh(qp, f) || base_hash_add(&qp->flows, &f->node, hash_of(&f->dest))) {
+	if (reserve(p, f, 1) || refresh(qp, f) ||
+	    base_hash_add(&qp->flows, &f->node, hash_of(&f->dest))) {
 		flow_release(p, f);
 		return NULL;
 	}
@@ -127,21 +165,17 @@ static struct hca_flow *flow_find(struct hca_qp *qp, struct hca_ah *ah)
 	return flow_new(qp, ah);
 }
 
-struct hca_flow *hca_flow_get(struct hca_qp *qp, struct hca_ah *ah)
+struct hca_flow *hca_flow_renew(struct hca_qp *qp, struct hca_ah *ah)
 {
-	struct hca_flow *f = atomic_load_explicit(&ah->flow, memory_order_relaxed);
+	struct hca_flow *f = flow_find(qp, ah);
 
-	if (!f || atomic_load_explicit(&f->qp, memory_order_relaxed) != qp ||
-	    !same_dest(&f->dest, &ah->dest)) {
-		f = flow_find(qp, ah);
-		atomic_store_explicit(&ah->flow, f, memory_order_relaxed);
-	}
-	/* acquire: a list that is newer than seq is read after this only under the retry loop */
-	if (f &&
-	    atomic_load_explicit((_Atomic uint32_t *)&f->shm->seq, memory_order_acquire) !=
-	            f->seq &&
-	    refresh(qp, f))
+	if (!f)
 		return NULL;
+	if (!hca_flow_is_current(f) && refresh(qp, f))
+		return NULL;
+	/* Others may write their hint between these two: no flow fits the halves of two hints. */
+	atomic_store_explicit(&ah->flow, f, memory_order_relaxed);
+	atomic_store_explicit(&ah->flow_use, f->use, memory_order_relaxed);
 	return f;
 }
 

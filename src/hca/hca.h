@@ -28,6 +28,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/fast.h"
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "base/lock.h"
@@ -69,6 +70,7 @@ struct hca_process {
 	struct hca_mr_table mrs;
 	struct base_lock flow_lock;
 	SLIST_HEAD(, hca_flow) free_flows; /* memory that stays flows' for ever */
+	uint64_t flow_uses;                /* the last number that was given to one */
 	struct base_lock ah_lock;
 	STAILQ_HEAD(, hca_ah)
 	free_ahs; /* likewise: a destroyed handle can be told from a live one */
@@ -231,8 +233,18 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only);
 /* Adds a completion of this process, and fires the event if it is armed. */
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
 
+/* hca_cq_notify() of a CQ that is armed, as @arm says. */
+void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited);
+
 /* Fires the CQ's event if it is armed for that. @solicited: solicited, or failed. */
-void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool solicited);
+static inline void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool solicited)
+{
+	/* seq_cst: after the completion could be seen; pairs with hca_cq_arm() */
+	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
+
+	if (base_unlikely(arm != SHM_CQ_IDLE))
+		hca_cq_wake(p, shm, arm, solicited);
+}
 
 /* Tells the CQ that @qp has flushed requests to complete. */
 void hca_cq_kick(struct hca_cq *cq, struct hca_qp *qp);
@@ -262,6 +274,7 @@ struct hca_ah {
 	struct hca_context *ctx;
 	struct hca_dest dest;
 	struct hca_flow *_Atomic flow; /* a hint: of the QP that used it last */
+	_Atomic uint64_t flow_use;     /* what the flow was used for when that was written */
 	uint32_t class_flow;
 	uint8_t sl, hop_limit, sgid_index;
 	bool is_mcast;
@@ -280,24 +293,69 @@ int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct
 
 /* ---- flows: flow.c ---- */
 
+/* A queue pair that receives, as its record told when it had this seq: mostly it has it still. */
+struct hca_receiver {
+	uint32_t qpn;
+	uint32_t seq;
+	const struct shm_qp *record;
+	struct shm_ring *ring;
+	struct shm_cq *cq;
+	uint32_t port, qkey;
+	uint16_t pkey, ring_gen, ready_bit;
+	uint8_t ring_shift;
+	uint8_t flags; /* enum shm_qp_flags; none: it is not there */
+};
+
+/* Makes @r QP @qpn, of whom nothing is known yet. */
+static inline void hca_receiver_init(struct hca_process *p, struct hca_receiver *r, uint32_t qpn)
+{
+	/* an odd seq: of no record that can be read */
+	*r = (struct hca_receiver){ .qpn = qpn,
+		                    .seq = 1,
+		                    .record = &p->region.qps[SHM_QP_INDEX(qpn)] };
+}
+
 struct hca_flow {
 	SLIST_ENTRY(hca_flow) free;
 	struct base_hash_node node; /* in its QP's flows, by destination */
 	struct hca_qp *_Atomic qp;
+	uint64_t use; /* this QP and this destination: no two have the same number */
 	struct hca_dest dest;
 	uint32_t id;
 	uint32_t seq;   /* of the copy below */
 	uint32_t count; /* unicast: 1 if the port is reached */
 	uint32_t mtu;
 	uint32_t dest_port;
-	uint32_t *list; /* QP numbers; count of them */
 	uint32_t room;
+	uint32_t *list;          /* QP numbers as the record lists them */
+	struct hca_receiver *to; /* the same, and what we know of them; unicast: one */
 	const struct shm_flow *shm;
 	struct shm_flow_count *sent;
 };
 
+/* Whether the copy is what the record says. */
+static inline bool hca_flow_is_current(const struct hca_flow *f)
+{
+	/* acquire: a list that is newer than seq is read after this only under the retry loop */
+	return base_likely(atomic_load_explicit((_Atomic uint32_t *)&f->shm->seq,
+	                                        memory_order_acquire) == f->seq);
+}
+
+/* hca_flow_get() when there is something to do. */
+struct hca_flow *hca_flow_renew(struct hca_qp *qp, struct hca_ah *ah);
+
 /* The flow of @qp to where @ah points, its copy current. NULL: the manager refused. */
-struct hca_flow *hca_flow_get(struct hca_qp *qp, struct hca_ah *ah);
+static inline struct hca_flow *hca_flow_get(struct hca_qp *qp, struct hca_ah *ah)
+{
+	struct hca_flow *f = atomic_load_explicit(&ah->flow, memory_order_relaxed);
+
+	if (base_likely(f && atomic_load_explicit(&f->qp, memory_order_relaxed) == qp &&
+	                f->use == atomic_load_explicit(&ah->flow_use, memory_order_relaxed) &&
+	                hca_flow_is_current(f)))
+		return f;
+	return hca_flow_renew(qp, ah);
+}
+
 void hca_flow_drop_all(struct hca_qp *qp);
 
 /* ---- payload memory of a sender: payload.c ---- */
@@ -332,27 +390,16 @@ void hca_payload_fini(struct hca_payloads *p);
 /* ---- one packet to one queue pair: deliver.c ---- */
 
 struct hca_packet {
-	uint32_t src_qpn;
-	uint32_t src_port; /* index */
+	struct shm_arrival a; /* as it will lie in a ring, but for the state */
 	uint32_t qkey;
-	uint16_t pkey;
-	uint16_t slid;
-	uint32_t length;
-	uint32_t imm;
-	uint32_t class_flow;
-	uint8_t sgid_index, hop_limit, sl, flags; /* enum shm_arrival_flags */
-	struct ib_gid dgid;
-	const void *data; /* small payload: SHM_INLINE bytes can be read */
-	struct hca_payload *payload;
+	bool more;                   /* one more to the same receivers comes at once */
+	bool fetched;                /* so it was said of this one */
+	struct hca_payload *payload; /* with SHM_ARRIVAL_PAYLOAD */
+	struct shm_sender *sender;   /* where its sender says whom it delivers to */
 };
 
 /* Counts what went wrong at port @port (index). */
-static inline void hca_count(struct hca_process *p, uint32_t port, size_t field)
-{
-	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
-
-	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
-}
+void hca_count(struct hca_process *p, uint32_t port, size_t field);
 
 #define HCA_COUNT(p, port, what) hca_count(p, port, offsetof(struct shm_port_count, what))
 
@@ -360,8 +407,11 @@ static inline void hca_count(struct hca_process *p, uint32_t port, size_t field)
 
 /* Gives the packet to QP @qpn, which must be on port @port (index) unless that is HCA_ANY_PORT;
  * or counts why not. */
-void hca_deliver(struct hca_process *p, struct shm_sender *sender, const struct hca_packet *pkt,
-                 uint32_t qpn, uint32_t port);
+void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t qpn, uint32_t port);
+
+/* The same with @n receivers of whom something may be known already. */
+void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
+                    struct hca_receiver *to, uint32_t n);
 
 /* ---- queue pairs: qp.c, send.c, recv.c ---- */
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "hca/hca.h"
 
 static bool can_post(enum ibv_qp_state state)
@@ -39,7 +40,7 @@ static int check_wr(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *l
 		return -ENOMEM;
 	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
 		return -EINVAL;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_send_sge)
+	if ((uint32_t)wr->num_sge > qp->cap.max_send_sge) /* negative ones too */
 		return -EINVAL;
 	if (!ah || ah->alive != HCA_AH_ALIVE)
 		return -EINVAL;
@@ -60,9 +61,11 @@ static enum ibv_wc_status gather(struct hca_qp *qp, const struct ibv_send_wr *wr
 			from = (const void *)(uintptr_t)sge->addr;
 		else
 			from = hca_mr_resolve(qp->process, qp->ex.qp_base.pd, sge, 0);
-		if (!from && sge->length)
+		if (base_unlikely(!from && sge->length))
 			return IBV_WC_LOC_PROT_ERR;
-		if (sge->length)
+		if (sge->length <= BASE_COPY_SHORT)
+			base_copy_short(to, from, sge->length);
+		else
 			memcpy(to, from, sge->length);
 		to += sge->length;
 	}
@@ -82,50 +85,91 @@ static void count_sent(struct hca_flow *f, uint32_t bytes)
 	                      memory_order_relaxed);
 }
 
-static void fill_header(struct hca_qp *qp, const struct ibv_send_wr *wr, const struct hca_ah *ah,
-                        struct hca_packet *pkt)
-{
-	uint32_t qkey = wr->wr.ud.remote_qkey;
+/* What is the same for all requests of one call that go by one address handle. */
+struct way {
+	struct hca_ah *ah;
+	struct hca_flow *flow;
+	struct hca_packet pkt;
+};
 
-	pkt->src_qpn = qp->ex.qp_base.qp_num;
-	pkt->src_port = qp->port;
-	pkt->qkey = qkey & IB_QKEY_CONTROLLED ? qp->qkey : qkey;
-	pkt->pkey = qp->pkey;
+/* The packet's header, but for what a request says. */
+static void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_packet *pkt)
+{
+	pkt->sender = qp->sender;
+	pkt->a.src_qpn = qp->ex.qp_base.qp_num;
+	pkt->a.src_port = qp->port;
+	pkt->a.pkey = qp->pkey;
 	/* as the port has it now: a subnet manager may change it */
-	pkt->slid = qp->process->region.ports[qp->port].lid | ah->dest.path_bits;
-	pkt->sl = ah->sl;
-	pkt->flags = 0;
-	pkt->imm = 0;
-	if (wr->opcode == IBV_WR_SEND_WITH_IMM) {
-		pkt->flags |= SHM_ARRIVAL_IMM;
-		pkt->imm = wr->imm_data;
-	}
-	if (wr->send_flags & IBV_SEND_SOLICITED)
-		pkt->flags |= SHM_ARRIVAL_SOLICITED;
+	pkt->a.slid = qp->process->region.ports[qp->port].lid | ah->dest.path_bits;
+	pkt->a.path_bits = 0;
+	pkt->a.sl = ah->sl;
 	if (ah->dest.is_global) {
-		pkt->flags |= SHM_ARRIVAL_GRH;
-		pkt->class_flow = ah->class_flow;
-		pkt->hop_limit = ah->hop_limit;
-		pkt->sgid_index = ah->sgid_index;
-		memcpy(&pkt->dgid, ah->dest.gid, sizeof(pkt->dgid));
+		pkt->a.class_flow = ah->class_flow;
+		pkt->a.hop_limit = ah->hop_limit;
+		pkt->a.sgid_index = ah->sgid_index;
+		memcpy(&pkt->a.dgid, ah->dest.gid, sizeof(pkt->a.dgid));
 	}
 }
 
-/* To everybody whom the flow reaches. */
-static void deliver_all(struct hca_qp *qp, const struct hca_flow *f, const struct hca_packet *pkt,
-                        uint32_t remote_qpn, bool is_mcast)
+/* Finds the way to where @ah leads; how the request completes if there is none. */
+static enum ibv_wc_status find_way(struct hca_qp *qp, struct hca_ah *ah, struct way *way)
 {
-	struct hca_process *p = qp->process;
+	way->ah = NULL;
+	way->pkt.more = false;
+	if (ah->ah.pd != qp->ex.qp_base.pd || ah->dest.port_num != qp->port_num)
+		return IBV_WC_LOC_QP_OP_ERR;
+	way->flow = hca_flow_get(qp, ah);
+	if (base_unlikely(!way->flow))
+		return hca_process_gone(qp->process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
+	fill_header(qp, ah, &way->pkt);
+	way->ah = ah;
+	return IBV_WC_SUCCESS;
+}
 
-	if (!is_mcast) {
-		if (f->count)
-			hca_deliver(p, qp->sender, pkt, remote_qpn, f->dest_port);
-	} else if (remote_qpn == IB_QPN_MCAST) { /* a group's packet to another QP is malformed */
-		for (uint32_t i = 0; i < f->count; i++)
-			hca_deliver(p, qp->sender, pkt, f->list[i], HCA_ANY_PORT);
+/* Finds it if it is not the one of the request before, or is not as it was then. */
+static inline enum ibv_wc_status follow_way(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                            struct way *way)
+{
+	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
+
+	if (way->ah == ah && hca_flow_is_current(way->flow))
+		return IBV_WC_SUCCESS;
+	return find_way(qp, ah, way);
+}
+
+/* What the request says of the packet. */
+static void fill_request(struct hca_qp *qp, const struct ibv_send_wr *wr, struct way *way)
+{
+	struct hca_packet *pkt = &way->pkt;
+	uint32_t qkey = wr->wr.ud.remote_qkey;
+	uint8_t flags = way->ah->dest.is_global ? SHM_ARRIVAL_GRH : 0;
+
+	pkt->qkey = qkey & IB_QKEY_CONTROLLED ? qp->qkey : qkey;
+	pkt->a.imm = 0;
+	if (wr->opcode == IBV_WR_SEND_WITH_IMM) {
+		flags |= SHM_ARRIVAL_IMM;
+		pkt->a.imm = wr->imm_data;
 	}
-	/* release: what was done comes before "doing nothing" */
-	atomic_store_explicit(&qp->sender->target_qpn, 0, memory_order_release);
+	if (wr->send_flags & IBV_SEND_SOLICITED)
+		flags |= SHM_ARRIVAL_SOLICITED;
+	pkt->a.flags = flags;
+	pkt->fetched = pkt->more;
+	pkt->more = wr->next && wr->next->wr.ud.ah == wr->wr.ud.ah;
+}
+
+/* To everybody whom the flow reaches. */
+static void deliver_all(struct hca_qp *qp, const struct way *way, uint32_t remote_qpn)
+{
+	struct hca_flow *f = way->flow;
+
+	if (!way->ah->is_mcast) {
+		if (base_unlikely(f->to->qpn != remote_qpn))
+			hca_receiver_init(qp->process, f->to, remote_qpn);
+		hca_deliver_to(qp->process, &way->pkt, f->dest_port, f->to, f->count);
+	} else if (base_likely(remote_qpn == IB_QPN_MCAST)) {
+		/* a group's packet to another QP is malformed */
+		hca_deliver_to(qp->process, &way->pkt, HCA_ANY_PORT, f->to, f->count);
+	}
 }
 
 /* Whether the port takes packets; it says so in the cache line that has its LID. */
@@ -134,43 +178,46 @@ static bool can_leave(const struct hca_qp *qp)
 	return qp->process->region.ports[qp->port].state == IB_PORT_ACTIVE;
 }
 
-/* Works on one request. How it completes. */
-static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+/* Where the message is written to: the packet itself or a payload slot; NULL: there is none. */
+static char *make_room(struct hca_qp *qp, const struct hca_flow *f, struct hca_packet *pkt,
+                       uint32_t length)
 {
-	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
-	_Alignas(64) char small[SHM_INLINE];
-	struct hca_packet pkt;
-	struct hca_flow *f;
-	enum ibv_wc_status status;
-	char *to = small;
+	pkt->a.length = length;
+	if (length <= SHM_INLINE)
+		return (char *)pkt->a.data;
+	pkt->payload = hca_payload_get(qp);
+	if (!pkt->payload || hca_payload_reserve(pkt->payload, f->count))
+		return NULL;
+	pkt->a.flags |= SHM_ARRIVAL_PAYLOAD;
+	pkt->a.payload_off = pkt->payload->off;
+	return shm_data_at(&qp->process->region, pkt->payload->off);
+}
 
-	if (ah->ah.pd != qp->ex.qp_base.pd || ah->dest.port_num != qp->port_num)
-		return IBV_WC_LOC_QP_OP_ERR;
-	f = hca_flow_get(qp, ah);
-	if (!f)
-		return hca_process_gone(qp->process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
-	if (length > f->mtu || !can_leave(qp)) {
+/* Works on one request. How it completes. */
+static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
+                                   struct way *way)
+{
+	enum ibv_wc_status status = follow_way(qp, wr, way);
+	char *to;
+
+	if (base_unlikely(status != IBV_WC_SUCCESS))
+		return status;
+	if (base_unlikely(length > way->flow->mtu || !can_leave(qp))) {
 		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
 		HCA_COUNT(qp->process, qp->port, xmit_discards);
 		return IBV_WC_SUCCESS;
 	}
-	fill_header(qp, wr, ah, &pkt);
-	pkt.length = (uint32_t)length;
-	pkt.data = small;
-	if (length > SHM_INLINE) {
-		pkt.flags |= SHM_ARRIVAL_PAYLOAD;
-		pkt.payload = hca_payload_get(qp);
-		if (!pkt.payload || hca_payload_reserve(pkt.payload, f->count)) {
-			HCA_COUNT(qp->process, qp->port, no_payload_slot);
-			return IBV_WC_SUCCESS;
-		}
-		to = shm_data_at(&qp->process->region, pkt.payload->off);
+	fill_request(qp, wr, way);
+	to = make_room(qp, way->flow, &way->pkt, (uint32_t)length);
+	if (base_unlikely(!to)) {
+		HCA_COUNT(qp->process, qp->port, no_payload_slot);
+		return IBV_WC_SUCCESS;
 	}
 	status = gather(qp, wr, to);
-	if (status != IBV_WC_SUCCESS)
+	if (base_unlikely(status != IBV_WC_SUCCESS))
 		return status;
-	count_sent(f, pkt.length);
-	deliver_all(qp, f, &pkt, wr->wr.ud.remote_qpn, ah->is_mcast);
+	count_sent(way->flow, (uint32_t)length);
+	deliver_all(qp, way, wr->wr.ud.remote_qpn);
 	return IBV_WC_SUCCESS;
 }
 
@@ -187,12 +234,12 @@ static void complete(struct hca_qp *qp, uint64_t wr_id, bool signaled, enum ibv_
 	                                                               .is_send = true });
 }
 
-static void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+static void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length, struct way *way)
 {
 	enum ibv_wc_status status = IBV_WC_WR_FLUSH_ERR;
 
 	if (hca_qp_state(qp) == IBV_QPS_RTS) {
-		status = transmit(qp, wr, length);
+		status = transmit(qp, wr, length, way);
 		if (status != IBV_WC_SUCCESS)
 			atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
 	}
@@ -229,26 +276,47 @@ static int defer(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t lengt
 	return 0;
 }
 
-static int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr)
+/* SQD: what is kept counts against the queue as what was worked on does. */
+static BASE_COLD int post_deferred(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+{
+	if (qp->sq_posted + qp->n_deferred -
+	            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
+	    qp->cap.max_send_wr)
+		return -ENOMEM;
+	return defer(qp, wr, length);
+}
+
+static int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, struct way *way)
 {
 	uint64_t length;
 	int ret = check_wr(qp, wr, &length);
 
-	if (ret)
+	if (base_unlikely(ret))
 		return ret;
-	if (hca_qp_state(qp) == IBV_QPS_SQD) {
-		if (qp->sq_posted + qp->n_deferred -
-		            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
-		    qp->cap.max_send_wr)
-			return -ENOMEM;
-		return defer(qp, wr, length);
-	}
-	work(qp, wr, length);
+	if (base_unlikely(hca_qp_state(qp) == IBV_QPS_SQD))
+		return post_deferred(qp, wr, length);
+	work(qp, wr, length, way);
 	return 0;
+}
+
+/* 0, or what is wrong with the request that *@wr points to then. */
+static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr)
+{
+	struct way way;
+	int ret = 0;
+
+	way.ah = NULL;
+	for (; *wr; *wr = (*wr)->next) {
+		ret = post_one(qp, *wr, &way);
+		if (base_unlikely(ret))
+			break;
+	}
+	return ret;
 }
 
 int hca_post_send(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	const struct ibv_send_wr *at = wr;
 	int ret = 0;
 
 	base_lock(&qp->send_lock);
@@ -256,14 +324,11 @@ int hca_post_send(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		ret = -EINVAL;
 	else if (hca_process_gone(qp->process))
 		ret = -EIO;
-	for (; wr && !ret; wr = wr->next) {
-		ret = post_one(qp, wr);
-		if (ret)
-			break;
-	}
+	else
+		ret = post_list(qp, &at);
 	base_unlock(&qp->send_lock);
 	if (ret)
-		*bad = wr;
+		*bad = (struct ibv_send_wr *)at;
 	return ret;
 }
 
@@ -283,7 +348,9 @@ void hca_send_resume(struct hca_qp *qp)
 	struct hca_deferred *d;
 
 	while ((d = next_deferred(qp))) {
-		work(qp, &d->wr, message_length(&d->wr));
+		const struct ibv_send_wr *wr = &d->wr;
+
+		post_list(qp, &wr); /* it was found right before */
 		free(d);
 	}
 }

@@ -5,6 +5,8 @@
  */
 #include "shm/ring.h"
 
+#define CLAIM_TRIES 65536 /* beyond a few laps: no honest ring makes a sender look so often */
+
 void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 {
 	ring->magic = SHM_RING_MAGIC;
@@ -14,6 +16,52 @@ void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 	atomic_store_explicit(&ring->consumed, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->tail, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->posted_seen, 0, memory_order_relaxed);
+}
+
+struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift, uint16_t gen,
+                                          uint16_t writer, uint32_t *pos)
+{
+	/* acquire: whoever raised posted_seen had acquired posted below */
+	uint32_t seen = atomic_load_explicit(&ring->posted_seen, memory_order_acquire);
+	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint32_t size = 1u << shift;
+
+	for (uint32_t tries = 0; tries < 4 * size + CLAIM_TRIES; tries++) {
+		struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
+		uint64_t s;
+
+		if ((int32_t)(seen - t) <= 0) {
+			/* acquire: pairs with the release in shm_ring_post() */
+			seen = atomic_load_explicit(&ring->posted, memory_order_acquire);
+			if ((int32_t)(seen - t) <= 0)
+				return NULL;
+		}
+		s = atomic_load_explicit(&slot->state, memory_order_acquire);
+		if (shm_slot_gen(s) != gen)
+			return NULL;
+		if (shm_slot_pos(s) == (t & SHM_POS_MASK)) {
+			t++;
+			continue;
+		}
+		if (shm_slot_pos(s) != ((t - size) & SHM_POS_MASK)) {
+			/* the hint is more than a lap old; all below consumed is taken */
+			uint32_t c = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+
+			t = (int32_t)(c - t) > 0 ? c : t + 1;
+			continue;
+		}
+		/* acquire: the owner's reads of the last lap come before our writes */
+		if (!atomic_compare_exchange_strong_explicit(
+		            &slot->state, &s, shm_slot_state(t, gen, writer, SHM_SLOT_CLAIMED),
+		            memory_order_acquire, memory_order_relaxed))
+			continue;
+		atomic_store_explicit(&ring->tail, t + 1, memory_order_relaxed);
+		/* release: pairs with the acquire at the top */
+		atomic_store_explicit(&ring->posted_seen, seen, memory_order_release);
+		*pos = t;
+		return slot;
+	}
+	return NULL;
 }
 
 void shm_ring_post_first_lap(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t from,

@@ -34,11 +34,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/fast.h"
 #include "shm/layout.h"
 
-#define SHM_POS_MASK    0x3FFFFFFFu
-#define SHM_CLAIM_TRIES 65536 /* beyond a few laps: no honest ring makes a sender look so often */
-#define SHM_RING_MAGIC  0x52494e4700000000ull /* kind bits 0: never a free slot */
+#define SHM_POS_MASK   0x3FFFFFFFu
+#define SHM_RING_MAGIC 0x52494e4700000000ull /* kind bits 0: never a free slot */
 
 static inline uint64_t shm_slot_state(uint32_t pos, uint16_t gen, uint16_t writer,
                                       enum shm_slot_kind kind)
@@ -74,6 +74,16 @@ static inline struct shm_arrival *shm_ring_slot(struct shm_ring *ring, unsigned 
 
 /* ---- senders ---- */
 
+/* What a slot's state says of position and generation, in one piece. */
+static inline uint64_t shm_slot_lap(uint64_t s)
+{
+	return s >> 18;
+}
+
+/* shm_ring_claim() where others send too, the hints are old or there is no credit. */
+struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift, uint16_t gen,
+                                          uint16_t writer, uint32_t *pos);
+
 /*
  * Takes the oldest credit of @ring in the name of QP index @writer. The slot, with
  * its position in *@pos; or NULL: no receive is posted, or the ring is not of
@@ -85,44 +95,36 @@ static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned
 	/* acquire: whoever raised posted_seen had acquired posted below */
 	uint32_t seen = atomic_load_explicit(&ring->posted_seen, memory_order_acquire);
 	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	uint32_t size = 1u << shift;
+	struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
+	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+	uint64_t free_lap =
+	        shm_slot_lap(shm_slot_state(t - (1u << shift), gen, 0, SHM_SLOT_CLOSED));
 
-	for (uint32_t tries = 0; tries < 4 * size + SHM_CLAIM_TRIES; tries++) {
-		struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
-		uint64_t s;
+	/* acquire: the owner's reads of the last lap come before our writes */
+	if (base_unlikely((int32_t)(seen - t) <= 0) || base_unlikely(shm_slot_lap(s) != free_lap) ||
+	    base_unlikely(!atomic_compare_exchange_strong_explicit(
+	            &slot->state, &s, shm_slot_state(t, gen, writer, SHM_SLOT_CLAIMED),
+	            memory_order_acquire, memory_order_relaxed)))
+		return shm_ring_claim_slowly(ring, shift, gen, writer, pos);
+	atomic_store_explicit(&ring->tail, t + 1, memory_order_relaxed);
+	*pos = t;
+	return slot;
+}
 
-		if ((int32_t)(seen - t) <= 0) {
-			/* acquire: pairs with the release in shm_ring_post() */
-			seen = atomic_load_explicit(&ring->posted, memory_order_acquire);
-			if ((int32_t)(seen - t) <= 0)
-				return NULL;
-		}
-		s = atomic_load_explicit(&slot->state, memory_order_acquire);
-		if (shm_slot_gen(s) != gen)
-			return NULL;
-		if (shm_slot_pos(s) == (t & SHM_POS_MASK)) {
-			t++;
-			continue;
-		}
-		if (shm_slot_pos(s) != ((t - size) & SHM_POS_MASK)) {
-			/* the hint is more than a lap old; all below consumed is taken */
-			uint32_t c = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+/*
+ * Begins to fetch the slot that shm_ring_claim() will take; @data: with its second line. Not if
+ * that may be one that the owner has yet to read.
+ */
+static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, bool data)
+{
+	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
 
-			t = (int32_t)(c - t) > 0 ? c : t + 1;
-			continue;
-		}
-		/* acquire: the owner's reads of the last lap come before our writes */
-		if (!atomic_compare_exchange_strong_explicit(
-		            &slot->state, &s, shm_slot_state(t, gen, writer, SHM_SLOT_CLAIMED),
-		            memory_order_acquire, memory_order_relaxed))
-			continue;
-		atomic_store_explicit(&ring->tail, t + 1, memory_order_relaxed);
-		/* release: pairs with the acquire at the top */
-		atomic_store_explicit(&ring->posted_seen, seen, memory_order_release);
-		*pos = t;
-		return slot;
-	}
-	return NULL;
+	if ((int32_t)(atomic_load_explicit(&ring->posted_seen, memory_order_relaxed) - t) <= 0)
+		return;
+	base_prefetch_write(slot);
+	if (data)
+		base_prefetch_write(slot->data);
 }
 
 /*

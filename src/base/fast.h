@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the fast path asks of the compiler and the processor: which way a branch goes,
+ * lines fetched before they are needed, short copies without a call. Hints and plain
+ * memory, safe from any thread.
+ */
+#ifndef BASE_FAST_H
+#define BASE_FAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define base_likely(x)   __builtin_expect(!!(x), 1)
+#define base_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* A function that is off the fast path: not inlined, and placed apart. */
+#define BASE_COLD __attribute__((cold, noinline))
+/* One that is on it, and inlined however large it is. */
+#define BASE_HOT inline __attribute__((always_inline))
+
+/*
+ * Begins to fetch the line of @p in order to write to it, so that others' copies of it go
+ * meanwhile. Never faults. gcc's builtin makes a fetch for reading of it unless it may assume
+ * more than the oldest x86-64.
+ */
+static inline void base_prefetch_write(const void *p)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
+#define BASE_COPY_SHORT 64
+
+/* memcpy() of at most BASE_COPY_SHORT bytes, inline: two moves of one size that may overlap. */
+static inline void base_copy_short(void *to, const void *from, size_t n)
+{
+	typedef uint64_t pair __attribute__((vector_size(16), aligned(1), may_alias));
+	typedef uint64_t eight __attribute__((aligned(1), may_alias));
+	typedef uint32_t four __attribute__((aligned(1), may_alias));
+	const char *f = (const char *)from, *f_end = f + n;
+	char *t = (char *)to, *t_end = t + n;
+
+	if (base_likely(n >= 32)) {
+		pair a = ((const pair *)f)[0], b = ((const pair *)f)[1];
+		pair c = ((const pair *)f_end)[-2], d = ((const pair *)f_end)[-1];
+
+		((pair *)t)[0] = a;
+		((pair *)t)[1] = b;
+		((pair *)t_end)[-2] = c;
+		((pair *)t_end)[-1] = d;
+	} else if (n >= 16) {
+		pair a = *(const pair *)f, b = ((const pair *)f_end)[-1];
+
+		*(pair *)t = a;
+		((pair *)t_end)[-1] = b;
+	} else if (n >= 8) {
+		eight a = *(const eight *)f, b = ((const eight *)f_end)[-1];
+
+		*(eight *)t = a;
+		((eight *)t_end)[-1] = b;
+	} else if (n >= 4) {
+		four a = *(const four *)f, b = ((const four *)f_end)[-1];
+
+		*(four *)t = a;
+		((four *)t_end)[-1] = b;
+	} else {
+		while (t < t_end)
+			*t++ = *f++;
+	}
+}
+
+#endif
