@@ -10,6 +10,7 @@ failed=0
 programs=()	# those that start() started, by name
 declare -A pid=() ended=()
 ports=0
+deadline=40
 
 # Ends what still runs. A test that failed shows what its programs printed.
 finish()
@@ -49,14 +50,14 @@ expect()
 		complain "$*"$'\n'"expected: $text"$'\n'"got:      $output"
 }
 
-# wait_until WHAT COMMAND...: until the command succeeds, or the test has run for 40 s: so it can
-# still say what is wrong before ctest ends it.
+# wait_until WHAT COMMAND...: until the command succeeds, or the test has run for 40 s ($deadline):
+# so it can still say what is wrong before ctest ends it.
 wait_until()
 {
 	local what=$1
 	shift
 	until "$@"; do
-		if [ $SECONDS -ge 40 ]; then
+		if [ $SECONDS -ge $deadline ]; then
 			complain "in vain: wait until $what"
 			return 1
 		fi
@@ -85,8 +86,16 @@ start()
 	local name=$1 host=$2
 	shift 2
 	[ "$host" != all ] || host=
+	launch "$name" umbel exec ${host:+"$host"} -- stdbuf -oL "$@"
+}
+
+# launch NAME COMMAND...: on no host.
+launch()
+{
+	local name=$1
+	shift
 	: > "$TMPDIR/$name.out"
-	umbel exec ${host:+"$host"} -- stdbuf -oL "$@" < /dev/null > "$TMPDIR/$name.out" 2>&1 &
+	"$@" < /dev/null > "$TMPDIR/$name.out" 2>&1 &
 	[ "${pid[$name]-}" ] || programs+=("$name")
 	pid[$name]=$!
 }
