@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For the tests of link/: a network namespace of their own, in a user namespace, so that any
- * user may run them. The test itself holds no capability there; `ip`, which it runs, does.
+ * For the tests of link/: network namespaces of their own, in a user namespace, so that any
+ * user may run them. The test itself holds no capability there, but while it asks for one;
+ * `ip`, which it runs, does.
+ *
+ *     here:  va 10.0.0.1/24 2001:db8::1/64 fe80::1    there:  vb 10.0.0.2/24 2001:db8::2/64 fe80::2
  */
 #ifndef LINK_TESTING_H
 #define LINK_TESTING_H
@@ -16,12 +19,15 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,6 +36,12 @@
 
 #define TESTING_SECONDS 20 /* that anything may take */
 #define UNUSED          __attribute__((unused))
+
+#define TESTING_DEVICE                                       \
+	"export d=%s; ip link set $d up addrgenmode none &&" \
+	"ip addr replace 10.0.0.%d/24 dev $d &&"             \
+	"ip addr replace 2001:db8::%d/64 dev $d nodad && "   \
+	"ip addr replace fe80::%d/64 dev $d nodad"
 
 static UNUSED void testing_write(const char *path, const char *text)
 {
@@ -40,10 +52,23 @@ static UNUSED void testing_write(const char *path, const char *text)
 	close(fd);
 }
 
-static UNUSED void testing_drop_capabilities(void)
+/* The capabilities that are permitted: in use, or not. */
+static UNUSED void testing_use_capabilities(bool use)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 } };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	assert_int_equal(syscall(SYS_capget, &header, data), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(data); i++)
+		data[i].effective = use ? data[i].permitted : 0;
+	assert_int_equal(syscall(SYS_capset, &header, data), 0);
+}
+
+/* What another may look at in /proc: a process that may do no more than he. */
+static UNUSED void testing_give_up_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
 	assert_int_equal(syscall(SYS_capset, &header, none), 0);
 }
@@ -78,7 +103,71 @@ static UNUSED int testing_enter_namespace(void **state)
 	snprintf(map, sizeof(map), "0 %u 1", gid);
 	testing_write("/proc/self/gid_map", map);
 	testing_run("ip link set lo up");
-	testing_drop_capabilities();
+	testing_use_capabilities(false);
+	return 0;
+}
+
+/* Where sockets and what is run belong from now on: a namespace's descriptor. */
+static UNUSED void testing_go(int ns)
+{
+	testing_use_capabilities(true);
+	assert_int_equal(setns(ns, CLONE_NEWNET), 0);
+	testing_use_capabilities(false);
+}
+
+struct testing_nets {
+	int here, there;
+};
+
+/* A new namespace: its descriptor. *@pid, who is in it until *@end is closed. */
+static UNUSED int testing_new_namespace(pid_t *pid, int *end)
+{
+	int hold[2], ready[2], ns;
+	char path[64], c;
+
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	testing_use_capabilities(true);
+	*pid = fork();
+	assert_true(*pid >= 0);
+	if (!*pid) {
+		close(hold[1]);
+		if (unshare(CLONE_NEWNET) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		_exit(read(hold[0], &c, 1) != 0);
+	}
+	close(ready[1]);
+	close(hold[0]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)*pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	testing_use_capabilities(false);
+	assert_true(ns >= 0);
+	*end = hold[1];
+	return ns;
+}
+
+/* A group's set-up: two namespaces and the link between them. *@state: struct testing_nets. */
+static UNUSED int testing_enter_two_namespaces(void **state)
+{
+	static struct testing_nets nets;
+	pid_t pid;
+	int end;
+
+	if (testing_enter_namespace(state))
+		return -1;
+	nets.here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	assert_true(nets.here >= 0);
+	nets.there = testing_new_namespace(&pid, &end);
+	testing_run("ip link add va type veth peer name vb netns %d", (int)pid);
+	close(end);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	testing_run(TESTING_DEVICE, "va", 1, 1, 1);
+	testing_go(nets.there);
+	testing_run(TESTING_DEVICE, "vb", 2, 2, 2);
+	testing_go(nets.here);
+	*state = &nets;
 	return 0;
 }
 

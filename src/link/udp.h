@@ -19,7 +19,8 @@
 
 #include "wire/ip.h"
 
-#define LINK_UDP_BATCH 32 /* datagrams a system call */
+#define LINK_UDP_BATCH        32 /* datagrams a system call */
+#define LINK_UDP_WAIT_SECONDS 1  /* at most, for room in a socket */
 
 /* Source ports that RoCEv2 uses: the upper two bits are set (annex A17.3.1.2). */
 #define LINK_UDP_SOURCE_FIRST 0xC000
@@ -28,7 +29,7 @@
 /*
  * A socket that receives what comes in on device @ifname to port 4791 by @family, AF_INET or
  * AF_INET6: to its addresses, and to every group that anybody has joined on it (mcast.h).
- * Returns a descriptor, non-blocking, or -errno with @why, @len bytes, saying what was tried
+ * Returns a descriptor, or -errno with @why, @len bytes, saying what was tried
  * and what is in the way; -EADDRINUSE: somebody else has the port, @why says who if that can
  * be told.
  */
@@ -37,8 +38,8 @@ int link_udp_open_receive(int family, const char *ifname, char *why, size_t len)
 /*
  * A socket that sends through device @ifname from port *@port, or if that is taken from
  * another between LINK_UDP_SOURCE_FIRST and _LAST, and then *@port says which. Several
- * processes of a user may have the same. Datagrams are never fragmented, do not come back to
- * this host, and the socket receives nothing. Returns a descriptor or -errno with @why.
+ * processes may have the same. Datagrams are never fragmented, none comes back to this host,
+ * and the socket receives nothing. Returns a descriptor or -errno with @why.
  */
 int link_udp_open_send(int family, const char *ifname, uint16_t *port, char *why, size_t len);
 
@@ -51,16 +52,16 @@ struct link_udp_datagram {
 };
 
 /*
- * Receives up to @n datagrams, at most LINK_UDP_BATCH, without waiting. Returns how many; 0
- * if there are none; -errno, of which -ENETDOWN and -ENODEV say that the device is down or
- * gone. *@lost, unless NULL: datagrams that the socket had no room for since it was opened
- * (modulo 2^32), as the last of the batch says; untouched if there is none.
+ * Receives up to @n datagrams, at most LINK_UDP_BATCH, without waiting. Returns how many, 0
+ * if there are none, or -errno. *@lost, unless NULL: datagrams that the socket had no room for
+ * since it was opened (modulo 2^32), as the last of the batch says; untouched if there were
+ * none. A device that is down or gone makes no error: nothing comes.
  */
 int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uint32_t *lost);
 
 /* One to send. */
 struct link_udp_message {
-	const struct wire_ip *ip; /* udp_source and ipv4_id are the socket's business */
+	const struct wire_ip *ip; /* udp_source and ipv4_id are not looked at: the socket's */
 	struct iovec iov[3];
 	int error; /* out: 0: the kernel has taken it; or -errno */
 };
@@ -68,9 +69,10 @@ struct link_udp_message {
 /*
  * Sends @n messages, in order, in as few system calls as can be; one that fails does not keep
  * back those behind it. Waits while the socket is full. Returns how many were taken; of the
- * others their error says why: -EMSGSIZE (larger than the device's MTU), -ENETUNREACH,
- * -EHOSTUNREACH, -ENETDOWN, -EADDRNOTAVAIL (sgid is no address of this host), -EPERM (a
- * filter), ...
+ * others their error says why: -EMSGSIZE (larger than the device's MTU), -ENETUNREACH (no
+ * route, or the device is down; IPv4: or sgid is no address of this host), -EINVAL (IPv6: sgid
+ * is no address of this host), -EHOSTUNREACH, -ENETDOWN, -ENODEV, -EPERM (a filter), -EAGAIN
+ * (no room for LINK_UDP_WAIT_SECONDS), ...
  */
 unsigned link_udp_send(int fd, struct link_udp_message *message, unsigned n);
 

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * UDP sockets for RoCEv2: see udp.h.
+ *
+ * The kernel gives a datagram that must not be fragmented the identification 0 if its
+ * socket is not connected, and that is what our ICRCs count on: so destination and source go
+ * with each message, and no socket is ever connected.
+ */
+#define _GNU_SOURCE /* sendmmsg(), struct in6_pktinfo */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/in6.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "link/holder.h"
+#include "link/udp.h"
+
+#define BUFFER_BYTES  (8 << 20) /* wished for; net.core.rmem_max may say less */
+#define CONTROL_BYTES 192       /* all that we ask for fits */
+#define FLOW_LABEL    0xFFFFF
+
+/* ---- making sockets ---- */
+
+/* A whole number to be set. */
+struct option {
+	int level, name, value;
+};
+
+static int complain(int error, char *why, size_t len, const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
+
+/* Returns @error, having written @why. */
+static int complain(int error, char *why, size_t len, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, len, format, args);
+	va_end(args);
+	return error;
+}
+
+static int set_options(int fd, const struct option *option, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (setsockopt(fd, option[i].level, option[i].name, &option[i].value,
+		               sizeof(option[i].value)))
+			return -errno;
+	return 0;
+}
+
+/* As large as we may; what there is at least is good enough. */
+static void enlarge(int fd, int name, int name_force)
+{
+	int bytes = BUFFER_BYTES;
+
+	if (setsockopt(fd, SOL_SOCKET, name_force, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, name, &bytes, sizeof(bytes));
+}
+
+static int bind_to_port(int fd, int family, uint16_t port)
+{
+	const struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int ret = family == AF_INET ? bind(fd, (const struct sockaddr *)&in, sizeof(in))
+	                            : bind(fd, (const struct sockaddr *)&in6, sizeof(in6));
+
+	return ret ? -errno : 0;
+}
+
+/* A socket on device @ifname with these options, not bound yet. */
+static int open_socket(int family, const char *ifname, const struct option *option, size_t n)
+{
+	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, strlen(ifname) + 1))
+		ret = -errno;
+	if (!ret)
+		ret = set_options(fd, option, n);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
+}
+
+static const char *family_name(int family)
+{
+	return family == AF_INET ? "IPv4" : "IPv6";
+}
+
+static const struct option receive_ipv4[] = {
+	{ IPPROTO_IP, IP_PKTINFO, 1 },       { IPPROTO_IP, IP_RECVTTL, 1 },
+	{ IPPROTO_IP, IP_RECVTOS, 1 },       { SOL_SOCKET, SO_RXQ_OVFL, 1 },
+	{ IPPROTO_IP, IP_MULTICAST_ALL, 1 },
+};
+
+static const struct option receive_ipv6[] = {
+	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 },        { IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },
+	{ IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1 },  { IPPROTO_IPV6, IPV6_RECVTCLASS, 1 },
+	{ IPPROTO_IPV6, IPV6_FLOWINFO, 1 },      { SOL_SOCKET, SO_RXQ_OVFL, 1 },
+	{ IPPROTO_IPV6, IPV6_MULTICAST_ALL, 1 },
+};
+
+int link_udp_open_receive(int family, const char *ifname, char *why, size_t len)
+{
+	bool v4 = family == AF_INET;
+	int fd = open_socket(family, ifname, v4 ? receive_ipv4 : receive_ipv6,
+	                     v4 ? ARRAY_SIZE(receive_ipv4) : ARRAY_SIZE(receive_ipv6));
+	char holder[128];
+	int ret;
+
+	if (fd < 0)
+		return complain(fd, why, len, "%s: no %s socket to receive with: %s", ifname,
+		                family_name(family), strerror(-fd));
+	enlarge(fd, SO_RCVBUF, SO_RCVBUFFORCE);
+	ret = bind_to_port(fd, family, WIRE_ROCE_UDP_PORT);
+	if (!ret)
+		return fd;
+	close(fd);
+	if (ret != -EADDRINUSE)
+		return complain(ret, why, len, "%s: cannot receive %s on UDP port %d: %s", ifname,
+		                family_name(family), WIRE_ROCE_UDP_PORT, strerror(-ret));
+	link_holder_describe(WIRE_ROCE_UDP_PORT, holder, sizeof(holder));
+	return complain(ret, why, len, "%s: UDP port %d (%s) is taken by %s", ifname,
+	                WIRE_ROCE_UDP_PORT, family_name(family), holder);
+}
+
+static const struct option send_ipv4[] = {
+	{ SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE },
+	{ IPPROTO_IP, IP_MULTICAST_LOOP, 0 },
+};
+
+static const struct option send_ipv6[] = {
+	{ SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 },
+	{ IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE },
+	{ IPPROTO_IPV6, IPV6_DONTFRAG, 1 },
+	{ IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0 },
+	{ IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0 },
+};
+
+/* Nothing is to be kept for a socket that only sends; and it is not to wait for ever. */
+static int make_send_only(int fd)
+{
+	struct sock_filter drop = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog filter = { .len = 1, .filter = &drop };
+	const struct timeval wait = { .tv_sec = LINK_UDP_WAIT_SECONDS };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait)))
+		return -errno;
+	enlarge(fd, SO_SNDBUF, SO_SNDBUFFORCE);
+	return 0;
+}
+
+/* Binds to *@port, or to the next that is free. */
+static int bind_to_source(int fd, int family, uint16_t *port)
+{
+	const unsigned n = LINK_UDP_SOURCE_LAST - LINK_UDP_SOURCE_FIRST + 1;
+	uint16_t first = *port;
+	int ret = bind_to_port(fd, family, first);
+
+	for (unsigned i = 1; i < n && ret == -EADDRINUSE; i++) {
+		*port = (uint16_t)(LINK_UDP_SOURCE_FIRST + (first + i) % n);
+		ret = bind_to_port(fd, family, *port);
+	}
+	return ret;
+}
+
+int link_udp_open_send(int family, const char *ifname, uint16_t *port, char *why, size_t len)
+{
+	bool v4 = family == AF_INET;
+	int fd = open_socket(family, ifname, v4 ? send_ipv4 : send_ipv6,
+	                     v4 ? ARRAY_SIZE(send_ipv4) : ARRAY_SIZE(send_ipv6));
+	int ret;
+
+	if (fd < 0)
+		return complain(fd, why, len, "%s: no %s socket to send with: %s", ifname,
+		                family_name(family), strerror(-fd));
+	ret = make_send_only(fd);
+	if (!ret)
+		ret = bind_to_source(fd, family, port);
+	if (!ret)
+		return fd;
+	close(fd);
+	return complain(ret, why, len, "%s: cannot send %s from UDP port %u: %s", ifname,
+	                family_name(family), *port, strerror(-ret));
+}
+
+/* ---- what goes beside a datagram ---- */
+
+union address {
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+union control {
+	struct cmsghdr align;
+	char bytes[CONTROL_BYTES];
+};
+
+static int get_int(const struct cmsghdr *c)
+{
+	int value = 0;
+
+	memcpy(&value, CMSG_DATA(c), sizeof(value));
+	return value;
+}
+
+static void read_control_ipv4(const struct cmsghdr *c, struct wire_ip *ip)
+{
+	struct in_pktinfo info;
+
+	switch (c->cmsg_type) {
+	case IP_PKTINFO:
+		memcpy(&info, CMSG_DATA(c), sizeof(info));
+		ip->dgid = wire_gid_from_ipv4(info.ipi_addr.s_addr);
+		break;
+	case IP_TTL:
+		ip->hop_limit = (uint8_t)get_int(c);
+		break;
+	case IP_TOS:
+		ip->traffic_class = *CMSG_DATA(c);
+		break;
+	}
+}
+
+static void read_control_ipv6(const struct cmsghdr *c, struct wire_ip *ip)
+{
+	struct in6_pktinfo info;
+
+	switch (c->cmsg_type) {
+	case IPV6_PKTINFO:
+		memcpy(&info, CMSG_DATA(c), sizeof(info));
+		memcpy(&ip->dgid, &info.ipi6_addr, sizeof(ip->dgid));
+		break;
+	case IPV6_HOPLIMIT:
+		ip->hop_limit = (uint8_t)get_int(c);
+		break;
+	case IPV6_TCLASS:
+		ip->traffic_class = (uint8_t)get_int(c);
+		break;
+	case IPV6_FLOWINFO:
+		ip->flow_label = ntohl((uint32_t)get_int(c)) & FLOW_LABEL;
+		break;
+	}
+}
+
+static void read_source(const union address *from, struct wire_ip *ip)
+{
+	if (from->in.sin_family == AF_INET) {
+		ip->sgid = wire_gid_from_ipv4(from->in.sin_addr.s_addr);
+		ip->udp_source = ntohs(from->in.sin_port);
+	} else {
+		memcpy(&ip->sgid, &from->in6.sin6_addr, sizeof(ip->sgid));
+		ip->udp_source = ntohs(from->in6.sin6_port);
+	}
+}
+
+/* Appends a control message to @m, whose msg_controllen says what is used. */
+static void put(struct msghdr *m, int level, int type, const void *data, size_t bytes)
+{
+	struct cmsghdr *c = (struct cmsghdr *)((char *)m->msg_control + m->msg_controllen);
+
+	c->cmsg_level = level;
+	c->cmsg_type = type;
+	c->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(c), data, bytes);
+	m->msg_controllen += CMSG_SPACE(bytes);
+}
+
+static void put_int(struct msghdr *m, int level, int type, int value)
+{
+	put(m, level, type, &value, sizeof(value));
+}
+
+static void write_ipv4(const struct wire_ip *ip, union address *to, struct msghdr *m)
+{
+	const struct in_pktinfo info = { .ipi_spec_dst.s_addr = wire_gid_to_ipv4(&ip->sgid) };
+
+	to->in = (struct sockaddr_in){ .sin_family = AF_INET,
+		                       .sin_port = htons(WIRE_ROCE_UDP_PORT),
+		                       .sin_addr.s_addr = wire_gid_to_ipv4(&ip->dgid) };
+	m->msg_namelen = sizeof(to->in);
+	put(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
+	put_int(m, IPPROTO_IP, IP_TTL, ip->hop_limit ? ip->hop_limit : 1);
+	put_int(m, IPPROTO_IP, IP_TOS, ip->traffic_class);
+}
+
+static void write_ipv6(const struct wire_ip *ip, union address *to, struct msghdr *m)
+{
+	struct in6_pktinfo info = { .ipi6_ifindex = 0 };
+
+	to->in6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+		                         .sin6_port = htons(WIRE_ROCE_UDP_PORT) };
+	memcpy(&to->in6.sin6_addr, &ip->dgid, sizeof(ip->dgid));
+	memcpy(&info.ipi6_addr, &ip->sgid, sizeof(ip->sgid));
+	m->msg_namelen = sizeof(to->in6);
+	put(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
+	put_int(m, IPPROTO_IPV6, IPV6_HOPLIMIT, ip->hop_limit ? ip->hop_limit : 1);
+	put_int(m, IPPROTO_IPV6, IPV6_TCLASS, ip->traffic_class);
+	if (ip->flow_label & FLOW_LABEL)
+		put_int(m, IPPROTO_IPV6, IPV6_FLOWINFO, (int)htonl(ip->flow_label & FLOW_LABEL));
+}
+
+/* ---- receiving ---- */
+
+static void take_control(struct msghdr *m, struct link_udp_datagram *d, uint32_t *lost)
+{
+	struct cmsghdr *c;
+
+	for (c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level == IPPROTO_IP)
+			read_control_ipv4(c, &d->ip);
+		else if (c->cmsg_level == IPPROTO_IPV6)
+			read_control_ipv6(c, &d->ip);
+		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL && lost)
+			*lost = (uint32_t)get_int(c);
+	}
+}
+
+int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uint32_t *lost)
+{
+	struct mmsghdr header[LINK_UDP_BATCH];
+	union address from[LINK_UDP_BATCH];
+	union control control[LINK_UDP_BATCH];
+	int got;
+
+	n = n < LINK_UDP_BATCH ? n : LINK_UDP_BATCH;
+	for (unsigned i = 0; i < n; i++)
+		header[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
+			                             .msg_namelen = sizeof(from[i]),
+			                             .msg_iov = datagram[i].iov,
+			                             .msg_iovlen = ARRAY_SIZE(datagram[i].iov),
+			                             .msg_control = control[i].bytes,
+			                             .msg_controllen = CONTROL_BYTES };
+	got = recvmmsg(fd, header, n, MSG_DONTWAIT, NULL);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < got; i++) {
+		struct link_udp_datagram *d = &datagram[i];
+
+		d->ip = (struct wire_ip){ 0 };
+		d->bytes = header[i].msg_len;
+		d->truncated = header[i].msg_hdr.msg_flags & MSG_TRUNC;
+		read_source(&from[i], &d->ip);
+		take_control(&header[i].msg_hdr, d, lost);
+	}
+	return got;
+}
+
+/* ---- sending ---- */
+
+/* Sends @n messages, what goes beside them being ready. Returns how many were taken. */
+static unsigned send_headers(int fd, struct mmsghdr *header, struct link_udp_message *message,
+                             unsigned n)
+{
+	unsigned at = 0, taken = 0;
+
+	while (at < n) {
+		int sent = sendmmsg(fd, header + at, n - at, 0);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent < 0) {
+			message[at++].error = -errno;
+			continue;
+		}
+		taken += (unsigned)sent;
+		while (sent--)
+			message[at++].error = 0;
+	}
+	return taken;
+}
+
+static unsigned send_batch(int fd, struct link_udp_message *message, unsigned n)
+{
+	struct mmsghdr header[LINK_UDP_BATCH];
+	union address to[LINK_UDP_BATCH];
+	union control control[LINK_UDP_BATCH];
+
+	for (unsigned i = 0; i < n; i++) {
+		struct msghdr *m = &header[i].msg_hdr;
+		const struct wire_ip *ip = message[i].ip;
+
+		*m = (struct msghdr){ .msg_name = &to[i],
+			              .msg_iov = message[i].iov,
+			              .msg_iovlen = ARRAY_SIZE(message[i].iov),
+			              .msg_control = control[i].bytes };
+		if (wire_gid_is_ipv4(&ip->dgid))
+			write_ipv4(ip, &to[i], m);
+		else
+			write_ipv6(ip, &to[i], m);
+	}
+	return send_headers(fd, header, message, n);
+}
+
+unsigned link_udp_send(int fd, struct link_udp_message *message, unsigned n)
+{
+	unsigned taken = 0;
+
+	for (unsigned at = 0; at < n; at += LINK_UDP_BATCH)
+		taken += send_batch(fd, message + at,
+		                    n - at < LINK_UDP_BATCH ? n - at : LINK_UDP_BATCH);
+	return taken;
+}
