@@ -37,7 +37,7 @@ struct link_watch {
 	link_changed *changed;
 	void *arg;
 	bool stale; /* something was missed: ask for everything */
-	char buffer[BUFFER_BYTES];
+	_Alignas(struct nlmsghdr) char buffer[BUFFER_BYTES];
 };
 
 /* What takes in messages: the watch's devices, which tells, or those of a dump, which do not. */
