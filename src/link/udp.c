@@ -344,7 +344,7 @@ int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uin
 			                             .msg_namelen = sizeof(from[i]),
 			                             .msg_iov = datagram[i].iov,
 			                             .msg_iovlen = ARRAY_SIZE(datagram[i].iov),
-			                             .msg_control = control[i].bytes,
+			                             .msg_control = &control[i],
 			                             .msg_controllen = CONTROL_BYTES };
 	got = recvmmsg(fd, header, n, MSG_DONTWAIT, NULL);
 	if (got < 0)
@@ -398,7 +398,7 @@ static unsigned send_batch(int fd, struct link_udp_message *message, unsigned n)
 		*m = (struct msghdr){ .msg_name = &to[i],
 			              .msg_iov = message[i].iov,
 			              .msg_iovlen = ARRAY_SIZE(message[i].iov),
-			              .msg_control = control[i].bytes };
+			              .msg_control = &control[i] };
 		if (wire_gid_is_ipv4(&ip->dgid))
 			write_ipv4(ip, &to[i], m);
 		else
