@@ -15,7 +15,8 @@ capture v12
 # listens MACHINE PORT
 listens()
 {
-	machine "$1" "grep -qs ': [0-9A-F]*:$(printf %04X "$2") [0-9A-F:]* 0A' /proc/net/tcp*"
+	machine "$1" grep -qs ": [0-9A-F]*:$(printf %04X "$2") [0-9A-F:]* 0A" \
+		/proc/net/tcp /proc/net/tcp6
 }
 
 # pingpong NAME OPTION...: ibv_ud_pingpong from v12 to v11.

@@ -55,7 +55,7 @@ machine_boot()
 # machine_network NAME: addresses, and rdma_rxe on the device.
 machine_network()
 {
-	machine "$1" "
+	machine "$1" bash -c "
 		echo 0 > /proc/sys/net/ipv6/conf/all/accept_dad &&
 		echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad &&
 		echo 0 > /proc/sys/net/ipv6/conf/eth0/router_solicitations &&
@@ -66,8 +66,7 @@ machine_network()
 		rdma link add rxe0 type rxe netdev eth0"
 }
 
-# machine NAME COMMAND...: runs it there, prints what it prints, ends with its status. A shell
-# there takes the words apart again, as with ssh.
+# machine NAME COMMAND...: runs it there, prints what it prints, ends with its status.
 machine()
 {
 	local name=$1 id=command-$((++commands))-$BASHPID
@@ -110,7 +109,7 @@ machine_command()
 {
 	local dir=$TMPDIR/$1 id=$2
 	shift 2
-	echo "$*" > "$dir/$id.command"
+	printf '%q ' "$@" > "$dir/$id.command"
 	echo "run $id" > "$dir/line.in"
 }
 
