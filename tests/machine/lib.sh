@@ -33,7 +33,8 @@ ready_or_ended()
 	[ -e "$TMPDIR/$1/ready" ] || gone "${pid[$1]}"
 }
 
-# machine_boot NAME: what it prints on its console is kept as that of a program of this name.
+# machine_boot NAME: what it prints on its console is kept as that of a program of this name. It
+# may be slow beside other tests: the kernel is not to be surprised by that.
 machine_boot()
 {
 	local name=$1 dir=$TMPDIR/$1
@@ -43,7 +44,8 @@ machine_boot()
 	launch "$name" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 1 -m 768 \
 		-nodefaults -display none -no-reboot -serial stdio \
 		-kernel "$UMBEL_TEST_LINUX/vmlinux" -initrd "$UMBEL_TEST_LINUX/initrd" \
-		-append "console=ttyS0 loglevel=4 panic=-1 agent=$machine_dir/agent.sh" \
+		-append "console=ttyS0 loglevel=4 panic=-1 no_timer_check nowatchdog
+			agent=$machine_dir/agent.sh" \
 		-virtfs local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap \
 		-virtfs "local,path=$dir,mount_tag=commands,security_model=none" \
 		-device virtio-serial-pci -chardev "pipe,id=line,path=$dir/line" \
