@@ -279,6 +279,18 @@ static int plan_fabric(const struct daemon *d, const struct daemon_shape *shape,
 	return fabric_plan_tree(plan, shape->hosts);
 }
 
+/* A subnet manager would find out as well, but nobody would hear of it. */
+static int check_lids(const struct fabric *f, char *why, size_t len)
+{
+	unsigned long need = ((unsigned long)f->n_hca_ports << f->settings.lmc) + f->n_switches;
+
+	if (need <= FABRIC_MAX_LIDS)
+		return 0;
+	snprintf(why, len, "with lmc=%u this fabric needs %lu LIDs; there are %d", f->settings.lmc,
+	         need, FABRIC_MAX_LIDS);
+	return -ENOSPC;
+}
+
 static int build_fabric(struct daemon *d, const struct daemon_shape *shape,
                         const struct shm_settings *settings, char *why, size_t len)
 {
@@ -291,6 +303,8 @@ static int build_fabric(struct daemon *d, const struct daemon_shape *shape,
 	d->topology = NULL;
 	if (!ret)
 		ret = fabric_new(&d->f, &plan, settings);
+	if (!ret)
+		ret = check_lids(d->f, why, len);
 	fabric_plan_fini(&plan);
 	return ret;
 }

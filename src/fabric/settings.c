@@ -38,6 +38,7 @@ static const struct setting {
 	SETTING(sm_priority, 1, 0, 15, true),
 	SETTING(sm_poll_ms, 1000, 10, 60000, true),
 	SETTING(routing, 0, 0, ARRAY_SIZE(routings) - 1, false, routings),
+	SETTING(lmc, 0, 0, 7, false),
 #undef SETTING
 };
 

@@ -20,18 +20,18 @@ static bool is_zero_gid(const struct ib_gid *gid)
 	return !memcmp(gid, &zero, sizeof(zero));
 }
 
-static int check_attr(struct hca_context *ctx, const struct ibv_ah_attr *attr)
+/* @port: as it is now. */
+static int check_attr(struct hca_context *ctx, const struct ibv_ah_attr *attr,
+                      struct shm_port *port)
 {
-	struct shm_port port;
-
-	if (hca_port(ctx, attr->port_num, &port))
+	if (hca_port(ctx, attr->port_num, port))
 		return -EINVAL;
 	if (attr->sl > 15 || (attr->static_rate && !wire_rate_to_mbps(attr->static_rate)))
 		return -EINVAL;
 	if (!attr->is_global)
 		/* InfiniBand: a local LID will do, but never for a group */
 		return !attr->dlid || attr->dlid >= IB_LID_MCAST_FIRST ? -EINVAL : 0;
-	if (attr->grh.sgid_index >= SHM_GIDS || is_zero_gid(&port.gid[attr->grh.sgid_index]))
+	if (attr->grh.sgid_index >= SHM_GIDS || is_zero_gid(&port->gid[attr->grh.sgid_index]))
 		return -EINVAL;
 	if (attr->dlid >= IB_LID_MCAST_FIRST && attr->dlid != IB_LID_PERMISSIVE &&
 	    attr->grh.dgid.raw[0] != 0xFF)
@@ -58,9 +58,10 @@ static struct hca_ah *allocate(struct hca_process *p)
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
                              const struct ibv_ah_attr *attr, int *error)
 {
+	struct shm_port port;
 	struct hca_ah *ah;
 
-	*error = check_attr(ctx, attr);
+	*error = check_attr(ctx, attr, &port);
 	if (*error)
 		return NULL;
 	ah = allocate(ctx->process);
@@ -73,7 +74,7 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 	ah->ctx = ctx;
 	ah->dest.lid = attr->dlid;
 	ah->dest.port_num = attr->port_num;
-	ah->dest.path_bits = attr->src_path_bits;
+	ah->dest.path_bits = attr->src_path_bits & ((1u << port.lmc) - 1);
 	ah->dest.is_global = attr->is_global != 0;
 	ah->sl = attr->sl;
 	ah->is_mcast = ib_lid_is_mcast(attr->dlid);

@@ -44,6 +44,12 @@ static void follow_list(struct hca_process *p, struct hca_flow *f)
 			hca_receiver_init(p, &f->to[i], f->list[i]);
 }
 
+/* Which of the LIDs of the port that it reaches it goes to. */
+static uint8_t path_bits(const struct shm_region *r, const struct hca_flow *f)
+{
+	return f->count ? (uint8_t)(f->dest.lid & ((1u << r->ports[f->dest_port].lmc) - 1)) : 0;
+}
+
 /* Copies the record under its sequence number. 0, -ENOMEM, or -EIO: the manager has died. */
 static int refresh(struct hca_qp *qp, struct hca_flow *f)
 {
@@ -71,8 +77,11 @@ static int refresh(struct hca_qp *qp, struct hca_flow *f)
 	} while (shm_read_retry(&f->shm->seq, seq));
 	f->count = count;
 	f->seq = seq;
+	f->path_bits = 0;
 	if (is_mcast)
 		follow_list(qp->process, f);
+	else
+		f->path_bits = path_bits(r, f);
 	return 0;
 }
 

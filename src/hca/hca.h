@@ -326,6 +326,7 @@ struct hca_flow {
 	uint32_t count; /* unicast: 1 if the port is reached */
 	uint32_t mtu;
 	uint32_t dest_port;
+	uint8_t path_bits; /* unicast: which of the port's LIDs it goes to */
 	uint32_t room;
 	uint32_t *list;          /* QP numbers as the record lists them */
 	struct hca_receiver *to; /* the same, and what we know of them; unicast: one */

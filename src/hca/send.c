@@ -101,7 +101,6 @@ static void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_p
 	pkt->a.pkey = qp->pkey;
 	/* as the port has it now: a subnet manager may change it */
 	pkt->a.slid = qp->process->region.ports[qp->port].lid | ah->dest.path_bits;
-	pkt->a.path_bits = 0;
 	pkt->a.sl = ah->sl;
 	if (ah->dest.is_global) {
 		pkt->a.class_flow = ah->class_flow;
@@ -122,6 +121,7 @@ static enum ibv_wc_status find_way(struct hca_qp *qp, struct hca_ah *ah, struct 
 	if (base_unlikely(!way->flow))
 		return hca_process_gone(qp->process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
 	fill_header(qp, ah, &way->pkt);
+	way->pkt.a.path_bits = way->flow->path_bits;
 	way->ah = ah;
 	return IBV_WC_SUCCESS;
 }

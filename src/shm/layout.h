@@ -61,7 +61,8 @@ struct shm_settings {
 	uint32_t sm_priority;         /* of the embedded one; may change */
 	uint32_t sm_poll_ms;          /* how often it asks other subnet managers; may change */
 	uint32_t routing;             /* enum sm_routing */
-	uint32_t reserved[17];
+	uint32_t lmc;                 /* of HCA ports: each has 2^lmc LIDs */
+	uint32_t reserved[16];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -22,35 +22,50 @@ static uint16_t lid_of(const struct fabric_port *p)
 
 /*
  * Whether records of @p may be what the query asks for: the LID that they stand under is the
- * first component of all of them.
+ * first component of all of them; any LID of the port will do for it.
  */
 static bool may_match(const struct sa_query *q, const struct fabric_port *p)
 {
 	uint16_t lid = lid_of(p);
 
-	return lid && (!(q->mask & SA_NR_LID) || lid == (q->in->data[0] << 8 | q->in->data[1]));
+	if (!lid)
+		return false;
+	return !(q->mask & SA_NR_LID) ||
+	       fabric_port_has_lid(fabric_own_port((struct fabric_port *)p),
+	                           (uint16_t)(q->in->data[0] << 8 | q->in->data[1]));
+}
+
+typedef void visit_fn(struct sa_query *q, struct fabric_port *p);
+
+/* Calls @visit if the port may match; the LID is then no question any more. */
+static void visit_port(struct sa_query *q, struct fabric_port *p, visit_fn *visit)
+{
+	uint64_t mask = q->mask;
+
+	if (!may_match(q, p))
+		return;
+	q->mask &= ~SA_NR_LID;
+	visit(q, p);
+	q->mask = mask;
 }
 
 /* Calls @visit for each port of each node, a switch's port 0 too. */
-static void each_port(struct sa_query *q, void (*visit)(struct sa_query *q, struct fabric_port *p))
+static void each_port(struct sa_query *q, visit_fn *visit)
 {
 	struct fabric *f = q->sa->f;
 
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		for (unsigned k = is_switch(f->node[i]) ? 0 : 1; k <= f->node[i]->n_ports; k++)
-			if (may_match(q, &f->node[i]->port[k]))
-				visit(q, &f->node[i]->port[k]);
+			visit_port(q, &f->node[i]->port[k], visit);
 }
 
 /* Calls @visit for each end port: HCA ports and switches' port 0. */
-static void each_end_port(struct sa_query *q,
-                          void (*visit)(struct sa_query *q, struct fabric_port *p))
+static void each_end_port(struct sa_query *q, visit_fn *visit)
 {
 	struct fabric_port *p;
 
 	for (unsigned i = 0; (p = sa_end(q->sa, i)); i++)
-		if (may_match(q, p))
-			visit(q, p);
+		visit_port(q, p, visit);
 }
 
 /* The attribute as the node's own agent tells it. Its 64 bytes; false: it has none such. */

@@ -2,7 +2,7 @@
 /*
  * PathRecord and MultiPathRecord (InfiniBand specification volume 1, sections 15.2.5.16
  * and 15.2.5.20): what the forwarding tables make of two ports, found by walking them.
- * Between any two LIDs there is one path.
+ * Between any two LIDs there is one path; ports with several LIDs have several.
  */
 #include <string.h>
 
@@ -16,7 +16,15 @@
 /* One end of a path. */
 struct end {
 	struct fabric_port *port;
-	uint16_t lid; /* of those that the port has */
+	uint16_t lid; /* the first of those of the port that will do */
+	unsigned n;   /* how many */
+};
+
+/* What is asked of a path. */
+struct wish {
+	uint64_t mask;
+	const struct wire_path_record *record;
+	unsigned most; /* between two ports */
 };
 
 /* ---- what a path is like ---- */
@@ -99,12 +107,12 @@ static struct fabric_port *way_out(struct fabric_port *at, uint16_t dlid)
 }
 
 /* Follows the tables, and fills MTU and rate. False: no path leads there. */
-static bool measure(const struct end *from, const struct end *to, struct wire_path_record *r)
+static bool measure(struct fabric_port *from, const struct end *to, struct wire_path_record *r)
 {
-	struct fabric_port *at = from->port, *out;
+	struct fabric_port *at = from, *out;
 	unsigned mbps = UINT32_MAX;
 
-	r->mtu = from->port->mtu;
+	r->mtu = from->mtu;
 	for (int hops = 0; hops < FABRIC_MAX_HOPS && fabric_own_port(at) != to->port; hops++) {
 		out = hops && at->node->type == FABRIC_HCA ? NULL : way_out(at, to->lid);
 		if (!out)
@@ -123,8 +131,11 @@ static bool measure(const struct end *from, const struct end *to, struct wire_pa
 }
 
 /* Whether a path is what the query wants of MTU, rate, life time and SL. */
-static bool fits(uint64_t mask, const struct wire_path_record *w, const struct wire_path_record *r)
+static bool fits(const struct wish *wish, const struct wire_path_record *r)
 {
+	const struct wire_path_record *w = wish->record;
+	uint64_t mask = wish->mask;
+
 	return sa_selects(mask, SA_PR_MTU | SA_PR_MTU_SELECTOR, w->mtu_selector, w->mtu, r->mtu) &&
 	       sa_selects(mask, SA_PR_RATE | SA_PR_RATE_SELECTOR, w->rate_selector,
 	                  wire_rate_to_mbps(w->rate), wire_rate_to_mbps(r->rate)) &&
@@ -133,28 +144,58 @@ static bool fits(uint64_t mask, const struct wire_path_record *w, const struct w
 	       (!(mask & SA_PR_SL) || w->sl == r->sl);
 }
 
-/* The path between two ports, if there is one and it is as @w wants it. */
-static void offer_path(struct sa_query *q, uint64_t mask, const struct wire_path_record *w,
-                       const struct end *from, const struct end *to)
+/* All LIDs of a port. */
+static struct end end_of(struct fabric_port *port)
 {
-	struct wire_path_record r = { .dlid = to->lid,
-		                      .slid = from->lid,
-		                      .reversible = 1,
+	return (struct end){ port, port->lid, port->lid ? 1u << port->lmc : 0 };
+}
+
+/* The path @r from @from to @to's first LID. Whether there is one, and as it is wished. */
+static bool offer_path(struct sa_query *q, const struct wish *wish, const struct end *from,
+                       const struct end *to, struct wire_path_record *r)
+{
+	const struct sa_kind *kind = q->kind;
+
+	if (!measure(from->port, to, r) || !fits(wish, r))
+		return false;
+	q->kind = &sa_path_kind; /* the answer to a MultiPathRecord is PathRecords */
+	sa_query_add(q, r);
+	q->kind = kind;
+	q->out->attribute = SA_ATTR_PATH;
+	return true;
+}
+
+/*
+ * The paths between two ports. First those that have no LID in common with each other, as they
+ * have least else in common, then the rest: OpenSM's order and preference values.
+ */
+static void offer_paths(struct sa_query *q, const struct wish *wish, const struct end *from,
+                        const struct end *to)
+{
+	struct wire_path_record r = { .reversible = 1,
 		                      .mtu_selector = SA_EXACTLY,
 		                      .rate_selector = SA_EXACTLY,
 		                      .life_selector = SA_EXACTLY,
 		                      .life = LIFE };
-	const struct sa_kind *kind = q->kind;
+	unsigned n = 0, pairs = from->n * to->n;
 
-	r.pkey = shared_pkey(from->port, to->port, mask & SA_PR_PKEY ? w->pkey : 0);
-	if (!from->lid || !to->lid || !r.pkey || !measure(from, to, &r) || !fits(mask, w, &r))
+	r.pkey =
+	        shared_pkey(from->port, to->port, wish->mask & SA_PR_PKEY ? wish->record->pkey : 0);
+	if (!r.pkey)
 		return;
 	fabric_gid_make(q->sa->f, to->port->guid, &r.dgid);
 	fabric_gid_make(q->sa->f, from->port->guid, &r.sgid);
-	q->kind = &sa_path_kind; /* the answer to a MultiPathRecord is PathRecords */
-	sa_query_add(q, &r);
-	q->kind = kind;
-	q->out->attribute = SA_ATTR_PATH;
+	for (unsigned i = 0; i < 2 * pairs && n < wish->most && !q->too_much; i++) {
+		unsigned a = i % pairs / to->n, b = i % pairs % to->n;
+		struct end one = { to->port, (uint16_t)(to->lid + b), 1 };
+
+		r.preference = i < pairs ? 0 : 2;
+		if ((a == b) != (i < pairs))
+			continue;
+		r.slid = (uint16_t)(from->lid + a);
+		r.dlid = one.lid;
+		n += offer_path(q, wish, from, &one, &r);
+	}
 }
 
 /* ---- PathRecord ---- */
@@ -174,19 +215,21 @@ static uint16_t find_end(const struct sa *sa, const struct end_name *name, struc
 		end->port = sa_end_by_gid(sa, name->gid);
 		if (!end->port)
 			return SA_REQ_INVALID_GID;
-		end->lid = end->port->lid;
+		*end = end_of(end->port);
 	}
 	if (!name->by_lid)
 		return SA_OK;
 	if (!end->port)
 		end->port = sa_end_by_lid(sa, name->lid);
 	end->lid = name->lid;
+	end->n = 1;
 	return end->port && fabric_port_has_lid(end->port, name->lid) ? SA_OK : SA_NO_RECORDS;
 }
 
 /* A path to a group is to its MLID (C15-0.1.21). */
-static void list_group(struct sa_query *q, const struct wire_path_record *w, const struct end *from)
+static void list_group(struct sa_query *q, const struct wish *wish, const struct end *from)
 {
+	const struct wire_path_record *w = wish->record;
 	const struct sa_group *g = sa_group_find(q->sa, &w->dgid);
 	struct wire_path_record r = { .dgid = w->dgid, .reversible = 1 };
 
@@ -204,47 +247,69 @@ static void list_group(struct sa_query *q, const struct wire_path_record *w, con
 	r.rate = g->rec.rate;
 	r.life = g->rec.life;
 	r.mtu_selector = r.rate_selector = r.life_selector = SA_EXACTLY;
-	if (fits(q->mask, w, &r))
+	if (fits(wish, &r))
 		sa_query_add(q, &r);
 }
 
-static void list_from(struct sa_query *q, const struct end *from, const struct end *to)
+static void list_from(struct sa_query *q, const struct wish *wish, const struct end *from,
+                      const struct end *to)
 {
 	struct fabric_port *p;
 
 	if (to->port) {
-		offer_path(q, q->mask, q->wanted, from, to);
+		offer_paths(q, wish, from, to);
 		return;
 	}
-	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++)
-		offer_path(q, q->mask, q->wanted, from, &(struct end){ p, p->lid });
+	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++) {
+		struct end end = end_of(p);
+
+		offer_paths(q, wish, from, &end);
+	}
+}
+
+static void list_paths(struct sa_query *q, const struct wish *wish, const struct end *from,
+                       const struct end *to)
+{
+	struct fabric_port *p;
+
+	if (from->port) {
+		list_from(q, wish, from, to);
+		return;
+	}
+	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++) {
+		struct end end = end_of(p);
+
+		list_from(q, wish, &end, to);
+	}
+}
+
+/* How many paths between two ports are wanted. */
+static unsigned most_paths(const struct sa_query *q, const struct wire_path_record *w)
+{
+	if (q->in->mad->mad.method == MAD_GET)
+		return 1;
+	return q->mask & SA_PR_NUMB_PATH ? w->numb_path : UINT32_MAX;
 }
 
 static uint16_t get_paths(struct sa_query *q)
 {
 	const struct wire_path_record *w = q->wanted;
+	struct wish wish = { q->mask, w, most_paths(q, w) };
 	struct end_name source = { q->mask & SA_PR_SGID, q->mask & SA_PR_SLID, &w->sgid, w->slid };
 	struct end_name target = { q->mask & SA_PR_DGID, q->mask & SA_PR_DLID, &w->dgid, w->dlid };
-	struct fabric_port *p;
 	struct end from, to;
 	uint16_t status = find_end(q->sa, &source, &from);
 
 	if (status)
 		return status;
 	if ((q->mask & SA_PR_DGID) && ib_gid_is_mcast(&w->dgid)) {
-		list_group(q, w, &from);
+		list_group(q, &wish, &from);
 		return SA_OK;
 	}
 	status = find_end(q->sa, &target, &to);
-	if (status)
-		return status;
-	if (from.port) {
-		list_from(q, &from, &to);
-		return SA_OK;
-	}
-	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++)
-		list_from(q, &(struct end){ p, p->lid }, &to);
-	return SA_OK;
+	if (!status)
+		list_paths(q, &wish, &from, &to);
+	return status;
 }
 
 const struct sa_kind sa_path_kind = {
@@ -294,7 +359,7 @@ static uint16_t get_multipaths(struct sa_query *q)
 	const struct ib_gid *gid = wire_multipath_gids(q->in->data, q->in->bytes);
 	unsigned most = q->mask & SA_MPR_NUMB_PATH ? m->numb_path : 127;
 	struct wire_path_record w;
-	uint64_t mask = as_path(m, q->mask, &w);
+	struct wish wish = { as_path(m, q->mask, &w), &w, 0 };
 
 	if (!(q->mask & SA_MPR_SGID_COUNT) || !(q->mask & SA_MPR_DGID_COUNT) || !m->sgid_count ||
 	    !m->dgid_count)
@@ -306,11 +371,11 @@ static uint16_t get_multipaths(struct sa_query *q)
 			return SA_REQ_INVALID_GID;
 	for (unsigned i = 0; i < m->sgid_count; i++) {
 		for (unsigned k = 0; k < m->dgid_count && q->out->n < most; k++) {
-			struct fabric_port *a = sa_end_by_gid(q->sa, &gid[i]);
-			struct fabric_port *b = sa_end_by_gid(q->sa, &gid[m->sgid_count + k]);
+			struct end a = end_of(sa_end_by_gid(q->sa, &gid[i]));
+			struct end b = end_of(sa_end_by_gid(q->sa, &gid[m->sgid_count + k]));
 
-			offer_path(q, mask, &w, &(struct end){ a, a->lid },
-			           &(struct end){ b, b->lid });
+			wish.most = most - q->out->n;
+			offer_paths(q, &wish, &a, &b);
 		}
 	}
 	return SA_OK;

@@ -510,6 +510,68 @@ static void each_lid_of_a_port_has_its_path(void **state)
 	}
 }
 
+/* Ports 0 and 2 have two LIDs each. */
+static void give_two_lids(struct env *e)
+{
+	e->f->settings.lmc = 1;
+	assert_int_equal(sm_sweep(e->sm), 0);
+}
+
+static void all_pairs_of_lids_have_paths_and_the_most_distinct_come_first(void **state)
+{
+	static const struct {
+		uint16_t slid, dlid;
+		uint8_t preference;
+	} want[] = { { 0, 0, 0 }, { 1, 1, 0 }, { 0, 1, 2 }, { 1, 0, 2 } };
+	struct env *e = *state;
+	struct ib_gid from = gid(e, 0), to = gid(e, 2);
+
+	give_two_lids(e);
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID, .sgid = from,
+	                       .dgid = to),
+	                 4);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(RECORD(e, path_record, i).slid, lid(e, 0) + want[i].slid);
+		assert_int_equal(RECORD(e, path_record, i).dlid, lid(e, 2) + want[i].dlid);
+		assert_int_equal(RECORD(e, path_record, i).preference, want[i].preference);
+	}
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DLID, .sgid = from,
+	                       .dlid = lid(e, 2) + 1),
+	                 2);
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DGID | SA_PR_SGID,
+	                       .sgid = from, .slid = lid(e, 0) + 1, .dgid = to),
+	                 2);
+}
+
+static void no_more_paths_are_told_than_wanted(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid from = gid(e, 0), to = gid(e, 2);
+
+	give_two_lids(e);
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record,
+	                       SA_PR_SGID | SA_PR_DGID | SA_PR_NUMB_PATH, .sgid = from, .dgid = to,
+	                       .numb_path = 3),
+	                 3);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID, .sgid = from,
+	                     .dgid = to),
+	                 SA_OK);
+	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(RECORD(e, path_record, 0).dlid, lid(e, 2));
+}
+
+static void records_of_a_port_are_found_by_any_of_its_lids(void **state)
+{
+	struct env *e = *state;
+
+	give_two_lids(e);
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = lid(e, 2) + 1), 1);
+	assert_int_equal(RECORD(e, node_record, 0).lid, lid(e, 2));
+	assert_int_equal(
+	        TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_LID, .lid = lid(e, 1) + 1), 1);
+	assert_int_equal(RECORD(e, port_info_record, 0).info.lmc, 1);
+}
+
 static void partitions_have_paths_of_their_own(void **state)
 {
 	struct env *e = *state;
@@ -1369,6 +1431,9 @@ int main(void)
 		TEST(ends_that_there_are_not_are_told_apart),
 		TEST(what_cannot_be_reached_has_no_path),
 		TEST(each_lid_of_a_port_has_its_path),
+		TEST(all_pairs_of_lids_have_paths_and_the_most_distinct_come_first),
+		TEST(no_more_paths_are_told_than_wanted),
+		TEST(records_of_a_port_are_found_by_any_of_its_lids),
 		TEST(partitions_have_paths_of_their_own),
 		TEST(a_path_to_a_group_is_to_its_mlid),
 		TEST(multipaths_lead_from_each_source_to_each_target),

@@ -103,7 +103,7 @@ void sm_free(struct sm *sm)
 	free(sm);
 }
 
-/* ---- ports and LIDs ---- */
+/* ---- ports ---- */
 
 /* Whether the port has come up. */
 static bool bring_up(struct sm *sm, struct fabric_port *p)
@@ -115,49 +115,6 @@ static bool bring_up(struct sm *sm, struct fabric_port *p)
 	if (p->node->type == FABRIC_HCA)
 		fabric_port_publish(sm->f, p);
 	return p->state != old;
-}
-
-static void mark_lid(struct sm *sm, uint16_t lid, bool used)
-{
-	if (used)
-		sm->lids[lid / 64] |= 1ull << (lid % 64);
-	else
-		sm->lids[lid / 64] &= ~(1ull << (lid % 64));
-}
-
-/* A LID that nobody has; one that was given back rests as long as possible. 0: there is none. */
-static uint16_t free_lid(struct sm *sm)
-{
-	for (unsigned n = 1; n < IB_LID_MCAST_FIRST; n++) {
-		uint16_t lid = sm->next_lid;
-
-		sm->next_lid = lid + 1 < IB_LID_MCAST_FIRST ? lid + 1 : 1;
-		if (!(sm->lids[lid / 64] >> (lid % 64) & 1))
-			return lid;
-	}
-	return 0;
-}
-
-static int give_lid(struct sm *sm, struct fabric_port *p)
-{
-	if (!p->lid)
-		p->lid = free_lid(sm);
-	if (!p->lid)
-		return -ENOSPC;
-	mark_lid(sm, p->lid, true);
-	return 0;
-}
-
-static int give_lids(struct sm *sm)
-{
-	int ret = 0;
-
-	for (unsigned i = 0; i < sm->f->n_hca_ports && !ret; i++)
-		if (sm->f->hca_port[i]->peer) /* what has no cable a subnet manager does not see */
-			ret = give_lid(sm, sm->f->hca_port[i]);
-	for (unsigned i = 0; i < sm->net.n && !ret; i++)
-		ret = give_lid(sm, &sm->net.sw[i]->port[0]);
-	return ret;
 }
 
 /* The SM answers at an HCA's LID, as one that runs on a host does: all end ports are told. */
@@ -180,10 +137,8 @@ static void tell_sm_lid(struct sm *sm)
 /* LinearFDBTop: beyond it there is nothing to read in the tables. */
 static void tell_top(struct sm *sm)
 {
-	uint16_t top = IB_LID_MCAST_FIRST - 1;
+	uint16_t top = sm_lids_top(sm);
 
-	while (top && !(sm->lids[top / 64] >> (top % 64) & 1))
-		top--;
 	for (unsigned i = 0; i < sm->net.n; i++)
 		if (!sm->net.sw[i]->dead)
 			sm->net.sw[i]->lft_top = top;
@@ -211,7 +166,7 @@ static void follow_tables(struct sm *sm, const uint64_t *changed)
 int sm_sweep(struct sm *sm)
 {
 	uint64_t changed[IB_LID_MCAST_FIRST / 64] = { 0 };
-	int ret = give_lids(sm);
+	int ret = sm_lids_give(sm);
 
 	if (!ret)
 		ret = sm_routes_sweep(sm->routes, changed);
@@ -224,19 +179,25 @@ int sm_sweep(struct sm *sm)
 	return ret;
 }
 
+static void forget_lid(struct sm *sm, uint16_t lid)
+{
+	for (unsigned i = 0; i < sm->net.n; i++)
+		if (fabric_lft_get(sm->net.sw[i], lid) != FABRIC_LFT_NONE)
+			fabric_lft_set(sm->net.sw[i], lid, FABRIC_LFT_NONE);
+}
+
 int sm_change_lid(struct sm *sm, struct fabric_port *port)
 {
-	uint16_t lid = free_lid(sm), old = port->lid;
+	uint16_t old = port->lid;
+	int ret = sm_lids_change(sm, port);
 
-	if (!lid)
-		return -ENOSPC;
-	for (unsigned i = 0; i < sm->net.n; i++)
-		if (fabric_lft_get(sm->net.sw[i], port->lid) != FABRIC_LFT_NONE)
-			fabric_lft_set(sm->net.sw[i], port->lid, FABRIC_LFT_NONE);
-	mark_lid(sm, port->lid, false);
-	port->lid = lid;
-	fabric_flow_lid_changed(sm->f, old);
-	fabric_flow_lid_changed(sm->f, lid);
+	if (ret)
+		return ret;
+	for (unsigned i = 0; i < 1u << port->lmc; i++) {
+		forget_lid(sm, (uint16_t)(old + i));
+		fabric_flow_lid_changed(sm->f, (uint16_t)(old + i));
+		fabric_flow_lid_changed(sm->f, (uint16_t)(port->lid + i));
+	}
 	return sm_sweep(sm);
 }
 

@@ -16,6 +16,8 @@
 
 struct sm;
 
+#define SM_MAX_LMC 7
+
 /* The setting "routing". */
 enum sm_routing { SM_ROUTING_MINHOP, SM_ROUTING_UPDN };
 

@@ -17,6 +17,13 @@
 struct way {
 	uint32_t to; /* the switch that it leads to */
 	uint8_t port;
+	uint8_t used, to_used; /* by LIDs of the same port: the way, the switch that it leads to */
+};
+
+/* The ways from one switch to another. */
+struct ways {
+	unsigned at, n;
+	struct way way[FABRIC_MAX_PORTS];
 };
 
 struct sm_routes {
@@ -104,22 +111,22 @@ static void measure(struct sm_routes *r, unsigned root)
 		measure_all(r, root);
 }
 
-/* The ways from @at to the root that was measured: their number. */
-static unsigned list_ways(const struct sm_routes *r, unsigned at, struct way *way)
+/* The ways from @at to the root that was measured. */
+static void list_ways(const struct sm_routes *r, unsigned at, struct ways *w)
 {
 	const struct sm_net *net = r->net;
-	unsigned n = 0;
 
+	w->at = at;
+	w->n = 0;
 	if (r->hops[at] == SM_FAR)
-		return 0;
+		return;
 	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
 		const struct sm_link *l = &net->link[k];
 
 		if (l->up && r->hops[l->to] + 1 == r->hops[at] &&
 		    (!r->updn || sm_updn_may_go(r->updn, at, l->to)))
-			way[n++] = (struct way){ .to = l->to, .port = l->port };
+			w->way[w->n++] = (struct way){ .to = l->to, .port = l->port };
 	}
-	return n;
 }
 
 /* ---- tables ---- */
@@ -139,43 +146,95 @@ static int write_lft(struct sm_routes *r, unsigned at, uint16_t lid, uint8_t out
 	return fabric_lft_set(sw, lid, out);
 }
 
-static const struct way *find_way(const struct way *way, unsigned n, uint8_t port)
+static struct way *find_way(struct ways *w, uint8_t port)
 {
-	for (unsigned i = 0; i < n; i++)
-		if (way[i].port == port)
-			return &way[i];
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->way[i].port == port)
+			return &w->way[i];
 	return NULL;
 }
 
-/* The way by the port that has the fewest, of equals by the lowest one. */
-static const struct way *least_loaded(const struct sm_routes *r, unsigned at, const struct way *way,
-                                      unsigned n)
+static bool is_better(const struct sm_routes *r, unsigned at, const struct way *a,
+                      const struct way *b)
 {
-	const struct way *best = &way[0];
+	if (a->to_used != b->to_used)
+		return a->to_used < b->to_used;
+	if (a->used != b->used)
+		return a->used < b->used;
+	return *load_at(r, at, a->port) < *load_at(r, at, b->port);
+}
 
-	for (unsigned i = 1; i < n; i++)
-		if (*load_at(r, at, way[i].port) < *load_at(r, at, best->port))
-			best = &way[i];
+/*
+ * The way that no other LID of the port uses, nor the switch that it leads to, if there is one;
+ * then the one by the port that has the fewest LIDs; of equals that by the lowest port.
+ */
+static struct way *best_way(const struct sm_routes *r, struct ways *w)
+{
+	struct way *best = &w->way[0];
+
+	for (unsigned i = 1; i < w->n; i++)
+		if (is_better(r, w->at, &w->way[i], best))
+			best = &w->way[i];
 	return best;
 }
 
-/* Switch @at sends @lid on by one of these ways. @counts: it is an HCA's. */
-static int route_lid(struct sm_routes *r, unsigned at, uint16_t lid, bool counts,
-                     const struct way *way, unsigned n)
+static void use_way(struct ways *w, struct way *way)
 {
-	uint8_t old = fabric_lft_get(r->net->sw[at], lid);
-	const struct way *new;
+	way->used++;
+	for (unsigned i = 0; i < w->n; i++)
+		if (w->way[i].to == way->to)
+			w->way[i].to_used++;
+}
 
-	if (r->keep && find_way(way, n, old))
-		return 0;
-	if (r->keep && counts && old && old <= r->net->sw[at]->n_ports)
-		--*load_at(r, at, old);
-	if (!n)
-		return write_lft(r, at, lid, FABRIC_LFT_NONE);
-	new = least_loaded(r, at, way, n);
-	if (counts)
-		++*load_at(r, at, new->port);
-	return write_lft(r, at, lid, new->port);
+static void unuse_ways(struct ways *w)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		w->way[i].used = w->way[i].to_used = 0;
+}
+
+/* Switch @w->at sends @lid on by one of these ways. @counts: it is an HCA's. */
+static int route_lid(struct sm_routes *r, struct ways *w, uint16_t lid, bool counts)
+{
+	const struct fabric_node *sw = r->net->sw[w->at];
+	uint8_t old = fabric_lft_get(sw, lid);
+	struct way *new;
+
+	if (r->keep && counts && old && old <= sw->n_ports)
+		--*load_at(r, w->at, old);
+	if (!w->n)
+		return write_lft(r, w->at, lid, FABRIC_LFT_NONE);
+	new = best_way(r, w);
+	if (counts) {
+		++*load_at(r, w->at, new->port);
+		use_way(w, new);
+	}
+	return write_lft(r, w->at, lid, new->port);
+}
+
+/* The way that @lid goes may stay: it is then used. */
+static bool stays(const struct sm_routes *r, struct ways *w, uint16_t lid)
+{
+	struct way *old = r->keep ? find_way(w, fabric_lft_get(r->net->sw[w->at], lid)) : NULL;
+
+	if (old)
+		use_way(w, old);
+	return old;
+}
+
+/* All LIDs of an HCA's port: by different ways, as far as there are any. */
+static int route_port(struct sm_routes *r, struct ways *w, const struct fabric_port *hca)
+{
+	unsigned n = 1u << hca->lmc;
+	bool done[1u << SM_MAX_LMC];
+	int ret = 0;
+
+	unuse_ways(w);
+	for (unsigned i = 0; i < n; i++)
+		done[i] = stays(r, w, (uint16_t)(hca->lid + i));
+	for (unsigned i = 0; i < n && !ret; i++)
+		if (!done[i])
+			ret = route_lid(r, w, (uint16_t)(hca->lid + i), true);
+	return ret;
 }
 
 /* The HCA at a switch's port, or NULL. */
@@ -187,16 +246,19 @@ static const struct fabric_port *hca_at(const struct fabric_port *p)
 /* Switch @at learns the ways to what hangs on @root: itself and its HCAs. */
 static int route_from(struct sm_routes *r, unsigned at, const struct fabric_node *root)
 {
-	struct way way[FABRIC_MAX_PORTS];
-	unsigned n = list_ways(r, at, way);
-	int ret = route_lid(r, at, root->port[0].lid, false, way, n);
+	struct ways ways, none;
+	int ret = 0;
 
+	none.at = at;
+	none.n = 0;
+	list_ways(r, at, &ways);
+	if (!stays(r, &ways, root->port[0].lid))
+		ret = route_lid(r, &ways, root->port[0].lid, false);
 	for (unsigned k = 1; k <= root->n_ports && !ret; k++) {
 		const struct fabric_port *hca = hca_at(&root->port[k]);
 
 		if (hca)
-			ret = route_lid(r, at, hca->lid, true, way,
-			                sm_far_end(&root->port[k]) ? n : 0);
+			ret = route_port(r, sm_far_end(&root->port[k]) ? &ways : &none, hca);
 	}
 	return ret;
 }
@@ -209,10 +271,10 @@ static int route_home(struct sm_routes *r, unsigned at)
 
 	for (unsigned k = 1; k <= sw->n_ports && !ret; k++) {
 		const struct fabric_port *hca = hca_at(&sw->port[k]);
+		uint8_t out = sm_far_end(&sw->port[k]) ? (uint8_t)k : FABRIC_LFT_NONE;
 
-		if (hca)
-			ret = write_lft(r, at, hca->lid,
-			                sm_far_end(&sw->port[k]) ? (uint8_t)k : FABRIC_LFT_NONE);
+		for (unsigned i = 0; hca && i < 1u << hca->lmc && !ret; i++)
+			ret = write_lft(r, at, (uint16_t)(hca->lid + i), out);
 	}
 	return ret;
 }
@@ -249,16 +311,17 @@ static bool look(struct sm_net *net)
 	return came_up;
 }
 
-/* Counts again what the tables have, whoever wrote them. */
-static void count_loads(struct sm_routes *r)
+/* Counts again what the tables of @at have, whoever wrote them. */
+static void count_loads(struct sm_routes *r, unsigned at)
 {
+	const struct fabric_node *sw = r->net->sw[at];
 	const struct fabric *f = r->net->f;
 
-	for (unsigned at = 0; at < r->net->n; at++) {
-		const struct fabric_node *sw = r->net->sw[at];
+	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+		const struct fabric_port *p = f->hca_port[i];
 
-		for (unsigned i = 0; i < f->n_hca_ports; i++) {
-			uint8_t out = fabric_lft_get(sw, f->hca_port[i]->lid);
+		for (unsigned lid = p->lid; lid < p->lid + (1u << p->lmc); lid++) {
+			uint8_t out = fabric_lft_get(sw, (uint16_t)lid);
 
 			if (out && out <= sw->n_ports)
 				++*load_at(r, at, out);
@@ -278,8 +341,8 @@ int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 6
 		sm_updn_rank(r->updn);
 	r->changed = changed;
 	memset(r->load, 0, r->load_of[net->n] * sizeof(*r->load));
-	if (r->keep)
-		count_loads(r);
+	for (unsigned i = 0; i < net->n && r->keep; i++)
+		count_loads(r, i);
 	for (unsigned i = 0; i < net->n && !ret; i++)
 		ret = route_towards(r, i);
 	return ret;

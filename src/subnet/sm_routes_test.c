@@ -24,7 +24,7 @@ static void no_wake(void *arg, unsigned ms)
 }
 
 /* Builds it, and the end of the plan. */
-static struct env *start(struct fabric_plan *plan, const char *routing)
+static struct env *start_lmc(struct fabric_plan *plan, const char *routing, const char *lmc)
 {
 	struct env *e = calloc(1, sizeof(*e));
 	const struct sm_ops ops = { .wake = no_wake };
@@ -34,12 +34,18 @@ static struct env *start(struct fabric_plan *plan, const char *routing)
 
 	fabric_settings_default(&settings);
 	assert_int_equal(fabric_settings_set(&settings, "routing", routing, false), 0);
+	assert_int_equal(fabric_settings_set(&settings, "lmc", lmc, false), 0);
 	assert_int_equal(fabric_plan_finish(plan, &node, why, sizeof(why)), 0);
 	e->f = testing_build(plan, &settings);
 	assert_in_range(e->f->n_switches, 1, MAX_SWITCH);
 	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	return e;
+}
+
+static struct env *start(struct fabric_plan *plan, const char *routing)
+{
+	return start_lmc(plan, routing, "0");
 }
 
 static void stop(struct env *e)
@@ -373,6 +379,90 @@ static void equal_ways_carry_equal_shares(void **state)
 	assert_fat_tree_even(3, "updn");
 }
 
+/* ---- several LIDs a port ---- */
+
+/* By how many of its ports switch @sw sends what is for the LIDs of @p. */
+static unsigned count_ways(const struct fabric_node *sw, const struct fabric_port *p)
+{
+	bool seen[256] = { false };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 1u << p->lmc; i++) {
+		uint8_t out = fabric_lft_get(sw, (uint16_t)(p->lid + i));
+
+		n += !seen[out];
+		seen[out] = true;
+	}
+	return n;
+}
+
+/* Eight leaves with two links to each of three spines, four LIDs a port. */
+static struct env *start_wide(const char *routing)
+{
+	struct net net;
+
+	net_init(&net, 8, 4);
+	for (unsigned i = 0; i < 3; i++) {
+		net.sw[net.n++] = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 36);
+		for (unsigned leaf = 0; leaf < 8; leaf++) {
+			net_link(&net, leaf, net.n - 1);
+			net_link(&net, leaf, net.n - 1);
+		}
+	}
+	return start_lmc(&net.plan, routing, "2");
+}
+
+/* Four LIDs go by three spines, and none by the same link. */
+static void assert_distinct(const struct env *e)
+{
+	for (unsigned s = 0; s < 8; s++) {
+		struct fabric_node *leaf = sm_switch(e->sm, s);
+
+		for (unsigned i = 0; i < e->f->n_hca_ports; i++) {
+			const struct fabric_port *p = e->f->hca_port[i];
+			unsigned spines = 0;
+
+			if (p->peer->node == leaf)
+				continue;
+			assert_int_equal(count_ways(leaf, p), 4);
+			for (uint16_t k = 0; k < 4; k++)
+				spines |= 1u << next_switch(leaf, p->lid + k)->index;
+			assert_int_equal(__builtin_popcount(spines), 3);
+		}
+	}
+}
+
+static void the_lids_of_a_port_go_different_ways(void **state)
+{
+	static const char *const routings[] = { "minhop", "updn" };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct env *e = start_wide(routings[i]);
+		struct fabric_port *p = &sm_switch(e->sm, 2)->port[6];
+
+		assert_distinct(e);
+		assert_int_equal(fabric_link_set(e->f, p, false), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_distinct(e);
+		stop(e);
+	}
+}
+
+static void where_there_is_one_way_all_lids_go_it(void **state)
+{
+	struct net net;
+	struct env *e;
+
+	(void)state;
+	net_init(&net, 2, 2);
+	net_link(&net, 0, 1);
+	e = start_lmc(&net.plan, "minhop", "7");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(count_ways(sm_switch(e->sm, 0), e->f->hca_port[i]), 1);
+	stop(e);
+}
+
 /* ---- what stays ---- */
 
 struct tables {
@@ -617,6 +707,8 @@ int main(void)
 		cmocka_unit_test(all_ways_are_shortest),
 		cmocka_unit_test(parallel_links_carry_equal_shares),
 		cmocka_unit_test(equal_ways_carry_equal_shares),
+		cmocka_unit_test(the_lids_of_a_port_go_different_ways),
+		cmocka_unit_test(where_there_is_one_way_all_lids_go_it),
 		cmocka_unit_test(the_same_cables_make_the_same_tables),
 		cmocka_unit_test(a_link_that_fails_moves_what_crossed_it_and_returns_it),
 		cmocka_unit_test(after_many_failures_ways_are_still_shortest),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the subnet manager share: sm.c gives LIDs and sweeps, sm_routes.c
- * writes the unicast tables, sm_updn.c says which ways are legal if up/down routing is set,
- * sm_trees.c writes the multicast tables. For these files alone.
+ * What the files of the subnet manager share: sm.c sweeps, sm_lids.c gives LIDs,
+ * sm_routes.c writes the unicast tables, sm_updn.c says which ways are legal if up/down routing is
+ * set, sm_trees.c writes the multicast tables. For these files alone.
  *
  * The cables between switches are noted once, switch by switch, in one flat array: all
  * that is computed over the whole fabric walks it. A sweep looks which of them are up.
@@ -42,6 +42,17 @@ struct sm {
 struct fabric_port *sm_far_end(const struct fabric_port *p);
 
 struct sm_updn;
+
+/* ---- sm_lids.c ---- */
+
+/* All ports that are seen have as many LIDs as they are to have. 0 or -ENOSPC. */
+int sm_lids_give(struct sm *sm);
+
+/* Gives @p others. 0 or -ENOSPC. */
+int sm_lids_change(struct sm *sm, struct fabric_port *p);
+
+/* The highest that somebody has. */
+uint16_t sm_lids_top(const struct sm *sm);
 
 /* ---- sm_routes.c ---- */
 

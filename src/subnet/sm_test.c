@@ -329,6 +329,101 @@ static void lids_are_given_out_again_but_never_to_two(void **state)
 	stop(e);
 }
 
+static struct env *start_lmc(unsigned hosts, uint32_t lmc)
+{
+	struct fabric *f = testing_fabric(hosts);
+
+	f->settings.lmc = lmc;
+	return start(f);
+}
+
+static void assert_lids_apart(const struct env *e, uint8_t lmc)
+{
+	uint8_t *taken = calloc(1, IB_LID_MCAST_FIRST);
+
+	assert_non_null(taken);
+	for (unsigned i = 0; i < e->f->n_nodes; i++) {
+		const struct fabric_node *node = e->f->node[i];
+		bool is_hca = node->type == FABRIC_HCA;
+		const struct fabric_port *p = &node->port[is_hca];
+
+		assert_int_equal(p->lmc, is_hca ? lmc : 0);
+		assert_int_equal(p->lid % (1 << p->lmc), 0);
+		for (unsigned k = 0; k < 1u << p->lmc; k++) {
+			assert_in_range(p->lid + k, 1, IB_LID_MCAST_FIRST - 1);
+			assert_int_equal(taken[p->lid + k]++, 0);
+		}
+	}
+	free(taken);
+}
+
+static void with_an_lmc_hca_ports_have_several_lids_and_switches_one(void **state)
+{
+	(void)state;
+	for (uint8_t lmc = 0; lmc <= SM_MAX_LMC; lmc++) {
+		struct env *e = start_lmc(50, lmc);
+
+		assert_lids_apart(e, lmc);
+		assert_all_pairs(e);
+		stop(e);
+	}
+}
+
+static void each_of_the_lids_leads_there(void **state)
+{
+	struct env *e = start_lmc(5, 3);
+	const struct fabric_port *p = e->f->hca_port[4];
+
+	(void)state;
+	for (uint16_t i = 0; i < 8; i++)
+		assert_int_equal(walk(e, 0, p->lid + i).reached[4], 1);
+	stop(e);
+}
+
+static void other_lids_are_as_many(void **state)
+{
+	struct env *e = start_lmc(5, 2);
+	uint16_t old = e->f->hca_port[2]->lid;
+
+	(void)state;
+	for (unsigned n = 0; n < 20000; n++)
+		assert_int_equal(sm_change_lid(e->sm, e->f->hca_port[n % 3]), 0);
+	assert_lids_apart(e, 2);
+	assert_all_pairs(e);
+	assert_int_equal(sm_change_lid(e->sm, e->f->hca_port[2]), 0);
+	assert_int_not_equal(old, e->f->hca_port[2]->lid);
+	stop(e);
+}
+
+static void lids_that_do_not_suffice_are_an_error(void **state)
+{
+	const struct sm_ops ops = { .wake = wake };
+	struct fabric *f = testing_fabric(400);
+	struct sm *sm;
+
+	(void)state;
+	f->settings.lmc = 7;
+	assert_int_equal(sm_new(&sm, f, &ops), 0);
+	assert_int_equal(sm_sweep(sm), -ENOSPC);
+	sm_free(sm);
+	fabric_free(f);
+}
+
+/* Two that have the same LID, as another subnet manager may have left them. */
+static void lids_that_two_have_are_given_anew(void **state)
+{
+	struct fabric *f = testing_fabric(4);
+	struct env *e;
+
+	(void)state;
+	f->hca_port[1]->lid = f->hca_port[3]->lid = 2;
+	e = start(f);
+	assert_int_equal(f->hca_port[1]->lid, 2);
+	assert_lids_apart(e, 0);
+	assert_all_pairs(e);
+	stop(e);
+}
+
 static void the_sm_moves_to_the_next_port_that_is_active(void **state)
 {
 	static const unsigned homes[] = { 2, 3, 0, 2 };
@@ -638,6 +733,11 @@ int main(void)
 		cmocka_unit_test(to_what_cannot_be_reached_no_switch_has_a_way),
 		cmocka_unit_test(another_lid_takes_the_old_one_s_routes_away),
 		cmocka_unit_test(lids_are_given_out_again_but_never_to_two),
+		cmocka_unit_test(with_an_lmc_hca_ports_have_several_lids_and_switches_one),
+		cmocka_unit_test(each_of_the_lids_leads_there),
+		cmocka_unit_test(other_lids_are_as_many),
+		cmocka_unit_test(lids_that_do_not_suffice_are_an_error),
+		cmocka_unit_test(lids_that_two_have_are_given_anew),
 		cmocka_unit_test(the_sm_moves_to_the_next_port_that_is_active),
 		cmocka_unit_test(on_one_switch_the_row_is_the_receivers),
 		cmocka_unit_test(each_member_reaches_every_receiver_once),

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Ports with several LIDs (LMC): path bits of the source and of the destination.
+ * umbel: --set lmc=2
+ */
+#include "lab.h"
+
+static struct ibv_port_attr port_of(const struct lab_end *e)
+{
+	struct ibv_port_attr port;
+
+	assert_int_equal(ibv_query_port(e->context, 1, &port), 0);
+	return port;
+}
+
+static void a_port_says_how_many_lids_it_has(void **state)
+{
+	struct ibv_port_attr port = port_of(lab_end(3));
+
+	(void)state;
+	assert_int_equal(port.lmc, 2);
+	assert_int_equal(port.lid % 4, 0);
+	assert_int_not_equal(port.lid, 0);
+}
+
+/* From path @src to path @dest; the receiver sees both. */
+static void send_by(struct lab_end *a, struct lab_end *b, uint8_t src, uint8_t dest)
+{
+	struct ibv_ah_attr attr = lab_attr_to(b);
+	struct lab_message m;
+
+	attr.dlid = (uint16_t)(port_of(b).lid + dest);
+	attr.src_path_bits = src;
+	lab_post(b, 1);
+	lab_send_text(a, lab_ah(a->pd, &attr), b->qp->qp_num, "message");
+	m = lab_receive(b);
+	assert_memory_equal(m.data, "message", 7);
+	assert_int_equal(m.wc.slid, port_of(a).lid + src % 4);
+	assert_int_equal(m.wc.dlid_path_bits, dest);
+}
+
+static void each_lid_of_a_port_reaches_it(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	for (uint8_t src = 0; src < 4; src++)
+		for (uint8_t dest = 0; dest < 4; dest++)
+			send_by(a, b, src, dest);
+}
+
+static void source_path_bits_beyond_the_lmc_are_ignored(void **state)
+{
+	(void)state;
+	send_by(lab_end(1), lab_end(2), 0x7D, 0);
+}
+
+static void an_answer_goes_back_by_the_same_paths(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_ah_attr attr = lab_attr_to(b);
+	struct lab_message m;
+
+	(void)state;
+	attr.dlid = (uint16_t)(attr.dlid + 3);
+	attr.src_path_bits = 1;
+	lab_post(b, 1);
+	lab_post(a, 1);
+	lab_send_text(a, lab_ah(a->pd, &attr), b->qp->qp_num, "question");
+	m = lab_receive(b);
+	assert_int_equal(ibv_init_ah_from_wc(b->context, 1, &m.wc, (struct ibv_grh *)m.grh, &attr),
+	                 0);
+	lab_send_text(b, lab_ah(b->pd, &attr), a->qp->qp_num, "answer");
+	m = lab_receive(a);
+	assert_int_equal(m.wc.dlid_path_bits, 1);
+	assert_int_equal(m.wc.slid, port_of(b).lid + 3);
+}
+
+static void groups_know_no_paths(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct lab_group *g = lab_join(2, "239.1.1.1");
+	struct lab_group *from = lab_join_send_only(1, "239.1.1.1");
+	struct ibv_ah_attr attr = from->attr;
+	struct lab_message m;
+
+	(void)state;
+	lab_attach(b->qp, &g->mgid, g->mlid);
+	attr.src_path_bits = 2;
+	lab_post(b, 1);
+	assert_int_equal(a->qkey, b->qkey);
+	lab_send_text(a, lab_ah(a->pd, &attr), LAB_MCAST, "to all");
+	m = lab_receive(b);
+	assert_memory_equal(m.data, "to all", 6);
+	assert_int_equal(m.wc.slid, port_of(a).lid + 2);
+	assert_int_equal(m.wc.dlid_path_bits, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_port_says_how_many_lids_it_has),
+		LAB_TEST(each_lid_of_a_port_reaches_it),
+		LAB_TEST(source_path_bits_beyond_the_lmc_are_ignored),
+		LAB_TEST(an_answer_goes_back_by_the_same_paths),
+		LAB_TEST(groups_know_no_paths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
