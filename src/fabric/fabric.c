@@ -36,6 +36,8 @@ static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned 
 		.speed = linked ? plan->rate.speed : FABRIC_SPEED_SDR,
 		.guid = plan->guid,
 	};
+	p->width_built = p->width;
+	p->speed_built = p->speed;
 }
 
 static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_node *plan)

@@ -55,11 +55,12 @@ struct fabric_port {
 	uint8_t state; /* enum ib_port_state */
 	uint8_t mtu;   /* enum ibv_mtu */
 	uint8_t lmc;
-	uint8_t width, speed; /* of the link: enum fabric_width, fabric_speed */
-	bool cut;             /* link.h: somebody took the link down */
-	bool disabled;        /* PortPhysicalState: the link stays down */
-	uint16_t lid;         /* HCA ports and switch port 0 */
-	uint32_t index;       /* HCA ports: in the shared port table */
+	uint8_t width, speed;             /* of the link: enum fabric_width, fabric_speed */
+	uint8_t width_built, speed_built; /* the most that it can have; 0: the default */
+	bool cut;                         /* link.h: somebody took the link down */
+	bool disabled;                    /* PortPhysicalState: the link stays down */
+	uint16_t lid;                     /* HCA ports and switch port 0 */
+	uint32_t index;                   /* HCA ports: in the shared port table */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
 	struct fabric_port_stats {
@@ -80,7 +81,8 @@ struct fabric_port {
 	uint64_t p_key_told, p_key_zero; /* HCA ports: of the packets counted in shared memory */
 	uint64_t q_key_told, q_key_zero;
 	uint8_t sm_sl, subnet_timeout;
-	struct fabric_port_link { /* what changes nothing here, and reads back as it was set */
+	struct fabric_port_link { /* as it was set; but for the first line it changes nothing here
+		                   */
 		uint8_t width_enabled, speed_enabled, speed_ext_enabled; /* 0: all supported */
 		uint8_t vl_high_limit, vl_stall_count, hoq_life;
 		uint8_t local_phy_errors, overrun_errors;

@@ -8,6 +8,7 @@
 
 #include "fabric/flow.h"
 #include "fabric/link.h"
+#include "fabric/training.h"
 #include "fabric/traps.h"
 
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
@@ -38,10 +39,12 @@ static bool may_come_up(const struct fabric_port *p)
 /* Brings both ends to where what has been done to the link leaves them. True: they changed. */
 static bool settle(struct fabric *f, struct fabric_port *p)
 {
-	bool up = may_come_up(p) && may_come_up(p->peer);
+	bool up = may_come_up(p) && may_come_up(p->peer) && fabric_link_can_train(p);
 
 	if (up == (p->state != IB_PORT_DOWN))
 		return false;
+	if (up)
+		fabric_link_train(p);
 	set_state(f, p, up ? IB_PORT_INIT : IB_PORT_DOWN);
 	set_state(f, p->peer, up ? IB_PORT_INIT : IB_PORT_DOWN);
 	return true;
@@ -56,6 +59,11 @@ static void tell(struct fabric *f, struct fabric_port *p)
 void fabric_port_disable(struct fabric *f, struct fabric_port *p, bool disabled)
 {
 	p->disabled = disabled;
+	fabric_port_poll(f, p);
+}
+
+void fabric_port_poll(struct fabric *f, struct fabric_port *p)
+{
 	if (p->peer && settle(f, p))
 		tell(f, p);
 }
@@ -66,8 +74,7 @@ void fabric_port_retrain(struct fabric *f, struct fabric_port *p)
 		return;
 	set_state(f, p, IB_PORT_DOWN);
 	set_state(f, p->peer, IB_PORT_DOWN);
-	set_state(f, p, IB_PORT_INIT);
-	set_state(f, p->peer, IB_PORT_INIT);
+	settle(f, p);
 	tell(f, p);
 }
 

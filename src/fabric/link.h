@@ -28,10 +28,12 @@ struct fabric_node *fabric_node_find(const struct fabric *f, const char *name);
 int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up);
 
 /*
- * What an SMA does to its port (PortPhysicalState and PortState of PortInfo): keeps the link
- * down, or lets it come up again; takes it down for a moment, until both ends are INIT. Flows
- * are up to the caller.
+ * What an SMA does to its port (PortPhysicalState and PortState of PortInfo): a link that is
+ * down comes up, if nothing keeps it down; it keeps the link down, or no more; takes it down for
+ * a moment, until both ends are INIT or find nothing to agree on (training.h). Flows are up to
+ * the caller.
  */
+void fabric_port_poll(struct fabric *f, struct fabric_port *p);
 void fabric_port_disable(struct fabric *f, struct fabric_port *p, bool disabled);
 void fabric_port_retrain(struct fabric *f, struct fabric_port *p);
 

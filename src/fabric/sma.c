@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "fabric/link.h"
 #include "fabric/mads.h"
+#include "fabric/training.h"
 #include "fabric/traps.h"
 #include "wire/sm_attr.h"
 
@@ -21,6 +22,7 @@
 #define MFT_MODIFIER  0xF00001FF /* position and block */
 #define PORT_MODIFIER 0x800000FF /* a port; the high bit: who asks knows extended speeds */
 #define NS_PER_S      1000000000ull
+#define OLD_SPEEDS    (LINK_SPEED_SDR | LINK_SPEED_DDR | LINK_SPEED_QDR)
 
 /* A request on its way through an attribute's function. */
 struct request {
@@ -175,20 +177,17 @@ void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32
 	fabric_trap_local_changes(f, p, 0);
 }
 
-/* What of the link is as it was built. */
 static void link_get(const struct fabric_port *p, struct wire_port_info *i)
 {
-	bool up = is_connected(p);
-	uint8_t width = p->width ? p->width : FABRIC_WIDTH_4X;
+	uint8_t speeds = fabric_speeds_supported(p);
 	uint8_t speed = p->speed ? p->speed : FABRIC_SPEED_EDR;
 	uint8_t old = speed < FABRIC_SPEED_QDR ? speed : LINK_SPEED_QDR;
+	bool up = is_connected(p);
 
-	i->link_width_supported =
-	        width == FABRIC_WIDTH_2X ? LINK_WIDTH_1X | LINK_WIDTH_2X : (uint8_t)(width * 2 - 1);
-	i->link_speed_supported = (uint8_t)(old * 2 - 1);
-	if (speed >= FABRIC_SPEED_FDR)
-		i->link_speed_ext_supported = (uint8_t)(speed / FABRIC_SPEED_FDR * 2 - 1);
-	i->link_width_active = width;
+	i->link_width_supported = fabric_widths_supported(p);
+	i->link_speed_supported = speeds & OLD_SPEEDS;
+	i->link_speed_ext_supported = (uint8_t)(speeds / FABRIC_SPEED_FDR);
+	i->link_width_active = p->width ? p->width : FABRIC_WIDTH_4X;
 	i->link_speed_active = up ? old : 0;
 	i->link_speed_ext_active = up ? (uint8_t)(speed / FABRIC_SPEED_FDR) : 0;
 	i->link_width_enabled =
@@ -413,20 +412,29 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 		fabric_mads_all_changed(r->f);
 }
 
+/* What a Set asks of the link itself. */
+static void set_physical_state(struct request *r, struct fabric_port *p,
+                               const struct wire_port_info *i)
+{
+	if (p->state == IB_PORT_DOWN)
+		fabric_port_poll(r->f, p); /* what is enabled may be something else now */
+	if (i->port_physical_state == PORT_PHYS_DISABLED)
+		fabric_port_disable(r->f, p, true);
+	else if (i->port_physical_state == PORT_PHYS_POLLING && p->disabled)
+		fabric_port_disable(r->f, p, false);
+	else if (i->port_physical_state == PORT_PHYS_POLLING || i->port_state == IB_PORT_DOWN)
+		fabric_port_retrain(r->f, p);
+}
+
 static void set_state(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
 {
 	bool carried = fabric_port_carries(p), was_active = p->state == IB_PORT_ACTIVE;
 	uint8_t old = p->state, peer_old = p->peer ? p->peer->state : 0;
 
-	if (i->port_physical_state == PORT_PHYS_DISABLED)
-		fabric_port_disable(r->f, p, true);
-	else if (i->port_physical_state == PORT_PHYS_POLLING)
-		fabric_port_disable(r->f, p, false);
-	if (i->port_state == IB_PORT_DOWN && p->state == old)
-		fabric_port_retrain(r->f, p);
-	else if (i->port_state > IB_PORT_DOWN)
+	set_physical_state(r, p, i);
+	if (i->port_state > IB_PORT_DOWN)
 		p->state = i->port_state;
-	if (p->state != old || i->port_state == IB_PORT_DOWN)
+	if (p->state != old || i->port_state == IB_PORT_DOWN || i->port_physical_state)
 		r->changed |= FABRIC_PORT_STATE;
 	if (p->peer && p->peer->state != peer_old)
 		r->peer_changed = p->peer;

@@ -297,8 +297,8 @@ static void width_and_speed_are_those_of_the_link(void **state)
 	for (size_t k = 0; k < ARRAY_SIZE(links); k++) {
 		struct wire_port_info i;
 
-		lab_host(l, 1)->width = links[k].width;
-		lab_host(l, 1)->speed = links[k].speed;
+		lab_host(l, 1)->width = lab_host(l, 1)->width_built = links[k].width;
+		lab_host(l, 1)->speed = lab_host(l, 1)->speed_built = links[k].speed;
 		i = port_info(l, 2, 1);
 		assert_int_equal(i.link_width_active, links[k].width);
 		assert_int_equal(i.link_width_supported, links[k].widths);
@@ -425,6 +425,20 @@ static void a_disabled_port_stays_down_until_it_is_enabled(void **state)
 	assert_int_equal(p->state, IB_PORT_INIT);
 	assert_int_equal(p->peer->state, IB_PORT_INIT);
 	assert_int_equal(port_info(l, SW + 1, TO_RIGHT).port_physical_state, PORT_PHYS_LINK_UP);
+}
+
+static void a_port_that_is_set_to_poll_trains_anew(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *p = &l->sw[1]->port[TO_RIGHT];
+
+	p->link.width_enabled = LINK_WIDTH_1X;
+	assert_int_equal(set_state(l, SW + 1, TO_RIGHT, 0, PORT_PHYS_POLLING), MAD_STATUS_OK);
+	assert_int_equal(p->state, IB_PORT_INIT);
+	assert_int_equal(p->peer->state, IB_PORT_INIT);
+	assert_int_equal(p->stats.link_downed, 1);
+	assert_int_equal(port_info(l, SW + 1, TO_RIGHT).link_width_active, LINK_WIDTH_1X);
+	assert_int_equal(port_info(l, SW + 2, TO_LEFT).link_width_active, LINK_WIDTH_1X);
 }
 
 static void a_port_cannot_be_disabled_and_armed(void **state)
@@ -1165,6 +1179,7 @@ int main(void)
 		ACTIVE_TEST(a_link_taken_down_trains_anew),
 		ACTIVE_TEST(the_host_at_the_far_end_of_a_retrained_link_is_told),
 		ACTIVE_TEST(a_disabled_port_stays_down_until_it_is_enabled),
+		LAB_TEST(a_port_that_is_set_to_poll_trains_anew),
 		LAB_TEST(a_port_cannot_be_disabled_and_armed),
 		LAB_TEST(a_lid_and_its_mask_are_set_and_published),
 		LAB_TEST(lids_that_no_port_may_have_are_a_bad_field),
