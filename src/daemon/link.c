@@ -122,6 +122,8 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 		daemon_reset_port(d, p, IBV_EVENT_LID_CHANGE);
 	if (what & FABRIC_PORT_SM)
 		daemon_tell_port(d, p, IBV_EVENT_SM_CHANGE);
+	if (what & FABRIC_PORT_ALIAS)
+		daemon_tell_port(d, p, IBV_EVENT_GID_CHANGE);
 	if (what & FABRIC_PORT_PKEYS)
 		daemon_tell_port(d, p, IBV_EVENT_PKEY_CHANGE);
 	if (what & FABRIC_PORT_REREGISTER)

@@ -78,6 +78,8 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 
 static void node_free(struct fabric_node *node)
 {
+	for (unsigned i = 0; i <= node->n_ports; i++)
+		free(node->port[i].alias);
 	free(node->port);
 	free(node->lft);
 	free(node->mft);
@@ -264,6 +266,7 @@ void fabric_free(struct fabric *f)
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		node_free(f->node[i]);
 	base_hash_fini(&f->by_guid);
+	base_hash_fini(&f->by_alias);
 	if (f->mads)
 		fabric_traps_free(f);
 	free(f->flows);
@@ -291,20 +294,78 @@ void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid)
 	memcpy(gid->raw, word, sizeof(gid->raw));
 }
 
+bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
+                         const struct ib_gid *gid)
+{
+	static const struct ib_gid none;
+	const struct shm_port *s = &f->region->ports[p->index];
+
+	for (unsigned i = 0; i < (p->alias ? SHM_GIDS : 1); i++)
+		if (!memcmp(&s->gid[i], gid, sizeof(*gid)))
+			return memcmp(gid, &none, sizeof(none)) != 0;
+	return false;
+}
+
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid)
 {
 	struct base_hash_node *n;
-	uint64_t guid;
+	uint64_t guid, hash;
 
 	memcpy(&guid, gid->raw + 8, sizeof(guid));
-	n = base_hash_first(&f->by_guid, guid_hash(be64toh(guid)));
-	for (; n; n = base_hash_next(n)) {
+	hash = guid_hash(be64toh(guid));
+	for (n = base_hash_first(&f->by_guid, hash); n; n = base_hash_next(n)) {
 		struct fabric_port *p = container_of(n, struct fabric_port, by_guid);
 
-		if (!memcmp(&f->region->ports[p->index].gid[0], gid, sizeof(*gid)))
+		if (fabric_port_has_gid(f, p, gid))
 			return p;
 	}
+	for (n = base_hash_first(&f->by_alias, hash); n; n = base_hash_next(n)) {
+		struct fabric_alias *a = container_of(n, struct fabric_alias, by_guid);
+
+		if (fabric_port_has_gid(f, a->port, gid))
+			return a->port;
+	}
 	return NULL;
+}
+
+uint64_t fabric_port_guid(const struct fabric_port *p, unsigned i)
+{
+	if (i == 0)
+		return p->guid;
+	return p->alias ? p->alias[i].guid : 0;
+}
+
+int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, uint64_t guid)
+{
+	struct fabric_alias *a;
+	int ret = 0;
+
+	if (!p->alias && !guid)
+		return 0;
+	if (!p->alias)
+		p->alias = calloc(SHM_GIDS, sizeof(*p->alias));
+	if (!p->alias)
+		return -ENOMEM;
+	a = &p->alias[i];
+	a->port = p;
+	if (a->guid)
+		base_hash_remove(&f->by_alias, &a->by_guid);
+	a->guid = guid;
+	if (guid)
+		ret = base_hash_add(&f->by_alias, &a->by_guid, guid_hash(guid));
+	if (ret)
+		a->guid = 0;
+	return ret;
+}
+
+/* Its own, and those given to it. */
+static void publish_gids(struct fabric *f, const struct fabric_port *p, struct ib_gid *gid)
+{
+	for (unsigned i = 0; i < (p->alias ? SHM_GIDS : 1); i++) {
+		memset(&gid[i], 0, sizeof(gid[i]));
+		if (fabric_port_guid(p, i))
+			fabric_gid_make(f, fabric_port_guid(p, i), &gid[i]);
+	}
 }
 
 void fabric_port_publish(struct fabric *f, struct fabric_port *p)
@@ -314,7 +375,7 @@ void fabric_port_publish(struct fabric *f, struct fabric_port *p)
 	shm_write_begin(&s->seq);
 	s->hca = p->node->hca;
 	s->guid = p->guid;
-	fabric_gid_make(f, p->guid, &s->gid[0]);
+	publish_gids(f, p, s->gid);
 	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
 	s->sm_lid = p->sm_lid;
 	s->sm_sl = p->sm_sl;

@@ -48,6 +48,13 @@ enum fabric_speed {
 	FABRIC_SPEED_NDR = 128,
 };
 
+/* A GUID that a subnet manager has given an HCA's port beside its own (GUIDInfo). */
+struct fabric_alias {
+	struct base_hash_node by_guid; /* in the fabric's by_alias, unless guid is 0 */
+	struct fabric_port *port;
+	uint64_t guid;
+};
+
 struct fabric_port {
 	struct fabric_node *node;
 	struct fabric_port *peer; /* other end of the link; NULL: nothing plugged in */
@@ -63,6 +70,7 @@ struct fabric_port {
 	uint32_t index;                   /* HCA ports: in the shared port table */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
+	struct fabric_alias *alias;    /* by index, [0] unused; NULL: none was ever given */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
 		uint64_t link_downed;
@@ -141,7 +149,7 @@ struct fabric {
 	unsigned n_nodes, n_switches;
 	struct fabric_port **hca_port; /* by index in the shared port table */
 	unsigned n_hca_ports;
-	struct base_hash by_guid; /* of HCA ports */
+	struct base_hash by_guid, by_alias; /* of HCA ports */
 	uint32_t walk;
 	uint64_t subnet_prefix; /* host order */
 };
@@ -174,8 +182,18 @@ int fabric_host_find(const struct fabric *f, const char *name);
 /* Mirrors the port into shared memory; after any change to it. */
 void fabric_port_publish(struct fabric *f, struct fabric_port *p);
 
-/* The HCA port that has @gid, or NULL. */
+/* The HCA port that has @gid, made of its own GUID or of an alias, or NULL. */
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid);
+
+/* Whether the HCA port has @gid. */
+bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
+                         const struct ib_gid *gid);
+
+/* GUID @i of an HCA port, from 0, its own; 0: there is none. */
+uint64_t fabric_port_guid(const struct fabric_port *p, unsigned i);
+
+/* Gives it GUID @i, from 1 to SHM_GIDS - 1; 0 takes it away. To be published. 0 or -ENOMEM. */
+int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, uint64_t guid);
 
 void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);
 

@@ -190,11 +190,6 @@ static void collect_one(struct fabric *f, struct fabric_flow *flow)
 	flow->bytes = bytes;
 }
 
-static bool gid_is_of(struct fabric *f, const struct ib_gid *gid, const struct fabric_port *p)
-{
-	return !memcmp(gid, &f->region->ports[p->index].gid[0], sizeof(*gid));
-}
-
 static void compile(struct fabric *f, struct fabric_flow *flow)
 {
 	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = flow };
@@ -212,7 +207,7 @@ static void compile(struct fabric *f, struct fabric_flow *flow)
 	} else {
 		fabric_walk_unicast(f, flow->from, flow->key.dlid, &w);
 		if (flow->n_reached && flow->key.is_global &&
-		    !gid_is_of(f, &flow->key.dgid, flow->reached[0]))
+		    !fabric_port_has_gid(f, flow->reached[0], &flow->key.dgid))
 			flow->n_reached = 0; /* a port takes only what its GID is on */
 	}
 	publish(f, flow, w.mtu);

@@ -87,8 +87,9 @@ enum fabric_port_change {
 	FABRIC_PORT_SM = 4,
 	FABRIC_PORT_REREGISTER = 8,
 	FABRIC_PORT_PKEYS = 16,
-	FABRIC_PORT_GIDS = 32,  /* of all ports: the subnet prefix */
-	FABRIC_PORT_OTHER = 64, /* the MTU, SubnetTimeout */
+	FABRIC_PORT_GIDS = 32,   /* of all ports: the subnet prefix */
+	FABRIC_PORT_OTHER = 64,  /* the MTU, SubnetTimeout */
+	FABRIC_PORT_ALIAS = 128, /* GIDs of this port */
 };
 
 /*

@@ -129,15 +129,54 @@ static uint16_t switch_info(struct request *r)
 	return MAD_STATUS_OK;
 }
 
+static void lids_changed(struct fabric *f, const struct fabric_port *p)
+{
+	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++)
+		fabric_mads_lid_changed(f, (uint16_t)(p->lid + i));
+}
+
+/* How many GUIDs a port can have: a switch's port 0 has only its own. */
+static unsigned guid_capacity(const struct fabric_port *own)
+{
+	return is_switch(own->node) ? 1 : SHM_GIDS;
+}
+
+/* Entry 0, the port's own, is read-only. */
+static uint16_t set_guids(struct request *r, struct fabric_port *p, unsigned first)
+{
+	struct wire_guid_info g;
+
+	wire_guid_info_decode(r->data, &g);
+	r->port = p;
+	for (unsigned i = 0; i < GUID_BLOCK; i++) {
+		unsigned k = first + i;
+
+		if (!k || k >= guid_capacity(p) || g.guid[i] == fabric_port_guid(p, k))
+			continue;
+		if (fabric_port_set_guid(r->f, p, k, g.guid[i]))
+			return MAD_STATUS_BUSY;
+		r->changed |= FABRIC_PORT_ALIAS;
+	}
+	if (r->changed)
+		lids_changed(r->f, p); /* of flows to a GID */
+	return MAD_STATUS_OK;
+}
+
 static uint16_t guid_info(struct request *r)
 {
-	struct wire_guid_info g = { { fabric_own_port(r->at)->guid } };
+	struct fabric_port *p = fabric_own_port(r->at);
+	unsigned first = r->modifier * GUID_BLOCK;
+	struct wire_guid_info g = { { 0 } };
+	uint16_t status = MAD_STATUS_OK;
 
-	if (r->modifier)
+	if (r->modifier >= SHM_GIDS / GUID_BLOCK || first >= guid_capacity(p))
 		return MAD_STATUS_BAD_FIELD;
-	/* further GUIDs are not supported: a Set reads back as it was */
+	if (r->is_set)
+		status = set_guids(r, p, first);
+	for (unsigned i = 0; i < GUID_BLOCK && first + i < guid_capacity(p); i++)
+		g.guid[i] = fabric_port_guid(p, first + i);
 	wire_guid_info_encode(&g, r->data);
-	return MAD_STATUS_OK;
+	return status;
 }
 
 /* ---- PortInfo ---- */
@@ -213,7 +252,7 @@ static void end_port_get(struct request *r, const struct fabric_port *p, struct 
 	i->m_key_lease_period = p->m_key_lease;
 	i->m_key_protect_bits = p->m_key_protect;
 	i->m_key_violations = p->m_key_violations;
-	i->guid_cap = 1;
+	i->guid_cap = (uint8_t)guid_capacity(p);
 	i->subnet_timeout = p->subnet_timeout;
 	i->resp_time_value = 16;
 	i->p_key_violations = p->p_key_violations;
@@ -328,12 +367,6 @@ static void set_prefix(struct request *r, uint64_t prefix)
 		fabric_port_publish(f, f->hca_port[i]);
 	fabric_mads_all_changed(f);
 	r->changed |= FABRIC_PORT_GIDS;
-}
-
-static void lids_changed(struct fabric *f, const struct fabric_port *p)
-{
-	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++)
-		fabric_mads_lid_changed(f, (uint16_t)(p->lid + i));
 }
 
 /* A counter of violations is set to 0, and to nothing else (section 14.2.5.6). */

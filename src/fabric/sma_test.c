@@ -74,21 +74,89 @@ static void guid_info_has_the_guid_of_the_port(void **state)
 	assert_true(g.guid[0] == lab_host(l, 1)->guid);
 	for (unsigned i = 1; i < GUID_BLOCK; i++)
 		assert_true(g.guid[i] == 0);
-	assert_int_equal(lab_get(l, 2, SMP_ATTR_GUID_INFO, 1, data), MAD_STATUS_BAD_FIELD);
 }
 
-static void a_set_of_guid_info_reads_back_that_there_is_but_one(void **state)
+static uint64_t guid_at(struct lab *l, uint16_t lid, unsigned i)
+{
+	struct wire_guid_info g;
+
+	assert_int_equal(lab_get(l, lid, SMP_ATTR_GUID_INFO, i / GUID_BLOCK, data), MAD_STATUS_OK);
+	wire_guid_info_decode(data, &g);
+	return g.guid[i % GUID_BLOCK];
+}
+
+static void set_guid_block(struct lab *l, uint16_t lid, unsigned block,
+                           const struct wire_guid_info *g)
+{
+	wire_guid_info_encode(g, data);
+	assert_int_equal(lab_set(l, lid, SMP_ATTR_GUID_INFO, block, data), MAD_STATUS_OK);
+}
+
+static void guids_that_are_given_to_a_port_become_its_gids(void **state)
 {
 	struct lab *l = *state;
-	struct wire_guid_info g = { { 1, 2, 3 } };
+	struct fabric_port *p = lab_host(l, 1);
+	struct ib_gid gid;
 
-	wire_guid_info_encode(&g, data);
-	assert_int_equal(lab_set(l, 2, SMP_ATTR_GUID_INFO, 0, data), MAD_STATUS_OK);
-	wire_guid_info_decode(data, &g);
-	assert_true(g.guid[0] == lab_host(l, 1)->guid && g.guid[1] == 0);
+	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 99, 0x1111, 0, 0x3333 } });
+	set_guid_block(l, 2, 1, &(struct wire_guid_info){ { [7] = 0xFFFF } });
+	assert_int_equal(l->changes, FABRIC_PORT_ALIAS);
+	assert_true(guid_at(l, 2, 0) == p->guid); /* which nobody can change */
+	assert_true(guid_at(l, 2, 1) == 0x1111);
+	assert_true(guid_at(l, 2, 2) == 0);
+	assert_true(guid_at(l, 2, 3) == 0x3333);
+	assert_true(guid_at(l, 2, 15) == 0xFFFF);
+	for (unsigned i = 1; i < SHM_GIDS; i++) {
+		if (!guid_at(l, 2, i))
+			continue;
+		fabric_gid_make(l->f, guid_at(l, 2, i), &gid);
+		assert_memory_equal(&l->f->region->ports[1].gid[i], &gid, sizeof(gid));
+		assert_ptr_equal(fabric_port_by_gid(l->f, &gid), p);
+	}
 }
 
-/* ---- SwitchInfo ---- */
+static void a_guid_that_is_taken_away_is_no_gid(void **state)
+{
+	struct lab *l = *state;
+	const struct ib_gid none = { { 0 } };
+	struct ib_gid gid;
+
+	fabric_gid_make(l->f, 0x1111, &gid);
+	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0x1111 } });
+	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0 } });
+	assert_null(fabric_port_by_gid(l->f, &gid));
+	assert_memory_equal(&l->f->region->ports[1].gid[1], &none, sizeof(none));
+	assert_null(fabric_port_by_gid(l->f, &none));
+}
+
+static void a_flow_to_an_alias_begins_and_ends_with_it(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow;
+	struct ib_gid gid;
+
+	testing_activate_all(l->f);
+	fabric_gid_make(l->f, 0x1111, &gid);
+	flow = testing_flow(l->f, lab_host(l, 0), 10, 2, &gid);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0x1111 } });
+	fabric_mads_settle(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+	set_guid_block(l, 2, 0, &(struct wire_guid_info){ { 0, 0x2222 } });
+	fabric_mads_settle(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+}
+
+static void a_switch_has_but_its_own_guid(void **state)
+{
+	struct lab *l = *state;
+
+	set_guid_block(l, SW, 0, &(struct wire_guid_info){ { 1, 2, 3 } });
+	assert_true(guid_at(l, SW, 0) == l->sw[0]->guid);
+	assert_true(guid_at(l, SW, 1) == 0);
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_GUID_INFO, 1, data), MAD_STATUS_BAD_FIELD);
+	assert_int_equal(lab_get(l, 2, SMP_ATTR_GUID_INFO, 2, data), MAD_STATUS_BAD_FIELD);
+}
 
 static struct wire_switch_info switch_info(struct lab *l)
 {
@@ -225,7 +293,7 @@ static void port_info_tells_of_an_hca_port(void **state)
 	assert_int_equal(i.mtu_cap, IBV_MTU_4096);
 	assert_int_equal(i.vl_cap, VL_CAP_VL0);
 	assert_int_equal(i.operational_vls, VL_CAP_VL0);
-	assert_int_equal(i.guid_cap, 1);
+	assert_int_equal(i.guid_cap, SHM_GIDS);
 	assert_int_equal(i.capability_mask & CAP_END, CAP_END);
 	assert_int_equal(i.capability_mask & PORT_CAP_SM, 0);
 }
@@ -1158,7 +1226,10 @@ int main(void)
 		LAB_TEST(node_info_tells_of_switches),
 		LAB_TEST(node_info_tells_of_hcas),
 		LAB_TEST(guid_info_has_the_guid_of_the_port),
-		LAB_TEST(a_set_of_guid_info_reads_back_that_there_is_but_one),
+		LAB_TEST(guids_that_are_given_to_a_port_become_its_gids),
+		LAB_TEST(a_guid_that_is_taken_away_is_no_gid),
+		LAB_TEST(a_flow_to_an_alias_begins_and_ends_with_it),
+		LAB_TEST(a_switch_has_but_its_own_guid),
 		LAB_TEST(switch_info_tells_how_much_the_tables_hold),
 		LAB_TEST(switch_info_reads_back_what_was_set),
 		LAB_TEST(a_link_that_goes_or_comes_is_noted_until_somebody_clears_it),

@@ -38,7 +38,7 @@
 #define SHM_NO_CHANNEL    0xFFFFFFFF
 #define SHM_QP_INDEX(qpn) ((qpn)&0xFFFF)
 
-#define SHM_GIDS   8
+#define SHM_GIDS   16
 #define SHM_PKEYS  16
 #define SHM_INLINE 64 /* payload bytes that ride in the arrival itself */
 
@@ -128,7 +128,7 @@ struct shm_port {
 	uint8_t ipv6[16];
 	uint8_t reserved2[32];
 };
-static_assert(sizeof(struct shm_port) == 256, "layout");
+static_assert(sizeof(struct shm_port) == 384, "layout");
 
 enum shm_qp_flags {
 	SHM_QP_LIVE = 1,

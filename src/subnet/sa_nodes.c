@@ -177,19 +177,20 @@ static void list_multicast_fts(struct sa_query *q)
 	each_end_port(q, multicast_ft_records);
 }
 
-static void guid_info_record(struct sa_query *q, struct fabric_port *p)
+static void guid_info_records(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_guid_info_record r = { .lid = lid_of(p) };
 	uint8_t data[SMP_DATA_BYTES];
 
-	attribute_of(q, p, SMP_ATTR_GUID_INFO, 0, data);
-	wire_guid_info_decode(data, &r.table);
-	sa_query_offer(q, &r);
+	for (; attribute_of(q, p, SMP_ATTR_GUID_INFO, r.block, data); r.block++) {
+		wire_guid_info_decode(data, &r.table);
+		sa_query_offer(q, &r);
+	}
 }
 
 static void list_guid_infos(struct sa_query *q)
 {
-	each_end_port(q, guid_info_record);
+	each_end_port(q, guid_info_records);
 }
 
 static void pkey_table_record(struct sa_query *q, struct fabric_port *p)

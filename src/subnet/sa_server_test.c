@@ -288,10 +288,12 @@ static void guids_and_lanes_are_listed_by_port(void **state)
 	struct env *e = *state;
 	unsigned n = e->sw->n_ports + 1;
 
-	assert_int_equal(TABLE(e, SA_ATTR_GUID_INFO, guid_info_record, 0, 0), HOSTS + 1);
+	assert_int_equal(TABLE(e, SA_ATTR_GUID_INFO, guid_info_record, 0, 0),
+	                 HOSTS * SHM_GIDS / GUID_BLOCK + 1);
 	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record, 0, 0), HOSTS + n * n);
 	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record, 0, 0), 4 * (HOSTS + n));
-	assert_int_equal(GET(e, SA_ATTR_GUID_INFO, guid_info_record, SA_GIR_LID, .lid = lid(e, 3)),
+	assert_int_equal(GET(e, SA_ATTR_GUID_INFO, guid_info_record, SA_GIR_LID | SA_GIR_BLOCK,
+	                     .lid = lid(e, 3)),
 	                 SA_OK);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == e->f->hca_port[3]->guid);
 	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record,
