@@ -57,11 +57,30 @@ static int print_table(struct json_object *fabrics)
 	return ret ? CLI_FAILED : 0;
 }
 
+/* "ports with a cable: 12 active, 4 init": the best first. */
+static void print_ports(struct json_object *status)
+{
+	static const char *const states[] = { "active", "armed", "init", "down" };
+	struct json_object *ports = json_object_object_get(status, "ports");
+	const char *separator = ": ";
+
+	printf("\nports with a cable");
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++) {
+		long n = cli_json_number(ports, states[i]);
+
+		if (!n)
+			continue;
+		printf("%s%ld %s", separator, n, states[i]);
+		separator = ", ";
+	}
+	puts(*separator == ':' ? ": none" : "");
+}
+
 static void print_sm(struct json_object *status)
 {
 	struct json_object *sm = json_object_object_get(status, "sm");
 
-	printf("\nembedded subnet manager: %s, at %s\n", cli_json_text(sm, "state"),
+	printf("embedded subnet manager: %s, at %s\n", cli_json_text(sm, "state"),
 	       cli_json_text(sm, "port"));
 }
 
@@ -139,6 +158,7 @@ static int show_one(const char *name, bool json)
 		if (json)
 			ret = cli_json_print(status);
 		else if (!(ret = print_table(fabrics))) {
+			print_ports(status);
 			print_sm(status);
 			ret = print_settings(status);
 		}

@@ -77,6 +77,24 @@ static json *sm_json(struct daemon *d)
 	return o;
 }
 
+/* How many ports with a cable are in which state, those of switches included. */
+static json *port_states_json(const struct daemon *d)
+{
+	json *o = json_object_new_object();
+	uint64_t n[IB_PORT_ACTIVE + 1] = { 0 };
+
+	for (unsigned i = 0; i < d->f->n_nodes; i++)
+		for (unsigned k = 1; k <= d->f->node[i]->n_ports; k++) {
+			const struct fabric_port *p = &d->f->node[i]->port[k];
+
+			if (p->peer && p->state <= IB_PORT_ACTIVE)
+				n[p->state]++;
+		}
+	for (unsigned state = IB_PORT_DOWN; state <= IB_PORT_ACTIVE; state++)
+		add_u64(o, state_name(state), n[state]);
+	return o;
+}
+
 static json *show_status(struct daemon *d)
 {
 	json *o = json_object_new_object(), *settings = json_object_new_object();
@@ -104,6 +122,7 @@ static json *show_status(struct daemon *d)
 	add_u64(o, "groups", d->sa ? d->sa->groups.n : 0);
 	add_u64(o, "ring_bytes", d->rings.in_use);
 	add_u64(o, "payload_bytes", d->payloads.in_use);
+	json_object_object_add(o, "ports", port_states_json(d));
 	json_object_object_add(o, "sm", sm_json(d));
 	for (unsigned i = 0; fabric_settings_get(&d->f->settings, i, &key, &value); i++) {
 		const char *name = fabric_settings_name(&d->f->settings, i);

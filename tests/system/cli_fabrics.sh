@@ -22,6 +22,7 @@ pid=$(field pid default)
 expect 1 "umbel: fabric 'default' is already up (pid $pid); 'umbel down' ends it" umbel up
 expect 0 $'NAME *\nbig * 12 *\ndefault * 3 *' umbel status
 expect 0 $'NAME *\nbig *\nmtu * 2048\n*' umbel status --name big
+expect 0 $'*\nports with a cable: 24 active\n*' umbel status --name big
 UMBEL_FABRIC=big expect 0 $'HOST *\nh12 *' umbel show hosts
 expect 0 $'HOST *\nh1 * 10.0.0.1 *\nh3 *' umbel show hosts
 expect 0 $'[[]*"name": "h1",*]' umbel show --json hosts

@@ -9,6 +9,7 @@
 
 umbel up --fat-tree 2 --radix 4 --hosts 8 --sm none > /dev/null
 all_ports init || complain 'a port is not in INIT'
+expect 0 $'*\nports with a cable: 32 init\n*' umbel status --name default
 embedded 'not active' || complain 'there is a subnet manager'
 expect 255 '*No SM/SA found*' umbel exec h2 -- saquery NR
 expect 1 'umbel: the embedded subnet manager is not the master' umbel sm event sm-change
@@ -32,5 +33,6 @@ wait_pair pair 2 100
 
 umbel link down h5:1
 expect 0 '*umbel_h5_0 * 1  down *' umbel show topology
+expect 0 $'*\nports with a cable: 30 active, 2 down\n*' umbel status --name default
 umbel link up h5:1
 wait_until 'the port is active again' all_ports active
