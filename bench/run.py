@@ -87,6 +87,8 @@ class Run:
         """Whether there is time for one more round."""
         if self.args.rounds:
             return self.rounds < self.args.rounds
+        if all(self.rounds >= getattr(part, "enough", self.rounds + 1) for part in self.parts):
+            return False
         took = time.time() - self.begin
         limit = QUICK if self.args.quick else SECONDS
         return self.rounds < LEAST or took + self.longest < limit
@@ -129,13 +131,13 @@ def machine():
 
 def parse():
     parser = argparse.ArgumentParser(
-        prog="./run bench", description="Measures Umbel beside a raw ring and UDP sockets. "
+        prog="./run bench", description="Measures Umbel beside a raw ring, UDP sockets and OpenSM. "
         "About three minutes; pictures and JSON go to build/bench.")
     parser.add_argument("parts", nargs="*", metavar="PART", help="only these (default: all)")
     parser.add_argument("--list", action="store_true", help="what parts there are")
     parser.add_argument("--json", metavar="FILE", help="the samples and the table, there as well")
     parser.add_argument("--quick", action="store_true",
-                        help="rough, in half a minute")
+                        help="rough, in half a minute, without the subnet part unless named")
     parser.add_argument("--rounds", type=int, default=0, metavar="N",
                         help="so many, however long that takes")
     parser.add_argument("--umbel", required=True, help=argparse.SUPPRESS)
@@ -145,7 +147,8 @@ def parse():
     for name in args.parts:
         if name not in known:
             parser.error(f"no part is called '{name}'; there are {', '.join(known)}")
-    args.chosen = [p for p in PARTS if not args.parts or p.name in args.parts]
+    args.chosen = [p for p in PARTS if p.name in args.parts or
+                   not args.parts and not (args.quick and getattr(p, "slow", False))]
     return args
 
 
@@ -163,7 +166,7 @@ def write_json(path, run, samples, table, load):
 def write_docs(output, table, floor, caveats):
     pictures = os.path.join(ROOT, "docs", "performance")
     os.makedirs(pictures, exist_ok=True)
-    for name in ("latency", "sizes", "receivers", "flat"):
+    for name in ("latency", "sizes", "receivers", "flat", "subnet"):
         with open(os.path.join(output, f"{name}.svg"), encoding="utf-8") as f:
             lines = [line.rstrip() for line in f]
         with open(os.path.join(pictures, f"{name}.svg"), "w", encoding="utf-8") as f:

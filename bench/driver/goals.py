@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The goals: one row each of the table, from the samples of a run."""
 
-from driver.parts import CQ_QPS, GROUPS, JOINS, QPS
+from driver.parts import CQ_QPS, GROUPS, JOIN_GROUPS, JOINS, QPS, SUBNETS
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -168,9 +168,6 @@ def control(s):
     def us(x):
         return f"{x:,.1f} us"
 
-    def ms(x):
-        return f"{x:,.1f} ms"
-
     floor_us = f"a packet there and back {us(request.median)}" if request else ""
     floor_ms = f"an empty process {ms(start.median)}" if start else ""
     yield at_most("AH made and destroyed", s.figure("ns", measure="ah"), ns, 150)
@@ -203,8 +200,71 @@ def perftest(s):
               lambda x: f"{x * 2**20 / 1e9:,.1f} GB/s")
 
 
+def ms(x):
+    return f"{x:,.0f} ms" if x >= 100 else f"{x:,.1f} ms" if x >= 1 else f"{x * 1000:,.0f} us"
+
+
+def per_second(x):
+    return f"{x:,.0f} /s"
+
+
+def beside_opensm(s, what, field, form, limit, more_is_better=False, **which):
+    """A row whose goal is how many times as good as OpenSM's ours is."""
+    mine = s.select(part="subnet", sm="embedded", **which)
+    other = s.select(part="subnet", sm="opensm", **which)
+
+    def times(a, b):
+        return a[field] / b[field] if more_is_better else b[field] / a[field]
+
+    goal = f"at least {limit:g}"
+    ratio = s.compare(mine, other, times)
+    if not ratio:
+        return Row(what, None, form, goal=goal)
+    return Row(what, s.compare(mine, other, lambda a, b: a[field]), form,
+               f"OpenSM {form(s.compare(mine, other, lambda a, b: b[field]).median)}",
+               ratio.median, goal, ratio.median >= limit)
+
+
+def growth(s):
+    """What the larger fabric takes, by what the smaller takes: at most as the ports times the
+    hops between them."""
+    small, large = list(SUBNETS)[-2:]
+    what = f"{large:,} hosts, manager's processor time, by that for {small:,}"
+
+    def times(x):
+        return f"{x:,.1f} times"
+
+    def compare(how):
+        return s.compare(*(s.select(part="subnet", measure="start", sm="embedded", hosts=hosts)
+                           for hosts in (large, small)), how)
+
+    figure = compare(lambda a, b: a["cpu_ms"] / b["cpu_ms"])
+    if not figure:
+        return Row(what, None, times)
+    limit = compare(lambda a, b: a["ports"] * a["hops"] / (b["ports"] * b["hops"])).median
+    return Row(what, figure, times, f"ports times hops {times(limit)}", None,
+               f"at most {times(limit)}", figure.median <= limit)
+
+
+def subnet(s):
+    for hosts in SUBNETS:
+        yield beside_opensm(s, f"{hosts:,} hosts, start to all ports ACTIVE", "ms", ms, 10,
+                            measure="start", hosts=hosts)
+    yield growth(s)
+    for groups in JOIN_GROUPS:
+        which = dict(measure="joins", groups=groups)
+        names = f"{groups:,} group{'s' if groups > 1 else ''}"
+        yield beside_opensm(s, f"{names}, a join until the switch forwards", "ms", ms, 10, **which)
+        yield beside_opensm(s, f"{names}, joins answered, 64 at a time", "rate", per_second, 10,
+                            more_is_better=True, **which)
+    for hosts in SUBNETS:
+        yield beside_opensm(s, f"{hosts:,} hosts, resident", "bytes", size, 1,
+                            measure="resident", hosts=hosts)
+
+
 ROWS = {"latency": latency, "rate": rates, "fanout": fanout, "flat": flat,
-        "blocking": blocking, "control": control, "memory": memory, "perftest": perftest}
+        "blocking": blocking, "control": control, "memory": memory, "perftest": perftest,
+        "subnet": subnet}
 
 
 def table(samples, parts):

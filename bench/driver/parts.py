@@ -7,6 +7,7 @@ for the goals is in goals.py.
 
 import os
 import re
+import shutil
 import socket
 import subprocess
 import time
@@ -20,6 +21,10 @@ QPS = (1000, 10000)
 CQ_QPS = (100, 1000)
 WIDE_HOSTS = 1300
 JOINS = 1000  # a second
+SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")}  # by hosts
+SUBNET_SECONDS = 60
+JOIN_HOSTS = 648
+JOIN_GROUPS = (1, 100, 10000)
 
 
 def base(lab):
@@ -268,4 +273,108 @@ class Perftest:
             yield bw
 
 
-PARTS = (Latency, Rate, Fanout, Flat, Blocking, Control, Memory, Perftest)
+class Subnet:
+    """the embedded subnet manager beside OpenSM: bringing a fabric up, joins, memory"""
+    name = "subnet"
+    slow = True  # a quarter of a minute a round
+    enough = 2
+
+    def __init__(self):
+        self.rounds = 0
+
+    def round(self, lab):
+        self.rounds += 1
+        if self.rounds > self.enough:
+            return
+        for hosts, shape in SUBNETS.items():
+            for manager in (Embedded, OpenSM):
+                yield from tag(self.measure(lab, shape, manager, hosts), sm=manager.name,
+                               hosts=hosts)
+
+    def measure(self, lab, shape, manager, hosts):
+        """A fabric without a subnet manager, until it has one, and what that one can do."""
+        fabric = lab.fabric("subnet", "--fat-tree", *shape, "--sm", "none")
+        pid = fabric.status()["pid"]
+        with manager(fabric) as sm:
+            before, begin = cpu_ms(pid), time.perf_counter()
+            sm.start()
+            ports = wait_active(fabric, sm)
+            yield {"measure": "start", "ms": (time.perf_counter() - begin) * 1000,
+                   "cpu_ms": cpu_ms(pid) - before, "ports": ports, "hops": 2 * int(shape[0])}
+            yield {"measure": "resident", "bytes": status_bytes(sm.pid or pid, "VmRSS")}
+            if hosts == JOIN_HOSTS:
+                for groups in JOIN_GROUPS:
+                    yield from fabric.run("joins", "--groups", groups, "--hosts", hosts)
+        fabric.down()
+        del lab.fabrics["subnet"]
+
+
+def cpu_ms(pid):
+    """The processor time that a process of one thread has had."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        return int(f.read().split()[0]) / 1e6
+
+
+def wait_active(fabric, sm):
+    """Until all ports with a cable are ACTIVE. How many there are. Looks so seldom that looking
+    takes little of the time, and so often that it lasts at most a fiftieth longer."""
+    begin = time.perf_counter()
+    while True:
+        ports = fabric.status()["ports"]
+        if not any(n for state, n in ports.items() if state != "active"):
+            return ports["active"]
+        took = time.perf_counter() - begin
+        if took > SUBNET_SECONDS:
+            raise Failed(f"{sm.name}: not all ports are active after {took:.0f} s: {ports}")
+        time.sleep(max(0.001, took / 50))
+
+
+class Embedded:
+    """The manager's own."""
+    name = "embedded"
+    pid = None  # of a process of its own
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+
+    def start(self):
+        self.fabric.lab.call("sm", "--name", self.fabric.name, "start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+class OpenSM:
+    """Debian's, on host h1, with what it keeps in a directory that is new each time."""
+    name = "opensm"
+
+    def __init__(self, fabric):
+        self.fabric = fabric
+        self.process = self.pid = None
+
+    def start(self):
+        cache = os.path.join(self.fabric.lab.directory, "opensm")
+        shutil.rmtree(cache, ignore_errors=True)
+        os.mkdir(cache)
+        try:
+            self.process = subprocess.Popen(
+                self.fabric.exec("opensm", "-f", os.path.join(cache, "log"), host="h1"),
+                env={**self.fabric.lab.env, "OSM_CACHE_DIR": cache, "OSM_TMP_DIR": cache},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except OSError as e:
+            raise Failed(f"opensm: {e.strerror}") from None
+        self.pid = self.process.pid
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+
+PARTS = (Latency, Rate, Fanout, Flat, Blocking, Control, Memory, Perftest, Subnet)

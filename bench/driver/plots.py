@@ -7,7 +7,7 @@ import subprocess
 from statistics import median
 
 from driver.goals import flat_compare
-from driver.parts import CQ_QPS, GROUPS, QPS, RECEIVERS, SIZES
+from driver.parts import CQ_QPS, GROUPS, JOIN_GROUPS, QPS, RECEIVERS, SIZES, SUBNETS
 from driver.stats import Samples
 
 NAMES = {"ring": "raw ring", "umbel": "Umbel", "umbel-wr": "Umbel, ibv_wr", "udp": "UDP",
@@ -177,6 +177,37 @@ set object 1 rectangle from graph 0, first 0.9 to graph 1, first 1.1 behind \\
 """ + "\n".join(panels) + "unset multiplot\n", width=1100)
 
 
+def subnet(s, directory):
+    """Bringing a fabric up and joins, beside OpenSM."""
+    def lines(measure, by, numbers):
+        out = []
+        for sm, title, colour in (("opensm", "OpenSM", "udp"), ("embedded", "Umbel", "umbel")):
+            figures = [(n, s.figure("ms", measure=measure, sm=sm, **{by: n})) for n in numbers]
+            out.append(Line(title, colour, [(n, f.median) for n, f in figures if f]))
+        return out
+
+    draw(directory, "subnet", f"""
+set multiplot layout 1,2
+set logscale x
+set logscale y
+set format y '%g'
+set ylabel 'milliseconds'
+set title 'From the start until all ports are active'
+set xlabel 'hosts'
+set xrange [25:5000]
+set xtics (36, 648, '3,456' 3456)
+set yrange [1:100000]
+{plot(lines("start", "hosts", SUBNETS))}
+set title 'A join, until the switch forwards'
+set xlabel 'groups'
+set xrange [0.7:14000]
+set xtics (1, 100, '10,000' 10000)
+set yrange [0.01:1000]
+{plot(lines("joins", "groups", JOIN_GROUPS))}
+unset multiplot
+""", width=1100)
+
+
 PLOTS = (("latency", distribution), ("rate", sizes), ("fanout", receivers), ("flat", flatness))
 
 
@@ -186,3 +217,6 @@ def draw_all(samples, parts, directory):
         mine = Samples([s for s in samples.all if s["part"] == part])
         if part in parts and mine.placement:
             function(mine, directory)
+    mine = Samples([s for s in samples.all if s["part"] == "subnet"])
+    if mine.all and "subnet" in parts:  # seconds, not nanoseconds: no placement matters
+        subnet(mine, directory)
