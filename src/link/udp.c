@@ -140,6 +140,8 @@ static const struct option send_ipv4[] = {
 	{ SOL_SOCKET, SO_REUSEADDR, 1 },
 	{ IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE },
 	{ IPPROTO_IP, IP_MULTICAST_LOOP, 0 },
+	{ IPPROTO_IP, IP_TTL, LINK_UDP_HOP_LIMIT },
+	{ IPPROTO_IP, IP_MULTICAST_TTL, LINK_UDP_HOP_LIMIT },
 };
 
 static const struct option send_ipv6[] = {
@@ -148,6 +150,8 @@ static const struct option send_ipv6[] = {
 	{ IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE },
 	{ IPPROTO_IPV6, IPV6_DONTFRAG, 1 },
 	{ IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0 },
+	{ IPPROTO_IPV6, IPV6_UNICAST_HOPS, LINK_UDP_HOP_LIMIT },
+	{ IPPROTO_IPV6, IPV6_MULTICAST_HOPS, LINK_UDP_HOP_LIMIT },
 	{ IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, 0 },
 };
 
@@ -286,6 +290,7 @@ static void put_int(struct msghdr *m, int level, int type, int value)
 	put(m, level, type, &value, sizeof(value));
 }
 
+/* What the socket is set to anyway is left out: the kernel takes 50 ns for each. */
 static void write_ipv4(const struct wire_ip *ip, union address *to, struct msghdr *m)
 {
 	const struct in_pktinfo info = { .ipi_spec_dst.s_addr = wire_gid_to_ipv4(&ip->sgid) };
@@ -295,8 +300,10 @@ static void write_ipv4(const struct wire_ip *ip, union address *to, struct msghd
 		                       .sin_addr.s_addr = wire_gid_to_ipv4(&ip->dgid) };
 	m->msg_namelen = sizeof(to->in);
 	put(m, IPPROTO_IP, IP_PKTINFO, &info, sizeof(info));
-	put_int(m, IPPROTO_IP, IP_TTL, ip->hop_limit ? ip->hop_limit : 1);
-	put_int(m, IPPROTO_IP, IP_TOS, ip->traffic_class);
+	if (ip->hop_limit != LINK_UDP_HOP_LIMIT)
+		put_int(m, IPPROTO_IP, IP_TTL, ip->hop_limit ? ip->hop_limit : 1);
+	if (ip->traffic_class)
+		put_int(m, IPPROTO_IP, IP_TOS, ip->traffic_class);
 }
 
 static void write_ipv6(const struct wire_ip *ip, union address *to, struct msghdr *m)
@@ -309,8 +316,10 @@ static void write_ipv6(const struct wire_ip *ip, union address *to, struct msghd
 	memcpy(&info.ipi6_addr, &ip->sgid, sizeof(ip->sgid));
 	m->msg_namelen = sizeof(to->in6);
 	put(m, IPPROTO_IPV6, IPV6_PKTINFO, &info, sizeof(info));
-	put_int(m, IPPROTO_IPV6, IPV6_HOPLIMIT, ip->hop_limit ? ip->hop_limit : 1);
-	put_int(m, IPPROTO_IPV6, IPV6_TCLASS, ip->traffic_class);
+	if (ip->hop_limit != LINK_UDP_HOP_LIMIT)
+		put_int(m, IPPROTO_IPV6, IPV6_HOPLIMIT, ip->hop_limit ? ip->hop_limit : 1);
+	if (ip->traffic_class)
+		put_int(m, IPPROTO_IPV6, IPV6_TCLASS, ip->traffic_class);
 	if (ip->flow_label & FLOW_LABEL)
 		put_int(m, IPPROTO_IPV6, IPV6_FLOWINFO, (int)htonl(ip->flow_label & FLOW_LABEL));
 }

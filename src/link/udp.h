@@ -22,6 +22,12 @@
 #define LINK_UDP_BATCH        32 /* datagrams a system call */
 #define LINK_UDP_WAIT_SECONDS 1  /* at most, for room in a socket */
 
+/*
+ * Sockets are opened for this hop limit and traffic class 0; others go with each message, which
+ * costs a few percent. It is that of rdma_cm's groups. A hop limit of 0 is sent as 1.
+ */
+#define LINK_UDP_HOP_LIMIT 64
+
 /* Source ports that RoCEv2 uses: the upper two bits are set (annex A17.3.1.2). */
 #define LINK_UDP_SOURCE_FIRST 0xC000
 #define LINK_UDP_SOURCE_LAST  0xFFFF

@@ -122,35 +122,47 @@ static void assert_got(const struct lab *l, unsigned i, const void *bytes, uint3
 	assert_memory_equal(l->body[i], (const char *)bytes + head, n - head);
 }
 
-static void check_header(struct lab *l, unsigned v, uint32_t flow_label)
+/* Sends one with these and looks at what comes. */
+static void check_header(struct lab *l, unsigned v, const struct wire_ip *ip)
 {
-	struct wire_ip ip = unicast(v);
 	char text[] = "twenty bytes go first, these later";
 	const struct wire_ip *got = &l->got[0].ip;
 
-	ip.traffic_class = 0xB9;
-	ip.hop_limit = 7;
-	ip.flow_label = flow_label;
-	assert_int_equal(send_one(l->send[v], &ip, text, sizeof(text)), 0);
+	assert_int_equal(send_one(l->send[v], ip, text, sizeof(text)), 0);
 	assert_int_equal(receive(l, v, 1), 1);
 	assert_got(l, 0, text, sizeof(text));
-	assert_memory_equal(&got->sgid, &ip.sgid, sizeof(ip.sgid));
-	assert_memory_equal(&got->dgid, &ip.dgid, sizeof(ip.dgid));
+	assert_memory_equal(&got->sgid, &ip->sgid, sizeof(ip->sgid));
+	assert_memory_equal(&got->dgid, &ip->dgid, sizeof(ip->dgid));
 	assert_int_equal(got->udp_source, l->port[v]);
-	assert_int_equal(got->traffic_class, 0xB9);
-	assert_int_equal(got->hop_limit, 7);
-	assert_int_equal(got->flow_label, flow_label);
+	assert_int_equal(got->traffic_class, ip->traffic_class);
+	assert_int_equal(got->hop_limit, ip->hop_limit ? ip->hop_limit : 1);
+	assert_int_equal(got->flow_label, ip->flow_label);
+}
+
+static void check_headers(struct lab *l, unsigned v, uint32_t flow_label)
+{
+	static const uint8_t hop_limit[] = { 0, 1, LINK_UDP_HOP_LIMIT, 7, 255 };
+	struct wire_ip ip = unicast(v);
+
+	for (size_t i = 0; i < ARRAY_SIZE(hop_limit); i++) {
+		ip.hop_limit = hop_limit[i];
+		ip.traffic_class = 0;
+		ip.flow_label = 0;
+		check_header(l, v, &ip);
+		ip.traffic_class = 0xB9; /* with ECN */
+		ip.flow_label = flow_label;
+		check_header(l, v, &ip);
+	}
 }
 
 static void a_datagram_comes_with_what_its_ipv4_header_said(void **state)
 {
-	check_header(*state, V4, 0);
+	check_headers(*state, V4, 0);
 }
 
 static void a_datagram_comes_with_what_its_ipv6_header_said(void **state)
 {
-	check_header(*state, V6, 0xABCDE);
-	check_header(*state, V6, 0);
+	check_headers(*state, V6, 0xABCDE);
 }
 
 static void link_local_addresses_will_do(void **state)
