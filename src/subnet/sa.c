@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 #include "wire/mgid.h"
 #include "wire/rate.h"
@@ -19,32 +20,8 @@
 #define CREATE_MASK                                                                        \
 	(SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | \
 	 SA_MCM_FLOW_LABEL | SA_MCM_SL)
-#define JOIN_STATES  0xF
-#define FULL_STATES  (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
-#define RECEIVES     (IB_JOIN_FULL | IB_JOIN_NON)
-#define DEFAULT_LIFE 18 /* about a second */
-#define LINK_RATE    IBV_RATE_100_GBPS
-#define IPOIB_QKEY   0x0B1B
-
-static const struct ib_gid zero_gid;
-
-static bool gid_equal(const struct ib_gid *a, const struct ib_gid *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
-{
-	struct base_hash_node *n = base_hash_first(&sa->groups, base_hash_of(mgid, 16, 0));
-
-	for (; n; n = base_hash_next(n)) {
-		struct sa_group *g = container_of(n, struct sa_group, node);
-
-		if (gid_equal(&g->rec.mgid, mgid))
-			return g;
-	}
-	return NULL;
-}
+#define JOIN_STATES 0xF
+#define FULL_STATES (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
 
 struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port)
 {
@@ -56,35 +33,11 @@ struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_p
 
 /* ---- groups ---- */
 
-/* Sets @g up in the tables of @sa, with an MLID of its own. */
-static enum sa_status group_add(struct sa *sa, struct sa_group *g)
-{
-	uint32_t id;
-
-	if (base_idtable_add(&sa->mlids, g, &id))
-		return SA_NO_RESOURCES;
-	g->rec.mlid = (uint16_t)(IB_LID_MCAST_FIRST + id);
-	if (base_hash_add(&sa->groups, &g->node, base_hash_of(&g->rec.mgid, 16, 0))) {
-		base_idtable_remove(&sa->mlids, id);
-		return SA_NO_RESOURCES;
-	}
-	return SA_OK;
-}
-
-static void group_free(struct sa *sa, struct sa_group *g)
-{
-	sm_route_mcast(sa->sm, g->rec.mlid, NULL, 0);
-	base_hash_remove(&sa->groups, &g->node);
-	base_idtable_remove(&sa->mlids, g->rec.mlid - IB_LID_MCAST_FIRST);
-	free(g->member);
-	free(g);
-}
-
 /* It was one that could be joined. */
 static void group_end(struct sa *sa, struct sa_group *g)
 {
 	sa_report_group(sa, g, false);
-	group_free(sa, g);
+	sa_group_free(sa, g);
 }
 
 static unsigned full_members(const struct sa_group *g)
@@ -94,43 +47,6 @@ static unsigned full_members(const struct sa_group *g)
 	for (unsigned i = 0; i < g->n_members; i++)
 		n += (g->member[i].join_state & FULL_STATES) != 0;
 	return n;
-}
-
-/* Tells the SM who is in the group. */
-static int reroute(struct sa *sa, const struct sa_group *g)
-{
-	struct sm_member *m = calloc(g->n_members + 1, sizeof(*m));
-	int ret;
-
-	if (!m)
-		return -ENOMEM;
-	for (unsigned i = 0; i < g->n_members; i++)
-		m[i] = (struct sm_member){ .port = g->member[i].port,
-			                   .receives = g->member[i].join_state & RECEIVES };
-	ret = sm_route_mcast(sa->sm, g->rec.mlid, m, g->n_members);
-	free(m);
-	return ret;
-}
-
-static int add_broadcast_group(struct sa *sa)
-{
-	struct sa_group *g = calloc(1, sizeof(*g));
-
-	if (!g)
-		return -ENOMEM;
-	g->well_known = true;
-	wire_mgid_broadcast(&g->rec.mgid, IB_PKEY_DEFAULT);
-	g->rec.qkey = IPOIB_QKEY;
-	g->rec.pkey = IB_PKEY_DEFAULT;
-	g->rec.mtu = (uint8_t)sa->f->settings.mtu;
-	g->rec.rate = LINK_RATE;
-	g->rec.life = DEFAULT_LIFE;
-	g->rec.scope = WIRE_SCOPE_LINK;
-	if (group_add(sa, g)) {
-		free(g);
-		return -ENOMEM;
-	}
-	return 0;
 }
 
 int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
@@ -143,7 +59,7 @@ int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
 	sa->f = f;
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
-	ret = add_broadcast_group(sa);
+	ret = sa_groups_init(sa);
 	if (!ret)
 		ret = sa_reports_init(sa);
 	if (ret) {
@@ -159,7 +75,7 @@ void sa_free(struct sa *sa)
 	struct base_hash_node *node;
 
 	while ((node = base_hash_walk(&sa->groups, NULL)))
-		group_free(sa, container_of(node, struct sa_group, node));
+		sa_group_free(sa, container_of(node, struct sa_group, node));
 	base_hash_fini(&sa->groups);
 	base_idtable_fini(&sa->mlids);
 	sa_services_free(sa);
@@ -214,22 +130,6 @@ static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struc
 	return true;
 }
 
-/* Whether a requester may name a new group so (section 15.2.5.17; any scope, as in OpenSM). */
-static bool valid_mgid(const struct ib_gid *mgid)
-{
-	unsigned flags = mgid->raw[1] >> 4, scope = mgid->raw[1] & 0xF;
-	unsigned signature = mgid->raw[2] << 8 | mgid->raw[3];
-
-	if (!ib_gid_is_mcast(mgid))
-		return false;
-	if (signature == WIRE_SIGNATURE_IPV4 || signature == WIRE_SIGNATURE_IPV6)
-		return true;
-	if (flags > 1)
-		return false;
-	/* the signature of MGIDs that the SA makes up: those of this subnet, it alone makes up */
-	return signature != WIRE_SIGNATURE_CM || (flags == 1 && scope != WIRE_SCOPE_LINK);
-}
-
 /* An MTU or rate that is asked for must be one, whatever the selector. */
 static bool valid_values(uint64_t mask, const struct wire_mcmember *r)
 {
@@ -237,127 +137,6 @@ static bool valid_values(uint64_t mask, const struct wire_mcmember *r)
 	    (r->mtu < IBV_MTU_256 || r->mtu > IBV_MTU_4096))
 		return false;
 	return !asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR) || wire_rate_find(r->rate);
-}
-
-static bool in_partition(const struct sa *sa, const struct fabric_port *port, uint16_t pkey)
-{
-	const uint16_t *table = sa->f->region->ports[port->index].pkey;
-
-	for (unsigned i = 0; i < SHM_PKEYS; i++)
-		if (table[i] && !((table[i] ^ pkey) & IB_PKEY_BASE_MASK))
-			return true;
-	return false;
-}
-
-static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
-{
-	uint8_t scope = mask & SA_MCM_SCOPE ? rec->scope & 0xF : WIRE_SCOPE_LINK;
-
-	do {
-		uint64_t n = htobe64(++sa->made_up);
-
-		rec->mgid = (struct ib_gid){ { 0xFF, 0x10 | scope, WIRE_SIGNATURE_CM >> 8,
-			                       WIRE_SIGNATURE_CM & 0xFF } };
-		memcpy(rec->mgid.raw + 8, &n, 8);
-	} while (sa_group_find(sa, &rec->mgid));
-}
-
-/* MTU and rate of a new group: what the request selects, as good as the port has. The values
- * are valid. */
-static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
-                                 uint8_t *mtu)
-{
-	*mtu = best;
-	if (!asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR))
-		return SA_OK;
-	switch (r->mtu_selector) {
-	case SA_GREATER:
-		return r->mtu >= best ? SA_REQ_INVALID : SA_OK;
-	case SA_LESS:
-		*mtu = r->mtu - 1 < best ? r->mtu - 1 : best;
-		return *mtu < IBV_MTU_256 ? SA_REQ_INVALID : SA_OK;
-	case SA_EXACTLY:
-		*mtu = r->mtu;
-		return r->mtu > best ? SA_REQ_INVALID : SA_OK;
-	default:
-		return SA_OK;
-	}
-}
-
-/* The fastest rate that is less than @mbps; 0 if there is none. */
-static uint8_t rate_below(unsigned mbps)
-{
-	const struct wire_rate *best = NULL;
-
-	for (unsigned i = 0; i < WIRE_RATES; i++)
-		if ((unsigned)wire_rates[i].mbps < mbps &&
-		    (!best || wire_rates[i].mbps > best->mbps))
-			best = &wire_rates[i];
-	return best ? (uint8_t)best->rate : 0;
-}
-
-static enum sa_status choose_rate(uint64_t mask, const struct wire_mcmember *r, uint8_t *rate)
-{
-	unsigned want = wire_rate_to_mbps(r->rate), best = wire_rate_to_mbps(LINK_RATE);
-
-	*rate = LINK_RATE;
-	if (!asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR))
-		return SA_OK;
-	switch (r->rate_selector) {
-	case SA_GREATER:
-		return want >= best ? SA_REQ_INVALID : SA_OK;
-	case SA_LESS:
-		if (want <= best)
-			*rate = rate_below(want);
-		return *rate ? SA_OK : SA_REQ_INVALID;
-	case SA_EXACTLY:
-		*rate = r->rate;
-		return want > best ? SA_REQ_INVALID : SA_OK;
-	default:
-		return SA_OK;
-	}
-}
-
-static enum sa_status group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
-                                   struct wire_mcmember *rec, struct sa_group **out)
-{
-	struct sa_group *g;
-	enum sa_status status;
-	bool no_mgid = !(mask & SA_MCM_MGID) || gid_equal(&rec->mgid, &zero_gid);
-
-	if (!(rec->join_state & FULL_STATES))
-		return SA_REQ_INVALID;
-	if (!asks_for(mask, CREATE_MASK))
-		return SA_INSUFFICIENT_COMPONENTS;
-	if (no_mgid)
-		make_up_mgid(sa, mask, rec);
-	else if (!valid_mgid(&rec->mgid))
-		return SA_REQ_INVALID;
-	if (!in_partition(sa, port, rec->pkey))
-		return SA_REQ_INVALID;
-	g = calloc(1, sizeof(*g));
-	if (!g)
-		return SA_NO_RESOURCES;
-	g->rec = *rec;
-	g->rec.port_gid = zero_gid;
-	g->rec.join_state = g->rec.proxy_join = 0;
-	g->rec.scope = rec->mgid.raw[1] & 0xF;
-	if (!(mask & SA_MCM_HOP_LIMIT))
-		g->rec.hop_limit = 0;
-	if (!(mask & SA_MCM_LIFE))
-		g->rec.life = DEFAULT_LIFE;
-	g->rec.life &= 0x3F;
-	status = choose_mtu(mask, rec, port->mtu, &g->rec.mtu);
-	if (status == SA_OK)
-		status = choose_rate(mask, rec, &g->rec.rate);
-	if (status == SA_OK)
-		status = group_add(sa, g);
-	if (status != SA_OK) {
-		free(g);
-		return status;
-	}
-	*out = g;
-	return SA_OK;
 }
 
 static struct sa_member *member_add(struct sa_group *g, struct fabric_port *port)
@@ -408,12 +187,12 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	before = m->join_state;
 	m->join_state |= states;
 	*now = m->join_state;
-	if (before == m->join_state || !reroute(sa, g))
+	if (before == m->join_state || !sa_group_route(sa, g))
 		return SA_OK;
 	m->join_state = before;
 	if (!before)
 		member_remove(g, m);
-	reroute(sa, g);
+	sa_group_route(sa, g);
 	return SA_NO_RESOURCES;
 }
 
@@ -450,11 +229,11 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 	if (mask & SA_MCM_MGID)
 		g = sa_group_find(sa, &rec->mgid);
 	if (g) {
-		if (!group_fits(&g->rec, mask, rec) || port->mtu < g->rec.mtu ||
-		    !in_partition(sa, port, g->rec.pkey))
+		if (!group_fits(&g->rec, mask, rec) || !sa_group_suits(g, port) ||
+		    !sa_has_pkey(port, g->rec.pkey))
 			return SA_REQ_INVALID;
 	} else {
-		status = group_create(sa, port, mask, rec, &g);
+		status = sa_group_create(sa, port, mask, rec, &g);
 		if (status != SA_OK)
 			return status;
 		created = true;
@@ -465,7 +244,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 	if (status == SA_OK)
 		answer(g, now, rec);
 	else if (!g->n_members && !g->well_known)
-		group_free(sa, g);
+		sa_group_free(sa, g);
 	return status;
 }
 
@@ -494,7 +273,7 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	if (!g->well_known && !full_members(g))
 		group_end(sa, g);
 	else
-		reroute(sa, g);
+		sa_group_route(sa, g);
 	return SA_OK;
 }
 
@@ -505,7 +284,7 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 			member_remove(g, &g->member[i]);
 	if (!g->well_known && !full_members(g))
 		group_end(sa, g);
-	else if (reroute(sa, g))
+	else if (sa_group_route(sa, g))
 		base_log("MLID 0x%04x: the tables are as they were before the sweep", g->rec.mlid);
 }
 

@@ -66,8 +66,12 @@ static unsigned lanes(uint8_t width)
 	}
 }
 
-/* The encoded rate that is next to @mbps, or below. */
-static uint8_t rate_of(unsigned mbps)
+unsigned sa_port_mbps(const struct fabric_port *p)
+{
+	return lane_mbps(p->speed) * lanes(p->width);
+}
+
+uint8_t sa_rate_of(unsigned mbps)
 {
 	const struct wire_rate *best = NULL;
 
@@ -119,13 +123,13 @@ static bool measure(struct fabric_port *from, const struct end *to, struct wire_
 			return false;
 		if (out->mtu < r->mtu)
 			r->mtu = out->mtu;
-		if (lane_mbps(out->speed) * lanes(out->width) < mbps)
-			mbps = lane_mbps(out->speed) * lanes(out->width);
+		if (sa_port_mbps(out) < mbps)
+			mbps = sa_port_mbps(out);
 		at = out->peer;
 	}
 	if (mbps == UINT32_MAX) /* to itself */
-		mbps = lane_mbps(at->speed) * lanes(at->width);
-	r->rate = rate_of(mbps);
+		mbps = sa_port_mbps(at);
+	r->rate = sa_rate_of(mbps);
 	return fabric_own_port(at) == to->port &&
 	       (at->node->type == FABRIC_SWITCH || at->state == IB_PORT_ACTIVE);
 }

@@ -59,6 +59,10 @@ struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid);
 
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 
+/* How fast the port's link is, in Mbit/s; the encoded rate that is next to so many, or below. */
+unsigned sa_port_mbps(const struct fabric_port *p);
+uint8_t sa_rate_of(unsigned mbps);
+
 /* What the SA has for them, at its end. */
 void sa_services_free(struct sa *sa);
 void sa_informs_free(struct sa *sa);

@@ -439,6 +439,59 @@ static void a_port_with_a_smaller_mtu_than_the_group_cannot_join(void **state)
 	assert_int_equal(state_of(e, 1, GROUP), 0);
 }
 
+/* Four lanes of that speed, to host @host. */
+static void set_speed(struct env *e, unsigned host, uint8_t speed)
+{
+	e->f->hca_port[host]->speed = e->f->hca_port[host]->peer->speed = speed;
+}
+
+static void a_group_is_as_fast_as_the_port_that_creates_it(void **state)
+{
+	static const struct {
+		uint8_t speed, rate;
+	} row[] = {
+		{ FABRIC_SPEED_SDR, IBV_RATE_10_GBPS },  { FABRIC_SPEED_DDR, IBV_RATE_20_GBPS },
+		{ FABRIC_SPEED_QDR, IBV_RATE_40_GBPS },  { FABRIC_SPEED_FDR, IBV_RATE_56_GBPS },
+		{ FABRIC_SPEED_EDR, IBV_RATE_100_GBPS }, { FABRIC_SPEED_HDR, IBV_RATE_200_GBPS },
+		{ FABRIC_SPEED_NDR, IBV_RATE_400_GBPS },
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		set_speed(e, 2, row[i].speed);
+		assert_int_equal(join(e, 2, GROUP, FULL), SA_OK);
+		assert_int_equal(find(e, GROUP)->rec.rate, row[i].rate);
+		assert_int_equal(leave(e, 2, GROUP, FULL), SA_OK);
+	}
+}
+
+static void a_port_with_a_slower_link_than_the_group_cannot_join(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember rec = request(e, 0, "ff12:1::2", FULL);
+
+	set_speed(e, 1, FABRIC_SPEED_QDR);
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_REQ_INVALID);
+	assert_int_equal(join(e, 1, GROUP, SEND_FULL), SA_REQ_INVALID);
+	assert_int_equal(state_of(e, 1, GROUP), 0);
+	/* who wants all to join says how fast it shall be */
+	rec.rate_selector = SA_EXACTLY;
+	rec.rate = IBV_RATE_40_GBPS;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | RATE, &rec), SA_OK);
+	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
+}
+
+static void a_faster_port_joins_a_slow_group(void **state)
+{
+	struct env *e = *state;
+
+	set_speed(e, 1, FABRIC_SPEED_QDR);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_OK);
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(find(e, GROUP)->rec.rate, IBV_RATE_40_GBPS);
+}
+
 /* ---- join ---- */
 
 static void joining_needs_mgid_port_gid_and_join_state(void **state)
@@ -799,6 +852,25 @@ static void the_broadcast_group_is_there_from_the_start(void **state)
 	assert_true(ib_lid_is_mcast(g->rec.mlid));
 }
 
+static void all_ports_can_join_the_broadcast_group(void **state)
+{
+	struct env *e = *state;
+	struct sa *sa;
+
+	set_speed(e, 1, FABRIC_SPEED_QDR);
+	e->f->hca_port[2]->mtu = IBV_MTU_1024;
+	assert_int_equal(sa_new(&sa, e->f, e->sm), 0);
+	sa_free(e->sa);
+	e->sa = sa;
+	assert_int_equal(find(e, BROADCAST)->rec.mtu, IBV_MTU_1024);
+	assert_int_equal(find(e, BROADCAST)->rec.rate, IBV_RATE_40_GBPS);
+	for (unsigned host = 0; host < 4; host++) {
+		struct wire_mcmember rec = request(e, host, BROADCAST, FULL);
+
+		assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
+	}
+}
+
 static void the_broadcast_group_cannot_be_deleted(void **state)
 {
 	struct env *e = *state;
@@ -910,6 +982,9 @@ int main(void)
 		TEST(a_value_without_its_selector_asks_for_nothing),
 		TEST(mtu_and_rate_of_a_group_that_is_joined_must_be_as_selected),
 		TEST(a_port_with_a_smaller_mtu_than_the_group_cannot_join),
+		TEST(a_group_is_as_fast_as_the_port_that_creates_it),
+		TEST(a_port_with_a_slower_link_than_the_group_cannot_join),
+		TEST(a_faster_port_joins_a_slow_group),
 		TEST(joining_needs_mgid_port_gid_and_join_state),
 		TEST(a_join_state_of_nothing_or_nonsense_is_refused),
 		TEST(what_the_request_says_of_the_group_must_be_so),
@@ -932,6 +1007,7 @@ int main(void)
 		TEST(refused_requests_cost_no_mlid),
 		TEST(every_mlid_comes_back),
 		TEST(the_broadcast_group_is_there_from_the_start),
+		TEST(all_ports_can_join_the_broadcast_group),
 		TEST(the_broadcast_group_cannot_be_deleted),
 		TEST(the_broadcast_group_takes_members_of_any_kind),
 		TEST(a_port_that_is_down_leaves_all_its_groups),

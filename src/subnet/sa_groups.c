@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Multicast groups: see sa_groups.h.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/util.h"
+#include "subnet/sa_groups.h"
+#include "subnet/sa_query.h"
+#include "wire/mgid.h"
+#include "wire/rate.h"
+
+#define CREATE_MASK                                                                        \
+	(SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | \
+	 SA_MCM_FLOW_LABEL | SA_MCM_SL)
+#define FULL_STATES  (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
+#define RECEIVES     (IB_JOIN_FULL | IB_JOIN_NON)
+#define DEFAULT_LIFE 18 /* about a second */
+#define IPOIB_QKEY   0x0B1B
+
+static const struct ib_gid zero_gid;
+
+static bool gid_equal(const struct ib_gid *a, const struct ib_gid *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+static bool asks_for(uint64_t mask, uint64_t both)
+{
+	return (mask & both) == both;
+}
+
+struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
+{
+	struct base_hash_node *n = base_hash_first(&sa->groups, base_hash_of(mgid, 16, 0));
+
+	for (; n; n = base_hash_next(n)) {
+		struct sa_group *g = container_of(n, struct sa_group, node);
+
+		if (gid_equal(&g->rec.mgid, mgid))
+			return g;
+	}
+	return NULL;
+}
+
+/* Sets @g up in the tables of @sa, with an MLID of its own. */
+enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
+{
+	uint32_t id;
+
+	if (base_idtable_add(&sa->mlids, g, &id))
+		return SA_NO_RESOURCES;
+	g->rec.mlid = (uint16_t)(IB_LID_MCAST_FIRST + id);
+	if (base_hash_add(&sa->groups, &g->node, base_hash_of(&g->rec.mgid, 16, 0))) {
+		base_idtable_remove(&sa->mlids, id);
+		return SA_NO_RESOURCES;
+	}
+	return SA_OK;
+}
+
+void sa_group_free(struct sa *sa, struct sa_group *g)
+{
+	sm_route_mcast(sa->sm, g->rec.mlid, NULL, 0);
+	base_hash_remove(&sa->groups, &g->node);
+	base_idtable_remove(&sa->mlids, g->rec.mlid - IB_LID_MCAST_FIRST);
+	free(g->member);
+	free(g);
+}
+
+/* Tells the SM who is in the group. */
+int sa_group_route(struct sa *sa, const struct sa_group *g)
+{
+	struct sm_member *m = calloc(g->n_members + 1, sizeof(*m));
+	int ret;
+
+	if (!m)
+		return -ENOMEM;
+	for (unsigned i = 0; i < g->n_members; i++)
+		m[i] = (struct sm_member){ .port = g->member[i].port,
+			                   .receives = g->member[i].join_state & RECEIVES };
+	ret = sm_route_mcast(sa->sm, g->rec.mlid, m, g->n_members);
+	free(m);
+	return ret;
+}
+
+/* ---- groups that are there from the start ---- */
+
+/* MTU and rate that all HCAs' ports have, so that each can join. */
+static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
+{
+	unsigned mbps = UINT32_MAX;
+
+	*mtu = (uint8_t)f->settings.mtu;
+	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+		const struct fabric_port *p = f->hca_port[i];
+
+		if (!p->peer)
+			continue;
+		if (p->mtu < *mtu)
+			*mtu = p->mtu;
+		if (sa_port_mbps(p) < mbps)
+			mbps = sa_port_mbps(p);
+	}
+	*rate = mbps == UINT32_MAX ? (uint8_t)IBV_RATE_10_GBPS : sa_rate_of(mbps);
+}
+
+/* The IPoIB broadcast group of the default partition. */
+int sa_groups_init(struct sa *sa)
+{
+	struct sa_group *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->well_known = true;
+	wire_mgid_broadcast(&g->rec.mgid, IB_PKEY_DEFAULT);
+	g->rec.qkey = IPOIB_QKEY;
+	g->rec.pkey = IB_PKEY_DEFAULT;
+	common_values(sa->f, &g->rec.mtu, &g->rec.rate);
+	g->rec.life = DEFAULT_LIFE;
+	g->rec.scope = WIRE_SCOPE_LINK;
+	if (sa_group_add(sa, g)) {
+		free(g);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- groups that requests create ---- */
+
+/* Whether a requester may name a new group so (section 15.2.5.17; any scope, as in OpenSM). */
+static bool valid_mgid(const struct ib_gid *mgid)
+{
+	unsigned flags = mgid->raw[1] >> 4, scope = mgid->raw[1] & 0xF;
+	unsigned signature = mgid->raw[2] << 8 | mgid->raw[3];
+
+	if (!ib_gid_is_mcast(mgid))
+		return false;
+	if (signature == WIRE_SIGNATURE_IPV4 || signature == WIRE_SIGNATURE_IPV6)
+		return true;
+	if (flags > 1)
+		return false;
+	/* the signature of MGIDs that the SA makes up: those of this subnet, it alone makes up */
+	return signature != WIRE_SIGNATURE_CM || (flags == 1 && scope != WIRE_SCOPE_LINK);
+}
+
+static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
+{
+	uint8_t scope = mask & SA_MCM_SCOPE ? rec->scope & 0xF : WIRE_SCOPE_LINK;
+
+	do {
+		uint64_t n = htobe64(++sa->made_up);
+
+		rec->mgid = (struct ib_gid){ { 0xFF, 0x10 | scope, WIRE_SIGNATURE_CM >> 8,
+			                       WIRE_SIGNATURE_CM & 0xFF } };
+		memcpy(rec->mgid.raw + 8, &n, 8);
+	} while (sa_group_find(sa, &rec->mgid));
+}
+
+/* MTU and rate of a new group: what the request selects, as good as the port has. The values
+ * are valid. */
+static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
+                                 uint8_t *mtu)
+{
+	*mtu = best;
+	if (!asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR))
+		return SA_OK;
+	switch (r->mtu_selector) {
+	case SA_GREATER:
+		return r->mtu >= best ? SA_REQ_INVALID : SA_OK;
+	case SA_LESS:
+		*mtu = r->mtu - 1 < best ? r->mtu - 1 : best;
+		return *mtu < IBV_MTU_256 ? SA_REQ_INVALID : SA_OK;
+	case SA_EXACTLY:
+		*mtu = r->mtu;
+		return r->mtu > best ? SA_REQ_INVALID : SA_OK;
+	default:
+		return SA_OK;
+	}
+}
+
+/* The fastest rate that is less than @mbps; 0 if there is none. */
+static uint8_t rate_below(unsigned mbps)
+{
+	const struct wire_rate *best = NULL;
+
+	for (unsigned i = 0; i < WIRE_RATES; i++)
+		if ((unsigned)wire_rates[i].mbps < mbps &&
+		    (!best || wire_rates[i].mbps > best->mbps))
+			best = &wire_rates[i];
+	return best ? (uint8_t)best->rate : 0;
+}
+
+static enum sa_status choose_rate(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
+                                  uint8_t *rate)
+{
+	unsigned want = wire_rate_to_mbps(r->rate), best_mbps = wire_rate_to_mbps(best);
+
+	*rate = best;
+	if (!asks_for(mask, SA_MCM_RATE | SA_MCM_RATE_SELECTOR))
+		return SA_OK;
+	switch (r->rate_selector) {
+	case SA_GREATER:
+		return want >= best_mbps ? SA_REQ_INVALID : SA_OK;
+	case SA_LESS:
+		if (want <= best_mbps)
+			*rate = rate_below(want);
+		return *rate ? SA_OK : SA_REQ_INVALID;
+	case SA_EXACTLY:
+		*rate = r->rate;
+		return want > best_mbps ? SA_REQ_INVALID : SA_OK;
+	default:
+		return SA_OK;
+	}
+}
+
+bool sa_group_suits(const struct sa_group *g, const struct fabric_port *port)
+{
+	return port->mtu >= g->rec.mtu &&
+	       wire_rate_to_mbps(sa_rate_of(sa_port_mbps(port))) >= wire_rate_to_mbps(g->rec.rate);
+}
+
+enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
+                               struct wire_mcmember *rec, struct sa_group **out)
+{
+	struct sa_group *g;
+	enum sa_status status;
+	bool no_mgid = !(mask & SA_MCM_MGID) || gid_equal(&rec->mgid, &zero_gid);
+
+	if (!(rec->join_state & FULL_STATES))
+		return SA_REQ_INVALID;
+	if (!asks_for(mask, CREATE_MASK))
+		return SA_INSUFFICIENT_COMPONENTS;
+	if (no_mgid)
+		make_up_mgid(sa, mask, rec);
+	else if (!valid_mgid(&rec->mgid))
+		return SA_REQ_INVALID;
+	if (!sa_has_pkey(port, rec->pkey))
+		return SA_REQ_INVALID;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return SA_NO_RESOURCES;
+	g->rec = *rec;
+	g->rec.port_gid = zero_gid;
+	g->rec.join_state = g->rec.proxy_join = 0;
+	g->rec.scope = rec->mgid.raw[1] & 0xF;
+	if (!(mask & SA_MCM_HOP_LIMIT))
+		g->rec.hop_limit = 0;
+	if (!(mask & SA_MCM_LIFE))
+		g->rec.life = DEFAULT_LIFE;
+	g->rec.life &= 0x3F;
+	status = choose_mtu(mask, rec, port->mtu, &g->rec.mtu);
+	if (status == SA_OK)
+		status = choose_rate(mask, rec, sa_rate_of(sa_port_mbps(port)), &g->rec.rate);
+	if (status == SA_OK)
+		status = sa_group_add(sa, g);
+	if (status != SA_OK) {
+		free(g);
+		return status;
+	}
+	*out = g;
+	return SA_OK;
+}
