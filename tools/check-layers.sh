@@ -20,6 +20,8 @@ BEGIN {
 	restrict("link", "link wire base")
 	# The manager is wired together in one place, but exports no symbols.
 	delete may["daemon", "api"]
+	# What rdma_cm wants of a subnet manager it asks for by MADs: there may be another than ours.
+	delete may["cm", "subnet"]
 	# A command talks to the manager, or becomes it.
 	restrict("cli", "cli control wire base")
 }

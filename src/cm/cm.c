@@ -14,30 +14,37 @@
 #define MAX_IDS      65536
 #define MAX_JOINS    65536
 
-int cm_new(struct cm **out, struct fabric *f, struct sa *sa, const struct cm_ops *ops)
+int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 {
 	struct cm *cm = calloc(1, sizeof(*cm));
 
 	if (!cm)
 		return -ENOMEM;
 	cm->f = f;
-	cm->sa = sa;
 	cm->ops = *ops;
-	LIST_INIT(&cm->waiting);
+	LIST_INIT(&cm->timers);
+	if (cm_ports_init(cm)) {
+		free(cm);
+		return -ENOMEM;
+	}
 	*out = cm;
 	return 0;
 }
 
-void cm_set_sa(struct cm *cm, struct sa *sa)
-{
-	cm->sa = sa;
-}
-
 void cm_free(struct cm *cm)
 {
+	cm_groups_fini(cm);
+	cm_ports_fini(cm);
 	base_hash_fini(&cm->bindings);
 	base_hash_fini(&cm->groups);
+	base_hash_fini(&cm->transactions);
 	free(cm);
+}
+
+void cm_port_changed(struct cm *cm, struct fabric_port *port)
+{
+	cm_port_active(cm, port);
+	cm_group_port_changed(cm_port_of(cm, port));
 }
 
 int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
@@ -92,7 +99,7 @@ static const struct handler handlers[] = {
 	SLOT(SET_OPTION) = { cm_id_set_option, sizeof(struct control_cm_set_option) },
 	SLOT(BIND_ADDR) = { cm_resolve_bind, sizeof(struct control_cm_bind_addr) },
 	SLOT(RESOLVE_ADDR) = { cm_resolve_addr, sizeof(struct control_cm_resolve_addr) },
-	SLOT(RESOLVE_ROUTE) = { cm_resolve_route, sizeof(struct control_cm_id) },
+	SLOT(RESOLVE_ROUTE) = { cm_resolve_route, sizeof(struct control_cm_resolve_route) },
 	SLOT(LISTEN) = { cm_sidr_listen, sizeof(struct control_cm_listen) },
 	SLOT(CONNECT) = { cm_sidr_connect, sizeof(struct control_cm_connect) },
 	SLOT(ACCEPT) = { cm_sidr_accept, sizeof(struct control_cm_connect) },

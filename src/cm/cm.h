@@ -3,9 +3,10 @@
  * The manager's half of rdma_cm: what the kernel's rdma_cm, ib_cm and ib_sa modules
  * are to librdmacm. Identifiers and their states, addresses and ports of hosts,
  * service ID resolution for UD, multicast joins on behalf of processes (a port joins
- * once, however many processes ask; see SA). The process's half is api/rdmacm.
+ * once, however many processes ask). The process's half is api/rdmacm. What it wants of
+ * the subnet administrator it asks for by MADs, whoever the administrator is.
  *
- * The manager's; not thread-safe. Sockets and memory are passed in: that there is an
+ * The manager's; not thread-safe. Sockets, MADs and time are passed in: that there is an
  * event leaves by an outbox that the daemon provides, the event itself is asked for
  * (see control/cm_message.h).
  */
@@ -13,8 +14,7 @@
 #define CM_CM_H
 
 #include "control/socket.h"
-#include "fabric/fabric.h"
-#include "subnet/sa.h"
+#include "fabric/mads.h"
 
 struct cm;
 struct cm_client; /* one process's connection */
@@ -28,15 +28,17 @@ struct cm_ops {
 	void (*outbox_close)(struct cm_outbox *box);
 	/* Asks to call cm_run_due() after @ms milliseconds; the soonest of several counts. */
 	void (*wake)(void *arg, unsigned ms);
+	/* Milliseconds of a clock that does not jump, the one that cm_run_due() is given. */
+	uint64_t (*now_ms)(void *arg);
+	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
+	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
+	uint32_t tid_high; /* of the transaction IDs of our requests: nobody else has it */
 	void *arg;
 };
 
-int cm_new(struct cm **cm, struct fabric *f, struct sa *sa, const struct cm_ops *ops);
+int cm_new(struct cm **cm, struct fabric *f, const struct cm_ops *ops);
 
-/* The subnet administrator that it asks; NULL: there is none within reach. */
-void cm_set_sa(struct cm *cm, struct sa *sa);
-
-/* Its clients have been freed. */
+/* Its clients have been freed. Sends nothing. */
 void cm_free(struct cm *cm);
 
 /* A process of host @host_index (-1: it sees all hosts) has connected. 0 or -ENOMEM. */
@@ -54,12 +56,22 @@ void cm_client_free(struct cm *cm, struct cm_client *client);
 int cm_request(struct cm *cm, struct cm_client *client, const struct control_packet *request,
                struct control_packet *reply);
 
-/* Time has passed. @now_ms: monotonic. */
+/* Time has passed. @now_ms: as ops.now_ms says. */
 void cm_run_due(struct cm *cm, uint64_t now_ms);
 
+/* A MAD has come to @port that no program takes. Whether it is for us. */
+bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad);
+
 /*
- * A port went down, or its LID or its SM changed: its members get MULTICAST_ERROR,
- * -ENETRESET, and the port is a member no more. They may leave, and join anew.
+ * A port has come to be ACTIVE, or its SM, its P_Keys or what the SA can do have changed: what is
+ * known of it is asked for anew.
+ */
+void cm_port_active(struct cm *cm, struct fabric_port *port);
+
+/*
+ * A port went down, or its LID changed, or it has to register with its SM again: its members get
+ * MULTICAST_ERROR, -ENETRESET, and the port is a member no more. They may leave, and join
+ * anew. Joins on their way start again. Implies what cm_port_active() does.
  */
 void cm_port_changed(struct cm *cm, struct fabric_port *port);
 

@@ -37,6 +37,7 @@ void cm_id_free(struct cm_id *id)
 	struct cm *cm = id->client->cm;
 
 	cm_sidr_abandon(id);
+	cm_resolve_abandon(id);
 	cm_multicast_leave_all(id);
 	cm_event_take_back(id, NULL);
 	cm_binding_release(cm, id);
@@ -175,7 +176,7 @@ int cm_id_default_qkey(struct cm_id *id)
 	if (id->qkey)
 		return 0;
 	if (id->ps == RDMA_PS_IPOIB) {
-		broadcast = cm_multicast_broadcast(id->client->cm, id->port, id->pkey);
+		broadcast = cm_port_broadcast(id->client->cm, id->port, id->pkey);
 		if (!broadcast)
 			return -EADDRNOTAVAIL;
 		id->qkey = broadcast->qkey;

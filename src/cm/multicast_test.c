@@ -5,49 +5,6 @@
  */
 #include "cm/testing.h"
 
-static uint32_t bound_id(struct cm_client *c, uint16_t ps)
-{
-	uint32_t id = testing_id(c, ps, 1);
-	char addr[] = "10.0.0.x";
-
-	addr[7] = (char)('1' + c->host);
-	assert_int_equal(testing_bind(c, id, addr, 0), 0);
-	return id;
-}
-
-static int join_flags(struct cm_client *c, uint32_t id, const union control_cm_addr *addr,
-                      uint32_t flags, uint32_t *join)
-{
-	struct control_cm_join request = { .uid = 99, .id = id, .flags = flags, .addr = *addr };
-	struct control_cm_handle reply;
-	int ret = REQUEST(c, JOIN, request, &reply);
-
-	if (!ret && join)
-		*join = reply.join;
-	return ret;
-}
-
-static int join(struct cm_client *c, uint32_t id, const char *group, uint32_t *handle)
-{
-	union control_cm_addr addr = testing_addr(group, 0);
-
-	return join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, handle);
-}
-
-static struct control_cm_event joined(struct cm_client *c, uint32_t id, const char *group)
-{
-	assert_int_equal(join(c, id, group, NULL), 0);
-	return testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-}
-
-static int leave(struct cm_client *c, uint32_t handle)
-{
-	struct control_cm_handle request = { .join = handle };
-	struct control_cm_events_reply reply;
-
-	return REQUEST(c, LEAVE, request, &reply);
-}
-
 static void assert_mgid(const struct ib_gid *mgid, const char *text)
 {
 	char got[INET6_ADDRSTRLEN];
@@ -56,33 +13,20 @@ static void assert_mgid(const struct ib_gid *mgid, const char *text)
 	assert_string_equal(got, text);
 }
 
-/* The one group beside the broadcast group; NULL: none. */
-static struct sa_group *the_group(const struct testing *t)
-{
-	struct base_hash_node *n = NULL;
-
-	while ((n = base_hash_walk(&t->sa->groups, n))) {
-		struct sa_group *g = container_of(n, struct sa_group, node);
-
-		if (!g->well_known)
-			return g;
-	}
-	return NULL;
-}
-
 /* ---- what the event says ---- */
 
 static void the_event_has_what_a_sender_needs(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	struct control_cm_event e = joined(c, bound_id(c, RDMA_PS_UDP), "239.1.1.1");
+	struct control_cm_event e =
+	        testing_joined(c, testing_bound_id(c, RDMA_PS_UDP), "239.1.1.1");
 
 	assert_int_equal(e.uid, 99);
 	assert_int_equal(e.qp_num, 0xFFFFFF);
 	assert_int_equal(e.qkey, 0x01234567);
 	assert_int_equal(e.ah.is_global, 1);
-	assert_int_equal(e.ah.dlid, the_group(t)->rec.mlid);
+	assert_int_equal(e.ah.dlid, testing_group(t)->rec.mlid);
 	assert_int_equal(e.ah.port_num, 1);
 	assert_mgid(&e.ah.dgid, "ff12:4001:ffff::f01:101");
 	cm_client_free(t->cm, c);
@@ -92,7 +36,8 @@ static void the_ipoib_port_space_has_its_own_mgid_and_qkey(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	struct control_cm_event e = joined(c, bound_id(c, RDMA_PS_IPOIB), "239.1.1.1");
+	struct control_cm_event e =
+	        testing_joined(c, testing_bound_id(c, RDMA_PS_IPOIB), "239.1.1.1");
 
 	assert_mgid(&e.ah.dgid, "ff12:401b:ffff::f01:101");
 	assert_int_equal(e.qkey, 0x0B1B);
@@ -104,9 +49,9 @@ static void ipv6_groups_are_mapped(void **state)
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 	struct control_cm_event e;
-	uint32_t id = bound_id(c, RDMA_PS_UDP);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 
-	e = joined(c, id, "ff1e::1:2");
+	e = testing_joined(c, id, "ff1e::1:2");
 	assert_mgid(&e.ah.dgid, "ff12:6001:ffff::1:2");
 	cm_client_free(t->cm, c);
 }
@@ -115,16 +60,16 @@ static void a_zero_address_lets_the_sa_choose(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 1);
-	struct control_cm_event e = joined(a, bound_id(a, RDMA_PS_UDP), "0.0.0.0");
+	struct control_cm_event e = testing_joined(a, testing_bound_id(a, RDMA_PS_UDP), "0.0.0.0");
 	char text[INET6_ADDRSTRLEN];
 
 	assert_int_equal(e.ah.dgid.raw[0], 0xFF);
 	assert_int_equal(e.ah.dgid.raw[2] << 8 | e.ah.dgid.raw[3], 0xA01B);
 	/* and by that address others join it */
 	inet_ntop(AF_INET6, e.ah.dgid.raw, text, sizeof(text));
-	e = joined(b, bound_id(b, RDMA_PS_UDP), text);
+	e = testing_joined(b, testing_bound_id(b, RDMA_PS_UDP), text);
 	assert_mgid(&e.ah.dgid, text);
-	assert_int_equal(the_group(t)->n_members, 2);
+	assert_int_equal(testing_group(t)->n_members, 2);
 	cm_client_free(t->cm, a);
 	cm_client_free(t->cm, b);
 }
@@ -133,8 +78,9 @@ static void two_zero_addresses_are_two_groups(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP);
-	struct control_cm_event first = joined(c, id, "0.0.0.0"), second = joined(c, id, "0.0.0.0");
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct control_cm_event first = testing_joined(c, id, "0.0.0.0"),
+	                        second = testing_joined(c, id, "0.0.0.0");
 
 	assert_memory_not_equal(&first.ah.dgid, &second.ah.dgid, 16);
 	cm_client_free(t->cm, c);
@@ -144,12 +90,12 @@ static void an_af_ib_address_is_the_mgid(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 	union control_cm_addr addr = { .ib = { .sib_family = AF_IB } };
 	struct control_cm_event e;
 
 	inet_pton(AF_INET6, "ff0e::abcd", &addr.ib.sib_addr);
-	assert_int_equal(join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
+	assert_int_equal(testing_join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
 	e = testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	assert_mgid(&e.ah.dgid, "ff0e::abcd");
 	cm_client_free(t->cm, c);
@@ -163,12 +109,12 @@ static void a_join_needs_a_device(void **state)
 	struct cm_client *c = testing_client(t, 0);
 	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
 
-	assert_int_equal(join(c, id, "239.1.1.1", NULL), -EINVAL);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", NULL), -EINVAL);
 	assert_int_equal(testing_bind(c, id, "0.0.0.0", 0), 0);
-	assert_int_equal(join(c, id, "239.1.1.1", NULL), -EINVAL);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", NULL), -EINVAL);
 	assert_int_equal(testing_resolve(c, id, "239.1.1.1", 0), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-	joined(c, id, "239.1.1.1");
+	testing_joined(c, id, "239.1.1.1");
 	cm_client_free(t->cm, c);
 }
 
@@ -178,7 +124,8 @@ static void an_unknown_flag_is_refused(void **state)
 	struct cm_client *c = testing_client(t, 0);
 	union control_cm_addr addr = testing_addr("239.1.1.1", 0);
 
-	assert_int_equal(join_flags(c, bound_id(c, RDMA_PS_UDP), &addr, 2, NULL), -EINVAL);
+	assert_int_equal(testing_join_flags(c, testing_bound_id(c, RDMA_PS_UDP), &addr, 2, NULL),
+	                 -EINVAL);
 	cm_client_free(t->cm, c);
 }
 
@@ -187,7 +134,8 @@ static void a_reliable_identifier_does_not_join(void **state)
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 
-	assert_int_equal(join(c, bound_id(c, RDMA_PS_TCP), "239.1.1.1", NULL), -EINVAL);
+	assert_int_equal(testing_join(c, testing_bound_id(c, RDMA_PS_TCP), "239.1.1.1", NULL),
+	                 -EINVAL);
 	cm_client_free(t->cm, c);
 }
 
@@ -195,16 +143,20 @@ static void send_only_needs_the_sa_s_support(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 	union control_cm_addr addr = testing_addr("239.1.1.1", 0);
 	const uint32_t send_only = RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER;
 
-	t->f->settings.sa_send_only = 0;
-	assert_int_equal(join_flags(c, id, &addr, send_only, NULL), -EOPNOTSUPP);
-	t->f->settings.sa_send_only = 1;
-	assert_int_equal(join_flags(c, id, &addr, send_only, NULL), 0);
+	t->sa.send_only = false;
+	cm_port_active(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	assert_int_equal(testing_join_flags(c, id, &addr, send_only, NULL), -EOPNOTSUPP);
+	t->sa.send_only = true;
+	cm_port_active(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	assert_int_equal(testing_join_flags(c, id, &addr, send_only, NULL), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-	assert_int_equal(the_group(t)->member[0].join_state, IB_JOIN_SEND_ONLY_FULL);
+	assert_int_equal(testing_group(t)->member[0].join_state, IB_JOIN_SEND_ONLY_FULL);
 	cm_client_free(t->cm, c);
 }
 
@@ -212,15 +164,16 @@ static void what_the_sa_refuses_is_an_event(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP), handle;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), handle;
 	union control_cm_addr addr = { .ib = { .sib_family = AF_IB } };
 	struct control_cm_event e;
 
 	inet_pton(AF_INET6, "fe80::1", &addr.ib.sib_addr); /* no multicast GID */
-	assert_int_equal(join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle), 0);
+	assert_int_equal(testing_join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle),
+	                 0);
 	e = testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -EINVAL);
 	assert_int_equal(e.uid, 99);
-	assert_int_equal(leave(c, handle), 0);
+	assert_int_equal(testing_leave(c, handle), 0);
 	cm_client_free(t->cm, c);
 }
 
@@ -228,13 +181,14 @@ static void a_group_with_another_qkey_is_refused(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t udp = bound_id(c, RDMA_PS_UDP), ipoib = bound_id(c, RDMA_PS_IPOIB);
+	uint32_t udp = testing_bound_id(c, RDMA_PS_UDP), ipoib = testing_bound_id(c, RDMA_PS_IPOIB);
 	union control_cm_addr addr = { .ib = { .sib_family = AF_IB } };
 
 	inet_pton(AF_INET6, "ff0e::abcd", &addr.ib.sib_addr);
-	assert_int_equal(join_flags(c, udp, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
+	assert_int_equal(testing_join_flags(c, udp, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
 	testing_expect(c, udp, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-	assert_int_equal(join_flags(c, ipoib, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL), 0);
+	assert_int_equal(testing_join_flags(c, ipoib, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, NULL),
+	                 0);
 	testing_expect(c, ipoib, RDMA_CM_EVENT_MULTICAST_ERROR, -EINVAL);
 	cm_client_free(t->cm, c);
 }
@@ -243,10 +197,10 @@ static void without_the_broadcast_group_nothing_is_joined(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 
 	t->f->hca_port[0]->state = IB_PORT_DOWN; /* so it is for a port that is down */
-	assert_int_equal(join(c, id, "239.1.1.1", NULL), -EADDRNOTAVAIL);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", NULL), -EADDRNOTAVAIL);
 	cm_client_free(t->cm, c);
 }
 
@@ -256,17 +210,17 @@ static void the_port_leaves_with_its_last_join(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
-	uint32_t id_a = bound_id(a, RDMA_PS_UDP), id_b = bound_id(b, RDMA_PS_UDP);
+	uint32_t id_a = testing_bound_id(a, RDMA_PS_UDP), id_b = testing_bound_id(b, RDMA_PS_UDP);
 	uint32_t join_a, join_b;
 
-	assert_int_equal(join(a, id_a, "239.1.1.1", &join_a), 0);
-	assert_int_equal(join(b, id_b, "239.1.1.1", &join_b), 0);
-	assert_int_equal(the_group(t)->n_members, 1);
+	assert_int_equal(testing_join(a, id_a, "239.1.1.1", &join_a), 0);
+	assert_int_equal(testing_join(b, id_b, "239.1.1.1", &join_b), 0);
+	assert_int_equal(testing_group(t)->n_members, 1);
 	assert_int_equal(t->cm->groups.n, 1);
-	assert_int_equal(leave(a, join_a), 0);
-	assert_non_null(the_group(t));
-	assert_int_equal(leave(b, join_b), 0);
-	assert_null(the_group(t));
+	assert_int_equal(testing_leave(a, join_a), 0);
+	assert_non_null(testing_group(t));
+	assert_int_equal(testing_leave(b, join_b), 0);
+	assert_null(testing_group(t));
 	cm_client_free(t->cm, a);
 	cm_client_free(t->cm, b);
 }
@@ -276,30 +230,32 @@ static void ports_are_members_each_for_itself(void **state)
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 1);
 
-	joined(a, bound_id(a, RDMA_PS_UDP), "239.1.1.1");
-	joined(b, bound_id(b, RDMA_PS_UDP), "239.1.1.1");
-	assert_int_equal(the_group(t)->n_members, 2);
+	testing_joined(a, testing_bound_id(a, RDMA_PS_UDP), "239.1.1.1");
+	testing_joined(b, testing_bound_id(b, RDMA_PS_UDP), "239.1.1.1");
+	assert_int_equal(testing_group(t)->n_members, 2);
 	cm_client_free(t->cm, a);
-	assert_int_equal(the_group(t)->n_members, 1);
+	assert_int_equal(testing_group(t)->n_members, 1);
 	cm_client_free(t->cm, b);
-	assert_null(the_group(t));
+	assert_null(testing_group(t));
 }
 
 static void join_states_are_counted_apart(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP), full, send_only;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), full, send_only;
 	union control_cm_addr addr = testing_addr("239.1.1.1", 0);
 
-	assert_int_equal(join(c, id, "239.1.1.1", &full), 0);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", &full), 0);
 	assert_int_equal(
-	        join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, &send_only), 0);
-	assert_int_equal(the_group(t)->member[0].join_state, IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL);
-	assert_int_equal(leave(c, full), 0);
-	assert_int_equal(the_group(t)->member[0].join_state, IB_JOIN_SEND_ONLY_FULL);
-	assert_int_equal(leave(c, send_only), 0);
-	assert_null(the_group(t));
+	        testing_join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, &send_only),
+	        0);
+	assert_int_equal(testing_group(t)->member[0].join_state,
+	                 IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL);
+	assert_int_equal(testing_leave(c, full), 0);
+	assert_int_equal(testing_group(t)->member[0].join_state, IB_JOIN_SEND_ONLY_FULL);
+	assert_int_equal(testing_leave(c, send_only), 0);
+	assert_null(testing_group(t));
 	cm_client_free(t->cm, c);
 }
 
@@ -307,17 +263,17 @@ static void the_same_address_may_be_joined_twice(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP), first, second;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), first, second;
 
-	assert_int_equal(join(c, id, "239.1.1.1", &first), 0);
-	assert_int_equal(join(c, id, "239.1.1.1", &second), 0);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", &first), 0);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", &second), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
-	assert_int_equal(leave(c, first), 0);
-	assert_non_null(the_group(t));
-	assert_int_equal(leave(c, first), -EADDRNOTAVAIL);
-	assert_int_equal(leave(c, second), 0);
-	assert_null(the_group(t));
+	assert_int_equal(testing_leave(c, first), 0);
+	assert_non_null(testing_group(t));
+	assert_int_equal(testing_leave(c, first), -EADDRNOTAVAIL);
+	assert_int_equal(testing_leave(c, second), 0);
+	assert_null(testing_group(t));
 	cm_client_free(t->cm, c);
 }
 
@@ -325,12 +281,12 @@ static void leaving_takes_the_event_back(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP), handle;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), handle;
 	struct control_cm_handle request;
 	struct control_cm_events_reply reply;
 	struct control_cm_event e;
 
-	assert_int_equal(join(c, id, "239.1.1.1", &handle), 0);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", &handle), 0);
 	request.join = handle;
 	assert_int_equal(REQUEST(c, LEAVE, request, &reply), 0);
 	assert_int_equal(reply.taken_back, 1);
@@ -343,15 +299,15 @@ static void destroying_an_identifier_leaves_its_groups(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 	struct control_cm_events_reply reply;
 
-	joined(c, id, "239.1.1.1");
-	assert_int_equal(join(c, id, "239.1.1.2", NULL), 0);
+	testing_joined(c, id, "239.1.1.1");
+	assert_int_equal(testing_join(c, id, "239.1.1.2", NULL), 0);
 	reply = testing_destroy(c, id);
 	assert_int_equal(reply.reported, 1);
 	assert_int_equal(reply.taken_back, 1);
-	assert_null(the_group(t));
+	assert_null(testing_group(t));
 	cm_client_free(t->cm, c);
 }
 
@@ -362,19 +318,19 @@ static void a_changed_port_tells_each_of_its_joins(void **state)
 	struct testing *t = *state;
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
 	struct cm_client *other = testing_client(t, 1);
-	uint32_t id_a = bound_id(a, RDMA_PS_UDP), id_b = bound_id(b, RDMA_PS_UDP);
-	uint32_t id_other = bound_id(other, RDMA_PS_UDP);
+	uint32_t id_a = testing_bound_id(a, RDMA_PS_UDP), id_b = testing_bound_id(b, RDMA_PS_UDP);
+	uint32_t id_other = testing_bound_id(other, RDMA_PS_UDP);
 	struct control_cm_event e;
 
-	joined(a, id_a, "239.1.1.1");
-	joined(b, id_b, "239.1.1.1");
-	joined(other, id_other, "239.1.1.1");
+	testing_joined(a, id_a, "239.1.1.1");
+	testing_joined(b, id_b, "239.1.1.1");
+	testing_joined(other, id_other, "239.1.1.1");
 	cm_port_changed(t->cm, t->f->hca_port[0]);
 	e = testing_expect(a, id_a, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
 	assert_int_equal(e.uid, 99);
 	testing_expect(b, id_b, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
 	assert_int_equal(testing_event(other, id_other, &e), -EAGAIN);
-	assert_int_equal(the_group(t)->n_members, 1);
+	assert_int_equal(testing_group(t)->n_members, 1);
 	cm_client_free(t->cm, a);
 	cm_client_free(t->cm, b);
 	cm_client_free(t->cm, other);
@@ -384,15 +340,15 @@ static void after_a_reset_one_leaves_and_joins_anew(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = bound_id(c, RDMA_PS_UDP), handle;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), handle;
 
-	assert_int_equal(join(c, id, "239.1.1.1", &handle), 0);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", &handle), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	cm_port_changed(t->cm, t->f->hca_port[0]);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
-	joined(c, id, "239.1.1.1");
-	assert_int_equal(leave(c, handle), 0);
-	assert_non_null(the_group(t)); /* the second join holds it */
+	testing_joined(c, id, "239.1.1.1");
+	assert_int_equal(testing_leave(c, handle), 0);
+	assert_non_null(testing_group(t)); /* the second join holds it */
 	cm_client_free(t->cm, c);
 }
 

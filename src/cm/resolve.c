@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From addresses to ports and from ports to paths: what bind_addr, resolve_addr and
- * resolve_route do. All is known here, so the answer comes at once, yet as an event.
+ * resolve_route do. Whose an address is, is known here, so that answer comes at once, yet as an
+ * event; for a path the SA is asked.
  */
 #include <endian.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cm/state.h"
-
-#define PATH_LIFE 18 /* about a second */
 
 /* ---- source ---- */
 
@@ -194,40 +194,115 @@ bool cm_resolve_reaches(struct cm *cm, struct fabric_port *from, struct fabric_p
 	return r.reached;
 }
 
-static bool find_path(struct cm_id *id)
+static void take_path(const struct wire_path_record *r, struct control_cm_path *path)
 {
-	struct cm *cm = id->client->cm;
-	struct fabric_port *to = fabric_port_by_gid(cm->f, &id->dgid);
-	const struct wire_mcmember *broadcast;
-	uint8_t mtu;
+	*path = (struct control_cm_path){ .sgid = r->sgid,
+		                          .dgid = r->dgid,
+		                          .slid = r->slid,
+		                          .dlid = r->dlid,
+		                          .pkey = r->pkey,
+		                          .sl = r->sl,
+		                          .mtu = r->mtu,
+		                          .rate = r->rate,
+		                          .life = r->life,
+		                          .traffic_class = r->tclass,
+		                          .hop_limit = r->hop_limit,
+		                          .flow_label = r->flow_label };
+}
 
-	if (!to || !cm_resolve_reaches(cm, id->port, to, &mtu))
-		return false;
-	broadcast = cm_multicast_broadcast(cm, id->port, id->pkey);
-	id->path = (struct control_cm_path){ .sgid = id->sgid,
-		                             .dgid = id->dgid,
-		                             .slid = id->port->lid,
-		                             .dlid = to->lid,
-		                             .pkey = id->pkey,
-		                             .mtu = mtu,
-		                             .rate = broadcast ? broadcast->rate
-		                                               : (uint8_t)IBV_RATE_10_GBPS,
-		                             .life = PATH_LIFE };
-	id->has_path = true;
-	return true;
+static void on_path(void *arg, int status, const uint8_t *record)
+{
+	struct cm_id *id = arg;
+	struct cm_event *e = id->route_event;
+	struct wire_path_record path;
+
+	id->path_query = NULL;
+	id->route_event = NULL;
+	if (status) {
+		id->state = CM_ADDR_RESOLVED;
+		e->data.type = RDMA_CM_EVENT_ROUTE_ERROR;
+		e->data.status = status;
+	} else {
+		wire_path_record_decode(record, &path);
+		take_path(&path, &id->path);
+		id->has_path = true;
+		id->state = CM_ROUTE_RESOLVED;
+	}
+	cm_event_post(e);
+}
+
+uint64_t cm_resolve_service_id(uint16_t ps, const union control_cm_addr *a)
+{
+	if (a->sa.sa_family == AF_IB)
+		return be64toh(a->ib.sib_sid);
+	return (uint64_t)ps << 16 | cm_addr_port(a);
+}
+
+/* What of the path the program has a say in. The mask's bits. */
+static uint64_t wish(const struct cm_id *id, struct wire_path_record *want)
+{
+	switch (id->src.sa.sa_family) {
+	case AF_INET:
+		want->qos_class = id->tos;
+		return SA_PR_QOS_CLASS;
+	case AF_INET6:
+		want->tclass = (uint8_t)(be32toh(id->src.in6.sin6_flowinfo) >> 20);
+		return SA_PR_TCLASS;
+	default:
+		want->tclass = (uint8_t)(be32toh(id->src.ib.sib_flowinfo) >> 20);
+		return SA_PR_TCLASS;
+	}
+}
+
+static int query_path(struct cm_id *id, uint32_t timeout_ms)
+{
+	struct wire_path_record want = { .service_id = cm_resolve_service_id(id->ps, &id->dst),
+		                         .dgid = id->dgid,
+		                         .sgid = id->sgid,
+		                         .reversible = 1,
+		                         .numb_path = 1,
+		                         .pkey = id->pkey };
+	struct cm_sa_request request = { .port = id->port,
+		                         .method = MAD_GET,
+		                         .attribute = SA_ATTR_PATH,
+		                         .layout = &wire_path_record_layout,
+		                         .record = &want,
+		                         .timeout_ms = timeout_ms,
+		                         .done = on_path,
+		                         .arg = id };
+
+	request.mask = SA_PR_SERVICE_ID | SA_PR_DGID | SA_PR_SGID | SA_PR_REVERSIBLE |
+	               SA_PR_NUMB_PATH | SA_PR_PKEY | wish(id, &want);
+	return cm_sa_ask(id->client->cm, &request, &id->path_query);
 }
 
 int cm_resolve_route(struct cm_call *call)
 {
-	const struct control_cm_id *request = call->request;
+	const struct control_cm_resolve_route *request = call->request;
 	struct cm_id *id = cm_id_find(call, request->id);
+	int ret;
 
 	if (!id || id->state != CM_ADDR_RESOLVED)
 		return -EINVAL;
-	if (!find_path(id))
-		return cm_event_send(id, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
-	id->state = CM_ROUTE_RESOLVED;
-	return cm_event_send(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	if (id->port->state != IB_PORT_ACTIVE || !id->port->sm_lid)
+		return -EAGAIN; /* there is nobody to ask */
+	id->route_event = cm_event_new(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	if (!id->route_event)
+		return -ENOMEM;
+	ret = query_path(id, request->timeout_ms);
+	if (ret) {
+		cm_resolve_abandon(id);
+		return ret;
+	}
+	id->state = CM_ROUTE_QUERY;
+	return 0;
+}
+
+void cm_resolve_abandon(struct cm_id *id)
+{
+	cm_mad_cancel(&id->path_query);
+	free(id->route_event);
+	id->route_event = NULL;
 }
 
 /* ---- a path that the program brings ---- */

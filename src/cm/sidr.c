@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "cm/state.h"
 
 #define SIDR_REQ_PRIVATE 216
@@ -56,24 +57,6 @@ int cm_sidr_listen(struct cm_call *call)
 
 /* ---- waiting for an answer ---- */
 
-static void wait_for_answer(struct cm_id *id)
-{
-	struct cm *cm = id->client->cm;
-
-	id->due_ms = 0;
-	id->is_waiting = true;
-	LIST_INSERT_HEAD(&cm->waiting, id, of_waiting);
-	cm->ops.wake(cm->ops.arg, 0); /* cm_run_due() knows what time it is */
-}
-
-static void wait_no_more(struct cm_id *id)
-{
-	if (!id->is_waiting)
-		return;
-	id->is_waiting = false;
-	LIST_REMOVE(id, of_waiting);
-}
-
 static void part(struct cm_id *id)
 {
 	if (!id->peer)
@@ -82,27 +65,12 @@ static void part(struct cm_id *id)
 	id->peer = NULL;
 }
 
-void cm_run_due(struct cm *cm, uint64_t now_ms)
+static void on_no_answer(struct cm_timer *t)
 {
-	uint64_t next = UINT64_MAX;
-	struct cm_id *id = LIST_FIRST(&cm->waiting);
+	struct cm_id *id = container_of(t, struct cm_id, no_answer);
 
-	while (id) {
-		struct cm_id *after = LIST_NEXT(id, of_waiting);
-
-		if (!id->due_ms)
-			id->due_ms = now_ms + TIMEOUT_MS;
-		if (id->due_ms <= now_ms) {
-			wait_no_more(id);
-			part(id);
-			cm_event_send(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-		} else if (id->due_ms < next) {
-			next = id->due_ms;
-		}
-		id = after;
-	}
-	if (next != UINT64_MAX)
-		cm->ops.wake(cm->ops.arg, (unsigned)(next - now_ms));
+	part(id);
+	cm_event_send(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
 /* ---- answers ---- */
@@ -120,7 +88,7 @@ static void answer_no(struct cm_id *asker, int status, const struct control_cm_c
 {
 	struct cm_event *e = cm_event_new(asker, RDMA_CM_EVENT_UNREACHABLE, status);
 
-	wait_no_more(asker);
+	cm_timer_stop(&asker->no_answer);
 	part(asker);
 	if (!e)
 		return;
@@ -148,7 +116,7 @@ static void answer_yes(struct cm_id *asker, uint32_t qkey, const struct control_
 {
 	struct cm_event *e = cm_event_new(asker, RDMA_CM_EVENT_ESTABLISHED, 0);
 
-	wait_no_more(asker);
+	cm_timer_stop(&asker->no_answer);
 	part(asker);
 	if (!e)
 		return;
@@ -169,7 +137,7 @@ void cm_sidr_abandon(struct cm_id *id)
 {
 	struct cm_id *peer = id->peer;
 
-	wait_no_more(id);
+	cm_timer_stop(&id->no_answer);
 	part(id);
 	if (peer && id->passive)
 		answer_no(peer, SIDR_REJECT, NULL);
@@ -230,7 +198,7 @@ static void deliver_request(struct cm_id *id, const struct control_cm_connect *r
 	struct cm_id *listener;
 	uint8_t mtu;
 
-	wait_for_answer(id);
+	cm_timer_set(cm, &id->no_answer, TIMEOUT_MS, on_no_answer);
 	if (!at || !cm_resolve_reaches(cm, id->port, at, &mtu))
 		return;
 	dst = destination(id, at);

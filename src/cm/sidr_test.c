@@ -21,7 +21,7 @@ struct pair {
 static struct pair make_pair(struct testing *t, const char *addr, int backlog)
 {
 	struct pair p = { .t = t };
-	struct control_cm_id route;
+	struct control_cm_resolve_route route = { .timeout_ms = 1000 };
 
 	p.asking = testing_client(t, 0);
 	p.listening = testing_client(t, 1);
@@ -136,7 +136,7 @@ static void a_route_needs_an_address(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	struct control_cm_id request = { .id = testing_id(c, RDMA_PS_UDP, 1) };
+	struct control_cm_resolve_route request = { .id = testing_id(c, RDMA_PS_UDP, 1) };
 
 	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), -EINVAL);
 	cm_client_free(t->cm, c);
@@ -150,7 +150,7 @@ static void a_route_is_a_path_through_the_tables(void **state)
 	assert_int_equal(info.num_paths, 1);
 	assert_int_equal(info.path.slid, p.t->f->hca_port[0]->lid);
 	assert_int_equal(info.path.dlid, p.t->f->hca_port[1]->lid);
-	assert_int_equal(info.path.mtu, p.t->f->settings.mtu);
+	assert_int_equal(info.path.mtu, TESTING_SA_MTU);
 	assert_int_equal(info.path.pkey, 0xFFFF);
 	end_pair(&p);
 }
@@ -160,13 +160,97 @@ static void no_route_to_a_port_that_is_down(void **state)
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
-	struct control_cm_id request = { .id = id };
+	struct control_cm_resolve_route request = { .id = id, .timeout_ms = 1000 };
 
 	t->f->hca_port[1]->state = IB_PORT_DOWN;
 	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 5), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+static uint32_t resolved_id(struct cm_client *c, const char *dst)
+{
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+	assert_int_equal(testing_resolve(c, id, dst, 7174), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	return id;
+}
+
+static void the_sa_is_asked_for_what_the_kernel_asks(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_resolve_route request = { .timeout_ms = 1000 };
+	struct wire_path_record want;
+
+	request.id = resolved_id(c, "10.0.0.2");
+	t->sa.says = SA_NO_RECORDS;
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
+	assert_int_equal(t->sa.last.mad.attribute_id, SA_ATTR_PATH);
+	assert_int_equal(t->sa.last.component_mask, SA_PR_SERVICE_ID | SA_PR_DGID | SA_PR_SGID |
+	                                                    SA_PR_REVERSIBLE | SA_PR_NUMB_PATH |
+	                                                    SA_PR_PKEY | SA_PR_QOS_CLASS);
+	wire_path_record_decode(t->sa.last.data, &want);
+	assert_int_equal(want.service_id, 0x01110000 | 7174);
+	assert_int_equal(want.pkey, 0xFFFF);
+	assert_int_equal(want.numb_path, 1);
+	testing_expect(c, request.id, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
+	/* and it may be asked again */
+	t->sa.says = 0;
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
+	testing_expect(c, request.id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_route_times_out_when_the_program_says(void **state)
+{
+	static const unsigned timeouts[] = { 0, 7, 2000 }; /* ms */
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_resolve_route request = { .id = resolved_id(c, "10.0.0.2") };
+	struct control_cm_event e;
+
+	for (size_t i = 0; i < ARRAY_SIZE(timeouts); i++) {
+		request.timeout_ms = timeouts[i];
+		t->sa.loses = 100;
+		assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
+		assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), -EINVAL); /* once */
+		for (unsigned ms = 0; ms + 1 < timeouts[i]; ms++)
+			testing_pass(t, 1);
+		assert_int_equal(testing_event(c, request.id, &e), -EAGAIN);
+		testing_pass(t, 1);
+		testing_expect(c, request.id, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+	}
+	t->sa.loses = 0;
+	cm_client_free(t->cm, c);
+}
+
+static void who_goes_away_waits_for_no_route(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_resolve_route request = { .timeout_ms = 1000 };
+
+	request.id = resolved_id(c, "10.0.0.2");
+	t->sa.keeps = true;
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
+	testing_destroy(c, request.id);
+	testing_release(t);
+	cm_client_free(t->cm, c);
+}
+
+static void without_an_sm_there_is_no_route(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_resolve_route request = { .timeout_ms = 1000 };
+
+	request.id = resolved_id(c, "10.0.0.2");
+	t->f->hca_port[0]->sm_lid = 0;
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), -EAGAIN);
 	cm_client_free(t->cm, c);
 }
 
@@ -243,7 +327,7 @@ static void accept_tells_qp_number_and_key(void **state)
 	assert_int_equal(e.bytes, 136);
 	assert_int_equal(e.ah.dlid, p.t->f->hca_port[1]->lid);
 	assert_int_equal(e.ah.port_num, 1);
-	assert_true(LIST_EMPTY(&p.t->cm->waiting));
+	assert_true(LIST_EMPTY(&p.t->cm->timers));
 	end_pair(&p);
 }
 
@@ -348,13 +432,10 @@ static void an_unanswered_request_times_out(void **state)
 
 	assert_int_equal(connect_with(&p, 0), 0);
 	id = take_request(&p);
-	assert_int_equal(p.t->woken_in, 0);
-	cm_run_due(p.t->cm, 1000);
-	assert_int_equal(p.t->woken_in, 65536);
-	cm_run_due(p.t->cm, 1000 + 65535);
+	testing_pass(p.t, 65535);
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
 	assert_int_equal(p.t->woken_in, 1);
-	cm_run_due(p.t->cm, 1000 + 65536);
+	testing_pass(p.t, 1);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0); /* nobody hears it */
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
@@ -369,8 +450,7 @@ static void a_port_that_went_down_does_not_answer(void **state)
 	p.t->f->hca_port[1]->state = IB_PORT_DOWN;
 	assert_int_equal(connect_with(&p, 0), 0);
 	assert_int_equal(testing_event(p.listening, p.listener, &e), -EAGAIN);
-	cm_run_due(p.t->cm, 1);
-	cm_run_due(p.t->cm, 70000);
+	testing_pass(p.t, 70000);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	end_pair(&p);
 }
@@ -444,6 +524,10 @@ int main(void)
 		TEST(a_route_needs_an_address),
 		TEST(a_route_is_a_path_through_the_tables),
 		TEST(no_route_to_a_port_that_is_down),
+		TEST(the_sa_is_asked_for_what_the_kernel_asks),
+		TEST(a_route_times_out_when_the_program_says),
+		TEST(who_goes_away_waits_for_no_route),
+		TEST(without_an_sm_there_is_no_route),
 		TEST(a_path_of_the_program_s_own_is_taken),
 		TEST(a_request_reaches_the_listener_with_its_private_data),
 		TEST(private_data_have_a_limit),

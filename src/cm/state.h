@@ -18,20 +18,38 @@
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "cm/cm.h"
+#include "cm/mad.h"
 #include "control/cm_message.h"
 
 #define CM_NO_HANDLE  UINT32_MAX
 #define CM_ALL_HOSTS  (-1)
 #define CM_MAX_EVENTS 65536 /* that wait in a channel: who does not read gets no more */
 
+struct cm_timer {
+	LIST_ENTRY(cm_timer) entry;
+	uint64_t due_ms;
+	void (*due)(struct cm_timer *t);
+	bool is_set;
+};
+
+/* An HCA port. */
+struct cm_port {
+	struct cm *cm;
+	struct fabric_port *port;
+	LIST_HEAD(, cm_fact) facts; /* port.c */
+	LIST_HEAD(, cm_group) groups;
+};
+
 struct cm {
 	struct fabric *f;
-	struct sa *sa;
 	struct cm_ops ops;
-	struct base_hash bindings;  /* struct cm_binding, by port space and port */
-	struct base_hash groups;    /* struct cm_group, by port and MGID */
-	LIST_HEAD(, cm_id) waiting; /* for the answer to a SIDR_REQ */
-	uint16_t last_port;         /* the ephemeral port given last */
+	struct cm_port *port;          /* by index */
+	struct base_hash bindings;     /* struct cm_binding, by port space and port */
+	struct base_hash groups;       /* struct cm_group, by port and MGID */
+	struct base_hash transactions; /* mad.c: by transaction ID */
+	LIST_HEAD(, cm_timer) timers;
+	uint16_t last_port; /* the ephemeral port given last */
+	uint32_t last_tid;  /* low half of a transaction ID */
 };
 
 struct cm_client {
@@ -66,6 +84,7 @@ enum cm_id_state {
 	CM_IDLE,
 	CM_ADDR_BOUND,
 	CM_ADDR_RESOLVED,
+	CM_ROUTE_QUERY,
 	CM_ROUTE_RESOLVED,
 	CM_CONNECT,
 	CM_LISTEN,
@@ -90,6 +109,8 @@ struct cm_id {
 	uint32_t qkey; /* 0: none yet */
 	struct control_cm_path path;
 	bool has_path;
+	struct cm_transaction *path_query;
+	struct cm_event *route_event; /* to be posted when it is over */
 
 	struct cm_binding *binding;
 	LIST_ENTRY(cm_id) of_binding;
@@ -99,30 +120,27 @@ struct cm_id {
 
 	bool passive;       /* made for a connection request */
 	struct cm_id *peer; /* both ways, while the request is not answered */
-	LIST_ENTRY(cm_id) of_waiting;
-	bool is_waiting;
-	uint64_t due_ms; /* when it has waited long enough; 0: to be set */
+	struct cm_timer no_answer;
 
 	LIST_HEAD(, cm_join) joins;
 };
 
-/* A port's membership in a group, however many joins share it. */
-struct cm_group {
-	struct base_hash_node node;
-	struct fabric_port *port;
-	struct wire_mcmember rec; /* join_state: what the SA knows of us */
-	unsigned joins[4];        /* by bit of the join state */
-	LIST_HEAD(, cm_join) members;
-};
+struct cm_group; /* group.c: a port's membership in a group, however many joins share it */
 
 struct cm_join {
-	LIST_ENTRY(cm_join) of_id, of_group;
+	LIST_ENTRY(cm_join) of_id;
 	uint32_t handle;
 	uint64_t uid;
 	struct cm_id *id;
-	struct cm_group *group; /* NULL: the join failed or was reset */
-	uint8_t join_state;
 	uint32_t events_reported;
+	struct cm_event *event; /* to be posted with the outcome; NULL: it has been */
+
+	/* what is asked of the SA, and what became of it: group.c's */
+	struct wire_mcmember want; /* join_state: one bit */
+	uint64_t mask;
+	struct cm_group *group; /* NULL: the join failed or was reset */
+	TAILQ_ENTRY(cm_join) of_group;
+	bool is_member; /* else it is pending */
 };
 
 /* One request being served: body and reply are aligned for their types. */
@@ -234,6 +252,12 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr);
 bool cm_resolve_reaches(struct cm *cm, struct fabric_port *from, struct fabric_port *to,
                         uint8_t *mtu);
 
+/* The service ID of an address: port space and port number, or what AF_IB says. */
+uint64_t cm_resolve_service_id(uint16_t ps, const union control_cm_addr *a);
+
+/* @id goes away: its route is not waited for any more. */
+void cm_resolve_abandon(struct cm_id *id);
+
 /* The path as the program has it (RDMA_OPTION_IB_PATH). */
 int cm_resolve_set_path(struct cm_id *id, const void *value, uint32_t bytes);
 
@@ -256,8 +280,47 @@ int cm_multicast_leave(struct cm_call *call);
 /* Gives up all joins of @id. How many of their events were still waiting. */
 uint32_t cm_multicast_leave_all(struct cm_id *id);
 
-/* The record of the IPoIB broadcast group of @port's partition @pkey, or NULL. */
-const struct wire_mcmember *cm_multicast_broadcast(const struct cm *cm,
-                                                   const struct fabric_port *port, uint16_t pkey);
+/*
+ * The outcome of a join, once: 0 and the group's record, or -errno. May be told before
+ * cm_group_join() returns.
+ */
+void cm_multicast_done(struct cm_join *j, int status, const struct wire_mcmember *rec);
+
+/* The port is a member no more. */
+void cm_multicast_lost(struct cm_join *j);
+
+/* ---- group.c ---- */
+
+/* Has the port join in the name of @j, whose want, mask and id are set. 0 or -ENOMEM. */
+int cm_group_join(struct cm_join *j);
+
+/* @j is none of its joins any more, whatever had become of it. */
+void cm_group_leave(struct cm_join *j);
+
+/* See cm_port_changed(). */
+void cm_group_port_changed(struct cm_port *p);
+
+/* Frees those that have no joins but are still to leave. */
+void cm_groups_fini(struct cm *cm);
+
+/* ---- port.c ---- */
+
+int cm_ports_init(struct cm *cm);
+void cm_ports_fini(struct cm *cm);
+struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port);
+
+/* The record of the IPoIB broadcast group of @port's partition @pkey, or NULL: there is none, or
+ * it is not known. */
+const struct wire_mcmember *cm_port_broadcast(const struct cm *cm, const struct fabric_port *port,
+                                              uint16_t pkey);
+
+/* Whether the SA of @port is known to let send-only full members join. */
+bool cm_port_allows_send_only(const struct cm *cm, const struct fabric_port *port);
+
+/* ---- timer.c ---- */
+
+/* Calls @due after @ms milliseconds, and not when it was set to before. */
+void cm_timer_set(struct cm *cm, struct cm_timer *t, uint64_t ms, void (*due)(struct cm_timer *t));
+void cm_timer_stop(struct cm_timer *t);
 
 #endif

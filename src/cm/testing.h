@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For the unit tests of this folder: a fabric of four hosts, clients of it without a
- * socket, and the requests that a process would send. Each test program includes it
- * once. Calls that must work stop the test if they do not.
+ * For the unit tests of this folder: a fabric of four hosts with a subnet administrator
+ * (testing_sa.h), clients of it without a socket, and the requests that a process would send.
+ * MADs arrive when a request has been served and when testing_settle() is called; the clock
+ * stands unless testing_pass() moves it. Each test program includes it once. Calls that must
+ * work stop the test if they do not.
  */
 #ifndef CM_TESTING_H
 #define CM_TESTING_H
@@ -19,6 +21,7 @@
 
 #include "base/util.h"
 #include "cm/state.h"
+#include "cm/testing_sa.h"
 #include "fabric/plan.h"
 
 struct cm_outbox {
@@ -26,17 +29,26 @@ struct cm_outbox {
 	unsigned bytes; /* sent, not taken */
 };
 
-struct testing {
-	struct fabric *f;
-	struct sm *sm;
-	struct sa *sa;
-	struct cm *cm;
-	unsigned boxes; /* open */
-	struct cm_outbox *last_box;
-	unsigned woken_in; /* ms; what was last asked for */
+struct testing_mad {
+	STAILQ_ENTRY(testing_mad) entry;
+	struct fabric_port *port; /* where it was sent from */
+	struct fabric_mad mad;
 };
 
-#define UNUSED __attribute__((unused))
+struct testing {
+	struct fabric *f;
+	struct cm *cm;
+	struct testing_sa sa;
+	STAILQ_HEAD(, testing_mad) mads; /* sent and not arrived */
+	unsigned n_sent;                 /* MADs, ever */
+	unsigned boxes;                  /* open */
+	struct cm_outbox *last_box;
+	unsigned woken_in; /* ms; what was last asked for */
+	uint64_t now_ms;
+};
+
+#define UNUSED           __attribute__((unused))
+#define TESTING_TID_HIGH 2
 
 /* ---- the daemon's part ---- */
 
@@ -69,10 +81,103 @@ static void box_wake(void *arg, unsigned ms)
 	((struct testing *)arg)->woken_in = ms;
 }
 
-static void no_wake(void *arg, unsigned ms)
+static uint64_t clock_now(void *arg)
 {
-	(void)arg;
-	(void)ms;
+	return ((struct testing *)arg)->now_ms;
+}
+
+static void mad_send(void *arg, struct fabric_port *port, const struct fabric_mad *mad)
+{
+	struct testing_mad *m = malloc(sizeof(*m));
+	struct testing *t = arg;
+
+	*m = (struct testing_mad){ .port = port, .mad = *mad };
+	STAILQ_INSERT_TAIL(&t->mads, m, entry);
+	t->n_sent++;
+}
+
+/* ---- MADs and time ---- */
+
+/* The port that has @lid, if what is sent there arrives. */
+static struct fabric_port *port_at(const struct testing *t, uint16_t lid)
+{
+	for (unsigned i = 0; i < t->f->n_hca_ports; i++)
+		if (t->f->hca_port[i]->lid == lid && t->f->hca_port[i]->state == IB_PORT_ACTIVE)
+			return t->f->hca_port[i];
+	return NULL;
+}
+
+static void deliver(struct testing *t, struct testing_mad *m)
+{
+	struct fabric_port *to = port_at(t, m->mad.dlid);
+	struct fabric_mad answer;
+
+	assert_int_equal(m->mad.slid, m->port->lid);
+	assert_int_equal(m->mad.src_qpn, 1);
+	assert_int_equal(m->mad.dest_qpn, 1);
+	assert_int_equal(m->mad.qkey, IB_QKEY_GSI);
+	if (m->port->state != IB_PORT_ACTIVE || !to)
+		return;
+	if (m->mad.data[1] != MAD_CLASS_SUBN_ADM)
+		cm_mad_input(t->cm, to, &m->mad);
+	else if (m->mad.dlid == TESTING_SA_LID &&
+	         testing_sa_input(&t->sa, m->port, &m->mad, &answer))
+		assert_true(cm_mad_input(t->cm, m->port, &answer));
+}
+
+/* All that was sent has arrived, and all that came of it. */
+static void testing_settle(struct testing *t)
+{
+	struct testing_mad *m;
+
+	while ((m = STAILQ_FIRST(&t->mads))) {
+		STAILQ_REMOVE_HEAD(&t->mads, entry);
+		deliver(t, m);
+		free(m);
+	}
+}
+
+/* The answers that the SA kept back arrive. It keeps back no more. */
+static UNUSED void testing_release(struct testing *t)
+{
+	struct testing_sa_kept *k;
+
+	t->sa.keeps = false;
+	while ((k = STAILQ_FIRST(&t->sa.kept))) {
+		STAILQ_REMOVE_HEAD(&t->sa.kept, entry);
+		assert_true(cm_mad_input(t->cm, k->port, &k->answer));
+		free(k);
+	}
+	testing_settle(t);
+}
+
+/* So much time passes, in steps no longer than it takes until something is due. */
+static UNUSED void testing_pass(struct testing *t, uint64_t ms)
+{
+	const uint64_t end = t->now_ms + ms;
+
+	while (t->now_ms < end) {
+		t->now_ms += end - t->now_ms < 100 ? end - t->now_ms : 100;
+		cm_run_due(t->cm, t->now_ms);
+		testing_settle(t);
+	}
+}
+
+/* ---- the fabric ---- */
+
+/* What a subnet manager does. */
+static void activate(struct testing *t)
+{
+	for (unsigned i = 0; i < t->f->n_hca_ports; i++) {
+		struct fabric_port *p = t->f->hca_port[i];
+
+		p->lid = (uint16_t)(TESTING_SA_LID + i);
+		p->sm_lid = TESTING_SA_LID;
+		p->state = p->peer->state = IB_PORT_ACTIVE;
+		fabric_lft_set(p->peer->node, p->lid, p->peer->num);
+		fabric_port_publish(t->f, p);
+		cm_port_active(t->cm, p);
+	}
 }
 
 static int testing_setup(void **state)
@@ -80,46 +185,64 @@ static int testing_setup(void **state)
 	struct testing *t = calloc(1, sizeof(*t));
 	struct shm_settings settings;
 	struct fabric_plan plan;
-	const struct sm_ops sm_ops = { .wake = no_wake };
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
 		                       .outbox_close = box_close,
 		                       .wake = box_wake,
+		                       .now_ms = clock_now,
+		                       .mad_send = mad_send,
+		                       .tid_high = TESTING_TID_HIGH,
 		                       .arg = t };
 
+	STAILQ_INIT(&t->mads);
 	fabric_settings_default(&settings);
 	fabric_plan_init(&plan);
-	if (fabric_plan_tree(&plan, 4) || fabric_new(&t->f, &plan, &settings))
+	if (fabric_plan_tree(&plan, 4) || fabric_new(&t->f, &plan, &settings) ||
+	    cm_new(&t->cm, t->f, &cm_ops))
 		return -1;
 	fabric_plan_fini(&plan);
-	if (sm_new(&t->sm, t->f, &sm_ops) || sm_sweep(t->sm) || sa_new(&t->sa, t->f, t->sm) ||
-	    cm_new(&t->cm, t->f, t->sa, &cm_ops))
-		return -1;
+	testing_sa_init(&t->sa, t->f);
+	activate(t);
+	testing_settle(t);
 	*state = t;
 	return 0;
 }
 
 /* Nothing is left of what clients did. */
-static void testing_assert_clean(const struct testing *t)
+static void testing_assert_clean(struct testing *t)
 {
+	testing_settle(t);
 	assert_int_equal(t->boxes, 0);
 	assert_int_equal(t->cm->bindings.n, 0);
 	assert_int_equal(t->cm->groups.n, 0);
-	assert_true(LIST_EMPTY(&t->cm->waiting));
-	assert_int_equal(t->sa->groups.n, 1); /* the broadcast group */
+	assert_int_equal(t->cm->transactions.n, 0);
+	assert_true(LIST_EMPTY(&t->cm->timers));
+	for (unsigned i = 0; i < t->f->n_hca_ports; i++)
+		assert_true(LIST_EMPTY(&t->cm->port[i].groups));
+	assert_true(LIST_EMPTY(&t->sa.groups));
+}
+
+/* Though something may be on its way. */
+static UNUSED int testing_end(void **state)
+{
+	struct testing *t = *state;
+	struct testing_mad *m;
+
+	cm_free(t->cm);
+	while ((m = STAILQ_FIRST(&t->mads))) {
+		STAILQ_REMOVE_HEAD(&t->mads, entry);
+		free(m);
+	}
+	testing_sa_fini(&t->sa);
+	fabric_free(t->f);
+	free(t);
+	return 0;
 }
 
 static int testing_teardown(void **state)
 {
-	struct testing *t = *state;
-
-	testing_assert_clean(t);
-	cm_free(t->cm);
-	sa_free(t->sa);
-	sm_free(t->sm);
-	fabric_free(t->f);
-	free(t);
-	return 0;
+	testing_assert_clean(*state);
+	return testing_end(state);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, testing_setup, testing_teardown)
@@ -136,6 +259,7 @@ static int testing_request(struct cm_client *c, uint32_t type, const void *reque
 	if (bytes)
 		memcpy(in.body, request, bytes);
 	ret = cm_request(c->cm, c, &in, &out);
+	testing_settle(c->cm->ops.arg);
 	if (!ret && reply)
 		memcpy(reply, out.body, out.header.bytes);
 	return ret;
@@ -258,6 +382,66 @@ static UNUSED struct control_cm_event testing_expect(struct cm_client *c, uint32
 	assert_int_equal(e.type, type);
 	assert_int_equal(e.status, status);
 	return e;
+}
+
+/* ---- joins ---- */
+
+#define TESTING_JOIN_UID 99
+
+/* An identifier bound to the address of its client's host. */
+static UNUSED uint32_t testing_bound_id(struct cm_client *c, uint16_t ps)
+{
+	uint32_t id = testing_id(c, ps, 1);
+	char addr[] = "10.0.0.x";
+
+	addr[7] = (char)('1' + c->host);
+	assert_int_equal(testing_bind(c, id, addr, 0), 0);
+	return id;
+}
+
+static UNUSED int testing_join_flags(struct cm_client *c, uint32_t id,
+                                     const union control_cm_addr *addr, uint32_t flags,
+                                     uint32_t *join)
+{
+	struct control_cm_join request = {
+		.uid = TESTING_JOIN_UID, .id = id, .flags = flags, .addr = *addr
+	};
+	struct control_cm_handle reply;
+	int ret = REQUEST(c, JOIN, request, &reply);
+
+	if (!ret && join)
+		*join = reply.join;
+	return ret;
+}
+
+static UNUSED int testing_join(struct cm_client *c, uint32_t id, const char *group,
+                               uint32_t *handle)
+{
+	union control_cm_addr addr = testing_addr(group, 0);
+
+	return testing_join_flags(c, id, &addr, RDMA_MC_JOIN_FLAG_FULLMEMBER, handle);
+}
+
+static UNUSED struct control_cm_event testing_joined(struct cm_client *c, uint32_t id,
+                                                     const char *group)
+{
+	assert_int_equal(testing_join(c, id, group, NULL), 0);
+	return testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+}
+
+static UNUSED int testing_leave(struct cm_client *c, uint32_t handle)
+{
+	struct control_cm_handle request = { .join = handle };
+	struct control_cm_events_reply reply;
+
+	return REQUEST(c, LEAVE, request, &reply);
+}
+
+/* The one group that the SA has beside the broadcast group; NULL: none. */
+static UNUSED struct testing_group *testing_group(struct testing *t)
+{
+	testing_settle(t);
+	return LIST_FIRST(&t->sa.groups);
 }
 
 #endif

@@ -67,7 +67,7 @@ struct control_cm_create_id {
 	uint16_t qp_type; /* enum ibv_qp_type; for RDMA_PS_IB only */
 };
 
-/* DESTROY_ID, QUERY_ID, QUERY_QP, RESOLVE_ROUTE, DISCONNECT; CREATE_ID's reply */
+/* DESTROY_ID, QUERY_ID, QUERY_QP, DISCONNECT; CREATE_ID's reply */
 struct control_cm_id {
 	uint32_t id;
 };
@@ -133,6 +133,11 @@ struct control_cm_resolve_addr {
 	uint32_t id;
 	uint32_t timeout_ms;
 	union control_cm_addr src, dst; /* src may be none */
+};
+
+struct control_cm_resolve_route {
+	uint32_t id;
+	uint32_t timeout_ms;
 };
 
 struct control_cm_listen {

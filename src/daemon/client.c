@@ -106,6 +106,8 @@ static int show(struct daemon_client *c, const struct control_packet *request,
 
 static int set(struct daemon_client *c, const struct control_packet *request)
 {
+	struct shm_settings *settings = &c->d->f->settings;
+	const uint32_t send_only = settings->sa_send_only;
 	struct control_set req;
 	int ret;
 
@@ -113,10 +115,13 @@ static int set(struct daemon_client *c, const struct control_packet *request)
 		return -EPROTO;
 	memcpy(&req, request->body, sizeof(req));
 	req.key[sizeof(req.key) - 1] = req.value[sizeof(req.value) - 1] = '\0';
-	ret = fabric_settings_set(&c->d->f->settings, req.key, req.value, true);
-	if (!ret)
-		c->d->f->region->control->settings = c->d->f->settings;
-	return ret;
+	ret = fabric_settings_set(settings, req.key, req.value, true);
+	if (ret)
+		return ret;
+	c->d->f->region->control->settings = *settings;
+	if (settings->sa_send_only != send_only)
+		daemon_links_refresh(c->d); /* an SA would tell nobody; who sets it wants it so */
+	return 0;
 }
 
 static int cli_request(struct daemon_client *c, const struct control_packet *request)

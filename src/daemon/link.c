@@ -85,8 +85,10 @@ static void tell_state(struct daemon *d, struct fabric_port *p)
 	d->told_state[p->index] = p->state;
 	if (was_active && !is_active)
 		daemon_reset_port(d, p, IBV_EVENT_PORT_ERR);
-	else if (is_active && !was_active)
+	if (is_active && !was_active) {
 		daemon_tell_port(d, p, IBV_EVENT_PORT_ACTIVE);
+		cm_port_active(d->cm, p);
+	}
 }
 
 void daemon_tell_states(struct daemon *d)
@@ -101,7 +103,15 @@ static int follow(struct daemon *d)
 	int ret = daemon_subnet_sweep(d);
 
 	daemon_tell_states(d);
+	daemon_umad_send_queued(d->umad); /* rdma_cm's, of what it has been told */
 	return ret;
+}
+
+void daemon_links_refresh(struct daemon *d)
+{
+	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
+		cm_port_active(d->cm, d->f->hca_port[i]);
+	daemon_umad_send_queued(d->umad);
 }
 
 /* ---- what a subnet manager does by MADs ---- */
@@ -126,6 +136,8 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 		daemon_tell_port(d, p, IBV_EVENT_GID_CHANGE);
 	if (what & FABRIC_PORT_PKEYS)
 		daemon_tell_port(d, p, IBV_EVENT_PKEY_CHANGE);
+	if (what & (FABRIC_PORT_SM | FABRIC_PORT_PKEYS))
+		cm_port_active(d->cm, p);
 	if (what & FABRIC_PORT_REREGISTER)
 		daemon_reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
 }

@@ -28,7 +28,7 @@
 #include "base/util.h"
 #include "control/path.h"
 #include "daemon/daemon.h"
-#include "daemon/state.h"
+#include "daemon/umad.h"
 #include "fabric/plan.h"
 #include "fabric/topology_file.h"
 
@@ -167,6 +167,12 @@ static void wake_cm(void *arg, unsigned ms)
 	daemon_wake_in(d, &d->cm_timer, ms, on_cm_timer);
 }
 
+static uint64_t now_ms(void *arg)
+{
+	(void)arg;
+	return base_now_ns() / 1000000;
+}
+
 /* ---- start and end ---- */
 
 static void explain_setting(const char *setting, const char *key, int error, char *why, size_t len)
@@ -208,8 +214,11 @@ static int start_subnet(struct daemon *d)
 		                       .outbox_send = daemon_outbox_send,
 		                       .outbox_close = daemon_outbox_close,
 		                       .wake = wake_cm,
+		                       .now_ms = now_ms,
+		                       .mad_send = daemon_umad_send_from,
+		                       .tid_high = DAEMON_TID_CM,
 		                       .arg = d };
-	int ret = cm_new(&d->cm, d->f, NULL, &cm_ops);
+	int ret = cm_new(&d->cm, d->f, &cm_ops);
 
 	if (!ret)
 		ret = daemon_links_init(d);

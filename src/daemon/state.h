@@ -192,6 +192,9 @@ int daemon_verbs_request(struct daemon_client *c, const struct control_packet *r
 /* ---- link.c: what fails and returns, and who is told ---- */
 
 int daemon_links_init(struct daemon *d);
+
+/* The SA may have changed what it says to all ports. */
+void daemon_links_refresh(struct daemon *d);
 int daemon_link_set(struct daemon *d, const struct control_link *request);
 int daemon_switch_set(struct daemon *d, const struct control_switch *request);
 
@@ -211,7 +214,7 @@ void daemon_reset_port(struct daemon *d, struct fabric_port *p, enum ibv_event_t
 /* ---- subnet.c: the embedded subnet manager's life ---- */
 
 /* High halves of the transaction IDs of requests that the manager itself makes. */
-enum { DAEMON_TID_SM = 1, DAEMON_TID_PROGRAMS = 16 };
+enum { DAEMON_TID_SM = 1, DAEMON_TID_CM, DAEMON_TID_PROGRAMS = 16 };
 
 int daemon_subnet_init(struct daemon *d);
 void daemon_subnet_fini(struct daemon *d);

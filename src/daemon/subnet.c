@@ -62,8 +62,6 @@ static void give_up(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->cm)
-		cm_set_sa(d->cm, NULL);
 	if (d->sa)
 		sa_free(d->sa);
 	if (d->sm)
@@ -87,7 +85,6 @@ static int take_over(struct daemon *d)
 	if (ret)
 		return ret;
 	d->sa->reports = daemon_subnet_mad_reports(d);
-	cm_set_sa(d->cm, d->sa);
 	return 0;
 }
 
@@ -263,7 +260,7 @@ static int port_event(struct daemon *d, const struct control_sm_event *request)
 	return 0;
 }
 
-int daemon_sm_event(struct daemon *d, const struct control_sm_event *request)
+static int sm_event(struct daemon *d, const struct control_sm_event *request)
 {
 	if (!d->sm_role) /* no HCA has a link */
 		return -EBUSY;
@@ -280,6 +277,14 @@ int daemon_sm_event(struct daemon *d, const struct control_sm_event *request)
 	default:
 		return -EINVAL;
 	}
+}
+
+int daemon_sm_event(struct daemon *d, const struct control_sm_event *request)
+{
+	int ret = sm_event(d, request);
+
+	daemon_umad_send_queued(d->umad); /* rdma_cm's, of what it has been told */
+	return ret;
 }
 
 /* ---- the manager's start and end ---- */

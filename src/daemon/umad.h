@@ -109,6 +109,9 @@ void daemon_umad_queue(struct daemon_umad *u, struct fabric_port *from,
                        const struct fabric_mad *mad);
 void daemon_umad_send_queued(struct daemon_umad *u);
 
+/* The first of these, as cm/ wants it. @arg: struct daemon. */
+void daemon_umad_send_from(void *arg, struct fabric_port *from, const struct fabric_mad *mad);
+
 /* Looks after requests and messages at that time, on the clock of base_now_ns(). */
 void daemon_umad_wake_at(struct daemon_umad *u, uint64_t ns);
 

@@ -52,6 +52,11 @@ void daemon_umad_queue(struct daemon_umad *u, struct fabric_port *from,
 	STAILQ_INSERT_TAIL(&u->out, o, entry);
 }
 
+void daemon_umad_send_from(void *arg, struct fabric_port *from, const struct fabric_mad *mad)
+{
+	daemon_umad_queue(((struct daemon *)arg)->umad, from, mad);
+}
+
 static int on_more(sd_event_source *s, void *arg)
 {
 	(void)s;
@@ -478,8 +483,10 @@ bool daemon_umad_deliver(void *arg, struct fabric_port *at, const struct fabric_
 
 	if (at->node->type == FABRIC_HCA && d->umad && take(d->umad, at, mad))
 		return true;
-	/* no program wants it: the embedded subnet manager and administrator, if it is their port
-	 */
+	/* no program wants it: what the manager itself has asked for, or the embedded subnet
+	 * manager and administrator, if it is their port */
+	if (at->node->type == FABRIC_HCA && d->cm && cm_mad_input(d->cm, at, mad))
+		return true;
 	return daemon_subnet_mad(d, at, mad);
 }
 

@@ -364,10 +364,9 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
-	struct control_cm_id request;
+	struct control_cm_resolve_route request = { .timeout_ms = (uint32_t)timeout_ms };
 	int ret;
 
-	(void)timeout_ms; /* the answer is there at once */
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;

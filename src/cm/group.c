@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Groups of ports. To the SA a port is a member or is not; here its membership is shared out
+ * among the joins of all identifiers of all processes, counted by join state, and given back
+ * with the last of them.
+ *
+ * A group asks the SA one thing at a time: to let it in, for the first of the joins that are
+ * pending; when none is, to let it out of the states that nobody holds. Who leaves while the SA
+ * is asked for his sake is forgotten, and what the SA says then is nobody's, and so taken back.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cm/mad.h"
+#include "cm/state.h"
+
+#define TIMEOUT_MS    3000
+#define LEAVE_RETRIES 3 /* after that the SA keeps a member that is none */
+#define STATES        4
+
+struct cm_group {
+	struct base_hash_node node;
+	bool is_hashed; /* not while the SA chooses its MGID */
+	LIST_ENTRY(cm_group) of_port;
+	struct cm_port *port;
+	struct wire_mcmember rec; /* join_state: that the SA has given to us */
+	uint8_t doubtful;         /* states that the SA may think we are in */
+	unsigned held[STATES];    /* members, by bit of the join state */
+	TAILQ_HEAD(, cm_join) members, pending;
+
+	struct cm_transaction *asked;
+	uint8_t asked_method, asked_states;
+	struct cm_join *asking; /* for whom; NULL: he has left, or it is to leave */
+	unsigned leave_retries;
+};
+
+/* ---- groups of a port ---- */
+
+static uint64_t group_hash(const struct cm_port *p, const struct ib_gid *mgid)
+{
+	return base_hash_of(mgid, sizeof(*mgid), p->port->index);
+}
+
+static struct cm_group *group_find(const struct cm_port *p, const struct ib_gid *mgid)
+{
+	struct base_hash_node *n = base_hash_first(&p->cm->groups, group_hash(p, mgid));
+
+	for (; n; n = base_hash_next(n)) {
+		struct cm_group *g = container_of(n, struct cm_group, node);
+
+		if (g->port == p && !memcmp(&g->rec.mgid, mgid, sizeof(*mgid)))
+			return g;
+	}
+	return NULL;
+}
+
+/* From now on others find it. -ENOMEM: they do not. */
+static int group_hash_in(struct cm_group *g)
+{
+	int ret = base_hash_add(&g->port->cm->groups, &g->node, group_hash(g->port, &g->rec.mgid));
+
+	g->is_hashed = !ret;
+	return ret;
+}
+
+static bool has_mgid(const struct wire_mcmember *rec)
+{
+	static const struct ib_gid zero;
+
+	return memcmp(&rec->mgid, &zero, sizeof(zero)) != 0;
+}
+
+static struct cm_group *group_new(struct cm_port *p, const struct wire_mcmember *want)
+{
+	struct cm_group *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->port = p;
+	g->rec = *want;
+	g->rec.join_state = 0;
+	g->leave_retries = LEAVE_RETRIES;
+	TAILQ_INIT(&g->members);
+	TAILQ_INIT(&g->pending);
+	if (has_mgid(want) && group_hash_in(g)) {
+		free(g);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&p->groups, g, of_port);
+	return g;
+}
+
+static void group_free(struct cm_group *g)
+{
+	cm_mad_cancel(&g->asked);
+	if (g->is_hashed)
+		base_hash_remove(&g->port->cm->groups, &g->node);
+	LIST_REMOVE(g, of_port);
+	free(g);
+}
+
+void cm_groups_fini(struct cm *cm)
+{
+	for (unsigned i = 0; i < cm->f->n_hca_ports; i++)
+		while (!LIST_EMPTY(&cm->port[i].groups))
+			group_free(LIST_FIRST(&cm->port[i].groups));
+}
+
+/* ---- asking the SA ---- */
+
+static void on_answer(void *arg, int status, const uint8_t *record);
+
+static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct wire_mcmember *rec)
+{
+	const struct cm_sa_request request = { .port = g->port->port,
+		                               .method = method,
+		                               .attribute = SA_ATTR_MCMEMBER,
+		                               .layout = &wire_mcmember_layout,
+		                               .record = rec,
+		                               .mask = mask,
+		                               .timeout_ms = TIMEOUT_MS,
+		                               .done = on_answer,
+		                               .arg = g };
+	int ret = cm_sa_ask(g->port->cm, &request, &g->asked);
+
+	g->asked_method = method;
+	g->asked_states = rec->join_state;
+	return ret;
+}
+
+static uint8_t states_held(const struct cm_group *g)
+{
+	uint8_t states = 0;
+
+	for (unsigned i = 0; i < STATES; i++)
+		if (g->held[i])
+			states |= (uint8_t)(1u << i);
+	return states;
+}
+
+/* Gives back what nobody holds. There is no point in it if the port is down: then it is out. */
+static void ask_to_leave(struct cm_group *g)
+{
+	struct wire_mcmember rec = { .mgid = g->rec.mgid, .port_gid = g->rec.port_gid };
+
+	rec.join_state = (uint8_t)((g->rec.join_state | g->doubtful) & ~states_held(g));
+	g->rec.join_state &= states_held(g);
+	g->doubtful = 0;
+	if (rec.join_state && has_mgid(&rec) && g->port->port->state == IB_PORT_ACTIVE)
+		ask(g, MAD_DELETE, SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE, &rec);
+}
+
+/* ---- the queue ---- */
+
+static unsigned *held(struct cm_group *g, const struct cm_join *j)
+{
+	return &g->held[__builtin_ctz(j->want.join_state)];
+}
+
+/* Whether what a join asks for is what the port is in already. */
+static bool fits(const struct wire_mcmember *g, const struct cm_join *j)
+{
+	const struct wire_mcmember *r = &j->want;
+
+	if (g->qkey != r->qkey || g->tclass != r->tclass || g->sl != r->sl ||
+	    g->flow_label != r->flow_label || !ib_pkey_match(g->pkey, r->pkey))
+		return false;
+	if (!(j->mask & SA_MCM_MTU))
+		return true;
+	return g->mtu == r->mtu && g->rate == r->rate && g->hop_limit == r->hop_limit;
+}
+
+static void fail(struct cm_group *g, struct cm_join *j, int status)
+{
+	TAILQ_REMOVE(&g->pending, j, of_group);
+	j->group = NULL;
+	cm_multicast_done(j, status, NULL);
+}
+
+/* The port is in the join's state: so is the join, if it is the group that it meant. */
+static void admit(struct cm_group *g, struct cm_join *j)
+{
+	if (!fits(&g->rec, j)) {
+		fail(g, j, -EINVAL);
+		return;
+	}
+	TAILQ_REMOVE(&g->pending, j, of_group);
+	TAILQ_INSERT_TAIL(&g->members, j, of_group);
+	j->is_member = true;
+	++*held(g, j);
+	cm_multicast_done(j, 0, &g->rec);
+}
+
+/* Whatever there is to do, until the SA is asked or nothing is left, not even the group. */
+static void go_on(struct cm_group *g)
+{
+	struct cm_join *j;
+
+	while (!g->asked && (j = TAILQ_FIRST(&g->pending))) {
+		if (g->rec.join_state & j->want.join_state)
+			admit(g, j);
+		else if (ask(g, MAD_SET, j->mask, &j->want))
+			fail(g, j, -ENOMEM);
+		else
+			g->asking = j;
+	}
+	if (!g->asked)
+		ask_to_leave(g);
+	if (!g->asked && TAILQ_EMPTY(&g->members))
+		group_free(g);
+}
+
+/* The SA has let the port in. */
+static void take_record(struct cm_group *g, const uint8_t *record)
+{
+	const uint8_t ours = g->rec.join_state | g->asked_states;
+	struct wire_mcmember rec;
+
+	wire_mcmember_decode(record, &rec);
+	if (g->is_hashed)
+		rec.mgid = g->rec.mgid;
+	rec.port_gid = g->rec.port_gid;
+	rec.join_state = ours; /* others, by MADs of their own, may have joined in other states */
+	g->rec = rec;
+	g->doubtful &= (uint8_t)~ours;
+	g->leave_retries = LEAVE_RETRIES;
+	if (!g->is_hashed)
+		group_hash_in(g); /* without memory it is its first join's alone */
+}
+
+static void on_answer(void *arg, int status, const uint8_t *record)
+{
+	struct cm_group *g = arg;
+	struct cm_join *j = g->asking;
+
+	g->asked = NULL;
+	g->asking = NULL;
+	if (g->asked_method == MAD_SET) {
+		if (!status)
+			take_record(g, record);
+		if (status == -ETIMEDOUT) /* it may be the answer that was lost */
+			g->doubtful |= g->asked_states;
+		if (status && j)
+			fail(g, j, status);
+	} else if (status == -ETIMEDOUT && g->leave_retries) {
+		g->leave_retries--;
+		g->doubtful |= g->asked_states;
+	}
+	go_on(g);
+}
+
+/* ---- joins ---- */
+
+int cm_group_join(struct cm_join *j)
+{
+	struct cm_port *p = cm_port_of(j->id->client->cm, j->id->port);
+	struct cm_group *g = has_mgid(&j->want) ? group_find(p, &j->want.mgid) : NULL;
+
+	if (!g)
+		g = group_new(p, &j->want);
+	if (!g)
+		return -ENOMEM;
+	j->group = g;
+	j->is_member = false;
+	TAILQ_INSERT_TAIL(&g->pending, j, of_group);
+	go_on(g);
+	return 0;
+}
+
+void cm_group_leave(struct cm_join *j)
+{
+	struct cm_group *g = j->group;
+
+	if (!g)
+		return;
+	j->group = NULL;
+	if (j->is_member) {
+		TAILQ_REMOVE(&g->members, j, of_group);
+		--*held(g, j);
+	} else {
+		TAILQ_REMOVE(&g->pending, j, of_group);
+	}
+	if (g->asking == j)
+		g->asking = NULL;
+	go_on(g);
+}
+
+/* ---- changes of the port ---- */
+
+static void reset(struct cm_group *g)
+{
+	struct cm_join *j;
+
+	while ((j = TAILQ_FIRST(&g->members))) {
+		TAILQ_REMOVE(&g->members, j, of_group);
+		j->group = NULL;
+		cm_multicast_lost(j);
+	}
+	memset(g->held, 0, sizeof(g->held));
+	g->doubtful |= g->rec.join_state;
+	g->rec.join_state = 0;
+	if (g->asked)
+		g->doubtful |= g->asked_states;
+	cm_mad_cancel(&g->asked);
+	g->asking = NULL;
+	go_on(g);
+}
+
+void cm_group_port_changed(struct cm_port *p)
+{
+	struct cm_group *g, *next;
+
+	for (g = LIST_FIRST(&p->groups); g; g = next) {
+		next = LIST_NEXT(g, of_port);
+		reset(g);
+	}
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A port and its SA: what goes to it by MADs, in what order, and what becomes of joins when it is
+ * slow, busy, deaf or refuses, or when those who asked leave or the port changes meanwhile.
+ */
+#include <limits.h>
+
+#include "cm/testing.h"
+
+#define GROUP     "239.1.1.1"
+#define TRY_MS    300 /* a tenth of the kernel's 3 seconds */
+#define JOIN_MS   3000
+#define SEND_ONLY RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER
+
+static void assert_no_event(struct cm_client *c, uint32_t id)
+{
+	struct control_cm_event e;
+
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+}
+
+static int join_send_only(struct cm_client *c, uint32_t id, const char *group, uint32_t *join)
+{
+	union control_cm_addr addr = testing_addr(group, 0);
+
+	return testing_join_flags(c, id, &addr, SEND_ONLY, join);
+}
+
+static uint8_t states_of_member(struct testing *t)
+{
+	struct testing_group *g = testing_group(t);
+
+	return g ? g->member[0].join_state : 0;
+}
+
+/* ---- requests ---- */
+
+static void a_join_is_a_request_of_the_port(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 2);
+	struct wire_mcmember r;
+
+	testing_joined(c, testing_bound_id(c, RDMA_PS_UDP), GROUP);
+	assert_int_equal(t->sa.last.mad.method, MAD_SET);
+	assert_int_equal(t->sa.last.mad.attribute_id, SA_ATTR_MCMEMBER);
+	assert_int_equal(t->sa.last.component_mask, 0x130C7 | SA_MCM_FLOW_LABEL);
+	wire_mcmember_decode(t->sa.last.data, &r);
+	assert_memory_equal(&r.port_gid, &t->f->region->ports[2].gid[0], 16);
+	assert_int_equal(r.qkey, 0x01234567);
+	assert_int_equal(r.join_state, IB_JOIN_FULL);
+	cm_client_free(t->cm, c);
+}
+
+static void for_ipoib_mtu_and_rate_are_the_broadcast_group_s(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct wire_mcmember r;
+
+	testing_joined(c, testing_bound_id(c, RDMA_PS_IPOIB), GROUP);
+	wire_mcmember_decode(t->sa.last.data, &r);
+	assert_true(t->sa.last.component_mask & SA_MCM_MTU);
+	assert_int_equal(r.mtu_selector, SA_EXACTLY);
+	assert_int_equal(r.mtu, TESTING_SA_MTU);
+	assert_int_equal(r.rate, IBV_RATE_100_GBPS);
+	assert_int_equal(r.qkey, TESTING_SA_QKEY);
+	cm_client_free(t->cm, c);
+}
+
+static void the_second_join_is_no_request(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
+
+	testing_joined(a, testing_bound_id(a, RDMA_PS_UDP), GROUP);
+	testing_joined(b, testing_bound_id(b, RDMA_PS_UDP), GROUP);
+	assert_int_equal(t->sa.n_set, 1);
+	cm_client_free(t->cm, a);
+	testing_settle(t);
+	assert_int_equal(t->sa.n_delete, 0);
+	cm_client_free(t->cm, b);
+	testing_settle(t);
+	assert_int_equal(t->sa.n_delete, 1);
+}
+
+static void joins_made_while_the_sa_thinks_are_one_request(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.keeps = true;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	assert_no_event(c, id);
+	testing_release(t);
+	for (int i = 0; i < 3; i++)
+		testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(t->sa.n_set, 1);
+	cm_client_free(t->cm, c);
+}
+
+static void another_join_state_is_another_request_after_the_first(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	assert_int_equal(join_send_only(c, id, GROUP, NULL), 0);
+	assert_int_equal(t->sa.n_set, 1);
+	testing_release(t);
+	assert_int_equal(t->sa.n_set, 2);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(states_of_member(t), IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL);
+	cm_client_free(t->cm, c);
+}
+
+static void states_that_others_joined_in_stay_theirs(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), join;
+
+	/* somebody joins with MADs of his own, as saquery might */
+	assert_int_equal(testing_join(c, id, GROUP, &join), 0);
+	testing_group(t)->member[0].join_state |= IB_JOIN_NON;
+	assert_int_equal(join_send_only(c, id, GROUP, NULL), 0);
+	assert_int_equal(testing_leave(c, join), 0);
+	assert_int_equal(states_of_member(t), IB_JOIN_NON | IB_JOIN_SEND_ONLY_FULL);
+	cm_client_free(t->cm, c);
+	assert_int_equal(states_of_member(t), IB_JOIN_NON);
+	LIST_REMOVE(testing_group(t), entry);
+}
+
+/* ---- an SA that is not at its best ---- */
+
+static void a_lost_request_is_sent_again(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.loses = 2;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	testing_pass(t, TRY_MS);
+	assert_no_event(c, id);
+	testing_pass(t, TRY_MS);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_busy_sa_is_asked_again(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.says = MAD_STATUS_BUSY;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	assert_no_event(c, id);
+	t->sa.says = 0;
+	testing_pass(t, TRY_MS);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void an_sa_that_does_not_answer_is_an_event(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), join;
+	struct control_cm_event e;
+	unsigned sent = t->n_sent;
+
+	t->sa.loses = UINT_MAX;
+	assert_int_equal(testing_join(c, id, GROUP, &join), 0);
+	testing_pass(t, JOIN_MS - 1);
+	assert_no_event(c, id);
+	assert_int_equal(t->n_sent - sent, 10);
+	testing_pass(t, 1);
+	e = testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ETIMEDOUT);
+	assert_int_equal(e.uid, TESTING_JOIN_UID);
+	assert_int_equal(testing_leave(c, join), 0);
+	t->sa.loses = 0;
+	testing_pass(t, TRY_MS); /* it is told that we are no member */
+	cm_client_free(t->cm, c);
+}
+
+static void a_refusal_fails_its_join_alone(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.says = SA_NO_RESOURCES;
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	t->sa.says = 0;
+	testing_release(t);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -EINVAL);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void what_the_sa_did_and_could_not_say_is_taken_back(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	testing_pass(t, JOIN_MS);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ETIMEDOUT);
+	assert_null(testing_group(t)); /* by a Delete, whose answer is kept as well */
+	testing_release(t);
+	assert_no_event(c, id);
+	cm_client_free(t->cm, c);
+}
+
+static void an_answer_that_comes_twice_counts_once(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	testing_pass(t, 2 * TRY_MS); /* it is asked, and answers, three times */
+	assert_int_equal(t->sa.n_set, 3);
+	testing_release(t);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_no_event(c, id);
+	assert_int_equal(t->cm->transactions.n, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_member_is_given_back_though_the_sa_is_deaf_for_a_while(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	testing_joined(c, testing_bound_id(c, RDMA_PS_UDP), GROUP);
+	t->sa.loses = 25;
+	cm_client_free(t->cm, c);
+	testing_pass(t, 25 * TRY_MS);
+	assert_null(testing_group(t));
+	assert_int_equal(t->cm->groups.n, 0);
+}
+
+static void at_last_a_deaf_sa_is_given_up(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	testing_joined(c, testing_bound_id(c, RDMA_PS_UDP), GROUP);
+	t->sa.loses = UINT_MAX;
+	cm_client_free(t->cm, c);
+	testing_pass(t, 4 * JOIN_MS);
+	assert_int_equal(t->cm->groups.n, 0);
+	assert_int_equal(t->cm->transactions.n, 0);
+	assert_non_null(testing_group(t));
+	t->sa.loses = 0;
+	free(testing_group(t));
+	LIST_INIT(&t->sa.groups);
+}
+
+/* ---- who leaves early ---- */
+
+static void who_leaves_while_the_sa_thinks_is_out_when_it_has(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), join;
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, &join), 0);
+	assert_int_equal(testing_leave(c, join), 0);
+	assert_int_equal(testing_leave(c, join), -EADDRNOTAVAIL);
+	assert_non_null(testing_group(t));
+	testing_release(t);
+	assert_null(testing_group(t));
+	assert_no_event(c, id);
+	cm_client_free(t->cm, c);
+}
+
+static void who_comes_after_him_has_what_he_asked_for(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), join;
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, &join), 0);
+	assert_int_equal(testing_leave(c, join), 0);
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	testing_release(t);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(t->sa.n_set, 1);
+	assert_int_equal(t->sa.n_delete, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_join_waits_for_the_leave_before_it(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), join;
+
+	assert_int_equal(testing_join(c, id, GROUP, &join), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	t->sa.keeps = true;
+	assert_int_equal(testing_leave(c, join), 0);
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	assert_int_equal(t->sa.n_set, 1);
+	testing_release(t);
+	assert_int_equal(t->sa.n_set, 2);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_non_null(testing_group(t));
+	cm_client_free(t->cm, c);
+}
+
+static void a_process_that_dies_while_the_sa_thinks_leaves_nothing(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	assert_int_equal(testing_join(c, id, "0.0.0.0", NULL), 0);
+	cm_client_free(t->cm, c);
+	assert_non_null(testing_group(t));
+	testing_release(t);
+	assert_null(testing_group(t));
+}
+
+static void at_the_manager_s_end_nothing_is_sent(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	unsigned sent;
+
+	testing_joined(c, id, GROUP);
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, "239.1.1.2", NULL), 0);
+	cm_client_free(t->cm, c);
+	sent = t->n_sent;
+	testing_end(state); /* with a Set and a Delete in flight */
+	assert_int_not_equal(sent, 0);
+}
+
+/* ---- the port changes meanwhile ---- */
+
+static void a_join_on_its_way_starts_again(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.loses = 1;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_no_event(c, id);
+	cm_client_free(t->cm, c);
+}
+
+static void a_late_answer_from_before_the_change_means_nothing(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	assert_int_equal(t->sa.n_set, 2);
+	testing_release(t);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_no_event(c, id);
+	cm_client_free(t->cm, c);
+}
+
+static void a_lost_member_s_state_is_given_back(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	testing_joined(c, id, GROUP);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	assert_null(testing_group(t));
+	cm_client_free(t->cm, c);
+}
+
+static void a_port_that_is_down_sends_nothing(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	unsigned sent;
+
+	testing_joined(c, id, GROUP);
+	sent = t->n_sent;
+	t->f->hca_port[0]->state = IB_PORT_DOWN;
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	cm_client_free(t->cm, c);
+	testing_pass(t, 60000);
+	assert_int_equal(t->n_sent, sent);
+	assert_int_equal(t->cm->groups.n, 0);
+	free(testing_group(t)); /* an SM takes such a port out by itself */
+	LIST_INIT(&t->sa.groups);
+}
+
+static void a_join_goes_through_when_the_port_returns(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct fabric_port *port = t->f->hca_port[0];
+
+	t->sa.loses = 1;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	port->state = IB_PORT_DOWN;
+	cm_port_changed(t->cm, port);
+	testing_pass(t, TRY_MS);
+	assert_no_event(c, id);
+	port->state = IB_PORT_ACTIVE;
+	cm_port_active(t->cm, port);
+	testing_pass(t, TRY_MS);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void the_sa_is_where_the_port_s_sm_is_by_then(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 1);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct fabric_port *port = t->f->hca_port[1];
+
+	port->sm_lid = 4; /* which does not answer */
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	testing_pass(t, TRY_MS);
+	assert_no_event(c, id);
+	port->sm_lid = TESTING_SA_LID;
+	testing_pass(t, TRY_MS);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	cm_client_free(t->cm, c);
+}
+
+/* ---- anything at all ---- */
+
+static void random_step(struct testing *t, struct cm_client *c, uint32_t *id, unsigned *seed)
+{
+	static const char *const groups[] = { "239.1.1.1", "239.1.1.2", "0.0.0.0" };
+	const char *group = groups[rand_r(seed) % ARRAY_SIZE(groups)];
+
+	switch (rand_r(seed) % 8) {
+	case 0:
+		testing_destroy(c, *id);
+		*id = testing_bound_id(c, RDMA_PS_UDP);
+		break;
+	case 1:
+		t->sa.loses = (unsigned)rand_r(seed) % 12;
+		break;
+	case 2:
+		testing_release(t);
+		t->sa.keeps = rand_r(seed) % 2;
+		break;
+	case 3:
+		t->sa.says = rand_r(seed) % 4   ? 0
+		             : rand_r(seed) % 2 ? MAD_STATUS_BUSY
+		                                : SA_REQ_DENIED;
+		break;
+	case 4:
+		cm_port_changed(t->cm, t->f->hca_port[rand_r(seed) % 4]);
+		break;
+	case 5:
+		testing_pass(t, (uint64_t)rand_r(seed) % 1000);
+		break;
+	case 6:
+		join_send_only(c, *id, group, NULL);
+		break;
+	default:
+		testing_join(c, *id, group, NULL);
+		break;
+	}
+}
+
+/* What the SA lost, it does not know; what it knows, nobody holds in the end. */
+static void whatever_happens_the_sa_knows_who_is_a_member_in_the_end(void **state)
+{
+	struct testing *t = *state;
+	struct control_cm_event e;
+	struct cm_client *c[4];
+	unsigned seed = 7;
+	uint32_t id[4];
+
+	for (int i = 0; i < 4; i++) {
+		c[i] = testing_client(t, i);
+		id[i] = testing_bound_id(c[i], RDMA_PS_UDP);
+	}
+	for (int n = 0; n < 20000; n++) {
+		int i = rand_r(&seed) % 4;
+
+		random_step(t, c[i], &id[i], &seed);
+	}
+	t->sa.loses = t->sa.says = 0;
+	testing_release(t);
+	testing_pass(t, 5 * JOIN_MS);
+	for (int i = 0; i < 4; i++) {
+		testing_destroy(c[i], id[i]);
+		id[i] = testing_bound_id(c[i], RDMA_PS_UDP);
+		e = testing_joined(c[i], id[i], GROUP);
+	}
+	assert_int_equal(testing_sa_group(&t->sa, &e.ah.dgid)->n_members, 4);
+	for (int i = 0; i < 4; i++)
+		cm_client_free(t->cm, c[i]);
+	testing_settle(t);
+	assert_null(testing_sa_group(&t->sa, &e.ah.dgid));
+	testing_sa_fini(&t->sa); /* groups whose MGID it chose and could not tell us */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_join_is_a_request_of_the_port),
+		TEST(for_ipoib_mtu_and_rate_are_the_broadcast_group_s),
+		TEST(the_second_join_is_no_request),
+		TEST(joins_made_while_the_sa_thinks_are_one_request),
+		TEST(another_join_state_is_another_request_after_the_first),
+		TEST(states_that_others_joined_in_stay_theirs),
+		TEST(a_lost_request_is_sent_again),
+		TEST(a_busy_sa_is_asked_again),
+		TEST(an_sa_that_does_not_answer_is_an_event),
+		TEST(a_refusal_fails_its_join_alone),
+		TEST(what_the_sa_did_and_could_not_say_is_taken_back),
+		TEST(an_answer_that_comes_twice_counts_once),
+		TEST(a_member_is_given_back_though_the_sa_is_deaf_for_a_while),
+		TEST(at_last_a_deaf_sa_is_given_up),
+		TEST(who_leaves_while_the_sa_thinks_is_out_when_it_has),
+		TEST(who_comes_after_him_has_what_he_asked_for),
+		TEST(a_join_waits_for_the_leave_before_it),
+		TEST(a_process_that_dies_while_the_sa_thinks_leaves_nothing),
+		TEST(a_join_on_its_way_starts_again),
+		TEST(a_late_answer_from_before_the_change_means_nothing),
+		TEST(a_lost_member_s_state_is_given_back),
+		TEST(a_port_that_is_down_sends_nothing),
+		TEST(a_join_goes_through_when_the_port_returns),
+		TEST(the_sa_is_where_the_port_s_sm_is_by_then),
+		TEST(whatever_happens_the_sa_knows_who_is_a_member_in_the_end),
+		cmocka_unit_test_setup(at_the_manager_s_end_nothing_is_sent, testing_setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Transactions on QP1: see mad.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "cm/mad.h"
+#include "cm/state.h"
+
+struct cm_transaction {
+	struct base_hash_node by_tid;
+	struct cm *cm;
+	struct fabric_port *port;
+	struct fabric_mad mad;
+	struct wire_mad head;
+	struct cm_timer again;
+	unsigned tries; /* that are left */
+	uint64_t try_ms;
+	void (*done)(void *arg, int status, const uint8_t *record);
+	void *arg;
+};
+
+static void transaction_free(struct cm_transaction *t)
+{
+	cm_timer_stop(&t->again);
+	base_hash_remove(&t->cm->transactions, &t->by_tid);
+	free(t);
+}
+
+static void finish(struct cm_transaction *t, int status, const uint8_t *record)
+{
+	void (*done)(void *arg, int status, const uint8_t *record) = t->done;
+	void *arg = t->arg;
+
+	transaction_free(t);
+	done(arg, status, record);
+}
+
+/* ---- sending ---- */
+
+/* By the P_Key of the default partition, which every port has. */
+static uint16_t default_pkey_index(const struct fabric_port *p)
+{
+	for (uint16_t i = 0; i < SHM_PKEYS; i++)
+		if (!((p->pkey[i] ^ IB_PKEY_DEFAULT) & IB_PKEY_BASE_MASK))
+			return i;
+	return 0;
+}
+
+static void on_time(struct cm_timer *timer);
+
+/* Where the subnet administrator is, may have changed since the last try; if there is none now,
+ * there may be one for the next. */
+static void send_try(struct cm_transaction *t)
+{
+	const struct fabric_port *port = t->port;
+
+	t->tries--;
+	cm_timer_set(t->cm, &t->again, t->try_ms, on_time);
+	if (!port->sm_lid)
+		return;
+	t->mad.slid = port->lid;
+	t->mad.dlid = port->sm_lid;
+	t->mad.sl = port->sm_sl;
+	t->mad.pkey_index = default_pkey_index(port);
+	t->cm->ops.mad_send(t->cm->ops.arg, t->port, &t->mad);
+}
+
+static void on_time(struct cm_timer *timer)
+{
+	struct cm_transaction *t = container_of(timer, struct cm_transaction, again);
+
+	if (t->tries)
+		send_try(t);
+	else
+		finish(t, -ETIMEDOUT, NULL);
+}
+
+static void encode(const struct cm_sa_request *r, struct cm_transaction *t)
+{
+	struct wire_sa_mad sa = { .mad = t->head, .component_mask = r->mask };
+
+	if (r->record)
+		wire_encode(r->layout, r->record, sa.data);
+	wire_sa_mad_encode(&sa, t->mad.data);
+}
+
+static uint64_t tid_hash(uint64_t tid)
+{
+	return base_hash_of(&tid, sizeof(tid), 0);
+}
+
+int cm_sa_ask(struct cm *cm, const struct cm_sa_request *r, struct cm_transaction **out)
+{
+	struct cm_transaction *t = calloc(1, sizeof(*t));
+	unsigned tries = r->timeout_ms < CM_SA_TRIES ? (unsigned)r->timeout_ms : CM_SA_TRIES;
+
+	if (!t)
+		return -ENOMEM;
+	t->cm = cm;
+	t->port = r->port;
+	t->tries = tries ? tries : 1;
+	t->try_ms = r->timeout_ms / t->tries;
+	t->done = r->done;
+	t->arg = r->arg;
+	t->head = (struct wire_mad){ .base_version = MAD_BASE_VERSION,
+		                     .mgmt_class = MAD_CLASS_SUBN_ADM,
+		                     .class_version = MAD_VERSION_SUBN_ADM,
+		                     .method = r->method,
+		                     .transaction_id =
+		                             (uint64_t)cm->ops.tid_high << 32 | ++cm->last_tid,
+		                     .attribute_id = r->attribute };
+	t->mad.src_qpn = t->mad.dest_qpn = IB_QPN_GSI;
+	t->mad.qkey = IB_QKEY_GSI;
+	if (base_hash_add(&cm->transactions, &t->by_tid, tid_hash(t->head.transaction_id))) {
+		free(t);
+		return -ENOMEM;
+	}
+	encode(r, t);
+	*out = t;
+	send_try(t);
+	return 0;
+}
+
+void cm_mad_cancel(struct cm_transaction **t)
+{
+	if (*t)
+		transaction_free(*t);
+	*t = NULL;
+}
+
+/* ---- receiving ---- */
+
+/* The request that @head answers, which came to @port; NULL: none. */
+static struct cm_transaction *transaction_of(const struct cm *cm, const struct fabric_port *port,
+                                             const struct wire_mad *head)
+{
+	struct base_hash_node *n =
+	        base_hash_first(&cm->transactions, tid_hash(head->transaction_id));
+
+	for (; n; n = base_hash_next(n)) {
+		struct cm_transaction *t = container_of(n, struct cm_transaction, by_tid);
+
+		if (t->port == port && t->head.transaction_id == head->transaction_id &&
+		    t->head.mgmt_class == head->mgmt_class &&
+		    t->head.attribute_id == head->attribute_id &&
+		    wire_mad_response_method(t->head.method) == head->method)
+			return t;
+	}
+	return NULL;
+}
+
+bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad)
+{
+	struct cm_transaction *t;
+	struct wire_mad head;
+
+	wire_mad_decode(mad->data, &head);
+	if (head.base_version != MAD_BASE_VERSION || mad->dest_qpn != IB_QPN_GSI ||
+	    !(head.method & MAD_METHOD_RESPONSE) || head.transaction_id >> 32 != cm->ops.tid_high)
+		return false;
+	t = transaction_of(cm, port, &head);
+	if (!t)
+		return true; /* it comes too late */
+	if (head.status & MAD_STATUS_BUSY)
+		return true; /* so it is to be asked again: when the time for this try is over */
+	finish(t, head.status ? -EINVAL : 0, mad->data + SA_DATA_AT);
+	return true;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The manager's own agent on QP1 of each HCA port, as ib_mad and ib_sa are in the kernel: a
+ * request goes out until its answer comes or its time is over. Requests to the subnet
+ * administrator go to wherever the port's subnet manager is by then.
+ *
+ * Not thread-safe. Nothing here calls back before it has returned.
+ */
+#ifndef CM_MAD_H
+#define CM_MAD_H
+
+#include <stdint.h>
+
+#include "fabric/mads.h"
+#include "wire/sa_records.h"
+
+struct cm;
+struct cm_transaction;
+
+/* A request to the subnet administrator. */
+struct cm_sa_request {
+	struct fabric_port *port; /* who asks */
+	uint8_t method;           /* MAD_GET, MAD_SET, MAD_DELETE */
+	uint16_t attribute;       /* enum sa_attr */
+	const struct wire_layout *layout;
+	const void *record; /* after the layout; NULL: all zero */
+	uint64_t mask;      /* the components that it names */
+	uint64_t timeout_ms;
+	/*
+	 * It is over. 0, and the answer's record, SA_DATA_BYTES of wire format; -EINVAL: the SA
+	 * refuses; -ETIMEDOUT.
+	 */
+	void (*done)(void *arg, int status, const uint8_t *record);
+	void *arg;
+};
+
+/*
+ * Asks up to CM_SA_TRIES times within the timeout. *@t is the caller's until done() is called or
+ * cm_mad_cancel(). 0 or -ENOMEM.
+ */
+#define CM_SA_TRIES 10
+int cm_sa_ask(struct cm *cm, const struct cm_sa_request *request, struct cm_transaction **t);
+
+/* Whatever comes, nobody wants to know. *@t, which may be NULL, becomes NULL. */
+void cm_mad_cancel(struct cm_transaction **t);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is known of ports beforehand: when the SA is asked for it, and what holds until it has
+ * answered.
+ */
+#include <limits.h>
+
+#include "cm/testing.h"
+
+#define GROUP      "239.1.1.1"
+#define TIMEOUT_MS 3000
+
+static struct fabric_port *first_port(struct testing *t)
+{
+	return t->f->hca_port[0];
+}
+
+static bool has_broadcast(struct testing *t)
+{
+	return cm_port_broadcast(t->cm, first_port(t), IB_PKEY_DEFAULT) != NULL;
+}
+
+/* The port comes to be ACTIVE as if it were the first time. */
+static void begin_anew(struct testing *t)
+{
+	first_port(t)->state = IB_PORT_INIT;
+	cm_port_active(t->cm, first_port(t));
+	first_port(t)->state = IB_PORT_ACTIVE;
+	t->sa.n_get = 0;
+	cm_port_active(t->cm, first_port(t));
+	testing_settle(t);
+}
+
+static void an_active_port_has_a_broadcast_group_and_a_capable_sa(void **state)
+{
+	struct testing *t = *state;
+	const struct wire_mcmember *r = cm_port_broadcast(t->cm, first_port(t), IB_PKEY_DEFAULT);
+
+	assert_non_null(r);
+	assert_int_equal(r->mtu, TESTING_SA_MTU);
+	assert_int_equal(r->qkey, TESTING_SA_QKEY);
+	assert_true(cm_port_allows_send_only(t->cm, first_port(t)));
+}
+
+static void limited_members_have_the_same_broadcast_group(void **state)
+{
+	struct testing *t = *state;
+
+	assert_ptr_equal(cm_port_broadcast(t->cm, first_port(t), 0x7FFF),
+	                 cm_port_broadcast(t->cm, first_port(t), 0xFFFF));
+}
+
+static void each_partition_is_asked_for_once(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_port *port = first_port(t);
+
+	port->pkey[1] = 0x8001;
+	port->pkey[3] = 0x0001;
+	begin_anew(t);
+	assert_int_equal(t->sa.n_get, 3);                    /* and for ClassPortInfo */
+	assert_null(cm_port_broadcast(t->cm, port, 0x8001)); /* that partition has none */
+	assert_null(cm_port_broadcast(t->cm, port, 0x8002)); /* nor is the port in this one */
+	assert_null(cm_port_broadcast(t->cm, port, 0x8000)); /* no P_Key */
+	assert_true(has_broadcast(t));
+}
+
+static void a_partition_that_the_port_has_left_is_forgotten(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_port *port = first_port(t);
+
+	port->pkey[0] = 0x8001;
+	cm_port_active(t->cm, port);
+	testing_settle(t);
+	assert_false(has_broadcast(t));
+}
+
+static void a_port_that_is_down_has_nothing(void **state)
+{
+	struct testing *t = *state;
+
+	first_port(t)->state = IB_PORT_DOWN;
+	assert_false(has_broadcast(t));
+	cm_port_changed(t->cm, first_port(t));
+	first_port(t)->state = IB_PORT_ACTIVE;
+	assert_false(has_broadcast(t)); /* before the SA has been asked */
+	assert_false(cm_port_allows_send_only(t->cm, first_port(t)));
+}
+
+static void an_sa_that_does_not_answer_is_asked_again_ever_more_seldom(void **state)
+{
+	static const unsigned waits[] = { 1000, 2000, 4000, 8000, 16000, 16000 };
+	struct testing *t = *state;
+
+	t->sa.loses = UINT_MAX;
+	begin_anew(t);
+	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
+		unsigned sent;
+
+		testing_pass(t, TIMEOUT_MS);
+		sent = t->n_sent;
+		testing_pass(t, waits[i] - 1);
+		assert_int_equal(t->n_sent, sent);
+		testing_pass(t, 1);
+		assert_int_equal(t->n_sent, sent + 2);
+	}
+	assert_false(has_broadcast(t));
+	t->sa.loses = 0;
+	testing_pass(t, TIMEOUT_MS);
+	assert_true(has_broadcast(t));
+	assert_true(LIST_EMPTY(&t->cm->timers));
+}
+
+static void what_is_known_holds_until_there_is_an_answer(void **state)
+{
+	struct testing *t = *state;
+
+	t->sa.keeps = true;
+	cm_port_active(t->cm, first_port(t));
+	testing_settle(t);
+	assert_true(has_broadcast(t));
+	testing_release(t);
+	t->sa.has_broadcast = false;
+	t->sa.keeps = true;
+	cm_port_active(t->cm, first_port(t));
+	testing_settle(t);
+	assert_true(has_broadcast(t));
+	testing_release(t);
+	assert_false(has_broadcast(t));
+}
+
+static void who_misses_the_group_has_it_asked_for(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	t->sa.has_broadcast = false;
+	begin_anew(t);
+	testing_pass(t, 60000);
+	assert_int_equal(t->sa.n_get, 2); /* it has refused: nobody asks it for its own sake */
+	t->sa.has_broadcast = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), -EADDRNOTAVAIL);
+	assert_int_equal(t->sa.n_get, 3);
+	testing_joined(c, id, GROUP);
+	cm_client_free(t->cm, c);
+}
+
+static void a_change_asks_anew_whatever_is_on_its_way(void **state)
+{
+	struct testing *t = *state;
+
+	t->sa.keeps = true;
+	begin_anew(t);
+	cm_port_changed(t->cm, first_port(t));
+	testing_settle(t);
+	assert_int_equal(t->cm->transactions.n, 2);
+	testing_release(t);
+	assert_true(has_broadcast(t));
+}
+
+static void without_an_sm_there_is_nobody_to_ask(void **state)
+{
+	struct testing *t = *state;
+	unsigned sent;
+
+	first_port(t)->sm_lid = 0;
+	sent = t->n_sent;
+	begin_anew(t);
+	testing_pass(t, 200);
+	assert_int_equal(t->n_sent, sent);
+	first_port(t)->sm_lid = TESTING_SA_LID;
+	testing_pass(t, 100);
+	assert_true(has_broadcast(t));
+}
+
+static void requests_go_by_the_default_partition(void **state)
+{
+	struct testing *t = *state;
+	struct testing_mad *m;
+
+	first_port(t)->pkey[0] = 0x8001;
+	first_port(t)->pkey[2] = 0x7FFF;
+	first_port(t)->sm_sl = 5;
+	cm_port_active(t->cm, first_port(t));
+	m = STAILQ_FIRST(&t->mads);
+	assert_non_null(m);
+	assert_int_equal(m->mad.pkey_index, 2);
+	assert_int_equal(m->mad.sl, 5);
+	assert_int_equal(m->mad.dlid, TESTING_SA_LID);
+}
+
+/* ---- MADs that are not what they seem ---- */
+
+static struct fabric_mad answer_to(const struct testing_mad *m)
+{
+	struct fabric_mad answer = m->mad;
+
+	answer.data[3] = MAD_GET_RESP;
+	return answer;
+}
+
+static void an_answer_to_another_port_or_request_is_none(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_port *port = first_port(t);
+	struct fabric_mad answer;
+
+	cm_port_changed(t->cm, port);
+	answer = answer_to(STAILQ_FIRST(&t->mads));
+	cm_mad_input(t->cm, t->f->hca_port[1], &answer);
+	assert_int_equal(t->cm->transactions.n, 2);
+	answer.data[1] = MAD_CLASS_PERF;
+	cm_mad_input(t->cm, port, &answer);
+	answer = answer_to(STAILQ_FIRST(&t->mads));
+	answer.data[3] = MAD_DELETE_RESP;
+	cm_mad_input(t->cm, port, &answer);
+	answer = answer_to(STAILQ_FIRST(&t->mads));
+	answer.data[15] ^= 0x40; /* of the transaction ID */
+	cm_mad_input(t->cm, port, &answer);
+	answer = answer_to(STAILQ_FIRST(&t->mads));
+	answer.data[17] ^= 1; /* of the attribute ID */
+	cm_mad_input(t->cm, port, &answer);
+	assert_int_equal(t->cm->transactions.n, 2);
+}
+
+static void what_is_not_for_the_manager_is_not_taken(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_port *port = first_port(t);
+	struct fabric_mad answer, mad;
+
+	cm_port_changed(t->cm, port);
+	answer = answer_to(STAILQ_FIRST(&t->mads));
+	mad = answer;
+	mad.data[0] = 2; /* the base version */
+	assert_false(cm_mad_input(t->cm, port, &mad));
+	mad = answer;
+	mad.data[3] = MAD_GET;
+	assert_false(cm_mad_input(t->cm, port, &mad));
+	mad = answer;
+	mad.data[8] ^= 1; /* a program's transaction */
+	assert_false(cm_mad_input(t->cm, port, &mad));
+	mad = answer;
+	mad.dest_qpn = 0;
+	assert_false(cm_mad_input(t->cm, port, &mad));
+	assert_int_equal(t->cm->transactions.n, 2);
+}
+
+static void random_mads_do_no_harm(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_mad mad = { .dest_qpn = IB_QPN_GSI, .src_qpn = IB_QPN_GSI };
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	unsigned seed = 3;
+
+	t->sa.keeps = true;
+	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	for (int n = 0; n < 100000; n++) {
+		for (unsigned i = 0; i < MAD_BYTES; i++)
+			mad.data[i] = (uint8_t)rand_r(&seed);
+		if (n % 2) { /* almost right */
+			mad.data[0] = MAD_BASE_VERSION;
+			mad.data[1] = MAD_CLASS_SUBN_ADM;
+			memcpy(mad.data + 8, "\0\0\0\2\0\0", 6);
+		}
+		cm_mad_input(t->cm, t->f->hca_port[rand_r(&seed) % 4], &mad);
+	}
+	testing_release(t);
+	cm_client_free(t->cm, c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_active_port_has_a_broadcast_group_and_a_capable_sa),
+		TEST(limited_members_have_the_same_broadcast_group),
+		TEST(each_partition_is_asked_for_once),
+		TEST(a_partition_that_the_port_has_left_is_forgotten),
+		TEST(a_port_that_is_down_has_nothing),
+		TEST(an_sa_that_does_not_answer_is_asked_again_ever_more_seldom),
+		TEST(what_is_known_holds_until_there_is_an_answer),
+		TEST(who_misses_the_group_has_it_asked_for),
+		TEST(a_change_asks_anew_whatever_is_on_its_way),
+		TEST(without_an_sm_there_is_nobody_to_ask),
+		TEST(requests_go_by_the_default_partition),
+		TEST(an_answer_to_another_port_or_request_is_none),
+		TEST(what_is_not_for_the_manager_is_not_taken),
+		TEST(random_mads_do_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
