@@ -11,14 +11,16 @@
 
 #include "base/util.h"
 #include "fabric/attach.h"
+#include "fabric/ethernet.h"
 #include "fabric/fabric.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "fabric/plan.h"
 #include "fabric/traps.h"
 
-#define PHYS_POLLING 2
-#define PHYS_LINK_UP 5
+#define PHYS_POLLING  2
+#define PHYS_DISABLED 3
+#define PHYS_LINK_UP  5
 
 #define SUBNET_TIMEOUT  18 /* about a second */
 #define ERROR_THRESHOLD 15 /* of PortInfo: the most that it says */
@@ -38,6 +40,17 @@ static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned 
 	};
 	p->width_built = p->width;
 	p->speed_built = p->speed;
+}
+
+/* Its ports are network devices, of which nothing is known yet. */
+static int add_devices(struct fabric_node *node)
+{
+	for (unsigned i = 1; i <= node->n_ports; i++) {
+		node->port[i].ethernet = calloc(1, sizeof(*node->port[i].ethernet));
+		if (!node->port[i].ethernet)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_node *plan)
@@ -72,14 +85,16 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 	}
 	if (node->type == FABRIC_SWITCH)
 		node->index = f->n_switches++;
-	f->node[f->n_nodes++] = node;
-	return node;
+	f->node[f->n_nodes++] = node; /* fabric_free() has it now */
+	return plan->ethernet && add_devices(node) ? NULL : node;
 }
 
 static void node_free(struct fabric_node *node)
 {
-	for (unsigned i = 0; i <= node->n_ports; i++)
+	for (unsigned i = 0; i <= node->n_ports; i++) {
 		free(node->port[i].alias);
+		free(node->port[i].ethernet);
+	}
 	free(node->port);
 	free(node->lft);
 	free(node->mft);
@@ -202,7 +217,9 @@ static int publish_hcas(struct fabric *f, const struct fabric_plan *plan)
 		for (unsigned k = node->n_ports; k > 0; k--) {
 			struct fabric_port *p = &f->node[i]->port[k];
 
-			give_address(f, p, node->host, (int)--n[node->host], main_port[node->host]);
+			if (!p->ethernet)
+				give_address(f, p, node->host, (int)--n[node->host],
+				             main_port[node->host]);
 			fabric_port_publish(f, p);
 		}
 	}
@@ -300,7 +317,7 @@ bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
 	static const struct ib_gid none;
 	const struct shm_port *s = &f->region->ports[p->index];
 
-	for (unsigned i = 0; i < (p->alias ? SHM_GIDS : 1); i++)
+	for (unsigned i = 0; i < (p->alias ? SHM_IB_GIDS : 1); i++)
 		if (!memcmp(&s->gid[i], gid, sizeof(*gid)))
 			return memcmp(gid, &none, sizeof(none)) != 0;
 	return false;
@@ -343,7 +360,7 @@ int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, ui
 	if (!p->alias && !guid)
 		return 0;
 	if (!p->alias)
-		p->alias = calloc(SHM_GIDS, sizeof(*p->alias));
+		p->alias = calloc(SHM_IB_GIDS, sizeof(*p->alias));
 	if (!p->alias)
 		return -ENOMEM;
 	a = &p->alias[i];
@@ -361,11 +378,46 @@ int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, ui
 /* Its own, and those given to it. */
 static void publish_gids(struct fabric *f, const struct fabric_port *p, struct ib_gid *gid)
 {
-	for (unsigned i = 0; i < (p->alias ? SHM_GIDS : 1); i++) {
+	for (unsigned i = 0; i < (p->alias ? SHM_IB_GIDS : 1); i++) {
 		memset(&gid[i], 0, sizeof(gid[i]));
 		if (fabric_port_guid(p, i))
 			fabric_gid_make(f, fabric_port_guid(p, i), &gid[i]);
 	}
+}
+
+/* What an InfiniBand port has, and an Ethernet port does not. */
+static void publish_infiniband(struct fabric *f, const struct fabric_port *p, struct shm_port *s)
+{
+	s->link_layer = IBV_LINK_LAYER_INFINIBAND;
+	s->n_gids = SHM_IB_GIDS;
+	s->n_pkeys = SHM_PKEYS;
+	publish_gids(f, p, s->gid);
+	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
+	s->lid = p->lid;
+	s->lmc = p->lmc;
+	s->sm_lid = p->sm_lid;
+	s->sm_sl = p->sm_sl;
+	s->subnet_timeout = p->subnet_timeout;
+	s->cap_flags = fabric_sma_capabilities(p);
+	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_POLLING : PHYS_LINK_UP;
+}
+
+static void publish_ethernet(const struct fabric_port *p, struct shm_port *s)
+{
+	const struct fabric_ethernet *e = p->ethernet;
+
+	s->link_layer = IBV_LINK_LAYER_ETHERNET;
+	s->n_gids = SHM_GIDS;
+	s->n_pkeys = 1;
+	memcpy(s->gid, e->gid, sizeof(s->gid));
+	memset(s->gid_type, IBV_GID_TYPE_ROCE_V2, sizeof(s->gid_type));
+	s->pkey[0] = IB_PKEY_DEFAULT;
+	s->ifindex = e->ifindex;
+	s->wire_round = e->round;
+	s->ipv4 = e->ipv4;
+	memcpy(s->ipv6, e->ipv6, sizeof(s->ipv6));
+	s->cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_DISABLED : PHYS_LINK_UP;
 }
 
 void fabric_port_publish(struct fabric *f, struct fabric_port *p)
@@ -375,21 +427,15 @@ void fabric_port_publish(struct fabric *f, struct fabric_port *p)
 	shm_write_begin(&s->seq);
 	s->hca = p->node->hca;
 	s->guid = p->guid;
-	publish_gids(f, p, s->gid);
-	memcpy(s->pkey, p->pkey, sizeof(s->pkey));
-	s->sm_lid = p->sm_lid;
-	s->sm_sl = p->sm_sl;
-	s->cap_flags = fabric_sma_capabilities(p);
-	s->lid = p->lid;
-	s->lmc = p->lmc;
 	s->state = p->state;
-	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_POLLING : PHYS_LINK_UP;
 	s->max_mtu = IBV_MTU_4096;
 	s->active_mtu = p->mtu;
 	s->active_width = p->width;
 	s->active_speed = p->speed;
 	s->port_num = p->num;
-	s->link_layer = IBV_LINK_LAYER_INFINIBAND;
-	s->subnet_timeout = p->subnet_timeout;
+	if (p->ethernet)
+		publish_ethernet(p, s);
+	else
+		publish_infiniband(f, p, s);
 	shm_write_end(&s->seq);
 }

@@ -100,6 +100,7 @@ struct fabric_port {
 	uint32_t capabilities; /* of PortInfo:CapabilityMask, those that come and go */
 	uint16_t pkey[SHM_PKEYS];
 	LIST_HEAD(, fabric_trap) traps; /* traps.c: of an HCA's port or a switch's port 0 */
+	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
 };
 
 /* One multicast LID's row in a switch. */
@@ -133,6 +134,7 @@ struct fabric_host {
 };
 
 struct fabric_attach;
+struct fabric_ethernet;
 struct fabric_flows;
 struct fabric_mads;
 struct fabric_plan;
@@ -192,7 +194,7 @@ bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
 /* GUID @i of an HCA port, from 0, its own; 0: there is none. */
 uint64_t fabric_port_guid(const struct fabric_port *p, unsigned i);
 
-/* Gives it GUID @i, from 1 to SHM_GIDS - 1; 0 takes it away. To be published. 0 or -ENOMEM. */
+/* Gives it GUID @i, from 1 to SHM_IB_GIDS - 1; 0 takes it away. To be published. 0 or -ENOMEM. */
 int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, uint64_t guid);
 
 void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);

@@ -9,9 +9,17 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/attach.h"
+#include "fabric/ethernet.h"
 #include "fabric/flow.h"
+#include "wire/ip.h"
 
 #define LIST_UNIT 64
+
+/* On either link layer; whether a LID goes with it that leads to a group is another question. */
+static bool is_to_group(const struct fabric_flow_key *key)
+{
+	return wire_gid_is_ip_mcast(&key->dgid);
+}
 
 void fabric_flow_init(struct fabric *f)
 {
@@ -163,6 +171,7 @@ static void publish(struct fabric *f, struct fabric_flow *flow, uint8_t mtu)
 		r->count = flow->n_reached;
 		r->dest_port = flow->n_reached ? flow->reached[0]->index : 0;
 	}
+	r->flags = flow->wire ? SHM_FLOW_WIRE : 0;
 	r->mtu = IB_MTU_BYTES(mtu);
 	shm_write_end(&r->seq);
 }
@@ -190,27 +199,60 @@ static void collect_one(struct fabric *f, struct fabric_flow *flow)
 	flow->bytes = bytes;
 }
 
-static void compile(struct fabric *f, struct fabric_flow *flow)
+/* By the switches' tables. The MTU of the way. */
+static uint8_t walk(struct fabric *f, struct fabric_flow *flow)
 {
 	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = flow };
 
-	collect_one(f, flow);
-	flow->n_hops = flow->n_reached = 0;
-	memset(flow->visited, 0, flow->visited_words * sizeof(*flow->visited));
-	f->flows->n_list = 0;
 	if (ib_lid_is_mcast(flow->key.dlid)) {
 		fabric_walk_multicast(f, flow->from, flow->key.dlid, &w);
-		for (uint32_t i = 0; i < flow->n_reached; i++)
-			list_attached(f, flow, flow->reached[i],
-			              fabric_attach_find(f, flow->reached[i]->node->hca,
-			                                 &flow->key.dgid));
-	} else {
-		fabric_walk_unicast(f, flow->from, flow->key.dlid, &w);
-		if (flow->n_reached && flow->key.is_global &&
-		    !fabric_port_has_gid(f, flow->reached[0], &flow->key.dgid))
-			flow->n_reached = 0; /* a port takes only what its GID is on */
+		return w.mtu;
 	}
-	publish(f, flow, w.mtu);
+	fabric_walk_unicast(f, flow->from, flow->key.dlid, &w);
+	if (flow->n_reached && flow->key.is_global &&
+	    !fabric_port_has_gid(f, flow->reached[0], &flow->key.dgid))
+		flow->n_reached = 0; /* a port takes only what its GID is on */
+	return w.mtu;
+}
+
+/*
+ * From an Ethernet port: a group's packets go to who is attached on this HCA, and out; those for
+ * a GID of the fabric's own go there in memory; all others out. What the wire brings in is for
+ * this HCA only.
+ */
+static uint8_t walk_ethernet(struct fabric *f, struct fabric_flow *flow)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(flow->key.qpn)];
+	bool from_wire = qp->flags & SHM_QP_WIRE;
+	struct fabric_port *to = flow->from;
+
+	if (flow->from->state != IB_PORT_ACTIVE)
+		return flow->from->mtu;
+	flow->wire = !from_wire;
+	if (!ib_lid_is_mcast(flow->key.dlid)) {
+		to = fabric_ethernet_find(f, flow->from, &flow->key.dgid);
+		if (!to)
+			return flow->from->mtu;
+		flow->wire = false;
+	}
+	on_reached(flow, to);
+	return to->mtu < flow->from->mtu ? to->mtu : flow->from->mtu;
+}
+
+static void compile(struct fabric *f, struct fabric_flow *flow)
+{
+	uint8_t mtu;
+
+	collect_one(f, flow);
+	flow->n_hops = flow->n_reached = 0;
+	flow->wire = false;
+	memset(flow->visited, 0, flow->visited_words * sizeof(*flow->visited));
+	f->flows->n_list = 0;
+	mtu = flow->from->ethernet ? walk_ethernet(f, flow) : walk(f, flow);
+	for (uint32_t i = 0; i < flow->n_reached && ib_lid_is_mcast(flow->key.dlid); i++)
+		list_attached(f, flow, flow->reached[i],
+		              fabric_attach_find(f, flow->reached[i]->node->hca, &flow->key.dgid));
+	publish(f, flow, mtu);
 }
 
 int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
@@ -235,7 +277,7 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	if (ret)
 		goto err_free;
 	/* only groups change; and all that is not global would be in one bucket */
-	if (ib_gid_is_mcast(&key->dgid))
+	if (is_to_group(key))
 		ret = base_hash_add(&s->by_gid, &flow->by_gid, base_hash_of(&key->dgid, 16, 0));
 	if (ret)
 		goto err_id;
@@ -249,7 +291,7 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	*out = flow;
 	return 0;
 err_by_gid:
-	if (ib_gid_is_mcast(&key->dgid))
+	if (is_to_group(key))
 		base_hash_remove(&s->by_gid, &flow->by_gid);
 err_id:
 	base_idtable_remove(&s->ids, flow->id);
@@ -268,7 +310,7 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
-	if (ib_gid_is_mcast(&flow->key.dgid))
+	if (is_to_group(&flow->key))
 		base_hash_remove(&s->by_gid, &flow->by_gid);
 	base_hash_remove(&s->by_lid, &flow->by_lid);
 	base_idtable_remove(&s->ids, flow->id);

@@ -31,6 +31,7 @@ struct fabric_flow {
 	uint32_t id; /* index of its record */
 	struct fabric_flow_key key;
 	struct fabric_port *from;
+	bool wire;                            /* its packets leave by an Ethernet port */
 	struct base_hash_node by_gid, by_lid; /* by_gid: to a multicast GID */
 	uint64_t list_off;
 	uint32_t list_room;

@@ -98,16 +98,13 @@ static int new_node(struct fabric_plan *plan, unsigned n_ports, struct fabric_pl
 	return 0;
 }
 
-int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports)
+/* Adds an HCA to @host, which names it @want. */
+static int add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports, const char *want)
 {
+	struct fabric_plan_host *h = &plan->host[host];
 	struct fabric_plan_node *node;
-	struct fabric_plan_host *h;
-	char name[2 * FABRIC_NAME];
 	int ret;
 
-	if (host >= plan->n_hosts)
-		return -EINVAL;
-	h = &plan->host[host];
 	if (h->n_ports + n_ports > FABRIC_MAX_HOST_PORTS)
 		return -ERANGE;
 	ret = new_node(plan, n_ports, &node);
@@ -115,9 +112,7 @@ int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_port
 		return ret;
 	node->type = FABRIC_HCA;
 	node->host = host;
-	/* the number must not fall off the end */
-	snprintf(name, sizeof(name), "umbel_%.*s_%u", FABRIC_NAME - 12, h->name, h->n_hcas);
-	ret = fabric_names_take(&plan->node_names, name, node->name);
+	ret = fabric_names_take(&plan->node_names, want, node->name);
 	if (ret) {
 		free(node->port);
 		return ret;
@@ -129,6 +124,32 @@ int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_port
 	plan->n_hca_ports += n_ports;
 	plan->n_ports += n_ports;
 	return (int)plan->n_nodes++;
+}
+
+int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports)
+{
+	char name[2 * FABRIC_NAME];
+
+	if (host >= plan->n_hosts)
+		return -EINVAL;
+	/* the number must not fall off the end */
+	snprintf(name, sizeof(name), "umbel_%.*s_%u", FABRIC_NAME - 12, plan->host[host].name,
+	         plan->host[host].n_hcas);
+	return add_hca(plan, host, n_ports, name);
+}
+
+int fabric_plan_add_ethernet(struct fabric_plan *plan, unsigned host, const char *device)
+{
+	char name[2 * FABRIC_NAME];
+	int hca;
+
+	if (host >= plan->n_hosts)
+		return -EINVAL;
+	snprintf(name, sizeof(name), "umbel_%s", device);
+	hca = add_hca(plan, host, 1, name);
+	if (hca >= 0)
+		plan->node[hca].ethernet = true;
+	return hca;
 }
 
 int fabric_plan_add_switch(struct fabric_plan *plan, const char *name, unsigned n_ports)

@@ -50,6 +50,7 @@ struct fabric_plan_node {
 	uint64_t guid, system_guid;    /* 0: fabric_plan_finish() gives one */
 	uint32_t vendor_id, device_id; /* 0: not said */
 	bool enhanced_port0;
+	bool ethernet; /* HCAs: each port is a network device (ethernet.h) */
 };
 
 struct fabric_plan_host {
@@ -77,6 +78,8 @@ void fabric_plan_fini(struct fabric_plan *plan);
  */
 int fabric_plan_add_host(struct fabric_plan *plan, const char *name);
 int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports);
+/* An HCA of one Ethernet port for network device @device: umbel_eth0. */
+int fabric_plan_add_ethernet(struct fabric_plan *plan, unsigned host, const char *device);
 int fabric_plan_add_switch(struct fabric_plan *plan, const char *name, unsigned n_ports);
 
 struct fabric_plan_end {

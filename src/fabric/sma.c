@@ -138,7 +138,7 @@ static void lids_changed(struct fabric *f, const struct fabric_port *p)
 /* How many GUIDs a port can have: a switch's port 0 has only its own. */
 static unsigned guid_capacity(const struct fabric_port *own)
 {
-	return is_switch(own->node) ? 1 : SHM_GIDS;
+	return is_switch(own->node) ? 1 : SHM_IB_GIDS;
 }
 
 /* Entry 0, the port's own, is read-only. */
@@ -169,7 +169,7 @@ static uint16_t guid_info(struct request *r)
 	struct wire_guid_info g = { { 0 } };
 	uint16_t status = MAD_STATUS_OK;
 
-	if (r->modifier >= SHM_GIDS / GUID_BLOCK || first >= guid_capacity(p))
+	if (r->modifier >= SHM_IB_GIDS / GUID_BLOCK || first >= guid_capacity(p))
 		return MAD_STATUS_BAD_FIELD;
 	if (r->is_set)
 		status = set_guids(r, p, first);

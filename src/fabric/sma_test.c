@@ -106,7 +106,7 @@ static void guids_that_are_given_to_a_port_become_its_gids(void **state)
 	assert_true(guid_at(l, 2, 2) == 0);
 	assert_true(guid_at(l, 2, 3) == 0x3333);
 	assert_true(guid_at(l, 2, 15) == 0xFFFF);
-	for (unsigned i = 1; i < SHM_GIDS; i++) {
+	for (unsigned i = 1; i < SHM_IB_GIDS; i++) {
 		if (!guid_at(l, 2, i))
 			continue;
 		fabric_gid_make(l->f, guid_at(l, 2, i), &gid);
@@ -293,7 +293,7 @@ static void port_info_tells_of_an_hca_port(void **state)
 	assert_int_equal(i.mtu_cap, IBV_MTU_4096);
 	assert_int_equal(i.vl_cap, VL_CAP_VL0);
 	assert_int_equal(i.operational_vls, VL_CAP_VL0);
-	assert_int_equal(i.guid_cap, SHM_GIDS);
+	assert_int_equal(i.guid_cap, SHM_IB_GIDS);
 	assert_int_equal(i.capability_mask & CAP_END, CAP_END);
 	assert_int_equal(i.capability_mask & PORT_CAP_SM, 0);
 }

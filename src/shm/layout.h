@@ -38,9 +38,10 @@
 #define SHM_NO_CHANNEL    0xFFFFFFFF
 #define SHM_QP_INDEX(qpn) ((qpn)&0xFFFF)
 
-#define SHM_GIDS   16
-#define SHM_PKEYS  16
-#define SHM_INLINE 64 /* payload bytes that ride in the arrival itself */
+#define SHM_GIDS    32 /* of an Ethernet port: as many as addresses */
+#define SHM_IB_GIDS 16 /* of an InfiniBand port */
+#define SHM_PKEYS   16
+#define SHM_INLINE  64 /* payload bytes that ride in the arrival itself */
 
 /* ---- control part ---- */
 
@@ -76,7 +77,7 @@ struct shm_control {
 	uint64_t data_size;
 	char fabric[40];
 	/* in the data part */
-	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off;
+	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off, wires_off;
 	uint64_t rings_off, rings_size;
 	uint64_t payloads_off, payloads_size;
 	_Alignas(64) struct shm_settings settings;
@@ -107,8 +108,7 @@ struct shm_port {
 	_Atomic uint32_t seq;
 	uint32_t hca;
 	uint64_t guid;
-	struct ib_gid gid[SHM_GIDS];
-	uint16_t pkey[SHM_PKEYS];
+	/* what senders look at for each message lies in the first cache line */
 	uint16_t lid;
 	uint16_t sm_lid;
 	uint8_t lmc;
@@ -122,19 +122,28 @@ struct shm_port {
 	uint8_t port_num;
 	uint8_t subnet_timeout;
 	uint8_t link_layer; /* IBV_LINK_LAYER_* */
-	uint8_t reserved[5];
+	uint8_t n_gids;     /* entries of the table below that there are, empty ones too */
 	uint32_t cap_flags;
+	uint32_t ifindex; /* Ethernet: of the network device; 0: it is gone */
+	uint8_t n_pkeys;
+	uint8_t wire_round; /* Ethernet: another one, other sockets */
+	uint8_t reserved[2];
 	uint32_t ipv4; /* of the host on this port, network order */
 	uint8_t ipv6[16];
-	uint8_t reserved2[32];
+	uint16_t pkey[SHM_PKEYS];
+	uint8_t gid_type[SHM_GIDS]; /* enum ibv_gid_type */
+	struct ib_gid gid[SHM_GIDS];
 };
-static_assert(sizeof(struct shm_port) == 384, "layout");
+static_assert(sizeof(struct shm_port) == 640, "layout");
+static_assert(offsetof(struct shm_port, pkey) == 64, "layout");
+static_assert(offsetof(struct shm_port, gid) % 64 == 0, "layout");
 
 enum shm_qp_flags {
 	SHM_QP_LIVE = 1,
 	SHM_QP_RECEIVES = 2, /* in a state that accepts packets */
 	SHM_QP_BLOCK_LOOPBACK = 4,
 	SHM_QP_COUNT_ARRIVALS = 8, /* its CQ is smaller than what may arrive: watch for overrun */
+	SHM_QP_WIRE = 16,          /* stands for what a port brings in from the wire */
 };
 
 #define SHM_NO_READY_BIT 0xFFFF
@@ -160,6 +169,10 @@ struct shm_qp {
 };
 static_assert(sizeof(struct shm_qp) == 64, "layout");
 
+enum shm_flow_flags {
+	SHM_FLOW_WIRE = 1, /* a copy of each message goes out on the wire */
+};
+
 /*
  * A flow is what one queue pair sends to one destination: the outcome of the walk
  * through the switches, kept as a list of the QP numbers that a multicast message
@@ -172,7 +185,7 @@ struct shm_flow {
 	uint64_t list_off;    /* uint32_t[count] in the control part */
 	uint32_t dest_port;   /* unicast: index in the port table */
 	uint32_t mtu;         /* bytes, smallest along the path */
-	uint32_t flags;
+	uint32_t flags;       /* enum shm_flow_flags */
 	uint32_t reserved[9];
 };
 static_assert(sizeof(struct shm_flow) == 64, "layout");
@@ -185,7 +198,9 @@ enum shm_arrival_flags {
 	SHM_ARRIVAL_GRH = 1,
 	SHM_ARRIVAL_IMM = 2,
 	SHM_ARRIVAL_SOLICITED = 4,
-	SHM_ARRIVAL_PAYLOAD = 8, /* payload lies at payload_off, not in data */
+	SHM_ARRIVAL_PAYLOAD = 8,   /* payload lies at payload_off, not in data */
+	SHM_ARRIVAL_ETHERNET = 16, /* of a port of that link layer: an IP header is its GRH */
+	SHM_ARRIVAL_WIRE = 32,     /* came from the wire: data holds what its GRH is to be */
 };
 
 /*
@@ -285,6 +300,33 @@ struct shm_port_count {
 	uint64_t reserved2[4];
 };
 static_assert(sizeof(struct shm_port_count) == 128, "layout");
+
+#define SHM_WIRE_BAD 8
+
+/*
+ * What the wire of an Ethernet port brings in, some process of the host receives, for all of
+ * them: whoever polls, or if nobody does, the manager (hca/wire.h). This is how they take turns.
+ */
+struct shm_wire {
+	/* who receives just now: microseconds << 16 | its wire QP's index; 0: nobody */
+	_Atomic uint64_t holder;
+	_Atomic uint64_t polled_ns; /* when somebody looked who will look again soon */
+	/* the manager has left the sockets to who polls: who stops polling wakes it */
+	_Atomic uint32_t manager_away;
+	_Atomic uint32_t lost[2]; /* what the sockets, IPv4 and IPv6, have said that they lost */
+	uint32_t reserved[9];
+	/* counts; additions, as anybody may receive */
+	_Atomic uint64_t packets, bytes;    /* received and right */
+	_Atomic uint64_t bad[SHM_WIRE_BAD]; /* received and not: by enum wire_roce_status */
+	_Atomic uint64_t own;               /* our own messages to groups, come back */
+	_Atomic uint64_t no_member;         /* to a group to which nobody here is attached */
+	_Atomic uint64_t overflow;          /* lost as the sockets were full */
+	_Atomic uint64_t unreachable;       /* sent, and the network takes them nowhere */
+	_Atomic uint64_t overtakes;         /* somebody who was receiving had stalled */
+	uint64_t reserved2;
+};
+static_assert(sizeof(struct shm_wire) == 192, "layout");
+static_assert(offsetof(struct shm_wire, packets) == 64, "layout");
 
 /* Its beginning says what it is to whoever looks at a dump; nobody relies on that. */
 struct shm_data {

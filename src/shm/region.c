@@ -64,6 +64,7 @@ static void set_tables(struct shm_region *r)
 	r->cqs = (void *)(data + r->control->cqs_off);
 	r->flow_counts = (void *)(data + r->control->flow_counts_off);
 	r->port_counts = (void *)(data + r->control->port_counts_off);
+	r->wires = (void *)(data + r->control->wires_off);
 }
 
 int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
@@ -87,6 +88,7 @@ int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
 	c.cqs_off = take(&c.data_size, SHM_MAX_CQS * sizeof(struct shm_cq));
 	c.flow_counts_off = take(&c.data_size, SHM_MAX_FLOWS * sizeof(struct shm_flow_count));
 	c.port_counts_off = take(&c.data_size, n_ports * sizeof(struct shm_port_count));
+	c.wires_off = take(&c.data_size, n_ports * sizeof(struct shm_wire));
 	c.rings_size = RINGS_SIZE;
 	c.rings_off = take(&c.data_size, RINGS_SIZE);
 	c.payloads_size = PAYLOADS_SIZE;

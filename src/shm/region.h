@@ -28,6 +28,7 @@ struct shm_region {
 	struct shm_cq *cqs;
 	struct shm_flow_count *flow_counts;
 	struct shm_port_count *port_counts;
+	struct shm_wire *wires; /* by port */
 };
 
 /* Makes and maps both parts for so many HCAs and ports. 0 or -errno. */

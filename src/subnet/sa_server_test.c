@@ -289,7 +289,7 @@ static void guids_and_lanes_are_listed_by_port(void **state)
 	unsigned n = e->sw->n_ports + 1;
 
 	assert_int_equal(TABLE(e, SA_ATTR_GUID_INFO, guid_info_record, 0, 0),
-	                 HOSTS * SHM_GIDS / GUID_BLOCK + 1);
+	                 HOSTS * SHM_IB_GIDS / GUID_BLOCK + 1);
 	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record, 0, 0), HOSTS + n * n);
 	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record, 0, 0), 4 * (HOSTS + n));
 	assert_int_equal(GET(e, SA_ATTR_GUID_INFO, guid_info_record, SA_GIR_LID | SA_GIR_BLOCK,

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "wire/ib.h"
+#include "wire/ip.h"
 
 #define WIRE_SIGNATURE_IPV4 0x401B
 #define WIRE_SIGNATURE_IPV6 0x601B
@@ -26,5 +27,11 @@ void wire_mgid_from_ipv6(struct ib_gid *mgid, const struct in6_addr *addr, uint1
 
 /* The IPoIB broadcast group of @pkey: MTU, rate, SL and Q_Key of all IPoIB groups follow it. */
 void wire_mgid_broadcast(struct ib_gid *mgid, uint16_t pkey);
+
+/* Ethernet has no LIDs: all that goes to groups is to this one, and what goes to hosts to 0. */
+static inline uint16_t wire_mgid_ethernet_lid(const struct ib_gid *dgid)
+{
+	return wire_gid_is_ip_mcast(dgid) ? IB_LID_MCAST_FIRST : 0;
+}
 
 #endif

@@ -99,12 +99,12 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	all.state = (enum ibv_port_state)port.state;
 	all.max_mtu = (enum ibv_mtu)port.max_mtu;
 	all.active_mtu = (enum ibv_mtu)port.active_mtu;
-	all.gid_tbl_len = SHM_GIDS;
+	all.gid_tbl_len = port.n_gids;
 	all.port_cap_flags = port.cap_flags;
 	all.max_msg_sz = MAX_MESSAGE;
 	all.bad_pkey_cntr = counter(&count->bad_pkey);
 	all.qkey_viol_cntr = counter(&count->bad_qkey);
-	all.pkey_tbl_len = SHM_PKEYS;
+	all.pkey_tbl_len = port.n_pkeys;
 	all.lid = port.lid;
 	all.sm_lid = port.sm_lid;
 	all.lmc = port.lmc;
@@ -133,7 +133,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, unio
 {
 	struct shm_port port;
 
-	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= SHM_GIDS) {
+	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= port.n_gids) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -146,7 +146,8 @@ static void fill_entry(const struct shm_port *port, uint32_t port_num, uint32_t 
 {
 	*entry = (struct ibv_gid_entry){ .gid_index = index,
 		                         .port_num = port_num,
-		                         .gid_type = IBV_GID_TYPE_IB };
+		                         .gid_type = port->gid_type[index],
+		                         .ndev_ifindex = port->ifindex };
 	memcpy(entry->gid.raw, port->gid[index].raw, sizeof(entry->gid.raw));
 }
 
@@ -157,8 +158,8 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 	struct ibv_gid_entry all;
 	struct shm_port port;
 
-	if (flags || entry_size < sizeof(all) || index >= SHM_GIDS ||
-	    hca_port(hca_context(context), port_num, &port))
+	if (flags || entry_size < sizeof(all) || hca_port(hca_context(context), port_num, &port) ||
+	    index >= port.n_gids)
 		return EINVAL;
 	if (!memcmp(&port.gid[index], &zero_gid, sizeof(zero_gid)))
 		return ENODATA;
@@ -197,7 +198,7 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __b
 {
 	struct shm_port port;
 
-	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= SHM_PKEYS) {
+	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= port.n_pkeys) {
 		errno = EINVAL;
 		return -1;
 	}
