@@ -25,6 +25,8 @@ struct control_client {
 	bool gone;
 	struct control_hello_reply hello;
 	int region_fd[2];
+	control_serve *serve; /* NULL: a socket leads to the manager */
+	void *serve_arg;
 };
 
 static int connect_socket(const char *path)
@@ -49,6 +51,18 @@ static int connect_socket(const char *path)
 	return sock;
 }
 
+static int exchange_packets(struct control_client *c, struct control_packet *p)
+{
+	int ret;
+
+	if (c->serve) {
+		c->serve(c->serve_arg, p);
+		return 0;
+	}
+	ret = control_send(c->sock, p);
+	return ret ? ret : control_receive(c->sock, p);
+}
+
 /* One request, one reply into @p. With the lock held. */
 static int exchange(struct control_client *c, const struct control_call *call,
                     struct control_packet *p)
@@ -65,9 +79,7 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	if (call->request_bytes)
 		memcpy(p->body, call->request, call->request_bytes);
 	p->n_fds = 0;
-	ret = control_send(c->sock, p);
-	if (!ret)
-		ret = control_receive(c->sock, p);
+	ret = exchange_packets(c, p);
 	if (ret == -EMFILE && p->header.serial == c->serial)
 		return -EMFILE; /* the process has too many open, or we would have got one more */
 	if (!ret && p->header.serial != c->serial) {
@@ -166,12 +178,27 @@ err_free:
 	return ret;
 }
 
+int control_local(struct control_client **out, control_serve *serve, void *arg)
+{
+	struct control_client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	pthread_mutex_init(&c->lock, NULL);
+	c->region_fd[0] = c->region_fd[1] = c->sock = -1;
+	c->serve = serve;
+	c->serve_arg = arg;
+	*out = c;
+	return 0;
+}
+
 void control_close(struct control_client *c)
 {
 	for (int i = 0; i < 2; i++)
 		if (c->region_fd[i] >= 0)
 			close(c->region_fd[i]);
-	close(c->sock);
+	if (c->sock >= 0)
+		close(c->sock);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

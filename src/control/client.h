@@ -14,6 +14,7 @@
 #include "control/message.h"
 
 struct control_client;
+struct control_packet;
 
 /*
  * Connects to the manager that listens at @socket_path and says hello. @host: the
@@ -24,6 +25,15 @@ struct control_client;
 int control_connect(struct control_client **c, const char *socket_path, enum control_role role,
                     const char *host);
 void control_close(struct control_client *c);
+
+/* Answers the request in @p there. */
+typedef void control_serve(void *arg, struct control_packet *p);
+
+/*
+ * The manager's connection to itself: it uses what processes use. Requests are answered at once
+ * by @serve, in the caller's thread. 0 or -ENOMEM. control_fd() of it is -1.
+ */
+int control_local(struct control_client **c, control_serve *serve, void *arg);
 
 /* What hello brought. The descriptors (control part, data part) become the caller's; -1 twice
  * for the command line. */

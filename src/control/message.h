@@ -40,6 +40,8 @@ enum control_type {
 	CONTROL_GET_FLOW,
 	CONTROL_GET_PAYLOAD,
 	CONTROL_RAISE_EVENT,
+	CONTROL_OPEN_WIRE,
+	CONTROL_WIRE_SOCKET,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -160,6 +162,31 @@ struct control_get_payload_reply {
 struct control_raise_event { /* CQ overrun seen by a sender, fatal QP error by its owner */
 	uint32_t type;
 	uint32_t element;
+};
+
+/*
+ * The hidden queue pair in whose name an HCA's process brings in what comes from the wire; one
+ * an HCA that is open. -EOPNOTSUPP: the HCA has no Ethernet port. Body: struct control_handle.
+ */
+struct control_open_wire_reply {
+	uint32_t qpn;
+};
+
+enum control_wire_socket_kind {
+	CONTROL_WIRE_RECEIVE, /* the port's one */
+	CONTROL_WIRE_SEND,    /* a new one */
+	CONTROL_WIRE_WAKE,    /* the eventfd by which the manager is called back to the sockets */
+};
+
+/* Descriptor with the reply. -ENODEV: the device is gone; -EAFNOSUPPORT. */
+struct control_wire_socket {
+	uint32_t hca_handle;
+	uint16_t kind;
+	uint16_t is_ipv6;
+	uint32_t source_port; /* SEND: the one wanted */
+};
+struct control_wire_socket_reply {
+	uint32_t source_port; /* SEND: the one there is */
 };
 
 /* Descriptor with the reply: a memfd with JSON text. */
