@@ -78,14 +78,24 @@ static struct fabric_attached *group_new(struct fabric *f, uint32_t hca, const s
 	return g;
 }
 
-static void group_free_if_empty(struct fabric *f, struct fabric_attached *g)
+static void group_free(struct fabric *f, struct fabric_attached *g)
 {
-	if (g->n)
-		return;
 	f->attach->hca_groups[g->hca]--;
 	base_hash_remove(&f->attach->groups, &g->node);
 	free(g->entry);
 	free(g);
+}
+
+static void group_free_if_empty(struct fabric *f, struct fabric_attached *g)
+{
+	uint32_t hca = g->hca;
+	struct ib_gid mgid = g->mgid;
+
+	if (g->n)
+		return;
+	group_free(f, g);
+	if (f->attach->emptied)
+		f->attach->emptied(f->attach->emptied_arg, hca, &mgid);
 }
 
 static int append(struct fabric_attached *g, struct fabric_attachment e)
@@ -125,7 +135,8 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 	if (!g)
 		return -ENOMEM;
 	if (append(g, (struct fabric_attachment){ .qpn = qpn, .mlid = mlid, .again = again })) {
-		group_free_if_empty(f, g);
+		if (!g->n)
+			group_free(f, g);
 		return -ENOMEM;
 	}
 	a->hca_total[hca]++;

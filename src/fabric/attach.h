@@ -31,6 +31,9 @@ struct fabric_attach {
 	struct base_hash groups;          /* struct fabric_attached */
 	uint32_t *qp_count;               /* attachments by QP index */
 	uint32_t *hca_groups, *hca_total; /* groups, attachments, by HCA */
+	/* told when the last one is detached from @mgid on @hca; or NULL */
+	void (*emptied)(void *arg, uint32_t hca, const struct ib_gid *mgid);
+	void *emptied_arg;
 };
 
 int fabric_attach_init(struct fabric_attach *a, uint32_t n_hcas);

@@ -99,7 +99,7 @@ struct fabric_port {
 	uint16_t sm_lid;
 	uint32_t capabilities; /* of PortInfo:CapabilityMask, those that come and go */
 	uint16_t pkey[SHM_PKEYS];
-	LIST_HEAD(, fabric_trap) traps; /* traps.c: of an HCA's port or a switch's port 0 */
+	LIST_HEAD(, fabric_trap) traps;   /* traps.c: of an HCA's port or a switch's port 0 */
 	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
 };
 

@@ -185,6 +185,10 @@ static void collect_one(struct fabric *f, struct fabric_flow *flow)
 
 	if (!more && !more_bytes)
 		return;
+	if (flow->wire) {
+		flow->from->stats.xmit_packets += more;
+		flow->from->stats.xmit_bytes += more_bytes;
+	}
 	for (uint32_t i = 0; i < flow->n_hops; i++) {
 		struct fabric_port *out = flow->hop[i];
 
@@ -519,8 +523,20 @@ void fabric_flow_links_down(struct fabric *f)
 	}
 }
 
+/* What came by the wire, whoever received it has counted. */
+static void collect_wire(struct fabric *f, struct fabric_port *p)
+{
+	struct shm_wire *w = &f->region->wires[p->index];
+
+	p->stats.recv_packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
+	p->stats.recv_bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
+}
+
 void fabric_flow_collect(struct fabric *f)
 {
+	for (unsigned i = 0; i < f->n_hca_ports; i++)
+		if (f->hca_port[i]->ethernet)
+			collect_wire(f, f->hca_port[i]);
 	for (uint32_t i = 0; i < f->flows->ids.size; i++)
 		if (base_idtable_get(&f->flows->ids, i))
 			collect_one(f, base_idtable_get(&f->flows->ids, i));
