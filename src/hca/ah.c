@@ -11,7 +11,11 @@
 
 #include "hca/hca.h"
 #include "wire/grh.h"
+#include "wire/ip.h"
+#include "wire/mgid.h"
 #include "wire/rate.h"
+
+#define DEFAULT_HOP_LIMIT 64 /* as the kernel's sockets */
 
 static bool is_zero_gid(const struct ib_gid *gid)
 {
@@ -20,19 +24,36 @@ static bool is_zero_gid(const struct ib_gid *gid)
 	return !memcmp(gid, &zero, sizeof(zero));
 }
 
-/* @port: as it is now. */
-static int check_attr(struct hca_context *ctx, const struct ibv_ah_attr *attr,
-                      struct shm_port *port)
+static bool is_ethernet(const struct shm_port *port)
 {
-	if (hca_port(ctx, attr->port_num, port))
+	return port->link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+/* Always global, and by one IP version. A LID means nothing. */
+static int check_ethernet(const struct shm_port *port, const struct ibv_ah_attr *attr)
+{
+	const struct ib_gid *sgid = &port->gid[attr->grh.sgid_index];
+	struct ib_gid dgid;
+
+	memcpy(dgid.raw, attr->grh.dgid.raw, sizeof(dgid.raw));
+	if (is_zero_gid(&dgid))
 		return -EINVAL;
+	return wire_gid_is_ipv4(sgid) == wire_gid_is_ipv4(&dgid) ? 0 : -EINVAL;
+}
+
+static int check_attr(const struct shm_port *port, const struct ibv_ah_attr *attr)
+{
 	if (attr->sl > 15 || (attr->static_rate && !wire_rate_to_mbps(attr->static_rate)))
+		return -EINVAL;
+	if (!attr->is_global && is_ethernet(port))
 		return -EINVAL;
 	if (!attr->is_global)
 		/* InfiniBand: a local LID will do, but never for a group */
 		return !attr->dlid || attr->dlid >= IB_LID_MCAST_FIRST ? -EINVAL : 0;
 	if (attr->grh.sgid_index >= SHM_GIDS || is_zero_gid(&port->gid[attr->grh.sgid_index]))
 		return -EINVAL;
+	if (is_ethernet(port))
+		return check_ethernet(port, attr);
 	if (attr->dlid >= IB_LID_MCAST_FIRST && attr->dlid != IB_LID_PERMISSIVE &&
 	    attr->grh.dgid.raw[0] != 0xFF)
 		return -EINVAL; /* a multicast LID and a unicast GID */
@@ -55,13 +76,28 @@ static struct hca_ah *allocate(struct hca_process *p)
 	return ah;
 }
 
+/* No LIDs; and no datagram goes out with a hop limit of 0. */
+static void become_ethernet(struct hca_ah *ah)
+{
+	struct ib_gid dgid;
+
+	memcpy(dgid.raw, ah->dest.gid, sizeof(dgid.raw));
+	ah->dest.lid = wire_mgid_ethernet_lid(&dgid);
+	ah->dest.path_bits = 0;
+	ah->arrival_flags |= SHM_ARRIVAL_ETHERNET;
+	if (!ah->hop_limit)
+		ah->hop_limit = DEFAULT_HOP_LIMIT;
+}
+
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
                              const struct ibv_ah_attr *attr, int *error)
 {
 	struct shm_port port;
 	struct hca_ah *ah;
 
-	*error = check_attr(ctx, attr, &port);
+	*error = hca_port(ctx, attr->port_num, &port);
+	if (!*error)
+		*error = check_attr(&port, attr);
 	if (*error)
 		return NULL;
 	ah = allocate(ctx->process);
@@ -77,14 +113,17 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 	ah->dest.path_bits = attr->src_path_bits & ((1u << port.lmc) - 1);
 	ah->dest.is_global = attr->is_global != 0;
 	ah->sl = attr->sl;
-	ah->is_mcast = ib_lid_is_mcast(attr->dlid);
 	if (attr->is_global) {
 		memcpy(ah->dest.gid, attr->grh.dgid.raw, sizeof(ah->dest.gid));
 		ah->class_flow =
 		        (uint32_t)attr->grh.traffic_class << 20 | (attr->grh.flow_label & 0xFFFFF);
 		ah->hop_limit = attr->grh.hop_limit;
 		ah->sgid_index = attr->grh.sgid_index;
+		ah->arrival_flags = SHM_ARRIVAL_GRH;
 	}
+	if (is_ethernet(&port))
+		become_ethernet(ah);
+	ah->is_mcast = ib_lid_is_mcast((uint16_t)ah->dest.lid);
 	ah->alive = HCA_AH_ALIVE;
 	((struct hca_pd *)pd)->users++;
 	return ah;
@@ -115,6 +154,7 @@ void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
 	to->sl = from->sl;
 	to->hop_limit = from->hop_limit;
 	to->sgid_index = from->sgid_index;
+	to->arrival_flags = from->arrival_flags;
 	to->is_mcast = from->is_mcast;
 	to->alive = from->alive;
 }
@@ -122,10 +162,42 @@ void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
 /* The index of @gid in the port's table, or -1. */
 static int gid_index(const struct shm_port *port, const struct ib_gid *gid)
 {
-	for (int i = 0; i < SHM_GIDS; i++)
+	for (int i = 0; i < port->n_gids; i++)
 		if (!memcmp(&port->gid[i], gid, sizeof(*gid)))
 			return i;
 	return -1;
+}
+
+/* The ones' complement sum of a header of 20 bytes that has its checksum in it. */
+static bool checksum_holds(const uint8_t header[static WIRE_IPV4_BYTES])
+{
+	uint32_t sum = 0;
+
+	for (int i = 0; i < WIRE_IPV4_BYTES; i += 2)
+		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	while (sum >> 16)
+		sum = (sum & 0xFFFF) + (sum >> 16);
+	return sum == 0xFFFF;
+}
+
+/* Takes apart what a message begins with on Ethernet: see wire_ip_grh(). False: it is no such. */
+static bool decode_ip(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *h)
+{
+	const uint8_t *v4 = in + IB_GRH_BYTES - WIRE_IPV4_BYTES;
+	in_addr_t addr;
+
+	if (in[0] >> 4 == IB_GRH_VERSION) {
+		wire_grh_decode(in, h);
+		return true;
+	}
+	if (v4[0] != 0x45 || !checksum_holds(v4))
+		return false;
+	*h = (struct wire_grh){ .traffic_class = v4[1], .hop_limit = v4[8] };
+	memcpy(&addr, v4 + 12, sizeof(addr));
+	h->sgid = wire_gid_from_ipv4(addr);
+	memcpy(&addr, v4 + 16, sizeof(addr));
+	h->dgid = wire_gid_from_ipv4(addr);
+	return true;
 }
 
 int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct ibv_wc *wc,
@@ -144,7 +216,10 @@ int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct
 	attr->port_num = (uint8_t)port_num;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
-	wire_grh_decode((const uint8_t *)grh, &h);
+	if (!is_ethernet(&port))
+		wire_grh_decode((const uint8_t *)grh, &h);
+	else if (!decode_ip((const uint8_t *)grh, &h))
+		return -EINVAL;
 	/* the reply's source is what the message was sent to: a port's GID, not a group's */
 	index = gid_index(&port, &h.dgid);
 	if (ib_gid_is_mcast(&h.dgid) || index < 0)

@@ -21,6 +21,7 @@
 
 #include "base/util.h"
 #include "hca/hca.h"
+#include "hca/wire.h"
 
 /* So many polls in a row that find nothing end a ready bit's watch. */
 #define IDLE_POLLS 1024
@@ -138,6 +139,21 @@ int hca_channel_get_event(struct hca_channel *ch, struct hca_cq **cq)
 
 /* ---- life ---- */
 
+/* The wire of an Ethernet port, which polling looks at: once there is something to poll. */
+static int open_wire(struct hca_context *ctx)
+{
+	struct shm_port port;
+	int ret = 0;
+
+	if (hca_port(ctx, 1, &port) || port.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return 0;
+	pthread_mutex_lock(&ctx->lock);
+	if (!ctx->wire)
+		ret = hca_wire_open(ctx->process, ctx->hca, ctx->handle, &ctx->wire);
+	pthread_mutex_unlock(&ctx->lock);
+	return ret;
+}
+
 int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
                   void *cq_context, struct hca_cq **out)
 {
@@ -149,6 +165,9 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	if (!cqe || cqe > ctx->process->region.control->settings.max_cqe || vector < 0 ||
 	    vector >= ctx->vctx.context.num_comp_vectors)
 		return -EINVAL;
+	ret = open_wire(ctx);
+	if (ret)
+		return ret;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
@@ -445,6 +464,8 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 	/* seq_cst: before the program polls once more; pairs with hca_cq_notify() */
 	atomic_store_explicit(&cq->shm->arm, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED,
 	                      memory_order_seq_cst);
+	if (cq->ctx->wire)
+		hca_wire_rest(cq->ctx->wire);
 }
 
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
@@ -632,7 +653,7 @@ static void fail_qps(struct hca_cq *cq, bool all)
 	}
 }
 
-int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	bool failed = false;
 	int done, local;
@@ -655,5 +676,18 @@ int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 		cq->gone_seen = true;
 		fail_qps(cq, true);
 	}
+	return done;
+}
+
+int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = poll_once(cq, n, wc);
+
+	/* who has armed it goes to sleep if there is nothing now: no promise to look again */
+	if (!done && __builtin_expect(cq->ctx->wire != NULL, 0) &&
+	    hca_wire_receive(cq->ctx->wire,
+	                     atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) ==
+	                             SHM_CQ_IDLE))
+		done = poll_once(cq, n, wc);
 	return done;
 }

@@ -67,7 +67,8 @@ static void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
 
 	memcpy((char *)slot + state, (const char *)&pkt->a + state,
 	       offsetof(struct shm_arrival, data) - state);
-	if (!(pkt->a.flags & SHM_ARRIVAL_PAYLOAD))
+	/* with a payload only what came from the wire has something there */
+	if ((pkt->a.flags & (SHM_ARRIVAL_PAYLOAD | SHM_ARRIVAL_WIRE)) != SHM_ARRIVAL_PAYLOAD)
 		memcpy(slot->data, pkt->a.data, SHM_INLINE);
 }
 
@@ -102,7 +103,7 @@ static void announce(struct hca_process *p, const struct hca_receiver *r, bool s
 static void deliver(struct hca_process *p, const struct hca_packet *pkt,
                     const struct hca_receiver *r, uint32_t port)
 {
-	const uint16_t gen = r->ring_gen, writer = (uint16_t)SHM_QP_INDEX(pkt->a.src_qpn);
+	const uint16_t gen = r->ring_gen, writer = pkt->writer;
 	struct shm_ring *ring = r->ring;
 	struct shm_arrival *slot;
 	uint32_t pos;

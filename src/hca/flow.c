@@ -65,6 +65,7 @@ static int refresh(struct hca_qp *qp, struct hca_flow *f)
 		off = f->shm->list_off;
 		f->mtu = f->shm->mtu;
 		f->dest_port = f->shm->dest_port;
+		f->flags = f->shm->flags;
 		if (is_mcast && count) {
 			/* while the record is being rewritten these may be anything */
 			if (off > r->control_size ||

@@ -42,6 +42,8 @@
 
 struct hca_process;
 struct hca_qp;
+struct hca_wire;
+struct hca_wire_batch;
 
 /* ---- the process and its fabric: process.c ---- */
 
@@ -63,6 +65,7 @@ struct hca_process {
 	void *devices; /* api/verbs keeps its list of devices here */
 	unsigned n_devices;
 	pthread_mutex_t wake_lock;
+	bool must_not_block; /* it is the manager: eventfds are as much their process's as ours */
 	struct hca_channel_fd {
 		uint32_t id;
 		int fd;
@@ -78,6 +81,14 @@ struct hca_process {
 
 /* The process's connection, made now if need be. NULL: no fabric (*@error says why). */
 struct hca_process *hca_process_get(int *error);
+
+/*
+ * The manager as a process of its own fabric: requests go by @control, the shared memory is
+ * @region. It has no devices; it delivers what the wire brings. NULL: no memory.
+ */
+struct hca_process *hca_process_local(struct control_client *control,
+                                      const struct shm_region *region);
+void hca_process_local_free(struct hca_process *p);
 
 /* Whether the manager has gone; cheap. */
 static inline bool hca_process_gone(struct hca_process *p)
@@ -102,6 +113,7 @@ struct hca_context {
 	struct hca_cq **cq_by_id;
 	unsigned n_objects; /* PDs, channels, CQs: close refuses while there are any */
 	bool fatal_told;
+	struct hca_wire *wire;     /* of an Ethernet port, once there is a CQ; or NULL */
 	struct verbs_context vctx; /* last: ends with the public struct */
 };
 
@@ -277,6 +289,7 @@ struct hca_ah {
 	_Atomic uint64_t flow_use;     /* what the flow was used for when that was written */
 	uint32_t class_flow;
 	uint8_t sl, hop_limit, sgid_index;
+	uint8_t arrival_flags; /* enum shm_arrival_flags, of all messages by it */
 	bool is_mcast;
 	uint32_t alive; /* HCA_AH_ALIVE */
 };
@@ -326,6 +339,7 @@ struct hca_flow {
 	uint32_t count; /* unicast: 1 if the port is reached */
 	uint32_t mtu;
 	uint32_t dest_port;
+	uint32_t flags;    /* enum shm_flow_flags */
 	uint8_t path_bits; /* unicast: which of the port's LIDs it goes to */
 	uint32_t room;
 	uint32_t *list;          /* QP numbers as the record lists them */
@@ -371,6 +385,7 @@ struct hca_payload {
 	uint64_t off;
 	struct hca_payload_hold *hold;
 	uint32_t n, room;
+	bool pinned; /* the wire has it: on its way in or out */
 };
 
 struct hca_payloads {
@@ -378,7 +393,8 @@ struct hca_payloads {
 	uint32_t n;
 	uint32_t window; /* slots [0, window) are in turn */
 	uint32_t cursor;
-	bool crowded; /* a slot was still in use when its turn came, this time round */
+	uint32_t extra; /* bytes of a slot beyond a message */
+	bool crowded;   /* a slot was still in use when its turn came, this time round */
 	struct hca_payload_seen *seen;
 };
 
@@ -397,6 +413,7 @@ struct hca_packet {
 	bool fetched;                /* so it was said of this one */
 	struct hca_payload *payload; /* with SHM_ARRIVAL_PAYLOAD */
 	struct shm_sender *sender;   /* where its sender says whom it delivers to */
+	uint16_t writer;             /* the sender's QP index: in whose name slots are claimed */
 };
 
 /* Counts what went wrong at port @port (index). */
@@ -454,6 +471,7 @@ struct hca_qp {
 	STAILQ_HEAD(, hca_deferred) deferred;
 	uint32_t n_deferred;
 	struct hca_wr_batch *batch; /* ibv_wr_start() and on */
+	struct hca_wire_batch *out; /* messages for the wire; NULL until there was one */
 	/* receive queue */
 	struct base_lock recv_lock;
 	struct shm_ring *ring;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/util.h"
 #include "hca/hca.h"
 
 #define SLOT_BYTES  IB_MTU_BYTES(IBV_MTU_4096)
@@ -44,6 +45,8 @@ static bool held(struct hca_payloads *all, const struct hca_payload_hold *h)
 
 static bool in_use(struct hca_payloads *all, struct hca_payload *p)
 {
+	if (p->pinned)
+		return true;
 	while (p->n && !held(all, &p->hold[p->n - 1]))
 		p->n--;
 	return p->n != 0;
@@ -53,8 +56,9 @@ static int grow(struct hca_qp *qp)
 {
 	struct hca_payloads *all = &qp->payloads;
 	uint32_t more = all->n ? all->n : FIRST_SLOTS;
+	uint32_t slot_bytes = (uint32_t)base_align_up(SLOT_BYTES + all->extra, BASE_CACHE_LINE);
 	struct control_get_payload req = { .qpn = qp->ex.qp_base.qp_num,
-		                           .bytes = more * SLOT_BYTES };
+		                           .bytes = more * slot_bytes };
 	struct control_get_payload_reply rep;
 	struct hca_payload *slot;
 	int ret;
@@ -78,7 +82,7 @@ static int grow(struct hca_qp *qp)
 		return -ENOMEM;
 	all->slot = slot;
 	for (uint32_t i = 0; i < more; i++)
-		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * SLOT_BYTES };
+		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * slot_bytes };
 	all->n += more;
 	return 0;
 }

@@ -5,6 +5,7 @@
  * The one registry of this library is here.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,20 +21,19 @@ static struct {
 	struct hca_process *current;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct hca_process *process_new(int *error)
+/* One without a connection. NULL: no memory. */
+static struct hca_process *process_alloc(void)
 {
 	struct hca_process *p = calloc(1, sizeof(*p));
 
-	*error = -ENOMEM;
 	if (!p)
 		return NULL;
-	p->pid = getpid();
 	p->wake_fd = calloc(SHM_MAX_CHANNELS + 1, sizeof(*p->wake_fd));
-	if (!p->wake_fd)
-		goto err_free;
-	*error = control_join(&p->control, CONTROL_ROLE_VERBS, &p->region, &p->host_index);
-	if (*error)
-		goto err_wake;
+	if (!p->wake_fd) {
+		free(p);
+		return NULL;
+	}
+	p->pid = getpid();
 	pthread_mutex_init(&p->device_lock, NULL);
 	pthread_mutex_init(&p->wake_lock, NULL);
 	pthread_mutex_init(&p->mrs.lock, NULL);
@@ -41,11 +41,52 @@ static struct hca_process *process_new(int *error)
 	SLIST_INIT(&p->free_flows);
 	STAILQ_INIT(&p->free_ahs);
 	return p;
-err_wake:
+}
+
+static struct hca_process *process_new(int *error)
+{
+	struct hca_process *p = process_alloc();
+
+	*error = -ENOMEM;
+	if (!p)
+		return NULL;
+	*error = control_join(&p->control, CONTROL_ROLE_VERBS, &p->region, &p->host_index);
+	if (!*error)
+		return p;
 	free(p->wake_fd);
-err_free:
 	free(p);
 	return NULL;
+}
+
+struct hca_process *hca_process_local(struct control_client *control,
+                                      const struct shm_region *region)
+{
+	struct hca_process *p = process_alloc();
+
+	if (!p)
+		return NULL;
+	p->control = control;
+	p->region = *region;
+	p->host_index = -1;
+	p->must_not_block = true;
+	return p;
+}
+
+void hca_process_local_free(struct hca_process *p)
+{
+	struct hca_flow *f;
+
+	for (unsigned i = 0; i <= SHM_MAX_CHANNELS; i++)
+		if (p->wake_fd[i].fd)
+			close(p->wake_fd[i].fd);
+	while ((f = SLIST_FIRST(&p->free_flows))) {
+		SLIST_REMOVE_HEAD(&p->free_flows, free);
+		free(f->list);
+		free(f->to);
+		free(f);
+	}
+	free(p->wake_fd);
+	free(p);
 }
 
 struct hca_process *hca_process_get(int *error)
@@ -100,6 +141,14 @@ static int wake_fd(struct hca_process *p, uint32_t channel)
 	return fd;
 }
 
+/* Whether writing to @fd cannot block; asked only if that matters. */
+static bool may_write(const struct hca_process *p, int fd)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+
+	return !p->must_not_block || poll(&room, 1, 0) == 1;
+}
+
 void hca_process_wake(struct hca_process *p, uint32_t channel)
 {
 	uint64_t one = 1;
@@ -109,7 +158,7 @@ void hca_process_wake(struct hca_process *p, uint32_t channel)
 		return;
 	pthread_mutex_lock(&p->wake_lock);
 	fd = wake_fd(p, channel);
-	while (fd >= 0 && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+	while (fd >= 0 && may_write(p, fd) && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
 	pthread_mutex_unlock(&p->wake_lock);
 }

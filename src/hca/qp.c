@@ -244,7 +244,8 @@ static int take_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, 
 	if (mask & (IBV_QP_PORT | IBV_QP_PKEY_INDEX)) {
 		unsigned index = mask & IBV_QP_PKEY_INDEX ? attr->pkey_index : next->pkey_index;
 
-		if (hca_port(next->ctx, port_num, &port) || index >= SHM_PKEYS || !port.pkey[index])
+		if (hca_port(next->ctx, port_num, &port) || index >= port.n_pkeys ||
+		    !port.pkey[index])
 			return -EINVAL;
 		next->port_num = (uint8_t)port_num;
 		next->port = next->process->region.hcas[next->ctx->hca].first_port + port_num - 1;
@@ -392,6 +393,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	hca_flow_drop_all(qp);
 	hca_payload_fini(&qp->payloads);
 	hca_wr_api_fini(qp);
+	free(qp->out);
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
 	free(qp->rwqe);

@@ -15,6 +15,7 @@
 #include "base/util.h"
 #include "hca/hca.h"
 #include "wire/grh.h"
+#include "wire/roce.h"
 
 #define PREFETCH_LINES 8 /* then the processor sees what is going on */
 
@@ -103,6 +104,29 @@ static enum ibv_wc_status scatter(struct hca_qp *qp, struct cursor *c, const voi
 	return IBV_WC_SUCCESS;
 }
 
+/* On Ethernet it is the IP header: as it came, or for a message from a neighbour in memory as it
+ * would have come. */
+static void make_ip_header(struct hca_qp *qp, const struct shm_arrival *a,
+                           uint8_t out[IB_GRH_BYTES])
+{
+	const struct shm_region *r = &qp->process->region;
+	struct wire_roce_packet packet = { .payload_bytes = a->length };
+
+	if (a->flags & SHM_ARRIVAL_WIRE) {
+		memcpy(out, a->data, IB_GRH_BYTES);
+		return;
+	}
+	packet.ip = (struct wire_ip){ .traffic_class = (uint8_t)(a->class_flow >> 20),
+		                      .flow_label = a->class_flow & 0xFFFFF,
+		                      .hop_limit = a->hop_limit,
+		                      .dgid = a->dgid };
+	packet.bth.opcode = a->flags & SHM_ARRIVAL_IMM ? WIRE_OPCODE_UD_SEND_ONLY_IMM
+	                                               : WIRE_OPCODE_UD_SEND_ONLY;
+	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
+		packet.ip.sgid = r->ports[a->src_port].gid[a->sgid_index];
+	wire_ip_grh(&packet.ip, wire_roce_udp_payload(&packet), out);
+}
+
 static void make_grh(struct hca_qp *qp, const struct shm_arrival *a, uint8_t out[IB_GRH_BYTES])
 {
 	const struct shm_region *r = &qp->process->region;
@@ -111,6 +135,10 @@ static void make_grh(struct hca_qp *qp, const struct shm_arrival *a, uint8_t out
 		                .hop_limit = a->hop_limit,
 		                .dgid = a->dgid };
 
+	if (__builtin_expect(a->flags & SHM_ARRIVAL_ETHERNET, 0)) {
+		make_ip_header(qp, a, out);
+		return;
+	}
 	grh.payload_bytes = wire_grh_ud_payload(a->length, a->flags & SHM_ARRIVAL_IMM);
 	if (a->src_port < r->control->n_ports && a->sgid_index < SHM_GIDS)
 		grh.sgid = r->ports[a->src_port].gid[a->sgid_index];
@@ -180,6 +208,8 @@ static void complete(struct hca_qp *qp, const struct shm_arrival *slot, struct i
 
 	/* what has been checked must not change; but anybody can write to the slot */
 	memcpy((void *)a, slot, offsetof(struct shm_arrival, data));
+	if (a->flags & SHM_ARRIVAL_WIRE)
+		memcpy(a->data, slot->data, sizeof(a->data));
 	atomic_signal_fence(memory_order_acq_rel);
 	wc->wr_id = rwqe->wr_id;
 	wc->status = take_in(qp, a, message_of(qp, a, slot->data), rwqe, sge);

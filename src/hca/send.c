@@ -14,6 +14,7 @@
 
 #include "base/util.h"
 #include "hca/hca.h"
+#include "hca/wire.h"
 
 static bool can_post(enum ibv_qp_state state)
 {
@@ -96,6 +97,7 @@ struct way {
 static void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_packet *pkt)
 {
 	pkt->sender = qp->sender;
+	pkt->writer = (uint16_t)SHM_QP_INDEX(qp->ex.qp_base.qp_num);
 	pkt->a.src_qpn = qp->ex.qp_base.qp_num;
 	pkt->a.src_port = qp->port;
 	pkt->a.pkey = qp->pkey;
@@ -142,7 +144,7 @@ static void fill_request(struct hca_qp *qp, const struct ibv_send_wr *wr, struct
 {
 	struct hca_packet *pkt = &way->pkt;
 	uint32_t qkey = wr->wr.ud.remote_qkey;
-	uint8_t flags = way->ah->dest.is_global ? SHM_ARRIVAL_GRH : 0;
+	uint8_t flags = way->ah->arrival_flags;
 
 	pkt->qkey = qkey & IB_QKEY_CONTROLLED ? qp->qkey : qkey;
 	pkt->a.imm = 0;
@@ -218,6 +220,8 @@ static enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *
 		return status;
 	count_sent(way->flow, (uint32_t)length);
 	deliver_all(qp, way, wr->wr.ud.remote_qpn);
+	if (base_unlikely(way->flow->flags & SHM_FLOW_WIRE))
+		hca_wire_send(qp, &way->pkt, wr->wr.ud.remote_qpn);
 	return IBV_WC_SUCCESS;
 }
 
@@ -326,6 +330,8 @@ int hca_post_send(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr 
 		ret = -EIO;
 	else
 		ret = post_list(qp, &at);
+	if (base_unlikely(qp->out))
+		hca_wire_flush(qp);
 	base_unlock(&qp->send_lock);
 	if (ret)
 		*bad = (struct ibv_send_wr *)at;
@@ -353,6 +359,8 @@ void hca_send_resume(struct hca_qp *qp)
 		post_list(qp, &wr); /* it was found right before */
 		free(d);
 	}
+	if (qp->out)
+		hca_wire_flush(qp);
 }
 
 void hca_send_discard(struct hca_qp *qp)

@@ -15,6 +15,7 @@
 #include "api/verbs/verbs.h"
 #include "base/util.h"
 #include "control/join.h"
+#include "hca/wire.h"
 
 static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {
@@ -217,6 +218,8 @@ int ibv_close_device(struct ibv_context *context)
 	close(context->async_fd);
 	if (ctx->n_objects)
 		return 0;
+	if (ctx->wire)
+		hca_wire_close(ctx->wire);
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&context->mutex);
 	free(ctx->qp_by_index);

@@ -131,8 +131,8 @@ static int change_attachment(struct ibv_qp *qp, const union ibv_gid *gid, uint16
 {
 	struct control_attach req = { .qpn = qp->qp_num, .mlid = lid };
 
-	if (qp->qp_type != IBV_QPT_UD || !gid || gid->raw[0] != 0xFF)
-		return -EINVAL;
+	if (qp->qp_type != IBV_QPT_UD || !gid)
+		return -EINVAL; /* what groups there are, the manager knows */
 	memcpy(req.mgid.raw, gid->raw, sizeof(req.mgid.raw));
 	return hca_request(hca_qp(qp)->process, type, &req, sizeof(req));
 }

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages out to the wire, a batch at a time: see wire.h. A batch belongs to a queue pair
+ * and is empty whenever nobody is in ibv_post_send().
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "hca/wire.h"
+
+struct hca_wire_batch {
+	int fd; /* that all of it leaves by */
+	unsigned n;
+	struct link_udp_message message[LINK_UDP_BATCH];
+	struct wire_ip ip[LINK_UDP_BATCH];
+	struct wire_roce_frame frame[LINK_UDP_BATCH];
+	uint8_t small[LINK_UDP_BATCH][SHM_INLINE];
+	uint32_t slot[LINK_UDP_BATCH]; /* payload memory that is pinned */
+};
+
+static struct hca_wire_batch *batch_of(struct hca_qp *qp)
+{
+	if (!qp->out)
+		qp->out = calloc(1, sizeof(*qp->out));
+	return qp->out;
+}
+
+/* The port's GID @index, under the record's sequence number. */
+static void read_gid(struct hca_process *p, uint32_t port, uint8_t index, struct ib_gid *gid)
+{
+	const struct shm_port *s = &p->region.ports[port];
+	uint32_t seq;
+	bool alive;
+
+	do {
+		alive = shm_read_begin(&p->region, &s->seq, &seq);
+		*gid = s->gid[index % SHM_GIDS];
+	} while (alive && shm_read_retry(&s->seq, seq));
+}
+
+/* A flow keeps its port; different ones are spread (annex A17.3.1.2). */
+static unsigned source_of(const struct hca_qp *qp, const struct hca_packet *pkt)
+{
+	uint32_t label = pkt->a.class_flow & 0xFFFFF;
+	uint32_t key = label ? label : qp->ex.qp_base.qp_num;
+
+	return (unsigned)base_hash_of(&key, sizeof(key), 0);
+}
+
+/* A socket for it; whatever waits for another one goes first. -errno. */
+static int choose_socket(struct hca_qp *qp, const struct hca_packet *pkt, struct wire_ip *ip)
+{
+	bool is_ipv6 = !wire_gid_is_ipv4(&ip->sgid);
+	int fd = hca_wire_source(qp->ctx->wire, is_ipv6, source_of(qp, pkt), &ip->udp_source);
+
+	if (fd < 0)
+		return fd;
+	if (qp->out->n && qp->out->fd != fd)
+		hca_wire_flush(qp);
+	qp->out->fd = fd;
+	return 0;
+}
+
+/* Where the message stays until it is sent. */
+static const void *keep(struct hca_qp *qp, const struct hca_packet *pkt, unsigned i)
+{
+	struct hca_wire_batch *b = qp->out;
+
+	b->slot[i] = HCA_WIRE_NO_SLOT;
+	if (!(pkt->a.flags & SHM_ARRIVAL_PAYLOAD))
+		return memcpy(b->small[i], pkt->a.data, SHM_INLINE);
+	b->slot[i] = (uint32_t)(pkt->payload - qp->payloads.slot);
+	pkt->payload->pinned = true;
+	return shm_data_at(&qp->process->region, pkt->a.payload_off);
+}
+
+/* Adds it to the batch as number @i. */
+static void add(struct hca_qp *qp, const struct hca_packet *pkt, const struct wire_ip *ip,
+                uint32_t remote_qpn)
+{
+	struct hca_wire_batch *b = qp->out;
+	unsigned i = b->n++;
+	struct wire_roce_frame *f = &b->frame[i];
+	struct wire_roce_packet out = {
+		.ip = *ip,
+		.bth = { .opcode = pkt->a.flags & SHM_ARRIVAL_IMM ? WIRE_OPCODE_UD_SEND_ONLY_IMM
+		                                                  : WIRE_OPCODE_UD_SEND_ONLY,
+		         .solicited = pkt->a.flags & SHM_ARRIVAL_SOLICITED,
+		         .migrated = true,
+		         .pkey = pkt->a.pkey,
+		         .dest_qpn = remote_qpn,
+		         .psn = qp->sq_psn++ & 0xFFFFFF },
+		.deth = { .qkey = pkt->qkey, .src_qpn = pkt->a.src_qpn },
+		.imm_data = pkt->a.imm,
+		.payload = keep(qp, pkt, i),
+		.payload_bytes = pkt->a.length,
+	};
+
+	wire_roce_build(&out, f);
+	b->ip[i] = *ip;
+	b->message[i] = (struct link_udp_message){
+		.ip = &b->ip[i],
+		.iov = { { f->head, f->head_bytes },
+		         { (void *)out.payload, out.payload_bytes },
+		         { f->trailer, f->trailer_bytes } },
+	};
+}
+
+void hca_wire_send(struct hca_qp *qp, const struct hca_packet *pkt, uint32_t remote_qpn)
+{
+	struct wire_ip ip = { .dgid = pkt->a.dgid,
+		              .flow_label = pkt->a.class_flow & 0xFFFFF,
+		              .traffic_class = (uint8_t)(pkt->a.class_flow >> 20),
+		              .hop_limit = pkt->a.hop_limit };
+
+	if (wire_gid_is_ip_mcast(&ip.dgid) && remote_qpn != IB_QPN_MCAST)
+		return; /* malformed */
+	read_gid(qp->process, qp->port, pkt->a.sgid_index, &ip.sgid);
+	if (!batch_of(qp) || choose_socket(qp, pkt, &ip)) {
+		HCA_COUNT(qp->process, qp->port, xmit_discards);
+		return;
+	}
+	add(qp, pkt, &ip, remote_qpn);
+	if (qp->out->n == LINK_UDP_BATCH)
+		hca_wire_flush(qp);
+}
+
+static void count_errors(struct hca_qp *qp, const struct hca_wire_batch *b)
+{
+	struct shm_wire *shm = &qp->process->region.wires[qp->port];
+
+	for (unsigned i = 0; i < b->n; i++) {
+		int error = b->message[i].error;
+
+		if (error == -EMSGSIZE || error == -ENETDOWN || error == -ENODEV)
+			HCA_COUNT(qp->process, qp->port, xmit_discards);
+		else if (error)
+			atomic_fetch_add_explicit(&shm->unreachable, 1, memory_order_relaxed);
+	}
+}
+
+void hca_wire_flush(struct hca_qp *qp)
+{
+	struct hca_wire_batch *b = qp->out;
+
+	if (!b->n)
+		return;
+	if (link_udp_send(b->fd, b->message, b->n) != b->n)
+		count_errors(qp, b);
+	for (unsigned i = 0; i < b->n; i++)
+		if (b->slot[i] != HCA_WIRE_NO_SLOT)
+			qp->payloads.slot[b->slot[i]].pinned = false;
+	b->n = 0;
+}
