@@ -57,6 +57,7 @@ int cli_option_end(const struct cli_command *cmd, int got, char **argv);
 struct cli_fabric_options {
 	const char *name;
 	long hosts, levels, radix; /* 0: not said */
+	const char *roce;          /* names of network devices, with commas between; NULL: none */
 	const char *topology;      /* a file's name; NULL: none */
 	int topology_fd;           /* its text, if it is not -1 */
 	char *text;                /* what was read from there */
@@ -81,6 +82,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	{ "radix", required_argument, NULL, 'R' }, \
 	{ "topology", required_argument, NULL, 'T' }, \
 	{ "sm", required_argument, NULL, 'S' }, \
+	{ "roce", required_argument, NULL, 'E' }, \
 	{ "set", required_argument, NULL, 's' }
 #define CLI_FABRIC_HELP \
 	"      --hosts N         how many hosts (default: 4)\n" \
@@ -92,6 +94,8 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"      --sm embedded|none  the subnet manager to start with (default: embedded); with\n" \
 	"                        none ports stay in INIT until one is started on a host, such as\n" \
 	"                        OpenSM, or by 'umbel sm start'\n" \
+	"      --roce IFACE[,...] no switches: one host, with an HCA for each of these network\n" \
+	"                        devices, which speaks RoCEv2 on it\n" \
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
 

@@ -73,6 +73,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 			.hosts = (unsigned)fabric.hosts,
 			.levels = (unsigned)fabric.levels,
 			.radix = (unsigned)fabric.radix,
+			.roce = fabric.roce,
 			.topology = fabric.topology,
 			.text = fabric.text,
 			.text_bytes = fabric.text_bytes,

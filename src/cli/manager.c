@@ -118,6 +118,10 @@ static char **manager_argv(const struct cli_manager_start *how)
 	n += add_number(argv + n, "--hosts", f->hosts, hosts);
 	n += add_number(argv + n, "--fat-tree", f->levels, levels);
 	n += add_number(argv + n, "--radix", f->radix, radix);
+	if (f->roce) {
+		argv[n++] = "--roce";
+		argv[n++] = f->roce;
+	}
 	if (f->topology) {
 		argv[n++] = "--topology";
 		argv[n++] = f->topology;

@@ -63,7 +63,7 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTSs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTSEs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -96,6 +96,9 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 			return cli_usage_error(cmd, "no subnet manager '%s': embedded or none",
 			                       value);
 		return add_setting(cmd, o, *value == 'n' ? "sm_embedded=0" : "sm_embedded=1");
+	case 'E':
+		o->roce = value;
+		return 0;
 	default:
 		return add_setting(cmd, o, value);
 	}

@@ -72,10 +72,18 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 		                       o->hosts    ? "--hosts"
 		                       : o->levels ? "--fat-tree"
 		                                   : "--radix");
+	if (o->roce && (o->hosts || o->levels || o->radix || o->topology))
+		return cli_usage_error(cmd, "with --roce there is one host and no switch: no %s",
+		                       o->hosts      ? "--hosts"
+		                       : o->levels   ? "--fat-tree"
+		                       : o->topology ? "--topology"
+		                                     : "--radix");
 	if (o->radix && !o->levels)
 		return cli_usage_error(cmd, "--radix is of a --fat-tree");
 	if (o->topology)
 		return read_topology(o);
+	if (o->roce)
+		return 0;
 	if (o->levels && !o->radix)
 		o->radix = CLI_RADIX_DEFAULT;
 	if (!o->levels && !o->hosts)

@@ -108,13 +108,13 @@ static int print_hosts(struct json_object *hosts)
 	return finish(t);
 }
 
-/* "sw1/3", or "-" where nothing is plugged in. */
+/* "sw1/3", the network device of an Ethernet port, or "-" where nothing is plugged in. */
 static void add_peer(struct cli_table *t, struct json_object *port)
 {
 	const char *peer = cli_json_text(port, "peer");
 
 	if (!strcmp(peer, "-"))
-		cli_table_add(t, "-");
+		cli_table_add(t, "%s", cli_json_text(port, "device"));
 	else
 		cli_table_add(t, "%s/%s", peer, cli_json_text(port, "peer_port"));
 }
@@ -191,6 +191,12 @@ static void print_group(struct json_object *group)
 {
 	bool colour = cli_colour();
 
+	if (json_object_object_get(group, "hca")) {
+		printf("%s%s%s\n  %-9s %s\n", colour ? "\033[1m" : "", cli_json_text(group, "mgid"),
+		       colour ? "\033[0m" : "", "HCA", cli_json_text(group, "hca"));
+		print_pairs("attached", cli_json_array(group, "attached"), "host", "qpn");
+		return;
+	}
 	printf("%s%s%s\n  %-9s ", colour ? "\033[1m" : "", cli_json_text(group, "mgid"),
 	       colour ? "\033[0m" : "", "MLID");
 	print_hex(group, "mlid");

@@ -179,6 +179,27 @@ static int serve(struct daemon_client *c, const struct control_packet *request,
 	return cli_request(c, request);
 }
 
+/* Makes @reply, which is all zero. */
+static void answer(struct daemon_client *c, const struct control_packet *request,
+                   struct control_packet *reply)
+{
+	reply->header.type = request->header.type;
+	reply->header.serial = request->header.serial;
+	reply->header.status = serve(c, request, reply);
+	if (reply->header.status) {
+		reply->header.bytes = 0;
+		control_close_fds(reply);
+	}
+}
+
+void daemon_client_serve(void *client, struct control_packet *p)
+{
+	struct control_packet reply = { 0 };
+
+	answer(client, p, &reply);
+	*p = reply;
+}
+
 static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct daemon_client *c = arg;
@@ -199,13 +220,7 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		return 0;
 	}
 	control_close_fds(&request); /* no request brings any */
-	reply.header.type = request.header.type;
-	reply.header.serial = request.header.serial;
-	reply.header.status = serve(c, &request, &reply);
-	if (reply.header.status) {
-		reply.header.bytes = 0;
-		control_close_fds(&reply);
-	}
+	answer(c, &request, &reply);
 	ret = control_send(fd, &reply);
 	control_close_fds(&reply);
 	if (ret) /* it does not read its replies, or is gone */
@@ -213,7 +228,7 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 	return 0;
 }
 
-static int add_client(struct daemon *d, int sock, pid_t pid)
+int daemon_client_new(struct daemon *d, int sock, struct daemon_client **out)
 {
 	struct daemon_client *c = calloc(1, sizeof(*c));
 	int ret;
@@ -222,19 +237,30 @@ static int add_client(struct daemon *d, int sock, pid_t pid)
 		return -ENOMEM;
 	c->d = d;
 	c->sock = sock;
-	c->pid = pid;
 	ret = base_idtable_add(&d->clients, c, &c->id);
-	if (ret)
-		goto err_free;
-	ret = sd_event_add_io(d->loop, &c->source, sock, EPOLLIN, on_request, c);
-	if (ret < 0)
-		goto err_id;
+	if (ret) {
+		free(c);
+		return ret;
+	}
+	*out = c;
 	return 0;
-err_id:
-	base_idtable_remove(&d->clients, c->id);
-err_free:
-	free(c);
-	return ret;
+}
+
+static int add_client(struct daemon *d, int sock, pid_t pid)
+{
+	struct daemon_client *c;
+	int ret = daemon_client_new(d, sock, &c);
+
+	if (ret)
+		return ret;
+	c->pid = pid;
+	ret = sd_event_add_io(d->loop, &c->source, sock, EPOLLIN, on_request, c);
+	if (ret < 0) {
+		base_idtable_remove(&d->clients, c->id);
+		free(c);
+		return ret;
+	}
+	return 0;
 }
 
 /* Out of descriptors: whoever asked is told so, or we would be woken for him for ever. */
@@ -283,7 +309,8 @@ void daemon_client_free(struct daemon_client *c)
 	daemon_objects_release(c);
 	sd_event_source_disable_unref(c->exit_source);
 	sd_event_source_disable_unref(c->source);
-	close(c->sock);
+	if (c->sock >= 0)
+		close(c->sock);
 	base_idtable_remove(&c->d->clients, c->id);
 	free(c);
 }

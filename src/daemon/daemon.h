@@ -10,9 +10,10 @@
 
 #include <stddef.h>
 
-/* Hosts, switches and links: from a file's text if there is one, else a fat tree if it has
- * levels, else a plain tree. */
+/* Hosts, switches and links: those of network devices if there are any, else from a file's text if
+ * there is one, else a fat tree if it has levels, else a plain tree. */
 struct daemon_shape {
+	const char *roce;       /* names of network devices, with commas between */
 	unsigned hosts;         /* of a fat tree, 0: as many as there is room for */
 	unsigned levels, radix; /* of a fat tree */
 	const char *topology;   /* the file's name, for messages */

@@ -13,6 +13,7 @@
 
 #include "daemon/state.h"
 #include "daemon/umad.h"
+#include "fabric/ethernet.h"
 #include "fabric/link.h"
 #include "fabric/traps.h"
 
@@ -95,6 +96,14 @@ void daemon_tell_states(struct daemon *d)
 {
 	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
 		tell_state(d, d->f->hca_port[i]);
+}
+
+void daemon_ethernet_changed(struct daemon *d, struct fabric_port *p, unsigned what)
+{
+	if (what & FABRIC_ETHERNET_GIDS)
+		daemon_tell_port(d, p, IBV_EVENT_GID_CHANGE);
+	if (what & FABRIC_ETHERNET_STATE)
+		tell_state(d, p);
 }
 
 /* The fabric has changed. */

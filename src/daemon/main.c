@@ -28,6 +28,8 @@
 #include "base/util.h"
 #include "control/path.h"
 #include "daemon/daemon.h"
+#include "daemon/roce.h"
+#include "daemon/state.h"
 #include "daemon/umad.h"
 #include "fabric/plan.h"
 #include "fabric/topology_file.h"
@@ -281,6 +283,8 @@ static int plan_fabric(const struct daemon *d, const struct daemon_shape *shape,
 		                                   shape->text_bytes };
 	const struct fabric_fat_tree tree = { shape->levels, shape->radix, shape->hosts };
 
+	if (d->roce)
+		return daemon_roce_plan(d->roce, plan);
 	if (shape->topology)
 		return fabric_topology_parse(plan, &file, why, len);
 	if (shape->levels)
@@ -328,6 +332,8 @@ static int start(struct daemon *d, const struct daemon_options *o, const struct 
 		return ret;
 	raise_fd_limit();
 	ret = start_loop(d, o);
+	if (!ret && o->shape.roce)
+		ret = daemon_roce_open(d, o->shape.roce, why, len);
 	if (!ret)
 		ret = build_fabric(d, &o->shape, &settings, why, len);
 	if (ret)
@@ -339,6 +345,8 @@ static int start(struct daemon *d, const struct daemon_options *o, const struct 
 		ret = daemon_objects_init(d);
 	if (!ret)
 		ret = start_subnet(d);
+	if (!ret && d->roce)
+		ret = daemon_roce_start(d, why, len);
 	if (ret)
 		return ret;
 	d->listen_fd = listen_at(p->socket);
@@ -353,12 +361,15 @@ static void stop(struct daemon *d)
 	d->stopping = true;
 	if (d->f && d->f->region)
 		atomic_store(&d->f->region->control->manager_stopped, 1);
+	if (d->roce)
+		roce_wire_fini(d->roce);
 	for (uint32_t i = 0; i < d->clients.size; i++)
 		if (base_idtable_get(&d->clients, i))
 			daemon_client_free(base_idtable_get(&d->clients, i));
 	daemon_traps_fini(d);
 	daemon_subnet_fini(d);
 	daemon_umad_fini(d);
+	daemon_roce_free(d->roce);
 	if (d->cm)
 		cm_free(d->cm);
 	sd_event_source_disable_unref(d->cm_timer);

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/state.h"
+#include "hca/wire.h"
 #include "shm/ring.h"
 
 #define RETIRE_LOOK_US    50000 /* at first; seldomer while it is in vain */
@@ -355,14 +356,15 @@ int daemon_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_c
 	s->flags = SHM_QP_LIVE | (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_COUNT_ARRIVALS));
 	s->port_num = 0;
 	s->port = 0;
-	s->cq = cq->id;
+	s->cq = cq ? cq->id : 0;
 	s->ring_off = qp->ring_off;
 	s->ring_gen = d->next_gen++;
 	s->ring_shift = qp->ring_shift;
 	s->ready_bit = (uint16_t)want->ready_bit;
 	s->client = c->id;
 	shm_write_end(&s->seq);
-	cq->n_qps++;
+	if (cq)
+		cq->n_qps++;
 	LIST_INIT(&qp->payloads);
 	LIST_INSERT_HEAD(&c->qps, qp, entry);
 	*out = qp;
@@ -372,6 +374,34 @@ err_number:
 err_free:
 	free(qp);
 	return ret;
+}
+
+/* The port whose wire the hidden QP stands for. */
+static uint32_t wire_port(const struct daemon *d, const struct daemon_qp *qp)
+{
+	return d->f->region->hcas[qp->hca->hca].first_port;
+}
+
+int daemon_wire_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_qp **out)
+{
+	/* it receives nothing by its ring, but has one as every QP has */
+	const struct control_create_qp want = { .max_recv_wr = 1, .ready_bit = SHM_NO_READY_BIT };
+	struct daemon_qp *qp;
+	struct shm_qp *s;
+	int ret = daemon_qp_new(c, h, NULL, &want, &qp);
+
+	if (ret)
+		return ret;
+	qp->is_wire = true;
+	s = &c->d->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+	shm_write_begin(&s->seq);
+	s->flags |= SHM_QP_WIRE;
+	s->port_num = 1;
+	s->port = wire_port(c->d, qp);
+	shm_write_end(&s->seq);
+	c->d->n_wire_qps++;
+	*out = qp;
+	return 0;
 }
 
 /* What the QP was doing to another's ring when its process died. */
@@ -384,6 +414,8 @@ static void undo_sending(struct daemon *d, struct daemon_qp *qp)
 	const struct shm_qp *s;
 
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
+	if (qp->is_wire)
+		hca_wire_release(&d->f->region->wires[wire_port(d, qp)], index);
 	if (!target || target->client->dead)
 		return;
 	shm_ring_void_writer(ring_of(d, target->ring_off), target->ring_shift, index);
@@ -416,6 +448,7 @@ void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp)
 	struct daemon_payload *p;
 
 	undo_sending(d, qp);
+	d->n_wire_qps -= qp->is_wire;
 	fabric_attach_remove_all(d->f, qp->hca->hca, qp->qpn);
 	shm_write_begin(&s->seq);
 	s->flags = 0;
@@ -423,7 +456,8 @@ void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp)
 	shm_write_end(&s->seq);
 	drop_flows(d, qp);
 	free(qp->flow);
-	qp->cq->n_qps--;
+	if (qp->cq)
+		qp->cq->n_qps--;
 	/* before the index serves another QP: its claims in retired rings are nobody's now */
 	base_idtable_remove(&d->qps, index);
 	if (!LIST_EMPTY(&d->retired) && !d->stopping)

@@ -17,6 +17,7 @@
 
 #include "base/util.h"
 #include "daemon/state.h"
+#include "wire/roce.h"
 #include "wire/rate.h"
 
 typedef struct json_object json;
@@ -64,7 +65,7 @@ static const char *state_name(unsigned state)
 	return state < ARRAY_SIZE(names) ? names[state] : "?";
 }
 
-/* The embedded subnet manager, and the one that the ports know. */
+/* The embedded subnet manager, and the one that the ports know. On Ethernet there is none. */
 static json *sm_json(struct daemon *d)
 {
 	static const char *const states[] = { "not active", "discovering", "standby", "master" };
@@ -105,7 +106,7 @@ static json *show_status(struct daemon *d)
 	for (uint32_t i = 0; i < d->clients.size; i++) {
 		struct daemon_client *c = base_idtable_get(&d->clients, i);
 
-		clients += c && c->role == CONTROL_ROLE_VERBS && c->greeted;
+		clients += c && c->role == CONTROL_ROLE_VERBS && c->greeted && c->sock >= 0;
 	}
 	for (unsigned i = 0; i < d->f->n_nodes; i++)
 		switches += d->f->node[i]->type == FABRIC_SWITCH;
@@ -115,7 +116,7 @@ static json *show_status(struct daemon *d)
 	add_u64(o, "hosts", d->f->n_hosts);
 	add_u64(o, "switches", switches);
 	add_u64(o, "clients", clients);
-	add_u64(o, "qps", d->qps.used - 2);
+	add_u64(o, "qps", d->qps.used - 2 - d->n_wire_qps);
 	add_u64(o, "cqs", d->cqs.used);
 	add_u64(o, "channels", d->channels.used);
 	add_u64(o, "flows", d->f->flows->ids.used);
@@ -123,7 +124,8 @@ static json *show_status(struct daemon *d)
 	add_u64(o, "ring_bytes", d->rings.in_use);
 	add_u64(o, "payload_bytes", d->payloads.in_use);
 	json_object_object_add(o, "ports", port_states_json(d));
-	json_object_object_add(o, "sm", sm_json(d));
+	if (d->sm_role)
+		json_object_object_add(o, "sm", sm_json(d));
 	for (unsigned i = 0; fabric_settings_get(&d->f->settings, i, &key, &value); i++) {
 		const char *name = fabric_settings_name(&d->f->settings, i);
 
@@ -138,12 +140,30 @@ static json *show_status(struct daemon *d)
 
 static void add_addresses(json *a, const struct shm_port *p)
 {
+	static const uint8_t none[16];
 	char text[INET6_ADDRSTRLEN];
 
-	inet_ntop(AF_INET, &p->ipv4, text, sizeof(text));
-	json_object_array_add(a, json_object_new_string(text));
-	inet_ntop(AF_INET6, p->ipv6, text, sizeof(text));
-	json_object_array_add(a, json_object_new_string(text));
+	if (p->ipv4) {
+		inet_ntop(AF_INET, &p->ipv4, text, sizeof(text));
+		json_object_array_add(a, json_object_new_string(text));
+	}
+	if (memcmp(p->ipv6, none, sizeof(none))) {
+		inet_ntop(AF_INET6, p->ipv6, text, sizeof(text));
+		json_object_array_add(a, json_object_new_string(text));
+	}
+}
+
+static void add_gids(json *a, const struct shm_port *p)
+{
+	static const struct ib_gid none;
+	char text[INET6_ADDRSTRLEN];
+
+	for (unsigned i = 0; i < p->n_gids; i++) {
+		if (!memcmp(&p->gid[i], &none, sizeof(none)))
+			continue;
+		inet_ntop(AF_INET6, &p->gid[i], text, sizeof(text));
+		json_object_array_add(a, json_object_new_string(text));
+	}
 }
 
 static json *hca_port_json(struct daemon *d, const struct fabric_port *p)
@@ -155,6 +175,10 @@ static json *hca_port_json(struct daemon *d, const struct fabric_port *p)
 	add_gid(o, "gid", &d->f->region->ports[p->index].gid[0]);
 	add_text(o, "state", "%s", state_name(p->state));
 	add_addresses(add_array(o, "addresses"), &d->f->region->ports[p->index]);
+	if (p->ethernet) {
+		add_text(o, "device", "%s", daemon_roce_device(d->roce, p->index));
+		add_gids(add_array(o, "gids"), &d->f->region->ports[p->index]);
+	}
 	return o;
 }
 
@@ -219,7 +243,7 @@ static const char *speed_name(unsigned speed)
 	return names[__builtin_ctz(speed | 0x80)];
 }
 
-static json *link_json(const struct fabric_port *p)
+static json *link_json(struct daemon *d, const struct fabric_port *p)
 {
 	json *o = json_object_new_object();
 
@@ -230,6 +254,8 @@ static json *link_json(const struct fabric_port *p)
 		add_text(o, "peer", "%s", p->peer->node->name);
 		add_u64(o, "peer_port", p->peer->num);
 	}
+	if (p->ethernet)
+		add_text(o, "device", "%s", daemon_roce_device(d->roce, p->index));
 	add_u64(o, "mtu", IB_MTU_BYTES(p->mtu));
 	add_text(o, "rate", "%s %s", width_name(p->width), speed_name(p->speed));
 	return o;
@@ -253,8 +279,8 @@ static json *show_topology(struct daemon *d)
 		add_u64(e, "n_ports", node->n_ports);
 		ports = add_array(e, "ports");
 		for (unsigned k = 1; k <= node->n_ports; k++)
-			if (node->port[k].peer)
-				json_object_array_add(ports, link_json(&node->port[k]));
+			if (node->port[k].peer || node->port[k].ethernet)
+				json_object_array_add(ports, link_json(d, &node->port[k]));
 		json_object_array_add(nodes, e);
 	}
 	return o;
@@ -423,10 +449,35 @@ static json *show_seen_groups(struct daemon *d)
 	return a;
 }
 
+/* On Ethernet a group is what somebody is attached to, and the network knows its members. */
+static json *ethernet_group_json(struct daemon *d, const struct fabric_attached *g)
+{
+	json *o = json_object_new_object();
+
+	add_gid(o, "mgid", &g->mgid);
+	add_text(o, "hca", "%s", d->f->region->hcas[g->hca].name);
+	add_attached(d, o, &g->mgid);
+	return o;
+}
+
+static json *show_ethernet_groups(struct daemon *d)
+{
+	json *a = json_object_new_array();
+	struct base_hash_node *n;
+
+	for (n = base_hash_walk(&d->f->attach->groups, NULL); n;
+	     n = base_hash_walk(&d->f->attach->groups, n))
+		json_object_array_add(
+		        a, ethernet_group_json(d, container_of(n, struct fabric_attached, node)));
+	return a;
+}
+
 static json *show_groups(struct daemon *d)
 {
 	json *a;
 
+	if (d->roce)
+		return show_ethernet_groups(d);
 	if (!d->sa)
 		return show_seen_groups(d);
 	a = json_object_new_array();
@@ -494,6 +545,23 @@ static void add_errors(struct daemon *d, json *o, uint32_t port)
 #undef ERROR
 }
 
+/* What of that which the wire of an Ethernet port brought was not right, and how. */
+static void add_wire(struct daemon *d, json *o, uint32_t port)
+{
+	struct shm_wire *w = &d->f->region->wires[port];
+
+	for (int i = WIRE_ROCE_OK + 1; i < WIRE_ROCE_STATUSES; i++)
+		add_u64(o, wire_roce_status_name((enum wire_roce_status)i),
+		        atomic_load_explicit(&w->bad[i], memory_order_relaxed));
+#define WIRE(field) add_u64(o, #field, atomic_load_explicit(&w->field, memory_order_relaxed))
+	WIRE(own);
+	WIRE(no_member);
+	WIRE(overflow);
+	WIRE(unreachable);
+	WIRE(overtakes);
+#undef WIRE
+}
+
 static json *show_counters(struct daemon *d)
 {
 	json *o = json_object_new_object(), *ports = add_array(o, "ports");
@@ -506,7 +574,7 @@ static json *show_counters(struct daemon *d)
 			const struct fabric_port *p = &node->port[k];
 			json *e;
 
-			if (!p->peer)
+			if (!p->peer && !p->ethernet)
 				continue;
 			e = json_object_new_object();
 			add_text(e, "node", "%s", node->name);
@@ -515,6 +583,8 @@ static json *show_counters(struct daemon *d)
 			add_u64(e, "rcv_pkts", p->stats.recv_packets);
 			add_u64(e, "xmit_bytes", p->stats.xmit_bytes);
 			add_u64(e, "rcv_bytes", p->stats.recv_bytes);
+			if (p->ethernet)
+				add_wire(d, e, p->index);
 			if (node->type == FABRIC_HCA)
 				add_errors(d, e, p->index);
 			json_object_array_add(ports, e);

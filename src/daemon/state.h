@@ -29,8 +29,10 @@
 
 struct daemon;
 struct daemon_client;
+struct daemon_roce;
 struct daemon_umad;
 struct fabric_mad;
+struct fabric_plan;
 struct cm_outbox;
 
 /* An HCA that a process has open: its asynchronous events go here. */
@@ -68,7 +70,8 @@ struct daemon_qp {
 	LIST_ENTRY(daemon_qp) entry;
 	struct daemon_client *client;
 	struct daemon_hca *hca;
-	struct daemon_cq *cq;
+	struct daemon_cq *cq; /* NULL: it is hidden */
+	bool is_wire;         /* hidden: in its name a process brings in what comes by the wire */
 	uint32_t qpn;
 	uint64_t ring_off;
 	uint8_t ring_shift;
@@ -119,6 +122,7 @@ struct daemon {
 	uint8_t qp_round[SHM_MAX_QPS];            /* high bits of the next QP number at an index */
 	uint16_t channel_round[SHM_MAX_CHANNELS]; /* likewise of channel numbers */
 	uint16_t next_gen;
+	unsigned n_wire_qps;
 	struct shm_extents rings, payloads;
 	LIST_HEAD(, daemon_retired) retired;
 	LIST_HEAD(, daemon_answer) answers; /* subnet_mad.c */
@@ -129,7 +133,8 @@ struct daemon {
 	uint64_t retire_look_us;
 	bool stopping; /* shared memory is left to those who have it mapped */
 	struct daemon_umad *umad;
-	uint8_t *told_state; /* of HCA ports, by index: what processes have been told last */
+	struct daemon_roce *roce; /* roce.c; NULL: the fabric is InfiniBand's */
+	uint8_t *told_state;      /* of HCA ports, by index: what processes have been told last */
 };
 
 /* ---- main.c ---- */
@@ -142,6 +147,13 @@ void daemon_wake_in(struct daemon *d, sd_event_source **timer, unsigned ms,
 
 /* Takes a connection from the listening socket. */
 int daemon_client_accept(sd_event_source *s, int fd, uint32_t revents, void *arg);
+
+/* A client that has yet to say hello; its requests come by @sock, which is its own now, or if
+ * that is -1 by daemon_client_serve() only. 0, -ENOSPC, -ENOMEM. */
+int daemon_client_new(struct daemon *d, int sock, struct daemon_client **c);
+
+/* Answers the request in @p, there: of type control_serve. */
+void daemon_client_serve(void *client, struct control_packet *p);
 
 /* Ends a connection and all that hangs on it. */
 void daemon_client_free(struct daemon_client *c);
@@ -172,6 +184,8 @@ void daemon_cq_free(struct daemon_client *c, struct daemon_cq *cq);
 int daemon_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_cq *cq,
                   const struct control_create_qp *want, struct daemon_qp **qp);
 void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp);
+/* The hidden QP of an HCA with an Ethernet port. */
+int daemon_wire_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_qp **qp);
 int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct control_modify_qp *m);
 int daemon_qp_flow(struct daemon *d, struct daemon_qp *qp, const struct fabric_flow_key *key,
                    uint32_t *id);
@@ -227,6 +241,41 @@ void daemon_subnet_issm(struct daemon *d, struct fabric_port *at, bool is_sm);
 
 /* What `umbel sm` asks for. */
 int daemon_sm_event(struct daemon *d, const struct control_sm_event *request);
+
+/* The device of an Ethernet port has changed: @what of enum fabric_ethernet_change. */
+void daemon_ethernet_changed(struct daemon *d, struct fabric_port *p, unsigned what);
+
+/* ---- roce.c: a fabric of network devices ---- */
+
+/* Looks for the devices in @names, with commas between. 0, or -errno with @why. */
+int daemon_roce_open(struct daemon *d, const char *names, char *why, size_t len);
+
+/* Plans a host with an HCA for each. 0 or -errno. */
+int daemon_roce_plan(const struct daemon_roce *roce, struct fabric_plan *plan);
+
+/* The fabric is built: its ports come to life and follow their devices. 0, or -errno with @why. */
+int daemon_roce_start(struct daemon *d, char *why, size_t len);
+void daemon_roce_free(struct daemon_roce *roce);
+
+/* A descriptor that the process may have: its own from then on. -errno. */
+int daemon_roce_socket(struct daemon_roce *roce, uint32_t port,
+                       const struct control_wire_socket *request, uint32_t *source_port);
+
+/*
+ * Attaches @qp to @mgid, and joins the group on the network if that is set. 0; -ENOMEM: a limit
+ * of the settings or of the kernel (the log names it), or memory; -errno.
+ */
+int daemon_roce_attach(struct daemon_roce *roce, const struct daemon_qp *qp,
+                       const struct ib_gid *mgid);
+
+/* Joins @mgid on the network of @port, once more; takes a join back. 0 or -errno. */
+int daemon_roce_join(struct daemon_roce *roce, const struct fabric_port *port,
+                     const struct ib_gid *mgid);
+void daemon_roce_leave(struct daemon_roce *roce, const struct fabric_port *port,
+                       const struct ib_gid *mgid);
+
+/* The name of the device that is port @index (in the port table). */
+const char *daemon_roce_device(const struct daemon_roce *roce, uint32_t index);
 
 /* ---- subnet_mad.c: the embedded subnet manager and administrator, by MADs ---- */
 

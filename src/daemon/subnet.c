@@ -262,7 +262,7 @@ static int port_event(struct daemon *d, const struct control_sm_event *request)
 
 static int sm_event(struct daemon *d, const struct control_sm_event *request)
 {
-	if (!d->sm_role) /* no HCA has a link */
+	if (!d->sm_role) /* a fabric of Ethernet ports */
 		return -EBUSY;
 	switch (request->type) {
 	case CONTROL_SM_START:
@@ -307,6 +307,8 @@ int daemon_subnet_init(struct daemon *d)
 	struct fabric_port *home = free_port(d);
 	int ret;
 
+	if (d->roce) /* nobody manages that subnet */
+		return 0;
 	ret = daemon_subnet_mad_init(d);
 	if (ret)
 		return ret;

@@ -11,6 +11,8 @@
 
 #include "base/util.h"
 #include "daemon/state.h"
+#include "fabric/ethernet.h"
+#include "wire/mgid.h"
 
 /* The object under a number, if it is this client's; else NULL. */
 #define OWN(c, table, type, number)                                             \
@@ -19,11 +21,19 @@
 		own_ && own_->client == (c) ? own_ : NULL;                      \
 	})
 
-static struct daemon_qp *own_qp(struct daemon_client *c, uint32_t qpn)
+/* The QP of this client, if it sends; a hidden one does no more than that. */
+static struct daemon_qp *own_sender(struct daemon_client *c, uint32_t qpn)
 {
 	struct daemon_qp *qp = daemon_qp_find(c->d, qpn);
 
 	return qp && qp->client == c ? qp : NULL;
+}
+
+static struct daemon_qp *own_qp(struct daemon_client *c, uint32_t qpn)
+{
+	struct daemon_qp *qp = own_sender(c, qpn);
+
+	return qp && !qp->is_wire ? qp : NULL;
 }
 
 /* Hands a copy of @fd over with the reply. */
@@ -64,11 +74,23 @@ static int open_hca(struct daemon_client *c, const void *body, struct control_pa
 	return 0;
 }
 
+/* The hidden QP of @h, or NULL. */
+static struct daemon_qp *wire_qp_of(const struct daemon_client *c, const struct daemon_hca *h)
+{
+	struct daemon_qp *qp;
+
+	LIST_FOREACH(qp, &c->qps, entry)
+	if (qp->is_wire && qp->hca == h)
+		return qp;
+	return NULL;
+}
+
 static int close_hca(struct daemon_client *c, const void *body, struct control_packet *reply)
 {
 	const struct control_handle *req = body;
 	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->handle);
 	struct daemon_cq *cq;
+	struct daemon_qp *qp;
 
 	(void)reply;
 	if (!h)
@@ -76,6 +98,8 @@ static int close_hca(struct daemon_client *c, const void *body, struct control_p
 	LIST_FOREACH(cq, &c->cqs, entry)
 	if (cq->hca == h)
 		return -EBUSY;
+	while ((qp = wire_qp_of(c, h)))
+		daemon_qp_free(c, qp);
 	daemon_hca_free(c, h);
 	return 0;
 }
@@ -201,36 +225,52 @@ static int destroy_qp(struct daemon_client *c, const void *body, struct control_
 	return 0;
 }
 
+/* What an attachment of @qp is to be known by. -EINVAL: that is no group on its link layer. */
+static int group_of(struct daemon *d, const struct daemon_qp *qp, const struct control_attach *req,
+                    uint16_t *mlid)
+{
+	*mlid = req->mlid;
+	if (fabric_hca_is_ethernet(d->f, qp->hca->hca)) {
+		*mlid = wire_mgid_ethernet_lid(&req->mgid); /* whatever was given */
+		return *mlid ? 0 : -EINVAL;
+	}
+	return ib_gid_is_mcast(&req->mgid) && ib_lid_is_mcast(req->mlid) ? 0 : -EINVAL;
+}
+
 static int attach(struct daemon_client *c, const void *body, struct control_packet *reply)
 {
 	const struct control_attach *req = body;
 	struct daemon_qp *qp = own_qp(c, req->qpn);
+	uint16_t mlid;
 
 	(void)reply;
 	if (!c->d->f->settings.max_mcast_grp)
 		return -ENOSYS;
-	if (!qp || !ib_gid_is_mcast(&req->mgid) || !ib_lid_is_mcast(req->mlid))
+	if (!qp || group_of(c->d, qp, req, &mlid))
 		return -EINVAL;
-	return fabric_attach_add(c->d->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+	if (c->d->roce)
+		return daemon_roce_attach(c->d->roce, qp, &req->mgid);
+	return fabric_attach_add(c->d->f, qp->hca->hca, qp->qpn, &req->mgid, mlid);
 }
 
 static int detach(struct daemon_client *c, const void *body, struct control_packet *reply)
 {
 	const struct control_attach *req = body;
 	struct daemon_qp *qp = own_qp(c, req->qpn);
+	uint16_t mlid;
 
 	(void)reply;
 	if (!c->d->f->settings.max_mcast_grp)
 		return -ENOSYS;
-	if (!qp)
+	if (!qp || group_of(c->d, qp, req, &mlid))
 		return -EINVAL;
-	return fabric_attach_remove(c->d->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+	return fabric_attach_remove(c->d->f, qp->hca->hca, qp->qpn, &req->mgid, mlid);
 }
 
 static int get_flow(struct daemon_client *c, const void *body, struct control_packet *reply)
 {
 	const struct control_get_flow *req = body;
-	struct daemon_qp *qp = own_qp(c, req->qpn);
+	struct daemon_qp *qp = own_sender(c, req->qpn);
 	struct fabric_flow_key key = { .qpn = req->qpn,
 		                       .dlid = req->dlid,
 		                       .path_bits = req->path_bits,
@@ -243,6 +283,8 @@ static int get_flow(struct daemon_client *c, const void *body, struct control_pa
 		return -EINVAL;
 	if (key.is_global)
 		key.dgid = req->dgid;
+	if (fabric_hca_is_ethernet(c->d->f, qp->hca->hca))
+		key.dlid = wire_mgid_ethernet_lid(&key.dgid);
 	ret = daemon_qp_flow(c->d, qp, &key, &id);
 	if (ret)
 		return ret;
@@ -254,7 +296,7 @@ static int get_flow(struct daemon_client *c, const void *body, struct control_pa
 static int get_payload(struct daemon_client *c, const void *body, struct control_packet *reply)
 {
 	const struct control_get_payload *req = body;
-	struct daemon_qp *qp = own_qp(c, req->qpn);
+	struct daemon_qp *qp = own_sender(c, req->qpn);
 	struct control_get_payload_reply *rep;
 	uint64_t off;
 	int ret;
@@ -302,6 +344,48 @@ static int raise_event(struct daemon_client *c, const void *body, struct control
 	return 0;
 }
 
+static int open_wire(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_handle *req = body;
+	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->handle);
+	struct control_open_wire_reply *rep;
+	struct daemon_qp *qp;
+	int ret;
+
+	if (!h || wire_qp_of(c, h))
+		return -EINVAL;
+	if (!fabric_hca_is_ethernet(c->d->f, h->hca))
+		return -EOPNOTSUPP;
+	ret = daemon_wire_qp_new(c, h, &qp);
+	if (ret)
+		return ret;
+	rep = answer(reply, sizeof(*rep));
+	rep->qpn = qp->qpn;
+	return 0;
+}
+
+static int wire_socket(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_wire_socket *req = body;
+	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->hca_handle);
+	struct control_wire_socket_reply *rep;
+	uint32_t source_port = 0;
+	int fd;
+
+	if (!h || req->is_ipv6 > 1)
+		return -EINVAL;
+	if (!fabric_hca_is_ethernet(c->d->f, h->hca))
+		return -EOPNOTSUPP;
+	fd = daemon_roce_socket(c->d->roce, c->d->f->region->hcas[h->hca].first_port, req,
+	                        &source_port);
+	if (fd < 0)
+		return fd;
+	reply->fd[reply->n_fds++] = fd;
+	rep = answer(reply, sizeof(*rep));
+	rep->source_port = source_port;
+	return 0;
+}
+
 static const struct handler {
 	size_t bytes; /* of the request's body */
 	int (*serve)(struct daemon_client *c, const void *body, struct control_packet *reply);
@@ -320,6 +404,8 @@ static const struct handler {
 	[CONTROL_DETACH] = { sizeof(struct control_attach), detach },
 	[CONTROL_GET_FLOW] = { sizeof(struct control_get_flow), get_flow },
 	[CONTROL_GET_PAYLOAD] = { sizeof(struct control_get_payload), get_payload },
+	[CONTROL_OPEN_WIRE] = { sizeof(struct control_handle), open_wire },
+	[CONTROL_WIRE_SOCKET] = { sizeof(struct control_wire_socket), wire_socket },
 	[CONTROL_RAISE_EVENT] = { sizeof(struct control_raise_event), raise_event },
 };
 

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A RoCE fabric: one host, with an HCA of one Ethernet port for each network device
+ * that was named. The devices are watched, and the ports follow them: addresses become
+ * GIDs, state and MTU the port's. There are no switches, and nobody manages the subnet:
+ * what the network is like is not ours to say.
+ *
+ * A device is known by its name when we start; from then on by its index, whatever it is
+ * called, until it goes; the next device of that name is it again.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "base/log.h"
+#include "daemon/roce.h"
+#include "fabric/ethernet.h"
+#include "fabric/plan.h"
+#include "wire/ip.h"
+
+/* ---- the names ---- */
+
+static bool has_device(const struct daemon_roce *r, const char *name)
+{
+	for (unsigned i = 0; i < r->n_ports; i++)
+		if (!strcmp(r->port[i].device, name))
+			return true;
+	return false;
+}
+
+static int add_device(struct daemon_roce *r, const char *name, char *why, size_t len)
+{
+	struct daemon_roce_port *grown;
+	const struct link_netdev *dev;
+
+	if (has_device(r, name)) {
+		snprintf(why, len, "network device '%s' is named twice", name);
+		return -EINVAL;
+	}
+	dev = link_watch_find(r->watch, name);
+	if (!dev) {
+		snprintf(why, len, "there is no network device '%s'", name);
+		return -ENODEV;
+	}
+	grown = realloc(r->port, (r->n_ports + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	r->port = grown;
+	r->port[r->n_ports] = (struct daemon_roce_port){
+		.roce = r, .ifindex = dev->index, .receive_fd = { -1, -1 }, .wake_fd = -1
+	};
+	snprintf(r->port[r->n_ports].device, IFNAMSIZ, "%s", name);
+	r->n_ports++;
+	return 0;
+}
+
+static int add_devices(struct daemon_roce *r, const char *names, char *why, size_t len)
+{
+	char *list = strdup(names), *rest = list, *name;
+	int ret = list ? 0 : -ENOMEM;
+
+	while (!ret && (name = strsep(&rest, ",")))
+		ret = add_device(r, name, why, len);
+	free(list);
+	return ret;
+}
+
+/* ---- what a device is like ---- */
+
+/* The addresses by which rdma_cm knows the host on this port: the first of either version. */
+static void main_addresses(const struct link_netdev *dev, struct fabric_ethernet *e)
+{
+	static const uint8_t none[16];
+
+	for (unsigned i = dev->n_addresses; i-- > 0;) {
+		const struct ib_gid *gid = &dev->address[i].gid;
+		bool link_local = gid->raw[0] == 0xFE && (gid->raw[1] & 0xC0) == 0x80;
+
+		if (wire_gid_is_ipv4(gid))
+			e->ipv4 = wire_gid_to_ipv4(gid);
+		else if (!link_local || !memcmp(e->ipv6, none, sizeof(none)))
+			memcpy(e->ipv6, gid->raw, sizeof(e->ipv6));
+	}
+}
+
+static void follow_device(struct daemon_roce_port *p, const struct link_netdev *dev)
+{
+	struct fabric_ethernet now = { 0 };
+	struct daemon *d = p->roce->d;
+	unsigned changed;
+
+	if (dev) {
+		link_gid_table_update(&p->gids, dev);
+		now.ifindex = (uint32_t)dev->index;
+		now.up = dev->up && dev->carrier;
+		now.round = p->round;
+		memcpy(now.gid, p->gids.gid, sizeof(now.gid));
+		main_addresses(dev, &now);
+	}
+	changed = fabric_ethernet_set(d->f, p->port, &now,
+	                              (uint8_t)link_active_mtu(dev ? dev->mtu : 0));
+	daemon_ethernet_changed(d, p->port, changed);
+}
+
+static void device_gone(struct daemon_roce_port *p)
+{
+	base_log("network device '%s' is gone", p->device);
+	p->ifindex = 0;
+	memset(&p->gids, 0, sizeof(p->gids));
+	follow_device(p, NULL);
+}
+
+/* Sockets are bound to the device that was. */
+static void device_came(struct daemon_roce_port *p, const struct link_netdev *dev)
+{
+	char why[256] = "";
+
+	base_log("network device '%s' is back", p->device);
+	p->ifindex = dev->index;
+	if (roce_wire_open(p, why, sizeof(why)) || roce_wire_start(p))
+		base_log("it receives nothing: %s", why);
+	roce_groups_renew(p);
+	follow_device(p, dev);
+}
+
+static void on_changed(void *arg, const struct link_netdev *dev, unsigned changes)
+{
+	struct daemon_roce *r = arg;
+
+	for (unsigned i = 0; i < r->n_ports; i++) {
+		struct daemon_roce_port *p = &r->port[i];
+
+		if (p->ifindex == dev->index && (changes & LINK_CHANGE_GONE))
+			device_gone(p);
+		else if (p->ifindex == dev->index)
+			follow_device(p, dev);
+		else if (!p->ifindex && !(changes & LINK_CHANGE_GONE) &&
+		         !strcmp(p->device, dev->name))
+			device_came(p, dev);
+	}
+}
+
+static int on_watch(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct daemon_roce *r = arg;
+	int ret = link_watch_dispatch(r->watch);
+
+	(void)s;
+	(void)fd;
+	(void)revents;
+	if (ret)
+		base_log("cannot tell what network devices do: %s", strerror(-ret));
+	return 0;
+}
+
+/* ---- life ---- */
+
+int daemon_roce_open(struct daemon *d, const char *names, char *why, size_t len)
+{
+	struct daemon_roce *r = calloc(1, sizeof(*r));
+	int ret;
+
+	if (!r)
+		return -ENOMEM;
+	r->d = d;
+	d->roce = r;
+	ret = link_watch_open(&r->watch, on_changed, r);
+	if (ret) {
+		snprintf(why, len, "cannot ask for network devices: %s", strerror(-ret));
+		return ret;
+	}
+	return add_devices(r, names, why, len);
+}
+
+/* From the device's MAC, and the device's number, as several may have the same. */
+static uint64_t guid_of(const struct link_netdev *dev, unsigned n)
+{
+	uint64_t guid = 0x0200 | n;
+
+	for (unsigned i = 0; i < LINK_MAC_BYTES; i++)
+		guid = guid << 8 | dev->mac[i];
+	return guid;
+}
+
+int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan)
+{
+	int host = fabric_plan_add_host(plan, NULL), hca, node;
+	char why[1];
+
+	if (host < 0)
+		return host;
+	for (unsigned i = 0; i < r->n_ports; i++) {
+		const struct link_netdev *dev = link_watch_at(r->watch, r->port[i].ifindex);
+
+		hca = fabric_plan_add_ethernet(plan, (unsigned)host, r->port[i].device);
+		if (hca < 0)
+			return hca;
+		plan->node[hca].guid = plan->node[hca].port[1].guid = guid_of(dev, i);
+	}
+	return fabric_plan_finish(plan, &node, why, sizeof(why));
+}
+
+int daemon_roce_start(struct daemon *d, char *why, size_t len)
+{
+	struct daemon_roce *r = d->roce;
+	int ret = roce_wire_init(r);
+
+	for (unsigned i = 0; i < r->n_ports && !ret; i++) {
+		struct daemon_roce_port *p = &r->port[i];
+
+		p->port = d->f->hca_port[i];
+		ret = roce_wire_open(p, why, len);
+		if (!ret)
+			ret = roce_wire_start(p);
+		follow_device(p, link_watch_at(r->watch, p->ifindex));
+	}
+	if (!ret)
+		ret = roce_groups_init(r);
+	if (ret)
+		return ret;
+	ret = sd_event_add_io(d->loop, &r->watch_source, link_watch_fd(r->watch), EPOLLIN, on_watch,
+	                      r);
+	return ret < 0 ? ret : 0;
+}
+
+void daemon_roce_free(struct daemon_roce *r)
+{
+	if (!r)
+		return;
+	roce_wire_fini(r);
+	roce_groups_fini(r);
+	sd_event_source_disable_unref(r->watch_source);
+	if (r->watch)
+		link_watch_close(r->watch);
+	free(r->port);
+	free(r);
+}
+
+const char *daemon_roce_device(const struct daemon_roce *r, uint32_t index)
+{
+	return r->port[index].device;
+}
