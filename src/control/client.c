@@ -67,22 +67,24 @@ static int exchange_packets(struct control_client *c, struct control_packet *p)
 static int exchange(struct control_client *c, const struct control_call *call,
                     struct control_packet *p)
 {
+	uint32_t serial;
 	int ret;
 
 	if (c->gone)
 		return -EIO;
 	if (call->request_bytes > sizeof(p->body))
 		return -EMSGSIZE;
+	serial = ++c->serial; /* the manager may ask itself something before it answers itself */
 	p->header = (struct control_header){ .type = call->type,
-		                             .serial = ++c->serial,
+		                             .serial = serial,
 		                             .bytes = call->request_bytes };
 	if (call->request_bytes)
 		memcpy(p->body, call->request, call->request_bytes);
 	p->n_fds = 0;
 	ret = exchange_packets(c, p);
-	if (ret == -EMFILE && p->header.serial == c->serial)
+	if (ret == -EMFILE && p->header.serial == serial)
 		return -EMFILE; /* the process has too many open, or we would have got one more */
-	if (!ret && p->header.serial != c->serial) {
+	if (!ret && p->header.serial != serial) {
 		control_close_fds(p);
 		ret = -EPROTO;
 	}
@@ -181,10 +183,15 @@ err_free:
 int control_local(struct control_client **out, control_serve *serve, void *arg)
 {
 	struct control_client *c = calloc(1, sizeof(*c));
+	pthread_mutexattr_t attr;
 
 	if (!c)
 		return -ENOMEM;
-	pthread_mutex_init(&c->lock, NULL);
+	/* answering may take a request of its own */
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&c->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
 	c->region_fd[0] = c->region_fd[1] = c->sock = -1;
 	c->serve = serve;
 	c->serve_arg = arg;

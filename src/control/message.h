@@ -42,6 +42,7 @@ enum control_type {
 	CONTROL_RAISE_EVENT,
 	CONTROL_OPEN_WIRE,
 	CONTROL_WIRE_SOCKET,
+	CONTROL_WIRE_MAD,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -187,6 +188,16 @@ struct control_wire_socket {
 };
 struct control_wire_socket_reply {
 	uint32_t source_port; /* SEND: the one there is */
+};
+
+/* A MAD for QP1 of an Ethernet port, which a process has brought in from the wire. */
+struct control_wire_mad {
+	uint32_t hca_handle;
+	uint32_t src_qpn, qkey;
+	uint16_t pkey;
+	uint16_t reserved;
+	struct ib_gid sgid, dgid;
+	uint8_t data[256];
 };
 
 /* Descriptor with the reply: a memfd with JSON text. */

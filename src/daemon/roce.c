@@ -220,6 +220,7 @@ int daemon_roce_start(struct daemon *d, char *why, size_t len)
 		ret = roce_groups_init(r);
 	if (ret)
 		return ret;
+	roce_mad_init(r);
 	ret = sd_event_add_io(d->loop, &r->watch_source, link_watch_fd(r->watch), EPOLLIN, on_watch,
 	                      r);
 	return ret < 0 ? ret : 0;

@@ -55,6 +55,12 @@ int roce_wire_open(struct daemon_roce_port *p, char *why, size_t len);
 int roce_wire_start(struct daemon_roce_port *p);
 void roce_wire_stop(struct daemon_roce_port *p);
 
+/* ---- roce_mad.c ---- */
+
+/* From now on MADs go by the wires. */
+void roce_mad_init(struct daemon_roce *r);
+void roce_mad_fini(struct daemon_roce *r);
+
 /* ---- roce_groups.c ---- */
 
 /* 0 or -errno. */

@@ -197,6 +197,7 @@ int roce_wire_init(struct daemon_roce *r)
 
 void roce_wire_fini(struct daemon_roce *r)
 {
+	roce_mad_fini(r);
 	for (unsigned i = 0; i < r->n_ports; i++)
 		roce_wire_stop(&r->port[i]);
 	if (r->process)

@@ -558,6 +558,7 @@ static void add_wire(struct daemon *d, json *o, uint32_t port)
 	WIRE(no_member);
 	WIRE(overflow);
 	WIRE(unreachable);
+	WIRE(bad_mad);
 	WIRE(overtakes);
 #undef WIRE
 }

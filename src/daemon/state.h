@@ -261,6 +261,9 @@ void daemon_roce_free(struct daemon_roce *roce);
 int daemon_roce_socket(struct daemon_roce *roce, uint32_t port,
                        const struct control_wire_socket *request, uint32_t *source_port);
 
+/* A MAD has come in by the wire of @port (index), so a process says. */
+void daemon_roce_mad(struct daemon_roce *roce, uint32_t port, const struct control_wire_mad *came);
+
 /*
  * Attaches @qp to @mgid, and joins the group on the network if that is set. 0; -ENOMEM: a limit
  * of the settings or of the kernel (the log names it), or memory; -errno.

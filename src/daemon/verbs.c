@@ -386,6 +386,18 @@ static int wire_socket(struct daemon_client *c, const void *body, struct control
 	return 0;
 }
 
+static int wire_mad(struct daemon_client *c, const void *body, struct control_packet *reply)
+{
+	const struct control_wire_mad *req = body;
+	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->hca_handle);
+
+	(void)reply;
+	if (!h || !fabric_hca_is_ethernet(c->d->f, h->hca))
+		return -EINVAL;
+	daemon_roce_mad(c->d->roce, c->d->f->region->hcas[h->hca].first_port, req);
+	return 0;
+}
+
 static const struct handler {
 	size_t bytes; /* of the request's body */
 	int (*serve)(struct daemon_client *c, const void *body, struct control_packet *reply);
@@ -406,6 +418,7 @@ static const struct handler {
 	[CONTROL_GET_PAYLOAD] = { sizeof(struct control_get_payload), get_payload },
 	[CONTROL_OPEN_WIRE] = { sizeof(struct control_handle), open_wire },
 	[CONTROL_WIRE_SOCKET] = { sizeof(struct control_wire_socket), wire_socket },
+	[CONTROL_WIRE_MAD] = { sizeof(struct control_wire_mad), wire_mad },
 	[CONTROL_RAISE_EVENT] = { sizeof(struct control_raise_event), raise_event },
 };
 

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 
 #include "fabric/ethernet.h"
+#include "fabric/mads.h"
 #include "fabric/testing.h"
 
 #define SENDER    2 /* queue pairs, by index; on the first port */
@@ -230,6 +231,101 @@ static void a_port_that_is_down_sends_to_nobody(void **state)
 	assert_true(leaves(f, other));
 }
 
+/* ---- MADs ---- */
+
+struct mads {
+	unsigned delivered, sent;
+	struct fabric_port *at;
+	struct fabric_mad last;
+};
+
+static bool on_delivered(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct mads *m = arg;
+
+	m->delivered++;
+	m->at = at;
+	m->last = *mad;
+	return true;
+}
+
+static void on_wire(void *arg, struct fabric_port *from, const struct fabric_mad *mad)
+{
+	struct mads *m = arg;
+
+	m->sent++;
+	m->at = from;
+	m->last = *mad;
+}
+
+static void listen_to_mads(struct fabric *f, struct mads *m)
+{
+	*m = (struct mads){ 0 };
+	f->mads->sink.deliver = on_delivered;
+	f->mads->sink.wire = on_wire;
+	f->mads->sink.arg = m;
+}
+
+/* A communication manager's to QP @qpn there. */
+static struct fabric_mad mad_to(const char *to, uint32_t qpn)
+{
+	struct fabric_mad mad = {
+		.data = { 1, 0x07, 2, 3 }, .src_qpn = 1, .dest_qpn = qpn, .has_grh = true
+	};
+
+	mad.sgid = gid("::ffff:10.0.0.1");
+	mad.dgid = gid(to);
+	return mad;
+}
+
+static void a_mad_goes_by_its_gid(void **state)
+{
+	struct fabric *f = *state;
+	struct fabric_mad near = mad_to("::ffff:10.0.1.1", 1), far = mad_to("::ffff:10.0.0.2", 1);
+	struct mads m;
+
+	listen_to_mads(f, &m);
+	fabric_mad_send(f, f->hca_port[0], &near);
+	assert_int_equal(m.delivered, 1);
+	assert_int_equal(m.sent, 0);
+	assert_ptr_equal(m.at, f->hca_port[1]);
+	fabric_mad_send(f, f->hca_port[0], &far);
+	assert_int_equal(m.delivered, 1);
+	assert_int_equal(m.sent, 1);
+	assert_ptr_equal(m.at, f->hca_port[0]);
+	assert_memory_equal(&m.last.dgid, &far.dgid, sizeof(far.dgid));
+}
+
+static void there_is_no_subnet_management_on_ethernet(void **state)
+{
+	struct fabric *f = *state;
+	struct fabric_mad smp = mad_to("::ffff:10.0.0.2", 0), local = mad_to("fe80::1", 1);
+	struct mads m;
+
+	local.has_grh = false;
+	listen_to_mads(f, &m);
+	fabric_mad_send(f, f->hca_port[0], &smp);
+	fabric_mad_send(f, f->hca_port[0], &local);
+	assert_int_equal(m.delivered + m.sent, 0);
+	assert_int_equal(f->mads->stats.no_route, 2);
+}
+
+static void what_nobody_wants_of_the_wire_is_refused_by_it(void **state)
+{
+	struct fabric *f = *state;
+	struct fabric_mad mad = mad_to("::ffff:10.0.0.1", 1);
+	struct mads m;
+
+	listen_to_mads(f, &m);
+	f->mads->sink.deliver = NULL;
+	mad.data[3] = 1; /* a Get */
+	mad.sgid = gid("::ffff:10.0.0.2");
+	fabric_mad_input(f, f->hca_port[0], &mad);
+	assert_int_equal(m.sent, 1);
+	assert_memory_equal(&m.last.dgid, &mad.sgid, sizeof(mad.sgid));
+	assert_memory_equal(&m.last.sgid, &mad.dgid, sizeof(mad.dgid));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +340,9 @@ int main(void)
 		TEST(any_other_gid_is_out_there),
 		TEST(an_address_that_comes_or_goes_turns_flows),
 		TEST(a_port_that_is_down_sends_to_nobody),
+		TEST(a_mad_goes_by_its_gid),
+		TEST(there_is_no_subnet_management_on_ethernet),
+		TEST(what_nobody_wants_of_the_wire_is_refused_by_it),
 #undef TEST
 	};
 

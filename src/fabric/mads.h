@@ -50,6 +50,8 @@ struct fabric_mad_sink {
 	/* A Set has changed what the port is (enum fabric_port_change, ORed). */
 	void (*port_changed)(void *arg, struct fabric_port *port, unsigned what);
 	void *arg;
+	/* Sends by the wire of an Ethernet port what is for none of the fabric's. NULL: nobody. */
+	void (*wire)(void *arg, struct fabric_port *from, const struct fabric_mad *mad);
 };
 
 /* Where time comes from; all may be NULL, and time stands still. */
@@ -97,6 +99,9 @@ enum fabric_port_change {
  * follows from it, answers too, has happened when it returns, but for what settles later.
  */
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *mad);
+
+/* @mad has come in by the wire of Ethernet port @at; what follows from it, as above. */
+void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad);
 
 /*
  * The shortest directed route from HCA port @from to HCA port @to, into @smp's initial path and

@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "fabric/ethernet.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "fabric/traps.h"
@@ -147,6 +148,22 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 	return no_route(f);
 }
 
+/* From an Ethernet port there is no other way than by GID: to one of ours, or out. */
+static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *from,
+                                          const struct fabric_mad *mad)
+{
+	const struct fabric_mad_sink *sink = &f->mads->sink;
+	struct fabric_port *to;
+
+	if (mad->dest_qpn == IB_QPN_SMI || !mad->has_grh || from->state != IB_PORT_ACTIVE)
+		return no_route(f);
+	to = fabric_ethernet_find(f, from, &mad->dgid);
+	if (to || !sink->wire)
+		return to ? to : no_route(f);
+	sink->wire(sink->arg, from, mad);
+	return NULL;
+}
+
 /*
  * Where @mad ends up: the port by which it comes in there. A directed route may begin and end
  * with a part by LID (section 14.2.2.1).
@@ -158,6 +175,8 @@ static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struc
 	uint16_t begin = get16(d + (back ? SMP_AT_DR_DLID : SMP_AT_DR_SLID));
 	uint16_t end = get16(d + (back ? SMP_AT_DR_SLID : SMP_AT_DR_DLID));
 
+	if (at->ethernet)
+		return route_ethernet(f, at, mad);
 	if (mad->dest_qpn == IB_QPN_SMI && !is_smp(mad))
 		return no_route(f); /* that lane carries nothing else */
 	if (!is_directed(mad) || mad->dest_qpn != IB_QPN_SMI)
@@ -269,6 +288,16 @@ void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fa
 		turn_round(fabric_own_port(at), &mad);
 		from = at; /* back by the port that it came in by */
 	}
+}
+
+void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fabric_mad *came)
+{
+	struct fabric_mad mad = *came;
+
+	if (!arrive(f, at, &mad))
+		return;
+	turn_round(at, &mad);
+	fabric_mad_send(f, at, &mad);
 }
 
 /* ---- what settles later ---- */

@@ -98,7 +98,7 @@ static UNUSED int lab_setup(void **state)
 	lab_addresses(l);
 	for (unsigned i = 0; i < 2; i++)
 		fabric_port_publish(l->f, lab_host(l, i));
-	l->f->mads->sink = (struct fabric_mad_sink){ lab_deliver, lab_changed, l };
+	l->f->mads->sink = (struct fabric_mad_sink){ lab_deliver, lab_changed, l, NULL };
 	*state = l;
 	return 0;
 }

@@ -101,6 +101,12 @@ int hca_wire_source(struct hca_wire *wire, bool is_ipv6, unsigned i, uint16_t *p
  */
 void hca_wire_send(struct hca_qp *qp, const struct hca_packet *pkt, uint32_t remote_qpn);
 
+/*
+ * Sends one message of nobody's queue pair, now. Its UDP source port is filled in. 0 or -errno:
+ * see link_udp_send().
+ */
+int hca_wire_send_one(struct hca_wire *wire, struct wire_roce_packet *packet);
+
 /* Sends the batch. With the send lock held. */
 void hca_wire_flush(struct hca_qp *qp);
 

@@ -187,10 +187,30 @@ static void deliver_to_group(struct hca_wire *w, const struct wire_roce_packet *
 	hca_deliver_to(w->process, pkt, HCA_ANY_PORT, f->to, f->count);
 }
 
+/* The general services are the manager's. */
+static void give_to_manager(struct hca_wire *w, const struct wire_roce_packet *in)
+{
+	struct control_wire_mad req = { .hca_handle = w->hca_handle,
+		                        .src_qpn = in->deth.src_qpn,
+		                        .qkey = in->deth.qkey,
+		                        .pkey = in->bth.pkey,
+		                        .sgid = in->ip.sgid,
+		                        .dgid = in->ip.dgid };
+
+	if (in->payload_bytes != sizeof(req.data)) {
+		count(&w->shm->bad_mad, 1);
+		return;
+	}
+	memcpy(req.data, in->payload, sizeof(req.data));
+	hca_request(w->process, CONTROL_WIRE_MAD, &req, sizeof(req));
+}
+
 static void deliver(struct hca_wire *w, const struct wire_roce_packet *in,
                     const struct hca_packet *pkt)
 {
-	if (wire_gid_is_ip_mcast(&in->ip.dgid))
+	if (in->bth.dest_qpn == IB_QPN_GSI && !wire_gid_is_ip_mcast(&in->ip.dgid))
+		give_to_manager(w, in);
+	else if (wire_gid_is_ip_mcast(&in->ip.dgid))
 		deliver_to_group(w, in, pkt);
 	else if (hca_payload_reserve(pkt->payload, 1))
 		HCA_COUNT(w->process, w->port, no_payload_slot);

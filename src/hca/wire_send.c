@@ -154,3 +154,19 @@ void hca_wire_flush(struct hca_qp *qp)
 			qp->payloads.slot[b->slot[i]].pinned = false;
 	b->n = 0;
 }
+
+int hca_wire_send_one(struct hca_wire *w, struct wire_roce_packet *packet)
+{
+	bool is_ipv6 = !wire_gid_is_ipv4(&packet->ip.dgid);
+	int fd = hca_wire_source(w, is_ipv6, 0, &packet->ip.udp_source);
+	struct wire_roce_frame f;
+	struct link_udp_message message = { .ip = &packet->ip };
+
+	if (fd < 0)
+		return fd;
+	wire_roce_build(packet, &f);
+	message.iov[0] = (struct iovec){ f.head, f.head_bytes };
+	message.iov[1] = (struct iovec){ (void *)packet->payload, packet->payload_bytes };
+	message.iov[2] = (struct iovec){ f.trailer, f.trailer_bytes };
+	return link_udp_send(fd, &message, 1) ? 0 : message.error;
+}

@@ -324,7 +324,7 @@ struct shm_wire {
 	_Atomic uint64_t overflow;          /* lost as the sockets were full */
 	_Atomic uint64_t unreachable;       /* sent, and the network takes them nowhere */
 	_Atomic uint64_t overtakes;         /* somebody who was receiving had stalled */
-	uint64_t reserved2;
+	_Atomic uint64_t bad_mad;           /* to QP1, and no MAD */
 };
 static_assert(sizeof(struct shm_wire) == 192, "layout");
 static_assert(offsetof(struct shm_wire, packets) == 64, "layout");
