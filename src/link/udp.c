@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/in6.h>
+#include <linux/udp.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,11 +106,12 @@ static const struct option receive_ipv4[] = {
 	{ IPPROTO_IP, IP_MULTICAST_ALL, 1 },
 };
 
+/* Linux's rdma_rxe leaves out the UDP checksum, over IPv6 too. */
 static const struct option receive_ipv6[] = {
 	{ IPPROTO_IPV6, IPV6_V6ONLY, 1 },        { IPPROTO_IPV6, IPV6_RECVPKTINFO, 1 },
 	{ IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1 },  { IPPROTO_IPV6, IPV6_RECVTCLASS, 1 },
 	{ IPPROTO_IPV6, IPV6_FLOWINFO, 1 },      { SOL_SOCKET, SO_RXQ_OVFL, 1 },
-	{ IPPROTO_IPV6, IPV6_MULTICAST_ALL, 1 },
+	{ IPPROTO_IPV6, IPV6_MULTICAST_ALL, 1 }, { IPPROTO_UDP, UDP_NO_CHECK6_RX, 1 },
 };
 
 int link_udp_open_receive(int family, const char *ifname, char *why, size_t len)

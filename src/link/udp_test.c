@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/udp.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -174,6 +175,23 @@ static void link_local_addresses_will_do(void **state)
 	assert_int_equal(receive(l, V6, 1), 1);
 	assert_memory_equal(&l->got[0].ip.sgid, &ip.sgid, sizeof(ip.sgid));
 	assert_memory_equal(&l->got[0].ip.dgid, &ip.dgid, sizeof(ip.dgid));
+}
+
+static void without_a_udp_checksum_it_comes_as_well(void **state)
+{
+	struct lab *l = *state;
+	int one = 1;
+
+	assert_int_equal(setsockopt(l->send[V4], SOL_SOCKET, SO_NO_CHECK, &one, sizeof(one)), 0);
+	assert_int_equal(setsockopt(l->send[V6], IPPROTO_UDP, UDP_NO_CHECK6_TX, &one, sizeof(one)),
+	                 0);
+	for (unsigned v = V4; v <= V6; v++) {
+		struct wire_ip ip = unicast(v);
+
+		assert_int_equal(send_one(l->send[v], &ip, "bare", 4), 0);
+		assert_int_equal(receive(l, v, 1), 1);
+		assert_got(l, 0, "bare", 4);
+	}
 }
 
 static void a_roce_message_comes_whole_and_with_the_right_icrc(void **state)
@@ -593,6 +611,7 @@ int main(int argc, char **argv)
 		TEST(a_datagram_comes_with_what_its_ipv4_header_said),
 		TEST(a_datagram_comes_with_what_its_ipv6_header_said),
 		TEST(link_local_addresses_will_do),
+		TEST(without_a_udp_checksum_it_comes_as_well),
 		TEST(a_roce_message_comes_whole_and_with_the_right_icrc),
 		TEST(on_the_wire_ipv4_has_no_identification_and_is_not_fragmented),
 		TEST(a_datagram_too_large_for_its_buffer_says_so),
