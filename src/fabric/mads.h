@@ -33,13 +33,22 @@ struct fabric_mad {
 	struct ib_gid sgid, dgid;
 };
 
-/* What became of MADs: an answer counts as one more. */
+/*
+ * What became of MADs; an answer counts as one more. None is lost without a trace:
+ *
+ *	sent = delivered + no_route + bad_path + bad_p_key
+ *	delivered = answered + taken + repressed + bad_m_key + unwanted
+ */
 struct fabric_mad_stats {
-	uint64_t delivered; /* to an agent or the sink, which may still not want it */
+	uint64_t sent;
+	uint64_t delivered; /* at the node that it was for */
 	uint64_t no_route;  /* no table entry, a link down, a path that leads out of the fabric */
 	uint64_t bad_path;  /* hop pointer and count that no path has */
-	uint64_t bad_m_key;
 	uint64_t bad_p_key;
+	uint64_t answered;  /* by an agent */
+	uint64_t taken;     /* by the sink */
+	uint64_t repressed; /* answers to traps */
+	uint64_t bad_m_key;
 	uint64_t unwanted; /* for nobody */
 };
 

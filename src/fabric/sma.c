@@ -746,10 +746,12 @@ void fabric_sma_repress(struct fabric *f, struct fabric_port *at, const struct f
 	struct wire_smp smp;
 
 	wire_smp_decode(mad->data, &smp);
-	if (may_enter_by_key(f, fabric_own_port(at), &smp))
-		fabric_trap_repressed(f, at, mad);
-	else
+	if (!may_enter_by_key(f, fabric_own_port(at), &smp)) {
 		refuse_key(f, at, mad);
+		return;
+	}
+	f->mads->stats.repressed++;
+	fabric_trap_repressed(f, at, mad);
 }
 
 bool fabric_sma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)

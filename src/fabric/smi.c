@@ -258,19 +258,25 @@ static bool refuse(struct fabric_mad *mad)
 static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
 	const struct fabric_mad_sink *sink = &f->mads->sink;
+	struct fabric_mad_stats *stats = &f->mads->stats;
 
-	f->mads->stats.delivered++;
-	if (fabric_sma_wants(mad))
-		return fabric_sma_answer(f, at, mad);
-	if (fabric_pma_wants(mad))
-		return fabric_pma_answer(f, at, mad);
+	stats->delivered++;
+	if (fabric_sma_wants(mad) || fabric_pma_wants(mad)) {
+		bool answer = fabric_sma_wants(mad) ? fabric_sma_answer(f, at, mad)
+		                                    : fabric_pma_answer(f, at, mad);
+
+		stats->answered += answer;
+		return answer;
+	}
 	if (fabric_sma_wants_repress(f, at, mad)) {
 		fabric_sma_repress(f, at, mad);
 		return false;
 	}
-	if (sink->deliver && sink->deliver(sink->arg, fabric_own_port(at), mad))
+	if (sink->deliver && sink->deliver(sink->arg, fabric_own_port(at), mad)) {
+		stats->taken++;
 		return false;
-	f->mads->stats.unwanted++;
+	}
+	stats->unwanted++;
 	return refuse(mad);
 }
 
@@ -282,6 +288,7 @@ void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fa
 	for (int leg = 0; leg < 2; leg++) {
 		struct fabric_port *at = route(f, from, &mad);
 
+		f->mads->stats.sent++;
 		if (!at || !check_pkey(f, fabric_own_port(from), fabric_own_port(at), &mad) ||
 		    !arrive(f, at, &mad))
 			return;

@@ -7,8 +7,6 @@
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
 
-#define N_FUZZ 200000
-
 static uint64_t guid_at(struct lab *l, const uint8_t *path)
 {
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -487,152 +485,6 @@ static void an_smp_that_nobody_wants_is_refused_along_its_path(void **state)
 	assert_int_equal(smp.mad.attribute_id, SMP_ATTR_SM_INFO);
 }
 
-/* ---- any bytes ---- */
-
-static uint64_t next_random(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
-static void random_bytes(uint64_t *seed, uint8_t *d, size_t bytes)
-{
-	for (size_t i = 0; i < bytes; i++)
-		d[i] = (uint8_t)next_random(seed);
-}
-
-static void mutate(uint64_t *seed, uint8_t *d, size_t bytes, unsigned n)
-{
-	while (n--)
-		d[next_random(seed) % bytes] = (uint8_t)next_random(seed);
-}
-
-static struct fabric_port *random_node(struct lab *l, uint64_t *seed)
-{
-	unsigned i = next_random(seed) % (CHAIN + 2);
-
-	return i < CHAIN ? &l->sw[i]->port[0] : lab_host(l, i - CHAIN);
-}
-
-/* A request that makes sense: what there is, asked for, or set to what it is. */
-static void sensible_smp(struct lab *l, uint64_t *seed, struct fabric_mad *mad)
-{
-	static const uint8_t attributes[] = { 0x10, 0x11, 0x12, 0x14, 0x15, 0x15, 0x15,
-		                              0x16, 0x17, 0x18, 0x19, 0x1B, 0x20, 0x31 };
-	struct fabric_port *to = random_node(l, seed);
-	uint64_t r = next_random(seed);
-	struct wire_smp smp =
-	        lab_smp(r & 1 ? MAD_SET : MAD_GET, attributes[(r >> 8) % sizeof(attributes)],
-	                (uint32_t)(r >> 16) % SW_PORTS);
-
-	if (smp.mad.attribute_id == SMP_ATTR_VL_ARBITRATION)
-		smp.mad.attribute_modifier |= 1 << 16;
-	fabric_sma_get(l->f, to, smp.mad.attribute_id, smp.mad.attribute_modifier, smp.data);
-	if (smp.mad.attribute_id == SMP_ATTR_PORT_INFO && smp.mad.method == MAD_SET) {
-		smp.data[32] = (smp.data[32] & 0xF0) | (r >> 24 & 15) % 5; /* PortState */
-		smp.data[33] = (uint8_t)((r >> 28 & 7 ? 0 : r >> 31 & 3) << 4 | 2);
-	}
-	if (r >> 34 & 1)
-		*mad = lab_to_lid(lab_host(l, 0), to->lid, &smp);
-	else
-		*mad = lab_directed(&smp, (r >> 36 & 1) ? PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST)
-		                                        : PATH(1, TO_RIGHT));
-	if (r >> 37 & 1)
-		mutate(seed, mad->data + SMP_AT_DATA, SMP_DATA_BYTES, r >> 40 & 3);
-	if (!(r >> 42 & 7))
-		mutate(seed, mad->data, MAD_BYTES, 1 + (r >> 45 & 7));
-}
-
-static void sensible_perf_mad(struct lab *l, uint64_t *seed, struct fabric_mad *mad)
-{
-	static const uint8_t attributes[] = { 0x01, 0x12, 0x12, 0x1D, 0x10 };
-	uint64_t r = next_random(seed);
-
-	*mad = gmp(lab_host(l, 0), random_node(l, seed)->lid, MAD_CLASS_PERF,
-	           r & 1 ? MAD_SET : MAD_GET);
-	mad->data[17] = attributes[(r >> 8) % sizeof(attributes)];
-	mad->data[65] = (uint8_t)((r >> 16) % (SW_PORTS + 2));
-	if (r >> 20 & 1)
-		random_bytes(seed, mad->data + 66, 60);
-	if (!(r >> 21 & 7))
-		mutate(seed, mad->data, MAD_BYTES, 4);
-}
-
-static void random_mad(struct lab *l, uint64_t *seed, struct fabric_mad *mad)
-{
-	static const uint8_t classes[] = { 0x01, 0x81, 0x04, 0x03, 0x06, 0x07, 0x32, 0xFF };
-	uint64_t r = next_random(seed);
-
-	if (r & 3) {
-		(r & 4 ? sensible_smp : r & 8 ? sensible_perf_mad : sensible_smp)(l, seed, mad);
-		return;
-	}
-	random_bytes(seed, mad->data, MAD_BYTES);
-	mad->data[1] = classes[(r >> 8) % sizeof(classes)];
-	mad->slid = (uint16_t)next_random(seed);
-	mad->dlid = r & 16 ? random_node(l, seed)->lid : (uint16_t)next_random(seed);
-	mad->src_qpn = (uint32_t)(r >> 16) & IB_QPN_MASK;
-	mad->dest_qpn = r & 32 ? r >> 40 & 1 : (uint32_t)(r >> 40) & IB_QPN_MASK;
-	mad->pkey_index = r & 64 ? 0 : (uint16_t)next_random(seed);
-	mad->sl = (uint8_t)next_random(seed);
-}
-
-/* As lab_setup_active() left it, but for what was counted. */
-static void put_in_order(struct lab *l)
-{
-	for (unsigned i = 0; i < CHAIN + 2; i++) {
-		struct fabric_node *node = i < CHAIN ? l->sw[i] : lab_host(l, i - CHAIN)->node;
-
-		for (unsigned k = node->type == FABRIC_SWITCH ? 0 : 1; k <= node->n_ports; k++) {
-			struct fabric_port *p = &node->port[k];
-
-			p->m_key = p->m_key_protect = 0;
-			p->pkey[0] = IB_PKEY_DEFAULT;
-			p->sm_lid = 1;
-			if (p->disabled)
-				fabric_port_disable(l->f, p, false);
-		}
-	}
-	lab_addresses(l);
-	testing_activate_all(l->f);
-}
-
-static uint64_t lost(const struct fabric_mad_stats *s)
-{
-	return s->no_route + s->bad_path + s->bad_m_key + s->bad_p_key + s->unwanted;
-}
-
-/* Each request ends as an answer, in the sink, or in one of the counts. */
-static void whatever_is_in_a_mad_it_is_answered_or_counted(void **state)
-{
-	struct lab *l = *state;
-	const struct fabric_mad_stats *s = &l->f->mads->stats;
-	uint64_t seed = 0x9E3779B97F4A7C15;
-
-	testing_flow(l->f, lab_host(l, 0), testing_qp(l->f, 10, lab_host(l, 0)), 2, NULL);
-	for (unsigned i = 0; i < N_FUZZ; i++) {
-		struct fabric_port *from = i % 5 ? lab_host(l, 0) : random_node(l, &seed);
-		uint64_t ended = lost(s) + l->n_got;
-		struct fabric_mad mad;
-
-		l->refuses = i % 7 == 0;
-		random_mad(l, &seed, &mad);
-		fabric_mad_send(l->f, from, &mad);
-		assert_true(lost(s) + l->n_got > ended);
-		if (i % 16 == 0) {
-			fabric_mads_settle(l->f);
-			put_in_order(l);
-		}
-	}
-	fabric_mads_settle(l->f);
-	/* it was about something */
-	assert_true(l->n_got > N_FUZZ / 4);
-	assert_true(l->n_changes > N_FUZZ / 100);
-	assert_true(s->no_route && s->bad_path && s->bad_m_key && s->bad_p_key && s->unwanted);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -669,7 +521,6 @@ int main(void)
 		ACTIVE_TEST(the_answer_goes_back_to_the_gid_that_asked),
 		ACTIVE_TEST(a_gmp_that_nobody_wants_is_refused_if_it_asks),
 		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
-		ACTIVE_TEST(whatever_is_in_a_mad_it_is_answered_or_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
