@@ -200,7 +200,9 @@ static void build(struct lab *l)
 	fabric_plan_init(&plan);
 	assert_int_equal(fabric_plan_fat_tree(&plan, &tree, why, sizeof(why)), 0);
 	l->f = testing_build(&plan, &settings);
-	l->f->mads->sink = (struct fabric_mad_sink){ deliver, port_changed, l };
+	l->f->mads->sink = (struct fabric_mad_sink){ .deliver = deliver,
+		                                     .port_changed = port_changed,
+		                                     .arg = l };
 	l->f->mads->clock = (struct fabric_clock){ clock_now, NULL, l };
 	assert_int_equal(sm_new(&l->sm, l->f, &ops), 0);
 	assert_int_equal(sm_sweep(l->sm), 0);
