@@ -2,7 +2,8 @@
 /*
  * The machinery of tables, and of all tables of src/wire: that each names every bit once
  * and every byte of the struct at most once, and that no input gets it out of its bounds.
- * Whether a field is where it belongs, ibmad_test.c and ib_types_test.c ask others.
+ * Whether a field is where it belongs, ibmad_test.c and ib_types_test.c ask others, or
+ * cm_mad_test.c knows.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "wire/cm_mad.h"
 #include "wire/perf.h"
 #include "wire/sa_records.h"
 
@@ -64,6 +66,10 @@ static const struct wire_layout *const layouts[] = {
 	&wire_path_record_layout,
 	&wire_guid_info_record_layout,
 	&wire_multipath_record_layout,
+	&wire_sidr_req_layout,
+	&wire_sidr_rep_layout,
+	&wire_cm_rej_layout,
+	&wire_cm_ip_layout,
 };
 
 static void scramble(void *p, size_t bytes)
