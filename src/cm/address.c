@@ -156,3 +156,49 @@ void cm_addr_to_mgid(const union control_cm_addr *a, uint16_t pkey, bool udp, st
 	else
 		memcpy(mgid->raw, a->ib.sib_addr.sib_raw, sizeof(mgid->raw));
 }
+
+/* ---- in requests ---- */
+
+static void put_ip(const union control_cm_addr *a, uint8_t ip[static 16])
+{
+	memset(ip, 0, 16);
+	if (a->sa.sa_family == AF_INET)
+		memcpy(ip + 12, &a->in.sin_addr, 4);
+	else
+		memcpy(ip, &a->in6.sin6_addr, 16);
+}
+
+void cm_addr_to_wire(const union control_cm_addr *src, const union control_cm_addr *dst,
+                     struct wire_cm_ip *ip)
+{
+	*ip = (struct wire_cm_ip){ .version = CM_IP_VERSION,
+		                   .ip_version = dst->sa.sa_family == AF_INET ? 4 : 6,
+		                   .src_port = cm_addr_port(src) };
+	put_ip(src, ip->src);
+	put_ip(dst, ip->dst);
+}
+
+static void get_ip(uint8_t version, const uint8_t ip[static 16], uint16_t port,
+                   union control_cm_addr *a)
+{
+	memset(a, 0, sizeof(*a));
+	if (version == 4) {
+		a->in.sin_family = AF_INET;
+		a->in.sin_port = htobe16(port);
+		memcpy(&a->in.sin_addr, ip + 12, 4);
+	} else {
+		a->in6.sin6_family = AF_INET6;
+		a->in6.sin6_port = htobe16(port);
+		memcpy(&a->in6.sin6_addr, ip, 16);
+	}
+}
+
+bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union control_cm_addr *src,
+                       union control_cm_addr *dst)
+{
+	if (ip->version != CM_IP_VERSION || (ip->ip_version != 4 && ip->ip_version != 6))
+		return false;
+	get_ip(ip->ip_version, ip->src, ip->src_port, src);
+	get_ip(ip->ip_version, ip->dst, dst_port, dst);
+	return true;
+}

@@ -201,22 +201,14 @@ static bool listens_for(const struct cm_id *l, const struct cm *cm, const struct
 	return cm_addr_is_any(&l->src) || cm_addr_equal(&l->src, dst);
 }
 
-struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port, uint16_t ps,
-                                  const union control_cm_addr *dst)
+struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port,
+                                  uint64_t service_id, const union control_cm_addr *dst)
 {
-	struct cm_binding *b;
+	struct cm_binding *b = NULL;
 	struct cm_id *l;
 
-	if (dst->sa.sa_family == AF_IB) {
-		uint64_t service = be64toh(dst->ib.sib_sid);
-
-		if (service >> 32)
-			return NULL;
-		ps = (uint16_t)(service >> 16);
-		b = binding_find(cm, ps, (uint16_t)service);
-	} else {
-		b = binding_find(cm, ps, cm_addr_port(dst));
-	}
+	if (!(service_id >> 32))
+		b = binding_find(cm, (uint16_t)(service_id >> 16), (uint16_t)service_id);
 	if (!b)
 		return NULL;
 	LIST_FOREACH(l, &b->owners, of_binding)

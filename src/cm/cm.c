@@ -22,6 +22,7 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 		return -ENOMEM;
 	cm->f = f;
 	cm->ops = *ops;
+	cm->last_request_id = ops->random;
 	LIST_INIT(&cm->timers);
 	if (cm_ports_init(cm)) {
 		free(cm);
@@ -38,6 +39,8 @@ void cm_free(struct cm *cm)
 	base_hash_fini(&cm->bindings);
 	base_hash_fini(&cm->groups);
 	base_hash_fini(&cm->transactions);
+	base_hash_fini(&cm->asking);
+	base_hash_fini(&cm->asked);
 	free(cm);
 }
 

@@ -33,6 +33,7 @@ struct cm_ops {
 	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
 	uint32_t tid_high; /* of the transaction IDs of our requests: nobody else has it */
+	uint32_t random;   /* where request IDs begin: elsewhere than another manager's before us */
 	void *arg;
 };
 

@@ -186,19 +186,6 @@ int cm_id_default_qkey(struct cm_id *id)
 	return 0;
 }
 
-static int pkey_index(const struct cm_id *id, uint16_t *index)
-{
-	const struct shm_port *p = &id->client->cm->f->region->ports[id->port->index];
-
-	for (unsigned i = 0; i < SHM_PKEYS; i++) {
-		if (p->pkey[i] && ib_pkey_match(p->pkey[i], id->pkey)) {
-			*index = (uint16_t)i;
-			return 0;
-		}
-	}
-	return -ENOENT;
-}
-
 int cm_id_query_qp(struct cm_call *call)
 {
 	const struct control_cm_id *request = call->request;
@@ -208,7 +195,7 @@ int cm_id_query_qp(struct cm_call *call)
 
 	if (!id || !id->port)
 		return -EINVAL;
-	ret = pkey_index(id, &reply->pkey_index);
+	ret = cm_port_pkey_index(id->port, id->pkey, &reply->pkey_index);
 	if (!ret && id->qp_type == IBV_QPT_UD)
 		ret = cm_id_default_qkey(id);
 	if (ret)

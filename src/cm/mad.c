@@ -16,6 +16,7 @@ struct cm_transaction {
 	struct fabric_port *port;
 	struct fabric_mad mad;
 	struct wire_mad head;
+	bool to_sa;
 	struct cm_timer again;
 	unsigned tries; /* that are left */
 	uint64_t try_ms;
@@ -52,20 +53,23 @@ static uint16_t default_pkey_index(const struct fabric_port *p)
 
 static void on_time(struct cm_timer *timer);
 
-/* Where the subnet administrator is, may have changed since the last try; if there is none now,
- * there may be one for the next. */
+/* Where the subnet administrator is, may have changed since the last try. */
+static void address_to_sa(struct cm_transaction *t)
+{
+	t->mad.slid = t->port->lid;
+	t->mad.dlid = t->port->sm_lid;
+	t->mad.sl = t->port->sm_sl;
+	t->mad.pkey_index = default_pkey_index(t->port);
+}
+
 static void send_try(struct cm_transaction *t)
 {
-	const struct fabric_port *port = t->port;
-
 	t->tries--;
 	cm_timer_set(t->cm, &t->again, t->try_ms, on_time);
-	if (!port->sm_lid)
-		return;
-	t->mad.slid = port->lid;
-	t->mad.dlid = port->sm_lid;
-	t->mad.sl = port->sm_sl;
-	t->mad.pkey_index = default_pkey_index(port);
+	if (t->to_sa && !t->port->sm_lid)
+		return; /* there may be one at the next try */
+	if (t->to_sa)
+		address_to_sa(t);
 	t->cm->ops.mad_send(t->cm->ops.arg, t->port, &t->mad);
 }
 
@@ -79,47 +83,83 @@ static void on_time(struct cm_timer *timer)
 		finish(t, -ETIMEDOUT, NULL);
 }
 
-static void encode(const struct cm_sa_request *r, struct cm_transaction *t)
-{
-	struct wire_sa_mad sa = { .mad = t->head, .component_mask = r->mask };
-
-	if (r->record)
-		wire_encode(r->layout, r->record, sa.data);
-	wire_sa_mad_encode(&sa, t->mad.data);
-}
-
 static uint64_t tid_hash(uint64_t tid)
 {
 	return base_hash_of(&tid, sizeof(tid), 0);
 }
 
-int cm_sa_ask(struct cm *cm, const struct cm_sa_request *r, struct cm_transaction **out)
+uint64_t cm_mad_new_tid(struct cm *cm)
+{
+	return (uint64_t)cm->ops.tid_high << 32 | ++cm->last_tid;
+}
+
+/* With all that @r says, and the header of @mad decoded. NULL: no memory. */
+static struct cm_transaction *transaction_new(struct cm *cm, const struct cm_repetition *r)
 {
 	struct cm_transaction *t = calloc(1, sizeof(*t));
-	unsigned tries = r->timeout_ms < CM_SA_TRIES ? (unsigned)r->timeout_ms : CM_SA_TRIES;
+
+	if (!t)
+		return NULL;
+	t->cm = cm;
+	t->port = r->port;
+	t->mad = *r->mad;
+	t->tries = r->tries;
+	t->try_ms = r->try_ms;
+	t->done = r->done;
+	t->arg = r->arg;
+	wire_mad_decode(t->mad.data, &t->head);
+	if (base_hash_add(&cm->transactions, &t->by_tid, tid_hash(t->head.transaction_id))) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+int cm_mad_repeat(struct cm *cm, const struct cm_repetition *r, struct cm_transaction **out)
+{
+	struct cm_transaction *t = transaction_new(cm, r);
 
 	if (!t)
 		return -ENOMEM;
-	t->cm = cm;
-	t->port = r->port;
-	t->tries = tries ? tries : 1;
-	t->try_ms = r->timeout_ms / t->tries;
-	t->done = r->done;
-	t->arg = r->arg;
-	t->head = (struct wire_mad){ .base_version = MAD_BASE_VERSION,
-		                     .mgmt_class = MAD_CLASS_SUBN_ADM,
-		                     .class_version = MAD_VERSION_SUBN_ADM,
-		                     .method = r->method,
-		                     .transaction_id =
-		                             (uint64_t)cm->ops.tid_high << 32 | ++cm->last_tid,
-		                     .attribute_id = r->attribute };
-	t->mad.src_qpn = t->mad.dest_qpn = IB_QPN_GSI;
-	t->mad.qkey = IB_QKEY_GSI;
-	if (base_hash_add(&cm->transactions, &t->by_tid, tid_hash(t->head.transaction_id))) {
-		free(t);
+	*out = t;
+	send_try(t);
+	return 0;
+}
+
+static void encode_request(struct cm *cm, const struct cm_sa_request *r, struct fabric_mad *mad)
+{
+	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
+		                           .mgmt_class = MAD_CLASS_SUBN_ADM,
+		                           .class_version = MAD_VERSION_SUBN_ADM,
+		                           .method = r->method,
+		                           .transaction_id = cm_mad_new_tid(cm),
+		                           .attribute_id = r->attribute },
+		                  .component_mask = r->mask };
+
+	*mad = (struct fabric_mad){ .src_qpn = IB_QPN_GSI,
+		                    .dest_qpn = IB_QPN_GSI,
+		                    .qkey = IB_QKEY_GSI };
+	if (r->record)
+		wire_encode(r->layout, r->record, sa.data);
+	wire_sa_mad_encode(&sa, mad->data);
+}
+
+int cm_sa_ask(struct cm *cm, const struct cm_sa_request *r, struct cm_transaction **out)
+{
+	struct fabric_mad mad;
+	struct cm_repetition repetition = {
+		.port = r->port, .mad = &mad, .tries = CM_SA_TRIES, .done = r->done, .arg = r->arg
+	};
+	struct cm_transaction *t;
+
+	if (r->timeout_ms < CM_SA_TRIES)
+		repetition.tries = r->timeout_ms ? (unsigned)r->timeout_ms : 1;
+	repetition.try_ms = r->timeout_ms / repetition.tries;
+	encode_request(cm, r, &mad);
+	t = transaction_new(cm, &repetition);
+	if (!t)
 		return -ENOMEM;
-	}
-	encode(r, t);
+	t->to_sa = true;
 	*out = t;
 	send_try(t);
 	return 0;
@@ -153,20 +193,66 @@ static struct cm_transaction *transaction_of(const struct cm *cm, const struct f
 	return NULL;
 }
 
-bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad)
+static bool take_answer(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                        const struct fabric_mad *mad)
 {
 	struct cm_transaction *t;
+
+	if (!(head->method & MAD_METHOD_RESPONSE) || head->transaction_id >> 32 != cm->ops.tid_high)
+		return false;
+	t = transaction_of(cm, port, head);
+	if (!t)
+		return true; /* it comes too late */
+	if (head->status & MAD_STATUS_BUSY)
+		return true; /* to be asked again: when the time for this try is over */
+	finish(t, head->status ? -EINVAL : 0, mad->data + SA_DATA_AT);
+	return true;
+}
+
+bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad)
+{
 	struct wire_mad head;
 
 	wire_mad_decode(mad->data, &head);
-	if (head.base_version != MAD_BASE_VERSION || mad->dest_qpn != IB_QPN_GSI ||
-	    !(head.method & MAD_METHOD_RESPONSE) || head.transaction_id >> 32 != cm->ops.tid_high)
+	if (head.base_version != MAD_BASE_VERSION || mad->dest_qpn != IB_QPN_GSI)
 		return false;
-	t = transaction_of(cm, port, &head);
-	if (!t)
-		return true; /* it comes too late */
-	if (head.status & MAD_STATUS_BUSY)
-		return true; /* so it is to be asked again: when the time for this try is over */
-	finish(t, head.status ? -EINVAL : 0, mad->data + SA_DATA_AT);
-	return true;
+	if (head.mgmt_class == MAD_CLASS_COM_MGT)
+		return cm_sidr_input(cm, port, &head, mad);
+	return take_answer(cm, port, &head, mad);
+}
+
+/* ---- communication management ---- */
+
+struct cm_peer cm_peer_of(const struct fabric_mad *mad)
+{
+	struct cm_peer peer = { .lid = mad->slid,
+		                .has_grh = mad->has_grh,
+		                .sl = mad->sl,
+		                .pkey_index = mad->pkey_index };
+
+	if (mad->has_grh)
+		peer.gid = mad->sgid;
+	return peer;
+}
+
+void cm_mad_begin(const struct cm *cm, struct fabric_port *port, const struct cm_peer *to,
+                  const struct wire_mad *head, struct fabric_mad *mad)
+{
+	struct wire_mad h = *head;
+
+	*mad = (struct fabric_mad){ .slid = port->lid,
+		                    .dlid = to->lid,
+		                    .src_qpn = IB_QPN_GSI,
+		                    .dest_qpn = IB_QPN_GSI,
+		                    .qkey = IB_QKEY_GSI,
+		                    .pkey_index = to->pkey_index,
+		                    .sl = to->sl,
+		                    .has_grh = to->has_grh,
+		                    .dgid = to->gid };
+	cm_port_gid(cm, port, &mad->sgid);
+	h.base_version = MAD_BASE_VERSION;
+	h.mgmt_class = MAD_CLASS_COM_MGT;
+	h.class_version = MAD_VERSION_COM_MGT;
+	h.method = MAD_SEND;
+	wire_mad_encode(&h, mad->data);
 }

@@ -2,7 +2,7 @@
 /*
  * The manager's own agent on QP1 of each HCA port, as ib_mad and ib_sa are in the kernel: a
  * request goes out until its answer comes or its time is over. Requests to the subnet
- * administrator go to wherever the port's subnet manager is by then.
+ * administrator go to wherever the port's subnet manager is by then; others to a peer.
  *
  * Not thread-safe. Nothing here calls back before it has returned.
  */
@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "fabric/mads.h"
+#include "wire/cm_mad.h"
 #include "wire/sa_records.h"
 
 struct cm;
@@ -40,6 +41,40 @@ struct cm_sa_request {
  */
 #define CM_SA_TRIES 10
 int cm_sa_ask(struct cm *cm, const struct cm_sa_request *request, struct cm_transaction **t);
+
+/* Who is at the other end: where there are LIDs, by LID, and by GID if it has to be; else by GID.
+ */
+struct cm_peer {
+	struct ib_gid gid;
+	uint16_t lid;
+	bool has_grh; /* gid is in the packet, which is by GID as well */
+	uint8_t sl;
+	uint16_t pkey_index; /* of our own port */
+};
+
+/* Where @mad, which has come, came from. */
+struct cm_peer cm_peer_of(const struct fabric_mad *mad);
+
+/* Begins a MAD of communication management from @port to @to: all but the message. */
+void cm_mad_begin(const struct cm *cm, struct fabric_port *port, const struct cm_peer *to,
+                  const struct wire_mad *head, struct fabric_mad *mad);
+
+/* A message of communication management that is sent until somebody cancels it. */
+struct cm_repetition {
+	struct fabric_port *port;
+	const struct fabric_mad *mad;
+	unsigned tries;
+	uint64_t try_ms; /* from one to the next */
+	/* The last one has had its time: -ETIMEDOUT. */
+	void (*done)(void *arg, int status, const uint8_t *record);
+	void *arg;
+};
+
+/* *@t as above. 0 or -ENOMEM. */
+int cm_mad_repeat(struct cm *cm, const struct cm_repetition *r, struct cm_transaction **t);
+
+/* A transaction ID of our own. */
+uint64_t cm_mad_new_tid(struct cm *cm);
 
 /* Whatever comes, nobody wants to know. *@t, which may be NULL, becomes NULL. */
 void cm_mad_cancel(struct cm_transaction **t);

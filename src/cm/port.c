@@ -56,6 +56,17 @@ struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port)
 	return &cm->port[port->index];
 }
 
+int cm_port_pkey_index(const struct fabric_port *port, uint16_t pkey, uint16_t *index)
+{
+	for (uint16_t i = 0; i < SHM_PKEYS; i++) {
+		if (port->pkey[i] && ib_pkey_match(port->pkey[i], pkey)) {
+			*index = i;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}
+
 /* ---- asking ---- */
 
 static void ask(struct cm_fact *fact);

@@ -165,35 +165,6 @@ int cm_resolve_addr(struct cm_call *call)
 
 /* ---- path ---- */
 
-struct reach {
-	struct fabric_port *to;
-	bool reached;
-};
-
-static void on_hop(void *arg, struct fabric_port *out)
-{
-	(void)arg;
-	(void)out;
-}
-
-static void on_reached(void *arg, struct fabric_port *hca)
-{
-	struct reach *r = arg;
-
-	r->reached |= hca == r->to;
-}
-
-bool cm_resolve_reaches(struct cm *cm, struct fabric_port *from, struct fabric_port *to,
-                        uint8_t *mtu)
-{
-	struct reach r = { .to = to };
-	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = &r };
-
-	fabric_walk_unicast(cm->f, from, to->lid, &w);
-	*mtu = w.mtu;
-	return r.reached;
-}
-
 static void take_path(const struct wire_path_record *r, struct control_cm_path *path)
 {
 	*path = (struct control_cm_path){ .sgid = r->sgid,

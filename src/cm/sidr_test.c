@@ -432,9 +432,9 @@ static void an_unanswered_request_times_out(void **state)
 
 	assert_int_equal(connect_with(&p, 0), 0);
 	id = take_request(&p);
+	assert_int_equal(p.t->woken_in, 4096);
 	testing_pass(p.t, 65535);
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
-	assert_int_equal(p.t->woken_in, 1);
 	testing_pass(p.t, 1);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0); /* nobody hears it */
@@ -455,6 +455,299 @@ static void a_port_that_went_down_does_not_answer(void **state)
 	end_pair(&p);
 }
 
+/* ---- MADs ---- */
+
+/* A SIDR_REQ from h1 to h2's service, as it would be without addresses. */
+static struct fabric_mad raw_request(const struct testing *t, uint64_t service_id)
+{
+	const struct wire_mad head = { .base_version = MAD_BASE_VERSION,
+		                       .mgmt_class = MAD_CLASS_COM_MGT,
+		                       .class_version = MAD_VERSION_COM_MGT,
+		                       .method = MAD_SEND,
+		                       .transaction_id = 5,
+		                       .attribute_id = CM_ATTR_SIDR_REQ };
+	const struct wire_sidr_req req = { .request_id = 6,
+		                           .pkey = 0xFFFF,
+		                           .service_id = service_id };
+	struct fabric_mad mad = { .slid = t->f->hca_port[0]->lid,
+		                  .dlid = t->f->hca_port[1]->lid,
+		                  .src_qpn = IB_QPN_GSI,
+		                  .dest_qpn = IB_QPN_GSI,
+		                  .qkey = IB_QKEY_GSI };
+
+	wire_mad_encode(&head, mad.data);
+	wire_sidr_req_encode(&req, mad.data + CM_MESSAGE_AT);
+	return mad;
+}
+
+/* It arrives at h2. */
+static bool arrives(struct testing *t, const struct fabric_mad *mad)
+{
+	bool taken = cm_mad_input(t->cm, t->f->hca_port[1], mad);
+
+	testing_settle(t);
+	return taken;
+}
+
+static struct wire_sidr_rep last_rep(const struct testing *t)
+{
+	struct wire_sidr_rep rep;
+	struct wire_mad head;
+
+	wire_mad_decode(t->last_cm.data, &head);
+	assert_int_equal(head.attribute_id, CM_ATTR_SIDR_REP);
+	wire_sidr_rep_decode(t->last_cm.data + CM_MESSAGE_AT, &rep);
+	return rep;
+}
+
+static void a_request_is_as_the_kernel_s(void **state)
+{
+	static const uint8_t header[] = { 0, 0x40, [16] = 10, 0, 0, 1, [32] = 10, 0, 0, 2 };
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "10.0.0.2", 0);
+	struct control_cm_id_reply info;
+	struct wire_sidr_req req;
+	struct wire_mad head;
+
+	assert_int_equal(connect_with(&p, 1), 0);
+	info = testing_query(p.asking, p.asker);
+	wire_mad_decode(t->last_cm.data, &head);
+	assert_int_equal(head.mgmt_class, 0x07);
+	assert_int_equal(head.class_version, 2);
+	assert_int_equal(head.method, 0x03);
+	assert_int_equal(head.attribute_id, CM_ATTR_SIDR_REQ);
+	wire_sidr_req_decode(t->last_cm.data + CM_MESSAGE_AT, &req);
+	assert_int_equal(req.service_id, 0x01110000 | 7174);
+	assert_int_equal(req.pkey, 0xFFFF);
+	assert_memory_equal(req.private_data, header, 2);
+	assert_memory_equal(req.private_data + 4, header + 4, sizeof(header) - 4);
+	assert_int_equal(req.private_data[2] << 8 | req.private_data[3], cm_addr_port(&info.src));
+	assert_int_equal(req.private_data[36], 0x5A);
+	assert_int_equal(req.private_data[37], 0);
+	end_pair(&p);
+}
+
+static void a_lost_request_is_sent_again(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "10.0.0.2", 0);
+
+	t->loses_cm = 1;
+	assert_int_equal(connect_with(&p, 0), 0);
+	testing_pass(t, 4096);
+	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, take_request(&p), 0), 0);
+	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_pair(&p);
+}
+
+static void a_request_that_comes_again_is_the_same(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "10.0.0.2", 0);
+	struct control_cm_event e;
+	uint32_t id;
+
+	assert_int_equal(connect_with(&p, 0), 0);
+	id = take_request(&p);
+	testing_pass(t, 3 * 4096);
+	assert_int_equal(testing_event(p.listening, p.listener, &e), -EAGAIN);
+	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
+	end_pair(&p);
+}
+
+static void a_lost_answer_is_given_again(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "10.0.0.2", 0);
+	struct control_cm_event e;
+	uint32_t id;
+
+	assert_int_equal(connect_with(&p, 0), 0);
+	id = take_request(&p);
+	t->loses_cm = 1;
+	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
+	testing_pass(t, 4096);
+	e = testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
+	assert_int_equal(e.qp_num, 0x123);
+	assert_int_equal(testing_event(p.listening, p.listener, &e), -EAGAIN);
+	end_pair(&p);
+}
+
+static void another_port_s_request_is_another(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "0.0.0.0", 0);
+	struct fabric_mad mad;
+
+	assert_int_equal(connect_with(&p, 0), 0);
+	mad = t->last_cm; /* the request */
+	take_request(&p);
+	mad.slid = t->f->hca_port[2]->lid;
+	assert_true(arrives(t, &mad));
+	take_request(&p);
+	mad.data[CM_MESSAGE_AT] ^= 1; /* of the request ID */
+	assert_true(arrives(t, &mad));
+	take_request(&p);
+	assert_true(arrives(t, &mad));
+	assert_int_equal(t->cm->asked.n, 3);
+	end_pair(&p);
+}
+
+static void a_request_with_a_grh_is_answered_with_one(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_mad mad = raw_request(t, 0x01110000 | 7174);
+
+	mad.has_grh = true;
+	cm_port_gid(t->cm, t->f->hca_port[0], &mad.sgid);
+	assert_true(arrives(t, &mad));
+	assert_int_equal(last_rep(t).status, NO_ONE);
+	assert_true(t->last_cm.has_grh);
+	assert_memory_equal(&t->last_cm.dgid, &mad.sgid, sizeof(mad.sgid));
+	assert_memory_equal(&t->last_cm.sgid, &t->f->region->ports[1].gid[0], sizeof(mad.sgid));
+}
+
+static void a_service_that_is_none_of_rdma_cm_s_is_not_supported(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "10.0.0.2", 0);
+	struct fabric_mad mad = raw_request(t, 1ull << 32 | 0x01110000 | 7174);
+
+	assert_true(arrives(t, &mad));
+	assert_int_equal(last_rep(t).status, NO_ONE);
+	assert_int_equal(last_rep(t).request_id, 6);
+	assert_int_equal(last_rep(t).service_id, 1ull << 32 | 0x01110000 | 7174);
+	end_pair(&p);
+}
+
+static void a_request_without_addresses_is_not_for_who_listens_by_ip(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "::", 0);
+	struct fabric_mad mad = raw_request(t, 0x01110000 | 7174);
+
+	mad.data[CM_MESSAGE_AT + 17] = 0x50; /* IPv5 */
+	assert_true(arrives(t, &mad));
+	assert_int_equal(last_rep(t).status, REJECTED);
+	mad.data[CM_MESSAGE_AT + 17] = 0x40;
+	mad.data[CM_MESSAGE_AT + 16] = 1; /* of another version */
+	assert_true(arrives(t, &mad));
+	assert_int_equal(last_rep(t).status, REJECTED);
+	end_pair(&p);
+}
+
+static void who_listens_by_gid_gets_all_of_the_private_data(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 1);
+	struct control_cm_bind_addr bind = { .id = testing_id(c, RDMA_PS_UDP, UID_LISTENER) };
+	struct fabric_mad mad = raw_request(t, 0x01110000 | 7174);
+	struct control_cm_id_reply info;
+	struct control_cm_event e;
+
+	bind.addr.ib.sib_family = AF_IB;
+	bind.addr.ib.sib_sid = htobe64(0x01110000 | 7174);
+	bind.addr.ib.sib_sid_mask = UINT64_MAX;
+	cm_addr_from_port(t->cm, t->f->hca_port[1], false, &bind.addr);
+	assert_int_equal(REQUEST(c, BIND_ADDR, bind, &info), 0);
+	assert_int_equal(testing_listen(c, bind.id, 0), 0);
+	memset(mad.data + CM_MESSAGE_AT + 16, 0xA5, 216);
+	assert_true(arrives(t, &mad));
+	e = testing_expect(c, bind.id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	assert_int_equal(e.bytes, 216);
+	assert_int_equal(e.private_data[0], 0xA5);
+	info = testing_query(c, e.new_id);
+	assert_int_equal(info.src.sa.sa_family, AF_IB);
+	assert_int_equal(cm_addr_port(&info.src), 7174);
+	assert_memory_equal(&info.src.ib.sib_addr, &t->f->region->ports[1].gid[0], 16);
+	cm_client_free(t->cm, c);
+}
+
+static void an_answer_to_another_port_or_request_is_none(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "10.0.0.2", 0);
+	struct control_cm_event e;
+	struct fabric_mad mad;
+	uint32_t id;
+
+	assert_int_equal(connect_with(&p, 0), 0);
+	id = take_request(&p);
+	t->loses_cm = 1;
+	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	mad = t->last_cm;
+	assert_false(cm_mad_input(t->cm, t->f->hca_port[1], &mad));
+	mad.data[CM_MESSAGE_AT] ^= 1;
+	assert_false(cm_mad_input(t->cm, t->f->hca_port[0], &mad));
+	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
+	mad.data[CM_MESSAGE_AT] ^= 1;
+	assert_true(cm_mad_input(t->cm, t->f->hca_port[0], &mad));
+	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
+	assert_false(cm_mad_input(t->cm, t->f->hca_port[0], &mad)); /* once */
+	end_pair(&p);
+}
+
+static void who_wants_a_connection_hears_that_there_is_nobody(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_mad mad = raw_request(t, 0);
+	struct wire_cm_rej rej;
+	struct wire_mad head;
+
+	mad.data[17] = CM_ATTR_REQ;
+	assert_true(arrives(t, &mad));
+	wire_mad_decode(t->last_cm.data, &head);
+	assert_int_equal(head.attribute_id, CM_ATTR_REJ);
+	assert_int_equal(head.transaction_id, 5);
+	wire_cm_rej_decode(t->last_cm.data + CM_MESSAGE_AT, &rej);
+	assert_int_equal(rej.remote_id, 6);
+	assert_int_equal(rej.reason, 8);
+}
+
+static void what_is_no_message_of_ours_is_not_taken(void **state)
+{
+	struct testing *t = *state;
+	struct fabric_mad mad;
+
+	mad = raw_request(t, 0);
+	mad.data[2] = 1; /* the class version */
+	assert_false(arrives(t, &mad));
+	mad = raw_request(t, 0);
+	mad.data[3] = MAD_GET;
+	assert_false(arrives(t, &mad));
+	mad = raw_request(t, 0);
+	mad.data[17] = 0x15; /* DREQ */
+	assert_false(arrives(t, &mad));
+	assert_int_equal(t->cm->asked.n, 0);
+}
+
+static void random_messages_do_no_harm(void **state)
+{
+	struct testing *t = *state;
+	struct pair p = make_pair(t, "::", 1000);
+	struct control_cm_event e;
+	unsigned seed = 5;
+
+	assert_int_equal(connect_with(&p, 0), 0);
+	for (int n = 0; n < 50000; n++) {
+		struct fabric_mad mad = raw_request(t, 0x01110000 | 7174);
+
+		for (unsigned i = n % 2 ? 18 : CM_MESSAGE_AT + 16; i < MAD_BYTES; i++)
+			mad.data[i] = (uint8_t)rand_r(&seed);
+		if (rand_r(&seed) % 4)
+			mad.data[CM_MESSAGE_AT + 16] = 0;
+		mad.data[17] = (uint8_t)(CM_ATTR_REQ + rand_r(&seed) % 16);
+		cm_mad_input(t->cm, t->f->hca_port[rand_r(&seed) % 2], &mad);
+		if (n % 512 == 0)
+			testing_settle(t);
+	}
+	while (!testing_event(p.listening, p.listener, &e))
+		testing_destroy(p.listening, e.new_id);
+	end_pair(&p);
+}
+
 /* ---- deaths ---- */
 
 static void a_dying_listener_rejects_what_it_has_not_taken(void **state)
@@ -463,6 +756,7 @@ static void a_dying_listener_rejects_what_it_has_not_taken(void **state)
 
 	assert_int_equal(connect_with(&p, 0), 0);
 	cm_client_free(p.t->cm, p.listening);
+	testing_settle(p.t);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
 	cm_client_free(p.t->cm, p.asking);
 }
@@ -474,6 +768,7 @@ static void a_dying_listener_rejects_what_it_has_not_answered(void **state)
 	assert_int_equal(connect_with(&p, 0), 0);
 	take_request(&p);
 	cm_client_free(p.t->cm, p.listening);
+	testing_settle(p.t);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
 	cm_client_free(p.t->cm, p.asking);
 }
@@ -541,6 +836,19 @@ int main(void)
 		TEST(a_full_backlog_rejects),
 		TEST(an_unanswered_request_times_out),
 		TEST(a_port_that_went_down_does_not_answer),
+		TEST(a_request_is_as_the_kernel_s),
+		TEST(a_lost_request_is_sent_again),
+		TEST(a_request_that_comes_again_is_the_same),
+		TEST(a_lost_answer_is_given_again),
+		TEST(another_port_s_request_is_another),
+		TEST(a_request_with_a_grh_is_answered_with_one),
+		TEST(a_service_that_is_none_of_rdma_cm_s_is_not_supported),
+		TEST(a_request_without_addresses_is_not_for_who_listens_by_ip),
+		TEST(who_listens_by_gid_gets_all_of_the_private_data),
+		TEST(an_answer_to_another_port_or_request_is_none),
+		TEST(who_wants_a_connection_hears_that_there_is_nobody),
+		TEST(what_is_no_message_of_ours_is_not_taken),
+		TEST(random_messages_do_no_harm),
 		TEST(a_dying_listener_rejects_what_it_has_not_taken),
 		TEST(a_dying_listener_rejects_what_it_has_not_answered),
 		TEST(the_asker_s_death_is_no_one_s_trouble),

@@ -47,9 +47,12 @@ struct cm {
 	struct base_hash bindings;     /* struct cm_binding, by port space and port */
 	struct base_hash groups;       /* struct cm_group, by port and MGID */
 	struct base_hash transactions; /* mad.c: by transaction ID */
+	struct base_hash asking;       /* struct cm_sidr, by request ID */
+	struct base_hash asked;        /* struct cm_sidr, by peer and request ID */
 	LIST_HEAD(, cm_timer) timers;
 	uint16_t last_port; /* the ephemeral port given last */
 	uint32_t last_tid;  /* low half of a transaction ID */
+	uint32_t last_request_id;
 };
 
 struct cm_client {
@@ -118,9 +121,8 @@ struct cm_id {
 
 	int backlog; /* listener: requests that may still be announced */
 
-	bool passive;       /* made for a connection request */
-	struct cm_id *peer; /* both ways, while the request is not answered */
-	struct cm_timer no_answer;
+	bool passive;         /* made for a connection request, and not answered */
+	struct cm_sidr *sidr; /* the request that it has made, or was made for */
 
 	LIST_HEAD(, cm_join) joins;
 };
@@ -182,6 +184,14 @@ void cm_addr_to_mgid(const union control_cm_addr *a, uint16_t pkey, bool udp, st
 
 void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_gid *gid);
 
+/* The IP addresses of a request; neither is AF_IB. */
+void cm_addr_to_wire(const union control_cm_addr *src, const union control_cm_addr *dst,
+                     struct wire_cm_ip *ip);
+
+/* The other way, @dst_port being that of the service. False: they are no IP addresses. */
+bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union control_cm_addr *src,
+                       union control_cm_addr *dst);
+
 /* ---- binding.c: port spaces ---- */
 
 /* Takes the port number in @id->src, or one that is free if that is 0, and writes it there.
@@ -192,9 +202,12 @@ void cm_binding_release(struct cm *cm, struct cm_id *id);
 /* Whether @id may listen on the port number that it has, beside others that share it. */
 int cm_binding_may_listen(const struct cm_id *id);
 
-/* Who listens at @port for connections to @dst in a port space; NULL: nobody. */
-struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port, uint16_t ps,
-                                  const union control_cm_addr *dst);
+/*
+ * Who listens at @port for requests to a service. @dst: the address that they name, AF_IB if it
+ * is none of IP, which only listeners of that family hear. NULL: nobody.
+ */
+struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port,
+                                  uint64_t service_id, const union control_cm_addr *dst);
 
 /* ---- channel.c ---- */
 
@@ -248,10 +261,6 @@ int cm_resolve_route(struct cm_call *call);
 /* Binds to @addr. 0 or -errno, with the state as it was. */
 int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr);
 
-/* Whether the tables lead from @from to @to, and the MTU of the way. */
-bool cm_resolve_reaches(struct cm *cm, struct fabric_port *from, struct fabric_port *to,
-                        uint8_t *mtu);
-
 /* The service ID of an address: port space and port number, or what AF_IB says. */
 uint64_t cm_resolve_service_id(uint16_t ps, const union control_cm_addr *a);
 
@@ -271,6 +280,10 @@ int cm_sidr_disconnect(struct cm_call *call);
 
 /* @id goes away: who waits for its answer hears so. */
 void cm_sidr_abandon(struct cm_id *id);
+
+/* A MAD of communication management has come to @port. Whether it was any use. */
+bool cm_sidr_input(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                   const struct fabric_mad *mad);
 
 /* ---- multicast.c ---- */
 
@@ -308,6 +321,9 @@ void cm_groups_fini(struct cm *cm);
 int cm_ports_init(struct cm *cm);
 void cm_ports_fini(struct cm *cm);
 struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port);
+
+/* Where in the port's table @pkey is, full member or limited. 0 or -ENOENT. */
+int cm_port_pkey_index(const struct fabric_port *port, uint16_t pkey, uint16_t *index);
 
 /* The record of the IPoIB broadcast group of @port's partition @pkey, or NULL: there is none, or
  * it is not known. */

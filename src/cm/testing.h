@@ -41,6 +41,8 @@ struct testing {
 	struct testing_sa sa;
 	STAILQ_HEAD(, testing_mad) mads; /* sent and not arrived */
 	unsigned n_sent;                 /* MADs, ever */
+	unsigned loses_cm;               /* so many of the next MADs between ports */
+	struct fabric_mad last_cm;       /* of them */
 	unsigned boxes;                  /* open */
 	struct cm_outbox *last_box;
 	unsigned woken_in; /* ms; what was last asked for */
@@ -107,6 +109,15 @@ static struct fabric_port *port_at(const struct testing *t, uint16_t lid)
 	return NULL;
 }
 
+static void deliver_cm(struct testing *t, struct fabric_port *to, const struct fabric_mad *mad)
+{
+	t->last_cm = *mad;
+	if (t->loses_cm)
+		t->loses_cm--;
+	else
+		cm_mad_input(t->cm, to, mad);
+}
+
 static void deliver(struct testing *t, struct testing_mad *m)
 {
 	struct fabric_port *to = port_at(t, m->mad.dlid);
@@ -119,7 +130,7 @@ static void deliver(struct testing *t, struct testing_mad *m)
 	if (m->port->state != IB_PORT_ACTIVE || !to)
 		return;
 	if (m->mad.data[1] != MAD_CLASS_SUBN_ADM)
-		cm_mad_input(t->cm, to, &m->mad);
+		deliver_cm(t, to, &m->mad);
 	else if (m->mad.dlid == TESTING_SA_LID &&
 	         testing_sa_input(&t->sa, m->port, &m->mad, &answer))
 		assert_true(cm_mad_input(t->cm, m->port, &answer));
@@ -151,13 +162,24 @@ static UNUSED void testing_release(struct testing *t)
 	testing_settle(t);
 }
 
-/* So much time passes, in steps no longer than it takes until something is due. */
+/* When something is due next, at @end at the latest. */
+static uint64_t next_due(const struct testing *t, uint64_t end)
+{
+	const struct cm_timer *timer;
+
+	LIST_FOREACH(timer, &t->cm->timers, entry)
+	if (timer->due_ms < end)
+		end = timer->due_ms;
+	return end;
+}
+
+/* So much time passes; what is due is done when it is. */
 static UNUSED void testing_pass(struct testing *t, uint64_t ms)
 {
 	const uint64_t end = t->now_ms + ms;
 
 	while (t->now_ms < end) {
-		t->now_ms += end - t->now_ms < 100 ? end - t->now_ms : 100;
+		t->now_ms = next_due(t, end);
 		cm_run_due(t->cm, t->now_ms);
 		testing_settle(t);
 	}
@@ -173,8 +195,7 @@ static void activate(struct testing *t)
 
 		p->lid = (uint16_t)(TESTING_SA_LID + i);
 		p->sm_lid = TESTING_SA_LID;
-		p->state = p->peer->state = IB_PORT_ACTIVE;
-		fabric_lft_set(p->peer->node, p->lid, p->peer->num);
+		p->state = IB_PORT_ACTIVE;
 		fabric_port_publish(t->f, p);
 		cm_port_active(t->cm, p);
 	}
@@ -216,6 +237,8 @@ static void testing_assert_clean(struct testing *t)
 	assert_int_equal(t->cm->bindings.n, 0);
 	assert_int_equal(t->cm->groups.n, 0);
 	assert_int_equal(t->cm->transactions.n, 0);
+	assert_int_equal(t->cm->asking.n, 0);
+	assert_int_equal(t->cm->asked.n, 0);
 	assert_true(LIST_EMPTY(&t->cm->timers));
 	for (unsigned i = 0; i < t->f->n_hca_ports; i++)
 		assert_true(LIST_EMPTY(&t->cm->port[i].groups));

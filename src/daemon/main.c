@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -212,15 +213,19 @@ static int apply_settings(const struct daemon_options *o, struct shm_settings *s
 
 static int start_subnet(struct daemon *d)
 {
-	const struct cm_ops cm_ops = { .outbox_open = daemon_outbox_open,
-		                       .outbox_send = daemon_outbox_send,
-		                       .outbox_close = daemon_outbox_close,
-		                       .wake = wake_cm,
-		                       .now_ms = now_ms,
-		                       .mad_send = daemon_umad_send_from,
-		                       .tid_high = DAEMON_TID_CM,
-		                       .arg = d };
-	int ret = cm_new(&d->cm, d->f, &cm_ops);
+	struct cm_ops cm_ops = { .outbox_open = daemon_outbox_open,
+		                 .outbox_send = daemon_outbox_send,
+		                 .outbox_close = daemon_outbox_close,
+		                 .wake = wake_cm,
+		                 .now_ms = now_ms,
+		                 .mad_send = daemon_umad_send_from,
+		                 .tid_high = DAEMON_TID_CM,
+		                 .arg = d };
+	int ret;
+
+	if (getrandom(&cm_ops.random, sizeof(cm_ops.random), 0) < 0)
+		return -errno;
+	ret = cm_new(&d->cm, d->f, &cm_ops);
 
 	if (!ret)
 		ret = daemon_links_init(d);
