@@ -39,6 +39,35 @@ launch_on()
 	launch "$name" ip netns exec "$host" stdbuf -oL "$@"
 }
 
+# ---- Umbel on the hosts, each with a fabric that has the host's name
+
+# umbel_on HOST ARGUMENT...: the command umbel.
+umbel_on()
+{
+	local host=$1
+	shift
+	UMBEL_FABRIC=$host on "$host" umbel "$@"
+}
+
+# roce_up HOST...: RoCEv2 on the host's device.
+roce_up()
+{
+	local host
+
+	for host in "$@"; do
+		umbel_on "$host" up --roce eth0 > /dev/null || exit 1
+	done
+}
+
+# start_on NAME HOST COMMAND...: in the background, as start().
+start_on()
+{
+	local name=$1 host=$2
+	shift 2
+	launch "$name" env UMBEL_FABRIC="$host" ip netns exec "$host" \
+		umbel exec -- stdbuf -oL "$@"
+}
+
 # ---- the network
 
 # lab_up COUNT: the bridge and that many hosts. When it returns links are up, addresses usable,

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * receiver DEVICE [GROUP]: a UD queue pair, attached to the group if there is one, that says its
+ * number, and of each message that it receives length, sender and text. GROUP is a GID. The Q_Key
+ * is 0x11111111. Sleeps between messages; until it is killed.
+ */
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RECEIVES 64
+#define GRH      40
+#define ROOM     (GRH + 4096)
+#define Q_KEY    0x11111111
+
+static char buffer[RECEIVES][ROOM];
+
+struct receiver {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+static void check(bool ok, const char *what)
+{
+	if (!ok)
+		err(EXIT_FAILURE, "%s", what);
+}
+
+static struct ibv_context *open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	for (struct ibv_device **d = list; list && *d; d++)
+		if (!strcmp(ibv_get_device_name(*d), name))
+			return ibv_open_device(*d);
+	errno = ENODEV;
+	return NULL;
+}
+
+static void post(struct receiver *r, uint64_t i)
+{
+	struct ibv_sge sge = { (uintptr_t)buffer[i], ROOM, r->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	check(!ibv_post_recv(r->qp, &wr, &bad), "ibv_post_recv");
+}
+
+static void open_queue_pair(struct receiver *r)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = Q_KEY };
+	struct ibv_qp_init_attr init;
+
+	r->pd = ibv_alloc_pd(r->context);
+	check(r->pd, "ibv_alloc_pd");
+	r->mr = ibv_reg_mr(r->pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+	check(r->mr, "ibv_reg_mr");
+	r->channel = ibv_create_comp_channel(r->context);
+	check(r->channel, "ibv_create_comp_channel");
+	r->cq = ibv_create_cq(r->context, RECEIVES, NULL, r->channel, 0);
+	check(r->cq, "ibv_create_cq");
+	init = (struct ibv_qp_init_attr){ .send_cq = r->cq,
+		                          .recv_cq = r->cq,
+		                          .qp_type = IBV_QPT_UD,
+		                          .cap = { 1, RECEIVES, 1, 1, 0 } };
+	r->qp = ibv_create_qp(r->pd, &init);
+	check(r->qp, "ibv_create_qp");
+	check(!ibv_modify_qp(r->qp, &attr,
+	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	      "INIT");
+	for (unsigned i = 0; i < RECEIVES; i++)
+		post(r, i);
+	attr.qp_state = IBV_QPS_RTR;
+	check(!ibv_modify_qp(r->qp, &attr, IBV_QP_STATE), "RTR");
+}
+
+static void attach(struct receiver *r, const char *group)
+{
+	union ibv_gid gid;
+
+	check(inet_pton(AF_INET6, group, &gid) == 1, group);
+	check(!ibv_attach_mcast(r->qp, &gid, 0), "ibv_attach_mcast");
+}
+
+static void take(struct receiver *r, const struct ibv_wc *wc)
+{
+	check(wc->status == IBV_WC_SUCCESS, ibv_wc_status_str(wc->status));
+	printf("%u bytes from 0x%x: %.20s\n", wc->byte_len - GRH, wc->src_qp,
+	       buffer[wc->wr_id] + GRH);
+	memset(buffer[wc->wr_id], 0, ROOM);
+	post(r, wc->wr_id);
+}
+
+int main(int argc, char **argv)
+{
+	struct receiver r = { 0 };
+	struct ibv_wc wc;
+	struct ibv_cq *cq;
+	void *context;
+
+	if (argc < 2 || argc > 3)
+		errx(EXIT_FAILURE, "usage: receiver DEVICE [GROUP]");
+	r.context = open_device(argv[1]);
+	check(r.context, argv[1]);
+	open_queue_pair(&r);
+	if (argc == 3)
+		attach(&r, argv[2]);
+	check(!ibv_req_notify_cq(r.cq, 0), "ibv_req_notify_cq");
+	printf("qpn %u\n", r.qp->qp_num);
+	for (;;) {
+		while (ibv_poll_cq(r.cq, 1, &wc) > 0)
+			take(&r, &wc);
+		fflush(stdout);
+		check(!ibv_get_cq_event(r.channel, &cq, &context), "ibv_get_cq_event");
+		ibv_ack_cq_events(cq, 1);
+		check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+	}
+}
