@@ -7,7 +7,7 @@
 . "${0%/*}/../roce/lab.sh"
 . "${0%/*}/../machine/lib.sh"
 
-deadline=100
+deadline=280
 lab_up 1
 machine_up v11 v12
 capture v12
