@@ -53,15 +53,20 @@ int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
  * prints the help for 'h'. Options must begin with "+:". Returns the exit status. */
 int cli_option_end(const struct cli_command *cmd, int got, char **argv);
 
+/* A file that the command reads, where its user is, and the manager makes something of. */
+struct cli_file {
+	const char *name; /* NULL: none */
+	int fd;           /* its text, if it is not -1 */
+	char *text;       /* what was read from there */
+	size_t bytes;
+};
+
 /* What `up`, `run` and `daemon` are told about a fabric. */
 struct cli_fabric_options {
 	const char *name;
 	long hosts, levels, radix; /* 0: not said */
 	const char *roce;          /* names of network devices, with commas between; NULL: none */
-	const char *topology;      /* a file's name; NULL: none */
-	int topology_fd;           /* its text, if it is not -1 */
-	char *text;                /* what was read from there */
-	size_t text_bytes;
+	struct cli_file topology, partitions;
 	const char **settings; /* "key=value", pointing into argv */
 	unsigned n_settings;
 };
@@ -75,12 +80,13 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 void cli_fabric_options_fini(struct cli_fabric_options *o);
 
 /* clang-format off */
-#define CLI_FABRIC_OPTIONS_INIT { .topology_fd = -1 }
+#define CLI_FABRIC_OPTIONS_INIT { .topology = { .fd = -1 }, .partitions = { .fd = -1 } }
 #define CLI_FABRIC_LONG_OPTIONS \
 	{ "hosts", required_argument, NULL, 'H' }, \
 	{ "fat-tree", required_argument, NULL, 'F' }, \
 	{ "radix", required_argument, NULL, 'R' }, \
 	{ "topology", required_argument, NULL, 'T' }, \
+	{ "partitions", required_argument, NULL, 'P' }, \
 	{ "sm", required_argument, NULL, 'S' }, \
 	{ "roce", required_argument, NULL, 'E' }, \
 	{ "set", required_argument, NULL, 's' }
@@ -91,6 +97,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"      --radix N         ports of a switch of the fat tree (default: 36)\n" \
 	"      --topology FILE   hosts, switches and links as in FILE, which ibnetdiscover wrote,\n" \
 	"                        or which ibsim reads\n" \
+	"      --partitions FILE P_Keys of ports as in FILE, a partitions.conf of OpenSM\n" \
 	"      --sm embedded|none  the subnet manager to start with (default: embedded); with\n" \
 	"                        none ports stay in INIT until one is started on a host, such as\n" \
 	"                        OpenSM, or by 'umbel sm start'\n" \
@@ -99,11 +106,15 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
 
-/* There are no more options: do they go together? Reads the topology. 0, or the exit status. */
+/* There are no more options: do they go together? Reads the files. 0, or the exit status. */
 int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o);
 
-/* A descriptor from which the topology that was read can be read again. Or -errno. */
-int cli_topology_fd(const struct cli_fabric_options *o);
+/* Reads it, once: a pipe gives its text no second time. 0 or CLI_FAILED. */
+int cli_file_read(struct cli_file *f);
+void cli_file_fini(struct cli_file *f);
+
+/* A descriptor from which what was read can be read again. Or -errno. */
+int cli_file_fd(const struct cli_file *f);
 
 /* The fabric meant: @option if given, else $UMBEL_FABRIC, else "default". */
 const char *cli_fabric_name(const char *option);

@@ -17,6 +17,7 @@ static const char help[] =
         "\n"
         "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else "
         "'default')\n" CLI_FABRIC_HELP "      --topology-fd FD  the text of the topology\n"
+        "      --partitions-fd FD  the text of the partitions\n"
         "      --ready-fd FD     gets a zero byte when it serves, or the error\n"
         "      --life-fd FD      ends when this reads as closed\n"
         "      --remove-dir DIR  removed, with what is in it, at the end\n"
@@ -38,6 +39,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		{ "name", required_argument, NULL, 'n' },
 		CLI_FABRIC_LONG_OPTIONS,
 		{ "topology-fd", required_argument, NULL, 't' },
+		{ "partitions-fd", required_argument, NULL, 'p' },
 		{ "ready-fd", required_argument, NULL, 'r' },
 		{ "life-fd", required_argument, NULL, 'l' },
 		{ "remove-dir", required_argument, NULL, 'd' },
@@ -57,7 +59,9 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		else if (opt == 'd')
 			remove_dir = optarg;
 		else if (opt == 't')
-			ret = read_fd(self, optarg, &fabric.topology_fd);
+			ret = read_fd(self, optarg, &fabric.topology.fd);
+		else if (opt == 'p')
+			ret = read_fd(self, optarg, &fabric.partitions.fd);
 		else if (cli_is_fabric_option(opt))
 			ret = cli_fabric_option(self, &fabric, opt, optarg);
 		else
@@ -74,13 +78,16 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 			.levels = (unsigned)fabric.levels,
 			.radix = (unsigned)fabric.radix,
 			.roce = fabric.roce,
-			.topology = fabric.topology,
-			.text = fabric.text,
-			.text_bytes = fabric.text_bytes,
+			.topology = fabric.topology.name,
+			.text = fabric.topology.text,
+			.text_bytes = fabric.topology.bytes,
 		};
+		o.partitions =
+		        (struct partitions_file){ fabric.partitions.name, fabric.partitions.text,
+			                          fabric.partitions.bytes };
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
-		fabric.text = NULL;
+		fabric.topology.text = NULL;
 		ret = daemon_main(&o);
 	}
 	if (remove_dir)

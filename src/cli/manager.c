@@ -24,7 +24,8 @@ enum {
 	READY_FD = 3, /* the numbers in the manager */
 	LIFE_FD = 4,
 	TOPOLOGY_FD = 5,
-	LAST_FD = TOPOLOGY_FD,
+	PARTITIONS_FD = 6,
+	LAST_FD = PARTITIONS_FD,
 	START_MS = 20000,
 	STOP_MS = 5000,
 };
@@ -33,7 +34,7 @@ enum {
 struct pipes {
 	int ready[2];
 	int life[2];
-	int topology; /* the text of a file; -1: none */
+	int topology, partitions; /* the text of a file; -1: none */
 };
 
 static int open_log(const char *name)
@@ -98,11 +99,25 @@ static size_t add_number(const char **argv, const char *option, long value, char
 	return 2;
 }
 
+/* The options that name a file and the descriptor with its text, if there is one. How many words.
+ */
+static size_t add_file(const char **argv, const struct cli_file *f, const char *option,
+                       const char *fd_option, const char *fd)
+{
+	if (!f->name)
+		return 0;
+	argv[0] = option;
+	argv[1] = f->name;
+	argv[2] = fd_option;
+	argv[3] = fd;
+	return 4;
+}
+
 /* The command line of the manager, for exec; NULL if there is no memory. */
 static char **manager_argv(const struct cli_manager_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
-	static char hosts[24], levels[24], radix[24], ready[8], life[8], topology[8];
+	static char hosts[24], levels[24], radix[24], ready[8], life[8], topology[8], partitions[8];
 	const char **argv = calloc(24 + 2 * f->n_settings, sizeof(*argv));
 	size_t n = 0;
 
@@ -111,6 +126,7 @@ static char **manager_argv(const struct cli_manager_start *how)
 	snprintf(ready, sizeof(ready), "%d", READY_FD);
 	snprintf(life, sizeof(life), "%d", LIFE_FD);
 	snprintf(topology, sizeof(topology), "%d", TOPOLOGY_FD);
+	snprintf(partitions, sizeof(partitions), "%d", PARTITIONS_FD);
 	argv[n++] = "umbel";
 	argv[n++] = "daemon";
 	argv[n++] = "--name";
@@ -122,12 +138,8 @@ static char **manager_argv(const struct cli_manager_start *how)
 		argv[n++] = "--roce";
 		argv[n++] = f->roce;
 	}
-	if (f->topology) {
-		argv[n++] = "--topology";
-		argv[n++] = f->topology;
-		argv[n++] = "--topology-fd";
-		argv[n++] = topology;
-	}
+	n += add_file(argv + n, &f->topology, "--topology", "--topology-fd", topology);
+	n += add_file(argv + n, &f->partitions, "--partitions", "--partitions-fd", partitions);
 	for (unsigned i = 0; i < f->n_settings; i++) {
 		argv[n++] = "--set";
 		argv[n++] = f->settings[i];
@@ -147,20 +159,22 @@ static char **manager_argv(const struct cli_manager_start *how)
 static int arrange_fds(const struct pipes *p, int log)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int from[] = { null, log, log, p->ready[1], p->life[0], p->topology };
+	int from[] = { null, log, log, p->ready[1], p->life[0], p->topology, p->partitions };
 
-	int last = p->topology < 0 ? LIFE_FD : TOPOLOGY_FD;
-
-	for (int i = 0; i <= last; i++) {
+	for (int i = 0; i <= LAST_FD; i++) {
+		if (i >= TOPOLOGY_FD && from[i] < 0)
+			continue; /* there need not be a file */
 		from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, LAST_FD + 1);
 		if (from[i] < 0)
 			return -1;
 	}
-	for (int i = 0; i <= last; i++) {
-		if (dup2(from[i], i) < 0)
+	for (int i = 0; i <= LAST_FD; i++) {
+		if (from[i] < 0)
+			close(i);
+		else if (dup2(from[i], i) < 0)
 			return -1;
 	}
-	closefrom(last + 1);
+	closefrom(LAST_FD + 1);
 	return 0;
 }
 
@@ -236,12 +250,27 @@ static void report_failure(const char *name, int ret, const char *error)
 
 static void close_pipes(struct pipes *p)
 {
-	int fds[] = { p->ready[0], p->ready[1], p->life[0], p->life[1], p->topology };
+	int fds[] = {
+		p->ready[0], p->ready[1], p->life[0], p->life[1], p->topology, p->partitions
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
+}
+
+/* 0; -1 and errno. */
+static int open_file(const struct cli_file *f, int *fd)
+{
+	int ret = f->name ? cli_file_fd(f) : -1;
+
+	if (f->name && ret < 0) {
+		errno = -ret;
+		return -1;
+	}
+	*fd = ret;
+	return 0;
 }
 
 /* Forks the manager; what stays open here is the reading end of ready and our end of life. */
@@ -253,13 +282,9 @@ static int launch(struct cli_manager *m, const struct cli_manager_start *how, st
 		return -1;
 	if (pipe2(p->ready, O_CLOEXEC) || pipe2(p->life, O_CLOEXEC))
 		goto err;
-	if (how->fabric->topology) {
-		p->topology = cli_topology_fd(how->fabric);
-		if (p->topology < 0) {
-			errno = -p->topology;
-			goto err;
-		}
-	}
+	if (open_file(&how->fabric->topology, &p->topology) ||
+	    open_file(&how->fabric->partitions, &p->partitions))
+		goto err;
 	m->pid = fork();
 	if (m->pid < 0)
 		goto err;
@@ -278,7 +303,7 @@ err:
 
 int cli_manager_start(struct cli_manager *m, const struct cli_manager_start *how)
 {
-	struct pipes p = { { -1, -1 }, { -1, -1 }, -1 };
+	struct pipes p = { { -1, -1 }, { -1, -1 }, -1, -1 };
 	char error[512] = "";
 	int ret;
 

@@ -63,7 +63,7 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTSEs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTPSEs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -89,7 +89,10 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 			        value);
 		return 0;
 	case 'T':
-		o->topology = value;
+		o->topology.name = value;
+		return 0;
+	case 'P':
+		o->partitions.name = value;
 		return 0;
 	case 'S':
 		if (strcmp(value, "embedded") && strcmp(value, "none"))
@@ -104,10 +107,40 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 	}
 }
 
+int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o)
+{
+	if (o->topology.name && (o->hosts || o->levels || o->radix))
+		return cli_usage_error(cmd, "with --topology, %s is the file's to say",
+		                       o->hosts    ? "--hosts"
+		                       : o->levels ? "--fat-tree"
+		                                   : "--radix");
+	if (o->roce &&
+	    (o->hosts || o->levels || o->radix || o->topology.name || o->partitions.name))
+		return cli_usage_error(cmd, "with --roce there is one host and no switch: no %s",
+		                       o->hosts           ? "--hosts"
+		                       : o->levels        ? "--fat-tree"
+		                       : o->topology.name ? "--topology"
+		                       : o->radix         ? "--radix"
+		                                          : "--partitions");
+	if (o->radix && !o->levels)
+		return cli_usage_error(cmd, "--radix is of a --fat-tree");
+	if (o->partitions.name && cli_file_read(&o->partitions))
+		return CLI_FAILED;
+	if (o->topology.name)
+		return cli_file_read(&o->topology);
+	if (o->roce)
+		return 0;
+	if (o->levels && !o->radix)
+		o->radix = CLI_RADIX_DEFAULT;
+	if (!o->levels && !o->hosts)
+		o->hosts = CLI_HOSTS_DEFAULT;
+	return 0;
+}
+
 void cli_fabric_options_fini(struct cli_fabric_options *o)
 {
-	free(o->text);
-	o->text = NULL;
+	cli_file_fini(&o->topology);
+	cli_file_fini(&o->partitions);
 	free(o->settings);
 	o->settings = NULL;
 	o->n_settings = 0;

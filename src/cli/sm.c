@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -14,12 +15,17 @@
 
 static const char help[] =
         "Usage: umbel sm [OPTION]... start|stop\n"
+        "       umbel sm [OPTION]... partitions FILE\n"
         "       umbel sm [OPTION]... event EVENT\n"
         "\n"
         "Starts the embedded subnet manager, or stops it as if it were killed: it says nothing to\n"
         "anybody. Beside others, such as OpenSM on a host, the one with the higher priority is "
         "the\n"
         "master (setting sm_priority; of equals the one with the lower GUID), the rest stand by.\n"
+        "\n"
+        "Or gives ports other P_Keys, as FILE says, a partitions.conf of OpenSM, in place of "
+        "those\n"
+        "of 'umbel up --partitions'. Programs hear of it (IBV_EVENT_PKEY_CHANGE).\n"
         "\n"
         "Or has it do something that programs on a port hear of, by verbs\n"
         "(ibv_get_async_event) and by rdma_cm (members get MULTICAST_ERROR and must join anew):\n"
@@ -88,6 +94,33 @@ static int send_event(const char *fabric, const struct event *e, const struct cl
 	return ret;
 }
 
+static int send_partitions(const char *fabric, const char *name)
+{
+	struct cli_file file = { .name = name, .fd = -1 };
+	struct control_client *client;
+	char why[512] = "";
+	int fd, ret = cli_file_read(&file);
+
+	if (ret)
+		return ret;
+	fd = cli_file_fd(&file);
+	cli_file_fini(&file);
+	if (fd < 0) {
+		base_log("%s", strerror(-fd));
+		return CLI_FAILED;
+	}
+	ret = cli_connect(&client, fabric);
+	if (!ret) {
+		ret = control_partitions(client, name, fd, why);
+		if (ret)
+			base_log("%s", *why ? why : strerror(-ret));
+		control_close(client);
+		ret = ret ? CLI_FAILED : CLI_OK;
+	}
+	close(fd);
+	return ret;
+}
+
 static int sm_run(const struct cli_command *self, int argc, char **argv)
 {
 	struct cli_port port = { 0 };
@@ -107,8 +140,10 @@ static int sm_run(const struct cli_command *self, int argc, char **argv)
 		return cli_usage_error(self, "%s takes no '%s'", e->name, argv[1]);
 	if (e)
 		return send_event(fabric, e, &port);
+	if (argc == 2 && !strcmp(argv[0], "partitions"))
+		return send_partitions(fabric, argv[1]);
 	if (argc < 1 || strcmp(argv[0], "event"))
-		return cli_usage_error(self, "write: start, stop or event EVENT");
+		return cli_usage_error(self, "write: start, stop, partitions FILE or event EVENT");
 	if (argc < 2)
 		return cli_usage_error(self, "which? lid-change, client-reregister or sm-change");
 	e = find_event(argv[1]);

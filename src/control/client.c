@@ -81,6 +81,8 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	if (call->request_bytes)
 		memcpy(p->body, call->request, call->request_bytes);
 	p->n_fds = 0;
+	if (call->send_fd)
+		p->fd[p->n_fds++] = *call->send_fd;
 	ret = exchange_packets(c, p);
 	if (ret == -EMFILE && p->header.serial == serial)
 		return -EMFILE; /* the process has too many open, or we would have got one more */
@@ -312,6 +314,26 @@ int control_sm_event(struct control_client *c, enum control_sm_event_type type, 
 	int ret = name_port(&event.at, node, port);
 
 	return ret ? ret : control_request(c, CONTROL_SM_EVENT, &event, sizeof(event));
+}
+
+int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512])
+{
+	struct control_partitions req = { 0 };
+	struct control_partitions_reply rep;
+	int ret;
+
+	snprintf(req.name, sizeof(req.name), "%s", name);
+	ret = control_call(c, &(struct control_call){ .type = CONTROL_PARTITIONS,
+	                                              .request = &req,
+	                                              .request_bytes = sizeof(req),
+	                                              .reply = &rep,
+	                                              .reply_bytes = sizeof(rep),
+	                                              .send_fd = &fd });
+	if (ret)
+		return ret;
+	memcpy(why, rep.why, sizeof(rep.why));
+	why[sizeof(rep.why) - 1] = '\0';
+	return rep.error;
 }
 
 int control_stop(struct control_client *c)

@@ -49,6 +49,7 @@ struct control_call {
 	void *reply;
 	uint32_t reply_bytes; /* exactly so many must come with status 0 */
 	int *fd;              /* one descriptor must come with status 0; NULL: none */
+	const int *send_fd;   /* goes with the request; NULL: none */
 };
 
 /* The status of the reply; -EIO if the manager has gone; -EMSGSIZE for a request that is too long;
@@ -73,6 +74,9 @@ int control_link(struct control_client *c, const char *node, unsigned port, bool
 int control_switch(struct control_client *c, const char *name, bool alive);
 int control_sm_event(struct control_client *c, enum control_sm_event_type type, const char *node,
                      unsigned port);
+
+/* Has the fabric take the partitions in the text at @fd. @why: what is wrong with it. */
+int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512]);
 
 /* Asks the manager to end; returns when it has. */
 int control_stop(struct control_client *c);

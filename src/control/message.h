@@ -56,6 +56,7 @@ enum control_type {
 	CONTROL_LINK,
 	CONTROL_SWITCH,
 	CONTROL_SM_EVENT,
+	CONTROL_PARTITIONS,
 };
 
 struct control_header {
@@ -128,9 +129,9 @@ struct control_create_qp_reply {
 struct control_modify_qp {
 	uint32_t qpn;
 	uint32_t qkey;
-	uint16_t pkey;
-	uint8_t port_num; /* 0: none yet */
-	uint8_t receives; /* accepts packets */
+	uint16_t pkey_index; /* in the port's table */
+	uint8_t port_num;    /* 0: none yet */
+	uint8_t receives;    /* accepts packets */
 	uint32_t count_arrivals;
 };
 
@@ -247,6 +248,19 @@ enum control_sm_event_type {
 struct control_sm_event {
 	uint32_t type;
 	struct control_port at; /* LID_CHANGE, CLIENT_REREGISTER */
+};
+
+/*
+ * Partitions as in the text that comes as the descriptor of a regular file. @name: the file's, for
+ * messages. -EINVAL: it cannot be read. What is wrong in the text is in the reply.
+ */
+struct control_partitions {
+	char name[512];
+};
+
+struct control_partitions_reply {
+	int32_t error;
+	char why[512]; /* "NAME:LINE: ..." */
 };
 
 #endif

@@ -124,7 +124,8 @@ static int set(struct daemon_client *c, const struct control_packet *request)
 	return 0;
 }
 
-static int cli_request(struct daemon_client *c, const struct control_packet *request)
+static int cli_request(struct daemon_client *c, const struct control_packet *request,
+                       struct control_packet *reply)
 {
 	union {
 		struct control_link link;
@@ -140,6 +141,8 @@ static int cli_request(struct daemon_client *c, const struct control_packet *req
 
 	if (type == CONTROL_SET)
 		return set(c, request);
+	if (type == CONTROL_PARTITIONS)
+		return daemon_partitions_set(c->d, request, reply);
 	if (type == CONTROL_STOP)
 		return sd_event_exit(c->d->loop, 0) < 0 ? -EIO : 0;
 	if (type < CONTROL_LINK || type - CONTROL_LINK >= ARRAY_SIZE(bytes))
@@ -176,7 +179,7 @@ static int serve(struct daemon_client *c, const struct control_packet *request,
 		               : -ENOSYS;
 	if (c->role == CONTROL_ROLE_UMAD)
 		return daemon_umad_request(c, request, reply);
-	return cli_request(c, request);
+	return cli_request(c, request, reply);
 }
 
 /* Makes @reply, which is all zero. */
@@ -219,8 +222,8 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		daemon_client_free(c);
 		return 0;
 	}
-	control_close_fds(&request); /* no request brings any */
 	answer(c, &request, &reply);
+	control_close_fds(&request);
 	ret = control_send(fd, &reply);
 	control_close_fds(&reply);
 	if (ret) /* it does not read its replies, or is gone */

@@ -10,6 +10,8 @@
 
 #include <stddef.h>
 
+#include "subnet/partitions.h"
+
 /* Hosts, switches and links: those of network devices if there are any, else from a file's text if
  * there is one, else a fat tree if it has levels, else a plain tree. */
 struct daemon_shape {
@@ -24,7 +26,8 @@ struct daemon_shape {
 struct daemon_options {
 	const char *fabric; /* its name */
 	struct daemon_shape shape;
-	const char **settings; /* "key=value" */
+	struct partitions_file partitions; /* without a name: none */
+	const char **settings;             /* "key=value" */
 	unsigned n_settings;
 	int ready_fd; /* gets a zero byte once the fabric is up, or a line saying why not; -1: none
 	               */

@@ -143,8 +143,10 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 		daemon_tell_port(d, p, IBV_EVENT_SM_CHANGE);
 	if (what & FABRIC_PORT_ALIAS)
 		daemon_tell_port(d, p, IBV_EVENT_GID_CHANGE);
-	if (what & FABRIC_PORT_PKEYS)
+	if (what & FABRIC_PORT_PKEYS) {
+		daemon_qps_follow_pkeys(d, p);
 		daemon_tell_port(d, p, IBV_EVENT_PKEY_CHANGE);
+	}
 	if (what & (FABRIC_PORT_SM | FABRIC_PORT_PKEYS))
 		cm_port_active(d->cm, p);
 	if (what & FABRIC_PORT_REREGISTER)

@@ -341,6 +341,8 @@ static int start(struct daemon *d, const struct daemon_options *o, const struct 
 		ret = daemon_roce_open(d, o->shape.roce, why, len);
 	if (!ret)
 		ret = build_fabric(d, &o->shape, &settings, why, len);
+	if (!ret && o->partitions.name)
+		ret = daemon_partitions_read(d, &o->partitions, why, len);
 	if (ret)
 		return ret;
 	strncpy(d->f->region->control->fabric, o->fabric,
@@ -382,6 +384,7 @@ static void stop(struct daemon *d)
 	base_idtable_fini(&d->clients);
 	free(d->told_state);
 	free(d->topology);
+	daemon_partitions_fini(d);
 	if (d->f)
 		fabric_free(d->f);
 	sd_event_unref(d->loop);

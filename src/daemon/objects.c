@@ -353,6 +353,7 @@ int daemon_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_c
 	s->qpn = qp->qpn;
 	s->qkey = 0;
 	s->pkey = 0;
+	s->pkey_index = 0;
 	s->flags = SHM_QP_LIVE | (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_COUNT_ARRIVALS));
 	s->port_num = 0;
 	s->port = 0;
@@ -481,13 +482,14 @@ int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct contro
 	const struct shm_hca *h = &d->f->region->hcas[qp->hca->hca];
 	uint8_t old_port = s->port_num;
 
-	if (m->port_num > h->n_ports || (m->receives && !m->port_num))
+	if (m->port_num > h->n_ports || (m->receives && !m->port_num) || m->pkey_index >= SHM_PKEYS)
 		return -EINVAL;
 	shm_write_begin(&s->seq);
 	s->qkey = m->qkey;
-	s->pkey = m->pkey;
 	s->port_num = m->port_num;
 	s->port = m->port_num ? h->first_port + m->port_num - 1 : 0;
+	s->pkey_index = m->pkey_index;
+	s->pkey = m->port_num ? d->f->region->ports[s->port].pkey[m->pkey_index] : 0;
 	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNT_ARRIVALS);
 	if (m->receives)
 		s->flags |= SHM_QP_RECEIVES;
@@ -499,6 +501,22 @@ int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct contro
 		fabric_attach_qp_moved(d->f, qp->hca->hca, qp->qpn);
 	}
 	return 0;
+}
+
+void daemon_qps_follow_pkeys(struct daemon *d, const struct fabric_port *p)
+{
+	const uint16_t *table = d->f->region->ports[p->index].pkey;
+
+	for (uint32_t i = 0; i < d->qps.size; i++) {
+		struct shm_qp *s = &d->f->region->qps[i];
+
+		if (!base_idtable_get(&d->qps, i) || !s->port_num || s->port != p->index ||
+		    s->pkey == table[s->pkey_index])
+			continue;
+		shm_write_begin(&s->seq);
+		s->pkey = table[s->pkey_index];
+		shm_write_end(&s->seq);
+	}
 }
 
 int daemon_qp_flow(struct daemon *d, struct daemon_qp *qp, const struct fabric_flow_key *key,

@@ -111,8 +111,9 @@ struct daemon {
 	uint64_t up_since; /* seconds since 1970 */
 	char *topology;    /* the text of a file, until the fabric is built */
 	struct fabric *f;
-	struct sm_role *sm_role; /* of the embedded subnet manager */
-	struct sm *sm;           /* and sa: NULL unless it is the master */
+	struct partitions *partitions; /* NULL: none were given */
+	struct sm_role *sm_role;       /* of the embedded subnet manager */
+	struct sm *sm;                 /* and sa: NULL unless it is the master */
 	struct sa *sa;
 	struct cm *cm;
 	sd_event_source *sm_timer, *role_timer, *cm_timer, *retire_timer, *trap_timer;
@@ -187,6 +188,9 @@ void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp);
 /* The hidden QP of an HCA with an Ethernet port. */
 int daemon_wire_qp_new(struct daemon_client *c, struct daemon_hca *h, struct daemon_qp **qp);
 int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct control_modify_qp *m);
+
+/* The port's P_Key table has changed: its QPs have what is now where their index points. */
+void daemon_qps_follow_pkeys(struct daemon *d, const struct fabric_port *p);
 int daemon_qp_flow(struct daemon *d, struct daemon_qp *qp, const struct fabric_flow_key *key,
                    uint32_t *id);
 int daemon_qp_payload(struct daemon *d, struct daemon_qp *qp, uint32_t bytes, uint64_t *off);
@@ -289,6 +293,20 @@ void daemon_subnet_mad_fini(struct daemon *d);
 
 /* Sends what the SA reports to who subscribed. */
 struct sa_reports daemon_subnet_mad_reports(struct daemon *d);
+
+/* ---- partitions.c ---- */
+
+struct partitions_file;
+
+/* The fabric's partitions are those of the file from now on, in place of any before. 0; -EINVAL,
+ * -ENOSPC and why; -ENOMEM. */
+int daemon_partitions_read(struct daemon *d, const struct partitions_file *file, char *why,
+                           size_t len);
+
+/* Serves CONTROL_PARTITIONS: the same while the fabric is up. The status. */
+int daemon_partitions_set(struct daemon *d, const struct control_packet *request,
+                          struct control_packet *reply);
+void daemon_partitions_fini(struct daemon *d);
 
 /* ---- umad.c: requests of libibumad ---- */
 

@@ -78,6 +78,7 @@ static int take_over(struct daemon *d)
 	if (ret)
 		return ret;
 	sm_set_home(d->sm, sm_role_home(d->sm_role));
+	sm_set_partitions(d->sm, d->partitions);
 	sm_forget_groups(d->sm);
 	ret = sm_sweep(d->sm);
 	if (!ret)

@@ -458,7 +458,7 @@ struct hca_qp {
 	uint64_t send_ops_flags;
 	/* attributes */
 	uint32_t qkey, sq_psn;
-	uint16_t pkey, pkey_index;
+	uint16_t pkey_index;
 	uint8_t port_num, en_sqd_async_notify;
 	uint32_t port; /* index in the shared port table */
 	/* send queue */

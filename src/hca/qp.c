@@ -209,7 +209,7 @@ int hca_qp_publish(struct hca_qp *qp)
 	struct control_modify_qp req = {
 		.qpn = qp->ex.qp_base.qp_num,
 		.qkey = qp->qkey,
-		.pkey = qp->pkey,
+		.pkey_index = qp->pkey_index,
 		.port_num = qp->port_num,
 		.receives = receives(hca_qp_state(qp)),
 		.count_arrivals = hca_cq(qp->ex.qp_base.recv_cq)->counts_arrivals,
@@ -250,7 +250,6 @@ static int take_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, 
 		next->port_num = (uint8_t)port_num;
 		next->port = next->process->region.hcas[next->ctx->hca].first_port + port_num - 1;
 		next->pkey_index = (uint16_t)index;
-		next->pkey = port.pkey[index];
 	}
 	if (mask & IBV_QP_QKEY)
 		next->qkey = attr->qkey;
@@ -291,7 +290,7 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	enum ibv_qp_state from = hca_qp_state(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
 	uint32_t old_qkey = qp->qkey;
-	uint16_t old_pkey = qp->pkey;
+	uint16_t old_pkey_index = qp->pkey_index;
 	uint8_t old_port = qp->port_num;
 	int ret;
 
@@ -311,7 +310,7 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	ret = hca_qp_publish(qp);
 	if (ret && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
 		qp->qkey = old_qkey;
-		qp->pkey = old_pkey;
+		qp->pkey_index = old_pkey_index;
 		set_state(qp, from);
 		return ret;
 	}

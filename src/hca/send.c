@@ -100,8 +100,8 @@ static void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_p
 	pkt->writer = (uint16_t)SHM_QP_INDEX(qp->ex.qp_base.qp_num);
 	pkt->a.src_qpn = qp->ex.qp_base.qp_num;
 	pkt->a.src_port = qp->port;
-	pkt->a.pkey = qp->pkey;
-	/* as the port has it now: a subnet manager may change it */
+	/* as the port has them now: a subnet manager may change them */
+	pkt->a.pkey = qp->process->region.ports[qp->port].pkey[qp->pkey_index];
 	pkt->a.slid = qp->process->region.ports[qp->port].lid | ah->dest.path_bits;
 	pkt->a.sl = ah->sl;
 	if (ah->dest.is_global) {

@@ -163,9 +163,9 @@ struct shm_qp {
 	uint16_t ring_gen;
 	uint8_t ring_shift; /* log2 of its positions */
 	uint8_t reserved0;
-	uint16_t ready_bit; /* in the CQ's ready bitmap, or SHM_NO_READY_BIT */
-	uint16_t reserved1;
-	uint32_t client; /* whose it is */
+	uint16_t ready_bit;  /* in the CQ's ready bitmap, or SHM_NO_READY_BIT */
+	uint16_t pkey_index; /* where in the port's table pkey is from */
+	uint32_t client;     /* whose it is */
 	uint32_t reserved2[4];
 };
 static_assert(sizeof(struct shm_qp) == 64, "layout");

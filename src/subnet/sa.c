@@ -59,7 +59,7 @@ int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
 	sa->f = f;
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
-	ret = sa_groups_init(sa);
+	ret = sa_groups_add_well_known(sa);
 	if (!ret)
 		ret = sa_reports_init(sa);
 	if (ret) {
@@ -275,6 +275,24 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	else
 		sa_group_route(sa, g);
 	return SA_OK;
+}
+
+int sa_partitions_changed(struct sa *sa)
+{
+	struct base_hash_node *n = base_hash_walk(&sa->groups, NULL), *next;
+	int ret;
+
+	for (; n; n = base_hash_walk(&sa->groups, n))
+		container_of(n, struct sa_group, node)->well_known = false;
+	ret = sa_groups_add_well_known(sa);
+	for (n = base_hash_walk(&sa->groups, NULL); n; n = next) {
+		struct sa_group *g = container_of(n, struct sa_group, node);
+
+		next = base_hash_walk(&sa->groups, n);
+		if (!g->well_known && !full_members(g))
+			group_end(sa, g);
+	}
+	return ret;
 }
 
 static void group_swept(struct sa *sa, struct sa_group *g)

@@ -51,7 +51,8 @@ struct sa {
 	struct sa_service_state *service_state; /* sa_reports.c */
 };
 
-/* Creates the IPoIB broadcast group of the default partition as well. 0 or -errno. */
+/* Creates the groups of the SM's partitions, the IPoIB broadcast groups first of all. 0 or -errno.
+ */
 int sa_new(struct sa **sa, struct fabric *f, struct sm *sm);
 void sa_free(struct sa *sa);
 
@@ -74,6 +75,12 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
  * members, trees are routed anew. A member that no link leads to stays one.
  */
 void sa_swept(struct sa *sa);
+
+/*
+ * The SM's partitions are others (sm_set_partitions()): their groups are there, and those of the
+ * ones before are as others now, and end with their last full member. 0, -ENOSPC, -ENOMEM.
+ */
+int sa_partitions_changed(struct sa *sa);
 
 /*
  * Calls @tell for each subscription (InformInfo) that wants this notice and may know of it: with

@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
+#include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 #include "wire/mgid.h"
@@ -109,25 +110,55 @@ static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
 	*rate = mbps == UINT32_MAX ? (uint8_t)IBV_RATE_10_GBPS : sa_rate_of(mbps);
 }
 
-/* The IPoIB broadcast group of the default partition. */
-int sa_groups_init(struct sa *sa)
+/* Makes one that stays, or lets one that is there stay. */
+static int add_well_known(struct sa *sa, const struct partition_group *p)
 {
-	struct sa_group *g = calloc(1, sizeof(*g));
+	struct sa_group *g = sa_group_find(sa, &p->mgid);
 
+	if (g) {
+		g->well_known = true;
+		return 0;
+	}
+	g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;
 	g->well_known = true;
-	wire_mgid_broadcast(&g->rec.mgid, IB_PKEY_DEFAULT);
-	g->rec.qkey = IPOIB_QKEY;
-	g->rec.pkey = IB_PKEY_DEFAULT;
-	common_values(sa->f, &g->rec.mtu, &g->rec.rate);
+	g->rec.mgid = p->mgid;
+	g->rec.scope = p->mgid.raw[1] & 0xF;
+	g->rec.pkey = p->pkey;
+	g->rec.qkey = p->qkey;
+	g->rec.mtu = p->mtu;
+	g->rec.rate = p->rate;
+	g->rec.sl = p->sl;
+	g->rec.tclass = p->tclass;
+	g->rec.flow_label = p->flow_label;
+	g->rec.hop_limit = g->rec.scope == WIRE_SCOPE_LINK ? 0 : UINT8_MAX;
 	g->rec.life = DEFAULT_LIFE;
-	g->rec.scope = WIRE_SCOPE_LINK;
 	if (sa_group_add(sa, g)) {
 		free(g);
-		return -ENOMEM;
+		return -ENOSPC;
 	}
 	return 0;
+}
+
+/* Without partitions: the IPoIB broadcast group of the default one. */
+static int add_broadcast(struct sa *sa)
+{
+	struct partition_group g = { .pkey = IB_PKEY_DEFAULT, .qkey = IPOIB_QKEY };
+
+	wire_mgid_broadcast(&g.mgid, IB_PKEY_DEFAULT);
+	common_values(sa->f, &g.mtu, &g.rate);
+	return add_well_known(sa, &g);
+}
+
+int sa_groups_add_well_known(struct sa *sa)
+{
+	const struct partitions *p = sm_partitions(sa->sm);
+	int ret = p ? 0 : add_broadcast(sa);
+
+	for (unsigned i = 0; p && i < p->n_groups && !ret; i++)
+		ret = add_well_known(sa, &p->group[i]);
+	return ret;
 }
 
 /* ---- groups that requests create ---- */

@@ -8,8 +8,8 @@
 
 #include "subnet/sa.h"
 
-/* Makes those that are there from the start. 0 or -ENOMEM. */
-int sa_groups_init(struct sa *sa);
+/* Makes those that are there by themselves, as the partitions say. 0, -ENOSPC: no MLID, -ENOMEM. */
+int sa_groups_add_well_known(struct sa *sa);
 
 /*
  * Creates the group that @rec asks for by way of @port; its MTU and rate are what the request

@@ -170,6 +170,8 @@ int sm_sweep(struct sm *sm)
 
 	if (!ret)
 		ret = sm_routes_sweep(sm->routes, changed);
+	if (!ret)
+		ret = sm_pkeys_write(sm);
 	if (bring_all_up(sm))
 		fabric_flow_all_changed(sm->f);
 	else
@@ -201,6 +203,16 @@ int sm_change_lid(struct sm *sm, struct fabric_port *port)
 	return sm_sweep(sm);
 }
 
+void sm_set_partitions(struct sm *sm, const struct partitions *p)
+{
+	sm->partitions = p;
+}
+
+const struct partitions *sm_partitions(const struct sm *sm)
+{
+	return sm->partitions;
+}
+
 void sm_set_home(struct sm *sm, struct fabric_port *home)
 {
 	sm->home = sm->told_home = home->index;
@@ -220,6 +232,7 @@ void sm_move_to(struct sm *sm, struct fabric_port *home)
 {
 	sm->home = home->index;
 	tell_sm_lid(sm);
+	sm_pkeys_write(sm);
 }
 
 void sm_move(struct sm *sm)
@@ -231,10 +244,9 @@ void sm_move(struct sm *sm)
 
 		if (f->hca_port[next]->state != IB_PORT_ACTIVE)
 			continue;
-		sm->home = next;
+		sm_move_to(sm, f->hca_port[next]);
 		break;
 	}
-	tell_sm_lid(sm);
 }
 
 struct fabric_node *sm_switch(const struct sm *sm, unsigned i)

@@ -14,6 +14,7 @@
 
 #include "fabric/fabric.h"
 
+struct partitions;
 struct sm;
 
 #define SM_MAX_LMC 7
@@ -41,6 +42,16 @@ int sm_sweep(struct sm *sm);
 
 /* Gives @port another LID, and sweeps. 0, -ENOSPC, -ENOMEM. */
 int sm_change_lid(struct sm *sm, struct fabric_port *port);
+
+/*
+ * From the next sweep on, the ports' P_Keys are as @p says, and when an SA is made its groups are
+ * there. NULL: P_Key tables are left as they are. @p stays the caller's.
+ */
+void sm_set_partitions(struct sm *sm, const struct partitions *p);
+const struct partitions *sm_partitions(const struct sm *sm);
+
+/* Whether all ports have room for their P_Keys. 0; -ENOSPC, and why; -ENOMEM. */
+int sm_partitions_check(const struct fabric *f, const struct partitions *p, char *why, size_t len);
 
 /* Before the first sweep: it answers at @home, an HCA port, and not at the first one. */
 void sm_set_home(struct sm *sm, struct fabric_port *home);

@@ -33,6 +33,7 @@ struct sm {
 	struct sm_net net;
 	struct sm_routes *routes;
 	struct sm_trees *trees;
+	const struct partitions *partitions;    /* NULL: P_Key tables are nobody's business */
 	uint16_t next_lid;                      /* where the search for a free one goes on */
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
 	unsigned home, told_home; /* the HCA port that it answers at, and did before */
@@ -53,6 +54,11 @@ int sm_lids_change(struct sm *sm, struct fabric_port *p);
 
 /* The highest that somebody has. */
 uint16_t sm_lids_top(const struct sm *sm);
+
+/* ---- sm_pkeys.c ---- */
+
+/* Writes the P_Key tables, if there are partitions. 0 or -ENOMEM. */
+int sm_pkeys_write(struct sm *sm);
 
 /* ---- sm_routes.c ---- */
 

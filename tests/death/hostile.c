@@ -827,8 +827,7 @@ static void client_open(struct client *c, uint32_t receives)
 	memcpy(&c->qp, reply.body, sizeof(c->qp));
 	assert_int_equal(
 	        call(c->sock, CONTROL_MODIFY_QP,
-	             &(struct control_modify_qp){
-	                     .qpn = c->qp.qpn, .pkey = 0xFFFF, .port_num = 1, .receives = 1 },
+	             &(struct control_modify_qp){ .qpn = c->qp.qpn, .port_num = 1, .receives = 1 },
 	             sizeof(struct control_modify_qp), &reply),
 	        0);
 	c->ring = shm_data_at(&c->r, c->qp.ring_off);

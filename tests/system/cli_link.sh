@@ -66,7 +66,7 @@ expect 2 "umbel: switch: 'kill' or 'revive'?; see *" umbel switch
 expect 2 "umbel: switch: 'kill' or 'revive', not 'down'; see *" umbel switch down sw1
 expect 2 'umbel: switch: which switch?; see *' umbel switch kill
 expect 2 "umbel: switch: one switch at a time, not 'sw2' too; see *" umbel switch kill sw1 sw2
-expect 2 'umbel: sm: write: start, stop or event EVENT; see *' umbel sm
+expect 2 'umbel: sm: write: start, stop, partitions FILE or event EVENT; see *' umbel sm
 expect 2 'umbel: sm: which? lid-change, client-reregister or sm-change; see *' umbel sm event
 expect 2 "umbel: sm: no 'coup': there are *" umbel sm event coup
 expect 2 'umbel: sm: which port? write HOST:PORT, as in h2:1; see *' umbel sm event lid-change

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Partitions: members reach each other, but two limited ones and others do not; a P_Key table
+ * that changes is told, and holds for queue pairs that are there.
+ * umbel: --partitions verbs/partitions.conf
+ */
+#include <endian.h>
+#include <stdio.h>
+
+#include "lab.h"
+
+#define RED  0x0010
+#define BLUE 0x0020
+#define FULL 0x8000
+
+/* The index of @pkey, with or without membership bit as it is in the table; -1: none. */
+static int index_of(struct ibv_context *context, uint16_t pkey)
+{
+	__be16 entry;
+
+	for (int i = 0; !ibv_query_pkey(context, 1, i, &entry); i++)
+		if (be16toh(entry) == pkey)
+			return i;
+	return -1;
+}
+
+/* An end on host @host that is in that partition. */
+static struct lab_end *end_in(int host, uint16_t pkey)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .host = host, .reset = true });
+	int index = index_of(e->context, pkey);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+		                    .port_num = 1,
+		                    .qkey = e->qkey,
+		                    .pkey_index = (uint16_t)index };
+
+	assert_true(index >= 0);
+	assert_int_equal(
+	        ibv_modify_qp(e->qp, &attr,
+	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	        0);
+	lab_to_rtr(e->qp);
+	lab_to_rts(e->qp);
+	return e;
+}
+
+static void send_to(struct lab_end *from, struct lab_end *to)
+{
+	lab_send_text(from, lab_ah_to(from, to), to->qp->qp_num, "partitioned");
+}
+
+static void assert_reaches(struct lab_end *from, struct lab_end *to)
+{
+	lab_post(to, 1);
+	send_to(from, to);
+	lab_expect_text(to, "partitioned");
+}
+
+static void assert_dropped(struct lab_end *from, struct lab_end *to)
+{
+	uint64_t before = lab_counter(to->host, "bad_pkey");
+
+	send_to(from, to);
+	lab_quiet(to->cq);
+	assert_int_equal(lab_counter(to->host, "bad_pkey"), before + 1);
+}
+
+static void use_partitions(const char *name)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "umbel sm partitions verbs/%s", name);
+	assert_int_equal(system(command), 0);
+}
+
+static void ports_have_the_pkeys_of_their_partitions(void **state)
+{
+	static const uint16_t want[][3] = {
+		{ 0xFFFF, FULL | RED, 0 },
+		{ 0xFFFF, RED, 0 },
+		{ 0xFFFF, RED, FULL | BLUE },
+		{ 0xFFFF, FULL | BLUE, 0 },
+	};
+
+	(void)state;
+	for (int host = 1; host <= 4; host++)
+		for (int i = 0; i < 3; i++) {
+			__be16 pkey;
+
+			assert_int_equal(ibv_query_pkey(lab_open(host), 1, i, &pkey), 0);
+			assert_int_equal(be16toh(pkey), want[host - 1][i]);
+		}
+}
+
+static void full_and_limited_members_reach_each_other(void **state)
+{
+	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
+
+	(void)state;
+	assert_reaches(full, limited);
+	assert_reaches(limited, full);
+}
+
+static void limited_members_do_not_reach_each_other(void **state)
+{
+	struct lab_end *a = end_in(2, RED), *b = end_in(3, RED);
+
+	(void)state;
+	assert_dropped(a, b);
+	assert_dropped(b, a);
+}
+
+static void others_reach_nobody_in_a_partition(void **state)
+{
+	struct lab_end *red = end_in(1, FULL | RED), *blue = end_in(4, FULL | BLUE);
+	struct lab_end *neither = lab_end(2);
+
+	(void)state;
+	assert_int_equal(index_of(neither->context, FULL | BLUE), -1);
+	assert_dropped(red, blue);
+	assert_dropped(neither, blue);
+	assert_dropped(neither, red);
+	assert_dropped(blue, neither);
+}
+
+static void who_is_in_two_partitions_has_a_queue_pair_in_each(void **state)
+{
+	struct lab_end *red = end_in(3, RED), *blue = end_in(3, FULL | BLUE);
+
+	(void)state;
+	assert_reaches(end_in(1, FULL | RED), red);
+	assert_reaches(end_in(4, FULL | BLUE), blue);
+	assert_dropped(end_in(4, FULL | BLUE), red);
+}
+
+static void a_table_that_changes_is_told(void **state)
+{
+	struct ibv_context *changed = lab_open(2), *unchanged = lab_open(1);
+
+	(void)state;
+	use_partitions("partitions_without_h2.conf");
+	assert_int_equal(lab_async_event(changed, IBV_EVENT_PKEY_CHANGE).element.port_num, 1);
+	assert_int_equal(index_of(changed, RED), -1);
+	use_partitions("partitions.conf");
+	lab_async_event(changed, IBV_EVENT_PKEY_CHANGE);
+	assert_int_equal(index_of(changed, RED), 1);
+	/* nothing else came before */
+	use_partitions("partitions.conf");
+	assert_int_equal(index_of(unchanged, FULL | RED), 1);
+}
+
+static void queue_pairs_have_what_their_index_points_at_now(void **state)
+{
+	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
+
+	(void)state;
+	assert_reaches(full, limited);
+	use_partitions("partitions_without_h2.conf");
+	assert_dropped(full, limited);
+	assert_dropped(limited, full);
+	use_partitions("partitions.conf");
+	assert_reaches(full, limited);
+	assert_reaches(limited, full);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(ports_have_the_pkeys_of_their_partitions),
+		LAB_TEST(full_and_limited_members_reach_each_other),
+		LAB_TEST(limited_members_do_not_reach_each_other),
+		LAB_TEST(others_reach_nobody_in_a_partition),
+		LAB_TEST(who_is_in_two_partitions_has_a_queue_pair_in_each),
+		LAB_TEST(a_table_that_changes_is_told),
+		LAB_TEST(queue_pairs_have_what_their_index_points_at_now),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
