@@ -308,6 +308,7 @@ static void take_trap(struct daemon *d, struct fabric_port *at, const struct fab
 	wire_smp_notice_decode(smp.data, &notice);
 	address_back(at, mad, &out);
 	smp.mad.method = MAD_TRAP_REPRESS;
+	smp.m_key = sa_m_key(d->sa, mad->slid);
 	wire_smp_encode(&smp, out.data);
 	send_mad(d, at, &out);
 	if (notice.is_generic && notice.trap_number == TRAP_LINK_STATE_CHANGED)

@@ -89,6 +89,9 @@ int sa_partitions_changed(struct sa *sa);
 void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
                         void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg);
 
+/* The M_Key of the end port with this LID, which an answer to its trap needs; 0: it has none. */
+uint64_t sa_m_key(const struct sa *sa, uint16_t lid);
+
 struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
 
 /* The port's membership, or NULL. */

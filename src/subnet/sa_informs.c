@@ -87,8 +87,11 @@ static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *inf
 	if (gid_equal(&info->gid, &no_gid) && info->lid_range_begin != INFORM_ALL &&
 	    info->lid_range_begin >= IB_LID_MCAST_FIRST)
 		return SA_REQ_INVALID;
-	if (find(q, info))
+	i = find(q, info);
+	if (i) {
+		i->trusted |= q->trusted;
 		return SA_OK;
+	}
 	i = q->sa->n_informs < MAX_SUBSCRIPTIONS ? calloc(1, sizeof(*i)) : NULL;
 	if (!i)
 		return SA_NO_RESOURCES;

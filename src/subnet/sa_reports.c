@@ -38,6 +38,13 @@ void sa_report_group(struct sa *sa, const struct sa_group *g, bool created)
 	tell(sa, created ? TRAP_MGID_CREATED : TRAP_MGID_DELETED, &g->rec.mgid);
 }
 
+uint64_t sa_m_key(const struct sa *sa, uint16_t lid)
+{
+	const struct fabric_port *p = sa_end_by_lid(sa, lid);
+
+	return p ? p->m_key : 0;
+}
+
 /* ---- end ports ---- */
 
 int sa_reports_init(struct sa *sa)

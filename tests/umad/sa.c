@@ -15,6 +15,7 @@
 #define RMPP_AT    24
 #define ATTR_AT    16
 #define STATUS_AT  4
+#define SM_KEY_AT  36
 #define OFFSET_AT  44
 #define MASK_AT    48
 #define DATA_AT    56
@@ -128,12 +129,14 @@ static void a_request_of_several_segments_is_answered(void **state)
 	umad_free(umad);
 }
 
-/* Of every trap, from everybody. */
-static void subscribe(int fd, int agent)
+/* To every trap, from everybody; @sm_key: as one who is trusted. */
+static void subscribe(int fd, int agent, uint8_t sm_key)
 {
 	void *umad = request(UMAD_METHOD_SET, INFORM, 0, 200);
 	uint8_t *info = lab_data(umad) + DATA_AT;
 	int got;
+
+	lab_data(umad)[SM_KEY_AT + 7] = sm_key;
 
 	put16(info + 16, 0xFFFF);   /* LIDRangeBegin */
 	info[22] = 1;               /* IsGeneric */
@@ -158,7 +161,7 @@ static void member(int fd, int agent, uint8_t method, const uint8_t *mgid)
 	umad_free(ask(fd, agent, umad, 200, &got));
 }
 
-/* The next report: it is answered, so that it need not come again. */
+/* The next report: it is answered, so that it need not come again. @gid: what it is about. */
 static void expect_report(int fd, int agent, unsigned trap, const uint8_t *gid)
 {
 	int from, bytes;
@@ -169,7 +172,8 @@ static void expect_report(int fd, int agent, unsigned trap, const uint8_t *gid)
 	assert_int_equal(d[3], REPORT);
 	assert_int_equal(get16(d + ATTR_AT), NOTICE);
 	assert_int_equal(get16(d + DATA_AT + TRAP_AT), trap);
-	assert_memory_equal(d + DATA_AT + GID_AT, gid, 16);
+	if (gid)
+		assert_memory_equal(d + DATA_AT + GID_AT, gid, 16);
 	d[3] = REPORT_R;
 	lab_send(fd, umad, &(struct lab_how){ .agent = agent, .lid = sa_lid() });
 }
@@ -181,11 +185,82 @@ static void who_subscribed_is_told_of_groups(void **state)
 	int other_agent, other = open_sa(3, &other_agent);
 
 	(void)state;
-	subscribe(fd, agent);
+	subscribe(fd, agent, 0);
 	member(other, other_agent, UMAD_METHOD_SET, mgid);
 	expect_report(fd, agent, 66, mgid);
 	member(other, other_agent, UMAD_SA_METHOD_DELETE, mgid);
 	expect_report(fd, agent, 67, mgid);
+}
+
+/* ---- keys ---- */
+
+#define PORT_INFO   0x0015
+#define SMP_KEY_AT  24
+#define SMP_DATA_AT 64
+#define STATE_AT    (SMP_DATA_AT + 33) /* of PortInfo: PortState, and the physical one */
+#define PROTECT_AT  (SMP_DATA_AT + 34) /* its high two bits */
+#define KEY         0x77
+
+/* A request about PortInfo of host 4, with this M_Key; to be freed. NULL: it gets no answer. */
+static void *ask_port(int fd, int agent, uint8_t method, uint8_t m_key, const uint8_t *data)
+{
+	void *umad = umad_alloc(1, umad_size() + LAB_MAD);
+	uint8_t *d;
+	int from, bytes;
+
+	assert_non_null(umad);
+	d = lab_data(umad);
+	memcpy(d, (uint8_t[]){ UMAD_BASE_VERSION, UMAD_CLASS_SUBN_LID_ROUTED, 1, method }, 4);
+	put16(d + ATTR_AT, PORT_INFO);
+	d[15] = 1;
+	d[SMP_KEY_AT + 7] = m_key;
+	if (data)
+		memcpy(d + SMP_DATA_AT, data, 64);
+	umad_set_addr(umad, lab_lid(4), 0, 0, 0);
+	assert_int_equal(umad_send(fd, agent, umad, LAB_MAD, 50, 0), 0);
+	umad_free(umad);
+	umad = lab_receive(fd, &from, &bytes);
+	assert_int_equal(from, agent);
+	if (!umad_status(umad))
+		return umad;
+	umad_free(umad);
+	return NULL;
+}
+
+/* Gives host 4 this M_Key, which it has @old of, and protection of level 2. */
+static void set_key(int fd, int agent, uint8_t old, uint8_t m_key)
+{
+	uint8_t data[64];
+	void *umad = ask_port(fd, agent, UMAD_METHOD_GET, old, NULL);
+
+	assert_non_null(umad);
+	memcpy(data, lab_data(umad) + SMP_DATA_AT, sizeof(data));
+	umad_free(umad);
+	memset(data, 0, 8);
+	data[7] = m_key;
+	data[STATE_AT - SMP_DATA_AT - 1] &= 0xF0; /* PortState, and behind it the physical one: */
+	data[STATE_AT - SMP_DATA_AT] &= 0x0F;     /* no change */
+	data[PROTECT_AT - SMP_DATA_AT] = (uint8_t)((data[PROTECT_AT - SMP_DATA_AT] & 0x3F) | 0x80);
+	umad = ask_port(fd, agent, UMAD_METHOD_SET, old, data);
+	assert_non_null(umad);
+	assert_int_equal(get16(lab_data(umad) + STATUS_AT), 0);
+	umad_free(umad);
+}
+
+static void who_is_trusted_is_told_of_wrong_keys(void **state)
+{
+	const struct umad_reg_attr attr = { .mgmt_class = UMAD_CLASS_SUBN_LID_ROUTED,
+		                            .mgmt_class_version = 1 };
+	int agent, fd = open_sa(2, &agent);
+	int err, smp = lab_open(3), smp_agent = lab_register(smp, &attr, &err);
+
+	(void)state;
+	assert_int_equal(err, 0);
+	subscribe(fd, agent, 1);
+	set_key(smp, smp_agent, 0, KEY);
+	assert_null(ask_port(smp, smp_agent, UMAD_METHOD_GET, KEY + 1, NULL));
+	expect_report(fd, agent, 256, NULL);
+	set_key(smp, smp_agent, KEY, 0);
 }
 
 int main(void)
@@ -193,6 +268,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(a_request_of_several_segments_is_answered),
 		LAB_TEST(who_subscribed_is_told_of_groups),
+		LAB_TEST(who_is_trusted_is_told_of_wrong_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
