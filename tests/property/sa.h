@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * MCMemberRecord and NodeRecord by libibumad, from any port to whatever subnet administrator
+ * there is. What does not depend on that one's answer and fails ends the program.
+ */
+#ifndef TESTS_PROPERTY_SA_H
+#define TESTS_PROPERTY_SA_H
+
+#include <stdint.h>
+
+#define SA_NO_ANSWER (-1)
+
+struct sa_port {
+	char ca[32];
+	int num;
+	int fd, agent;
+	uint8_t gid[16];
+};
+
+struct sa_member {
+	uint8_t mgid[16], port_gid[16];
+	uint8_t join_state;
+};
+
+void sa_open(struct sa_port *p, const char *ca, int num);
+
+/* The answer's status, or SA_NO_ANSWER. Of a join, *mlid is the group's. */
+int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state, uint16_t *mlid);
+int sa_leave(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state);
+
+/* All members of all groups. How many there are; SA_NO_ANSWER also for an error. */
+int sa_list(const struct sa_port *p, struct sa_member *member, int max);
+
+/* How many ports of HCAs and switches it has, or SA_NO_ANSWER. */
+int sa_count_nodes(const struct sa_port *p);
+
+#endif
