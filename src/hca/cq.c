@@ -500,7 +500,8 @@ void hca_cq_kick(struct hca_cq *cq, struct hca_qp *qp)
 		hca_cq_notify(cq->ctx->process, cq->shm, true);
 }
 
-static int poll_local(struct hca_cq *cq, int n, struct ibv_wc *wc)
+/* Completions of this process. Apart: mostly there are none. */
+static __attribute__((noinline)) int poll_local(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
@@ -620,7 +621,7 @@ static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
-static int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_watched(cq, n, wc);
 
@@ -631,7 +632,7 @@ static int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* QPs whose receive failed, or all of them when the manager has gone, go to ERR. */
-static void fail_qps(struct hca_cq *cq, bool all)
+static BASE_COLD void fail_qps(struct hca_cq *cq, bool all)
 {
 	struct hca_qp *failed, *qp;
 
@@ -653,41 +654,51 @@ static void fail_qps(struct hca_cq *cq, bool all)
 	}
 }
 
+static void found_nothing(struct hca_cq *cq)
+{
+	if (hca_process_gone(cq->ctx->process) && !cq->gone_seen) {
+		cq->gone_seen = true;
+		fail_qps(cq, true);
+	}
+}
+
 static int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	bool failed = false;
-	int done, local;
+	bool failed;
+	int done = 0;
 
-	if (__builtin_expect(atomic_load_explicit(&cq->shm->overrun, memory_order_relaxed), 0))
+	if (base_unlikely(atomic_load_explicit(&cq->shm->overrun, memory_order_relaxed)))
 		return -EIO;
 	base_lock(&cq->lock);
-	done = local = poll_local(cq, n, wc);
+	if (cq->head != cq->tail)
+		done = poll_local(cq, n, wc);
 	if (cq->direct && done < n)
 		done += hca_recv_poll(cq->direct, n - done, wc + done, &cq->arrivals_polled);
 	if (cq->ready && cq->ready->n && done < n)
 		done += poll_ready(cq, n - done, wc + done);
 	set_limit(cq);
+	failed = cq->failed;
+	cq->failed = false;
 	base_unlock(&cq->lock);
-	for (int i = local; i < done; i++)
-		failed |= wc[i].status != IBV_WC_SUCCESS;
-	if (__builtin_expect(failed, 0))
+	if (base_unlikely(failed))
 		fail_qps(cq, false);
-	if (!done && hca_process_gone(cq->ctx->process) && !cq->gone_seen) {
-		cq->gone_seen = true;
-		fail_qps(cq, true);
-	}
+	if (!done)
+		found_nothing(cq);
 	return done;
+}
+
+/* An Ethernet port: something may wait on the wire. */
+static int poll_wire(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	/* who has armed it goes to sleep if there is nothing now: no promise to look again */
+	bool looks_again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
+
+	return hca_wire_receive(cq->ctx->wire, looks_again) ? poll_once(cq, n, wc) : 0;
 }
 
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_once(cq, n, wc);
 
-	/* who has armed it goes to sleep if there is nothing now: no promise to look again */
-	if (!done && __builtin_expect(cq->ctx->wire != NULL, 0) &&
-	    hca_wire_receive(cq->ctx->wire,
-	                     atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) ==
-	                             SHM_CQ_IDLE))
-		done = poll_once(cq, n, wc);
-	return done;
+	return base_likely(done || !cq->ctx->wire) ? done : poll_wire(cq, n, wc);
 }

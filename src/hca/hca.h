@@ -221,6 +221,7 @@ struct hca_cq {
 	uint32_t arrivals_polled;
 	bool counts_arrivals; /* more than cqe: arrivals are counted against it */
 	bool gone_seen;       /* its QPs flush since the manager has gone */
+	bool failed;          /* a QP's receive has: the QP is to go to ERR */
 	TAILQ_ENTRY(hca_cq) channel_entry;
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
 	unsigned n_users;           /* QPs that send or receive here */

@@ -21,7 +21,7 @@
 
 static int check_wr(struct hca_qp *qp, const struct ibv_recv_wr *wr, uint32_t adding)
 {
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->cap.max_recv_sge)
+	if ((uint32_t)wr->num_sge > qp->cap.max_recv_sge) /* negative ones too */
 		return -EINVAL;
 	if (qp->rwqe_tail - qp->rwqe_head >= qp->cap.max_recv_wr)
 		return -ENOMEM;
@@ -127,7 +127,8 @@ static void make_ip_header(struct hca_qp *qp, const struct shm_arrival *a,
 	wire_ip_grh(&packet.ip, wire_roce_udp_payload(&packet), out);
 }
 
-static void make_grh(struct hca_qp *qp, const struct shm_arrival *a, uint8_t out[IB_GRH_BYTES])
+static BASE_HOT void make_grh(struct hca_qp *qp, const struct shm_arrival *a,
+                              uint8_t out[IB_GRH_BYTES])
 {
 	const struct shm_region *r = &qp->process->region;
 	struct wire_grh grh = { .traffic_class = (uint8_t)(a->class_flow >> 20),
@@ -160,35 +161,43 @@ static enum ibv_wc_status take_in_one(struct hca_qp *qp, const struct shm_arriva
 {
 	char *to = hca_mr_resolve(qp->process, qp->ex.qp_base.pd, sge, IBV_ACCESS_LOCAL_WRITE);
 
-	if (!to)
+	if (base_unlikely(!to))
 		return IBV_WC_LOC_PROT_ERR;
-	if (sge->length < IB_GRH_BYTES || sge->length - IB_GRH_BYTES < a->length)
+	if (base_unlikely(sge->length < IB_GRH_BYTES || sge->length - IB_GRH_BYTES < a->length))
 		return IBV_WC_LOC_LEN_ERR;
 	if (a->flags & SHM_ARRIVAL_GRH)
 		make_grh(qp, a, (uint8_t *)to);
-	memcpy(to + IB_GRH_BYTES, message, a->length);
+	if (a->length <= BASE_COPY_SHORT)
+		base_copy_short(to + IB_GRH_BYTES, message, a->length);
+	else
+		memcpy(to + IB_GRH_BYTES, message, a->length);
 	return IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status take_in_many(struct hca_qp *qp, const struct shm_arrival *a,
+                                       struct cursor *c, const void *message)
+{
+	enum ibv_wc_status status;
+	uint8_t grh[IB_GRH_BYTES];
+	const void *head = NULL; /* without GRH its room stays as it is */
+
+	if (a->flags & SHM_ARRIVAL_GRH) {
+		make_grh(qp, a, grh);
+		head = grh;
+	}
+	status = scatter(qp, c, head, IB_GRH_BYTES);
+	return status == IBV_WC_SUCCESS ? scatter(qp, c, message, a->length) : status;
 }
 
 static enum ibv_wc_status take_in(struct hca_qp *qp, const struct shm_arrival *a,
                                   const void *message, const struct hca_rwqe *rwqe,
                                   const struct ibv_sge *sge)
 {
-	struct cursor c = { .sge = sge, .n = rwqe->n_sge };
-	enum ibv_wc_status status;
-	uint8_t grh[IB_GRH_BYTES];
-	const void *head = NULL; /* without GRH its room stays as it is */
-
-	if (!message)
+	if (base_unlikely(!message))
 		return IBV_WC_GENERAL_ERR;
-	if (rwqe->n_sge == 1)
+	if (base_likely(rwqe->n_sge == 1))
 		return take_in_one(qp, a, sge, message);
-	if (a->flags & SHM_ARRIVAL_GRH) {
-		make_grh(qp, a, grh);
-		head = grh;
-	}
-	status = scatter(qp, &c, head, IB_GRH_BYTES);
-	return status == IBV_WC_SUCCESS ? scatter(qp, &c, message, a->length) : status;
+	return take_in_many(qp, a, &(struct cursor){ .sge = sge, .n = rwqe->n_sge }, message);
 }
 
 static struct hca_rwqe *next_rwqe(struct hca_qp *qp, const struct ibv_sge **sge)
@@ -202,13 +211,14 @@ static struct hca_rwqe *next_rwqe(struct hca_qp *qp, const struct ibv_sge **sge)
 /* Takes the arrival in and describes it. */
 static void complete(struct hca_qp *qp, const struct shm_arrival *slot, struct ibv_wc *wc)
 {
+	struct hca_cq *cq = hca_cq(qp->ex.qp_base.recv_cq);
 	const struct ibv_sge *sge;
 	struct hca_rwqe *rwqe = next_rwqe(qp, &sge);
 	struct shm_arrival copy, *a = &copy;
 
 	/* what has been checked must not change; but anybody can write to the slot */
-	memcpy((void *)a, slot, offsetof(struct shm_arrival, data));
-	if (a->flags & SHM_ARRIVAL_WIRE)
+	memcpy((void *)a, (const void *)slot, offsetof(struct shm_arrival, data));
+	if (base_unlikely(a->flags & SHM_ARRIVAL_WIRE))
 		memcpy(a->data, slot->data, sizeof(a->data));
 	atomic_signal_fence(memory_order_acq_rel);
 	wc->wr_id = rwqe->wr_id;
@@ -225,8 +235,8 @@ static void complete(struct hca_qp *qp, const struct shm_arrival *slot, struct i
 	wc->slid = a->slid;
 	wc->sl = a->sl;
 	wc->dlid_path_bits = a->path_bits;
-	if (wc->status != IBV_WC_SUCCESS)
-		qp->failed = true;
+	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
+		qp->failed = cq->failed = true;
 }
 
 static void complete_flushed(struct hca_qp *qp, struct ibv_wc *wc)
@@ -259,6 +269,19 @@ static void prefetch_payload(struct hca_qp *qp, uint32_t pos)
 		__builtin_prefetch(payload + BASE_CACHE_LINE * i);
 }
 
+/*
+ * What can be taken out at @pos. While a queue flushes and the manager has gone, a claim may be
+ * that of a dead sender, and nobody is left to say so: void.
+ */
+static enum shm_slot_kind look_at(struct hca_qp *qp, uint32_t pos)
+{
+	enum shm_slot_kind kind = shm_ring_peek(qp->ring, qp->ring_shift, pos);
+
+	if (kind == SHM_SLOT_CLOSED && base_unlikely(qp->flushing) && hca_process_gone(qp->process))
+		return SHM_SLOT_VOID;
+	return kind;
+}
+
 int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
 	uint32_t pos, again = 0;
@@ -266,33 +289,32 @@ int hca_recv_poll(struct hca_qp *qp, int n, struct ibv_wc *wc, uint32_t *arrival
 
 	base_lock(&qp->recv_lock);
 	for (pos = qp->consumed; pos != qp->posted && done < n && !qp->failed; pos++) {
-		enum shm_slot_kind kind = shm_ring_peek(qp->ring, qp->ring_shift, pos);
+		const struct shm_arrival *a = shm_ring_slot(qp->ring, qp->ring_shift, pos);
+		enum shm_slot_kind kind = look_at(qp, pos);
 
-		/* its sender may be dead, and nobody is left to say so */
-		if (kind == SHM_SLOT_CLOSED && qp->flushing && hca_process_gone(qp->process))
-			kind = SHM_SLOT_VOID;
 		if (kind == SHM_SLOT_CLOSED)
 			break;
-		*arrivals += kind == SHM_SLOT_DONE;
-		if (kind == SHM_SLOT_VOID)
+		if (base_unlikely(kind == SHM_SLOT_VOID)) {
 			again += !before(pos, qp->void_below);
-		else if (!before(pos, qp->discard_below)) {
-			const struct shm_arrival *a = shm_ring_slot(qp->ring, qp->ring_shift, pos);
-
-			if (a->flags & SHM_ARRIVAL_PAYLOAD)
-				prefetch_payload(qp, pos + 1);
-			complete(qp, a, &wc[done++]);
+			continue;
 		}
+		++*arrivals;
+		if (base_unlikely(before(pos, qp->discard_below)))
+			continue;
+		if (a->flags & SHM_ARRIVAL_PAYLOAD)
+			prefetch_payload(qp, pos + 1);
+		complete(qp, a, &wc[done++]);
 	}
 	if (pos != qp->consumed) {
 		qp->consumed = pos;
 		shm_ring_consume(qp->ring, pos);
 	}
-	if (again) {
+	if (base_unlikely(again)) {
 		shm_ring_post(qp->ring, qp->ring_shift, qp->ring_gen, qp->posted, again);
 		qp->posted += again;
 	}
-	while (qp->flushing && pos == qp->posted && done < n && qp->rwqe_head != qp->rwqe_tail)
+	while (base_unlikely(qp->flushing) && pos == qp->posted && done < n &&
+	       qp->rwqe_head != qp->rwqe_tail)
 		complete_flushed(qp, &wc[done++]);
 	base_unlock(&qp->recv_lock);
 	return done;

@@ -7,11 +7,6 @@
 
 #include "wire/grh.h"
 
-#define BTH_BYTES  12
-#define DETH_BYTES 8
-#define IMM_BYTES  4
-#define ICRC_BYTES 4
-
 void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh)
 {
 	uint32_t word;
@@ -26,11 +21,4 @@ void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh
 		                  .hop_limit = in[7] };
 	memcpy(grh->sgid.raw, in + 8, 16);
 	memcpy(grh->dgid.raw, in + 24, 16);
-}
-
-uint16_t wire_grh_ud_payload(uint32_t message_bytes, int with_immediate)
-{
-	uint32_t padded = (message_bytes + 3) & ~3u;
-
-	return BTH_BYTES + DETH_BYTES + (with_immediate ? IMM_BYTES : 0) + padded + ICRC_BYTES;
 }

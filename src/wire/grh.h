@@ -38,6 +38,12 @@ static inline void wire_grh_encode(const struct wire_grh *grh, uint8_t out[stati
 void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh);
 
 /* What payload length a GRH states for a UD message: BTH, DETH, immediate, pad, ICRC. */
-uint16_t wire_grh_ud_payload(uint32_t message_bytes, int with_immediate);
+static inline uint16_t wire_grh_ud_payload(uint32_t message_bytes, int with_immediate)
+{
+	const unsigned bth = 12, deth = 8, imm = 4, icrc = 4;
+
+	return (uint16_t)(bth + deth + (with_immediate ? imm : 0) + ((message_bytes + 3) & ~3u) +
+	                  icrc);
+}
 
 #endif
