@@ -33,6 +33,14 @@ static inline void base_prefetch_write(const void *p)
 #endif
 }
 
+/* Where the processor makes nothing of waiting in a loop: some ten or twenty nanoseconds. */
+static inline void base_relax(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#endif
+}
+
 #define BASE_COPY_SHORT 64
 
 /* memcpy() of at most BASE_COPY_SHORT bytes, inline: two moves of one size that may overlap. */

@@ -11,6 +11,8 @@
 #include <stdatomic.h>
 #include <sys/single_threaded.h>
 
+#include "base/fast.h"
+
 struct base_lock {
 	atomic_uint taken;
 };
@@ -25,7 +27,7 @@ static inline void base_lock(struct base_lock *l)
 	while (atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)) {
 		while (atomic_load_explicit(&l->taken, memory_order_relaxed))
 			if (++spins % 256)
-				__builtin_ia32_pause();
+				base_relax();
 			else
 				sched_yield();
 	}

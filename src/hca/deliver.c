@@ -99,6 +99,18 @@ static void announce(struct hca_process *p, const struct hca_receiver *r, bool s
 	hca_cq_notify(p, r->cq, solicited);
 }
 
+/* Begins to fetch what the packet after the next one will be written to, and behind the first one
+ * of a list the next one's too. */
+static void fetch_next(const struct hca_receiver *r, const struct hca_packet *pkt)
+{
+	bool data = !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD);
+
+	if (!pkt->fetched)
+		shm_ring_prefetch(r->ring, r->ring_shift, 0, data);
+	if (pkt->a.more > 1)
+		shm_ring_prefetch(r->ring, r->ring_shift, 1, data);
+}
+
 /* To a receiver on port @port, who is known. */
 static void deliver(struct hca_process *p, const struct hca_packet *pkt,
                     const struct hca_receiver *r, uint32_t port)
@@ -123,8 +135,8 @@ static void deliver(struct hca_process *p, const struct hca_packet *pkt,
 	if (pkt->a.flags & SHM_ARRIVAL_PAYLOAD)
 		pkt->payload->hold[pkt->payload->n++] =
 		        (struct hca_payload_hold){ .ring = ring, .gen = gen, .pos = pos };
-	if (pkt->more)
-		shm_ring_prefetch(ring, r->ring_shift, !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD));
+	if (pkt->a.more)
+		fetch_next(r, pkt);
 	announce(p, r, pkt->a.flags & SHM_ARRIVAL_SOLICITED);
 }
 
@@ -151,7 +163,7 @@ static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r)
 static void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
 	if (r->flags & SHM_QP_RECEIVES)
-		shm_ring_prefetch(r->ring, r->ring_shift, !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD));
+		shm_ring_prefetch(r->ring, r->ring_shift, 0, !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD));
 }
 
 void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,

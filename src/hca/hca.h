@@ -219,6 +219,7 @@ struct hca_cq {
 	struct hca_ready *ready; /* the others, allocated at need */
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
+	uint8_t announced;    /* so many more were to come at once behind the last arrival */
 	bool counts_arrivals; /* more than cqe: arrivals are counted against it */
 	bool gone_seen;       /* its QPs flush since the manager has gone */
 	bool failed;          /* a QP's receive has: the QP is to go to ERR */
@@ -410,8 +411,7 @@ void hca_payload_fini(struct hca_payloads *p);
 struct hca_packet {
 	struct shm_arrival a; /* as it will lie in a ring, but for the state */
 	uint32_t qkey;
-	bool more;                   /* one more to the same receivers comes at once */
-	bool fetched;                /* so it was said of this one */
+	bool fetched;                /* its slots are being fetched: one of its list came before */
 	struct hca_payload *payload; /* with SHM_ARRIVAL_PAYLOAD */
 	struct shm_sender *sender;   /* where its sender says whom it delivers to */
 	uint16_t writer;             /* the sender's QP index: in whose name slots are claimed */

@@ -235,6 +235,7 @@ static void complete(struct hca_qp *qp, const struct shm_arrival *slot, struct i
 	wc->slid = a->slid;
 	wc->sl = a->sl;
 	wc->dlid_path_bits = a->path_bits;
+	cq->announced = a->more;
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		qp->failed = cq->failed = true;
 }

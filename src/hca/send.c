@@ -112,11 +112,26 @@ static void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_p
 	}
 }
 
-/* Finds the way to where @ah leads; how the request completes if there is none. */
-static enum ibv_wc_status find_way(struct hca_qp *qp, struct hca_ah *ah, struct way *way)
+/* How many requests behind @wr go where it goes. */
+static uint8_t count_more(const struct ibv_send_wr *wr)
 {
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t n = 0;
+
+	while (n < UINT8_MAX && next && next->wr.ud.ah == wr->wr.ud.ah &&
+	       next->wr.ud.remote_qpn == wr->wr.ud.remote_qpn) {
+		next = next->next;
+		n++;
+	}
+	return n;
+}
+
+/* Finds the way of a request; how it completes if there is none. */
+static enum ibv_wc_status find_way(struct hca_qp *qp, const struct ibv_send_wr *wr, struct way *way)
+{
+	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
+
 	way->ah = NULL;
-	way->pkt.more = false;
 	if (ah->ah.pd != qp->ex.qp_base.pd || ah->dest.port_num != qp->port_num)
 		return IBV_WC_LOC_QP_OP_ERR;
 	way->flow = hca_flow_get(qp, ah);
@@ -124,19 +139,22 @@ static enum ibv_wc_status find_way(struct hca_qp *qp, struct hca_ah *ah, struct 
 		return hca_process_gone(qp->process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
 	fill_header(qp, ah, &way->pkt);
 	way->pkt.a.path_bits = way->flow->path_bits;
+	way->pkt.a.more = count_more(wr);
+	way->pkt.fetched = false;
 	way->ah = ah;
 	return IBV_WC_SUCCESS;
 }
 
-/* Finds it if it is not the one of the request before, or is not as it was then. */
-static inline enum ibv_wc_status follow_way(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                            struct way *way)
+/* Finds it unless it is the one of the request before, and as it was then. */
+static enum ibv_wc_status follow_way(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                     struct way *way)
 {
-	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
-
-	if (way->ah == ah && hca_flow_is_current(way->flow))
-		return IBV_WC_SUCCESS;
-	return find_way(qp, ah, way);
+	if (way->ah != (struct hca_ah *)wr->wr.ud.ah || !way->pkt.a.more ||
+	    !hca_flow_is_current(way->flow))
+		return find_way(qp, wr, way);
+	way->pkt.a.more--;
+	way->pkt.fetched = true;
+	return IBV_WC_SUCCESS;
 }
 
 /* What the request says of the packet. */
@@ -155,8 +173,6 @@ static void fill_request(struct hca_qp *qp, const struct ibv_send_wr *wr, struct
 	if (wr->send_flags & IBV_SEND_SOLICITED)
 		flags |= SHM_ARRIVAL_SOLICITED;
 	pkt->a.flags = flags;
-	pkt->fetched = pkt->more;
-	pkt->more = wr->next && wr->next->wr.ud.ah == wr->wr.ud.ah;
 }
 
 /* To everybody whom the flow reaches. */

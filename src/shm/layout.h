@@ -224,7 +224,8 @@ struct shm_arrival {
 	uint8_t sl;
 	uint8_t flags;
 	uint8_t path_bits;
-	uint8_t reserved[3];
+	uint8_t more; /* a hint: as many more come at once, in one list */
+	uint8_t reserved[2];
 	uint64_t payload_off; /* in the data part */
 	struct ib_gid dgid;
 	uint8_t data[SHM_INLINE];

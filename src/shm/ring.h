@@ -112,12 +112,13 @@ static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned
 }
 
 /*
- * Begins to fetch the slot that shm_ring_claim() will take; @data: with its second line. Not if
- * that may be one that the owner has yet to read.
+ * Begins to fetch the slot that shm_ring_claim() will take, or that @ahead positions behind it;
+ * @data: with its second line. Not if that may be one that the owner has yet to read.
  */
-static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, bool data)
+static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, uint32_t ahead,
+                                     bool data)
 {
-	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed) + ahead;
 	struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
 
 	if ((int32_t)(atomic_load_explicit(&ring->posted_seen, memory_order_relaxed) - t) <= 0)
