@@ -120,15 +120,15 @@ static void make_buffers(struct bench_endpoint *e)
 /* A full member's QP is attached by rdma_get_cm_event(); a send-only member's is not. */
 static void join(struct bench_endpoint *e, const char *group, unsigned flags)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage *address = &e->joined[e->n_joined++];
 	struct rdma_cm_join_mc_attr_ex attr = {
 		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
 		.join_flags = flags,
-		.addr = (struct sockaddr *)&address,
+		.addr = (struct sockaddr *)address,
 	};
 	struct rdma_cm_event *event;
 
-	parse_address(group, &address);
+	parse_address(group, address);
 	if (rdma_join_multicast_ex(e->id, &attr, NULL))
 		bench_fail("rdma_join_multicast_ex");
 	if (rdma_get_cm_event(e->events, &event))
@@ -205,6 +205,8 @@ void bench_endpoint_close(struct bench_endpoint *e)
 {
 	if (e->ah)
 		ibv_destroy_ah(e->ah);
+	while (e->n_joined)
+		rdma_leave_multicast(e->id, (struct sockaddr *)&e->joined[--e->n_joined]);
 	rdma_destroy_qp(e->id);
 	while (e->n_idle)
 		ibv_destroy_qp(e->idle[--e->n_idle]);

@@ -40,6 +40,8 @@ struct bench_endpoint {
 	struct ibv_cq_ex *cq_ex;          /* the same, if extended */
 	struct ibv_qp_ex *qp_ex;
 	bool own_cq;
+	struct sockaddr_storage joined[2];
+	unsigned n_joined;
 	struct ibv_qp **idle;
 	unsigned n_idle;
 	struct ibv_mr *mr;
