@@ -12,11 +12,12 @@
 #include "hca/hca.h"
 
 struct hca_wr_batch {
-	struct ibv_send_wr *wr; /* max_send_wr of them */
-	struct ibv_sge *sge;    /* max_send_sge for each, at least one */
-	char *inline_data;      /* max_inline_data for each */
-	uint32_t n, sges;
-	int error;
+	struct ibv_send_wr *wr;      /* max_send_wr of them, each with its sg_list */
+	struct ibv_sge *sge;         /* max_send_sge for each, at least one */
+	char *inline_data;           /* max_inline_data for each */
+	struct ibv_send_wr *current; /* the request that the setters are about, or NULL */
+	uint32_t n;
+	int error; /* what ibv_wr_complete() is to say */
 };
 
 static struct hca_qp *qp_of(struct ibv_qp_ex *ex)
@@ -25,25 +26,25 @@ static struct hca_qp *qp_of(struct ibv_qp_ex *ex)
 }
 
 /* Made when it is first needed: most programs post the other way. */
-static struct hca_wr_batch *batch_of(struct hca_qp *qp)
+static BASE_COLD struct hca_wr_batch *new_batch(struct hca_qp *qp)
 {
 	uint32_t n = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1;
-	struct hca_wr_batch *b = qp->batch;
+	uint32_t sges = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
+	struct hca_wr_batch *b = calloc(1, sizeof(*b));
 
-	if (b)
-		return b;
-	b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
-	b->sges = qp->cap.max_send_sge ? qp->cap.max_send_sge : 1;
 	b->wr = calloc(n, sizeof(*b->wr));
-	b->sge = calloc((size_t)n * b->sges, sizeof(*b->sge));
+	b->sge = calloc((size_t)n * sges, sizeof(*b->sge));
 	b->inline_data = malloc((size_t)n * qp->cap.max_inline_data);
 	qp->batch = b;
-	if (b->wr && b->sge && b->inline_data)
-		return b;
-	hca_wr_api_fini(qp);
-	return NULL;
+	if (!b->wr || !b->sge || !b->inline_data) {
+		hca_wr_api_fini(qp);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		b->wr[i].sg_list = &b->sge[(size_t)i * sges];
+	return b;
 }
 
 void hca_wr_api_fini(struct hca_qp *qp)
@@ -59,12 +60,22 @@ void hca_wr_api_fini(struct hca_qp *qp)
 
 static void wr_start(struct ibv_qp_ex *ex)
 {
-	struct hca_wr_batch *b = batch_of(qp_of(ex));
+	struct hca_qp *qp = qp_of(ex);
+	struct hca_wr_batch *b = base_likely(qp->batch) ? qp->batch : new_batch(qp);
 
 	if (!b)
 		return;
+	b->current = NULL;
 	b->n = 0;
 	b->error = 0;
+}
+
+/* The batch fails: what follows goes nowhere. */
+static BASE_COLD void fail(struct hca_wr_batch *b, int error)
+{
+	b->current = NULL;
+	if (!b->error)
+		b->error = error;
 }
 
 /* The request that the setters are about; NULL: there is none, and the batch fails. */
@@ -72,39 +83,38 @@ static struct ibv_send_wr *current_wr(struct hca_qp *qp)
 {
 	struct hca_wr_batch *b = qp->batch;
 
-	if (!b)
+	if (base_unlikely(!b))
 		return NULL;
-	if (!b->n && !b->error)
-		b->error = EINVAL;
-	return b->error ? NULL : &b->wr[b->n - 1];
+	if (base_unlikely(!b->current))
+		fail(b, EINVAL);
+	return b->current;
 }
 
-static void begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint64_t op_flag, __be32 imm)
+static BASE_HOT void begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint64_t op_flag,
+                           __be32 imm)
 {
 	struct hca_qp *qp = qp_of(ex);
 	struct hca_wr_batch *b = qp->batch;
 	struct ibv_send_wr *wr;
 
-	if (!b || b->error)
+	if (base_unlikely(!b || b->error))
 		return;
-	if (!(qp->send_ops_flags & op_flag)) {
-		b->error = EINVAL;
-		return;
-	}
-	if (b->n >= qp->cap.max_send_wr) {
-		b->error = ENOMEM;
+	if (base_unlikely(!(qp->send_ops_flags & op_flag))) {
+		fail(b, EINVAL);
 		return;
 	}
-	wr = &b->wr[b->n];
-	if (b->n)
-		b->wr[b->n - 1].next = wr;
-	memset(wr, 0, sizeof(*wr));
+	if (base_unlikely(b->n >= qp->cap.max_send_wr)) {
+		fail(b, ENOMEM);
+		return;
+	}
+	wr = b->current = &b->wr[b->n++];
+	wr->next = wr + 1; /* the last one's is none: wr_complete() */
 	wr->wr_id = ex->wr_id;
+	wr->num_sge = 0;
 	wr->opcode = opcode;
 	wr->send_flags = ex->wr_flags & ~(unsigned)IBV_SEND_INLINE;
 	wr->imm_data = imm;
-	wr->sg_list = &b->sge[(size_t)b->n * b->sges];
-	b->n++;
+	wr->wr.ud.ah = NULL;
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
@@ -136,7 +146,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 	if (!wr)
 		return;
 	if (n > qp->cap.max_send_sge) {
-		qp->batch->error = EINVAL;
+		fail(qp->batch, EINVAL);
 		return;
 	}
 	memcpy(wr->sg_list, list, n * sizeof(*list));
@@ -145,7 +155,30 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
 {
-	wr_set_sge_list(ex, 1, &(struct ibv_sge){ .addr = addr, .length = length, .lkey = lkey });
+	struct hca_qp *qp = qp_of(ex);
+	struct ibv_send_wr *wr = current_wr(qp);
+
+	if (!wr)
+		return;
+	if (base_unlikely(!qp->cap.max_send_sge)) {
+		fail(qp->batch, EINVAL);
+		return;
+	}
+	wr->sg_list[0] = (struct ibv_sge){ .addr = addr, .length = length, .lkey = lkey };
+	wr->num_sge = 1;
+}
+
+/* Where the inline data of @wr, the last request, is kept. */
+static char *inline_room(const struct hca_qp *qp)
+{
+	return qp->batch->inline_data + (size_t)(qp->batch->n - 1) * qp->cap.max_inline_data;
+}
+
+static void set_inline(struct ibv_send_wr *wr, const char *data, size_t length)
+{
+	wr->send_flags |= IBV_SEND_INLINE;
+	wr->sg_list[0] = (struct ibv_sge){ .addr = (uintptr_t)data, .length = (uint32_t)length };
+	wr->num_sge = 1;
 }
 
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *buf)
@@ -157,23 +190,36 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 
 	if (!wr)
 		return;
-	to = qp->batch->inline_data + (size_t)(qp->batch->n - 1) * qp->cap.max_inline_data;
+	to = inline_room(qp);
 	for (size_t i = 0; i < n; i++) {
 		if (buf[i].length > qp->cap.max_inline_data - total) {
-			qp->batch->error = EINVAL;
+			fail(qp->batch, EINVAL);
 			return;
 		}
 		memcpy(to + total, buf[i].addr, buf[i].length);
 		total += buf[i].length;
 	}
-	wr->send_flags |= IBV_SEND_INLINE;
-	wr->sg_list[0] = (struct ibv_sge){ .addr = (uintptr_t)to, .length = (uint32_t)total };
-	wr->num_sge = 1;
+	set_inline(wr, to, total);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 {
-	wr_set_inline_data_list(ex, 1, &(struct ibv_data_buf){ .addr = addr, .length = length });
+	struct hca_qp *qp = qp_of(ex);
+	struct ibv_send_wr *wr = current_wr(qp);
+	char *to;
+
+	if (!wr)
+		return;
+	if (base_unlikely(length > qp->cap.max_inline_data)) {
+		fail(qp->batch, EINVAL);
+		return;
+	}
+	to = inline_room(qp);
+	if (base_likely(length <= BASE_COPY_SHORT))
+		base_copy_short(to, addr, length);
+	else
+		memcpy(to, addr, length);
+	set_inline(wr, to, length);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -192,6 +238,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	       (qp->sq_posted - atomic_load_explicit(&qp->sq_done, memory_order_acquire));
 	if (b->n > room)
 		return ENOMEM; /* all or nothing */
+	b->wr[b->n - 1].next = NULL;
 	return -hca_post_send(qp, b->wr, &(struct ibv_send_wr *){ NULL });
 }
 
@@ -199,8 +246,10 @@ static void wr_abort(struct ibv_qp_ex *ex)
 {
 	struct hca_wr_batch *b = qp_of(ex)->batch;
 
-	if (b)
-		b->n = 0;
+	if (!b)
+		return;
+	b->current = NULL;
+	b->n = 0;
 }
 
 void hca_wr_api_init(struct hca_qp *qp)
