@@ -19,39 +19,48 @@
 
 #define PREFETCH_LINES 8 /* then the processor sees what is going on */
 
-static int check_wr(struct hca_qp *qp, const struct ibv_recv_wr *wr, uint32_t adding)
+/* How many requests can be posted. */
+static uint32_t room(const struct hca_qp *qp)
 {
-	if ((uint32_t)wr->num_sge > qp->cap.max_recv_sge) /* negative ones too */
-		return -EINVAL;
-	if (qp->rwqe_tail - qp->rwqe_head >= qp->cap.max_recv_wr)
-		return -ENOMEM;
+	uint32_t queue = qp->cap.max_recv_wr - (qp->rwqe_tail - qp->rwqe_head);
+	uint32_t ring = shm_ring_room(qp->posted, qp->consumed, qp->ring_shift);
+
 	/* after a reset a sender may still be about to let go of a position */
-	if (!qp->flushing && shm_ring_room(qp->posted, qp->consumed, qp->ring_shift) <= adding)
-		return -ENOMEM;
-	return 0;
+	return qp->flushing || queue < ring ? queue : ring;
+}
+
+static void keep(struct hca_qp *qp, const struct ibv_recv_wr *wr)
+{
+	uint32_t i = qp->rwqe_tail++ & qp->rwqe_mask;
+	struct ibv_sge *sge = &qp->rsge[i * qp->cap.max_recv_sge];
+
+	qp->rwqe[i].wr_id = wr->wr_id;
+	qp->rwqe[i].n_sge = (uint32_t)wr->num_sge;
+	if (base_likely(wr->num_sge == 1))
+		*sge = *wr->sg_list;
+	else if (wr->num_sge)
+		memcpy(sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*sge));
 }
 
 int hca_post_recv(struct hca_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, left;
 	int ret = 0;
 
 	base_lock(&qp->recv_lock);
+	left = room(qp);
 	if (hca_qp_state(qp) == IBV_QPS_RESET)
 		ret = -EINVAL;
 	else if (hca_process_gone(qp->process))
 		ret = -EIO;
 	for (; wr && !ret; wr = wr->next) {
-		uint32_t i = qp->rwqe_tail & qp->rwqe_mask;
-
-		ret = check_wr(qp, wr, n);
-		if (ret)
+		if (base_unlikely((uint32_t)wr->num_sge > qp->cap.max_recv_sge)) /* or negative */
+			ret = -EINVAL;
+		else if (base_unlikely(n == left))
+			ret = -ENOMEM;
+		if (base_unlikely(ret))
 			break;
-		qp->rwqe[i] = (struct hca_rwqe){ .wr_id = wr->wr_id, .n_sge = wr->num_sge };
-		if (wr->num_sge)
-			memcpy(&qp->rsge[i * qp->cap.max_recv_sge], wr->sg_list,
-			       (size_t)wr->num_sge * sizeof(*wr->sg_list));
-		qp->rwqe_tail++;
+		keep(qp, wr);
 		n++;
 	}
 	if (n && !qp->flushing) {
