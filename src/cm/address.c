@@ -6,6 +6,8 @@
 #include <endian.h>
 #include <string.h>
 
+#include <infiniband/verbs.h>
+
 #include "cm/state.h"
 #include "wire/mgid.h"
 
@@ -84,6 +86,8 @@ int cm_port_host(const struct cm *cm, const struct fabric_port *port)
 
 static bool port_has(const struct shm_port *p, const union control_cm_addr *a)
 {
+	if (p->link_layer == IBV_LINK_LAYER_ETHERNET)
+		return cm_roce_has_addr(p, a);
 	if (a->sa.sa_family == AF_INET)
 		return p->ipv4 && p->ipv4 == a->in.sin_addr.s_addr;
 	if (a->sa.sa_family == AF_INET6 && !memcmp(p->ipv6, long_address(a), 16))

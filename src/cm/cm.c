@@ -47,6 +47,8 @@ void cm_free(struct cm *cm)
 void cm_port_changed(struct cm *cm, struct fabric_port *port)
 {
 	cm_port_active(cm, port);
+	if (port->ethernet)
+		return; /* the host stays a member, whatever becomes of the link */
 	cm_group_port_changed(cm_port_of(cm, port));
 }
 

@@ -13,6 +13,7 @@
 #ifndef CM_CM_H
 #define CM_CM_H
 
+#include "control/cm_message.h"
 #include "control/socket.h"
 #include "fabric/mads.h"
 
@@ -32,6 +33,12 @@ struct cm_ops {
 	uint64_t (*now_ms)(void *arg);
 	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
+	/* Ethernet ports only; may be NULL where there are none. */
+	/* The address, without a port number, from which the host's routes lead to @dst. */
+	int (*route)(void *arg, const union control_cm_addr *dst, union control_cm_addr *src);
+	/* Joins a group on a port's network, once more; takes a join back. 0 or -errno. */
+	int (*join)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
+	void (*leave)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
 	uint32_t tid_high; /* of the transaction IDs of our requests: nobody else has it */
 	uint32_t random;   /* where request IDs begin: elsewhere than another manager's before us */
 	void *arg;

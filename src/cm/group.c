@@ -148,6 +148,10 @@ static void ask_to_leave(struct cm_group *g)
 	rec.join_state = (uint8_t)((g->rec.join_state | g->doubtful) & ~states_held(g));
 	g->rec.join_state &= states_held(g);
 	g->doubtful = 0;
+	if (g->port->port->ethernet) {
+		cm_roce_leave(g->port, &rec.mgid, rec.join_state);
+		return;
+	}
 	if (rec.join_state && has_mgid(&rec) && g->port->port->state == IB_PORT_ACTIVE)
 		ask(g, MAD_DELETE, SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE, &rec);
 }
@@ -193,6 +197,19 @@ static void admit(struct cm_group *g, struct cm_join *j)
 	cm_multicast_done(j, 0, &g->rec);
 }
 
+/* No SA is asked. */
+static void join_ethernet(struct cm_group *g, struct cm_join *j)
+{
+	int ret = cm_roce_join(g->port, &j->want);
+
+	if (ret) {
+		fail(g, j, ret);
+		return;
+	}
+	g->rec.join_state |= j->want.join_state;
+	admit(g, j);
+}
+
 /* Whatever there is to do, until the SA is asked or nothing is left, not even the group. */
 static void go_on(struct cm_group *g)
 {
@@ -201,6 +218,8 @@ static void go_on(struct cm_group *g)
 	while (!g->asked && (j = TAILQ_FIRST(&g->pending))) {
 		if (g->rec.join_state & j->want.join_state)
 			admit(g, j);
+		else if (g->port->port->ethernet)
+			join_ethernet(g, j);
 		else if (ask(g, MAD_SET, j->mask, &j->want))
 			fail(g, j, -ENOMEM);
 		else

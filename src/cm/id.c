@@ -169,13 +169,23 @@ void cm_id_use_port(struct cm_id *id, struct fabric_port *port)
 	cm_port_gid(id->client->cm, port, &id->sgid);
 }
 
+uint8_t cm_id_sgid_index(const struct cm_id *id)
+{
+	const struct shm_port *p = &id->client->cm->f->region->ports[id->port->index];
+
+	for (uint8_t i = 0; i < p->n_gids; i++)
+		if (!memcmp(&p->gid[i], &id->sgid, sizeof(id->sgid)))
+			return i;
+	return 0;
+}
+
 int cm_id_default_qkey(struct cm_id *id)
 {
 	const struct wire_mcmember *broadcast;
 
 	if (id->qkey)
 		return 0;
-	if (id->ps == RDMA_PS_IPOIB) {
+	if (id->ps == RDMA_PS_IPOIB && !cm_roce(id->client->cm)) {
 		broadcast = cm_port_broadcast(id->client->cm, id->port, id->pkey);
 		if (!broadcast)
 			return -EADDRNOTAVAIL;

@@ -230,8 +230,10 @@ struct cm_peer cm_peer_of(const struct fabric_mad *mad)
 		                .sl = mad->sl,
 		                .pkey_index = mad->pkey_index };
 
-	if (mad->has_grh)
+	if (mad->has_grh) {
 		peer.gid = mad->sgid;
+		peer.own = mad->dgid;
+	}
 	return peer;
 }
 
@@ -249,7 +251,10 @@ void cm_mad_begin(const struct cm *cm, struct fabric_port *port, const struct cm
 		                    .sl = to->sl,
 		                    .has_grh = to->has_grh,
 		                    .dgid = to->gid };
-	cm_port_gid(cm, port, &mad->sgid);
+	if (port->ethernet)
+		mad->sgid = to->own; /* one of many, and the other end knows us by it */
+	else
+		cm_port_gid(cm, port, &mad->sgid);
 	h.base_version = MAD_BASE_VERSION;
 	h.mgmt_class = MAD_CLASS_COM_MGT;
 	h.class_version = MAD_VERSION_COM_MGT;

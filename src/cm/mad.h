@@ -45,9 +45,9 @@ int cm_sa_ask(struct cm *cm, const struct cm_sa_request *request, struct cm_tran
 /* Who is at the other end: where there are LIDs, by LID, and by GID if it has to be; else by GID.
  */
 struct cm_peer {
-	struct ib_gid gid;
+	struct ib_gid gid, own; /* its, and ours */
 	uint16_t lid;
-	bool has_grh; /* gid is in the packet, which is by GID as well */
+	bool has_grh; /* these are in the packet, which is by GID as well */
 	uint8_t sl;
 	uint16_t pkey_index; /* of our own port */
 };

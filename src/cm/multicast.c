@@ -29,6 +29,7 @@ static void fill_joined(const struct cm_id *id, const struct wire_mcmember *rec,
 		                           .is_global = 1,
 		                           .traffic_class = rec->tclass,
 		                           .hop_limit = rec->hop_limit,
+		                           .sgid_index = cm_id_sgid_index(id),
 		                           .port_num = id->port->num };
 }
 
@@ -70,6 +71,11 @@ static int make_record(struct cm_id *id, const struct control_cm_join *request,
 	                              : IB_JOIN_SEND_ONLY_FULL;
 	int ret;
 
+	if (id->port->ethernet) {
+		ret = cm_roce_record(id, request, rec);
+		rec->join_state = state;
+		return ret;
+	}
 	if (!broadcast)
 		return -EADDRNOTAVAIL;
 	if (state == IB_JOIN_SEND_ONLY_FULL && !cm_port_allows_send_only(id->client->cm, id->port))

@@ -50,6 +50,7 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr)
 		id->af_only = before.af_only;
 		return ret;
 	}
+	cm_roce_use_source(id);
 	id->dst.sa.sa_family = addr->sa.sa_family;
 	id->state = CM_ADDR_BOUND;
 	return 0;
@@ -125,6 +126,19 @@ static void find_dgid(struct cm_id *id)
 		cm_port_gid(cm, cm_addr_find(cm, CM_ALL_HOSTS, &id->dst), &id->dgid);
 }
 
+/* The id has a device, a source address and both GIDs after this. */
+static int find_ends(struct cm_id *id)
+{
+	int ret;
+
+	if (cm_roce(id->client->cm))
+		return cm_roce_resolve(id);
+	ret = is_somewhere(id->client->cm, &id->dst) ? use_some_device(id) : -EHOSTUNREACH;
+	if (!ret)
+		find_dgid(id);
+	return ret;
+}
+
 static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 {
 	struct cm_event *e;
@@ -136,12 +150,11 @@ static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 	if (!e)
 		return -ENOMEM;
 	id->dst = *dst;
-	ret = is_somewhere(id->client->cm, dst) ? use_some_device(id) : -EHOSTUNREACH;
+	ret = find_ends(id);
 	if (ret) {
 		e->data.type = RDMA_CM_EVENT_ADDR_ERROR;
 		e->data.status = ret;
 	} else {
-		find_dgid(id);
 		id->state = CM_ADDR_RESOLVED;
 	}
 	cm_event_post(e);
@@ -255,6 +268,8 @@ int cm_resolve_route(struct cm_call *call)
 
 	if (!id || id->state != CM_ADDR_RESOLVED)
 		return -EINVAL;
+	if (id->port->ethernet)
+		return cm_roce_route(id);
 	if (id->port->state != IB_PORT_ACTIVE || !id->port->sm_lid)
 		return -EAGAIN; /* there is nobody to ask */
 	id->route_event = cm_event_new(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);

@@ -148,6 +148,7 @@ static void make_request(struct cm_sidr *s, const struct control_cm_connect *fro
 {
 	const struct cm_id *id = s->id;
 	struct cm_peer to = { .gid = id->path.dgid,
+		              .own = id->path.sgid,
 		              .lid = id->path.dlid,
 		              .has_grh = id->path.hop_limit != 0,
 		              .sl = id->path.sl };
@@ -226,6 +227,7 @@ static void fill_ah(const struct cm_id *id, struct control_cm_ah *ah)
 	ah->flow_label = path->flow_label;
 	ah->traffic_class = path->traffic_class;
 	ah->hop_limit = path->hop_limit;
+	ah->sgid_index = cm_id_sgid_index(id);
 }
 
 /* The queue pair is found, unless its Q_Key is not the one that the identifier has. */
@@ -481,6 +483,7 @@ static struct cm_id *passive_id(struct cm_id *listener, const struct cm_sidr *s,
 	id->src = a->dst;
 	id->dst = a->src;
 	cm_id_use_port(id, s->port);
+	cm_roce_use_source(id);
 	find_dgid(id, s);
 	if (a->dst.sa.sa_family == AF_IB)
 		describe_by_gid(id, s);

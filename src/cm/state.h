@@ -192,6 +192,33 @@ void cm_addr_to_wire(const union control_cm_addr *src, const union control_cm_ad
 bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union control_cm_addr *src,
                        union control_cm_addr *dst);
 
+/* ---- roce.c: what is different on Ethernet ---- */
+
+/* Whether the fabric is of Ethernet ports: all are, or none. */
+bool cm_roce(const struct cm *cm);
+
+/* An address as a GID, IPv4 mapped; and whether @p has it. */
+void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid);
+bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a);
+
+/* The source address is known now: its GID is what the identifier sends from. */
+void cm_roce_use_source(struct cm_id *id);
+
+/* Finds port, source and GIDs for id->dst. 0; -ENETUNREACH and the like; -ENODEV: the way is by a
+ * device that is no HCA's. */
+int cm_roce_resolve(struct cm_id *id);
+
+/* Makes a path, and has it told. 0 or -errno. */
+int cm_roce_route(struct cm_id *id);
+
+/* What a join is of. 0; -EINVAL: that is no group. */
+int cm_roce_record(struct cm_id *id, const struct control_cm_join *request,
+                   struct wire_mcmember *rec);
+
+/* The port becomes a member in rec->join_state; ceases to be in @states. 0 or -errno. */
+int cm_roce_join(struct cm_port *p, const struct wire_mcmember *rec);
+void cm_roce_leave(struct cm_port *p, const struct ib_gid *mgid, uint8_t states);
+
 /* ---- binding.c: port spaces ---- */
 
 /* Takes the port number in @id->src, or one that is free if that is 0, and writes it there.
@@ -249,6 +276,8 @@ struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle);
 
 /* Gives it the Q_Key of its port space. -EADDRNOTAVAIL: there is no broadcast group. */
 int cm_id_default_qkey(struct cm_id *id);
+/* The index of id->sgid in the port's table. */
+uint8_t cm_id_sgid_index(const struct cm_id *id);
 void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply);
 void cm_id_use_port(struct cm_id *id, struct fabric_port *port);
 

@@ -177,6 +177,8 @@ struct control_cm_ah {
 	uint8_t traffic_class;
 	uint8_t hop_limit;
 	uint8_t port_num;
+	uint8_t sgid_index;
+	uint8_t reserved[3];
 };
 
 struct control_cm_event { /* GET_EVENT's reply */

@@ -219,6 +219,9 @@ static int start_subnet(struct daemon *d)
 		                 .wake = wake_cm,
 		                 .now_ms = now_ms,
 		                 .mad_send = daemon_umad_send_from,
+		                 .route = daemon_roce_route,
+		                 .join = daemon_roce_join,
+		                 .leave = daemon_roce_leave,
 		                 .tid_high = DAEMON_TID_CM,
 		                 .arg = d };
 	int ret;

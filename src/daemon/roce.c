@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/roce.h"
@@ -153,6 +155,28 @@ static int on_watch(sd_event_source *s, int fd, uint32_t revents, void *arg)
 	if (ret)
 		base_log("cannot tell what network devices do: %s", strerror(-ret));
 	return 0;
+}
+
+/* ---- routes ---- */
+
+/* The kernel knows: a socket that is connected has the source address; nothing is sent. */
+int daemon_roce_route(void *daemon, const union control_cm_addr *dst, union control_cm_addr *src)
+{
+	union control_cm_addr to = *dst;
+	socklen_t len = to.sa.sa_family == AF_INET ? sizeof(to.in) : sizeof(to.in6);
+	int fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
+
+	(void)daemon;
+	if (fd < 0)
+		return -errno;
+	if (to.sa.sa_family == AF_INET)
+		to.in.sin_port = htons(WIRE_ROCE_UDP_PORT);
+	else
+		to.in6.sin6_port = htons(WIRE_ROCE_UDP_PORT);
+	if (connect(fd, &to.sa, len) < 0 || getsockname(fd, &src->sa, &len) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
 }
 
 /* ---- life ---- */

@@ -53,16 +53,18 @@ static void on_emptied(void *arg, uint32_t hca, const struct ib_gid *mgid)
 		link_mcast_leave(port_of(r, hca)->mcast, mgid);
 }
 
-int daemon_roce_join(struct daemon_roce *r, const struct fabric_port *port,
-                     const struct ib_gid *mgid)
+int daemon_roce_join(void *daemon, struct fabric_port *port, const struct ib_gid *mgid)
 {
-	return join(&r->port[port->index], mgid);
+	struct daemon *d = daemon;
+
+	return join(&d->roce->port[port->index], mgid);
 }
 
-void daemon_roce_leave(struct daemon_roce *r, const struct fabric_port *port,
-                       const struct ib_gid *mgid)
+void daemon_roce_leave(void *daemon, struct fabric_port *port, const struct ib_gid *mgid)
 {
-	link_mcast_leave(r->port[port->index].mcast, mgid);
+	struct daemon *d = daemon;
+
+	link_mcast_leave(d->roce->port[port->index].mcast, mgid);
 }
 
 /* ---- life ---- */

@@ -275,11 +275,10 @@ void daemon_roce_mad(struct daemon_roce *roce, uint32_t port, const struct contr
 int daemon_roce_attach(struct daemon_roce *roce, const struct daemon_qp *qp,
                        const struct ib_gid *mgid);
 
-/* Joins @mgid on the network of @port, once more; takes a join back. 0 or -errno. */
-int daemon_roce_join(struct daemon_roce *roce, const struct fabric_port *port,
-                     const struct ib_gid *mgid);
-void daemon_roce_leave(struct daemon_roce *roce, const struct fabric_port *port,
-                       const struct ib_gid *mgid);
+/* cm_ops: where addresses lead, and groups on the ports' networks. */
+int daemon_roce_route(void *daemon, const union control_cm_addr *dst, union control_cm_addr *src);
+int daemon_roce_join(void *daemon, struct fabric_port *port, const struct ib_gid *mgid);
+void daemon_roce_leave(void *daemon, struct fabric_port *port, const struct ib_gid *mgid);
 
 /* The name of the device that is port @index (in the port table). */
 const char *daemon_roce_device(const struct daemon_roce *roce, uint32_t index);

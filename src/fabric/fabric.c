@@ -342,7 +342,7 @@ struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gi
 		if (fabric_port_has_gid(f, a->port, gid))
 			return a->port;
 	}
-	return NULL;
+	return f->hca_port[0]->ethernet ? fabric_ethernet_find(f, f->hca_port[0], gid) : NULL;
 }
 
 uint64_t fabric_port_guid(const struct fabric_port *p, unsigned i)

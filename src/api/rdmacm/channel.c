@@ -107,6 +107,7 @@ static void fill_ud(struct rdmacm_event *e, const struct control_cm_event *from)
 	ud->qp_num = from->qp_num;
 	ud->qkey = from->qkey;
 	ud->ah_attr = (struct ibv_ah_attr){ .grh = { .flow_label = ah->flow_label,
+		                                     .sgid_index = ah->sgid_index,
 		                                     .hop_limit = ah->hop_limit,
 		                                     .traffic_class = ah->traffic_class },
 		                            .dlid = ah->dlid,

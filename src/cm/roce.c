@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is different on Ethernet, where addresses are GIDs and there is no subnet
+ * administrator to ask: the host's routes say which device and which source address lead to a
+ * destination, a path needs no asking, and groups are those of IP. Used by all of cm/.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "cm/state.h"
+#include "wire/ip.h"
+
+#define HOP_LIMIT 64 /* of groups, as Linux has it */
+#define PATH_LIFE 18 /* about a second */
+
+bool cm_roce(const struct cm *cm)
+{
+	return cm->f->hca_port[0]->ethernet;
+}
+
+void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid)
+{
+	if (a->sa.sa_family == AF_INET)
+		*gid = wire_gid_from_ipv4(a->in.sin_addr.s_addr);
+	else if (a->sa.sa_family == AF_INET6)
+		memcpy(gid->raw, a->in6.sin6_addr.s6_addr, sizeof(gid->raw));
+	else
+		memcpy(gid->raw, a->ib.sib_addr.sib_raw, sizeof(gid->raw));
+}
+
+bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a)
+{
+	struct ib_gid gid;
+
+	cm_roce_gid(a, &gid);
+	for (int i = 0; i < p->n_gids; i++)
+		if (!memcmp(&p->gid[i], &gid, sizeof(gid)))
+			return true;
+	return false;
+}
+
+/* ---- source and destination ---- */
+
+/* The address, without a port number, from which the host's routes lead to id->dst. */
+static int find_source(const struct cm_id *id, union control_cm_addr *from)
+{
+	const struct cm *cm = id->client->cm;
+
+	*from = (union control_cm_addr){ 0 };
+	from->sa.sa_family = id->dst.sa.sa_family;
+	if (cm_addr_is_any(&id->dst) || id->dst.sa.sa_family == AF_IB || !cm->ops.route)
+		return -ENETUNREACH;
+	return cm->ops.route(cm->ops.arg, &id->dst, from);
+}
+
+/* Only the address: the port number stays. */
+static void take_address(union control_cm_addr *to, const union control_cm_addr *from)
+{
+	if (to->sa.sa_family == AF_INET)
+		to->in.sin_addr = from->in.sin_addr;
+	else if (to->sa.sa_family == AF_INET6)
+		to->in6.sin6_addr = from->in6.sin6_addr;
+	else
+		memcpy(to->ib.sib_addr.sib_raw, from->ib.sib_addr.sib_raw,
+		       sizeof(to->ib.sib_addr.sib_raw));
+}
+
+/* The device that leads to id->dst. A group needs no route, nor does the host itself. */
+static int choose_device(struct cm_id *id)
+{
+	struct cm *cm = id->client->cm;
+	struct fabric_port *port;
+	union control_cm_addr from;
+	int ret = find_source(id, &from);
+
+	if (!ret) {
+		port = cm_addr_find(cm, id->client->host, &from);
+		if (!port)
+			return -ENODEV; /* by a device that is none of ours */
+	} else {
+		if (!cm_addr_is_any(&id->dst) && !cm_addr_is_mcast(&id->dst) &&
+		    !cm_addr_is_link_local(&id->dst))
+			return ret;
+		port = cm_addr_default_port(cm, id->client->host);
+		if (!port)
+			return -ENODEV;
+		cm_addr_from_port(cm, port, cm_addr_is_link_local(&id->dst), &from);
+	}
+	cm_id_use_port(id, port);
+	take_address(&id->src, &from);
+	return 0;
+}
+
+void cm_roce_use_source(struct cm_id *id)
+{
+	if (id->port && id->port->ethernet && !cm_addr_is_any(&id->src))
+		cm_roce_gid(&id->src, &id->sgid);
+}
+
+int cm_roce_resolve(struct cm_id *id)
+{
+	int ret = 0;
+
+	if (!id->port)
+		ret = choose_device(id);
+	if (ret)
+		return ret;
+	if (id->port->state != IB_PORT_ACTIVE)
+		return -ENETUNREACH;
+	cm_roce_use_source(id);
+	if (cm_addr_is_any(&id->dst))
+		id->dgid = id->sgid;
+	else
+		cm_roce_gid(&id->dst, &id->dgid);
+	return 0;
+}
+
+int cm_roce_route(struct cm_id *id)
+{
+	if (id->port->state != IB_PORT_ACTIVE)
+		return -ENETUNREACH;
+	id->path = (struct control_cm_path){ .sgid = id->sgid,
+		                             .dgid = id->dgid,
+		                             .pkey = id->pkey,
+		                             .mtu = id->port->mtu,
+		                             .rate = IBV_RATE_10_GBPS,
+		                             .life = PATH_LIFE,
+		                             .traffic_class = id->tos,
+		                             .hop_limit = HOP_LIMIT };
+	id->has_path = true;
+	id->state = CM_ROUTE_RESOLVED;
+	return cm_event_send(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+}
+
+/* ---- groups ---- */
+
+int cm_roce_record(struct cm_id *id, const struct control_cm_join *request,
+                   struct wire_mcmember *rec)
+{
+	int ret = cm_id_default_qkey(id);
+
+	if (ret)
+		return ret;
+	if (!cm_addr_is_mcast(&request->addr))
+		return -EINVAL;
+	*rec = (struct wire_mcmember){ .port_gid = id->sgid,
+		                       .qkey = id->qkey,
+		                       .pkey = IB_PKEY_DEFAULT,
+		                       .mtu = id->port->mtu,
+		                       .rate = IBV_RATE_10_GBPS,
+		                       .tclass = id->tos,
+		                       .hop_limit = HOP_LIMIT };
+	cm_roce_gid(&request->addr, &rec->mgid);
+	return 0;
+}
+
+int cm_roce_join(struct cm_port *p, const struct wire_mcmember *rec)
+{
+	const struct cm_ops *ops = &p->cm->ops;
+
+	/* who only sends is nothing to the network */
+	if (!(rec->join_state & IB_JOIN_FULL) || !ops->join)
+		return 0;
+	return ops->join(ops->arg, p->port, &rec->mgid);
+}
+
+void cm_roce_leave(struct cm_port *p, const struct ib_gid *mgid, uint8_t states)
+{
+	const struct cm_ops *ops = &p->cm->ops;
+
+	if ((states & IB_JOIN_FULL) && ops->leave)
+		ops->leave(ops->arg, p->port, mgid);
+}
