@@ -2,6 +2,7 @@
 /*
  * The wire of an Ethernet port: its sockets, and the hidden queue pair. See wire.h.
  */
+#define _GNU_SOURCE /* dup3() */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,28 @@ void hca_wire_reopen(struct hca_wire *w)
 	}
 }
 
+/*
+ * A new socket, as the device is another one now. It takes the old one's number: somebody may be
+ * about to send by that.
+ */
+static void renew_source(struct hca_wire *w, struct hca_wire_source *s,
+                         struct control_wire_socket *req)
+{
+	uint32_t port;
+	int fd = get_socket(w, req, &port);
+
+	if (fd < 0)
+		return; /* for the time being sending fails */
+	if (s->fd < 0) {
+		s->fd = fd;
+	} else {
+		dup3(fd, s->fd, O_CLOEXEC);
+		close(fd);
+	}
+	s->port = (uint16_t)port;
+	s->round = w->process->region.ports[w->port].wire_round;
+}
+
 int hca_wire_source(struct hca_wire *w, bool is_ipv6, unsigned i, uint16_t *port)
 {
 	struct hca_wire_source *s = &w->source[is_ipv6][i % HCA_WIRE_SOURCES];
@@ -74,15 +97,12 @@ int hca_wire_source(struct hca_wire *w, bool is_ipv6, unsigned i, uint16_t *port
 		               (w->qp.ex.qp_base.qp_num & 0xFF) * HCA_WIRE_SOURCES +
 		               i % HCA_WIRE_SOURCES,
 	};
-	uint32_t got;
 
 	pthread_mutex_lock(&w->source_lock);
-	if (s->fd < 0) {
-		s->fd = get_socket(w, &req, &got);
-		s->port = (uint16_t)got;
-	}
-	pthread_mutex_unlock(&w->source_lock);
+	if (s->fd < 0 || s->round != w->process->region.ports[w->port].wire_round)
+		renew_source(w, s, &req);
 	*port = s->port;
+	pthread_mutex_unlock(&w->source_lock);
 	return s->fd;
 }
 

@@ -40,6 +40,7 @@ struct hca_wire_batch;
 struct hca_wire_source {
 	int fd; /* -1: not opened yet */
 	uint16_t port;
+	uint8_t round; /* of the port's sockets when it was opened */
 };
 
 struct hca_wire {

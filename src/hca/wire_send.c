@@ -40,6 +40,13 @@ static void read_gid(struct hca_process *p, uint32_t port, uint8_t index, struct
 	} while (alive && shm_read_retry(&s->seq, seq));
 }
 
+static bool is_zero(const struct ib_gid *gid)
+{
+	static const struct ib_gid zero;
+
+	return !memcmp(gid, &zero, sizeof(zero));
+}
+
 /* A flow keeps its port; different ones are spread (annex A17.3.1.2). */
 static unsigned source_of(const struct hca_qp *qp, const struct hca_packet *pkt)
 {
@@ -52,9 +59,12 @@ static unsigned source_of(const struct hca_qp *qp, const struct hca_packet *pkt)
 /* A socket for it; whatever waits for another one goes first. -errno. */
 static int choose_socket(struct hca_qp *qp, const struct hca_packet *pkt, struct wire_ip *ip)
 {
-	bool is_ipv6 = !wire_gid_is_ipv4(&ip->sgid);
-	int fd = hca_wire_source(qp->ctx->wire, is_ipv6, source_of(qp, pkt), &ip->udp_source);
+	bool is_ipv4 = wire_gid_is_ipv4(&ip->dgid);
+	int fd = -EADDRNOTAVAIL;
 
+	/* the address may have gone, and another one come in its place */
+	if (wire_gid_is_ipv4(&ip->sgid) == is_ipv4 && !is_zero(&ip->sgid))
+		fd = hca_wire_source(qp->ctx->wire, !is_ipv4, source_of(qp, pkt), &ip->udp_source);
 	if (fd < 0)
 		return fd;
 	if (qp->out->n && qp->out->fd != fd)
