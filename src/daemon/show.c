@@ -483,9 +483,10 @@ static json *show_groups(struct daemon *d)
 	a = json_object_new_array();
 	/* by MLID: the order in which they came, more or less */
 	for (uint32_t i = 0; i < d->sa->mlids.size; i++) {
-		const struct sa_group *g = base_idtable_get(&d->sa->mlids, i);
+		const struct sa_mlid *m = base_idtable_get(&d->sa->mlids, i);
+		const struct sa_group *g;
 
-		if (g)
+		for (g = m ? TAILQ_FIRST(&m->groups) : NULL; g; g = TAILQ_NEXT(g, of_mlid))
 			json_object_array_add(a, group_json(d, g));
 	}
 	return a;

@@ -39,6 +39,7 @@ static const struct setting {
 	SETTING(sm_poll_ms, 1000, 10, 60000, true),
 	SETTING(routing, 0, 0, ARRAY_SIZE(routings) - 1, false, routings),
 	SETTING(lmc, 0, 0, 7, false),
+	SETTING(mlid_sharing, 0, 0, 1, true),
 	SETTING(roce_attach_joins, 1, 0, 1, false),
 #undef SETTING
 };

@@ -63,8 +63,9 @@ struct shm_settings {
 	uint32_t sm_poll_ms;          /* how often it asks other subnet managers; may change */
 	uint32_t routing;             /* enum sm_routing */
 	uint32_t lmc;                 /* of HCA ports: each has 2^lmc LIDs */
+	uint32_t mlid_sharing;        /* groups share MLIDs if there are no more; may change */
 	uint32_t roce_attach_joins;   /* attaching joins the group on an Ethernet port's network */
-	uint32_t reserved[15];
+	uint32_t reserved[14];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -24,8 +24,17 @@ struct sa_member {
 	bool proxy_join;    /* somebody else joined it */
 };
 
+/* A multicast LID, and who has it: one group, or several if there are more groups than MLIDs and
+ * they may share (setting mlid_sharing). */
+struct sa_mlid {
+	uint16_t mlid;
+	TAILQ_HEAD(, sa_group) groups;
+};
+
 struct sa_group {
 	struct base_hash_node node;
+	TAILQ_ENTRY(sa_group) of_mlid;
+	struct sa_mlid *mlid;
 	struct wire_mcmember rec; /* of the group: no port, no join state */
 	struct sa_member *member;
 	unsigned n_members, room;
@@ -42,7 +51,8 @@ struct sa {
 	struct fabric *f;
 	struct sm *sm;
 	struct base_hash groups;
-	struct base_idtable mlids;        /* MLID - 0xC000 */
+	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
+	uint32_t next_shared;             /* whose turn it is to be shared */
 	uint64_t made_up;                 /* counts MGIDs that we made up */
 	LIST_HEAD(, sa_service) services; /* sa_services.c */
 	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */

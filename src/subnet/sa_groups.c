@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
@@ -49,44 +50,113 @@ struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
 	return NULL;
 }
 
-/* Sets @g up in the tables of @sa, with an MLID of its own. */
-enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
+/* ---- MLIDs ---- */
+
+/* A new one. NULL: there is none left, or no memory. */
+static struct sa_mlid *mlid_new(struct sa *sa)
 {
+	struct sa_mlid *m = calloc(1, sizeof(*m));
 	uint32_t id;
 
-	if (base_idtable_add(&sa->mlids, g, &id))
+	if (!m)
+		return NULL;
+	if (base_idtable_add(&sa->mlids, m, &id)) {
+		free(m);
+		return NULL;
+	}
+	m->mlid = (uint16_t)(IB_LID_MCAST_FIRST + id);
+	TAILQ_INIT(&m->groups);
+	return m;
+}
+
+/* One that others have, each in its turn. */
+static struct sa_mlid *mlid_shared(struct sa *sa)
+{
+	for (uint32_t n = 0; n < sa->mlids.size; n++) {
+		struct sa_mlid *m =
+		        base_idtable_get(&sa->mlids, sa->next_shared++ % sa->mlids.size);
+
+		if (m)
+			return m;
+	}
+	return NULL;
+}
+
+static void mlid_free_unused(struct sa *sa, struct sa_mlid *m)
+{
+	if (!TAILQ_EMPTY(&m->groups))
+		return;
+	sm_route_mcast(sa->sm, m->mlid, NULL, 0);
+	base_idtable_remove(&sa->mlids, m->mlid - IB_LID_MCAST_FIRST);
+	free(m);
+}
+
+/* ---- groups ---- */
+
+enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
+{
+	struct sa_mlid *m = mlid_new(sa);
+
+	if (!m && sa->f->settings.mlid_sharing)
+		m = mlid_shared(sa);
+	if (!m)
 		return SA_NO_RESOURCES;
-	g->rec.mlid = (uint16_t)(IB_LID_MCAST_FIRST + id);
 	if (base_hash_add(&sa->groups, &g->node, base_hash_of(&g->rec.mgid, 16, 0))) {
-		base_idtable_remove(&sa->mlids, id);
+		mlid_free_unused(sa, m);
 		return SA_NO_RESOURCES;
 	}
+	TAILQ_INSERT_TAIL(&m->groups, g, of_mlid);
+	g->mlid = m;
+	g->rec.mlid = m->mlid;
 	return SA_OK;
+}
+
+static unsigned list_members(const struct sa_group *g, struct sm_member *m)
+{
+	for (unsigned i = 0; i < g->n_members; i++)
+		m[i] = (struct sm_member){ .port = g->member[i].port,
+			                   .receives = g->member[i].join_state & RECEIVES };
+	return g->n_members;
+}
+
+/* Tells the SM who is in the groups that have the MLID: the tree leads to all of them. */
+static int mlid_route(struct sa *sa, const struct sa_mlid *mlid)
+{
+	const struct sa_group *g;
+	struct sm_member *m;
+	unsigned n = 0;
+	int ret;
+
+	for (g = TAILQ_FIRST(&mlid->groups); g; g = TAILQ_NEXT(g, of_mlid))
+		n += g->n_members;
+	m = calloc(n + 1, sizeof(*m));
+	if (!m)
+		return -ENOMEM;
+	n = 0;
+	for (g = TAILQ_FIRST(&mlid->groups); g; g = TAILQ_NEXT(g, of_mlid))
+		n += list_members(g, m + n);
+	ret = sm_route_mcast(sa->sm, mlid->mlid, m, n);
+	free(m);
+	return ret;
+}
+
+int sa_group_route(struct sa *sa, const struct sa_group *g)
+{
+	return mlid_route(sa, g->mlid);
 }
 
 void sa_group_free(struct sa *sa, struct sa_group *g)
 {
-	sm_route_mcast(sa->sm, g->rec.mlid, NULL, 0);
+	struct sa_mlid *m = g->mlid;
+
+	TAILQ_REMOVE(&m->groups, g, of_mlid);
 	base_hash_remove(&sa->groups, &g->node);
-	base_idtable_remove(&sa->mlids, g->rec.mlid - IB_LID_MCAST_FIRST);
+	if (!TAILQ_EMPTY(&m->groups) && mlid_route(sa, m))
+		base_log("MLID 0x%04x: the tables lead to members of a group that is no more",
+		         m->mlid);
+	mlid_free_unused(sa, m);
 	free(g->member);
 	free(g);
-}
-
-/* Tells the SM who is in the group. */
-int sa_group_route(struct sa *sa, const struct sa_group *g)
-{
-	struct sm_member *m = calloc(g->n_members + 1, sizeof(*m));
-	int ret;
-
-	if (!m)
-		return -ENOMEM;
-	for (unsigned i = 0; i < g->n_members; i++)
-		m[i] = (struct sm_member){ .port = g->member[i].port,
-			                   .receives = g->member[i].join_state & RECEIVES };
-	ret = sm_route_mcast(sa->sm, g->rec.mlid, m, g->n_members);
-	free(m);
-	return ret;
 }
 
 /* ---- groups that are there from the start ---- */

@@ -788,6 +788,101 @@ static void without_mlids_left_there_are_no_resources(void **state)
 	stop(e);
 }
 
+/* Room for the broadcast group and two more. */
+static struct env *start_sharing(void)
+{
+	struct shm_settings settings;
+
+	fabric_settings_default(&settings);
+	settings.mft_capacity = 3;
+	settings.mlid_sharing = 1;
+	return start(&settings);
+}
+
+static uint16_t mlid_of(const struct env *e, unsigned n)
+{
+	char mgid[32];
+
+	snprintf(mgid, sizeof(mgid), "ff12:1::%x", n);
+	return find(e, mgid)->rec.mlid;
+}
+
+static void groups_share_mlids_when_there_are_no_more(void **state)
+{
+	struct env *e = start_sharing();
+	unsigned used[3] = { 1 };
+
+	(void)state;
+	for (unsigned n = 0; n < 29; n++)
+		assert_int_equal(join_nth(e, n), SA_OK);
+	assert_int_equal(groups(e), 29);
+	assert_int_equal(e->sa->mlids.used, 3);
+	assert_int_not_equal(mlid_of(e, 0), mlid_of(e, 1));
+	for (unsigned n = 0; n < 29; n++)
+		used[mlid_of(e, n) - IB_LID_MCAST_FIRST]++;
+	for (unsigned i = 0; i < 3; i++)
+		assert_in_range(used[i], 9, 11);
+	stop(e);
+}
+
+static void the_tree_of_a_shared_mlid_leads_to_the_members_of_all(void **state)
+{
+	struct env *e = start_sharing();
+	const char *third;
+
+	(void)state;
+	assert_int_equal(join(e, 0, "ff12:1::1", FULL), SA_OK);
+	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
+	do { /* until one has the first one's */
+		third = "ff12:1::3";
+		if (find(e, third))
+			leave(e, 2, third, FULL);
+		assert_int_equal(join(e, 2, third, FULL), SA_OK);
+	} while (mlid_of(e, 3) != mlid_of(e, 1));
+	assert_int_equal(forwarded(e, mlid_of(e, 1)), 1 << 0 | 1 << 2);
+	assert_int_equal(join(e, 3, third, FULL), SA_OK);
+	assert_int_equal(forwarded(e, mlid_of(e, 1)), 1 << 0 | 1 << 2 | 1 << 3);
+	assert_int_equal(leave(e, 2, third, FULL), SA_OK);
+	assert_int_equal(forwarded(e, mlid_of(e, 1)), 1 << 0 | 1 << 3);
+	/* one group ends: its members are off the tree, the other's stay */
+	assert_int_equal(leave(e, 0, "ff12:1::1", FULL), SA_OK);
+	assert_null(find(e, "ff12:1::1"));
+	assert_int_equal(forwarded(e, mlid_of(e, 3)), 1 << 3);
+	stop(e);
+}
+
+static void a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both(void **state)
+{
+	struct env *e = start_sharing();
+	uint16_t mlid;
+
+	(void)state;
+	for (unsigned n = 0; n < 8; n++)
+		assert_int_equal(join_nth(e, n), SA_OK);
+	mlid = mlid_of(e, 0);
+	for (unsigned n = 0; n < 8; n++) {
+		char mgid[32];
+
+		assert_int_equal(forwarded(e, mlid), 1);
+		snprintf(mgid, sizeof(mgid), "ff12:1::%x", n);
+		/* those of the MLID last */
+		if (mlid_of(e, n) != mlid)
+			assert_int_equal(leave(e, 0, mgid, FULL), SA_OK);
+	}
+	for (unsigned n = 0; n < 8; n++) {
+		char mgid[32];
+
+		snprintf(mgid, sizeof(mgid), "ff12:1::%x", n);
+		if (!find(e, mgid))
+			continue;
+		assert_int_equal(forwarded(e, mlid), 1);
+		assert_int_equal(leave(e, 0, mgid, FULL), SA_OK);
+	}
+	assert_int_equal(forwarded(e, mlid), 0);
+	assert_int_equal(e->sa->mlids.used, 1);
+	stop(e);
+}
+
 static void refused_requests_cost_no_mlid(void **state)
 {
 	struct env *e = *state;
@@ -1004,6 +1099,9 @@ int main(void)
 		TEST(joining_with_9_and_leaving_with_1_leaks_no_mlid),
 		TEST(two_groups_have_two_mlids),
 		cmocka_unit_test(without_mlids_left_there_are_no_resources),
+		cmocka_unit_test(groups_share_mlids_when_there_are_no_more),
+		cmocka_unit_test(the_tree_of_a_shared_mlid_leads_to_the_members_of_all),
+		cmocka_unit_test(a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both),
 		TEST(refused_requests_cost_no_mlid),
 		TEST(every_mlid_comes_back),
 		TEST(the_broadcast_group_is_there_from_the_start),
