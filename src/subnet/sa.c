@@ -297,11 +297,15 @@ int sa_partitions_changed(struct sa *sa)
 
 static void group_swept(struct sa *sa, struct sa_group *g)
 {
+	unsigned before = g->n_members;
+
 	for (unsigned i = g->n_members; i--;)
 		if (g->member[i].port->state == IB_PORT_DOWN)
 			member_remove(g, &g->member[i]);
 	if (!g->well_known && !full_members(g))
 		group_end(sa, g);
+	else if (g->n_members == before && !sm_mcast_is_stale(sa->sm, g->rec.mlid))
+		return;
 	else if (sa_group_route(sa, g))
 		base_log("MLID 0x%04x: the tables are as they were before the sweep", g->rec.mlid);
 }

@@ -7,62 +7,9 @@
 #include <string.h>
 
 #include "fabric/flow.h"
+#include "fabric/mads.h"
 #include "subnet/sm_state.h"
 #include "wire/sm_attr.h"
-
-/* ---- the cables between switches ---- */
-
-struct fabric_port *sm_far_end(const struct fabric_port *p)
-{
-	if (!p->peer || p->state <= IB_PORT_DOWN || p->peer->state <= IB_PORT_DOWN)
-		return NULL;
-	return p->peer;
-}
-
-static bool leads_to_switch(const struct fabric_port *p)
-{
-	return p->peer && p->peer->node->type == FABRIC_SWITCH;
-}
-
-static void list_links(struct sm_net *net)
-{
-	unsigned n = 0;
-
-	for (unsigned i = 0; i < net->n; i++) {
-		net->first[i] = n;
-		for (unsigned k = 1; k <= net->sw[i]->n_ports; k++) {
-			const struct fabric_port *p = &net->sw[i]->port[k];
-
-			if (leads_to_switch(p))
-				net->link[n++] = (struct sm_link){ .to = p->peer->node->index,
-					                           .port = p->num };
-		}
-	}
-	net->first[net->n] = n;
-}
-
-static int net_init(struct sm_net *net, struct fabric *f)
-{
-	unsigned n_links = 0;
-
-	net->f = f;
-	net->sw = calloc(f->n_nodes + 1, sizeof(*net->sw));
-	net->first = calloc(f->n_nodes + 1, sizeof(*net->first));
-	if (!net->sw || !net->first)
-		return -ENOMEM;
-	for (unsigned i = 0; i < f->n_nodes; i++) {
-		if (f->node[i]->type != FABRIC_SWITCH)
-			continue;
-		net->sw[net->n++] = f->node[i];
-		for (unsigned k = 1; k <= f->node[i]->n_ports; k++)
-			n_links += leads_to_switch(&f->node[i]->port[k]);
-	}
-	net->link = calloc(n_links + 1, sizeof(*net->link));
-	if (!net->link)
-		return -ENOMEM;
-	list_links(net);
-	return 0;
-}
 
 /* ---- life ---- */
 
@@ -76,7 +23,7 @@ int sm_new(struct sm **out, struct fabric *f, const struct sm_ops *ops)
 	sm->f = f;
 	sm->ops = *ops;
 	sm->next_lid = 1;
-	ret = net_init(&sm->net, f);
+	ret = sm_net_init(&sm->net, f);
 	if (!ret)
 		ret = sm_routes_new(&sm->routes, &sm->net);
 	if (!ret)
@@ -97,24 +44,30 @@ void sm_free(struct sm *sm)
 		sm_trees_free(sm->trees);
 	if (sm->routes)
 		sm_routes_free(sm->routes);
-	free(sm->net.sw);
-	free(sm->net.link);
-	free(sm->net.first);
+	sm_net_fini(&sm->net);
 	free(sm);
 }
 
 /* ---- ports ---- */
 
 /* Whether the port has come up. */
-static bool bring_up(struct sm *sm, struct fabric_port *p)
+static bool bring_up(struct fabric_port *p)
 {
 	uint8_t old = p->state;
 
 	if (sm_far_end(p))
 		p->state = IB_PORT_ACTIVE;
-	if (p->node->type == FABRIC_HCA)
-		fabric_port_publish(sm->f, p);
 	return p->state != old;
+}
+
+/* Processes see what a sweep changes of a port; most of them it does not. */
+static void publish(struct fabric *f, struct fabric_port *p)
+{
+	const struct shm_port *s = &f->region->ports[p->index];
+
+	if (s->lid != p->lid || s->lmc != p->lmc || s->state != p->state ||
+	    s->sm_lid != p->sm_lid || s->cap_flags != fabric_sma_capabilities(p))
+		fabric_port_publish(f, p);
 }
 
 /* The SM answers at an HCA's LID, as one that runs on a host does: all end ports are told. */
@@ -130,7 +83,7 @@ static void tell_sm_lid(struct sm *sm)
 		sm->net.sw[i]->port[0].sm_lid = lid;
 	for (unsigned i = 0; i < f->n_hca_ports; i++) {
 		f->hca_port[i]->sm_lid = lid;
-		fabric_port_publish(f, f->hca_port[i]);
+		publish(f, f->hca_port[i]);
 	}
 }
 
@@ -150,7 +103,7 @@ static bool bring_all_up(struct sm *sm)
 
 	for (unsigned i = 0; i < sm->f->n_nodes; i++)
 		for (unsigned k = 1; k <= sm->f->node[i]->n_ports; k++)
-			any |= bring_up(sm, &sm->f->node[i]->port[k]);
+			any |= bring_up(&sm->f->node[i]->port[k]);
 	return any;
 }
 
@@ -168,6 +121,7 @@ int sm_sweep(struct sm *sm)
 	uint64_t changed[IB_LID_MCAST_FIRST / 64] = { 0 };
 	int ret = sm_lids_give(sm);
 
+	sm_net_look(&sm->net);
 	if (!ret)
 		ret = sm_routes_sweep(sm->routes, changed);
 	if (!ret)

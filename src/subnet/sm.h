@@ -85,6 +85,10 @@ struct sm_member {
  */
 int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n);
 
+/* Whether the last sweep has found what may make another tree of @mlid's with the same members:
+ * only that a link went down that is not on it does not. */
+bool sm_mcast_is_stale(const struct sm *sm, uint16_t mlid);
+
 /* Writes the tables whose delay has passed. @now_ms: monotonic. */
 void sm_run_due(struct sm *sm, uint64_t now_ms);
 

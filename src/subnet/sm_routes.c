@@ -13,6 +13,10 @@
 
 #include "subnet/sm_state.h"
 
+/* Distances of all switches from each other are kept for so many: 32 MB. With more of them each
+ * sweep measures them again. */
+#define MAX_ROWS 4096
+
 /* A port by which a switch may send what is for a LID. */
 struct way {
 	uint32_t to; /* the switch that it leads to */
@@ -29,12 +33,13 @@ struct ways {
 struct sm_routes {
 	struct sm_net *net;
 	struct sm_updn *updn; /* NULL: all ways are legal */
-	uint16_t *hops;       /* by switch: to the one that is looked at */
-	unsigned *queue;      /* scratch */
-	uint32_t *load;       /* LIDs of HCAs by out port: load[load_of[switch] + port] */
+	uint16_t *rows;       /* by switch and switch, or one row by switch: distances */
+	bool has_all_rows;
+	uint16_t *hops;  /* the row of the one that is looked at: distances to it */
+	unsigned *queue; /* scratch */
+	uint32_t *load;  /* LIDs of HCAs by out port: load[load_of[switch] + port] */
 	unsigned *load_of;
-	bool swept; /* once at least */
-	bool keep;  /* ways that are good stay */
+	bool keep; /* ways that are good stay */
 	uint64_t *changed;
 };
 
@@ -46,7 +51,8 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 	if (!r)
 		return -ENOMEM;
 	r->net = net;
-	r->hops = calloc(net->n + 1, sizeof(*r->hops));
+	r->has_all_rows = net->n <= MAX_ROWS;
+	r->rows = calloc((r->has_all_rows ? net->n : 1) * net->n + 1, sizeof(*r->rows));
 	r->queue = calloc(net->n + 1, sizeof(*r->queue));
 	r->load_of = calloc(net->n + 1, sizeof(*r->load_of));
 	for (unsigned i = 0; i < net->n && r->load_of; i++) {
@@ -56,7 +62,7 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 	if (r->load_of)
 		r->load_of[net->n] = n_ports;
 	r->load = calloc(n_ports + 1, sizeof(*r->load));
-	if (!r->hops || !r->queue || !r->load || !r->load_of ||
+	if (!r->rows || !r->queue || !r->load || !r->load_of ||
 	    (net->f->settings.routing == SM_ROUTING_UPDN && sm_updn_new(&r->updn, net))) {
 		sm_routes_free(r);
 		return -ENOMEM;
@@ -69,7 +75,7 @@ void sm_routes_free(struct sm_routes *r)
 {
 	if (r->updn)
 		sm_updn_free(r->updn);
-	free(r->hops);
+	free(r->rows);
 	free(r->queue);
 	free(r->load);
 	free(r->load_of);
@@ -103,8 +109,14 @@ static void measure_all(struct sm_routes *r, unsigned root)
 	}
 }
 
+static uint16_t *row(struct sm_routes *r, unsigned root)
+{
+	return r->has_all_rows ? &r->rows[(size_t)root * r->net->n] : r->rows;
+}
+
 static void measure(struct sm_routes *r, unsigned root)
 {
+	r->hops = row(r, root);
 	if (r->updn)
 		sm_updn_measure(r->updn, root, r->hops);
 	else
@@ -192,6 +204,15 @@ static void unuse_ways(struct ways *w)
 		w->way[i].used = w->way[i].to_used = 0;
 }
 
+/* Somebody else may have written to the table since it was counted. */
+static void unload(const struct sm_routes *r, unsigned at, unsigned port)
+{
+	uint32_t *load = load_at(r, at, port);
+
+	if (*load)
+		--*load;
+}
+
 /* Switch @w->at sends @lid on by one of these ways. @counts: it is an HCA's. */
 static int route_lid(struct sm_routes *r, struct ways *w, uint16_t lid, bool counts)
 {
@@ -200,7 +221,7 @@ static int route_lid(struct sm_routes *r, struct ways *w, uint16_t lid, bool cou
 	struct way *new;
 
 	if (r->keep && counts && old && old <= sw->n_ports)
-		--*load_at(r, w->at, old);
+		unload(r, w->at, old);
 	if (!w->n)
 		return write_lft(r, w->at, lid, FABRIC_LFT_NONE);
 	new = best_way(r, w);
@@ -294,23 +315,6 @@ static int route_towards(struct sm_routes *r, unsigned root)
 
 /* ---- sweep ---- */
 
-/* Looks which links are up. Whether one has come up. */
-static bool look(struct sm_net *net)
-{
-	bool came_up = false;
-
-	for (unsigned i = 0; i < net->n; i++) {
-		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++) {
-			struct sm_link *l = &net->link[k];
-			bool up = sm_far_end(&net->sw[i]->port[l->port]) != NULL;
-
-			came_up |= up && !l->up;
-			l->up = up;
-		}
-	}
-	return came_up;
-}
-
 /* Counts again what the tables of @at have, whoever wrote them. */
 static void count_loads(struct sm_routes *r, unsigned at)
 {
@@ -329,21 +333,72 @@ static void count_loads(struct sm_routes *r, unsigned at)
 	}
 }
 
-int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 64])
+static int route_all(struct sm_routes *r)
 {
 	const struct sm_net *net = r->net;
 	int ret = 0;
 
-	/* at first all of them do; what another subnet manager left is as good as our own */
-	r->keep = !look(r->net) || !r->swept;
-	r->swept = true;
+	r->keep = !net->came_up;
 	if (r->updn)
 		sm_updn_rank(r->updn);
-	r->changed = changed;
 	memset(r->load, 0, r->load_of[net->n] * sizeof(*r->load));
 	for (unsigned i = 0; i < net->n && r->keep; i++)
 		count_loads(r, i);
 	for (unsigned i = 0; i < net->n && !ret; i++)
 		ret = route_towards(r, i);
+	return ret;
+}
+
+/* Whether a way led from the link's end to @root by it. */
+static bool was_used(struct sm_routes *r, unsigned root, const struct sm_down *down)
+{
+	const uint16_t *hops = row(r, root);
+
+	return hops[down->at] != SM_FAR && hops[down->link->to] + 1 == hops[down->at];
+}
+
+/* Whether all switches are as far from @root as they were: each has other ways left. */
+static bool is_as_far(struct sm_routes *r, unsigned root)
+{
+	for (unsigned i = 0; i < r->net->n_down; i++) {
+		const struct sm_down *down = &r->net->down[i];
+		struct ways ways;
+
+		if (!was_used(r, root, down))
+			continue;
+		list_ways(r, down->at, &ways);
+		if (!ways.n)
+			return false;
+	}
+	return true;
+}
+
+/* As long as no distance has changed, only the ends of links that went down have to choose anew. */
+static int repair_towards(struct sm_routes *r, unsigned root)
+{
+	int ret = 0;
+
+	r->hops = row(r, root);
+	if (r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root))
+		return route_towards(r, root);
+	for (unsigned i = 0; i < r->net->n_down && !ret; i++) {
+		const struct sm_down *down = &r->net->down[i];
+
+		if (was_used(r, root, down) && !r->net->sw[down->at]->dead)
+			ret = route_from(r, down->at, r->net->sw[root]);
+	}
+	return ret;
+}
+
+int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 64])
+{
+	int ret = 0;
+
+	r->changed = changed;
+	if (!r->net->little_changed || r->updn || !r->has_all_rows)
+		return route_all(r);
+	r->keep = true;
+	for (unsigned i = 0; i < r->net->n && !ret; i++)
+		ret = repair_towards(r, i);
 	return ret;
 }

@@ -589,6 +589,64 @@ static void after_many_failures_ways_are_still_shortest(void **state)
 	stop(e);
 }
 
+/* Several at once, and switches. */
+static void many_failures_between_two_sweeps_are_one_to_it(void **state)
+{
+	unsigned seed = 5;
+
+	(void)state;
+	for (unsigned round = 0; round < 20; round++) {
+		struct env *e =
+		        round % 2 ? start_random(round, "minhop") : start_fat_tree(3, 4, "minhop");
+
+		for (unsigned i = 0; i < 4; i++) {
+			for (unsigned k = 0; k < 3; k++)
+				fabric_link_set(e->f, nth_link(e, next_random(&seed)), false);
+			fabric_switch_set(e->f,
+			                  sm_switch(e->sm, next_random(&seed) % e->f->n_switches),
+			                  i % 2);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			assert_shortest(e);
+		}
+		stop(e);
+	}
+}
+
+static void a_host_s_link_changes_the_ways_to_it_alone(void **state)
+{
+	struct env *e = start_fat_tree(2, 8, "minhop");
+	struct fabric_port *hca = e->f->hca_port[5];
+	struct tables *t = remember(e);
+
+	(void)state;
+	assert_int_equal(fabric_link_set(e->f, hca, false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	for (unsigned s = 0; s < e->f->n_switches; s++)
+		for (uint16_t lid = 1; lid < 1024; lid++)
+			assert_int_equal(fabric_lft_get(sm_switch(e->sm, s), lid),
+			                 lid == hca->lid ? FABRIC_LFT_NONE : t->out[s][lid]);
+	assert_int_equal(fabric_link_set(e->f, hca, true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_same_tables(e, t);
+	free(t);
+	stop(e);
+}
+
+static void a_sweep_for_no_reason_mends_what_somebody_else_wrote(void **state)
+{
+	struct env *e = start_fat_tree(2, 8, "minhop");
+	unsigned seed = 9;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++)
+		fabric_lft_set(sm_switch(e->sm, next_random(&seed) % e->f->n_switches),
+		               e->f->hca_port[next_random(&seed) % e->f->n_hca_ports]->lid,
+		               (uint8_t)next_random(&seed));
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_shortest(e);
+	stop(e);
+}
+
 /* ---- up/down ---- */
 
 static void shortest_ways_around_a_ring_wait_for_each_other(void **state)
@@ -712,6 +770,9 @@ int main(void)
 		cmocka_unit_test(the_same_cables_make_the_same_tables),
 		cmocka_unit_test(a_link_that_fails_moves_what_crossed_it_and_returns_it),
 		cmocka_unit_test(after_many_failures_ways_are_still_shortest),
+		cmocka_unit_test(many_failures_between_two_sweeps_are_one_to_it),
+		cmocka_unit_test(a_host_s_link_changes_the_ways_to_it_alone),
+		cmocka_unit_test(a_sweep_for_no_reason_mends_what_somebody_else_wrote),
 		cmocka_unit_test(shortest_ways_around_a_ring_wait_for_each_other),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_rings),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_tori),

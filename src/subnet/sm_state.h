@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the subnet manager share: sm.c sweeps, sm_lids.c gives LIDs,
- * sm_routes.c writes the unicast tables, sm_updn.c says which ways are legal if up/down routing is
- * set, sm_trees.c writes the multicast tables. For these files alone.
+ * What the files of the subnet manager share: sm.c sweeps, sm_net.c knows the cables, sm_lids.c
+ * gives LIDs, sm_routes.c writes the unicast tables, sm_updn.c says which ways are legal if up/down
+ * routing is set, sm_trees.c writes the multicast tables. For these files alone.
  *
  * The cables between switches are noted once, switch by switch, in one flat array: all
  * that is computed over the whole fabric walks it. A sweep looks which of them are up.
@@ -19,12 +19,28 @@ struct sm_link {
 	bool up; /* when last looked at */
 };
 
+/* One that has gone down, at one of its ends. */
+struct sm_down {
+	unsigned at; /* the switch */
+	const struct sm_link *link;
+};
+
 struct sm_net {
 	struct fabric *f;
 	struct fabric_node **sw; /* the switches, each at its index */
 	unsigned n;
 	struct sm_link *link;
 	unsigned *first; /* switch i has link[first[i]] to link[first[i + 1] - 1] */
+	/* what the last look has found */
+	bool looked;
+	bool came_up;         /* a link between switches, as others were up already */
+	struct sm_down *down; /* links between switches that went down */
+	unsigned n_down;
+	bool *home_changed; /* by switch: a link to an HCA went down or came up */
+	unsigned n_homes_changed;
+	bool lids_changed;
+	bool little_changed; /* nothing else than links that went down, and links to HCAs */
+	struct sm_known_port *known;
 };
 
 struct sm {
@@ -38,6 +54,15 @@ struct sm {
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
 	unsigned home, told_home; /* the HCA port that it answers at, and did before */
 };
+
+/* ---- sm_net.c ---- */
+
+/* 0 or -ENOMEM; sm_net_fini() in any case. */
+int sm_net_init(struct sm_net *net, struct fabric *f);
+void sm_net_fini(struct sm_net *net);
+
+/* Looks at all links and HCA ports. */
+void sm_net_look(struct sm_net *net);
 
 /* The port at the far end of a link that is not down, or NULL. */
 struct fabric_port *sm_far_end(const struct fabric_port *p);
@@ -67,7 +92,7 @@ int sm_routes_new(struct sm_routes **r, struct sm_net *net);
 void sm_routes_free(struct sm_routes *r);
 
 /*
- * Looks which links are up and writes the ways to all LIDs into the switches. @changed: a bit
+ * Writes the ways to all LIDs into the switches, by the links that are up. @changed: a bit
  * for each LID is set if some switch forwards it otherwise than before. 0 or -ENOMEM.
  */
 int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 64]);

@@ -605,6 +605,59 @@ static void an_mlid_beyond_the_capacity_is_refused(void **state)
 	stop(e);
 }
 
+/* ---- trees that stand ---- */
+
+static struct fabric_port *link_of(const struct env *e, unsigned sw, unsigned port)
+{
+	return &e->f->hca_port[sw]->peer->node->port[port];
+}
+
+static void set_link(struct env *e, struct fabric_port *p, bool up)
+{
+	assert_int_equal(fabric_link_set(e->f, p, up), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+}
+
+static void a_link_that_fails_makes_stale_the_trees_that_it_is_on(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r"), 0); /* by port 2 of switch 0 */
+	set_link(e, link_of(e, 2, 2), false);
+	assert_false(sm_mcast_is_stale(e->sm, MLID));
+	set_link(e, e->f->hca_port[3], false);
+	assert_false(sm_mcast_is_stale(e->sm, MLID));
+	set_link(e, link_of(e, 0, 2), false);
+	assert_true(sm_mcast_is_stale(e->sm, MLID));
+	assert_int_equal(route(e, "0r 1r"), 0);
+	assert_reached(e, 0, "1100");
+	stop(e);
+}
+
+static void a_link_that_returns_makes_all_trees_stale(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r"), 0);
+	set_link(e, link_of(e, 2, 2), false);
+	set_link(e, link_of(e, 2, 2), true);
+	assert_true(sm_mcast_is_stale(e->sm, MLID));
+	stop(e);
+}
+
+static void a_sweep_for_no_reason_looks_at_all_trees(void **state)
+{
+	struct env *e = start(mesh());
+
+	(void)state;
+	assert_int_equal(route(e, "0r 1r"), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_true(sm_mcast_is_stale(e->sm, MLID));
+	stop(e);
+}
+
 /* ---- delay ---- */
 
 static struct env *start_late(unsigned ms)
@@ -752,6 +805,9 @@ int main(void)
 		cmocka_unit_test(members_on_two_islands_get_a_tree_each),
 		cmocka_unit_test(flows_follow_the_trees),
 		cmocka_unit_test(an_mlid_beyond_the_capacity_is_refused),
+		cmocka_unit_test(a_link_that_fails_makes_stale_the_trees_that_it_is_on),
+		cmocka_unit_test(a_link_that_returns_makes_all_trees_stale),
+		cmocka_unit_test(a_sweep_for_no_reason_looks_at_all_trees),
 		cmocka_unit_test(with_a_delay_tables_follow_when_the_clock_says_so),
 		cmocka_unit_test(each_change_has_a_delay_of_its_own),
 		cmocka_unit_test(a_late_clock_writes_all_that_is_due_in_order),

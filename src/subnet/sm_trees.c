@@ -270,6 +270,24 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 	return 0;
 }
 
+bool sm_mcast_is_stale(const struct sm *sm, uint16_t mlid)
+{
+	const struct sm_net *net = &sm->net;
+
+	if (!net->little_changed)
+		return true;
+	for (const struct pending *p = sm->trees->pending; p; p = p->next)
+		if (p->mlid == mlid)
+			return true;
+	for (unsigned i = 0; i < net->n_down; i++) {
+		const struct sm_down *down = &net->down[i];
+
+		if (fabric_row_has(fabric_mft_get(net->sw[down->at], mlid), down->link->port))
+			return true;
+	}
+	return false;
+}
+
 void sm_run_due(struct sm *sm, uint64_t now_ms)
 {
 	while (sm->trees->pending && sm->trees->pending->due_ms <= now_ms) {

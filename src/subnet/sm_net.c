@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The cables of the fabric as the subnet manager notes them, and what has changed of them from
+ * sweep to sweep. Called by sm.c.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "subnet/sm_state.h"
+
+/* An HCA's port when it was last looked at. */
+struct sm_known_port {
+	uint16_t lid;
+	uint8_t lmc;
+	bool up;
+};
+
+struct fabric_port *sm_far_end(const struct fabric_port *p)
+{
+	if (!p->peer || p->state <= IB_PORT_DOWN || p->peer->state <= IB_PORT_DOWN)
+		return NULL;
+	return p->peer;
+}
+
+static bool leads_to_switch(const struct fabric_port *p)
+{
+	return p->peer && p->peer->node->type == FABRIC_SWITCH;
+}
+
+static void list_links(struct sm_net *net)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < net->n; i++) {
+		net->first[i] = n;
+		for (unsigned k = 1; k <= net->sw[i]->n_ports; k++) {
+			const struct fabric_port *p = &net->sw[i]->port[k];
+
+			if (leads_to_switch(p))
+				net->link[n++] = (struct sm_link){ .to = p->peer->node->index,
+					                           .port = p->num };
+		}
+	}
+	net->first[net->n] = n;
+}
+
+int sm_net_init(struct sm_net *net, struct fabric *f)
+{
+	unsigned n_links = 0;
+
+	net->f = f;
+	net->sw = calloc(f->n_nodes + 1, sizeof(*net->sw));
+	net->first = calloc(f->n_nodes + 1, sizeof(*net->first));
+	if (!net->sw || !net->first)
+		return -ENOMEM;
+	for (unsigned i = 0; i < f->n_nodes; i++) {
+		if (f->node[i]->type != FABRIC_SWITCH)
+			continue;
+		net->sw[net->n++] = f->node[i];
+		for (unsigned k = 1; k <= f->node[i]->n_ports; k++)
+			n_links += leads_to_switch(&f->node[i]->port[k]);
+	}
+	net->link = calloc(n_links + 1, sizeof(*net->link));
+	net->down = calloc(n_links + 1, sizeof(*net->down));
+	net->known = calloc(f->n_hca_ports + 1, sizeof(*net->known));
+	net->home_changed = calloc(f->n_nodes + 1, sizeof(*net->home_changed));
+	if (!net->link || !net->down || !net->known || !net->home_changed)
+		return -ENOMEM;
+	list_links(net);
+	return 0;
+}
+
+void sm_net_fini(struct sm_net *net)
+{
+	free(net->sw);
+	free(net->link);
+	free(net->first);
+	free(net->down);
+	free(net->known);
+	free(net->home_changed);
+}
+
+static void look_at_link(struct sm_net *net, unsigned at, struct sm_link *l)
+{
+	bool up = sm_far_end(&net->sw[at]->port[l->port]) != NULL;
+
+	if (up && !l->up)
+		net->came_up = true;
+	if (!up && l->up)
+		net->down[net->n_down++] = (struct sm_down){ .at = at, .link = l };
+	l->up = up;
+}
+
+static void look_at_port(struct sm_net *net, const struct fabric_port *p)
+{
+	struct sm_known_port *known = &net->known[p->index];
+	bool up = sm_far_end(p) != NULL;
+
+	if (known->lid != p->lid || known->lmc != p->lmc)
+		net->lids_changed = true;
+	if (known->up != up && p->peer && p->peer->node->type == FABRIC_SWITCH) {
+		net->home_changed[p->peer->node->index] = true;
+		net->n_homes_changed++;
+	}
+	*known = (struct sm_known_port){ .lid = p->lid, .lmc = p->lmc, .up = up };
+}
+
+void sm_net_look(struct sm_net *net)
+{
+	bool first = !net->looked;
+
+	net->looked = true;
+	net->came_up = net->lids_changed = false;
+	net->n_down = net->n_homes_changed = 0;
+	memset(net->home_changed, 0, net->n * sizeof(*net->home_changed));
+	for (unsigned i = 0; i < net->n; i++)
+		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++)
+			look_at_link(net, i, &net->link[k]);
+	for (unsigned i = 0; i < net->f->n_hca_ports; i++)
+		look_at_port(net, net->f->hca_port[i]);
+	if (first)
+		net->came_up = false;
+	net->little_changed = !first && !net->came_up && !net->lids_changed &&
+	                      (net->n_down || net->n_homes_changed);
+}
