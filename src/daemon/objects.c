@@ -476,11 +476,19 @@ void daemon_qp_free(struct daemon_client *c, struct daemon_qp *qp)
 	free(qp);
 }
 
+/* Switches may let its packets pass now, or no more. */
+static void walk_again(struct daemon *d, struct daemon_qp *qp)
+{
+	for (unsigned i = 0; i < qp->n_flows; i++)
+		fabric_flow_pkey_changed(d->f, qp->flow[i]);
+}
+
 int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct control_modify_qp *m)
 {
 	struct shm_qp *s = &d->f->region->qps[SHM_QP_INDEX(qp->qpn)];
 	const struct shm_hca *h = &d->f->region->hcas[qp->hca->hca];
 	uint8_t old_port = s->port_num;
+	uint16_t old_pkey = s->pkey;
 
 	if (m->port_num > h->n_ports || (m->receives && !m->port_num) || m->pkey_index >= SHM_PKEYS)
 		return -EINVAL;
@@ -500,6 +508,8 @@ int daemon_qp_modify(struct daemon *d, struct daemon_qp *qp, const struct contro
 		drop_flows(d, qp); /* they left by another port */
 		fabric_attach_qp_moved(d->f, qp->hca->hca, qp->qpn);
 	}
+	if (s->pkey != old_pkey)
+		walk_again(d, qp);
 	return 0;
 }
 
@@ -516,6 +526,7 @@ void daemon_qps_follow_pkeys(struct daemon *d, const struct fabric_port *p)
 		shm_write_begin(&s->seq);
 		s->pkey = table[s->pkey_index];
 		shm_write_end(&s->seq);
+		walk_again(d, base_idtable_get(&d->qps, i));
 	}
 }
 

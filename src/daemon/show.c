@@ -546,6 +546,14 @@ static void add_errors(struct daemon *d, json *o, uint32_t port)
 #undef ERROR
 }
 
+static void add_losses(json *o, const struct fabric_port *p)
+{
+	add_u64(o, "relay_errors", p->stats.lost[FABRIC_LOST_RELAY]);
+	add_u64(o, "xmit_discards", p->stats.lost[FABRIC_LOST_DISCARD]);
+	add_u64(o, "xmit_constraint", p->stats.lost[FABRIC_LOST_XMIT_PKEY]);
+	add_u64(o, "rcv_constraint", p->stats.lost[FABRIC_LOST_RCV_PKEY]);
+}
+
 /* What of that which the wire of an Ethernet port brought was not right, and how. */
 static void add_wire(struct daemon *d, json *o, uint32_t port)
 {
@@ -589,6 +597,8 @@ static json *show_counters(struct daemon *d)
 				add_wire(d, e, p->index);
 			if (node->type == FABRIC_HCA)
 				add_errors(d, e, p->index);
+			else
+				add_losses(e, p);
 			json_object_array_add(ports, e);
 		}
 	}

@@ -48,6 +48,17 @@ enum fabric_speed {
 	FABRIC_SPEED_NDR = 128,
 };
 
+/* Why a switch drops a packet. */
+enum fabric_loss {
+	FABRIC_LOST_RELAY,     /* the tables lead nowhere from where it came in */
+	FABRIC_LOST_DISCARD,   /* the port that it is to leave by carries nothing */
+	FABRIC_LOST_XMIT_PKEY, /* that port, or the one it came in by, holds its partition back */
+	FABRIC_LOST_RCV_PKEY,
+	FABRIC_LOSSES,
+};
+
+#define FABRIC_COUNTERS 13 /* of a port, that its PMA knows */
+
 /* A GUID that a subnet manager has given an HCA's port beside its own (GUIDInfo). */
 struct fabric_alias {
 	struct base_hash_node by_guid; /* in the fabric's by_alias, unless guid is 0 */
@@ -73,12 +84,12 @@ struct fabric_port {
 	struct fabric_alias *alias;    /* by index, [0] unused; NULL: none was ever given */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
+		uint64_t xmit_mcast, recv_mcast; /* packets to a group, of these */
 		uint64_t link_downed;
-	} stats;                  /* bytes: of UD payload */
-	struct fabric_port_zero { /* what the PMA's counters were when last written: pma.c */
-		struct fabric_port_stats stats;
-		uint64_t discards;
-	} zero, zero_extended;
+		uint64_t lost[FABRIC_LOSSES]; /* of a switch's port */
+	} stats;                              /* bytes: of UD payload */
+	/* what the PMA's counters were when somebody wrote them last: pma.c */
+	uint64_t zero[FABRIC_COUNTERS], zero_extended[FABRIC_COUNTERS];
 	/* what a subnet manager sets by PortInfo and P_KeyTable: sma.c */
 	uint64_t m_key;
 	uint16_t m_key_lease;
@@ -216,9 +227,25 @@ static inline bool fabric_port_carries(const struct fabric_port *out)
 	return out->state == IB_PORT_ACTIVE && out->peer && out->peer->state == IB_PORT_ACTIVE;
 }
 
+/*
+ * Whether packets with @pkey pass a switch's port, which may hold back those of partitions that
+ * are not in its P_Key table (PortInfo:PartitionEnforcementInbound and Outbound); an HCA's do.
+ */
+bool fabric_port_admits(const struct fabric_port *in, uint16_t pkey);
+bool fabric_port_emits(const struct fabric_port *out, uint16_t pkey);
+
 static inline bool fabric_row_has(const struct fabric_mft_row *row, unsigned port)
 {
 	return row && (row->ports[port / 64] >> (port % 64) & 1);
+}
+
+static inline bool fabric_row_is_empty(const struct fabric_mft_row *row)
+{
+	uint64_t any = 0;
+
+	for (unsigned i = 0; i < FABRIC_MFT_BLOCKS; i++)
+		any |= row->ports[i];
+	return !any;
 }
 
 static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
@@ -232,8 +259,11 @@ static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
 struct fabric_walk {
 	void (*hop)(void *arg, struct fabric_port *out);     /* a link is crossed, out to peer */
 	void (*reached)(void *arg, struct fabric_port *hca); /* an HCA port takes the packet in */
+	/* a switch's port drops the packet; may be NULL */
+	void (*lost)(void *arg, struct fabric_port *at, enum fabric_loss why);
 	void *arg;
-	uint8_t mtu; /* out: smallest of the links crossed */
+	uint16_t pkey; /* of the packet; 0: partitions do not count */
+	uint8_t mtu;   /* out: smallest of the links crossed */
 };
 
 void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dlid,

@@ -11,6 +11,7 @@
 #include "fabric/attach.h"
 #include "fabric/ethernet.h"
 #include "fabric/flow.h"
+#include "fabric/traps.h"
 #include "wire/ip.h"
 
 #define LIST_UNIT 64
@@ -85,6 +86,24 @@ static void on_reached(void *arg, struct fabric_port *hca)
 
 	if (push_port(&flow->reached, &flow->n_reached, &flow->reached_room, hca))
 		base_log("out of memory: a flow does not reach all its receivers");
+}
+
+static void on_lost(void *arg, struct fabric_port *at, enum fabric_loss why)
+{
+	struct fabric_flow *flow = arg;
+
+	if (flow->n_losses == flow->loss_room) {
+		uint32_t room = flow->loss_room ? flow->loss_room * 2 : 4;
+		struct fabric_flow_loss *l = realloc(flow->loss, room * sizeof(*l));
+
+		if (!l) {
+			base_log("out of memory: a flow's losses will be missing from counters");
+			return;
+		}
+		flow->loss = l;
+		flow->loss_room = room;
+	}
+	flow->loss[flow->n_losses++] = (struct fabric_flow_loss){ .at = at, .why = why };
 }
 
 static void list_push(struct fabric_flows *s, uint32_t qpn)
@@ -176,12 +195,32 @@ static void publish(struct fabric *f, struct fabric_flow *flow, uint8_t mtu)
 	shm_write_end(&r->seq);
 }
 
+/* @more packets of the flow have been dropped where it says; of wrong partitions, it is told. */
+static void count_losses(struct fabric *f, const struct fabric_flow *flow, uint64_t more)
+{
+	const struct fabric_trap_packet packet = {
+		.slid = flow->from->lid,
+		.dlid = flow->key.dlid,
+		.src_qpn = flow->key.qpn,
+		.pkey = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].pkey,
+	};
+
+	for (uint32_t i = 0; i < flow->n_losses; i++) {
+		const struct fabric_flow_loss *l = &flow->loss[i];
+
+		l->at->stats.lost[l->why] += more;
+		if (l->why == FABRIC_LOST_XMIT_PKEY || l->why == FABRIC_LOST_RCV_PKEY)
+			fabric_trap_switch_p_key(f, l->at, &packet);
+	}
+}
+
 static void collect_one(struct fabric *f, struct fabric_flow *flow)
 {
 	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
 	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	uint64_t more = packets - flow->packets, more_bytes = bytes - flow->bytes;
+	uint64_t more_mcast = ib_lid_is_mcast(flow->key.dlid) ? more : 0;
 
 	if (!more && !more_bytes)
 		return;
@@ -194,19 +233,27 @@ static void collect_one(struct fabric *f, struct fabric_flow *flow)
 
 		out->stats.xmit_packets += more;
 		out->stats.xmit_bytes += more_bytes;
+		out->stats.xmit_mcast += more_mcast;
 		if (out->peer) {
 			out->peer->stats.recv_packets += more;
 			out->peer->stats.recv_bytes += more_bytes;
+			out->peer->stats.recv_mcast += more_mcast;
 		}
 	}
 	flow->packets = packets;
 	flow->bytes = bytes;
+	if (flow->n_losses)
+		count_losses(f, flow, more);
 }
 
 /* By the switches' tables. The MTU of the way. */
 static uint8_t walk(struct fabric *f, struct fabric_flow *flow)
 {
-	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = flow };
+	struct fabric_walk w = { .hop = on_hop,
+		                 .reached = on_reached,
+		                 .lost = on_lost,
+		                 .arg = flow,
+		                 .pkey = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].pkey };
 
 	if (ib_lid_is_mcast(flow->key.dlid)) {
 		fabric_walk_multicast(f, flow->from, flow->key.dlid, &w);
@@ -248,7 +295,7 @@ static void compile(struct fabric *f, struct fabric_flow *flow)
 	uint8_t mtu;
 
 	collect_one(f, flow);
-	flow->n_hops = flow->n_reached = 0;
+	flow->n_hops = flow->n_reached = flow->n_losses = 0;
 	flow->wire = false;
 	memset(flow->visited, 0, flow->visited_words * sizeof(*flow->visited));
 	f->flows->n_list = 0;
@@ -322,6 +369,7 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 		shm_extent_put(&s->lists, flow->list_off, flow->list_room * sizeof(uint32_t));
 	free(flow->visited);
 	free(flow->hop);
+	free(flow->loss);
 	free(flow->reached);
 	free(flow);
 }
@@ -424,6 +472,11 @@ void fabric_flow_all_changed(struct fabric *f)
 			compile(f, base_idtable_get(&f->flows->ids, i));
 }
 
+void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
+{
+	compile(f, flow);
+}
+
 /* Takes @p out of an array, wherever it is. */
 static void pull_port(struct fabric_port **array, uint32_t *n, const struct fabric_port *p)
 {
@@ -478,7 +531,8 @@ static void edge_lost(struct fabric *f, struct fabric_flow *flow, struct fabric_
 
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid)
 {
-	bool gained = fabric_row_has(fabric_mft_get(out->node, mlid), out->num);
+	const struct fabric_mft_row *row = fabric_mft_get(out->node, mlid);
+	bool gained = fabric_row_has(row, out->num), is_empty = !row || fabric_row_is_empty(row);
 	const struct fabric_attached *g = NULL;
 	const struct ib_gid *mgid = NULL;
 	struct base_hash_node *n;
@@ -493,6 +547,10 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 		if (!mgid || memcmp(mgid, &flow->key.dgid, sizeof(*mgid))) {
 			mgid = &flow->key.dgid;
 			g = fabric_attach_find(f, out->peer->node->hca, mgid);
+		}
+		if (flow->n_losses || out->link.partition_outbound || is_empty) {
+			compile(f, flow); /* it is lost where it was not, or no more */
+			continue;
 		}
 		collect_one(f, flow);
 		f->flows->n_list = 0;

@@ -27,6 +27,12 @@ struct fabric_flow_key {
 	struct ib_gid dgid; /* zero if not global */
 };
 
+/* Where a flow's packets are dropped on their way. */
+struct fabric_flow_loss {
+	struct fabric_port *at;
+	enum fabric_loss why;
+};
+
 struct fabric_flow {
 	uint32_t id; /* index of its record */
 	struct fabric_flow_key key;
@@ -37,7 +43,8 @@ struct fabric_flow {
 	uint32_t list_room;
 	struct fabric_port **hop; /* out ports of the links that it crosses */
 	struct fabric_port **reached;
-	uint32_t n_hops, n_reached, hop_room, reached_room;
+	struct fabric_flow_loss *loss;
+	uint32_t n_hops, n_reached, n_losses, hop_room, reached_room, loss_room;
 	uint64_t *visited; /* multicast: the switches that it comes through, by index */
 	uint32_t visited_words;
 	uint64_t packets, bytes; /* counted and passed on to the ports so far */
@@ -65,6 +72,9 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow);
  */
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
+
+/* The P_Key of the queue pair that sends on it is another: walks it again. */
+void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);
 
 /* Walks the flows again that go to this MGID, to this LID, or all. */
 void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid);

@@ -61,14 +61,49 @@ const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16
 	return i < sw->mft_size ? &sw->mft[i] : NULL;
 }
 
+/* ---- partitions ---- */
+
+/* Whether members are full or limited counts between HCAs, not for who lies between. */
+static bool in_table(const struct fabric_port *p, uint16_t pkey)
+{
+	for (unsigned i = 0; i < SHM_PKEYS; i++)
+		if (p->pkey[i] && !((p->pkey[i] ^ pkey) & IB_PKEY_BASE_MASK))
+			return true;
+	return false;
+}
+
+bool fabric_port_admits(const struct fabric_port *in, uint16_t pkey)
+{
+	return in->node->type != FABRIC_SWITCH || !in->link.partition_inbound || in_table(in, pkey);
+}
+
+bool fabric_port_emits(const struct fabric_port *out, uint16_t pkey)
+{
+	return out->node->type != FABRIC_SWITCH || !out->link.partition_outbound ||
+	       in_table(out, pkey);
+}
+
+/* ---- the walk ---- */
+
+static struct fabric_port *lose(struct fabric_walk *w, struct fabric_port *at, enum fabric_loss why)
+{
+	if (w->lost && at->node->type == FABRIC_SWITCH)
+		w->lost(w->arg, at, why);
+	return NULL;
+}
+
 /* Crosses the link out of @out. The port at its far end, or NULL. */
 static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out)
 {
 	if (!fabric_port_carries(out))
-		return NULL;
+		return lose(w, out, FABRIC_LOST_DISCARD);
+	if (w->pkey && !fabric_port_emits(out, w->pkey))
+		return lose(w, out, FABRIC_LOST_XMIT_PKEY);
 	if (out->mtu < w->mtu)
 		w->mtu = out->mtu;
 	w->hop(w->arg, out);
+	if (w->pkey && !fabric_port_admits(out->peer, w->pkey))
+		return lose(w, out->peer, FABRIC_LOST_RCV_PKEY);
 	return out->peer;
 }
 
@@ -94,8 +129,12 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 	     hops++) {
 		uint8_t out = fabric_lft_get(at->node, dlid);
 
-		if (out == 0 || out > at->node->n_ports)
-			return; /* for the switch itself, or nowhere */
+		if (out == 0)
+			return; /* for the switch itself */
+		if (out > at->node->n_ports) {
+			lose(w, at, FABRIC_LOST_RELAY);
+			return;
+		}
 		at = cross(w, &at->node->port[out]);
 	}
 	if (at && at->node->type == FABRIC_HCA && port_has_lid(at, dlid))
@@ -108,8 +147,12 @@ static void spread(struct fabric *f, struct fabric_port *in, uint16_t mlid, stru
 	struct fabric_node *sw = in->node;
 	const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
 
-	if (!row || sw->mark == f->walk)
-		return; /* no entry; or a loop in the tables: a switch passes one copy on */
+	if (!row || fabric_row_is_empty(row)) {
+		lose(w, in, FABRIC_LOST_RELAY);
+		return;
+	}
+	if (sw->mark == f->walk)
+		return; /* a loop in the tables: a switch passes one copy on */
 	sw->mark = f->walk;
 	for (unsigned b = 0; b < FABRIC_MFT_BLOCKS; b++) {
 		for (uint64_t mask = row->ports[b]; mask; mask &= mask - 1) {

@@ -36,12 +36,13 @@ struct fabric_mad {
 /*
  * What became of MADs; an answer counts as one more. None is lost without a trace:
  *
- *	sent = delivered + no_route + bad_path + bad_p_key
+ *	sent = delivered + wire + no_route + bad_path + bad_p_key
  *	delivered = answered + taken + repressed + bad_m_key + unwanted
  */
 struct fabric_mad_stats {
-	uint64_t sent;
+	uint64_t sent;      /* or come in by the wire of an Ethernet port */
 	uint64_t delivered; /* at the node that it was for */
+	uint64_t wire;      /* out of the fabric, by an Ethernet port */
 	uint64_t no_route;  /* no table entry, a link down, a path that leads out of the fabric */
 	uint64_t bad_path;  /* hop pointer and count that no path has */
 	uint64_t bad_p_key;

@@ -14,36 +14,60 @@
 
 #define WORD 4 /* data is counted in 32-bit words */
 
-/* What a port has counted since somebody wrote its counters. */
-struct counts {
-	struct fabric_port_stats now;
-	uint64_t discards;
+enum counter {
+	XMIT_DATA,
+	RCV_DATA,
+	XMIT_PACKETS,
+	RCV_PACKETS,
+	XMIT_UNICAST,
+	RCV_UNICAST,
+	XMIT_MULTICAST,
+	RCV_MULTICAST,
+	LINK_DOWNED,
+	RELAY_ERRORS,
+	XMIT_DISCARDS,
+	XMIT_CONSTRAINT,
+	RCV_CONSTRAINT,
+	N_COUNTERS,
 };
+static_assert(N_COUNTERS == FABRIC_COUNTERS, "the ports' zero lines");
 
-/* The two attributes count apart: to clear one leaves the other. */
-static struct fabric_port_zero *zero_of(struct fabric_port *p, bool extended)
-{
-	return extended ? &p->zero_extended : &p->zero;
-}
+struct counts {
+	uint64_t n[N_COUNTERS];
+};
 
 static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 {
 	if (p->node->type != FABRIC_HCA)
-		return 0;
+		return p->stats.lost[FABRIC_LOST_DISCARD];
 	return atomic_load_explicit(&f->region->port_counts[p->index].xmit_discards,
 	                            memory_order_relaxed);
 }
 
-static void add_counts(struct fabric *f, struct fabric_port *p, bool extended, struct counts *sum)
+/* What the port has counted from the start. */
+static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 {
-	const struct fabric_port_zero *zero = zero_of(p, extended);
+	return (struct counts){ {
+		[XMIT_DATA] = p->stats.xmit_bytes / WORD,
+		[RCV_DATA] = p->stats.recv_bytes / WORD,
+		[XMIT_PACKETS] = p->stats.xmit_packets,
+		[RCV_PACKETS] = p->stats.recv_packets,
+		[XMIT_UNICAST] = p->stats.xmit_packets - p->stats.xmit_mcast,
+		[RCV_UNICAST] = p->stats.recv_packets - p->stats.recv_mcast,
+		[XMIT_MULTICAST] = p->stats.xmit_mcast,
+		[RCV_MULTICAST] = p->stats.recv_mcast,
+		[LINK_DOWNED] = p->stats.link_downed,
+		[RELAY_ERRORS] = p->stats.lost[FABRIC_LOST_RELAY],
+		[XMIT_DISCARDS] = discards(f, p),
+		[XMIT_CONSTRAINT] = p->stats.lost[FABRIC_LOST_XMIT_PKEY],
+		[RCV_CONSTRAINT] = p->stats.lost[FABRIC_LOST_RCV_PKEY],
+	} };
+}
 
-	sum->now.xmit_packets += p->stats.xmit_packets - zero->stats.xmit_packets;
-	sum->now.xmit_bytes += p->stats.xmit_bytes - zero->stats.xmit_bytes;
-	sum->now.recv_packets += p->stats.recv_packets - zero->stats.recv_packets;
-	sum->now.recv_bytes += p->stats.recv_bytes - zero->stats.recv_bytes;
-	sum->now.link_downed += p->stats.link_downed - zero->stats.link_downed;
-	sum->discards += discards(f, p) - zero->discards;
+/* The two attributes count apart: to clear one leaves the other. */
+static uint64_t *zero_of(struct fabric_port *p, bool extended)
+{
+	return extended ? p->zero_extended : p->zero;
 }
 
 /* The ports that a select names: from @first to @last. False: it names none. */
@@ -63,11 +87,34 @@ static bool selected(const struct fabric_node *node, unsigned select, unsigned *
 static struct counts sum_counts(struct fabric *f, struct fabric_node *node, unsigned first,
                                 unsigned last, bool extended)
 {
-	struct counts sum = { .discards = 0 };
+	struct counts sum = { { 0 } };
 
-	for (unsigned i = first; i <= last; i++)
-		add_counts(f, &node->port[i], extended, &sum);
+	for (unsigned i = first; i <= last; i++) {
+		const uint64_t *zero = zero_of(&node->port[i], extended);
+		struct counts c = counts_of(f, &node->port[i]);
+
+		for (unsigned k = 0; k < N_COUNTERS; k++)
+			sum.n[k] += c.n[k] - zero[k];
+	}
 	return sum;
+}
+
+/* Of a Set: the counters that @select has bits of become what @value says. */
+struct write {
+	unsigned select;
+	enum counter counter;
+	uint64_t value;
+};
+
+static void write_counters(struct fabric *f, struct fabric_port *p, bool extended,
+                           unsigned selected, const struct write *w)
+{
+	struct counts c = counts_of(f, p);
+	uint64_t *zero = zero_of(p, extended);
+
+	for (; w->select; w++)
+		if (selected & w->select)
+			zero[w->counter] = c.n[w->counter] - w->value;
 }
 
 static uint32_t saturate(uint64_t v, uint32_t max)
@@ -75,24 +122,23 @@ static uint32_t saturate(uint64_t v, uint32_t max)
 	return v > max ? max : (uint32_t)v;
 }
 
-/* Counters become what @c says, those that it selects: what was counted so far is less that. */
-static void write_counters(struct fabric *f, struct fabric_port *p,
-                           const struct wire_port_counters *c)
+static void set_port_counters(struct fabric *f, struct fabric_port *p,
+                              const struct wire_port_counters *c)
 {
-	struct fabric_port_zero *zero = &p->zero;
+	const struct write all[] = {
+		{ PERF_SELECT_XMIT_DATA, XMIT_DATA, c->xmit_data },
+		{ PERF_SELECT_RCV_DATA, RCV_DATA, c->rcv_data },
+		{ PERF_SELECT_XMIT_PACKETS, XMIT_PACKETS, c->xmit_packets },
+		{ PERF_SELECT_RCV_PACKETS, RCV_PACKETS, c->rcv_packets },
+		{ PERF_SELECT_LINK_DOWNED, LINK_DOWNED, c->link_downed },
+		{ PERF_SELECT_RCV_SWITCH_RELAY_ERRORS, RELAY_ERRORS, c->rcv_switch_relay_errors },
+		{ PERF_SELECT_XMIT_DISCARDS, XMIT_DISCARDS, c->xmit_discards },
+		{ PERF_SELECT_XMIT_CONSTRAINT_ERRORS, XMIT_CONSTRAINT, c->xmit_constraint_errors },
+		{ PERF_SELECT_RCV_CONSTRAINT_ERRORS, RCV_CONSTRAINT, c->rcv_constraint_errors },
+		{ 0 },
+	};
 
-	if (c->counter_select & PERF_SELECT_XMIT_DATA)
-		zero->stats.xmit_bytes = p->stats.xmit_bytes - (uint64_t)c->xmit_data * WORD;
-	if (c->counter_select & PERF_SELECT_RCV_DATA)
-		zero->stats.recv_bytes = p->stats.recv_bytes - (uint64_t)c->rcv_data * WORD;
-	if (c->counter_select & PERF_SELECT_XMIT_PACKETS)
-		zero->stats.xmit_packets = p->stats.xmit_packets - c->xmit_packets;
-	if (c->counter_select & PERF_SELECT_RCV_PACKETS)
-		zero->stats.recv_packets = p->stats.recv_packets - c->rcv_packets;
-	if (c->counter_select & PERF_SELECT_LINK_DOWNED)
-		zero->stats.link_downed = p->stats.link_downed - c->link_downed;
-	if (c->counter_select & PERF_SELECT_XMIT_DISCARDS)
-		zero->discards = discards(f, p) - c->xmit_discards;
+	write_counters(f, p, false, c->counter_select, all);
 }
 
 static uint16_t port_counters(struct fabric *f, struct fabric_node *node, uint8_t *data,
@@ -100,40 +146,48 @@ static uint16_t port_counters(struct fabric *f, struct fabric_node *node, uint8_
 {
 	struct wire_port_counters c;
 	unsigned first, last;
-	struct counts n;
+	struct counts sum;
 
 	wire_port_counters_decode(data, &c);
 	if (!selected(node, c.port_select, &first, &last))
 		return MAD_STATUS_BAD_FIELD;
 	for (unsigned i = first; is_set && i <= last; i++)
-		write_counters(f, &node->port[i], &c);
-	n = sum_counts(f, node, first, last, false);
+		set_port_counters(f, &node->port[i], &c);
+	sum = sum_counts(f, node, first, last, false);
 	c = (struct wire_port_counters){
 		.port_select = c.port_select,
 		.counter_select = is_set ? c.counter_select : 0,
-		.link_downed = (uint8_t)saturate(n.now.link_downed, UINT8_MAX),
-		.xmit_discards = (uint16_t)saturate(n.discards, UINT16_MAX),
-		.xmit_data = saturate(n.now.xmit_bytes / WORD, UINT32_MAX),
-		.rcv_data = saturate(n.now.recv_bytes / WORD, UINT32_MAX),
-		.xmit_packets = saturate(n.now.xmit_packets, UINT32_MAX),
-		.rcv_packets = saturate(n.now.recv_packets, UINT32_MAX),
+		.link_downed = (uint8_t)saturate(sum.n[LINK_DOWNED], UINT8_MAX),
+		.rcv_switch_relay_errors = (uint16_t)saturate(sum.n[RELAY_ERRORS], UINT16_MAX),
+		.xmit_discards = (uint16_t)saturate(sum.n[XMIT_DISCARDS], UINT16_MAX),
+		.xmit_constraint_errors = (uint8_t)saturate(sum.n[XMIT_CONSTRAINT], UINT8_MAX),
+		.rcv_constraint_errors = (uint8_t)saturate(sum.n[RCV_CONSTRAINT], UINT8_MAX),
+		.xmit_data = saturate(sum.n[XMIT_DATA], UINT32_MAX),
+		.rcv_data = saturate(sum.n[RCV_DATA], UINT32_MAX),
+		.xmit_packets = saturate(sum.n[XMIT_PACKETS], UINT32_MAX),
+		.rcv_packets = saturate(sum.n[RCV_PACKETS], UINT32_MAX),
 	};
 	wire_port_counters_encode(&c, data);
 	return MAD_STATUS_OK;
 }
 
-static void write_extended(struct fabric_port *p, const struct wire_port_counters_extended *c)
+static void set_extended(struct fabric *f, struct fabric_port *p,
+                         const struct wire_port_counters_extended *c)
 {
-	struct fabric_port_stats *zero = &p->zero_extended.stats;
+	const struct write all[] = {
+		{ PERF_EXT_SELECT_XMIT_DATA, XMIT_DATA, c->xmit_data },
+		{ PERF_EXT_SELECT_RCV_DATA, RCV_DATA, c->rcv_data },
+		{ PERF_EXT_SELECT_XMIT_PACKETS, XMIT_PACKETS, c->xmit_packets },
+		{ PERF_EXT_SELECT_RCV_PACKETS, RCV_PACKETS, c->rcv_packets },
+		{ PERF_EXT_SELECT_UNICAST_XMIT_PACKETS, XMIT_UNICAST, c->unicast_xmit_packets },
+		{ PERF_EXT_SELECT_UNICAST_RCV_PACKETS, RCV_UNICAST, c->unicast_rcv_packets },
+		{ PERF_EXT_SELECT_MULTICAST_XMIT_PACKETS, XMIT_MULTICAST,
+		  c->multicast_xmit_packets },
+		{ PERF_EXT_SELECT_MULTICAST_RCV_PACKETS, RCV_MULTICAST, c->multicast_rcv_packets },
+		{ 0 },
+	};
 
-	if (c->counter_select & PERF_EXT_SELECT_XMIT_DATA)
-		zero->xmit_bytes = p->stats.xmit_bytes - c->xmit_data * WORD;
-	if (c->counter_select & PERF_EXT_SELECT_RCV_DATA)
-		zero->recv_bytes = p->stats.recv_bytes - c->rcv_data * WORD;
-	if (c->counter_select & PERF_EXT_SELECT_XMIT_PACKETS)
-		zero->xmit_packets = p->stats.xmit_packets - c->xmit_packets;
-	if (c->counter_select & PERF_EXT_SELECT_RCV_PACKETS)
-		zero->recv_packets = p->stats.recv_packets - c->rcv_packets;
+	write_counters(f, p, true, c->counter_select, all);
 }
 
 static uint16_t port_counters_extended(struct fabric *f, struct fabric_node *node, uint8_t *data,
@@ -141,21 +195,25 @@ static uint16_t port_counters_extended(struct fabric *f, struct fabric_node *nod
 {
 	struct wire_port_counters_extended c;
 	unsigned first, last;
-	struct counts n;
+	struct counts sum;
 
 	wire_port_counters_extended_decode(data, &c);
 	if (!selected(node, c.port_select, &first, &last))
 		return MAD_STATUS_BAD_FIELD;
 	for (unsigned i = first; is_set && i <= last; i++)
-		write_extended(&node->port[i], &c);
-	n = sum_counts(f, node, first, last, true);
+		set_extended(f, &node->port[i], &c);
+	sum = sum_counts(f, node, first, last, true);
 	c = (struct wire_port_counters_extended){
 		.port_select = c.port_select,
 		.counter_select = is_set ? c.counter_select : 0,
-		.xmit_data = n.now.xmit_bytes / WORD,
-		.rcv_data = n.now.recv_bytes / WORD,
-		.xmit_packets = n.now.xmit_packets,
-		.rcv_packets = n.now.recv_packets,
+		.xmit_data = sum.n[XMIT_DATA],
+		.rcv_data = sum.n[RCV_DATA],
+		.xmit_packets = sum.n[XMIT_PACKETS],
+		.rcv_packets = sum.n[RCV_PACKETS],
+		.unicast_xmit_packets = sum.n[XMIT_UNICAST],
+		.unicast_rcv_packets = sum.n[RCV_UNICAST],
+		.multicast_xmit_packets = sum.n[XMIT_MULTICAST],
+		.multicast_rcv_packets = sum.n[RCV_MULTICAST],
 	};
 	wire_port_counters_extended_encode(&c, data);
 	return MAD_STATUS_OK;
@@ -166,7 +224,7 @@ static uint16_t class_port_info(uint8_t *data)
 	struct wire_class_port_info c = { .base_version = 1,
 		                          .class_version = MAD_VERSION_PERF,
 		                          .capability_mask = PERF_CAP_ALL_PORT_SELECT |
-		                                             PERF_CAP_EXTENDED_WIDTH_NO_IETF,
+		                                             PERF_CAP_EXTENDED_WIDTH,
 		                          .resp_time_value = 16 };
 
 	wire_class_port_info_encode(&c, data);

@@ -7,6 +7,7 @@
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
 
+#define MLID    0xC001
 #define PACKETS 10
 #define BYTES   4000
 
@@ -101,6 +102,113 @@ static void every_port_along_the_path_has_counted(void **state)
 	}
 	assert_int_equal(counters(l, 2, 1).rcv_packets, PACKETS);
 	assert_int_equal(extended(l, 2, 1).rcv_data, BYTES / 4);
+}
+
+/* What host 0 sends by this flow from now on: so many more packets. */
+static void send_on(struct lab *l, struct fabric_flow *flow, uint64_t packets)
+{
+	atomic_fetch_add(&l->f->region->flow_counts[flow->id].packets, packets);
+}
+
+static struct fabric_flow *flow_to(struct lab *l, uint16_t dlid, uint16_t pkey)
+{
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct ib_gid mgid = testing_mgid(1);
+
+	l->f->region->qps[qpn].pkey = pkey;
+	return testing_flow(l->f, lab_host(l, 0), qpn, dlid, ib_lid_is_mcast(dlid) ? &mgid : NULL);
+}
+
+static void packets_to_groups_are_counted_apart(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters_extended c;
+
+	testing_row(l->f, l->sw[0], MLID, TO_HOST, TO_RIGHT, 0);
+	send_on(l, flow_to(l, MLID, 0), PACKETS);
+	send_packets(l, 1, 4);
+	c = extended(l, 1, 1);
+	assert_int_equal(c.xmit_packets, PACKETS + 1);
+	assert_int_equal(c.multicast_xmit_packets, PACKETS);
+	assert_int_equal(c.unicast_xmit_packets, 1);
+	c = extended(l, SW_LID, TO_HOST);
+	assert_int_equal(c.multicast_rcv_packets, PACKETS);
+	assert_int_equal(c.unicast_rcv_packets, 1);
+}
+
+static void what_the_tables_lead_nowhere_is_a_relay_error_where_it_came_in(void **state)
+{
+	struct lab *l = *state;
+
+	fabric_lft_set(l->sw[1], 2, FABRIC_LFT_NONE);
+	send_on(l, flow_to(l, 2, 0), PACKETS);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_switch_relay_errors, PACKETS);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_packets, PACKETS);
+	send_on(l, flow_to(l, MLID, 0), PACKETS); /* there is no row for it */
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, PACKETS);
+}
+
+static void what_a_port_cannot_send_it_discards(void **state)
+{
+	struct lab *l = *state;
+
+	l->sw[0]->port[TO_RIGHT].state = IB_PORT_INIT;
+	send_on(l, flow_to(l, 2, 0), PACKETS);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_discards, PACKETS);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_packets, 0);
+}
+
+static void a_row_that_begins_and_ends_moves_what_is_lost(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = flow_to(l, MLID, 0);
+
+	send_on(l, flow, 1);
+	testing_row(l->f, l->sw[0], MLID, TO_HOST, 0);
+	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID);
+	send_on(l, flow, 1);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 1);
+	testing_row(l->f, l->sw[0], MLID, 0);
+	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID);
+	send_on(l, flow, 1);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 2);
+}
+
+static void a_port_holds_back_partitions_that_it_is_not_in(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *out = &l->sw[0]->port[TO_RIGHT], *in = out->peer;
+	struct fabric_flow *flow = flow_to(l, 2, 0x8001);
+
+	assert_int_equal(testing_receivers(l->f, flow), 1); /* nobody enforces it */
+	out->link.partition_outbound = true;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	send_on(l, flow, 3);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_constraint_errors, 3);
+	out->pkey[1] = 0x8001;
+	in->link.partition_inbound = true;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	send_on(l, flow, 4);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_constraint_errors, 3);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_constraint_errors, 4);
+	in->pkey[1] = 0x8001;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+}
+
+static void a_queue_pair_that_changes_its_partition_gets_through(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = flow_to(l, 2, 0x8001);
+
+	l->sw[0]->port[TO_HOST].link.partition_inbound = true;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	l->f->region->qps[10].pkey = IB_PKEY_DEFAULT;
+	fabric_flow_pkey_changed(l->f, flow);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
 }
 
 static void all_ports_are_the_sum(void **state)
@@ -248,8 +356,8 @@ static void it_says_what_it_can(void **state)
 	assert_int_equal(c.base_version, 1);
 	assert_int_equal(c.class_version, 1);
 	assert_true(c.capability_mask & PERF_CAP_ALL_PORT_SELECT);
-	assert_true(c.capability_mask & PERF_CAP_EXTENDED_WIDTH_NO_IETF);
-	assert_false(c.capability_mask & PERF_CAP_EXTENDED_WIDTH);
+	assert_true(c.capability_mask & PERF_CAP_EXTENDED_WIDTH);
+	assert_false(c.capability_mask & PERF_CAP_EXTENDED_WIDTH_NO_IETF);
 	p.mad.method = MAD_SET;
 	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
@@ -277,6 +385,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ACTIVE_TEST(every_port_along_the_path_has_counted),
 		ACTIVE_TEST(all_ports_are_the_sum),
+		ACTIVE_TEST(packets_to_groups_are_counted_apart),
+		ACTIVE_TEST(what_the_tables_lead_nowhere_is_a_relay_error_where_it_came_in),
+		ACTIVE_TEST(what_a_port_cannot_send_it_discards),
+		ACTIVE_TEST(a_row_that_begins_and_ends_moves_what_is_lost),
+		ACTIVE_TEST(a_port_holds_back_partitions_that_it_is_not_in),
+		ACTIVE_TEST(a_queue_pair_that_changes_its_partition_gets_through),
 		ACTIVE_TEST(a_set_writes_the_counters_that_it_selects),
 		ACTIVE_TEST(a_set_that_selects_none_writes_none),
 		ACTIVE_TEST(a_set_may_write_other_than_zero),

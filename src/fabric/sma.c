@@ -107,6 +107,8 @@ static uint16_t switch_info(struct request *r)
 		.life_time_value = sw->life_time,
 		.port_state_change = sw->state_change,
 		.partition_enforcement_cap = SHM_PKEYS,
+		.inbound_enforcement_cap = 1,
+		.outbound_enforcement_cap = 1,
 		.enhanced_port0 = sw->enhanced_port0,
 		.multicast_fdb_top = sw->mft_top,
 	};
@@ -200,7 +202,8 @@ uint32_t fabric_sma_capabilities(const struct fabric_port *p)
 		return 0;
 	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
 	       PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_CLIENT_REREGISTER |
-	       (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP : 0) | p->capabilities;
+	       (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP | PORT_CAP_PKEY_SWITCH_TRAP : 0) |
+	       p->capabilities;
 }
 
 void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32_t set,
@@ -433,6 +436,9 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 	l->hoq_life = i->hoq_life;
 	l->local_phy_errors = i->local_phy_errors;
 	l->overrun_errors = i->overrun_errors;
+	if (l->partition_inbound != i->partition_enforcement_inbound ||
+	    l->partition_outbound != i->partition_enforcement_outbound)
+		fabric_mads_all_changed(r->f);
 	l->partition_inbound = i->partition_enforcement_inbound;
 	l->partition_outbound = i->partition_enforcement_outbound;
 	l->raw_inbound = i->filter_raw_inbound;
@@ -516,6 +522,8 @@ static uint16_t pkey_table(struct request *r)
 		r->port = p;
 		if (memcmp(p->pkey, t.pkey, sizeof(p->pkey)) != 0)
 			r->changed |= FABRIC_PORT_PKEYS;
+		if (p->link.partition_inbound || p->link.partition_outbound)
+			fabric_mads_all_changed(r->f);
 		memcpy(p->pkey, t.pkey, sizeof(p->pkey));
 	}
 	memset(&t, 0, sizeof(t));

@@ -125,25 +125,69 @@ static struct fabric_port *follow_path(struct fabric *f, struct fabric_port *at,
 
 /* ---- by LID ---- */
 
-/* Where @at is, or on from there: where a LID leads. @any_state: on the management lane. */
-static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, uint16_t dlid,
-                                      bool any_state)
+/* Counts it at a port of a switch. */
+static struct fabric_port *lose(struct fabric *f, struct fabric_port *at, enum fabric_loss why)
 {
-	if (any_state && dlid == IB_LID_PERMISSIVE)
+	if (at->node->type == FABRIC_SWITCH)
+		at->stats.lost[why]++;
+	return no_route(f);
+}
+
+/* A switch's port holds the partition back: counted and told. */
+static struct fabric_port *hold_back(struct fabric *f, struct fabric_port *at, enum fabric_loss why,
+                                     const struct fabric_mad *mad, uint16_t pkey)
+{
+	const struct fabric_trap_packet packet = { .slid = mad->slid,
+		                                   .dlid = mad->dlid,
+		                                   .pkey = pkey,
+		                                   .src_qpn = mad->src_qpn,
+		                                   .mad = mad };
+
+	at->stats.lost[why]++;
+	f->mads->stats.bad_p_key++;
+	fabric_trap_switch_p_key(f, at, &packet);
+	return NULL;
+}
+
+/* On to the next node off the management lane, by port @num of the node of @at. */
+static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *at, unsigned num,
+                                         const struct fabric_mad *mad, uint16_t pkey)
+{
+	struct fabric_port *out;
+
+	if (num < 1 || num > at->node->n_ports)
+		return lose(f, at, FABRIC_LOST_RELAY);
+	out = &at->node->port[num];
+	if (!fabric_port_carries(out))
+		return lose(f, out, FABRIC_LOST_DISCARD);
+	if (!fabric_port_emits(out, pkey))
+		return hold_back(f, out, FABRIC_LOST_XMIT_PKEY, mad, pkey);
+	if (!fabric_port_admits(out->peer, pkey))
+		return hold_back(f, out->peer, FABRIC_LOST_RCV_PKEY, mad, pkey);
+	return out->peer;
+}
+
+/*
+ * Where @at is, or on from there: where a LID leads. @pkey: of the packet; 0: it goes on the
+ * management lane, in any state and for any partition.
+ */
+static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, uint16_t dlid,
+                                      const struct fabric_mad *mad, uint16_t pkey)
+{
+	if (!pkey && dlid == IB_LID_PERMISSIVE)
 		return at;
 	for (int hops = 0; hops < FABRIC_MAX_HOPS; hops++) {
 		bool is_switch = at->node->type == FABRIC_SWITCH;
+		unsigned num;
 
 		if (fabric_port_has_lid(fabric_own_port(at), dlid))
-			return any_state || is_switch || at->state == IB_PORT_ACTIVE ? at
-			                                                             : no_route(f);
+			return !pkey || is_switch || at->state == IB_PORT_ACTIVE ? at : no_route(f);
 		if (!is_switch && hops)
 			return no_route(f);
-		at = cross(f, at->node, is_switch ? fabric_lft_get(at->node, dlid) : at->num);
+		num = is_switch ? fabric_lft_get(at->node, dlid) : at->num;
+		at = pkey ? cross_as_data(f, at, num, mad, pkey) : cross(f, at->node, num);
 		if (!at)
 			return NULL;
-		if (!any_state && !fabric_port_carries(at))
-			return no_route(f);
 	}
 	return no_route(f);
 }
@@ -160,6 +204,7 @@ static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *
 	to = fabric_ethernet_find(f, from, &mad->dgid);
 	if (to || !sink->wire)
 		return to ? to : no_route(f);
+	f->mads->stats.wire++;
 	sink->wire(sink->arg, from, mad);
 	return NULL;
 }
@@ -168,7 +213,8 @@ static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *
  * Where @mad ends up: the port by which it comes in there. A directed route may begin and end
  * with a part by LID (section 14.2.2.1).
  */
-static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad,
+                                 uint16_t pkey)
 {
 	uint8_t *d = mad->data;
 	bool back = d[SMP_AT_STATUS] & DIRECTION_BIT;
@@ -180,15 +226,15 @@ static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struc
 	if (mad->dest_qpn == IB_QPN_SMI && !is_smp(mad))
 		return no_route(f); /* that lane carries nothing else */
 	if (!is_directed(mad) || mad->dest_qpn != IB_QPN_SMI)
-		return follow_lid(f, at, mad->dlid, mad->dest_qpn == IB_QPN_SMI);
+		return follow_lid(f, at, mad->dlid, mad, pkey);
 	if (begin != IB_LID_PERMISSIVE)
-		at = follow_lid(f, at, mad->dlid, true);
+		at = follow_lid(f, at, mad->dlid, mad, 0);
 	if (at)
 		at = follow_path(f, at, d);
 	if (at && end != IB_LID_PERMISSIVE) {
 		if (!back)
 			mad->slid = fabric_own_port(at)->lid; /* the answer's path begins there */
-		at = follow_lid(f, at, end, true);
+		at = follow_lid(f, at, end, mad, 0);
 	}
 	return at;
 }
@@ -207,19 +253,22 @@ static bool has_pkey(const struct fabric_port *p, uint16_t pkey, uint16_t *index
 	return false;
 }
 
-/* A packet has a P_Key of its sender's, and is taken by who is in that partition. */
-static bool check_pkey(struct fabric *f, const struct fabric_port *from, struct fabric_port *at,
-                       struct fabric_mad *mad)
+/* A packet has a P_Key of its sender's. 0: on the management lane, where there are none. */
+static uint16_t pkey_of(const struct fabric_port *from, const struct fabric_mad *mad)
 {
-	uint16_t pkey = mad->pkey_index < SHM_PKEYS ? from->pkey[mad->pkey_index] : 0;
+	if (mad->dest_qpn == IB_QPN_SMI || mad->pkey_index >= SHM_PKEYS)
+		return 0;
+	return from->pkey[mad->pkey_index];
+}
 
-	if (mad->dest_qpn == IB_QPN_SMI)
-		return true;
-	if ((pkey & IB_PKEY_BASE_MASK) && has_pkey(at, pkey, &mad->pkey_index))
+/* It is taken by who is in that partition, whose index there it has from then on. */
+static bool check_pkey(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad,
+                       uint16_t pkey)
+{
+	if (!pkey || has_pkey(at, pkey, &mad->pkey_index))
 		return true;
 	f->mads->stats.bad_p_key++;
-	if (pkey & IB_PKEY_BASE_MASK) /* else there is no packet */
-		fabric_trap_bad_p_key(f, at, mad, pkey);
+	fabric_trap_bad_p_key(f, at, mad, pkey);
 	return false;
 }
 
@@ -280,17 +329,30 @@ static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *
 	return refuse(mad);
 }
 
+/* Sends @mad from @from. Where it arrives, NULL: it does not. */
+static struct fabric_port *carry(struct fabric *f, struct fabric_port *from, struct fabric_mad *mad)
+{
+	uint16_t pkey = pkey_of(fabric_own_port(from), mad);
+	struct fabric_port *at;
+
+	f->mads->stats.sent++;
+	if (mad->dest_qpn != IB_QPN_SMI && !(pkey & IB_PKEY_BASE_MASK)) {
+		f->mads->stats.bad_p_key++; /* there is no such packet */
+		return NULL;
+	}
+	at = route(f, from, mad, pkey);
+	return at && check_pkey(f, fabric_own_port(at), mad, pkey) ? at : NULL;
+}
+
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *sent)
 {
 	struct fabric_mad mad = *sent;
 
 	/* a request, then its answer, if an agent gives one; an answer is never answered */
 	for (int leg = 0; leg < 2; leg++) {
-		struct fabric_port *at = route(f, from, &mad);
+		struct fabric_port *at = carry(f, from, &mad);
 
-		f->mads->stats.sent++;
-		if (!at || !check_pkey(f, fabric_own_port(from), fabric_own_port(at), &mad) ||
-		    !arrive(f, at, &mad))
+		if (!at || !arrive(f, at, &mad))
 			return;
 		turn_round(fabric_own_port(at), &mad);
 		from = at; /* back by the port that it came in by */
@@ -301,6 +363,7 @@ void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fab
 {
 	struct fabric_mad mad = *came;
 
+	f->mads->stats.sent++;
 	if (!arrive(f, at, &mad))
 		return;
 	turn_round(at, &mad);

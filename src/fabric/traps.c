@@ -317,27 +317,29 @@ void fabric_trap_bad_p_key(struct fabric *f, struct fabric_port *at, const struc
 }
 
 void fabric_trap_switch_p_key(struct fabric *f, struct fabric_port *at,
-                              const struct fabric_mad *mad, uint16_t pkey)
+                              const struct fabric_trap_packet *packet)
 {
 	struct wire_notice notice = { .type = NOTICE_SECURITY,
 		                      .trap_number = TRAP_BAD_SWITCH_PKEY };
 	struct wire_trap_bad_switch_pkey details = {
-		.data_valid = BAD_SWITCH_PKEY_LIDS | BAD_SWITCH_PKEY_PKEY | BAD_SWITCH_PKEY_SL |
-		              BAD_SWITCH_PKEY_QPS,
-		.lid1 = mad->slid,
-		.lid2 = mad->dlid,
-		.pkey = pkey,
-		.sl = mad->sl,
-		.qp1 = mad->src_qpn,
-		.qp2 = mad->dest_qpn,
+		.data_valid = BAD_SWITCH_PKEY_LIDS | BAD_SWITCH_PKEY_PKEY | BAD_SWITCH_PKEY_QP1,
+		.lid1 = packet->slid,
+		.lid2 = packet->dlid,
+		.pkey = packet->pkey,
+		.qp1 = packet->src_qpn,
 		.switch_lid = at->node->port[0].lid,
 		.port = at->num,
 	};
 
-	if (mad->has_grh) {
+	if (packet->mad) {
+		details.data_valid |= BAD_SWITCH_PKEY_SL | BAD_SWITCH_PKEY_QP2;
+		details.sl = packet->mad->sl;
+		details.qp2 = packet->mad->dest_qpn;
+	}
+	if (packet->mad && packet->mad->has_grh) {
 		details.data_valid |= BAD_SWITCH_PKEY_GIDS;
-		details.gid1 = mad->sgid;
-		details.gid2 = mad->dgid;
+		details.gid1 = packet->mad->sgid;
+		details.gid2 = packet->mad->dgid;
 	}
 	wire_trap_bad_switch_pkey_encode(&details, notice.details);
 	send_trap(f, &at->node->port[0], &notice);

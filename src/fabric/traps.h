@@ -34,12 +34,16 @@ void fabric_trap_bad_m_key(struct fabric *f, struct fabric_port *at, const struc
 void fabric_trap_bad_p_key(struct fabric *f, struct fabric_port *at, const struct fabric_mad *mad,
                            uint16_t pkey);
 
-/*
- * 259: the port @at of a switch holds back the MAD @mad with the P_Key @pkey (PortInfo's
- * PartitionEnforcement). Sent if the switch has been told by its subnet manager to.
- */
+/* What is known of a packet that a switch holds back. */
+struct fabric_trap_packet {
+	uint16_t slid, dlid, pkey;
+	uint32_t src_qpn;
+	const struct fabric_mad *mad; /* or NULL: then nothing else */
+};
+
+/* 259: the port @at of a switch holds it back, by PortInfo's PartitionEnforcement. */
 void fabric_trap_switch_p_key(struct fabric *f, struct fabric_port *at,
-                              const struct fabric_mad *mad, uint16_t pkey);
+                              const struct fabric_trap_packet *packet);
 
 /*
  * 257 and 258: tells of the packets with bad keys that programs have got since the last call.

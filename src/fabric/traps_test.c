@@ -402,6 +402,46 @@ static void a_mad_of_another_partition_is_told_as_trap_257(void **state)
 	assert_int_equal(l->n_got, 1);
 }
 
+static void a_switch_that_holds_a_partition_back_tells_it_as_trap_259(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *out = &l->sw[1]->port[TO_RIGHT];
+	uint64_t bad = l->f->mads->stats.bad_p_key;
+	struct wire_trap_bad_switch_pkey details;
+	struct wire_notice notice;
+
+	out->link.partition_outbound = true;
+	send_wrong_p_key(l, 2);
+	assert_int_equal(l->f->mads->stats.bad_p_key, bad + 1);
+	assert_int_equal(out->stats.lost[FABRIC_LOST_XMIT_PKEY], 1);
+	last(l, &notice);
+	assert_int_equal(notice.type, NOTICE_SECURITY);
+	assert_int_equal(notice.trap_number, TRAP_BAD_SWITCH_PKEY);
+	assert_int_equal(notice.producer_type, NOTICE_FROM_SWITCH);
+	assert_int_equal(notice.issuer_lid, SW_LID + 1);
+	wire_trap_bad_switch_pkey_decode(notice.details, &details);
+	assert_int_equal(details.switch_lid, SW_LID + 1);
+	assert_int_equal(details.port, TO_RIGHT);
+	assert_int_equal(details.lid1, 1);
+	assert_int_equal(details.lid2, 2);
+	assert_int_equal(details.pkey, 0x8123);
+	assert_int_equal(details.sl, 3);
+	assert_int_equal(details.qp1, IB_QPN_GSI);
+	assert_int_equal(details.qp2, IB_QPN_GSI);
+	assert_int_equal(details.data_valid & BAD_SWITCH_PKEY_GIDS, 0);
+}
+
+static void the_management_lane_knows_no_partitions(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_to_lid(lab_host(l, 0), 2, &smp);
+
+	memset(l->sw[1]->port[TO_RIGHT].pkey, 0, sizeof(l->sw[1]->port[TO_RIGHT].pkey));
+	l->sw[1]->port[TO_RIGHT].link.partition_outbound = true;
+	lab_ask(l, lab_host(l, 0), &mad);
+}
+
 static struct wire_port_info port_info_of(struct lab *l, uint16_t lid)
 {
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_PORT_INFO, 0);
@@ -494,6 +534,8 @@ int main(void)
 		TRAP_TEST(who_has_the_key_stops_the_lease),
 		TRAP_TEST(without_a_lease_period_the_protection_stays),
 		TRAP_TEST(a_mad_of_another_partition_is_told_as_trap_257),
+		TRAP_TEST(a_switch_that_holds_a_partition_back_tells_it_as_trap_259),
+		TRAP_TEST(the_management_lane_knows_no_partitions),
 		TRAP_TEST(violations_are_counted_until_they_are_set_to_0),
 		TRAP_TEST(what_programs_count_is_told_as_trap_258),
 	};

@@ -254,7 +254,7 @@ static void put_in_order(struct lab *l)
 
 static void check_counts(const struct fabric_mad_stats *s)
 {
-	assert_true(s->sent == s->delivered + s->no_route + s->bad_path + s->bad_p_key);
+	assert_true(s->sent == s->delivered + s->wire + s->no_route + s->bad_path + s->bad_p_key);
 	assert_true(s->delivered ==
 	            s->answered + s->taken + s->repressed + s->bad_m_key + s->unwanted);
 }

@@ -145,6 +145,8 @@ static void set_peer(struct fabric *f, struct fabric_port *peer, const uint16_t 
 {
 	if (!peer || peer->node->type != FABRIC_SWITCH)
 		return;
+	if (!peer->link.partition_inbound || memcmp(peer->pkey, table, sizeof(peer->pkey)) != 0)
+		fabric_mads_all_changed(f);
 	peer->link.partition_inbound = peer->link.partition_outbound = true;
 	set_table(f, peer, table);
 }

@@ -129,12 +129,13 @@ struct wire_trap_bad_switch_pkey {
 };
 WIRE_LAYOUT(trap_bad_switch_pkey, NOTICE_DETAILS_BYTES);
 
-/* Its data_valid: bits of both. */
+/* Its data_valid. */
 enum {
 	BAD_SWITCH_PKEY_LIDS = 3 << 0,
 	BAD_SWITCH_PKEY_PKEY = 1 << 2,
 	BAD_SWITCH_PKEY_SL = 1 << 3,
-	BAD_SWITCH_PKEY_QPS = 3 << 4,
+	BAD_SWITCH_PKEY_QP1 = 1 << 4,
+	BAD_SWITCH_PKEY_QP2 = 1 << 5,
 	BAD_SWITCH_PKEY_GIDS = 3 << 6,
 };
 

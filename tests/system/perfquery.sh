@@ -8,12 +8,12 @@
 # packets ARGUMENT...: what perfquery on h2 prints of them, in a line.
 packets()
 {
-	umbel exec h2 -- perfquery -x "$@" | sed -n 's/^Port\(...*\)Pkts:\.\.*/\1 /p' | xargs
+	umbel exec h2 -- perfquery -x "$@" | sed -n -E 's/^Port(Xmit|Rcv|Unicast.*)Pkts:\.+/\1 /p' | xargs
 }
 
 umbel up --hosts 2 > /dev/null
 expect 0 '# Port extended counters: Lid 2 port 1*' umbel exec h2 -- perfquery -x
-expect 0 'Xmit 0 Rcv 0' packets
+expect 0 'Xmit 0 Rcv 0 UnicastXmit 0 UnicastRcv 0' packets
 
 # 200 messages each way, and their addresses by TCP
 new_port
@@ -22,11 +22,11 @@ wait_listening server "$port"
 expect 0 '*' umbel exec h2 -- ibv_ud_pingpong -p "$port" -n 200 -r 200 127.0.0.1
 wait_ended server 0
 switch=$(umbel exec h1 -- ibswitches | sed 's/.* lid \([0-9]*\) .*/\1/')
-expect 0 'Xmit 200 Rcv 200' packets
-expect 0 'Xmit 200 Rcv 200' packets 1 1
-expect 0 'Xmit 200 Rcv 200' packets "$switch" 2
+expect 0 'Xmit 200 Rcv 200 UnicastXmit 200 UnicastRcv 200' packets
+expect 0 'Xmit 200 Rcv 200 UnicastXmit 200 UnicastRcv 200' packets 1 1
+expect 0 'Xmit 200 Rcv 200 UnicastXmit 200 UnicastRcv 200' packets "$switch" 2
 
 # -R: clears, and only that port
 expect 0 '' umbel exec h2 -- perfquery -x -R 1 1
-expect 0 'Xmit 0 Rcv 0' packets 1 1
-expect 0 'Xmit 200 Rcv 200' packets 2 1
+expect 0 'Xmit 0 Rcv 0 UnicastXmit 0 UnicastRcv 0' packets 1 1
+expect 0 'Xmit 200 Rcv 200 UnicastXmit 200 UnicastRcv 200' packets 2 1

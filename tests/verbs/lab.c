@@ -709,6 +709,19 @@ uint64_t lab_counter(int host, const char *name)
 	return value;
 }
 
+uint64_t lab_switch_counter(const char *name)
+{
+	struct json_object *counters = json_of("umbel show counters --json"), *ports, *v;
+	uint64_t sum = 0;
+
+	assert_true(json_object_object_get_ex(counters, "ports", &ports));
+	for (size_t i = 0; i < json_object_array_length(ports); i++)
+		if (json_object_object_get_ex(json_object_array_get_idx(ports, i), name, &v))
+			sum += json_object_get_uint64(v);
+	json_object_put(counters);
+	return sum;
+}
+
 uint64_t lab_status(const char *name)
 {
 	struct json_object *status = json_of("umbel status --json");

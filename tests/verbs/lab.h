@@ -192,6 +192,9 @@ struct ibv_ah *lab_ah_group(struct lab_end *e, const struct lab_group *g);
 /* Of the port of host @host, as `umbel show counters --json` names it. */
 uint64_t lab_counter(int host, const char *name);
 
+/* The sum of those of all switches' ports. */
+uint64_t lab_switch_counter(const char *name);
+
 /* What `umbel status --json` says, a number; and waits until it says @value. */
 uint64_t lab_status(const char *name);
 void lab_await_status(const char *name, uint64_t value);
