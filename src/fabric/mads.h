@@ -150,6 +150,10 @@ bool fabric_sma_wants_repress(struct fabric *f, struct fabric_port *at,
 uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attribute,
                         uint32_t modifier, uint8_t *data);
 
+/* The same of a Set: as if it came with the M_Key. @data becomes what it reads then. */
+uint16_t fabric_sma_set(struct fabric *f, struct fabric_port *at, uint16_t attribute,
+                        uint32_t modifier, uint8_t *data);
+
 /* PortInfo:CapabilityMask of an HCA's port or a switch's port 0; 0 of a switch's others. */
 uint32_t fabric_sma_capabilities(const struct fabric_port *p);
 

@@ -743,6 +743,23 @@ static void follow_change(struct request *r)
 		sink->port_changed(sink->arg, r->peer_changed, FABRIC_PORT_STATE);
 }
 
+uint16_t fabric_sma_set(struct fabric *f, struct fabric_port *at, uint16_t attribute,
+                        uint32_t modifier, uint8_t *data)
+{
+	struct request r = { .f = f,
+		             .at = at,
+		             .node = at->node,
+		             .is_set = true,
+		             .trusted = true,
+		             .modifier = modifier,
+		             .data = data };
+	uint16_t status = serve_attribute(&r, attribute);
+
+	if (r.changed)
+		follow_change(&r);
+	return status;
+}
+
 bool fabric_sma_wants_repress(struct fabric *f, struct fabric_port *at,
                               const struct fabric_mad *mad)
 {

@@ -54,6 +54,7 @@ struct sa {
 	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
 	uint32_t next_shared;             /* whose turn it is to be shared */
 	uint64_t made_up;                 /* counts MGIDs that we made up */
+	uint32_t guids_assigned;          /* sa_guids.c */
 	LIST_HEAD(, sa_service) services; /* sa_services.c */
 	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
 	unsigned n_services, n_informs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the files of the SA's server share: a query on its way, and how records get into
- * its answer. For sa_server.c, sa_nodes.c, sa_paths.c, sa_members.c, sa_services.c and
- * sa_informs.c.
+ * its answer. For sa_server.c, sa_nodes.c, sa_paths.c, sa_members.c, sa_services.c,
+ * sa_informs.c and sa_guids.c.
  */
 #ifndef SUBNET_SA_QUERY_H
 #define SUBNET_SA_QUERY_H
@@ -41,6 +41,10 @@ extern const struct sa_kind sa_path_kind, sa_multipath_kind, sa_member_kind, sa_
 
 /* Of nodes: find the row in sa_nodes.c. */
 const struct sa_kind *sa_node_kind(uint16_t attribute);
+
+/* GUIDInfoRecord: sa_guids.c. */
+uint16_t sa_guid_info_set(struct sa_query *q);
+uint16_t sa_guid_info_delete(struct sa_query *q);
 
 /* Adds a record to the answer, whatever it is; or if it is one that the query asks for. */
 void sa_query_add(struct sa_query *q, const void *record);

@@ -126,6 +126,7 @@ static uint16_t class_port_info(struct sa_query *q)
 		.class_version = MAD_VERSION_SUBN_ADM,
 		.capability_mask = SA_CAP_OPTIONAL_RECORDS | SA_CAP_UD_MULTICAST |
 		                   SA_CAP_MULTIPATH | SA_CAP_PORT_INFO_CAPMASK,
+		.capability_mask2 = SA_CAP2_ALIAS_GUIDS,
 		.resp_time_value = 16,
 	};
 

@@ -304,6 +304,88 @@ static void guids_and_lanes_are_listed_by_port(void **state)
 	                 1);
 }
 
+/* ---- GUIDs that ports ask for ---- */
+
+/* Host @asker asks for the GUIDs of host 1's block that the mask names; the status. */
+static uint16_t ask_guids(struct env *e, uint8_t method, unsigned asker, uint64_t guids,
+                          const struct wire_guid_info_record *r)
+{
+	prepare(e, method, SA_ATTR_GUID_INFO);
+	e->request.slid = lid(e, asker);
+	e->mad.component_mask = SA_GIR_LID | SA_GIR_BLOCK | guids;
+	wire_guid_info_record_encode(r, e->mad.data);
+	return serve(e);
+}
+
+static struct fabric_port *who_has(struct env *e, uint64_t guid)
+{
+	struct ib_gid g;
+
+	fabric_gid_make(e->f, guid, &g);
+	return fabric_port_by_gid(e->f, &g);
+}
+
+static void a_port_gets_the_guids_that_it_asks_for(void **state)
+{
+	struct env *e = *state;
+	struct wire_guid_info_record r = { .lid = lid(e, 1), .table = { { 0, 0x1234, 0x5678 } } };
+
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_OK);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == e->f->hca_port[1]->guid);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0x1234);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[2] == 0); /* not in the mask */
+	assert_ptr_equal(who_has(e, 0x1234), e->f->hca_port[1]);
+	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR_GUID(1), &r), SA_OK);
+	assert_int_equal(e->answer.method, MAD_DELETE_RESP);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0);
+	assert_null(who_has(e, 0x1234));
+}
+
+static void for_a_guid_of_0_one_is_chosen(void **state)
+{
+	struct env *e = *state;
+	struct wire_guid_info_record r = { .lid = lid(e, 1), .block = 1 };
+	uint64_t first, second;
+
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(0) | SA_GIR_GUID(7), &r), SA_OK);
+	first = RECORD(e, guid_info_record, 0).table.guid[0];
+	second = RECORD(e, guid_info_record, 0).table.guid[7];
+	assert_true(first && second && first != second);
+	assert_ptr_equal(who_has(e, first), e->f->hca_port[1]);
+	/* once more: it keeps what it has */
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(0), &r), SA_OK);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == first);
+}
+
+static void a_guid_that_somebody_has_is_not_given(void **state)
+{
+	struct env *e = *state;
+	struct wire_guid_info_record r = { .lid = lid(e, 1),
+		                           .table = { { 0, e->f->hca_port[2]->guid } } };
+
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_OK);
+	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0);
+	assert_ptr_equal(who_has(e, e->f->hca_port[2]->guid), e->f->hca_port[2]);
+}
+
+static void what_cannot_be_done_to_guids_says_why(void **state)
+{
+	struct env *e = *state;
+	struct wire_guid_info_record r = { .lid = lid(e, 1), .table = { { 0, 0x1234 } } };
+
+	assert_int_equal(ask_guids(e, MAD_SET, 2, SA_GIR_GUID(1), &r), SA_REQ_DENIED);
+	e->mad.sm_key = SA_KEY;
+	assert_int_equal(serve(e), SA_OK);
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(0), &r), SA_REQ_INVALID);
+	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR_GUID(0), &r), SA_REQ_INVALID);
+	e->mad.component_mask = SA_GIR_LID;
+	assert_int_equal(serve(e), SA_INSUFFICIENT_COMPONENTS);
+	r.block = SHM_GIDS / GUID_BLOCK;
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_NO_RECORDS);
+	r = (struct wire_guid_info_record){ .lid = 0xBFFF };
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_NO_RECORDS);
+}
+
 static void pkeys_are_for_who_is_trusted(void **state)
 {
 	struct env *e = *state;
@@ -1343,6 +1425,10 @@ int main(void)
 		TEST(the_multicast_tables_show_who_joined),
 		TEST(links_are_listed_from_both_ends),
 		TEST(guids_and_lanes_are_listed_by_port),
+		TEST(a_port_gets_the_guids_that_it_asks_for),
+		TEST(for_a_guid_of_0_one_is_chosen),
+		TEST(a_guid_that_somebody_has_is_not_given),
+		TEST(what_cannot_be_done_to_guids_says_why),
 		TEST(pkeys_are_for_who_is_trusted),
 		TEST(there_is_one_subnet_manager_where_it_is),
 		TEST(it_says_what_it_can),

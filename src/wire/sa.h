@@ -90,6 +90,7 @@ enum sa_status {
 #define SA_CAP2_QOS                (1u << 1)
 #define SA_CAP2_REVERSE_PATH_PKEY  (1u << 2)
 #define SA_CAP2_MULTICAST_FDB_TOP  (1u << 3)
+#define SA_CAP2_ALIAS_GUIDS        (1u << 5)
 #define SA_CAP2_FULL_PORT_INFO     (1u << 6)
 #define SA_CAP2_EXTENDED_SPEEDS    (1u << 7)
 #define SA_CAP2_PORT_INFO_CAPMASK2 (1u << 10)
