@@ -50,7 +50,7 @@ static int measure_ah(void)
 	attr.grh.dgid.raw[1] = 0x12;
 	t = bench_now();
 	for (int i = 0; i < HANDLES; i++) {
-		struct ibv_ah *ah = ibv_create_ah(e.id->pd, &attr);
+		struct ibv_ah *ah = ibv_create_ah(e.pd, &attr);
 
 		if (!ah || ibv_destroy_ah(ah))
 			bench_fail("ibv_create_ah");
@@ -87,8 +87,8 @@ static int measure_attach(void)
 	bench_endpoint_open(&e,
 	                    &(struct bench_plan){ .address = SENDER, .depth = DEPTH, .bytes = 64 });
 	for (int warm = 1; warm >= 0; warm--) {
-		attach_all(e.id->qp, 1, attach);
-		attach_all(e.id->qp, 0, detach);
+		attach_all(e.qp, 1, attach);
+		attach_all(e.qp, 0, detach);
 	}
 	printf("{\"measure\": \"attach\", \"attach_us\": %.2f, \"detach_us\": %.2f}\n",
 	       bench_quantile(attach, GROUPS, 0.5), bench_quantile(detach, GROUPS, 0.5));

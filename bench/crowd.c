@@ -106,7 +106,7 @@ static long private_kb(void)
 static unsigned send_to_all(struct ibv_qp **qp, unsigned n, struct ibv_cq *cq)
 {
 	struct ibv_port_attr port;
-	struct ibv_ah_attr attr = { .port_num = endpoint.id->port_num };
+	struct ibv_ah_attr attr = { .port_num = endpoint.port_num };
 	struct ibv_sge to = { .addr = (uintptr_t)endpoint.buffer,
 		              .length = endpoint.slot,
 		              .lkey = endpoint.mr->lkey };
@@ -114,11 +114,11 @@ static unsigned send_to_all(struct ibv_qp **qp, unsigned n, struct ibv_cq *cq)
 	struct ibv_send_wr *wr = &endpoint.send_wr[0];
 	unsigned arrived = 0;
 
-	errno = ibv_query_port(endpoint.id->verbs, attr.port_num, &port);
+	errno = ibv_query_port(endpoint.verbs, attr.port_num, &port);
 	if (errno)
 		bench_fail("ibv_query_port");
 	attr.dlid = port.lid;
-	wr->wr.ud.ah = ibv_create_ah(endpoint.id->pd, &attr);
+	wr->wr.ud.ah = ibv_create_ah(endpoint.pd, &attr);
 	if (!wr->wr.ud.ah)
 		bench_fail("ibv_create_ah");
 	wr->wr.ud.remote_qkey = QKEY;
@@ -140,7 +140,7 @@ static unsigned send_to_all(struct ibv_qp **qp, unsigned n, struct ibv_cq *cq)
 
 static void crowd_qps(unsigned n)
 {
-	struct ibv_cq *cq = ibv_create_cq(endpoint.id->verbs, (int)n * 2, NULL, NULL, 0);
+	struct ibv_cq *cq = ibv_create_cq(endpoint.verbs, (int)n * 2, NULL, NULL, 0);
 	struct ibv_qp **qp = calloc(n, sizeof(*qp));
 	long before, after;
 

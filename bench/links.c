@@ -5,6 +5,9 @@
  * just after it. Prints a line of JSON a sample; bench/run.py calls it and judges.
  *
  * links latency|rate [OPTION]... LINK[:LIST]...
+ *
+ * With --device the two sides are on network devices of that name, in the network namespaces
+ * a and b, each with a fabric of its own.
  */
 #include <err.h>
 #include <getopt.h>
@@ -90,6 +93,8 @@ static void run(struct bench_pair *pair, int side, void *arg)
 	struct plan *plan = arg;
 	struct bench_end end[MAX_LINKS];
 
+	if (plan->spec.device)
+		bench_enter(side ? "b" : "a");
 	for (unsigned i = 0; i < plan->n_links; i++) {
 		end[i] = (struct bench_end){ .ops = plan->link[i].ops,
 			                     .list = plan->link[i].list,
@@ -134,6 +139,7 @@ static void parse(struct plan *plan, int argc, char **argv)
 		                                 { "from", required_argument, NULL, 'f' },
 		                                 { "to", required_argument, NULL, 'o' },
 		                                 { "cq-qps", required_argument, NULL, 'q' },
+		                                 { "device", required_argument, NULL, 'd' },
 		                                 { NULL, 0, NULL, 0 } };
 	int c;
 
@@ -153,6 +159,9 @@ static void parse(struct plan *plan, int argc, char **argv)
 			break;
 		case 'o':
 			plan->spec.address[1] = optarg;
+			break;
+		case 'd':
+			plan->spec.device = optarg;
 			break;
 		case 'q':
 			plan->spec.idle_qps = (unsigned)atoi(optarg) - 1;

@@ -166,7 +166,7 @@ def write_json(path, run, samples, table, load):
 def write_docs(output, table, floor, caveats):
     pictures = os.path.join(ROOT, "docs", "performance")
     os.makedirs(pictures, exist_ok=True)
-    for name in ("latency", "sizes", "receivers", "flat", "subnet"):
+    for name in ("latency", "sizes", "receivers", "flat", "roce", "subnet"):
         with open(os.path.join(output, f"{name}.svg"), encoding="utf-8") as f:
             lines = [line.rstrip() for line in f]
         with open(os.path.join(pictures, f"{name}.svg"), "w", encoding="utf-8") as f:

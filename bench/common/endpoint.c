@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bare.h"
 #include "common/endpoint.h"
 #include "common/util.h"
 
@@ -27,25 +28,43 @@ static void parse_address(const char *text, struct sockaddr_storage *address)
 
 /* ---- what it is made of ---- */
 
+/* The device that has the address, as rdma_cm knows it. */
+static void find_device(struct bench_endpoint *e, const char *address)
+{
+	struct sockaddr_storage source;
+
+	e->events = rdma_create_event_channel();
+	if (!e->events)
+		bench_fail("rdma_create_event_channel");
+	if (rdma_create_id(e->events, &e->id, NULL, RDMA_PS_UDP))
+		bench_fail("rdma_create_id");
+	parse_address(address, &source);
+	if (rdma_bind_addr(e->id, (struct sockaddr *)&source))
+		bench_fail("rdma_bind_addr");
+	e->verbs = e->id->verbs;
+	e->pd = e->id->pd;
+	e->port_num = e->id->port_num;
+}
+
 static void make_cqs(struct bench_endpoint *e, const struct bench_plan *plan)
 {
 	struct ibv_cq_init_attr_ex attr = { .cqe = plan->cqe ? plan->cqe
 		                                             : e->depth + 2 * plan->idle_qps,
 		                            .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
 
-	if (plan->block && !(e->channel = ibv_create_comp_channel(e->id->verbs)))
+	if (plan->block && !(e->channel = ibv_create_comp_channel(e->verbs)))
 		bench_fail("ibv_create_comp_channel");
 	attr.channel = e->channel;
 	e->own_cq = !plan->cq;
 	if (plan->cq) {
 		e->cq = plan->cq;
 	} else if (plan->extended) {
-		e->cq_ex = ibv_create_cq_ex(e->id->verbs, &attr);
+		e->cq_ex = ibv_create_cq_ex(e->verbs, &attr);
 		e->cq = e->cq_ex ? ibv_cq_ex_to_cq(e->cq_ex) : NULL;
 	} else {
-		e->cq = ibv_create_cq(e->id->verbs, (int)attr.cqe, NULL, e->channel, 0);
+		e->cq = ibv_create_cq(e->verbs, (int)attr.cqe, NULL, e->channel, 0);
 	}
-	e->send_cq = ibv_create_cq(e->id->verbs, (int)e->depth, NULL, NULL, 0);
+	e->send_cq = ibv_create_cq(e->verbs, (int)e->depth, NULL, NULL, 0);
 	if (!e->cq || !e->send_cq)
 		bench_fail("ibv_create_cq");
 }
@@ -62,17 +81,22 @@ static void make_qp(struct bench_endpoint *e, const struct bench_plan *plan)
 		         .max_recv_sge = 1,
 		         .max_inline_data = MAX_INLINE },
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = e->id->pd,
+		.pd = e->pd,
 	};
 
 	if (plan->extended) {
 		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 		attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	}
-	if (rdma_create_qp_ex(e->id, &attr))
-		bench_fail("rdma_create_qp_ex");
+	if (plan->bare) {
+		bench_bare_qp(e, &attr);
+	} else {
+		if (rdma_create_qp_ex(e->id, &attr))
+			bench_fail("rdma_create_qp_ex");
+		e->qp = e->id->qp;
+	}
 	if (plan->extended)
-		e->qp_ex = ibv_qp_to_qp_ex(e->id->qp);
+		e->qp_ex = ibv_qp_to_qp_ex(e->qp);
 }
 
 struct ibv_qp *bench_idle_qp(struct bench_endpoint *e, struct ibv_cq *cq)
@@ -84,9 +108,9 @@ struct ibv_qp *bench_idle_qp(struct bench_endpoint *e, struct ibv_cq *cq)
 		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-		                    .port_num = e->id->port_num,
+		                    .port_num = e->port_num,
 		                    .qkey = IDLE_QKEY };
-	struct ibv_qp *qp = ibv_create_qp(e->id->pd, &init);
+	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
 
 	if (!qp)
 		bench_fail("ibv_create_qp");
@@ -112,7 +136,7 @@ static void make_buffers(struct bench_endpoint *e)
 		bench_fail("no memory");
 	memset(e->buffer, 0, total);
 	e->message = e->buffer + (size_t)e->slot * e->depth;
-	e->mr = ibv_reg_mr(e->id->pd, e->buffer, total, IBV_ACCESS_LOCAL_WRITE);
+	e->mr = ibv_reg_mr(e->pd, e->buffer, total, IBV_ACCESS_LOCAL_WRITE);
 	if (!e->mr)
 		bench_fail("ibv_reg_mr");
 }
@@ -136,7 +160,7 @@ static void join(struct bench_endpoint *e, const char *group, unsigned flags)
 	if (event->event != RDMA_CM_EVENT_MULTICAST_JOIN)
 		errx(EXIT_FAILURE, "joining %s: %s", group, rdma_event_str(event->event));
 	if (flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER) {
-		e->ah = ibv_create_ah(e->id->pd, &event->param.ud.ah_attr);
+		e->ah = ibv_create_ah(e->pd, &event->param.ud.ah_attr);
 		if (!e->ah)
 			bench_fail("ibv_create_ah");
 		e->remote_qpn = event->param.ud.qp_num;
@@ -169,19 +193,13 @@ static void prepare_lists(struct bench_endpoint *e)
 
 void bench_endpoint_open(struct bench_endpoint *e, const struct bench_plan *plan)
 {
-	struct sockaddr_storage source;
-
 	memset(e, 0, sizeof(*e));
 	e->depth = plan->depth;
 	e->bytes = plan->bytes;
-	e->events = rdma_create_event_channel();
-	if (!e->events)
-		bench_fail("rdma_create_event_channel");
-	if (rdma_create_id(e->events, &e->id, NULL, RDMA_PS_UDP))
-		bench_fail("rdma_create_id");
-	parse_address(plan->address, &source);
-	if (rdma_bind_addr(e->id, (struct sockaddr *)&source))
-		bench_fail("rdma_bind_addr");
+	if (plan->bare)
+		bench_bare_open(e, plan->address);
+	else
+		find_device(e, plan->address);
 	make_cqs(e, plan);
 	e->idle = calloc(plan->idle_qps + 1, sizeof(*e->idle));
 	if (!e->idle)
@@ -190,14 +208,18 @@ void bench_endpoint_open(struct bench_endpoint *e, const struct bench_plan *plan
 		e->idle[e->n_idle] = bench_idle_qp(e, e->cq);
 	make_qp(e, plan);
 	make_buffers(e);
-	if (plan->send)
+	if (plan->send && plan->bare)
+		bench_bare_lead(e, plan->send);
+	else if (plan->send)
 		join(e, plan->send, RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER);
 	prepare_lists(e);
 	e->received = e->depth;
 	bench_endpoint_repost(e);
 	e->received = 0;
 	e->posted = 0;
-	if (plan->receive)
+	if (plan->receive && plan->bare)
+		bench_bare_attach(e, plan->receive);
+	else if (plan->receive)
 		join(e, plan->receive, RDMA_MC_JOIN_FLAG_FULLMEMBER);
 }
 
@@ -207,7 +229,10 @@ void bench_endpoint_close(struct bench_endpoint *e)
 		ibv_destroy_ah(e->ah);
 	while (e->n_joined)
 		rdma_leave_multicast(e->id, (struct sockaddr *)&e->joined[--e->n_joined]);
-	rdma_destroy_qp(e->id);
+	if (e->id)
+		rdma_destroy_qp(e->id);
+	else
+		ibv_destroy_qp(e->qp);
 	while (e->n_idle)
 		ibv_destroy_qp(e->idle[--e->n_idle]);
 	ibv_dereg_mr(e->mr);
@@ -216,8 +241,12 @@ void bench_endpoint_close(struct bench_endpoint *e)
 		ibv_destroy_cq(e->cq);
 	if (e->channel)
 		ibv_destroy_comp_channel(e->channel);
-	rdma_destroy_id(e->id);
-	rdma_destroy_event_channel(e->events);
+	if (e->id) {
+		rdma_destroy_id(e->id);
+		rdma_destroy_event_channel(e->events);
+	} else {
+		bench_bare_close(e);
+	}
 	free(e->idle);
 	free(e->buffer);
 }
@@ -261,7 +290,7 @@ void bench_endpoint_send(struct bench_endpoint *e, unsigned n)
 		e->send_wr[i].send_flags = next_flags(e);
 		e->send_wr[i].next = i + 1 < n ? &e->send_wr[i + 1] : NULL;
 	}
-	errno = ibv_post_send(e->id->qp, e->send_wr, &bad);
+	errno = ibv_post_send(e->qp, e->send_wr, &bad);
 	if (errno)
 		bench_fail("ibv_post_send");
 	reap(e);
@@ -334,7 +363,7 @@ void bench_endpoint_repost(struct bench_endpoint *e)
 			e->recv_sge[n].addr = (uintptr_t)(e->buffer + at);
 		}
 		e->recv_wr[n - 1].next = NULL;
-		errno = ibv_post_recv(e->id->qp, e->recv_wr, &bad);
+		errno = ibv_post_recv(e->qp, e->recv_wr, &bad);
 		if (errno)
 			bench_fail("ibv_post_recv");
 	}

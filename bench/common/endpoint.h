@@ -26,6 +26,7 @@ struct bench_plan {
 	unsigned depth; /* receives, and sends, that can be outstanding; 2 * BENCH_LIST or more */
 	uint32_t bytes; /* of a message */
 	bool block;     /* with a completion channel */
+	bool bare;      /* without rdma_cm: on the only device, an Ethernet one (bare.h) */
 	bool extended;  /* the ibv_wr_*() calls and an extended CQ */
 	unsigned idle_qps; /* further queue pairs that complete in the same receive CQ */
 	struct ibv_cq *cq; /* the receive CQ, if it is another endpoint's */
@@ -34,7 +35,11 @@ struct bench_plan {
 
 struct bench_endpoint {
 	struct rdma_event_channel *events;
-	struct rdma_cm_id *id;
+	struct rdma_cm_id *id; /* NULL: bare */
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+	uint8_t port_num, sgid_index;     /* sgid_index: bare */
 	struct ibv_comp_channel *channel; /* NULL: the program polls */
 	struct ibv_cq *cq, *send_cq;      /* cq: of receives */
 	struct ibv_cq_ex *cq_ex;          /* the same, if extended */

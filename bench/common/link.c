@@ -33,6 +33,12 @@ static void *verbs_open(void *shared, const struct bench_spec *spec, int side)
 	return open_endpoint(spec, side, (struct bench_plan){ .block = false });
 }
 
+static void *roce_open(void *shared, const struct bench_spec *spec, int side)
+{
+	(void)shared;
+	return open_endpoint(spec, side, (struct bench_plan){ .bare = true });
+}
+
 static void *wr_open(void *shared, const struct bench_spec *spec, int side)
 {
 	(void)shared;
@@ -93,6 +99,18 @@ const struct bench_link_ops bench_verbs_ops = {
 	.close = verbs_close,
 };
 
+/* As many messages as of UDP: they cost about as much. */
+const struct bench_link_ops bench_roce_ops = {
+	.name = "roce",
+	.exchanges = 1000,
+	.messages = 6000,
+	.open = roce_open,
+	.send = verbs_send,
+	.receive = verbs_receive,
+	.settle = verbs_settle,
+	.close = verbs_close,
+};
+
 const struct bench_link_ops bench_wr_ops = {
 	.name = "umbel-wr",
 	.exchanges = 10000,
@@ -118,7 +136,8 @@ const struct bench_link_ops *bench_link_find(const char *name)
 {
 	static const struct bench_link_ops *const all[] = { &bench_ring_ops,    &bench_udp_ops,
 		                                            &bench_eventfd_ops, &bench_verbs_ops,
-		                                            &bench_wr_ops,      &bench_event_ops };
+		                                            &bench_wr_ops,      &bench_event_ops,
+		                                            &bench_roce_ops };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (!strcmp(all[i]->name, name))

@@ -5,9 +5,11 @@
  * Both copies are made by each: from the sender's buffer, and into the receiver's.
  *
  *	ring		a raw single-producer ring in shared memory: the floor
- *	udp		UDP multicast sockets over loopback, sendmmsg() and recvmmsg()
+ *	udp		UDP multicast sockets, sendmmsg() and recvmmsg(); over loopback, or between
+ *			the two sides' network devices
  *	eventfd		no message, only a wake-up
  *	umbel		ibv_post_send() to a multicast group, ibv_poll_cq()
+ *	roce		the same on RoCEv2, between the two sides' network devices
  *	umbel-wr	the same with ibv_wr_*() and an extended CQ
  *	umbel-event	the same as umbel, but the receiver sleeps on a completion channel
  */
@@ -20,6 +22,7 @@ struct bench_spec {
 	uint32_t bytes;
 	unsigned depth;         /* messages under way, at most; a power of two */
 	const char *address[2]; /* hosts of the two sides */
+	const char *device;     /* the network device of either side; NULL: loopback */
 	unsigned idle_qps;      /* Umbel: further queue pairs on the receive CQ */
 	unsigned index;         /* tells links of one process apart */
 };
@@ -44,5 +47,6 @@ const struct bench_link_ops *bench_link_find(const char *name);
 
 extern const struct bench_link_ops bench_ring_ops, bench_udp_ops, bench_eventfd_ops;
 extern const struct bench_link_ops bench_verbs_ops, bench_wr_ops, bench_event_ops;
+extern const struct bench_link_ops bench_roce_ops;
 
 #endif

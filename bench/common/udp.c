@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What people would take instead: UDP multicast sockets over loopback, polled without
- * blocking, in lists by sendmmsg() and recvmmsg(). In a network namespace of its own
- * if we may make one, so that no firewall and no other traffic is in the way.
+ * What people would take instead: UDP multicast sockets, polled without blocking, in
+ * lists by sendmmsg() and recvmmsg(). Over loopback, in a network namespace of its own
+ * if we may make one, so that no firewall and no other traffic is in the way; or between
+ * network devices, each side's sockets in the namespace that it is in.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -63,9 +64,10 @@ static int enter_namespace(void)
 static void make_sockets(struct udp_shared *s, const struct bench_spec *spec, int side)
 {
 	struct sockaddr_in group = group_of(spec, side), other = group_of(spec, !side);
-	struct ip_mreqn on_lo = { .imr_multiaddr = group.sin_addr,
-		                  .imr_ifindex = (int)if_nametoindex("lo") };
-	int bytes = BUFFER_BYTES;
+	const char *device = spec->device ? spec->device : "lo";
+	struct ip_mreqn on_device = { .imr_multiaddr = group.sin_addr,
+		                      .imr_ifindex = (int)if_nametoindex(device) };
+	int bytes = BUFFER_BYTES, yes = 1;
 
 	s->in[side] = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 	s->out[side] = socket(AF_INET, SOCK_DGRAM, 0);
@@ -73,11 +75,13 @@ static void make_sockets(struct udp_shared *s, const struct bench_spec *spec, in
 		bench_fail("socket");
 	if (setsockopt(s->in[side], SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(s->in[side], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	/* every process that receives has one on this port */
+	setsockopt(s->in[side], SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
 	if (bind(s->in[side], (struct sockaddr *)&group, sizeof(group)) ||
-	    setsockopt(s->in[side], IPPROTO_IP, IP_ADD_MEMBERSHIP, &on_lo, sizeof(on_lo)))
+	    setsockopt(s->in[side], IPPROTO_IP, IP_ADD_MEMBERSHIP, &on_device, sizeof(on_device)))
 		bench_fail("cannot join a UDP group");
-	on_lo.imr_multiaddr = other.sin_addr;
-	if (setsockopt(s->out[side], IPPROTO_IP, IP_MULTICAST_IF, &on_lo, sizeof(on_lo)) ||
+	on_device.imr_multiaddr = other.sin_addr;
+	if (setsockopt(s->out[side], IPPROTO_IP, IP_MULTICAST_IF, &on_device, sizeof(on_device)) ||
 	    connect(s->out[side], (struct sockaddr *)&other, sizeof(other)))
 		bench_fail("cannot send to a UDP group");
 }
@@ -85,8 +89,11 @@ static void make_sockets(struct udp_shared *s, const struct bench_spec *spec, in
 static void *udp_prepare(const struct bench_spec *spec)
 {
 	struct udp_shared *s = bench_alloc(sizeof(*s), 0);
-	int old = enter_namespace();
+	int old;
 
+	if (spec->device)
+		return s; /* made when the side is where it is to be */
+	old = enter_namespace();
 	make_sockets(s, spec, 0);
 	make_sockets(s, spec, 1);
 	if (old >= 0 && setns(old, CLONE_NEWNET))
@@ -99,6 +106,8 @@ static void *udp_open(void *shared, const struct bench_spec *spec, int side)
 	struct udp_shared *s = shared;
 	struct udp *u = bench_alloc(sizeof(*u), 0);
 
+	if (spec->device)
+		make_sockets(s, spec, side);
 	u->out = s->out[side];
 	u->in = s->in[side];
 	u->mask = spec->depth - 1;

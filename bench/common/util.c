@@ -4,9 +4,13 @@
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/util.h"
 
@@ -44,6 +48,18 @@ int bench_pin(int cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	return sched_setaffinity(0, sizeof(set), &set);
+}
+
+void bench_enter(const char *name)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || setns(fd, CLONE_NEWNET) || setenv("UMBEL_FABRIC", name, 1))
+		bench_fail(path);
+	close(fd);
 }
 
 void *bench_alloc(size_t bytes, int shared)

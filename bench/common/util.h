@@ -18,6 +18,9 @@ _Noreturn void bench_fail(const char *what);
 /* Pins the calling thread to processor @cpu. 0, or -1: there is none to pin to. */
 int bench_pin(int cpu);
 
+/* Moves the process to network namespace @name of `ip netns`, whose fabric has the same name. */
+void bench_enter(const char *name);
+
 /* Nanoseconds, monotonic. */
 uint64_t bench_now(void);
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The goals: one row each of the table, from the samples of a run."""
 
-from driver.parts import CQ_QPS, GROUPS, JOIN_GROUPS, JOINS, QPS, SUBNETS
+from driver.parts import (CQ_QPS, GROUPS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
+                          WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -246,6 +247,30 @@ def growth(s):
                f"at most {times(limit)}", figure.median <= limit)
 
 
+def beside_sockets(s, what, limit, **which):
+    """A row of RoCEv2 beside UDP sockets: latency, or the rate."""
+    slow = which["measure"] == "latency"
+    mine, other = (dict(part="roce", link=link, **which) for link in ("roce", "udp"))
+    return compared(what, s, "ns", mine, other, "UDP", limit, form=ns if slow else to_rate,
+                    invert=not slow)
+
+
+def roce(s):
+    for size in WIRE_SIZES:
+        yield beside_sockets(s, f"{size:,} B, one way", 1.3, measure="latency", bytes=size)
+    for size in WIRE_SIZES:
+        yield beside_sockets(s, f"{size:,} B in lists of 32", 0.9, measure="rate", bytes=size)
+    for number in PROCESSES:
+        which = dict(part="roce", measure="receivers", processes=number)
+        processes = f"{number} process{'es' if number > 1 else ''}"
+        yield beside_sockets(s, f"64 B, {processes}, each", 0.9, measure="receivers",
+                             processes=number)
+        mine, other = (s.figure("datagrams", link=link, **which) for link in ("roce", "udp"))
+        yield Row(f"64 B, {processes}, datagrams received a message", mine,
+                  lambda x: f"{x:.2f}", f"UDP {other.median:.2f}" if other else "", None, "1",
+                  mine and mine.low == mine.high == 1)
+
+
 def subnet(s):
     for hosts in SUBNETS:
         yield beside_opensm(s, f"{hosts:,} hosts, start to all ports ACTIVE", "ms", ms, 10,
@@ -264,7 +289,7 @@ def subnet(s):
 
 ROWS = {"latency": latency, "rate": rates, "fanout": fanout, "flat": flat,
         "blocking": blocking, "control": control, "memory": memory, "perftest": perftest,
-        "subnet": subnet}
+        "roce": roce, "subnet": subnet}
 
 
 def table(samples, parts):

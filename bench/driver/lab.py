@@ -108,6 +108,14 @@ class Lab:
         now = time.time()
         return [{**json.loads(line), "time": now} for line in done.stdout.splitlines()]
 
+    def wire(self, mtu, program, *arguments):
+        """Runs a program of bench/ between two RoCE fabrics on a wire of that MTU, which are
+        there as long as it runs. Its samples."""
+        script = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))),
+                              "wire.sh")
+        return self.samples([script, self.umbel, str(mtu), self.program(program),
+                             *map(str, arguments)])
+
     def fabric(self, name, *options):
         """The fabric of that name, started now if need be."""
         if name not in self.fabrics:

@@ -22,6 +22,8 @@ CQ_QPS = (100, 1000)
 WIDE_HOSTS = 1300
 JOINS = 1000  # a second
 SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")}  # by hosts
+WIRE_SIZES = {64: 1500, 1024: 1500, 4096: 4500}  # bytes of a message: MTU of the wire
+PROCESSES = (1, 2, 4, 8)
 SUBNET_SECONDS = 60
 JOIN_HOSTS = 648
 JOIN_GROUPS = (1, 100, 10000)
@@ -273,6 +275,20 @@ class Perftest:
             yield bw
 
 
+class Roce:
+    """RoCEv2 between two hosts beside UDP sockets: latency, rate, receiving processes"""
+    name = "roce"
+
+    def round(self, lab):
+        for size, mtu in WIRE_SIZES.items():
+            for what, links in (("latency", ("roce", "udp")), ("rate", ("roce:32", "udp:32"))):
+                yield from lab.wire(mtu, "links", "--turns", 5, "--bytes", size, "--device",
+                                    "eth0", "--from", "192.0.2.1", "--to", "192.0.2.2",
+                                    what, *links)
+        for number in PROCESSES:
+            yield from lab.wire(1500, "receivers", "--turns", 3, "--processes", number)
+
+
 class Subnet:
     """the embedded subnet manager beside OpenSM: bringing a fabric up, joins, memory"""
     name = "subnet"
@@ -377,4 +393,4 @@ class OpenSM:
             self.process.wait()
 
 
-PARTS = (Latency, Rate, Fanout, Flat, Blocking, Control, Memory, Perftest, Subnet)
+PARTS = (Latency, Rate, Fanout, Flat, Blocking, Control, Memory, Perftest, Roce, Subnet)

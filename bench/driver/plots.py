@@ -7,7 +7,8 @@ import subprocess
 from statistics import median
 
 from driver.goals import flat_compare
-from driver.parts import CQ_QPS, GROUPS, JOIN_GROUPS, QPS, RECEIVERS, SIZES, SUBNETS
+from driver.parts import (CQ_QPS, GROUPS, JOIN_GROUPS, PROCESSES, QPS, RECEIVERS, SIZES,
+                          SUBNETS, WIRE_SIZES)
 from driver.stats import Samples
 
 NAMES = {"ring": "raw ring", "umbel": "Umbel", "umbel-wr": "Umbel, ibv_wr", "udp": "UDP",
@@ -208,6 +209,38 @@ unset multiplot
 """, width=1100)
 
 
+def wire(s, directory):
+    """RoCEv2 beside UDP sockets: rate by size, and by the processes that receive."""
+    def lines(measure, by, numbers):
+        out = []
+        for link, title, colour in (("udp", "UDP sockets", "udp"),
+                                    ("roce", "Umbel, RoCEv2", "umbel")):
+            figures = [(n, s.figure("ns", part="roce", measure=measure, link=link, **{by: n}))
+                       for n in numbers]
+            out.append(Line(title, colour, [(n, 1000 / f.median) for n, f in figures if f]))
+        return out
+
+    draw(directory, "roce", f"""
+set multiplot layout 1,2
+set logscale x 2
+set format y '%g'
+set yrange [0:*]
+set title 'Million messages a second'
+set xlabel 'bytes of a message'
+set xrange [48:5400]
+set xtics (64, '1 KiB' 1024, '4 KiB' 4096)
+set key bottom left
+{plot(lines("rate", "bytes", WIRE_SIZES))}
+set title 'Million messages a second that all have, 64 bytes'
+set xlabel 'processes on one processor that receive'
+set xrange [0.8:10]
+set xtics (1, 2, 4, 8)
+set key top right
+{plot(lines("receivers", "processes", PROCESSES))}
+unset multiplot
+""", width=1100)
+
+
 PLOTS = (("latency", distribution), ("rate", sizes), ("fanout", receivers), ("flat", flatness))
 
 
@@ -217,6 +250,7 @@ def draw_all(samples, parts, directory):
         mine = Samples([s for s in samples.all if s["part"] == part])
         if part in parts and mine.placement:
             function(mine, directory)
-    mine = Samples([s for s in samples.all if s["part"] == "subnet"])
-    if mine.all and "subnet" in parts:  # seconds, not nanoseconds: no placement matters
-        subnet(mine, directory)
+    for part, function in (("roce", wire), ("subnet", subnet)):  # no placement matters
+        mine = Samples([s for s in samples.all if s["part"] == part])
+        if mine.all and part in parts:
+            function(mine, directory)
