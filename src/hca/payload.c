@@ -45,8 +45,6 @@ static bool held(struct hca_payloads *all, const struct hca_payload_hold *h)
 
 static bool in_use(struct hca_payloads *all, struct hca_payload *p)
 {
-	if (p->pinned)
-		return true;
 	while (p->n && !held(all, &p->hold[p->n - 1]))
 		p->n--;
 	return p->n != 0;
@@ -102,15 +100,19 @@ static struct hca_payload *next_slot(struct hca_payloads *all)
 	return &all->slot[all->cursor++];
 }
 
-/* A free one of the next @n slots, or NULL. */
+/* A free one of the next @n slots, or NULL. What the wire has in hand does not count: no receiver
+ * lags behind because of it. */
 static struct hca_payload *search(struct hca_payloads *all, uint32_t n)
 {
-	for (uint32_t i = 0; i < n && i < all->window; i++) {
+	for (uint32_t i = 0, looked = 0; looked < n && i < all->window; i++) {
 		struct hca_payload *p = next_slot(all);
 
+		if (p->pinned)
+			continue;
 		if (!in_use(all, p))
 			return p;
 		all->crowded = true;
+		looked++;
 	}
 	return NULL;
 }

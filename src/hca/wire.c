@@ -151,6 +151,7 @@ int hca_wire_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	pthread_mutex_init(&w->receive_lock, NULL);
 	pthread_mutex_init(&w->source_lock, NULL);
 	w->receive_fd[0] = w->receive_fd[1] = -1;
+	w->batch = 1;
 	for (int i = 0; i < HCA_WIRE_SOURCES; i++)
 		w->source[0][i].fd = w->source[1][i].fd = -1;
 	for (int i = 0; i < LINK_UDP_BATCH; i++)

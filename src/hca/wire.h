@@ -55,6 +55,7 @@ struct hca_wire {
 	int receive_fd[2]; /* IPv4, IPv6; -1: there is none */
 	uint8_t round;     /* of these sockets */
 	unsigned busy;     /* the one that had something last */
+	unsigned batch;    /* datagrams to ask for next */
 	uint32_t polls;
 	struct hca_ah group; /* where the last message to a group went */
 	uint8_t head[LINK_UDP_BATCH][WIRE_ROCE_HEAD_BYTES];

@@ -248,10 +248,10 @@ static void take_in(struct hca_wire *w, unsigned i)
 
 /* ---- batches ---- */
 
-/* A payload slot for each datagram of a batch. For how many there are some. */
-static unsigned prepare(struct hca_wire *w)
+/* A payload slot for each of @n datagrams. For how many there are some. */
+static unsigned prepare(struct hca_wire *w, unsigned n)
 {
-	for (unsigned i = 0; i < LINK_UDP_BATCH; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct link_udp_datagram *d = &w->datagram[i];
 		struct hca_payload *p;
 
@@ -265,7 +265,18 @@ static unsigned prepare(struct hca_wire *w)
 		d->iov[0] = (struct iovec){ w->head[i], sizeof(w->head[i]) };
 		d->iov[1] = (struct iovec){ shm_data_at(&w->process->region, p->off), SLOT_BYTES };
 	}
-	return LINK_UDP_BATCH;
+	return n;
+}
+
+/*
+ * How many to ask for after @got came of @asked: each that does not come costs the kernel a
+ * look, and us a slot; who polls a quiet wire asks for one.
+ */
+static unsigned next_batch(unsigned asked, unsigned got)
+{
+	if (got < asked)
+		return got + 1;
+	return asked * 4 < LINK_UDP_BATCH ? asked * 4 : LINK_UDP_BATCH;
 }
 
 /* No memory for what comes: it is thrown away, and said so. */
@@ -300,10 +311,11 @@ static unsigned receive_batch(struct hca_wire *w, unsigned version)
 
 	if (fd < 0)
 		return 0;
-	ready = prepare(w);
+	ready = prepare(w, w->batch);
 	if (!ready)
 		return throw_away(w, fd);
 	n = link_udp_receive(fd, w->datagram, ready, &lost);
+	w->batch = next_batch(ready, n > 0 ? (unsigned)n : 0);
 	if (n <= 0)
 		return 0;
 	note_lost(w, version, lost);
