@@ -100,9 +100,10 @@ static const char *family_name(int family)
 	return family == AF_INET ? "IPv4" : "IPv6";
 }
 
+/* The destination as the header has it: IP_PKTINFO would have the kernel look up a route, too. */
 static const struct option receive_ipv4[] = {
-	{ IPPROTO_IP, IP_PKTINFO, 1 },       { IPPROTO_IP, IP_RECVTTL, 1 },
-	{ IPPROTO_IP, IP_RECVTOS, 1 },       { SOL_SOCKET, SO_RXQ_OVFL, 1 },
+	{ IPPROTO_IP, IP_RECVORIGDSTADDR, 1 }, { IPPROTO_IP, IP_RECVTTL, 1 },
+	{ IPPROTO_IP, IP_RECVTOS, 1 },         { SOL_SOCKET, SO_RXQ_OVFL, 1 },
 	{ IPPROTO_IP, IP_MULTICAST_ALL, 1 },
 };
 
@@ -227,12 +228,12 @@ static int get_int(const struct cmsghdr *c)
 
 static void read_control_ipv4(const struct cmsghdr *c, struct wire_ip *ip)
 {
-	struct in_pktinfo info;
+	struct sockaddr_in to;
 
 	switch (c->cmsg_type) {
-	case IP_PKTINFO:
-		memcpy(&info, CMSG_DATA(c), sizeof(info));
-		ip->dgid = wire_gid_from_ipv4(info.ipi_addr.s_addr);
+	case IP_ORIGDSTADDR:
+		memcpy(&to, CMSG_DATA(c), sizeof(to));
+		ip->dgid = wire_gid_from_ipv4(to.sin_addr.s_addr);
 		break;
 	case IP_TTL:
 		ip->hop_limit = (uint8_t)get_int(c);
