@@ -180,9 +180,7 @@ void cm_port_active(struct cm *cm, struct fabric_port *port)
 	struct cm_port *p = cm_port_of(cm, port);
 	struct cm_fact *fact, *next;
 
-	if (port->ethernet)
-		return; /* nobody knows anything of it that it does not */
-	if (port->state != IB_PORT_ACTIVE) {
+	if (port->state != IB_PORT_ACTIVE || port->ethernet) { /* which has no SA */
 		forget_all(p);
 		return;
 	}

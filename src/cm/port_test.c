@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "cm/testing.h"
+#include "fabric/ethernet.h"
 
 #define GROUP      "239.1.1.1"
 #define TIMEOUT_MS 3000
@@ -175,6 +176,20 @@ static void without_an_sm_there_is_nobody_to_ask(void **state)
 	assert_true(has_broadcast(t));
 }
 
+static void an_ethernet_port_has_no_sa_to_ask(void **state)
+{
+	static struct fabric_ethernet ethernet;
+	struct testing *t = *state;
+	unsigned sent = t->n_sent;
+
+	first_port(t)->ethernet = &ethernet;
+	begin_anew(t);
+	testing_pass(t, 60000);
+	assert_int_equal(t->n_sent, sent);
+	assert_false(has_broadcast(t));
+	first_port(t)->ethernet = NULL; /* that the fabric would free */
+}
+
 static void requests_go_by_the_default_partition(void **state)
 {
 	struct testing *t = *state;
@@ -285,6 +300,7 @@ int main(void)
 		TEST(who_misses_the_group_has_it_asked_for),
 		TEST(a_change_asks_anew_whatever_is_on_its_way),
 		TEST(without_an_sm_there_is_nobody_to_ask),
+		TEST(an_ethernet_port_has_no_sa_to_ask),
 		TEST(requests_go_by_the_default_partition),
 		TEST(an_answer_to_another_port_or_request_is_none),
 		TEST(what_is_not_for_the_manager_is_not_taken),
