@@ -280,12 +280,12 @@ void fabric_free(struct fabric *f)
 	}
 	if (f->attach)
 		fabric_attach_fini(f->attach);
+	if (f->mads)
+		fabric_traps_free(f);
 	for (unsigned i = 0; i < f->n_nodes; i++)
 		node_free(f->node[i]);
 	base_hash_fini(&f->by_guid);
 	base_hash_fini(&f->by_alias);
-	if (f->mads)
-		fabric_traps_free(f);
 	free(f->flows);
 	free(f->mads);
 	free(f->attach);
