@@ -133,7 +133,8 @@ static void states_that_others_joined_in_stay_theirs(void **state)
 	assert_int_equal(states_of_member(t), IB_JOIN_NON | IB_JOIN_SEND_ONLY_FULL);
 	cm_client_free(t->cm, c);
 	assert_int_equal(states_of_member(t), IB_JOIN_NON);
-	LIST_REMOVE(testing_group(t), entry);
+	free(testing_group(t));
+	LIST_INIT(&t->sa.groups);
 }
 
 /* ---- an SA that is not at its best ---- */

@@ -101,6 +101,40 @@ static void ip_addresses_precede_the_private_data(void **state)
 	assert_memory_equal(got, want, sizeof(want));
 }
 
+/* What rdma_rxe of Linux 6.1 has sent, as captured: the private data's zeros are left out. */
+static void the_kernel_s_messages_are_read(void **state)
+{
+	static const uint8_t request[MESSAGE_BYTES] = {
+		0xEA, 0x78, 0x09, 0x89, 0xFF, 0xFF, 0,          0, 0, 0,  0,          0, 1, 0x11,
+		0x1C, 0x06, 0x00, 0x40, 0xE2, 0xDB, [32] = 192, 0, 2, 12, [48] = 192, 0, 2, 11
+	};
+	static const uint8_t answer[MESSAGE_BYTES] = {
+		0xEA, 0x78, 0x09, 0x89, 0, 0,    0,    0,    0, 0,    0x1E, 0,
+		0,    0,    0,    0,    1, 0x11, 0x1C, 0x06, 1, 0x23, 0x45, 0x67
+	};
+	static const uint8_t dst[4] = { 192, 0, 2, 11 };
+	struct wire_sidr_req req;
+	struct wire_sidr_rep rep;
+	struct wire_cm_ip ip;
+
+	(void)state;
+	wire_sidr_req_decode(request, &req);
+	assert_int_equal(req.request_id, 0xEA780989);
+	assert_int_equal(req.pkey, 0xFFFF);
+	assert_int_equal(req.service_id, 0x01111C06); /* UDP's port space, port 7174 */
+	wire_cm_ip_decode(req.private_data, &ip);
+	assert_int_equal(ip.version, CM_IP_VERSION);
+	assert_int_equal(ip.ip_version, 4);
+	assert_int_equal(ip.src_port, 0xE2DB);
+	assert_memory_equal(ip.dst + 12, dst, sizeof(dst));
+	wire_sidr_rep_decode(answer, &rep);
+	assert_int_equal(rep.request_id, 0xEA780989);
+	assert_int_equal(rep.status, CM_SIDR_VALID);
+	assert_int_equal(rep.qpn, 0x1E);
+	assert_int_equal(rep.service_id, 0x01111C06);
+	assert_int_equal(rep.qkey, IB_QKEY_RDMACM_UDP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +143,7 @@ int main(void)
 		cmocka_unit_test(a_sidr_rep_has_its_fields_in_place),
 		cmocka_unit_test(a_rej_has_its_fields_in_place),
 		cmocka_unit_test(ip_addresses_precede_the_private_data),
+		cmocka_unit_test(the_kernel_s_messages_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
