@@ -60,6 +60,12 @@ static BASE_COLD void count_refusal(struct hca_process *p, const struct hca_rece
 		refuse_key(p, r, pkt, port, ib_pkey_match(r->pkey, pkt->a.pkey));
 }
 
+/* Whether the message itself lies in the arrival. */
+static bool rides(const struct hca_packet *pkt)
+{
+	return !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD);
+}
+
 /* Fills a claimed slot. Copies of one size: no call. */
 static void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
 {
@@ -99,16 +105,17 @@ static void announce(struct hca_process *p, const struct hca_receiver *r, bool s
 	hca_cq_notify(p, r->cq, solicited);
 }
 
-/* Begins to fetch what the packet after the next one will be written to, and behind the first one
- * of a list the next one's too. */
+/*
+ * Begins to fetch what the packet after the next one will be written to, and behind the first one
+ * of a list the next one's too. Of messages that ride only: another takes so long to write that
+ * fetching its slot so early gains nothing.
+ */
 static void fetch_next(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
-	bool data = !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD);
-
 	if (!pkt->fetched)
-		shm_ring_prefetch(r->ring, r->ring_shift, 0, data);
+		shm_ring_prefetch(r->ring, r->ring_shift, 0, true);
 	if (pkt->a.more > 1)
-		shm_ring_prefetch(r->ring, r->ring_shift, 1, data);
+		shm_ring_prefetch(r->ring, r->ring_shift, 1, true);
 }
 
 /* To a receiver on port @port, who is known. */
@@ -132,10 +139,10 @@ static void deliver(struct hca_process *p, const struct hca_packet *pkt,
 	}
 	fill(slot, pkt);
 	shm_ring_publish(slot, pos, gen, writer);
-	if (pkt->a.flags & SHM_ARRIVAL_PAYLOAD)
+	if (!rides(pkt))
 		pkt->payload->hold[pkt->payload->n++] =
 		        (struct hca_payload_hold){ .ring = ring, .gen = gen, .pos = pos };
-	if (pkt->a.more)
+	if (pkt->a.more && rides(pkt))
 		fetch_next(r, pkt);
 	announce(p, r, pkt->a.flags & SHM_ARRIVAL_SOLICITED);
 }
@@ -163,13 +170,13 @@ static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r)
 static void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
 	if (r->flags & SHM_QP_RECEIVES)
-		shm_ring_prefetch(r->ring, r->ring_shift, 0, !(pkt->a.flags & SHM_ARRIVAL_PAYLOAD));
+		shm_ring_prefetch(r->ring, r->ring_shift, 0, rides(pkt));
 }
 
 void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
                     struct hca_receiver *to, uint32_t n)
 {
-	struct hca_receiver *end = to + n, *ahead = pkt->fetched ? end : to + 1;
+	struct hca_receiver *end = to + n, *ahead = pkt->fetched && rides(pkt) ? end : to + 1;
 
 	for (struct hca_receiver *r = to; r < end; r++) {
 		for (; ahead < end && ahead <= r + AHEAD; ahead++)
