@@ -70,7 +70,7 @@ expect 255 'mckey: addr bind failure: Cannot assign requested address*' \
 	umbel_on h1 exec -- mckey -m 239.1.1.1 -b 192.0.2.9
 expect 155 '*RDMA_CM_EVENT_ADDR_ERROR, error: -101*' \
 	umbel_on h1 exec -- udaddy -s 203.0.113.9
-on h1 ip link add other type dummy
+on h1 ip link add other type veth peer name elsewhere
 on h1 ip address add 203.0.113.1/24 dev other
 on h1 ip link set other up
 expect 237 '*RDMA_CM_EVENT_ADDR_ERROR, error: -19*' \
