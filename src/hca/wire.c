@@ -142,12 +142,12 @@ int hca_wire_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	w->hca_handle = handle;
 	w->port = p->region.hcas[hca].first_port;
 	w->shm = &p->region.wires[w->port];
-	ret = open_qp(w);
-	if (ret)
-		goto err_free;
 	ret = w->wake_fd = get_socket(w, &wake, &unused);
 	if (ret < 0)
-		goto err_free; /* the queue pair goes with the HCA */
+		goto err_free;
+	ret = open_qp(w);
+	if (ret)
+		goto err_close;
 	pthread_mutex_init(&w->receive_lock, NULL);
 	pthread_mutex_init(&w->source_lock, NULL);
 	w->receive_fd[0] = w->receive_fd[1] = -1;
@@ -159,6 +159,8 @@ int hca_wire_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	hca_wire_reopen(w);
 	*out = w;
 	return 0;
+err_close:
+	close(w->wake_fd);
 err_free:
 	free(w);
 	return ret;

@@ -480,7 +480,8 @@ static void use_up_descriptors(void)
 	struct ibv_comp_channel *channel, *last = NULL;
 	struct rlimit few = { 40, 40 };
 
-	if (!ctx || setrlimit(RLIMIT_NOFILE, &few))
+	/* an Ethernet port's sockets come with the first CQ */
+	if (!ctx || !ibv_create_cq(ctx, 1, NULL, NULL, 0) || setrlimit(RLIMIT_NOFILE, &few))
 		_exit(1);
 	while ((channel = ibv_create_comp_channel(ctx)))
 		last = channel;
@@ -519,6 +520,9 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_GET_FLOW] = sizeof(struct control_get_flow),
 	[CONTROL_GET_PAYLOAD] = sizeof(struct control_get_payload),
 	[CONTROL_RAISE_EVENT] = sizeof(struct control_raise_event),
+	[CONTROL_OPEN_WIRE] = sizeof(struct control_handle),
+	[CONTROL_WIRE_SOCKET] = sizeof(struct control_wire_socket),
+	[CONTROL_WIRE_MAD] = sizeof(struct control_wire_mad),
 };
 
 static const uint32_t cm_bytes[] = {
@@ -573,6 +577,8 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	struct control_attach *attach = (void *)body;
 	struct control_get_flow *flow = (void *)body;
 	struct control_raise_event *raise = (void *)body;
+	struct control_wire_socket *socket = (void *)body;
+	struct control_wire_mad *mad = (void *)body;
 	uint32_t *word = (void *)body;
 
 	switch (type) {
@@ -581,6 +587,7 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		break;
 	case CONTROL_CLOSE_HCA:
 	case CONTROL_CREATE_CQ:
+	case CONTROL_OPEN_WIRE:
 		word[0] = pick(HCA);
 		break;
 	case CONTROL_DESTROY_CHANNEL:
@@ -606,10 +613,27 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		attach->qpn = pick(QP);
 		attach->mlid = (uint16_t)(0xC000 + below(4));
 		memset(attach->mgid.raw, 0xFF, 15);
+		if (below(2)) /* on Ethernet, an IPv4 group as well */
+			memcpy(attach->mgid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\xef\1\1", 15);
 		break;
 	case CONTROL_GET_FLOW:
 		flow->qpn = pick(QP);
 		flow->dlid = (uint16_t)(below(2) ? 0xC000 + below(4) : below(8));
+		break;
+	case CONTROL_WIRE_SOCKET:
+		socket->hca_handle = pick(HCA);
+		socket->kind = (uint16_t)below(4);
+		socket->is_ipv6 = (uint16_t)below(3);
+		socket->source_port = below(0x5000) + 0xC000;
+		break;
+	case CONTROL_WIRE_MAD:
+		mad->hca_handle = pick(HCA);
+		mad->qkey = below(4) ? IB_QKEY_GSI : 0;
+		mad->pkey = below(4) ? 0xFFFF : 0;
+		/* whose it is now and then, and what is said there */
+		memset(&mad->dgid, 0, sizeof(mad->dgid));
+		memcpy(mad->dgid.raw + 10, "\xff\xff\xc0\0\2\1", 6);
+		memcpy(mad->data, "\1\7\2\3", 4);
 		break;
 	case CONTROL_RAISE_EVENT:
 		raise->type = below(2) ? IBV_EVENT_SQ_DRAINED : below(20);
@@ -1029,8 +1053,8 @@ static void the_control_part_is_not_for_writing(void **state)
 static void scribble(void)
 {
 	struct shm_region r;
-	uint64_t *word[3];
-	size_t n[3];
+	uint64_t *word[4];
+	size_t n[4];
 
 	close(greeted(CONTROL_ROLE_VERBS, &r));
 	word[0] = shm_data_at(&r, r.control->rings_off);
@@ -1039,8 +1063,10 @@ static void scribble(void)
 	n[1] = 64 * sizeof(*r.cqs) / 8;
 	word[2] = (uint64_t *)r.senders;
 	n[2] = 64 * sizeof(*r.senders) / 8;
+	word[3] = (uint64_t *)r.wires;
+	n[3] = sizeof(*r.wires) / 8;
 	for (;;) {
-		unsigned what = below(3);
+		unsigned what = below(ARRAY_SIZE(word));
 		uint64_t v = (uint64_t)random_number() << 32 | random_number();
 
 		if (below(2)) /* near what is there */
@@ -1073,6 +1099,9 @@ static void exchange_without_end(void)
 	if (!qp || ibv_query_port(ctx, 1, &port))
 		_exit(1);
 	to.dlid = port.lid;
+	to.is_global = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	if (to.is_global)
+		ibv_query_gid(ctx, 1, 0, &to.grh.dgid);
 	ah = ibv_create_ah(pd, &to);
 	ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	attr.qp_state = IBV_QPS_RTR;
