@@ -27,8 +27,8 @@
 #define IDLE_POLLS 1024
 /* While watched rings have something, one poll in so many looks at the whole map. */
 #define MAP_POLLS 8
-/* So long a poll waits at most that finds nothing in the middle of a list: some 300 ns. */
-#define MAX_PAUSES 16
+/* So long a poll waits at most that finds nothing in the middle of a list: some 700 ns. */
+#define MAX_PAUSES 32
 
 /* ---- channels ---- */
 

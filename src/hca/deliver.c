@@ -11,7 +11,8 @@
 
 #include "hca/hca.h"
 
-#define AHEAD 4 /* receivers whose slots are being fetched while one is served */
+#define AHEAD      4 /* receivers whose slots are being fetched while one is served */
+#define LIST_AHEAD 3 /* messages of a list whose slots are */
 
 BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field)
 {
@@ -106,16 +107,14 @@ static void announce(struct hca_process *p, const struct hca_receiver *r, bool s
 }
 
 /*
- * Begins to fetch what the packet after the next one will be written to, and behind the first one
- * of a list the next one's too. Of messages that ride only: another takes so long to write that
- * fetching its slot so early gains nothing.
+ * Begins to fetch what a packet further on in the list will be written to, and behind the first
+ * one of the list what those before that will. Of messages that ride only: another takes so long
+ * to write that fetching its slot so early gains nothing.
  */
 static void fetch_next(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
-	if (!pkt->fetched)
-		shm_ring_prefetch(r->ring, r->ring_shift, 0, true);
-	if (pkt->a.more > 1)
-		shm_ring_prefetch(r->ring, r->ring_shift, 1, true);
+	for (uint32_t i = pkt->fetched ? LIST_AHEAD - 1 : 0; i < LIST_AHEAD && i < pkt->a.more; i++)
+		shm_ring_prefetch(r->ring, r->ring_shift, i, true);
 }
 
 /* To a receiver on port @port, who is known. */
