@@ -214,7 +214,10 @@ void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);
 
 /* Out port for a unicast LID; FABRIC_LFT_NONE: nowhere. 0 or -ENOMEM, -EINVAL. */
 int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port);
-uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid);
+static inline uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid)
+{
+	return lid < sw->lft_size ? sw->lft[lid] : FABRIC_LFT_NONE;
+}
 
 /* The row of @mlid (all zero: nowhere). 0, -ENOSPC beyond the switch's capacity, -ENOMEM. */
 int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,

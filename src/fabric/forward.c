@@ -28,11 +28,6 @@ int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port)
 	return 0;
 }
 
-uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid)
-{
-	return lid < sw->lft_size ? sw->lft[lid] : FABRIC_LFT_NONE;
-}
-
 int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
                    const struct fabric_mft_row *row)
 {

@@ -59,7 +59,8 @@ int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
 	sa->f = f;
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
-	ret = sa_groups_add_well_known(sa);
+	sa->end_of_lid = calloc(IB_LID_MCAST_FIRST, sizeof(*sa->end_of_lid));
+	ret = sa->end_of_lid ? sa_groups_add_well_known(sa) : -ENOMEM;
 	if (!ret)
 		ret = sa_reports_init(sa);
 	if (ret) {
@@ -81,6 +82,7 @@ void sa_free(struct sa *sa)
 	sa_services_free(sa);
 	sa_informs_free(sa);
 	sa_reports_fini(sa);
+	free(sa->end_of_lid);
 	free(sa);
 }
 

@@ -55,6 +55,7 @@ struct sa {
 	uint32_t next_shared;             /* whose turn it is to be shared */
 	uint64_t made_up;                 /* counts MGIDs that we made up */
 	uint32_t guids_assigned;          /* sa_guids.c */
+	uint16_t *end_of_lid;             /* sa_end_by_lid(): which has it, when last looked */
 	LIST_HEAD(, sa_service) services; /* sa_services.c */
 	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
 	unsigned n_services, n_informs;

@@ -23,7 +23,7 @@ static uint16_t find(const struct sa_query *q, struct block *b)
 
 	if ((q->mask & needed) != needed)
 		return SA_INSUFFICIENT_COMPONENTS;
-	b->port = sa_port_by_lid(q->sa->f, w->lid);
+	b->port = sa_port_by_lid(q->sa, w->lid);
 	b->now = (struct wire_guid_info_record){ .lid = w->lid, .block = w->block };
 	if (!b->port ||
 	    fabric_sma_get(q->sa->f, b->port, SMP_ATTR_GUID_INFO, w->block, data) != MAD_STATUS_OK)

@@ -51,7 +51,7 @@ void sa_query_add(struct sa_query *q, const void *record);
 void sa_query_offer(struct sa_query *q, const void *record);
 
 /* The port of an HCA with this LID, NULL: there is none. */
-struct fabric_port *sa_port_by_lid(struct fabric *f, uint16_t lid);
+struct fabric_port *sa_port_by_lid(const struct sa *sa, uint16_t lid);
 
 /* End ports, those of HCAs and switches' ports 0: the @i-th, from 0; by LID; by GID. Or NULL. */
 struct fabric_port *sa_end(const struct sa *sa, unsigned i);

@@ -54,14 +54,6 @@ void sa_query_offer(struct sa_query *q, const void *record)
 
 /* ---- what all of them need ---- */
 
-struct fabric_port *sa_port_by_lid(struct fabric *f, uint16_t lid)
-{
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		if (fabric_port_has_lid(f->hca_port[i], lid))
-			return f->hca_port[i];
-	return NULL;
-}
-
 struct fabric_port *sa_end(const struct sa *sa, unsigned i)
 {
 	const struct fabric *f = sa->f;
@@ -73,14 +65,36 @@ struct fabric_port *sa_end(const struct sa *sa, unsigned i)
 	return sw ? &sw->port[0] : NULL;
 }
 
-struct fabric_port *sa_end_by_lid(const struct sa *sa, uint16_t lid)
+/* Notes which end has which LIDs. */
+static void note_lids(const struct sa *sa)
 {
 	struct fabric_port *p;
 
 	for (unsigned i = 0; (p = sa_end(sa, i)); i++)
-		if (fabric_port_has_lid(p, lid))
+		for (unsigned lid = p->lid; lid < p->lid + (1u << p->lmc); lid++)
+			if (lid < IB_LID_MCAST_FIRST)
+				sa->end_of_lid[lid] = (uint16_t)i;
+}
+
+/* LIDs change rarely: what was noted is looked at first, and all noted anew if it is wrong. */
+struct fabric_port *sa_end_by_lid(const struct sa *sa, uint16_t lid)
+{
+	for (int noted = 0; lid && lid < IB_LID_MCAST_FIRST && noted < 2; noted++) {
+		struct fabric_port *p = sa_end(sa, sa->end_of_lid[lid]);
+
+		if (p && fabric_port_has_lid(p, lid))
 			return p;
+		if (!noted)
+			note_lids(sa);
+	}
 	return NULL;
+}
+
+struct fabric_port *sa_port_by_lid(const struct sa *sa, uint16_t lid)
+{
+	struct fabric_port *p = sa_end_by_lid(sa, lid);
+
+	return p && p->node->type == FABRIC_HCA ? p : NULL;
 }
 
 struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
@@ -264,7 +278,7 @@ void sa_serve(struct sa *sa, const struct sa_request *in, struct sa_answer *out)
 	out->method = wire_mad_response_method(in->mad->mad.method);
 	if (!out->method)
 		return;
-	q.asker = sa_port_by_lid(sa->f, in->slid);
+	q.asker = sa_port_by_lid(sa, in->slid);
 	out->attribute = in->mad->mad.attribute_id;
 	out->status = serve(&q);
 	if (q.kind && !out->n)
