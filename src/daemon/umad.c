@@ -18,7 +18,7 @@
 #define MAX_CLASS   0x50 /* the kernel's limits: none beyond but directed routes, */
 #define MAX_VERSION 0x83
 #define OUI_BYTES   24
-#define AT_ONCE     64   /* datagrams of one port, before others have their turn */
+#define AT_ONCE     64   /* datagrams, or ports that have some, before others have their turn */
 #define BEFORE      4096 /* datagrams that a socket may hold */
 
 /* ---- receiving from programs ---- */
@@ -88,18 +88,31 @@ static int receive_one(struct umad_open *port)
 
 static void port_free(struct umad_open *port);
 
-static int on_datagram(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void receive(struct umad_open *port, int n)
 {
-	struct umad_open *port = arg;
 	int ret = 0;
 
-	(void)s;
-	(void)fd;
-	(void)revents;
-	for (int i = 0; i < AT_ONCE && !ret; i++)
+	for (int i = 0; i < n && !ret; i++)
 		ret = receive_one(port);
 	if (ret == -EPIPE)
 		port_free(port);
+}
+
+/* All ports that have datagrams have a turn: the loop itself would look at all of them for each. */
+static int on_datagrams(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct epoll_event ready[AT_ONCE];
+	struct daemon_umad *u = arg;
+	int n = epoll_wait(fd, ready, AT_ONCE, 0);
+
+	(void)s;
+	(void)revents;
+	for (int i = 0; i < n; i++) {
+		struct umad_open *port = base_idtable_get(&u->ports, ready[i].data.u32);
+
+		if (port) /* it may have ended by what came before */
+			receive(port, AT_ONCE / n);
+	}
 	return 0;
 }
 
@@ -118,7 +131,7 @@ static void port_free(struct umad_open *port)
 		if (port->agent[i])
 			agent_free(port->agent[i]);
 	LIST_REMOVE(port, entry);
-	sd_event_source_disable_unref(port->source);
+	epoll_ctl(port->u->ports_fd, EPOLL_CTL_DEL, port->fd, NULL);
 	close(port->fd);
 	daemon_outbox_close(port->box);
 	base_idtable_remove(&port->u->ports, port->handle);
@@ -130,6 +143,7 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
                     int *process_fd)
 {
 	struct umad_open *port = calloc(1, sizeof(*port));
+	struct epoll_event event = { .events = EPOLLIN };
 	int ret = -ENOMEM;
 
 	if (!port)
@@ -146,8 +160,9 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 	ret = port->fd < 0 ? -errno : 0;
 	if (ret)
 		goto err_box;
-	ret = sd_event_add_io(u->d->loop, &port->source, port->fd, EPOLLIN, on_datagram, port);
-	if (ret < 0)
+	event.data.u32 = port->handle;
+	ret = epoll_ctl(u->ports_fd, EPOLL_CTL_ADD, port->fd, &event) ? -errno : 0;
+	if (ret)
 		goto err_fd;
 	LIST_INSERT_HEAD(&u->at[at->index], port, entry);
 	*out = port;
@@ -358,18 +373,36 @@ int daemon_umad_request(struct daemon_client *c, const struct control_packet *re
 
 /* ---- start and end ---- */
 
+/* One descriptor that is readable when a port has datagrams. */
+static int watch_ports(struct daemon_umad *u)
+{
+	int ret;
+
+	u->ports_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (u->ports_fd < 0)
+		return -errno;
+	ret = sd_event_add_io(u->d->loop, &u->ports_source, u->ports_fd, EPOLLIN, on_datagrams, u);
+	if (ret < 0)
+		close(u->ports_fd);
+	return ret < 0 ? ret : 0;
+}
+
 int daemon_umad_init(struct daemon *d)
 {
 	struct daemon_umad *u = calloc(1, sizeof(*u));
+	int ret = -ENOMEM;
 
 	if (!u)
-		return -ENOMEM;
-	u->at = calloc(d->f->n_hca_ports, sizeof(*u->at));
-	if (!u->at) {
-		free(u);
-		return -ENOMEM;
-	}
+		return ret;
 	u->d = d;
+	u->at = calloc(d->f->n_hca_ports, sizeof(*u->at));
+	if (u->at)
+		ret = watch_ports(u);
+	if (ret) {
+		free(u->at);
+		free(u);
+		return ret;
+	}
 	base_idtable_init(&u->ports, 1u << 20);
 	STAILQ_INIT(&u->out);
 	u->last_tid_high = DAEMON_TID_PROGRAMS;
@@ -395,6 +428,8 @@ void daemon_umad_fini(struct daemon *d)
 	}
 	d->f->mads->sink.deliver = NULL;
 	daemon_umad_issm_fini(u);
+	sd_event_source_disable_unref(u->ports_source);
+	close(u->ports_fd);
 	sd_event_source_disable_unref(u->timer);
 	sd_event_source_disable_unref(u->more);
 	base_hash_fini(&u->requests_by_tid);

@@ -36,7 +36,6 @@ struct umad_open {
 	uint32_t handle;
 	int fd; /* the same socket as box's, for receiving */
 	struct cm_outbox *box;
-	sd_event_source *source;
 	struct umad_agent *agent[UMAD_CA_MAX_AGENTS];
 };
 
@@ -89,6 +88,8 @@ struct daemon_umad {
 	uint64_t message_bytes; /* memory of messages, both ways */
 	STAILQ_HEAD(, umad_out) out;
 	bool sending;
+	int ports_fd; /* an epoll over the sockets of all ports, by handle */
+	sd_event_source *ports_source;
 	sd_event_source *timer, *more; /* more: the queue was too long for one go */
 	LIST_HEAD(, umad_issm) issms;
 	uint8_t in[CONTROL_UMAD_DATAGRAM], packet[CONTROL_UMAD_DATAGRAM];
