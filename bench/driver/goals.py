@@ -209,6 +209,10 @@ def per_second(x):
     return f"{x:,.0f} /s"
 
 
+def one_by_one(x):
+    return per_second(1000 / x)
+
+
 def beside_opensm(s, what, field, form, limit, more_is_better=False, **which):
     """A row whose goal is how many times as good as OpenSM's ours is."""
     mine = s.select(part="subnet", sm="embedded", **which)
@@ -279,7 +283,8 @@ def subnet(s):
     for groups in JOIN_GROUPS:
         which = dict(measure="joins", groups=groups)
         names = f"{groups:,} group{'s' if groups > 1 else ''}"
-        yield beside_opensm(s, f"{names}, a join until the switch forwards", "ms", ms, 10, **which)
+        yield beside_opensm(s, f"{names}, joins, each until its switch forwards", "ms", one_by_one,
+                            10, **which)
         yield beside_opensm(s, f"{names}, joins answered, 64 at a time", "rate", per_second, 10,
                             more_is_better=True, **which)
     for hosts in SUBNETS:
