@@ -195,6 +195,38 @@ void fab_read_counts(const struct fab *f, struct fab_counts *c)
 	json_object_put(o);
 }
 
+/* ---- addresses ---- */
+
+/* In the ports of an HCA. */
+static const char *find_address(struct json_object *ports, unsigned port)
+{
+	for (size_t i = 0; i < length(ports); i++)
+		if (number(at(ports, i), "port") == port)
+			return json_object_get_string(at(get(at(ports, i), "addresses"), 0));
+	return NULL;
+}
+
+char *fab_read_address(const char *hca, unsigned port)
+{
+	struct json_object *hosts = show("hosts");
+	const char *address = NULL;
+	char *copy = NULL;
+
+	for (size_t i = 0; i < length(hosts); i++) {
+		struct json_object *hcas = get(at(hosts, i), "hcas");
+
+		for (size_t k = 0; k < length(hcas); k++)
+			if (!strcmp(text(at(hcas, k), "name"), hca))
+				address = find_address(get(at(hcas, k), "ports"), port);
+	}
+	if (address)
+		copy = strdup(address);
+	if (!copy)
+		errx(EXIT_FAILURE, "umbel show: port %u of %s has no address", port, hca);
+	json_object_put(hosts);
+	return copy;
+}
+
 /* ---- the way of a packet ---- */
 
 struct walk {

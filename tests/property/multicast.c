@@ -9,17 +9,19 @@
  *	multicast walk SEED STEPS [settling]
  *
  * The former prints a topology for `umbel up`, the latter runs on a fabric of it, sees all hosts,
- * joins by MADs and takes all from public interfaces. Settling: the subnet manager is not the
- * embedded one, which has done all when a request is answered, but one that takes its time.
- * multicast.sh calls it.
+ * joins by MADs and by librdmacm, and takes all from public interfaces. Settling: the subnet
+ *manager is not the embedded one, which has done all when a request is answered, but one that takes
+ *its time. multicast.sh calls it.
  */
 #include <err.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "cm.h"
 #include "fab.h"
 #include "sa.h"
 #include "topology.h"
@@ -28,7 +30,7 @@
 #define GROUPS      3
 #define MAX_PORTS   32
 #define MAX_MEMBERS 256
-#define SETTLE_S    20
+#define SETTLE_S    30
 #define FULL        1
 #define NON         2
 #define SEND_ONLY   4
@@ -41,13 +43,16 @@ struct port {
 	int end;
 	struct ud ud;
 	struct sa_port sa;
+	struct cm cm;
 	uint8_t joined[GROUPS];
+	bool by_cm[GROUPS];                /* librdmacm has joined it, even if it is lost */
 	uint16_t attached[GROUPS][UD_QPS]; /* the MLID it was done with; 0: it is not */
 };
 
 struct world {
 	unsigned seed, rng, step;
-	bool settling;
+	bool settling; /* the subnet manager takes its time */
+	bool leaving;  /* librdmacm does: it does not wait for an answer */
 	char why[256]; /* what did not hold */
 	struct fab f;
 	bool cut[FAB_ENDS], dead[FAB_NODES];
@@ -219,16 +224,34 @@ static void detach(struct port *p, unsigned group, unsigned qp)
 }
 
 /* Asks again as long as whoever takes his time may have reasons to refuse. */
-static bool ask_again(const struct world *w, time_t *deadline)
+static bool ask_again(bool takes_time, time_t *deadline)
 {
 	struct timespec moment = { .tv_nsec = 10000000 };
 
 	if (!*deadline)
 		*deadline = time(NULL) + SETTLE_S;
-	if (!w->settling || time(NULL) > *deadline)
+	if (!takes_time || time(NULL) > *deadline)
 		return false;
 	nanosleep(&moment, NULL);
 	return true;
+}
+
+/*
+ * librdmacm has two kinds of membership, and is asked for half of those. It needs to know the
+ * port's broadcast group, which may take a while when the port has just been cut off.
+ */
+static int ask_to_join(struct world *w, struct port *p, unsigned group, uint8_t kind)
+{
+	uint16_t mlid;
+	int status;
+
+	if (p->by_cm[group])
+		status = cm_join(&p->cm, mgid(group), kind == SEND_FULL, &mlid);
+	else
+		status = sa_join(&p->sa, mgid(group), kind, &mlid);
+	if (!status)
+		w->mlid[group] = mlid;
+	return status;
 }
 
 static void join(struct world *w, struct port *p, unsigned group)
@@ -237,42 +260,69 @@ static void join(struct world *w, struct port *p, unsigned group)
 	uint8_t kind = kinds[any(w, sizeof(kinds))];
 	bool refused = !w->mlid[group] && !(kind & (FULL | SEND_FULL));
 	time_t deadline = 0;
-	uint16_t mlid;
 	int status;
 
-	tell(w, "%s joins group %u as %u", name_of(w, p->end), group, kind);
+	p->by_cm[group] = (kind & (FULL | SEND_FULL)) && any(w, 2);
+	tell(w, "%s joins group %u as %u%s", name_of(w, p->end), group, kind,
+	     p->by_cm[group] ? " by librdmacm" : "");
 	do
-		status = sa_join(&p->sa, mgid(group), kind, &mlid);
-	while (status && !(refused && status != SA_NO_ANSWER) && ask_again(w, &deadline));
-	if (refused != (status > 0) || status == SA_NO_ANSWER) {
-		complain(w, "the answer to the join is 0x%04x", (unsigned)status);
+		status = ask_to_join(w, p, group, kind);
+	while (status && (status < 0 || !refused) &&
+	       ask_again(w->settling || (p->by_cm[group] && status == -EADDRNOTAVAIL), &deadline));
+	if (refused != (status > 0) || status < 0) {
+		complain(w, "the answer to the join is %d", status);
 		fail(w);
 	}
 	if (refused)
 		return;
-	w->mlid[group] = mlid;
 	p->joined[group] = kind;
 	detach(p, group, MEMBER);
 	if (kind & (FULL | NON))
 		attach(w, p, group, MEMBER);
 }
 
-static void leave(struct world *w, struct port *p, unsigned group)
+static void leave_by_cm(struct world *w, struct port *p, unsigned group)
+{
+	cm_leave(&p->cm, mgid(group));
+	p->by_cm[group] = false;
+	w->leaving = true;
+}
+
+static void leave_by_mad(struct world *w, struct port *p, unsigned group)
 {
 	time_t deadline = 0;
 	int status;
 
-	tell(w, "%s leaves group %u", name_of(w, p->end), group);
 	do
 		status = sa_leave(&p->sa, mgid(group), p->joined[group]);
-	while (status == SA_NO_ANSWER && ask_again(w, &deadline));
+	while (status == SA_NO_ANSWER && ask_again(w->settling, &deadline));
 	if (status) {
-		complain(w, "the answer to the leave is 0x%04x", (unsigned)status);
+		complain(w, "the answer to the leave is %d", status);
 		fail(w);
 	}
+}
+
+static void leave(struct world *w, struct port *p, unsigned group)
+{
+	tell(w, "%s leaves group %u", name_of(w, p->end), group);
+	if (p->by_cm[group])
+		leave_by_cm(w, p, group);
+	else
+		leave_by_mad(w, p, group);
 	p->joined[group] = 0;
 	detach(p, group, MEMBER);
 	bury(w, group);
+}
+
+/* What librdmacm has joined and the subnet manager lost is left, when the port is reached again. */
+static void leave_lost(struct world *w)
+{
+	w->leaving = false;
+	for (unsigned i = 0; i < w->n_ports; i++)
+		for (unsigned g = 0; g < GROUPS; g++)
+			if (w->port[i].by_cm[g] && !w->port[i].joined[g] &&
+			    is_reached(w, w->port[i].end))
+				leave_by_cm(w, &w->port[i], g);
 }
 
 static bool step_membership(struct world *w)
@@ -581,7 +631,7 @@ static void check(struct world *w)
 
 	do
 		outcome = look(w);
-	while (outcome == NOT_YET && ask_again(w, &deadline));
+	while (outcome == NOT_YET && ask_again(w->settling || w->leaving, &deadline));
 	if (outcome != HOLDS)
 		fail(w);
 }
@@ -609,12 +659,16 @@ static void open_port(struct world *w, int end, struct ibv_context *context)
 {
 	struct port *p = &w->port[w->n_ports++];
 	unsigned num = w->f.end[end].port;
+	char *address;
 
 	if (w->n_ports > MAX_PORTS)
 		errx(EXIT_FAILURE, "more than %d ports", MAX_PORTS);
 	p->end = end;
 	sa_open(&p->sa, ibv_get_device_name(context->device), (int)num);
 	ud_open(&p->ud, context, (int)num);
+	address = fab_read_address(ibv_get_device_name(context->device), num);
+	cm_open(&p->cm, address);
+	free(address);
 }
 
 static unsigned find_node(const struct world *w, const char *name)
@@ -658,6 +712,7 @@ static void walk(unsigned seed, unsigned steps, bool settling)
 	while (w.step++ < steps) {
 		if (settling)
 			restart_lost(&w);
+		leave_lost(&w);
 		step(&w);
 		check(&w);
 	}

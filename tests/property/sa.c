@@ -20,7 +20,8 @@
 #define RETRIES    3
 #define WAIT_MS    10000 /* for an answer of many segments, after the first */
 #define LIST_BYTES 65536
-#define SM_KEY     1 /* who shows it sees all */
+#define QKEY       0x01234567 /* of groups, as librdmacm has it */
+#define SM_KEY     1          /* who shows it sees all */
 #define JOIN_MASK                                                      \
 	(UMAD_SA_MCM_COMP_MASK_MGID | UMAD_SA_MCM_COMP_MASK_PORT_GID | \
 	 UMAD_SA_MCM_COMP_MASK_JOIN_STATE)
@@ -111,7 +112,7 @@ static int change(const struct sa_port *p, struct packet *q, struct umad_sa_mcme
 	struct packet answer;
 
 	memcpy(rec->portgid, p->gid, sizeof(rec->portgid));
-	rec->qkey = 0;
+	rec->qkey = htobe32(QKEY);
 	rec->pkey = htobe16(0xFFFF);
 	memcpy(q->sa.data, rec, sizeof(*rec));
 	if (ask(p, q, &answer, sizeof(answer.sa)) < 0)
