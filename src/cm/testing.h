@@ -201,7 +201,7 @@ static void activate(struct testing *t)
 	}
 }
 
-static int testing_setup(void **state)
+static UNUSED int testing_setup(void **state)
 {
 	struct testing *t = calloc(1, sizeof(*t));
 	struct shm_settings settings;

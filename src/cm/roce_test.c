@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rdma_cm on Ethernet ports: addresses and GIDs are the same thing, routes say which device, and
+ * groups are joined on the network, once however many joins there are.
+ */
+#include <infiniband/verbs.h>
+
+#include "cm/testing.h"
+#include "fabric/ethernet.h"
+
+#define GROUPS 4
+
+/* The host and its network, as the daemon would have them. */
+static struct net {
+	struct testing *t;
+	const char *source; /* whither all routes lead from here; NULL: there are none */
+	int join_fails;
+	unsigned n_joins, n_leaves;
+	struct ib_gid last;
+	struct fabric_port *last_port;
+} net;
+
+static int route(void *arg, const union control_cm_addr *dst, union control_cm_addr *src)
+{
+	(void)arg;
+	if (!net.source)
+		return -ENETUNREACH;
+	*src = testing_addr(net.source, 0);
+	return src->sa.sa_family == dst->sa.sa_family ? 0 : -ENETUNREACH;
+}
+
+static int join(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
+{
+	(void)arg;
+	net.last = *mgid;
+	net.last_port = port;
+	if (!net.join_fails)
+		net.n_joins++;
+	return net.join_fails;
+}
+
+static void leave(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
+{
+	(void)arg;
+	net.last = *mgid;
+	net.last_port = port;
+	net.n_leaves++;
+}
+
+static struct ib_gid gid(const char *text)
+{
+	struct ib_gid g;
+
+	assert_int_equal(inet_pton(AF_INET6, text, g.raw), 1);
+	return g;
+}
+
+static void device_up(struct testing *t, unsigned port, const char *const address[3])
+{
+	struct fabric_ethernet e = { .ifindex = 2 + port, .up = true };
+
+	for (unsigned i = 0; i < 3; i++)
+		e.gid[i] = gid(address[i]);
+	inet_pton(AF_INET, address[1] + strlen("::ffff:"), &e.ipv4);
+	memcpy(e.ipv6, e.gid[2].raw, sizeof(e.ipv6));
+	fabric_ethernet_set(t->f, t->f->hca_port[port], &e, IBV_MTU_1024);
+}
+
+static int setup(void **state)
+{
+	static const char *const first[3] = { "fe80::1", "::ffff:10.0.0.1", "2001:db8::1" };
+	static const char *const second[3] = { "fe80::2", "::ffff:10.0.1.1", "2001:db8:1::1" };
+	struct testing *t = calloc(1, sizeof(*t));
+	struct shm_settings settings;
+	struct fabric_plan plan;
+	const struct cm_ops cm_ops = { .outbox_open = box_open,
+		                       .outbox_send = box_send,
+		                       .outbox_close = box_close,
+		                       .wake = box_wake,
+		                       .now_ms = clock_now,
+		                       .mad_send = mad_send,
+		                       .route = route,
+		                       .join = join,
+		                       .leave = leave,
+		                       .arg = t };
+	char why[64];
+	int node;
+
+	net = (struct net){ .t = t, .source = "10.0.1.1" };
+	STAILQ_INIT(&t->mads);
+	fabric_settings_default(&settings);
+	fabric_plan_init(&plan);
+	if (fabric_plan_add_host(&plan, NULL) || fabric_plan_add_ethernet(&plan, 0, "eth0") ||
+	    fabric_plan_add_ethernet(&plan, 0, "eth1") != 1 ||
+	    fabric_plan_finish(&plan, &node, why, sizeof(why)) ||
+	    fabric_new(&t->f, &plan, &settings) || cm_new(&t->cm, t->f, &cm_ops))
+		return -1;
+	fabric_plan_fini(&plan);
+	testing_sa_init(&t->sa, t->f);
+	device_up(t, 0, first);
+	device_up(t, 1, second);
+	*state = t;
+	return 0;
+}
+
+static void assert_gid(const struct ib_gid *g, const char *text)
+{
+	char got[INET6_ADDRSTRLEN];
+
+	assert_non_null(inet_ntop(AF_INET6, g->raw, got, sizeof(got)));
+	assert_string_equal(got, text);
+}
+
+static int join_group(struct cm_client *c, uint32_t id, const char *addr, uint32_t flags,
+                      uint32_t *handle)
+{
+	union control_cm_addr a = testing_addr(addr, 0);
+
+	return testing_join_flags(c, id, &a, flags, handle);
+}
+
+/* ---- addresses ---- */
+
+static void each_address_of_a_device_can_be_bound_and_is_a_gid(void **state)
+{
+	static const char *const address[] = { "10.0.0.1", "2001:db8::1", "10.0.1.1" };
+	static const char *const as_gid[] = { "::ffff:10.0.0.1", "2001:db8::1", "::ffff:10.0.1.1" };
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(address); i++) {
+		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+		struct control_cm_id_reply r;
+
+		assert_int_equal(testing_bind(c, id, address[i], 0), 0);
+		r = testing_query(c, id);
+		assert_gid(&r.sgid, as_gid[i]);
+		assert_string_equal(r.hca, i == 2 ? "umbel_eth1" : "umbel_eth0");
+	}
+	assert_int_equal(testing_bind(c, testing_id(c, RDMA_PS_UDP, 1), "10.0.0.9", 0),
+	                 -EADDRNOTAVAIL);
+	cm_client_free(t->cm, c);
+}
+
+static void the_hosts_route_says_device_and_source(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_id_reply r;
+
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	r = testing_query(c, id);
+	assert_string_equal(r.hca, "umbel_eth1");
+	assert_gid(&r.sgid, "::ffff:10.0.1.1");
+	assert_gid(&r.dgid, "::ffff:192.0.2.7");
+	assert_int_equal(r.src.in.sin_addr.s_addr, testing_addr("10.0.1.1", 0).in.sin_addr.s_addr);
+	assert_int_not_equal(r.src.in.sin_port, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void a_bound_identifier_keeps_its_device(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_id_reply r;
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	r = testing_query(c, id);
+	assert_string_equal(r.hca, "umbel_eth0");
+	assert_gid(&r.sgid, "::ffff:10.0.0.1");
+	cm_client_free(t->cm, c);
+}
+
+static void no_route_or_one_by_another_device_is_an_error(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), other = testing_id(c, RDMA_PS_UDP, 2);
+
+	net.source = NULL;
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH);
+	net.source = "198.51.100.1";
+	assert_int_equal(testing_resolve(c, other, "192.0.2.7", 5), 0);
+	testing_expect(c, other, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	cm_client_free(t->cm, c);
+}
+
+static void a_path_needs_nobody_to_be_asked(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_resolve_route request = { .id = id, .timeout_ms = 1 };
+	struct control_cm_id_reply r;
+
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	r = testing_query(c, id);
+	assert_int_equal(r.num_paths, 1);
+	assert_int_equal(r.path.dlid, 0);
+	assert_int_equal(r.path.hop_limit, 64);
+	assert_int_equal(r.path.mtu, IBV_MTU_1024);
+	assert_gid(&r.path.dgid, "::ffff:192.0.2.7");
+	assert_int_equal(t->n_sent, 0);
+	cm_client_free(t->cm, c);
+}
+
+/* ---- groups ---- */
+
+static void a_join_says_what_a_sender_needs(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+	struct control_cm_event e;
+
+	assert_int_equal(testing_bind(c, id, "10.0.1.1", 0), 0);
+	assert_int_equal(join_group(c, id, "239.1.1.1", RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle), 0);
+	e = testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_gid(&e.ah.dgid, "::ffff:239.1.1.1");
+	assert_int_equal(e.ah.dlid, 0);
+	assert_int_equal(e.ah.is_global, 1);
+	assert_int_equal(e.ah.hop_limit, 64);
+	assert_int_equal(e.ah.sgid_index, 1);
+	assert_int_equal(e.qkey, 0x01234567);
+	assert_int_equal(e.qp_num, 0xFFFFFF);
+	assert_ptr_equal(net.last_port, t->f->hca_port[1]);
+	assert_gid(&net.last, "::ffff:239.1.1.1");
+	cm_client_free(t->cm, c);
+}
+
+static void an_ipv6_group_is_its_own_mgid(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+	struct control_cm_event e;
+
+	assert_int_equal(testing_bind(c, id, "2001:db8::1", 0), 0);
+	assert_int_equal(join_group(c, id, "ff15::7", RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle), 0);
+	e = testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_gid(&e.ah.dgid, "ff15::7");
+	assert_int_equal(e.ah.sgid_index, 2);
+	cm_client_free(t->cm, c);
+}
+
+static void many_joins_are_one_and_the_last_takes_it_back(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c[2] = { testing_client(t, 0), testing_client(t, 0) };
+	uint32_t handle[GROUPS];
+
+	for (unsigned i = 0; i < GROUPS; i++) {
+		uint32_t id = testing_id(c[i % 2], RDMA_PS_UDP, 1);
+
+		assert_int_equal(testing_bind(c[i % 2], id, "10.0.0.1", 0), 0);
+		assert_int_equal(join_group(c[i % 2], id, "239.1.1.1", RDMA_MC_JOIN_FLAG_FULLMEMBER,
+		                            &handle[i]),
+		                 0);
+		testing_expect(c[i % 2], id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	}
+	assert_int_equal(net.n_joins, 1);
+	assert_int_equal(testing_leave(c[0], handle[0]), 0);
+	assert_int_equal(testing_leave(c[1], handle[1]), 0);
+	assert_int_equal(testing_leave(c[0], handle[2]), 0);
+	assert_int_equal(net.n_leaves, 0);
+	cm_client_free(t->cm, c[1]); /* it dies */
+	assert_int_equal(net.n_leaves, 1);
+	cm_client_free(t->cm, c[0]);
+	assert_int_equal(net.n_leaves, 1);
+}
+
+static void who_only_sends_is_nothing_to_the_network(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(
+	        join_group(c, id, "239.1.1.1", RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, &handle), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(testing_leave(c, handle), 0);
+	assert_int_equal(net.n_joins + net.n_leaves, 0);
+	cm_client_free(t->cm, c);
+}
+
+static void what_is_no_group_is_refused(void **state)
+{
+	static const char *const address[] = { "0.0.0.0", "10.0.0.7", "2001:db8::7" };
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(address); i++)
+		assert_int_equal(
+		        join_group(c, id, address[i], RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle),
+		        -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+static void what_the_kernel_refuses_is_told(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+
+	net.join_fails = -ENOBUFS;
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(join_group(c, id, "239.1.1.1", RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENOBUFS);
+	cm_client_free(t->cm, c);
+	assert_int_equal(net.n_leaves, 0);
+}
+
+static void a_link_that_flaps_takes_nobody_out_of_a_group(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+	struct control_cm_event e;
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(join_group(c, id, "239.1.1.1", RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+	assert_int_equal(net.n_leaves, 0);
+	cm_client_free(t->cm, c);
+	assert_int_equal(net.n_leaves, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#undef TEST
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, testing_teardown)
+		TEST(each_address_of_a_device_can_be_bound_and_is_a_gid),
+		TEST(the_hosts_route_says_device_and_source),
+		TEST(a_bound_identifier_keeps_its_device),
+		TEST(no_route_or_one_by_another_device_is_an_error),
+		TEST(a_path_needs_nobody_to_be_asked),
+		TEST(a_join_says_what_a_sender_needs),
+		TEST(an_ipv6_group_is_its_own_mgid),
+		TEST(many_joins_are_one_and_the_last_takes_it_back),
+		TEST(who_only_sends_is_nothing_to_the_network),
+		TEST(what_is_no_group_is_refused),
+		TEST(what_the_kernel_refuses_is_told),
+		TEST(a_link_that_flaps_takes_nobody_out_of_a_group),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
