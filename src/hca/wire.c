@@ -31,7 +31,7 @@ static int get_socket(struct hca_wire *w, struct control_wire_socket *req, uint3
 	return ret ? ret : fd;
 }
 
-static void close_receive(struct hca_wire *w)
+void hca_wire_abandon(struct hca_wire *w)
 {
 	for (int v = 0; v < 2; v++) {
 		if (w->receive_fd[v] >= 0)
@@ -55,7 +55,7 @@ void hca_wire_reopen(struct hca_wire *w)
 {
 	uint32_t unused;
 
-	close_receive(w);
+	hca_wire_abandon(w);
 	w->round = w->process->region.ports[w->port].wire_round;
 	for (int v = 0; v < 2; v++) {
 		struct control_wire_socket req = { .kind = CONTROL_WIRE_RECEIVE,
@@ -168,7 +168,7 @@ err_free:
 
 void hca_wire_close(struct hca_wire *w)
 {
-	close_receive(w);
+	hca_wire_abandon(w);
 	close_sources(w);
 	close(w->wake_fd);
 	hca_flow_drop_all(&w->qp);

@@ -89,6 +89,9 @@ void hca_wire_release(struct shm_wire *shm, uint16_t writer);
 /* The port's sockets as they are now: the device may have been away. Under receive_lock. */
 void hca_wire_reopen(struct hca_wire *wire);
 
+/* Gives them up, or the next manager would find the UDP port taken. Under receive_lock. */
+void hca_wire_abandon(struct hca_wire *wire);
+
 /* ---- wire_send.c ---- */
 
 /*

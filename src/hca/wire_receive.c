@@ -327,7 +327,9 @@ static unsigned receive_batch(struct hca_wire *w, unsigned version)
 /* Mostly one IP version is in use: the other's socket is looked at seldomer, by who looks often. */
 static void receive(struct hca_wire *w, bool again)
 {
-	if (w->process->region.ports[w->port].wire_round != w->round)
+	if (hca_process_gone(w->process))
+		hca_wire_abandon(w);
+	else if (w->process->region.ports[w->port].wire_round != w->round)
 		hca_wire_reopen(w);
 	if (receive_batch(w, w->busy) || (again && ++w->polls % OTHER_POLLS))
 		return;

@@ -22,6 +22,7 @@
 
 struct lab {
 	struct hca_process process;
+	struct shm_control control;
 	struct shm_port port[1];
 	struct shm_wire shm;
 	struct hca_wire wire;
@@ -33,6 +34,7 @@ static int setup(void **state)
 
 	assert_non_null(l);
 	memset((void *)l, 0, sizeof(*l));
+	l->process.region.control = &l->control;
 	l->process.region.ports = l->port;
 	l->wire.process = &l->process;
 	l->wire.shm = &l->shm;
