@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of each HCA port while it is ACTIVE, as the subnet administrator tells it: whether
- * there are send-only full members (ClassPortInfo), and for each P_Key of the port the record
- * of the IPoIB broadcast group, after which joins ask for theirs. Asked for beforehand, since a
- * program that joins is told at once that it cannot.
+ * Ports and the subnet administrators that they have, with what joins must know of one beforehand,
+ * since a program is told at once that it cannot: whether it takes send-only full members
+ * (ClassPortInfo), and what the IPoIB broadcast group of a partition is like, which other
+ * groups are made like. All ports of an SA hear the same of it; so it is asked once for all,
+ * by one of them.
  *
- * An SA that does not answer is asked again and again, ever more seldom. One that refuses knows
- * what it does: it is asked again when something has changed, or somebody misses the answer.
+ * It is asked anew whenever one of its ports becomes ACTIVE or something changes there. An SA that
+ * does not answer is asked again and again, by another port each time, ever more seldom. One
+ * that refuses knows what it does: it is asked again when somebody misses the answer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,28 +26,38 @@
 
 #define CLASS_PORT_INFO 0 /* in place of a P_Key */
 
-/* One thing that the SA is asked for. */
+/* One thing that an SA is asked for. */
 struct cm_fact {
 	LIST_ENTRY(cm_fact) entry;
-	struct cm_port *port;
+	struct cm_sa *sa;
 	uint16_t pkey; /* whose broadcast group: without the membership bit */
-	bool known, wanted;
+	bool known;
 	struct wire_mcmember broadcast;
 	uint32_t capability_mask2;
 	struct cm_transaction *asked;
+	struct cm_port *by; /* while it is asked */
 	struct cm_timer again;
 	unsigned wait_s;
 };
 
+/* An SA, by the LID at which ports have it. */
+struct cm_sa {
+	LIST_ENTRY(cm_sa) entry;
+	struct cm *cm;
+	uint16_t lid;
+	TAILQ_HEAD(, cm_port) ports; /* ACTIVE; the next one to ask by comes first */
+	LIST_HEAD(, cm_fact) facts;
+};
+
 int cm_ports_init(struct cm *cm)
 {
+	LIST_INIT(&cm->sas);
 	cm->port = calloc(cm->f->n_hca_ports, sizeof(*cm->port));
 	if (!cm->port)
 		return -ENOMEM;
 	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
 		cm->port[i].cm = cm;
 		cm->port[i].port = cm->f->hca_port[i];
-		LIST_INIT(&cm->port[i].facts);
 		LIST_INIT(&cm->port[i].groups);
 	}
 	return 0;
@@ -67,6 +79,48 @@ int cm_port_pkey_index(const struct fabric_port *port, uint16_t pkey, uint16_t *
 	return -ENOENT;
 }
 
+static bool in_partition(const struct cm_port *p, uint16_t pkey)
+{
+	uint16_t index;
+
+	return pkey == CLASS_PORT_INFO ||
+	       !cm_port_pkey_index(p->port, pkey | IB_PKEY_FULL_MEMBER, &index);
+}
+
+/* ---- facts ---- */
+
+static struct cm_fact *fact_find(const struct cm_sa *sa, uint16_t pkey)
+{
+	struct cm_fact *fact;
+
+	LIST_FOREACH(fact, &sa->facts, entry)
+	if (fact->pkey == pkey)
+		return fact;
+	return NULL;
+}
+
+static struct cm_fact *fact_new(struct cm_sa *sa, uint16_t pkey)
+{
+	struct cm_fact *fact = calloc(1, sizeof(*fact));
+
+	if (!fact) {
+		base_log("out of memory: nobody joins in partition 0x%04x", pkey);
+		return NULL;
+	}
+	fact->sa = sa;
+	fact->pkey = pkey;
+	LIST_INSERT_HEAD(&sa->facts, fact, entry);
+	return fact;
+}
+
+static void fact_free(struct cm_fact *fact)
+{
+	cm_mad_cancel(&fact->asked);
+	cm_timer_stop(&fact->again);
+	LIST_REMOVE(fact, entry);
+	free(fact);
+}
+
 /* ---- asking ---- */
 
 static void ask(struct cm_fact *fact);
@@ -74,6 +128,17 @@ static void ask(struct cm_fact *fact);
 static void on_wait_over(struct cm_timer *t)
 {
 	ask(container_of(t, struct cm_fact, again));
+}
+
+/* Later, and by another port. */
+static void ask_again(struct cm_fact *fact)
+{
+	struct cm_sa *sa = fact->sa;
+
+	TAILQ_REMOVE(&sa->ports, fact->by, of_sa);
+	TAILQ_INSERT_TAIL(&sa->ports, fact->by, of_sa);
+	cm_timer_set(sa->cm, &fact->again, fact->wait_s * 1000ull, on_wait_over);
+	fact->wait_s = fact->wait_s < MAX_WAIT_S / 2 ? 2 * fact->wait_s : MAX_WAIT_S;
 }
 
 static void take(struct cm_fact *fact, const uint8_t *record)
@@ -94,8 +159,7 @@ static void on_answer(void *arg, int status, const uint8_t *record)
 
 	fact->asked = NULL;
 	if (status == -ETIMEDOUT) {
-		cm_timer_set(fact->port->cm, &fact->again, fact->wait_s * 1000ull, on_wait_over);
-		fact->wait_s = fact->wait_s < MAX_WAIT_S / 2 ? 2 * fact->wait_s : MAX_WAIT_S;
+		ask_again(fact);
 		return;
 	}
 	fact->known = !status;
@@ -103,16 +167,24 @@ static void on_answer(void *arg, int status, const uint8_t *record)
 		take(fact, record);
 }
 
+/* By the first port that is in the partition. If none is any more, nobody wants to know. */
 static void ask(struct cm_fact *fact)
 {
 	struct wire_mcmember record = { 0 };
-	struct cm_sa_request request = { .port = fact->port->port,
-		                         .method = MAD_GET,
+	struct cm_sa_request request = { .method = MAD_GET,
 		                         .attribute = SA_ATTR_CLASS_PORT_INFO,
 		                         .timeout_ms = TIMEOUT_MS,
 		                         .done = on_answer,
 		                         .arg = fact };
 
+	TAILQ_FOREACH(fact->by, &fact->sa->ports, of_sa)
+	if (in_partition(fact->by, fact->pkey))
+		break;
+	if (!fact->by) {
+		fact_free(fact);
+		return;
+	}
+	request.port = fact->by->port;
 	if (fact->pkey != CLASS_PORT_INFO) {
 		wire_mgid_broadcast(&record.mgid, fact->pkey | IB_PKEY_FULL_MEMBER);
 		request.attribute = SA_ATTR_MCMEMBER;
@@ -120,87 +192,118 @@ static void ask(struct cm_fact *fact)
 		request.record = &record;
 		request.mask = SA_MCM_MGID;
 	}
-	if (cm_sa_ask(fact->port->cm, &request, &fact->asked))
-		on_answer(fact, -ETIMEDOUT, NULL); /* there may be memory later */
-}
-
-/* ---- facts of a port ---- */
-
-static void fact_free(struct cm_fact *fact)
-{
-	cm_mad_cancel(&fact->asked);
-	cm_timer_stop(&fact->again);
-	LIST_REMOVE(fact, entry);
-	free(fact);
-}
-
-static void forget_all(struct cm_port *p)
-{
-	while (!LIST_EMPTY(&p->facts))
-		fact_free(LIST_FIRST(&p->facts));
-}
-
-static struct cm_fact *fact_find(const struct cm_port *p, uint16_t pkey)
-{
-	struct cm_fact *fact;
-
-	LIST_FOREACH(fact, &p->facts, entry)
-	if (fact->pkey == pkey)
-		return fact;
-	return NULL;
+	if (cm_sa_ask(fact->sa->cm, &request, &fact->asked))
+		ask_again(fact); /* there may be memory later */
 }
 
 /* Asks for it, anew if it is known: what is known holds until there is an answer. */
 static void want(struct cm_port *p, uint16_t pkey)
 {
-	struct cm_fact *fact = fact_find(p, pkey);
+	struct cm_fact *fact = fact_find(p->sa, pkey);
 
-	if (fact && fact->wanted)
-		return; /* the P_Key is in the table twice */
-	if (!fact) {
-		fact = calloc(1, sizeof(*fact));
-		if (!fact) {
-			base_log("out of memory: nobody joins on %s port %u", p->port->node->name,
-			         p->port->num);
-			return;
-		}
-		fact->port = p;
-		fact->pkey = pkey;
-		LIST_INSERT_HEAD(&p->facts, fact, entry);
-	}
-	fact->wanted = true;
+	if (!fact)
+		fact = fact_new(p->sa, pkey);
+	if (!fact || fact->asked)
+		return;
 	fact->wait_s = FIRST_WAIT_S;
-	cm_mad_cancel(&fact->asked);
 	cm_timer_stop(&fact->again);
 	ask(fact);
+}
+
+/* ---- ports of an SA ---- */
+
+static struct cm_sa *sa_find(const struct cm *cm, uint16_t lid)
+{
+	struct cm_sa *sa;
+
+	LIST_FOREACH(sa, &cm->sas, entry)
+	if (sa->lid == lid)
+		return sa;
+	return NULL;
+}
+
+static struct cm_sa *sa_new(struct cm *cm, uint16_t lid)
+{
+	struct cm_sa *sa = calloc(1, sizeof(*sa));
+
+	if (!sa) {
+		base_log("out of memory: nobody joins by the SA at LID %u", lid);
+		return NULL;
+	}
+	sa->cm = cm;
+	sa->lid = lid;
+	TAILQ_INIT(&sa->ports);
+	LIST_INIT(&sa->facts);
+	LIST_INSERT_HEAD(&cm->sas, sa, entry);
+	return sa;
+}
+
+static void sa_free(struct cm_sa *sa)
+{
+	while (!LIST_EMPTY(&sa->facts))
+		fact_free(LIST_FIRST(&sa->facts));
+	LIST_REMOVE(sa, entry);
+	free(sa);
+}
+
+static void enter(struct cm_port *p)
+{
+	struct cm_sa *sa = sa_find(p->cm, p->port->sm_lid);
+
+	if (!sa)
+		sa = sa_new(p->cm, p->port->sm_lid);
+	p->sa = sa;
+	if (sa)
+		TAILQ_INSERT_HEAD(&sa->ports, p, of_sa);
+}
+
+/* What it has been asked by this port, it is asked by another. */
+static void leave(struct cm_port *p)
+{
+	struct cm_sa *sa = p->sa;
+	struct cm_fact *fact, *next;
+
+	TAILQ_REMOVE(&sa->ports, p, of_sa);
+	p->sa = NULL;
+	if (TAILQ_EMPTY(&sa->ports)) {
+		sa_free(sa);
+		return;
+	}
+	for (fact = LIST_FIRST(&sa->facts); fact; fact = next) {
+		next = LIST_NEXT(fact, entry);
+		if (fact->asked && fact->by == p) {
+			cm_mad_cancel(&fact->asked);
+			ask(fact);
+		}
+	}
+}
+
+/* Whether there is somebody to ask for the port: Ethernet has no SA, nor has a port without SM. */
+static bool has_sa(const struct fabric_port *port)
+{
+	return port->state == IB_PORT_ACTIVE && port->sm_lid && !port->ethernet;
 }
 
 void cm_port_active(struct cm *cm, struct fabric_port *port)
 {
 	struct cm_port *p = cm_port_of(cm, port);
-	struct cm_fact *fact, *next;
 
-	if (port->state != IB_PORT_ACTIVE || port->ethernet) { /* which has no SA */
-		forget_all(p);
+	if (p->sa && (!has_sa(port) || p->sa->lid != port->sm_lid))
+		leave(p);
+	if (!p->sa && has_sa(port))
+		enter(p);
+	if (!p->sa)
 		return;
-	}
-	LIST_FOREACH(fact, &p->facts, entry)
-	fact->wanted = false;
 	want(p, CLASS_PORT_INFO);
 	for (unsigned i = 0; i < SHM_PKEYS; i++)
 		if (port->pkey[i] & IB_PKEY_BASE_MASK)
 			want(p, port->pkey[i] & IB_PKEY_BASE_MASK);
-	for (fact = LIST_FIRST(&p->facts); fact; fact = next) {
-		next = LIST_NEXT(fact, entry);
-		if (!fact->wanted)
-			fact_free(fact);
-	}
 }
 
 void cm_ports_fini(struct cm *cm)
 {
-	for (unsigned i = 0; i < cm->f->n_hca_ports; i++)
-		forget_all(&cm->port[i]);
+	while (!LIST_EMPTY(&cm->sas))
+		sa_free(LIST_FIRST(&cm->sas));
 	free(cm->port);
 }
 
@@ -210,14 +313,16 @@ void cm_ports_fini(struct cm *cm)
 static const struct cm_fact *known(const struct cm *cm, const struct fabric_port *port,
                                    uint16_t pkey)
 {
-	struct cm_fact *fact = NULL;
+	struct cm_port *p = port ? cm_port_of(cm, port) : NULL;
+	struct cm_fact *fact;
 
-	if (port && port->state == IB_PORT_ACTIVE)
-		fact = fact_find(cm_port_of(cm, port), pkey);
-	if (!fact || fact->known)
+	if (!p || !p->sa || !has_sa(port) || !in_partition(p, pkey))
+		return NULL;
+	fact = fact_find(p->sa, pkey);
+	if (fact && fact->known)
 		return fact;
-	if (!fact->asked && !fact->again.is_set)
-		ask(fact);
+	if (!fact || !fact->again.is_set)
+		want(p, pkey);
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of ports beforehand: when the SA is asked for it, and what holds until it has
- * answered.
+ * What is known of SAs beforehand: when they are asked for it, by which port, and what holds until
+ * they have answered.
  */
 #include <limits.h>
 
@@ -21,14 +21,20 @@ static bool has_broadcast(struct testing *t)
 	return cm_port_broadcast(t->cm, first_port(t), IB_PKEY_DEFAULT) != NULL;
 }
 
-/* The port comes to be ACTIVE as if it were the first time. */
-static void begin_anew(struct testing *t)
+static void set_state(struct testing *t, unsigned i, uint8_t port_state)
 {
-	first_port(t)->state = IB_PORT_INIT;
-	cm_port_active(t->cm, first_port(t));
-	first_port(t)->state = IB_PORT_ACTIVE;
-	t->sa.n_get = 0;
-	cm_port_active(t->cm, first_port(t));
+	t->f->hca_port[i]->state = port_state;
+	cm_port_active(t->cm, t->f->hca_port[i]);
+}
+
+/* The ports come to be ACTIVE as if it were the first time: so many of them. */
+static void begin_anew(struct testing *t, unsigned n_ports)
+{
+	for (unsigned i = 0; i < t->f->n_hca_ports; i++)
+		set_state(t, i, IB_PORT_INIT);
+	t->sa.n_get = t->n_sent = 0;
+	for (unsigned i = 0; i < n_ports; i++)
+		set_state(t, i, IB_PORT_ACTIVE);
 	testing_settle(t);
 }
 
@@ -58,7 +64,7 @@ static void each_partition_is_asked_for_once(void **state)
 
 	port->pkey[1] = 0x8001;
 	port->pkey[3] = 0x0001;
-	begin_anew(t);
+	begin_anew(t, 1);
 	assert_int_equal(t->sa.n_get, 3);                    /* and for ClassPortInfo */
 	assert_null(cm_port_broadcast(t->cm, port, 0x8001)); /* that partition has none */
 	assert_null(cm_port_broadcast(t->cm, port, 0x8002)); /* nor is the port in this one */
@@ -83,10 +89,10 @@ static void a_port_that_is_down_has_nothing(void **state)
 
 	first_port(t)->state = IB_PORT_DOWN;
 	assert_false(has_broadcast(t));
+	assert_false(cm_port_allows_send_only(t->cm, first_port(t)));
 	cm_port_changed(t->cm, first_port(t));
 	first_port(t)->state = IB_PORT_ACTIVE;
-	assert_false(has_broadcast(t)); /* before the SA has been asked */
-	assert_false(cm_port_allows_send_only(t->cm, first_port(t)));
+	assert_false(has_broadcast(t)); /* before anybody has said so */
 }
 
 static void an_sa_that_does_not_answer_is_asked_again_ever_more_seldom(void **state)
@@ -95,7 +101,7 @@ static void an_sa_that_does_not_answer_is_asked_again_ever_more_seldom(void **st
 	struct testing *t = *state;
 
 	t->sa.loses = UINT_MAX;
-	begin_anew(t);
+	begin_anew(t, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(waits); i++) {
 		unsigned sent;
 
@@ -138,7 +144,7 @@ static void who_misses_the_group_has_it_asked_for(void **state)
 	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 
 	t->sa.has_broadcast = false;
-	begin_anew(t);
+	begin_anew(t, 1);
 	testing_pass(t, 60000);
 	assert_int_equal(t->sa.n_get, 2); /* it has refused: nobody asks it for its own sake */
 	t->sa.has_broadcast = true;
@@ -153,7 +159,7 @@ static void a_change_asks_anew_whatever_is_on_its_way(void **state)
 	struct testing *t = *state;
 
 	t->sa.keeps = true;
-	begin_anew(t);
+	begin_anew(t, 1);
 	cm_port_changed(t->cm, first_port(t));
 	testing_settle(t);
 	assert_int_equal(t->cm->transactions.n, 2);
@@ -164,15 +170,15 @@ static void a_change_asks_anew_whatever_is_on_its_way(void **state)
 static void without_an_sm_there_is_nobody_to_ask(void **state)
 {
 	struct testing *t = *state;
-	unsigned sent;
 
 	first_port(t)->sm_lid = 0;
-	sent = t->n_sent;
-	begin_anew(t);
-	testing_pass(t, 200);
-	assert_int_equal(t->n_sent, sent);
+	begin_anew(t, 1);
+	testing_pass(t, 60000);
+	assert_int_equal(t->n_sent, 0);
+	assert_false(has_broadcast(t));
 	first_port(t)->sm_lid = TESTING_SA_LID;
-	testing_pass(t, 100);
+	cm_port_active(t->cm, first_port(t));
+	testing_settle(t);
 	assert_true(has_broadcast(t));
 }
 
@@ -180,12 +186,11 @@ static void an_ethernet_port_has_no_sa_to_ask(void **state)
 {
 	static struct fabric_ethernet ethernet;
 	struct testing *t = *state;
-	unsigned sent = t->n_sent;
 
 	first_port(t)->ethernet = &ethernet;
-	begin_anew(t);
+	begin_anew(t, 1);
 	testing_pass(t, 60000);
-	assert_int_equal(t->n_sent, sent);
+	assert_int_equal(t->n_sent, 0);
 	assert_false(has_broadcast(t));
 	first_port(t)->ethernet = NULL; /* that the fabric would free */
 }
@@ -195,15 +200,109 @@ static void requests_go_by_the_default_partition(void **state)
 	struct testing *t = *state;
 	struct testing_mad *m;
 
+	begin_anew(t, 0);
 	first_port(t)->pkey[0] = 0x8001;
 	first_port(t)->pkey[2] = 0x7FFF;
 	first_port(t)->sm_sl = 5;
-	cm_port_active(t->cm, first_port(t));
+	set_state(t, 0, IB_PORT_ACTIVE);
 	m = STAILQ_FIRST(&t->mads);
 	assert_non_null(m);
 	assert_int_equal(m->mad.pkey_index, 2);
 	assert_int_equal(m->mad.sl, 5);
 	assert_int_equal(m->mad.dlid, TESTING_SA_LID);
+}
+
+/* ---- ports that share an SA ---- */
+
+static void an_sa_is_asked_once_for_all_of_its_ports(void **state)
+{
+	struct testing *t = *state;
+
+	begin_anew(t, 4);
+	assert_int_equal(t->sa.n_get, 2);
+	for (unsigned i = 0; i < 4; i++)
+		assert_non_null(cm_port_broadcast(t->cm, t->f->hca_port[i], IB_PKEY_DEFAULT));
+}
+
+static void who_is_in_the_partition_asks_for_its_group(void **state)
+{
+	struct testing *t = *state;
+	struct testing_mad *m;
+
+	begin_anew(t, 0);
+	t->f->hca_port[2]->pkey[1] = 0x8001;
+	for (unsigned i = 0; i < 4; i++)
+		set_state(t, i, IB_PORT_ACTIVE);
+	m = STAILQ_FIRST(&t->mads);
+	while (STAILQ_NEXT(m, entry))
+		m = STAILQ_NEXT(m, entry);
+	assert_ptr_equal(m->port, t->f->hca_port[2]);
+	testing_settle(t);
+	assert_int_equal(t->sa.n_get, 3);
+}
+
+static void another_port_asks_when_the_one_that_did_goes_down(void **state)
+{
+	struct testing *t = *state;
+
+	/* the SA is behind the first one */
+	begin_anew(t, 1);
+	t->f->hca_port[0]->sm_lid = 0;
+	cm_port_active(t->cm, first_port(t));
+	t->sa.loses = 2;
+	set_state(t, 1, IB_PORT_ACTIVE);
+	set_state(t, 2, IB_PORT_ACTIVE);
+	testing_settle(t);
+	assert_null(cm_port_broadcast(t->cm, t->f->hca_port[2], IB_PKEY_DEFAULT));
+	set_state(t, 1, IB_PORT_DOWN);
+	testing_settle(t);
+	assert_non_null(cm_port_broadcast(t->cm, t->f->hca_port[2], IB_PKEY_DEFAULT));
+}
+
+static void another_port_asks_when_there_is_no_answer(void **state)
+{
+	struct testing *t = *state;
+	uint16_t lid;
+
+	/* the first one is out of the SA's reach */
+	begin_anew(t, 0);
+	set_state(t, 1, IB_PORT_ACTIVE);
+	set_state(t, 0, IB_PORT_ACTIVE);
+	testing_settle(t);
+	t->sa.loses = 2 * 10;
+	cm_port_active(t->cm, first_port(t));
+	lid = STAILQ_FIRST(&t->mads)->mad.slid;
+	testing_pass(t, TIMEOUT_MS);
+	t->sa.keeps = true;
+	testing_pass(t, 1000);
+	assert_int_not_equal(STAILQ_FIRST(&t->sa.kept)->answer.dlid, lid);
+	testing_release(t);
+}
+
+static void ports_of_another_sa_know_what_that_one_says(void **state)
+{
+	struct testing *t = *state;
+
+	t->f->hca_port[3]->sm_lid = 3; /* where there is none */
+	cm_port_active(t->cm, t->f->hca_port[3]);
+	testing_settle(t);
+	assert_null(cm_port_broadcast(t->cm, t->f->hca_port[3], IB_PKEY_DEFAULT));
+	t->f->hca_port[3]->sm_lid = TESTING_SA_LID;
+	cm_port_active(t->cm, t->f->hca_port[3]);
+	assert_non_null(cm_port_broadcast(t->cm, t->f->hca_port[3], IB_PKEY_DEFAULT));
+	testing_settle(t);
+}
+
+static void when_its_last_port_is_gone_an_sa_is_forgotten(void **state)
+{
+	struct testing *t = *state;
+
+	begin_anew(t, 0);
+	assert_true(LIST_EMPTY(&t->cm->sas));
+	assert_true(LIST_EMPTY(&t->cm->timers));
+	set_state(t, 3, IB_PORT_ACTIVE);
+	assert_null(cm_port_broadcast(t->cm, t->f->hca_port[3], IB_PKEY_DEFAULT));
+	set_state(t, 3, IB_PORT_DOWN);
 }
 
 /* ---- MADs that are not what they seem ---- */
@@ -302,6 +401,12 @@ int main(void)
 		TEST(without_an_sm_there_is_nobody_to_ask),
 		TEST(an_ethernet_port_has_no_sa_to_ask),
 		TEST(requests_go_by_the_default_partition),
+		TEST(an_sa_is_asked_once_for_all_of_its_ports),
+		TEST(who_is_in_the_partition_asks_for_its_group),
+		TEST(another_port_asks_when_the_one_that_did_goes_down),
+		TEST(another_port_asks_when_there_is_no_answer),
+		TEST(ports_of_another_sa_know_what_that_one_says),
+		TEST(when_its_last_port_is_gone_an_sa_is_forgotten),
 		TEST(an_answer_to_another_port_or_request_is_none),
 		TEST(what_is_not_for_the_manager_is_not_taken),
 		TEST(random_mads_do_no_harm),

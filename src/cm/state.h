@@ -36,7 +36,8 @@ struct cm_timer {
 struct cm_port {
 	struct cm *cm;
 	struct fabric_port *port;
-	LIST_HEAD(, cm_fact) facts; /* port.c */
+	struct cm_sa *sa; /* port.c; NULL: there is none to ask */
+	TAILQ_ENTRY(cm_port) of_sa;
 	LIST_HEAD(, cm_group) groups;
 };
 
@@ -44,6 +45,7 @@ struct cm {
 	struct fabric *f;
 	struct cm_ops ops;
 	struct cm_port *port;          /* by index */
+	LIST_HEAD(, cm_sa) sas;        /* port.c */
 	struct base_hash bindings;     /* struct cm_binding, by port space and port */
 	struct base_hash groups;       /* struct cm_group, by port and MGID */
 	struct base_hash transactions; /* mad.c: by transaction ID */
