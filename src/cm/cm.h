@@ -72,7 +72,7 @@ bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_m
 
 /*
  * A port has come to be ACTIVE, or its SM, its P_Keys or what the SA can do have changed: what is
- * known of it is asked for anew.
+ * known of it is asked for anew. Members of partitions that it has left are lost, as below.
  */
 void cm_port_active(struct cm *cm, struct fabric_port *port);
 

@@ -336,3 +336,15 @@ void cm_group_port_changed(struct cm_port *p)
 		reset(g);
 	}
 }
+
+void cm_group_pkeys_changed(struct cm_port *p)
+{
+	struct cm_group *g, *next;
+	uint16_t index;
+
+	for (g = LIST_FIRST(&p->groups); g; g = next) {
+		next = LIST_NEXT(g, of_port);
+		if (cm_port_pkey_index(p->port, g->rec.pkey, &index))
+			reset(g);
+	}
+}

@@ -404,6 +404,26 @@ static void a_lost_member_s_state_is_given_back(void **state)
 	cm_client_free(t->cm, c);
 }
 
+static void members_are_lost_with_their_partition(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct fabric_port *port = t->f->hca_port[0];
+
+	testing_joined(c, id, GROUP);
+	port->pkey[0] = 0x8001;
+	port->pkey[1] = 0x7FFF; /* a limited member is one still */
+	cm_port_active(t->cm, port);
+	assert_no_event(c, id);
+	port->pkey[1] = 0;
+	cm_port_active(t->cm, port);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	testing_settle(t);
+	assert_null(testing_group(t));
+	cm_client_free(t->cm, c);
+}
+
 static void a_port_that_is_down_sends_nothing(void **state)
 {
 	struct testing *t = *state;
@@ -558,6 +578,7 @@ int main(void)
 		TEST(a_join_on_its_way_starts_again),
 		TEST(a_late_answer_from_before_the_change_means_nothing),
 		TEST(a_lost_member_s_state_is_given_back),
+		TEST(members_are_lost_with_their_partition),
 		TEST(a_port_that_is_down_sends_nothing),
 		TEST(a_join_goes_through_when_the_port_returns),
 		TEST(the_sa_is_where_the_port_s_sm_is_by_then),

@@ -288,6 +288,7 @@ void cm_port_active(struct cm *cm, struct fabric_port *port)
 {
 	struct cm_port *p = cm_port_of(cm, port);
 
+	cm_group_pkeys_changed(p);
 	if (p->sa && (!has_sa(port) || p->sa->lid != port->sm_lid))
 		leave(p);
 	if (!p->sa && has_sa(port))
