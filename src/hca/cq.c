@@ -448,6 +448,8 @@ BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t a
 {
 	if (arm == SHM_CQ_ARMED_SOLICITED && !solicited)
 		return;
+	/* whoever takes this upon him wakes without delay: nobody else does */
+	hca_process_find_channel(p, shm->channel);
 	if (!atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                             memory_order_relaxed, memory_order_relaxed))
 		return; /* somebody else wakes */

@@ -102,6 +102,9 @@ int hca_request(struct hca_process *p, enum control_type type, const void *reque
 /* Writes the eventfd of completion channel @channel, in whatever process that is. */
 void hca_process_wake(struct hca_process *p, uint32_t channel);
 
+/* Asks the manager for that eventfd if need be, which may take a while, so that waking does not. */
+void hca_process_find_channel(struct hca_process *p, uint32_t channel);
+
 /* ---- contexts ---- */
 
 struct hca_context {

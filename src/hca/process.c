@@ -149,6 +149,15 @@ static bool may_write(const struct hca_process *p, int fd)
 	return !p->must_not_block || poll(&room, 1, 0) == 1;
 }
 
+void hca_process_find_channel(struct hca_process *p, uint32_t channel)
+{
+	if (channel == SHM_NO_CHANNEL)
+		return;
+	pthread_mutex_lock(&p->wake_lock);
+	wake_fd(p, channel);
+	pthread_mutex_unlock(&p->wake_lock);
+}
+
 void hca_process_wake(struct hca_process *p, uint32_t channel)
 {
 	uint64_t one = 1;
