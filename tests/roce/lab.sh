@@ -39,14 +39,16 @@ launch_on()
 	launch "$name" ip netns exec "$host" stdbuf -oL "$@"
 }
 
-# ---- Umbel on the hosts, each with a fabric that has the host's name
+# ---- Umbel on the hosts, each with a fabric that has the host's name. It gets no privilege.
+
+without_privileges=(setpriv --inh-caps -all --bounding-set -all --no-new-privs)
 
 # umbel_on HOST ARGUMENT...: the command umbel.
 umbel_on()
 {
 	local host=$1
 	shift
-	UMBEL_FABRIC=$host on "$host" umbel "$@"
+	UMBEL_FABRIC=$host on "$host" "${without_privileges[@]}" umbel "$@"
 }
 
 # roce_up HOST...: RoCEv2 on the host's device.
@@ -64,7 +66,7 @@ start_on()
 {
 	local name=$1 host=$2
 	shift 2
-	launch "$name" env UMBEL_FABRIC="$host" ip netns exec "$host" \
+	launch "$name" env UMBEL_FABRIC="$host" ip netns exec "$host" "${without_privileges[@]}" \
 		umbel exec -- stdbuf -oL "$@"
 }
 
@@ -99,7 +101,13 @@ lab_host()
 {
 	ip netns add "h$1" &&
 	on "h$1" bash -c "$(declare -f prepare_namespace); prepare_namespace" &&
-	ip link add "h$1" type veth peer name eth0 netns "h$1" &&
+	lab_device "$1"
+}
+
+# lab_device K: its device; neighbours will not notice if it is a new one.
+lab_device()
+{
+	ip link add "h$1" type veth peer name eth0 netns "h$1" address "02:00:00:00:00:0$1" &&
 	ip link set "h$1" master br0 up &&
 	ip -n "h$1" link set eth0 up &&
 	ip -n "h$1" address add "192.0.2.$1/24" dev eth0 &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * receiver DEVICE [GROUP]: a UD queue pair, attached to the group if there is one, that says its
- * number, and of each message that it receives length, sender and text. GROUP is a GID. The Q_Key
- * is 0x11111111. Sleeps between messages; until it is killed.
+ * receiver [-p] DEVICE [GROUP]: a UD queue pair, attached to the group if there is one, that says
+ * its number, and of each message that it receives length, sender and text. GROUP is a GID. The
+ * Q_Key is 0x11111111. Sleeps between messages, or polls (-p); until it is killed.
  */
 #include <arpa/inet.h>
 #include <err.h>
@@ -99,28 +99,45 @@ static void take(struct receiver *r, const struct ibv_wc *wc)
 	post(r, wc->wr_id);
 }
 
-int main(int argc, char **argv)
+/* All that there are. */
+static void take_all(struct receiver *r)
 {
-	struct receiver r = { 0 };
 	struct ibv_wc wc;
+
+	while (ibv_poll_cq(r->cq, 1, &wc) > 0)
+		take(r, &wc);
+}
+
+static void sleep_until_more(struct receiver *r)
+{
 	struct ibv_cq *cq;
 	void *context;
 
-	if (argc < 2 || argc > 3)
-		errx(EXIT_FAILURE, "usage: receiver DEVICE [GROUP]");
-	r.context = open_device(argv[1]);
-	check(r.context, argv[1]);
+	check(!ibv_get_cq_event(r->channel, &cq, &context), "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+}
+
+int main(int argc, char **argv)
+{
+	bool polls = argc > 1 && !strcmp(argv[1], "-p");
+	char **argument = argv + 1 + polls;
+	struct receiver r = { 0 };
+
+	if (!argument[0])
+		errx(EXIT_FAILURE, "usage: receiver [-p] DEVICE [GROUP]");
+	r.context = open_device(argument[0]);
+	check(r.context, argument[0]);
 	open_queue_pair(&r);
-	if (argc == 3)
-		attach(&r, argv[2]);
-	check(!ibv_req_notify_cq(r.cq, 0), "ibv_req_notify_cq");
+	if (argument[1])
+		attach(&r, argument[1]);
+	if (!polls)
+		check(!ibv_req_notify_cq(r.cq, 0), "ibv_req_notify_cq");
+	setlinebuf(stdout);
 	printf("qpn %u\n", r.qp->qp_num);
 	for (;;) {
-		while (ibv_poll_cq(r.cq, 1, &wc) > 0)
-			take(&r, &wc);
-		fflush(stdout);
-		check(!ibv_get_cq_event(r.channel, &cq, &context), "ibv_get_cq_event");
-		ibv_ack_cq_events(cq, 1);
-		check(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+		take_all(&r);
+		if (!polls)
+			sleep_until_more(&r);
 	}
 }

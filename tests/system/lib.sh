@@ -65,6 +65,12 @@ wait_until()
 	done
 }
 
+# not COMMAND...
+not()
+{
+	! "$@"
+}
+
 # field JSON-KEY NAME: a number in the status of fabric NAME.
 field()
 {

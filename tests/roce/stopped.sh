@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The process that polls the wire, for all of its host, is stopped anywhere in it, goes on, and is
+# killed in the end: others get their messages meanwhile, those that it had taken in when it goes
+# on, each once. What is sent to the dead queue pair is counted.
+
+. "${0%/*}/lab.sh"
+
+lab_up 2
+roce_up h2
+start_on sleeper h2 "$programs_dir/roce.receiver" umbel_eth0
+start_on poller h2 "$programs_dir/roce.receiver" -p umbel_eth0
+wait_said sleeper 'qpn ' && wait_said poller 'qpn ' || exit 1
+
+# forge NAME TIMES FIRST
+forge()
+{
+	on h1 "$programs_dir/roce.forge" 192.0.2.1 192.0.2.2 times="$2" psn="$3" \
+		qpn="$(sed -n 's/^qpn //p' "$TMPDIR/$1.out")"
+}
+
+for ((i = 0; i < 20; i++)); do
+	forge sleeper 10 $((i * 20))
+	kill -STOP "${pid[poller]}"
+	wait_until "the poller is stopped" grep -q '^State:.*stopped' "/proc/${pid[poller]}/status"
+	forge sleeper 10 $((i * 20 + 10))
+	wait_said sleeper "64 bytes from 0x1234: message $((i * 20 + 19))\$" || exit 1
+	kill -CONT "${pid[poller]}"
+	forge poller 1 $i
+	wait_said poller "64 bytes from 0x1234: message $i\$" || exit 1
+done
+got=$(sed -n 's/^64 bytes.*message //p' "$TMPDIR/sleeper.out" | sort -n | paste -sd' ')
+[ "$got" = "$(seq 0 399 | paste -sd' ')" ] || complain "the sleeper received $got"
+
+qps_are()
+{
+	umbel_on h2 status --json | grep -q "\"qps\": $1,"
+}
+
+# counted: whether a message to a queue pair that is not there was
+counted()
+{
+	umbel_on h2 show counters --json | grep -q '"no_qp": 1'
+}
+
+kill -9 "${pid[poller]}"
+wait_ended poller 137
+wait_until "its queue pair is gone" qps_are 1
+forge poller 1 1000
+wait_until "a message to nobody is counted" counted
+forge sleeper 1 1001
+wait_said sleeper '64 bytes from 0x1234: message 1001$'
