@@ -20,7 +20,7 @@ fail()
 
 # What init.sh loads before it has the root file system, and after.
 early=(virtio_pci 9pnet_virtio 9p overlay)
-late=(virtio_net virtio_console 8021q crc32_generic crc32_pclmul rdma_rxe rdma_ucm ib_umad)
+late=(virtio_net virtio_console veth 8021q crc32_generic crc32_pclmul rdma_rxe rdma_ucm ib_umad)
 
 # one at a time: two builds' tests may share DIR
 exec 9> lock
@@ -74,6 +74,7 @@ take_modules()
 	modules "${early[@]}" "${late[@]}" | xargs cp -t modules
 	modules "${early[@]}" | sed 's:.*/::' > modules/early
 	modules "${late[@]}" | sed 's:.*/::' | grep -vxFf modules/early > modules/late
+	echo "${early[@]}" "${late[@]}" > modules/wanted
 }
 
 # make_initrd: ./initrd
@@ -89,7 +90,8 @@ make_initrd()
 	rm -rf root
 }
 
-if [ ! -s vmlinux ]; then
+if [ ! -s vmlinux ] || [ "$(cat modules/wanted 2>&1)" != "${early[*]} ${late[*]}" ]; then
+	rm -f vmlinux
 	download
 	rm -rf unpacked
 	dpkg -x package.deb unpacked
