@@ -274,4 +274,8 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t mlid,
                            struct fabric_walk *w);
 
+/* The same for whatever comes into @sw by a port of an HCA: out of all ports, theirs too. */
+void fabric_walk_from_switch(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
+                             struct fabric_walk *w);
+
 #endif

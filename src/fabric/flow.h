@@ -14,6 +14,8 @@
 #ifndef FABRIC_FLOW_H
 #define FABRIC_FLOW_H
 
+#include <sys/queue.h>
+
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "fabric/fabric.h"
@@ -27,32 +29,28 @@ struct fabric_flow_key {
 	struct ib_gid dgid; /* zero if not global */
 };
 
-/* Where a flow's packets are dropped on their way. */
-struct fabric_flow_loss {
-	struct fabric_port *at;
-	enum fabric_loss why;
+struct fabric_spread;
+
+/* How far its packets get on their first link, into the subnet. */
+enum fabric_flow_start {
+	FABRIC_FLOW_CUT,    /* the link carries nothing */
+	FABRIC_FLOW_BARRED, /* the switch's port holds their partition back */
+	FABRIC_FLOW_IN,
 };
 
 struct fabric_flow {
 	uint32_t id; /* index of its record */
 	struct fabric_flow_key key;
 	struct fabric_port *from;
-	bool wire;                            /* its packets leave by an Ethernet port */
-	struct base_hash_node by_gid, by_lid; /* by_gid: to a multicast GID */
-	uint64_t list_off;
-	uint32_t list_room;
-	struct fabric_port **hop; /* out ports of the links that it crosses */
-	struct fabric_port **reached;
-	struct fabric_flow_loss *loss;
-	uint32_t n_hops, n_reached, n_losses, hop_room, reached_room, loss_room;
-	uint64_t *visited; /* multicast: the switches that it comes through, by index */
-	uint32_t visited_words;
-	uint64_t packets, bytes; /* counted and passed on to the ports so far */
+	struct fabric_spread *spread; /* spread.h: whom it reaches and how */
+	LIST_ENTRY(fabric_flow) of_spread;
+	enum fabric_flow_start start; /* when its record was written */
+	uint64_t packets, bytes;      /* counted and passed on to the ports so far */
 };
 
 struct fabric_flows {
 	struct base_idtable ids;
-	struct base_hash by_gid, by_lid;
+	struct base_hash by_gid, by_lid, by_key; /* struct fabric_spread */
 	struct shm_extents lists;
 	uint32_t *list; /* where a list is put together */
 	uint32_t n_list, list_room;

@@ -3,6 +3,7 @@
  * Flows: whom they list after each change of tables and attachments, compared with a
  * model that knows no lists; and the counters along their path.
  */
+#include "fabric/link.h"
 #include "fabric/testing.h"
 
 #define MLID 0xC001
@@ -291,6 +292,126 @@ static void a_list_grows_and_shrinks_with_thousands_of_receivers(void **state)
 	for (uint32_t i = 0; i < n; i++)
 		fabric_attach_remove_all(e->f, i % 4, first + i);
 	assert_int_equal(testing_receivers(e->f, flow), 0);
+}
+
+/* ---- what flows share ---- */
+
+static uint64_t list_of(struct env *e, const struct fabric_flow *flow)
+{
+	return testing_record(e->f, flow)->list_off;
+}
+
+static void senders_behind_one_switch_share_a_list(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[5];
+	uint64_t before;
+
+	for (unsigned h = 0; h < 4; h++) {
+		attach(e, h);
+		flow[h] = flow_from(e, h);
+	}
+	before = e->f->flows->lists.in_use;
+	testing_qp(e->f, 20, e->f->hca_port[0]);
+	flow[4] = testing_flow(e->f, e->f->hca_port[0], 20, MLID, &e->mgid);
+	assert_int_equal(list_of(e, flow[0]), list_of(e, flow[1]));
+	assert_int_equal(list_of(e, flow[0]), list_of(e, flow[4]));
+	assert_int_equal(list_of(e, flow[2]), list_of(e, flow[3]));
+	assert_int_not_equal(list_of(e, flow[0]), list_of(e, flow[2]));
+	assert_int_equal(e->f->flows->lists.in_use, before);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 4);
+	detach(e, 2);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(testing_receivers(e->f, flow[i]), 3);
+	fabric_flow_remove(e->f, flow[0]);
+	attach(e, 2);
+	assert_int_equal(testing_receivers(e->f, flow[1]), 4);
+}
+
+static void who_wants_no_copy_of_its_own_messages_has_a_list_of_its_own(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *other, *flow;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	e->f->region->qps[10].flags |= SHM_QP_BLOCK_LOOPBACK;
+	other = flow_from(e, 1);
+	flow = flow_from(e, 0);
+	assert_int_not_equal(list_of(e, flow), list_of(e, other));
+	assert_int_equal(testing_receivers(e->f, flow), 3);
+	assert_int_equal(testing_receivers(e->f, other), 4);
+}
+
+static void other_groups_and_partitions_share_nothing(void **state)
+{
+	struct env *e = *state;
+	struct ib_gid mgid = testing_mgid(2);
+	struct fabric_flow *flow, *group, *partition;
+
+	attach(e, 2);
+	fabric_attach_add(e->f, 2, 12, &mgid, MLID);
+	e->f->region->qps[11].pkey = 0x8001;
+	flow = flow_from(e, 0);
+	group = testing_flow(e->f, e->f->hca_port[0], 10, MLID, &mgid);
+	partition = flow_from(e, 1);
+	assert_int_not_equal(list_of(e, flow), list_of(e, group));
+	assert_int_not_equal(list_of(e, flow), list_of(e, partition));
+	/* and if the P_Key becomes the same, they do */
+	e->f->region->qps[11].pkey = 0;
+	fabric_flow_pkey_changed(e->f, partition);
+	assert_int_equal(list_of(e, flow), list_of(e, partition));
+	assert_int_equal(testing_receivers(e->f, partition), 1);
+}
+
+static void a_sender_whose_link_fails_reaches_nobody_and_the_others_whom_they_did(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *cut, *other;
+
+	attach(e, 2);
+	cut = flow_from(e, 0);
+	other = flow_from(e, 1);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[0], false), 0);
+	assert_int_equal(testing_receivers(e->f, cut), 0);
+	assert_int_equal(testing_receivers(e->f, other), 1);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[0], true), 0);
+	testing_activate_all(e->f);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, cut), 1);
+}
+
+static void count(struct env *e, const struct fabric_flow *flow, uint64_t packets)
+{
+	atomic_fetch_add(&e->f->region->flow_counts[flow->id].packets, packets);
+}
+
+/* Each sender's packets are counted on its own link, and not on the way back to it. */
+static void what_senders_share_is_counted_for_each(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[2];
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	for (unsigned h = 0; h < 2; h++)
+		flow[h] = flow_from(e, h);
+	count(e, flow[0], 3);
+	count(e, flow[1], 5);
+	fabric_flow_collect(e->f);
+	assert_int_equal(e->f->hca_port[0]->stats.xmit_packets, 3);
+	assert_int_equal(e->f->hca_port[1]->stats.xmit_packets, 5);
+	assert_int_equal(e->f->hca_port[0]->stats.recv_packets, 5);
+	assert_int_equal(e->f->hca_port[1]->stats.recv_packets, 3);
+	assert_int_equal(e->f->hca_port[2]->stats.recv_packets, 8);
+	assert_int_equal(e->sw[0]->port[4].stats.xmit_packets, 8);
+	/* what was sent went by the link that has failed since */
+	count(e, flow[0], 2);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[0], false), 0);
+	fabric_flow_collect(e->f);
+	assert_int_equal(e->f->hca_port[0]->stats.xmit_packets, 5);
+	assert_int_equal(e->f->hca_port[2]->stats.recv_packets, 10);
 }
 
 static void lists_come_back_when_flows_end(void **state)
@@ -654,6 +775,11 @@ int main(void)
 		TEST(the_sender_gets_its_own_unless_it_blocks_it),
 		TEST(blocking_can_cover_the_whole_host),
 		TEST(a_list_grows_and_shrinks_with_thousands_of_receivers),
+		TEST(senders_behind_one_switch_share_a_list),
+		TEST(who_wants_no_copy_of_its_own_messages_has_a_list_of_its_own),
+		TEST(other_groups_and_partitions_share_nothing),
+		TEST(a_sender_whose_link_fails_reaches_nobody_and_the_others_whom_they_did),
+		TEST(what_senders_share_is_counted_for_each),
 		TEST(lists_come_back_when_flows_end),
 		TEST(without_room_for_a_list_nobody_is_reached),
 		TEST(without_a_free_number_a_flow_is_refused),

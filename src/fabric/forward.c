@@ -190,3 +190,11 @@ void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t 
 		w->reached(w->arg, from);
 	spread(f, to, mlid, w);
 }
+
+void fabric_walk_from_switch(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
+                             struct fabric_walk *w)
+{
+	w->mtu = (uint8_t)f->settings.mtu;
+	f->walk++;
+	spread(f, &sw->port[0], mlid, w);
+}

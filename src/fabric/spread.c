@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What flows have in common: see spread.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "fabric/ethernet.h"
+#include "fabric/spread.h"
+#include "fabric/traps.h"
+#include "wire/ip.h"
+
+#define LIST_UNIT 64
+
+/* ---- which one ---- */
+
+/* On either link layer; whether a LID goes with it that leads to a group is another question. */
+static bool is_to_group(const struct fabric_flow_key *key)
+{
+	return wire_gid_is_ip_mcast(&key->dgid);
+}
+
+/* The switch that all senders to the group at its ports share one for, or NULL. */
+static struct fabric_node *ingress_of(const struct fabric_port *from,
+                                      const struct fabric_flow_key *key)
+{
+	if (from->ethernet || !ib_lid_is_mcast(key->dlid) || !from->peer ||
+	    from->peer->node->type != FABRIC_SWITCH)
+		return NULL;
+	return from->peer->node;
+}
+
+static bool blocks_loopback(const struct fabric *f, uint32_t qpn)
+{
+	return f->region->qps[SHM_QP_INDEX(qpn)].flags & SHM_QP_BLOCK_LOOPBACK;
+}
+
+static uint16_t pkey_of(const struct fabric *f, uint32_t qpn)
+{
+	return f->region->qps[SHM_QP_INDEX(qpn)].pkey;
+}
+
+static uint64_t key_hash(const struct fabric_node *ingress, const struct fabric_flow_key *key)
+{
+	return base_hash_of(&key->dgid, sizeof(key->dgid),
+	                    (uint64_t)ingress->index << 16 | key->dlid);
+}
+
+static struct fabric_spread *find(const struct fabric *f, const struct fabric_node *ingress,
+                                  const struct fabric_flow_key *key)
+{
+	struct base_hash_node *n = base_hash_first(&f->flows->by_key, key_hash(ingress, key));
+	uint16_t pkey = pkey_of(f, key->qpn);
+
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_spread *s = container_of(n, struct fabric_spread, by_key);
+
+		if (s->ingress == ingress && s->key.dlid == key->dlid && s->pkey == pkey &&
+		    s->key.is_global == key->is_global &&
+		    !memcmp(&s->key.dgid, &key->dgid, sizeof(key->dgid)))
+			return s;
+	}
+	return NULL;
+}
+
+static bool is_shared(const struct fabric_spread *s)
+{
+	return !s->key.qpn;
+}
+
+/* Into the tables by which flows are found. */
+static int enlist(struct fabric *f, struct fabric_spread *s)
+{
+	struct fabric_flows *t = f->flows;
+	int ret = base_hash_add(&t->by_lid, &s->by_lid, s->key.dlid);
+
+	if (ret)
+		return ret;
+	/* only groups change; and all that is not global would be in one bucket */
+	if (is_to_group(&s->key))
+		ret = base_hash_add(&t->by_gid, &s->by_gid, base_hash_of(&s->key.dgid, 16, 0));
+	if (ret)
+		goto err_by_lid;
+	if (is_shared(s))
+		ret = base_hash_add(&t->by_key, &s->by_key, key_hash(s->ingress, &s->key));
+	if (ret)
+		goto err_by_gid;
+	return 0;
+err_by_gid:
+	if (is_to_group(&s->key))
+		base_hash_remove(&t->by_gid, &s->by_gid);
+err_by_lid:
+	base_hash_remove(&t->by_lid, &s->by_lid);
+	return ret;
+}
+
+int fabric_spread_get(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
+                      struct fabric_spread **out)
+{
+	struct fabric_node *ingress = ingress_of(from, key);
+	bool shared = ingress && !blocks_loopback(f, key->qpn);
+	struct fabric_spread *s = shared ? find(f, ingress, key) : NULL;
+	int ret = -ENOMEM;
+
+	if (s) {
+		*out = s;
+		return 0;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->key = *key;
+	s->pkey = pkey_of(f, key->qpn);
+	if (shared)
+		s->key.qpn = 0;
+	s->ingress = ingress;
+	s->from = from;
+	LIST_INIT(&s->flows);
+	s->visited_words = ib_lid_is_mcast(key->dlid) ? f->n_switches / 64 + 1 : 0;
+	s->visited = calloc(s->visited_words + 1, sizeof(*s->visited));
+	if (s->visited)
+		ret = enlist(f, s);
+	if (ret) {
+		free(s->visited);
+		free(s);
+		return ret;
+	}
+	fabric_spread_compile(f, s);
+	*out = s;
+	return 0;
+}
+
+void fabric_spread_put(struct fabric *f, struct fabric_spread *s)
+{
+	struct fabric_flows *t = f->flows;
+
+	if (!LIST_EMPTY(&s->flows))
+		return;
+	base_hash_remove(&t->by_lid, &s->by_lid);
+	if (is_to_group(&s->key))
+		base_hash_remove(&t->by_gid, &s->by_gid);
+	if (is_shared(s))
+		base_hash_remove(&t->by_key, &s->by_key);
+	if (s->list_room)
+		shm_extent_put(&t->lists, s->list_off, s->list_room * sizeof(uint32_t));
+	free(s->visited);
+	free(s->hop);
+	free(s->loss);
+	free(s->reached);
+	free(s);
+}
+
+/* ---- records ---- */
+
+static struct shm_flow *record_of(const struct fabric *f, const struct fabric_flow *flow)
+{
+	return &f->region->flows[flow->id];
+}
+
+/* Whether packets get as far as what the flow shares with others. */
+static enum fabric_flow_start start_of(const struct fabric_spread *s,
+                                       const struct fabric_flow *flow)
+{
+	if (!s->ingress)
+		return FABRIC_FLOW_IN;
+	if (!fabric_port_carries(flow->from))
+		return FABRIC_FLOW_CUT;
+	if (s->pkey && !fabric_port_admits(flow->from->peer, s->pkey))
+		return FABRIC_FLOW_BARRED;
+	return FABRIC_FLOW_IN;
+}
+
+/* The record is odd. */
+static void fill_record(const struct fabric *f, const struct fabric_spread *s,
+                        struct fabric_flow *flow)
+{
+	struct shm_flow *r = record_of(f, flow);
+	uint8_t mtu = s->mtu < flow->from->mtu ? s->mtu : flow->from->mtu;
+
+	flow->start = start_of(s, flow);
+	r->count = flow->start == FABRIC_FLOW_IN ? s->count : 0;
+	r->list_off = s->list_off;
+	r->dest_port = s->n_reached ? s->reached[0]->index : 0;
+	r->flags = s->wire ? SHM_FLOW_WIRE : 0;
+	r->mtu = IB_MTU_BYTES(mtu);
+}
+
+/* While the list is freed and rewritten all records that point at it are odd. */
+static void begin(const struct fabric *f, const struct fabric_spread *s)
+{
+	struct fabric_flow *flow;
+
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_spread))
+		shm_write_begin(&record_of(f, flow)->seq);
+}
+
+static void end(const struct fabric *f, const struct fabric_spread *s)
+{
+	struct fabric_flow *flow;
+
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_spread)) {
+		fill_record(f, s, flow);
+		shm_write_end(&record_of(f, flow)->seq);
+	}
+}
+
+static void write_record(const struct fabric *f, struct fabric_spread *s, struct fabric_flow *flow)
+{
+	shm_write_begin(&record_of(f, flow)->seq);
+	fill_record(f, s, flow);
+	shm_write_end(&record_of(f, flow)->seq);
+}
+
+void fabric_spread_join(struct fabric *f, struct fabric_spread *s, struct fabric_flow *flow)
+{
+	LIST_INSERT_HEAD(&s->flows, flow, of_spread);
+	flow->spread = s;
+	write_record(f, s, flow);
+}
+
+void fabric_spread_leave(struct fabric_flow *flow)
+{
+	LIST_REMOVE(flow, of_spread);
+	flow->spread = NULL;
+}
+
+/* ---- counters ---- */
+
+/* Sent since it was counted last. */
+struct sent {
+	uint64_t packets, mcast, bytes;
+};
+
+static void count_link(struct fabric_port *out, const struct sent *more)
+{
+	out->stats.xmit_packets += more->packets;
+	out->stats.xmit_mcast += more->mcast;
+	out->stats.xmit_bytes += more->bytes;
+	if (out->peer) {
+		out->peer->stats.recv_packets += more->packets;
+		out->peer->stats.recv_mcast += more->mcast;
+		out->peer->stats.recv_bytes += more->bytes;
+	}
+}
+
+/* Dropped at @at; of wrong partitions, it is told. */
+static void count_loss(struct fabric *f, const struct fabric_flow *flow, struct fabric_port *at,
+                       enum fabric_loss why, const struct sent *more)
+{
+	const struct fabric_trap_packet packet = { .slid = flow->from->lid,
+		                                   .dlid = flow->key.dlid,
+		                                   .src_qpn = flow->key.qpn,
+		                                   .pkey = flow->spread->pkey };
+
+	at->stats.lost[why] += more->packets;
+	if (why == FABRIC_LOST_XMIT_PKEY || why == FABRIC_LOST_RCV_PKEY)
+		fabric_trap_switch_p_key(f, at, &packet);
+}
+
+static void count_losses(struct fabric *f, const struct fabric_flow *flow, const struct sent *more)
+{
+	const struct fabric_spread *s = flow->spread;
+
+	for (uint32_t i = 0; i < s->n_losses; i++) {
+		const struct fabric_spread_loss *l = &s->loss[i];
+		struct fabric_port *at = l->at->num ? l->at : flow->from->peer;
+
+		/* nothing is sent back by where it came from */
+		if (!s->ingress || l->at->peer != flow->from)
+			count_loss(f, flow, at, l->why, more);
+	}
+}
+
+/* Along the first link, and where others go, too. */
+static void count_way(struct fabric *f, const struct fabric_flow *flow, const struct sent *more)
+{
+	const struct fabric_spread *s = flow->spread;
+
+	if (s->ingress)
+		count_link(flow->from, more);
+	if (flow->start == FABRIC_FLOW_BARRED) {
+		count_loss(f, flow, flow->from->peer, FABRIC_LOST_RCV_PKEY, more);
+		return;
+	}
+	for (uint32_t i = 0; i < s->n_hops; i++)
+		if (!s->ingress || s->hop[i]->peer != flow->from)
+			count_link(s->hop[i], more);
+	count_losses(f, flow, more);
+}
+
+void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
+{
+	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
+	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
+	struct sent more = { .packets = packets - flow->packets, .bytes = bytes - flow->bytes };
+
+	if (!more.packets && !more.bytes)
+		return;
+	if (ib_lid_is_mcast(flow->key.dlid))
+		more.mcast = more.packets;
+	flow->packets = packets;
+	flow->bytes = bytes;
+	if (flow->spread->wire) {
+		flow->from->stats.xmit_packets += more.packets;
+		flow->from->stats.xmit_bytes += more.bytes;
+	}
+	if (flow->start != FABRIC_FLOW_CUT)
+		count_way(f, flow, &more);
+}
+
+/* Before the way changes: what has been sent went by the old one. */
+static void count_all(struct fabric *f, const struct fabric_spread *s)
+{
+	struct fabric_flow *flow;
+
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_spread))
+		fabric_flow_count(f, flow);
+}
+
+/* ---- the way ---- */
+
+/* Adds @p to an array that grows. */
+static int push_port(struct fabric_port ***array, uint32_t *n, uint32_t *room,
+                     struct fabric_port *p)
+{
+	if (*n == *room) {
+		uint32_t more = *room ? *room * 2 : 8;
+		struct fabric_port **a = realloc(*array, more * sizeof(*a));
+
+		if (!a)
+			return -ENOMEM;
+		*array = a;
+		*room = more;
+	}
+	(*array)[(*n)++] = p;
+	return 0;
+}
+
+/* Takes @p out of an array, wherever it is. */
+static void pull_port(struct fabric_port **array, uint32_t *n, const struct fabric_port *p)
+{
+	for (uint32_t i = 0; i < *n; i++) {
+		if (array[i] == p) {
+			array[i] = array[--*n];
+			return;
+		}
+	}
+}
+
+static void visit(struct fabric_spread *s, const struct fabric_node *sw)
+{
+	if (sw->type == FABRIC_SWITCH && sw->index / 64 < s->visited_words)
+		s->visited[sw->index / 64] |= 1ull << (sw->index % 64);
+}
+
+bool fabric_spread_visits(const struct fabric_spread *s, const struct fabric_node *sw)
+{
+	return sw->type == FABRIC_SWITCH && sw->index / 64 < s->visited_words &&
+	       (s->visited[sw->index / 64] >> (sw->index % 64) & 1);
+}
+
+static void on_hop(void *arg, struct fabric_port *out)
+{
+	struct fabric_spread *s = arg;
+
+	visit(s, out->peer->node);
+	if (push_port(&s->hop, &s->n_hops, &s->hop_room, out))
+		base_log("out of memory: a flow's packets will be missing from port counters");
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	struct fabric_spread *s = arg;
+
+	if (push_port(&s->reached, &s->n_reached, &s->reached_room, hca))
+		base_log("out of memory: a flow does not reach all its receivers");
+}
+
+static void on_lost(void *arg, struct fabric_port *at, enum fabric_loss why)
+{
+	struct fabric_spread *s = arg;
+
+	if (s->n_losses == s->loss_room) {
+		uint32_t room = s->loss_room ? s->loss_room * 2 : 4;
+		struct fabric_spread_loss *l = realloc(s->loss, room * sizeof(*l));
+
+		if (!l) {
+			base_log("out of memory: a flow's losses will be missing from counters");
+			return;
+		}
+		s->loss = l;
+		s->loss_room = room;
+	}
+	s->loss[s->n_losses++] = (struct fabric_spread_loss){ .at = at, .why = why };
+}
+
+/* By the switches' tables. */
+static void walk(struct fabric *f, struct fabric_spread *s)
+{
+	struct fabric_walk w = {
+		.hop = on_hop, .reached = on_reached, .lost = on_lost, .arg = s, .pkey = s->pkey
+	};
+
+	if (s->ingress) {
+		visit(s, s->ingress);
+		fabric_walk_from_switch(f, s->ingress, s->key.dlid, &w);
+	} else if (ib_lid_is_mcast(s->key.dlid)) {
+		fabric_walk_multicast(f, s->from, s->key.dlid, &w);
+	} else {
+		fabric_walk_unicast(f, s->from, s->key.dlid, &w);
+		if (s->n_reached && s->key.is_global &&
+		    !fabric_port_has_gid(f, s->reached[0], &s->key.dgid))
+			s->n_reached = 0; /* a port takes only what its GID is on */
+	}
+	s->mtu = w.mtu;
+}
+
+/*
+ * From an Ethernet port: a group's packets go to who is attached on this HCA, and out; those for
+ * a GID of the fabric's own go there in memory; all others out. What the wire brings in is for
+ * this HCA only.
+ */
+static void walk_ethernet(struct fabric *f, struct fabric_spread *s)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(s->key.qpn)];
+	bool from_wire = qp->flags & SHM_QP_WIRE;
+	struct fabric_port *to = s->from;
+
+	s->mtu = s->from->mtu;
+	if (s->from->state != IB_PORT_ACTIVE)
+		return;
+	s->wire = !from_wire;
+	if (!ib_lid_is_mcast(s->key.dlid)) {
+		to = fabric_ethernet_find(f, s->from, &s->key.dgid);
+		if (!to)
+			return;
+		s->wire = false;
+	}
+	on_reached(s, to);
+	if (to->mtu < s->mtu)
+		s->mtu = to->mtu;
+}
+
+/* ---- the list of receivers ---- */
+
+static void list_push(struct fabric_flows *t, uint32_t qpn)
+{
+	if (t->n_list == t->list_room) {
+		uint32_t room = t->list_room ? t->list_room * 2 : 64;
+		uint32_t *p = realloc(t->list, room * sizeof(*p));
+
+		if (!p) {
+			base_log("out of memory: a flow does not reach all its receivers");
+			return;
+		}
+		t->list = p;
+		t->list_room = room;
+	}
+	t->list[t->n_list++] = qpn;
+}
+
+/* Whether BLOCK_SELF_MCAST_LB of the only sender keeps a copy from @qpn, on @hca. */
+static bool loopback_blocked(const struct fabric *f, const struct fabric_spread *s, uint32_t qpn,
+                             const struct fabric_node *hca)
+{
+	if (is_shared(s) || !blocks_loopback(f, s->key.qpn))
+		return false;
+	return qpn == s->key.qpn || (f->settings.block_loopback_host && hca == s->from->node);
+}
+
+/* Whether what comes in at @p goes to @qpn, which is attached at @p's HCA. */
+static bool takes(const struct fabric *f, const struct fabric_spread *s,
+                  const struct fabric_port *p, uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+
+	return qp->port == p->index && qp->port_num && !loopback_blocked(f, s, qpn, p->node);
+}
+
+/* @g: what is attached at the HCA of @p to the group, or NULL. */
+static void list_attached(struct fabric *f, const struct fabric_spread *s, struct fabric_port *p,
+                          const struct fabric_attached *g)
+{
+	for (uint32_t i = 0; g && i < g->n; i++)
+		if (!g->entry[i].again && takes(f, s, p, g->entry[i].qpn))
+			list_push(f->flows, g->entry[i].qpn);
+}
+
+/* Room for the list just put together; on failure nobody is reached. */
+static void list_room(struct fabric *f, struct fabric_spread *s)
+{
+	struct fabric_flows *t = f->flows;
+
+	if (t->n_list <= s->list_room)
+		return;
+	if (s->list_room)
+		shm_extent_put(&t->lists, s->list_off, s->list_room * sizeof(uint32_t));
+	s->list_room = (uint32_t)base_align_up(t->n_list * 2, LIST_UNIT / sizeof(uint32_t));
+	s->list_off = shm_extent_get(&t->lists, s->list_room * sizeof(uint32_t));
+	if (!s->list_off) {
+		base_log("no room for a list of %u receivers", t->n_list);
+		s->list_room = 0;
+		t->n_list = 0;
+	}
+}
+
+static uint32_t *list_of(const struct fabric *f, const struct fabric_spread *s)
+{
+	return (uint32_t *)((char *)f->region->control + s->list_off);
+}
+
+void fabric_spread_compile(struct fabric *f, struct fabric_spread *s)
+{
+	struct fabric_flows *t = f->flows;
+	bool is_mcast = ib_lid_is_mcast(s->key.dlid);
+
+	count_all(f, s);
+	s->n_hops = s->n_reached = s->n_losses = 0;
+	s->wire = false;
+	memset(s->visited, 0, s->visited_words * sizeof(*s->visited));
+	t->n_list = 0;
+	if (s->from->ethernet)
+		walk_ethernet(f, s);
+	else
+		walk(f, s);
+	for (uint32_t i = 0; i < s->n_reached && is_mcast; i++)
+		list_attached(f, s, s->reached[i],
+		              fabric_attach_find(f, s->reached[i]->node->hca, &s->key.dgid));
+	begin(f, s);
+	s->count = s->n_reached;
+	if (is_mcast) {
+		list_room(f, s);
+		s->count = t->n_list;
+	}
+	if (is_mcast && s->count)
+		memcpy(list_of(f, s), t->list, s->count * sizeof(*t->list));
+	end(f, s);
+}
+
+/* ---- changes that walk nothing again ---- */
+
+/* Whether packets come in at @p: by the last switch, or back to back. */
+static bool reaches(const struct fabric_spread *s, const struct fabric_port *p)
+{
+	if (p->peer && p->peer->node->type == FABRIC_SWITCH)
+		return fabric_spread_visits(s, p->peer->node) && fabric_port_carries(p->peer) &&
+		       fabric_row_has(fabric_mft_get(p->peer->node, s->key.dlid), p->peer->num);
+	for (uint32_t i = 0; i < s->n_reached; i++)
+		if (s->reached[i] == p)
+			return true;
+	return false;
+}
+
+/* The list gains the QPs that the scratch list has. */
+static void list_append(struct fabric *f, struct fabric_spread *s)
+{
+	const struct fabric_flows *t = f->flows;
+
+	if (s->count + t->n_list > s->list_room) {
+		fabric_spread_compile(f, s);
+		return;
+	}
+	begin(f, s);
+	if (t->n_list)
+		memcpy(list_of(f, s) + s->count, t->list, t->n_list * sizeof(*t->list));
+	s->count += t->n_list;
+	end(f, s);
+}
+
+void fabric_spread_receiver_add(struct fabric *f, struct fabric_spread *s, uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct fabric_port *p;
+
+	if (!qp->port_num)
+		return;
+	p = f->hca_port[qp->port];
+	if (!reaches(s, p) || !takes(f, s, p, qpn))
+		return;
+	f->flows->n_list = 0;
+	list_push(f->flows, qpn);
+	list_append(f, s);
+}
+
+void fabric_spread_receiver_remove(struct fabric *f, struct fabric_spread *s, uint32_t qpn)
+{
+	uint32_t *list = list_of(f, s);
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (list[i] != qpn)
+			continue;
+		begin(f, s);
+		list[i] = list[--s->count];
+		end(f, s);
+		return;
+	}
+}
+
+static void edge_gained(struct fabric *f, struct fabric_spread *s, struct fabric_port *out)
+{
+	on_hop(s, out);
+	on_reached(s, out->peer);
+	if (out->mtu < s->mtu)
+		s->mtu = out->mtu;
+	list_append(f, s);
+}
+
+static void edge_lost(struct fabric *f, struct fabric_spread *s, struct fabric_port *out)
+{
+	const struct fabric_flows *t = f->flows;
+
+	if (out->mtu <= s->mtu && s->mtu < f->settings.mtu) {
+		fabric_spread_compile(f, s); /* it may have been the smallest of the way */
+		return;
+	}
+	pull_port(s->hop, &s->n_hops, out);
+	pull_port(s->reached, &s->n_reached, out->peer);
+	for (uint32_t i = 0; i < t->n_list; i++)
+		fabric_spread_receiver_remove(f, s, t->list[i]);
+}
+
+void fabric_spread_edge(struct fabric *f, struct fabric_spread *s, struct fabric_port *out,
+                        const struct fabric_attached *g)
+{
+	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
+
+	if (s->n_losses || out->link.partition_outbound || !row || fabric_row_is_empty(row)) {
+		fabric_spread_compile(f, s); /* it is lost where it was not, or no more */
+		return;
+	}
+	count_all(f, s);
+	f->flows->n_list = 0;
+	list_attached(f, s, out->peer, g);
+	if (fabric_row_has(row, out->num))
+		edge_gained(f, s, out);
+	else
+		edge_lost(f, s, out);
+}
+
+static bool is_broken(const struct fabric_spread *s)
+{
+	for (uint32_t i = 0; i < s->n_hops; i++)
+		if (!fabric_port_carries(s->hop[i]))
+			return true;
+	/* an HCA loops back to itself without a hop */
+	return !s->ingress && !s->n_hops && s->n_reached && s->from->state != IB_PORT_ACTIVE;
+}
+
+void fabric_spread_links_down(struct fabric *f, struct fabric_spread *s)
+{
+	struct fabric_flow *flow;
+
+	if (is_broken(s)) {
+		fabric_spread_compile(f, s);
+		return;
+	}
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_spread)) {
+		if (flow->start == start_of(s, flow))
+			continue;
+		fabric_flow_count(f, flow);
+		write_record(f, s, flow);
+	}
+}
