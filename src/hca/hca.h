@@ -398,8 +398,9 @@ struct hca_payloads {
 	uint32_t n;
 	uint32_t window; /* slots [0, window) are in turn */
 	uint32_t cursor;
-	uint32_t extra; /* bytes of a slot beyond a message */
-	bool crowded;   /* a slot was still in use when its turn came, this time round */
+	uint32_t extra;      /* bytes of a slot beyond a message */
+	uint32_t max_pinned; /* slots that the wire may have at one time */
+	bool crowded;        /* a slot was still in use when its turn came, this time round */
 	struct hca_payload_seen *seen;
 };
 

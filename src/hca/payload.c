@@ -87,12 +87,13 @@ static int grow(struct hca_qp *qp)
 
 /*
  * Each slot of the window has its turn; a window as large as receivers lag behind, so that
- * its memory stays in the cache. After a round without a busy slot it is halved.
+ * its memory stays in the cache. After a round without a busy slot it is halved, unless that
+ * could leave it no slot but pinned ones.
  */
 static struct hca_payload *next_slot(struct hca_payloads *all)
 {
 	if (all->cursor >= all->window) {
-		if (!all->crowded && all->window > FIRST_SLOTS)
+		if (!all->crowded && all->window > FIRST_SLOTS + 2 * all->max_pinned)
 			all->window /= 2;
 		all->crowded = false;
 		all->cursor = 0;

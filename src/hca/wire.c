@@ -126,6 +126,7 @@ static int open_qp(struct hca_wire *w)
 	w->qp.ex.qp_base.qp_num = rep.qpn;
 	w->qp.sender = &w->process->region.senders[SHM_QP_INDEX(rep.qpn)];
 	w->qp.payloads.extra = WIRE_ROCE_BODY_MORE;
+	w->qp.payloads.max_pinned = LINK_UDP_BATCH;
 	return 0;
 }
 

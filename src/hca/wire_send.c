@@ -22,8 +22,10 @@ struct hca_wire_batch {
 
 static struct hca_wire_batch *batch_of(struct hca_qp *qp)
 {
-	if (!qp->out)
+	if (!qp->out) {
 		qp->out = calloc(1, sizeof(*qp->out));
+		qp->payloads.max_pinned = LINK_UDP_BATCH;
+	}
 	return qp->out;
 }
 
