@@ -7,6 +7,7 @@
  * fails moves only what crossed it; when a link between switches comes up, all are shared
  * out anew, and the outcome depends on the cables alone.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +18,26 @@
  * sweep measures them again. */
 #define MAX_ROWS 4096
 
-/* A port by which a switch may send what is for a LID. */
-struct way {
-	uint32_t to; /* the switch that it leads to */
-	uint8_t port;
-	uint8_t used, to_used; /* by LIDs of the same port: the way, the switch that it leads to */
-};
-
-/* The ways from one switch to another. */
+/*
+ * The ways from one switch to another. The one with the lowest rank is the best: from the top, how
+ * many LIDs of the same port go to the switch that it leads to, how many by the way itself, how
+ * many LIDs of HCAs by its port; then which way it is, so that the least rank says it.
+ */
 struct ways {
 	unsigned at, n;
-	struct way way[FABRIC_MAX_PORTS];
+	bool several; /* LIDs of one port are to go by different ones */
+	uint64_t rank[FABRIC_MAX_PORTS];
+	uint32_t to[FABRIC_MAX_PORTS]; /* the switch that it leads to */
+	uint8_t port[FABRIC_MAX_PORTS];
 };
+
+#define RANK_TO_USED (1ull << 48)
+#define RANK_USED    (1ull << 40)
+#define RANK_LOAD    (1ull << 8)
+#define RANK_WAY     (RANK_LOAD - 1)
+#define NO_WAY       (~0u)
+
+static_assert(FABRIC_MAX_PORTS <= RANK_WAY, "ways fit their ranks");
 
 struct sm_routes {
 	struct sm_net *net;
@@ -41,6 +50,11 @@ struct sm_routes {
 	unsigned *load_of;
 	bool keep; /* ways that are good stay */
 	uint64_t *changed;
+	unsigned n_hcas; /* ports on the switch that is looked at */
+	struct {
+		const struct fabric_port *port;
+		bool up;
+	} hca[FABRIC_MAX_PORTS];
 };
 
 int sm_routes_new(struct sm_routes **out, struct sm_net *net)
@@ -123,6 +137,11 @@ static void measure(struct sm_routes *r, unsigned root)
 		measure_all(r, root);
 }
 
+static uint32_t *load_at(const struct sm_routes *r, unsigned at, unsigned port)
+{
+	return &r->load[r->load_of[at] + port];
+}
+
 /* The ways from @at to the root that was measured. */
 static void list_ways(const struct sm_routes *r, unsigned at, struct ways *w)
 {
@@ -135,18 +154,16 @@ static void list_ways(const struct sm_routes *r, unsigned at, struct ways *w)
 	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
 		const struct sm_link *l = &net->link[k];
 
-		if (l->up && r->hops[l->to] + 1 == r->hops[at] &&
-		    (!r->updn || sm_updn_may_go(r->updn, at, l->to)))
-			w->way[w->n++] = (struct way){ .to = l->to, .port = l->port };
+		if (!l->up || r->hops[l->to] + 1 != r->hops[at] ||
+		    (r->updn && !sm_updn_may_go(r->updn, at, l->to)))
+			continue;
+		w->rank[w->n] = *load_at(r, at, l->port) * RANK_LOAD + w->n;
+		w->to[w->n] = l->to;
+		w->port[w->n++] = l->port;
 	}
 }
 
 /* ---- tables ---- */
-
-static uint32_t *load_at(const struct sm_routes *r, unsigned at, unsigned port)
-{
-	return &r->load[r->load_of[at] + port];
-}
 
 static int write_lft(struct sm_routes *r, unsigned at, uint16_t lid, uint8_t out)
 {
@@ -158,59 +175,56 @@ static int write_lft(struct sm_routes *r, unsigned at, uint16_t lid, uint8_t out
 	return fabric_lft_set(sw, lid, out);
 }
 
-static struct way *find_way(struct ways *w, uint8_t port)
+static unsigned find_way(const struct ways *w, uint8_t port)
 {
 	for (unsigned i = 0; i < w->n; i++)
-		if (w->way[i].port == port)
-			return &w->way[i];
-	return NULL;
-}
-
-static bool is_better(const struct sm_routes *r, unsigned at, const struct way *a,
-                      const struct way *b)
-{
-	if (a->to_used != b->to_used)
-		return a->to_used < b->to_used;
-	if (a->used != b->used)
-		return a->used < b->used;
-	return *load_at(r, at, a->port) < *load_at(r, at, b->port);
+		if (w->port[i] == port)
+			return i;
+	return NO_WAY;
 }
 
 /*
  * The way that no other LID of the port uses, nor the switch that it leads to, if there is one;
  * then the one by the port that has the fewest LIDs; of equals that by the lowest port.
  */
-static struct way *best_way(const struct sm_routes *r, struct ways *w)
+static unsigned best_way(const struct ways *w)
 {
-	struct way *best = &w->way[0];
+	uint64_t best = w->rank[0];
 
 	for (unsigned i = 1; i < w->n; i++)
-		if (is_better(r, w->at, &w->way[i], best))
-			best = &w->way[i];
-	return best;
+		best = w->rank[i] < best ? w->rank[i] : best;
+	return best & RANK_WAY;
 }
 
-static void use_way(struct ways *w, struct way *way)
+static void use_way(struct ways *w, unsigned way)
 {
-	way->used++;
+	if (!w->several)
+		return;
+	w->rank[way] += RANK_USED;
 	for (unsigned i = 0; i < w->n; i++)
-		if (w->way[i].to == way->to)
-			w->way[i].to_used++;
+		if (w->to[i] == w->to[way])
+			w->rank[i] += RANK_TO_USED;
 }
 
-static void unuse_ways(struct ways *w)
+/* For another port, of @n LIDs. */
+static void unuse_ways(struct ways *w, unsigned n)
 {
-	for (unsigned i = 0; i < w->n; i++)
-		w->way[i].used = w->way[i].to_used = 0;
+	for (unsigned i = 0; w->several && i < w->n; i++)
+		w->rank[i] %= RANK_USED;
+	w->several = n > 1;
 }
 
-/* Somebody else may have written to the table since it was counted. */
-static void unload(const struct sm_routes *r, unsigned at, unsigned port)
+/* A LID goes by @port no more. Somebody else may have written to the table since it was counted. */
+static void unload(const struct sm_routes *r, struct ways *w, uint8_t port)
 {
-	uint32_t *load = load_at(r, at, port);
+	uint32_t *load = load_at(r, w->at, port);
+	unsigned way = find_way(w, port);
 
-	if (*load)
-		--*load;
+	if (!*load)
+		return;
+	--*load;
+	if (way != NO_WAY)
+		w->rank[way] -= RANK_LOAD;
 }
 
 /* Switch @w->at sends @lid on by one of these ways. @counts: it is an HCA's. */
@@ -218,28 +232,31 @@ static int route_lid(struct sm_routes *r, struct ways *w, uint16_t lid, bool cou
 {
 	const struct fabric_node *sw = r->net->sw[w->at];
 	uint8_t old = fabric_lft_get(sw, lid);
-	struct way *new;
+	unsigned new;
 
 	if (r->keep && counts && old && old <= sw->n_ports)
-		unload(r, w->at, old);
+		unload(r, w, old);
 	if (!w->n)
 		return write_lft(r, w->at, lid, FABRIC_LFT_NONE);
-	new = best_way(r, w);
+	new = best_way(w);
 	if (counts) {
-		++*load_at(r, w->at, new->port);
+		++*load_at(r, w->at, w->port[new]);
+		w->rank[new] += RANK_LOAD;
 		use_way(w, new);
 	}
-	return write_lft(r, w->at, lid, new->port);
+	return write_lft(r, w->at, lid, w->port[new]);
 }
 
 /* The way that @lid goes may stay: it is then used. */
 static bool stays(const struct sm_routes *r, struct ways *w, uint16_t lid)
 {
-	struct way *old = r->keep ? find_way(w, fabric_lft_get(r->net->sw[w->at], lid)) : NULL;
+	uint8_t out = r->keep ? fabric_lft_get(r->net->sw[w->at], lid) : FABRIC_LFT_NONE;
+	unsigned old = out == FABRIC_LFT_NONE ? NO_WAY : find_way(w, out);
 
-	if (old)
-		use_way(w, old);
-	return old;
+	if (old == NO_WAY)
+		return false;
+	use_way(w, old);
+	return true;
 }
 
 /* All LIDs of an HCA's port: by different ways, as far as there are any. */
@@ -249,7 +266,7 @@ static int route_port(struct sm_routes *r, struct ways *w, const struct fabric_p
 	bool done[1u << SM_MAX_LMC];
 	int ret = 0;
 
-	unuse_ways(w);
+	unuse_ways(w, n);
 	for (unsigned i = 0; i < n; i++)
 		done[i] = stays(r, w, (uint16_t)(hca->lid + i));
 	for (unsigned i = 0; i < n && !ret; i++)
@@ -264,6 +281,19 @@ static const struct fabric_port *hca_at(const struct fabric_port *p)
 	return p->peer && p->peer->node->type == FABRIC_HCA ? p->peer : NULL;
 }
 
+static void list_hcas(struct sm_routes *r, const struct fabric_node *root)
+{
+	r->n_hcas = 0;
+	for (unsigned k = 1; k <= root->n_ports; k++) {
+		const struct fabric_port *hca = hca_at(&root->port[k]);
+
+		if (!hca)
+			continue;
+		r->hca[r->n_hcas].port = hca;
+		r->hca[r->n_hcas++].up = sm_far_end(&root->port[k]);
+	}
+}
+
 /* Switch @at learns the ways to what hangs on @root: itself and its HCAs. */
 static int route_from(struct sm_routes *r, unsigned at, const struct fabric_node *root)
 {
@@ -272,15 +302,12 @@ static int route_from(struct sm_routes *r, unsigned at, const struct fabric_node
 
 	none.at = at;
 	none.n = 0;
+	none.several = ways.several = false;
 	list_ways(r, at, &ways);
 	if (!stays(r, &ways, root->port[0].lid))
 		ret = route_lid(r, &ways, root->port[0].lid, false);
-	for (unsigned k = 1; k <= root->n_ports && !ret; k++) {
-		const struct fabric_port *hca = hca_at(&root->port[k]);
-
-		if (hca)
-			ret = route_port(r, sm_far_end(&root->port[k]) ? &ways : &none, hca);
-	}
+	for (unsigned i = 0; i < r->n_hcas && !ret; i++)
+		ret = route_port(r, r->hca[i].up ? &ways : &none, r->hca[i].port);
 	return ret;
 }
 
@@ -305,6 +332,7 @@ static int route_towards(struct sm_routes *r, unsigned root)
 	int ret = 0;
 
 	measure(r, root);
+	list_hcas(r, r->net->sw[root]);
 	for (unsigned at = 0; at < r->net->n && !ret; at++) {
 		if (r->net->sw[at]->dead)
 			continue;
@@ -321,7 +349,7 @@ static void count_loads(struct sm_routes *r, unsigned at)
 	const struct fabric_node *sw = r->net->sw[at];
 	const struct fabric *f = r->net->f;
 
-	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+	for (unsigned i = 0; i < f->n_hca_ports && sw->lft_size; i++) {
 		const struct fabric_port *p = f->hca_port[i];
 
 		for (unsigned lid = p->lid; lid < p->lid + (1u << p->lmc); lid++) {
@@ -381,6 +409,7 @@ static int repair_towards(struct sm_routes *r, unsigned root)
 	r->hops = row(r, root);
 	if (r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root))
 		return route_towards(r, root);
+	list_hcas(r, r->net->sw[root]);
 	for (unsigned i = 0; i < r->net->n_down && !ret; i++) {
 		const struct sm_down *down = &r->net->down[i];
 
