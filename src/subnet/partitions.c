@@ -382,7 +382,7 @@ static bool is_mgid(struct piece p, struct ib_gid *mgid)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	if (p.len >= sizeof(text))
+	if (!p.len || p.len >= sizeof(text))
 		return false;
 	memcpy(text, p.at, p.len);
 	text[p.len] = '\0';
