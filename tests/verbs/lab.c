@@ -56,7 +56,9 @@ struct ibv_device *lab_device(int host)
 	struct ibv_device **list, *found = NULL;
 	char name[32];
 
-	snprintf(name, sizeof(name), "umbel_h%d_0", host);
+	/* on a fabric of Ethernet ports, eth0 stands for the first host, eth1 for the second */
+	snprintf(name, sizeof(name), getenv("LAB_ETHERNET") ? "umbel_eth%d" : "umbel_h%d_0",
+	         getenv("LAB_ETHERNET") ? host - 1 : host);
 	list = ibv_get_device_list(NULL);
 	assert_non_null(list);
 	for (int i = 0; list[i]; i++)

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * What verbs say of Ethernet ports, and messages between two of one host: address handles, GIDs,
+ * attachments, and the 40 bytes that a message begins with. verbs.sh runs it: host 1 is eth0, with
+ * 192.0.2.1 and 2001:db8::1; host 2 is eth1, with 198.51.100.1 and 2001:db8:1::1.
+ */
+#include "verbs/lab.h"
+
+#include <arpa/inet.h>
+#include <netinet/ip.h>
+#include <netinet/ip6.h>
+
+enum { LINK_LOCAL, IPV4, IPV6, FREE }; /* indices of the GIDs */
+
+static union ibv_gid gid(const char *text)
+{
+	union ibv_gid g;
+
+	assert_int_equal(inet_pton(AF_INET6, text, &g), 1);
+	return g;
+}
+
+static struct ibv_ah_attr attr_to(const char *dgid, uint8_t sgid_index)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1 };
+
+	attr.grh.dgid = gid(dgid);
+	attr.grh.sgid_index = sgid_index;
+	attr.grh.hop_limit = 7;
+	attr.grh.traffic_class = 0x28;
+	return attr;
+}
+
+static int try_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr)
+{
+	struct ibv_ah_attr copy = *attr;
+	struct ibv_ah *ah = ibv_create_ah(pd, &copy);
+
+	if (!ah)
+		return errno;
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	return 0;
+}
+
+/* ---- the port ---- */
+
+static void the_port_is_ethernets(void **state)
+{
+	struct ibv_port_attr port;
+
+	(void)state;
+	assert_int_equal(ibv_query_port(lab_open(1), 1, &port), 0);
+	assert_int_equal(port.link_layer, IBV_LINK_LAYER_ETHERNET);
+	assert_int_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(port.lid, 0);
+	assert_int_equal(port.sm_lid, 0);
+	assert_int_equal(port.pkey_tbl_len, 1);
+	assert_int_equal(port.active_mtu, IBV_MTU_1024);
+	assert_true(port.gid_tbl_len > FREE);
+}
+
+static void gids_are_of_type_roce_v2_and_name_the_device(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_gid_entry e, table[8];
+	union ibv_gid address = gid("::ffff:192.0.2.1");
+
+	(void)state;
+	assert_int_equal(ibv_query_gid_ex(context, 1, IPV4, &e, 0), 0);
+	assert_int_equal(e.gid_type, IBV_GID_TYPE_ROCE_V2);
+	assert_memory_equal(&e.gid, &address, sizeof(address));
+	assert_int_not_equal(e.ndev_ifindex, 0);
+	assert_int_equal(ibv_query_gid_ex(context, 1, FREE, &e, 0), ENODATA);
+	assert_int_equal(ibv_query_gid_table(context, table, LAB_ARRAY(table), 0), FREE);
+	assert_int_equal(table[IPV6].gid_index, IPV6);
+}
+
+/* ---- address handles ---- */
+
+static void a_handle_must_be_global_and_its_lid_means_nothing(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_ah_attr attr = attr_to("::ffff:192.0.2.9", IPV4);
+
+	(void)state;
+	assert_int_equal(try_ah(pd, &attr), 0);
+	attr.dlid = 0xC001;
+	assert_int_equal(try_ah(pd, &attr), 0);
+	attr.is_global = 0;
+	assert_int_equal(try_ah(pd, &attr), EINVAL);
+}
+
+static void a_handles_source_must_be_there_and_of_its_ip_version(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_ah_attr to4 = attr_to("::ffff:192.0.2.9", IPV4);
+	struct ibv_ah_attr to6 = attr_to("ff15::1", IPV6);
+
+	(void)state;
+	assert_int_equal(try_ah(pd, &to6), 0);
+	to4.grh.sgid_index = IPV6;
+	to6.grh.sgid_index = IPV4;
+	assert_int_equal(try_ah(pd, &to4), EINVAL);
+	assert_int_equal(try_ah(pd, &to6), EINVAL);
+	to4.grh.sgid_index = FREE;
+	assert_int_equal(try_ah(pd, &to4), EINVAL);
+	to6 = attr_to("::", IPV6);
+	assert_int_equal(try_ah(pd, &to6), EINVAL);
+	to4 = attr_to("::ffff:192.0.2.9", IPV4);
+	to4.port_num = 2;
+	assert_int_equal(try_ah(pd, &to4), EINVAL);
+}
+
+/* ---- attachments ---- */
+
+static void groups_are_those_of_ip_and_the_lid_is_ignored(void **state)
+{
+	static const char *const groups[] = { "::ffff:239.1.1.1", "ff15::1", "ff02::77" };
+	static const char *const others[] = { "::ffff:192.0.2.1", "2001:db8::1", "::" };
+	struct lab_end *e = lab_end(1);
+	union ibv_gid g;
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(groups); i++) {
+		g = gid(groups[i]);
+		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0), 0);
+		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0xC123), 0); /* the same again */
+		assert_int_equal(ibv_detach_mcast(e->qp, &g, 7), 0);
+		assert_int_equal(ibv_detach_mcast(e->qp, &g, 0), EINVAL);
+	}
+	for (size_t i = 0; i < LAB_ARRAY(others); i++) {
+		g = gid(others[i]);
+		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0xC001), EINVAL);
+	}
+}
+
+/* ---- what a message begins with ---- */
+
+/* What host 1 sends to host 2 with @attr. */
+static struct lab_message message_by(const struct ibv_ah_attr *attr, uint32_t qpn,
+                                     struct lab_end *to)
+{
+	struct lab_end *from = lab_end(1);
+
+	lab_post(to, 1);
+	lab_send_text(from, lab_ah(from->pd, attr), qpn ? qpn : to->qp->qp_num, "hello");
+	return lab_receive(to);
+}
+
+static void ipv4_messages_begin_with_an_ipv4_header(void **state)
+{
+	struct ibv_ah_attr attr = attr_to("::ffff:198.51.100.1", IPV4);
+	struct lab_message m = message_by(&attr, 0, lab_end(2));
+	static const char zero[20];
+	struct iphdr ip;
+	uint32_t sum = 0;
+
+	(void)state;
+	assert_true(m.wc.wc_flags & IBV_WC_GRH);
+	assert_memory_equal(m.grh, zero, sizeof(zero));
+	memcpy(&ip, m.grh + 20, sizeof(ip));
+	assert_int_equal(ip.version, 4);
+	assert_int_equal(ip.ihl, 5);
+	assert_int_equal(ip.tos, 0x28);
+	assert_int_equal(ip.ttl, 7);
+	assert_int_equal(ip.protocol, IPPROTO_UDP);
+	assert_int_equal(ip.saddr, inet_addr("192.0.2.1"));
+	assert_int_equal(ip.daddr, inet_addr("198.51.100.1"));
+	/* IP, UDP, BTH, DETH, "hello", its end, pad, ICRC */
+	assert_int_equal(ntohs(ip.tot_len), 20 + 8 + 12 + 8 + 8 + 4);
+	for (int i = 20; i < 40; i += 2)
+		sum += (uint32_t)(uint8_t)m.grh[i] << 8 | (uint8_t)m.grh[i + 1];
+	assert_int_equal((sum & 0xFFFF) + (sum >> 16), 0xFFFF);
+}
+
+static void ipv6_messages_begin_with_an_ipv6_header(void **state)
+{
+	struct ibv_ah_attr attr = attr_to("2001:db8:1::1", IPV6);
+	struct lab_message m = message_by(&attr, 0, lab_end(2));
+	union ibv_gid from = gid("2001:db8::1");
+	struct ip6_hdr ip;
+
+	(void)state;
+	memcpy(&ip, m.grh, sizeof(ip));
+	assert_int_equal(ntohl(ip.ip6_flow), 0x62800000);
+	assert_int_equal(ip.ip6_nxt, IPPROTO_UDP);
+	assert_int_equal(ip.ip6_hlim, 7);
+	assert_int_equal(ntohs(ip.ip6_plen), 8 + 12 + 8 + 8 + 4);
+	assert_memory_equal(&ip.ip6_src, &from, sizeof(from));
+	assert_memory_equal(&ip.ip6_dst, &attr.grh.dgid, sizeof(attr.grh.dgid));
+}
+
+/* ---- answers ---- */
+
+static void check_answer(const char *to, uint8_t sgid_index)
+{
+	struct lab_end *asker = lab_end(1), *asked = lab_end(2);
+	struct ibv_ah_attr attr = attr_to(to, sgid_index);
+	struct lab_message m;
+	struct ibv_ah *back;
+
+	lab_post(asker, 1);
+	lab_post(asked, 1);
+	lab_send_text(asker, lab_ah(asker->pd, &attr), asked->qp->qp_num, "ask");
+	m = lab_receive(asked);
+	back = ibv_create_ah_from_wc(asked->pd, &m.wc, (struct ibv_grh *)m.grh, 1);
+	assert_non_null(back);
+	lab_send_text(asked, back, m.wc.src_qp, "answer");
+	lab_expect_text(asker, "answer");
+	assert_int_equal(ibv_destroy_ah(back), 0);
+}
+
+static void a_message_can_be_answered_by_what_it_begins_with(void **state)
+{
+	(void)state;
+	check_answer("::ffff:198.51.100.1", IPV4);
+	check_answer("2001:db8:1::1", IPV6);
+}
+
+static void what_came_to_a_group_cannot_be_answered(void **state)
+{
+	static const char *const group[] = { "::ffff:239.1.1.1", "ff15::1" };
+	static const uint8_t index[] = { IPV4, IPV6 };
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(group); i++) {
+		struct lab_end *to = lab_end(1); /* a group is this device's */
+		struct ibv_ah_attr attr = attr_to(group[i], index[i]), answer;
+		struct lab_message m;
+
+		lab_attach(to->qp, &attr.grh.dgid, 0);
+		m = message_by(&attr, LAB_MCAST, to);
+		assert_int_equal(ibv_init_ah_from_wc(to->context, 1, &m.wc, (struct ibv_grh *)m.grh,
+		                                     &answer),
+		                 -1);
+		assert_int_equal(errno, EINVAL);
+		lab_detach(to->qp, &attr.grh.dgid, 0);
+	}
+}
+
+static void what_begins_with_no_ip_header_is_no_message_to_answer(void **state)
+{
+	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
+	struct ibv_context *context = lab_open(1);
+	struct ibv_ah_attr answer;
+	struct ibv_grh grh;
+
+	(void)state;
+	memset(&grh, 0, sizeof(grh));
+	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &answer), -1);
+	((char *)&grh)[20] = 0x45; /* of IPv4, but its checksum is wrong */
+	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &answer), -1);
+}
+
+static void a_hop_limit_of_none_is_the_usual_one(void **state)
+{
+	struct ibv_ah_attr attr = attr_to("2001:db8:1::1", IPV6);
+	struct lab_message m;
+
+	(void)state;
+	attr.grh.hop_limit = 0;
+	m = message_by(&attr, 0, lab_end(2));
+	assert_int_equal(((const struct ip6_hdr *)m.grh)->ip6_hlim, 64);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(the_port_is_ethernets),
+		LAB_TEST(gids_are_of_type_roce_v2_and_name_the_device),
+		LAB_TEST(a_handle_must_be_global_and_its_lid_means_nothing),
+		LAB_TEST(a_handles_source_must_be_there_and_of_its_ip_version),
+		LAB_TEST(groups_are_those_of_ip_and_the_lid_is_ignored),
+		LAB_TEST(ipv4_messages_begin_with_an_ipv4_header),
+		LAB_TEST(ipv6_messages_begin_with_an_ipv6_header),
+		LAB_TEST(a_message_can_be_answered_by_what_it_begins_with),
+		LAB_TEST(what_came_to_a_group_cannot_be_answered),
+		LAB_TEST(what_begins_with_no_ip_header_is_no_message_to_answer),
+		LAB_TEST(a_hop_limit_of_none_is_the_usual_one),
+	};
+
+	return cmocka_run_group_tests_name("roce.verbs", tests, NULL, NULL);
+}
