@@ -10,7 +10,6 @@
 #include "base/util.h"
 #include "fabric/ethernet.h"
 #include "fabric/spread.h"
-#include "fabric/traps.h"
 #include "wire/ip.h"
 
 #define LIST_UNIT 64
@@ -225,91 +224,6 @@ void fabric_spread_leave(struct fabric_flow *flow)
 {
 	LIST_REMOVE(flow, of_spread);
 	flow->spread = NULL;
-}
-
-/* ---- counters ---- */
-
-/* Sent since it was counted last. */
-struct sent {
-	uint64_t packets, mcast, bytes;
-};
-
-static void count_link(struct fabric_port *out, const struct sent *more)
-{
-	out->stats.xmit_packets += more->packets;
-	out->stats.xmit_mcast += more->mcast;
-	out->stats.xmit_bytes += more->bytes;
-	if (out->peer) {
-		out->peer->stats.recv_packets += more->packets;
-		out->peer->stats.recv_mcast += more->mcast;
-		out->peer->stats.recv_bytes += more->bytes;
-	}
-}
-
-/* Dropped at @at; of wrong partitions, it is told. */
-static void count_loss(struct fabric *f, const struct fabric_flow *flow, struct fabric_port *at,
-                       enum fabric_loss why, const struct sent *more)
-{
-	const struct fabric_trap_packet packet = { .slid = flow->from->lid,
-		                                   .dlid = flow->key.dlid,
-		                                   .src_qpn = flow->key.qpn,
-		                                   .pkey = flow->spread->pkey };
-
-	at->stats.lost[why] += more->packets;
-	if (why == FABRIC_LOST_XMIT_PKEY || why == FABRIC_LOST_RCV_PKEY)
-		fabric_trap_switch_p_key(f, at, &packet);
-}
-
-static void count_losses(struct fabric *f, const struct fabric_flow *flow, const struct sent *more)
-{
-	const struct fabric_spread *s = flow->spread;
-
-	for (uint32_t i = 0; i < s->n_losses; i++) {
-		const struct fabric_spread_loss *l = &s->loss[i];
-		struct fabric_port *at = l->at->num ? l->at : flow->from->peer;
-
-		/* nothing is sent back by where it came from */
-		if (!s->ingress || l->at->peer != flow->from)
-			count_loss(f, flow, at, l->why, more);
-	}
-}
-
-/* Along the first link, and where others go, too. */
-static void count_way(struct fabric *f, const struct fabric_flow *flow, const struct sent *more)
-{
-	const struct fabric_spread *s = flow->spread;
-
-	if (s->ingress)
-		count_link(flow->from, more);
-	if (flow->start == FABRIC_FLOW_BARRED) {
-		count_loss(f, flow, flow->from->peer, FABRIC_LOST_RCV_PKEY, more);
-		return;
-	}
-	for (uint32_t i = 0; i < s->n_hops; i++)
-		if (!s->ingress || s->hop[i]->peer != flow->from)
-			count_link(s->hop[i], more);
-	count_losses(f, flow, more);
-}
-
-void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
-{
-	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
-	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
-	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
-	struct sent more = { .packets = packets - flow->packets, .bytes = bytes - flow->bytes };
-
-	if (!more.packets && !more.bytes)
-		return;
-	if (ib_lid_is_mcast(flow->key.dlid))
-		more.mcast = more.packets;
-	flow->packets = packets;
-	flow->bytes = bytes;
-	if (flow->spread->wire) {
-		flow->from->stats.xmit_packets += more.packets;
-		flow->from->stats.xmit_bytes += more.bytes;
-	}
-	if (flow->start != FABRIC_FLOW_CUT)
-		count_way(f, flow, &more);
 }
 
 /* Before the way changes: what has been sent went by the old one. */
