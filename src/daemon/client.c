@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "daemon/state.h"
+#include "daemon/umad.h"
 
 /*
  * A child that the process forked may hold the connection open beyond its death. The
@@ -160,6 +160,21 @@ static int cli_request(struct daemon_client *c, const struct control_packet *req
 	}
 }
 
+/* By the time of the reply, what is asked of the embedded SA has been done: as good as no time
+ * has passed. Of another one it is on its way. */
+static int serve_cm(struct daemon_client *c, const struct control_packet *request,
+                    struct control_packet *reply)
+{
+	int ret;
+
+	if (request->header.type < CONTROL_CM_FIRST || request->header.type > CONTROL_CM_LAST)
+		return -ENOSYS;
+	ret = cm_request(c->d->cm, c->cm, request, reply);
+	daemon_umad_send_queued(c->d->umad);
+	fabric_mads_settle(c->d->f);
+	return ret;
+}
+
 static int serve(struct daemon_client *c, const struct control_packet *request,
                  struct control_packet *reply)
 {
@@ -174,9 +189,7 @@ static int serve(struct daemon_client *c, const struct control_packet *request,
 	if (c->role == CONTROL_ROLE_VERBS)
 		return daemon_verbs_request(c, request, reply);
 	if (c->role == CONTROL_ROLE_CM)
-		return type >= CONTROL_CM_FIRST && type <= CONTROL_CM_LAST
-		               ? cm_request(c->d->cm, c->cm, request, reply)
-		               : -ENOSYS;
+		return serve_cm(c, request, reply);
 	if (c->role == CONTROL_ROLE_UMAD)
 		return daemon_umad_request(c, request, reply);
 	return cli_request(c, request, reply);
