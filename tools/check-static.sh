@@ -47,7 +47,7 @@ check_cppcheck()
 	queue=$(gcc -E - <<< '#include <sys/queue.h>' | sed -n 's/^# 1 "\(.*queue\.h\)".*/\1/p')
 	sources | grep '\.c$' | grep -v '_test\.c$' | grep -v '^tests/' |
 		cppcheck --quiet --error-exitcode=1 --std=c11 --language=c -j "$(nproc)" \
-			--enable=warning,portability --inline-suppr -I src --include="$queue" \
+			--enable=warning,portability --inline-suppr -I src -I bench --include="$queue" \
 			--suppress=missingInclude --suppress=missingIncludeSystem \
 			--suppress=uninitvar --suppress=checkersReport --suppress=normalCheckLevelMaxBranches \
 			--file-list=-
