@@ -13,7 +13,7 @@
 #define BENCH_ALIGN 64
 
 /* Ends the program: "NAME: WHAT: strerror(errno)". */
-_Noreturn void bench_fail(const char *what);
+__attribute__((noreturn)) void bench_fail(const char *what);
 
 /* Pins the calling thread to processor @cpu. 0, or -1: there is none to pin to. */
 int bench_pin(int cpu);

@@ -85,6 +85,7 @@ static int take_over(struct daemon *d)
 		ret = sa_new(&d->sa, d->f, d->sm);
 	if (ret)
 		return ret;
+	d->sa->role = d->sm_role;
 	d->sa->reports = daemon_subnet_mad_reports(d);
 	return 0;
 }

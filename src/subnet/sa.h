@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/idtable.h"
 #include "subnet/sm.h"
+#include "subnet/sm_role.h"
 #include "wire/notice.h"
 #include "wire/sa.h"
 
@@ -50,6 +51,7 @@ struct sa_reports {
 struct sa {
 	struct fabric *f;
 	struct sm *sm;
+	const struct sm_role *role; /* who knows of other subnet managers; NULL: nobody does */
 	struct base_hash groups;
 	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
 	uint32_t next_shared;             /* whose turn it is to be shared */

@@ -259,12 +259,17 @@ static void list_links(struct sa_query *q)
 
 static void list_sm_infos(struct sa_query *q)
 {
-	const struct fabric_port *at = sm_port(q->sa->sm);
-	struct wire_sm_info_record r = { .lid = at->lid };
+	struct fabric_port *at = sm_port(q->sa->sm);
+	struct wire_sm_info_record r = { .lid = at->lid,
+		                         .info = { .guid = at->guid, .sm_state = SM_MASTER } };
 
-	r.info.guid = at->guid;
-	r.info.sm_state = SM_MASTER;
-	sa_query_offer(q, &r);
+	if (!q->sa->role)
+		sa_query_offer(q, &r);
+	for (unsigned i = 0; q->sa->role && sm_role_known(q->sa->role, i, &at, &r.info); i++) {
+		r.lid = at->lid;
+		r.info.sm_key = 0; /* nobody's business */
+		sa_query_offer(q, &r);
+	}
 }
 
 static const struct sa_kind kinds[] = {

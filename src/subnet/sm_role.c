@@ -132,6 +132,24 @@ static struct wire_sm_info own_info(const struct sm_role *r)
 		                      .sm_state = (uint8_t)r->state };
 }
 
+bool sm_role_known(const struct sm_role *r, unsigned i, struct fabric_port **at,
+                   struct wire_sm_info *info)
+{
+	if (!i) {
+		*at = r->home;
+		*info = own_info(r);
+		return true;
+	}
+	for (unsigned k = 0; k < r->n_peers; k++) {
+		if (!r->peer[k].known || --i)
+			continue;
+		*at = r->peer[k].port;
+		*info = r->peer[k].info;
+		return true;
+	}
+	return false;
+}
+
 /* SubnGet(SMInfo), or SubnSet with @control. */
 static void send_info(struct sm_role *r, struct peer *p, uint32_t control)
 {

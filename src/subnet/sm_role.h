@@ -49,6 +49,13 @@ void sm_role_stop(struct sm_role *role);
 enum sm_state sm_role_state(const struct sm_role *role);
 struct fabric_port *sm_role_home(const struct sm_role *role);
 
+/*
+ * The subnet managers that it knows of, from 0: itself, then those that have answered it. False:
+ * no more.
+ */
+bool sm_role_known(const struct sm_role *role, unsigned i, struct fabric_port **at,
+                   struct wire_sm_info *info);
+
 /* From now on it answers at another HCA port. */
 void sm_role_move(struct sm_role *role, struct fabric_port *home);
 

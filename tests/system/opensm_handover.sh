@@ -26,6 +26,11 @@ all_ports active || complain 'a port is not active'
 opensm lower h3 -p 0
 wait_said lower 'Entering STANDBY state'
 embedded master || complain 'ours is not the master beside a lower one'
+both_known()
+{
+	[[ $(umbel exec h2 -- saquery SMIR) == *Priority*1*SMState*3*Priority*0*SMState*2* ]]
+}
+wait_until 'the SA tells of both' both_known
 umbel sm stop
 expect 1 'umbel: the embedded subnet manager does not run' umbel sm stop
 wait_said lower 'Entering MASTER state'
