@@ -36,7 +36,7 @@ start_at()
 {
 	case $2 in
 	h*) start_on "$@" ;;
-	v*) machine_launch "$@" ;;
+	v*) machine_launch "$1" "$2" stdbuf -oL "${@:3}" ;;
 	esac
 }
 

@@ -99,7 +99,7 @@ machine_run()
 {
 	local id=$1 name=$2
 	shift 2
-	machine_command "$name" "$id" stdbuf -oL "$@"
+	machine_command "$name" "$id" "$@"
 	until ended_or_off "$name" "$id"; do
 		sleep 0.05
 	done
