@@ -163,17 +163,28 @@ static void read_row(struct fab_tables *t, unsigned node, struct json_object *o)
 		row->port[json_object_get_int(at(ports, i)) % FAB_PORTS] = true;
 }
 
+static void read_switch(const struct fab *f, struct fab_tables *t, struct json_object *sw)
+{
+	struct json_object *lft = get(sw, "lft"), *mft = get(sw, "mft");
+	unsigned node = find_node(f, text(sw, "switch"));
+
+	for (size_t i = 0; i < length(lft); i++) {
+		unsigned lid = number(at(lft, i), "lid");
+
+		if (lid < FAB_LIDS)
+			t->out[node][lid] = (uint8_t)number(at(lft, i), "port");
+	}
+	for (size_t i = 0; i < length(mft); i++)
+		read_row(t, node, at(mft, i));
+}
+
 void fab_read_tables(const struct fab *f, struct fab_tables *t)
 {
 	struct json_object *switches = show("routes");
 
 	memset(t, 0, sizeof(*t));
-	for (size_t i = 0; i < length(switches); i++) {
-		struct json_object *sw = at(switches, i), *mft = get(sw, "mft");
-
-		for (size_t k = 0; k < length(mft); k++)
-			read_row(t, find_node(f, text(sw, "switch")), at(mft, k));
-	}
+	for (size_t i = 0; i < length(switches); i++)
+		read_switch(f, t, at(switches, i));
 	json_object_put(switches);
 }
 
@@ -303,6 +314,24 @@ void fab_walk(const struct fab *f, const struct fab_tables *t, int from, uint16_
 	if (row && row->port[f->end[to].port])
 		trip->copies[from]++;
 	spread(&w, to);
+}
+
+int fab_walk_unicast(const struct fab *f, const struct fab_tables *t, int from, uint16_t lid)
+{
+	struct fab_trip trip = { 0 };
+	struct walk w = { .f = f, .t = t, .trip = &trip };
+	int at = lid == f->end[from].lid ? from : cross(&w, from);
+
+	while (at != FAB_NO_END && f->node[f->end[at].node].is_switch) {
+		unsigned node = f->end[at].node;
+		uint8_t out = lid < FAB_LIDS ? t->out[node][lid] : 0;
+
+		if (!out || w.seen[node] || f->node[node].end[out] == FAB_NO_END)
+			return FAB_NO_END;
+		w.seen[node] = true;
+		at = cross(&w, f->node[node].end[out]);
+	}
+	return at != FAB_NO_END && f->end[at].lid == lid ? at : FAB_NO_END;
 }
 
 void fab_find_islands(const struct fab *f, unsigned island[FAB_ENDS])

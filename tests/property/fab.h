@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The fabric as `umbel show` tells it: cables and the states of their ends, multicast tables,
+ * The fabric as `umbel show` tells it: cables and the states of their ends, forwarding tables,
  * port counters; and the way of a packet by those tables, walked here once more, hop by
  * hop, as the specification has it. A call of `umbel` that fails ends the program.
  */
@@ -14,6 +14,7 @@
 #define FAB_ENDS   256
 #define FAB_PORTS  256 /* of a node, with port 0 */
 #define FAB_ROWS   1024
+#define FAB_LIDS   256
 #define FAB_NO_END (-1)
 
 /* A port with a cable. */
@@ -36,8 +37,9 @@ struct fab {
 	struct fab_end end[FAB_ENDS];
 };
 
-/* Rows of all switches' multicast tables that are not empty. */
+/* Those of all switches: of multicast tables the rows that are not empty. */
 struct fab_tables {
+	uint8_t out[FAB_NODES][FAB_LIDS]; /* by LID; 0: nowhere, or the switch itself */
 	unsigned n;
 	struct fab_row {
 		unsigned node;
@@ -72,6 +74,9 @@ char *fab_read_address(const char *hca, unsigned port);
 /* What the HCA end @from sends to @mlid. */
 void fab_walk(const struct fab *f, const struct fab_tables *t, int from, uint16_t mlid,
               struct fab_trip *trip);
+
+/* The HCA end where what the HCA end @from sends to @lid comes out, or FAB_NO_END. */
+int fab_walk_unicast(const struct fab *f, const struct fab_tables *t, int from, uint16_t lid);
 
 /* By switch and HCA end: equal where links that are up lead. @island: by end. */
 void fab_find_islands(const struct fab *f, unsigned island[FAB_ENDS]);

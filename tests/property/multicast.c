@@ -445,6 +445,22 @@ static bool check_members(struct world *w)
 	return true;
 }
 
+/* Ports that links join reach each other, so that requests are answered the first time. */
+static bool check_unicast(struct world *w, const struct fab_tables *t)
+{
+	for (unsigned i = 0; i < w->n_ports; i++)
+		for (unsigned k = 0; k < w->n_ports; k++) {
+			int from = w->port[i].end, to = w->port[k].end;
+
+			if (is_managed(w, from) && is_managed(w, to) &&
+			    w->island[from] == w->island[to] &&
+			    fab_walk_unicast(&w->f, t, from, w->f.end[to].lid) != to)
+				return complain(w, "no way from %s to %s", name_of(w, from),
+				                name_of(w, to));
+		}
+	return true;
+}
+
 static bool is_switch_reached(const struct world *w, unsigned node)
 {
 	for (unsigned i = 0; i < w->f.n_ends; i++)
@@ -611,7 +627,8 @@ static enum outcome look(struct world *w)
 
 	fab_read(&w->f);
 	fab_read_tables(&w->f, &before);
-	if (!check_states(w) || !check_nodes(w) || !check_members(w) || !plan(w, &before, &round))
+	if (!check_states(w) || !check_nodes(w) || !check_members(w) ||
+	    !check_unicast(w, &before) || !plan(w, &before, &round))
 		return NOT_YET;
 	send_all(w, &round);
 	fab_read_counts(&w->f, &counted);
