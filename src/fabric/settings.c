@@ -41,6 +41,7 @@ static const struct setting {
 	SETTING(lmc, 0, 0, 7, false),
 	SETTING(mlid_sharing, 0, 0, 1, true),
 	SETTING(roce_attach_joins, 1, 0, 1, false),
+	SETTING(roce_segments, 1, 0, 1, false),
 #undef SETTING
 };
 

@@ -390,7 +390,7 @@ struct hca_payload {
 	uint64_t off;
 	struct hca_payload_hold *hold;
 	uint32_t n, room;
-	bool pinned; /* the wire has it: on its way in or out */
+	bool pinned; /* the wire has it: on its way out */
 };
 
 struct hca_payloads {
@@ -398,7 +398,6 @@ struct hca_payloads {
 	uint32_t n;
 	uint32_t window; /* slots [0, window) are in turn */
 	uint32_t cursor;
-	uint32_t extra;      /* bytes of a slot beyond a message */
 	uint32_t max_pinned; /* slots that the wire may have at one time */
 	bool crowded;        /* a slot was still in use when its turn came, this time round */
 	struct hca_payload_seen *seen;

@@ -54,9 +54,8 @@ static int grow(struct hca_qp *qp)
 {
 	struct hca_payloads *all = &qp->payloads;
 	uint32_t more = all->n ? all->n : FIRST_SLOTS;
-	uint32_t slot_bytes = (uint32_t)base_align_up(SLOT_BYTES + all->extra, BASE_CACHE_LINE);
 	struct control_get_payload req = { .qpn = qp->ex.qp_base.qp_num,
-		                           .bytes = more * slot_bytes };
+		                           .bytes = more * SLOT_BYTES };
 	struct control_get_payload_reply rep;
 	struct hca_payload *slot;
 	int ret;
@@ -80,7 +79,7 @@ static int grow(struct hca_qp *qp)
 		return -ENOMEM;
 	all->slot = slot;
 	for (uint32_t i = 0; i < more; i++)
-		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * slot_bytes };
+		slot[all->n + i] = (struct hca_payload){ .off = rep.off + i * SLOT_BYTES };
 	all->n += more;
 	return 0;
 }

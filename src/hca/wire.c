@@ -11,6 +11,10 @@
 #include "base/util.h"
 #include "hca/wire.h"
 
+/* Room for a datagram, and a bit, so that the first lines of all do not compete in the cache. Most
+ * of it is never touched. */
+#define BUFFER_STRIDE (LINK_UDP_MAX_BYTES + 1 + 65 * BASE_CACHE_LINE)
+
 /* ---- sockets ---- */
 
 /* A socket of the port, or the eventfd, from the manager. The descriptor or -errno. */
@@ -125,8 +129,6 @@ static int open_qp(struct hca_wire *w)
 	w->qp.port = w->port;
 	w->qp.ex.qp_base.qp_num = rep.qpn;
 	w->qp.sender = &w->process->region.senders[SHM_QP_INDEX(rep.qpn)];
-	w->qp.payloads.extra = WIRE_ROCE_BODY_MORE;
-	w->qp.payloads.max_pinned = LINK_UDP_BATCH;
 	return 0;
 }
 
@@ -142,6 +144,14 @@ int hca_wire_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	w->process = p;
 	w->hca_handle = handle;
 	w->port = p->region.hcas[hca].first_port;
+	w->memory = malloc((size_t)BUFFER_STRIDE * LINK_UDP_BATCH);
+	if (!w->memory) {
+		ret = -ENOMEM;
+		goto err_free;
+	}
+	for (int i = 0; i < LINK_UDP_BATCH; i++)
+		w->datagram[i].iov[0] =
+		        (struct iovec){ w->memory + (size_t)BUFFER_STRIDE * i, LINK_UDP_MAX_BYTES };
 	w->shm = &p->region.wires[w->port];
 	ret = w->wake_fd = get_socket(w, &wake, &unused);
 	if (ret < 0)
@@ -153,16 +163,16 @@ int hca_wire_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	pthread_mutex_init(&w->source_lock, NULL);
 	w->receive_fd[0] = w->receive_fd[1] = -1;
 	w->batch = 1;
+	w->one_by_one = !p->region.control->settings.roce_segments;
 	for (int i = 0; i < HCA_WIRE_SOURCES; i++)
 		w->source[0][i].fd = w->source[1][i].fd = -1;
-	for (int i = 0; i < LINK_UDP_BATCH; i++)
-		w->slot[i] = HCA_WIRE_NO_SLOT;
 	hca_wire_reopen(w);
 	*out = w;
 	return 0;
 err_close:
 	close(w->wake_fd);
 err_free:
+	free(w->memory);
 	free(w);
 	return ret;
 }
@@ -176,5 +186,6 @@ void hca_wire_close(struct hca_wire *w)
 	hca_payload_fini(&w->qp.payloads);
 	pthread_mutex_destroy(&w->receive_lock);
 	pthread_mutex_destroy(&w->source_lock);
+	free(w->memory);
 	free(w);
 }

@@ -7,9 +7,10 @@
  *
  * In: a port has one socket for each IP version, and every process that has the HCA open has
  * duplicates of them, as has the manager. Whoever polls a CQ and finds nothing takes a batch
- * in, for all: each datagram goes into a payload slot of his and by hca_deliver() to whom it is
- * for, in whatever process that is. So the wire is received once, by someone who is awake, and
- * nobody else's thread is needed. When nobody polls, the manager does the same.
+ * in, for all: into memory of his own, where it is checked; then each message goes into a
+ * payload slot of his and by hca_deliver() to whom it is for, in whatever process that is. So the
+ * wire is received once, by someone who is awake, and nobody else's thread is needed. When nobody
+ * polls, the manager does the same.
  *
  * Complications. One at a time receives, so that a flow's packets stay in order: a word in
  * shared memory says who, and since when, as he may die or be stopped over it. The manager must
@@ -55,16 +56,21 @@ struct hca_wire {
 	int receive_fd[2]; /* IPv4, IPv6; -1: there is none */
 	uint8_t round;     /* of these sockets */
 	unsigned busy;     /* the one that had something last */
-	unsigned batch;    /* datagrams to ask for next */
+	unsigned batch;    /* datagrams, or several joined, to ask for next */
 	uint32_t polls;
-	struct hca_ah group; /* where the last message to a group went */
-	uint8_t head[LINK_UDP_BATCH][WIRE_ROCE_HEAD_BYTES];
-	uint32_t slot[LINK_UDP_BATCH]; /* of the payload memory */
+	struct hca_ah group;   /* where the last message to a group went */
+	struct ib_gid foreign; /* who sent the last one, no address of ours */
+	uint32_t foreign_seq;  /* of the port's record then */
 	struct link_udp_datagram datagram[LINK_UDP_BATCH];
-	unsigned n_delivered; /* by the batch just now */
+	uint8_t *memory; /* where they come */
+	struct {         /* of the batch just now */
+		unsigned datagrams, packets, delivered;
+		uint64_t bytes;
+	} now;
 	/* sending: under source_lock */
 	pthread_mutex_t source_lock;
 	struct hca_wire_source source[2][HCA_WIRE_SOURCES];
+	_Atomic bool one_by_one; /* messages leave so: nobody cuts larger pieces */
 };
 
 /* The wire of HCA @hca (index), which the process has open as @handle. 0 or -errno. */

@@ -12,12 +12,13 @@
 
 static_assert(WIRE_ROCE_STATUSES <= SHM_WIRE_BAD, "a counter for each");
 
-#define SLOT_BYTES (WIRE_ROCE_MAX_PAYLOAD + WIRE_ROCE_BODY_MORE)
+/* More than the largest message makes is no datagram for us. */
+#define MAX_DATAGRAM (WIRE_ROCE_HEAD_BYTES + WIRE_ROCE_MAX_PAYLOAD + WIRE_ROCE_BODY_MORE)
 
 /* Who receives for so long without an end is stopped: others go on. */
 #define STALL_US 100000
 /* While one socket has something, of so many looks one is at the other. */
-#define OTHER_POLLS 8
+#define OTHER_POLLS 16
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -101,19 +102,25 @@ void hca_wire_release(struct shm_wire *shm, uint16_t writer)
 
 /* ---- to whom ---- */
 
-static struct hca_payload *payload_of(struct hca_wire *w, unsigned i)
-{
-	return &w->qp.payloads.slot[w->slot[i]];
-}
+/* A datagram of @bytes bytes, and what it says. */
+struct message {
+	const struct wire_roce_packet *in;
+	uint32_t bytes;
+};
 
-/* What it is to those that receive it. */
-static void describe(struct hca_wire *w, const struct wire_roce_packet *in, unsigned i,
+/* What it is to those that receive it. Copied to a payload slot, with room for @n receivers; or
+ * counted: there is none. */
+static bool describe(struct hca_wire *w, const struct message *m, uint32_t n,
                      struct hca_packet *pkt)
 {
-	const struct link_udp_datagram *d = &w->datagram[i];
-	struct hca_payload *payload = payload_of(w, i);
-	uint64_t skip = (uint64_t)((const char *)in->payload - (const char *)d->iov[1].iov_base);
+	const struct wire_roce_packet *in = m->in;
+	struct hca_payload *payload = hca_payload_get(&w->qp);
 
+	if (!payload || hca_payload_reserve(payload, n)) {
+		HCA_COUNT(w->process, w->port, no_payload_slot);
+		return false;
+	}
+	memcpy(shm_data_at(&w->process->region, payload->off), in->payload, in->payload_bytes);
 	*pkt = (struct hca_packet){
 		.a = { .src_qpn = in->deth.src_qpn,
 		       .src_port = w->port,
@@ -123,29 +130,36 @@ static void describe(struct hca_wire *w, const struct wire_roce_packet *in, unsi
 		       .flags = SHM_ARRIVAL_GRH | SHM_ARRIVAL_PAYLOAD | SHM_ARRIVAL_ETHERNET |
 		                SHM_ARRIVAL_WIRE,
 		       .dgid = in->ip.dgid,
-		       .payload_off = payload->off + skip },
+		       .payload_off = payload->off },
 		.qkey = in->deth.qkey,
 		.payload = payload,
 		.sender = w->qp.sender,
 		.writer = (uint16_t)SHM_QP_INDEX(w->qp.ex.qp_base.qp_num),
 	};
-	wire_ip_grh(&in->ip, (uint16_t)d->bytes, pkt->a.data);
+	wire_ip_grh(&in->ip, (uint16_t)m->bytes, pkt->a.data);
 	if (in->bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM) {
 		pkt->a.flags |= SHM_ARRIVAL_IMM;
 		pkt->a.imm = in->imm_data;
 	}
 	if (in->bth.solicited)
 		pkt->a.flags |= SHM_ARRIVAL_SOLICITED;
+	return true;
 }
 
 /* Whether it is one of ours: on a loopback device all that we send to a group comes back. */
-static bool is_own(const struct hca_wire *w, const struct ib_gid *sgid)
+static bool is_own(struct hca_wire *w, const struct ib_gid *sgid)
 {
 	const struct shm_port *port = &w->process->region.ports[w->port];
+	/* acquire: the table is no older than this */
+	uint32_t seq = atomic_load_explicit((_Atomic uint32_t *)&port->seq, memory_order_acquire);
 
+	if (seq == w->foreign_seq && !memcmp(&w->foreign, sgid, sizeof(*sgid)))
+		return false;
 	for (int i = 0; i < SHM_GIDS; i++)
 		if (!memcmp(&port->gid[i], sgid, sizeof(*sgid)))
 			return true;
+	w->foreign = *sgid;
+	w->foreign_seq = seq;
 	return false;
 }
 
@@ -162,9 +176,10 @@ static struct hca_flow *group_flow(struct hca_wire *w, const struct ib_gid *mgid
 	return hca_flow_get(&w->qp, &w->group);
 }
 
-static void deliver_to_group(struct hca_wire *w, const struct wire_roce_packet *in,
-                             const struct hca_packet *pkt)
+static void deliver_to_group(struct hca_wire *w, const struct message *m)
 {
+	const struct wire_roce_packet *in = m->in;
+	struct hca_packet pkt;
 	struct hca_flow *f;
 
 	if (in->bth.dest_qpn != IB_QPN_MCAST) { /* malformed */
@@ -180,11 +195,20 @@ static void deliver_to_group(struct hca_wire *w, const struct wire_roce_packet *
 		count(&w->shm->no_member, 1);
 		return;
 	}
-	if (hca_payload_reserve(pkt->payload, f->count)) {
-		HCA_COUNT(w->process, w->port, no_payload_slot);
+	if (!describe(w, m, f->count, &pkt))
 		return;
-	}
-	hca_deliver_to(w->process, pkt, HCA_ANY_PORT, f->to, f->count);
+	hca_deliver_to(w->process, &pkt, HCA_ANY_PORT, f->to, f->count);
+	w->now.delivered += pkt.payload->n != 0;
+}
+
+static void deliver_to_qp(struct hca_wire *w, const struct message *m)
+{
+	struct hca_packet pkt;
+
+	if (!describe(w, m, 1, &pkt))
+		return;
+	hca_deliver(w->process, &pkt, m->in->bth.dest_qpn, w->port);
+	w->now.delivered += pkt.payload->n != 0;
 }
 
 /* The general services are the manager's. */
@@ -205,91 +229,71 @@ static void give_to_manager(struct hca_wire *w, const struct wire_roce_packet *i
 	hca_request(w->process, CONTROL_WIRE_MAD, &req, sizeof(req));
 }
 
-static void deliver(struct hca_wire *w, const struct wire_roce_packet *in,
-                    const struct hca_packet *pkt)
+static void deliver(struct hca_wire *w, const struct message *m)
 {
-	if (in->bth.dest_qpn == IB_QPN_GSI && !wire_gid_is_ip_mcast(&in->ip.dgid))
-		give_to_manager(w, in);
-	else if (wire_gid_is_ip_mcast(&in->ip.dgid))
-		deliver_to_group(w, in, pkt);
-	else if (hca_payload_reserve(pkt->payload, 1))
-		HCA_COUNT(w->process, w->port, no_payload_slot);
+	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
+
+	if (m->in->bth.dest_qpn == IB_QPN_GSI && !is_mcast)
+		give_to_manager(w, m->in);
+	else if (is_mcast)
+		deliver_to_group(w, m);
 	else
-		hca_deliver(w->process, pkt, in->bth.dest_qpn, w->port);
+		deliver_to_qp(w, m);
 }
 
-/* Datagram @i of the batch. */
-static void take_in(struct hca_wire *w, unsigned i)
+/* One of @bytes bytes; @ip: its header, with a guess at its identification. Returns what that
+ * was, if it can be told. */
+static uint16_t take_in(struct hca_wire *w, const uint8_t *at, uint32_t bytes,
+                        const struct wire_ip *ip)
 {
-	const struct link_udp_datagram *d = &w->datagram[i];
-	const struct wire_roce_datagram raw = { .head = w->head[i],
-		                                .body = d->iov[1].iov_base,
-		                                .bytes = d->bytes,
-		                                .truncated = d->truncated };
-	struct wire_roce_packet in = { .ip = d->ip };
+	const struct wire_roce_datagram raw = { .head = at,
+		                                .body = at + WIRE_ROCE_HEAD_BYTES,
+		                                .bytes = bytes,
+		                                .truncated = bytes > MAX_DATAGRAM };
+	struct wire_roce_packet in = { .ip = *ip };
 	enum wire_roce_status status = wire_roce_parse(&raw, &in);
-	struct hca_packet pkt;
 
+	w->now.datagrams++;
 	if (status != WIRE_ROCE_OK) {
 		count(&w->shm->bad[status], 1);
-		return;
+		return ip->ipv4_id;
 	}
-	describe(w, &in, i, &pkt);
-	deliver(w, &in, &pkt);
-	count(&w->shm->packets, 1);
-	count(&w->shm->bytes, in.payload_bytes);
-	/* who has it reads it there: another slot for the next one */
-	if (pkt.payload->n) {
-		w->n_delivered++;
-		pkt.payload->pinned = false;
-		w->slot[i] = HCA_WIRE_NO_SLOT;
-	}
+	deliver(w, &(struct message){ .in = &in, .bytes = bytes });
+	w->now.packets++;
+	w->now.bytes += in.payload_bytes;
+	return in.ip.ipv4_id;
+}
+
+/* All that the kernel has joined; mostly their identifications count up. */
+static void take_apart(struct hca_wire *w, const struct link_udp_datagram *d)
+{
+	const uint8_t *at = d->iov[0].iov_base;
+	uint32_t left = d->bytes;
+	struct wire_ip ip = d->ip;
+
+	do {
+		uint32_t bytes = d->each && d->each < left ? d->each : left;
+
+		ip.ipv4_id = take_in(w, at, bytes, &ip) + 1;
+		at += bytes;
+		left -= bytes;
+	} while (left);
 }
 
 /* ---- batches ---- */
 
-/* A payload slot for each of @n datagrams. For how many there are some. */
-static unsigned prepare(struct hca_wire *w, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		struct link_udp_datagram *d = &w->datagram[i];
-		struct hca_payload *p;
-
-		if (w->slot[i] != HCA_WIRE_NO_SLOT)
-			continue;
-		p = hca_payload_get(&w->qp);
-		if (!p)
-			return i;
-		p->pinned = true;
-		w->slot[i] = (uint32_t)(p - w->qp.payloads.slot);
-		d->iov[0] = (struct iovec){ w->head[i], sizeof(w->head[i]) };
-		d->iov[1] = (struct iovec){ shm_data_at(&w->process->region, p->off), SLOT_BYTES };
-	}
-	return n;
-}
-
 /*
- * How many to ask for after @got came of @asked: each that does not come costs the kernel a
- * look, and us a slot; who polls a quiet wire asks for one.
+ * How many to ask for after @got came of @asked, @datagrams of them if those that were joined
+ * are taken apart. Each that does not come costs the kernel a look: who polls a quiet wire asks
+ * for one. And not for too many: receivers have to keep up.
  */
-static unsigned next_batch(unsigned asked, unsigned got)
+static unsigned next_batch(unsigned asked, unsigned got, unsigned datagrams)
 {
-	if (got < asked)
-		return got + 1;
-	return asked * 4 < LINK_UDP_BATCH ? asked * 4 : LINK_UDP_BATCH;
-}
+	unsigned n = got < asked ? got + 1 : asked * 4;
 
-/* No memory for what comes: it is thrown away, and said so. */
-static unsigned throw_away(struct hca_wire *w, int fd)
-{
-	char scrap[1];
-	struct link_udp_datagram d = { .iov = { { scrap, sizeof(scrap) }, { scrap, 0 } } };
-	uint32_t lost;
-	int n = link_udp_receive(fd, &d, 1, &lost);
-
-	if (n > 0)
-		HCA_COUNT(w->process, w->port, no_payload_slot);
-	return n > 0 ? 1 : 0;
+	while (n > 1 && got && n * datagrams > got * LINK_UDP_BATCH)
+		n /= 2;
+	return n < LINK_UDP_BATCH ? n : LINK_UDP_BATCH;
 }
 
 static void note_lost(struct hca_wire *w, unsigned version, uint32_t lost)
@@ -302,26 +306,27 @@ static void note_lost(struct hca_wire *w, unsigned version, uint32_t lost)
 	count(&w->shm->overflow, lost - before);
 }
 
-/* One batch of IPv4, 0, or IPv6, 1. How many datagrams. */
-static unsigned receive_batch(struct hca_wire *w, unsigned version)
+/* One batch of IPv4, 0, or IPv6, 1. Whether there was anything. */
+static bool receive_batch(struct hca_wire *w, unsigned version)
 {
 	uint32_t lost = atomic_load_explicit(&w->shm->lost[version], memory_order_relaxed);
 	int fd = w->receive_fd[version], n;
-	unsigned ready;
 
 	if (fd < 0)
-		return 0;
-	ready = prepare(w, w->batch);
-	if (!ready)
-		return throw_away(w, fd);
-	n = link_udp_receive(fd, w->datagram, ready, &lost);
-	w->batch = next_batch(ready, n > 0 ? (unsigned)n : 0);
-	if (n <= 0)
-		return 0;
+		return false;
+	n = link_udp_receive(fd, w->datagram, w->batch, &lost);
+	if (n <= 0) {
+		w->batch = 1;
+		return false;
+	}
 	note_lost(w, version, lost);
+	memset(&w->now, 0, sizeof(w->now));
 	for (int i = 0; i < n; i++)
-		take_in(w, (unsigned)i);
-	return (unsigned)n;
+		take_apart(w, &w->datagram[i]);
+	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);
+	count(&w->shm->packets, w->now.packets);
+	count(&w->shm->bytes, w->now.bytes);
+	return true;
 }
 
 /* Mostly one IP version is in use: the other's socket is looked at seldomer, by who looks often. */
@@ -347,9 +352,9 @@ bool hca_wire_receive(struct hca_wire *w, bool again)
 	if (pthread_mutex_trylock(&w->receive_lock))
 		return false;
 	if (take_turn(w, now, &turn)) {
-		w->n_delivered = 0;
+		w->now.delivered = 0;
 		receive(w, again);
-		delivered = w->n_delivered;
+		delivered = w->now.delivered;
 		end_turn(w, turn);
 	}
 	pthread_mutex_unlock(&w->receive_lock);

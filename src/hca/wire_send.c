@@ -13,8 +13,10 @@
 struct hca_wire_batch {
 	int fd; /* that all of it leaves by */
 	unsigned n;
+	unsigned first;       /* of those that leave in one piece with the last */
+	uint32_t piece_bytes; /* of that piece */
 	struct link_udp_message message[LINK_UDP_BATCH];
-	struct wire_ip ip[LINK_UDP_BATCH];
+	struct wire_roce_packet packet[LINK_UDP_BATCH];
 	struct wire_roce_frame frame[LINK_UDP_BATCH];
 	uint8_t small[LINK_UDP_BATCH][SHM_INLINE];
 	uint32_t slot[LINK_UDP_BATCH]; /* payload memory that is pinned */
@@ -88,14 +90,52 @@ static const void *keep(struct hca_qp *qp, const struct hca_packet *pkt, unsigne
 	return shm_data_at(&qp->process->region, pkt->a.payload_off);
 }
 
-/* Adds it to the batch as number @i. */
+static bool same_headers(const struct wire_ip *a, const struct wire_ip *b)
+{
+	return !memcmp(&a->dgid, &b->dgid, sizeof(a->dgid)) &&
+	       !memcmp(&a->sgid, &b->sgid, sizeof(a->sgid)) && a->flow_label == b->flow_label &&
+	       a->traffic_class == b->traffic_class && a->hop_limit == b->hop_limit;
+}
+
+/* Whether number @i can leave in one piece with those before it. */
+static bool can_follow(const struct hca_qp *qp, const struct hca_wire_batch *b, unsigned i)
+{
+	const struct wire_roce_packet *p = b->packet;
+	uint16_t bytes;
+
+	if (!i || atomic_load_explicit(&qp->ctx->wire->one_by_one, memory_order_relaxed))
+		return false;
+	bytes = wire_roce_udp_payload(&p[b->first]);
+	return same_headers(&p[i].ip, &p[i - 1].ip) && wire_roce_udp_payload(&p[i - 1]) == bytes &&
+	       wire_roce_udp_payload(&p[i]) <= bytes &&
+	       b->piece_bytes + bytes <= LINK_UDP_PIECE_BYTES;
+}
+
+/* Makes the datagram of number @i. */
+static void build(struct hca_wire_batch *b, unsigned i)
+{
+	const struct wire_roce_packet *p = &b->packet[i];
+	struct wire_roce_frame *f = &b->frame[i];
+
+	wire_roce_build(p, f);
+	b->message[i] = (struct link_udp_message){
+		.ip = &p->ip,
+		.iov = { { f->head, f->head_bytes },
+		         { (void *)p->payload, p->payload_bytes },
+		         { f->trailer, f->trailer_bytes } },
+		.follows = p->ip.ipv4_id != 0,
+	};
+}
+
+/* Adds it to the batch. */
 static void add(struct hca_qp *qp, const struct hca_packet *pkt, const struct wire_ip *ip,
                 uint32_t remote_qpn)
 {
 	struct hca_wire_batch *b = qp->out;
 	unsigned i = b->n++;
-	struct wire_roce_frame *f = &b->frame[i];
-	struct wire_roce_packet out = {
+	struct wire_roce_packet *p = &b->packet[i];
+
+	*p = (struct wire_roce_packet){
 		.ip = *ip,
 		.bth = { .opcode = pkt->a.flags & SHM_ARRIVAL_IMM ? WIRE_OPCODE_UD_SEND_ONLY_IMM
 		                                                  : WIRE_OPCODE_UD_SEND_ONLY,
@@ -109,15 +149,13 @@ static void add(struct hca_qp *qp, const struct hca_packet *pkt, const struct wi
 		.payload = keep(qp, pkt, i),
 		.payload_bytes = pkt->a.length,
 	};
-
-	wire_roce_build(&out, f);
-	b->ip[i] = *ip;
-	b->message[i] = (struct link_udp_message){
-		.ip = &b->ip[i],
-		.iov = { { f->head, f->head_bytes },
-		         { (void *)out.payload, out.payload_bytes },
-		         { f->trailer, f->trailer_bytes } },
-	};
+	if (!can_follow(qp, b, i)) {
+		b->first = i;
+		b->piece_bytes = 0;
+	}
+	b->piece_bytes += wire_roce_udp_payload(p);
+	p->ip.ipv4_id = (uint16_t)(i - b->first);
+	build(b, i);
 }
 
 void hca_wire_send(struct hca_qp *qp, const struct hca_packet *pkt, uint32_t remote_qpn)
@@ -139,17 +177,52 @@ void hca_wire_send(struct hca_qp *qp, const struct hca_packet *pkt, uint32_t rem
 		hca_wire_flush(qp);
 }
 
-static void count_errors(struct hca_qp *qp, const struct hca_wire_batch *b)
+static void count_error(struct hca_qp *qp, int error)
 {
 	struct shm_wire *shm = &qp->process->region.wires[qp->port];
 
-	for (unsigned i = 0; i < b->n; i++) {
-		int error = b->message[i].error;
+	if (error == -EMSGSIZE || error == -ENETDOWN || error == -ENODEV)
+		HCA_COUNT(qp->process, qp->port, xmit_discards);
+	else
+		atomic_fetch_add_explicit(&shm->unreachable, 1, memory_order_relaxed);
+}
 
-		if (error == -EMSGSIZE || error == -ENETDOWN || error == -ENODEV)
-			HCA_COUNT(qp->process, qp->port, xmit_discards);
-		else if (error)
-			atomic_fetch_add_explicit(&shm->unreachable, 1, memory_order_relaxed);
+/* Whether number @i was in a piece of several and failed for what it would not, alone. */
+static bool was_not_cut(const struct hca_wire_batch *b, unsigned i)
+{
+	int error = b->message[i].error;
+
+	return (b->message[i].follows || (i + 1 < b->n && b->message[i + 1].follows)) &&
+	       (error == -EIO || error == -EINVAL || error == -EMSGSIZE);
+}
+
+/* Sends number @i again, by itself. */
+static void send_alone(struct hca_qp *qp, unsigned i)
+{
+	struct hca_wire_batch *b = qp->out;
+	bool cannot_cut = b->message[i].error != -EMSGSIZE;
+
+	b->packet[i].ip.ipv4_id = 0;
+	build(b, i);
+	if (!link_udp_send(b->fd, &b->message[i], 1))
+		count_error(qp, b->message[i].error);
+	else if (cannot_cut)
+		atomic_store_explicit(&qp->ctx->wire->one_by_one, true, memory_order_relaxed);
+}
+
+/* What has not gone with the batch. */
+static void see_to_errors(struct hca_qp *qp)
+{
+	struct hca_wire_batch *b = qp->out;
+	bool again[LINK_UDP_BATCH];
+
+	for (unsigned i = 0; i < b->n; i++)
+		again[i] = was_not_cut(b, i);
+	for (unsigned i = 0; i < b->n; i++) {
+		if (again[i])
+			send_alone(qp, i);
+		else if (b->message[i].error)
+			count_error(qp, b->message[i].error);
 	}
 }
 
@@ -160,7 +233,7 @@ void hca_wire_flush(struct hca_qp *qp)
 	if (!b->n)
 		return;
 	if (link_udp_send(b->fd, b->message, b->n) != b->n)
-		count_errors(qp, b);
+		see_to_errors(qp);
 	for (unsigned i = 0; i < b->n; i++)
 		if (b->slot[i] != HCA_WIRE_NO_SLOT)
 			qp->payloads.slot[b->slot[i]].pinned = false;

@@ -12,8 +12,8 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/in6.h>
-#include <linux/udp.h>
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,12 +121,13 @@ int link_udp_open_receive(int family, const char *ifname, char *why, size_t len)
 	int fd = open_socket(family, ifname, v4 ? receive_ipv4 : receive_ipv6,
 	                     v4 ? ARRAY_SIZE(receive_ipv4) : ARRAY_SIZE(receive_ipv6));
 	char holder[128];
-	int ret;
+	int join = 1, ret;
 
 	if (fd < 0)
 		return complain(fd, why, len, "%s: no %s socket to receive with: %s", ifname,
 		                family_name(family), strerror(-fd));
 	enlarge(fd, SO_RCVBUF, SO_RCVBUFFORCE);
+	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &join, sizeof(join)); /* if the kernel can */
 	ret = bind_to_port(fd, family, WIRE_ROCE_UDP_PORT);
 	if (!ret)
 		return fd;
@@ -293,6 +294,12 @@ static void put_int(struct msghdr *m, int level, int type, int value)
 	put(m, level, type, &value, sizeof(value));
 }
 
+/* The message is to be cut into datagrams of @bytes. */
+static void put_segment(struct msghdr *m, uint16_t bytes)
+{
+	put(m, SOL_UDP, UDP_SEGMENT, &bytes, sizeof(bytes));
+}
+
 /* What the socket is set to anyway is left out: the kernel takes 50 ns for each. */
 static void write_ipv4(const struct wire_ip *ip, union address *to, struct msghdr *m)
 {
@@ -340,7 +347,23 @@ static void take_control(struct msghdr *m, struct link_udp_datagram *d, uint32_t
 			read_control_ipv6(c, &d->ip);
 		else if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL && lost)
 			*lost = (uint32_t)get_int(c);
+		else if (c->cmsg_level == SOL_UDP && c->cmsg_type == UDP_GRO)
+			d->each = (uint16_t)get_int(c);
 	}
+}
+
+/* recvmmsg(); one alone costs less by recvmsg(). */
+static int receive_headers(int fd, struct mmsghdr *header, unsigned n)
+{
+	ssize_t bytes;
+
+	if (n != 1)
+		return recvmmsg(fd, header, n, MSG_DONTWAIT, NULL);
+	bytes = recvmsg(fd, &header->msg_hdr, MSG_DONTWAIT);
+	if (bytes < 0)
+		return -1;
+	header->msg_len = (unsigned)bytes;
+	return 1;
 }
 
 int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uint32_t *lost)
@@ -352,19 +375,21 @@ int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uin
 
 	n = n < LINK_UDP_BATCH ? n : LINK_UDP_BATCH;
 	for (unsigned i = 0; i < n; i++)
-		header[i].msg_hdr = (struct msghdr){ .msg_name = &from[i],
-			                             .msg_namelen = sizeof(from[i]),
-			                             .msg_iov = datagram[i].iov,
-			                             .msg_iovlen = ARRAY_SIZE(datagram[i].iov),
-			                             .msg_control = &control[i],
-			                             .msg_controllen = CONTROL_BYTES };
-	got = recvmmsg(fd, header, n, MSG_DONTWAIT, NULL);
+		header[i].msg_hdr =
+		        (struct msghdr){ .msg_name = &from[i],
+			                 .msg_namelen = sizeof(from[i]),
+			                 .msg_iov = datagram[i].iov,
+			                 .msg_iovlen = datagram[i].iov[1].iov_len ? 2 : 1,
+			                 .msg_control = &control[i],
+			                 .msg_controllen = CONTROL_BYTES };
+	got = receive_headers(fd, header, n);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < got; i++) {
 		struct link_udp_datagram *d = &datagram[i];
 
 		d->ip = (struct wire_ip){ 0 };
+		d->each = 0;
 		d->bytes = header[i].msg_len;
 		d->truncated = header[i].msg_hdr.msg_flags & MSG_TRUNC;
 		read_source(&from[i], &d->ip);
@@ -375,26 +400,59 @@ int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uin
 
 /* ---- sending ---- */
 
-/* Sends @n messages, what goes beside them being ready. Returns how many were taken. */
+/* Messages that leave in one piece. */
+struct piece {
+	unsigned first, n;
+};
+
+/* As sendmmsg() of one, which costs more. */
+static int send_one(int fd, const struct msghdr *m)
+{
+	return sendmsg(fd, m, 0) < 0 ? -1 : 1;
+}
+
+/* Sends @n pieces, what goes beside them being ready. Returns how many messages were taken. */
 static unsigned send_headers(int fd, struct mmsghdr *header, struct link_udp_message *message,
-                             unsigned n)
+                             const struct piece *piece, unsigned n)
 {
 	unsigned at = 0, taken = 0;
 
 	while (at < n) {
-		int sent = sendmmsg(fd, header + at, n - at, 0);
+		int sent = n - at > 1 ? sendmmsg(fd, header + at, n - at, 0)
+		                      : send_one(fd, &header[at].msg_hdr);
 
 		if (sent < 0 && errno == EINTR)
 			continue;
-		if (sent < 0) {
-			message[at++].error = -errno;
-			continue;
+		for (unsigned end = at + (sent < 0 ? 1 : (unsigned)sent); at < end; at++) {
+			for (unsigned i = 0; i < piece[at].n; i++)
+				message[piece[at].first + i].error = sent < 0 ? -errno : 0;
+			taken += sent < 0 ? 0 : piece[at].n;
 		}
-		taken += (unsigned)sent;
-		while (sent--)
-			message[at++].error = 0;
 	}
 	return taken;
+}
+
+static size_t bytes_of(const struct link_udp_message *m)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(m->iov); i++)
+		bytes += m->iov[i].iov_len;
+	return bytes;
+}
+
+/* Which of @n messages leave together. Returns how many pieces that makes. */
+static unsigned find_pieces(const struct link_udp_message *message, unsigned n, struct piece *piece)
+{
+	unsigned pieces = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (i && message[i].follows)
+			piece[pieces - 1].n++;
+		else
+			piece[pieces++] = (struct piece){ .first = i, .n = 1 };
+	}
+	return pieces;
 }
 
 static unsigned send_batch(int fd, struct link_udp_message *message, unsigned n)
@@ -402,21 +460,28 @@ static unsigned send_batch(int fd, struct link_udp_message *message, unsigned n)
 	struct mmsghdr header[LINK_UDP_BATCH];
 	union address to[LINK_UDP_BATCH];
 	union control control[LINK_UDP_BATCH];
+	struct iovec iov[LINK_UDP_BATCH][ARRAY_SIZE(message->iov)];
+	struct piece piece[LINK_UDP_BATCH];
+	unsigned pieces = find_pieces(message, n, piece);
 
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n; i++)
+		memcpy(iov[i], message[i].iov, sizeof(iov[i]));
+	for (unsigned i = 0; i < pieces; i++) {
 		struct msghdr *m = &header[i].msg_hdr;
-		const struct wire_ip *ip = message[i].ip;
+		const struct link_udp_message *first = &message[piece[i].first];
 
 		*m = (struct msghdr){ .msg_name = &to[i],
-			              .msg_iov = message[i].iov,
-			              .msg_iovlen = ARRAY_SIZE(message[i].iov),
+			              .msg_iov = iov[piece[i].first],
+			              .msg_iovlen = piece[i].n * ARRAY_SIZE(iov[0]),
 			              .msg_control = &control[i] };
-		if (wire_gid_is_ipv4(&ip->dgid))
-			write_ipv4(ip, &to[i], m);
+		if (wire_gid_is_ipv4(&first->ip->dgid))
+			write_ipv4(first->ip, &to[i], m);
 		else
-			write_ipv6(ip, &to[i], m);
+			write_ipv6(first->ip, &to[i], m);
+		if (piece[i].n > 1)
+			put_segment(m, (uint16_t)bytes_of(first));
 	}
-	return send_headers(fd, header, message, n);
+	return send_headers(fd, header, message, piece, pieces);
 }
 
 unsigned link_udp_send(int fd, struct link_udp_message *message, unsigned n)

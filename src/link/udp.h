@@ -51,34 +51,48 @@ int link_udp_open_send(int family, const char *ifname, uint16_t *port, char *why
 
 /* One to receive. */
 struct link_udp_datagram {
-	struct iovec iov[2]; /* in: where its beginning, and where the rest goes */
+	struct iovec iov[2]; /* in: where its beginning, and where the rest goes, if anywhere */
 	struct wire_ip ip;   /* out; id 0 and DF set, whatever it had */
 	uint32_t bytes;      /* out: that were put there */
 	bool truncated;      /* out: there were more */
+	/* out: the kernel has joined several with the same headers (UDP_GRO), each of so many
+	 * bytes, the last one may be shorter; 0: it is one */
+	uint16_t each;
 };
 
+#define LINK_UDP_MAX_BYTES 65535 /* of what comes joined */
+
 /*
- * Receives up to @n datagrams, at most LINK_UDP_BATCH, without waiting. Returns how many, 0
- * if there are none, or -errno. *@lost, unless NULL: datagrams that the socket had no room for
- * since it was opened (modulo 2^32), as the last of the batch says; untouched if there were
- * none. A device that is down or gone makes no error: nothing comes.
+ * Receives up to @n datagrams, at most LINK_UDP_BATCH, without waiting; joined ones are one.
+ * Returns how many, 0 if there are none, or -errno. *@lost, unless NULL: datagrams that the
+ * socket had no room for since it was opened (modulo 2^32), as the last of the batch says;
+ * untouched if there were none. A device that is down or gone makes no error: nothing comes.
  */
 int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uint32_t *lost);
 
-/* One to send. */
+/*
+ * One to send. One that follows goes by the same headers as the one before, and is as long, or
+ * shorter and the last that follows: they leave in one piece of at most LINK_UDP_PIECE_BYTES,
+ * which the device, or the kernel right before it, cuts into datagrams (UDP_SEGMENT). That is
+ * a fifth of the work. Over IPv4 the identification of a piece's datagrams counts up from 0.
+ */
 struct link_udp_message {
 	const struct wire_ip *ip; /* udp_source and ipv4_id are not looked at: the socket's */
 	struct iovec iov[3];
+	bool follows;
 	int error; /* out: 0: the kernel has taken it; or -errno */
 };
 
+#define LINK_UDP_PIECE_BYTES 65000 /* of UDP payload */
+
 /*
- * Sends @n messages, in order, in as few system calls as can be; one that fails does not keep
- * back those behind it. Waits while the socket is full. Returns how many were taken; of the
- * others their error says why: -EMSGSIZE (larger than the device's MTU), -ENETUNREACH (no
- * route, or the device is down; IPv4: or sgid is no address of this host), -EINVAL (IPv6: sgid
- * is no address of this host), -EHOSTUNREACH, -ENETDOWN, -ENODEV, -EPERM (a filter), -EAGAIN
- * (no room for LINK_UDP_WAIT_SECONDS), ...
+ * Sends @n messages, in order, in as few system calls as can be; one that fails, or piece of
+ * several, does not keep back those behind it. Waits while the socket is full. Returns how many
+ * were taken; of the others their error says why: -EMSGSIZE (larger than the device's MTU),
+ * -ENETUNREACH (no route, or the device is down; IPv4: or sgid is no address of this host), -EINVAL
+ * (IPv6: sgid is no address of this host), -EHOSTUNREACH, -ENETDOWN, -ENODEV, -EPERM (a filter),
+ * -EAGAIN (no room for LINK_UDP_WAIT_SECONDS), ... A piece of several can fail where one message
+ * would not: -EIO or -EINVAL (the device or the kernel cannot cut it), -EMSGSIZE.
  */
 unsigned link_udp_send(int fd, struct link_udp_message *message, unsigned n);
 

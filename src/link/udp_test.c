@@ -342,6 +342,94 @@ static void one_that_fails_keeps_back_no_other(void **state)
 	}
 }
 
+#define PIECE 4
+#define EACH  30
+
+/* Sends PIECE messages as one piece, each of @bytes, the last of 5 bytes fewer; each filled with
+ * its number. How many were taken, and why the first was not. */
+static unsigned send_piece(struct lab *l, unsigned v, size_t bytes, int *error)
+{
+	static char filled[PIECE][9000];
+	struct wire_ip ip = unicast(v);
+	struct link_udp_message m[PIECE];
+	unsigned taken;
+
+	for (unsigned i = 0; i < PIECE; i++) {
+		memset(filled[i], (int)i, bytes);
+		m[i] = (struct link_udp_message){
+			.ip = &ip,
+			.iov = { { filled[i], 3 },
+			         { filled[i], bytes - 3 - (i == PIECE - 1 ? 5 : 0) } },
+			.follows = i > 0,
+		};
+	}
+	taken = link_udp_send(l->send[v], m, PIECE);
+	*error = m[0].error;
+	return taken;
+}
+
+static void those_that_follow_come_joined_and_say_how_long_each_is(void **state)
+{
+	struct lab *l = *state;
+
+	for (unsigned v = V4; v <= V6; v++) {
+		char expected[PIECE * EACH];
+		int error;
+
+		for (unsigned i = 0; i < PIECE; i++)
+			memset(expected + i * EACH, (int)i, EACH);
+		assert_int_equal(send_piece(l, v, EACH, &error), PIECE);
+		assert_int_equal(receive(l, v, LINK_UDP_BATCH), 1);
+		assert_int_equal(l->got[0].each, EACH);
+		assert_got(l, 0, expected, PIECE * EACH - 5);
+		assert_int_equal(send_one(l->send[v], &(struct wire_ip[]){ unicast(v) }[0], "x", 1),
+		                 0);
+		assert_int_equal(receive(l, v, 1), 1);
+		assert_int_equal(l->got[0].each, 0);
+	}
+}
+
+/* vb's driver gets no pieces: the kernel cuts before it. */
+static void cut_before_the_device(const struct lab *l, bool yes)
+{
+	testing_go(l->nets->there);
+	testing_run("ip link set vb gso_max_segs %d", yes ? 1 : 65535);
+	testing_go(l->nets->here);
+}
+
+static void cut_they_are_datagrams_whose_ipv4_identifications_count_up(void **state)
+{
+	struct lab *l = *state;
+	uint8_t packet[ROOM];
+	int fd = open_capture("va"), error;
+	char filled[EACH];
+
+	cut_before_the_device(l, true);
+	assert_int_equal(send_piece(l, V4, EACH, &error), PIECE);
+	for (uint8_t i = 0; i < PIECE; i++) {
+		const uint8_t expected[] = { 0, i, 0x40, 0 };
+
+		capture_udp(fd, packet, sizeof(packet));
+		assert_memory_equal(packet + 4, expected, sizeof(expected));
+		memset(filled, i, sizeof(filled));
+		assert_int_equal(receive(l, V4, 1), 1);
+		assert_int_equal(l->got[0].each, 0);
+		assert_got(l, 0, filled, i == PIECE - 1 ? EACH - 5 : EACH);
+	}
+	cut_before_the_device(l, false);
+	close(fd);
+}
+
+static void a_piece_of_what_the_mtu_does_not_let_pass_fails_as_a_whole(void **state)
+{
+	struct lab *l = *state;
+	int error;
+
+	assert_int_equal(send_piece(l, V4, 1600, &error), 0);
+	assert_true(error == -EMSGSIZE || error == -EINVAL);
+	assert_int_equal(link_udp_receive(l->receive[V4], l->got, 1, NULL), 0);
+}
+
 static void a_source_that_is_no_address_of_the_host_is_an_error(void **state)
 {
 	struct lab *l = *state;
@@ -618,6 +706,9 @@ int main(int argc, char **argv)
 		TEST(one_of_no_bytes_is_one),
 		TEST(many_come_in_order_and_in_batches),
 		TEST(one_that_fails_keeps_back_no_other),
+		TEST(those_that_follow_come_joined_and_say_how_long_each_is),
+		TEST(cut_they_are_datagrams_whose_ipv4_identifications_count_up),
+		TEST(a_piece_of_what_the_mtu_does_not_let_pass_fails_as_a_whole),
 		TEST(a_source_that_is_no_address_of_the_host_is_an_error),
 		TEST(nothing_larger_than_the_mtu_goes_out_in_fragments),
 		TEST(without_a_route_or_a_device_that_is_up_the_error_says_so),

@@ -65,7 +65,8 @@ struct shm_settings {
 	uint32_t lmc;                 /* of HCA ports: each has 2^lmc LIDs */
 	uint32_t mlid_sharing;        /* groups share MLIDs if there are no more; may change */
 	uint32_t roce_attach_joins;   /* attaching joins the group on an Ethernet port's network */
-	uint32_t reserved[14];
+	uint32_t roce_segments;       /* messages leave in larger pieces, which the device cuts */
+	uint32_t reserved[13];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

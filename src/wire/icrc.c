@@ -99,7 +99,7 @@ bool wire_icrc_find_id(uint32_t difference, uint16_t udp_payload, struct wire_ip
 	/* now as the header has it: identification, flags, fragment offset */
 	if (word & 0xBFFF)
 		return false;
-	ip->ipv4_id = word >> 16;
+	ip->ipv4_id ^= word >> 16;
 	ip->ipv4_fragmentable = word & 0x4000; /* differs from DF set */
 	return true;
 }

@@ -8,7 +8,7 @@
  * and annex A17.3.3). It goes out with its low byte first.
  *
  * One field of IPv4 counts that a UDP socket shows to nobody: the identification. So a
- * receiver computes the ICRC as if it were 0, and looks whether the difference to the one that
+ * receiver computes the ICRC as if it were 0, say, and looks whether the difference to the one that
  * came is what some identification makes: CRCs are linear, the difference of two is that of
  * their messages at its distance from the end, and running it backwards over that distance
  * gives the field back. The same goes for the flag Don't Fragment. Of 2^32 differences 2^17
@@ -41,7 +41,7 @@ uint32_t wire_icrc_add(uint32_t icrc, const void *at, size_t bytes);
 
 /*
  * Two ICRCs of a datagram with @udp_payload bytes of UDP payload differ by (exclusive or)
- * @difference: the one that came, and one computed with identification 0 and DF set. Is
+ * @difference: the one that came, and one computed with @ip's identification and DF set. Is
  * there an identification, and a DF, that explain it? Then fills them in.
  */
 bool wire_icrc_find_id(uint32_t difference, uint16_t udp_payload, struct wire_ip *ip);

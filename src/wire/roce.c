@@ -84,7 +84,6 @@ static bool icrc_matches(const struct wire_roce_datagram *d, struct wire_ip *ip)
 {
 	uint32_t body = d->bytes - WIRE_ROCE_HEAD_BYTES - WIRE_ICRC_BYTES, icrc, came;
 
-	ip->ipv4_id = 0;
 	ip->ipv4_fragmentable = false;
 	icrc = wire_icrc_begin(ip, d->bytes, d->head);
 	icrc = wire_icrc_add(icrc, d->head + WIRE_BTH_BYTES, WIRE_DETH_BYTES);

@@ -76,9 +76,10 @@ enum wire_roce_status {
 const char *wire_roce_status_name(enum wire_roce_status status);
 
 /*
- * Checks and takes apart a datagram. The caller has filled in packet->ip; all else of it is
- * filled in when the result is WIRE_ROCE_OK, packet->payload pointing into the body; so are
- * IPv4's identification and DF, as far as the ICRC tells (icrc.h). P_Key, Q_Key and QPN are
+ * Checks and takes apart a datagram. The caller has filled in packet->ip, IPv4's
+ * identification with a guess, which saves work if it is right; all else of it is filled in when
+ * the result is WIRE_ROCE_OK, packet->payload pointing into the body; so are IPv4's
+ * identification and DF, as far as the ICRC tells (icrc.h). P_Key, Q_Key and QPN are
  * not looked at.
  */
 enum wire_roce_status wire_roce_parse(const struct wire_roce_datagram *datagram,

@@ -96,7 +96,8 @@ lab_up()
 	ip link set br0 type bridge mcast_query_response_interval 10
 }
 
-# lab_host K: adds host hK.
+# lab_host K: adds host hK. What leaves it in one piece is cut before its device, as captures want
+# it.
 lab_host()
 {
 	ip netns add "h$1" &&
@@ -109,7 +110,7 @@ lab_device()
 {
 	ip link add "h$1" type veth peer name eth0 netns "h$1" address "02:00:00:00:00:0$1" &&
 	ip link set "h$1" master br0 up &&
-	ip -n "h$1" link set eth0 up &&
+	ip -n "h$1" link set eth0 up gso_max_segs 1 &&
 	ip -n "h$1" address add "192.0.2.$1/24" dev eth0 &&
 	ip -n "h$1" address add "2001:db8::$1/64" dev eth0 &&
 	ip -n "h$1" route add 224.0.0.0/4 dev eth0
