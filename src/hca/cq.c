@@ -673,7 +673,7 @@ static void found_nothing(struct hca_cq *cq, unsigned announced)
 	}
 }
 
-static int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	unsigned announced;
 	bool failed;
@@ -703,7 +703,7 @@ static int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* An Ethernet port: something may wait on the wire. */
-static int poll_wire(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static BASE_COLD int poll_wire(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	/* who has armed it goes to sleep if there is nothing now: no promise to look again */
 	bool looks_again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
