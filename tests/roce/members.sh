@@ -23,6 +23,9 @@ check_group()
 		start_on "$type-$name" $name "$programs_dir/roce.receiver" umbel_eth0 "$mgid"
 	done
 	start_on "$type-second" h3 "$programs_dir/roce.receiver" umbel_eth0 "$mgid"
+	for name in h2 h3 h5 second; do
+		wait_said "$type-$name" 'qpn '
+	done
 	wait_members "$group" "h2 h3 h5"
 	on h1 "$programs_dir/roce.forge" "$from" "$group" qpn=0xffffff times=3
 	for name in h2 h3 h5 second; do

@@ -36,6 +36,9 @@ expect_each()
 for i in 1 2 3; do
 	start_on receiver-$i h2 "$programs_dir/roce.receiver" umbel_eth0 "$group"
 done
+for i in 1 2 3; do
+	wait_said receiver-$i 'qpn '
+done
 wait_members "$group" h2
 forge 1
 expect_each 1
