@@ -65,8 +65,9 @@ struct link_udp_datagram {
 /*
  * Receives up to @n datagrams, at most LINK_UDP_BATCH, without waiting; joined ones are one.
  * Returns how many, 0 if there are none, or -errno. *@lost, unless NULL: datagrams that the
- * socket had no room for since it was opened (modulo 2^32), as the last of the batch says;
- * untouched if there were none. A device that is down or gone makes no error: nothing comes.
+ * socket had no room for since it was opened (modulo 2^32; joined ones were one), as the last of
+ * the batch says; untouched if there were none. A device that is down or gone makes no error:
+ * nothing comes.
  */
 int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uint32_t *lost);
 
