@@ -74,7 +74,7 @@ static uint64_t read_counter(const char *path, const char *key, int field)
 	uint64_t value = 0;
 
 	if (!f)
-		bench_fail(path);
+		err(EXIT_FAILURE, "%s", path);
 	while (fgets(line, sizeof(line), f)) {
 		rest = line + strspn(line, " ");
 		if (strncmp(rest, key, strlen(key)) != 0)
