@@ -108,13 +108,13 @@ class Lab:
         now = time.time()
         return [{**json.loads(line), "time": now} for line in done.stdout.splitlines()]
 
-    def wire(self, mtu, program, *arguments):
+    def wire(self, mtu, cut, program, *arguments):
         """Runs a program of bench/ between two RoCE fabrics on a wire of that MTU, which are
-        there as long as it runs. Its samples."""
+        there as long as it runs. cut: the wire takes single datagrams only. Its samples."""
         script = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))),
                               "wire.sh")
-        return self.samples([script, self.umbel, str(mtu), self.program(program),
-                             *map(str, arguments)])
+        return self.samples([script, self.umbel, str(mtu), "1" if cut else "65535",
+                             self.program(program), *map(str, arguments)])
 
     def fabric(self, name, *options):
         """The fabric of that name, started now if need be."""

@@ -279,14 +279,18 @@ class Roce:
     """RoCEv2 between two hosts beside UDP sockets: latency, rate, receiving processes"""
     name = "roce"
 
+    def links(self, lab, size, cut, what, *links):
+        return tag(lab.wire(WIRE_SIZES[size], cut, "links", "--turns", 5, "--bytes", size,
+                            "--device", "eth0", "--from", "192.0.2.1", "--to", "192.0.2.2",
+                            what, *links), cut=cut)
+
     def round(self, lab):
-        for size, mtu in WIRE_SIZES.items():
-            for what, links in (("latency", ("roce", "udp")), ("rate", ("roce:32", "udp:32"))):
-                yield from lab.wire(mtu, "links", "--turns", 5, "--bytes", size, "--device",
-                                    "eth0", "--from", "192.0.2.1", "--to", "192.0.2.2",
-                                    what, *links)
+        for size in WIRE_SIZES:
+            yield from self.links(lab, size, False, "latency", "roce", "udp")
+            for cut in (False, True):
+                yield from self.links(lab, size, cut, "rate", "roce:32", "udp:32")
         for number in PROCESSES:
-            yield from lab.wire(1500, "receivers", "--turns", 3, "--processes", number)
+            yield from lab.wire(1500, False, "receivers", "--turns", 3, "--processes", number)
 
 
 class Subnet:

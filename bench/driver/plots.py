@@ -211,11 +211,15 @@ unset multiplot
 
 def wire(s, directory):
     """RoCEv2 beside UDP sockets: rate by size, and by the processes that receive."""
-    def lines(measure, by, numbers):
+    series = (("UDP sockets", "udp", dict(link="udp", cut=False)),
+              ("Umbel, joined", "umbel", dict(link="roce", cut=False)),
+              ("Umbel, cut", "umbel-wr", dict(link="roce", cut=True)))
+    everybody = (("UDP sockets", "udp", dict(link="udp")), ("Umbel", "umbel", dict(link="roce")))
+
+    def lines(measure, by, numbers, series):
         out = []
-        for link, title, colour in (("udp", "UDP sockets", "udp"),
-                                    ("roce", "Umbel, RoCEv2", "umbel")):
-            figures = [(n, s.figure("ns", part="roce", measure=measure, link=link, **{by: n}))
+        for title, colour, what in series:
+            figures = [(n, s.figure("ns", part="roce", measure=measure, **what, **{by: n}))
                        for n in numbers]
             out.append(Line(title, colour, [(n, 1000 / f.median) for n, f in figures if f]))
         return out
@@ -223,20 +227,20 @@ def wire(s, directory):
     draw(directory, "roce", f"""
 set multiplot layout 1,2
 set logscale x 2
+set logscale y
 set format y '%g'
-set yrange [0:*]
 set title 'Million messages a second'
 set xlabel 'bytes of a message'
 set xrange [48:5400]
 set xtics (64, '1 KiB' 1024, '4 KiB' 4096)
 set key bottom left
-{plot(lines("rate", "bytes", WIRE_SIZES))}
+{plot(lines("rate", "bytes", WIRE_SIZES, series))}
 set title 'Million messages a second that all have, 64 bytes'
 set xlabel 'processes on one processor that receive'
 set xrange [0.8:10]
 set xtics (1, 2, 4, 8)
 set key top right
-{plot(lines("receivers", "processes", PROCESSES))}
+{plot(lines("receivers", "processes", PROCESSES, everybody))}
 unset multiplot
 """, width=1100)
 
