@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/single_threaded.h>
 
 #include "base/fast.h"
@@ -31,6 +32,14 @@ static inline void base_lock(struct base_lock *l)
 			else
 				sched_yield();
 	}
+}
+
+/* Whether it was free; then it is the caller's. */
+static inline bool base_trylock(struct base_lock *l)
+{
+	/* acquire: as in base_lock() */
+	return __libc_single_threaded ||
+	       !atomic_exchange_explicit(&l->taken, 1, memory_order_acquire);
 }
 
 static inline void base_unlock(struct base_lock *l)

@@ -102,11 +102,11 @@ int hca_wire_source(struct hca_wire *w, bool is_ipv6, unsigned i, uint16_t *port
 		               i % HCA_WIRE_SOURCES,
 	};
 
-	pthread_mutex_lock(&w->source_lock);
+	base_lock(&w->source_lock);
 	if (s->fd < 0 || s->round != w->process->region.ports[w->port].wire_round)
 		renew_source(w, s, &req);
 	*port = s->port;
-	pthread_mutex_unlock(&w->source_lock);
+	base_unlock(&w->source_lock);
 	return s->fd;
 }
 
@@ -159,8 +159,6 @@ int hca_wire_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	ret = open_qp(w);
 	if (ret)
 		goto err_close;
-	pthread_mutex_init(&w->receive_lock, NULL);
-	pthread_mutex_init(&w->source_lock, NULL);
 	w->receive_fd[0] = w->receive_fd[1] = -1;
 	w->batch = 1;
 	w->one_by_one = !p->region.control->settings.roce_segments;
@@ -184,8 +182,6 @@ void hca_wire_close(struct hca_wire *w)
 	close(w->wake_fd);
 	hca_flow_drop_all(&w->qp);
 	hca_payload_fini(&w->qp.payloads);
-	pthread_mutex_destroy(&w->receive_lock);
-	pthread_mutex_destroy(&w->source_lock);
 	free(w->memory);
 	free(w);
 }

@@ -23,8 +23,6 @@
 #ifndef HCA_WIRE_H
 #define HCA_WIRE_H
 
-#include <pthread.h>
-
 #include "hca/hca.h"
 #include "link/udp.h"
 #include "wire/roce.h"
@@ -52,7 +50,7 @@ struct hca_wire {
 	int wake_fd;
 	struct hca_qp qp; /* hidden: whose claims and payload memory it is */
 	/* receiving: under receive_lock */
-	pthread_mutex_t receive_lock;
+	struct base_lock receive_lock;
 	int receive_fd[2]; /* IPv4, IPv6; -1: there is none */
 	uint8_t round;     /* of these sockets */
 	unsigned busy;     /* the one that had something last */
@@ -68,7 +66,7 @@ struct hca_wire {
 		uint64_t bytes;
 	} now;
 	/* sending: under source_lock */
-	pthread_mutex_t source_lock;
+	struct base_lock source_lock;
 	struct hca_wire_source source[2][HCA_WIRE_SOURCES];
 	_Atomic bool one_by_one; /* messages leave so: nobody cuts larger pieces */
 };

@@ -349,7 +349,7 @@ bool hca_wire_receive(struct hca_wire *w, bool again)
 
 	if (again)
 		note_poll(w, now);
-	if (pthread_mutex_trylock(&w->receive_lock))
+	if (!base_trylock(&w->receive_lock))
 		return false;
 	if (take_turn(w, now, &turn)) {
 		w->now.delivered = 0;
@@ -357,6 +357,6 @@ bool hca_wire_receive(struct hca_wire *w, bool again)
 		delivered = w->now.delivered;
 		end_turn(w, turn);
 	}
-	pthread_mutex_unlock(&w->receive_lock);
+	base_unlock(&w->receive_lock);
 	return delivered;
 }

@@ -42,7 +42,6 @@ static int setup(void **state)
 	l->wire.receive_fd[0] = l->wire.receive_fd[1] = -1;
 	l->wire.wake_fd = eventfd(0, EFD_NONBLOCK);
 	assert_true(l->wire.wake_fd >= 0);
-	pthread_mutex_init(&l->wire.receive_lock, NULL);
 	*state = l;
 	return 0;
 }
@@ -52,7 +51,6 @@ static int teardown(void **state)
 	struct lab *l = *state;
 
 	close(l->wire.wake_fd);
-	pthread_mutex_destroy(&l->wire.receive_lock);
 	free(l);
 	return 0;
 }

@@ -436,7 +436,7 @@ static size_t bytes_of(const struct link_udp_message *m)
 {
 	size_t bytes = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(m->iov); i++)
+	for (unsigned i = 0; i < m->n_iov; i++)
 		bytes += m->iov[i].iov_len;
 	return bytes;
 }
@@ -455,25 +455,36 @@ static unsigned find_pieces(const struct link_udp_message *message, unsigned n, 
 	return pieces;
 }
 
+/* Appends where all messages of @piece lie to @iov. Returns how many entries. */
+static size_t put_iov(const struct link_udp_message *message, const struct piece *piece,
+                      struct iovec *iov)
+{
+	size_t n = 0;
+
+	for (unsigned i = piece->first; i < piece->first + piece->n; i++)
+		for (unsigned k = 0; k < message[i].n_iov; k++)
+			iov[n++] = message[i].iov[k];
+	return n;
+}
+
 static unsigned send_batch(int fd, struct link_udp_message *message, unsigned n)
 {
 	struct mmsghdr header[LINK_UDP_BATCH];
 	union address to[LINK_UDP_BATCH];
 	union control control[LINK_UDP_BATCH];
-	struct iovec iov[LINK_UDP_BATCH][ARRAY_SIZE(message->iov)];
+	struct iovec iov[LINK_UDP_BATCH * ARRAY_SIZE(message->iov)], *end = iov;
 	struct piece piece[LINK_UDP_BATCH];
 	unsigned pieces = find_pieces(message, n, piece);
 
-	for (unsigned i = 0; i < n; i++)
-		memcpy(iov[i], message[i].iov, sizeof(iov[i]));
 	for (unsigned i = 0; i < pieces; i++) {
 		struct msghdr *m = &header[i].msg_hdr;
 		const struct link_udp_message *first = &message[piece[i].first];
 
 		*m = (struct msghdr){ .msg_name = &to[i],
-			              .msg_iov = iov[piece[i].first],
-			              .msg_iovlen = piece[i].n * ARRAY_SIZE(iov[0]),
+			              .msg_iov = end,
+			              .msg_iovlen = put_iov(message, &piece[i], end),
 			              .msg_control = &control[i] };
+		end += m->msg_iovlen;
 		if (wire_gid_is_ipv4(&first->ip->dgid))
 			write_ipv4(first->ip, &to[i], m);
 		else

@@ -80,6 +80,7 @@ int link_udp_receive(int fd, struct link_udp_datagram *datagram, unsigned n, uin
 struct link_udp_message {
 	const struct wire_ip *ip; /* udp_source and ipv4_id are not looked at: the socket's */
 	struct iovec iov[3];
+	uint8_t n_iov; /* of these */
 	bool follows;
 	int error; /* out: 0: the kernel has taken it; or -errno */
 };

@@ -94,7 +94,9 @@ static struct wire_ip unicast(unsigned v)
 /* Sends one; 0 or what went wrong. */
 static int send_one(int fd, const struct wire_ip *ip, const void *at, size_t bytes)
 {
-	struct link_udp_message m = { .ip = ip, .iov = { { (void *)at, bytes } }, .error = 1 };
+	struct link_udp_message m = {
+		.ip = ip, .iov = { { (void *)at, bytes } }, .n_iov = 1, .error = 1
+	};
 	unsigned taken = link_udp_send(fd, &m, 1);
 
 	assert_int_equal(taken, m.error == 0);
@@ -205,7 +207,7 @@ static void a_roce_message_comes_whole_and_with_the_right_icrc(void **state)
 			                      .payload_bytes = 5 },
 		                        got;
 		struct wire_roce_datagram d = { .head = l->head[0], .body = l->body[0] };
-		struct link_udp_message m = { .ip = &p.ip };
+		struct link_udp_message m = { .ip = &p.ip, .n_iov = 3 };
 		struct wire_roce_frame f;
 
 		p.ip.udp_source = l->port[v];
@@ -304,7 +306,9 @@ static void many_come_in_order_and_in_batches(void **state)
 
 	for (uint32_t i = 0; i < MANY; i++) {
 		number[i] = i;
-		message[i] = (struct link_udp_message){ .ip = &ip, .iov = { { &number[i], 4 } } };
+		message[i] = (struct link_udp_message){ .ip = &ip,
+			                                .iov = { { &number[i], 4 } },
+			                                .n_iov = 1 };
 	}
 	assert_int_equal(link_udp_send(l->send[V6], message, MANY), MANY);
 	while (next < MANY) {
@@ -323,11 +327,11 @@ static void one_that_fails_keeps_back_no_other(void **state)
 	struct lab *l = *state;
 	struct wire_ip good = unicast(V4), foreign = to("::ffff:10.9.9.9", "::ffff:10.0.0.1");
 	struct link_udp_message m[] = {
-		{ .ip = &good, .iov = { { "1", 1 } } },
-		{ .ip = &good, .iov = { { large, sizeof(large) } } },
-		{ .ip = &good, .iov = { { "2", 1 } } },
-		{ .ip = &foreign, .iov = { { "x", 1 } } },
-		{ .ip = &good, .iov = { { "3", 1 } } },
+		{ .ip = &good, .iov = { { "1", 1 } }, .n_iov = 1 },
+		{ .ip = &good, .iov = { { large, sizeof(large) } }, .n_iov = 1 },
+		{ .ip = &good, .iov = { { "2", 1 } }, .n_iov = 1 },
+		{ .ip = &foreign, .iov = { { "x", 1 } }, .n_iov = 1 },
+		{ .ip = &good, .iov = { { "3", 1 } }, .n_iov = 1 },
 	};
 
 	assert_int_equal(link_udp_send(l->send[V4], m, ARRAY_SIZE(m)), 3);
@@ -360,6 +364,7 @@ static unsigned send_piece(struct lab *l, unsigned v, size_t bytes, int *error)
 			.ip = &ip,
 			.iov = { { filled[i], 3 },
 			         { filled[i], bytes - 3 - (i == PIECE - 1 ? 5 : 0) } },
+			.n_iov = 2,
 			.follows = i > 0,
 		};
 	}
@@ -680,7 +685,9 @@ static void what_a_full_socket_loses_is_counted(void **state)
 
 	setsockopt(l->receive[V4], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	for (unsigned i = 0; i < ARRAY_SIZE(m); i++)
-		m[i] = (struct link_udp_message){ .ip = &ip, .iov = { { l->why, 100 } } };
+		m[i] = (struct link_udp_message){ .ip = &ip,
+			                          .iov = { { l->why, 100 } },
+			                          .n_iov = 1 };
 	assert_int_equal(link_udp_send(l->send[V4], m, ARRAY_SIZE(m)), ARRAY_SIZE(m));
 	while ((n = link_udp_receive(l->receive[V4], l->got, LINK_UDP_BATCH, &l->lost)) > 0)
 		got += n;

@@ -50,10 +50,10 @@ uint32_t wire_icrc_add(uint32_t icrc, const void *at, size_t bytes)
 	return crc32_gzip_refl(icrc, at, bytes);
 }
 
-uint32_t wire_icrc_begin(const struct wire_ip *ip, uint16_t udp_payload,
-                         const uint8_t bth[static WIRE_BTH_BYTES])
+uint32_t wire_icrc_begin(const struct wire_ip *ip, uint16_t udp_payload, const uint8_t *payload,
+                         unsigned bytes)
 {
-	uint8_t head[ONES_BYTES + WIRE_IPV6_BYTES + WIRE_UDP_BYTES + WIRE_BTH_BYTES];
+	uint8_t head[ONES_BYTES + WIRE_IPV6_BYTES + WIRE_UDP_BYTES + WIRE_ICRC_MAX_BEGIN];
 	const uint16_t udp[] = { htobe16(ip->udp_source), htobe16(WIRE_ROCE_UDP_PORT),
 		                 htobe16(WIRE_UDP_BYTES + udp_payload), 0xFFFF };
 	uint8_t *at = head + ONES_BYTES;
@@ -63,9 +63,9 @@ uint32_t wire_icrc_begin(const struct wire_ip *ip, uint16_t udp_payload,
 	at += wire_ip_encode_masked(ip, udp_payload, at);
 	memcpy(at, udp, WIRE_UDP_BYTES);
 	at += WIRE_UDP_BYTES;
-	memcpy(at, bth, WIRE_BTH_BYTES);
+	memcpy(at, payload, bytes);
 	at[BTH_RESERVED] = 0xFF;
-	at += WIRE_BTH_BYTES;
+	at += bytes;
 	return wire_icrc_add(0, head, (size_t)(at - head));
 }
 

@@ -29,12 +29,14 @@
 #include "wire/bth.h"
 #include "wire/ip.h"
 
+#define WIRE_ICRC_MAX_BEGIN 32
+
 /*
  * Begins an ICRC: the IP and UDP headers of a datagram with @udp_payload bytes of UDP payload,
- * and @bth, the first WIRE_BTH_BYTES of them.
+ * and the first @bytes of that, from WIRE_BTH_BYTES to WIRE_ICRC_MAX_BEGIN, at @payload.
  */
-uint32_t wire_icrc_begin(const struct wire_ip *ip, uint16_t udp_payload,
-                         const uint8_t bth[static WIRE_BTH_BYTES]);
+uint32_t wire_icrc_begin(const struct wire_ip *ip, uint16_t udp_payload, const uint8_t *payload,
+                         unsigned bytes);
 
 /* Continues @icrc with @bytes bytes. After the last it is the ICRC. */
 uint32_t wire_icrc_add(uint32_t icrc, const void *at, size_t bytes);

@@ -92,7 +92,7 @@ static unsigned dissect(const struct capture *c, struct wire_ip *ip)
 
 static uint32_t icrc_of(const struct wire_ip *ip, const uint8_t *payload, uint16_t bytes)
 {
-	uint32_t icrc = wire_icrc_begin(ip, bytes, payload);
+	uint32_t icrc = wire_icrc_begin(ip, bytes, payload, WIRE_BTH_BYTES);
 
 	return wire_icrc_add(icrc, payload + WIRE_BTH_BYTES,
 	                     bytes - WIRE_BTH_BYTES - WIRE_ICRC_BYTES);

@@ -57,10 +57,11 @@ void wire_roce_build(const struct wire_roce_packet *p, struct wire_roce_frame *f
 	memset(f->trailer, 0, pad);
 	f->trailer_bytes = pad + WIRE_ICRC_BYTES;
 
-	icrc = wire_icrc_begin(&p->ip, wire_roce_udp_payload(p), f->head);
-	icrc = wire_icrc_add(icrc, f->head + WIRE_BTH_BYTES, WIRE_DETH_BYTES + imm);
+	icrc = wire_icrc_begin(&p->ip, wire_roce_udp_payload(p), f->head, f->head_bytes);
 	icrc = wire_icrc_add(icrc, p->payload, p->payload_bytes);
-	icrc = htole32(wire_icrc_add(icrc, f->trailer, pad));
+	if (pad)
+		icrc = wire_icrc_add(icrc, f->trailer, pad);
+	icrc = htole32(icrc);
 	memcpy(f->trailer + pad, &icrc, WIRE_ICRC_BYTES);
 }
 
@@ -85,8 +86,7 @@ static bool icrc_matches(const struct wire_roce_datagram *d, struct wire_ip *ip)
 	uint32_t body = d->bytes - WIRE_ROCE_HEAD_BYTES - WIRE_ICRC_BYTES, icrc, came;
 
 	ip->ipv4_fragmentable = false;
-	icrc = wire_icrc_begin(ip, d->bytes, d->head);
-	icrc = wire_icrc_add(icrc, d->head + WIRE_BTH_BYTES, WIRE_DETH_BYTES);
+	icrc = wire_icrc_begin(ip, d->bytes, d->head, WIRE_ROCE_HEAD_BYTES);
 	icrc = wire_icrc_add(icrc, d->body, body);
 	memcpy(&came, d->body + body, WIRE_ICRC_BYTES);
 	came = le32toh(came);

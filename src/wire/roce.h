@@ -35,10 +35,12 @@ struct wire_roce_packet {
 	uint32_t payload_bytes;
 };
 
+#define WIRE_ROCE_MAX_TRAILER (3 + WIRE_ICRC_BYTES)
+
 /* Before and behind the payload. */
 struct wire_roce_frame {
 	uint8_t head[WIRE_ROCE_HEAD_BYTES + WIRE_IMM_BYTES];
-	uint8_t trailer[3 + WIRE_ICRC_BYTES];
+	uint8_t trailer[WIRE_ROCE_MAX_TRAILER];
 	uint8_t head_bytes, trailer_bytes;
 };
 

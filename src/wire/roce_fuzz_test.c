@@ -82,7 +82,7 @@ static void sign(uint8_t *at, uint32_t bytes, const struct wire_ip *ip)
 
 	if (bytes < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 		return;
-	icrc = wire_icrc_begin(ip, (uint16_t)bytes, at);
+	icrc = wire_icrc_begin(ip, (uint16_t)bytes, at, WIRE_BTH_BYTES);
 	icrc = wire_icrc_add(icrc, at + WIRE_BTH_BYTES, bytes - WIRE_BTH_BYTES - WIRE_ICRC_BYTES);
 	icrc = htole32(icrc);
 	memcpy(at + bytes - WIRE_ICRC_BYTES, &icrc, WIRE_ICRC_BYTES);

@@ -78,7 +78,7 @@ static void build(const struct wire_roce_packet *p, struct datagram *d)
 static void sign(struct datagram *d, const struct wire_ip *ip)
 {
 	uint32_t n = d->seen.bytes - WIRE_ICRC_BYTES;
-	uint32_t icrc = wire_icrc_begin(ip, (uint16_t)d->seen.bytes, d->bytes);
+	uint32_t icrc = wire_icrc_begin(ip, (uint16_t)d->seen.bytes, d->bytes, WIRE_BTH_BYTES);
 
 	icrc = htole32(wire_icrc_add(icrc, d->bytes + WIRE_BTH_BYTES, n - WIRE_BTH_BYTES));
 	memcpy(d->bytes + n, &icrc, WIRE_ICRC_BYTES);
