@@ -15,16 +15,19 @@ static void put16(uint8_t *to, uint16_t v)
 	memcpy(to, &v, 2);
 }
 
-/* RFC 1071, of the 20 bytes at @header, whose checksum field is 0. */
+/* RFC 1071, of the 20 bytes at @header, whose checksum field is 0. The sum is the same in either
+ * order of bytes, but for their order. */
 static uint16_t checksum(const uint8_t *header)
 {
+	uint16_t word[WIRE_IPV4_BYTES / 2];
 	uint32_t sum = 0;
 
-	for (unsigned i = 0; i < WIRE_IPV4_BYTES; i += 2)
-		sum += (uint32_t)header[i] << 8 | header[i + 1];
+	memcpy(word, header, sizeof(word));
+	for (unsigned i = 0; i < WIRE_IPV4_BYTES / 2; i++)
+		sum += word[i];
 	sum = (sum & 0xFFFF) + (sum >> 16);
 	sum = (sum & 0xFFFF) + (sum >> 16);
-	return (uint16_t)~sum;
+	return be16toh((uint16_t)~sum);
 }
 
 static void encode_ipv4(const struct wire_ip *ip, uint16_t udp_payload, uint8_t *out)
