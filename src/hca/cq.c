@@ -26,7 +26,7 @@
 /* So many polls in a row that find nothing end a ready bit's watch. */
 #define IDLE_POLLS 1024
 /* While watched rings have something, one poll in so many looks at the whole map. */
-#define MAP_POLLS 8
+#define MAP_POLLS 16
 /* So long a poll waits at most that finds nothing in the middle of a list: some 700 ns. */
 #define MAX_PAUSES 32
 
@@ -625,7 +625,7 @@ static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
-static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_watched(cq, n, wc);
 
