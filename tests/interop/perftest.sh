@@ -16,6 +16,9 @@ both_ways lat-ip4 ib_send_lat -F -c UD -x @gid4 -n 20 -s 77
 both_ways lat-ip6 ib_send_lat -F -c UD -x @gid6 -n 20 -e
 both_ways bw-ip4 ib_send_bw -F -c UD -x @gid4 -n 100 -s 1024 -r 512
 both_ways bw-ip6 ib_send_bw -F -c UD -x @gid6 -n 100 -s 3 -r 512
+# lists, which leave Umbel in one piece
+both_ways list-ip4 ib_send_bw -F -c UD -x @gid4 -n 96 -s 500 -r 512 --post_list 16
+both_ways list-ip6 ib_send_bw -F -c UD -x @gid6 -n 96 -s 500 -r 512 --post_list 16
 
 # ---- multicast: the kernel sends, Umbel joins and receives
 pair mcast-ip4 v11 ib_send_bw -F -c UD -x @gid4 -g -M $group4 -n 100 -r 512
@@ -34,3 +37,5 @@ both_ways mcast-lat-ip4 ib_send_lat -F -c UD -x @gid4 -g -M $group4 -n 20
 
 captured v11
 expect_sound v11
+[ "$(decode v11 'ip.src == 192.0.2.1 && udp.dstport == 4791 && ip.id == 15')" ] ||
+	complain "no list has left in one piece"
