@@ -69,6 +69,9 @@ static int refused(struct control_client *client, const struct event *e,
 		base_log("the embedded subnet manager %s",
 		         e->type == CONTROL_SM_START ? "runs already" : "does not run");
 		break;
+	case -EOPNOTSUPP:
+		base_log("RoCE has no subnet manager");
+		break;
 	case -EBUSY:
 		base_log("no port is left for the embedded subnet manager");
 		break;

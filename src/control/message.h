@@ -242,8 +242,9 @@ enum control_sm_event_type {
 
 /*
  * What happens to the embedded subnet manager, or what it does to an HCA port. -EALREADY: it runs
- * already, or does not; -ESRCH: it is not the master; -EBUSY: it has no port of its own. Of a
- * port, errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it is not ACTIVE. -EINVAL: no such event.
+ * already, or does not; -ESRCH: it is not the master; -EBUSY: no port is left for it; -EOPNOTSUPP:
+ * RoCE has none. Of a port, errors as for LINK; -ENOTTY: no HCA; -ENETDOWN: it is not ACTIVE.
+ * -EINVAL: no such event.
  */
 struct control_sm_event {
 	uint32_t type;

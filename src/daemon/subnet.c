@@ -264,8 +264,8 @@ static int port_event(struct daemon *d, const struct control_sm_event *request)
 
 static int sm_event(struct daemon *d, const struct control_sm_event *request)
 {
-	if (!d->sm_role) /* a fabric of Ethernet ports */
-		return -EBUSY;
+	if (!d->sm_role) /* Ethernet ports: nobody manages their subnets */
+		return -EOPNOTSUPP;
 	switch (request->type) {
 	case CONTROL_SM_START:
 		return start_by_command(d);

@@ -28,5 +28,7 @@ expect_taken IPv4 UDP4-RECV:4791
 expect_taken IPv6 UDP6-RECV:4791,ipv6-v6only
 roce_up h1
 taken || complain "with RoCEv2 up nobody has port 4791"
+# nobody manages the subnet of such a fabric
+expect 1 'umbel: RoCE has no subnet manager' umbel_on h1 sm start
 umbel_on h1 down > /dev/null
 not taken || complain "with RoCEv2 down somebody has port 4791"
