@@ -221,7 +221,7 @@ static int post_watched(struct bench_endpoint *e)
 	return calls != 0;
 }
 
-static void take_one(struct bench_endpoint *e)
+static void receive_one(struct bench_endpoint *e)
 {
 	while (!bench_endpoint_poll(e, 1))
 		;
@@ -241,16 +241,16 @@ static int measure_quiet(void)
 	bench_endpoint_open(
 	        &sender, &(struct bench_plan){
 	                         .address = SENDER, .send = GROUP, .depth = DEPTH, .bytes = 64 });
-	bench_endpoint_send(&sender, 1); /* the first asks the manager for the way */
+	bench_endpoint_send(&sender, 1); /* the first asks the daemon for the way */
 	signal(SIGSYS, on_syscall);
 	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &selector)) {
 		printf("{\"cannot\": \"this kernel has no system call user dispatch\"}\n");
 		return 0;
 	}
-	take_one(&receiver);
+	receive_one(&receiver);
 	for (int i = 0; i < POSTS; i++) {
 		loud += post_watched(&sender);
-		take_one(&receiver);
+		receive_one(&receiver);
 	}
 	/* To see that a call is seen: one to a receiver that sleeps, and has been woken before. */
 	for (int i = 0; i < 2; i++) {
@@ -260,7 +260,7 @@ static int measure_quiet(void)
 			bench_endpoint_send(&sender, 1);
 		else if (!post_watched(&sender))
 			errx(EXIT_FAILURE, "a wake-up without a system call");
-		take_one(&receiver);
+		receive_one(&receiver);
 	}
 	printf("{\"measure\": \"quiet\", \"posts\": %d, \"loud\": %d}\n", POSTS, loud);
 	return 0;

@@ -3,8 +3,8 @@
 #
 # Runs one test: in-sandbox.sh UMBEL LIBDIR COMMAND [ARGUMENT]...
 # Called by ctest for every test that may start a fabric. Each gets a runtime directory of
-# its own, so tests run side by side and touch no fabric of the user's. Fabrics that the
-# test leaves up are ended; one that it should have ended, a private one, is a failure.
+# its own, so that tests run side by side and touch no fabric of the user's. Fabrics that the
+# test leaves up are ended. A private fabric, of `umbel run`, must have ended by itself.
 
 set -u
 

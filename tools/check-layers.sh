@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Each folder in src/ may include only itself and what is under it: see ARCHITECTURE.md.
-# Called by tools/check-static.sh. Prints each include that goes elsewhere, as FILE:LINE.
+# Each folder in src/ may include only itself and the folders under it: see ARCHITECTURE.md.
+# Called by tools/check-static.sh. Prints each include that is not allowed, as FILE:LINE.
 
 set -eu -o pipefail
 
@@ -10,19 +10,20 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src -name '*.[ch]' -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("cli daemon cm subnet api hca fabric link control shm wire base", order)
+	n = split("cli daemon cm subnet sysfs api hca fabric netdev control shm wire base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
-	# The shared libraries run in the programs: nothing of the manager in them.
+	# The shared libraries run in the programs: nothing of the daemon in them.
 	restrict("api", "api hca control shm wire base")
+	restrict("sysfs", "sysfs control shm wire base")
 	# Sockets and netlink know nothing of fabrics.
-	restrict("link", "link wire base")
-	# The manager is wired together in one place, but exports no symbols.
+	restrict("netdev", "netdev wire base")
+	# The daemon uses all folders but those whose symbols programs see.
 	delete may["daemon", "api"]
-	# What rdma_cm wants of a subnet manager it asks for by MADs: there may be another than ours.
+	# rdma_cm asks the subnet manager by MADs: it may be another one than ours.
 	delete may["cm", "subnet"]
-	# A command talks to the manager, or becomes it.
+	# A command talks to the daemon, or becomes it.
 	restrict("cli", "cli control wire base")
 }
 function restrict(folder, list,    i, allowed, k) {

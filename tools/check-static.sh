@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The checks that need no running program: style, cppcheck, the order of the folders in src/,
-# headers that stand alone, white space. Called by .ci/run. Each check names what it finds; all
-# are made.
+# The checks of the sources: style, the order of the folders in src/, headers that stand alone,
+# white space, licences, cppcheck. Called by .ci/run. Each check prints what it finds, and all are
+# made, whatever the others found.
 
 set -u -o pipefail
 
@@ -42,14 +42,13 @@ check_cppcheck()
 {
 	local queue
 
-	# uninitvar does not see that control_call() fills in replies; gcc's own warning does.
-	# Of the system's headers it is shown only the one whose macros it cannot do without.
+	# It gets one of the system's headers, whose macros it cannot do without.
 	queue=$(gcc -E - <<< '#include <sys/queue.h>' | sed -n 's/^# 1 "\(.*queue\.h\)".*/\1/p')
 	sources | grep '\.c$' | grep -v '_test\.c$' | grep -v '^tests/' |
 		cppcheck --quiet --error-exitcode=1 --std=c11 --language=c -j "$(nproc)" \
 			--enable=warning,portability --inline-suppr -I src -I bench --include="$queue" \
 			--suppress=missingInclude --suppress=missingIncludeSystem \
-			--suppress=uninitvar --suppress=checkersReport --suppress=normalCheckLevelMaxBranches \
+			--suppress=checkersReport --suppress=normalCheckLevelMaxBranches \
 			--file-list=-
 }
 
@@ -93,11 +92,31 @@ check_spdx()
 	return $status
 }
 
+# LICENSES/ has the text of each licence that an SPDX line names, and of no other.
+check_licence_texts()
+{
+	local named
+
+	named=$(grep -rhoE --include='*.[ch]' --include='*.sh' --include=CMakeLists.txt \
+		'SPDX-License-Identifier: [A-Za-z0-9. -]+' CMakeLists.txt src tests bench tools |
+		sed 's/^[^:]*: *//; s/ \(OR\|AND\|WITH\) /\n/g' | sed 's/ *$//' | sort -u)
+	diff -u <(sed 's/$/.txt/' <<< "$named") <(ls LICENSES) || {
+		echo "LICENSES/ and the licences in use (-) differ"
+		return 1
+	}
+	grep -oE 'LICENSES/[A-Za-z0-9.-]+' LICENSE | sort | diff -u - <(printf '%s\n' LICENSES/*) || {
+		echo "LICENSE does not name the texts in LICENSES/"
+		return 1
+	}
+}
+
 check "the style" check_format
 check "the order of the folders" tools/check-layers.sh
+check "for circles of modules" tools/check-circles.sh
 check "that headers stand alone" check_headers
 check "for white space at the end of lines" check_white_space
 check "for licence lines" check_spdx
+check "for licence texts" check_licence_texts
 check "with cppcheck" check_cppcheck
 
 if [ ${#failed[@]} -gt 0 ]; then

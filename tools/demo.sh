@@ -28,8 +28,8 @@ heading()
 	printf '\n%s%s%s\n' "$bold" "$*" "$plain"
 }
 
-# wait_until WHAT SECONDS COMMAND...: until the command succeeds. Says on a terminal what it
-# waits for, if that takes a while. Nonzero after so many seconds.
+# wait_until WHAT SECONDS COMMAND...: waits until the command succeeds; nonzero after so many
+# seconds. On a terminal it says what it waits for, if that takes a while.
 wait_until()
 {
 	local what=$1 limit=$2 start=$SECONDS said=
@@ -47,7 +47,7 @@ wait_until()
 	[ ! "$said" ] || printf '\r\033[K\033[A'
 }
 
-# start HOST [OPTION]...: mckey on that host, line by line to a file.
+# start HOST [OPTION]...: starts mckey on that host; a file gets its output line by line.
 start()
 {
 	local host=$1
@@ -65,7 +65,7 @@ says()
 	grep -q "$2" "$logs/$1"
 }
 
-# Whether it has said that, or will not any more.
+# Whether it has printed that line, or has ended.
 joined_or_ended()
 {
 	says "$1" 'mckey: joined' || ended "$1"
@@ -99,7 +99,7 @@ show_group()
 	umbel show groups | awk -v RS= -v mgid="$1" '$1 == mgid' | sed '1s/^/  MGID      /'
 }
 
-# A row: what came of one mckey. Counts the failures.
+# Prints a row with the outcome of one mckey. Counts the failures.
 tell()
 {
 	local host=$1 done=$2 colour=$green

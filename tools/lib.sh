@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What ./run, .ci/run and the scripts in tools/ share: how they talk, and the packages.
+# What ./run, .ci/run and the scripts in tools/ share: messages, and the packages.
 # Sourced; expects to be in the repository's root directory.
 
 # Colour only on a terminal.
@@ -11,13 +11,13 @@ else
 	bold='' dim='' green='' red='' plain=''
 fi
 
-# say WORDS: what is going on, for steps that take a while.
+# say WORDS: prints what is done next, before steps that take a while.
 say()
 {
 	printf '%s%s%s\n' "$bold" "$*" "$plain"
 }
 
-# fail WORDS: the last words.
+# fail WORDS: prints them as an error and ends the script.
 fail()
 {
 	printf '%s: %s\n' "${0##*/}" "$*" >&2
@@ -48,7 +48,7 @@ missing_packages()
 	comm -23 <(printf '%s\n' "${wanted[@]}" | sort) <(sort -u <<< "$installed")
 }
 
-# need_packages NEED...: installs what is missing, naming it before.
+# need_packages NEED...: installs those that are missing, after it has named them.
 need_packages()
 {
 	local missing as_root=()
@@ -57,6 +57,11 @@ need_packages()
 		"$(packages "$@" | tr '\n' ' ')"
 	mapfile -t missing < <(missing_packages "$@")
 	[ "${#missing[@]}" -eq 0 ] && return
+	# tests side by side may be in need of packages: one after the other
+	exec 8< /var/lib/dpkg
+	flock 8
+	mapfile -t missing < <(missing_packages "$@")
+	[ "${#missing[@]}" -gt 0 ] || { exec 8<&-; return; }
 	say "Installing the Debian packages: ${missing[*]}"
 	if [ "$(id -u)" -ne 0 ]; then
 		command -v sudo >/dev/null ||
@@ -68,4 +73,17 @@ need_packages()
 	"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y \
 		-o Dpkg::Use-Pty=0 install --no-install-recommends "${missing[@]}" ||
 		fail "apt-get could not install: ${missing[*]}"
+	exec 8<&-
+}
+
+# copy_checkout DIR: the files of the checkout as they are now, without what is built and what git ignores.
+# Not all that has a checkout has git: then it is all files but those in build/.
+copy_checkout()
+{
+	if git rev-parse --git-dir > /dev/null 2>&1; then
+		git ls-files -z --cached --others --exclude-standard
+	else
+		find . -path ./build -prune -o ! -type d -print0
+	fi | while IFS= read -r -d '' file; do [ ! -e "$file" ] || printf '%s\0' "$file"; done |
+		tar -c --null --no-recursion -T - | tar -x -C "$1" --no-same-owner
 }

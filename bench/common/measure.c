@@ -112,7 +112,7 @@ static void send_all(struct bench_end *end, unsigned total)
 
 	for (uint32_t sent = 0; sent < total; sent += end->list) {
 		while (room - sent < end->list)
-			/* acquire: pairs with the release in take_all() */
+			/* acquire: pairs with the release in receive_all() */
 			room = end->spec.depth + atomic_load_explicit(credit, memory_order_acquire);
 		end->ops->send(end->link, end->list);
 	}
@@ -140,10 +140,11 @@ static uint32_t take(struct bench_end *end, uint32_t got, uint32_t until)
 }
 
 /* Ticks a message in each of the stretches. */
-static void take_all(struct bench_end *end, unsigned total, double stretch[STRETCHES])
+static void receive_all(struct bench_end *end, unsigned total, double stretch[STRETCHES])
 {
 	uint32_t got = 0;
 	uint64_t t = bench_ticks();
+	double ticks = 0;
 
 	for (uint32_t i = 0; i < STRETCHES; i++) {
 		uint32_t begin = got;
@@ -152,7 +153,9 @@ static void take_all(struct bench_end *end, unsigned total, double stretch[STRET
 		got = take(end, got, total / STRETCHES * (i + 1));
 		now = bench_ticks();
 		/* a list may have reached past the end of a stretch, and filled the next */
-		stretch[i] = got > begin ? (double)(now - t) / (got - begin) : stretch[i - 1];
+		if (got > begin)
+			ticks = (double)(now - t) / (got - begin);
+		stretch[i] = ticks;
 		t = now;
 	}
 }
@@ -167,7 +170,7 @@ double bench_measure_rate(struct bench_end *end)
 	if (end->side == 0) {
 		send_all(end, total);
 	} else {
-		take_all(end, total, stretch);
+		receive_all(end, total, stretch);
 		bench_sort(stretch, STRETCHES);
 		end->pair->result[0] = stretch[STRETCHES / 2] * bench_tick_ns();
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The goals: one row each of the table, from the samples of a run."""
 
-from driver.parts import (CQ_QPS, GROUPS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
+from driver.parts import (CONNECTED_SIZES, CQ_QPS, GROUPS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
                           WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
@@ -101,6 +101,21 @@ def rates(s):
                    "raw ring", 0.8, form=lambda x: f"{4096 / x:,.1f} GB/s", invert=True)
 
 
+def connected(s):
+    """RC beside the copies that it is made of."""
+    def series(operation, bytes):
+        return dict(part="connected", measure="connected", operation=operation, bytes=bytes)
+
+    for bytes in CONNECTED_SIZES:
+        for operation in ("write", "read"):
+            yield compared(f"RDMA {operation.upper()}, {size(bytes)}, to its completion", s, "ns",
+                           series(operation, bytes), series(f"raw-{operation}", bytes),
+                           f"process_vm_{operation}v", 1.2 if bytes < 65536 else 1.05)
+    yield Row("fetch-and-add, to its completion", s.figure("ns", **series("fetch-add", 64)), ns)
+    for bytes in CONNECTED_SIZES:
+        yield Row(f"SEND, {size(bytes)}, one way", s.figure("ns", **series("send", bytes)), ns)
+
+
 def fanout_cost(s, bytes, processes, qps):
     """What each receiver after the first costs the sender."""
     one = s.select(measure="fanout", bytes=bytes, processes=1, qps=1)
@@ -135,7 +150,7 @@ def flat(s):
                 (f"qps-{QPS[-1]}", f"{QPS[-1]:,} QPs on the fabric"),
                 (f"cq-{CQ_QPS[-1]}", f"{CQ_QPS[-1]:,} QPs on the CQ"),
                 ("wide", f"{switches} switches on the path"),
-                ("busy", f"manager busy, {JOINS:,} joins/s"))
+                ("busy", f"daemon busy, {JOINS:,} joins/s"))
     for series, what in variants:
         for measure, form in (("latency", ns), ("rate", to_rate)):
             ratio = flat_compare(s, series, measure)
@@ -183,7 +198,7 @@ def control(s):
 
 def memory(s):
     queues = s.figure("queues", measure="qp")
-    yield at_most("manager of 4 hosts, idle, resident", s.figure("bytes", measure="idle"), size,
+    yield at_most("daemon of 4 hosts, idle, resident", s.figure("bytes", measure="idle"), size,
                   8 << 20)
     yield at_most("an idle QP, beside its queues", s.figure("bytes", measure="qp"), size, 4096,
                   f"queues {size(queues.median)}" if queues else "")
@@ -234,7 +249,7 @@ def growth(s):
     """What the larger fabric takes, by what the smaller takes: at most as the ports times the
     hops between them."""
     small, large = list(SUBNETS)[-2:]
-    what = f"{large:,} hosts, manager's processor time, by that for {small:,}"
+    what = f"{large:,} hosts, daemon's processor time, by that for {small:,}"
 
     def times(x):
         return f"{x:,.1f} times"
@@ -294,9 +309,9 @@ def subnet(s):
                             measure="resident", hosts=hosts)
 
 
-ROWS = {"latency": latency, "rate": rates, "fanout": fanout, "flat": flat,
-        "blocking": blocking, "control": control, "memory": memory, "perftest": perftest,
-        "roce": roce, "subnet": subnet}
+ROWS = {"latency": latency, "rate": rates, "connected": connected, "fanout": fanout,
+        "flat": flat, "blocking": blocking, "control": control, "memory": memory,
+        "perftest": perftest, "roce": roce, "subnet": subnet}
 
 
 def table(samples, parts):

@@ -15,6 +15,7 @@ import time
 from driver.lab import Failed
 
 SIZES = (64, 256, 1024, 4096)
+CONNECTED_SIZES = (64, 4096, 65536, 1 << 20)
 RECEIVERS = {1: (1, 2, 8, 64), 2: (2, 8, 64)}
 GROUPS = (1024, 8192)
 QPS = (1000, 10000)
@@ -66,6 +67,15 @@ class Rate:
                                      "ring", "umbel:32", "umbel", "umbel-wr:32", "udp:32")
 
 
+class Connected:
+    """RC: RDMA WRITE, READ, atomics and SEND, 64 bytes to 1 MiB, beside raw copies"""
+    name = "connected"
+
+    def round(self, lab):
+        for size in CONNECTED_SIZES:
+            yield from base(lab).run("connected", "--turns", 2, "--bytes", size)
+
+
 class Fanout:
     """what each further receiver costs the sender"""
     name = "fanout"
@@ -79,7 +89,7 @@ class Fanout:
 
 
 class Flat:
-    """whether size matters: groups, queue pairs, switches, a manager at work"""
+    """whether size matters: groups, queue pairs, switches, the daemon at work"""
     name = "flat"
 
     def measure(self, fabric, series, *options):
@@ -166,7 +176,7 @@ def status_bytes(pid, key):
 
 
 def shared_bytes(pid):
-    """What the manager's shared memory takes: its memfds."""
+    """What the daemon's shared memory takes: its memfds."""
     fds, seen = f"/proc/{pid}/fd", {}
     for fd in os.listdir(fds):
         path = os.path.join(fds, fd)
@@ -350,7 +360,7 @@ def wait_active(fabric, sm):
 
 
 class Embedded:
-    """The manager's own."""
+    """The daemon's own."""
     name = "embedded"
     pid = None  # of a process of its own
 
@@ -397,4 +407,4 @@ class OpenSM:
             self.process.wait()
 
 
-PARTS = (Latency, Rate, Fanout, Flat, Blocking, Control, Memory, Perftest, Roce, Subnet)
+PARTS = (Latency, Rate, Connected, Fanout, Flat, Blocking, Control, Memory, Perftest, Roce, Subnet)

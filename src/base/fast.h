@@ -7,6 +7,7 @@
 #ifndef BASE_FAST_H
 #define BASE_FAST_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -38,6 +39,19 @@ static inline void base_relax(void)
 {
 #ifdef __x86_64__
 	__builtin_ia32_pause();
+#endif
+}
+
+/*
+ * A full barrier directly behind a seq_cst store or read-modify-write: later loads of any order
+ * come after it. On x86 such an access is a barrier by itself; elsewhere it is none.
+ */
+static inline void base_fence_behind_seq_cst(void)
+{
+#ifdef __x86_64__
+	atomic_signal_fence(memory_order_seq_cst);
+#else
+	atomic_thread_fence(memory_order_seq_cst);
 #endif
 }
 

@@ -98,8 +98,8 @@ struct base_hash_node *base_hash_walk(const struct base_hash *h, const struct ba
 
 static uint64_t mix(uint64_t h)
 {
-	h ^= h >>
-	     32; /* the last bytes of an MGID, which tell groups apart, are the top bits here */
+	/* the last bytes of an MGID, in which groups differ, are the top bits here */
+	h ^= h >> 32;
 	h *= 0xD6E8FEB86659FD93ull;
 	h ^= h >> 32;
 	h *= 0xD6E8FEB86659FD93ull;

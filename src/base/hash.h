@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An intrusive hash table: the caller embeds a node and finds it by a 64-bit hash
- * of its own making, comparing keys itself. Grows by doubling. Also the hash
- * function for short keys. Not thread-safe.
+ * An intrusive hash table. The caller embeds a node in its struct, computes a 64-bit hash, and
+ * compares keys itself. The table grows by doubling. Also the hash function for short keys. Not
+ * thread-safe.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct base_hash_node {
-	struct base_hash_node *next, **link; /* link: what points at this node */
+	struct base_hash_node *next, **link; /* link: the pointer that points at this node */
 	uint64_t hash;
 };
 
@@ -21,23 +21,26 @@ struct base_hash {
 	size_t n;
 };
 
-/* Adds @node under @hash. 0 or -ENOMEM. */
+/* Adds @node under @hash; the node stays the caller's. Returns 0 or -ENOMEM. */
 int base_hash_add(struct base_hash *h, struct base_hash_node *node, uint64_t hash);
 
-/* Removes @node, which is in @h. Constant in time. */
+/* Removes @node, which is in @h, in constant time. */
 void base_hash_remove(struct base_hash *h, struct base_hash_node *node);
 
-/* Frees the buckets; the nodes are the caller's. */
+/* Frees the buckets, not the nodes. */
 void base_hash_fini(struct base_hash *h);
 
-/* The first node under @hash, and the next one after @node. */
+/* The first node under @hash, and the next one under the hash of @node; NULL: there is none. */
 struct base_hash_node *base_hash_first(const struct base_hash *h, uint64_t hash);
 struct base_hash_node *base_hash_next(const struct base_hash_node *node);
 
-/* All nodes, in no order: NULL begins, NULL ends. Ask for the next one before removing. */
+/*
+ * Walks all nodes, in no order: the node after @node, or the first one if @node is NULL; NULL: the
+ * end. To remove @node, get the next one first. Adding a node ends the walk.
+ */
 struct base_hash_node *base_hash_walk(const struct base_hash *h, const struct base_hash_node *node);
 
-/* Of @bytes at @key, continuing @seed. */
+/* The hash of @bytes bytes at @key, with @seed. */
 uint64_t base_hash_of(const void *key, size_t bytes, uint64_t seed);
 
 #endif

@@ -120,7 +120,7 @@ static void random_use_agrees_with_flags(void **state)
 	(void)state;
 	for (int step = 0; step < 30000; step++) {
 		unsigned i = rand_r(&seed) % ARRAY_SIZE(item);
-		uint64_t hash = i % 17; /* many share one */
+		uint64_t hash = i % 17; /* many nodes have the same hash */
 
 		item[i].key = i;
 		assert_ptr_equal(find(&h, i, hash), item[i].in ? &item[i] : NULL);
@@ -152,7 +152,7 @@ static void every_byte_and_the_seed_and_the_length_change_the_hash(void **state)
 	}
 }
 
-/* MGIDs that differ in the last bytes alone must not share a few buckets. */
+/* MGIDs that differ only in the last bytes must not end up in a few buckets. */
 static void low_bits_of_the_hash_are_well_mixed(void **state)
 {
 	unsigned bucket[1024] = { 0 }, fullest = 0;

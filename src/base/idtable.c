@@ -60,6 +60,27 @@ int base_idtable_add(struct base_idtable *t, void *p, uint32_t *id)
 	return 0;
 }
 
+int base_idtable_add_at(struct base_idtable *t, void *p, uint32_t id)
+{
+	int ret;
+
+	if (!p)
+		return -EINVAL;
+	if (id >= t->limit || base_idtable_get(t, id))
+		return -ENOSPC;
+	while (id >= t->size) {
+		uint32_t next = t->next;
+
+		ret = grow(t);
+		if (ret)
+			return ret;
+		t->next = next;
+	}
+	t->slot[id] = p;
+	t->used++;
+	return 0;
+}
+
 void *base_idtable_remove(struct base_idtable *t, uint32_t id)
 {
 	void *p = base_idtable_get(t, id);

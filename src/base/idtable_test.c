@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers handed out and given back.
+ * Numbers that are allocated and freed.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/idtable.h"
+#include "base/util.h"
 
 static int thing[64];
 
@@ -68,7 +69,7 @@ static void a_full_table_says_so(void **state)
 	uint32_t id;
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+	for (unsigned i = 0; i < ARRAY_SIZE(limits); i++) {
 		base_idtable_init(&t, limits[i]);
 		for (uint32_t k = 0; k < limits[i]; k++)
 			assert_true(add(&t, &thing[k]) < limits[i]);
@@ -89,7 +90,7 @@ static void null_is_not_stored(void **state)
 	base_idtable_fini(&t);
 }
 
-static void a_number_that_is_not_taken_names_nothing(void **state)
+static void a_free_number_finds_nothing(void **state)
 {
 	struct base_idtable t;
 
@@ -134,15 +135,40 @@ static void random_use_agrees_with_an_array(void **state)
 	base_idtable_fini(&t);
 }
 
+static void a_number_can_be_asked_for(void **state)
+{
+	struct base_idtable t;
+	int a, b;
+	uint32_t id;
+
+	(void)state;
+	base_idtable_init(&t, 100);
+	assert_int_equal(base_idtable_add_at(&t, &a, 70), 0);
+	assert_ptr_equal(base_idtable_get(&t, 70), &a);
+	assert_int_equal(base_idtable_add_at(&t, &b, 70), -ENOSPC);
+	assert_int_equal(base_idtable_add_at(&t, &b, 100), -ENOSPC);
+	assert_int_equal(base_idtable_add_at(&t, NULL, 3), -EINVAL);
+	for (uint32_t i = 0; i < 99; i++) { /* the others are still there, once each */
+		assert_int_equal(base_idtable_add(&t, &b, &id), 0);
+		assert_int_not_equal(id, 70);
+	}
+	assert_int_equal(base_idtable_add(&t, &b, &id), -ENOSPC);
+	assert_ptr_equal(base_idtable_remove(&t, 70), &a);
+	assert_int_equal(base_idtable_add(&t, &b, &id), 0);
+	assert_int_equal(id, 70);
+	base_idtable_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_number_can_be_asked_for),
 		cmocka_unit_test(the_first_numbers_are_the_lowest),
 		cmocka_unit_test(a_number_rests_before_it_is_used_again),
 		cmocka_unit_test(a_free_number_is_found_behind_the_last_one),
 		cmocka_unit_test(a_full_table_says_so),
 		cmocka_unit_test(null_is_not_stored),
-		cmocka_unit_test(a_number_that_is_not_taken_names_nothing),
+		cmocka_unit_test(a_free_number_finds_nothing),
 		cmocka_unit_test(random_use_agrees_with_an_array),
 	};
 

@@ -7,7 +7,6 @@
 #ifndef BASE_LOCK_H
 #define BASE_LOCK_H
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/single_threaded.h>
@@ -18,20 +17,16 @@ struct base_lock {
 	atomic_uint taken;
 };
 
+/* base_lock() of a lock that somebody holds. */
+BASE_COLD void base_lock_wait(struct base_lock *l);
+
 static inline void base_lock(struct base_lock *l)
 {
-	unsigned spins = 0;
-
 	if (__libc_single_threaded) /* nobody to lock out, and nobody comes while we hold it */
 		return;
 	/* acquire: pairs with the release in base_unlock() */
-	while (atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)) {
-		while (atomic_load_explicit(&l->taken, memory_order_relaxed))
-			if (++spins % 256)
-				base_relax();
-			else
-				sched_yield();
-	}
+	if (base_unlikely(atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)))
+		base_lock_wait(l);
 }
 
 /* Whether it was free; then it is the caller's. */

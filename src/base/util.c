@@ -32,7 +32,7 @@ int base_parse_number(const char *text, long min, long max, long *value)
 		base = 16;
 		digits += 2;
 	}
-	if (!isxdigit((unsigned char)*digits)) /* strtol() would skip blanks and a second sign */
+	if (!isxdigit((unsigned char)*digits)) /* strtol() accepts blanks and a second sign here */
 		return -EINVAL;
 	errno = 0;
 	v = strtol(text, &end, base);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Small things that every folder needs: array sizes, container_of, powers of
- * two, a monotonic clock, reading a whole number from text. No state, safe from
- * any thread.
+ * Small things that every folder needs: array sizes, container_of, powers of two, a monotonic
+ * clock, parsing of whole numbers. No state; safe in any thread.
  */
 #ifndef BASE_UTIL_H
 #define BASE_UTIL_H
@@ -36,8 +35,8 @@ static inline int base_min(int a, int b)
 uint64_t base_now_ns(void);
 
 /*
- * Reads a whole number in [@min, @max] from all of @text (decimal, or hex with
- * 0x). Returns 0, -EINVAL for text that is no number, -ERANGE outside.
+ * Parses all of @text as a whole number, decimal, or hex with 0x. Returns 0; -EINVAL if it is no
+ * number, or @text is NULL; -ERANGE if it is not in [@min, @max].
  */
 int base_parse_number(const char *text, long min, long max, long *value);
 

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel daemon`: the manager itself, in the foreground. `umbel up` and `umbel run`
- * start it with the descriptors named here; a service manager may start it plainly.
- * Not in the list of commands.
+ * `umbel daemon`: the daemon itself, in the foreground. `umbel up` and `umbel run`
+ * start it and pass the descriptors that these options name; a service manager starts
+ * it without them. `umbel --help` does not list it.
  */
 #include <limits.h>
 
 #include "base/util.h"
-#include "cli/cli.h"
+#include "cli/fabric_options.h"
+#include "cli/fabrics.h"
 #include "daemon/daemon.h"
 
 static const char help[] =
         "Usage: umbel daemon [OPTION]...\n"
         "\n"
-        "Runs the manager of a fabric in the foreground. 'umbel up' does it in the background.\n"
+        "Runs the daemon of a fabric in the foreground. 'umbel up' does it in the background.\n"
         "\n"
         "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else "
         "'default')\n" CLI_FABRIC_HELP "      --topology-fd FD  the text of the topology\n"
         "      --partitions-fd FD  the text of the partitions\n"
-        "      --ready-fd FD     gets a zero byte when it serves, or the error\n"
+        "      --ready-fd FD     gets notes and a zero byte when it serves, or the error\n"
         "      --life-fd FD      ends when this reads as closed\n"
         "      --remove-dir DIR  removed, with what is in it, at the end\n"
         "  -h, --help            this text\n";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * `umbel down`: ends a fabric, or all of this user's, and removes what it or a dead
- * manager left. It returns when the manager is gone.
+ * daemon left. It returns when the daemon is gone.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,16 +11,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/manager.h"
+#include "cli/daemon_process.h"
+#include "cli/fabrics.h"
 #include "control/client.h"
+#include "control/directory.h"
 #include "control/path.h"
-
-enum { STOP_MS = 10000 };
 
 static const char help[] =
         "Usage: umbel down [OPTION]...\n"
@@ -31,72 +30,131 @@ static const char help[] =
         "      --all         every fabric of this user\n"
         "  -h, --help        this text\n";
 
-/* The manager's process, so that its end can be awaited whatever happens to it. */
-static int manager_pidfd(struct control_client *client)
-{
-	struct ucred peer = { 0 };
-	socklen_t len = sizeof(peer);
+/* A daemon that is to end, found without its help. */
+struct target {
+	const char *name;
+	int sock;  /* hangs up when the daemon ends */
+	pid_t pid; /* 0: in a PID namespace that is out of sight */
+	int pidfd; /* -1 where there is none: see @pid, or a seccomp filter denies it */
+};
 
-	if (getsockopt(control_fd(client), SOL_SOCKET, SO_PEERCRED, &peer, &len))
-		return -1;
-	return peer.pid > 0 ? pidfd_open(peer.pid, 0) : -1; /* 0: in another namespace */
+/* 0, or the error of control_find_daemon(). */
+static int find_target(struct target *t, const char *name)
+{
+	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int ret = control_fabric_open(name, false, why);
+
+	if (ret < 0)
+		return ret;
+	close(ret); /* it is proven private: the path leads there again */
+	ret = control_path(path, sizeof(path), name, "ctl");
+	if (ret)
+		return ret;
+	t->name = name;
+	t->sock = control_find_daemon(path, &t->pid);
+	if (t->sock < 0)
+		return t->sock;
+	t->pidfd = t->pid > 0 ? pidfd_open(t->pid, 0) : -1;
+	return 0;
 }
 
-/* Asks the manager to end and sees to it. 0 or CLI_FAILED. */
-static int end_manager(struct control_client *client, const char *name)
+static void forget_target(struct target *t)
 {
-	int pidfd = manager_pidfd(client);
-	int ret = control_stop(client);
+	close(t->sock);
+	if (t->pidfd >= 0)
+		close(t->pidfd);
+}
 
-	if (pidfd >= 0 && cli_wait_gone(pidfd, STOP_MS)) {
-		base_log("the manager of fabric '%s' did not end in %d s: killed", name,
-		         STOP_MS / 1000);
-		pidfd_send_signal(pidfd, SIGKILL, NULL, 0);
-		ret = cli_wait_gone(pidfd, STOP_MS);
+/* Waits for the end of the process, or where it cannot be watched, of its connections. */
+static int wait_for_end(const struct target *t)
+{
+	return t->pidfd >= 0 ? cli_wait_gone(t->pidfd, CONTROL_PATIENCE_MS)
+	                     : control_wait_hangup(t->sock, CONTROL_PATIENCE_MS);
+}
+
+/* The daemon does not answer, or does not end: it is stopped or stuck. 0 or CLI_FAILED. */
+static int kill_daemon(const struct target *t)
+{
+	if (t->pid <= 0) {
+		base_log("the daemon of fabric '%s' does not answer, and is in a PID namespace "
+		         "that 'umbel down' cannot see",
+		         t->name);
+		return CLI_FAILED;
 	}
-	if (pidfd >= 0) /* that it is gone is what counts, not what it said */
-		close(pidfd);
-	else if (ret)
-		base_log("the manager of fabric '%s' does not end: %s", name, strerror(-ret));
-	return pidfd < 0 && ret ? CLI_FAILED : 0;
+	base_log("the daemon of fabric '%s' (pid %d) has not ended in %d s: killed", t->name,
+	         (int)t->pid, CONTROL_PATIENCE_MS / 1000);
+	/* it still had the connection when @pidfd was opened, so this is its process */
+	if ((t->pidfd >= 0 ? pidfd_send_signal(t->pidfd, SIGKILL, NULL, 0)
+	                   : kill(t->pid, SIGKILL)) < 0 &&
+	    errno != ESRCH) {
+		base_log("cannot kill process %d: %s", (int)t->pid, strerror(errno));
+		return CLI_FAILED;
+	}
+	if (!wait_for_end(t))
+		return 0;
+	base_log("process %d does not end", (int)t->pid);
+	return CLI_FAILED;
+}
+
+/* Asks the daemon to end and sees to it. 0 or CLI_FAILED. */
+static int end_daemon(const struct target *t)
+{
+	struct control_client *client;
+	int ret = cli_try_connect(&client, t->name);
+
+	if (!ret) {
+		ret = control_stop(client);
+		control_close(client);
+	}
+	/* that it is gone is what counts, not what it said */
+	if (ret != -ETIMEDOUT && !wait_for_end(t))
+		return 0;
+	return kill_daemon(t);
 }
 
 /*
- * Removes what a killed manager has left, file by file: the runtime directory may be one that
+ * Removes what a killed daemon has left, file by file: the runtime directory may be one that
  * the user has put other things in. Whoever holds the lock lives.
  */
 static void remove_leftovers(const char *name)
 {
-	static const char *const leaves[] = { "ctl", "log", "lock", NULL };
-	char path[PATH_MAX];
-	bool dead;
-	int lock;
+	static const char *const leaves[] = { "ctl", "log", "lock" };
+	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int dir = control_fabric_open(name, false, why), lock;
 
-	if (control_path(path, sizeof(path), name, "lock"))
+	if (dir < 0)
 		return;
-	lock = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (lock < 0)
-		return;
-	dead = !flock(lock, LOCK_EX | LOCK_NB);
-	for (size_t i = 0; dead && i < ARRAY_SIZE(leaves); i++) {
-		if (!control_path(path, sizeof(path), name, leaves[i]))
-			remove(path); /* the directory last, if it is empty */
+	lock = openat(dir, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (lock >= 0 && !flock(lock, LOCK_EX | LOCK_NB)) {
+		for (size_t i = 0; i < ARRAY_SIZE(leaves); i++)
+			unlinkat(dir, leaves[i], 0);
+		if (!control_path(path, sizeof(path), name, NULL))
+			rmdir(path); /* stays if something else is in it */
 	}
-	close(lock);
+	if (lock >= 0)
+		close(lock);
+	close(dir);
 }
 
 static int down_one(const char *name)
 {
-	struct control_client *client;
-	int ret = cli_connect(&client, name);
+	struct target t;
+	int ret;
 
+	if (find_target(&t, name)) {
+		struct control_client *client;
+
+		ret = cli_connect(&client, name); /* says why not */
+		if (!ret)
+			control_close(client);
+		return ret ? ret : CLI_FAILED;
+	}
+	ret = end_daemon(&t);
+	forget_target(&t);
 	if (ret)
 		return ret;
-	ret = end_manager(client, name);
-	control_close(client);
-	if (ret)
-		return ret;
-	cli_manager_remove_log(name);
+	remove_leftovers(name);
+	cli_daemon_process_remove_log(name);
 	printf("fabric '%s' is down\n", name);
 	return 0;
 }
@@ -104,16 +162,18 @@ static int down_one(const char *name)
 /* For each fabric there is a trace of. */
 static int down_each(const char *name, void *arg)
 {
-	struct control_client *client;
+	struct target t;
 	int *status = arg, ret;
 
-	ret = cli_try_connect(&client, name);
+	ret = find_target(&t, name);
 	if (ret == -ECONNREFUSED)
 		remove_leftovers(name);
 	if (ret == -ENOENT || ret == -ECONNREFUSED)
 		return 0;
+	if (ret == -EPERM || ret == -ELOOP) /* not private: no daemon of ours has used it */
+		return 0;
 	if (!ret)
-		control_close(client);
+		forget_target(&t);
 	if (down_one(name))
 		*status = CLI_FAILED;
 	return 0;

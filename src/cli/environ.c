@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The environment in which an unmodified program finds our libraries before the
- * system's, and they find their fabric. Called by `umbel exec` and `umbel run`
- * just before the program takes the process.
+ * system's, and in which they find their fabric: see environ.h. Called by `umbel exec`
+ * and `umbel run` just before exec().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,13 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/environ.h"
+#include "cli/fabrics.h"
+#include "cli/json.h"
+#include "cli/program.h"
 #include "control/client.h"
 
-/* Puts @first at the front of a list as PATH is one, if it is not there already. */
+/* Puts @first in front of a list with colons, such as PATH, if it is not in front already. */
 static int prepend(const char *variable, const char *first)
 {
 	const char *old = getenv(variable);
@@ -36,8 +41,8 @@ static int prepend(const char *variable, const char *first)
 }
 
 /*
- * The directories of this program and of the libraries: ../lib/umbel from here, built or
- * installed. 0 or CLI_FAILED.
+ * The directories of this program and of the libraries, which are in ../lib/umbel from here, both
+ * in a build and installed. 0 or CLI_FAILED.
  */
 static int find_dirs(char bin[static PATH_MAX], char lib[static PATH_MAX])
 {
@@ -58,9 +63,51 @@ static int find_dirs(char bin[static PATH_MAX], char lib[static PATH_MAX])
 	return 0;
 }
 
+/* Whether PATH finds this umbel. Then it stays as it is: what else is in our directory, such as all
+ * of /usr/bin, must not come before what the user prefers. */
+static bool is_on_path(void)
+{
+	const char *dir = getenv("PATH"), *end;
+	struct stat self, found;
+	char path[PATH_MAX];
+
+	if (!dir || stat("/proc/self/exe", &self))
+		return false;
+	for (;; dir = end + 1) {
+		end = strchrnul(dir, ':');
+		snprintf(path, sizeof(path), "%.*s/umbel", (int)(end - dir), dir);
+		if (end > dir && !access(path, X_OK) && !stat(path, &found) &&
+		    S_ISREG(found.st_mode))
+			return found.st_dev == self.st_dev && found.st_ino == self.st_ino;
+		if (!*end)
+			return false;
+	}
+}
+
+/*
+ * The library that gives a program the files of RDMA devices in /sys and /dev. In LD_PRELOAD a
+ * blank or colon ends a name, so a path that has one cannot be said there.
+ */
+static int set_sysfs(const char *lib)
+{
+#ifdef UMBEL_NO_SYSFS
+	(void)lib;
+	return 0;
+#else
+	char path[PATH_MAX];
+
+	if (snprintf(path, sizeof(path), "%s/libumbel-sysfs.so", lib) < (int)sizeof(path) &&
+	    !access(path, R_OK) && !strpbrk(path, " :"))
+		return prepend("LD_PRELOAD", path);
+	base_log_warning(sysfs, "'%s' cannot be preloaded: programs see no RDMA devices in /sys",
+	                 path);
+	return 0;
+#endif
+}
+
 #ifdef UMBEL_SANITIZER_PRELOAD
-/* Our libraries are instrumented, the program is not: the runtime must come first, and what
- * the program itself leaks is not our business. */
+/* Our libraries are instrumented and the program is not, so the sanitizers' runtime must be loaded
+ * first. The program's own leaks are not reported. */
 static int set_sanitizer(void)
 {
 	if (prepend("LD_PRELOAD", UMBEL_SANITIZER_PRELOAD))
@@ -68,9 +115,11 @@ static int set_sanitizer(void)
 	return setenv("ASAN_OPTIONS", "detect_leaks=0", 0);
 }
 #else
+/* A program with AddressSanitizer ends if a library is loaded before its runtime, such as ours that
+ * is preloaded; it works with that one. What the user says comes later and counts more. */
 static int set_sanitizer(void)
 {
-	return 0;
+	return prepend("ASAN_OPTIONS", "verify_asan_link_order=0");
 }
 #endif
 
@@ -81,8 +130,9 @@ int cli_environ_set(const char *fabric, const char *host)
 
 	if (find_dirs(bin, lib) || cli_runtime_dir(runtime))
 		return CLI_FAILED;
-	ret = prepend("PATH", bin) || prepend("LD_LIBRARY_PATH", lib) || set_sanitizer() ||
-	      setenv("UMBEL_RUNTIME_DIR", runtime, 1) || setenv("UMBEL_FABRIC", fabric, 1) ||
+	ret = (!is_on_path() && prepend("PATH", bin)) || prepend("LD_LIBRARY_PATH", lib) ||
+	      set_sysfs(lib) || set_sanitizer() || setenv("UMBEL_RUNTIME_DIR", runtime, 1) ||
+	      setenv("UMBEL_FABRIC", fabric, 1) ||
 	      (host ? setenv("UMBEL_HOST", host, 1) : unsetenv("UMBEL_HOST"));
 	if (ret) {
 		base_log("cannot set the environment: %s", strerror(errno));
@@ -93,6 +143,7 @@ int cli_environ_set(const char *fabric, const char *host)
 
 int cli_exec_command(char **argv)
 {
+	cli_program_explain(argv[0]);
 	execvp(argv[0], argv);
 	base_log("cannot run '%s': %s", argv[0], strerror(errno));
 	return errno == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
@@ -115,42 +166,38 @@ static void print_hosts(struct json_object *hosts, FILE *to)
 	}
 }
 
-static int no_such_host(struct json_object *hosts, const char *name, const char *host)
+static int no_such_host(const char *name, const char *host)
 {
+	struct control_client *client;
+	struct json_object *hosts;
 	char *list = NULL;
 	size_t size;
-	FILE *to = open_memstream(&list, &size);
+	FILE *to;
+	int ret = cli_connect(&client, name);
 
+	if (ret)
+		return ret;
+	hosts = cli_request_json(client, "hosts");
+	control_close(client);
+	if (!hosts)
+		return CLI_FAILED;
+	to = open_memstream(&list, &size);
 	if (to) {
 		print_hosts(hosts, to);
 		fclose(to);
 	}
 	base_log("no host '%s' in fabric '%s': it has %s", host, name, list ? list : "others");
 	free(list);
+	json_object_put(hosts);
 	return CLI_FAILED;
 }
 
 int cli_check_host(const char *name, const char *host)
 {
 	struct control_client *client;
-	struct json_object *hosts;
-	int ret;
+	int ret = cli_connect_host(&client, name, host);
 
-	ret = cli_connect(&client, name);
-	if (ret)
-		return ret;
-	hosts = host ? cli_ask(client, "hosts") : NULL;
-	control_close(client);
-	if (!host)
-		return 0;
-	if (!hosts)
-		return CLI_FAILED;
-	for (size_t i = 0; i < json_object_array_length(hosts); i++) {
-		if (!strcmp(cli_json_text(json_object_array_get_idx(hosts, i), "name"), host))
-			goto out;
-	}
-	ret = no_such_host(hosts, name, host);
-out:
-	json_object_put(hosts);
-	return ret;
+	if (!ret)
+		control_close(client);
+	return ret == CLI_NO_HOST ? no_such_host(name, host) : ret;
 }

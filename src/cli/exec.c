@@ -3,7 +3,9 @@
  * `umbel exec`: any program, unmodified, on a host of a running fabric. It becomes
  * the program, so signals and exit status are the program's own.
  */
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/environ.h"
+#include "cli/fabrics.h"
 
 static const char help[] =
         "Usage: umbel exec [OPTION]... [HOST] -- COMMAND [ARGUMENT]...\n"

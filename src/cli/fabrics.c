@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The fabrics of this user as the commands see them: names, the directory of each
- * below the runtime directory, and the connection to a manager. Called by the
- * commands. Single-threaded.
+ * The fabrics of this user: see fabrics.h. Each has a directory of its name in the runtime
+ * directory. Called by the commands.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -15,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/fabrics.h"
 #include "control/client.h"
+#include "control/directory.h"
 #include "control/path.h"
 
 const char *cli_fabric_name(const char *option)
@@ -55,19 +56,15 @@ int cli_runtime_dir(char buf[static PATH_MAX])
 
 int cli_make_dir(const char *path)
 {
-	char part[PATH_MAX];
-	size_t len = strlen(path);
+	char why[CONTROL_WHY_ROOM];
+	int fd = control_directory_open(path, true, why);
 
-	if (len >= sizeof(part))
-		return -ENAMETOOLONG;
-	for (size_t i = 1; i <= len; i++) {
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		memcpy(part, path, i);
-		part[i] = '\0';
-		if (mkdir(part, 0700) && errno != EEXIST)
-			return -errno;
+	if (fd < 0) {
+		base_log("no private directory for fabrics: %s; set UMBEL_RUNTIME_DIR to another",
+		         why);
+		return CLI_FAILED;
 	}
+	close(fd);
 	return 0;
 }
 
@@ -89,7 +86,7 @@ static int is_fabric_dir(const struct dirent *entry)
 {
 	char path[PATH_MAX];
 
-	/* Nothing but a fabric's name passes, so neither do '.' and '..'. */
+	/* control_path() refuses what is no fabric's name: '.' and '..' too */
 	return (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) &&
 	       !control_path(path, sizeof(path), entry->d_name, NULL);
 }
@@ -118,28 +115,46 @@ int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
 	return ret;
 }
 
-int cli_try_connect(struct control_client **client, const char *name)
+/* As cli_try_connect(), as a program on @host (NULL: on all). -EHOSTUNREACH: no such host. */
+static int try_connect(struct control_client **client, const char *name, const char *host)
 {
-	char path[PATH_MAX];
-	int ret;
+	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int ret, dir;
 
+	dir = control_fabric_open(name, false, why);
+	if (dir < 0)
+		return dir;
+	close(dir); /* it is proven private: the path leads there again */
 	ret = control_path(path, sizeof(path), name, "ctl");
 	if (ret)
 		return ret;
-	return control_connect(client, path, CONTROL_ROLE_CLI, NULL);
+	return control_connect(client, path, CONTROL_ROLE_CLI, host);
+}
+
+int cli_try_connect(struct control_client **client, const char *name)
+{
+	return try_connect(client, name, NULL);
 }
 
 int cli_connect(struct control_client **client, const char *name)
 {
+	return cli_connect_host(client, name, NULL);
+}
+
+int cli_connect_host(struct control_client **client, const char *name, const char *host)
+{
 	bool is_default = !strcmp(name, CONTROL_DEFAULT_FABRIC);
+	char why[CONTROL_WHY_ROOM];
 	int ret;
 
 	if (cli_check_name(name))
 		return CLI_USAGE;
-	ret = cli_try_connect(client, name);
+	ret = try_connect(client, name, host);
 	switch (ret) {
 	case 0:
 		return 0;
+	case -EHOSTUNREACH:
+		return CLI_NO_HOST;
 	case -ENOENT:
 	case -ENOTDIR:
 	case -ECONNREFUSED:
@@ -147,8 +162,18 @@ int cli_connect(struct control_client **client, const char *name)
 		         is_default ? "" : " --name ", is_default ? "" : name);
 		return CLI_FAILED;
 	case -EPERM:
+	case -ELOOP:
 	case -EACCES:
-		base_log("fabric '%s' belongs to another user", name);
+		if (control_fabric_open(name, false, why) < 0)
+			base_log("fabric '%s' is not safe to use: %s", name, why);
+		else
+			base_log("fabric '%s' belongs to another user", name);
+		return CLI_FAILED;
+	case -ETIMEDOUT:
+		base_log(
+		        "fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel down' "
+		        "ends it",
+		        name);
 		return CLI_FAILED;
 	default:
 		base_log("fabric '%s' does not answer: %s", name, strerror(-ret));

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Files that a command reads, where its user is, and whose text it hands to the manager: a
- * topology, partitions. Called by `umbel up` and `umbel run`, and for the same text by the
- * manager.
+ * Files whose text goes to the daemon: see file.h. Called by `umbel up` and `umbel run`, which
+ * read the file, and by `umbel daemon`, which reads the descriptor that they pass.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,7 +12,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/file.h"
 
 #define MAX_FILE (64u << 20)
 

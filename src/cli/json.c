@@ -1,35 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The manager's answers, which are JSON texts: asked for, parsed, looked into and
- * printed. Called by show, status, down and exec. What an answer lacks is shown as
- * '-' or taken as 0: an older or newer manager is no error.
+ * The daemon's replies as JSON: see json.h. Called by show, status, up, exec and port.c.
  */
 #include <errno.h>
 #include <json-c/json.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/json.h"
 #include "control/client.h"
 
-struct json_object *cli_ask(struct control_client *client, const char *what)
+struct json_object *cli_request_json(struct control_client *client, const char *what)
 {
-	struct json_object *answer;
+	struct json_object *reply;
 	char *text;
 	int ret;
 
 	ret = control_show(client, what, &text);
 	if (ret) {
-		base_log("the manager does not show its %s: %s", what, strerror(-ret));
+		base_log("the daemon does not show its %s: %s", what, strerror(-ret));
 		return NULL;
 	}
-	answer = json_tokener_parse(text);
-	if (!answer)
-		base_log("the manager's %s are no JSON", what);
+	reply = json_tokener_parse(text);
+	if (!reply)
+		base_log("the daemon's %s are no JSON", what);
 	free(text);
-	return answer;
+	return reply;
+}
+
+int cli_request_text(struct control_client *client, const char *what, const char *of)
+{
+	int fd, ret = control_show_open(client, what, of, &fd);
+
+	if (!ret)
+		return fd;
+	if (ret == -ENOENT)
+		base_log("no switch '%s'", of);
+	else
+		base_log("the daemon does not show its %s: %s", what, strerror(-ret));
+	return -1;
 }
 
 const char *cli_json_text(struct json_object *o, const char *key)
@@ -72,4 +86,80 @@ int cli_json_print(struct json_object *o)
 	}
 	puts(text);
 	return 0;
+}
+
+/* ---- text as it comes ---- */
+
+#define INDENT 2
+
+/* Where in the text we are. */
+struct pretty {
+	unsigned depth;
+	bool in_string, escaped; /* the last byte was a backslash */
+	bool opened;             /* the last byte opened an object or array */
+};
+
+static void new_line(unsigned depth)
+{
+	putchar_unlocked('\n');
+	for (unsigned i = 0; i < depth * INDENT; i++)
+		putchar_unlocked(' ');
+}
+
+static void print_string_byte(struct pretty *p, char c)
+{
+	putchar_unlocked(c);
+	if (c == '"' && !p->escaped)
+		p->in_string = false;
+	p->escaped = c == '\\' && !p->escaped;
+}
+
+static void print_close(struct pretty *p, char c)
+{
+	p->depth -= p->depth > 0;
+	if (!p->opened)
+		new_line(p->depth);
+	putchar_unlocked(c);
+	p->opened = false;
+}
+
+static void print_byte(struct pretty *p, char c)
+{
+	if (p->in_string) {
+		print_string_byte(p, c);
+		return;
+	}
+	if (c == '}' || c == ']') {
+		print_close(p, c);
+		return;
+	}
+	if (p->opened)
+		new_line(p->depth);
+	p->opened = c == '{' || c == '[';
+	p->depth += p->opened;
+	p->in_string = c == '"';
+	putchar_unlocked(c);
+	if (c == ':')
+		putchar_unlocked(' ');
+	if (c == ',')
+		new_line(p->depth);
+}
+
+int cli_json_print_text(int fd)
+{
+	struct pretty p = { 0 };
+	char text[65536];
+	ssize_t n;
+
+	do {
+		n = read(fd, text, sizeof(text));
+		for (ssize_t i = 0; i < n; i++)
+			print_byte(&p, text[i]);
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	putchar('\n');
+	if (n < 0 || p.depth || p.in_string) {
+		base_log("the daemon's answer breaks off");
+		return CLI_FAILED;
+	}
+	return CLI_OK;
 }

@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The program `umbel`: finds the command in the table and runs it. The commands
- * are one file each; this one only knows their names.
+ * The program `umbel`: finds the command in the table and runs it. Each command is a
+ * file; no other file names them all.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/cli.h"
+#include "cli/command.h"
 
-static const struct cli_command *const commands[] = {
-	&cli_up,     &cli_down, &cli_run,    &cli_exec, &cli_show,   &cli_set,
-	&cli_status, &cli_link, &cli_switch, &cli_sm,   &cli_daemon,
-};
+/* All commands, in the order of `umbel --help`. A new one is a line here. */
+#define COMMANDS(X) \
+	X(up)       \
+	X(down)     \
+	X(run)      \
+	X(exec)     \
+	X(show)     \
+	X(set)      \
+	X(status)   \
+	X(link)     \
+	X(switch)   \
+	X(sm)       \
+	X(daemon)
+
+#define DECLARE(name) extern const struct cli_command cli_##name;
+COMMANDS(DECLARE)
+
+#define POINT(name) &cli_##name,
+static const struct cli_command *const commands[] = { COMMANDS(POINT) };
 
 static void print_help(void)
 {
@@ -29,7 +44,14 @@ static void print_help(void)
 	       "  umbel COMMAND --help     what a command takes\n"
 	       "  umbel --version          the version\n"
 	       "\n"
-	       "The fabric is the one given with --name, else $UMBEL_FABRIC, else 'default'.\n");
+	       "The fabric is the one given with --name, else $UMBEL_FABRIC, else 'default'.\n"
+	       "\n"
+	       "UMBEL_LOG=LEVEL,PART=LEVEL... in the environment: what is logged, by programs to\n"
+	       "standard error and by the daemon to its log file. A level is off, error, warning,\n"
+	       "info, debug or trace, a part one of these:\n"
+	       "\n");
+	for (unsigned i = 0; base_log_part_name(i); i++)
+		printf("    %-8s %s\n", base_log_part_name(i), base_log_part_text(i));
 }
 
 static const struct cli_command *find_command(const char *name)
@@ -45,6 +67,7 @@ int main(int argc, char **argv)
 {
 	const struct cli_command *cmd;
 
+	base_log_start(BASE_LOG_WARNING);
 	if (argc < 2) {
 		base_log("which command? see umbel --help");
 		return CLI_USAGE;

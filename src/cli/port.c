@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <json-c/json.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/json.h"
 #include "cli/port.h"
 #include "control/client.h"
 
@@ -31,40 +33,19 @@ int cli_port_parse(const struct cli_command *cmd, const char *text, struct cli_p
 	return 0;
 }
 
-int cli_words(const struct cli_command *cmd, int argc, char **argv, const char **name, int *status)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *fabric = NULL;
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt != 'n') {
-			*status = cli_option_end(cmd, opt, argv);
-			return -1;
-		}
-		fabric = optarg;
-	}
-	*name = cli_fabric_name(fabric);
-	return 0;
-}
-
 /* ---- what there is ---- */
 
-/* The fabric as the manager shows it. */
+/* The fabric as the daemon shows it. */
 struct view {
 	struct json_object *hosts, *nodes, *topology;
 };
 
-static int look(struct control_client *client, struct view *v)
+static int view_init(struct control_client *client, struct view *v)
 {
-	*v = (struct view){ .hosts = cli_ask(client, "hosts") };
+	*v = (struct view){ .hosts = cli_request_json(client, "hosts") };
 	if (!v->hosts)
 		return CLI_FAILED;
-	v->topology = cli_ask(client, "topology");
+	v->topology = cli_request_json(client, "topology");
 	if (!v->topology) {
 		json_object_put(v->hosts);
 		return CLI_FAILED;
@@ -73,14 +54,14 @@ static int look(struct control_client *client, struct view *v)
 	return 0;
 }
 
-static void look_away(struct view *v)
+static void view_fini(struct view *v)
 {
 	json_object_put(v->hosts);
 	json_object_put(v->topology);
 }
 
-/* The element of @array that has @name, or NULL. */
-static struct json_object *named(struct json_object *array, const char *name)
+/* The element of @array whose name is @name, or NULL. */
+static struct json_object *find_named(struct json_object *array, const char *name)
 {
 	for (size_t i = 0; i < json_object_array_length(array); i++) {
 		struct json_object *o = json_object_array_get_idx(array, i);
@@ -92,20 +73,21 @@ static struct json_object *named(struct json_object *array, const char *name)
 }
 
 /* The node that @name means: its own, or that of the host whose HCA it is. */
-static struct json_object *node_of(const struct view *v, const char *name)
+static struct json_object *find_node(const struct view *v, const char *name)
 {
-	struct json_object *node = named(v->nodes, name), *host;
+	struct json_object *node = find_named(v->nodes, name), *host;
 
 	if (node)
 		return node;
-	host = named(v->hosts, name);
+	host = find_named(v->hosts, name);
 	if (!host || !json_object_array_length(cli_json_array(host, "hcas")))
 		return NULL;
 	host = json_object_array_get_idx(cli_json_array(host, "hcas"), 0);
-	return named(v->nodes, cli_json_text(host, "name"));
+	return find_named(v->nodes, cli_json_text(host, "name"));
 }
 
-/* Adds the names in @array, of those of @type (NULL: all); of many, the first and the last. */
+/* Appends the names of the elements of @type (NULL: of all). If they are many: the first eight and
+ * the last. */
 static void list_names(char names[static NAMES], struct json_object *array, const char *type)
 {
 	size_t n = json_object_array_length(array), shown = 0, len = strlen(names);
@@ -134,10 +116,10 @@ static bool is_dead(struct json_object *node)
 	return json_object_get_boolean(json_object_object_get(node, "dead"));
 }
 
-/* Which dead switch keeps the link down. */
+/* The dead switch because of which the link stays down. */
 static const char *dead_end(const struct view *v, const struct cli_port *p)
 {
-	struct json_object *node = node_of(v, p->node), *ports;
+	struct json_object *node = find_node(v, p->node), *ports;
 
 	if (is_dead(node))
 		return cli_json_text(node, "name");
@@ -153,7 +135,7 @@ static const char *dead_end(const struct view *v, const struct cli_port *p)
 
 static void say_range(const struct view *v, const struct cli_port *p)
 {
-	struct json_object *node = node_of(v, p->node);
+	struct json_object *node = find_node(v, p->node);
 	long n = cli_json_number(node, "n_ports");
 
 	base_log("'%s' has no port %u: %s %ld", p->node, p->port,
@@ -171,7 +153,7 @@ static void explain(const struct view *v, const struct cli_port *p, int error)
 		base_log("no node '%s': there are %s", p->node, names);
 		break;
 	case -EMLINK:
-		list_names(names, cli_json_array(named(v->hosts, p->node), "hcas"), NULL);
+		list_names(names, cli_json_array(find_named(v->hosts, p->node), "hcas"), NULL);
 		base_log("host '%s' has several HCAs: name one of %s", p->node, names);
 		break;
 	case -ERANGE:
@@ -199,10 +181,10 @@ int cli_port_refused(struct control_client *client, const struct cli_port *p, in
 {
 	struct view v;
 
-	if (look(client, &v))
+	if (view_init(client, &v))
 		return CLI_FAILED;
 	explain(&v, p, error);
-	look_away(&v);
+	view_fini(&v);
 	return CLI_FAILED;
 }
 
@@ -211,7 +193,7 @@ int cli_switch_refused(struct control_client *client, const char *name, int erro
 	char names[NAMES] = "";
 	struct view v;
 
-	if (look(client, &v))
+	if (view_init(client, &v))
 		return CLI_FAILED;
 	list_names(names, v.nodes, "switch");
 	if (error == -ENOENT)
@@ -220,6 +202,6 @@ int cli_switch_refused(struct control_client *client, const char *name, int erro
 		base_log("'%s' is no switch: there are %s", name, names);
 	else
 		base_log("switch '%s': %s", name, strerror(-error));
-	look_away(&v);
+	view_fini(&v);
 	return CLI_FAILED;
 }

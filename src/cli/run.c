@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * `umbel run`: a private fabric for one command, gone when it ends. The fabric lives in a
- * directory of its own, so the command, and whatever it starts, finds no other. Signals
- * to umbel are passed to the command; the manager ends when our end of its life pipe is
- * closed, even by our death, and removes the directory itself then.
+ * directory of its own, so the command, and whatever it starts, finds no other fabric.
+ * Signals to umbel are passed on to the command. The daemon ends when our end of its life
+ * pipe is closed, even by our death; then it removes the directory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,14 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/manager.h"
+#include "cli/daemon_process.h"
+#include "cli/environ.h"
+#include "cli/fabrics.h"
 
 static const char help[] =
         "Usage: umbel run [OPTION]... -- COMMAND [ARGUMENT]...\n"
@@ -41,13 +42,14 @@ struct run {
 	char dir[PATH_MAX];   /* the private runtime directory */
 	sigset_t old_signals; /* what was blocked before */
 	int signal_fd;
-	struct cli_manager manager;
+	struct cli_daemon_process daemon;
 	pid_t command_pid;
-	int command_pidfd;
+	int child_fd; /* readable when a child has ended: SIGCHLD. A pidfd may be denied */
 };
 
-/* From here on signals are read from a descriptor: none ends us with things left behind. */
-static int take_signals(struct run *r)
+/* From here on signals are read from a descriptor, so that none ends us before we have cleaned up.
+ */
+static int block_signals(struct run *r)
 {
 	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	sigset_t set;
@@ -56,11 +58,12 @@ static int take_signals(struct run *r)
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
 		sigaddset(&set, numbers[i]);
 	sigprocmask(SIG_BLOCK, &set, &r->old_signals);
-	signal(SIGCHLD, SIG_DFL); /* ignored, it would lose us the exit status */
+	signal(SIGCHLD, SIG_DFL); /* if it were ignored, there would be no exit status */
 	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (r->signal_fd >= 0)
 		return 0;
-	base_log("no signal descriptor: %s", strerror(errno));
+	base_log("signalfd4() fails: %s; a container may have to allow it (seccomp)",
+	         strerror(errno));
 	return CLI_FABRIC_FAILED;
 }
 
@@ -76,17 +79,18 @@ static int next_signal(const struct run *r, bool *typed)
 	return (int)info.ssi_signo;
 }
 
-/* Makes the private directory, a hidden one among the fabrics, and turns to it. */
+/* Makes the private directory, a hidden one in the runtime directory, and makes it the runtime
+ * directory from here on. */
 static int make_private_dir(struct run *r)
 {
 	char runtime[PATH_MAX];
 	int ret;
 
-	if (cli_runtime_dir(runtime))
+	if (cli_runtime_dir(runtime) || cli_make_dir(runtime))
 		return CLI_FABRIC_FAILED;
-	ret = cli_make_dir(runtime);
-	if (!ret && snprintf(r->dir, sizeof(r->dir), "%s/.run-XXXXXX", runtime) >= PATH_MAX)
-		ret = -ENAMETOOLONG;
+	ret = snprintf(r->dir, sizeof(r->dir), "%s/.run-XXXXXX", runtime) < PATH_MAX
+	              ? 0
+	              : -ENAMETOOLONG;
 	if (!ret && !mkdtemp(r->dir))
 		ret = -errno;
 	if (ret) {
@@ -101,7 +105,7 @@ static int make_private_dir(struct run *r)
 
 static int start_fabric(struct run *r)
 {
-	struct cli_manager_start how = {
+	struct cli_daemon_process_start how = {
 		.fabric = &r->fabric,
 		.owned_dir = r->dir,
 		.interrupt_fd = r->signal_fd,
@@ -109,7 +113,7 @@ static int start_fabric(struct run *r)
 	bool typed;
 	int signo;
 
-	if (!cli_manager_start(&r->manager, &how))
+	if (!cli_daemon_process_start(&r->daemon, &how))
 		return 0;
 	signo = next_signal(r, &typed);
 	return signo ? 128 + signo : CLI_FABRIC_FAILED;
@@ -126,6 +130,7 @@ static _Noreturn void become_command(struct run *r)
 
 static int start_command(struct run *r)
 {
+	sigset_t child;
 	int ret;
 
 	if (r->host) {
@@ -134,12 +139,14 @@ static int start_command(struct run *r)
 			return ret;
 	}
 	fflush(stdout);
-	r->command_pid = fork();
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	r->child_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->command_pid = r->child_fd < 0 ? -1 : fork();
 	if (r->command_pid == 0)
 		become_command(r);
 	if (r->command_pid > 0)
-		r->command_pidfd = pidfd_open(r->command_pid, 0);
-	if (r->command_pid > 0 && r->command_pidfd >= 0)
 		return 0;
 	base_log("cannot start the command: %s", strerror(errno));
 	return CLI_FABRIC_FAILED;
@@ -149,40 +156,41 @@ static int start_command(struct run *r)
 static int wait_command(struct run *r)
 {
 	struct pollfd fds[] = {
-		{ .fd = r->command_pidfd, .events = POLLIN },
+		{ .fd = r->child_fd, .events = POLLIN },
 		{ .fd = r->signal_fd, .events = POLLIN },
 	};
+	struct signalfd_siginfo info;
 	int signo, status;
 	bool typed;
 
-	while (!fds[0].revents) {
+	while (waitpid(r->command_pid, &status, WNOHANG) != r->command_pid) {
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0)
 			continue;
+		while (read(r->child_fd, &info, sizeof(info)) > 0)
+			; /* the daemon is a child as well */
 		while ((signo = next_signal(r, &typed))) {
 			if (!typed)
 				kill(r->command_pid, signo);
 		}
 	}
-	while (waitpid(r->command_pid, &status, 0) < 0 && errno == EINTR)
-		;
-	close(r->command_pidfd);
+	close(r->child_fd);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 /* Ends the fabric. @status, or that the fabric failed if nothing else did. */
 static int end_fabric(struct run *r, int status)
 {
-	int manager = cli_manager_stop(&r->manager);
+	int daemon = cli_daemon_process_stop(&r->daemon);
 
-	if (WIFEXITED(manager) && WEXITSTATUS(manager) == 0)
+	if (WIFEXITED(daemon) && WEXITSTATUS(daemon) == 0)
 		return status;
-	if (WIFSIGNALED(manager) && !r->manager.stuck)
-		base_log("the manager was ended by signal %d", WTERMSIG(manager));
-	else if (!r->manager.stuck)
-		base_log("the manager failed with status %d", WEXITSTATUS(manager));
-	cli_manager_print_log(r->name);
-	/* killed is what a command may do to it on purpose */
-	if (WIFSIGNALED(manager) && WTERMSIG(manager) == SIGKILL && !r->manager.stuck)
+	if (WIFSIGNALED(daemon) && !r->daemon.stuck)
+		base_log("the daemon was ended by signal %d", WTERMSIG(daemon));
+	else if (!r->daemon.stuck)
+		base_log("the daemon failed with status %d", WEXITSTATUS(daemon));
+	cli_daemon_process_print_log(r->name);
+	/* a command may kill it on purpose */
+	if (WIFSIGNALED(daemon) && WTERMSIG(daemon) == SIGKILL && !r->daemon.stuck)
 		return status;
 	return status ? status : CLI_FABRIC_FAILED;
 }
@@ -191,7 +199,7 @@ static int run_command(struct run *r)
 {
 	int ret;
 
-	ret = take_signals(r);
+	ret = block_signals(r);
 	if (ret)
 		return ret;
 	ret = make_private_dir(r);

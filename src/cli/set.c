@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel set`: changes settings of a running fabric, those that may change then.
- * They are shown by `umbel status --name NAME`.
+ * `umbel set`: changes those settings of a running fabric that may change while it runs.
+ * `umbel status --name NAME` shows them.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/fabrics.h"
 #include "control/client.h"
 
 static const char help[] =

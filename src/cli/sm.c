@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel sm`: has the subnet manager do what it rarely does by itself, so that a
- * program can be tested with it.
+ * `umbel sm`: makes the subnet manager do what it rarely does by itself, to test programs.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +8,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/cli.h"
+#include "cli/fabrics.h"
+#include "cli/file.h"
 #include "cli/port.h"
 #include "control/client.h"
 

@@ -11,7 +11,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/fabrics.h"
+#include "cli/json.h"
 #include "cli/table.h"
 #include "control/client.h"
 
@@ -57,7 +59,7 @@ static int print_table(struct json_object *fabrics)
 	return ret ? CLI_FAILED : 0;
 }
 
-/* "ports with a cable: 12 active, 4 init": the best first. */
+/* "ports with a cable: 12 active, 4 init": the best state first. */
 static void print_ports(struct json_object *status)
 {
 	static const char *const states[] = { "active", "armed", "init", "down" };
@@ -108,7 +110,7 @@ static int print_settings(struct json_object *status)
 	return ret ? CLI_FAILED : 0;
 }
 
-/* Adds the status of a fabric that is up to the array @arg. One that is not is no error. */
+/* Adds the status of a fabric to the array @arg, if it is up. It need not be. */
 static int collect(const char *name, void *arg)
 {
 	struct control_client *client;
@@ -116,7 +118,7 @@ static int collect(const char *name, void *arg)
 
 	if (cli_try_connect(&client, name))
 		return 0;
-	status = cli_ask(client, "status");
+	status = cli_request_json(client, "status");
 	control_close(client);
 	if (!status)
 		return CLI_FAILED;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
+#include "cli/fabrics.h"
 #include "cli/port.h"
 #include "control/client.h"
 

@@ -8,28 +8,55 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/table.h"
 
+struct column {
+	size_t width;
+	bool other; /* a cell under the header is no number */
+};
+
 struct cli_table {
 	unsigned columns;
+	struct column *column;
 	char **cells; /* the first row is the header */
-	size_t n_cells;
+	size_t n_cells, room;
 	bool failed;
 };
 
+static bool is_number(const char *cell)
+{
+	return *cell && (cell[strspn(cell, "0123456789.")] == '\0' || !strcmp(cell, "-"));
+}
+
+/* Cells are measured as they come: a table may have millions. */
+static void measure(struct cli_table *t, const char *cell)
+{
+	struct column *c = &t->column[t->n_cells % t->columns];
+	size_t width = strlen(cell);
+
+	if (width > c->width)
+		c->width = width;
+	if (t->n_cells >= t->columns && !is_number(cell))
+		c->other = true;
+}
+
 static void append(struct cli_table *t, char *cell)
 {
-	char **grown;
+	size_t room = t->n_cells < t->room ? t->room : 2 * t->room + 64;
+	char **grown = t->cells;
 
-	if (cell)
-		grown = realloc(t->cells, (t->n_cells + 1) * sizeof(*grown));
+	if (cell && room > t->room)
+		grown = realloc(t->cells, room * sizeof(*grown));
 	if (!cell || !grown) {
 		free(cell);
 		t->failed = true;
 		return;
 	}
 	t->cells = grown;
+	t->room = room;
+	measure(t, cell);
 	t->cells[t->n_cells++] = cell;
 }
 
@@ -39,6 +66,11 @@ struct cli_table *cli_table_new(unsigned columns, const char *const *headers)
 
 	if (!t)
 		return NULL;
+	t->column = calloc(columns + 1, sizeof(*t->column));
+	if (!t->column) {
+		free(t);
+		return NULL;
+	}
 	t->columns = columns;
 	for (unsigned i = 0; i < columns; i++)
 		append(t, strdup(headers[i]));
@@ -59,45 +91,21 @@ void cli_table_add(struct cli_table *t, const char *format, ...)
 	append(t, cell);
 }
 
-static int column_width(const struct cli_table *t, unsigned column)
-{
-	size_t width = 0;
-
-	for (size_t i = column; i < t->n_cells; i += t->columns) {
-		if (strlen(t->cells[i]) > width)
-			width = strlen(t->cells[i]);
-	}
-	return (int)width;
-}
-
-static bool is_number(const char *cell)
-{
-	return *cell && (cell[strspn(cell, "0123456789.")] == '\0' || !strcmp(cell, "-"));
-}
-
-/* Whether all cells under the header are numbers. */
-static bool column_is_numbers(const struct cli_table *t, unsigned column)
-{
-	for (size_t i = column + t->columns; i < t->n_cells; i += t->columns) {
-		if (!is_number(t->cells[i]))
-			return false;
-	}
-	return t->n_cells > t->columns;
-}
-
 static void print_cell(const struct cli_table *t, size_t i, FILE *to)
 {
 	unsigned column = i % t->columns;
 	bool last = column == t->columns - 1 || i == t->n_cells - 1;
+	bool numbers = !t->column[column].other && t->n_cells > t->columns;
+	int width = (int)t->column[column].width;
 
 	if (column)
 		fputs("  ", to);
-	if (column_is_numbers(t, column))
-		fprintf(to, "%*s", column_width(t, column), t->cells[i]);
+	if (numbers)
+		fprintf(to, "%*s", width, t->cells[i]);
 	else if (last) /* no blanks at the end of a line */
 		fputs(t->cells[i], to);
 	else
-		fprintf(to, "%-*s", column_width(t, column), t->cells[i]);
+		fprintf(to, "%-*s", width, t->cells[i]);
 	if (last)
 		fputc('\n', to);
 }
@@ -125,5 +133,15 @@ void cli_table_free(struct cli_table *t)
 	for (size_t i = 0; i < t->n_cells; i++)
 		free(t->cells[i]);
 	free(t->cells);
+	free(t->column);
 	free(t);
+}
+
+bool cli_colour(void)
+{
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+
+	if (!isatty(STDOUT_FILENO) || (no_colour && *no_colour))
+		return false;
+	return term && strcmp(term, "dumb");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A table of text with aligned columns, filled cell by cell and printed at once.
- * Columns that hold only numbers are aligned to the right. What runs out of memory
- * is remembered and said by cli_table_print(), so that filling needs no checks.
+ * Columns that hold only numbers are aligned to the right. If memory runs out, the table
+ * remembers it, and cli_table_print() returns the error; so filling needs no checks.
  */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
@@ -12,17 +12,20 @@
 
 struct cli_table;
 
-/* @headers: @columns strings that are copied. NULL if there is no memory, which the other
- * functions take. */
+/* @headers: @columns strings, which are copied. NULL if there is no memory; the other functions
+ * accept NULL. */
 struct cli_table *cli_table_new(unsigned columns, const char *const *headers);
 
-/* The next cell: left to right, then the next row. */
+/* Adds the next cell: from left to right, then the next row. */
 void cli_table_add(struct cli_table *t, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* Header, rows; a row that is not full ends early. 0 or -ENOMEM. */
+/* Prints header and rows; a last row that is not full ends early. 0 or -ENOMEM. */
 int cli_table_print(const struct cli_table *t, FILE *to, bool colour);
 
 void cli_table_free(struct cli_table *t);
+
+/* Whether standard output wants colour: it is a terminal, and neither TERM nor NO_COLOR object. */
+bool cli_colour(void);
 
 #endif

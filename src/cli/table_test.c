@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "cli/table.h"
@@ -111,9 +112,29 @@ static void no_memory_is_said_at_the_end(void **state)
 	cli_table_free(NULL);
 }
 
+/* If each cell looked at all the others, this would take days. */
+static void a_table_may_have_a_million_cells(void **state)
+{
+	struct cli_table *t = new_table();
+	char *text;
+
+	(void)state;
+	for (unsigned i = 0; i < 350000; i++) {
+		cli_table_add(t, "sw%u", i);
+		cli_table_add(t, "%u", i);
+		cli_table_add(t, "h%u", i);
+	}
+	text = printed(t, false);
+	assert_non_null(strstr(text, "\nsw5            5  h5\n"));
+	assert_non_null(strstr(text, "\nsw349999  349999  h349999\n"));
+	free(text);
+	cli_table_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_may_have_a_million_cells),
 		cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
 		cmocka_unit_test(numbers_are_aligned_to_the_right),
 		cmocka_unit_test(a_table_without_rows_is_its_header),

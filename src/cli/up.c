@@ -7,8 +7,9 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "cli/cli.h"
-#include "cli/manager.h"
+#include "cli/daemon_process.h"
+#include "cli/fabrics.h"
+#include "cli/json.h"
 #include "control/client.h"
 
 static const char help[] =
@@ -20,7 +21,7 @@ static const char help[] =
         "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else "
         "'default')\n" CLI_FABRIC_HELP "  -h, --help            this text\n";
 
-/* Whether a manager of that name answers; then says so. */
+/* Whether a daemon of that name is up; if so, says it. */
 static bool is_up(const char *name)
 {
 	struct control_client *client;
@@ -28,7 +29,7 @@ static bool is_up(const char *name)
 
 	if (cli_try_connect(&client, name))
 		return false;
-	status = cli_ask(client, "status");
+	status = cli_request_json(client, "status");
 	control_close(client);
 	base_log("fabric '%s' is already up (pid %ld); 'umbel down' ends it", name,
 	         status ? cli_json_number(status, "pid") : 0);
@@ -36,7 +37,7 @@ static bool is_up(const char *name)
 	return true;
 }
 
-/* How many the shape has that was asked for, as only the manager knows. */
+/* How many hosts the fabric has: only the daemon knows what the options come to. */
 static long count_hosts(const char *name)
 {
 	struct control_client *client;
@@ -45,7 +46,7 @@ static long count_hosts(const char *name)
 
 	if (cli_try_connect(&client, name))
 		return 0;
-	status = cli_ask(client, "status");
+	status = cli_request_json(client, "status");
 	control_close(client);
 	if (status)
 		n = cli_json_number(status, "hosts");
@@ -55,17 +56,17 @@ static long count_hosts(const char *name)
 
 static int start(const struct cli_fabric_options *fabric)
 {
-	struct cli_manager_start how = { .fabric = fabric, .interrupt_fd = -1 };
-	struct cli_manager manager;
+	struct cli_daemon_process_start how = { .fabric = fabric, .interrupt_fd = -1 };
+	struct cli_daemon_process daemon;
 	long hosts;
 
 	if (cli_check_name(fabric->name))
 		return CLI_USAGE;
-	if (is_up(fabric->name) || cli_manager_start(&manager, &how))
+	if (is_up(fabric->name) || cli_daemon_process_start(&daemon, &how))
 		return CLI_FAILED;
 	hosts = count_hosts(fabric->name);
-	printf("fabric '%s' is up: %ld host%s, manager pid %d\n", fabric->name, hosts,
-	       hosts == 1 ? "" : "s", (int)manager.pid);
+	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", fabric->name, hosts,
+	       hosts == 1 ? "" : "s", (int)daemon.pid);
 	return CLI_OK;
 }
 

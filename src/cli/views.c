@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The text form of topology, groups, routes, counters and hosts: see views.h. Called by
+ * The text form of topology, groups, counters and hosts: see views.h. Called by
  * show.c.
  */
 #define _GNU_SOURCE
@@ -11,7 +11,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/cli.h"
+#include "cli/command.h"
+#include "cli/json.h"
 #include "cli/table.h"
 #include "cli/views.h"
 
@@ -230,105 +231,103 @@ static int print_groups(struct json_object *groups)
 	return 0;
 }
 
-static int print_routes(struct json_object *switches)
+/*
+ * Counters: arrays of what counts, ports for instance. The daemon alone knows their names: an
+ * element's texts and its number say what it is, all other integers are counters.
+ */
+
+/* Whether the field says what it is that counts. */
+static bool is_identity(const char *key, struct json_object *value)
 {
-	static const char *const headers[] = { "SWITCH", "LID", "PORTS" };
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
-
-	for (size_t i = 0; i < count(switches); i++) {
-		struct json_object *lft = cli_json_array(at(switches, i), "lft");
-		struct json_object *mft = cli_json_array(at(switches, i), "mft");
-
-		for (size_t j = 0; j < count(lft); j++) {
-			add_text(t, at(switches, i), "switch");
-			add_text(t, at(lft, j), "lid");
-			add_text(t, at(lft, j), "port");
-		}
-		for (size_t j = 0; j < count(mft); j++) {
-			add_text(t, at(switches, i), "switch");
-			add_text(t, at(mft, j), "mlid");
-			add_joined(t, cli_json_array(at(mft, j), "ports"));
-		}
-	}
-	return finish(t);
+	return json_object_is_type(value, json_type_string) || !strcmp(key, "port");
 }
 
-/* Notes each counter of a port in @names; its value there says whether it moved on any port. */
-static void note_counters(struct json_object *names, struct json_object *port)
+/* Adds the fields of an element to @columns: true for what is shown, a counter that is not 0. */
+static void note_fields(struct json_object *columns, struct json_object *element)
 {
-	json_object_object_foreach(port, key, value)
+	json_object_object_foreach(element, key, value)
 	{
-		struct json_object *known = json_object_object_get(names, key);
+		bool shown = json_object_get_boolean(json_object_object_get(columns, key));
 
-		if (!strcmp(key, "port") || !json_object_is_type(value, json_type_int))
-			continue;
-		if (!known || (!json_object_get_boolean(known) && json_object_get_int64(value)))
-			json_object_object_add(
-			        names, key,
-			        json_object_new_boolean(json_object_get_int64(value) != 0));
+		if (is_identity(key, value) || json_object_get_int64(value))
+			shown = true;
+		json_object_object_add(columns, key, json_object_new_boolean(shown));
 	}
 }
 
-/* The counters worth a column, in the manager's order: those not zero on some port. */
-static struct json_object *moving_counters(struct json_object *ports)
+static bool any_counter_moved(struct json_object *array)
 {
-	struct json_object *all = json_object_new_object(), *names = json_object_new_object();
-
-	for (size_t i = 0; i < count(ports); i++)
-		note_counters(all, at(ports, i));
-	json_object_object_foreach(all, key, moved)
-	{
-		if (json_object_get_boolean(moved))
-			json_object_object_add(names, key, NULL);
+	for (size_t i = 0; i < count(array); i++) {
+		json_object_object_foreach(at(array, i), key, value)
+		{
+			if (!is_identity(key, value) && json_object_get_int64(value))
+				return true;
+		}
 	}
-	json_object_put(all);
-	return names;
+	return false;
 }
 
-/* Prints the columns "node", "port" and those in @names. */
-static int print_counter_table(struct json_object *ports, struct json_object *names)
+/* A row for each element, with the columns that @columns says are shown. */
+static int print_counter_table(struct json_object *array, struct json_object *columns)
 {
-	size_t columns = 2 + (size_t)json_object_object_length(names), n = 0;
-	const char **headers = calloc(columns, sizeof(*headers));
+	const char **headers = calloc((size_t)json_object_object_length(columns), sizeof(*headers));
 	struct cli_table *t;
+	unsigned n = 0;
 
 	if (!headers) {
 		base_log("no memory");
 		return CLI_FAILED;
 	}
-	headers[n++] = "node";
-	headers[n++] = "port";
-	json_object_object_foreach(names, key, value)
+	json_object_object_foreach(columns, key, shown)
 	{
-		(void)value;
-		headers[n++] = key;
+		if (json_object_get_boolean(shown))
+			headers[n++] = key;
 	}
-	t = cli_table_new((unsigned)columns, headers);
-	for (size_t i = 0; i < count(ports); i++) {
-		for (n = 0; n < columns; n++)
-			add_text(t, at(ports, i), headers[n]);
-	}
+	t = cli_table_new(n, headers);
+	for (size_t i = 0; i < count(array); i++)
+		for (unsigned k = 0; k < n; k++)
+			add_text(t, at(array, i), headers[k]);
 	free(headers);
 	return finish(t);
 }
 
+static int print_counter_array(struct json_object *array)
+{
+	struct json_object *columns = json_object_new_object();
+	int ret;
+
+	for (size_t i = 0; i < count(array); i++)
+		note_fields(columns, at(array, i));
+	ret = print_counter_table(array, columns);
+	json_object_put(columns);
+	return ret;
+}
+
 static int print_counters(struct json_object *counters)
 {
-	struct json_object *ports = cli_json_array(counters, "ports");
-	struct json_object *names = moving_counters(ports);
+	bool any = false;
 	int ret = 0;
 
-	if (json_object_object_length(names))
-		ret = print_counter_table(ports, names);
-	else
+	json_object_object_foreach(counters, key, array)
+	{
+		(void)key;
+		if (!json_object_is_type(array, json_type_array) || !any_counter_moved(array))
+			continue;
+		if (any)
+			putchar('\n');
+		any = true;
+		ret = ret ? ret : print_counter_array(array);
+	}
+	if (!any)
 		puts("all counters are 0");
-	json_object_put(names);
 	return ret;
 }
 
 static const struct cli_view views[] = {
-	{ "topology", print_topology }, { "groups", print_groups }, { "routes", print_routes },
-	{ "counters", print_counters }, { "hosts", print_hosts },
+	{ "topology", print_topology },
+	{ "groups", print_groups },
+	{ "counters", print_counters },
+	{ "hosts", print_hosts },
 };
 
 const struct cli_view *cli_view_find(const char *what)

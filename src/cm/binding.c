@@ -2,7 +2,7 @@
 /*
  * Port spaces: which identifiers use which port numbers, on which hosts. The rules are
  * the kernel's: an address and port belong to one identifier, unless all who share
- * them allow it and none listens; a wildcard is in everybody's way.
+ * them allow it and none listens; a wildcard conflicts with every address.
  */
 #include <endian.h>
 #include <errno.h>
@@ -138,7 +138,7 @@ static void write_port(struct cm_id *id, uint16_t ps, uint16_t port)
 	}
 }
 
-int cm_binding_take(struct cm *cm, struct cm_id *id)
+int cm_binding_reserve(struct cm *cm, struct cm_id *id)
 {
 	uint16_t ps = select_ps(id), port = cm_addr_port(&id->src);
 	struct cm_binding *b;
@@ -189,7 +189,7 @@ int cm_binding_may_listen(const struct cm_id *id)
 static bool listens_for(const struct cm_id *l, const struct cm *cm, const struct fabric_port *port,
                         const union control_cm_addr *dst)
 {
-	if (l->state != CM_LISTEN)
+	if (l->state != CM_LISTEN || l->channel->doomed)
 		return false;
 	if (l->port ? l->port != port
 	            : l->scope != CM_ALL_HOSTS && l->scope != cm_port_host(cm, port))

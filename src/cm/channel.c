@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event channels and the events that wait in them. For each event one byte goes out
- * by the channel's outbox: the process sees by its descriptor that there is
- * something, and asks for it. See control/cm_message.h for who takes bytes back.
+ * Event channels and the events that wait in them. For each event one byte is sent by the
+ * channel's outbox. The process's descriptor becomes readable, and the process asks for the event.
+ * control/cm_message.h says who removes the byte of an event that is withdrawn.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "cm/state.h"
 
 /* ---- events ---- */
@@ -21,7 +22,7 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (!e) {
-		base_log("out of memory: an rdma_cm event is lost");
+		base_log_warning(cm, "out of memory: an rdma_cm event is lost");
 		return NULL;
 	}
 	e->id = id;
@@ -34,17 +35,21 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
 static void append(struct cm_channel *ch, struct cm_event *e)
 {
 	TAILQ_INSERT_TAIL(&ch->events, e, entry);
+	TAILQ_INSERT_TAIL(&e->id->events, e, of_id);
 	ch->n_events++;
 }
 
-static void take_out(struct cm_channel *ch, struct cm_event *e)
+static void remove_event(struct cm_channel *ch, struct cm_event *e)
 {
 	TAILQ_REMOVE(&ch->events, e, entry);
+	TAILQ_REMOVE(&e->id->events, e, of_id);
 	ch->n_events--;
 }
 
 static void ring(struct cm *cm, struct cm_channel *ch)
 {
+	if (ch->doomed)
+		return;
 	cm->ops.outbox_send(ch->box, "", 1);
 }
 
@@ -64,10 +69,8 @@ int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status)
 	return 0;
 }
 
-/* Takes it out of the queue; a request that nobody has seen is refused with it. */
-static void drop(struct cm_channel *ch, struct cm_event *e)
+void cm_event_free(struct cm_event *e)
 {
-	take_out(ch, e);
 	if (e->announced) {
 		e->id->backlog++;
 		cm_id_free(e->announced);
@@ -75,17 +78,23 @@ static void drop(struct cm_channel *ch, struct cm_event *e)
 	free(e);
 }
 
-uint32_t cm_event_take_back(struct cm_id *id, const struct cm_join *join)
+/* Removes it from the queue and frees it. A connection request in it is refused. */
+static void drop(struct cm_channel *ch, struct cm_event *e)
 {
-	struct cm_channel *ch = id->channel;
-	struct cm_event *e = TAILQ_FIRST(&ch->events);
+	remove_event(ch, e);
+	cm_event_free(e);
+}
+
+uint32_t cm_event_withdraw(struct cm_id *id, const struct cm_join *join)
+{
+	struct cm_event *e = TAILQ_FIRST(&id->events);
 	uint32_t n = 0;
 
 	while (e) {
-		struct cm_event *next = TAILQ_NEXT(e, entry);
+		struct cm_event *next = TAILQ_NEXT(e, of_id);
 
-		if (e->id == id && (!join || e->join == join)) {
-			drop(ch, e);
+		if (!join || e->join == join) {
+			drop(id->channel, e);
 			n++;
 		}
 		e = next;
@@ -96,24 +105,22 @@ uint32_t cm_event_take_back(struct cm_id *id, const struct cm_join *join)
 uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to)
 {
 	struct cm_channel *from = id->channel;
-	struct cm_event *e = TAILQ_FIRST(&from->events);
+	struct cm_event *e;
 	uint32_t n = 0;
 
 	if (from == to)
 		return 0;
-	while (e) {
-		struct cm_event *next = TAILQ_NEXT(e, entry);
-
-		if (e->id == id) {
-			take_out(from, e);
-			append(to, e);
-			ring(id->client->cm, to);
-			if (e->announced)
-				e->announced->channel = to;
-			n++;
-		}
-		e = next;
+	TAILQ_FOREACH(e, &id->events, of_id)
+	{
+		TAILQ_REMOVE(&from->events, e, entry);
+		TAILQ_INSERT_TAIL(&to->events, e, entry);
+		ring(id->client->cm, to);
+		if (e->announced)
+			e->announced->channel = to;
+		n++;
 	}
+	from->n_events -= n;
+	to->n_events += n;
 	return n;
 }
 
@@ -127,13 +134,16 @@ int cm_channel_create(struct cm_call *call)
 
 	if (!ch)
 		return -ENOMEM;
+	ch->client = call->client;
 	TAILQ_INIT(&ch->events);
+	LIST_INIT(&ch->ids);
 	ret = base_idtable_add(&call->client->channels, ch, &ch->handle);
 	if (ret)
 		goto err_free;
 	ret = call->cm->ops.outbox_open(call->cm->ops.arg, &ch->box, &call->fd);
 	if (ret)
 		goto err_handle;
+	call->client->n_channels++;
 	reply->channel = ch->handle;
 	call->reply_bytes = sizeof(*reply);
 	return 0;
@@ -144,18 +154,51 @@ err_free:
 	return ret;
 }
 
-/* The identifiers on it go first. */
-void cm_channel_free(struct cm_client *client, struct cm_channel *ch)
-{
-	for (uint32_t i = 0; i < client->ids.size; i++) {
-		struct cm_id *id = base_idtable_get(&client->ids, i);
+#define SLICE 256 /* identifiers: less than a millisecond */
 
-		if (id && id->channel == ch)
-			cm_id_free(id);
-	}
+static void channel_free(struct cm_channel *ch)
+{
+	struct cm_client *client = ch->client;
+
 	client->cm->ops.outbox_close(ch->box);
-	base_idtable_remove(&client->channels, ch->handle);
+	TAILQ_REMOVE(&client->cm->doomed, ch, of_doomed);
 	free(ch);
+	client->n_channels--;
+	cm_client_release(client);
+}
+
+void cm_channel_sweep(struct cm *cm, unsigned ids)
+{
+	struct cm_channel *ch;
+	struct cm_id *id;
+
+	for (; ids && (ch = TAILQ_FIRST(&cm->doomed)); ids--) {
+		id = LIST_FIRST(&ch->ids);
+		if (id)
+			cm_id_free(id);
+		else
+			channel_free(ch);
+	}
+}
+
+static void on_sweep(struct base_timer *t)
+{
+	struct cm *cm = container_of(t, struct cm, sweep);
+
+	cm_channel_sweep(cm, SLICE);
+	if (!TAILQ_EMPTY(&cm->doomed))
+		base_timer_set_in(cm->ops.timers, &cm->sweep, 0, on_sweep);
+}
+
+void cm_channel_doom(struct cm_channel *ch)
+{
+	struct cm *cm = ch->client->cm;
+
+	base_idtable_remove(&ch->client->channels, ch->handle);
+	ch->doomed = true;
+	TAILQ_INSERT_TAIL(&cm->doomed, ch, of_doomed);
+	if (!base_timer_is_set(&cm->sweep))
+		on_sweep(&cm->sweep);
 }
 
 int cm_channel_destroy(struct cm_call *call)
@@ -165,11 +208,11 @@ int cm_channel_destroy(struct cm_call *call)
 
 	if (!ch)
 		return -EBADF;
-	cm_channel_free(call->client, ch);
+	cm_channel_doom(ch);
 	return 0;
 }
 
-/* The identifier that a connection request announces is the process's from here on. */
+/* Transfers the identifier of a connection request to the process. */
 static int hand_over(struct cm_event *e)
 {
 	int ret = cm_id_add_handle(e->announced);

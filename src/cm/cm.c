@@ -4,6 +4,7 @@
  * See cm.h.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,8 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 		return -ENOMEM;
 	cm->f = f;
 	cm->ops = *ops;
-	cm->last_request_id = ops->random;
-	LIST_INIT(&cm->timers);
+	TAILQ_INIT(&cm->doomed);
+	cm->last_request_id = cm->last_conn_id = cm->last_psn = ops->random;
 	if (cm_ports_init(cm)) {
 		free(cm);
 		return -ENOMEM;
@@ -34,6 +35,8 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 
 void cm_free(struct cm *cm)
 {
+	cm_channel_sweep(cm, UINT_MAX);
+	base_timer_stop(&cm->sweep);
 	cm_groups_fini(cm);
 	cm_ports_fini(cm);
 	base_hash_fini(&cm->bindings);
@@ -41,6 +44,9 @@ void cm_free(struct cm *cm)
 	base_hash_fini(&cm->transactions);
 	base_hash_fini(&cm->asking);
 	base_hash_fini(&cm->asked);
+	base_hash_fini(&cm->conns);
+	base_hash_fini(&cm->conn_peers);
+	base_hash_fini(&cm->conn_qpns);
 	free(cm);
 }
 
@@ -50,6 +56,12 @@ void cm_port_changed(struct cm *cm, struct fabric_port *port)
 	if (port->ethernet)
 		return; /* the host stays a member, whatever becomes of the link */
 	cm_group_port_changed(cm_port_of(cm, port));
+}
+
+void cm_count(const struct cm *cm, struct cm_counts *counts)
+{
+	counts->listeners = cm->n_listeners;
+	counts->connections = cm->conns.n;
 }
 
 int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
@@ -67,6 +79,16 @@ int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
 	return 0;
 }
 
+void cm_client_release(struct cm_client *client)
+{
+	if (!client->gone || client->n_channels)
+		return;
+	base_idtable_fini(&client->channels);
+	base_idtable_fini(&client->ids);
+	base_idtable_fini(&client->joins);
+	free(client);
+}
+
 void cm_client_free(struct cm *cm, struct cm_client *client)
 {
 	(void)cm;
@@ -75,12 +97,10 @@ void cm_client_free(struct cm *cm, struct cm_client *client)
 		struct cm_channel *ch = base_idtable_get(&client->channels, i);
 
 		if (ch)
-			cm_channel_free(client, ch);
+			cm_channel_doom(ch);
 	}
-	base_idtable_fini(&client->channels);
-	base_idtable_fini(&client->ids);
-	base_idtable_fini(&client->joins);
-	free(client);
+	client->gone = true;
+	cm_client_release(client);
 }
 
 /* ---- requests ---- */
@@ -105,11 +125,14 @@ static const struct handler handlers[] = {
 	SLOT(BIND_ADDR) = { cm_resolve_bind, sizeof(struct control_cm_bind_addr) },
 	SLOT(RESOLVE_ADDR) = { cm_resolve_addr, sizeof(struct control_cm_resolve_addr) },
 	SLOT(RESOLVE_ROUTE) = { cm_resolve_route, sizeof(struct control_cm_resolve_route) },
-	SLOT(LISTEN) = { cm_sidr_listen, sizeof(struct control_cm_listen) },
-	SLOT(CONNECT) = { cm_sidr_connect, sizeof(struct control_cm_connect) },
-	SLOT(ACCEPT) = { cm_sidr_accept, sizeof(struct control_cm_connect) },
-	SLOT(REJECT) = { cm_sidr_reject, sizeof(struct control_cm_connect) },
-	SLOT(DISCONNECT) = { cm_sidr_disconnect, sizeof(struct control_cm_id) },
+	SLOT(LISTEN) = { cm_connect_listen, sizeof(struct control_cm_listen) },
+	SLOT(SERVE) = { cm_serve, sizeof(struct control_cm_serve) },
+	SLOT(CONNECT) = { cm_connect_connect, sizeof(struct control_cm_connect) },
+	SLOT(ACCEPT) = { cm_connect_accept, sizeof(struct control_cm_connect) },
+	SLOT(REJECT) = { cm_connect_reject, sizeof(struct control_cm_connect) },
+	SLOT(DISCONNECT) = { cm_connect_disconnect, sizeof(struct control_cm_id) },
+	SLOT(ESTABLISH) = { cm_connect_establish, sizeof(struct control_cm_id) },
+	SLOT(NOTIFY) = { cm_connect_notify, sizeof(struct control_cm_notify) },
 	SLOT(JOIN) = { cm_multicast_join, sizeof(struct control_cm_join) },
 	SLOT(LEAVE) = { cm_multicast_leave, sizeof(struct control_cm_handle) },
 };
@@ -117,9 +140,9 @@ static const struct handler handlers[] = {
 int cm_request(struct cm *cm, struct cm_client *client, const struct control_packet *request,
                struct control_packet *reply)
 {
-	uint64_t body[CONTROL_MAX_BYTES / 8], answer[CONTROL_MAX_BYTES / 8] = { 0 };
+	uint64_t body[CONTROL_MAX_BYTES / 8], reply_body[CONTROL_MAX_BYTES / 8] = { 0 };
 	struct cm_call call = {
-		.cm = cm, .client = client, .request = body, .reply = answer, .fd = -1
+		.cm = cm, .client = client, .request = body, .reply = reply_body, .fd = -1
 	};
 	uint32_t i = request->header.type - CONTROL_CM_FIRST;
 	int ret;
@@ -131,7 +154,7 @@ int cm_request(struct cm *cm, struct cm_client *client, const struct control_pac
 	ret = handlers[i].serve(&call);
 	if (ret)
 		return ret;
-	memcpy(reply->body, answer, call.reply_bytes);
+	memcpy(reply->body, reply_body, call.reply_bytes);
 	reply->header.bytes = call.reply_bytes;
 	if (call.fd >= 0) {
 		reply->fd[0] = call.fd;

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The manager's half of rdma_cm: what the kernel's rdma_cm, ib_cm and ib_sa modules
+ * The daemon's half of rdma_cm: what the kernel's rdma_cm, ib_cm and ib_sa modules
  * are to librdmacm. Identifiers and their states, addresses and ports of hosts,
  * service ID resolution for UD, multicast joins on behalf of processes (a port joins
  * once, however many processes ask). The process's half is api/rdmacm. What it wants of
  * the subnet administrator it asks for by MADs, whoever the administrator is.
  *
- * The manager's; not thread-safe. Sockets, MADs and time are passed in: that there is an
+ * The daemon's; not thread-safe. Sockets, MADs and time are passed in: that there is an
  * event leaves by an outbox that the daemon provides, the event itself is asked for
  * (see control/cm_message.h).
  */
 #ifndef CM_CM_H
 #define CM_CM_H
 
+#include "base/timer.h"
 #include "control/cm_message.h"
 #include "control/socket.h"
 #include "fabric/mads.h"
 
 struct cm;
 struct cm_client; /* one process's connection */
-struct cm_outbox; /* one event channel's way to its process; the daemon's */
+struct cm_outbox; /* how one event channel reaches its process; the daemon's */
 
 struct cm_ops {
 	/* Opens an outbox; *@process_fd is the end that goes to the process. 0 or -errno. */
@@ -27,27 +28,34 @@ struct cm_ops {
 	/* Sends one datagram, in order; never blocks, never loses. */
 	void (*outbox_send)(struct cm_outbox *box, const void *data, size_t bytes);
 	void (*outbox_close)(struct cm_outbox *box);
-	/* Asks to call cm_run_due() after @ms milliseconds; the soonest of several counts. */
-	void (*wake)(void *arg, unsigned ms);
-	/* Milliseconds of a clock that does not jump, the one that cm_run_due() is given. */
-	uint64_t (*now_ms)(void *arg);
 	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
 	/* Ethernet ports only; may be NULL where there are none. */
-	/* The address, without a port number, from which the host's routes lead to @dst. */
+	/*
+	 * Asks the host's routes for the address from which packets to @dst leave. @src: its
+	 * family is set; an address in it, if not zero, is the source that the route is for.
+	 * Neither has a port number. 0; -ENETUNREACH and the like: there is no route.
+	 */
 	int (*route)(void *arg, const union control_cm_addr *dst, union control_cm_addr *src);
-	/* Joins a group on a port's network, once more; takes a join back. 0 or -errno. */
+	/* Joins a group on a port's network, or ends one of several joins. 0 or -errno. */
 	int (*join)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
 	void (*leave)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
 	uint32_t tid_high; /* of the transaction IDs of our requests: nobody else has it */
-	uint32_t random;   /* where request IDs begin: elsewhere than another manager's before us */
+	uint32_t random;   /* where request IDs begin: elsewhere than another daemon's before us */
 	void *arg;
+	struct base_timers *timers; /* which the daemon runs */
 };
 
 int cm_new(struct cm **cm, struct fabric *f, const struct cm_ops *ops);
 
 /* Its clients have been freed. Sends nothing. */
 void cm_free(struct cm *cm);
+
+/* How many identifiers listen, and how many connections there are, both ends counted. */
+struct cm_counts {
+	uint64_t listeners, connections;
+};
+void cm_count(const struct cm *cm, struct cm_counts *counts);
 
 /* A process of host @host_index (-1: it sees all hosts) has connected. 0 or -ENOMEM. */
 int cm_client_new(struct cm *cm, int host_index, struct cm_client **client);
@@ -64,10 +72,7 @@ void cm_client_free(struct cm *cm, struct cm_client *client);
 int cm_request(struct cm *cm, struct cm_client *client, const struct control_packet *request,
                struct control_packet *reply);
 
-/* Time has passed. @now_ms: as ops.now_ms says. */
-void cm_run_due(struct cm *cm, uint64_t now_ms);
-
-/* A MAD has come to @port that no program takes. Whether it is for us. */
+/* A MAD was received at @port that is for no program. Whether it is for us. */
 bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad);
 
 /*
@@ -79,7 +84,7 @@ void cm_port_active(struct cm *cm, struct fabric_port *port);
 /*
  * A port went down, or its LID changed, or it has to register with its SM again: its members get
  * MULTICAST_ERROR, -ENETRESET, and the port is a member no more. They may leave, and join
- * anew. Joins on their way start again. Implies what cm_port_active() does.
+ * anew. Pending joins start again. Implies what cm_port_active() does.
  */
 void cm_port_changed(struct cm *cm, struct fabric_port *port);
 

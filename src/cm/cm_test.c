@@ -89,7 +89,7 @@ static void destroying_takes_waiting_events_back(void **state)
 	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), 0);
 	reply = testing_destroy(c, id);
 	assert_int_equal(reply.reported, 1);
-	assert_int_equal(reply.taken_back, 1);
+	assert_int_equal(reply.withdrawn, 1);
 	cm_client_free(t->cm, c);
 }
 
@@ -105,7 +105,7 @@ static void migrating_moves_waiting_events_along(void **state)
 	request.channel = testing_channel(c);
 	assert_int_equal(REQUEST(c, MIGRATE_ID, request, &reply), 0);
 	assert_int_equal(reply.reported, 0);
-	assert_int_equal(reply.taken_back, 1);
+	assert_int_equal(reply.withdrawn, 1);
 	assert_int_equal(t->last_box->bytes, 1);
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	cm_client_free(t->cm, c);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Groups of ports. To the SA a port is a member or is not; here its membership is shared out
- * among the joins of all identifiers of all processes, counted by join state, and given back
- * with the last of them.
+ * The groups that ports are members of. The SA knows one membership for each port and group. All
+ * joins of all processes share it: they are counted by join state, and the port leaves when the
+ * last one ends.
  *
- * A group asks the SA one thing at a time: to let it in, for the first of the joins that are
- * pending; when none is, to let it out of the states that nobody holds. Who leaves while the SA
- * is asked for his sake is forgotten, and what the SA says then is nobody's, and so taken back.
+ * A group sends one request to the SA at a time: a join, for the first of the pending joins; if
+ * none is pending, a leave, for the states that no join holds. A join may end while its request
+ * is out. If the SA then grants it, no join holds the state, and the port leaves again.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "cm/mad.h"
 #include "cm/state.h"
+#include "wire/text.h"
 
 #define TIMEOUT_MS    3000
 #define LEAVE_RETRIES 3 /* after that the SA keeps a member that is none */
@@ -32,7 +34,7 @@ struct cm_group {
 
 	struct cm_transaction *asked;
 	uint8_t asked_method, asked_states;
-	struct cm_join *asking; /* for whom; NULL: he has left, or it is to leave */
+	struct cm_join *asking; /* for whom; NULL: that join has ended, or the request is a leave */
 	unsigned leave_retries;
 };
 
@@ -50,13 +52,13 @@ static struct cm_group *group_find(const struct cm_port *p, const struct ib_gid 
 	for (; n; n = base_hash_next(n)) {
 		struct cm_group *g = container_of(n, struct cm_group, node);
 
-		if (g->port == p && !memcmp(&g->rec.mgid, mgid, sizeof(*mgid)))
+		if (g->port == p && ib_gid_equal(&g->rec.mgid, mgid))
 			return g;
 	}
 	return NULL;
 }
 
-/* From now on others find it. -ENOMEM: they do not. */
+/* Other joins find it from now on. -ENOMEM: they do not. */
 static int group_hash_in(struct cm_group *g)
 {
 	int ret = base_hash_add(&g->port->cm->groups, &g->node, group_hash(g->port, &g->rec.mgid));
@@ -67,9 +69,7 @@ static int group_hash_in(struct cm_group *g)
 
 static bool has_mgid(const struct wire_mcmember *rec)
 {
-	static const struct ib_gid zero;
-
-	return memcmp(&rec->mgid, &zero, sizeof(zero)) != 0;
+	return !ib_gid_is_zero(&rec->mgid);
 }
 
 static struct cm_group *group_new(struct cm_port *p, const struct wire_mcmember *want)
@@ -110,7 +110,7 @@ void cm_groups_fini(struct cm *cm)
 
 /* ---- asking the SA ---- */
 
-static void on_answer(void *arg, int status, const uint8_t *record);
+static void on_response(void *arg, int status, const uint8_t *record);
 
 static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct wire_mcmember *rec)
 {
@@ -121,10 +121,14 @@ static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct w
 		                               .record = rec,
 		                               .mask = mask,
 		                               .timeout_ms = TIMEOUT_MS,
-		                               .done = on_answer,
+		                               .done = on_response,
 		                               .arg = g };
 	int ret = cm_sa_ask(g->port->cm, &request, &g->asked);
 
+	base_log_trace(join, "%s:%u: %s(MCMemberRecord) of %s to the SA at LID %u",
+	               request.port->node->name, request.port->num,
+	               method == MAD_SET ? "SubnAdmSet" : "SubnAdmDelete",
+	               wire_gid_text(&rec->mgid), request.port->sm_lid);
 	g->asked_method = method;
 	g->asked_states = rec->join_state;
 	return ret;
@@ -140,7 +144,7 @@ static uint8_t states_held(const struct cm_group *g)
 	return states;
 }
 
-/* Gives back what nobody holds. There is no point in it if the port is down: then it is out. */
+/* Leaves the states that no join holds. A port that is down need not: the SA removes it. */
 static void ask_to_leave(struct cm_group *g)
 {
 	struct wire_mcmember rec = { .mgid = g->rec.mgid, .port_gid = g->rec.port_gid };
@@ -163,7 +167,7 @@ static unsigned *held(struct cm_group *g, const struct cm_join *j)
 	return &g->held[__builtin_ctz(j->want.join_state)];
 }
 
-/* Whether what a join asks for is what the port is in already. */
+/* Whether the port is a member already as the join wants it. */
 static bool fits(const struct wire_mcmember *g, const struct cm_join *j)
 {
 	const struct wire_mcmember *r = &j->want;
@@ -183,7 +187,7 @@ static void fail(struct cm_group *g, struct cm_join *j, int status)
 	cm_multicast_done(j, status, NULL);
 }
 
-/* The port is in the join's state: so is the join, if it is the group that it meant. */
+/* The port is a member in the join's state. The join is done, if it fits the group. */
 static void admit(struct cm_group *g, struct cm_join *j)
 {
 	if (!fits(&g->rec, j)) {
@@ -192,12 +196,15 @@ static void admit(struct cm_group *g, struct cm_join *j)
 	}
 	TAILQ_REMOVE(&g->pending, j, of_group);
 	TAILQ_INSERT_TAIL(&g->members, j, of_group);
+	base_log_trace(join, "%s:%u: member of %s; joins that share it: %u",
+	               g->port->port->node->name, g->port->port->num, wire_gid_text(&g->rec.mgid),
+	               *held(g, j) + 1);
 	j->is_member = true;
 	++*held(g, j);
 	cm_multicast_done(j, 0, &g->rec);
 }
 
-/* No SA is asked. */
+/* Ethernet: there is no SA to ask. */
 static void join_ethernet(struct cm_group *g, struct cm_join *j)
 {
 	int ret = cm_roce_join(g->port, &j->want);
@@ -210,7 +217,7 @@ static void join_ethernet(struct cm_group *g, struct cm_join *j)
 	admit(g, j);
 }
 
-/* Whatever there is to do, until the SA is asked or nothing is left, not even the group. */
+/* Works until a request is out or nothing is left to do. The group may be freed. */
 static void go_on(struct cm_group *g)
 {
 	struct cm_join *j;
@@ -232,7 +239,7 @@ static void go_on(struct cm_group *g)
 }
 
 /* The SA has let the port in. */
-static void take_record(struct cm_group *g, const uint8_t *record)
+static void use_record(struct cm_group *g, const uint8_t *record)
 {
 	const uint8_t ours = g->rec.join_state | g->asked_states;
 	struct wire_mcmember rec;
@@ -249,17 +256,20 @@ static void take_record(struct cm_group *g, const uint8_t *record)
 		group_hash_in(g); /* without memory it is its first join's alone */
 }
 
-static void on_answer(void *arg, int status, const uint8_t *record)
+static void on_response(void *arg, int status, const uint8_t *record)
 {
 	struct cm_group *g = arg;
 	struct cm_join *j = g->asking;
 
 	g->asked = NULL;
 	g->asking = NULL;
+	base_log_trace(join, "%s:%u: the SA's response for %s: %s", g->port->port->node->name,
+	               g->port->port->num, wire_gid_text(&g->rec.mgid),
+	               status ? strerror(-status) : "done");
 	if (g->asked_method == MAD_SET) {
 		if (!status)
-			take_record(g, record);
-		if (status == -ETIMEDOUT) /* it may be the answer that was lost */
+			use_record(g, record);
+		if (status == -ETIMEDOUT) /* the response may be what was lost */
 			g->doubtful |= g->asked_states;
 		if (status && j)
 			fail(g, j, status);

@@ -169,7 +169,7 @@ static void a_busy_sa_is_asked_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_sa_that_does_not_answer_is_an_event(void **state)
+static void an_sa_that_does_not_respond_is_an_event(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -218,13 +218,13 @@ static void what_the_sa_did_and_could_not_say_is_taken_back(void **state)
 	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
 	testing_pass(t, JOIN_MS);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ETIMEDOUT);
-	assert_null(testing_group(t)); /* by a Delete, whose answer is kept as well */
+	assert_null(testing_group(t)); /* by a Delete, whose response is kept as well */
 	testing_release(t);
 	assert_no_event(c, id);
 	cm_client_free(t->cm, c);
 }
 
-static void an_answer_that_comes_twice_counts_once(void **state)
+static void a_response_that_comes_twice_counts_once(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -232,7 +232,7 @@ static void an_answer_that_comes_twice_counts_once(void **state)
 
 	t->sa.keeps = true;
 	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
-	testing_pass(t, 2 * TRY_MS); /* it is asked, and answers, three times */
+	testing_pass(t, 2 * TRY_MS); /* it is asked, and responds, three times */
 	assert_int_equal(t->sa.n_set, 3);
 	testing_release(t);
 	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
@@ -341,7 +341,7 @@ static void a_process_that_dies_while_the_sa_thinks_leaves_nothing(void **state)
 	assert_null(testing_group(t));
 }
 
-static void at_the_manager_s_end_nothing_is_sent(void **state)
+static void at_the_daemon_s_end_nothing_is_sent(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -374,7 +374,7 @@ static void a_join_on_its_way_starts_again(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void a_late_answer_from_before_the_change_means_nothing(void **state)
+static void a_late_response_from_before_the_change_means_nothing(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
@@ -471,7 +471,7 @@ static void the_sa_is_where_the_port_s_sm_is_by_then(void **state)
 	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 	struct fabric_port *port = t->f->hca_port[1];
 
-	port->sm_lid = 4; /* which does not answer */
+	port->sm_lid = 4; /* which does not response */
 	assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
 	testing_pass(t, TRY_MS);
 	assert_no_event(c, id);
@@ -565,10 +565,10 @@ int main(void)
 		TEST(states_that_others_joined_in_stay_theirs),
 		TEST(a_lost_request_is_sent_again),
 		TEST(a_busy_sa_is_asked_again),
-		TEST(an_sa_that_does_not_answer_is_an_event),
+		TEST(an_sa_that_does_not_respond_is_an_event),
 		TEST(a_refusal_fails_its_join_alone),
 		TEST(what_the_sa_did_and_could_not_say_is_taken_back),
-		TEST(an_answer_that_comes_twice_counts_once),
+		TEST(a_response_that_comes_twice_counts_once),
 		TEST(a_member_is_given_back_though_the_sa_is_deaf_for_a_while),
 		TEST(at_last_a_deaf_sa_is_given_up),
 		TEST(who_leaves_while_the_sa_thinks_is_out_when_it_has),
@@ -576,14 +576,14 @@ int main(void)
 		TEST(a_join_waits_for_the_leave_before_it),
 		TEST(a_process_that_dies_while_the_sa_thinks_leaves_nothing),
 		TEST(a_join_on_its_way_starts_again),
-		TEST(a_late_answer_from_before_the_change_means_nothing),
+		TEST(a_late_response_from_before_the_change_means_nothing),
 		TEST(a_lost_member_s_state_is_given_back),
 		TEST(members_are_lost_with_their_partition),
 		TEST(a_port_that_is_down_sends_nothing),
 		TEST(a_join_goes_through_when_the_port_returns),
 		TEST(the_sa_is_where_the_port_s_sm_is_by_then),
 		TEST(whatever_happens_the_sa_knows_who_is_a_member_in_the_end),
-		cmocka_unit_test_setup(at_the_manager_s_end_nothing_is_sent, testing_setup),
+		cmocka_unit_test_setup(at_the_daemon_s_end_nothing_is_sent, testing_setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Identifiers: made, moved to another channel, asked about, taken away with all that
- * hangs on them.
+ * Identifiers: created, moved to another channel, queried, and destroyed with all that belongs to
+ * them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,13 +23,19 @@ struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, ui
 	id->qp_type = qp_type;
 	id->pkey = IB_PKEY_DEFAULT;
 	id->scope = client->host;
+	TAILQ_INIT(&id->events);
 	LIST_INIT(&id->joins);
+	LIST_INIT(&id->served);
 	return id;
 }
 
 int cm_id_add_handle(struct cm_id *id)
 {
-	return base_idtable_add(&id->client->ids, id, &id->handle);
+	int ret = base_idtable_add(&id->client->ids, id, &id->handle);
+
+	if (!ret)
+		LIST_INSERT_HEAD(&id->channel->ids, id, of_channel);
+	return ret;
 }
 
 void cm_id_free(struct cm_id *id)
@@ -37,18 +43,26 @@ void cm_id_free(struct cm_id *id)
 	struct cm *cm = id->client->cm;
 
 	cm_sidr_abandon(id);
+	cm_conn_abandon(id);
+	cm_serve_end(id);
 	cm_resolve_abandon(id);
 	cm_multicast_leave_all(id);
-	cm_event_take_back(id, NULL);
+	cm_event_withdraw(id, NULL);
 	cm_binding_release(cm, id);
-	if (id->handle != CM_NO_HANDLE)
+	if (id->state == CM_LISTEN)
+		cm->n_listeners--;
+	if (id->handle != CM_NO_HANDLE) {
+		LIST_REMOVE(id, of_channel);
 		base_idtable_remove(&id->client->ids, id->handle);
+	}
 	free(id);
 }
 
 struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle)
 {
-	return base_idtable_get(&call->client->ids, handle);
+	struct cm_id *id = base_idtable_get(&call->client->ids, handle);
+
+	return id && !id->channel->doomed ? id : NULL;
 }
 
 /* ---- requests ---- */
@@ -107,9 +121,10 @@ int cm_id_destroy(struct cm_call *call)
 
 	if (!id)
 		return -EINVAL;
-	/* what waits goes first, so that it is known how much it was */
+	/* withdraws events first, to count them */
 	cm_sidr_abandon(id);
-	reply->taken_back = cm_multicast_leave_all(id) + cm_event_take_back(id, NULL);
+	cm_conn_abandon(id);
+	reply->withdrawn = cm_multicast_leave_all(id) + cm_event_withdraw(id, NULL);
 	reply->reported = id->events_reported;
 	call->reply_bytes = sizeof(*reply);
 	cm_id_free(id);
@@ -127,9 +142,11 @@ int cm_id_migrate(struct cm_call *call)
 		return -EINVAL;
 	if (!to)
 		return -EBADF;
-	reply->taken_back = cm_event_move(id, to);
+	reply->withdrawn = cm_event_move(id, to);
 	reply->reported = id->events_reported;
 	call->reply_bytes = sizeof(*reply);
+	LIST_REMOVE(id, of_channel);
+	LIST_INSERT_HEAD(&to->ids, id, of_channel);
 	id->channel = to;
 	return 0;
 }
@@ -174,7 +191,7 @@ uint8_t cm_id_sgid_index(const struct cm_id *id)
 	const struct shm_port *p = &id->client->cm->f->region->ports[id->port->index];
 
 	for (uint8_t i = 0; i < p->n_gids; i++)
-		if (!memcmp(&p->gid[i], &id->sgid, sizeof(id->sgid)))
+		if (ib_gid_equal(&p->gid[i], &id->sgid))
 			return i;
 	return 0;
 }
@@ -185,7 +202,7 @@ int cm_id_default_qkey(struct cm_id *id)
 
 	if (id->qkey)
 		return 0;
-	if (id->ps == RDMA_PS_IPOIB && !cm_roce(id->client->cm)) {
+	if (id->ps == RDMA_PS_IPOIB) {
 		broadcast = cm_port_broadcast(id->client->cm, id->port, id->pkey);
 		if (!broadcast)
 			return -EADDRNOTAVAIL;
@@ -213,6 +230,7 @@ int cm_id_query_qp(struct cm_call *call)
 	reply->qkey = id->qkey;
 	reply->port_num = id->port->num;
 	reply->is_ud = id->qp_type == IBV_QPT_UD;
+	cm_conn_query_qp(id, reply);
 	call->reply_bytes = sizeof(*reply);
 	return 0;
 }
@@ -236,6 +254,16 @@ static int set_af_only(struct cm_id *id, int on)
 	return 0;
 }
 
+static int set_ack_timeout(struct cm_id *id, const struct control_cm_set_option *o)
+{
+	/* as Linux has it: not for UD, which has no such timer */
+	if (o->bytes != sizeof(uint8_t) || id->qp_type != IBV_QPT_RC)
+		return -EINVAL;
+	id->ack_timeout = o->value[0];
+	id->ack_timeout_set = true;
+	return 0;
+}
+
 static int set_id_option(struct cm_id *id, const struct control_cm_set_option *o)
 {
 	int on;
@@ -246,8 +274,8 @@ static int set_id_option(struct cm_id *id, const struct control_cm_set_option *o
 		id->tos = o->value[0];
 		return 0;
 	}
-	if (o->name == RDMA_OPTION_ID_ACK_TIMEOUT) /* of a reliable QP: nothing to do with it */
-		return o->bytes == sizeof(uint8_t) ? 0 : -EINVAL;
+	if (o->name == RDMA_OPTION_ID_ACK_TIMEOUT)
+		return set_ack_timeout(id, o);
 	if (o->name != RDMA_OPTION_ID_REUSEADDR && o->name != RDMA_OPTION_ID_AFONLY)
 		return -ENOSYS;
 	if (o->bytes != sizeof(on))

@@ -17,7 +17,7 @@ struct cm_transaction {
 	struct fabric_mad mad;
 	struct wire_mad head;
 	bool to_sa;
-	struct cm_timer again;
+	struct base_timer again;
 	unsigned tries; /* that are left */
 	uint64_t try_ms;
 	void (*done)(void *arg, int status, const uint8_t *record);
@@ -26,7 +26,7 @@ struct cm_transaction {
 
 static void transaction_free(struct cm_transaction *t)
 {
-	cm_timer_stop(&t->again);
+	base_timer_stop(&t->again);
 	base_hash_remove(&t->cm->transactions, &t->by_tid);
 	free(t);
 }
@@ -51,7 +51,7 @@ static uint16_t default_pkey_index(const struct fabric_port *p)
 	return 0;
 }
 
-static void on_time(struct cm_timer *timer);
+static void on_time(struct base_timer *timer);
 
 /* Where the subnet administrator is, may have changed since the last try. */
 static void address_to_sa(struct cm_transaction *t)
@@ -65,7 +65,7 @@ static void address_to_sa(struct cm_transaction *t)
 static void send_try(struct cm_transaction *t)
 {
 	t->tries--;
-	cm_timer_set(t->cm, &t->again, t->try_ms, on_time);
+	base_timer_set_in(t->cm->ops.timers, &t->again, t->try_ms * CM_NS_PER_MS, on_time);
 	if (t->to_sa && !t->port->sm_lid)
 		return; /* there may be one at the next try */
 	if (t->to_sa)
@@ -73,7 +73,7 @@ static void send_try(struct cm_transaction *t)
 	t->cm->ops.mad_send(t->cm->ops.arg, t->port, &t->mad);
 }
 
-static void on_time(struct cm_timer *timer)
+static void on_time(struct base_timer *timer)
 {
 	struct cm_transaction *t = container_of(timer, struct cm_transaction, again);
 
@@ -126,6 +126,11 @@ int cm_mad_repeat(struct cm *cm, const struct cm_repetition *r, struct cm_transa
 	return 0;
 }
 
+void cm_mad_postpone(struct cm_transaction *t, uint64_t ms)
+{
+	base_timer_set_in(t->cm->ops.timers, &t->again, ms * CM_NS_PER_MS, on_time);
+}
+
 static void encode_request(struct cm *cm, const struct cm_sa_request *r, struct fabric_mad *mad)
 {
 	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
@@ -174,7 +179,7 @@ void cm_mad_cancel(struct cm_transaction **t)
 
 /* ---- receiving ---- */
 
-/* The request that @head answers, which came to @port; NULL: none. */
+/* The request that @head, received at @port, is the response to; NULL: none. */
 static struct cm_transaction *transaction_of(const struct cm *cm, const struct fabric_port *port,
                                              const struct wire_mad *head)
 {
@@ -193,8 +198,8 @@ static struct cm_transaction *transaction_of(const struct cm *cm, const struct f
 	return NULL;
 }
 
-static bool take_answer(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
-                        const struct fabric_mad *mad)
+static bool receive_response(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                             const struct fabric_mad *mad)
 {
 	struct cm_transaction *t;
 
@@ -217,8 +222,8 @@ bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_m
 	if (head.base_version != MAD_BASE_VERSION || mad->dest_qpn != IB_QPN_GSI)
 		return false;
 	if (head.mgmt_class == MAD_CLASS_COM_MGT)
-		return cm_sidr_input(cm, port, &head, mad);
-	return take_answer(cm, port, &head, mad);
+		return cm_connect_input(cm, port, &head, mad);
+	return receive_response(cm, port, &head, mad);
 }
 
 /* ---- communication management ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The manager's own agent on QP1 of each HCA port, as ib_mad and ib_sa are in the kernel: a
- * request goes out until its answer comes or its time is over. Requests to the subnet
+ * The daemon's own agent on QP1 of each HCA port, as ib_mad and ib_sa are in the kernel: a
+ * request is sent until its response comes or its time is over. Requests to the subnet
  * administrator go to wherever the port's subnet manager is by then; others to a peer.
  *
  * Not thread-safe. Nothing here calls back before it has returned.
@@ -28,7 +28,7 @@ struct cm_sa_request {
 	uint64_t mask;      /* the components that it names */
 	uint64_t timeout_ms;
 	/*
-	 * It is over. 0, and the answer's record, SA_DATA_BYTES of wire format; -EINVAL: the SA
+	 * It is over. 0, and the response's record, SA_DATA_BYTES of wire format; -EINVAL: the SA
 	 * refuses; -ETIMEDOUT.
 	 */
 	void (*done)(void *arg, int status, const uint8_t *record);
@@ -42,8 +42,7 @@ struct cm_sa_request {
 #define CM_SA_TRIES 10
 int cm_sa_ask(struct cm *cm, const struct cm_sa_request *request, struct cm_transaction **t);
 
-/* Who is at the other end: where there are LIDs, by LID, and by GID if it has to be; else by GID.
- */
+/* The other end: on InfiniBand its LID, and its GID if packets carry a GRH; else its GID. */
 struct cm_peer {
 	struct ib_gid gid, own; /* its, and ours */
 	uint16_t lid;
@@ -52,7 +51,7 @@ struct cm_peer {
 	uint16_t pkey_index; /* of our own port */
 };
 
-/* Where @mad, which has come, came from. */
+/* The sender of @mad, which was received. */
 struct cm_peer cm_peer_of(const struct fabric_mad *mad);
 
 /* Begins a MAD of communication management from @port to @to: all but the message. */
@@ -65,7 +64,7 @@ struct cm_repetition {
 	const struct fabric_mad *mad;
 	unsigned tries;
 	uint64_t try_ms; /* from one to the next */
-	/* The last one has had its time: -ETIMEDOUT. */
+	/* No response to the last one either: -ETIMEDOUT. */
 	void (*done)(void *arg, int status, const uint8_t *record);
 	void *arg;
 };
@@ -73,10 +72,13 @@ struct cm_repetition {
 /* *@t as above. 0 or -ENOMEM. */
 int cm_mad_repeat(struct cm *cm, const struct cm_repetition *r, struct cm_transaction **t);
 
+/* The next try, or the end of the last one, comes so much later from now. */
+void cm_mad_postpone(struct cm_transaction *t, uint64_t ms);
+
 /* A transaction ID of our own. */
 uint64_t cm_mad_new_tid(struct cm *cm);
 
-/* Whatever comes, nobody wants to know. *@t, which may be NULL, becomes NULL. */
+/* Ends it: done() is not called. *@t, which may be NULL, becomes NULL. */
 void cm_mad_cancel(struct cm_transaction **t);
 
 #endif

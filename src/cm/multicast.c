@@ -5,8 +5,11 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "cm/state.h"
+#include "wire/text.h"
 
 #define COMMON_MASK                                                                      \
 	(SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_PKEY | SA_MCM_JOIN_STATE | SA_MCM_QKEY | \
@@ -38,6 +41,8 @@ void cm_multicast_done(struct cm_join *j, int status, const struct wire_mcmember
 	struct cm_event *e = j->event;
 
 	j->event = NULL;
+	base_log_trace(join, "%s:%u: the process gets an event: %s", j->id->port->node->name,
+	               j->id->port->num, status ? strerror(-status) : "joined");
 	if (status) {
 		e->data.type = RDMA_CM_EVENT_MULTICAST_ERROR;
 		e->data.status = status;
@@ -139,7 +144,7 @@ err_free:
 static uint32_t join_free(struct cm_join *j)
 {
 	struct cm_client *client = j->id->client;
-	uint32_t waiting = cm_event_take_back(j->id, j);
+	uint32_t waiting = cm_event_withdraw(j->id, j);
 
 	cm_group_leave(j);
 	free(j->event);
@@ -164,6 +169,9 @@ int cm_multicast_join(struct cm_call *call)
 		ret = join_new(id, request->uid, &j);
 	if (ret)
 		return ret;
+	base_log_trace(join, "%s:%u: %s is the group %s, P_Key 0x%04x, Q_Key 0x%08x",
+	               id->port->node->name, id->port->num, wire_address_text(&request->addr.sa),
+	               wire_gid_text(&rec.mgid), rec.pkey, rec.qkey);
 	j->want = rec;
 	ret = cm_group_join(j);
 	if (ret) {
@@ -186,7 +194,7 @@ int cm_multicast_leave(struct cm_call *call)
 	if (!j)
 		return -EADDRNOTAVAIL;
 	reply->reported = j->events_reported;
-	reply->taken_back = join_free(j);
+	reply->withdrawn = join_free(j);
 	call->reply_bytes = sizeof(*reply);
 	return 0;
 }

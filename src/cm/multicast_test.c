@@ -164,7 +164,7 @@ static void what_the_sa_refuses_is_an_event(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), handle;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), handle = 0;
 	union control_cm_addr addr = { .ib = { .sib_family = AF_IB } };
 	struct control_cm_event e;
 
@@ -243,7 +243,7 @@ static void join_states_are_counted_apart(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), full, send_only;
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), full = 0, send_only = 0;
 	union control_cm_addr addr = testing_addr("239.1.1.1", 0);
 
 	assert_int_equal(testing_join(c, id, "239.1.1.1", &full), 0);
@@ -289,7 +289,7 @@ static void leaving_takes_the_event_back(void **state)
 	assert_int_equal(testing_join(c, id, "239.1.1.1", &handle), 0);
 	request.join = handle;
 	assert_int_equal(REQUEST(c, LEAVE, request, &reply), 0);
-	assert_int_equal(reply.taken_back, 1);
+	assert_int_equal(reply.withdrawn, 1);
 	assert_int_equal(reply.reported, 0);
 	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
 	cm_client_free(t->cm, c);
@@ -306,7 +306,7 @@ static void destroying_an_identifier_leaves_its_groups(void **state)
 	assert_int_equal(testing_join(c, id, "239.1.1.2", NULL), 0);
 	reply = testing_destroy(c, id);
 	assert_int_equal(reply.reported, 1);
-	assert_int_equal(reply.taken_back, 1);
+	assert_int_equal(reply.withdrawn, 1);
 	assert_null(testing_group(t));
 	cm_client_free(t->cm, c);
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ports and the subnet administrators that they have, with what joins must know of one beforehand,
- * since a program is told at once that it cannot: whether it takes send-only full members
- * (ClassPortInfo), and what the IPoIB broadcast group of a partition is like, which other
- * groups are made like. All ports of an SA hear the same of it; so it is asked once for all,
- * by one of them.
+ * Ports and their subnet administrators. A join fails at once if it cannot succeed, so two facts
+ * are asked of an SA beforehand: whether it supports send-only full members (ClassPortInfo), and
+ * the record of a partition's IPoIB broadcast group, after which other groups are made. The facts
+ * are the same for all ports of an SA: one port asks for all.
  *
- * It is asked anew whenever one of its ports becomes ACTIVE or something changes there. An SA that
- * does not answer is asked again and again, by another port each time, ever more seldom. One
- * that refuses knows what it does: it is asked again when somebody misses the answer.
+ * The facts are asked for again when a port becomes ACTIVE or something changes there. If an SA
+ * does not respond, another port asks, after ever longer waits. If it refuses, it is asked again
+ * when a join needs the fact.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +35,7 @@ struct cm_fact {
 	uint32_t capability_mask2;
 	struct cm_transaction *asked;
 	struct cm_port *by; /* while it is asked */
-	struct cm_timer again;
+	struct base_timer again;
 	unsigned wait_s;
 };
 
@@ -70,13 +69,21 @@ struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port)
 
 int cm_port_pkey_index(const struct fabric_port *port, uint16_t pkey, uint16_t *index)
 {
+	int ret = -ENOENT;
+
 	for (uint16_t i = 0; i < SHM_PKEYS; i++) {
-		if (port->pkey[i] && ib_pkey_match(port->pkey[i], pkey)) {
+		if (!port->pkey[i] || (port->pkey[i] ^ pkey) & IB_PKEY_BASE_MASK)
+			continue;
+		if (port->pkey[i] & IB_PKEY_FULL_MEMBER) {
 			*index = i;
 			return 0;
 		}
+		if (ret) {
+			*index = i;
+			ret = 0;
+		}
 	}
-	return -ENOENT;
+	return ret;
 }
 
 static bool in_partition(const struct cm_port *p, uint16_t pkey)
@@ -104,7 +111,7 @@ static struct cm_fact *fact_new(struct cm_sa *sa, uint16_t pkey)
 	struct cm_fact *fact = calloc(1, sizeof(*fact));
 
 	if (!fact) {
-		base_log("out of memory: nobody joins in partition 0x%04x", pkey);
+		base_log_warning(cm, "out of memory: nobody joins in partition 0x%04x", pkey);
 		return NULL;
 	}
 	fact->sa = sa;
@@ -116,7 +123,7 @@ static struct cm_fact *fact_new(struct cm_sa *sa, uint16_t pkey)
 static void fact_free(struct cm_fact *fact)
 {
 	cm_mad_cancel(&fact->asked);
-	cm_timer_stop(&fact->again);
+	base_timer_stop(&fact->again);
 	LIST_REMOVE(fact, entry);
 	free(fact);
 }
@@ -125,7 +132,7 @@ static void fact_free(struct cm_fact *fact)
 
 static void ask(struct cm_fact *fact);
 
-static void on_wait_over(struct cm_timer *t)
+static void on_wait_over(struct base_timer *t)
 {
 	ask(container_of(t, struct cm_fact, again));
 }
@@ -137,11 +144,12 @@ static void ask_again(struct cm_fact *fact)
 
 	TAILQ_REMOVE(&sa->ports, fact->by, of_sa);
 	TAILQ_INSERT_TAIL(&sa->ports, fact->by, of_sa);
-	cm_timer_set(sa->cm, &fact->again, fact->wait_s * 1000ull, on_wait_over);
+	base_timer_set_in(sa->cm->ops.timers, &fact->again, fact->wait_s * 1000 * CM_NS_PER_MS,
+	                  on_wait_over);
 	fact->wait_s = fact->wait_s < MAX_WAIT_S / 2 ? 2 * fact->wait_s : MAX_WAIT_S;
 }
 
-static void take(struct cm_fact *fact, const uint8_t *record)
+static void learn(struct cm_fact *fact, const uint8_t *record)
 {
 	struct wire_class_port_info info;
 
@@ -153,7 +161,7 @@ static void take(struct cm_fact *fact, const uint8_t *record)
 	}
 }
 
-static void on_answer(void *arg, int status, const uint8_t *record)
+static void on_response(void *arg, int status, const uint8_t *record)
 {
 	struct cm_fact *fact = arg;
 
@@ -164,17 +172,17 @@ static void on_answer(void *arg, int status, const uint8_t *record)
 	}
 	fact->known = !status;
 	if (fact->known)
-		take(fact, record);
+		learn(fact, record);
 }
 
-/* By the first port that is in the partition. If none is any more, nobody wants to know. */
+/* The first port that is in the partition asks. If none is, the fact is not needed. */
 static void ask(struct cm_fact *fact)
 {
 	struct wire_mcmember record = { 0 };
 	struct cm_sa_request request = { .method = MAD_GET,
 		                         .attribute = SA_ATTR_CLASS_PORT_INFO,
 		                         .timeout_ms = TIMEOUT_MS,
-		                         .done = on_answer,
+		                         .done = on_response,
 		                         .arg = fact };
 
 	TAILQ_FOREACH(fact->by, &fact->sa->ports, of_sa)
@@ -196,7 +204,7 @@ static void ask(struct cm_fact *fact)
 		ask_again(fact); /* there may be memory later */
 }
 
-/* Asks for it, anew if it is known: what is known holds until there is an answer. */
+/* Asks for it, also if it is known: the known fact stays valid until the response. */
 static void want(struct cm_port *p, uint16_t pkey)
 {
 	struct cm_fact *fact = fact_find(p->sa, pkey);
@@ -206,7 +214,7 @@ static void want(struct cm_port *p, uint16_t pkey)
 	if (!fact || fact->asked)
 		return;
 	fact->wait_s = FIRST_WAIT_S;
-	cm_timer_stop(&fact->again);
+	base_timer_stop(&fact->again);
 	ask(fact);
 }
 
@@ -227,7 +235,7 @@ static struct cm_sa *sa_new(struct cm *cm, uint16_t lid)
 	struct cm_sa *sa = calloc(1, sizeof(*sa));
 
 	if (!sa) {
-		base_log("out of memory: nobody joins by the SA at LID %u", lid);
+		base_log_warning(cm, "out of memory: nobody joins by the SA at LID %u", lid);
 		return NULL;
 	}
 	sa->cm = cm;
@@ -257,7 +265,7 @@ static void enter(struct cm_port *p)
 		TAILQ_INSERT_HEAD(&sa->ports, p, of_sa);
 }
 
-/* What it has been asked by this port, it is asked by another. */
+/* Another port asks for what this one was asking for. */
 static void leave(struct cm_port *p)
 {
 	struct cm_sa *sa = p->sa;
@@ -278,7 +286,7 @@ static void leave(struct cm_port *p)
 	}
 }
 
-/* Whether there is somebody to ask for the port: Ethernet has no SA, nor has a port without SM. */
+/* Whether the port has an SA: not on Ethernet, and not without an SM. */
 static bool has_sa(const struct fabric_port *port)
 {
 	return port->state == IB_PORT_ACTIVE && port->sm_lid && !port->ethernet;
@@ -322,7 +330,7 @@ static const struct cm_fact *known(const struct cm *cm, const struct fabric_port
 	fact = fact_find(p->sa, pkey);
 	if (fact && fact->known)
 		return fact;
-	if (!fact || !fact->again.is_set)
+	if (!fact || !base_timer_is_set(&fact->again))
 		want(p, pkey);
 	return NULL;
 }

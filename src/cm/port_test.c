@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is known of SAs beforehand: when they are asked for it, by which port, and what holds until
- * they have answered.
+ * they have responded.
  */
 #include <limits.h>
 
@@ -95,7 +95,7 @@ static void a_port_that_is_down_has_nothing(void **state)
 	assert_false(has_broadcast(t)); /* before anybody has said so */
 }
 
-static void an_sa_that_does_not_answer_is_asked_again_ever_more_seldom(void **state)
+static void an_sa_that_does_not_respond_is_asked_again_ever_more_seldom(void **state)
 {
 	static const unsigned waits[] = { 1000, 2000, 4000, 8000, 16000, 16000 };
 	struct testing *t = *state;
@@ -116,10 +116,10 @@ static void an_sa_that_does_not_answer_is_asked_again_ever_more_seldom(void **st
 	t->sa.loses = 0;
 	testing_pass(t, TIMEOUT_MS);
 	assert_true(has_broadcast(t));
-	assert_true(LIST_EMPTY(&t->cm->timers));
+	assert_true(base_timers_next(&t->timers) == BASE_TIMER_NEVER);
 }
 
-static void what_is_known_holds_until_there_is_an_answer(void **state)
+static void what_is_known_holds_until_there_is_a_response(void **state)
 {
 	struct testing *t = *state;
 
@@ -259,7 +259,7 @@ static void another_port_asks_when_the_one_that_did_goes_down(void **state)
 	assert_non_null(cm_port_broadcast(t->cm, t->f->hca_port[2], IB_PKEY_DEFAULT));
 }
 
-static void another_port_asks_when_there_is_no_answer(void **state)
+static void another_port_asks_when_there_is_no_response(void **state)
 {
 	struct testing *t = *state;
 	uint16_t lid;
@@ -275,7 +275,7 @@ static void another_port_asks_when_there_is_no_answer(void **state)
 	testing_pass(t, TIMEOUT_MS);
 	t->sa.keeps = true;
 	testing_pass(t, 1000);
-	assert_int_not_equal(STAILQ_FIRST(&t->sa.kept)->answer.dlid, lid);
+	assert_int_not_equal(STAILQ_FIRST(&t->sa.kept)->response.dlid, lid);
 	testing_release(t);
 }
 
@@ -299,7 +299,7 @@ static void when_its_last_port_is_gone_an_sa_is_forgotten(void **state)
 
 	begin_anew(t, 0);
 	assert_true(LIST_EMPTY(&t->cm->sas));
-	assert_true(LIST_EMPTY(&t->cm->timers));
+	assert_true(base_timers_next(&t->timers) == BASE_TIMER_NEVER);
 	set_state(t, 3, IB_PORT_ACTIVE);
 	assert_null(cm_port_broadcast(t->cm, t->f->hca_port[3], IB_PKEY_DEFAULT));
 	set_state(t, 3, IB_PORT_DOWN);
@@ -307,56 +307,56 @@ static void when_its_last_port_is_gone_an_sa_is_forgotten(void **state)
 
 /* ---- MADs that are not what they seem ---- */
 
-static struct fabric_mad answer_to(const struct testing_mad *m)
+static struct fabric_mad response_to(const struct testing_mad *m)
 {
-	struct fabric_mad answer = m->mad;
+	struct fabric_mad response = m->mad;
 
-	answer.data[3] = MAD_GET_RESP;
-	return answer;
+	response.data[3] = MAD_GET_RESP;
+	return response;
 }
 
-static void an_answer_to_another_port_or_request_is_none(void **state)
+static void a_response_to_another_port_or_request_is_none(void **state)
 {
 	struct testing *t = *state;
 	struct fabric_port *port = first_port(t);
-	struct fabric_mad answer;
+	struct fabric_mad response;
 
 	cm_port_changed(t->cm, port);
-	answer = answer_to(STAILQ_FIRST(&t->mads));
-	cm_mad_input(t->cm, t->f->hca_port[1], &answer);
+	response = response_to(STAILQ_FIRST(&t->mads));
+	cm_mad_input(t->cm, t->f->hca_port[1], &response);
 	assert_int_equal(t->cm->transactions.n, 2);
-	answer.data[1] = MAD_CLASS_PERF;
-	cm_mad_input(t->cm, port, &answer);
-	answer = answer_to(STAILQ_FIRST(&t->mads));
-	answer.data[3] = MAD_DELETE_RESP;
-	cm_mad_input(t->cm, port, &answer);
-	answer = answer_to(STAILQ_FIRST(&t->mads));
-	answer.data[15] ^= 0x40; /* of the transaction ID */
-	cm_mad_input(t->cm, port, &answer);
-	answer = answer_to(STAILQ_FIRST(&t->mads));
-	answer.data[17] ^= 1; /* of the attribute ID */
-	cm_mad_input(t->cm, port, &answer);
+	response.data[1] = MAD_CLASS_PERF;
+	cm_mad_input(t->cm, port, &response);
+	response = response_to(STAILQ_FIRST(&t->mads));
+	response.data[3] = MAD_DELETE_RESP;
+	cm_mad_input(t->cm, port, &response);
+	response = response_to(STAILQ_FIRST(&t->mads));
+	response.data[15] ^= 0x40; /* of the transaction ID */
+	cm_mad_input(t->cm, port, &response);
+	response = response_to(STAILQ_FIRST(&t->mads));
+	response.data[17] ^= 1; /* of the attribute ID */
+	cm_mad_input(t->cm, port, &response);
 	assert_int_equal(t->cm->transactions.n, 2);
 }
 
-static void what_is_not_for_the_manager_is_not_taken(void **state)
+static void what_is_not_for_the_daemon_is_not_taken(void **state)
 {
 	struct testing *t = *state;
 	struct fabric_port *port = first_port(t);
-	struct fabric_mad answer, mad;
+	struct fabric_mad response, mad;
 
 	cm_port_changed(t->cm, port);
-	answer = answer_to(STAILQ_FIRST(&t->mads));
-	mad = answer;
+	response = response_to(STAILQ_FIRST(&t->mads));
+	mad = response;
 	mad.data[0] = 2; /* the base version */
 	assert_false(cm_mad_input(t->cm, port, &mad));
-	mad = answer;
+	mad = response;
 	mad.data[3] = MAD_GET;
 	assert_false(cm_mad_input(t->cm, port, &mad));
-	mad = answer;
+	mad = response;
 	mad.data[8] ^= 1; /* a program's transaction */
 	assert_false(cm_mad_input(t->cm, port, &mad));
-	mad = answer;
+	mad = response;
 	mad.dest_qpn = 0;
 	assert_false(cm_mad_input(t->cm, port, &mad));
 	assert_int_equal(t->cm->transactions.n, 2);
@@ -394,8 +394,8 @@ int main(void)
 		TEST(each_partition_is_asked_for_once),
 		TEST(a_partition_that_the_port_has_left_is_forgotten),
 		TEST(a_port_that_is_down_has_nothing),
-		TEST(an_sa_that_does_not_answer_is_asked_again_ever_more_seldom),
-		TEST(what_is_known_holds_until_there_is_an_answer),
+		TEST(an_sa_that_does_not_respond_is_asked_again_ever_more_seldom),
+		TEST(what_is_known_holds_until_there_is_a_response),
 		TEST(who_misses_the_group_has_it_asked_for),
 		TEST(a_change_asks_anew_whatever_is_on_its_way),
 		TEST(without_an_sm_there_is_nobody_to_ask),
@@ -404,11 +404,11 @@ int main(void)
 		TEST(an_sa_is_asked_once_for_all_of_its_ports),
 		TEST(who_is_in_the_partition_asks_for_its_group),
 		TEST(another_port_asks_when_the_one_that_did_goes_down),
-		TEST(another_port_asks_when_there_is_no_answer),
+		TEST(another_port_asks_when_there_is_no_response),
 		TEST(ports_of_another_sa_know_what_that_one_says),
 		TEST(when_its_last_port_is_gone_an_sa_is_forgotten),
-		TEST(an_answer_to_another_port_or_request_is_none),
-		TEST(what_is_not_for_the_manager_is_not_taken),
+		TEST(a_response_to_another_port_or_request_is_none),
+		TEST(what_is_not_for_the_daemon_is_not_taken),
 		TEST(random_mads_do_no_harm),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * From addresses to ports and from ports to paths: what bind_addr, resolve_addr and
- * resolve_route do. Whose an address is, is known here, so that answer comes at once, yet as an
- * event; for a path the SA is asked.
+ * resolve_route do. The daemon knows which port has an address, so addresses are resolved at once,
+ * though the outcome is an event. Paths are asked of the SA.
  */
 #include <endian.h>
 #include <errno.h>
@@ -19,6 +19,8 @@ static int find_device(struct cm_id *id, const union control_cm_addr *addr)
 
 	if (!port)
 		return -EADDRNOTAVAIL;
+	if (port->ethernet && id->ps == RDMA_PS_IPOIB)
+		return -EINVAL;
 	cm_id_use_port(id, port);
 	if (addr->sa.sa_family == AF_IB && addr->ib.sib_pkey)
 		id->pkey = be16toh(addr->ib.sib_pkey);
@@ -40,7 +42,7 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr)
 	id->src = *addr;
 	if (!id->af_only_set)
 		id->af_only = addr->sa.sa_family == AF_INET;
-	ret = cm_binding_take(id->client->cm, id);
+	ret = cm_binding_reserve(id->client->cm, id);
 	if (ret) {
 		id->port = before.port;
 		id->sgid = before.sgid;
@@ -87,7 +89,7 @@ static int bind_source(struct cm_id *id, const struct control_cm_resolve_addr *r
 
 /* ---- destination ---- */
 
-/* The id has a device after this, and a source address that is one of its. */
+/* The id has a device after this, and one of its addresses as the source. */
 static int use_some_device(struct cm_id *id)
 {
 	struct cm *cm = id->client->cm;
@@ -126,31 +128,36 @@ static void find_dgid(struct cm_id *id)
 		cm_port_gid(cm, cm_addr_find(cm, CM_ALL_HOSTS, &id->dst), &id->dgid);
 }
 
-/* The id has a device, a source address and both GIDs after this. */
-static int find_ends(struct cm_id *id)
+/* The id has a device, a source address and both GIDs after this. @from: see cm_roce_resolve(). */
+static int find_ends(struct cm_id *id, union control_cm_addr *from)
 {
 	int ret;
 
 	if (cm_roce(id->client->cm))
-		return cm_roce_resolve(id);
+		return cm_roce_resolve(id, from);
 	ret = is_somewhere(id->client->cm, &id->dst) ? use_some_device(id) : -EHOSTUNREACH;
 	if (!ret)
 		find_dgid(id);
 	return ret;
 }
 
+/* As in Linux, a route that is missing fails the call; what fails later is an event. */
 static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 {
+	union control_cm_addr from = { 0 };
 	struct cm_event *e;
 	int ret;
 
 	if (id->state != CM_ADDR_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
 		return -EINVAL;
+	id->dst = *dst;
+	ret = cm_roce(id->client->cm) ? cm_roce_find_route(id, &from) : 0;
+	if (ret)
+		return ret;
 	e = cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	if (!e)
 		return -ENOMEM;
-	id->dst = *dst;
-	ret = find_ends(id);
+	ret = find_ends(id, &from);
 	if (ret) {
 		e->data.type = RDMA_CM_EVENT_ADDR_ERROR;
 		e->data.status = ret;
@@ -178,7 +185,7 @@ int cm_resolve_addr(struct cm_call *call)
 
 /* ---- path ---- */
 
-static void take_path(const struct wire_path_record *r, struct control_cm_path *path)
+static void set_path(const struct wire_path_record *r, struct control_cm_path *path)
 {
 	*path = (struct control_cm_path){ .sgid = r->sgid,
 		                          .dgid = r->dgid,
@@ -208,7 +215,7 @@ static void on_path(void *arg, int status, const uint8_t *record)
 		e->data.status = status;
 	} else {
 		wire_path_record_decode(record, &path);
-		take_path(&path, &id->path);
+		set_path(&path, &id->path);
 		id->has_path = true;
 		id->state = CM_ROUTE_RESOLVED;
 	}
@@ -222,7 +229,7 @@ uint64_t cm_resolve_service_id(uint16_t ps, const union control_cm_addr *a)
 	return (uint64_t)ps << 16 | cm_addr_port(a);
 }
 
-/* What of the path the program has a say in. The mask's bits. */
+/* Sets what the program may choose of a path. The components' bits. */
 static uint64_t wish(const struct cm_id *id, struct wire_path_record *want)
 {
 	switch (id->src.sa.sa_family) {

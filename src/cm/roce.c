@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is different on Ethernet, where addresses are GIDs and there is no subnet
- * administrator to ask: the host's routes say which device and which source address lead to a
- * destination, a path needs no asking, and groups are those of IP. Used by all of cm/.
+ * What is different on Ethernet: addresses are GIDs, the host's routes say which device and source
+ * address lead to a destination, groups are IP groups, and there is no subnet administrator. Used
+ * by all of cm/.
  */
 #include <errno.h>
 #include <string.h>
@@ -36,27 +36,15 @@ bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a)
 
 	cm_roce_gid(a, &gid);
 	for (int i = 0; i < p->n_gids; i++)
-		if (!memcmp(&p->gid[i], &gid, sizeof(gid)))
+		if (ib_gid_equal(&p->gid[i], &gid))
 			return true;
 	return false;
 }
 
 /* ---- source and destination ---- */
 
-/* The address, without a port number, from which the host's routes lead to id->dst. */
-static int find_source(const struct cm_id *id, union control_cm_addr *from)
-{
-	const struct cm *cm = id->client->cm;
-
-	*from = (union control_cm_addr){ 0 };
-	from->sa.sa_family = id->dst.sa.sa_family;
-	if (cm_addr_is_any(&id->dst) || id->dst.sa.sa_family == AF_IB || !cm->ops.route)
-		return -ENETUNREACH;
-	return cm->ops.route(cm->ops.arg, &id->dst, from);
-}
-
 /* Only the address: the port number stays. */
-static void take_address(union control_cm_addr *to, const union control_cm_addr *from)
+static void copy_address(union control_cm_addr *to, const union control_cm_addr *from)
 {
 	if (to->sa.sa_family == AF_INET)
 		to->in.sin_addr = from->in.sin_addr;
@@ -67,29 +55,50 @@ static void take_address(union control_cm_addr *to, const union control_cm_addr 
 		       sizeof(to->ib.sib_addr.sib_raw));
 }
 
-/* The device that leads to id->dst. A group needs no route, nor does the host itself. */
-static int choose_device(struct cm_id *id)
+/*
+ * Whether id->dst is reached by the host's routes. GIDs, the host itself and link-local addresses
+ * are not, nor is a group if the source is known.
+ */
+static bool needs_route(const struct cm_id *id)
+{
+	if (cm_addr_is_any(&id->dst) || cm_addr_is_link_local(&id->dst) ||
+	    id->dst.sa.sa_family == AF_IB)
+		return false;
+	return !id->port || !cm_addr_is_mcast(&id->dst);
+}
+
+int cm_roce_find_route(const struct cm_id *id, union control_cm_addr *from)
+{
+	const struct cm *cm = id->client->cm;
+
+	memset(from, 0, sizeof(*from));
+	from->sa.sa_family = id->dst.sa.sa_family;
+	if (!needs_route(id) || !cm->ops.route)
+		return 0;
+	if (id->port && !cm_addr_is_link_local(&id->src))
+		copy_address(from, &id->src);
+	return cm->ops.route(cm->ops.arg, &id->dst, from);
+}
+
+/* The device that has the address @from; if that is zero any device. */
+static int choose_device(struct cm_id *id, union control_cm_addr *from)
 {
 	struct cm *cm = id->client->cm;
 	struct fabric_port *port;
-	union control_cm_addr from;
-	int ret = find_source(id, &from);
 
-	if (!ret) {
-		port = cm_addr_find(cm, id->client->host, &from);
-		if (!port)
-			return -ENODEV; /* by a device that is none of ours */
-	} else {
-		if (!cm_addr_is_any(&id->dst) && !cm_addr_is_mcast(&id->dst) &&
-		    !cm_addr_is_link_local(&id->dst))
-			return ret;
+	if (cm_addr_is_zero(from)) {
 		port = cm_addr_default_port(cm, id->client->host);
-		if (!port)
-			return -ENODEV;
-		cm_addr_from_port(cm, port, cm_addr_is_link_local(&id->dst), &from);
+		if (port)
+			cm_addr_from_port(cm, port, cm_addr_is_link_local(&id->dst), from);
+	} else {
+		port = cm_addr_find(cm, id->client->host, from);
 	}
+	if (!port)
+		return -ENODEV;
+	if (id->ps == RDMA_PS_IPOIB)
+		return -EINVAL;
 	cm_id_use_port(id, port);
-	take_address(&id->src, &from);
+	copy_address(&id->src, from);
 	return 0;
 }
 
@@ -99,12 +108,12 @@ void cm_roce_use_source(struct cm_id *id)
 		cm_roce_gid(&id->src, &id->sgid);
 }
 
-int cm_roce_resolve(struct cm_id *id)
+int cm_roce_resolve(struct cm_id *id, union control_cm_addr *from)
 {
 	int ret = 0;
 
 	if (!id->port)
-		ret = choose_device(id);
+		ret = choose_device(id, from);
 	if (ret)
 		return ret;
 	if (id->port->state != IB_PORT_ACTIVE)
@@ -160,7 +169,7 @@ int cm_roce_join(struct cm_port *p, const struct wire_mcmember *rec)
 {
 	const struct cm_ops *ops = &p->cm->ops;
 
-	/* who only sends is nothing to the network */
+	/* a send-only member does not join on the network */
 	if (!(rec->join_state & IB_JOIN_FULL) || !ops->join)
 		return 0;
 	return ops->join(ops->arg, p->port, &rec->mgid);

@@ -13,7 +13,8 @@
 /* The host and its network, as the daemon would have them. */
 static struct net {
 	struct testing *t;
-	const char *source; /* whither all routes lead from here; NULL: there are none */
+	const char *source; /* the address from which all routes lead; NULL: there are none */
+	bool asks_for_any;  /* expected: the route from any address is asked for */
 	int join_fails;
 	unsigned n_joins, n_leaves;
 	struct ib_gid last;
@@ -22,11 +23,15 @@ static struct net {
 
 static int route(void *arg, const union control_cm_addr *dst, union control_cm_addr *src)
 {
+	bool any = cm_addr_is_zero(src);
+
 	(void)arg;
+	(void)dst;
 	if (!net.source)
 		return -ENETUNREACH;
-	*src = testing_addr(net.source, 0);
-	return src->sa.sa_family == dst->sa.sa_family ? 0 : -ENETUNREACH;
+	if (any)
+		*src = testing_addr(net.source, 0);
+	return any == net.asks_for_any ? 0 : -EINVAL;
 }
 
 static int join(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
@@ -76,17 +81,17 @@ static int setup(void **state)
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
 		                       .outbox_close = box_close,
-		                       .wake = box_wake,
-		                       .now_ms = clock_now,
 		                       .mad_send = mad_send,
 		                       .route = route,
 		                       .join = join,
 		                       .leave = leave,
-		                       .arg = t };
+		                       .arg = t,
+		                       .timers = &t->timers };
 	char why[64];
 	int node;
 
-	net = (struct net){ .t = t, .source = "10.0.1.1" };
+	net = (struct net){ .t = t, .source = "10.0.1.1", .asks_for_any = true };
+	clock_init(t);
 	STAILQ_INIT(&t->mads);
 	fabric_settings_default(&settings);
 	fabric_plan_init(&plan);
@@ -167,6 +172,7 @@ static void a_bound_identifier_keeps_its_device(void **state)
 	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
 	struct control_cm_id_reply r;
 
+	net.asks_for_any = false;
 	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
 	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
@@ -176,18 +182,79 @@ static void a_bound_identifier_keeps_its_device(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void no_route_or_one_by_another_device_is_an_error(void **state)
+static void without_a_route_the_call_fails_and_may_be_made_again(void **state)
+{
+	static const char *const dst[] = { "192.0.2.7", "239.1.1.1", "2001:db8:9::7" };
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(dst); i++) {
+		uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
+		net.source = NULL;
+		assert_int_equal(testing_resolve(c, id, dst[i], 5), -ENETUNREACH);
+		net.source = i == 2 ? "2001:db8:1::1" : "10.0.1.1";
+		assert_int_equal(testing_resolve(c, id, dst[i], 5), 0);
+		testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+		assert_string_equal(testing_query(c, id).hca, "umbel_eth1");
+	}
+	cm_client_free(t->cm, c);
+}
+
+static void with_a_source_only_a_host_needs_a_route(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), other = testing_id(c, RDMA_PS_UDP, 2);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
 
 	net.source = NULL;
-	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
-	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -ENETUNREACH);
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), -ENETUNREACH);
+	assert_int_equal(testing_resolve(c, id, "239.1.1.1", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_string_equal(testing_query(c, id).hca, "umbel_eth0");
+	cm_client_free(t->cm, c);
+}
+
+static void a_route_by_a_device_without_hca_is_an_error(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+
 	net.source = "198.51.100.1";
-	assert_int_equal(testing_resolve(c, other, "192.0.2.7", 5), 0);
-	testing_expect(c, other, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV);
+	cm_client_free(t->cm, c);
+}
+
+static void the_ipoib_port_space_is_not_for_ethernet(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_IPOIB, 1);
+
+	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), -EINVAL);
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+/* Until queue pairs of RC are there. */
+static void connections_are_not_for_ethernet_yet(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t listener = testing_id(c, RDMA_PS_TCP, 1), id = testing_id(c, RDMA_PS_TCP, 1);
+	struct control_cm_resolve_route route = { .id = id, .timeout_ms = 1000 };
+	struct control_cm_connect connect = { .id = id };
+
+	assert_int_equal(testing_listen(c, listener, 0), -EOPNOTSUPP);
+	assert_int_equal(testing_resolve(c, id, "192.0.2.7", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	assert_int_equal(REQUEST(c, CONNECT, connect, NULL), -EOPNOTSUPP);
 	cm_client_free(t->cm, c);
 }
 
@@ -282,7 +349,7 @@ static void who_only_sends_is_nothing_to_the_network(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle;
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1), handle = 0;
 
 	assert_int_equal(testing_bind(c, id, "10.0.0.1", 0), 0);
 	assert_int_equal(
@@ -347,7 +414,11 @@ int main(void)
 		TEST(each_address_of_a_device_can_be_bound_and_is_a_gid),
 		TEST(the_hosts_route_says_device_and_source),
 		TEST(a_bound_identifier_keeps_its_device),
-		TEST(no_route_or_one_by_another_device_is_an_error),
+		TEST(without_a_route_the_call_fails_and_may_be_made_again),
+		TEST(with_a_source_only_a_host_needs_a_route),
+		TEST(a_route_by_a_device_without_hca_is_an_error),
+		TEST(the_ipoib_port_space_is_not_for_ethernet),
+		TEST(connections_are_not_for_ethernet_yet),
 		TEST(a_path_needs_nobody_to_be_asked),
 		TEST(a_join_says_what_a_sender_needs),
 		TEST(an_ipv6_group_is_its_own_mgid),

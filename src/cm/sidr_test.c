@@ -54,7 +54,7 @@ static int connect_with(struct pair *p, uint32_t bytes)
 }
 
 /* Takes the request that the listener got. */
-static uint32_t take_request(struct pair *p)
+static uint32_t accept_request(struct pair *p)
 {
 	struct control_cm_event e =
 	        testing_expect(p->listening, p->listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -63,7 +63,7 @@ static uint32_t take_request(struct pair *p)
 	return e.new_id;
 }
 
-static int answer(struct pair *p, uint32_t type, uint32_t id, uint32_t bytes)
+static int respond(struct pair *p, uint32_t type, uint32_t id, uint32_t bytes)
 {
 	struct control_cm_connect request = {
 		.id = id, .uid = UID_ACCEPTED, .qp_num = 0x123, .bytes = bytes
@@ -307,8 +307,8 @@ static void private_data_have_a_limit(void **state)
 	assert_int_equal(connect_with(&p, 181), -EINVAL);
 	assert_int_equal(connect_with(&p, UINT32_MAX), -EINVAL);
 	assert_int_equal(connect_with(&p, 0), 0);
-	id = take_request(&p);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 137), -EINVAL);
+	id = accept_request(&p);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 137), -EINVAL);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
 	end_pair(&p);
 }
@@ -319,7 +319,7 @@ static void accept_tells_qp_number_and_key(void **state)
 	struct control_cm_event e;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, take_request(&p), 3), 0);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, accept_request(&p), 3), 0);
 	e = testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
 	assert_int_equal(e.uid, UID_ASKER);
 	assert_int_equal(e.qp_num, 0x123);
@@ -327,21 +327,21 @@ static void accept_tells_qp_number_and_key(void **state)
 	assert_int_equal(e.bytes, 136);
 	assert_int_equal(e.ah.dlid, p.t->f->hca_port[1]->lid);
 	assert_int_equal(e.ah.port_num, 1);
-	assert_true(LIST_EMPTY(&p.t->cm->timers));
+	assert_true(base_timers_next(&p.t->timers) == BASE_TIMER_NEVER);
 	end_pair(&p);
 }
 
-static void a_request_is_answered_once(void **state)
+static void a_request_is_responded_to_once(void **state)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
 	uint32_t id;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	id = take_request(&p);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), -EINVAL);
-	assert_int_equal(answer(&p, CONTROL_CM_REJECT, id, 0), -EINVAL);
+	id = accept_request(&p);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), -EINVAL);
+	assert_int_equal(respond(&p, CONTROL_CM_REJECT, id, 0), -EINVAL);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
 	end_pair(&p);
@@ -354,7 +354,7 @@ static void reject_tells_private_data(void **state)
 	struct control_cm_event e;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	request.id = take_request(&p);
+	request.id = accept_request(&p);
 	assert_int_equal(REQUEST(p.listening, REJECT, request, NULL), 0);
 	e = testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
 	assert_string_equal((char *)e.private_data, "no");
@@ -393,7 +393,7 @@ static void a_wildcard_hears_requests_to_its_host(void **state)
 	struct control_cm_id_reply info;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	info = testing_query(p.listening, take_request(&p));
+	info = testing_query(p.listening, accept_request(&p));
 	assert_true(cm_addr_equal(&info.src, &own));
 	end_pair(&p);
 }
@@ -403,7 +403,7 @@ static void an_ipv6_wildcard_hears_ipv4_too(void **state)
 	struct pair p = make_pair(*state, "::", 0);
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	take_request(&p);
+	accept_request(&p);
 	end_pair(&p);
 }
 
@@ -415,34 +415,34 @@ static void a_full_backlog_rejects(void **state)
 	assert_int_equal(connect_with(&p, 0), 0);
 	assert_int_equal(connect_with(&q, 0), 0);
 	testing_expect(q.asking, q.asker, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
-	take_request(&p); /* that makes room */
+	accept_request(&p); /* that makes room */
 	end_pair(&q);
 	q = make_pair(t, NULL, 0);
 	assert_int_equal(connect_with(&q, 0), 0);
-	take_request(&p);
+	accept_request(&p);
 	end_pair(&q);
 	end_pair(&p);
 }
 
-static void an_unanswered_request_times_out(void **state)
+static void a_request_without_response_times_out(void **state)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
 	uint32_t id;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	id = take_request(&p);
-	assert_int_equal(p.t->woken_in, 4096);
+	id = accept_request(&p);
+	assert_int_equal(base_timers_next(&p.t->timers), (p.t->now_ms + 4096) * CM_NS_PER_MS);
 	testing_pass(p.t, 65535);
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
 	testing_pass(p.t, 1);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0); /* nobody hears it */
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), 0); /* nobody hears it */
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
 	end_pair(&p);
 }
 
-static void a_port_that_went_down_does_not_answer(void **state)
+static void a_port_that_went_down_does_not_respond(void **state)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 	struct control_cm_event e;
@@ -535,7 +535,7 @@ static void a_lost_request_is_sent_again(void **state)
 	t->loses_cm = 1;
 	assert_int_equal(connect_with(&p, 0), 0);
 	testing_pass(t, 4096);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, take_request(&p), 0), 0);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, accept_request(&p), 0), 0);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
 	end_pair(&p);
 }
@@ -548,15 +548,15 @@ static void a_request_that_comes_again_is_the_same(void **state)
 	uint32_t id;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	id = take_request(&p);
+	id = accept_request(&p);
 	testing_pass(t, 3 * 4096);
 	assert_int_equal(testing_event(p.listening, p.listener, &e), -EAGAIN);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), 0);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
 	end_pair(&p);
 }
 
-static void a_lost_answer_is_given_again(void **state)
+static void a_lost_response_is_sent_again(void **state)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -564,9 +564,9 @@ static void a_lost_answer_is_given_again(void **state)
 	uint32_t id;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	id = take_request(&p);
+	id = accept_request(&p);
 	t->loses_cm = 1;
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), 0);
 	assert_int_equal(testing_event(p.asking, p.asker, &e), -EAGAIN);
 	testing_pass(t, 4096);
 	e = testing_expect(p.asking, p.asker, RDMA_CM_EVENT_ESTABLISHED, 0);
@@ -583,19 +583,19 @@ static void another_port_s_request_is_another(void **state)
 
 	assert_int_equal(connect_with(&p, 0), 0);
 	mad = t->last_cm; /* the request */
-	take_request(&p);
+	accept_request(&p);
 	mad.slid = t->f->hca_port[2]->lid;
 	assert_true(arrives(t, &mad));
-	take_request(&p);
+	accept_request(&p);
 	mad.data[CM_MESSAGE_AT] ^= 1; /* of the request ID */
 	assert_true(arrives(t, &mad));
-	take_request(&p);
+	accept_request(&p);
 	assert_true(arrives(t, &mad));
 	assert_int_equal(t->cm->asked.n, 3);
 	end_pair(&p);
 }
 
-static void a_request_with_a_grh_is_answered_with_one(void **state)
+static void a_request_with_a_grh_has_a_response_with_one(void **state)
 {
 	struct testing *t = *state;
 	struct fabric_mad mad = raw_request(t, 0x01110000 | 7174);
@@ -665,7 +665,7 @@ static void who_listens_by_gid_gets_all_of_the_private_data(void **state)
 	cm_client_free(t->cm, c);
 }
 
-static void an_answer_to_another_port_or_request_is_none(void **state)
+static void a_response_to_another_port_or_request_is_none(void **state)
 {
 	struct testing *t = *state;
 	struct pair p = make_pair(t, "10.0.0.2", 0);
@@ -674,9 +674,9 @@ static void an_answer_to_another_port_or_request_is_none(void **state)
 	uint32_t id;
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	id = take_request(&p);
+	id = accept_request(&p);
 	t->loses_cm = 1;
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), 0);
 	mad = t->last_cm;
 	assert_false(cm_mad_input(t->cm, t->f->hca_port[1], &mad));
 	mad.data[CM_MESSAGE_AT] ^= 1;
@@ -718,7 +718,7 @@ static void what_is_no_message_of_ours_is_not_taken(void **state)
 	mad.data[3] = MAD_GET;
 	assert_false(arrives(t, &mad));
 	mad = raw_request(t, 0);
-	mad.data[17] = 0x15; /* DREQ */
+	mad.data[17] = 0x19; /* LAP */
 	assert_false(arrives(t, &mad));
 	assert_int_equal(t->cm->asked.n, 0);
 }
@@ -761,12 +761,12 @@ static void a_dying_listener_rejects_what_it_has_not_taken(void **state)
 	cm_client_free(p.t->cm, p.asking);
 }
 
-static void a_dying_listener_rejects_what_it_has_not_answered(void **state)
+static void a_dying_listener_rejects_what_it_has_not_responded_to(void **state)
 {
 	struct pair p = make_pair(*state, "10.0.0.2", 0);
 
 	assert_int_equal(connect_with(&p, 0), 0);
-	take_request(&p);
+	accept_request(&p);
 	cm_client_free(p.t->cm, p.listening);
 	testing_settle(p.t);
 	testing_expect(p.asking, p.asker, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
@@ -780,17 +780,30 @@ static void the_asker_s_death_is_no_one_s_trouble(void **state)
 
 	assert_int_equal(connect_with(&p, 0), 0);
 	cm_client_free(p.t->cm, p.asking);
-	id = take_request(&p);
-	assert_int_equal(answer(&p, CONTROL_CM_ACCEPT, id, 0), 0);
+	id = accept_request(&p);
+	assert_int_equal(respond(&p, CONTROL_CM_ACCEPT, id, 0), 0);
 	cm_client_free(p.t->cm, p.listening);
 }
 
-static void reliable_identifiers_do_not_listen(void **state)
+/* An identifier of a port space and a type of QP. */
+static uint32_t typed_id(struct cm_client *c, uint16_t ps, uint16_t qp_type)
+{
+	struct control_cm_create_id request = {
+		.uid = 1, .channel = testing_channel(c), .ps = ps, .qp_type = qp_type
+	};
+	struct control_cm_id reply;
+
+	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), 0);
+	return reply.id;
+}
+
+static void identifiers_of_types_that_we_lack_do_not_listen(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 
-	assert_int_equal(testing_listen(c, testing_id(c, RDMA_PS_TCP, 1), 0), -EOPNOTSUPP);
+	assert_int_equal(testing_listen(c, typed_id(c, RDMA_PS_IB, IBV_QPT_RAW_PACKET), 0),
+	                 -EOPNOTSUPP);
 	cm_client_free(t->cm, c);
 }
 
@@ -827,32 +840,32 @@ int main(void)
 		TEST(a_request_reaches_the_listener_with_its_private_data),
 		TEST(private_data_have_a_limit),
 		TEST(accept_tells_qp_number_and_key),
-		TEST(a_request_is_answered_once),
+		TEST(a_request_is_responded_to_once),
 		TEST(reject_tells_private_data),
 		TEST(nobody_listens),
 		TEST(a_wildcard_listens_for_its_host_alone),
 		TEST(a_wildcard_hears_requests_to_its_host),
 		TEST(an_ipv6_wildcard_hears_ipv4_too),
 		TEST(a_full_backlog_rejects),
-		TEST(an_unanswered_request_times_out),
-		TEST(a_port_that_went_down_does_not_answer),
+		TEST(a_request_without_response_times_out),
+		TEST(a_port_that_went_down_does_not_respond),
 		TEST(a_request_is_as_the_kernel_s),
 		TEST(a_lost_request_is_sent_again),
 		TEST(a_request_that_comes_again_is_the_same),
-		TEST(a_lost_answer_is_given_again),
+		TEST(a_lost_response_is_sent_again),
 		TEST(another_port_s_request_is_another),
-		TEST(a_request_with_a_grh_is_answered_with_one),
+		TEST(a_request_with_a_grh_has_a_response_with_one),
 		TEST(a_service_that_is_none_of_rdma_cm_s_is_not_supported),
 		TEST(a_request_without_addresses_is_not_for_who_listens_by_ip),
 		TEST(who_listens_by_gid_gets_all_of_the_private_data),
-		TEST(an_answer_to_another_port_or_request_is_none),
+		TEST(a_response_to_another_port_or_request_is_none),
 		TEST(who_wants_a_connection_hears_that_there_is_nobody),
 		TEST(what_is_no_message_of_ours_is_not_taken),
 		TEST(random_messages_do_no_harm),
 		TEST(a_dying_listener_rejects_what_it_has_not_taken),
-		TEST(a_dying_listener_rejects_what_it_has_not_answered),
+		TEST(a_dying_listener_rejects_what_it_has_not_responded_to),
 		TEST(the_asker_s_death_is_no_one_s_trouble),
-		TEST(reliable_identifiers_do_not_listen),
+		TEST(identifiers_of_types_that_we_lack_do_not_listen),
 		TEST(listening_without_an_address_takes_a_wildcard),
 	};
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the files of this folder share: clients, channels with their queues of events,
- * identifiers, ports in use, joins. All of it lives in the manager's one thread.
+ * identifiers, ports in use, joins. All of it lives in the daemon's one thread.
  *
  * Who owns what: a client its channels and identifiers (by handle, so that nothing it
  * sends can name another's), an identifier its joins, a channel its events, an event
- * of type CONNECT_REQUEST the identifier that it announces until it is taken.
+ * of type CONNECT_REQUEST the identifier that it announces until the process gets the event.
  */
 #ifndef CM_STATE_H
 #define CM_STATE_H
@@ -22,15 +22,9 @@
 #include "control/cm_message.h"
 
 #define CM_NO_HANDLE  UINT32_MAX
+#define CM_NS_PER_MS  1000000ull
 #define CM_ALL_HOSTS  (-1)
 #define CM_MAX_EVENTS 65536 /* that wait in a channel: who does not read gets no more */
-
-struct cm_timer {
-	LIST_ENTRY(cm_timer) entry;
-	uint64_t due_ms;
-	void (*due)(struct cm_timer *t);
-	bool is_set;
-};
 
 /* An HCA port. */
 struct cm_port {
@@ -51,20 +45,29 @@ struct cm {
 	struct base_hash transactions; /* mad.c: by transaction ID */
 	struct base_hash asking;       /* struct cm_sidr, by request ID */
 	struct base_hash asked;        /* struct cm_sidr, by peer and request ID */
-	LIST_HEAD(, cm_timer) timers;
+	struct base_hash conns;        /* struct cm_conn, by communication ID */
+	struct base_hash conn_peers;   /* the same, by the peer's communication ID */
+	struct base_hash conn_qpns;    /* the same, by the peer's queue pair */
+	unsigned n_listeners;
+	TAILQ_HEAD(, cm_channel) doomed; /* channels whose identifiers are freed in slices */
+	struct base_timer sweep;
 	uint16_t last_port; /* the ephemeral port given last */
 	uint32_t last_tid;  /* low half of a transaction ID */
 	uint32_t last_request_id;
+	uint32_t last_conn_id;
+	uint32_t last_psn;
 };
 
 struct cm_client {
 	struct cm *cm;
-	int host; /* index, or CM_ALL_HOSTS */
+	bool gone;           /* it waits for its last channel */
+	unsigned n_channels; /* doomed ones too */
+	int host;            /* index, or CM_ALL_HOSTS */
 	struct base_idtable channels, ids, joins;
 };
 
 struct cm_event {
-	TAILQ_ENTRY(cm_event) entry;
+	TAILQ_ENTRY(cm_event) entry, of_id;
 	struct cm_id *id;        /* whose it is: of a connection request, the listener */
 	struct cm_join *join;    /* of multicast events */
 	struct cm_id *announced; /* of a connection request: nobody's yet */
@@ -76,6 +79,10 @@ struct cm_channel {
 	struct cm_outbox *box;
 	unsigned n_events;
 	TAILQ_HEAD(, cm_event) events;
+	LIST_HEAD(, cm_id) ids; /* those that have a handle */
+	struct cm_client *client;
+	bool doomed; /* it is gone for the process, and so are its identifiers */
+	TAILQ_ENTRY(cm_channel) of_doomed;
 };
 
 /* A port number of a port space, and who uses it. */
@@ -92,14 +99,17 @@ enum cm_id_state {
 	CM_ROUTE_QUERY,
 	CM_ROUTE_RESOLVED,
 	CM_CONNECT,
+	CM_DISCONNECT,
 	CM_LISTEN,
 };
 
 struct cm_id {
 	struct cm_client *client;
 	struct cm_channel *channel;
-	uint32_t handle; /* CM_NO_HANDLE: announced, not taken */
-	uint64_t uid;
+	LIST_ENTRY(cm_id) of_channel;
+	TAILQ_HEAD(, cm_event) events; /* its own that wait */
+	uint32_t handle;               /* CM_NO_HANDLE: announced, not the process's yet */
+	uint64_t uid;                  /* 0: made for a request, which is not accepted yet */
 	enum cm_id_state state;
 	uint16_t ps;      /* enum rdma_port_space */
 	uint16_t qp_type; /* enum ibv_qp_type */
@@ -122,9 +132,14 @@ struct cm_id {
 	int scope; /* host on which its port number is in use, or CM_ALL_HOSTS */
 
 	int backlog; /* listener: requests that may still be announced */
+	bool serves; /* listener: the daemon responds to requests, none is announced */
+	LIST_HEAD(, cm_served) served; /* serve.c */
 
-	bool passive;         /* made for a connection request, and not answered */
-	struct cm_sidr *sidr; /* the request that it has made, or was made for */
+	bool passive;         /* made for a connection request that waits for a response */
+	struct cm_sidr *sidr; /* the request that it has made, or was made for; or: */
+	struct cm_conn *conn;
+	uint8_t ack_timeout; /* of its queue pair, as the program wants it */
+	bool ack_timeout_set;
 
 	LIST_HEAD(, cm_join) joins;
 };
@@ -190,7 +205,7 @@ void cm_port_gid(const struct cm *cm, const struct fabric_port *port, struct ib_
 void cm_addr_to_wire(const union control_cm_addr *src, const union control_cm_addr *dst,
                      struct wire_cm_ip *ip);
 
-/* The other way, @dst_port being that of the service. False: they are no IP addresses. */
+/* The reverse. @dst_port: the service's. False: they are no IP addresses. */
 bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union control_cm_addr *src,
                        union control_cm_addr *dst);
 
@@ -206,9 +221,19 @@ bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a);
 /* The source address is known now: its GID is what the identifier sends from. */
 void cm_roce_use_source(struct cm_id *id);
 
-/* Finds port, source and GIDs for id->dst. 0; -ENETUNREACH and the like; -ENODEV: the way is by a
- * device that is no HCA's. */
-int cm_roce_resolve(struct cm_id *id);
+/*
+ * Asks the host's routes for the address from which packets to id->dst leave. @from: that
+ * address without a port number, or zero if no route is needed. 0; -ENETUNREACH and the like:
+ * there is no route.
+ */
+int cm_roce_find_route(const struct cm_id *id, union control_cm_addr *from);
+
+/*
+ * Finds port, source and GIDs for id->dst. @from: what cm_roce_find_route() said. 0; -ENODEV: the
+ * route leads by a device that is no HCA's; -EINVAL: id->ps is not for Ethernet; -ENETUNREACH:
+ * the port is down.
+ */
+int cm_roce_resolve(struct cm_id *id, union control_cm_addr *from);
 
 /* Makes a path, and has it told. 0 or -errno. */
 int cm_roce_route(struct cm_id *id);
@@ -223,9 +248,9 @@ void cm_roce_leave(struct cm_port *p, const struct ib_gid *mgid, uint8_t states)
 
 /* ---- binding.c: port spaces ---- */
 
-/* Takes the port number in @id->src, or one that is free if that is 0, and writes it there.
+/* Reserves the port number in @id->src; if that is 0 a free one, and writes it there.
  * -EADDRINUSE, -EADDRNOTAVAIL, -EPROTONOSUPPORT, -ENOMEM. */
-int cm_binding_take(struct cm *cm, struct cm_id *id);
+int cm_binding_reserve(struct cm *cm, struct cm_id *id);
 void cm_binding_release(struct cm *cm, struct cm_id *id);
 
 /* Whether @id may listen on the port number that it has, beside others that share it. */
@@ -243,17 +268,31 @@ struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port 
 int cm_channel_create(struct cm_call *call);
 int cm_channel_destroy(struct cm_call *call);
 int cm_channel_get_event(struct cm_call *call);
-void cm_channel_free(struct cm_client *client, struct cm_channel *channel);
+
+/*
+ * Ends a channel and its identifiers. A few are freed at once, many in slices: each may have
+ * something to say to a peer.
+ */
+void cm_channel_doom(struct cm_channel *channel);
+
+/* Frees what is doomed, up to @ids identifiers. */
+void cm_channel_sweep(struct cm *cm, unsigned ids);
+
+/* Frees a client that is gone and has no channels. */
+void cm_client_release(struct cm_client *client);
 
 /* A new event of @type for @id, or NULL. It goes with cm_event_post() or cm_event_free(). */
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
 void cm_event_post(struct cm_event *e);
 
+/* One that is not posted. The identifier that it announces is freed, and the backlog has room. */
+void cm_event_free(struct cm_event *e);
+
 /* cm_event_new() and cm_event_post(): 0 or -ENOMEM. */
 int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status);
 
-/* Takes the events of @id back, of @join only if it is not NULL. How many there were. */
-uint32_t cm_event_take_back(struct cm_id *id, const struct cm_join *join);
+/* Removes the waiting events of @id, or of @join alone if it is not NULL. Their number. */
+uint32_t cm_event_withdraw(struct cm_id *id, const struct cm_join *join);
 
 /* Moves the events of @id to @to. How many. */
 uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to);
@@ -295,26 +334,95 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr);
 /* The service ID of an address: port space and port number, or what AF_IB says. */
 uint64_t cm_resolve_service_id(uint16_t ps, const union control_cm_addr *a);
 
-/* @id goes away: its route is not waited for any more. */
+/* @id is destroyed: ends its route query. */
 void cm_resolve_abandon(struct cm_id *id);
 
 /* The path as the program has it (RDMA_OPTION_IB_PATH). */
 int cm_resolve_set_path(struct cm_id *id, const void *value, uint32_t bytes);
 
-/* ---- sidr.c ---- */
+/* ---- connect.c: what is the same for UD and connections, and which of them a call is for ---- */
 
-int cm_sidr_listen(struct cm_call *call);
-int cm_sidr_connect(struct cm_call *call);
-int cm_sidr_accept(struct cm_call *call);
-int cm_sidr_reject(struct cm_call *call);
-int cm_sidr_disconnect(struct cm_call *call);
+int cm_connect_listen(struct cm_call *call);
+int cm_connect_connect(struct cm_call *call);
+int cm_connect_accept(struct cm_call *call);
+int cm_connect_reject(struct cm_call *call);
+int cm_connect_disconnect(struct cm_call *call);
+int cm_connect_establish(struct cm_call *call);
+int cm_connect_notify(struct cm_call *call);
 
-/* @id goes away: who waits for its answer hears so. */
-void cm_sidr_abandon(struct cm_id *id);
+/* Listens with the port number that @id has or is given. 0 or -errno. */
+int cm_connect_start_listening(struct cm_id *id, int backlog);
+
+/* A request that has come for a listener. */
+struct cm_asked {
+	struct fabric_port *port;
+	const struct cm_peer *peer;
+	uint64_t service_id;
+	uint16_t pkey;
+	const struct ib_gid *gid; /* of the requester; NULL: it is not in the request */
+	const uint8_t *private_data;
+	union control_cm_addr src, dst; /* in it; AF_IB: it has none */
+};
+
+/* Reads the addresses. */
+void cm_connect_read_addresses(const struct cm *cm, struct cm_asked *asked);
+
+/*
+ * An identifier for @listener, in state CM_CONNECT, in an event that is yet to be posted. NULL:
+ * the listener is of another family, its backlog is full, or there is no memory.
+ */
+struct cm_event *cm_connect_announce(struct cm_id *listener, const struct cm_asked *asked);
+
+/* Where to send from there: an address handle. */
+void cm_connect_fill_ah(const struct cm_id *id, struct control_cm_ah *ah);
 
 /* A MAD of communication management has come to @port. Whether it was any use. */
-bool cm_sidr_input(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+bool cm_connect_input(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                      const struct fabric_mad *mad);
+
+/* ---- sidr.c ---- */
+
+int cm_sidr_connect(struct cm_id *id, const struct control_cm_connect *request);
+int cm_sidr_accept(struct cm_id *id, const struct control_cm_connect *request);
+int cm_sidr_reject(struct cm_id *id, const struct control_cm_connect *request);
+
+/* @id is destroyed: a request that waits for its response is refused. */
+void cm_sidr_abandon(struct cm_id *id);
+
+void cm_sidr_receive_request(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                             const struct fabric_mad *mad);
+bool cm_sidr_receive_response(struct cm *cm, struct fabric_port *port,
+                              const struct fabric_mad *mad);
+
+/* ---- conn.c ---- */
+
+int cm_conn_connect(struct cm_id *id, const struct control_cm_connect *request);
+int cm_conn_accept(struct cm_id *id, const struct control_cm_connect *request);
+int cm_conn_reject(struct cm_id *id, const struct control_cm_connect *request);
+int cm_conn_establish(struct cm_id *id);
+int cm_conn_disconnect(struct cm_id *id);
+int cm_conn_notify(struct cm_id *id, uint32_t event);
+
+/* What is known of its queue pair's attributes. */
+void cm_conn_query_qp(const struct cm_id *id, struct control_cm_qp_reply *reply);
+
+/* @id is destroyed: its peer is told. */
+void cm_conn_abandon(struct cm_id *id);
+
+/* ---- conn_input.c ---- */
+
+bool cm_conn_input(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
                    const struct fabric_mad *mad);
+
+/* ---- serve.c ---- */
+
+int cm_serve(struct cm_call *call);
+
+/* The queue pair that @listener serves requests at @port with; 0: none. */
+uint32_t cm_serve_find(const struct cm_id *listener, const struct fabric_port *port);
+
+/* @id is destroyed. */
+void cm_serve_end(struct cm_id *id);
 
 /* ---- multicast.c ---- */
 
@@ -330,7 +438,7 @@ uint32_t cm_multicast_leave_all(struct cm_id *id);
  */
 void cm_multicast_done(struct cm_join *j, int status, const struct wire_mcmember *rec);
 
-/* The port is a member no more. */
+/* The port is no longer a member. */
 void cm_multicast_lost(struct cm_join *j);
 
 /* ---- group.c ---- */
@@ -338,7 +446,7 @@ void cm_multicast_lost(struct cm_join *j);
 /* Has the port join in the name of @j, whose want, mask and id are set. 0 or -ENOMEM. */
 int cm_group_join(struct cm_join *j);
 
-/* @j is none of its joins any more, whatever had become of it. */
+/* Ends @j, in whatever state it is. */
 void cm_group_leave(struct cm_join *j);
 
 /* See cm_port_changed(). */
@@ -356,7 +464,10 @@ int cm_ports_init(struct cm *cm);
 void cm_ports_fini(struct cm *cm);
 struct cm_port *cm_port_of(const struct cm *cm, const struct fabric_port *port);
 
-/* Where in the port's table @pkey is, full member or limited. 0 or -ENOENT. */
+/*
+ * The index of @pkey's partition in the port's table, whatever membership @pkey itself claims; of
+ * full and limited membership the full one. 0 or -ENOENT.
+ */
 int cm_port_pkey_index(const struct fabric_port *port, uint16_t pkey, uint16_t *index);
 
 /* The record of the IPoIB broadcast group of @port's partition @pkey, or NULL: there is none, or
@@ -366,11 +477,5 @@ const struct wire_mcmember *cm_port_broadcast(const struct cm *cm, const struct 
 
 /* Whether the SA of @port is known to let send-only full members join. */
 bool cm_port_allows_send_only(const struct cm *cm, const struct fabric_port *port);
-
-/* ---- timer.c ---- */
-
-/* Calls @due after @ms milliseconds, and not when it was set to before. */
-void cm_timer_set(struct cm *cm, struct cm_timer *t, uint64_t ms, void (*due)(struct cm_timer *t));
-void cm_timer_stop(struct cm_timer *t);
 
 #endif

@@ -45,7 +45,7 @@ struct testing {
 	struct fabric_mad last_cm;       /* of them */
 	unsigned boxes;                  /* open */
 	struct cm_outbox *last_box;
-	unsigned woken_in; /* ms; what was last asked for */
+	struct base_timers timers;
 	uint64_t now_ms;
 };
 
@@ -78,14 +78,14 @@ static void box_close(struct cm_outbox *box)
 	free(box);
 }
 
-static void box_wake(void *arg, unsigned ms)
-{
-	((struct testing *)arg)->woken_in = ms;
-}
-
 static uint64_t clock_now(void *arg)
 {
-	return ((struct testing *)arg)->now_ms;
+	return ((struct testing *)arg)->now_ms * CM_NS_PER_MS;
+}
+
+static void clock_init(struct testing *t)
+{
+	base_timers_init(&t->timers, &(struct base_clock){ .now_ns = clock_now, .arg = t });
 }
 
 static void mad_send(void *arg, struct fabric_port *port, const struct fabric_mad *mad)
@@ -121,7 +121,7 @@ static void deliver_cm(struct testing *t, struct fabric_port *to, const struct f
 static void deliver(struct testing *t, struct testing_mad *m)
 {
 	struct fabric_port *to = port_at(t, m->mad.dlid);
-	struct fabric_mad answer;
+	struct fabric_mad response;
 
 	assert_int_equal(m->mad.slid, m->port->lid);
 	assert_int_equal(m->mad.src_qpn, 1);
@@ -132,8 +132,8 @@ static void deliver(struct testing *t, struct testing_mad *m)
 	if (m->mad.data[1] != MAD_CLASS_SUBN_ADM)
 		deliver_cm(t, to, &m->mad);
 	else if (m->mad.dlid == TESTING_SA_LID &&
-	         testing_sa_input(&t->sa, m->port, &m->mad, &answer))
-		assert_true(cm_mad_input(t->cm, m->port, &answer));
+	         testing_sa_input(&t->sa, m->port, &m->mad, &response))
+		assert_true(cm_mad_input(t->cm, m->port, &response));
 }
 
 /* All that was sent has arrived, and all that came of it. */
@@ -148,7 +148,7 @@ static void testing_settle(struct testing *t)
 	}
 }
 
-/* The answers that the SA kept back arrive. It keeps back no more. */
+/* The responses that the SA has kept arrive. It keeps no more. */
 static UNUSED void testing_release(struct testing *t)
 {
 	struct testing_sa_kept *k;
@@ -156,21 +156,18 @@ static UNUSED void testing_release(struct testing *t)
 	t->sa.keeps = false;
 	while ((k = STAILQ_FIRST(&t->sa.kept))) {
 		STAILQ_REMOVE_HEAD(&t->sa.kept, entry);
-		assert_true(cm_mad_input(t->cm, k->port, &k->answer));
+		assert_true(cm_mad_input(t->cm, k->port, &k->response));
 		free(k);
 	}
 	testing_settle(t);
 }
 
-/* When something is due next, at @end at the latest. */
+/* When something is due next, in ms; at @end at the latest. */
 static uint64_t next_due(const struct testing *t, uint64_t end)
 {
-	const struct cm_timer *timer;
+	uint64_t next = base_timers_next(&t->timers) / CM_NS_PER_MS;
 
-	LIST_FOREACH(timer, &t->cm->timers, entry)
-	if (timer->due_ms < end)
-		end = timer->due_ms;
-	return end;
+	return next < end ? next : end;
 }
 
 /* So much time passes; what is due is done when it is. */
@@ -180,7 +177,7 @@ static UNUSED void testing_pass(struct testing *t, uint64_t ms)
 
 	while (t->now_ms < end) {
 		t->now_ms = next_due(t, end);
-		cm_run_due(t->cm, t->now_ms);
+		base_timers_run(&t->timers);
 		testing_settle(t);
 	}
 }
@@ -209,12 +206,12 @@ static UNUSED int testing_setup(void **state)
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
 		                       .outbox_close = box_close,
-		                       .wake = box_wake,
-		                       .now_ms = clock_now,
 		                       .mad_send = mad_send,
 		                       .tid_high = TESTING_TID_HIGH,
-		                       .arg = t };
+		                       .arg = t,
+		                       .timers = &t->timers };
 
+	clock_init(t);
 	STAILQ_INIT(&t->mads);
 	fabric_settings_default(&settings);
 	fabric_plan_init(&plan);
@@ -239,7 +236,10 @@ static void testing_assert_clean(struct testing *t)
 	assert_int_equal(t->cm->transactions.n, 0);
 	assert_int_equal(t->cm->asking.n, 0);
 	assert_int_equal(t->cm->asked.n, 0);
-	assert_true(LIST_EMPTY(&t->cm->timers));
+	assert_int_equal(t->cm->conns.n, 0);
+	assert_int_equal(t->cm->conn_peers.n, 0);
+	assert_int_equal(t->cm->conn_qpns.n, 0);
+	assert_true(base_timers_next(&t->timers) == BASE_TIMER_NEVER);
 	for (unsigned i = 0; i < t->f->n_hca_ports; i++)
 		assert_true(LIST_EMPTY(&t->cm->port[i].groups));
 	assert_true(LIST_EMPTY(&t->sa.groups));

@@ -2,7 +2,7 @@
 /*
  * A subnet administrator for the unit tests of this folder: it knows groups, one path between any
  * two ports, and what it can do. It may lose requests, say that it is busy, refuse, or keep its
- * answers back until the test releases them.
+ * responses until the test releases them.
  */
 #ifndef CM_TESTING_SA_H
 #define CM_TESTING_SA_H
@@ -36,15 +36,15 @@ struct testing_group {
 struct testing_sa_kept {
 	STAILQ_ENTRY(testing_sa_kept) entry;
 	struct fabric_port *port;
-	struct fabric_mad answer;
+	struct fabric_mad response;
 };
 
 struct testing_sa {
 	LIST_HEAD(, testing_group) groups;   /* but the broadcast group */
-	STAILQ_HEAD(, testing_sa_kept) kept; /* answers */
+	STAILQ_HEAD(, testing_sa_kept) kept; /* responses */
 	struct fabric *f;
 	bool send_only, has_broadcast; /* whether there is such a thing */
-	bool keeps;                    /* back what it answers */
+	bool keeps;                    /* its responses */
 	unsigned loses;                /* so many of the next requests */
 	uint16_t says;                 /* this status to all requests; 0: what is right */
 	uint16_t next_mlid;
@@ -83,7 +83,7 @@ static inline struct testing_group *testing_sa_group(struct testing_sa *sa,
 	struct testing_group *g;
 
 	LIST_FOREACH(g, &sa->groups, entry)
-	if (!memcmp(&g->rec.mgid, mgid, sizeof(*mgid)))
+	if (ib_gid_equal(&g->rec.mgid, mgid))
 		return g;
 	return NULL;
 }
@@ -93,7 +93,7 @@ static inline unsigned testing_sa_member(const struct testing_group *g, const st
 {
 	unsigned i = 0;
 
-	while (i < g->n_members && memcmp(&g->member[i].port, port, sizeof(*port)))
+	while (i < g->n_members && !ib_gid_equal(&g->member[i].port, port))
 		i++;
 	return i;
 }
@@ -165,7 +165,7 @@ static inline uint16_t testing_sa_get_group(const struct testing_sa *sa, struct 
 	struct ib_gid broadcast;
 
 	wire_mgid_broadcast(&broadcast, IB_PKEY_DEFAULT);
-	if (!sa->has_broadcast || memcmp(&broadcast, &r->mgid, sizeof(broadcast)))
+	if (!sa->has_broadcast || !ib_gid_equal(&broadcast, &r->mgid))
 		return SA_NO_RECORDS;
 	*r = (struct wire_mcmember){ .mgid = broadcast,
 		                     .qkey = TESTING_SA_QKEY,
@@ -248,9 +248,9 @@ static inline void testing_sa_count(struct testing_sa *sa, const struct wire_sa_
 	sa->last = *mad;
 }
 
-/* @mad has come from @port. Whether there is an answer now. */
+/* @mad has come from @port. Whether there is an response now. */
 static inline bool testing_sa_input(struct testing_sa *sa, struct fabric_port *port,
-                                    const struct fabric_mad *mad, struct fabric_mad *answer)
+                                    const struct fabric_mad *mad, struct fabric_mad *response)
 {
 	struct testing_sa_kept *k;
 	struct wire_sa_mad sa_mad;
@@ -263,16 +263,16 @@ static inline bool testing_sa_input(struct testing_sa *sa, struct fabric_port *p
 	testing_sa_count(sa, &sa_mad);
 	sa_mad.mad.status = testing_sa_serve(sa, &sa_mad);
 	sa_mad.mad.method = wire_mad_response_method(sa_mad.mad.method);
-	*answer = (struct fabric_mad){ .slid = mad->dlid,
-		                       .dlid = mad->slid,
-		                       .src_qpn = IB_QPN_GSI,
-		                       .dest_qpn = IB_QPN_GSI,
-		                       .qkey = IB_QKEY_GSI };
-	wire_sa_mad_encode(&sa_mad, answer->data);
+	*response = (struct fabric_mad){ .slid = mad->dlid,
+		                         .dlid = mad->slid,
+		                         .src_qpn = IB_QPN_GSI,
+		                         .dest_qpn = IB_QPN_GSI,
+		                         .qkey = IB_QKEY_GSI };
+	wire_sa_mad_encode(&sa_mad, response->data);
 	if (!sa->keeps)
 		return true;
 	k = malloc(sizeof(*k));
-	*k = (struct testing_sa_kept){ .port = port, .answer = *answer };
+	*k = (struct testing_sa_kept){ .port = port, .response = *response };
 	STAILQ_INSERT_TAIL(&sa->kept, k, entry);
 	return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A connection to the manager: see client.h.
+ * A connection to the daemon: see client.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/signals.h"
+#include "base/util.h"
 #include "control/client.h"
+#include "control/directory.h"
 #include "control/socket.h"
 
 struct control_client {
@@ -25,11 +27,32 @@ struct control_client {
 	bool gone;
 	struct control_hello_reply hello;
 	int region_fd[2];
-	control_serve *serve; /* NULL: a socket leads to the manager */
+	control_serve *serve; /* NULL: a socket leads to the daemon */
 	void *serve_arg;
 };
 
-static int connect_socket(const char *path)
+/* Whether the daemon at the other end belongs to who may be trusted. 0, -EACCES or -errno. */
+static int check_peer(int sock)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return -errno;
+	return control_user_is_trusted(peer.uid) ? 0 : -EACCES;
+}
+
+/* How long sending and receiving on @sock may wait; 0: for ever. */
+static void set_patience(int sock, unsigned ms)
+{
+	const struct timeval t = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
+/* Connects; @patience_ms: as for set_patience(). The socket or -errno. */
+static int connect_socket(const char *path, unsigned patience_ms)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int sock, ret;
@@ -40,11 +63,14 @@ static int connect_socket(const char *path)
 	sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
+	set_patience(sock, patience_ms);
 	do {
 		ret = connect(sock, (struct sockaddr *)&addr, sizeof(addr));
 	} while (ret < 0 && errno == EINTR);
-	if (ret < 0) {
-		ret = -errno;
+	ret = ret < 0 ? -errno : check_peer(sock);
+	if (ret == -EAGAIN)
+		ret = -ETIMEDOUT;
+	if (ret) {
 		close(sock);
 		return ret;
 	}
@@ -74,7 +100,8 @@ static int exchange(struct control_client *c, const struct control_call *call,
 		return -EIO;
 	if (call->request_bytes > sizeof(p->body))
 		return -EMSGSIZE;
-	serial = ++c->serial; /* the manager may ask itself something before it answers itself */
+	serial = ++c->serial; /* a request of the daemon to itself may lead to another one before
+	                         the reply */
 	p->header = (struct control_header){ .type = call->type,
 		                             .serial = serial,
 		                             .bytes = call->request_bytes };
@@ -92,7 +119,7 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	}
 	if (ret) {
 		c->gone = true;
-		return -EIO;
+		return ret == -EAGAIN ? -ETIMEDOUT : -EIO; /* EAGAIN: its patience has ended */
 	}
 	if (p->header.status)
 		control_close_fds(p);
@@ -102,11 +129,12 @@ static int exchange(struct control_client *c, const struct control_call *call,
 int control_call(struct control_client *c, const struct control_call *call)
 {
 	struct control_packet p;
-	int ret;
+	int ret, cancel_state = base_cancel_off(); /* a reply half received would end it for all */
 
 	pthread_mutex_lock(&c->lock);
 	ret = exchange(c, call, &p);
 	pthread_mutex_unlock(&c->lock);
+	base_cancel_restore(cancel_state);
 	if (ret)
 		return ret;
 	if (p.header.bytes != call->reply_bytes || p.n_fds != (call->fd ? 1 : 0)) {
@@ -154,6 +182,12 @@ static int say_hello(struct control_client *c, enum control_role role, const cha
 	return 0;
 }
 
+/* Whether it waits for ever, as for a device. */
+static bool is_patient(enum control_role role)
+{
+	return role != CONTROL_ROLE_CLI && role != CONTROL_ROLE_SYSFS;
+}
+
 int control_connect(struct control_client **out, const char *socket_path, enum control_role role,
                     const char *host)
 {
@@ -164,7 +198,7 @@ int control_connect(struct control_client **out, const char *socket_path, enum c
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
 	c->region_fd[0] = c->region_fd[1] = -1;
-	c->sock = connect_socket(socket_path);
+	c->sock = connect_socket(socket_path, is_patient(role) ? 0 : CONTROL_PATIENCE_MS);
 	if (c->sock < 0) {
 		ret = c->sock;
 		goto err_free;
@@ -172,6 +206,8 @@ int control_connect(struct control_client **out, const char *socket_path, enum c
 	ret = say_hello(c, role, host);
 	if (ret)
 		goto err_close;
+	if (role == CONTROL_ROLE_CLI) /* what it asks for may take long */
+		set_patience(c->sock, 0);
 	*out = c;
 	return 0;
 err_close:
@@ -189,7 +225,7 @@ int control_local(struct control_client **out, control_serve *serve, void *arg)
 
 	if (!c)
 		return -ENOMEM;
-	/* answering may take a request of its own */
+	/* serving a request may need another one */
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&c->lock, &attr);
@@ -226,45 +262,64 @@ int control_fd(const struct control_client *c)
 	return c->sock;
 }
 
-/* All of the memfd @fd as a string. */
+/* All that comes from @fd as a string. */
 static int read_text(int fd, char **text)
 {
-	struct stat st;
-	char *s;
-	ssize_t n;
+	size_t room = 16384, n = 0;
+	char *s = malloc(room), *grown = s;
+	ssize_t got = 1;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	s = malloc((size_t)st.st_size + 1);
-	if (!s)
-		return -ENOMEM;
-	n = pread(fd, s, (size_t)st.st_size, 0);
-	if (n < 0) {
+	while (grown && got) {
+		got = read(fd, s + n, room - n - 1);
+		if (got < 0 && errno != EINTR)
+			break;
+		n += got > 0 ? (size_t)got : 0;
+		if (room - n > 1)
+			continue;
+		grown = realloc(s, room *= 2);
+		s = grown ? grown : s;
+	}
+	if (!grown || got < 0) {
+		int ret = grown ? -errno : -ENOMEM;
+
 		free(s);
-		return -errno;
+		return ret;
 	}
 	s[n] = '\0';
 	*text = s;
 	return 0;
 }
 
-int control_show(struct control_client *c, const char *what, char **json)
+int control_show_open(struct control_client *c, const char *what, const char *of, int *fd)
 {
 	struct control_show show = { 0 };
-	int fd, ret;
 
 	if (strlen(what) >= sizeof(show.what))
 		return -EINVAL;
+	if (of && strlen(of) >= sizeof(show.of))
+		return -ENOENT;
 	strcpy(show.what, what);
-	ret = control_call(c, &(struct control_call){ .type = CONTROL_SHOW,
-	                                              .request = &show,
-	                                              .request_bytes = sizeof(show),
-	                                              .fd = &fd });
+	strcpy(show.of, of ? of : "");
+	return control_call(c, &(struct control_call){ .type = CONTROL_SHOW,
+	                                               .request = &show,
+	                                               .request_bytes = sizeof(show),
+	                                               .fd = fd });
+}
+
+int control_show_of(struct control_client *c, const char *what, const char *of, char **json)
+{
+	int fd, ret = control_show_open(c, what, of, &fd);
+
 	if (ret)
 		return ret;
 	ret = read_text(fd, json);
 	close(fd);
 	return ret;
+}
+
+int control_show(struct control_client *c, const char *what, char **json)
+{
+	return control_show_of(c, what, NULL, json);
 }
 
 int control_set(struct control_client *c, const char *key, const char *value)
@@ -319,7 +374,7 @@ int control_sm_event(struct control_client *c, enum control_sm_event_type type, 
 int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512])
 {
 	struct control_partitions req = { 0 };
-	struct control_partitions_reply rep;
+	struct control_partitions_reply rep = { 0 };
 	int ret;
 
 	snprintf(req.name, sizeof(req.name), "%s", name);
@@ -336,13 +391,42 @@ int control_partitions(struct control_client *c, const char *name, int fd, char 
 	return rep.error;
 }
 
+int control_wait_hangup(int sock, unsigned ms)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	uint64_t end = base_now_ns() + ms * 1000000ull;
+	int n;
+
+	do {
+		int64_t left = (int64_t)(end - base_now_ns()) / 1000000;
+
+		n = poll(&p, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n ? 0 : -ETIMEDOUT;
+}
+
+int control_find_daemon(const char *socket_path, pid_t *pid)
+{
+	int sock = connect_socket(socket_path, CONTROL_PATIENCE_MS);
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (sock >= 0 && getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+		close(sock);
+		return -errno;
+	}
+	*pid = sock >= 0 ? peer.pid : 0;
+	return sock;
+}
+
 int control_stop(struct control_client *c)
 {
-	struct pollfd p = { .fd = c->sock, .events = POLLIN };
-	int ret = control_request(c, CONTROL_STOP, NULL, 0);
+	int ret;
 
-	/* the manager closes our connection as the last thing it does */
-	while (!ret && poll(&p, 1, -1) < 0 && errno == EINTR)
-		;
-	return ret;
+	set_patience(c->sock, CONTROL_PATIENCE_MS);
+	ret = control_request(c, CONTROL_STOP, NULL, 0);
+	/* the daemon closes the connection as the last thing it does */
+	return ret ? ret : control_wait_hangup(c->sock, CONTROL_PATIENCE_MS);
 }

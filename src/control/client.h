@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process's connection to the manager of its fabric: requests and replies, one at
+ * A process's connection to the daemon of its fabric: requests and replies, one at
  * a time. The verbs library, the rdma_cm library and the command line each have
  * their own. Thread-safe: calls from several threads take turns. Calls block until
- * the manager has answered, which it does at once; its death ends the wait.
+ * the daemon has replied, which it does at once; its death ends the wait. They are no
+ * cancellation points, and signals do not interrupt them: as ioctl() of a device file.
  */
 #ifndef CONTROL_CLIENT_H
 #define CONTROL_CLIENT_H
@@ -11,27 +12,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <sys/types.h>
+
 #include "control/message.h"
+
+/* So long the command line waits for the daemon to answer hello and stop, and a program that looks
+ * into sysfs, for any answer. */
+#define CONTROL_PATIENCE_MS 5000
 
 struct control_client;
 struct control_packet;
 
 /*
- * Connects to the manager that listens at @socket_path and says hello. @host: the
+ * Connects to the daemon that listens at @socket_path and says hello. @host: the
  * host whose HCAs the process sees, NULL for all. 0; -ENOENT or -ECONNREFUSED: no
- * manager; -EHOSTUNREACH: no such host; -EPROTO: another version; -EACCES: another
- * user's; -errno.
+ * daemon; -EHOSTUNREACH: no such host; -EPROTO: another version; -EACCES: another
+ * user's; -ETIMEDOUT: the daemon does not answer, which the command line and sysfs find out;
+ * -errno.
  */
 int control_connect(struct control_client **c, const char *socket_path, enum control_role role,
                     const char *host);
 void control_close(struct control_client *c);
 
-/* Answers the request in @p there. */
+/* Serves the request in @p and puts the reply in its place. */
 typedef void control_serve(void *arg, struct control_packet *p);
 
 /*
- * The manager's connection to itself: it uses what processes use. Requests are answered at once
- * by @serve, in the caller's thread. 0 or -ENOMEM. control_fd() of it is -1.
+ * The daemon's connection to itself: it uses what processes use. @serve serves requests at once,
+ *  in the caller's thread. 0 or -ENOMEM. control_fd() of it is -1.
  */
 int control_local(struct control_client **c, control_serve *serve, void *arg);
 
@@ -39,7 +47,7 @@ int control_local(struct control_client **c, control_serve *serve, void *arg);
  * for the command line. */
 void control_hello(struct control_client *c, struct control_hello_reply *hello, int fd[2]);
 
-/* The socket: it is readable or hung up only when the manager has gone. */
+/* The socket: it is readable or hung up only when the daemon has gone. */
 int control_fd(const struct control_client *c);
 
 struct control_call {
@@ -52,9 +60,21 @@ struct control_call {
 	const int *send_fd;   /* goes with the request; NULL: none */
 };
 
-/* The status of the reply; -EIO if the manager has gone; -EMSGSIZE for a request that is too long;
- * -EMFILE if the process cannot take one more descriptor. */
+/* The status of the reply; -EIO if the daemon has gone; -EMSGSIZE for a request that is too long;
+ * -EMFILE if the process has no room for one more descriptor. */
 int control_call(struct control_client *c, const struct control_call *call);
+
+/* The call with the structs that @req and @rep point to, and no descriptors. */
+#define CONTROL_CALL(request_type, req, rep)                     \
+	((struct control_call){ .type = (request_type),          \
+	                        .request = (req),                \
+	                        .request_bytes = sizeof(*(req)), \
+	                        .reply = (rep),                  \
+	                        .reply_bytes = sizeof(*(rep)) })
+
+/* control_call() of it. */
+#define control_ask(c, request_type, req, rep) \
+	control_call(c, &CONTROL_CALL(request_type, req, rep))
 
 /* A request with nothing but a status to come back. */
 int control_request(struct control_client *c, enum control_type type, const void *request,
@@ -64,21 +84,37 @@ int control_request(struct control_client *c, enum control_type type, const void
  * freed. -EINVAL: unknown. */
 int control_show(struct control_client *c, const char *what, char **json);
 
+/* Likewise, of the switch @of alone, which "routes" can; NULL: of all. -ENOENT: no such switch. */
+int control_show_of(struct control_client *c, const char *what, const char *of, char **json);
+
+/* Likewise, as a descriptor that the text can be read from up to its end. */
+int control_show_open(struct control_client *c, const char *what, const char *of, int *fd);
+
 /* Changes a setting that may change while the fabric is up. -ENOENT unknown, -EPERM fixed at
  * start, -ERANGE, -EINVAL. */
 int control_set(struct control_client *c, const char *key, const char *value);
 
-/* Breaks things and mends them, and has the subnet manager do things, for programs to be tested
+/* Break links and switches and mend them, and let the subnet manager act, to test programs
  * with. @node as in struct control_port, from where the errors are, too. Return when it is done. */
 int control_link(struct control_client *c, const char *node, unsigned port, bool up);
 int control_switch(struct control_client *c, const char *name, bool alive);
 int control_sm_event(struct control_client *c, enum control_sm_event_type type, const char *node,
                      unsigned port);
 
-/* Has the fabric take the partitions in the text at @fd. @why: what is wrong with it. */
+/* Sets the partitions to those in the text in the memfd @fd. @why: what is wrong with it. */
 int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512]);
 
-/* Asks the manager to end; returns when it has. */
+/* Asks the daemon to end; returns when it has. -ETIMEDOUT: it does not. */
 int control_stop(struct control_client *c);
+
+/*
+ * Connects to the daemon without a word, which works even if it does not answer. Returns the
+ * socket, which hangs up when the daemon ends, and the daemon's process: 0 if this PID namespace
+ * does not see it. -errno as control_connect().
+ */
+int control_find_daemon(const char *socket_path, pid_t *pid);
+
+/* Waits until the other end of @sock is gone. 0, -ETIMEDOUT or -errno. */
+int control_wait_hangup(int sock, unsigned ms);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The client against a manager that is a thread and answers as each test tells it to:
+ * The client against a daemon that is a thread and replies as each test tells it to:
  * rightly, wrongly, or not at all.
  */
 #define _GNU_SOURCE
@@ -24,13 +24,13 @@
 #include "control/client.h"
 #include "control/socket.h"
 
-/* What the manager makes of a request. The reply comes filled in as a good one without a body. */
-typedef bool (*answer_fn)(const struct control_packet *request, struct control_packet *reply);
+/* What the daemon makes of a request. The reply comes filled in as a good one without a body. */
+typedef bool (*reply_fn)(const struct control_packet *request, struct control_packet *reply);
 
-struct manager {
+struct daemon {
 	char dir[32], path[64];
 	int listen_fd;
-	answer_fn answer; /* false: hangs up instead */
+	reply_fn make_reply; /* false: hangs up instead */
 	pthread_t thread;
 	bool running;
 };
@@ -43,6 +43,18 @@ static int text_fd(const char *text)
 	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
 		return -1;
 	return fd;
+}
+
+/* A descriptor from which @text comes, and then its end. */
+static int text_socket(const char *text)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0 ||
+	    write(pair[1], text, strlen(text)) < 0)
+		return -1;
+	close(pair[1]);
+	return pair[0];
 }
 
 static void set_body(struct control_packet *p, const void *body, uint32_t bytes)
@@ -61,7 +73,7 @@ static bool say_hello(struct control_packet *reply, int n_fds)
 	return true;
 }
 
-static bool answer_well(const struct control_packet *request, struct control_packet *reply)
+static bool reply_well(const struct control_packet *request, struct control_packet *reply)
 {
 	const struct control_hello *hello = (const void *)request->body;
 
@@ -69,7 +81,7 @@ static bool answer_well(const struct control_packet *request, struct control_pac
 	case CONTROL_HELLO:
 		return say_hello(reply, hello->role == CONTROL_ROLE_CLI ? 0 : 2);
 	case CONTROL_SHOW:
-		reply->fd[reply->n_fds++] = text_fd("{}");
+		reply->fd[reply->n_fds++] = text_socket("{}");
 		return true;
 	case CONTROL_CREATE_CQ:
 		set_body(reply, request->body, sizeof(struct control_create_cq_reply));
@@ -84,7 +96,7 @@ static bool answer_well(const struct control_packet *request, struct control_pac
 
 static void *serve(void *arg)
 {
-	struct manager *m = arg;
+	struct daemon *m = arg;
 	int sock = accept(m->listen_fd, NULL, NULL);
 	struct control_packet request, reply;
 	bool go_on = sock >= 0;
@@ -93,7 +105,7 @@ static void *serve(void *arg)
 		memset(&reply, 0, sizeof(reply));
 		reply.header.type = request.header.type;
 		reply.header.serial = request.header.serial;
-		go_on = m->answer(&request, &reply) && !control_send(sock, &reply) &&
+		go_on = m->make_reply(&request, &reply) && !control_send(sock, &reply) &&
 		        request.header.type != CONTROL_STOP;
 		control_close_fds(&request);
 		control_close_fds(&reply);
@@ -104,7 +116,7 @@ static void *serve(void *arg)
 
 static int setup(void **state)
 {
-	struct manager *m = calloc(1, sizeof(*m));
+	struct daemon *m = calloc(1, sizeof(*m));
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	strcpy(m->dir, "/tmp/umbel-test-XXXXXX");
@@ -112,7 +124,7 @@ static int setup(void **state)
 		return -1;
 	snprintf(m->path, sizeof(m->path), "%s/socket", m->dir);
 	strcpy(addr.sun_path, m->path);
-	m->answer = answer_well;
+	m->make_reply = reply_well;
 	m->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (bind(m->listen_fd, (struct sockaddr *)&addr, sizeof(addr)) || listen(m->listen_fd, 1))
 		return -1;
@@ -123,7 +135,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct manager *m = *state;
+	struct daemon *m = *state;
 
 	shutdown(m->listen_fd, SHUT_RDWR); /* in case nobody came */
 	pthread_join(m->thread, NULL);
@@ -146,7 +158,7 @@ static unsigned open_fds(void)
 	return n;
 }
 
-static struct control_client *connect_as(const struct manager *m, enum control_role role)
+static struct control_client *connect_as(const struct daemon *m, enum control_role role)
 {
 	struct control_client *c;
 
@@ -161,15 +173,15 @@ static struct control_hello seen_hello;
 static bool remember_hello(const struct control_packet *request, struct control_packet *reply)
 {
 	memcpy(&seen_hello, request->body, sizeof(seen_hello));
-	return answer_well(request, reply);
+	return reply_well(request, reply);
 }
 
 static void hello_names_version_role_and_host(void **state)
 {
-	struct manager *m = *state;
+	struct daemon *m = *state;
 	struct control_client *c;
 
-	m->answer = remember_hello;
+	m->make_reply = remember_hello;
 	c = connect_as(m, CONTROL_ROLE_CM);
 	assert_int_equal(seen_hello.version, CONTROL_VERSION);
 	assert_int_equal(seen_hello.role, CONTROL_ROLE_CM);
@@ -218,9 +230,9 @@ static void closing_closes_what_nobody_took(void **state)
 	c = connect_as(*state, CONTROL_ROLE_VERBS);
 	assert_true(open_fds() > before);
 	control_close(c);
-	pthread_join(((struct manager *)*state)->thread, NULL); /* its end is closed as well */
+	pthread_join(((struct daemon *)*state)->thread, NULL); /* its end is closed as well */
 	assert_int_equal(open_fds(), before);
-	pthread_create(&((struct manager *)*state)->thread, NULL, serve, *state);
+	pthread_create(&((struct daemon *)*state)->thread, NULL, serve, *state);
 }
 
 static bool refuse(const struct control_packet *request, struct control_packet *reply)
@@ -259,11 +271,11 @@ static bool wrong_serial(const struct control_packet *request, struct control_pa
 	return say_hello(reply, 2);
 }
 
-static void assert_hello_fails(struct manager *m, answer_fn answer, int error)
+static void assert_hello_fails(struct daemon *m, reply_fn make_reply, int error)
 {
 	struct control_client *c;
 
-	m->answer = answer;
+	m->make_reply = make_reply;
 	assert_int_equal(control_connect(&c, m->path, CONTROL_ROLE_VERBS, NULL), error);
 }
 
@@ -282,19 +294,19 @@ static void a_hello_of_another_size_is_no_hello(void **state)
 	assert_hello_fails(*state, hello_too_short, -EPROTO);
 }
 
-static void a_manager_that_hangs_up_at_hello_is_eio(void **state)
+static void a_daemon_that_hangs_up_at_hello_is_eio(void **state)
 {
 	assert_hello_fails(*state, hang_up, -EIO);
 }
 
-static void an_answer_to_another_request_is_eio(void **state)
+static void a_reply_to_another_request_is_eio(void **state)
 {
 	assert_hello_fails(*state, wrong_serial, -EIO);
 }
 
-static void no_manager_is_enoent_or_refused(void **state)
+static void no_daemon_is_enoent_or_refused(void **state)
 {
-	struct manager *m = *state;
+	struct daemon *m = *state;
 	struct control_client *c;
 	char path[96];
 
@@ -321,7 +333,7 @@ static void a_path_that_no_socket_can_have_is_refused(void **state)
 
 static void a_host_that_no_fabric_can_have_is_unreachable(void **state)
 {
-	struct manager *m = *state;
+	struct daemon *m = *state;
 	struct control_client *c;
 
 	assert_int_equal(control_connect(&c, m->path, CONTROL_ROLE_CLI,
@@ -363,18 +375,18 @@ static void a_failed_call_brings_the_status(void **state)
 static bool surprise(const struct control_packet *request, struct control_packet *reply)
 {
 	if (request->header.type == CONTROL_HELLO)
-		return answer_well(request, reply);
+		return reply_well(request, reply);
 	reply->fd[reply->n_fds++] = text_fd("?");
 	return true;
 }
 
 static void a_reply_that_is_not_what_was_asked_for_is_eproto(void **state)
 {
-	struct manager *m = *state;
+	struct daemon *m = *state;
 	struct control_client *c;
 	uint32_t cq;
 
-	m->answer = surprise;
+	m->make_reply = surprise;
 	c = connect_as(m, CONTROL_ROLE_CLI);
 	assert_int_equal(create_cq(c, 1, &cq), -EPROTO);                        /* no body */
 	assert_int_equal(control_request(c, CONTROL_ATTACH, NULL, 0), -EPROTO); /* a descriptor */
@@ -394,16 +406,16 @@ static void a_request_that_is_too_long_is_not_sent(void **state)
 
 static bool die_at_attach(const struct control_packet *request, struct control_packet *reply)
 {
-	return request->header.type != CONTROL_ATTACH && answer_well(request, reply);
+	return request->header.type != CONTROL_ATTACH && reply_well(request, reply);
 }
 
-static void a_manager_that_dies_is_eio_from_then_on(void **state)
+static void a_daemon_that_dies_is_eio_from_then_on(void **state)
 {
-	struct manager *m = *state;
+	struct daemon *m = *state;
 	struct control_client *c;
 	uint32_t cq;
 
-	m->answer = die_at_attach;
+	m->make_reply = die_at_attach;
 	c = connect_as(m, CONTROL_ROLE_CLI);
 	assert_int_equal(create_cq(c, 1, &cq), 0);
 	assert_int_equal(control_request(c, CONTROL_ATTACH, NULL, 0), -EIO);
@@ -448,7 +460,7 @@ static void show_brings_the_text(void **state)
 	assert_int_equal(control_show(c, "hosts", &json), 0);
 	assert_string_equal(json, "{}");
 	free(json);
-	assert_int_equal(create_cq(c, 1, &cq), 0); /* the manager has closed its own by now */
+	assert_int_equal(create_cq(c, 1, &cq), 0); /* the daemon has closed its own by now */
 	assert_int_equal(open_fds(), before);
 	control_close(c);
 }
@@ -461,12 +473,13 @@ static void names_that_do_not_fit_are_refused_here(void **state)
 	memset(name, 'x', sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	assert_int_equal(control_show(c, name, &json), -EINVAL);
+	assert_int_equal(control_show_of(c, "routes", name, &json), -ENOENT);
 	assert_int_equal(control_set(c, name, "1"), -ENOENT);
 	assert_int_equal(control_set(c, "mtu", name), -EINVAL);
 	control_close(c);
 }
 
-static void stop_returns_when_the_manager_has_hung_up(void **state)
+static void stop_returns_when_the_daemon_has_hung_up(void **state)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
 	uint32_t cq;
@@ -488,20 +501,20 @@ int main(void)
 		TEST(a_refused_hello_says_why),
 		TEST(a_hello_without_its_descriptors_is_no_hello),
 		TEST(a_hello_of_another_size_is_no_hello),
-		TEST(a_manager_that_hangs_up_at_hello_is_eio),
-		TEST(an_answer_to_another_request_is_eio),
-		TEST(no_manager_is_enoent_or_refused),
+		TEST(a_daemon_that_hangs_up_at_hello_is_eio),
+		TEST(a_reply_to_another_request_is_eio),
+		TEST(no_daemon_is_enoent_or_refused),
 		TEST(a_path_that_no_socket_can_have_is_refused),
 		TEST(a_host_that_no_fabric_can_have_is_unreachable),
 		TEST(a_call_brings_its_reply),
 		TEST(a_failed_call_brings_the_status),
 		TEST(a_reply_that_is_not_what_was_asked_for_is_eproto),
 		TEST(a_request_that_is_too_long_is_not_sent),
-		TEST(a_manager_that_dies_is_eio_from_then_on),
+		TEST(a_daemon_that_dies_is_eio_from_then_on),
 		TEST(threads_take_turns),
 		TEST(show_brings_the_text),
 		TEST(names_that_do_not_fit_are_refused_here),
-		TEST(stop_returns_when_the_manager_has_hung_up),
+		TEST(stop_returns_when_the_daemon_has_hung_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The messages of role CONTROL_ROLE_CM: what librdmacm asks of the manager's cm/.
+ * The messages of role CONTROL_ROLE_CM: what librdmacm asks of the daemon's cm/.
  *
- * Events wait in the manager, in one queue a channel. The descriptor of a channel
+ * Events wait in the daemon, in one queue a channel. The descriptor of a channel
  * only says how many: one datagram of one byte an event, so that poll() and
- * O_NONBLOCK do what they do on the real thing. Who takes a byte asks with GET_EVENT.
- * A reply that says that events were taken back (DESTROY_ID, LEAVE, MIGRATE_ID) says
- * how many bytes there are too many in the old channel; the process takes them out.
+ * O_NONBLOCK work as with the original's device file. Whoever receives a byte asks for
+ * an event with GET_EVENT. DESTROY_ID, LEAVE and MIGRATE_ID may withdraw events; the
+ * reply says how many, and the process receives as many bytes from the old channel.
  * There may be more bytes than events for a moment, never fewer.
  *
  * A uid is the process's own name for a thing, handed back with its events.
@@ -40,8 +40,11 @@ enum control_cm_type {
 	CONTROL_CM_ACCEPT,
 	CONTROL_CM_REJECT,
 	CONTROL_CM_DISCONNECT,
+	CONTROL_CM_ESTABLISH, /* the requester's: the connection can be used */
+	CONTROL_CM_NOTIFY,
 	CONTROL_CM_JOIN,
 	CONTROL_CM_LEAVE,
+	CONTROL_CM_SERVE,
 	CONTROL_CM_END,
 };
 static_assert(CONTROL_CM_END - 1 <= CONTROL_CM_LAST, "types of role cm");
@@ -67,15 +70,16 @@ struct control_cm_create_id {
 	uint16_t qp_type; /* enum ibv_qp_type; for RDMA_PS_IB only */
 };
 
-/* DESTROY_ID, QUERY_ID, QUERY_QP, DISCONNECT; CREATE_ID's reply */
+/* DESTROY_ID, QUERY_ID, QUERY_QP, DISCONNECT, ESTABLISH; CREATE_ID's reply */
 struct control_cm_id {
 	uint32_t id;
 };
 
-/* DESTROY_ID, LEAVE, MIGRATE_ID: events taken from the queue so far, and events taken back now. */
+/* DESTROY_ID, LEAVE, MIGRATE_ID: events that the process has got so far, and events that are
+ * withdrawn now. */
 struct control_cm_events_reply {
 	uint32_t reported;
-	uint32_t taken_back;
+	uint32_t withdrawn;
 };
 
 struct control_cm_migrate_id {
@@ -96,7 +100,7 @@ struct control_cm_path {
 	uint32_t flow_label;
 };
 
-/* BIND_ADDR, LISTEN, QUERY_ID: what is known of an identifier. */
+/* BIND_ADDR, LISTEN, SERVE, QUERY_ID: what is known of an identifier. */
 struct control_cm_id_reply {
 	union control_cm_addr src, dst;
 	char hca[32]; /* empty: not bound to one */
@@ -107,11 +111,35 @@ struct control_cm_id_reply {
 	struct control_cm_path path;
 };
 
-struct control_cm_qp_reply { /* QUERY_QP: for the attributes of a QP */
+struct control_cm_ah {
+	struct ib_gid dgid;
+	uint32_t flow_label;
+	uint16_t dlid;
+	uint8_t sl;
+	uint8_t rate;
+	uint8_t is_global;
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+	uint8_t port_num;
+	uint8_t sgid_index;
+	uint8_t reserved[3];
+};
+
+/* QUERY_QP: the attributes of a QP. Those from dest_qp_num on are known of a connection, as soon as
+ * the peer's side of it is known. */
+struct control_cm_qp_reply {
 	uint32_t qkey;
 	uint16_t pkey_index;
 	uint8_t port_num;
 	uint8_t is_ud;
+	uint8_t has_connection, has_peer, is_over;
+	uint8_t access; /* enum ibv_access_flags */
+	uint8_t path_mtu;
+	uint32_t dest_qp_num, rq_psn, sq_psn;
+	uint8_t responder_resources, initiator_depth;
+	uint8_t timeout, retry_count, rnr_retry_count;
+	uint8_t reserved[3];
+	struct control_cm_ah ah;
 };
 
 #define CONTROL_CM_OPTION 288 /* four struct ibv_path_data */
@@ -145,15 +173,40 @@ struct control_cm_listen {
 	int32_t backlog;
 };
 
+/*
+ * SERVE: makes the identifier a listener if it is none, and has the daemon itself respond to the
+ * requests that come to the port of the queue pair. Once for each port; the reply is LISTEN's.
+ */
+struct control_cm_serve {
+	uint32_t id;
+	uint32_t qp_num;
+};
+
 #define CONTROL_CM_PRIVATE 216 /* of a SIDR_REQ, the longest */
+
+/* What both ends of a connection tell each other; as in struct rdma_conn_param. */
+struct control_cm_param {
+	uint8_t responder_resources, initiator_depth;
+	uint8_t flow_control;
+	uint8_t retry_count, rnr_retry_count;
+	uint8_t srq;
+	uint8_t reserved[2];
+	uint32_t ece_vendor, ece_options;
+};
 
 struct control_cm_connect { /* CONNECT, ACCEPT, REJECT */
 	uint64_t uid;       /* ACCEPT: of the new identifier */
 	uint32_t id;
-	uint32_t qp_num; /* ACCEPT */
+	uint32_t qp_num; /* CONNECT of a connection, ACCEPT */
 	uint32_t bytes;
 	uint8_t private_data[CONTROL_CM_PRIVATE];
-	uint32_t reserved;
+	uint32_t reason; /* REJECT of a connection: enum cm_reason; 0: the usual one */
+	struct control_cm_param param;
+};
+
+struct control_cm_notify {
+	uint32_t id;
+	uint32_t event; /* enum ibv_event_type */
 };
 
 struct control_cm_join {
@@ -167,27 +220,14 @@ struct control_cm_handle { /* JOIN's reply; LEAVE */
 	uint32_t join;
 };
 
-struct control_cm_ah {
-	struct ib_gid dgid;
-	uint32_t flow_label;
-	uint16_t dlid;
-	uint8_t sl;
-	uint8_t rate;
-	uint8_t is_global;
-	uint8_t traffic_class;
-	uint8_t hop_limit;
-	uint8_t port_num;
-	uint8_t sgid_index;
-	uint8_t reserved[3];
-};
-
 struct control_cm_event { /* GET_EVENT's reply */
 	uint64_t uid;     /* the identifier's (the listener's); the join's for multicast events */
 	uint32_t type;    /* enum rdma_cm_event_type */
 	int32_t status;
 	uint32_t new_id; /* of a connection request */
 	uint32_t qp_num, qkey;
-	struct control_cm_ah ah;
+	struct control_cm_ah ah;       /* UD */
+	struct control_cm_param param; /* connections */
 	uint32_t bytes;
 	uint8_t private_data[CONTROL_CM_PRIVATE];
 };

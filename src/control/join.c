@@ -2,23 +2,30 @@
 /*
  * To the fabric that the environment names: see join.h.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/signals.h"
+#include "control/directory.h"
 #include "control/join.h"
 #include "control/path.h"
 
-int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
-                 int *host_index)
+static int join(struct control_client **c, enum control_role role, struct shm_region *region,
+                int *host_index)
 {
-	const char *host = getenv("UMBEL_HOST");
+	const char *host = secure_getenv("UMBEL_HOST");
 	struct control_hello_reply hello;
-	char path[512];
-	int ret, fd[2];
+	char path[512], why[CONTROL_WHY_ROOM];
+	int ret, fd[2], dir;
 
+	dir = control_fabric_open(control_fabric_name(), false, why);
+	if (dir < 0)
+		return dir;
+	close(dir); /* it is proven private: the path leads there again */
 	ret = control_path(path, sizeof(path), control_fabric_name(), "ctl");
 	if (!ret)
 		ret = control_connect(c, path, role, host && *host ? host : NULL);
@@ -36,14 +43,54 @@ int control_join(struct control_client **c, enum control_role role, struct shm_r
 	return ret;
 }
 
+int control_join(struct control_client **c, enum control_role role, struct shm_region *region,
+                 int *host_index)
+{
+	int cancel_state = base_cancel_off();
+	int ret = join(c, role, region, host_index);
+
+	base_cancel_restore(cancel_state);
+	return ret;
+}
+
+/* What a failure means to the user, and what helps. */
+static const char *advice(int error)
+{
+	switch (error) {
+	case -ENOMEM:
+		return "its shared memory does not fit into this program's address space; raise "
+		       "the "
+		       "limit (ulimit -v)";
+	case -EMFILE:
+		return "too many open files; raise the limit (ulimit -n)";
+	case -EPROTO:
+		return "its daemon is of another version of Umbel; start it again";
+	case -EACCES:
+		return "it belongs to another user";
+	default:
+		return NULL;
+	}
+}
+
 void control_join_explain(int error)
 {
 	const char *name = control_fabric_name();
+	char why[CONTROL_WHY_ROOM];
+	int dir;
 
-	if (!getenv("UMBEL_FABRIC"))
+	if (!secure_getenv("UMBEL_FABRIC"))
 		return;
-	if (error == -EHOSTUNREACH)
-		base_log("no host '%s' in fabric '%s'", getenv("UMBEL_HOST"), name);
+	if (error == -EHOSTUNREACH) {
+		base_log("no host '%s' in fabric '%s'", secure_getenv("UMBEL_HOST"), name);
+		return;
+	}
+	dir = control_fabric_open(name, false, why);
+	if (dir >= 0)
+		close(dir);
+	if (dir == -EPERM || dir == -ELOOP)
+		base_log("fabric '%s' is not safe to use: %s", name, why);
+	else if (advice(error))
+		base_log("fabric '%s' cannot be used: %s", name, advice(error));
 	else
 		base_log("fabric '%s' cannot be reached: %s; is it up?", name, strerror(-error));
 }

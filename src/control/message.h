@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The messages between a process and the manager: one SOCK_SEQPACKET datagram a
+ * The messages between a process and the daemon: one SOCK_SEQPACKET datagram a
  * request and one a reply, file descriptors beside them. Fixed layouts in host
- * order; addresses and GIDs as their types have them. Every request is answered,
+ * order; addresses and GIDs as their types have them. Every request gets a reply,
  * with status 0 or a negative errno. A reply that carries data has its own struct.
  *
- * Events (asynchronous verbs events, rdma_cm events) do not come this way: each has
- * a descriptor of its own, which the request that opens it hands over.
+ * Events (asynchronous verbs events, rdma_cm events) are sent by other descriptors,
+ * which come with the reply to the request that opens the source of the events.
  */
 #ifndef CONTROL_MESSAGE_H
 #define CONTROL_MESSAGE_H
@@ -20,7 +20,13 @@
 #define CONTROL_MAX_BYTES 1024
 #define CONTROL_MAX_FDS   2
 
-enum control_role { CONTROL_ROLE_CLI, CONTROL_ROLE_VERBS, CONTROL_ROLE_CM, CONTROL_ROLE_UMAD };
+enum control_role {
+	CONTROL_ROLE_CLI,
+	CONTROL_ROLE_VERBS,
+	CONTROL_ROLE_CM,
+	CONTROL_ROLE_UMAD,
+	CONTROL_ROLE_SYSFS,
+};
 
 enum control_type {
 	CONTROL_HELLO = 1,
@@ -40,9 +46,17 @@ enum control_type {
 	CONTROL_GET_FLOW,
 	CONTROL_GET_PAYLOAD,
 	CONTROL_RAISE_EVENT,
-	CONTROL_OPEN_WIRE,
-	CONTROL_WIRE_SOCKET,
-	CONTROL_WIRE_MAD,
+	CONTROL_OPEN_ROCE,
+	CONTROL_ROCE_SOCKET,
+	CONTROL_ROCE_MAD,
+	CONTROL_PUT_FLOW,
+	CONTROL_OPEN_KEYS,
+	CONTROL_OFFER_MEMORY,
+	CONTROL_ADD_KEYS,
+	CONTROL_GET_MEMORY,
+	CONTROL_WAIT,
+	CONTROL_CREATE_SRQ,
+	CONTROL_DESTROY_SRQ,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -57,6 +71,8 @@ enum control_type {
 	CONTROL_SWITCH,
 	CONTROL_SM_EVENT,
 	CONTROL_PARTITIONS,
+	/* sysfs */
+	CONTROL_DESCRIBE_PORT,
 };
 
 struct control_header {
@@ -84,7 +100,7 @@ struct control_open_hca {
 struct control_open_hca_reply {
 	uint32_t handle;
 };
-struct control_handle { /* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP */
+struct control_handle { /* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ */
 	uint32_t handle;
 };
 
@@ -114,12 +130,33 @@ struct control_create_qp {
 	uint32_t hca_handle;
 	uint32_t cq; /* of the receive queue */
 	uint32_t max_recv_wr;
-	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, COUNT_ARRIVALS */
+	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, COUNT_ARRIVALS, STAMPS */
 	uint32_t ready_bit;
+	uint32_t type; /* enum ibv_qp_type */
+	/* connected types: */
+	uint32_t send_cq;
+	uint32_t domain; /* its number in the process */
+	uint32_t max_send_wr;
+	uint32_t request_bytes; /* of one request of the send queue, a multiple of 64 */
+	uint32_t max_recv_sge;
+	uint32_t srq; /* 1 + its index; 0: none */
 };
 struct control_create_qp_reply {
 	uint64_t ring_off;
+	uint64_t requests_off, entries_off;
 	uint32_t qpn;
+	uint16_t ring_gen;
+	uint8_t ring_shift;
+	uint8_t reserved;
+};
+
+struct control_create_srq {
+	uint32_t hca_handle;
+	uint32_t max_wr, max_sge;
+};
+struct control_create_srq_reply {
+	uint64_t ring_off, entries_off;
+	uint32_t srq; /* index */
 	uint16_t ring_gen;
 	uint8_t ring_shift;
 	uint8_t reserved;
@@ -133,6 +170,36 @@ struct control_modify_qp {
 	uint8_t port_num;    /* 0: none yet */
 	uint8_t receives;    /* accepts packets */
 	uint32_t count_arrivals;
+	uint32_t dest_qpn;
+	uint32_t access; /* enum ibv_access_flags: what a peer may do */
+	uint8_t state;   /* enum ibv_qp_state */
+	uint8_t min_rnr_timer, max_dest_rd_atomic;
+	uint8_t reserved;
+};
+
+/*
+ * Before a process has connected queue pairs: memory for its keys (struct shm_keys), to which
+ * it can add chunks. OFFER_MEMORY comes with a descriptor of its memory, /proc/self/mem, which the
+ * processes of other queue pairs can ask for by GET_MEMORY. -ENODATA: it offers none.
+ */
+struct control_keys_reply { /* OPEN_KEYS */
+	uint64_t off;
+};
+struct control_add_keys {
+	uint32_t chunk; /* its index; -EEXIST: it is there */
+};
+struct control_add_keys_reply {
+	uint64_t off;
+};
+struct control_get_memory {
+	uint32_t qpn; /* of a queue pair of that process */
+};
+
+/* Fires the event of the queue pair's send CQ, if that is armed, in @ns nanoseconds; 0: never. */
+struct control_wait {
+	uint64_t ns;
+	uint32_t qpn;
+	uint32_t reserved;
 };
 
 struct control_attach { /* ATTACH, DETACH */
@@ -142,6 +209,7 @@ struct control_attach { /* ATTACH, DETACH */
 	struct ib_gid mgid;
 };
 
+/* -ENOSPC: the sender has as many flows as it may have, and gives one back first. */
 struct control_get_flow {
 	uint32_t qpn; /* of the sender */
 	uint16_t dlid;
@@ -151,6 +219,14 @@ struct control_get_flow {
 };
 struct control_get_flow_reply {
 	uint32_t flow;
+};
+
+/* Gives flows of the sender back. -EINVAL: one is not the sender's; those before it are gone. */
+#define CONTROL_MAX_PUT_FLOWS 64
+struct control_put_flow {
+	uint32_t qpn; /* of the sender */
+	uint32_t n;
+	uint32_t flow[CONTROL_MAX_PUT_FLOWS];
 };
 
 struct control_get_payload {
@@ -167,32 +243,32 @@ struct control_raise_event { /* CQ overrun seen by a sender, fatal QP error by i
 };
 
 /*
- * The hidden queue pair in whose name an HCA's process brings in what comes from the wire; one
- * an HCA that is open. -EOPNOTSUPP: the HCA has no Ethernet port. Body: struct control_handle.
+ * The hidden queue pair that delivers, in an HCA's process, what was received from the network. An
+ * open HCA has one. -EOPNOTSUPP: the HCA has no Ethernet port. Body: struct control_handle.
  */
-struct control_open_wire_reply {
+struct control_open_roce_reply {
 	uint32_t qpn;
 };
 
-enum control_wire_socket_kind {
-	CONTROL_WIRE_RECEIVE, /* the port's one */
-	CONTROL_WIRE_SEND,    /* a new one */
-	CONTROL_WIRE_WAKE,    /* the eventfd by which the manager is called back to the sockets */
+enum control_roce_socket_kind {
+	CONTROL_ROCE_RECEIVE, /* the port's one */
+	CONTROL_ROCE_SEND,    /* a new one */
+	CONTROL_ROCE_WAKE,    /* the eventfd that tells the daemon to receive again */
 };
 
 /* Descriptor with the reply. -ENODEV: the device is gone; -EAFNOSUPPORT. */
-struct control_wire_socket {
+struct control_roce_socket {
 	uint32_t hca_handle;
 	uint16_t kind;
 	uint16_t is_ipv6;
 	uint32_t source_port; /* SEND: the one wanted */
 };
-struct control_wire_socket_reply {
+struct control_roce_socket_reply {
 	uint32_t source_port; /* SEND: the one there is */
 };
 
-/* A MAD for QP1 of an Ethernet port, which a process has brought in from the wire. */
-struct control_wire_mad {
+/* A MAD for QP1 of an Ethernet port, which a process has received from the network. */
+struct control_roce_mad {
 	uint32_t hca_handle;
 	uint32_t src_qpn, qkey;
 	uint16_t pkey;
@@ -201,9 +277,13 @@ struct control_wire_mad {
 	uint8_t data[256];
 };
 
-/* Descriptor with the reply: a memfd with JSON text. */
+/*
+ * Descriptor with the reply: a socket by which JSON text comes, up to its end. One view at a time:
+ * the next request ends it. -EINVAL: no such view; -ENOENT: no such switch.
+ */
 struct control_show {
 	char what[32];
+	char of[32]; /* "routes": of this switch alone; empty: of all */
 };
 
 struct control_set {
@@ -252,7 +332,7 @@ struct control_sm_event {
 };
 
 /*
- * Partitions as in the text that comes as the descriptor of a regular file. @name: the file's, for
+ * Partitions as in the text in the memfd that comes with the request. @name: the file's, for
  * messages. -EINVAL: it cannot be read. What is wrong in the text is in the reply.
  */
 struct control_partitions {
@@ -262,6 +342,24 @@ struct control_partitions {
 struct control_partitions_reply {
 	int32_t error;
 	char why[512]; /* "NAME:LINE: ..." */
+};
+
+/*
+ * What sysfs shows of an HCA's port and is not in the shared memory: the description of its node,
+ * and the PMA's counters, as wide as PortCounters and PortCountersExtended have them. -ENODEV: the
+ * process sees no such port.
+ */
+struct control_describe_port {
+	uint32_t port; /* index in the port table */
+};
+
+struct control_describe_port_reply {
+	uint64_t xmit_data, rcv_data, xmit_packets, rcv_packets; /* data: in 32-bit words */
+	uint64_t unicast_xmit_packets, unicast_rcv_packets;
+	uint64_t multicast_xmit_packets, multicast_rcv_packets;
+	uint64_t link_downed, rcv_switch_relay_errors, xmit_discards;
+	uint64_t xmit_constraint_errors, rcv_constraint_errors;
+	char node_desc[64]; /* without an end, if it is that long */
 };
 
 #endif

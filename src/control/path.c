@@ -2,6 +2,7 @@
 /*
  * File system places of a fabric: see path.h.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 
 int control_runtime_dir(char *buf, size_t len)
 {
-	const char *dir = getenv("UMBEL_RUNTIME_DIR"), *xdg = getenv("XDG_RUNTIME_DIR");
+	const char *dir = secure_getenv("UMBEL_RUNTIME_DIR");
+	const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
 	int n;
 
 	if (dir && *dir)
@@ -22,7 +24,7 @@ int control_runtime_dir(char *buf, size_t len)
 	else if (xdg && *xdg)
 		n = snprintf(buf, len, "%s/umbel", xdg);
 	else
-		n = snprintf(buf, len, "/tmp/umbel-%u", (unsigned)getuid());
+		n = snprintf(buf, len, "/tmp/umbel-%u", (unsigned)geteuid());
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
@@ -53,7 +55,7 @@ int control_path(char *buf, size_t len, const char *fabric, const char *leaf)
 
 const char *control_fabric_name(void)
 {
-	const char *name = getenv("UMBEL_FABRIC");
+	const char *name = secure_getenv("UMBEL_FABRIC");
 
 	return name && *name ? name : CONTROL_DEFAULT_FABRIC;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where a fabric lives in the file system: a directory of its user's alone, with
- * one directory a fabric in it, with the manager's socket, lock and log.
+ * one directory a fabric in it, with the daemon's socket, lock and log.
  */
 #ifndef CONTROL_PATH_H
 #define CONTROL_PATH_H
@@ -9,8 +9,12 @@
 #include <stddef.h>
 
 #define CONTROL_DEFAULT_FABRIC "default"
+#define CONTROL_STAND_INS      "sysfs" /* in a fabric's directory: see src/sysfs/stand_in.h */
 
-/* $UMBEL_RUNTIME_DIR, else $XDG_RUNTIME_DIR/umbel, else /tmp/umbel-UID. 0 or -ENAMETOOLONG. */
+/*
+ * $UMBEL_RUNTIME_DIR, else $XDG_RUNTIME_DIR/umbel, else /tmp/umbel-UID. A set-user-ID program does
+ * not look at the environment. 0 or -ENAMETOOLONG. Nothing is checked: see directory.h.
+ */
 int control_runtime_dir(char *buf, size_t len);
 
 /*

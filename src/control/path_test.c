@@ -86,7 +86,7 @@ static void a_bad_name_is_refused(void **state)
 		assert_int_equal(control_path(path, sizeof(path), bad[i], "socket"), -EINVAL);
 }
 
-static void a_good_name_is_taken(void **state)
+static void a_good_name_is_accepted(void **state)
 {
 	static const char *const good[] = { "a", "A.b_c-9", "12345678901234567890123456789012" };
 	char path[128];
@@ -123,7 +123,7 @@ int main(void)
 		cmocka_unit_test_setup(an_empty_variable_is_as_none, setup),
 		cmocka_unit_test_setup(a_fabric_has_a_directory_and_files_in_it, setup),
 		cmocka_unit_test_setup(a_bad_name_is_refused, setup),
-		cmocka_unit_test_setup(a_good_name_is_taken, setup),
+		cmocka_unit_test_setup(a_good_name_is_accepted, setup),
 		cmocka_unit_test_setup(a_path_is_never_cut_short, setup),
 		cmocka_unit_test_setup(the_environment_names_the_fabric, setup),
 	};

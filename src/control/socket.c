@@ -10,7 +10,7 @@
 
 #include "control/socket.h"
 
-/* Room for a few more descriptors than we take, so that surplus ones can be closed. */
+/* Room for more descriptors than a packet has, so that surplus ones can be closed. */
 #define FD_ROOM 8
 
 int control_send(int sock, const struct control_packet *p)
@@ -45,7 +45,7 @@ int control_send(int sock, const struct control_packet *p)
 	return 0;
 }
 
-static void take_fds(struct msghdr *msg, struct control_packet *p)
+static void read_fds(struct msghdr *msg, struct control_packet *p)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		int fds[FD_ROOM], n;
@@ -82,7 +82,7 @@ int control_receive(int sock, struct control_packet *p)
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
-	take_fds(&msg, p);
+	read_fds(&msg, p);
 	if (n == 0) {
 		control_close_fds(p);
 		return -EPIPE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One datagram with descriptors over a SOCK_SEQPACKET socket, either way. Blocks
+ * One datagram with descriptors over a SOCK_SEQPACKET socket, in either direction. Blocks
  * as the socket does. Safe from any thread.
  */
 #ifndef CONTROL_SOCKET_H

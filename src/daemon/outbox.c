@@ -1,42 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An outbox: events on their way to one process, by a socket pair of which the
- * process has the other end. What the socket does not take now waits here, in
- * order, and goes when there is room. A process that closes its end, or dies, just
- * gets no more; one that has hundreds of thousands wait for it neither.
+ * Outboxes: see outbox.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/state.h"
+#include "daemon/outbox.h"
+
+/* A process that does not read gets no more once so many messages wait, or so many bytes; one
+ * message always may. */
+#define MAX_WAITING  (1u << 18)
+#define MAX_BYTES    ((size_t)64 << 20)
+#define BESIDE_BYTES ((size_t)8 << 20) /* on their way in memfds; one memfd always may be */
 
 struct message {
 	STAILQ_ENTRY(message) entry;
-	size_t bytes;
-	int fd; /* goes with it; -1: none */
-	char data[];
+	size_t bytes, beside_bytes;
+	char data[]; /* what is beside it follows */
 };
 
 struct cm_outbox {
-	struct daemon *d;
+	struct daemon_loop *loop;
 	int fd;
 	sd_event_source *source; /* NULL while nothing waits */
 	STAILQ_HEAD(, message) waiting;
 	unsigned n_waiting;
+	size_t bytes_waiting;
+	size_t bytes_beside; /* in memfds that were sent since the socket was last seen empty */
 };
-
-static void message_free(struct message *m)
-{
-	if (m->fd >= 0)
-		close(m->fd);
-	free(m);
-}
 
 static void drop_waiting(struct cm_outbox *box)
 {
@@ -44,20 +45,35 @@ static void drop_waiting(struct cm_outbox *box)
 
 	while ((m = STAILQ_FIRST(&box->waiting))) {
 		STAILQ_REMOVE_HEAD(&box->waiting, entry);
-		message_free(m);
+		free(m);
 	}
 	box->n_waiting = 0;
+	box->bytes_waiting = 0;
 	box->source = sd_event_source_disable_unref(box->source);
 }
 
-/* 0 if it went or never will; -EAGAIN. */
-static int push(struct cm_outbox *box, const void *data, size_t bytes, int fd)
+/* A memfd with what is too long for a datagram. It is made as late as possible: a backlog of
+ * messages costs no descriptors. -1: no memory. */
+static int make_memfd(const char *data, size_t bytes)
+{
+	int fd = memfd_create("umbel-message", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes)
+		return fd;
+	base_log_warning(daemon, "no memory for a message of %zu bytes: it is lost", bytes);
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* 0 if it was sent or never can be; -EAGAIN. */
+static int push_with(struct cm_outbox *box, const struct daemon_datagram *g, int fd)
 {
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
-	struct iovec iov = { .iov_base = (void *)data, .iov_len = bytes };
+	struct iovec iov = { .iov_base = (void *)g->data, .iov_len = g->bytes };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	ssize_t n;
 
@@ -75,6 +91,35 @@ static int push(struct cm_outbox *box, const void *data, size_t bytes, int fd)
 	return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? -EAGAIN : 0;
 }
 
+/* The socket counts a memfd as nothing. Whether there may be one more of so many bytes. */
+static bool has_room_beside(struct cm_outbox *box, size_t bytes)
+{
+	int unread = 0;
+
+	if (box->bytes_beside && box->bytes_beside + bytes > BESIDE_BYTES &&
+	    !ioctl(box->fd, SIOCOUTQ, &unread) && !unread)
+		box->bytes_beside = 0;
+	return !box->bytes_beside || box->bytes_beside + bytes <= BESIDE_BYTES;
+}
+
+static int push(struct cm_outbox *box, const struct daemon_datagram *g)
+{
+	int fd, ret;
+
+	if (!g->beside_bytes)
+		return push_with(box, g, -1);
+	if (!has_room_beside(box, g->beside_bytes))
+		return -EAGAIN;
+	fd = make_memfd(g->beside, g->beside_bytes);
+	if (fd < 0)
+		return 0;
+	ret = push_with(box, g, fd);
+	if (!ret)
+		box->bytes_beside += g->beside_bytes;
+	close(fd);
+	return ret;
+}
+
 static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct cm_outbox *box = arg;
@@ -87,17 +132,21 @@ static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		return 0;
 	}
 	while ((m = STAILQ_FIRST(&box->waiting))) {
-		if (push(box, m->data, m->bytes, m->fd))
+		const struct daemon_datagram g = { m->data, m->bytes, m->data + m->bytes,
+			                           m->beside_bytes };
+
+		if (push(box, &g))
 			return 0;
 		STAILQ_REMOVE_HEAD(&box->waiting, entry);
 		box->n_waiting--;
-		message_free(m);
+		box->bytes_waiting -= m->bytes + m->beside_bytes;
+		free(m);
 	}
 	drop_waiting(box);
 	return 0;
 }
 
-int daemon_outbox_open(void *daemon, struct cm_outbox **out, int *process_fd)
+int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *process_fd)
 {
 	struct cm_outbox *box = calloc(1, sizeof(*box));
 	int pair[2], ret;
@@ -109,7 +158,7 @@ int daemon_outbox_open(void *daemon, struct cm_outbox **out, int *process_fd)
 		free(box);
 		return ret;
 	}
-	box->d = daemon;
+	box->loop = loop;
 	box->fd = pair[0];
 	STAILQ_INIT(&box->waiting);
 	*process_fd = pair[1];
@@ -118,41 +167,45 @@ int daemon_outbox_open(void *daemon, struct cm_outbox **out, int *process_fd)
 }
 
 /* Keeps it until there is room. -ENOMEM, or -ENOBUFS: too much waits already. */
-static int keep(struct cm_outbox *box, const void *event, size_t bytes, int fd)
+static int keep(struct cm_outbox *box, const struct daemon_datagram *g)
 {
+	size_t bytes = g->bytes + g->beside_bytes;
 	struct message *m;
 
-	if (box->n_waiting >= DAEMON_OUTBOX_ROOM)
+	if (box->n_waiting >= MAX_WAITING ||
+	    (box->n_waiting && bytes > MAX_BYTES - box->bytes_waiting))
 		return -ENOBUFS;
 	m = malloc(sizeof(*m) + bytes);
 	if (!m) {
-		base_log("out of memory: an event is lost");
+		base_log_warning(daemon, "out of memory: an event is lost");
 		return -ENOMEM;
 	}
-	m->fd = fd;
-	m->bytes = bytes;
-	memcpy(m->data, event, bytes);
+	m->bytes = g->bytes;
+	m->beside_bytes = g->beside_bytes;
+	memcpy(m->data, g->data, g->bytes);
+	if (g->beside_bytes)
+		memcpy(m->data + g->bytes, g->beside, g->beside_bytes);
 	STAILQ_INSERT_TAIL(&box->waiting, m, entry);
 	box->n_waiting++;
+	box->bytes_waiting += bytes;
 	if (!box->source &&
-	    sd_event_add_io(box->d->loop, &box->source, box->fd, EPOLLOUT, on_room, box) < 0)
-		base_log("cannot wait for room: events are delayed");
+	    /* edges: the reader has read something, though there was room for small datagrams */
+	    sd_event_add_io(box->loop->events, &box->source, box->fd, EPOLLOUT | EPOLLET, on_room,
+	                    box) < 0)
+		base_log_warning(daemon, "cannot wait for room: events are delayed");
 	return 0;
 }
 
-void daemon_outbox_send_fd(struct cm_outbox *box, const void *event, size_t bytes, int fd)
+void daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g)
 {
-	bool gone = STAILQ_EMPTY(&box->waiting) && !push(box, event, bytes, fd);
-
-	if (!gone && !keep(box, event, bytes, fd))
-		return;
-	if (fd >= 0)
-		close(fd);
+	if (!STAILQ_EMPTY(&box->waiting) || push(box, g))
+		keep(box, g);
 }
 
 void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
 {
-	daemon_outbox_send_fd(box, event, bytes, -1);
+	daemon_outbox_send_datagram(box,
+	                            &(struct daemon_datagram){ .data = event, .bytes = bytes });
 }
 
 int daemon_outbox_fd(const struct cm_outbox *box)

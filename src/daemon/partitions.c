@@ -1,59 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Partitions of the fabric: read from a text when it starts and whenever somebody brings other
- * ones, and given to the embedded subnet manager, which writes them into the ports' P_Key
- * tables while it is the master.
+ * Partitions of the fabric: see partitions.h.
  */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/state.h"
-#include "subnet/partitions.h"
+#include "base/util.h"
+#include "daemon/partitions.h"
 
 #define MAX_BYTES (16 << 20)
 
-int daemon_partitions_read(struct daemon *d, const struct partitions_file *file, char *why,
-                           size_t len)
+int daemon_partitions_read(struct daemon_subnet *subnet, const struct partitions_file *file,
+                           char *why, size_t len)
 {
-	struct partitions *p, *old = d->partitions;
+	struct partitions *p, *old = subnet->partitions;
 	int ret = partitions_parse(&p, file, why, len);
 
 	if (ret)
 		return ret;
-	ret = sm_partitions_check(d->f, p, why, len);
-	if (ret) {
+	ret = daemon_subnet_set_partitions(subnet, p, why, len);
+	if (ret)
 		partitions_free(p);
-		return ret;
-	}
-	d->partitions = p;
-	if (d->sm)
-		sm_set_partitions(d->sm, p);
-	if (old)
+	else if (old)
 		partitions_free(old);
-	return 0;
+	return ret;
 }
 
-/* Ports and groups are as they say now. */
-static void follow(struct daemon *d)
-{
-	if (!d->sa)
-		return;
-	if (daemon_subnet_sweep(d) || sa_partitions_changed(d->sa))
-		base_log("the new partitions are not in all ports, or lack groups");
-	daemon_tell_states(d);
-}
-
-/* All of a file that somebody has brought. 0 and @text to be freed; -EINVAL: none to read. */
+/* Reads all of a file that came with a request. 0 and @text to be freed; -EINVAL: no file that can
+ * be read. */
 static int read_text(int fd, char **text, size_t *bytes)
 {
 	struct stat st;
 	ssize_t n;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > MAX_BYTES)
+	/* only memory has seals: reading another file could block */
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || st.st_size > MAX_BYTES)
 		return -EINVAL;
 	*text = malloc((size_t)st.st_size + 1);
 	if (!*text)
@@ -67,35 +54,44 @@ static int read_text(int fd, char **text, size_t *bytes)
 	return 0;
 }
 
-int daemon_partitions_set(struct daemon *d, const struct control_packet *request,
-                          struct control_packet *reply)
+static int set(struct daemon_call *call)
 {
+	struct control_partitions req = *(const struct control_partitions *)call->body;
+	struct daemon_subnet *subnet = call->module;
 	struct control_partitions_reply rep = { 0 };
-	struct control_partitions req;
 	struct partitions_file file;
 	char *text;
 	int ret;
 
-	if (request->header.bytes != sizeof(req) || request->n_fds != 1)
-		return -EPROTO;
-	memcpy(&req, request->body, sizeof(req));
 	req.name[sizeof(req.name) - 1] = '\0';
-	ret = read_text(request->fd[0], &text, &file.bytes);
+	ret = read_text(call->request->fd[0], &text, &file.bytes);
 	if (ret)
 		return ret;
 	file.name = req.name;
 	file.text = text;
-	rep.error = daemon_partitions_read(d, &file, rep.why, sizeof(rep.why));
+	rep.error = daemon_partitions_read(subnet, &file, rep.why, sizeof(rep.why));
 	free(text);
-	if (!rep.error)
-		follow(d);
-	memcpy(reply->body, &rep, sizeof(rep));
-	reply->header.bytes = sizeof(rep);
+	if (!rep.error && daemon_subnet_partitions_changed(subnet))
+		base_log_warning(sm, "the new partitions are not in all ports, or lack groups");
+	*(struct control_partitions_reply *)daemon_call_reply(call, sizeof(rep)) = rep;
 	return 0;
 }
 
-void daemon_partitions_fini(struct daemon *d)
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_PARTITIONS,
+	  .bytes = sizeof(struct control_partitions),
+	  .n_fds = 1,
+	  .who = DAEMON_CLI,
+	  .serve = set },
+};
+
+void daemon_partitions_init(struct daemon_subnet *subnet, struct daemon_requests *all)
 {
-	if (d->partitions)
-		partitions_free(d->partitions);
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), subnet);
+}
+
+void daemon_partitions_fini(struct daemon_subnet *subnet)
+{
+	if (subnet->partitions)
+		partitions_free(subnet->partitions);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A RoCE fabric: one host, with an HCA of one Ethernet port for each network device
- * that was named. The devices are watched, and the ports follow them: addresses become
- * GIDs, state and MTU the port's. There are no switches, and nobody manages the subnet:
- * what the network is like is not ours to say.
- *
- * A device is known by its name when we start; from then on by its index, whatever it is
- * called, until it goes; the next device of that name is it again.
+ * Network devices as ports: see roce.h.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,9 +12,15 @@
 
 #include "base/log.h"
 #include "daemon/roce.h"
+#include "daemon/roce_groups.h"
+#include "daemon/roce_port.h"
 #include "fabric/ethernet.h"
 #include "fabric/plan.h"
+#include "base/util.h"
 #include "wire/ip.h"
+
+#define RETRY_NS     (500 * DAEMON_NS_PER_MS)
+#define IPV6_MTU_MIN 1280 /* a device with less has no IPv6, and loses its memberships */
 
 /* ---- the names ---- */
 
@@ -35,13 +35,13 @@ static bool has_device(const struct daemon_roce *r, const char *name)
 static int add_device(struct daemon_roce *r, const char *name, char *why, size_t len)
 {
 	struct daemon_roce_port *grown;
-	const struct link_netdev *dev;
+	const struct netdev *dev;
 
 	if (has_device(r, name)) {
 		snprintf(why, len, "network device '%s' is named twice", name);
 		return -EINVAL;
 	}
-	dev = link_watch_find(r->watch, name);
+	dev = netdev_watch_find(r->watch, name);
 	if (!dev) {
 		snprintf(why, len, "there is no network device '%s'", name);
 		return -ENODEV;
@@ -72,7 +72,7 @@ static int add_devices(struct daemon_roce *r, const char *names, char *why, size
 /* ---- what a device is like ---- */
 
 /* The addresses by which rdma_cm knows the host on this port: the first of either version. */
-static void main_addresses(const struct link_netdev *dev, struct fabric_ethernet *e)
+static void main_addresses(const struct netdev *dev, struct fabric_ethernet *e)
 {
 	static const uint8_t none[16];
 
@@ -87,58 +87,96 @@ static void main_addresses(const struct link_netdev *dev, struct fabric_ethernet
 	}
 }
 
-static void follow_device(struct daemon_roce_port *p, const struct link_netdev *dev)
+static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
 {
-	struct fabric_ethernet now = { 0 };
-	struct daemon *d = p->roce->d;
+	struct fabric_ethernet now = { .round = p->round };
+	struct daemon_roce_needs *d = &p->roce->d;
 	unsigned changed;
 
 	if (dev) {
-		link_gid_table_update(&p->gids, dev);
+		p->mtu = dev->mtu;
+		netdev_gid_table_update(&p->gids, dev);
 		now.ifindex = (uint32_t)dev->index;
-		now.up = dev->up && dev->carrier;
-		now.round = p->round;
+		now.up = dev->up && dev->carrier && !p->deaf;
 		memcpy(now.gid, p->gids.gid, sizeof(now.gid));
 		main_addresses(dev, &now);
 	}
 	changed = fabric_ethernet_set(d->f, p->port, &now,
-	                              (uint8_t)link_active_mtu(dev ? dev->mtu : 0));
-	daemon_ethernet_changed(d, p->port, changed);
+	                              (uint8_t)netdev_active_mtu(dev ? dev->mtu : 0));
+	daemon_port_ethernet_changed(d->ports, p->port, changed);
 }
 
 static void device_gone(struct daemon_roce_port *p)
 {
-	base_log("network device '%s' is gone", p->device);
+	base_log_warning(roce, "network device '%s' is gone", p->device);
 	p->ifindex = 0;
+	p->deaf = false;
+	base_timer_stop(&p->retry_timer);
+	roce_port_retire(p);
+	roce_groups_renew(p);
 	memset(&p->gids, 0, sizeof(p->gids));
 	follow_device(p, NULL);
 }
 
-/* Sockets are bound to the device that was. */
-static void device_came(struct daemon_roce_port *p, const struct link_netdev *dev)
+static void on_retry(struct base_timer *t);
+
+/* Opens sockets on the device that is there now. Without them the port is DOWN until they are. */
+static void listen_anew(struct daemon_roce_port *p)
 {
 	char why[256] = "";
+	int ret = roce_port_open(p, why, sizeof(why));
 
-	base_log("network device '%s' is back", p->device);
+	if (!ret) {
+		ret = roce_port_start(p);
+		snprintf(why, sizeof(why), "%s: %s", p->device, strerror(-ret));
+	}
+	if (ret && !p->deaf)
+		base_log_warning(roce, "its port stays down until it can receive: %s", why);
+	else if (!ret && p->deaf)
+		base_log_warning(roce, "network device '%s' can receive now", p->device);
+	p->deaf = ret;
+	if (ret)
+		base_timer_set_in(&p->roce->d.loop->timers, &p->retry_timer, RETRY_NS, on_retry);
+}
+
+static void on_retry(struct base_timer *t)
+{
+	struct daemon_roce_port *p = container_of(t, struct daemon_roce_port, retry_timer);
+
+	listen_anew(p);
+	follow_device(p, netdev_watch_at(p->roce->watch, p->ifindex));
+}
+
+/* Sockets and memberships are on the device that was, even if this one has its index. */
+static void device_came(struct daemon_roce_port *p, const struct netdev *dev)
+{
+	base_log_warning(roce, "network device '%s' is back", p->device);
 	p->ifindex = dev->index;
-	if (roce_wire_open(p, why, sizeof(why)) || roce_wire_start(p))
-		base_log("it receives nothing: %s", why);
+	listen_anew(p);
 	roce_groups_renew(p);
 	follow_device(p, dev);
 }
 
-static void on_changed(void *arg, const struct link_netdev *dev, unsigned changes)
+static void device_changed(struct daemon_roce_port *p, const struct netdev *dev, unsigned changes)
+{
+	if (changes & NETDEV_CHANGE_UNSURE ||
+	    (changes & NETDEV_CHANGE_MTU && p->mtu < IPV6_MTU_MIN))
+		roce_groups_renew(p);
+	follow_device(p, dev);
+}
+
+static void on_changed(void *arg, const struct netdev *dev, unsigned changes)
 {
 	struct daemon_roce *r = arg;
 
 	for (unsigned i = 0; i < r->n_ports; i++) {
 		struct daemon_roce_port *p = &r->port[i];
 
-		if (p->ifindex == dev->index && (changes & LINK_CHANGE_GONE))
+		if (p->ifindex == dev->index && (changes & NETDEV_CHANGE_GONE))
 			device_gone(p);
 		else if (p->ifindex == dev->index)
-			follow_device(p, dev);
-		else if (!p->ifindex && !(changes & LINK_CHANGE_GONE) &&
+			device_changed(p, dev, changes);
+		else if (!p->ifindex && !(changes & NETDEV_CHANGE_GONE) &&
 		         !strcmp(p->device, dev->name))
 			device_came(p, dev);
 	}
@@ -147,33 +185,33 @@ static void on_changed(void *arg, const struct link_netdev *dev, unsigned change
 static int on_watch(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct daemon_roce *r = arg;
-	int ret = link_watch_dispatch(r->watch);
+	int ret = netdev_watch_dispatch(r->watch);
 
 	(void)s;
 	(void)fd;
 	(void)revents;
 	if (ret)
-		base_log("cannot tell what network devices do: %s", strerror(-ret));
+		base_log_warning(roce, "cannot tell what network devices do: %s", strerror(-ret));
 	return 0;
 }
 
 /* ---- routes ---- */
 
 /* The kernel knows: a socket that is connected has the source address; nothing is sent. */
-int daemon_roce_route(void *daemon, const union control_cm_addr *dst, union control_cm_addr *src)
+int daemon_roce_route(const union control_cm_addr *dst, union control_cm_addr *src)
 {
 	union control_cm_addr to = *dst;
 	socklen_t len = to.sa.sa_family == AF_INET ? sizeof(to.in) : sizeof(to.in6);
 	int fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
 
-	(void)daemon;
 	if (fd < 0)
 		return -errno;
 	if (to.sa.sa_family == AF_INET)
 		to.in.sin_port = htons(WIRE_ROCE_UDP_PORT);
 	else
 		to.in6.sin6_port = htons(WIRE_ROCE_UDP_PORT);
-	if (connect(fd, &to.sa, len) < 0 || getsockname(fd, &src->sa, &len) < 0)
+	if (bind(fd, &src->sa, len) < 0 || connect(fd, &to.sa, len) < 0 ||
+	    getsockname(fd, &src->sa, &len) < 0)
 		ret = -errno;
 	close(fd);
 	return ret;
@@ -181,16 +219,15 @@ int daemon_roce_route(void *daemon, const union control_cm_addr *dst, union cont
 
 /* ---- life ---- */
 
-int daemon_roce_open(struct daemon *d, const char *names, char *why, size_t len)
+int daemon_roce_open(struct daemon_roce **out, const char *names, char *why, size_t len)
 {
 	struct daemon_roce *r = calloc(1, sizeof(*r));
 	int ret;
 
 	if (!r)
 		return -ENOMEM;
-	r->d = d;
-	d->roce = r;
-	ret = link_watch_open(&r->watch, on_changed, r);
+	*out = r;
+	ret = netdev_watch_open(&r->watch, on_changed, r);
 	if (ret) {
 		snprintf(why, len, "cannot ask for network devices: %s", strerror(-ret));
 		return ret;
@@ -199,11 +236,11 @@ int daemon_roce_open(struct daemon *d, const char *names, char *why, size_t len)
 }
 
 /* From the device's MAC, and the device's number, as several may have the same. */
-static uint64_t guid_of(const struct link_netdev *dev, unsigned n)
+static uint64_t guid_of(const struct netdev *dev, unsigned n)
 {
 	uint64_t guid = 0x0200 | n;
 
-	for (unsigned i = 0; i < LINK_MAC_BYTES; i++)
+	for (unsigned i = 0; i < NETDEV_MAC_BYTES; i++)
 		guid = guid << 8 | dev->mac[i];
 	return guid;
 }
@@ -216,7 +253,7 @@ int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan)
 	if (host < 0)
 		return host;
 	for (unsigned i = 0; i < r->n_ports; i++) {
-		const struct link_netdev *dev = link_watch_at(r->watch, r->port[i].ifindex);
+		const struct netdev *dev = netdev_watch_at(r->watch, r->port[i].ifindex);
 
 		hca = fabric_plan_add_ethernet(plan, (unsigned)host, r->port[i].device);
 		if (hca < 0)
@@ -226,39 +263,46 @@ int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan)
 	return fabric_plan_finish(plan, &node, why, sizeof(why));
 }
 
-int daemon_roce_start(struct daemon *d, char *why, size_t len)
+int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *needs, char *why,
+                      size_t len)
 {
-	struct daemon_roce *r = d->roce;
-	int ret = roce_wire_init(r);
+	int ret;
+
+	r->d = *needs;
+	ret = roce_port_init(r);
 
 	for (unsigned i = 0; i < r->n_ports && !ret; i++) {
 		struct daemon_roce_port *p = &r->port[i];
 
-		p->port = d->f->hca_port[i];
-		ret = roce_wire_open(p, why, len);
+		p->port = r->d.f->hca_port[i];
+		ret = roce_port_open(p, why, len);
 		if (!ret)
-			ret = roce_wire_start(p);
-		follow_device(p, link_watch_at(r->watch, p->ifindex));
+			ret = roce_port_start(p);
+		follow_device(p, netdev_watch_at(r->watch, p->ifindex));
 	}
 	if (!ret)
 		ret = roce_groups_init(r);
 	if (ret)
 		return ret;
-	roce_mad_init(r);
-	ret = sd_event_add_io(d->loop, &r->watch_source, link_watch_fd(r->watch), EPOLLIN, on_watch,
-	                      r);
+	ret = sd_event_add_io(r->d.loop->events, &r->watch_source, netdev_watch_fd(r->watch),
+	                      EPOLLIN, on_watch, r);
 	return ret < 0 ? ret : 0;
+}
+
+void daemon_roce_stop(struct daemon_roce *r)
+{
+	roce_port_fini(r);
 }
 
 void daemon_roce_free(struct daemon_roce *r)
 {
 	if (!r)
 		return;
-	roce_wire_fini(r);
+	roce_port_fini(r);
 	roce_groups_fini(r);
 	sd_event_source_disable_unref(r->watch_source);
 	if (r->watch)
-		link_watch_close(r->watch);
+		netdev_watch_close(r->watch);
 	free(r->port);
 	free(r);
 }

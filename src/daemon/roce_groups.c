@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Groups that Ethernet ports join on their networks, by IGMP and MLD, which the kernel
- * speaks: as long as rdma_cm has joined one, or, if the fabric is set so, as long as a queue
- * pair is attached to one. link/mcast.h counts them together.
+ * Groups of Ethernet ports: see roce_groups.h.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/roce.h"
+#include "daemon/roce_groups.h"
 #include "fabric/attach.h"
 
 static int join(struct daemon_roce_port *p, const struct ib_gid *mgid)
 {
 	char why[256] = "";
-	int ret = link_mcast_join(p->mcast, mgid, why, sizeof(why));
+	int ret = netdev_mcast_join(p->mcast, mgid, why, sizeof(why));
 
 	if (ret)
-		base_log("%s", why);
+		base_log_warning(roce, "%s", why);
 	return ret;
 }
 
 static struct daemon_roce_port *port_of(struct daemon_roce *r, uint32_t hca)
 {
-	return &r->port[r->d->f->region->hcas[hca].first_port];
+	return &r->port[r->d.f->region->hcas[hca].first_port];
 }
 
-int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid)
+int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid,
+                       uint16_t mlid)
 {
-	struct fabric *f = r->d->f;
+	struct fabric *f = r->d.f;
 	uint32_t hca = qp->hca->hca;
 	bool first = !fabric_attach_find(f, hca, mgid);
 	struct daemon_roce_port *p = port_of(r, hca);
@@ -38,9 +37,9 @@ int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const 
 		ret = join(p, mgid);
 	if (ret)
 		return ret;
-	ret = fabric_attach_add(f, hca, qp->qpn, mgid, IB_LID_MCAST_FIRST);
+	ret = fabric_attach_add(f, hca, qp->qpn, mgid, mlid);
 	if (ret && first && f->settings.roce_attach_joins)
-		link_mcast_leave(p->mcast, mgid);
+		netdev_mcast_leave(p->mcast, mgid);
 	return ret;
 }
 
@@ -49,22 +48,18 @@ static void on_emptied(void *arg, uint32_t hca, const struct ib_gid *mgid)
 {
 	struct daemon_roce *r = arg;
 
-	if (r->d->f->settings.roce_attach_joins)
-		link_mcast_leave(port_of(r, hca)->mcast, mgid);
+	if (r->d.f->settings.roce_attach_joins)
+		netdev_mcast_leave(port_of(r, hca)->mcast, mgid);
 }
 
-int daemon_roce_join(void *daemon, struct fabric_port *port, const struct ib_gid *mgid)
+int daemon_roce_join(struct daemon_roce *r, struct fabric_port *port, const struct ib_gid *mgid)
 {
-	struct daemon *d = daemon;
-
-	return join(&d->roce->port[port->index], mgid);
+	return join(&r->port[port->index], mgid);
 }
 
-void daemon_roce_leave(void *daemon, struct fabric_port *port, const struct ib_gid *mgid)
+void daemon_roce_leave(struct daemon_roce *r, struct fabric_port *port, const struct ib_gid *mgid)
 {
-	struct daemon *d = daemon;
-
-	link_mcast_leave(d->roce->port[port->index].mcast, mgid);
+	netdev_mcast_leave(r->port[port->index].mcast, mgid);
 }
 
 /* ---- life ---- */
@@ -74,9 +69,9 @@ int roce_groups_init(struct daemon_roce *r)
 	int ret = 0;
 
 	for (unsigned i = 0; i < r->n_ports && !ret; i++)
-		ret = link_mcast_new(&r->port[i].mcast, r->port[i].ifindex);
-	r->d->f->attach->emptied = on_emptied;
-	r->d->f->attach->emptied_arg = r;
+		ret = netdev_mcast_new(&r->port[i].mcast, r->port[i].ifindex);
+	r->d.f->attach->emptied = on_emptied;
+	r->d.f->attach->emptied_arg = r;
 	return ret;
 }
 
@@ -84,17 +79,17 @@ void roce_groups_renew(struct daemon_roce_port *p)
 {
 	char why[256] = "";
 
-	if (link_mcast_renew(p->mcast, p->ifindex, why, sizeof(why)))
-		base_log("%s", why);
+	if (netdev_mcast_renew(p->mcast, p->ifindex, why, sizeof(why)))
+		base_log_warning(roce, "%s", why);
 }
 
 void roce_groups_fini(struct daemon_roce *r)
 {
-	if (r->d->f && r->d->f->attach)
-		r->d->f->attach->emptied = NULL;
+	if (r->d.f && r->d.f->attach)
+		r->d.f->attach->emptied = NULL;
 	for (unsigned i = 0; i < r->n_ports; i++) {
 		if (r->port[i].mcast)
-			link_mcast_free(r->port[i].mcast);
+			netdev_mcast_free(r->port[i].mcast);
 		r->port[i].mcast = NULL;
 	}
 }

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Management datagrams of Ethernet ports: QP1 only, in UDP as data is. What comes is held
- * against what QP1 takes and goes on as a MAD that came by a link; what goes gets the headers
- * that it needs.
+ * Management datagrams of Ethernet ports: see roce_mad.h.
  */
 #include <string.h>
 
 #include <infiniband/verbs.h>
 
 #include "base/log.h"
-#include "daemon/roce.h"
-#include "daemon/umad.h"
+#include "daemon/roce_mad.h"
+#include "daemon/roce_state.h"
 #include "fabric/mads.h"
 
 #define HOP_LIMIT 64
@@ -18,16 +16,16 @@
 /* The index of @gid in the port's table, or -1. */
 static int gid_index(const struct daemon_roce_port *p, const struct ib_gid *gid)
 {
-	for (int i = 0; i < LINK_GIDS; i++)
+	for (int i = 0; i < NETDEV_GIDS; i++)
 		if (!memcmp(&p->gids.gid[i], gid, sizeof(*gid)))
 			return i;
 	return -1;
 }
 
-/* Whether QP1 of the port takes it; if not, it is counted. */
-static bool is_for_us(const struct daemon_roce_port *p, const struct control_wire_mad *came)
+/* Whether QP1 of the port accepts it; if not, it is counted. */
+static bool is_for_us(const struct daemon_roce_port *p, const struct control_roce_mad *came)
 {
-	struct shm_port_count *c = &p->roce->d->f->region->port_counts[p->port->index];
+	struct shm_port_count *c = &p->roce->d.f->region->port_counts[p->port->index];
 
 	if (!ib_pkey_match(came->pkey, IB_PKEY_DEFAULT))
 		atomic_fetch_add_explicit(&c->bad_pkey, 1, memory_order_relaxed);
@@ -40,7 +38,7 @@ static bool is_for_us(const struct daemon_roce_port *p, const struct control_wir
 	return false;
 }
 
-void daemon_roce_mad(struct daemon_roce *r, uint32_t port, const struct control_wire_mad *came)
+void daemon_roce_mad(struct daemon_roce *r, uint32_t port, const struct control_roce_mad *came)
 {
 	struct daemon_roce_port *p = &r->port[port];
 	struct fabric_mad mad = { .src_qpn = came->src_qpn & IB_QPN_MASK,
@@ -53,8 +51,8 @@ void daemon_roce_mad(struct daemon_roce *r, uint32_t port, const struct control_
 	if (!is_for_us(p, came))
 		return;
 	memcpy(mad.data, came->data, sizeof(mad.data));
-	fabric_mad_input(r->d->f, p->port, &mad);
-	daemon_umad_send_queued(r->d->umad); /* what was answered */
+	fabric_mad_input(r->d.f, p->port, &mad);
+	daemon_mads_send(r->d.mads); /* the responses */
 }
 
 /* The GID to send to @dgid from, if nobody has said: the first of the same IP version. */
@@ -63,25 +61,24 @@ static struct ib_gid source_for(const struct daemon_roce_port *p, const struct i
 	static const struct ib_gid none;
 	bool is_ipv4 = wire_gid_is_ipv4(dgid);
 
-	for (int i = 0; i < LINK_GIDS; i++)
+	for (int i = 0; i < NETDEV_GIDS; i++)
 		if (wire_gid_is_ipv4(&p->gids.gid[i]) == is_ipv4 &&
 		    memcmp(&p->gids.gid[i], &none, sizeof(none)))
 			return p->gids.gid[i];
 	return none;
 }
 
-/* Of type fabric_mad_sink's wire. What does not get away, nobody answers. */
-static void send_by_wire(void *arg, struct fabric_port *from, const struct fabric_mad *mad)
+void daemon_roce_send_mad(struct daemon_roce *r, struct fabric_port *from,
+                          const struct fabric_mad *mad)
 {
-	struct daemon *d = arg;
-	struct daemon_roce_port *p = &d->roce->port[from->index];
+	struct daemon_roce_port *p = &r->port[from->index];
 	struct wire_roce_packet packet = {
 		.ip = { .sgid = mad->sgid, .dgid = mad->dgid, .hop_limit = HOP_LIMIT },
-		.bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY,
-		         .migrated = true,
-		         .pkey = IB_PKEY_DEFAULT,
-		         .dest_qpn = mad->dest_qpn },
-		.deth = { .qkey = mad->qkey, .src_qpn = mad->src_qpn },
+		.h.bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY,
+		           .migrated = true,
+		           .pkey = IB_PKEY_DEFAULT,
+		           .dest_qpn = mad->dest_qpn },
+		.h.deth = { .qkey = mad->qkey, .src_qpn = mad->src_qpn },
 		.payload = mad->data,
 		.payload_bytes = sizeof(mad->data),
 	};
@@ -89,17 +86,6 @@ static void send_by_wire(void *arg, struct fabric_port *from, const struct fabri
 	if (gid_index(p, &mad->sgid) < 0 ||
 	    wire_gid_is_ipv4(&mad->sgid) != wire_gid_is_ipv4(&mad->dgid))
 		packet.ip.sgid = source_for(p, &mad->dgid);
-	if (p->wire && hca_wire_send_one(p->wire, &packet))
-		atomic_fetch_add_explicit(&p->wire->shm->unreachable, 1, memory_order_relaxed);
-}
-
-void roce_mad_init(struct daemon_roce *r)
-{
-	r->d->f->mads->sink.wire = send_by_wire;
-}
-
-void roce_mad_fini(struct daemon_roce *r)
-{
-	if (r->d->f)
-		r->d->f->mads->sink.wire = NULL;
+	if (p->link && hca_roce_send_one(p->link, &packet))
+		atomic_fetch_add_explicit(&p->link->shm->unreachable, 1, memory_order_relaxed);
 }

@@ -1,154 +1,179 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The life of the embedded subnet manager: it starts, becomes the master or stands by for
- * another one (subnet/sm_role.h), takes the subnet over, gives it up, moves out of the way of
- * a program's that comes to its port, and is stopped. Subnet manager and administrator exist
- * only while it is the master.
+ * The life of the embedded subnet manager: see subnet.h.
  */
 #include <errno.h>
 
 #include "base/log.h"
 #include "base/util.h"
-#include "daemon/state.h"
-#include "daemon/umad.h"
+#include "daemon/port_name.h"
+#include "daemon/subnet.h"
 #include "fabric/link.h"
 
-static uint64_t now_ms(void)
+static uint64_t now_ms(const struct daemon_subnet *s)
 {
-	return base_now_ns() / 1000000;
+	return daemon_loop_now_ms(s->loop);
 }
 
 /* ---- time ---- */
 
-static int on_sm_timer(sd_event_source *s, uint64_t usec, void *arg)
+static void on_sm_timer(struct base_timer *t)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = container_of(t, struct daemon_subnet, sm_timer);
 
-	(void)s;
-	(void)usec;
-	if (d->sm)
-		sm_run_due(d->sm, now_ms());
-	return 0;
+	if (s->sm)
+		sm_run_due(s->sm, now_ms(s));
 }
 
 static void wake_sm(void *arg, unsigned ms)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = arg;
 
-	daemon_wake_in(d, &d->sm_timer, ms, on_sm_timer);
+	daemon_loop_wake_in(s->loop, &s->sm_timer, ms, on_sm_timer);
 }
 
-static int on_role_timer(sd_event_source *s, uint64_t usec, void *arg)
+static void on_role_timer(struct base_timer *t)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = container_of(t, struct daemon_subnet, role_timer);
 
-	(void)s;
-	(void)usec;
-	sm_role_run_due(d->sm_role, now_ms());
-	daemon_umad_send_queued(d->umad);
-	return 0;
+	sm_role_run_due(s->mad.role, now_ms(s));
+	daemon_mads_send(s->mads);
 }
 
 static void wake_role(void *arg, unsigned ms)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = arg;
 
-	daemon_wake_in(d, &d->role_timer, ms, on_role_timer);
+	daemon_loop_wake_in(s->loop, &s->role_timer, ms, on_role_timer);
 }
 
-/* ---- master, and not any more ---- */
+/* ---- taking the subnet over, and giving it up ---- */
 
 static void give_up(void *arg)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = arg;
 
-	if (d->sa)
-		sa_free(d->sa);
-	if (d->sm)
-		sm_free(d->sm);
-	d->sa = NULL;
-	d->sm = NULL;
+	if (s->mad.sa) {
+		daemon_subnet_mad_forget(&s->mad);
+		sa_free(s->mad.sa);
+	}
+	if (s->sm)
+		sm_free(s->sm);
+	s->mad.sa = NULL;
+	s->sm = NULL;
 }
 
-static int take_over(struct daemon *d)
+static int take_over(struct daemon_subnet *s)
 {
-	const struct sm_ops ops = { .wake = wake_sm, .arg = d };
-	int ret = sm_new(&d->sm, d->f, &ops);
+	const struct sm_ops ops = { .wake = wake_sm, .arg = s };
+	int ret = sm_new(&s->sm, s->f, &ops);
 
 	if (ret)
 		return ret;
-	sm_set_home(d->sm, sm_role_home(d->sm_role));
-	sm_set_partitions(d->sm, d->partitions);
-	sm_forget_groups(d->sm);
-	ret = sm_sweep(d->sm);
+	sm_set_home(s->sm, sm_role_home(s->mad.role));
+	sm_set_partitions(s->sm, s->partitions);
+	sm_forget_groups(s->sm);
+	ret = sm_sweep(s->sm);
 	if (!ret)
-		ret = sa_new(&d->sa, d->f, d->sm);
+		ret = sa_new(&s->mad.sa, s->f, s->sm);
 	if (ret)
 		return ret;
-	d->sa->role = d->sm_role;
-	d->sa->reports = daemon_subnet_mad_reports(d);
+	s->mad.sa->role = s->mad.role;
+	s->mad.sa->reports = daemon_subnet_mad_reports(&s->mad);
 	return 0;
 }
 
-/* The new one knows nobody: all are to register with it. */
-static void ask_to_register(struct daemon *d)
+/* The new subnet administrator has no members of groups: all ports have to register with it. */
+static void ask_to_register(struct daemon_subnet *s)
 {
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++) {
-		struct fabric_port *p = d->f->hca_port[i];
+	for (unsigned i = 0; i < s->f->n_hca_ports; i++) {
+		struct fabric_port *p = s->f->hca_port[i];
 
 		if (p->state != IB_PORT_ACTIVE)
 			continue;
-		daemon_tell_port(d, p, IBV_EVENT_SM_CHANGE);
-		daemon_reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
+		daemon_port_tell(s->ports, p, IBV_EVENT_SM_CHANGE);
+		daemon_port_reset(s->ports, p, IBV_EVENT_CLIENT_REREGISTER);
 	}
 }
 
 static void on_master(void *arg)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = arg;
 	int ret;
 
-	if (d->sa) {
-		d->sweep_wanted = true;
+	if (s->mad.sa) {
+		s->mad.sweep_wanted = true;
 		return;
 	}
-	ret = take_over(d);
+	ret = take_over(s);
 	if (ret) {
-		base_log("the subnet manager cannot take the subnet over: error %d", -ret);
-		give_up(d);
+		base_log_warning(sm, "the subnet manager cannot take the subnet over: error %d",
+		                 -ret);
+		give_up(s);
 		return;
 	}
-	daemon_tell_states(d);
-	ask_to_register(d);
+	daemon_ports_tell_states(s->ports);
+	ask_to_register(s);
 }
 
-int daemon_subnet_sweep(struct daemon *d)
+bool daemon_subnet_wants_sweep(const struct daemon_subnet *s)
+{
+	return s->mad.sweep_wanted;
+}
+
+int daemon_subnet_sweep(struct daemon_subnet *s)
 {
 	int ret;
 
-	d->sweep_wanted = false;
-	if (!d->sa)
+	s->mad.sweep_wanted = false;
+	if (!s->mad.sa)
 		return 0;
-	ret = sm_sweep(d->sm);
-	sa_swept(d->sa);
+	ret = sm_sweep(s->sm);
+	sa_swept(s->mad.sa);
+	return ret;
+}
+
+int daemon_subnet_set_partitions(struct daemon_subnet *s, struct partitions *p, char *why,
+                                 size_t len)
+{
+	int ret = sm_partitions_check(s->f, p, why, len);
+
+	if (ret)
+		return ret;
+	s->partitions = p;
+	if (s->sm)
+		sm_set_partitions(s->sm, p);
+	return 0;
+}
+
+int daemon_subnet_partitions_changed(struct daemon_subnet *s)
+{
+	int ret;
+
+	if (!s->mad.sa)
+		return 0;
+	ret = daemon_subnet_sweep(s);
+	if (!ret)
+		ret = sa_partitions_changed(s->mad.sa);
+	daemon_ports_tell_states(s->ports);
 	return ret;
 }
 
 /* ---- where it is ---- */
 
-static void set_is_sm(struct daemon *d, bool is_sm)
+static void set_is_sm(struct daemon_subnet *s, bool is_sm)
 {
-	fabric_sma_set_capabilities(d->f, sm_role_home(d->sm_role), is_sm ? PORT_CAP_SM : 0,
+	fabric_sma_set_capabilities(s->f, sm_role_home(s->mad.role), is_sm ? PORT_CAP_SM : 0,
 	                            is_sm ? 0 : PORT_CAP_SM);
 }
 
-/* A port where no subnet manager is; rather one that is up. NULL: there is none. */
-static struct fabric_port *free_port(const struct daemon *d)
+/* A port where no subnet manager is; one that is up if there is one. NULL: there is none. */
+static struct fabric_port *free_port(const struct daemon_subnet *s)
 {
 	struct fabric_port *down = NULL;
 
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++) {
-		struct fabric_port *p = d->f->hca_port[i];
+	for (unsigned i = 0; i < s->f->n_hca_ports; i++) {
+		struct fabric_port *p = s->f->hca_port[i];
 
 		if (!p->peer || (p->capabilities & PORT_CAP_SM))
 			continue;
@@ -160,95 +185,97 @@ static struct fabric_port *free_port(const struct daemon *d)
 	return down;
 }
 
-static void start_sm(struct daemon *d)
+static void start_sm(struct daemon_subnet *s)
 {
-	set_is_sm(d, true);
-	sm_role_start(d->sm_role, now_ms());
-	daemon_umad_send_queued(d->umad);
+	set_is_sm(s, true);
+	sm_role_start(s->mad.role, now_ms(s));
+	daemon_mads_send(s->mads);
 }
 
-/* A program's subnet manager is at our port: we answer at another one. */
-static void make_way(struct daemon *d)
+/* A program's subnet manager has come to our port: ours moves to another one. */
+static void move_away(struct daemon_subnet *s)
 {
-	struct fabric_port *home = free_port(d);
+	struct fabric_port *home = free_port(s);
 
 	if (!home) {
-		base_log("the embedded subnet manager ends: a program's has taken the only port");
-		sm_role_stop(d->sm_role);
+		base_log_warning(
+		        sm,
+		        "the embedded subnet manager ends: a program's has taken the only port");
+		sm_role_stop(s->mad.role);
 		return;
 	}
-	sm_role_move(d->sm_role, home);
-	set_is_sm(d, true);
-	if (!d->sm)
+	sm_role_move(s->mad.role, home);
+	set_is_sm(s, true);
+	if (!s->sm)
 		return;
-	sm_move_to(d->sm, home);
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
-		if (d->f->hca_port[i]->state == IB_PORT_ACTIVE)
-			daemon_tell_port(d, d->f->hca_port[i], IBV_EVENT_SM_CHANGE);
+	sm_move_to(s->sm, home);
+	for (unsigned i = 0; i < s->f->n_hca_ports; i++)
+		if (s->f->hca_port[i]->state == IB_PORT_ACTIVE)
+			daemon_port_tell(s->ports, s->f->hca_port[i], IBV_EVENT_SM_CHANGE);
 }
 
-void daemon_subnet_issm(struct daemon *d, struct fabric_port *at, bool is_sm)
+void daemon_subnet_issm(struct daemon_subnet *s, struct fabric_port *at, bool is_sm)
 {
-	if (!d->sm_role || sm_role_state(d->sm_role) == SM_NOT_ACTIVE)
+	if (!s->mad.role || sm_role_state(s->mad.role) == SM_NOT_ACTIVE)
 		return;
-	if (is_sm && at == sm_role_home(d->sm_role))
-		make_way(d);
-	sm_role_look(d->sm_role, now_ms());
-	daemon_umad_send_queued(d->umad);
+	if (is_sm && at == sm_role_home(s->mad.role))
+		move_away(s);
+	sm_role_look(s->mad.role, now_ms(s));
+	daemon_mads_send(s->mads);
 }
 
 /* ---- commands ---- */
 
-static int start_by_command(struct daemon *d)
+static int start_by_command(struct daemon_subnet *s)
 {
-	if (sm_role_state(d->sm_role) != SM_NOT_ACTIVE)
+	if (sm_role_state(s->mad.role) != SM_NOT_ACTIVE)
 		return -EALREADY;
-	if (sm_role_home(d->sm_role)->capabilities & PORT_CAP_SM) {
-		struct fabric_port *home = free_port(d);
+	if (sm_role_home(s->mad.role)->capabilities & PORT_CAP_SM) {
+		struct fabric_port *home = free_port(s);
 
 		if (!home)
 			return -EBUSY;
-		sm_role_move(d->sm_role, home);
+		sm_role_move(s->mad.role, home);
 	}
-	start_sm(d);
+	start_sm(s);
 	return 0;
 }
 
-static int stop_by_command(struct daemon *d)
+static int stop_by_command(struct daemon_subnet *s)
 {
-	if (sm_role_state(d->sm_role) == SM_NOT_ACTIVE)
+	if (sm_role_state(s->mad.role) == SM_NOT_ACTIVE)
 		return -EALREADY;
-	sm_role_stop(d->sm_role);
-	set_is_sm(d, false);
+	sm_role_stop(s->mad.role);
+	set_is_sm(s, false);
 	return 0;
 }
 
-/* It moves, and knows no member there. */
-static int change_sm(struct daemon *d)
+/* The subnet manager moves, and has no members of groups there. */
+static int change_sm(struct daemon_subnet *s)
 {
-	set_is_sm(d, false);
-	sm_move(d->sm);
-	sm_role_move(d->sm_role, sm_port(d->sm));
-	set_is_sm(d, true);
-	for (unsigned i = 0; i < d->f->n_hca_ports; i++)
-		if (d->f->hca_port[i]->state == IB_PORT_ACTIVE)
-			daemon_reset_port(d, d->f->hca_port[i], IBV_EVENT_SM_CHANGE);
+	set_is_sm(s, false);
+	sm_move(s->sm);
+	sm_role_move(s->mad.role, sm_port(s->sm));
+	set_is_sm(s, true);
+	for (unsigned i = 0; i < s->f->n_hca_ports; i++)
+		if (s->f->hca_port[i]->state == IB_PORT_ACTIVE)
+			daemon_port_reset(s->ports, s->f->hca_port[i], IBV_EVENT_SM_CHANGE);
 	return 0;
 }
 
-static int change_lid(struct daemon *d, struct fabric_port *p)
+static int change_lid(struct daemon_subnet *s, struct fabric_port *p)
 {
-	int ret = sm_change_lid(d->sm, p);
+	int ret = sm_change_lid(s->sm, p);
 
 	if (!ret)
-		daemon_reset_port(d, p, IBV_EVENT_LID_CHANGE);
+		daemon_port_reset(s->ports, p, IBV_EVENT_LID_CHANGE);
 	return ret;
 }
 
-static int port_event(struct daemon *d, const struct control_sm_event *request)
+static int port_event(struct daemon_subnet *s, const struct control_sm_event *request)
 {
 	struct fabric_port *p;
-	int ret = daemon_port_find(d, &request->at, &p);
+	int ret = daemon_port_find(s->f, &request->at, &p);
 
 	if (ret)
 		return ret;
@@ -257,76 +284,86 @@ static int port_event(struct daemon *d, const struct control_sm_event *request)
 	if (p->state != IB_PORT_ACTIVE)
 		return -ENETDOWN;
 	if (request->type == CONTROL_SM_LID_CHANGE)
-		return change_lid(d, p);
-	daemon_reset_port(d, p, IBV_EVENT_CLIENT_REREGISTER);
+		return change_lid(s, p);
+	daemon_port_reset(s->ports, p, IBV_EVENT_CLIENT_REREGISTER);
 	return 0;
 }
 
-static int sm_event(struct daemon *d, const struct control_sm_event *request)
+static int sm_event(struct daemon_subnet *s, const struct control_sm_event *request)
 {
-	if (!d->sm_role) /* Ethernet ports: nobody manages their subnets */
+	if (!s->mad.role) /* Ethernet ports: nobody manages their subnets */
 		return -EOPNOTSUPP;
 	switch (request->type) {
 	case CONTROL_SM_START:
-		return start_by_command(d);
+		return start_by_command(s);
 	case CONTROL_SM_STOP:
-		return stop_by_command(d);
+		return stop_by_command(s);
 	case CONTROL_SM_CHANGE:
-		return d->sa ? change_sm(d) : -ESRCH;
+		return s->mad.sa ? change_sm(s) : -ESRCH;
 	case CONTROL_SM_LID_CHANGE:
 	case CONTROL_SM_CLIENT_REREGISTER:
-		return d->sa ? port_event(d, request) : -ESRCH;
+		return s->mad.sa ? port_event(s, request) : -ESRCH;
 	default:
 		return -EINVAL;
 	}
 }
 
-int daemon_sm_event(struct daemon *d, const struct control_sm_event *request)
+static int serve_sm_event(struct daemon_call *call)
 {
-	int ret = sm_event(d, request);
+	struct daemon_subnet *s = call->module;
+	int ret = sm_event(s, call->body);
 
-	daemon_umad_send_queued(d->umad); /* rdma_cm's, of what it has been told */
+	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
 	return ret;
 }
 
-/* ---- the manager's start and end ---- */
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_SM_EVENT,
+	  .bytes = sizeof(struct control_sm_event),
+	  .who = DAEMON_CLI,
+	  .serve = serve_sm_event },
+};
+
+/* ---- the daemon's start and end ---- */
 
 static void send_mad(void *arg, const struct fabric_mad *mad)
 {
-	struct daemon *d = arg;
+	struct daemon_subnet *s = arg;
 
-	daemon_umad_queue(d->umad, sm_role_home(d->sm_role), mad);
+	daemon_mads_queue(s->mads, sm_role_home(s->mad.role), mad);
 }
 
-int daemon_subnet_init(struct daemon *d)
+void daemon_subnet_init(struct daemon_subnet *s, struct daemon_requests *all)
+{
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), s);
+}
+
+int daemon_subnet_start(struct daemon_subnet *s)
 {
 	const struct sm_role_ops ops = { .send = send_mad,
 		                         .master = on_master,
 		                         .resign = give_up,
 		                         .wake = wake_role,
 		                         .tid_high = DAEMON_TID_SM,
-		                         .arg = d };
-	struct fabric_port *home = free_port(d);
-	int ret;
+		                         .arg = s };
+	struct fabric_port *home = free_port(s);
+	int ret = daemon_subnet_mad_init(&s->mad, s->f, s->loop, s->mads);
 
-	if (d->roce) /* nobody manages that subnet */
-		return 0;
-	ret = daemon_subnet_mad_init(d);
 	if (ret)
 		return ret;
-	ret = sm_role_new(&d->sm_role, d->f, home ? home : d->f->hca_port[0], &ops);
-	if (ret || !d->f->settings.sm_embedded)
+	ret = sm_role_new(&s->mad.role, s->f, home ? home : s->f->hca_port[0], &ops);
+	if (ret || !s->f->settings.sm_embedded)
 		return ret;
-	start_sm(d);
-	return d->sa ? 0 : -ENOMEM;
+	start_sm(s);
+	return s->mad.sa ? 0 : -ENOMEM;
 }
 
-void daemon_subnet_fini(struct daemon *d)
+void daemon_subnet_fini(struct daemon_subnet *s)
 {
-	daemon_subnet_mad_fini(d);
-	give_up(d);
-	sd_event_source_disable_unref(d->sm_timer);
-	sd_event_source_disable_unref(d->role_timer);
-	if (d->sm_role)
-		sm_role_free(d->sm_role);
+	daemon_subnet_mad_fini(&s->mad);
+	give_up(s);
+	base_timer_stop(&s->sm_timer);
+	base_timer_stop(&s->role_timer);
+	if (s->mad.role)
+		sm_role_free(s->mad.role);
 }

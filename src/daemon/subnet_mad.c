@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The embedded subnet manager and administrator as the fabric sees them: behind QP0 and
- * QP1 of the SM's port. Requests go to subnet/; answers go back over the fabric, long
- * ones in segments, each transaction until its last segment is acknowledged.
+ * The embedded subnet manager and administrator as the fabric sees them: see subnet_mad.h.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/util.h"
-#include "daemon/umad.h"
-#include "subnet/sa_segments.h"
+#include "daemon/chores.h"
+#include "daemon/subnet_mad.h"
 #include "subnet/sa_server.h"
 #include "wire/rmpp.h"
 #include "wire/sm_attr.h"
-
-#define ACK_TIMEOUT_NS   1000000000ull
-#define ACK_RETRIES      3
-#define MAX_TRANSACTIONS 4096
-
-/* An answer of several segments on its way. */
-struct daemon_answer {
-	LIST_ENTRY(daemon_answer) entry;
-	struct daemon *d;
-	struct fabric_port *from;
-	struct fabric_mad mad; /* addresses of all segments; data: the header */
-	uint64_t tid;
-	uint8_t *payload;
-	struct wire_rmpp_sender sender;
-	sd_event_source *timer;
-};
 
 /* The addresses of what goes back to where @in came from. */
 static void address_back(struct fabric_port *at, const struct fabric_mad *in,
@@ -44,212 +25,226 @@ static void address_back(struct fabric_port *at, const struct fabric_mad *in,
 		                    .sl = in->sl };
 }
 
-/*
- * MADs go by the queue that programs' go by: what they bring about, even the end of the answer
- * that they belong to, does not happen under the feet of who sends.
- */
-static void send_mad(struct daemon *d, struct fabric_port *from, const struct fabric_mad *mad)
-{
-	daemon_umad_queue(d->umad, from, mad);
-}
-
-/* ---- long answers ---- */
-
-static void answer_free(struct daemon_answer *a)
-{
-	LIST_REMOVE(a, entry);
-	a->d->n_answers--;
-	sd_event_source_disable_unref(a->timer);
-	free(a->payload);
-	free(a);
-}
-
-static void send_segments(struct daemon_answer *a)
-{
-	struct fabric_mad mad = a->mad;
-
-	while (wire_rmpp_send_next(&a->sender, base_now_ns(), mad.data))
-		send_mad(a->d, a->from, &mad);
-	if (a->timer) {
-		sd_event_source_set_time(a->timer, a->sender.deadline / 1000);
-		sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
-	}
-}
-
-/* What a state machine has made of something; true if the answer is over. */
-static bool settle(struct daemon_answer *a, struct wire_rmpp_result r, struct fabric_mad *reply)
-{
-	if (r.reply)
-		send_mad(a->d, a->from, reply);
-	if (a->sender.state != RMPP_CONTINUE) {
-		answer_free(a);
-		return true;
-	}
-	send_segments(a);
-	return false;
-}
-
-static int on_ack_late(sd_event_source *s, uint64_t usec, void *arg)
-{
-	struct daemon_answer *a = arg;
-	struct daemon *d = a->d;
-	struct fabric_mad reply = a->mad;
-
-	(void)s;
-	(void)usec;
-	settle(a, wire_rmpp_send_expire(&a->sender, base_now_ns(), reply.data), &reply);
-	daemon_umad_send_queued(d->umad);
-	return 0;
-}
-
-/* An ACK, STOP or ABORT of an answer that is on its way. */
-static bool take_ack(struct daemon *d, const struct fabric_mad *mad)
-{
-	struct daemon_answer *a;
-	struct wire_mad h;
-
-	wire_mad_decode(mad->data, &h);
-	LIST_FOREACH(a, &d->answers, entry)
-	{
-		if (a->tid == h.transaction_id && a->mad.dlid == mad->slid &&
-		    a->mad.dest_qpn == mad->src_qpn) {
-			struct fabric_mad reply = a->mad;
-
-			settle(a,
-			       wire_rmpp_send_input(&a->sender, mad->data, base_now_ns(),
-			                            reply.data),
-			       &reply);
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Takes @payload over. */
-static void send_long(struct daemon *d, struct fabric_port *from, const struct fabric_mad *mad,
-                      uint8_t *payload, size_t bytes)
-{
-	static const struct wire_rmpp_limits limits = { .timeout_ns = ACK_TIMEOUT_NS,
-		                                        .max_retries = ACK_RETRIES };
-	struct daemon_answer *a = d->n_answers < MAX_TRANSACTIONS ? calloc(1, sizeof(*a)) : NULL;
-	struct wire_rmpp_message message;
-	struct wire_mad h;
-
-	if (!a) {
-		free(payload);
-		return; /* the client asks again */
-	}
-	a->d = d;
-	a->from = from;
-	a->mad = *mad;
-	a->payload = payload;
-	wire_mad_decode(mad->data, &h);
-	a->tid = h.transaction_id;
-	LIST_INSERT_HEAD(&d->answers, a, entry);
-	d->n_answers++;
-	if (wire_rmpp_message_init(&message, a->mad.data, payload, bytes)) {
-		base_log("an answer of %zu bytes is too long for RMPP", bytes);
-		answer_free(a);
-		return;
-	}
-	wire_rmpp_send_init(&a->sender, &message, &limits, base_now_ns());
-	if (sd_event_add_time(d->loop, &a->timer, CLOCK_MONOTONIC, a->sender.deadline / 1000, 0,
-	                      on_ack_late, a) < 0) {
-		answer_free(a);
-		return;
-	}
-	send_segments(a);
-}
-
 /* ---- requests ---- */
 
-static void answer_sa(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad,
-                      const struct sa_request *request)
+/* Sends the response to what came as @mad, with the header @sa. */
+static void respond(struct daemon_subnet_mad *m, struct fabric_port *at,
+                    const struct fabric_mad *mad, const struct wire_sa_mad *request,
+                    const struct sa_response *response)
 {
-	struct wire_sa_mad sa = *request->mad;
-	struct sa_answer answer;
+	struct wire_sa_mad sa = *request;
 	struct fabric_mad out;
 
-	sa_serve(d->sa, request, &answer);
-	if (!answer.method)
+	if (!response->method)
 		return;
 	address_back(at, mad, &out);
-	sa.mad.method = answer.method;
-	sa.mad.status = answer.status;
-	sa.mad.attribute_id = answer.attribute;
+	sa.mad.method = response->method;
+	sa.mad.status = response->status;
+	sa.mad.attribute_id = response->attribute;
 	sa.sm_key = 0; /* C15-0.1.5 */
-	sa.attribute_offset = answer.record_bytes / 8;
+	sa.attribute_offset = response->record_bytes / 8;
 	memset(&sa.rmpp, 0, sizeof(sa.rmpp));
-	if (answer.records && answer.bytes <= sizeof(sa.data)) {
+	if (response->records && response->bytes <= sizeof(sa.data)) {
 		memset(sa.data, 0, sizeof(sa.data));
-		memcpy(sa.data, answer.records, answer.bytes);
+		memcpy(sa.data, response->records, response->bytes);
 	}
 	wire_sa_mad_encode(&sa, out.data);
-	if (answer.method != MAD_GET_RESP && answer.method != MAD_DELETE_RESP && !answer.status) {
-		send_long(d, at, &out, answer.records, answer.bytes);
+	if (response->method != MAD_GET_RESP && response->method != MAD_DELETE_RESP &&
+	    !response->status) {
+		daemon_response_send(&m->responses, at, &out, response->records, response->bytes);
 		return;
 	}
-	free(answer.records);
-	send_mad(d, at, &out);
+	free(response->records);
+	daemon_mads_queue(m->mads, at, &out);
 }
 
-static void serve_request(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad,
-                          struct sa_request *request)
+/* A GetTable that is being served. */
+struct subnet_job {
+	TAILQ_ENTRY(subnet_job) entry;
+	struct sa_job *work;
+	struct fabric_port *at;
+	struct fabric_mad mad;
+	struct wire_sa_mad sa;
+};
+
+static void job_free(struct daemon_subnet_mad *m, struct subnet_job *job)
+{
+	TAILQ_REMOVE(&m->jobs, job, entry);
+	sa_job_free(job->work);
+	free(job);
+}
+
+void daemon_subnet_mad_forget(struct daemon_subnet_mad *m)
+{
+	while (!TAILQ_EMPTY(&m->jobs))
+		job_free(m, TAILQ_FIRST(&m->jobs));
+	base_timer_stop(&m->turn);
+}
+
+static struct daemon_response_bytes bytes_coming(const struct daemon_subnet_mad *m, uint16_t lid)
+{
+	struct daemon_response_bytes bytes = { 0, 0 };
+	const struct subnet_job *job;
+
+	TAILQ_FOREACH(job, &m->jobs, entry)
+	{
+		/* one that has just begun is taken for what many have at the end */
+		size_t n = sa_job_bytes(job->work) + (1u << 20);
+
+		bytes.to_all += n;
+		bytes.to_lid += job->mad.slid == lid ? n : 0;
+	}
+	return bytes;
+}
+
+static bool is_busy(const struct daemon_subnet_mad *m, uint16_t lid)
+{
+	return daemon_responses_are_busy(&m->responses, lid, bytes_coming(m, lid));
+}
+
+static void on_turn(struct base_timer *t);
+
+/* Does a slice of the first job, which is then the last. */
+static void run_job(struct daemon_subnet_mad *m)
+{
+	struct subnet_job *job = TAILQ_FIRST(&m->jobs);
+	struct sa_response response;
+
+	if (sa_job_run(job->work, DAEMON_SLICE, &response)) {
+		respond(m, job->at, &job->mad, &job->sa, &response);
+		job_free(m, job);
+	} else {
+		TAILQ_REMOVE(&m->jobs, job, entry);
+		TAILQ_INSERT_TAIL(&m->jobs, job, entry);
+		if (sa_job_bytes(job->work) && is_busy(m, 0)) /* all memory is used up */
+			sa_job_stop(job->work);
+	}
+	if (!TAILQ_EMPTY(&m->jobs))
+		base_timer_set_in(&m->loop->timers, &m->turn, 0, on_turn);
+}
+
+static void on_turn(struct base_timer *t)
+{
+	struct daemon_subnet_mad *m = container_of(t, struct daemon_subnet_mad, turn);
+
+	run_job(m);
+	daemon_mads_send(m->mads);
+}
+
+/* A GetTable; what is short is served now. False: there is no memory. */
+static bool serve_in_slices(struct daemon_subnet_mad *m, struct fabric_port *at,
+                            const struct fabric_mad *mad, const struct sa_request *request)
+{
+	struct subnet_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return false;
+	job->work = sa_job_new(m->sa, request);
+	if (!job->work) {
+		free(job);
+		return false;
+	}
+	job->at = at;
+	job->mad = *mad;
+	job->sa = *request->mad;
+	TAILQ_INSERT_HEAD(&m->jobs, job, entry);
+	run_job(m);
+	return true;
+}
+
+/* Whether it has asked before and cannot wait. */
+static bool is_repeated(const struct daemon_subnet_mad *m, const struct fabric_mad *mad,
+                        const struct wire_mad *h)
+{
+	const struct subnet_job *job;
+
+	TAILQ_FOREACH(job, &m->jobs, entry)
+	if (job->mad.slid == mad->slid && job->mad.src_qpn == mad->src_qpn &&
+	    job->sa.mad.transaction_id == h->transaction_id)
+		return true;
+	return false;
+}
+
+static void serve_sa_request(struct daemon_subnet_mad *m, struct fabric_port *at,
+                             const struct fabric_mad *mad, const struct sa_request *request)
+{
+	const struct wire_mad *h = &request->mad->mad;
+	struct sa_response response;
+
+	if (h->method == MAD_GET_TABLE && is_repeated(m, mad, h))
+		return;
+	if (h->method == MAD_GET_TABLE &&
+	    (is_busy(m, mad->slid) || !serve_in_slices(m, at, mad, request)))
+		response = (struct sa_response){ .method = wire_mad_response_method(h->method),
+			                         .attribute = h->attribute_id,
+			                         .status = MAD_STATUS_BUSY };
+	else if (h->method == MAD_GET_TABLE)
+		return;
+	else
+		sa_serve(m->sa, request, &response);
+	respond(m, at, mad, request->mad, &response);
+}
+
+static void serve_request(struct daemon_subnet_mad *m, struct fabric_port *at,
+                          const struct fabric_mad *mad, struct sa_request *request)
 {
 	request->slid = mad->slid;
 	request->qpn = mad->src_qpn;
 	request->now_s = base_now_ns() / 1000000000;
-	answer_sa(d, at, mad, request);
+	serve_sa_request(m, at, mad, request);
 }
 
 /* A request that comes by RMPP itself, as GetMulti does: served when it is whole. */
-static void serve_segment(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+static void serve_segment(struct daemon_subnet_mad *m, struct fabric_port *at,
+                          const struct fabric_mad *mad)
 {
 	struct sa_segment_step step;
 	struct fabric_mad reply;
 
-	sa_segments_take(d->segments, mad, base_now_ns(), &step);
+	sa_segments_receive(m->segments, mad, base_now_ns(), &step);
 	if (step.replied) {
 		address_back(at, mad, &reply);
 		memcpy(reply.data, step.reply, sizeof(reply.data));
-		send_mad(d, at, &reply);
+		daemon_mads_queue(m->mads, at, &reply);
 	}
 	if (step.whole)
-		serve_request(d, at, mad,
+		serve_request(m, at, mad,
 		              &(struct sa_request){
 		                      .mad = &step.mad, .data = step.data, .bytes = step.bytes });
 }
 
-static void serve_sa(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+static void serve_sa(struct daemon_subnet_mad *m, struct fabric_port *at,
+                     const struct fabric_mad *mad)
 {
 	struct wire_sa_mad sa;
 
 	if (wire_rmpp_is_active(mad->data)) {
-		serve_segment(d, at, mad);
+		serve_segment(m, at, mad);
 		return;
 	}
 	wire_sa_mad_decode(mad->data, &sa);
-	serve_request(d, at, mad,
+	serve_request(m, at, mad,
 	              &(struct sa_request){ .mad = &sa, .data = sa.data, .bytes = SA_DATA_BYTES });
 }
 
-/* SMInfo: who is the subnet manager here, and who is to be. */
-static bool take_sm_info(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+/* SMInfo: which of the subnet managers is the master, or is to become it. */
+static bool sm_info_input(struct daemon_subnet_mad *m, struct fabric_port *at,
+                          const struct fabric_mad *mad)
 {
 	struct fabric_mad out;
-	bool taken, reply;
+	bool is_ours, reply;
 
 	address_back(at, mad, &out);
-	taken = sm_role_input(d->sm_role, mad, base_now_ns() / 1000000, &out, &reply);
+	is_ours = sm_role_input(m->role, mad, base_now_ns() / DAEMON_NS_PER_MS, &out, &reply);
 	if (reply)
-		send_mad(d, at, &out);
-	return taken;
+		daemon_mads_queue(m->mads, at, &out);
+	return is_ours;
 }
 
 /* ---- traps ---- */
 
 struct report {
-	struct daemon *d;
+	struct daemon_subnet_mad *m;
 	struct fabric_mad mad;
 };
 
@@ -259,13 +254,13 @@ static void report_to(void *arg, uint16_t lid, uint32_t qpn)
 
 	r->mad.dlid = lid;
 	r->mad.dest_qpn = qpn;
-	send_mad(r->d, sm_role_home(r->d->sm_role), &r->mad);
+	daemon_mads_queue(r->m->mads, sm_role_home(r->m->role), &r->mad);
 }
 
-/* What a node tells the subnet manager, it passes on to who subscribed (section 13.4.11). */
-static void forward(struct daemon *d, const struct wire_notice *notice)
+/* Sends a node's notice on to those that have subscribed to it (section 13.4.11). */
+static void forward(struct daemon_subnet_mad *m, const struct wire_notice *notice)
 {
-	struct report r = { .d = d };
+	struct report r = { .m = m };
 	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
 		                           .mgmt_class = MAD_CLASS_SUBN_ADM,
 		                           .class_version = MAD_VERSION_SUBN_ADM,
@@ -273,32 +268,31 @@ static void forward(struct daemon *d, const struct wire_notice *notice)
 		                           .attribute_id = MAD_ATTR_NOTICE } };
 	struct wire_notice n = *notice;
 
-	sa.mad.transaction_id = ++d->n_reports;
-	fabric_gid_make(d->f, sm_role_home(d->sm_role)->guid, &n.issuer_gid);
+	sa.mad.transaction_id = ++m->n_reports;
+	fabric_gid_make(m->f, sm_role_home(m->role)->guid, &n.issuer_gid);
 	wire_notice_encode(&n, sa.data);
-	r.mad.slid = sm_role_home(d->sm_role)->lid;
+	r.mad.slid = sm_role_home(m->role)->lid;
 	r.mad.src_qpn = IB_QPN_GSI;
 	r.mad.qkey = IB_QKEY_GSI;
 	wire_sa_mad_encode(&sa, r.mad.data);
-	sa_each_subscriber(d->sa, notice, report_to, &r);
+	sa_each_subscriber(m->sa, notice, report_to, &r);
 }
 
-/* What the SA has to tell goes out at the end of this turn of the loop (link.c). */
+/* Reports of the SA itself. They are sent at the end of this turn of the loop. */
 static void forward_report(void *arg, const struct wire_notice *notice)
 {
-	struct daemon *d = arg;
-
-	if (d->umad)
-		forward(d, notice);
+	forward(arg, notice);
 }
 
-struct sa_reports daemon_subnet_mad_reports(struct daemon *d)
+struct sa_reports daemon_subnet_mad_reports(struct daemon_subnet_mad *m)
 {
-	return (struct sa_reports){ .tell = forward_report, .arg = d };
+	return (struct sa_reports){ .tell = forward_report, .arg = m };
 }
 
-/* The node need not say it again. A link asks for a sweep, unless who broke it sweeps itself. */
-static void take_trap(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+/* TrapRepress: the node need not send it again. When a link has changed, the subnet is swept at the
+ * end of this turn of the loop, unless the command that changed the link has done so. */
+static void trap_input(struct daemon_subnet_mad *m, struct fabric_port *at,
+                       const struct fabric_mad *mad)
 {
 	struct wire_notice notice;
 	struct fabric_mad out;
@@ -308,67 +302,74 @@ static void take_trap(struct daemon *d, struct fabric_port *at, const struct fab
 	wire_smp_notice_decode(smp.data, &notice);
 	address_back(at, mad, &out);
 	smp.mad.method = MAD_TRAP_REPRESS;
-	smp.m_key = sa_m_key(d->sa, mad->slid);
+	smp.m_key = sa_m_key(m->sa, mad->slid);
 	wire_smp_encode(&smp, out.data);
-	send_mad(d, at, &out);
+	daemon_mads_queue(m->mads, at, &out);
 	if (notice.is_generic && notice.trap_number == TRAP_LINK_STATE_CHANGED)
-		d->sweep_wanted = true;
+		m->sweep_wanted = true;
 	if (notice.is_generic && notice.trap_number == TRAP_LOCAL_CHANGES)
-		sm_role_look(d->sm_role, base_now_ns() / 1000000);
-	forward(d, &notice);
+		sm_role_look(m->role, base_now_ns() / DAEMON_NS_PER_MS);
+	forward(m, &notice);
 }
 
 /* Whether it was for us. */
-static bool take(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+static bool input(struct daemon_subnet_mad *m, struct fabric_port *at, const struct fabric_mad *mad)
 {
 	struct wire_rmpp rmpp;
 	struct wire_mad h;
 
 	wire_mad_decode(mad->data, &h);
-	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI && d->sa) {
+	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI && m->sa) {
 		wire_rmpp_decode(mad->data + RMPP_AT, &rmpp);
-		/* the kernel's RMPP has no response bit in what it says to an answer */
+		/* the kernel's RMPP sets no response bit in its ACKs of a response */
 		if (wire_rmpp_is_active(mad->data) && rmpp.type != RMPP_DATA) {
-			if (!take_ack(d, mad))
-				serve_segment(d, at, mad); /* it ends a request, or nothing */
+			if (!daemon_response_input(&m->responses, mad))
+				serve_segment(m, at, mad); /* it may end a request */
 			return true;
 		}
 		if (h.method == MAD_REPORT_RESP)
 			return true;
 		if (!wire_mad_response_method(h.method))
 			return false;
-		serve_sa(d, at, mad);
+		serve_sa(m, at, mad);
 		return true;
 	}
 	if (mad->dest_qpn != IB_QPN_SMI)
 		return false;
-	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE && d->sa) {
-		take_trap(d, at, mad);
+	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE && m->sa) {
+		trap_input(m, at, mad);
 		return true;
 	}
-	return take_sm_info(d, at, mad);
+	return sm_info_input(m, at, mad);
 }
 
-bool daemon_subnet_mad(struct daemon *d, struct fabric_port *at, const struct fabric_mad *mad)
+bool daemon_subnet_mad(struct daemon_subnet_mad *m, struct fabric_port *at,
+                       const struct fabric_mad *mad)
 {
-	bool taken;
+	bool was_ours;
 
-	if (!d->sm_role || sm_role_state(d->sm_role) == SM_NOT_ACTIVE ||
-	    at != sm_role_home(d->sm_role))
+	if (!m->role || sm_role_state(m->role) == SM_NOT_ACTIVE || at != sm_role_home(m->role))
 		return false;
-	taken = take(d, at, mad);
-	daemon_umad_send_queued(d->umad);
-	return taken;
+	was_ours = input(m, at, mad);
+	daemon_mads_send(m->mads);
+	return was_ours;
 }
 
-int daemon_subnet_mad_init(struct daemon *d)
+int daemon_subnet_mad_init(struct daemon_subnet_mad *m, struct fabric *f, struct daemon_loop *loop,
+                           struct daemon_mads *mads)
 {
-	return sa_segments_new(&d->segments);
+	m->f = f;
+	m->mads = mads;
+	m->loop = loop;
+	TAILQ_INIT(&m->jobs);
+	daemon_responses_init(&m->responses, loop, mads);
+	return sa_segments_new(&m->segments);
 }
 
-void daemon_subnet_mad_fini(struct daemon *d)
+void daemon_subnet_mad_fini(struct daemon_subnet_mad *m)
 {
-	while (!LIST_EMPTY(&d->answers))
-		answer_free(LIST_FIRST(&d->answers));
-	sa_segments_free(d->segments);
+	if (m->loop)
+		daemon_subnet_mad_forget(m);
+	daemon_responses_fini(&m->responses);
+	sa_segments_free(m->segments);
 }

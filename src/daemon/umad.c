@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Open ports and agents of libibumad's programs, and the requests that make them: see umad.h.
+ * Open ports and agents of libibumad's programs: see umad.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -13,18 +14,24 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "daemon/client.h"
 #include "daemon/umad.h"
+#include "daemon/umad_issm.h"
+#include "daemon/umad_mad.h"
+#include "daemon/umad_request.h"
+#include "daemon/umad_rmpp.h"
 
 #define MAX_CLASS   0x50 /* the kernel's limits: none beyond but directed routes, */
 #define MAX_VERSION 0x83
-#define OUI_BYTES   24
+#define OUI_BITS    24
+#define MAX_PORTS   (1u << 20)
 #define AT_ONCE     64   /* datagrams, or ports that have some, before others have their turn */
 #define BEFORE      4096 /* datagrams that a socket may hold */
 
 /* ---- receiving from programs ---- */
 
 /* All that follows struct ib_user_mad is in the memfd, which its sender may still change: it is
- * read, not mapped. */
+ * read, not mapped. Another file could block who reads it (FUSE); only memory has seals. */
 static void submit_memfd(struct umad_open *port, const struct ib_user_mad *header, int fd)
 {
 	size_t bytes = header->length - sizeof(*header);
@@ -32,11 +39,11 @@ static void submit_memfd(struct umad_open *port, const struct ib_user_mad *heade
 	struct stat st;
 
 	if (header->length < sizeof(*header) || bytes > CONTROL_UMAD_MAX_BYTES ||
-	    fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < bytes)
+	    fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size < bytes)
 		return;
 	data = malloc(bytes + 1);
 	if (data && pread(fd, data, bytes, 0) == (ssize_t)bytes)
-		daemon_umad_submit(port, header, data, bytes);
+		umad_mad_submit(port, header, data, bytes);
 	free(data);
 }
 
@@ -78,11 +85,11 @@ static int receive_one(struct umad_open *port)
 		if (fd >= 0)
 			submit_memfd(port, &header, fd);
 		else
-			daemon_umad_submit(port, &header, u->in, (size_t)n - sizeof(header));
+			umad_mad_submit(port, &header, u->in, (size_t)n - sizeof(header));
 	}
 	if (fd >= 0)
 		close(fd);
-	daemon_umad_send_queued(u);
+	daemon_mads_send(u->d.mads);
 	return 0;
 }
 
@@ -98,7 +105,8 @@ static void receive(struct umad_open *port, int n)
 		port_free(port);
 }
 
-/* All ports that have datagrams have a turn: the loop itself would look at all of them for each. */
+/* Receives from all ports that have datagrams. With an event source each, the loop would look at
+ * all ports for each datagram. */
 static int on_datagrams(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct epoll_event ready[AT_ONCE];
@@ -110,7 +118,7 @@ static int on_datagrams(sd_event_source *s, int fd, uint32_t revents, void *arg)
 	for (int i = 0; i < n; i++) {
 		struct umad_open *port = base_idtable_get(&u->ports, ready[i].data.u32);
 
-		if (port) /* it may have ended by what came before */
+		if (port) /* an earlier datagram may have closed it */
 			receive(port, AT_ONCE / n);
 	}
 	return 0;
@@ -120,7 +128,8 @@ static int on_datagrams(sd_event_source *s, int fd, uint32_t revents, void *arg)
 
 static void agent_free(struct umad_agent *agent)
 {
-	daemon_umad_forget(agent);
+	umad_request_forget(agent);
+	umad_rmpp_forget(agent);
 	agent->port->agent[agent->id] = NULL;
 	free(agent);
 }
@@ -153,7 +162,7 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 	ret = base_idtable_add(&u->ports, port, &port->handle);
 	if (ret)
 		goto err_free;
-	ret = daemon_outbox_open(u->d, &port->box, process_fd);
+	ret = daemon_outbox_open(u->d.loop, &port->box, process_fd);
 	if (ret)
 		goto err_id;
 	port->fd = dup(daemon_outbox_fd(port->box));
@@ -180,33 +189,34 @@ err_free:
 }
 
 /* The HCA port of that index, if the program is on its host. */
-static struct fabric_port *port_in_sight(struct daemon_client *c, uint32_t index)
+static struct fabric_port *port_in_sight(const struct daemon_call *call, uint32_t index)
 {
-	struct fabric *f = c->d->f;
+	const struct daemon_umad *u = call->module;
+	const struct fabric *f = u->d.f;
 	struct fabric_port *at = index < f->n_hca_ports ? f->hca_port[index] : NULL;
 
-	if (at && c->host_index >= 0 &&
-	    f->region->hcas[at->node->hca].host_index != (uint32_t)c->host_index)
+	if (!at || !daemon_client_sees(call->client, f->region->hcas[at->node->hca].host_index))
 		return NULL;
 	return at;
 }
 
-static int open_port(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int open_port(struct daemon_call *call)
 {
-	const struct control_umad_at *req = body;
-	struct fabric_port *at = port_in_sight(c, req->index);
-	struct control_umad_port *rep = (void *)reply->body;
+	struct daemon_umad *u = call->module;
+	const struct control_umad_at *req = call->body;
+	struct fabric_port *at = port_in_sight(call, req->index);
+	struct control_umad_port *rep;
 	struct umad_open *port;
 	int ret, fd;
 
 	if (!at)
 		return -ENODEV;
-	ret = port_new(c->d->umad, at, &port, &fd);
+	ret = port_new(u, at, &port, &fd);
 	if (ret)
 		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->port = port->handle;
-	reply->header.bytes = sizeof(*rep);
-	reply->fd[reply->n_fds++] = fd;
+	daemon_call_give(call, fd);
 	return 0;
 }
 
@@ -231,7 +241,7 @@ static int check_agent(const struct control_umad_register *as)
 		return -EINVAL;
 	if (!c) /* nothing unasked */
 		return as->flags ? -EINVAL : 0;
-	if (as->mgmt_class_version >= MAX_VERSION || as->oui >> OUI_BYTES ||
+	if (as->mgmt_class_version >= MAX_VERSION || as->oui >> OUI_BITS ||
 	    (c >= MAX_CLASS && c != MAD_CLASS_SUBN_DIRECTED) || (is_oui_class(c) && !as->oui))
 		return -EINVAL;
 	if (as->rmpp_version && !wire_rmpp_data_at(c))
@@ -247,8 +257,8 @@ static bool is_same_class(const struct control_umad_register *a,
 }
 
 /* The port with an agent that gets one of these requests, at this HCA port. */
-static struct umad_open *in_the_way(struct daemon_umad *u, const struct fabric_port *at,
-                                    const struct control_umad_register *as)
+static struct umad_open *conflicting_port(struct daemon_umad *u, const struct fabric_port *at,
+                                          const struct control_umad_register *as)
 {
 	struct umad_open *port;
 
@@ -264,7 +274,8 @@ static struct umad_open *in_the_way(struct daemon_umad *u, const struct fabric_p
 	return NULL;
 }
 
-/* Whether all have closed it, though we may not have been told yet. */
+/* Whether all processes have closed it, though the loop has not got to it yet. Receives what they
+ * sent before. */
 static bool is_closed(struct umad_open *port)
 {
 	int ret = 0;
@@ -278,7 +289,7 @@ static int check_free(struct umad_open *port, const struct control_umad_register
 {
 	struct umad_open *other;
 
-	while (as->mgmt_class && (other = in_the_way(port->u, port->at, as))) {
+	while (as->mgmt_class && (other = conflicting_port(port->u, port->at, as))) {
 		if (other == port || !is_closed(other))
 			return -EINVAL;
 		port_free(other);
@@ -286,11 +297,12 @@ static int check_free(struct umad_open *port, const struct control_umad_register
 	return 0;
 }
 
-static int register_agent(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int register_agent(struct daemon_call *call)
 {
-	const struct control_umad_register *req = body;
-	struct umad_open *port = base_idtable_get(&c->d->umad->ports, req->port);
-	struct control_umad_agent *rep = (void *)reply->body;
+	struct daemon_umad *u = call->module;
+	const struct control_umad_register *req = call->body;
+	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+	struct control_umad_agent *rep;
 	struct umad_agent *agent;
 	uint32_t id = 0;
 	int ret;
@@ -315,61 +327,55 @@ static int register_agent(struct daemon_client *c, const void *body, struct cont
 	agent->tid_high = ++port->u->last_tid_high;
 	agent->reassembles = req->rmpp_version && !(req->flags & UMAD_USER_RMPP);
 	port->agent[id] = agent;
+	rep = daemon_call_reply(call, sizeof(*rep));
 	*rep = (struct control_umad_agent){ .port = port->handle, .agent = id };
-	reply->header.bytes = sizeof(*rep);
 	return 0;
 }
 
-static int unregister_agent(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int unregister_agent(struct daemon_call *call)
 {
-	const struct control_umad_agent *req = body;
-	struct umad_open *port = base_idtable_get(&c->d->umad->ports, req->port);
+	struct daemon_umad *u = call->module;
+	const struct control_umad_agent *req = call->body;
+	struct umad_open *port = base_idtable_get(&u->ports, req->port);
 
-	(void)reply;
 	if (!port)
 		return -EBADF;
 	if (req->agent >= UMAD_CA_MAX_AGENTS || !port->agent[req->agent])
 		return -EINVAL;
-	is_closed(port); /* what was sent before goes before */
+	is_closed(port); /* receives what was sent before */
 	agent_free(port->agent[req->agent]);
 	return 0;
 }
 
 /* ---- requests ---- */
 
-static int issm(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int issm(struct daemon_call *call)
 {
-	const struct control_umad_at *req = body;
-	struct fabric_port *at = port_in_sight(c, req->index);
+	struct daemon_umad *u = call->module;
+	const struct control_umad_at *req = call->body;
+	struct fabric_port *at = port_in_sight(call, req->index);
 
-	(void)reply;
-	return at ? daemon_umad_issm(c->d->umad, at) : -ENODEV;
+	return at ? umad_issm_open(u, at) : -ENODEV;
 }
 
-static const struct handler {
-	size_t bytes; /* of the request's body */
-	int (*serve)(struct daemon_client *c, const void *body, struct control_packet *reply);
-} handlers[] = {
-	[CONTROL_UMAD_OPEN_PORT - CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_at),
-	                                                  open_port },
-	[CONTROL_UMAD_REGISTER -
-	        CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_register), register_agent },
-	[CONTROL_UMAD_UNREGISTER -
-	        CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_agent), unregister_agent },
-	[CONTROL_UMAD_ISSM - CONTROL_UMAD_FIRST] = { sizeof(struct control_umad_at), issm },
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_UMAD_OPEN_PORT,
+	  .bytes = sizeof(struct control_umad_at),
+	  .who = DAEMON_UMAD,
+	  .serve = open_port },
+	{ .type = CONTROL_UMAD_REGISTER,
+	  .bytes = sizeof(struct control_umad_register),
+	  .who = DAEMON_UMAD,
+	  .serve = register_agent },
+	{ .type = CONTROL_UMAD_UNREGISTER,
+	  .bytes = sizeof(struct control_umad_agent),
+	  .who = DAEMON_UMAD,
+	  .serve = unregister_agent },
+	{ .type = CONTROL_UMAD_ISSM,
+	  .bytes = sizeof(struct control_umad_at),
+	  .who = DAEMON_UMAD | DAEMON_SYSFS,
+	  .serve = issm },
 };
-
-int daemon_umad_request(struct daemon_client *c, const struct control_packet *request,
-                        struct control_packet *reply)
-{
-	uint32_t i = request->header.type - CONTROL_UMAD_FIRST;
-
-	if (request->header.type < CONTROL_UMAD_FIRST || i >= ARRAY_SIZE(handlers))
-		return -ENOSYS;
-	if (request->header.bytes != handlers[i].bytes)
-		return -EPROTO;
-	return handlers[i].serve(c, request->body, reply);
-}
 
 /* ---- start and end ---- */
 
@@ -381,21 +387,23 @@ static int watch_ports(struct daemon_umad *u)
 	u->ports_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (u->ports_fd < 0)
 		return -errno;
-	ret = sd_event_add_io(u->d->loop, &u->ports_source, u->ports_fd, EPOLLIN, on_datagrams, u);
+	ret = sd_event_add_io(u->d.loop->events, &u->ports_source, u->ports_fd, EPOLLIN,
+	                      on_datagrams, u);
 	if (ret < 0)
 		close(u->ports_fd);
 	return ret < 0 ? ret : 0;
 }
 
-int daemon_umad_init(struct daemon *d)
+int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *needs,
+                     struct daemon_requests *all)
 {
 	struct daemon_umad *u = calloc(1, sizeof(*u));
 	int ret = -ENOMEM;
 
 	if (!u)
 		return ret;
-	u->d = d;
-	u->at = calloc(d->f->n_hca_ports, sizeof(*u->at));
+	u->d = *needs;
+	u->at = calloc(u->d.f->n_hca_ports, sizeof(*u->at));
 	if (u->at)
 		ret = watch_ports(u);
 	if (ret) {
@@ -403,39 +411,26 @@ int daemon_umad_init(struct daemon *d)
 		free(u);
 		return ret;
 	}
-	base_idtable_init(&u->ports, 1u << 20);
-	STAILQ_INIT(&u->out);
+	base_idtable_init(&u->ports, MAX_PORTS);
 	u->last_tid_high = DAEMON_TID_PROGRAMS;
-	d->f->mads->sink.deliver = daemon_umad_deliver;
-	d->f->mads->sink.arg = d;
-	d->umad = u;
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), u);
+	*out = u;
 	return 0;
 }
 
-void daemon_umad_fini(struct daemon *d)
+void daemon_umad_fini(struct daemon_umad *u)
 {
-	struct daemon_umad *u = d->umad;
-	struct umad_out *o;
-
 	if (!u)
 		return;
 	for (uint32_t i = 0; i < u->ports.size; i++)
 		if (base_idtable_get(&u->ports, i))
 			port_free(base_idtable_get(&u->ports, i));
-	while ((o = STAILQ_FIRST(&u->out))) {
-		STAILQ_REMOVE_HEAD(&u->out, entry);
-		free(o);
-	}
-	d->f->mads->sink.deliver = NULL;
-	daemon_umad_issm_fini(u);
+	umad_issm_fini(u);
 	sd_event_source_disable_unref(u->ports_source);
 	close(u->ports_fd);
-	sd_event_source_disable_unref(u->timer);
-	sd_event_source_disable_unref(u->more);
 	base_hash_fini(&u->requests_by_tid);
 	base_hash_fini(&u->reassemblies_by_tid);
 	base_idtable_fini(&u->ports);
 	free(u->at);
 	free(u);
-	d->umad = NULL;
 }

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Where a subnet manager says that it is one: while it has a file open, its port's PortInfo
- * has IsSM set. The original's is a device; ours a FIFO in the fabric's directory. That it is
- * opened we hear by inotify, that all have closed it by our end, which has no readers then;
- * so whatever way a subnet manager ends, the bit goes.
+ * Where a subnet manager says that it is one: see umad_issm.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +14,8 @@
 
 #include "base/log.h"
 #include "control/path.h"
-#include "daemon/umad.h"
+#include "daemon/subnet.h"
+#include "daemon/umad_issm.h"
 #include "wire/sm_attr.h"
 
 struct umad_issm {
@@ -32,9 +30,9 @@ struct umad_issm {
 
 static void set_is_sm(struct umad_issm *i, bool is_sm)
 {
-	fabric_sma_set_capabilities(i->u->d->f, i->at, is_sm ? PORT_CAP_SM : 0,
+	fabric_sma_set_capabilities(i->u->d.f, i->at, is_sm ? PORT_CAP_SM : 0,
 	                            is_sm ? 0 : PORT_CAP_SM);
-	daemon_subnet_issm(i->u->d, i->at, is_sm);
+	daemon_subnet_issm(i->u->d.subnet, i->at, is_sm);
 }
 
 static void look(struct umad_issm *i);
@@ -53,7 +51,7 @@ static int on_closed(sd_event_source *s, int fd, uint32_t revents, void *arg)
 	return 0;
 }
 
-/* Does anybody have it open? */
+/* Looks whether anybody has it open. */
 static void look(struct umad_issm *i)
 {
 	if (i->closed)
@@ -61,9 +59,9 @@ static void look(struct umad_issm *i)
 	i->fd = open(i->path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (i->fd < 0)
 		return; /* ENXIO: no */
-	/* no event is asked for: EPOLLERR, that there is no reader, is always told */
-	if (sd_event_add_io(i->u->d->loop, &i->closed, i->fd, 0, on_closed, i) < 0) {
-		base_log("cannot watch '%s'", i->path);
+	/* without events: EPOLLERR, which says that there is no reader, always comes */
+	if (sd_event_add_io(i->u->d.loop->events, &i->closed, i->fd, 0, on_closed, i) < 0) {
+		base_log_warning(umad, "cannot watch '%s'", i->path);
 		close(i->fd);
 		return;
 	}
@@ -90,7 +88,7 @@ static void issm_free(struct umad_issm *i)
 	free(i);
 }
 
-int daemon_umad_issm(struct daemon_umad *u, struct fabric_port *at)
+int umad_issm_open(struct daemon_umad *u, struct fabric_port *at)
 {
 	struct umad_issm *i;
 	char leaf[32];
@@ -105,22 +103,23 @@ int daemon_umad_issm(struct daemon_umad *u, struct fabric_port *at)
 	i->u = u;
 	i->at = at;
 	snprintf(leaf, sizeof(leaf), CONTROL_UMAD_ISSM_LEAF, at->index);
-	ret = control_path(i->path, sizeof(i->path), u->d->name, leaf);
+	ret = control_path(i->path, sizeof(i->path), u->d.fabric, leaf);
 	if (ret) {
 		free(i);
 		return ret;
 	}
 	LIST_INSERT_HEAD(&u->issms, i, entry);
-	unlink(i->path); /* a dead manager's */
+	unlink(i->path); /* a dead daemon's */
 	ret = mkfifo(i->path, 0600) < 0 ? -errno : 0;
 	if (!ret)
-		ret = sd_event_add_inotify(u->d->loop, &i->opened, i->path, IN_OPEN, on_opened, i);
+		ret = sd_event_add_inotify(u->d.loop->events, &i->opened, i->path, IN_OPEN,
+		                           on_opened, i);
 	if (ret < 0)
 		issm_free(i);
 	return ret < 0 ? ret : 0;
 }
 
-void daemon_umad_issm_fini(struct daemon_umad *u)
+void umad_issm_fini(struct daemon_umad *u)
 {
 	while (!LIST_EMPTY(&u->issms))
 		issm_free(LIST_FIRST(&u->issms));

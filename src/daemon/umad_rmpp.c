@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages of several segments, for agents that leave RMPP to us: the program sends and gets
- * them whole. The protocol is wire/rmpp.h's; here are its memory, its time and its peers.
+ * Messages of several segments: see umad_rmpp.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,23 +8,22 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "daemon/umad.h"
+#include "daemon/umad_memory.h"
+#include "daemon/umad_request.h"
+#include "daemon/umad_rmpp.h"
 
-#define NS_PER_MS          1000000ull
-#define ACK_TIMEOUT_NS     (2000 * NS_PER_MS)
-#define MESSAGE_TIMEOUT_NS (40000 * NS_PER_MS)
-#define LINGER_NS          (10000 * NS_PER_MS) /* for segments that come again */
+#define ACK_TIMEOUT_NS     (2000 * DAEMON_NS_PER_MS)
+#define MESSAGE_TIMEOUT_NS (40000 * DAEMON_NS_PER_MS)
+#define LINGER_NS          (10000 * DAEMON_NS_PER_MS) /* for segments that come again */
 #define WINDOW             64
-#define MAX_MEMORY         (512u << 20) /* of all messages */
-#define MAX_REASSEMBLIES   1024         /* of an agent, under way */
-#define MAX_LINGERING      1024         /* and done */
+#define MAX_REASSEMBLIES   1024 /* of an agent, under way */
+#define MAX_LINGERING      1024 /* and done */
 #define FIRST_ROOM         4096
 
 /* ---- sending ---- */
 
-int daemon_umad_message_new(struct umad_request *r, const uint8_t *data, size_t bytes)
+static int message_new(struct umad_request *r, const uint8_t *data, size_t bytes)
 {
-	struct daemon_umad *u = r->agent->port->u;
 	unsigned data_at = wire_rmpp_data_at(r->head.mgmt_class);
 	const struct wire_rmpp_limits limits = {
 		.timeout_ns = ACK_TIMEOUT_NS,
@@ -37,13 +35,12 @@ int daemon_umad_message_new(struct umad_request *r, const uint8_t *data, size_t 
 
 	if (bytes < data_at)
 		return -EINVAL;
-	if (room > MAX_MEMORY - u->message_bytes)
+	if (!umad_memory_reserve(r->agent->port, room))
 		return -ENOMEM;
+	r->message_bytes = (uint32_t)room; /* released with the request */
 	r->message = calloc(1, room);
 	if (!r->message)
 		return -ENOMEM;
-	r->message_bytes = (uint32_t)room;
-	u->message_bytes += room;
 	memcpy(r->message, data, bytes);
 	memcpy(r->message, r->mad.data, data_at); /* its transaction ID has been set */
 	ret = wire_rmpp_message_init(&message, r->message, r->message + data_at, bytes - data_at);
@@ -54,32 +51,37 @@ int daemon_umad_message_new(struct umad_request *r, const uint8_t *data, size_t 
 	return 0;
 }
 
-void daemon_umad_message_send(struct umad_request *r)
+static void on_message_late(struct base_timer *t);
+
+static void wait_until(struct umad_request *r, uint64_t deadline_ns)
+{
+	base_timer_set(&r->agent->port->u->d.loop->timers, &r->timer, deadline_ns, on_message_late);
+}
+
+static void message_send(struct umad_request *r)
 {
 	struct daemon_umad *u = r->agent->port->u;
 	struct fabric_mad mad = r->mad;
 
 	while (wire_rmpp_send_next(&r->sender, base_now_ns(), mad.data))
-		daemon_umad_queue(u, r->agent->port->at, &mad);
-	r->deadline = r->sender.deadline;
-	daemon_umad_wake_at(u, r->deadline);
+		daemon_mads_queue(u->d.mads, r->agent->port->at, &mad);
+	wait_until(r, r->sender.deadline);
 }
 
-/* All has arrived: done, or an answer is to come. */
+/* All segments are acknowledged: it is done, or a response is to come. */
 static void message_sent(struct umad_request *r)
 {
 	if (!r->header.timeout_ms) {
-		daemon_umad_request_free(r);
+		umad_request_free(r);
 		return;
 	}
-	r->deadline = base_now_ns() + r->header.timeout_ms * NS_PER_MS;
-	daemon_umad_wake_at(r->agent->port->u, r->deadline);
+	wait_until(r, base_now_ns() + r->header.timeout_ms * DAEMON_NS_PER_MS);
 }
 
-/* The kernel is silent about a message that was refused; who waits for an answer is told here. */
+/* The kernel says nothing of a message that was refused; here its sender is told. */
 static void message_failed(struct umad_request *r)
 {
-	daemon_umad_request_fail(r, ETIMEDOUT);
+	umad_request_fail(r, ETIMEDOUT);
 }
 
 static void reply_with(struct umad_request *r, const uint8_t *data)
@@ -87,25 +89,44 @@ static void reply_with(struct umad_request *r, const uint8_t *data)
 	struct fabric_mad mad = r->mad;
 
 	memcpy(mad.data, data, MAD_BYTES);
-	daemon_umad_queue(r->agent->port->u, r->agent->port->at, &mad);
+	daemon_mads_queue(r->agent->port->u->d.mads, r->agent->port->at, &mad);
 }
 
-void daemon_umad_message_expire(struct umad_request *r, uint64_t now)
+/* No ACK has come in time, or no response. */
+static void message_expire(struct umad_request *r)
 {
 	uint8_t reply[MAD_BYTES];
 	struct wire_rmpp_result result;
 
-	if (r->sender.state == RMPP_DONE) { /* the answer has not come */
+	if (r->sender.state == RMPP_DONE) { /* the response has not come */
 		message_failed(r);
 		return;
 	}
-	result = wire_rmpp_send_expire(&r->sender, now, reply);
+	result = wire_rmpp_send_expire(&r->sender, base_now_ns(), reply);
 	if (result.reply)
 		reply_with(r, reply);
 	if (result.event == RMPP_FAILED)
 		message_failed(r);
 	else
-		daemon_umad_message_send(r);
+		message_send(r);
+}
+
+static void on_message_late(struct base_timer *t)
+{
+	struct umad_request *r = container_of(t, struct umad_request, timer);
+	struct daemon_mads *mads = r->agent->port->u->d.mads;
+
+	message_expire(r);
+	daemon_mads_send(mads);
+}
+
+int umad_rmpp_send(struct umad_request *r, const uint8_t *data, size_t bytes)
+{
+	int ret = message_new(r, data, bytes);
+
+	if (!ret)
+		message_send(r);
+	return ret;
 }
 
 /* An ACK, STOP or ABORT for what we send. */
@@ -123,7 +144,7 @@ static void sender_input(struct umad_request *r, const struct fabric_mad *mad)
 	else if (result.event == RMPP_DONE)
 		message_sent(r);
 	else if (before == RMPP_CONTINUE)
-		daemon_umad_message_send(r);
+		message_send(r);
 }
 
 /* ---- receiving ---- */
@@ -153,21 +174,24 @@ reassembly_find(struct umad_agent *agent, const struct fabric_mad *mad, const st
 
 static void forget_message(struct umad_reassembly *a)
 {
-	a->agent->port->u->message_bytes -= a->room;
+	umad_memory_release(a->agent->port, a->room);
 	free(a->message);
 	a->message = NULL;
 	a->bytes = a->room = 0;
 }
 
-void daemon_umad_reassembly_free(struct umad_reassembly *a)
+static void reassembly_free(struct umad_reassembly *a)
 {
 	forget_message(a);
+	base_timer_stop(&a->timer);
 	base_hash_remove(&a->agent->port->u->reassemblies_by_tid, &a->by_tid);
 	LIST_REMOVE(a, entry);
 	a->agent->n_reassemblies--;
 	a->agent->n_lingering -= a->lingers;
 	free(a);
 }
+
+static void on_reassembly_late(struct base_timer *t);
 
 static struct umad_reassembly *
 reassembly_new(struct umad_agent *agent, const struct fabric_mad *mad, const struct wire_mad *head)
@@ -194,13 +218,12 @@ reassembly_new(struct umad_agent *agent, const struct fabric_mad *mad, const str
 	LIST_INSERT_HEAD(&u->reassemblies, a, entry);
 	agent->n_reassemblies++;
 	wire_rmpp_receive_init(&a->receiver, &limits, base_now_ns());
-	a->deadline = a->receiver.deadline;
-	daemon_umad_wake_at(u, a->deadline);
+	base_timer_set(&u->d.loop->timers, &a->timer, a->receiver.deadline, on_reassembly_late);
 	return a;
 }
 
-/* Back to whom @mad came from. */
-static void answer(struct umad_agent *agent, const struct fabric_mad *mad, const uint8_t *data)
+/* Sends @data back to where @mad came from. */
+static void send_back(struct umad_agent *agent, const struct fabric_mad *mad, const uint8_t *data)
 {
 	struct fabric_mad reply = *mad;
 
@@ -211,7 +234,7 @@ static void answer(struct umad_agent *agent, const struct fabric_mad *mad, const
 	reply.dest_qpn = mad->src_qpn;
 	reply.sgid = mad->dgid;
 	reply.dgid = mad->sgid;
-	daemon_umad_queue(agent->port->u, agent->port->at, &reply);
+	daemon_mads_queue(agent->port->u->d.mads, agent->port->at, &reply);
 }
 
 static void refuse(struct umad_agent *agent, const struct fabric_mad *mad)
@@ -219,24 +242,24 @@ static void refuse(struct umad_agent *agent, const struct fabric_mad *mad)
 	uint8_t reply[MAD_BYTES];
 
 	wire_rmpp_refuse(mad->data, RMPP_STATUS_RESOURCES_EXHAUSTED, reply);
-	answer(agent, mad, reply);
+	send_back(agent, mad, reply);
 }
 
 static bool append(struct umad_reassembly *a, const uint8_t *data, uint32_t bytes)
 {
-	struct daemon_umad *u = a->agent->port->u;
 	uint32_t room = a->room ? a->room : FIRST_ROOM;
 	uint8_t *message;
 
 	while (room < a->bytes + bytes)
 		room *= 2;
 	if (room > a->room) {
-		if (room - a->room > MAX_MEMORY - u->message_bytes)
+		if (!umad_memory_reserve(a->agent->port, room - a->room))
 			return false;
 		message = realloc(a->message, room);
-		if (!message)
+		if (!message) {
+			umad_memory_release(a->agent->port, room - a->room);
 			return false;
-		u->message_bytes += room - a->room;
+		}
 		a->message = message;
 		a->room = room;
 	}
@@ -246,23 +269,24 @@ static bool append(struct umad_reassembly *a, const uint8_t *data, uint32_t byte
 	return true;
 }
 
-/* Its time is prolonged: the answer is on its way. */
+/* The first segments of a response have come: its request waits longer for the rest. */
 static void prolong_request(struct umad_agent *agent, const struct wire_mad *head)
 {
 	struct umad_request *r;
 	uint64_t deadline;
 
-	if (!daemon_umad_is_response(head))
+	if (!umad_is_response(head))
 		return;
-	r = daemon_umad_request_find(agent, head, false);
+	r = umad_request_find(agent, head, false);
 	if (!r)
 		return;
-	deadline = base_now_ns() + r->header.timeout_ms * NS_PER_MS;
-	if (r->deadline < deadline)
-		r->deadline = deadline;
+	deadline = base_now_ns() + r->header.timeout_ms * DAEMON_NS_PER_MS;
+	if (r->timer.due_ns < deadline)
+		base_timer_set(&agent->port->u->d.loop->timers, &r->timer, deadline, r->timer.due);
 }
 
-/* All of it is here. The machine stays for a while, if there are not too many already. */
+/* All segments are here. The receiver stays for a while, to acknowledge segments that come again,
+ * unless too many stay already. */
 static void reassembly_done(struct umad_reassembly *a)
 {
 	struct fabric_mad first = a->first;
@@ -271,11 +295,12 @@ static void reassembly_done(struct umad_reassembly *a)
 
 	a->lingers = true;
 	a->agent->n_lingering++;
-	a->deadline = base_now_ns() + LINGER_NS;
-	daemon_umad_receive(a->agent, &first, message, bytes);
+	base_timer_set_in(&a->agent->port->u->d.loop->timers, &a->timer, LINGER_NS,
+	                  on_reassembly_late);
+	umad_request_receive(a->agent, &first, message, bytes);
 	forget_message(a);
 	if (a->agent->n_lingering > MAX_LINGERING)
-		daemon_umad_reassembly_free(a);
+		reassembly_free(a);
 }
 
 static void reassembly_input(struct umad_reassembly *a, const struct fabric_mad *mad)
@@ -292,30 +317,34 @@ static void reassembly_input(struct umad_reassembly *a, const struct fabric_mad 
 		kept = append(a, result.data, result.bytes);
 	if (!kept) {
 		refuse(agent, mad);
-		daemon_umad_reassembly_free(a);
+		reassembly_free(a);
 		return;
 	}
 	if (result.reply)
-		answer(agent, mad, reply);
+		send_back(agent, mad, reply);
 	if (result.event == RMPP_DONE)
 		reassembly_done(a);
 	else if (result.event == RMPP_FAILED)
-		daemon_umad_reassembly_free(a);
+		reassembly_free(a);
 }
 
-void daemon_umad_reassembly_expire(struct umad_reassembly *a, uint64_t now)
+static void on_reassembly_late(struct base_timer *t)
 {
+	struct umad_reassembly *a = container_of(t, struct umad_reassembly, timer);
+	struct daemon_mads *mads = a->agent->port->u->d.mads;
 	uint8_t reply[MAD_BYTES];
-	struct wire_rmpp_result result = wire_rmpp_receive_expire(&a->receiver, now, reply);
+	struct wire_rmpp_result result =
+	        wire_rmpp_receive_expire(&a->receiver, base_now_ns(), reply);
 
 	if (result.reply)
-		answer(a->agent, &a->first, reply);
-	daemon_umad_reassembly_free(a);
+		send_back(a->agent, &a->first, reply);
+	reassembly_free(a);
+	daemon_mads_send(mads);
 }
 
 /* ---- both ---- */
 
-void daemon_umad_segment(struct umad_agent *agent, const struct fabric_mad *mad)
+void umad_rmpp_receive(struct umad_agent *agent, const struct fabric_mad *mad)
 {
 	struct umad_reassembly *a;
 	struct umad_request *r;
@@ -325,8 +354,8 @@ void daemon_umad_segment(struct umad_agent *agent, const struct fabric_mad *mad)
 	wire_mad_decode(mad->data, &head);
 	wire_rmpp_decode(mad->data + RMPP_AT, &rmpp);
 	if (rmpp.type != RMPP_DATA) {
-		/* from the receiver of what we send: the R bit is the other way round */
-		r = daemon_umad_request_find(agent, &head, !daemon_umad_is_response(&head));
+		/* from the receiver of what we send: its R bit is the opposite */
+		r = umad_request_find(agent, &head, !umad_is_response(&head));
 		if (r && r->message) {
 			sender_input(r, mad);
 			return;
@@ -342,4 +371,15 @@ void daemon_umad_segment(struct umad_agent *agent, const struct fabric_mad *mad)
 		return;
 	prolong_request(agent, &head);
 	reassembly_input(a, mad);
+}
+
+void umad_rmpp_forget(struct umad_agent *agent)
+{
+	struct umad_reassembly *a, *next;
+
+	for (a = LIST_FIRST(&agent->port->u->reassemblies); a && agent->n_reassemblies; a = next) {
+		next = LIST_NEXT(a, entry);
+		if (a->agent == agent)
+			reassembly_free(a);
+	}
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests of the verbs library: one handler each, in a table by type. A request is
- * input: its length is checked before the handler runs, every number in the handler.
+ * Requests of the verbs library: see verbs.h.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,267 +9,330 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "daemon/state.h"
+#include "daemon/client.h"
+#include "daemon/keys.h"
+#include "daemon/roce_groups.h"
+#include "daemon/roce_mad.h"
+#include "daemon/roce_port.h"
+#include "daemon/verbs.h"
+#include "fabric/attach.h"
 #include "fabric/ethernet.h"
 #include "wire/mgid.h"
 
-/* The object under a number, if it is this client's; else NULL. */
-#define OWN(c, table, type, number)                                             \
-	({                                                                      \
-		struct type *own_ = base_idtable_get(&(c)->d->table, (number)); \
-		own_ && own_->client == (c) ? own_ : NULL;                      \
-	})
+#define MAX_REQUEST_BYTES 8192 /* scatter entries or inline data included */
 
-/* The QP of this client, if it sends; a hidden one does no more than that. */
-static struct daemon_qp *own_sender(struct daemon_client *c, uint32_t qpn)
+/* The QP of the client, if it sends; a hidden one does no more than that. */
+static struct daemon_qp *own_sender(const struct daemon_call *call, uint32_t qpn)
 {
-	struct daemon_qp *qp = daemon_qp_find(c->d, qpn);
+	const struct daemon_verbs *v = call->module;
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
 
-	return qp && qp->client == c ? qp : NULL;
+	return qp && qp->holder == call->client->holds ? qp : NULL;
 }
 
-static struct daemon_qp *own_qp(struct daemon_client *c, uint32_t qpn)
+static struct daemon_qp *own_qp(const struct daemon_call *call, uint32_t qpn)
 {
-	struct daemon_qp *qp = own_sender(c, qpn);
+	struct daemon_qp *qp = own_sender(call, qpn);
 
-	return qp && !qp->is_wire ? qp : NULL;
+	return qp && !qp->is_roce_sender ? qp : NULL;
 }
 
-/* Hands a copy of @fd over with the reply. */
-static int give_fd(struct control_packet *reply, int fd)
+static struct daemon_hca *own_hca(const struct daemon_call *call, uint32_t handle)
 {
-	int copy = dup(fd);
+	const struct daemon_verbs *v = call->module;
 
-	if (copy < 0)
-		return -errno;
-	reply->fd[reply->n_fds++] = copy;
-	return 0;
+	return daemon_hca_of(&v->objects->hcas, call->client->holds, handle);
 }
 
-static void *answer(struct control_packet *reply, size_t bytes)
+static struct daemon_cq *own_cq(const struct daemon_call *call, uint32_t id)
 {
-	reply->header.bytes = (uint32_t)bytes;
-	return reply->body;
+	const struct daemon_verbs *v = call->module;
+
+	return daemon_cq_of(&v->objects->cqs, call->client->holds, id);
 }
 
-static int open_hca(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int open_hca(struct daemon_call *call)
 {
-	const struct control_open_hca *req = body;
+	struct daemon_verbs *v = call->module;
+	const struct control_open_hca *req = call->body;
 	struct control_open_hca_reply *rep;
-	struct fabric *f = c->d->f;
 	struct daemon_hca *h;
 	int ret, fd;
 
-	if (req->hca >= f->region->control->n_hcas)
+	if (req->hca >= v->f->region->control->n_hcas ||
+	    !daemon_client_sees(call->client, v->f->region->hcas[req->hca].host_index))
 		return -ENODEV;
-	if (c->host_index >= 0 && f->region->hcas[req->hca].host_index != (uint32_t)c->host_index)
-		return -ENODEV;
-	ret = daemon_hca_open(c, req->hca, &h, &fd);
+	ret = daemon_hca_open(&v->objects->hcas, call->client->holds, req->hca, &h, &fd);
 	if (ret)
 		return ret;
-	reply->fd[reply->n_fds++] = fd;
-	rep = answer(reply, sizeof(*rep));
+	daemon_call_give(call, fd);
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->handle = h->handle;
 	return 0;
 }
 
 /* The hidden QP of @h, or NULL. */
-static struct daemon_qp *wire_qp_of(const struct daemon_client *c, const struct daemon_hca *h)
+static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
 {
 	struct daemon_qp *qp;
 
-	LIST_FOREACH(qp, &c->qps, entry)
-	if (qp->is_wire && qp->hca == h)
+	LIST_FOREACH(qp, &h->holder->qps, entry)
+	if (qp->is_roce_sender && qp->hca == h)
 		return qp;
 	return NULL;
 }
 
-static int close_hca(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int close_hca(struct daemon_call *call)
 {
-	const struct control_handle *req = body;
-	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->handle);
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->handle);
 	struct daemon_cq *cq;
 	struct daemon_qp *qp;
 
-	(void)reply;
 	if (!h)
 		return -EINVAL;
-	LIST_FOREACH(cq, &c->cqs, entry)
+	LIST_FOREACH(cq, &h->holder->cqs, entry)
 	if (cq->hca == h)
 		return -EBUSY;
-	while ((qp = wire_qp_of(c, h)))
-		daemon_qp_free(c, qp);
-	daemon_hca_free(c, h);
+	while ((qp = hidden_qp_of(h)))
+		daemon_qp_free(&v->objects->qps, qp);
+	daemon_hca_free(&v->objects->hcas, h);
 	return 0;
 }
 
-static int create_channel(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int create_channel(struct daemon_call *call)
 {
+	struct daemon_verbs *v = call->module;
 	struct control_channel_reply *rep;
 	struct daemon_channel *ch;
 	int ret;
 
-	(void)body;
-	ret = daemon_channel_new(c, &ch);
+	ret = daemon_channel_new(&v->objects->channels, call->client->holds, &ch);
 	if (ret)
 		return ret;
-	ret = give_fd(reply, ch->eventfd);
+	ret = daemon_call_give_copy(call, ch->eventfd);
 	if (ret) {
-		daemon_channel_free(c, ch);
+		daemon_channel_free(&v->objects->channels, ch);
 		return ret;
 	}
-	rep = answer(reply, sizeof(*rep));
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->channel = ch->id;
 	return 0;
 }
 
-static int destroy_channel(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int destroy_channel(struct daemon_call *call)
 {
-	const struct control_handle *req = body;
-	struct daemon_channel *ch = daemon_channel_find(c->d, req->handle);
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->handle);
 
-	(void)reply;
-	if (!ch || ch->client != c)
+	if (!ch || ch->holder != call->client->holds)
 		return -EINVAL;
-	daemon_channel_free(c, ch);
+	daemon_channel_free(&v->objects->channels, ch);
 	return 0;
 }
 
 /* Anybody may ask: a sender wakes the receiver itself. */
-static int get_channel(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int get_channel(struct daemon_call *call)
 {
-	const struct control_get_channel *req = body;
-	struct daemon_channel *ch = daemon_channel_find(c->d, req->channel);
+	struct daemon_verbs *v = call->module;
+	const struct control_get_channel *req = call->body;
+	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
 
-	return ch ? give_fd(reply, ch->eventfd) : -ENOENT;
+	return ch ? daemon_call_give_copy(call, ch->eventfd) : -ENOENT;
 }
 
-static int create_cq(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int create_cq(struct daemon_call *call)
 {
-	const struct control_create_cq *req = body;
-	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->hca_handle);
+	struct daemon_verbs *v = call->module;
+	const struct control_create_cq *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
 	struct control_create_cq_reply *rep;
 	struct daemon_cq *cq;
 	int ret;
 
-	if (!h || !req->cqe || req->cqe > c->d->f->settings.max_cqe)
+	if (!h || !req->cqe || req->cqe > v->f->settings.max_cqe)
 		return -EINVAL;
-	ret = daemon_cq_new(c, h, &cq);
+	ret = daemon_cq_new(&v->objects->cqs, call->client->holds, h, &cq);
 	if (ret)
 		return ret == -ENOSPC ? -ENOMEM : ret;
-	rep = answer(reply, sizeof(*rep));
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->cq = cq->id;
 	return 0;
 }
 
-static int destroy_cq(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int destroy_cq(struct daemon_call *call)
 {
-	const struct control_handle *req = body;
-	struct daemon_cq *cq = OWN(c, cqs, daemon_cq, req->handle);
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_cq *cq = own_cq(call, req->handle);
 
-	(void)reply;
 	if (!cq)
 		return -EINVAL;
 	if (cq->n_qps)
 		return -EBUSY;
-	daemon_cq_free(c, cq);
+	daemon_cq_free(&v->objects->cqs, cq);
 	return 0;
 }
 
-static int create_qp(struct daemon_client *c, const void *body, struct control_packet *reply)
+static struct daemon_srq *own_srq(const struct daemon_call *call, uint32_t index)
 {
-	const struct control_create_qp *req = body;
-	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->hca_handle);
-	struct daemon_cq *cq = OWN(c, cqs, daemon_cq, req->cq);
+	const struct daemon_verbs *v = call->module;
+	struct daemon_srq *srq = daemon_srq_find(&v->objects->srqs, index);
+
+	return srq && srq->holder == call->client->holds ? srq : NULL;
+}
+
+/* Whether what the request says of a connected QP is right. */
+static bool may_connect(const struct daemon_call *call, const struct control_create_qp *req)
+{
+	const struct daemon_verbs *v = call->module;
+
+	if (req->type == IBV_QPT_UD)
+		return !req->request_bytes && (!req->srq || own_srq(call, req->srq - 1));
+	return (req->type == IBV_QPT_RC || req->type == IBV_QPT_UC) && req->request_bytes &&
+	       req->request_bytes % 64 == 0 && req->request_bytes <= MAX_REQUEST_BYTES &&
+	       req->max_send_wr <= v->f->settings.max_qp_wr &&
+	       req->max_recv_sge <= v->f->settings.max_sge && own_cq(call, req->send_cq) &&
+	       call->client->holds->keys_off && (!req->srq || own_srq(call, req->srq - 1));
+}
+
+static int create_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_create_qp *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_cq *cq = own_cq(call, req->cq);
 	struct control_create_qp_reply *rep;
 	struct daemon_qp *qp;
 	int ret;
 
-	if (!h || !cq || cq->hca != h || req->max_recv_wr > c->d->f->settings.max_qp_wr ||
-	    (req->ready_bit >= SHM_CQ_READY_BITS && req->ready_bit != SHM_NO_READY_BIT))
+	if (!h || !cq || cq->hca != h || req->max_recv_wr > v->f->settings.max_qp_wr ||
+	    (req->ready_bit >= SHM_CQ_READY_BITS && req->ready_bit != SHM_NO_READY_BIT) ||
+	    !may_connect(call, req))
 		return -EINVAL;
-	ret = daemon_qp_new(c, h, cq, req, &qp);
+	ret = daemon_qp_new(&v->objects->qps, cq, req, &qp);
 	if (ret)
 		return ret;
-	rep = answer(reply, sizeof(*rep));
+	rep = daemon_call_reply(call, sizeof(*rep));
 	*rep = (struct control_create_qp_reply){
 		.ring_off = qp->ring_off,
+		.requests_off = qp->queue_off,
+		.entries_off = v->f->region->qps[SHM_QP_INDEX(qp->qpn)].connection.entries_off,
 		.qpn = qp->qpn,
-		.ring_gen = c->d->f->region->qps[SHM_QP_INDEX(qp->qpn)].ring_gen,
+		.ring_gen = v->f->region->qps[SHM_QP_INDEX(qp->qpn)].ring_gen,
 		.ring_shift = qp->ring_shift,
 	};
 	return 0;
 }
 
-static int modify_qp(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int create_srq(struct daemon_call *call)
 {
-	const struct control_modify_qp *req = body;
-	struct daemon_qp *qp = own_qp(c, req->qpn);
+	struct daemon_verbs *v = call->module;
+	const struct control_create_srq *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct control_create_srq_reply *rep;
+	struct daemon_srq *srq;
+	int ret;
 
-	(void)reply;
-	return qp ? daemon_qp_modify(c->d, qp, req) : -EINVAL;
-}
-
-static int destroy_qp(struct daemon_client *c, const void *body, struct control_packet *reply)
-{
-	const struct control_handle *req = body;
-	struct daemon_qp *qp = own_qp(c, req->handle);
-
-	(void)reply;
-	if (!qp)
+	if (!h || !req->max_wr || req->max_wr > v->f->settings.max_qp_wr || !req->max_sge ||
+	    req->max_sge > v->f->settings.max_sge)
 		return -EINVAL;
-	if (fabric_attach_count(c->d->f, qp->qpn))
-		return -EBUSY;
-	daemon_qp_free(c, qp);
+	ret = daemon_srq_new(&v->objects->srqs, h, req, &srq);
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	*rep = (struct control_create_srq_reply){
+		.ring_off = srq->ring_off,
+		.entries_off = srq->entries_off,
+		.srq = srq->index,
+		.ring_gen = v->f->region->srqs[srq->index].ring_gen,
+		.ring_shift = srq->ring_shift,
+	};
 	return 0;
 }
 
-/* What an attachment of @qp is to be known by. -EINVAL: that is no group on its link layer. */
-static int group_of(struct daemon *d, const struct daemon_qp *qp, const struct control_attach *req,
-                    uint16_t *mlid)
+static int destroy_srq(struct daemon_call *call)
 {
-	*mlid = req->mlid;
-	if (fabric_hca_is_ethernet(d->f, qp->hca->hca)) {
-		*mlid = wire_mgid_ethernet_lid(&req->mgid); /* whatever was given */
-		return *mlid ? 0 : -EINVAL;
-	}
-	return ib_gid_is_mcast(&req->mgid) && ib_lid_is_mcast(req->mlid) ? 0 : -EINVAL;
-}
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_srq *srq = own_srq(call, req->handle);
 
-static int attach(struct daemon_client *c, const void *body, struct control_packet *reply)
-{
-	const struct control_attach *req = body;
-	struct daemon_qp *qp = own_qp(c, req->qpn);
-	uint16_t mlid;
-
-	(void)reply;
-	if (!c->d->f->settings.max_mcast_grp)
-		return -ENOSYS;
-	if (!qp || group_of(c->d, qp, req, &mlid))
+	if (!srq)
 		return -EINVAL;
-	if (c->d->roce)
-		return daemon_roce_attach(c->d->roce, qp, &req->mgid);
-	return fabric_attach_add(c->d->f, qp->hca->hca, qp->qpn, &req->mgid, mlid);
+	if (srq->n_qps)
+		return -EBUSY;
+	daemon_srq_free(&v->objects->srqs, srq);
+	return 0;
 }
 
-static int detach(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int modify_qp(struct daemon_call *call)
 {
-	const struct control_attach *req = body;
-	struct daemon_qp *qp = own_qp(c, req->qpn);
-	uint16_t mlid;
+	struct daemon_verbs *v = call->module;
+	const struct control_modify_qp *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
 
-	(void)reply;
-	if (!c->d->f->settings.max_mcast_grp)
-		return -ENOSYS;
-	if (!qp || group_of(c->d, qp, req, &mlid))
+	return qp ? daemon_qp_modify(&v->objects->qps, qp, req) : -EINVAL;
+}
+
+static int destroy_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->handle);
+
+	if (!qp)
 		return -EINVAL;
-	return fabric_attach_remove(c->d->f, qp->hca->hca, qp->qpn, &req->mgid, mlid);
+	if (fabric_attach_count(v->f, qp->qpn))
+		return -EBUSY;
+	daemon_qp_free(&v->objects->qps, qp);
+	daemon_chores_slice(&v->objects->chores);
+	return 0;
 }
 
-static int get_flow(struct daemon_client *c, const void *body, struct control_packet *reply)
+/* Whether @req names a multicast group of the link layer of @qp. */
+static bool names_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
+                        const struct control_attach *req)
 {
-	const struct control_get_flow *req = body;
-	struct daemon_qp *qp = own_sender(c, req->qpn);
+	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
+		return wire_mgid_ethernet_lid(&req->mgid); /* whatever the LID is */
+	return ib_gid_is_mcast(&req->mgid) && ib_lid_is_mcast(req->mlid);
+}
+
+static int attach(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_attach *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
+
+	if (!v->f->settings.max_mcast_grp)
+		return -ENOSYS;
+	if (!qp || !names_group(v, qp, req))
+		return -EINVAL;
+	if (v->roce)
+		return daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
+	return fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+}
+
+static int detach(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_attach *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
+
+	if (!v->f->settings.max_mcast_grp)
+		return -ENOSYS;
+	if (!qp || !names_group(v, qp, req))
+		return -EINVAL;
+	return fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+}
+
+static int get_flow(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_flow *req = call->body;
+	struct daemon_qp *qp = own_sender(call, req->qpn);
 	struct fabric_flow_key key = { .qpn = req->qpn,
 		                       .dlid = req->dlid,
 		                       .path_bits = req->path_bits,
@@ -283,153 +345,219 @@ static int get_flow(struct daemon_client *c, const void *body, struct control_pa
 		return -EINVAL;
 	if (key.is_global)
 		key.dgid = req->dgid;
-	if (fabric_hca_is_ethernet(c->d->f, qp->hca->hca))
+	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
 		key.dlid = wire_mgid_ethernet_lid(&key.dgid);
-	ret = daemon_qp_flow(c->d, qp, &key, &id);
+	ret = daemon_qp_flow(&v->objects->qps, qp, &key, &id);
 	if (ret)
 		return ret;
-	rep = answer(reply, sizeof(*rep));
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->flow = id;
 	return 0;
 }
 
-static int get_payload(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int put_flow(struct daemon_call *call)
 {
-	const struct control_get_payload *req = body;
-	struct daemon_qp *qp = own_sender(c, req->qpn);
+	struct daemon_verbs *v = call->module;
+	const struct control_put_flow *req = call->body;
+	struct daemon_qp *qp = own_sender(call, req->qpn);
+	int ret = 0;
+
+	if (!qp || req->n > CONTROL_MAX_PUT_FLOWS)
+		return -EINVAL;
+	for (uint32_t i = 0; i < req->n && !ret; i++)
+		ret = daemon_qp_put_flow(&v->objects->qps, qp, req->flow[i]);
+	return ret;
+}
+
+static int get_payload(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_payload *req = call->body;
+	struct daemon_qp *qp = own_sender(call, req->qpn);
 	struct control_get_payload_reply *rep;
 	uint64_t off;
 	int ret;
 
 	if (!qp || !req->bytes || req->bytes > 1u << 30)
 		return -EINVAL;
-	ret = daemon_qp_payload(c->d, qp, req->bytes, &off);
+	ret = daemon_qp_payload(&v->objects->qps, qp, req->bytes, &off);
 	if (ret)
 		return ret;
-	rep = answer(reply, sizeof(*rep));
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->off = off;
 	return 0;
 }
 
-/* A sender has found a CQ overrun: its owner is told, once. */
-static int raise_overrun(struct daemon *d, uint32_t id)
+static int raise_event(struct daemon_call *call)
 {
-	struct daemon_cq *cq = base_idtable_get(&d->cqs, id);
-
-	if (!cq)
-		return -EINVAL;
-	/* the shared mark is what anybody can check; without it this is a stray request */
-	if (!atomic_load_explicit(&d->f->region->cqs[id].overrun, memory_order_acquire))
-		return -EINVAL;
-	if (!cq->overrun_told)
-		daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
-	cq->overrun_told = true;
-	return 0;
-}
-
-static int raise_event(struct daemon_client *c, const void *body, struct control_packet *reply)
-{
-	const struct control_raise_event *req = body;
+	struct daemon_verbs *v = call->module;
+	const struct control_raise_event *req = call->body;
 	struct daemon_qp *qp;
 
-	(void)reply;
 	if (req->type == IBV_EVENT_CQ_ERR)
-		return raise_overrun(c->d, req->element);
-	if (req->type != IBV_EVENT_QP_FATAL && req->type != IBV_EVENT_SQ_DRAINED)
+		return daemon_cq_overrun(&v->objects->cqs, req->element);
+	if (req->type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		return daemon_srq_limit(&v->objects->srqs, req->element);
+	if (req->type == IBV_EVENT_QP_REQ_ERR || req->type == IBV_EVENT_QP_ACCESS_ERR ||
+	    req->type == IBV_EVENT_COMM_EST)
+		return daemon_qp_peer_event(&v->objects->qps, req->element, req->type);
+	if (req->type != IBV_EVENT_QP_FATAL && req->type != IBV_EVENT_SQ_DRAINED &&
+	    req->type != IBV_EVENT_QP_LAST_WQE_REACHED)
 		return -EINVAL;
-	qp = own_qp(c, req->element);
+	qp = own_qp(call, req->element);
 	if (!qp)
 		return -EINVAL;
 	daemon_hca_event(qp->hca, req->type, qp->qpn);
 	return 0;
 }
 
-static int open_wire(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int open_roce(struct daemon_call *call)
 {
-	const struct control_handle *req = body;
-	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->handle);
-	struct control_open_wire_reply *rep;
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->handle);
+	struct control_open_roce_reply *rep;
 	struct daemon_qp *qp;
 	int ret;
 
-	if (!h || wire_qp_of(c, h))
+	if (!h || hidden_qp_of(h))
 		return -EINVAL;
-	if (!fabric_hca_is_ethernet(c->d->f, h->hca))
+	if (!fabric_hca_is_ethernet(v->f, h->hca))
 		return -EOPNOTSUPP;
-	ret = daemon_wire_qp_new(c, h, &qp);
+	ret = daemon_qp_new_roce(&v->objects->qps, h, &qp);
 	if (ret)
 		return ret;
-	rep = answer(reply, sizeof(*rep));
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->qpn = qp->qpn;
 	return 0;
 }
 
-static int wire_socket(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int roce_socket(struct daemon_call *call)
 {
-	const struct control_wire_socket *req = body;
-	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->hca_handle);
-	struct control_wire_socket_reply *rep;
+	struct daemon_verbs *v = call->module;
+	const struct control_roce_socket *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct control_roce_socket_reply *rep;
 	uint32_t source_port = 0;
 	int fd;
 
 	if (!h || req->is_ipv6 > 1)
 		return -EINVAL;
-	if (!fabric_hca_is_ethernet(c->d->f, h->hca))
+	if (!fabric_hca_is_ethernet(v->f, h->hca))
 		return -EOPNOTSUPP;
-	fd = daemon_roce_socket(c->d->roce, c->d->f->region->hcas[h->hca].first_port, req,
-	                        &source_port);
+	fd = daemon_roce_socket(v->roce, v->f->region->hcas[h->hca].first_port, req, &source_port);
 	if (fd < 0)
 		return fd;
-	reply->fd[reply->n_fds++] = fd;
-	rep = answer(reply, sizeof(*rep));
+	daemon_call_give(call, fd);
+	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->source_port = source_port;
 	return 0;
 }
 
-static int wire_mad(struct daemon_client *c, const void *body, struct control_packet *reply)
+static int roce_mad(struct daemon_call *call)
 {
-	const struct control_wire_mad *req = body;
-	struct daemon_hca *h = OWN(c, hcas, daemon_hca, req->hca_handle);
+	struct daemon_verbs *v = call->module;
+	const struct control_roce_mad *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
 
-	(void)reply;
-	if (!h || !fabric_hca_is_ethernet(c->d->f, h->hca))
+	if (!h || !fabric_hca_is_ethernet(v->f, h->hca))
 		return -EINVAL;
-	daemon_roce_mad(c->d->roce, c->d->f->region->hcas[h->hca].first_port, req);
+	daemon_roce_mad(v->roce, v->f->region->hcas[h->hca].first_port, req);
 	return 0;
 }
 
-static const struct handler {
-	size_t bytes; /* of the request's body */
-	int (*serve)(struct daemon_client *c, const void *body, struct control_packet *reply);
-} handlers[] = {
-	[CONTROL_OPEN_HCA] = { sizeof(struct control_open_hca), open_hca },
-	[CONTROL_CLOSE_HCA] = { sizeof(struct control_handle), close_hca },
-	[CONTROL_CREATE_CHANNEL] = { 0, create_channel },
-	[CONTROL_DESTROY_CHANNEL] = { sizeof(struct control_handle), destroy_channel },
-	[CONTROL_GET_CHANNEL] = { sizeof(struct control_get_channel), get_channel },
-	[CONTROL_CREATE_CQ] = { sizeof(struct control_create_cq), create_cq },
-	[CONTROL_DESTROY_CQ] = { sizeof(struct control_handle), destroy_cq },
-	[CONTROL_CREATE_QP] = { sizeof(struct control_create_qp), create_qp },
-	[CONTROL_MODIFY_QP] = { sizeof(struct control_modify_qp), modify_qp },
-	[CONTROL_DESTROY_QP] = { sizeof(struct control_handle), destroy_qp },
-	[CONTROL_ATTACH] = { sizeof(struct control_attach), attach },
-	[CONTROL_DETACH] = { sizeof(struct control_attach), detach },
-	[CONTROL_GET_FLOW] = { sizeof(struct control_get_flow), get_flow },
-	[CONTROL_GET_PAYLOAD] = { sizeof(struct control_get_payload), get_payload },
-	[CONTROL_OPEN_WIRE] = { sizeof(struct control_handle), open_wire },
-	[CONTROL_WIRE_SOCKET] = { sizeof(struct control_wire_socket), wire_socket },
-	[CONTROL_WIRE_MAD] = { sizeof(struct control_wire_mad), wire_mad },
-	[CONTROL_RAISE_EVENT] = { sizeof(struct control_raise_event), raise_event },
+static int open_keys(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	struct control_keys_reply *rep;
+	uint64_t off;
+	int ret = daemon_keys_open(&v->objects->memory, call->client->holds, &off);
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->off = off;
+	return 0;
+}
+
+static int add_keys(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_add_keys *req = call->body;
+	struct control_add_keys_reply *rep;
+	uint64_t off;
+	int ret = daemon_keys_add(&v->objects->memory, call->client->holds, req->chunk, &off);
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->off = off;
+	return 0;
+}
+
+static int offer_memory(struct daemon_call *call)
+{
+	return daemon_keys_offer(call->client->holds, call->request->fd[0]);
+}
+
+/* Anybody may ask: the process is the same user's. */
+static int get_memory(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_memory *req = call->body;
+	const struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
+
+	if (!qp)
+		return -ENOENT;
+	return qp->holder->memory_fd < 0 ? -ENODATA
+	                                 : daemon_call_give_copy(call, qp->holder->memory_fd);
+}
+
+static int wake_later(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_wait *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
+
+	return qp ? daemon_qp_wait(&v->objects->qps, qp, req->ns) : -EINVAL;
+}
+
+#define ROW(request, body_bytes, function)                                             \
+	{                                                                              \
+		.type = CONTROL_##request, .bytes = (body_bytes), .who = DAEMON_VERBS, \
+		.serve = (function)                                                    \
+	}
+
+static const struct daemon_request requests[] = {
+	ROW(OPEN_HCA, sizeof(struct control_open_hca), open_hca),
+	ROW(CLOSE_HCA, sizeof(struct control_handle), close_hca),
+	ROW(CREATE_CHANNEL, 0, create_channel),
+	ROW(DESTROY_CHANNEL, sizeof(struct control_handle), destroy_channel),
+	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),
+	ROW(CREATE_CQ, sizeof(struct control_create_cq), create_cq),
+	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
+	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
+	ROW(MODIFY_QP, sizeof(struct control_modify_qp), modify_qp),
+	ROW(DESTROY_QP, sizeof(struct control_handle), destroy_qp),
+	ROW(ATTACH, sizeof(struct control_attach), attach),
+	ROW(DETACH, sizeof(struct control_attach), detach),
+	ROW(GET_FLOW, sizeof(struct control_get_flow), get_flow),
+	ROW(PUT_FLOW, sizeof(struct control_put_flow), put_flow),
+	ROW(GET_PAYLOAD, sizeof(struct control_get_payload), get_payload),
+	ROW(OPEN_ROCE, sizeof(struct control_handle), open_roce),
+	ROW(ROCE_SOCKET, sizeof(struct control_roce_socket), roce_socket),
+	ROW(ROCE_MAD, sizeof(struct control_roce_mad), roce_mad),
+	ROW(CREATE_SRQ, sizeof(struct control_create_srq), create_srq),
+	ROW(DESTROY_SRQ, sizeof(struct control_handle), destroy_srq),
+	ROW(OPEN_KEYS, 0, open_keys),
+	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
+	{ .type = CONTROL_OFFER_MEMORY, .n_fds = 1, .who = DAEMON_VERBS, .serve = offer_memory },
+	ROW(GET_MEMORY, sizeof(struct control_get_memory), get_memory),
+	ROW(WAIT, sizeof(struct control_wait), wake_later),
+	ROW(RAISE_EVENT, sizeof(struct control_raise_event), raise_event),
 };
 
-int daemon_verbs_request(struct daemon_client *c, const struct control_packet *request,
-                         struct control_packet *reply)
+void daemon_verbs_init(struct daemon_verbs *v, struct daemon_requests *all)
 {
-	uint32_t type = request->header.type;
-
-	if (type >= ARRAY_SIZE(handlers) || !handlers[type].serve)
-		return -ENOSYS;
-	if (request->header.bytes != handlers[type].bytes)
-		return -EPROTO;
-	return handlers[type].serve(c, request->body, reply);
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), v);
 }

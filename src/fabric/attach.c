@@ -6,16 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/flow.h"
+#include "wire/text.h"
 
 int fabric_attach_init(struct fabric_attach *a, uint32_t n_hcas)
 {
 	*a = (struct fabric_attach){ .qp_count = calloc(SHM_MAX_QPS, sizeof(*a->qp_count)),
-		                     .hca_groups = calloc(n_hcas, sizeof(*a->hca_groups)),
-		                     .hca_total = calloc(n_hcas, sizeof(*a->hca_total)) };
-	if (a->qp_count && a->hca_groups && a->hca_total)
+		                     .hca = calloc(n_hcas, sizeof(*a->hca)) };
+	if (a->qp_count && a->hca)
 		return 0;
 	fabric_attach_fini(a);
 	return -ENOMEM;
@@ -34,8 +36,7 @@ void fabric_attach_fini(struct fabric_attach *a)
 	}
 	base_hash_fini(&a->groups);
 	free(a->qp_count);
-	free(a->hca_groups);
-	free(a->hca_total);
+	free(a->hca);
 	*a = (struct fabric_attach){ 0 };
 }
 
@@ -53,7 +54,7 @@ struct fabric_attached *fabric_attach_find(const struct fabric *f, uint32_t hca,
 	     node = base_hash_next(node)) {
 		struct fabric_attached *g = container_of(node, struct fabric_attached, node);
 
-		if (g->hca == hca && !memcmp(&g->mgid, mgid, sizeof(*mgid)))
+		if (g->hca == hca && ib_gid_equal(&g->mgid, mgid))
 			return g;
 	}
 	return NULL;
@@ -63,7 +64,7 @@ static struct fabric_attached *group_new(struct fabric *f, uint32_t hca, const s
 {
 	struct fabric_attached *g;
 
-	if (f->attach->hca_groups[hca] >= f->settings.max_mcast_grp)
+	if (f->attach->hca[hca].groups >= f->settings.max_mcast_grp)
 		return NULL;
 	g = calloc(1, sizeof(*g));
 	if (!g)
@@ -74,13 +75,13 @@ static struct fabric_attached *group_new(struct fabric *f, uint32_t hca, const s
 		free(g);
 		return NULL;
 	}
-	f->attach->hca_groups[hca]++;
+	f->attach->hca[hca].groups++;
 	return g;
 }
 
 static void group_free(struct fabric *f, struct fabric_attached *g)
 {
-	f->attach->hca_groups[g->hca]--;
+	f->attach->hca[g->hca].groups--;
 	base_hash_remove(&f->attach->groups, &g->node);
 	free(g->entry);
 	free(g);
@@ -100,66 +101,87 @@ static void group_free_if_empty(struct fabric *f, struct fabric_attached *g)
 
 static int append(struct fabric_attached *g, struct fabric_attachment e)
 {
-	if (g->n == g->room) {
-		uint32_t room = g->room ? g->room * 2 : 4;
-		struct fabric_attachment *p = realloc(g->entry, room * sizeof(*p));
+	int ret = base_array_reserve(&g->entry, &g->room, (size_t)g->n + 1);
 
-		if (!p)
-			return -ENOMEM;
-		g->entry = p;
-		g->room = room;
+	if (!ret)
+		g->entry[g->n++] = e;
+	return ret;
+}
+
+/* Whether a limit leaves no room for one more entry in @g, or in a new group if that is NULL. */
+static bool is_full(const struct fabric *f, uint32_t hca, const struct fabric_attached *g,
+                    bool again)
+{
+	const struct fabric_attach_hca *used = &f->attach->hca[hca];
+
+	if (again)
+		return used->again >= FABRIC_ATTACH_MAX_AGAIN;
+	return used->qps >= f->settings.max_total_mcast_qp_attach ||
+	       (g ? g->n_qps : 0) >= f->settings.max_mcast_qp_attach;
+}
+
+/* Counts an entry (@by 1) or one less (-1). */
+static void count(struct fabric *f, struct fabric_attached *g, const struct fabric_attachment *e,
+                  int by)
+{
+	struct fabric_attach_hca *used = &f->attach->hca[g->hca];
+
+	f->attach->qp_count[SHM_QP_INDEX(e->qpn)] += by;
+	if (e->again) {
+		used->again += by;
+	} else {
+		used->qps += by;
+		g->n_qps += by;
 	}
-	g->entry[g->n++] = e;
-	return 0;
 }
 
 int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                       uint16_t mlid)
 {
-	struct fabric_attach *a = f->attach;
 	struct fabric_attached *g = fabric_attach_find(f, hca, mgid);
-	bool again = false;
+	struct fabric_attachment e = { .qpn = qpn, .mlid = mlid };
 
 	for (uint32_t i = 0; g && fabric_attach_count(f, qpn) && i < g->n; i++) {
 		if (g->entry[i].qpn != qpn)
 			continue;
 		if (g->entry[i].mlid == mlid)
 			return 0;
-		again = true;
+		e.again = true;
 	}
-	if (a->hca_total[hca] >= f->settings.max_total_mcast_qp_attach ||
-	    (g ? g->n : 0) >= f->settings.max_mcast_qp_attach)
+	if (is_full(f, hca, g, e.again))
 		return -ENOMEM;
 	if (!g)
 		g = group_new(f, hca, mgid);
 	if (!g)
 		return -ENOMEM;
-	if (append(g, (struct fabric_attachment){ .qpn = qpn, .mlid = mlid, .again = again })) {
+	if (append(g, e)) {
 		if (!g->n)
 			group_free(f, g);
 		return -ENOMEM;
 	}
-	a->hca_total[hca]++;
-	a->qp_count[SHM_QP_INDEX(qpn)]++;
-	if (!again)
+	count(f, g, &e, 1);
+	base_log_trace(join, "QP 0x%06x is attached to %s, MLID 0x%04x", qpn, wire_gid_text(mgid),
+	               mlid);
+	if (!e.again)
 		fabric_flow_attached(f, mgid, qpn);
 	return 0;
 }
 
-/* Takes entry @i out; another attachment of the same QP then stands for it. */
-static void take_out(struct fabric *f, struct fabric_attached *g, uint32_t i)
+/* Removes entry @i; another entry of the same QP then counts in its place. */
+static void remove_entry(struct fabric *f, struct fabric_attached *g, uint32_t i)
 {
 	struct fabric_attachment gone = g->entry[i];
 	struct ib_gid mgid = g->mgid;
 
 	g->entry[i] = g->entry[--g->n];
-	f->attach->hca_total[g->hca]--;
-	f->attach->qp_count[SHM_QP_INDEX(gone.qpn)]--;
+	count(f, g, &gone, -1);
 	for (uint32_t k = 0; !gone.again && k < g->n; k++) {
-		if (g->entry[k].qpn == gone.qpn) {
-			g->entry[k].again = false;
-			return;
-		}
+		if (g->entry[k].qpn != gone.qpn)
+			continue;
+		count(f, g, &g->entry[k], -1);
+		g->entry[k].again = false;
+		count(f, g, &g->entry[k], 1);
+		return;
 	}
 	group_free_if_empty(f, g);
 	if (!gone.again)
@@ -173,7 +195,7 @@ int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const str
 
 	for (uint32_t i = 0; g && i < g->n; i++) {
 		if (g->entry[i].qpn == qpn && g->entry[i].mlid == mlid) {
-			take_out(f, g, i);
+			remove_entry(f, g, i);
 			return 0;
 		}
 	}
@@ -204,9 +226,9 @@ void fabric_attach_remove_all(struct fabric *f, uint32_t hca, uint32_t qpn)
 		uint32_t n = g->n;
 
 		next = base_hash_walk(&f->attach->groups, node);
-		/* the last entry taken out takes the group with it */
+		/* the group is freed with its last entry */
 		while (n && (i = entry_of(g, hca, qpn)) >= 0) {
-			take_out(f, g, (uint32_t)i);
+			remove_entry(f, g, (uint32_t)i);
 			n--;
 		}
 	}

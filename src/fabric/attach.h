@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The attach tables of the HCAs: which queue pairs get a copy of what arrives for a
- * multicast GID (InfiniBand specification, section 10.5; ibv_attach_mcast(3)). An
- * HCA looks at the MGID alone; the MLID only tells attachments apart.
+ * The attach tables of the HCAs: which queue pairs get a copy of each packet that arrives for a
+ * multicast GID (InfiniBand specification, section 10.5; ibv_attach_mcast(3)). An HCA delivers
+ * by the MGID alone. A queue pair may be attached to one MGID by several MLIDs; it gets one copy.
  *
- * The manager's; not thread-safe. A change reaches the flows to that group.
+ * Each change updates the flows to that group. Only the daemon uses this; not thread-safe.
  */
 #ifndef FABRIC_ATTACH_H
 #define FABRIC_ATTACH_H
@@ -15,7 +15,7 @@
 struct fabric_attachment {
 	uint32_t qpn;
 	uint16_t mlid;
-	bool again; /* the QP is attached by another MLID too, and gets one copy */
+	bool again; /* another entry of the same QP counts, and has it get its one copy */
 };
 
 /* One multicast group on one HCA. */
@@ -25,13 +25,21 @@ struct fabric_attached {
 	struct ib_gid mgid;
 	struct fabric_attachment *entry;
 	uint32_t n, room;
+	uint32_t n_qps; /* of them: a QP counts once, however many MLIDs it is attached by */
 };
 
+/* Entries of an HCA beyond the first of each QP and group: no setting limits them. */
+#define FABRIC_ATTACH_MAX_AGAIN 65536
+
 struct fabric_attach {
-	struct base_hash groups;          /* struct fabric_attached */
-	uint32_t *qp_count;               /* attachments by QP index */
-	uint32_t *hca_groups, *hca_total; /* groups, attachments, by HCA */
-	/* told when the last one is detached from @mgid on @hca; or NULL */
+	struct base_hash groups; /* struct fabric_attached */
+	uint32_t *qp_count;      /* entries by QP index */
+	struct fabric_attach_hca {
+		uint32_t groups;
+		uint32_t qps; /* sum of the groups' n_qps */
+		uint32_t again;
+	} * hca; /* by HCA */
+	/* called when the last queue pair is detached from @mgid on @hca; may be NULL */
 	void (*emptied)(void *arg, uint32_t hca, const struct ib_gid *mgid);
 	void *emptied_arg;
 };
@@ -39,7 +47,9 @@ struct fabric_attach {
 int fabric_attach_init(struct fabric_attach *a, uint32_t n_hcas);
 void fabric_attach_fini(struct fabric_attach *a);
 
-/* 0 (also if it is attached already); -ENOMEM: a limit of the settings, or memory. */
+/*
+ * 0 (also if it is attached already); -ENOMEM: a limit of the settings or the one above, or memory.
+ */
 int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                       uint16_t mlid);
 
@@ -50,7 +60,7 @@ int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const str
 /* Detaches @qpn from all groups, as its process is dead. */
 void fabric_attach_remove_all(struct fabric *f, uint32_t hca, uint32_t qpn);
 
-/* How many attachments @qpn has. */
+/* How many attachments @qpn has, each MLID counted. */
 uint32_t fabric_attach_count(const struct fabric *f, uint32_t qpn);
 
 /* The QPs attached to @mgid on @hca, or NULL. */

@@ -152,7 +152,36 @@ static void attachments_per_hca_are_limited(void **state)
 	assert_int_equal(attach(f, 3, 1, MLID), 0);
 }
 
-static void a_limit_of_none_lets_none_in(void **state)
+static void a_qp_counts_once_for_a_group_however_many_mlids_it_has(void **state)
+{
+	struct fabric *f = *state;
+
+	f->settings.max_mcast_qp_attach = 2;
+	f->settings.max_total_mcast_qp_attach = 2;
+	for (uint16_t i = 0; i < 9; i++)
+		assert_int_equal(attach(f, 2, 1, MLID + i), 0);
+	assert_int_equal(attach(f, 3, 1, MLID), 0);
+	assert_int_equal(attach(f, 4, 1, MLID), -ENOMEM);
+	assert_int_equal(detach(f, 2, 1, MLID), 0); /* others still stand for it */
+	assert_int_equal(attach(f, 4, 1, MLID), -ENOMEM);
+	for (uint16_t i = 1; i < 9; i++)
+		assert_int_equal(detach(f, 2, 1, MLID + i), 0);
+	assert_int_equal(attach(f, 4, 1, MLID), 0);
+	assert_int_equal(f->attach->hca[0].again, 0);
+}
+
+static void more_mlids_than_an_hca_keeps_are_refused(void **state)
+{
+	struct fabric *f = *state;
+
+	assert_int_equal(attach(f, 2, 1, MLID), 0);
+	f->attach->hca[0].again = FABRIC_ATTACH_MAX_AGAIN;
+	assert_int_equal(attach(f, 2, 1, MLID + 1), -ENOMEM);
+	assert_int_equal(attach(f, 3, 1, MLID), 0);
+	f->attach->hca[0].again = 0;
+}
+
+static void a_limit_of_zero_refuses_every_attachment(void **state)
 {
 	struct fabric *f = *state;
 
@@ -169,11 +198,11 @@ static void a_refused_attachment_leaves_nothing_behind(void **state)
 	f->settings.max_mcast_grp = 0;
 	assert_int_equal(attach(f, 2, 1, MLID), -ENOMEM);
 	assert_int_equal(fabric_attach_count(f, 2), 0);
-	assert_int_equal(f->attach->hca_groups[0], 0);
-	assert_int_equal(f->attach->hca_total[0], 0);
+	assert_int_equal(f->attach->hca[0].groups, 0);
+	assert_int_equal(f->attach->hca[0].qps, 0);
 }
 
-static void remove_all_takes_one_qp_out_of_every_group(void **state)
+static void remove_all_detaches_a_qp_from_every_group(void **state)
 {
 	struct fabric *f = *state;
 
@@ -188,8 +217,8 @@ static void remove_all_takes_one_qp_out_of_every_group(void **state)
 	assert_int_equal(fabric_attach_count(f, 3), 100);
 	for (unsigned group = 0; group < 200; group++)
 		assert_int_equal(entries(f, group), group % 2);
-	assert_int_equal(f->attach->hca_groups[0], 100);
-	assert_int_equal(f->attach->hca_total[0], 100);
+	assert_int_equal(f->attach->hca[0].groups, 100);
+	assert_int_equal(f->attach->hca[0].qps, 100);
 	fabric_attach_remove_all(f, 0, 2); /* nothing is left to remove */
 	fabric_attach_remove_all(f, 0, 3);
 	assert_int_equal(f->attach->groups.n, 0);
@@ -220,9 +249,11 @@ int main(void)
 		TEST(groups_per_hca_are_limited),
 		TEST(attachments_per_group_are_limited),
 		TEST(attachments_per_hca_are_limited),
-		TEST(a_limit_of_none_lets_none_in),
+		TEST(a_qp_counts_once_for_a_group_however_many_mlids_it_has),
+		TEST(more_mlids_than_an_hca_keeps_are_refused),
+		TEST(a_limit_of_zero_refuses_every_attachment),
 		TEST(a_refused_attachment_leaves_nothing_behind),
-		TEST(remove_all_takes_one_qp_out_of_every_group),
+		TEST(remove_all_detaches_a_qp_from_every_group),
 		TEST(groups_of_two_hcas_are_apart),
 	};
 

@@ -32,7 +32,7 @@ unsigned fabric_ethernet_set(struct fabric *f, struct fabric_port *p,
 static bool has_gid(const struct fabric_port *p, const struct ib_gid *gid)
 {
 	for (unsigned i = 0; p->ethernet && i < SHM_GIDS; i++)
-		if (!memcmp(&p->ethernet->gid[i], gid, sizeof(*gid)))
+		if (ib_gid_equal(&p->ethernet->gid[i], gid))
 			return p->state == IB_PORT_ACTIVE;
 	return false;
 }
@@ -40,9 +40,8 @@ static bool has_gid(const struct fabric_port *p, const struct ib_gid *gid)
 struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
                                          const struct ib_gid *gid)
 {
-	static const struct ib_gid zero;
 
-	if (!memcmp(gid, &zero, sizeof(zero)))
+	if (ib_gid_is_zero(gid))
 		return NULL; /* as are all entries that are empty */
 	if (has_gid(from, gid))
 		return from;

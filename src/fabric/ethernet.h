@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ports of the Ethernet link layer. Such a port is a network device of the host, linked to
- * nothing in the fabric: what leaves it goes out on the wire, by RoCEv2. It has neither LID nor
- * subnet manager; its GIDs are the device's addresses.
+ * Ports of the Ethernet link layer. Such a port stands for a network device of the host. It is
+ * linked to nothing in the fabric: its packets go out to the network, by RoCEv2. It has neither
+ * LID nor subnet manager; its GIDs are the device's addresses.
  *
- * Whoever watches the devices says here what has changed. Not thread-safe.
+ * The daemon watches the devices and calls fabric_ethernet_set() when one changes. Not
+ * thread-safe.
  */
 #ifndef FABRIC_ETHERNET_H
 #define FABRIC_ETHERNET_H
 
 #include "fabric/fabric.h"
 
-/* What a network device is like. All zero: there is none. */
+/* The state of a network device. All zero: there is no device. */
 struct fabric_ethernet {
 	uint32_t ifindex;
-	bool up;       /* it carries packets */
-	uint8_t round; /* another one, other sockets */
-	uint32_t ipv4; /* its first address, network order; 0: none */
+	bool up;        /* it carries packets */
+	uint16_t round; /* counts up when the port gets other sockets */
+	uint32_t ipv4;  /* its first address, network order; 0: none */
 	uint8_t ipv6[16];
 	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
 };
@@ -33,15 +34,16 @@ enum fabric_ethernet_change {
 };
 
 /*
- * The device of @p is now like @now, and takes messages of @mtu (enum ibv_mtu). Publishes that,
- * and compiles flows anew that may lead elsewhere. Which of enum fabric_ethernet_change it was.
+ * Sets the state of @p's device to @now, and the port's MTU to @mtu (enum ibv_mtu). Publishes the
+ * port and compiles the flows again that this may change. Returns enum fabric_ethernet_change,
+ * ORed; 0: nothing of these changed.
  */
 unsigned fabric_ethernet_set(struct fabric *f, struct fabric_port *p,
                              const struct fabric_ethernet *now, uint8_t mtu);
 
 /*
- * The fabric's own port that has @gid: @from if it has it, as addresses of one link need not be
- * unique among several; or NULL, as it is not ours or its port is down.
+ * The Ethernet port of this fabric that has @gid, and is not down; NULL: there is none. @from
+ * comes first, as a link-local address may be in use on several networks.
  */
 struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
                                          const struct ib_gid *gid);

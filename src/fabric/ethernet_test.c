@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ethernet ports: they are what their devices are, and where their flows lead: to this HCA in
- * memory, to the fabric's own GIDs in memory, out on the wire.
+ * Ethernet ports: their state follows their device, and their flows lead to this HCA and to the
+ * fabric's own GIDs in memory, and to the network.
  */
 #include <arpa/inet.h>
 
@@ -58,7 +58,7 @@ static int setup(void **state)
 	testing_qp(f, NEAR, f->hca_port[0]);
 	testing_qp(f, FAR, f->hca_port[1]);
 	testing_qp(f, FROM_WIRE, f->hca_port[0]);
-	f->region->qps[FROM_WIRE].flags |= SHM_QP_WIRE;
+	f->region->qps[FROM_WIRE].flags |= SHM_QP_ROCE;
 	*state = f;
 	return 0;
 }
@@ -85,7 +85,7 @@ static void attach(struct fabric *f, uint32_t hca, uint32_t qpn, const char *gro
 
 static bool leaves(struct fabric *f, const struct fabric_flow *flow)
 {
-	return testing_record(f, flow)->flags & SHM_FLOW_WIRE;
+	return testing_record(f, flow)->flags & SHM_FLOW_ROCE;
 }
 
 static void an_hca_is_named_after_its_device(void **state)
@@ -143,11 +143,11 @@ static void a_groups_messages_go_to_this_hca_and_out(void **state)
 	attach(f, 1, FAR, "::ffff:239.1.1.1");
 	assert_int_equal(testing_receivers(f, flow), 2);
 	assert_int_equal(testing_copies(f, flow, NEAR), 1);
-	assert_int_equal(testing_copies(f, flow, FAR), 0); /* it gets it by the wire, or not */
+	assert_int_equal(testing_copies(f, flow, FAR), 0); /* it may get it from the network */
 	assert_true(leaves(f, flow));
 }
 
-static void an_ipv6_group_is_no_other(void **state)
+static void an_ipv6_group_is_a_group_too(void **state)
 {
 	struct fabric *f = *state;
 	struct fabric_flow *flow = flow_to(f, SENDER, "ff0e::77", IB_LID_MCAST_FIRST);
@@ -159,7 +159,7 @@ static void an_ipv6_group_is_no_other(void **state)
 	assert_true(leaves(f, flow));
 }
 
-static void what_the_wire_brought_does_not_go_out_again(void **state)
+static void received_roce_messages_do_not_go_out_again(void **state)
 {
 	struct fabric *f = *state;
 	struct fabric_flow *flow = flow_to(f, FROM_WIRE, "::ffff:239.1.1.1", IB_LID_MCAST_FIRST);
@@ -185,29 +185,29 @@ static void a_gid_of_ours_is_reached_in_memory(void **state)
 	assert_int_equal(both->dest_port, 0); /* rather the sender's own */
 }
 
-static void any_other_gid_is_out_there(void **state)
+static void any_other_gid_is_on_the_network(void **state)
 {
 	struct fabric *f = *state;
 	const struct shm_flow *r = testing_record(f, flow_to(f, SENDER, "::ffff:10.0.0.2", 0));
 
 	assert_int_equal(r->count, 0);
-	assert_int_equal(r->flags, SHM_FLOW_WIRE);
+	assert_int_equal(r->flags, SHM_FLOW_ROCE);
 	assert_int_equal(r->mtu, 1024);
 }
 
-static void an_address_that_comes_or_goes_turns_flows(void **state)
+static void an_address_that_comes_or_goes_redirects_flows(void **state)
 {
 	struct fabric *f = *state;
 	const struct shm_flow *r = testing_record(f, flow_to(f, SENDER, "::ffff:10.0.0.9", 0));
 	struct fabric_ethernet e = device(8, "::ffff:10.0.0.9");
 
-	assert_int_equal(r->flags, SHM_FLOW_WIRE);
+	assert_int_equal(r->flags, SHM_FLOW_ROCE);
 	set(f, 1, &e);
 	assert_int_equal(r->flags, 0);
 	assert_int_equal(r->dest_port, 1);
 	e.gid[1] = gid("::ffff:10.0.0.8");
 	set(f, 1, &e);
-	assert_int_equal(r->flags, SHM_FLOW_WIRE);
+	assert_int_equal(r->flags, SHM_FLOW_ROCE);
 	assert_int_equal(r->count, 0);
 }
 
@@ -262,11 +262,11 @@ static void listen_to_mads(struct fabric *f, struct mads *m)
 {
 	*m = (struct mads){ 0 };
 	f->mads->sink.deliver = on_delivered;
-	f->mads->sink.wire = on_wire;
+	f->mads->sink.roce = on_wire;
 	f->mads->sink.arg = m;
 }
 
-/* A communication manager's to QP @qpn there. */
+/* A MAD of communication management to QP @qpn of the port with this GID. */
 static struct fabric_mad mad_to(const char *to, uint32_t qpn)
 {
 	struct fabric_mad mad = {
@@ -310,7 +310,7 @@ static void there_is_no_subnet_management_on_ethernet(void **state)
 	assert_int_equal(f->mads->stats.no_route, 2);
 }
 
-static void what_nobody_wants_of_the_wire_is_refused_by_it(void **state)
+static void a_roce_mad_for_nobody_is_refused_over_roce(void **state)
 {
 	struct fabric *f = *state;
 	struct fabric_mad mad = mad_to("::ffff:10.0.0.1", 1);
@@ -334,15 +334,15 @@ int main(void)
 		TEST(a_port_is_what_its_device_is),
 		TEST(a_change_is_told_as_what_it_is),
 		TEST(a_groups_messages_go_to_this_hca_and_out),
-		TEST(an_ipv6_group_is_no_other),
-		TEST(what_the_wire_brought_does_not_go_out_again),
+		TEST(an_ipv6_group_is_a_group_too),
+		TEST(received_roce_messages_do_not_go_out_again),
 		TEST(a_gid_of_ours_is_reached_in_memory),
-		TEST(any_other_gid_is_out_there),
-		TEST(an_address_that_comes_or_goes_turns_flows),
+		TEST(any_other_gid_is_on_the_network),
+		TEST(an_address_that_comes_or_goes_redirects_flows),
 		TEST(a_port_that_is_down_sends_to_nobody),
 		TEST(a_mad_goes_by_its_gid),
 		TEST(there_is_no_subnet_management_on_ethernet),
-		TEST(what_nobody_wants_of_the_wire_is_refused_by_it),
+		TEST(a_roce_mad_for_nobody_is_refused_over_roce),
 #undef TEST
 	};
 

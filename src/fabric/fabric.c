@@ -23,7 +23,7 @@
 #define PHYS_LINK_UP  5
 
 #define SUBNET_TIMEOUT  18 /* about a second */
-#define ERROR_THRESHOLD 15 /* of PortInfo: the most that it says */
+#define ERROR_THRESHOLD 15 /* the largest value of PortInfo:LocalPhyErrors and OverrunErrors */
 
 static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned num,
                       const struct fabric_plan_port *plan)
@@ -42,7 +42,7 @@ static void port_init(struct fabric_port *p, struct fabric_node *node, unsigned 
 	p->speed_built = p->speed;
 }
 
-/* Its ports are network devices, of which nothing is known yet. */
+/* Makes the HCA's ports Ethernet ports whose devices are not known yet. */
 static int add_devices(struct fabric_node *node)
 {
 	for (unsigned i = 1; i <= node->n_ports; i++) {
@@ -85,7 +85,7 @@ static struct fabric_node *node_new(struct fabric *f, const struct fabric_plan_n
 	}
 	if (node->type == FABRIC_SWITCH)
 		node->index = f->n_switches++;
-	f->node[f->n_nodes++] = node; /* fabric_free() has it now */
+	f->node[f->n_nodes++] = node; /* fabric_free() frees it from now on */
 	return plan->ethernet && add_devices(node) ? NULL : node;
 }
 
@@ -170,7 +170,7 @@ static void publish_hca(struct fabric *f, const struct fabric_plan_node *plan,
 	h->host_index = plan->host;
 }
 
-/* Of each host, the number among its ports of the first one that is linked. */
+/* Finds for each host the first of its ports that is linked. */
 static void find_main_ports(const struct fabric_plan *plan, unsigned *n_before, int *main_port)
 {
 	for (unsigned i = 0; i < plan->n_hosts; i++)
@@ -187,7 +187,7 @@ static void find_main_ports(const struct fabric_plan *plan, unsigned *n_before, 
 	}
 }
 
-/* The addresses of a host's @n-th port: those numbered 0 are its main port's. */
+/* Sets the IP addresses of a host's @n-th port; addresses number 0 are its main port's. */
 static void give_address(struct fabric *f, const struct fabric_port *p, unsigned host, int n,
                          int main_port)
 {
@@ -237,6 +237,7 @@ int fabric_new(struct fabric **out, const struct fabric_plan *plan,
 	if (!f)
 		return -ENOMEM;
 	f->settings = *settings;
+	fabric_settings_fit(&f->settings);
 	f->subnet_prefix = IB_SUBNET_PREFIX_DEFAULT;
 	f->n_hosts = plan->n_hosts;
 	f->host = calloc(plan->n_hosts, sizeof(*f->host));
@@ -314,12 +315,11 @@ void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid)
 bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
                          const struct ib_gid *gid)
 {
-	static const struct ib_gid none;
 	const struct shm_port *s = &f->region->ports[p->index];
 
 	for (unsigned i = 0; i < (p->alias ? SHM_IB_GIDS : 1); i++)
-		if (!memcmp(&s->gid[i], gid, sizeof(*gid)))
-			return memcmp(gid, &none, sizeof(none)) != 0;
+		if (ib_gid_equal(&s->gid[i], gid))
+			return !ib_gid_is_zero(gid);
 	return false;
 }
 
@@ -375,7 +375,7 @@ int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, ui
 	return ret;
 }
 
-/* Its own, and those given to it. */
+/* The port's own GID and those of its aliases. */
 static void publish_gids(struct fabric *f, const struct fabric_port *p, struct ib_gid *gid)
 {
 	for (unsigned i = 0; i < (p->alias ? SHM_IB_GIDS : 1); i++) {
@@ -413,7 +413,7 @@ static void publish_ethernet(const struct fabric_port *p, struct shm_port *s)
 	memset(s->gid_type, IBV_GID_TYPE_ROCE_V2, sizeof(s->gid_type));
 	s->pkey[0] = IB_PKEY_DEFAULT;
 	s->ifindex = e->ifindex;
-	s->wire_round = e->round;
+	s->socket_round = e->round;
 	s->ipv4 = e->ipv4;
 	memcpy(s->ipv6, e->ipv6, sizeof(s->ipv6));
 	s->cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The fabric as the manager knows it: hosts, HCAs, switches, ports, links, and the
- * forwarding tables that a subnet manager writes into the switches. A packet goes
- * where these tables send it; nobody walks them for each packet, though: flow.h
- * keeps the outcome.
+ * The fabric as the daemon knows it: hosts, HCAs, switches, ports, links, and the forwarding
+ * tables that a subnet manager writes into the switches. A packet goes where these tables send
+ * it. They are not walked for each packet: flow.h keeps the result of the walk.
  *
- * The manager's alone; not thread-safe. What other processes must know of ports is
- * mirrored into the shared memory by fabric_port_publish().
+ * Only the daemon uses this; not thread-safe. fabric_port_publish() copies what other processes
+ * must know of a port into the shared memory.
  */
 #ifndef FABRIC_FABRIC_H
 #define FABRIC_FABRIC_H
@@ -20,7 +19,7 @@
 #include "wire/ib.h"
 
 #define FABRIC_NAME       32
-#define FABRIC_DESC       65  /* a NodeDescription and its end */
+#define FABRIC_DESC       65  /* a NodeDescription and a zero byte */
 #define FABRIC_MAX_PORTS  254 /* of a switch; 255 means "nowhere" in an LFT */
 #define FABRIC_LFT_NONE   255
 #define FABRIC_MFT_BLOCKS 4 /* 64 ports each */
@@ -50,18 +49,18 @@ enum fabric_speed {
 
 /* Why a switch drops a packet. */
 enum fabric_loss {
-	FABRIC_LOST_RELAY,     /* the tables lead nowhere from where it came in */
-	FABRIC_LOST_DISCARD,   /* the port that it is to leave by carries nothing */
-	FABRIC_LOST_XMIT_PKEY, /* that port, or the one it came in by, holds its partition back */
-	FABRIC_LOST_RCV_PKEY,
+	FABRIC_LOST_RELAY,     /* the switch has no route for it */
+	FABRIC_LOST_DISCARD,   /* the port that it should leave by is not active */
+	FABRIC_LOST_XMIT_PKEY, /* the port that it should leave by blocks its partition */
+	FABRIC_LOST_RCV_PKEY,  /* the port that it came in by blocks its partition */
 	FABRIC_LOSSES,
 };
 
-#define FABRIC_COUNTERS 13 /* of a port, that its PMA knows */
+#define FABRIC_COUNTERS 13 /* counters of a port that its PMA reports */
 
-/* A GUID that a subnet manager has given an HCA's port beside its own (GUIDInfo). */
+/* An additional GUID of an HCA's port, set by a subnet manager (GUIDInfo). */
 struct fabric_alias {
-	struct base_hash_node by_guid; /* in the fabric's by_alias, unless guid is 0 */
+	struct base_hash_node by_guid; /* in the fabric's by_alias unless guid is 0 */
 	struct fabric_port *port;
 	uint64_t guid;
 };
@@ -74,41 +73,44 @@ struct fabric_port {
 	uint8_t mtu;   /* enum ibv_mtu */
 	uint8_t lmc;
 	uint8_t width, speed;             /* of the link: enum fabric_width, fabric_speed */
-	uint8_t width_built, speed_built; /* the most that it can have; 0: the default */
-	bool cut;                         /* link.h: somebody took the link down */
-	bool disabled;                    /* PortPhysicalState: the link stays down */
+	uint8_t width_built, speed_built; /* the most that it supports; 0: the default */
+	bool cut;                         /* link.h: the link was set down */
+	bool disabled;                    /* PortPhysicalState: Disabled; the link stays down */
 	uint16_t lid;                     /* HCA ports and switch port 0 */
 	uint32_t index;                   /* HCA ports: in the shared port table */
 	uint64_t guid;
 	struct base_hash_node by_guid; /* HCA ports */
-	struct fabric_alias *alias;    /* by index, [0] unused; NULL: none was ever given */
+	struct fabric_alias *alias;    /* by GUID index, [0] unused; NULL: none was ever set */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
-		uint64_t xmit_mcast, recv_mcast; /* packets to a group, of these */
+		uint64_t xmit_mcast, recv_mcast; /* those of the packets that went to a group */
 		uint64_t link_downed;
 		uint64_t lost[FABRIC_LOSSES]; /* of a switch's port */
 	} stats;                              /* bytes: of UD payload */
-	/* what the PMA's counters were when somebody wrote them last: pma.c */
+	/* the counts when the PMA's counters were last written: they count from here (pma.c) */
 	uint64_t zero[FABRIC_COUNTERS], zero_extended[FABRIC_COUNTERS];
 	/* what a subnet manager sets by PortInfo and P_KeyTable: sma.c */
 	uint64_t m_key;
 	uint16_t m_key_lease;
 	uint8_t m_key_protect;
 	uint16_t m_key_violations;
-	uint16_t p_key_violations;       /* of a switch's port 0 */
-	uint64_t m_key_lease_ends;       /* ns; 0: nobody without the key has tried */
-	uint64_t p_key_told, p_key_zero; /* HCA ports: of the packets counted in shared memory */
+	uint16_t p_key_violations; /* of a switch's port 0 */
+	uint64_t m_key_lease_ends; /* ns; 0: the lease does not run */
+	/* HCA ports: how many of the packets counted in shared memory traps have reported, and how
+	 * many there were when the violation counter was last written */
+	uint64_t p_key_told, p_key_zero;
 	uint64_t q_key_told, q_key_zero;
 	uint8_t sm_sl, subnet_timeout;
-	struct fabric_port_link { /* as it was set; but for the first line it changes nothing here
-		                   */
+	/* as a subnet manager set it; only the first line and partition_* have an effect */
+	struct fabric_port_link {
 		uint8_t width_enabled, speed_enabled, speed_ext_enabled; /* 0: all supported */
 		uint8_t vl_high_limit, vl_stall_count, hoq_life;
 		uint8_t local_phy_errors, overrun_errors;
 		bool partition_inbound, partition_outbound, raw_inbound, raw_outbound;
+		bool fdr10_off; /* MlnxExtPortInfo: FDR10 is not enabled */
 	} link;
 	uint16_t sm_lid;
-	uint32_t capabilities; /* of PortInfo:CapabilityMask, those that come and go */
+	uint32_t capabilities; /* the bits of PortInfo:CapabilityMask that may change */
 	uint16_t pkey[SHM_PKEYS];
 	LIST_HEAD(, fabric_trap) traps;   /* traps.c: of an HCA's port or a switch's port 0 */
 	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
@@ -124,17 +126,17 @@ struct fabric_node {
 	char name[FABRIC_NAME];
 	char desc[FABRIC_DESC]; /* NodeDescription */
 	uint64_t guid, system_guid;
-	uint32_t vendor_id, device_id; /* as the plan has them; 0: not said */
+	uint32_t vendor_id, device_id; /* from the plan; 0: unknown */
 	bool enhanced_port0;           /* switches */
 	unsigned n_ports;
 	struct fabric_port *port; /* [0] is a switch's own port 0; an HCA's begin at [1] */
 	uint32_t hca;             /* HCAs: index in the shared HCA table */
-	uint32_t index;           /* switches: which of them, from 0 */
-	uint8_t *lft;             /* switches: out port by LID, FABRIC_LFT_NONE: nowhere */
+	uint32_t index;           /* switches: numbered from 0 */
+	uint8_t *lft;             /* switches: out port by LID; FABRIC_LFT_NONE: no route */
 	uint32_t lft_size;
 	struct fabric_mft_row *mft; /* switches: by MLID - 0xC000 */
 	uint32_t mft_size;
-	uint32_t mark;             /* of the walk that came by last */
+	uint32_t mark;             /* switches: the last walk that visited it */
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
 	uint8_t life_time, state_change;
 	bool dead; /* switches: link.h */
@@ -167,72 +169,101 @@ struct fabric {
 	uint64_t subnet_prefix; /* host order */
 };
 
-/* Default settings; the ones that a name finds may be changed before the start. */
+/* Lowers what other settings make impossible: max_total_mcast_qp_attach. */
+void fabric_settings_fit(struct shm_settings *s);
+
+/* Sets all settings to their defaults. */
 void fabric_settings_default(struct shm_settings *s);
 
-/* Sets @key to @value (text). @live: the fabric is up, and only some may change. 0; -ENOENT no
- * such setting; -EPERM not while up; -ERANGE, -EINVAL. */
+/*
+ * Sets the setting named @key to @value, a text. @live: the fabric is up, and only some settings
+ * may change. Returns 0; -ENOENT: no such setting; -EPERM: it cannot change while the fabric is
+ * up; -ERANGE or -EINVAL: it cannot have this value.
+ */
 int fabric_settings_set(struct shm_settings *s, const char *key, const char *value, bool live);
 
-/* The name and value of setting @i; false past the last. */
+/* The name and value of setting number @i, from 0. False: there are no more. */
 bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **key,
                          uint32_t *value);
 
-/* What values the setting can have, for messages. */
+/* The values that the setting @key can have, as text for messages. */
 const char *fabric_settings_want(const char *key);
 
-/* The value's name where setting @i has names for numbers; else NULL. */
+/* The name of the value of setting @i, for example "minhop"; NULL: its values are numbers. */
 const char *fabric_settings_name(const struct shm_settings *s, unsigned i);
 
-/* Builds what @plan says, which is finished (plan.h). Makes the shared memory too. 0 or -errno. */
+/*
+ * Makes the fabric that @plan, a finished one (plan.h), describes, and its shared memory. Copies
+ * what it needs of @plan. Returns 0 and *@f, to be freed by fabric_free(); or -errno.
+ */
 int fabric_new(struct fabric **f, const struct fabric_plan *plan,
                const struct shm_settings *settings);
 void fabric_free(struct fabric *f);
 
-/* The host named @name, or -1. */
+/* The number of the host named @name, or -1. */
 int fabric_host_find(const struct fabric *f, const char *name);
 
-/* Mirrors the port into shared memory; after any change to it. */
+/* Copies the port's state to its record in shared memory. To be called after any change to it. */
 void fabric_port_publish(struct fabric *f, struct fabric_port *p);
 
-/* The HCA port that has @gid, made of its own GUID or of an alias, or NULL. */
+/* The HCA port that has @gid, made from its own GUID or from an alias; or NULL. */
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid);
 
 /* Whether the HCA port has @gid. */
 bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
                          const struct ib_gid *gid);
 
-/* GUID @i of an HCA port, from 0, its own; 0: there is none. */
+/* GUID number @i of an HCA port; number 0 is its own. 0: there is none. */
 uint64_t fabric_port_guid(const struct fabric_port *p, unsigned i);
 
-/* Gives it GUID @i, from 1 to SHM_IB_GIDS - 1; 0 takes it away. To be published. 0 or -ENOMEM. */
+/*
+ * Sets GUID number @i, from 1 to SHM_IB_GIDS - 1, of an HCA port to @guid; 0 removes it. The
+ * caller publishes the port. Returns 0 or -ENOMEM.
+ */
 int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, uint64_t guid);
 
+/* The GID of @guid in this fabric's subnet (InfiniBand specification, section 4.1.1). */
 void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);
 
 /* ---- forwarding tables: what a subnet manager may write ---- */
 
-/* Out port for a unicast LID; FABRIC_LFT_NONE: nowhere. 0 or -ENOMEM, -EINVAL. */
-int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port);
+/*
+ * Routes the unicast LID @lid to @port; FABRIC_LFT_NONE: no route. Returns 0; -EINVAL: no unicast
+ * LID; -ENOMEM. Flows do not follow by themselves (flow.h).
+ */
+int fabric_lft_set_new(struct fabric_node *sw, uint16_t lid,
+                       uint8_t port); /* it may be too short */
+static inline int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port)
+{
+	if (!lid || lid >= sw->lft_size)
+		return fabric_lft_set_new(sw, lid, port);
+	sw->lft[lid] = port;
+	return 0;
+}
 static inline uint8_t fabric_lft_get(const struct fabric_node *sw, uint16_t lid)
 {
 	return lid < sw->lft_size ? sw->lft[lid] : FABRIC_LFT_NONE;
 }
 
-/* The row of @mlid (all zero: nowhere). 0, -ENOSPC beyond the switch's capacity, -ENOMEM. */
+/*
+ * Copies @row to the switch's table as the row of @mlid; all zero: no route. Returns 0; -ENOSPC:
+ * @mlid is beyond the switch's capacity; -ENOMEM. Flows do not follow by themselves (flow.h).
+ */
 int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
                    const struct fabric_mft_row *row);
+/* The row of @mlid, valid until the next fabric_mft_set() on @sw; NULL: there is none. */
 const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16_t mlid);
 
-/* Whether data packets leave by @out: only an active port carries them. */
+/* Whether @out carries data packets: both ends of its link must be ACTIVE. */
 static inline bool fabric_port_carries(const struct fabric_port *out)
 {
 	return out->state == IB_PORT_ACTIVE && out->peer && out->peer->state == IB_PORT_ACTIVE;
 }
 
 /*
- * Whether packets with @pkey pass a switch's port, which may hold back those of partitions that
- * are not in its P_Key table (PortInfo:PartitionEnforcementInbound and Outbound); an HCA's do.
+ * Whether packets with @pkey pass a port inwards, or outwards. A switch's port may block packets
+ * of partitions that are not in its P_Key table (PortInfo:PartitionEnforcementInbound and
+ * Outbound); an HCA's port blocks none here.
  */
 bool fabric_port_admits(const struct fabric_port *in, uint16_t pkey);
 bool fabric_port_emits(const struct fabric_port *out, uint16_t pkey);
@@ -258,23 +289,27 @@ static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
 
 /* ---- the walk ---- */
 
-/* Where packets go from an HCA port: told port by port. */
+/* What fabric_walk_*() call back for each step of a packet; all in the caller's thread. */
 struct fabric_walk {
-	void (*hop)(void *arg, struct fabric_port *out);     /* a link is crossed, out to peer */
-	void (*reached)(void *arg, struct fabric_port *hca); /* an HCA port takes the packet in */
-	/* a switch's port drops the packet; may be NULL */
+	void (*hop)(void *arg, struct fabric_port *out);     /* it crosses the link from @out */
+	void (*reached)(void *arg, struct fabric_port *hca); /* it reaches this HCA port */
+	/* a switch drops it at its port @at; may be NULL */
 	void (*lost)(void *arg, struct fabric_port *at, enum fabric_loss why);
 	void *arg;
-	uint16_t pkey; /* of the packet; 0: partitions do not count */
-	uint8_t mtu;   /* out: smallest of the links crossed */
+	uint16_t pkey; /* of the packet; 0: ignore partitions */
+	uint8_t mtu;   /* result: enum ibv_mtu, the smallest of the links crossed */
 };
 
+/* Follows a packet from the HCA port @from to a LID, by the switches' tables. */
 void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dlid,
                          struct fabric_walk *w);
 void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t mlid,
                            struct fabric_walk *w);
 
-/* The same for whatever comes into @sw by a port of an HCA: out of all ports, theirs too. */
+/*
+ * Follows a multicast packet that came into @sw from some HCA: out of all ports of its row, those
+ * to HCAs too.
+ */
 void fabric_walk_from_switch(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
                              struct fabric_walk *w);
 

@@ -74,7 +74,7 @@ static void too_few_and_too_many_hosts_are_refused(void **state)
 	(void)state;
 	fabric_plan_init(&plan);
 	assert_int_equal(fabric_plan_tree(&plan, 0), -ERANGE);
-	assert_int_equal(fabric_plan_tree(&plan, 4097), -ERANGE);
+	assert_int_equal(fabric_plan_tree(&plan, FABRIC_MAX_HOSTS + 1), -ERANGE);
 	fabric_plan_fini(&plan);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Compiled forwarding: see flow.h. What flows reach is spread.c's; here they come and go, and what
- * changes in the fabric finds those that it concerns.
+ * Compiled forwarding: see flow.h. This file adds and removes flows, and finds those that a change
+ * of the fabric affects; mcast_path.c compiles them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/attach.h"
-#include "fabric/spread.h"
+#include "fabric/mcast_path.h"
 
 #define LIST_UNIT 64
 
@@ -19,7 +19,7 @@ void fabric_flow_init(struct fabric *f)
 	struct shm_control *c = f->region->control;
 
 	base_idtable_init(&f->flows->ids, SHM_MAX_FLOWS);
-	shm_extents_init(&f->flows->lists, -1, LIST_UNIT, c->lists_off, c->size - c->lists_off);
+	shm_extents_init(&f->flows->lists, LIST_UNIT, c->lists_off, c->size - c->lists_off);
 }
 
 void fabric_flow_fini(struct fabric *f)
@@ -39,7 +39,7 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
                     struct fabric_flow **out)
 {
 	struct fabric_flow *flow = calloc(1, sizeof(*flow));
-	struct fabric_spread *spread;
+	struct fabric_mcast_path *path;
 	struct shm_flow_count *c;
 	int ret;
 
@@ -50,13 +50,13 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	ret = base_idtable_add(&f->flows->ids, flow, &flow->id);
 	if (ret)
 		goto err_free;
-	ret = fabric_spread_get(f, from, key, &spread);
+	ret = fabric_mcast_path_get(f, from, key, &path);
 	if (ret)
 		goto err_id;
 	c = &f->region->flow_counts[flow->id];
 	atomic_store_explicit(&c->packets, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->bytes, 0, memory_order_relaxed);
-	fabric_spread_join(f, spread, flow);
+	fabric_mcast_path_join(f, path, flow);
 	*out = flow;
 	return 0;
 err_id:
@@ -69,48 +69,53 @@ err_free:
 void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 {
 	struct shm_flow *r = &f->region->flows[flow->id];
-	struct fabric_spread *spread = flow->spread;
+	struct fabric_mcast_path *path = flow->path;
 
 	fabric_flow_count(f, flow);
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
-	fabric_spread_leave(flow);
-	fabric_spread_put(f, spread);
+	fabric_mcast_path_leave(flow);
+	fabric_mcast_path_put(f, path);
 	base_idtable_remove(&f->flows->ids, flow->id);
 	free(flow);
+}
+
+struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id)
+{
+	return base_idtable_get(&f->flows->ids, id);
 }
 
 /* ---- changes ---- */
 
 static void each_to_group(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn,
-                          void (*what)(struct fabric *f, struct fabric_spread *s, uint32_t qpn))
+                          void (*what)(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn))
 {
 	struct base_hash_node *n = base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
 
 	for (; n; n = base_hash_next(n)) {
-		struct fabric_spread *s = container_of(n, struct fabric_spread, by_gid);
+		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_gid);
 
 		/* a multicast GID with a unicast LID reaches a port, and no attached QP */
-		if (!memcmp(&s->key.dgid, mgid, sizeof(*mgid)) && ib_lid_is_mcast(s->key.dlid))
+		if (ib_gid_equal(&s->key.dgid, mgid) && ib_lid_is_mcast(s->key.dlid))
 			what(f, s, qpn);
 	}
 }
 
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
 {
-	each_to_group(f, mgid, qpn, fabric_spread_receiver_add);
+	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_add);
 }
 
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
 {
-	each_to_group(f, mgid, qpn, fabric_spread_receiver_remove);
+	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_remove);
 }
 
-static void recompile(struct fabric *f, struct fabric_spread *s, uint32_t qpn)
+static void recompile(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
 {
 	(void)qpn;
-	fabric_spread_compile(f, s);
+	fabric_mcast_path_compile(f, s);
 }
 
 void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid)
@@ -122,26 +127,28 @@ void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)
 {
 	struct base_hash_node *n;
 
+	if (ib_lid_is_mcast(lid))
+		base_log_trace(join, "flows to MLID 0x%04x are compiled again", lid);
 	for (n = base_hash_first(&f->flows->by_lid, lid); n; n = base_hash_next(n))
-		fabric_spread_compile(f, container_of(n, struct fabric_spread, by_lid));
+		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
 void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
 {
-	struct fabric_spread *old = flow->spread, *new;
+	struct fabric_mcast_path *old = flow->path, *new;
 
 	fabric_flow_count(f, flow);
-	if (fabric_spread_get(f, flow->from, &flow->key, &new)) {
-		base_log("out of memory: a flow goes the way of its old P_Key");
+	if (fabric_mcast_path_get(f, flow->from, &flow->key, &new)) {
+		base_log_warning(fabric, "out of memory: a flow keeps the path of its old P_Key");
 		return;
 	}
 	if (new == old) {
-		fabric_spread_compile(f, old);
+		fabric_mcast_path_compile(f, old);
 		return;
 	}
-	fabric_spread_leave(flow);
-	fabric_spread_join(f, new, flow);
-	fabric_spread_put(f, old);
+	fabric_mcast_path_leave(flow);
+	fabric_mcast_path_join(f, new, flow);
+	fabric_mcast_path_put(f, old);
 }
 
 void fabric_flow_all_changed(struct fabric *f)
@@ -149,7 +156,7 @@ void fabric_flow_all_changed(struct fabric *f)
 	struct base_hash_node *n = NULL;
 
 	while ((n = base_hash_walk(&f->flows->by_lid, n)))
-		fabric_spread_compile(f, container_of(n, struct fabric_spread, by_lid));
+		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid)
@@ -160,16 +167,19 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 
 	if (!fabric_port_carries(out))
 		return;
+	base_log_trace(join, "flows to MLID 0x%04x that cross %s: they reach %s%s", mlid,
+	               out->node->name, out->peer->node->name,
+	               fabric_row_has(fabric_mft_get(out->node, mlid), out->num) ? "" : " no more");
 	for (n = base_hash_first(&f->flows->by_lid, mlid); n; n = base_hash_next(n)) {
-		struct fabric_spread *s = container_of(n, struct fabric_spread, by_lid);
+		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_lid);
 
-		if (!fabric_spread_visits(s, out->node))
+		if (!fabric_mcast_path_visits(s, out->node))
 			continue;
-		if (!mgid || memcmp(mgid, &s->key.dgid, sizeof(*mgid))) {
+		if (!mgid || !ib_gid_equal(mgid, &s->key.dgid)) {
 			mgid = &s->key.dgid;
 			g = fabric_attach_find(f, out->peer->node->hca, mgid);
 		}
-		fabric_spread_edge(f, s, out, g);
+		fabric_mcast_path_edge(f, s, out, g);
 	}
 }
 
@@ -178,15 +188,15 @@ void fabric_flow_links_down(struct fabric *f)
 	struct base_hash_node *n = NULL;
 
 	while ((n = base_hash_walk(&f->flows->by_lid, n)))
-		fabric_spread_links_down(f, container_of(n, struct fabric_spread, by_lid));
+		fabric_mcast_path_links_down(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
 /* ---- counters ---- */
 
-/* What came by the wire, whoever received it has counted. */
+/* Packets from the network: the process that received them has counted them. */
 static void collect_wire(struct fabric *f, struct fabric_port *p)
 {
-	struct shm_wire *w = &f->region->wires[p->index];
+	struct shm_roce_port *w = &f->region->roce_ports[p->index];
 
 	p->stats.recv_packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
 	p->stats.recv_bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);

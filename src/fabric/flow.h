@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Compiled forwarding. A flow is what one queue pair sends to one destination; its
- * record in shared memory lists whom that reaches, by the tables of the switches
- * and the attachments of the HCAs. When these change, the flows that they concern
- * are walked again, and senders see by the record's sequence number that their copy
- * is old.
+ * Compiled forwarding. A flow is what one queue pair sends to one destination. Its record in
+ * shared memory lists the queue pairs that its packets reach, by the tables of the switches and
+ * the attachments of the HCAs. When these change, the daemon compiles the affected flows again:
+ * it walks the tables and rewrites the records. A record's sequence number tells senders that
+ * their copy is old.
  *
- * A flow also remembers the links it crosses, so that what its sender counted can
- * be added to the counters of all ports along the path when somebody asks.
+ * A flow also knows the links that its packets cross, so that what its sender counted can be
+ * added to the counters of all ports along the path (fabric_flow_collect()).
  *
- * The manager's; not thread-safe.
+ * Only the daemon uses this; not thread-safe.
  */
 #ifndef FABRIC_FLOW_H
 #define FABRIC_FLOW_H
@@ -29,12 +29,12 @@ struct fabric_flow_key {
 	struct ib_gid dgid; /* zero if not global */
 };
 
-struct fabric_spread;
+struct fabric_mcast_path;
 
-/* How far its packets get on their first link, into the subnet. */
+/* Whether its packets get into the subnet, over their first link. */
 enum fabric_flow_start {
-	FABRIC_FLOW_CUT,    /* the link carries nothing */
-	FABRIC_FLOW_BARRED, /* the switch's port holds their partition back */
+	FABRIC_FLOW_CUT,    /* no: the link is not active */
+	FABRIC_FLOW_BARRED, /* no: the switch's port blocks their partition */
 	FABRIC_FLOW_IN,
 };
 
@@ -42,53 +42,60 @@ struct fabric_flow {
 	uint32_t id; /* index of its record */
 	struct fabric_flow_key key;
 	struct fabric_port *from;
-	struct fabric_spread *spread; /* spread.h: whom it reaches and how */
-	LIST_ENTRY(fabric_flow) of_spread;
-	enum fabric_flow_start start; /* when its record was written */
-	uint64_t packets, bytes;      /* counted and passed on to the ports so far */
+	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
+	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
+	enum fabric_flow_start start;                     /* when its record was written */
+	uint64_t packets, bytes; /* how many have been added to the ports' counters */
 };
 
 struct fabric_flows {
 	struct base_idtable ids;
-	struct base_hash by_gid, by_lid, by_key; /* struct fabric_spread */
+	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
 	struct shm_extents lists;
-	uint32_t *list; /* where a list is put together */
+	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
 };
 
 void fabric_flow_init(struct fabric *f);
 void fabric_flow_fini(struct fabric *f);
 
-/* A flow from @from. 0, -ENOSPC or -ENOMEM. */
+/*
+ * Adds a flow from @from and compiles it. Returns 0 and *@flow, which fabric_flow_remove() frees;
+ * -ENOSPC: there is no free record; -ENOMEM.
+ */
 int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
                     struct fabric_flow **flow);
 void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow);
 
+/* The flow with this number, or NULL. */
+struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id);
+
 /*
- * The flows to @mgid have one receiver more, or less, behind a port that they reach or do not
- * reach. Attaching a QP walks nothing again: groups of thousands come together so.
+ * @qpn was attached to @mgid, or detached: adds it to the flows to that group that reach its
+ * port, or removes it. Walks no tables, so that groups of thousands can form quickly.
  */
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 
-/* The P_Key of the queue pair that sends on it is another: walks it again. */
+/* The P_Key of the sending queue pair has changed: compiles the flow again. */
 void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);
 
-/* Walks the flows again that go to this MGID, to this LID, or all. */
+/* Compiles the flows again that go to this MGID, or to this LID; or all. */
 void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid);
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid);
 void fabric_flow_all_changed(struct fabric *f);
 
 /*
- * The row of @mlid in the switch of @out has gained @out, or lost it, and @out leads to an HCA.
- * Walks nothing again: a group of thousands comes together so.
+ * @out, which leads to an HCA, was added to the row of @mlid in its switch, or removed: adds the
+ * receivers behind it to the flows through that switch, or removes them. Walks no tables, so that
+ * groups of thousands can form quickly.
  */
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid);
 
-/* Walks those again that cross a link which carries no more. */
+/* Compiles the flows again that cross a link which is no longer active. */
 void fabric_flow_links_down(struct fabric *f);
 
-/* Brings the port counters up to date with what senders have counted. */
+/* Adds what senders have counted since the last call to the counters of the ports. */
 void fabric_flow_collect(struct fabric *f);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flows: whom they list after each change of tables and attachments, compared with a
- * model that knows no lists; and the counters along their path.
+ * Flows: the queue pairs that they list after each change of tables and attachments, compared with
+ * a model without lists; and the counters along their path.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -140,7 +140,7 @@ static void changed_tables_count_once_the_lid_is_named(void **state)
 	assert_int_equal(testing_receivers(e->f, flow), 3);
 }
 
-/* Writes the row of the far switch, of which port @changed has come or gone. */
+/* Writes the row of the far switch, in which port @changed was added or removed. */
 static void change_edge(struct env *e, unsigned changed, bool gained)
 {
 	if (gained)
@@ -160,7 +160,7 @@ static void an_edge_that_comes_or_goes_changes_the_lists_in_place(void **state)
 	change_edge(e, 1, false);
 	assert_int_equal(testing_receivers(e->f, near), 3);
 	assert_int_equal(testing_copies(e->f, near, 12), 0);
-	assert_int_equal(testing_receivers(e->f, own), 3); /* its own copy is an edge's, too */
+	assert_int_equal(testing_receivers(e->f, own), 3); /* its own copy comes by an edge, too */
 	assert_int_equal(testing_copies(e->f, own, 12), 0);
 	change_edge(e, 1, true);
 	assert_int_equal(testing_receivers(e->f, near), 4);
@@ -199,7 +199,7 @@ static void an_edge_with_a_smaller_mtu_is_the_paths(void **state)
 	assert_int_equal(testing_record(e->f, flow)->mtu, 4096);
 }
 
-static void flows_that_do_not_come_by_do_not_see_an_edge(void **state)
+static void an_edge_does_not_change_flows_through_other_switches(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow;
@@ -329,7 +329,7 @@ static void senders_behind_one_switch_share_a_list(void **state)
 	assert_int_equal(testing_receivers(e->f, flow[1]), 4);
 }
 
-static void who_wants_no_copy_of_its_own_messages_has_a_list_of_its_own(void **state)
+static void a_qp_that_blocks_its_own_copies_has_a_list_of_its_own(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *other, *flow;
@@ -365,7 +365,7 @@ static void other_groups_and_partitions_share_nothing(void **state)
 	assert_int_equal(testing_receivers(e->f, partition), 1);
 }
 
-static void a_sender_whose_link_fails_reaches_nobody_and_the_others_whom_they_did(void **state)
+static void a_sender_whose_link_fails_reaches_nobody_and_the_others_still_do(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *cut, *other;
@@ -387,7 +387,7 @@ static void count(struct env *e, const struct fabric_flow *flow, uint64_t packet
 	atomic_fetch_add(&e->f->region->flow_counts[flow->id].packets, packets);
 }
 
-/* Each sender's packets are counted on its own link, and not on the way back to it. */
+/* Each sender's packets are counted on its own link, and not on the link back to it. */
 static void what_senders_share_is_counted_for_each(void **state)
 {
 	struct env *e = *state;
@@ -406,7 +406,7 @@ static void what_senders_share_is_counted_for_each(void **state)
 	assert_int_equal(e->f->hca_port[1]->stats.recv_packets, 3);
 	assert_int_equal(e->f->hca_port[2]->stats.recv_packets, 8);
 	assert_int_equal(e->sw[0]->port[4].stats.xmit_packets, 8);
-	/* what was sent went by the link that has failed since */
+	/* they were sent over the link that has failed since */
 	count(e, flow[0], 2);
 	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[0], false), 0);
 	fabric_flow_collect(e->f);
@@ -431,21 +431,32 @@ static void lists_come_back_when_flows_end(void **state)
 	assert_int_equal(e->f->flows->ids.used, 0);
 }
 
+/* Allocates all that is free, as @n extents at @off. */
+static void exhaust(struct shm_extents *lists, uint64_t off[64], unsigned *n)
+{
+	*n = 0;
+	for (uint64_t bytes = 1ull << 40; bytes >= lists->unit; bytes /= 2)
+		while (*n < 64 && (off[*n] = shm_extent_get(lists, bytes)))
+			++*n;
+}
+
 static void without_room_for_a_list_nobody_is_reached(void **state)
 {
 	struct env *e = *state;
 	struct shm_extents *lists = &e->f->flows->lists;
-	uint64_t end = lists->end;
 	struct fabric_flow *flow;
+	uint64_t off[64];
+	unsigned n;
 
 	attach(e, 1);
-	lists->end = lists->next;
+	exhaust(lists, off, &n);
 	flow = flow_from(e, 0);
 	assert_int_equal(testing_receivers(e->f, flow), 0);
 	attach(e, 2);
 	assert_int_equal(testing_receivers(e->f, flow), 0);
 	detach(e, 2);
-	lists->end = end;
+	while (n)
+		shm_extent_put(lists, off[--n]);
 	attach(e, 3); /* there is room again */
 	assert_int_equal(testing_receivers(e->f, flow), 2);
 }
@@ -464,7 +475,7 @@ static void without_a_free_number_a_flow_is_refused(void **state)
 	assert_int_equal(e->f->flows->by_lid.n, 1);
 }
 
-static void a_removed_flow_reaches_nobody_and_hears_of_nothing(void **state)
+static void a_removed_flow_reaches_nobody_and_is_not_compiled_again(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *flow = flow_from(e, 0);
@@ -646,7 +657,7 @@ static void random_sending_adds_up_on_every_link(void **state)
 #define N_GROUPS 3
 #define N_MLIDS  2
 
-/* What a list must hold, from first principles. */
+/* What a list must hold, computed without the code under test. */
 struct model {
 	bool attached[N_QPS][N_GROUPS][N_MLIDS];
 	bool member[N_MLIDS][4]; /* the host's port is in the table */
@@ -769,21 +780,21 @@ int main(void)
 		TEST(an_edge_that_comes_or_goes_changes_the_lists_in_place),
 		TEST(an_edge_counts_what_was_sent_while_it_was_there),
 		TEST(an_edge_with_a_smaller_mtu_is_the_paths),
-		TEST(flows_that_do_not_come_by_do_not_see_an_edge),
+		TEST(an_edge_does_not_change_flows_through_other_switches),
 		TEST(all_flows_follow_a_port_that_goes_down),
 		TEST(a_qp_without_a_port_gets_nothing_until_it_has_one),
 		TEST(the_sender_gets_its_own_unless_it_blocks_it),
 		TEST(blocking_can_cover_the_whole_host),
 		TEST(a_list_grows_and_shrinks_with_thousands_of_receivers),
 		TEST(senders_behind_one_switch_share_a_list),
-		TEST(who_wants_no_copy_of_its_own_messages_has_a_list_of_its_own),
+		TEST(a_qp_that_blocks_its_own_copies_has_a_list_of_its_own),
 		TEST(other_groups_and_partitions_share_nothing),
-		TEST(a_sender_whose_link_fails_reaches_nobody_and_the_others_whom_they_did),
+		TEST(a_sender_whose_link_fails_reaches_nobody_and_the_others_still_do),
 		TEST(what_senders_share_is_counted_for_each),
 		TEST(lists_come_back_when_flows_end),
 		TEST(without_room_for_a_list_nobody_is_reached),
 		TEST(without_a_free_number_a_flow_is_refused),
-		TEST(a_removed_flow_reaches_nobody_and_hears_of_nothing),
+		TEST(a_removed_flow_reaches_nobody_and_is_not_compiled_again),
 		TEST(a_unicast_flow_names_its_port),
 		TEST(a_unicast_flow_with_a_grh_must_name_the_ports_gid),
 		TEST(a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp),

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Forwarding tables of switches, and the walk of a packet through them: where does
- * what an HCA port sends to a LID come out? Runs when tables change, never for a
- * packet (flow.c keeps the outcome).
+ * Forwarding tables of switches, and the walk of a packet through them: which HCA ports does a
+ * packet to a LID reach? The daemon walks when tables change, never for each packet (flow.h).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "fabric/fabric.h"
 
-int fabric_lft_set(struct fabric_node *sw, uint16_t lid, uint8_t port)
+int fabric_lft_set_new(struct fabric_node *sw, uint16_t lid, uint8_t port)
 {
 	if (!lid || lid >= IB_LID_MCAST_FIRST)
 		return -EINVAL;
@@ -45,6 +45,9 @@ int fabric_mft_set(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
 		sw->mft = mft;
 		sw->mft_size = size;
 	}
+	if (base_log_on(join, BASE_LOG_TRACE) && memcmp(&sw->mft[i], row, sizeof(*row)))
+		base_log_trace(join, "%s: the MFT leads MLID 0x%04x to the ports in mask 0x%llx",
+		               sw->name, mlid, (unsigned long long)row->ports[0]);
 	sw->mft[i] = *row;
 	return 0;
 }
@@ -58,7 +61,7 @@ const struct fabric_mft_row *fabric_mft_get(const struct fabric_node *sw, uint16
 
 /* ---- partitions ---- */
 
-/* Whether members are full or limited counts between HCAs, not for who lies between. */
+/* Full or limited membership matters between HCAs, not to the switches between them. */
 static bool in_table(const struct fabric_port *p, uint16_t pkey)
 {
 	for (unsigned i = 0; i < SHM_PKEYS; i++)
@@ -136,8 +139,8 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 		w->reached(w->arg, at);
 }
 
-/* What came into a switch by @in goes on by every port of the row but that one. */
-static void spread(struct fabric *f, struct fabric_port *in, uint16_t mlid, struct fabric_walk *w)
+/* A packet that came into a switch by @in leaves by every other port of the row. */
+static void flood(struct fabric *f, struct fabric_port *in, uint16_t mlid, struct fabric_walk *w)
 {
 	struct fabric_node *sw = in->node;
 	const struct fabric_mft_row *row = fabric_mft_get(sw, mlid);
@@ -147,7 +150,7 @@ static void spread(struct fabric *f, struct fabric_port *in, uint16_t mlid, stru
 		return;
 	}
 	if (sw->mark == f->walk)
-		return; /* a loop in the tables: a switch passes one copy on */
+		return; /* a loop in the tables: a switch forwards one copy */
 	sw->mark = f->walk;
 	for (unsigned b = 0; b < FABRIC_MFT_BLOCKS; b++) {
 		for (uint64_t mask = row->ports[b]; mask; mask &= mask - 1) {
@@ -160,7 +163,7 @@ static void spread(struct fabric *f, struct fabric_port *in, uint16_t mlid, stru
 			if (!to)
 				continue;
 			if (to->node->type == FABRIC_SWITCH)
-				spread(f, to, mlid, w);
+				flood(f, to, mlid, w);
 			else
 				w->reached(w->arg, to);
 		}
@@ -188,7 +191,7 @@ void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t 
 	 */
 	if (fabric_row_has(fabric_mft_get(to->node, mlid), to->num))
 		w->reached(w->arg, from);
-	spread(f, to, mlid, w);
+	flood(f, to, mlid, w);
 }
 
 void fabric_walk_from_switch(struct fabric *f, struct fabric_node *sw, uint16_t mlid,
@@ -196,5 +199,5 @@ void fabric_walk_from_switch(struct fabric *f, struct fabric_node *sw, uint16_t 
 {
 	w->mtu = (uint8_t)f->settings.mtu;
 	f->walk++;
-	spread(f, &sw->port[0], mlid, w);
+	flood(f, &sw->port[0], mlid, w);
 }

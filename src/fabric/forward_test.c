@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The walk of a packet, by tables that nobody but the test has written: on one switch,
+ * The walk of a packet, by tables that the test has written: on one switch,
  * on a line of switches, in a ring, over parallel links.
  */
 #include "fabric/testing.h"
@@ -43,7 +43,7 @@ static struct trace walk(struct fabric *f, unsigned from, uint16_t dlid)
 	return t;
 }
 
-/* @want: a digit a host, how many copies it gets. */
+/* @want: one digit for each host: how many copies it gets. */
 static void assert_reached(const struct trace *t, const char *want)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(t->reached); i++)
@@ -81,7 +81,7 @@ static struct fabric *line(unsigned n, struct fabric_node **sw)
 	return f;
 }
 
-/* A line whose ends meet. */
+/* A line whose ends are linked: a ring. */
 static struct fabric *ring(unsigned n, struct fabric_node **sw)
 {
 	struct fabric *f = line(n, sw);
@@ -109,7 +109,7 @@ static void lft_entries_are_kept_and_the_rest_lead_nowhere(void **state)
 	free(sw.lft);
 }
 
-static void lft_takes_unicast_lids_only(void **state)
+static void an_lft_accepts_unicast_lids_only(void **state)
 {
 	struct fabric_node sw = { .type = FABRIC_SWITCH, .n_ports = 4 };
 
@@ -138,7 +138,7 @@ static void mft_rows_are_kept_up_to_the_capacity(void **state)
 	fabric_free(f);
 }
 
-static void mft_takes_multicast_lids_only(void **state)
+static void an_mft_accepts_multicast_lids_only(void **state)
 {
 	struct fabric_mft_row row = { { 2 } };
 	struct fabric_node *sw;
@@ -227,7 +227,7 @@ static void a_port_refuses_what_has_another_lid(void **state)
 	fabric_free(f);
 }
 
-static void a_port_takes_all_lids_of_its_lmc(void **state)
+static void a_port_accepts_all_lids_of_its_lmc(void **state)
 {
 	struct fabric_node *sw;
 	struct fabric *f = star(2, &sw);
@@ -489,15 +489,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lft_entries_are_kept_and_the_rest_lead_nowhere),
-		cmocka_unit_test(lft_takes_unicast_lids_only),
+		cmocka_unit_test(an_lft_accepts_unicast_lids_only),
 		cmocka_unit_test(mft_rows_are_kept_up_to_the_capacity),
-		cmocka_unit_test(mft_takes_multicast_lids_only),
+		cmocka_unit_test(an_mft_accepts_multicast_lids_only),
 		cmocka_unit_test(unicast_goes_where_the_lft_says),
 		cmocka_unit_test(unicast_without_an_entry_goes_nowhere),
 		cmocka_unit_test(unicast_along_a_line_crosses_each_link_once),
 		cmocka_unit_test(a_bad_lft_entry_leads_nowhere),
 		cmocka_unit_test(a_port_refuses_what_has_another_lid),
-		cmocka_unit_test(a_port_takes_all_lids_of_its_lmc),
+		cmocka_unit_test(a_port_accepts_all_lids_of_its_lmc),
 		cmocka_unit_test(unicast_to_itself_does_not_leave_the_hca),
 		cmocka_unit_test(unicast_in_a_loop_of_tables_ends),
 		cmocka_unit_test(only_active_ports_carry),

@@ -22,7 +22,7 @@ void fabric_guids_fini(struct fabric_guids *set)
 	set->slot = NULL;
 }
 
-/* Where @guid is, or where it would be. */
+/* The slot of @guid, or the free slot where it belongs. */
 static struct fabric_guid_owner *look(const struct fabric_guids *set, uint64_t guid)
 {
 	uint32_t i = (uint32_t)base_hash_of(&guid, sizeof(guid), 0) & set->mask;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A set of GUIDs that knows whose they are, of a size that is known before. Used by
- * plan.c to give GUIDs and to find two alike.
+ * A set of GUIDs, each with its owner (a number). Its size is fixed when it is made. plan.c uses
+ * it to choose GUIDs and to find duplicates.
  */
 #ifndef FABRIC_GUIDS_H
 #define FABRIC_GUIDS_H
@@ -22,11 +22,11 @@ struct fabric_guid_clash {
 	uint32_t first, second; /* owners */
 };
 
-/* For up to @n GUIDs. 0 or -ENOMEM. */
+/* Makes a set for up to @n GUIDs. Returns 0 or -ENOMEM. */
 int fabric_guids_init(struct fabric_guids *set, uint32_t n);
 void fabric_guids_fini(struct fabric_guids *set);
 
-/* 0, or -EEXIST and, unless it is NULL, @clash. @guid is not 0. */
+/* Adds @guid, which is not 0. Returns 0; -EEXIST: it is there already, see @clash (may be NULL). */
 int fabric_guids_add(struct fabric_guids *set, uint64_t guid, uint32_t owner,
                      struct fabric_guid_clash *clash);
 bool fabric_guids_has(const struct fabric_guids *set, uint64_t guid);

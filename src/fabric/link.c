@@ -19,7 +19,7 @@ struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 	return NULL;
 }
 
-/* What the link itself does to a port, as against what a subnet manager does. */
+/* Sets the state of a port because its link changed, not because a subnet manager set it. */
 static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
 {
 	if (state == IB_PORT_DOWN)
@@ -36,7 +36,7 @@ static bool may_come_up(const struct fabric_port *p)
 	return !p->cut && !p->disabled && !p->node->dead;
 }
 
-/* Brings both ends to where what has been done to the link leaves them. True: they changed. */
+/* Sets the states of both ends to what the link now allows. True: they changed. */
 static bool settle(struct fabric *f, struct fabric_port *p)
 {
 	bool up = may_come_up(p) && may_come_up(p->peer) && fabric_link_can_train(p);

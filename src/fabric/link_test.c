@@ -100,7 +100,7 @@ static void processes_see_the_state_of_their_port(void **state)
 	assert_int_equal(s.phys_state, PHYS_LINK_UP);
 }
 
-static void what_cannot_be_done_says_why(void **state)
+static void impossible_changes_name_their_reason(void **state)
 {
 	struct env *e = *state;
 	struct fabric_port *p = &e->sw[0]->port[2];
@@ -116,7 +116,7 @@ static void what_cannot_be_done_says_why(void **state)
 	assert_int_equal(fabric_link_set(e->f, p, true), -EHOSTDOWN);
 }
 
-static void a_dead_switch_takes_its_links_down_and_loses_its_tables(void **state)
+static void a_dead_switch_has_no_links_and_no_tables(void **state)
 {
 	struct env *e = *state;
 
@@ -132,7 +132,7 @@ static void a_dead_switch_takes_its_links_down_and_loses_its_tables(void **state
 	assert_int_equal(fabric_lft_get(e->sw[1], 1), 2);
 }
 
-static void a_link_that_was_taken_down_stays_so_when_its_switch_is_revived(void **state)
+static void a_link_set_down_stays_down_when_its_switch_is_revived(void **state)
 {
 	struct env *e = *state;
 
@@ -155,7 +155,7 @@ static void a_link_between_two_dead_switches_needs_both(void **state)
 	assert_link(&e->sw[0]->port[2], IB_PORT_INIT);
 }
 
-static void flows_across_a_link_end_with_it_before_anybody_sweeps(void **state)
+static void flows_across_a_failed_link_end_before_a_sweep(void **state)
 {
 	struct env *e = *state;
 	struct fabric_flow *unicast = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
@@ -202,11 +202,11 @@ int main(void)
 		TEST(nodes_are_found_by_name),
 		TEST(both_ends_of_a_link_go_down_and_return_to_init),
 		TEST(processes_see_the_state_of_their_port),
-		TEST(what_cannot_be_done_says_why),
-		TEST(a_dead_switch_takes_its_links_down_and_loses_its_tables),
-		TEST(a_link_that_was_taken_down_stays_so_when_its_switch_is_revived),
+		TEST(impossible_changes_name_their_reason),
+		TEST(a_dead_switch_has_no_links_and_no_tables),
+		TEST(a_link_set_down_stays_down_when_its_switch_is_revived),
 		TEST(a_link_between_two_dead_switches_needs_both),
-		TEST(flows_across_a_link_end_with_it_before_anybody_sweeps),
+		TEST(flows_across_a_failed_link_end_before_a_sweep),
 		TEST(a_port_that_is_down_reaches_not_even_itself),
 		TEST(counters_of_a_link_keep_what_crossed_it),
 	};

@@ -13,18 +13,18 @@
 struct entry {
 	struct base_hash_node node;
 	char name[FABRIC_NAME];
-	unsigned next; /* the number to try behind it first, so that a thousand equals are quick */
+	unsigned next; /* the number to try first, so that a thousand equal names are quick */
 };
 
 void fabric_names_fini(struct fabric_names *names)
 {
 	struct base_hash_node *node, *next;
 
-	for (node = base_hash_walk(&names->taken, NULL); node; node = next) {
-		next = base_hash_walk(&names->taken, node);
+	for (node = base_hash_walk(&names->reserved, NULL); node; node = next) {
+		next = base_hash_walk(&names->reserved, node);
 		free(container_of(node, struct entry, node));
 	}
-	base_hash_fini(&names->taken);
+	base_hash_fini(&names->reserved);
 }
 
 static uint64_t hash_of(const char *name)
@@ -36,7 +36,7 @@ static struct entry *find(const struct fabric_names *names, const char *name)
 {
 	struct base_hash_node *node;
 
-	for (node = base_hash_first(&names->taken, hash_of(name)); node;
+	for (node = base_hash_first(&names->reserved, hash_of(name)); node;
 	     node = base_hash_next(node)) {
 		struct entry *e = container_of(node, struct entry, node);
 
@@ -51,7 +51,7 @@ static bool is_alnum(char c)
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* What of @want can stand in a name; it begins with a letter or a digit. */
+/* Copies the characters of @want that a name may have; it begins with a letter or a digit. */
 static void clean(const char *want, char name[FABRIC_NAME])
 {
 	size_t n = 0;
@@ -69,7 +69,7 @@ static void clean(const char *want, char name[FABRIC_NAME])
 	name[n] = '\0';
 }
 
-/* @name with a number behind it that makes it another; it may lose its end to that. */
+/* Appends a number to @name that makes it unique; cuts its end if it becomes too long. */
 static void number(struct fabric_names *names, struct entry *base, char name[FABRIC_NAME])
 {
 	do {
@@ -81,7 +81,7 @@ static void number(struct fabric_names *names, struct entry *base, char name[FAB
 	} while (find(names, name));
 }
 
-int fabric_names_take(struct fabric_names *names, const char *want, char name[FABRIC_NAME])
+int fabric_names_reserve(struct fabric_names *names, const char *want, char name[FABRIC_NAME])
 {
 	struct entry *e, *base;
 
@@ -96,7 +96,7 @@ int fabric_names_take(struct fabric_names *names, const char *want, char name[FA
 		return -ENOMEM;
 	e->next = 2;
 	memcpy(e->name, name, FABRIC_NAME);
-	if (base_hash_add(&names->taken, &e->node, hash_of(name))) {
+	if (base_hash_add(&names->reserved, &e->node, hash_of(name))) {
 		free(e);
 		return -ENOMEM;
 	}

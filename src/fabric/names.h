@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Unique names out of any text: letters, digits, '.', '_' and '-' only, so that they can
- * stand in commands and on them, and a number behind one that is taken already. Used by
- * plan.c. Not thread-safe.
+ * Unique names made from any text. They consist of letters, digits, '.', '_' and '-' only, so that
+ * they can be used in commands; a name that is in use already gets a number. Used by plan.c. Not
+ * thread-safe.
  */
 #ifndef FABRIC_NAMES_H
 #define FABRIC_NAMES_H
@@ -11,12 +11,15 @@
 #include "fabric/fabric.h"
 
 struct fabric_names {
-	struct base_hash taken;
+	struct base_hash reserved;
 };
 
 void fabric_names_fini(struct fabric_names *names);
 
-/* Makes a name of @want and takes it. 0; -EINVAL: nothing usable in it; -ENOMEM. */
-int fabric_names_take(struct fabric_names *names, const char *want, char name[FABRIC_NAME]);
+/*
+ * Makes a name from @want and reserves it. Returns 0; -EINVAL: @want has no usable character;
+ * -ENOMEM.
+ */
+int fabric_names_reserve(struct fabric_names *names, const char *want, char name[FABRIC_NAME]);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Directed routes: the shortest way from a port to another over links that are up. For
- * who sends SMPs before there are LIDs, as subnet managers do: see mads.h.
+ * Directed routes: the shortest path from a port to another over links that are up. Subnet
+ * managers need them to send SMPs before there are LIDs: see mads.h.
  */
 #include <stdlib.h>
 
 #include "fabric/mads.h"
 
 struct search {
-	struct fabric_port **in; /* by switch index: the port that it was reached by; NULL: not */
+	struct fabric_port *
+	        *in; /* by switch index: the port by which the search reached it; NULL: not yet */
 	struct fabric_node **queue;
 	unsigned head, tail;
 };
@@ -26,7 +27,7 @@ static void reach(struct search *s, struct fabric_port *in)
 	s->queue[s->tail++] = in->node;
 }
 
-/* Whether breadth first, from the switch behind @from, one comes to @to's switch. */
+/* Searches breadth first from the switch behind @from. True: it reached @to's switch. */
 static bool find(struct search *s, struct fabric_port *from, const struct fabric_port *to)
 {
 	reach(s, from->peer);
@@ -42,7 +43,7 @@ static bool find(struct search *s, struct fabric_port *from, const struct fabric
 	return false;
 }
 
-/* The ports that lead out, from the last hop to the first. False: too many. */
+/* Writes the out ports, from the last hop to the first. False: too many hops. */
 static bool write_path(const struct search *s, const struct fabric_port *from,
                        const struct fabric_port *to, struct wire_smp *smp)
 {

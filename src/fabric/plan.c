@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "fabric/guids.h"
 #include "fabric/plan.h"
 
@@ -28,33 +29,17 @@ void fabric_plan_fini(struct fabric_plan *plan)
 	fabric_plan_init(plan);
 }
 
-/* Room for one more element in a growing array. */
-static int make_room(void **array, unsigned n, unsigned *room, size_t size)
-{
-	unsigned more = *room ? *room * 2 : 16;
-	void *grown;
-
-	if (n < *room)
-		return 0;
-	grown = realloc(*array, more * size);
-	if (!grown)
-		return -ENOMEM;
-	*array = grown;
-	*room = more;
-	return 0;
-}
-
-/* A name made of @want, else of @letters and @n. */
-static int take_name(struct fabric_names *names, const char *want, const char *letters, unsigned n,
-                     char name[FABRIC_NAME])
+/* Reserves a name made from @want, or from @letters and @n if that has no usable character. */
+static int reserve_name(struct fabric_names *names, const char *want, const char *letters,
+                        unsigned n, char name[FABRIC_NAME])
 {
 	char plain[FABRIC_NAME];
-	int ret = want ? fabric_names_take(names, want, name) : -EINVAL;
+	int ret = want ? fabric_names_reserve(names, want, name) : -EINVAL;
 
 	if (ret != -EINVAL)
 		return ret;
 	snprintf(plain, sizeof(plain), "%s%u", letters, n);
-	return fabric_names_take(names, plain, name);
+	return fabric_names_reserve(names, plain, name);
 }
 
 int fabric_plan_add_host(struct fabric_plan *plan, const char *name)
@@ -64,16 +49,16 @@ int fabric_plan_add_host(struct fabric_plan *plan, const char *name)
 
 	if (plan->n_hosts == FABRIC_MAX_HOSTS)
 		return -ERANGE;
-	ret = make_room((void **)&plan->host, plan->n_hosts, &plan->host_room, sizeof(*host));
+	ret = base_array_reserve(&plan->host, &plan->host_room, (size_t)plan->n_hosts + 1);
 	if (ret)
 		return ret;
 	host = &plan->host[plan->n_hosts];
 	*host = (struct fabric_plan_host){ 0 };
-	ret = take_name(&plan->host_names, name, "h", plan->n_hosts + 1, host->name);
+	ret = reserve_name(&plan->host_names, name, "h", plan->n_hosts + 1, host->name);
 	return ret ? ret : (int)plan->n_hosts++;
 }
 
-/* A node without a name, which is not counted yet. */
+/* A new node, without a name; the caller counts it. */
 static int new_node(struct fabric_plan *plan, unsigned n_ports, struct fabric_plan_node **out)
 {
 	struct fabric_plan_node *node;
@@ -84,7 +69,7 @@ static int new_node(struct fabric_plan *plan, unsigned n_ports, struct fabric_pl
 	if (plan->n_nodes == FABRIC_MAX_NODES || plan->n_ports + n_ports > FABRIC_MAX_ALL_PORTS ||
 	    plan->n_hca_ports + plan->n_switches + n_ports > FABRIC_MAX_LIDS)
 		return -ERANGE;
-	ret = make_room((void **)&plan->node, plan->n_nodes, &plan->node_room, sizeof(*node));
+	ret = base_array_reserve(&plan->node, &plan->node_room, (size_t)plan->n_nodes + 1);
 	if (ret)
 		return ret;
 	node = &plan->node[plan->n_nodes];
@@ -112,7 +97,7 @@ static int add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports, co
 		return ret;
 	node->type = FABRIC_HCA;
 	node->host = host;
-	ret = fabric_names_take(&plan->node_names, want, node->name);
+	ret = fabric_names_reserve(&plan->node_names, want, node->name);
 	if (ret) {
 		free(node->port);
 		return ret;
@@ -132,7 +117,7 @@ int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_port
 
 	if (host >= plan->n_hosts)
 		return -EINVAL;
-	/* the number must not fall off the end */
+	/* the host's name is cut, so that the number fits */
 	snprintf(name, sizeof(name), "umbel_%.*s_%u", FABRIC_NAME - 12, plan->host[host].name,
 	         plan->host[host].n_hcas);
 	return add_hca(plan, host, n_ports, name);
@@ -160,7 +145,7 @@ int fabric_plan_add_switch(struct fabric_plan *plan, const char *name, unsigned 
 	if (ret)
 		return ret;
 	node->type = FABRIC_SWITCH;
-	ret = take_name(&plan->node_names, name, "sw", plan->n_switches + 1, node->name);
+	ret = reserve_name(&plan->node_names, name, "sw", plan->n_switches + 1, node->name);
 	if (ret) {
 		free(node->port);
 		return ret;
@@ -197,7 +182,7 @@ int fabric_plan_link(struct fabric_plan *plan, struct fabric_plan_end a, struct 
 
 /* ---- finishing ---- */
 
-/* Where ports that have a GUID of their own begin. */
+/* The first port that has a GUID of its own. */
 static unsigned first_port(const struct fabric_plan_node *node)
 {
 	return node->type == FABRIC_SWITCH ? 0 : 1;
@@ -208,7 +193,7 @@ static unsigned last_port(const struct fabric_plan_node *node)
 	return node->type == FABRIC_SWITCH ? 0 : node->n_ports;
 }
 
-/* The GUIDs that the plan came with. -EEXIST: @node has one that is also @other's. */
+/* Notes the GUIDs that the plan sets. -EEXIST: @node and @other have the same one. */
 static int note_given(struct fabric_plan *plan, struct fabric_guids *nodes,
                       struct fabric_guids *ports, struct fabric_guid_clash *clash)
 {
@@ -225,7 +210,7 @@ static int note_given(struct fabric_plan *plan, struct fabric_guids *nodes,
 	return 0;
 }
 
-/* Whether a node's GUID and those that its ports would have by it are free. */
+/* Whether @base is free as a node's GUID, and so are the GUIDs that its ports would get. */
 static bool block_is_free(const struct fabric_guids *nodes, const struct fabric_guids *ports,
                           uint64_t guid, unsigned n_ports)
 {
@@ -237,7 +222,7 @@ static bool block_is_free(const struct fabric_guids *nodes, const struct fabric_
 	return true;
 }
 
-/* A GUID of ours; with nothing given, that of number @i. */
+/* A free GUID with our prefix; that of number @i if the plan sets none. */
 static uint64_t new_guid(const struct fabric_plan *plan, const struct fabric_guids *nodes,
                          const struct fabric_guids *ports, unsigned i)
 {
@@ -264,7 +249,7 @@ static void give_guids(struct fabric_plan *plan, struct fabric_guids *nodes,
 		for (unsigned k = first_port(node); k <= last_port(node); k++) {
 			if (node->port[k].guid)
 				continue;
-			/* somebody else's port may be where this node's would be */
+			/* another node's port may have a GUID that this node's port would get */
 			if (base == node->guid &&
 			    (base + k < base || fabric_guids_has(ports, base + k)))
 				base = new_guid(plan, nodes, ports, i);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a fabric is to look like, before it is built: hosts, their HCAs, switches, links.
- * Made by the builders here or from a file (topology_file.h), finished, and handed to
- * fabric_new(). Nothing in it is alive: no states, no LIDs.
+ * The plan of a fabric before it is built: hosts, their HCAs, switches, links. The builders here
+ * or a topology file (topology_file.h) fill it; fabric_plan_finish() completes it; fabric_new()
+ * builds the fabric. A plan has no port states and no LIDs.
  *
- * Nodes and hosts are known by their numbers, from 0 in the order in which they were
- * added. Names are unique: what is asked for is made so. Not thread-safe.
+ * Nodes and hosts have numbers, from 0 in the order in which they were added. Names are made
+ * unique. Not thread-safe.
  */
 #ifndef FABRIC_PLAN_H
 #define FABRIC_PLAN_H
@@ -17,9 +17,9 @@
 #include "fabric/fabric.h"
 #include "fabric/names.h"
 
-#define FABRIC_MAX_HOSTS      4096
+#define FABRIC_MAX_HOSTS      49151
 #define FABRIC_MAX_HOST_PORTS 256 /* of all HCAs of a host */
-#define FABRIC_MAX_NODES      16384
+#define FABRIC_MAX_NODES      49151
 #define FABRIC_MAX_ALL_PORTS  (1u << 20)
 #define FABRIC_MAX_LIDS       (IB_LID_MCAST_FIRST - 1) /* HCA ports and switches */
 
@@ -33,8 +33,8 @@ struct fabric_link_rate {
 #define FABRIC_RATE_DEFAULT ((struct fabric_link_rate){ FABRIC_WIDTH_4X, FABRIC_SPEED_EDR })
 
 struct fabric_plan_port {
-	uint64_t
-	        guid; /* of an HCA's port or a switch's port 0; 0: fabric_plan_finish() gives one */
+	/* of an HCA's port or a switch's port 0; 0: fabric_plan_finish() chooses one */
+	uint64_t guid;
 	uint32_t peer_node; /* FABRIC_UNLINKED: nothing plugged in */
 	uint8_t peer_port;
 	struct fabric_link_rate rate;
@@ -47,8 +47,8 @@ struct fabric_plan_node {
 	unsigned host;          /* HCAs */
 	unsigned n_ports;
 	struct fabric_plan_port *port; /* [1] to [n_ports], and a switch's [0] */
-	uint64_t guid, system_guid;    /* 0: fabric_plan_finish() gives one */
-	uint32_t vendor_id, device_id; /* 0: not said */
+	uint64_t guid, system_guid;    /* 0: fabric_plan_finish() chooses one */
+	uint32_t vendor_id, device_id; /* 0: unknown */
 	bool enhanced_port0;
 	bool ethernet; /* HCAs: each port is a network device (ethernet.h) */
 };
@@ -70,11 +70,11 @@ void fabric_plan_init(struct fabric_plan *plan);
 void fabric_plan_fini(struct fabric_plan *plan);
 
 /*
- * These add, and return the number of what they added; -ERANGE: more than a fabric can have
- * (FABRIC_MAX_*), -EINVAL: no such host, or a node cannot have so many ports; -ENOMEM.
- * @name: what the name is made of; NULL, or nothing usable in it: "h" or "sw" and a number. An
- * HCA is named after its host: umbel_h1_0. The description of a node is its name, for an HCA
- * after its host's.
+ * These add a host or a node and return its number; -ERANGE: more than a fabric can have
+ * (FABRIC_MAX_*); -EINVAL: no such host, or a node cannot have so many ports; -ENOMEM. Its name is
+ * made from @name; if that is NULL or has no usable character, it is "h" or "sw" and a number. An
+ * HCA is named after its host: umbel_h1_0. The description of a switch is its name, that of an HCA
+ * its host's name and its own.
  */
 int fabric_plan_add_host(struct fabric_plan *plan, const char *name);
 int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports);
@@ -86,28 +86,28 @@ struct fabric_plan_end {
 	unsigned node, port;
 };
 
-/* Links two ports. 0; -EINVAL: no such port, or a port with itself; -EBUSY: one is linked. */
+/* Links two ports. Returns 0; -EINVAL: no such port, or @a is @b; -EBUSY: one is linked already. */
 int fabric_plan_link(struct fabric_plan *plan, struct fabric_plan_end a, struct fabric_plan_end b,
                      struct fabric_link_rate rate);
 
 /*
- * Gives the GUIDs that are missing, and checks what adding could not. 0; -EINVAL with why not
- * in @why and the node that it is about in @node (-1: none); -ENOMEM.
+ * Chooses the missing GUIDs and checks the plan as a whole. Returns 0; -EINVAL: the reason is in
+ * @why (at most @len bytes) and the number of the node in @node (-1: none); -ENOMEM.
  */
 int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t len);
 
 /*
- * The IP addresses of a host's port. @n: 0 for the first one that has a link (the first, if none
- * has), then the others in order. Host number i, from 0, has 10.n.x.y with x = i / 254 and
- * y = i % 254 + 1 (network order), and fd75:6d62:656c:n::(i + 1).
+ * The IP addresses of port number @n of host number @host. Number 0 is the host's first port with
+ * a link (its first port, if none has one); the others follow in order. Host i has 10.n.x.y with
+ * x = i / 254 and y = i % 254 + 1 (network order), and fd75:6d62:656c:n::(i + 1).
  */
 void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
 
 /* ---- plan_build.c: the shapes that `umbel up` offers; on a fresh plan, and finished ---- */
 
 /*
- * @n hosts, h1 and so on, with one HCA of one port each, on 36-port switches: one if its ports
- * suffice, else a tree of them. 0, -ERANGE, -ENOMEM.
+ * @n hosts, h1 and so on, with one HCA of one port each, on one 36-port switch if its ports
+ * suffice, else on a tree of them. Returns 0; -ERANGE: too few or too many hosts; -ENOMEM.
  */
 int fabric_plan_tree(struct fabric_plan *plan, unsigned n);
 
@@ -118,9 +118,9 @@ struct fabric_fat_tree {
 };
 
 /*
- * A fat tree: each switch has as many links up as down, so no link is shared more above than
- * below. With fewer hosts than there is room for, leaf switches (and with 3 levels whole
- * pods) are left out, spines are not. 0; -EINVAL with why not in @why; -ENOMEM.
+ * A fat tree: each switch has as many links up as down, so that the upper links carry no more
+ * than the lower ones. With fewer hosts than there is room for, unused leaf switches (with 3 levels
+ * whole pods) are left out; spines are not. Returns 0; -EINVAL: the reason is in @why; -ENOMEM.
  */
 int fabric_plan_fat_tree(struct fabric_plan *plan, const struct fabric_fat_tree *shape, char *why,
                          size_t len);

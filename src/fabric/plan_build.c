@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Plans of regular shape: see plan.h. Hosts come first, then the switches from the
- * bottom up.
+ * Plans of regular shapes: see plan.h. Hosts are added first, then the switches from the bottom
+ * up.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ static int finish(struct fabric_plan *plan)
 	char why[1];
 	int node;
 
-	return fabric_plan_finish(plan, &node, why, sizeof(why)); /* it brings no GUIDs */
+	return fabric_plan_finish(plan, &node, why,
+	                          sizeof(why)); /* it has no GUIDs that could clash */
 }
 
 /* Adds @n hosts, each with one HCA of one port: nodes 0 to @n - 1. */
@@ -32,7 +33,7 @@ static int add_hosts(struct fabric_plan *plan, unsigned n)
 	return 0;
 }
 
-/* Adds @n switches: consecutive nodes. Their names begin so. */
+/* Adds @n switches, consecutive nodes; their names begin with @name. */
 static int add_switches(struct fabric_plan *plan, const char *name, unsigned n, unsigned n_ports)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -56,8 +57,8 @@ static int plug(struct fabric_plan *plan, unsigned a, unsigned port_a, unsigned 
 /* ---- a tree ---- */
 
 /*
- * One layer of switches above the @n ends in @below; these are replaced by the layer's uplinks, if
- * it has more than one switch. How many it has, or -errno.
+ * Adds a layer of switches above the @n ends in @below. If it has more than one switch, its
+ * uplinks replace the ends in @below. Returns the number of its switches, or -errno.
  */
 static int add_layer(struct fabric_plan *plan, const char *name, struct fabric_plan_end *below,
                      unsigned n)
@@ -99,7 +100,7 @@ int fabric_plan_tree(struct fabric_plan *plan, unsigned n_hosts)
 
 /* ---- fat trees ---- */
 
-/* A fat tree while it is built: how many there are, and their first nodes. */
+/* A fat tree while it is built: the number of switches of each kind, and their first nodes. */
 struct fat_tree {
 	unsigned half; /* of a switch's ports: up, or down */
 	unsigned hosts, leaves, aggs, spines;
@@ -134,7 +135,7 @@ static int check_shape(const struct fabric_fat_tree *shape, unsigned *hosts, cha
 	return 0;
 }
 
-/* All nodes. */
+/* Adds all nodes. */
 static int add_fat_nodes(struct fabric_plan *plan, const struct fabric_fat_tree *shape,
                          struct fat_tree *t)
 {
@@ -159,7 +160,7 @@ static int add_fat_nodes(struct fabric_plan *plan, const struct fabric_fat_tree 
 	return ret;
 }
 
-/* Down ports come first on every switch but the spines, which have no others. */
+/* Ports 1 to half lead down, the rest up; all ports of a spine lead down. */
 static int link_leaf(struct fabric_plan *plan, const struct fat_tree *t, unsigned leaf)
 {
 	unsigned above = t->first_spine, port = leaf + 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fat trees: how many switches of which kind, and that no link is shared by more above than
- * below. The trees of `--hosts` are in fabric_test.c.
+ * Fat trees: how many switches of each kind there are, and that the upper links carry no more
+ * than the lower ones. The trees of `--hosts` are in fabric_test.c.
  */
 #include "fabric/testing.h"
 
@@ -57,6 +57,7 @@ static void a_fat_tree_has_these_switches(void **state)
 		{ 3, 4, 0, 16, 8, 8, 4 },
 		{ 3, 4, 5, 5, 3, 4, 4 },
 		{ 3, 36, 4096, 4096, 228, 234, 324 },
+		{ 3, 48, 0, 27648, 1152, 1152, 576 },
 	};
 
 	(void)state;
@@ -89,7 +90,7 @@ static void every_port_of_a_full_fat_tree_is_linked(void **state)
 	}
 }
 
-/* Of which switches the uplinks of @node lead to: each once. */
+/* The uplinks of @node lead to different switches. */
 static void assert_uplinks_differ(const struct fabric_plan *plan,
                                   const struct fabric_plan_node *node)
 {
@@ -103,7 +104,7 @@ static void assert_uplinks_differ(const struct fabric_plan *plan,
 	}
 }
 
-/* Also where hosts are left out: those that are there keep their full bandwidth. */
+/* The hosts keep their full bandwidth if others are left out. */
 static void every_switch_below_the_spines_leads_up_by_half_its_ports(void **state)
 {
 	static const unsigned rows[][3] = {
@@ -123,7 +124,7 @@ static void every_switch_below_the_spines_leads_up_by_half_its_ports(void **stat
 	}
 }
 
-static void shapes_that_there_are_not_are_refused_in_words(void **state)
+static void impossible_shapes_are_refused_with_a_reason(void **state)
 {
 	static const struct {
 		unsigned levels, radix, hosts;
@@ -135,10 +136,10 @@ static void shapes_that_there_are_not_are_refused_in_words(void **state)
 		{ 2, 7, 0, "a fat tree's switches have 2 to 254 ports, an even number, not 7" },
 		{ 2, 256, 0, "a fat tree's switches have 2 to 254 ports, an even number, not 256" },
 		{ 2, 36, 649, "2 levels of 36-port switches take 648 hosts, not 649" },
-		{ 3, 36, 0,
-		  "3 levels of 36-port switches take 11664 hosts, more than the 4096 of a fabric: "
+		{ 3, 64, 0,
+		  "3 levels of 64-port switches take 65536 hosts, more than the 49151 of a fabric: "
 		  "say how many it shall have" },
-		{ 3, 254, 4000, "3 levels of 254-port switches take 16288 switches: too many" },
+		{ 3, 64, 48000, "3 levels of 64-port switches take 4028 switches: too many" },
 	};
 
 	(void)state;
@@ -159,7 +160,7 @@ int main(void)
 		cmocka_unit_test(a_fat_tree_has_these_switches),
 		cmocka_unit_test(every_port_of_a_full_fat_tree_is_linked),
 		cmocka_unit_test(every_switch_below_the_spines_leads_up_by_half_its_ports),
-		cmocka_unit_test(shapes_that_there_are_not_are_refused_in_words),
+		cmocka_unit_test(impossible_shapes_are_refused_with_a_reason),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

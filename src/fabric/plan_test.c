@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Plans: names, links, GUIDs, and what fabrics become of plans that no builder makes.
+ * Plans: names, links, GUIDs, and the fabrics made from plans that no builder makes.
  */
 #include "fabric/testing.h"
 
@@ -53,6 +53,19 @@ static void assert_address(const struct fabric *f, unsigned port, const char *ip
 
 /* ---- names ---- */
 
+/* Reserves the names of the @n rows in turn: a row has the text and the name made from it. */
+static void check_names(const char *const rows[][2], size_t n)
+{
+	struct fabric_names names = { 0 };
+	char name[FABRIC_NAME];
+
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(fabric_names_reserve(&names, rows[i][0], name), 0);
+		assert_string_equal(name, rows[i][1]);
+	}
+	fabric_names_fini(&names);
+}
+
 static void names_are_made_of_what_can_stand_in_a_command(void **state)
 {
 	static const char *const rows[][2] = {
@@ -64,15 +77,9 @@ static void names_are_made_of_what_can_stand_in_a_command(void **state)
 		{ "caf\xC3\xA9", "caf" },
 		{ "012345678901234567890123456789012345", "0123456789012345678901234567890" },
 	};
-	struct fabric_names names = { 0 };
-	char name[FABRIC_NAME];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		assert_int_equal(fabric_names_take(&names, rows[i][0], name), 0);
-		assert_string_equal(name, rows[i][1]);
-	}
-	fabric_names_fini(&names);
+	check_names(rows, ARRAY_SIZE(rows));
 }
 
 static void a_text_without_a_letter_or_digit_is_no_name(void **state)
@@ -83,11 +90,11 @@ static void a_text_without_a_letter_or_digit_is_no_name(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(fabric_names_take(&names, rows[i], name), -EINVAL);
+		assert_int_equal(fabric_names_reserve(&names, rows[i], name), -EINVAL);
 	fabric_names_fini(&names);
 }
 
-static void a_name_that_is_taken_gets_a_number(void **state)
+static void a_name_in_use_gets_a_number(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "a", "a" },
@@ -99,15 +106,9 @@ static void a_name_that_is_taken_gets_a_number(void **state)
 		{ "0123456789012345678901234567890", "0123456789012345678901234567890" },
 		{ "0123456789012345678901234567890", "01234567890123456789012345678-2" },
 	};
-	struct fabric_names names = { 0 };
-	char name[FABRIC_NAME];
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		assert_int_equal(fabric_names_take(&names, rows[i][0], name), 0);
-		assert_string_equal(name, rows[i][1]);
-	}
-	fabric_names_fini(&names);
+	check_names(rows, ARRAY_SIZE(rows));
 }
 
 static void hosts_switches_and_hcas_have_names_without_being_given_any(void **state)
@@ -437,7 +438,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_made_of_what_can_stand_in_a_command),
 		cmocka_unit_test(a_text_without_a_letter_or_digit_is_no_name),
-		cmocka_unit_test(a_name_that_is_taken_gets_a_number),
+		cmocka_unit_test(a_name_in_use_gets_a_number),
 		cmocka_unit_test(hosts_switches_and_hcas_have_names_without_being_given_any),
 		cmocka_unit_test(hcas_of_hosts_with_long_names_differ),
 		cmocka_unit_test(what_cannot_be_is_refused),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The performance management agent of every node (InfiniBand specification volume 1,
- * chapter 16): what the ports have counted. Counters are collected from the flows when
- * somebody asks; a Set that clears them moves the zero line.
+ * The performance management agent of every node (InfiniBand specification volume 1, chapter 16):
+ * it reads and writes the counters of ports. A Get first collects the counts of the flows; a Set
+ * writes only the offset from which a counter counts.
  */
 #include <string.h>
 
@@ -44,7 +44,7 @@ static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 	                            memory_order_relaxed);
 }
 
-/* What the port has counted from the start. */
+/* What the port has counted since the fabric started. */
 static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 {
 	return (struct counts){ {
@@ -64,13 +64,13 @@ static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 	} };
 }
 
-/* The two attributes count apart: to clear one leaves the other. */
+/* Each of the two attributes has its own offsets: clearing one does not clear the other. */
 static uint64_t *zero_of(struct fabric_port *p, bool extended)
 {
 	return extended ? p->zero_extended : p->zero;
 }
 
-/* The ports that a select names: from @first to @last. False: it names none. */
+/* The ports that PortSelect names: from @first to @last. False: there is no such port. */
 static bool selected(const struct fabric_node *node, unsigned select, unsigned *first,
                      unsigned *last)
 {
@@ -99,7 +99,7 @@ static struct counts sum_counts(struct fabric *f, struct fabric_node *node, unsi
 	return sum;
 }
 
-/* Of a Set: the counters that @select has bits of become what @value says. */
+/* A Set: writes the counters whose bits are set in @select. */
 struct write {
 	unsigned select;
 	enum counter counter;
@@ -141,6 +141,23 @@ static void set_port_counters(struct fabric *f, struct fabric_port *p,
 	write_counters(f, p, false, c->counter_select, all);
 }
 
+static void fill_basic(struct wire_port_counters *c, const struct counts *sum, bool is_set)
+{
+	*c = (struct wire_port_counters){
+		.port_select = c->port_select,
+		.counter_select = is_set ? c->counter_select : 0,
+		.link_downed = (uint8_t)saturate(sum->n[LINK_DOWNED], UINT8_MAX),
+		.rcv_switch_relay_errors = (uint16_t)saturate(sum->n[RELAY_ERRORS], UINT16_MAX),
+		.xmit_discards = (uint16_t)saturate(sum->n[XMIT_DISCARDS], UINT16_MAX),
+		.xmit_constraint_errors = (uint8_t)saturate(sum->n[XMIT_CONSTRAINT], UINT8_MAX),
+		.rcv_constraint_errors = (uint8_t)saturate(sum->n[RCV_CONSTRAINT], UINT8_MAX),
+		.xmit_data = saturate(sum->n[XMIT_DATA], UINT32_MAX),
+		.rcv_data = saturate(sum->n[RCV_DATA], UINT32_MAX),
+		.xmit_packets = saturate(sum->n[XMIT_PACKETS], UINT32_MAX),
+		.rcv_packets = saturate(sum->n[RCV_PACKETS], UINT32_MAX),
+	};
+}
+
 static uint16_t port_counters(struct fabric *f, struct fabric_node *node, uint8_t *data,
                               bool is_set)
 {
@@ -154,19 +171,7 @@ static uint16_t port_counters(struct fabric *f, struct fabric_node *node, uint8_
 	for (unsigned i = first; is_set && i <= last; i++)
 		set_port_counters(f, &node->port[i], &c);
 	sum = sum_counts(f, node, first, last, false);
-	c = (struct wire_port_counters){
-		.port_select = c.port_select,
-		.counter_select = is_set ? c.counter_select : 0,
-		.link_downed = (uint8_t)saturate(sum.n[LINK_DOWNED], UINT8_MAX),
-		.rcv_switch_relay_errors = (uint16_t)saturate(sum.n[RELAY_ERRORS], UINT16_MAX),
-		.xmit_discards = (uint16_t)saturate(sum.n[XMIT_DISCARDS], UINT16_MAX),
-		.xmit_constraint_errors = (uint8_t)saturate(sum.n[XMIT_CONSTRAINT], UINT8_MAX),
-		.rcv_constraint_errors = (uint8_t)saturate(sum.n[RCV_CONSTRAINT], UINT8_MAX),
-		.xmit_data = saturate(sum.n[XMIT_DATA], UINT32_MAX),
-		.rcv_data = saturate(sum.n[RCV_DATA], UINT32_MAX),
-		.xmit_packets = saturate(sum.n[XMIT_PACKETS], UINT32_MAX),
-		.rcv_packets = saturate(sum.n[RCV_PACKETS], UINT32_MAX),
-	};
+	fill_basic(&c, &sum, is_set);
 	wire_port_counters_encode(&c, data);
 	return MAD_STATUS_OK;
 }
@@ -190,6 +195,23 @@ static void set_extended(struct fabric *f, struct fabric_port *p,
 	write_counters(f, p, true, c->counter_select, all);
 }
 
+static void fill_extended(struct wire_port_counters_extended *c, const struct counts *sum,
+                          bool is_set)
+{
+	*c = (struct wire_port_counters_extended){
+		.port_select = c->port_select,
+		.counter_select = is_set ? c->counter_select : 0,
+		.xmit_data = sum->n[XMIT_DATA],
+		.rcv_data = sum->n[RCV_DATA],
+		.xmit_packets = sum->n[XMIT_PACKETS],
+		.rcv_packets = sum->n[RCV_PACKETS],
+		.unicast_xmit_packets = sum->n[XMIT_UNICAST],
+		.unicast_rcv_packets = sum->n[RCV_UNICAST],
+		.multicast_xmit_packets = sum->n[XMIT_MULTICAST],
+		.multicast_rcv_packets = sum->n[RCV_MULTICAST],
+	};
+}
+
 static uint16_t port_counters_extended(struct fabric *f, struct fabric_node *node, uint8_t *data,
                                        bool is_set)
 {
@@ -203,20 +225,21 @@ static uint16_t port_counters_extended(struct fabric *f, struct fabric_node *nod
 	for (unsigned i = first; is_set && i <= last; i++)
 		set_extended(f, &node->port[i], &c);
 	sum = sum_counts(f, node, first, last, true);
-	c = (struct wire_port_counters_extended){
-		.port_select = c.port_select,
-		.counter_select = is_set ? c.counter_select : 0,
-		.xmit_data = sum.n[XMIT_DATA],
-		.rcv_data = sum.n[RCV_DATA],
-		.xmit_packets = sum.n[XMIT_PACKETS],
-		.rcv_packets = sum.n[RCV_PACKETS],
-		.unicast_xmit_packets = sum.n[XMIT_UNICAST],
-		.unicast_rcv_packets = sum.n[RCV_UNICAST],
-		.multicast_xmit_packets = sum.n[XMIT_MULTICAST],
-		.multicast_rcv_packets = sum.n[RCV_MULTICAST],
-	};
+	fill_extended(&c, &sum, is_set);
 	wire_port_counters_extended_encode(&c, data);
 	return MAD_STATUS_OK;
+}
+
+void fabric_pma_read(struct fabric *f, struct fabric_port *p, struct wire_port_counters *basic,
+                     struct wire_port_counters_extended *extended)
+{
+	struct counts sum;
+
+	fabric_flow_collect(f);
+	sum = sum_counts(f, p->node, p->num, p->num, false);
+	fill_basic(basic, &sum, false);
+	sum = sum_counts(f, p->node, p->num, p->num, true);
+	fill_extended(extended, &sum, false);
 }
 
 static uint16_t class_port_info(uint8_t *data)
@@ -240,7 +263,7 @@ bool fabric_pma_wants(const struct fabric_mad *mad)
 	       mad->dest_qpn == IB_QPN_GSI;
 }
 
-bool fabric_pma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
 	struct wire_perf_mad p;
 	bool is_set;

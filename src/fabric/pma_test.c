@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The performance management agent: what ports have counted, asked for by port and for
- * all of a node, and counters that somebody writes.
+ * The performance management agent: the counters of one port and of all ports of a node, and Sets
+ * of counters.
  */
 #include "fabric/link.h"
 #include "fabric/testing_mads.h"
@@ -21,7 +21,7 @@ static struct wire_perf_mad request(uint8_t method, uint16_t attribute)
 		                                .attribute_id = attribute } };
 }
 
-/* Host 0 asks; @p becomes the answer. The status. */
+/* Host 0 sends the request @p, which becomes the response. Its status. */
 static uint16_t ask(struct lab *l, uint16_t lid, struct wire_perf_mad *p)
 {
 	struct fabric_mad mad = {
@@ -69,7 +69,7 @@ static struct wire_port_counters_extended extended(struct lab *l, uint16_t lid, 
 	return c;
 }
 
-/* Host 0 has sent so much more to host 1. */
+/* Counts more packets and bytes from host 0 to host 1. */
 static void send_packets(struct lab *l, uint64_t packets, uint64_t bytes)
 {
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
@@ -104,7 +104,7 @@ static void every_port_along_the_path_has_counted(void **state)
 	assert_int_equal(extended(l, 2, 1).rcv_data, BYTES / 4);
 }
 
-/* What host 0 sends by this flow from now on: so many more packets. */
+/* Counts that host 0 has sent this many more packets on @flow. */
 static void send_on(struct lab *l, struct fabric_flow *flow, uint64_t packets)
 {
 	atomic_fetch_add(&l->f->region->flow_counts[flow->id].packets, packets);
@@ -136,7 +136,7 @@ static void packets_to_groups_are_counted_apart(void **state)
 	assert_int_equal(c.unicast_rcv_packets, 1);
 }
 
-static void what_the_tables_lead_nowhere_is_a_relay_error_where_it_came_in(void **state)
+static void a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by(void **state)
 {
 	struct lab *l = *state;
 
@@ -148,7 +148,7 @@ static void what_the_tables_lead_nowhere_is_a_relay_error_where_it_came_in(void 
 	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, PACKETS);
 }
 
-static void what_a_port_cannot_send_it_discards(void **state)
+static void a_port_discards_what_it_cannot_send(void **state)
 {
 	struct lab *l = *state;
 
@@ -158,7 +158,7 @@ static void what_a_port_cannot_send_it_discards(void **state)
 	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_packets, 0);
 }
 
-static void a_row_that_begins_and_ends_moves_what_is_lost(void **state)
+static void losses_are_counted_where_a_row_ends(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow = flow_to(l, MLID, 0);
@@ -386,9 +386,9 @@ int main(void)
 		ACTIVE_TEST(every_port_along_the_path_has_counted),
 		ACTIVE_TEST(all_ports_are_the_sum),
 		ACTIVE_TEST(packets_to_groups_are_counted_apart),
-		ACTIVE_TEST(what_the_tables_lead_nowhere_is_a_relay_error_where_it_came_in),
-		ACTIVE_TEST(what_a_port_cannot_send_it_discards),
-		ACTIVE_TEST(a_row_that_begins_and_ends_moves_what_is_lost),
+		ACTIVE_TEST(a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by),
+		ACTIVE_TEST(a_port_discards_what_it_cannot_send),
+		ACTIVE_TEST(losses_are_counted_where_a_row_ends),
 		ACTIVE_TEST(a_port_holds_back_partitions_that_it_is_not_in),
 		ACTIVE_TEST(a_queue_pair_that_changes_its_partition_gets_through),
 		ACTIVE_TEST(a_set_writes_the_counters_that_it_selects),

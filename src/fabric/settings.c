@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The settings of a fabric by name: one table says all that there is to know.
+ * The settings of a fabric: one table has their names, limits and defaults.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 #include "base/util.h"
 #include "fabric/fabric.h"
 
-static const char *const routings[] = { "minhop", "updn" }; /* enum sm_routing */
+static const char *const routings[] = { "minhop", "updn", "ftree" }; /* enum sm_routing */
 
 static const struct setting {
 	const char *key;
 	size_t offset;
 	uint32_t initial, min, max;
 	bool live;                /* may change while the fabric is up */
-	const char *const *names; /* of its values from 0, if they are no numbers */
+	const char *const *names; /* of its values, from 0; NULL: its values are numbers */
 } settings[] = {
 #define SETTING(name, ...)                                                               \
 	{                                                                                \
@@ -57,7 +57,15 @@ void fabric_settings_default(struct shm_settings *s)
 		*field(s, &settings[i]) = settings[i].initial;
 }
 
-/* MTUs are written in bytes, as people say them. */
+void fabric_settings_fit(struct shm_settings *s)
+{
+	uint64_t most = (uint64_t)s->max_mcast_grp * s->max_mcast_qp_attach;
+
+	if (s->max_total_mcast_qp_attach > most)
+		s->max_total_mcast_qp_attach = (uint32_t)most;
+}
+
+/* Users write MTUs in bytes. */
 static int parse_mtu(const char *value, uint32_t *mtu)
 {
 	long bytes;
@@ -132,6 +140,6 @@ const char *fabric_settings_want(const char *key)
 	if (!strcmp(key, "mtu"))
 		return "256, 512, 1024, 2048 or 4096";
 	if (!strcmp(key, "routing"))
-		return "minhop or updn";
+		return "minhop, updn or ftree";
 	return "a number";
 }

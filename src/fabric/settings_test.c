@@ -104,6 +104,29 @@ static void routing_is_by_name(void **state)
 	assert_int_equal(fabric_settings_set(&s, "routing", "", false), -EINVAL);
 }
 
+static void attachments_in_all_are_no_more_than_those_of_all_groups(void **state)
+{
+	static const struct {
+		uint32_t groups, qps, total, fits;
+	} row[] = {
+		{ 3, 4, 1u << 20, 12 },
+		{ 3, 4, 7, 7 },
+		{ 0, 1024, 1u << 20, 0 },
+		{ 1u << 20, SHM_MAX_QPS, 1u << 30, 1u << 30 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct shm_settings s = defaults();
+
+		s.max_mcast_grp = row[i].groups;
+		s.max_mcast_qp_attach = row[i].qps;
+		s.max_total_mcast_qp_attach = row[i].total;
+		fabric_settings_fit(&s);
+		assert_int_equal(s.max_total_mcast_qp_attach, row[i].fits);
+	}
+}
+
 static void while_up_only_some_may_change(void **state)
 {
 	struct shm_settings s = defaults();
@@ -126,6 +149,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_set_changes_nothing),
 		cmocka_unit_test(mtu_is_in_bytes),
 		cmocka_unit_test(routing_is_by_name),
+		cmocka_unit_test(attachments_in_all_are_no_more_than_those_of_all_groups),
 		cmocka_unit_test(while_up_only_some_may_change),
 	};
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The subnet management agent of every node (InfiniBand specification volume 1,
- * chapter 14): Get and Set of the attributes by which a subnet manager finds out what
- * there is and says how it shall be. One function an attribute, in a table.
+ * The subnet management agent of every node (InfiniBand specification volume 1, chapter 14): Get
+ * and Set of the attributes by which a subnet manager reads and configures a node. A table has one
+ * function for each attribute.
  */
 #include <string.h>
 
@@ -15,16 +15,17 @@
 #include "fabric/traps.h"
 #include "wire/sm_attr.h"
 
-#define VENDOR_ID     0x02756D
-#define DEVICE_ID     1
-#define LFT_CAPACITY  IB_LID_MCAST_FIRST
-#define NO_MCAST_PORT 255
-#define MFT_MODIFIER  0xF00001FF /* position and block */
-#define PORT_MODIFIER 0x800000FF /* a port; the high bit: who asks knows extended speeds */
-#define NS_PER_S      1000000000ull
-#define OLD_SPEEDS    (LINK_SPEED_SDR | LINK_SPEED_DDR | LINK_SPEED_QDR)
+#define MLNX_VENDOR_ID 0x2C9
+#define VENDOR_ID      0x02756D
+#define DEVICE_ID      1
+#define LFT_CAPACITY   IB_LID_MCAST_FIRST
+#define NO_MCAST_PORT  255
+#define MFT_MODIFIER   0xF00001FF /* position and block */
+#define PORT_MODIFIER  0x800000FF /* a port; the high bit: the sender knows extended speeds */
+#define NS_PER_S       1000000000ull
+#define OLD_SPEEDS     (LINK_SPEED_SDR | LINK_SPEED_DDR | LINK_SPEED_QDR)
 
-/* A request on its way through an attribute's function. */
+/* A request, as the functions of attributes see it. */
 struct request {
 	struct fabric *f;
 	struct fabric_port *at; /* where it arrived */
@@ -33,9 +34,9 @@ struct request {
 	bool trusted; /* it has the M_Key */
 	uint32_t modifier;
 	uint8_t *data;
-	unsigned changed; /* of port */
+	unsigned changed; /* what a Set changed at port: enum fabric_port_change */
 	struct fabric_port *port;
-	struct fabric_port *peer_changed; /* its state, as the link went down */
+	struct fabric_port *peer_changed; /* its state changed, as the link went down; or NULL */
 };
 
 static bool is_switch(const struct fabric_node *node)
@@ -43,13 +44,13 @@ static bool is_switch(const struct fabric_node *node)
 	return node->type == FABRIC_SWITCH;
 }
 
-/* Whether the port is one that a packet can be for: an HCA's, or a switch's port 0. */
+/* Whether packets can be addressed to the port: an HCA's, or a switch's port 0. */
 static bool is_end_port(const struct fabric_port *p)
 {
 	return !is_switch(p->node) || p->num == 0;
 }
 
-/* The port that a modifier names: a switch's 0 is its own, an HCA's 0 the one it came in by. */
+/* The port that a modifier names. 0: port 0 of a switch; of an HCA the port where @r arrived. */
 static struct fabric_port *named_port(struct request *r, uint32_t num)
 {
 	if (num == 0 && r->node->type == FABRIC_HCA)
@@ -62,7 +63,8 @@ static uint16_t node_description(struct request *r)
 	struct wire_node_description d = { 0 };
 
 	if (r->is_set)
-		return MAD_STATUS_BAD_METHOD_ATTRIBUTE; /* names are the fabric's */
+		return MAD_STATUS_BAD_METHOD_ATTRIBUTE; /* the plan sets names, and they do not
+		                                           change */
 	if (r->modifier)
 		return MAD_STATUS_BAD_FIELD;
 	memcpy(d.text, r->node->desc, strnlen(r->node->desc, sizeof(d.text)));
@@ -160,7 +162,7 @@ static uint16_t set_guids(struct request *r, struct fabric_port *p, unsigned fir
 		r->changed |= FABRIC_PORT_ALIAS;
 	}
 	if (r->changed)
-		lids_changed(r->f, p); /* of flows to a GID */
+		lids_changed(r->f, p); /* flows to these GIDs */
 	return MAD_STATUS_OK;
 }
 
@@ -188,7 +190,7 @@ static bool is_connected(const struct fabric_port *p)
 	return p->peer && p->state != IB_PORT_DOWN;
 }
 
-/* What was counted in shared memory since somebody set it to 0. */
+/* How many violations shared memory has counted since the counter was set to 0. */
 static uint16_t violations(_Atomic uint64_t *count, uint64_t zero)
 {
 	uint64_t n = atomic_load_explicit(count, memory_order_relaxed) - zero;
@@ -240,7 +242,7 @@ static void link_get(const struct fabric_port *p, struct wire_port_info *i)
 	        p->link.speed_ext_enabled ? p->link.speed_ext_enabled : i->link_speed_ext_supported;
 }
 
-/* What only end ports have: addresses, keys, who manages them. */
+/* The fields that only end ports have: addresses, keys, subnet manager. */
 static void end_port_get(struct request *r, const struct fabric_port *p, struct wire_port_info *i)
 {
 	/* at level 0 everybody may read the key */
@@ -302,15 +304,15 @@ static void port_info_get(struct request *r, const struct fabric_port *p, struct
 		end_port_get(r, p, i);
 }
 
-/* What a request has for a set of bits: 0 and @all are no change and all that there are. */
+/* Whether @enabled can be set: bits of @supported; 0: no change; @all: all that are supported. */
 static bool fits(uint8_t enabled, uint8_t supported, uint8_t all)
 {
 	return enabled == all || !(enabled & ~supported);
 }
 
 /*
- * The state machine (section 14.2.5.6 and 7.2.7): a subnet manager takes a port from
- * Initialize to Armed to Active, and down.
+ * The state machine (section 14.2.5.6 and 7.2.7): a subnet manager moves a port from Initialize
+ * to Armed to Active, and to Down.
  */
 static bool may_enter(const struct fabric_port *p, unsigned state)
 {
@@ -334,7 +336,7 @@ static bool is_unicast_range(uint16_t lid, uint8_t lmc)
 	return !(lid & (n - 1)) && lid + n <= IB_LID_MCAST_FIRST;
 }
 
-/* Whether @in can be set, @now being what there is: all of it or nothing. */
+/* Whether all of @in can be set; else none of it is. @now: the present values. */
 static bool is_settable(const struct fabric_port *p, const struct wire_port_info *in,
                         const struct wire_port_info *now)
 {
@@ -347,7 +349,7 @@ static bool is_settable(const struct fabric_port *p, const struct wire_port_info
 		return false;
 	if (in->operational_vls > now->vl_cap)
 		return false;
-	if (own) /* a port without a link */
+	if (own) /* port 0 of a switch has no link */
 		return true;
 	return fits(in->link_width_enabled, now->link_width_supported, LINK_WIDTH_SET_SUPPORTED) &&
 	       fits(in->link_speed_enabled, now->link_speed_supported, LINK_SPEED_SET_SUPPORTED) &&
@@ -365,7 +367,7 @@ static void set_prefix(struct request *r, uint64_t prefix)
 
 	if (!prefix || prefix == f->subnet_prefix)
 		return;
-	f->subnet_prefix = prefix; /* a subnet has one */
+	f->subnet_prefix = prefix; /* all ports of a subnet have the same prefix */
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
 		fabric_port_publish(f, f->hca_port[i]);
 	fabric_mads_all_changed(f);
@@ -413,7 +415,7 @@ static void set_end_port(struct request *r, struct fabric_port *p, const struct 
 	set_prefix(r, i->gid_prefix);
 }
 
-/* 0: as it was; @all: no limit. */
+/* What a Set makes of @old; 0: no change; @all: all that are supported. */
 static uint8_t enabled_of(uint8_t enabled, uint8_t all, uint8_t old)
 {
 	if (!enabled)
@@ -451,12 +453,12 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 		fabric_mads_all_changed(r->f);
 }
 
-/* What a Set asks of the link itself. */
+/* Does what a Set asks of the link itself. */
 static void set_physical_state(struct request *r, struct fabric_port *p,
                                const struct wire_port_info *i)
 {
 	if (p->state == IB_PORT_DOWN)
-		fabric_port_poll(r->f, p); /* what is enabled may be something else now */
+		fabric_port_poll(r->f, p); /* the enabled widths and speeds may have changed */
 	if (i->port_physical_state == PORT_PHYS_DISABLED)
 		fabric_port_disable(r->f, p, true);
 	else if (i->port_physical_state == PORT_PHYS_POLLING && p->disabled)
@@ -480,7 +482,7 @@ static void set_state(struct request *r, struct fabric_port *p, const struct wir
 	if (carried != fabric_port_carries(p))
 		fabric_mads_all_changed(r->f);
 	else if (was_active != (p->state == IB_PORT_ACTIVE))
-		lids_changed(r->f, p); /* what an HCA sends to itself */
+		lids_changed(r->f, p); /* flows from an HCA to itself */
 }
 
 static uint16_t port_info(struct request *r)
@@ -533,8 +535,8 @@ static uint16_t pkey_table(struct request *r)
 }
 
 /*
- * There is one data lane: mapping and arbitration are as they are, and a Set reads so. The
- * modifier's other bits say which ports, of those that support it, are meant as well.
+ * There is one data lane: mapping and arbitration are fixed, and a Set returns them unchanged. The
+ * other bits of the modifier would name more ports.
  */
 static uint16_t sl_to_vl(struct request *r)
 {
@@ -588,7 +590,7 @@ static uint16_t row_mask(const struct fabric_mft_row *row, unsigned position)
 	return row ? (uint16_t)(row->ports[position / 4] >> (position % 4 * MFT_POSITION)) : 0;
 }
 
-/* One position of one MLID's row. enum mad_status. */
+/* Sets one position of the row of @mlid. Returns enum mad_status. */
 static uint16_t set_row(struct request *r, uint16_t mlid, unsigned position, uint16_t mask)
 {
 	const struct fabric_mft_row *old = fabric_mft_get(r->node, mlid);
@@ -628,6 +630,31 @@ static uint16_t multicast_ft(struct request *r)
 	return status;
 }
 
+/* Which byte of MlnxExtPortInfo says whether the port supports FDR10, is to use it, and does. */
+enum { MLNX_SUPPORTED = 7, MLNX_ENABLED = 11, MLNX_ACTIVE = 15, MLNX_FDR10 = 1 };
+
+static uint16_t mlnx_ext_port_info(struct request *r)
+{
+	struct fabric_port *p = named_port(r, r->modifier & 0xFF);
+	bool has_it;
+
+	if (r->node->vendor_id != MLNX_VENDOR_ID)
+		return MAD_STATUS_BAD_METHOD_ATTRIBUTE;
+	if (!p || (r->modifier & ~PORT_MODIFIER))
+		return MAD_STATUS_BAD_FIELD;
+	has_it = fabric_speeds_supported(p) & FABRIC_SPEED_FDR10;
+	if (r->is_set)
+		p->link.fdr10_off = !(r->data[MLNX_ENABLED] & MLNX_FDR10);
+	memset(r->data, 0, SMP_DATA_BYTES);
+	if (has_it)
+		r->data[MLNX_SUPPORTED] = MLNX_FDR10;
+	if (has_it && !p->link.fdr10_off)
+		r->data[MLNX_ENABLED] = MLNX_FDR10;
+	if (p->state > IB_PORT_DOWN && p->speed == FABRIC_SPEED_FDR10)
+		r->data[MLNX_ACTIVE] = MLNX_FDR10;
+	return MAD_STATUS_OK;
+}
+
 static const struct attribute {
 	uint16_t id;
 	uint16_t (*serve)(struct request *r);
@@ -642,25 +669,26 @@ static const struct attribute {
 	{ SMP_ATTR_VL_ARBITRATION, vl_arbitration },
 	{ SMP_ATTR_LINEAR_FT, linear_ft },
 	{ SMP_ATTR_MULTICAST_FT, multicast_ft },
+	{ SMP_ATTR_MLNX_EXT_PORT_INFO, mlnx_ext_port_info },
 };
 
 bool fabric_sma_wants(const struct fabric_mad *mad)
 {
 	struct wire_smp smp;
 
-	wire_smp_decode(mad->data, &smp);
 	if (mad->dest_qpn != IB_QPN_SMI)
 		return false;
+	wire_smp_decode(mad->data, &smp);
 	if (smp.mad.mgmt_class == MAD_CLASS_SUBN_DIRECTED
 	            ? smp.direction
 	            : smp.mad.mgmt_class != MAD_CLASS_SUBN_LID)
 		return false;
-	/* answers, traps and SMInfo are between subnet managers and programs */
+	/* responses, traps and SMInfo are for subnet managers and programs */
 	return (smp.mad.method == MAD_GET || smp.mad.method == MAD_SET) &&
 	       smp.mad.attribute_id != SMP_ATTR_SM_INFO;
 }
 
-/* The protection ends when nobody with the key has come by for so long (section 14.2.4.1). */
+/* The protection ends when no request with the key came during the lease (section 14.2.4.1). */
 static void expire_lease(struct fabric *f, struct fabric_port *own)
 {
 	if (!own->m_key_lease_ends || fabric_now_ns(f) < own->m_key_lease_ends)
@@ -676,8 +704,8 @@ static void begin_lease(struct fabric *f, struct fabric_port *own)
 }
 
 /*
- * Whether the M_Key of @smp lets it in at @own (section 14.2.4): who has it, always; to read,
- * everybody below level 2. Who has it begins the lease anew.
+ * Whether the M_Key of @own allows the request @smp (section 14.2.4): with the right key always;
+ * without it, below protection level 2, a Get. A request with the key stops the lease.
  */
 static bool may_enter_by_key(struct fabric *f, struct fabric_port *own, const struct wire_smp *smp)
 {
@@ -729,7 +757,7 @@ uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attri
 	return serve_attribute(&r, attribute);
 }
 
-/* What follows from a change: the shared record, and whoever wants to know. */
+/* Publishes the changed port to processes and tells the sink. */
 static void follow_change(struct request *r)
 {
 	const struct fabric_mad_sink *sink = &r->f->mads->sink;
@@ -779,7 +807,7 @@ void fabric_sma_repress(struct fabric *f, struct fabric_port *at, const struct f
 	fabric_trap_repressed(f, at, mad);
 }
 
-bool fabric_sma_answer(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+bool fabric_sma_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
 	struct fabric_port *own = fabric_own_port(at);
 	struct request r = { .f = f, .at = at, .node = at->node };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The subnet management agent: each attribute's Get and Set, as a subnet manager and
- * people with tools ask for them, and what a Set does to the fabric.
+ * The subnet management agent: Get and Set of each attribute, as subnet managers and diagnostic
+ * programs send them, and what a Set does to the fabric.
  */
 #include "fabric/link.h"
 #include "fabric/testing_mads.h"
@@ -115,7 +115,7 @@ static void guids_that_are_given_to_a_port_become_its_gids(void **state)
 	}
 }
 
-static void a_guid_that_is_taken_away_is_no_gid(void **state)
+static void a_removed_guid_is_no_gid(void **state)
 {
 	struct lab *l = *state;
 	const struct ib_gid none = { { 0 } };
@@ -200,7 +200,7 @@ static void switch_info_reads_back_what_was_set(void **state)
 	assert_int_equal(switch_info(l).linear_fdb_top, 1000);
 }
 
-static void a_link_that_goes_or_comes_is_noted_until_somebody_clears_it(void **state)
+static void port_state_change_is_set_until_it_is_cleared(void **state)
 {
 	struct lab *l = *state;
 	struct wire_switch_info i = switch_info(l);
@@ -218,7 +218,7 @@ static void a_link_that_goes_or_comes_is_noted_until_somebody_clears_it(void **s
 	assert_int_equal(switch_info(l).port_state_change, 1);
 }
 
-static void what_a_subnet_manager_does_to_a_port_is_not_noted(void **state)
+static void changes_by_a_subnet_manager_do_not_set_port_state_change(void **state)
 {
 	struct lab *l = *state;
 	struct wire_port_info i;
@@ -252,7 +252,7 @@ static struct wire_port_info port_info(struct lab *l, uint16_t lid, unsigned por
 	return i;
 }
 
-/* As a subnet manager begins: what there is, and no change of state. */
+/* What a subnet manager reads first, with no change of state. */
 static struct wire_port_info to_set(struct lab *l, uint16_t lid, unsigned port)
 {
 	struct wire_port_info i = port_info(l, lid, port);
@@ -406,7 +406,7 @@ static void a_subnet_manager_brings_a_port_up_step_by_step(void **state)
 	assert_ptr_equal(l->changed, lab_host(l, 1));
 }
 
-static void to_ask_for_the_state_that_there_is_changes_nothing(void **state)
+static void setting_the_present_state_changes_nothing(void **state)
 {
 	struct lab *l = *state;
 
@@ -453,7 +453,7 @@ static void a_set_that_is_wrong_changes_nothing_at_all(void **state)
 	assert_int_equal(l->n_changes, 0);
 }
 
-static void a_link_taken_down_trains_anew(void **state)
+static void a_link_set_down_trains_anew(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_port *near = &l->sw[1]->port[TO_RIGHT], *far = near->peer;
@@ -604,7 +604,7 @@ static void an_mtu_above_what_the_links_can_is_a_bad_field(void **state)
 	assert_int_equal(set_port_info(l, 2, 1, &i), MAD_STATUS_BAD_FIELD);
 }
 
-static void what_changes_nothing_here_reads_back(void **state)
+static void settings_without_effect_read_back(void **state)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, SW, TO_RIGHT);
@@ -653,7 +653,7 @@ static void widths_and_speeds_are_of_those_supported(void **state)
 	assert_int_equal(port_info(l, SW, TO_RIGHT).link_speed_ext_enabled, LINK_SPEED_EXT_DISABLE);
 }
 
-static void a_subnet_has_the_prefix_that_its_manager_gives(void **state)
+static void a_subnet_has_the_prefix_that_its_subnet_manager_sets(void **state)
 {
 	struct lab *l = *state;
 	struct wire_port_info i = to_set(l, 2, 1);
@@ -743,7 +743,7 @@ static void without_a_key_everybody_may_do_anything(void **state)
 	lab_ask(l, lab_host(l, 0), &mad);
 }
 
-static void the_key_lets_in_at_every_level(void **state)
+static void the_key_gives_access_at_every_level(void **state)
 {
 	struct lab *l = *state;
 
@@ -819,7 +819,7 @@ static void the_key_of_a_switch_is_port_0s(void **state)
 	assert_int_equal(fabric_lft_get(l->sw[1], 1), 0);
 }
 
-static void a_wrong_key_is_told_to_the_subnet_manager(void **state)
+static void a_wrong_key_is_reported_by_a_trap(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad;
@@ -846,7 +846,7 @@ static void a_wrong_key_is_told_to_the_subnet_manager(void **state)
 
 /* ---- traps ---- */
 
-static void switches_tell_of_links(void **state)
+static void switches_report_links_by_a_trap(void **state)
 {
 	struct lab *l = *state;
 	struct wire_trap_link_state details;
@@ -856,7 +856,7 @@ static void switches_tell_of_links(void **state)
 	for (unsigned i = 0; i < CHAIN; i++)
 		l->sw[i]->port[0].sm_lid = 1;
 	assert_int_equal(fabric_link_set(l->f, &l->sw[1]->port[TO_RIGHT], false), 0);
-	assert_int_equal(l->n_got, 1); /* what the third switch says gets lost at the link */
+	assert_int_equal(l->n_got, 1); /* the trap of the third switch is lost at the link */
 	wire_smp_decode(l->got.data, &smp);
 	assert_int_equal(smp.mad.mgmt_class, MAD_CLASS_SUBN_LID);
 	assert_int_equal(smp.mad.method, MAD_TRAP);
@@ -871,7 +871,7 @@ static void switches_tell_of_links(void **state)
 	assert_int_equal(l->n_got, 3);
 }
 
-static void without_a_subnet_manager_nothing_is_told(void **state)
+static void without_a_subnet_manager_no_trap_is_sent(void **state)
 {
 	struct lab *l = *state;
 
@@ -935,6 +935,30 @@ static void there_is_one_lane(void **state)
 		assert_int_equal(lab_get(l, SW, SMP_ATTR_VL_ARBITRATION,
 		                         smp_vl_arb_modifier((uint16_t)part, 1), data),
 		                 MAD_STATUS_BAD_FIELD);
+}
+
+/* FDR10 links are shown and set by Mellanox's attribute, on Mellanox's devices. */
+static void fdr10_has_an_attribute_of_its_own(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_node *sw = l->sw[0];
+	struct fabric_port *p = &sw->port[2];
+
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_MLNX_EXT_PORT_INFO, 2, data),
+	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	sw->vendor_id = 0x2C9;
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_MLNX_EXT_PORT_INFO, 2, data), MAD_STATUS_OK);
+	assert_memory_equal(data, zeroes(), sizeof(data));
+	p->state = IB_PORT_INIT;
+	p->speed = p->speed_built = FABRIC_SPEED_FDR10;
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_MLNX_EXT_PORT_INFO, 2, data), MAD_STATUS_OK);
+	assert_int_equal(data[7] << 16 | data[11] << 8 | data[15], 0x10101);
+	memset(data, 0, sizeof(data));
+	assert_int_equal(lab_set(l, SW, SMP_ATTR_MLNX_EXT_PORT_INFO, 2, data), MAD_STATUS_OK);
+	assert_int_equal(data[7] << 16 | data[11] << 8 | data[15], 0x10001);
+	assert_true(p->link.fdr10_off);
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_MLNX_EXT_PORT_INFO, 99, data),
+	                 MAD_STATUS_BAD_FIELD);
 }
 
 /* ---- where packets go ---- */
@@ -1095,7 +1119,7 @@ static void multicast_blocks_end_where_the_table_does(void **state)
 	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void flows_follow_the_states_of_ports_once_all_is_said(void **state)
+static void flows_follow_port_states_when_the_sets_settle(void **state)
 {
 	struct lab *l = *state;
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
@@ -1118,7 +1142,7 @@ static void flows_follow_the_states_of_ports_once_all_is_said(void **state)
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
-static void what_changes_no_path_walks_no_flow(void **state)
+static void a_set_that_changes_no_path_compiles_no_flow(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_flow *flow;
@@ -1227,13 +1251,13 @@ int main(void)
 		LAB_TEST(node_info_tells_of_hcas),
 		LAB_TEST(guid_info_has_the_guid_of_the_port),
 		LAB_TEST(guids_that_are_given_to_a_port_become_its_gids),
-		LAB_TEST(a_guid_that_is_taken_away_is_no_gid),
+		LAB_TEST(a_removed_guid_is_no_gid),
 		LAB_TEST(a_flow_to_an_alias_begins_and_ends_with_it),
 		LAB_TEST(a_switch_has_but_its_own_guid),
 		LAB_TEST(switch_info_tells_how_much_the_tables_hold),
 		LAB_TEST(switch_info_reads_back_what_was_set),
-		LAB_TEST(a_link_that_goes_or_comes_is_noted_until_somebody_clears_it),
-		LAB_TEST(what_a_subnet_manager_does_to_a_port_is_not_noted),
+		LAB_TEST(port_state_change_is_set_until_it_is_cleared),
+		LAB_TEST(changes_by_a_subnet_manager_do_not_set_port_state_change),
 		LAB_TEST(hcas_have_no_switch_info),
 		LAB_TEST(port_info_tells_of_an_hca_port),
 		LAB_TEST(port_0_of_an_hca_is_the_one_that_is_asked),
@@ -1244,10 +1268,10 @@ int main(void)
 		LAB_TEST(width_and_speed_are_those_of_the_link),
 		LAB_TEST(ports_that_there_are_not_are_a_bad_field),
 		LAB_TEST(a_subnet_manager_brings_a_port_up_step_by_step),
-		LAB_TEST(to_ask_for_the_state_that_there_is_changes_nothing),
+		LAB_TEST(setting_the_present_state_changes_nothing),
 		LAB_TEST(steps_that_the_state_machine_has_not_are_a_bad_field),
 		LAB_TEST(a_set_that_is_wrong_changes_nothing_at_all),
-		ACTIVE_TEST(a_link_taken_down_trains_anew),
+		ACTIVE_TEST(a_link_set_down_trains_anew),
 		ACTIVE_TEST(the_host_at_the_far_end_of_a_retrained_link_is_told),
 		ACTIVE_TEST(a_disabled_port_stays_down_until_it_is_enabled),
 		LAB_TEST(a_port_that_is_set_to_poll_trains_anew),
@@ -1257,31 +1281,32 @@ int main(void)
 		LAB_TEST(the_lid_of_a_switch_is_port_0s),
 		LAB_TEST(the_mtu_is_that_of_the_neighbours),
 		LAB_TEST(an_mtu_above_what_the_links_can_is_a_bad_field),
-		LAB_TEST(what_changes_nothing_here_reads_back),
+		LAB_TEST(settings_without_effect_read_back),
 		LAB_TEST(widths_and_speeds_are_of_those_supported),
-		LAB_TEST(a_subnet_has_the_prefix_that_its_manager_gives),
+		LAB_TEST(a_subnet_has_the_prefix_that_its_subnet_manager_sets),
 		LAB_TEST(members_are_asked_to_register_again),
 		LAB_TEST(a_capability_that_comes_is_seen_and_told),
 		LAB_TEST(without_a_key_everybody_may_do_anything),
-		LAB_TEST(the_key_lets_in_at_every_level),
+		LAB_TEST(the_key_gives_access_at_every_level),
 		LAB_TEST(at_level_0_everybody_may_read_even_the_key),
 		LAB_TEST(at_level_1_everybody_may_read_all_but_the_key),
 		LAB_TEST(at_levels_2_and_3_nobody_may_read),
 		LAB_TEST(without_the_key_nobody_may_write),
 		LAB_TEST(the_key_of_a_switch_is_port_0s),
-		LAB_TEST(a_wrong_key_is_told_to_the_subnet_manager),
-		LAB_TEST(switches_tell_of_links),
-		LAB_TEST(without_a_subnet_manager_nothing_is_told),
+		LAB_TEST(a_wrong_key_is_reported_by_a_trap),
+		LAB_TEST(switches_report_links_by_a_trap),
+		LAB_TEST(without_a_subnet_manager_no_trap_is_sent),
 		LAB_TEST(pkeys_are_set_and_published),
 		LAB_TEST(each_port_of_a_switch_has_pkeys),
 		LAB_TEST(there_is_one_lane),
+		LAB_TEST(fdr10_has_an_attribute_of_its_own),
 		ACTIVE_TEST(a_forwarding_block_reads_back_and_sends_packets_elsewhere),
 		LAB_TEST(each_forwarding_block_is_64_lids),
 		ACTIVE_TEST(a_multicast_block_reads_back_and_makes_a_tree),
 		LAB_TEST(a_position_is_16_ports),
 		LAB_TEST(multicast_blocks_end_where_the_table_does),
-		LAB_TEST(flows_follow_the_states_of_ports_once_all_is_said),
-		LAB_TEST(what_changes_no_path_walks_no_flow),
+		LAB_TEST(flows_follow_port_states_when_the_sets_settle),
+		LAB_TEST(a_set_that_changes_no_path_compiles_no_flow),
 		ACTIVE_TEST(a_smaller_mtu_is_known_to_flows),
 		ACTIVE_TEST(a_new_lid_is_known_to_flows),
 		LAB_TEST(versions_that_nobody_knows_get_a_status),

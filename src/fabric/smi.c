@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How MADs travel: see mads.h. Directed routes are those of the specification, volume
- * 1, section 14.2.2: the hop pointer tells where on its path a packet is, each switch
- * moves it on and notes by which port the packet came, and the answer goes back along
- * these notes.
+ * How MADs travel: see mads.h. Directed routes are those of section 14.2.2 of the specification,
+ * volume 1: the hop pointer says where on its path a packet is. Each switch advances it and writes
+ * the port by which the packet came to the return path, which the response follows back.
  */
 #include <endian.h>
 #include <string.h>
@@ -42,7 +41,7 @@ static struct fabric_port *bad_path(struct fabric *f)
 	return NULL;
 }
 
-/* Out of port @num of @node, whatever its state but down; the port at the far end. */
+/* Crosses the link of port @num of @node, in any state but DOWN. The port at the far end. */
 static struct fabric_port *cross(struct fabric *f, struct fabric_node *node, unsigned num)
 {
 	if (num < 1 || num > node->n_ports || !node->port[num].peer ||
@@ -53,7 +52,7 @@ static struct fabric_port *cross(struct fabric *f, struct fabric_node *node, uns
 
 /* ---- directed routes ---- */
 
-/* Out by the port that a path names. HCAs pass nothing on, and send by the port they send from. */
+/* Leaves by port @num of a path. HCAs forward nothing; they send by the port @at. */
 static struct fabric_port *leave(struct fabric *f, struct fabric_port *at, bool first, uint8_t num)
 {
 	if (at->node->type != FABRIC_SWITCH && (!first || num != at->num))
@@ -62,8 +61,8 @@ static struct fabric_port *leave(struct fabric *f, struct fabric_port *at, bool 
 }
 
 /*
- * One step of a request. The port that the packet arrives at next; or NULL: it has arrived
- * where it is (*@arrived), or it goes nowhere. The pointer is at most the count and one.
+ * One step of a request. Returns the port that the packet reaches next; NULL: the packet is at its
+ * destination (*@arrived), or is dropped. The hop pointer is at most the hop count plus one.
  */
 static struct fabric_port *step_out(struct fabric *f, struct fabric_port *at, uint8_t *d,
                                     bool first, bool *arrived)
@@ -78,7 +77,7 @@ static struct fabric_port *step_out(struct fabric *f, struct fabric_port *at, ui
 	if (*pointer && !first)
 		d[SMP_AT_RETURN_PATH + *pointer] = at->num;
 	else if (*pointer && *pointer < count)
-		return bad_path(f); /* sent as if it had been on its way */
+		return bad_path(f); /* a sender may not claim that it is under way */
 	++*pointer;
 	if (*pointer > count) {
 		*arrived = true;
@@ -87,7 +86,7 @@ static struct fabric_port *step_out(struct fabric *f, struct fabric_port *at, ui
 	return leave(f, at, first, d[SMP_AT_INITIAL_PATH + *pointer]);
 }
 
-/* One step of an answer, likewise. */
+/* One step of a response, likewise. */
 static struct fabric_port *step_back(struct fabric *f, struct fabric_port *at, uint8_t *d,
                                      bool first, bool *arrived)
 {
@@ -104,7 +103,7 @@ static struct fabric_port *step_back(struct fabric *f, struct fabric_port *at, u
 	return leave(f, at, first, d[SMP_AT_RETURN_PATH + *pointer]);
 }
 
-/* Where the directed part of a route that begins at @at ends. */
+/* Follows the directed part of a route from @at to its end. */
 static struct fabric_port *follow_path(struct fabric *f, struct fabric_port *at, uint8_t *d)
 {
 	bool back = d[SMP_AT_STATUS] & DIRECTION_BIT, arrived = false;
@@ -125,7 +124,7 @@ static struct fabric_port *follow_path(struct fabric *f, struct fabric_port *at,
 
 /* ---- by LID ---- */
 
-/* Counts it at a port of a switch. */
+/* Counts a lost packet at a port of a switch. */
 static struct fabric_port *lose(struct fabric *f, struct fabric_port *at, enum fabric_loss why)
 {
 	if (at->node->type == FABRIC_SWITCH)
@@ -133,7 +132,7 @@ static struct fabric_port *lose(struct fabric *f, struct fabric_port *at, enum f
 	return no_route(f);
 }
 
-/* A switch's port holds the partition back: counted and told. */
+/* A switch's port blocks the partition: counts it and sends a trap. */
 static struct fabric_port *hold_back(struct fabric *f, struct fabric_port *at, enum fabric_loss why,
                                      const struct fabric_mad *mad, uint16_t pkey)
 {
@@ -149,7 +148,7 @@ static struct fabric_port *hold_back(struct fabric *f, struct fabric_port *at, e
 	return NULL;
 }
 
-/* On to the next node off the management lane, by port @num of the node of @at. */
+/* Crosses the link of port @num of @at's node as data packets do, not on the management lane. */
 static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *at, unsigned num,
                                          const struct fabric_mad *mad, uint16_t pkey)
 {
@@ -168,8 +167,8 @@ static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *a
 }
 
 /*
- * Where @at is, or on from there: where a LID leads. @pkey: of the packet; 0: it goes on the
- * management lane, in any state and for any partition.
+ * The port that has @dlid: @at itself, or where the tables lead from there; NULL: none. @pkey: the
+ * packet's; 0: it uses the management lane, in any port state and for any partition.
  */
 static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, uint16_t dlid,
                                       const struct fabric_mad *mad, uint16_t pkey)
@@ -192,7 +191,7 @@ static struct fabric_port *follow_lid(struct fabric *f, struct fabric_port *at, 
 	return no_route(f);
 }
 
-/* From an Ethernet port there is no other way than by GID: to one of ours, or out. */
+/* Packets from an Ethernet port go by GID: to a port of this fabric, or to the network. */
 static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *from,
                                           const struct fabric_mad *mad)
 {
@@ -202,16 +201,16 @@ static struct fabric_port *route_ethernet(struct fabric *f, struct fabric_port *
 	if (mad->dest_qpn == IB_QPN_SMI || !mad->has_grh || from->state != IB_PORT_ACTIVE)
 		return no_route(f);
 	to = fabric_ethernet_find(f, from, &mad->dgid);
-	if (to || !sink->wire)
+	if (to || !sink->roce)
 		return to ? to : no_route(f);
-	f->mads->stats.wire++;
-	sink->wire(sink->arg, from, mad);
+	f->mads->stats.roce++;
+	sink->roce(sink->arg, from, mad);
 	return NULL;
 }
 
 /*
- * Where @mad ends up: the port by which it comes in there. A directed route may begin and end
- * with a part by LID (section 14.2.2.1).
+ * The port that @mad reaches, or NULL. A directed route may begin and end with a part by LID
+ * (section 14.2.2.1).
  */
 static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad,
                                  uint16_t pkey)
@@ -224,7 +223,7 @@ static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struc
 	if (at->ethernet)
 		return route_ethernet(f, at, mad);
 	if (mad->dest_qpn == IB_QPN_SMI && !is_smp(mad))
-		return no_route(f); /* that lane carries nothing else */
+		return no_route(f); /* the management lane is for SMPs only */
 	if (!is_directed(mad) || mad->dest_qpn != IB_QPN_SMI)
 		return follow_lid(f, at, mad->dlid, mad, pkey);
 	if (begin != IB_LID_PERMISSIVE)
@@ -233,7 +232,8 @@ static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struc
 		at = follow_path(f, at, d);
 	if (at && end != IB_LID_PERMISSIVE) {
 		if (!back)
-			mad->slid = fabric_own_port(at)->lid; /* the answer's path begins there */
+			mad->slid = fabric_own_port(at)
+			                    ->lid; /* where the response's directed route begins */
 		at = follow_lid(f, at, end, mad, 0);
 	}
 	return at;
@@ -241,7 +241,7 @@ static struct fabric_port *route(struct fabric *f, struct fabric_port *at, struc
 
 /* ---- delivery ---- */
 
-/* Whether the port takes a packet with this P_Key; *@index: where it has it. */
+/* Whether the port accepts packets with this P_Key; *@index: its own entry that matches. */
 static bool has_pkey(const struct fabric_port *p, uint16_t pkey, uint16_t *index)
 {
 	for (uint16_t i = 0; i < SHM_PKEYS; i++) {
@@ -253,7 +253,7 @@ static bool has_pkey(const struct fabric_port *p, uint16_t pkey, uint16_t *index
 	return false;
 }
 
-/* A packet has a P_Key of its sender's. 0: on the management lane, where there are none. */
+/* The packet's P_Key, from its sender's table; 0: the management lane has no P_Keys. */
 static uint16_t pkey_of(const struct fabric_port *from, const struct fabric_mad *mad)
 {
 	if (mad->dest_qpn == IB_QPN_SMI || mad->pkey_index >= SHM_PKEYS)
@@ -261,7 +261,7 @@ static uint16_t pkey_of(const struct fabric_port *from, const struct fabric_mad 
 	return from->pkey[mad->pkey_index];
 }
 
-/* It is taken by who is in that partition, whose index there it has from then on. */
+/* Whether @at is in the packet's partition; then pkey_index becomes the index in its table. */
 static bool check_pkey(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad,
                        uint16_t pkey)
 {
@@ -272,7 +272,7 @@ static bool check_pkey(struct fabric *f, struct fabric_port *at, struct fabric_m
 	return false;
 }
 
-/* An answer goes back where the request came from. */
+/* Swaps the addresses of a request for its response. */
 static void turn_round(struct fabric_port *at, struct fabric_mad *mad)
 {
 	uint32_t qpn = mad->dest_qpn;
@@ -289,7 +289,7 @@ static void turn_round(struct fabric_port *at, struct fabric_mad *mad)
 		mad->data[SMP_AT_STATUS] |= DIRECTION_BIT;
 }
 
-/* What a request gets that nobody wants: it tells who asked that there is no point in waiting. */
+/* Makes @mad the response to a request that nobody wants, so that its sender need not wait. */
 static bool refuse(struct fabric_mad *mad)
 {
 	struct wire_mad h;
@@ -299,11 +299,11 @@ static bool refuse(struct fabric_mad *mad)
 		return false;
 	h.method = MAD_GET_RESP;
 	h.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE;
-	wire_mad_encode(&h, mad->data); /* class_specific: the hops stay */
+	wire_mad_encode(&h, mad->data); /* class_specific: an SMP keeps its hops there */
 	return true;
 }
 
-/* @mad has arrived at @at. Whether it is an answer now, to be sent back. */
+/* Delivers @mad at @at. True: @mad is now the response to be sent back. */
 static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
 	const struct fabric_mad_sink *sink = &f->mads->sink;
@@ -311,25 +311,25 @@ static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *
 
 	stats->delivered++;
 	if (fabric_sma_wants(mad) || fabric_pma_wants(mad)) {
-		bool answer = fabric_sma_wants(mad) ? fabric_sma_answer(f, at, mad)
-		                                    : fabric_pma_answer(f, at, mad);
+		bool responded = fabric_sma_wants(mad) ? fabric_sma_respond(f, at, mad)
+		                                       : fabric_pma_respond(f, at, mad);
 
-		stats->answered += answer;
-		return answer;
+		stats->answered += responded;
+		return responded;
 	}
 	if (fabric_sma_wants_repress(f, at, mad)) {
 		fabric_sma_repress(f, at, mad);
 		return false;
 	}
 	if (sink->deliver && sink->deliver(sink->arg, fabric_own_port(at), mad)) {
-		stats->taken++;
+		stats->accepted++;
 		return false;
 	}
 	stats->unwanted++;
 	return refuse(mad);
 }
 
-/* Sends @mad from @from. Where it arrives, NULL: it does not. */
+/* Carries @mad from @from to the port that it reaches; NULL: it is dropped, or left the fabric. */
 static struct fabric_port *carry(struct fabric *f, struct fabric_port *from, struct fabric_mad *mad)
 {
 	uint16_t pkey = pkey_of(fabric_own_port(from), mad);
@@ -337,7 +337,7 @@ static struct fabric_port *carry(struct fabric *f, struct fabric_port *from, str
 
 	f->mads->stats.sent++;
 	if (mad->dest_qpn != IB_QPN_SMI && !(pkey & IB_PKEY_BASE_MASK)) {
-		f->mads->stats.bad_p_key++; /* there is no such packet */
+		f->mads->stats.bad_p_key++; /* the sender has no such P_Key */
 		return NULL;
 	}
 	at = route(f, from, mad, pkey);
@@ -348,14 +348,14 @@ void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fa
 {
 	struct fabric_mad mad = *sent;
 
-	/* a request, then its answer, if an agent gives one; an answer is never answered */
+	/* a request, then its response, if there is one; a response gets none */
 	for (int leg = 0; leg < 2; leg++) {
 		struct fabric_port *at = carry(f, from, &mad);
 
 		if (!at || !arrive(f, at, &mad))
 			return;
 		turn_round(fabric_own_port(at), &mad);
-		from = at; /* back by the port that it came in by */
+		from = at; /* the response leaves by the port that the request came in by */
 	}
 }
 
@@ -370,7 +370,7 @@ void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fab
 	fabric_mad_send(f, at, &mad);
 }
 
-/* ---- what settles later ---- */
+/* ---- flows that are compiled later ---- */
 
 void fabric_mads_lid_changed(struct fabric *f, uint16_t lid)
 {

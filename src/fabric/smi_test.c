@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * How MADs travel: directed routes out and back, LIDs on the management lane and off it,
- * P_Keys, and what becomes of MADs that no path has or nobody wants.
+ * P_Keys, and MADs that are dropped or that nobody wants.
  */
 #include "fabric/link.h"
 #include "fabric/testing_mads.h"
@@ -57,7 +57,7 @@ static void a_route_may_turn_back(void **state)
 	assert_true(guid_at(l, PATH(1, TO_HOST)) == lab_host(l, 0)->node->guid);
 }
 
-static void the_answer_has_the_ports_that_the_request_came_in_by(void **state)
+static void a_response_lists_the_ports_that_the_request_came_in_by(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
@@ -67,7 +67,7 @@ static void the_answer_has_the_ports_that_the_request_came_in_by(void **state)
 	assert_memory_equal(smp.return_path, want, sizeof(want));
 }
 
-static void the_answer_says_by_which_port_the_request_arrived(void **state)
+static void a_response_says_by_which_port_the_request_arrived(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT));
@@ -140,7 +140,7 @@ static void hop_counts_and_pointers_that_no_path_has_are_dropped(void **state)
 	assert_int_equal(l->f->mads->stats.bad_path, n);
 }
 
-static void who_pretends_to_be_on_the_way_is_dropped(void **state)
+static void an_smp_that_claims_to_be_on_a_path_is_dropped(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT));
@@ -164,13 +164,13 @@ static void the_longest_path_has_63_hops(void **state)
 	assert_true(guid_at(l, path) == l->sw[0]->guid);
 }
 
-static void an_answer_that_nobody_asked_for_finds_its_way(void **state)
+static void an_unsolicited_response_is_forwarded(void **state)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET_RESP, SMP_ATTR_SM_INFO, 0);
 	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
 
-	/* as host 1 answers what came by that path */
+	/* as host 1 responds to a request that came by that path */
 	mad.data[SMP_AT_STATUS] |= 0x80;
 	mad.data[SMP_AT_HOP_POINTER] = 5;
 	memcpy(mad.data + SMP_AT_RETURN_PATH, PATH(0, TO_HOST, TO_LEFT, TO_LEFT, 1), 5);
@@ -235,7 +235,7 @@ static void smps_by_lid_cross_links_that_are_init(void **state)
 	assert_true(info.node_guid == lab_host(l, 1)->node->guid);
 }
 
-static void the_answer_comes_from_where_the_request_went(void **state)
+static void a_response_comes_from_where_the_request_went(void **state)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -295,7 +295,7 @@ static void a_loop_in_the_tables_ends(void **state)
 	assert_int_equal(l->f->mads->stats.no_route, 1);
 }
 
-static void a_switch_takes_only_what_is_for_it(void **state)
+static void a_switch_accepts_only_its_own_smps(void **state)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -318,7 +318,7 @@ static void the_permissive_lid_is_whoever_gets_the_smp(void **state)
 	assert_int_equal(l->got.slid, 1);
 }
 
-static void a_switch_answers_to_itself(void **state)
+static void a_switch_responds_to_itself(void **state)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -383,7 +383,7 @@ static void a_port_sends_gmps_to_itself_when_it_is_active(void **state)
 	lab_ask(l, lab_host(l, 0), &mad);
 }
 
-static void qp0_takes_smps_alone_and_qp1_none(void **state)
+static void qp0_accepts_only_smps_and_qp1_none(void **state)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -396,7 +396,8 @@ static void qp0_takes_smps_alone_and_qp1_none(void **state)
 	mad = lab_to_lid(lab_host(l, 0), 2, &smp);
 	mad.dest_qpn = IB_QPN_GSI;
 	lab_lost(l, lab_host(l, 0), &mad);
-	assert_int_equal(l->f->mads->stats.unwanted, 2); /* and its refusal */
+	assert_int_equal(l->f->mads->stats.unwanted,
+	                 2); /* the request, and the response that refuses it */
 }
 
 static void partitions_keep_gmps_apart(void **state)
@@ -437,7 +438,7 @@ static void a_pkey_index_that_there_is_not_is_dropped(void **state)
 	}
 }
 
-static void the_answer_goes_back_to_the_gid_that_asked(void **state)
+static void a_response_goes_back_to_the_gid_of_the_request(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_PERF, MAD_GET);
@@ -491,34 +492,34 @@ int main(void)
 		LAB_TEST(no_hop_is_the_port_that_it_is_sent_from),
 		LAB_TEST(each_hop_leads_one_switch_on),
 		LAB_TEST(a_route_may_turn_back),
-		LAB_TEST(the_answer_has_the_ports_that_the_request_came_in_by),
-		LAB_TEST(the_answer_says_by_which_port_the_request_arrived),
+		LAB_TEST(a_response_lists_the_ports_that_the_request_came_in_by),
+		LAB_TEST(a_response_says_by_which_port_the_request_arrived),
 		LAB_TEST(ports_that_lead_nowhere_swallow_it),
 		LAB_TEST(a_link_that_is_down_swallows_it),
 		LAB_TEST(an_hca_sends_by_the_port_that_it_sends_from),
 		LAB_TEST(an_hca_passes_nothing_on),
 		LAB_TEST(hop_counts_and_pointers_that_no_path_has_are_dropped),
-		LAB_TEST(who_pretends_to_be_on_the_way_is_dropped),
+		LAB_TEST(an_smp_that_claims_to_be_on_a_path_is_dropped),
 		LAB_TEST(the_longest_path_has_63_hops),
-		LAB_TEST(an_answer_that_nobody_asked_for_finds_its_way),
+		LAB_TEST(an_unsolicited_response_is_forwarded),
 		LAB_TEST(a_route_may_begin_at_the_switch_of_a_lid),
 		LAB_TEST(a_route_may_end_by_a_lid),
 		LAB_TEST(smps_by_lid_cross_links_that_are_init),
-		LAB_TEST(the_answer_comes_from_where_the_request_went),
+		LAB_TEST(a_response_comes_from_where_the_request_went),
 		LAB_TEST(every_lid_of_a_port_leads_to_it),
 		LAB_TEST(lids_that_lead_nowhere_swallow_it),
 		LAB_TEST(a_loop_in_the_tables_ends),
-		LAB_TEST(a_switch_takes_only_what_is_for_it),
+		LAB_TEST(a_switch_accepts_only_its_own_smps),
 		LAB_TEST(the_permissive_lid_is_whoever_gets_the_smp),
-		LAB_TEST(a_switch_answers_to_itself),
+		LAB_TEST(a_switch_responds_to_itself),
 		LAB_TEST(gmps_cross_active_links_alone),
 		ACTIVE_TEST(gmps_have_no_permissive_lid),
 		LAB_TEST(a_port_sends_gmps_to_itself_when_it_is_active),
-		ACTIVE_TEST(qp0_takes_smps_alone_and_qp1_none),
+		ACTIVE_TEST(qp0_accepts_only_smps_and_qp1_none),
 		ACTIVE_TEST(partitions_keep_gmps_apart),
 		ACTIVE_TEST(two_limited_members_do_not_talk),
 		ACTIVE_TEST(a_pkey_index_that_there_is_not_is_dropped),
-		ACTIVE_TEST(the_answer_goes_back_to_the_gid_that_asked),
+		ACTIVE_TEST(a_response_goes_back_to_the_gid_of_the_request),
 		ACTIVE_TEST(a_gmp_that_nobody_wants_is_refused_if_it_asks),
 		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
 	};

@@ -105,7 +105,7 @@ static UNUSED struct fabric_node *testing_switch(struct fabric *f, unsigned n_po
 	return sw;
 }
 
-/* A cable. The link comes up by itself, as far as it does without a subnet manager. */
+/* Plugs in a cable. Both ports become INIT, as they do without a subnet manager. */
 static UNUSED void testing_plug(struct fabric_port *a, struct fabric_port *b)
 {
 	assert_null(a->peer);
@@ -115,7 +115,7 @@ static UNUSED void testing_plug(struct fabric_port *a, struct fabric_port *b)
 	a->state = b->state = IB_PORT_INIT;
 }
 
-/* What a subnet manager does to a port. */
+/* Makes all linked ports ACTIVE, as a subnet manager does. */
 static UNUSED void testing_activate_all(struct fabric *f)
 {
 	for (unsigned i = 0; i < f->n_nodes; i++)
@@ -124,14 +124,14 @@ static UNUSED void testing_activate_all(struct fabric *f)
 				f->node[i]->port[k].state = IB_PORT_ACTIVE;
 }
 
-/* Host i + 1 gets the LID i + 1. */
+/* Sets the LID of HCA port i to i + 1. */
 static UNUSED void testing_give_lids(struct fabric *f)
 {
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
 		f->hca_port[i]->lid = (uint16_t)(i + 1);
 }
 
-/* Row of @mlid: the switch's ports named, 0 ends. */
+/* Sets the row of @mlid to the ports listed; 0 ends the list. */
 static UNUSED void testing_row(struct fabric *f, struct fabric_node *sw, uint16_t mlid, ...)
 {
 	struct fabric_mft_row row = { { 0 } };

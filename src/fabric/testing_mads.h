@@ -21,12 +21,12 @@
 struct lab {
 	struct fabric *f;
 	struct fabric_node *sw[CHAIN];
-	/* the sink: what came last, and how many */
+	/* the sink: the last MAD, and how many */
 	struct fabric_port *at;
 	struct fabric_mad got;
 	unsigned n_got;
-	bool refuses; /* nobody wants it */
-	/* what was told of changes */
+	bool refuses; /* deliver() returns false */
+	/* the sink: the last change, and how many */
 	struct fabric_port *changed;
 	unsigned changes, n_changes;
 };
@@ -164,7 +164,7 @@ static UNUSED struct fabric_mad lab_directed(const struct wire_smp *smp, const u
 	return mad;
 }
 
-/* Sends; the answer that came back to @from, which there must be. */
+/* Sends @mad and returns the response to @from; there must be one. */
 static UNUSED struct wire_smp lab_ask(struct lab *l, struct fabric_port *from,
                                       const struct fabric_mad *mad)
 {
@@ -179,7 +179,7 @@ static UNUSED struct wire_smp lab_ask(struct lab *l, struct fabric_port *from,
 	return smp;
 }
 
-/* Nothing comes of it. */
+/* Sends @mad; there must be no response. */
 static UNUSED void lab_lost(struct lab *l, struct fabric_port *from, const struct fabric_mad *mad)
 {
 	unsigned before = l->n_got;
@@ -188,7 +188,9 @@ static UNUSED void lab_lost(struct lab *l, struct fabric_port *from, const struc
 	assert_int_equal(l->n_got, before);
 }
 
-/* Host 0 asks the node with @lid; @data: of a Set, and of the answer. The status. */
+/*
+ * Host 0 sends @request with @data to the node with @lid; @data becomes the response's. Its status.
+ */
 static UNUSED uint16_t lab_smp_to(struct lab *l, uint16_t lid, const struct wire_smp *request,
                                   uint8_t *data)
 {

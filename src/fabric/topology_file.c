@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the lines of a topology file to a plan: see topology_file.h. Nodes are found by their
- * identifiers, named, and linked; both ends of a link must say the same.
+ * Makes a plan from the lines of a topology file: see topology_file.h. Nodes are found by their
+ * identifiers, named, and linked. The lines of both ends of a link must agree.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,7 +67,7 @@ static int index_nodes(struct reader *r)
 	return 0;
 }
 
-/* The GUID in an identifier such as "S-0002c90200000000"; 0 if it is not such a one. */
+/* The GUID in an identifier such as "S-0002c90200000000"; 0: it has none. */
 static uint64_t guid_in(struct topology_word id)
 {
 	char digits[17], *end;
@@ -85,7 +85,7 @@ static uint64_t guid_in(struct topology_word id)
 
 /* ---- names ---- */
 
-/* What a node is called by: its description, else its identifier unless that is a GUID. */
+/* The text that names a node: its description, else its identifier unless that is a GUID. */
 static struct topology_word title_of(const struct topology_node *n)
 {
 	const struct topology_word none = { 0 };
@@ -95,7 +95,7 @@ static struct topology_word title_of(const struct topology_node *n)
 	return guid_in(n->id) ? none : n->id;
 }
 
-/* Takes the first word off @text. */
+/* Removes the first word from @text and returns it. */
 static struct topology_word next_word(struct topology_word *text)
 {
 	struct topology_word w;
@@ -152,7 +152,7 @@ static struct host_word *find_word(const struct reader *r, struct topology_word 
 	return NULL;
 }
 
-/* Whether the host has an HCA of that description already: then this one is another's. */
+/* Whether the host has an HCA of that description already: then the new one is another host's. */
 static bool has_such_hca(const struct reader *r, const struct host_word *e,
                          struct topology_word title)
 {
@@ -235,7 +235,7 @@ static int add_node(struct reader *r, unsigned i)
 	return host < 0 ? host : fabric_plan_add_hca(r->plan, (unsigned)host, n->n_ports);
 }
 
-/* What the file says of a node, the GUIDs of its ports included. */
+/* Copies what the file says about a node, with the GUIDs of its ports. */
 static void describe(const struct reader *r, const struct topology_node *n,
                      struct fabric_plan_node *node)
 {
@@ -284,7 +284,7 @@ static int add_nodes(struct reader *r)
 
 /* ---- links ---- */
 
-/* What @n says of its port, or NULL. */
+/* The line of @n about its port @port, or NULL. */
 static const struct topology_end *end_of(const struct reader *r, const struct topology_node *n,
                                          uint8_t port)
 {
@@ -294,7 +294,7 @@ static const struct topology_end *end_of(const struct reader *r, const struct to
 	return NULL;
 }
 
-/* The slower of what both ends say, if they say something. */
+/* The slower of the rates of both ends; a width or speed of 0: that end does not say. */
 static struct fabric_link_rate common_rate(struct fabric_link_rate a, struct fabric_link_rate b)
 {
 	struct fabric_link_rate rate = FABRIC_RATE_DEFAULT;
@@ -309,7 +309,7 @@ static struct fabric_link_rate common_rate(struct fabric_link_rate a, struct fab
 	return rate;
 }
 
-/* The GUID of an HCA's port may stand at either end of its cable. */
+/* Notes the GUID of an HCA's port; the line of either end may have it. */
 static int note_guid(struct reader *r, const struct topology_end *e, struct fabric_plan_end at,
                      uint64_t guid)
 {
@@ -326,7 +326,7 @@ static int note_guid(struct reader *r, const struct topology_end *e, struct fabr
 	return 0;
 }
 
-/* Whether the other end, if it says something, says the same. */
+/* Whether the line of the other end, if there is one, agrees. */
 static int check_other_end(struct reader *r, const struct topology_node *n,
                            const struct topology_end *e, const struct topology_end *back)
 {
@@ -383,7 +383,7 @@ static int add_links(struct reader *r)
 	return ret;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole file ---- */
 
 static int finish(struct reader *r)
 {

@@ -9,12 +9,13 @@
  *	Ca	2 "H-0002c90000000020"		# "node1 HCA-1"
  *	[1](2c90000000021)	"S-0002c90000000010"[1]	# lid 1 lmc 0 "leaf" lid 3 4xQDR
  *
- * or as short as `Hca 2 "Hca1"` and `[1] "Switch1"[3]`. A router (Rt) is taken for a host.
- * LIDs and LMCs are not taken over: a subnet manager gives them.
+ * or as short as `Hca 2 "Hca1"` and `[1] "Switch1"[3]`. A router (Rt) becomes a host. LIDs and
+ * LMCs are ignored: a subnet manager sets them. So are messages of programs, which get into a file
+ * with the standard error: lines whose first word has a ':' or ';', such as "ibwarn: ...".
  *
- * A name is the first word of a node's description, which for a node without one is its
- * identifier. HCAs of the same first word are one host's if their descriptions are two words
- * each and not the same ("node1 HCA-1", "node1 HCA-2").
+ * A node's name is the first word of its description, or of its identifier if it has none. HCAs
+ * with the same first word belong to one host if each description has two words and they differ
+ * ("node1 HCA-1", "node1 HCA-2").
  */
 #ifndef FABRIC_TOPOLOGY_FILE_H
 #define FABRIC_TOPOLOGY_FILE_H
@@ -27,12 +28,16 @@ struct fabric_topology_file {
 	const char *name; /* for messages */
 	const char *text; /* need not end in a zero byte */
 	size_t bytes;
+	/* What was passed over is written here: "NAME:LINE: ..." a line, as much as fits. NULL:
+	 * nobody wants to know. */
+	char *notes;
+	size_t notes_len;
 };
 
 /*
- * Plans on @plan, which is fresh, what the file describes, and finishes it. Any text is fine as
- * input. 0; -EINVAL with "NAME:LINE: expected ..., found ..." in @why; -ENOMEM. The plan is the
- * caller's to end in any case.
+ * Fills @plan, which is empty, with what the file describes, and finishes it. Any text is safe as
+ * input. Returns 0; -EINVAL: @why (at most @len bytes) has "NAME:LINE: expected ..., found ...";
+ * -ENOMEM. The caller calls fabric_plan_fini() in any case.
  */
 int fabric_topology_parse(struct fabric_plan *plan, const struct fabric_topology_file *file,
                           char *why, size_t len);

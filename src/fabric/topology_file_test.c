@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Topology files: what ibnetdiscover writes and ibsim reads becomes that fabric; what does
- * not parse is said by its line; and no text at all does harm.
+ * Topology files: a file that ibnetdiscover writes or ibsim reads becomes that fabric; an error
+ * names its line; and no text does harm.
  */
 #include "fabric/testing.h"
 
 #include "fabric/topology_file.h"
 
-/* From memory that ends where the text does. */
+/* Parses the text in memory that ends where the text does. */
 static int parse_bytes(struct fabric_plan *plan, const char *text, size_t bytes, char *why,
                        size_t len)
 {
@@ -145,7 +145,8 @@ static void nodes_are_described_as_in_the_file(void **state)
 	assert_string_equal(p.node[3].name, "umbel_node1_1");
 	assert_int_equal(p.node[0].vendor_id, 0x2C9);
 	assert_int_equal(p.node[0].device_id, 0xBD36);
-	assert_int_equal(p.node[3].vendor_id, 0); /* what was said of one is not of the next */
+	assert_int_equal(p.node[3].vendor_id,
+	                 0); /* the lines about one node do not apply to the next */
 	assert_true(p.node[0].enhanced_port0);
 	assert_false(p.node[1].enhanced_port0);
 	assert_string_equal(p.host[0].name, "node1");
@@ -279,7 +280,7 @@ static void one_end_of_a_link_is_enough(void **state)
 	fabric_plan_fini(&p);
 }
 
-static void what_is_between_chassis_is_passed_over(void **state)
+static void lines_between_chassis_are_ignored(void **state)
 {
 	struct fabric_plan p;
 
@@ -489,17 +490,64 @@ static void assert_too_many(const char *format, unsigned n, const char *want)
 static void more_than_there_can_be_is_refused(void **state)
 {
 	(void)state;
-	assert_too_many("Ca 1 \"%u\"\n", 5000,
-	                "net:4097: more than 4096 hosts, 256 ports of a host, or 49151 HCA ports "
-	                "and switches");
+	assert_too_many("Ca 1 \"%u\"\n", 49152,
+	                "net:49152: more than 49151 nodes or 1048576 ports");
 	assert_too_many(
 	        "Ca 254 \"%u\"\n", 4000,
-	        "net:194: more than 4096 hosts, 256 ports of a host, or 49151 HCA ports and "
+	        "net:194: more than 49151 hosts, 256 ports of a host, or 49151 HCA ports and "
 	        "switches");
-	assert_too_many("Switch 1 \"%u\"\n", 20000,
-	                "net:16385: more than 16384 nodes or 1048576 ports");
+	assert_too_many("Switch 1 \"%u\"\n", 60000,
+	                "net:49152: more than 49151 nodes or 1048576 ports");
 	assert_too_many("Switch 254 \"%u\"\n", 20000,
-	                "net:4129: more than 16384 nodes or 1048576 ports");
+	                "net:4129: more than 49151 nodes or 1048576 ports");
+}
+
+/* ---- what is passed over ---- */
+
+#define MESSAGES                                                                      \
+	"src/query_smp.c:195; umad (DR path slid 0; dlid 0) bad status 110; \t and\n" \
+	"Switch 4 \"s\"\n"                                                            \
+	"ibwarn: [7] mad_rpc_open_port: can't open UMAD port\n"                       \
+	"[1] \"a\"[1]\n"                                                              \
+	"Ca 1 \"a\"\n"                                                                \
+	"[1] \"s\"[1]\n"
+
+/* Parses, with room for @room bytes of notes. */
+static int parse_noted(const char *text, char *notes, size_t room)
+{
+	struct fabric_topology_file file = { .name = "net",
+		                             .text = text,
+		                             .bytes = strlen(text),
+		                             .notes = notes,
+		                             .notes_len = room };
+	struct fabric_plan plan;
+	char why[160] = "";
+	int ret;
+
+	fabric_plan_init(&plan);
+	ret = fabric_topology_parse(&plan, &file, why, sizeof(why));
+	if (!ret)
+		assert_int_equal(plan.n_nodes, 2);
+	fabric_plan_fini(&plan);
+	return ret;
+}
+
+static void messages_of_programs_are_named_and_passed_over(void **state)
+{
+	char notes[256], few[40];
+
+	(void)state;
+	assert_int_equal(parse_noted(MESSAGES, notes, sizeof(notes)), 0);
+	assert_string_equal(
+	        notes, "net:1: passed over: src/query_smp.c:195; umad (DR path slid 0; dlid 0) bad "
+	               "status 11\n"
+	               "net:3: passed over: ibwarn: [7] mad_rpc_open_port: can't open UMAD port\n");
+	assert_int_equal(parse_noted(MESSAGES, few, sizeof(few)), 0);
+	assert_int_equal(strlen(few), sizeof(few) - 1);
+	assert_int_equal(parse_noted(MESSAGES, NULL, 0), 0);
+	/* what does not begin as a message does is refused as ever */
+	assert_int_equal(parse_noted(MESSAGES "Swich 4 \"t\": x\n", notes, sizeof(notes)), -EINVAL);
+	assert_int_equal(parse_noted(MESSAGES ": x\n", notes, sizeof(notes)), -EINVAL);
 }
 
 /* ---- there and back ---- */
@@ -627,7 +675,7 @@ static const char plain[] = "Switch\t8 \"Switch1\"\n"
                             "\nHca\t2 \"Hca1\"\n"
                             "[1]\t\"Switch1\"[1]\n";
 
-/* Changes the text a little; there is room for it to grow. */
+/* Changes the text a little; its memory has room for it to grow. */
 static size_t damage(char *text, size_t bytes, size_t room)
 {
 	size_t at = any((unsigned)bytes + 1), n;
@@ -664,7 +712,7 @@ static size_t damage(char *text, size_t bytes, size_t room)
 	}
 }
 
-/* What came out is whole: links have two ends, names are names. */
+/* Checks the plan: links have two ends, names are valid. */
 static void assert_sound(const struct fabric_plan *p)
 {
 	assert_in_range(p->n_hosts, 1, FABRIC_MAX_HOSTS);
@@ -708,7 +756,7 @@ static void any_text_is_read_or_refused_in_words(void **state)
 		fabric_plan_fini(&plan);
 	}
 	free(text);
-	assert_true(read > ROUNDS / 100 && refused > ROUNDS / 100); /* both ways were gone */
+	assert_true(read > ROUNDS / 100 && refused > ROUNDS / 100); /* both cases happened */
 }
 
 static void noise_is_refused(void **state)
@@ -748,6 +796,7 @@ static void a_complaint_fits_the_room_that_there_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(messages_of_programs_are_named_and_passed_over),
 		cmocka_unit_test(what_ibnetdiscover_prints_is_read),
 		cmocka_unit_test(nodes_are_described_as_in_the_file),
 		cmocka_unit_test(guids_are_those_of_the_file),
@@ -756,7 +805,7 @@ int main(void)
 		cmocka_unit_test(the_short_form_of_ibsim_is_read),
 		cmocka_unit_test(options_of_ibsim_are_rates),
 		cmocka_unit_test(one_end_of_a_link_is_enough),
-		cmocka_unit_test(what_is_between_chassis_is_passed_over),
+		cmocka_unit_test(lines_between_chassis_are_ignored),
 		cmocka_unit_test(a_node_that_has_but_a_guid_is_named_by_its_number),
 		cmocka_unit_test(hcas_with_the_same_description_are_of_different_hosts),
 		cmocka_unit_test(islands_and_switches_without_hosts_are_read),

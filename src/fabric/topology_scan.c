@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/util.h"
 #include "fabric/topology_scan.h"
 
@@ -33,7 +34,7 @@ int topology_complain(struct topology_scan *s, uint32_t line, const char *format
 	return -EINVAL;
 }
 
-/* What stands at the cursor, fit to print. */
+/* The text at the cursor, made printable. */
 static const char *found(const struct cursor *c, char text[static 40])
 {
 	size_t n = 0;
@@ -67,7 +68,7 @@ static void skip_blanks(struct cursor *c)
 		c->at++;
 }
 
-static bool take_char(struct cursor *c, char want)
+static bool parse_char(struct cursor *c, char want)
 {
 	if (c->at == c->end || *c->at != want)
 		return false;
@@ -75,7 +76,7 @@ static bool take_char(struct cursor *c, char want)
 	return true;
 }
 
-static bool take_text(struct cursor *c, const char *want)
+static bool parse_text(struct cursor *c, const char *want)
 {
 	size_t len = strlen(want);
 
@@ -94,8 +95,8 @@ static int digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : 16;
 }
 
-/* A number that 64 bits hold; the cursor stays if there is none. */
-static bool take_number(struct cursor *c, unsigned base, uint64_t *value)
+/* A number of up to 64 bits; without one the cursor does not move. */
+static bool parse_number(struct cursor *c, unsigned base, uint64_t *value)
 {
 	const char *p = c->at;
 	uint64_t v = 0;
@@ -112,19 +113,19 @@ static bool take_number(struct cursor *c, unsigned base, uint64_t *value)
 }
 
 /* A number as C writes it: decimal or 0x. */
-static bool take_c_number(struct cursor *c, uint64_t *value)
+static bool parse_c_number(struct cursor *c, uint64_t *value)
 {
 	struct cursor try = *c;
-	bool hex = take_text(&try, "0x") || take_text(&try, "0X");
+	bool hex = parse_text(&try, "0x") || parse_text(&try, "0X");
 
-	if (!take_number(&try, hex ? 16 : 10, value))
+	if (!parse_number(&try, hex ? 16 : 10, value))
 		return false;
 	*c = try;
 	return true;
 }
 
 /* "text", with no control characters in it. */
-static bool take_quoted(struct cursor *c, struct topology_word *word)
+static bool parse_quoted(struct cursor *c, struct topology_word *word)
 {
 	const char *p = c->at;
 
@@ -141,52 +142,52 @@ static bool take_quoted(struct cursor *c, struct topology_word *word)
 }
 
 /* "(2c903000e8b4b)" if it is there. */
-static int take_guid(struct cursor *c, uint64_t *guid)
+static int parse_guid(struct cursor *c, uint64_t *guid)
 {
-	if (!take_char(c, '('))
+	if (!parse_char(c, '('))
 		return 0;
-	take_text(c, "0x");
-	if (!take_number(c, 16, guid))
+	parse_text(c, "0x");
+	if (!parse_number(c, 16, guid))
 		return expected(c, "a GUID of up to 16 hex digits");
-	return take_char(c, ')') ? 0 : expected(c, "')'");
+	return parse_char(c, ')') ? 0 : expected(c, "')'");
 }
 
-/* "[ext 7]", the number on a chassis' case, if it is there. */
+/* "[ext 7]", the port's number on the chassis, if it is there. */
 static int skip_external(struct cursor *c)
 {
 	uint64_t number;
 
-	if (!take_text(c, "[ext"))
+	if (!parse_text(c, "[ext"))
 		return 0;
 	skip_blanks(c);
-	if (!take_number(c, 10, &number))
+	if (!parse_number(c, 10, &number))
 		return expected(c, "the number of an external port");
-	return take_char(c, ']') ? 0 : expected(c, "']'");
+	return parse_char(c, ']') ? 0 : expected(c, "']'");
 }
 
-/* "[3]": a port; that the node has it is checked elsewhere. */
-static int take_port(struct cursor *c, unsigned last, const char *what, uint8_t *port)
+/* "[3]": a port from 1 to @last. */
+static int parse_port(struct cursor *c, unsigned last, const char *what, uint8_t *port)
 {
 	struct cursor before;
 	uint64_t number;
 	char text[64];
 
-	if (!take_char(c, '['))
+	if (!parse_char(c, '['))
 		return expected(c, what);
 	before = *c;
-	if (!take_number(c, 10, &number) || number < 1 || number > last) {
+	if (!parse_number(c, 10, &number) || number < 1 || number > last) {
 		snprintf(text, sizeof(text), "a port number from 1 to %u", last);
 		return expected(&before, text);
 	}
 	*port = (uint8_t)number;
-	return take_char(c, ']') ? 0 : expected(c, "']'");
+	return parse_char(c, ']') ? 0 : expected(c, "']'");
 }
 
-/* Nothing more but a comment; then the cursor is behind its '#'. */
-static int take_comment(struct cursor *c, const char *what, bool *there)
+/* The end of the line, or a comment: then the cursor moves behind its '#'. */
+static int parse_comment(struct cursor *c, const char *what, bool *there)
 {
 	skip_blanks(c);
-	*there = take_char(c, '#');
+	*there = parse_char(c, '#');
 	return *there || c->at == c->end ? 0 : expected(c, what);
 }
 
@@ -194,7 +195,7 @@ static int end_of_line(struct cursor *c)
 {
 	bool comment;
 
-	return take_comment(c, "the end of the line", &comment);
+	return parse_comment(c, "the end of the line", &comment);
 }
 
 static const char *find(const char *from, const char *end, const char *want)
@@ -204,7 +205,7 @@ static const char *find(const char *from, const char *end, const char *want)
 
 /* ---- lines before a node: "devid=0x5a06" ---- */
 
-/* -ENOENT: it is none of these. */
+/* -ENOENT: no such line. */
 static int parse_identifier(struct cursor *c)
 {
 	struct topology_node *n = &c->s->coming;
@@ -222,12 +223,12 @@ static int parse_identifier(struct cursor *c)
 	size_t i;
 	int ret;
 
-	for (i = 0; i < ARRAY_SIZE(keys) && !take_text(c, keys[i].key); i++)
+	for (i = 0; i < ARRAY_SIZE(keys) && !parse_text(c, keys[i].key); i++)
 		;
 	if (i == ARRAY_SIZE(keys))
 		return -ENOENT;
 	before = *c;
-	if (!take_c_number(c, &value) || value > keys[i].max)
+	if (!parse_c_number(c, &value) || value > keys[i].max)
 		return expected(&before, i == 0   ? "a vendor ID of 24 bits"
 		                         : i == 1 ? "a device ID of 16 bits"
 		                                  : "a GUID: 0x and up to 16 hex digits");
@@ -243,7 +244,7 @@ static int parse_identifier(struct cursor *c)
 		break;
 	default:
 		n->guid = value;
-		ret = take_guid(c, &n->port_guid);
+		ret = parse_guid(c, &n->port_guid);
 		if (ret)
 			return ret;
 	}
@@ -259,10 +260,10 @@ static void parse_description(struct cursor *c, struct topology_node *n)
 	const char *end = c->end;
 
 	skip_blanks(c);
-	if (take_char(c, '"')) {
+	if (parse_char(c, '"')) {
 		const char *quote = memrchr(c->at, '"', (size_t)(end - c->at));
 
-		/* there may be quotes within: it is the last one that ends it */
+		/* the description may have quotes in it: the last one ends it */
 		end = quote ? quote : end;
 	} else {
 		for (size_t i = 0; i < ARRAY_SIZE(added); i++) {
@@ -283,15 +284,8 @@ static int add_node(struct topology_scan *s, const struct topology_node *n)
 	if (s->n_nodes == FABRIC_MAX_NODES || s->n_ports + n->n_ports > FABRIC_MAX_ALL_PORTS)
 		return topology_complain(s, s->line, "more than %u nodes or %u ports",
 		                         FABRIC_MAX_NODES, FABRIC_MAX_ALL_PORTS);
-	if (s->n_nodes == s->node_room) {
-		unsigned room = s->node_room ? 2 * s->node_room : 64;
-		struct topology_node *grown = realloc(s->node, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->node = grown;
-		s->node_room = room;
-	}
+	if (base_array_reserve(&s->node, &s->node_room, (size_t)s->n_nodes + 1))
+		return -ENOMEM;
 	s->node[s->n_nodes] = *n;
 	s->node[s->n_nodes].line = s->line;
 	s->node[s->n_nodes++].first_end = s->n_ends;
@@ -301,7 +295,7 @@ static int add_node(struct topology_scan *s, const struct topology_node *n)
 	return 0;
 }
 
-/* -ENOENT: it is none. */
+/* -ENOENT: the line is not about a node. */
 static int parse_node(struct cursor *c)
 {
 	struct topology_node n = c->s->coming;
@@ -310,22 +304,22 @@ static int parse_node(struct cursor *c)
 	bool comment;
 	int ret;
 
-	if (take_text(c, "Switch"))
+	if (parse_text(c, "Switch"))
 		n.type = FABRIC_SWITCH;
-	else if (take_text(c, "Hca") || take_text(c, "Ca") || take_text(c, "Rt"))
+	else if (parse_text(c, "Hca") || parse_text(c, "Ca") || parse_text(c, "Rt"))
 		n.type = FABRIC_HCA;
 	else
 		return -ENOENT;
 	skip_blanks(c);
 	before = *c;
-	if (!take_number(c, 10, &n_ports) || n_ports < 1 || n_ports > FABRIC_MAX_PORTS)
+	if (!parse_number(c, 10, &n_ports) || n_ports < 1 || n_ports > FABRIC_MAX_PORTS)
 		return expected(&before, "a number of ports from 1 to 254");
 	n.n_ports = (unsigned)n_ports;
 	skip_blanks(c);
 	before = *c;
-	if (!take_quoted(c, &n.id) || !n.id.len)
+	if (!parse_quoted(c, &n.id) || !n.id.len)
 		return expected(&before, "the node's identifier in quotes");
-	ret = take_comment(c, "the end of the line or a comment", &comment);
+	ret = parse_comment(c, "the end of the line or a comment", &comment);
 	if (ret)
 		return ret;
 	if (comment)
@@ -365,7 +359,7 @@ static uint8_t speed_of(const char *at, size_t len)
 	return 0;
 }
 
-/* "4xQDR" among the words behind the remote node's description. What is no rate is a comment. */
+/* "4xQDR" among the words after the remote node's description; other words are comments. */
 static void parse_rate(struct cursor *c, struct fabric_link_rate *rate)
 {
 	const char *quote = memrchr(c->at, '"', (size_t)(c->end - c->at));
@@ -377,7 +371,7 @@ static void parse_rate(struct cursor *c, struct fabric_link_rate *rate)
 		uint64_t lanes;
 
 		skip_blanks(c);
-		if (take_number(c, 10, &lanes) && take_char(c, 'x')) {
+		if (parse_number(c, 10, &lanes) && parse_char(c, 'x')) {
 			for (word = c->at; c->at < c->end && !is_blank(*c->at); c->at++)
 				;
 			rate->speed = speed_of(word, (size_t)(c->at - word));
@@ -389,8 +383,7 @@ static void parse_rate(struct cursor *c, struct fabric_link_rate *rate)
 	}
 }
 
-/* ibsim's "w=12", "s=4" and "e=2": lanes, LinkSpeed and LinkSpeedExt, of which the fastest holds.
- */
+/* ibsim's "w=12", "s=4" and "e=2": lanes, LinkSpeed and LinkSpeedExt; the fastest is used. */
 static int parse_option(struct cursor *c, struct fabric_link_rate *rate)
 {
 	struct cursor before = *c;
@@ -401,10 +394,10 @@ static int parse_option(struct cursor *c, struct fabric_link_rate *rate)
 	if (!strchr("wse", key) || !key)
 		return expected(c, "w=, s=, e=, a comment or the end of the line");
 	c->at++;
-	if (!take_char(c, '='))
+	if (!parse_char(c, '='))
 		return expected(&before, "w=, s=, e=, a comment or the end of the line");
 	before = *c;
-	valid = take_c_number(c, &value);
+	valid = parse_c_number(c, &value);
 	switch (key) {
 	case 'w':
 		valid = valid && width_of(value);
@@ -428,15 +421,8 @@ static int parse_option(struct cursor *c, struct fabric_link_rate *rate)
 
 static int add_end(struct topology_scan *s, const struct topology_end *end)
 {
-	if (s->n_ends == s->end_room) {
-		unsigned room = s->end_room ? 2 * s->end_room : 256;
-		struct topology_end *grown = realloc(s->end, room * sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->end = grown;
-		s->end_room = room;
-	}
+	if (base_array_reserve(&s->end, &s->end_room, (size_t)s->n_ends + 1))
+		return -ENOMEM;
 	s->end[s->n_ends++] = *end;
 	s->node[s->n_nodes - 1].n_ends++;
 	return 0;
@@ -452,7 +438,7 @@ static int parse_local(struct cursor *c, struct topology_end *end)
 
 	if (!s->n_nodes)
 		return expected(c, "a node before its ports");
-	ret = take_port(c, s->node[s->n_nodes - 1].n_ports, "'['", &end->port);
+	ret = parse_port(c, s->node[s->n_nodes - 1].n_ports, "'['", &end->port);
 	if (ret)
 		return ret;
 	seen = &s->port_seen[end->port / 64];
@@ -460,10 +446,10 @@ static int parse_local(struct cursor *c, struct topology_end *end)
 		return expected(&before, "a port that is not linked yet");
 	*seen |= 1ull << (end->port % 64);
 	ret = skip_external(c);
-	return ret ? ret : take_guid(c, &end->guid);
+	return ret ? ret : parse_guid(c, &end->guid);
 }
 
-static int parse_port(struct cursor *c)
+static int parse_end(struct cursor *c)
 {
 	struct topology_end end = { .line = c->s->line };
 	bool comment = false;
@@ -474,17 +460,17 @@ static int parse_port(struct cursor *c)
 		return ret;
 	skip_blanks(c);
 	before = *c;
-	if (!take_quoted(c, &end.remote))
+	if (!parse_quoted(c, &end.remote))
 		return expected(&before, "the other node's identifier in quotes");
 	skip_blanks(c);
-	ret = take_port(c, FABRIC_MAX_PORTS, "'[' and the other node's port", &end.remote_port);
+	ret = parse_port(c, FABRIC_MAX_PORTS, "'[' and the other node's port", &end.remote_port);
 	if (!ret)
 		ret = skip_external(c);
 	skip_blanks(c);
 	if (!ret)
-		ret = take_guid(c, &end.remote_guid);
+		ret = parse_guid(c, &end.remote_guid);
 	for (skip_blanks(c); !ret && c->at < c->end; skip_blanks(c)) {
-		comment = take_char(c, '#');
+		comment = parse_char(c, '#');
 		if (comment)
 			break;
 		ret = parse_option(c, &end.rate);
@@ -498,11 +484,37 @@ static int parse_port(struct cursor *c)
 
 /* ---- lines ---- */
 
-/* What `ibnetdiscover -g` writes between nodes. */
+/* The headings that `ibnetdiscover -g` prints between nodes. */
 static bool is_heading(struct cursor *c)
 {
-	return take_text(c, "Chassis ") || take_text(c, "Non-Chassis Nodes") ||
-	       take_text(c, "Hostname: ");
+	return parse_text(c, "Chassis ") || parse_text(c, "Non-Chassis Nodes") ||
+	       parse_text(c, "Hostname: ");
+}
+
+/* A program's message: "ibwarn: [7] ...", "src/query_smp.c:195; ...". No line of ours begins so. */
+static bool is_message(const struct cursor *c)
+{
+	for (const char *p = c->at; p<c->end && * p> ' ' && *p <= '~'; p++) {
+		if (*p == '"' || *p == '[' || *p == '=')
+			return false;
+		if (*p == ':' || *p == ';')
+			return p > c->at;
+	}
+	return false;
+}
+
+/* The line up to what cannot be printed. */
+static void pass_over(struct cursor *c)
+{
+	const struct fabric_topology_file *file = c->s->file;
+	struct topology_word line = { c->at, 0 };
+	size_t used = file->notes ? strlen(file->notes) : 0;
+
+	while (c->at + line.len < c->end && c->at[line.len] >= ' ' && c->at[line.len] <= '~')
+		line.len++;
+	if (file->notes && used < file->notes_len)
+		snprintf(file->notes + used, file->notes_len - used, "%s:%u: passed over: %.*s\n",
+		         file->name, c->s->line, TOPOLOGY_WORD_ARG(line));
 }
 
 static int parse_line(struct cursor *c)
@@ -512,8 +524,12 @@ static int parse_line(struct cursor *c)
 	skip_blanks(c);
 	if (c->at == c->end || *c->at == '#' || is_heading(c))
 		return 0;
+	if (is_message(c)) {
+		pass_over(c);
+		return 0;
+	}
 	if (*c->at == '[')
-		return parse_port(c);
+		return parse_end(c);
 	ret = parse_node(c);
 	if (ret == -ENOENT)
 		ret = parse_identifier(c);
@@ -527,6 +543,8 @@ int topology_scan(struct topology_scan *s)
 	const char *at = s->file->text, *end = at + s->file->bytes;
 	int ret = 0;
 
+	if (s->file->notes)
+		s->file->notes[0] = '\0';
 	while (at < end && !ret) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct cursor c = { .s = s, .at = at, .end = newline ? newline : end };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The first pass over a topology file: its lines, taken apart into nodes and ends of links.
- * What they have to do with each other is topology_file.c's to find out; only it includes
- * this. Names and descriptions point into the text.
+ * The first pass over a topology file: it parses the lines into nodes and ends of links.
+ * topology_file.c, which alone includes this, connects them. Names and descriptions point into the
+ * text, which must stay valid.
  */
 #ifndef FABRIC_TOPOLOGY_SCAN_H
 #define FABRIC_TOPOLOGY_SCAN_H
@@ -19,13 +19,13 @@ struct topology_word {
 	size_t len;
 };
 
-/* "[3](guid) "remote"[4](guid) ...": one end's view of a link. */
+/* "[3](guid) "remote"[4](guid) ...": the line about one end of a link. */
 struct topology_end {
 	uint32_t line;
 	uint8_t port, remote_port;
-	struct fabric_link_rate rate; /* 0: not said */
+	struct fabric_link_rate rate; /* 0: the file does not say */
 	struct topology_word remote;
-	uint64_t guid, remote_guid; /* 0: not said */
+	uint64_t guid, remote_guid; /* 0: the file does not say */
 };
 
 struct topology_node {
@@ -34,7 +34,7 @@ struct topology_node {
 	uint32_t line;
 	unsigned n_ports;
 	struct topology_word id, desc;
-	uint64_t guid, port_guid, system_guid; /* 0: not said */
+	uint64_t guid, port_guid, system_guid; /* 0: the file does not say */
 	uint32_t vendor_id, device_id;
 	bool enhanced_port0;
 	unsigned first_end, n_ends;
@@ -50,17 +50,20 @@ struct topology_scan {
 	struct topology_end *end;
 	unsigned n_nodes, node_room, n_ends, end_room;
 	unsigned n_ports; /* of all nodes */
-	/* the line that is being read, and what was said before a node */
+	/* the present line, and what the lines before a node said about it */
 	uint32_t line;
 	struct topology_node coming;
 	uint64_t port_seen[4]; /* of the last node: a bit a port */
 };
 
-/* 0, -EINVAL with why in @why, -ENOMEM. To be ended in any case. */
+/*
+ * Parses the file. Returns 0; -EINVAL: the reason is in @s->why; -ENOMEM. The caller calls
+ * topology_scan_fini() in any case.
+ */
 int topology_scan(struct topology_scan *s);
 void topology_scan_fini(struct topology_scan *s);
 
-/* Says "NAME:LINE: " and what follows; -EINVAL. */
+/* Writes "NAME:LINE: " and the message to @s->why. Returns -EINVAL. */
 int topology_complain(struct topology_scan *s, uint32_t line, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 

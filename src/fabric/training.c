@@ -11,7 +11,7 @@ uint8_t fabric_widths_supported(const struct fabric_port *p)
 {
 	uint8_t width = p->width_built ? p->width_built : FABRIC_WIDTH_4X;
 
-	/* what is wider can be narrower, but 2X is of a time of its own */
+	/* a port supports the narrower widths too; 2X was added later, and wider ports lack it */
 	return width == FABRIC_WIDTH_2X ? FABRIC_WIDTH_1X | FABRIC_WIDTH_2X
 	                                : (uint8_t)(width * 2 - 1);
 }
@@ -37,7 +37,7 @@ static uint8_t speeds_enabled(const struct fabric_port *p)
 	uint8_t old = p->link.speed_enabled ? p->link.speed_enabled : OLD_SPEEDS;
 	uint8_t extended = p->link.speed_ext_enabled;
 
-	if (old & FABRIC_SPEED_QDR)
+	if ((old & FABRIC_SPEED_QDR) && !p->link.fdr10_off)
 		old |= FABRIC_SPEED_FDR10; /* PortInfo has no bit for it */
 	if (extended == LINK_SPEED_EXT_DISABLE)
 		return supported & old;
@@ -46,7 +46,7 @@ static uint8_t speeds_enabled(const struct fabric_port *p)
 	return supported & (old | (uint8_t)(extended * FABRIC_SPEED_FDR));
 }
 
-/* The widest of a set; 0: it is empty. */
+/* The widest of a set of widths; 0: the set is empty. */
 static uint8_t widest(uint8_t widths)
 {
 	static const uint8_t order[] = { FABRIC_WIDTH_12X, FABRIC_WIDTH_8X, FABRIC_WIDTH_4X,

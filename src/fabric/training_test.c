@@ -89,6 +89,16 @@ static void what_is_enabled_counts_from_the_next_training_on(void **state)
 	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_FDR);
 }
 
+static void without_fdr10_a_link_has_qdr(void **state)
+{
+	struct env *e = *state;
+
+	build(e, FABRIC_WIDTH_4X, FABRIC_SPEED_FDR10);
+	e->a->link.fdr10_off = true;
+	fabric_port_retrain(e->f, e->a);
+	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_QDR);
+}
+
 static void without_extended_speeds_the_others_are_left(void **state)
 {
 	struct env *e = *state;
@@ -132,6 +142,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_link_comes_up_as_it_was_built),
 		TEST(what_is_enabled_counts_from_the_next_training_on),
+		TEST(without_fdr10_a_link_has_qdr),
 		TEST(without_extended_speeds_the_others_are_left),
 		TEST(the_slower_end_decides),
 		TEST(ends_with_nothing_in_common_stay_down),

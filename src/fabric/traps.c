@@ -10,19 +10,19 @@
 #include "fabric/traps.h"
 #include "wire/notice.h"
 
-#define TRAP_TID_FIRST 0x5452000000000000ull /* tells the transactions of traps from others */
+#define TRAP_TID_FIRST 0x5452000000000000ull /* the transaction IDs of traps begin here */
 #define TIMEOUT_UNIT   4096ull               /* ns, of SubnetTimeOut */
 
-/* A trap under way, or one whose time is not over. */
+/* A trap without TrapRepress, or one whose timeout is not over. */
 struct fabric_trap {
 	LIST_ENTRY(fabric_trap) entry;   /* of all */
 	LIST_ENTRY(fabric_trap) of_port; /* of from's */
 	struct fabric_port *from;        /* an HCA's port or a switch's port 0 */
 	uint8_t notice[SMP_DATA_BYTES];
 	uint16_t number;
-	uint64_t tid; /* under which it was sent last */
+	uint64_t tid; /* its transaction ID when it was last sent */
 	uint64_t due_ns;
-	bool newer; /* it says something else now */
+	bool newer; /* the notice has changed since it was sent */
 	bool repressed;
 };
 
@@ -30,7 +30,7 @@ LIST_HEAD(trap_list, fabric_trap);
 
 /* ---- sending ---- */
 
-/* To who knows no subnet manager, nothing can be sent. */
+/* Whether the port knows a subnet manager to send to. */
 static bool can_send(const struct fabric_port *own)
 {
 	return own->sm_lid && own->lid;
@@ -74,7 +74,7 @@ static void trap_free(struct fabric_trap *t)
 	free(t);
 }
 
-/* Its answer may come, and end it, before this returns. */
+/* Sends @t. Its TrapRepress may arrive and end it before this returns. */
 static void transmit(struct fabric *f, struct fabric_trap *t)
 {
 	struct fabric_port *from = t->from;
@@ -116,7 +116,7 @@ static struct fabric_trap *trap_new(struct fabric *f, struct fabric_port *own, u
 	return t;
 }
 
-/* Sends @notice, whose details are there, from @own: an HCA's port or a switch's port 0. */
+/* Sends @notice, with its details, from @own: an HCA's port or a switch's port 0. */
 static void send_trap(struct fabric *f, struct fabric_port *own, struct wire_notice *notice)
 {
 	struct fabric_trap *t = find(own, notice->trap_number);
@@ -133,7 +133,7 @@ static void send_trap(struct fabric *f, struct fabric_port *own, struct wire_not
 	wire_smp_notice_encode(notice, data);
 	if (is_new && f->mads->clock.now_ns)
 		t = trap_new(f, own, notice->trap_number);
-	if (!t) { /* no time to wait for, or no memory: once must do */
+	if (!t) { /* without a clock, or without memory: it is sent once */
 		send_notice(f, own, next_tid(f), data);
 		return;
 	}
@@ -144,7 +144,7 @@ static void send_trap(struct fabric *f, struct fabric_port *own, struct wire_not
 		t->newer = true;
 }
 
-/* ---- answers and time ---- */
+/* ---- TrapRepress and timeouts ---- */
 
 static struct fabric_trap *awaited(const struct fabric_port *own, const struct fabric_mad *mad)
 {
@@ -167,7 +167,7 @@ bool fabric_trap_is_awaited(struct fabric *f, const struct fabric_port *at,
 	return awaited(fabric_own_port((struct fabric_port *)at), mad);
 }
 
-/* What anybody can bring about, as often as they like. */
+/* Whether programs can cause the trap as often as they like: then it waits for its timeout. */
 static bool is_paced(const struct fabric_trap *t)
 {
 	return t->number >= TRAP_BAD_MKEY;
@@ -204,7 +204,7 @@ void fabric_traps_run(struct fabric *f, uint64_t now_ns)
 	}
 	if (soonest != UINT64_MAX)
 		wake(f, soonest);
-	while ((t = LIST_FIRST(&due))) { /* an answer may end others meanwhile */
+	while ((t = LIST_FIRST(&due))) { /* a TrapRepress may end others meanwhile */
 		LIST_REMOVE(t, entry);
 		LIST_INSERT_HEAD(&f->mads->traps, t, entry);
 		if (t->repressed && !t->newer)
@@ -291,7 +291,7 @@ static void count_p_key(struct fabric *f, struct fabric_port *own)
 	if (own->node->type == FABRIC_HCA) {
 		atomic_fetch_add_explicit(&f->region->port_counts[own->index].bad_pkey, 1,
 		                          memory_order_relaxed);
-		own->p_key_told++; /* we tell at once */
+		own->p_key_told++; /* the caller reports it at once */
 	} else if (own->p_key_violations < UINT16_MAX) {
 		own->p_key_violations++;
 	}
@@ -345,7 +345,7 @@ void fabric_trap_switch_p_key(struct fabric *f, struct fabric_port *at,
 	send_trap(f, &at->node->port[0], &notice);
 }
 
-/* What a program has noted of the last packet: whatever it says, it is only told. */
+/* Reports the last packet that a program has noted. The program may have written anything there. */
 static void tell_last(struct fabric *f, struct fabric_port *p, uint16_t number,
                       const struct shm_bad_key *last)
 {
@@ -377,7 +377,10 @@ static void notice_port(struct fabric *f, struct fabric_port *p)
 
 void fabric_traps_notice_keys(struct fabric *f)
 {
-	/* acquire: pairs with the release of who counted, so that the ports' counts are there */
+	/*
+	 * acquire: pairs with the release of the process that counted, so that we see the ports'
+	 * counts
+	 */
 	uint64_t n = atomic_load_explicit(&f->region->data->bad_keys, memory_order_acquire);
 
 	if (n == f->mads->bad_keys_seen)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Traps under a clock that stands still until a test moves it on: when they are sent again,
- * what answers them, and what they say of keys. Host 0 is the subnet manager.
+ * Traps: when they are sent and sent again, TrapRepress, and traps about keys. Host 0 is the subnet
+ * manager.
  */
 #include "fabric/link.h"
 #include "fabric/testing_mads.h"
@@ -88,7 +88,7 @@ static uint16_t last_number(const struct lab *l)
 	return notice.trap_number;
 }
 
-/* The subnet manager answers the last trap, as with this key. */
+/* The subnet manager responds to the last trap, with this key. */
 static void repress_with(struct lab *l, uint64_t m_key)
 {
 	struct wire_notice notice;
@@ -106,7 +106,7 @@ static void repress(struct lab *l)
 	repress_with(l, 0);
 }
 
-/* The first switch tells of a port of its. */
+/* The first switch sends a trap about one of its ports. */
 static void change_link(struct lab *l)
 {
 	fabric_trap_link_state(l->f, l->sw[0]);
@@ -121,7 +121,7 @@ static void send_wrong_key(struct lab *l)
 	fabric_mad_send(l->f, lab_host(l, 0), &mad);
 }
 
-/* ---- until it is answered ---- */
+/* ---- until TrapRepress ---- */
 
 static void a_trap_is_sent_again_after_the_subnet_timeout(void **state)
 {
@@ -141,7 +141,7 @@ static void a_trap_is_sent_again_after_the_subnet_timeout(void **state)
 	}
 }
 
-static void an_answer_ends_it(void **state)
+static void trap_repress_ends_a_trap(void **state)
 {
 	struct lab *l = *state;
 
@@ -154,7 +154,7 @@ static void an_answer_ends_it(void **state)
 	assert_int_equal(l->n_got, 2);
 }
 
-static void an_answer_to_something_else_does_not(void **state)
+static void trap_repress_of_another_trap_does_not_end_it(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_mad mad;
@@ -185,7 +185,7 @@ static void each_port_has_traps_of_its_own(void **state)
 	assert_int_equal(l->n_got, 4 + 3);
 }
 
-static void what_happens_meanwhile_is_told_after_the_answer(void **state)
+static void changes_during_a_trap_are_sent_after_trap_repress(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = lab_host(l, 1);
@@ -207,7 +207,7 @@ static void what_happens_meanwhile_is_told_after_the_answer(void **state)
 	assert_int_equal(l->n_got, 2);
 }
 
-static void it_ends_when_the_port_knows_no_subnet_manager(void **state)
+static void a_trap_ends_when_the_port_has_no_subnet_manager(void **state)
 {
 	struct lab *l = *state;
 
@@ -218,7 +218,7 @@ static void it_ends_when_the_port_knows_no_subnet_manager(void **state)
 	assert_true(LIST_EMPTY(&l->f->mads->traps));
 }
 
-static void the_next_subnet_manager_is_told(void **state)
+static void a_trap_goes_to_the_next_subnet_manager(void **state)
 {
 	struct lab *l = *state;
 
@@ -229,12 +229,12 @@ static void the_next_subnet_manager_is_told(void **state)
 	assert_ptr_equal(l->at, lab_host(l, 1));
 }
 
-static void a_trap_lost_at_a_link_comes_when_that_is_back(void **state)
+static void a_trap_lost_at_a_broken_link_is_sent_again(void **state)
 {
 	struct lab *l = *state;
 
 	assert_int_equal(fabric_link_set(l->f, &l->sw[1]->port[TO_LEFT], false), 0);
-	assert_int_equal(l->n_got, 1); /* the first switch's; the second's has no way */
+	assert_int_equal(l->n_got, 1); /* the first switch's; the second's has no path */
 	repress(l);
 	assert_int_equal(fabric_link_set(l->f, &l->sw[1]->port[TO_LEFT], true), 0);
 	assert_int_equal(l->n_got, 2);
@@ -246,7 +246,7 @@ static void a_trap_lost_at_a_link_comes_when_that_is_back(void **state)
 
 /* ---- keys ---- */
 
-static void wrong_keys_are_told_no_more_than_once_in_a_timeout(void **state)
+static void wrong_keys_are_reported_once_in_a_timeout(void **state)
 {
 	struct lab *l = *state;
 
@@ -264,7 +264,7 @@ static void wrong_keys_are_told_no_more_than_once_in_a_timeout(void **state)
 	assert_true(LIST_EMPTY(&l->f->mads->traps));
 }
 
-static void an_answer_needs_the_key(void **state)
+static void trap_repress_needs_the_m_key(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_port *p = lab_host(l, 1);
@@ -336,7 +336,7 @@ static void the_protection_ends_with_its_lease(void **state)
 	assert_true(p->m_key == KEY);
 }
 
-static void who_has_the_key_stops_the_lease(void **state)
+static void a_request_with_the_key_stops_the_lease(void **state)
 {
 	struct lab *l = *state;
 	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
@@ -379,7 +379,7 @@ static void send_wrong_p_key(struct lab *l, uint16_t lid)
 	fabric_mad_send(l->f, lab_host(l, 0), &mad);
 }
 
-static void a_mad_of_another_partition_is_told_as_trap_257(void **state)
+static void a_mad_of_another_partition_is_reported_as_trap_257(void **state)
 {
 	struct lab *l = *state;
 	struct wire_trap_bad_key details;
@@ -398,11 +398,11 @@ static void a_mad_of_another_partition_is_told_as_trap_257(void **state)
 	assert_int_equal(details.sl, 3);
 	assert_int_equal(details.qp1, IB_QPN_GSI);
 	assert_int_equal(details.qp2, IB_QPN_GSI);
-	fabric_traps_notice_keys(l->f); /* is not told twice */
+	fabric_traps_notice_keys(l->f); /* is not reported twice */
 	assert_int_equal(l->n_got, 1);
 }
 
-static void a_switch_that_holds_a_partition_back_tells_it_as_trap_259(void **state)
+static void a_switch_that_blocks_a_partition_sends_trap_259(void **state)
 {
 	struct lab *l = *state;
 	struct fabric_port *out = &l->sw[1]->port[TO_RIGHT];
@@ -489,7 +489,7 @@ static void count_bad_q_key(struct lab *l)
 	l->f->region->data->bad_keys++;
 }
 
-static void what_programs_count_is_told_as_trap_258(void **state)
+static void bad_keys_that_programs_count_are_reported_as_trap_258(void **state)
 {
 	struct lab *l = *state;
 	struct wire_trap_bad_key details;
@@ -520,24 +520,24 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TRAP_TEST(a_trap_is_sent_again_after_the_subnet_timeout),
-		TRAP_TEST(an_answer_ends_it),
-		TRAP_TEST(an_answer_to_something_else_does_not),
+		TRAP_TEST(trap_repress_ends_a_trap),
+		TRAP_TEST(trap_repress_of_another_trap_does_not_end_it),
 		TRAP_TEST(each_port_has_traps_of_its_own),
-		TRAP_TEST(what_happens_meanwhile_is_told_after_the_answer),
-		TRAP_TEST(it_ends_when_the_port_knows_no_subnet_manager),
-		TRAP_TEST(the_next_subnet_manager_is_told),
-		TRAP_TEST(a_trap_lost_at_a_link_comes_when_that_is_back),
-		TRAP_TEST(wrong_keys_are_told_no_more_than_once_in_a_timeout),
-		TRAP_TEST(an_answer_needs_the_key),
+		TRAP_TEST(changes_during_a_trap_are_sent_after_trap_repress),
+		TRAP_TEST(a_trap_ends_when_the_port_has_no_subnet_manager),
+		TRAP_TEST(a_trap_goes_to_the_next_subnet_manager),
+		TRAP_TEST(a_trap_lost_at_a_broken_link_is_sent_again),
+		TRAP_TEST(wrong_keys_are_reported_once_in_a_timeout),
+		TRAP_TEST(trap_repress_needs_the_m_key),
 		TRAP_TEST(trap_256_says_how_a_directed_request_came),
 		TRAP_TEST(the_protection_ends_with_its_lease),
-		TRAP_TEST(who_has_the_key_stops_the_lease),
+		TRAP_TEST(a_request_with_the_key_stops_the_lease),
 		TRAP_TEST(without_a_lease_period_the_protection_stays),
-		TRAP_TEST(a_mad_of_another_partition_is_told_as_trap_257),
-		TRAP_TEST(a_switch_that_holds_a_partition_back_tells_it_as_trap_259),
+		TRAP_TEST(a_mad_of_another_partition_is_reported_as_trap_257),
+		TRAP_TEST(a_switch_that_blocks_a_partition_sends_trap_259),
 		TRAP_TEST(the_management_lane_knows_no_partitions),
 		TRAP_TEST(violations_are_counted_until_they_are_set_to_0),
-		TRAP_TEST(what_programs_count_is_told_as_trap_258),
+		TRAP_TEST(bad_keys_that_programs_count_are_reported_as_trap_258),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

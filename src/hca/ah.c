@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Address handles: checked once, so that posting needs not. An AH belongs to the
- * process; the manager hears of its destination only when a queue pair first sends
- * there (flow.c).
+ * Address handles: see ah.h.
  */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/hca.h"
+#include "hca/ah.h"
 #include "wire/grh.h"
 #include "wire/ip.h"
 #include "wire/mgid.h"
@@ -17,26 +15,19 @@
 
 #define DEFAULT_HOP_LIMIT 64 /* as the kernel's sockets */
 
-static bool is_zero_gid(const struct ib_gid *gid)
-{
-	static const struct ib_gid zero;
-
-	return !memcmp(gid, &zero, sizeof(zero));
-}
-
 static bool is_ethernet(const struct shm_port *port)
 {
 	return port->link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-/* Always global, and by one IP version. A LID means nothing. */
+/* Both GIDs must be of one IP version. A LID means nothing. */
 static int check_ethernet(const struct shm_port *port, const struct ibv_ah_attr *attr)
 {
 	const struct ib_gid *sgid = &port->gid[attr->grh.sgid_index];
 	struct ib_gid dgid;
 
 	memcpy(dgid.raw, attr->grh.dgid.raw, sizeof(dgid.raw));
-	if (is_zero_gid(&dgid))
+	if (ib_gid_is_zero(&dgid))
 		return -EINVAL;
 	return wire_gid_is_ipv4(sgid) == wire_gid_is_ipv4(&dgid) ? 0 : -EINVAL;
 }
@@ -50,7 +41,7 @@ static int check_attr(const struct shm_port *port, const struct ibv_ah_attr *att
 	if (!attr->is_global)
 		/* InfiniBand: a local LID will do, but never for a group */
 		return !attr->dlid || attr->dlid >= IB_LID_MCAST_FIRST ? -EINVAL : 0;
-	if (attr->grh.sgid_index >= SHM_GIDS || is_zero_gid(&port->gid[attr->grh.sgid_index]))
+	if (attr->grh.sgid_index >= SHM_GIDS || ib_gid_is_zero(&port->gid[attr->grh.sgid_index]))
 		return -EINVAL;
 	if (is_ethernet(port))
 		return check_ethernet(port, attr);
@@ -76,7 +67,7 @@ static struct hca_ah *allocate(struct hca_process *p)
 	return ah;
 }
 
-/* No LIDs; and no datagram goes out with a hop limit of 0. */
+/* Ethernet has no LIDs, and no datagram may leave with a hop limit of 0. */
 static void become_ethernet(struct hca_ah *ah)
 {
 	struct ib_gid dgid;
@@ -87,6 +78,44 @@ static void become_ethernet(struct hca_ah *ah)
 	ah->arrival_flags |= SHM_ARRIVAL_ETHERNET;
 	if (!ah->hop_limit)
 		ah->hop_limit = DEFAULT_HOP_LIMIT;
+}
+
+static void fill(struct hca_ah *ah, struct hca_context *ctx, const struct shm_port *port,
+                 const struct ibv_ah_attr *attr)
+{
+	ah->ctx = ctx;
+	ah->dest.lid = attr->dlid;
+	ah->dest.port_num = attr->port_num;
+	ah->dest.path_bits = attr->src_path_bits & ((1u << port->lmc) - 1);
+	ah->dest.is_global = attr->is_global != 0;
+	ah->sl = attr->sl;
+	if (attr->is_global) {
+		memcpy(ah->dest.gid, attr->grh.dgid.raw, sizeof(ah->dest.gid));
+		ah->class_flow =
+		        (uint32_t)attr->grh.traffic_class << 20 | (attr->grh.flow_label & 0xFFFFF);
+		ah->hop_limit = attr->grh.hop_limit;
+		ah->sgid_index = attr->grh.sgid_index;
+		ah->arrival_flags = SHM_ARRIVAL_GRH;
+	}
+	if (is_ethernet(port))
+		become_ethernet(ah);
+	ah->is_mcast = ib_lid_is_mcast((uint16_t)ah->dest.lid);
+	ah->alive = HCA_AH_ALIVE;
+}
+
+int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, const struct ibv_ah_attr *attr)
+{
+	struct shm_port port;
+	int ret = hca_port(ctx, attr->port_num, &port);
+
+	if (!ret)
+		ret = check_attr(&port, attr);
+	if (ret)
+		return ret;
+	if (!is_ethernet(&port) && attr->dlid >= IB_LID_MCAST_FIRST)
+		return -EINVAL;
+	fill(ah, ctx, &port, attr);
+	return 0;
 }
 
 struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
@@ -107,25 +136,9 @@ struct hca_ah *hca_ah_create(struct hca_context *ctx, struct ibv_pd *pd,
 	}
 	ah->ah.context = pd->context;
 	ah->ah.pd = pd;
-	ah->ctx = ctx;
-	ah->dest.lid = attr->dlid;
-	ah->dest.port_num = attr->port_num;
-	ah->dest.path_bits = attr->src_path_bits & ((1u << port.lmc) - 1);
-	ah->dest.is_global = attr->is_global != 0;
-	ah->sl = attr->sl;
-	if (attr->is_global) {
-		memcpy(ah->dest.gid, attr->grh.dgid.raw, sizeof(ah->dest.gid));
-		ah->class_flow =
-		        (uint32_t)attr->grh.traffic_class << 20 | (attr->grh.flow_label & 0xFFFFF);
-		ah->hop_limit = attr->grh.hop_limit;
-		ah->sgid_index = attr->grh.sgid_index;
-		ah->arrival_flags = SHM_ARRIVAL_GRH;
-	}
-	if (is_ethernet(&port))
-		become_ethernet(ah);
-	ah->is_mcast = ib_lid_is_mcast((uint16_t)ah->dest.lid);
-	ah->alive = HCA_AH_ALIVE;
-	((struct hca_pd *)pd)->users++;
+	ah->domain = hca_pd(pd)->domain;
+	fill(ah, ctx, &port, attr);
+	hca_pd_use(pd);
 	return ah;
 }
 
@@ -136,7 +149,7 @@ int hca_ah_destroy(struct hca_ah *ah)
 	if (ah->alive != HCA_AH_ALIVE)
 		return -EINVAL;
 	ah->alive = 0;
-	((struct hca_pd *)ah->ah.pd)->users--;
+	hca_pd_unuse(ah->ah.pd);
 	p = ah->ctx->process;
 	base_lock(&p->ah_lock);
 	STAILQ_INSERT_TAIL(&p->free_ahs, ah, free);
@@ -147,6 +160,7 @@ int hca_ah_destroy(struct hca_ah *ah)
 void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
 {
 	to->ah = from->ah;
+	to->domain = from->domain;
 	to->ctx = from->ctx;
 	to->dest = from->dest;
 	atomic_store_explicit(&to->flow, NULL, memory_order_relaxed);
@@ -163,7 +177,7 @@ void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
 static int gid_index(const struct shm_port *port, const struct ib_gid *gid)
 {
 	for (int i = 0; i < port->n_gids; i++)
-		if (!memcmp(&port->gid[i], gid, sizeof(*gid)))
+		if (ib_gid_equal(&port->gid[i], gid))
 			return i;
 	return -1;
 }
@@ -180,7 +194,7 @@ static bool checksum_holds(const uint8_t header[static WIRE_IPV4_BYTES])
 	return sum == 0xFFFF;
 }
 
-/* Takes apart what a message begins with on Ethernet: see wire_ip_grh(). False: it is no such. */
+/* Decodes the header before a message on Ethernet: see wire_ip_grh(). False: it is none. */
 static bool decode_ip(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *h)
 {
 	const uint8_t *v4 = in + IB_GRH_BYTES - WIRE_IPV4_BYTES;
@@ -220,7 +234,7 @@ int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct
 		wire_grh_decode((const uint8_t *)grh, &h);
 	else if (!decode_ip((const uint8_t *)grh, &h))
 		return -EINVAL;
-	/* the reply's source is what the message was sent to: a port's GID, not a group's */
+	/* a reply comes from the GID to which the message was sent; a group's cannot be a source */
 	index = gid_index(&port, &h.dgid);
 	if (ib_gid_is_mcast(&h.dgid) || index < 0)
 		return -EINVAL;

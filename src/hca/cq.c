@@ -1,148 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion queues and channels. A CQ is two things: a ring of completions made in
- * this process (sends, flushes), and the receive rings that complete here, which
- * ibv_poll_cq() looks at itself: the first one always, the others when their bit in
- * the shared ready map says so.
- *
- * Overrun: completions that nobody polls wait in receive rings, which cannot
- * overflow. So that a CQ smaller than what may arrive fails as it does on hardware,
- * senders count arrivals against it, but only on CQs where it could happen.
- *
- * Arming is a word in shared memory; who completes something takes it back and
- * writes the channel's eventfd, one semaphore unit an event.
+ * Completion queues: see cq.h.
  */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
-#include "hca/hca.h"
-#include "hca/wire.h"
+#include "hca/cq.h"
+#include "hca/connected.h"
+#include "hca/link_roce.h"
+#include "hca/qp.h"
 
-/* So many polls in a row that find nothing end a ready bit's watch. */
+/* Completions that one source may have polled before others have their turn (docs/semantics.md). */
+#define TURN 16
+/* After this many polls in a row that find nothing, a ready bit is not watched any more. */
 #define IDLE_POLLS 1024
-/* While watched rings have something, one poll in so many looks at the whole map. */
+/* While watched rings have arrivals, one of this many polls looks at the whole map. */
 #define MAP_POLLS 16
-/* So long a poll waits at most that finds nothing in the middle of a list: some 700 ns. */
+/* The longest wait of a poll that finds nothing in the middle of a list: some 700 ns. */
 #define MAX_PAUSES 32
-
-/* ---- channels ---- */
-
-int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
-{
-	struct hca_channel *ch = calloc(1, sizeof(*ch));
-	struct control_channel_reply rep;
-	int ret;
-
-	if (!ch)
-		return -ENOMEM;
-	ret = control_call(ctx->process->control,
-	                   &(struct control_call){ .type = CONTROL_CREATE_CHANNEL,
-	                                           .reply = &rep,
-	                                           .reply_bytes = sizeof(rep),
-	                                           .fd = &ch->channel.fd });
-	if (ret) {
-		free(ch);
-		return ret;
-	}
-	ch->channel.context = &ctx->vctx.context;
-	ch->id = rep.channel;
-	pthread_mutex_init(&ch->lock, NULL);
-	TAILQ_INIT(&ch->cqs);
-	*out = ch;
-	return 0;
-}
-
-int hca_channel_destroy(struct hca_channel *ch)
-{
-	struct hca_context *ctx = hca_context(ch->channel.context);
-	struct control_handle req = { .handle = ch->id };
-
-	pthread_mutex_lock(&ch->lock);
-	if (!TAILQ_EMPTY(&ch->cqs)) {
-		pthread_mutex_unlock(&ch->lock);
-		return -EBUSY;
-	}
-	pthread_mutex_unlock(&ch->lock);
-	hca_request(ctx->process, CONTROL_DESTROY_CHANNEL, &req, sizeof(req));
-	close(ch->channel.fd);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch);
-	return 0;
-}
-
-/* The next CQ with an event, or NULL. */
-static struct hca_cq *take_notified(struct hca_channel *ch)
-{
-	struct hca_cq *cq;
-
-	pthread_mutex_lock(&ch->lock);
-	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
-	{
-		/* acquire: pairs with the release of whoever notified */
-		uint32_t n = atomic_load_explicit(&cq->shm->notified, memory_order_acquire);
-
-		if (!n)
-			continue;
-		atomic_fetch_sub_explicit(&cq->shm->notified, 1, memory_order_relaxed);
-		cq->comp_events_got++;
-		/* the others first next time */
-		TAILQ_REMOVE(&ch->cqs, cq, channel_entry);
-		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
-		break;
-	}
-	pthread_mutex_unlock(&ch->lock);
-	return cq;
-}
-
-/* Waits until the channel has an event. -EIO: the manager has gone. */
-static int wait_event(struct hca_channel *ch)
-{
-	struct hca_process *p = hca_context(ch->channel.context)->process;
-	struct pollfd fds[] = { { .fd = ch->channel.fd, .events = POLLIN },
-		                { .fd = control_fd(p->control), .events = POLLRDHUP } };
-
-	while (poll(fds, 2, -1) < 0)
-		if (errno != EINTR)
-			return -errno;
-	if (fds[0].revents & POLLIN)
-		return 0;
-	return fds[1].revents ? -EIO : 0;
-}
-
-int hca_channel_get_event(struct hca_channel *ch, struct hca_cq **cq)
-{
-	struct hca_process *p = hca_context(ch->channel.context)->process;
-	bool blocking = !(fcntl(ch->channel.fd, F_GETFL) & O_NONBLOCK);
-	uint64_t one;
-
-	for (;;) {
-		if (blocking) {
-			int ret = wait_event(ch);
-
-			if (ret)
-				return ret;
-		}
-		if (read(ch->channel.fd, &one, sizeof(one)) < 0) {
-			if (errno == EAGAIN && hca_process_gone(p))
-				return -EIO;
-			return -errno;
-		}
-		*cq = take_notified(ch);
-		if (*cq)
-			return 0;
-		/* the event was of a CQ that is gone */
-	}
-}
 
 /* ---- life ---- */
 
-/* The wire of an Ethernet port, which polling looks at: once there is something to poll. */
-static int open_wire(struct hca_context *ctx)
+/* Opens the network link of an Ethernet port, which polling has make progress. Before the first CQ
+ * nothing polls. */
+static int open_network(struct hca_context *ctx)
 {
 	struct shm_port port;
 	int ret = 0;
@@ -150,8 +33,8 @@ static int open_wire(struct hca_context *ctx)
 	if (hca_port(ctx, 1, &port) || port.link_layer != IBV_LINK_LAYER_ETHERNET)
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
-	if (!ctx->wire)
-		ret = hca_wire_open(ctx->process, ctx->hca, ctx->handle, &ctx->wire);
+	if (!ctx->network)
+		ret = hca_roce_open(ctx->process, ctx->hca, ctx->handle, &ctx->network);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }
@@ -167,7 +50,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	if (!cqe || cqe > ctx->process->region.control->settings.max_cqe || vector < 0 ||
 	    vector >= ctx->vctx.context.num_comp_vectors)
 		return -EINVAL;
-	ret = open_wire(ctx);
+	ret = open_network(ctx);
 	if (ret)
 		return ret;
 	cq = calloc(1, sizeof(*cq));
@@ -179,12 +62,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 		ret = -ENOMEM;
 		goto err_free;
 	}
-	ret = control_call(ctx->process->control,
-	                   &(struct control_call){ .type = CONTROL_CREATE_CQ,
-	                                           .request = &req,
-	                                           .request_bytes = sizeof(req),
-	                                           .reply = &rep,
-	                                           .reply_bytes = sizeof(rep) });
+	ret = control_ask(ctx->process->control, CONTROL_CREATE_CQ, &req, &rep);
 	if (ret)
 		goto err_ring;
 	cq->ctx = ctx;
@@ -192,6 +70,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	cq->id = rep.cq;
 	cq->shm = &ctx->process->region.cqs[rep.cq];
 	TAILQ_INIT(&cq->users);
+	TAILQ_INIT(&cq->waiting);
 	cq->cq.context = &ctx->vctx.context;
 	cq->cq.channel = ch ? &ch->channel : NULL;
 	cq->cq.cq_context = cq_context;
@@ -254,6 +133,8 @@ int hca_cq_destroy(struct hca_cq *cq)
 		leave_channel(cq);
 	hca_request(ctx->process, CONTROL_DESTROY_CQ, &req, sizeof(req));
 	wait_acked(cq);
+	if (cq->parent_domain)
+		hca_pd_unuse(cq->parent_domain);
 	pthread_mutex_destroy(&cq->cq.mutex);
 	pthread_cond_destroy(&cq->cq.cond);
 	free(cq->ready);
@@ -265,8 +146,8 @@ int hca_cq_destroy(struct hca_cq *cq)
 /* ---- queue pairs that complete here ---- */
 
 /*
- * Begins the account of arrivals anew, after some have gone without being polled. The rings first:
- * what arrives meanwhile makes the limit late, not early.
+ * Counts arrivals anew, after some were dropped without being polled. It reads the rings before the
+ * counter: what arrives in between makes the limit too high, not too low.
  */
 static void recount(struct hca_cq *cq)
 {
@@ -276,29 +157,31 @@ static void recount(struct hca_cq *cq)
 	if (!cq->counts_arrivals)
 		return;
 	TAILQ_FOREACH(qp, &cq->users, cq_entry)
-	waiting += hca_recv_arrived(qp);
+	waiting += hca_rq_arrived(qp->rq);
 	cq->arrivals_polled =
 	        atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) - waiting;
 }
 
-/* Tells the manager to have arrivals counted, for QPs that came before it was needed. */
+/* Has the daemon tell senders to count arrivals, for the QPs that the CQ has already. If the daemon
+ * refuses that for some, the count of the others is right all the same. */
 static int count_arrivals(struct hca_cq *cq)
 {
 	struct hca_qp *qp;
+	int ret = 0;
 
 	cq->counts_arrivals = true;
 	TAILQ_FOREACH(qp, &cq->users, cq_entry)
 	{
-		int ret = hca_qp_publish(qp);
-
+		ret = hca_qp_publish(qp);
 		if (ret)
-			return ret;
+			break;
 	}
 	recount(cq);
-	return 0;
+	return ret;
 }
 
-/* Where senders' counting meets its limit; after every change of what it is made of. */
+/* Sets the number of arrivals at which the CQ overruns. Called when one of its terms has changed.
+ */
 static void set_limit(struct hca_cq *cq)
 {
 	uint32_t local = cq->tail - cq->head;
@@ -308,35 +191,36 @@ static void set_limit(struct hca_cq *cq)
 		                      memory_order_relaxed);
 }
 
-static int find_place(struct hca_cq *cq, struct hca_qp *qp)
+/* Adds @rq to what polling looks at: the first one always, others by a ready bit. */
+static int add_rq(struct hca_cq *cq, struct hca_rq *rq)
 {
 	if (!cq->direct) {
-		cq->direct = qp;
-		qp->ready_bit = SHM_NO_READY_BIT;
+		cq->direct = rq;
+		rq->ready_bit = SHM_NO_READY_BIT;
 		return 0;
 	}
 	if (!cq->ready)
 		cq->ready = calloc(1, sizeof(*cq->ready));
 	if (!cq->ready)
 		return -ENOMEM;
-	qp->ready_bit = (uint16_t)(cq->ready->next_bit++ % SHM_CQ_READY_BITS);
-	qp->bit_next = cq->ready->by_bit[qp->ready_bit];
-	cq->ready->by_bit[qp->ready_bit] = qp;
+	rq->ready_bit = (uint16_t)(cq->ready->next_bit++ % SHM_CQ_READY_BITS);
+	rq->next_of_bit = cq->ready->by_bit[rq->ready_bit];
+	cq->ready->by_bit[rq->ready_bit] = rq;
 	cq->ready->n++;
 	return 0;
 }
 
-static void leave_place(struct hca_cq *cq, struct hca_qp *qp)
+static void remove_rq(struct hca_cq *cq, struct hca_rq *rq)
 {
-	struct hca_qp **at;
+	struct hca_rq **at;
 
-	if (qp->ready_bit == SHM_NO_READY_BIT) {
+	if (rq->ready_bit == SHM_NO_READY_BIT) {
 		cq->direct = NULL;
 		return;
 	}
-	for (at = &cq->ready->by_bit[qp->ready_bit]; *at != qp; at = &(*at)->bit_next)
+	for (at = &cq->ready->by_bit[rq->ready_bit]; *at != rq; at = &(*at)->next_of_bit)
 		;
-	*at = qp->bit_next;
+	*at = rq->next_of_bit;
 	cq->ready->n--;
 }
 
@@ -345,24 +229,23 @@ int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t 
 	int ret = 0;
 
 	base_lock(&cq->lock);
-	if (receives) {
-		ret = find_place(cq, qp);
-		if (ret)
-			goto out;
-	}
-	cq->n_users++;
-	cq->capacity_used += capacity;
-	if (cq->capacity_used > cq->ring_size && !cq->counts_arrivals)
+	if (cq->capacity_used + capacity > cq->ring_size && !cq->counts_arrivals &&
+	    !cq->ignores_overrun)
 		ret = count_arrivals(cq);
+	if (!ret && receives)
+		ret = add_rq(cq, qp->rq);
+	if (!ret) {
+		cq->n_users++;
+		cq->capacity_used += capacity;
+		if (receives)
+			TAILQ_INSERT_TAIL(&cq->users, qp, cq_entry);
+	}
 	set_limit(cq);
-	if (receives)
-		TAILQ_INSERT_TAIL(&cq->users, qp, cq_entry);
-out:
 	base_unlock(&cq->lock);
 	return ret;
 }
 
-/* Takes completions of @qp out of the local ring. */
+/* Removes the completions of @qp from the local ring. */
 static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	uint32_t to = cq->head;
@@ -382,14 +265,34 @@ void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp)
 	base_unlock(&cq->lock);
 }
 
+void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
+{
+	base_lock(&cq->lock);
+	if (!c->is_waiting)
+		TAILQ_INSERT_TAIL(&cq->waiting, c, waiting);
+	c->is_waiting = true;
+	cq->failed = true;
+	base_unlock(&cq->lock);
+}
+
+static void remove_waiting(struct hca_cq *cq, struct hca_qp *qp)
+{
+	if (!qp->transport->poll || !hca_connected(qp)->is_waiting)
+		return;
+	TAILQ_REMOVE(&cq->waiting, hca_connected(qp), waiting);
+	hca_connected(qp)->is_waiting = false;
+}
+
 void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity)
 {
 	base_lock(&cq->lock);
 	if (receives) {
-		leave_place(cq, qp);
+		remove_rq(cq, qp->rq);
 		TAILQ_REMOVE(&cq->users, qp, cq_entry);
 		recount(cq);
 	}
+	if (!receives)
+		remove_waiting(cq, qp);
 	purge(cq, qp);
 	cq->n_users--;
 	cq->capacity_used -= capacity;
@@ -411,7 +314,7 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	base_lock(&cq->lock);
 	n = waiting = cq->tail - cq->head;
 	TAILQ_FOREACH(qp, &cq->users, cq_entry)
-	waiting += hca_recv_waiting(qp);
+	waiting += hca_rq_waiting(qp->rq);
 	old = cq->ring;
 	if (waiting > cqe) {
 		ret = -EINVAL;
@@ -425,7 +328,7 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	cq->head = 0;
 	cq->tail = n;
 	cq->cq.cqe = (int)cqe;
-	if (cq->capacity_used > cqe && !cq->counts_arrivals)
+	if (cq->capacity_used > cqe && !cq->counts_arrivals && !cq->ignores_overrun)
 		ret = count_arrivals(cq);
 	set_limit(cq);
 out:
@@ -448,63 +351,130 @@ BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t a
 {
 	if (arm == SHM_CQ_ARMED_SOLICITED && !solicited)
 		return;
-	/* whoever takes this upon him wakes without delay: nobody else does */
+	/* before the exchange below: the process that wins it must wake without delay */
 	hca_process_find_channel(p, shm->channel);
 	if (!atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
 	                                             memory_order_relaxed, memory_order_relaxed))
-		return; /* somebody else wakes */
-	/* release: pairs with the acquire in take_notified() */
+		return; /* another process wakes */
+	/* release: pairs with the acquire in next_notified() */
 	atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
 	hca_process_wake(p, shm->channel);
 }
+
+BASE_COLD void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,
+                                   const struct shm_arrival *a)
+{
+	uint32_t limit = atomic_load_explicit(&shm->fails_above, memory_order_relaxed);
+
+	hca_cq_wake(p, shm, arm,
+	            (a->flags & SHM_ARRIVAL_SOLICITED) || a->length + IB_GRH_BYTES > limit);
+}
+
+/* For a CQ armed for solicited messages: publishes from which length on other messages fail a
+ * receive, and has receives that are posted later checked too. */
+static void watch_capacity(struct hca_cq *cq)
+{
+	struct hca_qp *qp;
+
+	base_lock(&cq->lock);
+	/* while it is armed the limit only falls, or a message that another thread waits for is
+	 * missed */
+	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
+		atomic_store_explicit(&cq->shm->fails_above, UINT32_MAX, memory_order_relaxed);
+	TAILQ_FOREACH(qp, &cq->users, cq_entry)
+	hca_rq_watch_capacity(qp->rq);
+	base_unlock(&cq->lock);
+}
+
+static void serve_waiting(struct hca_cq *cq);
 
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 {
 	if (!cq->ch)
 		return;
 	if (solicited_only &&
-	    atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_ARMED)
+	    atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_ARMED) {
+		atomic_thread_fence(memory_order_seq_cst); /* as if it were us who armed it */
 		return;
+	}
+	if (solicited_only)
+		watch_capacity(cq);
 	/* seq_cst: before the program polls once more; pairs with hca_cq_notify() */
 	atomic_store_explicit(&cq->shm->arm, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED,
 	                      memory_order_seq_cst);
-	if (cq->ctx->wire)
-		hca_wire_rest(cq->ctx->wire);
+	base_fence_behind_seq_cst();
+	if (cq->ctx->network)
+		cq->ctx->network->ops->rest(cq->ctx->network);
+	serve_waiting(cq);
+}
+
+/* Completions that wait. Without counting of arrivals, only those of this process. */
+static uint32_t unpolled(const struct hca_cq *cq)
+{
+	uint32_t n = cq->tail - cq->head;
+
+	if (cq->counts_arrivals)
+		n += atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) -
+		     cq->arrivals_polled;
+	return n;
+}
+
+/* The requests that @e completes leave the send queue. */
+static void give_room(const struct hca_cqe *e)
+{
+	/* release: pairs with the acquire in hca_qp_sq_is_full(): the room is the poster's */
+	atomic_store_explicit(&e->qp->sq_done, e->sq_after, memory_order_release);
+}
+
+/* Makes room for one more completion. False: the CQ is overrun. */
+static bool make_room(struct hca_cq *cq)
+{
+	if ((int32_t)unpolled(cq) < (int32_t)cq->ring_size)
+		return true;
+	if (!cq->ignores_overrun)
+		return false;
+	give_room(&cq->ring[cq->head++ % cq->ring_size]); /* the oldest is lost */
+	return true;
 }
 
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
 {
-	uint32_t unpolled;
+	bool fits;
 
 	base_lock(&cq->lock);
-	unpolled = cq->tail - cq->head;
-	if (cq->counts_arrivals)
-		unpolled += atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) -
-		            cq->arrivals_polled;
-	if ((int32_t)unpolled >= (int32_t)cq->ring_size) {
-		base_unlock(&cq->lock);
+	fits = make_room(cq);
+	if (fits) {
+		struct hca_cqe *e = &cq->ring[cq->tail++ % cq->ring_size];
+
+		*e = *cqe;
+		if (cq->stamps)
+			e->ns = base_now_ns();
+		set_limit(cq);
+	}
+	base_unlock(&cq->lock);
+	if (!fits) {
 		hca_cq_overrun(cq->ctx->process, cq->id, cq->shm);
 		return;
 	}
-	cq->ring[cq->tail++ % cq->ring_size] = *cqe;
-	set_limit(cq);
-	base_unlock(&cq->lock);
 	if (!cq->ch)
 		return;
 	atomic_thread_fence(memory_order_seq_cst); /* the completion before the look at arm */
 	hca_cq_notify(cq->ctx->process, cq->shm, cqe->status != IBV_WC_SUCCESS);
 }
 
-void hca_cq_kick(struct hca_cq *cq, struct hca_qp *qp)
+void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq)
 {
-	if (qp->ready_bit < SHM_CQ_READY_BITS)
-		atomic_fetch_or_explicit(&cq->shm->ready[qp->ready_bit / 64],
-		                         1ull << (qp->ready_bit % 64), memory_order_release);
-	if (cq->ch && hca_recv_pending(qp))
+	if (rq->ready_bit < SHM_CQ_READY_BITS)
+		atomic_fetch_or_explicit(&cq->shm->ready[rq->ready_bit / 64],
+		                         1ull << (rq->ready_bit % 64), memory_order_release);
+	if (!cq->ch)
+		return;
+	atomic_thread_fence(memory_order_seq_cst); /* what was flushed before the look at arm */
+	if (hca_rq_pending(rq))
 		hca_cq_notify(cq->ctx->process, cq->shm, true);
 }
 
-/* Completions of this process. Apart: mostly there are none. */
+/* Polls completions of this process. Not inlined, as most polls find none. */
 static __attribute__((noinline)) int poll_local(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
@@ -515,36 +485,57 @@ static __attribute__((noinline)) int poll_local(struct hca_cq *cq, int n, struct
 		memset(&wc[done], 0, sizeof(wc[done]));
 		wc[done].wr_id = e->wr_id;
 		wc[done].status = (enum ibv_wc_status)e->status;
-		wc[done].opcode = IBV_WC_SEND;
+		wc[done].opcode = (enum ibv_wc_opcode)e->opcode;
+		wc[done].byte_len = e->byte_len;
 		wc[done].qp_num = e->qp->ex.qp_base.qp_num;
-		/* release: pairs with the acquire in post_one(): the slot is the poster's */
+		/* release: pairs with the acquire in hca_qp_sq_is_full(): the room is the poster's
+		 */
 		atomic_store_explicit(&e->qp->sq_done, e->sq_after, memory_order_release);
 		done++;
 	}
 	return done;
 }
 
-/* All rings of one ready bit. */
+static BASE_HOT int poll_rq(struct hca_cq *cq, struct hca_rq *rq, int n, struct ibv_wc *wc)
+{
+	return rq->receive(rq, n, wc, &cq->arrivals_polled);
+}
+
+/* Moves the first queue of the chain to its end: its turn is over. */
+static void rotate_chain(struct hca_cq *cq, unsigned bit)
+{
+	struct hca_rq *first = cq->ready->by_bit[bit], *last = first;
+
+	if (!first || !first->next_of_bit)
+		return;
+	while (last->next_of_bit)
+		last = last->next_of_bit;
+	last->next_of_bit = first;
+	cq->ready->by_bit[bit] = first->next_of_bit;
+	first->next_of_bit = NULL;
+}
+
+/* Polls all queues of one ready bit. */
 static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
-	for (struct hca_qp *qp = cq->ready->by_bit[bit]; qp && done < n; qp = qp->bit_next)
-		if (hca_recv_pending(qp))
-			done += hca_recv_poll(qp, n - done, wc + done, &cq->arrivals_polled);
+	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
+		if (hca_rq_pending(rq))
+			done += poll_rq(cq, rq, n - done, wc + done);
 	return done;
 }
 
 static bool chain_pending(struct hca_cq *cq, unsigned bit)
 {
-	struct hca_qp *qp = cq->ready->by_bit[bit];
+	struct hca_rq *rq = cq->ready->by_bit[bit];
 
-	while (qp && !hca_recv_pending(qp))
-		qp = qp->bit_next;
-	return qp;
+	while (rq && !hca_rq_pending(rq))
+		rq = rq->next_of_bit;
+	return rq;
 }
 
-/* Watches a bit no more; it stays set if its rings have something after all. */
+/* Ends the watch of a bit. The bit stays set if its rings have arrivals. */
 static void unwatch(struct hca_cq *cq, unsigned i)
 {
 	struct hca_ready *r = cq->ready;
@@ -554,6 +545,7 @@ static void unwatch(struct hca_cq *cq, unsigned i)
 
 	/* seq_cst: cleared before the rings are looked at; a sender publishes, then looks */
 	atomic_fetch_and_explicit(word, ~mask, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
 	if (chain_pending(cq, bit))
 		atomic_fetch_or_explicit(word, mask, memory_order_relaxed);
 	r->is_watched[bit / 64] &= ~mask;
@@ -571,21 +563,23 @@ static void watch(struct hca_cq *cq, unsigned bit)
 	r->is_watched[bit / 64] |= 1ull << (bit % 64);
 }
 
-static int poll_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static int poll_watched(struct hca_cq *cq, unsigned i, int n, struct ibv_wc *wc)
 {
 	struct hca_ready *r = cq->ready;
-	int done = 0;
+	unsigned bit = r->watched[i].bit;
+	int got = poll_chain(cq, bit, n, wc);
 
-	for (unsigned i = r->n_watched; i-- && done < n;) {
-		int got = poll_chain(cq, r->watched[i].bit, n - done, wc + done);
-
-		done += got;
-		if (got)
-			r->watched[i].idle = 0;
-		else if (++r->watched[i].idle == IDLE_POLLS)
-			unwatch(cq, i);
+	if (got) {
+		r->watched[i].idle = 0;
+	} else if (++r->watched[i].idle == IDLE_POLLS) {
+		unwatch(cq, i);
+		if (i <
+		    r->n_watched) /* the last one has come here, and its turn might have passed */
+			return poll_watched(cq, i, n, wc);
 	}
-	return done;
+	if (got == n)
+		rotate_chain(cq, bit);
+	return got;
 }
 
 static unsigned map_words(const struct hca_ready *r)
@@ -601,67 +595,233 @@ static uint64_t unwatched_bits(const struct hca_cq *cq, unsigned word)
 	       ~cq->ready->is_watched[word];
 }
 
-/* Bits that are set and not watched yet. Mostly there are none: that is found out quickly. */
+/* The first bit at or behind @from, and before @end, that is set and not watched; or @end. */
+static unsigned next_unwatched(const struct hca_cq *cq, unsigned from, unsigned end)
+{
+	while (from < end) {
+		uint64_t bits = unwatched_bits(cq, from / 64) >> (from % 64);
+
+		if (bits)
+			return base_min((int)(from + (unsigned)__builtin_ctzll(bits)), (int)end);
+		from = from / 64 * 64 + 64;
+	}
+	return end;
+}
+
+/*
+ * Finds a bit that is set and not watched, watches it, and polls its queues. The search continues
+ * where the last one ended, so that each bit has its turn.
+ */
 static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	unsigned words = map_words(cq->ready);
-	uint64_t any = 0;
+	struct hca_ready *r = cq->ready;
+	unsigned end = map_words(r) * 64;
 	int done = 0;
 
-	for (unsigned word = 0; word < words; word++)
-		any |= unwatched_bits(cq, word);
-	if (!any)
-		return 0;
-	for (unsigned word = 0; word < words && done < n; word++) {
-		uint64_t bits = unwatched_bits(cq, word);
+	for (unsigned looked = 0; looked < 2 && !done;) {
+		unsigned bit = next_unwatched(cq, r->map_next, end);
 
-		for (; bits && done < n; bits &= bits - 1) {
-			unsigned bit = word * 64 + (unsigned)__builtin_ctzll(bits);
-
-			watch(cq, bit);
-			done += poll_chain(cq, bit, n - done, wc + done);
+		r->map_next = bit + 1;
+		if (bit == end) {
+			r->map_next = 0;
+			looked++;
+			continue;
 		}
+		watch(cq, bit);
+		done = poll_chain(cq, bit, n, wc);
 	}
 	return done;
 }
 
-static int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
-{
-	int done = poll_watched(cq, n, wc);
+/* ---- turns ---- */
 
-	/* "nothing" is said only after a look at everything: a program may go to sleep on it */
-	if (!done || ++cq->ready->polls % MAP_POLLS == 0)
-		done += poll_map(cq, n - done, wc + done);
-	return done;
+/* Sources of completions, in the order of their turns. Behind them come the watched bits. */
+enum { SOURCE_LOCAL, SOURCE_DIRECT, SOURCE_MAP, SOURCE_WATCHED };
+
+static unsigned n_sources(const struct hca_cq *cq)
+{
+	return SOURCE_WATCHED + (cq->ready ? cq->ready->n_watched : 0);
 }
 
-/* QPs whose receive failed, or all of them when the manager has gone, go to ERR. */
-static BASE_COLD void fail_qps(struct hca_cq *cq, bool all)
+/* While other sources have completions, polls look at the map now and then only. But a poll returns
+ * 0 only after it looked at everything: a program may then go to sleep. */
+static bool map_is_due(struct hca_cq *cq, int done)
 {
-	struct hca_qp *failed, *qp;
+	return cq->ready && cq->ready->n && (!done || ++cq->ready->polls % MAP_POLLS == 0);
+}
 
-	for (;;) {
-		failed = NULL;
-		base_lock(&cq->lock);
-		TAILQ_FOREACH(qp, &cq->users, cq_entry)
-		{
-			if (qp->failed || (all && hca_qp_state(qp) != IBV_QPS_RESET &&
-			                   hca_qp_state(qp) != IBV_QPS_ERR)) {
-				failed = qp;
-				break;
-			}
-		}
-		base_unlock(&cq->lock);
-		if (!failed)
-			return;
-		hca_qp_enter_error(failed, !all);
+static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
+{
+	switch (cq->turn) {
+	case SOURCE_LOCAL:
+		return cq->head != cq->tail ? poll_local(cq, n, wc) : 0;
+	case SOURCE_DIRECT:
+		return cq->direct ? poll_rq(cq, cq->direct, n, wc) : 0;
+	case SOURCE_MAP:
+		return map_is_due(cq, done) ? poll_map(cq, n, wc) : 0;
+	default:
+		return poll_watched(cq, cq->turn - SOURCE_WATCHED, n, wc);
 	}
 }
 
 /*
- * Nothing is there; so many messages were announced. While a sender is in the middle of a list we
- * have caught up with it: to look at each slot while it is being written would cost both of us more
- * than to let it get ahead.
+ * Polls completions of this process that came before all messages that wait for their queue pairs.
+ * A program may count on that order: when a reply has come, it takes the request for done. At most
+ * TURN of them in a row, as others wait.
+ */
+static int poll_in_place(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	while (done < n && cq->head != cq->tail && cq->in_place < TURN) {
+		const struct hca_cqe *e = &cq->ring[cq->head % cq->ring_size];
+
+		if (!e->has_place || hca_rq_before(hca_rq_load(&e->qp->rq->consumed), e->place))
+			break;
+		done += poll_local(cq, 1, wc + done);
+		cq->in_place++;
+	}
+	return done;
+}
+
+/*
+ * Several sources may have completions. Each has its turn of at most TURN completions, which may
+ * last several polls. So each source waits for at most TURN completions of each other one.
+ */
+static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	unsigned left = n_sources(cq) + 1; /* the first one's turn may be over at once */
+	int done = poll_in_place(cq, n, wc);
+
+	if (done == n)
+		return done;
+	cq->in_place = 0;
+	while (done < n && left--) {
+		int want = base_min(n - done, (int)(TURN - cq->turn_used));
+		int got;
+
+		if (cq->turn >= n_sources(cq))
+			cq->turn = SOURCE_LOCAL;
+		got = poll_source(cq, done, want, wc + done);
+		done += got;
+		cq->turn_used += (unsigned)got;
+		if (got == want && cq->turn_used < TURN)
+			break; /* the poll is full, the turn is not over */
+		if (got == want)
+			left = n_sources(cq);
+		cq->turn++;
+		cq->turn_used = 0;
+	}
+	return done;
+}
+
+static bool must_fail(const struct hca_qp *qp, bool all)
+{
+	enum ibv_qp_state state = hca_qp_state(qp);
+
+	return atomic_load_explicit(&qp->rq->failed, memory_order_relaxed) ||
+	       (all && state != IBV_QPS_RESET && state != IBV_QPS_ERR);
+}
+
+/* The next QP that must go to ERR, or NULL. Its in_use is raised; the caller lowers it. */
+static struct hca_qp *next_failed(struct hca_cq *cq, bool all)
+{
+	struct hca_qp *qp;
+
+	base_lock(&cq->lock);
+	cq->failed = false;
+	TAILQ_FOREACH(qp, &cq->users, cq_entry)
+	{
+		if (must_fail(qp, all)) {
+			atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
+			break;
+		}
+	}
+	base_unlock(&cq->lock);
+	return qp;
+}
+
+/* Moves QPs to ERR: those with a failed receive, or @all when the daemon is gone. One whose send
+ * lock is held is tried again by the next poll. */
+static BASE_COLD void fail_qps(struct hca_cq *cq, bool all)
+{
+	struct hca_qp *qp;
+	bool done = true;
+
+	while (done && (qp = next_failed(cq, all))) {
+		done = hca_qp_enter_error(qp, !all);
+		/* release: pairs with the acquire in hca_qp_destroy() */
+		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+	}
+	if (done)
+		return;
+	base_lock(&cq->lock);
+	cq->failed = !all;
+	cq->gone_seen = cq->gone_seen && !all;
+	base_unlock(&cq->lock);
+}
+
+/* The next QP whose requests wait, or NULL; not one that has had its turn: those come behind @n.
+ * Its in_use is raised. */
+static struct hca_qp *next_waiting(struct hca_cq *cq, unsigned *n)
+{
+	struct hca_connected_qp *c, *each;
+
+	base_lock(&cq->lock);
+	if (!*n) {
+		TAILQ_FOREACH(each, &cq->waiting, waiting)
+		++*n;
+		++*n;
+	}
+	c = --*n ? TAILQ_FIRST(&cq->waiting) : NULL;
+	if (c) {
+		remove_waiting(cq, &c->qp);
+		atomic_fetch_add_explicit(&c->qp.in_use, 1, memory_order_relaxed);
+	}
+	cq->failed = cq->failed || !TAILQ_EMPTY(&cq->waiting);
+	base_unlock(&cq->lock);
+	return c ? &c->qp : NULL;
+}
+
+/* Goes on with requests that wait. One whose send lock is held is tried again by the next poll. */
+static BASE_COLD void serve_waiting(struct hca_cq *cq)
+{
+	struct hca_qp *qp;
+	unsigned n = 0;
+
+	while ((qp = next_waiting(cq, &n))) {
+		bool locked = base_trylock(&qp->send_lock), again = true;
+
+		if (locked) {
+			qp->transport->poll(qp);
+			again = qp->sq_kept;
+			base_unlock(&qp->send_lock);
+		}
+		if (again)
+			hca_cq_add_waiting(cq, hca_connected(qp));
+		/* release: pairs with the acquire in hca_qp_destroy() */
+		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+	}
+}
+
+/* Does what polling left to do: moves failed QPs to ERR, goes on with requests that wait. */
+static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
+{
+	fail_qps(cq, false);
+	serve_waiting(cq);
+	if (done)
+		return done;
+	base_lock(&cq->lock);
+	done = poll_in_turn(cq, n, wc);
+	set_limit(cq);
+	base_unlock(&cq->lock);
+	return done;
+}
+
+/*
+ * A poll found nothing. @announced: messages of its list that the last sender has yet to write. We
+ * have caught up with that sender. To look at each slot while it is being written would cost both
+ * of us more than to let the sender get ahead.
  */
 static void found_nothing(struct hca_cq *cq, unsigned announced)
 {
@@ -675,45 +835,44 @@ static void found_nothing(struct hca_cq *cq, unsigned announced)
 
 static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	unsigned announced;
+	unsigned announced = 0;
 	bool failed;
 	int done = 0;
 
 	if (base_unlikely(atomic_load_explicit(&cq->shm->overrun, memory_order_relaxed)))
 		return -EIO;
 	base_lock(&cq->lock);
-	if (cq->head != cq->tail)
-		done = poll_local(cq, n, wc);
-	if (cq->direct && done < n)
-		done += hca_recv_poll(cq->direct, n - done, wc + done, &cq->arrivals_polled);
-	if (cq->ready && cq->ready->n && done < n)
-		done += poll_ready(cq, n - done, wc + done);
+	if (cq->head != cq->tail || cq->ready)
+		done = poll_in_turn(cq, n, wc);
+	else if (cq->direct)
+		done = poll_rq(cq, cq->direct, n, wc);
 	set_limit(cq);
 	failed = cq->failed;
-	cq->failed = false;
-	announced = cq->announced;
-	if (!done)
+	if (base_unlikely(!done)) {
+		announced = cq->announced;
 		cq->announced = 0;
+	}
 	base_unlock(&cq->lock);
 	if (base_unlikely(failed))
-		fail_qps(cq, false);
-	if (!done)
+		done = attend(cq, done, n, wc);
+	if (base_unlikely(!done))
 		found_nothing(cq, announced);
 	return done;
 }
 
-/* An Ethernet port: something may wait on the wire. */
-static BASE_COLD int poll_wire(struct hca_cq *cq, int n, struct ibv_wc *wc)
+/* On an Ethernet port: receives from the network, and polls again. */
+static BASE_COLD int poll_network(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	/* who has armed it goes to sleep if there is nothing now: no promise to look again */
-	bool looks_again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
+	struct hca_link *network = cq->ctx->network;
+	/* a program that has armed the CQ may sleep now, so it does not promise to look again */
+	bool again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
 
-	return hca_wire_receive(cq->ctx->wire, looks_again) ? poll_once(cq, n, wc) : 0;
+	return network->ops->progress(network, again) ? poll_once(cq, n, wc) : 0;
 }
 
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_once(cq, n, wc);
 
-	return base_likely(done || !cq->ctx->wire) ? done : poll_wire(cq, n, wc);
+	return base_likely(done || !cq->ctx->network) ? done : poll_network(cq, n, wc);
 }

@@ -1,41 +1,71 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The extended way of polling (ibv_create_cq_ex(3)): ibv_start_poll() and its kin
- * take one completion at a time and let the program read the fields it wants.
+ * Extended polling (ibv_create_cq_ex(3)): ibv_start_poll() and ibv_next_poll() poll one completion
+ * each, and the program reads the fields that it wants.
  */
 #include <errno.h>
 #include <time.h>
 
+#include "base/fast.h"
 #include "base/util.h"
-#include "hca/hca.h"
+#include "hca/cq.h"
 
 static struct hca_cq *cq_of(struct ibv_cq_ex *ex)
 {
 	return (struct hca_cq *)ex;
 }
 
-static int next_poll(struct ibv_cq_ex *ex)
+/* Sets the times of the completion that was just polled. A send completed when it was posted, a
+ * receive when the message arrived, a flushed request now. */
+static BASE_COLD void stamp(struct hca_cq *cq)
+{
+	struct timespec ts;
+	uint64_t now = base_now_ns();
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	cq->wallclock_at_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec - now;
+	cq->completed_ns = cq->arrived_ns ? cq->arrived_ns : now;
+	cq->arrived_ns = 0;
+}
+
+static BASE_HOT int poll_one(struct ibv_cq_ex *ex)
 {
 	struct hca_cq *cq = cq_of(ex);
 	int n = hca_cq_poll(cq, 1, &cq->wc);
 
-	if (n < 0)
-		return -n;
-	if (!n)
-		return ENOENT;
+	if (base_unlikely(n <= 0))
+		return n ? -n : ENOENT;
+	if (base_unlikely(cq->stamps))
+		stamp(cq);
 	ex->wr_id = cq->wc.wr_id;
 	ex->status = cq->wc.status;
 	return 0;
 }
 
-static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+static int next_poll(struct ibv_cq_ex *ex)
 {
-	return attr->comp_mask ? EINVAL : next_poll(ex);
+	return poll_one(ex);
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	(void)ex; /* nothing is held between calls */
+	if (!cq_of(ex)->single_threaded)
+		base_unlock(&cq_of(ex)->ex_lock);
+}
+
+/* Other threads wait until ibv_end_poll(), which follows if and only if the result is 0. */
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	int ret;
+
+	if (base_unlikely(attr->comp_mask))
+		return EINVAL;
+	if (!cq_of(ex)->single_threaded)
+		base_lock(&cq_of(ex)->ex_lock);
+	ret = poll_one(ex);
+	if (base_unlikely(ret))
+		end_poll(ex);
+	return ret;
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
@@ -88,26 +118,26 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return cq_of(ex)->wc.dlid_path_bits;
 }
 
-/* The HCA's clock is the system's, one tick a nanosecond; read when the completion is polled. */
+/* The HCA's clock is CLOCK_MONOTONIC, one tick a nanosecond, as ibv_query_rt_values_ex() reads it.
+ */
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
 {
-	(void)ex;
-	return base_now_ns();
+	return cq_of(ex)->completed_ns;
 }
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	struct timespec ts;
-
-	(void)ex;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return cq_of(ex)->completed_ns + cq_of(ex)->wallclock_at_ns;
 }
 
-void hca_cq_ex_init(struct hca_cq *cq, uint64_t wc_flags)
+void hca_cq_ex_init(struct hca_cq *cq, uint64_t wc_flags, uint32_t flags)
 {
 	struct ibv_cq_ex *ex = &cq->cq;
 
+	cq->single_threaded = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	cq->ignores_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	cq->stamps = wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+	                         IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;

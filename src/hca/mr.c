@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory regions. Keys are an index and a byte that changes each time the index is
- * used again, so that a key of a region that is gone names nothing. Posting threads
- * look regions up without a lock; registering threads take turns.
+ * Memory regions: see mr.h.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +10,12 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "hca/hca.h"
+#include "hca/command_file.h"
+#include "hca/context.h"
+#include "hca/connected.h"
+#include "hca/dm.h"
+#include "hca/keys.h"
+#include "shm/key.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -25,15 +28,6 @@
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 #define ACCESS_NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-static int check_access(unsigned access)
-{
-	if (access & ~(unsigned)ACCESS_KNOWN)
-		return -EINVAL;
-	if ((access & ACCESS_NEEDS_LOCAL_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	return access & IBV_ACCESS_ON_DEMAND ? -EOPNOTSUPP : 0; /* no on-demand paging */
-}
-
 /* Whether this kernel knows the @advice (Linux 5.14): tried on memory that is surely there. */
 static bool kernel_populates(uintptr_t page, int advice)
 {
@@ -42,9 +36,28 @@ static bool kernel_populates(uintptr_t page, int advice)
 	return !madvise((void *)((uintptr_t)&here & ~(page - 1)), page, advice);
 }
 
+bool hca_mr_has_on_demand(void)
+{
+	return kernel_populates((uintptr_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE);
+}
+
+static int check_access(unsigned access)
+{
+	if (access & ~(unsigned)ACCESS_KNOWN)
+		return -EINVAL;
+	if ((access & ACCESS_NEEDS_LOCAL_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	return access & IBV_ACCESS_ON_DEMAND && !hca_mr_has_on_demand() ? -EOPNOTSUPP : 0;
+}
+
+static int check_range(const void *addr, size_t length)
+{
+	return (uintptr_t)addr + length < (uintptr_t)addr ? -EINVAL : 0;
+}
+
 /*
- * Touches the pages, as pinning them does: a message then meets no page fault, and
- * memory that is not there, or not writable though it must be, is found now.
+ * Touches the pages, as pinning does. So a message causes no page fault later, and memory that is
+ * missing, or not writable though it must be, makes the registration fail.
  */
 static int populate(void *addr, size_t length, unsigned access)
 {
@@ -53,8 +66,6 @@ static int populate(void *addr, size_t length, unsigned access)
 	uintptr_t to = base_align_up((uintptr_t)addr + length, page);
 	int advice = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if ((uintptr_t)addr + length < (uintptr_t)addr)
-		return -EINVAL;
 	if (!length || !madvise((void *)from, to - from, advice))
 		return 0;
 	/* EINVAL: the pages may not be read or written so; or the kernel is an old one */
@@ -96,8 +107,54 @@ static int next_key(struct hca_mr_table *t, uint32_t index, uint8_t *key)
 	return 0;
 }
 
-static int publish(struct hca_mr_table *t, struct hca_mr *mr)
+/* Publishes the key of @mr to the processes of peers (keys.h). With the lock held. */
+static int publish_key(struct hca_process *p, const struct hca_mr *mr)
 {
+	struct shm_reach reach;
+
+	if (mr->kind == HCA_MR_WINDOW)
+		return 0; /* it has no key before it is bound */
+	reach = (struct shm_reach){ .iova = mr->iova,
+		                    .length = mr->mr.length,
+		                    .start = (uintptr_t)mr->start,
+		                    .access = mr->access,
+		                    .domain = mr->own_domain->number };
+
+	if (mr->kind == HCA_MR_NULL)
+		reach.access |= SHM_KEY_NULL;
+	if (mr->kind == HCA_MR_ON_DEMAND)
+		reach.access |= SHM_KEY_ON_DEMAND;
+	return hca_keys_put(p, mr->mr.lkey, &reach);
+}
+
+struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key)
+{
+	return base_idtable_get(&t->ids, key >> 8);
+}
+
+struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
+{
+	struct hca_mr *mr = hca_mr_at(t, key);
+
+	return mr && mr->kind != HCA_MR_WINDOW && mr->mr.lkey == key ? mr : NULL;
+}
+
+int hca_mr_publish_all(struct hca_process *p)
+{
+	const struct hca_mr *mr;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < p->mrs.ids.size && !ret; i++) {
+		mr = base_idtable_get(&p->mrs.ids, i);
+		if (mr)
+			ret = publish_key(p, mr);
+	}
+	return ret;
+}
+
+static int publish(struct hca_process *p, struct hca_mr *mr)
+{
+	struct hca_mr_table *t = &p->mrs;
 	struct hca_mr *_Atomic *entry;
 	uint32_t index;
 	uint8_t key;
@@ -109,17 +166,54 @@ static int publish(struct hca_mr_table *t, struct hca_mr *mr)
 		goto out;
 	entry = entry_of(t, index);
 	ret = entry ? next_key(t, index, &key) : -ENOMEM;
-	if (ret) {
-		base_idtable_remove(&t->ids, index);
-		goto out;
-	}
+	if (ret)
+		goto err_index;
 	mr->mr.lkey = mr->mr.rkey = index << 8 | key;
-	mr->mr.handle = index;
+	ret = publish_key(p, mr);
+	if (ret)
+		goto err_index;
+	mr->mr.handle = hca_command_file_handle(hca_context(mr->mr.context)->file, index);
+	mr->index = index;
+	mr->region = mr;
+	mr->handles = 1;
 	/* release: pairs with the acquire in hca_mr_resolve() */
 	atomic_store_explicit(entry, mr, memory_order_release);
+	goto out;
+err_index:
+	base_idtable_remove(&t->ids, index);
 out:
 	pthread_mutex_unlock(&t->lock);
 	return ret == -ENOSPC ? -ENOMEM : ret;
+}
+
+int hca_mr_enter_window(struct hca_process *p, struct hca_mr *entry)
+{
+	return publish(p, entry);
+}
+
+void hca_mr_leave_window(struct hca_process *p, struct hca_mr *entry)
+{
+	atomic_store_explicit(entry_of(&p->mrs, entry->index), NULL, memory_order_release);
+	base_idtable_remove(&p->mrs.ids, entry->index);
+}
+
+static void set_kind(struct hca_mr *mr, enum hca_mr_kind kind)
+{
+	mr->kind = kind;
+	mr->own_domain = hca_pd(mr->mr.pd)->domain;
+	mr->domain = kind == HCA_MR_ORDINARY ? mr->own_domain : NULL;
+}
+
+/* Gives @mr its key. Returns @mr; NULL: *@error, and @mr is freed. */
+static struct hca_mr *enter(struct hca_mr *mr, int *error)
+{
+	*error = publish(hca_context(mr->mr.context)->process, mr);
+	if (*error) {
+		free(mr);
+		return NULL;
+	}
+	hca_pd_use(mr->mr.pd);
+	return mr;
 }
 
 struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
@@ -129,6 +223,8 @@ struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uin
 
 	*error = check_access(access);
 	if (!*error)
+		*error = check_range(addr, length);
+	if (!*error && !(access & IBV_ACCESS_ON_DEMAND))
 		*error = populate(addr, length, access);
 	if (*error)
 		return NULL;
@@ -140,65 +236,286 @@ struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uin
 	mr->mr =
 	        (struct ibv_mr){ .context = pd->context, .pd = pd, .addr = addr, .length = length };
 	mr->iova = iova;
+	mr->start = addr;
 	mr->access = access;
-	*error = publish(&hca_context(pd->context)->process->mrs, mr);
-	if (*error) {
-		free(mr);
+	set_kind(mr, access & IBV_ACCESS_ON_DEMAND ? HCA_MR_ON_DEMAND : HCA_MR_ORDINARY);
+	return enter(mr, error);
+}
+
+struct hca_mr *hca_mr_alloc_null(struct ibv_pd *pd, int *error)
+{
+	struct hca_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr) {
+		*error = -ENOMEM;
 		return NULL;
 	}
-	((struct hca_pd *)pd)->users++;
+	mr->mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .length = SIZE_MAX };
+	mr->access = IBV_ACCESS_LOCAL_WRITE;
+	set_kind(mr, HCA_MR_NULL);
+	mr = enter(mr, error);
+	if (mr)
+		mr->mr.rkey = 0; /* nobody else can use it */
 	return mr;
 }
 
 static struct hca_mr *_Atomic *entry_of_mr(struct hca_mr_table *t, const struct hca_mr *mr)
 {
-	return entry_of(t, mr->mr.handle);
+	return entry_of(t, mr->index);
 }
 
 int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                       unsigned access)
 {
-	struct hca_mr_table *t = &hca_context(mr->mr.context)->process->mrs;
+	struct hca_process *p = hca_context(mr->mr.context)->process;
+	struct hca_mr_table *t = &p->mrs;
 	struct hca_mr next = *mr;
-	uint8_t key;
+	uint8_t key = 0;
 	int ret;
 
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		next.mr.addr = addr;
 		next.mr.length = length;
 		next.iova = (uintptr_t)addr;
+		next.start = addr;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		next.mr.pd = pd;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		next.access = access;
+	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
+		return -EINVAL;
+	set_kind(&next, next.access & IBV_ACCESS_ON_DEMAND ? HCA_MR_ON_DEMAND : HCA_MR_ORDINARY);
 	ret = check_access(next.access);
 	if (!ret)
+		ret = check_range(next.mr.addr, next.mr.length);
+	if (!ret && next.kind == HCA_MR_ORDINARY)
 		ret = populate(next.mr.addr, next.mr.length, next.access);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&t->lock);
-	ret = next_key(t, mr->mr.handle, &key);
+	/* who has the key of a region that stays where it is may go on using it, as on hardware */
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		ret = next_key(t, mr->index, &key);
+	else
+		key = (uint8_t)mr->mr.lkey;
 	if (!ret) {
 		atomic_store_explicit(entry_of_mr(t, mr), NULL, memory_order_release);
-		next.mr.lkey = next.mr.rkey = mr->mr.handle << 8 | key;
-		((struct hca_pd *)mr->mr.pd)->users--;
-		((struct hca_pd *)next.mr.pd)->users++;
+		hca_keys_remove(p, mr->mr.lkey);
+		hca_connections_wait(p);
+		next.mr.lkey = next.mr.rkey = mr->index << 8 | key;
+		hca_pd_unuse(mr->mr.pd);
+		hca_pd_use(next.mr.pd);
 		*mr = next;
+		ret = publish_key(p, mr);
 		atomic_store_explicit(entry_of_mr(t, mr), mr, memory_order_release);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return ret;
 }
 
-void hca_mr_deregister(struct hca_mr *mr)
+/* The program gives up a handle: frees it, and the region with the last one. With the lock held. */
+static void give_up(struct hca_mr *mr)
+{
+	struct hca_mr *region = mr->region;
+	bool last = !--region->handles && region->gone;
+
+	if (mr != region)
+		free(mr);
+	if (last)
+		free(region);
+}
+
+/* Makes @region impossible to find. With the lock held. */
+static void retire(struct hca_mr_table *t, struct hca_mr *region)
+{
+	struct hca_process *p = hca_context(region->mr.context)->process;
+
+	atomic_store_explicit(entry_of_mr(t, region), NULL, memory_order_release);
+	hca_keys_remove(p, region->mr.lkey);
+	hca_connections_wait(p);
+	base_idtable_remove(&t->ids, region->index);
+	region->gone = true;
+	if (region->dm)
+		hca_dm_put(region->dm);
+	hca_pd_unuse(region->mr.pd);
+}
+
+int hca_mr_deregister(struct hca_mr *mr)
+{
+	struct hca_mr_table *t = &hca_context(mr->mr.context)->process->mrs;
+	int ret = 0;
+
+	pthread_mutex_lock(&t->lock);
+	if (mr->region->gone) {
+		ret = -ENOENT;
+	} else if (mr->region->windows) {
+		ret = -EBUSY;
+	} else {
+		retire(t, mr->region);
+		give_up(mr);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return ret;
+}
+
+/* ---- device memory and import ---- */
+
+struct hca_mr *hca_mr_register_dm(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset,
+                                  size_t length, unsigned access, int *error)
+{
+	struct hca_dm_memory *memory;
+	struct hca_mr *mr;
+	char *start;
+
+	*error = access & IBV_ACCESS_ZERO_BASED ? check_access(access) : -EINVAL;
+	if (!*error && hca_context(dm->context)->file != hca_context(pd->context)->file)
+		*error = -EINVAL;
+	if (*error)
+		return NULL;
+	*error = -EINVAL;
+	memory = access & IBV_ACCESS_ON_DEMAND ? NULL : hca_dm_get(dm, offset, length, &start);
+	if (!memory)
+		return NULL;
+	*error = -ENOMEM;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		goto err_memory;
+	mr->mr = (struct ibv_mr){ .context = pd->context, .pd = pd, .length = length };
+	mr->access = access;
+	mr->start = start;
+	mr->dm = memory;
+	set_kind(mr, HCA_MR_ORDINARY);
+	mr = enter(mr, error);
+	if (mr)
+		return mr;
+err_memory:
+	hca_dm_put(memory);
+	return NULL;
+}
+
+/* A handle of the region that has this index. With the lock held. */
+static struct hca_mr *handle_to(struct hca_mr_table *t, uint32_t index, struct ibv_pd *pd,
+                                int *error)
+{
+	struct hca_mr *mr, *region = base_idtable_get(&t->ids, index);
+
+	*error = -ENOENT;
+	if (!region || region->kind == HCA_MR_WINDOW ||
+	    hca_context(region->mr.context)->file != hca_context(pd->context)->file)
+		return NULL;
+	*error = -EINVAL;
+	if (region->own_domain != hca_pd(pd)->domain)
+		return NULL;
+	mr = calloc(1, sizeof(*mr));
+	*error = mr ? 0 : -ENOMEM;
+	if (!mr)
+		return NULL;
+	mr->mr = region->mr;
+	mr->mr.context = pd->context;
+	mr->mr.pd = pd;
+	mr->mr.addr = NULL;
+	mr->region = region;
+	region->handles++;
+	return mr;
+}
+
+struct hca_mr *hca_mr_import(struct ibv_pd *pd, uint32_t handle, int *error)
+{
+	struct hca_mr_table *t = &hca_context(pd->context)->process->mrs;
+	struct hca_mr *mr;
+	uint32_t index;
+
+	*error = hca_command_file_index(hca_context(pd->context)->file, handle, &index);
+	if (*error)
+		return NULL;
+	pthread_mutex_lock(&t->lock);
+	mr = handle_to(t, index, pd, error);
+	pthread_mutex_unlock(&t->lock);
+	return mr;
+}
+
+void hca_mr_unimport(struct hca_mr *mr)
 {
 	struct hca_mr_table *t = &hca_context(mr->mr.context)->process->mrs;
 
 	pthread_mutex_lock(&t->lock);
-	atomic_store_explicit(entry_of_mr(t, mr), NULL, memory_order_release);
-	base_idtable_remove(&t->ids, mr->mr.handle);
+	give_up(mr);
 	pthread_mutex_unlock(&t->lock);
-	((struct hca_pd *)mr->mr.pd)->users--;
-	free(mr);
+}
+
+/* ---- regions that are not ordinary ---- */
+
+/* The region with this key, in any domain; or NULL. */
+static struct hca_mr *find(struct hca_mr_table *t, uint32_t lkey)
+{
+	uint32_t index = lkey >> 8;
+	struct hca_mr *_Atomic *chunk;
+	struct hca_mr *mr;
+
+	if (index >= HCA_MR_CHUNK * HCA_MR_CHUNKS)
+		return NULL;
+	/* acquire: both pair with the releases in entry_of() and publish() */
+	chunk = atomic_load_explicit(&t->chunk[index / HCA_MR_CHUNK], memory_order_acquire);
+	if (!chunk)
+		return NULL;
+	mr = atomic_load_explicit(&chunk[index % HCA_MR_CHUNK], memory_order_acquire);
+	return mr && mr->mr.lkey == lkey ? mr : NULL;
+}
+
+/* Where the entry lies in the region; NULL: not within it. */
+static void *address_in(const struct hca_mr *mr, const struct ibv_sge *sge)
+{
+	uint64_t offset = sge->addr - mr->iova;
+
+	if (sge->addr < mr->iova || offset > mr->mr.length || mr->mr.length - offset < sge->length)
+		return NULL;
+	return (void *)((uintptr_t)mr->start + offset);
+}
+
+static void *null_memory(const struct ibv_sge *sge, unsigned access)
+{
+	static const char zeros[HCA_MR_ZEROS];
+
+	if (access & IBV_ACCESS_LOCAL_WRITE)
+		return HCA_MR_DISCARD;
+	return sge->length <= sizeof(zeros) ? (void *)(uintptr_t)zeros : NULL;
+}
+
+void *hca_mr_fault(struct hca_mr_table *mrs, const struct hca_domain *domain,
+                   const struct ibv_sge *sge, unsigned access)
+{
+	struct hca_mr *mr = find(mrs, sge->lkey);
+	void *addr;
+
+	if (!mr || mr->kind == HCA_MR_ORDINARY || mr->own_domain != domain ||
+	    (mr->access & access) != access)
+		return NULL;
+	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
+		return null_memory(sge, access);
+	addr = address_in(mr, sge);
+	return addr && !populate(addr, sge->length, access) ? addr : NULL;
+}
+
+int hca_mr_advise(struct hca_mr_table *mrs, const struct hca_domain *domain,
+                  enum ibv_advise_mr_advice advice, const struct ibv_sge *sge)
+{
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	struct hca_mr *mr = find(mrs, sge->lkey);
+	void *addr;
+
+	if (!mr)
+		return -ENOENT;
+	if (mr->own_domain != domain)
+		return -EPERM;
+	if (mr->kind != HCA_MR_ON_DEMAND)
+		return -EINVAL;
+	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return -EPERM;
+	addr = address_in(mr, sge);
+	if (!addr)
+		return -EFAULT;
+	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return 0; /* what is present needs no translation here */
+	return populate(addr, sge->length, write ? IBV_ACCESS_LOCAL_WRITE : 0);
 }

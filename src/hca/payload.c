@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Payload memory of a sending queue pair: slots of one message, written once and
- * read by every receiver that the message reaches.
+ * Payload memory of a sender: see payload.h.
  *
- * A slot is free again when all of them have copied it out. Nobody counts that
- * down, as a count could not survive a death in between: the arrival in the
- * receiver's ring is the reference itself, and the sender looks whether the ring
- * has moved past it.
+ * A slot has no count of the receivers that have yet to copy its message: a receiver that dies
+ * would never count down. The arrival in the receiver's ring is the reference itself, and the
+ * sender looks whether the ring has moved past it.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "hca/hca.h"
+#include "base/fast.h"
+#include "hca/link.h"
+#include "hca/sender.h"
+#include "shm/ring.h"
 
 #define SLOT_BYTES  IB_MTU_BYTES(IBV_MTU_4096)
 #define FIRST_SLOTS 16
@@ -20,54 +21,59 @@
 #define LOOK_AHEAD  4
 #define SEEN        64 /* receivers whose progress is remembered; a power of two */
 
-/* How far a receiver's ring was when we looked last: it does not go back. */
+/* How far a receiver's ring was when we last looked. It only moves forward. */
 struct hca_payload_seen {
 	const struct shm_ring *ring;
 	uint32_t gen, consumed;
+	uint64_t look; /* the number of that look */
 };
 
 /*
- * Whether the receiver has yet to copy the message. Its ring's line is its own, and costs us
- * a trip between caches: so only when what we saw there last does not tell.
+ * Whether the receiver has yet to copy the message in @p. To read how far its ring is costs a cache
+ * miss, so we do not read it if what we remember suffices and was read since @p was handed out.
+ * What is older may be of another ring, or positions may have wrapped since.
  */
-static bool held(struct hca_payloads *all, const struct hca_payload_hold *h)
+static bool held(struct hca_payloads *all, const struct hca_payload *p,
+                 const struct hca_payload_hold *h)
 {
-	struct hca_payload_seen *s = &all->seen[(uintptr_t)h->ring / sizeof(*h->ring) % SEEN];
+	struct hca_payload_seen *seen = &all->seen[(uintptr_t)h->ring / sizeof(*h->ring) % SEEN];
 
-	if (s->ring == h->ring && s->gen == h->gen && (int32_t)(s->consumed - h->pos) > 0)
+	if (seen->ring == h->ring && seen->gen == h->gen && seen->look > p->handed_out &&
+	    (int32_t)(seen->consumed - h->pos) > 0)
 		return false;
-	s->ring = h->ring;
-	s->gen = h->ring->gen;
+	seen->ring = h->ring;
+	seen->gen = h->ring->gen;
 	/* acquire: pairs with the release in shm_ring_consume(): the copy is done */
-	s->consumed = atomic_load_explicit(&h->ring->consumed, memory_order_acquire);
-	return s->gen == h->gen && (int32_t)(s->consumed - h->pos) <= 0;
+	seen->consumed = atomic_load_explicit(&h->ring->consumed, memory_order_acquire);
+	seen->look = ++all->looks;
+	/* a ring that is gone may have become a slot of another, where anything looks like gen */
+	return seen->gen == h->gen && h->ring->magic == SHM_RING_MAGIC &&
+	       (int32_t)(seen->consumed - h->pos) <= 0;
 }
 
 static bool in_use(struct hca_payloads *all, struct hca_payload *p)
 {
-	while (p->n && !held(all, &p->hold[p->n - 1]))
+	while (p->n && !held(all, p, &p->hold[p->n - 1]))
 		p->n--;
 	return p->n != 0;
 }
 
-static int grow(struct hca_qp *qp)
+static int grow(struct hca_sender *s)
 {
-	struct hca_payloads *all = &qp->payloads;
+	struct hca_payloads *all = &s->payloads;
 	uint32_t more = all->n ? all->n : FIRST_SLOTS;
-	struct control_get_payload req = { .qpn = qp->ex.qp_base.qp_num,
-		                           .bytes = more * SLOT_BYTES };
+	struct control_get_payload req = { .qpn = s->qpn };
 	struct control_get_payload_reply rep;
 	struct hca_payload *slot;
 	int ret;
 
 	if (all->n + more > MAX_SLOTS)
 		return -ENOMEM;
-	ret = control_call(qp->process->control,
-	                   &(struct control_call){ .type = CONTROL_GET_PAYLOAD,
-	                                           .request = &req,
-	                                           .request_bytes = sizeof(req),
-	                                           .reply = &rep,
-	                                           .reply_bytes = sizeof(rep) });
+	/* a smaller piece may be left */
+	do {
+		req.bytes = more * SLOT_BYTES;
+		ret = hca_ask_memory(s->process, &CONTROL_CALL(CONTROL_GET_PAYLOAD, &req, &rep));
+	} while (ret == -ENOMEM && more > FIRST_SLOTS && (more /= 2));
 	if (ret)
 		return ret;
 	if (!all->seen)
@@ -85,9 +91,9 @@ static int grow(struct hca_qp *qp)
 }
 
 /*
- * Each slot of the window has its turn; a window as large as receivers lag behind, so that
- * its memory stays in the cache. After a round without a busy slot it is halved, unless that
- * could leave it no slot but pinned ones.
+ * Slots of the window are used in turn. The window is only as large as the number of messages by
+ * which receivers lag behind, so that its memory stays in the cache. After a round without a busy
+ * slot it is halved, unless all slots that remain could be pinned.
  */
 static struct hca_payload *next_slot(struct hca_payloads *all)
 {
@@ -100,8 +106,8 @@ static struct hca_payload *next_slot(struct hca_payloads *all)
 	return &all->slot[all->cursor++];
 }
 
-/* A free one of the next @n slots, or NULL. What the wire has in hand does not count: no receiver
- * lags behind because of it. */
+/* A free slot among the next @n, or NULL. Pinned slots do not count, as they do not show how far
+ * receivers lag behind. */
 static struct hca_payload *search(struct hca_payloads *all, uint32_t n)
 {
 	for (uint32_t i = 0, looked = 0; looked < n && i < all->window; i++) {
@@ -109,22 +115,24 @@ static struct hca_payload *search(struct hca_payloads *all, uint32_t n)
 
 		if (p->pinned)
 			continue;
-		if (!in_use(all, p))
+		if (!in_use(all, p)) {
+			p->handed_out = all->looks;
 			return p;
+		}
 		all->crowded = true;
 		looked++;
 	}
 	return NULL;
 }
 
-/* A larger window, of slots that are there or new ones. */
-static int widen(struct hca_qp *qp)
+/* Makes the window larger; allocates slots if all are in it. 0 or -errno. */
+static int widen(struct hca_sender *s)
 {
-	struct hca_payloads *all = &qp->payloads;
+	struct hca_payloads *all = &s->payloads;
 	int ret = 0;
 
 	if (all->window == all->n)
-		ret = grow(qp);
+		ret = grow(s);
 	if (all->window < all->n) {
 		all->cursor = all->window; /* begin with the slots just added */
 		all->window = all->window ? all->window * 2 : FIRST_SLOTS;
@@ -134,17 +142,58 @@ static int widen(struct hca_qp *qp)
 	return ret;
 }
 
-struct hca_payload *hca_payload_get(struct hca_qp *qp)
+/*
+ * From now on, until hca_payload_end(), the daemon cannot revoke the memory. If it has, the sender
+ * begins anew.
+ *
+ * Orders: this and the daemon's swap are read-modify-writes of one word, so one of them fails. The
+ * slots are written only where this one has succeeded, and no earlier: acquire, and on ARM nothing
+ * that follows a store-exclusive by a branch on its result is seen before it succeeds.
+ */
+static BASE_COLD void begin(struct hca_sender *s)
 {
-	struct hca_payloads *all = &qp->payloads;
-	struct hca_payload *p = search(all, LOOK_AHEAD);
+	struct hca_payloads *all = &s->payloads;
+	uint32_t lease = SHM_LEASE_FREE;
 
+	if (!atomic_compare_exchange_strong_explicit(&s->shm->payload_lease, &lease,
+	                                             SHM_LEASE_IN_USE, memory_order_acquire,
+	                                             memory_order_relaxed)) {
+		uint32_t max_pinned = all->max_pinned;
+
+		hca_payload_fini(all);
+		all->max_pinned = max_pinned;
+		/* relaxed: the daemon looks at FREE only, and has nothing of this sender's */
+		atomic_store_explicit(&s->shm->payload_lease, SHM_LEASE_IN_USE,
+		                      memory_order_relaxed);
+	}
+	all->leased = true;
+	s->unfinished = true;
+}
+
+void hca_payload_end(struct hca_sender *s)
+{
+	if (!s->payloads.leased)
+		return;
+	s->payloads.leased = false;
+	/* release: pairs with the acquire in daemon_qp_revoke(), which then finds all arrivals
+	 * that lie in this memory */
+	atomic_store_explicit(&s->shm->payload_lease, SHM_LEASE_FREE, memory_order_release);
+}
+
+struct hca_payload *hca_payload_get(struct hca_sender *s)
+{
+	struct hca_payloads *all = &s->payloads;
+	struct hca_payload *p;
+
+	if (!all->leased)
+		begin(s);
+	p = search(all, LOOK_AHEAD);
 	while (!p) {
-		int ret = widen(qp);
+		int ret = widen(s);
 
 		p = search(all, ret ? all->window : LOOK_AHEAD);
 		if (ret)
-			break; /* no more memory: any slot will do */
+			break; /* no more memory: the search covered all slots */
 	}
 	return p;
 }
@@ -170,4 +219,12 @@ void hca_payload_fini(struct hca_payloads *all)
 	free(all->slot);
 	free(all->seen);
 	*all = (struct hca_payloads){ 0 };
+}
+
+void hca_sender_finish(struct hca_sender *s)
+{
+	if (s->batch)
+		s->network->ops->flush(s);
+	hca_payload_end(s);
+	s->unfinished = s->batch;
 }

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process's place in its fabric: the connection to the manager, the shared
- * memory, and the eventfds of other processes' completion channels that it writes.
- * The one registry of this library is here.
+ * The process's connection to the daemon, and the eventfds of other processes' completion
+ * channels: see process.h. The one registry of this library is here.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/eventfd.h"
+#include "base/signals.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "control/join.h"
-#include "hca/hca.h"
+#include "hca/context.h"
+#include "hca/flow.h"
 
-/* The registry: the process's connection. Connections of before a fork, or to a manager that has
- * gone, stay for whoever holds objects of theirs. */
+/* The registry: the process's connection. A connection from before a fork, or to a daemon that is
+ * gone, is replaced but not freed: objects refer to it. */
 static struct {
 	pthread_mutex_t lock;
 	struct hca_process *current;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* One without a connection. NULL: no memory. */
+/* A struct without a connection. NULL: no memory. */
 static struct hca_process *process_alloc(void)
 {
 	struct hca_process *p = calloc(1, sizeof(*p));
@@ -35,8 +37,13 @@ static struct hca_process *process_alloc(void)
 	}
 	p->pid = getpid();
 	pthread_mutex_init(&p->device_lock, NULL);
+	pthread_mutex_init(&p->file_lock, NULL);
+	LIST_INIT(&p->files);
 	pthread_mutex_init(&p->wake_lock, NULL);
 	pthread_mutex_init(&p->mrs.lock, NULL);
+	pthread_mutex_init(&p->memory_lock, NULL);
+	LIST_INIT(&p->memories);
+	LIST_INIT(&p->connected);
 	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
 	STAILQ_INIT(&p->free_ahs);
@@ -109,6 +116,26 @@ int hca_request(struct hca_process *p, enum control_type type, const void *reque
 	return control_request(p->control, type, request, bytes);
 }
 
+int hca_ask_memory(struct hca_process *p, const struct control_call *call)
+{
+	int ret;
+
+	do
+		ret = control_call(p->control, call);
+	while (ret == -EAGAIN && !p->must_not_block); /* the daemon would wait for itself */
+	return ret == -EAGAIN ? -ENOMEM : ret;
+}
+
+BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field, const char *name)
+{
+	_Atomic uint64_t *c = (_Atomic uint64_t *)((char *)&p->region.port_counts[port] + field);
+
+	base_log_debug(packet, "dropped at %s port %u: %s",
+	               p->region.hcas[p->region.ports[port].hca].name,
+	               p->region.ports[port].port_num, name);
+	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
+}
+
 int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
 {
 	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
@@ -119,7 +146,8 @@ int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
 	return 0;
 }
 
-/* The eventfd of @channel, asked for once; -1: the channel is no more. With wake_lock held. */
+/* The eventfd of @channel; asks the daemon the first time. -1: the channel is gone. With wake_lock
+ * held. */
 static int wake_fd(struct hca_process *p, uint32_t channel)
 {
 	struct hca_channel_fd *known = &p->wake_fd[channel & 0xFFFF];
@@ -141,12 +169,16 @@ static int wake_fd(struct hca_process *p, uint32_t channel)
 	return fd;
 }
 
-/* Whether writing to @fd cannot block; asked only if that matters. */
-static bool may_write(const struct hca_process *p, int fd)
+/* Adds one event. The daemon must not block, even if another process has filled the eventfd. */
+static void add_event(const struct hca_process *p, int fd)
 {
-	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	uint64_t one = 1;
 
-	return !p->must_not_block || poll(&room, 1, 0) == 1;
+	if (p->must_not_block)
+		base_eventfd_add(fd);
+	else
+		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
 }
 
 void hca_process_find_channel(struct hca_process *p, uint32_t channel)
@@ -160,14 +192,15 @@ void hca_process_find_channel(struct hca_process *p, uint32_t channel)
 
 void hca_process_wake(struct hca_process *p, uint32_t channel)
 {
-	uint64_t one = 1;
-	int fd;
+	int fd, cancel_state;
 
 	if (channel == SHM_NO_CHANNEL)
 		return;
+	cancel_state = base_cancel_off(); /* write() with the lock held */
 	pthread_mutex_lock(&p->wake_lock);
 	fd = wake_fd(p, channel);
-	while (fd >= 0 && may_write(p, fd) && write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	if (fd >= 0)
+		add_event(p, fd);
 	pthread_mutex_unlock(&p->wake_lock);
+	base_cancel_restore(cancel_state);
 }

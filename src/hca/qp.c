@@ -1,40 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: creation, the state machine, destruction. The transitions and their
- * attributes are those of the specification's table (volume 1, section 11.2.5.2,
- * table 91) for UD, as ibv_modify_qp(3) lists them.
+ * Queue pairs: creation, the state machine, destruction. What differs between transports is
+ * in their tables (transport.h).
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
-#include "hca/hca.h"
-
-static const struct transition {
-	enum ibv_qp_state from, to;
-	int required, optional;
-} transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0 },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
-	{ IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
-	{ IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
-};
+#include "hca/flow.h"
+#include "hca/link.h"
+#include "hca/qp.h"
+#include "hca/srq.h"
+#include "shm/connection.h"
 
 #define ALWAYS (IBV_QP_STATE | IBV_QP_CUR_STATE)
+/* How often hca_qp_enter_error() tries to acquire the send lock. */
+#define LOCK_TRIES 1000
+#define MAX_SHARED 4096
 
-static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static int check_transition(const struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+                            int mask)
 {
 	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
 		return mask & ~ALWAYS ? -EINVAL : 0;
-	for (size_t i = 0; i < ARRAY_SIZE(transitions); i++) {
-		const struct transition *t = &transitions[i];
-
+	for (const struct hca_transition *t = qp->transport->transitions; t->to != IBV_QPS_RESET;
+	     t++) {
 		if (t->from != from || t->to != to)
 			continue;
 		if ((mask & t->required) != t->required ||
@@ -47,32 +40,17 @@ static int check_transition(enum ibv_qp_state from, enum ibv_qp_state to, int ma
 
 /* ---- creation ---- */
 
-static int check_type(const struct ibv_qp_init_attr_ex *attr)
-{
-	switch (attr->qp_type) {
-	case IBV_QPT_UD:
-		return 0;
-	case IBV_QPT_RC:
-	case IBV_QPT_UC:
-	case IBV_QPT_RAW_PACKET:
-	case IBV_QPT_XRC_SEND:
-	case IBV_QPT_XRC_RECV:
-	case IBV_QPT_DRIVER:
-		return -EOPNOTSUPP;
-	default:
-		return -EINVAL;
-	}
-}
-
-static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr)
+/* Checks the attributes. *@t: the transport of their queue pair type. */
+static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr,
+                      const struct hca_transport **t)
 {
 	const struct shm_settings *s = &ctx->process->region.control->settings;
 	const struct ibv_qp_cap *cap = &attr->cap;
-	int ret = check_type(attr);
+	int ret = hca_transport_get(attr->qp_type, t);
 
 	if (ret)
 		return ret;
-	if (attr->srq)
+	if ((attr->send_ops_flags & ~(*t)->send_ops))
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
@@ -83,45 +61,60 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 	return 0;
 }
 
-static int alloc_queues(struct hca_qp *qp)
+/* Of a request that waits in shared memory (shm/connection.h). */
+static uint32_t request_bytes(const struct hca_qp *qp)
 {
-	uint32_t n = 1u << base_log2_up(qp->cap.max_recv_wr);
+	uint32_t entries = qp->cap.max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+	uint32_t data = qp->cap.max_inline_data;
 
-	qp->rwqe_mask = n - 1;
-	qp->rwqe = calloc(n, sizeof(*qp->rwqe));
-	qp->rsge = calloc((size_t)n * (qp->cap.max_recv_sge + 1), sizeof(*qp->rsge));
-	return qp->rwqe && qp->rsge ? 0 : -ENOMEM;
+	return (uint32_t)base_align_up(
+	        sizeof(struct shm_request) + (entries > data ? entries : data), BASE_CACHE_LINE);
 }
 
-/* The manager gives number and ring. */
+/* How many messages may have arrived for a queue pair that are not polled, if its receives are
+ * shared. */
+static uint32_t ring_of_shared(const struct hca_srq *srq)
+{
+	return srq->max_wr < MAX_SHARED ? srq->max_wr : MAX_SHARED;
+}
+
+/* Creates the QP in the daemon, which gives it a number and a ring. */
 static int register_qp(struct hca_qp *qp)
 {
 	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
 	struct control_create_qp req = {
 		.hca_handle = qp->ctx->handle,
 		.cq = recv_cq->id,
-		.max_recv_wr = qp->cap.max_recv_wr,
-		.ready_bit = qp->ready_bit,
+		.max_recv_wr = qp->rq->srq ? ring_of_shared(qp->rq->srq) : qp->cap.max_recv_wr,
+		.ready_bit = qp->rq->ready_bit,
+		.type = qp->transport->type,
 		.flags = (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB
 		                  ? SHM_QP_BLOCK_LOOPBACK
 		                  : 0) |
-		         (recv_cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0),
+		         (recv_cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0) |
+		         (recv_cq->stamps ? SHM_QP_STAMPS : 0),
 	};
-	struct control_create_qp_reply rep;
-	int ret = control_call(qp->process->control,
-	                       &(struct control_call){ .type = CONTROL_CREATE_QP,
-	                                               .request = &req,
-	                                               .request_bytes = sizeof(req),
-	                                               .reply = &rep,
-	                                               .reply_bytes = sizeof(rep) });
+	struct control_create_qp_reply rep = { 0 };
+	int ret;
+
+	req.srq = qp->rq->srq ? 1 + qp->rq->srq->index : 0;
+	if (qp->transport->set_path) {
+		req.send_cq = hca_cq(qp->ex.qp_base.send_cq)->id;
+		req.domain = qp->domain->number;
+		req.max_send_wr = qp->cap.max_send_wr;
+		req.max_recv_sge = qp->cap.max_recv_sge;
+		req.request_bytes = request_bytes(qp);
+	}
+	ret = hca_ask_memory(qp->ctx->process, &CONTROL_CALL(CONTROL_CREATE_QP, &req, &rep));
 
 	if (ret)
 		return ret;
 	qp->ex.qp_base.qp_num = qp->ex.qp_base.handle = rep.qpn;
-	qp->ring = shm_data_at(&qp->process->region, rep.ring_off);
-	qp->ring_shift = rep.ring_shift;
-	qp->ring_gen = rep.ring_gen;
-	qp->sender = &qp->process->region.senders[SHM_QP_INDEX(rep.qpn)];
+	qp->rq->qpn = qp->sender.qpn = rep.qpn;
+	qp->rq->ring = shm_data_at(&qp->ctx->process->region, rep.ring_off);
+	qp->rq->ring_shift = rep.ring_shift;
+	qp->rq->ring_gen = rep.ring_gen;
+	qp->sender.shm = &qp->ctx->process->region.senders[SHM_QP_INDEX(rep.qpn)];
 	return 0;
 }
 
@@ -132,66 +125,105 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 	base->context = &qp->ctx->vctx.context;
 	base->qp_context = attr->qp_context;
 	base->pd = attr->pd;
+	qp->domain = hca_pd(attr->pd)->domain;
 	base->send_cq = attr->send_cq;
 	base->recv_cq = attr->recv_cq;
+	base->srq = attr->srq;
 	base->qp_type = attr->qp_type;
 	base->state = IBV_QPS_RESET;
 	pthread_mutex_init(&base->mutex, NULL);
 	pthread_cond_init(&base->cond, NULL);
 	qp->cap = attr->cap;
+	if (attr->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
 	if (qp->cap.max_inline_data < SHM_INLINE)
 		qp->cap.max_inline_data = SHM_INLINE;
 	if (!qp->cap.max_send_sge)
-		qp->cap.max_send_sge = 1; /* ibv_wr_set_inline_data() takes one */
+		qp->cap.max_send_sge = 1; /* ibv_wr_set_inline_data() needs one */
 	qp->signal_all = attr->sq_sig_all;
 	qp->create_flags = attr->create_flags;
 	qp->send_ops_flags = attr->send_ops_flags;
-	STAILQ_INIT(&qp->deferred);
 }
 
-int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr,
-                  struct hca_qp **out)
+/* Prepares its own receive queue and its sender, except for what the daemon gives. 0 or -ENOMEM. */
+static int init_queues(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
-	struct hca_cq *send_cq, *recv_cq;
-	struct hca_qp *qp;
-	int ret = check_init(ctx, attr);
+	struct hca_rq *rq = &qp->own_rq;
+
+	qp->sender.process = qp->ctx->process;
+	qp->sender.network = qp->ctx->network;
+	qp->rq = rq;
+	rq->receive = attr->srq ? qp->transport->receive_shared : qp->transport->receive;
+	rq->process = qp->ctx->process;
+	rq->cq = hca_cq(attr->recv_cq);
+	rq->domain = qp->domain;
+	rq->srq = attr->srq ? hca_srq(attr->srq) : NULL;
+	return hca_rq_init(rq, attr->pd, qp->cap.max_recv_wr, qp->cap.max_recv_sge);
+}
+
+/* Adds it to its CQs and to the daemon. */
+static int enter(struct hca_qp *qp)
+{
+	struct hca_cq *send_cq = hca_cq(qp->ex.qp_base.send_cq);
+	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+	int ret = hca_cq_add_qp(send_cq, qp, false, qp->cap.max_send_wr);
 
 	if (ret)
 		return ret;
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
-		return -ENOMEM;
-	qp->ctx = ctx;
-	qp->process = ctx->process;
-	init_public(qp, attr);
-	send_cq = hca_cq(attr->send_cq);
-	recv_cq = hca_cq(attr->recv_cq);
-	ret = alloc_queues(qp);
-	if (ret)
-		goto err_free;
-	ret = hca_cq_add_qp(send_cq, qp, false, qp->cap.max_send_wr);
-	if (ret)
-		goto err_free;
 	ret = hca_cq_add_qp(recv_cq, qp, true, qp->cap.max_recv_wr);
 	if (ret)
 		goto err_send_cq;
 	ret = register_qp(qp);
 	if (ret)
 		goto err_recv_cq;
-	hca_wr_api_init(qp);
-	pthread_mutex_lock(&ctx->lock);
-	ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = qp;
-	pthread_mutex_unlock(&ctx->lock);
-	((struct hca_pd *)attr->pd)->users++;
-	*out = qp;
 	return 0;
 err_recv_cq:
 	hca_cq_remove_qp(recv_cq, qp, true, qp->cap.max_recv_wr);
 err_send_cq:
 	hca_cq_remove_qp(send_cq, qp, false, qp->cap.max_send_wr);
+	return ret;
+}
+
+int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr,
+                  struct hca_qp **out)
+{
+	const struct hca_transport *transport;
+	struct hca_qp *qp;
+	int ret = check_init(ctx, attr, &transport);
+
+	if (ret)
+		return ret;
+	qp = calloc(1, transport->qp_bytes);
+	if (!qp)
+		return -ENOMEM;
+	qp->transport = transport;
+	qp->ctx = ctx;
+	init_public(qp, attr);
+	ret = init_queues(qp, attr);
+	if (ret)
+		goto err_free;
+	ret = transport->init(qp);
+	if (ret)
+		goto err_queues;
+	ret = enter(qp);
+	if (ret)
+		goto err_transport;
+	if (transport->made)
+		transport->made(qp);
+	if (attr->srq)
+		hca_srq_add_qp(hca_srq(attr->srq), qp);
+	hca_wr_api_init(qp);
+	pthread_mutex_lock(&ctx->lock);
+	ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = qp;
+	pthread_mutex_unlock(&ctx->lock);
+	hca_pd_use(attr->pd);
+	*out = qp;
+	return 0;
+err_transport:
+	transport->fini(qp);
+err_queues:
+	hca_rq_fini(&qp->own_rq);
 err_free:
-	free(qp->rwqe);
-	free(qp->rsge);
 	free(qp);
 	return ret;
 }
@@ -213,30 +245,127 @@ int hca_qp_publish(struct hca_qp *qp)
 		.port_num = qp->port_num,
 		.receives = receives(hca_qp_state(qp)),
 		.count_arrivals = hca_cq(qp->ex.qp_base.recv_cq)->counts_arrivals,
+		.dest_qpn = qp->connection.dest_qpn,
+		.access = qp->connection.access,
+		.state = (uint8_t)hca_qp_state(qp),
+		.min_rnr_timer = qp->connection.min_rnr_timer,
+		.max_dest_rd_atomic = qp->connection.max_dest_rd_atomic,
 	};
 
-	return hca_request(qp->process, CONTROL_MODIFY_QP, &req, sizeof(req));
+	return hca_request(qp->ctx->process, CONTROL_MODIFY_QP, &req, sizeof(req));
 }
 
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_relaxed);
+	if (state == IBV_QPS_RESET)
+		hca_rq_set_mode(qp->rq, HCA_RQ_CLOSED);
+	else if (hca_rq_mode(qp->rq) == HCA_RQ_CLOSED)
+		hca_rq_set_mode(qp->rq,
+		                qp->rq->connected || qp->rq->srq ? HCA_RQ_CONNECTED : HCA_RQ_OPEN);
+	if (qp->rq->srq && state != IBV_QPS_RESET && state != IBV_QPS_ERR)
+		hca_rq_refill(qp->rq);
 	qp->ex.qp_base.state = state;
 }
 
-void hca_qp_enter_error(struct hca_qp *qp, bool tell)
+/* In ERR a queue pair takes no more receives of its shared queue (section 11.6.3.2, o11-5.2.5). */
+static void tell_last(struct hca_qp *qp)
 {
-	base_lock(&qp->send_lock);
+	struct control_raise_event last = { .type = IBV_EVENT_QP_LAST_WQE_REACHED,
+		                            .element = qp->ex.qp_base.qp_num };
+
+	if (qp->rq->srq)
+		hca_request(qp->ctx->process, CONTROL_RAISE_EVENT, &last, sizeof(last));
+}
+
+bool hca_qp_enter_error(struct hca_qp *qp, bool tell)
+{
+	/* The thread that holds the lock may be this one, between ibv_wr_start() and
+	 * ibv_wr_complete(). */
+	for (unsigned tries = 0; !base_trylock(&qp->send_lock); tries++) {
+		if (tries == LOCK_TRIES)
+			return false;
+		sched_yield();
+	}
 	set_state(qp, IBV_QPS_ERR);
-	if (tell)
+	if (tell) {
 		hca_qp_publish(qp);
-	hca_send_resume(qp); /* in ERR: they flush */
+		tell_last(qp);
+	}
+	qp->transport->progress(qp); /* in ERR: requests that the send queue kept are flushed */
 	base_unlock(&qp->send_lock);
-	hca_recv_flush(qp);
+	hca_rq_flush(qp->rq);
+	return true;
+}
+
+void hca_qp_fail(struct hca_qp *qp)
+{
+	set_state(qp, IBV_QPS_ERR);
+	hca_qp_publish(qp);
+	hca_rq_flush(qp->rq);
+	tell_last(qp);
+}
+
+/* ---- attributes ---- */
+
+static bool path_mtu_fits(const struct hca_qp *qp, enum ibv_mtu mtu)
+{
+	struct shm_port port;
+
+	return mtu >= IBV_MTU_256 && !hca_port(qp->ctx, qp->port_num, &port) &&
+	       mtu <= port.active_mtu;
+}
+
+/* Whether the attributes of a connection that @mask names are possible. */
+static bool connection_is_valid(const struct hca_qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	return (!(mask & IBV_QP_PATH_MTU) || path_mtu_fits(qp, a->path_mtu)) &&
+	       (!(mask & IBV_QP_DEST_QPN) || a->dest_qp_num <= IB_QPN_MASK) &&
+	       (!(mask & IBV_QP_TIMEOUT) || a->timeout < 32) &&
+	       (!(mask & IBV_QP_RETRY_CNT) || a->retry_cnt < 8) &&
+	       (!(mask & IBV_QP_RNR_RETRY) || a->rnr_retry < 8) &&
+	       (!(mask & IBV_QP_MIN_RNR_TIMER) || a->min_rnr_timer < 32) &&
+	       (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || a->max_rd_atomic <= HCA_MAX_RD_ATOMIC) &&
+	       (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || a->max_dest_rd_atomic <= HCA_MAX_RD_ATOMIC);
+}
+
+/* Puts the attributes of a connection into @next. */
+static int set_connection(struct hca_qp *next, const struct ibv_qp_attr *a, int mask)
+{
+	struct hca_connection *c = &next->connection;
+
+#define SET(flag, to, from) \
+	if (mask & (flag))  \
+	(to) = (from)
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) {
+		base_log_warning(verbs, "alternate paths are not supported");
+		return -EOPNOTSUPP;
+	}
+	if (!connection_is_valid(next, a, mask))
+		return -EINVAL;
+	if (mask & IBV_QP_AV) {
+		int ret = next->transport->set_path(next, &a->ah_attr);
+
+		if (ret)
+			return ret;
+		c->path = a->ah_attr;
+	}
+	SET(IBV_QP_ACCESS_FLAGS, c->access, a->qp_access_flags);
+	SET(IBV_QP_PATH_MTU, c->path_mtu, (uint8_t)a->path_mtu);
+	SET(IBV_QP_DEST_QPN, c->dest_qpn, a->dest_qp_num);
+	SET(IBV_QP_RQ_PSN, c->rq_psn, a->rq_psn & 0xFFFFFF);
+	SET(IBV_QP_TIMEOUT, c->timeout, a->timeout);
+	SET(IBV_QP_RETRY_CNT, c->retry_cnt, a->retry_cnt);
+	SET(IBV_QP_RNR_RETRY, c->rnr_retry, a->rnr_retry);
+	SET(IBV_QP_MIN_RNR_TIMER, c->min_rnr_timer, a->min_rnr_timer);
+	SET(IBV_QP_MAX_QP_RD_ATOMIC, c->max_rd_atomic, a->max_rd_atomic);
+	SET(IBV_QP_MAX_DEST_RD_ATOMIC, c->max_dest_rd_atomic, a->max_dest_rd_atomic);
+#undef SET
+	return 0;
 }
 
 /* Checks the attributes that @mask names and puts them into @next. */
-static int take_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, int mask)
+static int set_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, int mask)
 {
 	struct shm_port port;
 	unsigned port_num = mask & IBV_QP_PORT ? attr->port_num : next->port_num;
@@ -248,69 +377,104 @@ static int take_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, 
 		    !port.pkey[index])
 			return -EINVAL;
 		next->port_num = (uint8_t)port_num;
-		next->port = next->process->region.hcas[next->ctx->hca].first_port + port_num - 1;
+		next->sender.port =
+		        next->ctx->process->region.hcas[next->ctx->hca].first_port + port_num - 1;
 		next->pkey_index = (uint16_t)index;
 	}
 	if (mask & IBV_QP_QKEY)
 		next->qkey = attr->qkey;
 	if (mask & IBV_QP_SQ_PSN)
-		next->sq_psn = attr->sq_psn & 0xFFFFFF;
+		next->sender.psn = attr->sq_psn & 0xFFFFFF;
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_SQD) /* for this time only */
 		next->en_sqd_async_notify =
 		        mask & IBV_QP_EN_SQD_ASYNC_NOTIFY ? attr->en_sqd_async_notify : 0;
-	return 0;
+	return next->transport->set_path ? set_connection(next, attr, mask) : 0;
 }
 
 static void forget_everything(struct hca_qp *qp)
 {
-	hca_recv_reset(qp);
-	hca_send_discard(qp);
-	hca_flow_drop_all(qp);
+	hca_rq_reset(qp->rq);
+	qp->transport->flush(qp);
+	hca_flow_drop_all(&qp->sender);
 	atomic_store_explicit(&qp->sq_done, qp->sq_posted, memory_order_relaxed);
 	hca_cq_purge(hca_cq(qp->ex.qp_base.send_cq), qp);
 	hca_cq_purge(hca_cq(qp->ex.qp_base.recv_cq), qp);
 	qp->port_num = 0;
 	qp->qkey = 0;
+	qp->connection = (struct hca_connection){ 0 };
 }
 
-/* What a change of state brings with it. The manager knows of it already. With send_lock held. */
+/* Does what follows from a change of state, after the daemon was told. With send_lock held. */
 static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	struct control_raise_event drained = { .type = IBV_EVENT_SQ_DRAINED,
 		                               .element = qp->ex.qp_base.qp_num };
 
 	if (to == IBV_QPS_SQD && from == IBV_QPS_RTS && qp->en_sqd_async_notify)
-		hca_request(qp->process, CONTROL_RAISE_EVENT, &drained, sizeof(drained));
-	if (from == IBV_QPS_SQD && (to == IBV_QPS_RTS || to == IBV_QPS_ERR))
-		hca_send_resume(qp);
+		hca_request(qp->ctx->process, CONTROL_RAISE_EVENT, &drained, sizeof(drained));
+	if (to == IBV_QPS_ERR && from != to)
+		tell_last(qp);
+	if (to != from && (to == IBV_QPS_RTR || to == IBV_QPS_RTS || to == IBV_QPS_ERR))
+		qp->transport->progress(qp);
+	if (to == IBV_QPS_RESET && qp->transport->set_path)
+		qp->transport->progress(qp); /* waits for who deals with it */
+}
+
+/* The attributes that a change of state sets, to be restored if the daemon refuses it. */
+struct attributes {
+	uint32_t qkey, port, psn;
+	uint16_t pkey_index;
+	uint8_t port_num, en_sqd_async_notify;
+	struct hca_connection connection;
+};
+
+static struct attributes save_attributes(const struct hca_qp *qp)
+{
+	return (struct attributes){ .qkey = qp->qkey,
+		                    .port = qp->sender.port,
+		                    .psn = qp->sender.psn,
+		                    .pkey_index = qp->pkey_index,
+		                    .port_num = qp->port_num,
+		                    .en_sqd_async_notify = qp->en_sqd_async_notify,
+		                    .connection = qp->connection };
+}
+
+static void restore_attributes(struct hca_qp *qp, const struct attributes *a)
+{
+	qp->qkey = a->qkey;
+	qp->sender.port = a->port;
+	qp->sender.psn = a->psn;
+	qp->pkey_index = a->pkey_index;
+	qp->port_num = a->port_num;
+	qp->en_sqd_async_notify = a->en_sqd_async_notify;
+	qp->connection = a->connection;
 }
 
 static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = hca_qp_state(qp);
 	enum ibv_qp_state to = mask & IBV_QP_STATE ? attr->qp_state : from;
-	uint32_t old_qkey = qp->qkey;
-	uint16_t old_pkey_index = qp->pkey_index;
-	uint8_t old_port = qp->port_num;
+	const struct attributes old = save_attributes(qp);
 	int ret;
 
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
-	ret = check_transition(from, to, mask);
+	ret = check_transition(qp, from, to, mask);
 	if (ret)
 		return ret;
-	ret = take_attributes(qp, attr, mask);
-	if (ret)
+	ret = set_attributes(qp, attr, mask);
+	if (ret) {
+		restore_attributes(qp, &old);
 		return ret;
-	if (qp->port_num != old_port)
-		hca_flow_drop_all(qp);
+	}
+	if (qp->port_num != old.port_num)
+		hca_flow_drop_all(&qp->sender);
 	if (to == IBV_QPS_RESET)
 		forget_everything(qp);
 	set_state(qp, to);
 	ret = hca_qp_publish(qp);
 	if (ret && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
-		qp->qkey = old_qkey;
-		qp->pkey_index = old_pkey_index;
+		restore_attributes(qp, &old);
 		set_state(qp, from);
 		return ret;
 	}
@@ -326,30 +490,97 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	ret = modify(qp, attr, mask);
 	base_unlock(&qp->send_lock);
 	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
-		hca_recv_flush(qp);
+		hca_rq_flush(qp->rq);
 	return ret;
+}
+
+void hca_qp_notice_error(struct hca_qp *qp)
+{
+	enum ibv_qp_state state = hca_qp_state(qp);
+
+	if (qp->rq->connected && state != IBV_QPS_RESET && state != IBV_QPS_ERR &&
+	    atomic_load_explicit(&qp->rq->connection->error, memory_order_acquire))
+		hca_qp_enter_error(qp, true);
+}
+
+static void query_connection(const struct hca_qp *qp, struct ibv_qp_attr *attr)
+{
+	const struct hca_connection *c = &qp->connection;
+
+	attr->dest_qp_num = c->dest_qpn;
+	attr->rq_psn = c->rq_psn;
+	attr->qp_access_flags = c->access;
+	attr->path_mtu = (enum ibv_mtu)c->path_mtu;
+	attr->timeout = c->timeout;
+	attr->retry_cnt = c->retry_cnt;
+	attr->rnr_retry = c->rnr_retry;
+	attr->min_rnr_timer = c->min_rnr_timer;
+	attr->max_rd_atomic = c->max_rd_atomic;
+	attr->max_dest_rd_atomic = c->max_dest_rd_atomic;
+	attr->ah_attr = c->path;
 }
 
 void hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init)
 {
 	const struct ibv_qp *base = &qp->ex.qp_base;
 
+	hca_qp_notice_error(qp);
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
 	attr->qp_state = attr->cur_qp_state = hca_qp_state(qp);
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->qkey = qp->qkey;
-	attr->sq_psn = qp->sq_psn;
+	attr->sq_psn = qp->sender.psn & 0xFFFFFF;
 	attr->cap = qp->cap;
 	attr->pkey_index = qp->pkey_index;
 	attr->en_sqd_async_notify = qp->en_sqd_async_notify;
 	attr->port_num = qp->port_num;
+	if (qp->transport->set_path)
+		query_connection(qp, attr);
 	init->qp_context = base->qp_context;
 	init->send_cq = base->send_cq;
 	init->recv_cq = base->recv_cq;
 	init->cap = qp->cap;
 	init->qp_type = base->qp_type;
 	init->sq_sig_all = qp->signal_all;
+	init->srq = base->srq;
+}
+
+/* ---- completion ---- */
+
+/* enum ibv_wc_opcode of a request's completion, by enum ibv_wr_opcode. */
+static const uint8_t completion_opcodes[] = {
+	[IBV_WR_SEND] = IBV_WC_SEND,
+	[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
+	[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+	[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
+	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+};
+
+void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
+                 enum ibv_wc_status status)
+{
+	/* that of a request which has waited in shared memory may be anything */
+	uint8_t opcode = (unsigned)wr->opcode < ARRAY_SIZE(completion_opcodes)
+	                         ? completion_opcodes[wr->opcode]
+	                         : IBV_WC_SEND;
+	struct hca_cqe e = { .wr_id = wr->wr_id,
+		             .qp = qp,
+		             .sq_after = qp->sq_posted,
+		             .byte_len = bytes,
+		             .status = (uint8_t)status,
+		             .opcode = opcode };
+
+	if (qp->rq->connected) {
+		e.has_place = true;
+		e.place = atomic_load_explicit(&qp->rq->ring->tail, memory_order_relaxed);
+	}
+	hca_cq_push(hca_cq(qp->ex.qp_base.send_cq), &e);
 }
 
 /* ---- destruction ---- */
@@ -364,39 +595,56 @@ static void wait_acked(struct hca_qp *qp)
 	pthread_mutex_unlock(&base->mutex);
 }
 
+static void free_qp(struct hca_qp *qp)
+{
+	qp->transport->fini(qp);
+	hca_flow_drop_all(&qp->sender);
+	hca_payload_fini(&qp->sender.payloads);
+	free(qp->sender.batch);
+	hca_wr_api_fini(qp);
+	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
+	pthread_cond_destroy(&qp->ex.qp_base.cond);
+	hca_rq_fini(&qp->own_rq);
+	free(qp);
+}
+
 int hca_qp_destroy(struct hca_qp *qp)
 {
 	struct control_handle req = { .handle = qp->ex.qp_base.qp_num };
 	struct hca_cq *send_cq = hca_cq(qp->ex.qp_base.send_cq);
 	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+	struct ibv_pd *pd = qp->ex.qp_base.pd;
 	int ret;
 
-	/* nobody may look at the ring once it is not ours any more */
+	if (qp->transport->set_path) {
+		base_lock(&qp->send_lock);
+		qp->transport->flush(qp); /* nobody goes on with what waits */
+		base_unlock(&qp->send_lock);
+	}
+	/* no thread may poll the ring after the daemon has freed it */
 	base_lock(&recv_cq->lock);
-	ret = hca_request(qp->process, CONTROL_DESTROY_QP, &req, sizeof(req));
+	if (qp->rq->srq)
+		hca_rq_reset(qp->rq); /* gives its receives back */
+	ret = hca_request(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
 	if (ret == -EBUSY) {
 		base_unlock(&recv_cq->lock);
 		return ret;
 	}
-	qp->consumed = qp->posted;
-	qp->rwqe_head = qp->rwqe_tail;
+	hca_rq_close(qp->rq);
 	base_unlock(&recv_cq->lock);
 	hca_cq_remove_qp(recv_cq, qp, true, qp->cap.max_recv_wr);
 	hca_cq_remove_qp(send_cq, qp, false, qp->cap.max_send_wr);
+	if (qp->rq->srq)
+		hca_srq_remove_qp(qp->rq->srq, qp);
+	/* acquire: pairs with the release in fail_qps(). No other thread can find it on the CQ now
+	 */
+	while (atomic_load_explicit(&qp->in_use, memory_order_acquire))
+		sched_yield();
 	pthread_mutex_lock(&qp->ctx->lock);
 	qp->ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = NULL;
 	pthread_mutex_unlock(&qp->ctx->lock);
 	wait_acked(qp);
-	((struct hca_pd *)qp->ex.qp_base.pd)->users--;
-	hca_send_discard(qp);
-	hca_flow_drop_all(qp);
-	hca_payload_fini(&qp->payloads);
-	hca_wr_api_fini(qp);
-	free(qp->out);
-	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
-	pthread_cond_destroy(&qp->ex.qp_base.cond);
-	free(qp->rwqe);
-	free(qp->rsge);
-	free(qp);
+	free_qp(qp);
+	hca_pd_unuse(pd); /* last: its allocators' memory is freed now */
 	return 0;
 }

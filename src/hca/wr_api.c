@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ibv_wr_ way of posting (ibv_wr_post(3)): calls between ibv_wr_start() and
- * ibv_wr_complete() build a list of work requests, which is then posted by the same
- * code as any other list, all or nothing. The send lock is not held meanwhile: as
- * on hardware, one thread at a time builds on a queue pair.
+ * The ibv_wr_ calls (ibv_wr_post(3)): those between ibv_wr_start() and ibv_wr_complete() build a
+ * list of work requests, which the transport then posts as any other list. The list is posted
+ * as a whole or not at all: each setter checks its arguments, and wr_complete() that there is
+ * room. The send lock is held from ibv_wr_start() to ibv_wr_complete() or ibv_wr_abort(), so
+ * other threads wait meanwhile.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hca/hca.h"
+#include "hca/ah.h"
+#include "hca/qp.h"
 
 struct hca_wr_batch {
 	struct ibv_send_wr *wr;      /* max_send_wr of them, each with its sg_list */
 	struct ibv_sge *sge;         /* max_send_sge for each, at least one */
 	char *inline_data;           /* max_inline_data for each */
-	struct ibv_send_wr *current; /* the request that the setters are about, or NULL */
+	struct ibv_send_wr *current; /* the request that the setters change, or NULL */
 	uint32_t n;
-	int error; /* what ibv_wr_complete() is to say */
+	int error; /* what ibv_wr_complete() will return */
 };
 
 static struct hca_qp *qp_of(struct ibv_qp_ex *ex)
@@ -25,7 +27,7 @@ static struct hca_qp *qp_of(struct ibv_qp_ex *ex)
 	return (struct hca_qp *)ex;
 }
 
-/* Made when it is first needed: most programs post the other way. */
+/* Called when a program first needs it: most programs only use ibv_post_send(). */
 static BASE_COLD struct hca_wr_batch *new_batch(struct hca_qp *qp)
 {
 	uint32_t n = qp->cap.max_send_wr ? qp->cap.max_send_wr : 1;
@@ -61,8 +63,10 @@ void hca_wr_api_fini(struct hca_qp *qp)
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct hca_qp *qp = qp_of(ex);
-	struct hca_wr_batch *b = base_likely(qp->batch) ? qp->batch : new_batch(qp);
+	struct hca_wr_batch *b;
 
+	base_lock(&qp->send_lock);
+	b = base_likely(qp->batch) ? qp->batch : new_batch(qp);
 	if (!b)
 		return;
 	b->current = NULL;
@@ -70,7 +74,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	b->error = 0;
 }
 
-/* The batch fails: what follows goes nowhere. */
+/* Makes the batch fail: ibv_wr_complete() posts none of it. */
 static BASE_COLD void fail(struct hca_wr_batch *b, int error)
 {
 	b->current = NULL;
@@ -78,7 +82,7 @@ static BASE_COLD void fail(struct hca_wr_batch *b, int error)
 		b->error = error;
 }
 
-/* The request that the setters are about; NULL: there is none, and the batch fails. */
+/* The request that the setters change; NULL: there is none, and the batch fails. */
 static struct ibv_send_wr *current_wr(struct hca_qp *qp)
 {
 	struct hca_wr_batch *b = qp->batch;
@@ -90,22 +94,23 @@ static struct ibv_send_wr *current_wr(struct hca_qp *qp)
 	return b->current;
 }
 
-static BASE_HOT void begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint64_t op_flag,
-                           __be32 imm)
+/* Begins a request. NULL: it cannot be, and the batch fails. */
+static BASE_HOT struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
+                                          uint64_t op_flag, __be32 imm)
 {
 	struct hca_qp *qp = qp_of(ex);
 	struct hca_wr_batch *b = qp->batch;
 	struct ibv_send_wr *wr;
 
 	if (base_unlikely(!b || b->error))
-		return;
+		return NULL;
 	if (base_unlikely(!(qp->send_ops_flags & op_flag))) {
 		fail(b, EINVAL);
-		return;
+		return NULL;
 	}
 	if (base_unlikely(b->n >= qp->cap.max_send_wr)) {
 		fail(b, ENOMEM);
-		return;
+		return NULL;
 	}
 	wr = b->current = &b->wr[b->n++];
 	wr->next = wr + 1; /* the last one's is none: wr_complete() */
@@ -115,6 +120,7 @@ static BASE_HOT void begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint
 	wr->send_flags = ex->wr_flags & ~(unsigned)IBV_SEND_INLINE;
 	wr->imm_data = imm;
 	wr->wr.ud.ah = NULL;
+	return wr;
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
@@ -127,12 +133,89 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 	begin(ex, IBV_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM, imm);
 }
 
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV, rkey);
+}
+
+static void begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint64_t op_flag,
+                       const struct ibv_send_wr *what)
+{
+	struct ibv_send_wr *wr = begin(ex, opcode, op_flag, what->imm_data);
+
+	if (base_likely(wr))
+		wr->wr = what->wr;
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	const struct ibv_send_wr what = { .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	begin_rdma(ex, IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, &what);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	const struct ibv_send_wr what = { .imm_data = imm,
+		                          .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, &what);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	const struct ibv_send_wr what = { .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
+
+	begin_rdma(ex, IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ, &what);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+                              uint64_t swap)
+{
+	const struct ibv_send_wr what = { .wr.atomic = { .remote_addr = addr,
+		                                         .compare_add = compare,
+		                                         .swap = swap,
+		                                         .rkey = rkey } };
+
+	begin_rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, &what);
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	const struct ibv_send_wr what = {
+		.wr.atomic = { .remote_addr = addr, .compare_add = add, .rkey = rkey }
+	};
+
+	begin_rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, &what);
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+                       const struct ibv_mw_bind_info *info)
+{
+	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW, 0);
+
+	if (!wr)
+		return;
+	wr->bind_mw.mw = mw;
+	wr->bind_mw.rkey = rkey;
+	wr->bind_mw.bind_info = *info;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV, rkey);
+}
+
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
 {
 	struct ibv_send_wr *wr = current_wr(qp_of(ex));
 
 	if (!wr)
 		return;
+	if (base_unlikely(!ah || ((struct hca_ah *)ah)->alive != HCA_AH_ALIVE)) {
+		fail(qp_of(ex)->batch, EINVAL);
+		return;
+	}
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = qpn;
 	wr->wr.ud.remote_qkey = qkey;
@@ -222,34 +305,71 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 	set_inline(wr, to, length);
 }
 
+/* What is wrong with the whole list; 0: it can be posted. */
+static BASE_HOT int check_batch(const struct hca_qp *qp, const struct hca_wr_batch *b)
+{
+	uint32_t room = qp->cap.max_send_wr - qp->sq_kept -
+	                (qp->sq_posted - atomic_load_explicit(&qp->sq_done, memory_order_acquire));
+
+	if (base_unlikely(b->error))
+		return b->error;
+	return base_unlikely(b->n > room) ? ENOMEM : 0;
+}
+
+/* Each request has a destination. */
+static BASE_HOT int check_ud(const struct hca_qp *qp, const struct hca_wr_batch *b)
+{
+	int ret = check_batch(qp, b);
+
+	if (base_unlikely(ret))
+		return ret;
+	for (uint32_t i = 0; i < b->n; i++)
+		if (base_unlikely(!b->wr[i].wr.ud.ah))
+			return EINVAL;
+	return 0;
+}
+
+static int check_connected(const struct hca_qp *qp, const struct hca_wr_batch *b)
+{
+	int ret = check_batch(qp, b);
+
+	for (uint32_t i = 0; !ret && i < b->n; i++)
+		ret = -qp->transport->check(qp, &b->wr[i]);
+	return ret;
+}
+
+static BASE_HOT int post_batch(struct hca_qp *qp, struct hca_wr_batch *b, int ret)
+{
+	const struct ibv_send_wr *wr = b->wr;
+
+	if (base_unlikely(ret || !b->n))
+		return ret;
+	b->wr[b->n - 1].next = NULL;
+	return -qp->transport->post_checked(qp, &wr);
+}
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct hca_qp *qp = qp_of(ex);
-	struct hca_wr_batch *b = qp->batch;
-	uint32_t room;
+	int ret = base_likely(qp->batch) ? post_batch(qp, qp->batch, check_ud(qp, qp->batch))
+	                                 : ENOMEM;
 
-	if (!b)
-		return ENOMEM;
-	if (b->error)
-		return b->error;
-	if (!b->n)
-		return 0;
-	room = qp->cap.max_send_wr - qp->n_deferred -
-	       (qp->sq_posted - atomic_load_explicit(&qp->sq_done, memory_order_acquire));
-	if (b->n > room)
-		return ENOMEM; /* all or nothing */
-	b->wr[b->n - 1].next = NULL;
-	return -hca_post_send(qp, b->wr, &(struct ibv_send_wr *){ NULL });
+	base_unlock(&qp->send_lock);
+	return ret;
+}
+
+static int wr_complete_connected(struct ibv_qp_ex *ex)
+{
+	struct hca_qp *qp = qp_of(ex);
+	int ret = qp->batch ? post_batch(qp, qp->batch, check_connected(qp, qp->batch)) : ENOMEM;
+
+	base_unlock(&qp->send_lock);
+	return ret;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	struct hca_wr_batch *b = qp_of(ex)->batch;
-
-	if (!b)
-		return;
-	b->current = NULL;
-	b->n = 0;
+	base_unlock(&qp_of(ex)->send_lock);
 }
 
 void hca_wr_api_init(struct hca_qp *qp)
@@ -259,11 +379,19 @@ void hca_wr_api_init(struct hca_qp *qp)
 	ex->wr_start = wr_start;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
-	ex->wr_complete = wr_complete;
+	ex->wr_complete = qp->rq->connected ? wr_complete_connected : wr_complete;
 	ex->wr_abort = wr_abort;
 }

@@ -1,76 +1,203 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Extents of shared memory: see extent.h.
+ * Extents of shared memory: see extent.h. Ranges are numbered by their first unit.
  */
-#define _GNU_SOURCE
-#include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/util.h"
 #include "shm/extent.h"
 
-void shm_extents_init(struct shm_extents *e, int fd, uint64_t unit, uint64_t from, uint64_t bytes)
+#define NONE UINT32_MAX
+
+/* A range, free or in use. Only the entry of its first unit has a meaning. */
+struct shm_extent_range {
+	uint32_t units;
+	uint32_t before; /* the range that ends where this one begins; NONE: this is the first */
+	uint32_t next, prev; /* of a free one: in its list */
+	bool free;
+};
+
+void shm_extents_init(struct shm_extents *e, uint64_t unit, uint64_t from, uint64_t bytes)
 {
 	memset(e, 0, sizeof(*e));
-	e->fd = fd;
 	e->unit = unit;
-	e->next = from;
-	e->end = from + bytes;
+	e->from = from;
+	e->n_units = (uint32_t)(bytes / unit);
+	memset(e->first, 0xFF, sizeof(e->first)); /* NONE */
 }
 
 void shm_extents_fini(struct shm_extents *e)
 {
-	for (unsigned i = 0; i < SHM_EXTENT_ORDERS; i++)
-		free(e->free[i].off);
+	free(e->range);
 	memset(e, 0, sizeof(*e));
 }
 
-static unsigned order_of(const struct shm_extents *e, uint64_t bytes)
+/* ---- lists by size ---- */
+
+struct class
 {
-	return base_log2_up((bytes + e->unit - 1) / e->unit);
+	unsigned order, split;
+};
+
+/* The list that a range of @units is in. Those of less than SHM_EXTENT_SPLITS have a list each. */
+static struct class class_of(uint32_t units)
+{
+	unsigned order = 31 - (unsigned)__builtin_clz(units), shift;
+
+	if (units < SHM_EXTENT_SPLITS)
+		return (struct class){ .order = 0, .split = units };
+	shift = order - 4;
+	return (struct class){ .order = order - 3, .split = (units >> shift) % SHM_EXTENT_SPLITS };
+}
+
+/* The smallest size of a list that is not below @units. */
+static uint64_t round_up(uint64_t units)
+{
+	unsigned order = 63 - (unsigned)__builtin_clzll(units);
+
+	return units < SHM_EXTENT_SPLITS ? units : base_align_up(units, 1ull << (order - 4));
+}
+
+static void list_add(struct shm_extents *e, uint32_t i)
+{
+	struct class c = class_of(e->range[i].units);
+	uint32_t *first = &e->first[c.order][c.split];
+
+	e->range[i].free = true;
+	e->range[i].prev = NONE;
+	e->range[i].next = *first;
+	if (*first != NONE)
+		e->range[*first].prev = i;
+	*first = i;
+	e->orders |= 1u << c.order;
+	e->splits[c.order] |= (uint16_t)(1u << c.split);
+}
+
+static void list_remove(struct shm_extents *e, uint32_t i)
+{
+	struct shm_extent_range *r = &e->range[i];
+	struct class c = class_of(r->units);
+
+	r->free = false;
+	if (r->next != NONE)
+		e->range[r->next].prev = r->prev;
+	if (r->prev != NONE) {
+		e->range[r->prev].next = r->next;
+		return;
+	}
+	e->first[c.order][c.split] = r->next;
+	if (r->next != NONE)
+		return;
+	e->splits[c.order] &= (uint16_t) ~(1u << c.split);
+	if (!e->splits[c.order])
+		e->orders &= ~(1u << c.order);
+}
+
+/* A free range of at least @units, which is the smallest size of a list; or NONE. */
+static uint32_t find(const struct shm_extents *e, uint32_t units)
+{
+	struct class c = class_of(units);
+	uint32_t splits = e->splits[c.order] & (~0u << c.split), orders;
+
+	if (!splits) {
+		orders = e->orders & (~0u << c.order << 1);
+		if (!orders)
+			return NONE;
+		c.order = (unsigned)__builtin_ctz(orders);
+		splits = e->splits[c.order];
+	}
+	return e->first[c.order][__builtin_ctz(splits)];
+}
+
+/* ---- ranges ---- */
+
+static int start(struct shm_extents *e)
+{
+	/* zero pages: only entries that are written use memory */
+	e->range = calloc(e->n_units, sizeof(*e->range));
+	if (!e->range)
+		return -1;
+	e->range[0] = (struct shm_extent_range){ .units = e->n_units, .before = NONE };
+	list_add(e, 0);
+	return 0;
+}
+
+/* Makes range @i, which is in no list, @units long. Returns the range of what is left, or NONE. */
+static uint32_t split(struct shm_extents *e, uint32_t i, uint32_t units)
+{
+	uint32_t rest = i + units, after = i + e->range[i].units;
+
+	if (rest == after)
+		return NONE;
+	e->range[rest] = (struct shm_extent_range){ .units = after - rest, .before = i };
+	e->range[i].units = units;
+	if (after < e->n_units)
+		e->range[after].before = rest;
+	return rest;
+}
+
+/* Makes one range of @i and the one behind it. Neither is in a list. */
+static void merge(struct shm_extents *e, uint32_t i)
+{
+	uint32_t after;
+
+	e->range[i].units += e->range[i + e->range[i].units].units;
+	after = i + e->range[i].units;
+	if (after < e->n_units)
+		e->range[after].before = i;
 }
 
 uint64_t shm_extent_get(struct shm_extents *e, uint64_t bytes)
 {
-	unsigned order = order_of(e, bytes);
-	uint64_t size = e->unit << order, off;
-	struct shm_extent_list *l;
+	uint64_t units;
+	uint32_t i, rest;
 
-	if (order >= SHM_EXTENT_ORDERS)
+	if (!bytes || bytes > e->n_units * e->unit || (!e->range && start(e)))
 		return 0;
-	l = &e->free[order];
-	if (l->n) {
-		off = l->off[--l->n];
-	} else {
-		if (e->end - e->next < size)
-			return 0;
-		off = e->next;
-		e->next += size;
-	}
-	e->in_use += size;
-	return off;
+	units = round_up((bytes + e->unit - 1) / e->unit);
+	if (units > e->n_units)
+		units = (bytes + e->unit - 1) / e->unit; /* nearly all there is */
+	i = find(e, (uint32_t)units);
+	if (i == NONE || e->range[i].units < units)
+		return 0;
+	list_remove(e, i);
+	rest = split(e, i, (uint32_t)units);
+	if (rest != NONE)
+		list_add(e, rest);
+	e->in_use += units * e->unit;
+	return e->from + i * e->unit;
 }
 
-void shm_extent_put(struct shm_extents *e, uint64_t off, uint64_t bytes)
+static uint32_t range_at(const struct shm_extents *e, uint64_t off)
 {
-	unsigned order = order_of(e, bytes);
-	uint64_t size = e->unit << order;
-	struct shm_extent_list *l = &e->free[order];
+	return (uint32_t)((off - e->from) / e->unit);
+}
 
-	if (e->fd >= 0 &&
-	    fallocate(e->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off, (off_t)size))
-		base_log("cannot free %llu bytes of shared memory", (unsigned long long)size);
-	e->in_use -= size;
-	if (l->n == l->room) {
-		uint32_t room = l->room ? l->room * 2 : 16;
-		uint64_t *p = realloc(l->off, room * sizeof(*p));
+uint64_t shm_extent_bytes(const struct shm_extents *e, uint64_t off)
+{
+	return e->range[range_at(e, off)].units * e->unit;
+}
 
-		if (!p)
-			return; /* address space is lost, memory is not */
-		l->off = p;
-		l->room = room;
+void shm_extent_split(struct shm_extents *e, uint64_t off, uint64_t bytes)
+{
+	split(e, range_at(e, off), (uint32_t)(bytes / e->unit));
+}
+
+void shm_extent_put(struct shm_extents *e, uint64_t off)
+{
+	uint32_t i = range_at(e, off), after = i + e->range[i].units, before = e->range[i].before;
+
+	e->in_use -= e->range[i].units * e->unit;
+	if (after < e->n_units && e->range[after].free) {
+		list_remove(e, after);
+		merge(e, i);
 	}
-	l->off[l->n++] = off;
+	if (before != NONE && e->range[before].free) {
+		list_remove(e, before);
+		merge(e, before);
+		i = before;
+	}
+	list_add(e, i);
 }

@@ -1,35 +1,51 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Hands out extents of a part of the shared memory: sizes are powers of two of at
- * least a unit, and an extent that comes back serves later requests of its own
- * size only. That makes both operations constant in time. The manager's; not
- * thread-safe.
+ * Allocates extents of a part of the shared memory. Memory that was freed serves requests of any
+ * size: an extent that is too large is split, and free neighbours are merged at once. So as long as
+ * a free range is large enough, a request succeeds.
+ *
+ * This is a two-level segregated fit: free ranges are listed by size, in SHM_EXTENT_SPLITS lists
+ * for each power of two, and bitmaps say which lists have any. Sizes are rounded up to the smallest
+ * size of a list, by 1/16 at most, so that every range of that list fits. Both operations take
+ * constant time. What is known of a range stands in the daemon's own memory, where no client can
+ * spoil it.
+ *
+ * Only the daemon uses this; not thread-safe.
  */
 #ifndef SHM_EXTENT_H
 #define SHM_EXTENT_H
 
 #include <stdint.h>
 
-#define SHM_EXTENT_ORDERS 28
+#define SHM_EXTENT_ORDERS 32
+#define SHM_EXTENT_SPLITS 16
 
 struct shm_extents {
-	int fd;        /* whose pages go back to the system with an extent; -1: they stay */
-	uint64_t unit; /* smallest size */
-	uint64_t next, end;
-	uint64_t in_use;
-	struct shm_extent_list {
-		uint64_t *off;
-		uint32_t n, room;
-	} free[SHM_EXTENT_ORDERS];
+	uint64_t unit; /* the smallest size, bytes */
+	uint64_t from;
+	uint32_t n_units;
+	uint64_t in_use;                /* bytes */
+	struct shm_extent_range *range; /* by first unit; NULL before the first request */
+	uint32_t orders;                /* bit o: splits[o] is not zero */
+	uint16_t splits[SHM_EXTENT_ORDERS];
+	uint32_t first[SHM_EXTENT_ORDERS][SHM_EXTENT_SPLITS]; /* of the list; or none */
 };
 
-void shm_extents_init(struct shm_extents *e, int fd, uint64_t unit, uint64_t from, uint64_t bytes);
+/* Manages [@from, @from + @bytes), offsets in bytes; @from is not 0. It allocates memory with the
+ * first request. */
+void shm_extents_init(struct shm_extents *e, uint64_t unit, uint64_t from, uint64_t bytes);
 void shm_extents_fini(struct shm_extents *e);
 
-/* An extent of at least @bytes (all zero, if pages go back); its offset, or 0: nothing left. */
+/* Allocates at least @bytes. Returns the offset; 0: no free range is large enough. */
 uint64_t shm_extent_get(struct shm_extents *e, uint64_t bytes);
 
-/* Gives it back; @bytes as asked for. */
-void shm_extent_put(struct shm_extents *e, uint64_t off, uint64_t bytes);
+/* Frees the extent at @off, which shm_extent_get() returned. */
+void shm_extent_put(struct shm_extents *e, uint64_t off);
+
+/* Makes two extents of the one at @off, the first of @bytes, a multiple of the unit. */
+void shm_extent_split(struct shm_extents *e, uint64_t off, uint64_t bytes);
+
+/* The bytes of the extent at @off: those that were asked for, rounded up. */
+uint64_t shm_extent_bytes(const struct shm_extents *e, uint64_t off);
 
 #endif

@@ -1,33 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Extents: they do not overlap, come back, and leave no memory behind.
+ * Extents: they do not overlap, and memory that was freed serves requests of any size.
  */
-#define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "shm/extent.h"
 
 #define UNIT  4096
+#define UNITS 1000
 #define FROM  (3 * UNIT)
-#define BYTES (64 * UNIT)
+#define BYTES (UNITS * UNIT)
 
 static int setup(void **state)
 {
 	struct shm_extents *e = malloc(sizeof(*e));
-	int fd = memfd_create("extents", 0);
 
-	assert_int_equal(ftruncate(fd, FROM + BYTES), 0);
-	shm_extents_init(e, fd, UNIT, FROM, BYTES);
+	shm_extents_init(e, UNIT, FROM, BYTES);
 	*state = e;
 	return 0;
 }
@@ -36,13 +31,12 @@ static int teardown(void **state)
 {
 	struct shm_extents *e = *state;
 
-	close(e->fd);
 	shm_extents_fini(e);
 	free(e);
 	return 0;
 }
 
-static void an_extent_is_a_power_of_two_of_units(void **state)
+static void a_small_extent_has_as_many_units_as_it_needs(void **state)
 {
 	struct shm_extents *e = *state;
 	uint64_t a = shm_extent_get(e, 1), b = shm_extent_get(e, UNIT);
@@ -51,74 +45,127 @@ static void an_extent_is_a_power_of_two_of_units(void **state)
 	assert_int_equal(a, FROM);
 	assert_int_equal(b, a + UNIT);
 	assert_int_equal(c, b + UNIT);
-	assert_int_equal(d, c + 4 * UNIT);
-	assert_int_equal(e->in_use, 7 * UNIT);
+	assert_int_equal(d, c + 3 * UNIT);
+	assert_int_equal(e->in_use, 6 * UNIT);
+}
+
+static void a_large_extent_is_larger_by_a_sixteenth_at_most(void **state)
+{
+	struct shm_extents *e = *state;
+
+	for (unsigned units = 1; units <= UNITS / 2; units++) {
+		uint64_t off = shm_extent_get(e, units * UNIT);
+
+		assert_true(shm_extent_bytes(e, off) >= units * UNIT);
+		assert_true(shm_extent_bytes(e, off) <= (units + units / 16) * UNIT);
+		shm_extent_put(e, off);
+	}
 }
 
 static void there_is_no_more_than_there_is(void **state)
 {
 	struct shm_extents *e = *state;
 
-	assert_int_equal(shm_extent_get(e, 2 * BYTES), 0);
-	assert_int_equal(shm_extent_get(e, UINT64_MAX / 2), 0);
+	assert_int_equal(shm_extent_get(e, 0), 0);
+	assert_int_equal(shm_extent_get(e, BYTES + 1), 0);
+	assert_int_equal(shm_extent_get(e, UINT64_MAX), 0);
 	assert_int_not_equal(shm_extent_get(e, BYTES), 0);
 	assert_int_equal(shm_extent_get(e, 1), 0);
 	assert_int_equal(e->in_use, BYTES);
 }
 
-static void what_comes_back_is_given_again(void **state)
+/* Allocates extents of @units until there is no more; frees them in an order that depends on @step,
+ * which UNITS and it have no divisor of in common. Returns how many. */
+static unsigned fill_and_free(struct shm_extents *e, unsigned units, unsigned step)
+{
+	uint64_t off[UNITS];
+	unsigned n = 0;
+
+	while ((off[n] = shm_extent_get(e, units * UNIT)) && ++n < UNITS)
+		;
+	for (unsigned i = 0; i < UNITS; i++) {
+		unsigned k = i * step % UNITS;
+
+		if (k < n)
+			shm_extent_put(e, off[k]);
+	}
+	assert_int_equal(e->in_use, 0);
+	return n;
+}
+
+static void what_was_freed_serves_requests_of_any_size(void **state)
 {
 	struct shm_extents *e = *state;
+	const unsigned step[] = { 1, 3, 7, 999, 501 };
 
-	for (unsigned round = 0; round < 3; round++) {
-		uint64_t off[64];
-
-		for (unsigned i = 0; i < 64; i++) {
-			off[i] = shm_extent_get(e, UNIT);
-			assert_int_not_equal(off[i], 0);
-			for (unsigned k = 0; k < i; k++)
-				assert_int_not_equal(off[i], off[k]);
-		}
-		assert_int_equal(shm_extent_get(e, 1), 0);
-		for (unsigned i = 0; i < 64; i++)
-			shm_extent_put(e, off[(i * 7) % 64], UNIT);
-		assert_int_equal(e->in_use, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(fill_and_free(e, 1, step[i]), UNITS);
+		assert_int_equal(fill_and_free(e, UNITS, step[i]), 1);
+		assert_int_equal(fill_and_free(e, 15, step[i]), UNITS / 15);
+		assert_int_equal(fill_and_free(e, 17, step[i]), UNITS / 17);
+		assert_int_equal(fill_and_free(e, 128, step[i]), UNITS / 128);
+		assert_int_equal(fill_and_free(e, 480, step[i]), 2);
 	}
 }
 
-static void what_comes_back_serves_its_own_size_only(void **state)
+static void a_hole_serves_what_fits_in_it(void **state)
 {
 	struct shm_extents *e = *state;
-	uint64_t large = shm_extent_get(e, BYTES);
+	uint64_t hole, last;
 
-	shm_extent_put(e, large, BYTES);
-	assert_int_equal(shm_extent_get(e, UNIT), 0);
-	assert_int_equal(shm_extent_get(e, BYTES), large);
+	assert_int_not_equal(shm_extent_get(e, 100 * UNIT), 0);
+	hole = shm_extent_get(e, 32 * UNIT);
+	last = shm_extent_get(e, (UNITS - 100 - 32 - 4) * UNIT); /* rounded up to the rest */
+	if (!last)
+		last = shm_extent_get(e, 800 * UNIT);
+	assert_int_not_equal(last, 0);
+	while (shm_extent_get(e, UNIT))
+		;
+	shm_extent_put(e, hole);
+	assert_int_equal(shm_extent_get(e, 33 * UNIT), 0);
+	assert_int_equal(shm_extent_get(e, 20 * UNIT), hole);
+	assert_int_equal(shm_extent_get(e, 12 * UNIT), hole + 20 * UNIT);
+	assert_int_equal(shm_extent_get(e, 1), 0);
 }
 
-static blkcnt_t blocks(int fd)
+#define HELD 64
+
+struct held {
+	uint64_t off, bytes;
+};
+
+static void check_apart(const struct shm_extents *e, const struct held *held, unsigned new)
 {
-	struct stat st;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	return st.st_blocks;
+	assert_true(held[new].off >= FROM);
+	assert_true(held[new].off + held[new].bytes <= FROM + BYTES);
+	assert_true(shm_extent_bytes(e, held[new].off) >= held[new].bytes);
+	for (unsigned i = 0; i < HELD; i++)
+		if (i != new &&held[i].off)
+			assert_true(held[i].off + held[i].bytes <= held[new].off ||
+			            held[new].off + held[new].bytes <= held[i].off);
 }
 
-static void the_pages_of_an_extent_go_back_to_the_system(void **state)
+static void extents_never_overlap_and_all_of_them_merge_again(void **state)
 {
 	struct shm_extents *e = *state;
-	char text[UNIT] = "something";
-	uint64_t off = shm_extent_get(e, 8 * UNIT);
+	struct held held[HELD] = { 0 };
+	unsigned seed = 1;
 
-	for (unsigned i = 0; i < 8; i++)
-		assert_int_equal(pwrite(e->fd, text, UNIT, (off_t)(off + i * UNIT)), UNIT);
-	assert_int_equal(blocks(e->fd), 8 * UNIT / 512);
-	shm_extent_put(e, off, 8 * UNIT);
-	assert_int_equal(blocks(e->fd), 0);
-	assert_int_equal(shm_extent_get(e, 8 * UNIT), off);
-	assert_int_equal(pread(e->fd, text, UNIT, (off_t)off), UNIT);
-	for (unsigned i = 0; i < UNIT; i++)
-		assert_int_equal(text[i], 0);
+	for (unsigned step = 0; step < 100000; step++) {
+		unsigned i = (unsigned)rand_r(&seed) % HELD;
+		uint64_t bytes = (uint64_t)(rand_r(&seed) % (UNIT << (rand_r(&seed) % 8))) + 1;
+
+		if (held[i].off)
+			shm_extent_put(e, held[i].off);
+		held[i] = (struct held){ .off = shm_extent_get(e, bytes), .bytes = bytes };
+		if (held[i].off)
+			check_apart(e, held, i);
+	}
+	for (unsigned i = 0; i < HELD; i++)
+		if (held[i].off)
+			shm_extent_put(e, held[i].off);
+	assert_int_equal(e->in_use, 0);
+	assert_int_equal(shm_extent_get(e, BYTES), FROM);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -126,11 +173,12 @@ static void the_pages_of_an_extent_go_back_to_the_system(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(an_extent_is_a_power_of_two_of_units),
+		TEST(a_small_extent_has_as_many_units_as_it_needs),
+		TEST(a_large_extent_is_larger_by_a_sixteenth_at_most),
 		TEST(there_is_no_more_than_there_is),
-		TEST(what_comes_back_is_given_again),
-		TEST(what_comes_back_serves_its_own_size_only),
-		TEST(the_pages_of_an_extent_go_back_to_the_system),
+		TEST(what_was_freed_serves_requests_of_any_size),
+		TEST(a_hole_serves_what_fits_in_it),
+		TEST(extents_never_overlap_and_all_of_them_merge_again),
 	};
 
 	return cmocka_run_group_tests_name("shm.extent", tests, NULL, NULL);

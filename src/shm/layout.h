@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The layout of the memory that every process of a fabric maps. There are two
- * parts, each a memfd of the manager's:
+ * The layout of the memory that every process of a fabric maps. The daemon makes its two parts,
+ * each a memfd:
  *
- *   control	written by the manager alone (sealed: no one else can map it
- *		writable): HCAs, ports, queue pairs, flows.
- *   data	written by every process: receive rings, payloads, completion
- *		queue doorbells, counters.
+ *   control	written by the daemon only; seals keep all others from mapping it writable: HCAs,
+ *		ports, queue pairs, flows.
+ *   data	written by every process: receive rings, payloads, completion queue doorbells,
+ *		counters.
  *
- * Rules: fixed-width fields, offsets and indices instead of pointers, one writer
- * a cache line, layout asserted. What is read from the data part may be anything
- * (its writer may have died or may be hostile) and is checked before use; where
- * things lie there is therefore said in the control part.
+ * Rules: fixed-width fields; offsets and indices instead of pointers; sizes asserted. Values read
+ * from the data part are checked before use, as their writer may have died or be hostile.
+ * Therefore the offsets of its tables are in the control part.
  *
- * Receive rings are the heart. A receive that was posted is a credit: one
- * position of the ring of its receive queue. A sender takes it by writing its own
- * name into the slot (one compare-and-swap, so that a death leaves a name), fills
- * the slot and publishes it. See ring.h.
+ * Writers: some cache lines have one writer at a time. A sender's record and the counts of a flow
+ * belong to the thread that posts on the queue pair; the owner's half of a ring to the owner; a
+ *slot of a ring to the sender that claimed it, until it is published. Other lines have several
+ *writers in several processes, which use atomic operations: the senders' half of struct shm_ring,
+ *shm_cq (senders, owner, daemon), shm_port_count, shm_roce_port, and the count in shm_data.
+ *
+ * Receive rings are the core. A posted receive is a credit: one position of the ring of its receive
+ * queue. A sender claims it by writing its own QP index to the slot with one compare-and-swap (so a
+ * sender that dies leaves its name), fills the slot, and publishes it. See ring.h.
  */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H
@@ -34,18 +38,21 @@
 #define SHM_MAX_QPS       65536 /* an index is the low 16 bits of a QP number */
 #define SHM_MAX_CQS       65536
 #define SHM_MAX_FLOWS     (1u << 20)
+#define SHM_QP_FLOWS      8    /* that every queue pair may have: reserved for it */
+#define SHM_QP_MAX_FLOWS  4096 /* that one may have, if there are enough */
 #define SHM_MAX_CHANNELS  65535
+#define SHM_MAX_SRQS      65536
 #define SHM_NO_CHANNEL    0xFFFFFFFF
 #define SHM_QP_INDEX(qpn) ((qpn)&0xFFFF)
 
-#define SHM_GIDS    32 /* of an Ethernet port: as many as addresses */
-#define SHM_IB_GIDS 16 /* of an InfiniBand port */
+#define SHM_GIDS    32 /* entries of the GID table of an Ethernet port */
+#define SHM_IB_GIDS 16 /* entries of the GID table of an InfiniBand port */
 #define SHM_PKEYS   16
-#define SHM_INLINE  64 /* payload bytes that ride in the arrival itself */
+#define SHM_INLINE  64 /* payload bytes that fit in the arrival itself */
 
 /* ---- control part ---- */
 
-/* Limits and choices of a fabric, fixed when it starts unless a comment says otherwise. */
+/* The settings of a fabric; fixed when it starts unless a comment says "may change". */
 struct shm_settings {
 	uint32_t max_mcast_grp;
 	uint32_t max_mcast_qp_attach;
@@ -54,18 +61,20 @@ struct shm_settings {
 	uint32_t max_qp_wr; /* of either queue */
 	uint32_t max_sge;   /* of either queue */
 	uint32_t max_cqe;
-	uint32_t sa_send_only;        /* the SA supports send-only full members; may change */
-	uint32_t block_loopback_host; /* BLOCK_SELF_MCAST_LB covers the whole HCA, not the QP */
-	uint32_t mft_delay_ms;        /* tables follow a join by so much; may change */
+	uint32_t sa_send_only;        /* flag: the SA supports send-only full members; may change */
+	uint32_t block_loopback_host; /* flag: BLOCK_SELF_MCAST_LB blocks copies to the whole HCA,
+	                                 not only to the QP */
+	uint32_t mft_delay_ms;        /* how long after a join tables change, ms; may change */
 	uint32_t mft_capacity;        /* multicast LIDs that a switch can forward */
-	uint32_t sm_embedded;         /* there is a subnet manager from the start */
-	uint32_t sm_priority;         /* of the embedded one; may change */
-	uint32_t sm_poll_ms;          /* how often it asks other subnet managers; may change */
-	uint32_t routing;             /* enum sm_routing */
-	uint32_t lmc;                 /* of HCA ports: each has 2^lmc LIDs */
-	uint32_t mlid_sharing;        /* groups share MLIDs if there are no more; may change */
-	uint32_t roce_attach_joins;   /* attaching joins the group on an Ethernet port's network */
-	uint32_t roce_segments;       /* messages leave in larger pieces, which the device cuts */
+	uint32_t sm_embedded;         /* flag: the embedded subnet manager runs */
+	uint32_t sm_priority;         /* of the embedded subnet manager; may change */
+	uint32_t sm_poll_ms; /* the interval in which it polls other subnet managers, ms; may change
+	                      */
+	uint32_t routing;    /* enum sm_routing */
+	uint32_t lmc;        /* each HCA port has 2^lmc LIDs */
+	uint32_t mlid_sharing;      /* flag: groups share MLIDs when all are in use; may change */
+	uint32_t roce_attach_joins; /* flag: attaching on an Ethernet port joins the IP group */
+	uint32_t roce_segments; /* flag: messages leave in larger pieces, which the device cuts */
 	uint32_t reserved[13];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
@@ -76,22 +85,23 @@ struct shm_control {
 	uint32_t n_hcas;
 	uint32_t n_ports;
 	uint32_t reserved0;
-	uint64_t hcas_off, ports_off, qps_off, flows_off, lists_off, size;
+	uint64_t hcas_off, ports_off, qps_off, srqs_off, flows_off, lists_off, size;
 	uint64_t data_size;
 	char fabric[40];
-	/* in the data part */
-	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off, wires_off;
+	/* offsets in the data part, bytes */
+	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off, roce_ports_off;
+	uint64_t connections_off;
 	uint64_t rings_off, rings_size;
 	uint64_t payloads_off, payloads_size;
 	_Alignas(64) struct shm_settings settings;
 	/*
-	 * The manager's life: a robust futex that it holds. When it dies the kernel
-	 * sets FUTEX_OWNER_DIED here, and every process sees it without a system call.
+	 * A robust futex that the daemon holds. When the daemon dies, the kernel sets
+	 * FUTEX_OWNER_DIED here, and every process sees it without a system call.
 	 */
-	_Alignas(64) _Atomic uint32_t manager_futex;
-	_Atomic uint32_t manager_stopped; /* an orderly end */
+	_Alignas(64) _Atomic uint32_t daemon_futex;
+	_Atomic uint32_t daemon_stopped; /* 1: the daemon has ended the fabric */
 };
-static_assert(sizeof(struct shm_control) == 384, "layout");
+static_assert(sizeof(struct shm_control) == 448, "layout");
 
 struct shm_hca {
 	char name[32];
@@ -106,12 +116,12 @@ struct shm_hca {
 };
 static_assert(sizeof(struct shm_hca) == 128, "layout");
 
-/* A port of an HCA. Readers copy it between two equal even values of seq. */
+/* A port of an HCA. Readers copy it and retry until seq is even and the same before and after. */
 struct shm_port {
 	_Atomic uint32_t seq;
 	uint32_t hca;
 	uint64_t guid;
-	/* what senders look at for each message lies in the first cache line */
+	/* what senders read for each message is in the first cache line */
 	uint16_t lid;
 	uint16_t sm_lid;
 	uint8_t lmc;
@@ -125,13 +135,13 @@ struct shm_port {
 	uint8_t port_num;
 	uint8_t subnet_timeout;
 	uint8_t link_layer; /* IBV_LINK_LAYER_* */
-	uint8_t n_gids;     /* entries of the table below that there are, empty ones too */
+	uint8_t n_gids;     /* entries of gid[], empty ones too */
 	uint32_t cap_flags;
-	uint32_t ifindex; /* Ethernet: of the network device; 0: it is gone */
+	uint32_t ifindex; /* Ethernet: of the network device; 0: the device is gone */
 	uint8_t n_pkeys;
-	uint8_t wire_round; /* Ethernet: another one, other sockets */
-	uint8_t reserved[2];
-	uint32_t ipv4; /* of the host on this port, network order */
+	uint8_t reserved;
+	uint16_t socket_round; /* Ethernet: changes when the port gets other sockets */
+	uint32_t ipv4;         /* of the host on this port, network order */
 	uint8_t ipv6[16];
 	uint16_t pkey[SHM_PKEYS];
 	uint8_t gid_type[SHM_GIDS]; /* enum ibv_gid_type */
@@ -145,13 +155,28 @@ enum shm_qp_flags {
 	SHM_QP_LIVE = 1,
 	SHM_QP_RECEIVES = 2, /* in a state that accepts packets */
 	SHM_QP_BLOCK_LOOPBACK = 4,
-	SHM_QP_COUNT_ARRIVALS = 8, /* its CQ is smaller than what may arrive: watch for overrun */
-	SHM_QP_WIRE = 16,          /* stands for what a port brings in from the wire */
+	SHM_QP_COUNT_ARRIVALS = 8, /* its CQ may overrun: senders count what arrives */
+	SHM_QP_STAMPS = 32,        /* its CQ has timestamps: senders write when a packet arrived */
+	SHM_QP_ROCE = 16,          /* the sender of all that a port receives from the network */
 };
+
+/* A shared receive queue. Readers copy it as they do shm_port. */
+struct shm_srq {
+	_Atomic uint32_t seq;
+	uint32_t live;
+	uint64_t ring_off;    /* its credits; nothing arrives there */
+	uint64_t entries_off; /* scatter entries: max_sge for each receive */
+	uint16_t ring_gen;
+	uint8_t ring_shift;
+	uint8_t reserved;
+	uint32_t max_sge;
+	uint32_t reserved2[8];
+};
+static_assert(sizeof(struct shm_srq) == 64, "layout");
 
 #define SHM_NO_READY_BIT 0xFFFF
 
-/* What a sender must know of a queue pair. Readers as for shm_port. */
+/* What a sender must know about a queue pair. Readers copy it as they do shm_port. */
 struct shm_qp {
 	_Atomic uint32_t seq;
 	uint32_t qpn;
@@ -165,22 +190,45 @@ struct shm_qp {
 	uint16_t ring_gen;
 	uint8_t ring_shift; /* log2 of its positions */
 	uint8_t reserved0;
-	uint16_t ready_bit;  /* in the CQ's ready bitmap, or SHM_NO_READY_BIT */
-	uint16_t pkey_index; /* where in the port's table pkey is from */
-	uint32_t client;     /* whose it is */
-	uint32_t reserved2[4];
+	uint16_t ready_bit;  /* of its ring in the CQ's ready bitmap, or SHM_NO_READY_BIT */
+	uint16_t pkey_index; /* of pkey in the port's table */
+	uint32_t client;     /* the number of its owner's connection to the daemon */
+	uint8_t type;        /* enum ibv_qp_type */
+	uint8_t state;       /* enum ibv_qp_state */
+	uint8_t reserved2[14];
+	/* of a connected queue pair: shm/connection.h */
+	struct shm_qp_connection {
+		uint64_t keys_off;     /* struct shm_keys of its process, in the data part */
+		uint64_t requests_off; /* the requests of its send queue that wait, likewise */
+		uint64_t entries_off;  /* the scatter entries of its posted receives, likewise */
+		uint32_t dest_qpn;
+		uint32_t access; /* enum ibv_access_flags: what a peer may do */
+		uint32_t domain; /* the number of its protection domain in its process */
+		int32_t pid;     /* of its process, as the daemon sees it */
+		uint32_t send_cq;
+		uint16_t request_bytes; /* of one request, scatter entries or inline data included
+		                         */
+		uint16_t max_recv_sge;
+		uint8_t request_shift; /* log2 of the requests */
+		uint8_t min_rnr_timer; /* as in ibv_qp_attr */
+		uint8_t max_dest_rd_atomic;
+		uint8_t reserved;
+		uint32_t srq; /* 1 + its index: receives come from there; 0: it has its own */
+		uint8_t reserved2[8];
+	} connection;
 };
-static_assert(sizeof(struct shm_qp) == 64, "layout");
+static_assert(sizeof(struct shm_qp) == 128, "layout");
+static_assert(offsetof(struct shm_qp, connection) == 64, "layout");
 
 enum shm_flow_flags {
-	SHM_FLOW_WIRE = 1, /* a copy of each message goes out on the wire */
+	SHM_FLOW_ROCE = 1, /* a copy of each message goes to the network */
 };
 
 /*
- * A flow is what one queue pair sends to one destination: the outcome of the walk
- * through the switches, kept as a list of the QP numbers that a multicast message
- * reaches (or the port that a unicast one does). The manager rewrites it in place
- * whenever the walk would end elsewhere; senders keep a copy and compare seq.
+ * A flow is what one queue pair sends to one destination. Its record is the result of the walk
+ * through the switches: the list of the QP numbers that a multicast message reaches, or the port
+ * that a unicast message reaches. The daemon rewrites it in place when the result changes. Senders
+ * keep a copy, which is valid while seq is the same.
  */
 struct shm_flow {
 	_Atomic uint32_t seq; /* odd while being written */
@@ -201,16 +249,18 @@ enum shm_arrival_flags {
 	SHM_ARRIVAL_GRH = 1,
 	SHM_ARRIVAL_IMM = 2,
 	SHM_ARRIVAL_SOLICITED = 4,
-	SHM_ARRIVAL_PAYLOAD = 8,   /* payload lies at payload_off, not in data */
-	SHM_ARRIVAL_ETHERNET = 16, /* of a port of that link layer: an IP header is its GRH */
-	SHM_ARRIVAL_WIRE = 32,     /* came from the wire: data holds what its GRH is to be */
+	SHM_ARRIVAL_PAYLOAD = 8,   /* the payload is at payload_off, not in data */
+	SHM_ARRIVAL_ETHERNET = 16, /* sent by an Ethernet port: the GRH is an IP header */
+	SHM_ARRIVAL_ROCE = 32,     /* received from the network: data holds the GRH */
+	SHM_ARRIVAL_STAMPED = 128, /* its sender wrote when it arrived: shm_arrival_time() */
+	SHM_ARRIVAL_TRACED = 64,   /* its sender logs each step (UMBEL_LOG=packet=trace) */
 };
 
 /*
- * One slot of a receive ring: two cache lines, the second touched only by small
- * payloads. The state word is described in ring.h. Its 64 bits come first in every
- * 128-byte unit of ring memory, for ever, so that a late compare-and-swap by a
- * sender that slept can only miss.
+ * One slot of a receive ring: two cache lines. The second one is used only by payloads of at most
+ * SHM_INLINE bytes and by packets from the network. ring.h describes the state word. It is at the
+ * start of every 128-byte unit of ring memory, in all uses of that memory, so that a late
+ * compare-and-swap of a sender that slept finds a value that it does not expect.
  */
 struct shm_arrival {
 	_Atomic uint64_t state;
@@ -226,22 +276,55 @@ struct shm_arrival {
 	uint8_t sl;
 	uint8_t flags;
 	uint8_t path_bits;
-	uint8_t more; /* a hint: as many more come at once, in one list */
-	uint8_t reserved[2];
-	uint64_t payload_off; /* in the data part */
-	struct ib_gid dgid;
-	uint8_t data[SHM_INLINE];
+	uint8_t more; /* a hint: how many more packets of the same list follow */
+	/* between connected queue pairs: */
+	uint8_t operation; /* enum shm_operation */
+	uint8_t status;    /* enum ibv_wc_status of the receive */
+	union {
+		uint64_t payload_off; /* in the data part; with SHM_ARRIVAL_PAYLOAD */
+		uint64_t time_ns;     /* shm_arrival_time() without it */
+	};
+	union {
+		struct ib_gid dgid;
+		/* of a connected queue pair: the receive that was posted; its owner writes it. If
+		 * it has one scatter entry, operation is 1, and this is it. Else operation is 0,
+		 * and length says how many there are (struct shm_qp_connection.entries_off). In the
+		 * ring of a shared receive queue, imm is the number of the receive; in an arrival
+		 * that uses it, class_flow is. */
+		struct {
+			uint64_t addr;
+			uint32_t length;
+			uint32_t lkey;
+		} receive;
+	};
+	union {
+		uint8_t data[SHM_INLINE];
+		struct {
+			uint8_t roce_grh[SHM_INLINE - 8];
+			uint64_t payload_time_ns; /* shm_arrival_time() with SHM_ARRIVAL_PAYLOAD */
+		};
+	};
 };
 static_assert(sizeof(struct shm_arrival) == 128, "layout");
 static_assert(offsetof(struct shm_arrival, data) == 64, "layout");
 
-/* Before the slots of a ring. Its first 64 bits never look like a free slot. */
+/* When the packet arrived, CLOCK_MONOTONIC in nanoseconds; with SHM_ARRIVAL_STAMPED. */
+static inline uint64_t *shm_arrival_time(struct shm_arrival *a)
+{
+	return a->flags & SHM_ARRIVAL_PAYLOAD ? &a->payload_time_ns : &a->time_ns;
+}
+
+/* The header of a ring, before its slots. Its first 64 bits never look like a free slot. */
 struct shm_ring {
-	uint64_t magic;            /* a slot of kind CLOSED to whoever takes it for one */
+	uint64_t magic;            /* read as a slot's state it is of kind CLOSED */
 	_Atomic uint32_t posted;   /* positions below are credits; owner writes */
-	_Atomic uint32_t consumed; /* positions below have been taken out; owner writes */
+	_Atomic uint32_t consumed; /* positions below have been consumed; owner writes */
 	uint32_t gen;
 	uint32_t qpn;
+	_Atomic uint32_t waited_for; /* a request waits for a receive (shm/connection.h) */
+	/* of a shared receive queue: an event is due once fewer credits are left; 0: none is */
+	_Atomic uint32_t limit;
+	_Atomic uint32_t limit_reached; /* that was so: the event can be sent */
 	_Alignas(
 	        64) _Atomic uint32_t tail; /* a hint: positions below were claimed; senders write */
 	_Atomic uint32_t posted_seen;      /* a hint: posted is at least this; senders write */
@@ -252,31 +335,47 @@ enum shm_cq_arm { SHM_CQ_IDLE, SHM_CQ_ARMED_SOLICITED, SHM_CQ_ARMED };
 
 #define SHM_CQ_READY_BITS 1024
 
-/* The part of a completion queue that senders touch. */
+/* The part of a completion queue that senders use; written by them, its owner and the daemon. */
 struct shm_cq {
-	_Atomic uint32_t arm;     /* enum shm_cq_arm; senders take it back to IDLE when they wake */
-	uint32_t channel;         /* whose eventfd to write; owner writes before arming */
+	_Atomic uint32_t arm; /* enum shm_cq_arm; the sender that wakes the owner sets it to IDLE */
+	uint32_t channel;     /* the completion channel to wake; owner writes it before it arms */
 	_Atomic uint32_t arrived; /* counted arrivals (SHM_QP_COUNT_ARRIVALS); senders add */
-	_Atomic uint32_t limit;   /* arrived beyond this is an overrun; owner moves it on */
+	_Atomic uint32_t limit;   /* more arrivals than this are an overrun; owner advances it */
 	_Atomic uint32_t overrun;
-	_Atomic uint32_t notified; /* completion events not yet taken by ibv_get_cq_event */
+	_Atomic uint32_t
+	        notified; /* completion events that ibv_get_cq_event() has not returned yet */
 	uint32_t gen;
-	uint32_t reserved[9];
-	_Atomic uint64_t ready[SHM_CQ_READY_BITS / 64]; /* rings that may have arrivals */
+	/* armed for solicited messages: one of more bytes, GRH included, fails some receive that is
+	 * posted, so it wakes, too; owner writes it before it arms and posts */
+	_Atomic uint32_t fails_above;
+	uint32_t reserved[8];
+	_Atomic uint64_t
+	        ready[SHM_CQ_READY_BITS / 64]; /* bits of the rings that may have arrivals */
 };
 static_assert(sizeof(struct shm_cq) == 192, "layout");
 
 /*
- * What a sender is doing, by sending QP: which QP it delivers to (0: none). The
- * manager reads it when the sender is dead. One writer: the thread that posts.
+ * Whether a sender is using its payload memory. A sender that posts a message which needs a payload
+ * slot moves FREE to IN_USE, by a compare-and-swap, and stores FREE when its call ends. The daemon
+ * moves FREE to REVOKED when others need the memory: it belongs to the sender no more. The sender
+ * finds that out when its own swap fails. It forgets its slots, stores IN_USE, and asks for others.
+ *
+ * A sender that dies, in whatever state, loses its memory like all that it had.
+ */
+enum shm_lease { SHM_LEASE_FREE, SHM_LEASE_IN_USE, SHM_LEASE_REVOKED };
+
+/*
+ * The QP number that a sending QP is delivering to; 0: none. The daemon reads it after the sender's
+ * death. One writer: the thread that posts on the QP.
  */
 struct shm_sender {
 	_Atomic uint32_t target_qpn;
-	uint32_t reserved[15];
+	_Atomic uint32_t payload_lease; /* enum shm_lease */
+	uint32_t reserved[14];
 };
 static_assert(sizeof(struct shm_sender) == 64, "layout");
 
-/* Sent on a flow: written by the thread that posts on its QP, summed up by the manager. */
+/* What was sent on a flow. One writer: the thread that posts on its QP. The daemon reads it. */
 struct shm_flow_count {
 	_Atomic uint64_t packets;
 	_Atomic uint64_t bytes; /* payload of the UD message */
@@ -284,60 +383,63 @@ struct shm_flow_count {
 };
 static_assert(sizeof(struct shm_flow_count) == 64, "layout");
 
-/* The last packet with a bad key at a port; if two came at once, a part may be of either. */
+/* The last packet with a bad key at a port. If two came at once, it may be a mixture of both. */
 struct shm_bad_key {
 	_Atomic uint64_t ends; /* SLID << 48 | QPN of the sender << 24 | QPN of the receiver */
 	_Atomic uint64_t key;  /* SL << 32 | P_Key or Q_Key */
 };
 
-/* What went wrong at a port, by whoever noticed: rare, so atomic additions. */
+/* Errors at a port. The process that notices one adds it atomically; errors are rare. */
 struct shm_port_count {
-	_Atomic uint64_t no_receive; /* no receive posted: message lost */
+	_Atomic uint64_t no_receive; /* no receive was posted: the message is lost */
 	_Atomic uint64_t bad_qkey;
 	_Atomic uint64_t bad_pkey;
-	_Atomic uint64_t no_qp;           /* unicast to a QP that is not there or not ready */
-	_Atomic uint64_t xmit_discards;   /* larger than the path's MTU, or port not active */
+	_Atomic uint64_t no_qp; /* unicast to a QP that does not exist or does not receive */
+	_Atomic uint64_t xmit_discards; /* larger than the path's MTU, or the port is not active */
 	_Atomic uint64_t no_payload_slot; /* the sender ran out of payload memory */
-	_Atomic uint64_t own_blocked;     /* copies held back by BLOCK_SELF_MCAST_LB */
+	_Atomic uint64_t own_blocked;     /* copies that BLOCK_SELF_MCAST_LB blocked */
 	uint64_t reserved;
 	struct shm_bad_key last_bad_pkey, last_bad_qkey;
 	uint64_t reserved2[4];
 };
 static_assert(sizeof(struct shm_port_count) == 128, "layout");
 
-#define SHM_WIRE_BAD 8
+#define SHM_ROCE_BAD 8
 
 /*
- * What the wire of an Ethernet port brings in, some process of the host receives, for all of
- * them: whoever polls, or if nobody does, the manager (hca/wire.h). This is how they take turns.
+ * Packets that an Ethernet port receives from the network are received by one process for all
+ * processes of the host: by one that polls, or if none does, by the daemon (hca/link_roce.h). This
+ * record says whose turn it is, and counts. Several processes write it.
  */
-struct shm_wire {
-	/* who receives just now: microseconds << 16 | its wire QP's index; 0: nobody */
+struct shm_roce_port {
+	/* who receives now: microseconds << 16 | index of its QP for the network; 0: nobody */
 	_Atomic uint64_t holder;
-	_Atomic uint64_t polled_ns; /* when somebody looked who will look again soon */
-	/* the manager has left the sockets to who polls: who stops polling wakes it */
-	_Atomic uint32_t manager_away;
-	_Atomic uint32_t lost[2]; /* what the sockets, IPv4 and IPv6, have said that they lost */
+	_Atomic uint64_t polled_ns; /* when a process last polled that will poll again soon */
+	/* 1: the daemon leaves the sockets to the processes that poll; the last one wakes it */
+	_Atomic uint32_t daemon_away;
+	_Atomic uint32_t lost[2]; /* datagrams that the sockets, IPv4 and IPv6, say they dropped */
 	uint32_t reserved[9];
-	/* counts; additions, as anybody may receive */
-	_Atomic uint64_t packets, bytes;    /* received and right */
-	_Atomic uint64_t bad[SHM_WIRE_BAD]; /* received and not: by enum wire_roce_status */
-	_Atomic uint64_t own;               /* our own messages to groups, come back */
-	_Atomic uint64_t no_member;         /* to a group to which nobody here is attached */
-	_Atomic uint64_t overflow;          /* lost as the sockets were full */
-	_Atomic uint64_t unreachable;       /* sent, and the network takes them nowhere */
-	_Atomic uint64_t overtakes;         /* somebody who was receiving had stalled */
-	_Atomic uint64_t bad_mad;           /* to QP1, and no MAD */
+	/* counts: atomic additions, as any process may receive */
+	_Atomic uint64_t packets, bytes;    /* received and valid */
+	_Atomic uint64_t bad[SHM_ROCE_BAD]; /* received and invalid, by enum wire_roce_status */
+	_Atomic uint64_t own;               /* our own messages to groups that came back */
+	_Atomic uint64_t no_member;         /* to a group to which no QP is attached */
+	_Atomic uint64_t overflow;          /* dropped because a socket was full */
+	_Atomic uint64_t unreachable;       /* sent, but there is no route */
+	_Atomic uint64_t
+	        overtakes;        /* times that another process took the turn of one that stalled */
+	_Atomic uint64_t bad_mad; /* to QP1, but no MAD */
 };
-static_assert(sizeof(struct shm_wire) == 192, "layout");
-static_assert(offsetof(struct shm_wire, packets) == 64, "layout");
+static_assert(sizeof(struct shm_roce_port) == 192, "layout");
+static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 
-/* Its beginning says what it is to whoever looks at a dump; nobody relies on that. */
+/* The start of the data part. magic and version help a reader of a dump; no code relies on them. */
 struct shm_data {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t reserved;
-	_Atomic uint64_t bad_keys; /* packets with a bad key, at all ports: counted last */
+	_Atomic uint64_t bad_keys; /* packets with a bad key at all ports; added after the port's
+	                              own counters */
 };
 
 /* Bytes of a ring with (1 << @shift) positions. */

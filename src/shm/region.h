@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The two parts of the shared memory, mapped: made by the manager, mapped by every
- * other process. Typed access by index or by checked offset.
+ * The two parts of the shared memory, mapped. The daemon makes them; every other process maps them.
+ * Access is typed: by index, or by a checked offset.
  *
- * shm_region_create() runs once in the manager; the accessors are safe from any
- * thread. Nothing here allocates: extents are handed out by extent.h.
+ * The daemon calls shm_region_create() once; any thread may use the accessors. extent.h allocates
+ * memory within the parts. Only shm_read_begin() may wait, for a write of the daemon to end.
  */
 #ifndef SHM_REGION_H
 #define SHM_REGION_H
@@ -19,33 +19,40 @@ struct shm_region {
 	struct shm_control *control;
 	struct shm_data *data;
 	size_t control_size, data_size;
-	int control_fd, data_fd; /* -1 where the mapping outlives the descriptor */
+	int control_fd, data_fd; /* -1: not the daemon, which alone keeps the descriptors */
 	struct shm_hca *hcas;
 	struct shm_port *ports;
 	struct shm_qp *qps;
+	struct shm_srq *srqs;
 	struct shm_flow *flows;
 	struct shm_sender *senders;
+	struct shm_connection *connections; /* by queue pair index, as the senders */
 	struct shm_cq *cqs;
 	struct shm_flow_count *flow_counts;
 	struct shm_port_count *port_counts;
-	struct shm_wire *wires; /* by port */
+	struct shm_roce_port *roce_ports; /* by port */
 };
 
-/* Makes and maps both parts for so many HCAs and ports. 0 or -errno. */
+/* Makes and maps both parts for @n_hcas HCAs with @n_ports ports in all. Returns 0 or -errno. */
 int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports);
 
-/* Maps what the manager made; control read-only. Keeps no descriptor. 0, -EPROTO if it is
- * not a fabric of this version, or -errno of mmap. */
+/*
+ * Maps what the daemon made, the control part read-only. The descriptors stay the caller's. Returns
+ * 0; -EPROTO: it is no fabric of this version, a table lies outside of its part, or a part could
+ * shrink; or -errno of fstat() or mmap().
+ */
 int shm_region_map(struct shm_region *r, int control_fd, int data_fd);
 
+/* Unmaps both parts, and closes the daemon's descriptors. */
 void shm_region_unmap(struct shm_region *r);
 
+/* The address of @off in the data part, which the caller has checked. */
 static inline void *shm_data_at(const struct shm_region *r, uint64_t off)
 {
 	return (char *)r->data + off;
 }
 
-/* The @bytes at @off if they lie in the payload area, else NULL. */
+/* The address of @off, if all @bytes there lie in the payload area; else NULL. */
 static inline void *shm_payload_at(const struct shm_region *r, uint64_t off, uint32_t bytes)
 {
 	uint64_t from = r->control->payloads_off, size = r->control->payloads_size;
@@ -55,19 +62,19 @@ static inline void *shm_payload_at(const struct shm_region *r, uint64_t off, uin
 	return shm_data_at(r, off);
 }
 
-/* Nonzero once the manager has died or has stopped. */
-static inline int shm_manager_gone(const struct shm_region *r)
+/* Nonzero once the daemon has died or has stopped. */
+static inline int shm_daemon_gone(const struct shm_region *r)
 {
-	/* relaxed: a hint that is looked at again and again */
-	return atomic_load_explicit(&r->control->manager_futex, memory_order_relaxed) &
+	/* relaxed: a hint; callers read it again and again */
+	return atomic_load_explicit(&r->control->daemon_futex, memory_order_relaxed) &
 	               0x40000000u /* FUTEX_OWNER_DIED */
-	       || atomic_load_explicit(&r->control->manager_stopped, memory_order_relaxed);
+	       || atomic_load_explicit(&r->control->daemon_stopped, memory_order_relaxed);
 }
 
-/* A consistent copy of a port's record; of one that is down, if the manager died at it. */
+/* Makes a consistent copy of a port's record; its state is DOWN if the daemon died writing it. */
 void shm_port_read(const struct shm_region *r, uint32_t port, struct shm_port *copy);
 
-/* Brackets a rewrite of an entry: seq is odd in between. The manager only. */
+/* The daemon rewrites an entry between these two calls; seq is odd meanwhile. */
 static inline void shm_write_begin(_Atomic uint32_t *seq)
 {
 	atomic_store_explicit(seq, atomic_load_explicit(seq, memory_order_relaxed) + 1,
@@ -82,12 +89,12 @@ static inline void shm_write_end(_Atomic uint32_t *seq)
 	                      memory_order_release);
 }
 
-/* What shm_read_begin() does when the entry is just being rewritten. */
+/* The slow path of shm_read_begin(): waits until the daemon has rewritten the entry. */
 bool shm_read_wait(const struct shm_region *r, const _Atomic uint32_t *seq, uint32_t *start);
 
 /*
- * Begins to read an entry; shm_read_retry() says whether it has to be read again. False: the
- * manager died while it rewrote the entry, which is none any more.
+ * Begins to read an entry; waits while the daemon rewrites it. After the reads, shm_read_retry()
+ * says whether they must be repeated. False: the daemon died while it wrote; the entry is invalid.
  */
 static inline bool shm_read_begin(const struct shm_region *r, const _Atomic uint32_t *seq,
                                   uint32_t *start)
@@ -103,8 +110,13 @@ static inline int shm_read_retry(const _Atomic uint32_t *seq, uint32_t start)
 	return atomic_load_explicit((_Atomic uint32_t *)seq, memory_order_relaxed) != start;
 }
 
-/* A consistent copy of a queue pair's record, one of no QP if the manager died over it. On the
- * sender's fast path: inline. */
+/* Makes a consistent copy of a shared receive queue's record. */
+void shm_srq_read(const struct shm_region *r, uint32_t srq, struct shm_srq *copy);
+
+/*
+ * Makes a consistent copy of a queue pair's record; qpn and flags are 0 if the daemon died writing
+ * it. On the sender's fast path: inline.
+ */
 static inline void shm_qp_read(const struct shm_region *r, uint32_t qpn, struct shm_qp *copy)
 {
 	const struct shm_qp *q = &r->qps[SHM_QP_INDEX(qpn)];

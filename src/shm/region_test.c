@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The two parts of the shared memory: laid out without overlap, mapped by others as far
- * as they may, and read consistently while the manager writes, or dies at it.
+ * The two parts of the shared memory: their tables do not overlap, other processes can map them
+ * with their rights only, and records are read consistently while the daemon writes or dies.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,21 +19,22 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "shm/connection.h"
 #include "shm/region.h"
 
 #define HCAS  3
 #define PORTS 6
 
 struct lab {
-	struct shm_region manager, process;
+	struct shm_region daemon, process;
 };
 
 static int setup(void **state)
 {
 	struct lab *l = calloc(1, sizeof(*l));
 
-	assert_int_equal(shm_region_create(&l->manager, HCAS, PORTS), 0);
-	assert_int_equal(shm_region_map(&l->process, l->manager.control_fd, l->manager.data_fd), 0);
+	assert_int_equal(shm_region_create(&l->daemon, HCAS, PORTS), 0);
+	assert_int_equal(shm_region_map(&l->process, l->daemon.control_fd, l->daemon.data_fd), 0);
 	*state = l;
 	return 0;
 }
@@ -43,7 +44,7 @@ static int teardown(void **state)
 	struct lab *l = *state;
 
 	shm_region_unmap(&l->process);
-	shm_region_unmap(&l->manager);
+	shm_region_unmap(&l->daemon);
 	free(l);
 	return 0;
 }
@@ -65,11 +66,12 @@ static void check_apart(const struct extent *e, unsigned n, uint64_t size)
 
 static void the_tables_do_not_overlap(void **state)
 {
-	const struct shm_control *c = ((struct lab *)*state)->manager.control;
+	const struct shm_control *c = ((struct lab *)*state)->daemon.control;
 	const struct extent control[] = {
 		{ c->hcas_off, HCAS * sizeof(struct shm_hca) },
 		{ c->ports_off, PORTS * sizeof(struct shm_port) },
 		{ c->qps_off, SHM_MAX_QPS * sizeof(struct shm_qp) },
+		{ c->srqs_off, SHM_MAX_SRQS * sizeof(struct shm_srq) },
 		{ c->flows_off, SHM_MAX_FLOWS * sizeof(struct shm_flow) },
 		{ c->lists_off, 1 },
 	};
@@ -78,6 +80,7 @@ static void the_tables_do_not_overlap(void **state)
 		{ c->cqs_off, SHM_MAX_CQS * sizeof(struct shm_cq) },
 		{ c->flow_counts_off, SHM_MAX_FLOWS * sizeof(struct shm_flow_count) },
 		{ c->port_counts_off, PORTS * sizeof(struct shm_port_count) },
+		{ c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection) },
 		{ c->rings_off, c->rings_size },
 		{ c->payloads_off, c->payloads_size },
 	};
@@ -90,10 +93,10 @@ static void what_one_writes_the_other_reads(void **state)
 {
 	struct lab *l = *state;
 
-	l->manager.qps[SHM_MAX_QPS - 1].qkey = 0x1234;
+	l->daemon.qps[SHM_MAX_QPS - 1].qkey = 0x1234;
 	assert_int_equal(l->process.qps[SHM_MAX_QPS - 1].qkey, 0x1234);
 	l->process.senders[5].target_qpn = 99;
-	assert_int_equal(l->manager.senders[5].target_qpn, 99);
+	assert_int_equal(l->daemon.senders[5].target_qpn, 99);
 }
 
 static void an_offset_outside_the_payloads_is_refused(void **state)
@@ -116,18 +119,18 @@ static void scribbling_over_the_data_part_moves_no_table(void **state)
 	struct shm_region later;
 
 	memset((void *)l->process.data, 0xEE, 4096);
-	assert_null(shm_payload_at(&l->manager, 0xEEEEEEEEEEEEEEEE, 1));
-	assert_int_equal(shm_region_map(&later, l->manager.control_fd, l->manager.data_fd), 0);
-	assert_int_equal((char *)later.cqs - (char *)later.data, l->manager.control->cqs_off);
+	assert_null(shm_payload_at(&l->daemon, 0xEEEEEEEEEEEEEEEE, 1));
+	assert_int_equal(shm_region_map(&later, l->daemon.control_fd, l->daemon.data_fd), 0);
+	assert_int_equal((char *)later.cqs - (char *)later.data, l->daemon.control->cqs_off);
 	shm_region_unmap(&later);
 }
 
-/* ---- what others may not ---- */
+/* ---- rights of other processes ---- */
 
 static void nobody_else_maps_the_control_part_writable(void **state)
 {
 	struct lab *l = *state;
-	int fd = l->manager.control_fd;
+	int fd = l->daemon.control_fd;
 	void *p;
 
 	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
@@ -142,7 +145,7 @@ static void nobody_else_maps_the_control_part_writable(void **state)
 
 static void nobody_else_writes_or_punches_the_control_part(void **state)
 {
-	int fd = ((struct lab *)*state)->manager.control_fd;
+	int fd = ((struct lab *)*state)->daemon.control_fd;
 
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	assert_int_equal(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096), -1);
@@ -152,7 +155,7 @@ static void nobody_else_writes_or_punches_the_control_part(void **state)
 static void nobody_resizes_either_part(void **state)
 {
 	struct lab *l = *state;
-	int fds[] = { l->manager.control_fd, l->manager.data_fd };
+	int fds[] = { l->daemon.control_fd, l->daemon.data_fd };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		assert_int_equal(ftruncate(fds[i], 4096), -1);
@@ -169,19 +172,65 @@ static void what_is_no_fabric_is_refused(void **state)
 	assert_int_equal(shm_region_map(&r, fd, fd), -EPROTO);
 	assert_int_equal(ftruncate(fd, 8192), 0);
 	assert_int_equal(shm_region_map(&r, fd, fd), -EPROTO);
-	assert_int_equal(shm_region_map(&r, l->manager.control_fd, fd), -EPROTO);
-	assert_int_not_equal(shm_region_map(&r, l->manager.data_fd, l->manager.control_fd), 0);
-	l->manager.control->version++;
-	assert_int_equal(shm_region_map(&r, l->manager.control_fd, l->manager.data_fd), -EPROTO);
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, fd), -EPROTO);
+	assert_int_not_equal(shm_region_map(&r, l->daemon.data_fd, l->daemon.control_fd), 0);
+	l->daemon.control->version++;
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
 	close(fd);
 }
 
-/* ---- records that change ---- */
+/* Each of these would lead a process that maps it out of the memory. */
+static void tables_that_lie_outside_are_refused(void **state)
+{
+	struct lab *l = *state;
+	struct shm_control *c = l->daemon.control;
+	const struct shm_control good = *c;
+	uint64_t *const offsets[] = {
+		&c->hcas_off,    &c->ports_off, &c->qps_off,         &c->flows_off,
+		&c->lists_off,   &c->cqs_off,   &c->flow_counts_off, &c->port_counts_off,
+		&c->senders_off, &c->rings_off, &c->roce_ports_off,  &c->payloads_off,
+	};
+	const uint64_t bad[] = { 0, 4096 + 1, good.data_size + 64, 1ull << 46, -64ull };
+	struct shm_region r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(offsets) * ARRAY_SIZE(bad); i++) {
+		*offsets[i / ARRAY_SIZE(bad)] = bad[i % ARRAY_SIZE(bad)];
+		assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd),
+		                 -EPROTO);
+		*c = good;
+	}
+	c->n_hcas = UINT32_MAX;
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	*c = good;
+	c->rings_size = UINT64_MAX;
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	*c = good;
+	l->daemon.hcas[1].first_port = PORTS;
+	l->daemon.hcas[1].n_ports = 1;
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+}
+
+static void memory_that_could_shrink_is_refused(void **state)
+{
+	struct lab *l = *state;
+	struct shm_region r;
+	int fd = memfd_create("unsealed", MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)l->daemon.control_size), 0);
+	assert_int_equal(pwrite(fd, l->daemon.control, 65536, 0), 65536);
+	assert_int_equal(shm_region_map(&r, fd, l->daemon.data_fd), -EPROTO);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(shm_region_map(&r, fd, l->daemon.data_fd), 0);
+	shm_region_unmap(&r);
+	close(fd);
+}
+
+/* ---- records that the daemon rewrites ---- */
 
 static void *rewrite(void *arg)
 {
 	struct lab *l = arg;
-	struct shm_qp *q = &l->manager.qps[5];
+	struct shm_qp *q = &l->daemon.qps[5];
 
 	for (uint32_t i = 1; i <= 200000; i++) {
 		shm_write_begin(&q->seq);
@@ -210,16 +259,16 @@ static void a_record_that_is_being_rewritten_is_read_whole(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* As the kernel leaves it behind when the manager dies. */
+/* Sets what the kernel sets when the daemon dies. */
 static void die(struct lab *l)
 {
-	l->manager.control->manager_futex = 0x40000000u;
+	l->daemon.control->daemon_futex = 0x40000000u;
 }
 
-static void a_queue_pair_over_which_the_manager_died_is_none(void **state)
+static void a_qp_record_that_the_daemon_died_writing_is_no_qp(void **state)
 {
 	struct lab *l = *state;
-	struct shm_qp *q = &l->manager.qps[5], copy;
+	struct shm_qp *q = &l->daemon.qps[5], copy;
 
 	q->qpn = 5;
 	q->flags = SHM_QP_LIVE | SHM_QP_RECEIVES;
@@ -230,10 +279,10 @@ static void a_queue_pair_over_which_the_manager_died_is_none(void **state)
 	assert_int_equal(copy.qpn, 0);
 }
 
-static void a_port_over_which_the_manager_died_is_down(void **state)
+static void a_port_record_that_the_daemon_died_writing_is_down(void **state)
 {
 	struct lab *l = *state;
-	struct shm_port *p = &l->manager.ports[1], copy;
+	struct shm_port *p = &l->daemon.ports[1], copy;
 
 	p->state = IB_PORT_ACTIVE;
 	shm_write_begin(&p->seq);
@@ -242,18 +291,18 @@ static void a_port_over_which_the_manager_died_is_down(void **state)
 	assert_int_equal(copy.state, IB_PORT_DOWN);
 }
 
-static void the_managers_end_can_be_seen(void **state)
+static void the_daemons_end_can_be_seen(void **state)
 {
 	struct lab *l = *state;
 
-	assert_false(shm_manager_gone(&l->process));
-	l->manager.control->manager_futex = (uint32_t)getpid();
-	assert_false(shm_manager_gone(&l->process));
-	l->manager.control->manager_stopped = 1;
-	assert_true(shm_manager_gone(&l->process));
-	l->manager.control->manager_stopped = 0;
+	assert_false(shm_daemon_gone(&l->process));
+	l->daemon.control->daemon_futex = (uint32_t)getpid();
+	assert_false(shm_daemon_gone(&l->process));
+	l->daemon.control->daemon_stopped = 1;
+	assert_true(shm_daemon_gone(&l->process));
+	l->daemon.control->daemon_stopped = 0;
 	die(l);
-	assert_true(shm_manager_gone(&l->process));
+	assert_true(shm_daemon_gone(&l->process));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -269,10 +318,12 @@ int main(void)
 		TEST(nobody_else_writes_or_punches_the_control_part),
 		TEST(nobody_resizes_either_part),
 		TEST(what_is_no_fabric_is_refused),
+		TEST(tables_that_lie_outside_are_refused),
+		TEST(memory_that_could_shrink_is_refused),
 		TEST(a_record_that_is_being_rewritten_is_read_whole),
-		TEST(a_queue_pair_over_which_the_manager_died_is_none),
-		TEST(a_port_over_which_the_manager_died_is_down),
-		TEST(the_managers_end_can_be_seen),
+		TEST(a_qp_record_that_the_daemon_died_writing_is_no_qp),
+		TEST(a_port_record_that_the_daemon_died_writing_is_down),
+		TEST(the_daemons_end_can_be_seen),
 	};
 
 	return cmocka_run_group_tests_name("shm.region", tests, NULL, NULL);

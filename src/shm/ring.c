@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receive ring's slow paths: first lap, withdrawal, and what the manager does
- * for the dead. See ring.h for the idea.
+ * The receive ring's slow paths: first lap, withdrawal, and what the daemon does for dead
+ * processes. See ring.h.
  */
 #include "shm/ring.h"
 
-#define CLAIM_TRIES 65536 /* beyond a few laps: no honest ring makes a sender look so often */
+#define CLAIM_TRIES 65536 /* and a few laps: no valid ring makes a sender look more often */
 
 void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 {
@@ -16,14 +16,18 @@ void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 	atomic_store_explicit(&ring->consumed, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->tail, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->posted_seen, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->waited_for, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->limit, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->limit_reached, 0, memory_order_relaxed);
 }
 
 struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift, uint16_t gen,
                                           uint16_t writer, uint32_t *pos)
 {
-	/* acquire: whoever raised posted_seen had acquired posted below */
+	/* acquire: in this order, as in shm_ring_claim() */
+	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	/* acquire: the sender that raised posted_seen had acquired posted below */
 	uint32_t seen = atomic_load_explicit(&ring->posted_seen, memory_order_acquire);
-	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	uint32_t size = 1u << shift;
 
 	for (uint32_t tries = 0; tries < 4 * size + CLAIM_TRIES; tries++) {
@@ -44,10 +48,13 @@ struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift,
 			continue;
 		}
 		if (shm_slot_pos(s) != ((t - size) & SHM_POS_MASK)) {
-			/* the hint is more than a lap old; all below consumed is taken */
+			/* the hint is more than a lap old; positions below consumed are used */
 			uint32_t c = atomic_load_explicit(&ring->consumed, memory_order_relaxed);
 
-			t = (int32_t)(c - t) > 0 ? c : t + 1;
+			if ((int32_t)(c - t) > 0)
+				seen = t = c; /* so far on, what we saw of posted may be old */
+			else
+				t++;
 			continue;
 		}
 		/* acquire: the owner's reads of the last lap come before our writes */
@@ -90,61 +97,80 @@ void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint
 	}
 }
 
-unsigned shm_ring_void_writer(struct shm_ring *ring, unsigned shift, uint16_t writer)
+/* ---- the daemon ---- */
+
+void shm_ring_walk_begin(struct shm_ring_walk *w, struct shm_ring *ring, unsigned shift)
 {
-	unsigned n = 0;
+	uint32_t size = 1u << shift;
 
-	for (uint32_t i = 0; i < 1u << shift; i++) {
-		struct shm_arrival *slot = shm_ring_slot(ring, shift, i);
-		uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
-
-		if (shm_slot_kind(s) != SHM_SLOT_CLAIMED || shm_slot_writer(s) != writer)
-			continue;
-		atomic_store_explicit(&slot->state, s - SHM_SLOT_CLAIMED + SHM_SLOT_VOID,
-		                      memory_order_release);
-		n++;
-	}
-	return n;
+	w->ring = ring;
+	w->shift = shift;
+	/* acquire: pairs with the release in shm_ring_consume(), the copies were made */
+	w->pos = atomic_load_explicit(&ring->consumed, memory_order_acquire);
+	w->end = atomic_load_explicit(&ring->posted, memory_order_acquire);
+	if (w->end - w->pos > size)
+		w->pos = w->end - size; /* only a broken or hostile owner writes that */
+	w->left = 2 * size;
 }
 
-unsigned shm_ring_close(struct shm_ring *ring, unsigned shift,
-                        bool (*writer_alive)(void *arg, uint16_t writer), void *arg)
+struct shm_arrival *shm_ring_walk_next(struct shm_ring_walk *w, uint64_t *state)
 {
+	const uint32_t size = 1u << w->shift;
+
+	while (w->pos != w->end && w->left) {
+		struct shm_arrival *slot = shm_ring_slot(w->ring, w->shift, w->pos);
+		/* acquire: pairs with the release in shm_ring_publish() */
+		uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+		uint32_t c;
+
+		w->left--;
+		if (shm_slot_pos(s) == (w->pos & SHM_POS_MASK)) {
+			w->pos++;
+			*state = s;
+			return slot;
+		}
+		if (shm_slot_pos(s) == ((w->pos - size) & SHM_POS_MASK))
+			return NULL;
+		/* of a later lap: the owner has consumed it while the walker paused */
+		c = atomic_load_explicit(&w->ring->consumed, memory_order_acquire);
+		if ((int32_t)(c - w->end) >= 0)
+			return NULL;
+		w->pos = (int32_t)(c - w->pos) > 0 ? c : w->pos + 1;
+	}
+	return NULL;
+}
+
+bool shm_ring_void(struct shm_arrival *slot, uint64_t state, uint16_t writer)
+{
+	if (shm_slot_kind(state) != SHM_SLOT_CLAIMED || shm_slot_writer(state) != writer)
+		return false;
+	/* release: pairs with the acquire in shm_ring_peek(). The writer may be stopped, not dead
+	 */
+	return atomic_compare_exchange_strong_explicit(&slot->state, &state,
+	                                               state - SHM_SLOT_CLAIMED + SHM_SLOT_VOID,
+	                                               memory_order_release, memory_order_relaxed);
+}
+
+unsigned shm_ring_close(struct shm_ring *ring, uint32_t from, uint32_t n,
+                        const struct shm_ring_writers *writers)
+{
+	struct shm_arrival *slot = (struct shm_arrival *)(ring + 1) + from;
 	unsigned waiting = 0;
 
-	for (uint32_t i = 0; i < 1u << shift; i++) {
-		struct shm_arrival *slot = shm_ring_slot(ring, shift, i);
-		uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t s = atomic_load_explicit(&slot[i].state, memory_order_acquire);
 
 		while (s) {
 			if (shm_slot_kind(s) == SHM_SLOT_CLAIMED &&
-			    writer_alive(arg, shm_slot_writer(s))) {
+			    writers->is_alive(writers->arg, shm_slot_writer(s))) {
 				waiting++;
 				break;
 			}
-			if (atomic_compare_exchange_weak_explicit(&slot->state, &s, 0,
+			if (atomic_compare_exchange_weak_explicit(&slot[i].state, &s, 0,
 			                                          memory_order_acq_rel,
 			                                          memory_order_acquire))
 				break;
 		}
 	}
 	return waiting;
-}
-
-bool shm_ring_refers(struct shm_ring *ring, unsigned shift, uint64_t from, uint64_t bytes)
-{
-	uint32_t pos = atomic_load_explicit(&ring->consumed, memory_order_acquire);
-	uint32_t posted = atomic_load_explicit(&ring->posted, memory_order_acquire);
-	uint32_t size = 1u << shift;
-
-	if (posted - pos > size)
-		pos = posted - size; /* no honest owner writes that */
-	for (; pos != posted; pos++) {
-		struct shm_arrival *slot = shm_ring_slot(ring, shift, pos);
-
-		if (shm_ring_peek(ring, shift, pos) == SHM_SLOT_DONE &&
-		    (slot->flags & SHM_ARRIVAL_PAYLOAD) && slot->payload_off - from < bytes)
-			return true;
-	}
-	return false;
 }

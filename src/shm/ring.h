@@ -2,26 +2,30 @@
 /*
  * The receive ring: credits and arrivals in one place.
  *
- * Positions count up for ever; position p lives in slot p mod size. The owner
- * posts a receive by moving `posted` past a position, which makes it a credit. A
- * sender takes the oldest credit by a compare-and-swap on the slot's state word,
- * from what the position one lap earlier left there to "claimed by me"; fills the
- * slot; and publishes it. The owner takes published slots out in order and moves
- * `consumed`. So:
+ * Positions count up without end; position p uses slot p mod size. The owner posts a receive by
+ * moving `posted` past a position, which makes the position a credit. A sender claims the oldest
+ * credit by a compare-and-swap on the slot's state word, from the state of the position one lap
+ * earlier to "claimed by me"; fills the slot; and publishes it. The owner consumes published slots
+ * in order and moves `consumed`. So:
  *
- *  - a packet is accepted exactly if a receive was posted, and no counter beside
- *    the slot can disagree with that;
- *  - the ring cannot overflow: an accepted packet has the slot that was posted;
- *  - a sender that dies leaves its QP index in the slot; the manager voids it and
- *    the owner posts the credit anew;
- *  - senders write to ring memory only between claim and publish, and nobody frees
- *    a ring that has a slot claimed by a live sender.
+ *  - a packet is accepted exactly if a receive was posted; there is no counter beside the slot that
+ *    could disagree;
+ *  - the ring cannot overflow: an accepted packet has the slot of a posted receive;
+ *  - a sender that dies leaves its QP index in the slot; the daemon voids the slot, and the owner
+ *    posts the credit again;
+ *  - senders write to ring memory only between claim and publish, apart from hints, and the daemon
+ *    frees no ring in which a live sender has a claim.
  *
- * Complications: `tail` and `posted_seen` are hints that several senders write
- * without agreement. They may lag (then the sender walks forward over taken slots)
- * and never lead. Memory of a ring that was freed is used again for rings only,
- * and states carry the ring's generation, so a sender that slept through all of
- * that finds a state it does not expect and gives up.
+ * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
+ * may lag (then a sender walks forward over claimed slots) but never lead.
+ *
+ * The memory of a freed ring serves new rings, of any size: what was a slot may become a header, or
+ * the other way round. A sender that slept meanwhile reads its hints from whatever lies there now,
+ * and so comes to any slot of the old ring. But all rings begin at multiples of 128 bytes, so what
+ * it reads there as a state is a state of a new ring, which has another generation, or a header's
+ * magic, or zero: generation 0, which no ring has. So it gives up, and it writes nothing before its
+ * compare-and-swap has succeeded. Only if it sleeps while 65,535 rings are made, or a multiple of
+ * that, it can mistake one for another.
  *
  * State word: kind (2 bits), writer's QP index (16), generation (16), position
  * (30).
@@ -38,7 +42,7 @@
 #include "shm/layout.h"
 
 #define SHM_POS_MASK   0x3FFFFFFFu
-#define SHM_RING_MAGIC 0x52494e4700000000ull /* kind bits 0: never a free slot */
+#define SHM_RING_MAGIC 0x52494e4400000000ull /* as a state: kind CLOSED, generation 0 */
 
 static inline uint64_t shm_slot_state(uint32_t pos, uint16_t gen, uint16_t writer,
                                       enum shm_slot_kind kind)
@@ -74,27 +78,28 @@ static inline struct shm_arrival *shm_ring_slot(struct shm_ring *ring, unsigned 
 
 /* ---- senders ---- */
 
-/* What a slot's state says of position and generation, in one piece. */
+/* The position and generation of a slot's state, in one number. */
 static inline uint64_t shm_slot_lap(uint64_t s)
 {
 	return s >> 18;
 }
 
-/* shm_ring_claim() where others send too, the hints are old or there is no credit. */
+/* The slow path of shm_ring_claim(): other senders, old hints, or no credit. */
 struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift, uint16_t gen,
                                           uint16_t writer, uint32_t *pos);
 
 /*
- * Takes the oldest credit of @ring in the name of QP index @writer. The slot, with
- * its position in *@pos; or NULL: no receive is posted, or the ring is not of
- * generation @gen any more.
+ * Claims the oldest credit of @ring for QP index @writer. Returns the slot, and its position in
+ * *@pos; NULL: no receive is posted, or the ring's generation is no longer @gen.
  */
 static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned shift,
                                                  uint16_t gen, uint16_t writer, uint32_t *pos)
 {
-	/* acquire: whoever raised posted_seen had acquired posted below */
+	/* acquire: before posted_seen, or a sender that sleeps in between for 2^31 positions takes
+	 * the tail for posted */
+	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	/* acquire: the sender that raised posted_seen had acquired posted below */
 	uint32_t seen = atomic_load_explicit(&ring->posted_seen, memory_order_acquire);
-	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
 	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
 	uint64_t free_lap =
@@ -112,8 +117,8 @@ static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned
 }
 
 /*
- * Begins to fetch the slot that shm_ring_claim() will take, or that @ahead positions behind it;
- * @data: with its second line. Not if that may be one that the owner has yet to read.
+ * Begins to fetch the slot that shm_ring_claim() will claim next, or the one @ahead positions after
+ * it; @data: with its second line. Fetches nothing if the owner may still have to read that slot.
  */
 static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, uint32_t ahead,
                                      bool data)
@@ -129,32 +134,34 @@ static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, uint
 }
 
 /*
- * Publishes a claimed slot. False: it is not ours any more, as the manager took us for
- * dead. A full barrier: what the caller then reads (is the owner's completion queue
- * armed?) is read after the owner can see the arrival.
+ * Publishes a claimed slot. False: the slot is no longer ours, as the daemon declared us dead. A
+ * full barrier: what the caller reads next (is the owner's completion queue armed?) is read after
+ * the owner can see the arrival.
  */
 static inline bool shm_ring_publish(struct shm_arrival *slot, uint32_t pos, uint16_t gen,
                                     uint16_t writer)
 {
 	uint64_t s = shm_slot_state(pos, gen, writer, SHM_SLOT_CLAIMED);
-
 	/* release part: pairs with the acquire in shm_ring_peek() */
-	return atomic_compare_exchange_strong_explicit(
+	bool ours = atomic_compare_exchange_strong_explicit(
 	        &slot->state, &s, shm_slot_state(pos, gen, writer, SHM_SLOT_DONE),
 	        memory_order_seq_cst, memory_order_relaxed);
+
+	base_fence_behind_seq_cst();
+	return ours;
 }
 
 /* ---- the owner ---- */
 
-/* Credits that the owner may still add at @posted. */
+/* How many more credits the owner may post. */
 static inline uint32_t shm_ring_room(uint32_t posted, uint32_t consumed, unsigned shift)
 {
 	return (1u << shift) - (posted - consumed);
 }
 
 /*
- * Makes @n further positions from @posted on credits. The caller has room for them.
- * Slots of the first lap get their state here, so that a ring touches no memory
+ * Posts @n receives: makes positions @posted to @posted + @n - 1 credits. The caller knows that
+ * there is room. The slots of the first lap get their state here, so that a ring uses no memory
  * before it is used.
  */
 void shm_ring_post_first_lap(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t from,
@@ -169,7 +176,7 @@ static inline void shm_ring_post(struct shm_ring *ring, unsigned shift, uint16_t
 	atomic_store_explicit(&ring->posted, posted + n, memory_order_release);
 }
 
-/* What lies at position @pos: SHM_SLOT_DONE or _VOID if it can be taken out, else _CLOSED. */
+/* The state of position @pos: SHM_SLOT_DONE or _VOID: it can be consumed; _CLOSED: not yet. */
 static inline enum shm_slot_kind shm_ring_peek(struct shm_ring *ring, unsigned shift, uint32_t pos)
 {
 	/* acquire: pairs with the release in shm_ring_publish() */
@@ -182,6 +189,7 @@ static inline enum shm_slot_kind shm_ring_peek(struct shm_ring *ring, unsigned s
 	return kind;
 }
 
+/* Gives all positions below @consumed back to senders. */
 static inline void shm_ring_consume(struct shm_ring *ring, uint32_t consumed)
 {
 	/* release: our reads of slot and payload come before a sender's next writes */
@@ -189,28 +197,49 @@ static inline void shm_ring_consume(struct shm_ring *ring, uint32_t consumed)
 }
 
 /*
- * Takes all credits below @posted that no sender has taken, as void slots. What was
- * claimed before stays and is published or voided in its time.
+ * Withdraws all credits from @consumed to @posted that no sender has claimed: makes them void
+ * slots. Claimed slots stay; they are published, or voided by the daemon.
  */
 void shm_ring_withdraw(struct shm_ring *ring, unsigned shift, uint16_t gen, uint32_t consumed,
                        uint32_t posted);
 
-/* ---- the manager ---- */
+/* ---- the daemon ---- */
 
+/* Makes the header of a new ring, whose slots are zero. */
 void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn);
 
-/* Voids what @writer, who is dead, has claimed in @ring and not published. How many. */
-unsigned shm_ring_void_writer(struct shm_ring *ring, unsigned shift, uint16_t writer);
+/*
+ * A walk over the positions that a sender has claimed and the owner has not consumed, the oldest
+ * first. It sees all that were claimed before it began. Senders claim in order, so it ends at the
+ * first position that nobody has claimed: it costs what waits in the ring. The walker may pause
+ * between two steps.
+ */
+struct shm_ring_walk {
+	struct shm_ring *ring;
+	unsigned shift;
+	uint32_t pos, end;
+	uint32_t left; /* steps: nonsense in a ring must not keep the walker for ever */
+};
+
+void shm_ring_walk_begin(struct shm_ring_walk *w, struct shm_ring *ring, unsigned shift);
+
+/* The next slot, and its state in *@state; NULL: there is none. */
+struct shm_arrival *shm_ring_walk_next(struct shm_ring_walk *w, uint64_t *state);
+
+/* Voids the slot, which the walk found with @state, if @writer has claimed it, who is dead, and has
+ * not published it. Whether it did. */
+bool shm_ring_void(struct shm_arrival *slot, uint64_t state, uint16_t writer);
+
+struct shm_ring_writers {
+	bool (*is_alive)(void *arg, uint16_t writer);
+	void *arg;
+};
 
 /*
- * Closes every slot that is not claimed; then nothing can be claimed either.
- * @writer_alive says of a claim whether its writer lives: the dead one's are closed
- * too. The number of slots that still wait for a live writer.
+ * Closes @n slots from number @from on, so that they cannot be claimed, except those claimed by a
+ * live writer, as @writers says. Returns the number of these.
  */
-unsigned shm_ring_close(struct shm_ring *ring, unsigned shift,
-                        bool (*writer_alive)(void *arg, uint16_t writer), void *arg);
-
-/* Whether an arrival that waits in @ring has its payload in [@from, @from + @bytes). */
-bool shm_ring_refers(struct shm_ring *ring, unsigned shift, uint64_t from, uint64_t bytes);
+unsigned shm_ring_close(struct shm_ring *ring, uint32_t from, uint32_t n,
+                        const struct shm_ring_writers *writers);
 
 #endif

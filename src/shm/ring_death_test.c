@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Many senders of one receive ring: nothing is lost and nothing comes twice, wherever a
- * sender dies or falls asleep.
+ * Many senders of one receive ring: no message is lost or comes twice, wherever a sender dies or
+ * sleeps.
  *
- * Senders that have to stop at a given instruction are children under ptrace, stepped
- * one instruction at a time.
+ * Senders that must stop at a given instruction are children under ptrace, which the test steps one
+ * instruction at a time.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -50,13 +50,13 @@ static void receive_all(struct lab *l)
 
 	while (left) {
 		uint32_t room = shm_ring_room(l->posted, l->consumed, l->shift);
-		struct taken t;
+		struct received t;
 
 		room = room < to_post ? room : to_post;
 		if (room)
 			post(l, room);
 		to_post -= room;
-		if (!take(l, &t)) {
+		if (!receive(l, &t)) {
 			sched_yield();
 			continue;
 		}
@@ -112,7 +112,7 @@ static void processes_lose_and_duplicate_nothing(void **state)
 
 #define INCARNATION(n) ((uint32_t)(n) << 20)
 
-/* A child that sends without end, and counts from INCARNATION(@n). */
+/* Starts a child that sends until it is killed; its messages count from INCARNATION(@n). */
 static pid_t start_sender(const struct lab *l, unsigned i, unsigned n)
 {
 	pid_t pid = fork();
@@ -124,8 +124,8 @@ static pid_t start_sender(const struct lab *l, unsigned i, unsigned n)
 			sched_yield();
 }
 
-/* The next message of a sender is the one after its last, or its successor's first. */
-static void check_next(uint32_t *next, const struct taken *t)
+/* Checks the order: a sender's next message, or the first one of the child that replaces it. */
+static void check_next(uint32_t *next, const struct received *t)
 {
 	uint32_t *expected = &next[t->writer - WRITER_OF(0)];
 
@@ -139,11 +139,11 @@ static void check_next(uint32_t *next, const struct taken *t)
 
 static void receive_some(struct lab *l, uint32_t *next, unsigned n)
 {
-	struct taken t;
+	struct received t;
 
 	while (n) {
 		post(l, shm_ring_room(l->posted, l->consumed, l->shift));
-		if (!take(l, &t)) {
+		if (!receive(l, &t)) {
 			sched_yield();
 			continue;
 		}
@@ -164,7 +164,7 @@ static void senders_killed_at_random_leave_the_ring_whole(void **state)
 	struct lab *l = *state;
 	uint32_t next[SENDERS] = { 0 };
 	pid_t pid[SENDERS];
-	struct taken t;
+	struct received t;
 
 	start_at(l, 3, GEN, -5000u);
 	for (unsigned i = 0; i < SENDERS; i++)
@@ -175,21 +175,21 @@ static void senders_killed_at_random_leave_the_ring_whole(void **state)
 
 		receive_some(l, next, (unsigned)random() % 300);
 		end_by_kill(pid[victim]);
-		shm_ring_void_writer(l->ring, 3, WRITER_OF(victim));
+		void_writer(l, 3, WRITER_OF(victim));
 		pid[victim] = start_sender(l, victim, n);
 	}
 	receive_some(l, next, 100);
 	for (unsigned i = 0; i < SENDERS; i++) {
 		end_by_kill(pid[i]);
-		shm_ring_void_writer(l->ring, 3, WRITER_OF(i));
+		void_writer(l, 3, WRITER_OF(i));
 	}
-	while (take(l, &t))
+	while (receive(l, &t))
 		check_next(next, &t);
 	post(l, shm_ring_room(l->posted, l->consumed, 3));
 	assert_int_equal(count_credits(l), 8);
 }
 
-/* A child that stops itself, then sends one message as ME. How it went is in l->scratch[0]. */
+/* Starts a child that stops itself, then sends one message as ME. Its result is l->scratch[0]. */
 static pid_t start_stepped(const struct lab *l)
 {
 	pid_t pid = fork();
@@ -208,7 +208,7 @@ static pid_t start_stepped(const struct lab *l)
 	return pid;
 }
 
-/* Lets it run @n instructions; fewer if it has sent. How many. */
+/* Steps it @n instructions, fewer if it has sent. Returns how many. */
 static unsigned step(const struct lab *l, pid_t pid, unsigned n)
 {
 	unsigned done = 0;
@@ -229,7 +229,7 @@ static void end_by_itself(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* Instructions from the stop to the message sent; and a step that keeps slow builds short. */
+/* The instructions from the stop until the message is sent; *@stride: a step for slow builds. */
 static unsigned count_steps(struct lab *l, unsigned *stride)
 {
 	unsigned n;
@@ -244,11 +244,11 @@ static unsigned count_steps(struct lab *l, unsigned *stride)
 	return n;
 }
 
-/* Kills a sender after @k instructions. Whether its message arrived. */
+/* Kills a sender after @k instructions. True: its message arrived. */
 static bool kill_after(struct lab *l, uint32_t first, unsigned k)
 {
 	bool arrived, claimed;
-	struct taken t;
+	struct received t;
 	pid_t pid;
 
 	start_at(l, 2, GEN, first);
@@ -256,24 +256,24 @@ static bool kill_after(struct lab *l, uint32_t first, unsigned k)
 	assert_true(send_as(l, OTHER, 1));
 	pid = start_stepped(l);
 	step(l, pid, k);
-	/* another one sends while it stands there */
+	/* another sender sends meanwhile */
 	assert_true(send_as(l, OTHER, 2));
 	end_by_kill(pid);
-	claimed = shm_ring_void_writer(l->ring, 2, ME);
-	assert_int_equal(shm_ring_void_writer(l->ring, 2, ME), 0);
+	claimed = void_writer(l, 2, ME);
+	assert_int_equal(void_writer(l, 2, ME), 0);
 
-	expect_taken(l, OTHER, 1);
-	assert_true(take(l, &t));
+	expect_received(l, OTHER, 1);
+	assert_true(receive(l, &t));
 	arrived = t.writer == ME;
 	assert_false(arrived && claimed);
 	if (arrived)
 		assert_int_equal(t.message, 0xAB);
 	if (arrived)
-		assert_true(take(l, &t));
+		assert_true(receive(l, &t));
 	assert_int_equal(t.writer, OTHER);
 	assert_int_equal(t.message, 2);
 	expect_empty(l);
-	/* of four credits only those are gone whose messages arrived */
+	/* of four credits, only those of messages that arrived are used */
 	assert_int_equal(count_credits(l), arrived ? 1 : 2);
 	post(l, shm_ring_room(l->posted, l->consumed, 2));
 	assert_int_equal(count_credits(l), 4);
@@ -300,7 +300,7 @@ static bool me_is_alive(void *arg, uint16_t writer)
 	return writer == ME;
 }
 
-/* The ring is freed, and used again, while a sender sleeps after @k instructions. */
+/* Frees the ring and uses it again while a sender sleeps after @k instructions. */
 static void reuse_after(struct lab *l, unsigned k)
 {
 	pid_t pid;
@@ -311,10 +311,10 @@ static void reuse_after(struct lab *l, unsigned k)
 	pid = start_stepped(l);
 	step(l, pid, k);
 	sent = shm_ring_peek(l->ring, 2, 0) == SHM_SLOT_DONE;
-	if (shm_ring_close(l->ring, 2, me_is_alive, NULL)) {
-		/* it is about to write: the memory cannot be freed before it has */
+	if (close_ring(l, 2, me_is_alive)) {
+		/* it has a claim: the memory cannot be freed before it publishes */
 		end_by_itself(pid);
-		assert_int_equal(shm_ring_close(l->ring, 2, me_is_alive, NULL), 0);
+		assert_int_equal(close_ring(l, 2, me_is_alive), 0);
 		return;
 	}
 	start_at(l, 2, GEN + 1, 0);
@@ -325,13 +325,52 @@ static void reuse_after(struct lab *l, unsigned k)
 	assert_int_equal(count_credits(l), 4);
 }
 
-static void a_sender_that_slept_at_any_instruction_takes_nothing_of_a_new_ring(void **state)
+static void a_sender_that_slept_at_any_instruction_claims_nothing_of_a_new_ring(void **state)
 {
 	struct lab *l = *state;
 	unsigned stride, n = count_steps(l, &stride);
 
 	for (unsigned k = 0; k <= n; k += stride)
 		reuse_after(l, k);
+}
+
+/*
+ * Others move the ring on by more than half of all positions while a sender sleeps after @k
+ * instructions; then all credits are used. @slow: it has to look at posted.
+ */
+static void pass_by(struct lab *l, unsigned k, bool slow)
+{
+	pid_t pid;
+
+	start(l, 2);
+	post(l, 4);
+	if (!slow) {
+		assert_true(send_as(l, OTHER, 0));
+		expect_received(l, OTHER, 0);
+	}
+	pid = start_stepped(l);
+	step(l, pid, k);
+	if (shm_ring_slot(l->ring, 2, !slow)->state ==
+	    shm_slot_state((uint32_t)!slow - 4, GEN, 0, SHM_SLOT_DONE)) {
+		start_at(l, 2, GEN, (1u << 31) + 1000);
+		end_by_itself(pid);
+		assert_int_equal(l->scratch[0], 2);
+		post(l, 4);
+		assert_int_equal(count_credits(l), 4);
+	} else {
+		end_by_itself(pid);
+	}
+}
+
+static void a_sender_that_slept_at_any_instruction_claims_only_what_is_posted(void **state)
+{
+	struct lab *l = *state;
+	unsigned stride, n = count_steps(l, &stride);
+
+	for (unsigned k = 0; k <= n; k += stride) {
+		pass_by(l, k, false);
+		pass_by(l, k, true);
+	}
 }
 
 int main(void)
@@ -341,7 +380,8 @@ int main(void)
 		TEST(processes_lose_and_duplicate_nothing),
 		TEST(senders_killed_at_random_leave_the_ring_whole),
 		TEST(a_sender_killed_at_any_instruction_leaves_the_ring_whole),
-		TEST(a_sender_that_slept_at_any_instruction_takes_nothing_of_a_new_ring),
+		TEST(a_sender_that_slept_at_any_instruction_claims_nothing_of_a_new_ring),
+		TEST(a_sender_that_slept_at_any_instruction_claims_only_what_is_posted),
 	};
 
 	return cmocka_run_group_tests_name("shm.ring_death", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receive ring: credits are exact, messages keep their order, positions wrap, hints
- * may be wrong, and what the manager does to a ring does what it says.
+ * The receive ring: credits are exact, messages keep their order, positions wrap, hints may be
+ * wrong, and the daemon's operations.
  */
 #include "shm/testing.h"
 #include "base/util.h"
@@ -45,8 +45,8 @@ static void messages_come_out_in_the_order_in_which_slots_were_claimed(void **st
 	expect_empty(l);
 	fill(first, ME, 1);
 	assert_true(shm_ring_publish(first, pos[0], GEN, ME));
-	expect_taken(l, ME, 1);
-	expect_taken(l, OTHER, 2);
+	expect_received(l, ME, 1);
+	expect_received(l, OTHER, 2);
 }
 
 static void a_ring_of_one_slot_works(void **state)
@@ -58,7 +58,7 @@ static void a_ring_of_one_slot_works(void **state)
 		post(l, 1);
 		assert_true(send_as(l, ME, i));
 		assert_false(send_as(l, OTHER, i));
-		expect_taken(l, ME, i);
+		expect_received(l, ME, i);
 	}
 }
 
@@ -73,7 +73,7 @@ static void a_first_lap_posted_in_parts_touches_only_what_was_posted(void **stat
 	assert_int_equal(count_credits(l), 3);
 }
 
-/* Several laps over a point where positions wrap. */
+/* Sends several laps across a point where positions wrap. */
 static void cross(struct lab *l, uint32_t first)
 {
 	start_at(l, 2, GEN, first);
@@ -85,7 +85,7 @@ static void cross(struct lab *l, uint32_t first)
 			assert_true(send_as(l, ME, i * 4 + k));
 		assert_false(send_as(l, ME, 0));
 		for (uint32_t k = 0; k < n; k++)
-			expect_taken(l, ME, i * 4 + k);
+			expect_received(l, ME, i * 4 + k);
 		expect_empty(l);
 	}
 }
@@ -118,8 +118,8 @@ static void a_tail_that_lags_behind_costs_nothing_but_time(void **state)
 		assert_true(send_as(l, ME, 0));
 		l->ring->tail -= behind[i];
 		assert_true(send_as(l, ME, 1));
-		expect_taken(l, ME, 0);
-		expect_taken(l, ME, 1);
+		expect_received(l, ME, 0);
+		expect_received(l, ME, 1);
 		assert_int_equal(count_credits(l), 2);
 	}
 }
@@ -159,16 +159,15 @@ static void a_ring_full_of_nonsense_does_not_keep_a_sender(void **state)
 		srandom(seed);
 		for (size_t i = 0; i < shm_ring_bytes(3) / sizeof(*word); i++)
 			word[i] = (uint32_t)random() << 1 ^ (uint32_t)random();
-		for (unsigned i = 0; i < 8; i++) /* of the right generation, at least */
+		for (unsigned i = 0; i < 8; i++) /* with the right generation */
 			shm_ring_slot(l->ring, 3, i)->state =
 			        shm_slot_state((uint32_t)random(), GEN, ME, random() % 4);
-		claim(l, ME, &pos); /* returns, that is all */
-		shm_ring_refers(l->ring, 3, 0, 1);
-		shm_ring_void_writer(l->ring, 3, ME);
+		claim(l, ME, &pos); /* only has to return */
+		void_writer(l, 3, ME);
 	}
 }
 
-/* ---- the manager's work ---- */
+/* ---- the daemon's operations ---- */
 
 static void only_the_dead_writers_slots_are_voided(void **state)
 {
@@ -182,17 +181,17 @@ static void only_the_dead_writers_slots_are_voided(void **state)
 	live = claim(l, OTHER, &pos);
 	assert_non_null(live);
 	assert_non_null(claim(l, ME, &(uint32_t){ 0 }));
-	assert_int_equal(shm_ring_void_writer(l->ring, 2, ME), 1);
+	assert_int_equal(void_writer(l, 2, ME), 1);
 	fill(live, OTHER, 2);
 	assert_true(shm_ring_publish(live, pos, GEN, OTHER));
-	expect_taken(l, ME, 1);
-	expect_taken(l, OTHER, 2);
+	expect_received(l, ME, 1);
+	expect_received(l, OTHER, 2);
 	expect_empty(l);
-	/* the void one has become a credit again; two have been used */
+	/* the void slot has become a credit again; two are in use */
 	assert_int_equal(count_credits(l), 2);
 }
 
-static void a_writer_taken_for_dead_cannot_publish_any_more(void **state)
+static void a_writer_declared_dead_cannot_publish(void **state)
 {
 	struct lab *l = *state;
 	struct shm_arrival *slot;
@@ -202,14 +201,14 @@ static void a_writer_taken_for_dead_cannot_publish_any_more(void **state)
 	post(l, 1);
 	slot = claim(l, ME, &pos);
 	assert_non_null(slot);
-	assert_int_equal(shm_ring_void_writer(l->ring, 0, ME), 1);
+	assert_int_equal(void_writer(l, 0, ME), 1);
 	expect_empty(l); /* posted anew */
 	assert_true(send_as(l, OTHER, 5));
 	assert_false(shm_ring_publish(slot, pos, GEN, ME));
-	expect_taken(l, OTHER, 5);
+	expect_received(l, OTHER, 5);
 }
 
-static void withdrawal_takes_credits_and_leaves_what_was_claimed(void **state)
+static void withdrawal_removes_credits_and_keeps_claimed_slots(void **state)
 {
 	struct lab *l = *state;
 	struct shm_arrival *slot;
@@ -262,20 +261,71 @@ static void a_ring_is_closed_when_no_live_writer_is_in_it(void **state)
 	assert_non_null(claim(l, ME, &pos));
 	slot = claim(l, OTHER, &pos);
 	assert_non_null(slot);
-	assert_int_equal(shm_ring_close(l->ring, 2, other_is_alive, NULL), 1);
+	assert_int_equal(close_ring(l, 2, other_is_alive), 1);
 	assert_false(send_as(l, ME, 1));
 	fill(slot, OTHER, 1);
 	assert_true(shm_ring_publish(slot, pos, GEN, OTHER));
-	assert_int_equal(shm_ring_close(l->ring, 2, other_is_alive, NULL), 0);
+	assert_int_equal(close_ring(l, 2, other_is_alive), 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(shm_ring_slot(l->ring, 2, i)->state == 0);
 }
 
-static void an_arrival_that_waits_refers_to_its_payload_until_it_is_taken(void **state)
+/* How many slots of this kind the daemon's walk finds. */
+static unsigned count_walked(struct lab *l, unsigned shift, enum shm_slot_kind kind)
+{
+	struct shm_ring_walk w;
+	unsigned n = 0;
+	uint64_t s;
+
+	shm_ring_walk_begin(&w, l->ring, shift);
+	while (shm_ring_walk_next(&w, &s))
+		n += shm_slot_kind(s) == kind;
+	return n;
+}
+
+static void a_walk_costs_what_waits_in_the_ring(void **state)
+{
+	struct lab *l = *state;
+	struct shm_ring_walk w;
+	uint64_t s;
+
+	start(l, LARGE);
+	post(l, 1u << LARGE);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(send_as(l, ME, i));
+	shm_ring_walk_begin(&w, l->ring, LARGE);
+	while (shm_ring_walk_next(&w, &s))
+		;
+	assert_int_equal((2u << LARGE) - w.left, 4);
+}
+
+static void a_walk_that_pauses_misses_nothing_that_still_waits(void **state)
+{
+	struct lab *l = *state;
+	struct shm_ring_walk w;
+	struct received t;
+	uint64_t s;
+
+	start_at(l, 2, GEN, -2u);
+	post(l, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_true(send_as(l, ME, i));
+	shm_ring_walk_begin(&w, l->ring, 2);
+	assert_ptr_equal(shm_ring_walk_next(&w, &s), shm_ring_slot(l->ring, 2, -2u));
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(receive(l, &t));
+	post(l, 3);
+	for (unsigned i = 4; i < 7; i++) /* these were not there when the walk began */
+		assert_true(send_as(l, ME, i));
+	assert_ptr_equal(shm_ring_walk_next(&w, &s), shm_ring_slot(l->ring, 2, 1));
+	assert_null(shm_ring_walk_next(&w, &s));
+}
+
+static void an_arrival_refers_to_its_payload_until_it_is_consumed(void **state)
 {
 	struct lab *l = *state;
 	struct shm_arrival *slot;
-	struct taken t;
+	struct received t;
 	uint32_t pos = 0;
 
 	start_at(l, 2, GEN, -2u);
@@ -283,16 +333,14 @@ static void an_arrival_that_waits_refers_to_its_payload_until_it_is_taken(void *
 	assert_true(send_as(l, ME, 1));
 	slot = claim(l, ME, &pos);
 	fill(slot, ME, 2);
-	slot->flags = SHM_ARRIVAL_PAYLOAD;
-	slot->payload_off = 0x3000;
-	assert_false(shm_ring_refers(l->ring, 2, 0x3000, 0x1000)); /* no arrival yet */
+	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 1);
+	assert_int_equal(count_walked(l, 2, SHM_SLOT_CLAIMED), 1);
 	assert_true(shm_ring_publish(slot, pos, GEN, ME));
-	assert_true(shm_ring_refers(l->ring, 2, 0x3000, 0x1000));
-	assert_true(shm_ring_refers(l->ring, 2, 0x1000, 0x2001));
-	assert_false(shm_ring_refers(l->ring, 2, 0x1000, 0x2000));
-	assert_false(shm_ring_refers(l->ring, 2, 0x3001, 0x1000));
-	assert_true(take(l, &t) && take(l, &t));
-	assert_false(shm_ring_refers(l->ring, 2, 0x3000, 0x1000));
+	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 2);
+	assert_true(receive(l, &t));
+	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 1);
+	assert_true(receive(l, &t));
+	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 0);
 }
 
 static void memory_of_a_freed_ring_gives_an_old_sender_nothing(void **state)
@@ -303,9 +351,9 @@ static void memory_of_a_freed_ring_gives_an_old_sender_nothing(void **state)
 
 	start(l, 2);
 	post(l, 4);
-	/* it has looked at the slot and falls asleep before it takes it */
+	/* the sender has read the slot and sleeps before it claims it */
 	seen = shm_ring_slot(l->ring, 2, 0)->state;
-	assert_int_equal(shm_ring_close(l->ring, 2, other_is_alive, NULL), 0);
+	assert_int_equal(close_ring(l, 2, other_is_alive), 0);
 	assert_null(claim(l, ME, &pos));
 	start_at(l, 2, GEN + 1, 0);
 	post(l, 4);
@@ -313,6 +361,35 @@ static void memory_of_a_freed_ring_gives_an_old_sender_nothing(void **state)
 	                                            shm_slot_state(0, GEN, ME, SHM_SLOT_CLAIMED)));
 	assert_null(shm_ring_claim(l->ring, 2, GEN, ME, &pos));
 	assert_int_equal(count_credits(l), 4);
+}
+
+static void an_old_sender_harms_no_rings_of_other_sizes(void **state)
+{
+	struct lab *l = *state;
+	struct shm_ring *old = l->ring;
+	const size_t bytes = shm_ring_bytes(3);
+	const unsigned shift[] = { 1, 0, 1 }; /* as large as one of shift 3 */
+	char *before = malloc(bytes);
+	uint32_t pos;
+
+	start(l, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		start_at(l, shift[i], (uint16_t)(GEN + 1 + i), 0);
+		post(l, 1u << shift[i]);
+		send_as(l, OTHER, 0);
+		l->ring = (struct shm_ring *)((char *)l->ring + shm_ring_bytes(shift[i]));
+	}
+	l->ring = old;
+	srandom(1);
+	for (unsigned i = 0; i < 10000; i++) {
+		/* where the old ring had its hints, which new rings use as they like */
+		old->tail = (uint32_t)random();
+		old->posted_seen = (uint32_t)random() << i % 2;
+		memcpy(before, old, bytes);
+		assert_null(shm_ring_claim(old, 3, GEN, ME, &pos));
+		assert_memory_equal(before, old, bytes);
+	}
+	free(before);
 }
 
 int main(void)
@@ -331,12 +408,15 @@ int main(void)
 		TEST(hints_that_lag_make_no_credit),
 		TEST(a_ring_full_of_nonsense_does_not_keep_a_sender),
 		TEST(only_the_dead_writers_slots_are_voided),
-		TEST(a_writer_taken_for_dead_cannot_publish_any_more),
-		TEST(withdrawal_takes_credits_and_leaves_what_was_claimed),
+		TEST(a_writer_declared_dead_cannot_publish),
+		TEST(withdrawal_removes_credits_and_keeps_claimed_slots),
 		TEST(a_ring_goes_on_after_a_withdrawal),
 		TEST(a_ring_is_closed_when_no_live_writer_is_in_it),
-		TEST(an_arrival_that_waits_refers_to_its_payload_until_it_is_taken),
+		TEST(an_arrival_refers_to_its_payload_until_it_is_consumed),
+		TEST(a_walk_costs_what_waits_in_the_ring),
+		TEST(a_walk_that_pauses_misses_nothing_that_still_waits),
 		TEST(memory_of_a_freed_ring_gives_an_old_sender_nothing),
+		TEST(an_old_sender_harms_no_rings_of_other_sizes),
 	};
 
 	return cmocka_run_group_tests_name("shm.ring", tests, NULL, NULL);

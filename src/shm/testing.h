@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For the tests of the receive ring: a ring in memory that children share, and its
- * owner, who takes messages out and checks that they are whole.
+ * For the tests of the receive ring: a ring in memory that children share, and its owner, which
+ * receives messages and checks that they are complete.
  */
 #ifndef SHM_TESTING_H
 #define SHM_TESTING_H
@@ -23,7 +23,7 @@
 #define OTHER 9
 #define LARGE 10 /* the largest ring here: log2 */
 
-/* A ring and its owner's side of it. */
+/* A ring and its owner's state. */
 struct lab {
 	struct shm_ring *ring;
 	unsigned shift;
@@ -55,7 +55,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* A new ring; as if @first receives had been posted and used already. */
+/* A new ring, in the state after @first receives were posted and consumed. */
 static inline void start_at(struct lab *l, unsigned shift, uint16_t gen, uint32_t first)
 {
 	l->shift = shift;
@@ -97,7 +97,7 @@ static inline void fill(struct shm_arrival *slot, uint16_t writer, uint32_t mess
 	memset(slot->data, (int)(message & 0xFF), SHM_INLINE);
 }
 
-/* Sends @message in @writer's name. Whether there was a credit for it. */
+/* Sends @message as @writer. True: there was a credit for it. */
 static inline bool send_as(const struct lab *l, uint16_t writer, uint32_t message)
 {
 	uint32_t pos = 0;
@@ -117,12 +117,12 @@ static inline bool is_whole(const struct shm_arrival *slot)
 	return slot->length == SHM_INLINE;
 }
 
-struct taken {
+struct received {
 	uint32_t writer, message;
 };
 
-/* The owner: takes the next message out; void positions are posted anew. */
-static inline bool take(struct lab *l, struct taken *t)
+/* The owner receives the next message, and posts void positions again. False: there is none. */
+static inline bool receive(struct lab *l, struct received *t)
 {
 	while (l->consumed != l->posted) {
 		struct shm_arrival *slot = shm_ring_slot(l->ring, l->shift, l->consumed);
@@ -132,7 +132,7 @@ static inline bool take(struct lab *l, struct taken *t)
 			return false;
 		if (kind == SHM_SLOT_DONE) {
 			assert_true(is_whole(slot));
-			*t = (struct taken){ slot->src_qpn, slot->imm };
+			*t = (struct received){ slot->src_qpn, slot->imm };
 		}
 		shm_ring_consume(l->ring, ++l->consumed);
 		if (kind == SHM_SLOT_DONE)
@@ -142,23 +142,23 @@ static inline bool take(struct lab *l, struct taken *t)
 	return false;
 }
 
-static inline void expect_taken(struct lab *l, uint32_t writer, uint32_t message)
+static inline void expect_received(struct lab *l, uint32_t writer, uint32_t message)
 {
-	struct taken t;
+	struct received t = { 0 };
 
-	assert_true(take(l, &t));
+	assert_true(receive(l, &t));
 	assert_int_equal(t.writer, writer);
 	assert_int_equal(t.message, message);
 }
 
 static inline void expect_empty(struct lab *l)
 {
-	struct taken t;
+	struct received t = { 0 };
 
-	assert_false(take(l, &t));
+	assert_false(receive(l, &t));
 }
 
-/* Sends until there is no credit, takes all out again. How many there were. */
+/* Sends until there is no credit, and receives all of it. Returns how many credits there were. */
 static inline uint32_t count_credits(struct lab *l)
 {
 	uint32_t n = 0;
@@ -166,11 +166,34 @@ static inline uint32_t count_credits(struct lab *l)
 	while (send_as(l, OTHER, n))
 		n++;
 	for (uint32_t i = 0; i < n; i++)
-		expect_taken(l, OTHER, i);
+		expect_received(l, OTHER, i);
 	expect_empty(l);
 	return n;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+/* Voids all that @writer has claimed and not published. Returns how many. */
+static inline unsigned void_writer(struct lab *l, unsigned shift, uint16_t writer)
+{
+	struct shm_ring_walk w;
+	struct shm_arrival *slot;
+	unsigned n = 0;
+	uint64_t s;
+
+	shm_ring_walk_begin(&w, l->ring, shift);
+	while ((slot = shm_ring_walk_next(&w, &s)))
+		n += shm_ring_void(slot, s, writer);
+	return n;
+}
+
+/* Closes the ring. Returns how many slots stay claimed by writers that are alive. */
+static inline unsigned close_ring(struct lab *l, unsigned shift,
+                                  bool (*is_alive)(void *arg, uint16_t writer))
+{
+	const struct shm_ring_writers writers = { .is_alive = is_alive };
+
+	return shm_ring_close(l->ring, 0, 1u << shift, &writers);
+}
 
 #endif

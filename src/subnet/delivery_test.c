@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The subnet as a whole, on topologies that chance has wired: hosts join and leave,
- * queue pairs attach and detach, links and switches fail and return, and after each
- * step what a member sends reaches exactly those it should, once. A subnet that has
- * come apart is part of it.
+ * The whole subnet on random topologies: hosts join and leave, queue pairs attach and detach, links
+ * and switches fail and return. After each step a member's packet must reach exactly the right
+ * receivers, once; also in a subnet that is split.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -17,14 +16,14 @@
 #define JOIN       (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
 #define CREATE     (JOIN | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
 
-/* A fabric, and what must hold in it. */
+/* A fabric, and a model of its state. */
 struct world {
 	struct fabric *f;
 	struct sm *sm;
 	struct sa *sa;
 	unsigned n_hosts, n_switches;
 	unsigned seed;
-	unsigned island[MAX_HOSTS]; /* of switches: equal where links lead */
+	unsigned island[MAX_HOSTS]; /* by switch: equal if links connect them */
 	unsigned at[MAX_HOSTS];     /* the switch that a host is on */
 	uint16_t lid[MAX_HOSTS];
 	uint64_t sent[MAX_HOSTS], got[MAX_HOSTS]; /* packets, by the host's port */
@@ -206,7 +205,7 @@ static void step_leave(struct world *w, unsigned group, unsigned host)
 	bury(w, group);
 }
 
-/* The SM and the SA follow what has happened to the fabric; ports that are down left all. */
+/* Sweeps; ports that are down leave all groups. */
 static void follow_fabric(struct world *w)
 {
 	assert_int_equal(sm_sweep(w->sm), 0);
@@ -287,7 +286,7 @@ static bool receives(const struct world *w, unsigned group, unsigned from, unsig
 	       joined_by_links(w, from, to);
 }
 
-/* Whether the tree leads there: for the group itself, or for one that has the same MLID. */
+/* Whether the tree of the MLID reaches the host: for this group, or for another that shares it. */
 static bool is_led_to(const struct world *w, unsigned group, unsigned from, unsigned to)
 {
 	for (unsigned g = 0; g < N_GROUPS; g++)
@@ -315,7 +314,7 @@ static void check_sender(struct world *w, unsigned group, unsigned from)
 			unsigned copies = testing_copies(w->f, flow, qpn_of(to, i));
 			unsigned want = is_led_to(w, group, from, to) && w->attached[group][to][i];
 
-			/* the packet of who is no member may find its way, or not */
+			/* the packet of a sender that is no member may arrive or not */
 			if (w->joined[group][from])
 				assert_int_equal(copies, want);
 			else
@@ -373,7 +372,7 @@ static void check_all(struct world *w)
 	for (unsigned g = 0; g < N_GROUPS; g++)
 		check_group(w, g);
 	check_ports(w);
-	/* not at each step: what was sent is counted along the path that it took then */
+	/* not at each step: packets must be counted along the path at the time of sending */
 	if (!any(w, 4))
 		check_counters(w);
 }
@@ -403,7 +402,7 @@ static void members_get_one_copy_each_and_nobody_else_any(void **state)
 	wander(steps, ARRAY_SIZE(steps));
 }
 
-static void so_they_do_while_links_and_switches_fail_and_return(void **state)
+static void members_get_one_copy_while_links_and_switches_fail_and_return(void **state)
 {
 	static step *const steps[] = { step_join,   step_join, step_join, step_leave,
 		                       step_attach, step_link, step_link, step_switch };
@@ -449,7 +448,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_get_one_copy_each_and_nobody_else_any),
-		cmocka_unit_test(so_they_do_while_links_and_switches_fail_and_return),
+		cmocka_unit_test(members_get_one_copy_while_links_and_switches_fail_and_return),
 		cmocka_unit_test(unicast_reaches_all_of_an_island_and_no_other),
 	};
 

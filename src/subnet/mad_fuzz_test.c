@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Any MADs whatever, of every class, from every host of a fat tree that the embedded subnet
- * manager has brought up: SMI, SMA, PMA and SA answer each with a status, or drop it and count
- * it, and all counts add up. What the Sets do to the fabric, they may; the next sweep and, now
- * and then, a new fabric put it in order.
+ * Random MADs of every class from every host of a fat tree that the embedded subnet manager has
+ * brought up. SMI, SMA, PMA and SA respond with a status, or drop and count the MAD; all counts
+ * must add up. Sets may change the fabric; the next sweep and, now and then, a new fabric repair
+ * it.
  *
- * UMBEL_FUZZ_SECONDS=N goes on for so long, else there is a number of MADs that takes about a
- * second. UMBEL_FUZZ_SEED=N begins elsewhere. Each fabric has a seed, which is printed if
- * something goes wrong: with it as the first, that comes at once.
+ * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
+ * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -17,7 +16,7 @@
 #include "wire/testing_mad_fuzz.h"
 
 #define N_MADS   100000
-#define A_FABRIC 5000 /* MADs, until there is a new one */
+#define A_FABRIC 5000 /* MADs for each fabric */
 #define HOSTS    6
 #define RADIX    4
 #define KEY      0x1234
@@ -31,15 +30,15 @@ struct lab {
 	struct fuzz fuzz;
 	struct fuzz_world world;
 	uint64_t now;
-	/* what the SA, or who gets a trap, answers; sent when the sender is done */
+	/* responses of the SA and to traps; sent when the sender has finished */
 	struct fabric_mad reply;
 	bool has_reply;
-	uint64_t n_sa_answers, n_taken;
+	uint64_t n_sa_responses, n_received;
 };
 
-/* ---- the subnet administrator, as the manager has it ---- */
+/* ---- the subnet administrator, as the daemon has it ---- */
 
-static void check_answer(const struct sa_answer *a, uint8_t method)
+static void check_response(const struct sa_response *a, uint8_t method)
 {
 	assert_true(a->method == 0 || a->method == wire_mad_response_method(method));
 	assert_true(a->n == 0 || !a->status);
@@ -48,7 +47,7 @@ static void check_answer(const struct sa_answer *a, uint8_t method)
 	assert_true((a->records != NULL) == (a->n != 0));
 	if (a->method == MAD_GET_RESP && !a->status)
 		assert_int_equal(a->n, 1);
-	for (size_t i = 0; i < a->bytes; i += 64) /* it is all there */
+	for (size_t i = 0; i < a->bytes; i += 64) /* reads all of it */
 		(void)*(volatile uint8_t *)(a->records + i);
 }
 
@@ -65,24 +64,24 @@ static void prepare_reply(struct lab *l, const struct fabric_mad *to)
 static void serve(struct lab *l, const struct fabric_mad *mad, struct sa_request *request)
 {
 	struct wire_sa_mad out = *request->mad;
-	struct sa_answer answer;
+	struct sa_response response;
 
 	request->slid = mad->slid;
 	request->qpn = mad->src_qpn;
 	request->now_s = l->now / SECOND;
-	sa_serve(l->sa, request, &answer);
-	check_answer(&answer, request->mad->mad.method);
-	free(answer.records);
-	l->n_sa_answers += answer.n != 0;
-	if (!answer.method)
+	sa_serve(l->sa, request, &response);
+	check_response(&response, request->mad->mad.method);
+	free(response.records);
+	l->n_sa_responses += response.n != 0;
+	if (!response.method)
 		return;
-	out.mad.method = answer.method;
-	out.mad.status = answer.status;
+	out.mad.method = response.method;
+	out.mad.status = response.status;
 	prepare_reply(l, mad);
 	wire_sa_mad_encode(&out, l->reply.data);
 }
 
-static void take_sa(struct lab *l, const struct fabric_mad *mad)
+static void receive_sa(struct lab *l, const struct fabric_mad *mad)
 {
 	struct sa_segment_step step;
 	struct wire_sa_mad sa;
@@ -94,7 +93,7 @@ static void take_sa(struct lab *l, const struct fabric_mad *mad)
 		              .mad = &sa, .data = sa.data, .bytes = sizeof(sa.data) });
 		return;
 	}
-	sa_segments_take(l->segments, mad, l->now, &step);
+	sa_segments_receive(l->segments, mad, l->now, &step);
 	if (step.replied) {
 		prepare_reply(l, mad);
 		memcpy(l->reply.data, step.reply, sizeof(step.reply));
@@ -105,8 +104,8 @@ static void take_sa(struct lab *l, const struct fabric_mad *mad)
 		              .mad = &step.mad, .data = step.data, .bytes = step.bytes });
 }
 
-/* Half of the traps are answered. */
-static void take_trap(struct lab *l, const struct fabric_mad *mad)
+/* Responds to half of the traps. */
+static void receive_trap(struct lab *l, const struct fabric_mad *mad)
 {
 	struct wire_smp smp;
 
@@ -127,11 +126,11 @@ static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *
 	wire_mad_decode(mad->data, &h);
 	if (fuzz_chance(&l->fuzz, 10))
 		return false;
-	l->n_taken++;
+	l->n_received++;
 	if (at == sm_port(l->sm) && h.mgmt_class == MAD_CLASS_SUBN_ADM)
-		take_sa(l, mad);
+		receive_sa(l, mad);
 	else if (at == sm_port(l->sm) && h.method == MAD_TRAP && mad->dest_qpn == IB_QPN_SMI)
-		take_trap(l, mad);
+		receive_trap(l, mad);
 	return true;
 }
 
@@ -254,9 +253,9 @@ static void put_in_order(struct lab *l)
 
 static void check_counts(const struct fabric_mad_stats *s)
 {
-	assert_true(s->sent == s->delivered + s->wire + s->no_route + s->bad_path + s->bad_p_key);
+	assert_true(s->sent == s->delivered + s->roce + s->no_route + s->bad_path + s->bad_p_key);
 	assert_true(s->delivered ==
-	            s->answered + s->taken + s->repressed + s->bad_m_key + s->unwanted);
+	            s->answered + s->accepted + s->repressed + s->bad_m_key + s->unwanted);
 }
 
 static void send_one(struct lab *l)
@@ -301,11 +300,11 @@ static void send_many(struct lab *l)
 	}
 }
 
-/* It was about something: no kind of end is missing. */
+/* The run was useful: every kind of result has happened. */
 static void check_reach(const struct fabric_mad_stats *s, uint64_t n)
 {
 	assert_true(s->answered > n / 10);
-	assert_true(s->taken > n / 10);
+	assert_true(s->accepted > n / 10);
 	assert_true(s->no_route && s->bad_path && s->bad_p_key && s->bad_m_key && s->unwanted &&
 	            s->repressed);
 }
@@ -313,7 +312,7 @@ static void check_reach(const struct fabric_mad_stats *s, uint64_t n)
 static void add(struct fabric_mad_stats *sum, const struct fabric_mad_stats *s)
 {
 	sum->answered += s->answered;
-	sum->taken += s->taken;
+	sum->accepted += s->accepted;
 	sum->no_route += s->no_route;
 	sum->bad_path += s->bad_path;
 	sum->bad_p_key += s->bad_p_key;
@@ -322,10 +321,10 @@ static void add(struct fabric_mad_stats *sum, const struct fabric_mad_stats *s)
 	sum->repressed += s->repressed;
 }
 
-static void every_mad_is_answered_or_counted(void **state)
+static void every_mad_gets_a_response_or_is_counted(void **state)
 {
 	struct fabric_mad_stats sum = { 0 };
-	uint64_t end = fuzz_end(), seed = fuzz_seed(), n = 0, n_sa_answers = 0;
+	uint64_t end = fuzz_end(), seed = fuzz_seed(), n = 0, n_sa_responses = 0;
 	static struct lab l;
 
 	(void)state;
@@ -337,18 +336,18 @@ static void every_mad_is_answered_or_counted(void **state)
 		build(&l);
 		send_many(&l);
 		add(&sum, &l.f->mads->stats);
-		n_sa_answers += l.n_sa_answers;
+		n_sa_responses += l.n_sa_responses;
 		tear_down(&l);
 		n += A_FABRIC;
 	}
 	check_reach(&sum, n);
-	assert_true(n_sa_answers > n / 100);
+	assert_true(n_sa_responses > n / 100);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_mad_is_answered_or_counted),
+		cmocka_unit_test(every_mad_gets_a_response_or_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,9 @@
 /*
  * Reading a partitions.conf: see partitions.h.
  *
- * A definition is a header that ends in ':', then members separated by commas, over as many
- * lines as it likes, then ';'. A member "mgid=..." is a group, and has the rest of its line, or
- * up to ';', to itself.
+ * A definition is a header that ends with ':', then members separated by commas, on any number of
+ * lines, then ';'. A member "mgid=..." is a group; its flags follow up to the end of the line or
+ * ';'.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -16,6 +16,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/array.h"
 #include "base/util.h"
 #include "subnet/partitions.h"
 #include "wire/mgid.h"
@@ -26,7 +27,7 @@
 #define WORD_MAX     256
 #define SCOPES       16
 
-/* A piece of the text. */
+/* A part of the text. */
 struct piece {
 	const char *at;
 	size_t len;
@@ -43,7 +44,7 @@ struct item {
 struct group_flags {
 	uint8_t mtu, rate, sl, tclass;
 	uint32_t qkey, flow_label;
-	uint32_t scopes; /* a bit each; 0: not said */
+	uint32_t scopes; /* a bit for each scope; 0: none given */
 };
 
 struct parser {
@@ -53,7 +54,7 @@ struct parser {
 	unsigned line;
 	char *why;
 	size_t why_len;
-	/* the definition that is being read */
+	/* the present definition */
 	unsigned partition;
 	bool is_ipoib, index0;
 	enum partition_membership membership;
@@ -63,7 +64,7 @@ struct parser {
 static int complain(const struct parser *r, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* -EINVAL, and why. */
+/* Writes the message to @why. Returns -EINVAL. */
 static int complain(const struct parser *r, const char *format, ...)
 {
 	char what[3 * WORD_MAX];
@@ -97,8 +98,8 @@ static struct piece trim(struct piece p)
 	return p;
 }
 
-/* Up to one of @ends, without it; a comment ends at its line's end and is no part of it. */
-static struct piece take_until(struct parser *r, const char *ends)
+/* The text up to one of @ends, without it. A comment ends with its line and is not part of it. */
+static struct piece parse_until(struct parser *r, const char *ends)
 {
 	struct piece p = { r->at, 0 };
 
@@ -108,7 +109,7 @@ static struct piece take_until(struct parser *r, const char *ends)
 	return trim(p);
 }
 
-/* White space, comments and the ends of lines. */
+/* Skips white space, comments and ends of lines. */
 static void skip(struct parser *r)
 {
 	for (; r->at < r->end; r->at++) {
@@ -144,7 +145,7 @@ static struct item split(struct piece p)
 	return item;
 }
 
-/* Whether it is @word or, as OpenSM has it, a beginning of it. */
+/* Whether @p is @word or a beginning of it, as OpenSM allows. */
 static bool begins(struct piece p, const char *word)
 {
 	return p.len && p.len <= strlen(word) && !memcmp(p.at, word, p.len);
@@ -155,7 +156,7 @@ static bool is_word(struct piece p, const char *word)
 	return p.len == strlen(word) && !memcmp(p.at, word, p.len);
 }
 
-/* As C writes them. */
+/* A number as C writes it, at most @max. */
 static bool is_number(struct piece p, uint64_t max, uint64_t *number)
 {
 	char text[32], *end;
@@ -171,23 +172,9 @@ static bool is_number(struct piece p, uint64_t max, uint64_t *number)
 
 /* ---- lists that grow ---- */
 
-/* Room for one more of @size bytes in a list of @n, a power of two at a time. */
-static int grow(void *list, unsigned n, size_t size)
-{
-	void **at = list, *grown;
-
-	if (n & (n - 1))
-		return 0;
-	grown = realloc(*at, (n ? 2 * n : 1) * size);
-	if (!grown)
-		return -ENOMEM;
-	*at = grown;
-	return 0;
-}
-
 static int add_rule(struct parser *r, const struct partition_rule *rule)
 {
-	int ret = grow(&r->p->rule, r->p->n_rules, sizeof(*rule));
+	int ret = base_array_reserve(&r->p->rule, &r->p->rule_room, (size_t)r->p->n_rules + 1);
 
 	if (!ret)
 		r->p->rule[r->p->n_rules++] = *rule;
@@ -199,9 +186,9 @@ static int add_group(struct parser *r, const struct partition_group *group)
 	int ret;
 
 	for (unsigned i = 0; i < r->p->n_groups; i++)
-		if (!memcmp(&r->p->group[i].mgid, &group->mgid, sizeof(group->mgid)))
-			return 0; /* the first one holds */
-	ret = grow(&r->p->group, r->p->n_groups, sizeof(*group));
+		if (ib_gid_equal(&r->p->group[i].mgid, &group->mgid))
+			return 0; /* the first definition of a group holds */
+	ret = base_array_reserve(&r->p->group, &r->p->group_room, (size_t)r->p->n_groups + 1);
 	if (!ret)
 		r->p->group[r->p->n_groups++] = *group;
 	return ret;
@@ -209,7 +196,7 @@ static int add_group(struct parser *r, const struct partition_group *group)
 
 static int add_partition(struct partitions *p, struct piece name, uint16_t pkey)
 {
-	int ret = grow(&p->partition, p->n, sizeof(*p->partition));
+	int ret = base_array_reserve(&p->partition, &p->room, (size_t)p->n + 1);
 	char *copy = ret ? NULL : strndup(name.at, name.len);
 
 	if (!copy)
@@ -220,7 +207,7 @@ static int add_partition(struct partitions *p, struct piece name, uint16_t pkey)
 
 /* ---- groups ---- */
 
-static int take_mtu(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_mtu(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -231,7 +218,7 @@ static int take_mtu(const struct parser *r, const struct item *item, struct grou
 	return 0;
 }
 
-static int take_rate(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_rate(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -242,7 +229,7 @@ static int take_rate(const struct parser *r, const struct item *item, struct gro
 	return 0;
 }
 
-static int take_scope(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_scope(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -253,7 +240,7 @@ static int take_scope(const struct parser *r, const struct item *item, struct gr
 	return 0;
 }
 
-static int take_sl(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_sl(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -263,7 +250,7 @@ static int take_sl(const struct parser *r, const struct item *item, struct group
 	return 0;
 }
 
-static int take_qkey(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_qkey(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -274,7 +261,7 @@ static int take_qkey(const struct parser *r, const struct item *item, struct gro
 	return 0;
 }
 
-static int take_tclass(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_tclass(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -285,7 +272,7 @@ static int take_tclass(const struct parser *r, const struct item *item, struct g
 	return 0;
 }
 
-static int take_flow_label(const struct parser *r, const struct item *item, struct group_flags *f)
+static int parse_flow_label(const struct parser *r, const struct item *item, struct group_flags *f)
 {
 	uint64_t v;
 
@@ -296,18 +283,18 @@ static int take_flow_label(const struct parser *r, const struct item *item, stru
 	return 0;
 }
 
-/* In the order in which a beginning of the word is taken for one. */
+/* A beginning of a word stands for the first flag here that it matches. */
 static const struct group_flag {
 	const char *word;
-	int (*take)(const struct parser *r, const struct item *item, struct group_flags *f);
+	int (*parse)(const struct parser *r, const struct item *item, struct group_flags *f);
 } group_flags[] = {
-	{ "mtu", take_mtu },
-	{ "rate", take_rate },
-	{ "scope", take_scope },
-	{ "Q_Key", take_qkey },
-	{ "TClass", take_tclass },
-	{ "sl", take_sl },
-	{ "FlowLabel", take_flow_label },
+	{ "mtu", parse_mtu },
+	{ "rate", parse_rate },
+	{ "scope", parse_scope },
+	{ "Q_Key", parse_qkey },
+	{ "TClass", parse_tclass },
+	{ "sl", parse_sl },
+	{ "FlowLabel", parse_flow_label },
 };
 
 static const struct group_flag *find_group_flag(const struct item *item)
@@ -318,7 +305,7 @@ static const struct group_flag *find_group_flag(const struct item *item)
 	return NULL;
 }
 
-/* One group for each scope that is asked for: link-local if none is. */
+/* Adds a group for each scope given; link-local if none is. */
 static int add_groups(struct parser *r, const struct ib_gid *mgid, const struct group_flags *f)
 {
 	struct partition_group g = {
@@ -354,7 +341,7 @@ static int add_broadcast(struct parser *r)
 	return add_groups(r, &mgid, &f);
 }
 
-/* A group of IP addresses has the partition's P_Key in its MGID, and its MTU and rate. */
+/* An IP group gets the partition's P_Key in its MGID, and the partition's MTU and rate. */
 static int settle_ip_group(const struct parser *r, struct ib_gid *mgid, struct group_flags *f)
 {
 	uint16_t signature = (uint16_t)(mgid->raw[2] << 8 | mgid->raw[3]);
@@ -389,7 +376,7 @@ static bool is_mgid(struct piece p, struct ib_gid *mgid)
 	return inet_pton(AF_INET6, text, mgid->raw) == 1 && ib_gid_is_mcast(mgid);
 }
 
-/* "mgid=...", which has been read, and what follows it on its line. */
+/* Parses the flags after "mgid=...", which is parsed already, up to the end of its line. */
 static int read_group(struct parser *r, const struct item *mgid)
 {
 	struct group_flags f = r->flags;
@@ -405,10 +392,10 @@ static int read_group(struct parser *r, const struct item *mgid)
 		struct item item;
 
 		r->at++;
-		item = split(take_until(r, ",;\n"));
+		item = split(parse_until(r, ",;\n"));
 		flag = find_group_flag(&item);
 		if (flag)
-			ret = flag->take(r, &item, &f);
+			ret = flag->parse(r, &item, &f);
 		else
 			ret = complain(r,
 			               "expected rate=, mtu=, sl=, scope=, Q_Key=, TClass= or "
@@ -422,8 +409,8 @@ static int read_group(struct parser *r, const struct item *mgid)
 
 /* ---- members ---- */
 
-static int take_membership(const struct parser *r, struct piece p,
-                           enum partition_membership *membership)
+static int parse_membership(const struct parser *r, struct piece p,
+                            enum partition_membership *membership)
 {
 	if (begins(p, "full"))
 		*membership = PARTITION_FULL;
@@ -436,7 +423,7 @@ static int take_membership(const struct parser *r, struct piece p,
 	return 0;
 }
 
-static int take_ports(const struct parser *r, struct piece p, struct partition_rule *rule)
+static int parse_ports(const struct parser *r, struct piece p, struct partition_rule *rule)
 {
 	static const struct {
 		const char *word;
@@ -473,13 +460,13 @@ static int read_member(struct parser *r, const struct item *item)
 
 	if (begins(item->name, "NONE"))
 		return 0;
-	ret = take_ports(r, item->name, &rule);
+	ret = parse_ports(r, item->name, &rule);
 	if (!ret && item->has_value)
-		ret = take_membership(r, item->value, &rule.membership);
+		ret = parse_membership(r, item->value, &rule.membership);
 	return ret ? ret : add_rule(r, &rule);
 }
 
-/* What is between ':' and ';'. */
+/* Parses the members between ':' and ';'. */
 static int read_members(struct parser *r)
 {
 	for (;;) {
@@ -488,13 +475,13 @@ static int read_members(struct parser *r)
 
 		skip(r);
 		if (r->at == r->end)
-			return 0; /* OpenSM does without the last ';', too */
+			return 0; /* the last ';' is optional, as in OpenSM */
 		if (is_next(r, ';') || is_next(r, ',')) {
 			if (*r->at++ == ';')
 				return 0;
 			continue;
 		}
-		item = split(take_until(r, ",;\n"));
+		item = split(parse_until(r, ",;\n"));
 		if (is_word(item.name, "mgid"))
 			ret = read_group(r, &item);
 		else
@@ -506,16 +493,16 @@ static int read_members(struct parser *r)
 
 /* ---- headers ---- */
 
-static int take_flag(struct parser *r, const struct item *item)
+static int parse_flag(struct parser *r, const struct item *item)
 {
 	const struct group_flag *flag = find_group_flag(item);
 
 	if (flag)
-		return flag->take(r, item, &r->flags);
+		return flag->parse(r, item, &r->flags);
 	if (begins(item->name, "ipoib"))
 		r->is_ipoib = true;
 	else if (begins(item->name, "defmember"))
-		return take_membership(r, item->value, &r->membership);
+		return parse_membership(r, item->value, &r->membership);
 	else if (is_word(item->name, "indx0"))
 		r->index0 = true;
 	else
@@ -534,7 +521,7 @@ static bool is_used(const struct partitions *p, uint16_t pkey, unsigned *number)
 	return false;
 }
 
-/* The partition of that name that has no P_Key of its own in this header: an old one or a new. */
+/* Finds the P_Key of a partition whose header gives none, by its name; or chooses a free one. */
 static int find_or_make_up(struct parser *r, struct piece name, uint16_t *pkey)
 {
 	unsigned number;
@@ -552,7 +539,7 @@ static int find_or_make_up(struct parser *r, struct piece name, uint16_t *pkey)
 }
 
 /* "name", "name=pkey", "=pkey" or "pkey". */
-static int take_name(struct parser *r, struct piece header)
+static int parse_name(struct parser *r, struct piece header)
 {
 	struct item item = split(header);
 	uint64_t v = 0;
@@ -577,21 +564,21 @@ static int take_name(struct parser *r, struct piece header)
 
 static int read_header(struct parser *r)
 {
-	struct piece name = take_until(r, ",:;\n");
+	struct piece name = parse_until(r, ",:;\n");
 	int ret = 0;
 
 	while (!ret && is_next(r, ',')) {
 		struct item item;
 
 		r->at++;
-		item = split(take_until(r, ",:;\n"));
-		ret = take_flag(r, &item);
+		item = split(parse_until(r, ",:;\n"));
+		ret = parse_flag(r, &item);
 	}
 	if (!ret && !is_next(r, ':'))
 		ret = complain(r, "expected ':' behind '%.*s', found the end of the %s",
 		               PIECE_ARG(name), is_next(r, ';') ? "definition" : "line");
 	if (!ret)
-		ret = take_name(r, name);
+		ret = parse_name(r, name);
 	r->at++;
 	return ret;
 }
@@ -609,7 +596,7 @@ static int read_definition(struct parser *r)
 	return ret ? ret : read_members(r);
 }
 
-/* What holds before the first line: all are limited members of the default partition. */
+/* The rule before the first line: all ports are limited members of the default partition. */
 static int add_default(struct parser *r)
 {
 	static const struct partition_rule rules[] = {

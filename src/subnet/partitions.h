@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Partitions as a partitions.conf of OpenSM describes them (opensm(8), PARTITION
- * CONFIGURATION): which ports are full or limited members of which P_Key, and which
- * multicast groups are there from the start. From a text to lists; what becomes of them is
- * the subnet manager's (sm.h) and the administrator's.
+ * Parses a partitions.conf of OpenSM (opensm(8), PARTITION CONFIGURATION): which ports are full or
+ * limited members of which P_Key, and which multicast groups exist from the start. The result is
+ * lists; the subnet manager (sm.h) and the subnet administrator apply them.
  *
- * Where OpenSM passes over what it does not understand, this is an error: a mistyped
- * "limited" would let ports talk that should not.
+ * OpenSM ignores what it does not understand. Here it is an error, as a mistyped "limited" would
+ * let ports communicate that should not.
  */
 #ifndef SUBNET_PARTITIONS_H
 #define SUBNET_PARTITIONS_H
@@ -18,31 +17,31 @@
 #include "wire/ib.h"
 
 enum partition_ports {
-	PARTITION_PORT, /* the one with that GUID */
+	PARTITION_PORT, /* the port with the rule's GUID */
 	PARTITION_ALL,
 	PARTITION_ALL_CAS,
 	PARTITION_ALL_SWITCHES,
 	PARTITION_ALL_ROUTERS,
-	PARTITION_SELF, /* the subnet manager's */
+	PARTITION_SELF, /* the subnet manager's port */
 };
 
 enum partition_membership { PARTITION_LIMITED = 1, PARTITION_FULL = 2, PARTITION_BOTH = 3 };
 
-/* Makes ports members. A later rule of the same partition takes the place of an earlier one. */
+/* Makes ports members. A later rule of the same partition replaces an earlier one. */
 struct partition_rule {
-	unsigned partition; /* its number */
+	unsigned partition; /* its index */
 	enum partition_ports ports;
 	uint64_t guid;
 	enum partition_membership membership;
-	bool index0; /* the P_Key goes to index 0 of the table, where else the default one is */
+	bool index0; /* the P_Key goes to index 0 of the table, instead of the default P_Key */
 };
 
 struct partition {
 	char *name;    /* "" if it has none */
-	uint16_t pkey; /* its 15 bits */
+	uint16_t pkey; /* 15 bits, without the membership bit */
 };
 
-/* A multicast group that is always there. */
+/* A multicast group that always exists. */
 struct partition_group {
 	struct ib_gid mgid;
 	uint16_t pkey; /* of full members */
@@ -52,12 +51,13 @@ struct partition_group {
 	uint32_t flow_label;
 };
 
-/* Partition 0 is the default one, 0x7fff, whatever the file says. */
+/* Partition 0 is always the default partition, 0x7fff. */
 struct partitions {
 	struct partition *partition;
-	struct partition_rule *rule; /* in the order in which they hold */
+	struct partition_rule *rule; /* in the order of the file: the later one holds */
 	struct partition_group *group;
 	unsigned n, n_rules, n_groups;
+	uint32_t room, rule_room, group_room;
 };
 
 struct partitions_file {
@@ -67,8 +67,8 @@ struct partitions_file {
 };
 
 /*
- * Any text is fine as input. 0, and @out to be freed; -EINVAL with "NAME:LINE: expected ...,
- * found ..." in @why; -ENOMEM.
+ * Any text is safe as input. Returns 0 and *@out, which partitions_free() frees; -EINVAL: @why (at
+ * most @len bytes) has "NAME:LINE: expected ..., found ..."; -ENOMEM.
  */
 int partitions_parse(struct partitions **out, const struct partitions_file *file, char *why,
                      size_t len);

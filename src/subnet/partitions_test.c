@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * partitions.conf: what its lines mean, by the examples of opensm(8) too, and what is said of
- * lines that mean nothing.
+ * partitions.conf: the meaning of its lines, with the examples of opensm(8), and the errors of
+ * wrong lines.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,7 +126,7 @@ static void membership_is_said_by_port_or_for_all(void **state)
 	partitions_free(p);
 }
 
-static void a_definition_may_take_many_lines(void **state)
+static void a_definition_may_span_many_lines(void **state)
 {
 	struct partitions *p = read_text("A = 0x11 , indx0 :\n\n # first\n\t0x1 = full , # one\n"
 	                                 " 0x2\n0x3,,\n; B=0x12: 0x4 ;C=0x13:;D=0x14:5");
@@ -230,7 +230,7 @@ static void a_group_that_is_named_twice_is_one(void **state)
 	partitions_free(p);
 }
 
-/* Those of the manual page but for one, which OpenSM does not take either. */
+/* The examples of the manual page except one, which OpenSM refuses, too. */
 static void the_examples_of_opensm_are_read(void **state)
 {
 	static const char text[] =
@@ -268,7 +268,7 @@ static void the_examples_of_opensm_are_read(void **state)
 
 /* ---- what cannot be ---- */
 
-static void what_is_wrong_is_said_by_line(void **state)
+static void an_error_names_its_line(void **state)
 {
 	static const struct {
 		const char *text, *why;
@@ -369,14 +369,14 @@ int main(void)
 		cmocka_unit_test(without_a_line_all_are_limited_members_of_the_default_partition),
 		cmocka_unit_test(ports_are_named_by_guid_or_by_kind),
 		cmocka_unit_test(membership_is_said_by_port_or_for_all),
-		cmocka_unit_test(a_definition_may_take_many_lines),
+		cmocka_unit_test(a_definition_may_span_many_lines),
 		cmocka_unit_test(pkeys_have_fifteen_bits_and_may_be_made_up),
 		cmocka_unit_test(ipoib_makes_the_broadcast_group),
 		cmocka_unit_test(each_scope_is_a_group_of_its_own),
 		cmocka_unit_test(groups_of_a_partition_are_like_it_unless_they_say_otherwise),
 		cmocka_unit_test(a_group_that_is_named_twice_is_one),
 		cmocka_unit_test(the_examples_of_opensm_are_read),
-		cmocka_unit_test(what_is_wrong_is_said_by_line),
+		cmocka_unit_test(an_error_names_its_line),
 		cmocka_unit_test(no_text_does_harm),
 	};
 

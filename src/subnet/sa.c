@@ -9,17 +9,16 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 #include "wire/mgid.h"
 #include "wire/rate.h"
+#include "wire/text.h"
 
-#define JOIN_MASK (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
-#define CREATE_MASK                                                                        \
-	(SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | \
-	 SA_MCM_FLOW_LABEL | SA_MCM_SL)
+#define JOIN_MASK   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
 #define JOIN_STATES 0xF
 #define FULL_STATES (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
 
@@ -33,7 +32,7 @@ struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_p
 
 /* ---- groups ---- */
 
-/* It was one that could be joined. */
+/* Ends a group: reports it and frees it. */
 static void group_end(struct sa *sa, struct sa_group *g)
 {
 	sa_report_group(sa, g, false);
@@ -105,11 +104,11 @@ bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, u
 	case SA_EXACTLY:
 		return have == want;
 	default:
-		return true; /* the largest that there is */
+		return true; /* the largest available */
 	}
 }
 
-/* Whether the group is what the request says that it is. */
+/* Whether the group agrees with what the request says about it. */
 static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struct wire_mcmember *r)
 {
 	if ((mask & SA_MCM_QKEY) && r->qkey != g->qkey)
@@ -132,7 +131,7 @@ static bool group_fits(const struct wire_mcmember *g, uint64_t mask, const struc
 	return true;
 }
 
-/* An MTU or rate that is asked for must be one, whatever the selector. */
+/* An MTU or rate in the mask must be a valid one, with any selector. */
 static bool valid_values(uint64_t mask, const struct wire_mcmember *r)
 {
 	if (asks_for(mask, SA_MCM_MTU | SA_MCM_MTU_SELECTOR) &&
@@ -147,15 +146,8 @@ static struct sa_member *member_add(struct sa_group *g, struct fabric_port *port
 
 	if (m)
 		return m;
-	if (g->n_members == g->room) {
-		unsigned room = g->room ? g->room * 2 : 4;
-
-		m = realloc(g->member, room * sizeof(*m));
-		if (!m)
-			return NULL;
-		g->member = m;
-		g->room = room;
-	}
+	if (base_array_reserve(&g->member, &g->room, (size_t)g->n_members + 1))
+		return NULL;
 	m = &g->member[g->n_members++];
 	*m = (struct sa_member){ .port = port };
 	return m;
@@ -166,8 +158,8 @@ static void member_remove(struct sa_group *g, struct sa_member *m)
 	*m = g->member[--g->n_members];
 }
 
-/* The answer: the group's record, seen from this port. */
-static void answer(const struct sa_group *g, uint8_t join_state, struct wire_mcmember *rec)
+/* Makes @rec the response: the group's record with this port's GID and join state. */
+static void describe(const struct sa_group *g, uint8_t join_state, struct wire_mcmember *rec)
 {
 	struct ib_gid port_gid = rec->port_gid;
 
@@ -177,7 +169,7 @@ static void answer(const struct sa_group *g, uint8_t join_state, struct wire_mcm
 	rec->mtu_selector = rec->rate_selector = rec->life_selector = SA_EXACTLY;
 }
 
-/* Makes @port a member with these states added, or leaves all as it was. */
+/* Adds states to the membership of @port; on failure nothing changes. */
 static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port *port,
                            uint8_t states, uint8_t *now)
 {
@@ -198,7 +190,7 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	return SA_NO_RESOURCES;
 }
 
-/* The port that a request names by its GID. One that is DOWN is not in the subnet. */
+/* Finds the port with this GID. A port that is DOWN is not in the subnet. */
 static enum sa_status port_find(struct sa *sa, const struct ib_gid *gid, struct fabric_port **port)
 {
 	struct ib_gid prefix;
@@ -213,12 +205,12 @@ static enum sa_status port_find(struct sa *sa, const struct ib_gid *gid, struct 
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
 {
 	struct fabric_port *port;
-	struct sa_group *g = NULL;
+	struct sa_group *g;
 	bool created = false;
 	enum sa_status status;
 	uint8_t now;
 
-	if (!asks_for(mask, JOIN_MASK) && !asks_for(mask, CREATE_MASK))
+	if (!asks_for(mask, JOIN_MASK))
 		return SA_INSUFFICIENT_COMPONENTS;
 	status = port_find(sa, &rec->port_gid, &port);
 	if (status != SA_OK)
@@ -228,8 +220,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 		return SA_REQ_INVALID;
 	if ((rec->join_state & IB_JOIN_SEND_ONLY_FULL) && !sa->f->settings.sa_send_only)
 		return SA_REQ_INVALID;
-	if (mask & SA_MCM_MGID)
-		g = sa_group_find(sa, &rec->mgid);
+	g = sa_group_find(sa, &rec->mgid);
 	if (g) {
 		if (!group_fits(&g->rec, mask, rec) || !sa_group_suits(g, port) ||
 		    !sa_has_pkey(port, g->rec.pkey))
@@ -240,11 +231,13 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 			return status;
 		created = true;
 	}
+	base_log_trace(join, "SA: %s:%u joins %s, MLID 0x%04x%s", port->node->name, port->num,
+	               wire_gid_text(&g->rec.mgid), g->rec.mlid, created ? ", a new group" : "");
 	status = join(sa, g, port, rec->join_state, &now);
 	if (status == SA_OK && created)
 		sa_report_group(sa, g, true);
 	if (status == SA_OK)
-		answer(g, now, rec);
+		describe(g, now, rec);
 	else if (!g->n_members && !g->well_known)
 		sa_group_free(sa, g);
 	return status;
@@ -267,9 +260,11 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	m = g ? sa_member_find(g, port) : NULL;
 	if (!m || !rec->join_state || (rec->join_state & ~m->join_state))
 		return SA_REQ_INVALID;
+	base_log_trace(join, "SA: %s:%u leaves %s", port->node->name, port->num,
+	               wire_gid_text(&g->rec.mgid));
 	m->join_state &= (uint8_t)~rec->join_state;
 	left = m->join_state;
-	answer(g, left, rec);
+	describe(g, left, rec);
 	if (!left)
 		member_remove(g, m);
 	if (!g->well_known && !full_members(g))
@@ -309,7 +304,8 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 	else if (g->n_members == before && !sm_mcast_is_stale(sa->sm, g->rec.mlid))
 		return;
 	else if (sa_group_route(sa, g))
-		base_log("MLID 0x%04x: the tables are as they were before the sweep", g->rec.mlid);
+		base_log_warning(sa, "MLID 0x%04x: the tables are as they were before the sweep",
+		                 g->rec.mlid);
 }
 
 void sa_swept(struct sa *sa)

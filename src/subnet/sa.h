@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The embedded subnet administrator's multicast part: MCMemberRecord requests as an
- * SA answers them (InfiniBand specification volume 1, section 15.2.5.17). Records
- * and status values in, records and status values out; whoever asks is named by the
- * port that the request came from.
+ * The embedded subnet administrator (SA), and its multicast part: MCMemberRecord requests
+ * (InfiniBand specification volume 1, section 15.2.5.17). These functions work on decoded records
+ * and return status values; sa_server.h serves MADs by them.
  *
- * The manager's; not thread-safe.
+ * Only the daemon uses this; not thread-safe. Nothing blocks.
  */
 #ifndef SUBNET_SA_H
 #define SUBNET_SA_H
@@ -22,11 +21,13 @@
 struct sa_member {
 	struct fabric_port *port;
 	uint8_t join_state; /* enum ib_join_state, ORed */
-	bool proxy_join;    /* somebody else joined it */
+	bool proxy_join;    /* another port joined it */
 };
 
-/* A multicast LID, and who has it: one group, or several if there are more groups than MLIDs and
- * they may share (setting mlid_sharing). */
+/*
+ * A multicast LID and its groups: one, or several if there are more groups than MLIDs and the
+ * setting mlid_sharing allows it.
+ */
 struct sa_mlid {
 	uint16_t mlid;
 	TAILQ_HEAD(, sa_group) groups;
@@ -36,13 +37,13 @@ struct sa_group {
 	struct base_hash_node node;
 	TAILQ_ENTRY(sa_group) of_mlid;
 	struct sa_mlid *mlid;
-	struct wire_mcmember rec; /* of the group: no port, no join state */
+	struct wire_mcmember rec; /* the group's; without port and join state */
 	struct sa_member *member;
 	unsigned n_members, room;
-	bool well_known; /* stays without members: the IPoIB broadcast group */
+	bool well_known; /* it exists without members, such as the IPoIB broadcast group */
 };
 
-/* Takes what the SA itself has to tell (traps 64 to 67), for who subscribed; may be NULL. */
+/* Where the SA's own notices (traps 64 to 67) go, for subscribers. tell may be NULL. */
 struct sa_reports {
 	void (*tell)(void *arg, const struct wire_notice *notice);
 	void *arg;
@@ -51,13 +52,13 @@ struct sa_reports {
 struct sa {
 	struct fabric *f;
 	struct sm *sm;
-	const struct sm_role *role; /* who knows of other subnet managers; NULL: nobody does */
+	const struct sm_role *role; /* knows the other subnet managers; NULL: there are none */
 	struct base_hash groups;
 	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
-	uint32_t next_shared;             /* whose turn it is to be shared */
-	uint64_t made_up;                 /* counts MGIDs that we made up */
+	uint32_t next_shared;             /* the MLID that the next group shares */
+	uint64_t made_up;                 /* the number of MGIDs that the SA has created */
 	uint32_t guids_assigned;          /* sa_guids.c */
-	uint16_t *end_of_lid;             /* sa_end_by_lid(): which has it, when last looked */
+	uint16_t *end_of_lid;             /* sa_end_by_lid(): a cache of end port numbers by LID */
 	LIST_HEAD(, sa_service) services; /* sa_services.c */
 	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
 	unsigned n_services, n_informs;
@@ -65,53 +66,57 @@ struct sa {
 	struct sa_service_state *service_state; /* sa_reports.c */
 };
 
-/* Creates the groups of the SM's partitions, the IPoIB broadcast groups first of all. 0 or -errno.
+/*
+ * Makes an SA with the groups of the SM's partitions; without partitions, with the IPoIB broadcast
+ * group. Returns 0 and *@sa, which sa_free() frees; -ENOSPC: too few MLIDs; -ENOMEM.
  */
 int sa_new(struct sa **sa, struct fabric *f, struct sm *sm);
 void sa_free(struct sa *sa);
 
 /*
- * SubnAdmSet(MCMemberRecord): joins a port to a group, creating it if it is not
- * there and @mask says enough. @rec: the request; with SA_OK the complete record,
- * join_state that of the port. "Joined" means that the switches forward, unless the
- * setting mft_delay_ms is not 0.
+ * SubnAdmSet(MCMemberRecord): joins a port to a group; creates the group if it does not exist and
+ * @mask has all components that this needs. @rec: the request; with SA_OK it becomes the group's
+ * complete record with the port's join_state. The switches forward when this returns, unless the
+ * setting mft_delay_ms delays them.
  */
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
 
 /*
- * SubnAdmDelete(MCMemberRecord): takes the named join states back, all of which the
- * port must have. The member goes with its last bit, the group with its last full member.
+ * SubnAdmDelete(MCMemberRecord): removes join states, all of which the port must have. The port's
+ * membership ends with its last state, the group with its last full member.
  */
 enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcmember *rec);
 
 /*
- * The SM has swept. A port that is DOWN is a member no more, of any group; for all other
- * members, trees are routed anew. A member that no link leads to stays one.
+ * To be called after a sweep of the SM. Removes ports that are DOWN from all groups, and routes the
+ * trees again that the sweep made stale. A member that no link reaches stays a member.
  */
 void sa_swept(struct sa *sa);
 
 /*
- * The SM's partitions are others (sm_set_partitions()): their groups are there, and those of the
- * ones before are as others now, and end with their last full member. 0, -ENOSPC, -ENOMEM.
+ * To be called when the SM has other partitions (sm_set_partitions()): creates their groups. Groups
+ * of the earlier partitions become ordinary ones, which end with their last full member. Returns
+ * 0, -ENOSPC: too few MLIDs, or -ENOMEM.
  */
 int sa_partitions_changed(struct sa *sa);
 
 /*
- * Calls @tell for each subscription (InformInfo) that wants this notice and may know of it: with
- * where it came from. Nobody may unsubscribe meanwhile.
+ * Calls @tell, with the address of the subscriber, for each subscription (InformInfo) to this
+ * notice whose port may see it. @tell must not change subscriptions.
  */
 void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
                         void (*tell)(void *arg, uint16_t lid, uint32_t qpn), void *arg);
 
-/* The M_Key of the end port with this LID, which an answer to its trap needs; 0: it has none. */
+/* The M_Key of the end port with this LID, which TrapRepress to it needs; 0: it has none. */
 uint64_t sa_m_key(const struct sa *sa, uint16_t lid);
 
+/* The group with this MGID, or NULL. */
 struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
 
 /* The port's membership, or NULL. */
 struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port);
 
-/* Whether @have is what selector and value, if the mask has @both bits, ask for. */
+/* Whether @have satisfies selector and value. True if @mask lacks one of the bits in @both. */
 bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have);
 
 #endif

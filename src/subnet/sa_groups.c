@@ -18,19 +18,12 @@
 #include "wire/rate.h"
 
 #define CREATE_MASK                                                                        \
-	(SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | \
-	 SA_MCM_FLOW_LABEL | SA_MCM_SL)
+	(SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_TCLASS | \
+	 SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
 #define FULL_STATES  (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
 #define RECEIVES     (IB_JOIN_FULL | IB_JOIN_NON)
 #define DEFAULT_LIFE 18 /* about a second */
 #define IPOIB_QKEY   0x0B1B
-
-static const struct ib_gid zero_gid;
-
-static bool gid_equal(const struct ib_gid *a, const struct ib_gid *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
 
 static bool asks_for(uint64_t mask, uint64_t both)
 {
@@ -44,7 +37,7 @@ struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
 	for (; n; n = base_hash_next(n)) {
 		struct sa_group *g = container_of(n, struct sa_group, node);
 
-		if (gid_equal(&g->rec.mgid, mgid))
+		if (ib_gid_equal(&g->rec.mgid, mgid))
 			return g;
 	}
 	return NULL;
@@ -52,15 +45,16 @@ struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
 
 /* ---- MLIDs ---- */
 
-/* A new one. NULL: there is none left, or no memory. */
-static struct sa_mlid *mlid_new(struct sa *sa)
+/* Allocates an MLID: @want, if that is one and free. NULL: none is, or there is no memory. */
+static struct sa_mlid *mlid_new(struct sa *sa, uint16_t want)
 {
 	struct sa_mlid *m = calloc(1, sizeof(*m));
-	uint32_t id;
+	uint32_t id = want - IB_LID_MCAST_FIRST;
 
 	if (!m)
 		return NULL;
-	if (base_idtable_add(&sa->mlids, m, &id)) {
+	if ((!ib_lid_is_mcast(want) || base_idtable_add_at(&sa->mlids, m, id)) &&
+	    base_idtable_add(&sa->mlids, m, &id)) {
 		free(m);
 		return NULL;
 	}
@@ -69,7 +63,7 @@ static struct sa_mlid *mlid_new(struct sa *sa)
 	return m;
 }
 
-/* One that others have, each in its turn. */
+/* An MLID that other groups have; all are shared in turn. */
 static struct sa_mlid *mlid_shared(struct sa *sa)
 {
 	for (uint32_t n = 0; n < sa->mlids.size; n++) {
@@ -95,7 +89,7 @@ static void mlid_free_unused(struct sa *sa, struct sa_mlid *m)
 
 enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
 {
-	struct sa_mlid *m = mlid_new(sa);
+	struct sa_mlid *m = mlid_new(sa, g->rec.mlid);
 
 	if (!m && sa->f->settings.mlid_sharing)
 		m = mlid_shared(sa);
@@ -119,7 +113,7 @@ static unsigned list_members(const struct sa_group *g, struct sm_member *m)
 	return g->n_members;
 }
 
-/* Tells the SM who is in the groups that have the MLID: the tree leads to all of them. */
+/* Has the SM route the MLID: its tree leads to the members of all its groups. */
 static int mlid_route(struct sa *sa, const struct sa_mlid *mlid)
 {
 	const struct sa_group *g;
@@ -152,8 +146,9 @@ void sa_group_free(struct sa *sa, struct sa_group *g)
 	TAILQ_REMOVE(&m->groups, g, of_mlid);
 	base_hash_remove(&sa->groups, &g->node);
 	if (!TAILQ_EMPTY(&m->groups) && mlid_route(sa, m))
-		base_log("MLID 0x%04x: the tables lead to members of a group that is no more",
-		         m->mlid);
+		base_log_warning(
+		        sa, "MLID 0x%04x: the tables lead to members of a group that is no more",
+		        m->mlid);
 	mlid_free_unused(sa, m);
 	free(g->member);
 	free(g);
@@ -161,7 +156,7 @@ void sa_group_free(struct sa *sa, struct sa_group *g)
 
 /* ---- groups that are there from the start ---- */
 
-/* MTU and rate that all HCAs' ports have, so that each can join. */
+/* The MTU and rate that all HCA ports have, so that each can join. */
 static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
 {
 	unsigned mbps = UINT32_MAX;
@@ -180,7 +175,7 @@ static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
 	*rate = mbps == UINT32_MAX ? (uint8_t)IBV_RATE_10_GBPS : sa_rate_of(mbps);
 }
 
-/* Makes one that stays, or lets one that is there stay. */
+/* Creates a permanent group, or makes the existing one permanent. */
 static int add_well_known(struct sa *sa, const struct partition_group *p)
 {
 	struct sa_group *g = sa_group_find(sa, &p->mgid);
@@ -211,7 +206,7 @@ static int add_well_known(struct sa *sa, const struct partition_group *p)
 	return 0;
 }
 
-/* Without partitions: the IPoIB broadcast group of the default one. */
+/* Without partitions: creates the IPoIB broadcast group of the default partition. */
 static int add_broadcast(struct sa *sa)
 {
 	struct partition_group g = { .pkey = IB_PKEY_DEFAULT, .qkey = IPOIB_QKEY };
@@ -233,7 +228,7 @@ int sa_groups_add_well_known(struct sa *sa)
 
 /* ---- groups that requests create ---- */
 
-/* Whether a requester may name a new group so (section 15.2.5.17; any scope, as in OpenSM). */
+/* Whether a new group may have this MGID (section 15.2.5.17; any scope, as in OpenSM). */
 static bool valid_mgid(const struct ib_gid *mgid)
 {
 	unsigned flags = mgid->raw[1] >> 4, scope = mgid->raw[1] & 0xF;
@@ -245,7 +240,7 @@ static bool valid_mgid(const struct ib_gid *mgid)
 		return true;
 	if (flags > 1)
 		return false;
-	/* the signature of MGIDs that the SA makes up: those of this subnet, it alone makes up */
+	/* the signature of MGIDs that the SA chooses: only the SA creates those of this subnet */
 	return signature != WIRE_SIGNATURE_CM || (flags == 1 && scope != WIRE_SCOPE_LINK);
 }
 
@@ -262,8 +257,7 @@ static void make_up_mgid(struct sa *sa, uint64_t mask, struct wire_mcmember *rec
 	} while (sa_group_find(sa, &rec->mgid));
 }
 
-/* MTU and rate of a new group: what the request selects, as good as the port has. The values
- * are valid. */
+/* The MTU of a new group: the best that the request selects and the port has. Values are valid. */
 static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
                                  uint8_t *mtu)
 {
@@ -284,18 +278,6 @@ static enum sa_status choose_mtu(uint64_t mask, const struct wire_mcmember *r, u
 	}
 }
 
-/* The fastest rate that is less than @mbps; 0 if there is none. */
-static uint8_t rate_below(unsigned mbps)
-{
-	const struct wire_rate *best = NULL;
-
-	for (unsigned i = 0; i < WIRE_RATES; i++)
-		if ((unsigned)wire_rates[i].mbps < mbps &&
-		    (!best || wire_rates[i].mbps > best->mbps))
-			best = &wire_rates[i];
-	return best ? (uint8_t)best->rate : 0;
-}
-
 static enum sa_status choose_rate(uint64_t mask, const struct wire_mcmember *r, uint8_t best,
                                   uint8_t *rate)
 {
@@ -309,7 +291,7 @@ static enum sa_status choose_rate(uint64_t mask, const struct wire_mcmember *r, 
 		return want >= best_mbps ? SA_REQ_INVALID : SA_OK;
 	case SA_LESS:
 		if (want <= best_mbps)
-			*rate = rate_below(want);
+			*rate = sa_rate_below(want);
 		return *rate ? SA_OK : SA_REQ_INVALID;
 	case SA_EXACTLY:
 		*rate = r->rate;
@@ -330,13 +312,12 @@ enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t
 {
 	struct sa_group *g;
 	enum sa_status status;
-	bool no_mgid = !(mask & SA_MCM_MGID) || gid_equal(&rec->mgid, &zero_gid);
 
 	if (!(rec->join_state & FULL_STATES))
 		return SA_REQ_INVALID;
 	if (!asks_for(mask, CREATE_MASK))
 		return SA_INSUFFICIENT_COMPONENTS;
-	if (no_mgid)
+	if (ib_gid_is_zero(&rec->mgid)) /* the SA is to choose it */
 		make_up_mgid(sa, mask, rec);
 	else if (!valid_mgid(&rec->mgid))
 		return SA_REQ_INVALID;
@@ -346,9 +327,11 @@ enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t
 	if (!g)
 		return SA_NO_RESOURCES;
 	g->rec = *rec;
-	g->rec.port_gid = zero_gid;
+	g->rec.port_gid = (struct ib_gid){ 0 };
 	g->rec.join_state = g->rec.proxy_join = 0;
 	g->rec.scope = rec->mgid.raw[1] & 0xF;
+	if (!(mask & SA_MCM_MLID))
+		g->rec.mlid = 0;
 	if (!(mask & SA_MCM_HOP_LIMIT))
 		g->rec.hop_limit = 0;
 	if (!(mask & SA_MCM_LIFE))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * SubnAdmSet and SubnAdmDelete of GUIDInfoRecord (InfiniBand specification volume 1, section
- * 15.2.5.18): a port asks for more GUIDs, of its choice or of the subnet administrator's, and
- * gives them back. Each becomes a GID of the port. Its own GUID, the first, stays.
+ * 15.2.5.18): a port requests additional GUIDs, which it or the subnet administrator chooses, and
+ * removes them. Each becomes a GID of the port. Its own GUID, the first, does not change.
  */
 #include "subnet/sa_query.h"
 
-#define ASSIGNED 0x02756DFE00000000ull /* GUIDs that the SA chooses: this and a number */
+#define ASSIGNED 0x02756DFE00000000ull /* the GUIDs that the SA chooses begin here */
 #define OWN_GUID SA_GIR_GUID(0)
 
-/* A request about a block of a port, and what is in it. */
+/* A request about a block of a port, and the present block. */
 struct block {
 	struct fabric_port *port;
 	struct wire_guid_info_record now;
@@ -36,7 +36,7 @@ static uint16_t find(const struct sa_query *q, struct block *b)
 	return SA_OK;
 }
 
-/* The port gets what is in @b now; so does who asked. */
+/* Writes @b to the port and to the response. */
 static uint16_t write(struct sa_query *q, const struct block *b)
 {
 	uint8_t data[SMP_DATA_BYTES] = { 0 };
@@ -49,7 +49,7 @@ static uint16_t write(struct sa_query *q, const struct block *b)
 	return SA_OK;
 }
 
-static bool is_taken(const struct sa *sa, uint64_t guid)
+static bool is_in_use(const struct sa *sa, uint64_t guid)
 {
 	struct ib_gid gid;
 
@@ -63,7 +63,7 @@ static uint64_t assign(struct sa *sa)
 
 	do
 		guid = ASSIGNED + ++sa->guids_assigned;
-	while (is_taken(sa, guid));
+	while (is_in_use(sa, guid));
 	return guid;
 }
 
@@ -76,8 +76,8 @@ static bool is_in(const struct wire_guid_info *table, uint64_t guid)
 }
 
 /*
- * 0 asks for any: what is there will do. One that is somebody's already is not given: the answer
- * says what is there.
+ * A GUID of 0 requests any GUID: the present one, or a new one. A GUID in use is not set, and the
+ * response has the present one.
  */
 uint16_t sa_guid_info_set(struct sa_query *q)
 {
@@ -92,7 +92,7 @@ uint16_t sa_guid_info_set(struct sa_query *q)
 			continue;
 		if (!want)
 			want = assign(q->sa);
-		if (!is_taken(q->sa, want) && !is_in(&b.now.table, want))
+		if (!is_in_use(q->sa, want) && !is_in(&b.now.table, want))
 			*now = want;
 	}
 	return status == SA_OK ? write(q, &b) : status;

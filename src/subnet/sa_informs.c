@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * InformInfo and InformInfoRecord (InfiniBand specification volume 1, sections 13.4.8.3
- * and 15.2.5.12): who wants to be told of what. Telling is up to whoever sends MADs: see
- * sa_each_subscriber().
+ * InformInfo and InformInfoRecord (InfiniBand specification volume 1, sections 13.4.8.3 and
+ * 15.2.5.12): the subscriptions to notices. The daemon sends the Reports: see sa_each_subscriber().
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,17 +13,10 @@
 struct sa_inform {
 	LIST_ENTRY(sa_inform) entry;
 	struct fabric_port *port;
-	uint16_t lid; /* where it asked from */
+	uint16_t lid; /* the LID that subscribed */
 	bool trusted;
 	struct wire_inform_info info;
 };
-
-static const struct ib_gid no_gid;
-
-static bool gid_equal(const struct ib_gid *a, const struct ib_gid *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
 
 static void inform_free(struct sa *sa, struct sa_inform *i)
 {
@@ -50,12 +42,12 @@ void sa_informs_forget(struct sa *sa, const struct fabric_port *port)
 	}
 }
 
-/* Whether two say the same of what is to be told. */
+/* Whether two subscriptions are to the same notices. */
 static bool same(const struct wire_inform_info *a, const struct wire_inform_info *b)
 {
-	if (!gid_equal(&a->gid, &b->gid))
+	if (!ib_gid_equal(&a->gid, &b->gid))
 		return false;
-	if (gid_equal(&a->gid, &no_gid) &&
+	if (ib_gid_is_zero(&a->gid) &&
 	    (a->lid_range_begin != b->lid_range_begin || a->lid_range_end != b->lid_range_end))
 		return false;
 	return a->type == b->type && a->is_generic == b->is_generic &&
@@ -82,9 +74,9 @@ static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *inf
 {
 	struct sa_inform *i;
 
-	if (!gid_equal(&info->gid, &no_gid) && !fabric_port_by_gid(q->sa->f, &info->gid))
+	if (!ib_gid_is_zero(&info->gid) && !fabric_port_by_gid(q->sa->f, &info->gid))
 		return SA_REQ_INVALID;
-	if (gid_equal(&info->gid, &no_gid) && info->lid_range_begin != INFORM_ALL &&
+	if (ib_gid_is_zero(&info->gid) && info->lid_range_begin != INFORM_ALL &&
 	    info->lid_range_begin >= IB_LID_MCAST_FIRST)
 		return SA_REQ_INVALID;
 	i = find(q, info);
@@ -104,7 +96,7 @@ static uint16_t subscribe(struct sa_query *q, const struct wire_inform_info *inf
 	return SA_OK;
 }
 
-/* The QPN that counts is where a subscription comes from; to end it, it is named. */
+/* A subscription has the QPN that its request came from; a request to end it names that QPN. */
 static uint16_t set_inform(struct sa_query *q)
 {
 	const struct wire_inform_info *w = q->wanted;
@@ -135,7 +127,7 @@ const struct sa_kind sa_inform_kind = {
 	.set = set_inform,
 };
 
-/* QPNs are for who is trusted (C15-0.2-1.16). */
+/* Only trusted requests see QPNs (C15-0.2-1.16). */
 static void list_informs(struct sa_query *q)
 {
 	struct sa_inform *i;
@@ -167,7 +159,7 @@ static bool wants(const struct sa *sa, const struct sa_inform *i, const struct w
 	    (w->trap_number != TRAP_ANY && w->trap_number != n->trap_number) ||
 	    (w->producer_type != NOTICE_FROM_ANYBODY && w->producer_type != n->producer_type))
 		return false;
-	if (gid_equal(&w->gid, &no_gid))
+	if (ib_gid_is_zero(&w->gid))
 		return w->lid_range_begin == INFORM_ALL ||
 		       (n->issuer_lid >= w->lid_range_begin && n->issuer_lid <= last);
 	about = fabric_port_by_gid(sa->f, &w->gid);
@@ -183,8 +175,8 @@ static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
 }
 
 /*
- * Whether it may be told (o13-17.1.1): of ports and groups in its partitions, of violated keys if
- * it is trusted.
+ * Whether a subscriber may see a notice (o13-17.1.1): about ports and groups in its partitions;
+ * about key violations if it is trusted.
  */
 static bool may_know(const struct sa *sa, const struct sa_inform *i, const struct wire_notice *n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MCMemberRecord by MADs (InfiniBand specification volume 1, section 15.2.5.17): who may
- * ask for what. What joining and leaving is, sa.c knows.
+ * MCMemberRecord by MADs (InfiniBand specification volume 1, section 15.2.5.17): which requests are
+ * allowed. sa.c implements joining and leaving.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "subnet/sa_query.h"
 #include "wire/rate.h"
 
-/* What of the group itself a query compares as numbers. */
+/* The components of the group that a query compares as numbers. */
 #define GROUP_VALUES                                                                               \
 	(SA_MCM_MGID | SA_MCM_QKEY | SA_MCM_MLID | SA_MCM_TCLASS | SA_MCM_SL | SA_MCM_FLOW_LABEL | \
 	 SA_MCM_HOP_LIMIT | SA_MCM_SCOPE)
@@ -28,7 +28,7 @@ static bool group_fits(const struct sa_query *q, const struct wire_mcmember *g)
 	                  g->life);
 }
 
-/* Adds a member's record. Who is not trusted does not see whose it is. */
+/* Adds a member's record. Only trusted requests see the port. */
 static void add_member(struct sa_query *q, const struct sa_group *g, const struct sa_member *m)
 {
 	const struct wire_mcmember *w = q->wanted;
@@ -52,7 +52,7 @@ static void list_group(struct sa_query *q, const struct sa_group *g)
 {
 	const struct wire_mcmember *w = q->wanted;
 
-	/* groups of a partition are the business of its members alone */
+	/* only members of its partition see a group */
 	if (!group_fits(q, &g->rec) || !q->asker || !sa_has_pkey(q->asker, g->rec.pkey))
 		return;
 	if (q->mask & SA_MCM_PORT_GID) {
@@ -69,12 +69,20 @@ static void list_group(struct sa_query *q, const struct sa_group *g)
 	}
 }
 
+/* By MLID. */
 static void list_members(struct sa_query *q)
 {
-	struct base_hash_node *n;
+	const struct base_idtable *mlids = &q->sa->mlids;
 
-	for (n = base_hash_walk(&q->sa->groups, NULL); n; n = base_hash_walk(&q->sa->groups, n))
-		list_group(q, container_of(n, struct sa_group, node));
+	for (; q->at.outer < mlids->size; q->at.outer++) {
+		const struct sa_mlid *m = base_idtable_get(mlids, q->at.outer);
+		const struct sa_group *g;
+
+		if (sa_query_stops(q))
+			return;
+		for (g = m ? TAILQ_FIRST(&m->groups) : NULL; g; g = TAILQ_NEXT(g, of_mlid))
+			list_group(q, g);
+	}
 }
 
 static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
@@ -86,9 +94,9 @@ static bool share_pkey(const struct fabric_port *a, const struct fabric_port *b)
 }
 
 /*
- * Whether the asker may join the port to the group or take it out. A port speaks for itself; what
- * another joined by proxy, anybody in the group's partition may change (o15-0.2.1). The component
- * ProxyJoin says nothing (o15-0.2.4): who asks for another port's sake is a proxy.
+ * Whether the asker may join the port to the group or remove it. A port may do so for itself. Any
+ * port in the group's partition may change a membership that was joined by proxy (o15-0.2.1). The
+ * component ProxyJoin is ignored (o15-0.2.4): a request for another port is a proxy's.
  */
 static bool may_change(const struct sa_query *q)
 {
@@ -100,7 +108,7 @@ static bool may_change(const struct sa_query *q)
 	if (!q->asker)
 		return false;
 	if (!port || port == q->asker)
-		return true; /* what is wrong with it, sa.c says */
+		return true; /* sa.c returns the right error */
 	if (m)
 		return m->proxy_join && sa_has_pkey(q->asker, g->rec.pkey);
 	return share_pkey(q->asker, port);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The SA's records of nodes, ports, links and tables. All of it is what the agents of the
- * nodes say: one row a kind of record, with the function that lists all there are; the
- * query's component mask picks.
+ * The SA's records of nodes, ports, links and tables. Their contents come from the agents of the
+ * nodes. A table has a row for each kind of record, with the function that lists all records; the
+ * component mask of the query selects.
  */
 #include <string.h>
 
@@ -14,15 +14,15 @@ static bool is_switch(const struct fabric_node *node)
 	return node->type == FABRIC_SWITCH;
 }
 
-/* The LID under which a port's records stand: a switch's ports have that of port 0. */
+/* The LID in a port's records: for ports of a switch, the LID of port 0. */
 static uint16_t lid_of(const struct fabric_port *p)
 {
 	return is_switch(p->node) ? p->node->port[0].lid : p->lid;
 }
 
 /*
- * Whether records of @p may be what the query asks for: the LID that they stand under is the
- * first component of all of them; any LID of the port will do for it.
+ * Whether records of @p can match the query. The LID is the first component of all these records;
+ * any LID of the port matches it.
  */
 static bool may_match(const struct sa_query *q, const struct fabric_port *p)
 {
@@ -37,7 +37,7 @@ static bool may_match(const struct sa_query *q, const struct fabric_port *p)
 
 typedef void visit_fn(struct sa_query *q, struct fabric_port *p);
 
-/* Calls @visit if the port may match; the LID is then no question any more. */
+/* Calls @visit if the port can match; without the LID in the mask, which matches already. */
 static void visit_port(struct sa_query *q, struct fabric_port *p, visit_fn *visit)
 {
 	uint64_t mask = q->mask;
@@ -54,9 +54,17 @@ static void each_port(struct sa_query *q, visit_fn *visit)
 {
 	struct fabric *f = q->sa->f;
 
-	for (unsigned i = 0; i < f->n_nodes; i++)
-		for (unsigned k = is_switch(f->node[i]) ? 0 : 1; k <= f->node[i]->n_ports; k++)
-			visit_port(q, &f->node[i]->port[k], visit);
+	for (; q->at.outer < f->n_nodes; q->at.outer++, q->at.inner = 0) {
+		struct fabric_node *node = f->node[q->at.outer];
+
+		if (!is_switch(node) && !q->at.inner)
+			q->at.inner = 1;
+		for (; q->at.inner <= node->n_ports; q->at.inner++) {
+			if (sa_query_stops(q))
+				return;
+			visit_port(q, &node->port[q->at.inner], visit);
+		}
+	}
 }
 
 /* Calls @visit for each end port: HCA ports and switches' port 0. */
@@ -64,15 +72,19 @@ static void each_end_port(struct sa_query *q, visit_fn *visit)
 {
 	struct fabric_port *p;
 
-	for (unsigned i = 0; (p = sa_end(q->sa, i)); i++)
+	for (; (p = sa_end(q->sa, q->at.outer)); q->at.outer++) {
+		if (sa_query_stops(q))
+			return;
 		visit_port(q, p, visit);
+	}
 }
 
-/* The attribute as the node's own agent tells it. Its 64 bytes; false: it has none such. */
+/* Gets an attribute, 64 bytes, from the node's agent. False: the node does not have it. */
 static bool attribute_of(struct sa_query *q, struct fabric_port *p, uint16_t id, uint32_t modifier,
                          uint8_t data[SMP_DATA_BYTES])
 {
 	memset(data, 0, SMP_DATA_BYTES);
+	sa_query_spend(q, 1);
 	return fabric_sma_get(q->sa->f, p, id, modifier, data) == MAD_STATUS_OK;
 }
 
@@ -94,7 +106,7 @@ static void list_nodes(struct sa_query *q)
 	each_end_port(q, node_record);
 }
 
-/* PortInfo's CapabilityMask may be matched bit by bit (modifier's high bit, as OpenSM has it). */
+/* With the high bit of the modifier, as in OpenSM, CapabilityMask matches bit by bit. */
 static void port_info_record(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_port_info_record r = { .lid = lid_of(p), .port_num = p->num };
@@ -203,7 +215,7 @@ static void pkey_table_record(struct sa_query *q, struct fabric_port *p)
 	sa_query_offer(q, &r);
 }
 
-/* P_Keys are for who is trusted (C15-0.2-1.15). */
+/* Only trusted requests see P_Keys (C15-0.2-1.15). */
 static uint16_t get_pkey_tables(struct sa_query *q)
 {
 	if (!q->trusted)
@@ -212,11 +224,15 @@ static uint16_t get_pkey_tables(struct sa_query *q)
 	return SA_OK;
 }
 
+/* As in OpenSM, an HCA's port is known by its LID: whatever port number is asked for, it is meant.
+ * (osmtest asks for port 0.) visit_port() restores the mask. */
 static void sl_to_vl_record(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_sl_to_vl_record r = { .lid = lid_of(p), .out_port = p->num };
 	unsigned n_in = is_switch(p->node) ? p->node->n_ports : 0;
 
+	if (!is_switch(p->node))
+		q->mask &= ~SA_SLVL_OUT_PORT;
 	for (unsigned in = 0; in <= n_in; in++) {
 		r.in_port = (uint8_t)in;
 		sa_query_offer(q, &r);
@@ -232,6 +248,8 @@ static void vl_arb_records(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_vl_arb_record r = { .lid = lid_of(p), .out_port = p->num };
 
+	if (!is_switch(p->node))
+		q->mask &= ~SA_VLAR_OUT_PORT;
 	for (r.block = 1; r.block <= 4; r.block++)
 		sa_query_offer(q, &r);
 }
@@ -267,7 +285,7 @@ static void list_sm_infos(struct sa_query *q)
 		sa_query_offer(q, &r);
 	for (unsigned i = 0; q->sa->role && sm_role_known(q->sa->role, i, &at, &r.info); i++) {
 		r.lid = at->lid;
-		r.info.sm_key = 0; /* nobody's business */
+		r.info.sm_key = 0; /* never shown */
 		sa_query_offer(q, &r);
 	}
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * PathRecord and MultiPathRecord (InfiniBand specification volume 1, sections 15.2.5.16
- * and 15.2.5.20): what the forwarding tables make of two ports, found by walking them.
- * Between any two LIDs there is one path; ports with several LIDs have several.
+ * PathRecord and MultiPathRecord (InfiniBand specification volume 1, sections 15.2.5.16 and
+ * 15.2.5.20): the paths between two ports, found by walking the forwarding tables. Between two LIDs
+ * there is one path; ports with several LIDs have several.
  */
 #include <string.h>
 
 #include <infiniband/verbs.h>
 
+#include "base/util.h"
 #include "subnet/sa_query.h"
 #include "wire/rate.h"
 
@@ -16,15 +17,15 @@
 /* One end of a path. */
 struct end {
 	struct fabric_port *port;
-	uint16_t lid; /* the first of those of the port that will do */
-	unsigned n;   /* how many */
+	uint16_t lid; /* the first LID of the port that may be used */
+	unsigned n;   /* how many LIDs may be used */
 };
 
-/* What is asked of a path. */
+/* What the query requires of a path. */
 struct wish {
 	uint64_t mask;
 	const struct wire_path_record *record;
-	unsigned most; /* between two ports */
+	unsigned most; /* the most paths between two ports */
 };
 
 /* ---- what a path is like ---- */
@@ -82,7 +83,18 @@ uint8_t sa_rate_of(unsigned mbps)
 	return best ? (uint8_t)best->rate : IBV_RATE_2_5_GBPS;
 }
 
-/* The P_Key by which the two can talk; 0: there is none. @want: that one, 0: any. */
+uint8_t sa_rate_below(unsigned mbps)
+{
+	const struct wire_rate *best = NULL;
+
+	for (unsigned i = 0; i < WIRE_RATES; i++)
+		if ((unsigned)wire_rates[i].mbps < mbps &&
+		    (!best || wire_rates[i].mbps > best->mbps))
+			best = &wire_rates[i];
+	return best ? (uint8_t)best->rate : 0;
+}
+
+/* A P_Key by which the two can communicate; 0: there is none. @want: only this one; 0: any. */
 static uint16_t shared_pkey(const struct fabric_port *a, const struct fabric_port *b, uint16_t want)
 {
 	for (unsigned i = 0; i < SHM_PKEYS; i++) {
@@ -97,8 +109,8 @@ static uint16_t shared_pkey(const struct fabric_port *a, const struct fabric_por
 	return 0;
 }
 
-/* The port by which what is for @dlid leaves @at, or NULL: it does not. */
-static struct fabric_port *way_out(struct fabric_port *at, uint16_t dlid)
+/* The port of @at's node by which packets to @dlid leave; NULL: none. */
+static struct fabric_port *exit_port(struct fabric_port *at, uint16_t dlid)
 {
 	unsigned out = at->num;
 
@@ -110,7 +122,7 @@ static struct fabric_port *way_out(struct fabric_port *at, uint16_t dlid)
 	return fabric_port_carries(&at->node->port[out]) ? &at->node->port[out] : NULL;
 }
 
-/* Follows the tables, and fills MTU and rate. False: no path leads there. */
+/* Walks the tables and writes MTU and rate. False: there is no path. */
 static bool measure(struct fabric_port *from, const struct end *to, struct wire_path_record *r)
 {
 	struct fabric_port *at = from, *out;
@@ -118,7 +130,7 @@ static bool measure(struct fabric_port *from, const struct end *to, struct wire_
 
 	r->mtu = from->mtu;
 	for (int hops = 0; hops < FABRIC_MAX_HOPS && fabric_own_port(at) != to->port; hops++) {
-		out = hops && at->node->type == FABRIC_HCA ? NULL : way_out(at, to->lid);
+		out = hops && at->node->type == FABRIC_HCA ? NULL : exit_port(at, to->lid);
 		if (!out)
 			return false;
 		if (out->mtu < r->mtu)
@@ -134,7 +146,7 @@ static bool measure(struct fabric_port *from, const struct end *to, struct wire_
 	       (at->node->type == FABRIC_SWITCH || at->state == IB_PORT_ACTIVE);
 }
 
-/* Whether a path is what the query wants of MTU, rate, life time and SL. */
+/* Whether MTU, rate, life time and SL of a path are as the query requires. */
 static bool fits(const struct wish *wish, const struct wire_path_record *r)
 {
 	const struct wire_path_record *w = wish->record;
@@ -148,21 +160,51 @@ static bool fits(const struct wish *wish, const struct wire_path_record *r)
 	       (!(mask & SA_PR_SL) || w->sl == r->sl);
 }
 
+/* Lowers the path's MTU and rate to those that the query asks for: a path can be used below what
+ * it is made for. Where that does not suffice, the path does not fit. */
+static void lower(const struct wish *wish, struct wire_path_record *r)
+{
+	const struct wire_path_record *w = wish->record;
+	const uint64_t mtu = SA_PR_MTU | SA_PR_MTU_SELECTOR;
+	const uint64_t rate = SA_PR_RATE | SA_PR_RATE_SELECTOR;
+	unsigned mbps = wire_rate_to_mbps(w->rate);
+	uint8_t below = 0;
+
+	if ((wish->mask & mtu) == mtu && w->mtu <= r->mtu) {
+		if (w->mtu_selector == SA_EXACTLY && w->mtu >= IBV_MTU_256)
+			r->mtu = w->mtu;
+		if (w->mtu_selector == SA_LESS && w->mtu > IBV_MTU_256)
+			r->mtu = w->mtu - 1;
+	}
+	if ((wish->mask & rate) != rate || mbps > (unsigned)wire_rate_to_mbps(r->rate))
+		return;
+	if (w->rate_selector == SA_EXACTLY && wire_rate_find(w->rate))
+		r->rate = w->rate;
+	if (w->rate_selector == SA_LESS)
+		below = sa_rate_below(mbps);
+	if (below)
+		r->rate = below;
+}
+
 /* All LIDs of a port. */
 static struct end end_of(struct fabric_port *port)
 {
 	return (struct end){ port, port->lid, port->lid ? 1u << port->lmc : 0 };
 }
 
-/* The path @r from @from to @to's first LID. Whether there is one, and as it is wished. */
+/* Adds the path from @from to @to's first LID. False: there is none that meets the query. */
 static bool offer_path(struct sa_query *q, const struct wish *wish, const struct end *from,
                        const struct end *to, struct wire_path_record *r)
 {
 	const struct sa_kind *kind = q->kind;
 
-	if (!measure(from->port, to, r) || !fits(wish, r))
+	sa_query_spend(q, 3);
+	if (!measure(from->port, to, r))
 		return false;
-	q->kind = &sa_path_kind; /* the answer to a MultiPathRecord is PathRecords */
+	lower(wish, r);
+	if (!fits(wish, r))
+		return false;
+	q->kind = &sa_path_kind; /* the response to a MultiPathRecord has PathRecords */
 	sa_query_add(q, r);
 	q->kind = kind;
 	q->out->attribute = SA_ATTR_PATH;
@@ -170,8 +212,8 @@ static bool offer_path(struct sa_query *q, const struct wish *wish, const struct
 }
 
 /*
- * The paths between two ports. First those that have no LID in common with each other, as they
- * have least else in common, then the rest: OpenSM's order and preference values.
+ * Adds the paths between two ports. Paths that share no LID come first, as they are likely to share
+ * the fewest links; then the rest. Order and preference values are OpenSM's.
  */
 static void offer_paths(struct sa_query *q, const struct wish *wish, const struct end *from,
                         const struct end *to)
@@ -181,7 +223,7 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 		                      .rate_selector = SA_EXACTLY,
 		                      .life_selector = SA_EXACTLY,
 		                      .life = LIFE };
-	unsigned n = 0, pairs = from->n * to->n;
+	unsigned pairs = from->n * to->n;
 
 	r.pkey =
 	        shared_pkey(from->port, to->port, wish->mask & SA_PR_PKEY ? wish->record->pkey : 0);
@@ -189,29 +231,32 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 		return;
 	fabric_gid_make(q->sa->f, to->port->guid, &r.dgid);
 	fabric_gid_make(q->sa->f, from->port->guid, &r.sgid);
-	for (unsigned i = 0; i < 2 * pairs && n < wish->most && !q->too_much; i++) {
-		unsigned a = i % pairs / to->n, b = i % pairs % to->n;
+	for (; q->at.pair < 2 * pairs && q->at.paths < wish->most; q->at.pair++) {
+		unsigned i = q->at.pair, a = i % pairs / to->n, b = i % pairs % to->n;
 		struct end one = { to->port, (uint16_t)(to->lid + b), 1 };
 
+		if (sa_query_stops(q))
+			return;
 		r.preference = i < pairs ? 0 : 2;
 		if ((a == b) != (i < pairs))
 			continue;
 		r.slid = (uint16_t)(from->lid + a);
 		r.dlid = one.lid;
-		n += offer_path(q, wish, from, &one, &r);
+		q->at.paths += offer_path(q, wish, from, &one, &r);
 	}
+	q->at.pair = q->at.paths = 0; /* for the next two ports */
 }
 
 /* ---- PathRecord ---- */
 
-/* What a query says of one end. */
+/* How a query names one end. */
 struct end_name {
 	bool by_gid, by_lid;
 	const struct ib_gid *gid;
 	uint16_t lid;
 };
 
-/* The end that is named: of no port if none in particular. enum sa_status. */
+/* Finds the named end; its port is NULL if the query names none. Returns enum sa_status. */
 static uint16_t find_end(const struct sa *sa, const struct end_name *name, struct end *end)
 {
 	*end = (struct end){ .port = NULL };
@@ -264,11 +309,14 @@ static void list_from(struct sa_query *q, const struct wish *wish, const struct 
 		offer_paths(q, wish, from, to);
 		return;
 	}
-	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++) {
+	for (; (p = sa_end(q->sa, q->at.inner)); q->at.inner++) {
 		struct end end = end_of(p);
 
 		offer_paths(q, wish, from, &end);
+		if (q->stopped)
+			return;
 	}
+	q->at.inner = 0;
 }
 
 static void list_paths(struct sa_query *q, const struct wish *wish, const struct end *from,
@@ -280,14 +328,16 @@ static void list_paths(struct sa_query *q, const struct wish *wish, const struct
 		list_from(q, wish, from, to);
 		return;
 	}
-	for (unsigned i = 0; !q->too_much && (p = sa_end(q->sa, i)); i++) {
+	for (; (p = sa_end(q->sa, q->at.outer)); q->at.outer++) {
 		struct end end = end_of(p);
 
 		list_from(q, wish, &end, to);
+		if (q->stopped)
+			return;
 	}
 }
 
-/* How many paths between two ports are wanted. */
+/* How many paths between two ports the query wants. */
 static unsigned most_paths(const struct sa_query *q, const struct wire_path_record *w)
 {
 	if (q->in->mad->mad.method == MAD_GET)
@@ -325,7 +375,7 @@ const struct sa_kind sa_path_kind = {
 
 /* ---- MultiPathRecord ---- */
 
-/* What it wants of a path, as a PathRecord has it; the mask's bits too. */
+/* Writes the requirements of @m to a PathRecord. Returns the mask for that. */
 static uint64_t as_path(const struct wire_multipath_record *m, uint64_t mask,
                         struct wire_path_record *w)
 {
@@ -351,7 +401,7 @@ static uint64_t as_path(const struct wire_multipath_record *m, uint64_t mask,
 		                        .rate = m->rate,
 		                        .life_selector = m->life_selector,
 		                        .life = m->life };
-	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++)
 		if (mask & same[i].multipath)
 			path_mask |= same[i].path;
 	return path_mask;
@@ -379,6 +429,8 @@ static uint16_t get_multipaths(struct sa_query *q)
 			struct end b = end_of(sa_end_by_gid(q->sa, &gid[m->sgid_count + k]));
 
 			wish.most = most - q->out->n;
+			q->budget = UINT32_MAX; /* at most 127 records, in one slice */
+			q->at = (struct sa_query_at){ 0 };
 			offer_paths(q, &wish, &a, &b);
 		}
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the SA's server share: a query on its way, and how records get into
- * its answer. For sa_server.c, sa_nodes.c, sa_paths.c, sa_members.c, sa_services.c,
+ * What the files of the SA's server share: a query, and how they add records to its response. For
+ * sa_server.c, sa_nodes.c, sa_paths.c, sa_members.c, sa_services.c,
  * sa_informs.c and sa_guids.c.
  */
 #ifndef SUBNET_SA_QUERY_H
@@ -10,71 +10,101 @@
 #include "subnet/sa_server.h"
 #include "wire/sa_records.h"
 
-/* What is looked for, and what was found. */
+/* A query and its result. */
 struct sa_query {
 	struct sa *sa;
 	const struct sa_request *in;
 	uint64_t mask; /* component mask */
 	bool trusted;
-	struct fabric_port *asker; /* NULL: nobody knows that LID */
+	struct fabric_port *asker; /* the port that sent it; NULL: no port has that LID */
 	const struct sa_kind *kind;
 	const void *wanted; /* the record of the request, decoded */
-	struct sa_answer *out;
-	size_t room;
-	bool too_much; /* for the memory that an answer may take */
+	struct sa_response *out;
+	uint32_t room;
+	bool too_much; /* for the memory that a response may use */
+	/* A long query is served in slices: where it goes on, and what is left of this slice. */
+	struct sa_query_at {
+		uint32_t outer, inner, pair, paths;
+	} at;
+	uint32_t budget;
+	bool stopped; /* sa_query_stops() has said so */
 };
 
-/* A kind of record: how long it is and what may be done with it. enum mad_status or sa_status. */
+/*
+ * To be asked before each step of what lists records, by who keeps in q->at where it is. True: it
+ * returns, as the slice is used up, or as there are records enough.
+ */
+bool sa_query_stops(struct sa_query *q);
+
+/* Spends @units of the slice: a tenth of a microsecond each. */
+static inline void sa_query_spend(struct sa_query *q, uint32_t units)
+{
+	q->budget -= units < q->budget ? units : q->budget;
+}
+
+/* A kind of record: its layout and its methods, which return enum mad_status or sa_status. */
 struct sa_kind {
 	uint16_t attribute;
 	const struct wire_layout *layout;
-	void (*list)(struct sa_query *q);    /* Get and GetTable: offers all that there are */
+	void (*list)(struct sa_query *q);    /* Get and GetTable: offers all records */
 	uint16_t (*get)(struct sa_query *q); /* likewise, if that may fail */
 	uint16_t (*set)(struct sa_query *q);
 	uint16_t (*del)(struct sa_query *q);
 	uint16_t (*get_multi)(struct sa_query *q);
-	bool any; /* to a Get the first record is as good an answer as any */
+	bool any; /* the response to a Get is the first record, if there are several */
 };
 
 extern const struct sa_kind sa_path_kind, sa_multipath_kind, sa_member_kind, sa_service_kind,
         sa_inform_kind, sa_inform_record_kind;
 
-/* Of nodes: find the row in sa_nodes.c. */
+/* The kind of a record about nodes (sa_nodes.c), or NULL. */
 const struct sa_kind *sa_node_kind(uint16_t attribute);
 
 /* GUIDInfoRecord: sa_guids.c. */
 uint16_t sa_guid_info_set(struct sa_query *q);
 uint16_t sa_guid_info_delete(struct sa_query *q);
 
-/* Adds a record to the answer, whatever it is; or if it is one that the query asks for. */
+/* Adds a record to the response; sa_query_offer() only if it matches the query. */
 void sa_query_add(struct sa_query *q, const void *record);
 void sa_query_offer(struct sa_query *q, const void *record);
 
-/* The port of an HCA with this LID, NULL: there is none. */
+/* The HCA port with this LID; NULL: there is none. */
 struct fabric_port *sa_port_by_lid(const struct sa *sa, uint16_t lid);
 
-/* End ports, those of HCAs and switches' ports 0: the @i-th, from 0; by LID; by GID. Or NULL. */
+/*
+ * End ports, which are HCA ports and port 0 of switches: number @i, from 0; by LID; by GID. Or
+ * NULL.
+ */
 struct fabric_port *sa_end(const struct sa *sa, unsigned i);
 struct fabric_port *sa_end_by_lid(const struct sa *sa, uint16_t lid);
 struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid);
 
-/* The HCA port with the GUID in @gid, whatever its prefix, as OpenSM looks for some. Or NULL. */
+/*
+ * The HCA port with the GUID in @gid, with any prefix, as OpenSM finds it for some records. Or
+ * NULL.
+ */
 struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid);
 
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 
-/* How fast the port's link is, in Mbit/s; the encoded rate that is next to so many, or below. */
+/* The rate of the port's link, Mbit/s; and the fastest encoded rate that is not above @mbps. */
 unsigned sa_port_mbps(const struct fabric_port *p);
 uint8_t sa_rate_of(unsigned mbps);
 
-/* What the SA has for them, at its end. */
+/* The fastest rate below @mbps; 0: there is none. */
+uint8_t sa_rate_below(unsigned mbps);
+
+/* Frees all services, and all subscriptions. */
 void sa_services_free(struct sa *sa);
 void sa_informs_free(struct sa *sa);
 
-/* The port is out of service, and so are its subscriptions. */
+/* Removes the subscriptions of a port that is out of service. */
 void sa_informs_forget(struct sa *sa, const struct fabric_port *port);
 
-/* What the SA itself reports: from now on, of groups, of ports after a sweep. 0 or -ENOMEM. */
+/*
+ * Notices of the SA itself. sa_reports_init() returns 0 or -ENOMEM. sa_report_group() reports a
+ * group; sa_reports_swept() reports the ports that came or went since the last sweep.
+ */
 int sa_reports_init(struct sa *sa);
 void sa_reports_fini(struct sa *sa);
 void sa_report_group(struct sa *sa, const struct sa_group *g, bool created);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the subnet administrator itself tells who subscribed (InfiniBand specification
- * volume 1, section 13.4.8.2): traps 64 and 65 of end ports that come into service or go
- * out of it, 66 and 67 of multicast groups.
+ * The notices of the subnet administrator itself for subscribers (InfiniBand specification volume
+ * 1, section 13.4.8.2): traps 64 and 65 when an end port comes into service or goes out of it, 66
+ * and 67 when a multicast group is created or ends.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #include "subnet/sa_query.h"
 
-/* Which end ports there were after the last sweep; sa_end() numbers them. */
+/* The end ports that were in service after the last sweep, by their numbers of sa_end(). */
 struct sa_service_state {
 	unsigned n;
 	bool *in_service;
@@ -94,7 +94,7 @@ static void reach(struct sa_service_state *s, struct fabric_node *sw, unsigned *
 	s->queue[(*n)++] = sw;
 }
 
-/* The switches that the subnet manager reaches. */
+/* Finds the switches that the subnet manager reaches. */
 static void reach_all(struct sa *sa)
 {
 	struct sa_service_state *s = sa->service_state;

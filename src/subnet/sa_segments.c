@@ -7,11 +7,12 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "base/array.h"
 #include "subnet/sa_segments.h"
 
 #define FIRST_ROOM 1024 /* more than a MAD holds */
 
-/* A request under way, or one that was whole a moment ago. */
+/* An incomplete request, or one that was completed a moment ago. */
 struct partial {
 	LIST_ENTRY(partial) entry;
 	uint16_t slid;
@@ -20,14 +21,15 @@ struct partial {
 	struct wire_rmpp_receiver receiver;
 	uint64_t forget_ns;
 	uint8_t *data;
-	size_t bytes, room;
+	size_t bytes;
+	uint32_t room;
 	uint8_t first[MAD_BYTES];
 };
 
 struct sa_segments {
 	LIST_HEAD(, partial) partials;
 	unsigned n;
-	uint8_t *given; /* the last whole request */
+	uint8_t *given; /* the last complete request */
 };
 
 static const struct wire_rmpp_limits limits = { .timeout_ns = SA_SEGMENTS_TIME_NS,
@@ -109,18 +111,8 @@ static struct partial *begin(struct sa_segments *s, const struct fabric_mad *mad
 
 static bool append(struct partial *p, const uint8_t *data, uint32_t bytes)
 {
-	size_t room = p->room;
-	uint8_t *grown;
-
-	while (room < p->bytes + bytes)
-		room *= 2; /* at most twice SA_SEGMENTS_BYTES */
-	if (room > p->room) {
-		grown = realloc(p->data, room);
-		if (!grown)
-			return false;
-		p->data = grown;
-		p->room = room;
-	}
+	if (base_array_reserve(&p->data, &p->room, p->bytes + bytes))
+		return false;
 	memcpy(p->data + p->bytes, data, bytes);
 	p->bytes += bytes;
 	return true;
@@ -140,21 +132,21 @@ static void finish(struct sa_segments *s, struct partial *p, uint64_t now_ns,
 	s->given = p->data;
 	p->data = NULL;
 	step->data = s->given;
-	/* a short one is a MAD of its own, and so as long as one */
+	/* a short request is a whole MAD, and as long as one */
 	step->bytes = p->bytes < SA_DATA_BYTES ? SA_DATA_BYTES : p->bytes;
 	step->whole = true;
 	p->forget_ns = now_ns + SA_SEGMENTS_KEEP_NS;
 }
 
-/* Part of something that is over, or was never begun. */
+/* Whether it belongs to a request that has ended or never began. */
 static bool is_late(const struct wire_rmpp *h)
 {
 	return h->type == RMPP_DATA ? !(h->flags & RMPP_FIRST)
 	                            : h->type >= RMPP_ACK && h->type <= RMPP_ABORT;
 }
 
-void sa_segments_take(struct sa_segments *s, const struct fabric_mad *mad, uint64_t now_ns,
-                      struct sa_segment_step *step)
+void sa_segments_receive(struct sa_segments *s, const struct fabric_mad *mad, uint64_t now_ns,
+                         struct sa_segment_step *step)
 {
 	struct wire_rmpp_result result;
 	struct wire_rmpp rmpp;

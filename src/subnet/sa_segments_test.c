@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests to the SA in segments: whole ones, several at once, ones that come twice, are given
- * up, are too long or too many. Time is a number here.
+ * Requests to the SA in segments: complete ones, several at once, repeated, abandoned, too long,
+ * too many. Time is a number here.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "subnet/sa_segments.h"
 
 #define SEGMENT 200 /* bytes of a request in each */
@@ -68,7 +69,7 @@ static struct sa_segment_step put(struct sa_segments *s, const struct asker *a, 
 	struct sa_segment_step step;
 
 	wire_rmpp_segment(&a->message, i, mad.data);
-	sa_segments_take(s, &mad, now, &step);
+	sa_segments_receive(s, &mad, now, &step);
 	return step;
 }
 
@@ -97,7 +98,7 @@ static void segments_in_order_make_a_request(void **state)
 	static const size_t sizes[] = { SEGMENT, SEGMENT + 1, 5 * SEGMENT, 4242,
 		                        SA_SEGMENTS_BYTES };
 
-	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+	for (size_t k = 0; k < ARRAY_SIZE(sizes); k++) {
 		struct asker *a = asker_new(7, 100 + k, sizes[k]);
 
 		for (uint32_t i = 1; i < a->message.segments; i++)
@@ -137,7 +138,7 @@ static void requests_that_come_at_once_are_kept_apart(void **state)
 	}
 }
 
-static void a_segment_out_of_its_turn_is_not_taken(void **state)
+static void a_segment_out_of_order_is_not_accepted(void **state)
 {
 	struct asker *a = asker_new(7, 1, 900);
 	struct sa_segment_step step;
@@ -152,7 +153,7 @@ static void a_segment_out_of_its_turn_is_not_taken(void **state)
 	free(a);
 }
 
-static void what_comes_again_is_acknowledged_and_not_served_again(void **state)
+static void a_repeated_segment_is_acknowledged_and_not_served_again(void **state)
 {
 	struct asker *a = asker_new(7, 1, 300);
 	struct sa_segment_step step;
@@ -177,7 +178,7 @@ static void after_a_while_it_is_a_new_request(void **state)
 	free(a);
 }
 
-static void a_request_that_takes_too_long_is_forgotten(void **state)
+static void an_incomplete_request_is_forgotten_after_a_timeout(void **state)
 {
 	struct asker *a = asker_new(7, 1, 900);
 	struct sa_segment_step step;
@@ -220,7 +221,7 @@ static void one_too_many_is_stopped(void **state)
 	free(a);
 }
 
-static void who_gives_up_is_forgotten(void **state)
+static void an_aborted_request_is_forgotten(void **state)
 {
 	struct asker *a = asker_new(7, 1, 900);
 	struct fabric_mad abort = { .slid = 7, .src_qpn = IB_QPN_GSI };
@@ -229,12 +230,12 @@ static void who_gives_up_is_forgotten(void **state)
 	put(*state, a, 1, 1);
 	wire_rmpp_segment(&a->message, 1, abort.data);
 	wire_rmpp_refuse(abort.data, RMPP_STATUS_UNSPECIFIED, abort.data);
-	sa_segments_take(*state, &abort, 1, &step);
+	sa_segments_receive(*state, &abort, 1, &step);
 	assert_false(step.replied || step.whole);
 	step = put(*state, a, 1, 1); /* begins anew */
 	assert_int_equal(reply_of(&step).data1, 1);
-	sa_segments_take(*state, &abort, 1, &step);
-	sa_segments_take(*state, &abort, 1, &step); /* of nothing */
+	sa_segments_receive(*state, &abort, 1, &step);
+	sa_segments_receive(*state, &abort, 1, &step); /* of nothing */
 	assert_false(step.replied || step.whole);
 	free(a);
 }
@@ -245,13 +246,13 @@ int main(void)
 		TEST(segments_in_order_make_a_request),
 		TEST(a_short_request_is_as_long_as_a_mad),
 		TEST(requests_that_come_at_once_are_kept_apart),
-		TEST(a_segment_out_of_its_turn_is_not_taken),
-		TEST(what_comes_again_is_acknowledged_and_not_served_again),
+		TEST(a_segment_out_of_order_is_not_accepted),
+		TEST(a_repeated_segment_is_acknowledged_and_not_served_again),
 		TEST(after_a_while_it_is_a_new_request),
-		TEST(a_request_that_takes_too_long_is_forgotten),
+		TEST(an_incomplete_request_is_forgotten_after_a_timeout),
 		TEST(one_that_is_too_long_is_stopped),
 		TEST(one_too_many_is_stopped),
-		TEST(who_gives_up_is_forgotten),
+		TEST(an_aborted_request_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

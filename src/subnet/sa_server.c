@@ -1,36 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The SA's answers: see sa_server.h. What records there are, the files behind sa_query.h
- * know; here is what holds for all: versions, methods, keys, how many records fit.
+ * The SA's responses: see sa_server.h. The files of sa_query.h know the records; this one has what
+ * all have in common: versions, methods, keys, and the number of records.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/util.h"
 #include "subnet/sa_query.h"
 
-#define FIRST_ROOM 4096
-#define MAX_BYTES  (256u << 20)
+#define MAX_BYTES (256u << 20)
 
 /* ---- collecting ---- */
 
 static bool make_room(struct sa_query *q, size_t bytes)
 {
-	size_t need = q->out->bytes + bytes, room = q->room ? q->room : FIRST_ROOM;
-	uint8_t *p;
+	size_t need = q->out->bytes + bytes;
 
-	if (need <= q->room)
-		return true;
-	while (room < need)
-		room *= 2;
-	p = room <= MAX_BYTES ? realloc(q->out->records, room) : NULL;
-	if (!p) {
+	if (need > MAX_BYTES || base_array_reserve(&q->out->records, &q->room, need))
 		q->too_much = true;
-		return false;
-	}
-	q->out->records = p;
-	q->room = room;
-	return true;
+	return !q->too_much;
 }
 
 void sa_query_add(struct sa_query *q, const void *record)
@@ -39,6 +29,7 @@ void sa_query_add(struct sa_query *q, const void *record)
 
 	if (q->too_much || !make_room(q, bytes))
 		return;
+	sa_query_spend(q, 3);
 	memset(q->out->records + q->out->bytes, 0, bytes);
 	wire_encode(q->kind->layout, record, q->out->records + q->out->bytes);
 	q->out->record_bytes = (uint16_t)bytes;
@@ -48,8 +39,22 @@ void sa_query_add(struct sa_query *q, const void *record)
 
 void sa_query_offer(struct sa_query *q, const void *record)
 {
+	sa_query_spend(q, 1);
 	if (wire_match(q->kind->layout, q->mask, q->wanted, record))
 		sa_query_add(q, record);
+}
+
+/* Whether a response to Get, of one record, has all that it needs to be made, or refused. */
+static bool has_enough(const struct sa_query *q)
+{
+	return q->in->mad->mad.method == MAD_GET && q->out->n >= (q->kind->any ? 1 : 2);
+}
+
+bool sa_query_stops(struct sa_query *q)
+{
+	q->stopped = q->too_much || !q->budget || has_enough(q);
+	sa_query_spend(q, 1);
+	return q->stopped;
 }
 
 /* ---- what all of them need ---- */
@@ -65,7 +70,7 @@ struct fabric_port *sa_end(const struct sa *sa, unsigned i)
 	return sw ? &sw->port[0] : NULL;
 }
 
-/* Notes which end has which LIDs. */
+/* Fills the cache of end ports by LID. */
 static void note_lids(const struct sa *sa)
 {
 	struct fabric_port *p;
@@ -76,7 +81,7 @@ static void note_lids(const struct sa *sa)
 				sa->end_of_lid[lid] = (uint16_t)i;
 }
 
-/* LIDs change rarely: what was noted is looked at first, and all noted anew if it is wrong. */
+/* LIDs change rarely: the cache is tried first, and filled again if it is wrong. */
 struct fabric_port *sa_end_by_lid(const struct sa *sa, uint16_t lid)
 {
 	for (int noted = 0; lid && lid < IB_LID_MCAST_FIRST && noted < 2; noted++) {
@@ -108,7 +113,7 @@ struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
 		if (!port)
 			return NULL;
 		fabric_gid_make(sa->f, port->guid, &own);
-		if (!memcmp(&own, gid, sizeof(own)))
+		if (ib_gid_equal(&own, gid))
 			p = port;
 	}
 	return p;
@@ -193,11 +198,11 @@ static uint16_t dispatch(struct sa_query *q)
 	}
 }
 
-/* With the record of the request. */
+/* Decodes the record of the request and serves it. */
 static uint16_t query(struct sa_query *q)
 {
 	const struct wire_layout *layout = q->kind->layout;
-	union { /* of the records, the largest */
+	union { /* room for the largest record */
 		struct wire_node_record node;
 		struct wire_port_info_record port;
 		struct wire_multicast_ft_record mft;
@@ -221,7 +226,7 @@ static uint16_t query(struct sa_query *q)
 	return status;
 }
 
-/* A Get has exactly one record to give. */
+/* The status of a Get: its response must be exactly one record. */
 static uint16_t settle(const struct sa_query *q, uint16_t status)
 {
 	if (status)
@@ -250,8 +255,8 @@ static uint16_t serve(struct sa_query *q)
 	return settle(q, query(q));
 }
 
-/* Of an answer with an error, or to a Get, no more than is due. */
-static void cut(struct sa_answer *out)
+/* Removes the records that a response with an error, or to a Get, must not have. */
+static void cut(struct sa_response *out)
 {
 	unsigned most = out->status ? 0 : 1;
 
@@ -264,24 +269,93 @@ static void cut(struct sa_answer *out)
 	}
 }
 
-void sa_serve(struct sa *sa, const struct sa_request *in, struct sa_answer *out)
+/* ---- jobs ---- */
+
+struct sa_job {
+	struct sa_query query;
+	struct sa_request request;
+	struct sa_response response;
+	struct wire_sa_mad mad;
+	uint8_t data[];
+};
+
+struct sa_job *sa_job_new(struct sa *sa, const struct sa_request *in)
+{
+	struct sa_job *job = calloc(1, sizeof(*job) + in->bytes);
+
+	if (!job)
+		return NULL;
+	job->mad = *in->mad;
+	memcpy(job->data, in->data, in->bytes);
+	job->request = *in;
+	job->request.mad = &job->mad;
+	job->request.data = job->data;
+	job->query = (struct sa_query){ .sa = sa,
+		                        .in = &job->request,
+		                        .mask = in->mad->component_mask,
+		                        .trusted = in->mad->sm_key == SA_KEY,
+		                        .asker = sa_port_by_lid(sa, in->slid),
+		                        .out = &job->response };
+	return job;
+}
+
+void sa_job_free(struct sa_job *job)
+{
+	free(job->response.records);
+	free(job);
+}
+
+/* A slice. Whether it was the last. */
+static bool run(struct sa_query *q, uint32_t budget)
+{
+	struct sa_response *out = q->out;
+
+	if (q->in->mad->sm_key && !q->trusted)
+		return true; /* C15-0.1.5: dropped */
+	out->method = wire_mad_response_method(q->in->mad->mad.method);
+	if (!out->method)
+		return true;
+	q->budget = budget;
+	q->stopped = false;
+	out->attribute = q->in->mad->mad.attribute_id;
+	out->status = serve(q);
+	if (q->stopped && !q->too_much && !q->budget && !has_enough(q))
+		return false;
+	if (q->kind && !out->n)
+		out->record_bytes = (uint16_t)base_align_up(q->kind->layout->bytes, 8);
+	cut(out);
+	return true;
+}
+
+bool sa_job_run(struct sa_job *job, uint32_t budget, struct sa_response *out)
+{
+	if (!run(&job->query, budget))
+		return false;
+	*out = job->response;
+	job->response.records = NULL;
+	return true;
+}
+
+size_t sa_job_bytes(const struct sa_job *job)
+{
+	return job->response.bytes;
+}
+
+void sa_job_stop(struct sa_job *job)
+{
+	job->query.too_much = true;
+}
+
+void sa_serve(struct sa *sa, const struct sa_request *in, struct sa_response *out)
 {
 	struct sa_query q = { .sa = sa,
 		              .in = in,
 		              .mask = in->mad->component_mask,
 		              .trusted = in->mad->sm_key == SA_KEY,
+		              .asker = sa_port_by_lid(sa, in->slid),
 		              .out = out };
 
 	memset(out, 0, sizeof(*out));
-	if (in->mad->sm_key && !q.trusted)
-		return; /* C15-0.1.5: dropped */
-	out->method = wire_mad_response_method(in->mad->mad.method);
-	if (!out->method)
-		return;
-	q.asker = sa_port_by_lid(sa, in->slid);
-	out->attribute = in->mad->mad.attribute_id;
-	out->status = serve(&q);
-	if (q.kind && !out->n)
-		out->record_bytes = (uint16_t)base_align_up(q.kind->layout->bytes, 8);
-	cut(out);
+	while (!run(&q, UINT32_MAX))
+		;
 }

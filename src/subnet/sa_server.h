@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subnet administration by MADs (InfiniBand specification volume 1, chapter 15): a
- * request in, the records of the answer out. Segmenting a long answer, and putting a long
- * request together, is up to whoever sends and receives (wire/rmpp.h).
+ * Subnet administration by MADs (InfiniBand specification volume 1, chapter 15): takes a request
+ * and makes the records of its response. The caller receives long requests (sa_segments.h) and
+ * sends long responses in segments (wire/rmpp.h).
  *
- * The manager's; not thread-safe. Time is passed in.
+ * Only the daemon uses this; not thread-safe. Time is passed in. Nothing blocks.
  */
 #ifndef SUBNET_SA_SERVER_H
 #define SUBNET_SA_SERVER_H
@@ -14,31 +14,48 @@
 #include "fabric/mads.h"
 #include "subnet/sa.h"
 
-#define SA_KEY 1 /* SM_Key of a request that may see all, as OpenSM has it */
+#define SA_KEY 1 /* the SM_Key of trusted requests, which see everything; OpenSM's default */
 
 struct sa_request {
 	const struct wire_sa_mad *mad;
-	const uint8_t *data; /* what follows the header: mad->data, or more of it */
+	const uint8_t *data; /* the data after the header: mad->data, or that of all segments */
 	size_t bytes;
-	uint16_t slid; /* who asks */
+	uint16_t slid; /* the sender */
 	uint32_t qpn;
-	uint64_t now_s; /* for leases: seconds of a clock that does not jump */
+	uint64_t now_s; /* monotonic time, seconds; for leases */
 };
 
-struct sa_answer {
-	uint8_t method;        /* enum mad_method; 0: no answer is due */
+struct sa_response {
+	uint8_t method;        /* enum mad_method; 0: send no response */
 	uint16_t attribute;    /* of the records */
 	uint16_t status;       /* enum mad_status or enum sa_status */
-	uint16_t record_bytes; /* from record to record, a multiple of 8 */
-	uint8_t *records;      /* to be freed; NULL: none */
+	uint16_t record_bytes; /* the distance of records, a multiple of 8 */
+	uint8_t *records;      /* the caller frees it; NULL: none */
 	size_t bytes;          /* of all records */
 	unsigned n;
 };
 
 /*
- * Serves the SubnAdm request @in. What is wrong with it, and that there is too little memory
- * for the answer, is the answer's status.
+ * Serves the SubnAdm request @in. Errors of the request, and a lack of memory, are reported by the
+ * response's status.
  */
-void sa_serve(struct sa *sa, const struct sa_request *in, struct sa_answer *out);
+void sa_serve(struct sa *sa, const struct sa_request *in, struct sa_response *out);
+
+/*
+ * The same in slices, between which others have a turn: a GetTable may list millions of records. A
+ * job has copies of what it needs of @in. NULL: there is no memory.
+ */
+struct sa_job;
+struct sa_job *sa_job_new(struct sa *sa, const struct sa_request *in);
+void sa_job_free(struct sa_job *job);
+
+/* Works for about @budget tenths of a microsecond. True: it is done, and *@out is the response. */
+bool sa_job_run(struct sa_job *job, uint32_t budget, struct sa_response *out);
+
+/* The bytes of the records that it has made so far. */
+size_t sa_job_bytes(const struct sa_job *job);
+
+/* There is no memory for more: it will end with NO_RESOURCES. */
+void sa_job_stop(struct sa_job *job);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The SA's answers, on a fabric that the embedded subnet manager has brought up: every
- * kind of record, component masks and selectors, who may ask for what.
+ * The SA's responses on a fabric that the embedded subnet manager has brought up: every kind of
+ * record, component masks and selectors, and access rights.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -22,7 +22,7 @@ struct env {
 	/* the request */
 	struct wire_sa_mad mad;
 	struct sa_request request;
-	struct sa_answer answer;
+	struct sa_response response;
 };
 
 static void no_wake(void *arg, unsigned ms)
@@ -50,7 +50,7 @@ static int teardown(void **state)
 {
 	struct env *e = *state;
 
-	free(e->answer.records);
+	free(e->response.records);
 	sa_free(e->sa);
 	sm_free(e->sm);
 	fabric_free(e->f);
@@ -90,9 +90,9 @@ static void prepare(struct env *e, uint8_t method, uint16_t attribute)
 
 static uint16_t serve(struct env *e)
 {
-	free(e->answer.records);
-	sa_serve(e->sa, &e->request, &e->answer);
-	return e->answer.status;
+	free(e->response.records);
+	sa_serve(e->sa, &e->request, &e->response);
+	return e->response.status;
 }
 
 /* Prepared already, but for the record. */
@@ -111,20 +111,21 @@ static uint16_t serve(struct env *e)
 	})
 
 /* How many records there are. */
-#define TABLE(e, attribute, kind, mask, ...)                              \
-	({                                                                \
-		prepare(e, MAD_GET_TABLE, attribute);                     \
-		assert_int_equal(ASK(e, kind, mask, __VA_ARGS__), SA_OK); \
-		assert_int_equal((e)->answer.method, MAD_GET_TABLE_RESP); \
-		(e)->answer.n;                                            \
+#define TABLE(e, attribute, kind, mask, ...)                                \
+	({                                                                  \
+		prepare(e, MAD_GET_TABLE, attribute);                       \
+		assert_int_equal(ASK(e, kind, mask, __VA_ARGS__), SA_OK);   \
+		assert_int_equal((e)->response.method, MAD_GET_TABLE_RESP); \
+		(e)->response.n;                                            \
 	})
 
-#define RECORD(e, kind, i)                                                                        \
-	({                                                                                        \
-		struct wire_##kind got;                                                           \
-		assert_true((i) < (e)->answer.n);                                                 \
-		wire_##kind##_decode((e)->answer.records + (i) * (e)->answer.record_bytes, &got); \
-		got;                                                                              \
+#define RECORD(e, kind, i)                                                                     \
+	({                                                                                     \
+		struct wire_##kind got;                                                        \
+		assert_true((i) < (e)->response.n);                                            \
+		wire_##kind##_decode((e)->response.records + (i) * (e)->response.record_bytes, \
+		                     &got);                                                    \
+		got;                                                                           \
 	})
 
 /* ---- nodes ---- */
@@ -134,8 +135,8 @@ static void every_node_has_a_record(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, 0, 0), HOSTS + 1);
-	assert_int_equal(e->answer.record_bytes, 112);
-	assert_int_equal(e->answer.bytes, (HOSTS + 1) * 112);
+	assert_int_equal(e->response.record_bytes, 112);
+	assert_int_equal(e->response.bytes, (HOSTS + 1) * 112);
 	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_NODE_TYPE,
 	                       .info.node_type = NODE_TYPE_SWITCH),
 	                 1);
@@ -160,7 +161,7 @@ static void a_node_is_found_by_lid_guid_and_description(void **state)
 	e->mad.component_mask = SA_NR_DESCRIPTION;
 	wire_node_record_encode(&r, e->mad.data);
 	assert_int_equal(serve(e), SA_OK);
-	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(e->response.n, 1);
 }
 
 static void a_get_wants_exactly_one_record(void **state)
@@ -168,10 +169,10 @@ static void a_get_wants_exactly_one_record(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, 0, 0), SA_TOO_MANY_RECORDS);
-	assert_int_equal(e->answer.n, 0);
-	assert_null(e->answer.records);
+	assert_int_equal(e->response.n, 0);
+	assert_null(e->response.records);
 	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = 0xABC), SA_NO_RECORDS);
-	assert_int_equal(e->answer.method, MAD_GET_RESP);
+	assert_int_equal(e->response.method, MAD_GET_RESP);
 }
 
 static void a_table_may_be_empty(void **state)
@@ -209,14 +210,14 @@ static void the_port_of_the_subnet_manager_is_found_by_its_capability(void **sta
 	assert_int_equal(ASK(e, port_info_record, SA_PIR_CAPABILITY_MASK,
 	                     .info.capability_mask = PORT_CAP_SM),
 	                 SA_OK);
-	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(e->response.n, 1);
 	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 0));
 	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_CAPABILITY_MASK,
 	                       .info.capability_mask = PORT_CAP_SM),
 	                 0);
 }
 
-static void the_m_key_is_for_who_is_trusted(void **state)
+static void only_trusted_requests_see_the_m_key(void **state)
 {
 	struct env *e = *state;
 
@@ -336,7 +337,7 @@ static void a_port_gets_the_guids_that_it_asks_for(void **state)
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[2] == 0); /* not in the mask */
 	assert_ptr_equal(who_has(e, 0x1234), e->f->hca_port[1]);
 	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR_GUID(1), &r), SA_OK);
-	assert_int_equal(e->answer.method, MAD_DELETE_RESP);
+	assert_int_equal(e->response.method, MAD_DELETE_RESP);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0);
 	assert_null(who_has(e, 0x1234));
 }
@@ -386,7 +387,7 @@ static void what_cannot_be_done_to_guids_says_why(void **state)
 	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_NO_RECORDS);
 }
 
-static void pkeys_are_for_who_is_trusted(void **state)
+static void only_trusted_requests_see_pkeys(void **state)
 {
 	struct env *e = *state;
 
@@ -400,7 +401,7 @@ static void pkeys_are_for_who_is_trusted(void **state)
 	prepare(e, MAD_GET_TABLE, SA_ATTR_PKEY_TABLE);
 	e->mad.sm_key = SA_KEY;
 	assert_int_equal(serve(e), SA_OK);
-	assert_int_equal(e->answer.n, HOSTS + e->sw->n_ports + 1);
+	assert_int_equal(e->response.n, HOSTS + e->sw->n_ports + 1);
 }
 
 static void there_is_one_subnet_manager_where_it_is(void **state)
@@ -463,32 +464,70 @@ static void a_get_without_a_source_has_the_first_path(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DLID, .dlid = lid(e, 2)), SA_OK);
-	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(e->response.n, 1);
 	assert_int_equal(RECORD(e, path_record, 0).dlid, lid(e, 2));
 }
 
-static void selectors_of_paths_are_not_numbers(void **state)
+/* A path can be used with a smaller MTU than it has. */
+static void an_mtu_is_as_it_is_asked_for(void **state)
 {
 	static const struct {
-		uint8_t selector, mtu;
-		bool found;
+		uint8_t selector, mtu, got;
 	} cases[] = {
-		{ SA_GREATER, IBV_MTU_2048, true },  { SA_GREATER, IBV_MTU_4096, false },
-		{ SA_LESS, IBV_MTU_4096, false },    { SA_EXACTLY, IBV_MTU_4096, true },
-		{ SA_EXACTLY, IBV_MTU_2048, false }, { SA_LARGEST, IBV_MTU_256, true },
+		{ SA_GREATER, IBV_MTU_2048, IBV_MTU_4096 },
+		{ SA_GREATER, IBV_MTU_4096, 0 },
+		{ SA_LESS, IBV_MTU_4096, IBV_MTU_2048 },
+		{ SA_LESS, IBV_MTU_512, IBV_MTU_256 },
+		{ SA_LESS, IBV_MTU_256, 0 },
+		{ SA_EXACTLY, IBV_MTU_4096, IBV_MTU_4096 },
+		{ SA_EXACTLY, IBV_MTU_2048, IBV_MTU_2048 },
+		{ SA_EXACTLY, IBV_MTU_256, IBV_MTU_256 },
+		{ SA_EXACTLY, 6, 0 },
+		{ SA_EXACTLY, 0, 0 },
+		{ SA_LARGEST, IBV_MTU_256, IBV_MTU_4096 },
 	};
 	struct env *e = *state;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
 		                     SA_PR_SLID | SA_PR_DLID | SA_PR_MTU | SA_PR_MTU_SELECTOR,
 		                     .slid = lid(e, 0), .dlid = lid(e, 1),
 		                     .mtu_selector = cases[i].selector, .mtu = cases[i].mtu),
-		                 cases[i].found ? SA_OK : SA_NO_RECORDS);
+		                 cases[i].got ? SA_OK : SA_NO_RECORDS);
+		if (cases[i].got)
+			assert_int_equal(RECORD(e, path_record, 0).mtu, cases[i].got);
+	}
 	/* one of the pair says nothing */
 	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_MTU,
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .mtu = IBV_MTU_256),
 	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).mtu, IBV_MTU_4096);
+}
+
+static void a_rate_is_as_it_is_asked_for(void **state)
+{
+	static const struct {
+		uint8_t selector, rate, got;
+	} cases[] = {
+		{ SA_EXACTLY, IBV_RATE_100_GBPS, IBV_RATE_100_GBPS },
+		{ SA_EXACTLY, IBV_RATE_10_GBPS, IBV_RATE_10_GBPS },
+		{ SA_EXACTLY, IBV_RATE_200_GBPS, 0 },
+		{ SA_EXACTLY, 63, 0 },
+		{ SA_LESS, IBV_RATE_2_5_GBPS, 0 },
+		{ SA_LESS, IBV_RATE_5_GBPS, IBV_RATE_2_5_GBPS },
+		{ SA_LESS, IBV_RATE_120_GBPS, IBV_RATE_100_GBPS },
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
+		                     SA_PR_SLID | SA_PR_DLID | SA_PR_RATE | SA_PR_RATE_SELECTOR,
+		                     .slid = lid(e, 0), .dlid = lid(e, 1),
+		                     .rate_selector = cases[i].selector, .rate = cases[i].rate),
+		                 cases[i].got ? SA_OK : SA_NO_RECORDS);
+		if (cases[i].got)
+			assert_int_equal(RECORD(e, path_record, 0).rate, cases[i].got);
+	}
 }
 
 static void rates_are_compared_by_what_they_are(void **state)
@@ -552,7 +591,7 @@ static void switches_are_ends_of_paths(void **state)
 	assert_memory_equal(RECORD(e, path_record, 0).sgid.raw, sw.raw, 16);
 }
 
-static void ends_that_there_are_not_are_told_apart(void **state)
+static void unknown_ends_have_different_statuses(void **state)
 {
 	struct env *e = *state;
 	struct ib_gid none = { { 0xFE, 0x80, 1 } };
@@ -626,7 +665,7 @@ static void all_pairs_of_lids_have_paths_and_the_most_distinct_come_first(void *
 	                 2);
 }
 
-static void no_more_paths_are_told_than_wanted(void **state)
+static void no_more_paths_are_returned_than_requested(void **state)
 {
 	struct env *e = *state;
 	struct ib_gid from = gid(e, 0), to = gid(e, 2);
@@ -639,7 +678,7 @@ static void no_more_paths_are_told_than_wanted(void **state)
 	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID, .sgid = from,
 	                     .dgid = to),
 	                 SA_OK);
-	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(e->response.n, 1);
 	assert_int_equal(RECORD(e, path_record, 0).dlid, lid(e, 2));
 }
 
@@ -698,10 +737,10 @@ static void multipaths_lead_from_each_source_to_each_target(void **state)
 	wire_multipath_record_encode(&m, e->mad.data);
 	memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
 	assert_int_equal(serve(e), SA_OK);
-	assert_int_equal(e->answer.method, MAD_GET_MULTI_RESP);
-	assert_int_equal(e->answer.attribute, SA_ATTR_PATH);
-	assert_int_equal(e->answer.n, 4);
-	assert_int_equal(e->answer.record_bytes, wire_path_record_bytes);
+	assert_int_equal(e->response.method, MAD_GET_MULTI_RESP);
+	assert_int_equal(e->response.attribute, SA_ATTR_PATH);
+	assert_int_equal(e->response.n, 4);
+	assert_int_equal(e->response.record_bytes, wire_path_record_bytes);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(RECORD(e, path_record, i).slid, lid(e, i / 2));
 		assert_int_equal(RECORD(e, path_record, i).dlid, lid(e, 2 + i % 2));
@@ -710,7 +749,7 @@ static void multipaths_lead_from_each_source_to_each_target(void **state)
 	e->mad.component_mask |= SA_MPR_NUMB_PATH;
 	wire_multipath_record_encode(&m, e->mad.data);
 	assert_int_equal(serve(e), SA_OK);
-	assert_int_equal(e->answer.n, 3);
+	assert_int_equal(e->response.n, 3);
 }
 
 static void multipaths_need_to_know_from_where_to_where(void **state)
@@ -762,13 +801,13 @@ static void join(struct env *e, unsigned host, unsigned group)
 	assert_int_equal(change(e, MAD_SET, host, CREATE, &rec), SA_OK);
 }
 
-static void a_join_is_answered_with_the_whole_record(void **state)
+static void the_response_to_a_join_is_the_whole_record(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember r;
 
 	join(e, 1, 7);
-	assert_int_equal(e->answer.method, MAD_GET_RESP);
+	assert_int_equal(e->response.method, MAD_GET_RESP);
 	r = RECORD(e, mcmember, 0);
 	assert_true(ib_lid_is_mcast(r.mlid));
 	assert_int_equal(r.qkey, 0x1234);
@@ -777,15 +816,15 @@ static void a_join_is_answered_with_the_whole_record(void **state)
 	assert_int_equal(sa_group_find(e->sa, &r.mgid)->n_members, 1);
 }
 
-static void a_leave_is_answered_and_ends_the_group(void **state)
+static void a_leave_gets_a_response_and_ends_the_group(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
 
 	join(e, 1, 7);
 	assert_int_equal(change(e, MAD_DELETE, 1, JOIN, &rec), SA_OK);
-	assert_int_equal(e->answer.method, MAD_DELETE_RESP);
-	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(e->response.method, MAD_DELETE_RESP);
+	assert_int_equal(e->response.n, 1);
 	assert_null(sa_group_find(e->sa, &rec.mgid));
 	assert_int_equal(change(e, MAD_DELETE, 1, JOIN, &rec), SA_REQ_INVALID);
 }
@@ -798,10 +837,10 @@ static void a_join_that_says_too_little_creates_nothing(void **state)
 	assert_int_equal(change(e, MAD_SET, 1, SA_MCM_MGID, &rec), SA_INSUFFICIENT_COMPONENTS);
 	assert_int_equal(change(e, MAD_SET, 1, JOIN, &rec), SA_INSUFFICIENT_COMPONENTS);
 	assert_int_equal(change(e, MAD_DELETE, 1, SA_MCM_MGID, &rec), SA_INSUFFICIENT_COMPONENTS);
-	assert_int_equal(e->answer.n, 0);
+	assert_int_equal(e->response.n, 0);
 }
 
-static void nobody_knows_who_asks_is_refused(void **state)
+static void a_request_from_an_unknown_port_is_refused(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -812,7 +851,7 @@ static void nobody_knows_who_asks_is_refused(void **state)
 	assert_int_equal(serve(e), SA_REQ_INVALID);
 }
 
-static void one_joins_another_by_proxy_and_any_of_them_takes_it_out(void **state)
+static void a_port_joined_by_proxy_is_removed_by_any_of_its_partition(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -823,7 +862,7 @@ static void one_joins_another_by_proxy_and_any_of_them_takes_it_out(void **state
 	assert_int_equal(change(e, MAD_DELETE, 2, JOIN, &rec), SA_OK);
 }
 
-static void who_joined_by_itself_is_left_alone(void **state)
+static void a_port_that_joined_itself_is_not_removed_by_others(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -836,7 +875,7 @@ static void who_joined_by_itself_is_left_alone(void **state)
 	assert_int_equal(change(e, MAD_SET, 0, JOIN | SA_MCM_PROXY_JOIN, &rec), SA_REQ_INVALID);
 }
 
-static void who_joins_again_by_itself_is_its_own_master(void **state)
+static void a_port_that_joins_again_itself_ends_the_proxy_join(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = member(e, 1, 7);
@@ -877,7 +916,7 @@ static void groups_are_listed_without_their_members(void **state)
 	assert_int_equal(r.mtu_selector, SA_EXACTLY);
 }
 
-static void who_is_trusted_sees_the_members(void **state)
+static void trusted_requests_see_the_members(void **state)
 {
 	struct env *e = *state;
 
@@ -886,14 +925,14 @@ static void who_is_trusted_sees_the_members(void **state)
 	prepare(e, MAD_GET_TABLE, SA_ATTR_MCMEMBER);
 	e->mad.sm_key = SA_KEY;
 	assert_int_equal(ASK(e, mcmember, SA_MCM_MGID, .mgid = testing_mgid(7)), SA_OK);
-	assert_int_equal(e->answer.n, 3);
+	assert_int_equal(e->response.n, 3);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(RECORD(e, mcmember, i).join_state, IB_JOIN_FULL);
 		assert_memory_equal(RECORD(e, mcmember, i).port_gid.raw,
 		                    e->f->region->ports[i].gid[0].raw, 16);
 	}
 	assert_int_equal(ASK(e, mcmember, SA_MCM_JOIN_STATE, .join_state = IB_JOIN_NON), SA_OK);
-	assert_int_equal(e->answer.n, 0);
+	assert_int_equal(e->response.n, 0);
 }
 
 static void a_member_is_found_by_its_port(void **state)
@@ -909,15 +948,15 @@ static void a_member_is_found_by_its_port(void **state)
 	                 SA_NO_RECORDS);
 }
 
-static void a_wrong_key_gets_no_answer(void **state)
+static void a_wrong_key_gets_no_response(void **state)
 {
 	struct env *e = *state;
 
 	prepare(e, MAD_GET_TABLE, SA_ATTR_MCMEMBER);
 	e->mad.sm_key = 0x77;
 	serve(e);
-	assert_int_equal(e->answer.method, 0);
-	assert_null(e->answer.records);
+	assert_int_equal(e->response.method, 0);
+	assert_null(e->response.records);
 }
 
 static void selectors_of_groups_are_not_numbers(void **state)
@@ -982,7 +1021,7 @@ static void a_service_that_is_offered_is_found(void **state)
 	struct wire_service_record s = service(e, 1, 42, 100), got;
 
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
-	assert_int_equal(e->answer.method, MAD_GET_RESP);
+	assert_int_equal(e->response.method, MAD_GET_RESP);
 	assert_int_equal(with_service(e, MAD_GET, SA_SR_NAME, &s), SA_OK);
 	got = RECORD(e, service_record, 0);
 	assert_memory_equal(&got, &s, sizeof(s));
@@ -990,10 +1029,10 @@ static void a_service_that_is_offered_is_found(void **state)
 	s.data8[1] = 9;
 	assert_int_equal(with_service(e, MAD_GET, SA_SR_DATA8(1), &s), SA_NO_RECORDS);
 	assert_int_equal(with_service(e, MAD_GET_TABLE, 0, &s), SA_OK);
-	assert_int_equal(e->answer.n, 1);
+	assert_int_equal(e->response.n, 1);
 }
 
-static void the_key_of_a_service_is_for_who_is_trusted(void **state)
+static void only_trusted_requests_see_the_key_of_a_service(void **state)
 {
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100);
@@ -1053,7 +1092,7 @@ static void a_service_is_withdrawn(void **state)
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
 	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &other), SA_NO_RECORDS);
 	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &s), SA_OK);
-	assert_int_equal(e->answer.method, MAD_DELETE_RESP);
+	assert_int_equal(e->response.method, MAD_DELETE_RESP);
 	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_NO_RECORDS);
 }
 
@@ -1110,7 +1149,7 @@ static uint16_t inform(struct env *e, unsigned host, uint8_t subscribe, uint16_t
 	           .producer_type = NOTICE_FROM_ANYBODY);
 }
 
-static void who_subscribes_is_told(void **state)
+static void a_subscriber_gets_reports(void **state)
 {
 	struct env *e = *state;
 	struct told t;
@@ -1126,7 +1165,7 @@ static void who_subscribes_is_told(void **state)
 	assert_int_equal(tell_all(e, TRAP_LINK_STATE_CHANGED, 5).n, 2);
 }
 
-static void to_subscribe_twice_is_to_subscribe(void **state)
+static void subscribing_twice_makes_one_subscription(void **state)
 {
 	struct env *e = *state;
 
@@ -1135,7 +1174,7 @@ static void to_subscribe_twice_is_to_subscribe(void **state)
 	assert_int_equal(tell_all(e, TRAP_LOCAL_CHANGES, 5).n, 1);
 }
 
-static void who_unsubscribes_is_told_no_more(void **state)
+static void after_unsubscribing_there_are_no_reports(void **state)
 {
 	struct env *e = *state;
 
@@ -1161,7 +1200,7 @@ static void a_subscription_may_be_about_some_lids(void **state)
 	assert_int_equal(tell_all(e, 128, 13).n, 0);
 }
 
-static void security_traps_are_for_who_is_trusted(void **state)
+static void security_traps_are_for_trusted_subscribers(void **state)
 {
 	struct env *e = *state;
 
@@ -1171,7 +1210,7 @@ static void security_traps_are_for_who_is_trusted(void **state)
 	assert_int_equal(inform(e, 2, 2, TRAP_ANY, 0), SA_REQ_INVALID);
 }
 
-static void all_traps_are_not_security_traps_for_who_is_not_trusted(void **state)
+static void all_traps_exclude_security_traps_for_untrusted_subscribers(void **state)
 {
 	struct env *e = *state;
 
@@ -1319,7 +1358,7 @@ static unsigned n_told_of(struct env *e, uint16_t trap, const struct ib_gid *abo
 	return t.n;
 }
 
-static void who_shares_no_partition_is_not_told(void **state)
+static void a_subscriber_of_another_partition_gets_no_report(void **state)
 {
 	struct env *e = *state;
 	struct ib_gid about = gid(e, 1), mgid;
@@ -1374,7 +1413,7 @@ static void versions_that_nobody_knows_get_a_status(void **state)
 	prepare(e, MAD_GET_TABLE, SA_ATTR_NODE);
 	e->mad.mad.class_version = 1;
 	assert_int_equal(serve(e), MAD_STATUS_BAD_VERSION);
-	assert_int_equal(e->answer.method, MAD_GET_TABLE_RESP);
+	assert_int_equal(e->response.method, MAD_GET_TABLE_RESP);
 	prepare(e, MAD_GET_TABLE, SA_ATTR_NODE);
 	e->mad.mad.base_version = 0;
 	assert_int_equal(serve(e), MAD_STATUS_BAD_VERSION);
@@ -1396,7 +1435,7 @@ static void methods_that_a_record_has_not_get_a_status(void **state)
 	assert_int_equal(serve(e), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void answers_are_not_answered(void **state)
+static void responses_get_no_response(void **state)
 {
 	static const uint8_t methods[] = {
 		MAD_GET_RESP, MAD_GET_TABLE_RESP, MAD_REPORT_RESP, MAD_SEND, 0, 0x7F, 0xFF
@@ -1406,9 +1445,96 @@ static void answers_are_not_answered(void **state)
 	for (size_t i = 0; i < sizeof(methods); i++) {
 		prepare(e, methods[i], SA_ATTR_NODE);
 		serve(e);
-		assert_int_equal(e->answer.method, 0);
-		assert_null(e->answer.records);
+		assert_int_equal(e->response.method, 0);
+		assert_null(e->response.records);
 	}
+}
+
+/* ---- in slices ---- */
+
+/* The prepared request in slices of @budget: as many as it takes, more than one if @sliced. */
+static void assert_same_in_slices(struct env *e, uint32_t budget, bool sliced)
+{
+	struct sa_response out = { 0 };
+	struct sa_job *job = sa_job_new(e->sa, &e->request);
+	unsigned slices = 1;
+
+	assert_non_null(job);
+	assert_int_equal(serve(e), 0);
+	while (!sa_job_run(job, budget, &out))
+		slices++;
+	if (sliced)
+		assert_true(slices > out.n / (budget + 1));
+	assert_int_equal(out.status, e->response.status);
+	assert_int_equal(out.method, e->response.method);
+	assert_int_equal(out.attribute, e->response.attribute);
+	assert_int_equal(out.record_bytes, e->response.record_bytes);
+	assert_int_equal(out.n, e->response.n);
+	assert_int_equal(out.bytes, e->response.bytes);
+	if (out.bytes)
+		assert_memory_equal(out.records, e->response.records, out.bytes);
+	free(out.records);
+	sa_job_free(job);
+}
+
+static void a_table_in_slices_has_the_same_records(void **state)
+{
+	static const uint16_t attributes[] = {
+		SA_ATTR_NODE,    SA_ATTR_PORT_INFO, SA_ATTR_SWITCH_INFO, SA_ATTR_LINEAR_FT,
+		SA_ATTR_LINK,    SA_ATTR_GUID_INFO, SA_ATTR_SL_TO_VL,    SA_ATTR_VL_ARBITRATION,
+		SA_ATTR_SM_INFO, SA_ATTR_PATH,      SA_ATTR_PKEY_TABLE,  SA_ATTR_MCMEMBER,
+	};
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++)
+		for (uint32_t budget = 1; budget < 100; budget = 3 * budget + 1) {
+			prepare(e, MAD_GET_TABLE, attributes[i]);
+			e->mad.sm_key = SA_KEY;
+			assert_same_in_slices(e, budget, attributes[i] == SA_ATTR_PATH);
+			prepare(e, MAD_GET_TABLE, attributes[i]);
+			e->mad.sm_key = SA_KEY;
+			e->mad.component_mask = SA_NR_LID;
+			e->mad.data[1] = (uint8_t)lid(e, 1);
+			if (attributes[i] != SA_ATTR_PATH && attributes[i] != SA_ATTR_MCMEMBER)
+				assert_same_in_slices(e, budget, false);
+		}
+}
+
+/* From one port to all, from all to one, and a few of each. */
+static void paths_in_slices_are_the_same(void **state)
+{
+	struct env *e = *state;
+	struct wire_path_record r = { .sgid = gid(e, 1), .dgid = gid(e, 2), .numb_path = 2 };
+	static const uint64_t masks[] = { SA_PR_SGID, SA_PR_DGID, SA_PR_NUMB_PATH,
+		                          SA_PR_SGID | SA_PR_DGID };
+
+	for (size_t i = 0; i < ARRAY_SIZE(masks); i++)
+		for (uint32_t budget = 1; budget < 100; budget = 3 * budget + 1) {
+			prepare(e, MAD_GET_TABLE, SA_ATTR_PATH);
+			e->mad.component_mask = masks[i];
+			wire_path_record_encode(&r, e->mad.data);
+			assert_same_in_slices(e, budget, false);
+		}
+}
+
+/* It ends at once, however many paths there may be. */
+static void a_job_that_is_stopped_has_no_resources(void **state)
+{
+	struct env *e = *state;
+	struct sa_response out = { 0 };
+	struct sa_job *job;
+
+	prepare(e, MAD_GET_TABLE, SA_ATTR_PATH);
+	job = sa_job_new(e->sa, &e->request);
+	assert_non_null(job);
+	assert_false(sa_job_run(job, 10, &out));
+	assert_true(sa_job_bytes(job) > 0);
+	sa_job_stop(job);
+	assert_true(sa_job_run(job, 10, &out));
+	assert_int_equal(out.status, SA_NO_RESOURCES);
+	assert_int_equal(out.n, 0);
+	assert_null(out.records);
+	sa_job_free(job);
 }
 
 int main(void)
@@ -1420,7 +1546,7 @@ int main(void)
 		TEST(a_table_may_be_empty),
 		TEST(every_port_has_a_port_info),
 		TEST(the_port_of_the_subnet_manager_is_found_by_its_capability),
-		TEST(the_m_key_is_for_who_is_trusted),
+		TEST(only_trusted_requests_see_the_m_key),
 		TEST(switches_have_switch_infos_and_tables),
 		TEST(the_multicast_tables_show_who_joined),
 		TEST(links_are_listed_from_both_ends),
@@ -1429,62 +1555,66 @@ int main(void)
 		TEST(for_a_guid_of_0_one_is_chosen),
 		TEST(a_guid_that_somebody_has_is_not_given),
 		TEST(what_cannot_be_done_to_guids_says_why),
-		TEST(pkeys_are_for_who_is_trusted),
+		TEST(only_trusted_requests_see_pkeys),
 		TEST(there_is_one_subnet_manager_where_it_is),
 		TEST(it_says_what_it_can),
 		TEST(between_all_ports_there_are_paths),
 		TEST(a_get_without_a_source_has_the_first_path),
-		TEST(selectors_of_paths_are_not_numbers),
+		TEST(an_mtu_is_as_it_is_asked_for),
+		TEST(a_rate_is_as_it_is_asked_for),
 		TEST(rates_are_compared_by_what_they_are),
 		TEST(a_path_is_as_fast_as_its_slowest_link),
 		TEST(switches_are_ends_of_paths),
-		TEST(ends_that_there_are_not_are_told_apart),
+		TEST(unknown_ends_have_different_statuses),
 		TEST(what_cannot_be_reached_has_no_path),
 		TEST(each_lid_of_a_port_has_its_path),
 		TEST(all_pairs_of_lids_have_paths_and_the_most_distinct_come_first),
-		TEST(no_more_paths_are_told_than_wanted),
+		TEST(no_more_paths_are_returned_than_requested),
 		TEST(records_of_a_port_are_found_by_any_of_its_lids),
 		TEST(partitions_have_paths_of_their_own),
 		TEST(a_path_to_a_group_is_to_its_mlid),
 		TEST(multipaths_lead_from_each_source_to_each_target),
 		TEST(multipaths_need_to_know_from_where_to_where),
-		TEST(a_join_is_answered_with_the_whole_record),
-		TEST(a_leave_is_answered_and_ends_the_group),
+		TEST(the_response_to_a_join_is_the_whole_record),
+		TEST(a_leave_gets_a_response_and_ends_the_group),
 		TEST(a_join_that_says_too_little_creates_nothing),
-		TEST(nobody_knows_who_asks_is_refused),
-		TEST(one_joins_another_by_proxy_and_any_of_them_takes_it_out),
-		TEST(who_joined_by_itself_is_left_alone),
-		TEST(who_joins_again_by_itself_is_its_own_master),
+		TEST(a_request_from_an_unknown_port_is_refused),
+		TEST(a_port_joined_by_proxy_is_removed_by_any_of_its_partition),
+		TEST(a_port_that_joined_itself_is_not_removed_by_others),
+		TEST(a_port_that_joins_again_itself_ends_the_proxy_join),
 		TEST(a_proxy_must_share_a_partition),
 		TEST(groups_are_listed_without_their_members),
-		TEST(who_is_trusted_sees_the_members),
+		TEST(trusted_requests_see_the_members),
 		TEST(a_member_is_found_by_its_port),
-		TEST(a_wrong_key_gets_no_answer),
+		TEST(a_wrong_key_gets_no_response),
 		TEST(selectors_of_groups_are_not_numbers),
 		TEST(groups_of_other_partitions_are_not_seen),
 		TEST(a_service_that_is_offered_is_found),
-		TEST(the_key_of_a_service_is_for_who_is_trusted),
+		TEST(only_trusted_requests_see_the_key_of_a_service),
 		TEST(a_service_offered_again_is_the_same_one),
 		TEST(a_lease_runs_out),
 		TEST(without_a_lease_a_service_is_for_ever),
 		TEST(a_service_is_withdrawn),
 		TEST(services_that_are_nowhere_are_refused),
-		TEST(who_subscribes_is_told),
-		TEST(to_subscribe_twice_is_to_subscribe),
-		TEST(who_unsubscribes_is_told_no_more),
+		TEST(a_subscriber_gets_reports),
+		TEST(subscribing_twice_makes_one_subscription),
+		TEST(after_unsubscribing_there_are_no_reports),
 		TEST(a_subscription_may_be_about_some_lids),
-		TEST(security_traps_are_for_who_is_trusted),
-		TEST(all_traps_are_not_security_traps_for_who_is_not_trusted),
+		TEST(security_traps_are_for_trusted_subscribers),
+		TEST(all_traps_exclude_security_traps_for_untrusted_subscribers),
 		TEST(a_port_that_goes_and_comes_is_reported),
 		TEST(all_behind_a_switch_that_dies_is_reported),
 		TEST(a_group_is_reported_when_it_begins_and_when_it_ends),
 		TEST(a_group_that_cannot_be_is_not_reported),
-		TEST(who_shares_no_partition_is_not_told),
+		TEST(a_subscriber_of_another_partition_gets_no_report),
 		TEST(the_subscriptions_of_a_port_end_with_its_service),
 		TEST(subscriptions_are_listed),
 		TEST(versions_that_nobody_knows_get_a_status),
 		TEST(methods_that_a_record_has_not_get_a_status),
-		TEST(answers_are_not_answered),
+		TEST(responses_get_no_response),
+		TEST(a_table_in_slices_has_the_same_records),
+		TEST(paths_in_slices_are_the_same),
+		TEST(a_job_that_is_stopped_has_no_resources),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

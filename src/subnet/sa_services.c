@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ServiceRecord (InfiniBand specification volume 1, section 15.2.5.14): a notice board. Who
- * offers a service says so, for as long as its lease lasts; others look for it.
+ * ServiceRecord (InfiniBand specification volume 1, section 15.2.5.14): a directory of services. A
+ * port registers a service for the time of a lease; others look it up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,19 +41,19 @@ static void drop_expired(struct sa *sa, uint64_t now_s)
 	}
 }
 
-/* ServiceID, ServiceGID and ServiceP_Key tell records apart. */
+/* ServiceID, ServiceGID and ServiceP_Key identify a record. */
 static struct sa_service *find(const struct sa *sa, const struct wire_service_record *rec)
 {
 	struct sa_service *s;
 
 	LIST_FOREACH(s, &sa->services, entry)
 	if (s->rec.id == rec->id && s->rec.pkey == rec->pkey &&
-	    !memcmp(&s->rec.gid, &rec->gid, sizeof(rec->gid)))
+	    ib_gid_equal(&s->rec.gid, &rec->gid))
 		return s;
 	return NULL;
 }
 
-/* Whether who asks, and whose service it is, are in the partition that is named. */
+/* Whether the asker and the service's port are in the record's partition. */
 static bool in_partition(const struct sa_query *q)
 {
 	const struct wire_service_record *w = q->wanted;
@@ -71,8 +71,8 @@ static bool in_partition(const struct sa_query *q)
 	return port && sa_has_pkey(port, w->pkey);
 }
 
-/* The ServiceKey is for who is trusted. */
-static void answer(struct sa_query *q, const struct wire_service_record *rec)
+/* Adds the record; only trusted requests see the ServiceKey. */
+static void respond(struct sa_query *q, const struct wire_service_record *rec)
 {
 	struct wire_service_record r = *rec;
 
@@ -103,7 +103,7 @@ static uint16_t offer_service(struct sa_query *q)
 	s->until_s = q->in->now_s + rec.lease;
 	if (!(q->mask & SA_SR_PKEY))
 		rec.pkey = IB_PKEY_DEFAULT;
-	answer(q, &rec);
+	respond(q, &rec);
 	return SA_OK;
 }
 
@@ -117,7 +117,7 @@ static uint16_t withdraw_service(struct sa_query *q)
 	s = find(q->sa, q->wanted);
 	if (!s)
 		return SA_NO_RECORDS;
-	answer(q, &s->rec);
+	respond(q, &s->rec);
 	service_free(q->sa, s);
 	return SA_OK;
 }
@@ -138,7 +138,7 @@ static uint16_t get_services(struct sa_query *q)
 		if (r.lease != FOR_EVER)
 			r.lease = (uint32_t)(s->until_s - q->in->now_s);
 		if (wire_match(&wire_service_record_layout, q->mask, q->wanted, &r))
-			answer(q, &r);
+			respond(q, &r);
 	}
 	return SA_OK;
 }

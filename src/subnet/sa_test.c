@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MCMemberRecord requests, as a subnet administrator answers them: who may create,
- * join and leave, what a group becomes, and that every MLID comes back.
+ * MCMemberRecord requests: which ports may create, join and leave groups, the values of groups, and
+ * that every MLID is freed.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -216,7 +216,7 @@ static void mgids_that_may_be_created(void **state)
 	static const char *const good[] = {
 		"ff01:0:2:c985::", /* perftest's */
 		"ff02::1",         /* a well-known one */
-		"ff10::1",         /* reserved scopes: OpenSM takes them */
+		"ff10::1",         /* reserved scopes: OpenSM accepts them */
 		"ff1f::1",         /* likewise */
 		"ff1e::1",           "ff05::1:3",
 		"ff12:4001:ffff::1", /* rdma_cm's */
@@ -283,14 +283,35 @@ static void a_made_up_mgid_has_the_scope_asked_for(void **state)
 	assert_int_equal(rec.scope, 5);
 }
 
-static void without_an_mgid_in_the_mask_one_is_made_up(void **state)
+/* As OpenSM does: who wants the SA to choose asks for the MGID 0. */
+static void without_an_mgid_in_the_mask_a_group_is_refused(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, GROUP, FULL);
 
-	assert_int_equal(sa_mcmember_set(e->sa, CREATE & ~SA_MCM_MGID, &rec), SA_OK);
-	assert_int_equal(rec.mgid.raw[2], 0xA0);
-	assert_null(find(e, GROUP));
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE & ~SA_MCM_MGID, &rec),
+	                 SA_INSUFFICIENT_COMPONENTS);
+	assert_int_equal(groups(e), 0);
+}
+
+static void a_group_has_the_mlid_that_it_asks_for_if_that_is_free(void **state)
+{
+	struct env *e = *state;
+	struct wire_mcmember a = request(e, 0, GROUP, FULL), b = request(e, 0, "ff12::7", FULL);
+	struct wire_mcmember c = request(e, 0, "ff12::8", FULL), d = request(e, 0, "ff12::9", FULL);
+
+	a.mlid = b.mlid = c.mlid = 0xC123;
+	d.mlid = 0x0123;
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_MLID, &a), SA_OK);
+	assert_int_equal(a.mlid, 0xC123);
+	/* it is another group's; it is not asked for; it is no MLID */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_MLID, &b), SA_OK);
+	assert_int_not_equal(b.mlid, 0xC123);
+	assert_int_equal(leave(e, 0, GROUP, FULL), SA_OK);
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &c), SA_OK);
+	assert_int_not_equal(c.mlid, 0xC123);
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE | SA_MCM_MLID, &d), SA_OK);
+	assert_true(ib_lid_is_mcast(d.mlid));
 }
 
 static void a_partition_that_the_port_is_not_in_is_refused(void **state)
@@ -782,7 +803,7 @@ static void without_mlids_left_there_are_no_resources(void **state)
 		assert_int_equal(join_nth(e, n), SA_OK);
 	assert_int_equal(join_nth(e, 19), SA_NO_RESOURCES);
 	assert_int_equal(groups(e), 19);
-	assert_int_equal(join(e, 1, "ff12:1::3", FULL), SA_OK); /* joining takes none */
+	assert_int_equal(join(e, 1, "ff12:1::3", FULL), SA_OK); /* joining needs none */
 	assert_int_equal(leave(e, 0, "ff12:1::7", FULL), SA_OK);
 	assert_int_equal(join_nth(e, 19), SA_OK);
 	stop(e);
@@ -981,7 +1002,7 @@ static void the_broadcast_group_cannot_be_deleted(void **state)
 	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
 }
 
-static void the_broadcast_group_takes_members_of_any_kind(void **state)
+static void the_broadcast_group_accepts_members_of_any_kind(void **state)
 {
 	struct env *e = *state;
 	struct wire_mcmember rec = request(e, 0, BROADCAST, NON);
@@ -1070,7 +1091,8 @@ int main(void)
 		TEST(for_a_zero_mgid_one_is_made_up),
 		TEST(a_made_up_mgid_is_for_others_to_join),
 		TEST(a_made_up_mgid_has_the_scope_asked_for),
-		TEST(without_an_mgid_in_the_mask_one_is_made_up),
+		TEST(without_an_mgid_in_the_mask_a_group_is_refused),
+		TEST(a_group_has_the_mlid_that_it_asks_for_if_that_is_free),
 		TEST(a_partition_that_the_port_is_not_in_is_refused),
 		TEST(mtu_of_a_new_group),
 		TEST(rate_of_a_new_group),
@@ -1107,7 +1129,7 @@ int main(void)
 		TEST(the_broadcast_group_is_there_from_the_start),
 		TEST(all_ports_can_join_the_broadcast_group),
 		TEST(the_broadcast_group_cannot_be_deleted),
-		TEST(the_broadcast_group_takes_members_of_any_kind),
+		TEST(the_broadcast_group_accepts_members_of_any_kind),
 		TEST(a_port_that_is_down_leaves_all_its_groups),
 		TEST(with_the_last_full_member_s_port_the_group_goes),
 		TEST(a_port_that_is_down_can_neither_join_nor_leave),

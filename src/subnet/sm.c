@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "subnet/sm_state.h"
@@ -50,7 +51,7 @@ void sm_free(struct sm *sm)
 
 /* ---- ports ---- */
 
-/* Whether the port has come up. */
+/* Makes the port ACTIVE if its link is not down. True: its state has changed. */
 static bool bring_up(struct fabric_port *p)
 {
 	uint8_t old = p->state;
@@ -60,7 +61,7 @@ static bool bring_up(struct fabric_port *p)
 	return p->state != old;
 }
 
-/* Processes see what a sweep changes of a port; most of them it does not. */
+/* Publishes a port to processes if the sweep changed it; most ports do not change. */
 static void publish(struct fabric *f, struct fabric_port *p)
 {
 	const struct shm_port *s = &f->region->ports[p->index];
@@ -70,7 +71,7 @@ static void publish(struct fabric *f, struct fabric_port *p)
 		fabric_port_publish(f, p);
 }
 
-/* The SM answers at an HCA's LID, as one that runs on a host does: all end ports are told. */
+/* Writes the LID of the SM's port to all end ports. */
 static void tell_sm_lid(struct sm *sm)
 {
 	struct fabric *f = sm->f;
@@ -87,7 +88,7 @@ static void tell_sm_lid(struct sm *sm)
 	}
 }
 
-/* LinearFDBTop: beyond it there is nothing to read in the tables. */
+/* Writes LinearFDBTop: the tables have no entries beyond it. */
 static void tell_top(struct sm *sm)
 {
 	uint16_t top = sm_lids_top(sm);
@@ -107,7 +108,7 @@ static bool bring_all_up(struct sm *sm)
 	return any;
 }
 
-/* Flows are walked again where the tables have changed; what went down, whoever broke it saw to. */
+/* Compiles the flows again to LIDs whose routes changed. Who set a link down has done its flows. */
 static void follow_tables(struct sm *sm, const uint64_t *changed)
 {
 	for (unsigned w = 0; w < IB_LID_MCAST_FIRST / 64; w++)
@@ -122,8 +123,9 @@ int sm_sweep(struct sm *sm)
 	int ret = sm_lids_give(sm);
 
 	sm_net_look(&sm->net);
+	sm_trees_look(sm->trees);
 	if (!ret)
-		ret = sm_routes_sweep(sm->routes, changed);
+		ret = sm_routes_sweep(sm->routes, sm_lids_top(sm), changed);
 	if (!ret)
 		ret = sm_pkeys_write(sm);
 	if (bring_all_up(sm))
@@ -132,6 +134,8 @@ int sm_sweep(struct sm *sm)
 		follow_tables(sm, changed);
 	tell_top(sm);
 	tell_sm_lid(sm);
+	base_log_debug(sm, "swept %u switches and %u HCA ports: %s", sm->net.n, sm->f->n_hca_ports,
+	               strerror(-ret));
 	return ret;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * LIDs: each port of an HCA has 2^LMC in a row that begin at a multiple of that (the setting
- * "lmc"), each switch one. Who has some keeps them, whoever gave them; what is given back rests
- * as long as possible.
+ * LIDs: each HCA port has 2^LMC consecutive LIDs (the setting "lmc"), the first a multiple of that;
+ * each switch has one. Ports keep the LIDs that they have, also from another subnet manager. A
+ * freed LID is used again as late as possible.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "subnet/sm_state.h"
 
-/* Of two ports that have the same ones, the second has them no more. */
+/* Whether @n LIDs from @lid on are free. */
 static bool is_free(const struct sm *sm, unsigned lid, unsigned n)
 {
 	if (!lid || lid % n || lid + n > IB_LID_MCAST_FIRST)
@@ -27,7 +27,7 @@ static void mark(struct sm *sm, const struct fabric_port *p)
 		sm->lids[i / 64] |= 1ull << (i % 64);
 }
 
-/* The first of @n that nobody has; 0: there are none. */
+/* The first of @n consecutive free LIDs; 0: there are none. */
 static uint16_t find_free(struct sm *sm, unsigned n)
 {
 	unsigned lid = (sm->next_lid + n - 1) / n * n;
@@ -48,7 +48,7 @@ static uint8_t lmc_of(const struct sm *sm, const struct fabric_port *p)
 	return p->node->type == FABRIC_HCA ? (uint8_t)sm->f->settings.lmc : 0;
 }
 
-/* The @i-th end port that the SM sees: of HCAs, then of switches. NULL past the last. */
+/* End port number @i: those of HCAs, then those of switches. NULL: there are no more. */
 static struct fabric_port *end_port(const struct sm *sm, unsigned i)
 {
 	if (i < sm->f->n_hca_ports)
@@ -57,13 +57,13 @@ static struct fabric_port *end_port(const struct sm *sm, unsigned i)
 	return i < sm->net.n ? &sm->net.sw[i]->port[0] : NULL;
 }
 
-/* What has no cable a subnet manager does not see. */
+/* Whether a subnet manager sees the port: it has a cable. */
 static bool is_seen(const struct fabric_port *p)
 {
 	return p->peer || p->node->type == FABRIC_SWITCH;
 }
 
-/* As many as it is to have, from where it has some, if they are free. */
+/* Reserves the port's LIDs; if another port has them, it loses them (lid 0). */
 static void keep(struct sm *sm, struct fabric_port *p)
 {
 	uint8_t lmc = lmc_of(sm, p);
@@ -82,8 +82,8 @@ static int give(struct sm *sm, struct fabric_port *p)
 
 	p->lid = find_free(sm, 1u << lmc);
 	if (!p->lid) {
-		base_log("there are no %u LIDs left for port %u of '%s'", 1u << lmc, p->num,
-		         p->node->name);
+		base_log_warning(sm, "there are no %u LIDs left for port %u of '%s'", 1u << lmc,
+		                 p->num, p->node->name);
 		return -ENOSPC;
 	}
 	p->lmc = lmc;

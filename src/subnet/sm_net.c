@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The cables of the fabric as the subnet manager notes them, and what has changed of them from
- * sweep to sweep. Called by sm.c.
+ * The cables of the fabric, and what has changed since the last sweep. Called by sm.c.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 
 #include "subnet/sm_state.h"
 
-/* An HCA's port when it was last looked at. */
+/* The state of an HCA's port at the last look. */
 struct sm_known_port {
 	uint16_t lid;
 	uint8_t lmc;

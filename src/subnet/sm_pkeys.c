@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * P_Key tables of the ports, as the partitions say: the default partition's P_Key at index 0
- * unless another is to be there, one that a port has already stays where it is, and new ones
- * take the first free places, in the order of their numbers. A switch's port to an HCA has the
- * HCA's table and says that it enforces it; nothing is kept back there that the HCA's own check
- * would let in.
+ * Writes the P_Key tables of the ports by the partitions. The default partition's P_Key is at index
+ * 0, unless a rule puts another one there. P_Keys that a port has already keep their index; new
+ * ones get the first free entries, in the order of their numbers. A switch's port to an HCA gets
+ * the HCA's table and enforces it; it blocks no packet that the HCA would accept.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "fabric/mads.h"
 #include "subnet/partitions.h"
 #include "subnet/sm_state.h"
 
-/* The P_Keys that a port is to have. */
+/* The P_Keys that a port must have. */
 struct keys {
 	uint16_t key[2 * SHM_PKEYS];
-	unsigned n; /* there may be more than the table has room for; more yet are only counted */
-	uint16_t index0; /* the base of the one for index 0 */
+	unsigned n; /* may be more than fit in the table; those beyond key[] are only counted */
+	uint16_t index0; /* the base of the P_Key for index 0 */
 };
 
 static bool is_meant(const struct partition_rule *rule, const struct fabric_port *p, bool is_self)
@@ -44,12 +44,12 @@ static bool is_meant(const struct partition_rule *rule, const struct fabric_port
 
 static void add_key(struct keys *k, uint16_t key)
 {
-	if (k->n < sizeof(k->key) / sizeof(k->key[0]))
+	if (k->n < ARRAY_SIZE(k->key))
 		k->key[k->n] = key;
 	k->n++;
 }
 
-/* @membership: room for one of each partition. */
+/* Finds the P_Keys of @p. @membership: scratch, one for each partition. */
 static void find_keys(const struct partitions *all, const struct fabric_port *p, bool is_self,
                       uint8_t *membership, struct keys *k)
 {
@@ -85,7 +85,7 @@ static bool has_key(const uint16_t *table, unsigned n, uint16_t key)
 	return false;
 }
 
-/* The lowest of those that the table lacks; 0: none. */
+/* The lowest P_Key that the table lacks; 0: none. */
 static uint16_t next_missing(const struct keys *k, unsigned n, const uint16_t *table)
 {
 	uint16_t best = 0;
@@ -101,7 +101,7 @@ static uint16_t next_missing(const struct keys *k, unsigned n, const uint16_t *t
 	return best;
 }
 
-/* What is to be at index 0: as a full member rather than as a limited one. */
+/* The P_Key for index 0; the full member's if the port has both. */
 static uint16_t first_key(const struct keys *k, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -140,7 +140,7 @@ static void set_table(struct fabric *f, struct fabric_port *p, const uint16_t *t
 		sink->port_changed(sink->arg, p, FABRIC_PORT_PKEYS);
 }
 
-/* The switch's port at the other end. */
+/* Gives @table to the switch's port at the other end, which then enforces it. */
 static void set_peer(struct fabric *f, struct fabric_port *peer, const uint16_t *table)
 {
 	if (!peer || peer->node->type != FABRIC_SWITCH)
@@ -197,7 +197,7 @@ int sm_partitions_check(const struct fabric *f, const struct partitions *all, ch
 		for (unsigned k = last ? 1 : 0; k <= last && !ret; k++) {
 			struct keys keys;
 
-			/* as if the subnet manager were there: it may come */
+			/* with the rules for "self", as the subnet manager may move there */
 			find_keys(all, &node->port[k], last, membership, &keys);
 			if (keys.n <= SHM_PKEYS)
 				continue;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * P_Key tables as the partitions say, and what changes when the partitions do.
+ * P_Key tables by the partitions, and their changes when the partitions change.
  */
 #include <arpa/inet.h>
 
@@ -277,7 +277,7 @@ static void without_ipoib_there_is_no_broadcast_group(void **state)
 	assert_int_equal(e->sa->groups.n, 0);
 }
 
-static void other_partitions_bring_and_take_groups(void **state)
+static void groups_come_and_go_with_partitions(void **state)
 {
 	struct env *e = *state;
 
@@ -311,7 +311,7 @@ int main(void)
 		TEST(a_table_too_small_is_noticed_before),
 		TEST(partitions_have_groups_for_their_members),
 		TEST(without_ipoib_there_is_no_broadcast_group),
-		TEST(other_partitions_bring_and_take_groups),
+		TEST(groups_come_and_go_with_partitions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

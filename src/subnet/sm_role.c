@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Master, standby and the way from one to the other: see sm_role.h.
+ * Master, standby, and the transitions between them: see sm_role.h.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+#include "base/log.h"
 #include "subnet/sm_role.h"
 
-#define ANSWER_MS  200 /* how long an answer may take */
-#define MAX_MISSED 3   /* so many questions in a row without an answer: it is dead */
+#define RESPONSE_MS 200 /* the longest wait for a response */
+#define MAX_MISSED  3   /* an SM is dead after so many polls in a row without a response */
 
-/* Another subnet manager, or what looks like one: a port with IsSM. */
+/* A port with IsSM: probably another subnet manager. */
 struct peer {
 	struct fabric_port *port;
-	uint64_t tid;   /* of the question that waits for its answer; 0: none does */
-	unsigned asked; /* questions since it answered last */
-	bool known;     /* it has answered: info is valid */
+	uint64_t tid;   /* of the request without a response yet; 0: none */
+	unsigned asked; /* requests since its last response */
+	bool known;     /* it has responded: info is valid */
 	struct wire_sm_info info;
 };
 
@@ -25,10 +27,10 @@ struct sm_role {
 	struct sm_role_ops ops;
 	struct fabric_port *home;
 	enum sm_state state;
-	struct fabric_port *master; /* STANDBY: whose life is watched */
+	struct fabric_port *master; /* STANDBY: the master that it polls */
 	struct peer *peer;
 	unsigned n_peers, room;
-	uint64_t due_ms; /* UINT64_MAX: nothing is to be done */
+	uint64_t due_ms; /* UINT64_MAX: nothing is due */
 	uint32_t last_tid, act_count;
 };
 
@@ -87,15 +89,8 @@ static struct peer *find_peer(struct sm_role *r, const struct fabric_port *port)
 
 static void add_peer(struct sm_role *r, struct fabric_port *port)
 {
-	if (r->n_peers == r->room) {
-		unsigned room = r->room ? 2 * r->room : 4;
-		struct peer *grown = realloc(r->peer, room * sizeof(*grown));
-
-		if (!grown)
-			return; /* the next look may find it */
-		r->peer = grown;
-		r->room = room;
-	}
+	if (base_array_reserve(&r->peer, &r->room, (size_t)r->n_peers + 1))
+		return; /* the next look may find it */
 	r->peer[r->n_peers++] = (struct peer){ .port = port };
 }
 
@@ -104,7 +99,7 @@ static bool says_is_sm(const struct sm_role *r, const struct fabric_port *p)
 	return p != r->home && p->state != IB_PORT_DOWN && (p->capabilities & PORT_CAP_SM);
 }
 
-/* Those that say so are peers, and no others. */
+/* Makes the ports with IsSM the peers. */
 static void list_peers(struct sm_role *r)
 {
 	for (unsigned i = r->n_peers; i--;)
@@ -150,7 +145,7 @@ bool sm_role_known(const struct sm_role *r, unsigned i, struct fabric_port **at,
 	return false;
 }
 
-/* SubnGet(SMInfo), or SubnSet with @control. */
+/* Sends SubnGet(SMInfo), or SubnSet(SMInfo) with @control. */
 static void send_info(struct sm_role *r, struct peer *p, uint32_t control)
 {
 	struct fabric_mad mad = { .slid = r->home->lid,
@@ -171,7 +166,7 @@ static void send_info(struct sm_role *r, struct peer *p, uint32_t control)
 	p->asked++;
 	p->tid = (uint64_t)r->ops.tid_high << 32 | ++r->last_tid;
 	if (!fabric_mad_path(r->f, r->home, p->port, &smp))
-		return; /* no way there: no answer either */
+		return; /* no path, so no response either */
 	smp.mad.transaction_id = p->tid;
 	if (control)
 		wire_sm_info_encode(&own, smp.data);
@@ -196,6 +191,7 @@ static void ask_all(struct sm_role *r)
 static void become_master(struct sm_role *r, uint64_t now_ms)
 {
 	r->state = SM_MASTER;
+	base_log_info(sm, "master, at port %u of '%s'", r->home->num, r->home->node->name);
 	r->due_ms = UINT64_MAX;
 	if (r->n_peers)
 		wake_at(r, now_ms, r->f->settings.sm_poll_ms);
@@ -207,6 +203,8 @@ static void stand_by(struct sm_role *r, struct fabric_port *master, uint64_t now
 	bool was_master = r->state == SM_MASTER;
 
 	r->state = SM_STANDBY;
+	base_log_info(sm, "standby: the master is at '%s'",
+	              master ? master->node->name : "an unknown port");
 	r->master = master;
 	for (unsigned i = 0; i < r->n_peers; i++)
 		r->peer[i].asked = 0;
@@ -218,6 +216,7 @@ static void stand_by(struct sm_role *r, struct fabric_port *master, uint64_t now
 static void discover(struct sm_role *r, uint64_t now_ms)
 {
 	r->state = SM_DISCOVERING;
+	base_log_info(sm, "discovering: it asks the others who they are");
 	list_peers(r);
 	for (unsigned i = 0; i < r->n_peers; i++) {
 		r->peer[i].known = false;
@@ -228,11 +227,11 @@ static void discover(struct sm_role *r, uint64_t now_ms)
 		return;
 	}
 	ask_all(r);
-	wake_at(r, now_ms, ANSWER_MS);
+	wake_at(r, now_ms, RESPONSE_MS);
 }
 
-/* DISCOVERING: whether nobody is to be waited for any longer. */
-static bool all_have_answered(const struct sm_role *r)
+/* DISCOVERING: whether no response is missing that could still come. */
+static bool all_have_responded(const struct sm_role *r)
 {
 	for (unsigned i = 0; i < r->n_peers; i++)
 		if (!r->peer[i].known && r->peer[i].asked < MAX_MISSED)
@@ -240,7 +239,7 @@ static bool all_have_answered(const struct sm_role *r)
 	return true;
 }
 
-/* Who is there decides: a master, whatever its priority; or else who is higher than we. */
+/* Becomes standby if there is a master, of any priority, or a higher SM; else master. */
 static void decide(struct sm_role *r, uint64_t now_ms)
 {
 	struct fabric_port *higher = NULL;
@@ -274,6 +273,7 @@ void sm_role_stop(struct sm_role *r)
 	bool was_master = r->state == SM_MASTER;
 
 	r->state = SM_NOT_ACTIVE;
+	base_log_info(sm, "stopped");
 	r->n_peers = 0;
 	r->due_ms = UINT64_MAX;
 	if (was_master)
@@ -292,12 +292,12 @@ void sm_role_look(struct sm_role *r, uint64_t now_ms)
 	if (!r->n_peers)
 		return;
 	ask_all(r);
-	wake_at(r, now_ms, r->state == SM_DISCOVERING ? ANSWER_MS : r->f->settings.sm_poll_ms);
+	wake_at(r, now_ms, r->state == SM_DISCOVERING ? RESPONSE_MS : r->f->settings.sm_poll_ms);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-/* The master is there, and master; or higher than we, so that it will be. */
+/* Whether that SM is the master, or higher than we and will be it. */
 static bool is_alive(const struct sm_role *r, const struct wire_sm_info *info)
 {
 	return info->sm_state == SM_MASTER ||
@@ -308,7 +308,7 @@ static void hear_of(struct sm_role *r, struct peer *p, uint64_t now_ms)
 {
 	switch (r->state) {
 	case SM_DISCOVERING:
-		if (all_have_answered(r))
+		if (all_have_responded(r))
 			decide(r, now_ms);
 		break;
 	case SM_STANDBY:
@@ -316,7 +316,7 @@ static void hear_of(struct sm_role *r, struct peer *p, uint64_t now_ms)
 			discover(r, now_ms);
 		break;
 	case SM_MASTER:
-		/* a lower one that is master as well hands over to us, not we to it */
+		/* a lower SM that is master too hands over to us */
 		if ((p->info.sm_state == SM_MASTER || p->info.sm_state == SM_STANDBY) &&
 		    is_higher(r, &p->info))
 			send_info(r, p, SM_CONTROL_HANDOVER);
@@ -326,18 +326,18 @@ static void hear_of(struct sm_role *r, struct peer *p, uint64_t now_ms)
 	}
 }
 
-/* The port has IsSM, and an agent that says there is no SM: it has just ended, or not begun. */
+/* A port with IsSM responded that it has no SM: that has just ended or not started yet. */
 static void hear_nothing(struct sm_role *r, struct peer *p, uint64_t now_ms)
 {
 	p->known = false;
 	p->asked = MAX_MISSED;
 	if (r->state == SM_STANDBY && p->port == r->master)
 		discover(r, now_ms);
-	else if (r->state == SM_DISCOVERING && all_have_answered(r))
+	else if (r->state == SM_DISCOVERING && all_have_responded(r))
 		decide(r, now_ms);
 }
 
-static void take_answer(struct sm_role *r, const struct wire_smp *smp, uint64_t now_ms)
+static void receive_response(struct sm_role *r, const struct wire_smp *smp, uint64_t now_ms)
 {
 	struct peer *p = NULL;
 
@@ -348,7 +348,7 @@ static void take_answer(struct sm_role *r, const struct wire_smp *smp, uint64_t 
 		return; /* too late */
 	p->tid = 0;
 	if (smp->mad.attribute_modifier == SM_CONTROL_HANDOVER) {
-		/* refused: it is asked again */
+		/* refused: the next poll tries again */
 		if (r->state == SM_MASTER && !smp->mad.status)
 			stand_by(r, p->port, now_ms);
 		return;
@@ -365,7 +365,7 @@ static void take_answer(struct sm_role *r, const struct wire_smp *smp, uint64_t 
 
 /* ---- requests ---- */
 
-/* Whether a Set makes sense from an SM in the state that it says it has, and in ours. */
+/* Whether the state machine allows a Set in the sender's state and in ours. */
 static bool may_control(const struct sm_role *r, uint32_t control, const struct wire_sm_info *from)
 {
 	if (from->sm_state != (control == SM_CONTROL_ACKNOWLEDGE ? SM_STANDBY : SM_MASTER))
@@ -403,6 +403,7 @@ static void follow(struct sm_role *r, uint32_t control, const struct wire_sm_inf
 		break;
 	case SM_CONTROL_DISABLE:
 		r->state = SM_NOT_ACTIVE;
+		base_log_info(sm, "stopped: another subnet manager has disabled it");
 		r->due_ms = UINT64_MAX;
 		break;
 	case SM_CONTROL_STANDBY:
@@ -415,13 +416,13 @@ static void follow(struct sm_role *r, uint32_t control, const struct wire_sm_inf
 	}
 }
 
-/* The port's M_Key, if it has one, opens what SMInfo protects: the SM_Key, and Sets. */
+/* Whether the MAD has the port's M_Key, if there is one. The SM_Key and Sets require it. */
 static bool has_m_key(const struct sm_role *r, const struct wire_smp *smp)
 {
 	return !r->home->m_key || smp->m_key == r->home->m_key;
 }
 
-static void fill_answer(const struct sm_role *r, struct wire_smp *smp)
+static void fill_response(const struct sm_role *r, struct wire_smp *smp)
 {
 	struct wire_sm_info info = own_info(r);
 
@@ -434,7 +435,8 @@ static void fill_answer(const struct sm_role *r, struct wire_smp *smp)
 		smp->direction = 1;
 }
 
-static void answer(struct sm_role *r, struct wire_smp *smp, uint64_t now_ms, struct fabric_mad *out)
+static void respond(struct sm_role *r, struct wire_smp *smp, uint64_t now_ms,
+                    struct fabric_mad *out)
 {
 	struct wire_sm_info from;
 	bool act = false;
@@ -449,7 +451,7 @@ static void answer(struct sm_role *r, struct wire_smp *smp, uint64_t now_ms, str
 		if (!act)
 			smp->mad.status = MAD_STATUS_BAD_FIELD;
 	}
-	fill_answer(r, smp);
+	fill_response(r, smp);
 	wire_smp_encode(smp, out->data);
 	if (act)
 		follow(r, smp->mad.attribute_modifier, &from, now_ms);
@@ -465,19 +467,19 @@ bool sm_role_input(struct sm_role *r, const struct fabric_mad *in, uint64_t now_
 	if (smp.mad.attribute_id != SMP_ATTR_SM_INFO)
 		return false;
 	if (smp.mad.method == MAD_GET_RESP && smp.mad.transaction_id >> 32 == r->ops.tid_high) {
-		take_answer(r, &smp, now_ms);
+		receive_response(r, &smp, now_ms);
 		return true;
 	}
 	if (smp.mad.method != MAD_GET && smp.mad.method != MAD_SET)
 		return false;
-	answer(r, &smp, now_ms, out);
+	respond(r, &smp, now_ms, out);
 	*reply = true;
 	return true;
 }
 
 /* ---- time ---- */
 
-/* STANDBY: whether the master has not answered for too long. */
+/* STANDBY: whether the master has not responded for too long. */
 static bool is_orphaned(struct sm_role *r)
 {
 	const struct peer *p = find_peer(r, r->master);
@@ -499,7 +501,7 @@ void sm_role_run_due(struct sm_role *r, uint64_t now_ms)
 			discover(r, now_ms);
 			return;
 		}
-	} else if (r->state == SM_DISCOVERING && all_have_answered(r)) {
+	} else if (r->state == SM_DISCOVERING && all_have_responded(r)) {
 		decide(r, now_ms);
 		return;
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which of several subnet managers is the master: the state machine of the InfiniBand
+ * Decides which of several subnet managers is the master: the state machine of the InfiniBand
  * specification, volume 1, section 14.4.1. The embedded SM finds the others by the IsSM bit of
- * their ports, asks them by SubnGet(SMInfo), and hands the subnet over, or takes it, by
- * SubnSet(SMInfo). The one with the higher priority wins; of equals, the one with the lower GUID.
+ * their ports, polls them by SubnGet(SMInfo), and hands the subnet over by SubnSet(SMInfo). The
+ * higher priority wins; of equal ones the lower GUID.
  *
- * A master asks the others from time to time, a standby asks its master: an SM that is killed
- * says nothing. Alone, nobody asks anybody.
+ * A master polls the others at intervals and a standby polls its master, as a killed SM sends
+ * nothing. An SM that is alone polls nobody.
  *
- * SMInfo MADs in and out; time is passed in, milliseconds of a clock that does not jump. The
- * manager's; not thread-safe.
+ * The caller passes in MADs and the time: milliseconds of a monotonic clock. Only the daemon uses
+ * this; not thread-safe; nothing blocks.
  */
 #ifndef SUBNET_SM_ROLE_H
 #define SUBNET_SM_ROLE_H
@@ -17,58 +17,62 @@
 #include "fabric/mads.h"
 #include "wire/sm_attr.h"
 
-#define SM_KEY 1 /* that subnet managers show each other; OpenSM's default, which insists on it */
+#define SM_KEY 1 /* in SMInfo; OpenSM's default, which it requires */
 
 struct sm_role;
 
 struct sm_role_ops {
-	/* Sends a MAD from the SM's port. Its answer does not come before this returns. */
+	/* Sends a MAD from the SM's port. Its response is delivered after this has returned. */
 	void (*send)(void *arg, const struct fabric_mad *mad);
-	/* The subnet is ours: sweep it, serve it. Again, if it is ours already and another has
-	 * handed its part over. */
+	/* We are the master: sweep the subnet and serve it. Called again if another master has
+	 * handed its part over to us. */
 	void (*master)(void *arg);
-	/* It is not any more. */
+	/* We are no longer the master. */
 	void (*resign)(void *arg);
-	/* Asks to call sm_role_run_due() after @ms milliseconds; the soonest of several counts. */
+	/* Asks the daemon to call sm_role_run_due() after @ms ms; the earliest request counts. */
 	void (*wake)(void *arg, unsigned ms);
-	uint32_t tid_high; /* of the transaction IDs of its requests */
+	uint32_t tid_high; /* the high half of the transaction IDs of requests */
 	void *arg;
 };
 
-/* Not active yet. @home: the HCA port that it answers at. 0 or -ENOMEM. */
+/*
+ * Makes an SM that is not active yet. @home: its port, an HCA port. Returns 0 and *@role, which
+ * sm_role_free() frees; or -ENOMEM.
+ */
 int sm_role_new(struct sm_role **role, struct fabric *f, struct fabric_port *home,
                 const struct sm_role_ops *ops);
 void sm_role_free(struct sm_role *role);
 
-/* Starts to look for others; becomes master in here if there is none. */
+/* Starts to look for others. If there are none, it calls ops.master() before it returns. */
 void sm_role_start(struct sm_role *role, uint64_t now_ms);
 
-/* Ends, as if killed: says nothing to anybody. ops.resign is called if it was master. */
+/* Stops without a message, as if killed. Calls ops.resign() if it was the master. */
 void sm_role_stop(struct sm_role *role);
 
 enum sm_state sm_role_state(const struct sm_role *role);
 struct fabric_port *sm_role_home(const struct sm_role *role);
 
 /*
- * The subnet managers that it knows of, from 0: itself, then those that have answered it. False:
- * no more.
+ * The subnet managers that it knows, from 0: itself, then those that have responded. False: there
+ * are no more.
  */
 bool sm_role_known(const struct sm_role *role, unsigned i, struct fabric_port **at,
                    struct wire_sm_info *info);
 
-/* From now on it answers at another HCA port. */
+/* Moves the SM to another HCA port. */
 void sm_role_move(struct sm_role *role, struct fabric_port *home);
 
-/* Another SM may have come, gone, or changed its mind: asks all that there are. */
+/* To be called when another SM may have come, gone or changed: polls all of them. */
 void sm_role_look(struct sm_role *role, uint64_t now_ms);
 
 /*
- * A MAD with SMInfo that has come to its port. False: it is not for us. *@reply: whether @out,
- * its data, is to go back.
+ * Processes a MAD with SMInfo that arrived at the SM's port. False: it is not for us. *@reply: the
+ * caller sends @out back.
  */
 bool sm_role_input(struct sm_role *role, const struct fabric_mad *in, uint64_t now_ms,
                    struct fabric_mad *out, bool *reply);
 
+/* Does what is due at @now_ms: polls, or takes over from a master that does not respond. */
 void sm_role_run_due(struct sm_role *role, uint64_t now_ms);
 
 #endif

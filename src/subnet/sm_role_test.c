@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several subnet managers on one fabric, each at a host's port: who becomes the master, who
- * stands by, and what happens when one dies, by a clock that only the test moves.
+ * Several subnet managers on one fabric, each at a host's port: which one becomes the master, which
+ * ones stand by, and what happens when one dies. The test sets the time.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -71,20 +71,20 @@ static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *
 		                  .dlid = mad->slid,
 		                  .src_qpn = mad->dest_qpn,
 		                  .dest_qpn = mad->src_qpn };
-	bool taken = false, reply;
+	bool accepted = false, reply;
 
-	for (unsigned i = 0; i < e->n && !taken; i++) {
+	for (unsigned i = 0; i < e->n && !accepted; i++) {
 		struct sm *sm = &e->sm[i];
 
 		if (sm_role_home(sm->role) != at || sm_role_state(sm->role) == SM_NOT_ACTIVE)
 			continue;
 		if (sm->dead)
 			return true; /* the program is there, and stopped */
-		taken = sm_role_input(sm->role, mad, e->now, &out, &reply);
+		accepted = sm_role_input(sm->role, mad, e->now, &out, &reply);
 		if (reply)
 			enqueue(e, at, &out);
 	}
-	return taken;
+	return accepted;
 }
 
 static void pump(struct env *e)
@@ -157,7 +157,7 @@ static struct sm *start(struct env *e, unsigned host)
 	return sm;
 }
 
-/* It ends; nobody is told but by the bit that goes. */
+/* It ends; only its IsSM bit goes. */
 static void stop(struct sm *sm)
 {
 	sm_role_home(sm->role)->capabilities &= ~PORT_CAP_SM;
@@ -194,7 +194,7 @@ static void of_equals_the_one_with_the_lower_guid_is_handed_the_subnet(void **st
 	struct sm *a = start(e, 2), *b = start(e, 1);
 
 	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
-	sm_role_look(a->role, e->now); /* it has been told of a new SM */
+	sm_role_look(a->role, e->now); /* it has learned of a new SM */
 	pump(e);
 	assert_int_equal(sm_role_state(b->role), SM_MASTER);
 	assert_int_equal(sm_role_state(a->role), SM_STANDBY);
@@ -208,7 +208,7 @@ static void a_master_that_asks_from_time_to_time_hands_over_without_being_told(v
 	struct sm *a = start(e, 2), *b = start(e, 1);
 
 	sm_role_look(a->role, e->now);
-	e->head = e->tail = 0; /* all questions are lost */
+	e->head = e->tail = 0; /* all requests are lost */
 	pass(e, 2 * e->f->settings.sm_poll_ms);
 	assert_int_equal(sm_role_state(b->role), SM_MASTER);
 	assert_int_equal(sm_role_state(a->role), SM_STANDBY);
@@ -237,7 +237,7 @@ static void a_standby_takes_over_at_once_when_the_master_has_no_is_sm(void **sta
 	assert_int_equal(sm_role_state(b->role), SM_MASTER);
 }
 
-static void one_lost_answer_makes_no_new_master(void **state)
+static void one_lost_response_makes_no_new_master(void **state)
 {
 	struct env *e = *state;
 	struct sm *a = start(e, 0), *b = start(e, 1);
@@ -280,7 +280,7 @@ static void masters_of_two_halves_agree_when_the_halves_meet(void **state)
 	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
 }
 
-/* A SubnSet(SMInfo) as from an SM at host 3, in the state it says. The status of the answer. */
+/* Sends a SubnSet(SMInfo) as an SM at host 3 with this state. The status of the response. */
 static uint16_t control(struct env *e, struct sm *to, uint32_t what, enum sm_state from)
 {
 	struct fabric_mad in = { .src_qpn = 0 }, out;
@@ -335,7 +335,7 @@ static void what_the_state_machine_has_not_is_refused(void **state)
 	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
 }
 
-static void who_has_not_the_m_key_controls_nothing_and_sees_no_sm_key(void **state)
+static void without_the_m_key_nothing_is_controlled_and_no_sm_key_shown(void **state)
 {
 	struct env *e = *state;
 	struct sm *b;
@@ -345,7 +345,7 @@ static void who_has_not_the_m_key_controls_nothing_and_sees_no_sm_key(void **sta
 	e->f->hca_port[1]->m_key = 42;
 	assert_int_equal(control(e, b, SM_CONTROL_DISABLE, SM_MASTER), MAD_STATUS_BAD_FIELD);
 	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
-	pass(e, 5 * e->f->settings.sm_poll_ms); /* its own questions go on */
+	pass(e, 5 * e->f->settings.sm_poll_ms); /* its own polls continue */
 	assert_int_equal(sm_role_state(b->role), SM_STANDBY);
 }
 
@@ -359,12 +359,12 @@ int main(void)
 		TEST(a_master_that_asks_from_time_to_time_hands_over_without_being_told),
 		TEST(a_standby_takes_over_when_the_master_is_silent),
 		TEST(a_standby_takes_over_at_once_when_the_master_has_no_is_sm),
-		TEST(one_lost_answer_makes_no_new_master),
+		TEST(one_lost_response_makes_no_new_master),
 		TEST(of_two_standbys_one_takes_over),
 		TEST(masters_of_two_halves_agree_when_the_halves_meet),
 		TEST(a_standby_obeys_its_master),
 		TEST(what_the_state_machine_has_not_is_refused),
-		TEST(who_has_not_the_m_key_controls_nothing_and_sees_no_sm_key),
+		TEST(without_the_m_key_nothing_is_controlled_and_no_sm_key_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

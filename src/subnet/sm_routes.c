@@ -1,83 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Unicast routing: the out port of each LID in each switch. Every way is a shortest one
- * (of the legal ones, if sm_updn.c has a say), and where there are several, the one by the
- * port that leads to the fewest LIDs of HCAs so far: equal ways and parallel links carry
- * equal shares. A way that is still a shortest one stays as it is, so that a link that
- * fails moves only what crossed it; when a link between switches comes up, all are shared
- * out anew, and the outcome depends on the cables alone.
+ * Unicast routing: the out port for each LID in each switch. Every path is a shortest one; with
+ * up/down routing (sm_updn.c), a shortest legal one. Of several, the path by the port with the
+ * least load is chosen. The load of a port is how many LIDs of HCAs go out by it that some host's
+ * packets reach this switch for: what no host sends here is spread, and not counted. So a LID is
+ * routed in the switches farthest from it first, and each choice decides what the next switch
+ * carries. (If all LIDs counted alike, on a fat tree of three levels a third-level switch would
+ * get all that its neighbours send there by one of its links.)
+ *
+ * A path that is still a shortest one is kept, so that a failed link moves only the LIDs that
+ * crossed it. When a link between switches comes up, all paths are chosen again; the result then
+ * depends only on the cables. With sm_ftree.c, tables of a fat tree are written there.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "subnet/sm_state.h"
+#include "subnet/sm_routes.h"
 
-/* Distances of all switches from each other are kept for so many: 32 MB. With more of them each
- * sweep measures them again. */
+/* Up to this many switches, all distances between them are kept (32 MB); with more, each sweep
+ * measures them again. */
 #define MAX_ROWS 4096
 
-/*
- * The ways from one switch to another. The one with the lowest rank is the best: from the top, how
- * many LIDs of the same port go to the switch that it leads to, how many by the way itself, how
- * many LIDs of HCAs by its port; then which way it is, so that the least rank says it.
- */
-struct ways {
+#define NO_PATH (~0u)
+
+/* The paths from one switch to the present root, by their first links. */
+struct paths {
 	unsigned at, n;
-	bool several; /* LIDs of one port are to go by different ones */
-	uint64_t rank[FABRIC_MAX_PORTS];
-	uint32_t to[FABRIC_MAX_PORTS]; /* the switch that it leads to */
+	unsigned cursor; /* the paths before it have more than the least load */
+	uint32_t least;
+	uint32_t *at_load; /* by port: what sm_load_at() says */
+	uint32_t load[FABRIC_MAX_PORTS];
+	uint32_t to[FABRIC_MAX_PORTS]; /* the next switch */
 	uint8_t port[FABRIC_MAX_PORTS];
-};
-
-#define RANK_TO_USED (1ull << 48)
-#define RANK_USED    (1ull << 40)
-#define RANK_LOAD    (1ull << 8)
-#define RANK_WAY     (RANK_LOAD - 1)
-#define NO_WAY       (~0u)
-
-static_assert(FABRIC_MAX_PORTS <= RANK_WAY, "ways fit their ranks");
-
-struct sm_routes {
-	struct sm_net *net;
-	struct sm_updn *updn; /* NULL: all ways are legal */
-	uint16_t *rows;       /* by switch and switch, or one row by switch: distances */
-	bool has_all_rows;
-	uint16_t *hops;  /* the row of the one that is looked at: distances to it */
-	unsigned *queue; /* scratch */
-	uint32_t *load;  /* LIDs of HCAs by out port: load[load_of[switch] + port] */
-	unsigned *load_of;
-	bool keep; /* ways that are good stay */
-	uint64_t *changed;
-	unsigned n_hcas; /* ports on the switch that is looked at */
-	struct {
-		const struct fabric_port *port;
-		bool up;
-	} hca[FABRIC_MAX_PORTS];
+	/* how many other LIDs of the same HCA port go to the path's next switch, and use it */
+	uint8_t to_used[FABRIC_MAX_PORTS], used[FABRIC_MAX_PORTS];
+	uint8_t index[256]; /* by port, if port[index] is that port */
 };
 
 int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 {
 	struct sm_routes *r = calloc(1, sizeof(*r));
-	unsigned n_ports = 0;
 
 	if (!r)
 		return -ENOMEM;
 	r->net = net;
 	r->has_all_rows = net->n <= MAX_ROWS;
-	r->rows = calloc((r->has_all_rows ? net->n : 1) * net->n + 1, sizeof(*r->rows));
-	r->queue = calloc(net->n + 1, sizeof(*r->queue));
-	r->load_of = calloc(net->n + 1, sizeof(*r->load_of));
-	for (unsigned i = 0; i < net->n && r->load_of; i++) {
-		r->load_of[i] = n_ports;
-		n_ports += net->sw[i]->n_ports + 1;
-	}
-	if (r->load_of)
-		r->load_of[net->n] = n_ports;
-	r->load = calloc(n_ports + 1, sizeof(*r->load));
-	if (!r->rows || !r->queue || !r->load || !r->load_of ||
-	    (net->f->settings.routing == SM_ROUTING_UPDN && sm_updn_new(&r->updn, net))) {
+	r->rows = calloc((size_t)(r->has_all_rows ? net->n : SM_HOPS_ROOTS) * net->n + 1,
+	                 sizeof(*r->rows));
+	r->order = calloc(net->n + 1, sizeof(*r->order));
+	r->start = calloc(net->n + 2, sizeof(*r->start));
+	r->lid = calloc(IB_LID_MCAST_FIRST, sizeof(*r->lid));
+	if (!r->rows || !r->order || !r->start || !r->lid || sm_load_init(r) ||
+	    sm_hops_new(&r->measure, net) ||
+	    (net->f->settings.routing != SM_ROUTING_MINHOP && sm_updn_new(&r->updn, net)) ||
+	    (net->f->settings.routing == SM_ROUTING_FTREE && sm_ftree_new(&r->ftree, r))) {
 		sm_routes_free(r);
 		return -ENOMEM;
 	}
@@ -87,297 +64,366 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 
 void sm_routes_free(struct sm_routes *r)
 {
+	if (r->ftree)
+		sm_ftree_free(r->ftree);
 	if (r->updn)
 		sm_updn_free(r->updn);
+	if (r->measure)
+		sm_hops_free(r->measure);
+	sm_load_fini(r);
 	free(r->rows);
-	free(r->queue);
-	free(r->load);
-	free(r->load_of);
+	free(r->order);
+	free(r->start);
+	free(r->lid);
 	free(r);
 }
 
 /* ---- distances ---- */
 
-/* From each switch to @root, by any links that are up. */
-static void measure_all(struct sm_routes *r, unsigned root)
-{
-	const struct sm_net *net = r->net;
-	unsigned head = 0, tail = 0;
-
-	memset(r->hops, 0xFF, net->n * sizeof(*r->hops));
-	if (net->sw[root]->dead)
-		return;
-	r->hops[root] = 0;
-	r->queue[tail++] = root;
-	while (head < tail) {
-		unsigned at = r->queue[head++];
-
-		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
-			const struct sm_link *l = &net->link[k];
-
-			if (!l->up || r->hops[l->to] != SM_FAR)
-				continue;
-			r->hops[l->to] = r->hops[at] + 1;
-			r->queue[tail++] = l->to;
-		}
-	}
-}
-
 static uint16_t *row(struct sm_routes *r, unsigned root)
 {
-	return r->has_all_rows ? &r->rows[(size_t)root * r->net->n] : r->rows;
+	return &r->rows[(size_t)(r->has_all_rows ? root : root % SM_HOPS_ROOTS) * r->net->n];
 }
 
-static void measure(struct sm_routes *r, unsigned root)
+/* Makes @root the present root, after all switches before it. */
+static void turn_to(struct sm_routes *r, unsigned root)
 {
+	unsigned n = r->net->n - root; /* that are left */
+
 	r->hops = row(r, root);
 	if (r->updn)
 		sm_updn_measure(r->updn, root, r->hops);
-	else
-		measure_all(r, root);
+	else if (root % SM_HOPS_ROOTS == 0)
+		sm_hops_measure(r->measure, root, n < SM_HOPS_ROOTS ? n : SM_HOPS_ROOTS, r->hops);
 }
 
-static uint32_t *load_at(const struct sm_routes *r, unsigned at, unsigned port)
+/* Whether a link is on a shortest legal path from @at to the present root. */
+static inline bool leads(const struct sm_routes *r, unsigned at, const struct sm_link *l)
 {
-	return &r->load[r->load_of[at] + port];
+	return l->up && r->hops[l->to] + 1 == r->hops[at] &&
+	       (!r->updn || sm_updn_may_go(r->updn, at, l->to));
 }
 
-/* The ways from @at to the root that was measured. */
-static void list_ways(const struct sm_routes *r, unsigned at, struct ways *w)
+static void list_paths(const struct sm_routes *r, unsigned at, struct paths *w)
 {
 	const struct sm_net *net = r->net;
+	const uint32_t *at_load = sm_load_at(r, at, 0);
+	uint32_t least = UINT32_MAX;
+	unsigned n = 0;
 
-	w->at = at;
-	w->n = 0;
-	if (r->hops[at] == SM_FAR)
-		return;
-	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+	memset(w->index, 0, sizeof(w->index));
+	for (unsigned k = net->first[at]; r->hops[at] != SM_FAR && k < net->first[at + 1]; k++) {
 		const struct sm_link *l = &net->link[k];
+		uint32_t load;
 
-		if (!l->up || r->hops[l->to] + 1 != r->hops[at] ||
-		    (r->updn && !sm_updn_may_go(r->updn, at, l->to)))
+		if (!leads(r, at, l))
 			continue;
-		w->rank[w->n] = *load_at(r, at, l->port) * RANK_LOAD + w->n;
-		w->to[w->n] = l->to;
-		w->port[w->n++] = l->port;
+		load = at_load[l->port];
+		least = load < least ? load : least;
+		w->load[n] = load;
+		w->to[n] = l->to;
+		w->index[l->port] = (uint8_t)n;
+		w->port[n++] = l->port;
 	}
+	w->at = at;
+	w->at_load = sm_load_at(r, at, 0);
+	w->n = n;
+	w->least = least;
+	w->cursor = 0;
+}
+
+/* ---- one path ---- */
+
+static unsigned find_path(const struct paths *w, uint8_t port)
+{
+	unsigned i = w->index[port];
+
+	return i < w->n && w->port[i] == port ? i : NO_PATH;
+}
+
+/* The first path with the least load. Loads only grow while a switch has its turn. */
+static inline unsigned least_loaded(struct paths *w)
+{
+	for (;;) {
+		for (; w->cursor < w->n; w->cursor++)
+			if (w->load[w->cursor] == w->least)
+				return w->cursor;
+		w->least = UINT32_MAX;
+		for (unsigned i = 0; i < w->n; i++)
+			w->least = w->load[i] < w->least ? w->load[i] : w->least;
+		w->cursor = 0;
+	}
+}
+
+/* For one of several LIDs of an HCA port: if possible a path that none of the others uses, and to a
+ * switch that none uses; then the least loaded. */
+static unsigned apart(const struct paths *w)
+{
+	uint64_t best = UINT64_MAX;
+	unsigned path = 0;
+
+	for (unsigned i = 0; i < w->n; i++) {
+		uint64_t rank =
+		        (uint64_t)w->to_used[i] << 40 | (uint64_t)w->used[i] << 32 | w->load[i];
+
+		if (rank < best) {
+			best = rank;
+			path = i;
+		}
+	}
+	return path;
+}
+
+static void use_apart(struct paths *w, unsigned path)
+{
+	w->used[path]++;
+	for (unsigned i = 0; i < w->n; i++)
+		w->to_used[i] += w->to[i] == w->to[path];
+}
+
+/* LID number @i of the root goes by this path, and some host sends to it. */
+static inline void load_path(struct sm_routes *r, struct paths *w, unsigned path, unsigned i)
+{
+	sm_load_pass(r, w->to[path], i);
+	w->load[path]++;
+	w->at_load[w->port[path]]++;
+}
+
+/* LID number @i of the root goes by this path. */
+static void take(struct sm_routes *r, struct paths *w, unsigned path, unsigned i)
+{
+	use_apart(w, path);
+	if (sm_load_reaches(r, w->at, i))
+		load_path(r, w, path, i);
+}
+
+/* The path of LID number @i in the table, if it can be kept. */
+static unsigned kept_path(const struct sm_routes *r, const struct paths *w, unsigned i)
+{
+	return r->keep ? find_path(w, fabric_lft_get(r->net->sw[w->at], r->lid[i].lid)) : NO_PATH;
+}
+
+/* Routes LID number @i, the only one of its HCA port. */
+static inline int route_single(struct sm_routes *r, struct paths *w, unsigned i)
+{
+	unsigned path = kept_path(r, w, i);
+	bool reached = sm_load_reaches(r, w->at, i);
+
+	if (path != NO_PATH) {
+		if (reached)
+			load_path(r, w, path, i);
+		return 0;
+	}
+	path = reached ? least_loaded(w) : (r->root + i) % w->n;
+	if (reached)
+		load_path(r, w, path, i);
+	return sm_routes_write(r, w->at, r->lid[i].lid, w->port[path]);
+}
+
+/* Routes the LIDs of one HCA port: number @first and those after it. */
+static int route_several(struct sm_routes *r, struct paths *w, unsigned first)
+{
+	bool done[1u << SM_MAX_LMC];
+	unsigned n = r->lid[first].n;
+	int ret = 0;
+
+	memset(w->used, 0, w->n);
+	memset(w->to_used, 0, w->n);
+	for (unsigned i = 0; i < n; i++) {
+		unsigned path = kept_path(r, w, first + i);
+
+		done[i] = path != NO_PATH;
+		if (done[i])
+			take(r, w, path, first + i);
+	}
+	for (unsigned i = 0; i < n && !ret; i++) {
+		unsigned path;
+
+		if (done[i])
+			continue;
+		path = apart(w);
+		take(r, w, path, first + i);
+		ret = sm_routes_write(r, w->at, r->lid[first + i].lid, w->port[path]);
+	}
+	return ret;
+}
+
+static inline int route_port(struct sm_routes *r, struct paths *w, unsigned first)
+{
+	return r->lid[first].n == 1 ? route_single(r, w, first) : route_several(r, w, first);
 }
 
 /* ---- tables ---- */
 
-static int write_lft(struct sm_routes *r, unsigned at, uint16_t lid, uint8_t out)
+/* The first path to the switch @root, or the present one if it can be kept. */
+static int route_switch(struct sm_routes *r, unsigned at, unsigned root)
 {
-	struct fabric_node *sw = r->net->sw[at];
+	const struct sm_net *net = r->net;
+	uint16_t lid = net->sw[root]->port[0].lid;
+	const struct sm_link *old = sm_link_of(r, at, fabric_lft_get(net->sw[at], lid));
 
-	if (fabric_lft_get(sw, lid) == out)
+	if (r->hops[at] == SM_FAR)
+		return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
+	if (r->keep && old && leads(r, at, old))
 		return 0;
-	r->changed[lid / 64] |= 1ull << (lid % 64);
-	return fabric_lft_set(sw, lid, out);
-}
-
-static unsigned find_way(const struct ways *w, uint8_t port)
-{
-	for (unsigned i = 0; i < w->n; i++)
-		if (w->port[i] == port)
-			return i;
-	return NO_WAY;
+	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++)
+		if (leads(r, at, &net->link[k]))
+			return sm_routes_write(r, at, lid, net->link[k].port);
+	return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
 }
 
 /*
- * The way that no other LID of the port uses, nor the switch that it leads to, if there is one;
- * then the one by the port that has the fewest LIDs; of equals that by the lowest port.
+ * No host sends here: the HCAs, with one LID each, are spread over the ports. When a link fails,
+ * some host may; what it carried are the n-th HCAs of many roots, so the root makes a difference.
  */
-static unsigned best_way(const struct ways *w)
+static int spread(struct sm_routes *r, const struct paths *w)
 {
-	uint64_t best = w->rank[0];
-
-	for (unsigned i = 1; i < w->n; i++)
-		best = w->rank[i] < best ? w->rank[i] : best;
-	return best & RANK_WAY;
-}
-
-static void use_way(struct ways *w, unsigned way)
-{
-	if (!w->several)
-		return;
-	w->rank[way] += RANK_USED;
-	for (unsigned i = 0; i < w->n; i++)
-		if (w->to[i] == w->to[way])
-			w->rank[i] += RANK_TO_USED;
-}
-
-/* For another port, of @n LIDs. */
-static void unuse_ways(struct ways *w, unsigned n)
-{
-	for (unsigned i = 0; w->several && i < w->n; i++)
-		w->rank[i] %= RANK_USED;
-	w->several = n > 1;
-}
-
-/* A LID goes by @port no more. Somebody else may have written to the table since it was counted. */
-static void unload(const struct sm_routes *r, struct ways *w, uint8_t port)
-{
-	uint32_t *load = load_at(r, w->at, port);
-	unsigned way = find_way(w, port);
-
-	if (!*load)
-		return;
-	--*load;
-	if (way != NO_WAY)
-		w->rank[way] -= RANK_LOAD;
-}
-
-/* Switch @w->at sends @lid on by one of these ways. @counts: it is an HCA's. */
-static int route_lid(struct sm_routes *r, struct ways *w, uint16_t lid, bool counts)
-{
-	const struct fabric_node *sw = r->net->sw[w->at];
-	uint8_t old = fabric_lft_get(sw, lid);
-	unsigned new;
-
-	if (r->keep && counts && old && old <= sw->n_ports)
-		unload(r, w, old);
-	if (!w->n)
-		return write_lft(r, w->at, lid, FABRIC_LFT_NONE);
-	new = best_way(w);
-	if (counts) {
-		++*load_at(r, w->at, w->port[new]);
-		w->rank[new] += RANK_LOAD;
-		use_way(w, new);
-	}
-	return write_lft(r, w->at, lid, w->port[new]);
-}
-
-/* The way that @lid goes may stay: it is then used. */
-static bool stays(const struct sm_routes *r, struct ways *w, uint16_t lid)
-{
-	uint8_t out = r->keep ? fabric_lft_get(r->net->sw[w->at], lid) : FABRIC_LFT_NONE;
-	unsigned old = out == FABRIC_LFT_NONE ? NO_WAY : find_way(w, out);
-
-	if (old == NO_WAY)
-		return false;
-	use_way(w, old);
-	return true;
-}
-
-/* All LIDs of an HCA's port: by different ways, as far as there are any. */
-static int route_port(struct sm_routes *r, struct ways *w, const struct fabric_port *hca)
-{
-	unsigned n = 1u << hca->lmc;
-	bool done[1u << SM_MAX_LMC];
+	unsigned path = r->root % w->n;
 	int ret = 0;
 
-	unuse_ways(w, n);
-	for (unsigned i = 0; i < n; i++)
-		done[i] = stays(r, w, (uint16_t)(hca->lid + i));
-	for (unsigned i = 0; i < n && !ret; i++)
-		if (!done[i])
-			ret = route_lid(r, w, (uint16_t)(hca->lid + i), true);
+	for (unsigned i = 0; i < r->n_lids && !ret; i++) {
+		uint8_t out = r->lid[i].up ? w->port[path] : FABRIC_LFT_NONE;
+
+		path = path + 1 < w->n ? path + 1 : 0;
+		ret = sm_routes_write(r, w->at, r->lid[i].lid, out);
+	}
 	return ret;
 }
 
-/* The HCA at a switch's port, or NULL. */
-static const struct fabric_port *hca_at(const struct fabric_port *p)
+/* Writes the routes of switch @at to the present root's HCAs. */
+static int route_hcas(struct sm_routes *r, unsigned at)
 {
-	return p->peer && p->peer->node->type == FABRIC_HCA ? p->peer : NULL;
+	struct paths paths;
+	int ret = 0;
+
+	list_paths(r, at, &paths);
+	if (paths.n && !r->keep && r->lid[0].n == 1 && !sm_load_reaches_any(r, at))
+		return spread(r, &paths);
+	for (unsigned i = 0; i < r->n_lids && !ret;) {
+		unsigned n = r->lid[i].n;
+
+		if (paths.n && r->lid[i].up)
+			ret = route_port(r, &paths, i);
+		for (unsigned k = 0; k < n && !ret && !(paths.n && r->lid[i].up); k++)
+			ret = sm_routes_write(r, at, r->lid[i + k].lid, FABRIC_LFT_NONE);
+		i += n;
+	}
+	return ret;
 }
 
-static void list_hcas(struct sm_routes *r, const struct fabric_node *root)
+void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 {
-	r->n_hcas = 0;
-	for (unsigned k = 1; k <= root->n_ports; k++) {
-		const struct fabric_port *hca = hca_at(&root->port[k]);
+	const struct fabric_node *sw = r->net->sw[root];
 
-		if (!hca)
+	r->root = root;
+	r->n_lids = 0;
+	for (unsigned k = 1; k <= sw->n_ports; k++) {
+		const struct fabric_port *hca = sw->port[k].peer;
+
+		if (!hca || hca->node->type != FABRIC_HCA)
 			continue;
-		r->hca[r->n_hcas].port = hca;
-		r->hca[r->n_hcas++].up = sm_far_end(&root->port[k]);
+		for (unsigned i = 0; i < 1u << hca->lmc; i++)
+			r->lid[r->n_lids++] = (struct sm_home_lid){
+				.lid = (uint16_t)(hca->lid + i),
+				.n = (uint8_t)(1u << hca->lmc),
+				.port = (uint8_t)k,
+				.up = sm_far_end(&sw->port[k]) != NULL,
+			};
 	}
 }
 
-/* Switch @at learns the ways to what hangs on @root: itself and its HCAs. */
-static int route_from(struct sm_routes *r, unsigned at, const struct fabric_node *root)
+int sm_routes_home(struct sm_routes *r, unsigned at)
 {
-	struct ways ways, none;
-	int ret = 0;
+	int ret = sm_routes_write(r, at, r->net->sw[at]->port[0].lid, 0);
 
-	none.at = at;
-	none.n = 0;
-	none.several = ways.several = false;
-	list_ways(r, at, &ways);
-	if (!stays(r, &ways, root->port[0].lid))
-		ret = route_lid(r, &ways, root->port[0].lid, false);
-	for (unsigned i = 0; i < r->n_hcas && !ret; i++)
-		ret = route_port(r, r->hca[i].up ? &ways : &none, r->hca[i].port);
+	for (unsigned i = 0; i < r->n_lids && !ret; i++)
+		ret = sm_routes_write(r, at, r->lid[i].lid,
+		                      r->lid[i].up ? r->lid[i].port : FABRIC_LFT_NONE);
 	return ret;
 }
 
-/* The root itself. */
-static int route_home(struct sm_routes *r, unsigned at)
+void sm_routes_sort(struct sm_routes *r)
 {
-	const struct fabric_node *sw = r->net->sw[at];
-	int ret = write_lft(r, at, sw->port[0].lid, 0);
+	unsigned n = r->net->n;
+	unsigned *start = r->start; /* by how much nearer than the farthest one can be */
 
-	for (unsigned k = 1; k <= sw->n_ports && !ret; k++) {
-		const struct fabric_port *hca = hca_at(&sw->port[k]);
-		uint8_t out = sm_far_end(&sw->port[k]) ? (uint8_t)k : FABRIC_LFT_NONE;
-
-		for (unsigned i = 0; hca && i < 1u << hca->lmc && !ret; i++)
-			ret = write_lft(r, at, (uint16_t)(hca->lid + i), out);
-	}
-	return ret;
+	memset(start, 0, (n + 2) * sizeof(*start));
+	for (unsigned i = 0; i < n; i++)
+		start[n - (r->hops[i] < n ? r->hops[i] : n) + 1]++;
+	for (unsigned k = 0; k < n; k++)
+		start[k + 1] += start[k];
+	for (unsigned i = 0; i < n; i++)
+		r->order[start[n - (r->hops[i] < n ? r->hops[i] : n)]++] = i;
 }
 
 static int route_towards(struct sm_routes *r, unsigned root)
 {
 	int ret = 0;
 
-	measure(r, root);
-	list_hcas(r, r->net->sw[root]);
-	for (unsigned at = 0; at < r->net->n && !ret; at++) {
+	sm_routes_list_lids(r, root);
+	sm_routes_sort(r);
+	sm_load_begin(r);
+	for (unsigned i = 0; i < r->net->n && !ret; i++) {
+		unsigned at = r->order[i];
+
 		if (r->net->sw[at]->dead)
 			continue;
-		ret = at == root ? route_home(r, at) : route_from(r, at, r->net->sw[root]);
+		if (at == root) {
+			ret = sm_routes_home(r, at);
+			continue;
+		}
+		ret = route_switch(r, at, root);
+		if (!ret && r->n_lids)
+			ret = route_hcas(r, at);
 	}
 	return ret;
 }
 
 /* ---- sweep ---- */
 
-/* Counts again what the tables of @at have, whoever wrote them. */
-static void count_loads(struct sm_routes *r, unsigned at)
+/* All tables reach to the highest LID at once, instead of growing bit by bit. */
+static int grow_tables(struct sm_routes *r, uint16_t top)
 {
-	const struct fabric_node *sw = r->net->sw[at];
-	const struct fabric *f = r->net->f;
+	int ret = 0;
 
-	for (unsigned i = 0; i < f->n_hca_ports && sw->lft_size; i++) {
-		const struct fabric_port *p = f->hca_port[i];
+	for (unsigned i = 0; i < r->net->n && !ret; i++)
+		if (!r->net->sw[i]->dead && top >= r->net->sw[i]->lft_size)
+			ret = fabric_lft_set(r->net->sw[i], top, FABRIC_LFT_NONE);
+	return ret;
+}
 
-		for (unsigned lid = p->lid; lid < p->lid + (1u << p->lmc); lid++) {
-			uint8_t out = fabric_lft_get(sw, (uint16_t)lid);
-
-			if (out && out <= sw->n_ports)
-				++*load_at(r, at, out);
-		}
-	}
+/* Whether any switch has a table, ours or another subnet manager's. */
+static bool has_tables(const struct sm_net *net)
+{
+	for (unsigned i = 0; i < net->n; i++)
+		if (net->sw[i]->lft_size)
+			return true;
+	return false;
 }
 
 static int route_all(struct sm_routes *r)
 {
-	const struct sm_net *net = r->net;
+	unsigned n = r->net->n;
 	int ret = 0;
 
-	r->keep = !net->came_up;
+	r->keep = !r->net->came_up && !r->fresh;
 	if (r->updn)
 		sm_updn_rank(r->updn);
-	memset(r->load, 0, r->load_of[net->n] * sizeof(*r->load));
-	for (unsigned i = 0; i < net->n && r->keep; i++)
-		count_loads(r, i);
-	for (unsigned i = 0; i < net->n && !ret; i++)
+	sm_load_clear(r);
+	for (unsigned i = 0; i < n && r->keep; i++) {
+		turn_to(r, i);
+		sm_load_count(r, i, 1, false);
+	}
+	for (unsigned i = 0; i < n && !ret; i++) {
+		turn_to(r, i);
+		if (r->keep)
+			sm_load_count(r, i, -1, false);
 		ret = route_towards(r, i);
+	}
 	return ret;
 }
 
-/* Whether a way led from the link's end to @root by it. */
+/* Whether a path from the link's end to @root crossed the link. */
 static bool was_used(struct sm_routes *r, unsigned root, const struct sm_down *down)
 {
 	const uint16_t *hops = row(r, root);
@@ -385,45 +431,87 @@ static bool was_used(struct sm_routes *r, unsigned root, const struct sm_down *d
 	return hops[down->at] != SM_FAR && hops[down->link->to] + 1 == hops[down->at];
 }
 
-/* Whether all switches are as far from @root as they were: each has other ways left. */
+static bool has_path(const struct sm_routes *r, unsigned at)
+{
+	for (unsigned k = r->net->first[at]; k < r->net->first[at + 1]; k++)
+		if (leads(r, at, &r->net->link[k]))
+			return true;
+	return false;
+}
+
+/* Whether no distance to @root has changed: each switch has another shortest path. A dead one needs
+ * none; its own distance is of no use until it is back and all are measured. */
 static bool is_as_far(struct sm_routes *r, unsigned root)
 {
 	for (unsigned i = 0; i < r->net->n_down; i++) {
 		const struct sm_down *down = &r->net->down[i];
-		struct ways ways;
 
-		if (!was_used(r, root, down))
-			continue;
-		list_ways(r, down->at, &ways);
-		if (!ways.n)
+		if (!r->net->sw[down->at]->dead && was_used(r, root, down) &&
+		    !has_path(r, down->at))
 			return false;
 	}
 	return true;
 }
 
-/* As long as no distance has changed, only the ends of links that went down have to choose anew. */
+/* The LIDs of the present root that left @at by this link leave by another one. */
+static int move_lids(struct sm_routes *r, unsigned at, const struct sm_link *broken)
+{
+	struct paths paths;
+	int ret = 0;
+
+	list_paths(r, at, &paths);
+	for (unsigned i = 0; i < r->n_lids && !ret;) {
+		unsigned n = r->lid[i].n, crossed = 0;
+
+		for (unsigned k = 0; k < n; k++)
+			crossed +=
+			        fabric_lft_get(r->net->sw[at], r->lid[i + k].lid) == broken->port;
+		for (unsigned k = 0; k < n && crossed; k++)
+			sm_load_leave(r, at, i + k);
+		if (crossed && r->lid[i].up)
+			ret = route_port(r, &paths, i);
+		for (unsigned k = 0; k < n && crossed && !ret; k++)
+			sm_load_arrive(r, at, i + k);
+		i += n;
+	}
+	return ret;
+}
+
+/* No distance has changed: only the ends of links that went down choose again. */
 static int repair_towards(struct sm_routes *r, unsigned root)
 {
 	int ret = 0;
 
 	r->hops = row(r, root);
-	if (r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root))
+	if (r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root)) {
+		sm_load_count(r, root, -1, true);
+		sm_hops_measure(r->measure, root, 1, r->hops);
 		return route_towards(r, root);
-	list_hcas(r, r->net->sw[root]);
+	}
+	sm_routes_list_lids(r, root);
 	for (unsigned i = 0; i < r->net->n_down && !ret; i++) {
 		const struct sm_down *down = &r->net->down[i];
 
-		if (was_used(r, root, down) && !r->net->sw[down->at]->dead)
-			ret = route_from(r, down->at, r->net->sw[root]);
+		if (!was_used(r, root, down) || r->net->sw[down->at]->dead)
+			continue;
+		ret = route_switch(r, down->at, root);
+		if (!ret && r->n_lids)
+			ret = move_lids(r, down->at, down->link);
 	}
 	return ret;
 }
 
-int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 64])
+int sm_routes_sweep(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64])
 {
 	int ret = 0;
 
 	r->changed = changed;
+	r->fresh = !has_tables(r->net);
+	ret = grow_tables(r, top);
+	if (ret)
+		return ret;
+	if (r->ftree && sm_ftree_route(r->ftree, &ret))
+		return ret;
 	if (!r->net->little_changed || r->updn || !r->has_all_rows)
 		return route_all(r);
 	r->keep = true;

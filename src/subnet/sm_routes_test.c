@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Unicast routing on whole topologies: shortest ways, shared out evenly, that stay where they
- * are as long as they can; up/down routing, shown to be free of credit loops by the graph of
- * which link waits for which.
+ * Unicast routing on whole topologies: paths are shortest, evenly shared, and kept as long as
+ * possible; up/down routing has no credit loops, shown by the graph of links that wait for each
+ * other.
  */
+#include "base/util.h"
 #include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
@@ -137,7 +138,7 @@ static unsigned next_random(unsigned *seed)
 	return *seed >> 16 & 0x7FFF;
 }
 
-/* A tree, so that all hangs together, and half as many links again, some of them parallel. */
+/* A tree, so that all switches are connected, and half as many more links, some parallel. */
 static struct env *start_random(unsigned seed, const char *routing)
 {
 	unsigned n = 3 + next_random(&seed) % 30;
@@ -164,7 +165,7 @@ static struct fabric_port *out_port(struct fabric_node *sw, uint16_t lid)
 	return out && out <= sw->n_ports ? &sw->port[out] : NULL;
 }
 
-/* Where it goes on to from @sw: a switch, or NULL. */
+/* The next switch after @sw towards @lid, or NULL. */
 static struct fabric_node *next_switch(struct fabric_node *sw, uint16_t lid)
 {
 	struct fabric_port *out = out_port(sw, lid);
@@ -175,7 +176,7 @@ static struct fabric_node *next_switch(struct fabric_node *sw, uint16_t lid)
 }
 
 /* How many links between switches it crosses to @root, or FAR. */
-static unsigned way_length(struct fabric_node *sw, const struct fabric_node *root, uint16_t lid)
+static unsigned path_length(struct fabric_node *sw, const struct fabric_node *root, uint16_t lid)
 {
 	unsigned n = 0;
 
@@ -221,8 +222,9 @@ static void assert_shortest(const struct env *e)
 
 		distances(e, hca->peer->node, hops);
 		for (unsigned s = 0; s < e->f->n_switches; s++)
-			assert_int_equal(way_length(sm_switch(e->sm, s), hca->peer->node, hca->lid),
-			                 hops[s]);
+			assert_int_equal(
+			        path_length(sm_switch(e->sm, s), hca->peer->node, hca->lid),
+			        hops[s]);
 	}
 }
 
@@ -233,12 +235,12 @@ static void assert_all_reached(const struct env *e)
 			const struct fabric_port *to = e->f->hca_port[k];
 
 			assert_int_not_equal(
-			        way_length(e->f->hca_port[i]->peer->node, to->peer->node, to->lid),
+			        path_length(e->f->hca_port[i]->peer->node, to->peer->node, to->lid),
 			        FAR);
 		}
 }
 
-/* Of switch @s, the ways to hosts by ports to switches of these numbers differ by at most one. */
+/* Of switch @s, the paths to hosts by ports to switches of these numbers differ by at most one. */
 static void assert_even(const struct env *e, struct fabric_node *sw, const bool *port)
 {
 	unsigned load[256] = { 0 }, least = UINT32_MAX, most = 0;
@@ -314,9 +316,9 @@ static bool has_credit_loop(struct env *e)
 	return found;
 }
 
-/* ---- shortest ways, evenly shared ---- */
+/* ---- shortest paths, evenly shared ---- */
 
-static void all_ways_are_shortest(void **state)
+static void all_paths_are_shortest(void **state)
 {
 	struct env *e;
 
@@ -349,7 +351,7 @@ static void parallel_links_carry_equal_shares(void **state)
 	stop(e);
 }
 
-/* Up from a leaf of a fat tree all ways are equal. */
+/* Up from a leaf of a fat tree all paths are equal. */
 static void assert_fat_tree_even(unsigned levels, const char *routing)
 {
 	struct env *e = start_fat_tree(levels, 8, routing);
@@ -370,7 +372,7 @@ static void assert_fat_tree_even(unsigned levels, const char *routing)
 	stop(e);
 }
 
-static void equal_ways_carry_equal_shares(void **state)
+static void equal_paths_carry_equal_shares(void **state)
 {
 	(void)state;
 	assert_fat_tree_even(2, "minhop");
@@ -382,7 +384,7 @@ static void equal_ways_carry_equal_shares(void **state)
 /* ---- several LIDs a port ---- */
 
 /* By how many of its ports switch @sw sends what is for the LIDs of @p. */
-static unsigned count_ways(const struct fabric_node *sw, const struct fabric_port *p)
+static unsigned count_paths(const struct fabric_node *sw, const struct fabric_port *p)
 {
 	bool seen[256] = { false };
 	unsigned n = 0;
@@ -424,7 +426,7 @@ static void assert_distinct(const struct env *e)
 
 			if (p->peer->node == leaf)
 				continue;
-			assert_int_equal(count_ways(leaf, p), 4);
+			assert_int_equal(count_paths(leaf, p), 4);
 			for (uint16_t k = 0; k < 4; k++)
 				spines |= 1u << next_switch(leaf, p->lid + k)->index;
 			assert_int_equal(__builtin_popcount(spines), 3);
@@ -432,7 +434,7 @@ static void assert_distinct(const struct env *e)
 	}
 }
 
-static void the_lids_of_a_port_go_different_ways(void **state)
+static void the_lids_of_a_port_use_different_paths(void **state)
 {
 	static const char *const routings[] = { "minhop", "updn" };
 
@@ -449,7 +451,7 @@ static void the_lids_of_a_port_go_different_ways(void **state)
 	}
 }
 
-static void where_there_is_one_way_all_lids_go_it(void **state)
+static void all_lids_share_the_only_path(void **state)
 {
 	struct net net;
 	struct env *e;
@@ -459,7 +461,7 @@ static void where_there_is_one_way_all_lids_go_it(void **state)
 	net_link(&net, 0, 1);
 	e = start_lmc(&net.plan, "minhop", "7");
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(count_ways(sm_switch(e->sm, 0), e->f->hca_port[i]), 1);
+		assert_int_equal(count_paths(sm_switch(e->sm, 0), e->f->hca_port[i]), 1);
 	stop(e);
 }
 
@@ -573,7 +575,7 @@ static void a_link_that_fails_moves_what_crossed_it_and_returns_it(void **state)
 }
 
 /* After failures one by one the tables are as good as new ones, though not the same. */
-static void after_many_failures_ways_are_still_shortest(void **state)
+static void after_many_failures_paths_are_still_shortest(void **state)
 {
 	struct env *e = start_fat_tree(3, 4, "minhop");
 	unsigned seed = 3;
@@ -612,7 +614,7 @@ static void many_failures_between_two_sweeps_are_one_to_it(void **state)
 	}
 }
 
-static void a_host_s_link_changes_the_ways_to_it_alone(void **state)
+static void a_link_of_a_host_changes_only_the_paths_to_it(void **state)
 {
 	struct env *e = start_fat_tree(2, 8, "minhop");
 	struct fabric_port *hca = e->f->hca_port[5];
@@ -649,7 +651,7 @@ static void a_sweep_for_no_reason_mends_what_somebody_else_wrote(void **state)
 
 /* ---- up/down ---- */
 
-static void shortest_ways_around_a_ring_wait_for_each_other(void **state)
+static void shortest_paths_around_a_ring_have_a_credit_loop(void **state)
 {
 	struct env *e = start_ring(6, "minhop");
 
@@ -699,7 +701,7 @@ static void up_down_is_free_of_credit_loops_on_random_topologies(void **state)
 		assert_updn(start_random(seed, "updn"), false);
 }
 
-static void up_down_on_a_fat_tree_goes_the_shortest_ways(void **state)
+static void up_down_on_a_fat_tree_uses_shortest_paths(void **state)
 {
 	(void)state;
 	for (unsigned levels = 2; levels <= 3; levels++) {
@@ -714,7 +716,7 @@ static void up_down_on_a_fat_tree_goes_the_shortest_ways(void **state)
 			for (unsigned k = 0; k < e->f->n_hca_ports; k++) {
 				struct fabric_node *from = e->f->hca_port[k]->peer->node;
 
-				assert_int_equal(way_length(from, to->peer->node, to->lid),
+				assert_int_equal(path_length(from, to->peer->node, to->lid),
 				                 hops[from->index]);
 			}
 		}
@@ -759,27 +761,220 @@ static void where_roots_do_not_suffice_there_is_one_in_the_middle(void **state)
 	assert_updn(start(&net.plan, "updn"), false);
 }
 
+/* ---- what links carry ---- */
+
+/* By switch and port: how many LIDs of hosts a link to another switch carries for some host. */
+struct loads {
+	unsigned lids[MAX_SWITCH][256];
+};
+
+static void count_lid(const struct env *e, struct loads *l, const struct fabric_port *to)
+{
+	bool seen[MAX_SWITCH] = { false };
+
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++) {
+		struct fabric_node *at = e->f->hca_port[i]->peer->node;
+
+		for (; at != to->peer->node && !seen[at->index]; at = next_switch(at, to->lid)) {
+			seen[at->index] = true;
+			assert_non_null(next_switch(at, to->lid));
+			l->lids[at->index][out_port(at, to->lid)->num]++;
+		}
+	}
+}
+
+static struct loads *count_loads(const struct env *e)
+{
+	struct loads *l = calloc(1, sizeof(*l));
+
+	assert_non_null(l);
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++)
+		count_lid(e, l, e->f->hca_port[i]);
+	return l;
+}
+
+/* The least and the most that links from switches named @from to those named @to carry. */
+static void find_range(const struct env *e, const char *from, const char *to, unsigned range[2])
+{
+	struct loads *l = count_loads(e);
+
+	range[0] = UINT32_MAX;
+	range[1] = 0;
+	for (unsigned s = 0; s < e->f->n_switches; s++) {
+		const struct fabric_node *sw = sm_switch(e->sm, s);
+
+		for (unsigned k = 1; k <= sw->n_ports && !strncmp(sw->name, from, 3); k++) {
+			unsigned lids = l->lids[s][k];
+
+			if (!sw->port[k].peer || !fabric_port_carries(&sw->port[k]) ||
+			    strncmp(sw->port[k].peer->node->name, to, 3))
+				continue;
+			range[0] = lids < range[0] ? lids : range[0];
+			range[1] = lids > range[1] ? lids : range[1];
+		}
+	}
+	free(l);
+}
+
+static void assert_range(const struct env *e, const char *from, const char *to, unsigned least,
+                         unsigned most)
+{
+	unsigned range[2];
+
+	find_range(e, from, to, range);
+	assert_in_range(range[0], least, most);
+	assert_in_range(range[1], least, most);
+}
+
+static const char *const all_routings[] = { "minhop", "updn", "ftree" };
+
+/* 128 hosts in 8 pods of 4 leaves: each of a leaf's 4 links up leads to a quarter of the 124 hosts
+ * elsewhere, each of an agg's 4 to a quarter of the 28 that remain in other pods. */
+static void every_link_of_a_fat_tree_carries_the_same(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(all_routings); i++) {
+		struct env *e = start_fat_tree(3, 8, all_routings[i]);
+
+		assert_range(e, "leaf", "agg", 31, 31);
+		assert_range(e, "agg", "spine", 7, 7);
+		assert_range(e, "spine", "agg", 1, 1);
+		assert_range(e, "agg", "leaf", 1, 1);
+		stop(e);
+		e = start_fat_tree(2, 8, all_routings[i]);
+		assert_range(e, "leaf", "spine", 7, 7);
+		assert_range(e, "spine", "leaf", 1, 1);
+		stop(e);
+	}
+}
+
+static struct env *start_part(unsigned hosts, const char *routing)
+{
+	const struct fabric_fat_tree shape = { 3, 8, hosts };
+	struct fabric_plan plan;
+	char why[160];
+
+	fabric_plan_init(&plan);
+	assert_int_equal(fabric_plan_fat_tree(&plan, &shape, why, sizeof(why)), 0);
+	return start(&plan, routing);
+}
+
+/* 77 hosts: up from a leaf 73 to 76 of them share 4 links. */
+static void with_hosts_missing_links_differ_by_one(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(all_routings); i++) {
+		struct env *e = start_part(77, all_routings[i]);
+
+		assert_range(e, "leaf", "agg", 18, 19);
+		assert_range(e, "agg", "spine", 3, 4);
+		assert_range(e, "spine", "agg", 0, 1);
+		stop(e);
+	}
+}
+
+static void cut(const struct env *e, const char *name, unsigned port)
+{
+	for (unsigned s = 0; s < e->f->n_switches; s++)
+		if (!strcmp(sm_switch(e->sm, s)->name, name))
+			assert_int_equal(
+			        fabric_link_set(e->f, &sm_switch(e->sm, s)->port[port], false), 0);
+}
+
+/* What the failed links carried is shared out among the others. */
+static void with_links_failed_no_link_carries_much_more_than_its_share(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(all_routings); i++) {
+		struct env *e = start_fat_tree(3, 8, all_routings[i]);
+
+		cut(e, "leaf3", 5);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		cut(e, "agg7", 6);
+		cut(e, "agg20", 8);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_all_reached(e);
+		assert_range(e, "leaf", "agg", 20, 42); /* 124 by 3 links are 41.3 each */
+		assert_range(e, "agg", "spine", 4, 14);
+		assert_range(e, "spine", "agg", 0, 3);
+		stop(e);
+	}
+}
+
+/* Whatever fails, a fat tree has no credit loop with ftree, and all reach each other that can. */
+static void fat_tree_routing_has_no_credit_loops(void **state)
+{
+	unsigned seed = 11;
+
+	(void)state;
+	for (unsigned round = 0; round < 10; round++) {
+		struct env *e = start_fat_tree(2 + round % 2, 4 + round % 3 * 2, "ftree");
+
+		for (unsigned i = 0; i < 4; i++) {
+			fabric_link_set(e->f, nth_link(e, next_random(&seed)), false);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			assert_false(has_credit_loop(e));
+		}
+		stop(e);
+	}
+}
+
+static void what_is_no_fat_tree_is_routed_up_down(void **state)
+{
+	(void)state;
+	assert_updn(start_ring(6, "ftree"), true);
+	assert_updn(start_torus(4, 4, 1, "ftree"), true);
+}
+
+static void with_ftree_a_link_of_a_host_moves_no_other_path(void **state)
+{
+	struct env *e = start_fat_tree(3, 4, "ftree");
+	struct fabric_port *hca = e->f->hca_port[5];
+	struct tables *t = remember(e);
+
+	(void)state;
+	assert_int_equal(fabric_link_set(e->f, hca, false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	for (unsigned s = 0; s < e->f->n_switches; s++)
+		for (uint16_t lid = 1; lid < 1024; lid++)
+			if (lid != hca->lid)
+				assert_int_equal(fabric_lft_get(sm_switch(e->sm, s), lid),
+				                 t->out[s][lid]);
+	assert_int_equal(fabric_lft_get(hca->peer->node, hca->lid), FABRIC_LFT_NONE);
+	assert_int_equal(fabric_link_set(e->f, hca, true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_same_tables(e, t);
+	free(t);
+	stop(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_ways_are_shortest),
+		cmocka_unit_test(all_paths_are_shortest),
 		cmocka_unit_test(parallel_links_carry_equal_shares),
-		cmocka_unit_test(equal_ways_carry_equal_shares),
-		cmocka_unit_test(the_lids_of_a_port_go_different_ways),
-		cmocka_unit_test(where_there_is_one_way_all_lids_go_it),
+		cmocka_unit_test(equal_paths_carry_equal_shares),
+		cmocka_unit_test(the_lids_of_a_port_use_different_paths),
+		cmocka_unit_test(all_lids_share_the_only_path),
 		cmocka_unit_test(the_same_cables_make_the_same_tables),
 		cmocka_unit_test(a_link_that_fails_moves_what_crossed_it_and_returns_it),
-		cmocka_unit_test(after_many_failures_ways_are_still_shortest),
+		cmocka_unit_test(after_many_failures_paths_are_still_shortest),
 		cmocka_unit_test(many_failures_between_two_sweeps_are_one_to_it),
-		cmocka_unit_test(a_host_s_link_changes_the_ways_to_it_alone),
+		cmocka_unit_test(a_link_of_a_host_changes_only_the_paths_to_it),
 		cmocka_unit_test(a_sweep_for_no_reason_mends_what_somebody_else_wrote),
-		cmocka_unit_test(shortest_ways_around_a_ring_wait_for_each_other),
+		cmocka_unit_test(shortest_paths_around_a_ring_have_a_credit_loop),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_rings),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_tori),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_random_topologies),
-		cmocka_unit_test(up_down_on_a_fat_tree_goes_the_shortest_ways),
+		cmocka_unit_test(up_down_on_a_fat_tree_uses_shortest_paths),
 		cmocka_unit_test(up_down_reaches_a_host_on_a_spine),
 		cmocka_unit_test(where_roots_do_not_suffice_there_is_one_in_the_middle),
+		cmocka_unit_test(every_link_of_a_fat_tree_carries_the_same),
+		cmocka_unit_test(with_hosts_missing_links_differ_by_one),
+		cmocka_unit_test(with_links_failed_no_link_carries_much_more_than_its_share),
+		cmocka_unit_test(fat_tree_routing_has_no_credit_loops),
+		cmocka_unit_test(what_is_no_fat_tree_is_routed_up_down),
+		cmocka_unit_test(with_ftree_a_link_of_a_host_moves_no_other_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the files of the subnet manager share: sm.c sweeps, sm_net.c knows the cables, sm_lids.c
- * gives LIDs, sm_routes.c writes the unicast tables, sm_updn.c says which ways are legal if up/down
- * routing is set, sm_trees.c writes the multicast tables. For these files alone.
+ * gives LIDs, sm_pkeys.c writes P_Key tables, sm_routes.c the unicast tables, sm_trees.c the
+ * multicast tables, with cores from sm_cores.c; sm_updn.c says which paths are legal with up/down
+ * routing. For these files alone. Those of unicast routing share more: sm_routes.h.
  *
- * The cables between switches are noted once, switch by switch, in one flat array: all
- * that is computed over the whole fabric walks it. A sweep looks which of them are up.
+ * The cables between switches are in one flat array, switch by switch, which all computations over
+ * the whole fabric walk. A sweep looks which of them are up.
  */
 #ifndef SUBNET_SM_STATE_H
 #define SUBNET_SM_STATE_H
@@ -16,10 +17,10 @@
 struct sm_link {
 	uint32_t to; /* index of the switch there */
 	uint8_t port;
-	bool up; /* when last looked at */
+	bool up; /* at the last look */
 };
 
-/* One that has gone down, at one of its ends. */
+/* A link that has gone down, at one of its ends. */
 struct sm_down {
 	unsigned at; /* the switch */
 	const struct sm_link *link;
@@ -31,15 +32,15 @@ struct sm_net {
 	unsigned n;
 	struct sm_link *link;
 	unsigned *first; /* switch i has link[first[i]] to link[first[i + 1] - 1] */
-	/* what the last look has found */
+	/* the results of the last look */
 	bool looked;
-	bool came_up;         /* a link between switches, as others were up already */
+	bool came_up;         /* a link between switches came up after the first look */
 	struct sm_down *down; /* links between switches that went down */
 	unsigned n_down;
 	bool *home_changed; /* by switch: a link to an HCA went down or came up */
 	unsigned n_homes_changed;
 	bool lids_changed;
-	bool little_changed; /* nothing else than links that went down, and links to HCAs */
+	bool little_changed; /* links went down, or links to HCAs changed, and nothing else */
 	struct sm_known_port *known;
 };
 
@@ -49,40 +50,41 @@ struct sm {
 	struct sm_net net;
 	struct sm_routes *routes;
 	struct sm_trees *trees;
-	const struct partitions *partitions;    /* NULL: P_Key tables are nobody's business */
-	uint16_t next_lid;                      /* where the search for a free one goes on */
+	const struct partitions *partitions;    /* NULL: the SM does not write P_Key tables */
+	uint16_t next_lid;                      /* where the search for a free LID continues */
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
-	unsigned home, told_home; /* the HCA port that it answers at, and did before */
+	unsigned home, told_home; /* the SM's port, and the one last written to PortInfo */
 };
 
 /* ---- sm_net.c ---- */
 
-/* 0 or -ENOMEM; sm_net_fini() in any case. */
+/* Returns 0 or -ENOMEM; sm_net_fini() is due in any case. */
 int sm_net_init(struct sm_net *net, struct fabric *f);
 void sm_net_fini(struct sm_net *net);
 
-/* Looks at all links and HCA ports. */
+/* Looks at all links and HCA ports, and notes what has changed. */
 void sm_net_look(struct sm_net *net);
 
 /* The port at the far end of a link that is not down, or NULL. */
 struct fabric_port *sm_far_end(const struct fabric_port *p);
 
 struct sm_updn;
+struct sm_cores;
 
 /* ---- sm_lids.c ---- */
 
-/* All ports that are seen have as many LIDs as they are to have. 0 or -ENOSPC. */
+/* Gives all ports that the SM sees their LIDs. Returns 0 or -ENOSPC. */
 int sm_lids_give(struct sm *sm);
 
-/* Gives @p others. 0 or -ENOSPC. */
+/* Gives @p other LIDs. Returns 0 or -ENOSPC. */
 int sm_lids_change(struct sm *sm, struct fabric_port *p);
 
-/* The highest that somebody has. */
+/* The highest LID in use. */
 uint16_t sm_lids_top(const struct sm *sm);
 
 /* ---- sm_pkeys.c ---- */
 
-/* Writes the P_Key tables, if there are partitions. 0 or -ENOMEM. */
+/* Writes the P_Key tables, if there are partitions. Returns 0 or -ENOMEM. */
 int sm_pkeys_write(struct sm *sm);
 
 /* ---- sm_routes.c ---- */
@@ -92,14 +94,15 @@ int sm_routes_new(struct sm_routes **r, struct sm_net *net);
 void sm_routes_free(struct sm_routes *r);
 
 /*
- * Writes the ways to all LIDs into the switches, by the links that are up. @changed: a bit
- * for each LID is set if some switch forwards it otherwise than before. 0 or -ENOMEM.
+ * Writes the routes to all LIDs, the highest of which is @top, to the switches, over the links that
+ * are up. Sets the bit of each LID in @changed whose route in some switch has changed. Returns 0 or
+ * -ENOMEM.
  */
-int sm_routes_sweep(struct sm_routes *r, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
+int sm_routes_sweep(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
 
 /* ---- sm_updn.c ---- */
 
-#define SM_FAR UINT16_MAX /* a distance: no way leads there */
+#define SM_FAR UINT16_MAX /* a distance: there is no path */
 
 /* 0 or -ENOMEM. */
 int sm_updn_new(struct sm_updn **u, struct sm_net *net);
@@ -108,10 +111,10 @@ void sm_updn_free(struct sm_updn *u);
 /* Finds the roots and ranks the switches by the links that are up. */
 void sm_updn_rank(struct sm_updn *u);
 
-/* How many links it is from each switch to @root by a legal way; SM_FAR: there is none. */
+/* Writes the lengths, in links, of the shortest legal paths to @root to @hops; SM_FAR: none. */
 void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops);
 
-/* Whether what is for the root that was measured last may go from one switch to its neighbour. */
+/* Whether packets to the root measured last may go from switch @from to its neighbour @to. */
 bool sm_updn_may_go(const struct sm_updn *u, unsigned from, unsigned to);
 
 /* ---- sm_trees.c ---- */
@@ -119,5 +122,42 @@ bool sm_updn_may_go(const struct sm_updn *u, unsigned from, unsigned to);
 /* 0 or -ENOMEM. */
 int sm_trees_new(struct sm_trees **t, struct sm *sm);
 void sm_trees_free(struct sm_trees *t);
+
+/* The links have been looked at. */
+void sm_trees_look(struct sm_trees *t);
+
+/* ---- sm_cores.c ---- */
+
+#define SM_CORE_TRIES 16
+
+/* 0 or -ENOMEM. */
+int sm_cores_new(struct sm_cores **c, struct sm_net *net);
+void sm_cores_free(struct sm_cores *c);
+
+/* The links have been looked at: measures the heights of switches. */
+void sm_cores_look(struct sm_cores *c);
+
+/*
+ * The core of @mlid's tree, a switch; the first time, or when it is dead, one above the switch
+ * @edge is chosen. *@turn: the same number each time, that spreads trees of one core. *@check: it
+ * has not been asked for since the last look.
+ */
+unsigned sm_core_get(struct sm_cores *c, uint16_t mlid, unsigned edge, unsigned *turn, bool *check);
+
+/* Number @i, from 0, of the switches above @edge that could be cores, by the trees that they have;
+ * ~0u: there are no more. */
+unsigned sm_core_other(struct sm_cores *c, unsigned edge, unsigned i);
+
+/* Makes @core the core of @mlid's tree, which has one. */
+void sm_core_set(struct sm_cores *c, uint16_t mlid, unsigned core);
+
+/* The tree of @mlid was not affected by what the last look found. */
+void sm_core_keep(struct sm_cores *c, uint16_t mlid);
+
+/* @mlid has no tree any more. */
+void sm_core_put(struct sm_cores *c, uint16_t mlid);
+
+/* How many links a core is above hosts' switches. */
+unsigned sm_core_height(const struct sm_cores *c, unsigned core);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The subnet manager: LIDs, unicast routes between all pairs, the rows of multicast
- * trees, and tables that come late, by a clock that only the test moves.
+ * The subnet manager: LIDs, unicast routes between all pairs, the rows of multicast trees, and
+ * delayed tables. The test sets the time.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"
@@ -29,7 +29,7 @@ static uint64_t now_ms(void *arg)
 	return ((struct env *)arg)->now;
 }
 
-/* Takes @f over. */
+/* Makes an SM for @f, which it then owns. */
 static struct env *start(struct fabric *f)
 {
 	struct env *e = calloc(1, sizeof(*e));
@@ -140,7 +140,7 @@ static int route(struct env *e, const char *members)
 	return sm_route_mcast(e->sm, MLID, m, n);
 }
 
-/* @want: a digit a host, how many copies it gets. */
+/* @want: one digit for each host: how many copies it gets. */
 static void assert_reached(struct env *e, unsigned from, const char *want)
 {
 	struct trace t = walk(e, from, MLID);
@@ -154,7 +154,7 @@ static void assert_reached(struct env *e, unsigned from, const char *want)
 static void every_port_gets_a_lid_of_its_own_and_comes_up(void **state)
 {
 	struct env *e = start(testing_fabric(80));
-	bool taken[300] = { false };
+	bool used[300] = { false };
 
 	(void)state;
 	for (unsigned i = 0; i < e->f->n_nodes; i++) {
@@ -162,8 +162,8 @@ static void every_port_gets_a_lid_of_its_own_and_comes_up(void **state)
 		const struct fabric_port *p = &node->port[node->type == FABRIC_HCA];
 
 		assert_in_range(p->lid, 1, 299);
-		assert_false(taken[p->lid]);
-		taken[p->lid] = true;
+		assert_false(used[p->lid]);
+		used[p->lid] = true;
 		for (unsigned k = 1; k <= node->n_ports; k++)
 			assert_int_equal(node->port[k].state,
 			                 node->port[k].peer ? IB_PORT_ACTIVE : IB_PORT_DOWN);
@@ -273,7 +273,7 @@ static void a_sweep_routes_around_a_link_that_has_failed(void **state)
 	stop(e);
 }
 
-static void to_what_cannot_be_reached_no_switch_has_a_way(void **state)
+static void no_switch_has_a_route_to_what_cannot_be_reached(void **state)
 {
 	struct env *e = start(mesh());
 	uint16_t lid = e->f->hca_port[1]->lid, sw_lid = nth_switch(e->f, 1)->port[0].lid;
@@ -294,7 +294,7 @@ static void to_what_cannot_be_reached_no_switch_has_a_way(void **state)
 	stop(e);
 }
 
-static void another_lid_takes_the_old_one_s_routes_away(void **state)
+static void routes_to_a_replaced_lid_are_removed(void **state)
 {
 	struct env *e = start(mesh());
 	uint16_t old = e->f->hca_port[2]->lid;
@@ -339,9 +339,9 @@ static struct env *start_lmc(unsigned hosts, uint32_t lmc)
 
 static void assert_lids_apart(const struct env *e, uint8_t lmc)
 {
-	uint8_t *taken = calloc(1, IB_LID_MCAST_FIRST);
+	uint8_t *used = calloc(1, IB_LID_MCAST_FIRST);
 
-	assert_non_null(taken);
+	assert_non_null(used);
 	for (unsigned i = 0; i < e->f->n_nodes; i++) {
 		const struct fabric_node *node = e->f->node[i];
 		bool is_hca = node->type == FABRIC_HCA;
@@ -351,10 +351,10 @@ static void assert_lids_apart(const struct env *e, uint8_t lmc)
 		assert_int_equal(p->lid % (1 << p->lmc), 0);
 		for (unsigned k = 0; k < 1u << p->lmc; k++) {
 			assert_in_range(p->lid + k, 1, IB_LID_MCAST_FIRST - 1);
-			assert_int_equal(taken[p->lid + k]++, 0);
+			assert_int_equal(used[p->lid + k]++, 0);
 		}
 	}
-	free(taken);
+	free(used);
 }
 
 static void with_an_lmc_hca_ports_have_several_lids_and_switches_one(void **state)
@@ -495,7 +495,7 @@ static void towards_send_only_members_no_link_leads(void **state)
 	assert_int_equal(route(e, "0r 1s"), 0);
 	for (unsigned s = 0; s < 4; s++)
 		ports += (unsigned)__builtin_popcountll(row_of(e, s));
-	assert_int_equal(ports, 2); /* the receiver, and the way from 1 to it */
+	assert_int_equal(ports, 2); /* the receiver, and the path from 1 to it */
 	stop(e);
 }
 
@@ -735,7 +735,7 @@ static void a_group_that_ends_is_gone_at_once_and_for_good(void **state)
 	stop(e);
 }
 
-static void a_delay_that_is_taken_back_leaves_no_old_tables_to_come(void **state)
+static void a_delay_set_back_to_zero_discards_pending_tables(void **state)
 {
 	struct env *e = start_late(50);
 
@@ -783,8 +783,8 @@ int main(void)
 		cmocka_unit_test(a_second_sweep_keeps_the_lids),
 		cmocka_unit_test(a_link_that_is_down_stays_down_and_is_not_used),
 		cmocka_unit_test(a_sweep_routes_around_a_link_that_has_failed),
-		cmocka_unit_test(to_what_cannot_be_reached_no_switch_has_a_way),
-		cmocka_unit_test(another_lid_takes_the_old_one_s_routes_away),
+		cmocka_unit_test(no_switch_has_a_route_to_what_cannot_be_reached),
+		cmocka_unit_test(routes_to_a_replaced_lid_are_removed),
 		cmocka_unit_test(lids_are_given_out_again_but_never_to_two),
 		cmocka_unit_test(with_an_lmc_hca_ports_have_several_lids_and_switches_one),
 		cmocka_unit_test(each_of_the_lids_leads_there),
@@ -812,7 +812,7 @@ int main(void)
 		cmocka_unit_test(each_change_has_a_delay_of_its_own),
 		cmocka_unit_test(a_late_clock_writes_all_that_is_due_in_order),
 		cmocka_unit_test(a_group_that_ends_is_gone_at_once_and_for_good),
-		cmocka_unit_test(a_delay_that_is_taken_back_leaves_no_old_tables_to_come),
+		cmocka_unit_test(a_delay_set_back_to_zero_discards_pending_tables),
 		cmocka_unit_test(a_shorter_delay_overtakes_without_harm),
 		cmocka_unit_test(what_still_waits_at_the_end_is_freed),
 	};

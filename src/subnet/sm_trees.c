@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast: the spanning tree that joins the members of a group, and the rows of the
- * switches on it, at once or when their delay has passed. See sm_route_mcast() in sm.h.
+ * Multicast: the spanning tree that connects the members of a group, and the rows of the switches
+ * on it, written at once or after a delay. See sm_route_mcast() in sm.h.
+ *
+ * An MLID has a core, a switch from which the shortest paths to all members are its tree
+ * (sm_cores.c). It keeps its core, so who joins or leaves moves nobody else. The end of the tree at
+ * the core is cut off as far as it does not branch.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "fabric/flow.h"
 #include "subnet/sm_state.h"
 
 #define NO_SWITCH (~0u)
 
-/* A multicast table that waits for its time. */
+/* A multicast table to be written later. */
 struct pending {
 	struct pending *next;
 	uint64_t due_ms;
@@ -22,22 +27,33 @@ struct pending {
 };
 
 struct sm_trees {
+	struct sm_cores *cores;
 	unsigned *parent;        /* scratch: breadth-first tree by switch index */
 	uint8_t *up;             /* scratch: the port towards the parent; 0: this is the root */
 	unsigned *queue;         /* scratch */
+	struct on_tree *on_tree; /* scratch: by switch */
 	struct pending *pending; /* in order of time */
+};
+
+/* What a switch has to do with the members. */
+struct on_tree {
+	unsigned members, children; /* here, and neighbours away from the root that lead to some */
+	unsigned child;             /* one of them */
+	bool climbed;               /* it counts as its parent's child */
 };
 
 int sm_trees_new(struct sm_trees **out, struct sm *sm)
 {
 	struct sm_trees *t = calloc(1, sizeof(*t));
+	size_t n = sm->net.n + 1;
 
 	if (!t)
 		return -ENOMEM;
-	t->parent = calloc(sm->net.n + 1, sizeof(*t->parent));
-	t->up = calloc(sm->net.n + 1, sizeof(*t->up));
-	t->queue = calloc(sm->net.n + 1, sizeof(*t->queue));
-	if (!t->parent || !t->up || !t->queue) {
+	t->parent = calloc(n, sizeof(*t->parent));
+	t->up = calloc(n, sizeof(*t->up));
+	t->queue = calloc(n, sizeof(*t->queue));
+	t->on_tree = calloc(n, sizeof(*t->on_tree));
+	if (!t->parent || !t->up || !t->queue || !t->on_tree || sm_cores_new(&t->cores, &sm->net)) {
 		sm_trees_free(t);
 		return -ENOMEM;
 	}
@@ -53,20 +69,30 @@ void sm_trees_free(struct sm_trees *t)
 		t->pending = p->next;
 		free(p);
 	}
+	if (t->cores)
+		sm_cores_free(t->cores);
 	free(t->parent);
 	free(t->up);
 	free(t->queue);
+	free(t->on_tree);
 	free(t);
+}
+
+void sm_trees_look(struct sm_trees *t)
+{
+	sm_cores_look(t->cores);
 }
 
 static void clear_trees(struct sm *sm)
 {
 	for (unsigned i = 0; i < sm->net.n; i++)
 		sm->trees->parent[i] = NO_SWITCH;
+	memset(sm->trees->on_tree, 0, sm->net.n * sizeof(struct on_tree));
 }
 
-/* The breadth-first tree of switches from @root, which is in none: parent and up are filled. */
-static void grow_tree(struct sm *sm, unsigned root)
+/* Grows the breadth-first tree from @root, which is in none yet: fills parent and up. @turn: where
+ * each switch begins with its links, of which several may be equal. */
+static void grow_tree(struct sm *sm, unsigned root, unsigned turn)
 {
 	const struct sm_net *net = &sm->net;
 	struct sm_trees *t = sm->trees;
@@ -76,10 +102,12 @@ static void grow_tree(struct sm *sm, unsigned root)
 	t->up[root] = 0;
 	t->queue[tail++] = root;
 	while (head < tail) {
-		unsigned at = t->queue[head++];
+		unsigned at = t->queue[head++], n = net->first[at + 1] - net->first[at];
+		unsigned begin = n ? turn % n : 0;
 
-		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
-			const struct sm_link *l = &net->link[k];
+		for (unsigned i = 0; i < n; i++) {
+			unsigned k = begin + i < n ? begin + i : begin + i - n;
+			const struct sm_link *l = &net->link[net->first[at] + k];
 
 			if (!l->up || t->parent[l->to] != NO_SWITCH)
 				continue;
@@ -90,36 +118,138 @@ static void grow_tree(struct sm *sm, unsigned root)
 	}
 }
 
-/*
- * The rows of the tree that joins the members (of several, if the subnet has come
- * apart). Towards the root a packet may come from any member; away from it a link
- * leads only to those that receive.
- */
-static void build_rows(struct sm *sm, const struct sm_member *member, unsigned n,
-                       struct fabric_mft_row *row)
+/* The switch of a member; NULL: it has none, as its link is down. */
+static const struct fabric_port *edge_of(const struct sm_member *m)
+{
+	const struct fabric_port *edge = sm_far_end(m->port);
+
+	return edge && edge->node->type == FABRIC_SWITCH ? edge : NULL;
+}
+
+/* Grows the trees: from the core, and one from some member in each island that this is not in. */
+static void grow_trees(struct sm *sm, unsigned core, unsigned turn, const struct sm_member *member,
+                       unsigned n)
+{
+	clear_trees(sm);
+	if (core != NO_SWITCH)
+		grow_tree(sm, core, turn);
+	for (unsigned i = 0; i < n; i++) {
+		const struct fabric_port *edge = edge_of(&member[i]);
+
+		if (edge && sm->trees->parent[edge->node->index] == NO_SWITCH)
+			grow_tree(sm, edge->node->index, turn);
+	}
+}
+
+/* Whether some member is farther from the core than the way straight up. */
+static bool is_long(const struct sm *sm, unsigned core, const struct sm_member *member, unsigned n)
 {
 	const struct sm_trees *t = sm->trees;
+	unsigned height = sm_core_height(t->cores, core);
 
-	clear_trees(sm);
 	for (unsigned i = 0; i < n; i++) {
-		struct fabric_port *edge = sm_far_end(member[i].port);
+		const struct fabric_port *edge = edge_of(&member[i]);
+		unsigned steps = 0, at = edge ? edge->node->index : core;
+
+		for (; t->up[at] && steps <= height; at = t->parent[at])
+			steps++;
+		if (steps > height)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Chooses the core and grows the trees. After a sweep in which the tree was affected, another core
+ * may be better: one with all members straight below it, as each has been so far.
+ */
+static unsigned choose_core(struct sm *sm, uint16_t mlid, const struct sm_member *member,
+                            unsigned n)
+{
+	struct sm_cores *cores = sm->trees->cores;
+	const struct fabric_port *edge = NULL;
+	unsigned core, other, turn;
+	bool check;
+
+	for (unsigned i = 0; i < n && !edge; i++)
+		edge = edge_of(&member[i]);
+	if (!edge)
+		return NO_SWITCH;
+	core = sm_core_get(cores, mlid, edge->node->index, &turn, &check);
+	grow_trees(sm, core, turn, member, n);
+	if (!check || !sm_core_height(cores, core) || !is_long(sm, core, member, n))
+		return core;
+	for (unsigned i = 0; i < SM_CORE_TRIES; i++) {
+		other = sm_core_other(cores, edge->node->index, i);
+		if (other == NO_SWITCH)
+			break;
+		grow_trees(sm, other, turn, member, n);
+		if (is_long(sm, other, member, n))
+			continue;
+		sm_core_set(cores, mlid, other);
+		return other;
+	}
+	grow_trees(sm, core, turn, member, n);
+	return core;
+}
+
+/* Notes that the way from @at to its parent is used. */
+static void note_child(struct sm_trees *t, unsigned at)
+{
+	struct on_tree *parent = &t->on_tree[t->parent[at]];
+
+	if (t->on_tree[at].climbed)
+		return;
+	t->on_tree[at].climbed = true;
+	parent->children++;
+	parent->child = at;
+}
+
+/* Cuts off the end of the tree at @core that does not branch. */
+static void prune(const struct sm_trees *t, unsigned core, struct fabric_mft_row *row)
+{
+	static const struct fabric_mft_row nothing;
+
+	while (!t->on_tree[core].members && t->on_tree[core].children == 1) {
+		unsigned child = t->on_tree[core].child;
+
+		row[core] = nothing;
+		row[child].ports[t->up[child] / 64] &= ~(1ull << (t->up[child] % 64));
+		core = child;
+	}
+}
+
+/*
+ * Makes the rows of the tree that connects the members; of several trees if the subnet is split. A
+ * row leads towards the root from every member, and away from it only to members that receive.
+ */
+static void build_rows(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n,
+                       struct fabric_mft_row *row)
+{
+	struct sm_trees *t = sm->trees;
+	unsigned core = choose_core(sm, mlid, member, n);
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct fabric_port *edge = edge_of(&member[i]);
 		unsigned at;
 
-		if (!edge || edge->node->type != FABRIC_SWITCH)
+		if (!edge)
 			continue;
 		at = edge->node->index;
-		if (t->parent[at] == NO_SWITCH)
-			grow_tree(sm, at);
+		t->on_tree[at].members++;
 		if (member[i].receives)
 			fabric_row_add(&row[at], edge->num);
 		for (; t->up[at]; at = t->parent[at]) {
 			const struct fabric_port *up = &sm->net.sw[at]->port[t->up[at]];
 
+			note_child(t, at);
 			fabric_row_add(&row[at], up->num);
 			if (member[i].receives)
 				fabric_row_add(&row[t->parent[at]], up->peer->num);
 		}
 	}
+	if (core != NO_SWITCH)
+		prune(t, core, row);
 }
 
 static const struct fabric_mft_row empty;
@@ -131,7 +261,7 @@ static struct fabric_mft_row row_of(const struct fabric_node *sw, uint16_t mlid)
 	return row ? *row : empty;
 }
 
-/* The ports that are in one row and not in the other. */
+/* The ports that are in one row but not in both. */
 static struct fabric_mft_row difference(const struct fabric_mft_row *a,
                                         const struct fabric_mft_row *b)
 {
@@ -142,7 +272,7 @@ static struct fabric_mft_row difference(const struct fabric_mft_row *a,
 	return d;
 }
 
-/* The port after @port that is in the row; 0: none. */
+/* The next port after @port in the row; 0: none. */
 static unsigned next_port(const struct fabric_mft_row *row, unsigned port)
 {
 	for (port++; port <= FABRIC_MAX_PORTS; port++)
@@ -151,7 +281,7 @@ static unsigned next_port(const struct fabric_mft_row *row, unsigned port)
 	return 0;
 }
 
-/* How rows change: not at all, in ports to HCAs alone, or in the tree itself. */
+/* How a row changes: not at all, only in ports to HCAs, or in the tree itself. */
 enum change { SAME = 0, EDGES = 1, TREE = 3 };
 
 static enum change compare(const struct fabric_node *sw, uint16_t mlid,
@@ -168,7 +298,7 @@ static enum change compare(const struct fabric_node *sw, uint16_t mlid,
 	return EDGES;
 }
 
-/* The row of @mlid in one switch, and the flows that come by. */
+/* Writes the row of @mlid in one switch, and updates the flows through it. */
 static int write_edges(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
                        const struct fabric_mft_row *row)
 {
@@ -181,8 +311,8 @@ static int write_edges(struct sm *sm, struct fabric_node *sw, uint16_t mlid,
 }
 
 /*
- * Writes the rows of @mlid, @row by switch (NULL: empties them). A switch that has none needs no
- * memory for an empty one. As long as the tree stays, joins and leaves cost the flows little.
+ * Writes the rows of @mlid; @row: by switch, NULL: all are empty. A switch without a row gets no
+ * memory for an empty one. If the tree itself does not change, flows are updated without a walk.
  */
 static int write_rows(struct sm *sm, uint16_t mlid, const struct fabric_mft_row *row)
 {
@@ -206,7 +336,7 @@ static int write_rows(struct sm *sm, uint16_t mlid, const struct fabric_mft_row 
 	return ret;
 }
 
-/* What would be written for @mlid at @due_ms or later is out of date. */
+/* Discards the tables of @mlid that are due at @due_ms or later. */
 static void forget_pending(struct sm *sm, uint16_t mlid, uint64_t due_ms)
 {
 	struct pending **p = &sm->trees->pending;
@@ -249,13 +379,16 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 		return -ENOSPC;
 	if (!n) {
 		forget_pending(sm, mlid, 0);
+		sm_core_put(sm->trees->cores, mlid);
 		write_rows(sm, mlid, NULL);
 		return 0;
 	}
 	p = calloc(1, sizeof(*p) + sm->net.n * sizeof(p->row[0]));
 	if (!p)
 		return -ENOMEM;
-	build_rows(sm, member, n, p->row);
+	build_rows(sm, mlid, member, n, p->row);
+	base_log_trace(join, "SM: a new tree for MLID 0x%04x, written in %u ms; members: %u", mlid,
+	               delay, n);
 	if (!delay) {
 		forget_pending(sm, mlid, 0);
 		ret = write_rows(sm, mlid, p->row);
@@ -264,13 +397,13 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 	}
 	p->mlid = mlid;
 	p->due_ms = now_ms(sm) + delay;
-	forget_pending(sm, mlid, p->due_ms); /* the delay has become shorter */
+	forget_pending(sm, mlid, p->due_ms); /* the delay was shortened meanwhile */
 	append_pending(sm, p);
 	sm->ops.wake(sm->ops.arg, delay);
 	return 0;
 }
 
-bool sm_mcast_is_stale(const struct sm *sm, uint16_t mlid)
+static bool is_stale(const struct sm *sm, uint16_t mlid)
 {
 	const struct sm_net *net = &sm->net;
 
@@ -288,13 +421,22 @@ bool sm_mcast_is_stale(const struct sm *sm, uint16_t mlid)
 	return false;
 }
 
+bool sm_mcast_is_stale(const struct sm *sm, uint16_t mlid)
+{
+	bool stale = is_stale(sm, mlid);
+
+	if (!stale) /* who joins later moves nobody */
+		sm_core_keep(sm->trees->cores, mlid);
+	return stale;
+}
+
 void sm_run_due(struct sm *sm, uint64_t now_ms)
 {
 	while (sm->trees->pending && sm->trees->pending->due_ms <= now_ms) {
 		struct pending *p = sm->trees->pending;
 
 		sm->trees->pending = p->next;
-		write_rows(sm, p->mlid, p->row); /* capacity was checked when it was routed */
+		write_rows(sm, p->mlid, p->row); /* sm_route_mcast() has checked the capacity */
 		free(p);
 	}
 	if (sm->trees->pending)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Up/down routing: switches are ranked from the roots of the fabric, and no way goes up
- * again, towards the roots, once it has gone down. So no circle of links can come to wait
- * for each other's buffers (credit loops), which shortest ways alone do not prevent.
+ * Up/down routing: switches are ranked by their distance from the roots of the fabric, and a path
+ * that has gone down never goes up again, towards the roots. So the links on a circle cannot wait
+ * for each other's buffers (a credit loop), which shortest paths alone do not prevent.
  *
- * The roots are the switches that are farthest from all that have hosts: the spines of a fat
- * tree. Where there are none such, or where from those not all hosts have a legal way to each
- * other, one switch is the root, the one in the middle; by it there is always a way. Between
- * two roots there may be none, as with OpenSM: no host needs one.
+ * The roots are the switches farthest from the switches with hosts: the spines of a fat tree. If
+ * there are none, or if some hosts then have no legal path to each other, the switch in the middle
+ * is the only root; over it there is always a path. Between two roots there may be none, as with
+ * OpenSM; no host needs one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,14 +19,14 @@
 struct sm_updn {
 	struct sm_net *net;
 	uint16_t *rank;   /* 0: a root */
-	unsigned *order;  /* place of a switch in the order of ranks: up is towards 0 */
+	unsigned *order;  /* the position of a switch in the order of ranks; up is towards 0 */
 	unsigned *sorted; /* the switches in that order */
-	bool *is_down;    /* by switch: its way to the one that was measured goes down only */
+	bool *is_down;    /* by switch: its path to the measured root only goes down */
 	/* while ranking */
-	unsigned *island; /* by switch: the lowest one that links lead to */
-	uint16_t *level;  /* how far from hosts */
-	uint16_t *top;    /* by island: the highest level in it */
-	bool *single;     /* by island: has one root */
+	unsigned *island; /* by switch: the lowest switch connected to it */
+	uint16_t *level;  /* by switch: the distance from hosts */
+	uint16_t *top;    /* by island: its highest level */
+	bool *single;     /* by island: it has one root */
 	bool *has_hosts;
 	uint16_t *hops; /* scratch */
 	unsigned *queue;
@@ -78,8 +78,11 @@ void sm_updn_free(struct sm_updn *u)
 
 /* ---- ranks ---- */
 
-/* Distances from the switches that have 0 in @dist; the others have SM_FAR. How many it reached. */
-static unsigned spread(struct sm_updn *u, uint16_t *dist)
+/*
+ * Measures distances from the switches with 0 in @dist; the others have SM_FAR. How many it
+ * reached.
+ */
+static unsigned measure_hops(struct sm_updn *u, uint16_t *dist)
 {
 	const struct sm_net *net = u->net;
 	unsigned head = 0, tail = 0;
@@ -120,7 +123,7 @@ static void find_islands(struct sm_updn *u)
 			continue;
 		set_far(u, u->hops);
 		u->hops[i] = 0;
-		reached = spread(u, u->hops);
+		reached = measure_hops(u, u->hops);
 		for (unsigned k = 0; k < reached; k++)
 			u->island[u->queue[k]] = i;
 	}
@@ -137,7 +140,7 @@ static bool has_hosts(const struct fabric_node *sw)
 	return false;
 }
 
-/* How far switches are from hosts, and the most of each island. */
+/* Measures the levels of switches, and the highest one of each island. */
 static void find_levels(struct sm_updn *u)
 {
 	set_far(u, u->level);
@@ -147,7 +150,7 @@ static void find_levels(struct sm_updn *u)
 		if (u->has_hosts[i])
 			u->level[i] = 0;
 	}
-	spread(u, u->level);
+	measure_hops(u, u->level);
 	for (unsigned i = 0; i < u->net->n; i++)
 		if (u->level[i] != SM_FAR && u->level[i] > u->top[u->island[i]])
 			u->top[u->island[i]] = u->level[i];
@@ -155,7 +158,7 @@ static void find_levels(struct sm_updn *u)
 		u->single[i] = !u->top[i];
 }
 
-/* The switch of an island that has the least far to the farthest, then to all others. */
+/* The switch with the smallest largest distance in its island; of equal ones, the smallest sum. */
 static unsigned find_middle(struct sm_updn *u, unsigned island)
 {
 	uint64_t best = UINT64_MAX;
@@ -169,7 +172,7 @@ static unsigned find_middle(struct sm_updn *u, unsigned island)
 			continue;
 		set_far(u, u->hops);
 		u->hops[i] = 0;
-		reached = spread(u, u->hops);
+		reached = measure_hops(u, u->hops);
 		for (unsigned k = 0; k < reached; k++)
 			sum += u->hops[u->queue[k]];
 		sum |= (uint64_t)u->hops[u->queue[reached - 1]]
@@ -193,7 +196,7 @@ static void rank_all(struct sm_updn *u)
 	for (unsigned i = 0; i < n; i++)
 		if (u->island[i] == i && u->single[i])
 			u->rank[find_middle(u, i)] = 0;
-	spread(u, u->rank);
+	measure_hops(u, u->rank);
 	for (unsigned rank = 0; placed < n; rank++)
 		for (unsigned i = 0; i < n; i++)
 			if (u->rank[i] == rank) {
@@ -202,7 +205,7 @@ static void rank_all(struct sm_updn *u)
 			}
 }
 
-/* Whether all hosts of the island of @to have a legal way to those of switch @to. */
+/* Whether all hosts of the island have a legal path to the hosts of switch @to. */
 static bool is_reached(struct sm_updn *u, unsigned to)
 {
 	sm_updn_measure(u, to, u->hops);
@@ -224,18 +227,20 @@ void sm_updn_rank(struct sm_updn *u)
 
 		if (!u->has_hosts[i] || u->single[island] || is_reached(u, i))
 			continue;
-		base_log("up/down routing: from the roots that were found no legal way leads from "
-		         "all hosts to those of '%s'; there is one root instead",
-		         u->net->sw[i]->name);
+		base_log_warning(
+		        sm,
+		        "up/down routing: from the roots that were found no legal path leads from "
+		        "all hosts to those of '%s'; there is one root instead",
+		        u->net->sw[i]->name);
 		u->single[island] = again = true;
 	}
 	if (again)
 		rank_all(u);
 }
 
-/* ---- ways ---- */
+/* ---- paths ---- */
 
-/* Those that go down all the way. */
+/* Measures the paths that only go down. */
 static void measure_down(struct sm_updn *u, unsigned root, uint16_t *hops)
 {
 	const struct sm_net *net = u->net;
@@ -259,7 +264,7 @@ static void measure_down(struct sm_updn *u, unsigned root, uint16_t *hops)
 	}
 }
 
-/* Those of the others, which go up first: what lies above a switch has been measured before it. */
+/* Measures the other paths, which go up first. Switches above are measured before those below. */
 static void measure_up(struct sm_updn *u, uint16_t *hops)
 {
 	const struct sm_net *net = u->net;
@@ -291,7 +296,7 @@ void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops)
 
 bool sm_updn_may_go(const struct sm_updn *u, unsigned from, unsigned to)
 {
-	if (u->is_down[from]) /* what came from above may be on its way here */
+	if (u->is_down[from]) /* packets from above may come through here: they may only go down */
 		return u->is_down[to] && u->order[to] > u->order[from];
 	return u->order[to] < u->order[from];
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fabrics of all shapes that `umbel up` builds, under the embedded subnet manager: whoever is
- * joined by cables reaches each other, one by one and as a multicast group; nobody else does.
+ * Fabrics of all shapes that `umbel up` builds, with the embedded subnet manager: hosts connected
+ * by cables reach each other, by unicast and as a multicast group; others do not.
  */
 #include "fabric/testing.h"
 #include "fabric/topology_file.h"
@@ -98,7 +98,7 @@ static struct env *start_fat_tree(unsigned levels, unsigned radix, unsigned host
 
 static struct env *start_text(const char *text, size_t bytes)
 {
-	const struct fabric_topology_file file = { "net", text, bytes };
+	const struct fabric_topology_file file = { .name = "net", .text = text, .bytes = bytes };
 	struct fabric_plan plan;
 	char why[256] = "";
 

@@ -6,32 +6,32 @@
 
 #include "wire/field.h"
 
-/* Bits are taken a byte at a time, or what of a byte belongs to the field. */
+/* Reads the bits byte by byte: of each byte those that belong to the field. */
 static uint64_t get_bits(const uint8_t *wire, unsigned bit, unsigned width)
 {
 	uint64_t v = 0;
 
 	while (width) {
 		unsigned left = 8 - bit % 8;
-		unsigned take = width < left ? width : left;
+		unsigned n = width < left ? width : left;
 
-		v = v << take | (wire[bit / 8] >> (left - take) & ((1u << take) - 1));
-		bit += take;
-		width -= take;
+		v = v << n | (wire[bit / 8] >> (left - n) & ((1u << n) - 1));
+		bit += n;
+		width -= n;
 	}
 	return v;
 }
 
-/* The bits are 0 before. */
+/* Writes @width bits, which must be 0 before. */
 static void put_bits(uint8_t *wire, unsigned bit, unsigned width, uint64_t v)
 {
 	while (width) {
 		unsigned left = 8 - bit % 8;
-		unsigned take = width < left ? width : left;
+		unsigned n = width < left ? width : left;
 
-		width -= take;
-		wire[bit / 8] |= (v >> width & ((1u << take) - 1)) << (left - take);
-		bit += take;
+		width -= n;
+		wire[bit / 8] |= (v >> width & ((1u << n) - 1)) << (left - n);
+		bit += n;
 	}
 }
 
@@ -136,7 +136,7 @@ void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *ho
 	}
 }
 
-/* One component of a field that is @of components, the @i-th. */
+/* Whether component number @i of the field is equal in @a and @b. */
 static bool same_component(const struct wire_field *f, unsigned i, const uint8_t *a,
                            const uint8_t *b)
 {
@@ -150,7 +150,7 @@ static bool same_component(const struct wire_field *f, unsigned i, const uint8_t
 	return memcmp(a, b, bytes) == 0;
 }
 
-/* @component counts up over all fields. */
+/* As wire_match(). *@component: the number of the first component; counts up over all fields. */
 static bool match(const struct wire_layout *layout, uint64_t mask, const void *a, const void *b,
                   unsigned *component)
 {

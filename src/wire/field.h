@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Layouts: what a header, an attribute or a record of the InfiniBand specification looks
- * like on the wire, as a table with one line a field. One function encodes by any table
- * and one decodes, so that a new attribute is a struct and a table, and no code.
+ * Layouts: a table with one line for each field describes the encoding of a header, an attribute
+ * or a record of the InfiniBand specification. One function encodes by any table and one decodes,
+ * so that a new attribute needs a struct and a table, but no code.
  *
- * A table is in the order of the wire and names every bit, reserved ones too: so each
- * field follows the one before it (field_test.c checks it), and a field's place in the
- * table is its number in the SA's component mask.
+ * A table has every bit in the order of the encoding, reserved bits too. So each field follows the
+ * one before it (field_test.c checks this), and the position of a field in the table is its number
+ * in the SA's component mask.
  *
- * In a .h, WIRE_LAYOUT() declares struct wire_X's table, size and typed functions; in the
- * .c, between a #define THIS and its #undef, the table is written. Constant and pure.
+ * In a .h file, WIRE_LAYOUT() declares the table, the size and typed functions of struct wire_X;
+ * the .c file defines the table between a #define THIS and its #undef. Constant; pure functions.
  */
 #ifndef WIRE_FIELD_H
 #define WIRE_FIELD_H
@@ -18,48 +18,50 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/util.h"
+
 struct wire_layout;
 
 /*
- * Bits [bit, bit + count * width) of the wire, the most significant of byte 0 being bit 0:
- * @count numbers in a row, each in @size bytes of the struct in host order; or @count
- * structs of @size bytes, each after @nested; or, if @size is 0, reserved bits.
+ * Bits [bit, bit + count * width) of the encoding; bit 0 is the most significant bit of byte 0.
+ * They are @count numbers, each in @size bytes of the struct in host order; or @count structs of
+ * @size bytes, each with the layout @nested; or, if @size is 0, reserved bits.
  */
 struct wire_field {
 	const char *name; /* the member's; NULL: reserved */
 	const struct wire_layout *nested;
 	uint16_t bit, width, count;
 	uint16_t offset, size;
-	uint16_t components; /* bits of a component mask; 0: those of the nested fields */
+	uint16_t components; /* bits in a component mask; 0: those of the nested fields */
 };
 
 struct wire_layout {
 	const char *name;
 	const struct wire_field *field;
 	uint16_t n_fields;
-	uint16_t bytes;      /* on the wire */
+	uint16_t bytes;      /* of the encoding */
 	uint16_t host_bytes; /* sizeof the struct */
 };
 
 /*
- * Writes @layout->bytes bytes: reserved bits are 0, and of a number that is too large for
- * its field the low bits are taken.
+ * Writes @layout->bytes bytes to @wire. Reserved bits are 0; a number that is too large for its
+ * field loses its high bits.
  */
 void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire);
 
-/* Reads @layout->bytes bytes; whatever they are, the struct is written whole, padding too. */
+/* Reads @layout->bytes bytes from @wire. Writes all bytes of the struct, its padding too. */
 void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host);
 
 /*
- * Do two structs agree in the components that @mask names (section 15.4.4)? Bits for
- * reserved fields, and bits beyond the last field, say nothing. Selectors are compared as
- * the numbers they are: who knows better masks them, and what they select, out.
+ * Whether two structs are equal in the components that @mask names (section 15.4.4). Bits of
+ * reserved fields and bits beyond the last field are ignored. Selectors are compared as numbers:
+ * callers that interpret them clear their bits, and those of what they select.
  */
 bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, const void *b);
 
 #define WIRE_COMPONENT(n) (UINT64_C(1) << (n))
 
-/* Declares for struct wire_@host, @size bytes on the wire: the table, encode and decode. */
+/* Declares the table and the encode and decode functions of struct wire_@host, of @size bytes. */
 #define WIRE_LAYOUT_OF(name, host, size)                                       \
 	extern const struct wire_layout wire_##name##_layout;                  \
 	enum { wire_##name##_bytes = (size) };                                 \
@@ -77,17 +79,17 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 
 #define WIRE_LAYOUT(name, size) WIRE_LAYOUT_OF(name, name, size)
 
-/* Defines it, of struct THIS: @fields is the table, an array. */
-#define WIRE_LAYOUT_DEFINE(name_, fields)                         \
-	const struct wire_layout wire_##name_##_layout = {        \
-		.name = #name_,                                   \
-		.field = (fields),                                \
-		.n_fields = sizeof(fields) / sizeof((fields)[0]), \
-		.bytes = wire_##name_##_bytes,                    \
-		.host_bytes = sizeof(THIS),                       \
+/* Defines the layout of struct THIS. @fields: the table, an array. */
+#define WIRE_LAYOUT_DEFINE(name_, fields)                  \
+	const struct wire_layout wire_##name_##_layout = { \
+		.name = #name_,                            \
+		.field = (fields),                         \
+		.n_fields = ARRAY_SIZE(fields),            \
+		.bytes = wire_##name_##_bytes,             \
+		.host_bytes = sizeof(THIS),                \
 	}
 
-/* The lines of a table. @at: the first bit; @bits: of one number; @m: a member of THIS. */
+/* The lines of a table. @at: the first bit; @bits: the width of a number; @m: a member of THIS. */
 #define WIRE_SIZEOF(m)       sizeof(((THIS *)0)->m)
 #define WIRE_FIT(bits, size) ((bits) + 0 * sizeof(char[(bits) <= 8 * (size) ? 1 : -1]))
 
@@ -100,11 +102,11 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 
 /* A number. */
 #define WIRE_INT(at, bits, m) WIRE_ROW(at, bits, m, WIRE_SIZEOF(m), 1)
-/* A number that is @comps components in a row to the SA. */
+/* A number that has @comps bits in the component mask. */
 #define WIRE_INT_COMPONENTS(at, bits, m, comps) WIRE_ROW(at, bits, m, WIRE_SIZEOF(m), comps)
-/* Bytes, verbatim: a GID, a path, text. */
+/* Bytes that are copied: a GID, a path, text. */
 #define WIRE_BYTES(at, m) WIRE_ROW(at, 8, m, 1, 1)
-/* An array of numbers of @bits each: one component, or one each. */
+/* An array of numbers of @bits each: one component; _EACH: one component for each. */
 #define WIRE_ARRAY(at, bits, m) WIRE_ROW(at, bits, m, WIRE_SIZEOF(m[0]), 1)
 #define WIRE_ARRAY_EACH(at, bits, m) \
 	WIRE_ROW(at, bits, m, WIRE_SIZEOF(m[0]), WIRE_SIZEOF(m) / WIRE_SIZEOF(m[0]))
@@ -115,11 +117,11 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 		.width = 8 * wire_##layout_##_bytes, .count = (n), .offset = offsetof(THIS, m), \
 		.size = WIRE_SIZEOF(m) / (n), .components = (comps)                             \
 	}
-/* A struct after the layout of that name; its fields are components. */
+/* A struct with the layout of that name; its fields are components. */
 #define WIRE_NESTED(at, m, layout_) WIRE_STRUCTS(at, m, 1, layout_, 0)
 /* An array of @n structs, one component. */
 #define WIRE_NESTED_ARRAY(at, m, n, layout_) WIRE_STRUCTS(at, m, n, layout_, 1)
-/* Bits that mean nothing: sent as 0, ignored when received. */
+/* Reserved bits: sent as 0, ignored when received. */
 #define WIRE_RESERVED(at, bits)                                           \
 	{                                                                 \
 		.bit = (at), .width = (bits), .count = 1, .components = 1 \

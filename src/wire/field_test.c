@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The machinery of tables, and of all tables of src/wire: that each names every bit once
- * and every byte of the struct at most once, and that no input gets it out of its bounds.
- * Whether a field is where it belongs, ibmad_test.c and ib_types_test.c ask others, or
- * cm_mad_test.c knows.
+ * Encoding by tables; and all tables of src/wire: each has every bit once and every byte of the
+ * struct at most once, and no input makes it leave its bounds. ibmad_test.c, ib_types_test.c and
+ * cm_mad_test.c check that the fields are in the right places.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +67,13 @@ static const struct wire_layout *const layouts[] = {
 	&wire_multipath_record_layout,
 	&wire_sidr_req_layout,
 	&wire_sidr_rep_layout,
+	&wire_cm_path_layout,
+	&wire_cm_req_layout,
+	&wire_cm_mra_layout,
 	&wire_cm_rej_layout,
+	&wire_cm_rep_layout,
+	&wire_cm_rtu_layout,
+	&wire_cm_dreq_layout,
 	&wire_cm_ip_layout,
 };
 
@@ -122,7 +127,7 @@ static void fields_keep_to_their_part_of_the_struct(void **state)
 	}
 }
 
-/* Sets the bits that mean something. */
+/* Sets the bits that are not reserved. */
 static void meaning(const struct wire_layout *l, uint8_t *wire)
 {
 	for (unsigned k = 0; k < l->n_fields; k++) {
@@ -143,7 +148,7 @@ static void of_any_bytes_the_defined_bits_come_back(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
 		const struct wire_layout *l = layouts[i];
-		/* of the exact size, for the allocator's guards */
+		/* of the exact size, so that sanitizers see an overflow */
 		uint8_t *in = test_malloc(l->bytes), *out = test_malloc(l->bytes);
 		uint8_t *defined = test_calloc(l->bytes, 1);
 		void *host = test_malloc(l->host_bytes);

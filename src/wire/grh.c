@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * GRH from its 40 bytes: see grh.h.
+ * Decoding of the GRH: see grh.h.
  */
 #include <endian.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The Global Route Header, 40 bytes, as a UD receive buffer begins with
- * (InfiniBand specification volume 1, section 8.3). Pure functions.
+ * The Global Route Header, the first 40 bytes of a UD receive buffer (InfiniBand specification
+ * volume 1, section 8.3). Fields are in host order. Pure functions.
  */
 #ifndef WIRE_GRH_H
 #define WIRE_GRH_H
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "wire/headers.h"
 #include "wire/ib.h"
 
 struct wire_grh {
@@ -37,13 +38,12 @@ static inline void wire_grh_encode(const struct wire_grh *grh, uint8_t out[stati
 
 void wire_grh_decode(const uint8_t in[static IB_GRH_BYTES], struct wire_grh *grh);
 
-/* What payload length a GRH states for a UD message: BTH, DETH, immediate, pad, ICRC. */
+/* The payload length, bytes, in the GRH of a UD message: BTH, DETH, immediate, pad and ICRC too. */
 static inline uint16_t wire_grh_ud_payload(uint32_t message_bytes, int with_immediate)
 {
-	const unsigned bth = 12, deth = 8, imm = 4, icrc = 4;
-
-	return (uint16_t)(bth + deth + (with_immediate ? imm : 0) + ((message_bytes + 3) & ~3u) +
-	                  icrc);
+	return (uint16_t)(WIRE_BTH_BYTES + WIRE_DETH_BYTES +
+	                  (with_immediate ? WIRE_IMMDT_BYTES : 0) + ((message_bytes + 3) & ~3u) +
+	                  WIRE_ICRC_BYTES);
 }
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Numbers of the InfiniBand specification that several folders share: LID
- * ranges, P_Keys, Q_Keys, enumerations of PortInfo. Values are host order unless
- * a name says be.
+ * Numbers of the InfiniBand specification that several folders share: LID ranges, P_Keys, Q_Keys,
+ * port states; and GIDs. Numbers are in host order. Pure functions.
  */
 #ifndef WIRE_IB_H
 #define WIRE_IB_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define IB_LID_MCAST_FIRST 0xC000
 #define IB_LID_MCAST_LAST  0xFFFE
@@ -34,7 +34,7 @@
 #define IB_GRH_NEXT_IBA   0x1B
 #define IB_MTU_BYTES(mtu) (128u << (mtu)) /* of enum ibv_mtu */
 
-/* IP addresses are not GIDs; a GID is 16 bytes in network order. */
+/* A GID: 16 bytes, as in packets. On Ethernet it is an IP address (ip.h). */
 struct ib_gid {
 	uint8_t raw[16];
 };
@@ -54,12 +54,25 @@ static inline bool ib_lid_is_mcast(uint16_t lid)
 	return lid >= IB_LID_MCAST_FIRST && lid <= IB_LID_MCAST_LAST;
 }
 
+static inline bool ib_gid_equal(const struct ib_gid *a, const struct ib_gid *b)
+{
+	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;
+}
+
+/* The zero GID stands for "none". */
+static inline bool ib_gid_is_zero(const struct ib_gid *gid)
+{
+	static const struct ib_gid zero;
+
+	return ib_gid_equal(gid, &zero);
+}
+
 static inline bool ib_gid_is_mcast(const struct ib_gid *gid)
 {
 	return gid->raw[0] == 0xFF;
 }
 
-/* A packet's P_Key and a QP's match: same base, and at least one full member. */
+/* Whether two P_Keys match: same partition, and at least one is a full member (section 10.9.3). */
 static inline bool ib_pkey_match(uint16_t a, uint16_t b)
 {
 	return ((a ^ b) & IB_PKEY_BASE_MASK) == 0 && ((a | b) & IB_PKEY_FULL_MEMBER);

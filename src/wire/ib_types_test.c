@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Our tables against OpenSM's packed structs (ib_types.h), which OpenSM, osmtest and
- * saquery lay over the MADs that we send them: sizes and places, and the numbers of the
- * components. What is smaller than a byte libibmad has, see ibmad_test.c, or OpenSM's
- * accessors.
+ * Our tables against OpenSM's packed structs (ib_types.h), with which OpenSM, osmtest and saquery
+ * read our MADs: sizes, offsets, and the numbers of components. Fields smaller than a byte are
+ * compared with OpenSM's accessors here, or with libibmad in ibmad_test.c.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +104,7 @@ static void notices_are_as_in_opensm(void **state)
 	PLACE(notice, issuer_gid, ib_mad_notice_attr_t, issuer_gid);
 }
 
-/* The details' own place is 10 bytes in. */
+/* The details are at byte 10 of a notice. */
 #define DETAIL(ours, m, theirs)                                                     \
 	assert_int_equal(place_of(&wire_##ours##_layout, #m),                       \
 	                 8 * (offsetof(ib_mad_notice_attr_t, data_details.theirs) - \
@@ -337,7 +336,7 @@ static void multipath_record_is_as_in_opensm(void **state)
 	PLACE(multipath_record, service_id_lsb, ib_multipath_rec_t, service_id_56lsb);
 }
 
-/* That our name of a component is their number, and that wire_match() compares that member. */
+/* Our component has their number, and wire_match() compares that member. */
 #define COMPONENT(record, ours, m, theirs)                                         \
 	do {                                                                       \
 		struct wire_##record a = { 0 }, b = { 0 };                         \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Our tables against libibmad's, field by field, on random values: what we decode is what
- * mad_get_field() reads, and what mad_set_field() writes is what we encode. libibmad is
- * what the diagnostic tools read our answers with.
+ * Our tables against libibmad's, field by field, with random values: we decode what
+ * mad_get_field() reads, and encode what mad_set_field() writes. The diagnostic programs read our
+ * responses with libibmad.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void compare_field(const struct wire_field *f, enum MAD_FIELDS theirs, ui
 	}
 }
 
-/* @whole: they know all of our fields, so that what they build must be what we build. */
+/* @whole: libibmad knows all of our fields, so that its encoding must be ours. */
 static void compare(const struct wire_layout *l, const struct pair *pair, size_t n, bool whole)
 {
 	uint8_t wire[MAD_BYTES] = { 0 }, ours[MAD_BYTES], theirs[MAD_BYTES], host[1024];
@@ -346,7 +346,7 @@ static void notice_details_are_as_in_libibmad(void **state)
 	                 local.capability_mask);
 }
 
-/* But QP1Dropped: libibmad reads VL15Dropped for it. ib_types_test.c has it. */
+/* Without QP1Dropped: libibmad reads VL15Dropped for it. ib_types_test.c checks it. */
 static void port_counters_are_as_in_libibmad(void **state)
 {
 	static const struct pair pairs[] = {

@@ -26,10 +26,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/bth.h"
+#include "wire/headers.h"
 #include "wire/ip.h"
 
-#define WIRE_ICRC_MAX_BEGIN 32
+#define WIRE_ICRC_MAX_BEGIN WIRE_HEADERS_MAX_BYTES
 
 /*
  * Begins an ICRC: the IP and UDP headers of a datagram with @udp_payload bytes of UDP payload,

@@ -15,8 +15,10 @@ static void put16(uint8_t *to, uint16_t v)
 	memcpy(to, &v, 2);
 }
 
-/* RFC 1071, of the 20 bytes at @header, whose checksum field is 0. The sum is the same in either
- * order of bytes, but for their order. */
+/*
+ * The checksum (RFC 1071), host order, of the 20 bytes at @header, whose checksum field is 0. Words
+ * are added in the host's byte order; swapping the bytes of the sum gives the right result.
+ */
 static uint16_t checksum(const uint8_t *header)
 {
 	uint16_t word[WIRE_IPV4_BYTES / 2];
@@ -32,7 +34,7 @@ static uint16_t checksum(const uint8_t *header)
 
 static void encode_ipv4(const struct wire_ip *ip, uint16_t udp_payload, uint8_t *out)
 {
-	out[0] = 0x45; /* version 4, five words */
+	out[0] = 0x45; /* version 4; a header of five words */
 	out[1] = ip->traffic_class;
 	put16(out + 2, WIRE_IPV4_BYTES + WIRE_UDP_BYTES + udp_payload);
 	put16(out + 4, ip->ipv4_id);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * IP headers, byte for byte.
+ * IP headers, byte by byte; and GIDs.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void an_ipv4_header_says_whether_it_may_be_fragmented(void **state)
 static const struct wire_ip ipv6_sample = {
 	.sgid = { { 0xFE, 0x80, [15] = 1 } },
 	.dgid = { { 0xFF, 0x0E, [15] = 2 } },
-	.flow_label = 0xFFF54321, /* the upper bits are none */
+	.flow_label = 0xFFF54321, /* the upper bits must be ignored */
 	.traffic_class = 0xB9,
 	.hop_limit = 7,
 };
@@ -131,6 +131,32 @@ static void ipv4_addresses_are_mapped_and_back(void **state)
 	assert_int_equal(wire_gid_to_ipv4(&made), inet_addr("10.1.2.3"));
 }
 
+static void gids_are_equal_if_all_16_bytes_are(void **state)
+{
+	struct ib_gid a = gid("fe80::1"), b = gid("fe80::1");
+
+	(void)state;
+	assert_true(ib_gid_equal(&a, &b));
+	for (unsigned i = 0; i < sizeof(b.raw); i++) {
+		b.raw[i] ^= 0x80;
+		assert_false(ib_gid_equal(&a, &b));
+		b.raw[i] ^= 0x80;
+	}
+}
+
+static void a_gid_is_zero_if_all_16_bytes_are(void **state)
+{
+	struct ib_gid g = gid("::");
+
+	(void)state;
+	assert_true(ib_gid_is_zero(&g));
+	for (unsigned i = 0; i < sizeof(g.raw); i++) {
+		g = gid("::");
+		g.raw[i] = 1;
+		assert_false(ib_gid_is_zero(&g));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +167,8 @@ int main(void)
 		cmocka_unit_test(the_40_bytes_of_ipv4_are_20_zeros_and_its_header),
 		cmocka_unit_test(groups_are_told_from_other_addresses),
 		cmocka_unit_test(ipv4_addresses_are_mapped_and_back),
+		cmocka_unit_test(gids_are_equal_if_all_16_bytes_are),
+		cmocka_unit_test(a_gid_is_zero_if_all_16_bytes_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

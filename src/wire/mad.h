@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Management datagrams: the header that all classes share, its numbers, and
- * ClassPortInfo, the attribute that all classes but subnet management have (InfiniBand
- * specification volume 1, sections 13.4 and 13.5). The formats behind the header are those
- * of smp.h, sa.h and perf.h. Fields are host order; GIDs are bytes. Pure functions.
+ * Management datagrams: the header that all classes share, its numbers, and ClassPortInfo, an
+ * attribute of all classes except subnet management (InfiniBand specification volume 1, sections
+ * 13.4 and 13.5). smp.h, sa.h, perf.h and cm_mad.h have the formats after the header. Fields are in
+ * host order; GIDs are bytes. Pure functions.
  */
 #ifndef WIRE_MAD_H
 #define WIRE_MAD_H
@@ -11,7 +11,7 @@
 #include "wire/field.h"
 #include "wire/ib.h"
 
-#define MAD_BYTES        256 /* every MAD is as long */
+#define MAD_BYTES        256 /* the length of every MAD */
 #define MAD_BASE_VERSION 1
 
 /* MgmtClass (section 13.4.4). */
@@ -57,20 +57,20 @@ enum mad_method {
 	MAD_DELETE_RESP = 0x95,
 };
 
-/* Status (section 13.4.7): two flags, a code, and eight bits that are the class's own. */
+/* Status (section 13.4.7): two flags, a code, and eight bits that each class defines. */
 enum mad_status {
 	MAD_STATUS_OK = 0,
 	MAD_STATUS_BUSY = 0x01,
 	MAD_STATUS_REDIRECT = 0x02,
 	MAD_STATUS_BAD_VERSION = 1 << 2, /* of base or class */
 	MAD_STATUS_BAD_METHOD = 2 << 2,
-	MAD_STATUS_BAD_METHOD_ATTRIBUTE = 3 << 2, /* the combination */
+	MAD_STATUS_BAD_METHOD_ATTRIBUTE = 3 << 2, /* no such attribute, or not by this method */
 	MAD_STATUS_BAD_FIELD = 7 << 2,            /* in attribute or modifier */
 };
 #define MAD_STATUS_CODE_MASK  0x001C
 #define MAD_STATUS_CLASS_MASK 0xFF00
 
-/* AttributeID (section 13.4.8): these mean the same to all classes. */
+/* AttributeID (section 13.4.8): these are the same in all classes. */
 enum mad_attr {
 	MAD_ATTR_CLASS_PORT_INFO = 0x0001,
 	MAD_ATTR_NOTICE = 0x0002,
@@ -83,7 +83,7 @@ struct wire_mad {
 	uint8_t mgmt_class;    /* enum mad_class */
 	uint8_t class_version; /* MAD_VERSION_X */
 	uint8_t method;        /* enum mad_method */
-	uint16_t status;       /* enum mad_status | the class's */
+	uint16_t status;       /* enum mad_status, ORed with the class's bits */
 	uint16_t class_specific;
 	uint64_t transaction_id;
 	uint16_t attribute_id;
@@ -92,15 +92,15 @@ struct wire_mad {
 WIRE_LAYOUT(mad, 24);
 
 /*
- * The method of the answer to @method: that of a Trap is TrapRepress. 0: there is none,
- * since it is an answer itself, or Send, or no method of ours.
+ * The method of the response to @method; that to a Trap is TrapRepress. 0: there is none, as
+ * @method is a response itself, or Send, or unknown.
  */
 uint8_t wire_mad_response_method(uint8_t method);
 
 /* ClassPortInfo (section 13.4.8.1). */
 struct wire_class_port_info {
 	uint8_t base_version, class_version;
-	uint16_t capability_mask;  /* CLASS_CAP_X; from bit 8 on the class's own */
+	uint16_t capability_mask;  /* CLASS_CAP_X; each class defines the bits from 8 on */
 	uint32_t capability_mask2; /* 27 bits */
 	uint8_t resp_time_value;   /* 5 bits: 4.096 us << it */
 	struct ib_gid redirect_gid;

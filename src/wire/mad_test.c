@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The common header and ClassPortInfo against libibumad's structs, the numbers against its
- * enumerations, and which method answers which.
+ * enumerations, and the response methods.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,10 +112,10 @@ static void the_numbers_are_as_in_libibumad(void **state)
 		assert_int_equal(row[i].ours, row[i].theirs);
 }
 
-static void each_request_has_its_answer(void **state)
+static void each_request_method_has_its_response_method(void **state)
 {
 	static const struct {
-		uint8_t request, answer;
+		uint8_t request, response;
 	} row[] = {
 		{ MAD_GET, UMAD_METHOD_GET_RESP },
 		{ MAD_SET, UMAD_METHOD_GET_RESP },
@@ -129,10 +129,10 @@ static void each_request_has_its_answer(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
-		assert_int_equal(wire_mad_response_method(row[i].request), row[i].answer);
+		assert_int_equal(wire_mad_response_method(row[i].request), row[i].response);
 }
 
-static void what_is_no_request_has_no_answer(void **state)
+static void a_method_that_is_no_request_has_no_response(void **state)
 {
 	(void)state;
 	assert_int_equal(wire_mad_response_method(MAD_SEND), 0);
@@ -147,8 +147,8 @@ int main(void)
 		cmocka_unit_test(the_header_is_as_in_libibumad),
 		cmocka_unit_test(class_port_info_is_as_in_libibumad),
 		cmocka_unit_test(the_numbers_are_as_in_libibumad),
-		cmocka_unit_test(each_request_has_its_answer),
-		cmocka_unit_test(what_is_no_request_has_no_answer),
+		cmocka_unit_test(each_request_method_has_its_response_method),
+		cmocka_unit_test(a_method_that_is_no_request_has_no_response),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

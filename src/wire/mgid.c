@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MGID mapping: see mgid.h. The layout is FF, flags and scope, 16 bits of
- * signature, 16 bits of P_Key, then the group ID.
+ * MGID mapping: see mgid.h. An MGID is FF, flags and scope, 16 bits of signature, 16 bits of P_Key,
+ * then the group ID.
  */
 #include <endian.h>
 #include <string.h>
@@ -45,5 +45,5 @@ void wire_mgid_from_ipv6(struct ib_gid *mgid, const struct in6_addr *addr, uint1
 void wire_mgid_broadcast(struct ib_gid *mgid, uint16_t pkey)
 {
 	begin(mgid, WIRE_SIGNATURE_IPV4, pkey, false);
-	memset(mgid->raw + 12, 0xFF, 4); /* all 32 bits, where a group keeps 28 */
+	memset(mgid->raw + 12, 0xFF, 4); /* all 32 bits; of a group only 28 are used */
 }

@@ -75,14 +75,14 @@ static void the_udp_port_space_has_a_signature_of_its_own(void **state)
 	assert_ipv6("ff02::1", 0xFFFF, true, "ff12:6001:ffff::1");
 }
 
-static void what_the_sa_made_up_is_taken_verbatim(void **state)
+static void an_mgid_that_the_sa_made_is_used_unchanged(void **state)
 {
 	(void)state;
 	assert_ipv6("ff12:a01b::5", 0xFFFF, true, "ff12:a01b::5");
 	assert_ipv6("ff1e:a01b:1:2:3:4:5:6", 0x8001, false, "ff1e:a01b:1:2:3:4:5:6");
 }
 
-static void what_only_looks_made_up_is_mapped(void **state)
+static void an_address_that_only_resembles_an_sa_mgid_is_mapped(void **state)
 {
 	(void)state;
 	assert_ipv6("ff02:a01b::5", 0xFFFF, false, "ff12:601b:ffff::5"); /* not transient */
@@ -109,8 +109,8 @@ int main(void)
 		cmocka_unit_test(ipv6_groups_map_as_in_rfc4391),
 		cmocka_unit_test(of_an_ipv6_group_80_bits_are_kept),
 		cmocka_unit_test(the_udp_port_space_has_a_signature_of_its_own),
-		cmocka_unit_test(what_the_sa_made_up_is_taken_verbatim),
-		cmocka_unit_test(what_only_looks_made_up_is_mapped),
+		cmocka_unit_test(an_mgid_that_the_sa_made_is_used_unchanged),
+		cmocka_unit_test(an_address_that_only_resembles_an_sa_mgid_is_mapped),
 		cmocka_unit_test(the_broadcast_group_has_all_32_bits),
 	};
 

@@ -23,7 +23,7 @@ WIRE_LAYOUT_DEFINE(notice, notice);
 const struct wire_layout wire_smp_notice_layout = {
 	.name = "smp_notice",
 	.field = notice,
-	.n_fields = sizeof(notice) / sizeof(notice[0]) - 1, /* no issuer_gid */
+	.n_fields = ARRAY_SIZE(notice) - 1, /* no issuer_gid */
 	.bytes = wire_smp_notice_bytes,
 	.host_bytes = sizeof(THIS),
 };

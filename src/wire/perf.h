@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Performance management: its MAD, PortCounters and PortCountersExtended (InfiniBand
- * specification volume 1, sections 16.1.1, 16.1.3.5 and 16.1.4.11). The class answers
- * ClassPortInfo (mad.h) as well. Data counters count 32-bit words. Fields are host order.
- * Pure functions.
+ * specification volume 1, sections 16.1.1, 16.1.3.5 and 16.1.4.11). The class has
+ * ClassPortInfo (mad.h), too. Data counters count 32-bit words. Fields are in host order. Pure
+ * functions.
  */
 #ifndef WIRE_PERF_H
 #define WIRE_PERF_H
@@ -30,7 +30,7 @@ enum perf_attr {
 enum {
 	PERF_CAP_ALL_PORT_SELECT = 1 << 8,
 	PERF_CAP_EXTENDED_WIDTH = 1 << 9,          /* all of PortCountersExtended */
-	PERF_CAP_EXTENDED_WIDTH_NO_IETF = 1 << 10, /* but for unicast and multicast packets */
+	PERF_CAP_EXTENDED_WIDTH_NO_IETF = 1 << 10, /* without unicast and multicast packets */
 	PERF_CAP_XMIT_WAIT = 1 << 12,
 	PERF_CAP_QP1_DROPPED = 1 << 15,
 	PERF_CAP2_EXTENDED_ERRORS = 1 << 1, /* error counters in PortCountersExtended */
@@ -39,7 +39,7 @@ enum {
 /* PortCounters: counters stop at their largest value. */
 struct wire_port_counters {
 	uint8_t port_select;
-	uint16_t counter_select; /* of a Set: which to write, PERF_SELECT_X */
+	uint16_t counter_select; /* Set: the counters to write, PERF_SELECT_X */
 	uint16_t symbol_errors;
 	uint8_t link_error_recovery, link_downed;
 	uint16_t rcv_errors, rcv_remote_physical_errors, rcv_switch_relay_errors, xmit_discards;

@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/util.h"
 #include "wire/rate.h"
 
 const struct wire_rate wire_rates[WIRE_RATES] = {
@@ -36,4 +37,14 @@ unsigned wire_rate_to_mbps(unsigned rate)
 	const struct wire_rate *r = wire_rate_find(rate);
 
 	return r ? (unsigned)r->mbps : 0;
+}
+
+unsigned wire_link_speed(unsigned width, unsigned speed)
+{
+	static const unsigned lane[] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
+	static const unsigned lanes[] = { 1, 4, 8, 12, 2 };
+	unsigned w = width ? (unsigned)__builtin_ctz(width) : ARRAY_SIZE(lanes);
+	unsigned s = speed ? (unsigned)__builtin_ctz(speed) : ARRAY_SIZE(lane);
+
+	return w < ARRAY_SIZE(lanes) && s < ARRAY_SIZE(lane) ? lane[s] * lanes[w] : 0;
 }

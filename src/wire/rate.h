@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Static rates: the encoding that PathRecord, MCMemberRecord and verbs share (enum
- * ibv_rate), what it is in units of 2.5 Gbit/s and in Mbit/s. A constant table.
+ * Static rates: the encoding that PathRecord, MCMemberRecord and verbs share (enum ibv_rate), with
+ * the rate in units of 2.5 Gbit/s and in Mbit/s. A constant table; pure functions.
  */
 #ifndef WIRE_RATE_H
 #define WIRE_RATE_H
 
 #define WIRE_RATES 23
 
-/* mult: 0 where the interface gives a rate none, though mbps would divide. */
+/* mult: the rate / 2.5 Gbit/s; 0: ibv_rate_to_mult(3) defines none. */
 struct wire_rate {
 	unsigned rate;
 	int mult;
@@ -17,10 +17,16 @@ struct wire_rate {
 
 extern const struct wire_rate wire_rates[WIRE_RATES];
 
-/* The row of an encoded rate, or NULL. */
+/* The row of an encoded rate; NULL: there is no such rate. */
 const struct wire_rate *wire_rate_find(unsigned rate);
 
 /* Mbit/s of an encoded rate; 0 if there is none. */
 unsigned wire_rate_to_mbps(unsigned rate);
+
+/*
+ * The nominal rate of a link in units of 100 Mbit/s: 1000 for four lanes of EDR. @width and @speed:
+ * as in struct ibv_port_attr (ibv_query_port(3)). 0: one of them is unknown.
+ */
+unsigned wire_link_speed(unsigned width, unsigned speed);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table of static rates against what ibv_rate_to_mbps(3) and ibv_rate_to_mult(3)
- * are known to say.
+ * The table of static rates against the known results of ibv_rate_to_mbps(3) and
+ * ibv_rate_to_mult(3).
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void each_rate_is_listed_once(void **state)
 		assert_ptr_equal(wire_rate_find(wire_rates[i].rate), &wire_rates[i]);
 }
 
-static void what_is_no_rate_is_zero(void **state)
+static void an_unknown_rate_is_zero(void **state)
 {
 	static const unsigned bad[] = { IBV_RATE_MAX, 1, 25, 63, 255, 0x80000002 };
 
@@ -56,7 +56,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_rates),
 		cmocka_unit_test(each_rate_is_listed_once),
-		cmocka_unit_test(what_is_no_rate_is_zero),
+		cmocka_unit_test(an_unknown_rate_is_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RMPP: see rmpp.h. The sender goes back to the last acknowledged segment when a segment
- * is lost; the receiver takes segments in order, so that neither keeps any.
+ * RMPP: see rmpp.h. After a loss the sender goes back to the last acknowledged segment, and the
+ * receiver accepts segments in order only; so neither stores segments.
  */
 #include <assert.h>
 #include <errno.h>
@@ -95,7 +95,7 @@ void wire_rmpp_segment(const struct wire_rmpp_message *m, uint32_t i, uint8_t ma
 		memcpy(mad + m->data_at, m->payload + at, n);
 }
 
-/* A MAD with the headers of @mad, no data, and what @h says. */
+/* Writes a MAD with the headers of @mad, the RMPP header @h, and no data. */
 static void write_control(const uint8_t *mad, const struct wire_rmpp *h, uint8_t *out)
 {
 	struct wire_rmpp old, new = *h;
@@ -110,7 +110,7 @@ static void write_control(const uint8_t *mad, const struct wire_rmpp *h, uint8_t
 	wire_rmpp_encode(&new, out + RMPP_AT);
 }
 
-/* The same as an answer to @mad: the R bit is the other way round. */
+/* The same in the other direction: the R bit is inverted. */
 static void write_reply(const uint8_t *mad, const struct wire_rmpp *h, uint8_t *reply)
 {
 	write_control(mad, h, reply);
@@ -127,7 +127,7 @@ void wire_rmpp_refuse(const uint8_t mad[static MAD_BYTES], enum rmpp_status stat
 	write_reply(mad, &h, reply);
 }
 
-/* The reason why a STOP or ABORT ends it; not every number is one. */
+/* The status of a STOP or ABORT; BAD_STATUS if the number is not valid there. */
 static enum rmpp_status end_status(const struct wire_rmpp *h)
 {
 	if (h->type == RMPP_STOP)
@@ -165,7 +165,7 @@ bool wire_rmpp_send_next(struct wire_rmpp_sender *s, uint64_t now_ns, uint8_t ma
 	return true;
 }
 
-/* Ends it; an ABORT tells the receiver, unless it was the receiver who ended it. */
+/* Fails. An ABORT tells the receiver; @reply is NULL if the receiver has ended the transfer. */
 static struct wire_rmpp_result sender_fail(struct wire_rmpp_sender *s, enum rmpp_status status,
                                            uint8_t *reply)
 {
@@ -178,7 +178,7 @@ static struct wire_rmpp_result sender_fail(struct wire_rmpp_sender *s, enum rmpp
 	return (struct wire_rmpp_result){ .event = RMPP_FAILED, .reply = reply };
 }
 
-/* Who expects an answer of several segments grants its first one. */
+/* A sender that expects a response of several segments grants its first one. */
 static struct wire_rmpp_result sender_turn(const struct wire_rmpp_sender *s, enum rmpp_event event,
                                            const uint8_t *ack, uint8_t *reply)
 {
@@ -201,13 +201,13 @@ static struct wire_rmpp_result sender_ack(struct wire_rmpp_sender *s, const stru
 	if (segment > s->sent)
 		return sender_fail(s, RMPP_STATUS_SEGMENT_TOO_BIG, reply);
 	if (segment < s->acked || window < s->window)
-		return nothing; /* an old one */
+		return nothing; /* an old ACK */
 	if (segment > s->acked) {
 		s->acked = segment;
 		s->retries = 0;
 		s->deadline = now_ns + s->ack_timeout_ns;
 	}
-	if (s->next <= s->acked) /* it comes after a step back */
+	if (s->next <= s->acked) /* the ACK came after the sender went back */
 		s->next = s->acked + 1;
 	s->window = window;
 	if (s->acked < s->message.segments)
@@ -226,14 +226,15 @@ struct wire_rmpp_result wire_rmpp_send_input(struct wire_rmpp_sender *s,
 	if (s->state == RMPP_FAILED || !wire_rmpp_is_active(mad))
 		return nothing;
 	if (s->state == RMPP_DONE) {
-		if (h.type == RMPP_ACK && h.data1 == s->acked) /* our turning was lost */
+		if (h.type == RMPP_ACK &&
+		    h.data1 == s->acked) /* our grant of the response was lost */
 			return sender_turn(s, RMPP_CONTINUE, mad, reply);
 		return nothing;
 	}
 	if (h.version != RMPP_VERSION)
 		return sender_fail(s, RMPP_STATUS_BAD_VERSION, reply);
 	switch (h.type) {
-	case RMPP_DATA: /* of another transaction: an answer comes when all is acknowledged */
+	case RMPP_DATA: /* not of this transfer: a response comes after the last ACK */
 		return nothing;
 	case RMPP_ACK:
 		return sender_ack(s, &h, mad, now_ns, reply);
@@ -289,7 +290,7 @@ static struct wire_rmpp_result receiver_ack(const struct wire_rmpp_receiver *r, 
 	return (struct wire_rmpp_result){ .event = RMPP_CONTINUE, .reply = true };
 }
 
-/* What PayloadLength says, against First, Last, and what it said before. */
+/* Checks PayloadLength against First, Last, and the first segment. */
 static enum rmpp_status check_length(struct wire_rmpp_receiver *r, const struct wire_rmpp *h)
 {
 	uint32_t class_bytes = r->data_at - PAYLOAD_AT;
@@ -319,10 +320,10 @@ static enum rmpp_status check_segment(const struct wire_rmpp *h)
 	return RMPP_STATUS_OK;
 }
 
-/* The segment whose turn it is. */
-static struct wire_rmpp_result receiver_take(struct wire_rmpp_receiver *r,
-                                             const struct wire_rmpp *h, const uint8_t *mad,
-                                             uint8_t *reply)
+/* Appends the expected segment. */
+static struct wire_rmpp_result receiver_append(struct wire_rmpp_receiver *r,
+                                               const struct wire_rmpp *h, const uint8_t *mad,
+                                               uint8_t *reply)
 {
 	struct wire_rmpp_result result = nothing;
 	enum rmpp_status status = check_length(r, h);
@@ -360,10 +361,10 @@ static struct wire_rmpp_result receiver_data(struct wire_rmpp_receiver *r,
 		return receiver_ack(r, mad, reply);
 	if (h->data1 > r->expected)
 		return nothing;
-	return receiver_take(r, h, mad, reply);
+	return receiver_append(r, h, mad, reply);
 }
 
-/* All is here already: a segment comes again, or the direction turns round. */
+/* After RMPP_DONE: a segment is repeated, or the sender grants the response. */
 static struct wire_rmpp_result receiver_afterwards(struct wire_rmpp_receiver *r,
                                                    const struct wire_rmpp *h, const uint8_t *mad,
                                                    uint8_t *reply)
@@ -393,7 +394,7 @@ struct wire_rmpp_result wire_rmpp_receive_input(struct wire_rmpp_receiver *r,
 	switch (h.type) {
 	case RMPP_DATA:
 		return receiver_data(r, &h, mad, reply);
-	case RMPP_ACK: /* of a segment that we did not send */
+	case RMPP_ACK: /* a receiver sends no segments */
 		return nothing;
 	case RMPP_STOP:
 	case RMPP_ABORT:
@@ -416,7 +417,7 @@ struct wire_rmpp_result wire_rmpp_receive_expire(struct wire_rmpp_receiver *r, u
 		memcpy(mad, r->header, sizeof(r->header));
 		return receiver_fail(r, mad, RMPP_STATUS_TOTAL_TIME_TOO_LONG, reply);
 	}
-	r->state = RMPP_FAILED; /* and nobody to tell */
+	r->state = RMPP_FAILED; /* without a segment there is no peer to tell */
 	r->status = RMPP_STATUS_TOTAL_TIME_TOO_LONG;
 	return (struct wire_rmpp_result){ .event = RMPP_FAILED };
 }

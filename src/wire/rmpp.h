@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The reliable multi-packet transaction protocol (InfiniBand specification volume 1,
- * section 13.6): a message longer than a MAD's data goes as numbered segments; each repeats
- * the MAD header and the header of its class, and the receiver grants a window of them with
- * ACKs. A sender and a receiver, as state machines.
+ * The reliable multi-packet transaction protocol (InfiniBand specification volume 1, section
+ * 13.6): a message longer than a MAD's data is sent as numbered segments. Each segment repeats the
+ * MAD header and the header of its class. The receiver grants a window of segments with ACKs. This
+ * file has a sender and a receiver, as state machines.
  *
- * They hold no memory and no clock: MADs and the time come in, MADs to send and pieces of
- * payload go out. Which transaction a MAD belongs to (transaction ID, class, method, peer)
- * the caller says. Any bytes may come in: what breaks the rules is answered with ABORT.
+ * They have no memory of their own and no clock: the caller passes in MADs and the time, sends the
+ * MADs that they write, and collects the pieces of payload. The caller also finds the transaction
+ * that a MAD belongs to (transaction ID, class, method, peer). Any bytes are safe as input; the
+ * reply to a MAD that breaks the rules is an ABORT.
  */
 #ifndef WIRE_RMPP_H
 #define WIRE_RMPP_H
@@ -15,8 +16,8 @@
 #include "wire/sa.h"
 
 #define RMPP_VERSION     1
-#define RMPP_AT          24  /* the RMPP header's place in a MAD */
-#define RMPP_DATA_BYTES  220 /* what PayloadLength counts, of a full segment: all behind it */
+#define RMPP_AT          24  /* the RMPP header's offset in a MAD */
+#define RMPP_DATA_BYTES  220 /* PayloadLength of a full segment: all bytes after the RMPP header */
 #define RMPP_NO_RESPTIME 0x1F
 #define RMPP_HEADER_MAX  64 /* the largest data_at */
 
@@ -24,7 +25,7 @@ enum rmpp_type { RMPP_DATA = 1, RMPP_ACK, RMPP_STOP, RMPP_ABORT };
 
 enum rmpp_flag { RMPP_ACTIVE = 1, RMPP_FIRST = 2, RMPP_LAST = 4 };
 
-/* RMPPStatus (section 13.6.2.2): 1 is STOP's, the others are ABORT's. */
+/* RMPPStatus (section 13.6.2.2): 1 is for STOP, the others are for ABORT. */
 enum rmpp_status {
 	RMPP_STATUS_OK = 0,
 	RMPP_STATUS_RESOURCES_EXHAUSTED = 1,
@@ -41,18 +42,18 @@ enum rmpp_status {
 };
 
 /*
- * Where a class's data begins in the MAD: 56 for subnet administration; 0 for a class
- * that knows no RMPP. The bytes from 36 on to it count as payload in every segment.
+ * The offset of a class's data in the MAD: 56 for subnet administration; 0: a class without RMPP.
+ * The bytes from 36 to this offset count as payload in every segment.
  */
 unsigned wire_rmpp_data_at(uint8_t mgmt_class);
 
-/* Is the RMPP header of this MAD one, and active? Of a class without RMPP it never is. */
+/* Whether this MAD has an RMPP header that is active; false for classes without RMPP. */
 bool wire_rmpp_is_active(const uint8_t mad[static MAD_BYTES]);
 
 /*
- * A message: @header is a whole MAD whose first data_at bytes (RRespTime with them) all
- * segments have; @payload, of n records of k bytes n * k bytes, may be empty. Both are the
- * caller's and must outlive the message.
+ * A message. @header: a whole MAD; all segments begin with its first data_at bytes (with
+ * RRespTime). @payload: the data of the message, without gaps; may be empty. The caller owns both
+ * and keeps them as long as the message.
  */
 struct wire_rmpp_message {
 	const uint8_t *header;
@@ -62,25 +63,25 @@ struct wire_rmpp_message {
 	uint8_t data_at;
 };
 
-/* 0; -EINVAL: @header's class has no RMPP; -EMSGSIZE: PayloadLength cannot count so much. */
+/* Returns 0; -EINVAL: @header's class has no RMPP; -EMSGSIZE: too long for PayloadLength. */
 int wire_rmpp_message_init(struct wire_rmpp_message *m, const uint8_t header[static MAD_BYTES],
                            const uint8_t *payload, size_t bytes);
 
-/* Writes segment @i, from 1 to m->segments. */
+/* Writes segment number @i, from 1 to m->segments, to @mad. */
 void wire_rmpp_segment(const struct wire_rmpp_message *m, uint32_t i,
                        uint8_t mad[static MAD_BYTES]);
 
-/* What a state machine made of a MAD or of the time, and what state it is in. */
+/* The result of an input to a state machine; and its state. */
 enum rmpp_event {
-	RMPP_CONTINUE, /* an event: nothing new; a state: under way */
-	RMPP_DONE,     /* all has arrived */
-	RMPP_FAILED,   /* it is over: @status of the machine says why */
+	RMPP_CONTINUE, /* result: nothing new; state: under way */
+	RMPP_DONE,     /* the whole message has arrived */
+	RMPP_FAILED,   /* the transfer has failed; the machine's status is the reason */
 };
 
 struct wire_rmpp_result {
 	enum rmpp_event event;
-	bool reply;          /* the reply was written, and is to be sent */
-	const uint8_t *data; /* of the receiver: append these bytes to the message */
+	bool reply;          /* the caller must send the reply that was written */
+	const uint8_t *data; /* receiver: append these bytes to the message */
 	uint32_t bytes;
 };
 
@@ -89,77 +90,80 @@ struct wire_rmpp_sender {
 	struct wire_rmpp_message message;
 	uint64_t ack_timeout_ns;
 	uint32_t next;     /* the segment to send next */
-	uint32_t sent;     /* the last that was sent, before a step back too */
-	uint32_t acked;    /* all up to this one have arrived */
-	uint32_t window;   /* NewWindowLast: may send up to this one */
-	uint64_t deadline; /* for an ACK */
+	uint32_t sent;     /* the highest segment that was ever sent */
+	uint32_t acked;    /* all segments up to this one have arrived */
+	uint32_t window;   /* NewWindowLast: the last segment that may be sent */
+	uint64_t deadline; /* for an ACK, ns */
 	uint8_t max_retries, retries;
-	bool two_sided; /* set it if an answer of several segments is expected: GetMulti */
+	bool two_sided; /* the caller sets it if it expects a response of several segments: GetMulti
+	                 */
 	enum rmpp_event state;
 	uint8_t status; /* enum rmpp_status */
 };
 
 struct wire_rmpp_limits {
 	uint64_t timeout_ns; /* sender: for an ACK; receiver: for the whole message */
-	uint32_t max_bytes;  /* receiver: of payload; more is answered with STOP */
-	uint32_t window;     /* receiver: segments it grants with an ACK; at least 1 */
-	uint8_t max_retries; /* sender: in a row, each from the last acknowledged segment */
+	uint32_t max_bytes;  /* receiver: of payload; the reply to more is a STOP */
+	uint32_t window;     /* receiver: segments that an ACK grants; at least 1 */
+	uint8_t max_retries; /* sender: in a row, without a new segment acknowledged */
 };
 
-/* The peer grants segment 1; for an answer, s->window may be set to its peer_window. */
+/* Begins to send. Segment 1 is granted; a response may set s->window to the receiver's peer_window.
+ */
 void wire_rmpp_send_init(struct wire_rmpp_sender *s, const struct wire_rmpp_message *m,
                          const struct wire_rmpp_limits *limits, uint64_t now_ns);
 
-/* The next segment that the window allows: written to @mad, true. Call until false. */
+/* Writes the next segment that the window allows to @mad. False: there is none now. */
 bool wire_rmpp_send_next(struct wire_rmpp_sender *s, uint64_t now_ns,
                          uint8_t mad[static MAD_BYTES]);
 
-/* A MAD from the receiver: an ACK, STOP or ABORT. DONE when all is acknowledged. */
+/* Processes an ACK, STOP or ABORT of the receiver. RMPP_DONE: all segments are acknowledged. */
 struct wire_rmpp_result wire_rmpp_send_input(struct wire_rmpp_sender *s,
                                              const uint8_t mad[static MAD_BYTES], uint64_t now_ns,
                                              uint8_t reply[static MAD_BYTES]);
 
 /*
- * When s->deadline has come: goes back to the last acknowledged segment, so that
- * wire_rmpp_send_next() has more; or gives up, with an ABORT to be sent.
+ * To be called at s->deadline: goes back to the segment after the last acknowledged one, which
+ * wire_rmpp_send_next() then sends again; or fails after max_retries, with an ABORT to be sent.
  */
 struct wire_rmpp_result wire_rmpp_send_expire(struct wire_rmpp_sender *s, uint64_t now_ns,
                                               uint8_t reply[static MAD_BYTES]);
 
 /*
- * The receiver. Segments are taken in order; what comes before its turn is dropped, what
- * comes again is acknowledged again, also when all is done: keep it for a while then.
+ * The receiver. It accepts segments in order. It drops a segment that is too early and
+ * acknowledges a repeated one again, also after RMPP_DONE; so the caller keeps it for a while.
  */
 struct wire_rmpp_receiver {
 	struct wire_rmpp_limits limits;
 	uint8_t header[RMPP_HEADER_MAX]; /* data_at bytes of the first segment */
 	uint8_t data_at;
-	uint32_t expected;    /* segment */
+	uint32_t expected;    /* the next segment */
 	uint32_t window;      /* NewWindowLast */
-	uint32_t claimed;     /* PayloadLength of the first segment; 0: it did not say */
+	uint32_t claimed;     /* PayloadLength of the first segment; 0: unknown */
 	uint32_t bytes;       /* of payload, so far */
-	uint32_t peer_window; /* what the sender grants for an answer: 1 unless it said more */
-	uint64_t deadline;    /* for the whole message */
+	uint32_t peer_window; /* how many segments of a response the sender grants; 1 at first */
+	uint64_t deadline;    /* for the whole message, ns */
 	enum rmpp_event state;
 	uint8_t status; /* enum rmpp_status */
 };
 
+/* Begins to receive. The message must be complete within @limits->timeout_ns. */
 void wire_rmpp_receive_init(struct wire_rmpp_receiver *r, const struct wire_rmpp_limits *limits,
                             uint64_t now_ns);
 
 /*
- * A MAD from the sender, with RMPP active. result.data lies within @mad. DONE: r->header
- * (data_at bytes) and the appended pieces (r->bytes) are the message.
+ * Processes a MAD of the sender with RMPP active. result.data points into @mad. RMPP_DONE: the
+ * message is r->header (data_at bytes) and the appended pieces (r->bytes).
  */
 struct wire_rmpp_result wire_rmpp_receive_input(struct wire_rmpp_receiver *r,
                                                 const uint8_t mad[static MAD_BYTES],
                                                 uint8_t reply[static MAD_BYTES]);
 
-/* When r->deadline has come: it is over, with an ABORT to be sent. */
+/* To be called at r->deadline: fails, with an ABORT to be sent if a segment has arrived. */
 struct wire_rmpp_result wire_rmpp_receive_expire(struct wire_rmpp_receiver *r, uint64_t now_ns,
                                                  uint8_t reply[static MAD_BYTES]);
 
-/* An ABORT (or, for RESOURCES_EXHAUSTED, STOP) that answers @mad, for want of a machine. */
+/* Writes the ABORT (for RESOURCES_EXHAUSTED: STOP) that refuses @mad; needs no state machine. */
 void wire_rmpp_refuse(const uint8_t mad[static MAD_BYTES], enum rmpp_status status,
                       uint8_t reply[static MAD_BYTES]);
 

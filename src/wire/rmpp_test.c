@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RMPP: what segments say, a transfer over a link that loses MADs, and what each side does
- * with MADs that break the rules. Time is a number here.
+ * RMPP: the headers of segments, a transfer over a link that loses MADs, and MADs that break the
+ * rules. Time is a number here.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ struct lab {
 	uint8_t mad[MAD_BYTES], reply[MAD_BYTES];
 };
 
-/* An SA's answer of @bytes bytes, and a sender and a receiver at the time 0. */
+/* A response of the SA with @bytes bytes, and a sender and a receiver at time 0. */
 static void set_up(struct lab *lab, size_t bytes)
 {
 	struct wire_sa_mad mad = { .mad = { .base_version = MAD_BASE_VERSION,
@@ -68,7 +68,7 @@ static struct wire_rmpp_result receive(struct lab *lab, uint32_t i)
 }
 
 /* A MAD from the receiver to the sender. */
-static struct wire_rmpp_result answer(struct lab *lab, struct wire_rmpp h, uint64_t now)
+static struct wire_rmpp_result respond(struct lab *lab, struct wire_rmpp h, uint64_t now)
 {
 	h.version = h.version ? h.version : RMPP_VERSION;
 	h.flags = RMPP_ACTIVE;
@@ -80,7 +80,7 @@ static struct wire_rmpp_result answer(struct lab *lab, struct wire_rmpp h, uint6
 
 static struct wire_rmpp_result ack(struct lab *lab, uint32_t segment, uint32_t window, uint64_t now)
 {
-	return answer(
+	return respond(
 	        lab,
 	        (struct wire_rmpp){ RMPP_VERSION, RMPP_ACK, .data1 = segment, .data2 = window },
 	        now);
@@ -310,7 +310,7 @@ static void an_ack_that_breaks_the_rules_ends_it(void **state)
 
 		set_up(&lab, MESSAGE);
 		send_all(&lab, 0);
-		result = answer(&lab, row[i].h, 0);
+		result = respond(&lab, row[i].h, 0);
 		assert_int_equal(result.event, RMPP_FAILED);
 		assert_true(result.reply);
 		assert_int_equal(lab.sender.status, row[i].status);
@@ -319,7 +319,7 @@ static void an_ack_that_breaks_the_rules_ends_it(void **state)
 	}
 }
 
-static void a_stop_or_abort_ends_it_unanswered(void **state)
+static void a_stop_or_abort_ends_a_transfer_without_a_response(void **state)
 {
 	static const struct {
 		uint8_t type, status, known;
@@ -339,14 +339,14 @@ static void a_stop_or_abort_ends_it_unanswered(void **state)
 
 		set_up(&lab, MESSAGE);
 		send_all(&lab, 0);
-		result = answer(&lab, h, 0);
+		result = respond(&lab, h, 0);
 		assert_int_equal(result.event, RMPP_FAILED);
 		assert_false(result.reply);
 		assert_int_equal(lab.sender.status, row[i].known);
 	}
 }
 
-static void who_expects_a_long_answer_grants_its_first_segment(void **state)
+static void a_double_sided_request_grants_the_first_segment_of_its_response(void **state)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
@@ -457,9 +457,9 @@ static void data_that_breaks_the_rules_ends_it(void **state)
 		{ { 1, RMPP_DATA, 0, RMPP_FIRST, 0, 0, 0 }, RMPP_STATUS_BAD_SEGMENT },
 		{ { 1, RMPP_DATA, 0, 0, 0, 1, 0 }, RMPP_STATUS_BAD_SEGMENT },
 		{ { 1, RMPP_DATA, 0, 0, 0, 0, 0 }, RMPP_STATUS_BAD_SEGMENT },
-		/* first, and it would have been the last too */
+		/* a first segment that should also be the last */
 		{ { 1, RMPP_DATA, 0, RMPP_FIRST, 0, 1, 220 }, RMPP_STATUS_BAD_LENGTH },
-		/* less than the class's header, more than a MAD holds */
+		/* shorter than the class's header, longer than a MAD */
 		{ { 1, RMPP_DATA, 0, RMPP_FIRST | RMPP_LAST, 0, 1, 19 }, RMPP_STATUS_BAD_LENGTH },
 		{ { 1, RMPP_DATA, 0, RMPP_FIRST | RMPP_LAST, 0, 1, 221 }, RMPP_STATUS_BAD_LENGTH },
 		{ { 1, RMPP_DATA, 0, RMPP_FIRST | RMPP_LAST, 0, 1, UINT32_MAX },
@@ -519,7 +519,7 @@ static void a_first_segment_need_not_say_how_long_the_message_is(void **state)
 	assert_int_equal(second(0, 0, 0), RMPP_STATUS_OK);
 }
 
-static void more_than_the_receiver_takes_is_stopped(void **state)
+static void a_message_longer_than_the_limit_is_stopped(void **state)
 {
 	struct wire_rmpp_limits few = limits;
 	struct wire_rmpp_result result;
@@ -537,7 +537,7 @@ static void more_than_the_receiver_takes_is_stopped(void **state)
 	assert_int_equal(rmpp_of(lab.reply).status, RMPP_STATUS_RESOURCES_EXHAUSTED);
 }
 
-static void a_message_that_takes_too_long_is_given_up(void **state)
+static void a_transfer_ends_after_its_timeout(void **state)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
@@ -553,7 +553,7 @@ static void a_message_that_takes_too_long_is_given_up(void **state)
 	assert_abort(lab.reply, RMPP_STATUS_TOTAL_TIME_TOO_LONG, MAD_GET_TABLE);
 }
 
-static void of_what_never_began_nobody_is_told(void **state)
+static void a_transfer_that_never_began_ends_without_a_reply(void **state)
 {
 	struct wire_rmpp_result result;
 	struct lab lab;
@@ -585,7 +585,7 @@ static void when_all_has_arrived_nothing_can_spoil_it(void **state)
 	                 RMPP_CONTINUE);
 }
 
-static void the_window_for_an_answer_is_kept(void **state)
+static void the_window_for_a_response_is_kept(void **state)
 {
 	struct wire_rmpp h = { 1, RMPP_ACK, 0, RMPP_ACTIVE, 0, 0, 9 };
 	struct lab lab;
@@ -632,7 +632,7 @@ static bool lost(unsigned one_in)
 	return one_in && rand() % one_in == 0;
 }
 
-/* One way or the other a MAD gets lost, one in @one_in; 0: none. */
+/* Loses one MAD in @one_in, in either direction; 0: none. */
 static void transfer(size_t bytes, unsigned one_in)
 {
 	uint8_t *got = test_malloc(4096);
@@ -690,7 +690,7 @@ static void what_was_sent_arrives_over_a_link_that_loses_mads(void **state)
 		transfer(rand() % 4097, 2 + i % 5);
 }
 
-/* A MAD of this class that looks like one, with numbers on which much depends. */
+/* A plausible MAD of this class, with numbers near the limits. */
 static void fuzz_mad(uint8_t *mad)
 {
 	static const uint32_t number[] = { 0, 1, 2, 3, 19, 20, 220, 221, 440, UINT32_MAX };
@@ -770,8 +770,8 @@ int main(void)
 		cmocka_unit_test(an_ack_after_a_step_back_counts),
 		cmocka_unit_test(the_sender_gives_up_after_its_retries),
 		cmocka_unit_test(an_ack_that_breaks_the_rules_ends_it),
-		cmocka_unit_test(a_stop_or_abort_ends_it_unanswered),
-		cmocka_unit_test(who_expects_a_long_answer_grants_its_first_segment),
+		cmocka_unit_test(a_stop_or_abort_ends_a_transfer_without_a_response),
+		cmocka_unit_test(a_double_sided_request_grants_the_first_segment_of_its_response),
 		cmocka_unit_test(the_receiver_acknowledges_the_first_each_window_and_the_last),
 		cmocka_unit_test(the_last_segment_is_as_long_as_it_says),
 		cmocka_unit_test(a_segment_before_its_turn_is_dropped),
@@ -779,11 +779,11 @@ int main(void)
 		cmocka_unit_test(data_that_breaks_the_rules_ends_it),
 		cmocka_unit_test(the_last_segment_comes_where_the_first_said),
 		cmocka_unit_test(a_first_segment_need_not_say_how_long_the_message_is),
-		cmocka_unit_test(more_than_the_receiver_takes_is_stopped),
-		cmocka_unit_test(a_message_that_takes_too_long_is_given_up),
-		cmocka_unit_test(of_what_never_began_nobody_is_told),
+		cmocka_unit_test(a_message_longer_than_the_limit_is_stopped),
+		cmocka_unit_test(a_transfer_ends_after_its_timeout),
+		cmocka_unit_test(a_transfer_that_never_began_ends_without_a_reply),
 		cmocka_unit_test(when_all_has_arrived_nothing_can_spoil_it),
-		cmocka_unit_test(the_window_for_an_answer_is_kept),
+		cmocka_unit_test(the_window_for_a_response_is_kept),
 		cmocka_unit_test(without_a_machine_a_mad_can_be_refused),
 		cmocka_unit_test(only_classes_with_rmpp_have_it_active),
 		cmocka_unit_test(what_was_sent_arrives),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RoCEv2 UD messages, built and parsed: see roce.h.
+ * RoCEv2 packets, built and parsed: see roce.h.
  */
 #include <endian.h>
 #include <string.h>
@@ -26,11 +26,6 @@ const char *wire_roce_status_name(enum wire_roce_status status)
 	return status_names[status];
 }
 
-static unsigned imm_bytes(uint8_t opcode)
-{
-	return opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM ? WIRE_IMM_BYTES : 0;
-}
-
 static unsigned pad_bytes(uint32_t payload)
 {
 	return -payload & 3;
@@ -38,22 +33,19 @@ static unsigned pad_bytes(uint32_t payload)
 
 uint16_t wire_roce_udp_payload(const struct wire_roce_packet *p)
 {
-	return WIRE_ROCE_HEAD_BYTES + imm_bytes(p->bth.opcode) + p->payload_bytes +
+	return wire_opcodes[p->h.bth.opcode].header_bytes + p->payload_bytes +
 	       pad_bytes(p->payload_bytes) + WIRE_ICRC_BYTES;
 }
 
 void wire_roce_build(const struct wire_roce_packet *p, struct wire_roce_frame *f)
 {
-	unsigned imm = imm_bytes(p->bth.opcode), pad = pad_bytes(p->payload_bytes);
-	struct wire_bth bth = p->bth;
+	unsigned pad = pad_bytes(p->payload_bytes);
+	struct wire_headers h = p->h;
 	uint32_t icrc;
 
-	bth.pad = pad;
-	bth.version = WIRE_BTH_VERSION;
-	wire_bth_encode(&bth, f->head);
-	wire_deth_encode(&p->deth, f->head + WIRE_BTH_BYTES);
-	memcpy(f->head + WIRE_ROCE_HEAD_BYTES, &p->imm_data, imm);
-	f->head_bytes = WIRE_ROCE_HEAD_BYTES + imm;
+	h.bth.pad = pad;
+	h.bth.version = WIRE_BTH_VERSION;
+	f->head_bytes = wire_headers_encode(&h, f->head);
 	memset(f->trailer, 0, pad);
 	f->trailer_bytes = pad + WIRE_ICRC_BYTES;
 
@@ -65,14 +57,19 @@ void wire_roce_build(const struct wire_roce_packet *p, struct wire_roce_frame *f
 	memcpy(f->trailer + pad, &icrc, WIRE_ICRC_BYTES);
 }
 
+static bool is_served(const struct wire_roce_datagram *d, uint8_t opcode)
+{
+	return wire_opcodes[opcode].name && (d->transports >> wire_opcode_transport(opcode) & 1);
+}
+
 /* All but the ICRC. */
 static enum wire_roce_status check(const struct wire_roce_datagram *d, const struct wire_bth *bth)
 {
-	uint32_t least = WIRE_ROCE_HEAD_BYTES + imm_bytes(bth->opcode) + WIRE_ICRC_BYTES;
+	uint32_t least = wire_opcodes[bth->opcode].header_bytes + WIRE_ICRC_BYTES;
 
 	if (bth->version != WIRE_BTH_VERSION)
 		return WIRE_ROCE_VERSION;
-	if (bth->opcode != WIRE_OPCODE_UD_SEND_ONLY && bth->opcode != WIRE_OPCODE_UD_SEND_ONLY_IMM)
+	if (!is_served(d, bth->opcode))
 		return WIRE_ROCE_OPCODE;
 	if (d->bytes < least)
 		return WIRE_ROCE_SHORT;
@@ -83,12 +80,12 @@ static enum wire_roce_status check(const struct wire_roce_datagram *d, const str
 
 static bool icrc_matches(const struct wire_roce_datagram *d, struct wire_ip *ip)
 {
-	uint32_t body = d->bytes - WIRE_ROCE_HEAD_BYTES - WIRE_ICRC_BYTES, icrc, came;
+	uint32_t bytes = d->bytes - WIRE_ICRC_BYTES, icrc, came;
 
 	ip->ipv4_fragmentable = false;
-	icrc = wire_icrc_begin(ip, d->bytes, d->head, WIRE_ROCE_HEAD_BYTES);
-	icrc = wire_icrc_add(icrc, d->body, body);
-	memcpy(&came, d->body + body, WIRE_ICRC_BYTES);
+	icrc = wire_icrc_begin(ip, d->bytes, d->at, WIRE_BTH_BYTES);
+	icrc = wire_icrc_add(icrc, d->at + WIRE_BTH_BYTES, bytes - WIRE_BTH_BYTES);
+	memcpy(&came, d->at + bytes, WIRE_ICRC_BYTES);
 	came = le32toh(came);
 	if (came == icrc)
 		return true;
@@ -99,24 +96,19 @@ enum wire_roce_status wire_roce_parse(const struct wire_roce_datagram *d,
                                       struct wire_roce_packet *p)
 {
 	enum wire_roce_status status;
-	unsigned imm;
+	unsigned head;
 
 	if (d->truncated || d->bytes > MAX_UDP_PAYLOAD)
 		return WIRE_ROCE_TRUNCATED;
-	if (d->bytes < WIRE_ROCE_HEAD_BYTES + WIRE_ICRC_BYTES)
+	if (d->bytes < WIRE_BTH_BYTES + WIRE_ICRC_BYTES)
 		return WIRE_ROCE_SHORT;
-	wire_bth_decode(d->head, &p->bth);
-	status = check(d, &p->bth);
+	head = wire_headers_decode(d->at, d->bytes - WIRE_ICRC_BYTES, &p->h);
+	status = check(d, &p->h.bth);
 	if (status != WIRE_ROCE_OK)
 		return status;
 	if (!icrc_matches(d, &p->ip))
 		return WIRE_ROCE_ICRC;
-
-	imm = imm_bytes(p->bth.opcode);
-	wire_deth_decode(d->head + WIRE_BTH_BYTES, &p->deth);
-	p->imm_data = 0;
-	memcpy(&p->imm_data, d->body, imm);
-	p->payload = d->body + imm;
-	p->payload_bytes = d->bytes - WIRE_ROCE_HEAD_BYTES - imm - p->bth.pad - WIRE_ICRC_BYTES;
+	p->payload = d->at + head;
+	p->payload_bytes = d->bytes - head - p->h.bth.pad - WIRE_ICRC_BYTES;
 	return WIRE_ROCE_OK;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Any bytes whatever as a RoCEv2 datagram: the parser stays in their bounds, which the
- * sanitizers see since each piece is in a block of its own, and what it accepts is whole.
- * UMBEL_FUZZ_SECONDS=N goes on for so long; else a number of datagrams that takes about a
- * second.
+ * Random bytes as a RoCEv2 datagram: the parser stays within them (each piece is in a block of its
+ * own, so that sanitizers see it otherwise), and what it accepts is complete. It runs for
+ * UMBEL_FUZZ_SECONDS, or for about a second.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +32,7 @@ static uint32_t below(uint32_t n)
 	return random_number() % n;
 }
 
-/* Until when, in nanoseconds, if the environment says it. */
+/* When to end, in ns, if the environment says so. */
 static uint64_t fuzz_end(void)
 {
 	const char *text = getenv("UMBEL_FUZZ_SECONDS");
@@ -64,13 +63,14 @@ static void fuzz_ip(struct wire_ip *ip)
 		ip->sgid = ip->dgid = wire_gid_from_ipv4(random_number());
 }
 
-/* Bytes of which most begin like a UD message. */
+/* Bytes of which most begin like a packet of some transport, half of them UD. */
 static void fuzz_bytes(uint8_t *at, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < bytes; i++)
 		at[i] = (uint8_t)random_number();
 	if (bytes > 0 && below(16))
-		at[0] = WIRE_OPCODE_UD_SEND_ONLY + (uint8_t)below(2);
+		at[0] = below(2) ? WIRE_OPCODE_UD_SEND_ONLY + (uint8_t)below(2)
+		                 : (uint8_t)below(256);
 	if (bytes > 1 && below(16))
 		at[1] &= 0xF0;
 }
@@ -101,18 +101,19 @@ static void check(const struct wire_roce_packet *p, const struct wire_roce_datag
 {
 	const uint8_t *payload = p->payload;
 
-	assert_true(p->bth.opcode == WIRE_OPCODE_UD_SEND_ONLY ||
-	            p->bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM);
-	assert_true(payload >= d->body);
-	assert_true(payload + p->payload_bytes + p->bth.pad + WIRE_ICRC_BYTES ==
-	            d->body + d->bytes - WIRE_ROCE_HEAD_BYTES);
+	assert_non_null(wire_opcodes[p->h.bth.opcode].name);
+	assert_true(d->transports >> wire_opcode_transport(p->h.bth.opcode) & 1);
+	assert_true(payload == d->at + wire_opcodes[p->h.bth.opcode].header_bytes);
+	assert_true(payload + p->payload_bytes + p->h.bth.pad + WIRE_ICRC_BYTES ==
+	            d->at + d->bytes);
 }
 
-/* One datagram, its two pieces in blocks of exactly their size. */
+/* One datagram, in a block of exactly its size. */
 static enum wire_roce_status fuzz_one(uint32_t bytes)
 {
-	uint32_t head = (uint32_t)base_min((int)bytes, WIRE_ROCE_HEAD_BYTES);
-	struct wire_roce_datagram d = { .bytes = bytes, .truncated = !below(64) };
+	struct wire_roce_datagram d = { .bytes = bytes,
+		                        .truncated = !below(64),
+		                        .transports = (uint8_t)random_number() };
 	enum wire_roce_status status;
 	struct wire_roce_packet p;
 	uint8_t raw[512];
@@ -121,14 +122,12 @@ static enum wire_roce_status fuzz_one(uint32_t bytes)
 	fuzz_bytes(raw, bytes);
 	if (below(4))
 		sign(raw, bytes, &p.ip);
-	d.head = block(raw, head);
-	d.body = block(raw + head, bytes - head);
+	d.at = block(raw, bytes);
 	status = wire_roce_parse(&d, &p);
 	assert_true((unsigned)status < WIRE_ROCE_STATUSES);
 	if (status == WIRE_ROCE_OK)
 		check(&p, &d);
-	free((void *)d.head);
-	free((void *)d.body);
+	free((void *)d.at);
 	return status;
 }
 

@@ -17,7 +17,8 @@
 #include "wire/icrc.h"
 #include "wire/roce.h"
 
-#define ROOM (WIRE_ROCE_HEAD_BYTES + WIRE_ROCE_MAX_PAYLOAD + WIRE_ROCE_BODY_MORE)
+#define ROOM     WIRE_ROCE_MAX_BYTES
+#define UD_BYTES (WIRE_BTH_BYTES + WIRE_DETH_BYTES) /* of headers */
 
 static const struct wire_roce_packet ipv4_sample = {
 	.ip = { .sgid = { { [10] = 0xFF, 0xFF, 10, 0, 0, 1 } },
@@ -25,12 +26,12 @@ static const struct wire_roce_packet ipv4_sample = {
 	        .udp_source = 0xC1D2,
 	        .traffic_class = 0xB9,
 	        .hop_limit = 7 },
-	.bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY_IMM,
-	         .solicited = true,
-	         .pkey = 0xFFFF,
-	         .dest_qpn = 0xFFFFFF,
-	         .psn = 0xABCDEF },
-	.deth = { .qkey = 0x01234567, .src_qpn = 0x123 },
+	.h = { .bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY_IMM,
+	                .solicited = true,
+	                .pkey = 0xFFFF,
+	                .dest_qpn = 0xFFFFFF,
+	                .psn = 0xABCDEF },
+	       .deth = { .qkey = 0x01234567, .src_qpn = 0x123 } },
 	.payload = "hello, multicast\n",
 	.payload_bytes = 17,
 };
@@ -53,8 +54,8 @@ struct datagram {
 
 static void see(struct datagram *d, uint32_t bytes)
 {
-	d->seen = (struct wire_roce_datagram){ .head = d->bytes,
-		                               .body = d->bytes + WIRE_ROCE_HEAD_BYTES,
+	d->seen = (struct wire_roce_datagram){ .at = d->bytes,
+		                               .transports = 1 << WIRE_TRANSPORT_UD,
 		                               .bytes = bytes };
 }
 
@@ -105,7 +106,7 @@ static void what_is_built_is_what_was_meant(void **state)
 
 	(void)state;
 	p.ip.ipv4_id = 0xBEEF;
-	p.imm_data = htobe32(0xCAFEF00D);
+	p.h.imm_data = htobe32(0xCAFEF00D);
 	build(&p, &d);
 	assert_int_equal(d.seen.bytes, sizeof(expected));
 	assert_memory_equal(d.bytes, expected, sizeof(expected));
@@ -113,14 +114,14 @@ static void what_is_built_is_what_was_meant(void **state)
 
 static void assert_same(const struct wire_roce_packet *got, const struct wire_roce_packet *sent)
 {
-	assert_int_equal(got->bth.opcode, sent->bth.opcode);
-	assert_int_equal(got->bth.solicited, sent->bth.solicited);
-	assert_int_equal(got->bth.pkey, sent->bth.pkey);
-	assert_int_equal(got->bth.dest_qpn, sent->bth.dest_qpn);
-	assert_int_equal(got->bth.psn, sent->bth.psn);
-	assert_int_equal(got->deth.qkey, sent->deth.qkey);
-	assert_int_equal(got->deth.src_qpn, sent->deth.src_qpn);
-	assert_int_equal(got->imm_data, sent->imm_data);
+	assert_int_equal(got->h.bth.opcode, sent->h.bth.opcode);
+	assert_int_equal(got->h.bth.solicited, sent->h.bth.solicited);
+	assert_int_equal(got->h.bth.pkey, sent->h.bth.pkey);
+	assert_int_equal(got->h.bth.dest_qpn, sent->h.bth.dest_qpn);
+	assert_int_equal(got->h.bth.psn, sent->h.bth.psn);
+	assert_int_equal(got->h.deth.qkey, sent->h.deth.qkey);
+	assert_int_equal(got->h.deth.src_qpn, sent->h.deth.src_qpn);
+	assert_int_equal(got->h.imm_data, sent->h.imm_data);
 	assert_int_equal(got->payload_bytes, sent->payload_bytes);
 	assert_memory_equal(got->payload, sent->payload, sent->payload_bytes);
 }
@@ -139,8 +140,10 @@ static void what_is_built_parses_at_every_length(void **state)
 
 		p.payload = payload;
 		p.payload_bytes = n;
-		p.bth.opcode = rand() & 1 ? WIRE_OPCODE_UD_SEND_ONLY : WIRE_OPCODE_UD_SEND_ONLY_IMM;
-		p.imm_data = p.bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM ? (uint32_t)rand() : 0;
+		p.h.bth.opcode =
+		        rand() & 1 ? WIRE_OPCODE_UD_SEND_ONLY : WIRE_OPCODE_UD_SEND_ONLY_IMM;
+		p.h.imm_data =
+		        p.h.bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM ? (uint32_t)rand() : 0;
 		build(&p, &d);
 		assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
 		assert_same(&got, &p);
@@ -151,14 +154,11 @@ static void the_payload_stays_where_it_was_received(void **state)
 {
 	struct wire_roce_packet got = { .ip = ipv4_sample.ip };
 	struct datagram d;
-	uint8_t body[64];
 
 	(void)state;
 	build(&ipv4_sample, &d);
-	memcpy(body, d.seen.body, d.seen.bytes - WIRE_ROCE_HEAD_BYTES);
-	d.seen.body = body;
 	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
-	assert_ptr_equal(got.payload, body + WIRE_IMM_BYTES);
+	assert_ptr_equal(got.payload, d.bytes + UD_BYTES + WIRE_IMMDT_BYTES);
 }
 
 static void a_peer_may_set_any_identification(void **state)
@@ -306,13 +306,32 @@ static void one_too_short_for_its_headers_is_named(void **state)
 	struct datagram d;
 
 	(void)state;
-	for (uint32_t n = 0; n < WIRE_ROCE_HEAD_BYTES + WIRE_IMM_BYTES + WIRE_ICRC_BYTES; n++) {
+	for (uint32_t n = 0; n < UD_BYTES + WIRE_IMMDT_BYTES + WIRE_ICRC_BYTES; n++) {
 		build(&ipv4_sample, &d);
 		see(&d, n);
-		if (n >= WIRE_ROCE_HEAD_BYTES)
+		if (n >= UD_BYTES)
 			sign(&d, &ipv4_sample.ip);
 		assert_int_equal(parse(&d, &ipv4_sample.ip), WIRE_ROCE_SHORT);
 	}
+}
+
+/* What is a packet of RC to who serves RC is none to who does not. */
+static void a_packet_of_a_transport_that_is_not_served_is_named(void **state)
+{
+	struct wire_roce_packet p = ipv4_sample, got = { .ip = p.ip };
+	struct datagram d;
+
+	(void)state;
+	p.h.bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_WRITE_ONLY);
+	p.h.reth = (struct wire_reth){ .va = 0x1000, .rkey = 7, .dma_length = p.payload_bytes };
+	build(&p, &d);
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OPCODE);
+	d.seen.transports |= 1 << WIRE_TRANSPORT_RC;
+	assert_int_equal(wire_roce_parse(&d.seen, &got), WIRE_ROCE_OK);
+	assert_int_equal(got.h.reth.va, 0x1000);
+	assert_int_equal(got.payload_bytes, p.payload_bytes);
+	d.bytes[0] = 0x15; /* no opcode at all */
+	assert_int_equal(parse(&d, &p.ip), WIRE_ROCE_OPCODE);
 }
 
 static void one_that_was_cut_off_is_named(void **state)
@@ -351,6 +370,7 @@ int main(void)
 		cmocka_unit_test(more_pad_than_payload_is_named),
 		cmocka_unit_test(a_length_that_is_no_whole_words_is_named),
 		cmocka_unit_test(one_too_short_for_its_headers_is_named),
+		cmocka_unit_test(a_packet_of_a_transport_that_is_not_served_is_named),
 		cmocka_unit_test(one_that_was_cut_off_is_named),
 		cmocka_unit_test(every_status_has_a_name_of_its_own),
 	};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subnet administration as data: its MAD, status values, attribute IDs, and the
- * MCMemberRecord with its component mask (InfiniBand specification volume 1, sections
- * 15.2 and 13.4.7). The other records are in sa_records.h. Fields are host order; GIDs
- * are bytes.
+ * The MAD of subnet administration, its status values and attribute IDs, and the MCMemberRecord
+ * with its component mask (InfiniBand specification volume 1, sections 15.2 and 13.4.7).
+ * sa_records.h has the other records. Fields are in host order; GIDs are bytes. Pure functions.
  */
 #ifndef WIRE_SA_H
 #define WIRE_SA_H
@@ -14,9 +13,9 @@
 #include "wire/mad.h"
 
 #define SA_DATA_BYTES 200
-#define SA_DATA_AT    56 /* of the MAD */
+#define SA_DATA_AT    56 /* the data's offset in the MAD */
 
-/* The RMPP header (section 13.6.2.1); rmpp.h makes and reads it. */
+/* The RMPP header (section 13.6.2.1); rmpp.h has the protocol. */
 struct wire_rmpp {
 	uint8_t version;
 	uint8_t type;      /* enum rmpp_type */
@@ -33,7 +32,8 @@ struct wire_sa_mad {
 	struct wire_mad mad;
 	struct wire_rmpp rmpp;
 	uint64_t sm_key;
-	uint16_t attribute_offset; /* of GetTable's answer: from record to record, in 8 bytes */
+	uint16_t attribute_offset; /* GetTable's response: the distance of records, in units of 8
+	                              bytes */
 	uint64_t component_mask;   /* SA_X_Y of the record */
 	uint8_t data[SA_DATA_BYTES];
 };
@@ -84,7 +84,7 @@ enum sa_status {
 #define SA_CAP_MULTIPATH            (1u << 10)
 #define SA_CAP_REINIT               (1u << 11)
 #define SA_CAP_GID_SCOPED_MULTIPATH (1u << 12)
-#define SA_CAP_PORT_INFO_CAPMASK    (1u << 13) /* PortInfoRecord's matches bit by bit */
+#define SA_CAP_PORT_INFO_CAPMASK    (1u << 13) /* PortInfoRecord:CapabilityMask matches bit by bit */
 
 /* ClassPortInfo:CapabilityMask2. */
 #define SA_CAP2_QOS                (1u << 1)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The records of subnet administration but for MCMemberRecord (sa.h), with the bits of
- * their component masks (InfiniBand specification volume 1, section 15.2.5). A record's
- * length is a multiple of 8 bytes, as AttributeOffset counts it; what matches a mask,
- * wire_match() of field.h says. Fields are host order; GIDs are bytes. Pure functions.
+ * The records of subnet administration except MCMemberRecord (sa.h), with the bits of their
+ * component masks (InfiniBand specification volume 1, section 15.2.5), for wire_match() of field.h.
+ * In responses a record is padded to a multiple of 8 bytes, as AttributeOffset requires. Fields are
+ * in host order; GIDs are bytes. Pure functions.
  */
 #ifndef WIRE_SA_RECORDS_H
 #define WIRE_SA_RECORDS_H
@@ -37,7 +37,7 @@ WIRE_LAYOUT(node_record, 112);
 
 /* PortInfoRecord (section 15.2.5.3). The fields of PortInfo are 3 and up, in its order. */
 struct wire_port_info_record {
-	uint16_t lid; /* EndportLID: of a switch that of port 0 */
+	uint16_t lid; /* EndportLID: for a switch, the LID of port 0 */
 	uint8_t port_num;
 	uint8_t options;
 	struct wire_port_info info;
@@ -191,7 +191,7 @@ struct wire_service_record {
 	uint64_t id;
 	struct ib_gid gid;
 	uint16_t pkey;
-	uint32_t lease; /* seconds; 0xFFFFFFFF: for ever */
+	uint32_t lease; /* seconds; 0xFFFFFFFF: without end */
 	uint8_t key[16];
 	char name[64]; /* no terminator if all 64 bytes are used */
 	uint8_t data8[16];
@@ -222,7 +222,7 @@ struct wire_path_record {
 	uint8_t hop_limit;
 	uint8_t tclass;
 	uint8_t reversible;
-	uint8_t numb_path; /* of a request: at most so many */
+	uint8_t numb_path; /* of a request: the most paths wanted */
 	uint16_t pkey;
 	uint16_t qos_class; /* 12 bits */
 	uint8_t sl;
@@ -267,8 +267,9 @@ WIRE_LAYOUT(guid_info_record, 72);
 #define SA_GIR_GUID(i) WIRE_COMPONENT(4 + (i))
 
 /*
- * MultiPathRecord (section 15.2.5.20): what precedes the GIDs, those of the sources first.
- * A request may need more than one segment: its length is what RMPP says.
+ * MultiPathRecord (section 15.2.5.20): the part before the GIDs. The GIDs of the sources come
+ * first, then those of the destinations. A request may be longer than one segment; its length comes
+ * from RMPP.
  */
 struct wire_multipath_record {
 	uint8_t raw_traffic;
@@ -290,8 +291,8 @@ struct wire_multipath_record {
 WIRE_LAYOUT(multipath_record, 24);
 
 /*
- * The sgid_count + dgid_count GIDs behind the record at @in, of @bytes bytes altogether;
- * NULL if @bytes is too little for the record or for so many. They lie within @in.
+ * The sgid_count + dgid_count GIDs after the record at @in, which has @bytes bytes with them. The
+ * result points into @in; NULL: @bytes is too small.
  */
 const struct ib_gid *wire_multipath_gids(const uint8_t *in, size_t bytes);
 

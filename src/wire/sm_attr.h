@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The attributes of subnet management (InfiniBand specification volume 1, section 14.2.5),
- * as they stand in the 64 data bytes of an SMP (struct wire_smp) and in the SA's records
- * (sa_records.h). An attribute may be shorter than the 64 bytes: what follows it is 0.
- * Notice is in notice.h. Fields are host order. Pure functions.
+ * The attributes of subnet management (InfiniBand specification volume 1, section 14.2.5), as in
+ * the 64 data bytes of an SMP (struct wire_smp) and in the SA's records (sa_records.h). The bytes
+ * after a shorter attribute are 0. Notice is in notice.h. Fields are in host order. Pure functions.
  */
 #ifndef WIRE_SM_ATTR_H
 #define WIRE_SM_ATTR_H
@@ -197,7 +196,7 @@ struct wire_linear_ft {
 };
 WIRE_LAYOUT(linear_ft, 64);
 
-/* MulticastForwardingTable (section 14.2.5.12): of 32 MLIDs and 16 ports, a mask of ports. */
+/* MulticastForwardingTable (section 14.2.5.12): masks of 16 ports for 32 MLIDs. */
 struct wire_multicast_ft {
 	uint16_t port_mask[MFT_BLOCK];
 };
@@ -214,7 +213,7 @@ WIRE_LAYOUT(sm_info, 21);
 
 enum sm_state { SM_NOT_ACTIVE, SM_DISCOVERING, SM_STANDBY, SM_MASTER };
 
-/* What SubnSet(SMInfo) asks for, in its attribute modifier (section 14.4.1). */
+/* The attribute modifier of SubnSet(SMInfo): what it requests (section 14.4.1). */
 enum sm_info_control {
 	SM_CONTROL_HANDOVER = 1,
 	SM_CONTROL_ACKNOWLEDGE,

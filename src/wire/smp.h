@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Subnet management packets, directed-route and LID-routed: their format, the attribute
- * IDs and what is packed into attribute modifiers (InfiniBand specification volume 1,
- * sections 14.2.1 to 14.2.5). The attributes are in sm_attr.h. Pure functions.
+ * Subnet management packets, directed-route and LID-routed: their format, attribute IDs, and the
+ * fields of attribute modifiers (InfiniBand specification volume 1, sections 14.2.1 to 14.2.5).
+ * sm_attr.h has the attributes. Pure functions.
  */
 #ifndef WIRE_SMP_H
 #define WIRE_SMP_H
@@ -14,13 +14,13 @@
 #define SMP_PATH_BYTES 64
 
 /*
- * Both formats (sections 14.2.1.1 and 14.2.1.2). A LID-routed SMP is the same with the
- * directed route's fields 0. mad.status is without the D bit, mad.class_specific is not
- * used: in its place are hop pointer and hop count.
+ * Both formats (sections 14.2.1.1 and 14.2.1.2). In a LID-routed SMP the fields of the directed
+ * route are 0. mad.status is without the D bit. mad.class_specific is not used; its bytes are the
+ * hop pointer and the hop count.
  */
 struct wire_smp {
 	struct wire_mad mad;
-	uint8_t direction; /* the D bit: 1 on the way back */
+	uint8_t direction; /* the D bit: 1 in a response */
 	uint8_t hop_pointer, hop_count;
 	uint64_t m_key;
 	uint16_t dr_slid, dr_dlid; /* IB_LID_PERMISSIVE: that part is a directed route */
@@ -29,7 +29,7 @@ struct wire_smp {
 };
 WIRE_LAYOUT(smp, MAD_BYTES);
 
-/* For what changes at every hop: where it is in the packet. */
+/* Offsets in the packet of the fields that change at every hop. */
 enum {
 	SMP_AT_STATUS = 4, /* high byte, whose high bit is D */
 	SMP_AT_HOP_POINTER = 6,
@@ -59,11 +59,13 @@ enum smp_attr {
 	SMP_ATTR_SM_INFO = 0x0020,
 	SMP_ATTR_VENDOR_DIAG = 0x0030,
 	SMP_ATTR_LED_INFO = 0x0031,
+	SMP_ATTR_MLNX_EXT_PORT_INFO =
+	        0xFF90, /* of Mellanox devices: FDR10, for which PortInfo has no bit */
 };
 
 /*
  * Attribute modifiers. PortInfo's is a port, GUIDInfo's and LinearForwardingTable's a
- * block; SMInfo's of a Set is enum sm_info_control. The others are two numbers in one:
+ * block; that of SubnSet(SMInfo) is enum sm_info_control. The others hold two numbers:
  */
 static inline uint32_t smp_pkey_modifier(uint8_t switch_port, uint16_t block)
 {
@@ -105,7 +107,7 @@ static inline uint16_t smp_vl_arb_port(uint32_t modifier)
 	return modifier;
 }
 
-/* Position: which 16 ports a mask is of. Block: which 32 MLIDs, from 0xC000. */
+/* Position: the number of a group of 16 ports. Block: of a group of 32 MLIDs, from 0xC000. */
 static inline uint32_t smp_mft_modifier(uint8_t position, uint16_t block)
 {
 	return (uint32_t)position << 28 | (block & 0x1FF);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The subnet management packet against libibumad's struct, places in the packet, and
+ * The subnet management packet against libibumad's struct, offsets in the packet, and
  * attribute modifiers.
  */
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * For tests that send any MADs whatever: a generator that knows how MADs are made. Most of
- * what it makes is almost right: a class, a version, a method and an attribute that belong
- * together, fields of the attribute's own layout, LIDs, GIDs and ports that there are, paths
- * and RMPP segments that go on from the last; then something is spoilt. The rest is noise.
+ * For tests that send random MADs: a generator that knows the formats. Most of its MADs are almost
+ * valid: class, version, method and attribute match; fields have the attribute's layout; LIDs, GIDs
+ * and ports exist; paths and RMPP segments continue the last ones. Then something is changed. The
+ * rest is noise.
  *
  * The same seed makes the same MADs in the same world. Each test program includes it once.
  */
@@ -22,7 +22,7 @@
 #define FUZZ_WORLD 16 /* of each, at most */
 #define FUZZ_TIDS  8
 
-/* What there is for MADs to name. */
+/* The numbers that exist, for MADs to use. */
 struct fuzz_world {
 	uint16_t lid[FUZZ_WORLD]; /* the first: of the subnet administrator */
 	struct ib_gid gid[FUZZ_WORLD];
@@ -34,7 +34,7 @@ struct fuzz_world {
 struct fuzz {
 	const struct fuzz_world *world;
 	uint64_t seed;
-	uint32_t segment[FUZZ_TIDS]; /* of the messages under way */
+	uint32_t segment[FUZZ_TIDS]; /* of the unfinished messages */
 };
 
 /* A MAD, and how it is sent. */
@@ -73,7 +73,7 @@ static inline bool fuzz_chance(struct fuzz *z, unsigned percent)
 
 #define FUZZ_PICK(z, list) ((list)[fuzz_below(z, ARRAY_SIZE(list))])
 
-/* Numbers that are often the edge of something. */
+/* Numbers that are often limits. */
 static inline uint32_t fuzz_number(struct fuzz *z)
 {
 	static const uint32_t edges[] = {
@@ -124,7 +124,7 @@ static inline uint8_t fuzz_port(struct fuzz *z)
 
 /* ---- attributes ---- */
 
-/* A struct of this layout with numbers small, large or none in its fields. */
+/* A struct of this layout; its fields are small, large or 0. */
 static inline void fuzz_record(struct fuzz *z, const struct wire_layout *layout, uint8_t *wire)
 {
 	uint8_t *host = calloc(1, layout->host_bytes);
@@ -175,7 +175,7 @@ static inline void fuzz_head(struct fuzz *z, struct wire_mad *h, uint8_t class_v
 		h->attribute_id = (uint16_t)fuzz_number(z);
 }
 
-/* By directed route: a path of a few hops, perhaps on its way, back, or beyond its end. */
+/* By directed route: a path of a few hops, perhaps under way, returning, or beyond its end. */
 static inline void fuzz_path(struct fuzz *z, struct wire_smp *smp)
 {
 	smp->mad.mgmt_class = MAD_CLASS_SUBN_DIRECTED;
@@ -422,7 +422,7 @@ static inline void fuzz_other(struct fuzz *z, struct fuzz_mad *mad)
 
 /* ---- all together ---- */
 
-/* Bits turned over, bytes put elsewhere, an end of zeros. */
+/* Inverts bits, moves bytes, or sets the end to zeros. */
 static inline void fuzz_spoil(struct fuzz *z, struct fuzz_mad *mad)
 {
 	for (unsigned n = fuzz_chance(z, 15) ? fuzz_below(z, 6) : 0; n; n--)
@@ -466,7 +466,7 @@ static inline void fuzz_make(struct fuzz *z, struct fuzz_mad *mad)
 
 /* ---- the test's own ---- */
 
-/* Until when, in nanoseconds; 0: UMBEL_FUZZ_SECONDS does not say. */
+/* When to end, in ns; 0: UMBEL_FUZZ_SECONDS is not set. */
 static inline uint64_t fuzz_end(void)
 {
 	const char *text = getenv("UMBEL_FUZZ_SECONDS");

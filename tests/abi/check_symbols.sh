@@ -1,23 +1,27 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# check_symbols.sh LIB DEBIAN_LIB LEFT_OUT_FILE
+# check_symbols.sh LIB INSTALLED_LIB TABLE LEFT_OUT
 #
-# Holds what LIB exports against what DEBIAN_LIB exports: soname, version definitions with their
-# parents, and of each symbol its name, its version, whether the version is the default ("@@"), its
-# type, and for data its size. ctest runs it, once for each library.
+# Does LIB export what programs built for any rdma-core of the TABLE (symbols.txt) ask for?
 #
-# LEFT_OUT_FILE excuses what LIB lacks, one symbol a line: "symbol@VERSION  reason", in readelf's
-# notation. It serves all libraries; a line belongs to the one whose versions begin with the same
-# word (IBVERBS, RDMACM, ...). A line without a reason, of a symbol that is there after all, or of
-# one that Debian does not have, is an error too.
+#   - LIB has each symbol of the table in its version, and none that is not there. Of a symbol with
+#     several versions the last is the default ("@@"), as in rdma-core.
+#   - INSTALLED_LIB, the distribution's, has none that is not in the table either, so that a newer
+#     rdma-core shows here. What both have is alike: soname, versions with their parents, types, the
+#     sizes of data.
+#
+# LEFT_OUT excuses what LIB lacks, one symbol a line: "symbol@VERSION  reason". It serves all
+# libraries. A line without a reason, or of a symbol that is there after all or is not in the table,
+# is an error too.
 #
 # One line on standard output for each difference; exit status 1 if there is any, 2 for bad usage.
+# Called by ctest, once for each library. Needs no network.
 set -eu
 export LC_ALL=C
 
-if [ $# -ne 3 ]; then
-	echo "usage: $0 LIB DEBIAN_LIB LEFT_OUT_FILE" >&2
+if [ $# -ne 4 ]; then
+	echo "usage: $0 LIB INSTALLED_LIB TABLE LEFT_OUT" >&2
 	exit 2
 fi
 for file in "$@"; do
@@ -30,7 +34,7 @@ done
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# One line a fact: "soname NAME", "version NAME [PARENT]", "symbol NAME@VERSION TYPE [SIZE]".
+# One line a fact: "soname NAME", "version NAME [PARENT]", "symbol NAME VERSION DEFAULT TYPE [SIZE]".
 describe() {
 	readelf -W -d "$1" | sed -n 's/.*(SONAME).*\[\(.*\)\]/soname \1/p'
 	readelf -W -V "$1" | awk '
@@ -43,60 +47,103 @@ describe() {
 	# Undefined symbols are imports, absolute ones the names of the versions.
 	readelf -W --dyn-syms "$1" | awk '
 		$1 ~ /^[0-9]+:$/ && NF >= 8 && $7 != "UND" && $7 != "ABS" {
-			print "symbol", $8, $4 ($4 == "OBJECT" ? " " $3 : "")
+			n = split($8, part, "@")
+			print "symbol", part[1], part[n], (n == 3 ? "default" : "-"), \
+			      $4 ($4 == "OBJECT" ? " " $3 : "")
 		}'
 }
 
-describe "$1" | sort > "$dir/ours"
-describe "$2" | sort > "$dir/debians"
-if ! grep -q '^symbol' "$dir/debians"; then
-	echo "$0: $2 exports nothing to compare with" >&2
-	exit 2
-fi
+describe "$1" > "$dir/ours"
+describe "$2" > "$dir/installed"
+for file in ours installed; do
+	if ! grep -q '^symbol' "$dir/$file"; then
+		echo "$0: one of the libraries exports nothing" >&2
+		exit 2
+	fi
+done
+library=$(basename "$1")
+library=${library#lib}
 
-awk -v ours="$dir/ours" -v debians="$dir/debians" -v left_out="$3" '
+awk -v library="${library%%.*}" -v ours="$dir/ours" -v installed="$dir/installed" -v table="$3" \
+	-v left_out="$4" '
 	function complain(text) { print text; failed = 1 }
 	function rest(from,    i, text) {
 		for (i = from; i <= NF; i++)
 			text = text (i > from ? " " : "") $i
 		return text
 	}
-	# The word that a version begins with: IBVERBS of ibv_alloc_pd@@IBVERBS_1.1
-	function family(symbol) {
-		sub(/^.*@/, "", symbol)
-		sub(/_.*/, "", symbol)
-		return symbol
-	}
-	BEGIN {
-		while ((getline < debians) > 0) {
-			theirs[$1, $2] = rest(3)
-			if ($1 == "version")
-				families[family($2)] = 1
+	function is_private(version) { return version ~ /_PRIVATE_/ }
+	function read_table() {
+		while ((getline < table) > 0) {
+			if (/^[ \t]*(#|$)/)
+				continue
+			listed_anywhere[$3, $2] = 1
+			if ($1 != library)
+				continue
+			listed[$3, $2] = 1
+			if (!is_private($2) && $6 != "hidden")
+				last[$3] = $2
 		}
+	}
+	function read_left_out(    line, part) {
 		while ((getline < left_out) > 0) {
 			line++
-			if (/^[ \t]*(#|$)/ || !(family($1) in families))
+			if (/^[ \t]*(#|$)/)
 				continue
+			split($1, part, "@")
 			if (NF < 2)
 				complain(left_out ":" line ": " $1 " is left out without a reason")
-			if (!(("symbol", $1) in theirs))
-				complain(left_out ":" line ": " $1 " is not in Debian'\''s library")
-			excused[$1] = line
+			if (!((part[1], part[2]) in listed_anywhere))
+				complain(left_out ":" line ": " $1 " is not in the table")
+			excused[part[1], part[2]] = line
 		}
+	}
+	function read_ours() {
 		while ((getline < ours) > 0) {
-			seen[$1, $2] = 1
-			if ($1 == "symbol" && $2 in excused)
-				complain(left_out ":" excused[$2] ": " $2 " is listed but exported")
-			if (!(($1, $2) in theirs))
-				complain("extra " $1 " " $2)
-			else if (theirs[$1, $2] != rest(3))
-				complain($1 " " $2 " is \"" rest(3) "\", Debian'\''s is \"" \
-					 theirs[$1, $2] "\"")
+			if ($1 != "symbol") {
+				fact[$1, $2] = rest(3)
+				continue
+			}
+			have[$2, $3] = rest(5)
+			is_default[$2, $3] = $4 == "default"
+			if (!(($2, $3) in listed))
+				complain("not in the table: " $2 "@" $3)
+			if (($2, $3) in excused)
+				complain(left_out ":" excused[$2, $3] ": " $2 "@" $3 " is exported")
 		}
-		for (key in theirs) {
+	}
+	function check_table(    key, part) {
+		for (key in listed) {
 			split(key, part, SUBSEP)
-			if (!(key in seen) && !(part[1] == "symbol" && part[2] in excused))
-				complain("missing " part[1] " " part[2])
+			if (!(key in have) && !(key in excused))
+				complain("missing: " part[1] "@" part[2])
+			if (key in have && last[part[1]] == part[2] && !is_default[key])
+				complain("not the default: " part[1] "@" part[2])
 		}
+	}
+	function read_installed() {
+		while ((getline < installed) > 0) {
+			if ($1 != "symbol") {
+				if (fact[$1, $2] != rest(3))
+					complain($1 " " $2 " is \"" fact[$1, $2] "\", the installed is \"" \
+						 rest(3) "\"")
+				continue
+			}
+			if (!(($2, $3) in listed))
+				complain("the installed library has " $2 "@" $3 ", the table has not")
+			if (!(($2, $3) in have))
+				continue
+			if (have[$2, $3] != rest(5))
+				complain($2 "@" $3 " is \"" have[$2, $3] "\", the installed is \"" rest(5) "\"")
+			if (!is_private($3) && is_default[$2, $3] != ($4 == "default"))
+				complain($2 "@" $3 " is the default in one library alone")
+		}
+	}
+	BEGIN {
+		read_table()
+		read_left_out()
+		read_ours()
+		check_table()
+		read_installed()
 		exit failed
 	}'

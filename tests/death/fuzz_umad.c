@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Any MADs whatever, sent by libibumad to a fabric that is up: through the manager's agents,
+ * Any MADs whatever, sent by libibumad to a fabric that is up: through the daemon's agents,
  * its subnet manager and administrator, its RMPP both ways, and back. What they do to the
- * fabric, they may: the manager goes on serving.
+ * fabric, they may: the daemon goes on serving.
  *
  * UMBEL_FUZZ_SECONDS=N goes on for so long, else there is a number of MADs that takes about a
  * second. UMBEL_FUZZ_SEED=N begins elsewhere; the seed is printed.
@@ -136,7 +136,7 @@ static void send_one(struct ib_user_mad *umad)
 }
 
 /* A port can be asked about, opened, used and closed as before. */
-static void expect_manager_serves(void)
+static void expect_daemon_serves(void)
 {
 	struct umad_reg_attr attr = {
 		.mgmt_class = 0x31, .mgmt_class_version = 1, .oui = 0x123456, .method_mask = { 2 }
@@ -156,7 +156,7 @@ static void expect_manager_serves(void)
 	}
 }
 
-static void the_manager_goes_on_whatever_is_sent(void **state)
+static void the_daemon_goes_on_whatever_is_sent(void **state)
 {
 	struct ib_user_mad *umad = umad_alloc(1, umad_size() + LONGEST);
 	void *buffer = umad_alloc(1, umad_size() + MAX_MAD);
@@ -175,10 +175,10 @@ static void the_manager_goes_on_whatever_is_sent(void **state)
 		if (n % DRAIN_AT == 0)
 			drain(buffer);
 		if (n % N_MADS == 0)
-			expect_manager_serves();
+			expect_daemon_serves();
 	}
 	drain(buffer);
-	expect_manager_serves();
+	expect_daemon_serves();
 	for (int i = 0; i < HOSTS; i++)
 		umad_close_port(ports[i].fd);
 	umad_free(umad);
@@ -188,7 +188,7 @@ static void the_manager_goes_on_whatever_is_sent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_manager_goes_on_whatever_is_sent),
+		cmocka_unit_test(the_daemon_goes_on_whatever_is_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

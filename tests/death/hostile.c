@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Hostile clients: they speak the manager's protocol, badly, and scribble over the
- * memory that everybody writes. Whatever they do, the manager answers everybody else,
+ * Hostile clients: they speak the daemon's protocol, badly, and scribble over the
+ * memory that everybody writes. Whatever they do, the daemon replies to everybody else,
  * and holds no more when they are gone than before they came.
  */
 #define _GNU_SOURCE
@@ -79,7 +79,7 @@ static int exchange(int sock, uint32_t type, const void *body, uint32_t bytes,
 	return 0;
 }
 
-/* One that the manager answers; its status. The descriptors are the caller's. */
+/* One to which the daemon replies; the status. The descriptors are the caller's. */
 static int call(int sock, uint32_t type, const void *body, uint32_t bytes,
                 struct control_packet *reply)
 {
@@ -87,7 +87,7 @@ static int call(int sock, uint32_t type, const void *body, uint32_t bytes,
 	return reply->header.status;
 }
 
-/* One whose answer does not matter. Whether the connection goes on. */
+/* One whose reply does not matter. Whether the connection goes on. */
 static bool try(int sock, uint32_t type, const void *body, uint32_t bytes)
 {
 	struct control_packet reply;
@@ -118,7 +118,7 @@ static int greeted(uint32_t role, struct shm_region *r)
 	return sock;
 }
 
-static pid_t manager_pid(void)
+static pid_t daemon_pid(void)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -129,7 +129,7 @@ static pid_t manager_pid(void)
 	return cred.pid;
 }
 
-/* ---- what the manager holds ---- */
+/* ---- what the daemon holds ---- */
 
 static const char *const held_names[] = { "clients", "qps",    "cqs",        "channels",
 	                                  "flows",   "groups", "ring_bytes", "payload_bytes" };
@@ -140,8 +140,8 @@ struct held {
 	long fds;
 };
 
-/* The manager, and what it holds without clients: before the first test. */
-static pid_t manager;
+/* The daemon, and what it holds without clients: before the first test. */
+static pid_t daemon_process;
 static struct held at_rest;
 
 static long count_fds(pid_t pid)
@@ -178,7 +178,7 @@ static struct held read_held(void)
 		held.n[i] = strtol(at + strlen(key), NULL, 10);
 	}
 	free(text);
-	held.fds = count_fds(manager);
+	held.fds = count_fds(daemon_process);
 	control_close(c);
 	return held;
 }
@@ -202,10 +202,10 @@ static bool holds_no_more(struct held *h)
 	return h->fds <= at_rest.fds + 1; /* its timer's comes when it needs one first */
 }
 
-/* Connections that are over count until the manager has noticed. */
+/* Connections that are over count until the daemon has noticed. */
 static void learn_at_rest(void)
 {
-	manager = manager_pid();
+	daemon_process = daemon_pid();
 	at_rest = read_held();
 	for (unsigned i = 0; i < 20; i++) {
 		struct held h = read_held();
@@ -216,7 +216,7 @@ static void learn_at_rest(void)
 	}
 }
 
-/* Nothing was left behind; this also shows that the manager answers. */
+/* Nothing was left behind; this also shows that the daemon replies. */
 static int check_at_rest(void **state)
 {
 	double end = now() + SECONDS;
@@ -446,17 +446,17 @@ static void half_open_connections_keep_nobody_out(void **state)
 		close(sock[i]);
 }
 
-static void a_manager_out_of_descriptors_refuses_and_recovers(void **state)
+static void a_daemon_out_of_descriptors_refuses_and_recovers(void **state)
 {
 	struct rlimit old, few = { 0 };
 	int sock[64];
 	unsigned n = 0;
 
 	(void)state;
-	assert_int_equal(prlimit(manager, RLIMIT_NOFILE, NULL, &old), 0);
-	few.rlim_cur = (rlim_t)count_fds(manager) + 20;
+	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, NULL, &old), 0);
+	few.rlim_cur = (rlim_t)count_fds(daemon_process) + 20;
 	few.rlim_max = old.rlim_max;
-	assert_int_equal(prlimit(manager, RLIMIT_NOFILE, &few, NULL), 0);
+	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &few, NULL), 0);
 	for (n = 0; n < ARRAY_SIZE(sock); n++) {
 		struct control_hello hello = { .version = CONTROL_VERSION,
 			                       .role = CONTROL_ROLE_VERBS };
@@ -469,7 +469,7 @@ static void a_manager_out_of_descriptors_refuses_and_recovers(void **state)
 	assert_true(n < ARRAY_SIZE(sock));
 	for (unsigned i = 0; i <= n; i++)
 		close(sock[i]);
-	assert_int_equal(prlimit(manager, RLIMIT_NOFILE, &old, NULL), 0);
+	assert_int_equal(prlimit(daemon_process, RLIMIT_NOFILE, &old, NULL), 0);
 }
 
 /* Not hostile, but as bad: it uses up its own descriptors. */
@@ -502,6 +502,31 @@ static void a_process_out_of_descriptors_is_told_so_and_goes_on(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void only_ports_in_sight_are_described(void **state)
+{
+	struct control_hello hello = { CONTROL_VERSION, CONTROL_ROLE_SYSFS, "h2" };
+	int sysfs = open_socket(), verbs = greeted(CONTROL_ROLE_VERBS, NULL);
+	const uint32_t ports[] = { 0, 1, 2, 4, UINT32_MAX };
+	struct control_packet reply;
+	uint32_t own = 1;
+
+	(void)state;
+	if (call(sysfs, CONTROL_HELLO, &hello, sizeof(hello), &reply) == -EHOSTUNREACH) {
+		strcpy(hello.host, "h1"); /* of an Ethernet fabric */
+		own = 0;
+		assert_int_equal(call(sysfs, CONTROL_HELLO, &hello, sizeof(hello), &reply), 0);
+	}
+	control_close_fds(&reply);
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++)
+		assert_int_equal(
+		        call(sysfs, CONTROL_DESCRIBE_PORT, &ports[i], sizeof(ports[i]), &reply),
+		        ports[i] == own ? 0 : -ENODEV);
+	assert_int_equal(call(sysfs, CONTROL_DESCRIBE_PORT, &own, 3, &reply), -EPROTO);
+	assert_int_equal(call(verbs, CONTROL_DESCRIBE_PORT, &own, sizeof(own), &reply), -ENOSYS);
+	close(sysfs);
+	close(verbs);
+}
+
 /* ---- requests with random numbers ---- */
 
 static const uint32_t verbs_bytes[] = {
@@ -520,9 +545,10 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_GET_FLOW] = sizeof(struct control_get_flow),
 	[CONTROL_GET_PAYLOAD] = sizeof(struct control_get_payload),
 	[CONTROL_RAISE_EVENT] = sizeof(struct control_raise_event),
-	[CONTROL_OPEN_WIRE] = sizeof(struct control_handle),
-	[CONTROL_WIRE_SOCKET] = sizeof(struct control_wire_socket),
-	[CONTROL_WIRE_MAD] = sizeof(struct control_wire_mad),
+	[CONTROL_OPEN_ROCE] = sizeof(struct control_handle),
+	[CONTROL_ROCE_SOCKET] = sizeof(struct control_roce_socket),
+	[CONTROL_ROCE_MAD] = sizeof(struct control_roce_mad),
+	[CONTROL_PUT_FLOW] = sizeof(struct control_put_flow),
 };
 
 static const uint32_t cm_bytes[] = {
@@ -547,7 +573,7 @@ static const uint32_t cm_bytes[] = {
 	[CONTROL_CM_LEAVE - CONTROL_CM_FIRST] = sizeof(struct control_cm_handle),
 };
 
-/* Numbers that the manager has given: random ones would seldom meet them. */
+/* Numbers that the daemon has given: random ones would seldom meet them. */
 enum kind { HCA, CHANNEL, CQ, QP, KINDS };
 
 static uint32_t known[KINDS][4];
@@ -577,8 +603,8 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	struct control_attach *attach = (void *)body;
 	struct control_get_flow *flow = (void *)body;
 	struct control_raise_event *raise = (void *)body;
-	struct control_wire_socket *socket = (void *)body;
-	struct control_wire_mad *mad = (void *)body;
+	struct control_roce_socket *socket = (void *)body;
+	struct control_roce_mad *mad = (void *)body;
 	uint32_t *word = (void *)body;
 
 	switch (type) {
@@ -587,7 +613,7 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		break;
 	case CONTROL_CLOSE_HCA:
 	case CONTROL_CREATE_CQ:
-	case CONTROL_OPEN_WIRE:
+	case CONTROL_OPEN_ROCE:
 		word[0] = pick(HCA);
 		break;
 	case CONTROL_DESTROY_CHANNEL:
@@ -620,13 +646,13 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		flow->qpn = pick(QP);
 		flow->dlid = (uint16_t)(below(2) ? 0xC000 + below(4) : below(8));
 		break;
-	case CONTROL_WIRE_SOCKET:
+	case CONTROL_ROCE_SOCKET:
 		socket->hca_handle = pick(HCA);
 		socket->kind = (uint16_t)below(4);
 		socket->is_ipv6 = (uint16_t)below(3);
 		socket->source_port = below(0x5000) + 0xC000;
 		break;
-	case CONTROL_WIRE_MAD:
+	case CONTROL_ROCE_MAD:
 		mad->hca_handle = pick(HCA);
 		mad->qkey = below(4) ? IB_QKEY_GSI : 0;
 		mad->pkey = below(4) ? 0xFFFF : 0;
@@ -751,7 +777,7 @@ static void cm_at_random(int sock, unsigned n)
 	}
 }
 
-static void random_verbs_requests_are_answered(void **state)
+static void random_verbs_requests_get_replies(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
@@ -762,7 +788,7 @@ static void random_verbs_requests_are_answered(void **state)
 	}
 }
 
-static void random_cm_requests_are_answered(void **state)
+static void random_cm_requests_get_replies(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
@@ -773,7 +799,7 @@ static void random_cm_requests_are_answered(void **state)
 	}
 }
 
-static void random_command_line_requests_are_answered(void **state)
+static void random_command_line_requests_get_replies(void **state)
 {
 	static const char *const what[] = { "status", "hosts",    "topology", "groups",
 		                            "routes", "counters", "",         "nonsense" };
@@ -845,7 +871,8 @@ static void client_open(struct client *c, uint32_t receives)
 	                      &(struct control_create_qp){ .hca_handle = c->hca,
 	                                                   .cq = c->cq,
 	                                                   .max_recv_wr = 4,
-	                                                   .ready_bit = SHM_NO_READY_BIT },
+	                                                   .ready_bit = SHM_NO_READY_BIT,
+	                                                   .type = IBV_QPT_UD },
 	                      sizeof(struct control_create_qp), &reply),
 	                 0);
 	memcpy(&c->qp, reply.body, sizeof(c->qp));
@@ -991,7 +1018,7 @@ static void the_same_although_a_child_of_the_dead_holds_its_connection(void **st
 	client_close(&victim);
 }
 
-static void a_channel_that_is_full_does_not_stop_the_manager(void **state)
+static void a_channel_that_is_full_does_not_stop_the_daemon(void **state)
 {
 	uint64_t most = UINT64_MAX - 1;
 	struct client victim;
@@ -1011,6 +1038,37 @@ static void a_channel_that_is_full_does_not_stop_the_manager(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	expect_voided(&victim);
 	read_held(); /* it answers */
+	client_close(&victim);
+}
+
+/* It has counted a completion event and dies before it writes the eventfd. */
+static void as_many_events_can_be_read_as_a_dead_process_had_counted(void **state)
+{
+	struct client victim;
+	uint64_t one;
+	pid_t pid;
+
+	(void)state;
+	client_open(&victim, 2);
+	pid = fork();
+	if (!pid) {
+		struct client c;
+		struct shm_cq *cq;
+
+		client_open(&c, 0);
+		cq = &c.r.cqs[victim.cq];
+		claim_and_stop(&c, &victim);
+		cq->arm = SHM_CQ_IDLE;
+		cq->notified++;
+		kill(getpid(), SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	expect_voided(&victim);
+	for (unsigned n = 1; n <= 2; n++) {
+		expect_event(&victim);
+		assert_int_equal(read(victim.eventfd, &one, sizeof(one)), sizeof(one));
+	}
+	assert_int_equal(victim.r.cqs[victim.cq].notified, 2);
 	client_close(&victim);
 }
 
@@ -1063,8 +1121,8 @@ static void scribble(void)
 	n[1] = 64 * sizeof(*r.cqs) / 8;
 	word[2] = (uint64_t *)r.senders;
 	n[2] = 64 * sizeof(*r.senders) / 8;
-	word[3] = (uint64_t *)r.wires;
-	n[3] = sizeof(*r.wires) / 8;
+	word[3] = (uint64_t *)r.roce_ports;
+	n[3] = sizeof(*r.roce_ports) / 8;
 	for (;;) {
 		unsigned what = below(ARRAY_SIZE(word));
 		uint64_t v = (uint64_t)random_number() << 32 | random_number();
@@ -1175,15 +1233,17 @@ int main(int argc, char **argv)
 		TEST(descriptors_that_nobody_asked_for_are_closed),
 		TEST(who_does_not_read_replies_is_disconnected),
 		TEST(half_open_connections_keep_nobody_out),
-		TEST(a_manager_out_of_descriptors_refuses_and_recovers),
+		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),
-		TEST(random_verbs_requests_are_answered),
-		TEST(random_cm_requests_are_answered),
-		TEST(random_command_line_requests_are_answered),
+		TEST(only_ports_in_sight_are_described),
+		TEST(random_verbs_requests_get_replies),
+		TEST(random_cm_requests_get_replies),
+		TEST(random_command_line_requests_get_replies),
 		TEST(others_objects_cannot_be_touched),
 		TEST(what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken),
 		TEST(the_same_although_a_child_of_the_dead_holds_its_connection),
-		TEST(a_channel_that_is_full_does_not_stop_the_manager),
+		TEST(a_channel_that_is_full_does_not_stop_the_daemon),
+		TEST(as_many_events_can_be_read_as_a_dead_process_had_counted),
 		TEST(the_control_part_is_not_for_writing),
 		TEST(scribbling_over_the_shared_memory_brings_nobody_down),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Hostile users of libibumad: what they write to their ports, and what they ask the manager,
- * is random, or almost right. Whatever it is, MADs of others go their way, and the manager
+ * Hostile users of libibumad: what they write to their ports, and what they ask the daemon,
+ * is random, or almost right. Whatever it is, MADs of others go their way, and the daemon
  * holds no more when they are gone than before they came.
  */
 #define _GNU_SOURCE
@@ -98,7 +98,7 @@ static int add_agent(uint32_t handle, uint8_t rmpp_version, uint64_t methods)
 	return ret ? ret : (int)rep.agent;
 }
 
-static void connect_manager(void)
+static void connect_daemon(void)
 {
 	char path[512];
 
@@ -143,7 +143,7 @@ static void others_are_served(void)
 	umad_close_port(server);
 }
 
-static long manager_fds(void)
+static long daemon_fds(void)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -169,7 +169,7 @@ static void wait_fds(long more)
 	time_t end = time(NULL) + SECONDS;
 	long n;
 
-	while ((n = manager_fds()) < fds_at_first || n > fds_at_first + more) {
+	while ((n = daemon_fds()) < fds_at_first || n > fds_at_first + more) {
 		assert_true(time(NULL) < end);
 		others_are_served();
 	}
@@ -403,7 +403,7 @@ static void who_does_not_read_stops_nobody(void **state)
 
 /* ---- requests ---- */
 
-static void random_requests_are_answered(void **state)
+static void random_requests_get_responses(void **state)
 {
 	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
@@ -427,7 +427,7 @@ static void random_requests_are_answered(void **state)
 			close(fd);
 	}
 	others_are_served();
-	connect_manager();
+	connect_daemon();
 	wait_fds(1); /* the FIFOs stay, with one inotify descriptor for all of them */
 }
 
@@ -439,11 +439,11 @@ int main(void)
 		cmocka_unit_test(random_lengths_harm_nobody),
 		cmocka_unit_test(descriptors_of_all_kinds_harm_nobody),
 		cmocka_unit_test(who_does_not_read_stops_nobody),
-		cmocka_unit_test(random_requests_are_answered),
+		cmocka_unit_test(random_requests_get_responses),
 	};
 
-	connect_manager();
+	connect_daemon();
 	others_are_served(); /* the library has its connection */
-	fds_at_first = manager_fds();
+	fds_at_first = daemon_fds();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

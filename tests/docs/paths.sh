@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # What the documents name must be there: files and folders in backticks or links, and functions,
-# written `name()`, in the sources. Run by ctest from the repository's root.
+# written `name()`, in the sources; a function that is named with its file, in that file
+# (functions.pl). Run by ctest from the repository's root.
 
 set -u
 
@@ -14,8 +15,10 @@ complain()
 	status=1
 }
 
-for document in README.md ARCHITECTURE.md docs/*.md; do
-	# `src/x/y.c`, (docs/z.md); patterns such as x_test.c and src/*/*.h name no file
+documents=(README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md)
+
+for document in "${documents[@]}"; do
+	# `src/x/y.c`, `src/x`, (docs/z.md); patterns such as x_test.c and src/*/*.h name no file
 	while read -r path; do
 		[ -e "$path" ] || complain "$document" "$path"
 	done < <(grep -oE '[`(](src|docs|tests|tools|bench)/[A-Za-z0-9_./-]+[`)]' "$document" |
@@ -28,4 +31,5 @@ done
 for path in $(sed -n 's/^    \(src\/[a-z]*\/\) .*/\1/p' ARCHITECTURE.md); do
 	[ -d "$path" ] || complain ARCHITECTURE.md "$path"
 done
+tests/docs/functions.pl "${documents[@]}" || status=1
 exit $status

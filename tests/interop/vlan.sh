@@ -29,7 +29,7 @@ machine v11 "${umbel[@]}" up --roce u0.5 > "$TMPDIR/up" || complain "$(cat "$TMP
 on_umbel=("${umbel[@]}" exec -- ibv_ud_pingpong -g 1)
 on_kernel=(ibv_ud_pingpong -d rxe5 -g 1)
 
-# what is on the wire between them, into the folder of the machine's commands
+# what is on the network between them, into the folder of the machine's commands
 machine_launch capture v11 dumpcap -q -p -P -i k0 -w /mnt/wire.pcap
 wait_said capture 'File: '
 

@@ -61,19 +61,24 @@ unpack_kernel()
 	offset=$(od -An -tu4 -j $((0x248)) -N 4 "$image")
 	length=$(od -An -tu4 -j $((0x24c)) -N 4 "$image")
 	# four bytes behind it are the unpacked length
-	dd if="$image" bs=1M iflag=skip_bytes,count_bytes status=none \
-		skip=$(((sectors + 1) * 512 + offset)) count=$((length - 4)) |
-		xz -dc > vmlinux.new || fail "$image is not packed by xz"
+	dd if="$image" bs=1M iflag=skip_bytes,count_bytes status=none of=payload \
+		skip=$(((sectors + 1) * 512 + offset)) count=$((length - 4))
+	# Debian 12 packs it by xz, Debian 13 by zstd
+	xz -dcq < payload > vmlinux.new || zstd -dcq < payload > vmlinux.new ||
+		fail "$image is packed neither by xz nor by zstd"
+	rm payload
 }
 
-# take_modules: ./modules/ and the orders to load them in
-take_modules()
+# copy_modules: ./modules/ and the orders to load them in
+copy_modules()
 {
 	rm -rf modules
 	mkdir modules
 	modules "${early[@]}" "${late[@]}" | xargs cp -t modules
-	modules "${early[@]}" | sed 's:.*/::' > modules/early
-	modules "${late[@]}" | sed 's:.*/::' | grep -vxFf modules/early > modules/late
+	# Debian 13 packs them
+	find modules -name '*.xz' -exec xz -d {} +
+	modules "${early[@]}" | sed 's:.*/::; s/[.]xz$//' > modules/early
+	modules "${late[@]}" | sed 's:.*/::; s/[.]xz$//' | grep -vxFf modules/early > modules/late
 	echo "${early[@]}" "${late[@]}" > modules/wanted
 }
 
@@ -95,9 +100,11 @@ if [ ! -s vmlinux ] || [ "$(cat modules/wanted 2>&1)" != "${early[*]} ${late[*]}
 	download
 	rm -rf unpacked
 	dpkg -x package.deb unpacked
+	# Debian 13's has its modules there
+	[ -e unpacked/lib ] || ln -s usr/lib unpacked/lib
 	version=$(ls unpacked/lib/modules)
 	depmod -b unpacked "$version"
-	take_modules
+	copy_modules
 	unpack_kernel
 	mv vmlinux.new vmlinux	# the last: now it is all there
 	rm -rf unpacked package.deb

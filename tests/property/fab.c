@@ -238,7 +238,7 @@ char *fab_read_address(const char *hca, unsigned port)
 	return copy;
 }
 
-/* ---- the way of a packet ---- */
+/* ---- the path of a packet ---- */
 
 struct walk {
 	const struct fab *f;
@@ -269,7 +269,7 @@ static int cross(struct walk *w, int out)
 }
 
 /* A packet has come into a switch by the end @in. */
-static void spread(struct walk *w, int in)
+static void follow(struct walk *w, int in)
 {
 	unsigned node = w->f->end[in].node;
 	const struct fab_row *row = find_row(w, node);
@@ -288,7 +288,7 @@ static void spread(struct walk *w, int in)
 		if (to == FAB_NO_END)
 			continue;
 		if (w->f->node[w->f->end[to].node].is_switch)
-			spread(w, to);
+			follow(w, to);
 		else
 			w->trip->copies[to]++;
 	}
@@ -313,7 +313,7 @@ void fab_walk(const struct fab *f, const struct fab_tables *t, int from, uint16_
 	row = find_row(&w, f->end[to].node);
 	if (row && row->port[f->end[to].port])
 		trip->copies[from]++;
-	spread(&w, to);
+	follow(&w, to);
 }
 
 int fab_walk_unicast(const struct fab *f, const struct fab_tables *t, int from, uint16_t lid)

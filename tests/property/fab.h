@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The fabric as `umbel show` tells it: cables and the states of their ends, forwarding tables,
- * port counters; and the way of a packet by those tables, walked here once more, hop by
+ * port counters; and the path of a packet by those tables, walked here once more, hop by
  * hop, as the specification has it. A call of `umbel` that fails ends the program.
  */
 #ifndef TESTS_PROPERTY_FAB_H

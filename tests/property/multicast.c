@@ -52,7 +52,7 @@ struct port {
 struct world {
 	unsigned seed, rng, step;
 	bool settling; /* the subnet manager takes its time */
-	bool leaving;  /* librdmacm does: it does not wait for an answer */
+	bool leaving;  /* librdmacm does: it does not wait for a response */
 	char why[256]; /* what did not hold */
 	struct fab f;
 	bool cut[FAB_ENDS], dead[FAB_NODES];
@@ -149,7 +149,7 @@ static bool is_whole(const struct world *w, int end)
 	       !w->dead[w->f.end[peer].node];
 }
 
-/* Port 1 of h1, where the subnet administrator answers. */
+/* Port 1 of h1, where the subnet administrator is. */
 static bool is_reached(const struct world *w, int end)
 {
 	return is_whole(w, end) && w->island[end] == w->island[w->port[0].end];
@@ -270,7 +270,7 @@ static void join(struct world *w, struct port *p, unsigned group)
 	while (status && (status < 0 || !refused) &&
 	       ask_again(w->settling || (p->by_cm[group] && status == -EADDRNOTAVAIL), &deadline));
 	if (refused != (status > 0) || status < 0) {
-		complain(w, "the answer to the join is %d", status);
+		complain(w, "the response to the join is %d", status);
 		fail(w);
 	}
 	if (refused)
@@ -295,9 +295,9 @@ static void leave_by_mad(struct world *w, struct port *p, unsigned group)
 
 	do
 		status = sa_leave(&p->sa, mgid(group), p->joined[group]);
-	while (status == SA_NO_ANSWER && ask_again(w->settling, &deadline));
+	while (status == SA_NO_RESPONSE && ask_again(w->settling, &deadline));
 	if (status) {
-		complain(w, "the answer to the leave is %d", status);
+		complain(w, "the response to the leave is %d", status);
 		fail(w);
 	}
 }
@@ -430,7 +430,7 @@ static bool check_members(struct world *w)
 	static struct sa_member all[MAX_MEMBERS];
 	int n = sa_list(&w->port[0].sa, all, MAX_MEMBERS);
 
-	if (n == SA_NO_ANSWER)
+	if (n == SA_NO_RESPONSE)
 		return complain(w, "no list of members");
 	for (unsigned g = 0; g < GROUPS; g++)
 		for (unsigned i = 0; i < w->n_ports; i++) {
@@ -445,7 +445,7 @@ static bool check_members(struct world *w)
 	return true;
 }
 
-/* Ports that links join reach each other, so that requests are answered the first time. */
+/* Ports that links join reach each other, so that the first request gets a response. */
 static bool check_unicast(struct world *w, const struct fab_tables *t)
 {
 	for (unsigned i = 0; i < w->n_ports; i++)
@@ -455,7 +455,7 @@ static bool check_unicast(struct world *w, const struct fab_tables *t)
 			if (is_managed(w, from) && is_managed(w, to) &&
 			    w->island[from] == w->island[to] &&
 			    fab_walk_unicast(&w->f, t, from, w->f.end[to].lid) != to)
-				return complain(w, "no way from %s to %s", name_of(w, from),
+				return complain(w, "no path from %s to %s", name_of(w, from),
 				                name_of(w, to));
 		}
 	return true;
@@ -498,7 +498,7 @@ static void expect_copies(const struct world *w, const struct sent *s, const str
 		*most = 1;
 	} else if (w->island[from->end] == w->island[to->end] && receives) {
 		*most = 1;
-		*least = from->joined[s->group] && serves; /* what others send may find its way */
+		*least = from->joined[s->group] && serves; /* what others send may reach it */
 	}
 }
 
@@ -519,7 +519,7 @@ static bool check_trip(struct world *w, const struct sent *s)
 	return true;
 }
 
-/* Lists what there is to send, each by the way that the tables have for it. */
+/* Lists what there is to send, each by the path that the tables have for it. */
 static bool plan(struct world *w, const struct fab_tables *t, struct round *r)
 {
 	r->n = 0;

@@ -18,7 +18,7 @@
 
 #define TIMEOUT_MS 500
 #define RETRIES    3
-#define WAIT_MS    10000 /* for an answer of many segments, after the first */
+#define WAIT_MS    10000 /* for a response of many segments, after the first */
 #define LIST_BYTES 65536
 #define QKEY       0x01234567 /* of groups, as librdmacm has it */
 #define SM_KEY     1          /* who shows it sees all */
@@ -34,7 +34,7 @@ struct packet {
 	struct umad_sa_packet sa;
 };
 
-/* An answer of many records. */
+/* A response of many records. */
 struct table {
 	union {
 		uint8_t bytes[sizeof(struct ib_user_mad) + LIST_BYTES];
@@ -86,10 +86,11 @@ static void begin(struct packet *q, uint8_t method, uint16_t attribute)
 	q->sa.mad_hdr.tid = htobe64(++tid);
 }
 
-/* Sends @q; its answer in @answer, with room for @bytes from its header on. -1, or the length. */
-static int ask(const struct sa_port *p, struct packet *q, void *answer, int bytes)
+/* Sends @q; its response in @response, with room for @bytes from its header on. -1, or the length.
+ */
+static int ask(const struct sa_port *p, struct packet *q, void *response, int bytes)
 {
-	struct ib_user_mad *header = answer;
+	struct ib_user_mad *header = response;
 	uint32_t tid = (uint32_t)be64toh(q->sa.mad_hdr.tid); /* the other half is the kernel's */
 	int ret, length;
 
@@ -101,24 +102,24 @@ static int ask(const struct sa_port *p, struct packet *q, void *answer, int byte
 		errx(EXIT_FAILURE, "umad_send: %s", strerror(-ret));
 	do {
 		length = bytes;
-		if (umad_recv(p->fd, answer, &length, WAIT_MS) < 0)
+		if (umad_recv(p->fd, response, &length, WAIT_MS) < 0)
 			return -1;
 	} while ((uint32_t)be64toh(((struct umad_hdr *)header->data)->tid) != tid);
-	return umad_status(answer) ? -1 : length;
+	return umad_status(response) ? -1 : length;
 }
 
 static int change(const struct sa_port *p, struct packet *q, struct umad_sa_mcmember_record *rec)
 {
-	struct packet answer;
+	struct packet response;
 
 	memcpy(rec->portgid, p->gid, sizeof(rec->portgid));
 	rec->qkey = htobe32(QKEY);
 	rec->pkey = htobe16(0xFFFF);
 	memcpy(q->sa.data, rec, sizeof(*rec));
-	if (ask(p, q, &answer, sizeof(answer.sa)) < 0)
-		return SA_NO_ANSWER;
-	memcpy(rec, answer.sa.data, sizeof(*rec));
-	return be16toh(answer.sa.mad_hdr.status);
+	if (ask(p, q, &response, sizeof(response.sa)) < 0)
+		return SA_NO_RESPONSE;
+	memcpy(rec, response.sa.data, sizeof(*rec));
+	return be16toh(response.sa.mad_hdr.status);
 }
 
 int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state, uint16_t *mlid)
@@ -146,7 +147,7 @@ int sa_leave(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state
 	return change(p, &q, &rec);
 }
 
-/* All records of a kind, those of others too. 0, or SA_NO_ANSWER. */
+/* All records of a kind, those of others too. 0, or SA_NO_RESPONSE. */
 static int get_table(const struct sa_port *p, uint16_t attribute, struct table *t)
 {
 	struct packet q;
@@ -156,7 +157,7 @@ static int get_table(const struct sa_port *p, uint16_t attribute, struct table *
 	q.sa.sm_key[7] = SM_KEY;
 	length = ask(p, &q, t->bytes, LIST_BYTES);
 	if (length < 0 || t->packet.sa.mad_hdr.status)
-		return SA_NO_ANSWER;
+		return SA_NO_RESPONSE;
 	t->step = be16toh(t->packet.sa.attr_offset) * 8u;
 	t->n = t->step ? (length - (int)offsetof(struct umad_sa_packet, data)) / (int)t->step : 0;
 	return 0;
@@ -167,7 +168,7 @@ int sa_list(const struct sa_port *p, struct sa_member *member, int max)
 	static struct table t;
 
 	if (get_table(p, UMAD_SA_ATTR_MCMEMBER_REC, &t))
-		return SA_NO_ANSWER;
+		return SA_NO_RESPONSE;
 	for (int i = 0; i < t.n && i < max; i++) {
 		struct umad_sa_mcmember_record rec;
 
@@ -184,5 +185,5 @@ int sa_count_nodes(const struct sa_port *p)
 {
 	static struct table t;
 
-	return get_table(p, UMAD_SA_ATTR_NODE_REC, &t) ? SA_NO_ANSWER : t.n;
+	return get_table(p, UMAD_SA_ATTR_NODE_REC, &t) ? SA_NO_RESPONSE : t.n;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * MCMemberRecord and NodeRecord by libibumad, from any port to whatever subnet administrator
- * there is. What does not depend on that one's answer and fails ends the program.
+ * there is. What does not depend on that one's response and fails ends the program.
  */
 #ifndef TESTS_PROPERTY_SA_H
 #define TESTS_PROPERTY_SA_H
 
 #include <stdint.h>
 
-#define SA_NO_ANSWER (-1)
+#define SA_NO_RESPONSE (-1)
 
 struct sa_port {
 	char ca[32];
@@ -24,14 +24,14 @@ struct sa_member {
 
 void sa_open(struct sa_port *p, const char *ca, int num);
 
-/* The answer's status, or SA_NO_ANSWER. Of a join, *mlid is the group's. */
+/* The response's status, or SA_NO_RESPONSE. Of a join, *mlid is the group's. */
 int sa_join(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state, uint16_t *mlid);
 int sa_leave(const struct sa_port *p, const uint8_t mgid[16], uint8_t join_state);
 
-/* All members of all groups. How many there are; SA_NO_ANSWER also for an error. */
+/* All members of all groups. How many there are; SA_NO_RESPONSE also for an error. */
 int sa_list(const struct sa_port *p, struct sa_member *member, int max);
 
-/* How many ports of HCAs and switches it has, or SA_NO_ANSWER. */
+/* How many ports of HCAs and switches it has, or SA_NO_RESPONSE. */
 int sa_count_nodes(const struct sa_port *p);
 
 #endif

@@ -37,7 +37,7 @@ static int ask(struct node *n, const char *text)
 }
 
 /* The request's identifier; acknowledges its event. */
-static struct rdma_cm_id *take_request(struct node *l)
+static struct rdma_cm_id *wait_request(struct node *l)
 {
 	struct rdma_cm_event *e = next_event(l);
 	struct rdma_cm_id *id = e->id;
@@ -95,7 +95,7 @@ static void accept_says_where_to_send_to(void **state)
 	(void)state;
 	node_qp(&a, 0);
 	assert_int_equal(ask(&a, ""), 0);
-	accepted.id = take_request(&l);
+	accepted.id = wait_request(&l);
 	node_qp(&accepted, 0);
 	assert_int_equal(rdma_accept(accepted.id, &param), 0);
 	e = next_event(&a);
@@ -125,7 +125,7 @@ static void accept_needs_a_qp_number_and_a_request(void **state)
 
 	(void)state;
 	assert_int_equal(ask(&a, ""), 0);
-	id = take_request(&l);
+	id = wait_request(&l);
 	assert_fails(rdma_accept(id, NULL), EINVAL);
 	assert_fails(rdma_accept(l.id, &param), EINVAL);
 	assert_int_equal(rdma_accept(id, &param), 0);
@@ -144,7 +144,7 @@ static void reject_says_no(void **state)
 
 	(void)state;
 	assert_int_equal(ask(&a, ""), 0);
-	id = take_request(&l);
+	id = wait_request(&l);
 	assert_int_equal(rdma_reject(id, "busy", 5), 0);
 	e = next_event(&a);
 	assert_event(e, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECT);
@@ -219,7 +219,7 @@ static void a_wildcard_listener_hears_all_hosts_of_its_process(void **state)
 		struct rdma_cm_id *id;
 
 		assert_int_equal(ask(&a, ""), 0);
-		id = take_request(&l);
+		id = wait_request(&l);
 		assert_int_equal(ntohl(id->route.addr.src_sin.sin_addr.s_addr), 0x0A000000 | host);
 		assert_int_equal(rdma_destroy_id(id), 0);
 		expect_unreachable(&a, SIDR_REJECT);
@@ -243,7 +243,7 @@ static void a_dead_listener_rejects(void **state)
 
 		if (write(pipefd[1], "", 1) != 1)
 			_exit(1);
-		take_request(&l);
+		wait_request(&l);
 		kill(getpid(), SIGKILL);
 	}
 	assert_int_equal(read(pipefd[0], &byte, 1), 1);
@@ -455,22 +455,6 @@ static void a_qp_needs_a_device_and_its_pd(void **state)
 	node_close(&other);
 }
 
-static void reliable_qps_are_not_supported(void **state)
-{
-	struct node n = node_open(RDMA_PS_TCP);
-	struct ibv_qp_init_attr attr = small_qp();
-	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
-
-	(void)state;
-	attr.qp_type = IBV_QPT_RC;
-	node_bind(&n, 1, 0);
-	assert_fails(rdma_create_qp(n.id, NULL, &attr), EOPNOTSUPP);
-	assert_null(n.id->recv_cq);
-	assert_fails(rdma_listen(n.id, 0), EOPNOTSUPP);
-	assert_fails(rdma_create_srq(n.id, n.id->pd, &srq), EOPNOTSUPP);
-	node_close(&n);
-}
-
 static void qp_attributes_are_told(void **state)
 {
 	struct node n = node_open(RDMA_PS_UDP);
@@ -528,7 +512,6 @@ int main(void)
 		cmocka_unit_test(an_ipoib_qp_has_the_broadcast_group_s_qkey),
 		cmocka_unit_test(a_qp_brings_queues_and_channels_if_it_has_none),
 		cmocka_unit_test(a_qp_needs_a_device_and_its_pd),
-		cmocka_unit_test(reliable_qps_are_not_supported),
 		cmocka_unit_test(qp_attributes_are_told),
 		cmocka_unit_test(what_only_reliable_connections_have_is_refused),
 	};

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The manager dies: every call says so, and none waits for ever. The last test of this
+ * The daemon dies: every call says so, and none waits for ever. The last test of this
  * fabric.
  */
 #include "common.h"
 
 static struct node blocked, busy;
 
-/* A channel's other end is the manager's. */
-static void kill_manager(void)
+/* A channel's other end is the daemon's. */
+static void kill_daemon(void)
 {
 	struct ucred cred;
 	socklen_t bytes = sizeof(cred);
@@ -36,7 +36,7 @@ static void a_thread_that_waits_for_an_event_is_woken(void **state)
 	node_bind(&busy, 1, 0);
 	join(&busy, "239.1.1.1");
 	assert_int_equal(pthread_create(&thread, NULL, get_in_thread, NULL), 0);
-	kill_manager();
+	kill_daemon();
 	assert_int_equal(pthread_join(thread, &err), 0);
 	assert_int_equal((intptr_t)err, EIO);
 }

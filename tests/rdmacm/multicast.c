@@ -521,7 +521,7 @@ static void a_process_that_dies_leaves_its_groups(void **state)
 	assert_int_equal(kill(child, SIGKILL), 0);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	while (group_is_there("ff12:4001:ffff::f09:909"))
-		; /* the manager hears of it in its own time */
+		; /* the daemon hears of it in its own time */
 	close(pipefd[0]);
 	close(pipefd[1]);
 }

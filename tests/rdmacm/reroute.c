@@ -88,7 +88,7 @@ static void without_spines_a_leaf_is_by_itself(void **state)
 	umbel("switch revive spine1");
 }
 
-/* Each spine has lost another leaf: what one cannot reach goes by way of a third leaf. */
+/* Each spine has lost another leaf: what one cannot reach goes through a third leaf. */
 static void links_that_fail_crosswise_leave_a_way(void **state)
 {
 	struct members *m = *state;

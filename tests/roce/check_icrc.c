@@ -101,13 +101,19 @@ static int check_file(FILE *file)
 	return good > 0 && bad == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* Its packets are stamped with microseconds, or as newer dumpcaps do it with nanoseconds. */
+static bool is_pcap(const struct file_header *header)
+{
+	return header->magic == 0xa1b2c3d4 || header->magic == 0xa1b23c4d;
+}
+
 int main(int argc, char **argv)
 {
 	struct file_header header;
 	FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;
 	int status;
 
-	if (!file || fread(&header, sizeof(header), 1, file) != 1 || header.magic != 0xa1b2c3d4 ||
+	if (!file || fread(&header, sizeof(header), 1, file) != 1 || !is_pcap(&header) ||
 	    header.link_type != 1) {
 		fprintf(stderr, "usage: check_icrc FILE, a pcap file of Ethernet frames\n");
 		return EXIT_FAILURE;

@@ -29,6 +29,16 @@ expect_event PORT_ACTIVE 2
 send_alone 192.0.2.2
 send_group
 
+# below 1280 bytes the device has no IPv6
+ip -n h2 link set eth0 mtu 1000
+wait_shown 'active_mtu:.*512'
+ip -n h2 link set eth0 mtu 1500
+ip -n h2 address add 2001:db8::2/64 dev eth0
+wait_shown 'GID.*2001:db8::2, RoCE v2'
+send_alone 192.0.2.2
+send_alone 2001:db8::2
+send_group
+
 ip link delete h2
 expect_event PORT_ERR 3
 wait_shown 'state:.*PORT_DOWN'

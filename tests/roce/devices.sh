@@ -58,7 +58,7 @@ before=$(counter h1 umbel_eth1 rcv_pkts)
 [ "$before" -ge 20 ] || complain "eth1 has brought $before"
 pair both h1:umbel_eth0 h1:umbel_eth1 192.0.2.1 "${pingpong[@]}"
 pair lo h1:umbel_lo h1:umbel_lo 127.0.0.1 "${pingpong[@]}"
-[ "$(counter h1 umbel_eth1 rcv_pkts)" -eq "$before" ] || complain "neighbours met on the wire"
+[ "$(counter h1 umbel_eth1 rcv_pkts)" -eq "$before" ] || complain "neighbours met on the network"
 [ "$(counter h1 umbel_lo rcv_pkts)" -eq 0 ] || complain "neighbours met on lo"
 
 # ---- groups: joined on the device that was meant

@@ -3,7 +3,7 @@
 #
 # A thousand groups of either IP version on one device, though the kernel lets a socket join
 # twenty; all are received, and go when the process is killed. Where a limit of the kernel's bites,
-# the manager's log names the sysctl.
+# the daemon's log names the sysctl.
 
 . "${0%/*}/lab.sh"
 

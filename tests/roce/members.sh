@@ -4,7 +4,7 @@
 # Groups on a network that forwards to members only: of five hosts with Umbel three join and
 # receive each message once, and no packet of it reaches the others, which have RoCEv2 up as well;
 # the bridge's entries come with joins and go with leaves, also with the death of the last
-# process. What is on the wire is sound.
+# process. What is on the network is sound.
 
 . "${0%/*}/lab.sh"
 

@@ -36,10 +36,10 @@ forge 0 1
 wait_said receiver '1024 bytes from 0x1234: message 0$'
 [ "$(counter overflow)" -eq 0 ] || complain "$(counter overflow) are lost already"
 
-manager=$(field pid h2)
-kill -STOP "$manager"
+daemon=$(field pid h2)
+kill -STOP "$daemon"
 forge 1 50000
-kill -CONT "$manager"
+kill -CONT "$daemon"
 sent=50001
 wait_until "each is received or lost" counts_all
 [ "$(counter overflow)" -gt 0 ] || complain "none of 50,000 were lost: they prove nothing"

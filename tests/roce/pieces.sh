@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Lists of messages that leave in one piece are the same datagrams on the wire as ever, with right
+# Lists of messages that leave in one piece are the same datagrams on the network as ever, with right
 # ICRCs, and all arrive: cut by the kernel, joined all the way, sent one by one because that is set,
 # or because the kernel refuses pieces.
 

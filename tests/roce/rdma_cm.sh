@@ -65,13 +65,31 @@ wait_members 239.9.9.9 h1
 kill -9 "${pid[member]}"
 wait_members 239.9.9.9 ""
 
-# ---- addresses that are nobody's, ways that there are not, or by another device
+# ---- addresses that are nobody's, no route, or one by another device
 expect 255 'mckey: addr bind failure: Cannot assign requested address*' \
 	umbel_on h1 exec -- mckey -m 239.1.1.1 -b 192.0.2.9
-expect 155 '*RDMA_CM_EVENT_ADDR_ERROR, error: -101*' \
+expect 255 '*udaddy: failure getting addr: Network is unreachable*' \
 	umbel_on h1 exec -- udaddy -s 203.0.113.9
+expect 255 '*udaddy: failure getting addr: Network is unreachable*' \
+	umbel_on h1 exec -- udaddy -s 203.0.113.9 -b 192.0.2.1
 on h1 ip link add other type veth peer name elsewhere
 on h1 ip address add 203.0.113.1/24 dev other
 on h1 ip link set other up
 expect 237 '*RDMA_CM_EVENT_ADDR_ERROR, error: -19*' \
 	umbel_on h1 exec -- udaddy -s 203.0.113.9
+
+# ---- a group without a source is where the routes say, and nowhere without a route
+start_on routed h1 mckey -m 239.9.9.10
+wait_members 239.9.9.10 h1
+kill -9 "${pid[routed]}"
+on h1 ip route change 224.0.0.0/4 dev other
+expect 255 '*RDMA_CM_EVENT_ADDR_ERROR, error: -19*' umbel_on h1 exec -- mckey -m 239.9.9.9
+on h1 ip route del 224.0.0.0/4
+expect 255 '*mckey: resolve addr failure: Network is unreachable*' \
+	umbel_on h1 exec -- mckey -m 239.9.9.9
+start_on sourced h1 mckey -m 239.9.9.9 -b 192.0.2.1
+wait_members 239.9.9.9 h1
+
+# ---- the IPoIB port space is InfiniBand's
+expect 255 'mckey: addr bind failure: Invalid argument*' \
+	umbel_on h1 exec -- mckey -m 239.1.1.1 -b 192.0.2.1 -p 0x0002

@@ -100,7 +100,7 @@ static void take(struct receiver *r, const struct ibv_wc *wc)
 }
 
 /* All that there are. */
-static void take_all(struct receiver *r)
+static void receive_all(struct receiver *r)
 {
 	struct ibv_wc wc;
 
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	setlinebuf(stdout);
 	printf("qpn %u\n", r.qp->qp_num);
 	for (;;) {
-		take_all(&r);
+		receive_all(&r);
 		if (!polls)
 			sleep_until_more(&r);
 	}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The wire is received once for all processes of a host, whoever does it: several that sleep, one
+# Datagrams are received once for all processes of a host, whoever does it: several that sleep, one
 # that polls beside them, one that is killed while it polls. A sender's neighbours on its own host
 # get one copy, in memory.
 
@@ -77,4 +77,4 @@ start_on sender h1 mckey -m 239.7.7.7 -b 192.0.2.1 -C 4 -s
 for name in sender far neighbour; do
 	wait_ended $name 0
 done
-[ "$(counter h1 rcv_pkts)" -eq "$before" ] || complain "messages came back by the wire"
+[ "$(counter h1 rcv_pkts)" -eq "$before" ] || complain "messages came back by the network"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The process that polls the wire, for all of its host, is stopped anywhere in it, goes on, and is
-# killed in the end: others get their messages meanwhile, those that it had taken in when it goes
+# The process that receives from the network, for all of its host, is stopped anywhere in it, goes on, and is
+# killed in the end: others get their messages meanwhile, those that it had received when it goes
 # on, each once. What is sent to the dead queue pair is counted.
 
 . "${0%/*}/lab.sh"

@@ -56,6 +56,7 @@ static void the_port_is_ethernets(void **state)
 	assert_int_equal(port.sm_lid, 0);
 	assert_int_equal(port.pkey_tbl_len, 1);
 	assert_int_equal(port.active_mtu, IBV_MTU_1024);
+	assert_int_equal(port.flags, IBV_QPF_GRH_REQUIRED);
 	assert_true(port.gid_tbl_len > FREE);
 }
 
@@ -113,7 +114,7 @@ static void a_handles_source_must_be_there_and_of_its_ip_version(void **state)
 
 /* ---- attachments ---- */
 
-static void groups_are_those_of_ip_and_the_lid_is_ignored(void **state)
+static void groups_are_those_of_ip_and_any_lid_will_do(void **state)
 {
 	static const char *const groups[] = { "::ffff:239.1.1.1", "ff15::1", "ff02::77" };
 	static const char *const others[] = { "::ffff:192.0.2.1", "2001:db8::1", "::" };
@@ -124,9 +125,12 @@ static void groups_are_those_of_ip_and_the_lid_is_ignored(void **state)
 	for (size_t i = 0; i < LAB_ARRAY(groups); i++) {
 		g = gid(groups[i]);
 		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0), 0);
-		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0xC123), 0); /* the same again */
-		assert_int_equal(ibv_detach_mcast(e->qp, &g, 7), 0);
+		assert_int_equal(ibv_attach_mcast(e->qp, &g, 0), 0); /* the same again */
+		assert_int_equal(ibv_attach_mcast(e->qp, &g, 7), 0);
+		assert_int_equal(ibv_detach_mcast(e->qp, &g, 0xC123), EINVAL); /* not that LID */
+		assert_int_equal(ibv_detach_mcast(e->qp, &g, 0), 0);
 		assert_int_equal(ibv_detach_mcast(e->qp, &g, 0), EINVAL);
+		assert_int_equal(ibv_detach_mcast(e->qp, &g, 7), 0);
 	}
 	for (size_t i = 0; i < LAB_ARRAY(others); i++) {
 		g = gid(others[i]);
@@ -157,6 +161,7 @@ static void ipv4_messages_begin_with_an_ipv4_header(void **state)
 
 	(void)state;
 	assert_true(m.wc.wc_flags & IBV_WC_GRH);
+	assert_int_equal(m.wc.sl, 8 | 2); /* as mlx5: UDP, IPv4 */
 	assert_memory_equal(m.grh, zero, sizeof(zero));
 	memcpy(&ip, m.grh + 20, sizeof(ip));
 	assert_int_equal(ip.version, 4);
@@ -181,6 +186,7 @@ static void ipv6_messages_begin_with_an_ipv6_header(void **state)
 	struct ip6_hdr ip;
 
 	(void)state;
+	assert_int_equal(m.wc.sl, 8 | 1); /* UDP, IPv6 */
 	memcpy(&ip, m.grh, sizeof(ip));
 	assert_int_equal(ntohl(ip.ip6_flow), 0x62800000);
 	assert_int_equal(ip.ip6_nxt, IPPROTO_UDP);
@@ -190,9 +196,9 @@ static void ipv6_messages_begin_with_an_ipv6_header(void **state)
 	assert_memory_equal(&ip.ip6_dst, &attr.grh.dgid, sizeof(attr.grh.dgid));
 }
 
-/* ---- answers ---- */
+/* ---- replies ---- */
 
-static void check_answer(const char *to, uint8_t sgid_index)
+static void check_reply(const char *to, uint8_t sgid_index)
 {
 	struct lab_end *asker = lab_end(1), *asked = lab_end(2);
 	struct ibv_ah_attr attr = attr_to(to, sgid_index);
@@ -205,19 +211,19 @@ static void check_answer(const char *to, uint8_t sgid_index)
 	m = lab_receive(asked);
 	back = ibv_create_ah_from_wc(asked->pd, &m.wc, (struct ibv_grh *)m.grh, 1);
 	assert_non_null(back);
-	lab_send_text(asked, back, m.wc.src_qp, "answer");
-	lab_expect_text(asker, "answer");
+	lab_send_text(asked, back, m.wc.src_qp, "reply");
+	lab_expect_text(asker, "reply");
 	assert_int_equal(ibv_destroy_ah(back), 0);
 }
 
-static void a_message_can_be_answered_by_what_it_begins_with(void **state)
+static void a_message_has_what_a_reply_needs(void **state)
 {
 	(void)state;
-	check_answer("::ffff:198.51.100.1", IPV4);
-	check_answer("2001:db8:1::1", IPV6);
+	check_reply("::ffff:198.51.100.1", IPV4);
+	check_reply("2001:db8:1::1", IPV6);
 }
 
-static void what_came_to_a_group_cannot_be_answered(void **state)
+static void a_message_to_a_group_allows_no_reply(void **state)
 {
 	static const char *const group[] = { "::ffff:239.1.1.1", "ff15::1" };
 	static const uint8_t index[] = { IPV4, IPV6 };
@@ -225,31 +231,31 @@ static void what_came_to_a_group_cannot_be_answered(void **state)
 	(void)state;
 	for (size_t i = 0; i < LAB_ARRAY(group); i++) {
 		struct lab_end *to = lab_end(1); /* a group is this device's */
-		struct ibv_ah_attr attr = attr_to(group[i], index[i]), answer;
+		struct ibv_ah_attr attr = attr_to(group[i], index[i]), reply;
 		struct lab_message m;
 
 		lab_attach(to->qp, &attr.grh.dgid, 0);
 		m = message_by(&attr, LAB_MCAST, to);
-		assert_int_equal(ibv_init_ah_from_wc(to->context, 1, &m.wc, (struct ibv_grh *)m.grh,
-		                                     &answer),
-		                 -1);
+		assert_int_equal(
+		        ibv_init_ah_from_wc(to->context, 1, &m.wc, (struct ibv_grh *)m.grh, &reply),
+		        -1);
 		assert_int_equal(errno, EINVAL);
 		lab_detach(to->qp, &attr.grh.dgid, 0);
 	}
 }
 
-static void what_begins_with_no_ip_header_is_no_message_to_answer(void **state)
+static void a_message_without_ip_header_allows_no_reply(void **state)
 {
 	struct ibv_wc wc = { .wc_flags = IBV_WC_GRH };
 	struct ibv_context *context = lab_open(1);
-	struct ibv_ah_attr answer;
+	struct ibv_ah_attr reply;
 	struct ibv_grh grh;
 
 	(void)state;
 	memset(&grh, 0, sizeof(grh));
-	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &answer), -1);
+	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &reply), -1);
 	((char *)&grh)[20] = 0x45; /* of IPv4, but its checksum is wrong */
-	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &answer), -1);
+	assert_int_equal(ibv_init_ah_from_wc(context, 1, &wc, &grh, &reply), -1);
 }
 
 static void a_hop_limit_of_none_is_the_usual_one(void **state)
@@ -270,12 +276,12 @@ int main(void)
 		LAB_TEST(gids_are_of_type_roce_v2_and_name_the_device),
 		LAB_TEST(a_handle_must_be_global_and_its_lid_means_nothing),
 		LAB_TEST(a_handles_source_must_be_there_and_of_its_ip_version),
-		LAB_TEST(groups_are_those_of_ip_and_the_lid_is_ignored),
+		LAB_TEST(groups_are_those_of_ip_and_any_lid_will_do),
 		LAB_TEST(ipv4_messages_begin_with_an_ipv4_header),
 		LAB_TEST(ipv6_messages_begin_with_an_ipv6_header),
-		LAB_TEST(a_message_can_be_answered_by_what_it_begins_with),
-		LAB_TEST(what_came_to_a_group_cannot_be_answered),
-		LAB_TEST(what_begins_with_no_ip_header_is_no_message_to_answer),
+		LAB_TEST(a_message_has_what_a_reply_needs),
+		LAB_TEST(a_message_to_a_group_allows_no_reply),
+		LAB_TEST(a_message_without_ip_header_allows_no_reply),
 		LAB_TEST(a_hop_limit_of_none_is_the_usual_one),
 	};
 

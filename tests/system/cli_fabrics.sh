@@ -15,8 +15,8 @@ expect 1 "umbel: no fabric 'default' is up; *" umbel down
 expect 0 '' umbel down --all
 
 # ---- two are up
-expect 0 "fabric 'default' is up: 3 hosts, manager pid *" umbel up --hosts 3
-expect 0 "fabric 'big' is up: 12 hosts, manager pid *" umbel up --name big --hosts 12 \
+expect 0 "fabric 'default' is up: 3 hosts, daemon pid *" umbel up --hosts 3
+expect 0 "fabric 'big' is up: 12 hosts, daemon pid *" umbel up --name big --hosts 12 \
 	--set mtu=2048
 pid=$(field pid default)
 expect 1 "umbel: fabric 'default' is already up (pid $pid); 'umbel down' ends it" umbel up
@@ -52,9 +52,9 @@ expect 0 'none' umbel exec h1 -- umbel exec -- sh -c 'echo ${UMBEL_HOST-none}'
 expect 0 "$UMBEL_LIBDIR:/x" env LD_LIBRARY_PATH=/x umbel exec h1 -- \
 	umbel exec h2 -- sh -c 'echo $LD_LIBRARY_PATH'
 
-# ---- a manager that was killed
+# ---- a daemon that was killed
 kill -9 "$pid"
-wait_until "the manager is dead" gone "$pid"
+wait_until "the daemon is dead" gone "$pid"
 expect 1 "umbel: no fabric 'default' is up; *" umbel exec h1 -- true
 expect 0 $'NAME *\nbig *' umbel status
 expect 0 "fabric 'default' is up: 4 hosts, *" umbel up
@@ -64,10 +64,10 @@ mkdir "$UMBEL_RUNTIME_DIR/mine" && touch "$UMBEL_RUNTIME_DIR/mine/log"
 umbel up > /dev/null
 pid=$(field pid default)
 kill -9 "$pid"
-wait_until "the manager is dead" gone "$pid"
+wait_until "the daemon is dead" gone "$pid"
 pid=$(field pid big)
 expect 0 "fabric 'big' is down" umbel down --all
 rm "$UMBEL_RUNTIME_DIR/mine/log" || complain "'umbel down --all' removed what is not its own"
 rmdir "$UMBEL_RUNTIME_DIR/mine"
-gone "$pid" || complain "'umbel down' came back before the manager was gone"
+gone "$pid" || complain "'umbel down' came back before the daemon was gone"
 [ -z "$(find "$UMBEL_RUNTIME_DIR" -mindepth 1)" ] || complain "something was left"

@@ -58,13 +58,13 @@ interrupt HUP 5 bash -c "$trapping"
 interrupt TERM 143 sh -c 'touch $TMPDIR/up; exec sleep 60'
 nothing_left || complain "something was left"
 
-# ---- umbel itself is killed: the manager sees it and cleans up
+# ---- umbel itself is killed: the daemon sees it and cleans up
 interrupt KILL 137 sh -c 'touch $TMPDIR/up; exec sleep 2'
-wait_until "the manager has cleaned up" nothing_left
+wait_until "the daemon has cleaned up" nothing_left
 
-# ---- the manager is killed: said, but the command may have meant it
-expect 3 'umbel: the manager was ended by signal 9*' umbel run -- sh -c '
+# ---- the daemon is killed: said, but the command may have meant it
+expect 3 'umbel: the daemon was ended by signal 9*' umbel run -- sh -c '
 	kill -9 $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p"); exit 3'
-expect 0 'umbel: the manager was ended by signal 9*' umbel run -- sh -c '
+expect 0 'umbel: the daemon was ended by signal 9*' umbel run -- sh -c '
 	kill -9 $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p")'
 nothing_left || complain "something was left"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # ibroute, dump_lfts and dump_mfts print the tables that `umbel show routes` and `umbel show
-# groups` show; ibtracert goes the way that they lead.
+# groups` show; ibtracert follows them.
 
 . "${0%/*}/lib.sh"
 
@@ -74,13 +74,17 @@ diff "$TMPDIR/trees" <(umbel exec h1 -- dump_mfts 2> "$TMPDIR/warnings" | trees)
 diff <(grep '^leaf2 ' "$TMPDIR/trees") <(umbel exec h1 -- ibroute -M "$leaf" | trees) ||
 	complain "ibroute -M"
 
-# the way of a packet: by a spine, along the tables; to the group by the tree
+# the path of a packet: by a spine, along the tables; to the group by the tree
 lid()
 {
 	umbel show topology | awk -v name="umbel_h$1_0" '$1 == name { print $6 }'
 }
 expect 0 $'From ca *"h3 umbel_h3_0"\n*switch port {*"leaf2"\n*"spine'[12]$'"\n*"leaf4"\n*
 To ca *"h7 umbel_h7_0"' umbel exec h1 -- ibtracert "$(lid 3)" "$(lid 7)"
-expect 0 $'From ca *"h3 umbel_h3_0"\n*"leaf2"\n*"spine'[12]$'"\n*"leaf4"\n*
+# From rdma-core 49 on ibtracert -m frees the nodes that it follows (valgrind shows it) and crashes.
+version=$(ibtracert -V 2>&1 | sed -n 's/.* \([0-9]*\)\.[0-9.]*$/\1/p')
+if [ "${version:-0}" -lt 49 ]; then
+	expect 0 $'From ca *"h3 umbel_h3_0"\n*"leaf2"\n*"spine'[12]$'"\n*"leaf4"\n*
 To ca *"h7 umbel_h7_0"' umbel exec h1 -- ibtracert -m 0xc001 "$(lid 3)" "$(lid 7)"
-expect 255 '*multicast route*' umbel exec h1 -- ibtracert -m 0xc001 "$(lid 3)" "$(lid 1)"
+	expect 255 '*multicast route*' umbel exec h1 -- ibtracert -m 0xc001 "$(lid 3)" "$(lid 1)"
+fi

@@ -22,6 +22,6 @@ switches=$(whole h1 | grep -c '^Switch')
 [ "$(umbel exec h7 -- ibswitches | grep -c '^Switch')" -eq "$switches" ] || complain "ibswitches"
 [ "$(umbel exec h7 -- iblinkinfo | grep -c 'Active/  LinkUp')" -ge 80 ] || complain "iblinkinfo"
 
-# from h2 (LID 2) to the last host: by way of at least two switches
+# from h2 (LID 2) to the last host: across at least two switches
 last=$(umbel exec h40 -- ibstat umbel_h40_0 1 | sed -n 's/^Base lid: //p')
 expect 0 $'From ca *"h2 *\n*switch*\n*switch*\n*To ca *"h40 *' umbel exec h2 -- ibtracert 2 "$last"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# ibv_asyncwatch waits; when the manager is killed, or ends, it tells that the HCA is gone, and ends.
+# ibv_asyncwatch waits; when the daemon is killed, or ends, it tells that the HCA is gone, and ends.
 
 . "${0%/*}/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Several LIDs a port (LMC): different ways through a fat tree, path records of each, and
+# Several LIDs a port (LMC): different paths through a fat tree, path records of each, and
 # multicast as ever.
 
 . "${0%/*}/mckey.bash"
@@ -18,7 +18,7 @@ for i in 0 1 2 3; do
 	umbel exec h1 -- ibtracert 4 $((lid + i)) | grep -o '"spine[0-9]*"'
 done | sort -u > "$TMPDIR/spines"
 [ "$(wc -l < "$TMPDIR/spines")" -eq 4 ] ||
-	complain "the four LIDs of h32 share ways:"$'\n'"$(cat "$TMPDIR/spines")"
+	complain "the four LIDs of h32 share paths:"$'\n'"$(cat "$TMPDIR/spines")"
 
 # paths asked for by LID are one, by GUID those of all pairs of LIDs
 expect 0 $'*dlid*'$((lid + 3))$'\n*slid*5\n*' umbel exec h1 -- saquery PR --slid 5 --dlid $((lid + 3))

@@ -15,6 +15,7 @@ sessions=(
 	"1 -C 1"
 	"1 -C 1000"
 	"1 -C 1000 -S 4096"
+	"1 -C 8000 -S 2048"
 	"1 -l"
 	"1 -l -p 0x2"
 	"2 -c 2"
@@ -38,6 +39,18 @@ for i in "${!sessions[@]}"; do
 done
 wait_joined one-way
 send one-way-sender h3 -m 239.1.3.1 -C 20 -o
+# options of the sender alone
+for options in "-l" "-o -l"; do
+	name=sender${options// /}
+	receive "$name-h1" h1 -m "239.1.4.${#options}"
+	wait_joined "$name-h1"
+	# shellcheck disable=SC2086
+	send "$name" h3 -m "239.1.4.${#options}" $options
+done
+# who joins to send alone hears nothing, and waits for ever
+receive deaf h2 -m 239.1.5.1 -o
+wait_joined deaf
+send to-deaf h3 -m 239.1.5.1
 # nothing to send: it joins and leaves
 receive no-messages h1 -m 239.1.3.2 -C 0
 receive no-bytes h1 -m 239.1.3.3 -S 0
@@ -45,7 +58,8 @@ receive no-bytes h1 -m 239.1.3.3 -S 0
 for i in "${!sessions[@]}"; do
 	wait_complete "$i-h1" "$i-h2" "$i-h3"
 done
-wait_complete one-way one-way-sender
+wait_complete one-way one-way-sender sender-l sender-l-h1 sender-o-l sender-o-l-h1 to-deaf
+not gone "${pid[deaf]}" || complain "a send-only member has ended: it has heard what was sent"
 for name in no-messages no-bytes; do
 	wait_ended $name 0
 	expect_said $name 'mckey: joined dgid: ' 'return status 0'

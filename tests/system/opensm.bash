@@ -7,7 +7,7 @@
 . "${BASH_SOURCE[0]%/*}/lib.sh"
 
 # AddressSanitizer reads a message again after sendmsg() has sent it; another thread of OpenSM
-# may have its answer by then, and have freed it.
+# may have its response by then, and have freed it.
 export ASAN_OPTIONS=detect_leaks=0:intercept_send=0
 
 # opensm NAME HOST OPTION...: starts it in the background. What it keeps is in a directory of

@@ -43,7 +43,7 @@ wait_until 'ours is the master again' embedded master
 wait_said lower 'Entering STANDBY state' 2
 wait_until 'the ports know it' master_is "$(guid 1)"
 
-# a program's subnet manager at our port: we answer at another
+# a program's subnet manager at our port: ours moves to another
 opensm home h1 -p 0
 wait_said home 'Entering STANDBY state'
 embedded master || complain 'ours is not the master any more'

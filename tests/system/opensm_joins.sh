@@ -28,7 +28,7 @@ members_are()
 	[ "$(members)" = "$1" ]
 }
 
-# its SA answers once it has been through with its first sweep
+# its SA responds once its first sweep is done
 joins()
 {
 	umbel exec h2 -- timeout 1 stdbuf -oL mckey -m 239.1.1.9 -b 10.0.0.2 \

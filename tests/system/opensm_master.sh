@@ -17,11 +17,11 @@ expect 1 'umbel: the embedded subnet manager is not the master' umbel sm event s
 opensm master h1
 wait_until 'all ports are active' all_ports active
 wait_until 'h2 knows it as its master' master_is "$(guid 1)"
-answers()
+responds()
 {
 	umbel exec h2 -- saquery -t 500 NR > /dev/null 2>&1
 }
-wait_until 'its SA answers' answers
+wait_until 'its SA responds' responds
 for host in 1 2 3 4 5 6 7 8; do
 	expect 0 "*node_guid*0x02756d0000000${host}00*" umbel exec h2 -- saquery NR
 done

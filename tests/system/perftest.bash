@@ -38,3 +38,22 @@ wait_pair()
 			' remote address: LID 0x' " $2  *$3  *[0-9.]*  *[0-9]"
 	done
 }
+
+# run_connected PROGRAM_AND_OPTIONS...: runs each, of a connected transport, on h1 and h2.
+run_connected()
+{
+	local i=0 side program
+
+	for program; do
+		i=$((i + 1))
+		# shellcheck disable=SC2086
+		serve "$i" h1 $program
+		# shellcheck disable=SC2086
+		client "$i" h2 $program
+		for side in client server; do
+			wait_ended "$side-$i" 0
+			expect_said "$side-$i" ' local address: LID 0x' ' remote address: LID 0x'
+		done
+		expect_said "client-$i" ' [0-9][0-9]*  *[0-9][0-9]*  *[0-9.]*  *[0-9]'
+	done
+}

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Unicast routes of a fat tree as infiniband-diags see them: equal ways share the load, by
+# Unicast routes of a fat tree as infiniband-diags see them: equal paths share the load, by
 # min-hop and by up/down routing, and a link that fails moves nothing but what crossed it.
 
 . "${0%/*}/lib.sh"
@@ -22,7 +22,7 @@ shown()
 	umbel show routes | awk -v sw="$1" '$1 == sw { print $2, $3 }'
 }
 
-for routing in minhop updn; do
+for routing in minhop updn ftree; do
 	umbel up --fat-tree 2 --radix 4 --set routing=$routing > /dev/null
 	for switch in leaf1 spine2; do
 		[ -n "$(lft $switch)" ] || complain "ibroute shows no table of $switch"
@@ -49,8 +49,8 @@ for routing in minhop updn; do
 	umbel down > /dev/null
 done
 
-expect 1 "*setting 'routing=ftree': want key=value, the value minhop or updn" \
-	umbel up --set routing=ftree
+expect 1 "*setting 'routing=lash': want key=value, the value minhop, updn or ftree" \
+	umbel up --set routing=lash
 umbel up --set routing=updn > /dev/null
 expect 0 $'*\nrouting * updn*' umbel status --name default
 expect 1 "*setting 'routing' cannot change while the fabric is up" umbel set routing=minhop

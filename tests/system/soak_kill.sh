@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A thousand participants are killed at random moments. The others go on, and the manager
+# A thousand participants are killed at random moments. The others go on, and the daemon
 # then holds no more than before. What is run and killed, and what the survivors check, is
 # in ../death/churn.c.
 
@@ -25,30 +25,30 @@ holds_what_it_held()
 # so many and the timer's, which comes when it is needed first
 few_descriptors()
 {
-	[ "$(ls "/proc/$manager/fd" | wc -l)" -le $((descriptors + 1)) ]
+	[ "$(ls "/proc/$daemon/fd" | wc -l)" -le $((descriptors + 1)) ]
 }
 
 # memory in KiB, the shared one too
 memory()
 {
-	sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$manager/status"
+	sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$daemon/status"
 }
 
 expect 0 "fabric 'soak' is up: *" umbel up --name soak
 export UMBEL_FABRIC=soak
-manager=$(field pid soak)
+daemon=$(field pid soak)
 before=$(held)
-descriptors=$(ls "/proc/$manager/fd" | wc -l)
+descriptors=$(ls "/proc/$daemon/fd" | wc -l)
 
-# a few first: then the manager has the memory that so many at a time take
+# a few first: then the daemon has the memory that so many at a time take
 umbel exec -- "$churn" 50 || complain "the first 50"
 kib=$(memory)
 umbel exec -- "$churn" 1000 || complain "the thousand"
 
-wait_until "the manager holds what it held before" holds_what_it_held ||
+wait_until "the daemon holds what it held before" holds_what_it_held ||
 	diff <(echo "$before") <(held) >&2
-wait_until "the manager has as few descriptors as before" few_descriptors ||
-	ls -l "/proc/$manager/fd" >&2
-[ "$(memory)" -le $((kib + 4096)) ] || complain "the manager grew from $kib to $(memory) KiB"
-[ "$(field pid soak)" = "$manager" ] || complain "that is another manager"
+wait_until "the daemon has as few descriptors as before" few_descriptors ||
+	ls -l "/proc/$daemon/fd" >&2
+[ "$(memory)" -le $((kib + 4096)) ] || complain "the daemon grew from $kib to $(memory) KiB"
+[ "$(field pid soak)" = "$daemon" ] || complain "that is another daemon"
 expect 0 "fabric 'soak' is down" umbel down

@@ -10,7 +10,7 @@ examples=/usr/share/doc/ibsim-utils/net-examples
 # up_with FILE HOSTS
 up_with()
 {
-	expect 0 "fabric 'default' is up: $2 hosts, manager pid *" umbel up --topology "$1"
+	expect 0 "fabric 'default' is up: $2 hosts, daemon pid *" umbel up --topology "$1"
 }
 
 # cables: "NODE/PORT PEER/PORT" of each end that has a link, in order.
@@ -93,7 +93,7 @@ caguid=0x2c903000e8b50
 Ca	1 "H-0002c903000e8b50"		# "node1 HCA-2"
 [1](2c903000e8b51) 	"S-0002c90200423ab0"[2]		# lid 5 lmc 0 "leaf A" lid 3 1xSDR
 END
-expect 0 "fabric 'default' is up: 1 host, manager pid *" \
+expect 0 "fabric 'default' is up: 1 host, daemon pid *" \
 	umbel up --topology <(cat "$TMPDIR/cluster.net")
 expect 0 $'NODE *\nleaf           switch  0x0002c90200423ab0     1  active * umbel_node1_0/1 * 4x QDR
 leaf           switch  0x0002c90200423ab0     2  active * umbel_node1_1/1 * 1x SDR
@@ -112,3 +112,9 @@ cd "$TMPDIR" || exit 1
 expect 0 $'1 HCA found:\n\tumbel_Hca1_0' \
 	umbel run --topology "../../..$examples/net.1" --host Hca1 -- ibv_devinfo -l
 expect 0 $'HOST *\nnode1 *\nnode1 *' umbel run --topology cluster.net -- umbel show hosts
+
+# a file into which the standard error went, too: the line is named, and the rest is what counts
+(echo 'ibwarn: [17] sa_query: umad_recv failed: attr 0x35'; cat cluster.net) > noisy.net
+expect 0 "umbel: noisy.net:1: passed over: ibwarn: [[]17] sa_query: umad_recv failed: attr 0x35
+fabric 'default' is up: 1 host, daemon pid *" umbel up --topology noisy.net
+umbel down > /dev/null

@@ -30,9 +30,9 @@ expect 1 "umbel: cannot read '.': Is a directory" umbel up --topology .
 expect 1 "umbel: large.net: larger than 64 MiB" \
 	sh -c 'truncate -s 65M large.net && umbel up --topology large.net'
 expect 2 "umbel: up: option '--topology' needs a value; *" umbel up --topology
-expect 2 "umbel: up: with --topology, --hosts is the file's to say; *" \
+expect 2 "umbel: up: --hosts does not go with --topology: the file says it; *" \
 	umbel up --topology bad.net --hosts 2
-expect 2 "umbel: run: with --topology, --fat-tree is the file's to say; *" \
+expect 2 "umbel: run: --fat-tree does not go with --topology: the file says it; *" \
 	umbel run --fat-tree 2 --topology bad.net -- true
 
 expect 2 "umbel: up: '4' levels: a fat tree has 2 or 3; *" umbel up --fat-tree 4
@@ -40,10 +40,13 @@ expect 2 "umbel: up: 'two' levels: a fat tree has 2 or 3; *" umbel up --fat-tree
 expect 2 "umbel: up: '7' ports: a fat tree's switch has 2 to 254, an even number; *" \
 	umbel up --fat-tree 2 --radix 7
 expect 2 "umbel: up: '256' ports: *" umbel up --fat-tree 2 --radix 256
-expect 2 'umbel: up: --radix is of a --fat-tree; *' umbel up --radix 36
+expect 2 'umbel: up: --radix needs --fat-tree; *' umbel up --radix 36
 expect 1 'umbel: 2 levels of 36-port switches take 648 hosts, not 649' \
 	umbel up --fat-tree 2 --hosts 649
-expect 1 'umbel: 3 levels of 36-port switches take 11664 hosts, more than the 4096 of a fabric: *' \
-	umbel up --fat-tree 3
+expect 1 'umbel: 3 levels of 64-port switches take 65536 hosts, more than the 49151 of a fabric: *' \
+	umbel up --fat-tree 3 --radix 64
+expect 1 'umbel: 49000 hosts and their switches need more than the 49151 LIDs of a fabric' \
+	umbel up --hosts 49000
+expect 2 "umbel: up: '49152' hosts: a fabric has 1 to 49151; *" umbel up --hosts 49152
 
 [ -z "$(find "$UMBEL_RUNTIME_DIR" -mindepth 1)" ] || complain "something was left"

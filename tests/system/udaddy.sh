@@ -16,6 +16,9 @@ pairs=(
 	"-C 1000"
 	"-S 4096"
 	"-C 0 -c 3"
+	"-S 0"
+	"-C 1000 -S 1000"
+	"-c 8"
 	"-t 8"
 	"-t 0xff -c 2"
 	"-p 0x2"
@@ -24,7 +27,7 @@ pairs=(
 	"-f gid"
 )
 
-umbel up --hosts 32 > /dev/null
+umbel up --hosts 40 > /dev/null
 
 # client NAME HOST SERVER-ADDRESS OPTION...: udaddy's server says nothing when it begins to
 # listen; so again until it is not refused.
@@ -65,25 +68,29 @@ for i in "${!pairs[@]}"; do
 	# shellcheck disable=SC2086
 	start "server-$i" "h$((2 * i + 1 + i % 2))" udaddy ${pairs[i]}
 done
-start server-ipv6 h29 udaddy -b fd75:6d62:656c::1d
-start server-gid h30 udaddy -b fe80::275:6d00:0:1e01
-start server-bound h31 udaddy -b 10.0.0.31
-start server-same-host h32 udaddy
+start server-ipv6 h35 udaddy -b fd75:6d62:656c::23
+start server-gid h36 udaddy -b fe80::275:6d00:0:2401
+start server-bound h37 udaddy -b 10.0.0.37
+start server-same-host h38 udaddy
+start server-ipv6-bound h39 udaddy -b fd75:6d62:656c::27
+start server-by-gid h40 udaddy -f gid -b fe80::275:6d00:0:2801
 for i in "${!pairs[@]}"; do
 	# shellcheck disable=SC2086
 	client "$i" "h$((2 * i + 2 - i % 2))" "10.0.0.$((2 * i + 1 + i % 2))" ${pairs[i]}
 done
-client ipv6 h30 fd75:6d62:656c::1d
-client gid h31 fe80::275:6d00:0:1e01
-client bound h29 10.0.0.31 -b 10.0.0.29
-client same-host h32 10.0.0.32
+client ipv6 h36 fd75:6d62:656c::23
+client gid h37 fe80::275:6d00:0:2401
+client bound h35 10.0.0.37 -b 10.0.0.35
+client same-host h38 10.0.0.38
+client ipv6-bound h40 fd75:6d62:656c::27 -b fd75:6d62:656c::28
+client by-gid h39 fe80::275:6d00:0:2801 -f gid -b fe80::275:6d00:0:2701
 for i in "${!pairs[@]}"; do
 	case ${pairs[i]} in
-	*-C\ 0*) wait_pair "$i" 'test complete' ;;
+	*-C\ 0* | *-S\ 0) wait_pair "$i" 'test complete' ;;
 	*) wait_pair "$i" ;;
 	esac
 done
-for name in ipv6 gid bound same-host; do
+for name in ipv6 gid bound same-host ipv6-bound by-gid; do
 	wait_pair $name
 done
 

@@ -2,6 +2,8 @@
 /*
  * HCAs and ports as libibumad describes them, on four hosts of one HCA with one port.
  */
+#define _GNU_SOURCE /* dlvsym() */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -253,6 +255,87 @@ static void an_issm_path_that_does_not_fit_is_refused(void **state)
 	assert_int_equal(umad_get_issm_path(lab_ca(1), 1, path, sizeof(path)), -EINVAL);
 }
 
+/* ---- QP 0 and QP 1 of a port: found by name and version, older headers do not declare them ----
+ */
+
+/* struct umad_ca_pair */
+struct pair {
+	char smi_name[UMAD_CA_NAME_LEN];
+	uint32_t smi_port;
+	char gsi_name[UMAD_CA_NAME_LEN];
+	uint32_t gsi_port;
+};
+
+typedef int (*pairs_fn)(struct pair pairs[], size_t max);
+typedef int (*pair_fn)(const char *name, uint8_t port, struct pair *pair, unsigned smi);
+typedef int (*open_fn)(const char *name, int port);
+
+static void *find(const char *name, const char *version)
+{
+	void *fn = dlvsym(RTLD_DEFAULT, name, version);
+
+	if (!fn)
+		fail_msg("%s", dlerror());
+	return fn;
+}
+
+static void each_hca_is_a_pair_of_its_own(void **state)
+{
+	pairs_fn list = (pairs_fn)find("umad_get_smi_gsi_pairs", "IBUMAD_1.4");
+	struct pair pairs[8];
+
+	(void)state;
+	assert_int_equal(list(pairs, 8), 4);
+	for (int i = 0; i < 4; i++) {
+		assert_string_equal(pairs[i].smi_name, lab_ca(i + 1));
+		assert_string_equal(pairs[i].gsi_name, lab_ca(i + 1));
+	}
+	memset(pairs, 0x55, sizeof(pairs));
+	assert_int_equal(list(pairs, 2), 2);
+	assert_int_equal(pairs[2].smi_port, 0x55555555);
+}
+
+static void a_pair_is_found_by_its_hcas_name(void **state)
+{
+	pair_fn pair_of = (pair_fn)find("umad_get_smi_gsi_pair_by_ca_name", "IBUMAD_1.4");
+	struct pair pair;
+
+	(void)state;
+	assert_int_equal(pair_of(lab_ca(3), 1, &pair, 1), 0);
+	assert_string_equal(pair.smi_name, lab_ca(3));
+	assert_int_equal(pair.smi_port, 1);
+	assert_string_equal(pair.gsi_name, lab_ca(3));
+	assert_int_equal(pair.gsi_port, 1);
+	assert_int_equal(pair_of(NULL, 0, &pair, 1), 0);
+	assert_string_equal(pair.smi_name, lab_ca(1));
+	assert_int_equal(pair.gsi_port, 1);
+}
+
+static void no_pair_is_found_for_what_is_not_there(void **state)
+{
+	pair_fn pair_of = (pair_fn)find("umad_get_smi_gsi_pair_by_ca_name", "IBUMAD_1.4");
+	struct pair pair;
+
+	(void)state;
+	assert_fails(pair_of("mlx9_9", 1, &pair, 0), ENODEV);
+	assert_fails(pair_of(lab_ca(1), 2, &pair, 0), ENODEV);
+	assert_fails(pair_of(lab_ca(1), 255, &pair, 0), ENODEV);
+	assert_string_equal(pair.gsi_name, "");
+	assert_int_equal(pair_of(lab_ca(1), 1, NULL, 0), -1);
+}
+
+static void an_smi_port_is_opened_as_any_port(void **state)
+{
+	open_fn open_smi = (open_fn)find("umad_open_smi_port", "IBUMAD_1.3");
+	int fd = open_smi(lab_ca(2), 1);
+
+	(void)state;
+	assert_true(fd >= 0);
+	umad_close_port(fd);
+	assert_int_equal(open_smi("mlx9_9", 1), -EINVAL);
+	assert_int_equal(open_smi("mlx9_9", 0), -ENODEV);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +353,10 @@ int main(void)
 		LAB_TEST(a_port_is_an_sm_while_its_issm_path_is_open),
 		LAB_TEST(a_dead_sms_port_is_no_sm),
 		LAB_TEST(an_issm_path_that_does_not_fit_is_refused),
+		LAB_TEST(each_hca_is_a_pair_of_its_own),
+		LAB_TEST(a_pair_is_found_by_its_hcas_name),
+		LAB_TEST(no_pair_is_found_for_what_is_not_there),
+		LAB_TEST(an_smi_port_is_opened_as_any_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

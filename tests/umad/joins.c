@@ -75,7 +75,7 @@ static void sa_answer(const struct sa *sa, void *umad, uint16_t status)
 	p->mad_hdr.status = htobe16(status);
 	if (p->mad_hdr.method == SA_SET)
 		p->mad_hdr.method = SA_GET; /* they are answered alike */
-	lab_answer(sa->fd, sa->agent, umad);
+	lab_respond(sa->fd, sa->agent, umad);
 }
 
 /* Lets the port in. */

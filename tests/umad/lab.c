@@ -150,7 +150,7 @@ void *lab_expect(int fd, int agent, int bytes)
 	return umad;
 }
 
-void lab_answer(int fd, int agent, void *request)
+void lab_respond(int fd, int agent, void *request)
 {
 	ib_mad_addr_t *addr = umad_get_mad_addr(request);
 

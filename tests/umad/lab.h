@@ -60,7 +60,7 @@ uint16_t lab_lid(int host);
 /* Port 1 of host @host, open. */
 int lab_open(int host);
 
-/* Of the class above, for the methods in @methods. 0 methods: only answers come. */
+/* Of the class above, for the methods in @methods. 0 methods: only responses come. */
 int lab_agent(int fd, uint64_t methods);
 int lab_rmpp_agent(int fd, uint64_t methods);
 
@@ -88,7 +88,8 @@ void *lab_receive(int fd, int *agent, int *bytes);
 /* The next that arrives is this agent's, is @bytes long and has status 0. To be freed. */
 void *lab_expect(int fd, int agent, int bytes);
 
-/* The answer to @request, a MAD as received, which is freed: sent back to where it came from. */
-void lab_answer(int fd, int agent, void *request);
+/* Sends the response to @request, a MAD as received, which is freed: sent back to where it came
+ * from. */
+void lab_respond(int fd, int agent, void *request);
 
 #endif

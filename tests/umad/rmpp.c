@@ -136,7 +136,7 @@ static void a_long_request_gets_its_answer(void **state)
 	                            .lid = p.server_lid,
 	                            .bytes = BIG,
 	                            .timeout_ms = LAB_SECONDS * 1000 });
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, BIG));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, BIG));
 	umad = lab_expect(p.client, p.client_agent, LAB_MAD);
 	umad_free(umad);
 }
@@ -275,7 +275,7 @@ static void an_agent_with_an_rmpp_of_its_own_gets_segments(void **state)
 	lab_data(umad)[RMPP_AT + RMPP_FLAGS] = ACTIVE;
 	memcpy(lab_data(umad) + RMPP_AT + 4, &(uint32_t){ htobe32(1) }, 4);
 	memcpy(lab_data(umad) + RMPP_AT + 8, &(uint32_t){ htobe32(64) }, 4);
-	lab_answer(server, agent, umad);
+	lab_respond(server, agent, umad);
 	for (int i = 2; i <= 5; i++) {
 		umad = lab_expect(server, agent, LAB_MAD);
 		assert_int_equal(lab_data(umad)[RMPP_AT + 7], i);
@@ -302,7 +302,7 @@ static void a_single_mad_needs_no_rmpp(void **state)
 
 	(void)state;
 	request(&p, LAB_SECONDS * 1000);
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad_free(lab_expect(p.client, p.client_agent, LAB_MAD));
 }
 

@@ -10,7 +10,7 @@
 
 #include "lab.h"
 
-#define DEBIAN_LIB "/usr/lib/x86_64-linux-gnu/libibumad.so.3"
+#define DEBIAN_LIB DEBIAN_LIBDIR "/libibumad.so.3"
 
 static void *debian;
 

@@ -112,7 +112,7 @@ static void an_answer_finds_back(void **state)
 
 	(void)state;
 	request(&p, 77, LAB_SECONDS * 1000, 0);
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad = lab_expect(p.client, p.client_agent, LAB_MAD);
 	assert_int_equal(lab_data(umad)[3], LAB_GET | LAB_RESPONSE);
 	assert_int_equal(lab_tid(umad) & UINT32_MAX, 77);
@@ -130,9 +130,9 @@ static void answers_go_to_the_agent_that_asked(void **state)
 	p.client_agent = second;
 	request(&p, 1, LAB_SECONDS * 1000, 0);
 	umad = lab_expect(p.server, p.server_agent, LAB_MAD);
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad_free(lab_expect(p.client, second, LAB_MAD));
-	lab_answer(p.server, p.server_agent, umad);
+	lab_respond(p.server, p.server_agent, umad);
 	umad_free(lab_expect(p.client, 0, LAB_MAD));
 }
 
@@ -145,11 +145,11 @@ static void a_second_answer_is_dropped(void **state)
 	request(&p, 1, LAB_SECONDS * 1000, 0);
 	got = lab_expect(p.server, p.server_agent, LAB_MAD);
 	again = lab_mad(LAB_GET | LAB_RESPONSE, lab_tid(got), LAB_MAD);
-	lab_answer(p.server, p.server_agent, got);
+	lab_respond(p.server, p.server_agent, got);
 	lab_send(p.server, again, &(struct lab_how){ p.server_agent, lab_lid(1), 0, 0, 0 });
 	umad_free(lab_expect(p.client, p.client_agent, LAB_MAD));
 	request(&p, 2, LAB_SECONDS * 1000, 0);
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	got = lab_expect(p.client, p.client_agent, LAB_MAD);
 	assert_int_equal(lab_tid(got) & UINT32_MAX, 2);
 	umad_free(got);
@@ -162,9 +162,9 @@ static void a_request_without_timeout_gets_no_answer(void **state)
 
 	(void)state;
 	request(&p, 1, 0, 0);
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	request(&p, 2, LAB_SECONDS * 1000, 0);
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	got = lab_expect(p.client, p.client_agent, LAB_MAD);
 	assert_int_equal(lab_tid(got) & UINT32_MAX, 2);
 	umad_free(got);
@@ -252,7 +252,7 @@ static void an_answer_to_the_second_try_ends_it(void **state)
 	(void)state;
 	request(&p, 3, 50, 1000);
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad_free(lab_expect(p.client, p.client_agent, LAB_MAD));
 }
 
@@ -406,7 +406,7 @@ static void a_host_reaches_itself(void **state)
 	(void)state;
 	lab_send(p.server, lab_mad(LAB_GET, 1, LAB_MAD),
 	         &(struct lab_how){ p.server_agent, p.server_lid, 0, LAB_SECONDS * 1000, 0 });
-	lab_answer(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
+	lab_respond(p.server, p.server_agent, lab_expect(p.server, p.server_agent, LAB_MAD));
 	umad_free(lab_expect(p.server, p.server_agent, LAB_MAD));
 }
 

@@ -287,7 +287,7 @@ static void with_grh_the_attributes_turn_it_round(void **state)
 	assert_int_equal(attr.grh.traffic_class, 0x67);
 }
 
-/* A message that came to a group: nobody can answer in the group's name. */
+/* A message that came to a group: no reply can come from the group. */
 static struct lab_message from_group(struct lab_end *from, struct lab_end *to)
 {
 	struct lab_group *g = lab_join(to->host, "239.1.0.1");

@@ -51,7 +51,7 @@ static bool has_event(struct ibv_comp_channel *channel)
 }
 
 /* Takes the channel's next event and acknowledges it. */
-static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *expected)
+static void get_event(struct ibv_comp_channel *channel, struct ibv_cq *expected)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -239,7 +239,7 @@ static void completions_of_a_queue_come_in_its_order(void **state)
 
 /* ---- overrun ---- */
 
-static void take_cq_error(struct ibv_context *context, struct ibv_cq *cq)
+static void expect_cq_error(struct ibv_context *context, struct ibv_cq *cq)
 {
 	assert_ptr_equal(lab_async_event(context, IBV_EVENT_CQ_ERR).element.cq, cq);
 }
@@ -261,7 +261,7 @@ static void too_many_sends_unpolled_kill_the_cq(void **state)
 
 	(void)state;
 	overrun_sends(e);
-	take_cq_error(e->context, e->send_cq);
+	expect_cq_error(e->context, e->send_cq);
 	assert_true(ibv_poll_cq(e->send_cq, 1, &wc) < 0);
 }
 
@@ -291,7 +291,7 @@ static void too_many_messages_unpolled_kill_the_cq(void **state)
 	lab_post(b, 5);
 	for (int i = 0; i < 5; i++)
 		send_byte(a, b, 0);
-	take_cq_error(b->context, b->cq);
+	expect_cq_error(b->context, b->cq);
 	assert_true(ibv_poll_cq(b->cq, 1, &wc) < 0);
 }
 
@@ -368,7 +368,7 @@ static void flushed_receives_do_not_hide_an_overrun(void **state)
 	lab_post(c, 5);
 	for (int i = 0; i < 5; i++)
 		send_byte(a, c, 0);
-	take_cq_error(b->context, b->cq);
+	expect_cq_error(b->context, b->cq);
 }
 
 static void an_overrun_is_reported_once(void **state)
@@ -380,7 +380,7 @@ static void an_overrun_is_reported_once(void **state)
 	overrun_sends(e);
 	overrun_sends(e);
 	lab_set_nonblocking(e->context->async_fd);
-	take_cq_error(e->context, e->send_cq);
+	expect_cq_error(e->context, e->send_cq);
 	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
 }
@@ -391,7 +391,7 @@ static void a_dead_cq_can_be_destroyed(void **state)
 
 	(void)state;
 	overrun_sends(e);
-	take_cq_error(e->context, e->send_cq);
+	expect_cq_error(e->context, e->send_cq);
 	assert_int_equal(ibv_destroy_qp(e->qp), 0);
 	lab_forget(e->qp);
 	assert_int_equal(ibv_destroy_cq(e->send_cq), 0);
@@ -513,7 +513,7 @@ static void an_extended_cq_that_is_dead_says_so(void **state)
 	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
-	take_cq_error(a->context, ibv_cq_ex_to_cq(cq));
+	expect_cq_error(a->context, ibv_cq_ex_to_cq(cq));
 	ret = ibv_start_poll(cq, &(struct ibv_poll_cq_attr){ 0 });
 	assert_true(ret > 0 && ret != ENOENT);
 }
@@ -566,7 +566,7 @@ static void an_armed_cq_gives_one_event(void **state)
 	for (int i = 0; i < 3; i++)
 		send_byte(a, b, 0);
 	assert_true(has_event(b->channel));
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 	assert_false(has_event(b->channel));
 }
 
@@ -590,7 +590,7 @@ static void armed_again_it_gives_the_next_event(void **state)
 	for (int i = 0; i < 4; i++) {
 		assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 		send_byte(a, b, 0);
-		take_event(b->channel, b->cq);
+		get_event(b->channel, b->cq);
 		lab_receive(b);
 		assert_false(has_event(b->channel));
 	}
@@ -607,7 +607,7 @@ static void what_came_before_gives_no_event(void **state)
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_false(has_event(b->channel));
 	send_byte(a, b, 0);
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 }
 
 /* A send, whose lkey is wrong by so much, gives an event; with @solicited_only a good one before it
@@ -634,7 +634,7 @@ static void expect_send_event(int solicited_only, uint32_t lkey_error)
 	}
 	r.sge.lkey += lkey_error;
 	assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
-	take_event(channel, cq);
+	get_event(channel, cq);
 }
 
 static void a_send_completion_gives_an_event(void **state)
@@ -660,7 +660,7 @@ static void solicited_only_ignores_an_unsolicited_message(void **state)
 	send_byte(a, b, 0);
 	assert_false(has_event(b->channel));
 	send_byte(a, b, IBV_SEND_SOLICITED);
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 }
 
 static void solicited_only_fires_on_a_failed_completion(void **state)
@@ -671,7 +671,7 @@ static void solicited_only_fires_on_a_failed_completion(void **state)
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
 	lab_to(b->qp, IBV_QPS_ERR);
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
 }
 
@@ -684,7 +684,7 @@ static void solicited_only_does_not_weaken_a_request_for_any(void **state)
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
 	send_byte(a, b, 0);
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 }
 
 static void a_request_for_any_widens_solicited_only(void **state)
@@ -696,7 +696,7 @@ static void a_request_for_any_widens_solicited_only(void **state)
 	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_byte(a, b, 0);
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 }
 
 static void cqs_of_a_channel_are_told_apart(void **state)
@@ -725,7 +725,7 @@ static void cqs_of_a_channel_are_told_apart(void **state)
 		assert_int_equal(ibv_req_notify_cq(b[0]->cq, 0), 0);
 		assert_int_equal(ibv_req_notify_cq(b[1]->cq, 0), 0);
 		send_byte(a, e, 0);
-		take_event(b[0]->channel, e->cq);
+		get_event(b[0]->channel, e->cq);
 		lab_receive(e);
 	}
 }
@@ -779,7 +779,7 @@ static void a_nonblocking_channel_gives_the_event_that_is_there(void **state)
 	lab_post(b, 1);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
 	send_byte(a, b, 0);
-	take_event(b->channel, b->cq);
+	get_event(b->channel, b->cq);
 }
 
 struct waiter {

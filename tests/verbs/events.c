@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Asynchronous events, ibv_get_async_event(3), and the one that says that the device is
- * dead: its manager was killed.
+ * dead: its daemon was killed.
  */
 #define _GNU_SOURCE
 #include "lab.h"
@@ -154,17 +154,17 @@ static void a_blocked_thread_is_woken(void **state)
 	assert_int_equal(w.event.event_type, IBV_EVENT_SQ_DRAINED);
 }
 
-/* ---- the manager is killed: in a fabric within, as `umbel run` then fails ---- */
+/* ---- the daemon is killed: in a fabric within, as `umbel run` then fails ---- */
 
-static void kill_manager(void)
+static void kill_daemon(void)
 {
-	pid_t manager = (pid_t)lab_status("pid");
+	pid_t daemon = (pid_t)lab_status("pid");
 
-	assert_true(manager > 1);
-	assert_int_equal(kill(manager, SIGKILL), 0);
+	assert_true(daemon > 1);
+	assert_int_equal(kill(daemon, SIGKILL), 0);
 }
 
-static void take_fatal(struct ibv_context *context)
+static void expect_fatal(struct ibv_context *context)
 {
 	struct ibv_async_event event;
 
@@ -188,9 +188,9 @@ static void after_a_fatal_event_every_call_ends(void **state)
 	lab_post(b, 2);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
 	lab_attach(b->qp, &mgid, 0xC001);
-	kill_manager();
-	take_fatal(a->context);
-	take_fatal(b->context);
+	kill_daemon();
+	expect_fatal(a->context);
+	expect_fatal(b->context);
 	assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), EIO);
 	assert_int_equal(lab_try_post(b, 5), EIO);
 	assert_int_equal(ibv_req_notify_cq(b->cq, 0), EIO);
@@ -212,7 +212,7 @@ static int run_within(void)
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
-static void a_killed_manager_is_a_fatal_event(void **state)
+static void a_killed_daemon_is_a_fatal_event(void **state)
 {
 	char self[4096], byte = 0, number[16];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -240,7 +240,7 @@ static void a_killed_manager_is_a_fatal_event(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		LAB_TEST(a_killed_manager_is_a_fatal_event),
+		LAB_TEST(a_killed_daemon_is_a_fatal_event),
 		LAB_TEST(without_event_a_nonblocking_context_says_eagain),
 		LAB_TEST(the_descriptor_shows_that_an_event_is_there),
 		LAB_TEST(another_context_of_the_device_hears_nothing),

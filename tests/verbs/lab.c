@@ -595,7 +595,7 @@ static void undo_group(void *o)
 	free(g);
 }
 
-static void take_join_event(struct lab_group *g)
+static void wait_join_event(struct lab_group *g)
 {
 	struct rdma_cm_event *event;
 	const struct rdma_ud_param *ud;
@@ -632,7 +632,7 @@ static struct lab_group *join(int host, const char *address, uint32_t flags)
 	assert_int_equal(inet_pton(AF_INET, address, &g->address.sin_addr), 1);
 	how.addr = (struct sockaddr *)&g->address;
 	assert_int_equal(rdma_join_multicast_ex(g->id, &how, NULL), 0);
-	take_join_event(g);
+	wait_join_event(g);
 	return g;
 }
 

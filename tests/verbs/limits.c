@@ -70,6 +70,20 @@ static void one_qp_too_many_in_a_group_says_enomem(void **state)
 	lab_attach(e[3]->qp, &mgid, MLID);
 }
 
+static void a_qp_counts_once_in_a_group_by_however_many_mlids(void **state)
+{
+	union ibv_gid mgid = lab_mgid(1);
+	struct lab_end *e[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		e[i] = small_end(1);
+	for (int i = 0; i < 10; i++)
+		lab_attach(e[0]->qp, &mgid, (uint16_t)(MLID + i));
+	lab_attach(e[1]->qp, &mgid, MLID);
+	lab_attach(e[2]->qp, &mgid, MLID);
+}
+
 static void one_attachment_too_many_in_all_says_enomem(void **state)
 {
 	union ibv_gid a = lab_mgid(1), b = lab_mgid(2);
@@ -182,6 +196,7 @@ int main(void)
 		LAB_TEST(the_device_shows_the_settings),
 		LAB_TEST(one_group_too_many_says_enomem),
 		LAB_TEST(one_qp_too_many_in_a_group_says_enomem),
+		LAB_TEST(a_qp_counts_once_in_a_group_by_however_many_mlids),
 		LAB_TEST(one_attachment_too_many_in_all_says_enomem),
 		LAB_TEST(a_refused_attachment_is_none),
 		LAB_TEST(the_limits_are_of_each_hca),

@@ -13,6 +13,7 @@ static void the_device_shows_that_it_has_no_groups(void **state)
 	(void)state;
 	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
 	assert_int_equal(attr.max_mcast_grp, 0);
+	assert_int_equal(attr.max_total_mcast_qp_attach, 0);
 }
 
 static void attaching_and_detaching_say_enosys(void **state)

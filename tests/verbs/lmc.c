@@ -55,7 +55,7 @@ static void source_path_bits_beyond_the_lmc_are_ignored(void **state)
 	send_by(lab_end(1), lab_end(2), 0x7D, 0);
 }
 
-static void an_answer_goes_back_by_the_same_paths(void **state)
+static void a_reply_goes_back_by_the_same_paths(void **state)
 {
 	struct lab_end *a = lab_end(1), *b = lab_end(2);
 	struct ibv_ah_attr attr = lab_attr_to(b);
@@ -102,7 +102,7 @@ int main(void)
 		LAB_TEST(a_port_says_how_many_lids_it_has),
 		LAB_TEST(each_lid_of_a_port_reaches_it),
 		LAB_TEST(source_path_bits_beyond_the_lmc_are_ignored),
-		LAB_TEST(an_answer_goes_back_by_the_same_paths),
+		LAB_TEST(a_reply_goes_back_by_the_same_paths),
 		LAB_TEST(groups_know_no_paths),
 	};
 

@@ -123,12 +123,6 @@ static void an_unknown_access_flag_is_refused(void **state)
 	(void)state;
 }
 
-static void on_demand_paging_is_not_supported(void **state)
-{
-	expect_refused(lab_pd(lab_open(1)), memory, BYTES, IBV_ACCESS_ON_DEMAND, EOPNOTSUPP);
-	(void)state;
-}
-
 static void memory_that_is_not_mapped_is_refused(void **state)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
@@ -414,7 +408,6 @@ int main(void)
 		LAB_TEST(every_access_that_the_man_page_names_is_accepted),
 		LAB_TEST(remote_write_without_local_write_is_refused),
 		LAB_TEST(an_unknown_access_flag_is_refused),
-		LAB_TEST(on_demand_paging_is_not_supported),
 		LAB_TEST(memory_that_is_not_mapped_is_refused),
 		LAB_TEST(memory_that_cannot_be_written_is_refused_for_local_write),
 		LAB_TEST(a_range_that_wraps_round_is_refused),

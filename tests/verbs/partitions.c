@@ -7,7 +7,7 @@
 #include <endian.h>
 #include <stdio.h>
 
-#include "lab.h"
+#include "peer_lab.h"
 
 #define RED  0x0010
 #define BLUE 0x0020
@@ -176,6 +176,41 @@ static void queue_pairs_have_what_their_index_points_at_now(void **state)
 	assert_reaches(limited, full);
 }
 
+/* What becomes of a WRITE between two connected queue pairs in those partitions. */
+static void expect_write(int from, uint16_t from_pkey, int to, uint16_t to_pkey,
+                         enum ibv_wc_status status)
+{
+	struct lab_peer_options o[2] = { { .host = from, .timeout = 8, .retry_cnt = 1 },
+		                         { .host = to } };
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
+	const uint16_t pkey[2] = { from_pkey, to_pkey };
+	struct lab_peer *p[2];
+
+	for (int i = 0; i < 2; i++) {
+		int index = index_of(lab_open(o[i].host), pkey[i]);
+
+		assert_true(index >= 0);
+		o[i].pkey_index = (uint16_t)index;
+		p[i] = lab_peer(&o[i]);
+	}
+	lab_peer_connect(p[0], p[1]);
+	lab_peer_connect(p[1], p[0]);
+	lab_peer_fill(p[0], 0, 64, 1);
+	lab_peer_fill(p[1], 0, 64, 2);
+	w.to = p[1];
+	lab_peer_do(p[0], &w, status);
+	lab_peer_expect(p[1], 0, 64, status ? 2 : 1);
+}
+
+static void connected_queue_pairs_need_a_common_partition(void **state)
+{
+	(void)state;
+	expect_write(1, RED | FULL, 2, RED, IBV_WC_SUCCESS);
+	expect_write(2, RED, 1, RED | FULL, IBV_WC_SUCCESS);
+	expect_write(2, RED, 3, RED, IBV_WC_RETRY_EXC_ERR);
+	expect_write(1, RED | FULL, 3, BLUE | FULL, IBV_WC_RETRY_EXC_ERR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +221,7 @@ int main(void)
 		LAB_TEST(who_is_in_two_partitions_has_a_queue_pair_in_each),
 		LAB_TEST(a_table_that_changes_is_told),
 		LAB_TEST(queue_pairs_have_what_their_index_points_at_now),
+		LAB_TEST(connected_queue_pairs_need_a_common_partition),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

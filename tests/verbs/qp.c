@@ -89,9 +89,8 @@ static void numbers_of_queue_pairs_are_not_given_twice(void **state)
 
 static void types_that_are_not_here_are_not_supported(void **state)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC,         IBV_QPT_UC,
-		                                  IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
-		                                  IBV_QPT_XRC_RECV,   IBV_QPT_DRIVER };
+	static const enum ibv_qp_type types[] = { IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
+		                                  IBV_QPT_XRC_RECV, IBV_QPT_DRIVER };
 	struct lab_end *e = lab_end(1);
 	struct ibv_qp_init_attr init = usual(e);
 
@@ -162,20 +161,6 @@ static void the_most_that_the_device_can_is_given(void **state)
 	init.cap.max_send_wr = init.cap.max_recv_wr = (uint32_t)dev.max_qp_wr;
 	init.cap.max_send_sge = init.cap.max_recv_sge = (uint32_t)dev.max_sge;
 	lab_qp(e->pd, &init);
-}
-
-static void a_shared_receive_queue_is_not_supported(void **state)
-{
-	struct lab_end *e = lab_end(1);
-	struct ibv_qp_init_attr init = usual(e);
-	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 1, .max_sge = 1 } };
-
-	(void)state;
-	errno = 0;
-	assert_null(ibv_create_srq(e->pd, &srq));
-	assert_int_equal(errno, EOPNOTSUPP);
-	init.srq = (struct ibv_srq *)&srq;
-	expect_not_created(e, init, EOPNOTSUPP);
 }
 
 static void an_extended_qp_that_cannot_be_is_refused(void **state)
@@ -874,7 +859,6 @@ int main(void)
 		LAB_TEST(a_qp_without_completion_queues_is_refused),
 		LAB_TEST(more_than_the_device_can_is_refused),
 		LAB_TEST(the_most_that_the_device_can_is_given),
-		LAB_TEST(a_shared_receive_queue_is_not_supported),
 		LAB_TEST(an_extended_qp_that_cannot_be_is_refused),
 		LAB_TEST(only_a_qp_with_send_operations_is_an_extended_one),
 		LAB_TEST(every_pair_of_states_is_a_transition_or_refused),

@@ -68,8 +68,8 @@ static int to_ib(const struct sockaddr_in6 *from, int ps, struct sockaddr **to, 
 	return 0;
 }
 
-static int take_addr(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints,
-                     const struct addrinfo *ai)
+static int set_addr(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints,
+                    const struct addrinfo *ai)
 {
 	const int gid = RAI_FAMILY | RAI_NUMERICHOST;
 	bool passive = ai->ai_flags & AI_PASSIVE;
@@ -102,7 +102,7 @@ static int from_libc(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hint
 		rai->ai_flags = RAI_PASSIVE;
 	if (ai->ai_canonname)
 		*name = strdup(ai->ai_canonname);
-	return take_addr(rai, hints, ai);
+	return set_addr(rai, hints, ai);
 }
 
 /* ---- the call ---- */

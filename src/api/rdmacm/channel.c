@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Event channels and their events. A channel's descriptor is a socket on which one
- * byte arrives for each event; the event itself is then asked of the manager. So
+ * byte arrives for each event; the event itself is then asked of the daemon. So
  * poll(), epoll and O_NONBLOCK work as they do on the original's device file.
  */
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "base/signals.h"
 
 static struct rdmacm_channel *channel_of(struct rdma_event_channel *channel)
 {
@@ -37,8 +38,9 @@ int rdmacm_channel_open(struct rdmacm_channel **out)
 }
 
 /*
- * A thread that waits for events on it waits on, as with the original (mckey ends so):
- * the manager keeps its end until the process ends.
+ * A thread that waits for events on it waits on, as with the original (mckey ends so): the daemon
+ * keeps its end until the process ends. So does a thread that is just about to wait (rping ends
+ * so).
  */
 void rdmacm_channel_close(struct rdmacm_channel *ch)
 {
@@ -47,14 +49,13 @@ void rdmacm_channel_close(struct rdmacm_channel *ch)
 
 	rdmacm_session_lock();
 	waited_on = ch->waiters;
+	ch->closed = true;
 	rdmacm_session_unlock();
 	if (!waited_on)
 		rdmacm_session_call(CONTROL_CM_DESTROY_CHANNEL, &request, sizeof(request), NULL, 0);
 	close(ch->channel.fd);
-	if (waited_on)
-		return;
-	pthread_mutex_destroy(&ch->bytes);
-	free(ch);
+	if (!waited_on)
+		rdmacm_session_bury(ch);
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -75,20 +76,21 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 		rdmacm_channel_close(channel_of(channel));
 }
 
-int rdmacm_channel_take_back(struct rdma_event_channel *channel, enum control_cm_type type,
-                             const void *request, uint32_t bytes,
-                             struct control_cm_events_reply *reply)
+int rdmacm_channel_withdraw(struct rdma_event_channel *channel, enum control_cm_type type,
+                            const void *request, uint32_t bytes,
+                            struct control_cm_events_reply *reply)
 {
 	struct rdmacm_channel *ch = channel_of(channel);
 	char byte;
-	int ret;
+	int ret, cancel_state = base_cancel_off();
 
 	pthread_mutex_lock(&ch->bytes);
 	ret = rdmacm_session_call(type, request, bytes, reply, sizeof(*reply));
-	for (uint32_t n = ret ? 0 : reply->taken_back; n; n--)
+	for (uint32_t n = ret ? 0 : reply->withdrawn; n; n--)
 		if (recv(channel->fd, &byte, 1, MSG_DONTWAIT) != 1)
 			break;
 	pthread_mutex_unlock(&ch->bytes);
+	base_cancel_restore(cancel_state);
 	return ret;
 }
 
@@ -97,28 +99,42 @@ int rdmacm_channel_take_back(struct rdma_event_channel *channel, enum control_cm
 static void fill_ud(struct rdmacm_event *e, const struct control_cm_event *from)
 {
 	struct rdma_ud_param *ud = &e->event.param.ud;
-	const struct control_cm_ah *ah = &from->ah;
+
+	ud->qp_num = from->qp_num;
+	ud->qkey = from->qkey;
+	rdmacm_ah_attr(&from->ah, &ud->ah_attr);
+}
+
+static void fill_conn(struct rdmacm_event *e, const struct control_cm_event *from)
+{
+	struct rdma_conn_param *conn = &e->event.param.conn;
+
+	conn->responder_resources = from->param.responder_resources;
+	conn->initiator_depth = from->param.initiator_depth;
+	conn->flow_control = from->param.flow_control;
+	conn->retry_count = from->param.retry_count;
+	conn->rnr_retry_count = from->param.rnr_retry_count;
+	conn->srq = from->param.srq;
+	conn->qp_num = from->qp_num;
+}
+
+static void fill_param(struct rdmacm_event *e, const struct control_cm_event *from)
+{
+	/* private data comes first in both */
+	struct rdma_conn_param *param = &e->event.param.conn;
 
 	if (from->bytes) {
 		memcpy(e->private_data, from->private_data, sizeof(e->private_data));
-		ud->private_data = e->private_data;
-		ud->private_data_len = (uint8_t)from->bytes;
+		param->private_data = e->private_data;
+		param->private_data_len = (uint8_t)from->bytes;
 	}
-	ud->qp_num = from->qp_num;
-	ud->qkey = from->qkey;
-	ud->ah_attr = (struct ibv_ah_attr){ .grh = { .flow_label = ah->flow_label,
-		                                     .sgid_index = ah->sgid_index,
-		                                     .hop_limit = ah->hop_limit,
-		                                     .traffic_class = ah->traffic_class },
-		                            .dlid = ah->dlid,
-		                            .sl = ah->sl,
-		                            .static_rate = ah->rate,
-		                            .is_global = ah->is_global,
-		                            .port_num = ah->port_num };
-	memcpy(ud->ah_attr.grh.dgid.raw, ah->dgid.raw, sizeof(ah->dgid.raw));
+	if (e->id->id.qp_type == IBV_QPT_UD)
+		fill_ud(e, from);
+	else
+		fill_conn(e, from);
 }
 
-static void take_resolved(struct rdmacm_event *e, enum rdma_cm_event_type on_error)
+static void on_resolved(struct rdmacm_event *e, enum rdma_cm_event_type on_error)
 {
 	int ret = rdmacm_id_query(e->id);
 
@@ -128,13 +144,14 @@ static void take_resolved(struct rdmacm_event *e, enum rdma_cm_event_type on_err
 	e->event.status = ret;
 }
 
-static void take_multicast(struct rdmacm_event *e, const struct control_cm_event *from)
+static void on_multicast(struct rdmacm_event *e, const struct control_cm_event *from)
 {
 	int ret;
 
 	e->join = (struct rdmacm_join *)(uintptr_t)from->uid;
 	e->id = e->join->id;
 	e->event.id = &e->id->id;
+	fill_ud(e, from);
 	e->event.param.ud.private_data = e->join->context;
 	if (from->type != RDMA_CM_EVENT_MULTICAST_JOIN)
 		return;
@@ -145,8 +162,8 @@ static void take_multicast(struct rdmacm_event *e, const struct control_cm_event
 	e->event.status = ret;
 }
 
-/* The manager has made an identifier of the request; here is the process's side of it. */
-static int take_request(struct rdmacm_event *e, const struct control_cm_event *from)
+/* The daemon has made an identifier of the request; here is the process's side of it. */
+static int on_request(struct rdmacm_event *e, const struct control_cm_event *from)
 {
 	const struct rdma_cm_id *listener = &e->id->id;
 	struct rdmacm_id *id;
@@ -162,6 +179,10 @@ static int take_request(struct rdmacm_event *e, const struct control_cm_event *f
 		return ret;
 	}
 	id->handle = from->new_id;
+	id->responder_resources = from->param.responder_resources;
+	id->initiator_depth = from->param.initiator_depth;
+	id->remote_ece.vendor_id = from->param.ece_vendor;
+	id->remote_ece.options = from->param.ece_options;
 	e->event.listen_id = &e->id->id;
 	e->event.id = &id->id;
 	if (e->id->sync)
@@ -173,34 +194,75 @@ static int take_request(struct rdmacm_event *e, const struct control_cm_event *f
 	return ret;
 }
 
-/* 0; otherwise the event is not worth telling and is acknowledged. */
-static int take(struct rdmacm_event *e, const struct control_cm_event *from)
+static void on_response(struct rdmacm_event *e, const struct control_cm_event *from)
 {
-	int ret = 0;
+	struct rdmacm_id *id = e->id;
+
+	id->remote_ece.vendor_id = from->param.ece_vendor;
+	id->remote_ece.options = from->param.ece_options;
+	if (!id->id.qp)
+		return; /* the program goes on by itself: rdma_establish() */
+	e->event.status = rdmacm_connect_respond(id);
+	e->event.event = e->event.status ? RDMA_CM_EVENT_CONNECT_ERROR : RDMA_CM_EVENT_ESTABLISHED;
+	id->connect_error = e->event.status;
+}
+
+/* 0; otherwise the event is not worth telling. */
+static int on_end(struct rdmacm_event *e, const struct control_cm_event *from)
+{
+	if (e->id->connect_error)
+		return -ECONNABORTED;
+	if (from->type == RDMA_CM_EVENT_REJECTED)
+		rdmacm_qp_to_error(e->id);
+	return 0;
+}
+
+/* What this side has to do with the event. 0; otherwise it is not worth telling. */
+static int act(struct rdmacm_event *e, const struct control_cm_event *from)
+{
+	switch (from->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		on_resolved(e, RDMA_CM_EVENT_ADDR_ERROR);
+		return 0;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		on_resolved(e, RDMA_CM_EVENT_ROUTE_ERROR);
+		return 0;
+	case RDMA_CM_EVENT_CONNECT_REQUEST:
+		return on_request(e, from);
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		on_response(e, from);
+		return 0;
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return on_end(e, from);
+	default:
+		return 0;
+	}
+}
+
+/* 0; otherwise the event is not worth telling and is acknowledged. */
+static int fill_event(struct rdmacm_event *e, const struct control_cm_event *from)
+{
+	int ret;
 
 	e->event.event = from->type;
 	e->event.status = from->status;
-	fill_ud(e, from);
 	if (from->type == RDMA_CM_EVENT_MULTICAST_JOIN ||
 	    from->type == RDMA_CM_EVENT_MULTICAST_ERROR) {
-		take_multicast(e, from);
+		on_multicast(e, from);
 		return 0;
 	}
 	e->id = (struct rdmacm_id *)(uintptr_t)from->uid;
 	e->event.id = &e->id->id;
-	if (from->type == RDMA_CM_EVENT_ADDR_RESOLVED)
-		take_resolved(e, RDMA_CM_EVENT_ADDR_ERROR);
-	else if (from->type == RDMA_CM_EVENT_ROUTE_RESOLVED)
-		take_resolved(e, RDMA_CM_EVENT_ROUTE_ERROR);
-	else if (from->type == RDMA_CM_EVENT_CONNECT_REQUEST)
-		ret = take_request(e, from);
+	fill_param(e, from);
+	ret = act(e, from);
 	if (ret)
 		rdmacm_id_ack(e->id, NULL);
 	return ret;
 }
 
-/* Takes a byte and the event that it stands for. -EAGAIN: somebody else was quicker. */
-static int take_event(struct rdmacm_channel *ch, struct control_cm_event *event)
+/* Receives a byte and gets the event that it stands for. -EAGAIN: another thread was quicker. */
+static int claim_event(struct rdmacm_channel *ch, struct control_cm_event *event)
 {
 	struct control_cm_channel request = { .channel = ch->handle };
 	char byte;
@@ -214,26 +276,85 @@ static int take_event(struct rdmacm_channel *ch, struct control_cm_event *event)
 	return ret;
 }
 
-/* Waits, as the descriptor's flags say. -EIO: the manager has gone. */
-static int wait_event(struct rdmacm_channel *ch, struct control_cm_event *event)
+/* A thread that waits for an event, and what to clean up if it is cancelled meanwhile. */
+struct wait {
+	struct rdmacm_channel *ch;
+	struct rdmacm_event *e;
+	int cancel_state; /* the caller's */
+};
+
+static void end_wait(struct rdmacm_channel *ch)
+{
+	rdmacm_session_lock();
+	ch->waiters--;
+	rdmacm_session_unlock();
+}
+
+static void on_cancel(void *arg)
+{
+	struct wait *w = arg;
+
+	end_wait(w->ch);
+	free(w->e);
+}
+
+/*
+ * Waits for a byte, as the descriptor's flags say. The one cancellation point of
+ * rdma_get_cm_event(). 0; -EIO: the daemon has gone; -EINTR; -EAGAIN.
+ */
+static int wait_byte(struct wait *w)
+{
+	char byte;
+	ssize_t n;
+	int ret;
+
+	pthread_cleanup_push(on_cancel, w);
+	base_cancel_restore(w->cancel_state);
+	n = recv(w->ch->channel.fd, &byte, 1, MSG_PEEK);
+	ret = n > 0 ? 0 : n ? -errno : -EIO;
+	base_cancel_off();
+	pthread_cleanup_pop(0);
+	return ret;
+}
+
+/* The channel is closed: as if the wait had begun before, it does not end. */
+static void wait_for_ever(struct wait *w)
+{
+	pthread_cleanup_push(on_cancel, w);
+	base_cancel_restore(w->cancel_state);
+	for (;;)
+		pause();
+	pthread_cleanup_pop(0);
+}
+
+static bool is_closed(const struct rdmacm_channel *ch)
+{
+	bool closed;
+
+	rdmacm_session_lock();
+	closed = ch->closed;
+	rdmacm_session_unlock();
+	return closed;
+}
+
+static int wait_event(struct wait *w, struct control_cm_event *event)
 {
 	int ret;
 
 	do {
-		char byte;
-		ssize_t n = recv(ch->channel.fd, &byte, 1, MSG_PEEK);
-
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		ret = take_event(ch, event);
+		ret = wait_byte(w);
+		if ((ret == -EBADF || ret == -EIO) && is_closed(w->ch))
+			wait_for_ever(w);
+		if (ret)
+			return ret;
+		ret = claim_event(w->ch, event);
 	} while (ret == -EAGAIN);
 	return ret;
 }
 
 static int get_event(struct rdmacm_channel *ch, struct rdmacm_event *e)
 {
+	struct wait w = { .ch = ch, .e = e, .cancel_state = base_cancel_off() };
 	struct control_cm_event from;
 	int ret;
 
@@ -242,11 +363,10 @@ static int get_event(struct rdmacm_channel *ch, struct rdmacm_event *e)
 	rdmacm_session_unlock();
 	do {
 		memset(e, 0, sizeof(*e));
-		ret = wait_event(ch, &from);
-	} while (!ret && take(e, &from));
-	rdmacm_session_lock();
-	ch->waiters--;
-	rdmacm_session_unlock();
+		ret = wait_event(&w, &from);
+	} while (!ret && fill_event(e, &from));
+	end_wait(ch);
+	base_cancel_restore(w.cancel_state);
 	return ret;
 }
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connecting, for UD: listen, connect, accept, reject, disconnect. The calls that only
- * reliable connections have a use for are here too, and say so.
+ * Connecting: listen, connect, accept, reject, disconnect, for UD and for connected QPs, whose
+ * states follow.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+
+#define DEFAULT_RETRIES 7
+#define VENDOR_OPTION   35 /* a REJ's reason: VendorID not supported */
 
 static int append_private(struct control_cm_connect *request, const void *data, size_t bytes)
 {
@@ -36,102 +39,228 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	return rdmacm_return(ret);
 }
 
-int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+/* What the device can do, if the caller says "as much as possible" or more; a connected QP's. */
+static int check_param(const struct rdmacm_id *id, const struct rdma_conn_param *param)
 {
-	struct control_cm_connect request = { 0 };
-	struct rdmacm_id *p;
-	int ret;
+	if (id->id.ps != RDMA_PS_TCP)
+		return 0;
+	if (!id->id.qp && !param)
+		return -EINVAL;
+	if (!param || !id->device)
+		return 0;
+	if (param->responder_resources != RDMA_MAX_RESP_RES &&
+	    param->responder_resources > id->device->max_responder_resources)
+		return -EINVAL;
+	if (param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
+	    param->initiator_depth > id->device->max_initiator_depth)
+		return -EINVAL;
+	return 0;
+}
 
-	if (!id)
-		return rdmacm_return(-EINVAL);
-	p = rdmacm_id(id);
-	request.id = p->handle;
+/* Everything but the private data. Without @param an accepted UD request has no QP to name. */
+static void set_param(const struct rdmacm_id *id, const struct rdma_conn_param *param,
+                      struct control_cm_connect *request)
+{
+	request->param = (struct control_cm_param){ .responder_resources = id->responder_resources,
+		                                    .initiator_depth = id->initiator_depth,
+		                                    .retry_count = DEFAULT_RETRIES,
+		                                    .rnr_retry_count = DEFAULT_RETRIES,
+		                                    .ece_vendor = id->local_ece.vendor_id,
+		                                    .ece_options = id->local_ece.options };
+	if (param) {
+		request->qp_num = param->qp_num;
+		request->param.flow_control = param->flow_control;
+		request->param.retry_count = param->retry_count;
+		request->param.rnr_retry_count = param->rnr_retry_count;
+		request->param.srq = param->srq;
+	}
+	if (id->id.qp) {
+		request->qp_num = id->id.qp->qp_num;
+		request->param.srq = id->id.qp->srq != NULL;
+	}
+}
+
+static void set_depths(struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+	id->responder_resources = id->device->max_responder_resources;
+	id->initiator_depth = id->device->max_initiator_depth;
+	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
+		id->responder_resources = param->responder_resources;
+	if (param && param->initiator_depth != RDMA_MAX_INIT_DEPTH)
+		id->initiator_depth = param->initiator_depth;
+}
+
+static int connect_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
+{
+	struct control_cm_connect request = { .id = p->handle };
+	int ret = check_param(p, param);
+
+	if (ret)
+		return ret;
+	if (p->device)
+		set_depths(p, param);
+	set_param(p, param, &request);
 	ret = append_private(&request, p->connect_data, p->connect_bytes);
-	if (!ret && conn_param)
-		ret = append_private(&request, conn_param->private_data,
-		                     conn_param->private_data_len);
+	if (!ret && param)
+		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
 		ret = rdmacm_session_call(CONTROL_CM_CONNECT, &request, sizeof(request), NULL, 0);
 	if (ret)
-		return rdmacm_return(ret);
+		return ret;
 	free(p->connect_data);
 	p->connect_data = NULL;
 	p->connect_bytes = 0;
-	return rdmacm_return(rdmacm_id_complete(p));
+	return rdmacm_id_complete(p);
+}
+
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
+{
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	return rdmacm_return(connect_id(rdmacm_id(id), conn_param));
+}
+
+/* As the request says, but not more than the device can do; or what the caller says. */
+static void set_accepted_depths(struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
+		id->responder_resources = param->responder_resources;
+	else if (id->responder_resources > id->device->max_responder_resources)
+		id->responder_resources = id->device->max_responder_resources;
+	if (param && param->initiator_depth != RDMA_MAX_INIT_DEPTH)
+		id->initiator_depth = param->initiator_depth;
+	else if (id->initiator_depth > id->device->max_initiator_depth)
+		id->initiator_depth = id->device->max_initiator_depth;
+}
+
+/* A connected QP is ready before the peer can use it. */
+static int prepare(struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+	int ret = check_param(id, param);
+
+	if (ret || id->id.qp_type == IBV_QPT_UD)
+		return ret;
+	if (!id->device)
+		return -EINVAL;
+	set_accepted_depths(id, param);
+	return rdmacm_qp_connect(id, id->responder_resources, id->initiator_depth);
+}
+
+/* Synchronous identifiers wait until a connection is established. */
+static int complete_accept(struct rdmacm_id *id)
+{
+	if (id->id.qp_type != IBV_QPT_UD)
+		return rdmacm_id_complete(id);
+	if (id->sync && id->id.event) {
+		rdma_ack_cm_event(id->id.event);
+		id->id.event = NULL;
+	}
+	return 0;
+}
+
+static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
+{
+	struct control_cm_connect request = { .uid = (uintptr_t)p, .id = p->handle };
+	int ret;
+
+	if (!p->id.qp && !param)
+		return -EINVAL;
+	ret = prepare(p, param);
+	if (ret)
+		return ret;
+	set_param(p, param, &request);
+	request.param.ece_vendor = p->remote_ece.vendor_id; /* the one that was asked for */
+	if (param)
+		ret = append_private(&request, param->private_data, param->private_data_len);
+	if (!ret)
+		ret = rdmacm_session_call(CONTROL_CM_ACCEPT, &request, sizeof(request), NULL, 0);
+	if (ret) {
+		rdmacm_qp_to_error(p);
+		return ret;
+	}
+	return complete_accept(p);
 }
 
 int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param)
 {
-	struct control_cm_connect request = { 0 };
-	int ret = 0;
-
 	if (!id)
 		return rdmacm_return(-EINVAL);
-	request.id = rdmacm_id(id)->handle;
-	request.uid = (uintptr_t)rdmacm_id(id);
-	if (id->qp)
-		request.qp_num = id->qp->qp_num;
-	else if (conn_param)
-		request.qp_num = conn_param->qp_num;
-	else
-		return rdmacm_return(-EINVAL);
-	if (conn_param)
-		ret = append_private(&request, conn_param->private_data,
-		                     conn_param->private_data_len);
-	if (!ret)
-		ret = rdmacm_session_call(CONTROL_CM_ACCEPT, &request, sizeof(request), NULL, 0);
-	if (ret)
-		rdmacm_qp_to_error(rdmacm_id(id));
-	return rdmacm_return(ret);
+	return rdmacm_return(accept_id(rdmacm_id(id), conn_param));
 }
 
-int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+static int reject(struct rdma_cm_id *id, const void *data, uint8_t bytes, uint32_t reason)
 {
-	struct control_cm_connect request = { 0 };
+	struct control_cm_connect request = { .reason = reason };
 	int ret;
 
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
-	ret = append_private(&request, private_data, private_data_len);
+	ret = append_private(&request, data, bytes);
 	if (!ret)
 		ret = rdmacm_session_call(CONTROL_CM_REJECT, &request, sizeof(request), NULL, 0);
 	return rdmacm_return(ret);
 }
 
-/* Service ID resolution has one way to say no. */
+int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
+{
+	return reject(id, private_data, private_data_len, 0);
+}
+
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
 {
-	return rdma_reject(id, private_data, private_data_len);
+	return reject(id, private_data, private_data_len, VENDOR_OPTION);
+}
+
+static int call_by_id(const struct rdmacm_id *id, enum control_cm_type type)
+{
+	const struct control_cm_id request = { .id = id->handle };
+
+	return rdmacm_session_call(type, &request, sizeof(request), NULL, 0);
 }
 
 int rdma_disconnect(struct rdma_cm_id *id)
 {
-	struct control_cm_id request;
 	int ret;
 
 	if (!id || !id->verbs)
 		return rdmacm_return(-EINVAL);
 	ret = rdmacm_qp_to_error(rdmacm_id(id));
-	if (ret)
-		return rdmacm_return(ret);
-	request.id = rdmacm_id(id)->handle;
-	return rdmacm_return(
-	        rdmacm_session_call(CONTROL_CM_DISCONNECT, &request, sizeof(request), NULL, 0));
+	if (!ret)
+		ret = call_by_id(rdmacm_id(id), CONTROL_CM_DISCONNECT);
+	if (!ret && id->qp_type != IBV_QPT_UD) /* for UD nothing follows */
+		ret = rdmacm_id_complete(rdmacm_id(id));
+	return rdmacm_return(ret);
 }
 
-/* Only a reliable connection can be established, or migrated, by hand. */
+int rdmacm_connect_respond(struct rdmacm_id *id)
+{
+	int ret = rdmacm_qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+
+	if (!ret)
+		ret = call_by_id(id, CONTROL_CM_ESTABLISH);
+	if (ret)
+		rdmacm_qp_to_error(id);
+	return ret;
+}
+
+/* The program has connected its QP by itself. */
 int rdma_establish(struct rdma_cm_id *id)
 {
-	(void)id;
-	return rdmacm_return(-EINVAL);
+	if (!id || id->qp)
+		return rdmacm_return(-EINVAL);
+	return rdmacm_return(rdmacm_connect_respond(rdmacm_id(id)));
 }
 
 int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
-	(void)id;
-	(void)event;
-	return rdmacm_return(-EINVAL);
+	struct control_cm_notify request = { .event = event };
+
+	if (!id)
+		return rdmacm_return(-EINVAL);
+	request.id = rdmacm_id(id)->handle;
+	return rdmacm_return(
+	        rdmacm_session_call(CONTROL_CM_NOTIFY, &request, sizeof(request), NULL, 0));
 }
 
 /* ---- synchronous listeners ---- */

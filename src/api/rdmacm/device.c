@@ -2,7 +2,7 @@
 /*
  * The devices, by libibverbs's public calls: one context a device for the whole
  * process, open for good once it is, and one default PD while identifiers use it.
- * The manager names a device as libibverbs does.
+ * The daemon names a device as libibverbs does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,9 +44,18 @@ static int load(void)
 
 static int open_device(struct rdmacm_device *d)
 {
+	struct ibv_device_attr attr;
+
+	if (d->verbs)
+		return 0;
+	d->verbs = ibv_open_device(d->dev);
 	if (!d->verbs)
-		d->verbs = ibv_open_device(d->dev);
-	return d->verbs ? 0 : -ENODEV;
+		return -ENODEV;
+	if (!ibv_query_device(d->verbs, &attr)) {
+		d->max_responder_resources = (uint8_t)attr.max_qp_rd_atom;
+		d->max_initiator_depth = (uint8_t)attr.max_qp_init_rd_atom;
+	}
+	return 0;
 }
 
 static int use(struct rdmacm_device *d)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Identifiers: made, bound, resolved, moved, destroyed. Exported calls check what they
- * are given, ask the manager, and bring the public struct up to date.
+ * are given, ask the daemon, and bring the public struct up to date.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -182,8 +182,8 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_channel_take_back(id->channel, CONTROL_CM_DESTROY_ID, &request,
-	                               sizeof(request), &reply);
+	ret = rdmacm_channel_withdraw(id->channel, CONTROL_CM_DESTROY_ID, &request, sizeof(request),
+	                              &reply);
 	if (ret)
 		return rdmacm_return(ret);
 	if (id->event)
@@ -210,8 +210,8 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 		channel = &own->channel;
 	request.id = rdmacm_id(id)->handle;
 	request.channel = container_of(channel, struct rdmacm_channel, channel)->handle;
-	ret = rdmacm_channel_take_back(id->channel, CONTROL_CM_MIGRATE_ID, &request,
-	                               sizeof(request), &reply);
+	ret = rdmacm_channel_withdraw(id->channel, CONTROL_CM_MIGRATE_ID, &request, sizeof(request),
+	                              &reply);
 	if (ret) {
 		if (own)
 			rdmacm_channel_close(own);
@@ -229,9 +229,9 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 	return 0;
 }
 
-/* ---- what the manager knows ---- */
+/* ---- what the daemon knows ---- */
 
-static int take_path(struct rdma_cm_id *id, const struct control_cm_path *path)
+static int set_path(struct rdma_cm_id *id, const struct control_cm_path *path)
 {
 	struct ibv_sa_path_rec *rec = id->route.path_rec;
 
@@ -266,7 +266,7 @@ static int take_path(struct rdma_cm_id *id, const struct control_cm_path *path)
 	return 0;
 }
 
-static int take_info(struct rdmacm_id *id, const struct control_cm_id_reply *info)
+static int set_info(struct rdmacm_id *id, const struct control_cm_id_reply *info)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
 	int ret;
@@ -284,7 +284,7 @@ static int take_info(struct rdmacm_id *id, const struct control_cm_id_reply *inf
 	memcpy(addr->addr.ibaddr.sgid.raw, info->sgid.raw, sizeof(info->sgid.raw));
 	memcpy(addr->addr.ibaddr.dgid.raw, info->dgid.raw, sizeof(info->dgid.raw));
 	addr->addr.ibaddr.pkey = htobe16(info->pkey);
-	return info->num_paths ? take_path(&id->id, &info->path) : 0;
+	return info->num_paths ? set_path(&id->id, &info->path) : 0;
 }
 
 int rdmacm_id_query(struct rdmacm_id *id)
@@ -294,7 +294,7 @@ int rdmacm_id_query(struct rdmacm_id *id)
 	int ret = rdmacm_session_call(CONTROL_CM_QUERY_ID, &request, sizeof(request), &info,
 	                              sizeof(info));
 
-	return ret ? ret : take_info(id, &info);
+	return ret ? ret : set_info(id, &info);
 }
 
 /* ---- synchronous identifiers ---- */
@@ -337,7 +337,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	ret = rdmacm_session_call(CONTROL_CM_BIND_ADDR, &request, sizeof(request), &info,
 	                          sizeof(info));
 	if (!ret)
-		ret = take_info(rdmacm_id(id), &info);
+		ret = set_info(rdmacm_id(id), &info);
 	return rdmacm_return(ret);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Multicast joins of an identifier. The port joins in the manager; the QP is attached
+ * Multicast joins of an identifier. The port joins in the daemon; the QP is attached
  * here, when the event that says so is got.
  */
 #include <errno.h>
@@ -8,6 +8,14 @@
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "base/log.h"
+#include "wire/text.h"
+
+/* Where it is bound, for messages. */
+static const char *device_name(const struct rdmacm_id *id)
+{
+	return id->id.verbs ? id->id.verbs->device->name : "no device";
+}
 
 static void forget(struct rdmacm_join *j)
 {
@@ -46,6 +54,8 @@ static int join(struct rdmacm_id *id, const struct sockaddr *addr, uint32_t flag
 		free(j);
 		return ret;
 	}
+	base_log_trace(join, "%s: the program joins %s: request to the daemon", device_name(id),
+	               wire_address_text(addr));
 	/* before the request, as its event may be got before the reply is */
 	pthread_mutex_lock(&id->lock);
 	LIST_INSERT_HEAD(&id->joins, j, entry);
@@ -88,13 +98,17 @@ int rdmacm_multicast_joined(struct rdmacm_join *j, const struct rdma_ud_param *u
 	j->mgid = ud->ah_attr.grh.dgid;
 	j->mlid = ud->ah_attr.dlid;
 	j->joined = true;
+	base_log_trace(join, "%s: the program gets the event: member of %s, MLID 0x%04x",
+	               device_name(j->id), wire_gid_text(&j->mgid), j->mlid);
 	if (!qp || j->flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		return 0;
+	base_log_trace(join, "%s: QP 0x%06x is to be attached: request to the daemon",
+	               device_name(j->id), qp->qp_num);
 	return -ibv_attach_mcast(qp, &j->mgid, j->mlid);
 }
 
 /* The newest join of exactly this address, no longer in the list; or NULL. */
-static struct rdmacm_join *take_newest(struct rdmacm_id *id, const union control_cm_addr *addr)
+static struct rdmacm_join *remove_newest(struct rdmacm_id *id, const union control_cm_addr *addr)
 {
 	struct rdmacm_join *j;
 
@@ -129,14 +143,14 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	ret = rdmacm_addr_copy(addr, &wanted);
 	if (ret)
 		return rdmacm_return(ret);
-	j = take_newest(rdmacm_id(id), &wanted);
+	j = remove_newest(rdmacm_id(id), &wanted);
 	if (!j)
 		return rdmacm_return(-EADDRNOTAVAIL);
 	if (id->qp && j->joined && j->flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		ibv_detach_mcast(id->qp, &j->mgid, j->mlid);
 	request.join = j->handle;
-	ret = rdmacm_channel_take_back(id->channel, CONTROL_CM_LEAVE, &request, sizeof(request),
-	                               &reply);
+	ret = rdmacm_channel_withdraw(id->channel, CONTROL_CM_LEAVE, &request, sizeof(request),
+	                              &reply);
 	if (!ret) {
 		/* a synchronous identifier holds its event for itself */
 		if (id->event && container_of(id->event, struct rdmacm_event, event)->join == j) {

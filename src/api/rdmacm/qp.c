@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * QPs of identifiers, with the completion queues that come along if the caller has
- * none, and the attributes that bring them to life. What the device lacks (RC, SRQ)
- * libibverbs refuses.
+ * none, and the attributes that bring them to life. What the device lacks libibverbs refuses.
  */
 #include <errno.h>
 #include <rdma/rdma_verbs.h>
@@ -20,43 +19,120 @@ static int query_qp(const struct rdmacm_id *id, struct control_cm_qp_reply *repl
 	                           sizeof(*reply));
 }
 
-static int init_attr(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *mask)
+void rdmacm_ah_attr(const struct control_cm_ah *ah, struct ibv_ah_attr *attr)
 {
-	struct control_cm_qp_reply reply;
-	int ret = query_qp(id, &reply);
+	*attr = (struct ibv_ah_attr){ .grh = { .flow_label = ah->flow_label,
+		                               .sgid_index = ah->sgid_index,
+		                               .hop_limit = ah->hop_limit,
+		                               .traffic_class = ah->traffic_class },
+		                      .dlid = ah->dlid,
+		                      .sl = ah->sl,
+		                      .static_rate = ah->rate,
+		                      .is_global = ah->is_global,
+		                      .port_num = ah->port_num };
+	memcpy(attr->grh.dgid.raw, ah->dgid.raw, sizeof(ah->dgid.raw));
+}
 
-	if (ret)
-		return ret;
-	attr->pkey_index = reply.pkey_index;
-	attr->port_num = reply.port_num;
+/* For any state of a queue pair that is not connected: what is known of its port. */
+static int port_attr(const struct control_cm_qp_reply *reply, struct ibv_qp_attr *attr, int *mask)
+{
+	attr->pkey_index = reply->pkey_index;
+	attr->port_num = reply->port_num;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-	if (reply.is_ud) {
-		attr->qkey = reply.qkey;
+	if (reply->is_ud) {
+		attr->qkey = reply->qkey;
 		*mask |= IBV_QP_QKEY;
 	} else {
-		attr->qp_access_flags = 0;
+		attr->qp_access_flags = reply->access;
 		*mask |= IBV_QP_ACCESS_FLAGS;
 	}
 	return 0;
 }
 
+static int rtr_attr(const struct rdmacm_id *id, const struct control_cm_qp_reply *reply,
+                    struct ibv_qp_attr *attr, int *mask)
+{
+	if (!reply->has_peer)
+		return -EINVAL;
+	rdmacm_ah_attr(&reply->ah, &attr->ah_attr);
+	attr->path_mtu = reply->path_mtu;
+	attr->dest_qp_num = reply->dest_qp_num;
+	attr->rq_psn = reply->rq_psn;
+	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (id->id.qp_type == IBV_QPT_UC)
+		return 0;
+	attr->max_dest_rd_atomic = reply->responder_resources;
+	attr->min_rnr_timer = 0; /* the longest */
+	*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return 0;
+}
+
+static int rts_attr(const struct rdmacm_id *id, const struct control_cm_qp_reply *reply,
+                    struct ibv_qp_attr *attr, int *mask)
+{
+	if (!reply->has_peer)
+		return -EINVAL;
+	attr->sq_psn = reply->sq_psn;
+	*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+	if (id->id.qp_type == IBV_QPT_UC)
+		return 0;
+	attr->timeout = reply->timeout;
+	attr->retry_cnt = reply->retry_count;
+	attr->rnr_retry = reply->rnr_retry_count;
+	attr->max_rd_atomic = reply->initiator_depth;
+	*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	return 0;
+}
+
+/* The attributes that go with @state, of which @reply tells. */
+static int state_attr(const struct rdmacm_id *id, const struct control_cm_qp_reply *reply,
+                      enum ibv_qp_state state, struct ibv_qp_attr *attr, int *mask)
+{
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = state;
+	if (reply->is_ud || !reply->has_connection)
+		return port_attr(reply, attr, mask);
+	if (reply->is_over)
+		return -EINVAL;
+	switch (state) {
+	case IBV_QPS_INIT:
+		return port_attr(reply, attr, mask);
+	case IBV_QPS_RTR:
+		return rtr_attr(id, reply, attr, mask);
+	case IBV_QPS_RTS:
+		return rts_attr(id, reply, attr, mask);
+	default:
+		return -EINVAL;
+	}
+}
+
+static int init_attr(const struct rdmacm_id *id, enum ibv_qp_state state, struct ibv_qp_attr *attr,
+                     int *mask)
+{
+	struct control_cm_qp_reply reply;
+	int ret = query_qp(id, &reply);
+
+	return ret ? ret : state_attr(id, &reply, state, attr, mask);
+}
+
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
-	enum ibv_qp_state state;
+	struct ibv_qp_attr attr;
+	int ret;
 
 	if (!id || !qp_attr || !qp_attr_mask || (unsigned)qp_attr->qp_state > IBV_QPS_ERR)
 		return rdmacm_return(-EINVAL);
-	state = qp_attr->qp_state;
-	memset(qp_attr, 0, sizeof(*qp_attr));
-	qp_attr->qp_state = state;
-	return rdmacm_return(init_attr(rdmacm_id(id), qp_attr, qp_attr_mask));
+	ret = init_attr(rdmacm_id(id), qp_attr->qp_state, &attr, qp_attr_mask);
+	if (!ret)
+		*qp_attr = attr;
+	return rdmacm_return(ret);
 }
 
 /* A UD QP can send and receive after this. */
 static int start_ud(const struct rdmacm_id *id, struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
-	int mask, ret = init_attr(id, &attr, &mask);
+	struct ibv_qp_attr attr;
+	int mask, ret = init_attr(id, IBV_QPS_INIT, &attr, &mask);
 
 	if (!ret)
 		ret = ibv_modify_qp(qp, &attr, mask);
@@ -74,10 +150,40 @@ static int start_ud(const struct rdmacm_id *id, struct ibv_qp *qp)
 /* A connected QP waits in INIT for its connection. */
 static int start_connected(const struct rdmacm_id *id, struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
-	int mask, ret = init_attr(id, &attr, &mask);
+	struct ibv_qp_attr attr;
+	int mask, ret = init_attr(id, IBV_QPS_INIT, &attr, &mask);
 
 	return ret ? ret : ibv_modify_qp(qp, &attr, mask);
+}
+
+/* INIT to INIT: peers may read and write now. */
+static int move(const struct rdmacm_id *id, const struct control_cm_qp_reply *reply,
+                enum ibv_qp_state state, uint8_t responder_resources, uint8_t initiator_depth)
+{
+	struct ibv_qp_attr attr;
+	int mask, ret = state_attr(id, reply, state, &attr, &mask);
+
+	if (ret)
+		return ret;
+	if (responder_resources != RDMA_MAX_RESP_RES)
+		attr.max_dest_rd_atomic = responder_resources;
+	if (initiator_depth != RDMA_MAX_INIT_DEPTH)
+		attr.max_rd_atomic = initiator_depth;
+	return ibv_modify_qp(id->id.qp, &attr, mask);
+}
+
+int rdmacm_qp_connect(struct rdmacm_id *id, uint8_t responder_resources, uint8_t initiator_depth)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
+	struct control_cm_qp_reply reply;
+	int ret;
+
+	if (!id->id.qp)
+		return 0;
+	ret = query_qp(id, &reply);
+	for (unsigned i = 0; !ret && i < ARRAY_SIZE(states); i++)
+		ret = move(id, &reply, states[i], responder_resources, initiator_depth);
+	return ret > 0 ? -ret : ret;
 }
 
 int rdmacm_qp_to_error(struct rdmacm_id *id)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of this folder share: the session with the manager, the devices, and
- * what lies behind the public structs. The library keeps little: the manager knows the
+ * What the files of this folder share: the session with the daemon, the devices, and
+ * what lies behind the public structs. The library keeps little: the daemon knows the
  * state of an identifier, the process its QP and what it has not acknowledged.
  *
  * Thread safety is that of the original: any thread may use any identifier, but not
@@ -25,14 +25,23 @@ struct rdmacm_device {
 	struct ibv_context *verbs; /* stays open once it is */
 	struct ibv_pd *pd;         /* the default one, while identifiers use it */
 	unsigned users;
+	/* of READs and atomics under way, which a queue pair may have */
+	uint8_t max_responder_resources, max_initiator_depth;
 };
 
 struct rdmacm_channel {
 	struct rdma_event_channel channel;
 	uint32_t handle;
 	unsigned waiters;      /* in rdma_get_cm_event(); session lock */
+	bool closed;           /* likewise */
 	pthread_mutex_t bytes; /* who changes their number: one at a time, so that it is right */
 };
+
+/*
+ * Frees a channel that is closed, but only after 64 others were: a thread of the program may just
+ * be about to wait on it.
+ */
+void rdmacm_session_bury(struct rdmacm_channel *ch);
 
 /* A join, from rdma_join_multicast() to rdma_leave_multicast(). */
 struct rdmacm_join {
@@ -57,6 +66,8 @@ struct rdmacm_id {
 	void *connect_data;                    /* endpoints: in front of the private data */
 	size_t connect_bytes;
 	struct ibv_ece local_ece, remote_ece;
+	uint8_t responder_resources, initiator_depth;
+	bool connect_error; /* the QP could not be connected: what follows is not told */
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t acked_more;
@@ -81,8 +92,8 @@ int rdmacm_return(int err);
 
 /* ---- session.c ---- */
 
-/* One request, the first of which connects to the manager. 0 or -errno; -ENODEV: there is no
- * fabric; -EIO: its manager has gone. */
+/* One request, the first of which connects to the daemon. 0 or -errno; -ENODEV: there is no
+ * fabric; -EIO: its daemon has gone. */
 int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t bytes, void *reply,
                         uint32_t reply_bytes);
 
@@ -106,12 +117,12 @@ int rdmacm_channel_open(struct rdmacm_channel **channel);
 void rdmacm_channel_close(struct rdmacm_channel *channel);
 
 /*
- * A request (DESTROY_ID, LEAVE, MIGRATE_ID) by which the manager takes events of
- * @channel back: their bytes are taken out as well. 0 or -errno.
+ * A request (DESTROY_ID, LEAVE, MIGRATE_ID) by which the daemon withdraws events of @channel.
+ * Removes their bytes from the channel. 0 or -errno.
  */
-int rdmacm_channel_take_back(struct rdma_event_channel *channel, enum control_cm_type type,
-                             const void *request, uint32_t bytes,
-                             struct control_cm_events_reply *reply);
+int rdmacm_channel_withdraw(struct rdma_event_channel *channel, enum control_cm_type type,
+                            const void *request, uint32_t bytes,
+                            struct control_cm_events_reply *reply);
 
 /* ---- id.c ---- */
 
@@ -144,5 +155,17 @@ int rdmacm_multicast_joined(struct rdmacm_join *join, const struct rdma_ud_param
 /* ---- qp.c ---- */
 
 int rdmacm_qp_to_error(struct rdmacm_id *id);
+
+/* Moves the QP of a connection, if the identifier has one, to RTR and RTS. The numbers of READs and
+ * atomics: as the peer has it if they are RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH. 0 or -errno.
+ */
+int rdmacm_qp_connect(struct rdmacm_id *id, uint8_t responder_resources, uint8_t initiator_depth);
+
+void rdmacm_ah_attr(const struct control_cm_ah *ah, struct ibv_ah_attr *attr);
+
+/* ---- connect.c ---- */
+
+/* A CONNECT_RESPONSE event is got: connects the QP, and tells the peer. 0 or -errno. */
+int rdmacm_connect_respond(struct rdmacm_id *id);
 
 #endif

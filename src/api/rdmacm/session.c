@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process's session with the manager: one connection, made when first needed, and
+ * The process's session with the daemon: one connection, made when first needed, and
  * again after a fork() in the child. The one registry of the library, with the lock
  * that guards it.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "api/rdmacm/rsocket.h"
+#include "base/array.h"
 #include "control/client.h"
 #include "control/join.h"
+
+#define BURIED 64
 
 static struct {
 	pthread_mutex_t lock;
 	struct control_client *client;
 	bool forks_watched;
+	struct rsocket **rsocket; /* by descriptor */
+	uint32_t n_rsockets;
+	struct rdmacm_channel *buried[BURIED];
+	unsigned n_buried; /* ever */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 int rdmacm_return(int err)
@@ -35,6 +44,21 @@ void rdmacm_session_unlock(void)
 	pthread_mutex_unlock(&session.lock);
 }
 
+void rdmacm_session_bury(struct rdmacm_channel *ch)
+{
+	struct rdmacm_channel **grave, *old;
+
+	rdmacm_session_lock();
+	grave = &session.buried[session.n_buried++ % BURIED];
+	old = *grave;
+	*grave = ch;
+	rdmacm_session_unlock();
+	if (!old)
+		return;
+	pthread_mutex_destroy(&old->bytes);
+	free(old);
+}
+
 /*
  * The connection is the parent's: two processes cannot share it. What it is made of
  * is left alone, as another thread may have been using it.
@@ -44,10 +68,13 @@ static void in_child(void)
 	if (session.client)
 		close(control_fd(session.client));
 	session.client = NULL;
+	for (uint32_t i = 0; i < session.n_rsockets; i++)
+		if (session.rsocket[i])
+			session.rsocket[i]->inherited = true;
 	pthread_mutex_unlock(&session.lock);
 }
 
-static int connect_manager(struct control_client **client)
+static int connect_daemon(struct control_client **client)
 {
 	/* the shared memory is libibverbs's to use */
 	int ret = control_join(client, CONTROL_ROLE_CM, NULL, NULL);
@@ -62,7 +89,7 @@ static int get_client(struct control_client **client)
 	int ret;
 
 	if (!session.client) {
-		ret = connect_manager(&session.client);
+		ret = connect_daemon(&session.client);
 		if (ret)
 			return ret;
 	}
@@ -115,4 +142,77 @@ int rdmacm_session_channel(uint32_t *handle, int *fd)
 	if (!ret)
 		*handle = reply.channel;
 	return ret;
+}
+
+/* ---- rsockets ---- */
+
+/* The one with that descriptor, or NULL; with the lock held. */
+static struct rsocket *find_rsocket(int fd)
+{
+	return fd >= 0 && (uint32_t)fd < session.n_rsockets ? session.rsocket[fd] : NULL;
+}
+
+struct rsocket *rdmacm_session_rsocket(int fd)
+{
+	struct rsocket *rs;
+
+	rdmacm_session_lock();
+	rs = find_rsocket(fd);
+	if (rs && rs->inherited)
+		rs = NULL;
+	if (rs)
+		rs->refs++;
+	rdmacm_session_unlock();
+	return rs;
+}
+
+void rdmacm_session_rsocket_put(struct rsocket *rs)
+{
+	bool last;
+
+	rdmacm_session_lock();
+	last = !--rs->refs;
+	rdmacm_session_unlock();
+	if (last)
+		rsocket_free(rs);
+}
+
+/* Room for that descriptor; with the lock held. 0 or -ENOMEM. */
+static int grow_rsockets(int fd)
+{
+	uint32_t before = session.n_rsockets;
+	int ret = base_array_reserve(&session.rsocket, &session.n_rsockets, (size_t)fd + 1);
+
+	for (uint32_t i = before; !ret && i < session.n_rsockets; i++)
+		session.rsocket[i] = NULL;
+	return ret;
+}
+
+int rdmacm_session_rsocket_add(struct rsocket *rs)
+{
+	int ret;
+
+	rdmacm_session_lock();
+	ret = grow_rsockets(rs->fd);
+	if (!ret) {
+		rs->refs = 1;
+		session.rsocket[rs->fd] = rs;
+	}
+	rdmacm_session_unlock();
+	return ret;
+}
+
+int rdmacm_session_rsocket_remove(int fd, bool *inherited)
+{
+	struct rsocket *rs;
+
+	rdmacm_session_lock();
+	rs = find_rsocket(fd);
+	if (rs) {
+		*inherited = rs->inherited;
+		session.rsocket[fd] = NULL;
+		rs->refs--;
+	}
+	rdmacm_session_unlock();
+	return rs ? 0 : -EBADF;
 }

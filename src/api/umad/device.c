@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "api/umad/umad.h"
+#include "wire/rate.h"
 
 #define NODE_TYPE_CA  1
 #define PHYS_DISABLED 3
@@ -130,19 +131,6 @@ static void copy_name(char *to, size_t len, const char *from, size_t from_len)
 	to[n] = '\0';
 }
 
-/* Gb/s, whole ones, as sysfs has them. */
-static unsigned rate_of(const struct shm_port *p)
-{
-	static const unsigned tenths[] = { 25, 50, 100, 100, 140, 250, 500, 1000 }; /* a lane */
-	static const unsigned lanes[] = { 1, 4, 8, 12, 2 };
-	unsigned speed = p->active_speed ? (unsigned)__builtin_ctz(p->active_speed) : 0;
-	unsigned width = p->active_width ? (unsigned)__builtin_ctz(p->active_width) : 0;
-
-	if (speed >= sizeof(tenths) / sizeof(*tenths) || width >= sizeof(lanes) / sizeof(*lanes))
-		return 0;
-	return tenths[speed] * lanes[width] / 10;
-}
-
 static int describe_port(const struct umad_fabric *f, const struct shm_hca *h, int num,
                          umad_port_t *port)
 {
@@ -162,7 +150,7 @@ static int describe_port(const struct umad_fabric *f, const struct shm_hca *h, i
 	port->sm_sl = p.sm_sl;
 	port->state = p.state;
 	port->phys_state = p.phys_state;
-	port->rate = rate_of(&p);
+	port->rate = wire_link_speed(p.active_width, p.active_speed) / 10; /* Gb/s, whole ones */
 	port->capmask = htobe32(p.cap_flags);
 	memcpy(&port->gid_prefix, p.gid[0].raw, sizeof(port->gid_prefix));
 	memcpy(&port->port_guid, p.gid[0].raw + 8, sizeof(port->port_guid));

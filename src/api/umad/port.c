@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #include "api/umad/umad.h"
 #include "control/path.h"
+#include "wire/sm_attr.h"
 
 #define OPENIB_OUI       0x001405 /* what umad_register() registers with */
 #define CLASS_SMI        0x01
@@ -34,7 +36,7 @@ int umad_done(void)
 static int open_port(struct umad_fabric *f, uint32_t index, struct umad_open *port)
 {
 	struct control_umad_at req = { .index = index };
-	struct control_umad_port rep;
+	struct control_umad_port rep = { 0 };
 	int ret = control_call(f->client, &(struct control_call){
 	                                          .type = (enum control_type)CONTROL_UMAD_OPEN_PORT,
 	                                          .request = &req,
@@ -54,15 +56,23 @@ static int open_port(struct umad_fabric *f, uint32_t index, struct umad_open *po
 	return 0;
 }
 
-/* The descriptor; -EOPNOTSUPP: there is no fabric; -ENODEV, -EINVAL: no such port; -EIO. */
-int umad_open_port(const char *ca_name, int portnum)
+/* Whether QP 0 of the port is for programs: an Ethernet port has none. */
+static bool has_smi(const struct umad_fabric *f, uint32_t index)
+{
+	struct shm_port p;
+
+	shm_port_read(&f->region, index, &p);
+	return p.link_layer != IBV_LINK_LAYER_ETHERNET && !(p.cap_flags & PORT_CAP_SM_DISABLED);
+}
+
+/* The descriptor, or -errno as umad_open_port() has it. @smi: only a port with a QP 0. */
+static int open_named(const char *ca_name, int portnum, bool smi)
 {
 	struct umad_open *port = calloc(1, sizeof(*port));
 	struct umad_fabric *f;
 	int cancel_state, ret;
-	uint32_t index;
+	uint32_t index = 0;
 
-	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
 	if (!port)
 		return -EIO;
 	umad_lock(&cancel_state);
@@ -71,6 +81,8 @@ int umad_open_port(const char *ca_name, int portnum)
 		ret = -EOPNOTSUPP; /* as without the kernel's part */
 	else
 		ret = umad_resolve_port(f, ca_name, &portnum, &index);
+	if (!ret && smi && !has_smi(f, index))
+		ret = -ENODEV;
 	if (!ret)
 		ret = open_port(f, index, port);
 	if (!ret) {
@@ -82,6 +94,23 @@ int umad_open_port(const char *ca_name, int portnum)
 	}
 	umad_unlock(cancel_state);
 	return ret == -ENOENT ? -EINVAL : ret;
+}
+
+/* The descriptor; -EOPNOTSUPP: there is no fabric; -ENODEV, -EINVAL: no such port; -EIO. */
+int umad_open_port(const char *ca_name, int portnum)
+{
+	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
+	return open_named(ca_name, portnum, false);
+}
+
+/* Since rdma-core 53; older headers do not declare it. */
+int umad_open_smi_port(const char *ca_name, int portnum);
+
+/* The same; -ENODEV also: the port has no QP 0. */
+int umad_open_smi_port(const char *ca_name, int portnum)
+{
+	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
+	return open_named(ca_name, portnum, true);
 }
 
 int umad_close_port(int fd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process's session with the manager: one connection, made when first needed, and again
- * after a fork() in the child or when a manager has gone. The one registry of the library,
+ * The process's session with the daemon: one connection, made when first needed, and again
+ * after a fork() in the child or when a daemon has gone. The one registry of the library,
  * with the lock that guards it.
  */
 #include <errno.h>
@@ -58,7 +58,7 @@ int umad_fabric_get(struct umad_fabric **out)
 		pthread_atfork(before_fork, after_fork, after_fork);
 	session.forks_watched = true;
 	/* the connection is its process's: two cannot share it */
-	if (f->client && (f->pid != getpid() || shm_manager_gone(&f->region)))
+	if (f->client && (f->pid != getpid() || shm_daemon_gone(&f->region)))
 		leave(f);
 	if (!f->client) {
 		ret = control_join(&f->client, CONTROL_ROLE_UMAD, &f->region, &f->host_index);

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "api/umad/umad.h"
+#include "base/signals.h"
 #include "wire/rmpp.h"
 #include "wire/smp.h"
 
@@ -43,20 +45,20 @@ int umad_poll(int fd, int timeout_ms)
 /* ---- sending ---- */
 
 /*
- * The first hop of a directed route, or of the way back, is by this port, or it leads nowhere:
- * unless that part of the way is by LID.
+ * The first hop of a directed route, or of the returning path, is by this port, or it leads
+ * nowhere: unless that part of the path is by LID.
  */
 static bool is_route_from(const uint8_t *mad, uint8_t port_num)
 {
 	uint8_t pointer = mad[SMP_AT_HOP_POINTER], count = mad[SMP_AT_HOP_COUNT];
-	bool is_answer = mad[SMP_AT_STATUS] & DIRECTION_BIT;
-	const uint8_t *begin = mad + (is_answer ? SMP_AT_DR_DLID : SMP_AT_DR_SLID);
+	bool is_response = mad[SMP_AT_STATUS] & DIRECTION_BIT;
+	const uint8_t *begin = mad + (is_response ? SMP_AT_DR_DLID : SMP_AT_DR_SLID);
 
 	if (count > SMP_MAX_HOPS)
 		return false;
 	if (begin[0] != 0xFF || begin[1] != 0xFF)
 		return true;
-	if (!is_answer)
+	if (!is_response)
 		return !count || (!pointer && mad[SMP_AT_INITIAL_PATH + 1] == port_num);
 	return !count || (pointer == count + 1 && mad[SMP_AT_RETURN_PATH + count] == port_num);
 }
@@ -109,26 +111,44 @@ static void attach_fd(struct msghdr *msg, union one_fd *control, int fd)
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 }
 
-static int make_memfd(const uint8_t *data, size_t bytes)
+static int write_all(int fd, const uint8_t *data, size_t bytes)
 {
-	int fd = memfd_create("umad", MFD_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
 	while (bytes) {
 		ssize_t n = write(fd, data, bytes);
 
-		if (n <= 0) {
-			close(fd);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
 			return -ENOMEM;
-		}
 		data += n;
 		bytes -= (size_t)n;
 	}
-	return fd;
+	return 0;
 }
 
-/* The manager takes what comes, so that there is room again soon. */
+static int make_memfd(const uint8_t *data, size_t bytes)
+{
+	int fd = memfd_create("umad", MFD_CLOEXEC), cancel_state, ret;
+
+	if (fd < 0)
+		return -errno;
+	cancel_state = base_cancel_off();
+	ret = write_all(fd, data, bytes);
+	if (ret)
+		close(fd);
+	base_cancel_restore(cancel_state);
+	return ret ? ret : fd;
+}
+
+static void close_memfd(void *arg)
+{
+	const int *fd = arg;
+
+	if (*fd >= 0)
+		close(*fd);
+}
+
+/* The daemon receives what comes, so that there is room again soon. Cancellation point. */
 static int send_datagram(int fd, const struct msghdr *msg)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -159,9 +179,9 @@ static int send_mad(int fd, const struct ib_user_mad *mad, size_t bytes)
 		attach_fd(&msg, &control, memfd);
 		iov[1].iov_len = UMAD_MAD_BYTES;
 	}
+	pthread_cleanup_push(close_memfd, &memfd);
 	ret = send_datagram(fd, &msg);
-	if (memfd >= 0)
-		close(memfd);
+	pthread_cleanup_pop(1);
 	return ret;
 }
 
@@ -195,7 +215,7 @@ static int peek(int fd, struct iovec *iov, size_t n_iov)
 
 	if (n < 0)
 		return errno == ECONNRESET ? -EIO : -errno;
-	return (size_t)n < HEADER_BYTES ? -EIO : 0; /* 0: the manager has gone */
+	return (size_t)n < HEADER_BYTES ? -EIO : 0; /* 0: the daemon has gone */
 }
 
 static int read_memfd(int fd, uint8_t *to, size_t bytes)

@@ -2,7 +2,7 @@
 /*
  * What the files of this folder share: the process's place in its fabric, and the ports
  * that it has open. The library keeps little: agents, requests and their timeouts are the
- * manager's, as they are the kernel's with the original.
+ * daemon's, as they are the kernel's with the original.
  *
  * Thread safety is that of the original: any thread may call anything.
  */
@@ -35,7 +35,7 @@ struct umad_open {
 	uint8_t port_num;
 	struct {
 		bool registered;
-		bool reassembles; /* RMPP is the manager's business */
+		bool reassembles; /* RMPP is the daemon's business */
 	} agent[UMAD_CA_MAX_AGENTS];
 };
 

@@ -7,7 +7,8 @@
 #define WC_FLAGS_HERE                                                            \
 	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
 	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
-#define CQ_FLAGS_KNOWN (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
+#define CQ_COMP_MASK_KNOWN ((uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
+#define CQ_FLAGS_KNOWN     (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -59,12 +60,20 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	return ret ? verbs_null(ret) : (struct ibv_cq *)&cq->cq;
 }
 
+static bool is_parent(struct ibv_context *context, struct ibv_pd *pd)
+{
+	return pd && pd->context == context && hca_pd_is_parent(pd);
+}
+
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_cq *cq;
 
-	if (attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS)
+	if (attr->comp_mask & ~CQ_COMP_MASK_KNOWN)
 		return verbs_null(-EOPNOTSUPP);
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    !is_parent(context, attr->parent_domain))
+		return verbs_null(-EINVAL);
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CQ_FLAGS_KNOWN))
 		return verbs_null(-EOPNOTSUPP);
 	if (attr->wc_flags & ~WC_FLAGS_HERE)
@@ -75,7 +84,12 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	                   (int)attr->comp_vector);
 	if (!cq)
 		return NULL;
-	hca_cq_ex_init(hca_cq(cq), attr->wc_flags);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		hca_cq(cq)->parent_domain = attr->parent_domain;
+		hca_pd_use(attr->parent_domain);
+	}
+	hca_cq_ex_init(hca_cq(cq), attr->wc_flags,
+	               attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0);
 	return (struct ibv_cq_ex *)cq;
 }
 

@@ -15,7 +15,8 @@
 #include "api/verbs/verbs.h"
 #include "base/util.h"
 #include "control/join.h"
-#include "hca/wire.h"
+#include "hca/command_file.h"
+#include "hca/link.h"
 
 static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {
@@ -101,49 +102,31 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 
 /* ---- contexts ---- */
 
-static int no_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
-{
-	(void)qp;
-	(void)mw;
-	(void)bind;
-	return EOPNOTSUPP;
-}
-
-static struct ibv_mw *no_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
-{
-	(void)pd;
-	(void)type;
-	return verbs_null(-EOPNOTSUPP);
-}
-
-static int no_dealloc_mw(struct ibv_mw *mw)
-{
-	(void)mw;
-	return EOPNOTSUPP;
-}
-
-static int no_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
-{
-	(void)srq;
-	*bad = wr;
-	return EOPNOTSUPP;
-}
-
 /* What programs call through the context. Absent ones make the header say EOPNOTSUPP. */
 static const struct verbs_context verbs_template = {
 	.query_port = verbs_query_port,
 	.query_device_ex = verbs_query_device_ex,
+	.alloc_parent_domain = verbs_alloc_parent_domain,
+	.alloc_dm = verbs_alloc_dm,
+	.free_dm = verbs_free_dm,
+	.reg_dm_mr = verbs_reg_dm_mr,
+	.alloc_null_mr = verbs_alloc_null_mr,
+	.advise_mr = verbs_advise_mr,
+	.query_rt_values = verbs_query_rt_values,
+	.alloc_td = verbs_alloc_td,
+	.dealloc_td = verbs_dealloc_td,
 	.create_cq_ex = verbs_create_cq_ex,
 	.create_qp_ex = verbs_create_qp_ex,
+	.create_srq_ex = verbs_create_srq_ex,
 	.sz = sizeof(struct verbs_context),
 	.context = {
 		.ops = {
-			.alloc_mw = no_alloc_mw,
-			.bind_mw = no_bind_mw,
-			.dealloc_mw = no_dealloc_mw,
+			.alloc_mw = verbs_alloc_mw,
+			.bind_mw = verbs_bind_mw,
+			.dealloc_mw = verbs_dealloc_mw,
 			.poll_cq = verbs_poll_cq,
 			.req_notify_cq = verbs_req_notify_cq,
-			.post_srq_recv = no_post_srq_recv,
+			.post_srq_recv = verbs_post_srq_recv,
 			.post_send = verbs_post_send,
 			.post_recv = verbs_post_recv,
 		},
@@ -165,47 +148,135 @@ static struct hca_process *process_of(struct verbs_hca *d, int *error)
 	return p;
 }
 
-struct ibv_context *ibv_open_device(struct ibv_device *device)
+/* Tables by number, of queue pairs and completion queues. 0 or -ENOMEM. */
+static int make_tables(struct hca_context *ctx)
 {
-	struct verbs_hca *d = (struct verbs_hca *)device;
-	struct control_open_hca req = { .hca = d->hca };
-	struct control_open_hca_reply rep;
-	struct hca_context *ctx;
-	int ret = -ENODEV;
-
-	ctx = calloc(1, sizeof(*ctx));
-	if (!ctx)
-		return verbs_null(-ENOMEM);
-	ctx->vctx = verbs_template;
-	ctx->process = process_of(d, &ret);
-	if (!ctx->process)
-		goto err_free;
-	ctx->hca = d->hca;
-	ret = -ENOMEM;
 	ctx->qp_by_index = calloc(SHM_MAX_QPS, sizeof(*ctx->qp_by_index));
 	ctx->cq_by_id = calloc(SHM_MAX_CQS, sizeof(*ctx->cq_by_id));
-	if (!ctx->qp_by_index || !ctx->cq_by_id)
-		goto err_tables;
-	ret = control_call(ctx->process->control,
-	                   &(struct control_call){ .type = CONTROL_OPEN_HCA,
-	                                           .request = &req,
-	                                           .request_bytes = sizeof(req),
-	                                           .reply = &rep,
-	                                           .reply_bytes = sizeof(rep),
-	                                           .fd = &ctx->vctx.context.async_fd });
-	if (ret)
-		goto err_tables;
-	ctx->handle = rep.handle;
+	return ctx->qp_by_index && ctx->cq_by_id ? 0 : -ENOMEM;
+}
+
+static void free_context(struct hca_context *ctx)
+{
+	if (ctx->file)
+		hca_command_file_put(ctx->file);
+	free(ctx->qp_by_index);
+	free(ctx->cq_by_id);
+	free(ctx);
+}
+
+/* Has the daemon open the HCA: handle and descriptor for asynchronous events. */
+static int request_open(struct hca_context *ctx)
+{
+	struct control_open_hca req = { .hca = ctx->hca };
+	struct control_open_hca_reply rep = { 0 };
+	int ret = control_call(ctx->process->control,
+	                       &(struct control_call){ .type = CONTROL_OPEN_HCA,
+	                                               .request = &req,
+	                                               .request_bytes = sizeof(req),
+	                                               .reply = &rep,
+	                                               .reply_bytes = sizeof(rep),
+	                                               .fd = &ctx->vctx.context.async_fd });
+
+	if (!ret)
+		ctx->handle = rep.handle;
+	return ret;
+}
+
+/* A context of @device with the file, which it then owns, and @cmd_fd, which stays the caller's. */
+static int open_context(struct ibv_device *device, struct hca_process *p,
+                        struct hca_command_file *file, int cmd_fd, struct hca_context **out)
+{
+	struct hca_context *ctx = calloc(1, sizeof(*ctx));
+	int ret;
+
+	if (!ctx) {
+		hca_command_file_put(file);
+		return -ENOMEM;
+	}
+	ctx->vctx = verbs_template;
+	ctx->process = p;
+	ctx->hca = ((struct verbs_hca *)device)->hca;
+	ctx->file = file;
+	ret = make_tables(ctx);
+	if (!ret)
+		ret = request_open(ctx);
+	if (ret) {
+		free_context(ctx);
+		return ret;
+	}
+	ctx->vctx.context.cmd_fd = cmd_fd;
 	ctx->vctx.context.device = device;
 	pthread_mutex_init(&ctx->lock, NULL);
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
-	return &ctx->vctx.context;
-err_tables:
-	free(ctx->qp_by_index);
-	free(ctx->cq_by_id);
-err_free:
-	free(ctx);
+	*out = ctx;
+	return 0;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct verbs_hca *d = (struct verbs_hca *)device;
+	struct hca_command_file *file;
+	struct hca_context *ctx;
+	struct hca_process *p;
+	int fd, ret = -ENODEV;
+
+	p = process_of(d, &ret);
+	if (!p)
+		return verbs_null(ret);
+	ret = hca_command_file_new(p, d->hca, &file, &fd);
+	if (ret)
+		return verbs_null(ret);
+	ret = open_context(device, p, file, fd, &ctx);
+	if (!ret)
+		return &ctx->vctx.context;
+	if (fd >= 0)
+		close(fd);
 	return verbs_null(ret);
+}
+
+/* The device that this process lists for HCA @hca, or NULL. */
+static struct ibv_device *device_of(struct hca_process *p, uint32_t hca)
+{
+	struct verbs_hca *d = p->devices;
+
+	for (unsigned i = 0; i < p->n_devices; i++)
+		if (d[i].hca == hca)
+			return &d[i].device;
+	return NULL;
+}
+
+static int import(int cmd_fd, struct hca_context **ctx)
+{
+	struct hca_command_file *file;
+	struct ibv_device *device;
+	struct hca_process *p;
+	uint32_t hca;
+	int ret;
+
+	p = hca_process_get(&ret);
+	if (!p)
+		return ret == -ECONNREFUSED || ret == -ENOENT ? -ENODEV : ret;
+	ret = make_devices(p);
+	if (!ret)
+		ret = hca_command_file_import(p, cmd_fd, &file, &hca);
+	if (ret)
+		return ret;
+	device = device_of(p, hca);
+	if (device)
+		return open_context(device, p, file, cmd_fd, ctx);
+	hca_command_file_put(file);
+	return -ENODEV; /* it is another host's */
+}
+
+/* ibv_close_device() closes the descriptor. EBADF; EINVAL: it is no context's cmd_fd; ENODEV: it is
+ * of another fabric or host. ibv_import_device(3) */
+struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct hca_context *ctx;
+	int ret = import(cmd_fd, &ctx);
+
+	return ret ? verbs_null(ret) : &ctx->vctx.context;
 }
 
 /* Objects that are left keep the context's memory: they point at it. */
@@ -216,14 +287,14 @@ int ibv_close_device(struct ibv_context *context)
 
 	hca_request(ctx->process, CONTROL_CLOSE_HCA, &req, sizeof(req));
 	close(context->async_fd);
+	if (context->cmd_fd >= 0)
+		close(context->cmd_fd);
 	if (ctx->n_objects)
 		return 0;
-	if (ctx->wire)
-		hca_wire_close(ctx->wire);
+	if (ctx->network)
+		ctx->network->ops->close(ctx->network);
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&context->mutex);
-	free(ctx->qp_by_index);
-	free(ctx->cq_by_id);
-	free(ctx);
+	free_context(ctx);
 	return 0;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Asynchronous events. They arrive on the context's descriptor, which programs poll
- * themselves; its end of file says that the manager has gone, which is the one
+ * themselves; its end of file says that the daemon has gone, which is the one
  * event that we make up: the device is dead. Safe from any thread.
  */
 #include <unistd.h>
 
 #include "api/verbs/verbs.h"
+#include "hca/srq.h"
 
-enum element { ELEMENT_CQ, ELEMENT_QP, ELEMENT_PORT, ELEMENT_NONE };
+enum element { ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_PORT, ELEMENT_NONE };
 
 static enum element element_of(uint32_t type)
 {
@@ -24,6 +25,9 @@ static enum element element_of(uint32_t type)
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return ELEMENT_QP;
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+	case IBV_EVENT_SRQ_ERR:
+		return ELEMENT_SRQ;
 	case IBV_EVENT_DEVICE_FATAL:
 		return ELEMENT_NONE;
 	default:
@@ -37,6 +41,7 @@ static bool resolve(struct hca_context *ctx, const struct control_event *e,
 {
 	struct hca_cq *cq = NULL;
 	struct hca_qp *qp = NULL;
+	struct hca_srq *srq = NULL;
 
 	event->event_type = (enum ibv_event_type)e->type;
 	pthread_mutex_lock(&ctx->lock);
@@ -55,12 +60,22 @@ static bool resolve(struct hca_context *ctx, const struct control_event *e,
 			qp->async_events_got++;
 		event->element.qp = (struct ibv_qp *)qp;
 		break;
+	case ELEMENT_SRQ:
+		LIST_FOREACH(srq, &ctx->srqs, entry)
+		if (srq->index == e->element)
+			break;
+		if (srq)
+			srq->async_events_got++;
+		event->element.srq = (struct ibv_srq *)srq;
+		break;
 	default:
 		event->element.port_num = (int)e->element;
 		break;
 	}
 	pthread_mutex_unlock(&ctx->lock);
-	return cq || qp || element_of(e->type) >= ELEMENT_PORT;
+	if (qp)
+		hca_qp_notice_error(qp); /* its event is not acknowledged: it cannot go */
+	return cq || qp || srq || element_of(e->type) >= ELEMENT_PORT;
 }
 
 /* -1 and errno; EIO once the device is dead and that has been told. ibv_get_async_event(3) */
@@ -98,6 +113,7 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 {
 	struct ibv_cq *cq = event->element.cq;
 	struct ibv_qp *qp = event->element.qp;
+	struct ibv_srq *srq = event->element.srq;
 
 	switch (element_of(event->event_type)) {
 	case ELEMENT_CQ:
@@ -105,6 +121,9 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 		break;
 	case ELEMENT_QP:
 		acknowledge(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	case ELEMENT_SRQ:
+		acknowledge(&srq->mutex, &srq->cond, &srq->events_completed);
 		break;
 	default:
 		break;

@@ -1,37 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protection domains, memory regions, and the fork helpers. Safe from any thread.
+ * Memory regions, and the fork helpers. Safe from any thread.
  */
-#include <stdlib.h>
-
 #include "api/verbs/verbs.h"
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct hca_pd *pd = calloc(1, sizeof(*pd));
-
-	if (!pd)
-		return verbs_null(-ENOMEM);
-	if (hca_process_gone(hca_context(context)->process)) {
-		free(pd);
-		return verbs_null(-EIO);
-	}
-	pd->pd.context = context;
-	hca_context(context)->n_objects++;
-	return &pd->pd;
-}
-
-/* EBUSY while an MR, AH or QP is in it. */
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	struct hca_pd *own = (struct hca_pd *)pd;
-
-	if (own->users)
-		return verbs_result(-EBUSY);
-	hca_context(pd->context)->n_objects--;
-	free(own);
-	return 0;
-}
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                           unsigned access)
@@ -88,8 +59,33 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 
 int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	hca_mr_deregister((struct hca_mr *)mr);
-	return 0;
+	return verbs_result(hca_mr_deregister((struct hca_mr *)mr));
+}
+
+/* ibv_alloc_null_mr(3) */
+struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd)
+{
+	int error;
+	struct hca_mr *mr = hca_mr_alloc_null(pd, &error);
+
+	return mr ? &mr->mr : verbs_null(error);
+}
+
+/* Brings pages of on-demand regions in, before the call returns: @flags ask for no less. The first
+ * entry that is wrong ends it. ibv_advise_mr(3) */
+int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                    struct ibv_sge *sg_list, uint32_t num_sges)
+{
+	int ret = 0;
+
+	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return verbs_result(-EOPNOTSUPP);
+	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sges || !sg_list)
+		return verbs_result(-EINVAL);
+	for (uint32_t i = 0; i < num_sges && !ret; i++)
+		ret = hca_mr_advise(&hca_context(pd->context)->process->mrs, hca_pd(pd)->domain,
+		                    advice, &sg_list[i]);
+	return verbs_result(ret);
 }
 
 /* Nothing is pinned, so a fork changes nothing for the parent. ibv_fork_init(3) */

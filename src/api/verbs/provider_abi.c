@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The side of libibverbs that hardware drivers see: version IBVERBS_PRIVATE_34, ibv_register_driver
- * and the helpers that once were public. libmlx5.so.1 and libefa.so.1 import them with BIND_NOW,
- * and perftest, UCX and pyverbs link those two, so every name must be here for the programs to
- * start.
+ * The side of libibverbs that hardware drivers see: the versions IBVERBS_PRIVATE_*, of which each
+ * rdma-core has one, ibv_register_driver and the helpers that once were public. libmlx5.so.1 and
+ * libefa.so.1 import them with BIND_NOW, and perftest, UCX and pyverbs link those two, so every
+ * name must be here for the programs to start. docs/abi.md says which rdma-core has which version.
  *
  * No driver ever gets a device from us, so what would drive one refuses. Those functions look at
  * none of their arguments, and their prototypes are in a header that Debian does not install
@@ -30,6 +30,8 @@
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 
+#include "api/verbs/private.h"
+
 /* The values of a driver's view of the GID type; private to libibverbs and its drivers. */
 enum gid_type_sysfs {
 	GID_TYPE_SYSFS_IB_ROCE_V1 = 0,
@@ -54,33 +56,41 @@ static char sysfs_root[IBV_SYSFS_PATH_MAX + 1];
 static pthread_once_t sysfs_root_once = PTHREAD_ONCE_INIT;
 
 /* In the place of infiniband/driver.h and infiniband/marshall.h. */
-extern bool verbs_allow_disassociate_destroy;
-int ibv_cmd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
-int ibv_cmd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int ibv_cmd_poll_cq(void);
-unsigned int __ioctl_final_num_attrs(unsigned int num_attrs, const void *link);
-void __verbs_log(void);
-void verbs_register_driver_34(const void *ops);
+extern bool private_verbs_allow_disassociate_destroy;
+int private_ibv_cmd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                              struct ibv_send_wr **bad_wr);
+int private_ibv_cmd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+                              struct ibv_recv_wr **bad_wr);
+int private_ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                                  struct ibv_recv_wr **bad_wr);
+int private_ibv_cmd_poll_cq(void);
+unsigned int private___ioctl_final_num_attrs(unsigned int num_attrs, const void *link);
+void private___verbs_log(void);
 void ibv_register_driver_1_1(const char *name, const void *init);
-struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
-void *_verbs_init_and_alloc_context(void);
-void verbs_uninit_context(void);
-void verbs_set_ops(void);
-void verbs_init_cq(void);
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-                       enum gid_type_sysfs *type);
+struct ibv_context *private_verbs_open_device(struct ibv_device *device, void *private_data);
+void *private__verbs_init_and_alloc_context(void);
+void private_verbs_uninit_context(void);
+void private_verbs_set_ops(void);
+void private_verbs_init_cq(void);
+void *private_ibv_dmabuf_heap_cc_shared_init(void);
+void *private_ibv_dmabuf_heap_alloc(void);
+void private_ibv_dmabuf_heap_free(void);
+void private_ibv_dmabuf_heap_destroy(void);
+int private_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+                               enum gid_type_sysfs *type);
 const char *ibv_get_sysfs_path(void);
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
-int ibv_read_ibdev_sysfs_file(char *buf, size_t size, const struct sysfs_dev *dev,
-                              const char *format, ...) __attribute__((format(printf, 4, 5)));
+int private_ibv_read_ibdev_sysfs_file(char *buf, size_t size, const struct sysfs_dev *dev,
+                                      const char *format, ...)
+        __attribute__((format(printf, 4, 5)));
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, const struct ib_uverbs_ah_attr *src);
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, const struct ib_uverbs_qp_attr *src);
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, const struct ib_user_path_rec *src);
 void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, const struct ibv_sa_path_rec *src);
 
 /* Says whether drivers may destroy objects of a device that is gone; none of ours has any. */
-bool verbs_allow_disassociate_destroy;
+SINCE_34(verbs_allow_disassociate_destroy)
+bool private_verbs_allow_disassociate_destroy;
 
 static int refuse(void)
 {
@@ -89,88 +99,110 @@ static int refuse(void)
 }
 
 /* Kernel commands. In place of a system call, EOPNOTSUPP both returned and in errno. */
-#define REFUSE(name)             \
-	int name(void);          \
-	int name(void)           \
-	{                        \
-		return refuse(); \
+#define REFUSE(since, name)                   \
+	since(name) int private_##name(void); \
+	int private_##name(void)              \
+	{                                     \
+		return refuse();              \
 	}
 
 /* clang-format off */
-REFUSE(execute_ioctl)
-REFUSE(ibv_cmd_advise_mr)
-REFUSE(ibv_cmd_alloc_dm)
-REFUSE(ibv_cmd_alloc_mw)
-REFUSE(ibv_cmd_alloc_pd)
-REFUSE(ibv_cmd_attach_mcast)
-REFUSE(ibv_cmd_close_xrcd)
-REFUSE(ibv_cmd_create_ah)
-REFUSE(ibv_cmd_create_counters)
-REFUSE(ibv_cmd_create_cq)
-REFUSE(ibv_cmd_create_cq_ex)
-REFUSE(ibv_cmd_create_flow)
-REFUSE(ibv_cmd_create_flow_action_esp)
-REFUSE(ibv_cmd_create_qp)
-REFUSE(ibv_cmd_create_qp_ex)
-REFUSE(ibv_cmd_create_qp_ex2)
-REFUSE(ibv_cmd_create_rwq_ind_table)
-REFUSE(ibv_cmd_create_srq)
-REFUSE(ibv_cmd_create_srq_ex)
-REFUSE(ibv_cmd_create_wq)
-REFUSE(ibv_cmd_dealloc_mw)
-REFUSE(ibv_cmd_dealloc_pd)
-REFUSE(ibv_cmd_dereg_mr)
-REFUSE(ibv_cmd_destroy_ah)
-REFUSE(ibv_cmd_destroy_counters)
-REFUSE(ibv_cmd_destroy_cq)
-REFUSE(ibv_cmd_destroy_flow)
-REFUSE(ibv_cmd_destroy_flow_action)
-REFUSE(ibv_cmd_destroy_qp)
-REFUSE(ibv_cmd_destroy_rwq_ind_table)
-REFUSE(ibv_cmd_destroy_srq)
-REFUSE(ibv_cmd_destroy_wq)
-REFUSE(ibv_cmd_detach_mcast)
-REFUSE(ibv_cmd_free_dm)
-REFUSE(ibv_cmd_get_context)
-REFUSE(ibv_cmd_modify_cq)
-REFUSE(ibv_cmd_modify_flow_action_esp)
-REFUSE(ibv_cmd_modify_qp)
-REFUSE(ibv_cmd_modify_qp_ex)
-REFUSE(ibv_cmd_modify_srq)
-REFUSE(ibv_cmd_modify_wq)
-REFUSE(ibv_cmd_open_qp)
-REFUSE(ibv_cmd_open_xrcd)
-REFUSE(ibv_cmd_query_context)
-REFUSE(ibv_cmd_query_device_any)
-REFUSE(ibv_cmd_query_mr)
-REFUSE(ibv_cmd_query_port)
-REFUSE(ibv_cmd_query_qp)
-REFUSE(ibv_cmd_query_srq)
-REFUSE(ibv_cmd_read_counters)
-REFUSE(ibv_cmd_reg_dm_mr)
-REFUSE(ibv_cmd_reg_dmabuf_mr)
-REFUSE(ibv_cmd_reg_mr)
-REFUSE(ibv_cmd_req_notify_cq)
-REFUSE(ibv_cmd_rereg_mr)
-REFUSE(ibv_cmd_resize_cq)
+REFUSE(SINCE_34, execute_ioctl)
+REFUSE(SINCE_34, ibv_cmd_advise_mr)
+REFUSE(SINCE_34, ibv_cmd_alloc_dm)
+REFUSE(SINCE_34, ibv_cmd_alloc_mw)
+REFUSE(SINCE_34, ibv_cmd_alloc_pd)
+REFUSE(SINCE_34, ibv_cmd_attach_mcast)
+REFUSE(SINCE_34, ibv_cmd_close_xrcd)
+REFUSE(SINCE_34, ibv_cmd_create_ah)
+REFUSE(SINCE_34, ibv_cmd_create_counters)
+REFUSE(SINCE_34, ibv_cmd_create_cq)
+REFUSE(SINCE_34, ibv_cmd_create_cq_ex)
+REFUSE(SINCE_34, ibv_cmd_create_cq_ex2)
+REFUSE(SINCE_34, ibv_cmd_create_flow)
+REFUSE(SINCE_34, ibv_cmd_create_flow_action_esp)
+REFUSE(SINCE_34, ibv_cmd_create_qp)
+REFUSE(SINCE_34, ibv_cmd_create_qp_ex)
+REFUSE(SINCE_34, ibv_cmd_create_qp_ex2)
+REFUSE(SINCE_34, ibv_cmd_create_rwq_ind_table)
+REFUSE(SINCE_34, ibv_cmd_create_srq)
+REFUSE(SINCE_34, ibv_cmd_create_srq_ex)
+REFUSE(SINCE_34, ibv_cmd_create_wq)
+REFUSE(SINCE_34, ibv_cmd_dealloc_mw)
+REFUSE(SINCE_34, ibv_cmd_dealloc_pd)
+REFUSE(SINCE_34, ibv_cmd_dereg_mr)
+REFUSE(SINCE_34, ibv_cmd_destroy_ah)
+REFUSE(SINCE_34, ibv_cmd_destroy_counters)
+REFUSE(SINCE_34, ibv_cmd_destroy_cq)
+REFUSE(SINCE_34, ibv_cmd_destroy_flow)
+REFUSE(SINCE_34, ibv_cmd_destroy_flow_action)
+REFUSE(SINCE_34, ibv_cmd_destroy_qp)
+REFUSE(SINCE_34, ibv_cmd_destroy_rwq_ind_table)
+REFUSE(SINCE_34, ibv_cmd_destroy_srq)
+REFUSE(SINCE_34, ibv_cmd_destroy_wq)
+REFUSE(SINCE_34, ibv_cmd_detach_mcast)
+REFUSE(SINCE_34, ibv_cmd_free_dm)
+REFUSE(SINCE_34, ibv_cmd_get_context)
+REFUSE(SINCE_34, ibv_cmd_modify_cq)
+REFUSE(SINCE_34, ibv_cmd_modify_flow_action_esp)
+REFUSE(SINCE_34, ibv_cmd_modify_qp)
+REFUSE(SINCE_34, ibv_cmd_modify_qp_ex)
+REFUSE(SINCE_34, ibv_cmd_modify_srq)
+REFUSE(SINCE_34, ibv_cmd_modify_wq)
+REFUSE(SINCE_34, ibv_cmd_open_qp)
+REFUSE(SINCE_34, ibv_cmd_open_xrcd)
+REFUSE(SINCE_34, ibv_cmd_query_context)
+REFUSE(SINCE_34, ibv_cmd_query_device_any)
+REFUSE(SINCE_34, ibv_cmd_query_mr)
+REFUSE(SINCE_34, ibv_cmd_query_port)
+REFUSE(SINCE_34, ibv_cmd_query_qp)
+REFUSE(SINCE_34, ibv_cmd_query_srq)
+REFUSE(SINCE_34, ibv_cmd_read_counters)
+REFUSE(SINCE_34, ibv_cmd_reg_dm_mr)
+REFUSE(SINCE_34, ibv_cmd_reg_dmabuf_mr)
+REFUSE(SINCE_34, ibv_cmd_reg_mr)
+REFUSE(SINCE_34, ibv_cmd_req_notify_cq)
+REFUSE(SINCE_34, ibv_cmd_rereg_mr)
+REFUSE(SINCE_34, ibv_cmd_resize_cq)
+REFUSE(SINCE_59, ibv_cmd_alloc_dmah)
+REFUSE(SINCE_59, ibv_cmd_export_dmabuf_fd)
+REFUSE(SINCE_59, ibv_cmd_free_dmah)
+REFUSE(SINCE_59, ibv_cmd_query_port_speed)
+REFUSE(SINCE_59, ibv_cmd_reg_mr_ex)
+REFUSE(SINCE_65, ibv_cmd_create_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_destroy_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_inc_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_inc_err_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_qp_attach_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_query_comp_cntr_caps)
+REFUSE(SINCE_65, ibv_cmd_read_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_read_err_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_set_comp_cntr)
+REFUSE(SINCE_65, ibv_cmd_set_err_comp_cntr)
 /* clang-format on */
 
 /* Callers walk the list from *bad_wr, so the three posts name the first request as the bad one. */
-int ibv_cmd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+SINCE_34(ibv_cmd_post_send)
+int private_ibv_cmd_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                              struct ibv_send_wr **bad_wr)
 {
 	(void)qp;
 	*bad_wr = wr;
 	return refuse();
 }
 
-int ibv_cmd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+SINCE_34(ibv_cmd_post_recv)
+int private_ibv_cmd_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+                              struct ibv_recv_wr **bad_wr)
 {
 	(void)qp;
 	*bad_wr = wr;
 	return refuse();
 }
 
-int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+SINCE_34(ibv_cmd_post_srq_recv)
+int private_ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                                  struct ibv_recv_wr **bad_wr)
 {
 	(void)srq;
 	*bad_wr = wr;
@@ -178,7 +210,8 @@ int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
 }
 
 /* As ibv_poll_cq(): a positive number would be a count of completions. */
-int ibv_cmd_poll_cq(void)
+SINCE_34(ibv_cmd_poll_cq)
+int private_ibv_cmd_poll_cq(void)
 {
 	refuse();
 	return -1;
@@ -188,40 +221,81 @@ int ibv_cmd_poll_cq(void)
  * How many attributes a chain of ioctl buffers needs; the caller sizes an array by it.
  * execute_ioctl copies nothing into that array, so the chain behind the first buffer needs no room.
  */
-unsigned int __ioctl_final_num_attrs(unsigned int num_attrs, const void *link)
+SINCE_34(__ioctl_final_num_attrs)
+unsigned int private___ioctl_final_num_attrs(unsigned int num_attrs, const void *link)
 {
 	(void)link;
 	return num_attrs;
 }
 
 /* What drivers log about their devices. VERBS_LOG_LEVEL is not honoured: they have none. */
-void __verbs_log(void)
+SINCE_34(__verbs_log)
+void private___verbs_log(void)
 {
-}
-
-/* A driver's constructor hands in its table of devices and operations: accepted, never used. */
-void verbs_register_driver_34(const void *ops)
-{
-	(void)ops;
 }
 
 /*
- * The same for a driver from before rdma-core. Debian has it as a hidden version: running programs
- * find it, new ones cannot link it. The attribute, where the compiler has it, outlives LTO.
+ * A driver's constructor hands in its table of devices and operations: accepted, never used. Each
+ * version of the interface has a name of its own for it.
  */
-#if __has_attribute(symver)
-__attribute__((symver("ibv_register_driver@IBVERBS_1.1")))
-#else
+#define REGISTER_DRIVER(version)                               \
+	void verbs_register_driver_##version(const void *ops); \
+	void verbs_register_driver_##version(const void *ops)  \
+	{                                                      \
+		(void)ops;                                     \
+	}
+
+/* clang-format off */
+REGISTER_DRIVER(34)
+REGISTER_DRIVER(57)
+REGISTER_DRIVER(59)
+REGISTER_DRIVER(64)
+REGISTER_DRIVER(65)
+/* clang-format on */
+
+/*
+ * The same for a driver from before rdma-core. Debian has it as a hidden version: running programs
+ * find it, new ones cannot link it.
+ */
 __asm__(".symver ibv_register_driver_1_1, ibv_register_driver@IBVERBS_1.1");
-#endif
 void ibv_register_driver_1_1(const char *name, const void *init)
 {
 	(void)name;
 	(void)init;
 }
 
+/*
+ * Memory that a guest shares with its host, for confidential computing. Umbel's is memory of the
+ * process, so there is no such heap to open: NULL, errno EOPNOTSUPP.
+ */
+SINCE_64(ibv_dmabuf_heap_cc_shared_init)
+void *private_ibv_dmabuf_heap_cc_shared_init(void)
+{
+	refuse();
+	return NULL;
+}
+
+/* Without a heap there is nothing to allocate from, to free or to destroy. */
+SINCE_64(ibv_dmabuf_heap_alloc)
+void *private_ibv_dmabuf_heap_alloc(void)
+{
+	refuse();
+	return NULL;
+}
+
+SINCE_64(ibv_dmabuf_heap_free)
+void private_ibv_dmabuf_heap_free(void)
+{
+}
+
+SINCE_64(ibv_dmabuf_heap_destroy)
+void private_ibv_dmabuf_heap_destroy(void)
+{
+}
+
 /* Opens a device past ibv_open_device(), with arguments for its driver: NULL, errno EOPNOTSUPP. */
-struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data)
+SINCE_34(verbs_open_device)
+struct ibv_context *private_verbs_open_device(struct ibv_device *device, void *private_data)
 {
 	(void)device;
 	(void)private_data;
@@ -230,21 +304,25 @@ struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_d
 }
 
 /* What a driver would call to build its context. Without a context the others have no work. */
-void *_verbs_init_and_alloc_context(void)
+SINCE_34(_verbs_init_and_alloc_context)
+void *private__verbs_init_and_alloc_context(void)
 {
 	refuse();
 	return NULL;
 }
 
-void verbs_uninit_context(void)
+SINCE_34(verbs_uninit_context)
+void private_verbs_uninit_context(void)
 {
 }
 
-void verbs_set_ops(void)
+SINCE_34(verbs_set_ops)
+void private_verbs_set_ops(void)
 {
 }
 
-void verbs_init_cq(void)
+SINCE_34(verbs_init_cq)
+void private_verbs_init_cq(void)
 {
 }
 
@@ -252,8 +330,9 @@ void verbs_init_cq(void)
  * The type of a GID as sysfs would have it: 0 InfiniBand or RoCE v1, 1 RoCE v2; an empty entry is
  * 0. Returns 0, or -1 with errno. ibv_devinfo and pyverbs call it on any device.
  */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-                       enum gid_type_sysfs *type)
+SINCE_34(ibv_query_gid_type)
+int private_ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+                               enum gid_type_sysfs *type)
 {
 	struct ibv_gid_entry entry = { 0 };
 	int err = ibv_query_gid_ex(context, port_num, index, &entry, 0);
@@ -320,8 +399,9 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 }
 
 /* The same for a file below a device's own directory, its name given in printf's manner. */
-int ibv_read_ibdev_sysfs_file(char *buf, size_t size, const struct sysfs_dev *dev,
-                              const char *format, ...)
+SINCE_34(ibv_read_ibdev_sysfs_file)
+int private_ibv_read_ibdev_sysfs_file(char *buf, size_t size, const struct sysfs_dev *dev,
+                                      const char *format, ...)
 {
 	char file[PATH_MAX];
 	va_list args;

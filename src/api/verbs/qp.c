@@ -8,7 +8,12 @@
 
 #define QP_COMP_MASK_HERE \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-#define SEND_OPS_HERE (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+
+BASE_COLD int verbs_error(int ret)
+{
+	errno = -ret;
+	return -ret;
+}
 
 static struct ibv_qp *create(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
                              struct ibv_qp_cap *cap)
@@ -47,8 +52,6 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 		return verbs_null(-EOPNOTSUPP);
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		attr.send_ops_flags = 0;
-	if (attr.send_ops_flags & ~(uint64_t)SEND_OPS_HERE)
-		return verbs_null(-EOPNOTSUPP);
 	return create(context, &attr, &init->cap);
 }
 
@@ -78,12 +81,12 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	return verbs_result(hca_post_send(hca_qp(qp), wr, bad));
+	return verbs_result(hca_qp(qp)->transport->post(hca_qp(qp), wr, bad));
 }
 
 int verbs_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	return verbs_result(hca_post_recv(hca_qp(qp), wr, bad));
+	return verbs_result(hca_rq_post(hca_qp(qp)->rq, wr, bad));
 }
 
 /* ---- address handles ---- */
@@ -97,7 +100,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	return ah ? &ah->ah : verbs_null(error);
 }
 
-/* -1 and errno. EINVAL: what came to a group cannot be answered. ibv_create_ah_from_wc(3) */
+/* -1 and errno. EINVAL: a reply cannot come from a group. ibv_create_ah_from_wc(3) */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
                         struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
@@ -132,9 +135,9 @@ static int change_attachment(struct ibv_qp *qp, const union ibv_gid *gid, uint16
 	struct control_attach req = { .qpn = qp->qp_num, .mlid = lid };
 
 	if (qp->qp_type != IBV_QPT_UD || !gid)
-		return -EINVAL; /* what groups there are, the manager knows */
+		return -EINVAL; /* what groups there are, the daemon knows */
 	memcpy(req.mgid.raw, gid->raw, sizeof(req.mgid.raw));
-	return hca_request(hca_qp(qp)->process, type, &req, sizeof(req));
+	return hca_request(hca_qp(qp)->ctx->process, type, &req, sizeof(req));
 }
 
 /* EINVAL: no UD QP, no multicast GID or LID; ENOMEM: a limit; ENOSYS: no multicast. */

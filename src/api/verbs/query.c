@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "api/verbs/verbs.h"
+#include "hca/command_file.h"
+#include "hca/dm.h"
+#include "wire/rate.h"
 #include "base/util.h"
-
-#define MAX_MESSAGE (1u << 30)
-
-static const struct ib_gid zero_gid;
 
 static const struct shm_settings *settings_of(struct ibv_context *context)
 {
@@ -39,17 +38,26 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp_wr = (int)s->max_qp_wr,
 		.device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 		                    IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_CURR_QP_STATE_MOD |
-		                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID,
+		                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+		                    IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_RC_RNR_NAK_GEN |
+		                    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
 		.max_sge = (int)s->max_sge,
 		.max_cq = SHM_MAX_CQS,
 		.max_cqe = (int)s->max_cqe,
 		.max_mr = HCA_MR_CHUNK * HCA_MR_CHUNKS,
-		.max_pd = INT_MAX,
-		.atomic_cap = IBV_ATOMIC_NONE,
+		.max_pd = HCA_FILE_PDS,
+		.max_mw = HCA_MR_CHUNK * HCA_MR_CHUNKS,
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_qp_rd_atom = HCA_MAX_RD_ATOMIC,
+		.max_res_rd_atom = HCA_MAX_RD_ATOMIC * (SHM_MAX_QPS - 3),
+		.max_qp_init_rd_atom = HCA_MAX_RD_ATOMIC,
 		.max_mcast_grp = (int)s->max_mcast_grp,
 		.max_mcast_qp_attach = (int)s->max_mcast_qp_attach,
 		.max_total_mcast_qp_attach = (int)s->max_total_mcast_qp_attach,
 		.max_ah = INT_MAX,
+		.max_srq = SHM_MAX_SRQS,
+		.max_srq_wr = (int)s->max_qp_wr,
+		.max_srq_sge = (int)s->max_sge,
 		.max_pkeys = SHM_PKEYS,
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = (uint8_t)h->n_ports,
@@ -60,6 +68,17 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
                           struct ibv_device_attr_ex *attr, size_t len)
 {
+	static const struct ibv_odp_caps on_demand = {
+		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
+		.per_transport_caps = { .rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+		                                       IBV_ODP_SUPPORT_WRITE |
+		                                       IBV_ODP_SUPPORT_READ |
+		                                       IBV_ODP_SUPPORT_ATOMIC,
+		                        .uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+		                                       IBV_ODP_SUPPORT_WRITE,
+		                        .ud_odp_caps =
+		                                IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV },
+	};
 	struct ibv_device_attr_ex all = { 0 };
 
 	if (in && in->comp_mask)
@@ -70,9 +89,26 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: one tick a nanosecond */
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	if (hca_mr_has_on_demand())
+		all.odp_caps = on_demand;
+	all.max_dm_size = HCA_DM_BYTES;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	memset(attr, 0, len);
 	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
+	return 0;
+}
+
+/*
+ * The clock of completion timestamps, in ticks of hca_core_clock, which are all in tv_nsec:
+ * programs read them there, since libmlx5 puts them there. The comp_mask says what was queried.
+ * ibv_query_rt_values_ex(3)
+ */
+int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	(void)context;
+	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
+	if (values->comp_mask)
+		values->raw_clock = (struct timespec){ .tv_nsec = (long)base_now_ns() };
 	return 0;
 }
 
@@ -101,7 +137,7 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	all.active_mtu = (enum ibv_mtu)port.active_mtu;
 	all.gid_tbl_len = port.n_gids;
 	all.port_cap_flags = port.cap_flags;
-	all.max_msg_sz = MAX_MESSAGE;
+	all.max_msg_sz = HCA_MAX_MESSAGE;
 	all.bad_pkey_cntr = counter(&count->bad_pkey);
 	all.qkey_viol_cntr = counter(&count->bad_qkey);
 	all.pkey_tbl_len = port.n_pkeys;
@@ -115,6 +151,8 @@ int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_p
 	all.active_speed = port.active_speed;
 	all.phys_state = port.phys_state;
 	all.link_layer = port.link_layer;
+	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
+		all.flags = IBV_QPF_GRH_REQUIRED;
 	memset(attr, 0, len);
 	memcpy(attr, &all, len < sizeof(all) ? len : sizeof(all));
 	return 0;
@@ -126,6 +164,24 @@ int(ibv_query_port)(struct ibv_context *context, uint8_t port_num,
 {
 	return verbs_query_port(context, port_num, (struct ibv_port_attr *)attr,
 	                        offsetof(struct ibv_port_attr, flags) + 1);
+}
+
+/*
+ * What the port's link carries, in units of 100 Mbit/s. EINVAL: there is no such port.
+ * ibv_query_port_speed(3), of rdma-core 62; older headers do not declare it.
+ */
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed);
+
+int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_t *port_speed)
+{
+	struct hca_context *ctx = hca_context(context);
+	struct shm_port port;
+	int ret = hca_process_gone(ctx->process) ? -EIO : hca_port(ctx, port_num, &port);
+
+	if (ret)
+		return verbs_result(ret);
+	*port_speed = wire_link_speed(port.active_width, port.active_speed);
+	return 0;
 }
 
 /* -1 and errno. An empty entry reads as zero. ibv_query_gid(3) */
@@ -161,7 +217,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 	if (flags || entry_size < sizeof(all) || hca_port(hca_context(context), port_num, &port) ||
 	    index >= port.n_gids)
 		return EINVAL;
-	if (!memcmp(&port.gid[index], &zero_gid, sizeof(zero_gid)))
+	if (ib_gid_is_zero(&port.gid[index]))
 		return ENODATA;
 	fill_entry(&port, port_num, index, &all);
 	memset(entry, 0, entry_size);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <infiniband/verbs.h>
 
+#include "api/verbs/private.h"
 #include "base/util.h"
 #include "wire/rate.h"
 
@@ -53,6 +54,7 @@ static const char *const event_types[] = {
 	[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
 	[IBV_EVENT_GID_CHANGE] = "GID table change",
 	[IBV_EVENT_WQ_FATAL] = "WQ fatal",
+	[20] = "Device link speed change", /* since rdma-core 62 */
 };
 
 static const char *const wc_statuses[] = {
@@ -80,6 +82,23 @@ static const char *const wc_statuses[] = {
 	[IBV_WC_GENERAL_ERR] = "general error",
 	[IBV_WC_TM_ERR] = "TM error",
 	[IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
+};
+
+static const char *const wr_opcodes[] = {
+	[IBV_WR_RDMA_WRITE] = "rdma-write",
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+	[IBV_WR_SEND] = "send",
+	[IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+	[IBV_WR_RDMA_READ] = "rdma-read",
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+	[IBV_WR_LOCAL_INV] = "local-inv",
+	[IBV_WR_BIND_MW] = "bind-mw",
+	[IBV_WR_SEND_WITH_INV] = "send-with-inv",
+	[IBV_WR_TSO] = "tso",
+	[IBV_WR_DRIVER1] = "driver1",
+	[14] = "flush", /* this and the next: since rdma-core 46 */
+	[15] = "atomic-write",
 };
 
 static const char *name_of(const char *const *names, size_t count, int value)
@@ -111,6 +130,15 @@ const char *ibv_event_type_str(enum ibv_event_type event)
 const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
 	return name_of(wc_statuses, ARRAY_SIZE(wc_statuses), (int)status);
+}
+
+/** The name of a send's operation; "unknown" for any other value. Drivers and perftest ask. */
+const char *private_ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
+
+SINCE_34(ibv_wr_opcode_str)
+const char *private_ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	return name_of(wr_opcodes, ARRAY_SIZE(wr_opcodes), (int)opcode);
 }
 
 /** A rate as a multiple of 2.5 Gbit/s; -1 when it is none. ibv_rate_to_mult(3) */

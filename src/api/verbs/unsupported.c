@@ -1,68 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Public verbs that this device refuses: sharing objects between processes through kernel handles,
- * DMA buffers, connection establishment enhancements (ECE), shared receive queues. Applications and
- * librdmacm call them. A refusal looks like that of a driver which lacks the operation: EOPNOTSUPP,
- * as a return value or as errno with NULL, whichever the verb's man page says.
+ * Public verbs that this device refuses: DMA buffers and handles, connection establishment
+ * enhancements (ECE), completion counters. Applications and librdmacm call
+ * them. A refusal looks like that of a driver which lacks the operation: EOPNOTSUPP, as a return
+ * value or as errno with NULL, whichever the verb's man page says.
  *
  * Thread safety: no state; any thread, any time.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
 
+/* Those that headers of rdma-core 56 and older do not have. */
+struct ibv_dmah;
+struct ibv_dmah_init_attr;
+struct ibv_comp_cntr;
+struct ibv_comp_cntr_init_attr;
+struct ibv_comp_cntr_caps;
+struct ibv_qp_attach_comp_cntr_attr;
+
+struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr);
+int ibv_dealloc_dmah(struct ibv_dmah *dmah);
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
+int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+                              size_t caps_size);
+struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
+                                           struct ibv_comp_cntr_init_attr *attr);
+int ibv_destroy_comp_cntr(struct ibv_comp_cntr *counter);
+int ibv_set_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value);
+int ibv_set_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value);
+int ibv_inc_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount);
+int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount);
+int ibv_read_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value);
+int ibv_read_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value);
+int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
+                            struct ibv_qp_attach_comp_cntr_attr *attr);
+
 static void *refuse_pointer(void)
 {
 	errno = EOPNOTSUPP;
 	return NULL;
-}
-
-/** Returns NULL with errno EOPNOTSUPP: there is no kernel context behind cmd_fd to take over. */
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	return refuse_pointer();
-}
-
-/** Returns NULL with errno EOPNOTSUPP: handles mean nothing outside the process that made them. */
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
-{
-	(void)context;
-	(void)pd_handle;
-	return refuse_pointer();
-}
-
-/** Does nothing: no PD was ever imported. */
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-/** Returns NULL with errno EOPNOTSUPP, as ibv_import_pd(). */
-struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
-{
-	(void)pd;
-	(void)mr_handle;
-	return refuse_pointer();
-}
-
-/** Does nothing: no MR was ever imported. */
-void ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
-/** Returns NULL with errno EOPNOTSUPP: the device has no memory of its own. */
-struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	(void)context;
-	(void)dm_handle;
-	return refuse_pointer();
-}
-
-/** Does nothing: no device memory was ever imported. */
-void ibv_unimport_dm(struct ibv_dm *dm)
-{
-	(void)dm;
 }
 
 /** Returns NULL with errno EOPNOTSUPP: only memory mapped by the process can be registered. */
@@ -127,34 +103,103 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	return EOPNOTSUPP;
 }
 
-/** Returns NULL with errno EOPNOTSUPP: max_srq is 0. ibv_create_srq(3) */
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr)
+/** Returns NULL with errno EOPNOTSUPP: no bus carries hints for the memory. ibv_alloc_dmah(3) */
+struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr)
 {
-	(void)pd;
-	(void)srq_init_attr;
+	(void)context;
+	(void)attr;
 	return refuse_pointer();
 }
 
-/** Returns EOPNOTSUPP: no SRQ exists. ibv_modify_srq(3) */
-int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
+/** Returns EOPNOTSUPP: no DMA handle exists. */
+int ibv_dealloc_dmah(struct ibv_dmah *dmah)
 {
-	(void)srq;
-	(void)srq_attr;
-	(void)srq_attr_mask;
+	(void)dmah;
 	return EOPNOTSUPP;
 }
 
-/** Returns EOPNOTSUPP: no SRQ exists. ibv_query_srq(3) */
-int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
+/** Returns -1 with errno EOPNOTSUPP: device memory is memory of the process, and no DMA-buf.
+ * ibv_dm_export_dmabuf_fd(3) */
+int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 {
-	(void)srq;
-	(void)srq_attr;
+	(void)dm;
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+/** Returns EOPNOTSUPP: a program counts its completions in its CQs. ibv_query_comp_cntr_caps(3) */
+int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
+                              size_t caps_size)
+{
+	(void)context;
+	(void)caps;
+	(void)caps_size;
 	return EOPNOTSUPP;
 }
 
-/** Returns EOPNOTSUPP: no SRQ exists. ibv_create_srq(3) */
-int ibv_destroy_srq(struct ibv_srq *srq)
+/** Returns NULL with errno EOPNOTSUPP. ibv_create_comp_cntr(3) */
+struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
+                                           struct ibv_comp_cntr_init_attr *attr)
 {
-	(void)srq;
+	(void)context;
+	(void)attr;
+	return refuse_pointer();
+}
+
+/** Returns EOPNOTSUPP: no completion counter exists, which holds for those below as well. */
+int ibv_destroy_comp_cntr(struct ibv_comp_cntr *counter)
+{
+	(void)counter;
+	return EOPNOTSUPP;
+}
+
+int ibv_set_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value)
+{
+	(void)counter;
+	(void)value;
+	return EOPNOTSUPP;
+}
+
+int ibv_set_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value)
+{
+	(void)counter;
+	(void)value;
+	return EOPNOTSUPP;
+}
+
+int ibv_inc_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount)
+{
+	(void)counter;
+	(void)amount;
+	return EOPNOTSUPP;
+}
+
+int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount)
+{
+	(void)counter;
+	(void)amount;
+	return EOPNOTSUPP;
+}
+
+int ibv_read_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value)
+{
+	(void)counter;
+	(void)value;
+	return EOPNOTSUPP;
+}
+
+int ibv_read_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value)
+{
+	(void)counter;
+	(void)value;
+	return EOPNOTSUPP;
+}
+
+int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
+                            struct ibv_qp_attach_comp_cntr_attr *attr)
+{
+	(void)qp;
+	(void)counter;
+	(void)attr;
 	return EOPNOTSUPP;
 }

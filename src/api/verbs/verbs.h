@@ -9,14 +9,16 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "hca/hca.h"
+#include "hca/ah.h"
+#include "hca/qp.h"
+
+/* verbs_result() of an error. */
+int verbs_error(int ret);
 
 /* Of 0 or -errno. Sets errno too, as Debian's library does. */
 static inline int verbs_result(int ret)
 {
-	if (ret)
-		errno = -ret;
-	return -ret;
+	return base_likely(!ret) ? 0 : verbs_error(ret);
 }
 
 /* Of -errno. */
@@ -33,10 +35,27 @@ static inline void *verbs_null(int ret)
 /* Called through struct verbs_context. */
 int verbs_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
                      size_t len);
+int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values);
 int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
                           struct ibv_device_attr_ex *attr, size_t len);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,
+                                         struct ibv_parent_domain_init_attr *attr);
+struct ibv_td *verbs_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int verbs_dealloc_td(struct ibv_td *td);
+struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int verbs_free_dm(struct ibv_dm *dm);
+struct ibv_mr *verbs_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+                               unsigned int access);
+struct ibv_mr *verbs_alloc_null_mr(struct ibv_pd *pd);
+int verbs_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+                    struct ibv_sge *sg_list, uint32_t num_sges);
+struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int verbs_dealloc_mw(struct ibv_mw *mw);
+int verbs_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int verbs_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 int verbs_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Completion of umbel's command lines for bash, loaded by bash-completion. Commands, options and what
+# they take are what the program's help says; hosts, nodes and fabrics are those that are up. Only the
+# keys of settings are listed here, as the help does not have them; tests/docs/completion.sh compares
+# them with a fabric's.
+
+_umbel_settings='max_mcast_grp max_mcast_qp_attach max_total_mcast_qp_attach mtu max_qp_wr max_sge max_cqe
+	sa_send_only block_loopback_host mft_delay_ms mft_capacity sm_embedded sm_priority sm_poll_ms routing lmc
+	mlid_sharing roce_attach_joins roce_segments'
+
+# _umbel_ask ARGUMENT...: what the umbel of the command line says. It does not wait longer than a second
+# for a daemon that is stopped; a test sets another limit.
+_umbel_ask()
+{
+	timeout "${_umbel_seconds:-1}" "${words[0]/#\~\//$HOME/}" "$@" 2> /dev/null
+}
+
+# The options of a command, out of its help; with --name= for one that takes a value.
+_umbel_options()
+{
+	_umbel_ask "$1" --help |
+		sed -nE 's/^ +((-[a-zA-Z]), )?(--[a-z-]+)( [^ ].*|  .*)?$/\2 \3\4/p' |
+		sed -E 's/^(-[a-zA-Z])? (--[a-z-]+) [^ ].*/\1= \2=/; s/^(-[a-zA-Z])? (--[a-z-]+).*/\1 \2/; s/^=? //'
+}
+
+# What a word on the usage line of a command may be: "down|up" of "umbel link [OPTION]... down|up ...".
+_umbel_verbs()
+{
+	_umbel_ask "$1" --help | sed -nE 's/^(Usage:|      ) umbel [a-z]+ \[OPTION\]\.\.\. ([a-z|]+).*/\2/p' | tr '|' ' '
+}
+
+# Words that the help of a command lists, one a line: "  topology   nodes, ports and ...".
+_umbel_listed()
+{
+	_umbel_ask "$1" --help | sed -nE 's/^  ([a-z][a-z-]*)( [A-Z:]+)?   .*/\1/p'
+}
+
+_umbel_hosts()
+{
+	_umbel_ask show ${fabric:+--name "$fabric"} hosts | awk 'NR > 1 { print $1 }' | uniq
+}
+
+_umbel_switches()
+{
+	_umbel_ask show ${fabric:+--name "$fabric"} topology |
+		awk 'NR > 1 && $2 == "switch" { print $1 }' | uniq
+}
+
+# NODE:PORT of a type: switch, or host for those of HCAs; all without one
+_umbel_ports()
+{
+	_umbel_ask show ${fabric:+--name "$fabric"} topology |
+		awk -v type="$1" 'NR > 1 && (type == "" || $2 == type) { print $1 ":" $4 }'
+}
+
+# _umbel_offer WORDS [APPENDED]: those that begin as the word does
+_umbel_offer()
+{
+	mapfile -t COMPREPLY < <(compgen -W "$1" ${2:+-S "$2"} -- "$cur")
+	[ ! "${2-}" ] || compopt -o nospace
+	__ltrim_colon_completions "$cur"
+}
+
+_umbel_files()
+{
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+# The value of an option.
+_umbel_value()
+{
+	case $1 in
+	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
+	--topology | --partitions) _umbel_files ;;
+	--sm) _umbel_offer 'embedded none' ;;
+	--fat-tree) _umbel_offer '2 3' ;;
+	--roce) _umbel_offer "$(cd /sys/class/net && echo *)" ;;
+	--set) _umbel_offer "$_umbel_settings" = ;;
+	esac
+}
+
+# A word of a command that is no option: number $1, after those in $2 and $3.
+_umbel_word()
+{
+	case $command$1 in
+	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
+	exec2 | run1) _umbel_offer -- ;;
+	show1) _umbel_offer "$(_umbel_listed show)" ;;
+	set*) _umbel_offer "$_umbel_settings" = ;;
+	link1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
+	link2) _umbel_offer "$(_umbel_ports '')" ;;
+	show2) [ "$2" != routes ] || _umbel_offer "$(_umbel_switches)" ;;
+	switch2) _umbel_offer "$(_umbel_switches)" ;;
+	sm2)
+		[ "$2" != partitions ] || _umbel_files
+		[ "$2" != event ] || _umbel_offer "$(_umbel_listed sm)"
+		;;
+	sm3) [ "$2" != event ] || _umbel_offer "$(_umbel_ports host)" ;;
+	esac
+}
+
+_umbel()
+{
+	local cur prev words cword command options fabric='' i n=0 given=()
+
+	_get_comp_words_by_ref -n := cur prev words cword
+	COMPREPLY=()
+	if [ "$cword" -eq 1 ]; then
+		_umbel_offer "$(_umbel_ask --help | sed -nE 's/^  ([a-z]+)  +[a-z].*/\1/p') daemon --help --version"
+		return
+	fi
+	command=${words[1]}
+	options=$(_umbel_options "$command")
+	for ((i = 2; i < cword; i++)); do
+		if [ "${words[i]}" = -- ]; then
+			_command_offset $((i + 1))
+			return
+		elif [[ ${words[i]} == --name=* ]]; then
+			fabric=${words[i]#*=}
+		elif [[ ${words[i]} != -* ]]; then
+			given[++n]=${words[i]}
+		elif [[ $'\n'${options// /$'\n'}$'\n' == *$'\n'"${words[i]}="$'\n'* ]]; then
+			i=$((i + 1))
+			[ "$i" -lt "$cword" ] || { _umbel_value "$prev"; return; }
+			[[ ${words[i - 1]} != -n && ${words[i - 1]} != --name ]] || fabric=${words[i]}
+		fi
+	done
+	if [[ $cur == --*=* ]]; then
+		prev=${cur%%=*} cur=${cur#*=}
+		_umbel_value "$prev"
+	elif [[ $cur == -* ]]; then
+		_umbel_offer "${options//=/}"
+	else
+		_umbel_word $((n + 1)) "${given[1]-}" "${given[2]-}"
+	fi
+}
+
+complete -F _umbel umbel

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues. Safe from any thread.
+ */
+#include "api/verbs/verbs.h"
+#include "hca/srq.h"
+
+/* EINVAL: more than the device has (max_srq_wr, max_srq_sge). *@init becomes what there is.
+ * ibv_create_srq(3) */
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init)
+{
+	struct hca_srq *srq;
+	int ret = hca_srq_create(pd, init, &srq);
+
+	return ret ? verbs_null(ret) : &srq->srq;
+}
+
+/* Basic ones only; XRC and tag matching: EOPNOTSUPP. ibv_create_srq_ex(3) */
+struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+	struct ibv_srq_init_attr basic = { .srq_context = init->srq_context, .attr = init->attr };
+	struct ibv_srq *srq;
+
+	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && init->srq_type != IBV_SRQT_BASIC)
+		return verbs_null(-EOPNOTSUPP);
+	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
+		return verbs_null(-EINVAL);
+	srq = ibv_create_srq(init->pd, &basic);
+	if (srq)
+		init->attr = basic.attr;
+	return srq;
+}
+
+/* EINVAL: the size, which is fixed (no IBV_DEVICE_SRQ_RESIZE), or a limit above it.
+ * ibv_modify_srq(3) */
+int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	return verbs_result(hca_srq_modify(hca_srq(srq), attr, mask));
+}
+
+int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	hca_srq_query(hca_srq(srq), attr);
+	return 0;
+}
+
+/* EBUSY: a queue pair uses it. Waits until all its events are acknowledged. */
+int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	return verbs_result(hca_srq_destroy(hca_srq(srq)));
+}
+
+int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return verbs_result(hca_srq_post(hca_srq(srq), wr, bad));
+}

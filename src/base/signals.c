@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Signals and cancellation: see signals.h.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+
+#include "base/signals.h"
+
+bool base_signals_restart(void)
+{
+	unsigned restarting = 0;
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+	for (int n = 1; n < NSIG; n++) {
+		struct sigaction act;
+
+		if (sigismember(&blocked, n) == 1 || sigaction(n, NULL, &act))
+			continue;
+		if (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)
+			continue;
+		if (!(act.sa_flags & SA_RESTART))
+			return false;
+		restarting++;
+	}
+	return restarting > 0;
+}
+
+int base_cancel_off(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+void base_cancel_restore(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}

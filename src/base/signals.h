@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Signals and cancellation as the kernel's device files behave, for calls of ours that stand for
+ * one read() of such a file.
+ */
+#ifndef BASE_SIGNALS_H
+#define BASE_SIGNALS_H
+
+#include <stdbool.h>
+
+/*
+ * poll() ends with EINTR whatever handler has run; read() of a device file would go on where
+ * SA_RESTART is set. This says what read() would have done: go on if each handler that may have
+ * run has SA_RESTART. If some have and some have not, false: the program is prepared for EINTR.
+ */
+bool base_signals_restart(void);
+
+/*
+ * Between these two no cancellation acts on the thread. What they return, and are given, is the
+ * cancellation state before. Around system calls that are made with a lock held: the originals
+ * make these by ioctl(), which is no cancellation point.
+ */
+int base_cancel_off(void);
+void base_cancel_restore(int state);
+
+#endif

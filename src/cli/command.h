@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A command of `umbel`: how it describes itself to main.c, what it returns, and how it complains
+ * about its arguments. Single-threaded. What can fail in src/cli has printed its one line to
+ * standard error before it returns.
+ *
+ * A new command is src/cli/NAME.c, which defines `const struct cli_command cli_NAME`, its test, and
+ * a line in the table of main.c.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include <getopt.h>
+#include <stddef.h>
+
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_FABRIC_FAILED = 125, /* umbel run: not the command failed but its fabric */
+	CLI_CANNOT_RUN = 126,    /* as a shell has them */
+	CLI_NOT_FOUND = 127,
+};
+
+/* One command. @run gets argv[0] = the command's name and returns the exit status. */
+struct cli_command {
+	const char *name;
+	const char *summary; /* NULL: not listed */
+	const char *help;
+	int (*run)(const struct cli_command *self, int argc, char **argv);
+};
+
+/* "umbel CMD: MESSAGE; see umbel CMD --help". Returns CLI_USAGE. */
+int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
+        __attribute__((format(printf, 2, 3)));
+
+/* Ends the parsing of options at one that the command does not know: getopt_long() returned @got.
+ * For 'h' it prints the help; for '?' and ':' it says what is wrong. The command's short options
+ * must begin with "+:". Returns the exit status. */
+int cli_option_end(const struct cli_command *cmd, int got, char **argv);
+
+/* Parses the options of a command that has --name and --help alone; its words begin at optind
+ * then. 0 and the fabric's name, or -1 and the exit status. */
+int cli_words(const struct cli_command *cmd, int argc, char **argv, const char **name, int *status);
+
+/* The index of the "--" that ends the options of `exec` and `run`, or @argc. */
+int cli_find_dashes(int argc, char **argv);
+
+/* Flushes standard output. @status, or CLI_FAILED if what was printed did not get out. */
+int cli_finish(int status);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How a program comes to run on a host of a fabric: for `umbel exec` and `umbel run`.
+ * Single-threaded.
+ */
+#ifndef CLI_ENVIRON_H
+#define CLI_ENVIRON_H
+
+/* Checks that fabric @name is up and, unless @host is NULL, that it has that host.
+ * 0, or the exit status after naming the possible hosts. */
+int cli_check_host(const char *name, const char *host);
+
+/* Makes the environment one in which a program runs on that host of that fabric; @host NULL:
+ * on all of them. 0 or CLI_FAILED. */
+int cli_environ_set(const char *fabric, const char *host);
+
+/* Runs the command in this process; returns only if that fails, the exit status. */
+int cli_exec_command(char **argv);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The options that describe a fabric: see fabric_options.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/fabric_options.h"
+#include "cli/fabrics.h"
+
+static int add_setting(const struct cli_command *cmd, struct cli_fabric_options *o,
+                       const char *setting)
+{
+	const char **grown;
+
+	if (!strchr(setting, '=') || setting[0] == '=')
+		return cli_usage_error(cmd, "'%s' is no setting: write key=value", setting);
+	grown = realloc(o->settings, (o->n_settings + 1) * sizeof(*grown));
+	if (!grown) {
+		base_log("%s", strerror(ENOMEM));
+		return CLI_FAILED;
+	}
+	grown[o->n_settings++] = setting;
+	o->settings = grown;
+	return 0;
+}
+
+bool cli_is_fabric_option(int opt)
+{
+	return opt > 0 && opt < 128 && strchr("nHFRTPSEs", opt);
+}
+
+int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
+                      const char *value)
+{
+	switch (opt) {
+	case 'n':
+		o->name = value;
+		return cli_check_name(value);
+	case 'H':
+		if (base_parse_number(value, 1, CLI_HOSTS_MAX, &o->hosts))
+			return cli_usage_error(cmd, "'%s' hosts: a fabric has 1 to %d", value,
+			                       CLI_HOSTS_MAX);
+		return 0;
+	case 'F':
+		if (base_parse_number(value, 2, 3, &o->levels))
+			return cli_usage_error(cmd, "'%s' levels: a fat tree has 2 or 3", value);
+		return 0;
+	case 'R':
+		if (base_parse_number(value, 2, 254, &o->radix) || o->radix % 2)
+			return cli_usage_error(
+			        cmd, "'%s' ports: a fat tree's switch has 2 to 254, an even number",
+			        value);
+		return 0;
+	case 'T':
+		o->topology.name = value;
+		return 0;
+	case 'P':
+		o->partitions.name = value;
+		return 0;
+	case 'S':
+		if (strcmp(value, "embedded") && strcmp(value, "none"))
+			return cli_usage_error(cmd, "no subnet manager '%s': embedded or none",
+			                       value);
+		return add_setting(cmd, o, *value == 'n' ? "sm_embedded=0" : "sm_embedded=1");
+	case 'E':
+		o->roce = value;
+		return 0;
+	default:
+		return add_setting(cmd, o, value);
+	}
+}
+
+int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o)
+{
+	if (o->topology.name && (o->hosts || o->levels || o->radix))
+		return cli_usage_error(cmd, "%s does not go with --topology: the file says it",
+		                       o->hosts    ? "--hosts"
+		                       : o->levels ? "--fat-tree"
+		                                   : "--radix");
+	if (o->roce &&
+	    (o->hosts || o->levels || o->radix || o->topology.name || o->partitions.name))
+		return cli_usage_error(
+		        cmd, "%s does not go with --roce: there is one host and no switch",
+		        o->hosts           ? "--hosts"
+		        : o->levels        ? "--fat-tree"
+		        : o->topology.name ? "--topology"
+		        : o->radix         ? "--radix"
+		                           : "--partitions");
+	if (o->radix && !o->levels)
+		return cli_usage_error(cmd, "--radix needs --fat-tree");
+	if (o->partitions.name && cli_file_read(&o->partitions))
+		return CLI_FAILED;
+	if (o->topology.name)
+		return cli_file_read(&o->topology);
+	if (o->roce)
+		return 0;
+	if (o->levels && !o->radix)
+		o->radix = CLI_RADIX_DEFAULT;
+	if (!o->levels && !o->hosts)
+		o->hosts = CLI_HOSTS_DEFAULT;
+	return 0;
+}
+
+void cli_fabric_options_fini(struct cli_fabric_options *o)
+{
+	cli_file_fini(&o->topology);
+	cli_file_fini(&o->partitions);
+	free(o->settings);
+	o->settings = NULL;
+	o->n_settings = 0;
+}

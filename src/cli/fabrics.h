@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabrics of this user: their names, their directories, and the connection to a daemon.
+ * Single-threaded.
+ */
+#ifndef CLI_FABRICS_H
+#define CLI_FABRICS_H
+
+#include <limits.h>
+
+struct control_client;
+
+enum { CLI_NAME_MAX = 32, CLI_NO_HOST = 256 };
+
+/* The fabric meant: @option if given, else $UMBEL_FABRIC, else "default". */
+const char *cli_fabric_name(const char *option);
+
+/* 0, or CLI_USAGE if no fabric can have that name. */
+int cli_check_name(const char *name);
+
+/* The absolute directory that holds all fabrics of this user. 0 or CLI_FAILED. */
+int cli_runtime_dir(char buf[static PATH_MAX]);
+
+/* Makes the directory @path and those above it, private to the user. 0 or CLI_FAILED. */
+int cli_make_dir(const char *path);
+
+/* Removes @path and all in it; it need not exist. Prints nothing. */
+void cli_remove_dir(const char *path);
+
+/* Calls @each for every fabric that has a directory, by name, until one returns nonzero;
+ * returns that, or 0, or CLI_FAILED. */
+int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg);
+
+/* Connects to the daemon of fabric @name. 0 or CLI_FAILED or CLI_USAGE. */
+int cli_connect(struct control_client **client, const char *name);
+
+/* Likewise, as a program on @host would. CLI_NO_HOST, of which it prints nothing: there is none. */
+int cli_connect_host(struct control_client **client, const char *name, const char *host);
+
+/* As cli_connect(), but prints nothing. 0 or -errno; -ENOENT or -ECONNREFUSED: not up. */
+int cli_try_connect(struct control_client **client, const char *name);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The daemon's replies to `show` requests, which are JSON texts. A daemon that is older or newer is
+ * no error: a key that is not there reads as "-", as 0 or as an empty array. Single-threaded.
+ */
+#ifndef CLI_JSON_H
+#define CLI_JSON_H
+
+struct control_client;
+struct json_object;
+
+/* The daemon's reply to "show @what", parsed; the caller puts it. NULL after an error. */
+struct json_object *cli_request_json(struct control_client *client, const char *what);
+
+/* A descriptor from which the daemon's reply to "show @what" of the switch @of (NULL: of all) can
+ * be read, which is the caller's to close; or -1 after an error. */
+int cli_request_text(struct control_client *client, const char *what, const char *of);
+
+/* The text, number or array under @key. */
+const char *cli_json_text(struct json_object *o, const char *key);
+long cli_json_number(struct json_object *o, const char *key);
+struct json_object *cli_json_array(struct json_object *o, const char *key);
+
+/* Prints @o to standard output, indented. 0 or CLI_FAILED. */
+int cli_json_print(struct json_object *o);
+
+/* Likewise, of JSON text that is read from @fd; of any length, as none of it is kept. */
+int cli_json_print_text(int fd);
+
+#endif

@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connections: made, refused and ended; messages that get lost or come twice; deaths; what no
+ * program should do.
+ */
+#include "cm/testing.h"
+
+#include "cm/conn.h"
+
+#define PORT      7174
+#define ASKER_QPN 0x000101
+#define TAKER_QPN 0x000202
+#define LONG_MS   200000 /* longer than all repetitions */
+
+/* A listener on host 2, and somebody on host 1. */
+struct ends {
+	struct testing *t;
+	struct cm_client *listening, *asking;
+	uint32_t listener, asker;
+	uint32_t taken; /* the identifier of the request */
+};
+
+/* An identifier on host 1 that knows the way there. */
+static uint32_t make_asker(struct cm_client *c)
+{
+	struct control_cm_resolve_route route = { .timeout_ms = 1000 };
+	uint32_t id = testing_id(c, RDMA_PS_TCP, 2);
+
+	assert_int_equal(testing_resolve(c, id, "10.0.0.2", PORT), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	route.id = id;
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	return id;
+}
+
+static struct ends make_ends(struct testing *t, int backlog)
+{
+	struct ends e = { .t = t,
+		          .listening = testing_client(t, 1),
+		          .asking = testing_client(t, 0) };
+
+	e.listener = testing_id(e.listening, RDMA_PS_TCP, 1);
+	assert_int_equal(testing_bind(e.listening, e.listener, "10.0.0.2", PORT), 0);
+	assert_int_equal(testing_listen(e.listening, e.listener, backlog), 0);
+	e.asker = make_asker(e.asking);
+	return e;
+}
+
+static void free_ends(struct ends *e)
+{
+	if (e->asking)
+		cm_client_free(e->t->cm, e->asking);
+	if (e->listening)
+		cm_client_free(e->t->cm, e->listening);
+}
+
+static struct control_cm_connect connect_of(uint32_t id, uint32_t qpn, uint32_t bytes)
+{
+	struct control_cm_connect r = { .uid = 3, .id = id, .qp_num = qpn, .bytes = bytes };
+
+	r.param = (struct control_cm_param){ .responder_resources = 4,
+		                             .initiator_depth = 5,
+		                             .flow_control = 1,
+		                             .retry_count = 6,
+		                             .rnr_retry_count = 7,
+		                             .srq = 1,
+		                             .ece_vendor = 0x0A0B0C,
+		                             .ece_options = 0x01020304 };
+	for (uint32_t i = 0; i < bytes && i < CONTROL_CM_PRIVATE; i++)
+		r.private_data[i] = (uint8_t)(i + 1);
+	return r;
+}
+
+static int ask(struct ends *e)
+{
+	struct control_cm_connect r = connect_of(e->asker, ASKER_QPN, 10);
+
+	return REQUEST(e->asking, CONNECT, r, NULL);
+}
+
+static void take(struct ends *e)
+{
+	e->taken =
+	        testing_expect(e->listening, e->listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0).new_id;
+}
+
+static int accept_taken(struct ends *e)
+{
+	struct control_cm_connect r = connect_of(e->taken, TAKER_QPN, 20);
+
+	return REQUEST(e->listening, ACCEPT, r, NULL);
+}
+
+static int call(struct cm_client *c, uint32_t type, uint32_t id)
+{
+	struct control_cm_id request = { .id = id };
+
+	return testing_request(c, type, &request, sizeof(request), NULL);
+}
+
+static void establish(struct ends *e)
+{
+	testing_expect(e->asking, e->asker, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	assert_int_equal(call(e->asking, CONTROL_CM_ESTABLISH, e->asker), 0);
+}
+
+static struct ends make_connection(struct testing *t)
+{
+	struct ends e = make_ends(t, 0);
+
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	establish(&e);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
+	return e;
+}
+
+static struct control_cm_qp_reply query_qp(struct cm_client *c, uint32_t id)
+{
+	struct control_cm_id request = { .id = id };
+	struct control_cm_qp_reply reply;
+
+	assert_int_equal(REQUEST(c, QUERY_QP, request, &reply), 0);
+	return reply;
+}
+
+static void assert_nothing(struct cm_client *c, uint32_t id)
+{
+	struct control_cm_event e;
+
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+}
+
+static enum cm_conn_state state_of(struct cm_client *c, uint32_t id)
+{
+	const struct cm_id *p = base_idtable_get(&c->ids, id);
+
+	return p->conn->state;
+}
+
+static uint16_t last_attribute(const struct testing *t)
+{
+	struct wire_mad head;
+
+	wire_mad_decode(t->last_cm.data, &head);
+	return head.attribute_id;
+}
+
+/* ---- as it should be ---- */
+
+static void each_end_hears_what_the_other_one_says(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_event event;
+	struct control_cm_id_reply id;
+
+	assert_int_equal(ask(&e), 0);
+	event = testing_expect(e.listening, e.listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	assert_int_equal(event.qp_num, ASKER_QPN);
+	assert_int_equal(event.bytes, CM_REQ_PRIVATE - wire_cm_ip_bytes);
+	assert_int_equal(event.private_data[9], 10);
+	assert_int_equal(event.private_data[10], 0);
+	assert_int_equal(event.param.responder_resources, 5); /* what the peer initiates */
+	assert_int_equal(event.param.initiator_depth, 4);
+	assert_int_equal(event.param.flow_control, 1);
+	assert_int_equal(event.param.retry_count, 6);
+	assert_int_equal(event.param.rnr_retry_count, 7);
+	assert_int_equal(event.param.srq, 1);
+	assert_int_equal(event.param.ece_vendor, 0x0A0B0C);
+	assert_int_equal(event.param.ece_options, 0x01020304);
+	e.taken = event.new_id;
+	id = testing_query(e.listening, e.taken);
+	assert_int_equal(id.num_paths, 1);
+	assert_int_equal(id.path.dlid, e.t->f->hca_port[0]->lid);
+	assert_int_equal(id.path.slid, e.t->f->hca_port[1]->lid);
+	assert_memory_equal(&id.dgid, &e.t->f->region->ports[0].gid[0], sizeof(id.dgid));
+	assert_int_equal(accept_taken(&e), 0);
+	event = testing_expect(e.asking, e.asker, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	assert_int_equal(event.qp_num, TAKER_QPN);
+	assert_int_equal(event.bytes, CM_REP_PRIVATE);
+	assert_int_equal(event.private_data[19], 20);
+	assert_int_equal(event.param.responder_resources, 5);
+	assert_int_equal(event.param.ece_vendor, 0x0A0B0C);
+	assert_int_equal(call(e.asking, CONTROL_CM_ESTABLISH, e.asker), 0);
+	event = testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
+	assert_int_equal(event.uid, 3);
+	free_ends(&e);
+}
+
+static void queue_pairs_get_what_was_agreed(void **state)
+{
+	struct ends e = make_connection(*state);
+	struct control_cm_qp_reply a = query_qp(e.asking, e.asker);
+	struct control_cm_qp_reply b = query_qp(e.listening, e.taken);
+
+	assert_true(a.has_peer && b.has_peer);
+	assert_int_equal(a.dest_qp_num, TAKER_QPN);
+	assert_int_equal(b.dest_qp_num, ASKER_QPN);
+	assert_int_equal(a.rq_psn, b.sq_psn);
+	assert_int_equal(a.sq_psn, b.rq_psn);
+	assert_int_not_equal(a.sq_psn, a.rq_psn);
+	assert_int_equal(a.responder_resources, 5);
+	assert_int_equal(a.initiator_depth, 4);
+	assert_int_equal(a.access, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+	                                   IBV_ACCESS_REMOTE_ATOMIC);
+	assert_int_equal(a.retry_count, 6);
+	assert_int_equal(b.retry_count, 6);
+	assert_int_equal(b.rnr_retry_count, 7);
+	assert_int_equal(a.ah.dlid, e.t->f->hca_port[1]->lid);
+	assert_int_equal(b.ah.dlid, e.t->f->hca_port[0]->lid);
+	assert_int_equal(a.path_mtu, b.path_mtu);
+	assert_true(a.timeout && b.timeout);
+	free_ends(&e);
+}
+
+static void before_the_answer_a_queue_pair_has_no_peer(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_qp_reply r = query_qp(e.asking, e.asker);
+
+	assert_false(r.has_connection);
+	assert_int_equal(r.access, 0);
+	assert_int_equal(ask(&e), 0);
+	r = query_qp(e.asking, e.asker);
+	assert_true(r.has_connection);
+	assert_false(r.has_peer);
+	assert_true(r.access & IBV_ACCESS_REMOTE_WRITE);
+	take(&e);
+	assert_true(query_qp(e.listening, e.taken).has_peer);
+	free_ends(&e);
+}
+
+static void disconnecting_is_heard_and_ends_in_timewait(void **state)
+{
+	struct ends e = make_connection(*state);
+
+	assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), 0);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+	assert_nothing(e.asking, e.asker); /* not before the peer's program answers */
+	assert_int_equal(call(e.listening, CONTROL_CM_DISCONNECT, e.taken), 0);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_DISCONNECTED, 0);
+	assert_int_equal(state_of(e.asking, e.asker), CM_CONN_TIMEWAIT);
+	assert_int_equal(state_of(e.listening, e.taken), CM_CONN_TIMEWAIT);
+	assert_true(query_qp(e.asking, e.asker).is_over);
+	testing_pass(e.t, LONG_MS);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	assert_nothing(e.asking, e.asker);
+	free_ends(&e);
+}
+
+static void both_may_disconnect_at_once(void **state)
+{
+	struct ends e = make_connection(*state);
+
+	e.t->loses_cm = 1;
+	assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), 0);
+	assert_int_equal(call(e.listening, CONTROL_CM_DISCONNECT, e.taken), 0);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_DISCONNECTED, 0);
+	assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), 0);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+	free_ends(&e);
+}
+
+/* ---- refused ---- */
+
+static void expect_rejected(struct ends *e, int reason)
+{
+	testing_expect(e->asking, e->asker, RDMA_CM_EVENT_REJECTED, reason);
+	assert_int_equal(state_of(e->asking, e->asker),
+	                 reason == CM_REJ_STALE_CONNECTION ? CM_CONN_TIMEWAIT : CM_CONN_IDLE);
+}
+
+static void where_nobody_listens_requests_are_rejected(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+
+	testing_destroy(e.listening, e.listener);
+	assert_int_equal(ask(&e), 0);
+	expect_rejected(&e, CM_REJ_INVALID_SERVICE_ID);
+	free_ends(&e);
+}
+
+static void a_program_rejects_with_its_own_words(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_connect r;
+	struct control_cm_event event;
+
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	r = connect_of(e.taken, 0, CM_REJ_PRIVATE + 1);
+	assert_int_equal(REQUEST(e.listening, REJECT, r, NULL), -EINVAL);
+	r = connect_of(e.taken, 0, CM_REJ_PRIVATE);
+	r.reason = 3; /* it may not choose any */
+	assert_int_equal(REQUEST(e.listening, REJECT, r, NULL), -EINVAL);
+	r.reason = 0;
+	assert_int_equal(REQUEST(e.listening, REJECT, r, NULL), 0);
+	event = testing_expect(e.asking, e.asker, RDMA_CM_EVENT_REJECTED, CM_REJ_CONSUMER_DEFINED);
+	assert_int_equal(event.bytes, CM_REJ_PRIVATE);
+	assert_int_equal(event.private_data[147], 148);
+	assert_int_equal(REQUEST(e.listening, REJECT, r, NULL), -EINVAL); /* once */
+	assert_int_equal(accept_taken(&e), -EINVAL);
+	free_ends(&e);
+}
+
+static void who_does_not_like_the_answer_rejects_it(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_connect r = connect_of(e.asker, 0, 1);
+
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	r.reason = CM_REJ_VENDOR_OPTION;
+	assert_int_equal(REQUEST(e.asking, REJECT, r, NULL), 0);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_REJECTED, CM_REJ_VENDOR_OPTION);
+	assert_int_equal(call(e.asking, CONTROL_CM_ESTABLISH, e.asker), -EINVAL);
+	free_ends(&e);
+}
+
+static void a_listener_of_another_type_is_not_asked(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct cm_id *l = base_idtable_get(&e.listening->ids, e.listener);
+
+	l->qp_type = IBV_QPT_UC;
+	assert_int_equal(ask(&e), 0);
+	expect_rejected(&e, CM_REJ_CONSUMER_DEFINED);
+	free_ends(&e);
+}
+
+static void private_data_must_fit(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_connect r =
+	        connect_of(e.asker, ASKER_QPN, CM_REQ_PRIVATE - wire_cm_ip_bytes + 1);
+
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), -EINVAL);
+	r.bytes = UINT32_MAX;
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), -EINVAL);
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	r = connect_of(e.taken, TAKER_QPN, CM_REP_PRIVATE + 1);
+	assert_int_equal(REQUEST(e.listening, ACCEPT, r, NULL), -EINVAL); /* and so rejects */
+	expect_rejected(&e, CM_REJ_CONSUMER_DEFINED);
+	free_ends(&e);
+}
+
+static void calls_in_the_wrong_state_fail(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_notify notify = { .id = e.asker, .event = IBV_EVENT_COMM_EST };
+
+	assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), -EINVAL);
+	assert_int_equal(call(e.asking, CONTROL_CM_ESTABLISH, e.asker), -EINVAL);
+	assert_int_equal(REQUEST(e.asking, NOTIFY, notify, NULL), -EINVAL);
+	assert_int_equal(ask(&e), 0);
+	assert_int_equal(ask(&e), -EINVAL);
+	assert_int_equal(REQUEST(e.asking, NOTIFY, notify, NULL), -EINVAL);
+	take(&e);
+	assert_int_equal(call(e.listening, CONTROL_CM_ESTABLISH, e.taken), -EINVAL); /* rejects */
+	expect_rejected(&e, CM_REJ_CONSUMER_DEFINED);
+	assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), 0); /* as in Linux */
+	free_ends(&e);
+}
+
+/* ---- lost, repeated ---- */
+
+static void a_lost_message_is_sent_again(void **state)
+{
+	/* REQ, REP, RTU; what the answer to a repeated one is */
+	for (unsigned lost = 0; lost < 3; lost++) {
+		struct ends e = make_ends(*state, 0);
+
+		e.t->loses_cm = lost == 0;
+		assert_int_equal(ask(&e), 0);
+		testing_pass(e.t, lost == 0 ? 10000 : 0);
+		take(&e);
+		e.t->loses_cm = lost == 1;
+		assert_int_equal(accept_taken(&e), 0);
+		testing_pass(e.t, lost == 1 ? 10000 : 0);
+		e.t->loses_cm = lost == 2;
+		establish(&e);
+		if (lost == 2)
+			assert_nothing(e.listening, e.taken);
+		testing_pass(e.t, lost == 2 ? 10000 : 0);
+		testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
+		assert_nothing(e.listening, e.listener);
+		assert_nothing(e.asking, e.asker);
+		free_ends(&e);
+		testing_pass(e.t, LONG_MS);
+	}
+}
+
+static void lost_ends_are_repeated(void **state)
+{
+	for (unsigned lost = 0; lost < 2; lost++) {
+		struct ends e = make_connection(*state);
+
+		e.t->loses_cm = lost == 0;
+		assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), 0);
+		testing_pass(e.t, lost == 0 ? 10000 : 0);
+		testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+		e.t->loses_cm = lost == 1;
+		assert_int_equal(call(e.listening, CONTROL_CM_DISCONNECT, e.taken), 0);
+		testing_pass(e.t, lost == 1 ? 10000 : 0);
+		testing_expect(e.asking, e.asker, RDMA_CM_EVENT_DISCONNECTED, 0);
+		free_ends(&e);
+	}
+}
+
+static void who_gets_no_answer_gives_up(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+
+	e.t->loses_cm = UINT32_MAX;
+	assert_int_equal(ask(&e), 0);
+	testing_pass(e.t, LONG_MS);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
+	assert_int_equal(UINT32_MAX - e.t->loses_cm, CM_CONN_RETRIES + 1);
+	free_ends(&e);
+	e.t->loses_cm = 0;
+}
+
+static void a_disconnect_without_answer_ends_all_the_same(void **state)
+{
+	struct ends e = make_connection(*state);
+
+	e.t->loses_cm = UINT32_MAX;
+	assert_int_equal(call(e.asking, CONTROL_CM_DISCONNECT, e.asker), 0);
+	testing_pass(e.t, LONG_MS);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_DISCONNECTED, -ETIMEDOUT);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	e.t->loses_cm = 0;
+	free_ends(&e);
+}
+
+/* A program that thinks for minutes is waited for: MRA. */
+static void a_slow_program_is_waited_for(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	testing_pass(e.t, 7000);
+	assert_int_equal(last_attribute(e.t), CM_ATTR_MRA);
+	assert_int_equal(state_of(e.asking, e.asker), CM_CONN_MRA_REQ_RCVD);
+	testing_pass(e.t, 60000);
+	assert_nothing(e.asking, e.asker);
+	assert_nothing(e.listening, e.listener); /* the request is announced once */
+	assert_int_equal(accept_taken(&e), 0);
+	testing_pass(e.t, 7000); /* the same at the other end */
+	assert_int_equal(last_attribute(e.t), CM_ATTR_MRA);
+	assert_int_equal(state_of(e.listening, e.taken), CM_CONN_MRA_REP_RCVD);
+	establish(&e);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
+	free_ends(&e);
+}
+
+static void a_message_on_the_queue_pair_is_as_good_as_an_rtu(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_notify notify = { .event = IBV_EVENT_COMM_EST };
+
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	e.t->loses_cm = 1;
+	establish(&e);
+	notify.id = e.taken;
+	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), 0);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
+	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), 0);
+	assert_nothing(e.listening, e.taken);
+	notify.event = IBV_EVENT_SQ_DRAINED;
+	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), -EINVAL);
+	free_ends(&e);
+}
+
+static void requests_beyond_the_backlog_come_again(void **state)
+{
+	struct ends e = make_ends(*state, 1);
+	uint32_t other = make_asker(e.asking);
+	struct control_cm_connect r = connect_of(other, ASKER_QPN + 1, 0);
+
+	assert_int_equal(ask(&e), 0);
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), 0);
+	take(&e);
+	assert_nothing(e.listening, e.listener);
+	assert_nothing(e.asking, other); /* nobody says anything */
+	testing_pass(e.t, 10000);
+	take(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	testing_expect(e.asking, other, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	free_ends(&e);
+}
+
+/* ---- stale ---- */
+
+static void a_queue_pair_that_asks_anew_is_no_longer_connected(void **state)
+{
+	struct ends e = make_connection(*state);
+	struct control_cm_connect r = connect_of(0, ASKER_QPN, 0);
+	struct cm_id *before = base_idtable_get(&e.asking->ids, e.asker);
+
+	/* the first connection is forgotten without a word */
+	before->conn->state = CM_CONN_IDLE;
+	testing_destroy(e.asking, e.asker);
+	r.id = e.asker = make_asker(e.asking);
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), 0);
+	expect_rejected(&e, CM_REJ_STALE_CONNECTION);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+	free_ends(&e);
+}
+
+/* ---- deaths ---- */
+
+static void a_death_disconnects(void **state)
+{
+	struct ends e = make_connection(*state);
+
+	cm_client_free(e.t->cm, e.asking);
+	e.asking = NULL;
+	testing_settle(e.t);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+	free_ends(&e);
+}
+
+static void a_listener_s_death_rejects_and_disconnects(void **state)
+{
+	/* before the request is taken, before it is accepted, before the RTU */
+	for (unsigned when = 0; when < 3; when++) {
+		struct ends e = make_ends(*state, 0);
+
+		assert_int_equal(ask(&e), 0);
+		if (when > 0)
+			take(&e);
+		if (when > 1) {
+			assert_int_equal(accept_taken(&e), 0);
+			testing_expect(e.asking, e.asker, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+		}
+		cm_client_free(e.t->cm, e.listening);
+		e.listening = NULL;
+		testing_settle(e.t);
+		testing_expect(e.asking, e.asker, RDMA_CM_EVENT_REJECTED, CM_REJ_CONSUMER_DEFINED);
+		free_ends(&e);
+	}
+}
+
+/* The daemon's slices: what the death of a process with so many identifiers takes in one piece. */
+static void the_death_of_many_is_no_one_s_burden(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0), *other = testing_client(t, 1);
+	struct control_cm_create_id request = { .uid = 1, .ps = RDMA_PS_TCP };
+	uint32_t before;
+
+	request.channel = testing_channel(c);
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), 0);
+	assert_int_equal(testing_bind(c, 9999, "10.0.0.1", PORT), 0);
+	assert_int_equal(testing_listen(c, 9999, 0), 0);
+	assert_int_equal(testing_request(c, CONTROL_CM_DESTROY_CHANNEL, &request.channel,
+	                                 sizeof(struct control_cm_channel), NULL),
+	                 0);
+	assert_int_equal(t->cm->n_listeners, 0); /* the newest goes first */
+	assert_int_equal(testing_set_int(c, 5, RDMA_OPTION_ID_REUSEADDR, 1), -EINVAL);
+	before = c->ids.used;
+	assert_true(before > 9000);
+	cm_client_free(t->cm, c);
+	assert_int_equal(c->ids.used, before);
+	base_timers_run(&t->timers);
+	assert_in_range(c->ids.used, 9000, before - 1);
+	testing_pass(t, 1);
+	assert_true(TAILQ_EMPTY(&t->cm->doomed));
+	cm_client_free(t->cm, other);
+}
+
+static void who_gives_up_is_not_accepted(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+
+	assert_int_equal(ask(&e), 0);
+	testing_destroy(e.asking, e.asker);
+	take(&e);
+	assert_int_equal(accept_taken(&e), -EINVAL);
+	assert_int_equal(state_of(e.listening, e.taken), CM_CONN_IDLE);
+	free_ends(&e);
+}
+
+static void an_answer_to_one_who_has_gone_is_rejected(void **state)
+{
+	struct ends e = make_connection(*state);
+
+	/* the DREQ of the one who goes is lost: the peer finds out when it disconnects itself */
+	e.t->loses_cm = 1;
+	testing_destroy(e.asking, e.asker);
+	assert_nothing(e.listening, e.taken);
+	assert_int_equal(call(e.listening, CONTROL_CM_DISCONNECT, e.taken), 0);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+	free_ends(&e);
+}
+
+/* ---- nonsense ---- */
+
+static void random_messages_do_no_harm(void **state)
+{
+	struct ends e = make_connection(*state);
+	unsigned seed = 7;
+
+	for (int n = 0; n < 50000; n++) {
+		struct fabric_mad mad = e.t->last_cm;
+		unsigned from = n % 3 ? CM_MESSAGE_AT + 8 : CM_MESSAGE_AT;
+
+		for (unsigned i = from; i < MAD_BYTES; i++)
+			if (rand_r(&seed) % 4 == 0)
+				mad.data[i] = (uint8_t)rand_r(&seed);
+		mad.data[17] = (uint8_t)(CM_ATTR_REQ + rand_r(&seed) % 7);
+		cm_mad_input(e.t->cm, e.t->f->hca_port[rand_r(&seed) % 2], &mad);
+		if (n % 512 == 0)
+			testing_settle(e.t);
+	}
+	testing_pass(e.t, LONG_MS);
+	free_ends(&e);
+}
+
+static void ack_timeouts_are_linux_s(void **state)
+{
+	(void)state;
+	assert_int_equal(cm_conn_ack_timeout(15, 18), 19); /* the way is longer */
+	assert_int_equal(cm_conn_ack_timeout(15, 14), 16); /* both are the same */
+	assert_int_equal(cm_conn_ack_timeout(15, 13), 16); /* close */
+	assert_int_equal(cm_conn_ack_timeout(15, 12), 15);
+	assert_int_equal(cm_conn_ack_timeout(15, 0), 15);
+	assert_int_equal(cm_conn_ack_timeout(31, 31), 31);
+}
+
+static void connections_and_listeners_are_counted(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct cm_counts counts;
+
+	assert_int_equal(ask(&e), 0);
+	cm_count(e.t->cm, &counts);
+	assert_int_equal(counts.listeners, 1);
+	assert_int_equal(counts.connections, 2);
+	free_ends(&e);
+	cm_count(e.t->cm, &counts);
+	assert_int_equal(counts.listeners, 0);
+	assert_int_equal(counts.connections, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_end_hears_what_the_other_one_says),
+		TEST(queue_pairs_get_what_was_agreed),
+		TEST(before_the_answer_a_queue_pair_has_no_peer),
+		TEST(disconnecting_is_heard_and_ends_in_timewait),
+		TEST(both_may_disconnect_at_once),
+		TEST(where_nobody_listens_requests_are_rejected),
+		TEST(a_program_rejects_with_its_own_words),
+		TEST(who_does_not_like_the_answer_rejects_it),
+		TEST(a_listener_of_another_type_is_not_asked),
+		TEST(private_data_must_fit),
+		TEST(calls_in_the_wrong_state_fail),
+		TEST(a_lost_message_is_sent_again),
+		TEST(lost_ends_are_repeated),
+		TEST(who_gets_no_answer_gives_up),
+		TEST(a_disconnect_without_answer_ends_all_the_same),
+		TEST(a_slow_program_is_waited_for),
+		TEST(a_message_on_the_queue_pair_is_as_good_as_an_rtu),
+		TEST(requests_beyond_the_backlog_come_again),
+		TEST(a_queue_pair_that_asks_anew_is_no_longer_connected),
+		TEST(a_death_disconnects),
+		TEST(a_listener_s_death_rejects_and_disconnects),
+		TEST(the_death_of_many_is_no_one_s_burden),
+		TEST(who_gives_up_is_not_accepted),
+		TEST(an_answer_to_one_who_has_gone_is_rejected),
+		TEST(random_messages_do_no_harm),
+		TEST(ack_timeouts_are_linux_s),
+		TEST(connections_and_listeners_are_counted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

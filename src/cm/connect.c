@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What UD and connections have in common: listening, and the identifiers that listeners get for
+ * requests. Calls and MADs go from here to sidr.c (UD) or conn.c (connections).
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cm/mad.h"
+#include "cm/state.h"
+
+#define MAX_BACKLOG 1024
+
+/* ---- listening ---- */
+
+/* Whether identifiers of this type can connect: queue pairs of theirs exist. */
+static bool is_supported(const struct cm_id *id)
+{
+	if (id->qp_type == IBV_QPT_UD)
+		return true;
+	/* a port on Ethernet has no connected transport yet */
+	return (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC) && !cm_roce(id->client->cm);
+}
+
+int cm_connect_start_listening(struct cm_id *id, int backlog)
+{
+	union control_cm_addr any = { .in = { .sin_family = AF_INET } };
+	int ret;
+
+	if (!is_supported(id))
+		return -EOPNOTSUPP;
+	if (id->state == CM_IDLE) {
+		ret = cm_resolve_bind_id(id, &any);
+		if (ret)
+			return ret;
+	}
+	if (id->state != CM_ADDR_BOUND)
+		return -EINVAL;
+	ret = cm_binding_may_listen(id);
+	if (ret)
+		return ret;
+	id->backlog = backlog > 0 && backlog < MAX_BACKLOG ? backlog : MAX_BACKLOG;
+	id->state = CM_LISTEN;
+	id->client->cm->n_listeners++;
+	return 0;
+}
+
+int cm_connect_listen(struct cm_call *call)
+{
+	const struct control_cm_listen *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+	int ret = id ? cm_connect_start_listening(id, request->backlog) : -EINVAL;
+
+	if (ret)
+		return ret;
+	cm_id_describe(id, call->reply);
+	call->reply_bytes = sizeof(struct control_cm_id_reply);
+	return 0;
+}
+
+/* ---- calls ---- */
+
+int cm_connect_connect(struct cm_call *call)
+{
+	const struct control_cm_connect *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+	int ret;
+
+	if (!id || id->state != CM_ROUTE_RESOLVED || request->bytes > CONTROL_CM_PRIVATE)
+		return -EINVAL;
+	if (!is_supported(id))
+		return -EOPNOTSUPP;
+	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
+	                                : cm_conn_connect(id, request);
+	if (!ret)
+		id->state = CM_CONNECT;
+	return ret;
+}
+
+/* The identifier of an ACCEPT or REJECT, or NULL. */
+static struct cm_id *find_asked(const struct cm_call *call, uint32_t handle, uint32_t bytes)
+{
+	struct cm_id *id = cm_id_find(call, handle);
+
+	return id && id->state == CM_CONNECT && bytes <= CONTROL_CM_PRIVATE ? id : NULL;
+}
+
+int cm_connect_accept(struct cm_call *call)
+{
+	const struct control_cm_connect *request = call->request;
+	struct cm_id *id = find_asked(call, request->id, request->bytes);
+
+	if (!id)
+		return -EINVAL;
+	return id->qp_type == IBV_QPT_UD ? cm_sidr_accept(id, request)
+	                                 : cm_conn_accept(id, request);
+}
+
+int cm_connect_reject(struct cm_call *call)
+{
+	const struct control_cm_connect *request = call->request;
+	struct cm_id *id = find_asked(call, request->id, request->bytes);
+
+	if (!id)
+		return -EINVAL;
+	return id->qp_type == IBV_QPT_UD ? cm_sidr_reject(id, request)
+	                                 : cm_conn_reject(id, request);
+}
+
+int cm_connect_disconnect(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id)
+		return -EINVAL;
+	if (id->qp_type != IBV_QPT_UD)
+		return cm_conn_disconnect(id);
+	/* a resolved service is no connection: the other end is not told */
+	return id->state == CM_CONNECT ? 0 : -EINVAL;
+}
+
+int cm_connect_establish(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	return id ? cm_conn_establish(id) : -EINVAL;
+}
+
+int cm_connect_notify(struct cm_call *call)
+{
+	const struct control_cm_notify *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	return id ? cm_conn_notify(id, request->event) : -EINVAL;
+}
+
+/* ---- requests that come ---- */
+
+void cm_connect_read_addresses(const struct cm *cm, struct cm_asked *asked)
+{
+	struct wire_cm_ip ip;
+
+	wire_cm_ip_decode(asked->private_data, &ip);
+	if (!cm_addr_from_wire(&ip, (uint16_t)asked->service_id, &asked->src, &asked->dst)) {
+		memset(&asked->src, 0, sizeof(asked->src));
+		memset(&asked->dst, 0, sizeof(asked->dst));
+		asked->src.sa.sa_family = asked->dst.sa.sa_family = AF_IB;
+	} else if (cm_addr_is_any(&asked->dst)) {
+		/* for those who listen there it is no loopback address */
+		cm_addr_from_port(cm, asked->port, false, &asked->dst);
+	}
+}
+
+/* The addresses of both ends for a listener of family AF_IB. */
+static void describe_by_gid(struct cm_id *id, const struct cm_asked *asked)
+{
+	cm_addr_from_port(id->client->cm, asked->port, false, &id->src);
+	id->src.ib.sib_sid = htobe64(asked->service_id);
+	id->src.ib.sib_sid_mask = UINT64_MAX;
+	id->src.ib.sib_pkey = htobe16(id->pkey);
+	memcpy(id->dst.ib.sib_addr.sib_raw, id->dgid.raw, sizeof(id->dgid.raw));
+	id->dst.ib.sib_pkey = htobe16(id->pkey);
+}
+
+/* Finds the requester's GID: in its request, from its packet, or from the port that has its
+ * address. */
+static void find_dgid(struct cm_id *id, const struct cm_asked *asked)
+{
+	const struct fabric_port *port = NULL;
+	struct cm *cm = id->client->cm;
+
+	if (asked->gid)
+		id->dgid = *asked->gid;
+	else if (asked->peer->has_grh)
+		id->dgid = asked->peer->gid;
+	else if (id->dst.sa.sa_family != AF_IB)
+		port = cm_addr_find(cm, CM_ALL_HOSTS, &id->dst);
+	if (port)
+		cm_port_gid(cm, port, &id->dgid);
+}
+
+/* The identifier that @listener gets. NULL: no memory. */
+static struct cm_id *passive_id(struct cm_id *listener, const struct cm_asked *asked)
+{
+	struct cm_id *id =
+	        cm_id_new(listener->client, listener->channel, listener->ps, listener->qp_type);
+
+	if (!id)
+		return NULL;
+	id->state = CM_CONNECT;
+	id->passive = true;
+	id->pkey = asked->pkey;
+	id->src = asked->dst;
+	id->dst = asked->src;
+	cm_id_use_port(id, asked->port);
+	cm_roce_use_source(id);
+	find_dgid(id, asked);
+	if (asked->dst.sa.sa_family == AF_IB)
+		describe_by_gid(id, asked);
+	return id;
+}
+
+struct cm_event *cm_connect_announce(struct cm_id *listener, const struct cm_asked *asked)
+{
+	const bool by_gid = listener->src.sa.sa_family == AF_IB;
+	struct cm_event *e;
+
+	if ((!by_gid && asked->dst.sa.sa_family == AF_IB) || listener->backlog <= 0)
+		return NULL;
+	e = cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	if (!e)
+		return NULL;
+	e->announced = passive_id(listener, asked);
+	if (!e->announced) {
+		free(e);
+		return NULL;
+	}
+	listener->backlog--;
+	return e;
+}
+
+/* ---- both ---- */
+
+void cm_connect_fill_ah(const struct cm_id *id, struct control_cm_ah *ah)
+{
+	const struct control_cm_path *path = &id->path;
+
+	*ah = (struct control_cm_ah){
+		.dlid = path->dlid, .sl = path->sl, .rate = path->rate, .port_num = id->port->num
+	};
+	if (!path->hop_limit) /* within the subnet */
+		return;
+	ah->is_global = 1;
+	ah->dgid = path->dgid;
+	ah->flow_label = path->flow_label;
+	ah->traffic_class = path->traffic_class;
+	ah->hop_limit = path->hop_limit;
+	ah->sgid_index = cm_id_sgid_index(id);
+}
+
+bool cm_connect_input(struct cm *cm, struct fabric_port *port, const struct wire_mad *head,
+                      const struct fabric_mad *mad)
+{
+	if (head->class_version != MAD_VERSION_COM_MGT || head->method != MAD_SEND)
+		return false;
+	switch (head->attribute_id) {
+	case CM_ATTR_SIDR_REQ:
+		cm_sidr_receive_request(cm, port, head, mad);
+		return true;
+	case CM_ATTR_SIDR_REP:
+		return cm_sidr_receive_response(cm, port, mad);
+	default:
+		return cm_conn_input(cm, port, head, mad);
+	}
+}

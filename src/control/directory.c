@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Proves that a directory is private: see directory.h. The path is walked one component at a
+ * time from "/", by descriptors, so that what was checked is what is used.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/directory.h"
+#include "control/path.h"
+
+#define MAX_LINKS 40
+#define NOBODY    ((uid_t)-1)
+
+struct walk {
+	int fd;              /* the directory that was reached, by O_PATH */
+	uid_t system;        /* the owner of "/" */
+	uid_t other;         /* the user whose directories root has passed; or NOBODY */
+	bool make;           /* what is missing is made */
+	unsigned n_links;    /* that were followed */
+	char at[PATH_MAX];   /* its path, for messages */
+	char rest[PATH_MAX]; /* what is left to walk */
+	char *why;
+};
+
+static bool enters_as_root(void)
+{
+	const char *named = secure_getenv("UMBEL_RUNTIME_DIR");
+
+	return geteuid() == 0 && named && *named;
+}
+
+bool control_user_is_trusted(uid_t uid)
+{
+	return uid == geteuid() || enters_as_root();
+}
+
+static int refuse(struct walk *w, int error, const char *what)
+{
+	snprintf(w->why, CONTROL_WHY_ROOM, "'%.500s' %s", *w->at ? w->at : "/", what);
+	return error;
+}
+
+static int refuse_errno(struct walk *w, int error)
+{
+	snprintf(w->why, CONTROL_WHY_ROOM, "'%.500s': %s", *w->at ? w->at : "/", strerror(-error));
+	return error;
+}
+
+static int refuse_owner(struct walk *w, uid_t uid)
+{
+	char what[64];
+
+	snprintf(what, sizeof(what), "belongs to another user (%u)", (unsigned)uid);
+	return refuse(w, -EPERM, what);
+}
+
+/* Whether the directory may belong to @uid: to this user, or to the one other whom root visits. */
+static bool may_own_directory(struct walk *w, uid_t uid)
+{
+	if (uid == geteuid())
+		return true;
+	if (w->make || !enters_as_root() || (w->other != NOBODY && w->other != uid))
+		return false;
+	w->other = uid;
+	return true;
+}
+
+static bool may_own_ancestor(struct walk *w, uid_t uid)
+{
+	return uid == 0 || uid == w->system || may_own_directory(w, uid);
+}
+
+static int check_ancestor(struct walk *w, const struct stat *st)
+{
+	if (!may_own_ancestor(w, st->st_uid))
+		return refuse_owner(w, st->st_uid);
+	if ((st->st_mode & S_IWOTH) && !(st->st_mode & S_ISVTX))
+		return refuse(w, -EPERM, "can be changed by all users");
+	return 0;
+}
+
+/* The last directory. Returns a descriptor to use it by. */
+static int check_private(struct walk *w, const struct stat *st)
+{
+	int fd;
+
+	if (!may_own_directory(w, st->st_uid))
+		return refuse_owner(w, st->st_uid);
+	if (st->st_mode & 077)
+		return refuse(w, -EPERM, "can be entered by other users; it must have mode 0700");
+	/* this proves the owner where numbers cannot: only he may search and read it */
+	fd = openat(w->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? refuse_errno(w, -errno) : fd;
+}
+
+static int move_to(struct walk *w, int fd)
+{
+	if (fd < 0)
+		return refuse_errno(w, -errno);
+	close(w->fd);
+	w->fd = fd;
+	return 0;
+}
+
+static int start_at_root(struct walk *w)
+{
+	struct stat st;
+	int ret = move_to(w, open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+
+	*w->at = '\0';
+	if (!ret && fstat(w->fd, &st) < 0)
+		ret = -errno;
+	if (!ret)
+		w->system = st.st_uid;
+	return ret;
+}
+
+/* Puts what the symbolic link @fd says before the rest. Only root's and this user's lead on. */
+static int follow_link(struct walk *w, int fd, const struct stat *st)
+{
+	char target[PATH_MAX], rest[PATH_MAX];
+	ssize_t n;
+
+	if (!*w->rest || !may_own_ancestor(w, st->st_uid))
+		return refuse(w, -ELOOP, "is a symbolic link");
+	n = readlinkat(fd, "", target, sizeof(target) - 1);
+	if (n < 0)
+		return refuse_errno(w, -errno);
+	target[n] = '\0';
+	if (++w->n_links > MAX_LINKS ||
+	    (size_t)snprintf(rest, sizeof(rest), "%s/%s", target, w->rest) >= sizeof(rest))
+		return refuse_errno(w, -ELOOP);
+	memcpy(w->rest, rest, sizeof(rest));
+	if (*target == '/')
+		return start_at_root(w);
+	*strrchr(w->at, '/') = '\0';
+	return 0;
+}
+
+/* Opens the entry @name of the directory reached, and makes it before if that is wanted. */
+static int open_entry(const struct walk *w, const char *name)
+{
+	int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(w->fd, name, flags);
+
+	if (fd >= 0 || errno != ENOENT || !w->make)
+		return fd;
+	if (mkdirat(w->fd, name, 0700) < 0 && errno != EEXIST)
+		return -1;
+	return openat(w->fd, name, flags);
+}
+
+/* One component further. Of the last one: a descriptor; otherwise 0. Or -errno. */
+static int step(struct walk *w, const char *name, bool is_last)
+{
+	size_t used = strlen(w->at);
+	struct stat st;
+	int fd, ret;
+
+	fd = open_entry(w, name);
+	ret = fd < 0 ? -errno : 0;
+	snprintf(w->at + used, sizeof(w->at) - used, "/%s", name);
+	if (ret)
+		return refuse_errno(w, ret);
+	if (fstat(fd, &st) < 0) {
+		ret = refuse_errno(w, -errno);
+	} else if (S_ISLNK(st.st_mode)) {
+		ret = follow_link(w, fd, &st);
+	} else if (!S_ISDIR(st.st_mode)) {
+		ret = refuse(w, -ENOTDIR, "is no directory");
+	} else {
+		ret = move_to(w, fd);
+		fd = -1;
+		if (!ret)
+			ret = is_last ? check_private(w, &st) : check_ancestor(w, &st);
+	}
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+/* Removes the next component from the rest. False: there is none. */
+static bool next_component(struct walk *w, char name[static NAME_MAX + 1], int *error)
+{
+	char *p = w->rest + strspn(w->rest, "/");
+	size_t n = strcspn(p, "/");
+
+	*error = n > NAME_MAX ? -ENAMETOOLONG : 0;
+	if (!n || *error)
+		return false;
+	memcpy(name, p, n);
+	name[n] = '\0';
+	p += n;
+	p += strspn(p, "/");
+	memmove(w->rest, p, strlen(p) + 1);
+	return true;
+}
+
+static int walk(struct walk *w)
+{
+	char name[NAME_MAX + 1];
+	int ret = start_at_root(w);
+
+	while (!ret && next_component(w, name, &ret)) {
+		if (strcmp(name, ".") != 0 || !*w->rest)
+			ret = step(w, name, !*w->rest);
+	}
+	if (ret == -ENAMETOOLONG)
+		refuse_errno(w, ret);
+	/* "/" itself is nobody's private directory */
+	return ret ? ret : refuse(w, -EPERM, "is not private");
+}
+
+/* The path from "/" on, without a slash at the end. 0 or -errno. */
+static int set_path(struct walk *w, const char *path)
+{
+	char cwd[PATH_MAX] = "";
+	size_t n;
+
+	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
+		return -errno;
+	n = (size_t)snprintf(w->rest, sizeof(w->rest), "%s/%s", cwd, path);
+	if (n >= sizeof(w->rest))
+		return -ENAMETOOLONG;
+	while (n && w->rest[n - 1] == '/')
+		w->rest[--n] = '\0';
+	return 0;
+}
+
+/* Walks @path, then the directory @inner in it unless that is NULL. */
+static int open_private(const char *path, const char *inner, bool make, char *why)
+{
+	struct walk w = { .fd = -1, .other = NOBODY, .make = make, .why = why };
+	int ret, outer;
+
+	*why = '\0';
+	ret = set_path(&w, path);
+	if (!ret) {
+		ret = walk(&w);
+	} else {
+		snprintf(why, CONTROL_WHY_ROOM, "'%.500s': %s", path, strerror(-ret));
+	}
+	outer = ret;
+	if (ret >= 0 && inner) {
+		ret = step(&w, inner, true);
+		close(outer);
+	}
+	if (w.fd >= 0)
+		close(w.fd);
+	return ret;
+}
+
+int control_directory_open(const char *path, bool make, char why[static CONTROL_WHY_ROOM])
+{
+	return open_private(path, NULL, make, why);
+}
+
+int control_fabric_open(const char *name, bool make, char why[static CONTROL_WHY_ROOM])
+{
+	char path[PATH_MAX];
+	int ret = control_path(path, sizeof(path), name, NULL);
+
+	*why = '\0';
+	if (!ret)
+		ret = control_runtime_dir(path, sizeof(path));
+	if (ret) {
+		snprintf(why, CONTROL_WHY_ROOM, "the directory of fabric '%.40s': %s", name,
+		         strerror(-ret));
+		return ret;
+	}
+	return open_private(path, name, make, why);
+}

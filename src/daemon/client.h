@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Clients: connections of processes. Each request on one gets a reply, or the connection ends;
+ * and when it ends, all that the client holds is freed.
+ */
+#ifndef DAEMON_CLIENT_H
+#define DAEMON_CLIENT_H
+
+#include <sys/types.h>
+
+#include "cm/cm.h"
+#include "daemon/objects.h"
+#include "daemon/request.h"
+
+struct daemon_clients {
+	struct daemon_loop *loop;
+	struct fabric *f;
+	struct daemon_objects *objects;
+	struct cm *cm; /* set when there is one */
+	struct daemon_requests requests;
+	struct base_idtable ids;
+	int spare_fd; /* given up to refuse a client when there are no more descriptors */
+};
+
+struct daemon_client {
+	struct daemon_clients *all;
+	uint32_t id;
+	int sock; /* -1: it is the daemon itself */
+	sd_event_source *source;
+	sd_event_source *exit_source; /* the process's exit; NULL: not watched */
+	enum control_role role;
+	bool greeted;
+	int host_index; /* -1: it sees all hosts */
+	pid_t pid;
+	struct daemon_holder *holds;
+	struct cm_client *cm; /* of role CM */
+};
+
+/* Has them served, by rows that modules add to ->requests. */
+void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, struct fabric *f,
+                         struct daemon_objects *objects);
+void daemon_clients_fini(struct daemon_clients *all);
+
+/* Accepts connections at @listen_fd. 0 or -errno. */
+int daemon_clients_listen(struct daemon_clients *all, int listen_fd);
+
+/* How many processes use verbs, but for the daemon itself. */
+unsigned daemon_clients_count_verbs(const struct daemon_clients *all);
+
+/*
+ * The daemon as a client of itself, greeted as one of role VERBS on all hosts. Its requests come
+ * by daemon_client_serve(). 0, -ENOSPC, -ENOMEM.
+ */
+int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **c);
+
+/* Serves the request in @p, of which it makes the reply: of type control_serve. */
+void daemon_client_serve(void *client, struct control_packet *p);
+
+/* Ends a connection and all that hangs on it. */
+void daemon_client_free(struct daemon_client *c);
+
+/* Whether the client may use what is on this host (an index). */
+bool daemon_client_sees(const struct daemon_client *c, uint32_t host_index);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion queues: see cq.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/eventfd.h"
+#include "daemon/cq.h"
+
+void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
+                     const struct daemon_channels *channels)
+{
+	all->region = region;
+	all->channels = channels;
+	base_idtable_init(&all->ids, SHM_MAX_CQS);
+}
+
+void daemon_cqs_fini(struct daemon_cqs *all)
+{
+	base_idtable_fini(&all->ids);
+}
+
+int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct daemon_hca *h,
+                  struct daemon_cq **out)
+{
+	struct daemon_cq *cq = calloc(1, sizeof(*cq));
+	struct shm_cq *s;
+	int ret;
+
+	if (!cq)
+		return -ENOMEM;
+	ret = base_idtable_add(&all->ids, cq, &cq->id);
+	if (ret) {
+		free(cq);
+		return ret;
+	}
+	cq->holder = holder;
+	cq->hca = h;
+	s = &all->region->cqs[cq->id];
+	memset((void *)s, 0, sizeof(*s));
+	s->channel = SHM_NO_CHANNEL;
+	/* out of reach until its owner counts: a sender that slept may count an arrival of a
+	 * predecessor under this number */
+	atomic_store_explicit(&s->limit, INT32_MAX, memory_order_relaxed);
+	LIST_INSERT_HEAD(&holder->cqs, cq, entry);
+	*out = cq;
+	return 0;
+}
+
+void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq)
+{
+	base_idtable_remove(&all->ids, cq->id);
+	LIST_REMOVE(cq, entry);
+	free(cq);
+}
+
+struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon_holder *holder,
+                               uint32_t id)
+{
+	struct daemon_cq *cq = base_idtable_get(&all->ids, id);
+
+	return cq && cq->holder == holder ? cq : NULL;
+}
+
+void daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
+{
+	struct shm_cq *s = &all->region->cqs[id];
+	struct daemon_channel *ch = daemon_channel_find(all->channels, s->channel);
+
+	if (!ch)
+		return;
+	atomic_store_explicit(&s->arm, SHM_CQ_IDLE, memory_order_relaxed);
+	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
+	if (!base_eventfd_add(ch->eventfd)) { /* it is full: nobody sleeps on it */
+		atomic_fetch_sub_explicit(&s->notified, 1, memory_order_relaxed);
+		return;
+	}
+	/* The dead process may have counted an event and not written it. Who reads one too many
+	 * reads on; but one too few, and another CQ's event is never read. */
+	base_eventfd_add(ch->eventfd);
+}
+
+int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id)
+{
+	struct daemon_cq *cq = base_idtable_get(&all->ids, id);
+
+	if (!cq)
+		return -EINVAL;
+	/* the mark in shared memory is what anybody can check; without it the request is wrong */
+	if (!atomic_load_explicit(&all->region->cqs[id].overrun, memory_order_acquire))
+		return -EINVAL;
+	if (!cq->overrun_told)
+		daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
+	cq->overrun_told = true;
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion queues: their records in shared memory, and who holds them.
+ */
+#ifndef DAEMON_CQ_H
+#define DAEMON_CQ_H
+
+#include "daemon/channel.h"
+#include "daemon/hca.h"
+#include "shm/region.h"
+
+struct daemon_cq {
+	LIST_ENTRY(daemon_cq) entry;
+	struct daemon_holder *holder;
+	uint32_t id; /* index of its record */
+	struct daemon_hca *hca;
+	unsigned n_qps;    /* that receive by it */
+	bool overrun_told; /* its holder has been told of an overrun */
+};
+
+struct daemon_cqs {
+	struct shm_region *region;
+	const struct daemon_channels *channels;
+	struct base_idtable ids;
+};
+
+void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
+                     const struct daemon_channels *channels);
+void daemon_cqs_fini(struct daemon_cqs *all);
+
+/* 0, -ENOSPC, -ENOMEM. */
+int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct daemon_hca *h,
+                  struct daemon_cq **out);
+void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq);
+
+/* The CQ with this number if it is @holder's, or NULL. */
+struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon_holder *holder,
+                               uint32_t id);
+
+/* Wakes whoever sleeps on CQ @id, for no completion perhaps: one may be missing its wake-up. */
+void daemon_cq_wake(struct daemon_cqs *all, uint32_t id);
+
+/* A sender has found CQ @id overrun: its holder is told, once. 0, or -EINVAL: it is not. */
+int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who holds objects: a client, by whose connection it lives, or the daemon itself. The objects
+ * of each kind are lists here; hca.h, channel.h, cq.h and qp.h say what they are.
+ */
+#ifndef DAEMON_HOLDER_H
+#define DAEMON_HOLDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include "daemon/memory.h"
+
+struct daemon_objects;
+
+struct daemon_holder {
+	struct daemon_objects *objects;
+	uint32_t client;   /* its number */
+	pid_t pid;         /* of its process, as the daemon sees it */
+	uint64_t keys_off; /* of its keys (shm/connection.h); 0: it has none */
+	int memory_fd;     /* of its memory; -1: it offers none */
+	LIST_HEAD(, daemon_extent) key_chunks;
+	uint32_t extra_flows;           /* of its QPs, beyond those that each may have */
+	bool dead;                      /* its objects are being freed, and then this */
+	struct daemon_memory_want want; /* of rings */
+	struct daemon_chore undo, end;
+	uint32_t undo_index; /* of the next QP to look at */
+	LIST_HEAD(, daemon_hca) hcas;
+	LIST_HEAD(, daemon_channel) channels;
+	LIST_HEAD(, daemon_cq) cqs;
+	LIST_HEAD(, daemon_qp) qps;
+	LIST_HEAD(, daemon_srq) srqs;
+};
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Links and switches that fail and return: see links.h.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "daemon/links.h"
+#include "daemon/port_name.h"
+#include "fabric/link.h"
+
+int daemon_links_follow(struct daemon_links *links)
+{
+	int ret = daemon_subnet_sweep(links->subnet);
+
+	daemon_ports_tell_states(links->ports);
+	daemon_mads_send(links->mads); /* what rdma_cm asks the SA now */
+	return ret;
+}
+
+static int set_link(struct daemon_call *call)
+{
+	const struct control_link *req = call->body;
+	struct daemon_links *links = call->module;
+	struct fabric_port *p;
+	int ret = daemon_port_find(links->f, &req->at, &p);
+
+	if (!ret)
+		ret = fabric_link_set(links->f, p, req->up);
+	return ret ? ret : daemon_links_follow(links);
+}
+
+static int set_switch(struct daemon_call *call)
+{
+	const struct control_switch *req = call->body;
+	struct daemon_links *links = call->module;
+	struct fabric_node *node;
+	int ret = daemon_node_find(links->f, req->name, &node);
+
+	if (!ret && node->type != FABRIC_SWITCH)
+		ret = -ENOTTY;
+	if (!ret)
+		ret = fabric_switch_set(links->f, node, req->alive);
+	return ret ? ret : daemon_links_follow(links);
+}
+
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_LINK,
+	  .bytes = sizeof(struct control_link),
+	  .who = DAEMON_CLI,
+	  .serve = set_link },
+	{ .type = CONTROL_SWITCH,
+	  .bytes = sizeof(struct control_switch),
+	  .who = DAEMON_CLI,
+	  .serve = set_switch },
+};
+
+void daemon_links_init(struct daemon_links *links, struct daemon_requests *all)
+{
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), links);
+}

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rings and payload memory, in use and retired: see memory.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "daemon/memory.h"
+
+#define PAGE        4096
+#define NS_PER_MS   1000000ull
+#define LOOK_NS     (50 * NS_PER_MS) /* at first; seldomer while it is in vain */
+#define LOOK_MAX_NS (2000 * NS_PER_MS)
+#define REFUSE_NS   (100 * NS_PER_MS)
+
+#define REVOKE_BYTES (256ull << 20) /* for one request */
+#define MAX_LOOKS    64
+#define PIECE        16 /* pages: memory is freed in such pieces if others are still used */
+
+/* Units of work (chores.h). */
+#define SEEK_COST  16
+#define CLEAR_COST 512
+#define CLEAR_MAX  (2ull << 20) /* bytes that are cleared for it */
+
+struct daemon_retired {
+	TAILQ_ENTRY(daemon_retired) entry;
+	bool is_ring; /* else payload */
+	uint8_t ring_shift;
+	uint64_t off, bytes;
+	uint64_t at;       /* bytes that the present step is done with */
+	uint64_t data_end; /* a ring's: up to there it has pages */
+	unsigned filling;  /* slots that live senders are filling */
+};
+
+void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
+                        struct daemon_chores *chores, const struct daemon_memory_users *users)
+{
+	const struct shm_control *control = region->control;
+
+	m->region = region;
+	m->chores = chores;
+	m->users = *users;
+	TAILQ_INIT(&m->closing);
+	TAILQ_INIT(&m->filling);
+	TAILQ_INIT(&m->retired);
+	TAILQ_INIT(&m->passing);
+	TAILQ_INIT(&m->unread);
+	TAILQ_INIT(&m->clearing);
+	shm_extents_init(&m->rings, PAGE, control->rings_off, control->rings_size);
+	shm_extents_init(&m->payloads, PAGE, control->payloads_off, control->payloads_size);
+}
+
+static void free_list(struct daemon_retired_list *list)
+{
+	struct daemon_retired *r;
+
+	while ((r = TAILQ_FIRST(list))) {
+		TAILQ_REMOVE(list, r, entry);
+		free(r);
+	}
+}
+
+void daemon_memory_fini(struct daemon_memory *m)
+{
+	free_list(&m->closing);
+	free_list(&m->filling);
+	free_list(&m->retired);
+	free_list(&m->passing);
+	free_list(&m->unread);
+	free_list(&m->clearing);
+	free(m->now.marks);
+	base_timer_stop(&m->look);
+	shm_extents_fini(&m->rings);
+	shm_extents_fini(&m->payloads);
+}
+
+uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift)
+{
+	return shm_extent_get(&m->rings, shm_ring_bytes(shift));
+}
+
+uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes)
+{
+	return shm_extent_get(&m->payloads, bytes);
+}
+
+/* ---- clearing: pages go back to the system, and what is read there is zero ---- */
+
+/* Where the next page is that was written, from @off on; @end: there is none before. */
+static uint64_t next_data(const struct daemon_memory *m, uint64_t off, uint64_t end)
+{
+	off_t data = lseek(m->region->data_fd, (off_t)off, SEEK_DATA);
+
+	return data < 0 || (uint64_t)data > end ? end : (uint64_t)data;
+}
+
+static void punch(const struct daemon_memory *m, uint64_t off, uint64_t bytes)
+{
+	if (fallocate(m->region->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
+	              (off_t)bytes))
+		base_log_warning(shm, "cannot free %llu bytes of shared memory",
+		                 (unsigned long long)bytes);
+}
+
+static bool clear_one(struct daemon_memory *m, struct daemon_retired *r, uint32_t *budget)
+{
+	const uint64_t end = r->off + r->bytes;
+
+	while (r->at < r->bytes) {
+		uint64_t from, bytes;
+
+		if (!daemon_chore_spend(budget, SEEK_COST))
+			return false;
+		from = next_data(m, r->off + r->at, end);
+		bytes = end - from < CLEAR_MAX ? end - from : CLEAR_MAX;
+		if (bytes && daemon_chore_spend(budget, CLEAR_COST))
+			punch(m, from, bytes);
+		else if (bytes)
+			return false;
+		r->at = from + bytes - r->off;
+	}
+	return true;
+}
+
+static bool clear(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_memory *m = container_of(c, struct daemon_memory, clear);
+	struct daemon_retired *r;
+
+	while ((r = TAILQ_FIRST(&m->clearing))) {
+		if (!clear_one(m, r, budget))
+			return false;
+		TAILQ_REMOVE(&m->clearing, r, entry);
+		shm_extent_put(r->is_ring ? &m->rings : &m->payloads, r->off);
+		free(r);
+	}
+	return true;
+}
+
+/* Nobody uses it any more. */
+static void start_clearing(struct daemon_memory *m, struct daemon_retired *r)
+{
+	r->at = 0;
+	TAILQ_INSERT_TAIL(&m->clearing, r, entry);
+	daemon_chore_add(m->chores, &m->clear, clear);
+}
+
+/* ---- rings close ---- */
+
+/* Closes slots, but those of pages that were never written: they are zero. */
+static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_t *budget)
+{
+	const struct shm_ring_writers writers = { .is_alive = m->users.writer_alive,
+		                                  .arg = m->users.arg };
+	const uint64_t end = shm_ring_bytes(r->ring_shift), head = sizeof(struct shm_ring);
+	const uint64_t each = sizeof(struct shm_arrival);
+	struct shm_ring *ring = daemon_memory_ring_at(m, r->off);
+
+	if (r->at < head)
+		r->at = head;
+	while (r->at < end && daemon_chore_spend(budget, 1)) {
+		uint64_t n;
+
+		if (r->at >= r->data_end) {
+			daemon_chore_spend(budget, SEEK_COST);
+			r->at = next_data(m, r->off + r->at, r->off + end) - r->off;
+			r->data_end = (r->at / PAGE + 1) * PAGE;
+			continue;
+		}
+		n = ((r->data_end < end ? r->data_end : end) - r->at) / each;
+		daemon_chore_spend(budget, (uint32_t)n);
+		r->filling += shm_ring_close(ring, (uint32_t)((r->at - head) / each), (uint32_t)n,
+		                             &writers);
+		r->at += n * each;
+	}
+	return r->at >= end;
+}
+
+static void look_again(struct daemon_memory *m);
+
+static bool close_rings(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_memory *m = container_of(c, struct daemon_memory, close);
+	struct daemon_retired *r;
+
+	while ((r = TAILQ_FIRST(&m->closing))) {
+		if (!close_one(m, r, budget))
+			return false;
+		TAILQ_REMOVE(&m->closing, r, entry);
+		if (r->filling) {
+			TAILQ_INSERT_TAIL(&m->filling, r, entry);
+			look_again(m);
+		} else {
+			start_clearing(m, r);
+		}
+	}
+	return true;
+}
+
+static void start_closing(struct daemon_memory *m, struct daemon_retired *r)
+{
+	r->at = r->data_end = 0;
+	r->filling = 0;
+	TAILQ_INSERT_TAIL(&m->closing, r, entry);
+	daemon_chore_add(m->chores, &m->close, close_rings);
+}
+
+/* ---- payload memory: mark and sweep ---- */
+
+static void mark(struct daemon_memory *m, uint64_t off)
+{
+	const struct shm_control *c = m->region->control;
+	uint64_t page = (off - c->payloads_off) / PAGE;
+
+	if (off >= c->payloads_off && off - c->payloads_off < c->payloads_size)
+		m->now.marks[page / 64] |= 1ull << (page % 64);
+}
+
+/* Whether an unread arrival lies in the piece that begins @from bytes into it. */
+static bool is_marked(const struct daemon_memory *m, const struct daemon_retired *r, uint64_t from)
+{
+	uint64_t page = (r->off + from - m->region->control->payloads_off) / PAGE;
+	uint64_t end = page + (r->bytes - from < PIECE * PAGE ? (r->bytes - from) / PAGE : PIECE);
+
+	for (; page < end; page++)
+		if (m->now.marks[page / 64] & 1ull << (page % 64))
+			return true;
+	return false;
+}
+
+/* Marks what the arrivals of the present ring lie in. True: it has come to their end. */
+static bool mark_ring(struct daemon_memory *m, uint32_t *budget)
+{
+	const struct shm_arrival *slot;
+	uint64_t s;
+
+	while (daemon_chore_spend(budget, 1)) {
+		slot = shm_ring_walk_next(&m->now.walk, &s);
+		if (!slot)
+			return true;
+		/* a message begins where a page does; only a hostile one crosses pages */
+		if (shm_slot_kind(s) == SHM_SLOT_DONE && (slot->flags & SHM_ARRIVAL_PAYLOAD))
+			mark(m, slot->payload_off);
+	}
+	return false;
+}
+
+/* True: it has walked over all rings. */
+static bool mark_all(struct daemon_memory *m, uint32_t *budget)
+{
+	const struct daemon_memory_users *users = &m->users;
+	struct shm_ring *ring;
+	uint8_t shift;
+
+	while (*budget) {
+		uint32_t from = m->now.index;
+
+		/* a queue pair may have gone while the pass paused, with its ring */
+		if (m->now.qpn && users->qpn_of(users->arg, m->now.index) == m->now.qpn) {
+			if (!mark_ring(m, budget))
+				return false;
+			m->now.index++;
+		}
+		m->now.qpn = 0;
+		ring = users->next_ring(users->arg, &m->now.index, &shift);
+		if (!ring)
+			return true;
+		daemon_chore_spend(budget, 2 + (m->now.index - from) / 8);
+		m->now.qpn = users->qpn_of(users->arg, m->now.index);
+		shm_ring_walk_begin(&m->now.walk, ring, shift);
+	}
+	return false;
+}
+
+/* Makes two of @r, the first of @bytes. The second one, or NULL: there is no memory for it. */
+static struct daemon_retired *split(struct daemon_memory *m, struct daemon_retired *r,
+                                    uint64_t bytes)
+{
+	struct daemon_retired *rest = malloc(sizeof(*rest));
+
+	if (!rest)
+		return NULL;
+	*rest = (struct daemon_retired){ .off = r->off + bytes, .bytes = r->bytes - bytes };
+	r->bytes = bytes;
+	shm_extent_split(&m->payloads, r->off, bytes);
+	return rest;
+}
+
+/* Frees the pieces of @r that have no mark, and keeps the others. */
+static void sweep_one(struct daemon_memory *m, struct daemon_retired *r)
+{
+	while (r) {
+		bool marked = is_marked(m, r, 0);
+		struct daemon_retired *rest = NULL;
+		uint64_t bytes = PIECE * PAGE;
+
+		while (bytes < r->bytes && is_marked(m, r, bytes) == marked)
+			bytes += PIECE * PAGE;
+		if (bytes < r->bytes) {
+			rest = split(m, r, bytes);
+			marked = marked || !rest;
+		}
+		if (marked)
+			TAILQ_INSERT_TAIL(&m->unread, r, entry);
+		else
+			start_clearing(m, r);
+		r = rest;
+	}
+}
+
+/* True: it is done. */
+static bool sweep(struct daemon_memory *m, uint32_t *budget)
+{
+	struct daemon_retired *r;
+
+	while ((r = TAILQ_FIRST(&m->passing))) {
+		if (!daemon_chore_spend(budget, (uint32_t)(2 + r->bytes / PAGE / 8)))
+			return false;
+		TAILQ_REMOVE(&m->passing, r, entry);
+		sweep_one(m, r);
+	}
+	if (!TAILQ_EMPTY(&m->unread))
+		look_again(m);
+	return true;
+}
+
+/* False: there is no memory for it. */
+static bool begin_pass(struct daemon_memory *m, uint32_t *budget)
+{
+	size_t bytes = m->region->control->payloads_size / PAGE / 8;
+
+	if (!m->now.marks)
+		m->now.marks = malloc(bytes);
+	if (!m->now.marks)
+		return false;
+	memset(m->now.marks, 0, bytes);
+	daemon_chore_spend(budget, 128);
+	TAILQ_CONCAT(&m->passing, &m->unread, entry);
+	TAILQ_CONCAT(&m->passing, &m->retired, entry);
+	m->now.index = m->now.qpn = 0;
+	m->now.step = DAEMON_PASS_MARKS;
+	return true;
+}
+
+static bool pass(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_memory *m = container_of(c, struct daemon_memory, pass);
+
+	if (m->now.step == DAEMON_PASS_NONE && !begin_pass(m, budget)) {
+		look_again(m);
+		return true;
+	}
+	if (m->now.step == DAEMON_PASS_MARKS) {
+		if (!mark_all(m, budget))
+			return false;
+		m->now.step = DAEMON_PASS_SWEEPS;
+	}
+	if (!sweep(m, budget))
+		return false;
+	m->now.step = DAEMON_PASS_NONE;
+	if (!TAILQ_EMPTY(&m->retired)) /* while this pass was under way */
+		daemon_chore_add(m->chores, &m->pass, pass);
+	return true;
+}
+
+/* ---- again and again ---- */
+
+/* Looks at all that is still used. */
+static void look(struct daemon_memory *m)
+{
+	struct daemon_retired_list rings = TAILQ_HEAD_INITIALIZER(rings);
+	struct daemon_retired *r;
+
+	TAILQ_CONCAT(&rings, &m->filling, entry);
+	while ((r = TAILQ_FIRST(&rings))) {
+		TAILQ_REMOVE(&rings, r, entry);
+		start_closing(m, r);
+	}
+	if (!TAILQ_EMPTY(&m->unread) || !TAILQ_EMPTY(&m->retired))
+		daemon_chore_add(m->chores, &m->pass, pass);
+}
+
+static void on_look(struct base_timer *t)
+{
+	struct daemon_memory *m = container_of(t, struct daemon_memory, look);
+
+	/* a receiver that never polls must not keep the daemon busy */
+	if (m->look_ns < LOOK_MAX_NS)
+		m->look_ns *= 2;
+	look(m);
+}
+
+static void look_again(struct daemon_memory *m)
+{
+	if (!base_timer_is_set(&m->look))
+		base_timer_set_in(m->chores->timers, &m->look, m->look_ns, on_look);
+}
+
+/* Some memory that idle senders have retires, of the next ones each time. */
+static bool revoke_idle(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_memory *m = container_of(c, struct daemon_memory, revoke);
+
+	while (m->revoked < REVOKE_BYTES) {
+		uint32_t from = m->revoke_index;
+		uint64_t bytes;
+
+		if (!*budget)
+			return false;
+		bytes = m->users.revoke(m->users.arg, &m->revoke_index);
+		m->revoked += bytes;
+		daemon_chore_spend(budget, 8 + (m->revoke_index - from) / 4);
+		if (bytes)
+			continue;
+		m->revoke_index = 0;
+		if (m->revoke_wrapped)
+			break;
+		m->revoke_wrapped = true;
+	}
+	return true;
+}
+
+int daemon_memory_none(struct daemon_memory *m, bool is_ring, struct daemon_memory_want *want)
+{
+	uint64_t now = base_timers_now(m->chores->timers);
+
+	if (m->stopping)
+		return -ENOMEM;
+	if (daemon_chores_wait(m->chores))
+		return -EAGAIN;
+	/* each look revokes a part of what idle senders have; in the end all of it */
+	if (want->looks && (is_ring || !m->revoked || want->looks > MAX_LOOKS)) {
+		want->looks = 0;
+		want->refused_until = now + REFUSE_NS;
+		return -ENOMEM;
+	}
+	if (now < want->refused_until)
+		return -ENOMEM;
+	if (!is_ring) {
+		m->revoked = 0;
+		m->revoke_wrapped = false;
+		daemon_chore_add(m->chores, &m->revoke, revoke_idle);
+	}
+	look(m);
+	if (!daemon_chores_wait(m->chores))
+		return -ENOMEM;
+	want->looks++;
+	return -EAGAIN;
+}
+
+/* What has retired, or NULL: it stays as it is. */
+static struct daemon_retired *retire(struct daemon_memory *m, uint64_t off, uint64_t bytes)
+{
+	struct daemon_retired *r;
+
+	/* a process that lives on completes its receives from its rings */
+	if (m->stopping)
+		return NULL;
+	r = malloc(sizeof(*r));
+	if (!r) {
+		base_log_warning(daemon, "out of memory: %llu bytes of shared memory are lost",
+		                 (unsigned long long)bytes);
+		return NULL;
+	}
+	*r = (struct daemon_retired){ .off = off, .bytes = bytes };
+	m->look_ns = LOOK_NS;
+	if (base_timer_is_set(&m->look))
+		base_timer_set_sooner(m->chores->timers, &m->look,
+		                      base_timers_now(m->chores->timers) + LOOK_NS, on_look);
+	return r;
+}
+
+void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift)
+{
+	struct daemon_retired *r = retire(m, off, shm_ring_bytes(shift));
+
+	if (!r)
+		return;
+	r->is_ring = true;
+	r->ring_shift = shift;
+	start_closing(m, r);
+}
+
+void daemon_memory_retire_payload(struct daemon_memory *m, uint64_t off)
+{
+	struct daemon_retired *r = retire(m, off, shm_extent_bytes(&m->payloads, off));
+
+	if (!r)
+		return;
+	TAILQ_INSERT_TAIL(&m->retired, r, entry);
+	daemon_chore_add(m->chores, &m->pass, pass);
+}
+
+void daemon_memory_free_payload(struct daemon_memory *m, uint64_t off)
+{
+	struct daemon_retired *r = retire(m, off, shm_extent_bytes(&m->payloads, off));
+
+	if (r)
+		start_clearing(m, r);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * HCA ports that change, and who is told: see ports.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/ports.h"
+#include "fabric/ethernet.h"
+
+int daemon_ports_init(struct daemon_ports *ports, struct fabric *f, struct daemon_objects *objects,
+                      struct cm *cm)
+{
+	ports->f = f;
+	ports->objects = objects;
+	ports->cm = cm;
+	ports->told_state = calloc(f->n_hca_ports, sizeof(*ports->told_state));
+	if (!ports->told_state)
+		return -ENOMEM;
+	for (unsigned i = 0; i < f->n_hca_ports; i++)
+		ports->told_state[i] = f->hca_port[i]->state;
+	return 0;
+}
+
+void daemon_ports_fini(struct daemon_ports *ports)
+{
+	free(ports->told_state);
+}
+
+void daemon_port_tell(struct daemon_ports *ports, const struct fabric_port *p,
+                      enum ibv_event_type type)
+{
+	daemon_hcas_event(&ports->objects->hcas, p->node->hca, type, p->num);
+}
+
+void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum ibv_event_type type)
+{
+	daemon_port_tell(ports, p, type);
+	cm_port_changed(ports->cm, p);
+}
+
+static void tell_state(struct daemon_ports *ports, struct fabric_port *p)
+{
+	bool was_active = ports->told_state[p->index] == IB_PORT_ACTIVE;
+	bool is_active = p->state == IB_PORT_ACTIVE;
+
+	ports->told_state[p->index] = p->state;
+	if (was_active && !is_active)
+		daemon_port_reset(ports, p, IBV_EVENT_PORT_ERR);
+	if (is_active && !was_active) {
+		daemon_port_tell(ports, p, IBV_EVENT_PORT_ACTIVE);
+		cm_port_active(ports->cm, p);
+	}
+}
+
+void daemon_ports_tell_states(struct daemon_ports *ports)
+{
+	for (unsigned i = 0; i < ports->f->n_hca_ports; i++)
+		tell_state(ports, ports->f->hca_port[i]);
+}
+
+/* The GIDs of all ports have changed. */
+static void tell_gids(struct daemon_ports *ports)
+{
+	for (unsigned i = 0; i < ports->f->n_hca_ports; i++)
+		daemon_port_tell(ports, ports->f->hca_port[i], IBV_EVENT_GID_CHANGE);
+}
+
+void daemon_port_changed(struct daemon_ports *ports, struct fabric_port *p, unsigned what)
+{
+	if (what & FABRIC_PORT_GIDS)
+		tell_gids(ports);
+	if (p->node->type != FABRIC_HCA)
+		return;
+	if (what & FABRIC_PORT_STATE)
+		tell_state(ports, p);
+	if (what & FABRIC_PORT_LID)
+		daemon_port_reset(ports, p, IBV_EVENT_LID_CHANGE);
+	if (what & FABRIC_PORT_SM)
+		daemon_port_tell(ports, p, IBV_EVENT_SM_CHANGE);
+	if (what & FABRIC_PORT_ALIAS)
+		daemon_port_tell(ports, p, IBV_EVENT_GID_CHANGE);
+	if (what & FABRIC_PORT_PKEYS) {
+		daemon_qps_follow_pkeys(&ports->objects->qps, p);
+		daemon_port_tell(ports, p, IBV_EVENT_PKEY_CHANGE);
+	}
+	if (what & (FABRIC_PORT_SM | FABRIC_PORT_PKEYS))
+		cm_port_active(ports->cm, p);
+	if (what & FABRIC_PORT_REREGISTER)
+		daemon_port_reset(ports, p, IBV_EVENT_CLIENT_REREGISTER);
+}
+
+void daemon_port_ethernet_changed(struct daemon_ports *ports, struct fabric_port *p, unsigned what)
+{
+	if (what & FABRIC_ETHERNET_GIDS)
+		daemon_port_tell(ports, p, IBV_EVENT_GID_CHANGE);
+	if (what & FABRIC_ETHERNET_STATE)
+		tell_state(ports, p);
+}
+
+void daemon_ports_refresh(struct daemon_ports *ports)
+{
+	for (unsigned i = 0; i < ports->f->n_hca_ports; i++)
+		cm_port_active(ports->cm, ports->f->hca_port[i]);
+}

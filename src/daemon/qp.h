@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queue pairs as the daemon has them: number, record in shared memory, ring, flows and payload
+ * memory.
+ */
+#ifndef DAEMON_QP_H
+#define DAEMON_QP_H
+
+#include "control/message.h"
+#include "daemon/cq.h"
+#include "daemon/memory.h"
+#include "daemon/srq.h"
+#include "fabric/flow.h"
+
+struct daemon_qp {
+	LIST_ENTRY(daemon_qp) entry;
+	struct daemon_holder *holder; /* NULL: it is coming to its end */
+	struct daemon_hca *hca;
+	struct daemon_cq *cq; /* NULL: it is hidden */
+	bool is_roce_sender;  /* hidden: in its name a process delivers what RoCE receives */
+	uint32_t qpn;
+	uint64_t ring_off;
+	uint8_t ring_shift;
+	uint32_t n_flows;
+	LIST_HEAD(, fabric_flow) flows;
+	LIST_HEAD(, daemon_payload) payloads;
+	bool told_error, told_established; /* events of a connected QP */
+	struct daemon_srq *srq;            /* NULL: it receives by its own ring */
+	uint64_t queue_off;                /* of the requests and entries of a connected QP; or 0 */
+	struct base_timer wait;
+	struct daemon_memory_want want;
+	/* when its process is dead: undoes what it was doing to the ring of this QP; 0: nothing */
+	uint32_t undo_qpn;
+	bool undo_srq; /* the shared queue of that QP's receives has its turn */
+	struct shm_ring_walk undo;
+	/* its end, which the holder need not live to see */
+	struct daemon_chore end;
+	struct daemon_qps *all;
+	uint32_t hca_index;
+};
+
+struct daemon_qps {
+	struct fabric *f;
+	struct daemon_memory *memory;
+	struct daemon_chores *chores;
+	struct daemon_cqs *cqs;
+	struct daemon_srqs *srqs;
+	struct base_idtable ids;
+	uint8_t round[SHM_MAX_QPS]; /* high bits of the next QP number at an index */
+	uint16_t next_gen;          /* of rings */
+	unsigned n_roce;            /* that are hidden */
+	uint32_t extra_flows;       /* of all QPs, beyond those that each may have */
+	unsigned n_ending;          /* that are coming to their end */
+};
+
+/* 0 or -ENOMEM. */
+int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memory *memory,
+                    struct daemon_cqs *cqs, struct daemon_srqs *srqs);
+void daemon_qps_fini(struct daemon_qps *all);
+
+/* A QP of @cq's holder that receives by @cq. 0; -EAGAIN: memory is being freed, the client asks
+ * again; -ENOMEM. */
+int daemon_qp_new(struct daemon_qps *all, struct daemon_cq *cq,
+                  const struct control_create_qp *want, struct daemon_qp **out);
+
+/* The hidden QP of an HCA with an Ethernet port. 0 or -ENOMEM. */
+int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out);
+
+/* Nobody can find the QP any more; what it had is freed in slices. */
+void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp);
+
+/* The QP with this number, or NULL. */
+struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn);
+
+/* How many there are that are not hidden. */
+unsigned daemon_qps_count(const struct daemon_qps *all);
+
+/* Changes what senders must know of its state. 0 or -EINVAL. */
+int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
+                     const struct control_modify_qp *m);
+
+/* The port's P_Key table has changed: its QPs have what is now where their index points. */
+void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p);
+
+/* The flow of @qp to where @key says, made anew; *@id is its number. 0, -EINVAL, -ENOMEM,
+ * -ENOSPC. */
+int daemon_qp_flow(struct daemon_qps *all, struct daemon_qp *qp, const struct fabric_flow_key *key,
+                   uint32_t *id);
+
+/* Gives one back. 0, or -EINVAL: it is not the QP's. */
+int daemon_qp_put_flow(struct daemon_qps *all, struct daemon_qp *qp, uint32_t id);
+
+/* Payload memory, the QP's as long as it lives. 0, -EAGAIN, -ENOMEM as in daemon_qp_new(). */
+int daemon_qp_payload(struct daemon_qps *all, struct daemon_qp *qp, uint32_t bytes, uint64_t *off);
+
+/* Fires the event of the QP's send CQ, if it is armed, in @ns; 0: not at all. 0, or -EINVAL: it is
+ * not connected. */
+int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint64_t ns);
+
+/* An event of a connected QP that its peer's process has noticed, and marked in shared memory. 0 or
+ * -EINVAL. */
+int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type);
+
+/* Undoes what the QP was doing to another's ring when its process died. True: it is done. */
+bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget);
+
+/* The QP of @holder with the lowest index from *@index on, which becomes *@index; or NULL. */
+struct daemon_qp *daemon_qp_next(const struct daemon_qps *all, const struct daemon_holder *holder,
+                                 uint32_t *index);
+
+/* struct daemon_memory_users; @qps: struct daemon_qps. */
+bool daemon_qp_writer_alive(void *qps, uint16_t index);
+struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift);
+uint32_t daemon_qp_number_of(void *qps, uint32_t index);
+uint64_t daemon_qp_revoke(void *qps, uint32_t *index);
+
+#endif

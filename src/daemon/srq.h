@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues as the daemon has them: index, record in shared memory, ring of credits.
+ */
+#ifndef DAEMON_SRQ_H
+#define DAEMON_SRQ_H
+
+#include "base/idtable.h"
+#include "control/message.h"
+#include "daemon/hca.h"
+#include "daemon/memory.h"
+
+struct daemon_srq {
+	LIST_ENTRY(daemon_srq) entry;
+	struct daemon_holder *holder;
+	struct daemon_hca *hca;
+	uint32_t index;
+	uint64_t ring_off, entries_off;
+	uint8_t ring_shift;
+	unsigned n_qps; /* that receive by it */
+};
+
+struct daemon_srqs {
+	struct shm_region *region;
+	struct daemon_memory *memory;
+	struct base_idtable ids;
+	uint16_t next_gen; /* of rings */
+};
+
+void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
+                      struct daemon_memory *memory);
+void daemon_srqs_fini(struct daemon_srqs *all);
+
+/* 0; -EAGAIN: memory is being freed, the client asks again; -ENOMEM. */
+int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,
+                   const struct control_create_srq *want, struct daemon_srq **out);
+void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq);
+
+/* The one with this index; NULL: there is none. */
+struct daemon_srq *daemon_srq_find(const struct daemon_srqs *all, uint32_t index);
+
+/* Fewer credits are left than its program wants to know of: it is told. 0, or -EINVAL: that is not
+ * so. */
+int daemon_srq_limit(struct daemon_srqs *all, uint32_t index);
+
+#endif

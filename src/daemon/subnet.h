@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The life of the embedded subnet manager: it starts, becomes the master or stands by for another
+ * one (subnet/sm_role.h), takes the subnet over, gives it up, moves to another port when a
+ * program's comes to its own, and is stopped. Subnet manager and administrator exist only while it
+ * is the master.
+ *
+ * subnet/ does not use the daemon's timers: what is due there is a function of the time that it is
+ * given. It asks to be called, and a timer here does.
+ */
+#ifndef DAEMON_SUBNET_H
+#define DAEMON_SUBNET_H
+
+#include "daemon/mads.h"
+#include "daemon/ports.h"
+#include "daemon/request.h"
+#include "daemon/subnet_mad.h"
+#include "subnet/partitions.h"
+#include "subnet/sm.h"
+
+struct daemon_subnet {
+	struct fabric *f;
+	struct daemon_loop *loop;
+	struct daemon_mads *mads;
+	struct daemon_ports *ports;
+	struct partitions *partitions; /* partitions.c's; NULL: none were given */
+	struct sm *sm;                 /* NULL unless it is the master */
+	struct daemon_subnet_mad mad;
+	struct base_timer sm_timer, role_timer;
+};
+
+/* Adds the requests to the table; @s is filled in as far as ->ports. */
+void daemon_subnet_init(struct daemon_subnet *s, struct daemon_requests *all);
+
+/* Starts it, unless the settings say that there is none; not for Ethernet ports, whose subnets
+ * nobody manages. 0 or -errno. */
+int daemon_subnet_start(struct daemon_subnet *s);
+void daemon_subnet_fini(struct daemon_subnet *s);
+
+/* The fabric has changed: if the embedded SM is the master it sweeps. 0, -ENOSPC, -ENOMEM. */
+int daemon_subnet_sweep(struct daemon_subnet *s);
+
+/* Whether a link or the master has changed, so that it has to sweep. */
+bool daemon_subnet_wants_sweep(const struct daemon_subnet *s);
+
+/* A program's subnet manager has come (@is_sm) to the port, or gone. */
+void daemon_subnet_issm(struct daemon_subnet *s, struct fabric_port *at, bool is_sm);
+
+/* The fabric's partitions are @p from now on, which stay the caller's. 0; -EINVAL, -ENOSPC and
+ * why. */
+int daemon_subnet_set_partitions(struct daemon_subnet *s, struct partitions *p, char *why,
+                                 size_t len);
+
+/* If the embedded SM is the master, ports and groups become as the partitions say. 0 or -errno:
+ * not all. */
+int daemon_subnet_partitions_changed(struct daemon_subnet *s);
+
+#endif

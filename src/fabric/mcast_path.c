@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Multicast paths, and the paths of single flows: see mcast_path.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "fabric/ethernet.h"
+#include "fabric/mcast_path.h"
+#include "wire/ip.h"
+
+#define LIST_UNIT 64
+
+/* ---- which path a flow has ---- */
+
+/* Whether the GID is a group's, on either link layer. The LID may still be a unicast one. */
+static bool is_to_group(const struct fabric_flow_key *key)
+{
+	return wire_gid_is_ip_mcast(&key->dgid);
+}
+
+/* The switch whose senders to the group share one path, or NULL: the flow shares with none. */
+static struct fabric_node *ingress_of(const struct fabric_port *from,
+                                      const struct fabric_flow_key *key)
+{
+	if (from->ethernet || !ib_lid_is_mcast(key->dlid) || !from->peer ||
+	    from->peer->node->type != FABRIC_SWITCH)
+		return NULL;
+	return from->peer->node;
+}
+
+static bool blocks_loopback(const struct fabric *f, uint32_t qpn)
+{
+	return f->region->qps[SHM_QP_INDEX(qpn)].flags & SHM_QP_BLOCK_LOOPBACK;
+}
+
+static uint16_t pkey_of(const struct fabric *f, uint32_t qpn)
+{
+	return f->region->qps[SHM_QP_INDEX(qpn)].pkey;
+}
+
+static uint64_t key_hash(const struct fabric_node *ingress, const struct fabric_flow_key *key)
+{
+	return base_hash_of(&key->dgid, sizeof(key->dgid),
+	                    (uint64_t)ingress->index << 16 | key->dlid);
+}
+
+static struct fabric_mcast_path *find(const struct fabric *f, const struct fabric_node *ingress,
+                                      const struct fabric_flow_key *key)
+{
+	struct base_hash_node *n = base_hash_first(&f->flows->by_key, key_hash(ingress, key));
+	uint16_t pkey = pkey_of(f, key->qpn);
+
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_key);
+
+		if (s->ingress == ingress && s->key.dlid == key->dlid && s->pkey == pkey &&
+		    s->key.is_global == key->is_global && ib_gid_equal(&s->key.dgid, &key->dgid))
+			return s;
+	}
+	return NULL;
+}
+
+static bool is_shared(const struct fabric_mcast_path *s)
+{
+	return !s->key.qpn;
+}
+
+/* Adds @s to the tables in which flow.c finds it. */
+static int enlist(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_flows *t = f->flows;
+	int ret = base_hash_add(&t->by_lid, &s->by_lid, s->key.dlid);
+
+	if (ret)
+		return ret;
+	/* only groups are looked up by GID; paths without a GRH would all be in one bucket */
+	if (is_to_group(&s->key))
+		ret = base_hash_add(&t->by_gid, &s->by_gid, base_hash_of(&s->key.dgid, 16, 0));
+	if (ret)
+		goto err_by_lid;
+	if (is_shared(s))
+		ret = base_hash_add(&t->by_key, &s->by_key, key_hash(s->ingress, &s->key));
+	if (ret)
+		goto err_by_gid;
+	return 0;
+err_by_gid:
+	if (is_to_group(&s->key))
+		base_hash_remove(&t->by_gid, &s->by_gid);
+err_by_lid:
+	base_hash_remove(&t->by_lid, &s->by_lid);
+	return ret;
+}
+
+int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
+                          const struct fabric_flow_key *key, struct fabric_mcast_path **out)
+{
+	struct fabric_node *ingress = ingress_of(from, key);
+	bool shared = ingress && !blocks_loopback(f, key->qpn);
+	struct fabric_mcast_path *s = shared ? find(f, ingress, key) : NULL;
+	int ret = -ENOMEM;
+
+	if (s) {
+		*out = s;
+		return 0;
+	}
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->key = *key;
+	s->pkey = pkey_of(f, key->qpn);
+	if (shared)
+		s->key.qpn = 0;
+	s->ingress = ingress;
+	s->from = from;
+	LIST_INIT(&s->flows);
+	s->visited_words = ib_lid_is_mcast(key->dlid) ? f->n_switches / 64 + 1 : 0;
+	s->visited = calloc(s->visited_words + 1, sizeof(*s->visited));
+	if (s->visited)
+		ret = enlist(f, s);
+	if (ret) {
+		free(s->visited);
+		free(s);
+		return ret;
+	}
+	fabric_mcast_path_compile(f, s);
+	*out = s;
+	return 0;
+}
+
+void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_flows *t = f->flows;
+
+	if (!LIST_EMPTY(&s->flows))
+		return;
+	base_hash_remove(&t->by_lid, &s->by_lid);
+	if (is_to_group(&s->key))
+		base_hash_remove(&t->by_gid, &s->by_gid);
+	if (is_shared(s))
+		base_hash_remove(&t->by_key, &s->by_key);
+	if (s->list_room)
+		shm_extent_put(&t->lists, s->list_off);
+	free(s->visited);
+	free(s->hop);
+	free(s->loss);
+	free(s->reached);
+	free(s);
+}
+
+/* ---- records ---- */
+
+static struct shm_flow *record_of(const struct fabric *f, const struct fabric_flow *flow)
+{
+	return &f->region->flows[flow->id];
+}
+
+/* Whether the flow's packets get over their first link, into the switch. */
+static enum fabric_flow_start start_of(const struct fabric_mcast_path *s,
+                                       const struct fabric_flow *flow)
+{
+	if (!s->ingress)
+		return FABRIC_FLOW_IN;
+	if (!fabric_port_carries(flow->from))
+		return FABRIC_FLOW_CUT;
+	if (s->pkey && !fabric_port_admits(flow->from->peer, s->pkey))
+		return FABRIC_FLOW_BARRED;
+	return FABRIC_FLOW_IN;
+}
+
+/* Fills the flow's record, whose seq is odd meanwhile. */
+static void fill_record(const struct fabric *f, const struct fabric_mcast_path *s,
+                        struct fabric_flow *flow)
+{
+	struct shm_flow *r = record_of(f, flow);
+	uint8_t mtu = s->mtu < flow->from->mtu ? s->mtu : flow->from->mtu;
+
+	flow->start = start_of(s, flow);
+	r->count = flow->start == FABRIC_FLOW_IN ? s->count : 0;
+	r->list_off = s->list_off;
+	r->dest_port = s->n_reached ? s->reached[0]->index : 0;
+	r->flags = s->roce ? SHM_FLOW_ROCE : 0;
+	r->mtu = IB_MTU_BYTES(mtu);
+}
+
+/* Makes seq of all records odd that point at the list, which may be freed or rewritten now. */
+static void begin(const struct fabric *f, const struct fabric_mcast_path *s)
+{
+	struct fabric_flow *flow;
+
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path))
+		shm_write_begin(&record_of(f, flow)->seq);
+}
+
+static void end(const struct fabric *f, const struct fabric_mcast_path *s)
+{
+	struct fabric_flow *flow;
+
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
+		fill_record(f, s, flow);
+		shm_write_end(&record_of(f, flow)->seq);
+	}
+}
+
+static void write_record(const struct fabric *f, struct fabric_mcast_path *s,
+                         struct fabric_flow *flow)
+{
+	shm_write_begin(&record_of(f, flow)->seq);
+	fill_record(f, s, flow);
+	shm_write_end(&record_of(f, flow)->seq);
+}
+
+void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s, struct fabric_flow *flow)
+{
+	LIST_INSERT_HEAD(&s->flows, flow, of_mcast_path);
+	flow->path = s;
+	write_record(f, s, flow);
+}
+
+void fabric_mcast_path_leave(struct fabric_flow *flow)
+{
+	LIST_REMOVE(flow, of_mcast_path);
+	flow->path = NULL;
+}
+
+/* To be called before the path changes: the packets counted so far went by the old one. */
+static void count_all(struct fabric *f, const struct fabric_mcast_path *s)
+{
+	struct fabric_flow *flow;
+
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path))
+		fabric_flow_count(f, flow);
+}
+
+/* ---- walking the tables ---- */
+
+/* Adds @p to an array that grows. */
+static int push_port(struct fabric_port ***array, uint32_t *n, uint32_t *room,
+                     struct fabric_port *p)
+{
+	int ret = base_array_reserve(array, room, (size_t)*n + 1);
+
+	if (!ret)
+		(*array)[(*n)++] = p;
+	return ret;
+}
+
+/* Removes @p from an array, wherever it is. */
+static void pull_port(struct fabric_port **array, uint32_t *n, const struct fabric_port *p)
+{
+	for (uint32_t i = 0; i < *n; i++) {
+		if (array[i] == p) {
+			array[i] = array[--*n];
+			return;
+		}
+	}
+}
+
+static void visit(struct fabric_mcast_path *s, const struct fabric_node *sw)
+{
+	if (sw->type == FABRIC_SWITCH && sw->index / 64 < s->visited_words)
+		s->visited[sw->index / 64] |= 1ull << (sw->index % 64);
+}
+
+bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw)
+{
+	return sw->type == FABRIC_SWITCH && sw->index / 64 < s->visited_words &&
+	       (s->visited[sw->index / 64] >> (sw->index % 64) & 1);
+}
+
+static void on_hop(void *arg, struct fabric_port *out)
+{
+	struct fabric_mcast_path *s = arg;
+
+	visit(s, out->peer->node);
+	if (push_port(&s->hop, &s->n_hops, &s->hop_room, out))
+		base_log_warning(
+		        fabric,
+		        "out of memory: a flow's packets will be missing from port counters");
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	struct fabric_mcast_path *s = arg;
+
+	if (push_port(&s->reached, &s->n_reached, &s->reached_room, hca))
+		base_log_warning(fabric, "out of memory: a flow does not reach all its receivers");
+}
+
+static void on_lost(void *arg, struct fabric_port *at, enum fabric_loss why)
+{
+	struct fabric_mcast_path *s = arg;
+
+	if (base_array_reserve(&s->loss, &s->loss_room, (size_t)s->n_losses + 1)) {
+		base_log_warning(fabric,
+		                 "out of memory: a flow's losses will be missing from counters");
+		return;
+	}
+	s->loss[s->n_losses++] = (struct fabric_mcast_path_loss){ .at = at, .why = why };
+}
+
+/* Walks the switches' tables. */
+static void walk(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_walk w = {
+		.hop = on_hop, .reached = on_reached, .lost = on_lost, .arg = s, .pkey = s->pkey
+	};
+
+	if (s->ingress) {
+		visit(s, s->ingress);
+		fabric_walk_from_switch(f, s->ingress, s->key.dlid, &w);
+	} else if (ib_lid_is_mcast(s->key.dlid)) {
+		fabric_walk_multicast(f, s->from, s->key.dlid, &w);
+	} else {
+		fabric_walk_unicast(f, s->from, s->key.dlid, &w);
+		if (s->n_reached && s->key.is_global &&
+		    !fabric_port_has_gid(f, s->reached[0], &s->key.dgid))
+			s->n_reached = 0; /* a port accepts only packets with one of its GIDs */
+	}
+	s->mtu = w.mtu;
+}
+
+/*
+ * From an Ethernet port: packets to a group go to the queue pairs attached on this HCA and to the
+ * network; packets to a GID of this fabric go to its port in memory; all others go to the network.
+ * Packets received from the network are for this HCA only.
+ */
+static void walk_ethernet(struct fabric *f, struct fabric_mcast_path *s)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(s->key.qpn)];
+	bool from_wire = qp->flags & SHM_QP_ROCE;
+	struct fabric_port *to = s->from;
+
+	s->mtu = s->from->mtu;
+	if (s->from->state != IB_PORT_ACTIVE)
+		return;
+	s->roce = !from_wire;
+	if (!ib_lid_is_mcast(s->key.dlid)) {
+		to = fabric_ethernet_find(f, s->from, &s->key.dgid);
+		if (!to)
+			return;
+		s->roce = false;
+	}
+	on_reached(s, to);
+	if (to->mtu < s->mtu)
+		s->mtu = to->mtu;
+}
+
+/* ---- the list of receivers ---- */
+
+static void list_push(struct fabric_flows *t, uint32_t qpn)
+{
+	if (base_array_reserve(&t->list, &t->list_room, (size_t)t->n_list + 1)) {
+		base_log_warning(fabric, "out of memory: a flow does not reach all its receivers");
+		return;
+	}
+	t->list[t->n_list++] = qpn;
+}
+
+/* Whether BLOCK_SELF_MCAST_LB of the path's only sender blocks the copy for @qpn on @hca. */
+static bool loopback_blocked(const struct fabric *f, const struct fabric_mcast_path *s,
+                             uint32_t qpn, const struct fabric_node *hca)
+{
+	if (is_shared(s) || !blocks_loopback(f, s->key.qpn))
+		return false;
+	return qpn == s->key.qpn || (f->settings.block_loopback_host && hca == s->from->node);
+}
+
+/* Whether @qpn, which is attached on @p's HCA, gets the packets that reach @p. */
+static bool accepts(const struct fabric *f, const struct fabric_mcast_path *s,
+                    const struct fabric_port *p, uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+
+	return qp->port == p->index && qp->port_num && !loopback_blocked(f, s, qpn, p->node);
+}
+
+/* Lists the receivers at @p. @g: the attachments to the group on @p's HCA, or NULL. */
+static void list_attached(struct fabric *f, const struct fabric_mcast_path *s,
+                          struct fabric_port *p, const struct fabric_attached *g)
+{
+	for (uint32_t i = 0; g && i < g->n; i++)
+		if (!g->entry[i].again && accepts(f, s, p, g->entry[i].qpn))
+			list_push(f->flows, g->entry[i].qpn);
+}
+
+/* Makes room in shared memory for the scratch list; without memory the list becomes empty. */
+static void list_room(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_flows *t = f->flows;
+
+	if (t->n_list <= s->list_room)
+		return;
+	if (s->list_room)
+		shm_extent_put(&t->lists, s->list_off);
+	s->list_room = (uint32_t)base_align_up(t->n_list * 2, LIST_UNIT / sizeof(uint32_t));
+	s->list_off = shm_extent_get(&t->lists, s->list_room * sizeof(uint32_t));
+	if (!s->list_off) {
+		base_log_warning(fabric, "no room for a list of %u receivers", t->n_list);
+		s->list_room = 0;
+		t->n_list = 0;
+	}
+}
+
+static uint32_t *list_of(const struct fabric *f, const struct fabric_mcast_path *s)
+{
+	return (uint32_t *)((char *)f->region->control + s->list_off);
+}
+
+void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_flows *t = f->flows;
+	bool is_mcast = ib_lid_is_mcast(s->key.dlid);
+
+	count_all(f, s);
+	s->n_hops = s->n_reached = s->n_losses = 0;
+	s->roce = false;
+	memset(s->visited, 0, s->visited_words * sizeof(*s->visited));
+	t->n_list = 0;
+	if (s->from->ethernet)
+		walk_ethernet(f, s);
+	else
+		walk(f, s);
+	for (uint32_t i = 0; i < s->n_reached && is_mcast; i++)
+		list_attached(f, s, s->reached[i],
+		              fabric_attach_find(f, s->reached[i]->node->hca, &s->key.dgid));
+	begin(f, s);
+	s->count = s->n_reached;
+	if (is_mcast) {
+		list_room(f, s);
+		s->count = t->n_list;
+	}
+	if (is_mcast && s->count)
+		memcpy(list_of(f, s), t->list, s->count * sizeof(*t->list));
+	end(f, s);
+}
+
+/* ---- changes without a new walk ---- */
+
+/* Whether packets reach @p: from its switch, or over a link between two HCAs. */
+static bool reaches(const struct fabric_mcast_path *s, const struct fabric_port *p)
+{
+	if (p->peer && p->peer->node->type == FABRIC_SWITCH)
+		return fabric_mcast_path_visits(s, p->peer->node) && fabric_port_carries(p->peer) &&
+		       fabric_row_has(fabric_mft_get(p->peer->node, s->key.dlid), p->peer->num);
+	for (uint32_t i = 0; i < s->n_reached; i++)
+		if (s->reached[i] == p)
+			return true;
+	return false;
+}
+
+/* Appends the scratch list to the list. */
+static void list_append(struct fabric *f, struct fabric_mcast_path *s)
+{
+	const struct fabric_flows *t = f->flows;
+
+	if (s->count + t->n_list > s->list_room) {
+		fabric_mcast_path_compile(f, s);
+		return;
+	}
+	begin(f, s);
+	if (t->n_list)
+		memcpy(list_of(f, s) + s->count, t->list, t->n_list * sizeof(*t->list));
+	s->count += t->n_list;
+	end(f, s);
+}
+
+void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+{
+	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(qpn)];
+	const struct fabric_port *p;
+
+	if (!qp->port_num)
+		return;
+	p = f->hca_port[qp->port];
+	if (!reaches(s, p) || !accepts(f, s, p, qpn))
+		return;
+	f->flows->n_list = 0;
+	list_push(f->flows, qpn);
+	list_append(f, s);
+}
+
+void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+{
+	uint32_t *list = list_of(f, s);
+
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (list[i] != qpn)
+			continue;
+		begin(f, s);
+		list[i] = list[--s->count];
+		end(f, s);
+		return;
+	}
+}
+
+static void edge_gained(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)
+{
+	on_hop(s, out);
+	on_reached(s, out->peer);
+	if (out->mtu < s->mtu)
+		s->mtu = out->mtu;
+	list_append(f, s);
+}
+
+static void edge_lost(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)
+{
+	const struct fabric_flows *t = f->flows;
+
+	if (out->mtu <= s->mtu && s->mtu < f->settings.mtu) {
+		fabric_mcast_path_compile(f, s); /* its MTU may have been the smallest */
+		return;
+	}
+	pull_port(s->hop, &s->n_hops, out);
+	pull_port(s->reached, &s->n_reached, out->peer);
+	for (uint32_t i = 0; i < t->n_list; i++)
+		fabric_mcast_path_receiver_remove(f, s, t->list[i]);
+}
+
+void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out,
+                            const struct fabric_attached *g)
+{
+	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
+
+	if (s->n_losses || out->link.partition_outbound || !row || fabric_row_is_empty(row)) {
+		fabric_mcast_path_compile(f, s); /* a switch may begin or cease to drop packets */
+		return;
+	}
+	count_all(f, s);
+	f->flows->n_list = 0;
+	list_attached(f, s, out->peer, g);
+	if (fabric_row_has(row, out->num))
+		edge_gained(f, s, out);
+	else
+		edge_lost(f, s, out);
+}
+
+static bool is_broken(const struct fabric_mcast_path *s)
+{
+	for (uint32_t i = 0; i < s->n_hops; i++)
+		if (!fabric_port_carries(s->hop[i]))
+			return true;
+	/* an HCA loops back to itself without a hop */
+	return !s->ingress && !s->n_hops && s->n_reached && s->from->state != IB_PORT_ACTIVE;
+}
+
+void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s)
+{
+	struct fabric_flow *flow;
+
+	if (is_broken(s)) {
+		fabric_mcast_path_compile(f, s);
+		return;
+	}
+	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
+		if (flow->start == start_of(s, flow))
+			continue;
+		fabric_flow_count(f, flow);
+		write_record(f, s, flow);
+	}
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Multicast paths: the queue pairs that packets to a multicast LID reach from one switch, and the
+ * links that they cross. All flows to a group that enter the subnet by the same switch share one,
+ * so that thousands of senders to thousands of receivers cost no more than the number of
+ * switches. Some flows share with no other and have a path of their own: unicast flows, flows from
+ * an Ethernet port, and flows of a queue pair that wants no copy of its own messages.
+ *
+ * Complication: senders at different ports of the switch differ in two links: the first link, and
+ * the link back to the sender, which its packets do not cross, as the HCA gives the sender's own
+ * port its copy. A flow adds the first and leaves out the second by itself. Flows of different
+ * partitions never share a path, as switches may block one partition and pass the other.
+ *
+ * For flow.c. Only the daemon uses this; not thread-safe.
+ */
+#ifndef FABRIC_MCAST_PATH_H
+#define FABRIC_MCAST_PATH_H
+
+#include <sys/queue.h>
+
+#include "fabric/attach.h"
+#include "fabric/flow.h"
+
+/* A switch's port that drops packets. */
+struct fabric_mcast_path_loss {
+	struct fabric_port *at; /* port 0: the port by which the sender's packets came in */
+	enum fabric_loss why;
+};
+
+struct fabric_mcast_path {
+	struct fabric_flow_key key;  /* qpn 0: several senders may share it */
+	uint16_t pkey;               /* of the packets */
+	struct fabric_node *ingress; /* the switch where packets enter the subnet, or NULL */
+	struct fabric_port *from;    /* ingress is NULL: the port where the walk begins */
+	LIST_HEAD(, fabric_flow) flows;
+	struct base_hash_node by_gid, by_lid, by_key; /* by_gid: to a multicast GID */
+	uint64_t list_off;                            /* of QP numbers, in shared memory */
+	uint32_t list_room, count;
+	struct fabric_port **hop; /* out ports of the links that packets cross */
+	struct fabric_port **reached;
+	struct fabric_mcast_path_loss *loss;
+	uint32_t n_hops, n_reached, n_losses, hop_room, reached_room, loss_room;
+	uint64_t *visited; /* multicast: bits of the switches that packets come through, by index */
+	uint32_t visited_words;
+	uint8_t mtu;
+	bool roce; /* packets go out to the network by an Ethernet port */
+};
+
+/* Finds the path that a flow from @from shares, or makes a new one. Returns 0 or -ENOMEM. */
+int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
+                          const struct fabric_flow_key *key, struct fabric_mcast_path **path);
+
+/* Frees it if it has no flows. */
+void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s);
+
+/* Adds @flow to @s and writes its record; or removes it. */
+void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s,
+                            struct fabric_flow *flow);
+void fabric_mcast_path_leave(struct fabric_flow *flow);
+
+/* Walks the tables again and rewrites the records of all its flows. */
+void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s);
+
+/* Adds the receiver @qpn, if the path reaches its port; or removes it. */
+void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn);
+void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn);
+
+/*
+ * @out, which leads to an HCA, was added to the multicast row of its switch, or removed: adds or
+ * removes the receivers behind it. @g: the queue pairs attached there; NULL: none.
+ */
+void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out,
+                            const struct fabric_attached *g);
+
+/* Links have gone down: compiles the path again if its packets crossed one of them. */
+void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s);
+
+/* Whether packets come through @sw. */
+bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);
+
+/* Adds what the flow's sender has counted since the last call to the ports along the path. */
+void fabric_flow_count(struct fabric *f, struct fabric_flow *flow);
+
+#endif

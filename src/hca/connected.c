@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The transports RC and UC: the life of a connected queue pair, and the tables.
+ */
+#include <errno.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/connected.h"
+#include "hca/flow.h"
+#include "hca/keys.h"
+
+static int connected_init(struct hca_qp *qp)
+{
+	/* a port on Ethernet has no connected transport yet */
+	if (qp->ctx->network) {
+		base_log_warning(verbs, "%s queue pairs are not supported on RoCE yet",
+		                 qp->transport->name);
+		return -EOPNOTSUPP;
+	}
+	qp->rq->connected = qp;
+	return hca_keys_open(qp->ctx->process);
+}
+
+static void connected_made(struct hca_qp *qp)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+	struct hca_process *p = qp->ctx->process;
+
+	c->shm = &p->region.connections[SHM_QP_INDEX(qp->sender.qpn)];
+	qp->rq->connection = c->shm;
+	c->x.process = p;
+	c->x.sender = &qp->sender;
+	c->x.self = qp->sender.shm;
+	c->x.worker = qp->sender.qpn;
+	shm_qp_read(&p->region, qp->sender.qpn, &c->x.requester.qp);
+	c->requests_off = c->x.requester.qp.connection.requests_off;
+	c->request_bytes = c->x.requester.qp.connection.request_bytes;
+	c->request_shift = c->x.requester.qp.connection.request_shift;
+	qp->rq->entries = shm_data_at(&p->region, c->x.requester.qp.connection.entries_off);
+	c->x.requester.memory = hca_memory_get(p, &c->x.requester.qp);
+	base_lock(&p->connected_lock);
+	LIST_INSERT_HEAD(&p->connected, c, entry);
+	base_unlock(&p->connected_lock);
+}
+
+static void connected_fini(struct hca_qp *qp)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+	struct hca_process *p = qp->ctx->process;
+
+	if (!c->shm)
+		return;
+	base_lock(&p->connected_lock);
+	LIST_REMOVE(c, entry);
+	base_unlock(&p->connected_lock);
+	hca_connected_wait_for(qp, c->last_peer);
+	if (c->x.responder.memory)
+		hca_memory_put(p, c->x.responder.memory);
+	if (c->x.requester.memory)
+		hca_memory_put(p, c->x.requester.memory);
+}
+
+/* Drops what waits; nobody works on the queue afterwards. */
+static void connected_flush(struct hca_qp *qp)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+
+	hca_connected_lock(c);
+	c->completed += qp->sq_kept;
+	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
+	qp->sq_kept = 0;
+	c->waits_since_ns = 0;
+	c->last_peer = qp->connection.dest_qpn;
+	atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
+	hca_connected_unlock(c->shm, qp->sender.qpn);
+}
+
+void hca_connected_publish_flow(struct hca_connected_qp *c)
+{
+	struct hca_flow *f = hca_flow_get(&c->qp.sender, &c->path);
+
+	atomic_store_explicit(&c->shm->flow, f ? f->id : UINT32_MAX, memory_order_release);
+}
+
+static void connected_progress(struct hca_qp *qp)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+
+	switch (hca_qp_state(qp)) {
+	case IBV_QPS_RTR:
+		hca_connected_renew(c);
+		hca_connected_help(qp);
+		break;
+	case IBV_QPS_RTS:
+		hca_connected_renew(c);
+		hca_connected_publish_flow(c);
+		hca_connected_go_on(c);
+		break;
+	case IBV_QPS_ERR:
+	case IBV_QPS_SQE:
+		if (!hca_connected_waits(c))
+			break;
+		hca_connected_lock(c);
+		hca_connected_harvest(c);
+		hca_connected_flush(c);
+		hca_connected_unlock(c->shm, qp->sender.qpn);
+		break;
+	case IBV_QPS_RESET:
+		hca_connected_wait_for(qp, c->last_peer);
+		break;
+	default:
+		hca_connected_harvest(c);
+		break;
+	}
+}
+
+static void connected_poll(struct hca_qp *qp)
+{
+	if (hca_qp_state(qp) == IBV_QPS_RTS)
+		hca_connected_go_on(hca_connected(qp));
+	else
+		connected_progress(qp);
+}
+
+static int connected_set_path(struct hca_qp *qp, const struct ibv_ah_attr *attr)
+{
+	return hca_ah_fill(&hca_connected(qp)->path, qp->ctx, attr);
+}
+
+#define RC_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define ANY_RTS (IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
+#define RC_RTS  (ANY_RTS | IBV_QP_MIN_RNR_TIMER)
+
+/* Table 91 of the specification, volume 1, section 11.2.5.2, as ibv_modify_qp(3) lists it. */
+static const struct hca_transition rc_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
+	{ IBV_QPS_INIT, IBV_QPS_RTR,
+	  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RTR, IBV_QPS_RTS,
+	  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	          IBV_QP_MAX_QP_RD_ATOMIC,
+	  RC_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, RC_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, RC_RTS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	          IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX |
+	          IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+	          IBV_QP_PATH_MIG_STATE },
+	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
+};
+
+static const struct hca_transition uc_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, ANY_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, ANY_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, ANY_RTS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	  IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
+	          IBV_QP_PATH_MIG_STATE },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS },
+	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
+};
+
+#define UC_OPS                                                                                     \
+	(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND |                 \
+	 IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE | \
+	 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+
+#define CONNECTED                                                                       \
+	.qp_bytes = sizeof(struct hca_connected_qp), .init = connected_init,            \
+	.made = connected_made, .fini = connected_fini, .set_path = connected_set_path, \
+	.check = hca_connected_check, .post = hca_connected_post,                       \
+	.post_checked = hca_connected_post_checked, .receive = hca_connected_receive,   \
+	.receive_shared = hca_connected_receive_shared, .progress = connected_progress, \
+	.poll = connected_poll, .flush = connected_flush
+
+const struct hca_transport hca_rc = {
+	.name = "RC",
+	.type = IBV_QPT_RC,
+	.send_ops = UC_OPS | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+	            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	.transitions = rc_transitions,
+	CONNECTED,
+};
+
+const struct hca_transport hca_uc = {
+	.name = "UC",
+	.type = IBV_QPT_UC,
+	.send_ops = UC_OPS,
+	.transitions = uc_transitions,
+	CONNECTED,
+};

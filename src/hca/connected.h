@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The transports RC and UC: connected queue pairs (InfiniBand specification volume 1, sections 9.7
+ * and 9.8.2). connected.c has the tables; connected_send.c posts requests, connected_wait.c keeps
+ * those that cannot be carried out now, connected_help.c is what the responder does for them,
+ * connected_receive.c polls what arrives. What a request does to both ends is exchange.c.
+ */
+#ifndef HCA_CONNECTED_H
+#define HCA_CONNECTED_H
+
+#include "hca/ah.h"
+#include "hca/exchange.h"
+#include "hca/qp.h"
+
+/* How long anybody waits for a process that may be stopped, ns. */
+#define HCA_CONNECTED_WAIT_NS 1000000000ull
+
+struct hca_connected_qp {
+	struct hca_qp qp;                   /* first */
+	LIST_ENTRY(hca_connected_qp) entry; /* of the process */
+	struct hca_ah path;
+	struct hca_exchange x;
+	struct shm_connection *shm;
+	/* requests that wait: positions count up, as those of a ring */
+	uint32_t completed; /* requests below have their completions */
+	uint32_t request_bytes;
+	uint8_t request_shift;
+	uint64_t requests_off;
+	/* what the first of them waits for: since when, or 0 */
+	uint64_t waits_since_ns;
+	uint32_t waits_position;
+	int waits_for;           /* HCA_WAITS_FOR_RECEIVE or _PATH */
+	uint32_t last_peer;      /* to which it was connected before it was reset */
+	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
+	bool is_waiting;         /* it is in its send CQ's list */
+	TAILQ_ENTRY(hca_connected_qp) waiting;
+};
+
+static inline struct hca_connected_qp *hca_connected(struct hca_qp *qp)
+{
+	return (struct hca_connected_qp *)qp;
+}
+
+/* ---- sending: with the send lock held ---- */
+
+int hca_connected_check(const struct hca_qp *qp, const struct ibv_send_wr *wr);
+int hca_connected_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int hca_connected_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr);
+
+/* Carries a request out: hca_exchange() by this queue pair. UC's requests never wait. */
+int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
+                            const struct shm_entry *entries);
+
+/* Copies the records of both ends again. */
+void hca_connected_renew(struct hca_connected_qp *c);
+
+/* ---- requests that wait: likewise ---- */
+
+/* Whether any do. */
+static inline bool hca_connected_waits(const struct hca_connected_qp *c)
+{
+	return c->qp.sq_kept;
+}
+
+/* Puts the request into the queue of those that wait. */
+void hca_connected_keep(struct hca_connected_qp *c, const struct shm_request *r,
+                        const struct ibv_sge *sge);
+
+/* Goes on with them, as far as they can be carried out, and completes those that are done. */
+void hca_connected_go_on(struct hca_connected_qp *c);
+
+/* Completes those that are done, whoever has carried them out. */
+void hca_connected_harvest(struct hca_connected_qp *c);
+
+/* Completes all in error. */
+void hca_connected_flush(struct hca_connected_qp *c);
+
+/* A request has failed: the queue pair moves to ERR, or UC's to SQE, and what waits is flushed. */
+void hca_connected_fail(struct hca_connected_qp *c);
+
+/* Acquires the lock of the queue in shared memory. If the peer's process is stopped while it holds
+ * it, it loses it after HCA_CONNECTED_WAIT_NS, and does not finish its work when it goes on. */
+void hca_connected_lock(struct hca_connected_qp *c);
+
+/* Copies request @position of the requester of @x, and its entries, of which there may be
+ * HCA_MAX_SGE. False: it is wrong. All programs can write there, so a copy is checked. */
+bool hca_connected_take(const struct hca_exchange *x, uint32_t position, struct shm_request *r,
+                        struct shm_entry *entries);
+
+/* The request is done: @outcome, no HCA_WAITS_FOR_. Whether the next one is to be carried out. */
+bool hca_connected_settle(struct shm_connection *shm, uint32_t position, int outcome);
+
+/* The flow, so that the responder can see whether a way leads to it. */
+void hca_connected_publish_flow(struct hca_connected_qp *c);
+
+/* The peer has found an error (shm_connection.error): moves to ERR. */
+void hca_connected_notice_error(struct hca_connected_qp *c);
+
+static inline void hca_connected_unlock(struct shm_connection *shm, uint32_t qpn)
+{
+	atomic_compare_exchange_strong_explicit(&shm->lock, &qpn, 0, memory_order_release,
+	                                        memory_order_relaxed);
+}
+
+static inline uint32_t hca_connected_load(const _Atomic uint32_t *v)
+{
+	/* acquire: what the one who moved it had done is seen */
+	return atomic_load_explicit(v, memory_order_acquire);
+}
+
+/* ---- receiving ---- */
+
+/* Receives were posted to @qp: its peer's requests that waited for them are carried out. */
+void hca_connected_help(struct hca_qp *qp);
+
+/* hca_transport.receive: connected_receive.c. */
+int hca_connected_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
+int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
+
+/*
+ * A key of this process is gone: waits until nobody uses it any more. At most
+ * HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it copies.
+ */
+void hca_connections_wait(struct hca_process *p);
+
+/* Likewise, when @qp does not receive any more, for @peer, to which it was connected. */
+void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer);
+
+#endif

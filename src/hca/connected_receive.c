@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What arrives at connected queue pairs. Most of the work was done by the thread that carried out
+ * the request (exchange.c); a short message has yet to be copied.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "hca/connected.h"
+#include "hca/mw.h"
+#include "hca/srq.h"
+
+/* Copies the message to the entries. They were checked when it was sent, and may be gone now. */
+static enum ibv_wc_status scatter(struct hca_rq *rq, const struct ibv_sge *sge, uint32_t n,
+                                  const char *from, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < n && bytes; i++) {
+		uint32_t part = sge[i].length < bytes ? sge[i].length : bytes;
+		char *to = hca_mr_resolve(&rq->process->mrs, rq->domain, &sge[i],
+		                          IBV_ACCESS_LOCAL_WRITE);
+
+		if (base_unlikely(!to && part))
+			to = hca_mr_fault(&rq->process->mrs, rq->domain, &sge[i],
+			                  IBV_ACCESS_LOCAL_WRITE);
+		if (base_unlikely(!to && part))
+			return IBV_WC_LOC_PROT_ERR;
+		if (base_unlikely(to == HCA_MR_DISCARD))
+			; /* a null region */
+		else if (part <= BASE_COPY_SHORT)
+			base_copy_short(to, from, part);
+		else
+			memcpy(to, from, part);
+		from += part;
+		bytes -= part;
+	}
+	return bytes ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+static enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arrival *a, const void *small,
+                                const struct ibv_sge *sge, uint32_t n_sge)
+{
+	const void *message = small;
+
+	if (a->status)
+		return (enum ibv_wc_status)a->status;
+	if ((a->operation & ~SHM_OPERATION_INVALIDATE) != SHM_OPERATION_SEND)
+		return IBV_WC_SUCCESS;
+	if (a->flags & SHM_ARRIVAL_PAYLOAD)
+		message = shm_payload_at(&rq->process->region, a->payload_off, a->length);
+	else if (a->length > SHM_INLINE)
+		message = NULL;
+	return message ? scatter(rq, sge, n_sge, message, a->length) : IBV_WC_GENERAL_ERR;
+}
+
+static unsigned wc_flags(const struct shm_arrival *a)
+{
+	if (a->operation & SHM_OPERATION_INVALIDATE)
+		return IBV_WC_WITH_INV;
+	return a->flags & SHM_ARRIVAL_IMM ? IBV_WC_WITH_IMM : 0;
+}
+
+/* Fills in @wc for the arrival in @slot, except for what the receive says. @a: a copy of it. */
+static BASE_HOT void read_arrival(struct hca_rq *rq, const struct shm_arrival *slot,
+                                  struct shm_arrival *a, struct ibv_wc *wc)
+{
+	/* other processes can write to the slot, so we check and use a copy */
+	memcpy((void *)a, (const void *)slot, offsetof(struct shm_arrival, data));
+	if (base_unlikely(a->flags & SHM_ARRIVAL_STAMPED)) {
+		memcpy(a->data, slot->data, sizeof(a->data));
+		rq->cq->arrived_ns = *shm_arrival_time(a);
+	}
+	atomic_signal_fence(memory_order_acq_rel);
+	if (base_unlikely(a->operation & SHM_OPERATION_INVALIDATE))
+		hca_mw_invalidated(rq->process, a->imm);
+	wc->opcode = (a->operation & ~SHM_OPERATION_INVALIDATE) == SHM_OPERATION_WRITE
+	                     ? IBV_WC_RECV_RDMA_WITH_IMM
+	                     : IBV_WC_RECV;
+	wc->vendor_err = 0;
+	wc->byte_len = a->length;
+	wc->imm_data = a->imm;
+	wc->qp_num = rq->qpn;
+	wc->src_qp = a->src_qpn;
+	wc->wc_flags = wc_flags(a);
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = 0;
+	wc->dlid_path_bits = 0;
+}
+
+static BASE_HOT void check_status(struct hca_rq *rq, const struct ibv_wc *wc)
+{
+	if (base_likely(wc->status == IBV_WC_SUCCESS))
+		return;
+	atomic_store_explicit(&rq->failed, true, memory_order_relaxed);
+	rq->cq->failed = true;
+}
+
+/* A function of type hca_rq_complete. */
+static BASE_HOT bool complete(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+{
+	const struct ibv_sge *sge;
+	struct hca_rwqe *rwqe = hca_rq_next(rq, &sge);
+	struct shm_arrival a;
+
+	read_arrival(rq, slot, &a, wc);
+	wc->wr_id = rwqe->wr_id;
+	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
+	check_status(rq, wc);
+	return true;
+}
+
+/* The same for a receive of a shared receive queue. */
+static bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+{
+	struct ibv_sge sge[HCA_MAX_SGE];
+	struct shm_arrival a;
+	uint32_t n_sge;
+
+	read_arrival(rq, slot, &a, wc);
+	wc->status = IBV_WC_GENERAL_ERR;
+	wc->wr_id = 0;
+	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, sge, &n_sge))
+		wc->status = place(rq, &a, slot->data, sge, n_sge);
+	check_status(rq, wc);
+	return true;
+}
+
+/* Looks whether the peer's process has found a request wrong, once all has been polled that came
+ * before. */
+static BASE_HOT void look_for_error(struct hca_rq *rq, int done)
+{
+	const struct shm_connection *c = rq->connection;
+
+	/* acquire: what arrived before the error was seen is completed first */
+	if (base_likely(
+	            !atomic_load_explicit((_Atomic uint32_t *)&c->error, memory_order_acquire)) ||
+	    done || hca_rq_mode(rq) != HCA_RQ_CONNECTED)
+		return;
+	atomic_store_explicit(&rq->failed, true, memory_order_relaxed);
+	rq->cq->failed = true;
+}
+
+int hca_connected_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
+{
+	int done = hca_rq_poll(rq, n, wc, arrivals, complete);
+
+	look_for_error(rq, done);
+	return done;
+}
+
+int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
+{
+	int done = hca_rq_poll(rq, n, wc, arrivals, complete_shared);
+
+	hca_rq_refill(rq);
+	look_for_error(rq, done);
+	return done;
+}

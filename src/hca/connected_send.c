@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connected queue pairs, sending: the caller's thread checks a request and carries it out before
+ * ibv_post_send() returns (exchange.h). If it cannot be carried out now, it waits, and those behind
+ * it do, too: connected_wait.c.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "hca/connected.h"
+#include "hca/flow.h"
+#include "hca/mw.h"
+
+/* ---- requests ---- */
+
+static uint64_t message_length(const struct ibv_send_wr *wr)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	return total;
+}
+
+static bool is_atomic(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/* The operations that queue pairs of both types have; READ and atomics are RC's. */
+static bool has_opcode(const struct hca_qp *qp, enum ibv_wr_opcode opcode)
+{
+	switch (opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_LOCAL_INV:
+		return true;
+	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return qp->transport->type == IBV_QPT_RC;
+	default:
+		return false;
+	}
+}
+
+/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
+static int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	if (base_unlikely(!has_opcode(qp, wr->opcode)))
+		return -EINVAL;
+	if (base_unlikely((uint32_t)wr->num_sge > qp->cap.max_send_sge)) /* negative ones too */
+		return -EINVAL;
+	*length = message_length(wr);
+	if (base_unlikely(*length > HCA_MAX_MESSAGE))
+		return -EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) &&
+	    (*length > qp->cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr)))
+		return -EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW && (!wr->bind_mw.mw || *length))
+		return -EINVAL;
+	if (is_atomic(wr) && *length != sizeof(uint64_t))
+		return -EINVAL;
+	return 0;
+}
+
+static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_request *r)
+{
+	r->wr_id = wr->wr_id;
+	r->imm = wr->imm_data; /* or invalidate_rkey, in the same place */
+	r->length = length;
+	r->n_entries = (uint16_t)wr->num_sge;
+	r->opcode = (uint8_t)wr->opcode;
+	r->flags = (uint8_t)wr->send_flags;
+	if (is_atomic(wr)) {
+		r->remote_addr = wr->wr.atomic.remote_addr;
+		r->rkey = wr->wr.atomic.rkey;
+		r->compare_add = wr->wr.atomic.compare_add;
+		r->swap = wr->wr.atomic.swap;
+	} else if (base_unlikely(wr->opcode == IBV_WR_BIND_MW)) {
+		hca_mw_describe(wr, r);
+	} else {
+		r->remote_addr = wr->wr.rdma.remote_addr;
+		r->rkey = wr->wr.rdma.rkey;
+	}
+}
+
+/* ---- carrying out ---- */
+
+/* UC has no retries: what gets lost is lost. */
+static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
+{
+	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC) {
+		if (outcome == HCA_WAITS_FOR_RECEIVE)
+			HCA_COUNT(c->qp.ctx->process, c->x.responder.qp.port, no_receive);
+		else
+			HCA_COUNT(c->qp.ctx->process, c->qp.sender.port, xmit_discards);
+		return IBV_WC_SUCCESS;
+	}
+	return outcome;
+}
+
+/* Copies the records of both ends again. */
+BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
+{
+	struct hca_process *p = c->qp.ctx->process;
+	struct hca_exchange *x = &c->x;
+	struct hca_memory *old = x->responder.memory;
+
+	shm_qp_read(&p->region, c->qp.sender.qpn, &x->requester.qp);
+	shm_qp_read(&p->region, x->requester.qp.connection.dest_qpn, &x->responder.qp);
+	x->responder.memory = NULL;
+	if (x->responder.qp.qpn && x->responder.qp.connection.keys_off)
+		x->responder.memory = hca_memory_get(p, &x->responder.qp);
+	if (old)
+		hca_memory_put(p, old);
+	hca_exchange_prepare(x);
+}
+
+/* The flow to the responder, if it leads to where that is. */
+static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
+{
+	const struct shm_region *r = &c->qp.ctx->process->region;
+	struct hca_flow *f;
+
+	if (base_unlikely(r->ports[c->qp.sender.port].state != IB_PORT_ACTIVE))
+		return NULL;
+	f = hca_flow_get(&c->qp.sender, &c->path);
+	if (base_unlikely(!f || !f->count || f->dest_port != c->x.responder.qp.port))
+		return NULL;
+	return f;
+}
+
+/* Counts the packets of a request that has left. What READs and atomics bring back is not counted.
+ */
+static BASE_HOT void count(const struct hca_connected_qp *c, struct hca_flow *f,
+                           const struct shm_request *r)
+{
+	const unsigned shift = 7u + c->qp.connection.path_mtu; /* IBV_MTU_256 is 1 */
+
+	if (r->opcode == IBV_WR_RDMA_READ || r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	    r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		hca_flow_count_packets(f, 1, 0);
+	else
+		hca_flow_count_packets(f, r->length ? ((r->length - 1) >> shift) + 1 : 1,
+		                       r->length);
+}
+
+int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
+                            const struct shm_entry *entries)
+{
+	struct hca_exchange *x = &c->x;
+	struct hca_flow *f;
+	int outcome;
+
+	if (base_unlikely(r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV))
+		return hca_mw_carry_out(&c->qp, r);
+	/* first: who resets or destroys the responder waits for whom it sees here */
+	hca_exchange_begin(x, c->qp.connection.dest_qpn);
+	if (base_unlikely(!hca_exchange_is_current(x)))
+		hca_connected_renew(c);
+	f = path_of(c);
+	if (base_likely(f)) {
+		outcome = hca_exchange(x, r, entries);
+	} else {
+		outcome = hca_exchange_check_local(x, r, entries);
+		outcome = outcome ? outcome : HCA_WAITS_FOR_PATH;
+	}
+	hca_exchange_end(x);
+	if (base_likely(outcome == IBV_WC_SUCCESS))
+		count(c, f, r);
+	if (base_unlikely(c->qp.sender.unfinished))
+		hca_sender_finish(&c->qp.sender);
+	return settle(c, outcome);
+}
+
+/* ---- posting ---- */
+
+static BASE_COLD int post_kept(struct hca_connected_qp *c, const struct shm_request *r,
+                               const struct ibv_sge *sge)
+{
+	hca_connected_keep(c, r, sge);
+	hca_connected_go_on(c);
+	return 0;
+}
+
+static bool is_full(const struct hca_qp *qp)
+{
+	return qp->sq_posted + qp->sq_kept -
+	               atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
+	       qp->cap.max_send_wr;
+}
+
+static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_wr *wr, bool checked)
+{
+	uint64_t length = checked ? message_length(wr) : 0;
+	enum ibv_qp_state state = hca_qp_state(&c->qp);
+	struct shm_request r;
+	int outcome = is_full(&c->qp) ? -ENOMEM : checked ? 0 : check(&c->qp, wr, &length);
+
+	if (base_unlikely(outcome))
+		return outcome;
+	describe(wr, (uint32_t)length, &r);
+	if (base_unlikely(hca_connected_waits(c) || state == IBV_QPS_SQD))
+		return post_kept(c, &r, wr->sg_list);
+	outcome = IBV_WC_WR_FLUSH_ERR;
+	if (base_likely(state == IBV_QPS_RTS))
+		outcome = hca_connected_carry_out(c, &r, (const struct shm_entry *)wr->sg_list);
+	if (base_unlikely(outcome < 0))
+		return post_kept(c, &r, wr->sg_list);
+	hca_qp_complete(&c->qp, wr, (uint32_t)length, (enum ibv_wc_status)outcome);
+	if (base_unlikely(outcome && state == IBV_QPS_RTS))
+		hca_connected_fail(c);
+	return 0;
+}
+
+/* 0, or -errno: what is wrong with the request at *@wr. */
+static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+	int ret = hca_qp_can_post(hca_qp_state(qp)) ? 0 : -EINVAL;
+
+	if (!ret && hca_process_gone(qp->ctx->process))
+		ret = -EIO;
+	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
+		hca_connected_notice_error(c);
+	for (; !ret && *wr; *wr = (*wr)->next) {
+		ret = post_one(c, *wr, checked);
+		if (base_unlikely(ret))
+			break;
+	}
+	return ret;
+}
+
+/* ---- for the transports' tables ---- */
+
+int hca_connected_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint64_t length;
+
+	return check(qp, wr, &length);
+}
+
+int hca_connected_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr)
+{
+	return post_list(qp, wr, true);
+}
+
+int hca_connected_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	const struct ibv_send_wr *at = wr;
+	int ret;
+
+	base_lock(&qp->send_lock);
+	ret = post_list(qp, &at, false);
+	base_unlock(&qp->send_lock);
+	if (base_unlikely(ret))
+		*bad = (struct ibv_send_wr *)at;
+	return ret;
+}

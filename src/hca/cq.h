@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion queues. A CQ consists of a ring of completions made in this process (sends, flushes)
+ * and of the receive queues that complete here. ibv_poll_cq() itself looks at their rings: at one
+ * of them always, at the others when their bit in the shared ready map is set.
+ *
+ * Overrun: arrivals that the program does not poll wait in receive rings, which cannot overflow. On
+ * hardware a CQ that is too small fails. To fail likewise, senders count arrivals to those CQs that
+ * could overflow.
+ *
+ * Arming sets a word in shared memory. The sender that completes something resets it and adds one
+ * event to the channel's eventfd.
+ *
+ * Thread-safe: one thread polls at a time, by the CQ's lock.
+ */
+#ifndef HCA_CQ_H
+#define HCA_CQ_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/fast.h"
+#include "base/lock.h"
+#include "hca/channel.h"
+#include "hca/context.h"
+
+struct hca_connected_qp;
+struct hca_rq;
+
+/* A completion of a send that waits in the process. */
+struct hca_cqe {
+	uint64_t wr_id;
+	struct hca_qp *qp;
+	uint64_t ns;       /* when it completed, if the CQ stamps */
+	uint32_t sq_after; /* the work requests below this are done with */
+	uint32_t byte_len;
+	uint8_t status; /* enum ibv_wc_status */
+	uint8_t opcode; /* enum ibv_wc_opcode */
+	/* of a connected queue pair: messages below this position of its ring came before */
+	bool has_place;
+	uint32_t place;
+};
+
+#define HCA_CQ_WATCHED 8
+
+/*
+ * Receive queues that a CQ looks at only when their bit in the shared ready map is set. Once a bit
+ * was set, the CQ watches it for a while: it leaves the bit set and looks at its queues in every
+ * poll, so senders need not set the bit for every message.
+ */
+struct hca_ready {
+	struct hca_rq *by_bit[SHM_CQ_READY_BITS]; /* chains */
+	unsigned n, next_bit, polls;
+	unsigned map_next; /* where the search for set bits goes on */
+	unsigned n_watched, next_victim;
+	struct {
+		uint16_t bit;
+		uint16_t idle; /* polls that found nothing, one after the other */
+	} watched[HCA_CQ_WATCHED];
+	uint64_t is_watched[SHM_CQ_READY_BITS / 64];
+};
+
+struct hca_cq {
+	struct ibv_cq_ex cq; /* the public struct ibv_cq is its beginning */
+	struct hca_context *ctx;
+	struct hca_channel *ch;
+	struct ibv_pd *parent_domain; /* ibv_create_cq_ex() was told one; or NULL */
+	uint32_t id;
+	struct shm_cq *shm;
+	struct base_lock lock;
+	/* completions made in this process */
+	struct hca_cqe *ring;
+	uint32_t ring_size, head, tail;
+	/* receive queues that complete here */
+	struct hca_rq *direct;   /* the one that every poll looks at; or NULL */
+	struct hca_ready *ready; /* the others, allocated at need */
+	uint32_t capacity_used;  /* completions that its queues may have outstanding */
+	uint32_t arrivals_polled;
+	unsigned in_place;        /* completions polled before their turn, one after the other */
+	unsigned turn, turn_used; /* whose turn it is, and completions that it has had (cq.c) */
+	uint8_t announced;    /* messages that the last arrival's sender sends next, in one list */
+	bool counts_arrivals; /* more than cqe may arrive: arrivals are counted against it */
+	bool gone_seen;       /* the daemon is gone, so its QPs flush */
+	bool failed;          /* a receive has failed, or requests wait: attend() */
+	TAILQ_HEAD(, hca_connected_qp) waiting; /* QPs that send here, whose requests wait */
+	TAILQ_ENTRY(hca_cq) channel_entry;
+	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
+	unsigned n_users;           /* QPs that send or receive here */
+	uint32_t comp_events_got, async_events_got;
+	bool ignores_overrun; /* completions are lost, and the CQ goes on */
+	/* ibv_start_poll() and on */
+	bool single_threaded; /* the program sees to it that one thread polls at a time */
+	bool stamps;          /* completions have timestamps */
+	struct base_lock ex_lock;
+	uint64_t arrived_ns;      /* when the last polled completion completed; 0: unknown */
+	uint64_t completed_ns;    /* when the completion that is being read completed */
+	uint64_t wallclock_at_ns; /* what to add to completed_ns for nanoseconds since 1970 */
+	struct ibv_wc wc;
+};
+
+static inline struct hca_cq *hca_cq(struct ibv_cq *cq)
+{
+	return (struct hca_cq *)cq;
+}
+
+int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
+                  void *cq_context, struct hca_cq **cq);
+int hca_cq_resize(struct hca_cq *cq, uint32_t cqe);
+/* -EBUSY: a QP uses it. Waits until all its events are acknowledged. */
+int hca_cq_destroy(struct hca_cq *cq);
+
+/* ibv_poll_cq(): how many, or negative: the CQ is in error. */
+int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc);
+void hca_cq_arm(struct hca_cq *cq, bool solicited_only);
+
+/* Adds a completion of this process, and fires the event if the CQ is armed. */
+void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
+
+/* hca_cq_notify() of a CQ that is armed; @arm: the value of its word. */
+void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited);
+
+/* Fires the CQ's event if it is armed for that. @solicited: solicited, or failed. */
+static inline void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool solicited)
+{
+	/* seq_cst: after the completion could be seen; pairs with hca_cq_arm() */
+	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
+
+	if (base_unlikely(arm != SHM_CQ_IDLE))
+		hca_cq_wake(p, shm, arm, solicited);
+}
+
+/* hca_cq_wake() for a packet that has arrived. */
+void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,
+                         const struct shm_arrival *a);
+
+/* Fires the CQ's event if it is armed for the packet: for all packets, or for solicited ones and
+ * those that fail the receive that they use (ibv_req_notify_cq(3)). */
+static inline void hca_cq_notify_arrival(struct hca_process *p, struct shm_cq *shm,
+                                         const struct shm_arrival *a)
+{
+	/* seq_cst: after the arrival could be seen; pairs with hca_cq_arm() */
+	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
+
+	if (base_unlikely(arm != SHM_CQ_IDLE))
+		hca_cq_wake_arrival(p, shm, arm, a);
+}
+
+/* Tells the CQ that @rq has flushed requests to complete. */
+void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq);
+
+/* Adds a QP that completes here, and removes it. @receives: its receives do; else its sends. */
+int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
+void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
+
+/* Requests of @qp wait: polling goes on with them. */
+void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *qp);
+
+/* Drops the completions of @qp that wait, and subtracts the arrivals that its receive queue
+ * dropped. */
+void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp);
+
+/* Puts the CQ into error and tells the program so, once. */
+void hca_cq_overrun(struct hca_process *p, uint32_t id, struct shm_cq *shm);
+
+/* ibv_start_poll() and on, of @cq, with flags of ibv_create_cq_ex(): cq_ex.c */
+void hca_cq_ex_init(struct hca_cq *cq, uint64_t wc_flags, uint32_t flags);
+
+#endif

@@ -1,0 +1,771 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Carrying out a request between connected queue pairs: see exchange.h.
+ *
+ * The order of the checks is that of the specification, volume 1, sections 9.7.4 and 9.9: first the
+ * requester's own memory, then whether there is a way, then what the responder checks.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/cq.h"
+#include "hca/exchange.h"
+#include "hca/payload.h"
+#include "hca/sender.h"
+
+#define MAX_ENTRIES 256 /* the largest max_sge that a fabric can have */
+/* How often to try for the lock of atomic operations; then the request waits. */
+#define ATOMICS_TRIES 1000
+/* Longer messages go to their place at once; shorter ones are copied twice, without a system call.
+ */
+#define PAYLOAD_MAX 4096
+
+/* Parts of one end's memory, found by its keys. */
+struct parts {
+	struct iovec iov[MAX_ENTRIES];
+	unsigned n;
+};
+
+void hca_exchange_prepare(struct hca_exchange *x)
+{
+	const struct shm_region *r = &x->process->region;
+	uint32_t srq = x->responder.qp.connection.srq;
+
+	x->ring = x->credits = shm_data_at(r, x->responder.qp.ring_off);
+	if (srq && srq <= SHM_MAX_SRQS) {
+		shm_srq_read(r, srq - 1, &x->srq);
+		x->credits = shm_data_at(r, x->srq.ring_off);
+	}
+	x->cq = &x->process->region.cqs[x->responder.qp.cq];
+}
+
+/* ---- memory ---- */
+
+/* Memory of @end that an access to a null region goes to; only its first bytes are ever read. */
+static struct iovec null_part(const struct hca_end *end, const struct shm_entry *e)
+{
+	static const char zeros[PAYLOAD_MAX];
+
+	(void)end;
+	return (struct iovec){ (void *)(uintptr_t)zeros,
+		               e->length < sizeof(zeros) ? e->length : sizeof(zeros) };
+}
+
+/* Adds the first @length bytes of the entry. False: @end may not have it so. */
+static BASE_HOT bool add_entry(struct hca_exchange *x, const struct hca_end *end,
+                               const struct shm_entry *e, uint32_t length, uint32_t access,
+                               struct parts *parts)
+{
+	struct shm_reach reach;
+	uint64_t at;
+
+	if (base_unlikely(!shm_key_read(&x->process->region, end->qp.connection.keys_off, e->lkey,
+	                                &reach) ||
+	                  reach.domain != end->qp.connection.domain ||
+	                  (reach.access & access) != access || reach.qpn ||
+	                  !shm_reach_addr(&reach, e->addr, e->length, &at)))
+		return false;
+	if (base_unlikely(reach.access & SHM_KEY_NULL)) {
+		parts->iov[parts->n++] = null_part(end, e);
+		return !access && length <= PAYLOAD_MAX;
+	}
+	parts->iov[parts->n++] = (struct iovec){ (void *)(uintptr_t)at, length };
+	return true;
+}
+
+/* The first @length bytes of @n entries of @end; entries behind them do not matter. False: @end may
+ * not have them so. */
+static BASE_HOT bool find_parts(struct hca_exchange *x, const struct hca_end *end,
+                                const struct shm_entry *e, unsigned n, uint32_t length,
+                                uint32_t access, struct parts *parts)
+{
+	parts->n = 0;
+	for (unsigned i = 0; i < n && length; i++) {
+		uint32_t part = e[i].length < length ? e[i].length : length;
+
+		if (part && !add_entry(x, end, &e[i], part, access, parts))
+			return false;
+		length -= part;
+	}
+	return true;
+}
+
+/* The requester's memory that @r names. */
+static BASE_HOT bool local_parts(struct hca_exchange *x, const struct shm_request *r,
+                                 const struct shm_entry *e, uint32_t access, struct parts *parts)
+{
+	if (!(r->flags & IBV_SEND_INLINE))
+		return find_parts(x, &x->requester, e, r->n_entries, r->length, access, parts);
+	for (parts->n = 0; parts->n < r->n_entries; parts->n++)
+		parts->iov[parts->n] =
+		        (struct iovec){ (void *)(uintptr_t)e[parts->n].addr, e[parts->n].length };
+	return true;
+}
+
+/* Where the requester's data is: inline data lies in this process in any case. */
+static struct hca_span local_span(struct hca_exchange *x, const struct shm_request *r,
+                                  struct parts *parts)
+{
+	return (struct hca_span){ .memory = r->flags & IBV_SEND_INLINE ? NULL : x->requester.memory,
+		                  .iov = parts->iov,
+		                  .n = parts->n };
+}
+
+static struct hca_span remote_span(struct hca_exchange *x, struct parts *parts)
+{
+	return (struct hca_span){ .memory = x->responder.memory, .iov = parts->iov, .n = parts->n };
+}
+
+/* ---- the responder's errors ---- */
+
+/* Marks why the responder must move to ERR. False: it must already. */
+static BASE_COLD bool mark_failed(struct hca_exchange *x, uint32_t why)
+{
+	struct shm_connection *c =
+	        &x->process->region.connections[SHM_QP_INDEX(x->responder.qp.qpn)];
+	uint32_t none = 0;
+
+	/* release: pairs with the acquire in daemon_qp_peer_event() */
+	return atomic_compare_exchange_strong_explicit(&c->error, &none, why, memory_order_release,
+	                                               memory_order_relaxed);
+}
+
+/* Requests of the responder itself may wait: they will be flushed. */
+static BASE_COLD void wake_sends(struct hca_exchange *x)
+{
+	const struct shm_region *r = &x->process->region;
+
+	hca_cq_notify(x->process, &r->cqs[x->responder.qp.connection.send_cq], true);
+}
+
+/* Moves the responder to ERR: marks why, wakes who polls it, and has the event sent. */
+static BASE_COLD void fail_responder(struct hca_exchange *x, enum ibv_event_type type)
+{
+	const struct shm_qp *q = &x->responder.qp;
+	struct control_raise_event req = { .type = type, .element = q->qpn };
+
+	if (!mark_failed(x, type))
+		return;
+	if (q->ready_bit < SHM_CQ_READY_BITS)
+		/* seq_cst: before the look whether the CQ is armed */
+		atomic_fetch_or_explicit(&x->cq->ready[q->ready_bit / 64],
+		                         1ull << (q->ready_bit % 64), memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
+	hca_cq_notify(x->process, x->cq, true);
+	wake_sends(x);
+	hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+static BASE_COLD int refuse(struct hca_exchange *x, enum ibv_event_type type,
+                            enum ibv_wc_status status, const char *why)
+{
+	base_log_debug(packet, "QP 0x%06x: refuses a request of QP 0x%06x: %s", x->responder.qp.qpn,
+	               x->requester.qp.qpn, why);
+	if (x->responder.qp.type == IBV_QPT_UC)
+		return IBV_WC_SUCCESS; /* it drops what is wrong (section 9.8.2.2.3) */
+	/* if it is gone by now, its keys were, too */
+	if (!hca_exchange_is_current(x))
+		return HCA_WAITS_FOR_PATH;
+	fail_responder(x, type);
+	return status;
+}
+
+/* What a failed copy means. */
+static int copy_failed(struct hca_exchange *x, int error)
+{
+	if (error == -ESRCH)
+		return HCA_WAITS_FOR_PATH;
+	return refuse(x, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_OP_ERR,
+	              "the memory is not there any more");
+}
+
+/* ---- receives ---- */
+
+/* A receive of the responder that a request uses. */
+struct receive {
+	struct shm_arrival *slot; /* claimed, of its ring */
+	uint32_t pos;
+	uint32_t number; /* in the shared receive queue */
+	const struct shm_entry *entries;
+	unsigned n;
+	struct shm_entry one;
+};
+
+/* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked, as
+ * its owner wrote them. @many: where they are if there are several. */
+static BASE_HOT void read_credit(struct hca_exchange *x, const struct shm_arrival *slot,
+                                 uint64_t many_off, uint32_t max_sge, struct receive *out)
+{
+	out->one = (struct shm_entry){ .addr = slot->receive.addr,
+		                       .length = slot->receive.length,
+		                       .lkey = slot->receive.lkey };
+	out->entries = &out->one;
+	out->n = 1;
+	if (base_likely(slot->operation == 1))
+		return;
+	out->n = out->one.length;
+	out->entries = shm_payload_at(&x->process->region, many_off, max_sge * sizeof(out->one));
+	if (out->n > max_sge || out->n > MAX_ENTRIES || !out->entries)
+		out->n = 0;
+}
+
+static BASE_HOT struct shm_arrival *claim(struct hca_exchange *x, uint32_t *pos)
+{
+	const struct shm_qp *q = &x->responder.qp;
+
+	return shm_ring_claim(x->ring, q->ring_shift, q->ring_gen,
+	                      (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn), pos);
+}
+
+/* Has the event sent that fewer than the limit of credits are left behind @pos. */
+static BASE_COLD void reach_limit(struct hca_exchange *x, uint32_t pos, uint32_t limit)
+{
+	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED,
+		                           .element = x->responder.qp.connection.srq - 1 };
+	uint32_t posted = atomic_load_explicit(&x->credits->posted, memory_order_relaxed);
+
+	if ((int32_t)(posted - pos - 1) >= (int32_t)limit ||
+	    !atomic_compare_exchange_strong_explicit(&x->credits->limit, &limit, 0,
+	                                             memory_order_acq_rel, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&x->credits->limit_reached, 1, memory_order_release);
+	hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+/* Takes a receive of the shared receive queue. Only this requester's requests arrive in the
+ * responder's own ring, so that a credit which is seen there is still there later. */
+static bool take_shared(struct hca_exchange *x, struct receive *out)
+{
+	const uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
+	const struct shm_srq *s = &x->srq;
+	uint32_t tail = atomic_load_explicit(&x->ring->tail, memory_order_relaxed), pos, limit;
+	struct shm_arrival *slot;
+
+	if ((int32_t)(atomic_load_explicit(&x->ring->posted, memory_order_acquire) - tail) <= 0)
+		return false;
+	slot = shm_ring_claim(x->credits, s->ring_shift, s->ring_gen, writer, &pos);
+	if (!slot)
+		return false;
+	out->number = slot->imm;
+	read_credit(x, slot, s->entries_off + (uint64_t)out->number * s->max_sge * sizeof(out->one),
+	            s->max_sge, out);
+	shm_ring_publish(slot, pos, s->ring_gen, writer);
+	limit = atomic_load_explicit(&x->credits->limit, memory_order_relaxed);
+	if (base_unlikely(limit))
+		reach_limit(x, pos, limit);
+	out->slot = claim(x, &out->pos);
+	return out->slot;
+}
+
+/* Takes the responder's oldest receive. False: there is none. */
+static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
+{
+	const struct shm_qp *q = &x->responder.qp;
+	const struct shm_qp_connection *c = &q->connection;
+	uint64_t index;
+
+	if (base_unlikely(c->srq))
+		return take_shared(x, out);
+	out->slot = claim(x, &out->pos);
+	if (base_unlikely(!out->slot))
+		return false;
+	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
+	read_credit(x, out->slot, c->entries_off + index * sizeof(out->one), c->max_recv_sge, out);
+	out->number = 0;
+	return true;
+}
+
+static uint64_t bytes_of(const struct shm_entry *e, unsigned n)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		bytes += e[i].length;
+	return bytes;
+}
+
+/* Fills in what all arrivals have. */
+static BASE_HOT void fill(struct hca_exchange *x, const struct shm_request *r,
+                          struct shm_arrival *slot, enum shm_operation operation)
+{
+	bool has_imm = r->opcode == IBV_WR_SEND_WITH_IMM ||
+	               r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || r->opcode == IBV_WR_SEND_WITH_INV;
+
+	slot->src_qpn = x->requester.qp.qpn;
+	slot->length = r->length;
+	slot->imm = has_imm ? r->imm : 0;
+	slot->flags = (uint8_t)((has_imm ? SHM_ARRIVAL_IMM : 0) |
+	                        (r->flags & IBV_SEND_SOLICITED ? SHM_ARRIVAL_SOLICITED : 0));
+	slot->more = 0;
+	slot->operation = (uint8_t)operation;
+	slot->status = IBV_WC_SUCCESS;
+}
+
+/* Sets the ready bit of the responder's ring, and wakes its CQ if that is armed. */
+static BASE_HOT void announce(struct hca_exchange *x, const struct shm_arrival *a)
+{
+	const struct shm_qp *q = &x->responder.qp;
+	uint32_t arm;
+
+	if (q->ready_bit < SHM_CQ_READY_BITS) {
+		_Atomic uint64_t *word = &x->cq->ready[q->ready_bit / 64];
+		uint64_t bit = 1ull << (q->ready_bit % 64);
+
+		if (base_unlikely(!(atomic_load_explicit(word, memory_order_relaxed) & bit))) {
+			/* seq_cst: before the look whether the CQ is armed */
+			atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
+			base_fence_behind_seq_cst();
+		}
+	}
+	/* seq_cst: after the arrival could be seen; pairs with hca_cq_arm() */
+	arm = atomic_load_explicit(&x->cq->arm, memory_order_seq_cst);
+	if (base_unlikely(arm != SHM_CQ_IDLE))
+		hca_cq_wake(x->process, x->cq, arm,
+		            (a->flags & SHM_ARRIVAL_SOLICITED) || a->status);
+}
+
+/* Before the arrival can be seen: its time, and a count, for CQs that need them. */
+static BASE_COLD void see_to_rest(struct hca_exchange *x, struct shm_arrival *slot)
+{
+	const struct shm_qp *q = &x->responder.qp;
+
+	if (q->flags & SHM_QP_STAMPS) {
+		slot->flags |= SHM_ARRIVAL_STAMPED;
+		*shm_arrival_time(slot) = base_now_ns();
+	}
+	if ((q->flags & SHM_QP_COUNT_ARRIVALS) &&
+	    (int32_t)(atomic_fetch_add_explicit(&x->cq->arrived, 1, memory_order_relaxed) + 1 -
+	              atomic_load_explicit(&x->cq->limit, memory_order_relaxed)) > 0)
+		hca_cq_overrun(x->process, (uint32_t)(x->cq - x->process->region.cqs), x->cq);
+}
+
+/* The receive stays what it was: the request that had claimed it is not carried out. */
+static BASE_COLD int give_back(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
+{
+	const struct shm_qp *q = &x->responder.qp;
+	uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
+
+	shm_ring_void(slot, shm_slot_state(pos, q->ring_gen, writer, SHM_SLOT_CLAIMED), writer);
+	if (q->ready_bit < SHM_CQ_READY_BITS)
+		/* release: the void position before the bit */
+		atomic_fetch_or_explicit(&x->cq->ready[q->ready_bit / 64],
+		                         1ull << (q->ready_bit % 64), memory_order_release);
+	return HCA_WAITS_FOR_PATH;
+}
+
+/* Whether the request is still this thread's: a requester whose peer was stopped gives it up. */
+static BASE_HOT bool is_ours(const struct hca_exchange *x)
+{
+	return base_likely(!x->held) ||
+	       atomic_load_explicit(x->held, memory_order_relaxed) == x->worker;
+}
+
+static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
+{
+	const struct shm_qp *q = &x->responder.qp;
+	struct shm_arrival a = { .flags = slot->flags, .status = slot->status };
+
+	if (base_unlikely(!is_ours(x)))
+		return give_back(x, slot, pos);
+	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
+		see_to_rest(x, slot);
+	shm_ring_publish(slot, pos, q->ring_gen, (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
+	announce(x, &a);
+	return IBV_WC_SUCCESS;
+}
+
+/* The receive fails with @status, the request with @remote. */
+static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_request *r,
+                                  struct shm_arrival *slot, uint32_t pos, enum ibv_wc_status status)
+{
+	fill(x, r, slot, SHM_OPERATION_PLACED);
+	slot->status = (uint8_t)status;
+	if (!is_ours(x))
+		return give_back(x, slot, pos);
+	mark_failed(x,
+	            SHM_ERROR_RECEIVE); /* first: its owner may reset it as soon as it sees that */
+	publish(x, slot, pos);
+	wake_sends(x);
+	if (x->responder.qp.type == IBV_QPT_UC)
+		return IBV_WC_SUCCESS;
+	return status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
+}
+
+/* ---- SEND ---- */
+
+/* Copies a message of at most SHM_INLINE bytes. 0 or as hca_memory_copy(). */
+static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_request *r,
+                                 struct parts *from, uint8_t *to)
+{
+	if (base_unlikely(!x->sender && !(r->flags & IBV_SEND_INLINE))) {
+		struct iovec here = { to, r->length };
+		struct hca_span target = { .iov = &here, .n = 1 }, source = local_span(x, r, from);
+
+		return hca_memory_copy(&target, &source, r->length);
+	}
+	for (unsigned i = 0; i < from->n; i++) {
+		base_copy_short(to, from->iov[i].iov_base, from->iov[i].iov_len);
+		to += from->iov[i].iov_len;
+	}
+	return 0;
+}
+
+/* Writes the message to payload memory, from which the responder copies it. False: there is none,
+ * or it is not the requester's thread, whose memory that is. */
+static bool put_payload(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
+                        struct shm_arrival *slot, uint32_t pos)
+{
+	struct hca_payload *p;
+	char *to;
+
+	if (!x->sender || r->length > PAYLOAD_MAX)
+		return false;
+	p = hca_payload_get(x->sender);
+	if (!p || hca_payload_reserve(p, 1))
+		return false;
+	to = shm_data_at(&x->process->region, p->off);
+	for (unsigned i = 0; i < from->n; i++) {
+		memcpy(to, from->iov[i].iov_base, from->iov[i].iov_len);
+		to += from->iov[i].iov_len;
+	}
+	fill(x, r, slot, SHM_OPERATION_SEND);
+	slot->flags |= SHM_ARRIVAL_PAYLOAD;
+	slot->payload_off = p->off;
+	p->hold[p->n++] = (struct hca_payload_hold){ .ring = x->ring,
+		                                     .gen = x->responder.qp.ring_gen,
+		                                     .pos = pos };
+	return true;
+}
+
+static BASE_HOT int invalidate(struct hca_exchange *x, const struct shm_request *r)
+{
+	struct shm_reach reach;
+
+	if (base_likely(r->opcode != IBV_WR_SEND_WITH_INV))
+		return IBV_WC_SUCCESS;
+	if (!shm_key_read(&x->process->region, x->responder.qp.connection.keys_off, r->imm,
+	                  &reach) ||
+	    reach.domain != x->responder.qp.connection.domain || reach.qpn != x->responder.qp.qpn)
+		return refuse(x, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
+		              "it has no key that can be invalidated so");
+	return IBV_WC_SUCCESS;
+}
+
+/* Has the key that the request names, which was checked, name nothing. */
+static void do_invalidate(struct hca_exchange *x, const struct shm_request *r,
+                          struct shm_arrival *slot)
+{
+	uint32_t key = r->imm;
+	struct shm_key *k =
+	        shm_key_at(&x->process->region, x->responder.qp.connection.keys_off, key);
+
+	if (k)
+		atomic_compare_exchange_strong_explicit(&k->key, &key, 0, memory_order_seq_cst,
+		                                        memory_order_relaxed);
+	slot->operation |= SHM_OPERATION_INVALIDATE;
+}
+
+/* A message that does not fit into the arrival. */
+static int send_large(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
+                      struct parts *to, struct shm_arrival *slot, uint32_t pos)
+{
+	struct hca_span source = local_span(x, r, from), target = remote_span(x, to);
+	int ret;
+
+	if (x->responder.memory->way == HCA_MEMORY_OWN || !put_payload(x, r, from, slot, pos)) {
+		ret = hca_memory_copy(&target, &source, r->length);
+		if (ret == -ESRCH)
+			return give_back(x, slot, pos);
+		if (ret)
+			return fail_receive(x, r, slot, pos, IBV_WC_LOC_PROT_ERR);
+		fill(x, r, slot, SHM_OPERATION_PLACED);
+	}
+	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
+		do_invalidate(x, r, slot);
+	return publish(x, slot, pos);
+}
+
+static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_request *r,
+                                 const struct shm_entry *e)
+{
+	struct parts from, to;
+	struct receive rcv;
+	int ret;
+
+	if (base_unlikely(!local_parts(x, r, e, 0, &from)))
+		return IBV_WC_LOC_PROT_ERR;
+	ret = invalidate(x, r);
+	if (base_unlikely(ret))
+		return ret;
+	if (base_unlikely(!take_receive(x, &rcv)))
+		return HCA_WAITS_FOR_RECEIVE;
+	rcv.slot->class_flow = rcv.number;
+	if (base_unlikely(bytes_of(rcv.entries, rcv.n) < r->length))
+		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
+	if (base_unlikely(!find_parts(x, &x->responder, rcv.entries, rcv.n, r->length,
+	                              IBV_ACCESS_LOCAL_WRITE, &to)))
+		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_PROT_ERR);
+	if (base_unlikely(r->length > SHM_INLINE))
+		return send_large(x, r, &from, &to, rcv.slot, rcv.pos);
+	if (base_unlikely(gather_small(x, r, &from, rcv.slot->data)))
+		return give_back(x, rcv.slot, rcv.pos); /* the requester is gone */
+	fill(x, r, rcv.slot, SHM_OPERATION_SEND);
+	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
+		do_invalidate(x, r, rcv.slot);
+	return publish(x, rcv.slot, rcv.pos);
+}
+
+/* ---- RDMA WRITE, READ and atomics ---- */
+
+/* Where in the responder's memory the request goes; IBV_WC_SUCCESS, or how it is refused. */
+static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request *r,
+                                uint32_t length, uint32_t access, struct parts *to)
+{
+	const struct shm_qp_connection *c = &x->responder.qp.connection;
+	struct shm_reach reach;
+	uint64_t at = 0;
+
+	if (base_unlikely(!(c->access & access)))
+		return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
+		              "the queue pair does not allow the operation");
+	to->n = 0;
+	if (!length) /* the key means nothing: o9-33 */
+		return IBV_WC_SUCCESS;
+	if (base_unlikely(!shm_key_read(&x->process->region, c->keys_off, r->rkey, &reach) ||
+	                  reach.domain != c->domain || !(reach.access & access) ||
+	                  (reach.qpn && reach.qpn != x->responder.qp.qpn) ||
+	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
+		return refuse(x, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
+		              "no region with this key allows the access");
+	to->iov[to->n++] = (struct iovec){ (void *)(uintptr_t)at, length };
+	return IBV_WC_SUCCESS;
+}
+
+static BASE_HOT int copy(struct hca_exchange *x, struct hca_span *to, struct hca_span *from,
+                         uint32_t length)
+{
+	int ret = length ? hca_memory_copy(to, from, length) : 0;
+
+	return base_likely(!ret) ? IBV_WC_SUCCESS : copy_failed(x, ret);
+}
+
+static int write_memory(struct hca_exchange *x, const struct shm_request *r,
+                        const struct shm_entry *e)
+{
+	struct hca_span source, target;
+	bool uses_receive = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	struct parts from, to;
+	struct receive rcv;
+	int ret;
+
+	if (!local_parts(x, r, e, 0, &from))
+		return IBV_WC_LOC_PROT_ERR;
+	ret = remote_part(x, r, r->length, IBV_ACCESS_REMOTE_WRITE, &to);
+	if (ret)
+		return ret;
+	if (uses_receive && !take_receive(x, &rcv))
+		return HCA_WAITS_FOR_RECEIVE;
+	source = local_span(x, r, &from);
+	target = remote_span(x, &to);
+	ret = copy(x, &target, &source, r->length);
+	if (!uses_receive)
+		return ret;
+	rcv.slot->class_flow = rcv.number;
+	if (ret)
+		return ret == HCA_WAITS_FOR_PATH
+		               ? give_back(x, rcv.slot, rcv.pos)
+		               : fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_PROT_ERR);
+	fill(x, r, rcv.slot, SHM_OPERATION_WRITE);
+	return publish(x, rcv.slot, rcv.pos);
+}
+
+/* Whether the responder has resources for READs and atomic operations. */
+static int has_resource(struct hca_exchange *x)
+{
+	if (base_likely(x->responder.qp.connection.max_dest_rd_atomic))
+		return IBV_WC_SUCCESS;
+	return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR, "max_dest_rd_atomic is 0");
+}
+
+static int read_memory(struct hca_exchange *x, const struct shm_request *r,
+                       const struct shm_entry *e)
+{
+	struct hca_span source, target;
+	struct parts from, to;
+	int ret;
+
+	if (!local_parts(x, r, e, IBV_ACCESS_LOCAL_WRITE, &to))
+		return IBV_WC_LOC_PROT_ERR;
+	ret = has_resource(x);
+	if (!ret)
+		ret = remote_part(x, r, r->length, IBV_ACCESS_REMOTE_READ, &from);
+	if (ret)
+		return ret;
+	source = remote_span(x, &from);
+	target = local_span(x, r, &to);
+	return copy(x, &target, &source, r->length);
+}
+
+/* The lock of all atomic operations on the responder's memory; NULL: it is not to be had now. */
+static struct shm_keys *lock_atomics(struct hca_exchange *x)
+{
+	struct shm_keys *keys = shm_payload_at(&x->process->region,
+	                                       x->responder.qp.connection.keys_off, sizeof(*keys));
+
+	for (unsigned tries = 0; keys && tries < ATOMICS_TRIES; tries++) {
+		uint32_t nobody = 0;
+
+		/* acquire: pairs with the release in change_memory() */
+		if (atomic_compare_exchange_strong_explicit(&keys->atomics, &nobody, x->worker,
+		                                            memory_order_acquire,
+		                                            memory_order_relaxed))
+			return keys;
+		if (tries % 64)
+			base_relax();
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+static uint64_t result_of(const struct shm_request *r, uint64_t old)
+{
+	if (r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return old + r->compare_add;
+	return old == r->compare_add ? r->swap : old;
+}
+
+/* Reads the word, and writes what it becomes. Other requests are kept out. */
+static int change_word(struct hca_exchange *x, const struct shm_request *r, struct parts *at,
+                       uint64_t *old)
+{
+	uint64_t next;
+	struct iovec here = { old, sizeof(*old) }, there = at->iov[0];
+	struct hca_span mine = { .iov = &here, .n = 1 };
+	struct hca_span word = { .memory = x->responder.memory, .iov = &there, .n = 1 };
+	int ret = hca_memory_copy(&mine, &word, sizeof(*old));
+
+	if (ret)
+		return ret;
+	next = result_of(r, *old);
+	here = (struct iovec){ &next, sizeof(next) };
+	mine = (struct hca_span){ .iov = &here, .n = 1 };
+	word = remote_span(x, at);
+	return next == *old ? 0 : hca_memory_copy(&word, &mine, sizeof(next));
+}
+
+static int change_memory(struct hca_exchange *x, const struct shm_request *r,
+                         const struct shm_entry *e)
+{
+	struct hca_span source, target;
+	struct shm_keys *keys;
+	struct parts word, to;
+	struct iovec here;
+	uint32_t worker = x->worker;
+	uint64_t old;
+	int ret;
+
+	if (!local_parts(x, r, e, IBV_ACCESS_LOCAL_WRITE, &to))
+		return IBV_WC_LOC_PROT_ERR;
+	if (r->remote_addr % sizeof(old))
+		return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
+		              "the address is no multiple of 8");
+	ret = has_resource(x);
+	if (!ret)
+		ret = remote_part(x, r, sizeof(old), IBV_ACCESS_REMOTE_ATOMIC, &word);
+	if (ret)
+		return ret;
+	keys = lock_atomics(x);
+	if (!keys)
+		return HCA_WAITS_FOR_PATH;
+	ret = change_word(x, r, &word, &old);
+	/* release: pairs with the acquire in lock_atomics() */
+	atomic_compare_exchange_strong_explicit(&keys->atomics, &worker, 0, memory_order_release,
+	                                        memory_order_relaxed);
+	if (ret)
+		return copy_failed(x, ret);
+	here = (struct iovec){ &old, sizeof(old) };
+	source = (struct hca_span){ .iov = &here, .n = 1 };
+	target = local_span(x, r, &to);
+	return hca_memory_copy(&target, &source, sizeof(old)) ? IBV_WC_LOC_PROT_ERR
+	                                                      : IBV_WC_SUCCESS;
+}
+
+/* ---- all ---- */
+
+/* Whether the responder is there, and listens to this requester. */
+static BASE_HOT bool is_there(const struct hca_exchange *x)
+{
+	const struct shm_qp *from = &x->requester.qp, *to = &x->responder.qp;
+	const struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(to->qpn)];
+
+	return base_likely(
+	        to->qpn == from->connection.dest_qpn && (to->flags & SHM_QP_RECEIVES) &&
+	        to->connection.dest_qpn == from->qpn && to->type == from->type &&
+	        ib_pkey_match(to->pkey, from->pkey) && x->responder.memory && x->requester.memory &&
+	        !atomic_load_explicit((_Atomic uint32_t *)&c->error, memory_order_relaxed));
+}
+
+static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r,
+                             const struct shm_entry *entries)
+{
+	switch ((enum ibv_wr_opcode)r->opcode) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		return send_message(x, r, entries);
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return write_memory(x, r, entries);
+	case IBV_WR_RDMA_READ:
+		return read_memory(x, r, entries);
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return change_memory(x, r, entries);
+	default:
+		return IBV_WC_LOC_QP_OP_ERR;
+	}
+}
+
+int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
+                             const struct shm_entry *entries)
+{
+	bool written = r->opcode == IBV_WR_RDMA_READ || r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+	               r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	struct parts parts;
+
+	return local_parts(x, r, entries, written ? IBV_ACCESS_LOCAL_WRITE : 0, &parts)
+	               ? IBV_WC_SUCCESS
+	               : IBV_WC_LOC_PROT_ERR;
+}
+
+/* The first message came before the responder moved to RTS: it is told, once. */
+static BASE_COLD void establish(struct hca_exchange *x)
+{
+	uint32_t qpn = x->responder.qp.qpn;
+	struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(qpn)];
+	struct control_raise_event req = { .type = IBV_EVENT_COMM_EST, .element = qpn };
+
+	if (!atomic_exchange_explicit(&c->established, 1, memory_order_acq_rel))
+		hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
+                 const struct shm_entry *entries)
+{
+	int outcome;
+
+	if (base_unlikely(!is_there(x))) {
+		outcome = hca_exchange_check_local(x, r, entries);
+		return outcome ? outcome : HCA_WAITS_FOR_PATH;
+	}
+	outcome = dispatch(x, r, entries);
+	if (base_unlikely(x->responder.qp.state == IBV_QPS_RTR) && outcome == IBV_WC_SUCCESS)
+		establish(x);
+	return outcome;
+}

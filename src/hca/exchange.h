@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An exchange is one request between two connected queue pairs on this fabric. The thread that
+ * carries it out does what the HCAs of both ends would do: it checks the request against the
+ * requester's regions, and against what the responder lets in, copies the data, and uses the
+ * responder's receive. When it is done, so is everything: the data is in the responder's memory,
+ * and an arrival in its ring.
+ *
+ * The thread is the requester's while it posts, or the responder's when it goes on with requests
+ * that waited for it. At least one of the two ends is in its own process.
+ */
+#ifndef HCA_EXCHANGE_H
+#define HCA_EXCHANGE_H
+
+#include "hca/memory.h"
+#include "shm/key.h"
+#include "shm/ring.h"
+
+struct hca_sender;
+
+/* What a queue pair of an exchange is, for the thread that carries it out. */
+struct hca_end {
+	struct shm_qp qp; /* a copy of its record */
+	struct hca_memory *memory;
+};
+
+struct hca_exchange {
+	struct hca_process *process;
+	struct hca_end requester, responder;
+	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
+	/* the record in which the thread says, in target_qpn, whom it is dealing with */
+	struct shm_sender *self;
+	/* number of that one of the two whose process this is; above its 24 bits the responder's
+	 * threads differ */
+	uint32_t worker;
+	/* of the responder's thread: the lock that it needs while it finishes a request, or NULL */
+	_Atomic uint32_t *held;
+	struct shm_ring *ring; /* of the responder: where messages arrive */
+	/* where its receives are: that, or the ring of its shared receive queue */
+	struct shm_ring *credits;
+	struct shm_srq srq;
+	struct shm_cq *cq; /* of its receives */
+};
+
+/* What becomes of a request: enum ibv_wc_status, or one of these. */
+enum {
+	HCA_WAITS_FOR_RECEIVE = -1, /* RNR: no receive is posted */
+	HCA_WAITS_FOR_PATH = -2,    /* it gets lost: there is no responder, or no way to it */
+};
+
+/* Prepares @x, whose records are filled in, for exchanges. */
+void hca_exchange_prepare(struct hca_exchange *x);
+
+/*
+ * Carries out the request: @r, and its scatter entries, or its inline data as entries that need no
+ * key. Returns what becomes of it. Unless it waits, nothing is left to do but its completion.
+ */
+int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
+                 const struct shm_entry *entries);
+
+/* Whether the requester may have its own memory so as @r says: IBV_WC_SUCCESS or the error. This is
+ * looked at first, so a request that gets lost fails by it, too. */
+int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
+                             const struct shm_entry *entries);
+
+/* Says whom this thread deals with, before it looks at anything of theirs. */
+static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
+{
+	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
+	atomic_store_explicit(&x->self->target_qpn, qpn, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
+
+static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
+{
+	/* release: all that was done comes before "deals with nobody" */
+	atomic_store_explicit(&x->self->target_qpn, 0, memory_order_release);
+}
+
+/* Whether the records of both ends have not changed since they were copied. */
+static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
+{
+	const struct shm_qp *qps = x->process->region.qps;
+	const struct shm_qp *from = &qps[SHM_QP_INDEX(x->requester.qp.qpn)];
+	const struct shm_qp *to = &qps[SHM_QP_INDEX(x->requester.qp.connection.dest_qpn)];
+
+	/* acquire: both pair with the release in shm_write_end() */
+	return base_likely(atomic_load_explicit((_Atomic uint32_t *)&to->seq,
+	                                        memory_order_acquire) == x->responder.qp.seq &&
+	                   atomic_load_explicit((_Atomic uint32_t *)&from->seq,
+	                                        memory_order_acquire) == x->requester.qp.seq);
+}
+
+#endif

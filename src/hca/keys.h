@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The keys of this process's memory, where the processes of connected queue pairs look them up
+ * (shm/connection.h). A process without connected queue pairs has none there, and its registrations
+ * cost nothing for it.
+ *
+ * With the lock of the table of regions held (struct hca_mr_table), but for hca_keys_open().
+ */
+#ifndef HCA_KEYS_H
+#define HCA_KEYS_H
+
+#include "hca/process.h"
+
+struct shm_reach;
+
+/* Publishes the keys of all regions, from now on. Returns 0 also if that was done before; -ENOMEM;
+ * -EIO. */
+int hca_keys_open(struct hca_process *p);
+
+/* Publishes @key, if keys are published. 0 or -ENOMEM. */
+int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *reach);
+
+/* Nobody finds @key any more. */
+void hca_keys_remove(struct hca_process *p, uint32_t key);
+
+#endif

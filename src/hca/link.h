@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A link: how packets leave a port. In shared memory (link_shm.h) send() delivers a packet to its
+ * receivers before it returns. On RoCEv2 (link_roce.h) a packet becomes a datagram. A flow refers
+ * to its link, so the code that sends is the same for all links.
+ */
+#ifndef HCA_LINK_H
+#define HCA_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hca_flow;
+struct hca_link;
+struct hca_packet;
+struct hca_sender;
+
+struct hca_link_ops {
+	const char *name;
+	/*
+	 * Sends the packet along @flow, to @remote_qpn. Its payload slot must stay as it is until
+	 * flush(). Never fails: what cannot be delivered is counted and dropped.
+	 */
+	void (*send)(struct hca_sender *s, struct hca_flow *flow, const struct hca_packet *pkt,
+	             uint32_t remote_qpn);
+	/* Sends the packets that send() has kept to send several at once. NULL: it keeps none. */
+	void (*flush)(struct hca_sender *s);
+	/*
+	 * Makes progress: receives what has come, unless another thread does. @again: the caller
+	 * will call again soon, so the daemon need not receive. Returns whether it delivered a
+	 * packet to any queue pair. NULL, like the functions below: senders deliver all packets
+	 * themselves.
+	 */
+	bool (*progress)(struct hca_link *link, bool again);
+	/* The caller is about to sleep: the daemon is to make progress for it. */
+	void (*rest)(struct hca_link *link);
+	void (*close)(struct hca_link *link);
+};
+
+/* The state of one port's link, for links that have state. */
+struct hca_link {
+	const struct hca_link_ops *ops;
+};
+
+#endif

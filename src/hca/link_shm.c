@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The link in shared memory: see link_shm.h.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/cq.h"
+#include "hca/flow.h"
+#include "hca/link_shm.h"
+#include "shm/ring.h"
+
+#define AHEAD      4 /* receivers whose slots are being fetched while one is served */
+#define LIST_AHEAD 3 /* likewise, for later messages of one list */
+
+/* Whether @r is on port @port (index, or HCA_ANY_PORT) and lets the packet in. */
+static BASE_HOT bool lets_in(const struct hca_receiver *r, const struct hca_packet *pkt,
+                             uint32_t port)
+{
+	return (r->flags & SHM_QP_RECEIVES) && (port == HCA_ANY_PORT || r->port == port) &&
+	       ib_pkey_match(r->pkey, pkt->a.pkey) && r->qkey == pkt->qkey;
+}
+
+/* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
+static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
+                       const struct hca_packet *pkt, uint32_t port, bool is_qkey)
+{
+	struct shm_port_count *c = &p->region.port_counts[port];
+	struct shm_bad_key *last = is_qkey ? &c->last_bad_qkey : &c->last_bad_pkey;
+	uint32_t key = is_qkey ? pkt->qkey : pkt->a.pkey;
+
+	atomic_store_explicit(&last->ends,
+	                      (uint64_t)pkt->a.slid << 48 |
+	                              (uint64_t)(pkt->a.src_qpn & IB_QPN_MASK) << 24 |
+	                              (r->qpn & IB_QPN_MASK),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&last->key, (uint64_t)pkt->a.sl << 32 | key, memory_order_relaxed);
+	atomic_fetch_add_explicit(is_qkey ? &c->bad_qkey : &c->bad_pkey, 1, memory_order_relaxed);
+	/* release: pairs with the acquire of fabric_traps_notice_keys() */
+	atomic_fetch_add_explicit(&p->region.data->bad_keys, 1, memory_order_release);
+}
+
+/* Why @r does not receive the packet: the first reason. @here: it is on the packet's port. */
+static const char *refusal(const struct hca_receiver *r, const struct hca_packet *pkt, bool here)
+{
+	if (!r->flags || !here)
+		return "there is no such QP on the port";
+	if (!(r->flags & SHM_QP_RECEIVES))
+		return "it is not ready to receive";
+	return ib_pkey_match(r->pkey, pkt->a.pkey) ? "it has another Q_Key"
+	                                           : "it has another P_Key";
+}
+
+/* Counts a packet that @r does not receive. */
+static BASE_COLD void count_refusal(struct hca_process *p, const struct hca_receiver *r,
+                                    const struct hca_packet *pkt, uint32_t port)
+{
+	bool here = port == HCA_ANY_PORT || r->port == port;
+
+	base_log_debug(packet, "QP 0x%06x: not delivered to QP 0x%06x: %s", pkt->a.src_qpn, r->qpn,
+	               refusal(r, pkt, here));
+	if (port == HCA_ANY_PORT)
+		port = r->port;
+	if (!(r->flags & SHM_QP_RECEIVES) || !here)
+		HCA_COUNT(p, port, no_qp);
+	else
+		refuse_key(p, r, pkt, port, ib_pkey_match(r->pkey, pkt->a.pkey));
+}
+
+/* Writes the packet to a claimed slot. The copies have a fixed size, so the compiler calls nothing.
+ */
+static BASE_HOT void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
+{
+	const size_t state = offsetof(struct shm_arrival, src_qpn);
+
+	memcpy((char *)slot + state, (const char *)&pkt->a + state,
+	       offsetof(struct shm_arrival, data) - state);
+	/* with a payload, only packets from the network have data there as well */
+	if ((pkt->a.flags & (SHM_ARRIVAL_PAYLOAD | SHM_ARRIVAL_ROCE)) != SHM_ARRIVAL_PAYLOAD)
+		memcpy(slot->data, pkt->a.data, SHM_INLINE);
+}
+
+static BASE_COLD void set_ready(_Atomic uint64_t *word, uint64_t bit)
+{
+	/* seq_cst: before the look whether the CQ is armed; pairs with hca_cq_arm() */
+	atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
+
+/* What only some CQs need, before the arrival can be seen: its time, and a count. */
+static BASE_COLD void see_to_rest(struct hca_process *p, const struct hca_receiver *r,
+                                  struct shm_arrival *slot)
+{
+	if (r->flags & SHM_QP_STAMPS) {
+		slot->flags |= SHM_ARRIVAL_STAMPED;
+		*shm_arrival_time(slot) = base_now_ns();
+	}
+	if ((r->flags & SHM_QP_COUNT_ARRIVALS) &&
+	    (int32_t)(atomic_fetch_add_explicit(&r->cq->arrived, 1, memory_order_relaxed) + 1 -
+	              atomic_load_explicit(&r->cq->limit, memory_order_relaxed)) > 0)
+		hca_cq_overrun(p, (uint32_t)(r->cq - p->region.cqs), r->cq);
+}
+
+/* The arrival is published: sets the ready bit of its ring, and wakes a CQ that is armed. */
+static BASE_HOT void announce(struct hca_process *p, const struct hca_receiver *r,
+                              const struct hca_packet *pkt)
+{
+	if (r->ready_bit < SHM_CQ_READY_BITS) {
+		_Atomic uint64_t *word = &r->cq->ready[r->ready_bit / 64];
+		uint64_t bit = 1ull << (r->ready_bit % 64);
+
+		if (base_unlikely(!(atomic_load_explicit(word, memory_order_relaxed) & bit)))
+			set_ready(word, bit);
+	}
+	hca_cq_notify_arrival(p, r->cq, &pkt->a);
+}
+
+/*
+ * Begins to fetch the slots of later packets of the same list: after the first packet the slots of
+ * the next LIST_AHEAD packets, after each other one the slot that is LIST_AHEAD positions ahead.
+ * For small messages only. A large one is written for so long that fetching early gains nothing.
+ */
+static BASE_HOT void fetch_next(const struct hca_receiver *r, const struct hca_packet *pkt)
+{
+	for (uint32_t i = pkt->fetched ? LIST_AHEAD - 1 : 0; i < LIST_AHEAD && i < pkt->a.more; i++)
+		shm_ring_prefetch(r->ring, r->ring_shift, i, true);
+}
+
+/* Delivers to @r, whose copy is current. */
+static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
+                             const struct hca_receiver *r, uint32_t port, bool traced)
+{
+	const uint16_t gen = r->ring_gen, writer = pkt->writer;
+	struct shm_ring *ring = r->ring;
+	struct shm_arrival *slot;
+	uint32_t pos;
+
+	if (base_unlikely(!lets_in(r, pkt, port))) {
+		count_refusal(p, r, pkt, port);
+		return;
+	}
+	atomic_store_explicit(&pkt->sender->target_qpn, r->qpn, memory_order_release);
+	slot = shm_ring_claim(ring, r->ring_shift, gen, writer, &pos);
+	if (base_unlikely(!slot)) {
+		HCA_COUNT(p, r->port, no_receive);
+		return;
+	}
+	fill(slot, pkt);
+	if (base_unlikely(r->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
+		see_to_rest(p, r, slot);
+	shm_ring_publish(slot, pos, gen, writer);
+	if (traced)
+		base_log_trace(packet, "QP 0x%06x: delivered to QP 0x%06x: position %u of its ring",
+		               pkt->a.src_qpn, r->qpn, pos);
+	if (!hca_packet_is_small(pkt))
+		pkt->payload->hold[pkt->payload->n++] =
+		        (struct hca_payload_hold){ .ring = ring, .gen = gen, .pos = pos };
+	if (pkt->a.more && hca_packet_is_small(pkt))
+		fetch_next(r, pkt);
+	announce(p, r, pkt);
+}
+
+/* Copies the record to @r again. */
+static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r)
+{
+	struct shm_qp q;
+
+	shm_qp_read(&p->region, r->qpn, &q);
+	r->seq = q.seq;
+	r->ring = shm_data_at(&p->region, q.ring_off);
+	r->cq = &p->region.cqs[q.cq];
+	r->port = q.port;
+	r->qkey = q.qkey;
+	r->pkey = q.pkey;
+	r->ring_gen = q.ring_gen;
+	r->ready_bit = q.ready_bit;
+	r->ring_shift = q.ring_shift;
+	r->flags = q.qpn == r->qpn ? q.flags : 0;
+}
+
+/* Begins to fetch the slot for the packet. A hint only, so an old copy suffices. */
+static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
+{
+	if (r->flags & SHM_QP_RECEIVES)
+		shm_ring_prefetch(r->ring, r->ring_shift, 0, hca_packet_is_small(pkt));
+}
+
+/* hca_deliver_to(). Inlined into its callers; @traced is a constant in each. */
+static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet *pkt,
+                                  uint32_t port, struct hca_receiver *to, uint32_t n, bool traced)
+{
+	struct hca_receiver *end = to + n,
+	                    *ahead = pkt->fetched && hca_packet_is_small(pkt) ? end : to + 1;
+
+	for (struct hca_receiver *r = to; r < end; r++) {
+		for (; ahead < end && ahead <= r + AHEAD; ahead++)
+			prefetch(ahead, pkt);
+		/* acquire: pairs with the release in shm_write_end() */
+		if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
+		                                       memory_order_acquire) != r->seq))
+			read_record(p, r);
+		deliver(p, pkt, r, port, traced);
+	}
+	/* release: the deliveries come before "delivers to nobody" */
+	atomic_store_explicit(&pkt->sender->target_qpn, 0, memory_order_release);
+}
+
+static BASE_COLD void deliver_traced(struct hca_process *p, const struct hca_packet *pkt,
+                                     uint32_t port, struct hca_receiver *to, uint32_t n)
+{
+	deliver_each(p, pkt, port, to, n, true);
+}
+
+void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
+                    struct hca_receiver *to, uint32_t n)
+{
+	if (base_unlikely(pkt->a.flags & SHM_ARRIVAL_TRACED))
+		deliver_traced(p, pkt, port, to, n);
+	else
+		deliver_each(p, pkt, port, to, n, false);
+}
+
+void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t qpn, uint32_t port)
+{
+	struct hca_receiver r;
+
+	hca_receiver_init(p, &r, qpn);
+	hca_deliver_to(p, pkt, port, &r, 1);
+}
+
+/* *@port: where the receivers of the flow are, as in hca_deliver_to(). False: the packet is
+ * malformed and dropped: multicast, but not to QP number 0xFFFFFF. */
+static BASE_HOT bool address(struct hca_sender *s, struct hca_flow *f, uint32_t remote_qpn,
+                             uint32_t *port)
+{
+	*port = HCA_ANY_PORT;
+	if (f->is_mcast)
+		return base_likely(remote_qpn == IB_QPN_MCAST);
+	if (base_unlikely(f->to->qpn != remote_qpn))
+		hca_receiver_init(s->process, f->to, remote_qpn);
+	*port = f->dest_port;
+	return true;
+}
+
+static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
+                       uint32_t remote_qpn)
+{
+	uint32_t port;
+
+	if (address(s, f, remote_qpn, &port))
+		deliver_each(s->process, pkt, port, f->to, f->count, false);
+}
+
+void hca_shm_send_traced(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
+                         uint32_t remote_qpn)
+{
+	uint32_t port;
+
+	if (address(s, f, remote_qpn, &port))
+		deliver_traced(s->process, pkt, port, f->to, f->count);
+	else
+		base_log_trace(packet, "QP 0x%06x: dropped: a multicast packet to QP 0x%06x",
+		               pkt->a.src_qpn, remote_qpn);
+}
+
+const struct hca_link_ops hca_link_shm = {
+	.name = "shm",
+	.send = send_along,
+};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The memory of a process, as another process reaches it. A thread that carries out a request
+ * copies between its own process's memory and that of the other queue pair's process:
+ *
+ *   HCA_MEMORY_OWN	both are one process: it just copies
+ *   HCA_MEMORY_VM	process_vm_readv(2) and process_vm_writev(2): one system call, one copy
+ *   HCA_MEMORY_FILE	by a descriptor of the process's memory, where the other way is forbidden or
+ *			the process is in another PID namespace: two copies
+ *
+ * Which one it is, is tried once for each process.
+ */
+#ifndef HCA_MEMORY_H
+#define HCA_MEMORY_H
+
+#include <sys/uio.h>
+
+#include "hca/process.h"
+
+enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY_FILE };
+
+struct hca_memory {
+	LIST_ENTRY(hca_memory) entry; /* of the process */
+	unsigned refs;
+	enum hca_memory_way way;
+	uint64_t keys_off;
+	uint32_t client;
+	pid_t pid;
+	int fd;
+};
+
+/* The memory of the process of queue pair @q; hca_memory_put() gives it up. NULL: no memory left.
+ * Its way is HCA_MEMORY_NONE if it cannot be reached. */
+struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
+void hca_memory_put(struct hca_process *p, struct hca_memory *m);
+
+/* Parts of a process's memory, one after the other. */
+struct hca_span {
+	const struct hca_memory *memory;
+	struct iovec *iov;
+	unsigned n;
+};
+
+/*
+ * Copies @length bytes, as many as each span has. One of the two lies in this process. It changes
+ * the spans. 0; -EFAULT: something is not there; -ESRCH: the process is gone.
+ */
+int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length);
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues: see srq.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "hca/connected.h"
+#include "hca/srq.h"
+
+/* ---- life ---- */
+
+static int allocate(struct hca_srq *srq)
+{
+	size_t positions = (size_t)1 << srq->ring_shift;
+
+	srq->receive = calloc(srq->max_wr, sizeof(*srq->receive));
+	srq->sge = calloc((size_t)srq->max_wr * srq->max_sge, sizeof(*srq->sge));
+	srq->at_position = calloc(positions, sizeof(*srq->at_position));
+	if (!srq->receive || !srq->sge || !srq->at_position)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < srq->max_wr; i++)
+		srq->receive[i].next_free = i + 1 < srq->max_wr ? i + 2 : 0;
+	srq->first_free = 1;
+	return 0;
+}
+
+static void free_srq(struct hca_srq *srq)
+{
+	free(srq->receive);
+	free(srq->sge);
+	free(srq->at_position);
+	free(srq);
+}
+
+static void init_public(struct hca_srq *srq, struct ibv_pd *pd, void *srq_context)
+{
+	srq->srq.context = pd->context;
+	srq->srq.srq_context = srq_context;
+	srq->srq.pd = pd;
+	srq->srq.handle = srq->index;
+	pthread_mutex_init(&srq->srq.mutex, NULL);
+	pthread_cond_init(&srq->srq.cond, NULL);
+}
+
+int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out)
+{
+	struct hca_context *ctx = hca_context(pd->context);
+	struct control_create_srq req = { .hca_handle = ctx->handle,
+		                          .max_wr = attr->attr.max_wr,
+		                          .max_sge = attr->attr.max_sge ? attr->attr.max_sge : 1 };
+	struct control_create_srq_reply rep;
+	struct hca_srq *srq;
+	int ret;
+
+	if (attr->attr.srq_limit > attr->attr.max_wr)
+		return -EINVAL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	ret = hca_ask_memory(ctx->process, &CONTROL_CALL(CONTROL_CREATE_SRQ, &req, &rep));
+	if (ret)
+		goto err_free;
+	srq->ctx = ctx;
+	srq->domain = hca_pd(pd)->domain;
+	srq->index = rep.srq;
+	srq->max_wr = req.max_wr;
+	srq->max_sge = req.max_sge;
+	srq->ring = shm_data_at(&ctx->process->region, rep.ring_off);
+	srq->entries = shm_data_at(&ctx->process->region, rep.entries_off);
+	srq->ring_shift = rep.ring_shift;
+	srq->ring_gen = rep.ring_gen;
+	TAILQ_INIT(&srq->qps);
+	ret = allocate(srq);
+	if (ret)
+		goto err_destroy;
+	init_public(srq, pd, attr->srq_context);
+	pthread_mutex_lock(&ctx->lock);
+	LIST_INSERT_HEAD(&ctx->srqs, srq, entry);
+	ctx->n_objects++;
+	pthread_mutex_unlock(&ctx->lock);
+	hca_pd_use(pd);
+	attr->attr.max_sge = srq->max_sge;
+	*out = srq;
+	return 0;
+err_destroy:
+	hca_request(ctx->process, CONTROL_DESTROY_SRQ,
+	            &(struct control_handle){ .handle = rep.srq }, sizeof(struct control_handle));
+err_free:
+	free_srq(srq);
+	return ret;
+}
+
+static void wait_acked(struct hca_srq *srq)
+{
+	pthread_mutex_lock(&srq->srq.mutex);
+	while (srq->srq.events_completed != srq->async_events_got)
+		pthread_cond_wait(&srq->srq.cond, &srq->srq.mutex);
+	pthread_mutex_unlock(&srq->srq.mutex);
+}
+
+int hca_srq_destroy(struct hca_srq *srq)
+{
+	struct control_handle req = { .handle = srq->index };
+	struct hca_context *ctx = srq->ctx;
+	bool used;
+
+	base_lock(&srq->lock);
+	used = !TAILQ_EMPTY(&srq->qps);
+	base_unlock(&srq->lock);
+	if (used)
+		return -EBUSY;
+	pthread_mutex_lock(&ctx->lock);
+	LIST_REMOVE(srq, entry); /* no further asynchronous events */
+	ctx->n_objects--;
+	pthread_mutex_unlock(&ctx->lock);
+	hca_request(ctx->process, CONTROL_DESTROY_SRQ, &req, sizeof(req));
+	wait_acked(srq);
+	hca_pd_unuse(srq->srq.pd);
+	pthread_mutex_destroy(&srq->srq.mutex);
+	pthread_cond_destroy(&srq->srq.cond);
+	free_srq(srq);
+	return 0;
+}
+
+/* Credits that nobody has claimed. */
+static uint32_t credits(const struct hca_srq *srq)
+{
+	uint32_t tail = atomic_load_explicit(&srq->ring->tail, memory_order_relaxed);
+	int32_t left = (int32_t)(srq->posted - tail);
+
+	return left > 0 ? (uint32_t)left : 0;
+}
+
+/* Has the event sent if fewer credits are left than the limit is. */
+static void check_limit(struct hca_srq *srq)
+{
+	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED,
+		                           .element = srq->index };
+	uint32_t limit = atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
+
+	if (credits(srq) >= limit ||
+	    !atomic_compare_exchange_strong_explicit(&srq->ring->limit, &limit, 0,
+	                                             memory_order_acq_rel, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&srq->ring->limit_reached, 1, memory_order_release);
+	hca_request(srq->ctx->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	if (mask & ~IBV_SRQ_LIMIT || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->max_wr))
+		return -EINVAL;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	base_lock(&srq->lock);
+	/* seq_cst: before the look at the credits; pairs with take_shared() in exchange.c */
+	atomic_store_explicit(&srq->ring->limit, attr->srq_limit, memory_order_seq_cst);
+	check_limit(srq);
+	base_unlock(&srq->lock);
+	return 0;
+}
+
+void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr)
+{
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
+}
+
+/* ---- posting ---- */
+
+/* Makes the next position a credit for receive @n. */
+static void add_credit(struct hca_srq *srq, uint32_t n)
+{
+	struct shm_arrival *slot = shm_ring_slot(srq->ring, srq->ring_shift, srq->posted);
+	const struct ibv_sge *sge = &srq->sge[(size_t)n * srq->max_sge];
+	const uint32_t n_sge = srq->receive[n].n_sge;
+
+	srq->at_position[srq->posted & ((1u << srq->ring_shift) - 1)] = n;
+	slot->imm = n;
+	slot->operation = n_sge == 1;
+	slot->receive.length = n_sge;
+	if (n_sge == 1) {
+		slot->receive.addr = sge->addr;
+		slot->receive.length = sge->length;
+		slot->receive.lkey = sge->lkey;
+	} else {
+		memcpy((void *)(srq->entries + (size_t)n * srq->max_sge), sge,
+		       n_sge * sizeof(*sge));
+	}
+	shm_ring_post(srq->ring, srq->ring_shift, srq->ring_gen, srq->posted, 1);
+	srq->posted++;
+}
+
+/* Goes past positions that were claimed and given up. What a dead process had claimed and not used
+ * is posted again. */
+static void reclaim(struct hca_srq *srq)
+{
+	uint32_t end = srq->posted;
+
+	while (srq->consumed != end) {
+		enum shm_slot_kind kind = shm_ring_peek(srq->ring, srq->ring_shift, srq->consumed);
+		uint32_t n = srq->at_position[srq->consumed & ((1u << srq->ring_shift) - 1)];
+
+		if (kind == SHM_SLOT_CLOSED)
+			break;
+		shm_ring_consume(srq->ring, ++srq->consumed);
+		if (kind == SHM_SLOT_VOID)
+			add_credit(srq, n);
+	}
+}
+
+static bool has_room(struct hca_srq *srq)
+{
+	if (!srq->first_free)
+		return false;
+	if (srq->posted - srq->consumed == 1u << srq->ring_shift)
+		reclaim(srq);
+	return srq->posted - srq->consumed < 1u << srq->ring_shift;
+}
+
+static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
+{
+	struct hca_srq_receive *r;
+	uint32_t n;
+
+	if ((uint32_t)wr->num_sge > srq->max_sge) /* negative ones too */
+		return -EINVAL;
+	if (!has_room(srq))
+		return -ENOMEM;
+	n = srq->first_free - 1;
+	r = &srq->receive[n];
+	srq->first_free = r->next_free;
+	r->wr_id = wr->wr_id;
+	r->n_sge = (uint32_t)wr->num_sge;
+	r->in_use = true;
+	if (wr->num_sge)
+		memcpy(&srq->sge[(size_t)n * srq->max_sge], wr->sg_list,
+		       r->n_sge * sizeof(*wr->sg_list));
+	add_credit(srq, n);
+	return 0;
+}
+
+/* Requests wait for receives: each of the queue pairs has its turn. */
+static BASE_COLD void help_all(struct hca_srq *srq)
+{
+	struct hca_qp *qp;
+	unsigned n = 0;
+
+	base_lock(&srq->lock);
+	TAILQ_FOREACH(qp, &srq->qps, srq_entry)
+	n++;
+	for (; n && (qp = TAILQ_FIRST(&srq->qps)); n--) {
+		TAILQ_REMOVE(&srq->qps, qp, srq_entry);
+		TAILQ_INSERT_TAIL(&srq->qps, qp, srq_entry);
+		atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
+		base_unlock(&srq->lock);
+		if (qp->rq->connected) /* UD's senders do not wait */
+			hca_connected_help(qp);
+		/* release: pairs with the acquire in hca_qp_destroy() */
+		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+		base_lock(&srq->lock);
+	}
+	base_unlock(&srq->lock);
+}
+
+int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int ret = hca_process_gone(srq->ctx->process) ? -EIO : 0;
+
+	base_lock(&srq->lock);
+	for (; !ret && wr; wr = wr->next) {
+		ret = post_one(srq, wr);
+		if (ret)
+			break;
+	}
+	base_unlock(&srq->lock);
+	if (ret)
+		*bad = wr;
+	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
+	if (base_unlikely(atomic_load_explicit(&srq->ring->waited_for, memory_order_relaxed)) &&
+	    atomic_exchange_explicit(&srq->ring->waited_for, 0, memory_order_seq_cst))
+		help_all(srq);
+	return ret;
+}
+
+/* ---- queue pairs ---- */
+
+void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp)
+{
+	base_lock(&srq->lock);
+	TAILQ_INSERT_TAIL(&srq->qps, qp, srq_entry);
+	base_unlock(&srq->lock);
+}
+
+void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp)
+{
+	base_lock(&srq->lock);
+	TAILQ_REMOVE(&srq->qps, qp, srq_entry);
+	base_unlock(&srq->lock);
+}
+
+/* With the lock held. */
+static bool take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+                 uint32_t *n_sge)
+{
+	struct hca_srq_receive *r = &srq->receive[n];
+
+	if (n >= srq->max_wr || !r->in_use)
+		return false;
+	*wr_id = r->wr_id;
+	*n_sge = r->n_sge;
+	memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
+	r->in_use = false;
+	r->next_free = srq->first_free;
+	srq->first_free = n + 1;
+	return true;
+}
+
+bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+                  uint32_t *n_sge)
+{
+	bool found;
+
+	base_lock(&srq->lock);
+	found = take(srq, n, wr_id, sge, n_sge);
+	base_unlock(&srq->lock);
+	return found;
+}
+
+bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                       uint32_t *n_sge)
+{
+	struct shm_arrival *slot;
+	bool found = false;
+	uint32_t pos;
+
+	base_lock(&srq->lock);
+	slot = shm_ring_claim(srq->ring, srq->ring_shift, srq->ring_gen, writer, &pos);
+	if (slot) {
+		found = take(srq, slot->imm, wr_id, sge, n_sge);
+		shm_ring_publish(slot, pos, srq->ring_gen, writer);
+		check_limit(srq);
+	}
+	base_unlock(&srq->lock);
+	return found;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues. Queue pairs that have one take their receives there.
+ *
+ * Its ring in shared memory (shm/ring.h) has credits only. The thread that carries out a request
+ * claims one, which names a receive; the arrival in the queue pair's own ring names it again. So
+ * completions are polled where each queue pair's are, in their order, and receives come back in any
+ * order.
+ *
+ * Thread-safe: `lock` protects all below it.
+ */
+#ifndef HCA_SRQ_H
+#define HCA_SRQ_H
+
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/lock.h"
+#include "hca/context.h"
+#include "shm/ring.h"
+
+struct hca_qp;
+struct shm_entry;
+
+struct hca_srq_receive {
+	uint64_t wr_id;
+	uint32_t n_sge;
+	uint32_t next_free; /* 1 + its number; 0: the last */
+	bool in_use;        /* it was posted, and its completion was not polled */
+};
+
+struct hca_srq {
+	struct ibv_srq srq;        /* public */
+	LIST_ENTRY(hca_srq) entry; /* of the context */
+	struct hca_context *ctx;
+	const struct hca_domain *domain;
+	uint32_t index;
+	uint32_t async_events_got;
+	uint32_t max_wr, max_sge;
+	struct shm_ring *ring;
+	struct shm_entry *entries; /* in shared memory: max_sge for each receive */
+	uint8_t ring_shift;
+	uint16_t ring_gen;
+	struct base_lock lock;
+	uint32_t posted, consumed; /* positions of the ring */
+	uint32_t first_free;       /* as next_free */
+	struct hca_srq_receive *receive;
+	struct ibv_sge *sge;   /* max_sge for each receive */
+	uint32_t *at_position; /* the receive that a position of the ring stands for */
+	TAILQ_HEAD(, hca_qp) qps;
+};
+
+static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
+{
+	return (struct hca_srq *)srq;
+}
+
+/* -EINVAL: limits; -ENOMEM. *@attr becomes what there is. */
+int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out);
+/* -EBUSY: a queue pair uses it. Waits until all its events are acknowledged. */
+int hca_srq_destroy(struct hca_srq *srq);
+/* ibv_modify_srq(3): the limit; -EINVAL: the size, which is fixed, or a limit above that. */
+int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask);
+void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr);
+int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* A queue pair that receives by it. */
+void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp);
+void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp);
+
+/* Takes receive number @n, which an arrival names: copies its entries. False: there is none such.
+ */
+bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+                  uint32_t *n_sge);
+
+/* Takes the oldest receive, as a sender with queue pair index @writer would. False: there is none.
+ */
+bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                       uint32_t *n_sge);
+
+#endif

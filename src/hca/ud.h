@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The transport UD (Unreliable Datagram; InfiniBand specification volume 1, section 9.8.3): a
+ * message is one packet, sent where its address handle points. ud_send.c has the table.
+ */
+#ifndef HCA_UD_H
+#define HCA_UD_H
+
+#include "hca/qp.h"
+
+struct hca_ud_kept;
+
+struct hca_ud_qp {
+	struct hca_qp qp;                /* first */
+	STAILQ_HEAD(, hca_ud_kept) kept; /* posted in SQD, not carried out yet */
+};
+
+/* hca_transport.receive of UD: ud_receive.c. */
+int hca_ud_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
+
+/* The same with a shared receive queue. Messages wait in the queue pair's own ring, and take a
+ * receive when they are polled: if there is none then, they are dropped. */
+int hca_ud_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
+
+#endif

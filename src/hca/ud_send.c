@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * UD, sending. Before ibv_post_send() returns, the caller's thread checks the work request, copies
+ * the message once, sends it to all receivers, and completes the request.
+ *
+ * If the request itself is wrong, the call fails and ends the list. An error that shows only when
+ * the request is carried out completes it in error and moves the queue to SQE, as on hardware.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "hca/flow.h"
+#include "hca/link.h"
+#include "hca/packet.h"
+#include "hca/ud.h"
+
+/* A request posted in SQD, kept until the queue leaves that state. The program may meanwhile
+ * destroy the address handle, so this has copies of it and of inline data. */
+struct hca_ud_kept {
+	STAILQ_ENTRY(hca_ud_kept) entry;
+	struct ibv_send_wr wr;
+	struct hca_ah ah;
+	struct ibv_sge sge[];
+};
+
+static struct hca_ud_qp *ud(struct hca_qp *qp)
+{
+	return (struct hca_ud_qp *)qp;
+}
+
+static BASE_HOT uint64_t message_length(const struct ibv_send_wr *wr)
+{
+	uint64_t total = 0;
+
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	return total;
+}
+
+/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
+static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	const struct hca_ah *ah = (const struct hca_ah *)wr->wr.ud.ah;
+
+	if (wr->opcode != IBV_WR_SEND && wr->opcode != IBV_WR_SEND_WITH_IMM)
+		return -EINVAL;
+	if ((uint32_t)wr->num_sge > qp->cap.max_send_sge) /* negative ones too */
+		return -EINVAL;
+	if (!ah || ah->alive != HCA_AH_ALIVE)
+		return -EINVAL;
+	*length = message_length(wr);
+	if ((wr->send_flags & IBV_SEND_INLINE) && *length > qp->cap.max_inline_data)
+		return -EINVAL;
+	return 0;
+}
+
+/* The address of an entry that is in no ordinary region, or NULL: see hca_mr_fault(). */
+static BASE_COLD const void *fault(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                   const struct ibv_sge *sge)
+{
+	if (wr->send_flags & IBV_SEND_INLINE)
+		return NULL;
+	return hca_mr_fault(&qp->sender.process->mrs, qp->domain, sge, 0);
+}
+
+/* Copies the message to @to. Inline data needs no memory region. */
+static BASE_HOT enum ibv_wc_status gather(struct hca_qp *qp, const struct ibv_send_wr *wr, char *to)
+{
+	for (int i = 0; i < wr->num_sge; i++) {
+		const struct ibv_sge *sge = &wr->sg_list[i];
+		const void *from;
+
+		if (wr->send_flags & IBV_SEND_INLINE)
+			from = (const void *)(uintptr_t)sge->addr;
+		else
+			from = hca_mr_resolve(&qp->sender.process->mrs, qp->domain, sge, 0);
+		if (base_unlikely(!from && sge->length)) {
+			from = fault(qp, wr, sge);
+			if (!from)
+				return IBV_WC_LOC_PROT_ERR;
+		}
+		if (sge->length <= BASE_COPY_SHORT)
+			base_copy_short(to, from, sge->length);
+		else
+			memcpy(to, from, sge->length);
+		to += sge->length;
+	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Where a request goes: the same for all requests of one list by one address handle. */
+struct path {
+	struct hca_ah *ah;
+	struct hca_flow *flow;
+	struct hca_packet pkt;
+};
+
+/* Fills in what is the same for all packets of the path. */
+static BASE_HOT void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_packet *pkt)
+{
+	const struct hca_sender *s = &qp->sender;
+	const struct shm_port *port = &s->process->region.ports[s->port];
+
+	pkt->sender = s->shm;
+	pkt->writer = (uint16_t)SHM_QP_INDEX(s->qpn);
+	pkt->a.src_qpn = s->qpn;
+	pkt->a.src_port = s->port;
+	/* read each time: a subnet manager may change them */
+	pkt->a.pkey = port->pkey[qp->pkey_index];
+	pkt->a.slid = port->lid | ah->dest.path_bits;
+	pkt->a.sl = ah->sl;
+	if (ah->dest.is_global) {
+		pkt->a.class_flow = ah->class_flow;
+		pkt->a.hop_limit = ah->hop_limit;
+		pkt->a.sgid_index = ah->sgid_index;
+		memcpy(&pkt->a.dgid, ah->dest.gid, sizeof(pkt->a.dgid));
+	}
+}
+
+/* How many requests directly after @wr go to the same queue pair. */
+static BASE_HOT uint8_t count_more(const struct ibv_send_wr *wr)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t n = 0;
+
+	while (n < UINT8_MAX && next && next->wr.ud.ah == wr->wr.ud.ah &&
+	       next->wr.ud.remote_qpn == wr->wr.ud.remote_qpn) {
+		next = next->next;
+		n++;
+	}
+	return n;
+}
+
+/* Finds the path of a request. Not IBV_WC_SUCCESS: there is none, and the request completes so. */
+static BASE_HOT enum ibv_wc_status find_path(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                             struct path *path)
+{
+	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
+
+	path->ah = NULL;
+	if (ah->domain != qp->domain || ah->dest.port_num != qp->port_num)
+		return IBV_WC_LOC_QP_OP_ERR;
+	path->flow = hca_flow_get(&qp->sender, ah);
+	if (base_unlikely(!path->flow))
+		return hca_process_gone(qp->sender.process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
+	fill_header(qp, ah, &path->pkt);
+	path->pkt.a.path_bits = path->flow->path_bits;
+	path->pkt.a.more = count_more(wr);
+	path->pkt.fetched = false;
+	path->ah = ah;
+	return IBV_WC_SUCCESS;
+}
+
+/* Like find_path(), but keeps the path of the previous request if it is the same and current. */
+static BASE_HOT enum ibv_wc_status follow_path(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                               struct path *path)
+{
+	if (path->ah != (struct hca_ah *)wr->wr.ud.ah || !path->pkt.a.more ||
+	    !hca_flow_is_current(path->flow))
+		return find_path(qp, wr, path);
+	path->pkt.a.more--;
+	path->pkt.fetched = true;
+	return IBV_WC_SUCCESS;
+}
+
+/* Fills in what the request says. */
+static BASE_HOT void fill_request(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                  struct path *path)
+{
+	struct hca_packet *pkt = &path->pkt;
+	uint32_t qkey = wr->wr.ud.remote_qkey;
+	uint8_t flags = path->ah->arrival_flags;
+
+	pkt->qkey = qkey & IB_QKEY_CONTROLLED ? qp->qkey : qkey;
+	pkt->a.imm = 0;
+	if (wr->opcode == IBV_WR_SEND_WITH_IMM) {
+		flags |= SHM_ARRIVAL_IMM;
+		pkt->a.imm = wr->imm_data;
+	}
+	if (wr->send_flags & IBV_SEND_SOLICITED)
+		flags |= SHM_ARRIVAL_SOLICITED;
+	pkt->a.flags = flags;
+}
+
+/* Whether the port is ACTIVE. The state is in the cache line of the LID, which is read anyway. */
+static BASE_HOT bool can_leave(const struct hca_qp *qp)
+{
+	return qp->sender.process->region.ports[qp->sender.port].state == IB_PORT_ACTIVE;
+}
+
+/* Where to write the message: into the packet itself or a payload slot. NULL: none is free. */
+static BASE_HOT char *make_room(struct hca_qp *qp, const struct hca_flow *f, struct hca_packet *pkt,
+                                uint32_t length)
+{
+	pkt->a.length = length;
+	if (length <= SHM_INLINE)
+		return (char *)pkt->a.data;
+	pkt->payload = hca_payload_get(&qp->sender);
+	if (!pkt->payload || hca_payload_reserve(pkt->payload, f->count))
+		return NULL;
+	pkt->a.flags |= SHM_ARRIVAL_PAYLOAD;
+	pkt->a.payload_off = pkt->payload->off;
+	return shm_data_at(&qp->sender.process->region, pkt->payload->off);
+}
+
+/* Carries out one request. Returns its completion status. */
+static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                            uint64_t length, struct path *path)
+{
+	enum ibv_wc_status status = follow_path(qp, wr, path);
+	char *to;
+
+	if (base_unlikely(status != IBV_WC_SUCCESS))
+		return status;
+	if (base_unlikely(length > path->flow->mtu || !can_leave(qp))) {
+		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
+		HCA_COUNT(qp->sender.process, qp->sender.port, xmit_discards);
+		return IBV_WC_SUCCESS;
+	}
+	fill_request(qp, wr, path);
+	to = make_room(qp, path->flow, &path->pkt, (uint32_t)length);
+	if (base_unlikely(!to)) {
+		HCA_COUNT(qp->sender.process, qp->sender.port, no_payload_slot);
+		return IBV_WC_SUCCESS;
+	}
+	status = gather(qp, wr, to);
+	if (base_unlikely(status != IBV_WC_SUCCESS))
+		return status;
+	hca_flow_count(path->flow, (uint32_t)length);
+	path->flow->link->send(&qp->sender, path->flow, &path->pkt, wr->wr.ud.remote_qpn);
+	return IBV_WC_SUCCESS;
+}
+
+static BASE_HOT void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
+                          struct path *path)
+{
+	enum ibv_wc_status status = IBV_WC_WR_FLUSH_ERR;
+
+	if (hca_qp_state(qp) == IBV_QPS_RTS) {
+		status = transmit(qp, wr, length, path);
+		if (status != IBV_WC_SUCCESS)
+			atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
+	}
+	hca_qp_complete(qp, wr, (uint32_t)length, status);
+}
+
+/* SQD: keeps the request, and copies of its address handle and of its inline data. */
+static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+{
+	bool is_inline = wr->send_flags & IBV_SEND_INLINE;
+	size_t sges = (size_t)wr->num_sge * sizeof(struct ibv_sge);
+	struct hca_ud_kept *k;
+	char *copy;
+
+	k = malloc(sizeof(*k) + sges + (is_inline ? length : 0));
+	if (!k)
+		return -ENOMEM;
+	k->wr = *wr;
+	k->wr.next = NULL;
+	k->wr.sg_list = k->sge;
+	hca_ah_copy(&k->ah, (const struct hca_ah *)wr->wr.ud.ah);
+	k->wr.wr.ud.ah = &k->ah.ah;
+	copy = (char *)k->sge + sges;
+	for (int i = 0; i < wr->num_sge; i++) {
+		k->sge[i] = wr->sg_list[i];
+		if (!is_inline || !k->sge[i].length)
+			continue;
+		memcpy(copy, (const void *)(uintptr_t)k->sge[i].addr, k->sge[i].length);
+		k->sge[i].addr = (uintptr_t)copy;
+		copy += k->sge[i].length;
+	}
+	STAILQ_INSERT_TAIL(&ud(qp)->kept, k, entry);
+	qp->sq_kept++;
+	return 0;
+}
+
+/* SQD: kept requests use room in the queue, as those that were carried out do. */
+static BASE_COLD int post_kept(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+{
+	if (qp->sq_posted + qp->sq_kept -
+	            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
+	    qp->cap.max_send_wr)
+		return -ENOMEM;
+	return keep(qp, wr, length);
+}
+
+/* @checked, a constant: the request is known to be right. */
+static BASE_HOT int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, struct path *path,
+                             bool checked)
+{
+	uint64_t length = checked ? message_length(wr) : 0;
+	int ret = hca_qp_sq_is_full(qp) ? -ENOMEM : checked ? 0 : check(qp, wr, &length);
+
+	if (base_unlikely(ret))
+		return ret;
+	if (base_unlikely(hca_qp_state(qp) == IBV_QPS_SQD))
+		return post_kept(qp, wr, length);
+	work(qp, wr, length, path);
+	return 0;
+}
+
+/* 0, or -errno: what is wrong with the request at *@wr. */
+static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
+{
+	struct path path;
+	int ret = 0;
+
+	path.ah = NULL;
+	for (; *wr; *wr = (*wr)->next) {
+		ret = post_one(qp, *wr, &path, checked);
+		if (base_unlikely(ret))
+			break;
+	}
+	if (base_unlikely(qp->sender.unfinished))
+		hca_sender_finish(&qp->sender);
+	return ret;
+}
+
+static __attribute__((noinline)) int post_checked_list(struct hca_qp *qp,
+                                                       const struct ibv_send_wr **wr)
+{
+	return post_list(qp, wr, true);
+}
+
+/* ---- the transport's table ---- */
+
+static int ud_init(struct hca_qp *qp)
+{
+	STAILQ_INIT(&ud(qp)->kept);
+	return 0;
+}
+
+static int ud_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint64_t length;
+
+	return check(qp, wr, &length);
+}
+
+/* Why nothing can be posted now; 0: it can. */
+static BASE_HOT int refuses(const struct hca_qp *qp)
+{
+	if (base_unlikely(!hca_qp_can_post(hca_qp_state(qp))))
+		return -EINVAL;
+	return hca_process_gone(qp->sender.process) ? -EIO : 0;
+}
+
+static int ud_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr)
+{
+	int ret = refuses(qp);
+
+	return base_likely(!ret) ? post_checked_list(qp, wr) : ret;
+}
+
+static int ud_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	const struct ibv_send_wr *at = wr;
+	int ret;
+
+	base_lock(&qp->send_lock);
+	ret = refuses(qp);
+	if (base_likely(!ret))
+		ret = post_list(qp, &at, false);
+	base_unlock(&qp->send_lock);
+	if (base_unlikely(ret))
+		*bad = (struct ibv_send_wr *)at;
+	return ret;
+}
+
+static struct hca_ud_kept *next_kept(struct hca_qp *qp)
+{
+	struct hca_ud_kept *k = STAILQ_FIRST(&ud(qp)->kept);
+
+	if (k) {
+		STAILQ_REMOVE_HEAD(&ud(qp)->kept, entry);
+		qp->sq_kept--;
+	}
+	return k;
+}
+
+static void ud_progress(struct hca_qp *qp)
+{
+	struct hca_ud_kept *k;
+
+	while ((k = next_kept(qp))) {
+		const struct ibv_send_wr *wr = &k->wr;
+
+		post_checked_list(qp, &wr); /* it was checked when it was posted */
+		free(k);
+	}
+}
+
+static void ud_flush(struct hca_qp *qp)
+{
+	struct hca_ud_kept *k;
+
+	while ((k = next_kept(qp)))
+		free(k);
+}
+
+/* Table 91 of the specification, volume 1, section 11.2.5.2, as ibv_modify_qp(3) lists it. */
+static const struct hca_transition transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY },
+	{ IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_QKEY },
+	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
+};
+
+const struct hca_transport hca_ud = {
+	.name = "UD",
+	.type = IBV_QPT_UD,
+	.qp_bytes = sizeof(struct hca_ud_qp),
+	.send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+	.transitions = transitions,
+	.init = ud_init,
+	.fini = ud_flush,
+	.check = ud_check,
+	.post = ud_post,
+	.post_checked = ud_post_checked,
+	.receive = hca_ud_receive,
+	.receive_shared = hca_ud_receive_shared,
+	.progress = ud_progress,
+	.flush = ud_flush,
+};

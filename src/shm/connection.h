@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What connected queue pairs (RC, UC) share, all of it in the data part.
+ *
+ * Mostly a request is carried out while it is posted, by the thread that posts it, and leaves no
+ * trace here. One that has to wait lies in a queue in shared memory, so that the responder can go
+ * on with it as soon as it has removed the obstacle: as soon as it has posted a receive. Whoever
+ * works on the queue holds its lock, which names it, so that the daemon can release what a dead
+ * process held.
+ *
+ * The keys of a process's memory regions and windows lie here as well: the process of the other
+ * queue pair looks them up. A process writes its own keys. They name nothing but its own memory, so
+ * it cannot harm others by them (shm/key.h).
+ */
+#ifndef SHM_CONNECTION_H
+#define SHM_CONNECTION_H
+
+#include "shm/layout.h"
+
+/* Who has claimed what: how far a queue pair's send queue is. By queue pair index. */
+struct shm_connection {
+	/* number of the queue pair, one of the two, whose process works on the queue, and above its
+	 * 24 bits which thread does; 0: none */
+	_Atomic uint32_t lock;
+	_Atomic uint32_t head; /* requests below are done; the lock's holder writes it */
+	_Atomic uint32_t tail; /* requests below were posted; the owner writes it */
+	_Atomic uint32_t flow; /* by which they go */
+	/* not 0: the first request has failed, and nobody works on the queue any more
+	 * (shm_failed()) */
+	_Atomic uint32_t failed;
+	/* number of the queue pair whose requests this one's process is carrying out; 0: none. The
+	 * holder of that one's lock writes it. */
+	_Atomic uint32_t helps;
+	uint32_t reserved[10];
+	/*
+	 * enum ibv_event_type: what the peer's process found wrong with a request; or
+	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.
+	 */
+	_Alignas(64) _Atomic uint32_t error;
+	_Atomic uint32_t established; /* the first message came before RTS: it was told */
+	uint32_t reserved2[14];
+};
+static_assert(sizeof(struct shm_connection) == 128, "layout");
+
+#define SHM_ERROR_RECEIVE 256 /* a receive has failed */
+
+/* Value of `failed`: the request at @position has failed with @status, an enum ibv_wc_status. */
+static inline uint32_t shm_failed(uint32_t position, uint32_t status)
+{
+	return position << 8 | (status & 0xFF);
+}
+
+/* As struct ibv_sge. */
+struct shm_entry {
+	uint64_t addr;
+	uint32_t length;
+	uint32_t lkey;
+};
+
+/* A request of a send queue. Its scatter entries or its inline data follow. */
+struct shm_request {
+	uint64_t wr_id;
+	uint64_t remote_addr;
+	uint64_t compare_add, swap;
+	uint32_t rkey;
+	uint32_t imm; /* as given; or the key to invalidate */
+	uint32_t length;
+	uint16_t n_entries;
+	uint8_t opcode;  /* enum ibv_wr_opcode */
+	uint8_t flags;   /* enum ibv_send_flags */
+	uint32_t access; /* of a window that it binds */
+	uint8_t reserved[12];
+};
+static_assert(sizeof(struct shm_request) == 64, "layout");
+
+/* What arrives by a connected queue pair. */
+enum shm_operation {
+	SHM_OPERATION_SEND,   /* the message is in the arrival, or in payload memory */
+	SHM_OPERATION_PLACED, /* a SEND whose message lies in the receive's memory already */
+	SHM_OPERATION_WRITE,  /* an RDMA WRITE with immediate data */
+	SHM_OPERATION_INVALIDATE = 0x80, /* ORed: it has invalidated a key, which is in imm */
+};
+
+/* ---- keys ---- */
+
+#define SHM_KEY_CHUNK  1024
+#define SHM_KEY_CHUNKS 1024
+
+enum shm_key_access {                              /* beside enum ibv_access_flags */
+	              SHM_KEY_NULL = 1 << 30,      /* reads as zeros, discards what is written */
+	              SHM_KEY_ON_DEMAND = 1 << 29, /* its pages may be absent */
+};
+
+/*
+ * A region or window that can be named by a key. Its owner clears the key before it changes the
+ * rest; a reader compares the key before and after it has copied the rest.
+ */
+struct shm_key {
+	_Atomic uint32_t key; /* 0: none */
+	_Atomic uint32_t access;
+	_Atomic uint64_t iova;   /* what requests call the first byte */
+	_Atomic uint64_t length; /* bytes */
+	_Atomic uint64_t start;  /* where it is in its process */
+	_Atomic uint32_t domain; /* that may use it */
+	_Atomic uint32_t qpn;    /* not 0: that queue pair alone may use it */
+	uint64_t reserved[3];
+};
+static_assert(sizeof(struct shm_key) == 64, "layout");
+
+/* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
+struct shm_keys {
+	/* So that another process can prove that it reaches this one's memory: a word there. */
+	uint64_t witness_addr, witness;
+	/* likewise of the queue pair whose process carries out an atomic operation */
+	_Atomic uint32_t atomics;
+	uint32_t reserved[11];
+	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];
+};
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Looking up the keys of a process, and writing one's own (shm/connection.h). Any thread of any
+ * process may look up; one thread at a time writes.
+ */
+#ifndef SHM_KEY_H
+#define SHM_KEY_H
+
+#include "shm/connection.h"
+#include "shm/region.h"
+
+/* The place of @key in the keys at @keys_off; NULL: there is no such chunk. */
+static inline struct shm_key *shm_key_at(const struct shm_region *r, uint64_t keys_off,
+                                         uint32_t key)
+{
+	const struct shm_keys *keys = shm_payload_at(r, keys_off, sizeof(*keys));
+	uint32_t index = key >> 8;
+	struct shm_key *chunk;
+
+	if (!keys || index >= SHM_KEY_CHUNK * SHM_KEY_CHUNKS)
+		return NULL;
+	/* acquire: pairs with the release of who added the chunk */
+	chunk = shm_payload_at(
+	        r,
+	        atomic_load_explicit((_Atomic uint64_t *)&keys->chunk_off[index / SHM_KEY_CHUNK],
+	                             memory_order_acquire),
+	        SHM_KEY_CHUNK * sizeof(*chunk));
+	return chunk ? &chunk[index % SHM_KEY_CHUNK] : NULL;
+}
+
+/* What a key gives access to. */
+struct shm_reach {
+	uint64_t iova, length, start;
+	uint32_t access, domain, qpn;
+};
+
+/* Copies what stands behind @key. False: nothing. */
+static inline bool shm_key_read(const struct shm_region *r, uint64_t keys_off, uint32_t key,
+                                struct shm_reach *reach)
+{
+	struct shm_key *k = shm_key_at(r, keys_off, key);
+
+	/* acquire: pairs with the release in shm_key_write() */
+	if (!k || !key || atomic_load_explicit(&k->key, memory_order_acquire) != key)
+		return false;
+	reach->iova = atomic_load_explicit(&k->iova, memory_order_relaxed);
+	reach->length = atomic_load_explicit(&k->length, memory_order_relaxed);
+	reach->start = atomic_load_explicit(&k->start, memory_order_relaxed);
+	reach->access = atomic_load_explicit(&k->access, memory_order_relaxed);
+	reach->domain = atomic_load_explicit(&k->domain, memory_order_relaxed);
+	reach->qpn = atomic_load_explicit(&k->qpn, memory_order_relaxed);
+	atomic_thread_fence(memory_order_acquire); /* the fields before the second look */
+	return atomic_load_explicit(&k->key, memory_order_relaxed) == key;
+}
+
+/* Has @key stand for @reach. */
+static inline void shm_key_write(struct shm_key *k, uint32_t key, const struct shm_reach *reach)
+{
+	atomic_store_explicit(&k->key, 0, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release); /* no key before the new fields */
+	atomic_store_explicit(&k->iova, reach->iova, memory_order_relaxed);
+	atomic_store_explicit(&k->length, reach->length, memory_order_relaxed);
+	atomic_store_explicit(&k->start, reach->start, memory_order_relaxed);
+	atomic_store_explicit(&k->access, reach->access, memory_order_relaxed);
+	atomic_store_explicit(&k->domain, reach->domain, memory_order_relaxed);
+	atomic_store_explicit(&k->qpn, reach->qpn, memory_order_relaxed);
+	/* release: pairs with the acquire in shm_key_read() */
+	atomic_store_explicit(&k->key, key, memory_order_release);
+}
+
+/* *@at: the address of @length bytes that @reach calls @addr. False: they are not all there. */
+static inline bool shm_reach_addr(const struct shm_reach *reach, uint64_t addr, uint64_t length,
+                                  uint64_t *at)
+{
+	uint64_t offset = addr - reach->iova;
+
+	if (addr < reach->iova || offset > reach->length || reach->length - offset < length)
+		return false;
+	*at = reach->start + offset;
+	return true;
+}
+
+#endif

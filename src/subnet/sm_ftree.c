@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Routing of fat trees: every link carries the same number of LIDs, as far as the cables allow.
+ * Called by sm_routes.c.
+ *
+ * A switch's level is its distance from the switches with hosts, level 0. In a fat tree each link
+ * leads one level up or down. Paths go up, then down, so there are no credit loops.
+ *
+ * Each LID gets a stem: from its leaf up to the top, one switch a level, at each by the link that
+ * the fewest stems come down. All paths to the LID go to its stem, as near to the top as they can,
+ * and down along it. So what goes down is shared out by the stems, and what goes up too, as each
+ * stem has its own switch at the top. If a link is missing, a path that cannot reach the stem at
+ * the top does so farther below.
+ *
+ * All stems are chosen anew when a link between switches comes up or goes down. A host whose link
+ * is down keeps its place, so other paths do not move.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "subnet/sm_routes.h"
+
+#define MAX_LEVELS 8
+
+struct sm_ftree {
+	struct sm_routes *r;
+	uint16_t *level;  /* by switch */
+	unsigned *sorted; /* the switches, from the top down */
+	unsigned *queue;  /* scratch */
+	bool *above;      /* by switch: the present root can be reached by going down alone */
+	unsigned *up;     /* links that lead up: up[first_up[i]] to up[first_up[i + 1] - 1] */
+	unsigned *first_up;
+	uint32_t *stems; /* by switch: those that end here, at the top */
+	/* by level and switch: bits of the root's LIDs whose paths from there join the stem at that
+	 * level */
+	uint64_t *joins[MAX_LEVELS];
+	bool routed; /* the tables are ours, and fit the links */
+};
+
+int sm_ftree_new(struct sm_ftree **out, struct sm_routes *r)
+{
+	struct sm_ftree *t = calloc(1, sizeof(*t));
+	size_t n = (size_t)r->net->n + 1;
+	bool failed = false;
+
+	if (!t)
+		return -ENOMEM;
+	t->r = r;
+	t->level = calloc(n, sizeof(*t->level));
+	t->sorted = calloc(n, sizeof(*t->sorted));
+	t->queue = calloc(n, sizeof(*t->queue));
+	t->above = calloc(n, sizeof(*t->above));
+	t->up = calloc((size_t)r->net->first[r->net->n] + 1, sizeof(*t->up));
+	t->first_up = calloc(n, sizeof(*t->first_up));
+	t->stems = calloc(n, sizeof(*t->stems));
+	for (unsigned i = 0; i < MAX_LEVELS; i++) {
+		t->joins[i] = calloc(n * r->load.words + 1, sizeof(*t->joins[i]));
+		failed |= !t->joins[i];
+	}
+	if (failed || !t->level || !t->sorted || !t->queue || !t->above || !t->up || !t->first_up ||
+	    !t->stems) {
+		sm_ftree_free(t);
+		return -ENOMEM;
+	}
+	*out = t;
+	return 0;
+}
+
+void sm_ftree_free(struct sm_ftree *t)
+{
+	for (unsigned i = 0; i < MAX_LEVELS; i++)
+		free(t->joins[i]);
+	free(t->level);
+	free(t->sorted);
+	free(t->queue);
+	free(t->above);
+	free(t->up);
+	free(t->first_up);
+	free(t->stems);
+	free(t);
+}
+
+/* ---- levels ---- */
+
+static void find_levels(struct sm_ftree *t)
+{
+	const struct sm_net *net = t->r->net;
+	unsigned head = 0, tail = 0;
+
+	memset(t->level, 0xFF, net->n * sizeof(*t->level));
+	for (unsigned i = 0; i < net->n; i++) {
+		if (!t->r->load.has_hosts[i] || net->sw[i]->dead)
+			continue;
+		t->level[i] = 0;
+		t->queue[tail++] = i;
+	}
+	while (head < tail) {
+		unsigned at = t->queue[head++];
+
+		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (!l->up || t->level[l->to] != SM_FAR)
+				continue;
+			t->level[l->to] = t->level[at] + 1;
+			t->queue[tail++] = l->to;
+		}
+	}
+	/* the queue has them from the bottom up; those far from hosts have no links */
+	for (unsigned i = 0; i < tail; i++)
+		t->sorted[tail - 1 - i] = t->queue[i];
+	for (unsigned i = 0; i < net->n; i++)
+		if (t->level[i] == SM_FAR)
+			t->sorted[tail++] = i;
+}
+
+/* Whether each link leads one level up or down; if not, says which one. */
+static bool is_fat_tree(const struct sm_ftree *t)
+{
+	const struct sm_net *net = t->r->net;
+
+	for (unsigned i = 0; i < net->n; i++)
+		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (!l->up || (abs((int)t->level[i] - (int)t->level[l->to]) == 1 &&
+			               t->level[i] < MAX_LEVELS && t->level[l->to] < MAX_LEVELS))
+				continue;
+			base_log_warning(sm,
+			                 "routing=ftree: this is no fat tree, as '%s' and '%s' are "
+			                 "linked; it is routed up/down",
+			                 net->sw[i]->name, net->sw[l->to]->name);
+			return false;
+		}
+	return true;
+}
+
+static void list_up(struct sm_ftree *t)
+{
+	const struct sm_net *net = t->r->net;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < net->n; i++) {
+		t->first_up[i] = n;
+		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++)
+			if (net->link[k].up && t->level[net->link[k].to] > t->level[i])
+				t->up[n++] = k;
+	}
+	t->first_up[net->n] = n;
+}
+
+/* Measures the paths to the present root: those that go down alone, then those that go up first. */
+static void measure(struct sm_ftree *t, unsigned root)
+{
+	const struct sm_net *net = t->r->net;
+	uint16_t *hops = t->r->hops;
+	unsigned head = 0, tail = 0;
+
+	memset(hops, 0xFF, net->n * sizeof(*hops));
+	memset(t->above, 0, net->n * sizeof(*t->above));
+	hops[root] = 0;
+	t->above[root] = true;
+	t->queue[tail++] = root;
+	while (head < tail) {
+		unsigned at = t->queue[head++];
+
+		for (unsigned k = t->first_up[at]; k < t->first_up[at + 1]; k++) {
+			unsigned to = net->link[t->up[k]].to;
+
+			if (t->above[to])
+				continue;
+			t->above[to] = true;
+			hops[to] = hops[at] + 1;
+			t->queue[tail++] = to;
+		}
+	}
+	for (unsigned i = 0; i < net->n; i++) {
+		unsigned at = t->sorted[i];
+
+		for (unsigned k = t->first_up[at]; k < t->first_up[at + 1] && !t->above[at]; k++) {
+			unsigned to = net->link[t->up[k]].to;
+
+			if (hops[to] != SM_FAR && hops[to] + 1 < hops[at])
+				hops[at] = hops[to] + 1;
+		}
+	}
+}
+
+/* Whether a link is on a shortest path from @at: it leads down above the root, and up elsewhere. */
+static inline bool leads(const struct sm_ftree *t, unsigned at, const struct sm_link *l)
+{
+	if (!l->up || t->r->hops[l->to] + 1 != t->r->hops[at])
+		return false;
+	return t->above[at] ? t->above[l->to] && t->level[l->to] < t->level[at]
+	                    : t->level[l->to] > t->level[at];
+}
+
+/* ---- stems ---- */
+
+/* How many stems come down the link of which @l is the lower end, at @at. */
+static uint32_t *stems_down(const struct sm_ftree *t, unsigned at, const struct sm_link *l)
+{
+	const struct fabric_port *top = t->r->net->sw[at]->port[l->port].peer;
+
+	return sm_load_at(t->r, l->to, top->num);
+}
+
+/* How good it is to go on up from @at, the less the better: by the stems that come down the best
+ * link, then by those at the top. */
+static uint64_t look_up(const struct sm_ftree *t, unsigned at)
+{
+	uint64_t best = UINT64_MAX;
+
+	if (t->first_up[at] == t->first_up[at + 1])
+		return t->stems[at];
+	for (unsigned k = t->first_up[at]; k < t->first_up[at + 1]; k++) {
+		const struct sm_link *l = &t->r->net->link[t->up[k]];
+		uint64_t above = look_up(t, l->to);
+		uint64_t rank =
+		        (uint64_t)*stems_down(t, at, l) << 40 | (above >> 40 ? above >> 16 : above);
+
+		best = rank < best ? rank : best;
+	}
+	return best;
+}
+
+/* Grows the stem of LID number @i from the present root to the top. */
+static void grow_stem(struct sm_ftree *t, unsigned root, unsigned i)
+{
+	const struct sm_net *net = t->r->net;
+	unsigned at = root, words = t->r->load.words;
+
+	for (;;) {
+		const struct sm_link *best = NULL;
+		uint64_t least = UINT64_MAX;
+		uint32_t fewest = UINT32_MAX;
+
+		t->joins[t->level[at] - t->level[root]][(size_t)at * words + i / 64] |= 1ull
+		                                                                        << (i % 64);
+		for (unsigned k = t->first_up[at]; k < t->first_up[at + 1]; k++) {
+			const struct sm_link *l = &net->link[t->up[k]];
+			uint32_t stems = *stems_down(t, at, l);
+			uint64_t rank;
+
+			if (stems > fewest)
+				continue;
+			rank = look_up(t, l->to);
+			if (stems == fewest && rank >= least)
+				continue;
+			fewest = stems;
+			least = rank;
+			best = l;
+		}
+		if (!best)
+			break;
+		++*stems_down(t, at, best);
+		at = best->to;
+	}
+	t->stems[at]++;
+}
+
+static void grow_stems(struct sm_ftree *t, unsigned root)
+{
+	struct sm_routes *r = t->r;
+
+	for (unsigned level = 0; level < MAX_LEVELS; level++)
+		memset(t->joins[level], 0, (size_t)r->net->n * r->load.words * sizeof(uint64_t));
+	for (unsigned i = 0; i < r->n_lids; i++)
+		grow_stem(t, root, i);
+}
+
+/* ---- tables ---- */
+
+/* The links from one switch towards the present root. */
+struct ways {
+	unsigned at, n;
+	const struct sm_link *link[FABRIC_MAX_PORTS];
+	unsigned next; /* where the search for one of several equal ones begins */
+	bool counts;   /* they lead up, and some host's packets go by them */
+};
+
+/* LID number @i goes by this link. */
+static int go(struct sm_ftree *t, const struct ways *w, unsigned way, unsigned i)
+{
+	uint8_t port = w->link[way]->port;
+
+	if (w->counts)
+		++*sm_load_at(t->r, w->at, port);
+	return sm_routes_write(t->r, w->at, t->r->lid[i].lid, port);
+}
+
+static uint64_t joins(const struct sm_ftree *t, unsigned level, unsigned at, unsigned word)
+{
+	return t->joins[level][(size_t)at * t->r->load.words + word];
+}
+
+/*
+ * One of several links by which LID number @i joins its stem at @level: the one with the fewest
+ * LIDs. Where no host's packets come, because they would have joined before, links have turns.
+ */
+static unsigned choose_way(const struct sm_ftree *t, struct ways *w, unsigned level, unsigned i)
+{
+	uint32_t fewest = UINT32_MAX;
+	unsigned best = 0;
+
+	for (unsigned k = 0; k < w->n; k++) {
+		unsigned way = (w->next + k) % w->n;
+		uint32_t lids = w->counts ? *sm_load_at(t->r, w->at, w->link[way]->port) : 0;
+
+		if (lids >= fewest || !(joins(t, level, w->link[way]->to, i / 64) >> (i % 64) & 1))
+			continue;
+		fewest = lids;
+		best = way;
+		if (!w->counts)
+			break;
+	}
+	w->next = best + 1;
+	return best;
+}
+
+/* Routes those of @need that can join their stems at @level. *@need: the rest. */
+static int route_level(struct sm_ftree *t, struct ways *w, unsigned level, unsigned word,
+                       uint64_t *need)
+{
+	uint64_t once = 0, twice = 0;
+	int ret = 0;
+
+	w->counts = !t->above[w->at] && (level || t->r->load.has_hosts[w->at]);
+	for (unsigned k = 0; k < w->n; k++) {
+		uint64_t can = *need & joins(t, level, w->link[k]->to, word);
+
+		twice |= once & can;
+		once |= can;
+	}
+	for (unsigned k = 0; k < w->n && once & ~twice; k++) {
+		uint64_t bits = *need & ~twice & joins(t, level, w->link[k]->to, word);
+
+		for (; bits && !ret; bits &= bits - 1)
+			ret = go(t, w, k, word * 64 + (unsigned)__builtin_ctzll(bits));
+	}
+	for (uint64_t bits = twice; bits && !ret; bits &= bits - 1) {
+		unsigned i = word * 64 + (unsigned)__builtin_ctzll(bits);
+
+		ret = go(t, w, choose_way(t, w, level, i), i);
+	}
+	/* a stem's own switch has joined it already */
+	t->joins[level][(size_t)w->at * t->r->load.words + word] |= once;
+	*need &= ~once;
+	return ret;
+}
+
+/* The LIDs whose stems pass through @at go down along them. */
+static int route_stems(struct sm_ftree *t, struct ways *w, unsigned level, unsigned word,
+                       uint64_t *need)
+{
+	uint64_t own = level ? joins(t, level, w->at, word) & *need : 0, rest = own;
+	int ret = own ? route_level(t, w, level - 1, word, &rest) : 0;
+
+	/* they join here, not one level below */
+	if (own)
+		t->joins[level - 1][(size_t)w->at * t->r->load.words + word] &= ~own;
+	*need &= ~own;
+	return ret;
+}
+
+/* Writes the routes of switch @at to the HCAs of @root. */
+static int route_from(struct sm_ftree *t, unsigned at, unsigned root)
+{
+	const struct sm_net *net = t->r->net;
+	unsigned top = MAX_LEVELS - 1 - t->level[root], n_lids = t->r->n_lids;
+	struct ways w = { .at = at };
+	int ret = 0;
+
+	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++)
+		if (leads(t, at, &net->link[k]))
+			w.link[w.n++] = &net->link[k];
+	w.next = root; /* after failures LIDs come here that are the n-th of many roots */
+	for (unsigned i = 0; i < n_lids && !w.n && !ret; i++)
+		ret = sm_routes_write(t->r, at, t->r->lid[i].lid, FABRIC_LFT_NONE);
+	for (unsigned word = 0; word * 64 < n_lids && w.n && !ret; word++) {
+		unsigned left = n_lids - word * 64;
+		uint64_t need = left >= 64 ? UINT64_MAX : (1ull << left) - 1;
+
+		if (t->above[at])
+			ret = route_stems(t, &w, t->level[at] - t->level[root], word, &need);
+		for (unsigned level = top + 1; level-- > 0 && need && !ret;)
+			ret = route_level(t, &w, level, word, &need);
+	}
+	return ret;
+}
+
+/* Writes the routes of switch @at to the switch @root. */
+static int route_switch(struct sm_ftree *t, unsigned at, unsigned root)
+{
+	const struct sm_net *net = t->r->net;
+	uint16_t lid = net->sw[root]->port[0].lid;
+
+	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++)
+		if (t->r->hops[at] != SM_FAR && leads(t, at, &net->link[k]))
+			return sm_routes_write(t->r, at, lid, net->link[k].port);
+	return sm_routes_write(t->r, at, lid, FABRIC_LFT_NONE);
+}
+
+static int route_towards(struct sm_ftree *t, unsigned root)
+{
+	struct sm_routes *r = t->r;
+	int ret = 0;
+
+	measure(t, root);
+	sm_routes_list_lids(r, root);
+	if (r->n_lids)
+		grow_stems(t, root);
+	sm_routes_sort(r);
+	for (unsigned i = r->net->n; i-- > 0 && !ret;) {
+		unsigned at = r->order[i]; /* the nearest first */
+
+		if (r->net->sw[at]->dead)
+			continue;
+		if (at == root) {
+			ret = sm_routes_home(r, at);
+			continue;
+		}
+		ret = route_switch(t, at, root);
+		if (!ret && r->n_lids)
+			ret = route_from(t, at, root);
+	}
+	return ret;
+}
+
+/* Only links of hosts have changed: the other switches keep their routes to them. */
+static int route_homes(struct sm_ftree *t)
+{
+	int ret = 0;
+
+	for (unsigned i = 0; i < t->r->net->n && !ret; i++) {
+		if (!t->r->net->home_changed[i])
+			continue;
+		sm_routes_list_lids(t->r, i);
+		ret = sm_routes_home(t->r, i);
+	}
+	return ret;
+}
+
+bool sm_ftree_route(struct sm_ftree *t, int *ret)
+{
+	struct sm_net *net = t->r->net;
+
+	*ret = 0;
+	if (t->routed && net->little_changed && !net->n_down) {
+		*ret = route_homes(t);
+		return true;
+	}
+	t->routed = false;
+	find_levels(t);
+	if (!is_fat_tree(t))
+		return false;
+	list_up(t);
+	sm_load_clear(t->r);
+	memset(t->stems, 0, net->n * sizeof(*t->stems));
+	t->r->hops = t->r->rows;
+	for (unsigned i = 0; i < net->n && !*ret; i++)
+		*ret = route_towards(t, i);
+	t->routed = !*ret;
+	return true;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files of unicast routing share: sm_routes.c chooses paths, sm_hops.c measures distances,
+ * sm_load.c counts what the links carry, sm_ftree.c routes fat trees. For these files alone.
+ *
+ * All paths to one switch, the present root, and to the HCAs at its ports are made together.
+ */
+#ifndef SUBNET_SM_ROUTES_H
+#define SUBNET_SM_ROUTES_H
+
+#include "subnet/sm_state.h"
+
+/* A LID of an HCA at the present root. Those of one port follow each other. */
+struct sm_home_lid {
+	uint16_t lid;
+	uint8_t n;    /* LIDs of its port */
+	uint8_t port; /* of the root */
+	bool up;
+};
+
+struct sm_load {
+	unsigned *first; /* by switch: where its ports are in the next two */
+	uint32_t *lids;  /* by port: LIDs of HCAs that go out by it */
+	uint32_t *link;  /* by port: 1 + the index of the link; 0: it leads to no switch */
+	bool *has_hosts; /* by switch: HCAs are plugged in */
+	uint64_t *
+	        reached; /* by switch: bits of the root's LIDs that a host's packets reach it for */
+	unsigned words;  /* of each switch's bits */
+	unsigned left_out; /* a switch that counts as not reached; SM_NOBODY: none */
+};
+
+#define SM_NOBODY (~0u)
+
+struct sm_routes {
+	struct sm_net *net;
+	struct sm_updn *updn;   /* NULL: all paths are legal */
+	struct sm_ftree *ftree; /* NULL: no routing of fat trees */
+	struct sm_hops *measure;
+	struct sm_load load;
+	uint16_t *rows; /* distances between switches; or those to SM_HOPS_ROOTS roots */
+	bool has_all_rows;
+	uint16_t *hops;  /* the row of the present root: distances to it */
+	unsigned *order; /* the switches, the farthest from the present root first */
+	unsigned *start; /* scratch */
+	bool keep;       /* paths that are still shortest are kept */
+	bool fresh;      /* no switch had a table before this sweep */
+	uint64_t *changed;
+	unsigned root;           /* the present one */
+	struct sm_home_lid *lid; /* its HCAs' */
+	unsigned n_lids;
+};
+
+/* Makes @root the present root, and lists the LIDs of its HCAs. */
+void sm_routes_list_lids(struct sm_routes *r, unsigned root);
+
+/* Sorts the switches by their distance from the present root. */
+void sm_routes_sort(struct sm_routes *r);
+
+/* Writes an entry of a table. 0 or -ENOMEM. */
+static inline int sm_routes_write(struct sm_routes *r, unsigned at, uint16_t lid, uint8_t out)
+{
+	struct fabric_node *sw = r->net->sw[at];
+
+	if (fabric_lft_get(sw, lid) == out)
+		return 0;
+	r->changed[lid / 64] |= 1ull << (lid % 64);
+	return fabric_lft_set(sw, lid, out);
+}
+
+/* Writes the routes of the present root, @at, to itself and its HCAs. 0 or -ENOMEM. */
+int sm_routes_home(struct sm_routes *r, unsigned at);
+
+/* The link from @at to another switch by @port, or NULL. */
+static inline const struct sm_link *sm_link_of(const struct sm_routes *r, unsigned at,
+                                               unsigned port)
+{
+	uint32_t link = 0;
+
+	if (port <= r->net->sw[at]->n_ports)
+		link = r->load.link[r->load.first[at] + port];
+	return link ? &r->net->link[link - 1] : NULL;
+}
+
+/* ---- sm_hops.c ---- */
+
+#define SM_HOPS_ROOTS 64
+
+/* 0 or -ENOMEM. */
+int sm_hops_new(struct sm_hops **h, const struct sm_net *net);
+void sm_hops_free(struct sm_hops *h);
+
+/* Measures the distances of all switches to @n roots, from @first on, at most SM_HOPS_ROOTS: a row
+ * each. SM_FAR: there is no path. */
+void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *rows);
+
+/* ---- sm_load.c ---- */
+
+/* Returns 0 or -ENOMEM; sm_load_fini() is due in any case. */
+int sm_load_init(struct sm_routes *r);
+void sm_load_fini(struct sm_routes *r);
+
+/* Forgets all loads. */
+void sm_load_clear(struct sm_routes *r);
+
+/* The load of a port, to be read and counted. */
+static inline uint32_t *sm_load_at(const struct sm_routes *r, unsigned at, unsigned port)
+{
+	return &r->load.lids[r->load.first[at] + port];
+}
+
+/* Begins a present root: only switches with hosts are reached. */
+void sm_load_begin(struct sm_routes *r);
+
+/* Whether some host's packets for LID number @i of the present root reach @at. */
+static inline bool sm_load_reaches(const struct sm_routes *r, unsigned at, unsigned i)
+{
+	return i / 64 < r->load.words &&
+	       (r->load.reached[(size_t)at * r->load.words + i / 64] >> (i % 64) & 1);
+}
+
+/* Whether they do for any LID. */
+static inline bool sm_load_reaches_any(const struct sm_routes *r, unsigned at)
+{
+	uint64_t any = 0;
+
+	for (unsigned w = 0; w < r->load.words; w++)
+		any |= r->load.reached[(size_t)at * r->load.words + w];
+	return any;
+}
+
+/* They reach @to. */
+static inline void sm_load_pass(struct sm_routes *r, unsigned to, unsigned i)
+{
+	if (i / 64 < r->load.words)
+		r->load.reached[(size_t)to * r->load.words + i / 64] |= 1ull << (i % 64);
+}
+
+/*
+ * Adds @add to the loads by the paths to @root in the tables that are shortest ones by its row of
+ * distances, the present one; @also_down: over links that are down, too.
+ */
+void sm_load_count(struct sm_routes *r, unsigned root, int add, bool also_down);
+
+/*
+ * LID number @i of the present root leaves the path that it has from @at, whose distances have not
+ * changed: what it no longer reaches is uncounted, and what it will reach from @at on is known.
+ */
+void sm_load_leave(struct sm_routes *r, unsigned at, unsigned i);
+
+/* It has got its path from @at, the load of which is counted: counts what it reaches there. */
+void sm_load_arrive(struct sm_routes *r, unsigned at, unsigned i);
+
+/* ---- sm_ftree.c ---- */
+
+/* 0 or -ENOMEM. */
+int sm_ftree_new(struct sm_ftree **t, struct sm_routes *r);
+void sm_ftree_free(struct sm_ftree *t);
+
+/* Writes all tables. False: the fabric is no fat tree, and nothing was written. *@ret: 0 or -errno.
+ */
+bool sm_ftree_route(struct sm_ftree *t, int *ret);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where stand-ins are: see home.h. They are in FABRIC/sysfs/HOST, or FABRIC/sysfs/.all for a
+ * process that sees all hosts.
+ */
+#define _GNU_SOURCE
+#include "sysfs/home.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/directory.h"
+#include "control/path.h"
+#include "sysfs/real.h"
+
+/* The registry: found once, never freed. */
+static _Atomic(struct sysfs_home *) home;
+
+/* The search opens files itself. */
+static _Thread_local bool searching;
+
+static int find_home(struct sysfs_home *h)
+{
+	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int ret, dir = control_fabric_open(control_fabric_name(), false, why);
+	struct stat st;
+
+	if (dir < 0)
+		return dir;
+	ret = sysfs_real()->fstat(dir, &st) ? -errno : 0;
+	close(dir);
+	if (!ret)
+		ret = control_path(path, sizeof(path), control_fabric_name(), NULL);
+	if (ret)
+		return ret;
+	h->uid = st.st_uid;
+	h->gid = st.st_gid;
+	return sysfs_real()->realpath(path, h->path) ? 0 : -errno;
+}
+
+const struct sysfs_home *sysfs_home_get(void)
+{
+	struct sysfs_home *h = atomic_load_explicit(&home, memory_order_acquire), *none = NULL;
+	bool found;
+
+	if (h || searching)
+		return h;
+	h = calloc(1, sizeof(*h));
+	searching = true;
+	found = h && !find_home(h);
+	searching = false;
+	if (!found) {
+		free(h);
+		return NULL;
+	}
+	if (atomic_compare_exchange_strong(&home, &none, h))
+		return h;
+	free(h); /* another thread was faster */
+	return none;
+}
+
+bool sysfs_home_to_path(char *path)
+{
+	const struct sysfs_home *h;
+	const char *rest;
+	size_t n;
+
+	if (!strstr(path, "/" CONTROL_STAND_INS "/"))
+		return false;
+	h = sysfs_home_get();
+	n = h ? strlen(h->path) : 0;
+	if (!h || strncmp(path, h->path, n) ||
+	    strncmp(path + n, "/" CONTROL_STAND_INS "/", strlen(CONTROL_STAND_INS) + 2))
+		return false;
+	rest = strchr(path + n + strlen(CONTROL_STAND_INS) + 2, '/'); /* behind the host */
+	if (!rest)
+		return false;
+	memmove(path, rest, strlen(rest) + 1);
+	return true;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabric's directory, in which the stand-ins are (stand_in.h), and what their paths mean.
+ * Thread-safe.
+ */
+#ifndef SYSFS_HOME_H
+#define SYSFS_HOME_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct sysfs_home {
+	char path[PATH_MAX]; /* as the kernel names it */
+	uid_t uid;           /* its owner */
+	gid_t gid;
+};
+
+/* NULL: there is none. */
+const struct sysfs_home *sysfs_home_get(void);
+
+/* If @path is that of a stand-in: makes it that of the directory for which it stands, which is
+ * shorter. Whether it was. */
+bool sysfs_home_to_path(char *path);
+
+#endif

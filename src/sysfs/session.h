@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabric behind the files: its shared memory, and requests for what is not there. A process
+ * that never looks at RDMA devices connects to nothing, and one that does keeps no descriptor: it
+ * connects for each request, so a program that closes descriptors it did not open loses nothing.
+ *
+ * Thread-safe, and safe after fork(): no locks.
+ */
+#ifndef SYSFS_SESSION_H
+#define SYSFS_SESSION_H
+
+#include "control/message.h"
+#include "shm/region.h"
+
+struct sysfs_session {
+	struct shm_region region;
+	int host_index; /* -1: all hosts */
+};
+
+/* The session of this process. NULL: there is no fabric, or it has ended. Never freed. */
+const struct sysfs_session *sysfs_session(void);
+
+/* Whether the process may see that HCA. */
+bool sysfs_session_sees(const struct sysfs_session *s, uint32_t hca);
+
+/* What the daemon alone knows of a port (an index). 0 or -errno. */
+int sysfs_session_describe(uint32_t port, struct control_describe_port_reply *reply);
+
+/* The path of the FIFO that says, while it is open, that there is a subnet manager at the port.
+ * 0 or -errno. */
+int sysfs_session_issm(uint32_t port, char *path, size_t room);
+
+#endif

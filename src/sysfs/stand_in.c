@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Stand-ins: see stand_in.h.
+ */
+#define _GNU_SOURCE
+#include "sysfs/stand_in.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "control/path.h"
+#include "sysfs/home.h"
+#include "sysfs/real.h"
+
+/*
+ * The directory @name in @dir, made if it is not there. Root may make it for the fabric's owner,
+ * who could put something else in its place meanwhile: so by descriptors, without following links.
+ * Whatever the program's umask is. The descriptor or -errno.
+ */
+static int enter(const struct sysfs_home *h, int dir, const char *name)
+{
+	bool made = !mkdirat(dir, name, 0700);
+	int fd, ret;
+
+	if (!made && errno != EEXIST)
+		return -errno;
+	fd = sysfs_real()->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (made &&
+	    (fchmod(fd, 0755) || (geteuid() == 0 && h->uid != 0 && fchown(fd, h->uid, h->gid)))) {
+		ret = -errno;
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+/* All directories of @path, from the fabric's on. The descriptor of the last one, or -errno. */
+static int enter_all(const struct sysfs_home *h, char *path)
+{
+	int fd = sysfs_real()->open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char *name, *rest = path;
+
+	if (fd < 0)
+		return -errno;
+	while (fd >= 0 && (name = strsep(&rest, "/"))) {
+		int dir = fd;
+
+		if (!*name)
+			continue;
+		fd = enter(h, dir, name);
+		close(dir);
+	}
+	return fd;
+}
+
+struct filling {
+	const struct sysfs_home *home;
+	int dir;
+};
+
+static int make_entry(void *arg, const char *name, const struct sysfs_node *child)
+{
+	const struct filling *f = arg;
+	char text[SYSFS_TEXT_ROOM];
+	int ret = 0;
+
+	switch (sysfs_kind(child)) {
+	case SYSFS_OUTSIDE:
+	case SYSFS_DIR:
+		ret = enter(f->home, f->dir, name);
+		if (ret < 0)
+			return ret;
+		close(ret);
+		return 0;
+	case SYSFS_LINK:
+		ret = sysfs_text(child, text) < 0 ? 0 : symlinkat(text, f->dir, name);
+		break;
+	case SYSFS_FILE:
+		ret = mknodat(f->dir, name, S_IFREG | 0444, 0);
+		break;
+	case SYSFS_DEVICE:
+		ret = mkfifoat(f->dir, name, 0600); /* readdir() of ours says what it is */
+		break;
+	}
+	return ret && errno != EEXIST ? -errno : 0;
+}
+
+static int make(const struct sysfs_home *h, const struct sysfs_place *place, bool fill, char *path)
+{
+	const char *host = secure_getenv("UMBEL_HOST");
+	struct filling f = { .home = h };
+	char within[PATH_MAX];
+	int ret = 0, n;
+
+	n = snprintf(within, PATH_MAX, "%s/%s%s", CONTROL_STAND_INS, host && *host ? host : ".all",
+	             place->canonical);
+	if (n >= PATH_MAX || snprintf(path, PATH_MAX, "%s/%s", h->path, within) >= PATH_MAX)
+		return -ENAMETOOLONG;
+	f.dir = enter_all(h, within);
+	if (f.dir < 0)
+		return f.dir;
+	if (fill)
+		ret = sysfs_list(&place->node, make_entry, &f);
+	close(f.dir);
+	return ret;
+}
+
+int sysfs_stand_in_make(const struct sysfs_place *place, bool fill, char path[static PATH_MAX])
+{
+	int error = errno, ret = -ENOENT;
+	const struct sysfs_home *h = sysfs_home_get();
+
+	if (h)
+		ret = make(h, place, fill, path);
+	if (ret)
+		base_log_warning(sysfs, "cannot make a directory that stands for '%s': %s",
+		                 place->canonical, strerror(-ret));
+	errno = error;
+	return ret;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the files contain: see text.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "base/util.h"
+#include "sysfs/text.h"
+#include "wire/rate.h"
+
+#define PUT(...) snprintf(text, SYSFS_TEXT_ROOM, __VA_ARGS__)
+
+int sysfs_text_fixed(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	PUT("%s", of->fixed);
+	return 0;
+}
+
+static int put_guid(char *text, uint64_t guid)
+{
+	PUT("%04x:%04x:%04x:%04x", (unsigned)(guid >> 48), (unsigned)(guid >> 32) & 0xFFFF,
+	    (unsigned)(guid >> 16) & 0xFFFF, (unsigned)guid & 0xFFFF);
+	return 0;
+}
+
+/* The daemon has it: a description of 64 bytes without an end, if it is that long. */
+static int put_description(const struct shm_hca *h, char *text)
+{
+	struct control_describe_port_reply d;
+	int ret = sysfs_session_describe(h->first_port, &d);
+
+	if (!ret)
+		PUT("%.*s", (int)sizeof(d.node_desc), d.node_desc);
+	return ret;
+}
+
+int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	const struct shm_hca *h = &of->s->region.hcas[of->node.unit];
+
+	switch ((enum sysfs_hca_text)of->arg) {
+	case SYSFS_NODE_GUID:
+		return put_guid(text, h->node_guid);
+	case SYSFS_SYSTEM_GUID:
+		return put_guid(text, h->system_guid);
+	case SYSFS_HCA_NAME:
+		PUT("%.*s", (int)sizeof(h->name), h->name);
+		return 0;
+	case SYSFS_NODE_DESC:
+		return put_description(h, text);
+	}
+	return -EIO;
+}
+
+/* ---- ports */
+
+static void put_named(char *text, unsigned number, const char *const *names, size_t n)
+{
+	PUT("%u: %s", number, number < n && names[number] ? names[number] : "<unknown>");
+}
+
+static void put_state(char *text, unsigned state)
+{
+	static const char *const names[] = { "NOP",   "DOWN",   "INIT",
+		                             "ARMED", "ACTIVE", "ACTIVE_DEFER" };
+
+	put_named(text, state, names, ARRAY_SIZE(names));
+}
+
+static void put_phys_state(char *text, unsigned state)
+{
+	static const char *const names[] = { NULL,
+		                             "Sleep",
+		                             "Polling",
+		                             "Disabled",
+		                             "PortConfigurationTraining",
+		                             "LinkUp",
+		                             "LinkErrorRecovery",
+		                             "Phy Test" };
+
+	put_named(text, state, names, ARRAY_SIZE(names));
+}
+
+/* "100 Gb/sec (4X EDR)" */
+static void put_rate(char *text, const struct shm_port *p)
+{
+	static const struct {
+		uint8_t speed;
+		const char *name;
+	} speeds[] = { { 1, "SDR" },  { 2, "DDR" },  { 4, "QDR" },  { 8, "FDR10" },
+		       { 16, "FDR" }, { 32, "EDR" }, { 64, "HDR" }, { 128, "NDR" } };
+	static const struct {
+		uint8_t width, lanes;
+	} widths[] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } };
+	unsigned rate = wire_link_speed(p->active_width, p->active_speed), lanes = 1;
+	const char *speed = "SDR";
+
+	for (size_t i = 0; i < ARRAY_SIZE(speeds); i++)
+		if (speeds[i].speed == p->active_speed)
+			speed = speeds[i].name;
+	for (size_t i = 0; i < ARRAY_SIZE(widths); i++)
+		if (widths[i].width == p->active_width)
+			lanes = widths[i].lanes;
+	PUT("%u%s Gb/sec (%uX %s)", rate / 10, rate % 10 ? ".5" : "", lanes, speed);
+}
+
+int sysfs_text_port(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	const struct shm_region *r = &of->s->region;
+	struct shm_port p;
+
+	shm_port_read(r, of->node.unit, &p);
+	switch ((enum sysfs_port_text)of->arg) {
+	case SYSFS_STATE:
+		put_state(text, p.state);
+		break;
+	case SYSFS_PHYS_STATE:
+		put_phys_state(text, p.phys_state);
+		break;
+	case SYSFS_RATE:
+		put_rate(text, &p);
+		break;
+	case SYSFS_LID:
+		PUT("0x%x", p.lid);
+		break;
+	case SYSFS_SM_LID:
+		PUT("0x%x", p.sm_lid);
+		break;
+	case SYSFS_SM_SL:
+		PUT("%u", p.sm_sl);
+		break;
+	case SYSFS_LID_MASK_COUNT:
+		PUT("%u", p.lmc);
+		break;
+	case SYSFS_CAP_MASK:
+		PUT("0x%08x", p.cap_flags);
+		break;
+	case SYSFS_LINK_LAYER:
+		PUT("%s", p.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand");
+		break;
+	case SYSFS_PORT_NUM:
+		PUT("%u", p.port_num);
+		break;
+	case SYSFS_PORT_HCA:
+		PUT("%.*s", (int)sizeof(r->hcas[p.hca].name), r->hcas[p.hca].name);
+		break;
+	}
+	return 0;
+}
+
+int sysfs_text_gid(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	struct shm_port p;
+	const uint8_t *g;
+
+	shm_port_read(&of->s->region, of->node.unit, &p);
+	g = p.gid[of->node.index].raw;
+	for (unsigned i = 0; i < 8; i++)
+		sprintf(text + i * 5, "%02x%02x%s", g[i * 2], g[i * 2 + 1], i < 7 ? ":" : "");
+	return 0;
+}
+
+/* As the kernel: an empty entry has no type, one without a netdev no name. */
+int sysfs_text_gid_type(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	struct shm_port p;
+
+	shm_port_read(&of->s->region, of->node.unit, &p);
+	if (ib_gid_is_zero(&p.gid[of->node.index]))
+		return -EINVAL;
+	PUT("%s", p.gid_type[of->node.index] == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+	return 0;
+}
+
+int sysfs_text_gid_ndev(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	struct shm_port p;
+	int error = errno;
+
+	shm_port_read(&of->s->region, of->node.unit, &p);
+	if (ib_gid_is_zero(&p.gid[of->node.index]) || !p.ifindex)
+		return -EINVAL;
+	if (if_indextoname(p.ifindex, text))
+		return 0;
+	errno = error;
+	return -EINVAL;
+}
+
+int sysfs_text_pkey(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	struct shm_port p;
+
+	shm_port_read(&of->s->region, of->node.unit, &p);
+	PUT("0x%04x", p.pkey[of->node.index]);
+	return 0;
+}
+
+/* ---- counters */
+
+int sysfs_text_counter(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	struct control_describe_port_reply d;
+	int ret = sysfs_session_describe(of->node.unit, &d);
+
+	if (!ret)
+		PUT("%" PRIu64, *(uint64_t *)((char *)&d + of->arg));
+	return ret;
+}
+
+static int put_shared(char *text, const void *record, uint32_t offset)
+{
+	const _Atomic uint64_t *count = (const void *)((const char *)record + offset);
+
+	PUT("%" PRIu64, atomic_load_explicit((_Atomic uint64_t *)count, memory_order_relaxed));
+	return 0;
+}
+
+int sysfs_text_port_count(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	return put_shared(text, &of->s->region.port_counts[of->node.unit], of->arg);
+}
+
+int sysfs_text_roce_count(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	return put_shared(text, &of->s->region.roce_ports[of->node.unit], of->arg);
+}
+
+/* ---- devices */
+
+static const struct {
+	const char *name;
+	unsigned minor, n_fixed; /* so many of each kind have fixed numbers: the first one's */
+	unsigned other_major;    /* of the others, from minor number 0 on */
+} devices[] = {
+	[SYSFS_UVERBS] = { "uverbs", 192, 32, 508 },
+	[SYSFS_UMAD] = { "umad", 0, 64, 510 },
+	[SYSFS_ISSM] = { "issm", 64, 64, 509 },
+};
+
+uint64_t sysfs_text_device_number(enum sysfs_device_kind kind, uint32_t unit)
+{
+	const unsigned ib_major = 231, misc_major = 10, rdma_cm_minor = 58;
+
+	if (kind == SYSFS_RDMA_CM)
+		return makedev(misc_major, rdma_cm_minor);
+	if (unit < devices[kind].n_fixed)
+		return makedev(ib_major, devices[kind].minor + unit);
+	return makedev(devices[kind].other_major, unit - devices[kind].n_fixed);
+}
+
+int sysfs_text_device(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	uint64_t dev = sysfs_text_device_number((enum sysfs_device_kind)of->arg, of->node.unit);
+
+	PUT("%u:%u", major(dev), minor(dev));
+	return 0;
+}
+
+int sysfs_text_uevent(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	uint64_t dev = sysfs_text_device_number((enum sysfs_device_kind)of->arg, of->node.unit);
+	int n = PUT("MAJOR=%u\nMINOR=%u\nDEVNAME=infiniband/", major(dev), minor(dev));
+
+	if (of->arg == SYSFS_RDMA_CM)
+		strcpy(text + n, "rdma_cm");
+	else
+		snprintf(text + n, SYSFS_TEXT_ROOM - (size_t)n, "%s%u", devices[of->arg].name,
+		         of->node.unit);
+	return 0;
+}

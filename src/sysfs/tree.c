@@ -1,0 +1,596 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The table of all files: see tree.h. A new file is a row here and a function in text.c.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <net/if.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "sysfs/real.h"
+#include "sysfs/text.h"
+#include "sysfs/tree.h"
+#include "wire/roce.h"
+
+/* What there are several of. Their rows say what their unit is. */
+enum each {
+	ONE,
+	EACH_HCA,      /* by its name; unit: HCA */
+	EACH_UVERBS,   /* uverbsN; unit: HCA */
+	EACH_UMAD,     /* umadN; unit: port */
+	EACH_ISSM,     /* issmN; unit: port */
+	EACH_PORT,     /* N, of the HCA that the parent's unit is; unit: port */
+	EACH_GID,      /* N; unit: port */
+	EACH_PKEY,     /* N; unit: port */
+	EACH_NETDEV,   /* a netdev that has a port; unit: port */
+	EACH_PORT_HCA, /* by its name, the HCA of the parent's port; unit: HCA */
+};
+
+struct row {
+	uint8_t parent;
+	uint8_t kind;
+	uint8_t each;
+	uint8_t ethernet; /* only a port of Ethernet has it */
+	const char *name;
+	sysfs_write_text *text;
+	const char *fixed;
+	uint32_t arg;
+};
+
+enum {
+	ROOT,
+	SYS,
+	CLASS,
+	CLASS_IB,
+	CLASS_VERBS,
+	CLASS_MAD,
+	CLASS_CM,
+	CLASS_MISC,
+	CLASS_NET,
+	NETDEV,
+	NETDEV_DEVICE,
+	NETDEV_IB,
+	DEVICES,
+	VIRTUAL,
+	VIRTUAL_IB,
+	HCA,
+	PORTS,
+	PORT,
+	GIDS,
+	GID_ATTRS,
+	GID_TYPES,
+	GID_NDEVS,
+	PKEYS,
+	COUNTERS,
+	HW_COUNTERS,
+	VIRTUAL_VERBS,
+	UVERBS,
+	VIRTUAL_MAD,
+	UMAD,
+	ISSM,
+	VIRTUAL_MISC,
+	RDMA_CM,
+	DEV,
+	DEV_IB,
+	N_DIRS,
+};
+
+#define OUTSIDE(p, n)                                             \
+	{                                                         \
+		.parent = (p), .kind = SYSFS_OUTSIDE, .name = (n) \
+	}
+#define DIR(p, n)                                             \
+	{                                                     \
+		.parent = (p), .kind = SYSFS_DIR, .name = (n) \
+	}
+#define DIRS(p, e)                                            \
+	{                                                     \
+		.parent = (p), .kind = SYSFS_DIR, .each = (e) \
+	}
+/* Links lead to @to, or to what has the link's own name there. */
+#define LINK(p, n, to)                                                        \
+	{                                                                     \
+		.parent = (p), .kind = SYSFS_LINK, .name = (n), .fixed = (to) \
+	}
+#define LINKS(p, e, to)                                                       \
+	{                                                                     \
+		.parent = (p), .kind = SYSFS_LINK, .each = (e), .fixed = (to) \
+	}
+#define FIXED(p, n, t)                                                                    \
+	{                                                                                 \
+		.parent = (p), .kind = SYSFS_FILE, .name = (n), .text = sysfs_text_fixed, \
+		.fixed = (t)                                                              \
+	}
+#define FILE(p, n, t, a)                                                                           \
+	{                                                                                          \
+		.parent = (p), .kind = SYSFS_FILE, .name = (n), .text = sysfs_text_##t, .arg = (a) \
+	}
+#define FILES(p, e, t)                                                                 \
+	{                                                                              \
+		.parent = (p), .kind = SYSFS_FILE, .each = (e), .text = sysfs_text_##t \
+	}
+#define COUNTER(n, field)                                                                        \
+	{                                                                                        \
+		.parent = COUNTERS, .kind = SYSFS_FILE, .name = (n), .text = sysfs_text_counter, \
+		.arg = offsetof(struct control_describe_port_reply, field)                       \
+	}
+#define ROCE_COUNT(n, field)                                                                \
+	{                                                                                   \
+		.parent = HW_COUNTERS, .kind = SYSFS_FILE, .name = (n), .ethernet = 1,      \
+		.text = sysfs_text_roce_count, .arg = offsetof(struct shm_roce_port, field) \
+	}
+#define DEVICE(n, a)                                                            \
+	{                                                                       \
+		.parent = DEV_IB, .kind = SYSFS_DEVICE, .name = (n), .arg = (a) \
+	}
+#define DEVICES_OF(e, a)                                                        \
+	{                                                                       \
+		.parent = DEV_IB, .kind = SYSFS_DEVICE, .each = (e), .arg = (a) \
+	}
+
+#define TO_VIRTUAL "../../devices/virtual/"
+
+static const struct row rows[] = {
+	[ROOT] = OUTSIDE(ROOT, "/"),
+	[SYS] = OUTSIDE(ROOT, "sys"),
+	[CLASS] = OUTSIDE(SYS, "class"),
+	[CLASS_IB] = DIR(CLASS, "infiniband"),
+	[CLASS_VERBS] = DIR(CLASS, "infiniband_verbs"),
+	[CLASS_MAD] = DIR(CLASS, "infiniband_mad"),
+	[CLASS_CM] = DIR(CLASS, "infiniband_cm"),
+	[CLASS_MISC] = OUTSIDE(CLASS, "misc"),
+	[CLASS_NET] = OUTSIDE(CLASS, "net"),
+	[NETDEV] = { .parent = CLASS_NET, .kind = SYSFS_OUTSIDE, .each = EACH_NETDEV },
+	[NETDEV_DEVICE] = DIR(NETDEV, "device"),
+	[NETDEV_IB] = DIR(NETDEV_DEVICE, "infiniband"),
+	[DEVICES] = OUTSIDE(SYS, "devices"),
+	[VIRTUAL] = OUTSIDE(DEVICES, "virtual"),
+	[VIRTUAL_IB] = DIR(VIRTUAL, "infiniband"),
+	[HCA] = DIRS(VIRTUAL_IB, EACH_HCA),
+	[PORTS] = DIR(HCA, "ports"),
+	[PORT] = DIRS(PORTS, EACH_PORT),
+	[GIDS] = DIR(PORT, "gids"),
+	[GID_ATTRS] = DIR(PORT, "gid_attrs"),
+	[GID_TYPES] = DIR(GID_ATTRS, "types"),
+	[GID_NDEVS] = DIR(GID_ATTRS, "ndevs"),
+	[PKEYS] = DIR(PORT, "pkeys"),
+	[COUNTERS] = DIR(PORT, "counters"),
+	[HW_COUNTERS] = DIR(PORT, "hw_counters"),
+	[VIRTUAL_VERBS] = DIR(VIRTUAL, "infiniband_verbs"),
+	[UVERBS] = DIRS(VIRTUAL_VERBS, EACH_UVERBS),
+	[VIRTUAL_MAD] = DIR(VIRTUAL, "infiniband_mad"),
+	[UMAD] = DIRS(VIRTUAL_MAD, EACH_UMAD),
+	[ISSM] = DIRS(VIRTUAL_MAD, EACH_ISSM),
+	[VIRTUAL_MISC] = OUTSIDE(VIRTUAL, "misc"),
+	[RDMA_CM] = DIR(VIRTUAL_MISC, "rdma_cm"),
+	[DEV] = OUTSIDE(ROOT, "dev"),
+	[DEV_IB] = DIR(DEV, "infiniband"),
+
+	[N_DIRS] = LINKS(CLASS_IB, EACH_HCA, TO_VIRTUAL "infiniband/"),
+	FIXED(CLASS_VERBS, "abi_version", "6"),
+	LINKS(CLASS_VERBS, EACH_UVERBS, TO_VIRTUAL "infiniband_verbs/"),
+	FIXED(CLASS_MAD, "abi_version", "5"),
+	LINKS(CLASS_MAD, EACH_UMAD, TO_VIRTUAL "infiniband_mad/"),
+	LINKS(CLASS_MAD, EACH_ISSM, TO_VIRTUAL "infiniband_mad/"),
+	FIXED(CLASS_CM, "abi_version", "5"),
+	LINK(CLASS_MISC, "rdma_cm", TO_VIRTUAL "misc/rdma_cm"),
+	/* absolute: the directory has two paths */
+	LINKS(NETDEV_IB, EACH_PORT_HCA, "/sys/devices/virtual/infiniband/"),
+
+	FIXED(HCA, "node_type", "1: CA"),
+	FIXED(HCA, "fw_ver", "0.1.0"),
+	FIXED(HCA, "hw_rev", "1"),
+	FIXED(HCA, "hca_type", "Umbel"),
+	FIXED(HCA, "board_id", "Umbel"),
+	FILE(HCA, "node_guid", hca, SYSFS_NODE_GUID),
+	FILE(HCA, "sys_image_guid", hca, SYSFS_SYSTEM_GUID),
+	FILE(HCA, "node_desc", hca, SYSFS_NODE_DESC),
+	LINK(HCA, "subsystem", "../../../../class/infiniband"),
+
+	FILE(PORT, "state", port, SYSFS_STATE),
+	FILE(PORT, "phys_state", port, SYSFS_PHYS_STATE),
+	FILE(PORT, "rate", port, SYSFS_RATE),
+	FILE(PORT, "lid", port, SYSFS_LID),
+	FILE(PORT, "lid_mask_count", port, SYSFS_LID_MASK_COUNT),
+	FILE(PORT, "sm_lid", port, SYSFS_SM_LID),
+	FILE(PORT, "sm_sl", port, SYSFS_SM_SL),
+	FILE(PORT, "cap_mask", port, SYSFS_CAP_MASK),
+	FILE(PORT, "link_layer", port, SYSFS_LINK_LAYER),
+	FILES(GIDS, EACH_GID, gid),
+	FILES(GID_TYPES, EACH_GID, gid_type),
+	FILES(GID_NDEVS, EACH_GID, gid_ndev),
+	FILES(PKEYS, EACH_PKEY, pkey),
+
+	/* what the PMA counts; what it does not count cannot happen here */
+	COUNTER("port_xmit_data", xmit_data),
+	COUNTER("port_rcv_data", rcv_data),
+	COUNTER("port_xmit_packets", xmit_packets),
+	COUNTER("port_rcv_packets", rcv_packets),
+	COUNTER("unicast_xmit_packets", unicast_xmit_packets),
+	COUNTER("unicast_rcv_packets", unicast_rcv_packets),
+	COUNTER("multicast_xmit_packets", multicast_xmit_packets),
+	COUNTER("multicast_rcv_packets", multicast_rcv_packets),
+	COUNTER("link_downed", link_downed),
+	COUNTER("port_rcv_switch_relay_errors", rcv_switch_relay_errors),
+	COUNTER("port_xmit_discards", xmit_discards),
+	COUNTER("port_xmit_constraint_errors", xmit_constraint_errors),
+	COUNTER("port_rcv_constraint_errors", rcv_constraint_errors),
+	FIXED(COUNTERS, "symbol_error", "0"),
+	FIXED(COUNTERS, "link_error_recovery", "0"),
+	FIXED(COUNTERS, "local_link_integrity_errors", "0"),
+	FIXED(COUNTERS, "excessive_buffer_overrun_errors", "0"),
+	FIXED(COUNTERS, "port_rcv_errors", "0"),
+	FIXED(COUNTERS, "port_rcv_remote_physical_errors", "0"),
+	FIXED(COUNTERS, "port_xmit_wait", "0"),
+	FIXED(COUNTERS, "VL15_dropped", "0"),
+
+	/* names of mlx5 and rxe, where ours count the same */
+	{ .parent = HW_COUNTERS,
+	  .kind = SYSFS_FILE,
+	  .name = "out_of_buffer",
+	  .text = sysfs_text_port_count,
+	  .arg = offsetof(struct shm_port_count, no_receive) },
+	ROCE_COUNT("rcvd_pkts", packets),
+	ROCE_COUNT("rx_icrc_encapsulated", bad[WIRE_ROCE_ICRC]),
+
+	FIXED(UVERBS, "abi_version", "1"),
+	FILE(UVERBS, "ibdev", hca, SYSFS_HCA_NAME),
+	FILE(UVERBS, "dev", device, SYSFS_UVERBS),
+	FILE(UVERBS, "uevent", uevent, SYSFS_UVERBS),
+	LINK(UVERBS, "subsystem", "../../../../class/infiniband_verbs"),
+	FILE(UMAD, "ibdev", port, SYSFS_PORT_HCA),
+	FILE(UMAD, "port", port, SYSFS_PORT_NUM),
+	FILE(UMAD, "dev", device, SYSFS_UMAD),
+	FILE(UMAD, "uevent", uevent, SYSFS_UMAD),
+	LINK(UMAD, "subsystem", "../../../../class/infiniband_mad"),
+	FILE(ISSM, "ibdev", port, SYSFS_PORT_HCA),
+	FILE(ISSM, "port", port, SYSFS_PORT_NUM),
+	FILE(ISSM, "dev", device, SYSFS_ISSM),
+	FILE(ISSM, "uevent", uevent, SYSFS_ISSM),
+	LINK(ISSM, "subsystem", "../../../../class/infiniband_mad"),
+	FIXED(RDMA_CM, "abi_version", "4"),
+	FILE(RDMA_CM, "dev", device, SYSFS_RDMA_CM),
+	FILE(RDMA_CM, "uevent", uevent, SYSFS_RDMA_CM),
+	LINK(RDMA_CM, "subsystem", "../../../../class/misc"),
+
+	DEVICE("rdma_cm", SYSFS_RDMA_CM),
+	DEVICES_OF(EACH_UVERBS, SYSFS_UVERBS),
+	DEVICES_OF(EACH_UMAD, SYSFS_UMAD),
+	DEVICES_OF(EACH_ISSM, SYSFS_ISSM),
+};
+
+const struct sysfs_node sysfs_root = { .row = ROOT };
+
+enum sysfs_kind sysfs_kind(const struct sysfs_node *n)
+{
+	if (n->row == NETDEV_DEVICE && n->index)
+		return SYSFS_OUTSIDE; /* the machine has it as well */
+	return (enum sysfs_kind)rows[n->row].kind;
+}
+
+uint64_t sysfs_pack(const struct sysfs_node *n)
+{
+	return (uint64_t)(n->row + 1) << 48 | (uint64_t)n->index << 32 | n->unit;
+}
+
+struct sysfs_node sysfs_unpack(uint64_t packed)
+{
+	return (struct sysfs_node){ .row = (uint16_t)((packed >> 48) - 1),
+		                    .index = (uint16_t)(packed >> 32),
+		                    .unit = (uint32_t)packed };
+}
+
+/* ---- what there are several of */
+
+static bool is_ethernet(const struct sysfs_session *s, uint32_t port)
+{
+	return s->region.ports[port].link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+/* How many candidates there are for the children that @row describes. */
+static uint32_t candidates(const struct sysfs_session *s, const struct row *row,
+                           const struct sysfs_node *dir)
+{
+	const struct shm_region *r = &s->region;
+
+	switch ((enum each)row->each) {
+	case ONE:
+	case EACH_PORT_HCA:
+		return 1;
+	case EACH_HCA:
+	case EACH_UVERBS:
+		return r->control->n_hcas;
+	case EACH_UMAD:
+	case EACH_ISSM:
+	case EACH_NETDEV:
+		return r->control->n_ports;
+	case EACH_PORT:
+		return r->hcas[dir->unit].n_ports;
+	case EACH_GID:
+		return base_min(r->ports[dir->unit].n_gids, SHM_GIDS);
+	case EACH_PKEY:
+		return base_min(r->ports[dir->unit].n_pkeys, SHM_PKEYS);
+	}
+	return 0;
+}
+
+static void copy_hca_name(const struct sysfs_session *s, uint32_t hca, char *name)
+{
+	size_t n = strnlen(s->region.hcas[hca].name, sizeof(s->region.hcas[hca].name));
+
+	memcpy(name, s->region.hcas[hca].name, n);
+	name[n] = '\0';
+}
+
+/* The name of a node of a row that describes several. */
+static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
+                    char name[static SYSFS_NAME_ROOM])
+{
+	const struct row *row = &rows[n->row];
+	struct shm_port p;
+
+	switch ((enum each)row->each) {
+	case ONE:
+		strcpy(name, row->name);
+		return true;
+	case EACH_HCA:
+	case EACH_PORT_HCA:
+		copy_hca_name(s, n->unit, name);
+		return true;
+	case EACH_UVERBS:
+		return snprintf(name, SYSFS_NAME_ROOM, "uverbs%u", n->unit) > 0;
+	case EACH_UMAD:
+		return snprintf(name, SYSFS_NAME_ROOM, "umad%u", n->unit) > 0;
+	case EACH_ISSM:
+		return snprintf(name, SYSFS_NAME_ROOM, "issm%u", n->unit) > 0;
+	case EACH_PORT:
+		return snprintf(name, SYSFS_NAME_ROOM, "%u", s->region.ports[n->unit].port_num) > 0;
+	case EACH_GID:
+	case EACH_PKEY:
+		return snprintf(name, SYSFS_NAME_ROOM, "%u", n->index) > 0;
+	case EACH_NETDEV:
+		shm_port_read(&s->region, n->unit, &p);
+		return p.ifindex && if_indextoname(p.ifindex, name);
+	}
+	return false;
+}
+
+/* Whether the machine's netdev has a directory "device" itself. */
+static bool machine_has_device(const struct sysfs_node *device)
+{
+	const struct sysfs_node netdev = { .row = NETDEV, .unit = device->unit };
+
+	return sysfs_machine_has(&netdev, "device");
+}
+
+/* Candidate @i: its unit or index. False: the process must not see it, or it is none. */
+static bool choose(const struct sysfs_session *s, const struct row *row,
+                   const struct sysfs_node *dir, uint32_t i, struct sysfs_node *child)
+{
+	const struct shm_region *r = &s->region;
+
+	*child = *dir;
+	child->row = (uint16_t)(row - rows);
+	switch ((enum each)row->each) {
+	case ONE:
+		child->index = child->row == NETDEV_DEVICE && machine_has_device(child);
+		return !row->ethernet || is_ethernet(s, dir->unit);
+	case EACH_HCA:
+	case EACH_UVERBS:
+		child->unit = i;
+		return sysfs_session_sees(s, i);
+	case EACH_UMAD:
+	case EACH_ISSM:
+	case EACH_NETDEV:
+		child->unit = i;
+		if (!sysfs_session_sees(s, r->ports[i].hca))
+			return false;
+		return row->each == EACH_UMAD || is_ethernet(s, i) == (row->each == EACH_NETDEV);
+	case EACH_PORT:
+		child->unit = r->hcas[dir->unit].first_port + i;
+		return true;
+	case EACH_GID:
+	case EACH_PKEY:
+		child->index = (uint16_t)i;
+		return true;
+	case EACH_PORT_HCA:
+		child->unit = r->ports[dir->unit].hca;
+		return true;
+	}
+	return false;
+}
+
+/* ---- children */
+
+static bool same_name(const char *a, const char *b, size_t length)
+{
+	return strlen(a) == length && !memcmp(a, b, length);
+}
+
+static bool is_numbered(const struct row *row)
+{
+	return row->each != ONE && row->each != EACH_HCA && row->each != EACH_NETDEV &&
+	       row->each != EACH_PORT_HCA;
+}
+
+/* Which candidate a name with a number means: ports begin with 1. */
+static uint32_t candidate_of(const struct row *row, const char *name, size_t length)
+{
+	uint64_t n = 0;
+
+	for (size_t i = strcspn(name, "0123456789"); i < length; i++)
+		if (name[i] >= '0' && name[i] <= '9' && n < UINT32_MAX)
+			n = n * 10 + (uint64_t)(name[i] - '0');
+	if (row->each == EACH_PORT)
+		n--;
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+static bool find_candidate(const struct row *row, const struct sysfs_node *dir, const char *name,
+                           size_t length, struct sysfs_node *child)
+{
+	const struct sysfs_session *s = sysfs_session();
+	uint32_t i = 0, end = s ? candidates(s, row, dir) : 0;
+	char found[SYSFS_NAME_ROOM];
+
+	if (end && is_numbered(row)) {
+		i = candidate_of(row, name, length);
+		end = i < end ? i + 1 : 0;
+	}
+	for (; i < end; i++)
+		if (choose(s, row, dir, i, child) && name_of(s, child, found) &&
+		    same_name(found, name, length))
+			return true;
+	return false;
+}
+
+/* Whether a path that goes on with @rest may lead to ours. Only that of a netdev may not: programs
+ * look at netdevs for many reasons, and then no fabric is to be asked. */
+static bool leads_on(const struct row *row, const char *rest)
+{
+	static const char device[] = "device";
+	const size_t length = sizeof(device) - 1;
+
+	if (row->each != EACH_NETDEV)
+		return true;
+	rest += strspn(rest, "/");
+	return !strncmp(rest, device, length) && (!rest[length] || rest[length] == '/');
+}
+
+static bool find_in_row(const struct row *row, const struct sysfs_node *dir, const char *name,
+                        size_t length, struct sysfs_node *child)
+{
+	if (row->each == ONE && !same_name(row->name, name, length))
+		return false;
+	if (row->kind != SYSFS_OUTSIDE || row->each != ONE)
+		return find_candidate(row, dir, name, length, child);
+	*child = (struct sysfs_node){ .row = (uint16_t)(row - rows) };
+	return true;
+}
+
+int sysfs_find(const struct sysfs_node *dir, const char *name, size_t length, const char *rest,
+               struct sysfs_node *child)
+{
+	enum sysfs_kind kind = sysfs_kind(dir);
+
+	if (kind != SYSFS_DIR && kind != SYSFS_OUTSIDE)
+		return -ENOTDIR;
+	for (size_t i = ROOT + 1; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].parent == dir->row && leads_on(&rows[i], rest) &&
+		    find_in_row(&rows[i], dir, name, length, child))
+			return 0;
+	return -ENOENT;
+}
+
+static int list_row(const struct sysfs_session *s, const struct row *row,
+                    const struct sysfs_node *dir, sysfs_each_child *each, void *arg)
+{
+	uint32_t n = candidates(s, row, dir);
+	char name[SYSFS_NAME_ROOM];
+	struct sysfs_node child;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < n && !ret; i++)
+		if (choose(s, row, dir, i, &child) && name_of(s, &child, name))
+			ret = each(arg, name, &child);
+	return ret;
+}
+
+int sysfs_list(const struct sysfs_node *dir, sysfs_each_child *each, void *arg)
+{
+	const struct sysfs_session *s = sysfs_session();
+	int ret = 0;
+
+	for (size_t i = ROOT + 1; s && i < ARRAY_SIZE(rows) && !ret; i++)
+		if (rows[i].parent == dir->row)
+			ret = list_row(s, &rows[i], dir, each, arg);
+	return ret;
+}
+
+/* The path of a directory of the machine's; false: the netdev has gone. */
+static bool machine_path(const struct sysfs_node *dir, char *path, size_t room)
+{
+	char name[SYSFS_NAME_ROOM], above[PATH_MAX] = "";
+	const struct row *row = &rows[dir->row];
+	struct sysfs_node parent = { .row = row->parent, .unit = dir->unit };
+	const struct sysfs_session *s = sysfs_session();
+
+	if (dir->row == ROOT)
+		return snprintf(path, room, "%s", "") == 0;
+	if (!s || !name_of(s, dir, name) || !machine_path(&parent, above, sizeof(above)))
+		return false;
+	return snprintf(path, room, "%s/%s", above, name) < (int)room;
+}
+
+bool sysfs_adds_to(const struct sysfs_node *dir)
+{
+	for (size_t i = ROOT + 1; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].parent == dir->row && rows[i].kind != SYSFS_OUTSIDE)
+			return true;
+	return false;
+}
+
+bool sysfs_machine_has(const struct sysfs_node *dir, const char *name)
+{
+	char path[PATH_MAX], file[PATH_MAX + SYSFS_NAME_ROOM];
+	struct stat st;
+
+	if (!machine_path(dir, path, sizeof(path)))
+		return true;
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	return !sysfs_real()->lstat(file, &st);
+}
+
+/* ---- contents */
+
+static int link_text(const struct sysfs_session *s, const struct sysfs_node *n, char *text)
+{
+	const struct row *row = &rows[n->row];
+	char name[SYSFS_NAME_ROOM] = "";
+
+	if (row->each != ONE)
+		name_of(s, n, name);
+	return snprintf(text, SYSFS_TEXT_ROOM, "%s%s", row->fixed, name);
+}
+
+int sysfs_text(const struct sysfs_node *n, char text[static SYSFS_TEXT_ROOM])
+{
+	const struct row *row = &rows[n->row];
+	const struct sysfs_subject of = {
+		.s = sysfs_session(), .node = *n, .arg = row->arg, .fixed = row->fixed
+	};
+	size_t length;
+	int ret;
+
+	if (!of.s)
+		return -ENODEV;
+	if (row->kind == SYSFS_LINK)
+		return link_text(of.s, n, text);
+	if (!row->text)
+		return -EINVAL;
+	ret = row->text(&of, text);
+	if (ret)
+		return ret;
+	length = strnlen(text, SYSFS_TEXT_ROOM - 2);
+	strcpy(text + length, "\n");
+	return (int)length + 1;
+}
+
+/* ---- devices */
+
+uint64_t sysfs_device(const struct sysfs_node *n)
+{
+	return sysfs_text_device_number((enum sysfs_device_kind)rows[n->row].arg, n->unit);
+}
+
+bool sysfs_is_issm(const struct sysfs_node *n, uint32_t *port)
+{
+	*port = n->unit;
+	return rows[n->row].kind == SYSFS_DEVICE && rows[n->row].arg == SYSFS_ISSM;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The transport headers of a packet, from the BTH to the payload (InfiniBand specification
+ * volume 1, sections 9.2 and 9.3; annex A14.4.1 for the XRCETH). The opcode says which headers a
+ * packet has: one pair of functions encodes and decodes the headers of any opcode in the table of
+ * opcode.h. Fields are in host order unless a comment says otherwise. Pure functions.
+ */
+#ifndef WIRE_HEADERS_H
+#define WIRE_HEADERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/opcode.h"
+
+#define WIRE_BTH_BYTES       12
+#define WIRE_DETH_BYTES      8
+#define WIRE_XRCETH_BYTES    4
+#define WIRE_RETH_BYTES      16
+#define WIRE_ATOMICETH_BYTES 28
+#define WIRE_AETH_BYTES      4
+#define WIRE_ATOMICACK_BYTES 8
+#define WIRE_IMMDT_BYTES     4
+#define WIRE_IETH_BYTES      4
+#define WIRE_ICRC_BYTES      4
+
+/* The headers of the opcode that has most: atomic operations of XRC. */
+#define WIRE_HEADERS_MAX_BYTES (WIRE_BTH_BYTES + WIRE_XRCETH_BYTES + WIRE_ATOMICETH_BYTES)
+
+#define WIRE_BTH_VERSION 0 /* TVer */
+#define WIRE_PSN_MASK    0xFFFFFFu
+
+struct wire_bth {
+	uint8_t opcode;
+	uint8_t pad;     /* bytes after the payload, 0 to 3 */
+	uint8_t version; /* 4 bits */
+	bool solicited, migrated;
+	bool fecn, becn; /* RoCEv2 has these in the IP header; the ICRC does not cover them */
+	bool ack_requested;
+	uint16_t pkey;
+	uint32_t dest_qpn; /* 24 bits */
+	uint32_t psn;      /* 24 bits */
+};
+
+struct wire_deth {
+	uint32_t qkey;
+	uint32_t src_qpn; /* 24 bits */
+};
+
+struct wire_reth {
+	uint64_t va;
+	uint32_t rkey;
+	uint32_t dma_length; /* bytes */
+};
+
+struct wire_atomiceth {
+	uint64_t va;
+	uint32_t rkey;
+	uint64_t swap_or_add, compare;
+};
+
+struct wire_aeth {
+	uint8_t syndrome;
+	uint32_t msn; /* 24 bits */
+};
+
+/* All headers that a packet may have. Only those of its opcode are valid. */
+struct wire_headers {
+	struct wire_bth bth;
+	struct wire_deth deth;
+	uint32_t xrc_srqn; /* 24 bits */
+	union {
+		struct wire_reth reth;
+		struct wire_atomiceth atomic;
+		struct {
+			struct wire_aeth aeth;
+			uint64_t atomic_original;
+		};
+	};
+	union {
+		uint32_t imm_data; /* network order, as in verbs */
+		uint32_t invalidate_rkey;
+	};
+};
+
+/*
+ * Writes the headers of @h->bth.opcode, at most WIRE_HEADERS_MAX_BYTES, to @out. Returns how many
+ * bytes; 0: there is no such opcode. A number that is too large for its field loses its high bits.
+ */
+unsigned wire_headers_encode(const struct wire_headers *h, uint8_t *out);
+
+/*
+ * Reads the headers of a packet from the @bytes bytes at @in. Returns how many bytes they have; 0:
+ * there is no such opcode, or @bytes is too small; then only the BTH is filled in, if it is there.
+ */
+unsigned wire_headers_decode(const uint8_t *in, size_t bytes, struct wire_headers *h);
+
+/* The BTH alone. */
+void wire_bth_encode(const struct wire_bth *bth, uint8_t out[static WIRE_BTH_BYTES]);
+void wire_bth_decode(const uint8_t in[static WIRE_BTH_BYTES], struct wire_bth *bth);
+
+#endif

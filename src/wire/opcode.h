@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The opcodes of the transport layer, in one table: what each is called, which headers
+ * follow the BTH, and what the packet is to its message (InfiniBand specification volume 1,
+ * section 9.2.1, tables 38 and 39; annex A14 for XRC; annex A17.9 for the CNP of RoCEv2).
+ * headers.h encodes and decodes by it. Reliable Datagram (RD) is not in it: no HCA has it.
+ * Constant data, safe from any thread.
+ */
+#ifndef WIRE_OPCODE_H
+#define WIRE_OPCODE_H
+
+#include <stdint.h>
+
+/* The top three bits of an opcode. */
+enum wire_transport {
+	WIRE_TRANSPORT_RC = 0,
+	WIRE_TRANSPORT_UC = 1,
+	WIRE_TRANSPORT_RD = 2,
+	WIRE_TRANSPORT_UD = 3,
+	WIRE_TRANSPORT_CNP = 4,
+	WIRE_TRANSPORT_XRC = 5,
+};
+
+#define WIRE_OPCODE(transport, operation) ((transport) << 5 | (operation))
+
+/* The low five bits: what all transports that have the operation call by one number. */
+enum wire_operation {
+	WIRE_SEND_FIRST,
+	WIRE_SEND_MIDDLE,
+	WIRE_SEND_LAST,
+	WIRE_SEND_LAST_IMM,
+	WIRE_SEND_ONLY,
+	WIRE_SEND_ONLY_IMM,
+	WIRE_WRITE_FIRST,
+	WIRE_WRITE_MIDDLE,
+	WIRE_WRITE_LAST,
+	WIRE_WRITE_LAST_IMM,
+	WIRE_WRITE_ONLY,
+	WIRE_WRITE_ONLY_IMM,
+	WIRE_READ_REQUEST,
+	WIRE_READ_RESPONSE_FIRST,
+	WIRE_READ_RESPONSE_MIDDLE,
+	WIRE_READ_RESPONSE_LAST,
+	WIRE_READ_RESPONSE_ONLY,
+	WIRE_ACKNOWLEDGE,
+	WIRE_ATOMIC_ACKNOWLEDGE,
+	WIRE_COMPARE_SWAP,
+	WIRE_FETCH_ADD,
+	WIRE_SEND_LAST_INVALIDATE = 0x16,
+	WIRE_SEND_ONLY_INVALIDATE = 0x17,
+};
+
+#define WIRE_OPCODE_UD_SEND_ONLY     WIRE_OPCODE(WIRE_TRANSPORT_UD, WIRE_SEND_ONLY)
+#define WIRE_OPCODE_UD_SEND_ONLY_IMM WIRE_OPCODE(WIRE_TRANSPORT_UD, WIRE_SEND_ONLY_IMM)
+#define WIRE_OPCODE_CNP              0x81
+
+/* Headers, as bits in the order in which a packet has them. */
+enum wire_header {
+	WIRE_BTH = 1 << 0,       /* Base Transport Header */
+	WIRE_DETH = 1 << 1,      /* Datagram Extended Transport Header */
+	WIRE_XRCETH = 1 << 2,    /* XRC Extended Transport Header */
+	WIRE_RETH = 1 << 3,      /* RDMA Extended Transport Header */
+	WIRE_ATOMICETH = 1 << 4, /* Atomic Extended Transport Header */
+	WIRE_AETH = 1 << 5,      /* ACK Extended Transport Header */
+	WIRE_ATOMICACK = 1 << 6, /* Atomic ACK Extended Transport Header */
+	WIRE_IMMDT = 1 << 7,     /* Immediate Data */
+	WIRE_IETH = 1 << 8,      /* Invalidate Extended Transport Header */
+	WIRE_HEADER_KINDS = 9,
+};
+
+enum wire_opcode_flag {
+	WIRE_OPCODE_FIRST = 1, /* begins a message */
+	WIRE_OPCODE_LAST = 2,  /* ends one; a packet that is the only one does both */
+	WIRE_OPCODE_REQUEST = 4,
+	WIRE_OPCODE_RESPONSE = 8,
+	WIRE_OPCODE_PAYLOAD = 16,  /* may have payload */
+	WIRE_OPCODE_RECEIVES = 32, /* uses up a posted receive when it ends the message */
+};
+
+struct wire_opcode {
+	const char *name;     /* "RC_SEND_FIRST"; NULL: no such opcode */
+	uint16_t headers;     /* enum wire_header */
+	uint8_t flags;        /* enum wire_opcode_flag */
+	uint8_t header_bytes; /* of all headers together */
+};
+
+extern const struct wire_opcode wire_opcodes[256];
+
+static inline enum wire_transport wire_opcode_transport(uint8_t opcode)
+{
+	return (enum wire_transport)(opcode >> 5);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * GIDs and addresses as text: see text.h.
+ */
+#include <arpa/inet.h>
+#include <infiniband/ib.h>
+#include <netinet/in.h>
+
+#include "wire/text.h"
+
+const char *wire_gid_format(const void *gid, char text[static WIRE_TEXT])
+{
+	return inet_ntop(AF_INET6, gid, text, WIRE_TEXT);
+}
+
+const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT])
+{
+	switch (addr->sa_family) {
+	case AF_INET:
+		return inet_ntop(AF_INET, &((const struct sockaddr_in *)addr)->sin_addr, text,
+		                 WIRE_TEXT);
+	case AF_INET6:
+		return wire_gid_format(&((const struct sockaddr_in6 *)addr)->sin6_addr, text);
+	case AF_IB:
+		return wire_gid_format(&((const struct sockaddr_ib *)addr)->sib_addr, text);
+	default:
+		return "?";
+	}
+}

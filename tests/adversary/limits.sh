@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Limits on resources: umbel and the libraries say in one line which limit is too low.
+
+. "${0%/*}/../system/lib.sh"
+
+# AddressSanitizer needs terabytes of address space for itself.
+address_space=limited
+! grep -q __asan_init "$UMBEL" || address_space=
+
+# limited OPTIONS-OF-ULIMIT COMMAND...
+limited()
+{
+	local limits=$1
+	shift
+	# shellcheck disable=SC2016
+	bash -c 'ulimit '"$limits"' && exec "$@"' - "$@"
+}
+
+# ---- the daemon
+for command in "run -- true" "up"; do
+	status=1
+	[ "$command" = up ] || status=125
+	# shellcheck disable=SC2086
+	{
+		expect $status "umbel: the shared memory is larger than files may be; raise the limit (ulimit -f)" \
+			limited "-f 1000" umbel $command
+		[ ! "$address_space" ] ||
+			expect $status "umbel: no memory for fabric '*'; if the address space is limited, raise the limit (ulimit -v)" \
+				limited "-v 4000000" umbel $command
+	}
+done
+[ -z "$(ls -A "$UMBEL_RUNTIME_DIR")" ] || complain "something was left"
+
+# ---- a program
+[ ! "$address_space" ] || expect 0 "umbel: fabric '*' cannot be used: its shared memory does not fit into this program's address space; raise the limit (ulimit -v)
+*" umbel run --hosts 1 -- bash -c 'ulimit -v 4000000; ibv_devices'
+expect 0 "umbel: fabric '*' cannot be used: too many open files; raise the limit (ulimit -n)
+*" umbel run --hosts 1 -- bash -c 'ulimit -n 5; ibv_devices'
+expect 0 "*umbel_h1_0*" umbel run --hosts 1 -- bash -c 'ulimit -f 1; ibv_devices'
+
+# ---- places
+long=$UMBEL_RUNTIME_DIR/$(printf 'a%.0s' {1..120})
+expect 125 "umbel: the path of the runtime directory is too long for a socket; set UMBEL_RUNTIME_DIR to a shorter one" \
+	env UMBEL_RUNTIME_DIR="$long" umbel run -- true
+mkdir -m 755 "$TMPDIR/open"
+expect 1 "umbel: no private directory for fabric 'default': '$TMPDIR/open' can be entered by other users; it must have mode 0700; *" \
+	env UMBEL_RUNTIME_DIR="$TMPDIR/open" umbel up
+expect 125 "umbel: no private directory for fabrics: '$TMPDIR/file' is no directory; *" \
+	env UMBEL_RUNTIME_DIR="$(touch "$TMPDIR/file"; echo "$TMPDIR/file")" umbel run -- true

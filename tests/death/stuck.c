@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connected queue pairs whose peer was stopped at the worst moment, or writes nonsense into all
+ * that it shares. What it would have left is written here, into the shared memory itself.
+ */
+#include "verbs/peer_lab.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/path.h"
+#include "control/socket.h"
+#include "shm/connection.h"
+#include "shm/key.h"
+#include "shm/region.h"
+#include "shm/ring.h"
+
+static struct shm_region region;
+
+static int map_region(void **state)
+{
+	struct control_packet p = { .header = { .type = CONTROL_HELLO,
+		                                .serial = 1,
+		                                .bytes = sizeof(struct control_hello) } };
+	struct control_hello hello = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	(void)state;
+	memcpy(p.body, &hello, sizeof(hello));
+	if (control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl") ||
+	    connect(sock, (struct sockaddr *)&addr, sizeof(addr)) || control_send(sock, &p) ||
+	    control_receive(sock, &p) || p.header.status)
+		return -1;
+	return shm_region_map(&region, p.fd[0], p.fd[1]);
+}
+
+static const struct shm_qp *record_of(const struct lab_peer *p)
+{
+	return &region.qps[SHM_QP_INDEX(p->address.qpn)];
+}
+
+static struct shm_connection *connection_of(const struct lab_peer *p)
+{
+	return &region.connections[SHM_QP_INDEX(p->address.qpn)];
+}
+
+static struct lab_work send_of(uint32_t length)
+{
+	return (struct lab_work){ .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, length, 0 } } };
+}
+
+/* ---- stopped ---- */
+
+/* The peer was about to carry out the first request that waits. */
+static void stop_helper(struct lab_peer *p[2])
+{
+	const struct lab_work w = send_of(10);
+
+	lab_peer_post(p[0], &w);
+	lab_peer_post(p[0], &w);
+	atomic_store(&connection_of(p[0])->lock, p[1]->address.qpn);
+}
+
+static void a_stopped_helper_does_not_keep_requests_for_ever(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 1, .rnr_retry = 7 };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	stop_helper(p);
+	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
+	lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
+	lab_peer_expect_state(p[0], IBV_QPS_ERR);
+}
+
+static void a_sleeping_requester_learns_of_a_stopped_helper(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 8, .rnr_retry = 7, .channel = true };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	stop_helper(p);
+	lab_peer_arm(p[0]);
+	lab_peer_sleep(p[0]);
+	/* it may be woken before the time is over */
+	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
+}
+
+static void a_stopped_helper_does_not_keep_a_queue_pair_for_ever(void **state)
+{
+	const struct lab_peer_options o = { .rnr_retry = 7 };
+	const struct lab_work w = send_of(10);
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	stop_helper(p);
+	lab_peer_to(p[0], IBV_QPS_ERR);
+	lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
+	lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
+	lab_peer_to(p[0], IBV_QPS_RESET);
+	lab_peer_to(p[1], IBV_QPS_RESET);
+	lab_peer_connect(p[0], p[1]);
+	lab_peer_connect(p[1], p[0]);
+	stop_helper(p);
+	lab_peer_to(p[0], IBV_QPS_RESET);
+	lab_peer_connect(p[0], p[1]);
+	lab_peer_receive(p[1], 1, 0, 10);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_post(p[0], &w);
+	stop_helper(p);
+	lab_peer_destroy_qp(p[0]);
+}
+
+/* The peer has claimed a receive, and writes nothing. */
+static struct shm_arrival *claim_receive(struct lab_peer *p[2], uint32_t *pos)
+{
+	const struct shm_qp *q = record_of(p[1]);
+	struct shm_arrival *slot =
+	        shm_ring_claim(shm_data_at(&region, q->ring_off), q->ring_shift, q->ring_gen,
+	                       (uint16_t)SHM_QP_INDEX(p[0]->address.qpn), pos);
+
+	assert_non_null(slot);
+	return slot;
+}
+
+static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
+{
+	struct shm_arrival *slot;
+	struct lab_peer *p[2];
+	uint16_t gen;
+	uint32_t pos;
+
+	lab_peers(p, NULL, state);
+	gen = record_of(p[1])->ring_gen;
+	for (unsigned i = 0; i < 4; i++)
+		lab_peer_receive(p[1], i, 0, 10);
+	slot = claim_receive(p, &pos);
+	lab_peer_to(p[1], IBV_QPS_ERR);
+	for (unsigned i = 0; i < 4; i++)
+		lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);
+	/* it goes on */
+	assert_false(shm_ring_publish(slot, pos, gen, (uint16_t)SHM_QP_INDEX(p[0]->address.qpn)));
+}
+
+static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, NULL, state);
+	atomic_store(&region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn,
+	             p[1]->address.qpn);
+	assert_int_equal(lab_peer_deregister(p[1]), 0);
+	lab_peer_destroy_qp(p[1]);
+	atomic_store(&region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn, 0);
+}
+
+/* ---- nonsense ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct vandal {
+	pthread_t thread;
+	atomic_bool stop;
+	uint64_t random;
+	struct shm_qp hostile; /* whose memory it writes to */
+};
+
+static uint32_t chance(struct vandal *v, uint32_t n)
+{
+	v->random = v->random * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(v->random >> 33) % n;
+}
+
+/* Overwrites one of the words there, mostly with a small number. */
+static void scribble(struct vandal *v, void *at, uint64_t bytes)
+{
+	_Atomic uint32_t *word = (_Atomic uint32_t *)at + chance(v, (uint32_t)(bytes / 4));
+	static const uint32_t values[] = {
+		0, 1, 2, 63, 64, 65, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
+	};
+	uint32_t value = values[chance(v, LAB_ARRAY(values))];
+
+	if (chance(v, 3) == 0)
+		value = chance(v, 0x7FFFFFFF);
+	if (chance(v, 3) == 0)
+		value = atomic_load(word) + 1;
+	atomic_store(word, value);
+}
+
+static void scribble_keys(struct vandal *v)
+{
+	const struct shm_keys *keys = shm_data_at(&region, v->hostile.connection.keys_off);
+	uint64_t chunk = atomic_load((_Atomic uint64_t *)&keys->chunk_off[0]);
+
+	if (chunk && shm_payload_at(&region, chunk, SHM_KEY_CHUNK * sizeof(struct shm_key)))
+		scribble(v, shm_data_at(&region, chunk), 16 * sizeof(struct shm_key));
+	/* the chunk's place stays: this test's own loop needs it */
+	scribble(v, (void *)(uintptr_t)keys, offsetof(struct shm_keys, chunk_off));
+}
+
+static void *vandalize(void *o)
+{
+	struct vandal *v = o;
+	const struct shm_qp_connection *c = &v->hostile.connection;
+	uint32_t index = SHM_QP_INDEX(v->hostile.qpn);
+	uint64_t ring_bytes =
+	        sizeof(struct shm_ring) + (sizeof(struct shm_arrival) << v->hostile.ring_shift);
+
+	while (!atomic_load(&v->stop)) {
+		scribble(v, &region.connections[index], sizeof(struct shm_connection));
+		scribble(v, shm_data_at(&region, c->requests_off),
+		         (uint64_t)c->request_bytes << c->request_shift);
+		scribble(v, shm_data_at(&region, c->entries_off), 1024);
+		scribble(v, shm_data_at(&region, v->hostile.ring_off), ring_bytes);
+		scribble(v, &region.senders[index], sizeof(region.senders[0]));
+		scribble_keys(v);
+	}
+	return NULL;
+}
+
+static void riot_beside_a_vandal(uint64_t seed, uint64_t ns)
+{
+	const struct lab_peer_options o = { .bytes = 256 << 10, .timeout = 8, .rnr_retry = 7 };
+	struct vandal v = { .random = seed };
+	struct lab_riot r = { .random = seed + 1 };
+	uint64_t end = now_ns() + ns;
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, (void *[]){ (void *)1 });
+	shm_qp_read(&region, p[1]->address.qpn, &v.hostile);
+	lab_peer_riot(p[1], p[0], seed + 2); /* it may well crash */
+	assert_int_equal(pthread_create(&v.thread, NULL, vandalize, &v), 0);
+	while (now_ns() < end)
+		lab_peer_riot_step(p[0], p[1], &r);
+	atomic_store(&v.stop, true);
+	pthread_join(v.thread, NULL);
+	kill(p[1]->pid, SIGKILL);
+	lab_peer_destroy_qp(p[0]);
+	lab_clean_up(NULL);
+}
+
+static void nonsense_from_a_peer_harms_nobody(void **state)
+{
+	const char *seconds = getenv("UMBEL_FUZZ_SECONDS");
+	uint64_t seed = (uint64_t)time(NULL);
+	unsigned rounds = seconds ? (unsigned)strtoul(seconds, NULL, 0) * 5 : 25;
+
+	(void)state;
+	print_message("seed %llu\n", (unsigned long long)seed);
+	for (unsigned i = 0; i < rounds; i++)
+		riot_beside_a_vandal(seed + i, 200000000);
+	lab_await_status("qps", 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(a_stopped_helper_does_not_keep_requests_for_ever),
+		LAB_BOTH(a_sleeping_requester_learns_of_a_stopped_helper),
+		LAB_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever),
+		LAB_BOTH(a_stopped_sender_does_not_keep_receives_for_ever),
+		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),
+		LAB_TEST(nonsense_from_a_peer_harms_nobody),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, map_region, NULL);
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+completion.py SHARE SETTINGS [nobody]: a person presses keys in a real bash, which loads bash-completion, and that
+loads our completion from SHARE/bash-completion/completions when it is first needed. M-* inserts all that
+readline would complete; the line is then printed word by word instead of being run.
+
+umbel and a fabric of three hosts must be there; tests/docs/completion.sh starts it. With "nobody" there
+is none that replies.
+"""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+RC = """
+. /usr/share/bash-completion/bash_completion
+bind 'set bell-style none' 'set enable-bracketed-paste off' 'set horizontal-scroll-mode off'
+bind '"\\e*": insert-completions'
+PS1='READY> '
+_umbel_seconds={}
+"""
+
+SETTINGS = sys.argv[2].split()
+COMMANDS = "up down run exec show set status link switch sm daemon".split()
+
+# What is typed, and the words that must be in its last one's place then.
+CASES = [
+    ("umbel ", COMMANDS + ["--help", "--version"]),
+    ("umbel st", ["status"]),
+    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts"]),
+    ("umbel show --json g", ["groups"]),
+    ("umbel show -n default t", ["topology"]),
+    ("umbel show --name=d", ["--name=default"]),
+    ("umbel show --name ", ["default"]),
+    ("umbel show routes ", ["sw1"]),
+    ("umbel show hosts ", []),
+    ("umbel exec ", ["h1", "h2", "h3", "--"]),
+    ("umbel exec h2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
+    ("umbel exec h2 -- ls --al", ["--all", "--almost-all"]),
+    ("umbel run --hosts 2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
+    ("umbel run --host", ["--host", "--hosts"]),
+    ("umbel link ", ["down", "up"]),
+    ("umbel link down s", ["sw1:1", "sw1:2", "sw1:3"]),
+    ("umbel link down sw1:2", ["sw1:2"]),
+    ("umbel link -n default up umbel_h2", ["umbel_h2_0:1"]),
+    ("umbel switch ", ["kill", "revive"]),
+    ("umbel switch kill ", ["sw1"]),
+    ("umbel sm ", ["start", "stop", "partitions", "event"]),
+    ("umbel sm partitions /etc/hostn", ["/etc/hostname"]),
+    ("umbel sm event ", ["lid-change", "client-reregister", "sm-change"]),
+    ("umbel sm event lid-change umbel_h3", ["umbel_h3_0:1"]),
+    ("umbel up --sm ", ["embedded", "none"]),
+    ("umbel up --topology /etc/hostn", ["/etc/hostname"]),
+    ("umbel up --roce l", ["lo"]),
+    ("umbel up --set ", [s + "=" for s in SETTINGS]),
+    ("umbel set mt", ["mtu="]),
+    ("umbel nonsense ", []),
+]
+
+NOBODY = [
+    ("umbel exec ", ["--"]),
+    ("umbel link down ", []),
+    ("umbel switch kill ", []),
+]
+
+
+def options_cases():
+    """All options of each command, which its help lists."""
+    for command in COMMANDS:
+        text = subprocess.run(["umbel", command, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        options = []
+        for line in text.splitlines():
+            words = line.replace(",", "").split()
+            if line.startswith(" ") and words and words[0].startswith("-"):
+                options += [w for w in words[:2] if w.startswith("-")]
+        assert "--help" in options, text
+        yield (f"umbel {command} -", options)
+
+
+class Bash:
+    """An interactive bash on a terminal."""
+
+    def __init__(self, share):
+        rc = os.path.join(os.environ["TMPDIR"], "bashrc")
+        with open(rc, "w") as f:
+            # without a daemon that replies the limit is that of users; else a slow machine is no reason to fail
+            f.write(RC.replace("{}", "1" if sys.argv[3:] else "60"))
+        env = dict(os.environ, TERM="dumb", XDG_DATA_HOME=share, LC_ALL="C.UTF-8", INPUTRC="/dev/null",
+                   BASH_COMPLETION_USER_DIR=share + "/bash-completion", COLUMNS="4000", HISTFILE="")
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            os.execvpe("bash", ["bash", "--noprofile", "--rcfile", rc, "-i"], env)
+        # lines are not broken
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 4000, 0, 0))
+        self.read_until("READY> ")
+
+    def read_until(self, mark):
+        """What is printed until that, or the test is over."""
+        text, end = "", time.monotonic() + 200
+        while mark not in text:
+            if not select.select([self.fd], [], [], max(0, end - time.monotonic()))[0]:
+                sys.exit(f"bash does not print '{mark}' but: {text}")
+            text += os.read(self.fd, 65536).decode()
+        return text
+
+    def complete(self, line):
+        """The words of the line after M-*."""
+        os.write(self.fd, line.encode() + b"\x1b*" + b"\x01" + b"printf '<%s>\\n' " + b"\x05" + b" 'END'\r")
+        text = self.read_until("\n<END>")
+        if "READY> " not in text.split("\n<END>")[1]:
+            self.read_until("READY> ")
+        printed = text.replace("\r", "").split("\n")
+        return [w[1:-1] for w in printed if w.startswith("<") and w.endswith(">") and w != "<END>"]
+
+
+def main():
+    bash = Bash(sys.argv[1])
+    failed = False
+    for line, want in NOBODY if sys.argv[3:] else CASES + list(options_cases()):
+        begin = line.split(" ")[:-1]
+        got = bash.complete(line)
+        # what was typed stays where nothing fits
+        want_all = begin + (sorted(set(want)) if want else [w for w in line.split(" ")[-1:] if w])
+        if got[:len(begin)] + sorted(set(got[len(begin):])) != want_all:
+            print(f"FAIL: '{line}' is completed to {got}, not to {want_all}")
+            failed = True
+    sys.exit(failed)
+
+
+main()

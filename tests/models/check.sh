@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# check.sh NAME: spin goes through every state of a model and finds no error; and in each of its
+# mutants, which lack one step or one ordering, it finds one. The model's opening comment says
+# what is proven and what the mutants are.
+
+set -eu
+
+name=$1
+models=$(dirname "$(readlink -f "$0")")
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+
+fail()
+{
+	echo "$name: $*" >&2
+	exit 1
+}
+
+# search OPTIMISATION MODEL FLAG...: all states of the model, or up to the first error. The
+# report is in the file out.
+search()
+{
+	local optimise=$1 model=$2
+
+	shift 2
+	spin -a "$@" "$models/$model.pml" > out 2>&1 || { cat out; fail "spin refuses $model $*"; }
+	"${CC:-gcc}" "$optimise" -w -DSAFETY -DCOLLAPSE -DMEMLIM=1900 -o pan pan.c
+	./pan -m100000 -w22 > out 2>&1 || true
+}
+
+# proven MODEL FLAG...
+proven()
+{
+	local states
+
+	search -O2 "$@"
+	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored$/\1/p' out)
+	if [ -z "$states" ] || ! grep -q 'errors: 0$' out ||
+		grep -qE 'max search depth too small|Search not completed|out of memory|MEMLIM' out; then
+		cat out
+		fail "$*: an error, or not all of it was searched"
+	fi
+	echo "$*: $states states, $(sed -n 's/^ *\([0-9.]*\)\ttotal actual memory.*/\1/p' out) MB"
+}
+
+# fails "NUMBER..." MODEL FLAG...: these mutants
+fails()
+{
+	local mutants=$1 mutant
+
+	shift
+	for mutant in $mutants; do
+		search -O0 "$@" -DMUTANT="$mutant"
+		grep -q 'errors: 1$' out || { cat out; fail "$*: mutant $mutant passes"; }
+		echo "$* mutant $mutant: $(sed -n 's/^pan:1: //p' out)"
+	done
+}
+
+case $name in
+ring)
+	proven ring
+	fails "1 2 3 4 5 6 7 8 9 12" ring -DMESSAGES_1=1
+	;;
+ring_reset)
+	proven ring -DMESSAGES=1 -DRESETS=1
+	fails "10 11" ring -DMESSAGES_1=1 -DRESETS=1
+	;;
+ring_reuse)
+	proven ring -DSIZE=1 -DRECEIVES=2 -DMESSAGES_1=1 -DLIVES=2
+	fails "13 14 15 16" ring -DSIZE=1 -DRECEIVES=2 -DLIVES=2
+	;;
+ring_reuse_two)
+	proven ring -DRECEIVES=2 -DMESSAGES=1 -DLIVES=2
+	fails 13 ring -DRECEIVES=2 -DMESSAGES=1 -DLIVES=2
+	;;
+wrap)
+	proven wrap
+	fails "1 2 3" wrap
+	;;
+record)
+	proven record
+	fails "1 2 3 4 5 6 7" record
+	;;
+payload)
+	proven payload -DMESSAGES=4
+	proven payload -DSLOTS=1
+	proven payload -DMESSAGES=4 -DSMALL=2 -DDEATH=2
+	fails "1 2 3 6 7" payload
+	fails 5 payload -DSLOTS=1
+	fails 4 payload -DSLOTS=1 -DMESSAGES=4 -DSMALL=1 -DDEATH=2
+	;;
+lease)
+	proven lease
+	fails "1 2 3 4 5 6" lease
+	;;
+arm)
+	proven arm
+	fails "1 2 3 4 5 6 7 8 9" arm
+	;;
+arm_direct)
+	proven arm -DDIRECT=1
+	fails "2 4 8" arm -DDIRECT=1
+	;;
+notify)
+	proven notify
+	fails "1 2 3 4" notify
+	;;
+queue)
+	proven queue
+	fails "1 2 3 4 5 6 7 8" queue
+	;;
+roce_turn)
+	proven roce_turn
+	fails "1 2 3 4" roce_turn
+	;;
+*)
+	fail "no such model"
+	;;
+esac

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Open MPI and MPICH as Debian ships them, over UCX and UD: what the MPI scripts of tests/system and
+# tests/roce share. Sourced after lib.sh of either.
+
+export UCX_TLS=ud_verbs,self
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1	# of Open MPI 5
+export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_base_warn_component_unused=0
+export OMPI_MCA_pml=ucx OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any
+export MPIR_CVAR_NOLOCAL=1	# MPICH's own shared memory is not what is tested
+
+# The programs, collectives.openmpi and collectives.mpich.
+for mpi in openmpi mpich; do
+	mpicc.$mpi -O2 -o "$TMPDIR/collectives.$mpi" "${BASH_SOURCE[0]%/*}/collectives.c" || exit 1
+done
+
+# rank.sh COMMAND...: the command on the host of its rank.
+cat > "$TMPDIR/rank.sh" <<'END'
+exec umbel exec h$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} + 1)) -- "$@"
+END
+
+# run_mpi MPI RANKS COMMAND...
+run_mpi()
+{
+	local mpi=$1 ranks=$2
+	shift 2
+	case $mpi in
+	openmpi) timeout 60 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "$@" ;;
+	mpich) timeout 60 mpirun.mpich -n "$ranks" "$@" ;;
+	esac
+}

@@ -1,0 +1,659 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Datagram rsockets (rsocket(7)) of hosts h1 to h4: bound, connected, sent to and received from,
+ * polled together with ordinary descriptors, across fork(), interrupted, and when a peer dies.
+ */
+#include "common.h"
+
+#include <rdma/rsocket.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+#include <sys/time.h>
+
+#define PORT    7300
+#define LONGEST (4096 - 8) /* the MTU without the header */
+
+static int bound(unsigned host, uint16_t port)
+{
+	union address a = host_address(host, port);
+	int rs = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	assert_true(rs >= 0);
+	assert_int_equal(rbind(rs, &a.sa, sizeof(a.in)), 0);
+	return rs;
+}
+
+static uint16_t port_of(int rs)
+{
+	union address a;
+	socklen_t bytes = sizeof(a);
+
+	assert_int_equal(rgetsockname(rs, &a.sa, &bytes), 0);
+	return ntohs(a.in.sin_port);
+}
+
+static int connected(unsigned from, unsigned to, uint16_t port)
+{
+	union address a = host_address(to, port);
+	int rs = bound(from, 0);
+
+	assert_int_equal(rconnect(rs, &a.sa, sizeof(a.in)), 0);
+	return rs;
+}
+
+static void send_text(int rs, unsigned host, uint16_t port, const char *text)
+{
+	union address a = host_address(host, port);
+
+	assert_int_equal(rsendto(rs, text, strlen(text), 0, &a.sa, sizeof(a.in)), strlen(text));
+}
+
+/* The next datagram is @text, and comes from @host (any if that is 0). */
+static union address expect_text(int rs, unsigned host, const char *text)
+{
+	char buffer[LONGEST + 1] = "";
+	union address from, want = host_address(host, 0);
+	socklen_t bytes = sizeof(from);
+	ssize_t n = rrecvfrom(rs, buffer, sizeof(buffer) - 1, 0, &from.sa, &bytes);
+
+	assert_int_equal(n, strlen(text));
+	assert_string_equal(buffer, text);
+	assert_int_equal(bytes, sizeof(from.in));
+	if (host)
+		assert_int_equal(from.in.sin_addr.s_addr, want.in.sin_addr.s_addr);
+	return from;
+}
+
+static void expect_nothing(int rs)
+{
+	char byte;
+
+	assert_fails(rrecv(rs, &byte, 1, MSG_DONTWAIT), EAGAIN);
+}
+
+static void close_all(int a, int b)
+{
+	assert_int_equal(rclose(a), 0);
+	assert_int_equal(rclose(b), 0);
+}
+
+/* ---- what there is ---- */
+
+static void only_datagrams_are_there_yet(void **state)
+{
+	(void)state;
+	assert_fails(rsocket(AF_INET, SOCK_STREAM, 0), EOPNOTSUPP);
+	assert_fails(rsocket(AF_INET, SOCK_RAW, 0), EOPNOTSUPP);
+	assert_fails(rsocket(AF_UNIX, SOCK_DGRAM, 0), EAFNOSUPPORT);
+	assert_fails(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
+}
+
+static void what_streams_have_is_refused(void **state)
+{
+	int rs = bound(1, 0);
+	char byte = 0;
+
+	(void)state;
+	assert_fails(rlisten(rs, 1), EOPNOTSUPP);
+	assert_fails(raccept(rs, NULL, NULL), EOPNOTSUPP);
+	assert_fails(riomap(rs, &byte, 1, 0, 0, 0), EOPNOTSUPP);
+	assert_fails(riounmap(rs, &byte, 1), EOPNOTSUPP);
+	assert_fails(riowrite(rs, &byte, 1, 0, 0), EOPNOTSUPP);
+	assert_int_equal(rclose(rs), 0);
+}
+
+static void what_is_no_rsocket_is_a_bad_descriptor(void **state)
+{
+	int pipefd[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(pipefd), 0);
+	assert_fails(rread(pipefd[0], &byte, 1), EBADF);
+	assert_fails(rclose(pipefd[0]), EBADF);
+	assert_fails(rclose(-1), EBADF);
+	assert_fails(rfcntl(100000, F_GETFL), EBADF);
+	close(pipefd[0]);
+	close(pipefd[1]);
+}
+
+static void options_are_kept_or_refused(void **state)
+{
+	int rs = rsocket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, IPPROTO_UDP), value = 1 << 19, got;
+	struct linger linger = { 1, 5 };
+	socklen_t bytes = sizeof(got);
+
+	(void)state;
+	assert_int_equal(rfcntl(rs, F_GETFL), O_RDWR | O_NONBLOCK);
+	assert_int_equal(rfcntl(rs, F_SETFL, 0), 0);
+	assert_int_equal(rfcntl(rs, F_GETFL), O_RDWR);
+	assert_fails(rfcntl(rs, F_SETOWN, 1), ENOTSUP);
+	assert_int_equal(rsetsockopt(rs, SOL_SOCKET, SO_RCVBUF, &value, sizeof(value)), 0);
+	assert_int_equal(rgetsockopt(rs, SOL_SOCKET, SO_RCVBUF, &got, &bytes), 0);
+	assert_int_equal(got, 2 * value);
+	value = 10;
+	assert_int_equal(rsetsockopt(rs, SOL_RDMA, RDMA_RQSIZE, &value, sizeof(value)), 0);
+	assert_int_equal(rgetsockopt(rs, SOL_RDMA, RDMA_RQSIZE, &got, &bytes), 0);
+	assert_int_equal(got, 10);
+	assert_int_equal(rsetsockopt(rs, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	assert_int_equal(rgetsockopt(rs, SOL_SOCKET, SO_TYPE, &got, &bytes), 0);
+	assert_int_equal(got, SOCK_DGRAM);
+	assert_int_equal(rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &got, &bytes), 0);
+	assert_int_equal(got, 0);
+	assert_fails(rsetsockopt(rs, SOL_RDMA, RDMA_IOMAPSIZE, &value, sizeof(value)), ENOTSUP);
+	assert_fails(rsetsockopt(rs, SOL_SOCKET, SO_BROADCAST, &value, sizeof(value)), ENOTSUP);
+	assert_fails(rsetsockopt(rs, SOL_SOCKET, SO_RCVBUF, &value, 1), EINVAL);
+	assert_int_equal(rclose(rs), 0);
+}
+
+/* ---- addresses ---- */
+
+static void a_port_number_belongs_to_one(void **state)
+{
+	union address a = host_address(1, PORT), elsewhere = host_address(77, 0);
+	int first = bound(1, PORT), second = rsocket(AF_INET, SOCK_DGRAM, 0);
+
+	(void)state;
+	assert_fails(rbind(second, &a.sa, sizeof(a.in)), EADDRINUSE);
+	assert_fails(rbind(second, &elsewhere.sa, sizeof(a.in)), EADDRNOTAVAIL);
+	assert_fails(rbind(second, &a.sa, 3), EINVAL);
+	assert_fails(rbind(first, &a.sa, sizeof(a.in)), EINVAL);
+	assert_int_equal(rclose(first), 0);
+	assert_int_equal(rbind(second, &a.sa, sizeof(a.in)), 0);
+	assert_int_equal(port_of(second), PORT);
+	assert_int_equal(rclose(second), 0);
+}
+
+static void names_are_those_of_both_ends(void **state)
+{
+	int server = bound(2, PORT), client = connected(1, 2, PORT);
+	union address a, want = host_address(2, PORT);
+	socklen_t bytes = sizeof(a);
+
+	(void)state;
+	assert_int_equal(rgetpeername(client, &a.sa, &bytes), 0);
+	assert_memory_equal(&a, &want, sizeof(a.in));
+	bytes = sizeof(a);
+	assert_int_equal(rgetsockname(client, &a.sa, &bytes), 0);
+	want = host_address(1, 0);
+	assert_int_equal(a.in.sin_addr.s_addr, want.in.sin_addr.s_addr);
+	assert_int_not_equal(a.in.sin_port, 0);
+	assert_fails(rgetpeername(server, &a.sa, &bytes), ENOTCONN);
+	close_all(client, server);
+}
+
+static void an_ipv6_rsocket_hears_ipv4_by_mapped_addresses(void **state)
+{
+	union address any = address("::", PORT), from, want = address("::ffff:10.0.0.1", 0);
+	int server = rsocket(AF_INET6, SOCK_DGRAM, 0), client = bound(1, 0);
+	socklen_t bytes = sizeof(from);
+	char buffer[8];
+
+	(void)state;
+	assert_int_equal(rbind(server, &any.sa, sizeof(any.in6)), 0);
+	send_text(client, 2, PORT, "four");
+	assert_int_equal(rrecvfrom(server, buffer, sizeof(buffer), 0, &from.sa, &bytes), 4);
+	assert_int_equal(bytes, sizeof(from.in6));
+	assert_memory_equal(&from.in6.sin6_addr, &want.in6.sin6_addr, 16);
+	assert_int_equal(rsendto(server, "back", 4, 0, &from.sa, bytes), 4);
+	expect_text(client, 0, "back"); /* from any of the hosts that the server sees */
+	close_all(client, server);
+}
+
+static void a_host_that_is_not_there_is_unreachable(void **state)
+{
+	union address nowhere = address("10.9.9.9", PORT), group = address("239.1.1.1", PORT);
+	int rs = bound(1, 0);
+
+	(void)state;
+	assert_fails(rsendto(rs, "x", 1, 0, &nowhere.sa, sizeof(nowhere.in)), EHOSTUNREACH);
+	assert_fails(rconnect(rs, &nowhere.sa, sizeof(nowhere.in)), EHOSTUNREACH);
+	assert_fails(rsendto(rs, "x", 1, 0, &group.sa, sizeof(group.in)), EOPNOTSUPP);
+	assert_fails(rsend(rs, "x", 1, 0), EDESTADDRREQ);
+	assert_int_equal(rclose(rs), 0);
+}
+
+/* ---- datagrams ---- */
+
+static void datagrams_of_all_sizes_arrive_whole(void **state)
+{
+	static const size_t sizes[] = { 0, 1, 7, 63, 64, 65, 1000, 1536, 2048, 4000, LONGEST };
+	int server = bound(2, PORT), client = connected(1, 2, PORT);
+	char out[LONGEST], in[LONGEST + 1];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(out); i++)
+		out[i] = (char)(i * 7);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		memset(in, 0, sizeof(in));
+		assert_int_equal(rsend(client, out, sizes[i], 0), sizes[i]);
+		assert_int_equal(rrecv(server, in, sizeof(in), 0), sizes[i]);
+		assert_memory_equal(in, out, sizes[i]);
+	}
+	assert_fails(rsend(client, out, LONGEST + 1, 0), EMSGSIZE);
+	close_all(client, server);
+}
+
+static void lists_of_buffers_and_short_ones(void **state)
+{
+	int server = bound(2, PORT), client = connected(1, 2, PORT);
+	char a[4] = "", b[8] = "";
+	struct iovec out[] = { { "abc", 3 }, { NULL, 0 }, { "defgh", 5 } };
+	struct iovec in[] = { { a, 3 }, { b, 2 } };
+	union address from;
+	struct msghdr msg = {
+		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = in, .msg_iovlen = 2
+	};
+
+	(void)state;
+	assert_int_equal(rwritev(client, out, 3), 8);
+	assert_int_equal(rrecv(server, NULL, 0, MSG_PEEK | MSG_TRUNC), 8);
+	assert_int_equal(rrecvmsg(server, &msg, MSG_PEEK), 5);
+	assert_int_equal(msg.msg_flags, MSG_TRUNC);
+	assert_int_equal(from.in.sin_port, htons(port_of(client)));
+	assert_string_equal(a, "abc");
+	assert_string_equal(b, "de");
+	in[1].iov_len = sizeof(b);
+	assert_int_equal(rreadv(server, in, 2), 8);
+	assert_string_equal(b, "defgh");
+	expect_nothing(server);
+	close_all(client, server);
+}
+
+static void a_reply_goes_to_who_asked(void **state)
+{
+	int server = bound(3, PORT), one = bound(1, 0), two = bound(2, 0);
+	union address from;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		send_text(one, 3, PORT, "first");
+		send_text(two, 3, PORT, "second");
+		for (int k = 0; k < 2; k++) {
+			char text[8] = "";
+			socklen_t bytes = sizeof(from);
+			ssize_t n = rrecvfrom(server, text, sizeof(text), 0, &from.sa, &bytes);
+
+			assert_true(n > 0);
+			assert_int_equal(rsendto(server, text, (size_t)n, 0, &from.sa, bytes), n);
+		}
+		expect_text(one, 3, "first");
+		expect_text(two, 3, "second");
+	}
+	assert_int_equal(rclose(two), 0);
+	close_all(one, server);
+}
+
+static void who_is_connected_hears_no_other(void **state)
+{
+	int server = bound(2, PORT), client = connected(1, 2, PORT), other = bound(3, 0);
+	union address none = { .sa.sa_family = AF_UNSPEC };
+	uint16_t port = port_of(client);
+
+	(void)state;
+	send_text(other, 1, port, "not for you");
+	send_text(server, 1, port, "for you");
+	expect_text(client, 2, "for you");
+	expect_nothing(client);
+	assert_int_equal(rconnect(client, &none.sa, sizeof(none.sa)), 0);
+	send_text(other, 1, port, "for all");
+	expect_text(client, 3, "for all");
+	assert_int_equal(rclose(other), 0);
+	close_all(client, server);
+}
+
+static void who_is_not_there_is_no_error(void **state)
+{
+	int client = connected(1, 2, PORT), server;
+
+	(void)state;
+	assert_int_equal(rsend(client, "lost", 4, 0), 4);
+	server = bound(2, PORT);
+	do { /* a peer that was not there is not asked for at every datagram */
+		assert_int_equal(rsend(client, "found", 5, 0), 5);
+		errno = 0;
+	} while (rrecv(server, &(char[8]){ 0 }, 8, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	assert_int_equal(errno, 0);
+	close_all(client, server);
+}
+
+static void what_was_sent_without_waiting_arrives_though_it_is_closed(void **state)
+{
+	int server = bound(2, PORT), client = bound(1, 0);
+	union address a = host_address(2, PORT);
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(rsendto(client, &i, sizeof(i), MSG_DONTWAIT, &a.sa, sizeof(a.in)),
+		                 sizeof(i));
+	assert_int_equal(rclose(client), 0);
+	for (int i = 0, got; i < 5; i++) {
+		assert_int_equal(rrecv(server, &got, sizeof(got), 0), sizeof(got));
+		assert_int_equal(got, i);
+	}
+	assert_int_equal(rclose(server), 0);
+}
+
+static void more_than_there_is_room_for_is_lost_and_the_rest_in_order(void **state)
+{
+	int server = rsocket(AF_INET, SOCK_DGRAM, 0), client, receives = 8, got, last = -1, n = 0;
+	union address a = host_address(2, PORT);
+
+	(void)state;
+	assert_int_equal(rsetsockopt(server, SOL_RDMA, RDMA_RQSIZE, &receives, sizeof(receives)),
+	                 0);
+	assert_int_equal(rbind(server, &a.sa, sizeof(a.in)), 0);
+	client = connected(1, 2, PORT);
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(rsend(client, &i, sizeof(i), 0), sizeof(i));
+	while (rrecv(server, &got, sizeof(got), MSG_DONTWAIT) > 0) {
+		assert_true(got > last);
+		last = got;
+		n++;
+	}
+	assert_int_equal(n, receives);
+	close_all(client, server);
+}
+
+static void shutting_down_ends_reading_and_writing(void **state)
+{
+	int server = bound(2, PORT), client = connected(1, 2, PORT);
+	char byte;
+
+	(void)state;
+	assert_fails(rshutdown(server, SHUT_RD), ENOTCONN);
+	assert_fails(rshutdown(client, 9), EINVAL);
+	assert_int_equal(rshutdown(client, SHUT_WR), 0);
+	assert_fails(rsend(client, "x", 1, 0), EPIPE);
+	send_text(server, 1, port_of(client), "still read");
+	expect_text(client, 2, "still read");
+	assert_int_equal(rshutdown(client, SHUT_RD), 0);
+	assert_int_equal(rrecv(client, &byte, 1, 0), 0);
+	close_all(client, server);
+}
+
+/* ---- polling ---- */
+
+static void rpoll_takes_rsockets_and_others_mixed(void **state)
+{
+	int rs = bound(2, PORT), quiet = bound(3, 0), client = connected(1, 2, PORT);
+	int e = eventfd(0, 0);
+	struct pollfd p[] = { { .fd = e, .events = POLLIN },
+		              { .fd = rs, .events = POLLIN },
+		              { .fd = -1, .events = POLLIN },
+		              { .fd = quiet, .events = POLLIN } };
+
+	(void)state;
+	assert_int_equal(rpoll(p, 4, 0), 0);
+	assert_int_equal(rpoll(p, 4, 20), 0);
+	assert_int_equal(eventfd_write(e, 1), 0);
+	assert_int_equal(rpoll(p, 4, -1), 1);
+	assert_int_equal(p[0].revents, POLLIN);
+	assert_int_equal(p[1].revents, 0);
+	assert_int_equal(rsend(client, "x", 1, 0), 1);
+	assert_int_equal(rpoll(p, 4, -1), 2);
+	assert_int_equal(p[1].revents, POLLIN);
+	assert_int_equal(p[3].revents, 0);
+	expect_text(rs, 1, "x");
+	p[1].events = p[3].events = POLLIN | POLLOUT;
+	assert_int_equal(rpoll(p, 4, -1), 3);
+	assert_int_equal(p[1].revents, POLLOUT);
+	assert_int_equal(rpoll(NULL, 0, 1), 0);
+	close(e);
+	assert_int_equal(rclose(quiet), 0);
+	close_all(client, rs);
+}
+
+static void rselect_takes_rsockets_and_others_mixed(void **state)
+{
+	int rs = bound(2, PORT), client = connected(1, 2, PORT), pipefd[2], n;
+	struct timeval none = { 0 };
+	fd_set in, out;
+
+	(void)state;
+	assert_int_equal(pipe(pipefd), 0);
+	n = 1 + (rs > pipefd[1] ? rs : pipefd[1]);
+	FD_ZERO(&in);
+	FD_SET(rs, &in);
+	FD_SET(pipefd[0], &in);
+	assert_int_equal(rselect(n, &in, NULL, NULL, &none), 0);
+	assert_false(FD_ISSET(rs, &in));
+	assert_int_equal(rsend(client, "x", 1, 0), 1);
+	FD_SET(rs, &in);
+	FD_SET(pipefd[0], &in);
+	FD_ZERO(&out);
+	FD_SET(pipefd[1], &out);
+	assert_int_equal(rselect(n, &in, &out, NULL, NULL), 2);
+	assert_true(FD_ISSET(rs, &in) && FD_ISSET(pipefd[1], &out));
+	assert_false(FD_ISSET(pipefd[0], &in));
+	close(pipefd[0]);
+	close(pipefd[1]);
+	FD_SET(pipefd[0], &in);
+	assert_fails(rselect(n, &in, NULL, NULL, &none), EBADF);
+	close_all(client, rs);
+}
+
+static void *send_later(void *arg)
+{
+	int *rs = arg;
+
+	send_text(*rs, 2, PORT, "later");
+	return NULL;
+}
+
+static void who_waits_is_woken(void **state)
+{
+	int rs = bound(2, PORT), client = bound(1, 0), e = eventfd(0, 0);
+	struct pollfd p[] = { { .fd = e, .events = POLLIN }, { .fd = rs, .events = POLLIN } };
+	pthread_t thread;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, send_later, &client), 0);
+		if (i % 2)
+			assert_int_equal(rpoll(p, 2, -1), 1);
+		expect_text(rs, 1, "later");
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	close(e);
+	close_all(client, rs);
+}
+
+struct crowd {
+	int rs;
+	_Atomic int got;
+};
+
+static void *receive_one_each(void *arg)
+{
+	struct crowd *c = arg;
+	char byte;
+
+	if (rrecv(c->rs, &byte, 1, 0) == 1)
+		c->got++;
+	return NULL;
+}
+
+static void each_of_several_sleepers_gets_its_datagram(void **state)
+{
+	struct crowd c = { .rs = bound(2, PORT) };
+	int client = connected(1, 2, PORT);
+	pthread_t thread[8];
+
+	(void)state;
+	for (int round = 0; round < 50; round++) {
+		c.got = 0;
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(pthread_create(&thread[i], NULL, receive_one_each, &c), 0);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(rsend(client, "x", 1, 0), 1);
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(pthread_join(thread[i], NULL), 0);
+		assert_int_equal(c.got, 8);
+	}
+	close_all(client, c.rs);
+}
+
+/* ---- interrupted ---- */
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+}
+
+static void a_signal_interrupts_who_waits(void **state)
+{
+	const struct sigaction action = { .sa_handler = on_alarm };
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } }, never = { 0 };
+	int rs = bound(2, PORT), client = connected(1, 2, PORT);
+	struct pollfd p = { .fd = rs, .events = POLLIN };
+	char byte;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	assert_fails(rrecv(rs, &byte, 1, 0), EINTR);
+	assert_fails(rpoll(&p, 1, -1), EINTR);
+	for (int i = 0; i < 20000; i++) { /* what need not wait is not disturbed */
+		assert_int_equal(rsend(client, "x", 1, 0), 1);
+		assert_int_equal(rrecv(rs, &byte, 1, 0), 1);
+	}
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	close_all(client, rs);
+}
+
+/* ---- processes ---- */
+
+/* Echoes @n datagrams in a child; then the child waits to be killed, or ends. */
+static pid_t echo_in_child(unsigned host, int n, bool stay)
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	if (!child) {
+		int rs = bound(host, PORT);
+		char buffer[64];
+
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		while (n--) {
+			union address from;
+			socklen_t bytes = sizeof(from);
+			ssize_t got = rrecvfrom(rs, buffer, sizeof(buffer), 0, &from.sa, &bytes);
+
+			if (got < 0 || rsendto(rs, buffer, (size_t)got, 0, &from.sa, bytes) != got)
+				_exit(2);
+		}
+		while (stay)
+			pause();
+		_exit(rclose(rs));
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static void two_processes_talk(void **state)
+{
+	pid_t child = echo_in_child(2, 1000, false);
+	int client = connected(1, 2, PORT), status;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		char text[16];
+
+		snprintf(text, sizeof(text), "number %d", i);
+		assert_int_equal(rwrite(client, text, strlen(text)), strlen(text));
+		expect_text(client, 2, text);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(rclose(client), 0);
+}
+
+static void after_fork_an_rsocket_stays_the_parents(void **state)
+{
+	int server = bound(2, PORT), client = connected(1, 2, PORT), status;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(rsend(client, "before", 6, 0), 6);
+	child = fork();
+	if (!child) {
+		int own;
+
+		if (rsend(client, "child", 5, 0) != -1 || errno != EBADF)
+			_exit(1);
+		if (rclose(client) || fcntl(client, F_GETFD) != -1)
+			_exit(2);
+		own = connected(3, 2, PORT);
+		_exit(rsend(own, "own", 3, 0) != 3 || rclose(own));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	expect_text(server, 1, "before");
+	expect_text(server, 3, "own");
+	assert_int_equal(rsend(client, "after", 5, 0), 5);
+	expect_text(server, 1, "after");
+	close_all(client, server);
+}
+
+static void a_peer_that_dies_and_comes_again_is_found_again(void **state)
+{
+	int client = connected(1, 2, PORT), status;
+	struct pollfd p = { .fd = client, .events = POLLIN };
+	pid_t child;
+
+	(void)state;
+	for (int life = 0; life < 2; life++) {
+		child = echo_in_child(2, INT32_MAX, true);
+		do /* its queue pair is a new one, for which we ask after a silent second */
+			assert_int_equal(rsend(client, "x", 1, 0), 1);
+		while (!rpoll(&p, 1, 100));
+		expect_text(client, 2, "x");
+		assert_int_equal(kill(child, SIGKILL), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		/* nobody is there: lost, and no error */
+		assert_int_equal(rsend(client, "y", 1, 0), 1);
+		while (rrecv(client, &(char){ 0 }, 1, MSG_DONTWAIT) >= 0)
+			;
+		expect_nothing(client);
+	}
+	assert_int_equal(rclose(client), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_datagrams_are_there_yet),
+		cmocka_unit_test(what_streams_have_is_refused),
+		cmocka_unit_test(what_is_no_rsocket_is_a_bad_descriptor),
+		cmocka_unit_test(options_are_kept_or_refused),
+		cmocka_unit_test(a_port_number_belongs_to_one),
+		cmocka_unit_test(names_are_those_of_both_ends),
+		cmocka_unit_test(an_ipv6_rsocket_hears_ipv4_by_mapped_addresses),
+		cmocka_unit_test(a_host_that_is_not_there_is_unreachable),
+		cmocka_unit_test(datagrams_of_all_sizes_arrive_whole),
+		cmocka_unit_test(lists_of_buffers_and_short_ones),
+		cmocka_unit_test(a_reply_goes_to_who_asked),
+		cmocka_unit_test(who_is_connected_hears_no_other),
+		cmocka_unit_test(who_is_not_there_is_no_error),
+		cmocka_unit_test(what_was_sent_without_waiting_arrives_though_it_is_closed),
+		cmocka_unit_test(more_than_there_is_room_for_is_lost_and_the_rest_in_order),
+		cmocka_unit_test(shutting_down_ends_reading_and_writing),
+		cmocka_unit_test(rpoll_takes_rsockets_and_others_mixed),
+		cmocka_unit_test(rselect_takes_rsockets_and_others_mixed),
+		cmocka_unit_test(who_waits_is_woken),
+		cmocka_unit_test(each_of_several_sleepers_gets_its_datagram),
+		cmocka_unit_test(a_signal_interrupts_who_waits),
+		cmocka_unit_test(two_processes_talk),
+		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
+		cmocka_unit_test(a_peer_that_dies_and_comes_again_is_found_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# perftest over RC and UC: RDMA READ and atomics, one way and both, several queue pairs, sizes, events, inline
+# data, lists of requests.
+
+. "${0%/*}/perftest.bash"
+
+deadline=100 # programs that poll for each other are slow where there are few processors
+umbel up --hosts 2 > /dev/null
+run_connected \
+	"ib_read_lat -n 50" \
+	"ib_read_lat -e -n 50" \
+	"ib_read_bw -n 200" \
+	"ib_read_bw -b -q 4 -n 200" \
+	"ib_read_bw -a -n 20" \
+	"ib_atomic_lat -n 50" \
+	"ib_atomic_bw -n 200" \
+	"ib_atomic_bw -A CMP_AND_SWAP -n 200" \
+	"ib_atomic_lat -A CMP_AND_SWAP -n 50"

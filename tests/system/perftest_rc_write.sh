@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# perftest over RC and UC: RDMA WRITE, one way and both, several queue pairs, sizes, events, inline
+# data, lists of requests.
+
+. "${0%/*}/perftest.bash"
+
+deadline=100 # programs that poll for each other are slow where there are few processors
+umbel up --hosts 2 > /dev/null
+run_connected \
+	"ib_write_lat -n 50" \
+	"ib_write_lat -c UC -n 50" \
+	"ib_write_lat -I 64 -s 64 -n 50" \
+	"ib_write_bw -n 200" \
+	"ib_write_bw -c UC -n 200" \
+	"ib_write_bw -b -n 200" \
+	"ib_write_bw -q 8 -n 200" \
+	"ib_write_bw -a -n 20"

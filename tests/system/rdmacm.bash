@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What the scripts share whose programs connect by rdma_cm. Most servers say nothing when they begin
+# to listen: the daemon tells how many do.
+
+. "${BASH_SOURCE[0]%/*}/perftest.bash"
+
+listeners=0	# which listen for ever, or so we think
+
+# serve_cm NAME HOST COMMAND...: until it listens.
+serve_cm()
+{
+	wait_until 'earlier servers have ended' listen "$listeners" || return
+	start "server-$1" "${@:2}"
+	wait_until "server-$1 listens" listening_or_gone "$1"
+}
+
+listen()
+{
+	[ "$(field listeners default)" -eq "$1" ]
+}
+
+listening_or_gone()
+{
+	listen $((listeners + 1)) || gone "${pid[server-$1]}"
+}
+
+# run_pair NAME SERVER_COMMAND -- CLIENT_COMMAND: on h1 and h2, until both have ended well.
+run_pair()
+{
+	local name=$1 server=()
+	shift
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	serve_cm "$name" h1 "${server[@]}"
+	start "client-$name" h2 "$@"
+	wait_ended "client-$name" 0
+	wait_ended "server-$name" 0
+}

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# UCX as Debian ships it sends by RC, reads, writes and changes memory of the other host, and so do
+# Open MPI and MPICH over it.
+
+. "${0%/*}/lib.sh"
+. "${0%/*}/../mpi/lib.bash"
+
+export UCX_TLS=rc,self
+deadline=100 # programs that poll for each other are slow where there are few processors
+
+# exchange TEST MESSAGES OPTION...: ucx_perftest -t TEST on h1, with a server on h2.
+exchange()
+{
+	local test=$1 n=$2
+	shift 2
+	new_port
+	start server h2 ucx_perftest -p "$port"
+	wait_listening server "$port" || return
+	expect 0 "*Final: * $n *" umbel exec h1 -- ucx_perftest localhost -p "$port" -t "$test" -n "$n" -w 10 "$@"
+	wait_ended server 0
+}
+
+umbel up --hosts 3 > /dev/null
+expect 0 '*Transport: rc_verbs*Device: umbel_h1_0:1*' umbel exec h1 -- ucx_info -d
+exchange tag_lat 200
+exchange tag_bw 100 -s 1000000
+exchange ucp_am_lat 200
+exchange ucp_put_lat 100
+exchange ucp_put_bw 1000 -s 65536
+exchange ucp_get 1000 -s 65536
+exchange ucp_add 1000
+exchange ucp_fadd 200
+exchange ucp_swap 200
+exchange ucp_cswap 200
+
+for mpi in openmpi mpich; do
+	expect 0 '*3 ranks, 0 wrong*' run_mpi $mpi 3 bash "$TMPDIR/rank.sh" "$TMPDIR/collectives.$mpi"
+done

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the manual pages say of completions and of posting by several threads, to the letter:
+ * ibv_wr_post(3), ibv_create_cq_ex(3), ibv_req_notify_cq(3).
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "lab.h"
+
+#define THREAD_SENDS 2000
+
+/* ---- ibv_wr_start() to ibv_wr_complete() ---- */
+
+static struct lab_end *wr_end(int host)
+{
+	struct lab_options o = { .host = host,
+		                 .send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM };
+
+	return lab_end_with(&o);
+}
+
+static void one_wrong_request_keeps_the_whole_list_from_being_sent(void **state)
+{
+	struct lab_end *from = wr_end(1), *to = lab_end(2);
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(from->qp);
+	struct ibv_ah *ah = lab_ah_to(from, to);
+
+	(void)state;
+	lab_post(to, 2);
+	ibv_wr_start(ex);
+	ibv_wr_send(ex);
+	ibv_wr_set_ud_addr(ex, ah, to->qp->qp_num, LAB_QKEY);
+	ibv_wr_set_inline_data(ex, "right", 5);
+	ibv_wr_send(ex);
+	ibv_wr_set_inline_data(ex, "no address", 10);
+	assert_int_equal(ibv_wr_complete(ex), EINVAL);
+	lab_quiet(from->send_cq);
+	lab_send_text(from, ah, to->qp->qp_num, "the first to arrive");
+	lab_expect_text(to, "the first to arrive");
+}
+
+struct poster {
+	pthread_t thread;
+	struct lab_end *from;
+	struct ibv_ah *ah;
+	uint32_t qpn;
+	uint64_t tag;
+	unsigned failed;
+};
+
+/* Lists of three, of which the thread's tag is in each request. */
+static void *post_lists(void *arg)
+{
+	struct poster *p = arg;
+	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->from->qp);
+
+	for (uint64_t i = 0; i < THREAD_SENDS;) {
+		ibv_wr_start(ex);
+		for (int k = 0; k < 3; k++) {
+			ex->wr_id = p->tag | i;
+			ex->wr_flags = IBV_SEND_SIGNALED;
+			ibv_wr_send(ex);
+			ibv_wr_set_ud_addr(ex, p->ah, p->qpn, LAB_QKEY);
+			ibv_wr_set_inline_data(ex, &p->tag, sizeof(p->tag));
+		}
+		if (!ibv_wr_complete(ex))
+			i++;
+		else
+			p->failed++; /* the queue is full */
+	}
+	return NULL;
+}
+
+static void two_threads_may_build_lists_on_one_queue_pair(void **state)
+{
+	struct lab_end *from = wr_end(1), *to = lab_end(2);
+	struct poster p[2] = { { .tag = 1ull << 32 }, { .tag = 2ull << 32 } };
+	struct ibv_wc wc, last = { 0 };
+	unsigned in_row = 0;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		p[i].from = from;
+		p[i].ah = lab_ah_to(from, to);
+		p[i].qpn = to->qp->qp_num;
+		assert_int_equal(pthread_create(&p[i].thread, NULL, post_lists, &p[i]), 0);
+	}
+	for (unsigned n = 0; n < 2 * 3 * THREAD_SENDS; n++) {
+		lab_poll(from->send_cq, 1, &wc);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		/* the three of one list come one after the other */
+		if (in_row)
+			assert_int_equal(wc.wr_id, last.wr_id);
+		in_row = (in_row + 1) % 3;
+		last = wc;
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(p[i].thread, NULL);
+}
+
+/* ---- extended CQs ---- */
+
+static struct ibv_cq_ex *cq_ex(struct ibv_context *context, int cqe, uint64_t wc_flags,
+                               uint32_t flags)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = (uint32_t)cqe,
+		                            .wc_flags = wc_flags,
+		                            .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		                            .flags = flags };
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &attr);
+
+	assert_non_null(cq);
+	return cq;
+}
+
+/* A queue pair of @e's that receives into slots of @e and completes on @cq. */
+static struct ibv_qp *qp_on(struct lab_end *e, struct ibv_cq_ex *cq, uint32_t depth)
+{
+	struct ibv_qp_init_attr init = { .send_cq = ibv_cq_ex_to_cq(cq),
+		                         .recv_cq = ibv_cq_ex_to_cq(cq),
+		                         .qp_type = IBV_QPT_UD,
+		                         .cap = { .max_send_wr = depth,
+		                                  .max_recv_wr = depth,
+		                                  .max_send_sge = 1,
+		                                  .max_recv_sge = 1 } };
+	struct ibv_qp *qp = lab_qp(e->pd, &init);
+
+	lab_start(qp, LAB_QKEY);
+	return qp;
+}
+
+static void post_slot(struct lab_end *e, struct ibv_qp *qp, uint32_t bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)e->slot, bytes, e->mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+
+	assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static void check_times(struct ibv_cq_ex *cq, const uint64_t before[2], const uint64_t after[2])
+{
+	uint64_t raw = ibv_wc_read_completion_ts(cq);
+
+	assert_in_range(raw, before[0], after[0]);
+	assert_in_range(ibv_wc_read_completion_wallclock_ns(cq), before[1] - 1000000,
+	                after[1] + 1000000);
+	assert_int_equal(ibv_wc_read_completion_ts(cq), raw);
+}
+
+/* Both messages have arrived before the first poll: their times are those of their arrivals. */
+static void a_timestamp_is_that_of_the_arrival(void **state)
+{
+	struct lab_end *e = lab_end(1), *from = lab_end(2);
+	struct ibv_cq_ex *cq = cq_ex(e->context, 16,
+	                             IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+	                                     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK,
+	                             0);
+	struct ibv_qp *qp = qp_on(e, cq, 8);
+	struct ibv_ah *ah = lab_ah_to(from, e);
+	struct ibv_poll_cq_attr attr = { 0 };
+	uint64_t time[3][2];
+
+	(void)state;
+	post_slot(e, qp, LAB_SLOT);
+	post_slot(e, qp, LAB_SLOT);
+	for (int i = 0; i < 3; i++) {
+		time[i][0] = now_ns(CLOCK_MONOTONIC);
+		time[i][1] = now_ns(CLOCK_REALTIME);
+		if (i < 2) /* one that lies in the arrival, one that does not */
+			lab_send(from, ah, qp->qp_num, NULL, i ? 1000 : 8);
+	}
+	assert_int_equal(ibv_start_poll(cq, &attr), 0);
+	check_times(cq, time[0], time[1]);
+	assert_int_equal(ibv_next_poll(cq), 0);
+	check_times(cq, time[1], time[2]);
+	assert_int_equal(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+	lab_forget(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+static void a_cq_that_ignores_overrun_goes_on(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_cq_ex *cq =
+	        cq_ex(e->context, 4, IBV_WC_STANDARD_FLAGS, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	struct ibv_qp *qp = qp_on(e, cq, 32);
+	struct ibv_ah *ah = lab_ah_to(e, e);
+	struct ibv_wc wc[32];
+	int cqe = ibv_cq_ex_to_cq(cq)->cqe, n;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		struct lab_request r;
+		struct ibv_send_wr *bad;
+
+		lab_request(e, &r, ah, 0xABCDE, "x", 1);
+		r.wr.wr_id = (uint64_t)i;
+		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
+	}
+	n = ibv_poll_cq(ibv_cq_ex_to_cq(cq), 32, wc);
+	assert_int_equal(n, cqe);
+	assert_int_equal(wc[n - 1].wr_id, 19); /* the oldest are lost */
+	lab_forget(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+struct poller {
+	pthread_t thread;
+	struct ibv_cq_ex *cq;
+	_Atomic unsigned *left;
+	_Atomic unsigned char *seen;
+};
+
+static void *poll_all(void *arg)
+{
+	struct poller *p = arg;
+	struct ibv_poll_cq_attr attr = { 0 };
+
+	while (atomic_load(p->left)) {
+		if (ibv_start_poll(p->cq, &attr))
+			continue;
+		do {
+			uint64_t id = p->cq->wr_id;
+
+			/* another thread's poll between the two would show another one */
+			if (ibv_wc_read_opcode(p->cq) == IBV_WC_SEND && id == p->cq->wr_id)
+				atomic_fetch_add(&p->seen[id], 1);
+			atomic_fetch_sub(p->left, 1);
+		} while (!ibv_next_poll(p->cq));
+		ibv_end_poll(p->cq);
+	}
+	return NULL;
+}
+
+static void two_threads_may_poll_one_extended_cq(void **state)
+{
+	static _Atomic unsigned char seen[THREAD_SENDS];
+	_Atomic unsigned left = THREAD_SENDS;
+	struct lab_end *e = lab_end(1);
+	struct ibv_cq_ex *cq = cq_ex(e->context, 64, IBV_WC_STANDARD_FLAGS, 0);
+	struct ibv_qp *qp = qp_on(e, cq, 32);
+	struct ibv_ah *ah = lab_ah_to(e, e);
+	struct poller p[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		p[i] = (struct poller){ .cq = cq, .left = &left, .seen = seen };
+		assert_int_equal(pthread_create(&p[i].thread, NULL, poll_all, &p[i]), 0);
+	}
+	for (unsigned i = 0; i < THREAD_SENDS;) {
+		struct lab_request r;
+		struct ibv_send_wr *bad;
+
+		lab_request(e, &r, ah, 0xABCDE, "x", 1);
+		r.wr.wr_id = i;
+		i += !ibv_post_send(qp, &r.wr, &bad);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(p[i].thread, NULL);
+	for (unsigned i = 0; i < THREAD_SENDS; i++)
+		assert_int_equal(seen[i], 1);
+	lab_forget(qp);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+}
+
+/* ---- receives that fail ---- */
+
+static bool has_event(struct lab_end *e)
+{
+	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* A receiver whose CQ has a channel, and who has posted a receive with room for @bytes. */
+static struct lab_end *receiver(uint32_t bytes)
+{
+	struct lab_end *e = lab_end_with(&(struct lab_options){ .host = 1, .channel = true });
+
+	post_slot(e, e->qp, bytes);
+	return e;
+}
+
+static void solicited_only_fires_for_a_message_that_fails_its_receive(void **state)
+{
+	struct lab_end *from = lab_end(2), *e = receiver(LAB_GRH + 10);
+	struct ibv_ah *ah = lab_ah_to(from, e);
+
+	(void)state;
+	assert_int_equal(ibv_req_notify_cq(e->cq, 1), 0);
+	lab_send(from, ah, e->qp->qp_num, NULL, 10); /* fits */
+	assert_false(has_event(e));
+	post_slot(e, e->qp, LAB_GRH + 10);
+	lab_send(from, ah, e->qp->qp_num, NULL, 11);
+	assert_true(has_event(e));
+}
+
+static void a_receive_posted_after_arming_counts_too(void **state)
+{
+	struct lab_end *from = lab_end(2), *e = receiver(LAB_SLOT);
+	struct ibv_ah *ah = lab_ah_to(from, e);
+
+	(void)state;
+	assert_int_equal(ibv_req_notify_cq(e->cq, 1), 0);
+	lab_send(from, ah, e->qp->qp_num, NULL, 1000);
+	assert_false(has_event(e));
+	post_slot(e, e->qp, LAB_GRH + 10);
+	lab_send(from, ah, e->qp->qp_num, NULL, 1000);
+	assert_true(has_event(e));
+}
+
+static void nothing_succeeds_behind_a_receive_that_failed(void **state)
+{
+	struct lab_end *from = lab_end(2), *e = lab_end(1);
+	struct ibv_ah *ah = lab_ah_to(from, e);
+
+	(void)state;
+	post_slot(e, e->qp, LAB_GRH + 10);
+	post_slot(e, e->qp, LAB_SLOT);
+	post_slot(e, e->qp, LAB_SLOT);
+	lab_send(from, ah, e->qp->qp_num, NULL, 11);
+	lab_send(from, ah, e->qp->qp_num, NULL, 11);
+	lab_complete(e->cq, IBV_WC_LOC_LEN_ERR);
+	lab_complete(e->cq, IBV_WC_WR_FLUSH_ERR);
+	lab_complete(e->cq, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(lab_state(e->qp), IBV_QPS_ERR);
+	lab_quiet(e->cq);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(one_wrong_request_keeps_the_whole_list_from_being_sent),
+		LAB_TEST(two_threads_may_build_lists_on_one_queue_pair),
+		LAB_TEST(a_timestamp_is_that_of_the_arrival),
+		LAB_TEST(a_cq_that_ignores_overrun_goes_on),
+		LAB_TEST(two_threads_may_poll_one_extended_cq),
+		LAB_TEST(solicited_only_fires_for_a_message_that_fails_its_receive),
+		LAB_TEST(a_receive_posted_after_arming_counts_too),
+		LAB_TEST(nothing_succeeds_behind_a_receive_that_failed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory regions that are not ordinary: null regions (ibv_alloc_null_mr(3)), and on-demand paging
+ * with the advice for it (ibv_reg_mr(3), ibv_advise_mr(3)).
+ */
+#define _GNU_SOURCE /* pthread_tryjoin_np() */
+#include "lab.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define ROUNDS  50
+
+static size_t page;
+
+static void undo_dereg(void *mr)
+{
+	ibv_dereg_mr(mr);
+}
+
+static struct ibv_mr *null_mr(struct ibv_pd *pd)
+{
+	struct ibv_mr *mr = ibv_alloc_null_mr(pd);
+
+	assert_non_null(mr);
+	lab_undo(undo_dereg, mr);
+	return mr;
+}
+
+static struct ibv_mr *on_demand(struct ibv_pd *pd, void *addr, size_t bytes, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, addr, bytes, IBV_ACCESS_ON_DEMAND | access);
+
+	assert_non_null(mr);
+	lab_undo(undo_dereg, mr);
+	return mr;
+}
+
+/* How a send of these entries to itself completes. */
+static enum ibv_wc_status send_entries(struct lab_end *e, struct ibv_sge *sge, int n)
+{
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	struct ibv_wc wc;
+
+	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, NULL, 0);
+	r.wr.sg_list = sge;
+	r.wr.num_sge = n;
+	assert_int_equal(ibv_post_send(e->qp, &r.wr, &bad), 0);
+	lab_poll(e->send_cq, 1, &wc);
+	if (wc.status != IBV_WC_SUCCESS)
+		lab_to(e->qp, IBV_QPS_RTS);
+	return wc.status;
+}
+
+static enum ibv_wc_status send_from(struct lab_end *e, const struct ibv_mr *mr, const void *addr,
+                                    uint32_t bytes)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)addr, .length = bytes, .lkey = mr->lkey };
+
+	return send_entries(e, &sge, 1);
+}
+
+/* How a receive into these entries completes, of "message". */
+static enum ibv_wc_status receive_into(struct lab_end *e, struct ibv_sge *sge, int n)
+{
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = n }, *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "message");
+	lab_poll(e->cq, 1, &wc);
+	return wc.status;
+}
+
+/* ---- null regions ---- */
+
+static void a_null_region_has_a_local_key_and_no_end(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_mr *mr = null_mr(pd);
+
+	(void)state;
+	assert_ptr_equal(mr->pd, pd);
+	assert_null(mr->addr);
+	assert_true(mr->length == SIZE_MAX);
+	assert_int_not_equal(mr->lkey, 0);
+	assert_int_equal(mr->rkey, 0);
+}
+
+static void zeros_are_read_from_a_null_region(void **state)
+{
+	static const char expected[3000 + 4];
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = null_mr(e->pd);
+	struct ibv_sge sge[] = {
+		{ .addr = (uintptr_t)e->out, .length = 4, .lkey = e->mr->lkey },
+		{ .addr = UINT64_MAX - 5, .length = 3000, .lkey = mr->lkey },
+		{ .addr = (uintptr_t)e->out, .length = 4, .lkey = e->mr->lkey },
+	};
+	struct lab_message m;
+
+	(void)state;
+	memcpy(e->out, "data", 4);
+	lab_post(e, 1);
+	assert_int_equal(send_entries(e, sge, 3), IBV_WC_SUCCESS);
+	m = lab_receive(e);
+	assert_int_equal(m.length, 3008);
+	assert_memory_equal(m.data, "data", 4);
+	assert_memory_equal(m.data + 4, expected, 3000);
+	assert_memory_equal(m.data + 3004, "data", 4);
+}
+
+static void a_whole_message_can_be_zeros(void **state)
+{
+	static const char expected[LAB_MTU];
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = null_mr(e->pd);
+
+	(void)state;
+	lab_post(e, 1);
+	assert_int_equal(send_from(e, mr, NULL, LAB_MTU), IBV_WC_SUCCESS);
+	lab_expect(e, expected, LAB_MTU);
+}
+
+static void what_is_received_into_a_null_region_is_gone(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = null_mr(e->pd);
+	struct ibv_sge sge = { .addr = 0, .length = UINT32_MAX, .lkey = mr->lkey };
+
+	(void)state;
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
+	/* zeros are read as before */
+	lab_post(e, 1);
+	assert_int_equal(send_from(e, mr, NULL, 7), IBV_WC_SUCCESS);
+	lab_expect(e, "\0\0\0\0\0\0", 7);
+}
+
+static void a_null_entry_skips_its_part_of_a_message(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = null_mr(e->pd);
+	struct ibv_sge sge[] = {
+		{ .addr = 0, .length = LAB_GRH + 3, .lkey = mr->lkey },
+		{ .addr = (uintptr_t)e->slot, .length = 100, .lkey = e->mr->lkey },
+	};
+
+	(void)state;
+	memset(e->slot, 'x', 8);
+	assert_int_equal(receive_into(e, sge, 2), IBV_WC_SUCCESS);
+	assert_memory_equal(e->slot, "sagexxxx", 8);
+}
+
+static void a_null_entry_that_is_too_short_is_a_length_error(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_sge sge = { .addr = 0, .length = LAB_GRH + 3, .lkey = null_mr(e->pd)->lkey };
+
+	(void)state;
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_LEN_ERR);
+}
+
+static void a_null_region_of_another_pd_fails(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = null_mr(lab_pd(e->context));
+	struct ibv_sge sge = { .addr = 0, .length = 1000, .lkey = mr->lkey };
+
+	(void)state;
+	assert_int_equal(send_from(e, mr, NULL, 7), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_null_region_cannot_be_registered_again(void **state)
+{
+	struct ibv_mr *mr = null_mr(lab_pd(lab_open(1)));
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+	                 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+}
+
+static void a_pd_with_a_null_region_is_busy_and_its_key_dies_with_it(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_pd *pd = ibv_alloc_pd(e->context);
+	struct ibv_mr *mr = ibv_alloc_null_mr(pd), gone;
+
+	(void)state;
+	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	mr = ibv_alloc_null_mr(e->pd);
+	gone = *mr;
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(send_from(e, &gone, NULL, 7), IBV_WC_LOC_PROT_ERR);
+}
+
+static void *receive_in_a_thread(void *end)
+{
+	struct lab_end *e = end;
+	struct ibv_mr *mr = ibv_alloc_null_mr(e->pd);
+	struct ibv_sge sge = { .addr = 0, .length = 1000, .lkey = mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_wc wc;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (ibv_post_recv(e->qp, &wr, &bad))
+			return NULL;
+		while (!ibv_poll_cq(e->cq, 1, &wc))
+			sched_yield();
+		if (wc.status != IBV_WC_SUCCESS)
+			return NULL;
+	}
+	return ibv_dereg_mr(mr) ? NULL : e;
+}
+
+static void threads_discard_at_the_same_time(void **state)
+{
+	struct lab_end *sender = lab_end(2), *e[THREADS];
+	pthread_t thread[THREADS];
+	void *result;
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++) {
+		e[i] = lab_end(1);
+		assert_int_equal(pthread_create(&thread[i], NULL, receive_in_a_thread, e[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		struct ibv_ah *ah = lab_ah_to(sender, e[i]);
+
+		/* more than enough: what finds no receive posted is lost */
+		while (pthread_tryjoin_np(thread[i], &result))
+			lab_send_text(sender, ah, e[i]->qp->qp_num, "message");
+		assert_ptr_equal(result, e[i]);
+	}
+}
+
+/* ---- on-demand paging ---- */
+
+static char *map(size_t bytes, int protection)
+{
+	char *p = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	return p;
+}
+
+static bool is_present(void *addr)
+{
+	unsigned char there;
+
+	assert_int_equal(mincore(addr, page, &there), 0);
+	return there & 1;
+}
+
+static void the_device_says_what_it_can_do_on_demand(void **state)
+{
+	struct ibv_device_attr_ex attr;
+	uint32_t ud;
+
+	(void)state;
+	assert_int_equal(ibv_query_device_ex(lab_open(1), NULL, &attr), 0);
+	ud = attr.odp_caps.per_transport_caps.ud_odp_caps;
+	assert_int_equal(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
+	assert_int_equal(ud, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV);
+	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps,
+	                 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
+	                         IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC);
+}
+
+static void an_on_demand_region_brings_in_the_pages_that_are_used(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map(4 * page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(e->pd, p, 4 * page, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)p + page, .length = 100, .lkey = mr->lkey };
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_false(is_present(p + (size_t)i * page));
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
+	assert_memory_equal(p + page + LAB_GRH, "message", 7);
+	assert_false(is_present(p));
+	lab_post(e, 1);
+	assert_int_equal(send_from(e, mr, p + page + LAB_GRH, 7), IBV_WC_SUCCESS);
+	lab_expect_text(e, "message");
+	munmap(p, 4 * page);
+}
+
+static void an_on_demand_region_follows_the_mapping(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map(page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(e->pd, p, page, IBV_ACCESS_LOCAL_WRITE);
+
+	(void)state;
+	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
+	assert_int_equal(munmap(p, page), 0);
+	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_LOC_PROT_ERR);
+	assert_ptr_equal(mmap(p, page, PROT_READ | PROT_WRITE,
+	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+	                 p);
+	strcpy(p, "message");
+	lab_post(e, 1);
+	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
+	lab_expect_text(e, "message");
+	munmap(p, page);
+}
+
+static void an_on_demand_receive_needs_memory_that_can_be_written(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map(page, PROT_READ);
+	struct ibv_mr *mr = on_demand(e->pd, p, page, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
+
+	(void)state;
+	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_PROT_ERR);
+	munmap(p, page);
+}
+
+static void the_whole_address_space_can_be_one_region(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map(page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(e->pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
+
+	(void)state;
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
+	assert_memory_equal(p + LAB_GRH, "message", 7);
+	assert_int_equal(send_from(e, mr, NULL, 7), IBV_WC_LOC_PROT_ERR);
+	munmap(p, page);
+}
+
+static void the_bounds_and_the_pd_of_an_on_demand_region_hold(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map(2 * page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(e->pd, p, page, 0);
+	struct ibv_mr *other = on_demand(lab_pd(e->context), p, page, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100, .lkey = mr->lkey };
+
+	(void)state;
+	assert_int_equal(send_from(e, mr, p + page - 7, 7), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, mr, p + page - 6, 7), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(send_from(e, mr, p - 1, 7), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(send_from(e, other, p, 7), IBV_WC_LOC_PROT_ERR);
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_LOC_PROT_ERR);
+	munmap(p, 2 * page);
+}
+
+static void a_region_becomes_on_demand_and_ordinary_again(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map(page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(e->pd, p, page, 0);
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
+	assert_true(is_present(p));
+	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_SUCCESS);
+	assert_int_equal(
+	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_ON_DEMAND),
+	        0);
+	assert_int_equal(munmap(p, page), 0);
+	assert_int_equal(send_from(e, mr, p, 7), IBV_WC_LOC_PROT_ERR);
+}
+
+/* ---- advice ---- */
+
+static int advise(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, const struct ibv_mr *mr,
+                  const void *addr, uint32_t bytes)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)addr, .length = bytes, .lkey = mr->lkey };
+
+	return ibv_advise_mr(pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+}
+
+static void advice_brings_pages_in(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	char *p = map(3 * page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(pd, p, 3 * page, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge[] = { { (uintptr_t)p, 1, mr->lkey },
+		                 { (uintptr_t)p + 2 * page, 1, mr->lkey } };
+
+	(void)state;
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, mr, p, 1), 0);
+	assert_false(is_present(p));
+	assert_int_equal(
+	        ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, sge, LAB_ARRAY(sge)), 0);
+	assert_true(is_present(p));
+	assert_false(is_present(p + page));
+	assert_true(is_present(p + 2 * page));
+	munmap(p, 3 * page);
+}
+
+static void wrong_advice_is_refused_as_the_man_page_says(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	char *p = map(page, PROT_READ | PROT_WRITE);
+	struct ibv_mr *mr = on_demand(pd, p, page, 0), unknown = { .lkey = 0xDEADBEEF };
+	struct ibv_mr *other = on_demand(lab_pd(pd->context), p, page, 0);
+	struct ibv_mr *ordinary = lab_mr(pd, p, page);
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 1, .lkey = mr->lkey };
+
+	(void)state;
+	assert_int_equal(advise(pd, (enum ibv_advise_mr_advice)99, mr, p, 1), ENOTSUP);
+	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1u << 9, &sge, 1),
+	                 EINVAL);
+	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 0), EINVAL);
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, ordinary, p, 1), EINVAL);
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, &unknown, p, 1), ENOENT);
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, other, p, 1), EPERM);
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, mr, p, 1), EPERM);
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, mr, p + page, 1), EFAULT);
+	assert_int_equal(munmap(p, page), 0);
+	assert_int_equal(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, mr, p, 1), EFAULT);
+}
+
+static void a_child_uses_regions_of_all_kinds(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	assert_true(child >= 0);
+	if (!child) {
+		zeros_are_read_from_a_null_region(NULL);
+		an_on_demand_region_follows_the_mapping(NULL);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_child_uses_regions_of_all_kinds),
+		LAB_TEST(a_null_region_has_a_local_key_and_no_end),
+		LAB_TEST(zeros_are_read_from_a_null_region),
+		LAB_TEST(a_whole_message_can_be_zeros),
+		LAB_TEST(what_is_received_into_a_null_region_is_gone),
+		LAB_TEST(a_null_entry_skips_its_part_of_a_message),
+		LAB_TEST(a_null_entry_that_is_too_short_is_a_length_error),
+		LAB_TEST(a_null_region_of_another_pd_fails),
+		LAB_TEST(a_null_region_cannot_be_registered_again),
+		LAB_TEST(a_pd_with_a_null_region_is_busy_and_its_key_dies_with_it),
+		LAB_TEST(threads_discard_at_the_same_time),
+		LAB_TEST(the_device_says_what_it_can_do_on_demand),
+		LAB_TEST(an_on_demand_region_brings_in_the_pages_that_are_used),
+		LAB_TEST(an_on_demand_region_follows_the_mapping),
+		LAB_TEST(an_on_demand_receive_needs_memory_that_can_be_written),
+		LAB_TEST(the_whole_address_space_can_be_one_region),
+		LAB_TEST(the_bounds_and_the_pd_of_an_on_demand_region_hold),
+		LAB_TEST(a_region_becomes_on_demand_and_ordinary_again),
+		LAB_TEST(advice_brings_pages_in),
+		LAB_TEST(wrong_advice_is_refused_as_the_man_page_says),
+	};
+
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

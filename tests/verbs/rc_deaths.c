@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Two processes flood each other with requests of all kinds over RC; one of them is killed or
+ * stopped at a random moment. The other one's requests and receives all end, no byte outside of a
+ * region changes, and the daemon then holds no more than before.
+ *
+ * UMBEL_KILLS: how many, instead of the usual number. UMBEL_SEED: where chance begins.
+ */
+#include "peer_lab.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#define KILLS 200
+#define STOPS 40
+
+static unsigned number_of(const char *name, unsigned usual)
+{
+	const char *text = getenv(name);
+
+	return text ? (unsigned)strtoul(text, NULL, 0) : usual;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Riots for so long, ns, or until something fails. */
+static void riot_for(struct lab_peer *p[2], struct lab_riot *r, uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	while (!r->error && !r->receive_error && now_ns() < end)
+		lab_peer_riot_step(p[0], p[1], r);
+}
+
+/* What the survivor has posted ends: with an error once there is one, as it will be. */
+static void expect_end(struct lab_peer *p[2], struct lab_riot *r, uint64_t seed)
+{
+	uint64_t end = now_ns() + LAB_SECONDS * 1000000000ull;
+
+	while (!r->error && !r->receive_error && now_ns() < end)
+		lab_peer_riot_step(p[0], p[1], r);
+	while (!lab_peer_riot_ends(p[0], r) && now_ns() < end)
+		;
+	if (r->sent || r->received)
+		fail_msg("seed %llu: %u requests and %u receives have not ended",
+		         (unsigned long long)seed, r->sent, r->received);
+	if (r->error != IBV_WC_RETRY_EXC_ERR && r->error != IBV_WC_RNR_RETRY_EXC_ERR &&
+	    r->error != IBV_WC_WR_FLUSH_ERR && r->error)
+		fail_msg("seed %llu: a request ends with '%s'", (unsigned long long)seed,
+		         ibv_wc_status_str(r->error));
+	if (r->receive_error && r->receive_error != IBV_WC_WR_FLUSH_ERR)
+		fail_msg("seed %llu: a receive ends with '%s'", (unsigned long long)seed,
+		         ibv_wc_status_str(r->receive_error));
+}
+
+static void one_death(uint64_t seed, int sig)
+{
+	const struct lab_peer_options o = {
+		.bytes = 256 << 10,
+		.timeout = 10,
+		.retry_cnt = 2,
+		.rnr_retry = 6,
+		.min_rnr_timer = 14,
+	};
+	struct lab_riot r = { .random = seed };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, (void *[]){ (void *)1 });
+	lab_peer_riot(p[1], p[0], seed + 1);
+	riot_for(p, &r, (seed * 2654435761u) % 15000000);
+	lab_peer_signal(p[1], sig);
+	expect_end(p, &r, seed);
+	lab_peer_to(p[0], IBV_QPS_RESET);
+	if (sig == SIGSTOP && seed % 2) { /* what it does when it goes on harms nobody */
+		lab_peer_signal(p[1], SIGCONT);
+		lab_peer_connect(p[0], p[0]);
+	}
+	if (sig != SIGKILL)
+		lab_peer_signal(p[1], SIGKILL);
+	lab_clean_up(NULL);
+}
+
+static const char *const held[] = {
+	"clients", "qps", "cqs", "flows", "ring_bytes", "payload_bytes"
+};
+
+static void many_deaths(int sig, unsigned n)
+{
+	uint64_t seed = number_of("UMBEL_SEED", (unsigned)time(NULL)), before[LAB_ARRAY(held)];
+
+	one_death(seed, sig); /* this process itself is a client from now on */
+	for (unsigned i = 0; i < LAB_ARRAY(held); i++) {
+		lab_await_status("qps", 0);
+		before[i] = lab_status(held[i]);
+	}
+	for (unsigned i = 1; i < n; i++)
+		one_death(seed + i, sig);
+	for (unsigned i = 0; i < LAB_ARRAY(held); i++)
+		lab_await_status(held[i], before[i]);
+}
+
+static void a_peer_that_is_killed_harms_nobody(void **state)
+{
+	(void)state;
+	many_deaths(SIGKILL, number_of("UMBEL_KILLS", KILLS));
+}
+
+static void a_peer_that_is_stopped_harms_nobody(void **state)
+{
+	(void)state;
+	many_deaths(SIGSTOP, number_of("UMBEL_KILLS", STOPS));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_peer_that_is_killed_harms_nobody),
+		LAB_TEST(a_peer_that_is_stopped_harms_nobody),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RDMA WRITE, RDMA READ and atomic operations over RC: what they do to memory, what completes, and
+ * how a responder refuses them.
+ */
+#include "peer_lab.h"
+
+#include <endian.h>
+#include <pthread.h>
+
+#define MIB 1048576u
+
+static struct lab_work write_of(struct lab_peer *to, uint64_t at, uint64_t remote, uint32_t length)
+{
+	return (struct lab_work){ .opcode = IBV_WR_RDMA_WRITE,
+		                  .wr_id = 7,
+		                  .n = 1,
+		                  .piece = { { at, length, 0 } },
+		                  .to = to,
+		                  .remote = remote };
+}
+
+static struct lab_work read_of(struct lab_peer *to, uint64_t at, uint64_t remote, uint32_t length)
+{
+	struct lab_work w = write_of(to, at, remote, length);
+
+	w.opcode = IBV_WR_RDMA_READ;
+	return w;
+}
+
+static struct lab_work atomic_of(struct lab_peer *to, enum ibv_wr_opcode opcode, uint64_t remote,
+                                 uint64_t compare_add, uint64_t swap)
+{
+	struct lab_work w = write_of(to, 0, remote, 8);
+
+	w.opcode = opcode;
+	w.compare_add = compare_add;
+	w.swap = swap;
+	return w;
+}
+
+static uint64_t word_at(struct lab_peer *p, uint64_t at)
+{
+	uint64_t word;
+
+	lab_peer_get(p, at, &word, sizeof(word));
+	return word;
+}
+
+static void put_word(struct lab_peer *p, uint64_t at, uint64_t word)
+{
+	lab_peer_put(p, at, &word, sizeof(word));
+}
+
+/* ---- what they do ---- */
+
+static const uint32_t sizes[] = { 0, 1, 7, 63, 64, 65, 4095, 4096, 4097, MIB - 3, 3 * MIB };
+
+static void a_write_of_any_size_and_alignment_lands_exactly(void **state)
+{
+	const struct lab_peer_options o = { .bytes = 4 * MIB };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
+		uint32_t n = sizes[i];
+		struct lab_work w = write_of(p[1], 5 + i, 1001 + i, n);
+
+		lab_peer_fill(p[0], 5 + i, n, i);
+		lab_peer_fill(p[1], 0, n + 2048, 99);
+		w.by_wr = i % 2;
+		assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
+		lab_peer_expect(p[1], 1001 + i, n, i);
+		lab_peer_expect(p[1], 0, 1001 + i, 99);
+	}
+}
+
+static void a_read_of_any_size_and_alignment_fetches_exactly(void **state)
+{
+	const struct lab_peer_options o = { .bytes = 4 * MIB };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
+		uint32_t n = sizes[i];
+		struct lab_work w = read_of(p[1], 1001 + i, 3 + i, n);
+
+		lab_peer_fill(p[0], 0, n + 2048, 99);
+		lab_peer_fill(p[1], 3 + i, n, i);
+		w.by_wr = i % 2;
+		assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_READ);
+		lab_peer_expect(p[0], 1001 + i, n, i);
+		lab_peer_expect(p[0], 0, 1001 + i, 99);
+	}
+}
+
+static void entries_are_gathered_and_scattered_in_order(void **state)
+{
+	struct lab_work w = {
+		.n = 4,
+		.piece = { { 100, 10, 0 }, { 50, 0, 1 }, { 300, 90, 0 }, { 10, 3, 0 } },
+		.remote = 1000
+	};
+	struct lab_peer *p[2];
+	uint8_t got[103];
+
+	lab_peers(p, NULL, state);
+	w.to = p[1];
+	lab_peer_fill(p[0], 0, 512, 1);
+	w.opcode = IBV_WR_RDMA_WRITE;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_get(p[1], 1000, got, sizeof(got));
+	for (unsigned i = 0; i < sizeof(got); i++)
+		assert_int_equal(got[i], lab_pattern(1, i < 10    ? 100 + i
+		                                        : i < 100 ? 290 + i
+		                                                  : i - 90));
+	lab_peer_fill(p[0], 0, 512, 2);
+	w.opcode = IBV_WR_RDMA_READ;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_get(p[0], 300, got, 90);
+	for (unsigned i = 0; i < 90; i++)
+		assert_int_equal(got[i], lab_pattern(1, 300 + i));
+}
+
+static void inline_data_may_change_after_posting(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, NULL, state);
+	for (int by_wr = 0; by_wr < 2; by_wr++) {
+		struct lab_work w = write_of(p[1], 0, 256, 48);
+
+		w.flags = IBV_SEND_INLINE;
+		w.piece[0].key_xor = ~0u; /* inline data needs no key */
+		w.by_wr = by_wr;
+		lab_peer_fill(p[0], 0, 48, 4);
+		lab_peer_post(p[0], &w);
+		lab_peer_fill(p[0], 0, 48, 5);
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		lab_peer_expect(p[1], 256, 48, 4);
+	}
+}
+
+static void a_write_with_immediate_uses_a_receive(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+	struct ibv_wc wc;
+
+	lab_peers(p, NULL, state);
+	lab_peer_receive(p[1], 41, 0, 0);
+	lab_peer_fill(p[0], 0, 5000, 3);
+	w = write_of(p[1], 0, 512, 5000);
+	w.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	w.imm = htobe32(0x12345678);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	wc = lab_peer_received(p[1], IBV_WC_SUCCESS);
+	assert_int_equal(wc.wr_id, 41);
+	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
+	assert_int_equal(wc.byte_len, 5000);
+	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
+	assert_int_equal(wc.imm_data, htobe32(0x12345678));
+	lab_peer_expect(p[1], 512, 5000, 3);
+}
+
+static void compare_and_swap_swaps_only_what_equals(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	put_word(p[1], 64, 10);
+	w = atomic_of(p[1], IBV_WR_ATOMIC_CMP_AND_SWP, 64, 10, 20);
+	assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_COMP_SWAP);
+	assert_int_equal(word_at(p[0], 0), 10);
+	assert_int_equal(word_at(p[1], 64), 20);
+	w.by_wr = true;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_int_equal(word_at(p[0], 0), 20);
+	assert_int_equal(word_at(p[1], 64), 20);
+}
+
+static void fetch_and_add_wraps(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	put_word(p[1], 64, UINT64_MAX);
+	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 3, 0);
+	assert_int_equal(lab_peer_do(p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_FETCH_ADD);
+	assert_true(word_at(p[0], 0) == UINT64_MAX);
+	assert_int_equal(word_at(p[1], 64), 2);
+	w.by_wr = true;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_int_equal(word_at(p[1], 64), 5);
+}
+
+#define ADDERS 4
+#define ADDS   2000
+
+struct adder {
+	struct lab_peer *from, *to;
+	struct lab_peer word; /* whose memory it adds to */
+};
+
+static void *add_many(void *o)
+{
+	struct adder *a = o;
+	struct lab_work w = atomic_of(&a->word, IBV_WR_ATOMIC_FETCH_AND_ADD, 64, 1, 0);
+
+	for (int i = 0; i < ADDS; i++)
+		lab_peer_do(a->from, &w, IBV_WC_SUCCESS);
+	return NULL;
+}
+
+/* Requesters in several processes add to one word: their responders are in one process, and share
+ * its protection domain. */
+static void additions_of_many_requesters_are_all_there(void **state)
+{
+	struct lab_peer_options here = { .host = 1, .timeout = 14, .retry_cnt = 7 };
+	struct lab_peer_options there = { .host = 2, .timeout = 14, .retry_cnt = 7 };
+	struct adder a[ADDERS];
+	pthread_t thread[ADDERS];
+
+	for (int i = 0; i < ADDERS; i++) {
+		here.neighbour = i ? a[0].to : NULL;
+		a[i].to = lab_peer(&here);
+		there.elsewhere = *state;
+		a[i].from = lab_peer(&there);
+		lab_peer_connect(a[i].to, a[i].from);
+		lab_peer_connect(a[i].from, a[i].to);
+		a[i].word = *a[0].to;
+	}
+	put_word(a[0].to, 64, 0);
+	for (int i = 0; i < ADDERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, add_many, &a[i]), 0);
+	for (int i = 0; i < ADDERS; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(word_at(a[0].to, 64), ADDERS * ADDS);
+}
+
+/* ---- what is refused ---- */
+
+/* The request fails at both ends as the specification says, and no byte changes. */
+static void expect_refused(struct lab_peer *p[2], const struct lab_work *w,
+                           enum ibv_wc_status status, enum ibv_event_type event)
+{
+	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 9);
+	lab_peer_receive(p[1], 1, 0, 64);
+	lab_peer_do(p[0], w, status);
+	lab_peer_expect(p[1], 0, LAB_PEER_BYTES, 9);
+	lab_peer_expect_state(p[0], IBV_QPS_ERR);
+	lab_peer_event(p[1], event);
+	lab_peer_expect_state(p[1], IBV_QPS_ERR);
+	assert_int_equal(lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR).wr_id, 1);
+	lab_peer_do(p[0], w, IBV_WC_WR_FLUSH_ERR);
+	lab_peer_no_event(p[0]);
+	lab_peer_no_event(p[1]);
+}
+
+static void a_wrong_key_is_a_remote_access_error(void **state)
+{
+	for (int i = 0; i < 5; i++) {
+		const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+			                               IBV_WR_ATOMIC_CMP_AND_SWP,
+			                               IBV_WR_ATOMIC_FETCH_AND_ADD,
+			                               IBV_WR_RDMA_WRITE_WITH_IMM };
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		lab_peers(p, NULL, state);
+		w = atomic_of(p[1], opcodes[i], 64, 0, 0);
+		w.rkey_xor = 1;
+		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+static void an_address_outside_of_the_region_is_a_remote_access_error(void **state)
+{
+	const struct {
+		uint64_t at;
+		uint32_t length;
+	} outside[] = { { LAB_PEER_BYTES - 7, 8 }, { (uint64_t)-8, 16 }, { (uint64_t)1 << 40, 1 } };
+
+	for (unsigned i = 0; i < LAB_ARRAY(outside); i++) {
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		lab_peers(p, NULL, state);
+		w = write_of(p[1], 0, outside[i].at, outside[i].length);
+		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+static void a_region_without_the_access_is_a_remote_access_error(void **state)
+{
+	const struct {
+		enum ibv_wr_opcode opcode;
+		unsigned access;
+	} each[] = { { IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE },
+		     { IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ },
+		     { IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC } };
+
+	for (unsigned i = 0; i < LAB_ARRAY(each); i++) {
+		struct lab_peer_options o = { .no_access = each[i].access };
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		lab_peers(p, &o, state);
+		w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
+		expect_refused(p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+static void a_queue_pair_without_the_access_is_an_invalid_request(void **state)
+{
+	const struct {
+		enum ibv_wr_opcode opcode;
+		unsigned access;
+	} each[] = { { IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE },
+		     { IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ },
+		     { IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_ATOMIC } };
+
+	for (unsigned i = 0; i < LAB_ARRAY(each); i++) {
+		struct lab_peer_options o = { .no_qp_access = each[i].access };
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		lab_peers(p, &o, state);
+		w = atomic_of(p[1], each[i].opcode, 64, 1, 1);
+		expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+static void an_atomic_address_must_be_a_multiple_of_8(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 68, 1, 1);
+	expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+}
+
+static void without_resources_for_reads_they_are_invalid_requests(void **state)
+{
+	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
+		                               IBV_WR_ATOMIC_FETCH_AND_ADD };
+
+	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
+		struct lab_peer_options o = { .no_read = 1 };
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		lab_peers(p, &o, state);
+		w = atomic_of(p[1], opcodes[i], 64, 1, 1);
+		/* this is looked at before the key is */
+		w.rkey_xor = 1;
+		expect_refused(p, &w, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+static void of_no_bytes_the_key_means_nothing(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	w = write_of(p[1], 0, 1u << 30, 0);
+	w.rkey_xor = ~0u;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w.n = 0;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w.opcode = IBV_WR_RDMA_READ;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+}
+
+/* A request whose own memory is wrong harms the requester alone, whatever else is wrong. */
+static void a_wrong_local_key_is_a_local_protection_error(void **state)
+{
+	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
+		                               IBV_WR_ATOMIC_CMP_AND_SWP };
+
+	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		lab_peers(p, NULL, state);
+		lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 9);
+		w = atomic_of(p[1], opcodes[i], 64, 1, 1);
+		w.piece[0].key_xor = 1;
+		w.rkey_xor = 1;
+		lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
+		lab_peer_expect_state(p[0], IBV_QPS_ERR);
+		lab_peer_expect_state(p[1], IBV_QPS_RTS);
+		lab_peer_expect(p[1], 0, LAB_PEER_BYTES, 9);
+		lab_peer_no_event(p[1]);
+		lab_clean_up(NULL);
+	}
+}
+
+static void a_wrong_local_key_shows_even_if_the_responder_is_gone(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 1 };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, &o, state);
+	lab_peer_destroy_qp(p[1]);
+	w = write_of(p[1], 0, 0, 64);
+	w.piece[0].key_xor = 1;
+	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_deregistered_region_is_not_reached(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	assert_int_equal(lab_peer_deregister(p[1]), 0);
+	lab_peer_fill(p[1], 0, 64, 9);
+	w = write_of(p[1], 0, 0, 64);
+	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
+	lab_peer_expect(p[1], 0, 64, 9);
+}
+
+static void requests_behind_a_failed_one_are_flushed_in_order(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	lab_peer_fill(p[1], 64, 512, 9);
+	for (unsigned i = 0; i < 8; i++) {
+		w = write_of(p[1], 0, 0, 16);
+		w.wr_id = i;
+		w.unsignalled = i % 2;
+		w.rkey_xor = i == 2;
+		w.remote = i > 1 ? 64 : 0;
+		lab_peer_post(p[0], &w);
+	}
+	assert_int_equal(lab_peer_sent(p[0], IBV_WC_SUCCESS).wr_id, 0);
+	assert_int_equal(lab_peer_sent(p[0], IBV_WC_REM_ACCESS_ERR).wr_id, 2);
+	for (unsigned i = 3; i < 8; i++)
+		assert_int_equal(lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR).wr_id, i);
+	lab_peer_expect(p[1], 64, 512, 9);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(a_write_of_any_size_and_alignment_lands_exactly),
+		LAB_BOTH(a_read_of_any_size_and_alignment_fetches_exactly),
+		LAB_BOTH(entries_are_gathered_and_scattered_in_order),
+		LAB_BOTH(inline_data_may_change_after_posting),
+		LAB_BOTH(a_write_with_immediate_uses_a_receive),
+		LAB_BOTH(compare_and_swap_swaps_only_what_equals),
+		LAB_BOTH(fetch_and_add_wraps),
+		LAB_BOTH(additions_of_many_requesters_are_all_there),
+		LAB_BOTH(a_wrong_key_is_a_remote_access_error),
+		LAB_BOTH(an_address_outside_of_the_region_is_a_remote_access_error),
+		LAB_BOTH(a_region_without_the_access_is_a_remote_access_error),
+		LAB_BOTH(a_queue_pair_without_the_access_is_an_invalid_request),
+		LAB_BOTH(an_atomic_address_must_be_a_multiple_of_8),
+		LAB_BOTH(without_resources_for_reads_they_are_invalid_requests),
+		LAB_BOTH(of_no_bytes_the_key_means_nothing),
+		LAB_BOTH(a_wrong_local_key_is_a_local_protection_error),
+		LAB_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone),
+		LAB_BOTH(a_deregistered_region_is_not_reached),
+		LAB_BOTH(requests_behind_a_failed_one_are_flushed_in_order),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A responder takes its memory back while its peer writes there as fast as it can: once
+ * ibv_dereg_mr(), ibv_destroy_qp() or a reset has returned, no byte changes any more.
+ */
+#include "peer_lab.h"
+
+#include <pthread.h>
+
+#define ROUNDS 25
+#define BYTES  (1u << 20)
+
+/* Writes until it fails. */
+static void *write_on(void *o)
+{
+	struct lab_peer **p = o;
+	struct lab_work w = {
+		.opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, BYTES, 0 } }, .to = p[1]
+	};
+	struct ibv_wc wc = { 0 };
+
+	while (!wc.status) {
+		lab_peer_try_post(p[0], &w);
+		lab_peer_try_sent(p[0], &wc);
+	}
+	return (void *)(uintptr_t)wc.status;
+}
+
+static void deregister(struct lab_peer *p)
+{
+	assert_int_equal(lab_peer_deregister(p), 0);
+}
+
+static void reset(struct lab_peer *p)
+{
+	lab_peer_to(p, IBV_QPS_RESET);
+}
+
+/* @take_back is the only end of the writer's access. The status of the writer's last request. */
+static enum ibv_wc_status writes_until(void (*take_back)(struct lab_peer *), void **state)
+{
+	const struct lab_peer_options o = { .bytes = BYTES, .timeout = 8, .retry_cnt = 1 };
+	struct lab_peer *p[2];
+	pthread_t thread;
+	uint8_t first = 0;
+	void *status;
+
+	lab_peers(p, &o, state);
+	lab_peer_fill(p[0], 0, BYTES, 1);
+	assert_int_equal(pthread_create(&thread, NULL, write_on, p), 0);
+	while (first != lab_pattern(1, BYTES - 1)) /* it has begun */
+		lab_peer_get(p[1], BYTES - 1, &first, 1);
+	take_back(p[1]);
+	lab_peer_fill(p[1], 0, BYTES, 2);
+	pthread_join(thread, &status);
+	lab_peer_expect(p[1], 0, BYTES, 2);
+	lab_clean_up(NULL);
+	return (enum ibv_wc_status)(uintptr_t)status;
+}
+
+static void what_is_deregistered_does_not_change(void **state)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		assert_int_equal(writes_until(deregister, state), IBV_WC_REM_ACCESS_ERR);
+}
+
+static void what_a_destroyed_queue_pair_let_in_does_not_change(void **state)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		assert_int_equal(writes_until(lab_peer_destroy_qp, state), IBV_WC_RETRY_EXC_ERR);
+}
+
+static void what_a_queue_pair_let_in_before_its_reset_does_not_change(void **state)
+{
+	for (int i = 0; i < ROUNDS; i++)
+		assert_int_equal(writes_until(reset, state), IBV_WC_RETRY_EXC_ERR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(what_is_deregistered_does_not_change),
+		LAB_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change),
+		LAB_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues: ibv_create_srq(3) and on. Two RC queue pairs on h2 share one; their peers
+ * are on h1.
+ */
+#include "lab.h"
+
+#define QPS     2
+#define MAX_WR  16
+#define MESSAGE 8192 /* bytes of a receive, in two entries */
+
+struct side {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *qp[QPS];
+	struct ibv_mr *mr;
+	char *memory; /* MAX_WR messages */
+};
+
+struct fixture {
+	struct side a, b;
+	struct ibv_srq *srq;
+};
+
+static void undo_srq(void *srq)
+{
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static struct ibv_srq *make_srq(struct ibv_pd *pd, uint32_t limit)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = MAX_WR, .max_sge = 2, .srq_limit = limit }
+	};
+	struct ibv_srq *srq = ibv_create_srq(pd, &init);
+
+	assert_non_null(srq);
+	lab_undo(undo_srq, srq);
+	return srq;
+}
+
+static struct ibv_qp *make_qp(const struct side *s, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = { .send_cq = s->send_cq,
+		                         .recv_cq = s->recv_cq,
+		                         .srq = srq,
+		                         .qp_type = IBV_QPT_RC,
+		                         .cap = { .max_send_wr = MAX_WR, .max_send_sge = 1 } };
+
+	return lab_qp(s->pd, &init);
+}
+
+static void make_side(struct side *s, int host)
+{
+	s->context = lab_open(host);
+	s->pd = lab_pd(s->context);
+	s->send_cq = lab_cq(s->context, QPS * MAX_WR, NULL);
+	s->recv_cq = lab_cq(s->context, QPS * MAX_WR, NULL);
+	s->memory = calloc(MAX_WR, MESSAGE);
+	lab_undo(free, s->memory);
+	s->mr = lab_mr(s->pd, s->memory, (size_t)MAX_WR * MESSAGE);
+}
+
+static void connect_to(struct ibv_qp *qp, struct ibv_qp *peer, const struct side *there)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_port_attr port;
+
+	assert_int_equal(ibv_query_port(there->context, 1, &port), 0);
+	assert_int_equal(
+	        ibv_modify_qp(qp, &attr,
+	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	        0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_4096;
+	attr.dest_qp_num = peer->qp_num;
+	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	                 0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.rnr_retry = 7;
+	attr.retry_cnt = 7;
+	attr.timeout = 14;
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	                                       IBV_QP_MAX_QP_RD_ATOMIC),
+	                 0);
+}
+
+static void make(struct fixture *f, uint32_t limit)
+{
+	make_side(&f->a, 1);
+	make_side(&f->b, 2);
+	f->srq = make_srq(f->b.pd, limit);
+	for (int i = 0; i < QPS; i++) {
+		f->a.qp[i] = make_qp(&f->a, NULL);
+		f->b.qp[i] = make_qp(&f->b, f->srq);
+		connect_to(f->a.qp[i], f->b.qp[i], &f->b);
+		connect_to(f->b.qp[i], f->a.qp[i], &f->a);
+	}
+}
+
+/* Posts a receive in slot @i of the memory, in two entries. */
+static int post(struct fixture *f, unsigned i)
+{
+	char *at = f->b.memory + (size_t)i * MESSAGE;
+	struct ibv_sge sge[2] = {
+		{ .addr = (uintptr_t)at, .length = 100, .lkey = f->b.mr->lkey },
+		{ .addr = (uintptr_t)at + 100, .length = MESSAGE - 100, .lkey = f->b.mr->lkey }
+	};
+	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = sge, .num_sge = 2 }, *bad = NULL;
+	int ret = ibv_post_srq_recv(f->srq, &wr, &bad);
+
+	assert_ptr_equal(bad, ret ? &wr : NULL);
+	return ret;
+}
+
+static void send_by(struct fixture *f, int qp, uint32_t bytes, char c)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)f->a.memory,
+		               .length = bytes,
+		               .lkey = f->a.mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_SEND,
+		                  .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad;
+
+	memset(f->a.memory, c, bytes);
+	assert_int_equal(ibv_post_send(f->a.qp[qp], &wr, &bad), 0);
+}
+
+static struct ibv_wc poll_one(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do
+		n = ibv_poll_cq(cq, 1, &wc);
+	while (!n);
+	assert_int_equal(n, 1);
+	return wc;
+}
+
+static void expect_message(struct fixture *f, int qp, uint32_t bytes, char c)
+{
+	struct ibv_wc wc = poll_one(f->b.recv_cq);
+	const char *at;
+
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(wc.qp_num, f->b.qp[qp]->qp_num);
+	assert_int_equal(wc.byte_len, bytes);
+	assert_true(wc.wr_id < MAX_WR);
+	at = f->b.memory + wc.wr_id * MESSAGE;
+	for (uint32_t i = 0; i < bytes; i++)
+		assert_int_equal(at[i], c);
+}
+
+static void queue_pairs_share_receives(void **state)
+{
+	static const uint32_t bytes[] = { 1, 64, 65, 100, 101, 4096, 4097, MESSAGE };
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned i = 0; i < LAB_ARRAY(bytes); i++)
+		assert_int_equal(post(&f, i), 0);
+	for (unsigned i = 0; i < LAB_ARRAY(bytes); i++) {
+		send_by(&f, (int)i % QPS, bytes[i], (char)('a' + i));
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+		expect_message(&f, (int)i % QPS, bytes[i], (char)('a' + i));
+	}
+}
+
+static void a_send_waits_for_a_receive(void **state)
+{
+	struct fixture f;
+	struct ibv_wc wc;
+
+	(void)state;
+	make(&f, 0);
+	for (int i = 0; i < QPS; i++)
+		send_by(&f, i, 10, 'x');
+	assert_int_equal(ibv_poll_cq(f.a.send_cq, 1, &wc), 0);
+	for (unsigned i = 0; i < QPS; i++)
+		assert_int_equal(post(&f, i), 0);
+	for (int i = 0; i < QPS; i++) {
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+		assert_int_equal(poll_one(f.b.recv_cq).status, IBV_WC_SUCCESS);
+	}
+}
+
+static void there_is_room_for_max_wr_and_no_more(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned round = 0; round < 5; round++) {
+		for (unsigned i = 0; i < MAX_WR; i++)
+			assert_int_equal(post(&f, i), 0);
+		assert_int_equal(post(&f, 0), ENOMEM);
+		for (unsigned i = 0; i < MAX_WR; i++) {
+			send_by(&f, (int)i % QPS, 1, 'r');
+			assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+		}
+		/* a receive is the queue's again when its completion is polled */
+		assert_int_equal(post(&f, 0), ENOMEM);
+		for (unsigned i = 0; i < MAX_WR; i++)
+			assert_int_equal(poll_one(f.b.recv_cq).status, IBV_WC_SUCCESS);
+	}
+}
+
+static void the_limit_event_fires_once(void **state)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 3 };
+	struct ibv_async_event event;
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(post(&f, i), 0);
+	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(ibv_query_srq(f.srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 3);
+	for (int i = 0; i < 3; i++)
+		send_by(&f, 0, 1, 'l');
+	event = lab_async_event(f.b.context, IBV_EVENT_SRQ_LIMIT_REACHED);
+	assert_ptr_equal(event.element.srq, f.srq);
+	assert_int_equal(ibv_query_srq(f.srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 0);
+}
+
+static void a_queue_pair_in_error_tells_that_it_takes_no_more(void **state)
+{
+	struct ibv_async_event event;
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	lab_to(f.b.qp[0], IBV_QPS_ERR);
+	event = lab_async_event(f.b.context, IBV_EVENT_QP_LAST_WQE_REACHED);
+	assert_ptr_equal(event.element.qp, f.b.qp[0]);
+	assert_int_equal(post(&f, 0), 0); /* for the other one */
+	send_by(&f, 1, 5, 'o');
+	expect_message(&f, 1, 5, 'o');
+}
+
+static void receives_of_unread_messages_come_back(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(post(&f, i), 0);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		send_by(&f, 0, 1, 'u');
+	lab_to(f.b.qp[0], IBV_QPS_RESET);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(post(&f, i), 0);
+}
+
+static void datagrams_take_receives_of_it_too(void **state)
+{
+	struct lab_end *from = lab_end(1), *to = lab_end(2);
+	struct ibv_srq *srq = make_srq(to->pd, 0);
+	struct ibv_qp_init_attr init = { .send_cq = to->send_cq,
+		                         .recv_cq = to->cq,
+		                         .srq = srq,
+		                         .qp_type = IBV_QPT_UD,
+		                         .cap = { .max_send_wr = 1 } };
+	struct ibv_qp *qp[QPS];
+	struct ibv_ah *ah = lab_ah_to(from, to);
+	struct ibv_recv_wr *bad;
+
+	(void)state;
+	for (int i = 0; i < QPS; i++) {
+		qp[i] = lab_qp(to->pd, &init);
+		lab_start(qp[i], LAB_QKEY);
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		struct ibv_sge sge = { .addr = (uintptr_t)to->slot + i * LAB_SLOT,
+			               .length = LAB_SLOT,
+			               .lkey = to->mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 };
+
+		assert_int_equal(ibv_post_srq_recv(srq, &wr, &bad), 0);
+	}
+	for (int i = 0; i < 3; i++) /* the last one finds no receive */
+		lab_send_text(from, ah, qp[i % QPS]->qp_num, "datagram");
+	for (int i = 0; i < 2; i++) {
+		struct ibv_wc wc = lab_complete(to->cq, IBV_WC_SUCCESS);
+
+		assert_int_equal(wc.byte_len, LAB_GRH + strlen("datagram"));
+		assert_memory_equal(to->slot + wc.wr_id * LAB_SLOT + LAB_GRH, "datagram",
+		                    strlen("datagram"));
+	}
+	lab_quiet(to->cq);
+}
+
+static void bad_input_is_refused(void **state)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
+	struct ibv_srq_attr attr = { .srq_limit = MAX_WR + 1 };
+	struct ibv_recv_wr wr = { .num_sge = 3 }, *bad;
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	assert_null(ibv_create_srq(f.b.pd, &init));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_LIMIT), EINVAL);
+	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(ibv_post_srq_recv(f.srq, &wr, &bad), EINVAL);
+	wr.num_sge = 0;
+	assert_int_equal(ibv_post_recv(f.b.qp[0], &wr, &bad), EINVAL);
+	assert_int_equal(ibv_destroy_srq(f.srq), EBUSY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(queue_pairs_share_receives),
+		LAB_TEST(a_send_waits_for_a_receive),
+		LAB_TEST(there_is_room_for_max_wr_and_no_more),
+		LAB_TEST(the_limit_event_fires_once),
+		LAB_TEST(a_queue_pair_in_error_tells_that_it_takes_no_more),
+		LAB_TEST(receives_of_unread_messages_come_back),
+		LAB_TEST(datagrams_take_receives_of_it_too),
+		LAB_TEST(bad_input_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

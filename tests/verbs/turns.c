@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whose completions are polled first: each source of a CQ (its sends, each receive queue) has its
+ * turn of at most 16 completions, so that none hides another, as docs/semantics.md says.
+ */
+#include "lab.h"
+
+#define TURN   16
+#define SENDS  (LAB_SLOTS / 2)
+#define QUEUES 40 /* more than a CQ watches at a time */
+
+/* A queue pair that sends, whose completions are on the CQ of @e's receives. */
+static struct ibv_qp *sender_on_same_cq(struct lab_end *e)
+{
+	struct ibv_qp_init_attr init = { .send_cq = e->cq,
+		                         .recv_cq = e->cq,
+		                         .qp_type = IBV_QPT_UD,
+		                         .cap = { .max_send_wr = SENDS,
+		                                  .max_recv_wr = 1,
+		                                  .max_send_sge = 1,
+		                                  .max_recv_sge = 1 } };
+	struct ibv_qp *qp = lab_qp(e->pd, &init);
+
+	lab_start(qp, LAB_QKEY);
+	return qp;
+}
+
+static void send_to_nobody(struct lab_end *e, struct ibv_qp *qp, struct ibv_ah *ah)
+{
+	struct lab_request r;
+	struct ibv_send_wr *bad;
+
+	lab_request(e, &r, ah, 0xABCDE, "x", 1);
+	assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
+}
+
+/* Polls for one completion at a time until it is of @qp. How many others came before. */
+static unsigned others_before(struct ibv_cq *cq, const struct ibv_qp *qp, void (*again)(void *arg),
+                              void *arg)
+{
+	struct ibv_wc wc;
+
+	for (unsigned n = 0;; n++) {
+		lab_poll(cq, 1, &wc);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		if (wc.qp_num == qp->qp_num || n > 100000)
+			return n;
+		again(arg);
+	}
+}
+
+struct busy_sender {
+	struct lab_end *e;
+	struct ibv_qp *qp;
+	struct ibv_ah *ah;
+};
+
+static void send_again(void *arg)
+{
+	struct busy_sender *b = arg;
+
+	send_to_nobody(b->e, b->qp, b->ah);
+}
+
+static void a_busy_sender_does_not_hide_receives(void **state)
+{
+	struct lab_end *e = lab_end(1), *from = lab_end(2);
+	struct busy_sender b = { e, sender_on_same_cq(e), lab_ah_to(e, e) };
+
+	(void)state;
+	lab_post(e, 1);
+	for (unsigned i = 0; i < SENDS; i++)
+		send_again(&b);
+	lab_send_text(from, lab_ah_to(from, e), e->qp->qp_num, "here");
+	assert_in_range(others_before(e->cq, e->qp, send_again, &b), 0, TURN);
+}
+
+static void sends_wait_no_longer_than_for_a_turn_of_receives(void **state)
+{
+	struct lab_end *e = lab_end(1), *from = lab_end(2);
+	struct ibv_qp *qp = sender_on_same_cq(e);
+	struct ibv_ah *ah = lab_ah_to(from, e);
+	struct ibv_wc wc[2 * TURN];
+	unsigned received = 0;
+
+	(void)state;
+	lab_post(e, 2 * TURN);
+	for (unsigned i = 0; i < 2 * TURN; i++)
+		lab_send_text(from, ah, e->qp->qp_num, "one of many");
+	send_to_nobody(e, qp, lab_ah_to(e, e));
+	lab_poll(e->cq, TURN + 1, wc);
+	for (unsigned i = 0; i <= TURN; i++)
+		received += wc[i].opcode == IBV_WC_RECV;
+	assert_int_equal(received, TURN);
+}
+
+/* Many receive queues on one CQ, all but one of which get a new message for each that is polled. */
+struct flood {
+	struct lab_end *to[QUEUES], *from;
+	struct ibv_ah *ah;
+	unsigned quiet, turn;
+};
+
+static void flood_again(void *arg)
+{
+	struct flood *f = arg;
+	unsigned i = f->turn++ % QUEUES;
+
+	if (i == f->quiet)
+		i = f->turn++ % QUEUES;
+	lab_post(f->to[i], 1);
+	lab_send_text(f->from, f->ah, f->to[i]->qp->qp_num, "flood");
+}
+
+static void flood(unsigned quiet)
+{
+	struct flood f = { .quiet = quiet, .from = lab_end(2) };
+	struct lab_options options = { .cqe = QUEUES * LAB_SLOTS, .cap.max_send_wr = 1 };
+
+	for (unsigned i = 0; i < QUEUES; i++) {
+		f.to[i] = lab_end_with(&options);
+		options.neighbour = f.to[0];
+	}
+	f.ah = lab_ah_to(f.from, f.to[0]);
+	for (unsigned i = 0; i < 2 * TURN * QUEUES; i++)
+		flood_again(&f);
+	lab_post(f.to[quiet], 1);
+	lab_send_text(f.from, f.ah, f.to[quiet]->qp->qp_num, "the one that counts");
+	assert_in_range(others_before(f.to[0]->cq, f.to[quiet]->qp, flood_again, &f), 0,
+	                TURN * QUEUES);
+	lab_clean_up(NULL);
+}
+
+static void flooded_queues_do_not_hide_another(void **state)
+{
+	(void)state;
+	flood(0);
+	flood(1);
+	flood(QUEUES / 2);
+	flood(QUEUES - 1);
+}
+
+/* All queues but the last one fall idle @later polls later than they could. */
+static void the_last_of_many_is_found(unsigned later)
+{
+	enum { LONG = 1100, ENDS = 4 };
+	struct lab_options options = { .cqe = ENDS * LAB_SLOTS };
+	struct lab_end *to[ENDS], *from = lab_end(2);
+	struct ibv_ah *ah;
+	struct ibv_wc wc[TURN];
+
+	for (unsigned i = 0; i < ENDS; i++) {
+		to[i] = lab_end_with(&options);
+		options.neighbour = to[0];
+	}
+	ah = lab_ah_to(from, to[0]);
+	for (unsigned n = 0; n < LONG; n++) {
+		unsigned i = n < ENDS ? n : n - ENDS - later;
+		struct lab_end *e = to[i < ENDS ? i : ENDS - 1];
+
+		lab_post(e, 1);
+		lab_send_text(from, ah, e->qp->qp_num, "here");
+		assert_int_equal(ibv_poll_cq(to[0]->cq, TURN, wc), 1);
+	}
+	lab_clean_up(NULL);
+}
+
+static void a_poll_finds_what_is_there(void **state)
+{
+	(void)state;
+	for (unsigned later = 0; later < TURN; later++)
+		the_last_of_many_is_found(later); /* it is another one's turn when they do */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_busy_sender_does_not_hide_receives),
+		LAB_TEST(sends_wait_no_longer_than_for_a_turn_of_receives),
+		LAB_TEST(flooded_queues_do_not_hide_another),
+		LAB_TEST(a_poll_finds_what_is_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * UC: messages and RDMA WRITEs as over RC, but what cannot be delivered is lost without a word.
+ */
+#include "peer_lab.h"
+
+#include <endian.h>
+
+static struct lab_work work_of(enum ibv_wr_opcode opcode, struct lab_peer *to, uint32_t length)
+{
+	return (struct lab_work){ .opcode = opcode,
+		                  .wr_id = 7,
+		                  .n = 1,
+		                  .piece = { { 0, length, 0 } },
+		                  .to = to,
+		                  .imm = htobe32(5) };
+}
+
+static void uc_peers(struct lab_peer *p[2], void **state)
+{
+	const struct lab_peer_options o = { .type = IBV_QPT_UC };
+
+	lab_peers(p, &o, state);
+}
+
+/* The next message is the first that arrived. */
+static void expect_nothing_arrived(struct lab_peer *p[2])
+{
+	struct lab_work mark = work_of(IBV_WR_SEND_WITH_IMM, NULL, 3);
+
+	mark.imm = htobe32(99);
+	lab_peer_do(p[0], &mark, IBV_WC_SUCCESS);
+	assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).imm_data, htobe32(99));
+}
+
+static void messages_and_writes_arrive(void **state)
+{
+	const uint32_t lengths[] = { 0, 1, 64, 65, 5000, 30000 };
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	for (unsigned i = 0; i < LAB_ARRAY(lengths); i++) {
+		struct lab_work w = work_of(IBV_WR_SEND_WITH_IMM, NULL, lengths[i]);
+
+		lab_peer_fill(p[0], 0, lengths[i], i);
+		lab_peer_receive(p[1], i, 0, 30000);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).byte_len, lengths[i]);
+		lab_peer_expect(p[1], 0, lengths[i], i);
+		w = work_of(IBV_WR_RDMA_WRITE_WITH_IMM, p[1], lengths[i]);
+		w.remote = 30100;
+		lab_peer_receive(p[1], i, 0, 0);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_received(p[1], IBV_WC_SUCCESS);
+		lab_peer_expect(p[1], 30100, lengths[i], i);
+	}
+}
+
+static void without_a_receive_a_message_is_lost_and_counted(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+	uint64_t lost = lab_counter(2, "no_receive");
+
+	uc_peers(p, state);
+	w = work_of(IBV_WR_SEND, NULL, 64);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_int_equal(lab_counter(2, "no_receive"), lost + 1);
+	lab_peer_receive(p[1], 1, 0, 64);
+	expect_nothing_arrived(p);
+}
+
+static void a_write_that_is_refused_is_lost(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	lab_peer_fill(p[1], 0, 4096, 9);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+	w.rkey_xor = 1;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w.rkey_xor = 0;
+	w.remote = LAB_PEER_BYTES - 63;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 0, 4096, 9);
+	lab_peer_expect_state(p[0], IBV_QPS_RTS);
+	lab_peer_expect_state(p[1], IBV_QPS_RTS);
+	lab_peer_no_event(p[1]);
+}
+
+static void a_failed_request_stops_the_send_queue_alone(void **state)
+{
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	w = work_of(IBV_WR_SEND, NULL, 64);
+	w.piece[0].key_xor = 1;
+	lab_peer_receive(p[0], 1, 0, 64);
+	lab_peer_receive(p[1], 1, 0, 64);
+	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
+	lab_peer_expect_state(p[0], IBV_QPS_SQE);
+	w.piece[0].key_xor = 0;
+	lab_peer_do(p[0], &w, IBV_WC_WR_FLUSH_ERR);
+	/* it receives */
+	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+	lab_peer_received(p[0], IBV_WC_SUCCESS);
+	assert_int_equal(lab_peer_modify(p[0], &rts, IBV_QP_STATE | IBV_QP_CUR_STATE), 0);
+	expect_nothing_arrived(p);
+}
+
+static void reads_and_atomics_are_refused(void **state)
+{
+	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP,
+		                               IBV_WR_ATOMIC_FETCH_AND_ADD };
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
+		struct lab_work w = work_of(opcodes[i], p[1], 8);
+
+		assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
+	}
+}
+
+static void without_a_way_messages_are_lost(void **state)
+{
+	struct lab_work w = work_of(IBV_WR_SEND, NULL, 64);
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	lab_peer_receive(p[1], 1, 0, 64);
+	assert_int_equal(system("umbel link down h2:1 > /dev/null"), 0);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_int_equal(system("umbel link up h2:1 > /dev/null"), 0);
+	expect_nothing_arrived(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(messages_and_writes_arrive),
+		LAB_BOTH(without_a_receive_a_message_is_lost_and_counted),
+		LAB_BOTH(a_write_that_is_refused_is_lost),
+		LAB_BOTH(a_failed_request_stops_the_send_queue_alone),
+		LAB_BOTH(reads_and_atomics_are_refused),
+		LAB_BOTH(without_a_way_messages_are_lost),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Builds Umbel for 64-bit ARM and tests it: arm64.sh [build | test]
+#
+#   build   the cross-build, every warning an error: what CI does
+#   test    that, and the unit tests under qemu-user (the default)
+#
+# It does so on a Debian 12 of its own, which is kept in build/arm64.root: packages of another
+# architecture do not touch the machine's. Needs root.
+
+set -eu -o pipefail
+
+cd "$(dirname "$(readlink -f "$0")")/.."
+. tools/lib.sh
+
+# Unit tests that qemu-user cannot run: it traces no process, passes no more descriptors than fit,
+# and has threads of its own, so that no program of its can enter a new user namespace.
+without_qemu='
+	shm[.]ring_death|
+	control[.]socket|
+	netdev[.](mcast|netdev|udp)'
+
+# On the Debian of its own: compiler and tools of this machine, libraries of the other.
+install_packages()
+{
+	local package names=(crossbuild-essential-arm64 qemu-user ibsim-utils)
+
+	while read -r package; do
+		case $package in
+		gcc | libc6-dev | binutils) ;; # crossbuild-essential-arm64 has its own
+		lib*) names+=("$package:arm64") ;;
+		*) names+=("$package") ;;
+		esac
+	done < <(packages build)
+	[ "$(cat /etc/umbel-arm64 2>/dev/null)" != "${names[*]}" ] || return 0
+	say "Installing compiler and libraries"
+	dpkg --add-architecture arm64
+	apt-get -qq update
+	apt-get -qq -y -o Dpkg::Use-Pty=0 install --no-install-recommends "${names[@]}" > /dev/null
+	echo "${names[*]}" > /etc/umbel-arm64
+}
+
+build()
+{
+	[ -e build/arm64/build.ninja ] ||
+		cmake -G Ninja -S . -B build/arm64 --toolchain tools/arm64.cmake -DUMBEL_WERROR=ON
+	ninja --quiet -C build/arm64
+	readelf -h build/arm64/bin/umbel | grep -q 'Machine: *AArch64' ||
+		fail "build/arm64/bin/umbel is for another machine"
+	echo "built for AArch64"
+}
+
+case ${1:-test} in
+build | test)
+	[ $# -le 1 ] || fail "one argument is enough; see the first lines of this file"
+	exec tools/debian-root.sh --suite bookworm --keep build/arm64.root tools/arm64.sh \
+		"inside-${1:-test}"
+	;;
+inside-build)
+	install_packages
+	build
+	;;
+inside-test)
+	install_packages
+	build
+	ctest --test-dir build/arm64 --output-on-failure -j "$(nproc)" \
+		-R '^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli)[.]' \
+		-E "^($(tr -d '[:space:]' <<< "$without_qemu"))\$"
+	;;
+*)
+	fail "no command '$1'; see the first lines of this file"
+	;;
+esac

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# No circles between the modules of a folder in src/. A module is x.c with its x.h; it uses those
+# of its folder whose headers either includes. Prints each circle as A -> B -> ... -> A.
+# Called by tools/check-static.sh, which checks the folders that have no circle any more. With
+# arguments: only these folders, such as src/cm.
+
+set -eu -o pipefail
+
+cd "$(dirname "$(readlink -f "$0")")/.."
+
+# In these one header says what all files share, and includes some of theirs.
+circular=(src/cli src/cm src/fabric src/hca src/subnet src/wire)
+
+folders()
+{
+	find src -name '*.h' -printf '%h\n' | sort -u | grep -vxF "$(printf '%s\n' "${circular[@]}")"
+}
+
+[ $# -gt 0 ] || mapfile -t found < <(folders)
+for folder in "${@:-${found[@]}}"; do
+	find "$folder" -maxdepth 1 -name '*.[ch]' ! -name '*_test.c' ! -name 'testing*' | sort
+done | xargs -r awk '
+function module(path)
+{
+	sub(/\.[ch]$/, "", path)
+	return path
+}
+function folder(path)
+{
+	sub(/\/[^\/]*$/, "", path)
+	return path
+}
+match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
+	split($0, quoted, "\"")
+	from = module(FILENAME)
+	to = module("src/" quoted[2])
+	if (folder(from) != folder(to) || from == to || (from, to) in seen)
+		next
+	seen[from, to] = 1
+	uses[from] = uses[from] " " to
+	users[from] = 1
+}
+# Looks for circles on the paths from @at. Those before it are path[0] ... path[depth - 1].
+function visit(at, depth,    i, n, next_ones)
+{
+	if (at in place) {
+		circle = at
+		for (i = place[at] + 1; i < depth; i++)
+			circle = circle " -> " path[i]
+		print circle " -> " at
+		bad = 1
+		return
+	}
+	if (at in done)
+		return
+	place[at] = depth
+	path[depth] = at
+	n = split(uses[at], next_ones)
+	for (i = 1; i <= n; i++)
+		visit(next_ones[i], depth + 1)
+	delete place[at]
+	done[at] = 1
+}
+END {
+	for (from in users)
+		visit(from, 0)
+	exit bad
+}
+'
