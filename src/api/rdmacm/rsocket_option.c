@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Options of datagram rsockets: those that rsocket(7) names. What has no meaning for datagrams is
- * kept and given back, or refused with ENOTSUP if there is nothing to keep.
+ * Options of rsockets: those that rsocket(7) names. Here are the ones that all types have; others
+ * are asked of the type. What has no meaning is kept and given back, or refused with ENOTSUP if
+ * there is nothing to keep.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,8 @@
 
 #include "api/rdmacm/rsocket.h"
 
-#define MAX_DEPTH 32768
+#define MAX_DEPTH  32768
+#define MIN_BUFFER 2048
 
 /* ---- setting ---- */
 
@@ -28,31 +30,38 @@ static uint32_t buffer(int value)
 {
 	uint64_t bytes = 2 * (uint64_t)(uint32_t)value;
 
-	if (bytes < RSOCKET_BUFFER)
-		return RSOCKET_BUFFER;
-	return bytes < INT_MAX ? (uint32_t)bytes : INT_MAX;
+	if (bytes < MIN_BUFFER)
+		return MIN_BUFFER;
+	return bytes < INT_MAX ? (uint32_t)bytes : INT_MAX - 1;
 }
 
+static int set_linger(struct rsocket *rs, const void *value, socklen_t bytes)
+{
+	struct linger linger = { 0 };
+
+	memcpy(&linger, value, bytes < sizeof(linger) ? bytes : sizeof(linger));
+	rs->options.linger = linger;
+	return 0;
+}
+
+/* -ENOTSUP: it is no option of all types. */
 static int set_socket(struct rsocket *rs, int name, int value)
 {
 	switch (name) {
 	case SO_REUSEADDR:
-		rs->reuse_addr = value;
+		rs->options.reuse_addr = value;
 		return 0;
-	case SO_RCVBUF: /* for ends that are still to be made */
-		rs->rcvbuf = buffer(value);
+	case SO_RCVBUF: /* for queues that are still to be made */
+		rs->options.rcvbuf = buffer(value);
 		return 0;
 	case SO_SNDBUF:
-		rs->sndbuf = buffer(value);
+		rs->options.sndbuf = buffer(value);
 		return 0;
 	case SO_KEEPALIVE:
-		rs->keepalive = value;
+		rs->options.keepalive = value;
 		return 0;
 	case SO_OOBINLINE:
-		rs->oob_inline = value;
-		return 0;
-	case SO_LINGER: /* of struct linger the first int says whether */
-		rs->linger = value;
+		rs->options.oob_inline = value;
 		return 0;
 	default:
 		return -ENOTSUP;
@@ -61,21 +70,29 @@ static int set_socket(struct rsocket *rs, int name, int value)
 
 static int set_rdma(struct rsocket *rs, int name, int value)
 {
-	if (!TAILQ_EMPTY(&rs->ends))
+	if (rs->type->has_queues(rs))
 		return -EINVAL;
 	switch (name) {
 	case RDMA_SQSIZE:
-		rs->n_send = depth(value);
+		rs->options.n_send = depth(value);
 		return 0;
 	case RDMA_RQSIZE:
-		rs->n_recv = depth(value);
+		rs->options.n_recv = depth(value);
 		return 0;
 	case RDMA_INLINE:
-		rs->inline_bytes = value > 0 ? (uint32_t)value : 0;
+		rs->options.inline_bytes = value > 0 ? (uint32_t)value : 0;
 		return 0;
-	default: /* RDMA_IOMAPSIZE, RDMA_ROUTE: of streams */
+	default:
 		return -ENOTSUP;
 	}
+}
+
+static int set_v6_only(struct rsocket *rs, int value)
+{
+	if (rs->id || rs->domain != AF_INET6)
+		return -EINVAL;
+	rs->options.v6_only = value;
+	return 0;
 }
 
 static int set(struct rsocket *rs, int level, int name, int value)
@@ -84,12 +101,9 @@ static int set(struct rsocket *rs, int level, int name, int value)
 		return set_socket(rs, name, value);
 	if (level == SOL_RDMA)
 		return set_rdma(rs, name, value);
-	if (level != IPPROTO_IPV6 || name != IPV6_V6ONLY)
-		return -ENOTSUP;
-	if (rs->id || rs->domain != AF_INET6)
-		return -EINVAL;
-	rs->v6_only = value;
-	return 0;
+	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
+		return set_v6_only(rs, value);
+	return -ENOTSUP;
 }
 
 int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
@@ -99,54 +113,46 @@ int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_
 
 	if (!rs)
 		return -1;
-	if (optval && optlen >= sizeof(value)) {
-		memcpy(&value, optval, sizeof(value));
+	if (!optval || optlen < sizeof(value))
+		return (int)rsocket_leave(rs, ret);
+	memcpy(&value, optval, sizeof(value));
+	if (level == SOL_SOCKET && optname == SO_LINGER)
+		ret = set_linger(rs, optval, optlen);
+	else
 		ret = set(rs, level, optname, value);
-	}
+	if (ret == -ENOTSUP)
+		ret = rs->type->set(rs, level, optname, optval, optlen);
 	return (int)rsocket_leave(rs, ret);
 }
 
 /* ---- getting ---- */
 
-static int clear_error(struct rsocket *rs)
-{
-	int error = 0;
-
-	if (rs->dead)
-		return EIO;
-	if (rs->connected) {
-		error = -rs->connected->error;
-		rs->connected->error = 0;
-	}
-	return error;
-}
-
 static int get_socket(struct rsocket *rs, int name, int *value)
 {
 	switch (name) {
 	case SO_REUSEADDR:
-		*value = rs->reuse_addr;
+		*value = rs->options.reuse_addr;
 		return 0;
 	case SO_RCVBUF:
-		*value = (int)rs->rcvbuf;
+		*value = (int)rs->options.rcvbuf;
 		return 0;
 	case SO_SNDBUF:
-		*value = (int)rs->sndbuf;
+		*value = (int)rs->options.sndbuf;
 		return 0;
 	case SO_KEEPALIVE:
-		*value = rs->keepalive;
+		*value = rs->options.keepalive;
 		return 0;
 	case SO_OOBINLINE:
-		*value = rs->oob_inline;
-		return 0;
-	case SO_LINGER:
-		*value = rs->linger;
+		*value = rs->options.oob_inline;
 		return 0;
 	case SO_ERROR:
-		*value = clear_error(rs);
+		*value = rs->type->take_error(rs);
 		return 0;
 	case SO_TYPE:
-		*value = SOCK_DGRAM;
+		*value = rs->type->type;
+		return 0;
+	case SO_PROTOCOL:
+		*value = rs->type->protocol;
 		return 0;
 	case SO_DOMAIN:
 		*value = rs->domain;
@@ -160,13 +166,13 @@ static int get_rdma(const struct rsocket *rs, int name, int *value)
 {
 	switch (name) {
 	case RDMA_SQSIZE:
-		*value = (int)rs->n_send;
+		*value = (int)rs->options.n_send;
 		return 0;
 	case RDMA_RQSIZE:
-		*value = (int)rs->n_recv;
+		*value = (int)rs->options.n_recv;
 		return 0;
 	case RDMA_INLINE:
-		*value = (int)rs->inline_bytes;
+		*value = (int)rs->options.inline_bytes;
 		return 0;
 	default:
 		return -ENOTSUP;
@@ -181,25 +187,38 @@ static int get(struct rsocket *rs, int level, int name, int *value)
 		return get_rdma(rs, name, value);
 	if (level != IPPROTO_IPV6 || name != IPV6_V6ONLY)
 		return -ENOTSUP;
-	*value = rs->v6_only;
+	*value = rs->options.v6_only;
+	return 0;
+}
+
+/* The option's value and its length; all of it, or -EINVAL. */
+static int put(void *to, socklen_t *bytes, const void *value, socklen_t n)
+{
+	if (*bytes < n)
+		return -EINVAL;
+	memcpy(to, value, n);
+	*bytes = n;
 	return 0;
 }
 
 int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
 {
-	const bool linger = level == SOL_SOCKET && optname == SO_LINGER;
 	struct rsocket *rs = rsocket_enter(socket);
-	socklen_t bytes = linger ? sizeof(struct linger) : sizeof(int);
-	int value[2] = { 0 }, ret = -EINVAL;
+	int value = 0, ret = -EINVAL;
 
 	if (!rs)
 		return -1;
-	if (optval && optlen && *optlen >= bytes)
-		ret = get(rs, level, optname, value);
-	if (!ret) {
-		memcpy(optval, value, bytes);
-		*optlen = bytes;
+	if (!optval || !optlen || *optlen < sizeof(value))
+		return (int)rsocket_leave(rs, ret);
+	if (level == SOL_SOCKET && optname == SO_LINGER) {
+		ret = put(optval, optlen, &rs->options.linger, sizeof(rs->options.linger));
+		return (int)rsocket_leave(rs, ret);
 	}
+	ret = get(rs, level, optname, &value);
+	if (!ret)
+		ret = put(optval, optlen, &value, sizeof(value));
+	else if (ret == -ENOTSUP)
+		ret = rs->type->get(rs, level, optname, optval, optlen);
 	return (int)rsocket_leave(rs, ret);
 }
 
@@ -211,9 +230,9 @@ static int control(struct rsocket *rs, int cmd, long arg)
 
 	switch (cmd) {
 	case F_GETFL:
-		return O_RDWR | (rs->nonblocking ? O_NONBLOCK : 0);
+		return O_RDWR | (rs->options.nonblocking ? O_NONBLOCK : 0);
 	case F_SETFL:
-		rs->nonblocking = arg & O_NONBLOCK;
+		rs->options.nonblocking = arg & O_NONBLOCK;
 		return 0;
 	case F_GETFD:
 	case F_SETFD:

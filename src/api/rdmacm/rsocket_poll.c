@@ -52,8 +52,8 @@ static short look(struct rsocket *rs, short wanted, bool arm)
 	pthread_mutex_lock(&rs->lock);
 	rsocket_drain(rs);
 	if (arm)
-		rsocket_arm(rs);
-	events = rsocket_events(rs) & (wanted | POLLERR | POLLHUP);
+		rs->type->arm(rs);
+	events = rs->type->events(rs) & (wanted | POLLERR | POLLHUP);
 	pthread_mutex_unlock(&rs->lock);
 	return events;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How calls on a datagram rsocket wait. Sleepers poll the rsocket's epoll instance without the
- * lock. A completion channel fires once, and the first thread that wakes acknowledges that. So a
- * thread that returns while others sleep arms the ends again, and wakes a sleeper if a datagram is
- * left.
+ * How calls on an rsocket wait. Sleepers poll the rsocket's epoll instance without the lock. A
+ * completion channel fires once, and the first thread that wakes acknowledges that. So a thread
+ * that returns while others sleep arms again, and wakes a sleeper if there is something to read.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -12,14 +11,6 @@
 #include "api/rdmacm/rsocket.h"
 
 #define EVENTS 16
-
-void rsocket_arm(struct rsocket *rs)
-{
-	struct rsocket_end *end;
-
-	TAILQ_FOREACH(end, &rs->ends, entry)
-	rsocket_end_arm(end);
-}
 
 void rsocket_drain(struct rsocket *rs)
 {
@@ -33,10 +24,10 @@ void rsocket_drain(struct rsocket *rs)
 			if (event[i].data.ptr == &rs->kick)
 				eventfd_read(rs->kick, &count);
 			else if (event[i].data.ptr != &rs->events)
-				rsocket_end_disarm(event[i].data.ptr);
+				rs->type->disarm(rs, event[i].data.ptr);
 		}
 	} while (n == EVENTS);
-	rsocket_peers_progress(rs);
+	rs->type->progress(rs);
 }
 
 /* Milliseconds from now for poll(). */
@@ -77,7 +68,7 @@ void rsocket_pass_on(struct rsocket *rs)
 {
 	if (!rs->sleepers)
 		return;
-	rsocket_arm(rs);
-	if (rsocket_next(rs))
+	rs->type->arm(rs);
+	if (rs->type->events(rs) & POLLIN)
 		rsocket_wake(rs);
 }

@@ -2,13 +2,13 @@
 /*
  * The peers of a datagram rsocket: addresses, and the queue pairs that they turn out to be. A
  * resolution is an rdma_cm identifier that goes through address, route and service; its events are
- * served whenever a thread is in a call. See rsocket.h.
+ * served whenever a thread is in a call. See rsocket_dgram.h.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/rdmacm/rsocket.h"
+#include "api/rdmacm/rsocket_dgram.h"
 #include "wire/ib.h"
 
 #define RETRY_MS  10    /* between two requests to a peer that was not there */
@@ -23,9 +23,10 @@ static uint64_t hash_of(const union control_cm_addr *addr)
 	return base_hash_of(addr, sizeof(*addr), 0);
 }
 
-struct rsocket_peer *rsocket_peer_find(const struct rsocket *rs, const union control_cm_addr *addr)
+struct rsocket_peer *rsocket_peer_find(const struct rsocket_dgram *d,
+                                       const union control_cm_addr *addr)
 {
-	struct base_hash_node *n = base_hash_first(&rs->peers, hash_of(addr));
+	struct base_hash_node *n = base_hash_first(&d->peers, hash_of(addr));
 
 	for (; n; n = base_hash_next(n)) {
 		struct rsocket_peer *peer = container_of(n, struct rsocket_peer, node);
@@ -47,72 +48,72 @@ static void drop_queued(struct rsocket_peer *peer)
 	free(d);
 }
 
-static void end_resolution(struct rsocket *rs, struct rsocket_peer *peer)
+static void end_resolution(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
 	if (!peer->id)
 		return;
 	rdma_destroy_id(peer->id);
 	peer->id = NULL;
-	rs->n_resolving--;
+	d->n_resolving--;
 }
 
-static void peer_free(struct rsocket *rs, struct rsocket_peer *peer)
+static void peer_free(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
-	end_resolution(rs, peer);
+	end_resolution(d, peer);
 	while (peer->n_queued)
 		drop_queued(peer);
 	if (peer->ah)
 		ibv_destroy_ah(peer->ah);
-	base_hash_remove(&rs->peers, &peer->node);
+	base_hash_remove(&d->peers, &peer->node);
 	free(peer);
 }
 
-void rsocket_peers_free(struct rsocket *rs)
+void rsocket_peers_free(struct rsocket_dgram *d)
 {
 	struct base_hash_node *n;
 
-	rs->connected = NULL;
-	while ((n = base_hash_walk(&rs->peers, NULL)))
-		peer_free(rs, container_of(n, struct rsocket_peer, node));
-	base_hash_fini(&rs->peers);
+	d->connected = NULL;
+	while ((n = base_hash_walk(&d->peers, NULL)))
+		peer_free(d, container_of(n, struct rsocket_peer, node));
+	base_hash_fini(&d->peers);
 }
 
 /* Clients come and go, each with another port number: forgets those that have gone. */
-static void sweep(struct rsocket *rs)
+static void sweep(struct rsocket_dgram *d)
 {
 	struct base_hash_node *n, *next;
 	uint64_t now = rsocket_now_ms();
 
-	if (rs->peers.n < MANY || now - rs->swept_ms < SWEEP_MS)
+	if (d->peers.n < MANY || now - d->swept_ms < SWEEP_MS)
 		return;
-	rs->swept_ms = now;
-	for (n = base_hash_walk(&rs->peers, NULL); n; n = next) {
+	d->swept_ms = now;
+	for (n = base_hash_walk(&d->peers, NULL); n; n = next) {
 		struct rsocket_peer *peer = container_of(n, struct rsocket_peer, node);
 
-		next = base_hash_walk(&rs->peers, n);
-		if (peer != rs->connected && !peer->id && now - peer->heard_ms > IDLE_MS &&
+		next = base_hash_walk(&d->peers, n);
+		if (peer != d->connected && !peer->id && now - peer->heard_ms > IDLE_MS &&
 		    now - peer->asked_ms > IDLE_MS)
-			peer_free(rs, peer);
+			peer_free(d, peer);
 	}
 }
 
-int rsocket_peer_get(struct rsocket *rs, const union control_cm_addr *addr,
+int rsocket_peer_get(struct rsocket_dgram *d, const union control_cm_addr *addr,
                      struct rsocket_peer **out)
 {
-	struct rsocket_peer *peer = rsocket_peer_find(rs, addr);
+	struct rsocket_peer *peer = rsocket_peer_find(d, addr);
 
 	*out = peer;
 	if (peer)
 		return 0;
-	sweep(rs);
-	if (rs->peers.n >= MAX_PEERS)
+	sweep(d);
+	if (d->peers.n >= MAX_PEERS)
 		return -ENOBUFS;
 	peer = calloc(1, sizeof(*peer));
 	if (!peer)
 		return -ENOMEM;
 	peer->addr = *addr;
 	STAILQ_INIT(&peer->queued);
-	if (base_hash_add(&rs->peers, &peer->node, hash_of(addr))) {
+	if (base_hash_add(&d->peers, &peer->node, hash_of(addr))) {
 		free(peer);
 		return -ENOMEM;
 	}
@@ -122,7 +123,7 @@ int rsocket_peer_get(struct rsocket *rs, const union control_cm_addr *addr,
 
 /* ---- datagrams that wait ---- */
 
-int rsocket_peer_queue(struct rsocket_peer *peer, const struct iovec *iov, int n)
+int rsocket_peer_queue(struct rsocket_peer *peer, const struct iovec *iov, size_t n)
 {
 	ssize_t bytes = rsocket_iov_bytes(iov, n);
 	struct rsocket_datagram *d;
@@ -133,7 +134,7 @@ int rsocket_peer_queue(struct rsocket_peer *peer, const struct iovec *iov, int n
 	if (!d)
 		return -ENOMEM;
 	d->bytes = 0;
-	for (int i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (iov[i].iov_len)
 			memcpy(d->data + d->bytes, iov[i].iov_base, iov[i].iov_len);
 		d->bytes += iov[i].iov_len;
@@ -145,23 +146,23 @@ int rsocket_peer_queue(struct rsocket_peer *peer, const struct iovec *iov, int n
 	return 0;
 }
 
-static void send_queued(struct rsocket *rs, struct rsocket_peer *peer)
+static void send_queued(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
 	while (peer->n_queued) {
-		struct rsocket_datagram *d = STAILQ_FIRST(&peer->queued);
-		struct iovec iov = { .iov_base = d->data, .iov_len = d->bytes };
+		struct rsocket_datagram *first = STAILQ_FIRST(&peer->queued);
+		struct iovec iov = { .iov_base = first->data, .iov_len = first->bytes };
 
 		/* one that is too long for the path, or for the queue, is lost */
-		rsocket_end_send(rs, peer, &iov, 1);
+		rsocket_end_send(d, peer, &iov, 1);
 		drop_queued(peer);
 	}
 }
 
-bool rsocket_peers_have_queued(const struct rsocket *rs)
+bool rsocket_peers_have_queued(const struct rsocket_dgram *d)
 {
 	struct base_hash_node *n;
 
-	for (n = base_hash_walk(&rs->peers, NULL); n; n = base_hash_walk(&rs->peers, n))
+	for (n = base_hash_walk(&d->peers, NULL); n; n = base_hash_walk(&d->peers, n))
 		if (container_of(n, struct rsocket_peer, node)->n_queued)
 			return true;
 	return false;
@@ -170,13 +171,13 @@ bool rsocket_peers_have_queued(const struct rsocket *rs)
 /* ---- resolution ---- */
 
 /* The address that the rsocket is bound to, without its port number; NULL: any. */
-static struct sockaddr *source(const struct rsocket *rs, union control_cm_addr *src)
+static struct sockaddr *source(const struct rsocket_dgram *d, union control_cm_addr *src)
 {
-	if (!rs->id->verbs)
+	if (!d->rs.id->verbs)
 		return NULL;
 	memset(src, 0, sizeof(*src));
-	memcpy(src, &rs->id->route.addr.src_storage,
-	       rdmacm_addr_bytes(&rs->id->route.addr.src_addr));
+	memcpy(src, &d->rs.id->route.addr.src_storage,
+	       rdmacm_addr_bytes(&d->rs.id->route.addr.src_addr));
 	if (src->sa.sa_family == AF_INET)
 		src->in.sin_port = 0;
 	else
@@ -185,9 +186,9 @@ static struct sockaddr *source(const struct rsocket *rs, union control_cm_addr *
 }
 
 /* The queue pair is not there, or cannot be reached. @error: 0 if the program need not know. */
-static void fail(struct rsocket *rs, struct rsocket_peer *peer, int error)
+static void fail(struct rsocket_dgram *d, struct rsocket_peer *peer, int error)
 {
-	end_resolution(rs, peer);
+	end_resolution(d, peer);
 	peer->error = error;
 	if (error)
 		peer->asked_ms = 0; /* whoever hears of it may try again at once */
@@ -198,30 +199,30 @@ static void fail(struct rsocket *rs, struct rsocket_peer *peer, int error)
 		drop_queued(peer);
 }
 
-static int begin(struct rsocket *rs, struct rsocket_peer *peer)
+static int begin(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
 	union control_cm_addr src;
 
 	peer->asked_ms = rsocket_now_ms();
-	if (rdma_create_id(rs->events, &peer->id, peer, RDMA_PS_UDP))
+	if (rdma_create_id(d->rs.events, &peer->id, peer, RDMA_PS_UDP))
 		return -errno;
-	rs->n_resolving++;
-	if (!rdma_resolve_addr(peer->id, source(rs, &src), &peer->addr.sa, RSOCKET_RESOLVE_MS))
+	d->n_resolving++;
+	if (!rdma_resolve_addr(peer->id, source(d, &src), &peer->addr.sa, RSOCKET_RESOLVE_MS))
 		return 0;
-	fail(rs, peer, -errno);
+	fail(d, peer, -errno);
 	return 0;
 }
 
-int rsocket_peer_resolve(struct rsocket *rs, struct rsocket_peer *peer)
+int rsocket_peer_resolve(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
 	uint64_t now = rsocket_now_ms();
 	int ret = 0;
 
 	if (peer->id && now - peer->asked_ms > RSOCKET_RESOLVE_MS)
-		end_resolution(rs, peer);
+		end_resolution(d, peer);
 	if (!peer->id && now - peer->asked_ms >= (peer->ah ? SILENT_MS : RETRY_MS) &&
 	    now - peer->heard_ms >= (peer->ah ? SILENT_MS : 0))
-		ret = begin(rs, peer);
+		ret = begin(d, peer);
 	if (!ret && peer->error) {
 		ret = peer->error;
 		peer->error = 0;
@@ -230,11 +231,11 @@ int rsocket_peer_resolve(struct rsocket *rs, struct rsocket_peer *peer)
 }
 
 /* We know from which port it goes, and from which address. */
-static int on_address(struct rsocket *rs, struct rsocket_peer *peer)
+static int on_address(struct rsocket_dgram *d, struct rsocket_peer *peer)
 {
 	const struct rdma_cm_id *id = peer->id;
 	struct rsocket_end *end;
-	int ret = rsocket_end_get(rs, id->verbs, id->port_num, &end);
+	int ret = rsocket_end_get(d, id->verbs, id->port_num, &end);
 
 	if (ret)
 		return ret;
@@ -257,7 +258,7 @@ static int on_route(struct rsocket_peer *peer)
 	return rdma_connect(peer->id, NULL) ? -errno : 0;
 }
 
-static int on_found(struct rsocket *rs, struct rsocket_peer *peer, struct rdma_ud_param *ud)
+static int on_found(struct rsocket_dgram *d, struct rsocket_peer *peer, struct rdma_ud_param *ud)
 {
 	struct ibv_ah *ah = ibv_create_ah(peer->end->pd, &ud->ah_attr);
 
@@ -269,50 +270,50 @@ static int on_found(struct rsocket *rs, struct rsocket_peer *peer, struct rdma_u
 	peer->qpn = ud->qp_num;
 	peer->qkey = ud->qkey;
 	peer->heard_ms = rsocket_now_ms();
-	end_resolution(rs, peer);
-	send_queued(rs, peer);
+	end_resolution(d, peer);
+	send_queued(d, peer);
 	return 0;
 }
 
-static void serve(struct rsocket *rs, struct rsocket_peer *peer, struct rdma_cm_event *e)
+static void serve(struct rsocket_dgram *d, struct rsocket_peer *peer, struct rdma_cm_event *e)
 {
 	int ret;
 
 	switch (e->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		ret = on_address(rs, peer);
+		ret = on_address(d, peer);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ret = on_route(peer);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		ret = on_found(rs, peer, &e->param.ud);
+		ret = on_found(d, peer, &e->param.ud);
 		break;
 	case RDMA_CM_EVENT_ADDR_ERROR:
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 		ret = e->status < 0 ? e->status : -EHOSTUNREACH;
 		break;
 	default: /* nobody has that port number: as with UDP, the datagram is lost */
-		fail(rs, peer, 0);
+		fail(d, peer, 0);
 		return;
 	}
 	if (ret)
-		fail(rs, peer, ret);
+		fail(d, peer, ret);
 }
 
-void rsocket_peers_progress(struct rsocket *rs)
+void rsocket_peers_progress(struct rsocket_dgram *d)
 {
 	struct rdma_cm_event *e;
 
-	while (!rdma_get_cm_event(rs->events, &e)) {
+	while (!rdma_get_cm_event(d->rs.events, &e)) {
 		struct rdma_cm_event copy = *e;
 		struct rsocket_peer *peer = e->id->context;
 
 		/* acknowledged first: the identifier may go */
 		rdma_ack_cm_event(e);
 		if (peer && peer->id == copy.id)
-			serve(rs, peer, &copy);
+			serve(d, peer, &copy);
 	}
 	if (errno != EAGAIN && errno != EINTR)
-		rs->dead = true;
+		d->rs.dead = true;
 }

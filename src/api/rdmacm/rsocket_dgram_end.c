@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The ends of a datagram rsocket: on each port one queue pair with receives posted, and slots for
- * datagrams that are being sent. See rsocket.h, which says who locks.
+ * datagrams that are being sent. See rsocket_dgram.h, which says who locks.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 
-#include "api/rdmacm/rsocket.h"
+#include "api/rdmacm/rsocket_dgram.h"
 #include "wire/ib.h"
 
 #define SLOT_ALIGN 64
@@ -116,7 +115,8 @@ static int post_receive(struct rsocket_end *end, uint32_t i)
 
 /* ---- life ---- */
 
-static int set_sizes(struct rsocket_end *end, const struct rsocket *rs, struct ibv_port_attr *port)
+static int set_sizes(struct rsocket_end *end, const struct rsocket_dgram *d,
+                     struct ibv_port_attr *port)
 {
 	struct ibv_device_attr device;
 	int ret = ibv_query_device(end->verbs, &device);
@@ -126,24 +126,24 @@ static int set_sizes(struct rsocket_end *end, const struct rsocket *rs, struct i
 	if (ret)
 		return -ret;
 	end->mtu = IB_MTU_BYTES(port->active_mtu);
-	end->n_recv = smaller(rs->n_recv,
-	                      smaller(rs->rcvbuf / RSOCKET_BUFFER, (uint32_t)device.max_qp_wr));
-	end->n_send = smaller(rs->n_send,
-	                      smaller(rs->sndbuf / RSOCKET_BUFFER, (uint32_t)device.max_qp_wr));
+	end->n_recv = smaller(d->rs.options.n_recv, smaller(d->rs.options.rcvbuf / RSOCKET_BUFFER,
+	                                                    (uint32_t)device.max_qp_wr));
+	end->n_send = smaller(d->rs.options.n_send, smaller(d->rs.options.sndbuf / RSOCKET_BUFFER,
+	                                                    (uint32_t)device.max_qp_wr));
 	return 0;
 }
 
-static int open_end(struct rsocket_end *end, const struct rsocket *rs)
+static int open_end(struct rsocket_end *end, const struct rsocket_dgram *d)
 {
 	struct ibv_port_attr port;
-	int ret = set_sizes(end, rs, &port);
+	int ret = set_sizes(end, d, &port);
 
 	if (ret)
 		return ret;
 	end->pd = ibv_alloc_pd(end->verbs);
 	ret = end->pd ? open_buffers(end) : -errno;
 	if (!ret)
-		ret = open_queues(end, rs->inline_bytes);
+		ret = open_queues(end, d->rs.options.inline_bytes);
 	if (!ret)
 		ret = start_qp(end, port.pkey_tbl_len);
 	for (uint32_t i = 0; !ret && i < end->n_recv; i++)
@@ -152,9 +152,9 @@ static int open_end(struct rsocket_end *end, const struct rsocket *rs)
 }
 
 /* From now on those who ask for our port number at this port hear of the queue pair. */
-static int serve(const struct rsocket *rs, const struct rsocket_end *end)
+static int serve(const struct rsocket_dgram *d, const struct rsocket_end *end)
 {
-	struct control_cm_serve request = { .id = rdmacm_id(rs->id)->handle,
+	struct control_cm_serve request = { .id = rdmacm_id(d->rs.id)->handle,
 		                            .qp_num = end->qp->qp_num };
 	struct control_cm_id_reply reply;
 
@@ -162,10 +162,10 @@ static int serve(const struct rsocket *rs, const struct rsocket_end *end)
 	                           sizeof(reply));
 }
 
-void rsocket_end_free(struct rsocket *rs, struct rsocket_end *end)
+void rsocket_end_free(struct rsocket_dgram *d, struct rsocket_end *end)
 {
 	if (end->channel)
-		epoll_ctl(rs->fd, EPOLL_CTL_DEL, end->channel->fd, NULL);
+		rsocket_unwatch(&d->rs, end->channel->fd);
 	if (end->qp)
 		ibv_destroy_qp(end->qp);
 	if (end->send_cq)
@@ -183,22 +183,21 @@ void rsocket_end_free(struct rsocket *rs, struct rsocket_end *end)
 	free(end);
 }
 
-static struct rsocket_end *find(const struct rsocket *rs, const struct ibv_context *verbs,
+static struct rsocket_end *find(const struct rsocket_dgram *d, const struct ibv_context *verbs,
                                 uint8_t port_num)
 {
 	struct rsocket_end *end;
 
-	TAILQ_FOREACH(end, &rs->ends, entry)
+	TAILQ_FOREACH(end, &d->ends, entry)
 	if (end->verbs == verbs && end->port_num == port_num)
 		return end;
 	return NULL;
 }
 
-int rsocket_end_get(struct rsocket *rs, struct ibv_context *verbs, uint8_t port_num,
+int rsocket_end_get(struct rsocket_dgram *d, struct ibv_context *verbs, uint8_t port_num,
                     struct rsocket_end **out)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-	struct rsocket_end *end = find(rs, verbs, port_num);
+	struct rsocket_end *end = find(d, verbs, port_num);
 	int ret;
 
 	*out = end;
@@ -209,17 +208,16 @@ int rsocket_end_get(struct rsocket *rs, struct ibv_context *verbs, uint8_t port_
 		return -ENOMEM;
 	end->verbs = verbs;
 	end->port_num = port_num;
-	ret = open_end(end, rs);
+	ret = open_end(end, d);
 	if (!ret)
-		ret = serve(rs, end);
-	event.data.ptr = end;
-	if (!ret && epoll_ctl(rs->fd, EPOLL_CTL_ADD, end->channel->fd, &event))
-		ret = -errno;
+		ret = serve(d, end);
+	if (!ret)
+		ret = rsocket_watch(&d->rs, end->channel->fd, end);
 	if (ret) {
-		rsocket_end_free(rs, end);
+		rsocket_end_free(d, end);
 		return ret;
 	}
-	TAILQ_INSERT_TAIL(&rs->ends, end, entry);
+	TAILQ_INSERT_TAIL(&d->ends, end, entry);
 	*out = end;
 	return 0;
 }
@@ -240,10 +238,11 @@ bool rsocket_end_can_send(struct rsocket_end *end)
 }
 
 /* Who sends: the header that a datagram begins with. Its length. */
-static uint32_t put_header(const struct rsocket *rs, const union control_cm_addr *src, uint8_t *to)
+static uint32_t put_header(const struct rsocket_dgram *d, const union control_cm_addr *src,
+                           uint8_t *to)
 {
 	const bool is_6 = src->sa.sa_family == AF_INET6;
-	const __be16 port = rdma_get_src_port(rs->id);
+	const __be16 port = rdma_get_src_port(d->rs.id);
 
 	to[0] = is_6 ? 6 : 4;
 	to[1] = is_6 ? RSOCKET_HEADER_6 : RSOCKET_HEADER_4;
@@ -280,8 +279,8 @@ static int post_send(struct rsocket_end *end, const struct rsocket_peer *peer, u
 	return -ibv_post_send(end->qp, &wr, &bad);
 }
 
-int rsocket_end_send(const struct rsocket *rs, const struct rsocket_peer *peer,
-                     const struct iovec *iov, int n)
+int rsocket_end_send(const struct rsocket_dgram *d, const struct rsocket_peer *peer,
+                     const struct iovec *iov, size_t n)
 {
 	struct rsocket_end *end = peer->end;
 	ssize_t payload = rsocket_iov_bytes(iov, n);
@@ -295,13 +294,13 @@ int rsocket_end_send(const struct rsocket *rs, const struct rsocket_peer *peer,
 	if (!rsocket_end_can_send(end))
 		return -EAGAIN;
 	i = end->free_slot[--end->n_free];
-	bytes = put_header(rs, &peer->src, slot(end, i));
-	for (int k = 0; k < n; k++) {
+	bytes = put_header(d, &peer->src, slot(end, i));
+	for (size_t k = 0; k < n; k++) {
 		if (iov[k].iov_len)
 			memcpy(slot(end, i) + bytes, iov[k].iov_base, iov[k].iov_len);
 		bytes += (uint32_t)iov[k].iov_len;
 	}
-	ret = post_send(end, peer, i, bytes, bytes <= rs->inline_bytes);
+	ret = post_send(end, peer, i, bytes, bytes <= d->rs.options.inline_bytes);
 	if (ret)
 		end->free_slot[end->n_free++] = i;
 	return ret;
