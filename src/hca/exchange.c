@@ -16,9 +16,9 @@
 #include "hca/cq.h"
 #include "hca/exchange.h"
 #include "hca/payload.h"
+#include "hca/qp.h"
 #include "hca/sender.h"
 
-#define MAX_ENTRIES 256 /* the largest max_sge that a fabric can have */
 /* How often to try for the lock of atomic operations; then the request waits. */
 #define ATOMICS_TRIES 1000
 /* Longer messages go to their place at once; shorter ones are copied twice, without a system call.
@@ -27,8 +27,9 @@
 
 /* Parts of one end's memory, found by its keys. */
 struct parts {
-	struct iovec iov[MAX_ENTRIES];
+	struct iovec iov[HCA_MAX_SGE];
 	unsigned n;
+	bool has_null; /* one of them is HCA_MEMORY_NULL */
 };
 
 void hca_exchange_prepare(struct hca_exchange *x)
@@ -46,16 +47,6 @@ void hca_exchange_prepare(struct hca_exchange *x)
 
 /* ---- memory ---- */
 
-/* Memory of @end that an access to a null region goes to; only its first bytes are ever read. */
-static struct iovec null_part(const struct hca_end *end, const struct shm_entry *e)
-{
-	static const char zeros[PAYLOAD_MAX];
-
-	(void)end;
-	return (struct iovec){ (void *)(uintptr_t)zeros,
-		               e->length < sizeof(zeros) ? e->length : sizeof(zeros) };
-}
-
 /* Adds the first @length bytes of the entry. False: @end may not have it so. */
 static BASE_HOT bool add_entry(struct hca_exchange *x, const struct hca_end *end,
                                const struct shm_entry *e, uint32_t length, uint32_t access,
@@ -67,13 +58,15 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, const struct hca_end *end
 	if (base_unlikely(!shm_key_read(&x->process->region, end->qp.connection.keys_off, e->lkey,
 	                                &reach) ||
 	                  reach.domain != end->qp.connection.domain ||
-	                  (reach.access & access) != access || reach.qpn ||
-	                  !shm_reach_addr(&reach, e->addr, e->length, &at)))
+	                  (reach.access & access) != access || reach.qpn))
 		return false;
 	if (base_unlikely(reach.access & SHM_KEY_NULL)) {
-		parts->iov[parts->n++] = null_part(end, e);
-		return !access && length <= PAYLOAD_MAX;
+		parts->has_null = true;
+		parts->iov[parts->n++] = (struct iovec){ HCA_MEMORY_NULL, length };
+		return true;
 	}
+	if (base_unlikely(!shm_reach_addr(&reach, e->addr, e->length, &at)))
+		return false;
 	parts->iov[parts->n++] = (struct iovec){ (void *)(uintptr_t)at, length };
 	return true;
 }
@@ -85,6 +78,7 @@ static BASE_HOT bool find_parts(struct hca_exchange *x, const struct hca_end *en
                                 uint32_t access, struct parts *parts)
 {
 	parts->n = 0;
+	parts->has_null = false;
 	for (unsigned i = 0; i < n && length; i++) {
 		uint32_t part = e[i].length < length ? e[i].length : length;
 
@@ -101,6 +95,7 @@ static BASE_HOT bool local_parts(struct hca_exchange *x, const struct shm_reques
 {
 	if (!(r->flags & IBV_SEND_INLINE))
 		return find_parts(x, &x->requester, e, r->n_entries, r->length, access, parts);
+	parts->has_null = false;
 	for (parts->n = 0; parts->n < r->n_entries; parts->n++)
 		parts->iov[parts->n] =
 		        (struct iovec){ (void *)(uintptr_t)e[parts->n].addr, e[parts->n].length };
@@ -197,7 +192,7 @@ struct receive {
 };
 
 /* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked, as
- * its owner wrote them. @many: where they are if there are several. */
+ * its owner wrote them. @many_off: where they are if there are several. */
 static BASE_HOT void read_credit(struct hca_exchange *x, const struct shm_arrival *slot,
                                  uint64_t many_off, uint32_t max_sge, struct receive *out)
 {
@@ -210,7 +205,7 @@ static BASE_HOT void read_credit(struct hca_exchange *x, const struct shm_arriva
 		return;
 	out->n = out->one.length;
 	out->entries = shm_payload_at(&x->process->region, many_off, max_sge * sizeof(out->one));
-	if (out->n > max_sge || out->n > MAX_ENTRIES || !out->entries)
+	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->entries)
 		out->n = 0;
 }
 
@@ -379,7 +374,7 @@ static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, ui
 	return IBV_WC_SUCCESS;
 }
 
-/* The receive fails with @status, the request with @remote. */
+/* The receive fails with @status. Returns the status of the request. */
 static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_request *r,
                                   struct shm_arrival *slot, uint32_t pos, enum ibv_wc_status status)
 {
@@ -402,7 +397,7 @@ static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_reque
 static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_request *r,
                                  struct parts *from, uint8_t *to)
 {
-	if (base_unlikely(!x->sender && !(r->flags & IBV_SEND_INLINE))) {
+	if (base_unlikely((!x->sender && !(r->flags & IBV_SEND_INLINE)) || from->has_null)) {
 		struct iovec here = { to, r->length };
 		struct hca_span target = { .iov = &here, .n = 1 }, source = local_span(x, r, from);
 
@@ -416,14 +411,14 @@ static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_reques
 }
 
 /* Writes the message to payload memory, from which the responder copies it. False: there is none,
- * or it is not the requester's thread, whose memory that is. */
+ * or it is not the requester's thread, whose memory that is, or parts are no memory. */
 static bool put_payload(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
                         struct shm_arrival *slot, uint32_t pos)
 {
 	struct hca_payload *p;
 	char *to;
 
-	if (!x->sender || r->length > PAYLOAD_MAX)
+	if (!x->sender || r->length > PAYLOAD_MAX || from->has_null)
 		return false;
 	p = hca_payload_get(x->sender);
 	if (!p || hca_payload_reserve(p, 1))

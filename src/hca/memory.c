@@ -107,7 +107,8 @@ static void advance(struct hca_span *s, size_t bytes)
 	while (bytes && s->n) {
 		size_t part = s->iov->iov_len < bytes ? s->iov->iov_len : bytes;
 
-		s->iov->iov_base = (char *)s->iov->iov_base + part;
+		if (base_likely(s->iov->iov_base != HCA_MEMORY_NULL))
+			s->iov->iov_base = (char *)s->iov->iov_base + part;
 		s->iov->iov_len -= part;
 		bytes -= part;
 		if (!s->iov->iov_len) {
@@ -136,12 +137,23 @@ static ssize_t copy_own(const struct hca_span *to, const struct hca_span *from)
 	return (ssize_t)part;
 }
 
+/* The parts before the first one that is none. */
+static unsigned parts_of(const struct hca_span *s)
+{
+	unsigned n = 0;
+
+	while (n < s->n && s->iov[n].iov_base != HCA_MEMORY_NULL)
+		n++;
+	return n;
+}
+
 static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 {
-	ssize_t n =
-	        is_own(to)
-	                ? process_vm_readv(from->memory->pid, to->iov, to->n, from->iov, from->n, 0)
-	                : process_vm_writev(to->memory->pid, from->iov, from->n, to->iov, to->n, 0);
+	unsigned n_to = parts_of(to), n_from = parts_of(from);
+	ssize_t n = is_own(to) ? process_vm_readv(from->memory->pid, to->iov, n_to, from->iov,
+	                                          n_from, 0)
+	                       : process_vm_writev(to->memory->pid, from->iov, n_from, to->iov,
+	                                           n_to, 0);
 
 	return n < 0 ? -errno : n;
 }
@@ -157,7 +169,7 @@ static ssize_t copy_file(const struct hca_span *to, const struct hca_span *from)
 	return n < 0 ? -errno : n;
 }
 
-static ssize_t copy_part(const struct hca_span *to, const struct hca_span *from)
+static ssize_t copy_memory(const struct hca_span *to, const struct hca_span *from)
 {
 	switch (is_own(to) ? is_own(from) ? HCA_MEMORY_OWN : from->memory->way : to->memory->way) {
 	case HCA_MEMORY_OWN:
@@ -169,6 +181,24 @@ static ssize_t copy_part(const struct hca_span *to, const struct hca_span *from)
 	default:
 		return -EFAULT;
 	}
+}
+
+static BASE_COLD ssize_t copy_zeros(const struct hca_span *to, size_t part)
+{
+	static const char zeros[4096];
+	struct iovec here = { (void *)(uintptr_t)zeros,
+		              part < sizeof(zeros) ? part : sizeof(zeros) };
+
+	return copy_memory(to, &(struct hca_span){ .iov = &here, .n = 1 });
+}
+
+static ssize_t copy_part(const struct hca_span *to, const struct hca_span *from)
+{
+	if (base_unlikely(to->iov->iov_base == HCA_MEMORY_NULL))
+		return (ssize_t)common_part(to, from);
+	if (base_unlikely(from->iov->iov_base == HCA_MEMORY_NULL))
+		return copy_zeros(to, common_part(to, from));
+	return copy_memory(to, from);
 }
 
 int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length)

@@ -34,6 +34,10 @@ struct hca_memory {
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
 
+/* The address of a part that is in a null region (ibv_alloc_null_mr(3)): it reads as zeros, and
+ * discards what is written. No memory is there. */
+#define HCA_MEMORY_NULL ((void *)-1)
+
 /* Parts of a process's memory, one after the other. */
 struct hca_span {
 	const struct hca_memory *memory;
