@@ -122,8 +122,6 @@ static int publish_key(struct hca_process *p, const struct hca_mr *mr)
 
 	if (mr->kind == HCA_MR_NULL)
 		reach.access |= SHM_KEY_NULL;
-	if (mr->kind == HCA_MR_ON_DEMAND)
-		reach.access |= SHM_KEY_ON_DEMAND;
 	return hca_keys_put(p, mr->mr.lkey, &reach);
 }
 

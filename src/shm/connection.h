@@ -86,9 +86,8 @@ enum shm_operation {
 #define SHM_KEY_CHUNK  1024
 #define SHM_KEY_CHUNKS 1024
 
-enum shm_key_access {                              /* beside enum ibv_access_flags */
-	              SHM_KEY_NULL = 1 << 30,      /* reads as zeros, discards what is written */
-	              SHM_KEY_ON_DEMAND = 1 << 29, /* its pages may be absent */
+enum shm_key_access {                         /* beside enum ibv_access_flags */
+	              SHM_KEY_NULL = 1 << 30, /* reads as zeros, discards what is written */
 };
 
 /*
