@@ -462,11 +462,32 @@ void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe)
 	hca_cq_notify(cq->ctx->process, cq->shm, cqe->status != IBV_WC_SUCCESS);
 }
 
+BASE_COLD void hca_cq_set_ready(struct shm_cq *shm, uint16_t ready_bit)
+{
+	if (ready_bit >= SHM_CQ_READY_BITS)
+		return;
+	/* seq_cst: before the look whether the CQ is armed; pairs with hca_cq_arm() */
+	atomic_fetch_or_explicit(&shm->ready[ready_bit / 64], 1ull << (ready_bit % 64),
+	                         memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
+
+BASE_COLD void hca_cq_note_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t flags,
+                                   struct shm_arrival *slot)
+{
+	if (flags & SHM_QP_STAMPS) {
+		slot->flags |= SHM_ARRIVAL_STAMPED;
+		*shm_arrival_time(slot) = base_now_ns();
+	}
+	if ((flags & SHM_QP_COUNT_ARRIVALS) &&
+	    (int32_t)(atomic_fetch_add_explicit(&shm->arrived, 1, memory_order_relaxed) + 1 -
+	              atomic_load_explicit(&shm->limit, memory_order_relaxed)) > 0)
+		hca_cq_overrun(p, (uint32_t)(shm - p->region.cqs), shm);
+}
+
 void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq)
 {
-	if (rq->ready_bit < SHM_CQ_READY_BITS)
-		atomic_fetch_or_explicit(&cq->shm->ready[rq->ready_bit / 64],
-		                         1ull << (rq->ready_bit % 64), memory_order_release);
+	hca_cq_set_ready(cq->shm, rq->ready_bit);
 	if (!cq->ch)
 		return;
 	atomic_thread_fence(memory_order_seq_cst); /* what was flushed before the look at arm */

@@ -147,6 +147,29 @@ static inline void hca_cq_notify_arrival(struct hca_process *p, struct shm_cq *s
 		hca_cq_wake_arrival(p, shm, arm, a);
 }
 
+/* ---- for who delivers to a queue pair that receives by the CQ ---- */
+
+/* The ring with bit @ready_bit may have arrivals now, or void positions; SHM_NO_READY_BIT: nothing
+ * has to be done. */
+void hca_cq_set_ready(struct shm_cq *shm, uint16_t ready_bit);
+
+/* The same for an arrival that is published: mostly the bit is set already. */
+static inline void hca_cq_announce(struct shm_cq *shm, uint16_t ready_bit)
+{
+	uint64_t bit = 1ull << (ready_bit % 64), word;
+
+	if (ready_bit >= SHM_CQ_READY_BITS)
+		return;
+	word = atomic_load_explicit(&shm->ready[ready_bit / 64], memory_order_relaxed);
+	if (base_unlikely(!(word & bit)))
+		hca_cq_set_ready(shm, ready_bit);
+}
+
+/* What only some CQs need, before the arrival in @slot can be seen: its time, and a count. @flags:
+ * enum shm_qp_flags of the queue pair. */
+void hca_cq_note_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t flags,
+                         struct shm_arrival *slot);
+
 /* Tells the CQ that @rq has flushed requests to complete. */
 void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq);
 

@@ -146,10 +146,7 @@ static BASE_COLD void fail_responder(struct hca_exchange *x, enum ibv_event_type
 
 	if (!mark_failed(x, type))
 		return;
-	if (q->ready_bit < SHM_CQ_READY_BITS)
-		/* seq_cst: before the look whether the CQ is armed */
-		atomic_fetch_or_explicit(&x->cq->ready[q->ready_bit / 64],
-		                         1ull << (q->ready_bit % 64), memory_order_seq_cst);
+	hca_cq_set_ready(x->cq, q->ready_bit);
 	atomic_thread_fence(memory_order_seq_cst);
 	hca_cq_notify(x->process, x->cq, true);
 	wake_sends(x);
@@ -301,44 +298,6 @@ static BASE_HOT void fill(struct hca_exchange *x, const struct shm_request *r,
 	slot->status = IBV_WC_SUCCESS;
 }
 
-/* Sets the ready bit of the responder's ring, and wakes its CQ if that is armed. */
-static BASE_HOT void announce(struct hca_exchange *x, const struct shm_arrival *a)
-{
-	const struct shm_qp *q = &x->responder.qp;
-	uint32_t arm;
-
-	if (q->ready_bit < SHM_CQ_READY_BITS) {
-		_Atomic uint64_t *word = &x->cq->ready[q->ready_bit / 64];
-		uint64_t bit = 1ull << (q->ready_bit % 64);
-
-		if (base_unlikely(!(atomic_load_explicit(word, memory_order_relaxed) & bit))) {
-			/* seq_cst: before the look whether the CQ is armed */
-			atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
-			base_fence_behind_seq_cst();
-		}
-	}
-	/* seq_cst: after the arrival could be seen; pairs with hca_cq_arm() */
-	arm = atomic_load_explicit(&x->cq->arm, memory_order_seq_cst);
-	if (base_unlikely(arm != SHM_CQ_IDLE))
-		hca_cq_wake(x->process, x->cq, arm,
-		            (a->flags & SHM_ARRIVAL_SOLICITED) || a->status);
-}
-
-/* Before the arrival can be seen: its time, and a count, for CQs that need them. */
-static BASE_COLD void see_to_rest(struct hca_exchange *x, struct shm_arrival *slot)
-{
-	const struct shm_qp *q = &x->responder.qp;
-
-	if (q->flags & SHM_QP_STAMPS) {
-		slot->flags |= SHM_ARRIVAL_STAMPED;
-		*shm_arrival_time(slot) = base_now_ns();
-	}
-	if ((q->flags & SHM_QP_COUNT_ARRIVALS) &&
-	    (int32_t)(atomic_fetch_add_explicit(&x->cq->arrived, 1, memory_order_relaxed) + 1 -
-	              atomic_load_explicit(&x->cq->limit, memory_order_relaxed)) > 0)
-		hca_cq_overrun(x->process, (uint32_t)(x->cq - x->process->region.cqs), x->cq);
-}
-
 /* The receive stays what it was: the request that had claimed it is not carried out. */
 static BASE_COLD int give_back(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
 {
@@ -346,10 +305,7 @@ static BASE_COLD int give_back(struct hca_exchange *x, struct shm_arrival *slot,
 	uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
 
 	shm_ring_void(slot, shm_slot_state(pos, q->ring_gen, writer, SHM_SLOT_CLAIMED), writer);
-	if (q->ready_bit < SHM_CQ_READY_BITS)
-		/* release: the void position before the bit */
-		atomic_fetch_or_explicit(&x->cq->ready[q->ready_bit / 64],
-		                         1ull << (q->ready_bit % 64), memory_order_release);
+	hca_cq_set_ready(x->cq, q->ready_bit);
 	return HCA_WAITS_FOR_PATH;
 }
 
@@ -363,14 +319,15 @@ static BASE_HOT bool is_ours(const struct hca_exchange *x)
 static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
 {
 	const struct shm_qp *q = &x->responder.qp;
-	struct shm_arrival a = { .flags = slot->flags, .status = slot->status };
+	bool solicited = (slot->flags & SHM_ARRIVAL_SOLICITED) || slot->status;
 
 	if (base_unlikely(!is_ours(x)))
 		return give_back(x, slot, pos);
 	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
-		see_to_rest(x, slot);
+		hca_cq_note_arrival(x->process, x->cq, q->flags, slot);
 	shm_ring_publish(slot, pos, q->ring_gen, (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
-	announce(x, &a);
+	hca_cq_announce(x->cq, q->ready_bit);
+	hca_cq_notify(x->process, x->cq, solicited);
 	return IBV_WC_SUCCESS;
 }
 

@@ -81,41 +81,6 @@ static BASE_HOT void fill(struct shm_arrival *slot, const struct hca_packet *pkt
 		memcpy(slot->data, pkt->a.data, SHM_INLINE);
 }
 
-static BASE_COLD void set_ready(_Atomic uint64_t *word, uint64_t bit)
-{
-	/* seq_cst: before the look whether the CQ is armed; pairs with hca_cq_arm() */
-	atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
-	base_fence_behind_seq_cst();
-}
-
-/* What only some CQs need, before the arrival can be seen: its time, and a count. */
-static BASE_COLD void see_to_rest(struct hca_process *p, const struct hca_receiver *r,
-                                  struct shm_arrival *slot)
-{
-	if (r->flags & SHM_QP_STAMPS) {
-		slot->flags |= SHM_ARRIVAL_STAMPED;
-		*shm_arrival_time(slot) = base_now_ns();
-	}
-	if ((r->flags & SHM_QP_COUNT_ARRIVALS) &&
-	    (int32_t)(atomic_fetch_add_explicit(&r->cq->arrived, 1, memory_order_relaxed) + 1 -
-	              atomic_load_explicit(&r->cq->limit, memory_order_relaxed)) > 0)
-		hca_cq_overrun(p, (uint32_t)(r->cq - p->region.cqs), r->cq);
-}
-
-/* The arrival is published: sets the ready bit of its ring, and wakes a CQ that is armed. */
-static BASE_HOT void announce(struct hca_process *p, const struct hca_receiver *r,
-                              const struct hca_packet *pkt)
-{
-	if (r->ready_bit < SHM_CQ_READY_BITS) {
-		_Atomic uint64_t *word = &r->cq->ready[r->ready_bit / 64];
-		uint64_t bit = 1ull << (r->ready_bit % 64);
-
-		if (base_unlikely(!(atomic_load_explicit(word, memory_order_relaxed) & bit)))
-			set_ready(word, bit);
-	}
-	hca_cq_notify_arrival(p, r->cq, &pkt->a);
-}
-
 /*
  * Begins to fetch the slots of later packets of the same list: after the first packet the slots of
  * the next LIST_AHEAD packets, after each other one the slot that is LIST_AHEAD positions ahead.
@@ -148,7 +113,7 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 	}
 	fill(slot, pkt);
 	if (base_unlikely(r->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
-		see_to_rest(p, r, slot);
+		hca_cq_note_arrival(p, r->cq, r->flags, slot);
 	shm_ring_publish(slot, pos, gen, writer);
 	if (traced)
 		base_log_trace(packet, "QP 0x%06x: delivered to QP 0x%06x: position %u of its ring",
@@ -158,7 +123,8 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 		        (struct hca_payload_hold){ .ring = ring, .gen = gen, .pos = pos };
 	if (pkt->a.more && hca_packet_is_small(pkt))
 		fetch_next(r, pkt);
-	announce(p, r, pkt);
+	hca_cq_announce(r->cq, r->ready_bit);
+	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }
 
 /* Copies the record to @r again. */
