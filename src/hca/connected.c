@@ -34,9 +34,6 @@ static void connected_made(struct hca_qp *qp)
 	c->x.self = qp->sender.shm;
 	c->x.worker = qp->sender.qpn;
 	shm_qp_read(&p->region, qp->sender.qpn, &c->x.requester.qp);
-	c->requests_off = c->x.requester.qp.connection.requests_off;
-	c->request_bytes = c->x.requester.qp.connection.request_bytes;
-	c->request_shift = c->x.requester.qp.connection.request_shift;
 	qp->rq->entries = shm_data_at(&p->region, c->x.requester.qp.connection.entries_off);
 	c->x.requester.memory = hca_memory_get(p, &c->x.requester.qp);
 	base_lock(&p->connected_lock);

@@ -23,9 +23,6 @@ struct hca_connected_qp {
 	struct shm_connection *shm;
 	/* requests that wait: positions count up, as those of a ring */
 	uint32_t completed; /* requests below have their completions */
-	uint32_t request_bytes;
-	uint8_t request_shift;
-	uint64_t requests_off;
 	/* what the first of them waits for: since when, or 0 */
 	uint64_t waits_since_ns;
 	uint32_t waits_position;

@@ -22,11 +22,21 @@
 #define RETRY_NS   (20 * NS_PER_MS)
 #define INFINITELY 7 /* rnr_retry */
 
-static struct shm_request *request_at(const struct hca_connected_qp *c, uint32_t position)
+/* Where request @position of the requester of @x is. NULL: its record is wrong, which our own never
+ * is. */
+static struct shm_request *slot_of(const struct hca_exchange *x, uint32_t position)
 {
+	const struct shm_qp_connection *c = &x->requester.qp.connection;
 	uint64_t index = position & ((1u << c->request_shift) - 1);
 
-	return shm_data_at(&c->qp.ctx->process->region, c->requests_off + index * c->request_bytes);
+	return shm_payload_at(&x->process->region, c->requests_off + index * c->request_bytes,
+	                      c->request_bytes);
+}
+
+/* Of our own. */
+static struct shm_request *request_at(const struct hca_connected_qp *c, uint32_t position)
+{
+	return slot_of(&c->x, position);
 }
 
 /* Positions of the requests that wait are completed to this. Others can write to shm->tail. */
@@ -62,11 +72,8 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 bool hca_connected_take(const struct hca_exchange *x, uint32_t position, struct shm_request *r,
                         struct shm_entry *entries)
 {
-	const struct shm_qp_connection *c = &x->requester.qp.connection;
-	uint64_t index = position & ((1u << c->request_shift) - 1);
-	const struct shm_request *from = shm_payload_at(
-	        &x->process->region, c->requests_off + index * c->request_bytes, c->request_bytes);
-	uint64_t room = c->request_bytes - sizeof(*r);
+	const struct shm_request *from = slot_of(x, position);
+	uint64_t room = x->requester.qp.connection.request_bytes - sizeof(*r);
 
 	if (!from)
 		return false;
