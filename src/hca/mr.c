@@ -132,8 +132,17 @@ struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key)
 
 struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
 {
-	struct hca_mr *mr = hca_mr_at(t, key);
+	uint32_t index = key >> 8;
+	struct hca_mr *_Atomic *chunk;
+	struct hca_mr *mr;
 
+	if (index >= HCA_MR_CHUNK * HCA_MR_CHUNKS)
+		return NULL;
+	/* acquire: both pair with the releases in entry_of() and publish() */
+	chunk = atomic_load_explicit(&t->chunk[index / HCA_MR_CHUNK], memory_order_acquire);
+	if (!chunk)
+		return NULL;
+	mr = atomic_load_explicit(&chunk[index % HCA_MR_CHUNK], memory_order_acquire);
 	return mr && mr->kind != HCA_MR_WINDOW && mr->mr.lkey == key ? mr : NULL;
 }
 
@@ -444,23 +453,6 @@ void hca_mr_unimport(struct hca_mr *mr)
 
 /* ---- regions that are not ordinary ---- */
 
-/* The region with this key, in any domain; or NULL. */
-static struct hca_mr *find(struct hca_mr_table *t, uint32_t lkey)
-{
-	uint32_t index = lkey >> 8;
-	struct hca_mr *_Atomic *chunk;
-	struct hca_mr *mr;
-
-	if (index >= HCA_MR_CHUNK * HCA_MR_CHUNKS)
-		return NULL;
-	/* acquire: both pair with the releases in entry_of() and publish() */
-	chunk = atomic_load_explicit(&t->chunk[index / HCA_MR_CHUNK], memory_order_acquire);
-	if (!chunk)
-		return NULL;
-	mr = atomic_load_explicit(&chunk[index % HCA_MR_CHUNK], memory_order_acquire);
-	return mr && mr->mr.lkey == lkey ? mr : NULL;
-}
-
 /* Where the entry lies in the region; NULL: not within it. */
 static void *address_in(const struct hca_mr *mr, const struct ibv_sge *sge)
 {
@@ -483,13 +475,13 @@ static void *null_memory(const struct ibv_sge *sge, unsigned access)
 void *hca_mr_fault(struct hca_mr_table *mrs, const struct hca_domain *domain,
                    const struct ibv_sge *sge, unsigned access)
 {
-	struct hca_mr *mr = find(mrs, sge->lkey);
+	struct hca_mr *mr = hca_mr_find(mrs, sge->lkey);
 	void *addr;
 
 	if (!mr || mr->kind == HCA_MR_ORDINARY || mr->own_domain != domain ||
 	    (mr->access & access) != access)
 		return NULL;
-	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
+	if (mr->kind == HCA_MR_NULL)
 		return null_memory(sge, access);
 	addr = address_in(mr, sge);
 	return addr && !populate(addr, sge->length, access) ? addr : NULL;
@@ -499,7 +491,7 @@ int hca_mr_advise(struct hca_mr_table *mrs, const struct hca_domain *domain,
                   enum ibv_advise_mr_advice advice, const struct ibv_sge *sge)
 {
 	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	struct hca_mr *mr = find(mrs, sge->lkey);
+	struct hca_mr *mr = hca_mr_find(mrs, sge->lkey);
 	void *addr;
 
 	if (!mr)

@@ -72,8 +72,10 @@ int hca_mr_publish_all(struct hca_process *p);
 int hca_mr_enter_window(struct hca_process *p, struct hca_mr *entry);
 void hca_mr_leave_window(struct hca_process *p, struct hca_mr *entry);
 
-/* With the lock held: what has the index in @key; the region that has the key. Or NULL. */
+/* With the lock held: what has the index in @key; or NULL. */
 struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key);
+
+/* The region with this key, of any kind, in any domain; or NULL. Without the lock. */
 struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key);
 
 /* Registers memory; *@error is negative then. -EFAULT: not this process's memory. */
