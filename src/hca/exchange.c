@@ -18,6 +18,7 @@
 #include "hca/payload.h"
 #include "hca/qp.h"
 #include "hca/sender.h"
+#include "hca/srq.h"
 
 /* How often to try for the lock of atomic operations; then the request waits. */
 #define ATOMICS_TRIES 1000
@@ -214,28 +215,13 @@ static BASE_HOT struct shm_arrival *claim(struct hca_exchange *x, uint32_t *pos)
 	                      (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn), pos);
 }
 
-/* Has the event sent that fewer than the limit of credits are left behind @pos. */
-static BASE_COLD void reach_limit(struct hca_exchange *x, uint32_t pos, uint32_t limit)
-{
-	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED,
-		                           .element = x->responder.qp.connection.srq - 1 };
-	uint32_t posted = atomic_load_explicit(&x->credits->posted, memory_order_relaxed);
-
-	if ((int32_t)(posted - pos - 1) >= (int32_t)limit ||
-	    !atomic_compare_exchange_strong_explicit(&x->credits->limit, &limit, 0,
-	                                             memory_order_acq_rel, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&x->credits->limit_reached, 1, memory_order_release);
-	hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
-}
-
 /* Takes a receive of the shared receive queue. Only this requester's requests arrive in the
  * responder's own ring, so that a credit which is seen there is still there later. */
 static bool take_shared(struct hca_exchange *x, struct receive *out)
 {
 	const uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
 	const struct shm_srq *s = &x->srq;
-	uint32_t tail = atomic_load_explicit(&x->ring->tail, memory_order_relaxed), pos, limit;
+	uint32_t tail = atomic_load_explicit(&x->ring->tail, memory_order_relaxed), pos;
 	struct shm_arrival *slot;
 
 	if ((int32_t)(atomic_load_explicit(&x->ring->posted, memory_order_acquire) - tail) <= 0)
@@ -247,9 +233,7 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	read_credit(x, slot, s->entries_off + (uint64_t)out->number * s->max_sge * sizeof(out->one),
 	            s->max_sge, out);
 	shm_ring_publish(slot, pos, s->ring_gen, writer);
-	limit = atomic_load_explicit(&x->credits->limit, memory_order_relaxed);
-	if (base_unlikely(limit))
-		reach_limit(x, pos, limit);
+	hca_srq_check_limit(x->process, x->credits, x->responder.qp.connection.srq - 1, pos + 1);
 	out->slot = claim(x, &out->pos);
 	return out->slot;
 }

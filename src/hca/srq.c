@@ -125,28 +125,26 @@ int hca_srq_destroy(struct hca_srq *srq)
 	return 0;
 }
 
-/* Credits that nobody has claimed. */
-static uint32_t credits(const struct hca_srq *srq)
+void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                         uint32_t next)
 {
-	uint32_t tail = atomic_load_explicit(&srq->ring->tail, memory_order_relaxed);
-	int32_t left = (int32_t)(srq->posted - tail);
+	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED, .element = index };
+	int32_t left = (int32_t)(atomic_load_explicit(&ring->posted, memory_order_relaxed) - next);
+	uint32_t limit = atomic_load_explicit(&ring->limit, memory_order_relaxed);
 
-	return left > 0 ? (uint32_t)left : 0;
+	if (!limit || left >= (int32_t)limit ||
+	    !atomic_compare_exchange_strong_explicit(&ring->limit, &limit, 0, memory_order_acq_rel,
+	                                             memory_order_relaxed))
+		return;
+	/* release: pairs with the acquire in daemon_srq_limit() */
+	atomic_store_explicit(&ring->limit_reached, 1, memory_order_release);
+	hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }
 
-/* Has the event sent if fewer credits are left than the limit is. */
 static void check_limit(struct hca_srq *srq)
 {
-	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED,
-		                           .element = srq->index };
-	uint32_t limit = atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
-
-	if (credits(srq) >= limit ||
-	    !atomic_compare_exchange_strong_explicit(&srq->ring->limit, &limit, 0,
-	                                             memory_order_acq_rel, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&srq->ring->limit_reached, 1, memory_order_release);
-	hca_request(srq->ctx->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+	hca_srq_check_limit(srq->ctx->process, srq->ring, srq->index,
+	                    atomic_load_explicit(&srq->ring->tail, memory_order_relaxed));
 }
 
 int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)

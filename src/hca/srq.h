@@ -74,6 +74,11 @@ void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp);
 bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
                   uint32_t *n_sge);
 
+/* Has the event sent if fewer credits than the limit are left of @ring, which is that of shared
+ * receive queue @index: those from position @next on. Of any process. */
+void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                         uint32_t next);
+
 /* Takes the oldest receive, as a sender with queue pair index @writer would. False: there is none.
  */
 bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
