@@ -150,10 +150,10 @@ static unsigned parts_of(const struct hca_span *s)
 static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 {
 	unsigned n_to = parts_of(to), n_from = parts_of(from);
-	ssize_t n = is_own(to) ? process_vm_readv(from->memory->pid, to->iov, n_to, from->iov,
-	                                          n_from, 0)
-	                       : process_vm_writev(to->memory->pid, from->iov, n_from, to->iov,
-	                                           n_to, 0);
+	ssize_t n =
+	        is_own(to)
+	                ? process_vm_readv(from->memory->pid, to->iov, n_to, from->iov, n_from, 0)
+	                : process_vm_writev(to->memory->pid, from->iov, n_from, to->iov, n_to, 0);
 
 	return n < 0 ? -errno : n;
 }

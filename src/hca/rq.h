@@ -9,8 +9,8 @@
  * position that it had claimed void. Polling then posts a position anew, and the request stays in
  * the FIFO, so requests are used in the order in which they were posted.
  *
- * A queue pair has its own queue (or will share one with others). Thread-safe: `lock` protects it;
- * polling also holds the CQ's lock.
+ * A queue pair has its own queue. If its receives are shared (srq.h), messages arrive there all the
+ * same. Thread-safe: `lock` protects it; polling also holds the CQ's lock.
  */
 #ifndef HCA_RQ_H
 #define HCA_RQ_H

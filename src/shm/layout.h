@@ -4,9 +4,9 @@
  * each a memfd:
  *
  *   control	written by the daemon only; seals keep all others from mapping it writable: HCAs,
- *		ports, queue pairs, flows.
+ *		ports, queue pairs, shared receive queues, flows.
  *   data	written by every process: receive rings, payloads, completion queue doorbells,
- *		counters.
+ *		counters, what connected queue pairs share (connection.h).
  *
  * Rules: fixed-width fields; offsets and indices instead of pointers; sizes asserted. Values read
  * from the data part are checked before use, as their writer may have died or be hostile.
@@ -14,13 +14,15 @@
  *
  * Writers: some cache lines have one writer at a time. A sender's record and the counts of a flow
  * belong to the thread that posts on the queue pair; the owner's half of a ring to the owner; a
- *slot of a ring to the sender that claimed it, until it is published. Other lines have several
- *writers in several processes, which use atomic operations: the senders' half of struct shm_ring,
- *shm_cq (senders, owner, daemon), shm_port_count, shm_roce_port, and the count in shm_data.
+ * slot of a ring to the sender that claimed it, until it is published. Other lines have several
+ * writers in several processes, which use atomic operations: the senders' half of struct shm_ring,
+ * shm_cq (senders, owner, daemon), shm_connection (both ends), shm_port_count, shm_roce_port, and
+ * the count in shm_data.
  *
  * Receive rings are the core. A posted receive is a credit: one position of the ring of its receive
  * queue. A sender claims it by writing its own QP index to the slot with one compare-and-swap (so a
- * sender that dies leaves its name), fills the slot, and publishes it. See ring.h.
+ * sender that dies leaves its name), fills the slot, and publishes it. See ring.h. In the ring of a
+ * shared receive queue credits are claimed only: what uses them arrives in a queue pair's own.
  */
 #ifndef SHM_LAYOUT_H
 #define SHM_LAYOUT_H

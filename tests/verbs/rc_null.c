@@ -131,8 +131,7 @@ static void zeros_are_written(void **state)
 static void expect_rest(struct lab_peer *p[2], uint32_t n)
 {
 	for (uint32_t i = 0; i < 8; i++)
-		assert_int_equal((uint8_t)p[0]->here->memory[i],
-		                 lab_pattern(2, i < 4 ? i : i + n));
+		assert_int_equal((uint8_t)p[0]->here->memory[i], lab_pattern(2, i < 4 ? i : i + n));
 	for (uint32_t i = 8; i < BYTES; i++)
 		assert_int_equal((uint8_t)p[0]->here->memory[i], lab_pattern(1, i));
 }

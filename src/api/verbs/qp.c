@@ -27,7 +27,7 @@ static struct ibv_qp *create(struct ibv_context *context, const struct ibv_qp_in
 	return &qp->ex.qp_base;
 }
 
-/* UD only: EOPNOTSUPP for other types. ibv_create_qp(3) */
+/* EOPNOTSUPP for types that the device lacks. ibv_create_qp(3) */
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex attr = { 0 };
