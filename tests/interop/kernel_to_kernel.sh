@@ -35,15 +35,9 @@ pingpong ip4 -g 1 -n 10 -s 101
 pingpong ip6 -g 2 -n 10 -s 102
 pingpong link-local -g 0 -n 10 -s 1
 
-# The server of udaddy does not say when it listens; so again until it is not refused.
-udaddy_client()
-{
-	machine_launch udaddy-client v12 udaddy -C 2 -S 65 -b 2001:db8::12 -s 2001:db8::11
-	wait_until "udaddy's client ends" gone "${pid[udaddy-client]}"
-	! says udaddy-client 'udaddy: event: RDMA_CM_EVENT_UNREACHABLE, error: 1$'
-}
 machine_launch udaddy-server v11 udaddy -C 2 -S 65 -b 2001:db8::11
-wait_until "udaddy's server listens" udaddy_client
+wait_until "udaddy's server listens" machine_cm_listens v11
+machine_launch udaddy-client v12 udaddy -C 2 -S 65 -b 2001:db8::12 -s 2001:db8::11
 wait_ended udaddy-client 0
 wait_ended udaddy-server 0
 

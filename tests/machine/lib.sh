@@ -95,6 +95,12 @@ machine_end()
 	echo "end $1" > "$TMPDIR/$2/line.in"
 }
 
+# machine_cm_listens NAME: whether a server of its kernel's rdma_cm does.
+machine_cm_listens()
+{
+	machine "$1" rdma resource show cm_id | grep -q 'state LISTEN'
+}
+
 machine_run()
 {
 	local id=$1 name=$2
