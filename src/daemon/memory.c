@@ -36,6 +36,8 @@ struct daemon_retired {
 	uint64_t at;       /* bytes that the present step is done with */
 	uint64_t data_end; /* a ring's: up to there it has pages */
 	unsigned filling;  /* slots that live senders are filling */
+	uint32_t qpn;      /* of the queue pair whose ring it is; 0: it is shared */
+	bool again;        /* it was looked at before */
 };
 
 void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
@@ -153,11 +155,29 @@ static void start_clearing(struct daemon_memory *m, struct daemon_retired *r)
 
 /* ---- rings close ---- */
 
-/* Closes slots, but those of pages that were never written: they are zero. */
+/* Claims at which a ring stays. */
+struct claims {
+	const struct daemon_memory *m;
+	uint32_t qpn; /* by who deals with it; 0: by anybody who lives */
+};
+
+static bool may_fill(void *arg, uint16_t index)
+{
+	const struct claims *c = arg;
+
+	return c->m->users.may_fill(c->m->users.arg, index, c->qpn);
+}
+
+/*
+ * Closes slots, but those of pages that were never written: they are zero.
+ *
+ * A claim can have any name in it, also of one who lives for ever. So at the second look, when what
+ * an honest sender wrote before its claim has long been seen, it must also say whom it deals with.
+ */
 static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_t *budget)
 {
-	const struct shm_ring_writers writers = { .is_alive = m->users.writer_alive,
-		                                  .arg = m->users.arg };
+	struct claims claims = { .m = m, .qpn = r->again ? r->qpn : 0 };
+	const struct shm_ring_writers writers = { .is_alive = may_fill, .arg = &claims };
 	const uint64_t end = shm_ring_bytes(r->ring_shift), head = sizeof(struct shm_ring);
 	const uint64_t each = sizeof(struct shm_arrival);
 	struct shm_ring *ring = daemon_memory_ring_at(m, r->off);
@@ -194,6 +214,7 @@ static bool close_rings(struct daemon_chore *c, uint32_t *budget)
 			return false;
 		TAILQ_REMOVE(&m->closing, r, entry);
 		if (r->filling) {
+			r->again = true;
 			TAILQ_INSERT_TAIL(&m->filling, r, entry);
 			look_again(m);
 		} else {
@@ -476,7 +497,7 @@ static struct daemon_retired *retire(struct daemon_memory *m, uint64_t off, uint
 	return r;
 }
 
-void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift)
+void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift, uint32_t qpn)
 {
 	struct daemon_retired *r = retire(m, off, shm_ring_bytes(shift));
 
@@ -484,6 +505,7 @@ void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t sh
 		return;
 	r->is_ring = true;
 	r->ring_shift = shift;
+	r->qpn = qpn;
 	start_closing(m, r);
 }
 

@@ -36,8 +36,9 @@ struct daemon_memory_want {
 
 /* Who uses memory: the queue pairs know. */
 struct daemon_memory_users {
-	/* Whether the queue pair with this index may still be filling a slot. */
-	bool (*writer_alive)(void *arg, uint16_t index);
+	/* Whether the queue pair with this index may still be filling a slot: it lives and, unless
+	 * @qpn is 0, says that it deals with the queue pair of this number. */
+	bool (*may_fill)(void *arg, uint16_t index, uint32_t qpn);
 	/* The ring of the first live queue pair whose index is *@index or more, which becomes
 	 * *@index. NULL: there is none. */
 	struct shm_ring *(*next_ring)(void *arg, uint32_t *index, uint8_t *shift);
@@ -100,8 +101,9 @@ static inline struct shm_ring *daemon_memory_ring_at(const struct daemon_memory 
 	return shm_data_at(m->region, off);
 }
 
-/* Closes the ring; frees it once nobody is filling a slot of it. */
-void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift);
+/* Closes the ring; frees it once nobody is filling a slot of it. @qpn: of the queue pair whose ring
+ * it is; 0: it is shared. */
+void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift, uint32_t qpn);
 
 /* Frees payload memory once no unread arrival lies in it. */
 void daemon_memory_retire_payload(struct daemon_memory *m, uint64_t off);

@@ -15,7 +15,7 @@
 
 int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemon_loop *loop)
 {
-	const struct daemon_memory_users users = { .writer_alive = daemon_qp_writer_alive,
+	const struct daemon_memory_users users = { .may_fill = daemon_qp_may_fill,
 		                                   .next_ring = daemon_qp_next_ring,
 		                                   .qpn_of = daemon_qp_number_of,
 		                                   .revoke = daemon_qp_revoke,

@@ -91,9 +91,15 @@ static struct shm_ring *ring_of(const struct daemon_qps *all, const struct daemo
 
 /* ---- who uses memory ---- */
 
-bool daemon_qp_writer_alive(void *qps, uint16_t index)
+bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
 {
-	return live_qp_at(qps, index);
+	const struct daemon_qps *all = qps;
+	const struct shm_sender *sender = &all->f->region->senders[index];
+
+	/* acquire: pairs with the release of who has come to the end of its deliveries */
+	return live_qp_at(all, index) &&
+	       (!qpn || atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn,
+	                                     memory_order_acquire) == qpn);
 }
 
 struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift)
@@ -246,7 +252,7 @@ static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq
 	return 0;
 err_ring:
 	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
-	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift);
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
 err_free:
 	free(qp);
 	return ret;
@@ -477,7 +483,7 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 	/* before the index serves another QP: its claims in retired rings are nobody's now */
 	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
 	all->n_ending--;
-	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift);
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
 	if (qp->queue_off)
 		daemon_memory_free_payload(all->memory, qp->queue_off);
 	retire_payloads(all, qp);

@@ -109,7 +109,7 @@ struct daemon_qp *daemon_qp_next(const struct daemon_qps *all, const struct daem
                                  uint32_t *index);
 
 /* struct daemon_memory_users; @qps: struct daemon_qps. */
-bool daemon_qp_writer_alive(void *qps, uint16_t index);
+bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn);
 struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift);
 uint32_t daemon_qp_number_of(void *qps, uint32_t index);
 uint64_t daemon_qp_revoke(void *qps, uint32_t *index);

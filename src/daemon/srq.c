@@ -62,7 +62,7 @@ static int allocate(struct daemon_srqs *all, struct daemon_srq *srq,
 	srq->entries_off = daemon_memory_payload(all->memory, entries);
 	if (srq->entries_off)
 		return 0;
-	daemon_memory_retire_ring(all->memory, srq->ring_off, srq->ring_shift);
+	daemon_memory_retire_ring(all->memory, srq->ring_off, srq->ring_shift, 0);
 	return daemon_memory_none(all->memory, false, &srq->holder->want);
 }
 
@@ -100,7 +100,7 @@ void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq)
 	shm_write_begin(&s->seq);
 	s->live = 0;
 	shm_write_end(&s->seq);
-	daemon_memory_retire_ring(all->memory, srq->ring_off, srq->ring_shift);
+	daemon_memory_retire_ring(all->memory, srq->ring_off, srq->ring_shift, 0);
 	daemon_memory_free_payload(all->memory, srq->entries_off);
 	base_idtable_remove(&all->ids, srq->index);
 	LIST_REMOVE(srq, entry);

@@ -133,7 +133,8 @@ static pid_t daemon_pid(void)
 
 static const char *const held_names[] = { "clients", "qps",    "cqs",        "channels",
 	                                  "flows",   "groups", "ring_bytes", "payload_bytes" };
-#define HELD ARRAY_SIZE(held_names)
+#define HELD       ARRAY_SIZE(held_names)
+#define RING_BYTES 6
 
 struct held {
 	long n[HELD];
@@ -962,6 +963,27 @@ static void others_objects_cannot_be_touched(void **state)
 	close(sock);
 }
 
+/* A claim names whoever the one who made it up liked to name. */
+static void a_claim_in_the_name_of_one_who_lives_keeps_no_ring(void **state)
+{
+	struct client named, victim;
+	double end = now() + SECONDS;
+	long before;
+
+	(void)state;
+	client_open(&named, 1);
+	before = read_held().n[RING_BYTES];
+	client_open(&victim, 1);
+	claim_and_stop(&named, &victim);
+	named.r.senders[SHM_QP_INDEX(named.qp.qpn)].target_qpn = 0;
+	client_close(&victim);
+	while (read_held().n[RING_BYTES] != before) {
+		assert_true(now() < end);
+		wait_a_little();
+	}
+	client_close(&named);
+}
+
 /* ---- death ---- */
 
 static void what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken(void **state)
@@ -1240,6 +1262,7 @@ int main(int argc, char **argv)
 		TEST(random_cm_requests_get_replies),
 		TEST(random_command_line_requests_get_replies),
 		TEST(others_objects_cannot_be_touched),
+		TEST(a_claim_in_the_name_of_one_who_lives_keeps_no_ring),
 		TEST(what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken),
 		TEST(the_same_although_a_child_of_the_dead_holds_its_connection),
 		TEST(a_channel_that_is_full_does_not_stop_the_daemon),
