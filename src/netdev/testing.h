@@ -34,7 +34,7 @@
 
 #include "base/util.h"
 
-#define TESTING_SECONDS 20 /* the longest that anything may last */
+#define TESTING_SECONDS 120 /* the longest that anything may last */
 #define UNUSED          __attribute__((unused))
 
 #define TESTING_DEVICE                                       \

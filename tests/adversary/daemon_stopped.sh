@@ -24,14 +24,14 @@ fabric 's' is down"
 
 stop s
 expect 1 "umbel: fabric 's' does not answer: its daemon is stopped or stuck; 'umbel down' ends it" \
-	timeout 20 umbel exec --name s -- true
-expect 0 "$killed" timeout 20 umbel down --name s
+	timeout 120 umbel exec --name s -- true
+expect 0 "$killed" timeout 120 umbel down --name s
 gone "$daemon" || complain "umbel down left the daemon"
 [ -z "$(ls -A "$UMBEL_RUNTIME_DIR")" ] || complain "umbel down left files"
 
 # ---- where a container denies pidfd_open()
 stop s
-expect 0 "$killed" timeout 20 "${UMBEL%/bin/*}/tests/programs/adversary.deny" EPERM pidfd_open -- \
+expect 0 "$killed" timeout 120 "${UMBEL%/bin/*}/tests/programs/adversary.deny" EPERM pidfd_open -- \
 	umbel down --all
 wait_until "the daemon has gone" gone "$daemon"	# its connections have, that is all that can be seen
 
@@ -44,7 +44,7 @@ start_looking='cd /sys/class/infiniband/*/ports/1
 	read -r go < '"$TMPDIR/go"'
 	[ -e state ] && read -r < state && echo $REPLY
 	read -r < counters/port_xmit_data
-	timeout 20 cat state
+	timeout 120 cat state
 	echo $?'
 launch looking umbel exec --name s -- bash -c "$start_looking"
 wait_said looking '4: ACTIVE'
@@ -53,10 +53,10 @@ echo > "$TMPDIR/go"
 wait_ended looking 0
 expect_said looking '4: ACTIVE' '.*port_xmit_data: Connection timed out' 'cat: state: No such file' 1
 says looking '4: ACTIVE' 2 || complain "a stopped daemon hides a port's state"
-expect 0 "$killed" timeout 20 umbel down --name s
+expect 0 "$killed" timeout 120 umbel down --name s
 
 # ---- a private one, whose command has stopped it
-expect 125 "umbel: the daemon (pid *) did not end in 5 s: killed*" timeout 20 \
+expect 125 "umbel: the daemon (pid *) did not end in 5 s: killed*" timeout 120 \
 	"${UMBEL%/bin/*}/tests/programs/adversary.deny" EPERM pidfd_open -- \
 	umbel run --hosts 1 -- sh -c 'kill -STOP $(umbel status --json |
 		sed -n "s/^ *\"pid\": \([0-9]*\).*/\1/p")'

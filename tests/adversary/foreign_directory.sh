@@ -27,7 +27,6 @@ cd / || exit 1
 export TMPDIR=$programs/tmp UMBEL=$programs/build/bin/umbel PATH=$programs/build/bin:$PATH
 libdir=$programs/build/lib/umbel
 unset UMBEL_RUNTIME_DIR XDG_RUNTIME_DIR UMBEL_FABRIC
-deadline=20
 
 as_other()
 {

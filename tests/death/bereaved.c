@@ -25,7 +25,7 @@
 
 #define RECEIVES 10
 #define SLOT     256
-#define SECONDS  20
+#define SECONDS  120
 #define QKEY     0x1234
 
 static int failures;

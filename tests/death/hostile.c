@@ -40,7 +40,7 @@
 #include "shm/region.h"
 #include "shm/ring.h"
 
-#define SECONDS 20 /* that anything may take */
+#define SECONDS 120 /* that anything may take */
 
 /* ---- connections ---- */
 

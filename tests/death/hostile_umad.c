@@ -33,7 +33,7 @@
 #include "control/umad_message.h"
 #include "wire/rmpp.h"
 
-#define SECONDS  20
+#define SECONDS  120
 #define ROUNDS   20000
 #define HOSTS    4
 #define MAD      256

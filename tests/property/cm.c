@@ -13,7 +13,7 @@
 
 #include "cm.h"
 
-#define WAIT_MS 30000
+#define WAIT_MS 120000
 
 void cm_open(struct cm *cm, const char *address)
 {

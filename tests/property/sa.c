@@ -18,7 +18,7 @@
 
 #define TIMEOUT_MS 500
 #define RETRIES    3
-#define WAIT_MS    10000 /* for a response of many segments, after the first */
+#define WAIT_MS    60000 /* for a response of many segments, after the first */
 #define LIST_BYTES 65536
 #define QKEY       0x01234567 /* of groups, as librdmacm has it */
 #define SM_KEY     1          /* who shows it sees all */

@@ -5,5 +5,5 @@
 
 . "${0%/*}/../system/lib.sh"
 
-expect 0 '*' timeout 110 umbel run --hosts 2 -- "${0%/*}/run.py" "$UMBEL_TEST_SUITE" \
+expect 0 '*' timeout 280 umbel run --hosts 2 -- "${0%/*}/run.py" "$UMBEL_TEST_SUITE" \
 	"${0%/*}/expected" ib umbel_h1_0=10.0.0.1

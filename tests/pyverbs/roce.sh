@@ -6,5 +6,5 @@
 . "${0%/*}/../roce/lab.sh"
 
 lab_up 1
-expect 0 '*' timeout 110 ip netns exec h1 umbel run --roce eth0 -- "${0%/*}/run.py" \
+expect 0 '*' timeout 280 ip netns exec h1 umbel run --roce eth0 -- "${0%/*}/run.py" \
 	"$UMBEL_TEST_SUITE" "${0%/*}/expected" roce umbel_eth0=192.0.2.1

@@ -6,7 +6,7 @@
 #include "common.h"
 
 #define GROUP   "239.4.4.4"
-#define SECONDS 20
+#define SECONDS 120
 
 static void umbel(const char *command)
 {

@@ -7,7 +7,6 @@
 
 . "${0%/*}/rdmacm.bash"
 
-deadline=100 # programs that poll for each other are slow where there are few processors
 umbel up --hosts 2 > /dev/null
 
 # try NAME PROGRAM OPTION...: until the client has ended. Nonzero: it was refused.

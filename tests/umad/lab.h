@@ -25,7 +25,7 @@
 #include <infiniband/umad.h>
 #include <infiniband/umad_types.h>
 
-#define LAB_SECONDS  20
+#define LAB_SECONDS  120
 #define LAB_CLASS    0x32 /* of range 2: with OUI and RMPP */
 #define LAB_OUI      0x02756D
 #define LAB_GET      0x01

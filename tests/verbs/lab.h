@@ -26,7 +26,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#define LAB_SECONDS 20
+#define LAB_SECONDS 120
 #define LAB_QKEY    0x11111111
 #define LAB_MCAST   0xFFFFFF /* the QP number that multicast is sent to */
 #define LAB_GRH     40
