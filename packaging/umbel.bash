@@ -76,6 +76,7 @@ _umbel_value()
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
 	--topology | --partitions) _umbel_files ;;
 	--sm) _umbel_offer 'embedded none' ;;
+	--net) _umbel_offer host ;;
 	--fat-tree) _umbel_offer '2 3' ;;
 	--roce) _umbel_offer "$(cd /sys/class/net && echo *)" ;;
 	--set) _umbel_offer "$_umbel_settings" = ;;

@@ -10,7 +10,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src -name '*.[ch]' -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("cli daemon cm subnet sysfs api hca fabric netdev control shm wire base", order)
+	n = split("cli daemon cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
@@ -19,12 +19,14 @@ BEGIN {
 	restrict("sysfs", "sysfs control shm wire base")
 	# Sockets and netlink know nothing of fabrics.
 	restrict("netdev", "netdev wire base")
+	# Namespaces know nothing of fabrics.
+	restrict("hosts", "hosts control wire base")
 	# The daemon uses all folders but those whose symbols programs see.
 	delete may["daemon", "api"]
 	# rdma_cm asks the subnet manager by MADs: it may be another one than ours.
 	delete may["cm", "subnet"]
 	# A command talks to the daemon, or becomes it.
-	restrict("cli", "cli control wire base")
+	restrict("cli", "cli hosts control wire base")
 }
 function restrict(folder, list,    i, allowed, k) {
 	for (i = 1; i <= n; i++)

@@ -52,6 +52,7 @@ enum base_log_level {
 	X(cm, "the daemon's half of rdma_cm")                     \
 	X(fabric, "nodes, links, tables, flows")                  \
 	X(netdev, "network devices and sockets")                  \
+	X(hosts, "hosts with a network of their own (--ipoib)")   \
 	X(roce, "RoCEv2: ports, groups, datagrams")               \
 	X(shm, "the shared memory")                               \
 	X(control, "requests between processes and the daemon")   \

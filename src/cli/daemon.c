@@ -88,6 +88,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 			                          fabric.partitions.bytes };
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
+		o.ipoib = fabric.ipoib;
 		fabric.topology.text = NULL;
 		ret = daemon_main(&o);
 	}

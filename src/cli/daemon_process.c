@@ -121,7 +121,7 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
 	static char hosts[24], levels[24], radix[24], ready[8], life[8], topology[8], partitions[8];
-	const char **argv = calloc(24 + 2 * f->n_settings, sizeof(*argv));
+	const char **argv = calloc(25 + 2 * f->n_settings, sizeof(*argv));
 	size_t n = 0;
 
 	if (!argv)
@@ -141,6 +141,8 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 		argv[n++] = "--roce";
 		argv[n++] = f->roce;
 	}
+	if (f->ipoib)
+		argv[n++] = "--ipoib";
 	n += add_file(argv + n, &f->topology, "--topology", "--topology-fd", topology);
 	n += add_file(argv + n, &f->partitions, "--partitions", "--partitions-fd", partitions);
 	for (unsigned i = 0; i < f->n_settings; i++) {

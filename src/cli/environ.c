@@ -20,6 +20,7 @@
 #include "cli/json.h"
 #include "cli/program.h"
 #include "control/client.h"
+#include "hosts/namespaces.h"
 
 /* Puts @first in front of a list with colons, such as PATH, if it is not in front already. */
 static int prepend(const char *variable, const char *first)
@@ -139,6 +140,35 @@ int cli_environ_set(const char *fabric, const char *host)
 		return CLI_FAILED;
 	}
 	return 0;
+}
+
+int cli_enter_host(const char *fabric, const char *host)
+{
+	struct hosts_namespaces ns;
+	struct control_client *client;
+	int fd[CONTROL_MAX_FDS], ret = cli_connect_host(&client, fabric, host);
+
+	if (ret)
+		return ret;
+	ret = control_enter_host(client, fd);
+	control_close(client);
+	if (ret == -EOPNOTSUPP)
+		return 0;
+	if (!ret) {
+		ns = (struct hosts_namespaces){
+			.net = fd[0], .uts = fd[1], .mnt = fd[2], .user = fd[3]
+		};
+		ret = hosts_namespaces_enter(&ns);
+		hosts_namespaces_close(&ns);
+		if (ns.user >= 0)
+			close(ns.user);
+	}
+	if (!ret)
+		return 0;
+	base_log("cannot go to the network of host '%s': %s; 'umbel exec --net host' stays on this "
+	         "one",
+	         host, strerror(-ret));
+	return CLI_FAILED;
 }
 
 int cli_exec_command(char **argv)

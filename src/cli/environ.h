@@ -14,6 +14,10 @@ int cli_check_host(const char *name, const char *host);
  * on all of them. 0 or CLI_FAILED. */
 int cli_environ_set(const char *fabric, const char *host);
 
+/* If the host has a network of its own, takes this process there: to its namespaces. 0, or the exit
+ * status. */
+int cli_enter_host(const char *fabric, const char *host);
+
 /* Runs the command in this process; returns only if that fails, the exit status. */
 int cli_exec_command(char **argv);
 

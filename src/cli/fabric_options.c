@@ -30,7 +30,7 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTPSEs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTPSEIs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -69,6 +69,9 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 	case 'E':
 		o->roce = value;
 		return 0;
+	case 'I':
+		o->ipoib = true;
+		return 0;
 	default:
 		return add_setting(cmd, o, value);
 	}
@@ -90,6 +93,8 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 		        : o->topology.name ? "--topology"
 		        : o->radix         ? "--radix"
 		                           : "--partitions");
+	if (o->roce && o->ipoib)
+		return cli_usage_error(cmd, "--ipoib does not go with --roce: it is InfiniBand's");
 	if (o->radix && !o->levels)
 		return cli_usage_error(cmd, "--radix needs --fat-tree");
 	if (o->partitions.name && cli_file_read(&o->partitions))

@@ -21,6 +21,7 @@ struct cli_fabric_options {
 	const char *name;
 	long hosts, levels, radix; /* 0: not given */
 	const char *roce;          /* names of network devices, with commas between; NULL: none */
+	bool ipoib;                /* hosts have a network of their own */
 	struct cli_file topology, partitions;
 	const char **settings; /* "key=value", pointing into argv */
 	unsigned n_settings;
@@ -47,6 +48,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	{ "partitions", required_argument, NULL, 'P' }, \
 	{ "sm", required_argument, NULL, 'S' }, \
 	{ "roce", required_argument, NULL, 'E' }, \
+	{ "ipoib", no_argument, NULL, 'I' }, \
 	{ "set", required_argument, NULL, 's' }
 #define CLI_FABRIC_HELP \
 	"      --hosts N         how many hosts (default: 4)\n" \
@@ -61,6 +63,8 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"                        OpenSM, or by 'umbel sm start'\n" \
 	"      --roce IFACE[,...] no switches: one host, with an HCA for each of these network\n" \
 	"                        devices, which speaks RoCEv2 on it\n" \
+	"      --ipoib           each host has a network of its own (a namespace), a host name, and\n" \
+	"                        the names of the others\n" \
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
 

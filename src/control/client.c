@@ -137,14 +137,17 @@ int control_call(struct control_client *c, const struct control_call *call)
 	base_cancel_restore(cancel_state);
 	if (ret)
 		return ret;
-	if (p.header.bytes != call->reply_bytes || p.n_fds != (call->fd ? 1 : 0)) {
+	if (p.header.bytes != call->reply_bytes ||
+	    (!call->n_fds && p.n_fds != (call->fd ? 1 : 0))) {
 		control_close_fds(&p);
 		return -EPROTO;
 	}
 	if (call->reply_bytes)
 		memcpy(call->reply, p.body, call->reply_bytes);
+	if (call->n_fds)
+		*call->n_fds = (unsigned)p.n_fds;
 	if (call->fd)
-		*call->fd = p.fd[0];
+		memcpy(call->fd, p.fd, sizeof(*p.fd) * (size_t)p.n_fds);
 	return 0;
 }
 
@@ -389,6 +392,22 @@ int control_partitions(struct control_client *c, const char *name, int fd, char 
 	memcpy(why, rep.why, sizeof(rep.why));
 	why[sizeof(rep.why) - 1] = '\0';
 	return rep.error;
+}
+
+int control_enter_host(struct control_client *c, int fd[static CONTROL_MAX_FDS])
+{
+	unsigned n = 0;
+	int ret;
+
+	for (unsigned i = 0; i < CONTROL_MAX_FDS; i++)
+		fd[i] = -1;
+	ret = control_call(
+	        c, &(struct control_call){ .type = CONTROL_ENTER_HOST, .fd = fd, .n_fds = &n });
+	if (ret || n >= 3)
+		return ret;
+	for (unsigned i = 0; i < n; i++)
+		close(fd[i]);
+	return -EPROTO;
 }
 
 int control_wait_hangup(int sock, unsigned ms)

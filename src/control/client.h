@@ -57,6 +57,7 @@ struct control_call {
 	void *reply;
 	uint32_t reply_bytes; /* exactly so many must come with status 0 */
 	int *fd;              /* one descriptor must come with status 0; NULL: none */
+	unsigned *n_fds;      /* as many may come as @fd has room for, CONTROL_MAX_FDS; NULL: one */
 	const int *send_fd;   /* goes with the request; NULL: none */
 };
 
@@ -103,6 +104,10 @@ int control_sm_event(struct control_client *c, enum control_sm_event_type type, 
 
 /* Sets the partitions to those in the text in the memfd @fd. @why: what is wrong with it. */
 int control_partitions(struct control_client *c, const char *name, int fd, char why[static 512]);
+
+/* The namespaces of the host that we said hello on: network, host name, mounts, and the user
+ * namespace or -1. The descriptors are the caller's. -EOPNOTSUPP: it has none. */
+int control_enter_host(struct control_client *c, int fd[static CONTROL_MAX_FDS]);
 
 /* Asks the daemon to end; returns when it has. -ETIMEDOUT: it does not. */
 int control_stop(struct control_client *c);

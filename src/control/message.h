@@ -18,7 +18,7 @@
 
 #define CONTROL_VERSION   1
 #define CONTROL_MAX_BYTES 1024
-#define CONTROL_MAX_FDS   2
+#define CONTROL_MAX_FDS   4
 
 enum control_role {
 	CONTROL_ROLE_CLI,
@@ -71,6 +71,7 @@ enum control_type {
 	CONTROL_SWITCH,
 	CONTROL_SM_EVENT,
 	CONTROL_PARTITIONS,
+	CONTROL_ENTER_HOST,
 	/* sysfs */
 	CONTROL_DESCRIBE_PORT,
 };
@@ -343,6 +344,12 @@ struct control_partitions_reply {
 	int32_t error;
 	char why[512]; /* "NAME:LINE: ..." */
 };
+
+/*
+ * ENTER_HOST, of who said hello on a host: descriptors of its namespaces come with the reply, of
+ * network, host name and mounts, and of the user namespace that they are in, if they are in one.
+ * -EOPNOTSUPP: the host has none.
+ */
 
 /*
  * What sysfs shows of an HCA's port and is not in the shared memory: the description of its node,

@@ -8,6 +8,7 @@
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "subnet/partitions.h"
@@ -29,6 +30,7 @@ struct daemon_options {
 	struct partitions_file partitions; /* without a name: none */
 	const char **settings;             /* "key=value" */
 	unsigned n_settings;
+	bool ipoib;   /* hosts have a network of their own */
 	int ready_fd; /* gets a zero byte once the fabric is up, or a line saying why not; -1: none
 	               */
 	int life_fd;  /* the daemon ends when this reads end-of-file; -1: none */

@@ -25,6 +25,7 @@
 #include "daemon/client.h"
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
+#include "daemon/hosts.h"
 #include "daemon/links.h"
 #include "daemon/partitions.h"
 #include "daemon/place.h"
@@ -56,6 +57,7 @@ struct daemon {
 	struct daemon_verbs verbs;
 	struct daemon_links links;
 	struct daemon_settings settings;
+	struct daemon_hosts hosts;
 	struct daemon_show show;
 	char notes[512]; /* for who starts the daemon: lines */
 };
@@ -211,6 +213,7 @@ static int add_requests(struct daemon *d, const char *name)
 	daemon_subnet_init(&d->subnet, all);
 	daemon_partitions_init(&d->subnet, all);
 	daemon_describe_init(d->f, all);
+	daemon_hosts_init(&d->hosts, d->f, all);
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
 		                        .f = d->f,
@@ -315,6 +318,8 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 	ret = hold_life_futex(control);
 	if (!ret)
 		ret = start_modules(d, o->fabric, why, len);
+	if (!ret && o->ipoib)
+		ret = daemon_hosts_make(&d->hosts, d->place.dir, why, len);
 	if (!ret)
 		ret = daemon_place_listen(&d->place);
 	return ret ? ret : daemon_clients_listen(&d->clients, d->place.listen_fd);
@@ -329,6 +334,7 @@ static void stop(struct daemon *d)
 		d->f->mads->sink = (struct fabric_mad_sink){ 0 };
 	if (d->roce)
 		daemon_roce_stop(d->roce);
+	daemon_hosts_fini(&d->hosts);
 	daemon_clients_fini(&d->clients);
 	daemon_show_fini(&d->show);
 	daemon_traps_fini(&d->traps);

@@ -19,11 +19,20 @@ static const struct {
 	const char *name;
 	int number;
 } calls[] = {
-	{ "pidfd_open", SYS_pidfd_open },       { "memfd_create", SYS_memfd_create },
-	{ "eventfd2", SYS_eventfd2 },           { "signalfd4", SYS_signalfd4 },
-	{ "socketpair", SYS_socketpair },       { "setsid", SYS_setsid },
-	{ "ftruncate", SYS_ftruncate },         { "set_robust_list", SYS_set_robust_list },
+	{ "pidfd_open", SYS_pidfd_open },
+	{ "memfd_create", SYS_memfd_create },
+	{ "eventfd2", SYS_eventfd2 },
+	{ "signalfd4", SYS_signalfd4 },
+	{ "socketpair", SYS_socketpair },
+	{ "setsid", SYS_setsid },
+	{ "ftruncate", SYS_ftruncate },
+	{ "set_robust_list", SYS_set_robust_list },
 	{ "epoll_create1", SYS_epoll_create1 },
+	{ "unshare", SYS_unshare },
+	{ "mount", SYS_mount },
+	{ "setns", SYS_setns },
+	{ "open_tree", SYS_open_tree },
+	{ "move_mount", SYS_move_mount },
 };
 
 static const struct {

@@ -42,6 +42,7 @@ CASES = [
     ("umbel show routes ", ["sw1"]),
     ("umbel show hosts ", []),
     ("umbel exec ", ["h1", "h2", "h3", "--"]),
+    ("umbel exec --net ", ["host"]),
     ("umbel exec h2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
     ("umbel exec h2 -- ls --al", ["--all", "--almost-all"]),
     ("umbel run --hosts 2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),

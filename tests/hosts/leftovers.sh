@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Nothing is left of hosts that are namespaces, whoever is killed: no namespace, no mount, no network
+# device, no file.
+
+. "${0%/*}/lab.sh"
+
+# up: a fabric with a program on h1 that sleeps until $TMPDIR/end is written to.
+up()
+{
+	umbel up --hosts 3 --ipoib > /dev/null || exit 1
+	rm -f "$TMPDIR/end" "$TMPDIR/sleeper.out"
+	mkfifo "$TMPDIR/end"
+	umbel exec h1 -- sh -c "hostname; read x < $TMPDIR/end" > "$TMPDIR/sleeper.out" &
+	sleeper=$!
+	wait_until "a program runs on h1" grep -q h1 "$TMPDIR/sleeper.out"
+}
+
+# end_sleeper: lets the program end by itself
+end_sleeper()
+{
+	echo end > "$TMPDIR/end"
+	wait "$sleeper" || complain "the program on h1 ends with status $?"
+	rm "$TMPDIR/end"
+}
+
+remember
+up
+not as_before || complain "a fabric leaves no traces while it is up"
+
+# the program outlives its fabric, and takes the last of it along
+umbel down > /dev/null
+end_sleeper
+nothing_left 'umbel down under a program'
+
+up
+kill -9 "$sleeper"
+wait "$sleeper" 2> /dev/null
+umbel down > /dev/null
+rm "$TMPDIR/end"
+nothing_left 'umbel exec was killed'
+
+up
+kill -9 "$(keeper)"
+expect 0 h2 umbel exec h2 -- hostname
+end_sleeper
+umbel down > /dev/null
+nothing_left 'the keeper was killed'
+
+up
+daemon=$(field pid default)
+kill -9 "$daemon"
+wait_until "the daemon is gone" gone "$daemon"
+end_sleeper
+expect 1 '*' umbel down
+umbel down --all
+nothing_left 'the daemon was killed'
+
+up
+daemon=$(field pid default)
+keeper=$(keeper)
+kill -STOP "$keeper"
+kill -9 "$daemon"
+wait_until "the keeper is gone, too" gone "$keeper"
+end_sleeper
+umbel down --all
+nothing_left 'the daemon was killed while the keeper was stopped'
+
+up
+kill -STOP "$(keeper)"
+umbel down > /dev/null
+end_sleeper
+nothing_left 'umbel down while the keeper was stopped'
+
+# the private fabric of umbel run
+rm -f "$TMPDIR/runner.out"
+umbel run --hosts 2 --ipoib --host h2 -- sh -c 'hostname; echo $$; exec sleep 1000' > "$TMPDIR/runner.out" &
+runner=$!
+wait_until "the command runs" grep -q '^[0-9]' "$TMPDIR/runner.out"
+kill -9 $runner
+wait $runner 2> /dev/null
+kill "$(tail -n 1 "$TMPDIR/runner.out")"
+nothing_left 'umbel run was killed'
