@@ -57,6 +57,7 @@ enum control_type {
 	CONTROL_WAIT,
 	CONTROL_CREATE_SRQ,
 	CONTROL_DESTROY_SRQ,
+	CONTROL_MODERATE_CQ,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -200,6 +201,13 @@ struct control_get_memory {
 struct control_wait {
 	uint64_t ns;
 	uint32_t qpn;
+	uint32_t reserved;
+};
+
+/* A completion is held back: fires the CQ's event, if it is still due, when the period of the CQ's
+ * moderation is over. Any process may ask that. */
+struct control_moderate_cq {
+	uint32_t cq;
 	uint32_t reserved;
 };
 

@@ -7,13 +7,15 @@
 #include <string.h>
 
 #include "base/eventfd.h"
+#include "base/util.h"
 #include "daemon/cq.h"
 
 void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
-                     const struct daemon_channels *channels)
+                     const struct daemon_channels *channels, struct base_timers *timers)
 {
 	all->region = region;
 	all->channels = channels;
+	all->timers = timers;
 	base_idtable_init(&all->ids, SHM_MAX_CQS);
 }
 
@@ -36,6 +38,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 		free(cq);
 		return ret;
 	}
+	cq->all = all;
 	cq->holder = holder;
 	cq->hca = h;
 	s = &all->region->cqs[cq->id];
@@ -51,6 +54,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 
 void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq)
 {
+	base_timer_stop(&cq->moderation);
 	base_idtable_remove(&all->ids, cq->id);
 	LIST_REMOVE(cq, entry);
 	free(cq);
@@ -80,6 +84,33 @@ void daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 	/* The dead process may have counted an event and not written it. Who reads one too many
 	 * reads on; but one too few, and another CQ's event is never read. */
 	base_eventfd_add(ch->eventfd);
+}
+
+static void on_moderation(struct base_timer *t)
+{
+	const struct daemon_cq *cq = container_of(t, struct daemon_cq, moderation);
+	const struct daemon_cqs *all = cq->all;
+	struct shm_cq *s = &all->region->cqs[cq->id];
+	struct daemon_channel *ch = daemon_channel_find(all->channels, s->channel);
+
+	/* seq_cst: the exchange decides, as among senders, who counts the event */
+	if (!ch || !atomic_load_explicit(&s->held_back, memory_order_relaxed) ||
+	    atomic_exchange_explicit(&s->arm, SHM_CQ_IDLE, memory_order_seq_cst) == SHM_CQ_IDLE)
+		return;
+	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
+	base_eventfd_add(ch->eventfd);
+}
+
+int daemon_cq_moderate(struct daemon_cqs *all, uint32_t id)
+{
+	struct daemon_cq *cq = base_idtable_get(&all->ids, id);
+	uint32_t us;
+
+	if (!cq)
+		return -EINVAL;
+	us = atomic_load_explicit(&all->region->cqs[id].moderation, memory_order_relaxed) >> 16;
+	base_timer_set_in(all->timers, &cq->moderation, us * UINT64_C(1000), on_moderation);
+	return 0;
 }
 
 int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id)

@@ -5,6 +5,7 @@
 #ifndef DAEMON_CQ_H
 #define DAEMON_CQ_H
 
+#include "base/timer.h"
 #include "daemon/channel.h"
 #include "daemon/hca.h"
 #include "shm/region.h"
@@ -16,16 +17,19 @@ struct daemon_cq {
 	struct daemon_hca *hca;
 	unsigned n_qps;    /* that receive by it */
 	bool overrun_told; /* its holder has been told of an overrun */
+	struct daemon_cqs *all;
+	struct base_timer moderation; /* its period runs */
 };
 
 struct daemon_cqs {
 	struct shm_region *region;
 	const struct daemon_channels *channels;
+	struct base_timers *timers;
 	struct base_idtable ids;
 };
 
 void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
-                     const struct daemon_channels *channels);
+                     const struct daemon_channels *channels, struct base_timers *timers);
 void daemon_cqs_fini(struct daemon_cqs *all);
 
 /* 0, -ENOSPC, -ENOMEM. */
@@ -39,6 +43,9 @@ struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon
 
 /* Wakes whoever sleeps on CQ @id, for no completion perhaps: one may be missing its wake-up. */
 void daemon_cq_wake(struct daemon_cqs *all, uint32_t id);
+
+/* Fires the event of CQ @id when its period is over, unless another completion has. 0, -EINVAL. */
+int daemon_cq_moderate(struct daemon_cqs *all, uint32_t id);
 
 /* A sender has found CQ @id overrun: its holder is told, once. 0, or -EINVAL: it is not. */
 int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id);

@@ -24,7 +24,7 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 	daemon_chores_init(&o->chores, &loop->timers);
 	daemon_hcas_init(&o->hcas, loop);
 	daemon_channels_init(&o->channels);
-	daemon_cqs_init(&o->cqs, f->region, &o->channels);
+	daemon_cqs_init(&o->cqs, f->region, &o->channels, &loop->timers);
 	daemon_memory_init(&o->memory, f->region, &o->chores, &users);
 	daemon_srqs_init(&o->srqs, f->region, &o->memory);
 	return daemon_qps_init(&o->qps, f, &o->memory, &o->cqs, &o->srqs);

@@ -522,6 +522,14 @@ static int wake_later(struct daemon_call *call)
 	return qp ? daemon_qp_wait(&v->objects->qps, qp, req->ns) : -EINVAL;
 }
 
+static int moderate_cq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_moderate_cq *req = call->body;
+
+	return daemon_cq_moderate(&v->objects->cqs, req->cq);
+}
+
 #define ROW(request, body_bytes, function)                                             \
 	{                                                                              \
 		.type = CONTROL_##request, .bytes = (body_bytes), .who = DAEMON_VERBS, \
@@ -536,6 +544,7 @@ static const struct daemon_request requests[] = {
 	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),
 	ROW(CREATE_CQ, sizeof(struct control_create_cq), create_cq),
 	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
+	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
 	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
 	ROW(MODIFY_QP, sizeof(struct control_modify_qp), modify_qp),
 	ROW(DESTROY_QP, sizeof(struct control_handle), destroy_qp),

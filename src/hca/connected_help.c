@@ -134,7 +134,7 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 		;
 	if (tells) {
 		atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
-		hca_cq_notify(p, &p->region.cqs[x.requester.qp.connection.send_cq], true);
+		hca_cq_alert(p, &p->region.cqs[x.requester.qp.connection.send_cq]);
 	}
 	hca_memory_put(p, x.requester.memory);
 }

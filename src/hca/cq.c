@@ -347,10 +347,25 @@ void hca_cq_overrun(struct hca_process *p, uint32_t id, struct shm_cq *shm)
 		hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }
 
-BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)
+/* Whether the event of the CQ, which is armed, waits for more completions than this one. */
+static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
 {
-	if (arm == SHM_CQ_ARMED_SOLICITED && !solicited)
-		return;
+	struct control_moderate_cq req = { .cq = (uint32_t)(shm - p->region.cqs) };
+	uint32_t moderation = atomic_load_explicit(&shm->moderation, memory_order_relaxed);
+	uint32_t count = moderation & UINT16_MAX, us = moderation >> 16, n;
+
+	if (base_likely(!moderation))
+		return false;
+	n = atomic_fetch_add_explicit(&shm->held_back, 1, memory_order_relaxed) + 1;
+	if (count && n >= count)
+		return false;
+	/* without a daemon nobody would end the period */
+	return n > 1 || !us || !hca_request(p, CONTROL_MODERATE_CQ, &req, sizeof(req));
+}
+
+/* @arm: what its word was, which says that it is armed. */
+static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
+{
 	/* before the exchange below: the process that wins it must wake without delay */
 	hca_process_find_channel(p, shm->channel);
 	if (!atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
@@ -359,6 +374,21 @@ BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t a
 	/* release: pairs with the acquire in next_notified() */
 	atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
 	hca_process_wake(p, shm->channel);
+}
+
+BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)
+{
+	if ((arm == SHM_CQ_ARMED || solicited) && !is_held_back(p, shm))
+		fire(p, shm, arm);
+}
+
+BASE_COLD void hca_cq_alert(struct hca_process *p, struct shm_cq *shm)
+{
+	/* seq_cst: as in hca_cq_notify() */
+	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
+
+	if (arm != SHM_CQ_IDLE)
+		fire(p, shm, arm);
 }
 
 BASE_COLD void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,
@@ -399,6 +429,8 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 	}
 	if (solicited_only)
 		watch_capacity(cq);
+	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
+		atomic_store_explicit(&cq->shm->held_back, 0, memory_order_relaxed);
 	/* seq_cst: before the program polls once more; pairs with hca_cq_notify() */
 	atomic_store_explicit(&cq->shm->arm, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED,
 	                      memory_order_seq_cst);
@@ -406,6 +438,12 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 	if (cq->ctx->network)
 		cq->ctx->network->ops->rest(cq->ctx->network);
 	serve_waiting(cq);
+}
+
+void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us)
+{
+	atomic_store_explicit(&cq->shm->moderation, count == 1 ? 0 : (uint32_t)us << 16 | count,
+	                      memory_order_relaxed);
 }
 
 /* Completions that wait. Without counting of arrivals, only those of this process. */
@@ -492,7 +530,7 @@ void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq)
 		return;
 	atomic_thread_fence(memory_order_seq_cst); /* what was flushed before the look at arm */
 	if (hca_rq_pending(rq))
-		hca_cq_notify(cq->ctx->process, cq->shm, true);
+		hca_cq_alert(cq->ctx->process, cq->shm);
 }
 
 /* Polls completions of this process. Not inlined, as most polls find none. */

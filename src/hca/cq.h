@@ -115,13 +115,19 @@ int hca_cq_destroy(struct hca_cq *cq);
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc);
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only);
 
+/* ibv_modify_cq(): once @count completions have come that it is armed for, or @us microseconds
+ * after the first of them, it fires its event. 0: not by that; both: each completion does. */
+void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);
+
 /* Adds a completion of this process, and fires the event if the CQ is armed. */
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
 
 /* hca_cq_notify() of a CQ that is armed; @arm: the value of its word. */
 void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited);
 
-/* Fires the CQ's event if it is armed for that. @solicited: solicited, or failed. */
+/* There is one completion more: fires the CQ's event if it is armed for that, and moderation lets
+ * it.
+ * @solicited: solicited, or failed. */
 static inline void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool solicited)
 {
 	/* seq_cst: after the completion could be seen; pairs with hca_cq_arm() */
@@ -130,6 +136,9 @@ static inline void hca_cq_notify(struct hca_process *p, struct shm_cq *shm, bool
 	if (base_unlikely(arm != SHM_CQ_IDLE))
 		hca_cq_wake(p, shm, arm, solicited);
 }
+
+/* Fires the CQ's event if it is armed at all: there may be any number of completions to poll. */
+void hca_cq_alert(struct hca_process *p, struct shm_cq *shm);
 
 /* hca_cq_wake() for a packet that has arrived. */
 void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,

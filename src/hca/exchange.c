@@ -136,7 +136,7 @@ static BASE_COLD void wake_sends(struct hca_exchange *x)
 {
 	const struct shm_region *r = &x->process->region;
 
-	hca_cq_notify(x->process, &r->cqs[x->responder.qp.connection.send_cq], true);
+	hca_cq_alert(x->process, &r->cqs[x->responder.qp.connection.send_cq]);
 }
 
 /* Moves the responder to ERR: marks why, wakes who polls it, and has the event sent. */
@@ -149,7 +149,7 @@ static BASE_COLD void fail_responder(struct hca_exchange *x, enum ibv_event_type
 		return;
 	hca_cq_set_ready(x->cq, q->ready_bit);
 	atomic_thread_fence(memory_order_seq_cst);
-	hca_cq_notify(x->process, x->cq, true);
+	hca_cq_alert(x->process, x->cq);
 	wake_sends(x);
 	hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }

@@ -350,7 +350,11 @@ struct shm_cq {
 	/* armed for solicited messages: one of more bytes, GRH included, fails some receive that is
 	 * posted, so it wakes, too; owner writes it before it arms and posts */
 	_Atomic uint32_t fails_above;
-	uint32_t reserved[8];
+	/* of ibv_modify_cq(): completions that fire the event together, at most 65,535, and above
+	 * these 16 bits microseconds after which fewer do; 0: each does at once */
+	_Atomic uint32_t moderation;
+	_Atomic uint32_t held_back; /* completions that the armed CQ's event waits with */
+	uint32_t reserved[6];
 	_Atomic uint64_t
 	        ready[SHM_CQ_READY_BITS / 64]; /* bits of the rings that may have arrivals */
 };

@@ -198,7 +198,7 @@ static void the_extended_query_says_the_same_and_more(void **state)
 	assert_memory_equal(&ex.orig_attr, &attr, sizeof(attr));
 	assert_int_equal(ex.phys_port_cnt_ex, 1);
 	assert_int_equal(ex.device_cap_flags_ex & 0xFFFFFFFF, attr.device_cap_flags);
-	assert_int_equal(ex.cq_mod_caps.max_cq_count, 0);
+	assert_int_equal(ex.cq_mod_caps.max_cq_count, UINT16_MAX);
 	assert_int_equal(
 	        ibv_query_device_ex(context, &(struct ibv_query_device_ex_input){ 0 }, &ex), 0);
 }
@@ -450,12 +450,10 @@ static void objects_that_are_not_here_are_not_supported(void **state)
 static void calls_that_are_not_here_are_not_supported(void **state)
 {
 	struct lab_end *e = lab_end(1);
-	struct ibv_modify_cq_attr cq = { 0 };
 	struct ibv_qp_rate_limit_attr rate = { 0 };
 	struct ibv_ece ece = { 0 };
 
 	(void)state;
-	assert_int_equal(ibv_modify_cq(e->cq, &cq), EOPNOTSUPP);
 	assert_int_equal(ibv_modify_qp_rate_limit(e->qp, &rate), EOPNOTSUPP);
 	assert_int_equal(ibv_query_ece(e->qp, &ece), EOPNOTSUPP);
 	assert_int_equal(ibv_set_ece(e->qp, &ece), EOPNOTSUPP);

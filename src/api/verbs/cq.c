@@ -99,6 +99,19 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	return verbs_result(cqe < 1 ? -EINVAL : hca_cq_resize(hca_cq(cq), (uint32_t)cqe));
 }
 
+/* EINVAL: nothing that can be modified is named; EOPNOTSUPP: more than moderation is.
+ * ibv_modify_cq(3)
+ */
+int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return EOPNOTSUPP;
+	if (!attr->attr_mask)
+		return EINVAL;
+	hca_cq_moderate(hca_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
+	return 0;
+}
+
 /* EBUSY while a QP uses it. Waits until all its events are acknowledged. */
 int ibv_destroy_cq(struct ibv_cq *cq)
 {

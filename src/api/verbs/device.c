@@ -116,6 +116,7 @@ static const struct verbs_context verbs_template = {
 	.alloc_td = verbs_alloc_td,
 	.dealloc_td = verbs_dealloc_td,
 	.create_cq_ex = verbs_create_cq_ex,
+	.modify_cq = verbs_modify_cq,
 	.create_qp_ex = verbs_create_qp_ex,
 	.create_srq_ex = verbs_create_srq_ex,
 	.sz = sizeof(struct verbs_context),

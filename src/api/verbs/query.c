@@ -91,6 +91,7 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	if (hca_mr_has_on_demand())
 		all.odp_caps = on_demand;
+	all.cq_mod_caps = (struct ibv_cq_moderation_caps){ UINT16_MAX, UINT16_MAX };
 	all.max_dm_size = HCA_DM_BYTES;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	memset(attr, 0, len);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Moderation of completion queues (ibv_modify_cq(3)): an event for several completions, or when
+ * time has passed since the first of them.
+ */
+#include <poll.h>
+#include <time.h>
+
+#include "lab.h"
+
+#define FOREVER_US UINT16_MAX /* as long as a period can be; no test waits for that */
+
+static struct lab_end *receiver(uint16_t count, uint16_t us)
+{
+	struct lab_end *b = lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
+	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+		                           .moderate = { count, us } };
+
+	assert_int_equal(ibv_modify_cq(b->cq, &attr), 0);
+	lab_post(b, 8);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	return b;
+}
+
+static void send_bytes(struct lab_end *from, struct lab_end *to, unsigned n)
+{
+	struct lab_request r;
+
+	while (n--) {
+		lab_request(from, &r, lab_ah_to(from, to), to->qp->qp_num, "x", 1);
+		lab_send_request(from, &r);
+	}
+}
+
+static bool has_event(const struct lab_end *e)
+{
+	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void get_event(struct lab_end *e)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	lab_await(e->channel->fd);
+	assert_int_equal(ibv_get_cq_event(e->channel, &cq, &context), 0);
+	ibv_ack_cq_events(cq, 1);
+	assert_ptr_equal(cq, e->cq);
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void the_event_comes_with_the_last_of_the_count(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = receiver(3, 0);
+
+	(void)state;
+	send_bytes(a, b, 2);
+	assert_false(has_event(b));
+	send_bytes(a, b, 1);
+	get_event(b);
+	assert_false(has_event(b));
+}
+
+static void each_time_it_is_armed_it_counts_anew(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = receiver(2, 0);
+
+	(void)state;
+	send_bytes(a, b, 3);
+	get_event(b);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	send_bytes(a, b, 1);
+	assert_false(has_event(b));
+	send_bytes(a, b, 1);
+	get_event(b);
+}
+
+static void arming_what_is_armed_forgets_nothing(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = receiver(2, 0);
+
+	(void)state;
+	send_bytes(a, b, 1);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	send_bytes(a, b, 1);
+	get_event(b);
+}
+
+static void the_period_begins_with_the_first_completion(void **state)
+{
+	const uint16_t us = 30000;
+	struct lab_end *a = lab_end(1), *b = receiver(8, us);
+	uint64_t began;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		began = now_us();
+		send_bytes(a, b, 1);
+		get_event(b);
+		assert_true(now_us() - began >= us);
+		assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	}
+}
+
+static void a_period_without_a_count_is_enough(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = receiver(0, 1000);
+
+	(void)state;
+	send_bytes(a, b, 4);
+	get_event(b);
+}
+
+static void a_count_that_is_reached_ends_the_period(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = receiver(2, FOREVER_US);
+
+	(void)state;
+	send_bytes(a, b, 2);
+	get_event(b);
+	assert_false(has_event(b));
+}
+
+static void it_can_be_ended(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = receiver(5, FOREVER_US);
+	struct ibv_modify_cq_attr none = { .attr_mask = IBV_CQ_ATTR_MODERATE };
+
+	(void)state;
+	assert_int_equal(ibv_modify_cq(b->cq, &none), 0);
+	send_bytes(a, b, 1);
+	get_event(b);
+}
+
+static void what_is_flushed_waits_for_nobody(void **state)
+{
+	struct lab_end *b = receiver(100, 0);
+
+	(void)state;
+	lab_to(b->qp, IBV_QPS_ERR);
+	get_event(b);
+}
+
+static void other_attributes_are_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_modify_cq_attr attr = { .attr_mask = 0 };
+
+	(void)state;
+	assert_int_equal(ibv_modify_cq(e->cq, &attr), EINVAL);
+	attr.attr_mask = IBV_CQ_ATTR_RESERVED;
+	assert_int_equal(ibv_modify_cq(e->cq, &attr), EOPNOTSUPP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(the_event_comes_with_the_last_of_the_count),
+		LAB_TEST(each_time_it_is_armed_it_counts_anew),
+		LAB_TEST(arming_what_is_armed_forgets_nothing),
+		LAB_TEST(the_period_begins_with_the_first_completion),
+		LAB_TEST(a_period_without_a_count_is_enough),
+		LAB_TEST(a_count_that_is_reached_ends_the_period),
+		LAB_TEST(it_can_be_ended),
+		LAB_TEST(what_is_flushed_waits_for_nobody),
+		LAB_TEST(other_attributes_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
