@@ -26,6 +26,10 @@
  */
 #define PAYLOAD_MAX 4096
 
+/* What becomes of a request beside those in exchange.h: UC's responder refuses it. For the
+ * requester it is a success (section 9.8.2.2.3). */
+enum { DROPPED = -3 };
+
 /* Parts of one end's memory, found by its keys. */
 struct parts {
 	struct iovec iov[HCA_MAX_SGE];
@@ -160,7 +164,7 @@ static BASE_COLD int refuse(struct hca_exchange *x, enum ibv_event_type type,
 	base_log_debug(packet, "QP 0x%06x: refuses a request of QP 0x%06x: %s", x->responder.qp.qpn,
 	               x->requester.qp.qpn, why);
 	if (x->responder.qp.type == IBV_QPT_UC)
-		return IBV_WC_SUCCESS; /* it drops what is wrong (section 9.8.2.2.3) */
+		return DROPPED;
 	/* if it is gone by now, its keys were, too */
 	if (!hca_exchange_is_current(x))
 		return HCA_WAITS_FOR_PATH;
@@ -328,7 +332,7 @@ static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_reque
 	publish(x, slot, pos);
 	wake_sends(x);
 	if (x->responder.qp.type == IBV_QPT_UC)
-		return IBV_WC_SUCCESS;
+		return DROPPED;
 	return status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
 }
 
@@ -703,5 +707,5 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 	outcome = dispatch(x, r, entries);
 	if (base_unlikely(x->responder.qp.state == IBV_QPS_RTR) && outcome == IBV_WC_SUCCESS)
 		establish(x);
-	return outcome;
+	return base_unlikely(outcome == DROPPED) ? IBV_WC_SUCCESS : outcome;
 }

@@ -89,6 +89,36 @@ static void a_write_that_is_refused_is_lost(void **state)
 	lab_peer_no_event(p[1]);
 }
 
+/* By the queue pair itself, before the key is looked at. */
+static void a_queue_pair_that_allows_no_writes_loses_them(void **state)
+{
+	const struct lab_peer_options o = { .type = IBV_QPT_UC,
+		                            .no_qp_access = IBV_ACCESS_REMOTE_WRITE };
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	lab_peer_fill(p[0], 0, 4096, 3);
+	lab_peer_fill(p[1], 0, 4096, 9);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 0, 4096, 9);
+	lab_peer_expect_state(p[1], IBV_QPS_RTS);
+}
+
+static void a_refused_write_uses_no_receive(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	uc_peers(p, state);
+	lab_peer_receive(p[1], 1, 0, 64);
+	w = work_of(IBV_WR_RDMA_WRITE_WITH_IMM, p[1], 64);
+	w.rkey_xor = 1;
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	expect_nothing_arrived(p);
+}
+
 static void a_failed_request_stops_the_send_queue_alone(void **state)
 {
 	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQE };
@@ -144,6 +174,8 @@ int main(void)
 		LAB_BOTH(messages_and_writes_arrive),
 		LAB_BOTH(without_a_receive_a_message_is_lost_and_counted),
 		LAB_BOTH(a_write_that_is_refused_is_lost),
+		LAB_BOTH(a_queue_pair_that_allows_no_writes_loses_them),
+		LAB_BOTH(a_refused_write_uses_no_receive),
 		LAB_BOTH(a_failed_request_stops_the_send_queue_alone),
 		LAB_BOTH(reads_and_atomics_are_refused),
 		LAB_BOTH(without_a_way_messages_are_lost),
