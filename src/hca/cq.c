@@ -145,21 +145,26 @@ int hca_cq_destroy(struct hca_cq *cq)
 
 /* ---- queue pairs that complete here ---- */
 
-/*
- * Counts arrivals anew, after some were dropped without being polled. It reads the rings before the
- * counter: what arrives in between makes the limit too high, not too low.
- */
+/* Counts arrivals anew. It reads the rings before the counter: what arrives in between makes the
+ * limit too high, not too low. */
 static void recount(struct hca_cq *cq)
 {
 	struct hca_qp *qp;
 	uint32_t waiting = 0;
 
-	if (!cq->counts_arrivals)
-		return;
 	TAILQ_FOREACH(qp, &cq->users, cq_entry)
 	waiting += hca_rq_arrived(qp->rq);
 	cq->arrivals_polled =
 	        atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) - waiting;
+}
+
+/* Arrivals may have been dropped without being polled. If the counter has none that were not polled,
+ * none was: so it costs no look at all queue pairs to destroy one. */
+static void forget_dropped(struct hca_cq *cq)
+{
+	if (cq->counts_arrivals && atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) !=
+	                                   cq->arrivals_polled)
+		recount(cq);
 }
 
 /* Has the daemon tell senders to count arrivals, for the QPs that the CQ has already. If the daemon
@@ -260,7 +265,7 @@ static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	base_lock(&cq->lock);
-	recount(cq);
+	forget_dropped(cq);
 	purge(cq, qp);
 	base_unlock(&cq->lock);
 }
@@ -289,7 +294,7 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 	if (receives) {
 		remove_rq(cq, qp->rq);
 		TAILQ_REMOVE(&cq->users, qp, cq_entry);
-		recount(cq);
+		forget_dropped(cq);
 	}
 	if (!receives)
 		remove_waiting(cq, qp);
