@@ -55,29 +55,46 @@ static void find_way(struct hca_process *p, struct hca_memory *m, uint32_t qpn)
 	                 (int)m->pid);
 }
 
-struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
+/* With the lock held. */
+static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q)
 {
+	struct base_hash_node *node = base_hash_first(&p->memories, q->client);
 	struct hca_memory *m;
 
-	pthread_mutex_lock(&p->memory_lock);
-	LIST_FOREACH(m, &p->memories, entry)
-	if (m->client == q->client && m->keys_off == q->connection.keys_off)
-		break;
-	if (m) {
-		m->refs++;
-		goto out;
+	for (; node; node = base_hash_next(node)) {
+		m = container_of(node, struct hca_memory, node);
+		if (m->client == q->client && m->keys_off == q->connection.keys_off)
+			return m;
 	}
-	m = calloc(1, sizeof(*m));
-	if (!m)
-		goto out;
-	m->refs = 1;
+	return NULL;
+}
+
+static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q)
+{
+	struct hca_memory *m = calloc(1, sizeof(*m));
+
+	if (!m || base_hash_add(&p->memories, &m->node, q->client)) {
+		free(m);
+		return NULL;
+	}
 	m->client = q->client;
 	m->keys_off = q->connection.keys_off;
 	m->pid = q->connection.pid;
 	m->fd = -1;
 	find_way(p, m, q->qpn);
-	LIST_INSERT_HEAD(&p->memories, m, entry);
-out:
+	return m;
+}
+
+struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
+{
+	struct hca_memory *m;
+
+	pthread_mutex_lock(&p->memory_lock);
+	m = find(p, q);
+	if (!m)
+		m = add(p, q);
+	if (m)
+		m->refs++;
 	pthread_mutex_unlock(&p->memory_lock);
 	return m;
 }
@@ -86,7 +103,7 @@ void hca_memory_put(struct hca_process *p, struct hca_memory *m)
 {
 	pthread_mutex_lock(&p->memory_lock);
 	if (!--m->refs) {
-		LIST_REMOVE(m, entry);
+		base_hash_remove(&p->memories, &m->node);
 		if (m->fd >= 0)
 			close(m->fd);
 		free(m);

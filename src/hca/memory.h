@@ -20,7 +20,7 @@
 enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY_FILE };
 
 struct hca_memory {
-	LIST_ENTRY(hca_memory) entry; /* of the process */
+	struct base_hash_node node; /* of the process, by client */
 	unsigned refs;
 	enum hca_memory_way way;
 	uint64_t keys_off;

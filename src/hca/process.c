@@ -42,7 +42,6 @@ static struct hca_process *process_alloc(void)
 	pthread_mutex_init(&p->wake_lock, NULL);
 	pthread_mutex_init(&p->mrs.lock, NULL);
 	pthread_mutex_init(&p->memory_lock, NULL);
-	LIST_INIT(&p->memories);
 	LIST_INIT(&p->connected);
 	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
@@ -92,6 +91,7 @@ void hca_process_local_free(struct hca_process *p)
 		free(f->to);
 		free(f);
 	}
+	base_hash_fini(&p->memories);
 	free(p->wake_fd);
 	free(p);
 }

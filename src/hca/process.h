@@ -14,6 +14,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/hash.h"
 #include "base/lock.h"
 #include "control/client.h"
 #include "hca/mr.h"
@@ -42,7 +43,7 @@ struct hca_process {
 	} * wake_fd; /* eventfds of channels, by index; under wake_lock */
 	struct hca_mr_table mrs;
 	pthread_mutex_t memory_lock;
-	LIST_HEAD(, hca_memory) memories; /* of peers, under memory_lock */
+	struct base_hash memories; /* struct hca_memory: of peers, under memory_lock */
 	struct base_lock connected_lock;
 	LIST_HEAD(, hca_connected_qp) connected; /* all connected queue pairs, under that */
 	struct base_lock flow_lock;
