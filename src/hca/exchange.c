@@ -187,7 +187,6 @@ static int copy_failed(struct hca_exchange *x, int error)
 struct receive {
 	struct shm_arrival *slot; /* claimed, of its ring */
 	uint32_t pos;
-	uint32_t number; /* in the shared receive queue */
 	const struct shm_entry *entries;
 	unsigned n;
 	struct shm_entry one;
@@ -219,27 +218,54 @@ static BASE_HOT struct shm_arrival *claim(struct hca_exchange *x, uint32_t *pos)
 	                      (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn), pos);
 }
 
-/* Takes a receive of the shared receive queue. Only this requester's requests arrive in the
- * responder's own ring, so that a credit which is seen there is still there later. */
+/* The receive stays what it was: the request that had claimed it is not carried out. */
+static BASE_COLD int give_back(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
+{
+	const struct shm_qp *q = &x->responder.qp;
+	uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
+
+	shm_ring_void(slot, shm_slot_state(pos, q->ring_gen, writer, SHM_SLOT_CLAIMED), writer);
+	hca_cq_set_ready(x->cq, q->ready_bit);
+	return HCA_WAITS_FOR_PATH;
+}
+
+/* Whether credits are left, as far as hints tell. */
+static bool has_credits(const struct shm_ring *ring)
+{
+	uint32_t tail = atomic_load_explicit((_Atomic uint32_t *)&ring->tail, memory_order_relaxed);
+
+	return (int32_t)(atomic_load_explicit((_Atomic uint32_t *)&ring->posted,
+	                                      memory_order_acquire) -
+	                 tail) > 0;
+}
+
+/*
+ * Takes a receive of the shared receive queue, for a message that will arrive in the responder's
+ * own ring. Its slot there says which receive that is before the credit is used up: if the message
+ * does not come, the owner finds a void slot with that number, and has its receive back.
+ */
 static bool take_shared(struct hca_exchange *x, struct receive *out)
 {
 	const uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
 	const struct shm_srq *s = &x->srq;
-	uint32_t tail = atomic_load_explicit(&x->ring->tail, memory_order_relaxed), pos;
-	struct shm_arrival *slot;
+	struct shm_arrival *credit;
+	uint64_t many_off;
+	uint32_t pos;
 
-	if ((int32_t)(atomic_load_explicit(&x->ring->posted, memory_order_acquire) - tail) <= 0)
+	out->slot = has_credits(x->credits) ? claim(x, &out->pos) : NULL;
+	if (!out->slot)
 		return false;
-	slot = shm_ring_claim(x->credits, s->ring_shift, s->ring_gen, writer, &pos);
-	if (!slot)
+	credit = shm_ring_claim(x->credits, s->ring_shift, s->ring_gen, writer, &pos);
+	if (!credit) {
+		give_back(x, out->slot, out->pos);
 		return false;
-	out->number = slot->imm;
-	read_credit(x, slot, s->entries_off + (uint64_t)out->number * s->max_sge * sizeof(out->one),
-	            s->max_sge, out);
-	shm_ring_publish(slot, pos, s->ring_gen, writer);
+	}
+	many_off = s->entries_off + (uint64_t)credit->imm * s->max_sge * sizeof(out->one);
+	read_credit(x, credit, many_off, s->max_sge, out);
+	out->slot->class_flow = credit->imm;
+	shm_ring_publish(credit, pos, s->ring_gen, writer);
 	hca_srq_check_limit(x->process, x->credits, x->responder.qp.connection.srq - 1, pos + 1);
-	out->slot = claim(x, &out->pos);
-	return out->slot;
+	return true;
 }
 
 /* Takes the responder's oldest receive. False: there is none. */
@@ -256,7 +282,6 @@ static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 		return false;
 	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
 	read_credit(x, out->slot, c->entries_off + index * sizeof(out->one), c->max_recv_sge, out);
-	out->number = 0;
 	return true;
 }
 
@@ -284,17 +309,6 @@ static BASE_HOT void fill(struct hca_exchange *x, const struct shm_request *r,
 	slot->more = 0;
 	slot->operation = (uint8_t)operation;
 	slot->status = IBV_WC_SUCCESS;
-}
-
-/* The receive stays what it was: the request that had claimed it is not carried out. */
-static BASE_COLD int give_back(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
-{
-	const struct shm_qp *q = &x->responder.qp;
-	uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
-
-	shm_ring_void(slot, shm_slot_state(pos, q->ring_gen, writer, SHM_SLOT_CLAIMED), writer);
-	hca_cq_set_ready(x->cq, q->ready_bit);
-	return HCA_WAITS_FOR_PATH;
 }
 
 /* Whether the request is still this thread's: a requester whose peer was stopped gives it up. */
@@ -444,7 +458,6 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 		return ret;
 	if (base_unlikely(!take_receive(x, &rcv)))
 		return HCA_WAITS_FOR_RECEIVE;
-	rcv.slot->class_flow = rcv.number;
 	if (base_unlikely(bytes_of(rcv.entries, rcv.n) < r->length))
 		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
 	if (base_unlikely(!find_parts(x, &x->responder, rcv.entries, rcv.n, r->length,
@@ -515,7 +528,6 @@ static int write_memory(struct hca_exchange *x, const struct shm_request *r,
 	ret = copy(x, &target, &source, r->length);
 	if (!uses_receive)
 		return ret;
-	rcv.slot->class_flow = rcv.number;
 	if (ret)
 		return ret == HCA_WAITS_FOR_PATH
 		               ? give_back(x, rcv.slot, rcv.pos)

@@ -86,6 +86,16 @@ static BASE_HOT void post(struct hca_rq *rq, uint32_t n)
 	set(&rq->posted, posted + n);
 }
 
+/* The same, of one whose receives are shared: no sender has taken one for them yet. */
+static void post_shared(struct hca_rq *rq, uint32_t n)
+{
+	uint32_t posted = hca_rq_load(&rq->posted);
+
+	for (uint32_t i = 0; i < n; i++)
+		shm_ring_slot(rq->ring, rq->ring_shift, posted + i)->class_flow = SHM_NO_RECEIVE;
+	post(rq, n);
+}
+
 /* Says in the ring where the receive at @pos is. */
 static void describe(struct hca_rq *rq, uint32_t pos)
 {
@@ -286,6 +296,16 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 	       shm_ring_void(slot, s, shm_slot_writer(s));
 }
 
+/* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
+ * (take_shared(), exchange.c). */
+static void return_shared(struct hca_rq *rq, uint32_t pos)
+{
+	const struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+
+	if (rq->srq && rq->connected && slot->class_flow != SHM_NO_RECEIVE)
+		hca_srq_return(rq->srq, slot->class_flow);
+}
+
 /*
  * Whether polling can skip the position, which holds no arrival: because it is void. While a queue
  * flushes and the daemon is gone, a dead sender may have claimed it, and no daemon makes it void.
@@ -297,6 +317,7 @@ BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 	    !(hca_rq_is_flushing(rq) &&
 	      (hca_process_gone(rq->process) || (rq->connected && take_from_stopped(rq, pos)))))
 		return false;
+	return_shared(rq, pos);
 	if (hca_rq_before(pos, rq->void_below))
 		return true;
 	rq->n_void++;
@@ -309,6 +330,8 @@ BASE_COLD void hca_rq_repost(struct hca_rq *rq)
 {
 	if (rq->connected && !rq->srq)
 		post_connected(rq, rq->n_void);
+	else if (rq->srq)
+		post_shared(rq, rq->n_void);
 	else
 		post(rq, rq->n_void);
 	rq->n_void = 0;
@@ -359,7 +382,7 @@ void hca_rq_refill(struct hca_rq *rq)
 	base_lock(&rq->lock);
 	room = (1u << rq->ring_shift) - (hca_rq_load(&rq->posted) - hca_rq_load(&rq->consumed));
 	if (room && !hca_rq_is_flushing(rq) && hca_rq_mode(rq) != HCA_RQ_CLOSED)
-		post(rq, room);
+		post_shared(rq, room);
 	base_unlock(&rq->lock);
 }
 
@@ -423,9 +446,12 @@ static void give_back_shared(struct hca_rq *rq)
 	for (uint32_t pos = hca_rq_load(&rq->consumed); pos != hca_rq_load(&rq->posted); pos++) {
 		const struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 
-		if (shm_ring_peek(rq->ring, rq->ring_shift, pos) == SHM_SLOT_DONE &&
-		    !hca_rq_before(pos, rq->discard_below))
+		enum shm_slot_kind kind = shm_ring_peek(rq->ring, rq->ring_shift, pos);
+
+		if (kind == SHM_SLOT_DONE && !hca_rq_before(pos, rq->discard_below))
 			hca_srq_take(rq->srq, a->class_flow, &wr_id, sge, &n);
+		if (kind == SHM_SLOT_VOID)
+			return_shared(rq, pos);
 	}
 }
 

@@ -178,6 +178,7 @@ static void add_credit(struct hca_srq *srq, uint32_t n)
 	const uint32_t n_sge = srq->receive[n].n_sge;
 
 	srq->at_position[srq->posted & ((1u << srq->ring_shift) - 1)] = n;
+	srq->receive[n].position = srq->posted;
 	slot->imm = n;
 	slot->operation = n_sge == 1;
 	slot->receive.length = n_sge;
@@ -211,10 +212,9 @@ static void reclaim(struct hca_srq *srq)
 	}
 }
 
+/* Whether the ring has room for a credit. */
 static bool has_room(struct hca_srq *srq)
 {
-	if (!srq->first_free)
-		return false;
 	if (srq->posted - srq->consumed == 1u << srq->ring_shift)
 		reclaim(srq);
 	return srq->posted - srq->consumed < 1u << srq->ring_shift;
@@ -227,7 +227,7 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 
 	if ((uint32_t)wr->num_sge > srq->max_sge) /* negative ones too */
 		return -EINVAL;
-	if (!has_room(srq))
+	if (!srq->first_free || !has_room(srq))
 		return -ENOMEM;
 	n = srq->first_free - 1;
 	r = &srq->receive[n];
@@ -327,6 +327,17 @@ bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_s
 	found = take(srq, n, wr_id, sge, n_sge);
 	base_unlock(&srq->lock);
 	return found;
+}
+
+void hca_srq_return(struct hca_srq *srq, uint32_t n)
+{
+	base_lock(&srq->lock);
+	/* if its credit is not used up, or is void, reclaim() sees to it */
+	if (n < srq->max_wr && srq->receive[n].in_use &&
+	    shm_ring_peek(srq->ring, srq->ring_shift, srq->receive[n].position) == SHM_SLOT_DONE &&
+	    has_room(srq))
+		add_credit(srq, n);
+	base_unlock(&srq->lock);
 }
 
 bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,

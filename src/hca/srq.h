@@ -27,6 +27,7 @@ struct hca_srq_receive {
 	uint64_t wr_id;
 	uint32_t n_sge;
 	uint32_t next_free; /* 1 + its number; 0: the last */
+	uint32_t position;  /* of its credit in the ring */
 	bool in_use;        /* it was posted, and its completion was not polled */
 };
 
@@ -78,6 +79,9 @@ bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_s
  * receive queue @index: those from position @next on. Of any process. */
 void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
                          uint32_t next);
+
+/* A message that had taken receive number @n did not come: another one can have it. */
+void hca_srq_return(struct hca_srq *srq, uint32_t n);
 
 /* Takes the oldest receive, as a sender with queue pair index @writer would. False: there is none.
  */

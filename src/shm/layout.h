@@ -247,6 +247,9 @@ static_assert(sizeof(struct shm_flow) == 64, "layout");
 
 enum shm_slot_kind { SHM_SLOT_CLOSED, SHM_SLOT_DONE, SHM_SLOT_CLAIMED, SHM_SLOT_VOID };
 
+/* class_flow of a position whose sender has taken no receive of the shared queue */
+#define SHM_NO_RECEIVE UINT32_MAX
+
 enum shm_arrival_flags {
 	SHM_ARRIVAL_GRH = 1,
 	SHM_ARRIVAL_IMM = 2,

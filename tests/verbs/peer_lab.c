@@ -33,6 +33,7 @@ enum what {
 	ARM,
 	SLEEP,
 	RIOT,
+	FLOOD,
 };
 
 struct command {
@@ -376,6 +377,16 @@ static void riot(struct lab_peer_objects *p, struct command *c)
 	}
 }
 
+static void flood(struct lab_peer_objects *p, const struct command *c)
+{
+	struct ibv_wc wc[16];
+
+	for (;;) {
+		post(p, c);
+		ibv_poll_cq(p->send_cq, 16, wc);
+	}
+}
+
 static void perform(struct lab_peer_objects **objects, struct command *c, void *data)
 {
 	struct lab_peer_objects *p = *objects;
@@ -429,6 +440,9 @@ static void perform(struct lab_peer_objects **objects, struct command *c, void *
 		break;
 	case RIOT:
 		riot(p, c);
+		break;
+	case FLOOD:
+		flood(p, c);
 		break;
 	}
 }
@@ -951,6 +965,13 @@ void lab_peer_signal(struct lab_peer *p, int signal)
 void lab_peer_riot(struct lab_peer *p, const struct lab_peer *to, uint64_t seed)
 {
 	struct command c = { .what = RIOT, .address = to->address, .at = seed };
+
+	told(p, &c, NULL);
+}
+
+void lab_peer_flood(struct lab_peer *p, const struct lab_work *w)
+{
+	struct command c = { .what = FLOOD, .work = *w };
 
 	told(p, &c, NULL);
 }

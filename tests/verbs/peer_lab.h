@@ -170,6 +170,8 @@ struct lab_riot {
 };
 void lab_peer_riot(struct lab_peer *p, const struct lab_peer *to, uint64_t seed);
 void lab_peer_riot_step(struct lab_peer *p, const struct lab_peer *to, struct lab_riot *r);
+/* Posts the request again and again, and polls, as long as its process lives; it is elsewhere. */
+void lab_peer_flood(struct lab_peer *p, const struct lab_work *w);
 /* Posts nothing more: polls once. Whether nothing is to come any more. */
 bool lab_peer_riot_ends(struct lab_peer *p, struct lab_riot *r);
 

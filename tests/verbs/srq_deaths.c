@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A shared receive queue whose requesters are killed, at any instruction of a SEND: each receive
+ * that was posted is still used, once.
+ */
+#include "peer_lab.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <time.h>
+
+#define MAX_WR 16
+#define ROUNDS 12
+#define BYTES  65536u
+
+/* On h2, here. */
+struct responder {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_mr *mr;
+	char *memory;
+	uint16_t lid;
+	bool posted[MAX_WR]; /* by wr_id */
+	unsigned n;          /* of these */
+};
+
+static void undo_srq(void *srq)
+{
+	ibv_destroy_srq(srq);
+}
+
+static void undo_qp(void *qp)
+{
+	ibv_destroy_qp(qp);
+}
+
+static void make(struct responder *r)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = MAX_WR, .max_sge = 1 } };
+	struct ibv_port_attr port;
+
+	memset(r, 0, sizeof(*r));
+	r->context = lab_open(2);
+	r->pd = lab_pd(r->context);
+	r->cq = lab_cq(r->context, 1024, NULL);
+	r->memory = malloc(BYTES);
+	lab_undo(free, r->memory);
+	r->mr = lab_mr(r->pd, r->memory, BYTES);
+	r->srq = ibv_create_srq(r->pd, &init);
+	assert_non_null(r->srq);
+	lab_undo(undo_srq, r->srq);
+	assert_int_equal(ibv_query_port(r->context, 1, &port), 0);
+	r->lid = port.lid;
+}
+
+/* Posts all receives that are not. */
+static void post_all(struct responder *r)
+{
+	for (unsigned i = 0; i < MAX_WR; i++) {
+		struct ibv_sge sge = { .addr = (uintptr_t)r->memory,
+			               .length = BYTES,
+			               .lkey = r->mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		if (r->posted[i])
+			continue;
+		assert_int_equal(ibv_post_srq_recv(r->srq, &wr, &bad), 0);
+		r->posted[i] = true;
+		r->n++;
+	}
+}
+
+/* A completion, if there is one: of a receive that is posted. */
+static bool poll(struct responder *r)
+{
+	struct ibv_wc wc;
+	int n = ibv_poll_cq(r->cq, 1, &wc);
+
+	assert_true(n >= 0);
+	if (n && wc.status == IBV_WC_SUCCESS) {
+		assert_true(wc.wr_id < MAX_WR && r->posted[wc.wr_id]);
+		r->posted[wc.wr_id] = false;
+		r->n--;
+	}
+	return n;
+}
+
+/* A requester elsewhere or here, connected to a queue pair of the responder. */
+static struct lab_peer *requester(struct responder *r, bool elsewhere)
+{
+	const struct lab_peer_options o = {
+		.elsewhere = elsewhere, .bytes = BYTES, .rnr_retry = 7, .retry_cnt = 7
+	};
+	struct ibv_qp_init_attr init = { .send_cq = r->cq,
+		                         .recv_cq = r->cq,
+		                         .srq = r->srq,
+		                         .qp_type = IBV_QPT_RC,
+		                         .cap = { .max_send_wr = 1, .max_send_sge = 1 } };
+	struct lab_peer *p = lab_peer(&o),
+	                responder = { .o = { .type = IBV_QPT_RC, .min_rnr_timer = 1 } };
+	struct lab_peer_objects here = { .qp = ibv_create_qp(r->pd, &init) };
+
+	assert_non_null(here.qp);
+	lab_undo(undo_qp, here.qp);
+	responder.here = &here;
+	responder.address = (struct lab_peer_address){ .qpn = here.qp->qp_num, .lid = r->lid };
+	lab_peer_connect(&responder, p);
+	lab_peer_connect(p, &responder);
+	return p;
+}
+
+/* All receives that are posted are used: by what the dead had sent, or by another one's messages.
+ */
+static void expect_all_used(struct responder *r)
+{
+	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 100, 0 } } };
+	struct lab_peer *p = requester(r, false);
+	time_t deadline = time(NULL) + LAB_SECONDS;
+	struct ibv_wc wc;
+
+	for (unsigned i = r->n; i; i--)
+		lab_peer_post(p, &w);
+	while (r->n) {
+		if (!poll(r) && !lab_peer_try_sent(p, &wc))
+			sched_yield();
+		if (time(NULL) > deadline)
+			fail_msg("%u receives are lost", r->n);
+	}
+}
+
+static void receives_survive_requesters_that_are_killed(void **state)
+{
+	static const uint32_t sizes[] = { 8, 3000, BYTES };
+	struct responder r;
+
+	(void)state;
+	make(&r);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1 };
+		struct lab_peer *p = requester(&r, true);
+
+		w.piece[0].length = sizes[i % 3];
+		lab_peer_flood(p, &w);
+		for (unsigned k = 0; k < 20 + 7 * i;) {
+			post_all(&r);
+			k += poll(&r);
+		}
+		lab_peer_signal(p, SIGKILL);
+	}
+	post_all(&r);
+	expect_all_used(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(receives_survive_requesters_that_are_killed),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
