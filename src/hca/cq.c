@@ -158,12 +158,12 @@ static void recount(struct hca_cq *cq)
 	        atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) - waiting;
 }
 
-/* Arrivals may have been dropped without being polled. If the counter has none that were not polled,
- * none was: so it costs no look at all queue pairs to destroy one. */
+/* Arrivals may have been dropped without being polled. If the counter has none that were not
+ * polled, none was: so it costs no look at all queue pairs to destroy one. */
 static void forget_dropped(struct hca_cq *cq)
 {
-	if (cq->counts_arrivals && atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) !=
-	                                   cq->arrivals_polled)
+	if (cq->counts_arrivals &&
+	    atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) != cq->arrivals_polled)
 		recount(cq);
 }
 
