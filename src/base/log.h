@@ -60,6 +60,7 @@ enum base_log_level {
 	X(verbs, "libibverbs: calls that fail, and why")          \
 	X(rdmacm, "librdmacm: likewise")                          \
 	X(umad, "libibumad: likewise, and MADs of programs")      \
+	X(ipoib, "umbel-ipoib: interfaces of IP over InfiniBand") \
 	X(sysfs, "files in /sys and /dev that programs see")      \
 	X(packet, "each packet's steps from sender to receiver")  \
 	X(join, "each multicast join's steps")

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Each field of RFC 4391's formats at its place: the header, link-layer addresses, ARP, and the
+ * options of neighbour discovery.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "ipoib/arp.h"
+#include "ipoib/nd.h"
+#include "ipoib/testing.h"
+
+static const struct ipoib_address us = { .gid = { { 0xFE, 0x80, [15] = 0x11 } }, .qpn = 0x123456 };
+static const struct ipoib_address them = { .gid = { { 0xFE, 0x80, [15] = 0x22 } },
+	                                   .qpn = 0xABCDEF };
+
+static void the_header_is_the_type_and_16_zero_bits(void **state)
+{
+	uint8_t out[IPOIB_HEADER_BYTES] = { 1, 1, 1, 1 };
+
+	(void)state;
+	ipoib_header_encode(IPOIB_TYPE_IPV6, out);
+	assert_memory_equal(out, "\x86\xDD\0\0", 4);
+}
+
+static void an_address_is_flags_queue_pair_and_gid(void **state)
+{
+	uint8_t out[IPOIB_ADDRESS_BYTES];
+	struct ipoib_address a = us, back;
+
+	(void)state;
+	a.flags = 0x80;
+	ipoib_address_encode(&a, out);
+	assert_memory_equal(out, "\x80\x12\x34\x56\xFE\x80", 6);
+	assert_int_equal(out[19], 0x11);
+	ipoib_address_decode(out, &back);
+	assert_int_equal(back.flags, 0x80);
+	assert_true(ipoib_address_equal(&a, &back));
+}
+
+static void no_interface_has_a_group_or_a_special_queue_pair(void **state)
+{
+	struct ipoib_address a = us;
+
+	(void)state;
+	assert_true(ipoib_address_valid(&a));
+	a.qpn = IB_QPN_GSI;
+	assert_false(ipoib_address_valid(&a));
+	a.qpn = IB_QPN_MCAST;
+	assert_false(ipoib_address_valid(&a));
+	a = us;
+	a.gid.raw[0] = 0xFF;
+	assert_false(ipoib_address_valid(&a));
+	a.gid = (struct ib_gid){ { 0 } };
+	assert_false(ipoib_address_valid(&a));
+}
+
+/* ---- ARP ---- */
+
+static void an_arp_request_is_of_hardware_32(void **state)
+{
+	const struct ipoib_solicitation s = { .source = testing_ip("192.0.2.1"),
+		                              .target = testing_ip("192.0.2.2"),
+		                              .address = us };
+	uint8_t out[IPOIB_ARP_BYTES];
+
+	(void)state;
+	ipoib_arp_encode(&s, NULL, out);
+	assert_int_equal(sizeof(out), 56);
+	assert_memory_equal(out, "\0\x20\x08\0\x14\x04\0\x01", 8);
+	assert_memory_equal(out + 8, "\0\x12\x34\x56\xFE\x80", 6);
+	assert_memory_equal(out + 28, "\xC0\0\x02\x01", 4);
+	assert_memory_equal(out + 32, (uint8_t[20]){ 0 }, 20);
+	assert_memory_equal(out + 52, "\xC0\0\x02\x02", 4);
+}
+
+static void an_arp_reply_names_both_sides(void **state)
+{
+	const struct ipoib_solicitation s = { .source = testing_ip("192.0.2.1"),
+		                              .target = testing_ip("192.0.2.2"),
+		                              .address = them,
+		                              .is_answer = true };
+	uint8_t out[IPOIB_ARP_BYTES];
+	struct ipoib_solicitation back;
+
+	(void)state;
+	ipoib_arp_encode(&s, &us, out);
+	assert_memory_equal(out + 6, "\0\x02\0\xAB\xCD\xEF", 6);
+	assert_memory_equal(out + 28, "\xC0\0\x02\x02\0\x12\x34\x56", 8);
+	assert_memory_equal(out + 52, "\xC0\0\x02\x01", 4);
+	assert_true(ipoib_arp_decode(out, sizeof(out), &back));
+	assert_true(back.is_answer && ipoib_address_equal(&back.address, &them));
+	assert_true(ib_gid_equal(&back.source, &s.source));
+	assert_true(ib_gid_equal(&back.target, &s.target));
+}
+
+static void a_probe_of_arp_has_no_source(void **state)
+{
+	const struct ipoib_solicitation s = { .target = testing_ip("192.0.2.2"), .address = us };
+	uint8_t out[IPOIB_ARP_BYTES];
+	struct ipoib_solicitation back;
+
+	(void)state;
+	ipoib_arp_encode(&s, NULL, out);
+	assert_memory_equal(out + 28, "\0\0\0\0", 4);
+	assert_true(ipoib_arp_decode(out, sizeof(out), &back));
+	assert_true(ib_gid_is_zero(&back.source));
+}
+
+static void arp_of_other_kinds_is_refused(void **state)
+{
+	/* hardware, protocol, both lengths, operation, the sender's GID, the target */
+	static const unsigned at[] = { 1, 2, 4, 5, 6, 12 };
+	const struct ipoib_solicitation s = { .target = testing_ip("192.0.2.2"), .address = us };
+	struct ipoib_solicitation back;
+	uint8_t good[IPOIB_ARP_BYTES], bad[IPOIB_ARP_BYTES];
+
+	(void)state;
+	ipoib_arp_encode(&s, NULL, good);
+	assert_true(ipoib_arp_decode(good, sizeof(good), &back));
+	assert_false(ipoib_arp_decode(good, sizeof(good) - 1, &back));
+	for (size_t i = 0; i < ARRAY_SIZE(at); i++) {
+		memcpy(bad, good, sizeof(bad));
+		bad[at[i]] = 0xFF;
+		assert_false(ipoib_arp_decode(bad, sizeof(bad), &back));
+	}
+}
+
+/* ---- neighbour discovery ---- */
+
+static const struct ipoib_solicitation *solicitation(void)
+{
+	static struct ipoib_solicitation s;
+
+	s = (struct ipoib_solicitation){ .source = testing_ip("fe80::1"),
+		                         .target = testing_ip("2001:db8::12:3456"),
+		                         .address = us,
+		                         .has_address = true };
+	return &s;
+}
+
+static unsigned encode(uint8_t out[static IPOIB_ND_BYTES])
+{
+	struct ib_gid group = ipoib_nd_solicited_group(&solicitation()->target);
+
+	return ipoib_nd_encode(solicitation(), &group, out);
+}
+
+/* What remains of the checksum: 0, if it is right. */
+static uint16_t remainder_of(const uint8_t *p)
+{
+	unsigned bytes = ipoib_get16(p + 4);
+	uint32_t sum = p[6] + bytes;
+
+	for (unsigned i = 8; i < 40; i += 2)
+		sum += ipoib_get16(p + i);
+	return testing_checksum(p + 40, bytes, sum);
+}
+
+static void a_solicitation_has_an_option_of_three_units(void **state)
+{
+	uint8_t out[IPOIB_ND_BYTES];
+	struct ib_gid group = testing_ip("ff02::1:ff12:3456");
+
+	(void)state;
+	assert_int_equal(encode(out), 40 + 24 + 24);
+	assert_int_equal(out[7], 255);
+	assert_memory_equal(out + 24, group.raw, 16);
+	assert_int_equal(out[40], 135);
+	assert_memory_equal(out + 48, solicitation()->target.raw, 16);
+	assert_memory_equal(out + 64, "\x01\x03\0\0\0\x12\x34\x56\xFE\x80", 10);
+	assert_int_equal(remainder_of(out), 0);
+}
+
+static void an_advertisement_has_its_flags_and_the_target_s_option(void **state)
+{
+	struct ipoib_solicitation s = *solicitation(), back;
+	uint8_t out[IPOIB_ND_BYTES];
+	struct ipoib_ip ip;
+
+	(void)state;
+	s.is_answer = s.solicited = s.override = true;
+	ipoib_nd_encode(&s, &s.source, out);
+	assert_int_equal(out[40], 136);
+	assert_int_equal(out[44], 0x60);
+	assert_memory_equal(out + 8, s.target.raw, 16);
+	assert_int_equal(out[64], 2);
+	assert_true(ipoib_ip_parse(out, sizeof(out), &ip) && ipoib_nd_is_one(&ip, out));
+	assert_true(ipoib_nd_decode(&ip, out, &back));
+	assert_true(back.is_answer && back.solicited && back.override && back.has_address);
+	assert_true(ipoib_address_equal(&back.address, &us));
+}
+
+/* Whether the packet is accepted, once its checksum has been made right. */
+static bool accepts(uint8_t *packet)
+{
+	struct ipoib_solicitation s;
+	struct ipoib_ip ip;
+
+	ipoib_put16(packet + 42, 0);
+	ipoib_put16(packet + 42, remainder_of(packet));
+	return ipoib_ip_parse(packet, IPOIB_ND_BYTES, &ip) && ipoib_nd_is_one(&ip, packet) &&
+	       ipoib_nd_decode(&ip, packet, &s);
+}
+
+static void what_a_router_forwarded_is_refused(void **state)
+{
+	uint8_t packet[IPOIB_ND_BYTES];
+
+	(void)state;
+	encode(packet);
+	assert_true(accepts(packet));
+	packet[7] = 254;
+	assert_false(accepts(packet));
+}
+
+static void options_must_have_a_length_and_end_in_the_packet(void **state)
+{
+	uint8_t packet[IPOIB_ND_BYTES];
+
+	(void)state;
+	encode(packet);
+	packet[65] = 0;
+	assert_false(accepts(packet));
+	packet[65] = 4;
+	assert_false(accepts(packet));
+	packet[65] = 1; /* the rest reads as options without length */
+	assert_false(accepts(packet));
+}
+
+static void a_wrong_checksum_is_refused(void **state)
+{
+	uint8_t packet[IPOIB_ND_BYTES];
+	struct ipoib_solicitation s;
+	struct ipoib_ip ip;
+
+	(void)state;
+	encode(packet);
+	packet[43] ^= 1;
+	assert_true(ipoib_ip_parse(packet, sizeof(packet), &ip));
+	assert_false(ipoib_nd_decode(&ip, packet, &s));
+}
+
+static void a_group_is_no_target(void **state)
+{
+	uint8_t packet[IPOIB_ND_BYTES];
+
+	(void)state;
+	encode(packet);
+	packet[48] = 0xFF;
+	assert_false(accepts(packet));
+}
+
+static void who_has_no_address_yet_asks_the_group_and_tells_none(void **state)
+{
+	struct ipoib_solicitation s = *solicitation();
+	struct ib_gid group = ipoib_nd_solicited_group(&s.target);
+	uint8_t packet[IPOIB_ND_BYTES] = { 0 };
+
+	(void)state;
+	s.source = (struct ib_gid){ { 0 } };
+	ipoib_nd_encode(&s, &group, packet);
+	assert_false(accepts(packet));
+	s.has_address = false;
+	assert_int_equal(ipoib_nd_encode(&s, &group, packet), 40 + 24);
+	assert_true(accepts(packet));
+	ipoib_nd_encode(&s, &s.target, packet);
+	assert_false(accepts(packet));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_header_is_the_type_and_16_zero_bits),
+		cmocka_unit_test(an_address_is_flags_queue_pair_and_gid),
+		cmocka_unit_test(no_interface_has_a_group_or_a_special_queue_pair),
+		cmocka_unit_test(an_arp_request_is_of_hardware_32),
+		cmocka_unit_test(an_arp_reply_names_both_sides),
+		cmocka_unit_test(a_probe_of_arp_has_no_source),
+		cmocka_unit_test(arp_of_other_kinds_is_refused),
+		cmocka_unit_test(a_solicitation_has_an_option_of_three_units),
+		cmocka_unit_test(an_advertisement_has_its_flags_and_the_target_s_option),
+		cmocka_unit_test(what_a_router_forwarded_is_refused),
+		cmocka_unit_test(options_must_have_a_length_and_end_in_the_packet),
+		cmocka_unit_test(a_wrong_checksum_is_refused),
+		cmocka_unit_test(a_group_is_no_target),
+		cmocka_unit_test(who_has_no_address_yet_asks_the_group_and_tells_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An interface, from its beginning to its end, and its loop: see interface.h. While packets come,
+ * the loop does not sleep; it arms the queue when there are none.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "ipoib/interface.h"
+#include "ipoib/members.h"
+#include "ipoib/nd.h"
+
+#define LOOK_NS     (10 * 1000000000ull)
+#define HELD_BYTES  (4u << 20)
+#define QKEY        0x0B1B /* until the broadcast group says another */
+#define PREFIX_BITS 64
+
+/* What woke us. */
+enum source {
+	SOURCE_TUN,
+	SOURCE_LINK,
+	SOURCE_VERBS,
+	SOURCE_SA,
+	SOURCE_WATCH,
+	SOURCE_ROUTES,
+	SOURCE_CONTROL,
+	SOURCE_SIGNAL,
+	SOURCES,
+};
+
+/* ---- addresses ---- */
+
+const struct netdev *ipoib_device(const struct ipoib_interface *i)
+{
+	return netdev_watch_at(i->watch, i->tun.index);
+}
+
+bool ipoib_is_ours(const struct ipoib_interface *i, const struct ib_gid *ip)
+{
+	const struct netdev *dev = ipoib_device(i);
+
+	for (unsigned n = 0; dev && n < dev->n_addresses; n++) {
+		if (ib_gid_equal(&dev->address[n].gid, ip))
+			return true;
+	}
+	return false;
+}
+
+bool ipoib_same_prefix(const struct netdev_address *address, const struct ib_gid *ip)
+{
+	bool is_ipv4 = wire_gid_is_ipv4(ip);
+	unsigned bits = address->prefix + (is_ipv4 ? 96u : 0u), bytes = bits / 8;
+
+	if (wire_gid_is_ipv4(&address->gid) != is_ipv4 ||
+	    memcmp(address->gid.raw, ip->raw, bytes) != 0)
+		return false;
+	return !(bits % 8) || !((address->gid.raw[bytes] ^ ip->raw[bytes]) >> (8 - bits % 8));
+}
+
+bool ipoib_is_on_link(const struct ipoib_interface *i, const struct ib_gid *ip)
+{
+	const struct netdev *dev = ipoib_device(i);
+
+	if (ib_gid_is_zero(ip) || wire_gid_is_ip_mcast(ip))
+		return false;
+	for (unsigned n = 0; dev && n < dev->n_addresses; n++) {
+		if (ipoib_same_prefix(&dev->address[n], ip))
+			return true;
+	}
+	return false;
+}
+
+/* ---- groups ---- */
+
+static void want(void *arg, const struct ib_gid *group)
+{
+	struct ipoib_interface *i = arg;
+	struct ib_gid mgid;
+
+	ipoib_map_group(i, group, &mgid);
+	ipoib_groups_want(&i->groups, &mgid);
+}
+
+/* Joins what sockets have joined, and where neighbours ask for our addresses: the kernel does not
+ * join those groups on a device that has no link-layer addresses. */
+static void look_for_members(struct ipoib_interface *i)
+{
+	const struct netdev *dev = ipoib_device(i);
+
+	i->members_changed = false;
+	base_timer_set_in(&i->timers, &i->look, LOOK_NS, i->look.due);
+	ipoib_groups_want_begin(&i->groups);
+	ipoib_members_read(i->tun.name, want, i);
+	for (unsigned n = 0; dev && n < dev->n_addresses; n++) {
+		struct ib_gid group = ipoib_nd_solicited_group(&dev->address[n].gid);
+
+		if (!wire_gid_is_ipv4(&dev->address[n].gid))
+			want(i, &group);
+	}
+	ipoib_groups_want_end(&i->groups);
+}
+
+static void look(struct base_timer *timer)
+{
+	look_for_members(container_of(timer, struct ipoib_interface, look));
+}
+
+/* ---- the port ---- */
+
+static void report(struct ipoib_interface *i)
+{
+	if (i->reported)
+		return;
+	i->reported = true;
+	if (i->options->status_fd >= 0 && write(i->options->status_fd, "R", 1) != 1)
+		base_log_warning(ipoib, "nobody reads the status descriptor");
+}
+
+/* We are a member of the broadcast group: the link works. */
+static void ready(void *arg, const struct wire_mcmember *broadcast)
+{
+	struct ipoib_interface *i = arg;
+	unsigned mtu = IB_MTU_BYTES(broadcast->mtu) - IPOIB_HEADER_BYTES;
+
+	if (ipoib_link_set_qkey(i->link, broadcast->qkey))
+		base_log_warning(ipoib, "Q_Key 0x%08x cannot be set", broadcast->qkey);
+	if (mtu != i->mtu && broadcast->mtu && broadcast->mtu <= IBV_MTU_4096) {
+		i->mtu = mtu;
+		ipoib_link_set_mtu(i->link, mtu);
+		ipoib_tun_set_mtu(&i->tun, mtu);
+	}
+	ipoib_tun_set_carrier(&i->tun, true);
+	i->members_changed = true;
+	ipoib_announce(i);
+	report(i);
+}
+
+/* The port's state and LID, and where the SM is, may be others than before. */
+static int port_changed(struct ipoib_interface *i)
+{
+	struct ibv_port_attr attr;
+	union ibv_gid gid;
+
+	if (ibv_query_port(i->verbs, i->port_num, &attr) ||
+	    ibv_query_gid(i->verbs, i->port_num, 0, &gid))
+		return -EIO;
+	memcpy(i->port.gid.raw, gid.raw, sizeof(gid.raw));
+	i->port.lid = attr.lid;
+	i->port.lmc = attr.lmc;
+	ipoib_sa_set_sm(i->sa, attr.sm_lid, attr.sm_sl);
+	ipoib_paths_doubt(&i->paths, NULL);
+	if (attr.state == IBV_PORT_ACTIVE) {
+		i->counters.rejoins++;
+		ipoib_groups_rejoin(&i->groups);
+	} else {
+		ipoib_groups_stop(&i->groups);
+		ipoib_tun_set_carrier(&i->tun, false);
+		report(i); /* there is nothing to wait for */
+	}
+	return 0;
+}
+
+static bool matters(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_PORT_ACTIVE || type == IBV_EVENT_PORT_ERR ||
+	       type == IBV_EVENT_LID_CHANGE || type == IBV_EVENT_SM_CHANGE ||
+	       type == IBV_EVENT_CLIENT_REREGISTER || type == IBV_EVENT_GID_CHANGE ||
+	       type == IBV_EVENT_PKEY_CHANGE;
+}
+
+static int verbs_events(struct ipoib_interface *i)
+{
+	struct ibv_async_event event;
+	bool changed = false, fatal = false;
+
+	while (!ibv_get_async_event(i->verbs, &event)) {
+		changed |= matters(event.event_type) && event.element.port_num == i->port_num;
+		fatal |= event.event_type == IBV_EVENT_DEVICE_FATAL;
+		ibv_ack_async_event(&event);
+	}
+	if (fatal)
+		return -ENODEV;
+	return changed ? port_changed(i) : 0;
+}
+
+/* netdev_changed */
+static void device_changed(void *arg, const struct netdev *dev, unsigned changes)
+{
+	struct ipoib_interface *i = arg;
+
+	if (dev->index != i->tun.index || !(changes & NETDEV_CHANGE_ADDRESSES))
+		return;
+	i->members_changed = true;
+	if (i->tun.carrier)
+		ipoib_announce(i);
+}
+
+/* ---- the beginning ---- */
+
+/* Opens the host's InfiniBand port of that number, over all its HCAs. */
+static int open_port(struct ipoib_interface *i)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	unsigned left = i->options->port;
+	int ret = -ENODEV;
+
+	for (unsigned n = 0; list && list[n] && ret == -ENODEV; n++) {
+		struct ibv_context *verbs = ibv_open_device(list[n]);
+		struct ibv_device_attr device;
+		struct ibv_port_attr attr;
+
+		if (!verbs)
+			continue;
+		if (ibv_query_device(verbs, &device))
+			device.phys_port_cnt = 0;
+		for (uint8_t port = 1; port <= device.phys_port_cnt && ret; port++) {
+			if (ibv_query_port(verbs, port, &attr) ||
+			    attr.link_layer == IBV_LINK_LAYER_ETHERNET || --left)
+				continue;
+			i->verbs = verbs;
+			i->port_num = port;
+			snprintf(i->device, sizeof(i->device), "%s", ibv_get_device_name(list[n]));
+			ret = 0;
+		}
+		if (ret)
+			ibv_close_device(verbs);
+	}
+	ibv_free_device_list(list);
+	return ret;
+}
+
+/* The entry of the port's table that is in the partition. */
+static int find_pkey(struct ipoib_interface *i, uint16_t *index)
+{
+	struct ibv_device_attr device;
+	__be16 pkey;
+
+	if (ibv_query_device(i->verbs, &device))
+		return -EIO;
+	for (uint16_t n = 0; n < device.max_pkeys; n++) {
+		if (ibv_query_pkey(i->verbs, i->port_num, n, &pkey))
+			break;
+		if ((be16toh(pkey) ^ i->options->pkey) & IB_PKEY_BASE_MASK)
+			continue;
+		i->port.pkey = be16toh(pkey);
+		*index = n;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* fe80 with the port's GUID (RFC 4391, section 8.1). */
+static struct netdev_address link_local(const struct ipoib_interface *i)
+{
+	struct netdev_address a = { .gid = { { 0xFE, 0x80 } }, .prefix = PREFIX_BITS };
+
+	memcpy(a.gid.raw + 8, i->port.gid.raw + 8, 8);
+	a.gid.raw[8] |= 0x02;
+	return a;
+}
+
+static int set_up_device(struct ipoib_interface *i)
+{
+	const struct netdev_address local = link_local(i);
+	int ret = ipoib_tun_set_mtu(&i->tun, i->mtu);
+
+	if (!ret)
+		ret = ipoib_tun_set_up(&i->tun);
+	for (unsigned n = 0; n < i->options->n_addresses && !ret; n++)
+		ret = ipoib_tun_add_address(&i->tun, &i->options->address[n]);
+	/* without IPv6 there is none */
+	if (!ret)
+		ipoib_tun_add_address(&i->tun, &local);
+	return ret;
+}
+
+static uint64_t clock_now(void *arg)
+{
+	(void)arg;
+	return base_now_ns();
+}
+
+static int init_tables(struct ipoib_interface *i)
+{
+	static const struct base_clock clock = { .now_ns = clock_now };
+
+	base_timers_init(&i->timers, &clock);
+	i->look.due = look;
+	i->budget.max_bytes = HELD_BYTES;
+	ipoib_merge_init(&i->merge, ipoib_deliver, i);
+	ipoib_neighbours_init(&i->neighbours, &i->timers, &i->budget, &ipoib_neighbour_ops, i);
+	i->paths = (struct ipoib_paths){ .sa = i->sa,
+		                         .link = i->link,
+		                         .port = &i->port,
+		                         .budget = &i->budget,
+		                         .send = ipoib_send_held,
+		                         .arg = i };
+	ipoib_paths_init(&i->paths);
+	i->groups = (struct ipoib_groups){ .timers = &i->timers,
+		                           .sa = i->sa,
+		                           .link = i->link,
+		                           .port = &i->port,
+		                           .budget = &i->budget,
+		                           .send = ipoib_send_held_to_group,
+		                           .ready = ready,
+		                           .arg = i };
+	return ipoib_groups_init(&i->groups);
+}
+
+/* Readable when we are to end. */
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -errno;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int watch_fd(struct ipoib_interface *i, int fd, enum source source)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
+
+	if (fd < 0)
+		return 0;
+	return epoll_ctl(i->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int watch_all(struct ipoib_interface *i)
+{
+	const int fd[SOURCES] = {
+		[SOURCE_TUN] = i->tun.fd,
+		[SOURCE_LINK] = ipoib_link_fd(i->link),
+		[SOURCE_VERBS] = i->verbs->async_fd,
+		[SOURCE_SA] = ipoib_sa_fd(i->sa),
+		[SOURCE_WATCH] = netdev_watch_fd(i->watch),
+		[SOURCE_ROUTES] = ipoib_routes_fd(i->routes),
+		[SOURCE_CONTROL] = i->options->control_fd,
+		[SOURCE_SIGNAL] = i->signals,
+	};
+	int ret = 0;
+
+	for (unsigned n = 0; n < SOURCES && !ret; n++)
+		ret = watch_fd(i, fd[n], n);
+	if (!ret && fcntl(i->verbs->async_fd, F_SETFL, O_NONBLOCK))
+		ret = -errno;
+	return ret;
+}
+
+/* The parts in their order; *@what: the one that failed. */
+static int open_all(struct ipoib_interface *i, const char **what)
+{
+	struct ipoib_link_options link = { .qkey = QKEY };
+	int ret;
+
+	*what = "no such InfiniBand port";
+	ret = open_port(i);
+	if (ret)
+		return ret;
+	*what = "the port is not in this partition";
+	ret = find_pkey(i, &link.pkey_index);
+	if (ret)
+		return ret;
+	link.context = i->verbs;
+	link.port = i->port_num;
+	*what = "the queue pair";
+	ret = ipoib_link_open(&i->link, &link);
+	if (ret)
+		return ret;
+	ipoib_link_set_mtu(i->link, i->mtu);
+	*what = "the port's MADs";
+	ret = ipoib_sa_open(&i->sa, i->device, i->port_num);
+	if (ret)
+		return ret;
+	*what = "the interface";
+	ret = ipoib_tun_open(&i->tun, i->options->interface);
+	if (!ret)
+		ret = ipoib_routes_open(&i->routes, i->tun.index);
+	if (!ret)
+		ret = netdev_watch_open(&i->watch, device_changed, i);
+	if (!ret)
+		ret = init_tables(i);
+	return ret;
+}
+
+int ipoib_interface_open(struct ipoib_interface *i, const struct ipoib_options *options)
+{
+	const char *what;
+	int ret;
+
+	*i = (struct ipoib_interface){ .options = options,
+		                       .tun = { .fd = -1 },
+		                       .mtu = IB_MTU_BYTES(IBV_MTU_2048) - IPOIB_HEADER_BYTES };
+	i->signals = open_signals();
+	i->epoll = epoll_create1(EPOLL_CLOEXEC);
+	ret = i->epoll < 0 || i->signals < 0 ? -errno : open_all(i, &what);
+	if (!ret) {
+		what = "the port";
+		ret = port_changed(i);
+	}
+	if (!ret) {
+		what = "the interface's addresses";
+		ret = set_up_device(i);
+	}
+	if (!ret)
+		ret = watch_all(i);
+	if (!ret)
+		return 0;
+	fprintf(stderr, "umbel-ipoib: %s: %s: %s\n", options->interface, what, strerror(-ret));
+	ipoib_interface_close(i);
+	return ret;
+}
+
+void ipoib_interface_close(struct ipoib_interface *i)
+{
+	if (i->groups.broadcast) {
+		ipoib_groups_leave(&i->groups);
+		ipoib_groups_fini(&i->groups);
+		ipoib_neighbours_fini(&i->neighbours);
+		ipoib_paths_fini(&i->paths);
+	}
+	if (i->watch)
+		netdev_watch_close(i->watch);
+	if (i->routes)
+		ipoib_routes_close(i->routes);
+	if (i->tun.fd >= 0)
+		ipoib_tun_close(&i->tun);
+	if (i->sa)
+		ipoib_sa_close(i->sa);
+	if (i->link)
+		ipoib_link_close(i->link);
+	if (i->verbs)
+		ibv_close_device(i->verbs);
+	close(i->signals);
+	close(i->epoll);
+}
+
+/* ---- the loop ---- */
+
+/* What woke us; 1: we are to end. */
+static int dispatch(struct ipoib_interface *i, enum source source)
+{
+	switch (source) {
+	case SOURCE_LINK:
+		ipoib_link_woken(i->link);
+		return 0;
+	case SOURCE_VERBS:
+		return verbs_events(i);
+	case SOURCE_SA:
+		return ipoib_sa_dispatch(i->sa);
+	case SOURCE_WATCH:
+		return netdev_watch_dispatch(i->watch);
+	case SOURCE_ROUTES:
+		ipoib_routes_dispatch(i->routes);
+		return 0;
+	case SOURCE_CONTROL:
+		return ipoib_status_answer(i);
+	case SOURCE_SIGNAL:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Takes packets off both ends, a batch of each; returns how many. -errno: the link is no more. */
+static int move_packets(struct ipoib_interface *i)
+{
+	struct ipoib_received got[IPOIB_POLL_MAX];
+	int n = ipoib_link_poll(i->link, got);
+
+	if (n < 0)
+		return n;
+	for (int k = 0; k < n; k++)
+		ipoib_receive(i, &got[k]);
+	if (n) {
+		ipoib_merge_flush(&i->merge);
+		ipoib_link_repost(i->link);
+	}
+	n += (int)ipoib_transmit(i);
+	if (i->members_changed)
+		look_for_members(i);
+	return n;
+}
+
+/* Milliseconds until a timer is due; -1: none is set. */
+static int next_timer(const struct ipoib_interface *i)
+{
+	uint64_t next = base_timers_next(&i->timers), now = base_now_ns();
+
+	if (next == BASE_TIMER_NEVER)
+		return -1;
+	return next <= now ? 0 : (int)((next - now) / 1000000 + 1);
+}
+
+int ipoib_interface_run(struct ipoib_interface *i)
+{
+	struct epoll_event event[SOURCES];
+	bool armed = false;
+	int ret = 0;
+
+	while (!ret) {
+		int moved = move_packets(i), n;
+
+		if (moved < 0)
+			return moved;
+		/* between the last poll and arming something may have come */
+		if (!moved && !armed) {
+			ret = ipoib_link_arm(i->link);
+			armed = true;
+			continue;
+		}
+		n = epoll_wait(i->epoll, event, SOURCES, moved ? 0 : next_timer(i));
+		for (int k = 0; k < n && !ret; k++) {
+			armed &= event[k].data.u32 != SOURCE_LINK;
+			ret = dispatch(i, event[k].data.u32);
+		}
+		base_timers_run(&i->timers);
+		ipoib_link_flush(i->link);
+	}
+	return ret < 0 ? ret : 0;
+}

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The UD queue pair: see link.h. A slot, its headers and its packet, is busy from its first work
+ * request on until the completion of a later one. Only the last request of a list is signaled;
+ * what its wr_id says has left, with all that was before it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/util.h"
+#include "ipoib/encapsulation.h"
+#include "ipoib/link.h"
+#include "ipoib/segment.h"
+
+#define RECEIVES      1024
+#define RECEIVE_BYTES 4224 /* GRH and the largest packet, in whole cache lines */
+#define SLOTS         32
+#define SEND_DEPTH    512
+#define MAX_DEAD      64
+
+struct slot {
+	uint8_t header[IPOIB_MAX_SEGMENT][IPOIB_SEGMENT_HEADER];
+	uint8_t room[IPOIB_HEADROOM];
+	uint8_t packet[IPOIB_MAX_PACKET];
+};
+
+/* Counts that only grow: of slots, and of work requests. */
+struct progress {
+	uint32_t slots, requests;
+};
+
+struct ipoib_link {
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *send_cq, *receive_cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	uint8_t *memory; /* receives, then slots */
+	size_t memory_bytes;
+	struct slot *slot;
+	unsigned mtu;
+	bool failed;
+
+	struct progress used, left; /* handed to the queue; left it */
+	struct ibv_send_wr wr[SEND_DEPTH];
+	struct ibv_sge sge[SEND_DEPTH][2];
+	unsigned n_wr; /* of a list that was not posted yet */
+	struct {
+		struct ibv_ah *ah;
+		uint32_t until; /* this many requests have left */
+	} dead[MAX_DEAD];
+	unsigned n_dead;
+
+	struct ibv_recv_wr receive[IPOIB_POLL_MAX];
+	struct ibv_sge receive_sge[IPOIB_POLL_MAX];
+	unsigned n_received;
+};
+
+/* ---- opening and closing ---- */
+
+static int make_ready(struct ipoib_link *l, const struct ipoib_link_options *o)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+		                    .pkey_index = o->pkey_index,
+		                    .port_num = o->port,
+		                    .qkey = o->qkey };
+	int ret = ibv_modify_qp(l->qp, &attr,
+	                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+
+	attr.qp_state = IBV_QPS_RTR;
+	if (!ret)
+		ret = ibv_modify_qp(l->qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = 0;
+	if (!ret)
+		ret = ibv_modify_qp(l->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+	return -ret;
+}
+
+static int make_queues(struct ipoib_link *l, const struct ipoib_link_options *o)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
+		                         .cap = { .max_send_wr = SEND_DEPTH,
+		                                  .max_recv_wr = RECEIVES,
+		                                  .max_send_sge = 2,
+		                                  .max_recv_sge = 1 } };
+
+	l->pd = ibv_alloc_pd(o->context);
+	l->channel = ibv_create_comp_channel(o->context);
+	if (!l->pd || !l->channel)
+		return -errno;
+	if (fcntl(l->channel->fd, F_SETFL, fcntl(l->channel->fd, F_GETFL) | O_NONBLOCK))
+		return -errno;
+	l->send_cq = ibv_create_cq(o->context, SEND_DEPTH, NULL, l->channel, 0);
+	l->receive_cq = ibv_create_cq(o->context, RECEIVES, NULL, l->channel, 0);
+	if (!l->send_cq || !l->receive_cq)
+		return -errno;
+	init.send_cq = l->send_cq;
+	init.recv_cq = l->receive_cq;
+	l->qp = ibv_create_qp(l->pd, &init);
+	return l->qp ? make_ready(l, o) : -errno;
+}
+
+static int make_memory(struct ipoib_link *l)
+{
+	size_t receives = RECEIVES * (size_t)RECEIVE_BYTES;
+
+	l->memory_bytes = receives + SLOTS * sizeof(struct slot);
+	l->memory = mmap(NULL, l->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	                 -1, 0);
+	if (l->memory == MAP_FAILED) {
+		l->memory = NULL;
+		return -errno;
+	}
+	l->slot = (struct slot *)(l->memory + receives);
+	l->mr = ibv_reg_mr(l->pd, l->memory, l->memory_bytes, IBV_ACCESS_LOCAL_WRITE);
+	return l->mr ? 0 : -errno;
+}
+
+/* wr_id: the receive's place in the memory. */
+static void describe_receive(struct ipoib_link *l, unsigned i, uint64_t place)
+{
+	l->receive_sge[i] = (struct ibv_sge){ .addr = (uintptr_t)l->memory + place * RECEIVE_BYTES,
+		                              .length = RECEIVE_BYTES,
+		                              .lkey = l->mr->lkey };
+	l->receive[i] = (struct ibv_recv_wr){ .wr_id = place,
+		                              .sg_list = &l->receive_sge[i],
+		                              .num_sge = 1,
+		                              .next = &l->receive[i + 1] };
+}
+
+void ipoib_link_repost(struct ipoib_link *l)
+{
+	struct ibv_recv_wr *bad;
+
+	if (!l->n_received)
+		return;
+	l->receive[l->n_received - 1].next = NULL;
+	l->failed |= ibv_post_recv(l->qp, l->receive, &bad) != 0;
+	l->n_received = 0;
+}
+
+static int post_receives(struct ipoib_link *l)
+{
+	for (unsigned i = 0; i < RECEIVES; i++) {
+		describe_receive(l, l->n_received++, i);
+		if (l->n_received == IPOIB_POLL_MAX)
+			ipoib_link_repost(l);
+	}
+	ipoib_link_repost(l);
+	return l->failed ? -EIO : 0;
+}
+
+int ipoib_link_open(struct ipoib_link **link, const struct ipoib_link_options *options)
+{
+	struct ipoib_link *l = calloc(1, sizeof(*l));
+	int ret;
+
+	if (!l)
+		return -ENOMEM;
+	ret = make_queues(l, options);
+	if (!ret)
+		ret = make_memory(l);
+	if (!ret)
+		ret = post_receives(l);
+	if (ret) {
+		ipoib_link_close(l);
+		return ret;
+	}
+	*link = l;
+	return 0;
+}
+
+void ipoib_link_close(struct ipoib_link *l)
+{
+	if (l->qp)
+		ibv_destroy_qp(l->qp);
+	for (unsigned i = 0; i < l->n_dead; i++)
+		ibv_destroy_ah(l->dead[i].ah);
+	if (l->mr)
+		ibv_dereg_mr(l->mr);
+	if (l->send_cq)
+		ibv_destroy_cq(l->send_cq);
+	if (l->receive_cq)
+		ibv_destroy_cq(l->receive_cq);
+	if (l->channel)
+		ibv_destroy_comp_channel(l->channel);
+	if (l->pd)
+		ibv_dealloc_pd(l->pd);
+	if (l->memory)
+		munmap(l->memory, l->memory_bytes);
+	free(l);
+}
+
+uint32_t ipoib_link_qpn(const struct ipoib_link *l)
+{
+	return l->qp->qp_num;
+}
+
+int ipoib_link_fd(const struct ipoib_link *l)
+{
+	return l->channel->fd;
+}
+
+int ipoib_link_set_qkey(struct ipoib_link *l, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = { .qkey = qkey };
+
+	return -ibv_modify_qp(l->qp, &attr, IBV_QP_QKEY);
+}
+
+void ipoib_link_set_mtu(struct ipoib_link *l, unsigned mtu)
+{
+	l->mtu = mtu;
+}
+
+/* ---- destinations ---- */
+
+struct ibv_ah *ipoib_link_ah(struct ipoib_link *l, const struct ipoib_way *way)
+{
+	struct ibv_qp_attr attr;
+	struct ibv_qp_init_attr init;
+	struct ibv_ah_attr ah = { .dlid = way->lid,
+		                  .sl = way->sl,
+		                  .is_global = way->global,
+		                  .grh = { .flow_label = way->flow_label,
+		                           .hop_limit = way->hop_limit,
+		                           .traffic_class = way->traffic_class } };
+
+	if (ibv_query_qp(l->qp, &attr, IBV_QP_PORT, &init))
+		return NULL;
+	ah.port_num = attr.port_num;
+	memcpy(ah.grh.dgid.raw, way->gid.raw, sizeof(way->gid.raw));
+	return ibv_create_ah(l->pd, &ah);
+}
+
+static void bury(struct ipoib_link *l)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < l->n_dead; i++) {
+		if ((int32_t)(l->left.requests - l->dead[i].until) >= 0)
+			ibv_destroy_ah(l->dead[i].ah);
+		else
+			l->dead[n++] = l->dead[i];
+	}
+	l->n_dead = n;
+}
+
+static void take_sent(struct ipoib_link *l);
+
+void ipoib_link_retire_ah(struct ipoib_link *l, struct ibv_ah *ah)
+{
+	if (!ah)
+		return;
+	ipoib_link_flush(l);
+	do {
+		take_sent(l);
+	} while (l->n_dead == MAX_DEAD && !l->failed);
+	if (l->n_dead == MAX_DEAD)
+		return;
+	l->dead[l->n_dead].ah = ah;
+	l->dead[l->n_dead++].until = l->used.requests;
+	bury(l);
+}
+
+int ipoib_link_attach(struct ipoib_link *l, const struct ib_gid *mgid, uint16_t mlid)
+{
+	union ibv_gid gid;
+
+	memcpy(gid.raw, mgid->raw, sizeof(gid.raw));
+	return -ibv_attach_mcast(l->qp, &gid, mlid);
+}
+
+void ipoib_link_detach(struct ipoib_link *l, const struct ib_gid *mgid, uint16_t mlid)
+{
+	union ibv_gid gid;
+
+	memcpy(gid.raw, mgid->raw, sizeof(gid.raw));
+	ibv_detach_mcast(l->qp, &gid, mlid);
+}
+
+/* ---- sending ---- */
+
+static void take_sent(struct ipoib_link *l)
+{
+	struct ibv_wc wc[16];
+	int n;
+
+	do {
+		n = ibv_poll_cq(l->send_cq, ARRAY_SIZE(wc), wc);
+		for (int i = 0; i < n; i++)
+			l->left = (struct progress){ (uint32_t)(wc[i].wr_id >> 32),
+				                     (uint32_t)wc[i].wr_id };
+	} while (n == ARRAY_SIZE(wc));
+	l->failed |= n < 0;
+	if (l->n_dead)
+		bury(l);
+}
+
+uint8_t *ipoib_link_slot(struct ipoib_link *l)
+{
+	if (l->used.slots - l->left.slots == SLOTS) {
+		ipoib_link_flush(l);
+		take_sent(l);
+		if (l->used.slots - l->left.slots == SLOTS)
+			return NULL;
+	}
+	return l->slot[l->used.slots % SLOTS].packet;
+}
+
+void ipoib_link_flush(struct ipoib_link *l)
+{
+	struct ibv_send_wr *last, *bad = NULL;
+
+	if (!l->n_wr)
+		return;
+	last = &l->wr[l->n_wr - 1];
+	last->next = NULL;
+	last->send_flags = IBV_SEND_SIGNALED;
+	last->wr_id = (uint64_t)l->used.slots << 32 | l->used.requests;
+	l->failed |= ibv_post_send(l->qp, l->wr, &bad) != 0;
+	l->n_wr = 0;
+}
+
+/* Whether @n more requests fit into the queue. */
+static bool has_room(struct ipoib_link *l, unsigned n)
+{
+	if (l->n_wr + n > SEND_DEPTH)
+		ipoib_link_flush(l);
+	if (l->used.requests - l->left.requests + n <= SEND_DEPTH)
+		return true;
+	ipoib_link_flush(l);
+	take_sent(l);
+	return l->used.requests - l->left.requests + n <= SEND_DEPTH;
+}
+
+/* Adds a request to the list; @payload may have no bytes. */
+static void add_request(struct ipoib_link *l, const struct ibv_send_wr *like, const uint8_t *header,
+                        unsigned header_bytes, const uint8_t *payload, unsigned bytes)
+{
+	unsigned i = l->n_wr++;
+
+	l->sge[i][0] = (struct ibv_sge){ (uintptr_t)header, header_bytes, l->mr->lkey };
+	l->sge[i][1] = (struct ibv_sge){ (uintptr_t)payload, bytes, l->mr->lkey };
+	l->wr[i] = *like;
+	l->wr[i].sg_list = l->sge[i];
+	l->wr[i].num_sge = bytes ? 2 : 1;
+	l->wr[i].next = i + 1 < SEND_DEPTH ? &l->wr[i + 1] : NULL;
+	l->used.requests++;
+}
+
+static bool send_large(struct ipoib_link *l, const struct ibv_send_wr *like,
+                       const struct ipoib_packet *p, struct slot *slot)
+{
+	struct ipoib_segmenter s;
+	const uint8_t *payload;
+	unsigned header, bytes;
+
+	if (!ipoib_segment_begin(&s, p, l->mtu) || ipoib_segment_count(&s) > IPOIB_MAX_SEGMENT ||
+	    !has_room(l, ipoib_segment_count(&s)))
+		return false;
+	for (uint8_t(*out)[IPOIB_SEGMENT_HEADER] = slot->header;
+	     (header = ipoib_segment_next(&s, *out, &payload, &bytes)); out++)
+		add_request(l, like, *out, header, payload, bytes);
+	return true;
+}
+
+bool ipoib_link_send(struct ipoib_link *l, struct ibv_ah *ah, uint32_t qpn, struct ipoib_packet *p)
+{
+	struct ibv_send_wr like = {
+		.opcode = IBV_WR_SEND,
+		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = IB_QKEY_CONTROLLED }
+	};
+	struct slot *slot = &l->slot[l->used.slots % SLOTS];
+	uint8_t *frame = slot->room + sizeof(slot->room) - IPOIB_HEADER_BYTES;
+
+	if (ipoib_is_large(p)) {
+		if (!send_large(l, &like, p, slot))
+			return false;
+	} else {
+		if (p->bytes > l->mtu || !ipoib_finish_checksum(p) || !has_room(l, 1))
+			return false;
+		ipoib_header_encode(p->type, frame);
+		add_request(l, &like, frame, IPOIB_HEADER_BYTES + p->bytes, NULL, 0);
+	}
+	l->used.slots++;
+	return true;
+}
+
+/* ---- receiving ---- */
+
+int ipoib_link_poll(struct ipoib_link *l, struct ipoib_received got[static IPOIB_POLL_MAX])
+{
+	struct ibv_wc wc[IPOIB_POLL_MAX];
+	int n = ibv_poll_cq(l->receive_cq, IPOIB_POLL_MAX, wc), good = 0;
+
+	if (n < 0 || l->failed)
+		return -EIO;
+	for (int i = 0; i < n; i++) {
+		uint8_t *data = l->memory + wc[i].wr_id * RECEIVE_BYTES;
+
+		describe_receive(l, l->n_received++, wc[i].wr_id);
+		if (wc[i].status == IBV_WC_WR_FLUSH_ERR)
+			return -EIO;
+		if (wc[i].status != IBV_WC_SUCCESS || wc[i].byte_len < IB_GRH_BYTES)
+			continue;
+		got[good++] = (struct ipoib_received){
+			.data = data + IB_GRH_BYTES,
+			.bytes = wc[i].byte_len - IB_GRH_BYTES,
+			.grh = wc[i].wc_flags & IBV_WC_GRH ? data : NULL,
+			.qpn = wc[i].src_qp,
+			.lid = wc[i].slid,
+		};
+	}
+	/* the caller need not hand out what is none */
+	if (!good)
+		ipoib_link_repost(l);
+	return good;
+}
+
+int ipoib_link_arm(struct ipoib_link *l)
+{
+	int ret = ibv_req_notify_cq(l->receive_cq, 0);
+
+	if (!ret && l->used.slots - l->left.slots == SLOTS)
+		ret = ibv_req_notify_cq(l->send_cq, 0);
+	return -ret;
+}
+
+void ipoib_link_woken(struct ipoib_link *l)
+{
+	struct ibv_cq *cq;
+	void *arg;
+
+	while (!ibv_get_cq_event(l->channel, &cq, &arg))
+		ibv_ack_cq_events(cq, 1);
+}
