@@ -183,6 +183,15 @@ static int copy_failed(struct hca_exchange *x, int error)
 
 /* ---- receives ---- */
 
+/* The responder's ring, for the requester. */
+static BASE_HOT struct shm_ring_view ring_view(const struct hca_exchange *x)
+{
+	const struct shm_qp *q = &x->responder.qp;
+
+	return shm_ring_view(x->ring, q->ring_shift, q->ring_gen,
+	                     (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
+}
+
 /* A receive of the responder that a request uses. */
 struct receive {
 	struct shm_arrival *slot; /* claimed, of its ring */
@@ -212,10 +221,9 @@ static BASE_HOT void read_credit(struct hca_exchange *x, const struct shm_arriva
 
 static BASE_HOT struct shm_arrival *claim(struct hca_exchange *x, uint32_t *pos)
 {
-	const struct shm_qp *q = &x->responder.qp;
+	struct shm_ring_view v = ring_view(x);
 
-	return shm_ring_claim(x->ring, q->ring_shift, q->ring_gen,
-	                      (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn), pos);
+	return shm_ring_claim(&v, pos);
 }
 
 /* The receive stays what it was: the request that had claimed it is not carried out. */
@@ -246,8 +254,9 @@ static bool has_credits(const struct shm_ring *ring)
  */
 static bool take_shared(struct hca_exchange *x, struct receive *out)
 {
-	const uint16_t writer = (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
 	const struct shm_srq *s = &x->srq;
+	const struct shm_ring_view v = shm_ring_view(x->credits, s->ring_shift, s->ring_gen,
+	                                             (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
 	struct shm_arrival *credit;
 	uint64_t many_off;
 	uint32_t pos;
@@ -255,7 +264,7 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	out->slot = has_credits(x->credits) ? claim(x, &out->pos) : NULL;
 	if (!out->slot)
 		return false;
-	credit = shm_ring_claim(x->credits, s->ring_shift, s->ring_gen, writer, &pos);
+	credit = shm_ring_claim(&v, &pos);
 	if (!credit) {
 		give_back(x, out->slot, out->pos);
 		return false;
@@ -263,7 +272,7 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	many_off = s->entries_off + (uint64_t)credit->imm * s->max_sge * sizeof(out->one);
 	read_credit(x, credit, many_off, s->max_sge, out);
 	out->slot->class_flow = credit->imm;
-	shm_ring_publish(credit, pos, s->ring_gen, writer);
+	shm_ring_publish(&v, credit, pos);
 	hca_srq_check_limit(x->process, x->credits, x->responder.qp.connection.srq - 1, pos + 1);
 	return true;
 }
@@ -321,13 +330,14 @@ static BASE_HOT bool is_ours(const struct hca_exchange *x)
 static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
 {
 	const struct shm_qp *q = &x->responder.qp;
+	const struct shm_ring_view v = ring_view(x);
 	bool solicited = (slot->flags & SHM_ARRIVAL_SOLICITED) || slot->status;
 
 	if (base_unlikely(!is_ours(x)))
 		return give_back(x, slot, pos);
 	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
 		hca_cq_note_arrival(x->process, x->cq, q->flags, slot);
-	shm_ring_publish(slot, pos, q->ring_gen, (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
+	shm_ring_publish(&v, slot, pos);
 	hca_cq_announce(x->cq, q->ready_bit);
 	hca_cq_notify(x->process, x->cq, solicited);
 	return IBV_WC_SUCCESS;

@@ -217,6 +217,8 @@ static struct hca_flow *flow_new(struct hca_sender *s, const struct hca_ah *ah)
 	f->shm = &p->region.flows[f->id];
 	f->sent = &p->region.flow_counts[f->id];
 	f->seen_packets = 0;
+	for (uint32_t i = 0; i < f->room; i++) /* copies were another sender's */
+		hca_receiver_init(p, &f->to[i], 0);
 	if (reserve(p, f, 1) || refresh(s, f) ||
 	    base_hash_add(&s->flows, &f->node, hash_of(&f->dest)))
 		goto err_release;

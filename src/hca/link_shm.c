@@ -14,12 +14,25 @@
 #define AHEAD      4 /* receivers whose slots are being fetched while one is served */
 #define LIST_AHEAD 3 /* likewise, for later messages of one list */
 
-/* Whether @r is on port @port (index, or HCA_ANY_PORT) and lets the packet in. */
-static BASE_HOT bool lets_in(const struct hca_receiver *r, const struct hca_packet *pkt,
-                             uint32_t port)
+/* Whether the receiver takes packets with this P_Key; if so, that is known from now on. */
+static BASE_COLD bool has_pkey(struct hca_process *p, struct hca_receiver *r, uint16_t pkey)
 {
-	return (r->flags & SHM_QP_RECEIVES) && (port == HCA_ANY_PORT || r->port == port) &&
-	       ib_pkey_match(r->pkey, pkt->a.pkey) && r->qkey == pkt->qkey;
+	struct shm_qp q;
+
+	shm_qp_read(&p->region, r->qpn, &q);
+	if (!(r->flags & SHM_QP_RECEIVES) || !ib_pkey_match(q.pkey, pkey))
+		return false;
+	r->good_pkey = pkey;
+	return true;
+}
+
+/* Whether @r is on port @port (index, or HCA_ANY_PORT) and lets the packet in. */
+static BASE_HOT bool lets_in(struct hca_process *p, struct hca_receiver *r,
+                             const struct hca_packet *pkt, uint32_t port)
+{
+	return base_likely(r->qkey == pkt->qkey) &&
+	       (port == HCA_ANY_PORT || base_likely(r->port == port)) &&
+	       (base_likely(r->good_pkey == pkt->a.pkey) || has_pkey(p, r, pkt->a.pkey));
 }
 
 /* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
@@ -41,31 +54,27 @@ static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
 	atomic_fetch_add_explicit(&p->region.data->bad_keys, 1, memory_order_release);
 }
 
-/* Why @r does not receive the packet: the first reason. @here: it is on the packet's port. */
-static const char *refusal(const struct hca_receiver *r, const struct hca_packet *pkt, bool here)
-{
-	if (!r->flags || !here)
-		return "there is no such QP on the port";
-	if (!(r->flags & SHM_QP_RECEIVES))
-		return "it is not ready to receive";
-	return ib_pkey_match(r->pkey, pkt->a.pkey) ? "it has another Q_Key"
-	                                           : "it has another P_Key";
-}
-
-/* Counts a packet that @r does not receive. */
-static BASE_COLD void count_refusal(struct hca_process *p, const struct hca_receiver *r,
+/* Counts a packet that @r does not receive, for the first reason that there is. */
+static BASE_COLD void count_refusal(struct hca_process *p, struct hca_receiver *r,
                                     const struct hca_packet *pkt, uint32_t port)
 {
 	bool here = port == HCA_ANY_PORT || r->port == port;
+	const char *why = "it has another P_Key";
 
-	base_log_debug(packet, "QP 0x%06x: not delivered to QP 0x%06x: %s", pkt->a.src_qpn, r->qpn,
-	               refusal(r, pkt, here));
 	if (port == HCA_ANY_PORT)
 		port = r->port;
+	if (!r->flags || !here)
+		why = "there is no such QP on the port";
+	else if (!(r->flags & SHM_QP_RECEIVES))
+		why = "it is not ready to receive";
+	else if (has_pkey(p, r, pkt->a.pkey))
+		why = "it has another Q_Key";
+	base_log_debug(packet, "QP 0x%06x: not delivered to QP 0x%06x: %s", pkt->a.src_qpn, r->qpn,
+	               why);
 	if (!(r->flags & SHM_QP_RECEIVES) || !here)
 		HCA_COUNT(p, port, no_qp);
 	else
-		refuse_key(p, r, pkt, port, ib_pkey_match(r->pkey, pkt->a.pkey));
+		refuse_key(p, r, pkt, port, has_pkey(p, r, pkt->a.pkey));
 }
 
 /* Writes the packet to a claimed slot. The copies have a fixed size, so the compiler calls nothing.
@@ -88,25 +97,28 @@ static BASE_HOT void fill(struct shm_arrival *slot, const struct hca_packet *pkt
  */
 static BASE_HOT void fetch_next(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
-	for (uint32_t i = pkt->fetched ? LIST_AHEAD - 1 : 0; i < LIST_AHEAD && i < pkt->a.more; i++)
-		shm_ring_prefetch(r->ring, r->ring_shift, i, true);
+	if (base_likely(pkt->fetched)) {
+		if (base_likely(pkt->a.more >= LIST_AHEAD))
+			shm_ring_prefetch(&r->ring, LIST_AHEAD - 1, true);
+		return;
+	}
+	for (uint32_t i = 0; i < LIST_AHEAD && i < pkt->a.more; i++)
+		shm_ring_prefetch(&r->ring, i, true);
 }
 
 /* Delivers to @r, whose copy is current. */
 static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
-                             const struct hca_receiver *r, uint32_t port, bool traced)
+                             struct hca_receiver *r, uint32_t port, bool traced)
 {
-	const uint16_t gen = r->ring_gen, writer = pkt->writer;
-	struct shm_ring *ring = r->ring;
 	struct shm_arrival *slot;
 	uint32_t pos;
 
-	if (base_unlikely(!lets_in(r, pkt, port))) {
+	if (base_unlikely(!lets_in(p, r, pkt, port))) {
 		count_refusal(p, r, pkt, port);
 		return;
 	}
 	atomic_store_explicit(&pkt->sender->target_qpn, r->qpn, memory_order_release);
-	slot = shm_ring_claim(ring, r->ring_shift, gen, writer, &pos);
+	slot = shm_ring_claim(&r->ring, &pos);
 	if (base_unlikely(!slot)) {
 		HCA_COUNT(p, r->port, no_receive);
 		return;
@@ -114,34 +126,34 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 	fill(slot, pkt);
 	if (base_unlikely(r->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
 		hca_cq_note_arrival(p, r->cq, r->flags, slot);
-	shm_ring_publish(slot, pos, gen, writer);
+	shm_ring_publish(&r->ring, slot, pos);
 	if (traced)
 		base_log_trace(packet, "QP 0x%06x: delivered to QP 0x%06x: position %u of its ring",
 		               pkt->a.src_qpn, r->qpn, pos);
 	if (!hca_packet_is_small(pkt))
-		pkt->payload->hold[pkt->payload->n++] =
-		        (struct hca_payload_hold){ .ring = ring, .gen = gen, .pos = pos };
-	if (pkt->a.more && hca_packet_is_small(pkt))
+		pkt->payload->hold[pkt->payload->n++] = (struct hca_payload_hold){
+			.ring = r->ring.ring, .gen = shm_slot_gen(r->ring.claim), .pos = pos
+		};
+	else if (pkt->a.more)
 		fetch_next(r, pkt);
 	hca_cq_announce(r->cq, r->ready_bit);
 	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }
 
 /* Copies the record to @r again. */
-static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r)
+static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r, uint16_t writer)
 {
 	struct shm_qp q;
 
 	shm_qp_read(&p->region, r->qpn, &q);
 	r->seq = q.seq;
-	r->ring = shm_data_at(&p->region, q.ring_off);
+	r->ring = shm_ring_view(shm_data_at(&p->region, q.ring_off), q.ring_shift, q.ring_gen,
+	                        writer);
 	r->cq = &p->region.cqs[q.cq];
 	r->port = q.port;
 	r->qkey = q.qkey;
-	r->pkey = q.pkey;
-	r->ring_gen = q.ring_gen;
+	r->good_pkey = HCA_NO_PKEY;
 	r->ready_bit = q.ready_bit;
-	r->ring_shift = q.ring_shift;
 	r->flags = q.qpn == r->qpn ? q.flags : 0;
 }
 
@@ -149,7 +161,7 @@ static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r)
 static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
 	if (r->flags & SHM_QP_RECEIVES)
-		shm_ring_prefetch(r->ring, r->ring_shift, 0, hca_packet_is_small(pkt));
+		shm_ring_prefetch(&r->ring, 0, hca_packet_is_small(pkt));
 }
 
 /* hca_deliver_to(). Inlined into its callers; @traced is a constant in each. */
@@ -165,7 +177,7 @@ static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet
 		/* acquire: pairs with the release in shm_write_end() */
 		if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
 		                                       memory_order_acquire) != r->seq))
-			read_record(p, r);
+			read_record(p, r, pkt->writer);
 		deliver(p, pkt, r, port, traced);
 	}
 	/* release: the deliveries come before "delivers to nobody" */

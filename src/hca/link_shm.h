@@ -15,19 +15,23 @@
 #include "hca/link.h"
 #include "hca/packet.h"
 #include "hca/process.h"
+#include "shm/ring.h"
 
 /* A copy of a receiving queue pair's record. It is valid while the record's seq equals @seq. */
 struct hca_receiver {
 	uint32_t qpn;
 	uint32_t seq;
 	const struct shm_qp *record;
-	struct shm_ring *ring;
+	struct shm_ring_view ring; /* for the sender whose copy it is */
 	struct shm_cq *cq;
 	uint32_t port, qkey;
-	uint16_t pkey, ring_gen, ready_bit;
-	uint8_t ring_shift;
+	uint32_t good_pkey; /* packets with it match the receiver's; beyond 16 bits: none yet */
+	uint16_t ready_bit;
 	uint8_t flags; /* enum shm_qp_flags; none: there is no such queue pair */
 };
+static_assert(sizeof(struct hca_receiver) <= 64, "a line of the cache");
+
+#define HCA_NO_PKEY UINT32_MAX
 
 /* Makes @r stand for queue pair @qpn, whose record has not been read yet. */
 static inline void hca_receiver_init(struct hca_process *p, struct hca_receiver *r, uint32_t qpn)

@@ -343,15 +343,17 @@ void hca_srq_return(struct hca_srq *srq, uint32_t n)
 bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
                        uint32_t *n_sge)
 {
+	const struct shm_ring_view v =
+	        shm_ring_view(srq->ring, srq->ring_shift, srq->ring_gen, writer);
 	struct shm_arrival *slot;
 	bool found = false;
 	uint32_t pos;
 
 	base_lock(&srq->lock);
-	slot = shm_ring_claim(srq->ring, srq->ring_shift, srq->ring_gen, writer, &pos);
+	slot = shm_ring_claim(&v, &pos);
 	if (slot) {
 		found = take(srq, slot->imm, wr_id, sge, n_sge);
-		shm_ring_publish(slot, pos, srq->ring_gen, writer);
+		shm_ring_publish(&v, slot, pos);
 		check_limit(srq);
 	}
 	base_unlock(&srq->lock);

@@ -21,17 +21,18 @@ void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 	atomic_store_explicit(&ring->limit_reached, 0, memory_order_relaxed);
 }
 
-struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift, uint16_t gen,
-                                          uint16_t writer, uint32_t *pos)
+struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_t *pos)
 {
+	const uint16_t gen = shm_slot_gen(v->claim);
+	struct shm_ring *ring = v->ring;
 	/* acquire: in this order, as in shm_ring_claim() */
 	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_acquire);
 	/* acquire: the sender that raised posted_seen had acquired posted below */
 	uint32_t seen = atomic_load_explicit(&ring->posted_seen, memory_order_acquire);
-	uint32_t size = 1u << shift;
+	uint32_t size = v->mask + 1;
 
 	for (uint32_t tries = 0; tries < 4 * size + CLAIM_TRIES; tries++) {
-		struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
+		struct shm_arrival *slot = shm_ring_at(v, t);
 		uint64_t s;
 
 		if ((int32_t)(seen - t) <= 0) {
@@ -59,8 +60,8 @@ struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift,
 		}
 		/* acquire: the owner's reads of the last lap come before our writes */
 		if (!atomic_compare_exchange_strong_explicit(
-		            &slot->state, &s, shm_slot_state(t, gen, writer, SHM_SLOT_CLAIMED),
-		            memory_order_acquire, memory_order_relaxed))
+		            &slot->state, &s, shm_ring_claimed(v, t), memory_order_acquire,
+		            memory_order_relaxed))
 			continue;
 		atomic_store_explicit(&ring->tail, t + 1, memory_order_relaxed);
 		/* release: pairs with the acquire at the top */

@@ -47,8 +47,7 @@
 static inline uint64_t shm_slot_state(uint32_t pos, uint16_t gen, uint16_t writer,
                                       enum shm_slot_kind kind)
 {
-	return (uint64_t)(pos & SHM_POS_MASK) << 34 | (uint64_t)gen << 18 | (uint64_t)writer << 2 |
-	       kind;
+	return (uint64_t)pos << 34 | (uint64_t)gen << 18 | (uint64_t)writer << 2 | kind;
 }
 
 static inline uint32_t shm_slot_pos(uint64_t s)
@@ -84,34 +83,58 @@ static inline uint64_t shm_slot_lap(uint64_t s)
 	return s >> 18;
 }
 
+/* What one sender knows of a ring. */
+struct shm_ring_view {
+	struct shm_ring *ring;
+	uint32_t mask;  /* its size less 1 */
+	uint64_t claim; /* the state of position 0 when the sender has claimed it */
+};
+
+/* That of QP index @writer, of the generation that is @gen. */
+static inline struct shm_ring_view shm_ring_view(struct shm_ring *ring, unsigned shift,
+                                                 uint16_t gen, uint16_t writer)
+{
+	return (struct shm_ring_view){ .ring = ring,
+		                       .mask = (1u << shift) - 1,
+		                       .claim = shm_slot_state(0, gen, writer, SHM_SLOT_CLAIMED) };
+}
+
+/* The state of position @pos when it is claimed. */
+static inline uint64_t shm_ring_claimed(const struct shm_ring_view *v, uint32_t pos)
+{
+	return (uint64_t)pos << 34 | v->claim;
+}
+
+static inline struct shm_arrival *shm_ring_at(const struct shm_ring_view *v, uint32_t pos)
+{
+	return (struct shm_arrival *)(v->ring + 1) + (pos & v->mask);
+}
+
 /* The slow path of shm_ring_claim(): other senders, old hints, or no credit. */
-struct shm_arrival *shm_ring_claim_slowly(struct shm_ring *ring, unsigned shift, uint16_t gen,
-                                          uint16_t writer, uint32_t *pos);
+struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_t *pos);
 
 /*
- * Claims the oldest credit of @ring for QP index @writer. Returns the slot, and its position in
- * *@pos; NULL: no receive is posted, or the ring's generation is no longer @gen.
+ * Claims the oldest credit of the ring. Returns the slot, and its position in *@pos; NULL: no
+ * receive is posted, or the ring is of another generation by now.
  */
-static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned shift,
-                                                 uint16_t gen, uint16_t writer, uint32_t *pos)
+static inline struct shm_arrival *shm_ring_claim(const struct shm_ring_view *v, uint32_t *pos)
 {
 	/* acquire: before posted_seen, or a sender that sleeps in between for 2^31 positions takes
 	 * the tail for posted */
-	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_acquire);
+	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_acquire);
 	/* acquire: the sender that raised posted_seen had acquired posted below */
-	uint32_t seen = atomic_load_explicit(&ring->posted_seen, memory_order_acquire);
-	struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
+	uint32_t seen = atomic_load_explicit(&v->ring->posted_seen, memory_order_acquire);
+	struct shm_arrival *slot = shm_ring_at(v, t);
 	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
-	uint64_t free_lap =
-	        shm_slot_lap(shm_slot_state(t - (1u << shift), gen, 0, SHM_SLOT_CLOSED));
+	uint64_t claimed = shm_ring_claimed(v, t);
+	uint64_t free_lap = shm_slot_lap(claimed - (((uint64_t)v->mask + 1) << 34));
 
 	/* acquire: the owner's reads of the last lap come before our writes */
 	if (base_unlikely((int32_t)(seen - t) <= 0) || base_unlikely(shm_slot_lap(s) != free_lap) ||
 	    base_unlikely(!atomic_compare_exchange_strong_explicit(
-	            &slot->state, &s, shm_slot_state(t, gen, writer, SHM_SLOT_CLAIMED),
-	            memory_order_acquire, memory_order_relaxed)))
-		return shm_ring_claim_slowly(ring, shift, gen, writer, pos);
-	atomic_store_explicit(&ring->tail, t + 1, memory_order_relaxed);
+	            &slot->state, &s, claimed, memory_order_acquire, memory_order_relaxed)))
+		return shm_ring_claim_slowly(v, pos);
+	atomic_store_explicit(&v->ring->tail, t + 1, memory_order_relaxed);
 	*pos = t;
 	return slot;
 }
@@ -120,13 +143,12 @@ static inline struct shm_arrival *shm_ring_claim(struct shm_ring *ring, unsigned
  * Begins to fetch the slot that shm_ring_claim() will claim next, or the one @ahead positions after
  * it; @data: with its second line. Fetches nothing if the owner may still have to read that slot.
  */
-static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, uint32_t ahead,
-                                     bool data)
+static inline void shm_ring_prefetch(const struct shm_ring_view *v, uint32_t ahead, bool data)
 {
-	uint32_t t = atomic_load_explicit(&ring->tail, memory_order_relaxed) + ahead;
-	struct shm_arrival *slot = shm_ring_slot(ring, shift, t);
+	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_relaxed) + ahead;
+	struct shm_arrival *slot = shm_ring_at(v, t);
 
-	if ((int32_t)(atomic_load_explicit(&ring->posted_seen, memory_order_relaxed) - t) <= 0)
+	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - t) <= 0)
 		return;
 	base_prefetch_write(slot);
 	if (data)
@@ -134,18 +156,18 @@ static inline void shm_ring_prefetch(struct shm_ring *ring, unsigned shift, uint
 }
 
 /*
- * Publishes a claimed slot. False: the slot is no longer ours, as the daemon declared us dead. A
- * full barrier: what the caller reads next (is the owner's completion queue armed?) is read after
- * the owner can see the arrival.
+ * Publishes the slot that was claimed at @pos. False: it is no longer ours, as the daemon declared
+ * us dead. A full barrier: what the caller reads next (is the owner's completion queue armed?) is
+ * read after the owner can see the arrival.
  */
-static inline bool shm_ring_publish(struct shm_arrival *slot, uint32_t pos, uint16_t gen,
-                                    uint16_t writer)
+static inline bool shm_ring_publish(const struct shm_ring_view *v, struct shm_arrival *slot,
+                                    uint32_t pos)
 {
-	uint64_t s = shm_slot_state(pos, gen, writer, SHM_SLOT_CLAIMED);
+	uint64_t s = shm_ring_claimed(v, pos);
 	/* release part: pairs with the acquire in shm_ring_peek() */
 	bool ours = atomic_compare_exchange_strong_explicit(
-	        &slot->state, &s, shm_slot_state(pos, gen, writer, SHM_SLOT_DONE),
-	        memory_order_seq_cst, memory_order_relaxed);
+	        &slot->state, &s, s - SHM_SLOT_CLAIMED + SHM_SLOT_DONE, memory_order_seq_cst,
+	        memory_order_relaxed);
 
 	base_fence_behind_seq_cst();
 	return ours;

@@ -41,10 +41,10 @@ static void messages_come_out_in_the_order_in_which_slots_were_claimed(void **st
 	assert_non_null(first);
 	assert_non_null(second);
 	fill(second, OTHER, 2);
-	assert_true(shm_ring_publish(second, pos[1], GEN, OTHER));
+	assert_true(publish(l, OTHER, second, pos[1]));
 	expect_empty(l);
 	fill(first, ME, 1);
-	assert_true(shm_ring_publish(first, pos[0], GEN, ME));
+	assert_true(publish(l, ME, first, pos[0]));
 	expect_received(l, ME, 1);
 	expect_received(l, OTHER, 2);
 }
@@ -183,7 +183,7 @@ static void only_the_dead_writers_slots_are_voided(void **state)
 	assert_non_null(claim(l, ME, &(uint32_t){ 0 }));
 	assert_int_equal(void_writer(l, 2, ME), 1);
 	fill(live, OTHER, 2);
-	assert_true(shm_ring_publish(live, pos, GEN, OTHER));
+	assert_true(publish(l, OTHER, live, pos));
 	expect_received(l, ME, 1);
 	expect_received(l, OTHER, 2);
 	expect_empty(l);
@@ -204,7 +204,7 @@ static void a_writer_declared_dead_cannot_publish(void **state)
 	assert_int_equal(void_writer(l, 0, ME), 1);
 	expect_empty(l); /* posted anew */
 	assert_true(send_as(l, OTHER, 5));
-	assert_false(shm_ring_publish(slot, pos, GEN, ME));
+	assert_false(publish(l, ME, slot, pos));
 	expect_received(l, OTHER, 5);
 }
 
@@ -222,7 +222,7 @@ static void withdrawal_removes_credits_and_keeps_claimed_slots(void **state)
 	shm_ring_withdraw(l->ring, 2, GEN, l->consumed, l->posted);
 	assert_false(send_as(l, ME, 3));
 	fill(slot, OTHER, 2);
-	assert_true(shm_ring_publish(slot, pos, GEN, OTHER));
+	assert_true(publish(l, OTHER, slot, pos));
 	assert_int_equal(shm_ring_peek(l->ring, 2, 0), SHM_SLOT_DONE);
 	assert_int_equal(shm_ring_peek(l->ring, 2, 1), SHM_SLOT_DONE);
 	assert_int_equal(shm_ring_peek(l->ring, 2, 2), SHM_SLOT_VOID);
@@ -264,7 +264,7 @@ static void a_ring_is_closed_when_no_live_writer_is_in_it(void **state)
 	assert_int_equal(close_ring(l, 2, other_is_alive), 1);
 	assert_false(send_as(l, ME, 1));
 	fill(slot, OTHER, 1);
-	assert_true(shm_ring_publish(slot, pos, GEN, OTHER));
+	assert_true(publish(l, OTHER, slot, pos));
 	assert_int_equal(close_ring(l, 2, other_is_alive), 0);
 	for (unsigned i = 0; i < 4; i++)
 		assert_true(shm_ring_slot(l->ring, 2, i)->state == 0);
@@ -335,7 +335,7 @@ static void an_arrival_refers_to_its_payload_until_it_is_consumed(void **state)
 	fill(slot, ME, 2);
 	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 1);
 	assert_int_equal(count_walked(l, 2, SHM_SLOT_CLAIMED), 1);
-	assert_true(shm_ring_publish(slot, pos, GEN, ME));
+	assert_true(publish(l, ME, slot, pos));
 	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 2);
 	assert_true(receive(l, &t));
 	assert_int_equal(count_walked(l, 2, SHM_SLOT_DONE), 1);
@@ -346,6 +346,7 @@ static void an_arrival_refers_to_its_payload_until_it_is_consumed(void **state)
 static void memory_of_a_freed_ring_gives_an_old_sender_nothing(void **state)
 {
 	struct lab *l = *state;
+	struct shm_ring_view v;
 	uint64_t seen;
 	uint32_t pos = 0;
 
@@ -359,7 +360,8 @@ static void memory_of_a_freed_ring_gives_an_old_sender_nothing(void **state)
 	post(l, 4);
 	assert_false(atomic_compare_exchange_strong(&shm_ring_slot(l->ring, 2, 0)->state, &seen,
 	                                            shm_slot_state(0, GEN, ME, SHM_SLOT_CLAIMED)));
-	assert_null(shm_ring_claim(l->ring, 2, GEN, ME, &pos));
+	v = shm_ring_view(l->ring, 2, GEN, ME);
+	assert_null(shm_ring_claim(&v, &pos));
 	assert_int_equal(count_credits(l), 4);
 }
 
@@ -367,6 +369,7 @@ static void an_old_sender_harms_no_rings_of_other_sizes(void **state)
 {
 	struct lab *l = *state;
 	struct shm_ring *old = l->ring;
+	const struct shm_ring_view v = shm_ring_view(old, 3, GEN, ME);
 	const size_t bytes = shm_ring_bytes(3);
 	const unsigned shift[] = { 1, 0, 1 }; /* as large as one of shift 3 */
 	char *before = malloc(bytes);
@@ -386,7 +389,7 @@ static void an_old_sender_harms_no_rings_of_other_sizes(void **state)
 		old->tail = (uint32_t)random();
 		old->posted_seen = (uint32_t)random() << i % 2;
 		memcpy(before, old, bytes);
-		assert_null(shm_ring_claim(old, 3, GEN, ME, &pos));
+		assert_null(shm_ring_claim(&v, &pos));
 		assert_memory_equal(before, old, bytes);
 	}
 	free(before);

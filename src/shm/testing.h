@@ -86,7 +86,17 @@ static inline void post(struct lab *l, uint32_t n)
 
 static inline struct shm_arrival *claim(const struct lab *l, uint16_t writer, uint32_t *pos)
 {
-	return shm_ring_claim(l->ring, l->shift, l->gen, writer, pos);
+	const struct shm_ring_view v = shm_ring_view(l->ring, l->shift, l->gen, writer);
+
+	return shm_ring_claim(&v, pos);
+}
+
+static inline bool publish(const struct lab *l, uint16_t writer, struct shm_arrival *slot,
+                           uint32_t pos)
+{
+	const struct shm_ring_view v = shm_ring_view(l->ring, l->shift, l->gen, writer);
+
+	return shm_ring_publish(&v, slot, pos);
 }
 
 static inline void fill(struct shm_arrival *slot, uint16_t writer, uint32_t message)
@@ -106,7 +116,7 @@ static inline bool send_as(const struct lab *l, uint16_t writer, uint32_t messag
 	if (!slot)
 		return false;
 	fill(slot, writer, message);
-	return shm_ring_publish(slot, pos, l->gen, writer);
+	return publish(l, writer, slot, pos);
 }
 
 static inline bool is_whole(const struct shm_arrival *slot)

@@ -900,11 +900,12 @@ static void client_close(struct client *c)
 static void claim_and_stop(struct client *c, const struct client *victim)
 {
 	uint16_t writer = (uint16_t)SHM_QP_INDEX(c->qp.qpn);
+	struct shm_ring_view v = shm_ring_view(shm_data_at(&c->r, victim->qp.ring_off),
+	                                       victim->qp.ring_shift, victim->qp.ring_gen, writer);
 	uint32_t pos;
 
 	c->r.senders[writer].target_qpn = victim->qp.qpn;
-	if (!shm_ring_claim(shm_data_at(&c->r, victim->qp.ring_off), victim->qp.ring_shift,
-	                    victim->qp.ring_gen, writer, &pos))
+	if (!shm_ring_claim(&v, &pos))
 		abort();
 }
 

@@ -118,35 +118,33 @@ static void a_stopped_helper_does_not_keep_a_queue_pair_for_ever(void **state)
 	lab_peer_destroy_qp(p[0]);
 }
 
-/* The peer has claimed a receive, and writes nothing. */
-static struct shm_arrival *claim_receive(struct lab_peer *p[2], uint32_t *pos)
+/* The ring of @p[1] as @p[0] knows it. */
+static struct shm_ring_view view_of(struct lab_peer *p[2])
 {
 	const struct shm_qp *q = record_of(p[1]);
-	struct shm_arrival *slot =
-	        shm_ring_claim(shm_data_at(&region, q->ring_off), q->ring_shift, q->ring_gen,
-	                       (uint16_t)SHM_QP_INDEX(p[0]->address.qpn), pos);
 
-	assert_non_null(slot);
-	return slot;
+	return shm_ring_view(shm_data_at(&region, q->ring_off), q->ring_shift, q->ring_gen,
+	                     (uint16_t)SHM_QP_INDEX(p[0]->address.qpn));
 }
 
 static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
 {
 	struct shm_arrival *slot;
 	struct lab_peer *p[2];
-	uint16_t gen;
+	struct shm_ring_view v;
 	uint32_t pos;
 
 	lab_peers(p, NULL, state);
-	gen = record_of(p[1])->ring_gen;
+	v = view_of(p);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_receive(p[1], i, 0, 10);
-	slot = claim_receive(p, &pos);
+	slot = shm_ring_claim(&v, &pos);
+	assert_non_null(slot);
 	lab_peer_to(p[1], IBV_QPS_ERR);
 	for (unsigned i = 0; i < 4; i++)
 		lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);
 	/* it goes on */
-	assert_false(shm_ring_publish(slot, pos, gen, (uint16_t)SHM_QP_INDEX(p[0]->address.qpn)));
+	assert_false(shm_ring_publish(&v, slot, pos));
 }
 
 static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
