@@ -34,6 +34,8 @@ static BASE_HOT uint64_t message_length(const struct ibv_send_wr *wr)
 {
 	uint64_t total = 0;
 
+	if (base_likely(wr->num_sge == 1))
+		return wr->sg_list->length;
 	for (int i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].length;
 	return total;
@@ -65,29 +67,44 @@ static BASE_COLD const void *fault(struct hca_qp *qp, const struct ibv_send_wr *
 	return hca_mr_fault(&qp->sender.process->mrs, qp->domain, sge, 0);
 }
 
-/* Copies the message to @to. Inline data needs no memory region. */
-static BASE_HOT enum ibv_wc_status gather(struct hca_qp *qp, const struct ibv_send_wr *wr, char *to)
+/* Copies the part of the message that is in @sge. Inline data needs no memory region. */
+static BASE_HOT bool gather_one(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                const struct ibv_sge *sge, char *to)
+{
+	const void *from;
+
+	if (wr->send_flags & IBV_SEND_INLINE)
+		from = (const void *)(uintptr_t)sge->addr;
+	else
+		from = hca_mr_resolve(&qp->sender.process->mrs, qp->domain, sge, 0);
+	if (base_unlikely(!from && sge->length)) {
+		from = fault(qp, wr, sge);
+		if (!from)
+			return false;
+	}
+	if (sge->length <= BASE_COPY_SHORT)
+		base_copy_short(to, from, sge->length);
+	else
+		memcpy(to, from, sge->length);
+	return true;
+}
+
+static __attribute__((noinline)) bool gather_many(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                                  char *to)
 {
 	for (int i = 0; i < wr->num_sge; i++) {
-		const struct ibv_sge *sge = &wr->sg_list[i];
-		const void *from;
-
-		if (wr->send_flags & IBV_SEND_INLINE)
-			from = (const void *)(uintptr_t)sge->addr;
-		else
-			from = hca_mr_resolve(&qp->sender.process->mrs, qp->domain, sge, 0);
-		if (base_unlikely(!from && sge->length)) {
-			from = fault(qp, wr, sge);
-			if (!from)
-				return IBV_WC_LOC_PROT_ERR;
-		}
-		if (sge->length <= BASE_COPY_SHORT)
-			base_copy_short(to, from, sge->length);
-		else
-			memcpy(to, from, sge->length);
-		to += sge->length;
+		if (!gather_one(qp, wr, &wr->sg_list[i], to))
+			return false;
+		to += wr->sg_list[i].length;
 	}
-	return IBV_WC_SUCCESS;
+	return true;
+}
+
+/* Copies the message to @to. False: it is not where the request says. */
+static BASE_HOT bool gather(struct hca_qp *qp, const struct ibv_send_wr *wr, char *to)
+{
+	return base_likely(wr->num_sge == 1) ? gather_one(qp, wr, wr->sg_list, to)
+	                                     : gather_many(qp, wr, to);
 }
 
 /* Where a request goes: the same for all requests of one list by one address handle. */
@@ -225,9 +242,8 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 		HCA_COUNT(qp->sender.process, qp->sender.port, no_payload_slot);
 		return IBV_WC_SUCCESS;
 	}
-	status = gather(qp, wr, to);
-	if (base_unlikely(status != IBV_WC_SUCCESS))
-		return status;
+	if (base_unlikely(!gather(qp, wr, to)))
+		return IBV_WC_LOC_PROT_ERR;
 	hca_flow_count(path->flow, (uint32_t)length);
 	path->flow->link->send(&qp->sender, path->flow, &path->pkt, wr->wr.ud.remote_qpn);
 	return IBV_WC_SUCCESS;
