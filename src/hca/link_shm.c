@@ -164,8 +164,18 @@ static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_pac
 		shm_ring_prefetch(&r->ring, 0, hca_packet_is_small(pkt));
 }
 
-/* hca_deliver_to(). Inlined into its callers; @traced is a constant in each. */
-static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet *pkt,
+/* Delivers to @r. */
+static BASE_HOT void deliver_one(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
+                                 struct hca_receiver *r, bool traced)
+{
+	/* acquire: pairs with the release in shm_write_end() */
+	if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
+	                                       memory_order_acquire) != r->seq))
+		read_record(p, r, pkt->writer);
+	deliver(p, pkt, r, port, traced);
+}
+
+static BASE_HOT void deliver_many(struct hca_process *p, const struct hca_packet *pkt,
                                   uint32_t port, struct hca_receiver *to, uint32_t n, bool traced)
 {
 	struct hca_receiver *end = to + n,
@@ -174,12 +184,25 @@ static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet
 	for (struct hca_receiver *r = to; r < end; r++) {
 		for (; ahead < end && ahead <= r + AHEAD; ahead++)
 			prefetch(ahead, pkt);
-		/* acquire: pairs with the release in shm_write_end() */
-		if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
-		                                       memory_order_acquire) != r->seq))
-			read_record(p, r, pkt->writer);
-		deliver(p, pkt, r, port, traced);
+		deliver_one(p, pkt, port, r, traced);
 	}
+}
+
+static __attribute__((noinline)) void deliver_to_many(struct hca_process *p,
+                                                      const struct hca_packet *pkt, uint32_t port,
+                                                      struct hca_receiver *to, uint32_t n)
+{
+	deliver_many(p, pkt, port, to, n, false);
+}
+
+/* hca_deliver_to() if nothing is traced. */
+static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet *pkt,
+                                  uint32_t port, struct hca_receiver *to, uint32_t n)
+{
+	if (base_likely(n == 1))
+		deliver_one(p, pkt, port, to, false);
+	else
+		deliver_to_many(p, pkt, port, to, n);
 	/* release: the deliveries come before "delivers to nobody" */
 	atomic_store_explicit(&pkt->sender->target_qpn, 0, memory_order_release);
 }
@@ -187,7 +210,9 @@ static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet
 static BASE_COLD void deliver_traced(struct hca_process *p, const struct hca_packet *pkt,
                                      uint32_t port, struct hca_receiver *to, uint32_t n)
 {
-	deliver_each(p, pkt, port, to, n, true);
+	deliver_many(p, pkt, port, to, n, true);
+	/* release: as in deliver_each() */
+	atomic_store_explicit(&pkt->sender->target_qpn, 0, memory_order_release);
 }
 
 void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
@@ -196,7 +221,7 @@ void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_
 	if (base_unlikely(pkt->a.flags & SHM_ARRIVAL_TRACED))
 		deliver_traced(p, pkt, port, to, n);
 	else
-		deliver_each(p, pkt, port, to, n, false);
+		deliver_each(p, pkt, port, to, n);
 }
 
 void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t qpn, uint32_t port)
@@ -227,7 +252,7 @@ static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hc
 	uint32_t port;
 
 	if (address(s, f, remote_qpn, &port))
-		deliver_each(s->process, pkt, port, f->to, f->count, false);
+		deliver_each(s->process, pkt, port, f->to, f->count);
 }
 
 void hca_shm_send_traced(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,

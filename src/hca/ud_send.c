@@ -41,8 +41,10 @@ static BASE_HOT uint64_t message_length(const struct ibv_send_wr *wr)
 	return total;
 }
 
-/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
-static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. @good:
+ * an address handle that is known to be alive, or NULL. */
+static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
+                          const struct hca_ah *good, uint64_t *length)
 {
 	const struct hca_ah *ah = (const struct hca_ah *)wr->wr.ud.ah;
 
@@ -50,7 +52,7 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 		return -EINVAL;
 	if ((uint32_t)wr->num_sge > qp->cap.max_send_sge) /* negative ones too */
 		return -EINVAL;
-	if (!ah || ah->alive != HCA_AH_ALIVE)
+	if (!ah || (ah != good && ah->alive != HCA_AH_ALIVE))
 		return -EINVAL;
 	*length = message_length(wr);
 	if ((wr->send_flags & IBV_SEND_INLINE) && *length > qp->cap.max_inline_data)
@@ -110,15 +112,16 @@ static BASE_HOT bool gather(struct hca_qp *qp, const struct ibv_send_wr *wr, cha
 /* Where a request goes: the same for all requests of one list by one address handle. */
 struct path {
 	struct hca_ah *ah;
+	const struct shm_port *port; /* by which it leaves */
 	struct hca_flow *flow;
 	struct hca_packet pkt;
 };
 
 /* Fills in what is the same for all packets of the path. */
-static BASE_HOT void fill_header(struct hca_qp *qp, const struct hca_ah *ah, struct hca_packet *pkt)
+static BASE_HOT void fill_header(struct hca_qp *qp, const struct hca_ah *ah,
+                                 const struct shm_port *port, struct hca_packet *pkt)
 {
 	const struct hca_sender *s = &qp->sender;
-	const struct shm_port *port = &s->process->region.ports[s->port];
 
 	pkt->sender = s->shm;
 	pkt->writer = (uint16_t)SHM_QP_INDEX(s->qpn);
@@ -162,7 +165,8 @@ static BASE_HOT enum ibv_wc_status find_path(struct hca_qp *qp, const struct ibv
 	path->flow = hca_flow_get(&qp->sender, ah);
 	if (base_unlikely(!path->flow))
 		return hca_process_gone(qp->sender.process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
-	fill_header(qp, ah, &path->pkt);
+	path->port = &qp->sender.process->region.ports[qp->sender.port];
+	fill_header(qp, ah, path->port, &path->pkt);
 	path->pkt.a.path_bits = path->flow->path_bits;
 	path->pkt.a.more = count_more(wr);
 	path->pkt.fetched = false;
@@ -201,12 +205,6 @@ static BASE_HOT void fill_request(struct hca_qp *qp, const struct ibv_send_wr *w
 	pkt->a.flags = flags;
 }
 
-/* Whether the port is ACTIVE. The state is in the cache line of the LID, which is read anyway. */
-static BASE_HOT bool can_leave(const struct hca_qp *qp)
-{
-	return qp->sender.process->region.ports[qp->sender.port].state == IB_PORT_ACTIVE;
-}
-
 /* Where to write the message: into the packet itself or a payload slot. NULL: none is free. */
 static BASE_HOT char *make_room(struct hca_qp *qp, const struct hca_flow *f, struct hca_packet *pkt,
                                 uint32_t length)
@@ -231,7 +229,7 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 
 	if (base_unlikely(status != IBV_WC_SUCCESS))
 		return status;
-	if (base_unlikely(length > path->flow->mtu || !can_leave(qp))) {
+	if (base_unlikely(length > path->flow->mtu || path->port->state != IB_PORT_ACTIVE)) {
 		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
 		HCA_COUNT(qp->sender.process, qp->sender.port, xmit_discards);
 		return IBV_WC_SUCCESS;
@@ -252,13 +250,10 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 static BASE_HOT void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
                           struct path *path)
 {
-	enum ibv_wc_status status = IBV_WC_WR_FLUSH_ERR;
+	enum ibv_wc_status status = transmit(qp, wr, length, path);
 
-	if (hca_qp_state(qp) == IBV_QPS_RTS) {
-		status = transmit(qp, wr, length, path);
-		if (status != IBV_WC_SUCCESS)
-			atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
-	}
+	if (base_unlikely(status != IBV_WC_SUCCESS))
+		atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
 	hca_qp_complete(qp, wr, (uint32_t)length, status);
 }
 
@@ -292,9 +287,14 @@ static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length
 	return 0;
 }
 
-/* SQD: kept requests use room in the queue, as those that were carried out do. */
-static BASE_COLD int post_kept(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+/* Not in RTS: SQD keeps the request, else it is flushed. Kept ones use room in the queue, as those
+ * that were carried out do. */
+static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
+	if (hca_qp_state(qp) != IBV_QPS_SQD) {
+		hca_qp_complete(qp, wr, (uint32_t)length, IBV_WC_WR_FLUSH_ERR);
+		return 0;
+	}
 	if (qp->sq_posted + qp->sq_kept -
 	            atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
 	    qp->cap.max_send_wr)
@@ -307,12 +307,12 @@ static BASE_HOT int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, st
                              bool checked)
 {
 	uint64_t length = checked ? message_length(wr) : 0;
-	int ret = hca_qp_sq_is_full(qp) ? -ENOMEM : checked ? 0 : check(qp, wr, &length);
+	int ret = hca_qp_sq_is_full(qp) ? -ENOMEM : checked ? 0 : check(qp, wr, path->ah, &length);
 
 	if (base_unlikely(ret))
 		return ret;
-	if (base_unlikely(hca_qp_state(qp) == IBV_QPS_SQD))
-		return post_kept(qp, wr, length);
+	if (base_unlikely(hca_qp_state(qp) != IBV_QPS_RTS))
+		return post_in_vain(qp, wr, length);
 	work(qp, wr, length, path);
 	return 0;
 }
@@ -352,7 +352,7 @@ static int ud_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length;
 
-	return check(qp, wr, &length);
+	return check(qp, wr, NULL, &length);
 }
 
 /* Why nothing can be posted now; 0: it can. */
