@@ -79,13 +79,13 @@ static void close_all(int a, int b)
 
 /* ---- what there is ---- */
 
-static void only_datagrams_are_there_yet(void **state)
+static void other_types_and_protocols_are_refused(void **state)
 {
 	(void)state;
-	assert_fails(rsocket(AF_INET, SOCK_STREAM, 0), EOPNOTSUPP);
 	assert_fails(rsocket(AF_INET, SOCK_RAW, 0), EOPNOTSUPP);
 	assert_fails(rsocket(AF_UNIX, SOCK_DGRAM, 0), EAFNOSUPPORT);
 	assert_fails(rsocket(AF_INET, SOCK_DGRAM, IPPROTO_TCP), EPROTONOSUPPORT);
+	assert_fails(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
 }
 
 static void what_streams_have_is_refused(void **state)
@@ -629,7 +629,7 @@ static void a_peer_that_dies_and_comes_again_is_found_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_datagrams_are_there_yet),
+		cmocka_unit_test(other_types_and_protocols_are_refused),
 		cmocka_unit_test(what_streams_have_is_refused),
 		cmocka_unit_test(what_is_no_rsocket_is_a_bad_descriptor),
 		cmocka_unit_test(options_are_kept_or_refused),

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Programs that need what we lack (XRC, rsockets of streams) end at once, with a
-# message.
+# Programs that need what we lack (XRC) end at once, with a message.
 
 . "${0%/*}/perftest.bash"
 
@@ -13,12 +12,6 @@ expect 1 "Couldn't Open the XRC Domain 95" umbel exec h1 -- ibv_xsrq_pingpong
 
 # ---- rdma_cm
 expect 255 '*rdma_listen: Operation not supported*' umbel exec h1 -- rdma_xserver -c x
-
-# ---- rsockets
-for program in rstream riostream; do
-	expect 255 'rsocket failed: Operation not supported' umbel exec h1 -- $program -b 10.0.0.1
-done
-expect 255 'rsocket failed: Operation not supported' umbel exec h1 -- rcopy "$0" 10.0.0.2:copy
 
 # ---- perftest: both sides
 programs_and_messages=(

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -46,6 +47,7 @@ void rsocket_free(struct rsocket *rs)
 	int fd = rs->fd, kick = rs->kick;
 
 	pthread_mutex_destroy(&rs->lock);
+	pthread_cond_destroy(&rs->changed);
 	rs->type->free(rs);
 	if (events)
 		rdma_destroy_event_channel(events);
@@ -82,6 +84,17 @@ static int open_descriptors(struct rsocket *rs, bool cloexec)
 	return ret ? ret : rsocket_watch(rs, rs->events->fd, &rs->events);
 }
 
+static void init_lock(struct rsocket *rs)
+{
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&rs->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&rs->changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
 int rsocket_new(const struct rsocket_type *type, int domain, bool cloexec, struct rsocket **out)
 {
 	struct rsocket *rs = type->alloc();
@@ -97,7 +110,7 @@ int rsocket_new(const struct rsocket_type *type, int domain, bool cloexec, struc
 		                                .n_recv = DEFAULT_DEPTH,
 		                                .n_send = DEFAULT_DEPTH,
 		                                .inline_bytes = DEFAULT_INLINE };
-	pthread_mutex_init(&rs->lock, NULL);
+	init_lock(rs);
 	ret = open_descriptors(rs, cloexec);
 	if (ret) {
 		rsocket_free(rs);
@@ -109,7 +122,8 @@ int rsocket_new(const struct rsocket_type *type, int domain, bool cloexec, struc
 
 static int find_type(int type, int protocol, const struct rsocket_type **out)
 {
-	static const struct rsocket_type *const types[] = { &rsocket_dgram_type };
+	static const struct rsocket_type *const types[] = { &rsocket_stream_type,
+		                                            &rsocket_dgram_type };
 
 	for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
 		if (types[i]->type != type)
@@ -254,48 +268,67 @@ int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 
 /* ---- what only streams have ---- */
 
-static int refuse(int socket)
+int rlisten(int socket, int backlog)
 {
 	struct rsocket *rs = rsocket_enter(socket);
 
-	return rs ? (int)rsocket_leave(rs, -EOPNOTSUPP) : -1;
-}
-
-int rlisten(int socket, int backlog)
-{
-	(void)backlog;
-	return refuse(socket);
+	if (!rs)
+		return -1;
+	return (int)rsocket_leave(rs,
+	                          rs->type->listen ? rs->type->listen(rs, backlog) : -EOPNOTSUPP);
 }
 
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	(void)addr;
-	(void)addrlen;
-	return refuse(socket);
+	struct rsocket *rs = rsocket_enter(socket), *accepted = NULL;
+	int fd, ret = -EOPNOTSUPP;
+	union control_cm_addr a;
+
+	if (!rs)
+		return -1;
+	if (rs->type->accept)
+		ret = rs->type->accept(rs, &accepted);
+	if (ret)
+		return (int)rsocket_leave(rs, ret);
+	fd = accepted->fd;
+	if (addr && addrlen && !accepted->type->peer_name(accepted, &a))
+		rsocket_addr_put(accepted, a, addr, addrlen);
+	return (int)rsocket_leave(rs, fd);
 }
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
-	(void)buf;
-	(void)len;
-	(void)prot;
-	(void)flags;
-	(void)offset;
-	return refuse(socket);
+	struct rsocket *rs = rsocket_enter(socket);
+	int ret = -EOPNOTSUPP;
+
+	(void)flags; /* there are none */
+	if (!rs)
+		return -1;
+	if (rs->type->map)
+		ret = rs->type->map(rs, buf, len, prot, &offset);
+	return rsocket_leave(rs, ret) < 0 ? -1 : offset;
 }
 
 int riounmap(int socket, void *buf, size_t len)
 {
-	(void)buf;
-	(void)len;
-	return refuse(socket);
+	struct rsocket *rs = rsocket_enter(socket);
+
+	if (!rs)
+		return -1;
+	return (int)rsocket_leave(rs,
+	                          rs->type->unmap ? rs->type->unmap(rs, buf, len) : -EOPNOTSUPP);
 }
 
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-	(void)buf;
-	(void)count;
-	(void)offset;
-	(void)flags;
-	return (size_t)refuse(socket);
+	struct iovec iov = { .iov_base = (void *)buf, .iov_len = count };
+	struct rsocket_message m = { .iov = &iov, .n_iov = 1, .bytes = count, .flags = flags };
+	struct rsocket *rs = rsocket_enter(socket);
+	ssize_t ret = -EOPNOTSUPP;
+
+	if (!rs)
+		return (size_t)-1;
+	if (rs->type->write_mapped)
+		ret = count <= SSIZE_MAX ? rs->type->write_mapped(rs, &m, offset) : -EINVAL;
+	return (size_t)rsocket_leave(rs, ret);
 }

@@ -43,6 +43,8 @@ struct rsocket_type {
 
 	/* @addr NULL: any address, and only if it has none. */
 	int (*bind)(struct rsocket *rs, const union control_cm_addr *addr);
+	int (*listen)(struct rsocket *rs, int backlog); /* NULL: it has no such call */
+	int (*accept)(struct rsocket *rs, struct rsocket **accepted); /* one with a descriptor */
 	int (*connect)(struct rsocket *rs, const union control_cm_addr *addr);
 	int (*disconnect)(struct rsocket *rs); /* connect() to AF_UNSPEC */
 	int (*shutdown)(struct rsocket *rs, int how);
@@ -68,9 +70,14 @@ struct rsocket_type {
 	/* Of queues and buffers, from now on: whether they are made already. */
 	bool (*has_queues)(const struct rsocket *rs);
 	int (*take_error)(struct rsocket *rs); /* SO_ERROR: an errno, told once */
+
+	/* riomap() and its kin; NULL: it has no such calls. */
+	int (*map)(struct rsocket *rs, void *addr, size_t bytes, int prot, off_t *offset);
+	int (*unmap)(struct rsocket *rs, void *addr, size_t bytes);
+	ssize_t (*write_mapped)(struct rsocket *rs, const struct rsocket_message *m, off_t offset);
 };
 
-extern const struct rsocket_type rsocket_dgram_type;
+extern const struct rsocket_type rsocket_dgram_type, rsocket_stream_type;
 
 /* What a program has set; the rsockets that a listener accepts begin with its own. */
 struct rsocket_options {
@@ -90,8 +97,11 @@ struct rsocket {
 
 	pthread_mutex_t lock; /* of what follows */
 	int domain;
-	int kick; /* an eventfd that wakes a sleeper */
-	unsigned sleepers;
+	int kick;             /* an eventfd that wakes a sleeper */
+	bool is_led;          /* a thread sleeps in a call, on the epoll instance */
+	unsigned n_followers; /* others that sleep in calls, on @changed */
+	unsigned n_pollers;   /* threads in rpoll() */
+	pthread_cond_t changed;
 	bool closed, no_read, no_write;
 	bool dead; /* the daemon has gone */
 	struct rsocket_options options;
@@ -120,6 +130,14 @@ int rdmacm_session_rsocket_add(struct rsocket *rs);
 
 /* Removes it. 0; -EBADF: there is none. @inherited: it is the parent's. */
 int rdmacm_session_rsocket_remove(int fd, bool *inherited);
+
+/* Those that listen: @fd is an rsocket's. 0 or -errno. */
+int rdmacm_session_listener_add(int fd);
+void rdmacm_session_listener_remove(int fd);
+
+/* A descriptor that is readable when any of them is, of which epoll's data is the descriptor; or
+ * -1. */
+int rdmacm_session_listeners(void);
 
 /* ---- rsocket.c ---- */
 
@@ -159,12 +177,23 @@ bool rsocket_is_group(const union control_cm_addr *a);
 /* Sleeps, unlocked, until something has happened. 0; -EINTR; -ETIMEDOUT: @until_ms is past. */
 int rsocket_sleep(struct rsocket *rs, uint64_t until_ms);
 
-/* Acknowledges what has woken us. */
+/* Acknowledges what has woken us, unless another thread sleeps, which will do so. */
 void rsocket_drain(struct rsocket *rs);
 
-/* Something has been received or changed: others that sleep look for what is left. */
+/* This thread has seen something that others who sleep may wait for. */
+void rsocket_changed(struct rsocket *rs);
+
+/* Something has been received: others that sleep look for what is left. */
 void rsocket_pass_on(struct rsocket *rs);
+
+/* Whoever sleeps looks again. */
 void rsocket_wake(struct rsocket *rs);
+
+/* Requests to connect to rsockets of the process are served, whoever listens. No lock is held. */
+void rsocket_serve_listeners(void);
+
+/* poll()'s timeout until then. */
+int rsocket_timeout_ms(uint64_t until_ms);
 
 /* ---- rsocket_io.c ---- */
 

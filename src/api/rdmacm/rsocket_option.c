@@ -51,11 +51,13 @@ static int set_socket(struct rsocket *rs, int name, int value)
 	case SO_REUSEADDR:
 		rs->options.reuse_addr = value;
 		return 0;
-	case SO_RCVBUF: /* for queues that are still to be made */
-		rs->options.rcvbuf = buffer(value);
+	case SO_RCVBUF: /* those of queues that are made stay as they are */
+		if (!rs->type->has_queues(rs))
+			rs->options.rcvbuf = buffer(value);
 		return 0;
 	case SO_SNDBUF:
-		rs->options.sndbuf = buffer(value);
+		if (!rs->type->has_queues(rs))
+			rs->options.sndbuf = buffer(value);
 		return 0;
 	case SO_KEEPALIVE:
 		rs->options.keepalive = value;

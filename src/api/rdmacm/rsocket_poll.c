@@ -10,6 +10,8 @@
 
 #include "api/rdmacm/rsocket.h"
 
+#define LOOK_MS 500 /* rsocket_sleep.c says why */
+
 struct poll_set {
 	struct pollfd *fds;  /* the program's */
 	struct pollfd *real; /* the same with what the kernel is to look at */
@@ -49,11 +51,15 @@ static short look(struct rsocket *rs, short wanted, bool arm)
 {
 	short events;
 
+	wanted |= POLLERR | POLLHUP;
 	pthread_mutex_lock(&rs->lock);
-	rsocket_drain(rs);
-	if (arm)
-		rs->type->arm(rs);
-	events = rs->type->events(rs) & (wanted | POLLERR | POLLHUP);
+	events = rs->type->events(rs) & wanted;
+	if (!events) {
+		rsocket_drain(rs);
+		if (arm)
+			rs->type->arm(rs);
+		events = rs->type->events(rs) & wanted;
+	}
 	pthread_mutex_unlock(&rs->lock);
 	return events;
 }
@@ -76,15 +82,18 @@ static int check(struct poll_set *s, bool arm)
 	return ret;
 }
 
-static void count_sleeper(struct poll_set *s, int by)
+/* Who waits in calls leaves it to us to poll; when we leave, they do so again. */
+static void count_poller(struct poll_set *s, int by)
 {
 	for (nfds_t i = 0; i < s->n; i++) {
 		if (!s->rs[i])
 			continue;
 		pthread_mutex_lock(&s->rs[i]->lock);
-		s->rs[i]->sleepers += by;
-		if (by < 0)
+		s->rs[i]->n_pollers += (unsigned)by;
+		if (by < 0) {
+			rsocket_changed(s->rs[i]);
 			rsocket_pass_on(s->rs[i]);
+		}
 		pthread_mutex_unlock(&s->rs[i]->lock);
 	}
 }
@@ -92,14 +101,19 @@ static void count_sleeper(struct poll_set *s, int by)
 /* Until any has something, or @ms have passed. 0 or -errno. */
 static int sleep_on(struct poll_set *s, int ms)
 {
+	struct pollfd *listeners = &s->real[s->n];
+
 	for (nfds_t i = 0; i < s->n; i++) {
 		if (!s->rs[i])
 			continue;
 		s->real[i].fd = s->rs[i]->fd;
 		s->real[i].events = POLLIN;
 	}
-	if (poll(s->real, s->n, ms) < 0)
+	*listeners = (struct pollfd){ .fd = rdmacm_session_listeners(), .events = POLLIN };
+	if (poll(s->real, s->n + 1, ms) < 0)
 		return -errno;
+	if (listeners->revents)
+		rsocket_serve_listeners();
 	return 0;
 }
 
@@ -124,7 +138,7 @@ static int wait_any(struct poll_set *s, int timeout)
 		ret = check(s, true);
 		if (ret)
 			return ret;
-		ret = sleep_on(s, ms);
+		ret = sleep_on(s, ms < 0 || ms > LOOK_MS ? LOOK_MS : ms);
 		if (ret)
 			return ret;
 	} while (ms);
@@ -140,9 +154,9 @@ static int poll_set(struct pollfd *fds, nfds_t n, int timeout)
 		return ret;
 	ret = check(&s, false);
 	if (!ret && timeout) {
-		count_sleeper(&s, 1);
+		count_poller(&s, 1);
 		ret = wait_any(&s, timeout);
-		count_sleeper(&s, -1);
+		count_poller(&s, -1);
 	}
 	close_set(&s);
 	return ret;

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "api/rdmacm/rdmacm.h"
@@ -22,6 +23,7 @@ static struct {
 	bool forks_watched;
 	struct rsocket **rsocket; /* by descriptor */
 	uint32_t n_rsockets;
+	int listeners; /* an epoll instance + 1; 0: there is none yet */
 	struct rdmacm_channel *buried[BURIED];
 	unsigned n_buried; /* ever */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -68,6 +70,9 @@ static void in_child(void)
 	if (session.client)
 		close(control_fd(session.client));
 	session.client = NULL;
+	if (session.listeners)
+		close(session.listeners - 1);
+	session.listeners = 0;
 	for (uint32_t i = 0; i < session.n_rsockets; i++)
 		if (session.rsocket[i])
 			session.rsocket[i]->inherited = true;
@@ -215,4 +220,38 @@ int rdmacm_session_rsocket_remove(int fd, bool *inherited)
 	}
 	rdmacm_session_unlock();
 	return rs ? 0 : -EBADF;
+}
+
+/* ---- those that listen ---- */
+
+int rdmacm_session_listener_add(int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
+	int ret = 0;
+
+	rdmacm_session_lock();
+	if (!session.listeners)
+		session.listeners = epoll_create1(EPOLL_CLOEXEC) + 1;
+	if (!session.listeners || epoll_ctl(session.listeners - 1, EPOLL_CTL_ADD, fd, &event))
+		ret = -errno;
+	rdmacm_session_unlock();
+	return ret;
+}
+
+void rdmacm_session_listener_remove(int fd)
+{
+	rdmacm_session_lock();
+	if (session.listeners)
+		epoll_ctl(session.listeners - 1, EPOLL_CTL_DEL, fd, NULL);
+	rdmacm_session_unlock();
+}
+
+int rdmacm_session_listeners(void)
+{
+	int fd;
+
+	rdmacm_session_lock();
+	fd = session.listeners - 1;
+	rdmacm_session_unlock();
+	return fd;
 }
