@@ -92,6 +92,7 @@ static void connected_progress(struct hca_qp *qp)
 		hca_connected_help(qp);
 		break;
 	case IBV_QPS_RTS:
+		atomic_store_explicit(&c->shm->established, 1, memory_order_release);
 		hca_connected_renew(c);
 		hca_connected_publish_flow(c);
 		hca_connected_go_on(c);

@@ -12,6 +12,13 @@
 /* A queue that nothing can be done for must not keep us. */
 #define MOST_ROUNDS 16
 
+/* Whether its record says that the queue pair sends. In RTR it may have moved on to RTS, which only
+ * its process knows; if not, it has no requests. */
+static bool sends(const struct shm_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_RTR;
+}
+
 /* What the requests of @qp's peer need, for this thread, which is the responder's. False: nothing
  * can be done for it. */
 static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x)
@@ -26,7 +33,7 @@ static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *
 	x->held = &p->region.connections[SHM_QP_INDEX(peer)].lock;
 	shm_qp_read(&p->region, qp->sender.qpn, &x->responder.qp);
 	shm_qp_read(&p->region, peer, &x->requester.qp);
-	if (x->requester.qp.qpn != peer || x->requester.qp.state != IBV_QPS_RTS ||
+	if (x->requester.qp.qpn != peer || !sends(&x->requester.qp) ||
 	    x->requester.qp.connection.dest_qpn != qp->sender.qpn ||
 	    !x->requester.qp.connection.requests_off)
 		return false;

@@ -706,7 +706,8 @@ int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r
 	               : IBV_WC_LOC_PROT_ERR;
 }
 
-/* The first message came before the responder moved to RTS: it is told, once. */
+/* If the first message came before the responder moved to RTS, it is told, once. Whether it is in
+ * RTS by now is in the mark, not in its record. */
 static BASE_COLD void establish(struct hca_exchange *x)
 {
 	uint32_t qpn = x->responder.qp.qpn;
@@ -715,6 +716,7 @@ static BASE_COLD void establish(struct hca_exchange *x)
 
 	if (!atomic_exchange_explicit(&c->established, 1, memory_order_acq_rel))
 		hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+	x->responder.qp.state = IBV_QPS_RTS; /* our copy: it need not be asked again */
 }
 
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,

@@ -450,6 +450,22 @@ static void restore_attributes(struct hca_qp *qp, const struct attributes *a)
 	qp->connection = a->connection;
 }
 
+/*
+ * Whether the daemon, and by it others, have to know of the change. Nobody sees a connected queue
+ * pair before it receives; that it may send as well is its process's affair.
+ */
+static bool is_seen(const struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to,
+                    const struct hca_connection *old)
+{
+	const struct hca_connection *c = &qp->connection;
+
+	if (!qp->transport->set_path)
+		return true;
+	if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
+		return c->access != old->access || c->min_rnr_timer != old->min_rnr_timer;
+	return to != IBV_QPS_INIT;
+}
+
 static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = hca_qp_state(qp);
@@ -472,7 +488,7 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (to == IBV_QPS_RESET)
 		forget_everything(qp);
 	set_state(qp, to);
-	ret = hca_qp_publish(qp);
+	ret = is_seen(qp, from, to, &old.connection) ? hca_qp_publish(qp) : 0;
 	if (ret && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
 		restore_attributes(qp, &old);
 		set_state(qp, from);

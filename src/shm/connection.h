@@ -37,7 +37,8 @@ struct shm_connection {
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.
 	 */
 	_Alignas(64) _Atomic uint32_t error;
-	_Atomic uint32_t established; /* the first message came before RTS: it was told */
+	/* it is in RTS, or was told that the first message came before */
+	_Atomic uint32_t established;
 	uint32_t reserved2[14];
 };
 static_assert(sizeof(struct shm_connection) == 128, "layout");
