@@ -225,11 +225,19 @@ static int hand_over(struct cm_event *e)
 	return 0;
 }
 
+static void fill_got(const struct cm_event *e, struct cm_id *about, struct control_cm_got *got)
+{
+	got->event = e->data;
+	cm_id_describe(about, &got->id);
+	got->has_qp = about->qp_type != IBV_QPT_UD && !cm_id_describe_qp(about, &got->qp);
+}
+
 int cm_channel_get_event(struct cm_call *call)
 {
 	const struct control_cm_channel *request = call->request;
 	struct cm_channel *ch = base_idtable_get(&call->client->channels, request->channel);
 	struct cm_event *e;
+	struct cm_id *about;
 	int ret;
 
 	if (!ch)
@@ -237,10 +245,11 @@ int cm_channel_get_event(struct cm_call *call)
 	e = TAILQ_FIRST(&ch->events);
 	if (!e)
 		return -EAGAIN;
+	about = e->announced ? e->announced : e->id;
 	ret = e->announced ? hand_over(e) : 0;
 	if (!ret) {
-		memcpy(call->reply, &e->data, sizeof(e->data));
-		call->reply_bytes = sizeof(e->data);
+		fill_got(e, about, call->reply);
+		call->reply_bytes = sizeof(struct control_cm_got);
 		e->id->events_reported++;
 		if (e->join)
 			e->join->events_reported++;

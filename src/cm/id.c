@@ -213,14 +213,12 @@ int cm_id_default_qkey(struct cm_id *id)
 	return 0;
 }
 
-int cm_id_query_qp(struct cm_call *call)
+int cm_id_describe_qp(struct cm_id *id, struct control_cm_qp_reply *reply)
 {
-	const struct control_cm_id *request = call->request;
-	struct control_cm_qp_reply *reply = call->reply;
-	struct cm_id *id = cm_id_find(call, request->id);
 	int ret;
 
-	if (!id || !id->port)
+	memset(reply, 0, sizeof(*reply));
+	if (!id->port)
 		return -EINVAL;
 	ret = cm_port_pkey_index(id->port, id->pkey, &reply->pkey_index);
 	if (!ret && id->qp_type == IBV_QPT_UD)
@@ -231,8 +229,16 @@ int cm_id_query_qp(struct cm_call *call)
 	reply->port_num = id->port->num;
 	reply->is_ud = id->qp_type == IBV_QPT_UD;
 	cm_conn_query_qp(id, reply);
-	call->reply_bytes = sizeof(*reply);
 	return 0;
+}
+
+int cm_id_query_qp(struct cm_call *call)
+{
+	const struct control_cm_id *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	call->reply_bytes = sizeof(struct control_cm_qp_reply);
+	return id ? cm_id_describe_qp(id, call->reply) : -EINVAL;
 }
 
 /* ---- options ---- */

@@ -320,6 +320,8 @@ int cm_id_default_qkey(struct cm_id *id);
 /* The index of id->sgid in the port's table. */
 uint8_t cm_id_sgid_index(const struct cm_id *id);
 void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply);
+/* What is known of the attributes of its queue pair. 0 or -errno. */
+int cm_id_describe_qp(struct cm_id *id, struct control_cm_qp_reply *reply);
 void cm_id_use_port(struct cm_id *id, struct fabric_port *port);
 
 /* ---- resolve.c ---- */

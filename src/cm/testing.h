@@ -389,10 +389,15 @@ static UNUSED int testing_event(struct cm_client *c, uint32_t id, struct control
 {
 	const struct cm_id *p = base_idtable_get(&c->ids, id);
 	struct control_cm_channel request;
+	struct control_cm_got got;
+	int ret;
 
 	assert_non_null(p);
 	request.channel = p->channel->handle;
-	return REQUEST(c, GET_EVENT, request, e);
+	ret = REQUEST(c, GET_EVENT, request, &got);
+	if (!ret)
+		*e = got.event;
+	return ret;
 }
 
 /* ... which must be of @type. */

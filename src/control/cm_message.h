@@ -220,9 +220,9 @@ struct control_cm_handle { /* JOIN's reply; LEAVE */
 	uint32_t join;
 };
 
-struct control_cm_event { /* GET_EVENT's reply */
-	uint64_t uid;     /* the identifier's (the listener's); the join's for multicast events */
-	uint32_t type;    /* enum rdma_cm_event_type */
+struct control_cm_event {
+	uint64_t uid;  /* the identifier's (the listener's); the join's for multicast events */
+	uint32_t type; /* enum rdma_cm_event_type */
 	int32_t status;
 	uint32_t new_id; /* of a connection request */
 	uint32_t qp_num, qkey;
@@ -231,7 +231,19 @@ struct control_cm_event { /* GET_EVENT's reply */
 	uint32_t bytes;
 	uint8_t private_data[CONTROL_CM_PRIVATE];
 };
-static_assert(sizeof(struct control_cm_event) <= CONTROL_MAX_BYTES, "one packet");
+
+/*
+ * GET_EVENT's reply: the event, and what the process would ask for next, by QUERY_ID and QUERY_QP.
+ * Of a connection request it is about the new identifier.
+ */
+struct control_cm_got {
+	struct control_cm_event event;
+	struct control_cm_id_reply id;
+	struct control_cm_qp_reply qp;
+	uint32_t has_qp; /* of connected QPs, if there are any attributes */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct control_cm_got) <= CONTROL_MAX_BYTES, "one packet");
 static_assert(sizeof(struct control_cm_set_option) <= CONTROL_MAX_BYTES, "one packet");
 
 #endif

@@ -7,7 +7,6 @@
 
 . "${0%/*}/rdmacm.bash"
 
-deadline=100
 umbel up --hosts 3 > /dev/null
 
 # time_client NAME HOST COUNT ADDRESS OPTION...: until all is done.

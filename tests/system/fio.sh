@@ -9,7 +9,6 @@
 
 . "${0%/*}/rdmacm.bash"
 
-deadline=100
 cd "$TMPDIR" || exit # fio keeps a file of what it could not verify
 umbel up --hosts 2 > /dev/null
 

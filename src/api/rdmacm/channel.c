@@ -134,9 +134,18 @@ static void fill_param(struct rdmacm_event *e, const struct control_cm_event *fr
 		fill_conn(e, from);
 }
 
-static void on_resolved(struct rdmacm_event *e, enum rdma_cm_event_type on_error)
+/* What has come along with the event is asked for no more. */
+static int update(struct rdmacm_id *id, const struct control_cm_got *got)
 {
-	int ret = rdmacm_id_query(e->id);
+	id->has_qp = got->has_qp;
+	id->qp = got->qp;
+	return rdmacm_id_update(id, &got->id);
+}
+
+static void on_resolved(struct rdmacm_event *e, const struct control_cm_got *got,
+                        enum rdma_cm_event_type on_error)
+{
+	int ret = update(e->id, got);
 
 	if (!ret)
 		return;
@@ -163,8 +172,9 @@ static void on_multicast(struct rdmacm_event *e, const struct control_cm_event *
 }
 
 /* The daemon has made an identifier of the request; here is the process's side of it. */
-static int on_request(struct rdmacm_event *e, const struct control_cm_event *from)
+static int on_request(struct rdmacm_event *e, const struct control_cm_got *got)
 {
+	const struct control_cm_event *from = &got->event;
 	const struct rdma_cm_id *listener = &e->id->id;
 	struct rdmacm_id *id;
 	int ret = rdmacm_id_new(listener->channel, listener->context, listener->ps,
@@ -188,18 +198,20 @@ static int on_request(struct rdmacm_event *e, const struct control_cm_event *fro
 	if (e->id->sync)
 		ret = rdma_migrate_id(&id->id, NULL) ? -errno : 0;
 	if (!ret)
-		ret = rdmacm_id_query(id);
+		ret = update(id, got);
 	if (ret)
 		rdma_destroy_id(&id->id);
 	return ret;
 }
 
-static void on_response(struct rdmacm_event *e, const struct control_cm_event *from)
+static void on_response(struct rdmacm_event *e, const struct control_cm_got *got)
 {
 	struct rdmacm_id *id = e->id;
 
-	id->remote_ece.vendor_id = from->param.ece_vendor;
-	id->remote_ece.options = from->param.ece_options;
+	id->has_qp = got->has_qp;
+	id->qp = got->qp;
+	id->remote_ece.vendor_id = got->event.param.ece_vendor;
+	id->remote_ece.options = got->event.param.ece_options;
 	if (!id->id.qp)
 		return; /* the program goes on by itself: rdma_establish() */
 	e->event.status = rdmacm_connect_respond(id);
@@ -218,31 +230,32 @@ static int on_end(struct rdmacm_event *e, const struct control_cm_event *from)
 }
 
 /* What this side has to do with the event. 0; otherwise it is not worth telling. */
-static int act(struct rdmacm_event *e, const struct control_cm_event *from)
+static int act(struct rdmacm_event *e, const struct control_cm_got *got)
 {
-	switch (from->type) {
+	switch (got->event.type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		on_resolved(e, RDMA_CM_EVENT_ADDR_ERROR);
+		on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR);
 		return 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		on_resolved(e, RDMA_CM_EVENT_ROUTE_ERROR);
+		on_resolved(e, got, RDMA_CM_EVENT_ROUTE_ERROR);
 		return 0;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		return on_request(e, from);
+		return on_request(e, got);
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		on_response(e, from);
+		on_response(e, got);
 		return 0;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:
-		return on_end(e, from);
+		return on_end(e, &got->event);
 	default:
 		return 0;
 	}
 }
 
 /* 0; otherwise the event is not worth telling and is acknowledged. */
-static int fill_event(struct rdmacm_event *e, const struct control_cm_event *from)
+static int fill_event(struct rdmacm_event *e, const struct control_cm_got *got)
 {
+	const struct control_cm_event *from = &got->event;
 	int ret;
 
 	e->event.event = from->type;
@@ -255,14 +268,14 @@ static int fill_event(struct rdmacm_event *e, const struct control_cm_event *fro
 	e->id = (struct rdmacm_id *)(uintptr_t)from->uid;
 	e->event.id = &e->id->id;
 	fill_param(e, from);
-	ret = act(e, from);
+	ret = act(e, got);
 	if (ret)
 		rdmacm_id_ack(e->id, NULL);
 	return ret;
 }
 
 /* Receives a byte and gets the event that it stands for. -EAGAIN: another thread was quicker. */
-static int claim_event(struct rdmacm_channel *ch, struct control_cm_event *event)
+static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 {
 	struct control_cm_channel request = { .channel = ch->handle };
 	char byte;
@@ -270,8 +283,8 @@ static int claim_event(struct rdmacm_channel *ch, struct control_cm_event *event
 
 	pthread_mutex_lock(&ch->bytes);
 	if (recv(ch->channel.fd, &byte, 1, MSG_DONTWAIT) == 1)
-		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), event,
-		                          sizeof(*event));
+		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), got,
+		                          sizeof(*got));
 	pthread_mutex_unlock(&ch->bytes);
 	return ret;
 }
@@ -337,7 +350,7 @@ static bool is_closed(const struct rdmacm_channel *ch)
 	return closed;
 }
 
-static int wait_event(struct wait *w, struct control_cm_event *event)
+static int wait_event(struct wait *w, struct control_cm_got *got)
 {
 	int ret;
 
@@ -347,7 +360,7 @@ static int wait_event(struct wait *w, struct control_cm_event *event)
 			wait_for_ever(w);
 		if (ret)
 			return ret;
-		ret = claim_event(w->ch, event);
+		ret = claim_event(w->ch, got);
 	} while (ret == -EAGAIN);
 	return ret;
 }
@@ -355,7 +368,7 @@ static int wait_event(struct wait *w, struct control_cm_event *event)
 static int get_event(struct rdmacm_channel *ch, struct rdmacm_event *e)
 {
 	struct wait w = { .ch = ch, .e = e, .cancel_state = base_cancel_off() };
-	struct control_cm_event from;
+	struct control_cm_got got;
 	int ret;
 
 	rdmacm_session_lock();
@@ -363,8 +376,8 @@ static int get_event(struct rdmacm_channel *ch, struct rdmacm_event *e)
 	rdmacm_session_unlock();
 	do {
 		memset(e, 0, sizeof(*e));
-		ret = wait_event(&w, &from);
-	} while (!ret && fill_event(e, &from));
+		ret = wait_event(&w, &got);
+	} while (!ret && fill_event(e, &got));
 	end_wait(ch);
 	base_cancel_restore(w.cancel_state);
 	return ret;

@@ -266,7 +266,7 @@ static int set_path(struct rdma_cm_id *id, const struct control_cm_path *path)
 	return 0;
 }
 
-static int set_info(struct rdmacm_id *id, const struct control_cm_id_reply *info)
+int rdmacm_id_update(struct rdmacm_id *id, const struct control_cm_id_reply *info)
 {
 	struct rdma_addr *addr = &id->id.route.addr;
 	int ret;
@@ -285,16 +285,6 @@ static int set_info(struct rdmacm_id *id, const struct control_cm_id_reply *info
 	memcpy(addr->addr.ibaddr.dgid.raw, info->dgid.raw, sizeof(info->dgid.raw));
 	addr->addr.ibaddr.pkey = htobe16(info->pkey);
 	return info->num_paths ? set_path(&id->id, &info->path) : 0;
-}
-
-int rdmacm_id_query(struct rdmacm_id *id)
-{
-	struct control_cm_id request = { .id = id->handle };
-	struct control_cm_id_reply info;
-	int ret = rdmacm_session_call(CONTROL_CM_QUERY_ID, &request, sizeof(request), &info,
-	                              sizeof(info));
-
-	return ret ? ret : set_info(id, &info);
 }
 
 /* ---- synchronous identifiers ---- */
@@ -337,7 +327,7 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	ret = rdmacm_session_call(CONTROL_CM_BIND_ADDR, &request, sizeof(request), &info,
 	                          sizeof(info));
 	if (!ret)
-		ret = set_info(rdmacm_id(id), &info);
+		ret = rdmacm_id_update(rdmacm_id(id), &info);
 	return rdmacm_return(ret);
 }
 
@@ -384,6 +374,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
 	request.bytes = (uint32_t)optlen;
+	rdmacm_id(id)->has_qp = false; /* it may change them */
 	if (optlen)
 		memcpy(request.value, optval, optlen);
 	return rdmacm_return(

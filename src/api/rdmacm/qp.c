@@ -147,12 +147,24 @@ static int start_ud(const struct rdmacm_id *id, struct ibv_qp *qp)
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
 }
 
+/* The attributes that the last event told, or that hold now. */
+static int known_qp(const struct rdmacm_id *id, struct control_cm_qp_reply *reply)
+{
+	if (!id->has_qp)
+		return query_qp(id, reply);
+	*reply = id->qp;
+	return 0;
+}
+
 /* A connected QP waits in INIT for its connection. */
 static int start_connected(const struct rdmacm_id *id, struct ibv_qp *qp)
 {
+	struct control_cm_qp_reply reply;
 	struct ibv_qp_attr attr;
-	int mask, ret = init_attr(id, IBV_QPS_INIT, &attr, &mask);
+	int mask, ret = known_qp(id, &reply);
 
+	if (!ret)
+		ret = state_attr(id, &reply, IBV_QPS_INIT, &attr, &mask);
 	return ret ? ret : ibv_modify_qp(qp, &attr, mask);
 }
 
@@ -180,7 +192,8 @@ int rdmacm_qp_connect(struct rdmacm_id *id, uint8_t responder_resources, uint8_t
 
 	if (!id->id.qp)
 		return 0;
-	ret = query_qp(id, &reply);
+	ret = known_qp(id, &reply);
+	id->has_qp = false;
 	for (unsigned i = 0; !ret && i < ARRAY_SIZE(states); i++)
 		ret = move(id, &reply, states[i], responder_resources, initiator_depth);
 	return ret > 0 ? -ret : ret;

@@ -67,6 +67,8 @@ struct rdmacm_id {
 	size_t connect_bytes;
 	struct ibv_ece local_ece, remote_ece;
 	uint8_t responder_resources, initiator_depth;
+	struct control_cm_qp_reply qp; /* attributes, as the last event told them */
+	bool has_qp;
 	bool connect_error; /* the QP could not be connected: what follows is not told */
 
 	pthread_mutex_t lock; /* of what follows */
@@ -134,7 +136,7 @@ int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdm
 void rdmacm_id_free(struct rdmacm_id *id);
 
 /* Brings what the process sees of the identifier up to date. 0 or -errno. */
-int rdmacm_id_query(struct rdmacm_id *id);
+int rdmacm_id_update(struct rdmacm_id *id, const struct control_cm_id_reply *info);
 
 /* Synchronous identifiers: waits for the event of the call, whose status it returns (0 or
  * -errno). Others: 0. */
