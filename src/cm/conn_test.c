@@ -499,6 +499,32 @@ static void requests_beyond_the_backlog_come_again(void **state)
 	free_ends(&e);
 }
 
+static void who_asks_too_often_leaves_room_for_others(void **state)
+{
+	struct ends e = make_ends(*state, 16);
+	struct cm_client *third = testing_client(e.t, 2);
+	struct control_cm_connect r = connect_of(make_asker(third), ASKER_QPN, 0);
+
+	for (uint32_t i = 0; i < 20; i++) {
+		struct control_cm_connect often =
+		        connect_of(make_asker(e.asking), ASKER_QPN + i, 0);
+
+		assert_int_equal(REQUEST(e.asking, CONNECT, often, NULL), 0);
+	}
+	assert_int_equal(REQUEST(third, CONNECT, r, NULL), 0);
+	for (unsigned i = 0; i < 14 + 1; i++)
+		take(&e);
+	assert_nothing(e.listening, e.listener);
+	assert_int_equal(accept_taken(&e), 0); /* the last one is that of the third host */
+	testing_expect(third, r.id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	testing_pass(e.t, 10000);
+	for (unsigned i = 0; i < 20 - 14; i++) /* and the others come again */
+		take(&e);
+	assert_nothing(e.listening, e.listener);
+	cm_client_free(e.t->cm, third);
+	free_ends(&e);
+}
+
 /* ---- stale ---- */
 
 static void a_queue_pair_that_asks_anew_is_no_longer_connected(void **state)
@@ -675,6 +701,7 @@ int main(void)
 		TEST(a_slow_program_is_waited_for),
 		TEST(a_message_on_the_queue_pair_is_as_good_as_an_rtu),
 		TEST(requests_beyond_the_backlog_come_again),
+		TEST(who_asks_too_often_leaves_room_for_others),
 		TEST(a_queue_pair_that_asks_anew_is_no_longer_connected),
 		TEST(a_death_disconnects),
 		TEST(a_listener_s_death_rejects_and_disconnects),

@@ -11,7 +11,7 @@
 #include "cm/mad.h"
 #include "cm/state.h"
 
-#define MAX_BACKLOG 1024
+#define MAX_BACKLOG 4096
 
 /* ---- listening ---- */
 
@@ -42,6 +42,7 @@ int cm_connect_start_listening(struct cm_id *id, int backlog)
 	if (ret)
 		return ret;
 	id->backlog = backlog > 0 && backlog < MAX_BACKLOG ? backlog : MAX_BACKLOG;
+	id->backlog_for_each = id->backlog / 8;
 	id->state = CM_LISTEN;
 	id->client->cm->n_listeners++;
 	return 0;
@@ -204,12 +205,33 @@ static struct cm_id *passive_id(struct cm_id *listener, const struct cm_asked *a
 	return id;
 }
 
+static bool is_same(const struct cm_peer *a, const struct cm_peer *b)
+{
+	return a->lid == b->lid && ib_gid_equal(&a->gid, &b->gid);
+}
+
+/*
+ * Whether the backlog has room for a request of @peer. One port alone, that sends more than the
+ * program takes, does not fill it: the last eighth is for those who have no request in it.
+ */
+static bool has_room(const struct cm_id *listener, const struct cm_peer *peer)
+{
+	const struct cm_event *e;
+
+	if (listener->backlog <= 0 || listener->backlog > listener->backlog_for_each)
+		return listener->backlog > 0;
+	TAILQ_FOREACH(e, &listener->events, of_id)
+	if (e->announced && is_same(&e->peer, peer))
+		return false;
+	return true;
+}
+
 struct cm_event *cm_connect_announce(struct cm_id *listener, const struct cm_asked *asked)
 {
 	const bool by_gid = listener->src.sa.sa_family == AF_IB;
 	struct cm_event *e;
 
-	if ((!by_gid && asked->dst.sa.sa_family == AF_IB) || listener->backlog <= 0)
+	if ((!by_gid && asked->dst.sa.sa_family == AF_IB) || !has_room(listener, asked->peer))
 		return NULL;
 	e = cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	if (!e)
@@ -219,6 +241,7 @@ struct cm_event *cm_connect_announce(struct cm_id *listener, const struct cm_ask
 		free(e);
 		return NULL;
 	}
+	e->peer = *asked->peer;
 	listener->backlog--;
 	return e;
 }

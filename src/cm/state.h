@@ -71,6 +71,7 @@ struct cm_event {
 	struct cm_id *id;        /* whose it is: of a connection request, the listener */
 	struct cm_join *join;    /* of multicast events */
 	struct cm_id *announced; /* of a connection request: nobody's yet */
+	struct cm_peer peer;     /* likewise: who asks */
 	struct control_cm_event data;
 };
 
@@ -131,8 +132,9 @@ struct cm_id {
 	LIST_ENTRY(cm_id) of_binding;
 	int scope; /* host on which its port number is in use, or CM_ALL_HOSTS */
 
-	int backlog; /* listener: requests that may still be announced */
-	bool serves; /* listener: the daemon responds to requests, none is announced */
+	int backlog;          /* listener: requests that may still be announced, */
+	int backlog_for_each; /* ... down to this by those who have one that waits */
+	bool serves;          /* listener: the daemon responds to requests, none is announced */
 	LIST_HEAD(, cm_served) served; /* serve.c */
 
 	bool passive;         /* made for a connection request that waits for a response */
