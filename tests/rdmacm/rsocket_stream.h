@@ -13,6 +13,17 @@
 #define PORT    7400
 #define BACKLOG 64
 
+/* In the child an assertion that fails ends it: the tests that follow are the parent's. */
+static UNUSED pid_t fork_child(void)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child)
+		setenv("CMOCKA_TEST_ABORT", "1", 1);
+	return child;
+}
+
 static UNUSED int stream(int flags)
 {
 	int rs = rsocket(AF_INET, SOCK_STREAM | flags, 0);

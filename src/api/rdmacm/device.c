@@ -42,6 +42,14 @@ static int load(void)
 	return 0;
 }
 
+/* The parent's contexts are of no use to a child of fork(), which opens its own. They are not
+ * freed: identifiers of the parent's refer to them. */
+void rdmacm_devices_forget(void)
+{
+	LIST_INIT(&devices.list);
+	devices.known = NULL;
+}
+
 static int open_device(struct rdmacm_device *d)
 {
 	struct ibv_device_attr attr;

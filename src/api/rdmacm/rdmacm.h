@@ -112,6 +112,9 @@ void rdmacm_session_unlock(void);
 int rdmacm_device_use(struct rdmacm_id *id, const char *name);
 void rdmacm_device_release(struct rdmacm_id *id);
 
+/* In a child of fork(), with the session's lock held: those that are open are the parent's. */
+void rdmacm_devices_forget(void);
+
 /* ---- channel.c ---- */
 
 /* As rdma_create_event_channel(), but tells -errno. */

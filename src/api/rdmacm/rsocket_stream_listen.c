@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/rdmacm/rsocket_stream.h"
 
@@ -151,6 +152,20 @@ static bool has_accepted(const struct rsocket_stream *s)
 	return s->n_accepted;
 }
 
+/* Its descriptor gets a number as if it were new: librspreload's select() takes those of rsockets
+ * to be higher than those that it opens before. */
+static int renumber(struct rsocket *rs)
+{
+	const bool cloexec = fcntl(rs->fd, F_GETFD) & FD_CLOEXEC;
+	int fd = fcntl(rs->fd, cloexec ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+
+	if (fd < 0)
+		return -errno;
+	close(rs->fd);
+	rs->fd = fd;
+	return 0;
+}
+
 int rsocket_stream_accept(struct rsocket *rs, struct rsocket **accepted)
 {
 	struct rsocket_stream *s = rsocket_stream(rs), *first;
@@ -162,7 +177,9 @@ int rsocket_stream_accept(struct rsocket *rs, struct rsocket **accepted)
 	if (ret)
 		return ret;
 	first = TAILQ_FIRST(&s->accepted);
-	ret = rdmacm_session_rsocket_add(&first->rs);
+	ret = renumber(&first->rs);
+	if (!ret)
+		ret = rdmacm_session_rsocket_add(&first->rs);
 	if (ret)
 		return ret;
 	TAILQ_REMOVE(&s->accepted, first, entry);

@@ -73,6 +73,7 @@ static void in_child(void)
 	if (session.listeners)
 		close(session.listeners - 1);
 	session.listeners = 0;
+	rdmacm_devices_forget();
 	for (uint32_t i = 0; i < session.n_rsockets; i++)
 		if (session.rsocket[i])
 			session.rsocket[i]->inherited = true;

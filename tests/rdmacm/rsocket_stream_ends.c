@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How stream rsockets end badly: a peer that dies, is stopped, or lies; a listener that goes; a
+ * descriptor that is closed while a thread waits. And what other processes have of them.
+ */
+#include "rsocket_stream.h"
+
+#include <endian.h>
+#include <rdma/rdma_verbs.h>
+
+/* ---- peers in other processes ---- */
+
+/* A child on h2 that accepts one connection and does something with it; it listens already. */
+static pid_t peer_in_child(void (*act)(int rs))
+{
+	int ready[2];
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork_child();
+	if (!child) {
+		int listener = listening(2, PORT), rs;
+
+		if (write(ready[1], "", 1) != 1)
+			_exit(1);
+		rs = raccept(listener, NULL, NULL);
+		if (rs < 0)
+			_exit(2);
+		act(rs);
+		_exit(0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static void reap(pid_t child, int signal)
+{
+	int status;
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : 0, signal);
+	if (!signal)
+		assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void read_and_die(int rs)
+{
+	char byte;
+
+	if (rrecv(rs, &byte, 1, 0) == 1)
+		raise(SIGKILL);
+}
+
+static void a_peer_that_dies_ends_sending(void **state)
+{
+	static char block[1 << 20];
+	pid_t child = peer_in_child(read_and_die);
+	int client = connected_to(2, PORT), error = 0;
+	struct pollfd p = { .fd = client, .events = POLLIN | POLLOUT };
+	ssize_t n;
+
+	(void)state;
+	do
+		n = rsend(client, block, sizeof(block), 0);
+	while (n > 0);
+	error = errno;
+	assert_int_equal(n, -1);
+	assert_int_equal(error, ECONNRESET);
+	assert_int_equal(rrecv(client, block, 1, 0), 0);
+	assert_int_equal(rpoll(&p, 1, -1), 1);
+	assert_true(p.revents & POLLHUP);
+	assert_int_equal(rclose(client), 0);
+	reap(child, SIGKILL);
+}
+
+static void send_and_die(int rs)
+{
+	if (rsend(rs, "last words", 10, 0) == 10)
+		raise(SIGKILL);
+}
+
+static void what_a_peer_sent_before_it_died_arrives(void **state)
+{
+	char text[16] = "";
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		pid_t child = peer_in_child(send_and_die);
+		int client = connected_to(2, PORT);
+		struct pollfd p = { .fd = client, .events = POLLRDHUP };
+
+		if (i % 2)
+			assert_int_equal(rpoll(&p, 1, -1), 1);
+		assert_int_equal(rrecv(client, text, sizeof(text), MSG_WAITALL), 10);
+		assert_string_equal(text, "last words");
+		assert_int_equal(rrecv(client, text, sizeof(text), 0), 0);
+		assert_fails(rsend(client, "x", 1, 0), ECONNRESET);
+		assert_int_equal(rclose(client), 0);
+		reap(child, SIGKILL);
+	}
+}
+
+static void stop_and_read_all(int rs)
+{
+	char block[4096];
+	ssize_t n;
+
+	raise(SIGSTOP);
+	while ((n = rrecv(rs, block, sizeof(block), 0)) > 0)
+		;
+	if (n || rclose(rs))
+		_exit(3);
+}
+
+/* It has what was sent in its memory, so nobody has to wait for it. */
+static void a_peer_that_is_stopped_does_not_keep_who_closes(void **state)
+{
+	static char block[10000];
+	pid_t child = peer_in_child(stop_and_read_all);
+	int client = connected_to(2, PORT), status;
+
+	(void)state;
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+	while (rsend(client, block, sizeof(block), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(rclose(client), 0);
+	assert_int_equal(kill(child, SIGCONT), 0);
+	reap(child, 0);
+}
+
+static void echo_to_the_end(int rs)
+{
+	char block[4096];
+	ssize_t n;
+
+	while ((n = rrecv(rs, block, sizeof(block), 0)) > 0)
+		if (rsend(rs, block, (size_t)n, 0) != n)
+			_exit(3);
+	if (n || rclose(rs))
+		_exit(4);
+}
+
+static void two_processes_talk(void **state)
+{
+	pid_t child = peer_in_child(echo_to_the_end);
+	int client = connected_to(2, PORT);
+	struct transfer out = { .rs = client, .bytes = 4 << 20 }, in = out;
+
+	(void)state;
+	begin_sending(&out);
+	receive_all(&in);
+	end_sending(&out);
+	assert_int_equal(rclose(client), 0);
+	reap(child, 0);
+}
+
+/* ---- fork ---- */
+
+static void after_fork_an_rsocket_stays_the_parents(void **state)
+{
+	struct pair p = connected_pair();
+	pid_t child;
+	int server;
+
+	(void)state;
+	child = fork_child();
+	if (!child) {
+		int own;
+
+		if (rsend(p.client, "child", 5, 0) != -1 || errno != EBADF)
+			_exit(1);
+		if (raccept(p.listener, NULL, NULL) != -1 || errno != EBADF)
+			_exit(2);
+		if (rclose(p.client) || fcntl(p.client, F_GETFD) != -1)
+			_exit(3);
+		own = connected_to(2, PORT);
+		_exit(rsend(own, "own", 3, 0) != 3 || rclose(own));
+	}
+	server = raccept(p.listener, NULL, NULL);
+	assert_true(server >= 0);
+	assert_int_equal(rrecv(server, &(char[3]){ 0 }, 3, MSG_WAITALL), 3);
+	assert_int_equal(rrecv(server, &(char){ 0 }, 1, 0), 0);
+	assert_int_equal(rclose(server), 0);
+	reap(child, 0);
+	expect_bytes_pass(p.client, p.server);
+	expect_bytes_pass(p.server, p.client);
+	close_pair(&p);
+}
+
+#define CLIENTS 6
+#define TIMES   15
+
+static void connect_often(void)
+{
+	for (int i = 0; i < TIMES; i++) {
+		int rs = connected_to(2, PORT);
+		char text[4];
+
+		if (rsend(rs, "ping", 4, 0) != 4 || rrecv(rs, text, 4, MSG_WAITALL) != 4)
+			_exit(1);
+		if (rrecv(rs, text, 1, 0) || rclose(rs))
+			_exit(2);
+	}
+	_exit(0);
+}
+
+static void a_crowd_is_served(void **state)
+{
+	int listener = listening(2, PORT);
+	pid_t child[CLIENTS];
+	char text[4];
+
+	(void)state;
+	for (int i = 0; i < CLIENTS; i++) {
+		child[i] = fork_child();
+		if (!child[i])
+			connect_often();
+	}
+	for (int i = 0; i < CLIENTS * TIMES; i++) {
+		int rs = raccept(listener, NULL, NULL);
+
+		assert_true(rs >= 0);
+		assert_int_equal(rrecv(rs, text, 4, MSG_WAITALL), 4);
+		assert_int_equal(rsend(rs, text, 4, 0), 4);
+		assert_int_equal(rclose(rs), 0);
+	}
+	for (int i = 0; i < CLIENTS; i++)
+		reap(child[i], 0);
+	assert_int_equal(rclose(listener), 0);
+}
+
+/* ---- closing ---- */
+
+static void *close_it(void *arg)
+{
+	assert_int_equal(rclose(*(int *)arg), 0);
+	return NULL;
+}
+
+/* The thread may come first; then the call fails at once. */
+static void who_waits_when_it_is_closed_hears_of_it(void **state)
+{
+	struct pair p = connected_pair();
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, close_it, &p.server), 0);
+	assert_true(rrecv(p.server, &(char){ 0 }, 1, 0) <= 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, close_it, &p.listener), 0);
+	assert_fails(raccept(p.listener, NULL, NULL), EBADF);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(rrecv(p.client, &(char){ 0 }, 1, 0), 0);
+	assert_int_equal(rclose(p.client), 0);
+}
+
+static void a_listener_that_goes_takes_those_along_that_it_had_not_accepted(void **state)
+{
+	int listener = listening(2, PORT), client = connected_to(2, PORT),
+	    late = stream(SOCK_NONBLOCK);
+	union address to = host_address(2, PORT);
+	struct pollfd p = { .fd = late, .events = POLLOUT };
+
+	(void)state;
+	assert_fails(rconnect(late, &to.sa, sizeof(to.in)), EINPROGRESS);
+	assert_int_equal(rclose(listener), 0);
+	assert_int_equal(rrecv(client, &(char){ 0 }, 1, 0), 0);
+	assert_fails(rsend(client, "x", 1, 0), ECONNRESET);
+	assert_int_equal(rpoll(&p, 1, -1), 1);
+	assert_true(p.revents & POLLERR);
+	close_both(client, late);
+}
+
+static void lingering_for_no_time_is_no_wait(void **state)
+{
+	struct pair p = connected_pair();
+	struct linger linger = { 1, 0 };
+
+	(void)state;
+	assert_int_equal(rsetsockopt(p.client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	assert_int_equal(rsend(p.client, "x", 1, 0), 1);
+	assert_int_equal(rclose(p.client), 0);
+	assert_int_equal(rrecv(p.server, &(char[2]){ 0 }, 2, MSG_WAITALL), 1);
+	close_both(p.server, p.listener);
+}
+
+/* ---- peers that lie ---- */
+
+/* The private data of a request, as rsockets have it. */
+struct hello {
+	uint8_t version, flags;
+	uint16_t credits;
+	uint8_t reserved[3], n_mappings;
+	uint64_t targets_addr;
+	uint32_t targets_key, n_targets;
+	uint64_t buffer_addr;
+	uint32_t buffer_key, buffer_bytes;
+};
+
+static struct hello honest(void)
+{
+	return (struct hello){ .version = 1, .credits = htobe16(100), .n_targets = htobe32(2) };
+}
+
+/* An identifier with a queue pair that asks @host with that private data; the next event. */
+static struct rdma_cm_event *ask(struct node *n, int listener, const struct hello *hello,
+                                 uint8_t bytes)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1
+	};
+	struct rdma_conn_param param = { .private_data = hello,
+		                         .private_data_len = bytes,
+		                         .retry_count = 7,
+		                         .rnr_retry_count = 7 };
+	struct pollfd event = { .fd = n->channel->fd, .events = POLLIN };
+	struct pollfd served = { .fd = listener, .events = POLLIN };
+
+	assert_int_equal(rdma_create_qp(n->id, NULL, &attr), 0);
+	assert_int_equal(rdma_connect(n->id, &param), 0);
+	while (!poll(&event, 1, 0)) /* the listener is in this process, and served in calls */
+		assert_true(rpoll(&served, 1, 1) >= 0);
+	return next_event(n);
+}
+
+static void expect_refused(const struct hello *hello, uint8_t bytes)
+{
+	struct node n = node_open(RDMA_PS_TCP);
+	int listener = listening(2, PORT);
+	struct rdma_cm_event *e;
+
+	node_resolve(&n, 2, PORT);
+	e = ask(&n, listener, hello, bytes);
+	assert_string_equal(rdma_event_str(e->event), "RDMA_CM_EVENT_REJECTED");
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	node_close(&n);
+	assert_int_equal(rclose(listener), 0);
+}
+
+static void who_speaks_no_rsockets_is_refused(void **state)
+{
+	struct hello hello = honest();
+
+	(void)state;
+	expect_refused(NULL, 0);
+	hello.version = 2;
+	expect_refused(&hello, sizeof(hello));
+	hello = honest();
+	hello.n_targets = 0;
+	expect_refused(&hello, sizeof(hello));
+}
+
+/* Messages without data, with that immediate data. */
+static void send_immediate(struct node *n, uint32_t imm)
+{
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .imm_data = htobe32(imm) };
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	assert_int_equal(ibv_post_send(n->id->qp, &wr, &bad), 0);
+	while (!ibv_poll_cq(n->id->send_cq, 1, &wc))
+		;
+}
+
+static void post_receives(struct node *n)
+{
+	for (int i = 0; i < 8; i++) {
+		struct ibv_recv_wr wr = { 0 }, *bad;
+
+		assert_int_equal(ibv_post_recv(n->id->qp, &wr, &bad), 0);
+	}
+}
+
+/* @has_memory: it has a list of targets, where our rsockets can write. */
+static struct node liar(int listener, bool has_memory, int *server)
+{
+	struct node n = node_open(RDMA_PS_TCP);
+	struct pollfd served = { .fd = listener, .events = POLLIN };
+	struct hello hello = honest();
+	struct rdma_cm_event *e;
+
+	node_resolve(&n, 2, PORT);
+	if (has_memory) {
+		n.buffer = calloc(1, 4096);
+		n.mr = rdma_reg_write(n.id, n.buffer, 4096);
+		assert_non_null(n.mr);
+		hello.targets_addr = htobe64((uintptr_t)n.buffer);
+		hello.targets_key = htobe32(n.mr->rkey);
+	}
+	e = ask(&n, listener, &hello, sizeof(hello));
+	assert_string_equal(rdma_event_str(e->event), "RDMA_CM_EVENT_ESTABLISHED");
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	post_receives(&n);
+	assert_int_equal(rpoll(&served, 1, -1), 1);
+	*server = raccept(listener, NULL, NULL);
+	assert_true(*server >= 0);
+	return n;
+}
+
+static void who_claims_to_have_written_too_much_is_disconnected(void **state)
+{
+	int listener = listening(2, PORT), server, error = 0;
+	struct node n = liar(listener, true, &server);
+	socklen_t bytes = sizeof(error);
+
+	(void)state;
+	send_immediate(&n, 1u << 29 | 7); /* of no meaning */
+	send_immediate(&n, 3);            /* bytes that it has not written: its own affair */
+	assert_int_equal(rrecv(server, &(char[8]){ 0 }, 8, 0), 3);
+	send_immediate(&n, 0x1FFFFFFF);
+	assert_int_equal(rrecv(server, &(char){ 0 }, 1, 0), 0);
+	assert_int_equal(rgetsockopt(server, SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	assert_int_equal(error, EPROTO);
+	assert_fails(rsend(server, "x", 1, 0), ECONNRESET);
+	close_both(server, listener);
+	node_close(&n);
+}
+
+/* Its targets are nowhere: the credits that we want to tell it of break the connection. */
+static void who_has_no_memory_is_disconnected(void **state)
+{
+	int listener = listening(2, PORT), server;
+	struct node n = liar(listener, false, &server);
+
+	(void)state;
+	assert_int_equal(rrecv(server, &(char){ 0 }, 1, 0), 0);
+	assert_fails(rsend(server, "x", 1, 0), ECONNRESET);
+	close_both(server, listener);
+	node_close(&n);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_peer_that_dies_ends_sending),
+		cmocka_unit_test(what_a_peer_sent_before_it_died_arrives),
+		cmocka_unit_test(a_peer_that_is_stopped_does_not_keep_who_closes),
+		cmocka_unit_test(two_processes_talk),
+		cmocka_unit_test(after_fork_an_rsocket_stays_the_parents),
+		cmocka_unit_test(a_crowd_is_served),
+		cmocka_unit_test(who_waits_when_it_is_closed_hears_of_it),
+		cmocka_unit_test(a_listener_that_goes_takes_those_along_that_it_had_not_accepted),
+		cmocka_unit_test(lingering_for_no_time_is_no_wait),
+		cmocka_unit_test(who_speaks_no_rsockets_is_refused),
+		cmocka_unit_test(who_claims_to_have_written_too_much_is_disconnected),
+		cmocka_unit_test(who_has_no_memory_is_disconnected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
