@@ -176,7 +176,7 @@ struct control_modify_qp {
 	uint32_t access; /* enum ibv_access_flags: what a peer may do */
 	uint8_t state;   /* enum ibv_qp_state */
 	uint8_t min_rnr_timer, max_dest_rd_atomic;
-	uint8_t reserved;
+	uint8_t counts_remote; /* SHM_QP_COUNTS_REMOTE */
 };
 
 /*

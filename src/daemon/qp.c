@@ -558,11 +558,13 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	s->port = m->port_num ? h->first_port + m->port_num - 1 : 0;
 	s->pkey_index = m->pkey_index;
 	s->pkey = m->port_num ? region->ports[s->port].pkey[m->pkey_index] : 0;
-	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNT_ARRIVALS);
+	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNT_ARRIVALS | SHM_QP_COUNTS_REMOTE);
 	if (m->receives)
 		s->flags |= SHM_QP_RECEIVES;
 	if (m->count_arrivals)
 		s->flags |= SHM_QP_COUNT_ARRIVALS;
+	if (m->counts_remote)
+		s->flags |= SHM_QP_COUNTS_REMOTE;
 	if (m->state == IBV_QPS_RESET)
 		qp->told_error = qp->told_established = false;
 	s->state = m->state;

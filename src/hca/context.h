@@ -29,7 +29,8 @@ struct hca_context {
 	struct hca_qp **qp_by_index; /* to find the object of an asynchronous event */
 	struct hca_cq **cq_by_id;
 	LIST_HEAD(, hca_srq) srqs;
-	unsigned n_objects;            /* domains of all kinds, device memory, completion queues */
+	unsigned n_objects; /* domains of all kinds, device memory, completion queues */
+	uint32_t n_comp_counters, next_comp_counter;
 	struct hca_command_file *file; /* what cmd_fd is */
 	bool fatal_told;
 	struct hca_link *network;  /* of an Ethernet port, once there is a CQ; or NULL */

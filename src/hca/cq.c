@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "hca/cq.h"
+#include "hca/comp_counter.h"
 #include "hca/connected.h"
 #include "hca/link_roce.h"
 #include "hca/qp.h"
@@ -265,6 +266,8 @@ static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp)
 {
 	base_lock(&cq->lock);
+	if (qp->rq->cq == cq)
+		hca_counted_drop(qp->rq);
 	forget_dropped(cq);
 	purge(cq, qp);
 	base_unlock(&cq->lock);
@@ -922,6 +925,25 @@ static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	if (base_unlikely(!done))
 		found_nothing(cq, announced);
 	return done;
+}
+
+void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
+{
+	bool failed;
+
+	if (cq->ctx->network)
+		cq->ctx->network->ops->progress(cq->ctx->network, false);
+	base_lock(&cq->lock);
+	if (receives)
+		hca_counted_update(receives);
+	set_limit(cq);
+	failed = cq->failed;
+	base_unlock(&cq->lock);
+	if (failed) {
+		fail_qps(cq, false);
+		serve_waiting(cq);
+	}
+	found_nothing(cq, 0);
 }
 
 /* On an Ethernet port: receives from the network, and polls again. */

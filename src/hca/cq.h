@@ -119,6 +119,10 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only);
  * after the first of them, it fires its event. 0: not by that; both: each completion does. */
 void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);
 
+/* What a poll does besides giving completions, for who reads counters instead. @receives: that
+ * queue pair's receives are counted, too (comp_counter.h); or NULL. */
+void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives);
+
 /* Adds a completion of this process, and fires the event if the CQ is armed. */
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
 

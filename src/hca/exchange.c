@@ -37,6 +37,12 @@ struct parts {
 	bool has_null; /* one of them is HCA_MEMORY_NULL */
 };
 
+/* Whether that responder is told what was done. */
+static int wants_to_know(const struct shm_qp *qp)
+{
+	return qp->state == IBV_QPS_RTR || (qp->flags & SHM_QP_COUNTS_REMOTE);
+}
+
 void hca_exchange_prepare(struct hca_exchange *x)
 {
 	const struct shm_region *r = &x->process->region;
@@ -48,6 +54,7 @@ void hca_exchange_prepare(struct hca_exchange *x)
 		x->credits = shm_data_at(r, x->srq.ring_off);
 	}
 	x->cq = &x->process->region.cqs[x->responder.qp.cq];
+	x->tells = wants_to_know(&x->responder.qp);
 }
 
 /* ---- memory ---- */
@@ -717,6 +724,38 @@ static BASE_COLD void establish(struct hca_exchange *x)
 	if (!atomic_exchange_explicit(&c->established, 1, memory_order_acq_rel))
 		hca_request(x->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
 	x->responder.qp.state = IBV_QPS_RTS; /* our copy: it need not be asked again */
+	x->tells = wants_to_know(&x->responder.qp);
+}
+
+/* Counts the READ or WRITE for the responder. */
+static void count_remote(struct hca_exchange *x, uint8_t opcode, uint32_t bytes, int outcome)
+{
+	struct shm_connection *c =
+	        &x->process->region.connections[SHM_QP_INDEX(x->responder.qp.qpn)];
+	struct shm_remote *n = &c->remote_writes;
+
+	if (opcode == IBV_WR_RDMA_READ)
+		n = &c->remote_reads;
+	else if (opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+		return;
+	/* release: all that was done comes before; pairs with count_remote() in comp_counter.c */
+	if (outcome == IBV_WC_SUCCESS) {
+		atomic_fetch_add_explicit(&n->bytes, bytes, memory_order_relaxed);
+		atomic_fetch_add_explicit(&n->requests, 1, memory_order_release);
+	} else if (outcome == DROPPED || outcome == IBV_WC_REM_INV_REQ_ERR ||
+	           outcome == IBV_WC_REM_ACCESS_ERR || outcome == IBV_WC_REM_OP_ERR) {
+		atomic_fetch_add_explicit(&n->errors, 1, memory_order_release);
+	}
+}
+
+/* What rarely follows from what was done. Returns the requester's outcome. */
+static BASE_COLD int see_to(struct hca_exchange *x, const struct shm_request *r, int outcome)
+{
+	if (x->responder.qp.state == IBV_QPS_RTR && outcome == IBV_WC_SUCCESS)
+		establish(x);
+	if (x->responder.qp.flags & SHM_QP_COUNTS_REMOTE)
+		count_remote(x, r->opcode, r->length, outcome);
+	return outcome == DROPPED ? IBV_WC_SUCCESS : outcome;
 }
 
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
@@ -729,7 +768,5 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 		return outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}
 	outcome = dispatch(x, r, entries);
-	if (base_unlikely(x->responder.qp.state == IBV_QPS_RTR) && outcome == IBV_WC_SUCCESS)
-		establish(x);
-	return base_unlikely(outcome == DROPPED) ? IBV_WC_SUCCESS : outcome;
+	return base_likely(!(outcome | x->tells)) ? IBV_WC_SUCCESS : see_to(x, r, outcome);
 }

@@ -40,6 +40,7 @@ struct hca_exchange {
 	struct shm_ring *credits;
 	struct shm_srq srq;
 	struct shm_cq *cq; /* of its receives */
+	int tells; /* not 0: the responder is to know what was done: it is in RTR, or it counts */
 };
 
 /* What becomes of a request: enum ibv_wc_status, or one of these. */

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/comp_counter.h"
 #include "hca/flow.h"
 #include "hca/link.h"
 #include "hca/qp.h"
@@ -140,7 +141,8 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 		qp->cap.max_inline_data = SHM_INLINE;
 	if (!qp->cap.max_send_sge)
 		qp->cap.max_send_sge = 1; /* ibv_wr_set_inline_data() needs one */
-	qp->signal_all = attr->sq_sig_all;
+	qp->signal_all = qp->push_all = attr->sq_sig_all;
+	qp->push = hca_qp_push;
 	qp->create_flags = attr->create_flags;
 	qp->send_ops_flags = attr->send_ops_flags;
 }
@@ -250,6 +252,7 @@ int hca_qp_publish(struct hca_qp *qp)
 		.state = (uint8_t)hca_qp_state(qp),
 		.min_rnr_timer = qp->connection.min_rnr_timer,
 		.max_dest_rd_atomic = qp->connection.max_dest_rd_atomic,
+		.counts_remote = qp->counts_remote,
 	};
 
 	return hca_request(qp->ctx->process, CONTROL_MODIFY_QP, &req, sizeof(req));
@@ -393,12 +396,17 @@ static int set_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, i
 
 static void forget_everything(struct hca_qp *qp)
 {
+	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+
+	base_lock(&recv_cq->lock);
+	hca_counted_update(qp); /* what has arrived is done */
+	base_unlock(&recv_cq->lock);
 	hca_rq_reset(qp->rq);
 	qp->transport->flush(qp);
 	hca_flow_drop_all(&qp->sender);
 	atomic_store_explicit(&qp->sq_done, qp->sq_posted, memory_order_relaxed);
 	hca_cq_purge(hca_cq(qp->ex.qp_base.send_cq), qp);
-	hca_cq_purge(hca_cq(qp->ex.qp_base.recv_cq), qp);
+	hca_cq_purge(recv_cq, qp);
 	qp->port_num = 0;
 	qp->qkey = 0;
 	qp->connection = (struct hca_connection){ 0 };
@@ -620,6 +628,7 @@ static void free_qp(struct hca_qp *qp)
 	hca_wr_api_fini(qp);
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
+	hca_counted_free(qp);
 	hca_rq_fini(&qp->own_rq);
 	free(qp);
 }
@@ -639,6 +648,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	}
 	/* no thread may poll the ring after the daemon has freed it */
 	base_lock(&recv_cq->lock);
+	hca_counted_update(qp);
 	if (qp->rq->srq)
 		hca_rq_reset(qp->rq); /* gives its receives back */
 	ret = hca_request(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
@@ -647,6 +657,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 		return ret;
 	}
 	hca_rq_close(qp->rq);
+	hca_counted_close(qp);
 	base_unlock(&recv_cq->lock);
 	hca_cq_remove_qp(recv_cq, qp, true, qp->cap.max_recv_wr);
 	hca_cq_remove_qp(send_cq, qp, false, qp->cap.max_send_wr);

@@ -17,6 +17,7 @@
 #define HCA_MAX_SGE       256
 #define HCA_MAX_RD_ATOMIC 16
 
+struct hca_counted;
 struct hca_wr_batch;
 
 /* Attributes of a connected queue pair, as in struct ibv_qp_attr. */
@@ -36,6 +37,8 @@ struct hca_qp {
 	_Atomic uint8_t state;           /* enum ibv_qp_state */
 	struct ibv_qp_cap cap;
 	bool signal_all;
+	bool push_all;      /* push() is called for all that the send queue completes */
+	bool counts_remote; /* what peers do is counted for it */
 	uint32_t create_flags;
 	uint64_t send_ops_flags;
 	/* attributes */
@@ -50,6 +53,11 @@ struct hca_qp {
 	_Atomic uint32_t sq_done;   /* of these, those that have left the send queue */
 	uint32_t sq_kept;           /* requests that were posted and wait */
 	struct hca_wr_batch *batch; /* ibv_wr_start() and on */
+	/* adds the completion of the last request that was carried out: hca_qp_push(), or what a
+	 * completion counter needs */
+	void (*push)(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
+	             enum ibv_wc_status status);
+	struct hca_counted *counted; /* comp_counter.h; NULL: it has no counters */
 	/* receive queue */
 	struct hca_rq *rq;
 	struct hca_rq own_rq;
@@ -107,7 +115,7 @@ static inline bool hca_qp_sq_is_full(const struct hca_qp *qp)
 	       qp->cap.max_send_wr;
 }
 
-/* Adds the completion of the last request that was carried out. */
+/* Adds the completion of the last request that was carried out, which the program wants. */
 void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
                  enum ibv_wc_status status);
 
@@ -116,8 +124,8 @@ static inline void hca_qp_complete(struct hca_qp *qp, const struct ibv_send_wr *
                                    enum ibv_wc_status status)
 {
 	qp->sq_posted++;
-	if ((wr->send_flags & IBV_SEND_SIGNALED) || qp->signal_all || status != IBV_WC_SUCCESS)
-		hca_qp_push(qp, wr, bytes, status);
+	if ((wr->send_flags & IBV_SEND_SIGNALED) || qp->push_all || status != IBV_WC_SUCCESS)
+		qp->push(qp, wr, bytes, status);
 }
 
 /* The ibv_wr_ functions of @qp: wr_api.c */

@@ -390,7 +390,7 @@ void hca_rq_refill(struct hca_rq *rq)
 
 uint32_t hca_rq_arrived(struct hca_rq *rq)
 {
-	uint32_t n = 0, posted;
+	uint32_t n = hca_rq_load(&rq->aside), posted;
 
 	base_lock(&rq->lock);
 	posted = hca_rq_load(&rq->posted);
@@ -406,7 +406,7 @@ uint32_t hca_rq_waiting(struct hca_rq *rq)
 
 	base_lock(&rq->lock);
 	if (hca_rq_is_flushing(rq))
-		n = queued(rq);
+		n = hca_rq_load(&rq->aside) + queued(rq);
 	base_unlock(&rq->lock);
 	return n;
 }

@@ -46,7 +46,7 @@ enum hca_rq_mode {
 };
 
 struct hca_rq {
-	/* hca_transport.receive, or receive_shared */
+	/* hca_transport.receive, receive_shared, or what counts them: comp_counter.c */
 	int (*receive)(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
 	struct hca_process *process;
 	struct hca_cq *cq;
@@ -73,6 +73,7 @@ struct hca_rq {
 	struct ibv_sge *rsge;       /* max_sge + 1 for each */
 	uint32_t rwqe_mask;
 	_Atomic uint32_t rwqe_head, rwqe_tail;
+	_Atomic uint32_t aside;     /* completions that were set aside: comp_counter.h */
 	struct hca_rq *next_of_bit; /* in the CQ's chain of that ready bit */
 	/*
 	 * Of connected queue pairs: the thread that carries out a request looks up where the
@@ -103,7 +104,8 @@ void hca_rq_watch_capacity(struct hca_rq *rq);
  * held, or before anybody knows the queue. */
 void hca_rq_refill(struct hca_rq *rq);
 
-/* How many completions wait in it, and how many messages have arrived. */
+/* How many completions wait in it, and how many messages have arrived. Those that were set aside
+ * count as both. With the CQ's lock held. */
 uint32_t hca_rq_waiting(struct hca_rq *rq);
 uint32_t hca_rq_arrived(struct hca_rq *rq);
 
@@ -134,8 +136,8 @@ static inline bool hca_rq_is_flushing(const struct hca_rq *rq)
 	return hca_rq_mode(rq) == HCA_RQ_FLUSHING;
 }
 
-/* Whether polling would find something. A few loads, without the lock. */
-static inline bool hca_rq_pending(struct hca_rq *rq)
+/* Whether its ring has something to poll. A few loads, without the lock. */
+static inline bool hca_rq_has_arrived(struct hca_rq *rq)
 {
 	uint32_t consumed = hca_rq_load(&rq->consumed);
 
@@ -143,6 +145,12 @@ static inline bool hca_rq_pending(struct hca_rq *rq)
 		return shm_ring_peek(rq->ring, rq->ring_shift, consumed) != SHM_SLOT_CLOSED ||
 		       hca_rq_is_flushing(rq);
 	return hca_rq_is_flushing(rq) && hca_rq_load(&rq->rwqe_head) != hca_rq_load(&rq->rwqe_tail);
+}
+
+/* Whether polling would find something. */
+static inline bool hca_rq_pending(struct hca_rq *rq)
+{
+	return hca_rq_has_arrived(rq) || hca_rq_load(&rq->aside);
 }
 
 /* ---- for transports ---- */

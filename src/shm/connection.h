@@ -17,6 +17,12 @@
 
 #include "shm/layout.h"
 
+/* RDMA READs or WRITEs that peers have carried out, if the queue pair counts them
+ * (SHM_QP_COUNTS_REMOTE). They only grow, whoever has the queue pair's number. */
+struct shm_remote {
+	_Atomic uint64_t requests, bytes, errors;
+};
+
 /* Who has claimed what: how far a queue pair's send queue is. By queue pair index. */
 struct shm_connection {
 	/* number of the queue pair, one of the two, whose process works on the queue, and above its
@@ -39,7 +45,8 @@ struct shm_connection {
 	_Alignas(64) _Atomic uint32_t error;
 	/* it is in RTS, or was told that the first message came before */
 	_Atomic uint32_t established;
-	uint32_t reserved2[14];
+	struct shm_remote remote_reads, remote_writes;
+	uint32_t reserved2[2];
 };
 static_assert(sizeof(struct shm_connection) == 128, "layout");
 

@@ -159,6 +159,7 @@ enum shm_qp_flags {
 	SHM_QP_BLOCK_LOOPBACK = 4,
 	SHM_QP_COUNT_ARRIVALS = 8, /* its CQ may overrun: senders count what arrives */
 	SHM_QP_STAMPS = 32,        /* its CQ has timestamps: senders write when a packet arrived */
+	SHM_QP_COUNTS_REMOTE = 64, /* who carries out RDMA there counts it: struct shm_remote */
 	SHM_QP_ROCE = 16,          /* the sender of all that a port receives from the network */
 };
 

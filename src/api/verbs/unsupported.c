@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Public verbs that this device refuses: DMA buffers and handles, connection establishment
- * enhancements (ECE), completion counters. Applications and librdmacm call
- * them. A refusal looks like that of a driver which lacks the operation: EOPNOTSUPP, as a return
- * value or as errno with NULL, whichever the verb's man page says.
+ * enhancements (ECE). Applications and librdmacm call them. A refusal looks like that of a driver
+ * which lacks the operation: EOPNOTSUPP, as a return value or as errno with NULL, whichever the
+ * verb's man page says.
  *
  * Thread safety: no state; any thread, any time.
  */
@@ -13,27 +13,10 @@
 /* Those that headers of rdma-core 56 and older do not have. */
 struct ibv_dmah;
 struct ibv_dmah_init_attr;
-struct ibv_comp_cntr;
-struct ibv_comp_cntr_init_attr;
-struct ibv_comp_cntr_caps;
-struct ibv_qp_attach_comp_cntr_attr;
 
 struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr);
 int ibv_dealloc_dmah(struct ibv_dmah *dmah);
 int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
-int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
-                              size_t caps_size);
-struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
-                                           struct ibv_comp_cntr_init_attr *attr);
-int ibv_destroy_comp_cntr(struct ibv_comp_cntr *counter);
-int ibv_set_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value);
-int ibv_set_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value);
-int ibv_inc_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount);
-int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount);
-int ibv_read_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value);
-int ibv_read_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value);
-int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
-                            struct ibv_qp_attach_comp_cntr_attr *attr);
 
 static void *refuse_pointer(void)
 {
@@ -125,81 +108,4 @@ int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 	(void)dm;
 	errno = EOPNOTSUPP;
 	return -1;
-}
-
-/** Returns EOPNOTSUPP: a program counts its completions in its CQs. ibv_query_comp_cntr_caps(3) */
-int _ibv_query_comp_cntr_caps(struct ibv_context *context, struct ibv_comp_cntr_caps *caps,
-                              size_t caps_size)
-{
-	(void)context;
-	(void)caps;
-	(void)caps_size;
-	return EOPNOTSUPP;
-}
-
-/** Returns NULL with errno EOPNOTSUPP. ibv_create_comp_cntr(3) */
-struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
-                                           struct ibv_comp_cntr_init_attr *attr)
-{
-	(void)context;
-	(void)attr;
-	return refuse_pointer();
-}
-
-/** Returns EOPNOTSUPP: no completion counter exists, which holds for those below as well. */
-int ibv_destroy_comp_cntr(struct ibv_comp_cntr *counter)
-{
-	(void)counter;
-	return EOPNOTSUPP;
-}
-
-int ibv_set_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value)
-{
-	(void)counter;
-	(void)value;
-	return EOPNOTSUPP;
-}
-
-int ibv_set_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t value)
-{
-	(void)counter;
-	(void)value;
-	return EOPNOTSUPP;
-}
-
-int ibv_inc_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount)
-{
-	(void)counter;
-	(void)amount;
-	return EOPNOTSUPP;
-}
-
-int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t amount)
-{
-	(void)counter;
-	(void)amount;
-	return EOPNOTSUPP;
-}
-
-int ibv_read_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value)
-{
-	(void)counter;
-	(void)value;
-	return EOPNOTSUPP;
-}
-
-int ibv_read_err_comp_cntr(struct ibv_comp_cntr *counter, uint64_t *value)
-{
-	(void)counter;
-	(void)value;
-	return EOPNOTSUPP;
-}
-
-int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *counter,
-                            struct ibv_qp_attach_comp_cntr_attr *attr)
-{
-	(void)qp;
-	(void)counter;
-	(void)attr;
-	return EOPNOTSUPP;
 }

@@ -1,0 +1,735 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion counters, ibv_create_comp_cntr(3) and on. They are found by name and version, as the
+ * loader finds them for a program built with rdma-core 65; older headers do not declare them.
+ */
+#define _GNU_SOURCE /* dlvsym() */
+#include "peer_lab.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+
+/* enum ibv_qp_attach_comp_cntr_op */
+enum { SEND = 1, RECV = 2, READ = 4, REMOTE_READ = 8, WRITE = 16, REMOTE_WRITE = 32, ALL = 63 };
+#define KINDS 6
+/* enum ibv_comp_cntr_type */
+enum { REQUESTS, BYTES };
+
+struct counter; /* struct ibv_comp_cntr */
+
+/* struct ibv_comp_cntr_init_attr */
+struct init_attr {
+	uint32_t comp_mask, type, flags;
+};
+
+/* struct ibv_qp_attach_comp_cntr_attr */
+struct attach_attr {
+	uint32_t comp_mask, op_mask;
+};
+
+/* struct ibv_comp_cntr_caps */
+struct caps {
+	uint64_t max_value;
+	uint32_t max_counters, supported_qp_attach_ops;
+};
+
+/* The calls, in a structure that main() fills. */
+static struct {
+	int (*query)(struct ibv_context *context, void *caps, size_t size);
+	struct counter *(*create)(struct ibv_context *context, struct init_attr *attr);
+	int (*destroy)(struct counter *c);
+	int (*set)(struct counter *c, uint64_t value);
+	int (*set_err)(struct counter *c, uint64_t value);
+	int (*inc)(struct counter *c, uint64_t amount);
+	int (*inc_err)(struct counter *c, uint64_t amount);
+	int (*read)(struct counter *c, uint64_t *value);
+	int (*read_err)(struct counter *c, uint64_t *value);
+	int (*attach)(struct ibv_qp *qp, struct counter *c, struct attach_attr *attr);
+} call;
+
+static void find(void *fn, const char *name)
+{
+	void *found = dlvsym(RTLD_DEFAULT, name, "IBVERBS_1.18");
+
+	if (!found) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	memcpy(fn, &found, sizeof(found));
+}
+
+static void find_calls(void)
+{
+	find(&call.query, "_ibv_query_comp_cntr_caps");
+	find(&call.create, "ibv_create_comp_cntr");
+	find(&call.destroy, "ibv_destroy_comp_cntr");
+	find(&call.set, "ibv_set_comp_cntr");
+	find(&call.set_err, "ibv_set_err_comp_cntr");
+	find(&call.inc, "ibv_inc_comp_cntr");
+	find(&call.inc_err, "ibv_inc_err_comp_cntr");
+	find(&call.read, "ibv_read_comp_cntr");
+	find(&call.read_err, "ibv_read_err_comp_cntr");
+	find(&call.attach, "ibv_qp_attach_comp_cntr");
+}
+
+/* ---- helpers ---- */
+
+static void undo_counter(void *c)
+{
+	assert_int_equal(call.destroy(c), 0);
+}
+
+static struct counter *counter_of(struct ibv_context *context, uint32_t type)
+{
+	struct counter *c = call.create(context, &(struct init_attr){ .type = type });
+
+	assert_non_null(c);
+	lab_undo(undo_counter, c);
+	return c;
+}
+
+static int try_attach(struct ibv_qp *qp, struct counter *c, uint32_t kinds)
+{
+	return call.attach(qp, c, &(struct attach_attr){ .op_mask = kinds });
+}
+
+static void attach(struct ibv_qp *qp, struct counter *c, uint32_t kinds)
+{
+	assert_int_equal(try_attach(qp, c, kinds), 0);
+}
+
+static uint64_t done(struct counter *c)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(call.read(c, &value), 0);
+	return value;
+}
+
+static uint64_t failed(struct counter *c)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(call.read_err(c, &value), 0);
+	return value;
+}
+
+static void expect(struct counter *c, uint64_t n_done, uint64_t n_failed)
+{
+	assert_int_equal(done(c), n_done);
+	assert_int_equal(failed(c), n_failed);
+}
+
+/* Two peers, on h1 and h2; the first one, which is here, has counters. What is made last is undone
+ * first, and a counter outlives its queue pairs: so there is a neighbour, whose context is there
+ * before the counters. */
+struct pair {
+	struct lab_peer *neighbour, *p[2];
+};
+
+static struct ibv_context *begin(struct pair *pair)
+{
+	pair->neighbour = lab_peer(&(struct lab_peer_options){ .host = 1 });
+	return pair->neighbour->here->context;
+}
+
+static void make_pair(struct pair *pair, const struct lab_peer_options *options, void *const *state)
+{
+	struct lab_peer_options o = { .retry_cnt = 7, .rnr_retry = 7 };
+
+	if (options)
+		o = *options;
+	o.host = 1;
+	o.neighbour = pair->neighbour;
+	pair->p[0] = lab_peer(&o);
+	o.host = 2;
+	o.neighbour = NULL;
+	o.elsewhere = state && *state;
+	pair->p[1] = lab_peer(&o);
+}
+
+static void connect_pair(struct pair *pair)
+{
+	for (int i = 0; i < 2; i++) {
+		lab_peer_to_init(pair->p[i]);
+		lab_peer_to_rtr(pair->p[i], pair->p[!i]);
+	}
+	for (int i = 0; i < 2; i++)
+		lab_peer_to_rts(pair->p[i]);
+}
+
+/* All of that, with one counter. */
+static struct counter *counted_pair(struct pair *pair, const struct lab_peer_options *options,
+                                    void *const *state, uint32_t kinds)
+{
+	struct counter *c = counter_of(begin(pair), REQUESTS);
+
+	make_pair(pair, options, state);
+	attach(pair->p[0]->here->qp, c, kinds);
+	connect_pair(pair);
+	return c;
+}
+
+static struct lab_work work(enum ibv_wr_opcode opcode, const struct lab_peer *to, uint32_t length)
+{
+	return (struct lab_work){
+		.opcode = opcode, .n = 1, .piece = { { 0, length, 0 } }, .to = to
+	};
+}
+
+/* @n times, signalled and not in turn; the last one is. */
+static void do_many(struct lab_peer *p, const struct lab_peer *to, enum ibv_wr_opcode opcode,
+                    unsigned n, uint32_t length)
+{
+	struct lab_work w = work(opcode, to, length);
+
+	while (n--) {
+		w.unsignalled = n % 2;
+		if (w.unsignalled)
+			lab_peer_post(p, &w);
+		else
+			lab_peer_do(p, &w, IBV_WC_SUCCESS);
+	}
+}
+
+static void receives(struct lab_peer *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		lab_peer_receive(p, i, 0, 4096);
+}
+
+/* ---- what is counted ---- */
+
+static void each_kind_of_operation_has_its_counter(void **state)
+{
+	static const uint64_t expected[KINDS] = { 5, 6, 2, 4, 3, 7 };
+	struct counter *c[KINDS];
+	struct pair pair;
+
+	begin(&pair);
+	for (int i = 0; i < KINDS; i++)
+		c[i] = counter_of(pair.neighbour->here->context, REQUESTS);
+	make_pair(&pair, NULL, state);
+	for (int i = 0; i < KINDS; i++)
+		attach(pair.p[0]->here->qp, c[i], 1u << i);
+	connect_pair(&pair);
+	receives(pair.p[1], 6);
+	do_many(pair.p[0], NULL, IBV_WR_SEND, 3, 40);
+	do_many(pair.p[0], NULL, IBV_WR_SEND_WITH_IMM, 2, 4000);
+	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_READ, 2, 4000);
+	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_WRITE, 2, 40);
+	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_WRITE_WITH_IMM, 1, 0);
+	do_many(pair.p[0], pair.p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 8);
+	receives(pair.p[0], 6);
+	do_many(pair.p[1], NULL, IBV_WR_SEND, 4, 40);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_READ, 4, 40);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 5, 4000);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE_WITH_IMM, 2, 40);
+	do_many(pair.p[1], pair.p[0], IBV_WR_ATOMIC_FETCH_AND_ADD, 3, 8);
+	for (int i = 0; i < KINDS; i++)
+		expect(c[i], expected[i], 0);
+	lab_peer_destroy_qp(pair.p[0]);
+	for (int i = 0; i < KINDS; i++)
+		expect(c[i], expected[i], 0);
+}
+
+static void bytes_are_counted_if_that_is_wanted(void **state)
+{
+	struct counter *sends, *receive, *remote;
+	struct pair pair;
+
+	sends = counter_of(begin(&pair), BYTES);
+	receive = counter_of(pair.neighbour->here->context, BYTES);
+	remote = counter_of(pair.neighbour->here->context, BYTES);
+	make_pair(&pair, NULL, state);
+	attach(pair.p[0]->here->qp, sends, SEND | READ | WRITE);
+	attach(pair.p[0]->here->qp, receive, RECV);
+	attach(pair.p[0]->here->qp, remote, REMOTE_READ | REMOTE_WRITE);
+	connect_pair(&pair);
+	receives(pair.p[1], 1);
+	do_many(pair.p[0], NULL, IBV_WR_SEND, 1, 100);
+	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_READ, 1, 20);
+	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_WRITE, 2, 3);
+	receives(pair.p[0], 2);
+	do_many(pair.p[1], NULL, IBV_WR_SEND, 2, 50);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_READ, 1, 7);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 1, 2000);
+	expect(sends, 126, 0);
+	expect(receive, 100, 0);
+	expect(remote, 2007, 0);
+}
+
+/* Ends on h1 that are in RESET, whose counter this is. */
+static struct counter *counted_ends(struct lab_end *e[], int n)
+{
+	struct lab_end *neighbour = lab_end(1);
+	struct counter *c = counter_of(neighbour->context, REQUESTS);
+
+	for (int i = 0; i < n; i++)
+		e[i] = lab_end_with(&(struct lab_options){ .reset = true, .neighbour = neighbour });
+	return c;
+}
+
+static void one_counter_counts_for_several_queue_pairs(void **state)
+{
+	struct lab_end *to = lab_end(2), *e[2];
+	struct counter *c = counted_ends(e, 2);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		attach(e[i]->qp, c, SEND);
+		lab_start(e[i]->qp, LAB_QKEY);
+		lab_send_text(e[i], lab_ah_to(e[i], to), to->qp->qp_num, "counted");
+	}
+	expect(c, 2, 0);
+	assert_int_equal(call.destroy(c), EBUSY);
+}
+
+/* ---- receives ---- */
+
+/* A counter is read, and nothing is polled: the messages are there. */
+static void receives_count_before_they_are_polled(void **state)
+{
+	struct counter *c;
+	struct pair pair;
+	struct ibv_wc wc;
+
+	c = counted_pair(&pair, NULL, state, RECV);
+	for (unsigned i = 0; i < 200; i++) {
+		struct lab_work w = work(IBV_WR_SEND, NULL, 60 + i % 10);
+
+		lab_peer_fill(pair.p[1], 0, w.piece[0].length, i);
+		if (!(i % 40)) /* half of a batch is polled before the next comes */
+			for (unsigned k = i; k < i + 40; k++)
+				lab_peer_receive(pair.p[0], k, 100 * (uint64_t)(k % 50), 100);
+		lab_peer_do(pair.p[1], &w, IBV_WC_SUCCESS);
+		expect(c, i + 1, 0);
+		lab_peer_expect(pair.p[0], 100 * (uint64_t)(i % 50), w.piece[0].length, i);
+		if (i % 40 < 20)
+			continue;
+		wc = lab_peer_received(pair.p[0], IBV_WC_SUCCESS);
+		assert_int_equal(wc.wr_id, i / 40 * 20 + i % 40 - 20);
+		assert_int_equal(wc.byte_len, 60 + wc.wr_id % 10);
+	}
+	for (unsigned i = 100; i < 200; i++)
+		assert_int_equal(lab_peer_received(pair.p[0], IBV_WC_SUCCESS).wr_id, i);
+	assert_int_equal(lab_peer_try_received(pair.p[0], &wc), 0);
+	expect(c, 200, 0);
+}
+
+/* Two queue pairs in one CQ; each completion is what it would be without a counter. */
+static void datagrams_that_were_counted_are_polled_as_others(void **state)
+{
+	struct lab_end *from = lab_end(2), *e[2];
+	struct counter *c = counted_ends(e, 2);
+	struct ibv_wc wc[4];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		attach(e[i]->qp, c, RECV);
+		lab_start(e[i]->qp, LAB_QKEY);
+		lab_post(e[i], 4);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		lab_send_text(from, lab_ah_to(from, e[i % 2]), e[i % 2]->qp->qp_num, "datagram");
+	expect(c, 4, 0);
+	lab_poll(e[0]->cq, 4, wc);
+	for (unsigned i = 0, of[2] = { 0 }; i < 4; i++) {
+		int k = wc[i].qp_num == e[1]->qp->qp_num;
+
+		assert_int_equal(wc[i].status, IBV_WC_SUCCESS);
+		assert_int_equal(wc[i].src_qp, from->qp->qp_num);
+		assert_int_equal(wc[i].byte_len, LAB_GRH + strlen("datagram"));
+		assert_int_equal(wc[i].wr_id, of[k]++);
+		assert_memory_equal(e[k]->slot + wc[i].wr_id * LAB_SLOT + LAB_GRH, "datagram", 8);
+	}
+	lab_quiet(e[0]->cq);
+	/* and those that were polled at once */
+	lab_send_text(from, lab_ah_to(from, e[1]), e[1]->qp->qp_num, "datagram");
+	lab_poll(e[0]->cq, 1, wc);
+	expect(c, 5, 0);
+}
+
+/* ---- requests that wait, errors ---- */
+
+static void reading_goes_on_with_requests_that_wait(void **state)
+{
+	struct lab_work w = work(IBV_WR_SEND, NULL, 40);
+	struct counter *c;
+	struct pair pair;
+
+	c = counted_pair(&pair, NULL, state, SEND);
+	for (int i = 0; i < 5; i++)
+		lab_peer_post(pair.p[0], &w);
+	expect(c, 0, 0);
+	receives(pair.p[1], 5);
+	expect(c, 5, 0);
+	for (int i = 0; i < 5; i++)
+		lab_peer_sent(pair.p[0], IBV_WC_SUCCESS);
+}
+
+/* The peer's write waits for a receive, and is carried out by who posts that. */
+static void a_write_that_waited_counts_when_it_is_done(void **state)
+{
+	struct lab_work w;
+	struct counter *c;
+	struct pair pair;
+
+	c = counted_pair(&pair, NULL, state, REMOTE_WRITE | RECV);
+	w = work(IBV_WR_RDMA_WRITE_WITH_IMM, pair.p[0], 4000);
+	lab_peer_post(pair.p[1], &w);
+	expect(c, 0, 0);
+	receives(pair.p[0], 1);
+	expect(c, 2, 0);
+	lab_peer_sent(pair.p[1], IBV_WC_SUCCESS);
+}
+
+static void requests_that_fail_and_are_flushed_are_errors(void **state)
+{
+	const struct lab_peer_options o = { .retry_cnt = 1, .rnr_retry = 1, .timeout = 1 };
+	struct lab_work w = work(IBV_WR_SEND, NULL, 40);
+	struct counter *c;
+	struct pair pair;
+
+	c = counted_pair(&pair, &o, state, SEND | RECV);
+	receives(pair.p[0], 4);
+	for (int i = 0; i < 3; i++)
+		lab_peer_post(pair.p[0], &w);
+	while (failed(c) < 7) /* the retries end, and all is flushed */
+		;
+	expect(c, 0, 7);
+	lab_peer_sent(pair.p[0], IBV_WC_RNR_RETRY_EXC_ERR);
+	lab_peer_sent(pair.p[0], IBV_WC_WR_FLUSH_ERR);
+	lab_peer_received(pair.p[0], IBV_WC_WR_FLUSH_ERR);
+	expect(c, 0, 7);
+}
+
+static void what_a_peer_may_not_do_is_an_error(void **state)
+{
+	const enum ibv_wr_opcode opcodes[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct lab_work w;
+		struct counter *c;
+		struct pair pair;
+
+		c = counted_pair(&pair, NULL, state, i ? REMOTE_READ : REMOTE_WRITE);
+		w = work(opcodes[i], pair.p[0], 64);
+		lab_peer_do(pair.p[1], &w, IBV_WC_SUCCESS);
+		w.rkey_xor = 1;
+		lab_peer_do(pair.p[1], &w, IBV_WC_REM_ACCESS_ERR);
+		expect(c, 1, 1);
+		lab_clean_up(NULL);
+	}
+}
+
+/* Over UC the requester does not notice. */
+static void what_uc_drops_is_an_error(void **state)
+{
+	const struct lab_peer_options o = { .type = IBV_QPT_UC };
+	struct lab_work w;
+	struct counter *c;
+	struct pair pair;
+
+	c = counted_pair(&pair, &o, state, REMOTE_WRITE);
+	w = work(IBV_WR_RDMA_WRITE, pair.p[0], 64);
+	lab_peer_do(pair.p[1], &w, IBV_WC_SUCCESS);
+	w.rkey_xor = 1;
+	lab_peer_do(pair.p[1], &w, IBV_WC_SUCCESS);
+	expect(c, 1, 1);
+}
+
+/* What had arrived is done; the completion goes with the reset. */
+static void a_reset_leaves_the_counter(void **state)
+{
+	struct lab_end *from = lab_end(2), *e;
+	struct counter *c = counted_ends(&e, 1);
+
+	(void)state;
+	attach(e->qp, c, RECV | SEND);
+	for (unsigned i = 1; i <= 3; i++) {
+		lab_start(e->qp, LAB_QKEY);
+		lab_post(e, 2);
+		lab_send_text(from, lab_ah_to(from, e), e->qp->qp_num, "first");
+		if (i == 2)
+			expect(c, 3, 0);
+		lab_send_text(from, lab_ah_to(from, e), e->qp->qp_num, "second");
+		lab_to(e->qp, IBV_QPS_RESET);
+		lab_quiet(e->cq);
+		expect(c, 2 * i, 0);
+	}
+}
+
+/* ---- completion queues that nobody polls ---- */
+
+static void undo_cq(void *cq)
+{
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+/* A queue pair with one CQ of 4 completions, flags as of ibv_create_cq_ex(). */
+static struct ibv_qp *qp_of_4(struct lab_end *of, uint32_t flags, struct ibv_cq **cq)
+{
+	struct ibv_cq_init_attr_ex init = { .cqe = 4,
+		                            .wc_flags = IBV_WC_STANDARD_FLAGS,
+		                            .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+		                            .flags = flags };
+	struct ibv_qp_init_attr qp = {
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 }
+	};
+
+	*cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(of->context, &init));
+	assert_non_null(*cq);
+	lab_undo(undo_cq, *cq);
+	qp.send_cq = of->send_cq;
+	qp.recv_cq = *cq;
+	return lab_qp(of->pd, &qp);
+}
+
+/* Five messages, each counted: one more than the CQ has room for. */
+static void send_5(struct lab_end *of, struct ibv_qp *qp, struct counter *c)
+{
+	struct lab_end *from = lab_end(2), at = { .host = 1, .context = of->context };
+	struct ibv_ah *ah = lab_ah_to(from, &at);
+
+	for (uint64_t i = 0; i < 5; i++) {
+		struct ibv_sge sge = { .addr = (uintptr_t)of->slot,
+			               .length = LAB_SLOT,
+			               .lkey = of->mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+		lab_send_text(from, ah, qp->qp_num, "one of five");
+		if (i < 4)
+			expect(c, i + 1, 0);
+	}
+}
+
+static void a_cq_that_nobody_polls_overruns(void **state)
+{
+	struct lab_end *of = lab_end(1);
+	struct counter *c = counter_of(of->context, REQUESTS);
+	struct ibv_cq *cq;
+	struct ibv_qp *qp = qp_of_4(of, 0, &cq);
+	struct ibv_wc wc;
+
+	(void)state;
+	attach(qp, c, RECV);
+	lab_start(qp, LAB_QKEY);
+	send_5(of, qp, c);
+	expect(c, 4, 0);
+	lab_async_event(of->context, IBV_EVENT_CQ_ERR);
+	assert_true(ibv_poll_cq(cq, 1, &wc) < 0);
+}
+
+static void a_cq_that_ignores_overrun_need_not_be_polled(void **state)
+{
+	struct lab_end *of = lab_end(1);
+	struct counter *c = counter_of(of->context, REQUESTS);
+	struct ibv_cq *cq;
+	struct ibv_qp *qp = qp_of_4(of, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, &cq);
+	struct ibv_wc wc[4];
+
+	(void)state;
+	attach(qp, c, RECV);
+	lab_start(qp, LAB_QKEY);
+	send_5(of, qp, c);
+	expect(c, 5, 0);
+	lab_poll(cq, 4, wc);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(wc[i].wr_id, i + 1);
+	lab_quiet(cq);
+}
+
+/* ---- the calls themselves ---- */
+
+static void the_device_says_what_it_counts(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct caps caps;
+
+	(void)state;
+	memset(&caps, 0xff, sizeof(caps));
+	assert_int_equal(call.query(context, &caps, sizeof(caps)), 0);
+	assert_true(caps.max_value == UINT64_MAX);
+	assert_int_equal(caps.max_counters, 65536);
+	assert_int_equal(caps.supported_qp_attach_ops, ALL);
+	/* a program that knows less of the structure, and one that knows more */
+	memset(&caps, 0xff, sizeof(caps));
+	assert_int_equal(call.query(context, &caps, 12), 0);
+	assert_int_equal(caps.supported_qp_attach_ops, UINT32_MAX);
+	assert_int_equal(call.query(context, (uint64_t[3]){ 0, 0, 7 }, 24), 0);
+}
+
+static void values_can_be_set_and_added_to(void **state)
+{
+	struct counter *c = counter_of(lab_open(1), REQUESTS);
+
+	(void)state;
+	expect(c, 0, 0);
+	assert_int_equal(call.set(c, 41), 0);
+	assert_int_equal(call.inc(c, 1), 0);
+	assert_int_equal(call.set_err(c, UINT64_MAX), 0);
+	expect(c, 42, UINT64_MAX);
+	assert_int_equal(call.inc_err(c, 3), 0);
+	expect(c, 42, 2);
+}
+
+static void what_was_counted_is_added_to_what_was_set(void **state)
+{
+	struct counter *c;
+	struct pair pair;
+
+	c = counted_pair(&pair, NULL, state, ALL);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 3, 40);
+	assert_int_equal(call.set(c, 100), 0);
+	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 2, 40);
+	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_WRITE, 1, 40);
+	expect(c, 103, 0);
+}
+
+static void a_counter_of_another_kind_cannot_be_made(void **state)
+{
+	struct init_attr attr[] = { { .comp_mask = 1 }, { .type = 2 }, { .flags = 1 } };
+	struct ibv_context *context = lab_open(1);
+
+	(void)state;
+	for (unsigned i = 0; i < LAB_ARRAY(attr); i++) {
+		errno = 0;
+		assert_null(call.create(context, &attr[i]));
+		assert_int_equal(errno, EOPNOTSUPP);
+	}
+}
+
+static void each_kind_has_one_counter(void **state)
+{
+	struct counter *c[2];
+	struct lab_end *e;
+
+	(void)state;
+	c[0] = counted_ends(&e, 1);
+	c[1] = call.create(e->context, &(struct init_attr){ .type = BYTES });
+	assert_non_null(c[1]);
+	attach(e->qp, c[0], SEND);
+	assert_int_equal(try_attach(e->qp, c[1], SEND | RECV), EBUSY);
+	assert_int_equal(try_attach(e->qp, c[0], SEND), EBUSY);
+	assert_int_equal(call.destroy(c[1]), 0); /* none of the two was attached */
+	attach(e->qp, c[0], RECV);
+}
+
+static void what_cannot_be_counted_is_refused(void **state)
+{
+	struct counter *c = counter_of(lab_open(1), REQUESTS), *ours;
+	struct lab_end *e;
+	struct pair pair;
+
+	(void)state;
+	ours = counted_ends(&e, 1);
+	assert_int_equal(try_attach(e->qp, c, SEND), EINVAL); /* of another context */
+	assert_int_equal(try_attach(e->qp, ours, 0), EINVAL);
+	assert_int_equal(try_attach(e->qp, ours, SEND | 64), EOPNOTSUPP);
+	assert_int_equal(try_attach(e->qp, ours, WRITE), EOPNOTSUPP); /* of UD */
+	assert_int_equal(
+	        call.attach(e->qp, ours, &(struct attach_attr){ .comp_mask = 1, .op_mask = SEND }),
+	        EOPNOTSUPP);
+	ours = counter_of(begin(&pair), REQUESTS);
+	make_pair(&pair, &(struct lab_peer_options){ .type = IBV_QPT_UC }, NULL);
+	assert_int_equal(try_attach(pair.p[0]->here->qp, ours, READ), EOPNOTSUPP);
+	assert_int_equal(try_attach(pair.p[0]->here->qp, ours, REMOTE_READ), EOPNOTSUPP);
+	attach(pair.p[0]->here->qp, ours, ALL & ~(READ | REMOTE_READ));
+}
+
+static void only_a_queue_pair_that_does_nothing_yet_gets_a_counter(void **state)
+{
+	struct lab_end *e;
+	struct counter *c = counted_ends(&e, 1);
+
+	(void)state;
+	attach(e->qp, c, SEND);
+	lab_to_init(e->qp, LAB_QKEY);
+	attach(e->qp, c, RECV);
+	lab_to_rtr(e->qp);
+	assert_int_equal(try_attach(e->qp, c, SEND), EINVAL);
+	lab_to_rts(e->qp);
+	assert_int_equal(try_attach(e->qp, c, SEND), EINVAL);
+}
+
+/* ---- threads ---- */
+
+#define ROUNDS 3000
+
+struct reader {
+	struct counter *c;
+	uint64_t last;
+};
+
+/* Reads until all has come; a value never falls. */
+static void *read_all(void *arg)
+{
+	struct reader *r = arg;
+
+	while (r->last < ROUNDS) {
+		uint64_t value = 0;
+
+		if (call.read(r->c, &value) || value < r->last)
+			break;
+		r->last = value;
+	}
+	return NULL;
+}
+
+static void a_reader_and_a_poller_see_each_receive_once(void **state)
+{
+	struct lab_end *from = lab_end(2), *e;
+	struct reader r = { .c = counted_ends(&e, 1) };
+	struct ibv_ah *ah = lab_ah_to(from, e);
+	struct ibv_wc wc;
+	pthread_t thread;
+
+	(void)state;
+	attach(e->qp, r.c, RECV);
+	lab_start(e->qp, LAB_QKEY);
+	assert_int_equal(pthread_create(&thread, NULL, read_all, &r), 0);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		lab_post(e, 1);
+		lab_send_text(from, ah, e->qp->qp_num, "again");
+		lab_poll(e->cq, 1, &wc);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(r.last, ROUNDS);
+	lab_quiet(e->cq);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(each_kind_of_operation_has_its_counter),
+		LAB_BOTH(bytes_are_counted_if_that_is_wanted),
+		LAB_TEST(one_counter_counts_for_several_queue_pairs),
+		LAB_BOTH(receives_count_before_they_are_polled),
+		LAB_TEST(datagrams_that_were_counted_are_polled_as_others),
+		LAB_BOTH(reading_goes_on_with_requests_that_wait),
+		LAB_BOTH(a_write_that_waited_counts_when_it_is_done),
+		LAB_BOTH(requests_that_fail_and_are_flushed_are_errors),
+		LAB_BOTH(what_a_peer_may_not_do_is_an_error),
+		LAB_BOTH(what_uc_drops_is_an_error),
+		LAB_TEST(a_reset_leaves_the_counter),
+		LAB_TEST(a_cq_that_nobody_polls_overruns),
+		LAB_TEST(a_cq_that_ignores_overrun_need_not_be_polled),
+		LAB_TEST(the_device_says_what_it_counts),
+		LAB_TEST(values_can_be_set_and_added_to),
+		LAB_BOTH(what_was_counted_is_added_to_what_was_set),
+		LAB_TEST(a_counter_of_another_kind_cannot_be_made),
+		LAB_TEST(each_kind_has_one_counter),
+		LAB_TEST(what_cannot_be_counted_is_refused),
+		LAB_TEST(only_a_queue_pair_that_does_nothing_yet_gets_a_counter),
+		LAB_TEST(a_reader_and_a_poller_see_each_receive_once),
+	};
+
+	find_calls();
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
