@@ -89,9 +89,11 @@ expect 255 '*rbind: Address already in use*' umbel exec h1 -- udpong -b 10.0.0.1
 expect 255 '*rbind: Cannot assign requested address*' umbel exec h1 -- udpong -b 10.0.0.2
 expect 255 '*rconnect: No route to host*' umbel exec h1 -- udpong -s 10.9.9.9
 
-# ---- a fabric that ends is an error for all who wait, asleep or not
+# ---- a fabric that ends is an error for all who wait, asleep or not, and for who is answering
 umbel down > /dev/null
-for name in server-h1 server-busy server-again; do
+for name in server-h1 server-busy; do
 	wait_ended $name 255
 	expect_said $name 'rrecv: Input/output error'
 done
+wait_ended server-again 255 # the patient client still asks it
+expect_said server-again 'r\(recv\|send\): Input/output error'

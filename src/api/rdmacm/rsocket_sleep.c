@@ -43,11 +43,12 @@ void rsocket_drain(struct rsocket *rs)
 		for (int i = 0; i < n; i++) {
 			if (event[i].data.ptr == &rs->kick)
 				eventfd_read(rs->kick, &count);
-			else if (event[i].data.ptr != &rs->events)
+			else if (event[i].data.ptr == &rs->events)
+				rs->type->progress(rs);
+			else
 				rs->type->disarm(rs, event[i].data.ptr);
 		}
 	} while (n == EVENTS);
-	rs->type->progress(rs);
 }
 
 /* ---- listeners ---- */

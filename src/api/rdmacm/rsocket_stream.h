@@ -21,10 +21,10 @@
 
 #define RSOCKET_VERSION     1
 #define RSOCKET_N_TARGETS   2
-#define RSOCKET_N_CONTROL   4    /* sends kept for messages that are no data */
-#define RSOCKET_SPARE       8    /* receives beyond the credits: for the peer's such messages */
-#define RSOCKET_ENOUGH      2048 /* bytes of the send buffer: with less free one waits */
-#define RSOCKET_FIRST_PIECE 2048 /* of what is sent; the next one is twice as long */
+#define RSOCKET_N_CONTROL   4     /* sends kept for messages that are no data */
+#define RSOCKET_SPARE       8     /* receives beyond the credits: for the peer's such messages */
+#define RSOCKET_ENOUGH      2048  /* bytes of the send buffer: with less free one waits */
+#define RSOCKET_FIRST_PIECE 16384 /* of what is sent; the next one is twice as long */
 #define RSOCKET_LAST_PIECE  65536
 #define RSOCKET_MAX_INLINE  1024
 

@@ -194,9 +194,10 @@ void rsocket_stream_disarm(struct rsocket_stream *s)
 	struct ibv_cq *cq;
 	void *context;
 
-	while (!ibv_get_cq_event(s->channel, &cq, &context))
-		ibv_ack_cq_events(cq, 1);
-	s->armed = false;
+	if (ibv_get_cq_event(s->channel, &cq, &context))
+		return;
+	ibv_ack_cq_events(cq, 1);
+	s->armed = false; /* it was once, so there is one event */
 }
 
 /* ---- posting ---- */
