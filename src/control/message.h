@@ -181,9 +181,14 @@ struct control_modify_qp {
 
 /*
  * Before a process has connected queue pairs: memory for its keys (struct shm_keys), to which
- * it can add chunks. OFFER_MEMORY comes with a descriptor of its memory, /proc/self/mem, which the
- * processes of other queue pairs can ask for by GET_MEMORY. -ENODATA: it offers none.
+ * it can add chunks. OFFER_MEMORY comes with a descriptor of its memory, which the processes of
+ * other queue pairs can ask for by GET_MEMORY. -ENODATA: it offers none.
  */
+enum control_memory_kind {
+	CONTROL_MEMORY_ALL,     /* /proc/self/mem */
+	CONTROL_MEMORY_ADOPTED, /* the file of adopted memory (hca/adopt.h) */
+	CONTROL_MEMORY_KINDS,
+};
 struct control_keys_reply { /* OPEN_KEYS */
 	uint64_t off;
 };
@@ -193,8 +198,13 @@ struct control_add_keys {
 struct control_add_keys_reply {
 	uint64_t off;
 };
+struct control_offer_memory {
+	uint32_t kind; /* enum control_memory_kind */
+	uint32_t reserved;
+};
 struct control_get_memory {
 	uint32_t qpn; /* of a queue pair of that process */
+	uint32_t kind;
 };
 
 /* Fires the event of the queue pair's send CQ, if that is armed, in @ns nanoseconds; 0: never. */

@@ -11,16 +11,17 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "control/message.h"
 #include "daemon/memory.h"
 
 struct daemon_objects;
 
 struct daemon_holder {
 	struct daemon_objects *objects;
-	uint32_t client;   /* its number */
-	pid_t pid;         /* of its process, as the daemon sees it */
-	uint64_t keys_off; /* of its keys (shm/connection.h); 0: it has none */
-	int memory_fd;     /* of its memory; -1: it offers none */
+	uint32_t client;                     /* its number */
+	pid_t pid;                           /* of its process, as the daemon sees it */
+	uint64_t keys_off;                   /* of its keys (shm/connection.h); 0: it has none */
+	int memory_fd[CONTROL_MEMORY_KINDS]; /* of its memory; -1: it offers none */
 	LIST_HEAD(, daemon_extent) key_chunks;
 	uint32_t extra_flows;           /* of its QPs, beyond those that each may have */
 	bool dead;                      /* its objects are being freed, and then this */

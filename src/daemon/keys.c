@@ -58,15 +58,15 @@ int daemon_keys_add(struct daemon_memory *m, struct daemon_holder *holder, uint3
 	return ret;
 }
 
-int daemon_keys_offer(struct daemon_holder *holder, int fd)
+int daemon_keys_offer(struct daemon_holder *holder, uint32_t kind, int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	if (copy < 0)
 		return -errno;
-	if (holder->memory_fd >= 0)
-		close(holder->memory_fd);
-	holder->memory_fd = copy;
+	if (holder->memory_fd[kind] >= 0)
+		close(holder->memory_fd[kind]);
+	holder->memory_fd[kind] = copy;
 	return 0;
 }
 
@@ -79,6 +79,7 @@ void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder)
 		daemon_memory_free_payload(m, e->off);
 		free(e);
 	}
-	if (holder->memory_fd >= 0)
-		close(holder->memory_fd);
+	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
+		if (holder->memory_fd[kind] >= 0)
+			close(holder->memory_fd[kind]);
 }

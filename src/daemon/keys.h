@@ -18,8 +18,9 @@ int daemon_keys_open(struct daemon_memory *m, struct daemon_holder *holder, uint
 int daemon_keys_add(struct daemon_memory *m, struct daemon_holder *holder, uint32_t chunk,
                     uint64_t *off);
 
-/* Keeps a duplicate of @fd as the descriptor of the holder's memory. 0 or -errno. */
-int daemon_keys_offer(struct daemon_holder *holder, int fd);
+/* Keeps a duplicate of @fd as the descriptor of the holder's memory, of @kind (enum
+ * control_memory_kind). 0 or -errno. */
+int daemon_keys_offer(struct daemon_holder *holder, uint32_t kind, int fd);
 
 void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder);
 

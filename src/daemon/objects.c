@@ -56,7 +56,8 @@ struct daemon_holder *daemon_objects_holder(struct daemon_objects *o, uint32_t c
 	holder->objects = o;
 	holder->client = client;
 	holder->pid = pid;
-	holder->memory_fd = -1;
+	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
+		holder->memory_fd[kind] = -1;
 	return holder;
 }
 

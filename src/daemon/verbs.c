@@ -497,7 +497,11 @@ static int add_keys(struct daemon_call *call)
 
 static int offer_memory(struct daemon_call *call)
 {
-	return daemon_keys_offer(call->client->holds, call->request->fd[0]);
+	const struct control_offer_memory *req = call->body;
+
+	if (req->kind >= CONTROL_MEMORY_KINDS)
+		return -EINVAL;
+	return daemon_keys_offer(call->client->holds, req->kind, call->request->fd[0]);
 }
 
 /* Anybody may ask: the process is the same user's. */
@@ -509,8 +513,11 @@ static int get_memory(struct daemon_call *call)
 
 	if (!qp)
 		return -ENOENT;
-	return qp->holder->memory_fd < 0 ? -ENODATA
-	                                 : daemon_call_give_copy(call, qp->holder->memory_fd);
+	if (req->kind >= CONTROL_MEMORY_KINDS)
+		return -EINVAL;
+	if (qp->holder->memory_fd[req->kind] < 0)
+		return -ENODATA;
+	return daemon_call_give_copy(call, qp->holder->memory_fd[req->kind]);
 }
 
 static int wake_later(struct daemon_call *call)
@@ -560,7 +567,11 @@ static const struct daemon_request requests[] = {
 	ROW(DESTROY_SRQ, sizeof(struct control_handle), destroy_srq),
 	ROW(OPEN_KEYS, 0, open_keys),
 	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
-	{ .type = CONTROL_OFFER_MEMORY, .n_fds = 1, .who = DAEMON_VERBS, .serve = offer_memory },
+	{ .type = CONTROL_OFFER_MEMORY,
+	  .bytes = sizeof(struct control_offer_memory),
+	  .n_fds = 1,
+	  .who = DAEMON_VERBS,
+	  .serve = offer_memory },
 	ROW(GET_MEMORY, sizeof(struct control_get_memory), get_memory),
 	ROW(WAIT, sizeof(struct control_wait), wake_later),
 	ROW(RAISE_EVENT, sizeof(struct control_raise_event), raise_event),

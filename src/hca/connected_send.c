@@ -114,6 +114,7 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	shm_qp_read(&p->region, c->qp.sender.qpn, &x->requester.qp);
 	shm_qp_read(&p->region, x->requester.qp.connection.dest_qpn, &x->responder.qp);
 	x->responder.memory = NULL;
+	x->responder.map = NULL;
 	if (x->responder.qp.qpn && x->responder.qp.connection.keys_off)
 		x->responder.memory = hca_memory_get(p, &x->responder.qp);
 	if (old)

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/adopt.h"
 #include "hca/cq.h"
 #include "hca/exchange.h"
 #include "hca/payload.h"
@@ -35,6 +36,7 @@ struct parts {
 	struct iovec iov[HCA_MAX_SGE];
 	unsigned n;
 	bool has_null; /* one of them is HCA_MEMORY_NULL */
+	bool mapped;   /* the addresses are this process's, where it has mapped that memory */
 };
 
 /* Whether that responder is told what was done. */
@@ -59,12 +61,37 @@ void hca_exchange_prepare(struct hca_exchange *x)
 
 /* ---- memory ---- */
 
+static BASE_COLD bool map(struct hca_exchange *x, struct hca_end *end, uint64_t from, uint64_t to)
+{
+	end->map = hca_memory_map(x->process, end->memory, end->qp.qpn, from, to);
+	return end->map;
+}
+
+/* Where this process has mapped memory of @end, @length bytes from @at on, which @reach gives
+ * access to; NULL: nowhere. */
+static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
+                                const struct shm_reach *reach, uint64_t at, uint64_t length)
+{
+	const struct hca_mapping *m = end->map;
+	uint64_t to, from = hca_adopt_range(reach->start, reach->length, &to);
+
+	if (!(reach->access & SHM_KEY_ADOPTED) || at < from || at + length > to)
+		return NULL;
+	if (base_unlikely(!m || at < m->from || at + length > m->to)) {
+		if (!map(x, end, from, to))
+			return NULL;
+		m = end->map;
+	}
+	return m->here + (at - m->from);
+}
+
 /* Adds the first @length bytes of the entry. False: @end may not have it so. */
-static BASE_HOT bool add_entry(struct hca_exchange *x, const struct hca_end *end,
+static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
                                const struct shm_entry *e, uint32_t length, uint32_t access,
                                struct parts *parts)
 {
 	struct shm_reach reach;
+	void *here = NULL;
 	uint64_t at;
 
 	if (base_unlikely(!shm_key_read(&x->process->region, end->qp.connection.keys_off, e->lkey,
@@ -79,15 +106,19 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, const struct hca_end *end
 	}
 	if (base_unlikely(!shm_reach_addr(&reach, e->addr, e->length, &at)))
 		return false;
-	parts->iov[parts->n++] = (struct iovec){ (void *)(uintptr_t)at, length };
+	if (parts->mapped) {
+		here = mapped_at(x, end, &reach, at, length);
+		parts->mapped = here;
+	}
+	parts->iov[parts->n++] = (struct iovec){ here ? here : (void *)(uintptr_t)at, length };
 	return true;
 }
 
 /* The first @length bytes of @n entries of @end; entries behind them do not matter. False: @end may
  * not have them so. */
-static BASE_HOT bool find_parts(struct hca_exchange *x, const struct hca_end *end,
-                                const struct shm_entry *e, unsigned n, uint32_t length,
-                                uint32_t access, struct parts *parts)
+static BASE_HOT bool add_entries(struct hca_exchange *x, struct hca_end *end,
+                                 const struct shm_entry *e, unsigned n, uint32_t length,
+                                 uint32_t access, struct parts *parts)
 {
 	parts->n = 0;
 	parts->has_null = false;
@@ -101,13 +132,28 @@ static BASE_HOT bool find_parts(struct hca_exchange *x, const struct hca_end *en
 	return true;
 }
 
+/* The same, at addresses of one kind: in this process if all of it is mapped here. */
+static BASE_HOT bool find_parts(struct hca_exchange *x, struct hca_end *end,
+                                const struct shm_entry *e, unsigned n, uint32_t length,
+                                uint32_t access, struct parts *parts)
+{
+	bool may = end->memory && end->memory->way != HCA_MEMORY_OWN;
+
+	parts->mapped = may;
+	if (!add_entries(x, end, e, n, length, access, parts))
+		return false;
+	/* an address of each kind could be among them */
+	return base_likely(parts->mapped == may || parts->n == 1) ||
+	       add_entries(x, end, e, n, length, access, parts);
+}
+
 /* The requester's memory that @r names. */
 static BASE_HOT bool local_parts(struct hca_exchange *x, const struct shm_request *r,
                                  const struct shm_entry *e, uint32_t access, struct parts *parts)
 {
 	if (!(r->flags & IBV_SEND_INLINE))
 		return find_parts(x, &x->requester, e, r->n_entries, r->length, access, parts);
-	parts->has_null = false;
+	parts->has_null = parts->mapped = false;
 	for (parts->n = 0; parts->n < r->n_entries; parts->n++)
 		parts->iov[parts->n] =
 		        (struct iovec){ (void *)(uintptr_t)e[parts->n].addr, e[parts->n].length };
@@ -118,14 +164,18 @@ static BASE_HOT bool local_parts(struct hca_exchange *x, const struct shm_reques
 static struct hca_span local_span(struct hca_exchange *x, const struct shm_request *r,
                                   struct parts *parts)
 {
-	return (struct hca_span){ .memory = r->flags & IBV_SEND_INLINE ? NULL : x->requester.memory,
+	bool here = (r->flags & IBV_SEND_INLINE) || parts->mapped;
+
+	return (struct hca_span){ .memory = here ? NULL : x->requester.memory,
 		                  .iov = parts->iov,
 		                  .n = parts->n };
 }
 
 static struct hca_span remote_span(struct hca_exchange *x, struct parts *parts)
 {
-	return (struct hca_span){ .memory = x->responder.memory, .iov = parts->iov, .n = parts->n };
+	return (struct hca_span){ .memory = parts->mapped ? NULL : x->responder.memory,
+		                  .iov = parts->iov,
+		                  .n = parts->n };
 }
 
 /* ---- the responder's errors ---- */
@@ -448,7 +498,8 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 	struct hca_span source = local_span(x, r, from), target = remote_span(x, to);
 	int ret;
 
-	if (x->responder.memory->way == HCA_MEMORY_OWN || !put_payload(x, r, from, slot, pos)) {
+	if (x->responder.memory->way == HCA_MEMORY_OWN || to->mapped ||
+	    !put_payload(x, r, from, slot, pos)) {
 		ret = hca_memory_copy(&target, &source, r->length);
 		if (ret == -ESRCH)
 			return give_back(x, slot, pos);
@@ -498,12 +549,14 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 {
 	const struct shm_qp_connection *c = &x->responder.qp.connection;
 	struct shm_reach reach;
+	void *here = NULL;
 	uint64_t at = 0;
 
 	if (base_unlikely(!(c->access & access)))
 		return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
 		              "the queue pair does not allow the operation");
 	to->n = 0;
+	to->has_null = to->mapped = false;
 	if (!length) /* the key means nothing: o9-33 */
 		return IBV_WC_SUCCESS;
 	if (base_unlikely(!shm_key_read(&x->process->region, c->keys_off, r->rkey, &reach) ||
@@ -512,7 +565,10 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
 		return refuse(x, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
 		              "no region with this key allows the access");
-	to->iov[to->n++] = (struct iovec){ (void *)(uintptr_t)at, length };
+	if (x->responder.memory->way != HCA_MEMORY_OWN)
+		here = mapped_at(x, &x->responder, &reach, at, length);
+	to->mapped = here;
+	to->iov[to->n++] = (struct iovec){ here ? here : (void *)(uintptr_t)at, length };
 	return IBV_WC_SUCCESS;
 }
 
@@ -616,9 +672,11 @@ static int change_word(struct hca_exchange *x, const struct shm_request *r, stru
 	uint64_t next;
 	struct iovec here = { old, sizeof(*old) }, there = at->iov[0];
 	struct hca_span mine = { .iov = &here, .n = 1 };
-	struct hca_span word = { .memory = x->responder.memory, .iov = &there, .n = 1 };
-	int ret = hca_memory_copy(&mine, &word, sizeof(*old));
+	struct hca_span word = remote_span(x, at);
+	int ret;
 
+	word.iov = &there;
+	ret = hca_memory_copy(&mine, &word, sizeof(*old));
 	if (ret)
 		return ret;
 	next = result_of(r, *old);

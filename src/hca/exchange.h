@@ -22,6 +22,7 @@ struct hca_sender;
 struct hca_end {
 	struct shm_qp qp; /* a copy of its record */
 	struct hca_memory *memory;
+	const struct hca_mapping *map; /* of it, that was used last; or NULL */
 };
 
 struct hca_exchange {

@@ -55,13 +55,16 @@ void hca_keys_remove(struct hca_process *p, uint32_t key)
  */
 static void offer_memory(struct hca_process *p)
 {
+	struct control_offer_memory req = { .kind = CONTROL_MEMORY_ALL };
 	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	if (fd < 0)
 		return; /* no /proc: the other way has to do */
-	control_call(p->control,
-	             &(struct control_call){ .type = CONTROL_OFFER_MEMORY, .send_fd = &fd });
+	control_call(p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
+	                                                 .request = &req,
+	                                                 .request_bytes = sizeof(req),
+	                                                 .send_fd = &fd });
 	close(fd);
 }
 

@@ -4,12 +4,16 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/adopt.h"
 #include "hca/memory.h"
 #include "shm/key.h"
 
@@ -30,10 +34,22 @@ static bool proves_itself(struct hca_process *p, const struct hca_memory *m)
 	return !hca_memory_copy(&to, &from, sizeof(witness)) && witness == keys->witness;
 }
 
+/* A descriptor of the memory of that queue pair's process; -1: none. */
+static int get_descriptor(struct hca_process *p, uint32_t qpn, enum control_memory_kind kind)
+{
+	struct control_get_memory req = { .qpn = qpn, .kind = kind };
+	int fd = -1;
+
+	if (control_call(p->control, &(struct control_call){ .type = CONTROL_GET_MEMORY,
+	                                                     .request = &req,
+	                                                     .request_bytes = sizeof(req),
+	                                                     .fd = &fd }))
+		return -1;
+	return fd;
+}
+
 static void find_way(struct hca_process *p, struct hca_memory *m, uint32_t qpn)
 {
-	struct control_get_memory req = { .qpn = qpn };
-
 	m->way = HCA_MEMORY_OWN;
 	if (m->keys_off == p->mrs.keys_off)
 		return;
@@ -41,12 +57,8 @@ static void find_way(struct hca_process *p, struct hca_memory *m, uint32_t qpn)
 	if (m->pid > 0 && proves_itself(p, m))
 		return;
 	m->way = HCA_MEMORY_FILE;
-	if (control_call(p->control, &(struct control_call){ .type = CONTROL_GET_MEMORY,
-	                                                     .request = &req,
-	                                                     .request_bytes = sizeof(req),
-	                                                     .fd = &m->fd }))
-		m->fd = -1;
-	else if (proves_itself(p, m))
+	m->fd = get_descriptor(p, qpn, CONTROL_MEMORY_ALL);
+	if (m->fd >= 0 && proves_itself(p, m))
 		return;
 	m->way = HCA_MEMORY_NONE;
 	base_log_warning(verbs,
@@ -80,10 +92,94 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q)
 	m->client = q->client;
 	m->keys_off = q->connection.keys_off;
 	m->pid = q->connection.pid;
-	m->fd = -1;
+	m->fd = m->adopted_fd = -1;
+	LIST_INIT(&m->mappings);
 	find_way(p, m, q->qpn);
 	return m;
 }
+
+/* ---- adopted memory ---- */
+
+#define MOST_MAPPINGS 1024
+
+/* Whether touching what is mapped of the file never is a signal: it cannot become shorter. */
+static bool can_be_mapped(int fd, uint64_t to)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat s;
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(fd, &s) && (uint64_t)s.st_size >= to;
+}
+
+/* Asks for the file the first time. False: there is none. */
+static bool has_file(struct hca_process *p, struct hca_memory *m, uint32_t qpn, uint64_t to)
+{
+	if (m->adopted_fd == -1) {
+		m->adopted_fd = get_descriptor(p, qpn, CONTROL_MEMORY_ADOPTED);
+		if (m->adopted_fd < 0)
+			m->adopted_fd = -2;
+	}
+	return m->adopted_fd >= 0 && can_be_mapped(m->adopted_fd, to);
+}
+
+static struct hca_mapping *find_mapping(const struct hca_memory *m, uint64_t from, uint64_t to)
+{
+	struct hca_mapping *map;
+
+	LIST_FOREACH(map, &m->mappings, entry)
+	if (from >= map->from && to <= map->to)
+		return map;
+	return NULL;
+}
+
+static struct hca_mapping *add_mapping(struct hca_memory *m, uint64_t from, uint64_t to)
+{
+	struct hca_mapping *map = malloc(sizeof(*map));
+
+	if (!map)
+		return NULL;
+	*map = (struct hca_mapping){ .from = from, .to = to };
+	map->here = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, m->adopted_fd,
+	                 (off_t)from);
+	if (map->here == MAP_FAILED) {
+		free(map);
+		return NULL;
+	}
+	LIST_INSERT_HEAD(&m->mappings, map, entry);
+	m->n_mappings++;
+	return map;
+}
+
+const struct hca_mapping *hca_memory_map(struct hca_process *p, struct hca_memory *m, uint32_t qpn,
+                                         uint64_t from, uint64_t to)
+{
+	struct hca_mapping *map;
+
+	/* the other process writes these */
+	if (from >= to || to - from > HCA_ADOPT_MOST || from % HCA_ADOPT_PAGE || to > INT64_MAX)
+		return NULL;
+	pthread_mutex_lock(&p->memory_lock);
+	map = find_mapping(m, from, to);
+	if (!map && m->n_mappings < MOST_MAPPINGS && has_file(p, m, qpn, to))
+		map = add_mapping(m, from, to);
+	pthread_mutex_unlock(&p->memory_lock);
+	return map;
+}
+
+static void unmap_all(struct hca_memory *m)
+{
+	struct hca_mapping *map;
+
+	while ((map = LIST_FIRST(&m->mappings))) {
+		LIST_REMOVE(map, entry);
+		munmap(map->here, map->to - map->from);
+		free(map);
+	}
+	if (m->adopted_fd >= 0)
+		close(m->adopted_fd);
+}
+
+/* ---- life ---- */
 
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 {
@@ -106,6 +202,7 @@ void hca_memory_put(struct hca_process *p, struct hca_memory *m)
 		base_hash_remove(&p->memories, &m->node);
 		if (m->fd >= 0)
 			close(m->fd);
+		unmap_all(m);
 		free(m);
 	}
 	pthread_mutex_unlock(&p->memory_lock);
@@ -150,6 +247,8 @@ static ssize_t copy_own(const struct hca_span *to, const struct hca_span *from)
 {
 	size_t part = common_part(to, from);
 
+	/* requests take effect in order, also for a program that looks at its memory */
+	atomic_thread_fence(memory_order_acq_rel);
 	memmove(to->iov->iov_base, from->iov->iov_base, part);
 	return (ssize_t)part;
 }

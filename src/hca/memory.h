@@ -19,6 +19,13 @@
 
 enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY_FILE };
 
+/* A part of another process's adopted memory (adopt.h), which this process has mapped. */
+struct hca_mapping {
+	LIST_ENTRY(hca_mapping) entry;
+	uint64_t from, to; /* its addresses in that process */
+	char *here;
+};
+
 struct hca_memory {
 	struct base_hash_node node; /* of the process, by client */
 	unsigned refs;
@@ -27,12 +34,20 @@ struct hca_memory {
 	uint32_t client;
 	pid_t pid;
 	int fd;
+	int adopted_fd; /* -1: not asked for yet; -2: there is none that we may map */
+	LIST_HEAD(, hca_mapping) mappings;
+	unsigned n_mappings;
 };
 
 /* The memory of the process of queue pair @q; hca_memory_put() gives it up. NULL: no memory left.
  * Its way is HCA_MEMORY_NONE if it cannot be reached. */
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
+
+/* The mapping of memory from @from to @to, adopted by the process of queue pair @qpn, whose memory
+ * is @m. It lasts as long as @m. NULL: it cannot be mapped, and is reached as other memory. */
+const struct hca_mapping *hca_memory_map(struct hca_process *p, struct hca_memory *m, uint32_t qpn,
+                                         uint64_t from, uint64_t to);
 
 /* The address of a part that is in a null region (ibv_alloc_null_mr(3)): it reads as zeros, and
  * discards what is written. No memory is there. */

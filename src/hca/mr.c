@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "hca/adopt.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
 #include "hca/connected.h"
@@ -107,10 +108,48 @@ static int next_key(struct hca_mr_table *t, uint32_t index, uint8_t *key)
 	return 0;
 }
 
+bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to)
+{
+	for (uint32_t i = 0; i < t->ids.size; i++) {
+		const struct hca_mr *mr = base_idtable_get(&t->ids, i);
+		uint64_t start, end;
+
+		if (!mr || mr->kind == HCA_MR_WINDOW || mr->kind == HCA_MR_NULL || mr->unsettled)
+			continue;
+		start = (uintptr_t)mr->start & ~(HCA_ADOPT_PAGE - 1);
+		end = (uintptr_t)mr->start + mr->mr.length;
+		if (start < to && end > from)
+			return true;
+	}
+	return false;
+}
+
+/* Adopts the pages of the region if that can be, and peers' processes will see its key. */
+static void adopt(struct hca_process *p, struct hca_mr *mr)
+{
+	if (!p->mrs.keys_off || mr->kind != HCA_MR_ORDINARY || mr->dm ||
+	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return;
+	mr->unsettled = true;
+	mr->adopted = hca_adopt(p, mr->start, mr->mr.length);
+	mr->unsettled = false;
+}
+
+static void end_adoption(struct hca_process *p, struct hca_mr *mr)
+{
+	if (!mr->adopted)
+		return;
+	mr->adopted = false;
+	mr->unsettled = true;
+	hca_adopt_end(p, mr->start, mr->mr.length);
+	mr->unsettled = false;
+}
+
 /* Publishes the key of @mr to the processes of peers (keys.h). With the lock held. */
-static int publish_key(struct hca_process *p, const struct hca_mr *mr)
+static int publish_key(struct hca_process *p, struct hca_mr *mr)
 {
 	struct shm_reach reach;
+	int ret;
 
 	if (mr->kind == HCA_MR_WINDOW)
 		return 0; /* it has no key before it is bound */
@@ -122,7 +161,21 @@ static int publish_key(struct hca_process *p, const struct hca_mr *mr)
 
 	if (mr->kind == HCA_MR_NULL)
 		reach.access |= SHM_KEY_NULL;
-	return hca_keys_put(p, mr->mr.lkey, &reach);
+	adopt(p, mr);
+	if (mr->adopted)
+		reach.access |= SHM_KEY_ADOPTED;
+	ret = hca_keys_put(p, mr->mr.lkey, &reach);
+	if (ret)
+		end_adoption(p, mr);
+	return ret;
+}
+
+/* Nobody finds the key of @mr any more, or uses it. With the lock held. */
+static void unpublish_key(struct hca_process *p, struct hca_mr *mr)
+{
+	hca_keys_remove(p, mr->mr.lkey);
+	hca_connections_wait(p);
+	end_adoption(p, mr);
 }
 
 struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key)
@@ -148,7 +201,7 @@ struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
 
 int hca_mr_publish_all(struct hca_process *p)
 {
-	const struct hca_mr *mr;
+	struct hca_mr *mr;
 	int ret = 0;
 
 	for (uint32_t i = 0; i < p->mrs.ids.size && !ret; i++) {
@@ -308,8 +361,8 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 		key = (uint8_t)mr->mr.lkey;
 	if (!ret) {
 		atomic_store_explicit(entry_of_mr(t, mr), NULL, memory_order_release);
-		hca_keys_remove(p, mr->mr.lkey);
-		hca_connections_wait(p);
+		unpublish_key(p, mr);
+		next.adopted = false;
 		next.mr.lkey = next.mr.rkey = mr->index << 8 | key;
 		hca_pd_unuse(mr->mr.pd);
 		hca_pd_use(next.mr.pd);
@@ -339,8 +392,7 @@ static void retire(struct hca_mr_table *t, struct hca_mr *region)
 	struct hca_process *p = hca_context(region->mr.context)->process;
 
 	atomic_store_explicit(entry_of_mr(t, region), NULL, memory_order_release);
-	hca_keys_remove(p, region->mr.lkey);
-	hca_connections_wait(p);
+	unpublish_key(p, region);
 	base_idtable_remove(&t->ids, region->index);
 	region->gone = true;
 	if (region->dm)

@@ -47,6 +47,8 @@ struct hca_mr {
 	/* of the region itself, under the table's lock: */
 	unsigned handles; /* that the program has not given up */
 	unsigned windows; /* that are bound to it */
+	bool adopted;     /* its whole pages are (adopt.h) */
+	bool unsettled;   /* they are just becoming so, or private again */
 	bool gone;        /* it is deregistered */
 	uint64_t iova;    /* what work requests call the first byte */
 	unsigned access;
@@ -63,6 +65,10 @@ struct hca_mr_table {
 };
 
 struct hca_process;
+
+/* Whether a region, with the pages that it begins and ends in, overlaps memory from @from to @to.
+ * With the table's lock held. */
+bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to);
 
 /* Publishes the keys of all regions: hca_keys_open() calls it with the table's lock held. 0 or
  * -ENOMEM. */

@@ -94,7 +94,9 @@ enum shm_operation {
 #define SHM_KEY_CHUNK  1024
 #define SHM_KEY_CHUNKS 1024
 
-enum shm_key_access {                         /* beside enum ibv_access_flags */
+enum shm_key_access { /* beside enum ibv_access_flags */
+	              SHM_KEY_ADOPTED =
+	                      1 << 29, /* its whole pages lie in the file of adopted memory */
 	              SHM_KEY_NULL = 1 << 30, /* reads as zeros, discards what is written */
 };
 
