@@ -88,6 +88,7 @@ _umbel_word()
 {
 	case $command$1 in
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
+	rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
 	show1) _umbel_offer "$(_umbel_listed show)" ;;
 	set*) _umbel_offer "$_umbel_settings" = ;;

@@ -5,8 +5,10 @@
  * it without them. `umbel --help` does not list it.
  */
 #include <limits.h>
+#include <stdlib.h>
 
 #include "base/util.h"
+#include "cli/environ.h"
 #include "cli/fabric_options.h"
 #include "cli/fabrics.h"
 #include "daemon/daemon.h"
@@ -32,6 +34,17 @@ static int read_fd(const struct cli_command *self, const char *text, int *fd)
 		return cli_usage_error(self, "'%s' is no descriptor", text);
 	*fd = (int)v;
 	return 0;
+}
+
+/* Programs that the daemon starts find the fabric by the absolute path of its directory. */
+static int fix_runtime_dir(void)
+{
+	char path[PATH_MAX];
+	int ret = cli_runtime_dir(path);
+
+	if (!ret)
+		setenv("UMBEL_RUNTIME_DIR", path, 1);
+	return ret;
 }
 
 static int daemon_run(const struct cli_command *self, int argc, char **argv)
@@ -72,6 +85,8 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
 	if (!ret)
 		ret = cli_fabric_options_end(self, &fabric);
+	if (!ret && fabric.ipoib)
+		ret = fix_runtime_dir();
 	if (!ret) {
 		o.fabric = cli_fabric_name(fabric.name);
 		o.shape = (struct daemon_shape){
@@ -89,6 +104,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
 		o.ipoib = fabric.ipoib;
+		o.become = cli_exec_own;
 		fabric.topology.text = NULL;
 		ret = daemon_main(&o);
 	}

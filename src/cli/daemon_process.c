@@ -29,6 +29,7 @@ enum {
 	PARTITIONS_FD = 6,
 	LAST_FD = PARTITIONS_FD,
 	START_MS = 20000,
+	START_IPOIB_MS = 120000, /* with an interface for each host */
 	STOP_MS = 5000,
 };
 
@@ -216,21 +217,28 @@ static _Noreturn void become_daemon(const struct cli_daemon_process_start *how,
 	give_up(READY_FD, exe);
 }
 
+/* How long a start may take. */
+static int start_ms(const struct cli_fabric_options *fabric)
+{
+	return fabric->ipoib ? START_IPOIB_MS : START_MS;
+}
+
 /*
  * Waits until the daemon serves: 0. 1 if interrupted; else -errno. In @said is what the daemon has
  * written, if anything: notes, or why it does not serve.
  */
-static int wait_ready(int ready_fd, int interrupt_fd, char *said, size_t room)
+static int wait_ready(int ready_fd, const struct cli_daemon_process_start *how, char *said,
+                      size_t room)
 {
 	struct pollfd fds[] = {
 		{ .fd = ready_fd, .events = POLLIN },
-		{ .fd = interrupt_fd, .events = POLLIN },
+		{ .fd = how->interrupt_fd, .events = POLLIN },
 	};
 	size_t len = 0;
 	ssize_t n;
 
 	for (;;) {
-		n = poll(fds, ARRAY_SIZE(fds), START_MS);
+		n = poll(fds, ARRAY_SIZE(fds), start_ms(how->fabric));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -256,14 +264,17 @@ static void print_notes(char *notes)
 		base_log("%s", line);
 }
 
-static void report_failure(const char *name, int ret, const char *error)
+static void report_failure(const struct cli_fabric_options *fabric, int ret, const char *error)
 {
+	const char *name = fabric->name;
+
 	if (ret == 1)
 		return;
 	if (*error) {
 		base_log("%s", error);
 	} else if (ret == -ETIMEDOUT) {
-		base_log("the daemon of fabric '%s' did not start in %d s", name, START_MS / 1000);
+		base_log("the daemon of fabric '%s' did not start in %d s", name,
+		         start_ms(fabric) / 1000);
 	} else {
 		base_log("the daemon of fabric '%s' failed to start:", name);
 		cli_daemon_process_print_log(name);
@@ -351,7 +362,7 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 		close_pipes(&p);
 		return CLI_FAILED;
 	}
-	ret = wait_ready(p.ready[0], how->interrupt_fd, error, sizeof(error));
+	ret = wait_ready(p.ready[0], how, error, sizeof(error));
 	if (!ret && how->owned_dir) {
 		m->life_fd = p.life[1];
 		p.life[1] = -1;
@@ -361,7 +372,7 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 		print_notes(error);
 		return 0;
 	}
-	report_failure(how->fabric->name, ret, error);
+	report_failure(how->fabric, ret, error);
 	kill(m->pid, SIGTERM); /* it may have begun to serve just now */
 	cli_daemon_process_stop(m);
 	cli_daemon_process_remove_log(how->fabric->name);

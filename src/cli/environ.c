@@ -134,7 +134,8 @@ int cli_environ_set(const char *fabric, const char *host)
 	ret = (!is_on_path() && prepend("PATH", bin)) || prepend("LD_LIBRARY_PATH", lib) ||
 	      set_sysfs(lib) || set_sanitizer() || setenv("UMBEL_RUNTIME_DIR", runtime, 1) ||
 	      setenv("UMBEL_FABRIC", fabric, 1) ||
-	      (host ? setenv("UMBEL_HOST", host, 1) : unsetenv("UMBEL_HOST"));
+	      (host ? setenv("UMBEL_HOST", host, 1) : unsetenv("UMBEL_HOST")) ||
+	      unsetenv("UMBEL_HOST_IS_NAME");
 	if (ret) {
 		base_log("cannot set the environment: %s", strerror(errno));
 		return CLI_FAILED;
@@ -142,7 +143,7 @@ int cli_environ_set(const char *fabric, const char *host)
 	return 0;
 }
 
-int cli_enter_host(const char *fabric, const char *host)
+int cli_enter_host(const char *fabric, const char *host, bool must)
 {
 	struct hosts_namespaces ns;
 	struct control_client *client;
@@ -152,8 +153,13 @@ int cli_enter_host(const char *fabric, const char *host)
 		return ret;
 	ret = control_enter_host(client, fd);
 	control_close(client);
+	if (ret == -EOPNOTSUPP && must)
+		base_log(
+		        "the hosts of fabric '%s' have no network of their own; it takes: umbel up "
+		        "--ipoib",
+		        fabric);
 	if (ret == -EOPNOTSUPP)
-		return 0;
+		return must ? CLI_FAILED : 0;
 	if (!ret) {
 		ns = (struct hosts_namespaces){
 			.net = fd[0], .uts = fd[1], .mnt = fd[2], .user = fd[3]
@@ -164,7 +170,7 @@ int cli_enter_host(const char *fabric, const char *host)
 			close(ns.user);
 	}
 	if (!ret)
-		return 0;
+		return setenv("UMBEL_HOST_IS_NAME", "1", 1) ? CLI_FAILED : 0;
 	base_log("cannot go to the network of host '%s': %s; 'umbel exec --net host' stays on this "
 	         "one",
 	         host, strerror(-ret));
@@ -177,6 +183,17 @@ int cli_exec_command(char **argv)
 	execvp(argv[0], argv);
 	base_log("cannot run '%s': %s", argv[0], strerror(errno));
 	return errno == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
+}
+
+void cli_exec_own(const char *fabric, const char *host, char **argv)
+{
+	char bin[PATH_MAX], lib[PATH_MAX], path[PATH_MAX + 32];
+
+	if (find_dirs(bin, lib) || cli_environ_set(fabric, host))
+		return;
+	snprintf(path, sizeof(path), "%s/%s", bin, argv[0]);
+	execv(path, argv);
+	base_log("cannot run '%s': %s", path, strerror(errno));
 }
 
 /* "h1 h2 h3", or "h1…h64" where there are many. */

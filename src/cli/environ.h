@@ -6,6 +6,8 @@
 #ifndef CLI_ENVIRON_H
 #define CLI_ENVIRON_H
 
+#include <stdbool.h>
+
 /* Checks that fabric @name is up and, unless @host is NULL, that it has that host.
  * 0, or the exit status after naming the possible hosts. */
 int cli_check_host(const char *name, const char *host);
@@ -14,9 +16,13 @@ int cli_check_host(const char *name, const char *host);
  * on all of them. 0 or CLI_FAILED. */
 int cli_environ_set(const char *fabric, const char *host);
 
-/* If the host has a network of its own, takes this process there: to its namespaces. 0, or the exit
- * status. */
-int cli_enter_host(const char *fabric, const char *host);
+/* If the host has a network of its own, takes this process there: to its namespaces. @must: it is
+ * an error if it has none. 0, or the exit status. */
+int cli_enter_host(const char *fabric, const char *host, bool must);
+
+/* Becomes the program argv[0] of ours, one beside umbel, in that environment; for a process that is
+ * on the host already. Returns only if that fails, after it has said why. */
+void cli_exec_own(const char *fabric, const char *host, char **argv);
 
 /* Runs the command in this process; returns only if that fails, the exit status. */
 int cli_exec_command(char **argv);

@@ -57,7 +57,7 @@ static int exec_run(const struct cli_command *self, int argc, char **argv)
 	if (!ret)
 		ret = cli_environ_set(name, host);
 	if (!ret && host && !stay)
-		ret = cli_enter_host(name, host);
+		ret = cli_enter_host(name, host, false);
 	return ret ? ret : cli_exec_command(argv + dashes + 1);
 }
 

@@ -16,6 +16,8 @@
 	X(down)     \
 	X(run)      \
 	X(exec)     \
+	X(rsh)      \
+	X(mpirun)   \
 	X(show)     \
 	X(set)      \
 	X(status)   \
@@ -65,9 +67,12 @@ static const struct cli_command *find_command(const char *name)
 
 int main(int argc, char **argv)
 {
+	const char *slash = strrchr(argv[0], '/');
 	const struct cli_command *cmd;
 
 	base_log_start(BASE_LOG_WARNING);
+	if (!strcmp(slash ? slash + 1 : argv[0], "umbel-rsh"))
+		return cli_finish(find_command("rsh")->run(find_command("rsh"), argc, argv));
 	if (argc < 2) {
 		base_log("which command? see umbel --help");
 		return CLI_USAGE;

@@ -125,7 +125,7 @@ static _Noreturn void become_command(struct run *r)
 	int ret = cli_environ_set(r->name, r->host);
 
 	if (!ret && r->host)
-		ret = cli_enter_host(r->name, r->host);
+		ret = cli_enter_host(r->name, r->host, false);
 	sigprocmask(SIG_SETMASK, &r->old_signals, NULL);
 	_exit(ret ? CLI_FABRIC_FAILED : cli_exec_command(r->command));
 }

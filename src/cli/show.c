@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
+#include "cli/interfaces.h"
 #include "cli/json.h"
 #include "cli/routes.h"
 #include "cli/views.h"
@@ -19,11 +20,12 @@
 static const char help[] =
         "Usage: umbel show [OPTION]... WHAT [OPTION]...\n"
         "\n"
-        "  topology   nodes, ports and the links between them\n"
-        "  groups     multicast groups: members, attached queue pairs, tree\n"
-        "  routes     what the switches forward where; 'routes SWITCH': that one\n"
-        "  counters   what the ports have counted\n"
-        "  hosts      hosts with their addresses and HCAs\n"
+        "  topology     nodes, ports and the links between them\n"
+        "  groups       multicast groups: members, attached queue pairs, tree\n"
+        "  routes       what the switches forward where; 'routes SWITCH': that one\n"
+        "  counters     what the ports have counted\n"
+        "  hosts        hosts with their addresses, HCAs and interfaces\n"
+        "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"
         "\n"
         "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
         "      --json        as JSON\n"
@@ -35,27 +37,54 @@ struct show {
 	bool json, load;
 };
 
+/* As JSON text that is printed as it comes. */
+static int print_text(struct control_client *client, const char *what)
+{
+	int fd = cli_request_text(client, what, NULL), ret;
+
+	if (fd < 0)
+		return CLI_FAILED;
+	ret = cli_json_print_text(fd);
+	close(fd);
+	return ret;
+}
+
+/* What the view shows, to be put; NULL after an error. */
+static struct json_object *request(struct control_client *client, const char *what,
+                                   struct json_object *interfaces)
+{
+	struct json_object *reply;
+
+	if (!strcmp(what, "neighbours"))
+		return cli_interfaces_neighbours(interfaces);
+	reply = cli_request_json(client, what);
+	if (reply && interfaces)
+		cli_interfaces_add(reply, interfaces);
+	return reply;
+}
+
 /* Prints the daemon's answer. */
 static int print(const struct show *s, struct control_client *client)
 {
 	const struct cli_view *view = cli_view_find(s->what);
-	struct json_object *reply;
-	int fd, ret;
+	struct json_object *reply, *interfaces = NULL;
+	int ret;
 
 	if (!view)
 		return s->load ? cli_load_print(client, s->json)
 		               : cli_routes_print(client, s->of, s->json);
-	if (s->json) {
-		fd = cli_request_text(client, s->what, NULL);
-		ret = fd < 0 ? CLI_FAILED : cli_json_print_text(fd);
-		if (fd >= 0)
-			close(fd);
-		return ret;
+	if (view->interfaces)
+		interfaces = cli_interfaces_request(client);
+	if (s->json && strcmp(s->what, "neighbours") &&
+	    (!interfaces || !json_object_array_length(interfaces))) {
+		json_object_put(interfaces);
+		return print_text(client, s->what);
 	}
-	reply = cli_request_json(client, s->what);
+	reply = request(client, s->what, interfaces);
+	json_object_put(interfaces);
 	if (!reply)
 		return CLI_FAILED;
-	ret = view->print(reply);
+	ret = s->json ? cli_json_print(reply) : view->print(reply);
 	json_object_put(reply);
 	return ret;
 }
@@ -67,10 +96,13 @@ static int show(const struct cli_command *self, const struct show *s)
 	int ret;
 
 	if (!s->what)
-		return cli_usage_error(self, "what? topology, groups, routes, counters or hosts");
+		return cli_usage_error(
+		        self, "what? topology, groups, routes, counters, hosts or neighbours");
 	if (!routes && !cli_view_find(s->what))
 		return cli_usage_error(
-		        self, "no '%s': it shows topology, groups, routes, counters or hosts",
+		        self,
+		        "no '%s': it shows topology, groups, routes, counters, hosts or "
+		        "neighbours",
 		        s->what);
 	if (s->of && (!routes || s->load))
 		return cli_usage_error(self, "one thing at a time, not '%s' too", s->of);
@@ -118,7 +150,7 @@ static int show_run(const struct cli_command *self, int argc, char **argv)
 
 const struct cli_command cli_show = {
 	.name = "show",
-	.summary = "show topology, groups, routes, counters or hosts",
+	.summary = "show topology, groups, routes, counters, hosts or neighbours",
 	.help = help,
 	.run = show_run,
 };

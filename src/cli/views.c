@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The text form of topology, groups, counters and hosts: see views.h. Called by
+ * The text form of topology, groups, counters, hosts and neighbours: see views.h. Called by
  * show.c.
  */
 #define _GNU_SOURCE
@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/command.h"
+#include "cli/interfaces.h"
 #include "cli/json.h"
 #include "cli/table.h"
 #include "cli/views.h"
@@ -85,28 +86,6 @@ static void add_host_port(struct cli_table *t, struct json_object *hca, struct j
 	add_text(t, port, "lid");
 	add_text(t, port, "state");
 	add_text(t, port, "gid");
-}
-
-static int print_hosts(struct json_object *hosts)
-{
-	static const char *const headers[] = { "HOST", "ADDRESSES", "HCA",   "NODE GUID",
-		                               "PORT", "LID",       "STATE", "GID" };
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
-
-	for (size_t i = 0; i < count(hosts); i++) {
-		struct json_object *hcas = cli_json_array(at(hosts, i), "hcas");
-
-		for (size_t j = 0; j < count(hcas); j++) {
-			struct json_object *ports = cli_json_array(at(hcas, j), "ports");
-
-			for (size_t k = 0; k < count(ports); k++) {
-				add_text(t, at(hosts, i), "name");
-				add_joined(t, cli_json_array(at(ports, k), "addresses"));
-				add_host_port(t, at(hcas, j), at(ports, k));
-			}
-		}
-	}
-	return finish(t);
 }
 
 /* "sw1/3", the network device of an Ethernet port, or "-" where nothing is plugged in. */
@@ -323,11 +302,57 @@ static int print_counters(struct json_object *counters)
 	return ret;
 }
 
+/* ---- hosts and their neighbours ---- */
+
+static int print_hosts(struct json_object *hosts)
+{
+	static const char *const headers[] = { "HOST", "ADDRESSES", "HCA",   "NODE GUID",
+		                               "PORT", "LID",       "STATE", "GID" };
+	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+	struct json_object *counters;
+	int ret;
+
+	for (size_t i = 0; i < count(hosts); i++) {
+		struct json_object *hcas = cli_json_array(at(hosts, i), "hcas");
+
+		for (size_t j = 0; j < count(hcas); j++) {
+			struct json_object *ports = cli_json_array(at(hcas, j), "ports");
+
+			for (size_t k = 0; k < count(ports); k++) {
+				add_text(t, at(hosts, i), "name");
+				add_joined(t, cli_json_array(at(ports, k), "addresses"));
+				add_host_port(t, at(hcas, j), at(ports, k));
+			}
+		}
+	}
+	ret = finish(t);
+	counters = cli_interfaces_counters(hosts);
+	if (!ret && count(counters) > 0) {
+		putchar('\n');
+		ret = print_counter_array(counters);
+	}
+	json_object_put(counters);
+	return ret;
+}
+
+static int print_neighbours(struct json_object *neighbours)
+{
+	static const char *const headers[] = {
+		"HOST", "INTERFACE", "ADDRESS", "STATE", "QPN", "GID"
+	};
+	static const char *const keys[] = { "host", "interface", "ip", "state", "qpn", "gid" };
+	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+
+	for (size_t i = 0; i < count(neighbours); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+			add_text(t, at(neighbours, i), keys[k]);
+	return finish(t);
+}
+
 static const struct cli_view views[] = {
-	{ "topology", print_topology },
-	{ "groups", print_groups },
-	{ "counters", print_counters },
-	{ "hosts", print_hosts },
+	{ "topology", false, print_topology },    { "groups", false, print_groups },
+	{ "counters", false, print_counters },    { "hosts", true, print_hosts },
+	{ "neighbours", true, print_neighbours },
 };
 
 const struct cli_view *cli_view_find(const char *what)

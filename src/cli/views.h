@@ -6,10 +6,13 @@
 #ifndef CLI_VIEWS_H
 #define CLI_VIEWS_H
 
+#include <stdbool.h>
+
 struct json_object;
 
 struct cli_view {
 	const char *what;
+	bool interfaces; /* those of the hosts are part of it: cli/interfaces.h */
 	/* Prints to standard output. 0 or CLI_FAILED. */
 	int (*print)(struct json_object *reply);
 };

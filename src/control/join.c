@@ -17,9 +17,9 @@
 static int join(struct control_client **c, enum control_role role, struct shm_region *region,
                 int *host_index)
 {
-	const char *host = secure_getenv("UMBEL_HOST");
+	char path[512], why[CONTROL_WHY_ROOM], name[CONTROL_HOST_ROOM];
+	const char *host = control_host_name(name);
 	struct control_hello_reply hello;
-	char path[512], why[CONTROL_WHY_ROOM];
 	int ret, fd[2], dir;
 
 	dir = control_fabric_open(control_fabric_name(), false, why);
@@ -28,7 +28,7 @@ static int join(struct control_client **c, enum control_role role, struct shm_re
 	close(dir); /* it is proven private: the path leads there again */
 	ret = control_path(path, sizeof(path), control_fabric_name(), "ctl");
 	if (!ret)
-		ret = control_connect(c, path, role, host && *host ? host : NULL);
+		ret = control_connect(c, path, role, host);
 	if (ret)
 		return ret;
 	control_hello(*c, &hello, fd);
@@ -75,13 +75,13 @@ static const char *advice(int error)
 void control_join_explain(int error)
 {
 	const char *name = control_fabric_name();
-	char why[CONTROL_WHY_ROOM];
+	char why[CONTROL_WHY_ROOM], host[CONTROL_HOST_ROOM];
 	int dir;
 
 	if (!secure_getenv("UMBEL_FABRIC"))
 		return;
 	if (error == -EHOSTUNREACH) {
-		base_log("no host '%s' in fabric '%s'", secure_getenv("UMBEL_HOST"), name);
+		base_log("no host '%s' in fabric '%s'", control_host_name(host), name);
 		return;
 	}
 	dir = control_fabric_open(name, false, why);

@@ -59,3 +59,15 @@ const char *control_fabric_name(void)
 
 	return name && *name ? name : CONTROL_DEFAULT_FABRIC;
 }
+
+const char *control_host_name(char buf[static CONTROL_HOST_ROOM])
+{
+	const char *host = secure_getenv("UMBEL_HOST"), *own = secure_getenv("UMBEL_HOST_IS_NAME");
+
+	if (!host || !*host)
+		return NULL;
+	buf[CONTROL_HOST_ROOM - 1] = '\0';
+	if (own && *own && !gethostname(buf, CONTROL_HOST_ROOM - 1))
+		return buf;
+	return host;
+}

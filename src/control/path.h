@@ -26,4 +26,12 @@ int control_path(char *buf, size_t len, const char *fabric, const char *leaf);
 /* The fabric that a process belongs to: $UMBEL_FABRIC, else the default. */
 const char *control_fabric_name(void);
 
+#define CONTROL_HOST_ROOM 65 /* bytes that a host name may take */
+
+/*
+ * The host that a process is on, NULL for all: $UMBEL_HOST. On a host with a network of its own
+ * that is the host name, as launchers may give a program the environment of another host.
+ */
+const char *control_host_name(char buf[static CONTROL_HOST_ROOM]);
+
 #endif

@@ -30,7 +30,10 @@ struct daemon_options {
 	struct partitions_file partitions; /* without a name: none */
 	const char **settings;             /* "key=value" */
 	unsigned n_settings;
-	bool ipoib;   /* hosts have a network of their own */
+	bool ipoib; /* hosts have a network of their own */
+	/* In a process on @host: becomes the program argv[0] of ours. Returns if that fails, after
+	 * it has said why. */
+	void (*become)(const char *fabric, const char *host, char **argv);
 	int ready_fd; /* gets a zero byte once the fabric is up, or a line saying why not; -1: none
 	               */
 	int life_fd;  /* the daemon ends when this reads end-of-file; -1: none */

@@ -5,19 +5,98 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/util.h"
 #include "daemon/client.h"
 #include "daemon/hosts.h"
 
-static const char *host_name(void *fabric, unsigned host)
-{
-	const struct fabric *f = fabric;
+/* ---- interfaces ---- */
 
-	return f->host[host].name;
+static unsigned host_of(const void *hosts, unsigned port)
+{
+	const struct shm_region *r = ((const struct daemon_hosts *)hosts)->f->region;
+
+	return r->hcas[r->ports[port].hca].host_index;
+}
+
+/* Becomes umbel-ipoib for a port. */
+static void become_ipoib(const void *arg, unsigned port, int status_fd, int control_fd)
+{
+	const struct daemon_hosts *hosts = arg;
+	const struct shm_port *p = &hosts->f->region->ports[port];
+	char ipv4[INET_ADDRSTRLEN + 4], ipv6[INET6_ADDRSTRLEN + 4];
+	char number[12], name[16], status[12], control[12];
+	char *argv[] = { "umbel-ipoib", "--port",       number,      "--interface", name,
+		         "--address",   ipv4,           "--address", ipv6,          "--status-fd",
+		         status,        "--control-fd", control,     NULL };
+
+	inet_ntop(AF_INET, &p->ipv4, ipv4, INET_ADDRSTRLEN);
+	inet_ntop(AF_INET6, p->ipv6, ipv6, INET6_ADDRSTRLEN);
+	/* the prefixes of fabric_plan_address(): port n of all hosts is in one network */
+	strcat(ipv4, "/16");
+	strcat(ipv6, "/64");
+	snprintf(number, sizeof(number), "%u", hosts->port_num[port]);
+	snprintf(name, sizeof(name), "ib%u", hosts->port_num[port] - 1);
+	snprintf(status, sizeof(status), "%d", status_fd);
+	snprintf(control, sizeof(control), "%d", control_fd);
+	hosts->options->become(hosts->options->fabric, hosts->f->host[host_of(hosts, port)].name,
+	                       argv);
+}
+
+/* The numbers of the ports, each host's from 1. 0 or -ENOMEM. */
+static int number_ports(struct daemon_hosts *hosts)
+{
+	unsigned *used = calloc(hosts->f->n_hosts, sizeof(*used));
+
+	hosts->port_num = calloc(hosts->f->n_hca_ports, sizeof(*hosts->port_num));
+	for (unsigned i = 0; used && hosts->port_num && i < hosts->f->n_hca_ports; i++)
+		hosts->port_num[i] = ++used[host_of(hosts, i)];
+	free(used);
+	return used && hosts->port_num ? 0 : -ENOMEM;
+}
+
+/* The keeper says that all are ready, or has died. */
+static int on_keeper(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct daemon_hosts *hosts = arg;
+	unsigned failed = 0;
+	int ret = hosts_keeper_ready(&hosts->keeper, &failed);
+
+	(void)fd;
+	(void)revents;
+	if (ret < 0) {
+		base_log_error(hosts, "the keeper of the hosts has ended: they have no interfaces "
+		                      "any more, and get none until the fabric starts anew");
+		sd_event_source_set_enabled(s, SD_EVENT_OFF);
+	}
+	if (ret && hosts->ready)
+		hosts->ready(hosts->arg, ret < 0 || failed ? -EIO : 0);
+	if (ret)
+		hosts->ready = NULL;
+	return 0;
+}
+
+int daemon_hosts_start(struct daemon_hosts *hosts)
+{
+	int ret = sd_event_add_io(hosts->loop->events, &hosts->source, hosts->keeper.sock, EPOLLIN,
+	                          on_keeper, hosts);
+
+	return ret < 0 ? ret : hosts_keeper_run(&hosts->keeper);
+}
+
+/* ---- namespaces ---- */
+
+static const char *host_name(const void *hosts, unsigned host)
+{
+	return ((const struct daemon_hosts *)hosts)->f->host[host].name;
 }
 
 static void write_port(FILE *to, const struct shm_port *port, const char *name)
@@ -49,16 +128,40 @@ static char *write_names(const struct fabric *f)
 	return fclose(to) ? NULL : text;
 }
 
+/* Whether interfaces can be made here, before a thousand programs find out. 0, or -errno with @why.
+ */
+static int check_tun(char *why, size_t len)
+{
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC), error = errno;
+
+	if (fd >= 0) {
+		close(fd);
+		return 0;
+	}
+	snprintf(why, len,
+	         "interfaces of hosts need the device /dev/net/tun: %s; a container may have to be "
+	         "given it",
+	         strerror(error));
+	return -error;
+}
+
 int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, size_t len)
 {
 	struct fabric *f = hosts->f;
 	char *names = write_names(f);
-	struct hosts_plan plan = {
-		.dir = dir, .names = names, .n = f->n_hosts, .name = host_name, .arg = f
-	};
+	struct hosts_plan plan = { .dir = dir,
+		                   .names = names,
+		                   .n_hosts = f->n_hosts,
+		                   .n_programs = hosts->options->become ? f->n_hca_ports : 0,
+		                   .name = host_name,
+		                   .host_of = host_of,
+		                   .become = become_ipoib,
+		                   .arg = hosts };
 	struct hosts_namespaces *of = calloc(f->n_hosts, sizeof(*of));
-	int ret = names && of ? 0 : -ENOMEM;
+	int ret = names && of ? number_ports(hosts) : -ENOMEM;
 
+	if (!ret && plan.n_programs)
+		ret = check_tun(why, len);
 	if (!ret)
 		ret = hosts_keeper_start(&hosts->keeper, &plan, of, why, len);
 	free(names);
@@ -69,10 +172,30 @@ int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, si
 	return ret;
 }
 
+int daemon_hosts_show(const struct daemon_hosts *hosts, int *fd)
+{
+	int pair[2], ret;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -EMFILE;
+	if (hosts->of)
+		ret = hosts_keeper_show(&hosts->keeper, pair[1]);
+	else
+		ret = write(pair[1], "[]", 2) == 2 ? 0 : -errno;
+	close(pair[1]);
+	if (ret)
+		close(pair[0]);
+	else
+		*fd = pair[0];
+	return ret;
+}
+
 void daemon_hosts_fini(struct daemon_hosts *hosts)
 {
 	int user;
 
+	free(hosts->port_num);
+	hosts->source = sd_event_source_disable_unref(hosts->source);
 	if (!hosts->of)
 		return;
 	user = hosts->of[0].user;
@@ -109,8 +232,7 @@ static const struct daemon_request requests[] = {
 	{ .type = CONTROL_ENTER_HOST, .bytes = 0, .who = DAEMON_CLI, .serve = enter },
 };
 
-void daemon_hosts_init(struct daemon_hosts *hosts, struct fabric *f, struct daemon_requests *all)
+void daemon_hosts_init(struct daemon_hosts *hosts, struct daemon_requests *all)
 {
-	hosts->f = f;
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), hosts);
 }

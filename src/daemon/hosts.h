@@ -9,22 +9,38 @@
 
 #include <stdbool.h>
 
+#include "daemon/daemon.h"
+#include "daemon/loop.h"
 #include "daemon/request.h"
 #include "fabric/fabric.h"
 #include "hosts/keeper.h"
 
 struct daemon_hosts {
 	struct fabric *f;
+	struct daemon_loop *loop;
+	const struct daemon_options *options;
+	unsigned *port_num; /* of each HCA port among those of its host, from 1 */
 	struct hosts_keeper keeper;
 	struct hosts_namespaces *of; /* by host; NULL: hosts are none */
+	sd_event_source *source;     /* the keeper speaks */
+	void (*ready)(void *arg, int error);
+	void *arg;
 };
 
 /* Adds its requests to the table. */
-void daemon_hosts_init(struct daemon_hosts *hosts, struct fabric *f, struct daemon_requests *all);
+void daemon_hosts_init(struct daemon_hosts *hosts, struct daemon_requests *all);
 
 /* Makes the hosts' namespaces; @dir: the fabric's directory. Before anybody is served, as it takes
  * a millisecond a host. 0, or -errno with @why. */
 int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, size_t len);
+
+/* Has the hosts' interfaces made, by programs that the daemon has to serve. Calls ->ready when they
+ * are there, with 0, or -EIO: the log says why not. 0 or -errno. */
+int daemon_hosts_start(struct daemon_hosts *hosts);
+
+/* The status of the interfaces, as JSON: *@fd is a socket from which it comes. 0; -EBUSY: the
+ * keeper does not answer; -errno. */
+int daemon_hosts_show(const struct daemon_hosts *hosts, int *fd);
 
 void daemon_hosts_fini(struct daemon_hosts *hosts);
 

@@ -59,6 +59,7 @@ struct daemon {
 	struct daemon_settings settings;
 	struct daemon_hosts hosts;
 	struct daemon_show show;
+	int ready_fd;
 	char notes[512]; /* for who starts the daemon: lines */
 };
 
@@ -213,7 +214,7 @@ static int add_requests(struct daemon *d, const char *name)
 	daemon_subnet_init(&d->subnet, all);
 	daemon_partitions_init(&d->subnet, all);
 	daemon_describe_init(d->f, all);
-	daemon_hosts_init(&d->hosts, d->f, all);
+	daemon_hosts_init(&d->hosts, all);
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
 		                        .f = d->f,
@@ -221,6 +222,7 @@ static int add_requests(struct daemon *d, const char *name)
 		                        .clients = &d->clients,
 		                        .objects = &d->objects,
 		                        .subnet = &d->subnet,
+		                        .hosts = &d->hosts,
 		                        .roce = d->roce };
 	return daemon_show_init(&d->show, all);
 }
@@ -299,6 +301,48 @@ static int build(struct daemon *d, const struct daemon_options *o,
 	return ret;
 }
 
+/* @line: why it does not start; or what there is to know, and a zero byte behind it. */
+static void tell_ready(int fd, const char *line, bool ready)
+{
+	if (fd < 0)
+		return;
+	if (write(fd, line, strlen(line) + ready) < 0)
+		base_log_warning(daemon, "nobody waits for us to be ready");
+	close(fd);
+}
+
+/* All that the fabric has is there. */
+static void serve_all(struct daemon *d)
+{
+	tell_ready(d->ready_fd, d->notes, true);
+	sd_notify(0, "READY=1");
+}
+
+/* The hosts have their interfaces; or not: what has gone wrong is in the log, which whoever starts
+ * us shows if we end without a word. */
+static void on_hosts_ready(void *arg, int error)
+{
+	struct daemon *d = arg;
+
+	if (!error) {
+		serve_all(d);
+		return;
+	}
+	if (d->ready_fd >= 0)
+		close(d->ready_fd);
+	sd_event_exit(d->loop.events, error);
+}
+
+static int make_hosts(struct daemon *d, const struct daemon_options *o, char *why, size_t len)
+{
+	d->hosts.f = d->f;
+	d->hosts.loop = &d->loop;
+	d->hosts.options = o;
+	d->hosts.ready = on_hosts_ready;
+	d->hosts.arg = d;
+	return daemon_hosts_make(&d->hosts, d->place.dir, why, len);
+}
+
 static int start(struct daemon *d, const struct daemon_options *o, char *why, size_t len)
 {
 	struct shm_control *control;
@@ -319,10 +363,12 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 	if (!ret)
 		ret = start_modules(d, o->fabric, why, len);
 	if (!ret && o->ipoib)
-		ret = daemon_hosts_make(&d->hosts, d->place.dir, why, len);
+		ret = make_hosts(d, o, why, len);
 	if (!ret)
 		ret = daemon_place_listen(&d->place);
-	return ret ? ret : daemon_clients_listen(&d->clients, d->place.listen_fd);
+	if (!ret)
+		ret = daemon_clients_listen(&d->clients, d->place.listen_fd);
+	return ret || !o->ipoib ? ret : daemon_hosts_start(&d->hosts);
 }
 
 static void stop(struct daemon *d)
@@ -349,16 +395,6 @@ static void stop(struct daemon *d)
 	if (d->f)
 		fabric_free(d->f);
 	daemon_loop_fini(&d->loop);
-}
-
-/* @line: why it does not start; or what there is to know, and a zero byte behind it. */
-static void tell_ready(int fd, const char *line, bool ready)
-{
-	if (fd < 0)
-		return;
-	if (write(fd, line, strlen(line) + ready) < 0)
-		base_log_warning(daemon, "nobody waits for us to be ready");
-	close(fd);
 }
 
 static void explain(char *why, size_t len, const char *fabric, int error)
@@ -401,6 +437,7 @@ int daemon_main(const struct daemon_options *o)
 
 	if (!d)
 		return EXIT_FAILURE;
+	d->ready_fd = o->ready_fd;
 	ret = daemon_place_occupy(&d->place, o->fabric, why);
 	if (!ret)
 		ret = start(d, o, why, sizeof(why));
@@ -408,8 +445,8 @@ int daemon_main(const struct daemon_options *o)
 	if (ret) {
 		explain(why, sizeof(why), o->fabric, ret);
 	} else {
-		tell_ready(o->ready_fd, d->notes, true);
-		sd_notify(0, "READY=1");
+		if (!o->ipoib)
+			serve_all(d);
 		ret = sd_event_loop(d->loop.events);
 	}
 	daemon_place_unlisten(&d->place);

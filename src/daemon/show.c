@@ -168,6 +168,16 @@ static bool is_node(const struct daemon_show *s, const char *name)
 	return false;
 }
 
+/* Of what the daemon does not know: others write it. */
+static int show_interfaces(const struct daemon_show *s, struct daemon_call *call)
+{
+	int fd, ret = daemon_hosts_show(s->hosts, &fd);
+
+	if (!ret)
+		daemon_call_give(call, fd);
+	return ret;
+}
+
 static int show(struct daemon_call *call)
 {
 	struct daemon_show *s = call->module;
@@ -178,6 +188,8 @@ static int show(struct daemon_call *call)
 	end_older(s, call->client->id);
 	if (*req.of && !is_node(s, req.of))
 		return -ENOENT;
+	if (!strcmp(req.what, "interfaces"))
+		return show_interfaces(s, call);
 	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
 		if (!strcmp(views[i].name, req.what))
 			return start(s, &views[i], &req, call);

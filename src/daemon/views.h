@@ -9,6 +9,7 @@
 
 #include "daemon/chores.h"
 #include "daemon/client.h"
+#include "daemon/hosts.h"
 #include "daemon/roce.h"
 #include "daemon/show_json.h"
 #include "daemon/subnet.h"
@@ -22,6 +23,7 @@ struct daemon_show {
 	const struct daemon_clients *clients;
 	const struct daemon_objects *objects;
 	const struct daemon_subnet *subnet;
+	const struct daemon_hosts *hosts;
 	const struct daemon_roce *roce;      /* NULL: the fabric is InfiniBand's */
 	const struct fabric_node **switches; /* each at its index */
 	LIST_HEAD(, show_stream) streams;

@@ -2,15 +2,19 @@
 /*
  * The keeper: see keeper.h. What it sends are packets (control/socket.h): first one with the user
  * namespace, if there is one, then one with the descriptors of each host, in order; or one with a
- * status and the reason in words.
+ * status and the reason in words. Later it gets RUN and SHOW, and sends READY.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,10 +22,14 @@
 #include "base/log.h"
 #include "control/socket.h"
 #include "hosts/keeper.h"
+#include "hosts/programs.h"
 
 #define STOP_MS 3000
 
-enum { KEEPER_USER = 1, KEEPER_HOST };
+enum { KEEPER_USER = 1, KEEPER_HOST, KEEPER_RUN, KEEPER_READY, KEEPER_SHOW };
+
+/* What an event of the keeper's loop is about, unless it is a program. */
+enum { ABOUT_DAEMON = UINT32_MAX, ABOUT_CHILDREN = UINT32_MAX - 1 };
 
 /* ---- in the keeper ---- */
 
@@ -67,39 +75,115 @@ static void send_failure(int sock, int error, const char *why)
 	control_send(sock, &p);
 }
 
-static int make_hosts(int sock, const struct hosts_plan *plan, char *why, size_t len)
+/* Makes the hosts; their namespaces stay open here, too, for the programs. */
+static int make_hosts(int sock, const struct hosts_plan *plan, struct hosts_namespaces *ns,
+                      char *why, size_t len)
 {
-	struct hosts_namespaces ns;
 	struct hosts_site site;
 	int ret = hosts_site_enter(&site, plan->names, plan->dir, why, len);
 
 	if (!ret)
 		ret = send_user(sock, site.user);
-	for (unsigned i = 0; !ret && i < plan->n; i++) {
-		ret = hosts_namespaces_make(&ns, &site, plan->name(plan->arg, i), why, len);
-		if (ret)
-			break;
-		ret = send_host(sock, &ns);
-		hosts_namespaces_close(&ns);
+	for (unsigned i = 0; !ret && i < plan->n_hosts; i++) {
+		ret = hosts_namespaces_make(&ns[i], &site, plan->name(plan->arg, i), why, len);
+		if (!ret)
+			ret = send_host(sock, &ns[i]);
+		if (!plan->n_programs)
+			hosts_namespaces_close(&ns[i]);
 	}
 	return ret;
 }
 
+static void tell_ready(int sock, unsigned failed)
+{
+	struct control_packet p = { .header = { .type = KEEPER_READY, .bytes = sizeof(failed) } };
+
+	memcpy(p.body, &failed, sizeof(failed));
+	control_send(sock, &p);
+}
+
+/* What the daemon wants. -EPIPE: that we end. */
+static int obey(int sock, struct hosts_programs *programs)
+{
+	struct control_packet p;
+	int ret = control_receive(sock, &p);
+
+	if (ret)
+		return ret;
+	if (p.header.type == KEEPER_RUN) {
+		hosts_programs_start(programs);
+		if (!programs->unready)
+			tell_ready(sock, programs->failed);
+	} else if (p.header.type == KEEPER_SHOW && p.n_fds) {
+		hosts_programs_show(programs, p.fd[0]);
+	}
+	control_close_fds(&p);
+	return 0;
+}
+
+/* An event: about @what. -EPIPE: the daemon has gone. */
+static int handle(int sock, int child_fd, struct hosts_programs *programs, uint32_t what)
+{
+	struct signalfd_siginfo info;
+	unsigned unready = programs->unready;
+
+	if (what == ABOUT_DAEMON)
+		return obey(sock, programs);
+	if (what == ABOUT_CHILDREN) {
+		while (read(child_fd, &info, sizeof(info)) > 0)
+			;
+		hosts_programs_reap(programs);
+	} else {
+		hosts_programs_heard(programs, what);
+	}
+	if (unready && !programs->unready)
+		tell_ready(sock, programs->failed);
+	return 0;
+}
+
+/* Runs the programs until the daemon is gone. */
+static int serve(int sock, const struct hosts_plan *plan, const struct hosts_namespaces *ns)
+{
+	struct hosts_programs programs = { .plan = plan, .ns = ns };
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = ABOUT_DAEMON };
+	sigset_t child;
+	int child_fd, ret = hosts_programs_init(&programs);
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	child_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	programs.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ret || child_fd < 0 || epoll_ctl(programs.epoll_fd, EPOLL_CTL_ADD, sock, &event))
+		return 1;
+	event.data.u32 = ABOUT_CHILDREN;
+	if (epoll_ctl(programs.epoll_fd, EPOLL_CTL_ADD, child_fd, &event))
+		return 1;
+	while (ret != -EPIPE) {
+		int n = epoll_wait(programs.epoll_fd, &event, 1, hosts_programs_restart(&programs));
+
+		if (n > 0)
+			ret = handle(sock, child_fd, &programs, event.data.u32);
+	}
+	hosts_programs_kill(&programs);
+	return 0;
+}
+
 static _Noreturn void keep(int sock, pid_t daemon, const struct hosts_plan *plan)
 {
-	char why[CONTROL_MAX_BYTES / 2] = "", byte;
-	int ret;
+	struct hosts_namespaces *ns = calloc(plan->n_hosts, sizeof(*ns));
+	char why[CONTROL_MAX_BYTES / 2] = "";
+	int ret = -ENOMEM;
 
 	prctl(PR_SET_NAME, "umbel-keeper");
 	die_with(daemon);
 	close_others(sock);
-	ret = make_hosts(sock, plan, why, sizeof(why));
+	if (ns)
+		ret = make_hosts(sock, plan, ns, why, sizeof(why));
 	die_with(daemon);
 	if (ret)
 		send_failure(sock, ret, why);
-	while (!ret && recv(sock, &byte, 1, 0) != 0)
-		;
-	_exit(ret ? 1 : 0);
+	_exit(ret ? 1 : serve(sock, plan, ns));
 }
 
 /* ---- in the daemon ---- */
@@ -171,10 +255,40 @@ int hosts_keeper_start(struct hosts_keeper *k, const struct hosts_plan *plan,
 		close(k->sock);
 		return ret;
 	}
-	ret = receive_hosts(k, ns, plan->n, why, len);
+	ret = receive_hosts(k, ns, plan->n_hosts, why, len);
 	if (ret)
 		hosts_keeper_stop(k);
+	else /* from now on nobody waits for it */
+		fcntl(k->sock, F_SETFL, O_NONBLOCK);
 	return ret;
+}
+
+int hosts_keeper_run(const struct hosts_keeper *k)
+{
+	struct control_packet p = { .header = { .type = KEEPER_RUN } };
+
+	return control_send(k->sock, &p);
+}
+
+int hosts_keeper_ready(const struct hosts_keeper *k, unsigned *failed)
+{
+	struct control_packet p;
+	int ret = control_receive(k->sock, &p);
+
+	if (ret)
+		return ret == -EAGAIN ? 0 : ret;
+	control_close_fds(&p);
+	if (p.header.type != KEEPER_READY || p.header.bytes != sizeof(*failed))
+		return -EPROTO;
+	memcpy(failed, p.body, sizeof(*failed));
+	return 1;
+}
+
+int hosts_keeper_show(const struct hosts_keeper *k, int fd)
+{
+	struct control_packet p = { .header = { .type = KEEPER_SHOW }, .fd = { fd }, .n_fds = 1 };
+
+	return control_send(k->sock, &p) ? -EBUSY : 0;
 }
 
 void hosts_keeper_stop(struct hosts_keeper *k)

@@ -95,12 +95,13 @@ static int make_entry(void *arg, const char *name, const struct sysfs_node *chil
 
 static int make(const struct sysfs_home *h, const struct sysfs_place *place, bool fill, char *path)
 {
-	const char *host = secure_getenv("UMBEL_HOST");
+	char name[CONTROL_HOST_ROOM];
+	const char *host = control_host_name(name);
 	struct filling f = { .home = h };
 	char within[PATH_MAX];
 	int ret = 0, n;
 
-	n = snprintf(within, PATH_MAX, "%s/%s%s", CONTROL_STAND_INS, host && *host ? host : ".all",
+	n = snprintf(within, PATH_MAX, "%s/%s%s", CONTROL_STAND_INS, host ? host : ".all",
 	             place->canonical);
 	if (n >= PATH_MAX || snprintf(path, PATH_MAX, "%s/%s", h->path, within) >= PATH_MAX)
 		return -ENAMETOOLONG;

@@ -28,13 +28,13 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec show set status link switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun show set status link switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
     ("umbel ", COMMANDS + ["--help", "--version"]),
     ("umbel st", ["status"]),
-    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts"]),
+    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours"]),
     ("umbel show --json g", ["groups"]),
     ("umbel show -n default t", ["topology"]),
     ("umbel show --name=d", ["--name=default"]),
@@ -43,6 +43,7 @@ CASES = [
     ("umbel show hosts ", []),
     ("umbel exec ", ["h1", "h2", "h3", "--"]),
     ("umbel exec --net ", ["host"]),
+    ("umbel rsh h", ["h1", "h2", "h3"]),
     ("umbel exec h2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
     ("umbel exec h2 -- ls --al", ["--all", "--almost-all"]),
     ("umbel run --hosts 2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),

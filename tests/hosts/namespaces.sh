@@ -16,12 +16,12 @@ umbel up --hosts 3 --ipoib > /dev/null || exit 1
 
 # ---- a host of its own
 expect 0 h2 on h2 hostname
-expect 0 $'*lo *127.0.0.1/8*' on h2 'ip -brief address'
+expect 0 '*lo *127.0.0.1/8*' on h2 'ip -brief address'
 expect 0 '*0% packet loss*' on h2 'ping -c 1 127.0.0.1'
 expect 0 '::1 *localhost*' on h2 'getent hosts localhost'
 expect 0 $'10.0.0.3\th3\nfd75:6d62:656c::3\th3' on h1 'grep h3 /etc/hosts'
 expect 0 "fd75:6d62:656c::3 *h3" on h1 'getent hosts h3'
-expect 0 lo on h2 'ls /sys/class/net'
+expect 0 $'ib0\nlo' on h2 'ls /sys/class/net'
 expect 0 '00:00:00:00:00:00' on h2 'cat /sys/class/net/lo/address'
 for link in /proc/self/ns/net /proc/self/ns/uts /proc/self/ns/mnt; do
 	here=$(readlink $link) first=$(on h1 "readlink $link") second=$(on h2 "readlink $link")
@@ -35,7 +35,7 @@ start one h1 socat -u "TCP-LISTEN:$port,bind=127.0.0.1" STDOUT
 start two h2 socat -u "TCP-LISTEN:$port,bind=127.0.0.1" STDOUT
 connects()
 {
-	umbel exec "$1" -- socat -u "EXEC:echo to $1" "TCP:127.0.0.1:$port" 2> /dev/null
+	echo "to $1" | umbel exec "$1" -- socat -u STDIN "TCP:127.0.0.1:$port" 2> /dev/null
 }
 wait_until "h2 is connected" connects h2
 wait_until "h1 is connected" connects h1
@@ -65,6 +65,11 @@ cmconnects()
 wait_until "rping gets to h1" cmconnects
 wait_ended server 0
 
+# a launcher on h1 gives its own environment to what it starts on h2
+expect 0 '*umbel_h2_0*' on h2 'UMBEL_HOST=h1 ibv_devices'
+expect 0 umbel_h2_0 on h2 'UMBEL_HOST=h1 ls /sys/class/infiniband'
+expect 0 '*umbel_h2_0*' on h1 'umbel exec --net host h2 -- ibv_devices'
+
 # ---- who stays outside
 outside=$(readlink /proc/self/ns/net)
 outside=${outside//[/\\[}	# of a pattern
@@ -81,5 +86,5 @@ expect 0 "$outside" umbel run --hosts 3 --ipoib -- readlink /proc/self/ns/net
 expect 2 "umbel: up: --ipoib does not go with --roce: *" umbel up --ipoib --roce lo
 
 # ---- many
-expect 0 $'h300\nfd75:6d62:656c::12c *h300' umbel run --hosts 300 --ipoib --host h300 -- \
-	sh -c 'hostname; getent hosts h300'
+expect 0 $'h60\nfd75:6d62:656c::3c *h60' umbel run --hosts 60 --ipoib --host h60 -- \
+	sh -c 'hostname; getent hosts h60'

@@ -49,3 +49,12 @@ expect 1 'umbel: hosts with a network of their own cannot be made in a chroot' \
 	chroot /mnt env "UMBEL_RUNTIME_DIR=$UMBEL_RUNTIME_DIR" "PATH=$PATH" umbel up --ipoib
 umount -l /mnt
 nothing_left 'a chroot'
+
+# ---- no device for interfaces
+mount -t tmpfs tmpfs /dev/net
+expect 1 'umbel: interfaces of hosts need the device /dev/net/tun: No such file or directory; a container may have to be given it' \
+	umbel up --ipoib
+mknod /dev/net/tun c 1 3
+expect 1 "*interface*" umbel up --ipoib
+umount /dev/net
+nothing_left 'no /dev/net/tun'

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel rsh`: what ssh does, on a host of a fabric: for launchers that start their programs by it,
+ * such as those of MPI. Called `umbel-rsh` it is the same, for those that take no command of two
+ * words.
+ */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/environ.h"
+#include "cli/fabrics.h"
+
+static const char help[] =
+        "Usage: umbel rsh [OPTION]... HOST [COMMAND [ARGUMENT]...]\n"
+        "\n"
+        "Runs the command on a host of a fabric as ssh would: a shell reads it, and all words\n"
+        "of it are one line. Without a command it is a shell. In place of ssh it serves\n"
+        "launchers: mpirun --mca plm_rsh_agent 'umbel rsh' (Open MPI), mpiexec -launcher-exec\n"
+        "umbel-rsh (MPICH). Options of ssh's that mean nothing here are passed over.\n"
+        "\n"
+        "      --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+        "  -n, --no-input        standard input is /dev/null\n"
+        "  -h, --help            this text\n"
+        "\n"
+        "Exit status: the command's.\n";
+
+/* Options of ssh that have a value, and those that have none. Which the help lists are not among
+ * them. */
+#define SSH_OPTIONS "B:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:Q:R:S:W:w:46AaCfGgKkMNqsTtVvXxYy"
+
+/* The words in one, with blanks between; NULL: no memory. */
+static char *join(char **words)
+{
+	size_t bytes = 1;
+	char *line;
+
+	for (char **w = words; *w; w++)
+		bytes += strlen(*w) + 1;
+	line = calloc(1, bytes);
+	for (char **w = words; line && *w; w++) {
+		strcat(line, *w);
+		if (w[1])
+			strcat(line, " ");
+	}
+	return line;
+}
+
+/* Becomes a shell that reads the words; if there are none, one that asks. Returns the exit status.
+ */
+static int exec_shell(char **words)
+{
+	const char *shell = getenv("SHELL");
+	char *line = *words ? join(words) : NULL;
+	char *argv[] = { (char *)(shell && *shell ? shell : "/bin/sh"), line ? "-c" : NULL, line,
+		         NULL };
+	int ret;
+
+	if (*words && !line) {
+		base_log("no memory");
+		return CLI_FAILED;
+	}
+	ret = cli_exec_command(argv);
+	free(line);
+	return ret;
+}
+
+/* Standard input is empty. */
+static int close_input(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+		return CLI_FAILED;
+	close(fd);
+	return 0;
+}
+
+static int rsh_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "name", required_argument, NULL, 256 },
+		{ "no-input", no_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	const char *name = NULL, *host, *at;
+	bool no_input = false;
+	int opt, ret;
+
+	while ((opt = getopt_long(argc, argv, "+:nh" SSH_OPTIONS, options, NULL)) != -1) {
+		if (opt == 256)
+			name = optarg;
+		else if (opt == 'n')
+			no_input = true;
+		else if (opt == 'h' || opt == '?' || opt == ':')
+			return cli_option_end(self, opt, argv);
+	}
+	if (optind == argc)
+		return cli_usage_error(self, "which host?");
+	host = argv[optind++];
+	at = strchr(host, '@'); /* the user is the same everywhere */
+	host = at ? at + 1 : host;
+	name = cli_fabric_name(name);
+	ret = cli_check_host(name, host);
+	if (!ret)
+		ret = cli_environ_set(name, host);
+	if (!ret)
+		ret = cli_enter_host(name, host, false);
+	if (!ret && no_input)
+		ret = close_input();
+	return ret ? ret : exec_shell(argv + optind);
+}
+
+const struct cli_command cli_rsh = {
+	.name = "rsh",
+	.summary = "run a command on a host as ssh would, for launchers",
+	.help = help,
+	.run = rsh_run,
+};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Programs on hosts: see programs.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hosts/programs.h"
+
+#define NS_PER_MS   1000000ull
+#define AGAIN_NS    (1000 * NS_PER_MS) /* from one start of a program to the next */
+#define ANSWER_MS   200                /* so long a program may take to tell its status */
+#define READ_S      5                  /* so long a reader may take to read */
+#define STATUS_ROOM 262144
+
+int hosts_programs_init(struct hosts_programs *p)
+{
+	p->of = calloc(p->plan->n_programs + 1, sizeof(*p->of));
+	if (!p->of)
+		return -ENOMEM;
+	for (unsigned i = 0; i < p->plan->n_programs; i++)
+		p->of[i].status_fd = p->of[i].control_fd = -1;
+	return 0;
+}
+
+static const char *host_name(const struct hosts_programs *p, unsigned i)
+{
+	return p->plan->name(p->plan->arg, p->plan->host_of(p->plan->arg, i));
+}
+
+/* ---- start ---- */
+
+/* Closes what is open of it. */
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* In the child: goes to the host and becomes the program. */
+static _Noreturn void become(const struct hosts_programs *p, unsigned i, pid_t keeper, int status,
+                             int control)
+{
+	unsigned host = p->plan->host_of(p->plan->arg, i);
+	sigset_t none;
+	int ret;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL); /* which the daemon ignores */
+	signal(SIGXFSZ, SIG_DFL);
+	ret = hosts_namespaces_enter(&p->ns[host]);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != keeper)
+		_exit(1);
+	if (ret) {
+		base_log_error(hosts, "host '%s' cannot be entered: %s",
+		               p->plan->name(p->plan->arg, host), strerror(-ret));
+		_exit(1);
+	}
+	fcntl(status, F_SETFD, 0);
+	fcntl(control, F_SETFD, 0);
+	p->plan->become(p->plan->arg, i, status, control);
+	_exit(1);
+}
+
+static int open_ends(int status[2], int control[2])
+{
+	if (pipe2(status, O_CLOEXEC))
+		return -errno;
+	if (!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control))
+		return 0;
+	close(status[0]);
+	close(status[1]);
+	return -errno;
+}
+
+/* 0 or -errno. */
+static int start(struct hosts_programs *p, unsigned i)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+	struct hosts_program *one = &p->of[i];
+	int status[2], control[2], ret = open_ends(status, control);
+	pid_t keeper = getpid();
+
+	if (ret)
+		return ret;
+	one->started_ns = base_now_ns();
+	one->due_ns = 0;
+	one->ready = false;
+	one->pid = fork();
+	if (one->pid == 0)
+		become(p, i, keeper, status[1], control[1]);
+	ret = one->pid < 0 ? -errno : 0;
+	close(status[1]);
+	close(control[1]);
+	one->status_fd = status[0];
+	one->control_fd = control[0];
+	if (!ret && epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, one->status_fd, &event))
+		ret = -errno;
+	if (ret && one->pid > 0)
+		kill(one->pid, SIGKILL); /* it will be reaped */
+	if (one->pid < 0) {
+		one->pid = 0;
+		close_fd(&one->status_fd);
+		close_fd(&one->control_fd);
+	}
+	return ret;
+}
+
+void hosts_programs_start(struct hosts_programs *p)
+{
+	int ret;
+
+	p->unready = p->plan->n_programs;
+	for (unsigned i = 0; i < p->plan->n_programs; i++) {
+		ret = start(p, i);
+		if (!ret)
+			continue;
+		base_log_error(hosts, "no program on host '%s': %s", host_name(p, i),
+		               strerror(-ret));
+		if (p->of[i].pid)
+			continue;
+		p->failed++;
+		p->unready--;
+	}
+}
+
+/* ---- life ---- */
+
+void hosts_programs_heard(struct hosts_programs *p, unsigned i)
+{
+	struct hosts_program *one = &p->of[i];
+	char byte;
+
+	if (one->status_fd >= 0 && read(one->status_fd, &byte, 1) == 1) {
+		one->ready = true;
+		if (p->unready)
+			p->unready--;
+	}
+	close_fd(&one->status_fd); /* that it has closed it without a word, its end will show */
+}
+
+/* Says how it has ended. */
+static void explain(const struct hosts_programs *p, unsigned i, int status)
+{
+	base_log_error(hosts, "the program of host '%s' (pid %d) %s %d%s", host_name(p, i),
+	               (int)p->of[i].pid,
+	               WIFSIGNALED(status) ? "was ended by signal" : "has ended with status",
+	               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+	               p->of[i].ready ? "; it is started again" : "");
+}
+
+static void ended(struct hosts_programs *p, unsigned i, int status)
+{
+	struct hosts_program *one = &p->of[i];
+
+	explain(p, i, status);
+	if (one->status_fd >= 0)
+		hosts_programs_heard(p, i); /* it may have been ready for a moment */
+	if (one->ready || !p->unready) {
+		one->due_ns = one->started_ns + AGAIN_NS;
+	} else {
+		p->failed++;
+		p->unready--;
+	}
+	close_fd(&one->control_fd);
+	one->pid = 0;
+	one->ready = false;
+}
+
+void hosts_programs_reap(struct hosts_programs *p)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (unsigned i = 0; i < p->plan->n_programs; i++)
+			if (p->of[i].pid == pid)
+				ended(p, i, status);
+}
+
+int hosts_programs_restart(struct hosts_programs *p)
+{
+	uint64_t now = base_now_ns(), next = 0;
+
+	for (unsigned i = 0; i < p->plan->n_programs; i++) {
+		struct hosts_program *one = &p->of[i];
+
+		if (one->due_ns && one->due_ns <= now && start(p, i) && !one->pid)
+			one->due_ns = now + AGAIN_NS;
+		if (one->due_ns && (!next || one->due_ns < next))
+			next = one->due_ns;
+	}
+	return next ? (int)((next - now) / NS_PER_MS) + 1 : -1;
+}
+
+void hosts_programs_kill(struct hosts_programs *p)
+{
+	for (unsigned i = 0; i < p->plan->n_programs; i++)
+		if (p->of[i].pid)
+			kill(p->of[i].pid, SIGKILL);
+	for (unsigned i = 0; i < p->plan->n_programs; i++)
+		while (p->of[i].pid && waitpid(p->of[i].pid, NULL, 0) < 0 && errno == EINTR)
+			;
+}
+
+/* ---- status ---- */
+
+/* The status of a program, in @text; 0 bytes: it tells none. */
+static size_t ask(const struct hosts_program *one, char *text, size_t room)
+{
+	struct pollfd answer = { .fd = one->control_fd, .events = POLLIN };
+	ssize_t n;
+
+	if (!one->ready || one->control_fd < 0)
+		return 0;
+	/* one that was too late the last time */
+	while (recv(one->control_fd, text, room, MSG_DONTWAIT) > 0)
+		;
+	if (send(one->control_fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1 ||
+	    poll(&answer, 1, ANSWER_MS) <= 0)
+		return 0;
+	n = recv(one->control_fd, text, room, MSG_DONTWAIT | MSG_TRUNC);
+	return n > 0 && (size_t)n <= room && text[0] == '{' ? (size_t)n : 0;
+}
+
+static void show_all(const struct hosts_programs *p, FILE *to, char *text)
+{
+	uint64_t last = base_now_ns() + 10 * ANSWER_MS * NS_PER_MS;
+
+	fputc('[', to);
+	for (unsigned i = 0; i < p->plan->n_programs && !ferror(to); i++) {
+		size_t n = base_now_ns() < last ? ask(&p->of[i], text, STATUS_ROOM) : 0;
+
+		fprintf(to, "%s{\"host\":\"%s\",\"pid\":%d", i ? "," : "", host_name(p, i),
+		        (int)p->of[i].pid);
+		if (n) /* its members follow ours */
+			fprintf(to, "%s%.*s", n > 2 ? "," : "", (int)n - 1, text + 1);
+		else
+			fputc('}', to);
+	}
+	fputc(']', to);
+}
+
+/* In a process of its own: writes the text, to a reader that may not read. */
+static _Noreturn void write_out(int fd, const char *text, size_t bytes)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGALRM, SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(READ_S);
+	while (bytes) {
+		ssize_t n = write(fd, text, bytes);
+
+		if (n <= 0)
+			break;
+		text += n;
+		bytes -= (size_t)n;
+	}
+	_exit(0);
+}
+
+void hosts_programs_show(const struct hosts_programs *p, int fd)
+{
+	char *all = NULL, *text = malloc(STATUS_ROOM);
+	size_t bytes = 0;
+	FILE *to = text ? open_memstream(&all, &bytes) : NULL;
+
+	if (to) {
+		show_all(p, to, text);
+		if (!fclose(to) && fork() == 0)
+			write_out(fd, all, bytes);
+	}
+	free(all);
+	free(text);
+}

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The interfaces of hosts that are namespaces: each host has its addresses on ib0 when `umbel up` returns,
+# and reaches the others by name. What umbel shows of them; what becomes of one that ends.
+
+. "${0%/*}/lab.sh"
+
+on()
+{
+	umbel exec "$1" -- sh -c "$2"
+}
+
+# program HOST: the process of its interface
+program()
+{
+	umbel show hosts --json | awk -v name="\"host\": \"$1\"," '
+		index($0, name) { found = 1 } found && /"pid":/ { gsub(/[^0-9]/, ""); print; exit }'
+}
+
+# every_pair COMMAND...: of each two hosts, as FROM TO
+reach_all()
+{
+	local from to
+
+	for from in h1 h2 h3; do
+		for to in h1 h2 h3; do
+			expect 0 '* 0% packet loss*' on $from "ping -4 -c 1 $to"
+			expect 0 '* 0% packet loss*' on $from "ping -6 -c 1 $to"
+		done
+	done
+}
+
+umbel up --hosts 3 --ipoib > /dev/null || exit 1
+expect 0 '*ib0 *UP *10.0.0.2/16 *fd75:6d62:656c::2/64 *' on h2 'ip -brief address'
+expect 0 '10.0.0.3 *STREAM h3*' on h1 'getent ahostsv4 h3'
+expect 0 $'ib0\nlo' on h1 'ls /sys/class/net'
+expect 0 ib0 on h1 'cat /sys/class/net/ib0/uevent | sed -n "s/INTERFACE=//p"'
+reach_all
+
+# TCP and UDP, by name
+new_port
+start server h3 socat -u "TCP-LISTEN:$port" STDOUT
+tcp()
+{
+	echo by name | umbel exec h1 -- socat -u STDIN "TCP:h3:$port,connect-timeout=5" 2> /dev/null
+}
+wait_until "h3 is reached by TCP" tcp
+wait_ended server 0
+expect_said server 'by name'
+
+# ---- what is shown
+expect 0 '*
+host *interface *state *sent *received*
+h1 *ib0 *up *
+h2 *ib0 *up *
+h3 *ib0 *up *' umbel show hosts
+expect 0 'HOST *INTERFACE *ADDRESS *STATE *QPN *GID
+*h1 *ib0 *10.0.0.3 *fe80::275:6d00:0:301*' umbel show neighbours
+expect 0 '*"host": "h1",*"ip": "10.0.0.2",*' umbel show neighbours --json
+expect 0 '*"name": "h1",*"interfaces": \[*"interface": "ib0",*"counters": {*"name": "h2",*' umbel show hosts --json
+
+# ---- a program that ends is started again, with the same addresses
+first=$(program h2)
+[ "$first" ] && kill -9 "$first" || complain "no program to kill: '$first'"
+again()
+{
+	local now
+
+	now=$(program h2)
+	[ "$now" ] && [ "$now" != "$first" ] && on h2 'ip -brief address' | grep -q 'ib0.*UP.*10.0.0.2/16'
+}
+wait_until "h2 has a new interface" again
+grep -q "the program of host 'h2' (pid $first) was ended by signal 9; it is started again" \
+	"$UMBEL_RUNTIME_DIR/default/log" || complain "the log has no word of it"
+pings()
+{
+	on "$1" "ping -c 1 -W 1 $2" > /dev/null
+}
+wait_until "h2 is reached again" pings h1 h2
+wait_until "h2 reaches others" pings h2 h3
+
+# ---- one that is stopped: it is shown without its status, the others with theirs
+stopped=$(program h2)
+kill -STOP "$stopped"
+expect 0 '*
+h1 *ib0 *up *
+h2 *- *- *
+h3 *ib0 *up *' umbel show hosts
+kill -CONT "$stopped"
+
+# ---- without the keeper there are none
+kill -9 "$(keeper)"
+no_interface()
+{
+	! on h1 'ip -brief address' | grep -q ib0
+}
+wait_until "the interface is gone" no_interface
+expect 0 $'*interfaces of the hosts do not answer*\nHOST *' umbel show hosts
+umbel down > /dev/null
+
+# ---- a fabric without
+umbel up --hosts 1 > /dev/null
+[ "$(umbel show neighbours | wc -l)" -eq 1 ] || complain "a fabric without interfaces has neighbours"
+expect 0 '\[*\]' umbel show neighbours --json
+! umbel show hosts --json | grep -q interfaces || complain "a fabric without interfaces shows them"
+umbel down > /dev/null
+
+# ---- two ports, two interfaces
+cat > "$TMPDIR/two.net" <<'END'
+Switch	4 "S-1"	# "sw1"
+[1]	"H-a"[1]
+[2]	"H-a"[2]
+[3]	"H-b"[1]
+
+Hca	2 "H-a"	# "a HCA-1"
+[1]	"S-1"[1]
+[2]	"S-1"[2]
+
+Hca	1 "H-b"	# "b HCA-1"
+[1]	"S-1"[3]
+END
+umbel up --topology "$TMPDIR/two.net" --ipoib > /dev/null || exit 1
+expect 0 '*ib0 *10.0.0.1/16*ib1 *10.1.0.1/16*' on a 'ip -brief address | sort'
+expect 0 '* 0% packet loss*' on b 'ping -c 1 -4 10.0.0.1'
+umbel down > /dev/null
+
+# ---- without a subnet manager ports do not get ready, and nobody waits for that
+expect 0 '*is up*' umbel up --hosts 2 --ipoib --sm none
+expect 0 '*ib0 *' on h1 'ip -brief address'
+umbel down > /dev/null

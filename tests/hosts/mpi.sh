@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A cluster in one line: Open MPI and MPICH run on hosts that are namespaces, started by `umbel mpirun`,
+# and `umbel rsh` does what launchers expect of ssh.
+
+. "${0%/*}/lab.sh"
+. "${0%/*}/../mpi/lib.bash"
+
+# lib.bash forbids what is to be tested here
+unset OMPI_MCA_plm_rsh_agent UCX_TLS OMPI_MCA_pml
+
+umbel up --hosts 3 --ipoib > /dev/null || exit 1
+
+# ---- rsh
+export SHELL=/bin/sh
+# shellcheck disable=SC2016 # the shell there replaces it
+expect 0 'h2 a b' umbel rsh -x -o BatchMode=yes nobody@h2 'echo $(hostname)' 'a   b'
+expect 7 '' umbel rsh h1 exit 7
+expect 0 h3 umbel-rsh h3 hostname
+expect 0 '' umbel rsh -n h3 cat
+expect 0 h1 umbel rsh h1 <<< hostname
+expect 1 "umbel: no host 'h9' in fabric 'default': it has h1 h2 h3" umbel rsh h9 true
+expect 2 'umbel: rsh: which host?; *' umbel rsh
+
+# ---- mpirun: ranks on all hosts in turn
+# Open MPI may warn of a race of its own.
+ranks_on_all()
+{
+	expect 0 $'h1\nh1\nh2\nh2\nh3\nh3' bash -c "timeout 100 umbel mpirun --mpirun mpirun.$1 -n 6 hostname | grep -x 'h.' | sort"
+}
+# By the fabric: Open MPI by TCP, so IPoIB; MPICH by verbs, as UCX's TCP does not always get through
+# MPI_Finalize() of MPICH, on any network.
+sent()
+{
+	umbel exec h1 -- cat /sys/class/infiniband/umbel_h1_0/ports/1/counters/unicast_xmit_packets
+}
+for mpi in openmpi mpich; do
+	ranks_on_all $mpi
+	before=$(sent)
+	UCX_TLS=ud_verbs,self OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self expect 0 '*3 ranks, 0 wrong*' \
+		timeout 100 umbel mpirun --mpirun mpirun.$mpi -n 3 "$TMPDIR/collectives.$mpi"
+	[ $(($(sent) - before)) -gt 100 ] || complain "$mpi sent $(($(sent) - before)) packets"
+done
+expect 3 '' bash -c 'umbel mpirun --mpirun mpirun.mpich -n 1 sh -c "exit 3"'
+expect 127 "umbel: 'no-such-mpi' does not run: *" umbel mpirun --mpirun no-such-mpi -n 1 true
+umbel down > /dev/null
+
+umbel up --hosts 1 > /dev/null
+expect 1 "umbel: the hosts of fabric 'default' have no network of their own; it takes: umbel up --ipoib" \
+	umbel mpirun --mpirun mpirun.mpich -n 1 true
+umbel down > /dev/null
