@@ -11,8 +11,9 @@
 #include "wire/mgid.h"
 
 #define SECOND_NS    1000000000ull
-#define IDLE_NS      (60 * SECOND_NS)
-#define MAX_BACKOFF  4 /* 16 s */
+#define RENEW_NS     (5 * SECOND_NS)
+#define MAX_IDLE     12 /* times of it */
+#define MAX_BACKOFF  4  /* 16 s */
 #define DEFAULT_QKEY 0x0B1B
 
 static uint64_t hash_of(const struct ib_gid *mgid)
@@ -189,17 +190,28 @@ static void leave(struct ipoib_group *g)
 	g->joined = 0;
 }
 
-static void idle(struct base_timer *timer)
+/*
+ * A group ends with its last full member, and nobody tells those who send to it. Another member may
+ * have made it anew since, without us. So who sends joins again and again.
+ */
+static void renew(struct base_timer *timer)
 {
 	struct ipoib_group *g = container_of(timer, struct ipoib_group, timer);
 
-	if (!g->used && !g->wanted) {
+	if (g->wanted)
+		return;
+	if (!g->used && ++g->idle == MAX_IDLE) {
 		leave(g);
 		forget(g);
 		return;
 	}
+	base_timer_set_in(g->table->timers, &g->timer, RENEW_NS, renew);
+	if (!g->used)
+		return;
 	g->used = false;
-	base_timer_set_in(g->table->timers, &g->timer, IDLE_NS, idle);
+	g->idle = 0;
+	if (can_ask(g))
+		ask(g);
 }
 
 /* What an SA says of a group that is not there, if the request does not say how to make it. */
@@ -221,6 +233,10 @@ static void failed(struct ipoib_group *g, int status)
 		return;
 	}
 	g->failures++;
+	if (status > 0) { /* what we knew is over; without an SA it may still be true */
+		g->joined = 0;
+		detach(g);
+	}
 	t->dropped += ipoib_queue_drop(&g->queue);
 	base_timer_set_in(t->timers, &g->timer, SECOND_NS << backoff, try_again);
 }
@@ -290,7 +306,7 @@ static void joined(struct ipoib_sa_request *r, int status, const uint8_t *record
 		start_wanted(t);
 	} else {
 		g->used = true;
-		base_timer_set_in(t->timers, &g->timer, IDLE_NS, idle);
+		base_timer_set_in(t->timers, &g->timer, RENEW_NS, renew);
 	}
 	while ((held = ipoib_queue_take(&g->queue))) {
 		t->send(t->arg, g->ah, &held->packet);

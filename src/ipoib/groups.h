@@ -20,7 +20,7 @@
 struct ipoib_group {
 	struct base_hash_node node;
 	TAILQ_ENTRY(ipoib_group) entry;
-	struct base_timer timer; /* asks again, or leaves when idle */
+	struct base_timer timer; /* asks again, or leaves */
 	struct ipoib_sa_request request;
 	struct ipoib_groups *table;
 	struct ib_gid mgid;
@@ -29,6 +29,7 @@ struct ipoib_group {
 	uint8_t joined;    /* enum ib_join_state, ORed */
 	uint8_t asked;     /* what the request under way asks for */
 	unsigned failures; /* in a row */
+	unsigned idle;     /* how often it was not in use when it would have been renewed */
 	bool create;       /* the request makes the group: the broadcast group */
 	bool wanted;       /* a socket has joined */
 	bool mark;         /* ipoib_groups_want() since ipoib_groups_want_begin() */

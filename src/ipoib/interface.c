@@ -154,7 +154,6 @@ static int port_changed(struct ipoib_interface *i)
 	memcpy(i->port.gid.raw, gid.raw, sizeof(gid.raw));
 	i->port.lid = attr.lid;
 	i->port.lmc = attr.lmc;
-	ipoib_sa_set_sm(i->sa, attr.sm_lid, attr.sm_sl);
 	ipoib_paths_doubt(&i->paths, NULL);
 	if (attr.state == IBV_PORT_ACTIVE) {
 		i->counters.rejoins++;
@@ -380,7 +379,7 @@ static int open_all(struct ipoib_interface *i, const char **what)
 		return ret;
 	ipoib_link_set_mtu(i->link, i->mtu);
 	*what = "the port's MADs";
-	ret = ipoib_sa_open(&i->sa, i->device, i->port_num);
+	ret = ipoib_sa_open(&i->sa, i->verbs, i->port_num);
 	if (ret)
 		return ret;
 	*what = "the interface";

@@ -15,25 +15,27 @@
 #define RETRIES    3
 
 struct ipoib_sa {
+	struct ibv_context *verbs;
+	uint8_t port;
 	int fd, agent;
-	uint16_t sm_lid;
-	uint8_t sm_sl;
 	uint64_t last_tid;
 	struct base_hash requests; /* by TID */
 	void *umad;                /* for one MAD */
 };
 
-int ipoib_sa_open(struct ipoib_sa **sa_, const char *device, int port)
+int ipoib_sa_open(struct ipoib_sa **sa_, struct ibv_context *verbs, uint8_t port)
 {
 	struct ipoib_sa *sa = calloc(1, sizeof(*sa));
 	int ret = -ENOMEM;
 
 	if (!sa)
 		return ret;
+	sa->verbs = verbs;
+	sa->port = port;
 	sa->umad = umad_alloc(1, umad_size() + MAD_BYTES);
 	if (!sa->umad)
 		goto err_free;
-	ret = sa->fd = umad_open_port(device, port);
+	ret = sa->fd = umad_open_port(ibv_get_device_name(verbs->device), port);
 	if (ret < 0)
 		goto err_umad;
 	ret = sa->agent = umad_register(sa->fd, MAD_CLASS_SUBN_ADM, MAD_VERSION_SUBN_ADM, 0, NULL);
@@ -64,12 +66,6 @@ int ipoib_sa_fd(const struct ipoib_sa *sa)
 	return umad_get_fd(sa->fd);
 }
 
-void ipoib_sa_set_sm(struct ipoib_sa *sa, uint16_t lid, uint8_t sl)
-{
-	sa->sm_lid = lid;
-	sa->sm_sl = sl;
-}
-
 static uint64_t hash_of(uint64_t tid)
 {
 	return base_hash_of(&tid, sizeof(tid), 0);
@@ -94,8 +90,12 @@ int ipoib_sa_send(struct ipoib_sa *sa, const struct ipoib_sa_query *query,
 		         .attribute_id = query->attribute },
 		.component_mask = query->mask,
 	};
+	struct ibv_port_attr port;
 	int ret = 0;
 
+	/* always: not every change of the SM's LID is an event */
+	if (ibv_query_port(sa->verbs, sa->port, &port))
+		return -EIO;
 	/* the library has the upper half */
 	sa->last_tid = (sa->last_tid + 1) & UINT32_MAX;
 	sa->last_tid += !sa->last_tid;
@@ -103,7 +103,7 @@ int ipoib_sa_send(struct ipoib_sa *sa, const struct ipoib_sa_query *query,
 	wire_encode(query->layout, query->record, mad.data);
 	memset(sa->umad, 0, umad_size() + MAD_BYTES);
 	wire_sa_mad_encode(&mad, umad_get_mad(sa->umad));
-	umad_set_addr(sa->umad, sa->sm_lid, IB_QPN_GSI, sa->sm_sl, (int)IB_QKEY_GSI);
+	umad_set_addr(sa->umad, port.sm_lid, IB_QPN_GSI, port.sm_sl, (int)IB_QKEY_GSI);
 	if (r) {
 		ipoib_sa_cancel(sa, r);
 		ret = base_hash_add(&sa->requests, &r->node, hash_of(sa->last_tid));

@@ -7,6 +7,8 @@
 #ifndef IPOIB_SA_H
 #define IPOIB_SA_H
 
+#include <infiniband/verbs.h>
+
 #include "base/hash.h"
 #include "wire/sa.h"
 
@@ -21,13 +23,10 @@ struct ipoib_sa_request {
 	void (*done)(struct ipoib_sa_request *r, int status, const uint8_t *record);
 };
 
-/* Opens port @port of device @device. 0 or -errno. */
-int ipoib_sa_open(struct ipoib_sa **sa, const char *device, int port);
+/* Of the port @port of the device @verbs, which stays the caller's. 0 or -errno. */
+int ipoib_sa_open(struct ipoib_sa **sa, struct ibv_context *verbs, uint8_t port);
 void ipoib_sa_close(struct ipoib_sa *sa);
 int ipoib_sa_fd(const struct ipoib_sa *sa);
-
-/* Where the SM is now. */
-void ipoib_sa_set_sm(struct ipoib_sa *sa, uint16_t lid, uint8_t sl);
 
 /* What is asked: @record, encoded, in the components of @mask. */
 struct ipoib_sa_query {

@@ -94,3 +94,50 @@ reaches()
 {
 	on "$1" ping -n -q -c 1 -W 1 "$2" > /dev/null
 }
+
+# ---- groups of the fabric
+
+# members MGID: "h1 full, h2 send-only-non", in the order of hosts; nothing, if there is no such group
+members()
+{
+	umbel show groups | awk -v mgid="$1" '
+		$1 ~ /:/ { ours = $1 == mgid }
+		ours && $1 == "members" { sub(/^ *members */, ""); print }' |
+		sed 's/, /\n/g' | sort -V | paste -sd, | sed 's/,/, /g; s/^-$//'
+}
+
+members_are()
+{
+	[ "$(members "$1")" = "$2" ]
+}
+
+# wait_members MGID MEMBERS: until it is these
+wait_members()
+{
+	wait_until "the members of $1 are '$2'" members_are "$@" && return
+	complain "they are '$(members "$1")'"
+	return 1
+}
+
+# ---- the status
+
+# held_interface HOST [OPTION...]: as interface(), but status() can ask it
+held_interface()
+{
+	local host=$1 number=${1#h}
+	shift
+	launch "ib0-$host" ip netns exec "$host" umbel exec "$host" -- \
+		python3 "$(dirname "${BASH_SOURCE[0]}")/holder.py" "$TMPDIR/$host.control" \
+		umbel-ipoib --interface ib0 --address "192.0.2.$number/24" \
+		--address "2001:db8::$number/64" --status-fd 1 "$@"
+	wait_said "ib0-$host" R || exit 1
+}
+
+# status HOST EXPRESSION: of its status, in Python; s is the JSON object
+status()
+{
+	socat -u "UNIX:$TMPDIR/$1.control" STDOUT |
+		python3 -c "import json, sys
+s = json.load(sys.stdin)
+print($2)"
+}
