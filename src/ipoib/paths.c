@@ -179,11 +179,10 @@ void ipoib_paths_doubt(struct ipoib_paths *t, const struct ib_gid *gid)
 	doubt(t, path);
 }
 
-void ipoib_paths_heard(struct ipoib_paths *t, const struct ib_gid *gid, uint16_t lid)
+bool ipoib_paths_agree(const struct ipoib_paths *t, const struct ib_gid *gid, uint16_t lid)
 {
-	struct ipoib_path *path = find(t, gid);
 	uint16_t lmc_mask = (uint16_t)((1u << t->port->lmc) - 1);
+	const struct ipoib_path *path = find(t, gid);
 
-	if (path && path->ah && (path->lid & ~lmc_mask) != (lid & ~lmc_mask))
-		doubt(t, path);
+	return !path || !path->ah || (path->lid & ~lmc_mask) == (lid & ~lmc_mask);
 }

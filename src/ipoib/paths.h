@@ -58,7 +58,8 @@ struct ibv_ah *ipoib_paths_use(struct ipoib_paths *t, const struct ib_gid *gid, 
 /* The path may be wrong: asks again when it is used. NULL: all. */
 void ipoib_paths_doubt(struct ipoib_paths *t, const struct ib_gid *gid);
 
-/* A packet of @gid came from @lid. */
-void ipoib_paths_heard(struct ipoib_paths *t, const struct ib_gid *gid, uint16_t lid);
+/* Whether a packet of @gid, which came from @lid, came by the path that we know; also if we know
+ * none. */
+bool ipoib_paths_agree(const struct ipoib_paths *t, const struct ib_gid *gid, uint16_t lid);
 
 #endif

@@ -23,12 +23,27 @@ void ipoib_deliver(void *arg, const struct virtio_net_hdr *vnet, const struct io
 
 /* ---- who has which address ---- */
 
-/* The HCA writes the GRH, so it says from which port a packet is. What a sender says of itself has
- * to agree. */
-static bool is_spoofed(const struct ipoib_received *r, const struct ipoib_solicitation *s)
+/*
+ * The HCA writes the GRH, so it says from which port a packet is. What a sender says of itself has
+ * to agree. Then, if it does not come by the path that we know, the path is out of date. Without a
+ * GRH the path has to agree.
+ */
+static bool is_spoofed(struct ipoib_interface *i, const struct ipoib_received *r,
+                       const struct ipoib_solicitation *s)
 {
-	return s->has_address && r->grh &&
-	       memcmp(r->grh + GRH_SGID_AT, s->address.gid.raw, sizeof(s->address.gid.raw)) != 0;
+	const struct ib_gid *gid = &s->address.gid;
+	bool agrees;
+
+	if (!s->has_address)
+		return false;
+	agrees = ipoib_paths_agree(&i->paths, gid, r->lid);
+	if (!r->grh)
+		return !agrees;
+	if (memcmp(r->grh + GRH_SGID_AT, gid->raw, sizeof(gid->raw)) != 0)
+		return true;
+	if (!agrees)
+		ipoib_paths_doubt(&i->paths, gid);
+	return false;
 }
 
 static bool to_group(const struct ipoib_received *r)
@@ -112,7 +127,7 @@ static void told(struct ipoib_interface *i, const struct ipoib_received *r,
 static void resolution(struct ipoib_interface *i, const struct ipoib_received *r,
                        const struct ipoib_solicitation *s)
 {
-	if (is_spoofed(r, s)) {
+	if (is_spoofed(i, r, s)) {
 		i->counters.spoofed++;
 		return;
 	}
@@ -120,8 +135,6 @@ static void resolution(struct ipoib_interface *i, const struct ipoib_received *r
 		i->counters.conflicts++;
 		return;
 	}
-	if (s->has_address)
-		ipoib_paths_heard(&i->paths, &s->address.gid, r->lid);
 	if (s->is_answer)
 		told(i, r, s);
 	else
