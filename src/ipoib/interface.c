@@ -142,7 +142,39 @@ static void ready(void *arg, const struct wire_mcmember *broadcast)
 	report(i);
 }
 
-/* The port's state and LID, and where the SM is, may be others than before. */
+/* The entry of the port's table that is in the partition. */
+static int find_pkey(struct ipoib_interface *i, uint16_t *index)
+{
+	struct ibv_device_attr device;
+	__be16 pkey;
+
+	if (ibv_query_device(i->verbs, &device))
+		return -EIO;
+	for (uint16_t n = 0; n < device.max_pkeys; n++) {
+		if (ibv_query_pkey(i->verbs, i->port_num, n, &pkey))
+			break;
+		if ((be16toh(pkey) ^ i->options->pkey) & IB_PKEY_BASE_MASK)
+			continue;
+		i->port.pkey = be16toh(pkey);
+		*index = n;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+/* Whether the port is still in the partition; the queue pair follows the P_Key to its place. */
+static bool in_partition(struct ipoib_interface *i)
+{
+	uint16_t index;
+
+	if (find_pkey(i, &index))
+		return false;
+	if (index != i->pkey_index && !ipoib_link_set_pkey_index(i->link, index))
+		i->pkey_index = index;
+	return index == i->pkey_index;
+}
+
+/* The port's state and LID, its P_Keys and where the SM is may be others than before. */
 static int port_changed(struct ipoib_interface *i)
 {
 	struct ibv_port_attr attr;
@@ -155,7 +187,7 @@ static int port_changed(struct ipoib_interface *i)
 	i->port.lid = attr.lid;
 	i->port.lmc = attr.lmc;
 	ipoib_paths_doubt(&i->paths, NULL);
-	if (attr.state == IBV_PORT_ACTIVE) {
+	if (attr.state == IBV_PORT_ACTIVE && in_partition(i)) {
 		i->counters.rejoins++;
 		ipoib_groups_rejoin(&i->groups);
 	} else {
@@ -231,28 +263,9 @@ static int open_port(struct ipoib_interface *i)
 		if (ret)
 			ibv_close_device(verbs);
 	}
-	ibv_free_device_list(list);
+	if (list)
+		ibv_free_device_list(list);
 	return ret;
-}
-
-/* The entry of the port's table that is in the partition. */
-static int find_pkey(struct ipoib_interface *i, uint16_t *index)
-{
-	struct ibv_device_attr device;
-	__be16 pkey;
-
-	if (ibv_query_device(i->verbs, &device))
-		return -EIO;
-	for (uint16_t n = 0; n < device.max_pkeys; n++) {
-		if (ibv_query_pkey(i->verbs, i->port_num, n, &pkey))
-			break;
-		if ((be16toh(pkey) ^ i->options->pkey) & IB_PKEY_BASE_MASK)
-			continue;
-		i->port.pkey = be16toh(pkey);
-		*index = n;
-		return 0;
-	}
-	return -ENOENT;
 }
 
 /* fe80 with the port's GUID (RFC 4391, section 8.1). */
@@ -368,9 +381,10 @@ static int open_all(struct ipoib_interface *i, const char **what)
 	if (ret)
 		return ret;
 	*what = "the port is not in this partition";
-	ret = find_pkey(i, &link.pkey_index);
+	ret = find_pkey(i, &i->pkey_index);
 	if (ret)
 		return ret;
+	link.pkey_index = i->pkey_index;
 	link.context = i->verbs;
 	link.port = i->port_num;
 	*what = "the queue pair";

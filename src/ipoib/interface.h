@@ -45,6 +45,7 @@ struct ipoib_interface {
 	char device[64];
 	uint8_t port_num;
 	struct ipoib_port port;
+	uint16_t pkey_index; /* of the queue pair */
 	struct ipoib_tun tun;
 	struct ipoib_link *link;
 	struct ipoib_sa *sa;

@@ -212,6 +212,20 @@ int ipoib_link_set_qkey(struct ipoib_link *l, uint32_t qkey)
 	return -ibv_modify_qp(l->qp, &attr, IBV_QP_QKEY);
 }
 
+/* Only a queue pair that does not send may move to another partition; it receives meanwhile. */
+int ipoib_link_set_pkey_index(struct ipoib_link *l, uint16_t index)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .pkey_index = index };
+	int ret;
+
+	ipoib_link_flush(l);
+	ret = ibv_modify_qp(l->qp, &attr, IBV_QP_STATE);
+	if (!ret)
+		ret = ibv_modify_qp(l->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX);
+	attr.qp_state = IBV_QPS_RTS;
+	return -(ret ? ret : ibv_modify_qp(l->qp, &attr, IBV_QP_STATE));
+}
+
 void ipoib_link_set_mtu(struct ipoib_link *l, unsigned mtu)
 {
 	l->mtu = mtu;

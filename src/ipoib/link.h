@@ -37,6 +37,8 @@ int ipoib_link_fd(const struct ipoib_link *link);
 
 /* The Q_Key with which it receives and sends. 0 or -errno. */
 int ipoib_link_set_qkey(struct ipoib_link *link, uint32_t qkey);
+/* The entry of the port's P_Key table that it is in. 0 or -errno. */
+int ipoib_link_set_pkey_index(struct ipoib_link *link, uint16_t index);
 /* The largest packet that is sent, without IPoIB's header. */
 void ipoib_link_set_mtu(struct ipoib_link *link, unsigned mtu);
 
