@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# libfabric as Debian ships it lists the device and sends by UD, with datagrams and with its own
-# reliable messages above them.
+# libfabric as Debian ships it lists the device and sends by RC, by UD, and with its own
+# reliable messages above UD.
 
 . "${0%/*}/lib.sh"
 
@@ -18,5 +18,6 @@ exchange()
 
 umbel up --hosts 2 > /dev/null
 expect 0 '*domain: umbel_h1_0-dgram*FI_PROTO_IB_UD*' umbel exec h1 -- fi_info -p verbs
+exchange verbs msg
 exchange verbs dgram
 exchange 'verbs;ofi_rxd' rdm
