@@ -244,11 +244,15 @@ static void stream_flush(struct rsocket *rs)
 	struct rsocket_stream *s = rsocket_stream(rs);
 	const struct linger *linger = &rs->options.linger;
 	uint64_t until = UINT64_MAX;
+	int ret;
 
 	if (linger->l_onoff && linger->l_linger >= 0)
 		until = rsocket_now_ms() + 1000ull * (unsigned)linger->l_linger;
-	if (s->state == RSOCKET_CONNECTED && until > rsocket_now_ms())
-		shut_down(s, SHUT_RDWR, until);
+	if (s->state != RSOCKET_CONNECTED || until <= rsocket_now_ms())
+		return;
+	ret = shut_down(s, SHUT_RDWR, until);
+	while (ret == -EINTR) /* a signal is no reason to lose what was sent */
+		ret = rsocket_stream_wait(s, true, until, rsocket_stream_all_sent);
 }
 
 /* ---- events ---- */

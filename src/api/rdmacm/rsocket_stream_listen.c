@@ -10,7 +10,8 @@
 
 #include "api/rdmacm/rsocket_stream.h"
 
-#define MOST_ACCEPTING 1024 /* whose peers have not answered yet */
+#define MOST_ACCEPTING 128 /* whose peers have not answered yet: each takes descriptors */
+#define MOST_ACCEPTED  128 /* more of the backlog wait in the daemon */
 
 /* ---- accepting ---- */
 
@@ -131,7 +132,7 @@ int rsocket_stream_listen(struct rsocket *rs, int backlog)
 
 	if (!first && s->state != RSOCKET_LISTENING)
 		return -EINVAL;
-	s->backlog = backlog > 1 ? backlog : 1;
+	s->backlog = backlog < 1 ? 1 : backlog < MOST_ACCEPTED ? backlog : MOST_ACCEPTED;
 	if (!first) {
 		set_full(s);
 		return 0;
