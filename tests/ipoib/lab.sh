@@ -86,7 +86,7 @@ pings()
 {
 	local count=$1 host=$2
 	shift 2
-	expect 0 '*' on "$host" ping -n -q -c "$count" -w 30 "$@"
+	expect 0 '*' on "$host" ping -n -q -c "$count" -w 200 "$@"
 }
 
 # reaches HOST ADDRESS: one ping comes back

@@ -49,7 +49,7 @@ measure -n 100M --reverse
 measure -n 20M --set-mss 1000
 # as much as a socket keeps, however long its reader waits for a processor
 measure -u -b 20M -n 80000 -l 4000
-[ "$(moved sum_received lost_packets)" -eq 0 ] && [ "$(moved sum_received packets)" -gt 0 ] ||
+[ "$(moved sum_received lost_packets)" -eq 0 ] ||
 	complain "iperf3 by UDP: $(cat "$TMPDIR/iperf.json")"
 
 # ---- through h2, a gateway, to a network behind h3
