@@ -238,6 +238,26 @@ static bool each_part(const struct range *r, bool (*visit)(uint64_t from, uint64
 	return good;
 }
 
+static uint64_t found; /* bytes, of what count_part() was called for */
+static uint64_t found_from, found_to;
+
+static bool count_part(uint64_t from, uint64_t to)
+{
+	from = from > found_from ? from : found_from;
+	to = to < found_to ? to : found_to;
+	found += from < to ? to - from : 0;
+	return true;
+}
+
+/* Whether all of this part of the range is still mapped of the file. */
+static bool is_ours(const struct range *r, uint64_t from, uint64_t to)
+{
+	found = 0;
+	found_from = from;
+	found_to = to;
+	return each_part(r, count_part) && found == to - from;
+}
+
 /* ---- fork ---- */
 
 /* What the child will have in place of adopted pages: a copy of them. */
@@ -342,6 +362,25 @@ static bool add_range(struct hca_process *p, uint64_t from, uint64_t to)
 	return true;
 }
 
+/* Makes private memory again of all ranges that no region is on, if that can be. */
+static void give_back(struct hca_process *p)
+{
+	struct range *r, *next;
+
+	if (LIST_EMPTY(&adopted.ranges) || !has_one_thread())
+		return;
+	for (r = LIST_FIRST(&adopted.ranges); r; r = next) {
+		next = LIST_NEXT(r, entry);
+		if (r->regions || hca_mr_overlaps(&p->mrs, r->from, r->to) ||
+		    !each_part(r, move_out))
+			continue;
+		free_pages(r->from, r->to);
+		LIST_REMOVE(r, entry);
+		adopted.n_ranges--;
+		free(r);
+	}
+}
+
 bool hca_adopt(struct hca_process *p, const void *start, size_t length)
 {
 	uint64_t to, from = hca_adopt_range((uintptr_t)start, length, &to);
@@ -351,32 +390,16 @@ bool hca_adopt(struct hca_process *p, const void *start, size_t length)
 	if (from >= to)
 		return false;
 	pthread_mutex_lock(&adopted.lock);
+	give_back(p);
 	r = range_with(from, to);
-	if (r && adopted.offered == p) {
+	if (!r) {
+		done = add_range(p, from, to);
+	} else if (adopted.offered == p && is_ours(r, from, to)) {
 		r->regions++;
 		done = true;
-	} else if (!r) {
-		done = add_range(p, from, to);
 	}
 	pthread_mutex_unlock(&adopted.lock);
 	return done;
-}
-
-/* Makes private memory again of all ranges that no region is on, if that can be. */
-static void give_back(struct hca_process *p)
-{
-	struct range *r, *next;
-
-	for (r = LIST_FIRST(&adopted.ranges); r; r = next) {
-		next = LIST_NEXT(r, entry);
-		if (r->regions || !has_one_thread() || hca_mr_overlaps(&p->mrs, r->from, r->to) ||
-		    !each_part(r, move_out))
-			continue;
-		free_pages(r->from, r->to);
-		LIST_REMOVE(r, entry);
-		adopted.n_ranges--;
-		free(r);
-	}
 }
 
 void hca_adopt_end(struct hca_process *p, const void *start, size_t length)
