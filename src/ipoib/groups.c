@@ -241,15 +241,17 @@ static void failed(struct ipoib_group *g, int status)
 	base_timer_set_in(t->timers, &g->timer, SECOND_NS << backoff, try_again);
 }
 
-static void start_wanted(struct ipoib_groups *t)
+/* Asks for what could not be asked for before. */
+static void start_waiting(struct ipoib_groups *t)
 {
 	struct ipoib_group *g;
 
 	TAILQ_FOREACH(g, &t->all, entry)
 	{
-		bool waits = g->failures && base_timer_is_set(&g->timer);
+		bool refused = g->failures && base_timer_is_set(&g->timer);
+		bool waits = g->wanted ? !(g->joined & IB_JOIN_FULL) : g->queue.n > 0;
 
-		if (g->wanted && !(g->joined & IB_JOIN_FULL) && !waits && can_ask(g))
+		if (waits && !refused && can_ask(g))
 			ask(g);
 	}
 }
@@ -303,7 +305,7 @@ static void joined(struct ipoib_sa_request *r, int status, const uint8_t *record
 	if (g == t->broadcast) {
 		t->parameters = rec;
 		t->ready(t->arg, &rec);
-		start_wanted(t);
+		start_waiting(t);
 	} else {
 		g->used = true;
 		base_timer_set_in(t->timers, &g->timer, RENEW_NS, renew);
@@ -411,5 +413,5 @@ void ipoib_groups_want_end(struct ipoib_groups *t)
 		leave(g);
 		forget(g);
 	}
-	start_wanted(t);
+	start_waiting(t);
 }

@@ -461,10 +461,12 @@ void ipoib_interface_close(struct ipoib_interface *i)
 
 /* ---- the loop ---- */
 
-/* What woke us; 1: we are to end. */
-static int dispatch(struct ipoib_interface *i, enum source source)
+/* What woke us; 1: we are to end. -errno: we have to; -ENXIO: somebody has removed the device. */
+static int dispatch(struct ipoib_interface *i, const struct epoll_event *event)
 {
-	switch (source) {
+	switch (event->data.u32) {
+	case SOURCE_TUN:
+		return event->events & (EPOLLERR | EPOLLHUP) ? -ENXIO : 0;
 	case SOURCE_LINK:
 		ipoib_link_woken(i->link);
 		return 0;
@@ -536,7 +538,7 @@ int ipoib_interface_run(struct ipoib_interface *i)
 		n = epoll_wait(i->epoll, event, SOURCES, moved ? 0 : next_timer(i));
 		for (int k = 0; k < n && !ret; k++) {
 			armed &= event[k].data.u32 != SOURCE_LINK;
-			ret = dispatch(i, event[k].data.u32);
+			ret = dispatch(i, &event[k]);
 		}
 		base_timers_run(&i->timers);
 		ipoib_link_flush(i->link);

@@ -19,9 +19,13 @@
  *	 "groups":[{"mgid":"ff12:401b:ffff::ffff:ffff","mlid":49152,"join_state":1}, ...],
  *	 "counters":{"sent":1, ...}}
  *
+ * Of neighbours and groups it lists 700 each at most, those used last; "n_neighbours" and
+ * "n_groups" say how many there are.
+ *
  * It leaves nothing behind: the interface goes with it. It ends with its parent, with the fabric,
  * or by SIGTERM.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +63,8 @@ int main(int argc, char **argv)
 		return 1;
 	ret = ipoib_interface_run(&interface);
 	if (ret)
-		fprintf(stderr, "umbel-ipoib: %s: the fabric has ended\n", options.interface);
+		fprintf(stderr, "umbel-ipoib: %s: %s\n", options.interface,
+		        ret == -ENXIO ? "somebody has removed it" : "the fabric has ended");
 	ipoib_interface_close(&interface);
 	return ret ? 1 : 0;
 }

@@ -12,6 +12,8 @@
 #include "base/util.h"
 #include "ipoib/interface.h"
 
+#define MOST 700 /* of each list: a packet of a socket has no room for more */
+
 static struct json_object *text_of_ip(const struct ib_gid *ip)
 {
 	char text[INET6_ADDRSTRLEN];
@@ -38,9 +40,13 @@ static void add_neighbours(struct json_object *list, const struct ipoib_neighbou
 {
 	const struct ipoib_neighbour *n;
 
-	TAILQ_FOREACH(n, from, entry)
+	TAILQ_FOREACH_REVERSE(n, from, ipoib_neighbour_list, entry)
 	{
-		struct json_object *o = json_object_new_object();
+		struct json_object *o;
+
+		if (json_object_array_length(list) == MOST)
+			return;
+		o = json_object_new_object();
 
 		json_object_object_add(o, "ip", text_of_ip(&n->ip));
 		json_object_object_add(
@@ -60,8 +66,11 @@ static struct json_object *groups_of(const struct ipoib_interface *i)
 
 	TAILQ_FOREACH(g, &i->groups.all, entry)
 	{
-		struct json_object *o = json_object_new_object();
+		struct json_object *o;
 
+		if (json_object_array_length(list) == MOST)
+			break;
+		o = json_object_new_object();
 		json_object_object_add(o, "mgid", text_of_gid(&g->mgid));
 		add_number(o, "mlid", g->mlid);
 		add_number(o, "join_state", g->joined);
@@ -99,6 +108,8 @@ static struct json_object *status_of(const struct ipoib_interface *i)
 	add_neighbours(neighbours, &i->neighbours.used);
 	add_neighbours(neighbours, &i->neighbours.unused);
 	json_object_object_add(o, "neighbours", neighbours);
+	add_number(o, "n_neighbours", i->neighbours.by_ip.n);
+	add_number(o, "n_groups", i->groups.by_mgid.n);
 	json_object_object_add(o, "groups", groups_of(i));
 	json_object_object_add(o, "counters", counters_of(i));
 	return o;

@@ -40,5 +40,5 @@ for counter in short_packets unknown_types bad_resolutions spoofed resolved; do
 	[ "$(status h1 "s['counters']['$counter']")" -ge 10 ] ||
 		complain "$counter: $(status h1 "s['counters']")"
 done
-[ "$(status h1 "len(s['neighbours'])")" -le 4096 ] || complain "too many neighbours"
+[ "$(status h1 "s['n_neighbours']")" -le 4096 ] || complain "too many neighbours"
 expect 0 up status h1 "s['state']"

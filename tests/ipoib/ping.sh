@@ -32,6 +32,9 @@ expect 1 '*Address unreachable*100% packet loss*' on h1 ping -n -c 1 2001:db8::9
 
 { kill -9 "${pid[ib0-h4]}" && wait_ended ib0-h4 137; } 2> /dev/null
 wait_until "the interface is gone" not ip -n h4 link show dev ib0 2> /dev/null
+on h2 ip link del ib0
+wait_ended ib0-h2 1
+expect_said ib0-h2 'Rumbel-ipoib: ib0: somebody has removed it'
 kill "${pid[ib0-h3]}"
 wait_ended ib0-h3 0
 umbel down > /dev/null
