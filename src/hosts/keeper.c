@@ -24,7 +24,7 @@
 #include "hosts/keeper.h"
 #include "hosts/programs.h"
 
-#define STOP_MS 3000
+#define STOP_MS 1000
 
 enum { KEEPER_USER = 1, KEEPER_HOST, KEEPER_RUN, KEEPER_READY, KEEPER_SHOW };
 

@@ -19,6 +19,8 @@ struct hosts_plan {
 	 * @control_fd, whatever is in it, it sends one with its status, an object of JSON.
 	 */
 	void (*become)(const void *arg, unsigned program, int status_fd, int control_fd);
+	/* The program is ready: called in the keeper, on the network of its host. */
+	void (*ready)(const void *arg, unsigned program);
 	const void *arg;
 };
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 
 #define NS_PER_MS   1000000ull
 #define AGAIN_NS    (1000 * NS_PER_MS) /* from one start of a program to the next */
+#define AT_ONCE     16                 /* programs that are started, and not ready yet */
 #define ANSWER_MS   200                /* so long a program may take to tell its status */
 #define READ_S      5                  /* so long a reader may take to read */
 #define STATUS_ROOM 262144
@@ -122,13 +124,15 @@ static int start(struct hosts_programs *p, unsigned i)
 	return ret;
 }
 
-void hosts_programs_start(struct hosts_programs *p)
+/* Starts more, as long as few are on their way: a crowd that asks the daemon at once waits longer,
+ * each for all others. */
+static void start_more(struct hosts_programs *p)
 {
-	int ret;
+	while (p->n_started < p->plan->n_programs &&
+	       p->unready - (p->plan->n_programs - p->n_started) < AT_ONCE) {
+		unsigned i = p->n_started++;
+		int ret = start(p, i);
 
-	p->unready = p->plan->n_programs;
-	for (unsigned i = 0; i < p->plan->n_programs; i++) {
-		ret = start(p, i);
 		if (!ret)
 			continue;
 		base_log_error(hosts, "no program on host '%s': %s", host_name(p, i),
@@ -140,6 +144,12 @@ void hosts_programs_start(struct hosts_programs *p)
 	}
 }
 
+void hosts_programs_start(struct hosts_programs *p)
+{
+	p->unready = p->plan->n_programs;
+	start_more(p);
+}
+
 /* ---- life ---- */
 
 void hosts_programs_heard(struct hosts_programs *p, unsigned i)
@@ -149,8 +159,11 @@ void hosts_programs_heard(struct hosts_programs *p, unsigned i)
 
 	if (one->status_fd >= 0 && read(one->status_fd, &byte, 1) == 1) {
 		one->ready = true;
+		if (!setns(p->ns[p->plan->host_of(p->plan->arg, i)].net, CLONE_NEWNET))
+			p->plan->ready(p->plan->arg, i);
 		if (p->unready)
 			p->unready--;
+		start_more(p);
 	}
 	close_fd(&one->status_fd); /* that it has closed it without a word, its end will show */
 }
@@ -181,6 +194,7 @@ static void ended(struct hosts_programs *p, unsigned i, int status)
 	close_fd(&one->control_fd);
 	one->pid = 0;
 	one->ready = false;
+	start_more(p);
 }
 
 void hosts_programs_reap(struct hosts_programs *p)

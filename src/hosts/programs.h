@@ -25,8 +25,9 @@ struct hosts_programs {
 	const struct hosts_namespaces *ns; /* by host */
 	int epoll_fd; /* status descriptors are added with the program's number */
 	struct hosts_program *of;
-	unsigned unready; /* of those started first: neither ready nor ended yet */
-	unsigned failed;  /* of those: have ended */
+	unsigned n_started; /* of those that are to be started first */
+	unsigned unready;   /* of all those: neither ready nor ended yet */
+	unsigned failed;    /* of those: have ended */
 };
 
 /* 0 or -ENOMEM. */

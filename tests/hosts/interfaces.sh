@@ -49,6 +49,17 @@ wait_until "h3 is reached by TCP" tcp
 wait_ended server 0
 expect_said server 'by name'
 
+# multicast, without a word of interfaces
+new_port
+start member h2 socat -u "UDP4-RECVFROM:$port,ip-add-membership=239.1.2.3:10.0.0.2" STDOUT
+multicast()
+{
+	umbel exec h3 -- sh -c "echo to all | socat -u STDIN UDP4-DATAGRAM:239.1.2.3:$port"
+	says member 'to all'
+}
+wait_until "h2 gets multicast of h3" multicast
+wait_ended member 0
+
 # ---- what is shown
 expect 0 '*
 host *interface *state *sent *received*
