@@ -58,6 +58,10 @@ enum control_type {
 	CONTROL_CREATE_SRQ,
 	CONTROL_DESTROY_SRQ,
 	CONTROL_MODERATE_CQ,
+	CONTROL_OPEN_XRCD,
+	CONTROL_OPEN_XRCD_FILE,
+	CONTROL_CLOSE_XRCD,
+	CONTROL_OPEN_QP,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -102,7 +106,8 @@ struct control_open_hca {
 struct control_open_hca_reply {
 	uint32_t handle;
 };
-struct control_handle { /* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ */
+/* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ, CLOSE_XRCD */
+struct control_handle {
 	uint32_t handle;
 };
 
@@ -134,22 +139,45 @@ struct control_create_qp {
 	uint32_t max_recv_wr;
 	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, COUNT_ARRIVALS, STAMPS */
 	uint32_t ready_bit;
-	uint32_t type; /* enum ibv_qp_type */
+	uint32_t type; /* enum ibv_qp_type or SHM_QPT_XRC_SRQ */
 	/* connected types: */
 	uint32_t send_cq;
 	uint32_t domain; /* its number in the process */
 	uint32_t max_send_wr;
 	uint32_t request_bytes; /* of one request of the send queue, a multiple of 64 */
 	uint32_t max_recv_sge;
-	uint32_t srq; /* 1 + its index; 0: none */
+	uint32_t srq;  /* 1 + its index; 0: none */
+	uint32_t xrcd; /* XRC targets and shared receive queues: their domain */
 };
-struct control_create_qp_reply {
+struct control_create_qp_reply { /* CREATE_QP, OPEN_QP */
 	uint64_t ring_off;
 	uint64_t requests_off, entries_off;
 	uint32_t qpn;
 	uint16_t ring_gen;
 	uint8_t ring_shift;
 	uint8_t reserved;
+};
+
+/*
+ * An XRC domain of the HCA: a new one (OPEN_XRCD), or the one that the file stands for whose
+ * descriptor comes with the request (OPEN_XRCD_FILE). -EAGAIN: there is none, and @create does not
+ * say that it may be made; -EINVAL: there is one, but @exclusive says that it must be new.
+ */
+struct control_open_xrcd {
+	uint32_t hca_handle;
+	uint8_t create, exclusive;
+	uint16_t reserved;
+};
+struct control_open_xrcd_reply {
+	uint32_t xrcd;
+};
+
+/* A target of the XRC domain, which lives until all who have it open destroy it. -EINVAL: the
+ * domain has none with this number. */
+struct control_open_qp {
+	uint32_t hca_handle;
+	uint32_t xrcd;
+	uint32_t qpn;
 };
 
 struct control_create_srq {

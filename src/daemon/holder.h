@@ -33,6 +33,8 @@ struct daemon_holder {
 	LIST_HEAD(, daemon_cq) cqs;
 	LIST_HEAD(, daemon_qp) qps;
 	LIST_HEAD(, daemon_srq) srqs;
+	LIST_HEAD(, daemon_xrcd_handle) xrcds;
+	LIST_HEAD(, daemon_qp_user) used_qps; /* XRC targets that others own */
 };
 
 #endif

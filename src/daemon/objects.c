@@ -2,6 +2,7 @@
 /*
  * All objects that processes hold: see objects.h.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/util.h"
@@ -27,6 +28,8 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 	daemon_cqs_init(&o->cqs, f->region, &o->channels, &loop->timers);
 	daemon_memory_init(&o->memory, f->region, &o->chores, &users);
 	daemon_srqs_init(&o->srqs, f->region, &o->memory);
+	if (daemon_xrcds_init(&o->xrcds))
+		return -ENOMEM;
 	return daemon_qps_init(&o->qps, f, &o->memory, &o->cqs, &o->srqs);
 }
 
@@ -37,6 +40,7 @@ void daemon_objects_fini(struct daemon_objects *o)
 	daemon_memory_fini(&o->memory);
 	daemon_qps_fini(&o->qps);
 	daemon_srqs_fini(&o->srqs);
+	daemon_xrcds_fini(&o->xrcds);
 	daemon_cqs_fini(&o->cqs);
 	daemon_channels_fini(&o->channels);
 	daemon_hcas_fini(&o->hcas);
@@ -94,6 +98,11 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 	struct daemon_holder *holder = container_of(c, struct daemon_holder, end);
 	struct daemon_objects *o = holder->objects;
 
+	while (!LIST_EMPTY(&holder->used_qps)) {
+		if (!daemon_chore_spend(budget, QP_COST))
+			return false;
+		daemon_qp_close(LIST_FIRST(&holder->used_qps));
+	}
 	while (!LIST_EMPTY(&holder->qps)) {
 		if (!daemon_chore_spend(budget, QP_COST))
 			return false;
@@ -119,6 +128,7 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 			return false;
 		daemon_hca_free(&o->hcas, LIST_FIRST(&holder->hcas));
 	}
+	daemon_xrcd_close_all(&o->xrcds, holder);
 	daemon_keys_close(&o->memory, holder);
 	free(holder);
 	return true;

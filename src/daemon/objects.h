@@ -19,6 +19,7 @@
 #include "daemon/hca.h"
 #include "daemon/memory.h"
 #include "daemon/qp.h"
+#include "daemon/xrc.h"
 
 struct daemon_objects {
 	struct daemon_chores chores;
@@ -28,6 +29,7 @@ struct daemon_objects {
 	struct daemon_memory memory;
 	struct daemon_qps qps;
 	struct daemon_srqs srqs;
+	struct daemon_xrcds xrcds;
 };
 
 /* 0 or -ENOMEM. */

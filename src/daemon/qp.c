@@ -26,6 +26,8 @@ struct daemon_payload {
 #define FLOW_COST   4
 #define QP_COST     8
 
+#define MAX_USERS 256 /* of an XRC target */
+
 int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memory *memory,
                     struct daemon_cqs *cqs, struct daemon_srqs *srqs)
 {
@@ -212,6 +214,7 @@ static void publish(struct daemon_qps *all, struct daemon_qp *qp,
 		.request_bytes = (uint16_t)want->request_bytes,
 		.max_recv_sge = (uint16_t)want->max_recv_sge,
 		.srq = want->srq,
+		.xrcd = want->xrcd,
 		.request_shift = (uint8_t)base_log2_up(want->max_send_wr),
 	};
 	shm_write_end(&s->seq);
@@ -233,6 +236,7 @@ static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq
 	qp->cq = cq;
 	LIST_INIT(&qp->flows);
 	LIST_INIT(&qp->payloads);
+	LIST_INIT(&qp->users);
 	ret = allocate(all, qp, want->max_recv_wr);
 	if (ret)
 		goto err_free;
@@ -307,10 +311,10 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 		                                        memory_order_relaxed);
 }
 
-/* Releases what the dead process of @qpn held of the other half of its connection. */
-static void release_connection(struct daemon_qps *all, uint32_t qpn)
+/* Releases what the dead process of @qpn held of queue pair @peer: its lock, and that of the memory
+ * of its process. */
+static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 {
-	uint32_t peer = record_of(all, qpn)->connection.dest_qpn;
 	struct daemon_qp *other = live_qp_at(all, SHM_QP_INDEX(peer));
 	struct shm_keys *keys;
 
@@ -330,7 +334,8 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 	uint32_t qpn = atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
 	struct daemon_qp *target = qpn ? live_qp_at(all, SHM_QP_INDEX(qpn)) : NULL;
 
-	release_connection(all, qp->qpn);
+	release_connection(all, qp->qpn, record_of(all, qp->qpn)->connection.dest_qpn);
+	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
 	if (qp->is_roce_sender)
 		hca_roce_release(&region->roce_ports[roce_port(all, qp)], index);
@@ -504,10 +509,72 @@ static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 		daemon_cq_wake(all->cqs, record_of(all, peer)->connection.send_cq);
 }
 
+/* ---- XRC targets ---- */
+
+int daemon_qp_open(struct daemon_hca *h, struct daemon_qp *qp)
+{
+	struct daemon_qp_user *user = qp->n_users < MAX_USERS ? calloc(1, sizeof(*user)) : NULL;
+
+	if (!user)
+		return -ENOMEM;
+	qp->n_users++;
+	user->hca = h;
+	user->qp = qp;
+	LIST_INSERT_HEAD(&qp->users, user, of_qp);
+	LIST_INSERT_HEAD(&h->holder->used_qps, user, of_holder);
+	return 0;
+}
+
+struct daemon_qp_user *daemon_qp_user_of(const struct daemon_qp *qp,
+                                         const struct daemon_holder *holder)
+{
+	struct daemon_qp_user *user;
+
+	LIST_FOREACH(user, &qp->users, of_qp)
+	if (user->hca->holder == holder)
+		return user;
+	return NULL;
+}
+
+void daemon_qp_close(struct daemon_qp_user *user)
+{
+	user->qp->n_users--;
+	LIST_REMOVE(user, of_qp);
+	LIST_REMOVE(user, of_holder);
+	free(user);
+}
+
+/* The XRC target gets another owner. False: nobody has it open. */
+static bool hand_over(struct daemon_qp *qp)
+{
+	struct daemon_qp_user *user;
+
+	LIST_FOREACH(user, &qp->users, of_qp)
+	if (!user->hca->holder->dead)
+		break;
+	if (!user)
+		return false;
+	/* what its requesters did to others is not undone in its name: it sends nothing */
+	LIST_REMOVE(qp, entry);
+	qp->cq->n_qps--;
+	qp->cq = NULL;
+	qp->hca = user->hca;
+	qp->holder = user->hca->holder;
+	LIST_INSERT_HEAD(&qp->holder->qps, qp, entry);
+	daemon_qp_close(user);
+	return true;
+}
+
+/* ---- the end of one ---- */
+
 void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	struct shm_qp *s = record_of(all, qp->qpn);
 
+	if (hand_over(qp))
+		return;
+	while (!LIST_EMPTY(&qp->users)) /* of processes that are dead, too */
+		daemon_qp_close(LIST_FIRST(&qp->users));
 	shm_write_begin(&s->seq);
 	s->flags = 0;
 	s->qpn = 0;
@@ -666,6 +733,7 @@ int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 {
 	struct daemon_qp *qp = daemon_qp_find(all, qpn);
 	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(qpn)];
+	const struct daemon_qp_user *user;
 	bool *told;
 
 	if (!qp || !qp->hca)
@@ -681,8 +749,23 @@ int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 		if (atomic_load_explicit(&c->error, memory_order_acquire) != type)
 			return -EINVAL;
 	}
-	if (!*told)
+	if (!*told) {
 		daemon_hca_event(qp->hca, type, qp->qpn);
+		LIST_FOREACH(user, &qp->users, of_qp)
+		daemon_hca_event(user->hca, type, qp->qpn);
+	}
 	*told = true;
+	return 0;
+}
+
+int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn)
+{
+	struct daemon_qp *qp = daemon_qp_find(all, qpn);
+
+	/* likewise */
+	if (!qp || qp->holder->dead || record_of(all, qpn)->type != SHM_QPT_XRC_SRQ ||
+	    !atomic_exchange_explicit(&ring_of(all, qp)->limit_reached, 0, memory_order_acq_rel))
+		return -EINVAL;
+	daemon_hca_event(qp->hca, IBV_EVENT_SRQ_LIMIT_REACHED, SHM_XRC_SRQ | qpn);
 	return 0;
 }

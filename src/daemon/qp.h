@@ -37,6 +37,15 @@ struct daemon_qp {
 	struct daemon_chore end;
 	struct daemon_qps *all;
 	uint32_t hca_index;
+	LIST_HEAD(, daemon_qp_user) users; /* of an XRC target, beside its owner */
+	unsigned n_users;
+};
+
+/* That a process has an XRC target open which another one owns. */
+struct daemon_qp_user {
+	LIST_ENTRY(daemon_qp_user) of_holder, of_qp;
+	struct daemon_hca *hca;
+	struct daemon_qp *qp;
 };
 
 struct daemon_qps {
@@ -66,8 +75,16 @@ int daemon_qp_new(struct daemon_qps *all, struct daemon_cq *cq,
 /* The hidden QP of an HCA with an Ethernet port. 0 or -ENOMEM. */
 int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out);
 
-/* Nobody can find the QP any more; what it had is freed in slices. */
+/* Its owner gives the QP up. Nobody can find it any more, and what it had is freed in slices; but
+ * an XRC target that others have open becomes one of theirs. */
 void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp);
+
+/* The holder of @h uses the XRC target, too, or once more. 0; -ENOMEM: so do too many. */
+int daemon_qp_open(struct daemon_hca *h, struct daemon_qp *qp);
+/* NULL: it does not. */
+struct daemon_qp_user *daemon_qp_user_of(const struct daemon_qp *qp,
+                                         const struct daemon_holder *holder);
+void daemon_qp_close(struct daemon_qp_user *user);
 
 /* The QP with this number, or NULL. */
 struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn);
@@ -100,6 +117,9 @@ int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint64_t ns);
 /* An event of a connected QP that its peer's process has noticed, and marked in shared memory. 0 or
  * -EINVAL. */
 int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type);
+
+/* daemon_srq_limit() of an XRC shared receive queue. */
+int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn);
 
 /* Undoes what the QP was doing to another's ring when its process died. True: it is done. */
 bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget);

@@ -184,6 +184,23 @@ static struct daemon_srq *own_srq(const struct daemon_call *call, uint32_t index
 	return srq && srq->holder == call->client->holds ? srq : NULL;
 }
 
+/* Whether QPs of the type are connected, and have an XRC domain or not, as the request says. */
+static bool is_connected_type(const struct daemon_call *call, const struct control_create_qp *req)
+{
+	switch (req->type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+		return !req->xrcd;
+	case IBV_QPT_XRC_SEND:
+		return !req->xrcd && !req->srq;
+	case IBV_QPT_XRC_RECV:
+	case SHM_QPT_XRC_SRQ:
+		return daemon_xrcd_is_open(call->client->holds, req->xrcd) && !req->srq;
+	default:
+		return false;
+	}
+}
+
 /* Whether what the request says of a connected QP is right. */
 static bool may_connect(const struct daemon_call *call, const struct control_create_qp *req)
 {
@@ -191,11 +208,27 @@ static bool may_connect(const struct daemon_call *call, const struct control_cre
 
 	if (req->type == IBV_QPT_UD)
 		return !req->request_bytes && (!req->srq || own_srq(call, req->srq - 1));
-	return (req->type == IBV_QPT_RC || req->type == IBV_QPT_UC) && req->request_bytes &&
-	       req->request_bytes % 64 == 0 && req->request_bytes <= MAX_REQUEST_BYTES &&
+	return is_connected_type(call, req) && req->request_bytes && req->request_bytes % 64 == 0 &&
+	       req->request_bytes <= MAX_REQUEST_BYTES &&
 	       req->max_send_wr <= v->f->settings.max_qp_wr &&
 	       req->max_recv_sge <= v->f->settings.max_sge && own_cq(call, req->send_cq) &&
 	       call->client->holds->keys_off && (!req->srq || own_srq(call, req->srq - 1));
+}
+
+static void tell_qp(struct daemon_call *call, const struct daemon_qp *qp)
+{
+	const struct daemon_verbs *v = call->module;
+	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+	struct control_create_qp_reply *rep = daemon_call_reply(call, sizeof(*rep));
+
+	*rep = (struct control_create_qp_reply){
+		.ring_off = qp->ring_off,
+		.requests_off = qp->queue_off,
+		.entries_off = s->connection.entries_off,
+		.qpn = qp->qpn,
+		.ring_gen = s->ring_gen,
+		.ring_shift = qp->ring_shift,
+	};
 }
 
 static int create_qp(struct daemon_call *call)
@@ -204,7 +237,6 @@ static int create_qp(struct daemon_call *call)
 	const struct control_create_qp *req = call->body;
 	struct daemon_hca *h = own_hca(call, req->hca_handle);
 	struct daemon_cq *cq = own_cq(call, req->cq);
-	struct control_create_qp_reply *rep;
 	struct daemon_qp *qp;
 	int ret;
 
@@ -215,16 +247,27 @@ static int create_qp(struct daemon_call *call)
 	ret = daemon_qp_new(&v->objects->qps, cq, req, &qp);
 	if (ret)
 		return ret;
-	rep = daemon_call_reply(call, sizeof(*rep));
-	*rep = (struct control_create_qp_reply){
-		.ring_off = qp->ring_off,
-		.requests_off = qp->queue_off,
-		.entries_off = v->f->region->qps[SHM_QP_INDEX(qp->qpn)].connection.entries_off,
-		.qpn = qp->qpn,
-		.ring_gen = v->f->region->qps[SHM_QP_INDEX(qp->qpn)].ring_gen,
-		.ring_shift = qp->ring_shift,
-	};
+	tell_qp(call, qp);
 	return 0;
+}
+
+/* Another one's XRC target. */
+static int open_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_open_qp *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
+	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(req->qpn)];
+	int ret;
+
+	if (!h || !qp || s->type != IBV_QPT_XRC_RECV || s->connection.xrcd != req->xrcd ||
+	    !daemon_xrcd_is_open(call->client->holds, req->xrcd) || qp->hca_index != h->hca)
+		return -EINVAL;
+	ret = daemon_qp_open(h, qp);
+	if (!ret)
+		tell_qp(call, qp);
+	return ret;
 }
 
 static int create_srq(struct daemon_call *call)
@@ -267,11 +310,48 @@ static int destroy_srq(struct daemon_call *call)
 	return 0;
 }
 
+static int serve_open_xrcd(struct daemon_call *call, int fd)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_open_xrcd *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct control_open_xrcd_reply *rep;
+	uint32_t number;
+	int ret = h ? daemon_xrcd_open(&v->objects->xrcds, h, fd, req, &number) : -EINVAL;
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->xrcd = number;
+	return 0;
+}
+
+static int open_xrcd(struct daemon_call *call)
+{
+	return serve_open_xrcd(call, -1);
+}
+
+static int open_xrcd_file(struct daemon_call *call)
+{
+	return serve_open_xrcd(call, call->request->fd[0]);
+}
+
+static int close_xrcd(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+
+	return daemon_xrcd_close(&v->objects->xrcds, call->client->holds, req->handle);
+}
+
 static int modify_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_modify_qp *req = call->body;
-	struct daemon_qp *qp = own_qp(call, req->qpn);
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
+
+	if (!qp || !daemon_qp_user_of(qp, call->client->holds))
+		qp = own_qp(call, req->qpn);
 
 	return qp ? daemon_qp_modify(&v->objects->qps, qp, req) : -EINVAL;
 }
@@ -280,8 +360,14 @@ static int destroy_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_handle *req = call->body;
-	struct daemon_qp *qp = own_qp(call, req->handle);
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->handle);
+	struct daemon_qp_user *user = qp ? daemon_qp_user_of(qp, call->client->holds) : NULL;
 
+	if (user) {
+		daemon_qp_close(user);
+		return 0;
+	}
+	qp = own_qp(call, req->handle);
 	if (!qp)
 		return -EINVAL;
 	if (fabric_attach_count(v->f, qp->qpn))
@@ -396,6 +482,8 @@ static int raise_event(struct daemon_call *call)
 
 	if (req->type == IBV_EVENT_CQ_ERR)
 		return daemon_cq_overrun(&v->objects->cqs, req->element);
+	if (req->type == IBV_EVENT_SRQ_LIMIT_REACHED && (req->element & SHM_XRC_SRQ))
+		return daemon_qp_limit(&v->objects->qps, req->element & ~SHM_XRC_SRQ);
 	if (req->type == IBV_EVENT_SRQ_LIMIT_REACHED)
 		return daemon_srq_limit(&v->objects->srqs, req->element);
 	if (req->type == IBV_EVENT_QP_REQ_ERR || req->type == IBV_EVENT_QP_ACCESS_ERR ||
@@ -565,6 +653,14 @@ static const struct daemon_request requests[] = {
 	ROW(ROCE_MAD, sizeof(struct control_roce_mad), roce_mad),
 	ROW(CREATE_SRQ, sizeof(struct control_create_srq), create_srq),
 	ROW(DESTROY_SRQ, sizeof(struct control_handle), destroy_srq),
+	ROW(OPEN_XRCD, sizeof(struct control_open_xrcd), open_xrcd),
+	{ .type = CONTROL_OPEN_XRCD_FILE,
+	  .bytes = sizeof(struct control_open_xrcd),
+	  .n_fds = 1,
+	  .who = DAEMON_VERBS,
+	  .serve = open_xrcd_file },
+	ROW(CLOSE_XRCD, sizeof(struct control_handle), close_xrcd),
+	ROW(OPEN_QP, sizeof(struct control_open_qp), open_qp),
 	ROW(OPEN_KEYS, 0, open_keys),
 	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
 	{ .type = CONTROL_OFFER_MEMORY,

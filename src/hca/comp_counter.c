@@ -310,9 +310,9 @@ static void collect(struct hca_comp_counter *c)
 	LIST_FOREACH(o, &c->uses, entry)
 	{
 		if (BIT(o->kind) & LOCAL)
-			hca_cq_progress(hca_cq(o->qp->ex.qp_base.send_cq), NULL);
+			hca_cq_progress(o->qp->send_cq, NULL);
 		else
-			hca_cq_progress(hca_cq(o->qp->ex.qp_base.recv_cq), o->qp);
+			hca_cq_progress(o->qp->rq->cq, o->qp);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -394,7 +394,7 @@ static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_operatio
 /* With the send lock held. */
 static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operations)
 {
-	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+	struct hca_cq *recv_cq = qp->rq->cq;
 	enum ibv_qp_state state = hca_qp_state(qp);
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)

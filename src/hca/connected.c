@@ -34,6 +34,7 @@ static void connected_made(struct hca_qp *qp)
 	c->x.self = qp->sender.shm;
 	c->x.worker = qp->sender.qpn;
 	shm_qp_read(&p->region, qp->sender.qpn, &c->x.requester.qp);
+	c->x.is_xrc = qp->transport == &hca_xrc_send;
 	qp->rq->entries = shm_data_at(&p->region, c->x.requester.qp.connection.entries_off);
 	c->x.requester.memory = hca_memory_get(p, &c->x.requester.qp);
 	base_lock(&p->connected_lock);
@@ -51,7 +52,7 @@ static void connected_fini(struct hca_qp *qp)
 	base_lock(&p->connected_lock);
 	LIST_REMOVE(c, entry);
 	base_unlock(&p->connected_lock);
-	hca_connected_wait_for(qp, c->last_peer);
+	hca_connected_wait_for(qp, qp->xrcd ? qp->connection.dest_qpn : c->last_peer);
 	if (c->x.responder.memory)
 		hca_memory_put(p, c->x.responder.memory);
 	if (c->x.requester.memory)
@@ -155,6 +156,45 @@ static const struct hca_transition rc_transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
 };
 
+/* XRC's, as the kernel has them: who sends has no receive side, and a target next to no send side.
+ * What belongs to the other side is ignored. */
+static const struct hca_transition xrc_send_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
+	{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RTR, IBV_QPS_RTS,
+	  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	          IBV_QP_MAX_QP_RD_ATOMIC,
+	  ANY_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, ANY_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, ANY_RTS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	          IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH |
+	          IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE },
+	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
+};
+
+static const struct hca_transition xrc_recv_transitions[] = {
+	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
+	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
+	{ IBV_QPS_INIT, IBV_QPS_RTR,
+	  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
+	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, RC_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, RC_RTS },
+	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
+	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, RC_RTS },
+	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
+	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX |
+	          IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
+	          IBV_QP_PATH_MIG_STATE },
+	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
+};
+
 static const struct hca_transition uc_transitions[] = {
 	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
 	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
@@ -180,16 +220,20 @@ static const struct hca_transition uc_transitions[] = {
 	.qp_bytes = sizeof(struct hca_connected_qp), .init = connected_init,            \
 	.made = connected_made, .fini = connected_fini, .set_path = connected_set_path, \
 	.check = hca_connected_check, .post = hca_connected_post,                       \
-	.post_checked = hca_connected_post_checked, .receive = hca_connected_receive,   \
+	.post_checked = hca_connected_post_checked,                                     \
 	.receive_shared = hca_connected_receive_shared, .progress = connected_progress, \
 	.poll = connected_poll, .flush = connected_flush
+
+#define RC_OPS                                                                   \
+	(UC_OPS | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
 const struct hca_transport hca_rc = {
 	.name = "RC",
 	.type = IBV_QPT_RC,
-	.send_ops = UC_OPS | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-	            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	.send_ops = RC_OPS,
 	.transitions = rc_transitions,
+	.receive = hca_connected_receive,
 	CONNECTED,
 };
 
@@ -198,5 +242,34 @@ const struct hca_transport hca_uc = {
 	.type = IBV_QPT_UC,
 	.send_ops = UC_OPS,
 	.transitions = uc_transitions,
+	.receive = hca_connected_receive,
+	CONNECTED,
+};
+
+const struct hca_transport hca_xrc_send = {
+	.name = "XRC",
+	.type = IBV_QPT_XRC_SEND,
+	.send_ops = RC_OPS,
+	.ignored = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	.transitions = xrc_send_transitions,
+	.receive = hca_connected_receive,
+	CONNECTED,
+};
+
+const struct hca_transport hca_xrc_recv = {
+	.name = "XRC",
+	.type = IBV_QPT_XRC_RECV,
+	.ignored = IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY,
+	.transitions = xrc_recv_transitions,
+	.receive = hca_connected_receive,
+	CONNECTED,
+};
+
+/* What a shared receive queue is made of: no program sees it. */
+const struct hca_transport hca_xrc_srq = {
+	.name = "XRC",
+	.type = (enum ibv_qp_type)SHM_QPT_XRC_SRQ,
+	.transitions = xrc_recv_transitions,
+	.receive = hca_connected_receive_xrc,
 	CONNECTED,
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The transports RC and UC: connected queue pairs (InfiniBand specification volume 1, sections 9.7
- * and 9.8.2). connected.c has the tables; connected_send.c posts requests, connected_wait.c keeps
- * those that cannot be carried out now, connected_help.c is what the responder does for them,
- * connected_receive.c polls what arrives. What a request does to both ends is exchange.c.
+ * The transports RC, UC and XRC: connected queue pairs (InfiniBand specification volume 1,
+ * sections 9.7 and 9.8.2). connected.c has the tables; connected_send.c posts requests,
+ * connected_wait.c keeps those that cannot be carried out now, connected_help.c is what the
+ * responder does for them, connected_receive.c polls what arrives. What a request does to both ends
+ * is exchange.c.
  */
 #ifndef HCA_CONNECTED_H
 #define HCA_CONNECTED_H
@@ -113,6 +114,7 @@ void hca_connected_help(struct hca_qp *qp);
 /* hca_transport.receive: connected_receive.c. */
 int hca_connected_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
 int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
+int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
 
 /*
  * A key of this process is gone: waits until nobody uses it any more. At most

@@ -133,9 +133,9 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	unsigned rounds = 0;
 	bool tells = false, all;
 
-	if (hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
+	if (qp->xrcd || hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
 	    !prepare_help(qp, peer, &x))
-		return;
+		return; /* XRC's requesters go on by themselves */
 	while (work_locked(qp, peer, &x, &tells, &all) && must_look_again(&x, c, all) &&
 	       ++rounds < MOST_ROUNDS)
 		;
@@ -146,15 +146,19 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	hca_memory_put(p, x.requester.memory);
 }
 
-/* Whether a thread of the process of @peer may be using memory that @qpn gives access to. */
+/* Whether a thread of the process of @peer may be using memory that @qpn gives access to; 0: that
+ * anybody gives. */
 static bool deals_with(const struct hca_process *p, uint32_t peer, uint32_t qpn)
 {
 	const struct shm_sender *s = &p->region.senders[SHM_QP_INDEX(peer)];
 	const struct shm_connection *c = &p->region.connections[SHM_QP_INDEX(peer)];
-
 	/* seq_cst: after the key is gone; pairs with hca_exchange_begin() */
-	return atomic_load_explicit((_Atomic uint32_t *)&s->target_qpn, memory_order_seq_cst) ==
-	               qpn ||
+	uint32_t target =
+	        atomic_load_explicit((_Atomic uint32_t *)&s->target_qpn, memory_order_seq_cst);
+
+	if (!qpn)
+		return target;
+	return target == qpn ||
 	       atomic_load_explicit((_Atomic uint32_t *)&c->helps, memory_order_seq_cst) == qpn;
 }
 
@@ -170,17 +174,34 @@ static void wait_for(struct hca_process *p, uint32_t peer, uint32_t qpn, uint64_
 	}
 }
 
+/* Waits for all that deal with an XRC shared receive queue of this process: anybody may. */
+static void wait_for_all(struct hca_process *p, uint64_t *began)
+{
+	for (uint32_t i = 0; i < SHM_MAX_QPS; i++) {
+		uint32_t to = atomic_load_explicit(&p->region.senders[i].target_qpn,
+		                                   memory_order_seq_cst);
+		const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(to)];
+
+		if (to && q->type == SHM_QPT_XRC_SRQ && q->connection.keys_off == p->mrs.keys_off)
+			wait_for(p, i, to, began);
+	}
+}
+
 void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer)
 {
 	uint64_t began = 0;
 
-	wait_for(qp->ctx->process, peer, qp->sender.qpn, &began);
+	if (qp->transport == &hca_xrc_srq)
+		wait_for_all(qp->ctx->process, &began);
+	else /* what is sent to an XRC target names its shared receive queue */
+		wait_for(qp->ctx->process, peer, qp->xrcd ? 0 : qp->sender.qpn, &began);
 }
 
 void hca_connections_wait(struct hca_process *p)
 {
 	const struct hca_connected_qp *c;
 	uint64_t began = 0;
+	bool has_xrc = false;
 
 	base_lock(&p->connected_lock);
 	LIST_FOREACH(c, &p->connected, entry)
@@ -188,10 +209,13 @@ void hca_connections_wait(struct hca_process *p)
 		/* what others see: another thread may be changing our own */
 		const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(c->qp.sender.qpn)];
 
+		has_xrc |= c->qp.transport == &hca_xrc_srq;
 		wait_for(p,
 		         atomic_load_explicit((_Atomic uint32_t *)&q->connection.dest_qpn,
 		                              memory_order_relaxed),
 		         c->qp.sender.qpn, &began);
 	}
 	base_unlock(&p->connected_lock);
+	if (has_xrc)
+		wait_for_all(p, &began);
 }

@@ -125,6 +125,21 @@ static bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot, s
 	return true;
 }
 
+/* The same for an XRC shared receive queue, where messages to many targets arrive. One that fails
+ * moves its target to ERR, not the queue. */
+static bool complete_xrc(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+{
+	const struct ibv_sge *sge;
+	struct hca_rwqe *rwqe = hca_rq_next(rq, &sge);
+	struct shm_arrival a;
+
+	read_arrival(rq, slot, &a, wc);
+	wc->wr_id = rwqe->wr_id;
+	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
+	wc->qp_num = a.class_flow & IB_QPN_MASK;
+	return true;
+}
+
 /* Looks whether the peer's process has found a request wrong, once all has been polled that came
  * before. */
 static BASE_HOT void look_for_error(struct hca_rq *rq, int done)
@@ -146,6 +161,11 @@ int hca_connected_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t 
 
 	look_for_error(rq, done);
 	return done;
+}
+
+int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
+{
+	return hca_rq_poll(rq, n, wc, arrivals, complete_xrc);
 }
 
 int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)

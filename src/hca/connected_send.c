@@ -42,7 +42,7 @@ static bool has_opcode(const struct hca_qp *qp, enum ibv_wr_opcode opcode)
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return qp->transport->type == IBV_QPT_RC;
+		return qp->transport->type != IBV_QPT_UC;
 	default:
 		return false;
 	}
@@ -76,6 +76,7 @@ static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_r
 	r->n_entries = (uint16_t)wr->num_sge;
 	r->opcode = (uint8_t)wr->opcode;
 	r->flags = (uint8_t)wr->send_flags;
+	r->srqn = wr->qp_type.xrc.remote_srqn; /* means nothing but to XRC */
 	if (is_atomic(wr)) {
 		r->remote_addr = wr->wr.atomic.remote_addr;
 		r->rkey = wr->wr.atomic.rkey;
@@ -104,19 +105,54 @@ static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
 	return outcome;
 }
 
+/* Whose memory and receives are used: the responder's, or those of XRC's shared receive queue. */
+static const struct shm_qp *responder_of(struct hca_exchange *x, struct shm_qp *srq)
+{
+	if (!x->is_xrc)
+		return &x->responder.qp;
+	shm_qp_read(&x->process->region, x->srqn, srq);
+	x->srq_seq = srq->seq;
+	x->has_srq = srq->qpn == x->srqn && srq->type == SHM_QPT_XRC_SRQ &&
+	             x->responder.qp.connection.xrcd &&
+	             srq->connection.xrcd == x->responder.qp.connection.xrcd;
+	return x->has_srq ? srq : &x->responder.qp;
+}
+
+/* The receives of XRC's shared receive queue stand for the target's own. */
+static void take_over(struct shm_qp *target, const struct shm_qp *srq)
+{
+	const uint8_t of_cq = SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS;
+
+	target->flags = (uint8_t)((target->flags & ~of_cq) | (srq->flags & of_cq));
+	target->cq = srq->cq;
+	target->ready_bit = srq->ready_bit;
+	target->ring_off = srq->ring_off;
+	target->ring_gen = srq->ring_gen;
+	target->ring_shift = srq->ring_shift;
+	target->connection.keys_off = srq->connection.keys_off;
+	target->connection.domain = srq->connection.domain;
+	target->connection.entries_off = srq->connection.entries_off;
+	target->connection.max_recv_sge = srq->connection.max_recv_sge;
+}
+
 /* Copies the records of both ends again. */
 BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
 	struct hca_exchange *x = &c->x;
 	struct hca_memory *old = x->responder.memory;
+	const struct shm_qp *from;
+	struct shm_qp srq;
 
 	shm_qp_read(&p->region, c->qp.sender.qpn, &x->requester.qp);
 	shm_qp_read(&p->region, x->requester.qp.connection.dest_qpn, &x->responder.qp);
+	from = responder_of(x, &srq);
 	x->responder.memory = NULL;
 	x->responder.map = NULL;
-	if (x->responder.qp.qpn && x->responder.qp.connection.keys_off)
-		x->responder.memory = hca_memory_get(p, &x->responder.qp);
+	if (from->qpn && from->connection.keys_off)
+		x->responder.memory = hca_memory_get(p, from);
+	if (from == &srq)
+		take_over(&x->responder.qp, &srq);
 	if (old)
 		hca_memory_put(p, old);
 	hca_exchange_prepare(x);
@@ -161,9 +197,11 @@ int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request
 	if (base_unlikely(r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV))
 		return hca_mw_carry_out(&c->qp, r);
 	/* first: who resets or destroys the responder waits for whom it sees here */
-	hca_exchange_begin(x, c->qp.connection.dest_qpn);
-	if (base_unlikely(!hca_exchange_is_current(x)))
+	hca_exchange_begin(x, base_unlikely(x->is_xrc) ? r->srqn : c->qp.connection.dest_qpn);
+	if (base_unlikely((x->is_xrc && r->srqn != x->srqn) || !hca_exchange_is_current(x))) {
+		x->srqn = r->srqn;
 		hca_connected_renew(c);
+	}
 	f = path_of(c);
 	if (base_likely(f)) {
 		outcome = hca_exchange(x, r, entries);

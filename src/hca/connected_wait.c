@@ -66,7 +66,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	/* release: pairs with the acquire of who works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
 	c->qp.sq_kept++;
-	hca_cq_add_waiting(hca_cq(c->qp.ex.qp_base.send_cq), c);
+	hca_cq_add_waiting(c->qp.send_cq, c);
 }
 
 bool hca_connected_take(const struct hca_exchange *x, uint32_t position, struct shm_request *r,
@@ -289,20 +289,19 @@ static void bear_helper(struct hca_connected_qp *c)
 /*
  * Has the daemon wake a program that sleeps: when the first request has waited for too long, and,
  * if it gets lost, now and then, as the path may be back. Who waits for a receive is woken by the
- * responder, or when that is gone.
+ * responder, or when that is gone; but no process goes on with what an XRC target was sent.
  */
 static void sleep_no_longer(struct hca_connected_qp *c)
 {
 	struct control_wait req = { .qpn = c->qp.sender.qpn };
 	uint64_t most = c->waits_since_ns ? patience(c) : 0, waited;
 
-	if (atomic_load_explicit(&hca_cq(c->qp.ex.qp_base.send_cq)->shm->arm,
-	                         memory_order_relaxed) == SHM_CQ_IDLE)
+	if (atomic_load_explicit(&c->qp.send_cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
 		return;
 	waited = base_now_ns() - c->waits_since_ns;
 	if (most)
 		req.ns = waited < most ? most - waited + NS_PER_MS : 1;
-	if (c->waits_for == HCA_WAITS_FOR_PATH && (!req.ns || req.ns > RETRY_NS))
+	if ((c->waits_for == HCA_WAITS_FOR_PATH || c->x.is_xrc) && (!req.ns || req.ns > RETRY_NS))
 		req.ns = RETRY_NS;
 	if (req.ns)
 		hca_request(c->qp.ctx->process, CONTROL_WAIT, &req, sizeof(req));

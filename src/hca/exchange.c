@@ -63,7 +63,10 @@ void hca_exchange_prepare(struct hca_exchange *x)
 
 static BASE_COLD bool map(struct hca_exchange *x, struct hca_end *end, uint64_t from, uint64_t to)
 {
-	end->map = hca_memory_map(x->process, end->memory, end->qp.qpn, from, to);
+	/* the memory that an XRC target uses is the shared receive queue's */
+	uint32_t qpn = x->is_xrc && end == &x->responder ? x->srqn : end->qp.qpn;
+
+	end->map = hca_memory_map(x->process, end->memory, qpn, from, to);
 	return end->map;
 }
 
@@ -348,6 +351,10 @@ static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 		return false;
 	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
 	read_credit(x, out->slot, c->entries_off + index * sizeof(out->one), c->max_recv_sge, out);
+	if (base_unlikely(x->is_xrc)) {
+		out->slot->class_flow = q->qpn; /* the completion says which target received it */
+		hca_srq_check_limit(x->process, x->ring, SHM_XRC_SRQ | x->srqn, out->pos + 1);
+	}
 	return true;
 }
 
@@ -733,7 +740,8 @@ static BASE_HOT bool is_there(const struct hca_exchange *x)
 
 	return base_likely(
 	        to->qpn == from->connection.dest_qpn && (to->flags & SHM_QP_RECEIVES) &&
-	        to->connection.dest_qpn == from->qpn && to->type == from->type &&
+	        to->connection.dest_qpn == from->qpn &&
+	        to->type == (x->is_xrc ? (uint8_t)IBV_QPT_XRC_RECV : from->type) &&
 	        ib_pkey_match(to->pkey, from->pkey) && x->responder.memory && x->requester.memory &&
 	        !atomic_load_explicit((_Atomic uint32_t *)&c->error, memory_order_relaxed));
 }
@@ -816,6 +824,17 @@ static BASE_COLD int see_to(struct hca_exchange *x, const struct shm_request *r,
 	return outcome == DROPPED ? IBV_WC_SUCCESS : outcome;
 }
 
+/* The request names no shared receive queue of the target's domain. */
+static BASE_COLD int refuse_srq(struct hca_exchange *x, const struct shm_request *r,
+                                const struct shm_entry *entries)
+{
+	int outcome = hca_exchange_check_local(x, r, entries);
+
+	return outcome ? outcome
+	               : refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
+	                        "its domain has no such shared receive queue");
+}
+
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries)
 {
@@ -825,6 +844,7 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 		outcome = hca_exchange_check_local(x, r, entries);
 		return outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}
-	outcome = dispatch(x, r, entries);
+	outcome = base_unlikely(x->is_xrc && !x->has_srq) ? refuse_srq(x, r, entries)
+	                                                  : dispatch(x, r, entries);
 	return base_likely(!(outcome | x->tells)) ? IBV_WC_SUCCESS : see_to(x, r, outcome);
 }

@@ -36,6 +36,12 @@ struct hca_exchange {
 	uint32_t worker;
 	/* of the responder's thread: the lock that it needs while it finishes a request, or NULL */
 	_Atomic uint32_t *held;
+	/*
+	 * XRC: the responder is a target, and what it receives goes to the shared receive queue
+	 * that the request names. Its ring, CQ and memory stand in responder then.
+	 */
+	bool is_xrc, has_srq;
+	uint32_t srqn, srq_seq;
 	struct shm_ring *ring; /* of the responder: where messages arrive */
 	/* where its receives are: that, or the ring of its shared receive queue */
 	struct shm_ring *credits;
@@ -86,11 +92,14 @@ static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 	const struct shm_qp *from = &qps[SHM_QP_INDEX(x->requester.qp.qpn)];
 	const struct shm_qp *to = &qps[SHM_QP_INDEX(x->requester.qp.connection.dest_qpn)];
 
-	/* acquire: both pair with the release in shm_write_end() */
+	/* acquire: all pair with the release in shm_write_end() */
 	return base_likely(atomic_load_explicit((_Atomic uint32_t *)&to->seq,
 	                                        memory_order_acquire) == x->responder.qp.seq &&
 	                   atomic_load_explicit((_Atomic uint32_t *)&from->seq,
-	                                        memory_order_acquire) == x->requester.qp.seq);
+	                                        memory_order_acquire) == x->requester.qp.seq) &&
+	       (base_likely(!x->is_xrc) ||
+	        atomic_load_explicit((_Atomic uint32_t *)&qps[SHM_QP_INDEX(x->srqn)].seq,
+	                             memory_order_acquire) == x->srq_seq);
 }
 
 #endif

@@ -15,6 +15,7 @@
 #include "hca/link.h"
 #include "hca/qp.h"
 #include "hca/srq.h"
+#include "hca/xrc.h"
 #include "shm/connection.h"
 
 #define ALWAYS (IBV_QP_STATE | IBV_QP_CUR_STATE)
@@ -41,17 +42,14 @@ static int check_transition(const struct hca_qp *qp, enum ibv_qp_state from, enu
 
 /* ---- creation ---- */
 
-/* Checks the attributes. *@t: the transport of their queue pair type. */
+/* Checks the attributes of a queue pair of transport @t. */
 static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr,
-                      const struct hca_transport **t)
+                      const struct hca_transport *t)
 {
 	const struct shm_settings *s = &ctx->process->region.control->settings;
 	const struct ibv_qp_cap *cap = &attr->cap;
-	int ret = hca_transport_get(attr->qp_type, t);
 
-	if (ret)
-		return ret;
-	if ((attr->send_ops_flags & ~(*t)->send_ops))
+	if ((attr->send_ops_flags & ~t->send_ops))
 		return -EOPNOTSUPP;
 	if (!attr->send_cq || !attr->recv_cq)
 		return -EINVAL;
@@ -79,10 +77,10 @@ static uint32_t ring_of_shared(const struct hca_srq *srq)
 	return srq->max_wr < MAX_SHARED ? srq->max_wr : MAX_SHARED;
 }
 
-/* Creates the QP in the daemon, which gives it a number and a ring. */
-static int register_qp(struct hca_qp *qp)
+/* Creates the QP in the daemon. */
+static int ask_new(struct hca_qp *qp, struct control_create_qp_reply *rep)
 {
-	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+	struct hca_cq *recv_cq = qp->rq->cq;
 	struct control_create_qp req = {
 		.hca_handle = qp->ctx->handle,
 		.cq = recv_cq->id,
@@ -95,18 +93,34 @@ static int register_qp(struct hca_qp *qp)
 		         (recv_cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0) |
 		         (recv_cq->stamps ? SHM_QP_STAMPS : 0),
 	};
-	struct control_create_qp_reply rep = { 0 };
-	int ret;
 
 	req.srq = qp->rq->srq ? 1 + qp->rq->srq->index : 0;
+	req.xrcd = qp->xrcd ? qp->xrcd->number : 0;
 	if (qp->transport->set_path) {
-		req.send_cq = hca_cq(qp->ex.qp_base.send_cq)->id;
+		req.send_cq = qp->send_cq->id;
 		req.domain = qp->domain->number;
 		req.max_send_wr = qp->cap.max_send_wr;
 		req.max_recv_sge = qp->cap.max_recv_sge;
 		req.request_bytes = request_bytes(qp);
 	}
-	ret = hca_ask_memory(qp->ctx->process, &CONTROL_CALL(CONTROL_CREATE_QP, &req, &rep));
+	return hca_ask_memory(qp->ctx->process, &CONTROL_CALL(CONTROL_CREATE_QP, &req, rep));
+}
+
+/* Opens another process's XRC target there. */
+static int ask_opened(struct hca_qp *qp, uint32_t qpn, struct control_create_qp_reply *rep)
+{
+	struct control_open_qp req = { .hca_handle = qp->ctx->handle,
+		                       .xrcd = qp->xrcd->number,
+		                       .qpn = qpn };
+
+	return control_ask(qp->ctx->process->control, CONTROL_OPEN_QP, &req, rep);
+}
+
+/* The daemon gives the QP a number and a ring. */
+static int register_qp(struct hca_qp *qp, uint32_t opened)
+{
+	struct control_create_qp_reply rep = { 0 };
+	int ret = opened ? ask_opened(qp, opened, &rep) : ask_new(qp, &rep);
 
 	if (ret)
 		return ret;
@@ -125,8 +139,11 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 
 	base->context = &qp->ctx->vctx.context;
 	base->qp_context = attr->qp_context;
-	base->pd = attr->pd;
+	base->pd = qp->pd = attr->pd;
 	qp->domain = hca_pd(attr->pd)->domain;
+	qp->send_cq = hca_cq(attr->send_cq);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD)
+		qp->xrcd = hca_xrcd(attr->xrcd);
 	base->send_cq = attr->send_cq;
 	base->recv_cq = attr->recv_cq;
 	base->srq = attr->srq;
@@ -164,10 +181,9 @@ static int init_queues(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *attr
 }
 
 /* Adds it to its CQs and to the daemon. */
-static int enter(struct hca_qp *qp)
+static int enter(struct hca_qp *qp, uint32_t opened)
 {
-	struct hca_cq *send_cq = hca_cq(qp->ex.qp_base.send_cq);
-	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+	struct hca_cq *send_cq = qp->send_cq, *recv_cq = qp->rq->cq;
 	int ret = hca_cq_add_qp(send_cq, qp, false, qp->cap.max_send_wr);
 
 	if (ret)
@@ -175,7 +191,7 @@ static int enter(struct hca_qp *qp)
 	ret = hca_cq_add_qp(recv_cq, qp, true, qp->cap.max_recv_wr);
 	if (ret)
 		goto err_send_cq;
-	ret = register_qp(qp);
+	ret = register_qp(qp, opened);
 	if (ret)
 		goto err_recv_cq;
 	return 0;
@@ -190,8 +206,16 @@ int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *att
                   struct hca_qp **out)
 {
 	const struct hca_transport *transport;
+	int ret = hca_transport_get(attr->qp_type, &transport);
+
+	return ret ? ret : hca_qp_create_as(ctx, transport, attr, 0, out);
+}
+
+int hca_qp_create_as(struct hca_context *ctx, const struct hca_transport *transport,
+                     const struct ibv_qp_init_attr_ex *attr, uint32_t opened, struct hca_qp **out)
+{
 	struct hca_qp *qp;
-	int ret = check_init(ctx, attr, &transport);
+	int ret = check_init(ctx, attr, transport);
 
 	if (ret)
 		return ret;
@@ -207,7 +231,7 @@ int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *att
 	ret = transport->init(qp);
 	if (ret)
 		goto err_queues;
-	ret = enter(qp);
+	ret = enter(qp, opened);
 	if (ret)
 		goto err_transport;
 	if (transport->made)
@@ -219,6 +243,8 @@ int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *att
 	ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = qp;
 	pthread_mutex_unlock(&ctx->lock);
 	hca_pd_use(attr->pd);
+	if (qp->xrcd)
+		atomic_fetch_add_explicit(&qp->xrcd->users, 1, memory_order_relaxed);
 	*out = qp;
 	return 0;
 err_transport:
@@ -246,7 +272,7 @@ int hca_qp_publish(struct hca_qp *qp)
 		.pkey_index = qp->pkey_index,
 		.port_num = qp->port_num,
 		.receives = receives(hca_qp_state(qp)),
-		.count_arrivals = hca_cq(qp->ex.qp_base.recv_cq)->counts_arrivals,
+		.count_arrivals = qp->rq->cq->counts_arrivals,
 		.dest_qpn = qp->connection.dest_qpn,
 		.access = qp->connection.access,
 		.state = (uint8_t)hca_qp_state(qp),
@@ -307,6 +333,13 @@ void hca_qp_fail(struct hca_qp *qp)
 	hca_qp_publish(qp);
 	hca_rq_flush(qp->rq);
 	tell_last(qp);
+}
+
+int hca_qp_start(struct hca_qp *qp)
+{
+	qp->port_num = 1;
+	set_state(qp, IBV_QPS_RTR);
+	return hca_qp_publish(qp);
 }
 
 /* ---- attributes ---- */
@@ -396,7 +429,7 @@ static int set_attributes(struct hca_qp *next, const struct ibv_qp_attr *attr, i
 
 static void forget_everything(struct hca_qp *qp)
 {
-	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
+	struct hca_cq *recv_cq = qp->rq->cq;
 
 	base_lock(&recv_cq->lock);
 	hca_counted_update(qp); /* what has arrived is done */
@@ -405,7 +438,7 @@ static void forget_everything(struct hca_qp *qp)
 	qp->transport->flush(qp);
 	hca_flow_drop_all(&qp->sender);
 	atomic_store_explicit(&qp->sq_done, qp->sq_posted, memory_order_relaxed);
-	hca_cq_purge(hca_cq(qp->ex.qp_base.send_cq), qp);
+	hca_cq_purge(qp->send_cq, qp);
 	hca_cq_purge(recv_cq, qp);
 	qp->port_num = 0;
 	qp->qkey = 0;
@@ -467,11 +500,32 @@ static bool is_seen(const struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp
 {
 	const struct hca_connection *c = &qp->connection;
 
-	if (!qp->transport->set_path)
+	if (!qp->transport->set_path || qp->xrcd) /* an XRC target may be others', too */
 		return true;
 	if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
 		return c->access != old->access || c->min_rnr_timer != old->min_rnr_timer;
 	return to != IBV_QPS_INIT;
+}
+
+/* Other processes may have moved an XRC target. */
+static void follow_others(struct hca_qp *qp)
+{
+	const struct shm_region *r = &qp->ctx->process->region;
+	struct shm_qp s;
+
+	if (qp->transport != &hca_xrc_recv)
+		return;
+	shm_qp_read(r, qp->sender.qpn, &s);
+	if (s.qpn != qp->sender.qpn || s.state == hca_qp_state(qp))
+		return;
+	atomic_store_explicit(&qp->state, s.state, memory_order_relaxed);
+	qp->ex.qp_base.state = (enum ibv_qp_state)s.state;
+	qp->port_num = s.port_num;
+	qp->pkey_index = s.pkey_index;
+	qp->connection.dest_qpn = s.connection.dest_qpn;
+	qp->connection.access = s.connection.access;
+	qp->connection.min_rnr_timer = s.connection.min_rnr_timer;
+	qp->connection.max_dest_rd_atomic = s.connection.max_dest_rd_atomic;
 }
 
 static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -484,8 +538,11 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
 	ret = check_transition(qp, from, to, mask);
-	if (ret)
+	if (ret) {
+		base_log_debug(verbs, "QP 0x%06x: cannot move from state %d to %d by mask 0x%x",
+		               qp->sender.qpn, (int)from, (int)to, (unsigned)mask);
 		return ret;
+	}
 	ret = set_attributes(qp, attr, mask);
 	if (ret) {
 		restore_attributes(qp, &old);
@@ -511,7 +568,8 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	int ret;
 
 	base_lock(&qp->send_lock);
-	ret = modify(qp, attr, mask);
+	follow_others(qp);
+	ret = modify(qp, attr, mask & ~qp->transport->ignored);
 	base_unlock(&qp->send_lock);
 	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		hca_rq_flush(qp->rq);
@@ -548,6 +606,7 @@ void hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_ini
 {
 	const struct ibv_qp *base = &qp->ex.qp_base;
 
+	follow_others(qp);
 	hca_qp_notice_error(qp);
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));
@@ -604,7 +663,7 @@ void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes
 		e.has_place = true;
 		e.place = atomic_load_explicit(&qp->rq->ring->tail, memory_order_relaxed);
 	}
-	hca_cq_push(hca_cq(qp->ex.qp_base.send_cq), &e);
+	hca_cq_push(qp->send_cq, &e);
 }
 
 /* ---- destruction ---- */
@@ -636,12 +695,12 @@ static void free_qp(struct hca_qp *qp)
 int hca_qp_destroy(struct hca_qp *qp)
 {
 	struct control_handle req = { .handle = qp->ex.qp_base.qp_num };
-	struct hca_cq *send_cq = hca_cq(qp->ex.qp_base.send_cq);
-	struct hca_cq *recv_cq = hca_cq(qp->ex.qp_base.recv_cq);
-	struct ibv_pd *pd = qp->ex.qp_base.pd;
+	struct hca_cq *send_cq = qp->send_cq, *recv_cq = qp->rq->cq;
+	struct hca_xrcd *xrcd = qp->xrcd;
+	struct ibv_pd *pd = qp->pd;
 	int ret;
 
-	if (qp->transport->set_path) {
+	if (qp->transport->set_path && qp->transport != &hca_xrc_recv) {
 		base_lock(&qp->send_lock);
 		qp->transport->flush(qp); /* nobody goes on with what waits */
 		base_unlock(&qp->send_lock);
@@ -668,10 +727,15 @@ int hca_qp_destroy(struct hca_qp *qp)
 	while (atomic_load_explicit(&qp->in_use, memory_order_acquire))
 		sched_yield();
 	pthread_mutex_lock(&qp->ctx->lock);
-	qp->ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = NULL;
+	if (qp->ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] ==
+	    qp) /* or an XRC target's */
+		qp->ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = NULL;
 	pthread_mutex_unlock(&qp->ctx->lock);
 	wait_acked(qp);
 	free_qp(qp);
+	if (xrcd)
+		/* release: pairs with the acquire in hca_xrcd_close() */
+		atomic_fetch_sub_explicit(&xrcd->users, 1, memory_order_release);
 	hca_pd_unuse(pd); /* last: its allocators' memory is freed now */
 	return 0;
 }

@@ -19,6 +19,7 @@
 
 struct hca_counted;
 struct hca_wr_batch;
+struct hca_xrcd;
 
 /* Attributes of a connected queue pair, as in struct ibv_qp_attr. */
 struct hca_connection {
@@ -34,7 +35,10 @@ struct hca_qp {
 	const struct hca_transport *transport;
 	struct hca_context *ctx;
 	const struct hca_domain *domain; /* that it is in */
-	_Atomic uint8_t state;           /* enum ibv_qp_state */
+	struct ibv_pd *pd;
+	struct hca_cq *send_cq; /* of receives it is rq->cq */
+	struct hca_xrcd *xrcd;  /* of an XRC target or shared receive queue; or NULL */
+	_Atomic uint8_t state;  /* enum ibv_qp_state */
 	struct ibv_qp_cap cap;
 	bool signal_all;
 	bool push_all;      /* push() is called for all that the send queue completes */
@@ -79,6 +83,12 @@ static inline enum ibv_qp_state hca_qp_state(const struct hca_qp *qp)
 
 int hca_qp_create(struct hca_context *ctx, const struct ibv_qp_init_attr_ex *attr,
                   struct hca_qp **qp);
+/* The same with this transport, whatever the type in @attr. @opened: the number of the XRC target
+ * that is to be opened; 0: it is a new one. */
+int hca_qp_create_as(struct hca_context *ctx, const struct hca_transport *transport,
+                     const struct ibv_qp_init_attr_ex *attr, uint32_t opened, struct hca_qp **qp);
+/* Moves one that no program sees to RTR. 0 or -errno. */
+int hca_qp_start(struct hca_qp *qp);
 int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask);
 void hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 /* -EBUSY while it is attached to a group. Waits until all its events are acknowledged. */

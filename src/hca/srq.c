@@ -45,6 +45,17 @@ static void init_public(struct hca_srq *srq, struct ibv_pd *pd, void *srq_contex
 	pthread_cond_init(&srq->srq.cond, NULL);
 }
 
+/* Now the program knows it. */
+static void enter(struct hca_srq *srq, struct ibv_pd *pd, void *srq_context)
+{
+	init_public(srq, pd, srq_context);
+	pthread_mutex_lock(&srq->ctx->lock);
+	LIST_INSERT_HEAD(&srq->ctx->srqs, srq, entry);
+	srq->ctx->n_objects++;
+	pthread_mutex_unlock(&srq->ctx->lock);
+	hca_pd_use(pd);
+}
+
 int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out)
 {
 	struct hca_context *ctx = hca_context(pd->context);
@@ -76,12 +87,7 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	ret = allocate(srq);
 	if (ret)
 		goto err_destroy;
-	init_public(srq, pd, attr->srq_context);
-	pthread_mutex_lock(&ctx->lock);
-	LIST_INSERT_HEAD(&ctx->srqs, srq, entry);
-	ctx->n_objects++;
-	pthread_mutex_unlock(&ctx->lock);
-	hca_pd_use(pd);
+	enter(srq, pd, attr->srq_context);
 	attr->attr.max_sge = srq->max_sge;
 	*out = srq;
 	return 0;
@@ -91,6 +97,58 @@ err_destroy:
 err_free:
 	free_srq(srq);
 	return ret;
+}
+
+/* The queue pair that an XRC one is. */
+static int make_xrc(struct hca_context *ctx, struct ibv_pd *pd,
+                    const struct ibv_srq_init_attr_ex *init, struct hca_qp **out)
+{
+	const struct ibv_qp_init_attr_ex attr = {
+		.send_cq = init->cq,
+		.recv_cq = init->cq,
+		.cap = { .max_recv_wr = init->attr.max_wr,
+		         .max_recv_sge = init->attr.max_sge ? init->attr.max_sge : 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD,
+		.pd = pd,
+		.xrcd = init->xrcd,
+	};
+	int ret = hca_qp_create_as(ctx, &hca_xrc_srq, &attr, 0, out);
+
+	if (ret)
+		return ret;
+	ret = hca_qp_start(*out);
+	if (ret)
+		hca_qp_destroy(*out);
+	return ret;
+}
+
+int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, struct hca_srq **out)
+{
+	struct hca_context *ctx = hca_context(pd->context);
+	struct hca_srq *srq;
+	int ret;
+
+	if (!init->attr.max_wr || init->attr.srq_limit > init->attr.max_wr)
+		return -EINVAL;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	ret = make_xrc(ctx, pd, init, &srq->xrc);
+	if (ret) {
+		free_srq(srq);
+		return ret;
+	}
+	srq->ctx = ctx;
+	srq->domain = hca_pd(pd)->domain;
+	srq->index = SHM_XRC_SRQ | srq->xrc->sender.qpn;
+	srq->max_wr = srq->xrc->cap.max_recv_wr;
+	srq->max_sge = srq->xrc->cap.max_recv_sge;
+	srq->ring = srq->xrc->rq->ring;
+	TAILQ_INIT(&srq->qps);
+	enter(srq, pd, init->srq_context);
+	init->attr.max_sge = srq->max_sge;
+	*out = srq;
+	return 0;
 }
 
 static void wait_acked(struct hca_srq *srq)
@@ -116,7 +174,10 @@ int hca_srq_destroy(struct hca_srq *srq)
 	LIST_REMOVE(srq, entry); /* no further asynchronous events */
 	ctx->n_objects--;
 	pthread_mutex_unlock(&ctx->lock);
-	hca_request(ctx->process, CONTROL_DESTROY_SRQ, &req, sizeof(req));
+	if (srq->xrc)
+		hca_qp_destroy(srq->xrc);
+	else
+		hca_request(ctx->process, CONTROL_DESTROY_SRQ, &req, sizeof(req));
 	wait_acked(srq);
 	hca_pd_unuse(srq->srq.pd);
 	pthread_mutex_destroy(&srq->srq.mutex);
@@ -269,6 +330,8 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 {
 	int ret = hca_process_gone(srq->ctx->process) ? -EIO : 0;
 
+	if (srq->xrc)
+		return hca_rq_post(srq->xrc->rq, wr, bad);
 	base_lock(&srq->lock);
 	for (; !ret && wr; wr = wr->next) {
 		ret = post_one(srq, wr);

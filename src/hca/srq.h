@@ -47,6 +47,7 @@ struct hca_srq {
 	uint32_t posted, consumed; /* positions of the ring */
 	uint32_t first_free;       /* as next_free */
 	struct hca_srq_receive *receive;
+	struct hca_qp *xrc;    /* an XRC one is its receive queue, and has none of these: */
 	struct ibv_sge *sge;   /* max_sge for each receive */
 	uint32_t *at_position; /* the receive that a position of the ring stands for */
 	TAILQ_HEAD(, hca_qp) qps;
@@ -59,6 +60,8 @@ static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
 
 /* -EINVAL: limits; -ENOMEM. *@attr becomes what there is. */
 int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out);
+/* One of XRC: @init has its XRC domain and CQ, too. Its number is that of xrc. */
+int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, struct hca_srq **out);
 /* -EBUSY: a queue pair uses it. Waits until all its events are acknowledged. */
 int hca_srq_destroy(struct hca_srq *srq);
 /* ibv_modify_srq(3): the limit; -EINVAL: the size, which is fixed, or a limit above that. */

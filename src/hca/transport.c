@@ -12,6 +12,7 @@ static const struct hca_transport *const transports[] = {
 	&hca_ud,
 	&hca_rc,
 	&hca_uc,
+	&hca_xrc_send,
 };
 
 /* Types that verbs knows, and that no transport here serves. */
@@ -20,8 +21,6 @@ static const struct {
 	const char *name;
 } not_supported[] = {
 	{ IBV_QPT_RAW_PACKET, "raw packet" },
-	{ IBV_QPT_XRC_SEND, "XRC" },
-	{ IBV_QPT_XRC_RECV, "XRC" },
 	{ IBV_QPT_DRIVER, "driver" },
 };
 

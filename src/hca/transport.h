@@ -27,6 +27,7 @@ struct hca_transport {
 	enum ibv_qp_type type;
 	size_t qp_bytes;   /* of its queue pair, which begins with struct hca_qp */
 	uint64_t send_ops; /* enum ibv_qp_create_send_ops_flags that the ibv_wr_ calls may use */
+	int ignored;       /* enum ibv_qp_attr_mask: what a program may set, and means nothing */
 	const struct hca_transition *transitions; /* behind the last: one from RESET to RESET */
 
 	/* Initializes the transport's part of a new queue pair; the common part is done. 0 or
@@ -65,6 +66,8 @@ struct hca_transport {
 /* *@t: the transport for queue pairs of @type. -EOPNOTSUPP: none yet; -EINVAL: no such type. */
 int hca_transport_get(enum ibv_qp_type type, const struct hca_transport **t);
 
-extern const struct hca_transport hca_ud, hca_rc, hca_uc;
+extern const struct hca_transport hca_ud, hca_rc, hca_uc, hca_xrc_send;
+/* Not by hca_transport_get(): xrc.h */
+extern const struct hca_transport hca_xrc_recv, hca_xrc_srq;
 
 #endif

@@ -77,7 +77,8 @@ struct shm_request {
 	uint8_t opcode;  /* enum ibv_wr_opcode */
 	uint8_t flags;   /* enum ibv_send_flags */
 	uint32_t access; /* of a window that it binds */
-	uint8_t reserved[12];
+	uint32_t srqn;   /* XRC: where the target receives it */
+	uint8_t reserved[8];
 };
 static_assert(sizeof(struct shm_request) == 64, "layout");
 

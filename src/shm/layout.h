@@ -179,6 +179,14 @@ static_assert(sizeof(struct shm_srq) == 64, "layout");
 
 #define SHM_NO_READY_BIT 0xFFFF
 
+/*
+ * An XRC shared receive queue is a queue pair that no program sees: what XRC targets receive
+ * arrives in its ring. Its number is that of the queue.
+ */
+#define SHM_QPT_XRC_SRQ 0xFE
+/* Ored to that number where others have an index in the table of shared receive queues. */
+#define SHM_XRC_SRQ (1u << 31)
+
 /* What a sender must know about a queue pair. Readers copy it as they do shm_port. */
 struct shm_qp {
 	_Atomic uint32_t seq;
@@ -196,7 +204,7 @@ struct shm_qp {
 	uint16_t ready_bit;  /* of its ring in the CQ's ready bitmap, or SHM_NO_READY_BIT */
 	uint16_t pkey_index; /* of pkey in the port's table */
 	uint32_t client;     /* the number of its owner's connection to the daemon */
-	uint8_t type;        /* enum ibv_qp_type */
+	uint8_t type;        /* enum ibv_qp_type or SHM_QPT_XRC_SRQ */
 	uint8_t state;       /* enum ibv_qp_state */
 	uint8_t reserved2[14];
 	/* of a connected queue pair: shm/connection.h */
@@ -217,7 +225,9 @@ struct shm_qp {
 		uint8_t max_dest_rd_atomic;
 		uint8_t reserved;
 		uint32_t srq; /* 1 + its index: receives come from there; 0: it has its own */
-		uint8_t reserved2[8];
+		/* of an XRC target or shared receive queue: its domain; 0: it is another type */
+		uint32_t xrcd;
+		uint8_t reserved2[4];
 	} connection;
 };
 static_assert(sizeof(struct shm_qp) == 128, "layout");

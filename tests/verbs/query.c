@@ -427,14 +427,12 @@ static void objects_that_are_not_here_are_not_supported(void **state)
 	struct ibv_context *c = e->context;
 	struct ibv_srq_init_attr_ex srq = { .comp_mask =
 		                                    IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE,
-		                            .srq_type = IBV_SRQT_XRC,
+		                            .srq_type = IBV_SRQT_TM,
 		                            .pd = e->pd };
 	struct ibv_wq_init_attr wq = { 0 };
 	struct ibv_rwq_ind_table_init_attr table = { 0 };
 	struct ibv_counters_init_attr counters = { 0 };
-	struct ibv_xrcd_init_attr xrcd = { 0 };
 	struct ibv_flow_attr flow = { 0 };
-	struct ibv_qp_open_attr open = { 0 };
 
 	(void)state;
 	EXPECT_UNSUPPORTED_POINTER(ibv_alloc_mw(e->pd, (enum ibv_mw_type)3));
@@ -442,9 +440,7 @@ static void objects_that_are_not_here_are_not_supported(void **state)
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_wq(c, &wq));
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_rwq_ind_table(c, &table));
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_counters(c, &counters));
-	EXPECT_UNSUPPORTED_POINTER(ibv_open_xrcd(c, &xrcd));
 	EXPECT_UNSUPPORTED_POINTER(ibv_create_flow(e->qp, &flow));
-	EXPECT_UNSUPPORTED_POINTER(ibv_open_qp(c, &open));
 }
 
 static void calls_that_are_not_here_are_not_supported(void **state)

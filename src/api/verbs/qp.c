@@ -6,8 +6,9 @@
 
 #include "api/verbs/verbs.h"
 
-#define QP_COMP_MASK_HERE \
-	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+#define QP_COMP_MASK_HERE                                                              \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD | \
+	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
 BASE_COLD int verbs_error(int ret)
 {
@@ -15,19 +16,34 @@ BASE_COLD int verbs_error(int ret)
 	return -ret;
 }
 
-static struct ibv_qp *create(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+/* One that sends by XRC receives nothing. */
+static void leave_out_receives(struct ibv_qp_init_attr_ex *attr)
+{
+	attr->recv_cq = attr->send_cq; /* where nothing will complete */
+	attr->srq = NULL;
+	attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
+}
+
+static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
                              struct ibv_qp_cap *cap)
 {
 	struct hca_qp *qp;
-	int ret = hca_qp_create(hca_context(context), attr, &qp);
+	int ret;
 
+	attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_XRCD; /* targets alone have a domain */
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		leave_out_receives(attr);
+	ret = hca_qp_create(hca_context(context), attr, &qp);
 	if (ret)
 		return verbs_null(ret);
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		qp->ex.qp_base.recv_cq = NULL;
 	*cap = qp->cap;
 	return &qp->ex.qp_base;
 }
 
-/* EOPNOTSUPP for types that the device lacks. ibv_create_qp(3) */
+/* EOPNOTSUPP for types that the device lacks; EINVAL: an XRC target, which needs its domain.
+ * ibv_create_qp(3) */
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex attr = { 0 };
@@ -42,6 +58,8 @@ struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_ini
 {
 	struct ibv_qp_init_attr_ex attr = *init;
 
+	if (attr.qp_type == IBV_QPT_XRC_RECV)
+		return verbs_create_target(context, init);
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_PD) || !attr.pd)
 		return verbs_null(-EINVAL);
 	if (attr.comp_mask & ~(uint32_t)QP_COMP_MASK_HERE)

@@ -24,6 +24,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	const struct shm_settings *s = settings_of(context);
 	struct hca_context *ctx = hca_context(context);
 	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
+	bool is_ethernet =
+	        ctx->process->region.ports[h->first_port].link_layer == IBV_LINK_LAYER_ETHERNET;
 
 	*attr = (struct ibv_device_attr){
 		.fw_ver = "0.1.0",
@@ -62,6 +64,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = (uint8_t)h->n_ports,
 	};
+	if (!is_ethernet)
+		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	return 0;
 }
 
@@ -70,10 +74,10 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 {
 	static const struct ibv_odp_caps on_demand = {
 		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
-		.per_transport_caps = { .rc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-		                                       IBV_ODP_SUPPORT_WRITE |
-		                                       IBV_ODP_SUPPORT_READ |
-		                                       IBV_ODP_SUPPORT_ATOMIC,
+		.per_transport_caps = { .rc_odp_caps =
+		                                IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+		                                IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+		                                IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV,
 		                        .uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 		                                       IBV_ODP_SUPPORT_WRITE,
 		                        .ud_odp_caps =
@@ -91,6 +95,8 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	if (hca_mr_has_on_demand())
 		all.odp_caps = on_demand;
+	if (all.odp_caps.general_caps && (all.orig_attr.device_cap_flags & IBV_DEVICE_XRC))
+		all.xrc_odp_caps = on_demand.per_transport_caps.rc_odp_caps;
 	all.cq_mod_caps = (struct ibv_cq_moderation_caps){ UINT16_MAX, UINT16_MAX };
 	all.max_dm_size = HCA_DM_BYTES;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;

@@ -15,16 +15,34 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	return ret ? verbs_null(ret) : &srq->srq;
 }
 
-/* Basic ones only; XRC and tag matching: EOPNOTSUPP. ibv_create_srq_ex(3) */
+/* EINVAL: it lacks its XRC domain or CQ, or they are another device's. */
+static struct ibv_srq *create_xrc(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+	const uint32_t needed = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	struct hca_srq *srq;
+	int ret;
+
+	if ((init->comp_mask & needed) != needed || !init->xrcd || !init->cq ||
+	    init->xrcd->context != context || init->cq->context != context)
+		return verbs_null(-EINVAL);
+	ret = hca_srq_create_xrc(init->pd, init, &srq);
+	return ret ? verbs_null(ret) : &srq->srq;
+}
+
+/* EOPNOTSUPP: tag matching. ibv_create_srq_ex(3) */
 struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
 	struct ibv_srq_init_attr basic = { .srq_context = init->srq_context, .attr = init->attr };
+	enum ibv_srq_type type =
+	        init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? init->srq_type : IBV_SRQT_BASIC;
 	struct ibv_srq *srq;
 
-	if ((init->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && init->srq_type != IBV_SRQT_BASIC)
+	if (type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC)
 		return verbs_null(-EOPNOTSUPP);
 	if (!(init->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !init->pd || init->pd->context != context)
 		return verbs_null(-EINVAL);
+	if (type == IBV_SRQT_XRC)
+		return create_xrc(context, init);
 	srq = ibv_create_srq(init->pd, &basic);
 	if (srq)
 		init->attr = basic.attr;

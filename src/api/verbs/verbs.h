@@ -40,6 +40,11 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
                           struct ibv_device_attr_ex *attr, size_t len);
 struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_xrcd *verbs_open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *init);
+int verbs_close_xrcd(struct ibv_xrcd *xrcd);
+struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+struct ibv_qp *verbs_create_target(struct ibv_context *context, struct ibv_qp_init_attr_ex *init);
+int verbs_get_srq_num(struct ibv_srq *srq, uint32_t *number);
 struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int verbs_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 struct ibv_pd *verbs_alloc_parent_domain(struct ibv_context *context,

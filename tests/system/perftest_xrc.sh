@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# XRC: perftest's SEND, WRITE, READ and atomic operations, several queue pairs, sizes, events; and
+# ibv_xsrq_pingpong with its options.
+
+. "${0%/*}/perftest.bash"
+
+umbel up --hosts 2 > /dev/null
+run_connected \
+	"ib_send_bw -c XRC -n 200" \
+	"ib_send_bw -c XRC -e -n 200" \
+	"ib_send_bw -c XRC -b -q 2 -n 200" \
+	"ib_send_bw -c XRC -a -n 20" \
+	"ib_send_lat -c XRC -e -n 50" \
+	"ib_write_bw -c XRC -q 4 -n 200" \
+	"ib_write_lat -c XRC -n 50" \
+	"ib_read_bw -c XRC -n 200" \
+	"ib_atomic_bw -c XRC -n 200"
+
+pairs=("-n 100" "-e -n 50" "-s 100000 -n 20" "-o -n 20")
+for i in "${!pairs[@]}"; do
+	# shellcheck disable=SC2086
+	serve "xsrq-$i" h1 ibv_xsrq_pingpong ${pairs[i]}
+	# shellcheck disable=SC2086
+	client "xsrq-$i" h2 ibv_xsrq_pingpong ${pairs[i]}
+	for side in client server; do
+		wait_ended "$side-xsrq-$i" 0
+		expect_said "$side-xsrq-$i" 'success'
+	done
+done

@@ -1,0 +1,683 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * XRC: domains, shared receive queues, targets, and who sends to them. Requesters are on h1,
+ * targets on h2, where another process may share them.
+ */
+#include "lab.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES  100000u
+#define MAX_WR 16
+#define SRQS   2
+#define ACCESS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+/* A shared receive queue with its memory and its domain. */
+struct queue {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	uint32_t number;
+	struct ibv_mr *mr;
+	char *memory;
+};
+
+struct fixture {
+	/* h1 */
+	struct ibv_context *from;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *sender;
+	struct ibv_mr *mr;
+	char *memory;
+	/* h2 */
+	struct ibv_context *to;
+	struct ibv_xrcd *xrcd;
+	struct queue queue[SRQS];
+	struct ibv_qp *target;
+};
+
+static void undo_xrcd(void *o)
+{
+	assert_int_equal(ibv_close_xrcd(o), 0);
+}
+
+static void undo_srq(void *o)
+{
+	assert_int_equal(ibv_destroy_srq(o), 0);
+}
+
+static void undo_qp(void *o)
+{
+	assert_int_equal(ibv_destroy_qp(o), 0);
+}
+
+static void undo_mr(void *o)
+{
+	ibv_dereg_mr(o);
+}
+
+static struct ibv_xrcd *open_xrcd(struct ibv_context *context, int fd, int flags)
+{
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+		                                        IBV_XRCD_INIT_ATTR_OFLAGS,
+		                           .fd = fd,
+		                           .oflags = flags };
+
+	errno = 0;
+	return ibv_open_xrcd(context, &init);
+}
+
+static struct ibv_xrcd *the_xrcd(struct ibv_context *context, int fd)
+{
+	struct ibv_xrcd *xrcd = open_xrcd(context, fd, O_CREAT);
+
+	assert_non_null(xrcd);
+	lab_undo(undo_xrcd, xrcd);
+	return xrcd;
+}
+
+static void *some_memory(struct ibv_pd *pd, struct ibv_mr **mr)
+{
+	void *memory = calloc(1, BYTES);
+
+	assert_non_null(memory);
+	lab_undo(free, memory);
+	*mr = ibv_reg_mr(pd, memory, BYTES, ACCESS);
+	assert_non_null(*mr);
+	lab_undo(undo_mr, *mr);
+	return memory;
+}
+
+static void make_queue(struct queue *q, struct ibv_context *context, struct ibv_xrcd *xrcd)
+{
+	struct ibv_srq_init_attr_ex init = { .attr = { .max_wr = MAX_WR, .max_sge = 2 },
+		                             .comp_mask =
+		                                     IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+		                                     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		                             .srq_type = IBV_SRQT_XRC,
+		                             .xrcd = xrcd };
+
+	q->pd = init.pd = lab_pd(context);
+	q->cq = init.cq = lab_cq(context, 64, NULL);
+	q->srq = ibv_create_srq_ex(context, &init);
+	assert_non_null(q->srq);
+	lab_undo(undo_srq, q->srq);
+	assert_int_equal(ibv_get_srq_num(q->srq, &q->number), 0);
+	q->memory = some_memory(q->pd, &q->mr);
+}
+
+static struct ibv_qp *new_target(struct ibv_context *context, struct ibv_xrcd *xrcd)
+{
+	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
+		                            .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		                            .xrcd = xrcd };
+	struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
+
+	assert_non_null(qp);
+	lab_undo(undo_qp, qp);
+	return qp;
+}
+
+static struct ibv_qp *new_sender(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.send_cq = cq,
+		.cap = { .max_send_wr = MAX_WR, .max_send_sge = 1 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE
+	};
+	struct ibv_qp *qp = ibv_create_qp_ex(pd->context, &init);
+
+	assert_non_null(qp);
+	lab_undo(undo_qp, qp);
+	return qp;
+}
+
+/* To RTS. Attributes of the side that it does not have are given, too: they mean nothing. */
+static void connect_to(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+		                    .port_num = 1,
+		                    .qp_access_flags = ACCESS };
+	struct ibv_port_attr port;
+
+	assert_int_equal(ibv_query_port(there, 1, &port), 0);
+	assert_int_equal(
+	        ibv_modify_qp(qp, &attr,
+	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	        0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_4096;
+	attr.dest_qp_num = peer;
+	attr.max_dest_rd_atomic = 1;
+	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	                 0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.rnr_retry = 7;
+	attr.retry_cnt = 7;
+	attr.timeout = 14;
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	                                       IBV_QP_MAX_QP_RD_ATOMIC),
+	                 0);
+}
+
+static void make(struct fixture *f, int fd)
+{
+	f->from = lab_open(1);
+	f->pd = lab_pd(f->from);
+	f->cq = lab_cq(f->from, 64, NULL);
+	f->memory = some_memory(f->pd, &f->mr);
+	f->sender = new_sender(f->pd, f->cq);
+	f->to = lab_open(2);
+	f->xrcd = the_xrcd(f->to, fd);
+	for (int i = 0; i < SRQS; i++)
+		make_queue(&f->queue[i], f->to, f->xrcd);
+	f->target = new_target(f->to, f->xrcd);
+	connect_to(f->target, f->sender->qp_num, f->from);
+	connect_to(f->sender, f->target->qp_num, f->to);
+}
+
+static int post_receive(struct queue *q, uint64_t wr_id, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)q->memory,
+		               .length = length,
+		               .lkey = q->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_srq_recv(q->srq, &wr, &bad);
+}
+
+static void post(struct fixture *f, enum ibv_wr_opcode opcode, uint32_t srqn, uint32_t length,
+                 const struct queue *remote)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)f->memory,
+		               .length = length,
+		               .lkey = f->mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 3,
+		                  .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = opcode,
+		                  .imm_data = 77,
+		                  .send_flags = IBV_SEND_SIGNALED,
+		                  .qp_type.xrc.remote_srqn = srqn },
+	                   *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)remote->memory;
+		wr.wr.atomic.rkey = remote->mr->rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else if (remote) {
+		wr.wr.rdma.remote_addr = (uintptr_t)remote->memory;
+		wr.wr.rdma.rkey = remote->mr->rkey;
+	}
+	assert_int_equal(ibv_post_send(f->sender, &wr, &bad), 0);
+}
+
+static void fill(char *memory, uint32_t length, char seed)
+{
+	for (uint32_t i = 0; i < length; i++)
+		memory[i] = (char)(seed + (char)(i % 101));
+}
+
+static void expect_filled(const char *memory, uint32_t length, char seed)
+{
+	for (uint32_t i = 0; i < length; i++)
+		if (memory[i] != (char)(seed + (char)(i % 101)))
+			fail_msg("byte %u of %u differs", i, length);
+}
+
+/* The message that queue @q receives next, by the target. */
+static struct ibv_wc expect_received(struct fixture *f, struct queue *q, uint64_t wr_id,
+                                     uint32_t length)
+{
+	struct ibv_wc wc = lab_complete(q->cq, IBV_WC_SUCCESS);
+
+	assert_int_equal(wc.wr_id, wr_id);
+	assert_int_equal(wc.byte_len, length);
+	assert_int_equal(wc.qp_num, f->target->qp_num);
+	return wc;
+}
+
+/* ---- domains ---- */
+
+static void a_file_stands_for_a_domain(void **state)
+{
+	char name[] = "/tmp/umbel-xrc-XXXXXX";
+	int fd = mkstemp(name), other = open(name, O_RDONLY);
+	struct ibv_context *context = lab_open(2);
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD, .fd = -1 };
+
+	(void)state;
+	unlink(name);
+	assert_true(fd >= 0 && other >= 0);
+	assert_null(open_xrcd(context, fd, 0));
+	assert_int_equal(errno, EAGAIN);
+	the_xrcd(context, fd);
+	the_xrcd(context, other);
+	assert_null(open_xrcd(context, fd, O_CREAT | O_EXCL));
+	assert_int_equal(errno, EINVAL);
+	assert_non_null(open_xrcd(lab_open(1), fd, O_CREAT | O_EXCL)); /* another device's */
+	close(fd);
+	close(other);
+	assert_null(open_xrcd(context, fd, O_CREAT));
+	assert_int_equal(errno, EBADF);
+	assert_null(open_xrcd(context, -1, O_CREAT | O_APPEND));
+	assert_int_equal(errno, EINVAL);
+	assert_null(ibv_open_xrcd(context, &init));
+	assert_int_equal(errno, EINVAL);
+}
+
+static void a_domain_in_use_is_busy(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, -1);
+	assert_int_equal(ibv_close_xrcd(f.xrcd), EBUSY);
+	assert_int_equal(ibv_destroy_cq(f.queue[0].cq), EBUSY);
+}
+
+static void incomplete_objects_are_refused(void **state)
+{
+	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = MAX_WR, .max_sge = 1 },
+		                            .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
+		                                         IBV_SRQ_INIT_ATTR_PD |
+		                                         IBV_SRQ_INIT_ATTR_XRCD,
+		                            .srq_type = IBV_SRQT_XRC };
+	struct ibv_qp_init_attr_ex target = { .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+		                                      IBV_QP_OPEN_ATTR_TYPE,
+		                         .qp_type = IBV_QPT_XRC_RECV };
+	struct fixture f;
+
+	(void)state;
+	make(&f, -1);
+	srq.pd = f.queue[0].pd;
+	srq.xrcd = open.xrcd = f.xrcd;
+	errno = 0;
+	assert_null(ibv_create_srq_ex(f.to, &srq));
+	assert_int_equal(errno, EINVAL);
+	errno = 0;
+	assert_null(ibv_create_qp_ex(f.to, &target));
+	assert_int_equal(errno, EINVAL);
+	open.qp_num = f.sender->qp_num;
+	errno = 0;
+	assert_null(ibv_open_qp(f.to, &open));
+	assert_int_equal(errno, EINVAL);
+	open.qp_num = f.target->qp_num;
+	open.xrcd = the_xrcd(f.to, -1); /* of another domain */
+	assert_null(ibv_open_qp(f.to, &open));
+	assert_int_equal(errno, EINVAL);
+}
+
+/* ---- requests ---- */
+
+static void each_request_names_its_queue(void **state)
+{
+	static const uint32_t sizes[] = { 0, 1, 64, 65, 4096, 4097, BYTES };
+	struct fixture f;
+	struct ibv_wc wc;
+
+	(void)state;
+	make(&f, -1);
+	for (unsigned i = 0; i < 2 * LAB_ARRAY(sizes); i++) {
+		struct queue *q = &f.queue[i % 2];
+		uint32_t n = sizes[i / 2];
+
+		fill(f.memory, n, (char)i);
+		assert_int_equal(post_receive(q, i, BYTES), 0);
+		post(&f, i % 4 ? IBV_WR_SEND : IBV_WR_SEND_WITH_IMM, q->number, n, NULL);
+		lab_complete(f.cq, IBV_WC_SUCCESS);
+		wc = expect_received(&f, q, i, n);
+		assert_int_equal(wc.wc_flags, i % 4 ? 0 : IBV_WC_WITH_IMM);
+		expect_filled(q->memory, n, (char)i);
+	}
+}
+
+static void a_message_waits_for_a_receive(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, -1);
+	fill(f.memory, 5000, 9);
+	post(&f, IBV_WR_SEND, f.queue[1].number, 5000, NULL);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
+	assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
+	lab_quiet(f.cq);
+	assert_int_equal(post_receive(&f.queue[1], 2, 5000), 0);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	expect_received(&f, &f.queue[1], 2, 5000);
+	expect_received(&f, &f.queue[0], 1, 8);
+	expect_filled(f.queue[1].memory, 5000, 9);
+}
+
+/* Who sends sleeps, and nobody polls for it. */
+static void a_requester_that_sleeps_goes_on(void **state)
+{
+	struct fixture f;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;
+	void *context;
+
+	(void)state;
+	make(&f, -1);
+	channel = lab_channel(f.from);
+	cq = lab_cq(f.from, 16, channel);
+	f.sender = new_sender(f.pd, cq);
+	f.target = new_target(f.to, f.xrcd);
+	connect_to(f.target, f.sender->qp_num, f.from);
+	connect_to(f.sender, f.target->qp_num, f.to);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	lab_quiet(cq);
+	assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
+	do {
+		lab_await(channel->fd);
+		assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
+		ibv_ack_cq_events(cq, 1);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	} while (!ibv_poll_cq(f.queue[0].cq, 1, &(struct ibv_wc){ 0 }));
+	lab_complete(cq, IBV_WC_SUCCESS);
+}
+
+static void memory_is_that_of_the_queues_domain(void **state)
+{
+	struct fixture f;
+	uint64_t word = 41;
+
+	(void)state;
+	make(&f, -1);
+	fill(f.memory, BYTES, 1);
+	post(&f, IBV_WR_RDMA_WRITE, f.queue[0].number, BYTES, &f.queue[0]);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	expect_filled(f.queue[0].memory, BYTES, 1);
+	fill(f.queue[1].memory, BYTES, 2);
+	post(&f, IBV_WR_RDMA_READ, f.queue[1].number, BYTES, &f.queue[1]);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	expect_filled(f.memory, BYTES, 2);
+	memcpy(f.queue[1].memory, &word, sizeof(word));
+	post(&f, IBV_WR_ATOMIC_FETCH_AND_ADD, f.queue[1].number, 8, &f.queue[1]);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	memcpy(&word, f.queue[1].memory, sizeof(word));
+	assert_int_equal(word, 42);
+	post(&f, IBV_WR_RDMA_WRITE, f.queue[1].number, 8, &f.queue[0]);
+	lab_complete(f.cq, IBV_WC_REM_ACCESS_ERR);
+	lab_async_event(f.to, IBV_EVENT_QP_ACCESS_ERR);
+	assert_int_equal(lab_state(f.target), IBV_QPS_ERR);
+}
+
+static void a_queue_that_is_not_there_is_an_invalid_request(void **state)
+{
+	struct fixture f;
+	struct queue other;
+
+	(void)state;
+	make(&f, -1);
+	make_queue(&other, f.to, the_xrcd(f.to, -1)); /* of another domain */
+	assert_int_equal(post_receive(&other, 1, BYTES), 0);
+	post(&f, IBV_WR_SEND, other.number, 8, NULL);
+	lab_complete(f.cq, IBV_WC_REM_INV_REQ_ERR);
+	assert_int_equal(lab_state(f.sender), IBV_QPS_ERR);
+	lab_async_event(f.to, IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(lab_state(f.target), IBV_QPS_ERR);
+	lab_quiet(other.cq);
+}
+
+/* The target and its requester fail, others that use the queue do not notice. */
+static void a_receive_that_is_too_small_fails_one_target(void **state)
+{
+	struct fixture f;
+	struct ibv_wc wc;
+
+	(void)state;
+	make(&f, -1);
+	assert_int_equal(post_receive(&f.queue[0], 1, 10), 0);
+	assert_int_equal(post_receive(&f.queue[0], 2, 100), 0);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 11, NULL);
+	lab_complete(f.cq, IBV_WC_REM_INV_REQ_ERR);
+	wc = lab_complete(f.queue[0].cq, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.qp_num, f.target->qp_num);
+	assert_int_equal(lab_state(f.target), IBV_QPS_ERR);
+	f.sender = new_sender(f.pd, f.cq);
+	f.target = new_target(f.to, f.xrcd);
+	connect_to(f.target, f.sender->qp_num, f.from);
+	connect_to(f.sender, f.target->qp_num, f.to);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 100, NULL);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	expect_received(&f, &f.queue[0], 2, 100);
+}
+
+static void the_limit_event_fires(void **state)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 2 };
+	struct fixture f;
+
+	(void)state;
+	make(&f, -1);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(post_receive(&f.queue[0], i, 100), 0);
+	assert_int_equal(ibv_modify_srq(f.queue[0].srq, &attr, IBV_SRQ_LIMIT), 0);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 1, NULL);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 1, NULL);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	assert_ptr_equal(lab_async_event(f.to, IBV_EVENT_SRQ_LIMIT_REACHED).element.srq,
+	                 f.queue[0].srq);
+	assert_int_equal(ibv_query_srq(f.queue[0].srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 0);
+	assert_int_equal(attr.max_wr, MAX_WR);
+}
+
+static void there_is_room_for_max_wr_and_no_more(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, -1);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(post_receive(&f.queue[0], i, 100), 0);
+	assert_int_equal(post_receive(&f.queue[0], 0, 100), ENOMEM);
+}
+
+static void the_extended_calls_name_a_queue_too(void **state)
+{
+	struct fixture f;
+	struct ibv_qp_ex *ex;
+
+	(void)state;
+	make(&f, -1);
+	ex = ibv_qp_to_qp_ex(f.sender);
+	assert_int_equal(post_receive(&f.queue[1], 4, 100), 0);
+	fill(f.memory, 50, 3);
+	ibv_wr_start(ex);
+	ex->wr_id = 1;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_xrc_srqn(ex, f.queue[1].number);
+	ibv_wr_set_sge(ex, f.mr->lkey, (uintptr_t)f.memory, 50);
+	assert_int_equal(ibv_wr_complete(ex), 0);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	expect_received(&f, &f.queue[1], 4, 50);
+	expect_filled(f.queue[1].memory, 50, 3);
+}
+
+/* ---- another process ---- */
+
+static int neighbour = -1; /* a socket to it */
+
+static void put(int fd, const void *data, size_t bytes)
+{
+	assert_int_equal(send(fd, data, bytes, MSG_NOSIGNAL), (ssize_t)bytes);
+}
+
+static void get(int fd, void *data, size_t bytes)
+{
+	assert_int_equal(recv(fd, data, bytes, MSG_WAITALL), (ssize_t)bytes);
+}
+
+static int get_fd(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+		            .msg_iovlen = 1,
+		            .msg_control = control,
+		            .msg_controllen = sizeof(control) };
+	int fd;
+
+	if (recvmsg(socket, &m, 0) != 1)
+		_exit(0); /* no test wants it */
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fd));
+	return fd;
+}
+
+static void put_fd(int socket, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov,
+		            .msg_iovlen = 1,
+		            .msg_control = control,
+		            .msg_controllen = sizeof(control) };
+	struct cmsghdr *h = CMSG_FIRSTHDR(&m);
+
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &fd, sizeof(int));
+	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), 1);
+}
+
+/* Has a queue in the domain of the file that comes, opens the target whose number comes, and says
+ * what it receives. */
+static void be_neighbour(void **state)
+{
+	int socket = (int)(intptr_t)*state, fd = get_fd(socket);
+	struct ibv_context *context = lab_open(2);
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+		                                      IBV_QP_OPEN_ATTR_TYPE,
+		                         .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp *target;
+	struct queue q;
+	struct ibv_wc wc;
+
+	open.xrcd = open_xrcd(context, fd, 0);
+	assert_non_null(open.xrcd);
+	lab_undo(undo_xrcd, open.xrcd);
+	make_queue(&q, context, open.xrcd);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(post_receive(&q, i, BYTES), 0);
+	put(socket, &q.number, sizeof(q.number));
+	get(socket, &open.qp_num, sizeof(open.qp_num));
+	target = ibv_open_qp(context, &open);
+	assert_non_null(target);
+	assert_int_equal(target->qp_num, open.qp_num);
+	assert_int_equal(lab_state(target), IBV_QPS_RTS);
+	lab_undo(undo_qp, target);
+	put(socket, "", 1);
+	for (unsigned i = 0; i < 2; i++) {
+		wc = lab_complete(q.cq, IBV_WC_SUCCESS);
+		assert_int_equal(wc.qp_num, open.qp_num);
+		expect_filled(q.memory, wc.byte_len, (char)(5 + i));
+		put(socket, &wc.byte_len, sizeof(wc.byte_len));
+	}
+	get(socket, &fd, 1); /* until it is to end */
+}
+
+/* The first process's target serves another one's queue, and outlives it in the other. */
+static void processes_share_a_domain_and_a_target(void **state)
+{
+	char name[] = "/tmp/umbel-xrc-XXXXXX", byte;
+	int fd = mkstemp(name);
+	struct fixture f;
+	uint32_t number, got;
+	int status;
+
+	(void)state;
+	unlink(name);
+	assert_true(fd >= 0);
+	make(&f, fd);
+	put_fd(neighbour, fd);
+	close(fd);
+	get(neighbour, &number, sizeof(number));
+	put(neighbour, &f.target->qp_num, sizeof(number));
+	get(neighbour, &byte, 1);
+	fill(f.memory, 60, 5);
+	post(&f, IBV_WR_SEND, number, 60, NULL);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	get(neighbour, &got, sizeof(got));
+	assert_int_equal(got, 60);
+	lab_forget(f.target);
+	assert_int_equal(ibv_destroy_qp(f.target), 0);
+	fill(f.memory, BYTES, 6);
+	post(&f, IBV_WR_SEND, number, BYTES, NULL);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	get(neighbour, &got, sizeof(got));
+	assert_int_equal(got, BYTES);
+	put(neighbour, "", 1);
+	wait(&status);
+	assert_int_equal(status, 0);
+}
+
+/* It is forked before the library is used here. */
+static void begin_neighbour(void)
+{
+	struct CMUnitTest one = { "neighbour", be_neighbour, NULL, lab_clean_up, NULL };
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		abort();
+	fflush(NULL);
+	neighbour = pair[0];
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	close(pair[0]);
+	unsetenv("CMOCKA_TEST_FILTER");
+	cmocka_set_test_filter(NULL);
+	one.initial_state = (void *)(intptr_t)pair[1];
+	fclose(stdout);
+	_exit(_cmocka_run_group_tests("neighbour", &one, 1, NULL, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_file_stands_for_a_domain),
+		LAB_TEST(a_domain_in_use_is_busy),
+		LAB_TEST(incomplete_objects_are_refused),
+		LAB_TEST(each_request_names_its_queue),
+		LAB_TEST(a_message_waits_for_a_receive),
+		LAB_TEST(a_requester_that_sleeps_goes_on),
+		LAB_TEST(memory_is_that_of_the_queues_domain),
+		LAB_TEST(a_queue_that_is_not_there_is_an_invalid_request),
+		LAB_TEST(a_receive_that_is_too_small_fails_one_target),
+		LAB_TEST(the_limit_event_fires),
+		LAB_TEST(there_is_room_for_max_wr_and_no_more),
+		LAB_TEST(the_extended_calls_name_a_queue_too),
+		LAB_TEST(processes_share_a_domain_and_a_target),
+	};
+
+	begin_neighbour();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
