@@ -235,11 +235,12 @@ struct control_get_memory {
 	uint32_t kind;
 };
 
-/* Fires the event of the queue pair's send CQ, if that is armed, in @ns nanoseconds; 0: never. */
+/* Requests of the queue pair wait: fires the event of the CQ, if that is armed, in @ns nanoseconds;
+ * 0: never. */
 struct control_wait {
 	uint64_t ns;
 	uint32_t qpn;
-	uint32_t reserved;
+	uint32_t cq;
 };
 
 /* A completion is held back: fires the CQ's event, if it is still due, when the period of the CQ's

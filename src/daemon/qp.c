@@ -716,14 +716,16 @@ static void on_wait(struct base_timer *t)
 {
 	struct daemon_qp *qp = container_of(t, struct daemon_qp, wait);
 
-	daemon_cq_wake(qp->all->cqs, record_of(qp->all, qp->qpn)->connection.send_cq);
+	if (daemon_cq_of(qp->all->cqs, qp->holder, qp->wait_cq))
+		daemon_cq_wake(qp->all->cqs, qp->wait_cq);
 }
 
-int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint64_t ns)
+int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, uint64_t ns)
 {
 	if (!qp->queue_off)
 		return -EINVAL;
 	base_timer_stop(&qp->wait);
+	qp->wait_cq = cq;
 	if (ns)
 		base_timer_set_in(all->chores->timers, &qp->wait, ns, on_wait);
 	return 0;

@@ -28,6 +28,7 @@ struct daemon_qp {
 	struct daemon_srq *srq;            /* NULL: it receives by its own ring */
 	uint64_t queue_off;                /* of the requests and entries of a connected QP; or 0 */
 	struct base_timer wait;
+	uint32_t wait_cq; /* that is woken then */
 	struct daemon_memory_want want;
 	/* when its process is dead: undoes what it was doing to the ring of this QP; 0: nothing */
 	uint32_t undo_qpn;
@@ -110,9 +111,9 @@ int daemon_qp_put_flow(struct daemon_qps *all, struct daemon_qp *qp, uint32_t id
 /* Payload memory, the QP's as long as it lives. 0, -EAGAIN, -ENOMEM as in daemon_qp_new(). */
 int daemon_qp_payload(struct daemon_qps *all, struct daemon_qp *qp, uint32_t bytes, uint64_t *off);
 
-/* Fires the event of the QP's send CQ, if it is armed, in @ns; 0: not at all. 0, or -EINVAL: it is
- * not connected. */
-int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint64_t ns);
+/* Fires the event of the CQ, which is its holder's, if it is armed, in @ns; 0: not at all. 0, or
+ * -EINVAL: the QP is not connected. */
+int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, uint64_t ns);
 
 /* An event of a connected QP that its peer's process has noticed, and marked in shared memory. 0 or
  * -EINVAL. */

@@ -614,7 +614,9 @@ static int wake_later(struct daemon_call *call)
 	const struct control_wait *req = call->body;
 	struct daemon_qp *qp = own_qp(call, req->qpn);
 
-	return qp ? daemon_qp_wait(&v->objects->qps, qp, req->ns) : -EINVAL;
+	if (!qp || !own_cq(call, req->cq))
+		return -EINVAL;
+	return daemon_qp_wait(&v->objects->qps, qp, req->cq, req->ns);
 }
 
 static int moderate_cq(struct daemon_call *call)

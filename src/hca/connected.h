@@ -30,7 +30,7 @@ struct hca_connected_qp {
 	int waits_for;           /* HCA_WAITS_FOR_RECEIVE or _PATH */
 	uint32_t last_peer;      /* to which it was connected before it was reset */
 	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
-	bool is_waiting;         /* it is in its send CQ's list */
+	bool is_waiting;         /* it is in its process's list */
 	TAILQ_ENTRY(hca_connected_qp) waiting;
 };
 

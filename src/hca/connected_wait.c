@@ -286,6 +286,20 @@ static void bear_helper(struct hca_connected_qp *c)
 	hca_connected_unlock(c->shm, c->qp.sender.qpn);
 }
 
+/* The completion queue that the program sleeps on: that of its sends, or else the one that it armed
+ * last. UINT32_MAX: on none. */
+static uint32_t sleeps_on(const struct hca_connected_qp *c)
+{
+	struct hca_process *p = c->qp.ctx->process;
+	uint32_t last = atomic_load_explicit(&p->armed_cq, memory_order_relaxed);
+
+	if (atomic_load_explicit(&c->qp.send_cq->shm->arm, memory_order_relaxed) != SHM_CQ_IDLE)
+		return c->qp.send_cq->id;
+	return atomic_load_explicit(&p->region.cqs[last].arm, memory_order_relaxed) != SHM_CQ_IDLE
+	               ? last
+	               : UINT32_MAX;
+}
+
 /*
  * Has the daemon wake a program that sleeps: when the first request has waited for too long, and,
  * if it gets lost, now and then, as the path may be back. Who waits for a receive is woken by the
@@ -293,10 +307,10 @@ static void bear_helper(struct hca_connected_qp *c)
  */
 static void sleep_no_longer(struct hca_connected_qp *c)
 {
-	struct control_wait req = { .qpn = c->qp.sender.qpn };
+	struct control_wait req = { .qpn = c->qp.sender.qpn, .cq = sleeps_on(c) };
 	uint64_t most = c->waits_since_ns ? patience(c) : 0, waited;
 
-	if (atomic_load_explicit(&c->qp.send_cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
+	if (req.cq == UINT32_MAX)
 		return;
 	waited = base_now_ns() - c->waits_since_ns;
 	if (most)

@@ -3,6 +3,7 @@
  * Completion queues: see cq.h.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,8 @@
 #define IDLE_POLLS 1024
 /* While watched rings have arrivals, one of this many polls looks at the whole map. */
 #define MAP_POLLS 16
+/* QPs whose requests wait that one poll goes on with. */
+#define WAITING_SERVED 16
 /* The longest wait of a poll that finds nothing in the middle of a list: some 700 ns. */
 #define MAX_PAUSES 32
 
@@ -71,7 +74,6 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	cq->id = rep.cq;
 	cq->shm = &ctx->process->region.cqs[rep.cq];
 	TAILQ_INIT(&cq->users);
-	TAILQ_INIT(&cq->waiting);
 	cq->cq.context = &ctx->vctx.context;
 	cq->cq.channel = ch ? &ch->channel : NULL;
 	cq->cq.cq_context = cq_context;
@@ -275,20 +277,36 @@ void hca_cq_purge(struct hca_cq *cq, const struct hca_qp *qp)
 
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 {
-	base_lock(&cq->lock);
-	if (!c->is_waiting)
-		TAILQ_INSERT_TAIL(&cq->waiting, c, waiting);
+	struct hca_process *p = cq->ctx->process;
+
+	base_lock(&p->waiting_lock);
+	if (!c->is_waiting) {
+		TAILQ_INSERT_TAIL(&p->waiting, c, waiting);
+		atomic_fetch_add_explicit(&p->n_waiting, 1, memory_order_relaxed);
+	}
 	c->is_waiting = true;
+	base_unlock(&p->waiting_lock);
+	base_lock(&cq->lock);
 	cq->failed = true;
 	base_unlock(&cq->lock);
 }
 
-static void remove_waiting(struct hca_cq *cq, struct hca_qp *qp)
+/* With waiting_lock held. */
+static void take_waiting(struct hca_process *p, struct hca_connected_qp *c)
 {
-	if (!qp->transport->poll || !hca_connected(qp)->is_waiting)
+	TAILQ_REMOVE(&p->waiting, c, waiting);
+	atomic_fetch_sub_explicit(&p->n_waiting, 1, memory_order_relaxed);
+	c->is_waiting = false;
+}
+
+static void remove_waiting(struct hca_process *p, struct hca_qp *qp)
+{
+	if (!qp->transport->poll)
 		return;
-	TAILQ_REMOVE(&cq->waiting, hca_connected(qp), waiting);
-	hca_connected(qp)->is_waiting = false;
+	base_lock(&p->waiting_lock);
+	if (hca_connected(qp)->is_waiting)
+		take_waiting(p, hca_connected(qp));
+	base_unlock(&p->waiting_lock);
 }
 
 void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity)
@@ -300,7 +318,7 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 		forget_dropped(cq);
 	}
 	if (!receives)
-		remove_waiting(cq, qp);
+		remove_waiting(cq->ctx->process, qp);
 	purge(cq, qp);
 	cq->n_users--;
 	cq->capacity_used -= capacity;
@@ -424,7 +442,7 @@ static void watch_capacity(struct hca_cq *cq)
 	base_unlock(&cq->lock);
 }
 
-static void serve_waiting(struct hca_cq *cq);
+static void serve_waiting(struct hca_process *p, unsigned most);
 
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 {
@@ -445,7 +463,9 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 	base_fence_behind_seq_cst();
 	if (cq->ctx->network)
 		cq->ctx->network->ops->rest(cq->ctx->network);
-	serve_waiting(cq);
+	/* requests that wait have it woken, if nobody sleeps on the queue of their completions */
+	atomic_store_explicit(&cq->ctx->process->armed_cq, cq->id, memory_order_relaxed);
+	serve_waiting(cq->ctx->process, UINT_MAX);
 }
 
 void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us)
@@ -828,35 +848,29 @@ static BASE_COLD void fail_qps(struct hca_cq *cq, bool all)
 	base_unlock(&cq->lock);
 }
 
-/* The next QP whose requests wait, or NULL; not one that has had its turn: those come behind @n.
- * Its in_use is raised. */
-static struct hca_qp *next_waiting(struct hca_cq *cq, unsigned *n)
+/* The next QP of the process whose requests wait, or NULL. Its in_use is raised. */
+static struct hca_qp *next_waiting(struct hca_process *p)
 {
-	struct hca_connected_qp *c, *each;
+	struct hca_connected_qp *c;
 
-	base_lock(&cq->lock);
-	if (!*n) {
-		TAILQ_FOREACH(each, &cq->waiting, waiting)
-		++*n;
-		++*n;
-	}
-	c = --*n ? TAILQ_FIRST(&cq->waiting) : NULL;
+	base_lock(&p->waiting_lock);
+	c = TAILQ_FIRST(&p->waiting);
 	if (c) {
-		remove_waiting(cq, &c->qp);
+		take_waiting(p, c);
 		atomic_fetch_add_explicit(&c->qp.in_use, 1, memory_order_relaxed);
 	}
-	cq->failed = cq->failed || !TAILQ_EMPTY(&cq->waiting);
-	base_unlock(&cq->lock);
+	base_unlock(&p->waiting_lock);
 	return c ? &c->qp : NULL;
 }
 
-/* Goes on with requests that wait. One whose send lock is held is tried again by the next poll. */
-static BASE_COLD void serve_waiting(struct hca_cq *cq)
+/* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
+ * lock is held is tried again by the next poll. */
+static BASE_COLD void serve_waiting(struct hca_process *p, unsigned most)
 {
+	unsigned n = atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
 	struct hca_qp *qp;
-	unsigned n = 0;
 
-	while ((qp = next_waiting(cq, &n))) {
+	for (n = n < most ? n : most; n && (qp = next_waiting(p)); n--) {
 		bool locked = base_trylock(&qp->send_lock), again = true;
 
 		if (locked) {
@@ -865,7 +879,7 @@ static BASE_COLD void serve_waiting(struct hca_cq *cq)
 			base_unlock(&qp->send_lock);
 		}
 		if (again)
-			hca_cq_add_waiting(cq, hca_connected(qp));
+			hca_cq_add_waiting(qp->send_cq, hca_connected(qp));
 		/* release: pairs with the acquire in hca_qp_destroy() */
 		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
 	}
@@ -874,12 +888,15 @@ static BASE_COLD void serve_waiting(struct hca_cq *cq)
 /* Does what polling left to do: moves failed QPs to ERR, goes on with requests that wait. */
 static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
 {
+	struct hca_process *p = cq->ctx->process;
+
 	fail_qps(cq, false);
-	serve_waiting(cq);
-	if (done)
-		return done;
+	serve_waiting(p, WAITING_SERVED);
 	base_lock(&cq->lock);
-	done = poll_in_turn(cq, n, wc);
+	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
+		cq->failed = true; /* some of them may complete here */
+	if (!done)
+		done = poll_in_turn(cq, n, wc);
 	set_limit(cq);
 	base_unlock(&cq->lock);
 	return done;
@@ -894,6 +911,9 @@ static void found_nothing(struct hca_cq *cq, unsigned announced)
 {
 	for (unsigned i = 0; i < announced && i < MAX_PAUSES; i++)
 		base_relax();
+	/* a program may poll for the answer to a request, and not for its completion */
+	if (base_unlikely(atomic_load_explicit(&cq->ctx->process->n_waiting, memory_order_relaxed)))
+		serve_waiting(cq->ctx->process, WAITING_SERVED);
 	if (hca_process_gone(cq->ctx->process) && !cq->gone_seen) {
 		cq->gone_seen = true;
 		fail_qps(cq, true);
@@ -939,11 +959,9 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
 	set_limit(cq);
 	failed = cq->failed;
 	base_unlock(&cq->lock);
-	if (failed) {
+	if (failed)
 		fail_qps(cq, false);
-		serve_waiting(cq);
-	}
-	found_nothing(cq, 0);
+	found_nothing(cq, 0); /* goes on with requests that wait */
 }
 
 /* On an Ethernet port: receives from the network, and polls again. */

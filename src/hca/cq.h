@@ -84,7 +84,6 @@ struct hca_cq {
 	bool counts_arrivals; /* more than cqe may arrive: arrivals are counted against it */
 	bool gone_seen;       /* the daemon is gone, so its QPs flush */
 	bool failed;          /* a receive has failed, or requests wait: attend() */
-	TAILQ_HEAD(, hca_connected_qp) waiting; /* QPs that send here, whose requests wait */
 	TAILQ_ENTRY(hca_cq) channel_entry;
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
 	unsigned n_users;           /* QPs that send or receive here */
@@ -190,7 +189,7 @@ void hca_cq_kick(struct hca_cq *cq, struct hca_rq *rq);
 int hca_cq_add_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
 void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint32_t capacity);
 
-/* Requests of @qp wait: polling goes on with them. */
+/* Requests of @qp, which sends here, wait: polling any queue of the process goes on with them. */
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *qp);
 
 /* Drops the completions of @qp that wait, and subtracts the arrivals that its receive queue

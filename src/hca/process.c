@@ -43,6 +43,7 @@ static struct hca_process *process_alloc(void)
 	pthread_mutex_init(&p->mrs.lock, NULL);
 	pthread_mutex_init(&p->memory_lock, NULL);
 	LIST_INIT(&p->connected);
+	TAILQ_INIT(&p->waiting);
 	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
 	STAILQ_INIT(&p->free_ahs);

@@ -46,6 +46,10 @@ struct hca_process {
 	struct base_hash memories; /* struct hca_memory: of peers, under memory_lock */
 	struct base_lock connected_lock;
 	LIST_HEAD(, hca_connected_qp) connected; /* all connected queue pairs, under that */
+	struct base_lock waiting_lock;
+	TAILQ_HEAD(, hca_connected_qp) waiting; /* whose requests wait, under that */
+	_Atomic uint32_t n_waiting;
+	_Atomic uint32_t armed_cq; /* the completion queue that was armed last */
 	struct base_lock flow_lock;
 	SLIST_HEAD(, hca_flow) free_flows; /* used again for flows, never freed */
 	uint64_t flow_uses;                /* the last struct hca_flow.use */

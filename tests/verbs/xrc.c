@@ -370,33 +370,52 @@ static void a_message_waits_for_a_receive(void **state)
 	expect_filled(f.queue[1].memory, 5000, 9);
 }
 
-/* Who sends sleeps, and nobody polls for it. */
+/* Who sends sleeps on the queue of its completions, or on another one; nobody polls for it. */
 static void a_requester_that_sleeps_goes_on(void **state)
 {
+	(void)state;
+	for (int elsewhere = 0; elsewhere < 2; elsewhere++) {
+		struct fixture f;
+		struct ibv_comp_channel *channel;
+		struct ibv_cq *cq, *of_sends;
+		void *context;
+
+		make(&f, -1);
+		channel = lab_channel(f.from);
+		cq = lab_cq(f.from, 16, channel);
+		of_sends = elsewhere ? f.cq : cq;
+		f.sender = new_sender(f.pd, of_sends);
+		f.target = new_target(f.to, f.xrcd);
+		connect_to(f.target, f.sender->qp_num, f.from);
+		connect_to(f.sender, f.target->qp_num, f.to);
+		post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
+		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		lab_quiet(cq);
+		assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
+		do {
+			lab_await(channel->fd);
+			assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
+			ibv_ack_cq_events(cq, 1);
+			assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+		} while (!ibv_poll_cq(f.queue[0].cq, 1, &(struct ibv_wc){ 0 }));
+		lab_complete(of_sends, IBV_WC_SUCCESS);
+		lab_clean_up(NULL);
+	}
+}
+
+/* It does not poll for completions before it has its answer. */
+static void a_requester_that_polls_for_an_answer_goes_on(void **state)
+{
 	struct fixture f;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;
-	void *context;
+	struct ibv_cq *answers;
 
 	(void)state;
 	make(&f, -1);
-	channel = lab_channel(f.from);
-	cq = lab_cq(f.from, 16, channel);
-	f.sender = new_sender(f.pd, cq);
-	f.target = new_target(f.to, f.xrcd);
-	connect_to(f.target, f.sender->qp_num, f.from);
-	connect_to(f.sender, f.target->qp_num, f.to);
+	answers = lab_cq(f.from, 16, NULL);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
-	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	lab_quiet(cq);
 	assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
-	do {
-		lab_await(channel->fd);
-		assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
-		ibv_ack_cq_events(cq, 1);
-		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	} while (!ibv_poll_cq(f.queue[0].cq, 1, &(struct ibv_wc){ 0 }));
-	lab_complete(cq, IBV_WC_SUCCESS);
+	lab_quiet(answers);
+	assert_int_equal(ibv_poll_cq(f.queue[0].cq, 1, &(struct ibv_wc){ 0 }), 1);
 }
 
 static void memory_is_that_of_the_queues_domain(void **state)
@@ -669,6 +688,7 @@ int main(void)
 		LAB_TEST(each_request_names_its_queue),
 		LAB_TEST(a_message_waits_for_a_receive),
 		LAB_TEST(a_requester_that_sleeps_goes_on),
+		LAB_TEST(a_requester_that_polls_for_an_answer_goes_on),
 		LAB_TEST(memory_is_that_of_the_queues_domain),
 		LAB_TEST(a_queue_that_is_not_there_is_an_invalid_request),
 		LAB_TEST(a_receive_that_is_too_small_fails_one_target),
