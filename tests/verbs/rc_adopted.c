@@ -342,6 +342,9 @@ static void beside_another_thread_nothing_moves(void **state)
 	deregister(mr);
 	sem_post(&may_end);
 	pthread_join(t, NULL);
+#ifdef __SANITIZE_THREAD__
+	return; /* the sanitizer has a thread now, too, which stays */
+#endif
 	wait_until_alone();
 	/* with the next region that was adopted, what could not go before goes */
 	deregister(second);
@@ -464,10 +467,10 @@ int main(void)
 		LAB_TEST(regions_that_overlap_leave_each_other_alone),
 		LAB_TEST(deregistered_memory_is_private_again),
 		LAB_TEST(what_the_program_maps_in_their_place_is_left_alone),
-		LAB_TEST(beside_another_thread_nothing_moves),
 		LAB_TEST(a_child_has_what_was_there_when_it_was_forked),
 		LAB_TEST(a_program_that_is_spawned_does_not_disturb),
 		LAB_TEST(requests_to_a_dead_peer_fail_soon),
+		LAB_TEST(beside_another_thread_nothing_moves), /* the last one: see there */
 	};
 
 	lab_peers_begin();
