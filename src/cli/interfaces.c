@@ -76,6 +76,14 @@ static void copy(struct json_object *to, struct json_object *from, const char *k
 	json_object_object_add(to, key, json_object_new_string(cli_json_text(from, key)));
 }
 
+static void copy_all(struct json_object *to, struct json_object *from)
+{
+	json_object_object_foreach(from, key, value)
+	{
+		json_object_object_add(to, key, json_object_get(value));
+	}
+}
+
 struct json_object *cli_interfaces_neighbours(struct json_object *interfaces)
 {
 	struct json_object *all = json_object_new_array();
@@ -89,8 +97,7 @@ struct json_object *cli_interfaces_neighbours(struct json_object *interfaces)
 
 			copy(row, one, "host");
 			copy(row, one, "interface");
-			json_object_object_foreach(json_object_array_get_idx(list, k), key, value)
-			        json_object_object_add(row, key, json_object_get(value));
+			copy_all(row, json_object_array_get_idx(list, k));
 			json_object_array_add(all, row);
 		}
 	}
@@ -112,10 +119,8 @@ struct json_object *cli_interfaces_counters(struct json_object *hosts)
 			copy(row, one, "host");
 			copy(row, one, "interface");
 			copy(row, one, "state");
-			if (json_object_object_get_ex(one, "counters", &counters)) {
-				json_object_object_foreach(counters, key, value)
-				        json_object_object_add(row, key, json_object_get(value));
-			}
+			if (json_object_object_get_ex(one, "counters", &counters))
+				copy_all(row, counters);
 			json_object_array_add(all, row);
 		}
 	}

@@ -15,7 +15,7 @@ static int ask(struct hca_context *ctx, int fd, int flags, uint32_t *number)
 	struct control_open_xrcd req = { .hca_handle = ctx->handle,
 		                         .create = !!(flags & O_CREAT),
 		                         .exclusive = !!(flags & O_EXCL) };
-	struct control_open_xrcd_reply rep;
+	struct control_open_xrcd_reply rep = { 0 };
 	struct control_call call = CONTROL_CALL(CONTROL_OPEN_XRCD, &req, &rep);
 	int ret;
 
