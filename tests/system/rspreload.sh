@@ -26,7 +26,7 @@ umbel up --hosts 3 > /dev/null
 # shellcheck disable=SC2016
 rs=(sh -c 'LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$0 exec "$@"' "$library")
 
-# bytes_over_tcp: what the kernel's TCP has carried in this network: nothing if all is by rsockets
+# segments_over_tcp: what the kernel's TCP has sent in this network; none if all is by rsockets
 segments_over_tcp()
 {
 	awk '/^Tcp:/ && n++ { print $12 }' /proc/net/snmp

@@ -209,9 +209,6 @@ void rsocket_stream_break(struct rsocket_stream *s, int error);
 int rsocket_stream_connect(struct rsocket *rs, const union control_cm_addr *addr);
 void rsocket_stream_progress(struct rsocket *rs);
 
-/* Serves a connection request on @listener, whose private data is @data. */
-void rsocket_stream_request(struct rsocket_stream *listener, struct rdma_cm_event *event);
-
 /* ---- rsocket_stream_hello.c ---- */
 
 void rsocket_hello_format(const struct rsocket_stream *s, struct rsocket_hello *hello);
@@ -228,6 +225,9 @@ uint32_t rsocket_scale_up(uint8_t value);
 int rsocket_stream_listen(struct rsocket *rs, int backlog);
 int rsocket_stream_accept(struct rsocket *rs, struct rsocket **accepted);
 void rsocket_stream_unlisten(struct rsocket_stream *s);
+
+/* Accepts the request that @event is, or rejects it; the caller acknowledges the event. */
+void rsocket_stream_request(struct rsocket_stream *listener, struct rdma_cm_event *event);
 
 /* One that is being accepted has events. */
 void rsocket_stream_proceed(struct rsocket_stream *listener, struct rsocket_stream *s);

@@ -28,7 +28,7 @@ static void copy_ring(const struct rsocket_in *in, uint32_t skip, uint8_t *to, u
 /* Room in the program's buffers that is left, and where it is. */
 struct room {
 	const struct iovec *iov;
-	size_t n_iov, offset, left;
+	size_t offset, left;
 };
 
 /* What there is, as far as there is room. How many bytes. */
@@ -83,7 +83,7 @@ static int await_bytes(struct rsocket_stream *s, bool block)
 
 ssize_t rsocket_stream_receive(struct rsocket *rs, struct rsocket_message *m)
 {
-	struct room room = { .iov = m->iov, .n_iov = m->n_iov, .left = m->bytes };
+	struct room room = { .iov = m->iov, .left = m->bytes };
 	struct rsocket_stream *s = rsocket_stream(rs);
 	const bool block = rsocket_may_block(rs, m);
 	int ret = rsocket_stream_settle(s, block);
