@@ -468,57 +468,63 @@ static void undo_cq(void *cq)
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
-/* A queue pair with one CQ of 4 completions, flags as of ibv_create_cq_ex(). */
-static struct ibv_qp *qp_of_4(struct lab_end *of, uint32_t flags, struct ibv_cq **cq)
+/* A CQ of 4 completions, flags as of ibv_create_cq_ex(); a queue pair with 4 receives there. */
+static struct ibv_cq *cq_of_4(struct lab_end *of, uint32_t flags)
 {
 	struct ibv_cq_init_attr_ex init = { .cqe = 4,
 		                            .wc_flags = IBV_WC_STANDARD_FLAGS,
 		                            .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 		                            .flags = flags };
-	struct ibv_qp_init_attr qp = {
+	struct ibv_cq_ex *cq = ibv_create_cq_ex(of->context, &init);
+
+	assert_non_null(cq);
+	lab_undo(undo_cq, cq);
+	return ibv_cq_ex_to_cq(cq);
+}
+
+static struct ibv_qp *qp_with(struct lab_end *of, struct ibv_cq *cq, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD,
+		.send_cq = of->send_cq,
+		.recv_cq = cq,
+		.srq = srq,
 		.cap = { .max_send_wr = 1, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 }
 	};
 
-	*cq = ibv_cq_ex_to_cq(ibv_create_cq_ex(of->context, &init));
-	assert_non_null(*cq);
-	lab_undo(undo_cq, *cq);
-	qp.send_cq = of->send_cq;
-	qp.recv_cq = *cq;
-	return lab_qp(of->pd, &qp);
+	return lab_qp(of->pd, &init);
 }
 
-/* Five messages, each counted: one more than the CQ has room for. */
-static void send_5(struct lab_end *of, struct ibv_qp *qp, struct counter *c)
+/* A receive, by the shared queue if there is one, and a message for it. */
+static void send_one(struct lab_end *of, struct ibv_qp *qp, struct lab_end *from, uint64_t wr_id)
 {
-	struct lab_end *from = lab_end(2), at = { .host = 1, .context = of->context };
-	struct ibv_ah *ah = lab_ah_to(from, &at);
+	struct ibv_sge sge = { .addr = (uintptr_t)of->slot,
+		               .length = LAB_SLOT,
+		               .lkey = of->mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	for (uint64_t i = 0; i < 5; i++) {
-		struct ibv_sge sge = { .addr = (uintptr_t)of->slot,
-			               .length = LAB_SLOT,
-			               .lkey = of->mr->lkey };
-		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
-
-		assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
-		lab_send_text(from, ah, qp->qp_num, "one of five");
-		if (i < 4)
-			expect(c, i + 1, 0);
-	}
+	assert_int_equal(
+	        qp->srq ? ibv_post_srq_recv(qp->srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad), 0);
+	lab_send_text(from, lab_ah_to(from, of), qp->qp_num, "one of them");
 }
 
 static void a_cq_that_nobody_polls_overruns(void **state)
 {
 	struct lab_end *of = lab_end(1);
 	struct counter *c = counter_of(of->context, REQUESTS);
-	struct ibv_cq *cq;
-	struct ibv_qp *qp = qp_of_4(of, 0, &cq);
+	struct ibv_cq *cq = cq_of_4(of, 0);
+	struct ibv_qp *qp = qp_with(of, cq, NULL);
+	struct lab_end *from = lab_end(2);
 	struct ibv_wc wc;
 
 	(void)state;
 	attach(qp, c, RECV);
 	lab_start(qp, LAB_QKEY);
-	send_5(of, qp, c);
+	for (unsigned i = 0; i < 4; i++) {
+		send_one(of, qp, from, i);
+		expect(c, i + 1, 0);
+	}
+	send_one(of, qp, from, 4);
 	expect(c, 4, 0);
 	lab_async_event(of->context, IBV_EVENT_CQ_ERR);
 	assert_true(ibv_poll_cq(cq, 1, &wc) < 0);
@@ -528,19 +534,91 @@ static void a_cq_that_ignores_overrun_need_not_be_polled(void **state)
 {
 	struct lab_end *of = lab_end(1);
 	struct counter *c = counter_of(of->context, REQUESTS);
-	struct ibv_cq *cq;
-	struct ibv_qp *qp = qp_of_4(of, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN, &cq);
+	struct ibv_cq *cq = cq_of_4(of, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
+	struct ibv_qp *qp = qp_with(of, cq, NULL);
+	struct lab_end *from = lab_end(2);
 	struct ibv_wc wc[4];
 
 	(void)state;
 	attach(qp, c, RECV);
 	lab_start(qp, LAB_QKEY);
-	send_5(of, qp, c);
-	expect(c, 5, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		send_one(of, qp, from, i);
+		expect(c, i + 1, 0);
+	}
 	lab_poll(cq, 4, wc);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(wc[i].wr_id, i + 1);
 	lab_quiet(cq);
+}
+
+/* Two queue pairs share the CQ, so arrivals are counted against its size. */
+static void what_is_set_aside_fills_its_cq(void **state)
+{
+	struct lab_end *of = lab_end(1), *from = lab_end(2);
+	struct counter *c = counter_of(of->context, REQUESTS);
+	struct ibv_cq *cq = cq_of_4(of, 0);
+	struct ibv_qp *qp[2];
+	struct ibv_wc wc[4];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		qp[i] = qp_with(of, cq, NULL);
+		attach(qp[i], c, RECV);
+		lab_start(qp[i], LAB_QKEY);
+	}
+	for (unsigned i = 0; i < 3; i++)
+		send_one(of, qp[0], from, i);
+	expect(c, 3, 0);
+	lab_to(qp[0], IBV_QPS_RESET); /* these three go */
+	for (unsigned i = 0; i < 4; i++) {
+		send_one(of, qp[1], from, i);
+		expect(c, 4 + i, 0);
+	}
+	lab_poll(cq, 2, wc);
+	for (unsigned i = 4; i < 6; i++)
+		send_one(of, qp[1], from, i);
+	expect(c, 9, 0);
+	lab_poll(cq, 4, wc);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(wc[i].wr_id, 2 + i);
+	for (unsigned i = 0; i < 5; i++) {
+		send_one(of, qp[1], from, i);
+		expect(c, 10 + i - (i == 4), 0);
+	}
+	lab_async_event(of->context, IBV_EVENT_CQ_ERR);
+}
+
+static void undo_srq(void *srq)
+{
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+}
+
+static void receives_of_a_shared_queue_count(void **state)
+{
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct lab_end *of = lab_end(1), *from = lab_end(2);
+	struct counter *c = counter_of(of->context, REQUESTS);
+	struct ibv_srq *srq = ibv_create_srq(of->pd, &init);
+	struct ibv_qp *qp;
+	struct ibv_wc wc[4];
+
+	(void)state;
+	assert_non_null(srq);
+	lab_undo(undo_srq, srq);
+	qp = qp_with(of, of->cq, srq);
+	attach(qp, c, RECV);
+	lab_start(qp, LAB_QKEY);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < 4; i++) {
+			send_one(of, qp, from, i);
+			expect(c, 4 * round + i + 1, 0);
+		}
+		lab_poll(of->cq, 4, wc);
+		for (unsigned i = 0; i < 4; i++)
+			assert_int_equal(wc[i].wr_id, i);
+	}
+	lab_quiet(of->cq);
 }
 
 /* ---- the calls themselves ---- */
@@ -588,6 +666,28 @@ static void what_was_counted_is_added_to_what_was_set(void **state)
 	do_many(pair.p[1], pair.p[0], IBV_WR_RDMA_WRITE, 2, 40);
 	do_many(pair.p[0], pair.p[1], IBV_WR_RDMA_WRITE, 1, 40);
 	expect(c, 103, 0);
+}
+
+static void there_are_as_many_as_the_device_says(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+	struct init_attr attr = { .type = REQUESTS };
+	struct counter **c = calloc(65536, sizeof(*c));
+
+	(void)state;
+	assert_non_null(c);
+	lab_undo(free, c);
+	for (unsigned i = 0; i < 65536; i++)
+		c[i] = call.create(context, &attr);
+	assert_non_null(c[65535]);
+	errno = 0;
+	assert_null(call.create(context, &attr));
+	assert_int_equal(errno, ENOMEM);
+	assert_int_equal(call.destroy(c[7]), 0);
+	c[7] = call.create(context, &attr);
+	assert_non_null(c[7]);
+	for (unsigned i = 0; i < 65536; i++)
+		assert_int_equal(call.destroy(c[i]), 0);
 }
 
 static void a_counter_of_another_kind_cannot_be_made(void **state)
@@ -719,9 +819,12 @@ int main(void)
 		LAB_TEST(a_reset_leaves_the_counter),
 		LAB_TEST(a_cq_that_nobody_polls_overruns),
 		LAB_TEST(a_cq_that_ignores_overrun_need_not_be_polled),
+		LAB_TEST(what_is_set_aside_fills_its_cq),
+		LAB_TEST(receives_of_a_shared_queue_count),
 		LAB_TEST(the_device_says_what_it_counts),
 		LAB_TEST(values_can_be_set_and_added_to),
 		LAB_BOTH(what_was_counted_is_added_to_what_was_set),
+		LAB_TEST(there_are_as_many_as_the_device_says),
 		LAB_TEST(a_counter_of_another_kind_cannot_be_made),
 		LAB_TEST(each_kind_has_one_counter),
 		LAB_TEST(what_cannot_be_counted_is_refused),
