@@ -89,12 +89,19 @@ make_root()
 	touch "$root/.complete"
 }
 
-# The checkout, and what was given besides. What is built there stays.
+# The checkout, and what was given besides. What is built there stays. A file that differs from the
+# last copy becomes one of now: if it was changed while that was being built, it would be older than
+# what was built without it.
 fill()
 {
-	mkdir -p "$root/umbel"
+	rm -rf "$root/umbel.new"
+	mkdir -p "$root/umbel" "$root/umbel.new"
+	copy_checkout "$root/umbel.new"
+	{ LC_ALL=C diff -rq --exclude=build "$root/umbel" "$root/umbel.new" || true; } |
+		sed -n 's/^Files .* and \(.*\) differ$/\1/p' | xargs -r -d '\n' touch
 	find "$root/umbel" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
-	copy_checkout "$root/umbel"
+	find "$root/umbel.new" -mindepth 1 -maxdepth 1 -exec mv -t "$root/umbel" {} +
+	rmdir "$root/umbel.new"
 	[ ${#given[@]} -eq 0 ] || cp "${given[@]}" "$root/umbel"
 }
 
