@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Builds Umbel for 64-bit ARM and tests it: arm64.sh [build | test]
+# Builds Umbel for 64-bit ARM and tests it: arm64.sh [build | test | system [ARGUMENT]...]
 #
 #   build   the cross-build, every warning an error: what CI does
 #   test    that, and the unit tests under qemu-user (the default)
+#   system  that, and the tests that the arguments name to ctest (-R NAME), or those of $whole, in a
+#           virtual machine with a kernel of its own (tools/arm64-guest.sh)
 #
 # It does so on a Debian 12 of its own, which is kept in build/arm64.root: packages of another
 # architecture do not touch the machine's. Needs root.
@@ -21,10 +23,14 @@ without_qemu='
 	control[.]socket|
 	netdev[.](mcast|netdev|udp)'
 
+# Tests for the virtual machine: our own programs on our libraries, but for one that wants a compiler.
+whole='^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli|sysfs|verbs|rdmacm|umad)[.]'
+
 # On the Debian of its own: compiler and tools of this machine, libraries of the other.
 install_packages()
 {
-	local package names=(crossbuild-essential-arm64 qemu-user ibsim-utils)
+	local package names=(crossbuild-essential-arm64 qemu-user ibsim-utils
+		qemu-system-arm debootstrap e2fsprogs cpio kmod)
 
 	while read -r package; do
 		case $package in
@@ -51,15 +57,24 @@ build()
 	echo "built for AArch64"
 }
 
-case ${1:-test} in
-build | test)
-	[ $# -le 1 ] || fail "one argument is enough; see the first lines of this file"
+command=${1:-test}
+[ $# -eq 0 ] || shift
+case $command in
+build | test | system)
+	[ $# -eq 0 ] || [ "$command" = system ] ||
+		fail "one argument is enough; see the first lines of this file"
 	exec tools/debian-root.sh --suite bookworm --keep build/arm64.root tools/arm64.sh \
-		"inside-${1:-test}"
+		"inside-$command" "$@"
 	;;
 inside-build)
 	install_packages
 	build
+	;;
+inside-system)
+	install_packages
+	build
+	[ $# -gt 0 ] || set -- -R "$whole" -E '^sysfs[.]preload$'
+	exec tools/arm64-guest.sh ctest --test-dir build/arm64 --output-on-failure -j 2 "$@"
 	;;
 inside-test)
 	install_packages
@@ -69,6 +84,6 @@ inside-test)
 		-E "^($(tr -d '[:space:]' <<< "$without_qemu"))\$"
 	;;
 *)
-	fail "no command '$1'; see the first lines of this file"
+	fail "no command '$command'; see the first lines of this file"
 	;;
 esac
