@@ -37,7 +37,7 @@ as_user()
 
 check_use()
 {
-	local soname own
+	local soname own rdmacm
 
 	# its version is that of the package
 	expect 0 "umbel $(dpkg-query -W -f '${Version}' umbel)" umbel --version
@@ -50,7 +50,9 @@ check_use()
 	expect 0 '*libibverbs.so.1 => /lib/x86_64-linux-gnu/libibverbs.so.1*' ldd /usr/bin/ibv_devinfo
 	expect 0 '*libibverbs.so.1 => /usr/lib/umbel/libibverbs.so.1*' \
 		as_user umbel run -- ldd /usr/bin/ibv_devinfo
-	expect 0 '' dpkg --verify libibverbs1 librdmacm1 libibumad3 umbel
+	# Debian 13 calls it librdmacm1t64
+	rdmacm=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'librdmacm1*' | sed -n 's/^installed //p')
+	expect 0 '' dpkg --verify libibverbs1 "$rdmacm" libibumad3 umbel
 }
 
 inside()
