@@ -307,6 +307,7 @@ static void many_come_in_order_and_in_batches(void **state)
 	struct lab *l = *state;
 	struct wire_ip ip = unicast(V6);
 	uint32_t next = 0;
+	unsigned full = 0; /* batches; others may begin before all datagrams have come */
 
 	for (uint32_t i = 0; i < MANY; i++) {
 		number[i] = i;
@@ -318,10 +319,11 @@ static void many_come_in_order_and_in_batches(void **state)
 	while (next < MANY) {
 		int n = receive(l, V6, NETDEV_UDP_BATCH);
 
-		assert_int_equal(n, base_min(NETDEV_UDP_BATCH, (int)(MANY - next)));
+		full += n == NETDEV_UDP_BATCH;
 		for (int i = 0; i < n; i++, next++)
 			assert_got(l, (unsigned)i, &next, sizeof(next));
 	}
+	assert_true(full);
 	assert_int_equal(netdev_udp_receive(l->receive[V6], l->got, 1, NULL), 0);
 }
 
