@@ -164,19 +164,40 @@ static bool offer(struct hca_process *p)
 
 /* ---- moving ---- */
 
+/* Copies adopted memory to @to: from the file, as the program may have freed it by now. */
+static bool read_file(void *to, uint64_t from, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		ssize_t n =
+		        pread(adopted.fd, (char *)to + done, bytes - done, (off_t)(from + done));
+
+		if (n <= 0)
+			return false;
+		done += (uint64_t)n;
+	}
+	return true;
+}
+
+static bool read_memory(void *to, uint64_t from, uint64_t bytes)
+{
+	memcpy(to, (const void *)(uintptr_t)from, bytes);
+	return true;
+}
+
 /*
- * Has the memory at @from, of @bytes, lie in what @there is a mapping of, which ends. Both hold the
- * same, unless a signal handler writes in between.
+ * Has the memory at @from, of @bytes, lie in what @there is a mapping of, which ends, and @read
+ * copies. No signal handler writes in between.
  */
-static bool replace(uint64_t from, void *there, uint64_t bytes)
+static bool replace(uint64_t from, void *there, uint64_t bytes,
+                    bool (*read)(void *to, uint64_t from, uint64_t bytes))
 {
 	sigset_t all, before;
 	bool done;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	memcpy(there, (const void *)(uintptr_t)from, bytes);
-	done = mremap(there, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+	done = read(there, from, bytes) &&
+	       mremap(there, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
 	              (void *)(uintptr_t)from) != MAP_FAILED;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!done)
@@ -191,7 +212,7 @@ static bool move_in(uint64_t from, uint64_t to)
 
 	if (there == MAP_FAILED)
 		return false;
-	if (!replace(from, there, to - from)) {
+	if (!replace(from, there, to - from, read_memory)) {
 		free_pages(from, to);
 		return false;
 	}
@@ -205,7 +226,7 @@ static bool move_out(uint64_t from, uint64_t to)
 	void *there =
 	        mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return there != MAP_FAILED && replace(from, there, to - from);
+	return there != MAP_FAILED && replace(from, there, to - from, read_file);
 }
 
 /* ---- what is still ours: the program may have unmapped it, and mapped something else ---- */
@@ -281,9 +302,8 @@ static bool copy_part(uint64_t from, uint64_t to)
 	p->copy = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p->copy == MAP_FAILED)
 		return false;
-	memcpy(p->copy, (const void *)(uintptr_t)from, p->bytes);
 	n_parts++;
-	return true;
+	return read_file(p->copy, from, p->bytes);
 }
 
 static void before_fork(void)
