@@ -165,7 +165,7 @@ static void random_request(struct cm_client *c, unsigned *seed)
 	struct control_cm_bind_addr bind = { .id = small[0] };
 	struct control_cm_resolve_addr resolve = { .id = small[0] };
 	struct control_cm_connect connect = { .uid = 3, .id = small[0] };
-	struct control_cm_event reply;
+	struct control_cm_got reply; /* the longest */
 	uint32_t type = CONTROL_CM_FIRST + rand_r(seed) % (CONTROL_CM_END - CONTROL_CM_FIRST);
 	char body[CONTROL_MAX_BYTES] = { 0 };
 

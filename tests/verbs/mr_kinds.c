@@ -272,7 +272,9 @@ static void the_device_says_what_it_can_do_on_demand(void **state)
 	assert_int_equal(ud, IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV);
 	assert_int_equal(attr.odp_caps.per_transport_caps.rc_odp_caps,
 	                 IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
-	                         IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC);
+	                         IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC |
+	                         IBV_ODP_SUPPORT_SRQ_RECV);
+	assert_int_equal(attr.xrc_odp_caps, attr.odp_caps.per_transport_caps.rc_odp_caps);
 }
 
 static void an_on_demand_region_brings_in_the_pages_that_are_used(void **state)
