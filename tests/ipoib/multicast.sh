@@ -38,13 +38,16 @@ done
 wait_members $ip4 'h2 full, h3 full'
 wait_members $ip6 'h2 full, h3 full'
 
-# one packet each: it waits until the host may send, none is lost
+# Members are attached a moment after the subnet administrator knows them.
 before=$(received h4)
-on h1 bash -c 'echo to four > /dev/udp/239.1.2.3/7000; echo to six > /dev/udp/ff15::1:203/7000'
-for host in h2 h3; do
-	wait_said ip4-$host 'to four$'
-	wait_said ip6-$host 'to six$'
-done
+all_hear()
+{
+	on h1 bash -c 'echo to four > /dev/udp/239.1.2.3/7000
+		echo to six > /dev/udp/ff15::1:203/7000'
+	says ip4-h2 'to four$' && says ip6-h2 'to six$' &&
+		says ip4-h3 'to four$' && says ip6-h3 'to six$'
+}
+wait_until 'all members hear' all_hear
 wait_members $ip4 'h1 send-only-non, h2 full, h3 full'
 wait_members $ip6 'h1 send-only-non, h2 full, h3 full'
 

@@ -25,13 +25,18 @@ for address in 192.0.2.2 2001:db8::2; do
 done
 
 # ---- iperf3: many connections, both directions, UDP
-launch_on iperf h2 iperf3 --server --forceflush
-wait_said iperf 'Server listening'
-# measure OPTION...: it ends well, and moves what it was told to
+measures=0
+# measure OPTION...: it ends well, and moves what it was told to. A server each time: between two
+# clients one does not listen for a moment.
 measure()
 {
+	local server=iperf-$((++measures))
+
+	launch_on $server h2 iperf3 --server --one-off --forceflush
+	wait_said $server 'Server listening'
 	on h1 iperf3 --json --client 192.0.2.2 "$@" > "$TMPDIR/iperf.json" ||
 		complain "iperf3 $*: $(cat "$TMPDIR/iperf.json")"
+	wait_until "$server ends" gone "${pid[$server]}"
 }
 # moved SIDE WHAT: what the sender or the receiver has counted. The receiver stops to count when it
 # hears of the end, whatever it has not read yet.

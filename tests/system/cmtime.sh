@@ -47,7 +47,7 @@ expect_timed left
 expect_timed right
 
 # ---- a client is killed in the middle: the server ends its connections and serves others
-time_client killed h2 2000 10.0.0.1
+time_client killed h2 5000 10.0.0.1
 wait_said client-killed 'creating qp'
 kill -9 "${pid[client-killed]}"
 wait "${pid[client-killed]}" 2> /dev/null
@@ -63,8 +63,9 @@ nothing_left()
 wait_until 'nothing is left of clients' nothing_left
 for server in server-all server-ipv6; do
 	! gone "${pid[$server]}" || complain "$server has ended"
-	[ ! -s "$TMPDIR/$server.out" ] || complain "$server complains"
 done
+# the other one may have heard of the client that was killed
+[ ! -s "$TMPDIR/server-ipv6.out" ] || complain "server-ipv6 complains"
 
 # ---- nobody listens
 time_client nobody h1 3 10.0.0.3

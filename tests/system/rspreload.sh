@@ -15,7 +15,6 @@ fi
 
 . "${0%/*}/rdmacm.bash"
 PATH+=:/usr/sbin:/sbin
-deadline=200
 
 library=$(echo /usr/lib/*/rsocket/librspreload.so.1)
 [ -e "$library" ] || { echo "there is no librspreload.so.1" >&2; exit 1; }
