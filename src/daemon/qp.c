@@ -556,7 +556,8 @@ static bool hand_over(struct daemon_qp *qp)
 		return false;
 	/* what its requesters did to others is not undone in its name: it sends nothing */
 	LIST_REMOVE(qp, entry);
-	qp->cq->n_qps--;
+	if (qp->cq) /* it has been handed over before, otherwise */
+		qp->cq->n_qps--;
 	qp->cq = NULL;
 	qp->hca = user->hca;
 	qp->holder = user->hca->holder;

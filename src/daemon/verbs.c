@@ -82,18 +82,35 @@ static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
 	return NULL;
 }
 
+/* Whether an object of its holder refers to it. XRC targets may have no completion queue. */
+static bool is_used(const struct daemon_hca *h)
+{
+	const struct daemon_qp_user *user;
+	const struct daemon_cq *cq;
+	const struct daemon_qp *qp;
+
+	LIST_FOREACH(cq, &h->holder->cqs, entry)
+	if (cq->hca == h)
+		return true;
+	LIST_FOREACH(user, &h->holder->used_qps, of_holder)
+	if (user->hca == h)
+		return true;
+	LIST_FOREACH(qp, &h->holder->qps, entry)
+	if (qp->hca == h && !qp->is_roce_sender)
+		return true;
+	return false;
+}
+
 static int close_hca(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_handle *req = call->body;
 	struct daemon_hca *h = own_hca(call, req->handle);
-	struct daemon_cq *cq;
 	struct daemon_qp *qp;
 
 	if (!h)
 		return -EINVAL;
-	LIST_FOREACH(cq, &h->holder->cqs, entry)
-	if (cq->hca == h)
+	if (is_used(h))
 		return -EBUSY;
 	while ((qp = hidden_qp_of(h)))
 		daemon_qp_free(&v->objects->qps, qp);

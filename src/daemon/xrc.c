@@ -2,10 +2,12 @@
 /*
  * XRC domains: see xrc.h.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "daemon/xrc.h"
@@ -38,13 +40,14 @@ void daemon_xrcds_fini(struct daemon_xrcds *all)
 }
 
 static struct daemon_xrcd *find(const struct daemon_xrcds *all, uint32_t hca,
-                                const struct stat *file)
+                                const struct statx *file)
 {
 	for (uint32_t i = 1; i < all->ids.size; i++) {
 		struct daemon_xrcd *x = base_idtable_get(&all->ids, i);
 
-		if (x && x->fd >= 0 && x->hca == hca && x->dev == file->st_dev &&
-		    x->ino == file->st_ino)
+		if (x && x->fd >= 0 && x->hca == hca &&
+		    x->dev == makedev(file->stx_dev_major, file->stx_dev_minor) &&
+		    x->ino == file->stx_ino)
 			return x;
 	}
 	return NULL;
@@ -60,7 +63,7 @@ static void free_xrcd(struct daemon_xrcds *all, struct daemon_xrcd *x)
 
 /* A domain of the file; @fd is -1: of none. NULL: there is no room. */
 static struct daemon_xrcd *add(struct daemon_xrcds *all, uint32_t hca, int fd,
-                               const struct stat *file)
+                               const struct statx *file)
 {
 	struct daemon_xrcd *x = calloc(1, sizeof(*x));
 
@@ -72,8 +75,8 @@ static struct daemon_xrcd *add(struct daemon_xrcds *all, uint32_t hca, int fd,
 	x->fd = -1;
 	if (fd < 0)
 		return x;
-	x->dev = file->st_dev;
-	x->ino = file->st_ino;
+	x->dev = makedev(file->stx_dev_major, file->stx_dev_minor);
+	x->ino = file->stx_ino;
 	x->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (x->fd >= 0)
 		return x;
@@ -96,9 +99,10 @@ int daemon_xrcd_open(struct daemon_xrcds *all, struct daemon_hca *h, int fd,
 {
 	struct daemon_xrcd_handle *handle;
 	struct daemon_xrcd *x = NULL;
-	struct stat file = { 0 };
+	struct statx file = { 0 };
 
-	if (fd >= 0 && fstat(fd, &file))
+	/* not fstat(): a file system that does not answer must not keep the daemon */
+	if (fd >= 0 && statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &file))
 		return -EINVAL;
 	if (fd >= 0)
 		x = find(all, h->hca, &file);
