@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/util.h"
 #include "hca/adopt.h"
 #include "hca/mr.h"
@@ -207,11 +208,16 @@ static bool replace(uint64_t from, void *there, uint64_t bytes,
 
 static bool move_in(uint64_t from, uint64_t to)
 {
-	void *there =
-	        mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, adopted.fd, (off_t)from);
+	void *there;
 
-	if (there == MAP_FAILED)
+	/* at once: if there is no memory, touching the file is a signal */
+	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)))
 		return false;
+	there = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, adopted.fd, (off_t)from);
+	if (there == MAP_FAILED) {
+		free_pages(from, to);
+		return false;
+	}
 	if (!replace(from, there, to - from, read_memory)) {
 		free_pages(from, to);
 		return false;
@@ -231,8 +237,8 @@ static bool move_out(uint64_t from, uint64_t to)
 
 /* ---- what is still ours: the program may have unmapped it, and mapped something else ---- */
 
-/* Calls @visit with each part of the range that the file is still mapped at. Whether it was true
- * for all of them. */
+/* Calls @visit with each part of the range that the file is still mapped at, where it was. Whether
+ * it was true for all of them, and no part is mapped elsewhere (mremap(2)). */
 static bool each_part(const struct range *r, bool (*visit)(uint64_t from, uint64_t to))
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -241,13 +247,17 @@ static bool each_part(const struct range *r, bool (*visit)(uint64_t from, uint64
 	bool good = f;
 
 	while (f && getline(&line, &room, f) > 0) {
-		uint64_t from, to;
+		uint64_t from, to, offset;
 		uintmax_t inode;
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %ju", &from, &to, &inode) !=
-		            3 ||
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %ju", &from, &to,
+		           &offset, &inode) != 4 ||
 		    inode != adopted.inode || !strstr(line, "umbel-adopted"))
 			continue;
+		if (offset != from) {
+			good = good && (offset >= r->to || offset + (to - from) <= r->from);
+			continue;
+		}
 		from = from > r->from ? from : r->from;
 		to = to < r->to ? to : r->to;
 		if (from < to)
@@ -312,11 +322,18 @@ static void before_fork(void)
 
 	pthread_mutex_lock(&adopted.lock);
 	LIST_FOREACH(r, &adopted.ranges, entry)
-	if (!each_part(r, copy_part))
-		base_log_warning(verbs,
-		                 "out of memory: the child does not have %" PRIu64
-		                 " bytes of registered memory",
-		                 r->to - r->from);
+	{
+		unsigned before = n_parts;
+		bool good = each_part(r, copy_part);
+
+		if (!good && n_parts == before) /* nobody can tell what is mapped there */
+			good = copy_part(r->from, r->to);
+		if (!good)
+			base_log_warning(verbs,
+			                 "a child of fork() lacks some of %" PRIu64
+			                 " bytes of registered memory",
+			                 r->to - r->from);
+	}
 }
 
 static void after_fork_in_parent(void)
@@ -406,9 +423,11 @@ bool hca_adopt(struct hca_process *p, const void *start, size_t length)
 	uint64_t to, from = hca_adopt_range((uintptr_t)start, length, &to);
 	struct range *r;
 	bool done = false;
+	int cancel_state;
 
 	if (from >= to)
 		return false;
+	cancel_state = base_cancel_off();
 	pthread_mutex_lock(&adopted.lock);
 	give_back(p);
 	r = range_with(from, to);
@@ -419,6 +438,7 @@ bool hca_adopt(struct hca_process *p, const void *start, size_t length)
 		done = true;
 	}
 	pthread_mutex_unlock(&adopted.lock);
+	base_cancel_restore(cancel_state);
 	return done;
 }
 
@@ -426,6 +446,7 @@ void hca_adopt_end(struct hca_process *p, const void *start, size_t length)
 {
 	uint64_t to, from = hca_adopt_range((uintptr_t)start, length, &to);
 	struct range *r;
+	int cancel_state = base_cancel_off();
 
 	pthread_mutex_lock(&adopted.lock);
 	r = range_with(from, to);
@@ -433,4 +454,5 @@ void hca_adopt_end(struct hca_process *p, const void *start, size_t length)
 		r->regions--;
 	give_back(p);
 	pthread_mutex_unlock(&adopted.lock);
+	base_cancel_restore(cancel_state);
 }

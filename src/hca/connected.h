@@ -31,6 +31,7 @@ struct hca_connected_qp {
 	uint32_t last_peer;      /* to which it was connected before it was reset */
 	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
 	bool is_waiting;         /* it is in its process's list */
+	bool goes;               /* it is being destroyed, and not added there any more */
 	TAILQ_ENTRY(hca_connected_qp) waiting;
 };
 

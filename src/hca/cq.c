@@ -280,11 +280,11 @@ void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 	struct hca_process *p = cq->ctx->process;
 
 	base_lock(&p->waiting_lock);
-	if (!c->is_waiting) {
+	if (!c->is_waiting && !c->goes) {
 		TAILQ_INSERT_TAIL(&p->waiting, c, waiting);
 		atomic_fetch_add_explicit(&p->n_waiting, 1, memory_order_relaxed);
+		c->is_waiting = true;
 	}
-	c->is_waiting = true;
 	base_unlock(&p->waiting_lock);
 	base_lock(&cq->lock);
 	cq->failed = true;
@@ -306,6 +306,7 @@ static void remove_waiting(struct hca_process *p, struct hca_qp *qp)
 	base_lock(&p->waiting_lock);
 	if (hca_connected(qp)->is_waiting)
 		take_waiting(p, hca_connected(qp));
+	hca_connected(qp)->goes = true; /* a thread that has it just now does not add it again */
 	base_unlock(&p->waiting_lock);
 }
 

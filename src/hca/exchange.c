@@ -70,6 +70,11 @@ static BASE_COLD bool map(struct hca_exchange *x, struct hca_end *end, uint64_t 
 	return end->map;
 }
 
+static BASE_HOT bool is_within(uint64_t at, uint64_t length, uint64_t from, uint64_t to)
+{
+	return at >= from && at <= to && length <= to - at;
+}
+
 /* Where this process has mapped memory of @end, @length bytes from @at on, which @reach gives
  * access to; NULL: nowhere. */
 static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
@@ -78,9 +83,10 @@ static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
 	const struct hca_mapping *m = end->map;
 	uint64_t to, from = hca_adopt_range(reach->start, reach->length, &to);
 
-	if (!(reach->access & SHM_KEY_ADOPTED) || at < from || at + length > to)
+	/* the other process wrote these: none may wrap */
+	if (!(reach->access & SHM_KEY_ADOPTED) || !is_within(at, length, from, to))
 		return NULL;
-	if (base_unlikely(!m || at < m->from || at + length > m->to)) {
+	if (base_unlikely(!m || !is_within(at, length, m->from, m->to))) {
 		if (!map(x, end, from, to))
 			return NULL;
 		m = end->map;

@@ -75,7 +75,9 @@ static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q)
 
 	for (; node; node = base_hash_next(node)) {
 		m = container_of(node, struct hca_memory, node);
-		if (m->client == q->client && m->keys_off == q->connection.keys_off)
+		/* numbers of clients come again */
+		if (m->client == q->client && m->keys_off == q->connection.keys_off &&
+		    m->pid == q->connection.pid)
 			return m;
 	}
 	return NULL;

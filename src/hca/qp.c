@@ -733,9 +733,9 @@ int hca_qp_destroy(struct hca_qp *qp)
 	pthread_mutex_unlock(&qp->ctx->lock);
 	wait_acked(qp);
 	free_qp(qp);
+	hca_pd_unuse(pd); /* its allocators' memory is freed now */
 	if (xrcd)
 		/* release: pairs with the acquire in hca_xrcd_close() */
 		atomic_fetch_sub_explicit(&xrcd->users, 1, memory_order_release);
-	hca_pd_unuse(pd); /* last: its allocators' memory is freed now */
 	return 0;
 }

@@ -18,7 +18,7 @@
 #include "shm/layout.h"
 
 /* RDMA READs or WRITEs that peers have carried out, if the queue pair counts them
- * (SHM_QP_COUNTS_REMOTE). They only grow, whoever has the queue pair's number. */
+ * (SHM_QP_COUNTS_REMOTE). They only grow while a queue pair has the number. */
 struct shm_remote {
 	_Atomic uint64_t requests, bytes, errors;
 };
