@@ -164,6 +164,7 @@ int ipoib_tun_open(struct ipoib_tun *tun, const char *name)
 err_close:
 	ret = -errno;
 	close(tun->fd);
+	tun->fd = -1;
 	return ret;
 }
 

@@ -45,6 +45,8 @@ int rsocket_stream_map(struct rsocket *rs, void *addr, size_t bytes, int prot, o
 
 	if (!s->cq || prot & ~PROT_WRITE || bytes > UINT32_MAX)
 		return -EINVAL;
+	if (s->state < RSOCKET_CONNECTED) /* how many the peer has room for is not known */
+		return -ENOTCONN;
 	map = calloc(1, sizeof(*map));
 	if (!map)
 		return -ENOMEM;
