@@ -628,7 +628,11 @@ static void processes_share_a_domain_and_a_target(void **state)
 {
 	char name[] = "/tmp/umbel-xrc-XXXXXX", byte;
 	int fd = mkstemp(name);
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+		                                      IBV_QP_OPEN_ATTR_TYPE,
+		                         .qp_type = IBV_QPT_XRC_RECV };
 	struct fixture f;
+	struct ibv_qp *again;
 	uint32_t number, got;
 	int status;
 
@@ -647,15 +651,22 @@ static void processes_share_a_domain_and_a_target(void **state)
 	get(neighbour, &got, sizeof(got));
 	assert_int_equal(got, 60);
 	lab_forget(f.target);
+	open.qp_num = f.target->qp_num;
 	assert_int_equal(ibv_destroy_qp(f.target), 0);
 	fill(f.memory, BYTES, 6);
 	post(&f, IBV_WR_SEND, number, BYTES, NULL);
 	lab_complete(f.cq, IBV_WC_SUCCESS);
 	get(neighbour, &got, sizeof(got));
 	assert_int_equal(got, BYTES);
+	/* and comes back when the other ends */
+	open.xrcd = f.xrcd;
+	again = ibv_open_qp(f.to, &open);
+	assert_non_null(again);
 	put(neighbour, "", 1);
 	wait(&status);
 	assert_int_equal(status, 0);
+	assert_int_equal(lab_state(again), IBV_QPS_RTS);
+	assert_int_equal(ibv_destroy_qp(again), 0);
 }
 
 /* It is forked before the library is used here. */
