@@ -68,6 +68,16 @@ struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon
 	return cq && cq->holder == holder ? cq : NULL;
 }
 
+/* One more event of the CQ on its channel. False: the eventfd is full, so nobody sleeps on it. */
+static bool add_event(struct shm_cq *s, const struct daemon_channel *ch)
+{
+	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
+	if (base_eventfd_add(ch->eventfd))
+		return true;
+	atomic_fetch_sub_explicit(&s->notified, 1, memory_order_relaxed);
+	return false;
+}
+
 void daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 {
 	struct shm_cq *s = &all->region->cqs[id];
@@ -76,11 +86,8 @@ void daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 	if (!ch)
 		return;
 	atomic_store_explicit(&s->arm, SHM_CQ_IDLE, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
-	if (!base_eventfd_add(ch->eventfd)) { /* it is full: nobody sleeps on it */
-		atomic_fetch_sub_explicit(&s->notified, 1, memory_order_relaxed);
+	if (!add_event(s, ch))
 		return;
-	}
 	/* The dead process may have counted an event and not written it. Who reads one too many
 	 * reads on; but one too few, and another CQ's event is never read. */
 	base_eventfd_add(ch->eventfd);
@@ -97,8 +104,7 @@ static void on_moderation(struct base_timer *t)
 	if (!ch || !atomic_load_explicit(&s->held_back, memory_order_relaxed) ||
 	    atomic_exchange_explicit(&s->arm, SHM_CQ_IDLE, memory_order_seq_cst) == SHM_CQ_IDLE)
 		return;
-	atomic_fetch_add_explicit(&s->notified, 1, memory_order_release);
-	base_eventfd_add(ch->eventfd);
+	add_event(s, ch);
 }
 
 int daemon_cq_moderate(struct daemon_cqs *all, uint32_t id)
