@@ -4,22 +4,10 @@
 # UCX as Debian ships it sends by RC, reads, writes and changes memory of the other host, and so do
 # Open MPI and MPICH over it.
 
-. "${0%/*}/lib.sh"
+. "${0%/*}/ucx.bash"
 . "${0%/*}/../mpi/lib.bash"
 
 export UCX_TLS=rc,self
-
-# exchange TEST MESSAGES OPTION...: ucx_perftest -t TEST on h1, with a server on h2.
-exchange()
-{
-	local test=$1 n=$2
-	shift 2
-	new_port
-	start server h2 ucx_perftest -p "$port"
-	wait_listening server "$port" || return
-	expect 0 "*Final: * $n *" umbel exec h1 -- ucx_perftest localhost -p "$port" -t "$test" -n "$n" -w 10 "$@"
-	wait_ended server 0
-}
 
 umbel up --hosts 3 > /dev/null
 expect 0 '*Transport: rc_verbs*Device: umbel_h1_0:1*' umbel exec h1 -- ucx_info -d
