@@ -226,7 +226,7 @@ static const struct hca_transition uc_transitions[] = {
 
 #define RC_OPS                                                                   \
 	(UC_OPS | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | HCA_QP_EX_WITH_FLUSH | HCA_QP_EX_WITH_ATOMIC_WRITE)
 
 const struct hca_transport hca_rc = {
 	.name = "RC",

@@ -27,7 +27,8 @@ static bool is_atomic(const struct ibv_send_wr *wr)
 	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-/* The operations that queue pairs of both types have; READ and atomics are RC's. */
+/* The operations that ibv_post_send() has. Queue pairs of both types have them, but READ and
+ * atomics are RC's. A flush cannot be said by it: struct ibv_send_wr has no place for that. */
 static bool has_opcode(const struct hca_qp *qp, enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {
@@ -42,6 +43,7 @@ static bool has_opcode(const struct hca_qp *qp, enum ibv_wr_opcode opcode)
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE:
 		return qp->transport->type != IBV_QPT_UC;
 	default:
 		return false;
@@ -63,9 +65,42 @@ static int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t
 		return -EINVAL;
 	if (wr->opcode == IBV_WR_BIND_MW && (!wr->bind_mw.mw || *length))
 		return -EINVAL;
-	if (is_atomic(wr) && *length != sizeof(uint64_t))
+	if ((is_atomic(wr) || wr->opcode == (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE) &&
+	    *length != sizeof(uint64_t))
 		return -EINVAL;
 	return 0;
+}
+
+/* What the ibv_wr_ calls alone can say: wr_flush() and wr_atomic_write() in wr_api.c. */
+static bool is_of_wr_api(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == (enum ibv_wr_opcode)HCA_WR_FLUSH ||
+	       (wr->opcode == (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE && !wr->num_sge);
+}
+
+static void describe_rare(const struct ibv_send_wr *wr, struct shm_request *r)
+{
+	switch ((unsigned)wr->opcode) {
+	case IBV_WR_BIND_MW:
+		hca_mw_describe(wr, r);
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+	case HCA_WR_FLUSH:
+		r->remote_addr = wr->wr.atomic.remote_addr;
+		r->rkey = wr->wr.atomic.rkey;
+		r->compare_add = wr->wr.atomic.compare_add;
+		r->swap = wr->wr.atomic.swap;
+		break;
+	case HCA_WR_ATOMIC_WRITE:
+		r->remote_addr = wr->wr.rdma.remote_addr;
+		r->rkey = wr->wr.rdma.rkey;
+		r->swap = wr->wr.atomic.swap; /* the word, if there are no entries */
+		r->length = sizeof(uint64_t);
+		break;
+	default:
+		break; /* it has no remote memory */
+	}
 }
 
 static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_request *r)
@@ -77,16 +112,12 @@ static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_r
 	r->opcode = (uint8_t)wr->opcode;
 	r->flags = (uint8_t)wr->send_flags;
 	r->srqn = wr->qp_type.xrc.remote_srqn; /* means nothing but to XRC */
-	if (is_atomic(wr)) {
-		r->remote_addr = wr->wr.atomic.remote_addr;
-		r->rkey = wr->wr.atomic.rkey;
-		r->compare_add = wr->wr.atomic.compare_add;
-		r->swap = wr->wr.atomic.swap;
-	} else if (base_unlikely(wr->opcode == IBV_WR_BIND_MW)) {
-		hca_mw_describe(wr, r);
-	} else {
+	if (base_likely(wr->opcode <=
+	                IBV_WR_RDMA_READ)) { /* SENDs have it, too: it means nothing */
 		r->remote_addr = wr->wr.rdma.remote_addr;
 		r->rkey = wr->wr.rdma.rkey;
+	} else {
+		describe_rare(wr, r);
 	}
 }
 
@@ -251,7 +282,7 @@ static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_w
 		outcome = hca_connected_carry_out(c, &r, (const struct shm_entry *)wr->sg_list);
 	if (base_unlikely(outcome < 0))
 		return post_kept(c, &r, wr->sg_list);
-	hca_qp_complete(&c->qp, wr, (uint32_t)length, (enum ibv_wc_status)outcome);
+	hca_qp_complete(&c->qp, wr, r.length, (enum ibv_wc_status)outcome);
 	if (base_unlikely(outcome && state == IBV_QPS_RTS))
 		hca_connected_fail(c);
 	return 0;
@@ -281,6 +312,8 @@ int hca_connected_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length;
 
+	if (is_of_wr_api(wr)) /* the queue pair has the operation, or ibv_wr_ would have failed */
+		return wr->num_sge ? -EINVAL : 0;
 	return check(qp, wr, &length);
 }
 

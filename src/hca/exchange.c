@@ -556,28 +556,46 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 
 /* ---- RDMA WRITE, READ and atomics ---- */
 
+static BASE_COLD int refuse_operation(struct hca_exchange *x)
+{
+	return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
+	              "the queue pair does not allow the operation");
+}
+
+static BASE_COLD int refuse_access(struct hca_exchange *x)
+{
+	return refuse(x, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
+	              "no region with this key allows the access");
+}
+
+/* *@reach: what the request's key gives access to, if that is @access. */
+static BASE_HOT bool find_remote(const struct hca_exchange *x, const struct shm_request *r,
+                                 uint32_t access, struct shm_reach *reach)
+{
+	const struct shm_qp_connection *c = &x->responder.qp.connection;
+
+	return base_likely(shm_key_read(&x->process->region, c->keys_off, r->rkey, reach) &&
+	                   reach->domain == c->domain && (reach->access & access) == access &&
+	                   (!reach->qpn || reach->qpn == x->responder.qp.qpn));
+}
+
 /* Where in the responder's memory the request goes; IBV_WC_SUCCESS, or how it is refused. */
 static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request *r,
                                 uint32_t length, uint32_t access, struct parts *to)
 {
-	const struct shm_qp_connection *c = &x->responder.qp.connection;
 	struct shm_reach reach;
 	void *here = NULL;
 	uint64_t at = 0;
 
-	if (base_unlikely(!(c->access & access)))
-		return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
-		              "the queue pair does not allow the operation");
+	if (base_unlikely(!(x->responder.qp.connection.access & access)))
+		return refuse_operation(x);
 	to->n = 0;
 	to->has_null = to->mapped = false;
 	if (!length) /* the key means nothing: o9-33 */
 		return IBV_WC_SUCCESS;
-	if (base_unlikely(!shm_key_read(&x->process->region, c->keys_off, r->rkey, &reach) ||
-	                  reach.domain != c->domain || !(reach.access & access) ||
-	                  (reach.qpn && reach.qpn != x->responder.qp.qpn) ||
+	if (base_unlikely(!find_remote(x, r, access, &reach) ||
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
-		return refuse(x, IBV_EVENT_QP_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR,
-		              "no region with this key allows the access");
+		return refuse_access(x);
 	if (x->responder.memory->way != HCA_MEMORY_OWN)
 		here = mapped_at(x, &x->responder, &reach, at, length);
 	to->mapped = here;
@@ -658,7 +676,7 @@ static struct shm_keys *lock_atomics(struct hca_exchange *x)
 	for (unsigned tries = 0; keys && tries < ATOMICS_TRIES; tries++) {
 		uint32_t nobody = 0;
 
-		/* acquire: pairs with the release in change_memory() */
+		/* acquire: pairs with the release in unlock_atomics() */
 		if (atomic_compare_exchange_strong_explicit(&keys->atomics, &nobody, x->worker,
 		                                            memory_order_acquire,
 		                                            memory_order_relaxed))
@@ -669,6 +687,15 @@ static struct shm_keys *lock_atomics(struct hca_exchange *x)
 			sched_yield();
 	}
 	return NULL;
+}
+
+static void unlock_atomics(const struct hca_exchange *x, struct shm_keys *keys)
+{
+	uint32_t worker = x->worker;
+
+	/* release: pairs with the acquire in lock_atomics() */
+	atomic_compare_exchange_strong_explicit(&keys->atomics, &worker, 0, memory_order_release,
+	                                        memory_order_relaxed);
 }
 
 static uint64_t result_of(const struct shm_request *r, uint64_t old)
@@ -706,7 +733,6 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 	struct shm_keys *keys;
 	struct parts word, to;
 	struct iovec here;
-	uint32_t worker = x->worker;
 	uint64_t old;
 	int ret;
 
@@ -724,9 +750,7 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 	if (!keys)
 		return HCA_WAITS_FOR_PATH;
 	ret = change_word(x, r, &word, &old);
-	/* release: pairs with the acquire in lock_atomics() */
-	atomic_compare_exchange_strong_explicit(&keys->atomics, &worker, 0, memory_order_release,
-	                                        memory_order_relaxed);
+	unlock_atomics(x, keys);
 	if (ret)
 		return copy_failed(x, ret);
 	here = (struct iovec){ &old, sizeof(old) };
@@ -734,6 +758,81 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 	target = local_span(x, r, &to);
 	return hca_memory_copy(&target, &source, sizeof(old)) ? IBV_WC_LOC_PROT_ERR
 	                                                      : IBV_WC_SUCCESS;
+}
+
+/* ---- atomic WRITE and FLUSH: annex A19 ---- */
+
+/* Stores the word at once, if this process can: then nobody sees a part of it. */
+static int store_word(struct hca_exchange *x, struct parts *at, uint64_t word)
+{
+	struct hca_span source, target = remote_span(x, at);
+	struct iovec here = { &word, sizeof(word) };
+
+	if ((at->mapped || x->responder.memory->way == HCA_MEMORY_OWN) &&
+	    (uintptr_t)at->iov[0].iov_base % sizeof(word) == 0) {
+		/* release: what was written before is seen by who reads the word */
+		atomic_store_explicit((_Atomic uint64_t *)at->iov[0].iov_base, word,
+		                      memory_order_release);
+		return 0;
+	}
+	source = (struct hca_span){ .iov = &here, .n = 1 };
+	return hca_memory_copy(&target, &source, sizeof(word));
+}
+
+static int write_word(struct hca_exchange *x, const struct shm_request *r,
+                      const struct shm_entry *e)
+{
+	uint64_t word = r->swap;
+	struct iovec here = { &word, sizeof(word) };
+	struct hca_span target = { .iov = &here, .n = 1 }, source;
+	struct parts from, to;
+	struct shm_keys *keys;
+	int ret;
+
+	if (!local_parts(x, r, e, 0, &from))
+		return IBV_WC_LOC_PROT_ERR;
+	if (r->remote_addr % sizeof(word))
+		return refuse(x, IBV_EVENT_QP_REQ_ERR, IBV_WC_REM_INV_REQ_ERR,
+		              "the address is no multiple of 8");
+	ret = has_resource(x);
+	if (!ret)
+		ret = remote_part(x, r, sizeof(word), IBV_ACCESS_REMOTE_WRITE, &to);
+	if (ret)
+		return ret;
+	source = local_span(x, r, &from);
+	ret = r->n_entries ? hca_memory_copy(&target, &source, sizeof(word)) : 0;
+	if (ret)
+		return ret == -ESRCH ? HCA_WAITS_FOR_PATH : IBV_WC_LOC_PROT_ERR;
+	keys = lock_atomics(
+	        x); /* so that no other atomic operation overwrites it by what it read */
+	if (!keys)
+		return HCA_WAITS_FOR_PATH;
+	ret = store_word(x, &to, word);
+	unlock_atomics(x, keys);
+	return ret ? copy_failed(x, ret) : IBV_WC_SUCCESS;
+}
+
+/* What was written before lies in memory already, for all to see. So nothing is left to do but to
+ * check whether the requester may ask for it. */
+static int flush(struct hca_exchange *x, const struct shm_request *r)
+{
+	uint8_t type = hca_flush_type(r->swap);
+	uint32_t access = (type & HCA_FLUSH_GLOBAL ? HCA_ACCESS_FLUSH_GLOBAL : 0) |
+	                  (type & HCA_FLUSH_PERSISTENT ? HCA_ACCESS_FLUSH_PERSISTENT : 0);
+	struct shm_reach reach;
+	uint64_t at;
+	int ret = has_resource(x);
+
+	if (ret)
+		return ret;
+	if ((x->responder.qp.connection.access & access) != access)
+		return refuse_operation(x);
+	if (!find_remote(x, r, access, &reach) ||
+	    (hca_flush_level(r->swap) == HCA_FLUSH_RANGE &&
+	     !shm_reach_addr(&reach, r->remote_addr, r->compare_add, &at)))
+		return refuse_access(x);
+	atomic_thread_fence(memory_order_seq_cst);
+	return IBV_WC_SUCCESS;
 }
 
 /* ---- all ---- */
@@ -755,7 +854,7 @@ static BASE_HOT bool is_there(const struct hca_exchange *x)
 static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries)
 {
-	switch ((enum ibv_wr_opcode)r->opcode) {
+	switch (r->opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 	case IBV_WR_SEND_WITH_INV:
@@ -768,6 +867,10 @@ static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		return change_memory(x, r, entries);
+	case HCA_WR_ATOMIC_WRITE:
+		return write_word(x, r, entries);
+	case HCA_WR_FLUSH:
+		return flush(x, r);
 	default:
 		return IBV_WC_LOC_QP_OP_ERR;
 	}

@@ -9,8 +9,10 @@
 #include "hca/keys.h"
 #include "hca/mw.h"
 
-#define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-#define KNOWN  (REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED)
+#define REMOTE                                                                         \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 HCA_ACCESS_FLUSH_GLOBAL)
+#define KNOWN (REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ZERO_BASED)
 
 /* The entry of the table is of kind HCA_MR_WINDOW, which no request finds by its key. */
 struct hca_mw {

@@ -643,6 +643,8 @@ static const uint8_t completion_opcodes[] = {
 	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	[HCA_WR_FLUSH] = HCA_WC_FLUSH,
+	[HCA_WR_ATOMIC_WRITE] = HCA_WC_ATOMIC_WRITE,
 };
 
 void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,

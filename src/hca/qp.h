@@ -8,6 +8,7 @@
 #define HCA_QP_H
 
 #include "hca/cq.h"
+#include "hca/newer_verbs.h"
 #include "hca/rq.h"
 #include "hca/sender.h"
 #include "hca/transport.h"
@@ -31,7 +32,10 @@ struct hca_connection {
 };
 
 struct hca_qp {
-	struct ibv_qp_ex ex; /* begins with the public struct ibv_qp */
+	union { /* begins with the public struct ibv_qp */
+		struct ibv_qp_ex ex;
+		union hca_qp_ex all;
+	};
 	const struct hca_transport *transport;
 	struct hca_context *ctx;
 	const struct hca_domain *domain; /* that it is in */

@@ -189,6 +189,34 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ad
 	begin_rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, &what);
 }
 
+/* The word is the request's own: swap, in a place that rdma has not (connected_send.c). */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, const void *word)
+{
+	struct ibv_send_wr what = { 0 };
+
+	memcpy(&what.wr.atomic.swap, word, sizeof(what.wr.atomic.swap));
+	what.wr.rdma.remote_addr = addr;
+	what.wr.rdma.rkey = rkey;
+	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE, HCA_QP_EX_WITH_ATOMIC_WRITE, &what);
+}
+
+/* ibv_wr_flush() of rdma-core 46. The request has the bytes in compare_add, and in swap what is
+ * asked for (hca_flush_what()). */
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t length,
+                     uint8_t type, uint8_t level)
+{
+	const struct ibv_send_wr what = { .wr.atomic = { .remote_addr = addr,
+		                                         .compare_add = length,
+		                                         .swap = hca_flush_what(type, level),
+		                                         .rkey = rkey } };
+	struct hca_wr_batch *b = qp_of(ex)->batch;
+
+	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_FLUSH, HCA_QP_EX_WITH_FLUSH, &what);
+	if (b && (!type || type & ~(HCA_FLUSH_GLOBAL | HCA_FLUSH_PERSISTENT) ||
+	          level > HCA_FLUSH_MR || (level == HCA_FLUSH_RANGE && length > HCA_MAX_MESSAGE)))
+		fail(b, EINVAL);
+}
+
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
                        const struct ibv_mw_bind_info *info)
 {
@@ -395,6 +423,8 @@ void hca_wr_api_init(struct hca_qp *qp)
 	ex->wr_rdma_read = wr_rdma_read;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
 	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_atomic_write = wr_atomic_write;
+	qp->all.newer.wr_flush = wr_flush;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_sge = wr_set_sge;

@@ -124,7 +124,8 @@ static void make_qp(struct lab_peer_objects *p, const struct lab_peer_options *o
 	if (o->type == IBV_QPT_RC)
 		init.send_ops_flags |= IBV_QP_EX_WITH_RDMA_READ |
 		                       IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-		                       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+		                       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | LAB_EX_WITH_FLUSH |
+		                       LAB_EX_WITH_ATOMIC_WRITE;
 	p->qp = ibv_create_qp_ex(p->context, &init);
 	assert_non_null(p->qp);
 	lab_undo(undo_qp, p->qp);
@@ -150,7 +151,9 @@ static struct lab_peer_objects *make(struct command *c)
 		p->channel = lab_channel(p->context);
 	p->send_cq = lab_cq(p->context, o->cqe, p->channel);
 	p->recv_cq = lab_cq(p->context, o->cqe, p->channel);
-	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes, LAB_ALL_ACCESS & ~o->no_access);
+	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
+	                   (LAB_ALL_ACCESS & ~o->no_access) |
+	                           (o->flush_access & ~o->no_flush_access));
 	assert_non_null(p->mr);
 	lab_undo(undo_mr, p->mr);
 	make_qp(p, o);
@@ -186,6 +189,21 @@ static bool is_atomic(const struct lab_work *w)
 	return w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+typedef void (*flush_fn)(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t length,
+                         uint8_t type, uint8_t level);
+
+/* ibv_wr_flush(): the function lies behind the end of struct ibv_qp_ex of older headers. */
+static void wr_flush(struct ibv_qp_ex *ex, const struct command *c)
+{
+	const struct lab_work *w = &c->work;
+	flush_fn fn;
+
+	memcpy(&fn, (char *)ex + offsetof(struct ibv_qp_ex, wr_abort) + 2 * sizeof(void *),
+	       sizeof(fn));
+	fn(ex, c->address.rkey ^ w->rkey_xor, c->address.addr + w->remote, w->flush_bytes,
+	   w->flush_type, w->flush_level);
+}
+
 static void begin_wr(struct ibv_qp_ex *ex, const struct command *c)
 {
 	const struct lab_work *w = &c->work;
@@ -195,7 +213,13 @@ static void begin_wr(struct ibv_qp_ex *ex, const struct command *c)
 	ex->wr_id = w->wr_id;
 	ex->wr_flags = w->flags | (w->unsignalled ? 0 : IBV_SEND_SIGNALED);
 	ex->wr_flags &= ~(unsigned)IBV_SEND_INLINE;
-	switch (w->opcode) {
+	switch ((unsigned)w->opcode) {
+	case LAB_WR_FLUSH:
+		wr_flush(ex, c);
+		break;
+	case LAB_WR_ATOMIC_WRITE:
+		ibv_wr_atomic_write(ex, rkey, addr, &w->swap);
+		break;
 	case IBV_WR_SEND:
 		ibv_wr_send(ex);
 		break;
@@ -228,6 +252,9 @@ static int post_by_wr(struct lab_peer_objects *p, const struct command *c)
 	entries_of(p, &c->work, sge);
 	ibv_wr_start(ex);
 	begin_wr(ex, c);
+	if ((unsigned)c->work.opcode == LAB_WR_FLUSH ||
+	    (unsigned)c->work.opcode == LAB_WR_ATOMIC_WRITE)
+		return ibv_wr_complete(ex);
 	if (c->work.flags & IBV_SEND_INLINE) {
 		for (int i = 0; i < c->work.n; i++)
 			buf[i] = (struct ibv_data_buf){ (void *)(uintptr_t)sge[i].addr,
@@ -683,7 +710,7 @@ void lab_peer_to_init(struct lab_peer *p)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.pkey_index = p->o.pkey_index,
-		.qp_access_flags = LAB_ALL_ACCESS & ~p->o.no_qp_access,
+		.qp_access_flags = (LAB_ALL_ACCESS & ~p->o.no_qp_access) | p->o.flush_access,
 	};
 
 	assert_int_equal(lab_peer_modify(p, &a,

@@ -43,6 +43,8 @@ struct lab_peer_options {
 	uint8_t min_rnr_timer;                 /* 1 (10 us) if not said */
 	uint8_t no_read;                       /* max_dest_rd_atomic is 0 */
 	uint16_t pkey_index;
+	unsigned flush_access;    /* LAB_ACCESS_FLUSH_...: its region's and its queue pair's */
+	unsigned no_flush_access; /* of these: what its region has not */
 	/* shares its context and protection domain; it is here */
 	const struct lab_peer *neighbour;
 };
@@ -95,6 +97,23 @@ void lab_peer_expect_state(struct lab_peer *p, enum ibv_qp_state state);
 
 #define LAB_PEER_SGE 8
 
+/* Of newer headers: enum ibv_wr_opcode, ibv_wc_opcode, ibv_access_flags, ibv_placement_type,
+ * ibv_selectivity_level, ibv_qp_create_send_ops_flags. */
+enum {
+	LAB_WR_FLUSH = 14,
+	LAB_WR_ATOMIC_WRITE = 15,
+	LAB_WC_FLUSH = 8,
+	LAB_WC_ATOMIC_WRITE = 9,
+	LAB_ACCESS_FLUSH_GLOBAL = 1 << 8,
+	LAB_ACCESS_FLUSH_PERSISTENT = 1 << 9,
+	LAB_FLUSH_GLOBAL = 1,
+	LAB_FLUSH_PERSISTENT = 2,
+	LAB_FLUSH_RANGE = 0,
+	LAB_FLUSH_MR = 1,
+	LAB_EX_WITH_FLUSH = 1 << 11,
+	LAB_EX_WITH_ATOMIC_WRITE = 1 << 12,
+};
+
 struct lab_piece {
 	uint64_t at; /* in the peer's memory */
 	uint32_t length;
@@ -114,6 +133,9 @@ struct lab_work {
 	uint64_t remote; /* in @to's memory */
 	uint32_t rkey_xor;
 	uint64_t compare_add, swap;
+	/* of a flush; and its pieces, or those of an atomic write by ibv_wr_...(), are not set */
+	size_t flush_bytes;
+	uint8_t flush_type, flush_level;
 	bool by_wr; /* posted by ibv_wr_...() */
 };
 

@@ -69,6 +69,19 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
+/* What connected queue pairs have besides. No memory here is persistent, so none can be flushed so.
+ */
+static void add_connected(struct ibv_device_attr_ex *all)
+{
+	uint32_t *on_demand = &all->odp_caps.per_transport_caps.rc_odp_caps;
+
+	all->device_cap_flags_ex |= HCA_DEVICE_ATOMIC_WRITE | HCA_DEVICE_FLUSH_GLOBAL;
+	if (!all->odp_caps.general_caps)
+		return;
+	*on_demand |= HCA_ODP_SUPPORT_ATOMIC_WRITE | HCA_ODP_SUPPORT_FLUSH;
+	all->xrc_odp_caps = *on_demand;
+}
+
 int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
                           struct ibv_device_attr_ex *attr, size_t len)
 {
@@ -95,8 +108,8 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	if (hca_mr_has_on_demand())
 		all.odp_caps = on_demand;
-	if (all.odp_caps.general_caps && (all.orig_attr.device_cap_flags & IBV_DEVICE_XRC))
-		all.xrc_odp_caps = on_demand.per_transport_caps.rc_odp_caps;
+	if (all.orig_attr.device_cap_flags & IBV_DEVICE_XRC) /* it has connections */
+		add_connected(&all);
 	all.cq_mod_caps = (struct ibv_cq_moderation_caps){ UINT16_MAX, UINT16_MAX };
 	all.max_dm_size = HCA_DM_BYTES;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
