@@ -56,6 +56,8 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	c = &f->region->flow_counts[flow->id];
 	atomic_store_explicit(&c->packets, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->back_packets, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->back_bytes, 0, memory_order_relaxed);
 	fabric_mcast_path_join(f, path, flow);
 	*out = flow;
 	return 0;
@@ -71,12 +73,15 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 	struct shm_flow *r = &f->region->flows[flow->id];
 	struct fabric_mcast_path *path = flow->path;
 
+	fabric_flow_find_back(f, flow);
 	fabric_flow_count(f, flow);
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
 	fabric_mcast_path_leave(flow);
 	fabric_mcast_path_put(f, path);
+	if (flow->back)
+		fabric_mcast_path_put(f, flow->back);
 	base_idtable_remove(&f->flows->ids, flow->id);
 	free(flow);
 }
@@ -204,10 +209,16 @@ static void collect_wire(struct fabric *f, struct fabric_port *p)
 
 void fabric_flow_collect(struct fabric *f)
 {
+	struct fabric_flow *flow;
+
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
 		if (f->hca_port[i]->ethernet)
 			collect_wire(f, f->hca_port[i]);
-	for (uint32_t i = 0; i < f->flows->ids.size; i++)
-		if (base_idtable_get(&f->flows->ids, i))
-			fabric_flow_count(f, base_idtable_get(&f->flows->ids, i));
+	for (uint32_t i = 0; i < f->flows->ids.size; i++) {
+		flow = base_idtable_get(&f->flows->ids, i);
+		if (!flow)
+			continue;
+		fabric_flow_find_back(f, flow);
+		fabric_flow_count(f, flow);
+	}
 }

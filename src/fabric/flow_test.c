@@ -583,6 +583,46 @@ static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
 		assert_stats(e->f->hca_port[h], 0, 7);
 }
 
+/* As the tables lead to the LID of the requester. */
+static void what_comes_back_counts_along_the_way_back(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
+	struct shm_flow_count *c = &e->f->region->flow_counts[flow->id];
+
+	send(e, flow, 2, 200);
+	c->back_packets = 7;
+	c->back_bytes = 700;
+	fabric_flow_all_changed(e->f); /* a walk over all paths */
+	fabric_flow_collect(e->f);
+	fabric_flow_collect(e->f); /* counts nothing twice */
+	assert_stats(e->f->hca_port[0], 2, 7);
+	assert_stats(&e->sw[0]->port[1], 7, 2);
+	assert_stats(&e->sw[0]->port[4], 2, 7);
+	assert_stats(e->f->hca_port[3], 7, 2);
+	assert_stats(e->f->hca_port[1], 0, 0);
+	fabric_flow_all_changed(e->f);
+	c->back_packets = 8;
+	c->back_bytes = 800;
+	fabric_flow_remove(e->f, flow); /* is counted at its end */
+	assert_stats(e->f->hca_port[3], 8, 2);
+	assert_stats(e->f->hca_port[0], 2, 8);
+}
+
+static void what_comes_back_from_nowhere_is_not_counted(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *to_group = flow_from(e, 0);
+	struct fabric_flow *nowhere = testing_flow(e->f, e->f->hca_port[0], 10, 99, NULL);
+
+	e->f->region->flow_counts[to_group->id].back_packets = 7;
+	e->f->region->flow_counts[nowhere->id].back_packets = 7;
+	fabric_flow_collect(e->f);
+	for (unsigned h = 0; h < 4; h++)
+		assert_stats(e->f->hca_port[h], 0, 0);
+	fabric_flow_remove(e->f, nowhere);
+}
+
 static void a_changed_path_keeps_what_the_old_one_carried(void **state)
 {
 	struct env *e = *state;
@@ -801,6 +841,8 @@ int main(void)
 		TEST(unicast_without_a_route_reaches_nobody),
 		TEST(the_mtu_of_the_path_is_in_the_record),
 		TEST(what_was_sent_counts_at_every_port_along_the_tree),
+		TEST(what_comes_back_counts_along_the_way_back),
+		TEST(what_comes_back_from_nowhere_is_not_counted),
 		TEST(a_changed_path_keeps_what_the_old_one_carried),
 		TEST(a_flow_that_ends_leaves_its_counts),
 		TEST(a_new_flow_does_not_count_what_its_predecessor_sent),

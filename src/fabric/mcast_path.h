@@ -78,7 +78,12 @@ void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s)
 /* Whether packets come through @sw. */
 bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);
 
-/* Adds what the flow's sender has counted since the last call to the ports along the path. */
+/* Finds the way by which responses to the flow come back, if any have come. It is kept, as it is
+ * needed again. Not while paths are walked through: it may be a new one. */
+void fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
+
+/* Adds what the flow's sender has counted since the last call to the ports along the path, and to
+ * those of the way back, if that is known. */
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow);
 
 #endif

@@ -68,6 +68,57 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 	count_losses(f, flow, more);
 }
 
+/* What has come back since the last count. */
+static struct sent more_back(const struct fabric *f, const struct fabric_flow *flow)
+{
+	const struct shm_flow_count *c = &f->region->flow_counts[flow->id];
+
+	return (struct sent){
+		.packets = atomic_load_explicit((_Atomic uint64_t *)&c->back_packets,
+		                                memory_order_relaxed) -
+		           flow->back_packets,
+		.bytes = atomic_load_explicit((_Atomic uint64_t *)&c->back_bytes,
+		                              memory_order_relaxed) -
+		         flow->back_bytes,
+	};
+}
+
+/* Whether the way back is still from where the flow leads to where it comes from. */
+static bool back_fits(const struct fabric_flow *flow)
+{
+	const struct fabric_mcast_path *b = flow->back, *s = flow->path;
+
+	return b && s->n_reached && b->from == s->reached[0] && b->key.dlid == flow->from->lid &&
+	       b->pkey == s->pkey;
+}
+
+void fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
+{
+	const struct fabric_flow_key key = { .qpn = flow->key.qpn, .dlid = flow->from->lid };
+	struct sent more = more_back(f, flow);
+
+	/* nobody responds in groups, or on Ethernet yet, whoever has written that */
+	if (!more.packets || back_fits(flow) || !flow->path->n_reached ||
+	    ib_lid_is_mcast(flow->key.dlid) || flow->from->ethernet)
+		return;
+	if (flow->back)
+		fabric_mcast_path_put(f, flow->back);
+	if (fabric_mcast_path_get(f, flow->path->reached[0], &key, &flow->back))
+		flow->back = NULL;
+}
+
+static void count_back(struct fabric *f, struct fabric_flow *flow)
+{
+	struct sent more = more_back(f, flow);
+
+	if (!more.packets || !back_fits(flow))
+		return;
+	flow->back_packets += more.packets;
+	flow->back_bytes += more.bytes;
+	for (uint32_t i = 0; i < flow->back->n_hops; i++)
+		count_link(flow->back->hop[i], &more);
+}
+
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 {
 	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
@@ -75,6 +126,7 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	struct sent more = { .packets = packets - flow->packets, .bytes = bytes - flow->bytes };
 
+	count_back(f, flow);
 	if (!more.packets && !more.bytes)
 		return;
 	if (ib_lid_is_mcast(flow->key.dlid))

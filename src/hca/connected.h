@@ -46,9 +46,12 @@ int hca_connected_check(const struct hca_qp *qp, const struct ibv_send_wr *wr);
 int hca_connected_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int hca_connected_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr);
 
-/* Carries a request out: hca_exchange() by this queue pair. UC's requests never wait. */
+/* Carries a request out: hca_exchange() by this queue pair. UC's requests never wait. The packets
+ * of those that waited are counted when they complete: the responder may have carried them out. */
 int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
                             const struct shm_entry *entries);
+/* Counts them. */
+void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r);
 
 /* Copies the records of both ends again. */
 void hca_connected_renew(struct hca_connected_qp *c);

@@ -203,19 +203,42 @@ static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
 	return f;
 }
 
-/* Counts the packets of a request that has left. What READs and atomics bring back is not counted.
- */
-static BASE_HOT void count(const struct hca_connected_qp *c, struct hca_flow *f,
-                           const struct shm_request *r)
+static BASE_HOT uint32_t packets_of(const struct hca_connected_qp *c, uint32_t length)
 {
 	const unsigned shift = 7u + c->qp.connection.path_mtu; /* IBV_MTU_256 is 1 */
 
-	if (r->opcode == IBV_WR_RDMA_READ || r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	    r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		hca_flow_count_packets(f, 1, 0);
+	return length ? ((length - 1) >> shift) + 1 : 1;
+}
+
+/* Counts a request that brings something back, and that. */
+static void count_both_ways(const struct hca_connected_qp *c, struct hca_flow *f,
+                            const struct shm_request *r)
+{
+	bool is_read = r->opcode == IBV_WR_RDMA_READ;
+
+	hca_flow_count_packets(f, 1, r->opcode == HCA_WR_ATOMIC_WRITE ? r->length : 0);
+	hca_flow_count_back(f, is_read ? packets_of(c, r->length) : 1, is_read ? r->length : 0);
+}
+
+/* Counts the packets of a request, and what it brings back, but for acknowledgements. */
+static BASE_HOT void count(const struct hca_connected_qp *c, struct hca_flow *f,
+                           const struct shm_request *r)
+{
+	if (base_likely(r->opcode < IBV_WR_RDMA_READ || r->opcode == IBV_WR_SEND_WITH_INV))
+		hca_flow_count_packets(f, packets_of(c, r->length), r->length);
 	else
-		hca_flow_count_packets(f, r->length ? ((r->length - 1) >> shift) + 1 : 1,
-		                       r->length);
+		count_both_ways(c, f, r);
+}
+
+void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r)
+{
+	struct hca_flow *f;
+
+	if (r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV)
+		return;
+	f = hca_flow_get(&c->qp.sender, &c->path);
+	if (f)
+		count(c, f, r);
 }
 
 int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
@@ -241,7 +264,7 @@ int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request
 		outcome = outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}
 	hca_exchange_end(x);
-	if (base_likely(outcome == IBV_WC_SUCCESS))
+	if (base_likely(outcome == IBV_WC_SUCCESS && !hca_connected_waits(c)))
 		count(c, f, r);
 	if (base_unlikely(c->qp.sender.unfinished))
 		hca_sender_finish(&c->qp.sender);

@@ -206,8 +206,10 @@ void hca_connected_harvest(struct hca_connected_qp *c)
 	uint32_t head = hca_connected_load(&c->shm->head), failed;
 
 	/* nonsense must not keep us here for long */
-	while (c->completed != head && c->qp.sq_kept)
+	while (c->completed != head && c->qp.sq_kept) {
+		hca_connected_count(c, request_at(c, c->completed));
 		complete(c, request_at(c, c->completed++), IBV_WC_SUCCESS);
+	}
 	failed = hca_connected_load(&c->shm->failed);
 	if (failed && failed == shm_failed(c->completed, failed) && c->qp.sq_kept)
 		fail_first(c, (enum ibv_wc_status)(failed & 0xFF));

@@ -84,6 +84,20 @@ static inline void hca_flow_count_packets(struct hca_flow *f, uint32_t packets, 
 	                      memory_order_relaxed);
 }
 
+/* Counts packets of responses, which come back from where the flow leads. */
+static inline void hca_flow_count_back(struct hca_flow *f, uint32_t packets, uint32_t bytes)
+{
+	struct shm_flow_count *c = f->sent;
+
+	atomic_store_explicit(&c->back_packets,
+	                      atomic_load_explicit(&c->back_packets, memory_order_relaxed) +
+	                              packets,
+	                      memory_order_relaxed);
+	atomic_store_explicit(&c->back_bytes,
+	                      atomic_load_explicit(&c->back_bytes, memory_order_relaxed) + bytes,
+	                      memory_order_relaxed);
+}
+
 /* One packet. */
 static inline void hca_flow_count(struct hca_flow *f, uint32_t bytes)
 {

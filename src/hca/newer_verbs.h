@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What newer headers of libibverbs have than the oldest that Umbel is built with: atomic writes
- * (rdma-core 44, but not all that belongs to them) and flushes (46), InfiniBand specification
+ * (rdma-core 44, but not all that belongs to them) and flushes (45), InfiniBand specification
  * volume 1, annex A19. The numbers are part of the binary interface. Constant data, safe from any
  * thread.
  */

@@ -200,7 +200,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, 
 	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE, HCA_QP_EX_WITH_ATOMIC_WRITE, &what);
 }
 
-/* ibv_wr_flush() of rdma-core 46. The request has the bytes in compare_add, and in swap what is
+/* ibv_wr_flush() of rdma-core 45. The request has the bytes in compare_add, and in swap what is
  * asked for (hca_flush_what()). */
 static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t length,
                      uint8_t type, uint8_t level)

@@ -398,8 +398,10 @@ static_assert(sizeof(struct shm_sender) == 64, "layout");
 /* What was sent on a flow. One writer: the thread that posts on its QP. The daemon reads it. */
 struct shm_flow_count {
 	_Atomic uint64_t packets;
-	_Atomic uint64_t bytes; /* payload of the UD message */
-	uint64_t reserved[6];
+	_Atomic uint64_t bytes; /* payload */
+	/* that came back: the responses to READs and atomic operations */
+	_Atomic uint64_t back_packets, back_bytes;
+	uint64_t reserved[4];
 };
 static_assert(sizeof(struct shm_flow_count) == 64, "layout");
 

@@ -743,7 +743,7 @@ void lab_peer_to_rts(struct lab_peer *p)
 		.timeout = p->o.timeout,
 		.retry_cnt = p->o.retry_cnt,
 		.rnr_retry = p->o.rnr_retry,
-		.max_rd_atomic = 16,
+		.max_rd_atomic = p->o.no_reading ? 0 : 16,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 

@@ -42,6 +42,7 @@ struct lab_peer_options {
 	uint8_t timeout, retry_cnt, rnr_retry; /* as they are: 0 is for ever, no retry, no retry */
 	uint8_t min_rnr_timer;                 /* 1 (10 us) if not said */
 	uint8_t no_read;                       /* max_dest_rd_atomic is 0 */
+	uint8_t no_reading;                    /* max_rd_atomic is 0 */
 	uint16_t pkey_index;
 	unsigned flush_access;    /* LAB_ACCESS_FLUSH_...: its region's and its queue pair's */
 	unsigned no_flush_access; /* of these: what its region has not */

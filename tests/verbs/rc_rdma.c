@@ -453,6 +453,102 @@ static void requests_behind_a_failed_one_are_flushed_in_order(void **state)
 	lab_peer_expect(p[1], 64, 512, 9);
 }
 
+/* ---- limits and counters ---- */
+
+/* As on mlx5: the requester has one READ or atomic operation under way at a time. */
+static void a_requester_that_may_have_no_read_under_way_has_one(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 14, .retry_cnt = 7, .no_reading = 1 };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < 20; i++) {
+		w = read_of(p[1], 256, 0, 100);
+		w.unsignalled = i < 19;
+		lab_peer_fill(p[1], 0, 100, i);
+		lab_peer_post(p[0], &w);
+	}
+	lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	lab_peer_expect(p[0], 256, 100, 19);
+	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 512, 1, 0);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+}
+
+struct traffic {
+	uint64_t xmit_pkts[2], rcv_pkts[2], xmit_bytes[2], rcv_bytes[2];
+};
+
+static struct traffic count_traffic(void)
+{
+	struct traffic t;
+
+	for (int i = 0; i < 2; i++) {
+		t.xmit_pkts[i] = lab_counter(i + 1, "xmit_pkts");
+		t.rcv_pkts[i] = lab_counter(i + 1, "rcv_pkts");
+		t.xmit_bytes[i] = lab_counter(i + 1, "xmit_bytes");
+		t.rcv_bytes[i] = lab_counter(i + 1, "rcv_bytes");
+	}
+	return t;
+}
+
+/* Since @before, h1 has sent this to h2, and h2 this to h1. */
+static void expect_traffic(const struct traffic *before, const uint64_t packets[2],
+                           const uint64_t bytes[2])
+{
+	struct traffic t = count_traffic();
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(t.xmit_pkts[i] - before->xmit_pkts[i], packets[i]);
+		assert_int_equal(t.rcv_pkts[!i] - before->rcv_pkts[!i], packets[i]);
+		assert_int_equal(t.xmit_bytes[i] - before->xmit_bytes[i], bytes[i]);
+		assert_int_equal(t.rcv_bytes[!i] - before->rcv_bytes[!i], bytes[i]);
+	}
+}
+
+/* The MTU of the path is 1024. */
+static void responses_are_counted_at_the_port_that_sends_them(void **state)
+{
+	const struct lab_peer_options o = { .bytes = MIB, .timeout = 14, .retry_cnt = 7 };
+	struct traffic before = count_traffic();
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, &o, state);
+	w = read_of(p[1], 0, 0, 10000);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w = read_of(p[1], 0, 0, 0);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w = atomic_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 1, 0);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	expect_traffic(&before, (const uint64_t[]){ 3, 10 + 1 + 1 },
+	               (const uint64_t[]){ 0, 10000 });
+	before = count_traffic();
+	w = write_of(p[1], 0, 0, 10000);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	expect_traffic(&before, (const uint64_t[]){ 10, 0 }, (const uint64_t[]){ 10000, 0 });
+}
+
+/* Whoever carries them out: here the responder, when it posts the receive. */
+static void requests_that_waited_are_counted_once(void **state)
+{
+	struct traffic before = count_traffic();
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	w = write_of(p[1], 0, 0, 5000);
+	w.opcode = IBV_WR_SEND;
+	lab_peer_post(p[0], &w);
+	w = read_of(p[1], 0, 0, 5000);
+	lab_peer_post(p[0], &w);
+	lab_peer_receive(p[1], 1, 8192, 5000);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+	lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	expect_traffic(&before, (const uint64_t[]){ 5 + 1, 5 }, (const uint64_t[]){ 5000, 5000 });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -475,6 +571,9 @@ int main(void)
 		LAB_BOTH(a_wrong_local_key_shows_even_if_the_responder_is_gone),
 		LAB_BOTH(a_deregistered_region_is_not_reached),
 		LAB_BOTH(requests_behind_a_failed_one_are_flushed_in_order),
+		LAB_TEST(a_requester_that_may_have_no_read_under_way_has_one),
+		LAB_BOTH(responses_are_counted_at_the_port_that_sends_them),
+		LAB_BOTH(requests_that_waited_are_counted_once),
 	};
 
 	lab_peers_begin();

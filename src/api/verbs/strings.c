@@ -97,7 +97,7 @@ static const char *const wr_opcodes[] = {
 	[IBV_WR_SEND_WITH_INV] = "send-with-inv",
 	[IBV_WR_TSO] = "tso",
 	[IBV_WR_DRIVER1] = "driver1",
-	[14] = "flush", /* this and the next: since rdma-core 46 */
+	[14] = "flush", /* this and the next: since rdma-core 45 */
 	[15] = "atomic-write",
 };
 
