@@ -342,8 +342,8 @@ bool rsocket_stream_all_sent(const struct rsocket_stream *s)
 
 /*
  * The peer may have updated the next target. It does so before the message that we have here; if
- * that was about something else, it may just be at it, so key and length, which it writes last, are
- * read first and at once.
+ * that was about something else, it may just be at it: key and length, which are read at once, may
+ * be there before the address is. Then the message about this target is still to come.
  */
 static void take_target(struct rsocket_stream *s)
 {
@@ -352,17 +352,18 @@ static void take_target(struct rsocket_stream *s)
 	struct {
 		uint32_t key, length;
 	} last;
-	uint64_t word;
+	uint64_t word, addr;
 
 	if (to->length)
 		return; /* it has more to come: not its turn */
 	/* acquire: pairs with the completion that the peer's write came before */
 	word = atomic_load_explicit((_Atomic uint64_t *)&from->key, memory_order_acquire);
+	addr = atomic_load_explicit((_Atomic uint64_t *)&from->addr, memory_order_relaxed);
 	memcpy(&last, &word, sizeof(last));
-	if (!last.length)
+	if (!last.length || !addr)
 		return;
-	*to = (struct rsocket_place){ .addr = from->addr, .key = last.key, .length = last.length };
-	from->length = 0;
+	*to = (struct rsocket_place){ .addr = addr, .key = last.key, .length = last.length };
+	*from = (struct rsocket_place){ 0 };
 	s->out.next_target = (s->out.next_target + 1) % RSOCKET_N_TARGETS;
 }
 
