@@ -357,10 +357,8 @@ static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 		return false;
 	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
 	read_credit(x, out->slot, c->entries_off + index * sizeof(out->one), c->max_recv_sge, out);
-	if (base_unlikely(x->is_xrc)) {
+	if (base_unlikely(x->is_xrc))
 		out->slot->class_flow = q->qpn; /* the completion says which target received it */
-		hca_srq_check_limit(x->process, x->ring, SHM_XRC_SRQ | x->srqn, out->pos + 1);
-	}
 	return true;
 }
 
@@ -408,6 +406,8 @@ static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, ui
 	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
 		hca_cq_note_arrival(x->process, x->cq, q->flags, slot);
 	shm_ring_publish(&v, slot, pos);
+	if (base_unlikely(x->is_xrc)) /* behind the barrier; pairs with hca_srq_modify() */
+		hca_srq_check_limit(x->process, x->ring, SHM_XRC_SRQ | x->srqn, pos + 1);
 	hca_cq_announce(x->cq, q->ready_bit);
 	hca_cq_notify(x->process, x->cq, solicited);
 	return IBV_WC_SUCCESS;

@@ -190,8 +190,9 @@ void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t 
                          uint32_t next)
 {
 	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED, .element = index };
+	/* acquire: with the limit come the credits that were posted before it was set */
+	uint32_t limit = atomic_load_explicit(&ring->limit, memory_order_acquire);
 	int32_t left = (int32_t)(atomic_load_explicit(&ring->posted, memory_order_relaxed) - next);
-	uint32_t limit = atomic_load_explicit(&ring->limit, memory_order_relaxed);
 
 	if (!limit || left >= (int32_t)limit ||
 	    !atomic_compare_exchange_strong_explicit(&ring->limit, &limit, 0, memory_order_acq_rel,
@@ -215,8 +216,10 @@ int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mas
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
 	base_lock(&srq->lock);
-	/* seq_cst: before the look at the credits; pairs with take_shared() in exchange.c */
+	/* seq_cst: before the look at the credits. Who takes one publishes, a full barrier, and
+	 * then looks at the limit: take_shared() and publish() in exchange.c */
 	atomic_store_explicit(&srq->ring->limit, attr->srq_limit, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
 	check_limit(srq);
 	base_unlock(&srq->lock);
 	return 0;
