@@ -104,6 +104,19 @@ static inline void hca_connected_unlock(struct shm_connection *shm, uint32_t qpn
 	                                        memory_order_relaxed);
 }
 
+/* No receive is posted: says that a request waits for one. False: that was not said yet, so one may
+ * have been posted meanwhile, and there is to be one more try. */
+static inline bool hca_connected_park(struct hca_exchange *x)
+{
+	/* seq_cst, and a barrier: before the next try; pairs with post_connected() in rq.c and
+	 * hca_srq_post() */
+	bool was_said =
+	        atomic_exchange_explicit(&x->credits->waited_for, 1, memory_order_seq_cst);
+
+	base_fence_behind_seq_cst();
+	return was_said;
+}
+
 static inline uint32_t hca_connected_load(const _Atomic uint32_t *v)
 {
 	/* acquire: what the one who moved it had done is seen */

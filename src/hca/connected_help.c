@@ -71,11 +71,14 @@ static bool work_for(struct hca_exchange *x, struct shm_connection *c, bool *all
 	       path_leads_here(x, c) && hca_connected_take(x, head, &r, entries)) {
 		int outcome;
 
+		/* acquire, behind the copy: what was copied is one request, not parts of two */
+		atomic_thread_fence(memory_order_acquire);
+		if (hca_connected_load(&c->lock) != x->worker)
+			break;
 		if (r.opcode == IBV_WR_BIND_MW || r.opcode == IBV_WR_LOCAL_INV)
 			return true; /* the requester's own business: it is woken */
 		outcome = hca_exchange(x, &r, entries);
-		if (outcome == HCA_WAITS_FOR_RECEIVE &&
-		    !atomic_exchange_explicit(&x->credits->waited_for, 1, memory_order_seq_cst))
+		if (outcome == HCA_WAITS_FOR_RECEIVE && !hca_connected_park(x))
 			continue;
 		if (outcome < 0 || hca_connected_load(&c->lock) != x->worker)
 			break;
@@ -133,6 +136,9 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	unsigned rounds = 0;
 	bool tells = false, all;
 
+	/* what the caller has taken back, waited_for, before the look whether the lock is free; pairs
+	 * with must_look_again() of who has it */
+	base_fence_behind_seq_cst();
 	if (qp->xrcd || hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
 	    !prepare_help(qp, peer, &x))
 		return; /* XRC's requesters go on by themselves */

@@ -65,6 +65,8 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	}
 	/* release: pairs with the acquire of who works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
+	/* before the look whether the lock is free; pairs with must_look_again() of who has it */
+	atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;
 	hca_cq_add_waiting(c->qp.send_cq, c);
 }
@@ -237,9 +239,7 @@ static void work_off(struct hca_connected_qp *c)
 		if (hca_connected_take(&c->x, head, &r, entries))
 			outcome = hca_connected_carry_out(c, &r, entries);
 		if (outcome == HCA_WAITS_FOR_RECEIVE) {
-			/* seq_cst: before the next try; pairs with hca_rq_post() */
-			if (!atomic_exchange_explicit(&c->x.credits->waited_for, 1,
-			                              memory_order_seq_cst))
+			if (!hca_connected_park(&c->x))
 				continue;
 		}
 		if (outcome < 0) {

@@ -391,8 +391,12 @@ static BASE_HOT void fill(struct hca_exchange *x, const struct shm_request *r,
 /* Whether the request is still this thread's: a requester whose peer was stopped gives it up. */
 static BASE_HOT bool is_ours(const struct hca_exchange *x)
 {
-	return base_likely(!x->held) ||
-	       atomic_load_explicit(x->held, memory_order_relaxed) == x->worker;
+	if (base_likely(!x->held))
+		return true;
+	/* the copy before the look: who takes the lock, by an acquire in try_lock(), goes on to
+	 * use its buffers for other things */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(x->held, memory_order_relaxed) == x->worker;
 }
 
 static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
