@@ -99,9 +99,10 @@ bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
 	const struct shm_sender *sender = &all->f->region->senders[index];
 
 	/* acquire: pairs with the release of who has come to the end of its deliveries */
-	return live_qp_at(all, index) &&
-	       (!qpn || atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn,
-	                                     memory_order_acquire) == qpn);
+	uint32_t target =
+	        atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn, memory_order_acquire);
+
+	return live_qp_at(all, index) && (!qpn || (target & IB_QPN_MASK) == qpn);
 }
 
 struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift)
@@ -331,12 +332,15 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 	struct shm_region *region = all->f->region;
 	uint16_t index = (uint16_t)SHM_QP_INDEX(qp->qpn);
 	struct shm_sender *sender = &region->senders[index];
-	uint32_t qpn = atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
+	uint32_t qpn =
+	        IB_QPN_MASK & atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
 	struct daemon_qp *target = qpn ? live_qp_at(all, SHM_QP_INDEX(qpn)) : NULL;
 
 	release_connection(all, qp->qpn, record_of(all, qp->qpn)->connection.dest_qpn);
 	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
+	/* nobody is to wait for the dead: hca_connections_wait() */
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
+	atomic_store_explicit(&region->connections[index].helps, 0, memory_order_relaxed);
 	if (qp->is_roce_sender)
 		hca_roce_release(&region->roce_ports[roce_port(all, qp)], index);
 	if (!target || target->qpn != qpn)

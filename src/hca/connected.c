@@ -42,6 +42,11 @@ static void connected_made(struct hca_qp *qp)
 	base_unlock(&p->connected_lock);
 }
 
+static uint32_t last_peer(const struct hca_connected_qp *c)
+{
+	return atomic_load_explicit(&c->last_peer, memory_order_relaxed);
+}
+
 static void connected_fini(struct hca_qp *qp)
 {
 	struct hca_connected_qp *c = hca_connected(qp);
@@ -49,10 +54,11 @@ static void connected_fini(struct hca_qp *qp)
 
 	if (!c->shm)
 		return;
+	hca_connected_wait_for(qp, qp->xrcd ? qp->connection.dest_qpn : last_peer(c));
+	/* not before: a thread that deregisters memory waits as well */
 	base_lock(&p->connected_lock);
 	LIST_REMOVE(c, entry);
 	base_unlock(&p->connected_lock);
-	hca_connected_wait_for(qp, qp->xrcd ? qp->connection.dest_qpn : c->last_peer);
 	if (c->x.responder.memory)
 		hca_memory_put(p, c->x.responder.memory);
 	if (c->x.requester.memory)
@@ -69,7 +75,8 @@ static void connected_flush(struct hca_qp *qp)
 	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
 	qp->sq_kept = 0;
 	c->waits_since_ns = 0;
-	c->last_peer = qp->connection.dest_qpn;
+	/* release: before others see that it is the peer no more; pairs with wait_for_users() */
+	atomic_store_explicit(&c->last_peer, qp->connection.dest_qpn, memory_order_release);
 	atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
@@ -108,7 +115,8 @@ static void connected_progress(struct hca_qp *qp)
 		hca_connected_unlock(c->shm, qp->sender.qpn);
 		break;
 	case IBV_QPS_RESET:
-		hca_connected_wait_for(qp, c->last_peer);
+		hca_connected_wait_for(qp, last_peer(c));
+		atomic_store_explicit(&c->last_peer, 0, memory_order_relaxed);
 		break;
 	default:
 		hca_connected_harvest(c);

@@ -27,8 +27,9 @@ struct hca_connected_qp {
 	/* what the first of them waits for: since when, or 0 */
 	uint64_t waits_since_ns;
 	uint32_t waits_position;
-	int waits_for;           /* HCA_WAITS_FOR_RECEIVE or _PATH */
-	uint32_t last_peer;      /* to which it was connected before it was reset */
+	int waits_for; /* HCA_WAITS_FOR_RECEIVE or _PATH */
+	/* to which it was connected, until nobody of that one's process uses our memory any more */
+	_Atomic uint32_t last_peer;
 	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
 	bool is_waiting;         /* it is in its process's list */
 	bool goes;               /* it is being destroyed, and not added there any more */
@@ -110,8 +111,7 @@ static inline bool hca_connected_park(struct hca_exchange *x)
 {
 	/* seq_cst, and a barrier: before the next try; pairs with post_connected() in rq.c and
 	 * hca_srq_post() */
-	bool was_said =
-	        atomic_exchange_explicit(&x->credits->waited_for, 1, memory_order_seq_cst);
+	bool was_said = atomic_exchange_explicit(&x->credits->waited_for, 1, memory_order_seq_cst);
 
 	base_fence_behind_seq_cst();
 	return was_said;
@@ -134,8 +134,8 @@ int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, ui
 int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
 
 /*
- * A key of this process is gone: waits until nobody uses it any more. At most
- * HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it copies.
+ * A key of this process is gone: waits until nobody uses it any more, other threads of this process
+ * included. At most HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it copies.
  */
 void hca_connections_wait(struct hca_process *p);
 

@@ -92,6 +92,26 @@ static bool work_for(struct hca_exchange *x, struct shm_connection *c, bool *all
 	return tells;
 }
 
+/*
+ * Says in @helps whom this thread deals with, before it looks at anything of theirs. False: it was
+ * stopped, and has lost @lock. Another thread may have it, whose word must stay, so this writes
+ * only over what was there while the lock was still its own.
+ */
+static bool say_whom(_Atomic uint32_t *helps, uint32_t whom, _Atomic uint32_t *lock,
+                     uint32_t worker)
+{
+	uint32_t before = hca_connected_load(helps);
+
+	do
+		if (hca_connected_load(lock) != worker)
+			return false;
+	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
+	while (!atomic_compare_exchange_strong_explicit(helps, &before, whom, memory_order_seq_cst,
+	                                                memory_order_acquire));
+	base_fence_behind_seq_cst();
+	return true;
+}
+
 /* Holds the lock of the requester's queue meanwhile. False: somebody else holds it, and goes on
  * with the queue. */
 static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x, bool *tells,
@@ -99,19 +119,20 @@ static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x
 {
 	struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(peer)];
 	_Atomic uint32_t *helps = &hca_connected(qp)->shm->helps;
-	uint32_t nobody = 0;
+	uint32_t mine = peer | (x->worker & ~IB_QPN_MASK), nobody = 0;
 
 	*all = false;
 	if (!atomic_compare_exchange_strong_explicit(&c->lock, &nobody, x->worker,
 	                                             memory_order_acquire, memory_order_relaxed))
 		return false;
-	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
-	atomic_store_explicit(helps, peer, memory_order_seq_cst);
-	base_fence_behind_seq_cst();
+	if (!say_whom(helps, mine, &c->lock, x->worker))
+		return false;
 	if (hca_exchange_is_current(x)) /* it may have been reset since the records were copied */
 		*tells |= work_for(x, c, all);
-	/* release: all that was done comes before "deals with nobody" */
-	atomic_store_explicit(helps, 0, memory_order_release);
+	/* release: all that was done comes before "deals with nobody". It is another thread's if
+	 * the lock was taken from this one */
+	atomic_compare_exchange_strong_explicit(helps, &mine, 0, memory_order_release,
+	                                        memory_order_relaxed);
 	hca_connected_unlock(c, x->worker);
 	return true;
 }
@@ -136,8 +157,8 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	unsigned rounds = 0;
 	bool tells = false, all;
 
-	/* what the caller has taken back, waited_for, before the look whether the lock is free; pairs
-	 * with must_look_again() of who has it */
+	/* what the caller has taken back, waited_for, before the look whether the lock is free;
+	 * pairs with must_look_again() of who has it */
 	base_fence_behind_seq_cst();
 	if (qp->xrcd || hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
 	    !prepare_help(qp, peer, &x))
@@ -152,40 +173,44 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	hca_memory_put(p, x.requester.memory);
 }
 
-/* Whether a thread of the process of @peer may be using memory that @qpn gives access to; 0: that
- * anybody gives. */
-static bool deals_with(const struct hca_process *p, uint32_t peer, uint32_t qpn)
+/*
+ * Waits while a thread says in @word that it deals with queue pair @qpn, or, if that is 0, with
+ * any. It says something else each time, and who begins now sees that the key is gone: so one copy
+ * is all there is to wait for, however busy the thread is. *@began: since when this waits, or 0.
+ */
+static void wait_until_done(const _Atomic uint32_t *word, uint32_t qpn, uint64_t *began)
 {
-	const struct shm_sender *s = &p->region.senders[SHM_QP_INDEX(peer)];
-	const struct shm_connection *c = &p->region.connections[SHM_QP_INDEX(peer)];
-	/* seq_cst: after the key is gone; pairs with hca_exchange_begin() */
-	uint32_t target =
-	        atomic_load_explicit((_Atomic uint32_t *)&s->target_qpn, memory_order_seq_cst);
+	/* seq_cst: after the key is gone; pairs with hca_exchange_begin() and work_locked(). Also
+	 * acquire: what the thread has copied comes before */
+	uint32_t first = atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst);
 
-	if (!qpn)
-		return target;
-	return target == qpn ||
-	       atomic_load_explicit((_Atomic uint32_t *)&c->helps, memory_order_seq_cst) == qpn;
-}
-
-/* Waits as long as that. *@began: since when, or 0. */
-static void wait_for(struct hca_process *p, uint32_t peer, uint32_t qpn, uint64_t *began)
-{
-	while (peer && deals_with(p, peer, qpn)) {
+	if (!first || (qpn && (first & IB_QPN_MASK) != qpn))
+		return;
+	while (atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst) == first) {
 		if (!*began)
 			*began = base_now_ns();
-		if (base_now_ns() - *began > HCA_CONNECTED_WAIT_NS || hca_process_gone(p))
+		if (base_now_ns() - *began > HCA_CONNECTED_WAIT_NS)
 			break;
 		sched_yield();
 	}
 }
 
+/* Waits for threads of the process of @peer that may be using memory that @qpn gives access to; 0:
+ * that anybody gives. */
+static void wait_for(const struct hca_process *p, uint32_t peer, uint32_t qpn, uint64_t *began)
+{
+	if (!peer)
+		return;
+	wait_until_done(&p->region.senders[SHM_QP_INDEX(peer)].target_qpn, qpn, began);
+	wait_until_done(&p->region.connections[SHM_QP_INDEX(peer)].helps, qpn, began);
+}
+
 /* Waits for all that deal with an XRC shared receive queue of this process: anybody may. */
-static void wait_for_all(struct hca_process *p, uint64_t *began)
+static void wait_for_all(const struct hca_process *p, uint64_t *began)
 {
 	for (uint32_t i = 0; i < SHM_MAX_QPS; i++) {
-		uint32_t to = atomic_load_explicit(&p->region.senders[i].target_qpn,
-		                                   memory_order_seq_cst);
+		uint32_t to = IB_QPN_MASK & atomic_load_explicit(&p->region.senders[i].target_qpn,
+		                                                 memory_order_seq_cst);
 		const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(to)];
 
 		if (to && q->type == SHM_QPT_XRC_SRQ && q->connection.keys_off == p->mrs.keys_off)
@@ -203,6 +228,23 @@ void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer)
 		wait_for(qp->ctx->process, peer, qp->xrcd ? 0 : qp->sender.qpn, &began);
 }
 
+/* Waits for who uses memory by queue pair @c: its peers, and threads of this process. */
+static void wait_for_users(const struct hca_process *p, const struct hca_connected_qp *c,
+                           uint64_t *began)
+{
+	uint32_t qpn = c->qp.sender.qpn;
+	/* what others see: another thread may be changing our own */
+	const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(qpn)];
+
+	/* acquire: who is not the peer any more was made last_peer before */
+	wait_for(p,
+	         atomic_load_explicit((_Atomic uint32_t *)&q->connection.dest_qpn,
+	                              memory_order_acquire),
+	         qpn, began);
+	wait_for(p, atomic_load_explicit(&c->last_peer, memory_order_relaxed), qpn, began);
+	wait_for(p, qpn, 0, began);
+}
+
 void hca_connections_wait(struct hca_process *p)
 {
 	const struct hca_connected_qp *c;
@@ -212,14 +254,8 @@ void hca_connections_wait(struct hca_process *p)
 	base_lock(&p->connected_lock);
 	LIST_FOREACH(c, &p->connected, entry)
 	{
-		/* what others see: another thread may be changing our own */
-		const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(c->qp.sender.qpn)];
-
 		has_xrc |= c->qp.transport == &hca_xrc_srq;
-		wait_for(p,
-		         atomic_load_explicit((_Atomic uint32_t *)&q->connection.dest_qpn,
-		                              memory_order_relaxed),
-		         c->qp.sender.qpn, &began);
+		wait_for_users(p, c, &began);
 	}
 	base_unlock(&p->connected_lock);
 	if (has_xrc)

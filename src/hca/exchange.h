@@ -34,6 +34,8 @@ struct hca_exchange {
 	/* number of that one of the two whose process this is; above its 24 bits the responder's
 	 * threads differ */
 	uint32_t worker;
+	/* above 24 bits: a number of this exchange, by which it differs from the one before */
+	uint32_t turn;
 	/* of the responder's thread: the lock that it needs while it finishes a request, or NULL */
 	_Atomic uint32_t *held;
 	/*
@@ -74,8 +76,9 @@ int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r
 /* Says whom this thread deals with, before it looks at anything of theirs. */
 static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
 {
+	x->turn += IB_QPN_MASK + 1;
 	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
-	atomic_store_explicit(&x->self->target_qpn, qpn, memory_order_seq_cst);
+	atomic_store_explicit(&x->self->target_qpn, qpn | x->turn, memory_order_seq_cst);
 	base_fence_behind_seq_cst();
 }
 

@@ -44,9 +44,10 @@ void hca_keys_remove(struct hca_process *p, uint32_t key)
 	struct shm_key *k = p->mrs.keys_off ? shm_key_at(&p->region, p->mrs.keys_off, key) : NULL;
 
 	if (k)
-		/* seq_cst: before the look who still uses it (hca_connections_wait()) */
+		/* seq_cst: before the look who still uses it (hca_connections_wait()); also if a
+		 * peer has just invalidated it */
 		atomic_compare_exchange_strong_explicit(&k->key, &key, 0, memory_order_seq_cst,
-		                                        memory_order_relaxed);
+		                                        memory_order_seq_cst);
 }
 
 /*

@@ -34,8 +34,8 @@ struct shm_connection {
 	/* not 0: the first request has failed, and nobody works on the queue any more
 	 * (shm_failed()) */
 	_Atomic uint32_t failed;
-	/* number of the queue pair whose requests this one's process is carrying out; 0: none. The
-	 * holder of that one's lock writes it. */
+	/* number of the queue pair whose requests this one's process is carrying out, and above its
+	 * 24 bits which thread does; 0: none. The holder of that one's lock writes it. */
 	_Atomic uint32_t helps;
 	uint32_t reserved[10];
 	/*

@@ -386,7 +386,8 @@ enum shm_lease { SHM_LEASE_FREE, SHM_LEASE_IN_USE, SHM_LEASE_REVOKED };
 
 /*
  * The QP number that a sending QP is delivering to; 0: none. The daemon reads it after the sender's
- * death. One writer: the thread that posts on the QP.
+ * death. A connected one has another number above its 24 bits each time, by which others see that a
+ * delivery has ended (hca_connections_wait()). One writer: the thread that posts on the QP.
  */
 struct shm_sender {
 	_Atomic uint32_t target_qpn;

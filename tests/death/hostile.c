@@ -38,6 +38,7 @@
 #include "control/path.h"
 #include "control/socket.h"
 #include "shm/region.h"
+#include "shm/connection.h"
 #include "shm/ring.h"
 
 #define SECONDS 120 /* that anything may take */
@@ -1008,6 +1009,46 @@ static void what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken(voi
 	client_close(&victim);
 }
 
+/* Whether somebody says that it works for @qpn, or delivers to it. */
+static bool is_dealt_with(const struct client *c, uint32_t qpn)
+{
+	for (unsigned i = 0; i < SHM_MAX_QPS; i++)
+		if ((c->r.senders[i].target_qpn & IB_QPN_MASK) == qpn ||
+		    (c->r.connections[i].helps & IB_QPN_MASK) == qpn)
+			return true;
+	return false;
+}
+
+/* Who deregisters memory would wait for it each time. */
+static void a_dead_process_deals_with_nobody(void **state)
+{
+	double end = now() + SECONDS;
+	struct client victim;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	client_open(&victim, 2);
+	pid = fork();
+	if (!pid) {
+		struct client c;
+		uint16_t own;
+
+		client_open(&c, 0);
+		own = (uint16_t)SHM_QP_INDEX(c.qp.qpn);
+		c.r.senders[own].target_qpn = victim.qp.qpn | 3u << 24;
+		c.r.connections[own].helps = victim.qp.qpn | 7u << 24;
+		_exit(!is_dealt_with(&victim, victim.qp.qpn));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	while (is_dealt_with(&victim, victim.qp.qpn)) {
+		assert_true(now() < end);
+		wait_a_little();
+	}
+	client_close(&victim);
+}
+
 static void the_same_although_a_child_of_the_dead_holds_its_connection(void **state)
 {
 	struct client victim;
@@ -1265,6 +1306,7 @@ int main(int argc, char **argv)
 		TEST(others_objects_cannot_be_touched),
 		TEST(a_claim_in_the_name_of_one_who_lives_keeps_no_ring),
 		TEST(what_a_dead_process_had_claimed_is_voided_and_its_receiver_woken),
+		TEST(a_dead_process_deals_with_nobody),
 		TEST(the_same_although_a_child_of_the_dead_holds_its_connection),
 		TEST(a_channel_that_is_full_does_not_stop_the_daemon),
 		TEST(as_many_events_can_be_read_as_a_dead_process_had_counted),

@@ -159,6 +159,46 @@ static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
 	atomic_store(&region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn, 0);
 }
 
+/* A peer that carries out one request after the other. */
+struct busy {
+	pthread_t thread;
+	atomic_bool stop;
+	_Atomic uint32_t *target;
+	uint32_t qpn;
+};
+
+static void *deal_again_and_again(void *arg)
+{
+	struct busy *b = arg;
+
+	for (uint32_t turn = 0; !atomic_load(&b->stop); turn++)
+		atomic_store(b->target, turn << 24 | b->qpn);
+	atomic_store(b->target, 0);
+	return NULL;
+}
+
+/* Each deregistration would wait as long as for a stopped peer. */
+static void a_busy_peer_does_not_keep_memory(void **state)
+{
+	static char memory[4096];
+	struct lab_peer *p[2];
+	struct busy b = { 0 };
+
+	lab_peers(p, NULL, state);
+	b.target = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
+	b.qpn = p[1]->address.qpn;
+	assert_int_equal(pthread_create(&b.thread, NULL, deal_again_and_again, &b), 0);
+	for (int i = 0; i < 500; i++) {
+		struct ibv_mr *mr =
+		        ibv_reg_mr(p[1]->here->pd, memory, sizeof(memory), LAB_ALL_ACCESS);
+
+		assert_non_null(mr);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+	atomic_store(&b.stop, true);
+	pthread_join(b.thread, NULL);
+}
+
 /* ---- nonsense ---- */
 
 static uint64_t now_ns(void)
@@ -271,6 +311,7 @@ int main(void)
 		LAB_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever),
 		LAB_BOTH(a_stopped_sender_does_not_keep_receives_for_ever),
 		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),
+		LAB_TEST(a_busy_peer_does_not_keep_memory),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 

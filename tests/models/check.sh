@@ -108,6 +108,18 @@ notify)
 	proven notify
 	fails "1 2 3 4" notify
 	;;
+registration)
+	proven registration
+	fails "1 2 3 4 5 6 7" registration
+	;;
+registration_help)
+	proven registration -DHELP=1
+	fails "2 3 4 5 8 11" registration -DHELP=1
+	;;
+registration_reset)
+	proven registration -DRESET=1
+	fails "1 3 4 9 10" registration -DRESET=1
+	;;
 queue)
 	proven queue
 	fails "1 2 3 4 5 6 7 8" queue

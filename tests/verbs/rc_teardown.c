@@ -64,6 +64,31 @@ static void what_is_deregistered_does_not_change(void **state)
 		assert_int_equal(writes_until(deregister, state), IBV_WC_REM_ACCESS_ERR);
 }
 
+/* A thread of the process itself reads there. */
+static void what_is_deregistered_is_not_sent(void **state)
+{
+	const struct lab_peer_options o = { .bytes = BYTES, .timeout = 8, .retry_cnt = 1 };
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct lab_peer *p[2];
+		pthread_t thread;
+		uint8_t first = 0;
+		void *status;
+
+		lab_peers(p, &o, state);
+		lab_peer_fill(p[0], 0, BYTES, 1);
+		assert_int_equal(pthread_create(&thread, NULL, write_on, p), 0);
+		while (first != lab_pattern(1, BYTES - 1)) /* it has begun */
+			lab_peer_get(p[1], BYTES - 1, &first, 1);
+		assert_int_equal(lab_peer_deregister(p[0]), 0);
+		lab_peer_fill(p[0], 0, BYTES, 2);
+		pthread_join(thread, &status);
+		assert_int_equal((uintptr_t)status, IBV_WC_LOC_PROT_ERR);
+		lab_peer_expect(p[1], 0, BYTES, 1);
+		lab_clean_up(NULL);
+	}
+}
+
 static void what_a_destroyed_queue_pair_let_in_does_not_change(void **state)
 {
 	for (int i = 0; i < ROUNDS; i++)
@@ -80,6 +105,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_BOTH(what_is_deregistered_does_not_change),
+		LAB_BOTH(what_is_deregistered_is_not_sent),
 		LAB_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change),
 		LAB_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change),
 	};
