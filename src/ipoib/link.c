@@ -3,6 +3,9 @@
  * The UD queue pair: see link.h. A slot, its headers and its packet, is busy from its first work
  * request on until the completion of a later one. Only the last request of a list is signaled;
  * what its wr_id says has left, with all that was before it.
+ *
+ * The kernel backs registered memory at once. So an interface begins with little of it, as most of
+ * a thousand are idle, and gets more with the first burst: of packets to be sent, or received.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +19,9 @@
 #include "ipoib/segment.h"
 
 #define RECEIVES      1024
+#define RECEIVE_AREA  128  /* receives that are added at once */
 #define RECEIVE_BYTES 4224 /* GRH and the largest packet, in whole cache lines */
+#define FIRST_SLOTS   4
 #define SLOTS         32
 #define SEND_DEPTH    512
 #define MAX_DEAD      64
@@ -32,22 +37,28 @@ struct progress {
 	uint32_t slots, requests;
 };
 
+/* Registered memory. */
+struct area {
+	uint8_t *memory; /* NULL: there is none */
+	size_t bytes;
+	struct ibv_mr *mr;
+};
+
 struct ipoib_link {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *send_cq, *receive_cq;
 	struct ibv_qp *qp;
-	struct ibv_mr *mr;
-	uint8_t *memory; /* receives, then slots */
-	size_t memory_bytes;
-	struct slot *slot;
+	struct area receive_area[RECEIVES / RECEIVE_AREA], slot_area;
+	unsigned n_receive_areas, n_slots;
 	unsigned mtu;
 	bool failed;
 
 	struct progress used, left; /* handed to the queue; left it */
 	struct ibv_send_wr wr[SEND_DEPTH];
 	struct ibv_sge sge[SEND_DEPTH][2];
-	unsigned n_wr; /* of a list that was not posted yet */
+	unsigned n_wr;         /* of a list that was not posted yet */
+	uint32_t posted_slots; /* with the lists before it */
 	struct {
 		struct ibv_ah *ah;
 		uint32_t until; /* this many requests have left */
@@ -57,6 +68,7 @@ struct ipoib_link {
 	struct ibv_recv_wr receive[IPOIB_POLL_MAX];
 	struct ibv_sge receive_sge[IPOIB_POLL_MAX];
 	unsigned n_received;
+	bool crowded; /* so many had come at once that more may */
 };
 
 /* ---- opening and closing ---- */
@@ -104,35 +116,74 @@ static int make_queues(struct ipoib_link *l, const struct ipoib_link_options *o)
 	return l->qp ? make_ready(l, o) : -errno;
 }
 
-static int make_memory(struct ipoib_link *l)
+/* 0, or -errno, and there is none. */
+static int make_area(const struct ipoib_link *l, struct area *area, size_t bytes)
 {
-	size_t receives = RECEIVES * (size_t)RECEIVE_BYTES;
+	void *memory =
+	        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+	int ret;
 
-	l->memory_bytes = receives + SLOTS * sizeof(struct slot);
-	l->memory = mmap(NULL, l->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-	                 -1, 0);
-	if (l->memory == MAP_FAILED) {
-		l->memory = NULL;
+	if (memory == MAP_FAILED)
 		return -errno;
+	mr = ibv_reg_mr(l->pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
+	if (!mr) {
+		ret = -errno;
+		munmap(memory, bytes);
+		return ret;
 	}
-	l->slot = (struct slot *)(l->memory + receives);
-	l->mr = ibv_reg_mr(l->pd, l->memory, l->memory_bytes, IBV_ACCESS_LOCAL_WRITE);
-	return l->mr ? 0 : -errno;
+	*area = (struct area){ .memory = memory, .bytes = bytes, .mr = mr };
+	return 0;
 }
 
-/* wr_id: the receive's place in the memory. */
+static void free_area(struct area *area)
+{
+	if (!area->memory)
+		return;
+	ibv_dereg_mr(area->mr);
+	munmap(area->memory, area->bytes);
+	area->memory = NULL;
+}
+
+/* The slot that the next packet goes to. */
+static struct slot *next_slot(const struct ipoib_link *l)
+{
+	return (struct slot *)l->slot_area.memory + l->used.slots % l->n_slots;
+}
+
+/* Instead of the slots that there are, of which none is in use, @n. 0 or -errno. */
+static int make_slots(struct ipoib_link *l, unsigned n)
+{
+	struct area area;
+	int ret = make_area(l, &area, n * sizeof(struct slot));
+
+	if (ret)
+		return ret;
+	free_area(&l->slot_area);
+	l->slot_area = area;
+	l->n_slots = n;
+	return 0;
+}
+
+static uint8_t *receive_memory(const struct ipoib_link *l, uint64_t place)
+{
+	return l->receive_area[place / RECEIVE_AREA].memory + place % RECEIVE_AREA * RECEIVE_BYTES;
+}
+
+/* wr_id: the receive's place in the areas. */
 static void describe_receive(struct ipoib_link *l, unsigned i, uint64_t place)
 {
-	l->receive_sge[i] = (struct ibv_sge){ .addr = (uintptr_t)l->memory + place * RECEIVE_BYTES,
-		                              .length = RECEIVE_BYTES,
-		                              .lkey = l->mr->lkey };
+	l->receive_sge[i] =
+	        (struct ibv_sge){ .addr = (uintptr_t)receive_memory(l, place),
+		                  .length = RECEIVE_BYTES,
+		                  .lkey = l->receive_area[place / RECEIVE_AREA].mr->lkey };
 	l->receive[i] = (struct ibv_recv_wr){ .wr_id = place,
 		                              .sg_list = &l->receive_sge[i],
 		                              .num_sge = 1,
 		                              .next = &l->receive[i + 1] };
 }
 
-void ipoib_link_repost(struct ipoib_link *l)
+static void post_described(struct ipoib_link *l)
 {
 	struct ibv_recv_wr *bad;
 
@@ -143,15 +194,31 @@ void ipoib_link_repost(struct ipoib_link *l)
 	l->n_received = 0;
 }
 
-static int post_receives(struct ipoib_link *l)
+/* Posts more receives. 0 or -errno; those that there are stay. */
+static int add_receives(struct ipoib_link *l)
 {
-	for (unsigned i = 0; i < RECEIVES; i++) {
+	unsigned first = l->n_receive_areas * RECEIVE_AREA;
+	int ret = make_area(l, &l->receive_area[l->n_receive_areas],
+	                    RECEIVE_AREA * (size_t)RECEIVE_BYTES);
+
+	if (ret)
+		return ret;
+	l->n_receive_areas++;
+	for (unsigned i = first; i < first + RECEIVE_AREA; i++) {
 		describe_receive(l, l->n_received++, i);
 		if (l->n_received == IPOIB_POLL_MAX)
-			ipoib_link_repost(l);
+			post_described(l);
 	}
-	ipoib_link_repost(l);
+	post_described(l);
 	return l->failed ? -EIO : 0;
+}
+
+void ipoib_link_repost(struct ipoib_link *l)
+{
+	post_described(l);
+	if (l->crowded && l->n_receive_areas < ARRAY_SIZE(l->receive_area))
+		add_receives(l); /* if there is no memory, another crowd asks again */
+	l->crowded = false;
 }
 
 int ipoib_link_open(struct ipoib_link **link, const struct ipoib_link_options *options)
@@ -163,9 +230,9 @@ int ipoib_link_open(struct ipoib_link **link, const struct ipoib_link_options *o
 		return -ENOMEM;
 	ret = make_queues(l, options);
 	if (!ret)
-		ret = make_memory(l);
+		ret = make_slots(l, FIRST_SLOTS);
 	if (!ret)
-		ret = post_receives(l);
+		ret = add_receives(l);
 	if (ret) {
 		ipoib_link_close(l);
 		return ret;
@@ -180,8 +247,9 @@ void ipoib_link_close(struct ipoib_link *l)
 		ibv_destroy_qp(l->qp);
 	for (unsigned i = 0; i < l->n_dead; i++)
 		ibv_destroy_ah(l->dead[i].ah);
-	if (l->mr)
-		ibv_dereg_mr(l->mr);
+	for (unsigned i = 0; i < l->n_receive_areas; i++)
+		free_area(&l->receive_area[i]);
+	free_area(&l->slot_area);
 	if (l->send_cq)
 		ibv_destroy_cq(l->send_cq);
 	if (l->receive_cq)
@@ -190,8 +258,6 @@ void ipoib_link_close(struct ipoib_link *l)
 		ibv_destroy_comp_channel(l->channel);
 	if (l->pd)
 		ibv_dealloc_pd(l->pd);
-	if (l->memory)
-		munmap(l->memory, l->memory_bytes);
 	free(l);
 }
 
@@ -317,19 +383,25 @@ static void take_sent(struct ipoib_link *l)
 
 uint8_t *ipoib_link_slot(struct ipoib_link *l)
 {
-	if (l->used.slots - l->left.slots == SLOTS) {
+	bool burst = l->used.slots - l->posted_slots == l->n_slots;
+
+	if (l->used.slots - l->left.slots == l->n_slots) {
 		ipoib_link_flush(l);
 		take_sent(l);
-		if (l->used.slots - l->left.slots == SLOTS)
+		if (l->used.slots - l->left.slots == l->n_slots)
 			return NULL;
 	}
-	return l->slot[l->used.slots % SLOTS].packet;
+	/* without memory for more, these have to do */
+	if (burst && l->n_slots < SLOTS && l->used.slots == l->left.slots)
+		make_slots(l, SLOTS);
+	return next_slot(l)->packet;
 }
 
 void ipoib_link_flush(struct ipoib_link *l)
 {
 	struct ibv_send_wr *last, *bad = NULL;
 
+	l->posted_slots = l->used.slots;
 	if (!l->n_wr)
 		return;
 	last = &l->wr[l->n_wr - 1];
@@ -358,8 +430,8 @@ static void add_request(struct ipoib_link *l, const struct ibv_send_wr *like, co
 {
 	unsigned i = l->n_wr++;
 
-	l->sge[i][0] = (struct ibv_sge){ (uintptr_t)header, header_bytes, l->mr->lkey };
-	l->sge[i][1] = (struct ibv_sge){ (uintptr_t)payload, bytes, l->mr->lkey };
+	l->sge[i][0] = (struct ibv_sge){ (uintptr_t)header, header_bytes, l->slot_area.mr->lkey };
+	l->sge[i][1] = (struct ibv_sge){ (uintptr_t)payload, bytes, l->slot_area.mr->lkey };
 	l->wr[i] = *like;
 	l->wr[i].sg_list = l->sge[i];
 	l->wr[i].num_sge = bytes ? 2 : 1;
@@ -389,7 +461,7 @@ bool ipoib_link_send(struct ipoib_link *l, struct ibv_ah *ah, uint32_t qpn, stru
 		.opcode = IBV_WR_SEND,
 		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = IB_QKEY_CONTROLLED }
 	};
-	struct slot *slot = &l->slot[l->used.slots % SLOTS];
+	struct slot *slot = next_slot(l);
 	uint8_t *frame = slot->room + sizeof(slot->room) - IPOIB_HEADER_BYTES;
 
 	if (ipoib_is_large(p)) {
@@ -414,8 +486,9 @@ int ipoib_link_poll(struct ipoib_link *l, struct ipoib_received got[static IPOIB
 
 	if (n < 0 || l->failed)
 		return -EIO;
+	l->crowded = n == IPOIB_POLL_MAX;
 	for (int i = 0; i < n; i++) {
-		uint8_t *data = l->memory + wc[i].wr_id * RECEIVE_BYTES;
+		uint8_t *data = receive_memory(l, wc[i].wr_id);
 
 		describe_receive(l, l->n_received++, wc[i].wr_id);
 		if (wc[i].status == IBV_WC_WR_FLUSH_ERR)
@@ -440,7 +513,7 @@ int ipoib_link_arm(struct ipoib_link *l)
 {
 	int ret = ibv_req_notify_cq(l->receive_cq, 0);
 
-	if (!ret && l->used.slots - l->left.slots == SLOTS)
+	if (!ret && l->used.slots - l->left.slots == l->n_slots)
 		ret = ibv_req_notify_cq(l->send_cq, 0);
 	return -ret;
 }
