@@ -30,15 +30,20 @@ static unsigned host_of(const void *hosts, unsigned port)
 }
 
 /* Becomes umbel-ipoib for a port. */
-static void become_ipoib(const void *arg, unsigned port, int status_fd, int control_fd)
+static void become_ipoib(const void *arg, unsigned port, const struct hosts_start *start)
 {
 	const struct daemon_hosts *hosts = arg;
 	const struct shm_port *p = &hosts->f->region->ports[port];
 	char ipv4[INET_ADDRSTRLEN + 4], ipv6[INET6_ADDRSTRLEN + 4];
 	char number[12], name[16], status[12], control[12];
-	char *argv[] = { "umbel-ipoib", "--port",       number,      "--interface", name,
-		         "--address",   ipv4,           "--address", ipv6,          "--status-fd",
-		         status,        "--control-fd", control,     NULL };
+	char *argv[] = { "umbel-ipoib", "--port",
+		         number,        "--interface",
+		         name,          "--address",
+		         ipv4,          "--address",
+		         ipv6,          "--status-fd",
+		         status,        "--control-fd",
+		         control,       start->again ? NULL : "--new",
+		         NULL };
 
 	inet_ntop(AF_INET, &p->ipv4, ipv4, INET_ADDRSTRLEN);
 	inet_ntop(AF_INET6, p->ipv6, ipv6, INET6_ADDRSTRLEN);
@@ -47,8 +52,8 @@ static void become_ipoib(const void *arg, unsigned port, int status_fd, int cont
 	strcat(ipv6, "/64");
 	snprintf(number, sizeof(number), "%u", hosts->port_num[port]);
 	snprintf(name, sizeof(name), "ib%u", hosts->port_num[port] - 1);
-	snprintf(status, sizeof(status), "%d", status_fd);
-	snprintf(control, sizeof(control), "%d", control_fd);
+	snprintf(status, sizeof(status), "%d", start->status_fd);
+	snprintf(control, sizeof(control), "%d", start->control_fd);
 	hosts->options->become(hosts->options->fabric, hosts->f->host[host_of(hosts, port)].name,
 	                       argv);
 }

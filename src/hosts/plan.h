@@ -7,6 +7,15 @@
 #ifndef HOSTS_PLAN_H
 #define HOSTS_PLAN_H
 
+#include <stdbool.h>
+
+/* How a program is started. */
+struct hosts_start {
+	int status_fd;  /* it writes 'R' there when it is ready */
+	int control_fd; /* each packet from there it answers by its status, an object of JSON */
+	bool again;     /* it ran before */
+};
+
 struct hosts_plan {
 	const char *dir;   /* the fabric's own directory */
 	const char *names; /* the hosts' /etc/hosts */
@@ -15,10 +24,9 @@ struct hosts_plan {
 	unsigned (*host_of)(const void *arg, unsigned program);
 	/*
 	 * Becomes the program, in a process of its own on its host; returns if that fails, after it
-	 * has said why. The program writes 'R' to @status_fd when it is ready. For each packet from
-	 * @control_fd, whatever is in it, it sends one with its status, an object of JSON.
+	 * has said why.
 	 */
-	void (*become)(const void *arg, unsigned program, int status_fd, int control_fd);
+	void (*become)(const void *arg, unsigned program, const struct hosts_start *start);
 	/* The program is ready: called in the keeper, on the network of its host. */
 	void (*ready)(const void *arg, unsigned program);
 	const void *arg;

@@ -54,8 +54,8 @@ static void close_fd(int *fd)
 }
 
 /* In the child: goes to the host and becomes the program. */
-static _Noreturn void become(const struct hosts_programs *p, unsigned i, pid_t keeper, int status,
-                             int control)
+static _Noreturn void become(const struct hosts_programs *p, unsigned i, pid_t keeper,
+                             const struct hosts_start *how)
 {
 	unsigned host = p->plan->host_of(p->plan->arg, i);
 	sigset_t none;
@@ -74,9 +74,9 @@ static _Noreturn void become(const struct hosts_programs *p, unsigned i, pid_t k
 		               p->plan->name(p->plan->arg, host), strerror(-ret));
 		_exit(1);
 	}
-	fcntl(status, F_SETFD, 0);
-	fcntl(control, F_SETFD, 0);
-	p->plan->become(p->plan->arg, i, status, control);
+	fcntl(how->status_fd, F_SETFD, 0);
+	fcntl(how->control_fd, F_SETFD, 0);
+	p->plan->become(p->plan->arg, i, how);
 	_exit(1);
 }
 
@@ -97,16 +97,18 @@ static int start(struct hosts_programs *p, unsigned i)
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
 	struct hosts_program *one = &p->of[i];
 	int status[2], control[2], ret = open_ends(status, control);
+	struct hosts_start how;
 	pid_t keeper = getpid();
 
 	if (ret)
 		return ret;
+	how = (struct hosts_start){ status[1], control[1], one->started_ns != 0 };
 	one->started_ns = base_now_ns();
 	one->due_ns = 0;
 	one->ready = false;
 	one->pid = fork();
 	if (one->pid == 0)
-		become(p, i, keeper, status[1], control[1]);
+		become(p, i, keeper, &how);
 	ret = one->pid < 0 ? -errno : 0;
 	close(status[1]);
 	close(control[1]);

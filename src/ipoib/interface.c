@@ -138,7 +138,11 @@ static void ready(void *arg, const struct wire_mcmember *broadcast)
 	}
 	ipoib_tun_set_carrier(&i->tun, true);
 	i->members_changed = true;
-	ipoib_announce(i);
+	if (i->was_ready)
+		ipoib_announce_again(i);
+	else
+		ipoib_announce(i);
+	i->was_ready = true;
 	report(i);
 }
 
@@ -229,8 +233,7 @@ static void device_changed(void *arg, const struct netdev *dev, unsigned changes
 	if (dev->index != i->tun.index || !(changes & NETDEV_CHANGE_ADDRESSES))
 		return;
 	i->members_changed = true;
-	if (i->tun.carrier)
-		ipoib_announce(i);
+	ipoib_announce(i);
 }
 
 /* ---- the beginning ---- */
@@ -290,6 +293,10 @@ static int set_up_device(struct ipoib_interface *i)
 	/* without IPv6 there is none */
 	if (!ret)
 		ipoib_tun_add_address(&i->tun, &local);
+	for (unsigned n = 0; i->options->is_new && n < i->options->n_addresses; n++)
+		ipoib_announce_told(i, &i->options->address[n].gid);
+	if (i->options->is_new)
+		ipoib_announce_told(i, &local.gid);
 	return ret;
 }
 

@@ -2,7 +2,7 @@
 /*
  * An IPoIB interface: the device that the host sees, the link, and the tables between them.
  * interface.c opens it and runs it, transmit.c has the way from device to link, receive.c the way
- * back, status.c tells about it. One thread.
+ * back, announce.c tells neighbours of us, status.c whoever asks. One thread.
  */
 #ifndef IPOIB_INTERFACE_H
 #define IPOIB_INTERFACE_H
@@ -38,6 +38,12 @@ struct ipoib_counters {
 #undef DECLARE
 };
 
+/* An address of ours that neighbours have been told, or need not be. */
+struct ipoib_told {
+	struct ib_gid ip;
+	bool seen; /* the kernel has reported it */
+};
+
 struct ipoib_interface {
 	const struct ipoib_options *options;
 	int epoll, signals;
@@ -62,6 +68,9 @@ struct ipoib_interface {
 
 	bool members_changed; /* sockets may have joined or left groups */
 	bool reported;        /* on the status descriptor */
+	bool was_ready;
+	struct ipoib_told told[IPOIB_MAX_ADDRESSES + 1]; /* the link-local one is not an option */
+	unsigned n_told;
 	unsigned mtu;
 	struct ipoib_counters counters;
 };
@@ -96,13 +105,23 @@ void ipoib_send_to_group(struct ipoib_interface *i, const struct ib_gid *mgid,
 /* The group of the link that an IP group, or an IPv4 broadcast address, is mapped to. */
 void ipoib_map_group(const struct ipoib_interface *i, const struct ib_gid *ip, struct ib_gid *mgid);
 
-/* Tells all neighbours our addresses. */
-void ipoib_announce(struct ipoib_interface *i);
-
 extern const struct ipoib_neighbour_ops ipoib_neighbour_ops;
 /* For paths and groups: send packets that have waited. */
 void ipoib_send_held(void *arg, struct ibv_ah *ah, uint32_t qpn, const struct ipoib_packet *p);
 void ipoib_send_held_to_group(void *arg, struct ibv_ah *ah, const struct ipoib_packet *p);
+
+/* Where others find us. */
+struct ipoib_address ipoib_own_address(const struct ipoib_interface *i);
+
+/* ---- announce.c ---- */
+
+/* Tells all neighbours those addresses of ours that they have not been told; the link has to work.
+ */
+void ipoib_announce(struct ipoib_interface *i);
+/* All of them: we may be somewhere else. */
+void ipoib_announce_again(struct ipoib_interface *i);
+/* They need not be told this one. */
+void ipoib_announce_told(struct ipoib_interface *i, const struct ib_gid *ip);
 
 /* ---- receive.c ---- */
 

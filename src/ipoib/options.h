@@ -20,6 +20,7 @@ struct ipoib_options {
 	char interface[IFNAMSIZ];
 	struct netdev_address address[IPOIB_MAX_ADDRESSES];
 	unsigned n_addresses;
+	bool is_new;               /* nobody knows its addresses */
 	int status_fd, control_fd; /* -1: none */
 	bool help, version;
 };

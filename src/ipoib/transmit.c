@@ -122,7 +122,7 @@ static struct ib_gid source_for(const struct ipoib_interface *i, const struct ib
 	return found;
 }
 
-static struct ipoib_address own_address(const struct ipoib_interface *i)
+struct ipoib_address ipoib_own_address(const struct ipoib_interface *i)
 {
 	return (struct ipoib_address){ .gid = i->port.gid, .qpn = ipoib_link_qpn(i->link) };
 }
@@ -133,7 +133,7 @@ static void ask(void *arg, const struct ib_gid *ip, const struct ipoib_address *
 	bool is_ipv4 = wire_gid_is_ipv4(ip);
 	struct ipoib_solicitation s = { .source = source_for(i, ip),
 		                        .target = *ip,
-		                        .address = own_address(i),
+		                        .address = ipoib_own_address(i),
 		                        .has_address = true };
 	struct ib_gid group = ipoib_nd_solicited_group(ip), mgid = i->groups.broadcast->mgid;
 	struct ipoib_packet p;
@@ -160,41 +160,6 @@ const struct ipoib_neighbour_ops ipoib_neighbour_ops = {
 	.unreachable = unreachable,
 	.doubt = doubt,
 };
-
-/* A request of ARP for our own address, an advertisement that nobody has asked for. */
-static void announce(struct ipoib_interface *i, const struct ib_gid *ip)
-{
-	static const struct ib_gid all_nodes = { { 0xFF, 0x02, [15] = 0x01 } };
-	bool is_ipv4 = wire_gid_is_ipv4(ip);
-	struct ipoib_solicitation s = { .source = *ip,
-		                        .target = *ip,
-		                        .address = own_address(i),
-		                        .has_address = true,
-		                        .is_answer = !is_ipv4,
-		                        .override = true };
-	struct ib_gid mgid = i->groups.broadcast->mgid;
-	struct ipoib_packet p;
-
-	if (!ipoib_own_packet(i, &p, is_ipv4 ? IPOIB_TYPE_ARP : IPOIB_TYPE_IPV6))
-		return;
-	if (is_ipv4) {
-		p.bytes = IPOIB_ARP_BYTES;
-		ipoib_arp_encode(&s, NULL, p.data);
-	} else {
-		p.bytes = ipoib_nd_encode(&s, &all_nodes, p.data);
-		ipoib_map_group(i, &all_nodes, &mgid);
-	}
-	ipoib_send_to_group(i, &mgid, &p);
-}
-
-void ipoib_announce(struct ipoib_interface *i)
-{
-	const struct netdev *dev = ipoib_device(i);
-
-	for (unsigned n = 0; dev && n < dev->n_addresses; n++)
-		announce(i, &dev->address[n].gid);
-	ipoib_link_flush(i->link);
-}
 
 /* ---- packets of the kernel ---- */
 
