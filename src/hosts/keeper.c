@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,9 @@
 #include "hosts/keeper.h"
 #include "hosts/programs.h"
 
-#define STOP_MS 1000
+#define STOP_MS   1000
+#define WHY_BYTES (CONTROL_MAX_BYTES / 2)
+#define MAKERS    8
 
 enum { KEEPER_USER = 1, KEEPER_HOST, KEEPER_RUN, KEEPER_READY, KEEPER_SHOW };
 
@@ -75,19 +79,66 @@ static void send_failure(int sock, int error, const char *why)
 	control_send(sock, &p);
 }
 
+/* A thread that makes a part of the hosts. */
+struct maker {
+	pthread_t thread;
+	const struct hosts_plan *plan;
+	const struct hosts_site *site;
+	struct hosts_namespaces *ns;
+	unsigned first, step;
+	int ret;
+	char why[WHY_BYTES];
+};
+
+static void *make_some(void *arg)
+{
+	struct maker *m = arg;
+
+	if (unshare(CLONE_FS)) /* root and current directory, which go with mounts */
+		m->ret = -errno;
+	for (unsigned i = m->first; !m->ret && i < m->plan->n_hosts; i += m->step)
+		m->ret = hosts_namespaces_make(&m->ns[i], m->site, m->plan->name(m->plan->arg, i),
+		                               m->why, sizeof(m->why));
+	return NULL;
+}
+
+/* Makes the namespaces of all hosts, by several threads: mostly each of them waits, until all
+ * processors have taken note of a new network. 0, or -errno with @why. */
+static int make_namespaces(const struct hosts_plan *plan, const struct hosts_site *site,
+                           struct hosts_namespaces *ns, char why[static WHY_BYTES])
+{
+	static struct maker maker[MAKERS];
+	unsigned n = 0, wanted = plan->n_hosts < MAKERS ? plan->n_hosts : MAKERS;
+	int ret = 0;
+
+	for (; n < wanted && !ret; n += !ret) {
+		maker[n] = (struct maker){
+			.plan = plan, .site = site, .ns = ns, .first = n, .step = wanted
+		};
+		ret = -pthread_create(&maker[n].thread, NULL, make_some, &maker[n]);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(maker[i].thread, NULL);
+		if (!ret)
+			memcpy(why, maker[i].why, WHY_BYTES);
+		ret = ret ? ret : maker[i].ret;
+	}
+	return ret;
+}
+
 /* Makes the hosts; their namespaces stay open here, too, for the programs. */
 static int make_hosts(int sock, const struct hosts_plan *plan, struct hosts_namespaces *ns,
-                      char *why, size_t len)
+                      char why[static WHY_BYTES])
 {
 	struct hosts_site site;
-	int ret = hosts_site_enter(&site, plan->names, plan->dir, why, len);
+	int ret = hosts_site_enter(&site, plan->names, plan->dir, why, WHY_BYTES);
 
 	if (!ret)
 		ret = send_user(sock, site.user);
+	if (!ret)
+		ret = make_namespaces(plan, &site, ns, why);
 	for (unsigned i = 0; !ret && i < plan->n_hosts; i++) {
-		ret = hosts_namespaces_make(&ns[i], &site, plan->name(plan->arg, i), why, len);
-		if (!ret)
-			ret = send_host(sock, &ns[i]);
+		ret = send_host(sock, &ns[i]);
 		if (!plan->n_programs)
 			hosts_namespaces_close(&ns[i]);
 	}
@@ -172,14 +223,14 @@ static int serve(int sock, const struct hosts_plan *plan, const struct hosts_nam
 static _Noreturn void keep(int sock, pid_t daemon, const struct hosts_plan *plan)
 {
 	struct hosts_namespaces *ns = calloc(plan->n_hosts, sizeof(*ns));
-	char why[CONTROL_MAX_BYTES / 2] = "";
+	char why[WHY_BYTES] = "";
 	int ret = -ENOMEM;
 
 	prctl(PR_SET_NAME, "umbel-keeper");
 	die_with(daemon);
 	close_others(sock);
 	if (ns)
-		ret = make_hosts(sock, plan, ns, why, sizeof(why));
+		ret = make_hosts(sock, plan, ns, why);
 	die_with(daemon);
 	if (ret)
 		send_failure(sock, ret, why);

@@ -50,11 +50,12 @@ static int write_file(const char *path, const char *text)
 	return error ? -1 : 0;
 }
 
+/* A namespace of this thread. */
 static int open_own(const char *kind)
 {
-	char path[32];
+	char path[40];
 
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	snprintf(path, sizeof(path), "/proc/thread-self/ns/%s", kind);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
@@ -237,7 +238,7 @@ static int open_all(struct hosts_namespaces *ns, char *why, size_t len)
 		         "-n)");
 		return -EMFILE;
 	}
-	return fail(why, len, "/proc/self/ns");
+	return fail(why, len, "/proc/thread-self/ns");
 }
 
 int hosts_namespaces_make(struct hosts_namespaces *ns, const struct hosts_site *site,
