@@ -152,6 +152,121 @@ void hosts_programs_start(struct hosts_programs *p)
 	start_more(p);
 }
 
+/* ---- status ---- */
+
+/* Has all tell their status, at once. */
+static void ask_all(const struct hosts_programs *p, char *text)
+{
+	for (unsigned i = 0; i < p->plan->n_programs; i++) {
+		const struct hosts_program *one = &p->of[i];
+
+		if (!one->ready || one->control_fd < 0)
+			continue;
+		/* what was too late the last time */
+		while (recv(one->control_fd, text, STATUS_ROOM, MSG_DONTWAIT) > 0)
+			;
+		send(one->control_fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+	}
+}
+
+/* The status of a program, in @text; 0 bytes: it tells none until then. */
+static size_t answer_of(const struct hosts_program *one, char *text, uint64_t last_ns)
+{
+	struct pollfd answer = { .fd = one->control_fd, .events = POLLIN };
+	ssize_t n;
+
+	if (!one->ready || one->control_fd < 0 ||
+	    poll(&answer, 1, base_now_ns() < last_ns ? ANSWER_MS : 0) <= 0)
+		return 0;
+	n = recv(one->control_fd, text, STATUS_ROOM, MSG_DONTWAIT | MSG_TRUNC);
+	return n > 0 && n <= STATUS_ROOM && text[0] == '{' ? (size_t)n : 0;
+}
+
+static void show_all(const struct hosts_programs *p, FILE *to, char *text)
+{
+	uint64_t last_ns = base_now_ns() + 10 * ANSWER_MS * NS_PER_MS;
+
+	ask_all(p, text);
+	fputc('[', to);
+	for (unsigned i = 0; i < p->plan->n_programs && !ferror(to); i++) {
+		size_t n = answer_of(&p->of[i], text, last_ns);
+
+		fprintf(to, "%s{\"host\":\"%s\",\"pid\":%d", i ? "," : "", host_name(p, i),
+		        (int)p->of[i].pid);
+		if (n) /* its members follow ours */
+			fprintf(to, "%s%.*s", n > 2 ? "," : "", (int)n - 1, text + 1);
+		else
+			fputc('}', to);
+	}
+	fputc(']', to);
+}
+
+/* Writes the text, to a reader that may not read. Nothing else is open, and nobody waits. */
+static void write_out(int fd, const char *text, size_t bytes)
+{
+	if (fd > 0)
+		close_range(0, (unsigned)fd - 1, 0);
+	close_range((unsigned)fd + 1, ~0u, 0);
+	signal(SIGALRM, SIG_DFL);
+	alarm(READ_S);
+	while (bytes) {
+		ssize_t n = write(fd, text, bytes);
+
+		if (n <= 0)
+			return;
+		text += n;
+		bytes -= (size_t)n;
+	}
+}
+
+/* In a process of its own: collects the answers, and leaves the reader to another one. */
+static _Noreturn void collect(const struct hosts_programs *p, int fd, pid_t keeper)
+{
+	char *all = NULL, *text = malloc(STATUS_ROOM);
+	size_t bytes = 0;
+	FILE *to = text ? open_memstream(&all, &bytes) : NULL;
+	sigset_t none;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != keeper || !to)
+		_exit(1);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	show_all(p, to, text);
+	if (!fclose(to) && fork() == 0)
+		write_out(fd, all, bytes);
+	_exit(0);
+}
+
+/* The next one who wants to see it. One at a time: the answers do not say who has asked. */
+static void show_next(struct hosts_programs *p)
+{
+	pid_t keeper = getpid();
+
+	while (!p->collector && p->n_viewers) {
+		int fd = p->viewer[0];
+
+		p->collector = fork();
+		if (p->collector == 0)
+			collect(p, fd, keeper);
+		if (p->collector < 0)
+			p->collector = 0;
+		close(fd);
+		p->n_viewers--;
+		memmove(p->viewer, p->viewer + 1, p->n_viewers * sizeof(*p->viewer));
+	}
+}
+
+void hosts_programs_show(struct hosts_programs *p, int fd)
+{
+	int copy = p->n_viewers < ARRAY_SIZE(p->viewer) ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+	if (copy < 0)
+		return; /* it gets an end without a word */
+	p->viewer[p->n_viewers++] = copy;
+	show_next(p);
+}
+
 /* ---- life ---- */
 
 void hosts_programs_heard(struct hosts_programs *p, unsigned i)
@@ -204,10 +319,14 @@ void hosts_programs_reap(struct hosts_programs *p)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == p->collector)
+			p->collector = 0;
 		for (unsigned i = 0; i < p->plan->n_programs; i++)
 			if (p->of[i].pid == pid)
 				ended(p, i, status);
+	}
+	show_next(p);
 }
 
 int hosts_programs_restart(struct hosts_programs *p)
@@ -233,78 +352,4 @@ void hosts_programs_kill(struct hosts_programs *p)
 	for (unsigned i = 0; i < p->plan->n_programs; i++)
 		while (p->of[i].pid && waitpid(p->of[i].pid, NULL, 0) < 0 && errno == EINTR)
 			;
-}
-
-/* ---- status ---- */
-
-/* The status of a program, in @text; 0 bytes: it tells none. */
-static size_t ask(const struct hosts_program *one, char *text, size_t room)
-{
-	struct pollfd answer = { .fd = one->control_fd, .events = POLLIN };
-	ssize_t n;
-
-	if (!one->ready || one->control_fd < 0)
-		return 0;
-	/* one that was too late the last time */
-	while (recv(one->control_fd, text, room, MSG_DONTWAIT) > 0)
-		;
-	if (send(one->control_fd, "?", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1 ||
-	    poll(&answer, 1, ANSWER_MS) <= 0)
-		return 0;
-	n = recv(one->control_fd, text, room, MSG_DONTWAIT | MSG_TRUNC);
-	return n > 0 && (size_t)n <= room && text[0] == '{' ? (size_t)n : 0;
-}
-
-static void show_all(const struct hosts_programs *p, FILE *to, char *text)
-{
-	uint64_t last = base_now_ns() + 10 * ANSWER_MS * NS_PER_MS;
-
-	fputc('[', to);
-	for (unsigned i = 0; i < p->plan->n_programs && !ferror(to); i++) {
-		size_t n = base_now_ns() < last ? ask(&p->of[i], text, STATUS_ROOM) : 0;
-
-		fprintf(to, "%s{\"host\":\"%s\",\"pid\":%d", i ? "," : "", host_name(p, i),
-		        (int)p->of[i].pid);
-		if (n) /* its members follow ours */
-			fprintf(to, "%s%.*s", n > 2 ? "," : "", (int)n - 1, text + 1);
-		else
-			fputc('}', to);
-	}
-	fputc(']', to);
-}
-
-/* In a process of its own: writes the text, to a reader that may not read. */
-static _Noreturn void write_out(int fd, const char *text, size_t bytes)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGALRM, SIG_DFL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	alarm(READ_S);
-	while (bytes) {
-		ssize_t n = write(fd, text, bytes);
-
-		if (n <= 0)
-			break;
-		text += n;
-		bytes -= (size_t)n;
-	}
-	_exit(0);
-}
-
-void hosts_programs_show(const struct hosts_programs *p, int fd)
-{
-	char *all = NULL, *text = malloc(STATUS_ROOM);
-	size_t bytes = 0;
-	FILE *to = text ? open_memstream(&all, &bytes) : NULL;
-
-	if (to) {
-		show_all(p, to, text);
-		if (!fclose(to) && fork() == 0)
-			write_out(fd, all, bytes);
-	}
-	free(all);
-	free(text);
 }

@@ -28,6 +28,10 @@ struct hosts_programs {
 	unsigned n_started; /* of those that are to be started first */
 	unsigned unready;   /* of all those: neither ready nor ended yet */
 	unsigned failed;    /* of those: have ended */
+
+	pid_t collector; /* of answers, for a viewer; 0: none */
+	int viewer[16];  /* descriptors of those whose turn has not come */
+	unsigned n_viewers;
 };
 
 /* 0 or -ENOMEM. */
@@ -45,9 +49,10 @@ void hosts_programs_reap(struct hosts_programs *p);
 /* Starts those that are due. Returns after how many milliseconds the next one is; -1: none. */
 int hosts_programs_restart(struct hosts_programs *p);
 
-/* Writes the status of all to @fd, as JSON, by a process of its own: for the reader it does not
- * wait. For programs that are stopped it does, two seconds at most. */
-void hosts_programs_show(const struct hosts_programs *p, int fd);
+/* Writes the status of all to a copy of @fd, as JSON, by processes of its own: here nobody waits,
+ * for a program that is stopped or a reader that does not read. With too many readers at once @fd
+ * ends without a word. */
+void hosts_programs_show(struct hosts_programs *p, int fd);
 
 /* Kills all, and waits for their ends. */
 void hosts_programs_kill(struct hosts_programs *p);
