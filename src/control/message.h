@@ -62,6 +62,7 @@ enum control_type {
 	CONTROL_OPEN_XRCD_FILE,
 	CONTROL_CLOSE_XRCD,
 	CONTROL_OPEN_QP,
+	CONTROL_GET_TARGET,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -192,6 +193,23 @@ struct control_create_srq_reply {
 	uint8_t reserved;
 };
 
+/*
+ * Attributes of an XRC target that matter to nobody but the processes that have it open: as in
+ * struct ibv_qp_attr and its ibv_ah_attr. One that has it open has set them, GET_TARGET tells the
+ * others.
+ */
+struct control_target {
+	struct ib_gid dgid;
+	uint32_t rq_psn, flow_label;
+	uint16_t dlid;
+	uint8_t path_mtu, timeout;
+	uint8_t sgid_index, hop_limit, traffic_class;
+	uint8_t sl, src_path_bits, static_rate, is_global, path_port;
+};
+struct control_get_target {
+	uint32_t qpn;
+};
+
 /* What senders must know of a QP's state. */
 struct control_modify_qp {
 	uint32_t qpn;
@@ -205,6 +223,7 @@ struct control_modify_qp {
 	uint8_t state;   /* enum ibv_qp_state */
 	uint8_t min_rnr_timer, max_dest_rd_atomic;
 	uint8_t counts_remote; /* SHM_QP_COUNTS_REMOTE */
+	struct control_target target;
 };
 
 /*

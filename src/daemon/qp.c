@@ -640,6 +640,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	if (m->state == IBV_QPS_RESET)
 		qp->told_error = qp->told_established = false;
 	s->state = m->state;
+	qp->target = m->target;
 	s->connection.dest_qpn = m->dest_qpn;
 	s->connection.access = m->access;
 	s->connection.min_rnr_timer = m->min_rnr_timer;

@@ -40,6 +40,7 @@ struct daemon_qp {
 	uint32_t hca_index;
 	LIST_HEAD(, daemon_qp_user) users; /* of an XRC target, beside its owner */
 	unsigned n_users;
+	struct control_target target; /* likewise: what they tell each other */
 };
 
 /* That a process has an XRC target open which another one owns. */

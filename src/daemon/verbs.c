@@ -361,14 +361,31 @@ static int close_xrcd(struct daemon_call *call)
 	return daemon_xrcd_close(&v->objects->xrcds, call->client->holds, req->handle);
 }
 
+/* The client's queue pair, or an XRC target that it has open; or NULL. */
+static struct daemon_qp *used_qp(struct daemon_call *call, uint32_t qpn)
+{
+	struct daemon_verbs *v = call->module;
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
+
+	return qp && daemon_qp_user_of(qp, call->client->holds) ? qp : own_qp(call, qpn);
+}
+
+static int get_target(struct daemon_call *call)
+{
+	const struct control_get_target *req = call->body;
+	const struct daemon_qp *qp = used_qp(call, req->qpn);
+
+	if (!qp)
+		return -EINVAL;
+	*(struct control_target *)daemon_call_reply(call, sizeof(qp->target)) = qp->target;
+	return 0;
+}
+
 static int modify_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_modify_qp *req = call->body;
-	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
-
-	if (!qp || !daemon_qp_user_of(qp, call->client->holds))
-		qp = own_qp(call, req->qpn);
+	struct daemon_qp *qp = used_qp(call, req->qpn);
 
 	return qp ? daemon_qp_modify(&v->objects->qps, qp, req) : -EINVAL;
 }
@@ -680,6 +697,7 @@ static const struct daemon_request requests[] = {
 	  .serve = open_xrcd_file },
 	ROW(CLOSE_XRCD, sizeof(struct control_handle), close_xrcd),
 	ROW(OPEN_QP, sizeof(struct control_open_qp), open_qp),
+	ROW(GET_TARGET, sizeof(struct control_get_target), get_target),
 	ROW(OPEN_KEYS, 0, open_keys),
 	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
 	{ .type = CONTROL_OFFER_MEMORY,

@@ -281,6 +281,8 @@ int hca_qp_publish(struct hca_qp *qp)
 		.counts_remote = qp->counts_remote,
 	};
 
+	if (qp->transport == &hca_xrc_recv)
+		hca_xrc_tell_others(qp, &req.target);
 	return hca_request(qp->ctx->process, CONTROL_MODIFY_QP, &req, sizeof(req));
 }
 
@@ -507,27 +509,6 @@ static bool is_seen(const struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp
 	return to != IBV_QPS_INIT;
 }
 
-/* Other processes may have moved an XRC target. */
-static void follow_others(struct hca_qp *qp)
-{
-	const struct shm_region *r = &qp->ctx->process->region;
-	struct shm_qp s;
-
-	if (qp->transport != &hca_xrc_recv)
-		return;
-	shm_qp_read(r, qp->sender.qpn, &s);
-	if (s.qpn != qp->sender.qpn || s.state == hca_qp_state(qp))
-		return;
-	atomic_store_explicit(&qp->state, s.state, memory_order_relaxed);
-	qp->ex.qp_base.state = (enum ibv_qp_state)s.state;
-	qp->port_num = s.port_num;
-	qp->pkey_index = s.pkey_index;
-	qp->connection.dest_qpn = s.connection.dest_qpn;
-	qp->connection.access = s.connection.access;
-	qp->connection.min_rnr_timer = s.connection.min_rnr_timer;
-	qp->connection.max_dest_rd_atomic = s.connection.max_dest_rd_atomic;
-}
-
 static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum ibv_qp_state from = hca_qp_state(qp);
@@ -568,7 +549,8 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	int ret;
 
 	base_lock(&qp->send_lock);
-	follow_others(qp);
+	if (qp->transport == &hca_xrc_recv)
+		hca_xrc_follow_others(qp);
 	ret = modify(qp, attr, mask & ~qp->transport->ignored);
 	base_unlock(&qp->send_lock);
 	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
@@ -606,7 +588,8 @@ void hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_ini
 {
 	const struct ibv_qp *base = &qp->ex.qp_base;
 
-	follow_others(qp);
+	if (qp->transport == &hca_xrc_recv)
+		hca_xrc_follow_others(qp);
 	hca_qp_notice_error(qp);
 	memset(attr, 0, sizeof(*attr));
 	memset(init, 0, sizeof(*init));

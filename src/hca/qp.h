@@ -42,6 +42,7 @@ struct hca_qp {
 	struct ibv_pd *pd;
 	struct hca_cq *send_cq; /* of receives it is rq->cq */
 	struct hca_xrcd *xrcd;  /* of an XRC target or shared receive queue; or NULL */
+	uint32_t xrc_seq;       /* of an XRC target: of its record, when it was last looked at */
 	_Atomic uint8_t state;  /* enum ibv_qp_state */
 	struct ibv_qp_cap cap;
 	bool signal_all;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "hca/qp.h"
 #include "hca/xrc.h"
@@ -114,4 +115,70 @@ int hca_xrc_target(struct hca_xrcd *x, const struct ibv_qp_init_attr_ex *attr, u
 	public->pd = NULL;
 	public->send_cq = public->recv_cq = NULL;
 	return 0;
+}
+
+/* ---- one target in several processes ---- */
+
+void hca_xrc_tell_others(const struct hca_qp *qp, struct control_target *t)
+{
+	const struct hca_connection *c = &qp->connection;
+	const struct ibv_ah_attr *path = &c->path;
+
+	*t = (struct control_target){ .rq_psn = c->rq_psn,
+		                      .path_mtu = c->path_mtu,
+		                      .timeout = c->timeout,
+		                      .flow_label = path->grh.flow_label,
+		                      .sgid_index = path->grh.sgid_index,
+		                      .hop_limit = path->grh.hop_limit,
+		                      .traffic_class = path->grh.traffic_class,
+		                      .dlid = path->dlid,
+		                      .sl = path->sl,
+		                      .src_path_bits = path->src_path_bits,
+		                      .static_rate = path->static_rate,
+		                      .is_global = path->is_global,
+		                      .path_port = path->port_num };
+	memcpy(t->dgid.raw, path->grh.dgid.raw, sizeof(t->dgid.raw));
+}
+
+static void set_told(struct hca_connection *c, const struct control_target *t)
+{
+	struct ibv_ah_attr *path = &c->path;
+
+	c->rq_psn = t->rq_psn;
+	c->path_mtu = t->path_mtu;
+	c->timeout = t->timeout;
+	*path = (struct ibv_ah_attr){ .grh = { .flow_label = t->flow_label,
+		                               .sgid_index = t->sgid_index,
+		                               .hop_limit = t->hop_limit,
+		                               .traffic_class = t->traffic_class },
+		                      .dlid = t->dlid,
+		                      .sl = t->sl,
+		                      .src_path_bits = t->src_path_bits,
+		                      .static_rate = t->static_rate,
+		                      .is_global = t->is_global,
+		                      .port_num = t->path_port };
+	memcpy(path->grh.dgid.raw, t->dgid.raw, sizeof(t->dgid.raw));
+}
+
+void hca_xrc_follow_others(struct hca_qp *qp)
+{
+	struct control_get_target req = { .qpn = qp->sender.qpn };
+	struct hca_connection *c = &qp->connection;
+	struct control_target told;
+	struct shm_qp s;
+
+	shm_qp_read(&qp->ctx->process->region, qp->sender.qpn, &s);
+	if (s.qpn != qp->sender.qpn || s.seq == qp->xrc_seq ||
+	    control_ask(qp->ctx->process->control, CONTROL_GET_TARGET, &req, &told))
+		return;
+	qp->xrc_seq = s.seq;
+	atomic_store_explicit(&qp->state, s.state, memory_order_relaxed);
+	qp->ex.qp_base.state = (enum ibv_qp_state)s.state;
+	qp->port_num = s.port_num;
+	qp->pkey_index = s.pkey_index;
+	c->dest_qpn = s.connection.dest_qpn;
+	c->access = s.connection.access;
+	c->min_rnr_timer = s.connection.min_rnr_timer;
+	c->max_dest_rd_atomic = s.connection.max_dest_rd_atomic;
+	set_told(c, &told);
 }

@@ -42,4 +42,10 @@ int hca_xrcd_close(struct hca_xrcd *xrcd);
 int hca_xrc_target(struct hca_xrcd *xrcd, const struct ibv_qp_init_attr_ex *attr, uint32_t opened,
                    struct hca_qp **out);
 
+/* An XRC target's attributes are those that the one has set who was the last, of all that have it
+ * open. Before this process looks at them or changes them: takes what others have set. */
+void hca_xrc_follow_others(struct hca_qp *qp);
+/* Fills in what they are told beside the target's record. */
+void hca_xrc_tell_others(const struct hca_qp *qp, struct control_target *t);
+
 #endif

@@ -3,7 +3,7 @@
  * XRC: domains, shared receive queues, targets, and who sends to them. Requesters are on h1,
  * targets on h2, where another process may share them.
  */
-#include "lab.h"
+#include "xrc_lab.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -13,22 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BYTES  100000u
-#define MAX_WR 16
-#define SRQS   2
-#define ACCESS                                                                       \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC)
-
-/* A shared receive queue with its memory and its domain. */
-struct queue {
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_srq *srq;
-	uint32_t number;
-	struct ibv_mr *mr;
-	char *memory;
-};
+#define BYTES XRC_LAB_BYTES
+#define SRQS  2
 
 struct fixture {
 	/* h1 */
@@ -41,171 +27,28 @@ struct fixture {
 	/* h2 */
 	struct ibv_context *to;
 	struct ibv_xrcd *xrcd;
-	struct queue queue[SRQS];
+	struct xrc_lab_queue queue[SRQS];
 	struct ibv_qp *target;
 };
-
-static void undo_xrcd(void *o)
-{
-	assert_int_equal(ibv_close_xrcd(o), 0);
-}
-
-static void undo_srq(void *o)
-{
-	assert_int_equal(ibv_destroy_srq(o), 0);
-}
-
-static void undo_qp(void *o)
-{
-	assert_int_equal(ibv_destroy_qp(o), 0);
-}
-
-static void undo_mr(void *o)
-{
-	ibv_dereg_mr(o);
-}
-
-static struct ibv_xrcd *open_xrcd(struct ibv_context *context, int fd, int flags)
-{
-	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
-		                                        IBV_XRCD_INIT_ATTR_OFLAGS,
-		                           .fd = fd,
-		                           .oflags = flags };
-
-	errno = 0;
-	return ibv_open_xrcd(context, &init);
-}
-
-static struct ibv_xrcd *the_xrcd(struct ibv_context *context, int fd)
-{
-	struct ibv_xrcd *xrcd = open_xrcd(context, fd, O_CREAT);
-
-	assert_non_null(xrcd);
-	lab_undo(undo_xrcd, xrcd);
-	return xrcd;
-}
-
-static void *some_memory(struct ibv_pd *pd, struct ibv_mr **mr)
-{
-	void *memory = calloc(1, BYTES);
-
-	assert_non_null(memory);
-	lab_undo(free, memory);
-	*mr = ibv_reg_mr(pd, memory, BYTES, ACCESS);
-	assert_non_null(*mr);
-	lab_undo(undo_mr, *mr);
-	return memory;
-}
-
-static void make_queue(struct queue *q, struct ibv_context *context, struct ibv_xrcd *xrcd)
-{
-	struct ibv_srq_init_attr_ex init = { .attr = { .max_wr = MAX_WR, .max_sge = 2 },
-		                             .comp_mask =
-		                                     IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-		                                     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
-		                             .srq_type = IBV_SRQT_XRC,
-		                             .xrcd = xrcd };
-
-	q->pd = init.pd = lab_pd(context);
-	q->cq = init.cq = lab_cq(context, 64, NULL);
-	q->srq = ibv_create_srq_ex(context, &init);
-	assert_non_null(q->srq);
-	lab_undo(undo_srq, q->srq);
-	assert_int_equal(ibv_get_srq_num(q->srq, &q->number), 0);
-	q->memory = some_memory(q->pd, &q->mr);
-}
-
-static struct ibv_qp *new_target(struct ibv_context *context, struct ibv_xrcd *xrcd)
-{
-	struct ibv_qp_init_attr_ex init = { .qp_type = IBV_QPT_XRC_RECV,
-		                            .comp_mask = IBV_QP_INIT_ATTR_XRCD,
-		                            .xrcd = xrcd };
-	struct ibv_qp *qp = ibv_create_qp_ex(context, &init);
-
-	assert_non_null(qp);
-	lab_undo(undo_qp, qp);
-	return qp;
-}
-
-static struct ibv_qp *new_sender(struct ibv_pd *pd, struct ibv_cq *cq)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_SEND,
-		.send_cq = cq,
-		.cap = { .max_send_wr = MAX_WR, .max_send_sge = 1 },
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = pd,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE
-	};
-	struct ibv_qp *qp = ibv_create_qp_ex(pd->context, &init);
-
-	assert_non_null(qp);
-	lab_undo(undo_qp, qp);
-	return qp;
-}
-
-/* To RTS. Attributes of the side that it does not have are given, too: they mean nothing. */
-static void connect_to(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-		                    .port_num = 1,
-		                    .qp_access_flags = ACCESS };
-	struct ibv_port_attr port;
-
-	assert_int_equal(ibv_query_port(there, 1, &port), 0);
-	assert_int_equal(
-	        ibv_modify_qp(qp, &attr,
-	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	        0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_4096;
-	attr.dest_qp_num = peer;
-	attr.max_dest_rd_atomic = 1;
-	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	                 0);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.rnr_retry = 7;
-	attr.retry_cnt = 7;
-	attr.timeout = 14;
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	                                       IBV_QP_MAX_QP_RD_ATOMIC),
-	                 0);
-}
 
 static void make(struct fixture *f, int fd)
 {
 	f->from = lab_open(1);
 	f->pd = lab_pd(f->from);
 	f->cq = lab_cq(f->from, 64, NULL);
-	f->memory = some_memory(f->pd, &f->mr);
-	f->sender = new_sender(f->pd, f->cq);
+	f->memory = xrc_lab_memory(f->pd, &f->mr);
+	f->sender = xrc_lab_sender(f->pd, f->cq);
 	f->to = lab_open(2);
-	f->xrcd = the_xrcd(f->to, fd);
+	f->xrcd = xrc_lab_domain(f->to, fd);
 	for (int i = 0; i < SRQS; i++)
-		make_queue(&f->queue[i], f->to, f->xrcd);
-	f->target = new_target(f->to, f->xrcd);
-	connect_to(f->target, f->sender->qp_num, f->from);
-	connect_to(f->sender, f->target->qp_num, f->to);
-}
-
-static int post_receive(struct queue *q, uint64_t wr_id, uint32_t length)
-{
-	struct ibv_sge sge = { .addr = (uintptr_t)q->memory,
-		               .length = length,
-		               .lkey = q->mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
-
-	return ibv_post_srq_recv(q->srq, &wr, &bad);
+		xrc_lab_queue(&f->queue[i], f->to, f->xrcd);
+	f->target = xrc_lab_target(f->to, f->xrcd);
+	xrc_lab_connect(f->target, f->sender->qp_num, f->from);
+	xrc_lab_connect(f->sender, f->target->qp_num, f->to);
 }
 
 static void post(struct fixture *f, enum ibv_wr_opcode opcode, uint32_t srqn, uint32_t length,
-                 const struct queue *remote)
+                 const struct xrc_lab_queue *remote)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)f->memory,
 		               .length = length,
@@ -244,7 +87,7 @@ static void expect_filled(const char *memory, uint32_t length, char seed)
 }
 
 /* The message that queue @q receives next, by the target. */
-static struct ibv_wc expect_received(struct fixture *f, struct queue *q, uint64_t wr_id,
+static struct ibv_wc expect_received(struct fixture *f, struct xrc_lab_queue *q, uint64_t wr_id,
                                      uint32_t length)
 {
 	struct ibv_wc wc = lab_complete(q->cq, IBV_WC_SUCCESS);
@@ -267,18 +110,18 @@ static void a_file_stands_for_a_domain(void **state)
 	(void)state;
 	unlink(name);
 	assert_true(fd >= 0 && other >= 0);
-	assert_null(open_xrcd(context, fd, 0));
+	assert_null(xrc_lab_open(context, fd, 0));
 	assert_int_equal(errno, EAGAIN);
-	the_xrcd(context, fd);
-	the_xrcd(context, other);
-	assert_null(open_xrcd(context, fd, O_CREAT | O_EXCL));
+	xrc_lab_domain(context, fd);
+	xrc_lab_domain(context, other);
+	assert_null(xrc_lab_open(context, fd, O_CREAT | O_EXCL));
 	assert_int_equal(errno, EINVAL);
-	assert_non_null(open_xrcd(lab_open(1), fd, O_CREAT | O_EXCL)); /* another device's */
+	assert_non_null(xrc_lab_open(lab_open(1), fd, O_CREAT | O_EXCL)); /* another device's */
 	close(fd);
 	close(other);
-	assert_null(open_xrcd(context, fd, O_CREAT));
+	assert_null(xrc_lab_open(context, fd, O_CREAT));
 	assert_int_equal(errno, EBADF);
-	assert_null(open_xrcd(context, -1, O_CREAT | O_APPEND));
+	assert_null(xrc_lab_open(context, -1, O_CREAT | O_APPEND));
 	assert_int_equal(errno, EINVAL);
 	assert_null(ibv_open_xrcd(context, &init));
 	assert_int_equal(errno, EINVAL);
@@ -296,7 +139,7 @@ static void a_domain_in_use_is_busy(void **state)
 
 static void incomplete_objects_are_refused(void **state)
 {
-	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = MAX_WR, .max_sge = 1 },
+	struct ibv_srq_init_attr_ex srq = { .attr = { .max_wr = XRC_LAB_WR, .max_sge = 1 },
 		                            .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
 		                                         IBV_SRQ_INIT_ATTR_PD |
 		                                         IBV_SRQ_INIT_ATTR_XRCD,
@@ -322,7 +165,7 @@ static void incomplete_objects_are_refused(void **state)
 	assert_null(ibv_open_qp(f.to, &open));
 	assert_int_equal(errno, EINVAL);
 	open.qp_num = f.target->qp_num;
-	open.xrcd = the_xrcd(f.to, -1); /* of another domain */
+	open.xrcd = xrc_lab_domain(f.to, -1); /* of another domain */
 	assert_null(ibv_open_qp(f.to, &open));
 	assert_int_equal(errno, EINVAL);
 }
@@ -338,11 +181,11 @@ static void each_request_names_its_queue(void **state)
 	(void)state;
 	make(&f, -1);
 	for (unsigned i = 0; i < 2 * LAB_ARRAY(sizes); i++) {
-		struct queue *q = &f.queue[i % 2];
+		struct xrc_lab_queue *q = &f.queue[i % 2];
 		uint32_t n = sizes[i / 2];
 
 		fill(f.memory, n, (char)i);
-		assert_int_equal(post_receive(q, i, BYTES), 0);
+		assert_int_equal(xrc_lab_receive(q, i, BYTES), 0);
 		post(&f, i % 4 ? IBV_WR_SEND : IBV_WR_SEND_WITH_IMM, q->number, n, NULL);
 		lab_complete(f.cq, IBV_WC_SUCCESS);
 		wc = expect_received(&f, q, i, n);
@@ -360,9 +203,9 @@ static void a_message_waits_for_a_receive(void **state)
 	fill(f.memory, 5000, 9);
 	post(&f, IBV_WR_SEND, f.queue[1].number, 5000, NULL);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
-	assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 100), 0);
 	lab_quiet(f.cq);
-	assert_int_equal(post_receive(&f.queue[1], 2, 5000), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[1], 2, 5000), 0);
 	lab_complete(f.cq, IBV_WC_SUCCESS);
 	lab_complete(f.cq, IBV_WC_SUCCESS);
 	expect_received(&f, &f.queue[1], 2, 5000);
@@ -384,14 +227,14 @@ static void a_requester_that_sleeps_goes_on(void **state)
 		channel = lab_channel(f.from);
 		cq = lab_cq(f.from, 16, channel);
 		of_sends = elsewhere ? f.cq : cq;
-		f.sender = new_sender(f.pd, of_sends);
-		f.target = new_target(f.to, f.xrcd);
-		connect_to(f.target, f.sender->qp_num, f.from);
-		connect_to(f.sender, f.target->qp_num, f.to);
+		f.sender = xrc_lab_sender(f.pd, of_sends);
+		f.target = xrc_lab_target(f.to, f.xrcd);
+		xrc_lab_connect(f.target, f.sender->qp_num, f.from);
+		xrc_lab_connect(f.sender, f.target->qp_num, f.to);
 		post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
 		assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 		lab_quiet(cq);
-		assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
+		assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 100), 0);
 		do {
 			lab_await(channel->fd);
 			assert_int_equal(ibv_get_cq_event(channel, &cq, &context), 0);
@@ -413,7 +256,7 @@ static void a_requester_that_polls_for_an_answer_goes_on(void **state)
 	make(&f, -1);
 	answers = lab_cq(f.from, 16, NULL);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
-	assert_int_equal(post_receive(&f.queue[0], 1, 100), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 100), 0);
 	lab_quiet(answers);
 	assert_int_equal(ibv_poll_cq(f.queue[0].cq, 1, &(struct ibv_wc){ 0 }), 1);
 }
@@ -447,12 +290,12 @@ static void memory_is_that_of_the_queues_domain(void **state)
 static void a_queue_that_is_not_there_is_an_invalid_request(void **state)
 {
 	struct fixture f;
-	struct queue other;
+	struct xrc_lab_queue other;
 
 	(void)state;
 	make(&f, -1);
-	make_queue(&other, f.to, the_xrcd(f.to, -1)); /* of another domain */
-	assert_int_equal(post_receive(&other, 1, BYTES), 0);
+	xrc_lab_queue(&other, f.to, xrc_lab_domain(f.to, -1)); /* of another domain */
+	assert_int_equal(xrc_lab_receive(&other, 1, BYTES), 0);
 	post(&f, IBV_WR_SEND, other.number, 8, NULL);
 	lab_complete(f.cq, IBV_WC_REM_INV_REQ_ERR);
 	assert_int_equal(lab_state(f.sender), IBV_QPS_ERR);
@@ -469,18 +312,18 @@ static void a_receive_that_is_too_small_fails_one_target(void **state)
 
 	(void)state;
 	make(&f, -1);
-	assert_int_equal(post_receive(&f.queue[0], 1, 10), 0);
-	assert_int_equal(post_receive(&f.queue[0], 2, 100), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 10), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[0], 2, 100), 0);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 11, NULL);
 	lab_complete(f.cq, IBV_WC_REM_INV_REQ_ERR);
 	wc = lab_complete(f.queue[0].cq, IBV_WC_LOC_LEN_ERR);
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(wc.qp_num, f.target->qp_num);
 	assert_int_equal(lab_state(f.target), IBV_QPS_ERR);
-	f.sender = new_sender(f.pd, f.cq);
-	f.target = new_target(f.to, f.xrcd);
-	connect_to(f.target, f.sender->qp_num, f.from);
-	connect_to(f.sender, f.target->qp_num, f.to);
+	f.sender = xrc_lab_sender(f.pd, f.cq);
+	f.target = xrc_lab_target(f.to, f.xrcd);
+	xrc_lab_connect(f.target, f.sender->qp_num, f.from);
+	xrc_lab_connect(f.sender, f.target->qp_num, f.to);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 100, NULL);
 	lab_complete(f.cq, IBV_WC_SUCCESS);
 	expect_received(&f, &f.queue[0], 2, 100);
@@ -494,7 +337,7 @@ static void the_limit_event_fires(void **state)
 	(void)state;
 	make(&f, -1);
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(post_receive(&f.queue[0], i, 100), 0);
+		assert_int_equal(xrc_lab_receive(&f.queue[0], i, 100), 0);
 	assert_int_equal(ibv_modify_srq(f.queue[0].srq, &attr, IBV_SRQ_LIMIT), 0);
 	post(&f, IBV_WR_SEND, f.queue[0].number, 1, NULL);
 	lab_complete(f.cq, IBV_WC_SUCCESS);
@@ -504,7 +347,7 @@ static void the_limit_event_fires(void **state)
 	                 f.queue[0].srq);
 	assert_int_equal(ibv_query_srq(f.queue[0].srq, &attr), 0);
 	assert_int_equal(attr.srq_limit, 0);
-	assert_int_equal(attr.max_wr, MAX_WR);
+	assert_int_equal(attr.max_wr, XRC_LAB_WR);
 }
 
 static void there_is_room_for_max_wr_and_no_more(void **state)
@@ -513,9 +356,9 @@ static void there_is_room_for_max_wr_and_no_more(void **state)
 
 	(void)state;
 	make(&f, -1);
-	for (unsigned i = 0; i < MAX_WR; i++)
-		assert_int_equal(post_receive(&f.queue[0], i, 100), 0);
-	assert_int_equal(post_receive(&f.queue[0], 0, 100), ENOMEM);
+	for (unsigned i = 0; i < XRC_LAB_WR; i++)
+		assert_int_equal(xrc_lab_receive(&f.queue[0], i, 100), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[0], 0, 100), ENOMEM);
 }
 
 static void the_extended_calls_name_a_queue_too(void **state)
@@ -526,7 +369,7 @@ static void the_extended_calls_name_a_queue_too(void **state)
 	(void)state;
 	make(&f, -1);
 	ex = ibv_qp_to_qp_ex(f.sender);
-	assert_int_equal(post_receive(&f.queue[1], 4, 100), 0);
+	assert_int_equal(xrc_lab_receive(&f.queue[1], 4, 100), 0);
 	fill(f.memory, 50, 3);
 	ibv_wr_start(ex);
 	ex->wr_id = 1;
@@ -597,22 +440,22 @@ static void be_neighbour(void **state)
 		                                      IBV_QP_OPEN_ATTR_TYPE,
 		                         .qp_type = IBV_QPT_XRC_RECV };
 	struct ibv_qp *target;
-	struct queue q;
+	struct xrc_lab_queue q;
 	struct ibv_wc wc;
 
-	open.xrcd = open_xrcd(context, fd, 0);
+	open.xrcd = xrc_lab_open(context, fd, 0);
 	assert_non_null(open.xrcd);
-	lab_undo(undo_xrcd, open.xrcd);
-	make_queue(&q, context, open.xrcd);
+	lab_undo(xrc_lab_close, open.xrcd);
+	xrc_lab_queue(&q, context, open.xrcd);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(post_receive(&q, i, BYTES), 0);
+		assert_int_equal(xrc_lab_receive(&q, i, BYTES), 0);
 	put(socket, &q.number, sizeof(q.number));
 	get(socket, &open.qp_num, sizeof(open.qp_num));
 	target = ibv_open_qp(context, &open);
 	assert_non_null(target);
 	assert_int_equal(target->qp_num, open.qp_num);
 	assert_int_equal(lab_state(target), IBV_QPS_RTS);
-	lab_undo(undo_qp, target);
+	lab_undo(xrc_lab_destroy, target);
 	put(socket, "", 1);
 	for (unsigned i = 0; i < 2; i++) {
 		wc = lab_complete(q.cq, IBV_WC_SUCCESS);
@@ -669,6 +512,66 @@ static void processes_share_a_domain_and_a_target(void **state)
 	assert_int_equal(ibv_destroy_qp(again), 0);
 }
 
+static void expect_same(struct ibv_qp *a, struct ibv_qp *b)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr x, y;
+
+	assert_int_equal(ibv_query_qp(a, &x, 0, &init), 0);
+	assert_int_equal(ibv_query_qp(b, &y, 0, &init), 0);
+	assert_int_equal(x.qp_state, y.qp_state);
+	assert_int_equal(x.dest_qp_num, y.dest_qp_num);
+	assert_int_equal(x.rq_psn, y.rq_psn);
+	assert_int_equal(x.path_mtu, y.path_mtu);
+	assert_int_equal(x.min_rnr_timer, y.min_rnr_timer);
+	assert_int_equal(x.timeout, y.timeout);
+	assert_int_equal(x.max_dest_rd_atomic, y.max_dest_rd_atomic);
+	assert_int_equal(x.qp_access_flags, y.qp_access_flags);
+	assert_int_equal(x.port_num, y.port_num);
+	assert_memory_equal(&x.ah_attr, &y.ah_attr, sizeof(x.ah_attr));
+}
+
+/* Both are one queue pair. */
+static void handles_of_a_target_have_the_same_attributes(void **state)
+{
+	char name[] = "/tmp/umbel-xrc-XXXXXX";
+	int fd = mkstemp(name);
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+		                                      IBV_QP_OPEN_ATTR_TYPE,
+		                         .qp_type = IBV_QPT_XRC_RECV };
+	struct ibv_qp_attr attr = { .min_rnr_timer = 7 };
+	struct ibv_context *context;
+	struct ibv_qp *second;
+	struct fixture f;
+
+	(void)state;
+	unlink(name);
+	assert_true(fd >= 0);
+	make(&f, fd);
+	context = lab_open(2);
+	open.xrcd = xrc_lab_domain(context, fd);
+	close(fd);
+	open.qp_num = f.target->qp_num;
+	second = ibv_open_qp(context, &open);
+	assert_non_null(second);
+	lab_undo(xrc_lab_destroy, second);
+	expect_same(f.target, second);
+	/* the first one connects it to another requester, behind the back of the second */
+	lab_to(f.target, IBV_QPS_RESET);
+	f.sender = xrc_lab_sender(f.pd, f.cq);
+	xrc_lab_connect(f.target, f.sender->qp_num, f.from);
+	xrc_lab_connect(f.sender, f.target->qp_num, f.to);
+	/* what the second one sets is one attribute, and leaves the others */
+	assert_int_equal(ibv_modify_qp(second, &attr, IBV_QP_MIN_RNR_TIMER), 0);
+	expect_same(f.target, second);
+	assert_int_equal(xrc_lab_receive(&f.queue[0], 1, 100), 0);
+	post(&f, IBV_WR_SEND, f.queue[0].number, 8, NULL);
+	lab_complete(f.cq, IBV_WC_SUCCESS);
+	expect_received(&f, &f.queue[0], 1, 8);
+	lab_to(second, IBV_QPS_RESET);
+	expect_same(f.target, second);
+}
+
 /* It is forked before the library is used here. */
 static void begin_neighbour(void)
 {
@@ -706,6 +609,7 @@ int main(void)
 		LAB_TEST(the_limit_event_fires),
 		LAB_TEST(there_is_room_for_max_wr_and_no_more),
 		LAB_TEST(the_extended_calls_name_a_queue_too),
+		LAB_TEST(handles_of_a_target_have_the_same_attributes),
 		LAB_TEST(processes_share_a_domain_and_a_target),
 	};
 
