@@ -5,10 +5,12 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -104,13 +106,17 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q)
 
 #define MOST_MAPPINGS 1024
 
-/* Whether touching what is mapped of the file never is a signal: it cannot become shorter. */
+/* Whether touching what is mapped of the file never is a signal: it cannot become shorter, and a
+ * hole is filled from ordinary memory. Huge pages, of which there may be none left, can be sealed,
+ * too. */
 static bool can_be_mapped(int fd, uint64_t to)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
 	struct stat s;
 
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstat(fd, &s) && (uint64_t)s.st_size >= to;
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && !fstatfs(fd, &fs) &&
+	       fs.f_type == TMPFS_MAGIC && !fstat(fd, &s) && (uint64_t)s.st_size >= to;
 }
 
 /* Asks for the file the first time. False: there is none. */
