@@ -12,6 +12,8 @@
  *	roce		the same on RoCEv2, between the two sides' network devices
  *	umbel-wr	the same with ibv_wr_*() and an extended CQ
  *	umbel-event	the same as umbel, but the receiver sleeps on a completion channel
+ *	rc-send		SEND and RECV between two RC queue pairs
+ *	rc-write	RDMA WRITE between them, to memory that the receiver looks at
  */
 #ifndef BENCH_COMMON_LINK_H
 #define BENCH_COMMON_LINK_H
@@ -47,6 +49,6 @@ const struct bench_link_ops *bench_link_find(const char *name);
 
 extern const struct bench_link_ops bench_ring_ops, bench_udp_ops, bench_eventfd_ops;
 extern const struct bench_link_ops bench_verbs_ops, bench_wr_ops, bench_event_ops;
-extern const struct bench_link_ops bench_roce_ops;
+extern const struct bench_link_ops bench_roce_ops, bench_rc_send_ops, bench_rc_write_ops;
 
 #endif

@@ -18,7 +18,9 @@ def rate(x):
 
 
 def size(x):
-    return f"{x / 2**20:,.1f} MiB" if x >= 2**20 else f"{x:,.0f} B"
+    if x >= 2**20:
+        return f"{x / 2**20:,.1f} MiB"
+    return f"{x // 1024} KiB" if x >= 2**12 and x % 1024 == 0 else f"{x:,.0f} B"
 
 
 class Row:
@@ -77,8 +79,8 @@ def to_rate(x):
     return rate(1000 / x)
 
 
-def absolute_rate(s, what, link, of_list, goal):
-    figure = s.figure("ns", part="rate", measure="rate", link=link, list=of_list, bytes=64)
+def absolute_rate(s, what, link, of_list, goal, part="rate"):
+    figure = s.figure("ns", part=part, measure="rate", link=link, list=of_list, bytes=64)
     if not figure:
         return Row(what, None, to_rate, goal=f"at least {rate(goal)}")
     # in a farther placement as much less as its lines take longer
@@ -101,19 +103,79 @@ def rates(s):
                    "raw ring", 0.8, form=lambda x: f"{4096 / x:,.1f} GB/s", invert=True)
 
 
-def connected(s):
-    """RC beside the copies that it is made of."""
-    def series(operation, bytes):
-        return dict(part="connected", measure="connected", operation=operation, bytes=bytes)
+def bandwidth(bytes):
+    """How to write the nanoseconds that so many bytes take."""
+    return lambda x: f"{bytes / x:,.1f} GB/s"
 
-    for bytes in CONNECTED_SIZES:
+
+def beside_lines(what, figure, limit):
+    """A row whose goal is how many times as long as a cache line's way it may take."""
+    ratio = figure and figure.median / figure.line
+    return Row(what, figure, ns, f"a line {ns(figure.line)}" if figure else "", ratio,
+               f"at most {limit:g}", figure and ratio <= limit)
+
+
+def beside_ucx(s, what, mine, test, bytes, form, limit, invert=False):
+    """A row beside UCX's own shared memory, which knows no placement: medians are compared."""
+    mine, ucx = s.figure("ns", **mine), s.figure("ns", measure="ucx", test=test, bytes=bytes)
+    if not mine or not ucx:
+        return Row(what, None, form)
+    ratio = ucx.median / mine.median if invert else mine.median / ucx.median
+    return Row(what, mine, form, f"UCX {form(ucx.median)}", ratio,
+               f"at {'least' if invert else 'most'} {limit:g}",
+               ratio >= limit if invert else ratio <= limit)
+
+
+def connected_rates(s):
+    """As absolute_rate(): the goals are for near lines."""
+    for link, of_list, what, goal in (("rc-write", 32, "RDMA WRITE, 64 B in lists of 32", 40),
+                                      ("rc-write", 1, "RDMA WRITE, 64 B unlisted", 25)):
+        yield absolute_rate(s, what, link, of_list, goal, part="connected")
+    mine = dict(part="connected", measure="rate", link="rc-send", list=32)
+    yield compared("SEND, 64 B in lists of 32, beside UD's", s, "ns", mine,
+                   dict(part="connected", measure="rate", link="umbel", list=32), "UD", 0.8,
+                   form=to_rate, invert=True)
+    yield beside_ucx(s, "SEND, 64 B in lists of 32, beside UCX's active messages", mine, "am_bw",
+                     64, to_rate, 1, invert=True)
+
+
+def connected(s):
+    """RC beside the copies that it is made of, and beside what UCX does without a card."""
+    def link(name):
+        return dict(part="connected", measure="latency", link=name)
+
+    def series(operation, bytes, of=None):
+        return dict(part="connected", measure="connected", operation=operation, bytes=bytes,
+                    series=of)
+
+    write = link("rc-write")
+    yield compared("RDMA WRITE, 64 B, until the other side sees it", s, "ns", write, link("ring"),
+                   "raw ring", 1.3)
+    yield beside_ucx(s, "RDMA WRITE, 64 B, beside UCX's active messages", write, "am_lat", 64, ns,
+                     1)
+    yield compared("SEND, 64 B, one way", s, "ns", link("rc-send"), link("umbel"), "UD", 1.15)
+    yield beside_lines("RDMA READ, 64 B, to its completion",
+                       s.figure("ns", **series("read", 64)), 1.5)
+    yield beside_lines("fetch-and-add, to its completion",
+                       s.figure("ns", **series("fetch-add", 64)), 2)
+    yield from connected_rates(s)
+    for bytes in CONNECTED_SIZES[1:]:
         for operation in ("write", "read"):
-            yield compared(f"RDMA {operation.upper()}, {size(bytes)}, to its completion", s, "ns",
-                           series(operation, bytes), series(f"raw-{operation}", bytes),
-                           f"process_vm_{operation}v", 1.2 if bytes < 65536 else 1.05)
-    yield Row("fetch-and-add, to its completion", s.figure("ns", **series("fetch-add", 64)), ns)
-    for bytes in CONNECTED_SIZES:
-        yield Row(f"SEND, {size(bytes)}, one way", s.figure("ns", **series("send", bytes)), ns)
+            yield compared(f"RDMA {operation.upper()}, {size(bytes)}", s, "ns",
+                           series(operation, bytes), series("memcpy", bytes), "memcpy", 0.9,
+                           form=bandwidth(bytes), invert=True)
+    for bytes in CONNECTED_SIZES[2:]:
+        yield beside_ucx(s, f"RDMA WRITE, {size(bytes)}, beside UCX over CMA",
+                         series("write", bytes), "put_bw", bytes, bandwidth(bytes), 1,
+                         invert=True)
+        for operation in ("write", "read"):
+            yield compared(f"RDMA {operation.upper()}, {size(bytes)}, memory shared already", s,
+                           "ns", series(operation, bytes, "shared"),
+                           series(f"raw-{operation}", bytes, "shared"),
+                           f"process_vm_{operation}v", 0.95, form=bandwidth(bytes), invert=True)
+    for bytes in CONNECTED_SIZES[2:]:
+        yield compared(f"SEND, {size(bytes)}, one way", s, "ns", series("send", bytes),
+                       series("memcpy", bytes), "memcpy", 0.9, form=bandwidth(bytes), invert=True)
 
 
 def fanout_cost(s, bytes, processes, qps):

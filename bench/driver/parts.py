@@ -68,12 +68,61 @@ class Rate:
 
 
 class Connected:
-    """RC: RDMA WRITE, READ, atomics and SEND, 64 bytes to 1 MiB, beside raw copies"""
+    """RC: RDMA WRITE, READ, atomics and SEND, 64 bytes to 1 MiB, beside raw copies and UCX"""
     name = "connected"
+    enough_of_ucx = 3
+
+    def __init__(self):
+        self.rounds = 0
 
     def round(self, lab):
+        self.rounds += 1
+        yield from base(lab).run("links", "--turns", 4, "latency",
+                                 "ring", "rc-write", "umbel", "rc-send")
+        yield from base(lab).run("links", "--turns", 2, "rate",
+                                 "umbel:32", "rc-write:32", "rc-write", "rc-send:32", "rc-send")
         for size in CONNECTED_SIZES:
             yield from base(lab).run("connected", "--turns", 2, "--bytes", size)
+        for size in CONNECTED_SIZES[2:]:
+            yield from tag(base(lab).run("connected", "--turns", 2, "--shared", "--bytes", size),
+                           series="shared")
+        if self.rounds <= self.enough_of_ucx:
+            yield from self.ucx(lab)
+
+    def ucx(self, lab):
+        """UCX's own shared memory, which its users have when there is no card."""
+        for test, via, how, size in (("am_lat", "posix", "short", 64),
+                                     ("am_bw", "posix", "short", 64),
+                                     ("put_bw", "cma", "zcopy", 65536),
+                                     ("put_bw", "cma", "zcopy", 1 << 20)):
+            yield {"measure": "ucx", "test": test, "bytes": size,
+                   "ns": ucx_perftest(lab, test, via, how, size)}
+
+
+def ucx_perftest(lab, test, via, how, size):
+    """Nanoseconds of a message, as Debian's ucx_perftest reports them: the median of one way, or
+    what each takes of many."""
+    command = ["ucx_perftest", "-t", test, "-d", "memory", "-x", via, "-D", how, "-s", str(size),
+               "-n", "500000" if size == 64 else str(2**31 // size), "-f", "-v",
+               "-p", str(free_port())]
+    server = subprocess.Popen(["taskset", "-c", "1", *command], env=lab.env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            done = subprocess.run(["taskset", "-c", "0", *command, "127.0.0.1"], env=lab.env,
+                                  text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  timeout=20)
+            numbers = re.findall(r"^(?:[0-9.]+,){7}[0-9.]+$", done.stdout, re.M)
+            if numbers:
+                column = numbers[-1].split(",")
+                return float(column[1]) * 1000 if test.endswith("lat") else 1e9 / float(column[7])
+            time.sleep(0.05)  # it does not listen yet
+        raise Failed(f"ucx_perftest: {done.stdout.strip()[-300:]}")
+    except (subprocess.TimeoutExpired, OSError) as e:
+        raise Failed(f"ucx_perftest: {e}") from None
+    finally:
+        server.kill()
+        server.wait()
 
 
 class Fanout:

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Two connected RC queue pairs: see rc.h.
+ */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/endpoint.h"
+#include "common/rc.h"
+#include "common/util.h"
+
+#define ACCESS                                                                       \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+#define MOST_AT_ONCE 16 /* completions */
+
+static struct ibv_device *device_of(int side)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	char name[64];
+
+	snprintf(name, sizeof(name), "umbel_h%d_0", side + 1);
+	for (int i = 0; list && list[i]; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			return list[i];
+	errx(EXIT_FAILURE, "there is no device %s", name);
+}
+
+static void make(struct bench_rc *rc, int side, unsigned depth, bool is_shared)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+		                         .cap = { .max_send_wr = depth,
+		                                  .max_recv_wr = depth,
+		                                  .max_send_sge = 1,
+		                                  .max_recv_sge = 1,
+		                                  .max_inline_data = 64 } };
+
+	rc->memory = bench_alloc(rc->bytes, is_shared);
+	rc->context = ibv_open_device(device_of(side));
+	rc->pd = rc->context ? ibv_alloc_pd(rc->context) : NULL;
+	if (!rc->pd)
+		bench_fail("opening the device");
+	rc->mr = ibv_reg_mr(rc->pd, rc->memory, rc->bytes, ACCESS);
+	rc->send_cq = init.send_cq = ibv_create_cq(rc->context, (int)depth, NULL, NULL, 0);
+	rc->recv_cq = init.recv_cq = ibv_create_cq(rc->context, (int)depth, NULL, NULL, 0);
+	rc->qp = rc->mr && rc->send_cq && rc->recv_cq ? ibv_create_qp(rc->pd, &init) : NULL;
+	if (!rc->qp)
+		bench_fail("making a queue pair");
+}
+
+/* Returns when the other side has come here too: what each wrote before, the other sees. */
+static void meet(struct bench_rc_told *told, int side)
+{
+	int n = atomic_fetch_add_explicit(&told->steps[side], 1, memory_order_acq_rel) + 1;
+
+	while (atomic_load_explicit(&told->steps[!side], memory_order_acquire) < n)
+		bench_relax();
+}
+
+static void tell(struct bench_rc *rc, struct bench_rc_told *told, int side)
+{
+	struct ibv_port_attr port;
+
+	if (ibv_query_port(rc->context, 1, &port))
+		bench_fail("ibv_query_port");
+	told->address[side] = (struct bench_rc_address){ .qpn = rc->qp->qp_num,
+		                                         .rkey = rc->mr->rkey,
+		                                         .lid = port.lid,
+		                                         .memory = (uintptr_t)rc->memory,
+		                                         .pid = getpid() };
+	meet(told, side);
+	rc->peer = &told->address[!side];
+}
+
+static void to(struct bench_rc *rc, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
+{
+	attr->qp_state = state;
+	if (ibv_modify_qp(rc->qp, attr, mask | IBV_QP_STATE))
+		bench_fail("ibv_modify_qp");
+}
+
+static void join(struct bench_rc *rc)
+{
+	struct ibv_qp_attr attr = { .port_num = 1,
+		                    .qp_access_flags = ACCESS,
+		                    .path_mtu = IBV_MTU_4096,
+		                    .dest_qp_num = rc->peer->qpn,
+		                    .ah_attr = { .dlid = rc->peer->lid, .port_num = 1 },
+		                    .max_dest_rd_atomic = 1,
+		                    .max_rd_atomic = 1,
+		                    .timeout = 14,
+		                    .retry_cnt = 7,
+		                    .rnr_retry = 7 };
+
+	to(rc, &attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	to(rc, &attr, IBV_QPS_RTR,
+	   IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	to(rc, &attr, IBV_QPS_RTS,
+	   IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	           IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, size_t bytes,
+                   unsigned depth, bool is_shared)
+{
+	memset(rc, 0, sizeof(*rc));
+	rc->bytes = bytes;
+	make(rc, side, depth, is_shared);
+	tell(rc, told, side);
+	join(rc);
+	meet(told, side);
+}
+
+void bench_rc_close(struct bench_rc *rc)
+{
+	ibv_destroy_qp(rc->qp);
+	ibv_dereg_mr(rc->mr);
+	ibv_destroy_cq(rc->send_cq);
+	ibv_destroy_cq(rc->recv_cq);
+	ibv_dealloc_pd(rc->pd);
+	ibv_close_device(rc->context);
+	bench_free(rc->memory, rc->bytes);
+}
+
+int bench_rc_poll(struct ibv_cq *cq, int max)
+{
+	struct ibv_wc wc[MOST_AT_ONCE];
+	int n = ibv_poll_cq(cq, max < MOST_AT_ONCE ? max : MOST_AT_ONCE, wc);
+
+	if (n < 0)
+		errx(EXIT_FAILURE, "a completion queue is in error");
+	for (int i = 0; i < n; i++)
+		if (wc[i].status)
+			errx(EXIT_FAILURE, "a request fails: %s", ibv_wc_status_str(wc[i].status));
+	return n;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One side of a measurement between two RC queue pairs: a queue pair on host h1 (side 0) or h2
+ * (side 1), connected to that of the other side, with one region that the other side may write,
+ * read and change by atomics. Plain verbs, as any program would use them. Errors end the program.
+ *
+ * Thread safety: one thread a side.
+ */
+#ifndef BENCH_COMMON_RC_H
+#define BENCH_COMMON_RC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <infiniband/verbs.h>
+
+/* What the two sides tell each other, in memory that both have: bench_alloc(, 1). */
+struct bench_rc_told {
+	struct bench_rc_address {
+		uint32_t qpn, rkey;
+		uint16_t lid;
+		uint64_t memory;
+		pid_t pid;
+	} address[2];
+	_Atomic int steps[2]; /* that each side has taken */
+};
+
+struct bench_rc {
+	const struct bench_rc_address *peer;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	char *memory; /* the region */
+	size_t bytes;
+};
+
+/* Returns when both sides are connected. @bytes: of the region; @depth: of each queue; @is_shared:
+ * the region is of memory that is shared with processes forked later. */
+void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, size_t bytes,
+                   unsigned depth, bool is_shared);
+void bench_rc_close(struct bench_rc *rc);
+
+/* Polls, and ends the program if a request failed. How many completions there were. */
+int bench_rc_poll(struct ibv_cq *cq, int max);
+
+#endif
