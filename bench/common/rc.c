@@ -15,7 +15,7 @@
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define MOST_AT_ONCE 16 /* completions */
+#define MOST_AT_ONCE BENCH_LIST /* completions */
 
 static struct ibv_device *device_of(int side)
 {
@@ -29,7 +29,7 @@ static struct ibv_device *device_of(int side)
 	errx(EXIT_FAILURE, "there is no device %s", name);
 }
 
-static void make(struct bench_rc *rc, int side, unsigned depth, bool is_shared)
+static void make(struct bench_rc *rc, unsigned depth, bool is_shared)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 		                         .cap = { .max_send_wr = depth,
@@ -39,7 +39,7 @@ static void make(struct bench_rc *rc, int side, unsigned depth, bool is_shared)
 		                                  .max_inline_data = 64 } };
 
 	rc->memory = bench_alloc(rc->bytes, is_shared);
-	rc->context = ibv_open_device(device_of(side));
+	rc->context = ibv_open_device(device_of(rc->side));
 	rc->pd = rc->context ? ibv_alloc_pd(rc->context) : NULL;
 	if (!rc->pd)
 		bench_fail("opening the device");
@@ -51,28 +51,19 @@ static void make(struct bench_rc *rc, int side, unsigned depth, bool is_shared)
 		bench_fail("making a queue pair");
 }
 
-/* Returns when the other side has come here too: what each wrote before, the other sees. */
-static void meet(struct bench_rc_told *told, int side)
-{
-	int n = atomic_fetch_add_explicit(&told->steps[side], 1, memory_order_acq_rel) + 1;
-
-	while (atomic_load_explicit(&told->steps[!side], memory_order_acquire) < n)
-		bench_relax();
-}
-
-static void tell(struct bench_rc *rc, struct bench_rc_told *told, int side)
+static void tell(const struct bench_rc *rc)
 {
 	struct ibv_port_attr port;
 
 	if (ibv_query_port(rc->context, 1, &port))
 		bench_fail("ibv_query_port");
-	told->address[side] = (struct bench_rc_address){ .qpn = rc->qp->qp_num,
-		                                         .rkey = rc->mr->rkey,
-		                                         .lid = port.lid,
-		                                         .memory = (uintptr_t)rc->memory,
-		                                         .pid = getpid() };
-	meet(told, side);
-	rc->peer = &told->address[!side];
+	rc->told->address[rc->side] = (struct bench_rc_address){ .qpn = rc->qp->qp_num,
+		                                                 .rkey = rc->mr->rkey,
+		                                                 .lid = port.lid,
+		                                                 .memory = (uintptr_t)rc->memory,
+		                                                 .pid = getpid() };
+	/* release: pairs with the acquire in bench_rc_connect() */
+	atomic_store_explicit(&rc->told->is_there[rc->side], 1, memory_order_release);
 }
 
 static void to(struct bench_rc *rc, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
@@ -82,7 +73,7 @@ static void to(struct bench_rc *rc, struct ibv_qp_attr *attr, enum ibv_qp_state 
 		bench_fail("ibv_modify_qp");
 }
 
-static void join(struct bench_rc *rc)
+static void bring_up(struct bench_rc *rc)
 {
 	struct ibv_qp_attr attr = { .port_num = 1,
 		                    .qp_access_flags = ACCESS,
@@ -107,12 +98,18 @@ static void join(struct bench_rc *rc)
 void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, size_t bytes,
                    unsigned depth, bool is_shared)
 {
-	memset(rc, 0, sizeof(*rc));
-	rc->bytes = bytes;
-	make(rc, side, depth, is_shared);
-	tell(rc, told, side);
-	join(rc);
-	meet(told, side);
+	*rc = (struct bench_rc){ .told = told, .side = side, .bytes = bytes };
+	make(rc, depth, is_shared);
+	tell(rc);
+}
+
+void bench_rc_connect(struct bench_rc *rc)
+{
+	/* acquire: pairs with the release in tell() */
+	while (!atomic_load_explicit(&rc->told->is_there[!rc->side], memory_order_acquire))
+		bench_relax();
+	rc->peer = &rc->told->address[!rc->side];
+	bring_up(rc);
 }
 
 void bench_rc_close(struct bench_rc *rc)

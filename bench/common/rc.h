@@ -25,11 +25,13 @@ struct bench_rc_told {
 		uint64_t memory;
 		pid_t pid;
 	} address[2];
-	_Atomic int steps[2]; /* that each side has taken */
+	_Atomic int is_there[2];
 };
 
 struct bench_rc {
-	const struct bench_rc_address *peer;
+	struct bench_rc_told *told;
+	int side;
+	const struct bench_rc_address *peer; /* once it is connected */
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *send_cq, *recv_cq;
@@ -39,10 +41,12 @@ struct bench_rc {
 	size_t bytes;
 };
 
-/* Returns when both sides are connected. @bytes: of the region; @depth: of each queue; @is_shared:
- * the region is of memory that is shared with processes forked later. */
+/* Makes it, and tells the other side. @bytes: of the region; @depth: of each queue; @is_shared: the
+ * region is of memory that is shared with processes forked later. */
 void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, size_t bytes,
                    unsigned depth, bool is_shared);
+/* Waits for the other side to be open, and connects this one. */
+void bench_rc_connect(struct bench_rc *rc);
 void bench_rc_close(struct bench_rc *rc);
 
 /* Polls, and ends the program if a request failed. How many completions there were. */

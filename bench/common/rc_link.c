@@ -58,6 +58,7 @@ static struct rc_link *open_link(void *shared, const struct bench_spec *spec, in
 	l->depth = spec->depth;
 	bench_rc_open(&l->rc, shared, side, (size_t)l->bytes * (l->depth + BENCH_LIST), l->depth,
 	              false);
+	bench_rc_connect(&l->rc);
 	l->slots = l->rc.memory;
 	l->from = l->slots + (size_t)l->bytes * l->depth;
 	prepare_lists(l, opcode);

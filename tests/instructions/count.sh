@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Counts the instructions that a message of 64 bytes costs (valgrind's callgrind; the same every
-# time), alone, as one of a list and by the extended calls, and compares them with those in
-# ./expected: count.sh PROGRAM. Fails if one is more than 10 % above. Counted with K and with 2 K messages; the difference is what K cost.
+# time), alone, as one of a list and by the extended calls, by UD and RC, and compares them with those
+# in ./expected: count.sh PROGRAM. Fails if one is more than 10 % above. Counted with K and with 2 K messages; the difference is what K cost.
 # With UPDATE=yes in the environment it writes ./expected anew.
 # Needs $UMBEL: in-sandbox.sh sets it.
 
@@ -12,7 +12,7 @@ set -eu -o pipefail
 expected=$(dirname "$(readlink -f "$0")")/expected
 program=$1
 messages=3200
-functions=8 # marked in messages.c
+functions=16 # marked in messages.c
 counts=$(mktemp -d)
 trap 'rm -rf "$counts"' EXIT
 
@@ -43,8 +43,8 @@ now=$(join <(echo "$once") <(echo "$twice") |
 
 if [ "${UPDATE:-}" = yes ]; then
 	{
-		echo "# Instructions that a 64-byte multicast message costs, inline, to one receiver, those"
-		echo "# of the measuring program included; written anew by:"
+		echo "# Instructions that a 64-byte multicast message costs, inline, to one receiver, and one"
+		echo "# between RC queue pairs, those of the measuring program included; written anew by:"
 		echo "# UPDATE=yes ./run test -R instructions"
 		echo "$now"
 	} > "$expected"

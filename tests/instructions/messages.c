@@ -3,13 +3,16 @@
  * messages K: sends K messages of 64 bytes, inline, to a multicast group, receives each
  * on a second queue pair of the same process, and posts its receive anew: one thread, so that what
  * it executes is the same every time. First message by message, then K more in lists of
- * BENCH_LIST, then K by ibv_wr calls and an extended CQ. count.sh counts the instructions of the
- * functions that are marked.
+ * BENCH_LIST, then K by ibv_wr calls and an extended CQ. Likewise K messages of 64 bytes between
+ * two RC queue pairs, by SEND and by RDMA WRITE. count.sh counts the instructions of the functions
+ * that are marked.
  */
 #include <err.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "common/endpoint.h"
+#include "common/link.h"
 
 #define DEPTH (2 * BENCH_LIST)
 
@@ -61,6 +64,46 @@ COUNTED static void counted_poll_ex(struct bench_endpoint *e)
 	expect(bench_endpoint_poll_ex(e, 1), 1);
 }
 
+COUNTED static void counted_rc_write(void *from)
+{
+	bench_rc_write_ops.send(from, 1);
+}
+
+COUNTED static void counted_rc_write_list(void *from)
+{
+	bench_rc_write_ops.send(from, BENCH_LIST);
+}
+
+COUNTED static void counted_rc_send(void *from)
+{
+	bench_rc_send_ops.send(from, 1);
+}
+
+COUNTED static void counted_rc_send_list(void *from)
+{
+	bench_rc_send_ops.send(from, BENCH_LIST);
+}
+
+COUNTED static void counted_rc_poll(void *to)
+{
+	expect(bench_rc_send_ops.receive(to, 1), 1);
+}
+
+COUNTED static void counted_rc_poll_list(void *to)
+{
+	expect(bench_rc_send_ops.receive(to, BENCH_LIST), BENCH_LIST);
+}
+
+COUNTED static void counted_rc_recv(void *to)
+{
+	bench_rc_send_ops.settle(to);
+}
+
+COUNTED static void counted_rc_recv_list(void *to)
+{
+	bench_rc_send_ops.settle(to);
+}
+
 static void open_both(struct bench_endpoint *sender, struct bench_endpoint *receiver,
                       struct bench_plan plan)
 {
@@ -79,6 +122,78 @@ static void close_both(struct bench_endpoint *sender, struct bench_endpoint *rec
 {
 	bench_endpoint_close(sender);
 	bench_endpoint_close(receiver);
+}
+
+/* ---- RC ---- */
+
+struct rc_end {
+	const struct bench_link_ops *ops;
+	struct bench_spec spec;
+	void *shared, *link;
+	int side;
+};
+
+/* Returns when the other side is open, too. */
+static void *open_end(void *arg)
+{
+	struct rc_end *e = arg;
+
+	e->link = e->ops->open(e->shared, &e->spec, e->side);
+	return NULL;
+}
+
+static void open_ends(struct rc_end end[2], const struct bench_link_ops *ops)
+{
+	pthread_t thread;
+
+	end[0] = (struct rc_end){ .ops = ops, .spec = { .bytes = 64, .depth = DEPTH } };
+	end[0].shared = ops->prepare(&end[0].spec);
+	end[1] = end[0];
+	end[1].side = 1;
+	if (pthread_create(&thread, NULL, open_end, &end[1]))
+		errx(EXIT_FAILURE, "no thread");
+	open_end(&end[0]);
+	pthread_join(thread, NULL);
+}
+
+static void close_ends(struct rc_end end[2])
+{
+	end[0].ops->close(end[0].link);
+	end[1].ops->close(end[1].link);
+}
+
+static void send_by_rc(long n)
+{
+	struct rc_end end[2];
+
+	open_ends(end, &bench_rc_send_ops);
+	for (long i = 0; i < n; i++) {
+		counted_rc_send(end[0].link);
+		counted_rc_poll(end[1].link);
+		counted_rc_recv(end[1].link);
+	}
+	for (long i = 0; i < n / BENCH_LIST; i++) {
+		counted_rc_send_list(end[0].link);
+		counted_rc_poll_list(end[1].link);
+		counted_rc_recv_list(end[1].link);
+	}
+	close_ends(end);
+}
+
+static void write_by_rc(long n)
+{
+	struct rc_end end[2];
+
+	open_ends(end, &bench_rc_write_ops);
+	for (long i = 0; i < n; i++) {
+		counted_rc_write(end[0].link);
+		expect(bench_rc_write_ops.receive(end[1].link, 1), 1);
+	}
+	for (long i = 0; i < n / BENCH_LIST; i++) {
+		counted_rc_write_list(end[0].link);
+		expect(bench_rc_write_ops.receive(end[1].link, BENCH_LIST), BENCH_LIST);
+	}
+	close_ends(end);
 }
 
 int main(int argc, char **argv)
@@ -107,5 +222,7 @@ int main(int argc, char **argv)
 		bench_endpoint_repost(&receiver);
 	}
 	close_both(&sender, &receiver);
+	send_by_rc(n);
+	write_by_rc(n);
 	return 0;
 }
