@@ -48,11 +48,18 @@ int hca_connected_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_sen
 int hca_connected_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr);
 
 /* Carries a request out: hca_exchange() by this queue pair. UC's requests never wait. The packets
- * of those that waited are counted when they complete: the responder may have carried them out. */
+ * of those that waited are counted when they complete: the responder may have carried them out.
+ * After the last one in a row, hca_connected_leave(). */
 int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
                             const struct shm_entry *entries);
 /* Counts them. */
 void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r);
+
+static BASE_HOT void hca_connected_leave(struct hca_connected_qp *c)
+{
+	if (base_likely(c->x.target))
+		hca_exchange_end(&c->x);
+}
 
 /* Copies the records of both ends again. */
 void hca_connected_renew(struct hca_connected_qp *c);

@@ -11,6 +11,9 @@
 #include "hca/flow.h"
 #include "hca/mw.h"
 
+/* Bytes of a request after which others are told at once that it is done. */
+#define SHORT 4096
+
 /* ---- requests ---- */
 
 static uint64_t message_length(const struct ibv_send_wr *wr)
@@ -250,7 +253,8 @@ int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request
 
 	if (base_unlikely(r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV))
 		return hca_mw_carry_out(&c->qp, r);
-	/* first: who resets or destroys the responder waits for whom it sees here */
+	/* first: who resets or destroys the responder waits for whom it sees here; what hardly
+	 * takes time may be followed by more */
 	hca_exchange_begin(x, base_unlikely(x->is_xrc) ? r->srqn : c->qp.connection.dest_qpn);
 	if (base_unlikely((x->is_xrc && r->srqn != x->srqn) || !hca_exchange_is_current(x))) {
 		x->srqn = r->srqn;
@@ -263,7 +267,8 @@ int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request
 		outcome = hca_exchange_check_local(x, r, entries);
 		outcome = outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}
-	hca_exchange_end(x);
+	if (base_unlikely(r->length > SHORT))
+		hca_exchange_end(x);
 	if (base_likely(outcome == IBV_WC_SUCCESS && !hca_connected_waits(c)))
 		count(c, f, r);
 	if (base_unlikely(c->qp.sender.unfinished))
@@ -311,6 +316,27 @@ static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_w
 	return 0;
 }
 
+/* How many requests directly after @wr are like it. */
+static uint8_t count_more(const struct ibv_send_wr *wr)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t n = 0;
+
+	for (; n < UINT8_MAX && next && next->opcode == wr->opcode; n++)
+		next = next->next;
+	return n;
+}
+
+/* Tells the exchange of the request what follows. */
+static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr *wr)
+{
+	x->in_list = x->more;
+	if (base_likely(x->in_list))
+		x->more--;
+	else if (wr->next)
+		x->more = count_more(wr);
+}
+
 /* 0, or -errno: what is wrong with the request at *@wr. */
 static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
 {
@@ -322,10 +348,13 @@ static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool chec
 	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
 		hca_connected_notice_error(c);
 	for (; !ret && *wr; *wr = (*wr)->next) {
+		look_ahead(&c->x, *wr);
 		ret = post_one(c, *wr, checked);
 		if (base_unlikely(ret))
 			break;
 	}
+	c->x.more = 0;
+	hca_connected_leave(c);
 	return ret;
 }
 

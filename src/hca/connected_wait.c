@@ -346,6 +346,7 @@ BASE_COLD void hca_connected_go_on(struct hca_connected_qp *c)
 			break;
 		}
 		work_off(c);
+		hca_connected_leave(c);
 		lose_patience(c);
 		hca_connected_publish_flow(c);
 		hca_connected_unlock(c->shm, c->qp.sender.qpn);

@@ -36,7 +36,7 @@ struct parts {
 	struct iovec iov[HCA_MAX_SGE];
 	unsigned n;
 	bool has_null; /* one of them is HCA_MEMORY_NULL */
-	bool mapped;   /* the addresses are this process's, where it has mapped that memory */
+	bool here;     /* the addresses are this process's: its own, or where it has mapped them */
 };
 
 /* Whether that responder is told what was done. */
@@ -45,18 +45,41 @@ static int wants_to_know(const struct shm_qp *qp)
 	return qp->state == IBV_QPS_RTR || (qp->flags & SHM_QP_COUNTS_REMOTE);
 }
 
+/* Whether the responder listens to this requester, and both can be reached. */
+static bool is_match(const struct hca_exchange *x)
+{
+	const struct shm_qp *from = &x->requester.qp, *to = &x->responder.qp;
+
+	return to->qpn == from->connection.dest_qpn && (to->flags & SHM_QP_RECEIVES) &&
+	       to->connection.dest_qpn == from->qpn &&
+	       to->type == (x->is_xrc ? (uint8_t)IBV_QPT_XRC_RECV : from->type) &&
+	       ib_pkey_match(to->pkey, from->pkey) && x->responder.memory && x->requester.memory;
+}
+
+static void prepare_end(struct hca_end *end)
+{
+	end->key_at = NULL;
+	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
+}
+
 void hca_exchange_prepare(struct hca_exchange *x)
 {
 	const struct shm_region *r = &x->process->region;
 	uint32_t srq = x->responder.qp.connection.srq;
 
 	x->ring = x->credits = shm_data_at(r, x->responder.qp.ring_off);
+	x->view = shm_ring_view(x->ring, x->responder.qp.ring_shift, x->responder.qp.ring_gen,
+	                        (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
 	if (srq && srq <= SHM_MAX_SRQS) {
 		shm_srq_read(r, srq - 1, &x->srq);
 		x->credits = shm_data_at(r, x->srq.ring_off);
 	}
-	x->cq = &x->process->region.cqs[x->responder.qp.cq];
+	x->cq = &r->cqs[x->responder.qp.cq];
+	x->error = &r->connections[SHM_QP_INDEX(x->responder.qp.qpn)].error;
+	x->is_match = is_match(x);
 	x->tells = wants_to_know(&x->responder.qp);
+	prepare_end(&x->requester);
+	prepare_end(&x->responder);
 }
 
 /* ---- memory ---- */
@@ -66,6 +89,8 @@ static BASE_COLD bool map(struct hca_exchange *x, struct hca_end *end, uint64_t 
 	/* the memory that an XRC target uses is the shared receive queue's */
 	uint32_t qpn = x->is_xrc && end == &x->responder ? x->srqn : end->qp.qpn;
 
+	if (!end->memory)
+		return false;
 	end->map = hca_memory_map(x->process, end->memory, qpn, from, to);
 	return end->map;
 }
@@ -73,6 +98,17 @@ static BASE_COLD bool map(struct hca_exchange *x, struct hca_end *end, uint64_t 
 static BASE_HOT bool is_within(uint64_t at, uint64_t length, uint64_t from, uint64_t to)
 {
 	return at >= from && at <= to && length <= to - at;
+}
+
+/* shm_key_read() of a key of @end. Where it stands is looked up once if it is used again. */
+static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint32_t key,
+                              struct shm_reach *reach)
+{
+	if (base_unlikely(end->key != key || !end->key_at)) {
+		end->key = key;
+		end->key_at = shm_key_at(&x->process->region, end->qp.connection.keys_off, key);
+	}
+	return shm_key_read_at(end->key_at, key, reach);
 }
 
 /* Where this process has mapped memory of @end, @length bytes from @at on, which @reach gives
@@ -94,17 +130,30 @@ static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
 	return m->here + (at - m->from);
 }
 
+/* The address of that memory for this process, if parts->here, which becomes false if it has none;
+ * or else for the other one. */
+static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end,
+                               const struct shm_reach *reach, uint64_t at, uint64_t length,
+                               struct parts *parts)
+{
+	void *here;
+
+	if (end->is_own || !parts->here)
+		return (void *)(uintptr_t)at;
+	here = mapped_at(x, end, reach, at, length);
+	parts->here = here;
+	return here ? here : (void *)(uintptr_t)at;
+}
+
 /* Adds the first @length bytes of the entry. False: @end may not have it so. */
 static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
                                const struct shm_entry *e, uint32_t length, uint32_t access,
                                struct parts *parts)
 {
 	struct shm_reach reach;
-	void *here = NULL;
 	uint64_t at;
 
-	if (base_unlikely(!shm_key_read(&x->process->region, end->qp.connection.keys_off, e->lkey,
-	                                &reach) ||
+	if (base_unlikely(!read_key(x, end, e->lkey, &reach) ||
 	                  reach.domain != end->qp.connection.domain ||
 	                  (reach.access & access) != access || reach.qpn))
 		return false;
@@ -115,11 +164,8 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
 	}
 	if (base_unlikely(!shm_reach_addr(&reach, e->addr, e->length, &at)))
 		return false;
-	if (parts->mapped) {
-		here = mapped_at(x, end, &reach, at, length);
-		parts->mapped = here;
-	}
-	parts->iov[parts->n++] = (struct iovec){ here ? here : (void *)(uintptr_t)at, length };
+	parts->iov[parts->n++] =
+	        (struct iovec){ place_at(x, end, &reach, at, length, parts), length };
 	return true;
 }
 
@@ -146,13 +192,11 @@ static BASE_HOT bool find_parts(struct hca_exchange *x, struct hca_end *end,
                                 const struct shm_entry *e, unsigned n, uint32_t length,
                                 uint32_t access, struct parts *parts)
 {
-	bool may = end->memory && end->memory->way != HCA_MEMORY_OWN;
-
-	parts->mapped = may;
+	parts->here = true;
 	if (!add_entries(x, end, e, n, length, access, parts))
 		return false;
 	/* an address of each kind could be among them */
-	return base_likely(parts->mapped == may || parts->n == 1) ||
+	return base_likely(parts->here || parts->n == 1) ||
 	       add_entries(x, end, e, n, length, access, parts);
 }
 
@@ -162,29 +206,40 @@ static BASE_HOT bool local_parts(struct hca_exchange *x, const struct shm_reques
 {
 	if (!(r->flags & IBV_SEND_INLINE))
 		return find_parts(x, &x->requester, e, r->n_entries, r->length, access, parts);
-	parts->has_null = parts->mapped = false;
-	for (parts->n = 0; parts->n < r->n_entries; parts->n++)
-		parts->iov[parts->n] =
-		        (struct iovec){ (void *)(uintptr_t)e[parts->n].addr, e[parts->n].length };
+	/* inline data lies in this process in any case */
+	parts->has_null = false;
+	parts->here = true;
+	parts->n = r->n_entries;
+	for (unsigned i = 0; i < r->n_entries; i++)
+		parts->iov[i] = (struct iovec){ (void *)(uintptr_t)e[i].addr, e[i].length };
 	return true;
 }
 
-/* Where the requester's data is: inline data lies in this process in any case. */
-static struct hca_span local_span(struct hca_exchange *x, const struct shm_request *r,
-                                  struct parts *parts)
+static struct hca_span span_of(const struct hca_end *end, struct parts *parts)
 {
-	bool here = (r->flags & IBV_SEND_INLINE) || parts->mapped;
-
-	return (struct hca_span){ .memory = here ? NULL : x->requester.memory,
+	return (struct hca_span){ .memory = parts->here ? NULL : end->memory,
 		                  .iov = parts->iov,
 		                  .n = parts->n };
 }
 
-static struct hca_span remote_span(struct hca_exchange *x, struct parts *parts)
+static bool is_one_here(const struct parts *parts)
 {
-	return (struct hca_span){ .memory = parts->mapped ? NULL : x->responder.memory,
-		                  .iov = parts->iov,
-		                  .n = parts->n };
+	return base_likely(parts->here && parts->n == 1 && !parts->has_null);
+}
+
+/* Copies @length bytes between the two ends. 0 or as hca_memory_copy(). */
+static BASE_HOT int copy_parts(const struct hca_end *to_end, struct parts *to,
+                               const struct hca_end *from_end, struct parts *from, uint32_t length)
+{
+	struct hca_span target, source;
+
+	if (is_one_here(to) && is_one_here(from)) {
+		hca_memory_copy_here(to->iov[0].iov_base, from->iov[0].iov_base, length);
+		return 0;
+	}
+	target = span_of(to_end, to);
+	source = span_of(from_end, from);
+	return hca_memory_copy(&target, &source, length);
 }
 
 /* ---- the responder's errors ---- */
@@ -249,15 +304,6 @@ static int copy_failed(struct hca_exchange *x, int error)
 
 /* ---- receives ---- */
 
-/* The responder's ring, for the requester. */
-static BASE_HOT struct shm_ring_view ring_view(const struct hca_exchange *x)
-{
-	const struct shm_qp *q = &x->responder.qp;
-
-	return shm_ring_view(x->ring, q->ring_shift, q->ring_gen,
-	                     (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
-}
-
 /* A receive of the responder that a request uses. */
 struct receive {
 	struct shm_arrival *slot; /* claimed, of its ring */
@@ -283,13 +329,6 @@ static BASE_HOT void read_credit(struct hca_exchange *x, const struct shm_arriva
 	out->entries = shm_payload_at(&x->process->region, many_off, max_sge * sizeof(out->one));
 	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->entries)
 		out->n = 0;
-}
-
-static BASE_HOT struct shm_arrival *claim(struct hca_exchange *x, uint32_t *pos)
-{
-	struct shm_ring_view v = ring_view(x);
-
-	return shm_ring_claim(&v, pos);
 }
 
 /* The receive stays what it was: the request that had claimed it is not carried out. */
@@ -327,7 +366,7 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	uint64_t many_off;
 	uint32_t pos;
 
-	out->slot = has_credits(x->credits) ? claim(x, &out->pos) : NULL;
+	out->slot = has_credits(x->credits) ? shm_ring_claim(&x->view, &out->pos) : NULL;
 	if (!out->slot)
 		return false;
 	credit = shm_ring_claim(&v, &pos);
@@ -352,7 +391,7 @@ static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 
 	if (base_unlikely(c->srq))
 		return take_shared(x, out);
-	out->slot = claim(x, &out->pos);
+	out->slot = shm_ring_claim(&x->view, &out->pos);
 	if (base_unlikely(!out->slot))
 		return false;
 	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
@@ -362,12 +401,14 @@ static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 	return true;
 }
 
-static uint64_t bytes_of(const struct shm_entry *e, unsigned n)
+static BASE_HOT uint64_t bytes_of(const struct receive *rcv)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < n; i++)
-		bytes += e[i].length;
+	if (base_likely(rcv->entries == &rcv->one))
+		return rcv->one.length;
+	for (unsigned i = 0; i < rcv->n; i++)
+		bytes += rcv->entries[i].length;
 	return bytes;
 }
 
@@ -383,7 +424,7 @@ static BASE_HOT void fill(struct hca_exchange *x, const struct shm_request *r,
 	slot->imm = has_imm ? r->imm : 0;
 	slot->flags = (uint8_t)((has_imm ? SHM_ARRIVAL_IMM : 0) |
 	                        (r->flags & IBV_SEND_SOLICITED ? SHM_ARRIVAL_SOLICITED : 0));
-	slot->more = 0;
+	slot->more = x->more;
 	slot->operation = (uint8_t)operation;
 	slot->status = IBV_WC_SUCCESS;
 }
@@ -402,14 +443,13 @@ static BASE_HOT bool is_ours(const struct hca_exchange *x)
 static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, uint32_t pos)
 {
 	const struct shm_qp *q = &x->responder.qp;
-	const struct shm_ring_view v = ring_view(x);
 	bool solicited = (slot->flags & SHM_ARRIVAL_SOLICITED) || slot->status;
 
 	if (base_unlikely(!is_ours(x)))
 		return give_back(x, slot, pos);
 	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
 		hca_cq_note_arrival(x->process, x->cq, q->flags, slot);
-	shm_ring_publish(&v, slot, pos);
+	shm_ring_publish(&x->view, slot, pos);
 	if (base_unlikely(x->is_xrc)) /* behind the barrier; pairs with hca_srq_modify() */
 		hca_srq_check_limit(x->process, x->ring, SHM_XRC_SRQ | x->srqn, pos + 1);
 	hca_cq_announce(x->cq, q->ready_bit);
@@ -440,15 +480,16 @@ static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_reque
 static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_request *r,
                                  struct parts *from, uint8_t *to)
 {
-	if (base_unlikely((!x->sender && !(r->flags & IBV_SEND_INLINE)) || from->has_null)) {
+	if (base_unlikely(!from->here || from->has_null)) {
 		struct iovec here = { to, r->length };
-		struct hca_span target = { .iov = &here, .n = 1 }, source = local_span(x, r, from);
+		struct hca_span target = { .iov = &here, .n = 1 };
+		struct hca_span source = span_of(&x->requester, from);
 
 		return hca_memory_copy(&target, &source, r->length);
 	}
-	for (unsigned i = 0; i < from->n; i++) {
-		base_copy_short(to, from->iov[i].iov_base, from->iov[i].iov_len);
-		to += from->iov[i].iov_len;
+	for (const struct iovec *v = from->iov, *end = v + from->n; v < end; v++) {
+		base_copy_short(to, v->iov_base, v->iov_len);
+		to += v->iov_len;
 	}
 	return 0;
 }
@@ -512,12 +553,10 @@ static void do_invalidate(struct hca_exchange *x, const struct shm_request *r,
 static int send_large(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
                       struct parts *to, struct shm_arrival *slot, uint32_t pos)
 {
-	struct hca_span source = local_span(x, r, from), target = remote_span(x, to);
 	int ret;
 
-	if (x->responder.memory->way == HCA_MEMORY_OWN || to->mapped ||
-	    !put_payload(x, r, from, slot, pos)) {
-		ret = hca_memory_copy(&target, &source, r->length);
+	if (to->here || !put_payload(x, r, from, slot, pos)) {
+		ret = copy_parts(&x->responder, to, &x->requester, from, r->length);
 		if (ret == -ESRCH)
 			return give_back(x, slot, pos);
 		if (ret)
@@ -543,7 +582,7 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 		return ret;
 	if (base_unlikely(!take_receive(x, &rcv)))
 		return HCA_WAITS_FOR_RECEIVE;
-	if (base_unlikely(bytes_of(rcv.entries, rcv.n) < r->length))
+	if (base_unlikely(bytes_of(&rcv) < r->length))
 		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
 	if (base_unlikely(!find_parts(x, &x->responder, rcv.entries, rcv.n, r->length,
 	                              IBV_ACCESS_LOCAL_WRITE, &to)))
@@ -555,7 +594,10 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 	fill(x, r, rcv.slot, SHM_OPERATION_SEND);
 	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
 		do_invalidate(x, r, rcv.slot);
-	return publish(x, rcv.slot, rcv.pos);
+	ret = publish(x, rcv.slot, rcv.pos);
+	if (x->more)
+		shm_ring_prefetch_list(&x->view, x->more, x->in_list);
+	return ret;
 }
 
 /* ---- RDMA WRITE, READ and atomics ---- */
@@ -573,12 +615,12 @@ static BASE_COLD int refuse_access(struct hca_exchange *x)
 }
 
 /* *@reach: what the request's key gives access to, if that is @access. */
-static BASE_HOT bool find_remote(const struct hca_exchange *x, const struct shm_request *r,
+static BASE_HOT bool find_remote(struct hca_exchange *x, const struct shm_request *r,
                                  uint32_t access, struct shm_reach *reach)
 {
 	const struct shm_qp_connection *c = &x->responder.qp.connection;
 
-	return base_likely(shm_key_read(&x->process->region, c->keys_off, r->rkey, reach) &&
+	return base_likely(read_key(x, &x->responder, r->rkey, reach) &&
 	                   reach->domain == c->domain && (reach->access & access) == access &&
 	                   (!reach->qpn || reach->qpn == x->responder.qp.qpn));
 }
@@ -588,29 +630,28 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
                                 uint32_t length, uint32_t access, struct parts *to)
 {
 	struct shm_reach reach;
-	void *here = NULL;
 	uint64_t at = 0;
 
 	if (base_unlikely(!(x->responder.qp.connection.access & access)))
 		return refuse_operation(x);
 	to->n = 0;
-	to->has_null = to->mapped = false;
+	to->has_null = false;
+	to->here = true;
 	if (!length) /* the key means nothing: o9-33 */
 		return IBV_WC_SUCCESS;
 	if (base_unlikely(!find_remote(x, r, access, &reach) ||
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
 		return refuse_access(x);
-	if (x->responder.memory->way != HCA_MEMORY_OWN)
-		here = mapped_at(x, &x->responder, &reach, at, length);
-	to->mapped = here;
-	to->iov[to->n++] = (struct iovec){ here ? here : (void *)(uintptr_t)at, length };
+	to->iov[to->n++] =
+	        (struct iovec){ place_at(x, &x->responder, &reach, at, length, to), length };
 	return IBV_WC_SUCCESS;
 }
 
-static BASE_HOT int copy(struct hca_exchange *x, struct hca_span *to, struct hca_span *from,
-                         uint32_t length)
+/* Copies a request's data to or from the responder. */
+static BASE_HOT int copy(struct hca_exchange *x, const struct hca_end *to_end, struct parts *to,
+                         const struct hca_end *from_end, struct parts *from, uint32_t length)
 {
-	int ret = length ? hca_memory_copy(to, from, length) : 0;
+	int ret = length ? copy_parts(to_end, to, from_end, from, length) : 0;
 
 	return base_likely(!ret) ? IBV_WC_SUCCESS : copy_failed(x, ret);
 }
@@ -618,7 +659,6 @@ static BASE_HOT int copy(struct hca_exchange *x, struct hca_span *to, struct hca
 static int write_memory(struct hca_exchange *x, const struct shm_request *r,
                         const struct shm_entry *e)
 {
-	struct hca_span source, target;
 	bool uses_receive = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct parts from, to;
 	struct receive rcv;
@@ -631,9 +671,7 @@ static int write_memory(struct hca_exchange *x, const struct shm_request *r,
 		return ret;
 	if (uses_receive && !take_receive(x, &rcv))
 		return HCA_WAITS_FOR_RECEIVE;
-	source = local_span(x, r, &from);
-	target = remote_span(x, &to);
-	ret = copy(x, &target, &source, r->length);
+	ret = copy(x, &x->responder, &to, &x->requester, &from, r->length);
 	if (!uses_receive)
 		return ret;
 	if (ret)
@@ -655,7 +693,6 @@ static int has_resource(struct hca_exchange *x)
 static int read_memory(struct hca_exchange *x, const struct shm_request *r,
                        const struct shm_entry *e)
 {
-	struct hca_span source, target;
 	struct parts from, to;
 	int ret;
 
@@ -666,9 +703,7 @@ static int read_memory(struct hca_exchange *x, const struct shm_request *r,
 		ret = remote_part(x, r, r->length, IBV_ACCESS_REMOTE_READ, &from);
 	if (ret)
 		return ret;
-	source = remote_span(x, &from);
-	target = local_span(x, r, &to);
-	return copy(x, &target, &source, r->length);
+	return copy(x, &x->requester, &to, &x->responder, &from, r->length);
 }
 
 /* The lock of all atomic operations on the responder's memory; NULL: it is not to be had now. */
@@ -716,7 +751,7 @@ static int change_word(struct hca_exchange *x, const struct shm_request *r, stru
 	uint64_t next;
 	struct iovec here = { old, sizeof(*old) }, there = at->iov[0];
 	struct hca_span mine = { .iov = &here, .n = 1 };
-	struct hca_span word = remote_span(x, at);
+	struct hca_span word = span_of(&x->responder, at);
 	int ret;
 
 	word.iov = &there;
@@ -726,7 +761,7 @@ static int change_word(struct hca_exchange *x, const struct shm_request *r, stru
 	next = result_of(r, *old);
 	here = (struct iovec){ &next, sizeof(next) };
 	mine = (struct hca_span){ .iov = &here, .n = 1 };
-	word = remote_span(x, at);
+	word = span_of(&x->responder, at);
 	return next == *old ? 0 : hca_memory_copy(&word, &mine, sizeof(next));
 }
 
@@ -759,7 +794,7 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 		return copy_failed(x, ret);
 	here = (struct iovec){ &old, sizeof(old) };
 	source = (struct hca_span){ .iov = &here, .n = 1 };
-	target = local_span(x, r, &to);
+	target = span_of(&x->requester, &to);
 	return hca_memory_copy(&target, &source, sizeof(old)) ? IBV_WC_LOC_PROT_ERR
 	                                                      : IBV_WC_SUCCESS;
 }
@@ -769,11 +804,10 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 /* Stores the word at once, if this process can: then nobody sees a part of it. */
 static int store_word(struct hca_exchange *x, struct parts *at, uint64_t word)
 {
-	struct hca_span source, target = remote_span(x, at);
+	struct hca_span source, target = span_of(&x->responder, at);
 	struct iovec here = { &word, sizeof(word) };
 
-	if ((at->mapped || x->responder.memory->way == HCA_MEMORY_OWN) &&
-	    (uintptr_t)at->iov[0].iov_base % sizeof(word) == 0) {
+	if (at->here && (uintptr_t)at->iov[0].iov_base % sizeof(word) == 0) {
 		/* release: what was written before is seen by who reads the word */
 		atomic_store_explicit((_Atomic uint64_t *)at->iov[0].iov_base, word,
 		                      memory_order_release);
@@ -803,7 +837,7 @@ static int write_word(struct hca_exchange *x, const struct shm_request *r,
 		ret = remote_part(x, r, sizeof(word), IBV_ACCESS_REMOTE_WRITE, &to);
 	if (ret)
 		return ret;
-	source = local_span(x, r, &from);
+	source = span_of(&x->requester, &from);
 	ret = r->n_entries ? hca_memory_copy(&target, &source, sizeof(word)) : 0;
 	if (ret)
 		return ret == -ESRCH ? HCA_WAITS_FOR_PATH : IBV_WC_LOC_PROT_ERR;
@@ -841,18 +875,10 @@ static int flush(struct hca_exchange *x, const struct shm_request *r)
 
 /* ---- all ---- */
 
-/* Whether the responder is there, and listens to this requester. */
+/* Whether the responder is there, and has found no error. */
 static BASE_HOT bool is_there(const struct hca_exchange *x)
 {
-	const struct shm_qp *from = &x->requester.qp, *to = &x->responder.qp;
-	const struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(to->qpn)];
-
-	return base_likely(
-	        to->qpn == from->connection.dest_qpn && (to->flags & SHM_QP_RECEIVES) &&
-	        to->connection.dest_qpn == from->qpn &&
-	        to->type == (x->is_xrc ? (uint8_t)IBV_QPT_XRC_RECV : from->type) &&
-	        ib_pkey_match(to->pkey, from->pkey) && x->responder.memory && x->requester.memory &&
-	        !atomic_load_explicit((_Atomic uint32_t *)&c->error, memory_order_relaxed));
+	return base_likely(x->is_match && !atomic_load_explicit(x->error, memory_order_relaxed));
 }
 
 static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r,

@@ -23,14 +23,18 @@ struct hca_end {
 	struct shm_qp qp; /* a copy of its record */
 	struct hca_memory *memory;
 	const struct hca_mapping *map; /* of it, that was used last; or NULL */
+	bool is_own;                   /* it is this process's memory */
+	uint32_t key;                  /* that was used last */
+	struct shm_key *key_at;        /* and where it stands; or NULL */
 };
 
 struct hca_exchange {
 	struct hca_process *process;
 	struct hca_end requester, responder;
 	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
-	/* the record in which the thread says, in target_qpn, whom it is dealing with */
+	/* the record in which the thread says whom it is dealing with, and whom that is; or 0 */
 	struct shm_sender *self;
+	uint32_t target;
 	/* number of that one of the two whose process this is; above its 24 bits the responder's
 	 * threads differ */
 	uint32_t worker;
@@ -44,11 +48,16 @@ struct hca_exchange {
 	 */
 	bool is_xrc, has_srq;
 	uint32_t srqn, srq_seq;
-	struct shm_ring *ring; /* of the responder: where messages arrive */
+	struct shm_ring *ring;     /* of the responder: where messages arrive */
+	struct shm_ring_view view; /* of that, for the requester */
 	/* where its receives are: that, or the ring of its shared receive queue */
 	struct shm_ring *credits;
 	struct shm_srq srq;
 	struct shm_cq *cq; /* of its receives */
+	uint8_t more;      /* requests like this one that follow in the list: a hint */
+	bool in_list;      /* the one before it was like it */
+	bool is_match;     /* the responder listens to the requester, as their records say */
+	const _Atomic uint32_t *error; /* of the responder: shm_connection.error */
 	int tells; /* not 0: the responder is to know what was done: it is in RTR, or it counts */
 };
 
@@ -73,17 +82,23 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries);
 
-/* Says whom this thread deals with, before it looks at anything of theirs. */
+/* Says whom this thread deals with, before it looks at anything of theirs. It may do so once for
+ * several requests. */
 static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
 {
+	if (base_likely(x->target == qpn))
+		return;
+	x->target = qpn;
 	x->turn += IB_QPN_MASK + 1;
 	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
 	atomic_store_explicit(&x->self->target_qpn, qpn | x->turn, memory_order_seq_cst);
 	base_fence_behind_seq_cst();
 }
 
+/* All that was done is done. */
 static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
 {
+	x->target = 0;
 	/* release: all that was done comes before "deals with nobody" */
 	atomic_store_explicit(&x->self->target_qpn, 0, memory_order_release);
 }

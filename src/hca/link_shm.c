@@ -11,8 +11,7 @@
 #include "hca/link_shm.h"
 #include "shm/ring.h"
 
-#define AHEAD      4 /* receivers whose slots are being fetched while one is served */
-#define LIST_AHEAD 3 /* likewise, for later messages of one list */
+#define AHEAD 4 /* receivers whose slots are being fetched while one is served */
 
 /* Whether the receiver takes packets with this P_Key; if so, that is known from now on. */
 static BASE_COLD bool has_pkey(struct hca_process *p, struct hca_receiver *r, uint16_t pkey)
@@ -90,22 +89,6 @@ static BASE_HOT void fill(struct shm_arrival *slot, const struct hca_packet *pkt
 		memcpy(slot->data, pkt->a.data, SHM_INLINE);
 }
 
-/*
- * Begins to fetch the slots of later packets of the same list: after the first packet the slots of
- * the next LIST_AHEAD packets, after each other one the slot that is LIST_AHEAD positions ahead.
- * For small messages only. A large one is written for so long that fetching early gains nothing.
- */
-static BASE_HOT void fetch_next(const struct hca_receiver *r, const struct hca_packet *pkt)
-{
-	if (base_likely(pkt->fetched)) {
-		if (base_likely(pkt->a.more >= LIST_AHEAD))
-			shm_ring_prefetch(&r->ring, LIST_AHEAD - 1, true);
-		return;
-	}
-	for (uint32_t i = 0; i < LIST_AHEAD && i < pkt->a.more; i++)
-		shm_ring_prefetch(&r->ring, i, true);
-}
-
 /* Delivers to @r, whose copy is current. */
 static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
                              struct hca_receiver *r, uint32_t port, bool traced)
@@ -134,8 +117,9 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 		pkt->payload->hold[pkt->payload->n++] = (struct hca_payload_hold){
 			.ring = r->ring.ring, .gen = shm_slot_gen(r->ring.claim), .pos = pos
 		};
-	else if (pkt->a.more)
-		fetch_next(r, pkt);
+	else if (pkt->a.more) /* a large one is written for so long that fetching early gains
+	                         nothing */
+		shm_ring_prefetch_list(&r->ring, pkt->a.more, pkt->fetched);
 	hca_cq_announce(r->cq, r->ready_bit);
 	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }

@@ -255,9 +255,7 @@ static ssize_t copy_own(const struct hca_span *to, const struct hca_span *from)
 {
 	size_t part = common_part(to, from);
 
-	/* requests take effect in order, also for a program that looks at its memory */
-	atomic_thread_fence(memory_order_acq_rel);
-	memmove(to->iov->iov_base, from->iov->iov_base, part);
+	hca_memory_copy_here(to->iov->iov_base, from->iov->iov_base, part);
 	return (ssize_t)part;
 }
 

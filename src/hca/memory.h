@@ -13,8 +13,10 @@
 #ifndef HCA_MEMORY_H
 #define HCA_MEMORY_H
 
+#include <string.h>
 #include <sys/uio.h>
 
+#include "base/fast.h"
 #include "hca/process.h"
 
 enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY_FILE };
@@ -59,6 +61,18 @@ struct hca_span {
 	struct iovec *iov;
 	unsigned n;
 };
+
+/* Copies @length bytes within what this process has mapped, after all that it copied before: a
+ * program may look at its memory. The places may overlap. */
+static BASE_HOT void hca_memory_copy_here(void *to, const void *from, size_t length)
+{
+	atomic_thread_fence(memory_order_acq_rel);
+	/* bytes by themselves are not copied as if they overlapped */
+	if (base_likely(length - sizeof(uint32_t) <= BASE_COPY_SHORT - sizeof(uint32_t)))
+		base_copy_short(to, from, length);
+	else
+		memmove(to, from, length);
+}
 
 /*
  * Copies @length bytes, as many as each span has. One of the two lies in this process. It changes

@@ -34,12 +34,9 @@ struct shm_reach {
 	uint32_t access, domain, qpn;
 };
 
-/* Copies what stands behind @key. False: nothing. */
-static inline bool shm_key_read(const struct shm_region *r, uint64_t keys_off, uint32_t key,
-                                struct shm_reach *reach)
+/* Copies what stands at @k behind @key. False: nothing. */
+static inline bool shm_key_read_at(struct shm_key *k, uint32_t key, struct shm_reach *reach)
 {
-	struct shm_key *k = shm_key_at(r, keys_off, key);
-
 	/* acquire: pairs with the release in shm_key_write() */
 	if (!k || !key || atomic_load_explicit(&k->key, memory_order_acquire) != key)
 		return false;
@@ -51,6 +48,13 @@ static inline bool shm_key_read(const struct shm_region *r, uint64_t keys_off, u
 	reach->qpn = atomic_load_explicit(&k->qpn, memory_order_relaxed);
 	atomic_thread_fence(memory_order_acquire); /* the fields before the second look */
 	return atomic_load_explicit(&k->key, memory_order_relaxed) == key;
+}
+
+/* Likewise, of the keys at @keys_off. */
+static inline bool shm_key_read(const struct shm_region *r, uint64_t keys_off, uint32_t key,
+                                struct shm_reach *reach)
+{
+	return shm_key_read_at(shm_key_at(r, keys_off, key), key, reach);
 }
 
 /* Has @key stand for @reach. */

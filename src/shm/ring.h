@@ -155,6 +155,25 @@ static inline void shm_ring_prefetch(const struct shm_ring_view *v, uint32_t ahe
 		base_prefetch_write(slot->data);
 }
 
+#define SHM_RING_LIST_AHEAD 3
+
+/*
+ * A sender has written one small message of a list, and @more follow to the same ring: begins to
+ * fetch the slots of later ones. After the first of the list those of the next SHM_RING_LIST_AHEAD
+ * messages, after each other one (@in_list) the slot that is so many positions ahead.
+ */
+static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_t more,
+                                          bool in_list)
+{
+	if (base_likely(in_list)) {
+		if (base_likely(more >= SHM_RING_LIST_AHEAD))
+			shm_ring_prefetch(v, SHM_RING_LIST_AHEAD - 1, true);
+		return;
+	}
+	for (uint32_t i = 0; i < SHM_RING_LIST_AHEAD && i < more; i++)
+		shm_ring_prefetch(v, i, true);
+}
+
 /*
  * Publishes the slot that was claimed at @pos. False: it is no longer ours, as the daemon declared
  * us dead. A full barrier: what the caller reads next (is the owner's completion queue armed?) is
