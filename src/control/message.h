@@ -283,6 +283,7 @@ struct control_get_flow {
 	uint8_t path_bits;
 	uint8_t is_global;
 	struct ib_gid dgid;
+	uint32_t sl;
 };
 struct control_get_flow_reply {
 	uint32_t flow;

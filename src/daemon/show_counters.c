@@ -28,6 +28,7 @@ static const struct counter traffic[] = {
 /* Of a switch's port: likewise. */
 static const struct counter losses[] = {
 	{ "relay_errors", LOST(RELAY), "packets that the switch could not forward" },
+	{ "vl_errors", LOST(VL), "packets that the switch had no virtual lane for" },
 	{ "xmit_discards", LOST(DISCARD),
 	  "packets discarded: the port is down, or its MTU is less" },
 	{ "xmit_constraint", LOST(XMIT_PKEY), "packets that partitions kept from leaving here" },

@@ -456,12 +456,13 @@ static int get_flow(struct daemon_call *call)
 	struct fabric_flow_key key = { .qpn = req->qpn,
 		                       .dlid = req->dlid,
 		                       .path_bits = req->path_bits,
-		                       .is_global = req->is_global };
+		                       .is_global = req->is_global,
+		                       .sl = (uint8_t)req->sl };
 	struct control_get_flow_reply *rep;
 	uint32_t id;
 	int ret;
 
-	if (!qp)
+	if (!qp || req->sl >= IB_SLS)
 		return -EINVAL;
 	if (key.is_global)
 		key.dgid = req->dgid;

@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/ethernet.h"
+#include "fabric/lanes.h"
 #include "fabric/fabric.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
@@ -94,6 +95,8 @@ static void node_free(struct fabric_node *node)
 	for (unsigned i = 0; i <= node->n_ports; i++) {
 		free(node->port[i].alias);
 		free(node->port[i].ethernet);
+		fabric_lanes_free(&node->port[i]);
+		free(node->port[i].zero_details);
 	}
 	free(node->port);
 	free(node->lft);

@@ -53,6 +53,7 @@ enum fabric_loss {
 	FABRIC_LOST_DISCARD,   /* the port that it should leave by is not active */
 	FABRIC_LOST_XMIT_PKEY, /* the port that it should leave by blocks its partition */
 	FABRIC_LOST_RCV_PKEY,  /* the port that it came in by blocks its partition */
+	FABRIC_LOST_VL,        /* the port that it should leave by has no lane for it (lanes.h) */
 	FABRIC_LOSSES,
 };
 
@@ -83,12 +84,15 @@ struct fabric_port {
 	struct fabric_alias *alias;    /* by GUID index, [0] unused; NULL: none was ever set */
 	struct fabric_port_stats {
 		uint64_t xmit_packets, xmit_bytes, recv_packets, recv_bytes;
-		uint64_t xmit_mcast, recv_mcast; /* those of the packets that went to a group */
+		uint64_t xmit_mcast, recv_mcast;     /* those of the packets that went to a group */
+		uint64_t xmit_headers, recv_headers; /* bytes of headers and CRC */
+		uint64_t recv_ud_packets, recv_ud_bytes; /* of datagrams, with headers */
 		uint64_t link_downed;
 		uint64_t lost[FABRIC_LOSSES]; /* of a switch's port */
-	} stats;                              /* bytes: of UD payload */
+	} stats;                              /* xmit_bytes and recv_bytes: of payload */
 	/* the counts when the PMA's counters were last written: they count from here (pma.c) */
 	uint64_t zero[FABRIC_COUNTERS], zero_extended[FABRIC_COUNTERS];
+	struct fabric_pma_zeros *zero_details; /* pma_details.c: likewise; NULL: never written */
 	/* what a subnet manager sets by PortInfo and P_KeyTable: sma.c */
 	uint64_t m_key;
 	uint16_t m_key_lease;
@@ -101,19 +105,22 @@ struct fabric_port {
 	uint64_t p_key_told, p_key_zero;
 	uint64_t q_key_told, q_key_zero;
 	uint8_t sm_sl, subnet_timeout;
-	/* as a subnet manager set it; only the first line and partition_* have an effect */
+	/* as a subnet manager set it; only the first line, partition_* and operational_vls have an
+	 * effect */
 	struct fabric_port_link {
 		uint8_t width_enabled, speed_enabled, speed_ext_enabled; /* 0: all supported */
 		uint8_t vl_high_limit, vl_stall_count, hoq_life;
 		uint8_t local_phy_errors, overrun_errors;
 		bool partition_inbound, partition_outbound, raw_inbound, raw_outbound;
-		bool fdr10_off; /* MlnxExtPortInfo: FDR10 is not enabled */
+		bool fdr10_off;          /* MlnxExtPortInfo: FDR10 is not enabled */
+		uint8_t operational_vls; /* enum vl_cap; 0: all */
 	} link;
 	uint16_t sm_lid;
 	uint32_t capabilities; /* the bits of PortInfo:CapabilityMask that may change */
 	uint16_t pkey[SHM_PKEYS];
 	LIST_HEAD(, fabric_trap) traps;   /* traps.c: of an HCA's port or a switch's port 0 */
 	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
+	struct fabric_lanes *lanes;       /* lanes.h; NULL: as they are by default */
 };
 
 /* One multicast LID's row in a switch. */
@@ -139,7 +146,8 @@ struct fabric_node {
 	uint32_t mark;             /* switches: the last walk that visited it */
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
 	uint8_t life_time, state_change;
-	bool dead; /* switches: link.h */
+	bool dead;       /* switches: link.h */
+	bool maps_lanes; /* switches: an SLtoVLMappingTable was written */
 };
 
 struct fabric_host {
@@ -148,6 +156,7 @@ struct fabric_host {
 
 struct fabric_attach;
 struct fabric_ethernet;
+struct fabric_lanes;
 struct fabric_flows;
 struct fabric_mads;
 struct fabric_plan;
@@ -291,13 +300,16 @@ static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
 
 /* What fabric_walk_*() call back for each step of a packet; all in the caller's thread. */
 struct fabric_walk {
-	void (*hop)(void *arg, struct fabric_port *out);     /* it crosses the link from @out */
+	/* it crosses the link from @out on lane @vl */
+	void (*hop)(void *arg, struct fabric_port *out, uint8_t vl);
 	void (*reached)(void *arg, struct fabric_port *hca); /* it reaches this HCA port */
 	/* a switch drops it at its port @at; may be NULL */
 	void (*lost)(void *arg, struct fabric_port *at, enum fabric_loss why);
 	void *arg;
 	uint16_t pkey; /* of the packet; 0: ignore partitions */
-	uint8_t mtu;   /* result: enum ibv_mtu, the smallest of the links crossed */
+	uint8_t sl;
+	uint8_t in;  /* fabric_walk_from_switch(): the port by which it came; 0: any */
+	uint8_t mtu; /* result: enum ibv_mtu, the smallest of the links crossed */
 };
 
 /* Follows a packet from the HCA port @from to a LID, by the switches' tables. */

@@ -138,22 +138,35 @@ void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)
 		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
 }
 
-void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
+/* Gives the flow the path that it should have now. False: it has it already. */
+static bool change_path(struct fabric *f, struct fabric_flow *flow)
 {
 	struct fabric_mcast_path *old = flow->path, *new;
 
 	fabric_flow_count(f, flow);
 	if (fabric_mcast_path_get(f, flow->from, &flow->key, &new)) {
-		base_log_warning(fabric, "out of memory: a flow keeps the path of its old P_Key");
-		return;
+		base_log_warning(fabric, "out of memory: a flow keeps its old path");
+		return true;
 	}
-	if (new == old) {
-		fabric_mcast_path_compile(f, old);
-		return;
-	}
+	if (new == old)
+		return false;
 	fabric_mcast_path_leave(flow);
 	fabric_mcast_path_join(f, new, flow);
 	fabric_mcast_path_put(f, old);
+	return true;
+}
+
+void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
+{
+	if (!change_path(f, flow))
+		fabric_mcast_path_compile(f, flow->path);
+}
+
+void fabric_flow_lanes_changed(struct fabric *f)
+{
+	for (uint32_t i = 0; i < f->flows->ids.size; i++)
+		if (base_idtable_get(&f->flows->ids, i))
+			change_path(f, base_idtable_get(&f->flows->ids, i));
 }
 
 void fabric_flow_all_changed(struct fabric *f)

@@ -26,6 +26,7 @@ struct fabric_flow_key {
 	uint16_t dlid;
 	uint8_t path_bits;
 	bool is_global;
+	uint8_t sl;
 	struct ib_gid dgid; /* zero if not global */
 };
 
@@ -79,6 +80,10 @@ struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id);
  */
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
+
+/* A switch's lanes begin to depend on where packets come in: fewer flows share a path. All are to
+ * be compiled again afterwards. */
+void fabric_flow_lanes_changed(struct fabric *f);
 
 /* The P_Key of the sending queue pair has changed: compiles the flow again. */
 void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);

@@ -3,6 +3,7 @@
  * Flows: the queue pairs that they list after each change of tables and attachments, compared with
  * a model without lists; and the counters along their path.
  */
+#include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/testing.h"
 
@@ -549,6 +550,67 @@ static void the_mtu_of_the_path_is_in_the_record(void **state)
 	assert_int_equal(testing_record(e->f, far)->mtu, 1024);
 }
 
+/* ---- lanes ---- */
+
+static void map_lanes(struct fabric_port *out, unsigned in, unsigned sl, uint8_t vl)
+{
+	struct wire_sl_to_vl map;
+
+	fabric_lanes_map_read(out, in, &map);
+	map.vl[sl] = vl;
+	assert_int_equal(fabric_lanes_map_write(out, in, &map), 0);
+}
+
+static void a_packet_without_a_lane_is_dropped(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *one = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
+	struct fabric_flow *two = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 2);
+
+	assert_int_equal(testing_receivers(e->f, one), 1);
+	map_lanes(&e->sw[0]->port[4], 1, 1, FABRIC_LANE_NONE);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, one), 0);
+	assert_int_equal(testing_receivers(e->f, two), 1);
+	/* nor by a lane that the port does not use; an HCA's own port, too */
+	e->sw[1]->port[1].link.operational_vls = VL_CAP_VL0_1;
+	map_lanes(&e->sw[1]->port[1], 4, 2, 2);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, two), 0);
+	map_lanes(&e->sw[1]->port[1], 4, 2, 1);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, two), 1);
+	map_lanes(e->f->hca_port[0], 0, 2, FABRIC_LANE_NONE);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, two), 0);
+}
+
+/* Senders on one switch share a path to a group; not if their ports have different lanes. */
+static void a_group_is_reached_by_the_lanes_of_each_sender(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *a, *b;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	a = flow_from(e, 0);
+	b = flow_from(e, 1);
+	assert_ptr_equal(a->path, b->path);
+	map_lanes(&e->sw[0]->port[4], 2, 0, FABRIC_LANE_NONE);
+	e->sw[0]->maps_lanes = true;
+	fabric_flow_lanes_changed(e->f);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, a), 4);
+	assert_int_equal(testing_receivers(e->f, b), 2);
+	/* also while they join and leave */
+	detach(e, 3);
+	assert_int_equal(testing_receivers(e->f, a), 3);
+	assert_int_equal(testing_receivers(e->f, b), 2);
+	map_lanes(e->f->hca_port[1], 0, 0, FABRIC_LANE_NONE);
+	fabric_flow_all_changed(e->f);
+	assert_int_equal(testing_receivers(e->f, b), 0);
+}
+
 /* ---- counters ---- */
 
 static void send(struct env *e, const struct fabric_flow *flow, uint64_t packets, uint64_t bytes)
@@ -840,6 +902,8 @@ int main(void)
 		TEST(a_multicast_gid_on_a_unicast_lid_reaches_no_attached_qp),
 		TEST(unicast_without_a_route_reaches_nobody),
 		TEST(the_mtu_of_the_path_is_in_the_record),
+		TEST(a_packet_without_a_lane_is_dropped),
+		TEST(a_group_is_reached_by_the_lanes_of_each_sender),
 		TEST(what_was_sent_counts_at_every_port_along_the_tree),
 		TEST(what_comes_back_counts_along_the_way_back),
 		TEST(what_comes_back_from_nowhere_is_not_counted),

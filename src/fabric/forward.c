@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "fabric/fabric.h"
+#include "fabric/lanes.h"
 
 int fabric_lft_set_new(struct fabric_node *sw, uint16_t lid, uint8_t port)
 {
@@ -90,16 +90,21 @@ static struct fabric_port *lose(struct fabric_walk *w, struct fabric_port *at, e
 	return NULL;
 }
 
-/* Crosses the link out of @out. The port at its far end, or NULL. */
-static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out)
+/* Crosses the link out of @out, having come in by port number @in. The port at its far end, or
+ * NULL. */
+static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out, unsigned in)
 {
+	uint8_t vl = fabric_lane_of(out, in, w->sl);
+
 	if (!fabric_port_carries(out))
 		return lose(w, out, FABRIC_LOST_DISCARD);
+	if (vl == FABRIC_LANE_NONE)
+		return lose(w, out, FABRIC_LOST_VL);
 	if (w->pkey && !fabric_port_emits(out, w->pkey))
 		return lose(w, out, FABRIC_LOST_XMIT_PKEY);
 	if (out->mtu < w->mtu)
 		w->mtu = out->mtu;
-	w->hop(w->arg, out);
+	w->hop(w->arg, out, vl);
 	if (w->pkey && !fabric_port_admits(out->peer, w->pkey))
 		return lose(w, out->peer, FABRIC_LOST_RCV_PKEY);
 	return out->peer;
@@ -122,7 +127,7 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 			w->reached(w->arg, from);
 		return;
 	}
-	at = cross(w, from);
+	at = cross(w, from, 0);
 	for (int hops = 0; at && at->node->type == FABRIC_SWITCH && hops < FABRIC_MAX_HOPS;
 	     hops++) {
 		uint8_t out = fabric_lft_get(at->node, dlid);
@@ -133,7 +138,7 @@ void fabric_walk_unicast(struct fabric *f, struct fabric_port *from, uint16_t dl
 			lose(w, at, FABRIC_LOST_RELAY);
 			return;
 		}
-		at = cross(w, &at->node->port[out]);
+		at = cross(w, &at->node->port[out], at->num);
 	}
 	if (at && at->node->type == FABRIC_HCA && port_has_lid(at, dlid))
 		w->reached(w->arg, at);
@@ -159,7 +164,7 @@ static void flood(struct fabric *f, struct fabric_port *in, uint16_t mlid, struc
 
 			if (num == in->num || num == 0 || num > sw->n_ports)
 				continue;
-			to = cross(w, &sw->port[num]);
+			to = cross(w, &sw->port[num], in->num ? in->num : w->in);
 			if (!to)
 				continue;
 			if (to->node->type == FABRIC_SWITCH)
@@ -177,7 +182,7 @@ void fabric_walk_multicast(struct fabric *f, struct fabric_port *from, uint16_t 
 
 	w->mtu = from->mtu;
 	f->walk++;
-	to = cross(w, from);
+	to = cross(w, from, 0);
 	if (!to)
 		return;
 	if (to->node->type == FABRIC_HCA) { /* back to back */

@@ -13,8 +13,9 @@ struct trace {
 	uint8_t mtu;
 };
 
-static void on_hop(void *arg, struct fabric_port *out)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
 {
+	(void)vl;
 	struct trace *t = arg;
 
 	assert_non_null(out->peer);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/ethernet.h"
+#include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 #include "wire/ip.h"
 
@@ -43,22 +44,32 @@ static uint16_t pkey_of(const struct fabric *f, uint32_t qpn)
 	return f->region->qps[SHM_QP_INDEX(qpn)].pkey;
 }
 
-static uint64_t key_hash(const struct fabric_node *ingress, const struct fabric_flow_key *key)
+static uint64_t key_hash(const struct fabric_node *ingress, uint8_t in,
+                         const struct fabric_flow_key *key)
 {
 	return base_hash_of(&key->dgid, sizeof(key->dgid),
-	                    (uint64_t)ingress->index << 16 | key->dlid);
+	                    (uint64_t)ingress->index << 28 | in << 20 | key->sl << 16 | key->dlid);
 }
 
-static struct fabric_mcast_path *find(const struct fabric *f, const struct fabric_node *ingress,
+/* By which port of the ingress packets come, if their lanes depend on it; else 0. */
+static uint8_t port_in(const struct fabric_port *from, const struct fabric_node *ingress)
+{
+	return ingress && ingress->maps_lanes ? from->peer->num : 0;
+}
+
+static struct fabric_mcast_path *find(const struct fabric *f, const struct fabric_port *from,
+                                      const struct fabric_node *ingress,
                                       const struct fabric_flow_key *key)
 {
-	struct base_hash_node *n = base_hash_first(&f->flows->by_key, key_hash(ingress, key));
+	uint8_t in = port_in(from, ingress);
+	struct base_hash_node *n = base_hash_first(&f->flows->by_key, key_hash(ingress, in, key));
 	uint16_t pkey = pkey_of(f, key->qpn);
 
 	for (; n; n = base_hash_next(n)) {
 		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_key);
 
-		if (s->ingress == ingress && s->key.dlid == key->dlid && s->pkey == pkey &&
+		if (s->ingress == ingress && s->in == in && s->key.sl == key->sl &&
+		    s->key.dlid == key->dlid && s->pkey == pkey &&
 		    s->key.is_global == key->is_global && ib_gid_equal(&s->key.dgid, &key->dgid))
 			return s;
 	}
@@ -84,7 +95,7 @@ static int enlist(struct fabric *f, struct fabric_mcast_path *s)
 	if (ret)
 		goto err_by_lid;
 	if (is_shared(s))
-		ret = base_hash_add(&t->by_key, &s->by_key, key_hash(s->ingress, &s->key));
+		ret = base_hash_add(&t->by_key, &s->by_key, key_hash(s->ingress, s->in, &s->key));
 	if (ret)
 		goto err_by_gid;
 	return 0;
@@ -101,7 +112,7 @@ int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
 {
 	struct fabric_node *ingress = ingress_of(from, key);
 	bool shared = ingress && !blocks_loopback(f, key->qpn);
-	struct fabric_mcast_path *s = shared ? find(f, ingress, key) : NULL;
+	struct fabric_mcast_path *s = shared ? find(f, from, ingress, key) : NULL;
 	int ret = -ENOMEM;
 
 	if (s) {
@@ -116,6 +127,7 @@ int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
 	if (shared)
 		s->key.qpn = 0;
 	s->ingress = ingress;
+	s->in = port_in(from, ingress);
 	s->from = from;
 	LIST_INIT(&s->flows);
 	s->visited_words = ib_lid_is_mcast(key->dlid) ? f->n_switches / 64 + 1 : 0;
@@ -165,7 +177,8 @@ static enum fabric_flow_start start_of(const struct fabric_mcast_path *s,
 {
 	if (!s->ingress)
 		return FABRIC_FLOW_IN;
-	if (!fabric_port_carries(flow->from))
+	if (!fabric_port_carries(flow->from) ||
+	    fabric_lane_of(flow->from, 0, s->key.sl) == FABRIC_LANE_NONE)
 		return FABRIC_FLOW_CUT;
 	if (s->pkey && !fabric_port_admits(flow->from->peer, s->pkey))
 		return FABRIC_FLOW_BARRED;
@@ -260,6 +273,16 @@ static void pull_port(struct fabric_port **array, uint32_t *n, const struct fabr
 	}
 }
 
+static void pull_hop(struct fabric_mcast_path *s, const struct fabric_port *out)
+{
+	for (uint32_t i = 0; i < s->n_hops; i++) {
+		if (s->hop[i].out == out) {
+			s->hop[i] = s->hop[--s->n_hops];
+			return;
+		}
+	}
+}
+
 static void visit(struct fabric_mcast_path *s, const struct fabric_node *sw)
 {
 	if (sw->type == FABRIC_SWITCH && sw->index / 64 < s->visited_words)
@@ -272,15 +295,18 @@ bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fa
 	       (s->visited[sw->index / 64] >> (sw->index % 64) & 1);
 }
 
-static void on_hop(void *arg, struct fabric_port *out)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
 {
 	struct fabric_mcast_path *s = arg;
 
 	visit(s, out->peer->node);
-	if (push_port(&s->hop, &s->n_hops, &s->hop_room, out))
+	if (base_array_reserve(&s->hop, &s->hop_room, (size_t)s->n_hops + 1)) {
 		base_log_warning(
 		        fabric,
 		        "out of memory: a flow's packets will be missing from port counters");
+		return;
+	}
+	s->hop[s->n_hops++] = (struct fabric_mcast_path_hop){ .out = out, .vl = vl };
 }
 
 static void on_reached(void *arg, struct fabric_port *hca)
@@ -306,9 +332,13 @@ static void on_lost(void *arg, struct fabric_port *at, enum fabric_loss why)
 /* Walks the switches' tables. */
 static void walk(struct fabric *f, struct fabric_mcast_path *s)
 {
-	struct fabric_walk w = {
-		.hop = on_hop, .reached = on_reached, .lost = on_lost, .arg = s, .pkey = s->pkey
-	};
+	struct fabric_walk w = { .hop = on_hop,
+		                 .reached = on_reached,
+		                 .lost = on_lost,
+		                 .arg = s,
+		                 .pkey = s->pkey,
+		                 .sl = s->key.sl,
+		                 .in = s->in };
 
 	if (s->ingress) {
 		visit(s, s->ingress);
@@ -500,7 +530,7 @@ void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_pat
 
 static void edge_gained(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)
 {
-	on_hop(s, out);
+	on_hop(s, out, fabric_lane_of(out, 0, s->key.sl));
 	on_reached(s, out->peer);
 	if (out->mtu < s->mtu)
 		s->mtu = out->mtu;
@@ -515,7 +545,7 @@ static void edge_lost(struct fabric *f, struct fabric_mcast_path *s, struct fabr
 		fabric_mcast_path_compile(f, s); /* its MTU may have been the smallest */
 		return;
 	}
-	pull_port(s->hop, &s->n_hops, out);
+	pull_hop(s, out);
 	pull_port(s->reached, &s->n_reached, out->peer);
 	for (uint32_t i = 0; i < t->n_list; i++)
 		fabric_mcast_path_receiver_remove(f, s, t->list[i]);
@@ -526,8 +556,10 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 {
 	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
 
-	if (s->n_losses || out->link.partition_outbound || !row || fabric_row_is_empty(row)) {
-		fabric_mcast_path_compile(f, s); /* a switch may begin or cease to drop packets */
+	/* a switch may begin or cease to drop packets; or its lanes depend on the port in */
+	if (s->n_losses || out->link.partition_outbound || out->node->maps_lanes || !row ||
+	    fabric_row_is_empty(row)) {
+		fabric_mcast_path_compile(f, s);
 		return;
 	}
 	count_all(f, s);
@@ -542,7 +574,7 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 static bool is_broken(const struct fabric_mcast_path *s)
 {
 	for (uint32_t i = 0; i < s->n_hops; i++)
-		if (!fabric_port_carries(s->hop[i]))
+		if (!fabric_port_carries(s->hop[i].out))
 			return true;
 	/* an HCA loops back to itself without a hop */
 	return !s->ingress && !s->n_hops && s->n_reached && s->from->state != IB_PORT_ACTIVE;

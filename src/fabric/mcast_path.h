@@ -9,7 +9,9 @@
  * Complication: senders at different ports of the switch differ in two links: the first link, and
  * the link back to the sender, which its packets do not cross, as the HCA gives the sender's own
  * port its copy. A flow adds the first and leaves out the second by itself. Flows of different
- * partitions never share a path, as switches may block one partition and pass the other.
+ * partitions never share a path, as switches may block one partition and pass the other; nor do
+ * flows of different service levels, which use different lanes, nor senders at different ports of
+ * a switch whose lanes depend on the port (fabric_node.maps_lanes).
  *
  * For flow.c. Only the daemon uses this; not thread-safe.
  */
@@ -21,6 +23,12 @@
 #include "fabric/attach.h"
 #include "fabric/flow.h"
 
+/* A link that packets cross, by the port where it begins, and their lane. */
+struct fabric_mcast_path_hop {
+	struct fabric_port *out;
+	uint8_t vl;
+};
+
 /* A switch's port that drops packets. */
 struct fabric_mcast_path_loss {
 	struct fabric_port *at; /* port 0: the port by which the sender's packets came in */
@@ -28,15 +36,16 @@ struct fabric_mcast_path_loss {
 };
 
 struct fabric_mcast_path {
-	struct fabric_flow_key key;  /* qpn 0: several senders may share it */
-	uint16_t pkey;               /* of the packets */
+	struct fabric_flow_key key; /* qpn 0: several senders may share it */
+	uint16_t pkey;              /* of the packets */
+	uint8_t in; /* the port of the ingress by which they come; 0: any, it makes no difference */
 	struct fabric_node *ingress; /* the switch where packets enter the subnet, or NULL */
 	struct fabric_port *from;    /* ingress is NULL: the port where the walk begins */
 	LIST_HEAD(, fabric_flow) flows;
 	struct base_hash_node by_gid, by_lid, by_key; /* by_gid: to a multicast GID */
 	uint64_t list_off;                            /* of QP numbers, in shared memory */
 	uint32_t list_room, count;
-	struct fabric_port **hop; /* out ports of the links that packets cross */
+	struct fabric_mcast_path_hop *hop;
 	struct fabric_port **reached;
 	struct fabric_mcast_path_loss *loss;
 	uint32_t n_hops, n_reached, n_losses, hop_room, reached_room, loss_room;

@@ -3,24 +3,66 @@
  * Adds what senders have counted to the counters of the ports along the path, and of the ports
  * that drop packets: see mcast_path.h.
  */
+#include <infiniband/verbs.h>
+
+#include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 #include "fabric/traps.h"
+
+/* What every packet has beside its payload: LRH and ICRC, BTH; and what some have. */
+#define HEADER_BYTES (8 + 4 + 12)
+#define DETH_BYTES   8
+#define XRCETH_BYTES 4
 
 /* What the sender has sent since the last count. */
 struct sent {
 	uint64_t packets, mcast, bytes;
+	uint64_t headers; /* bytes beside the payload */
+	bool is_ud;
+	uint8_t sl;
 };
 
-static void count_link(struct fabric_port *out, const struct sent *more)
+static uint64_t header_bytes(const struct fabric_flow_key *key, uint8_t type)
+{
+	return HEADER_BYTES + (type == IBV_QPT_UD ? DETH_BYTES : 0) +
+	       (type == IBV_QPT_XRC_SEND ? XRCETH_BYTES : 0) + (key->is_global ? IB_GRH_BYTES : 0);
+}
+
+/* Counts by SL and lane; what is of SL 0 and lane 0 is the rest of what the port has counted. */
+static void count_lanes(struct fabric_port *out, uint8_t vl, const struct sent *more)
+{
+	struct fabric_lanes *xmit, *recv;
+
+	if (!vl && !more->sl)
+		return;
+	xmit = fabric_lanes_get(out);
+	recv = out->peer ? fabric_lanes_get(out->peer) : NULL;
+	if (xmit)
+		xmit->counts.xmit_bytes[more->sl] += more->bytes + more->headers;
+	if (!recv)
+		return;
+	recv->counts.recv_bytes[more->sl] += more->bytes + more->headers;
+	if (more->is_ud) {
+		recv->counts.recv_ud_packets[vl] += more->packets;
+		recv->counts.recv_ud_bytes[vl] += more->bytes + more->headers;
+	}
+}
+
+static void count_link(struct fabric_port *out, uint8_t vl, const struct sent *more)
 {
 	out->stats.xmit_packets += more->packets;
 	out->stats.xmit_mcast += more->mcast;
 	out->stats.xmit_bytes += more->bytes;
+	out->stats.xmit_headers += more->headers;
 	if (out->peer) {
 		out->peer->stats.recv_packets += more->packets;
 		out->peer->stats.recv_mcast += more->mcast;
 		out->peer->stats.recv_bytes += more->bytes;
+		out->peer->stats.recv_headers += more->headers;
+		out->peer->stats.recv_ud_packets += more->is_ud ? more->packets : 0;
+		out->peer->stats.recv_ud_bytes += more->is_ud ? more->bytes + more->headers : 0;
 	}
+	count_lanes(out, vl, more);
 }
 
 /* Counts packets that @at drops; if their partition is the reason, sends a trap too. */
@@ -57,14 +99,14 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 	const struct fabric_mcast_path *s = flow->path;
 
 	if (s->ingress)
-		count_link(flow->from, more);
+		count_link(flow->from, fabric_lane_of(flow->from, 0, more->sl), more);
 	if (flow->start == FABRIC_FLOW_BARRED) {
 		count_loss(f, flow, flow->from->peer, FABRIC_LOST_RCV_PKEY, more);
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_hops; i++)
-		if (!s->ingress || s->hop[i]->peer != flow->from)
-			count_link(s->hop[i], more);
+		if (!s->ingress || s->hop[i].out->peer != flow->from)
+			count_link(s->hop[i].out, s->hop[i].vl, more);
 	count_losses(f, flow, more);
 }
 
@@ -94,7 +136,9 @@ static bool back_fits(const struct fabric_flow *flow)
 
 void fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 {
-	const struct fabric_flow_key key = { .qpn = flow->key.qpn, .dlid = flow->from->lid };
+	const struct fabric_flow_key key = { .qpn = flow->key.qpn,
+		                             .dlid = flow->from->lid,
+		                             .sl = flow->key.sl };
 	struct sent more = more_back(f, flow);
 
 	/* nobody responds in groups, or on Ethernet yet, whoever has written that */
@@ -107,7 +151,7 @@ void fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 		flow->back = NULL;
 }
 
-static void count_back(struct fabric *f, struct fabric_flow *flow)
+static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)
 {
 	struct sent more = more_back(f, flow);
 
@@ -115,8 +159,10 @@ static void count_back(struct fabric *f, struct fabric_flow *flow)
 		return;
 	flow->back_packets += more.packets;
 	flow->back_bytes += more.bytes;
+	more.sl = flow->key.sl;
+	more.headers = more.packets * header_bytes(&flow->key, type);
 	for (uint32_t i = 0; i < flow->back->n_hops; i++)
-		count_link(flow->back->hop[i], &more);
+		count_link(flow->back->hop[i].out, flow->back->hop[i].vl, &more);
 }
 
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
@@ -125,12 +171,16 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
 	struct sent more = { .packets = packets - flow->packets, .bytes = bytes - flow->bytes };
+	uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
 
-	count_back(f, flow);
+	count_back(f, flow, type);
 	if (!more.packets && !more.bytes)
 		return;
 	if (ib_lid_is_mcast(flow->key.dlid))
 		more.mcast = more.packets;
+	more.sl = flow->key.sl;
+	more.is_ud = type == IBV_QPT_UD;
+	more.headers = more.packets * header_bytes(&flow->key, type);
 	flow->packets = packets;
 	flow->bytes = bytes;
 	if (flow->path->roce) {

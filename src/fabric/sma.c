@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
+#include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/mads.h"
 #include "fabric/training.h"
@@ -204,6 +205,7 @@ uint32_t fabric_sma_capabilities(const struct fabric_port *p)
 		return 0;
 	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
 	       PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_CLIENT_REREGISTER |
+	       PORT_CAP_SL_MAPPING |
 	       (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP | PORT_CAP_PKEY_SWITCH_TRAP : 0) |
 	       p->capabilities;
 }
@@ -286,12 +288,14 @@ static void port_info_get(struct request *r, const struct fabric_port *p, struct
 		.port_physical_state = own ? PORT_PHYS_LINK_UP : physical_state(p),
 		.link_down_default_state = PORT_PHYS_POLLING,
 		.neighbor_mtu = p->mtu,
-		.vl_cap = VL_CAP_VL0,
+		.vl_cap = VL_CAP_VL0_7,
 		.mtu_cap = (uint8_t)r->f->settings.mtu,
 		.vl_high_limit = p->link.vl_high_limit,
 		.vl_stall_count = p->link.vl_stall_count,
 		.hoq_life = p->link.hoq_life,
-		.operational_vls = VL_CAP_VL0,
+		.operational_vls = p->link.operational_vls ? p->link.operational_vls : VL_CAP_VL0_7,
+		.vl_arbitration_high_cap = FABRIC_ARB_CAP,
+		.vl_arbitration_low_cap = FABRIC_ARB_CAP,
 		.partition_enforcement_inbound = p->link.partition_inbound,
 		.partition_enforcement_outbound = p->link.partition_outbound,
 		.filter_raw_inbound = p->link.raw_inbound,
@@ -423,6 +427,17 @@ static uint8_t enabled_of(uint8_t enabled, uint8_t all, uint8_t old)
 	return enabled == all ? 0 : enabled;
 }
 
+/* 0: no change. */
+static void set_vls(struct request *r, struct fabric_port *p, uint8_t vls)
+{
+	unsigned used = fabric_lanes_used(p);
+
+	if (vls)
+		p->link.operational_vls = vls;
+	if (fabric_lanes_used(p) != used && fabric_port_carries(p))
+		fabric_mads_all_changed(r->f);
+}
+
 static void set_link(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
 {
 	struct fabric_port_link *l = &p->link;
@@ -445,6 +460,7 @@ static void set_link(struct request *r, struct fabric_port *p, const struct wire
 	l->partition_outbound = i->partition_enforcement_outbound;
 	l->raw_inbound = i->filter_raw_inbound;
 	l->raw_outbound = i->filter_raw_outbound;
+	set_vls(r, p, i->operational_vls);
 	if (!i->neighbor_mtu || i->neighbor_mtu == p->mtu)
 		return;
 	p->mtu = i->neighbor_mtu;
@@ -534,27 +550,62 @@ static uint16_t pkey_table(struct request *r)
 	return MAD_STATUS_OK;
 }
 
-/*
- * There is one data lane: mapping and arbitration are fixed, and a Set returns them unchanged. The
- * other bits of the modifier would name more ports.
- */
+/* Writes the table, if it differs; flows follow. */
+static uint16_t set_sl_to_vl(struct request *r, struct fabric_port *out, unsigned in)
+{
+	struct wire_sl_to_vl map, old;
+
+	wire_sl_to_vl_decode(r->data, &map);
+	fabric_lanes_map_read(out, in, &old);
+	if (!memcmp(&map, &old, sizeof(map)))
+		return MAD_STATUS_OK;
+	if (fabric_lanes_map_write(out, in, &map))
+		return MAD_STATUS_BUSY;
+	if (is_switch(r->node) && !r->node->maps_lanes)
+		r->node->maps_lanes = r->f->mads->lanes_stale = true;
+	if (fabric_port_carries(out))
+		fabric_mads_all_changed(r->f);
+	return MAD_STATUS_OK;
+}
+
+/* The other bits of the modifier would name more ports. */
 static uint16_t sl_to_vl(struct request *r)
 {
-	if (is_switch(r->node) && (!named_port(r, smp_sl_to_vl_in_port(r->modifier)) ||
-	                           !named_port(r, smp_sl_to_vl_out_port(r->modifier))))
+	struct fabric_port *out = r->at;
+	struct wire_sl_to_vl map;
+	uint16_t status = MAD_STATUS_OK;
+	unsigned in = 0;
+
+	if (is_switch(r->node)) {
+		in = smp_sl_to_vl_in_port(r->modifier);
+		out = named_port(r, smp_sl_to_vl_out_port(r->modifier));
+	}
+	if (!out || !named_port(r, in))
 		return MAD_STATUS_BAD_FIELD;
+	if (r->is_set)
+		status = set_sl_to_vl(r, out, in);
+	fabric_lanes_map_read(out, in, &map);
 	memset(r->data, 0, SMP_DATA_BYTES);
-	return MAD_STATUS_OK;
+	wire_sl_to_vl_encode(&map, r->data);
+	return status;
 }
 
 static uint16_t vl_arbitration(struct request *r)
 {
 	unsigned part = smp_vl_arb_part(r->modifier);
+	struct fabric_port *p =
+	        is_switch(r->node) ? named_port(r, smp_vl_arb_port(r->modifier)) : r->at;
+	struct wire_vl_arb arb;
 
-	if (part < 1 || part > 4 ||
-	    (is_switch(r->node) && !named_port(r, smp_vl_arb_port(r->modifier))))
+	if (part < 1 || part > VL_ARB_PARTS || !p)
 		return MAD_STATUS_BAD_FIELD;
-	memset(r->data, 0, SMP_DATA_BYTES);
+	if (r->is_set) {
+		wire_vl_arb_decode(r->data, &arb);
+		if (fabric_lanes_arb_write(p, part - 1, &arb))
+			return MAD_STATUS_BUSY;
+	}
+	fabric_lanes_arb_read(p, part - 1, &arb);
+	wire_vl_arb_encode(&arb, r->data);
 	return MAD_STATUS_OK;
 }
 

@@ -3,6 +3,7 @@
  * The subnet management agent: Get and Set of each attribute, as subnet managers and diagnostic
  * programs send them, and what a Set does to the fabric.
  */
+#include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/testing_mads.h"
 #include "wire/notice.h"
@@ -291,8 +292,9 @@ static void port_info_tells_of_an_hca_port(void **state)
 	assert_int_equal(i.port_physical_state, PORT_PHYS_LINK_UP);
 	assert_int_equal(i.link_down_default_state, PORT_PHYS_POLLING);
 	assert_int_equal(i.mtu_cap, IBV_MTU_4096);
-	assert_int_equal(i.vl_cap, VL_CAP_VL0);
-	assert_int_equal(i.operational_vls, VL_CAP_VL0);
+	assert_int_equal(i.vl_cap, VL_CAP_VL0_7);
+	assert_int_equal(i.operational_vls, VL_CAP_VL0_7);
+	assert_int_equal(i.vl_arbitration_low_cap, 64);
 	assert_int_equal(i.guid_cap, SHM_IB_GIDS);
 	assert_int_equal(i.capability_mask & CAP_END, CAP_END);
 	assert_int_equal(i.capability_mask & PORT_CAP_SM, 0);
@@ -916,21 +918,77 @@ static void each_port_of_a_switch_has_pkeys(void **state)
 	                 MAD_STATUS_BAD_FIELD);
 }
 
-static void there_is_one_lane(void **state)
+static void an_sl_uses_the_lane_of_its_number_by_default(void **state)
 {
 	struct lab *l = *state;
+	struct wire_port_info i = to_set(l, SW, 2);
+	struct wire_sl_to_vl map;
 
-	memset(data, 0x55, sizeof(data));
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(1, 2), data),
+	                 MAD_STATUS_OK);
+	wire_sl_to_vl_decode(data, &map);
+	assert_int_equal(map.vl[5], 5);
+	assert_int_equal(map.vl[13], 5);
+	i.operational_vls = VL_CAP_VL0_1;
+	assert_int_equal(set_port_info(l, SW, 2, &i), MAD_STATUS_OK);
+	assert_int_equal(port_info(l, SW, 2).operational_vls, VL_CAP_VL0_1);
+	lab_get(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(1, 2), data);
+	wire_sl_to_vl_decode(data, &map);
+	assert_int_equal(map.vl[5], 1);
+	i.operational_vls = VL_CAP_VL0_14;
+	assert_int_equal(set_port_info(l, SW, 2, &i), MAD_STATUS_BAD_FIELD);
+}
+
+static void lanes_are_mapped_by_the_ports_in_and_out(void **state)
+{
+	struct wire_sl_to_vl map = { { 7, 6, 5, 4, 3, 2, 1, 0, 15, 15 } }, got;
+	struct lab *l = *state;
+
+	wire_sl_to_vl_encode(&map, data);
 	assert_int_equal(lab_set(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(1, 2), data),
 	                 MAD_STATUS_OK);
-	assert_memory_equal(data, zeroes(), sizeof(data));
-	assert_int_equal(lab_get(l, SW, SMP_ATTR_VL_ARBITRATION, smp_vl_arb_modifier(1, 2), data),
+	assert_int_equal(lab_get(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(1, 2), data),
 	                 MAD_STATUS_OK);
-	assert_memory_equal(data, zeroes(), sizeof(data));
+	wire_sl_to_vl_decode(data, &got);
+	assert_memory_equal(&got, &map, sizeof(map));
+	lab_get(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(3, 2), data);
+	wire_sl_to_vl_decode(data, &got);
+	assert_int_equal(got.vl[0], 0);
+	assert_int_equal(fabric_lane_of(&l->sw[0]->port[2], 1, 0), 7);
+	assert_int_equal(fabric_lane_of(&l->sw[0]->port[2], 1, 8), FABRIC_LANE_NONE);
+	assert_int_equal(fabric_lane_of(&l->sw[0]->port[2], 3, 8), 0);
 	assert_int_equal(lab_get(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(9, 1), data),
 	                 MAD_STATUS_BAD_FIELD);
 	assert_int_equal(lab_get(l, SW, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier(1, 9), data),
 	                 MAD_STATUS_BAD_FIELD);
+	/* an HCA has one */
+	wire_sl_to_vl_encode(&map, data);
+	assert_int_equal(lab_set(l, 2, SMP_ATTR_SL_TO_VL, 0, data), MAD_STATUS_OK);
+	assert_int_equal(fabric_lane_of(lab_host(l, 1), 0, 1), 6);
+}
+
+static void arbitration_tables_are_kept(void **state)
+{
+	struct wire_vl_arb arb = { { { 3, 200 } } }, got;
+	struct lab *l = *state;
+
+	lab_get(l, SW, SMP_ATTR_VL_ARBITRATION, smp_vl_arb_modifier(1, 2), data);
+	wire_vl_arb_decode(data, &got);
+	assert_int_equal(got.entry[7].vl, 7);
+	assert_true(got.entry[7].weight);
+	for (uint16_t part = 1; part <= 4; part++) {
+		arb.entry[31].weight = (uint8_t)part;
+		wire_vl_arb_encode(&arb, data);
+		assert_int_equal(
+		        lab_set(l, SW, SMP_ATTR_VL_ARBITRATION, smp_vl_arb_modifier(part, 2), data),
+		        MAD_STATUS_OK);
+	}
+	for (uint16_t part = 1; part <= 4; part++) {
+		lab_get(l, SW, SMP_ATTR_VL_ARBITRATION, smp_vl_arb_modifier(part, 2), data);
+		wire_vl_arb_decode(data, &got);
+		assert_int_equal(got.entry[0].vl, 3);
+		assert_int_equal(got.entry[31].weight, part);
+	}
 	for (unsigned part = 0; part <= 5; part += 5)
 		assert_int_equal(lab_get(l, SW, SMP_ATTR_VL_ARBITRATION,
 		                         smp_vl_arb_modifier((uint16_t)part, 1), data),
@@ -963,8 +1021,9 @@ static void fdr10_has_an_attribute_of_its_own(void **state)
 
 /* ---- where packets go ---- */
 
-static void nothing(void *arg, struct fabric_port *p)
+static void nothing(void *arg, struct fabric_port *p, uint8_t vl)
 {
+	(void)vl;
 	(void)arg;
 	(void)p;
 }
@@ -1298,7 +1357,9 @@ int main(void)
 		LAB_TEST(without_a_subnet_manager_no_trap_is_sent),
 		LAB_TEST(pkeys_are_set_and_published),
 		LAB_TEST(each_port_of_a_switch_has_pkeys),
-		LAB_TEST(there_is_one_lane),
+		LAB_TEST(an_sl_uses_the_lane_of_its_number_by_default),
+		LAB_TEST(lanes_are_mapped_by_the_ports_in_and_out),
+		LAB_TEST(arbitration_tables_are_kept),
 		LAB_TEST(fdr10_has_an_attribute_of_its_own),
 		ACTIVE_TEST(a_forwarding_block_reads_back_and_sends_packets_elsewhere),
 		LAB_TEST(each_forwarding_block_is_64_lids),

@@ -9,6 +9,7 @@
 
 #include "fabric/ethernet.h"
 #include "fabric/flow.h"
+#include "fabric/lanes.h"
 #include "fabric/mads.h"
 #include "fabric/traps.h"
 
@@ -159,6 +160,9 @@ static struct fabric_port *cross_as_data(struct fabric *f, struct fabric_port *a
 	out = &at->node->port[num];
 	if (!fabric_port_carries(out))
 		return lose(f, out, FABRIC_LOST_DISCARD);
+	if (fabric_lane_of(out, at->node->type == FABRIC_SWITCH ? at->num : 0, mad->sl & 0xF) ==
+	    FABRIC_LANE_NONE)
+		return lose(f, out, FABRIC_LOST_VL);
 	if (!fabric_port_emits(out, pkey))
 		return hold_back(f, out, FABRIC_LOST_XMIT_PKEY, mad, pkey);
 	if (!fabric_port_admits(out->peer, pkey))
@@ -389,12 +393,14 @@ void fabric_mads_settle(struct fabric *f)
 
 	if (!m->stale)
 		return;
+	if (m->lanes_stale)
+		fabric_flow_lanes_changed(f);
 	for (unsigned w = 0; w < 1 << 16; w += 64)
 		for (uint64_t lids = m->all_stale ? 0 : m->stale_lid[w / 64]; lids;
 		     lids &= lids - 1)
 			fabric_flow_lid_changed(f, (uint16_t)(w + (unsigned)__builtin_ctzll(lids)));
 	if (m->all_stale)
 		fabric_flow_all_changed(f);
-	m->stale = m->all_stale = false;
+	m->stale = m->all_stale = m->lanes_stale = false;
 	memset(m->stale_lid, 0, sizeof(m->stale_lid));
 }

@@ -153,7 +153,8 @@ static UNUSED uint32_t testing_qp(struct fabric *f, uint32_t qpn, const struct f
 	f->region->qps[qpn] = (struct shm_qp){ .qpn = qpn,
 		                               .port = p->index,
 		                               .port_num = p->num,
-		                               .flags = SHM_QP_LIVE | SHM_QP_RECEIVES };
+		                               .flags = SHM_QP_LIVE | SHM_QP_RECEIVES,
+		                               .type = IBV_QPT_UD };
 	return qpn;
 }
 
@@ -177,6 +178,17 @@ static UNUSED struct fabric_flow *testing_flow(struct fabric *f, struct fabric_p
 
 	if (dgid)
 		key.dgid = *dgid;
+	assert_int_equal(fabric_flow_add(f, from, &key, &flow), 0);
+	return flow;
+}
+
+/* The same without a GRH, with a service level. */
+static UNUSED struct fabric_flow *testing_flow_sl(struct fabric *f, struct fabric_port *from,
+                                                  uint32_t qpn, uint16_t dlid, uint8_t sl)
+{
+	const struct fabric_flow_key key = { .qpn = qpn, .dlid = dlid, .sl = sl };
+	struct fabric_flow *flow;
+
 	assert_int_equal(fabric_flow_add(f, from, &key, &flow), 0);
 	return flow;
 }

@@ -75,6 +75,7 @@ static void become_ethernet(struct hca_ah *ah)
 	memcpy(dgid.raw, ah->dest.gid, sizeof(dgid.raw));
 	ah->dest.lid = wire_mgid_ethernet_lid(&dgid);
 	ah->dest.path_bits = 0;
+	ah->dest.sl = 0;
 	ah->arrival_flags |= SHM_ARRIVAL_ETHERNET;
 	if (!ah->hop_limit)
 		ah->hop_limit = DEFAULT_HOP_LIMIT;
@@ -88,6 +89,7 @@ static void fill(struct hca_ah *ah, struct hca_context *ctx, const struct shm_po
 	ah->dest.port_num = attr->port_num;
 	ah->dest.path_bits = attr->src_path_bits & ((1u << port->lmc) - 1);
 	ah->dest.is_global = attr->is_global != 0;
+	ah->dest.sl = attr->sl;
 	ah->sl = attr->sl;
 	if (attr->is_global) {
 		memcpy(ah->dest.gid, attr->grh.dgid.raw, sizeof(ah->dest.gid));

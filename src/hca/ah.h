@@ -18,7 +18,7 @@
 struct hca_dest {
 	uint64_t gid[2]; /* zero without GRH */
 	uint32_t lid;
-	uint8_t port_num, path_bits, is_global, reserved;
+	uint8_t port_num, path_bits, is_global, sl;
 };
 
 struct hca_ah {

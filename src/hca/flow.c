@@ -180,7 +180,8 @@ static int ask(struct hca_sender *s, const struct hca_ah *ah, uint32_t *id)
 	struct control_get_flow req = { .qpn = s->qpn,
 		                        .dlid = (uint16_t)ah->dest.lid,
 		                        .path_bits = ah->dest.path_bits,
-		                        .is_global = ah->dest.is_global };
+		                        .is_global = ah->dest.is_global,
+		                        .sl = ah->dest.sl };
 	struct control_get_flow_reply rep;
 	int ret;
 
@@ -236,7 +237,7 @@ static bool same_dest(const struct hca_dest *a, const struct hca_dest *b)
 {
 	return a->gid[0] == b->gid[0] && a->gid[1] == b->gid[1] && a->lid == b->lid &&
 	       a->port_num == b->port_num && a->path_bits == b->path_bits &&
-	       a->is_global == b->is_global;
+	       a->is_global == b->is_global && a->sl == b->sl;
 }
 
 static struct hca_flow *flow_find(struct hca_sender *s, struct hca_ah *ah)

@@ -8,6 +8,7 @@
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
+#include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/testing.h"
 #include "fabric/traps.h"
@@ -221,7 +222,8 @@ static void tear_down(struct lab *l)
 	fabric_free(l->f);
 }
 
-/* What a subnet manager would have to do: LIDs, keys off, ports enabled, all active again. */
+/* What a subnet manager would have to do: LIDs, keys off, lanes as they were, ports enabled, all
+ * active again. */
 static void put_in_order(struct lab *l)
 {
 	struct fabric_port *end;
@@ -240,6 +242,8 @@ static void put_in_order(struct lab *l)
 			p->link.width_enabled = p->link.speed_enabled = 0;
 			p->link.speed_ext_enabled = 0;
 			p->pkey[0] = IB_PKEY_DEFAULT;
+			p->link.operational_vls = 0;
+			fabric_lanes_free(p);
 			if (p->peer)
 				fabric_port_disable(l->f, p, false);
 		}

@@ -591,6 +591,8 @@ static int read_definition(struct parser *r)
 	r->membership = PARTITION_LIMITED;
 	r->flags = (struct group_flags){ .mtu = IBV_MTU_2048, .rate = IBV_RATE_10_GBPS };
 	ret = read_header(r);
+	if (!ret && r->flags.sl)
+		r->p->partition[r->partition].sl = r->flags.sl;
 	if (!ret && r->is_ipoib)
 		ret = add_broadcast(r);
 	return ret ? ret : read_members(r);

@@ -39,6 +39,7 @@ struct partition_rule {
 struct partition {
 	char *name;    /* "" if it has none */
 	uint16_t pkey; /* 15 bits, without the membership bit */
+	uint8_t sl;    /* of paths in it */
 };
 
 /* A multicast group that always exists. */

@@ -177,6 +177,8 @@ static void ipoib_makes_the_broadcast_group(void **state)
 	assert_int_equal(g[1].mtu, IBV_MTU_4096);
 	assert_int_equal(g[1].rate, IBV_RATE_100_GBPS);
 	assert_int_equal(g[1].sl, 3);
+	assert_int_equal(p->partition[1].sl, 0);
+	assert_int_equal(p->partition[2].sl, 3);
 	assert_int_equal(g[1].tclass, 7);
 	assert_int_equal(g[1].flow_label, 0xABCDE);
 	partitions_free(p);

@@ -230,11 +230,15 @@ static void sl_to_vl_record(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_sl_to_vl_record r = { .lid = lid_of(p), .out_port = p->num };
 	unsigned n_in = is_switch(p->node) ? p->node->n_ports : 0;
+	uint8_t data[SMP_DATA_BYTES];
 
 	if (!is_switch(p->node))
 		q->mask &= ~SA_SLVL_OUT_PORT;
 	for (unsigned in = 0; in <= n_in; in++) {
 		r.in_port = (uint8_t)in;
+		attribute_of(q, p, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier((uint8_t)in, p->num),
+		             data);
+		wire_sl_to_vl_decode(data, &r.table);
 		sa_query_offer(q, &r);
 	}
 }
@@ -247,11 +251,16 @@ static void list_sl_to_vls(struct sa_query *q)
 static void vl_arb_records(struct sa_query *q, struct fabric_port *p)
 {
 	struct wire_vl_arb_record r = { .lid = lid_of(p), .out_port = p->num };
+	uint8_t data[SMP_DATA_BYTES];
 
 	if (!is_switch(p->node))
 		q->mask &= ~SA_VLAR_OUT_PORT;
-	for (r.block = 1; r.block <= 4; r.block++)
+	for (r.block = 1; r.block <= VL_ARB_PARTS; r.block++) {
+		attribute_of(q, p, SMP_ATTR_VL_ARBITRATION, smp_vl_arb_modifier(r.block, p->num),
+		             data);
+		wire_vl_arb_decode(data, &r.table);
 		sa_query_offer(q, &r);
+	}
 }
 
 static void list_vl_arbs(struct sa_query *q)

@@ -9,6 +9,8 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
+#include "fabric/lanes.h"
+#include "subnet/partitions.h"
 #include "subnet/sa_query.h"
 #include "wire/rate.h"
 
@@ -109,17 +111,34 @@ static uint16_t shared_pkey(const struct fabric_port *a, const struct fabric_por
 	return 0;
 }
 
-/* The port of @at's node by which packets to @dlid leave; NULL: none. */
-static struct fabric_port *exit_port(struct fabric_port *at, uint16_t dlid)
+/* The service level of paths with @pkey, as in OpenSM: the one that the query asks for, else that
+ * of the partition. */
+static uint8_t sl_of(const struct sa_query *q, const struct wish *wish, uint16_t pkey)
 {
-	unsigned out = at->num;
+	const struct partitions *all = sm_partitions(q->sa->sm);
+
+	if (wish->mask & SA_PR_SL)
+		return wish->record->sl;
+	for (unsigned i = 0; all && i < all->n; i++)
+		if (all->partition[i].pkey == (pkey & IB_PKEY_BASE_MASK))
+			return all->partition[i].sl;
+	return 0;
+}
+
+/* The port of @at's node by which packets with @sl to @dlid leave; NULL: none. */
+static struct fabric_port *exit_port(struct fabric_port *at, uint16_t dlid, uint8_t sl)
+{
+	unsigned out = at->num, in = 0;
+	struct fabric_port *p;
 
 	if (at->node->type == FABRIC_SWITCH) {
+		in = at->num;
 		out = fabric_lft_get(at->node, dlid);
 		if (!out || out > at->node->n_ports)
 			return NULL;
 	}
-	return fabric_port_carries(&at->node->port[out]) ? &at->node->port[out] : NULL;
+	p = &at->node->port[out];
+	return fabric_port_carries(p) && fabric_lane_of(p, in, sl) != FABRIC_LANE_NONE ? p : NULL;
 }
 
 /* Walks the tables and writes MTU and rate. False: there is no path. */
@@ -130,7 +149,7 @@ static bool measure(struct fabric_port *from, const struct end *to, struct wire_
 
 	r->mtu = from->mtu;
 	for (int hops = 0; hops < FABRIC_MAX_HOPS && fabric_own_port(at) != to->port; hops++) {
-		out = hops && at->node->type == FABRIC_HCA ? NULL : exit_port(at, to->lid);
+		out = hops && at->node->type == FABRIC_HCA ? NULL : exit_port(at, to->lid, r->sl);
 		if (!out)
 			return false;
 		if (out->mtu < r->mtu)
@@ -229,6 +248,7 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 	        shared_pkey(from->port, to->port, wish->mask & SA_PR_PKEY ? wish->record->pkey : 0);
 	if (!r.pkey)
 		return;
+	r.sl = sl_of(q, wish, r.pkey);
 	fabric_gid_make(q->sa->f, to->port->guid, &r.dgid);
 	fabric_gid_make(q->sa->f, from->port->guid, &r.sgid);
 	for (; q->at.pair < 2 * pairs && q->at.paths < wish->most; q->at.pair++) {

@@ -3,8 +3,10 @@
  * The SA's responses on a fabric that the embedded subnet manager has brought up: every kind of
  * record, component masks and selectors, and access rights.
  */
+#include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/testing.h"
+#include "subnet/partitions.h"
 #include "subnet/sa_server.h"
 #include "wire/mgid.h"
 #include "wire/sa_records.h"
@@ -711,6 +713,35 @@ static void partitions_have_paths_of_their_own(void **state)
 	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
 	                     .slid = lid(e, 0), .dlid = lid(e, 2)),
 	                 SA_NO_RECORDS);
+}
+
+/* The service level is the one that is asked for, else the partition's; it has to have lanes. */
+static void paths_have_a_service_level(void **state)
+{
+	struct partition partition[] = { { .pkey = 0x7FFF, .sl = 1 }, { .pkey = 5, .sl = 3 } };
+	const struct partitions partitions = { .partition = partition, .n = 2 };
+	const struct wire_sl_to_vl none = { { 0, 0, 0, FABRIC_LANE_NONE, 4 } };
+	struct env *e = *state;
+
+	sm_set_partitions(e->sm, &partitions);
+	e->f->hca_port[0]->pkey[1] = e->f->hca_port[1]->pkey[1] = 0x8005;
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1)),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).sl, 1);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .pkey = 0x8005),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).sl, 3);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_SL,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .sl = 4),
+	                 SA_OK);
+	assert_int_equal(RECORD(e, path_record, 0).sl, 4);
+	assert_int_equal(fabric_lanes_map_write(e->f->hca_port[0], 0, &none), 0);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	                     .slid = lid(e, 0), .dlid = lid(e, 1), .pkey = 0x8005),
+	                 SA_NO_RECORDS);
+	sm_set_partitions(e->sm, NULL);
 }
 
 static void a_path_to_a_group_is_to_its_mlid(void **state)
@@ -1572,6 +1603,7 @@ int main(void)
 		TEST(no_more_paths_are_returned_than_requested),
 		TEST(records_of_a_port_are_found_by_any_of_its_lids),
 		TEST(partitions_have_paths_of_their_own),
+		TEST(paths_have_a_service_level),
 		TEST(a_path_to_a_group_is_to_its_mlid),
 		TEST(multipaths_lead_from_each_source_to_each_target),
 		TEST(multipaths_need_to_know_from_where_to_where),

@@ -55,8 +55,9 @@ struct trace {
 	unsigned reached[200];
 };
 
-static void on_hop(void *arg, struct fabric_port *out)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
 {
+	(void)vl;
 	(void)arg;
 	(void)out;
 }

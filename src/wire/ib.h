@@ -29,6 +29,8 @@
 
 #define IB_SUBNET_PREFIX_DEFAULT 0xFE80000000000000ull
 
+#define IB_SLS 16 /* service levels */
+
 #define IB_GRH_BYTES      40
 #define IB_GRH_VERSION    6
 #define IB_GRH_NEXT_IBA   0x1B

@@ -17,6 +17,7 @@
 #define MFT_BLOCK              32 /* MLIDs */
 #define MFT_POSITION           16 /* ports */
 #define VL_ARB_PART            32
+#define VL_ARB_PARTS           4 /* two of the table of low priority, then two of the other */
 
 /* NodeDescription (section 14.2.5.2). No terminator if all 64 bytes are used. */
 struct wire_node_description {

@@ -10,6 +10,8 @@
 # may have its response by then, and have freed it.
 export ASAN_OPTIONS=detect_leaks=0:intercept_send=0
 
+opensm_conf=()	# more lines of its configuration
+
 # opensm NAME HOST OPTION...: starts it in the background. What it keeps is in a directory of
 # its own.
 opensm()
@@ -18,6 +20,7 @@ opensm()
 	shift 2
 	mkdir -p "$dir"
 	printf '%s\n' 'sminfo_polling_timeout 200' 'polling_retry_number 2' 'sweep_interval 1' \
+		${opensm_conf[@]+"${opensm_conf[@]}"} \
 		> "$dir/conf"
 	OSM_CACHE_DIR=$dir OSM_TMP_DIR=$dir start "$name" "$host" \
 		opensm -F "$dir/conf" -f "$dir/log" "$@"

@@ -86,8 +86,8 @@ same GUIDInfoRecord "$(awk '$2 == "host" { print $6, substr($3, 1, 16) "01" }' <
 expect 0 $'*\n*0xffff 0x0000 *' umbel exec h1 -- saquery --smkey 1 PKTR
 expect 5 '*SA_ERR_REQ_INVALID*' records --smkey 0 PKTR
 
-# lanes: one data lane, and so SL to VL is all zero
-expect 0 '*SL: 0| 1|*VL: 0| 0| 0|*' umbel exec h1 -- saquery SL2VL
+# lanes: SL to VL as it is by default
+expect 0 '*SL: 0| 1|*VL: 0| 1| 2|*' umbel exec h1 -- saquery SL2VL
 same VLArbitrationRecord $((4 * n_ports)) "$(records VLAR | wc -l)"
 
 # paths: from each to each
