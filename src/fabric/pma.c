@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
+#include "fabric/pma_details.h"
 #include "fabric/traps.h"
 #include "wire/perf.h"
 
@@ -48,8 +49,8 @@ static uint64_t discards(struct fabric *f, const struct fabric_port *p)
 static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 {
 	return (struct counts){ {
-		[XMIT_DATA] = p->stats.xmit_bytes / WORD,
-		[RCV_DATA] = p->stats.recv_bytes / WORD,
+		[XMIT_DATA] = (p->stats.xmit_bytes + p->stats.xmit_headers) / WORD,
+		[RCV_DATA] = (p->stats.recv_bytes + p->stats.recv_headers) / WORD,
 		[XMIT_PACKETS] = p->stats.xmit_packets,
 		[RCV_PACKETS] = p->stats.recv_packets,
 		[XMIT_UNICAST] = p->stats.xmit_packets - p->stats.xmit_mcast,
@@ -57,7 +58,7 @@ static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 		[XMIT_MULTICAST] = p->stats.xmit_mcast,
 		[RCV_MULTICAST] = p->stats.recv_mcast,
 		[LINK_DOWNED] = p->stats.link_downed,
-		[RELAY_ERRORS] = p->stats.lost[FABRIC_LOST_RELAY],
+		[RELAY_ERRORS] = p->stats.lost[FABRIC_LOST_RELAY] + p->stats.lost[FABRIC_LOST_VL],
 		[XMIT_DISCARDS] = discards(f, p),
 		[XMIT_CONSTRAINT] = p->stats.lost[FABRIC_LOST_XMIT_PKEY],
 		[RCV_CONSTRAINT] = p->stats.lost[FABRIC_LOST_RCV_PKEY],
@@ -230,6 +231,16 @@ static uint16_t port_counters_extended(struct fabric *f, struct fabric_node *nod
 	return MAD_STATUS_OK;
 }
 
+static uint16_t port_details(struct fabric *f, struct fabric_node *node, uint16_t attribute,
+                             uint8_t *data, bool is_set)
+{
+	struct fabric_pma_ports at = { .f = f, .node = node };
+
+	if (!selected(node, data[PERF_AT_PORT_SELECT], &at.first, &at.last))
+		return MAD_STATUS_BAD_FIELD;
+	return fabric_pma_details(&at, attribute, data, is_set);
+}
+
 void fabric_pma_read(struct fabric *f, struct fabric_port *p, struct wire_port_counters *basic,
                      struct wire_port_counters_extended *extended)
 {
@@ -280,6 +291,8 @@ bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_
 		p.mad.status = port_counters_extended(f, at->node, p.data, is_set);
 	else if (p.mad.attribute_id == MAD_ATTR_CLASS_PORT_INFO && !is_set)
 		p.mad.status = class_port_info(p.data);
+	else if (fabric_pma_has_details(at->node, p.mad.attribute_id))
+		p.mad.status = port_details(f, at->node, p.mad.attribute_id, p.data, is_set);
 	else
 		p.mad.status = MAD_STATUS_BAD_METHOD_ATTRIBUTE;
 	p.mad.method = MAD_GET_RESP;

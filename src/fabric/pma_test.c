@@ -3,6 +3,7 @@
  * The performance management agent: the counters of one port and of all ports of a node, and Sets
  * of counters.
  */
+#include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
@@ -10,6 +11,8 @@
 #define MLID    0xC001
 #define PACKETS 10
 #define BYTES   4000
+#define HEADERS 32 /* bytes of a datagram beside its payload */
+#define WORDS   ((BYTES + PACKETS * HEADERS) / 4)
 
 static struct wire_perf_mad request(uint8_t method, uint16_t attribute)
 {
@@ -92,16 +95,16 @@ static void every_port_along_the_path_has_counted(void **state)
 
 	send_packets(l, PACKETS, BYTES);
 	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
-	assert_int_equal(counters(l, 1, 1).xmit_data, BYTES / 4);
+	assert_int_equal(counters(l, 1, 1).xmit_data, WORDS);
 	assert_int_equal(counters(l, 1, 1).rcv_packets, 0);
 	for (size_t i = 0; i < ARRAY_SIZE(hops); i++) {
 		assert_int_equal(counters(l, hops[i].lid, hops[i].out).xmit_packets, PACKETS);
 		assert_int_equal(counters(l, hops[i].lid, hops[i].out).rcv_packets, 0);
 		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_packets, PACKETS);
-		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_data, BYTES / 4);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_data, WORDS);
 	}
 	assert_int_equal(counters(l, 2, 1).rcv_packets, PACKETS);
-	assert_int_equal(extended(l, 2, 1).rcv_data, BYTES / 4);
+	assert_int_equal(extended(l, 2, 1).rcv_data, WORDS);
 }
 
 /* Counts that host 0 has sent this many more packets on @flow. */
@@ -231,10 +234,10 @@ static void a_set_writes_the_counters_that_it_selects(void **state)
 	send_packets(l, PACKETS, BYTES);
 	c = write_counters(l, 1, &c);
 	assert_int_equal(c.xmit_packets, 0);
-	assert_int_equal(c.xmit_data, BYTES / 4);
+	assert_int_equal(c.xmit_data, WORDS);
 	send_packets(l, 3, 40);
 	assert_int_equal(counters(l, 1, 1).xmit_packets, 3);
-	assert_int_equal(counters(l, 1, 1).xmit_data, (BYTES + 40) / 4);
+	assert_int_equal(counters(l, 1, 1).xmit_data, WORDS + (40 + 3 * HEADERS) / 4);
 }
 
 static void a_set_that_selects_none_writes_none(void **state)
@@ -261,7 +264,7 @@ static void a_set_may_write_other_than_zero(void **state)
 	send_packets(l, PACKETS, BYTES);
 	c = counters(l, 1, 1);
 	assert_int_equal(c.xmit_packets, 100 + PACKETS);
-	assert_int_equal(c.xmit_data, 200 + BYTES / 4);
+	assert_int_equal(c.xmit_data, 200 + WORDS);
 	assert_int_equal(c.link_downed, 5);
 }
 
@@ -304,7 +307,7 @@ static void short_counters_stop_at_their_largest_value(void **state)
 	assert_int_equal(counters(l, 1, 1).xmit_packets, UINT32_MAX);
 	assert_int_equal(counters(l, 1, 1).xmit_data, UINT32_MAX);
 	assert_true(extended(l, 1, 1).xmit_packets == 1ull << 40);
-	assert_true(extended(l, 1, 1).xmit_data == 1ull << 48);
+	assert_true(extended(l, 1, 1).xmit_data == (1ull << 48) + (1ull << 40) * HEADERS / 4);
 	atomic_store(&l->f->region->port_counts[0].xmit_discards, 70000);
 	assert_int_equal(counters(l, 1, 1).xmit_discards, UINT16_MAX);
 }
@@ -345,6 +348,157 @@ static void ports_that_there_are_not_are_a_bad_field(void **state)
 	}
 }
 
+/* ---- optional counters ---- */
+
+static uint16_t ask_details(struct lab *l, uint16_t lid, uint8_t method, uint16_t attribute,
+                            struct wire_perf_details *d, const struct wire_layout *layout)
+{
+	struct wire_perf_mad p = request(method, attribute);
+	uint16_t status;
+
+	wire_encode(layout, d, p.data);
+	status = ask(l, lid, &p);
+	wire_decode(layout, p.data, d);
+	return status;
+}
+
+#define DETAILS(l, lid, port, attribute, bits, i) \
+	details(l, lid, port, attribute, &wire_perf_details_##bits##_layout)[i]
+
+static const uint32_t *details(struct lab *l, uint16_t lid, uint8_t port, uint16_t attribute,
+                               const struct wire_layout *layout)
+{
+	static struct wire_perf_details d;
+
+	d = (struct wire_perf_details){ .port_select = port };
+	assert_int_equal(ask_details(l, lid, MAD_GET, attribute, &d, layout), MAD_STATUS_OK);
+	assert_int_equal(d.port_select, port);
+	return d.counter;
+}
+
+/* Counts packets of @sl from host 0 to host 1, with 100 bytes each. */
+static void send_sl(struct lab *l, uint8_t sl, uint64_t packets)
+{
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct fabric_flow *flow = testing_flow_sl(l->f, lab_host(l, 0), qpn, 2, sl);
+
+	l->f->region->flow_counts[flow->id].packets += packets;
+	l->f->region->flow_counts[flow->id].bytes += 100 * packets;
+}
+
+static void data_is_counted_by_service_level(void **state)
+{
+	struct lab *l = *state;
+
+	send_sl(l, 0, 4);
+	send_sl(l, 3, 5);
+	send_sl(l, 15, 6);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DATA_SL, 32, 0), 4 * 33);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DATA_SL, 32, 3), 5 * 33);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DATA_SL, 32, 15), 6 * 33);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_RCV_DATA_SL, 32, 3), 0);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_RCV_DATA_SL, 32, 0), 4 * 33);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_RCV_DATA_SL, 32, 15), 6 * 33);
+	assert_int_equal(DETAILS(l, SW_LID + 1, TO_LEFT, PERF_ATTR_RCV_DATA_SL, 32, 3), 5 * 33);
+}
+
+/* SL n uses lane n modulo 8 until somebody says otherwise. */
+static void datagrams_are_counted_by_lane(void **state)
+{
+	struct lab *l = *state;
+
+	send_sl(l, 0, 4);
+	send_sl(l, 3, 5);
+	send_sl(l, 11, 6);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_OP_RCV_COUNTERS, 32, PERF_OP_RCV_PACKETS), 15);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_OP_RCV_COUNTERS, 32, PERF_OP_RCV_DATA),
+	                 15 * 33);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 0), 4);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 3), 11);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_DATA, 32, 3), 11 * 33);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_DATA, 32, 11), 0);
+	send_sl(l, 3, 70000); /* stops at the largest value */
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 3), UINT16_MAX);
+	assert_int_equal(DETAILS(l, SW_LID, 255, PERF_ATTR_VL_OP_PACKETS, 16, 3), UINT16_MAX);
+}
+
+static void losses_are_counted_by_reason(void **state)
+{
+	const struct wire_sl_to_vl none = { { [0 ... 15] = FABRIC_LANE_NONE } };
+	struct lab *l = *state;
+
+	fabric_lft_set(l->sw[1], 2, FABRIC_LFT_NONE);
+	send_sl(l, 0, 4);
+	assert_int_equal(DETAILS(l, SW_LID + 1, TO_LEFT, PERF_ATTR_RCV_ERROR_DETAILS, 16,
+	                         PERF_RCV_DLID_MAPPING),
+	                 4);
+	fabric_lanes_map_write(&l->sw[0]->port[TO_RIGHT], TO_HOST, &none);
+	send_sl(l, 0, 5);
+	assert_int_equal(
+	        DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_VL_MAPPING),
+	        5);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).rcv_switch_relay_errors, 5);
+	l->sw[0]->port[TO_RIGHT].state = IB_PORT_INIT;
+	send_sl(l, 0, 6);
+	assert_int_equal(DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_XMIT_DISCARD_DETAILS, 16,
+	                         PERF_XMIT_INACTIVE),
+	                 6);
+	l->f->region->port_counts[0].xmit_discards = 9;
+	l->f->region->port_counts[0].xmit_mtu = 7;
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_INACTIVE),
+	                 2);
+	assert_int_equal(
+	        DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_NEIGHBOR_MTU), 7);
+}
+
+static void optional_counters_are_written_apart(void **state)
+{
+	struct wire_perf_details d = { .port_select = 1, .counter_select = 1 << 3 };
+	struct lab *l = *state;
+
+	d.counter[3] = 100;
+	send_sl(l, 0, 4);
+	send_sl(l, 3, 5);
+	assert_int_equal(ask_details(l, 2, MAD_SET, PERF_ATTR_VL_OP_PACKETS, &d,
+	                             &wire_perf_details_16_layout),
+	                 MAD_STATUS_OK);
+	assert_int_equal(d.counter[3], 100);
+	send_sl(l, 3, 2);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 3), 102);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 0), 4);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_DATA, 32, 3), 7 * 33);
+	d.op_code = 0x04; /* RC's SEND Only */
+	assert_int_equal(ask_details(l, 2, MAD_SET, PERF_ATTR_VL_OP_PACKETS, &d,
+	                             &wire_perf_details_16_layout),
+	                 MAD_STATUS_BAD_FIELD);
+}
+
+static void what_never_happens_is_counted_as_zero(void **state)
+{
+	static const uint16_t zeros[] = {
+		PERF_ATTR_FLOW_CTL_COUNTERS,     PERF_ATTR_VL_XMIT_FLOW_CTL_UPDATE_ERRORS,
+		PERF_ATTR_VL_XMIT_WAIT_COUNTERS, PERF_ATTR_SW_PORT_VL_CONGESTION,
+		PERF_ATTR_RCV_CON_CTRL,          PERF_ATTR_SL_RCV_FECN,
+		PERF_ATTR_SL_RCV_BECN,           PERF_ATTR_XMIT_CON_CTRL,
+		PERF_ATTR_VL_XMIT_TIME_CONG
+	};
+	struct wire_perf_details d = { .port_select = 1 };
+	struct lab *l = *state;
+
+	send_sl(l, 3, 5);
+	for (size_t i = 0; i < ARRAY_SIZE(zeros); i++)
+		for (unsigned k = 0; k < PERF_DETAILS; k++)
+			assert_int_equal(DETAILS(l, SW_LID, TO_HOST, zeros[i], 32, k), 0);
+	/* not of an HCA, and of no port that there is not */
+	assert_int_equal(ask_details(l, 2, MAD_GET, PERF_ATTR_SW_PORT_VL_CONGESTION, &d,
+	                             &wire_perf_details_16_layout),
+	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	d.port_select = 9;
+	assert_int_equal(
+	        ask_details(l, 2, MAD_GET, PERF_ATTR_VL_OP_DATA, &d, &wire_perf_details_32_layout),
+	        MAD_STATUS_BAD_FIELD);
+}
+
 static void it_says_what_it_can(void **state)
 {
 	struct lab *l = *state;
@@ -364,7 +518,7 @@ static void it_says_what_it_can(void **state)
 
 static void what_it_does_not_know_gets_a_status(void **state)
 {
-	static const uint16_t bad[] = { 0, 0x10, 0x11, 0x13, 0x15, 0x1E, 0xFF00 };
+	static const uint16_t bad[] = { 0, 0x10, 0x11, 0x13, 0x1E, 0x38, 0xFF00 };
 	struct lab *l = *state;
 	struct wire_perf_mad p;
 
@@ -399,6 +553,11 @@ int main(void)
 		ACTIVE_TEST(short_counters_stop_at_their_largest_value),
 		ACTIVE_TEST(a_link_that_went_down_is_counted_at_both_ends),
 		ACTIVE_TEST(ports_that_there_are_not_are_a_bad_field),
+		ACTIVE_TEST(data_is_counted_by_service_level),
+		ACTIVE_TEST(datagrams_are_counted_by_lane),
+		ACTIVE_TEST(losses_are_counted_by_reason),
+		ACTIVE_TEST(optional_counters_are_written_apart),
+		ACTIVE_TEST(what_never_happens_is_counted_as_zero),
 		ACTIVE_TEST(it_says_what_it_can),
 		ACTIVE_TEST(what_it_does_not_know_gets_a_status),
 	};

@@ -232,6 +232,8 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 	if (base_unlikely(length > path->flow->mtu || path->port->state != IB_PORT_ACTIVE)) {
 		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
 		HCA_COUNT(qp->sender.process, qp->sender.port, xmit_discards);
+		if (length > path->flow->mtu)
+			HCA_COUNT(qp->sender.process, qp->sender.port, xmit_mtu);
 		return IBV_WC_SUCCESS;
 	}
 	fill_request(qp, wr, path);

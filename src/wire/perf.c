@@ -75,4 +75,19 @@ static const struct wire_field port_counters_extended[] = {
 WIRE_LAYOUT_DEFINE(port_counters_extended, port_counters_extended);
 #undef THIS
 
+#define THIS struct wire_perf_details
+#define DETAILS(bits)                     \
+	WIRE_INT(0, 8, op_code),          \
+	WIRE_INT(8, 8, port_select),      \
+	WIRE_INT(16, 16, counter_select), \
+	WIRE_ARRAY(32, bits, counter)
+static const struct wire_field perf_details_2[] = { DETAILS(2) };
+static const struct wire_field perf_details_16[] = { DETAILS(16) };
+static const struct wire_field perf_details_32[] = { DETAILS(32) };
+WIRE_LAYOUT_DEFINE(perf_details_2, perf_details_2);
+WIRE_LAYOUT_DEFINE(perf_details_16, perf_details_16);
+WIRE_LAYOUT_DEFINE(perf_details_32, perf_details_32);
+#undef DETAILS
+#undef THIS
+
 /* clang-format on */

@@ -12,6 +12,7 @@
 
 #define PERF_DATA_BYTES      192
 #define PERF_PORT_SELECT_ALL 255
+#define PERF_AT_PORT_SELECT  1 /* in the data of all attributes with counters */
 
 struct wire_perf_mad {
 	struct wire_mad mad;
@@ -23,7 +24,23 @@ enum perf_attr {
 	PERF_ATTR_PORT_SAMPLES_CONTROL = 0x0010,
 	PERF_ATTR_PORT_SAMPLES_RESULT = 0x0011,
 	PERF_ATTR_PORT_COUNTERS = 0x0012,
+	PERF_ATTR_RCV_ERROR_DETAILS = 0x0015,
+	PERF_ATTR_XMIT_DISCARD_DETAILS = 0x0016,
+	PERF_ATTR_OP_RCV_COUNTERS = 0x0017,
+	PERF_ATTR_FLOW_CTL_COUNTERS = 0x0018,
+	PERF_ATTR_VL_OP_PACKETS = 0x0019,
+	PERF_ATTR_VL_OP_DATA = 0x001A,
+	PERF_ATTR_VL_XMIT_FLOW_CTL_UPDATE_ERRORS = 0x001B,
+	PERF_ATTR_VL_XMIT_WAIT_COUNTERS = 0x001C,
 	PERF_ATTR_PORT_COUNTERS_EXTENDED = 0x001D,
+	PERF_ATTR_SW_PORT_VL_CONGESTION = 0x0030,
+	PERF_ATTR_RCV_CON_CTRL = 0x0031,
+	PERF_ATTR_SL_RCV_FECN = 0x0032,
+	PERF_ATTR_SL_RCV_BECN = 0x0033,
+	PERF_ATTR_XMIT_CON_CTRL = 0x0034,
+	PERF_ATTR_VL_XMIT_TIME_CONG = 0x0035,
+	PERF_ATTR_XMIT_DATA_SL = 0x0036,
+	PERF_ATTR_RCV_DATA_SL = 0x0037,
 };
 
 /* ClassPortInfo:CapabilityMask and CapabilityMask2 of this class. */
@@ -70,6 +87,39 @@ enum {
 	PERF_SELECT_XMIT_PACKETS = 1 << 14,
 	PERF_SELECT_RCV_PACKETS = 1 << 15,
 	PERF_SELECT2_XMIT_WAIT = 1 << 0,
+};
+
+/*
+ * The optional attributes (sections 16.1.4.1 to 16.1.4.10 and annex A10): up to sixteen counters of
+ * one width, which stop at their largest value: one for each VL or SL, or as struct perf_counter
+ * has them. There is a layout for each width.
+ */
+#define PERF_DETAILS 16
+
+struct wire_perf_details {
+	uint8_t op_code; /* of the packets that PERF_ATTR_OP_RCV_COUNTERS and _VL_OP_X count */
+	uint8_t port_select;
+	uint16_t counter_select; /* Set: a bit for each counter */
+	uint32_t counter[PERF_DETAILS];
+};
+WIRE_LAYOUT_OF(perf_details_2, perf_details, 8);
+WIRE_LAYOUT_OF(perf_details_16, perf_details, 36);
+WIRE_LAYOUT_OF(perf_details_32, perf_details, 68);
+
+/* Which counter is which, by attribute. */
+enum perf_counter {
+	PERF_RCV_LOCAL_PHYSICAL = 0,
+	PERF_RCV_MALFORMED,
+	PERF_RCV_BUFFER_OVERRUN,
+	PERF_RCV_DLID_MAPPING,
+	PERF_RCV_VL_MAPPING,
+	PERF_RCV_LOOPING,
+	PERF_XMIT_INACTIVE = 0,
+	PERF_XMIT_NEIGHBOR_MTU,
+	PERF_XMIT_SW_LIFETIME,
+	PERF_XMIT_SW_HOQ_LIFETIME,
+	PERF_OP_RCV_PACKETS = 0,
+	PERF_OP_RCV_DATA,
 };
 
 /* PortCountersExtended: counters wrap. */

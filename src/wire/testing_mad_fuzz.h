@@ -262,6 +262,9 @@ static inline void fuzz_perf(struct fuzz *z, struct fuzz_mad *mad)
 		{ MAD_ATTR_CLASS_PORT_INFO, &wire_class_port_info_layout },
 		{ PERF_ATTR_PORT_COUNTERS, &wire_port_counters_layout },
 		{ PERF_ATTR_PORT_COUNTERS_EXTENDED, &wire_port_counters_extended_layout },
+		{ PERF_ATTR_OP_RCV_COUNTERS, &wire_perf_details_32_layout },
+		{ PERF_ATTR_VL_OP_PACKETS, &wire_perf_details_16_layout },
+		{ PERF_ATTR_VL_XMIT_FLOW_CTL_UPDATE_ERRORS, &wire_perf_details_2_layout },
 		{ PERF_ATTR_PORT_SAMPLES_CONTROL, NULL },
 	};
 	const struct fuzz_attribute *a = &FUZZ_PICK(z, attributes);
