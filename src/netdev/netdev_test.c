@@ -194,13 +194,15 @@ static void a_tentative_address_is_not_there_yet(void **state)
 {
 	struct lab *l = *state;
 
-	testing_run("ip link set va up; ip link set vb up");
+	/* without a carrier, the look for duplicates does not begin */
+	testing_run("ip link set va up; ip link set vb down");
 	testing_run("ip addr add 2001:db8::1/64 dev va; ip addr add 10.0.0.1/24 dev va");
-	wait_for(l, NETDEV_CHANGE_ADDRESSES);
-	assert_true(has(va(l), "::ffff:10.0.0.1"));
+	while (!has(va(l), "::ffff:10.0.0.1"))
+		wait_for(l, NETDEV_CHANGE_ADDRESSES);
 	assert_false(has(va(l), "2001:db8::1"));
-	wait_for(l, NETDEV_CHANGE_ADDRESSES);
-	assert_true(has(va(l), "2001:db8::1"));
+	testing_run("ip link set vb up");
+	while (!has(va(l), "2001:db8::1")) /* others come as well */
+		wait_for(l, NETDEV_CHANGE_ADDRESSES);
 }
 
 static void the_addresses_of_ipv6_go_when_the_device_goes_down(void **state)

@@ -299,6 +299,7 @@ static void a_datagram_of_no_bytes_is_received(void **state)
 }
 
 #define MANY 1000
+#define ROW  100 /* on their way at once: a slow machine's queues hold more */
 
 static void many_come_in_order_and_in_batches(void **state)
 {
@@ -315,10 +316,12 @@ static void many_come_in_order_and_in_batches(void **state)
 			                                  .iov = { { &number[i], 4 } },
 			                                  .n_iov = 1 };
 	}
-	assert_int_equal(netdev_udp_send(l->send[V6], message, MANY), MANY);
 	while (next < MANY) {
-		int n = receive(l, V6, NETDEV_UDP_BATCH);
+		int n;
 
+		if (next % ROW == 0)
+			assert_int_equal(netdev_udp_send(l->send[V6], &message[next], ROW), ROW);
+		n = receive(l, V6, NETDEV_UDP_BATCH);
 		full += n == NETDEV_UDP_BATCH;
 		for (int i = 0; i < n; i++, next++)
 			assert_got(l, (unsigned)i, &next, sizeof(next));
