@@ -162,7 +162,7 @@ static struct lab_peer_objects *make(struct command *c)
 		                                .rkey = p->mr->rkey,
 		                                .lid = port.lid,
 		                                .addr = (uintptr_t)p->memory };
-	c->lkey = p->mr->lkey;
+	c->lkey = p->lkey = p->mr->lkey;
 	return p;
 }
 
@@ -171,7 +171,7 @@ static void entries_of(struct lab_peer_objects *p, const struct lab_work *w, str
 	for (int i = 0; i < w->n; i++)
 		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)p->memory + w->piece[i].at,
 			                   .length = w->piece[i].length,
-			                   .lkey = p->mr->lkey ^ w->piece[i].key_xor };
+			                   .lkey = p->lkey ^ w->piece[i].key_xor };
 }
 
 static int receive(struct lab_peer_objects *p, const struct command *c)

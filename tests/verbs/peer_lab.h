@@ -74,7 +74,8 @@ struct lab_peer_objects {
 	struct ibv_cq *send_cq, *recv_cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	char *memory; /* all of the region; guards lie before and behind it */
+	uint32_t lkey; /* its, also when it is deregistered */
+	char *memory;  /* all of the region; guards lie before and behind it */
 	size_t bytes;
 };
 
