@@ -39,6 +39,8 @@ static inline void base_relax(void)
 {
 #ifdef __x86_64__
 	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb"); /* YIELD takes no time on most of them */
 #endif
 }
 
