@@ -19,7 +19,7 @@ memory=2048 # MiB
 list='cmake procps iproute2 python3 kmod strace binutils socat file busybox-static
 	libcmocka0 libjson-c5 libisal2 libmnl0 libsystemd0 ibverbs-utils rdmacm-utils perftest qperf
 	infiniband-diags opensm ibsim-utils ibverbs-providers libibmad5 libopensm9 srptools ucx-utils
-	libfabric-bin'
+	libfabric-bin python3-pyverbs fio iperf iperf3 curl netcat-traditional iputils-ping'
 # Modules of the kernel, in this order: for the root, and for networks of namespaces.
 modules='virtio_pci virtio_blk ext4 9pnet_virtio 9p virtio_rng veth bridge macvlan 8021q'
 
@@ -43,6 +43,7 @@ make_root()
 	done
 	rm -rf root/var/cache/apt/archives root/debootstrap
 	ln -sf mawk root/usr/bin/awk
+	ln -sf nc.traditional root/bin/nc
 	cp root/usr/share/base-passwd/passwd.master root/etc/passwd
 	cp root/usr/share/base-passwd/group.master root/etc/group
 	printf '127.0.0.1 localhost\n::1 localhost\n' > root/etc/hosts

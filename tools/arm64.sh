@@ -23,8 +23,10 @@ without_qemu='
 	control[.]socket|
 	netdev[.](mcast|netdev|udp)'
 
-# Tests for the virtual machine: our own programs on our libraries, but for one that wants a compiler.
-whole='^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli|sysfs|verbs|rdmacm|umad)[.]'
+# Tests for the virtual machine: our own programs and Debian's on our libraries, and deaths.
+whole='^(base|wire|shm|control|netdev|fabric|hca|subnet|cm|daemon|cli|sysfs|verbs|rdmacm|umad|system|death)[.]'
+# Of these not: what wants a compiler, or another machine in this one.
+beyond='^(sysfs[.]preload|system[.](mpi|qemu_migration))$'
 
 # On the Debian of its own: compiler and tools of this machine, libraries of the other.
 install_packages()
@@ -73,7 +75,7 @@ inside-build)
 inside-system)
 	install_packages
 	build
-	[ $# -gt 0 ] || set -- -R "$whole" -E '^sysfs[.]preload$'
+	[ $# -gt 0 ] || set -- -R "$whole" -E "$beyond"
 	exec tools/arm64-guest.sh ctest --test-dir build/arm64 --output-on-failure -j 2 "$@"
 	;;
 inside-test)
