@@ -97,6 +97,7 @@ static void node_free(struct fabric_node *node)
 		free(node->port[i].ethernet);
 		fabric_lanes_free(&node->port[i]);
 		free(node->port[i].zero_details);
+		free(node->port[i].cc);
 	}
 	free(node->port);
 	free(node->lft);

@@ -120,6 +120,7 @@ struct fabric_port {
 	uint16_t pkey[SHM_PKEYS];
 	LIST_HEAD(, fabric_trap) traps;   /* traps.c: of an HCA's port or a switch's port 0 */
 	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
+	struct fabric_cc *cc;             /* cca.c: end ports; NULL: nobody has asked yet */
 	struct fabric_lanes *lanes;       /* lanes.h; NULL: as they are by default */
 };
 

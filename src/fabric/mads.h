@@ -3,7 +3,8 @@
  * Management datagrams on the fabric. They travel the simulated links hop by hop: SMPs by
  * directed routes or LIDs on the management lane, which works in every port state but DOWN; other
  * MADs by LID over active links, as data packets do. The agents of a node respond for it: sma.c is
- * its subnet management agent, pma.c its performance management agent. MADs for a subnet manager
+ * its subnet management agent, pma.c its performance management agent, cca.c that of congestion
+ * control. MADs for a subnet manager
  * or a program at an HCA port go to the sink.
  *
  * Whatever a MAD contains, it gets a response with a status, is delivered, or is dropped and
@@ -38,7 +39,7 @@ struct fabric_mad {
  * What happened to MADs; a response counts as one more MAD. None is lost without a trace:
  *
  *	sent = delivered + roce + no_route + bad_path + bad_p_key
- *	delivered = answered + accepted + repressed + bad_m_key + unwanted
+ *	delivered = answered + accepted + repressed + bad_m_key + bad_cc_key + unwanted
  */
 struct fabric_mad_stats {
 	uint64_t sent;      /* from a port, or received from the network by an Ethernet port */
@@ -50,7 +51,7 @@ struct fabric_mad_stats {
 	uint64_t answered;  /* an agent responded */
 	uint64_t accepted;  /* by the sink's deliver() */
 	uint64_t repressed; /* TrapRepress: responses to traps */
-	uint64_t bad_m_key;
+	uint64_t bad_m_key, bad_cc_key;
 	uint64_t unwanted; /* for nobody */
 };
 
@@ -142,6 +143,8 @@ void fabric_mads_all_changed(struct fabric *f);
  */
 bool fabric_sma_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
 bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
+/* False: it had a wrong key, and gets no response. */
+bool fabric_cca_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
 
 /* What the agent would respond about one port, without a MAD. */
 void fabric_pma_read(struct fabric *f, struct fabric_port *p, struct wire_port_counters *basic,
@@ -179,6 +182,7 @@ void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32
 /* Whether @mad is for the agent, not for the sink. */
 bool fabric_sma_wants(const struct fabric_mad *mad);
 bool fabric_pma_wants(const struct fabric_mad *mad);
+bool fabric_cca_wants(const struct fabric_mad *mad);
 
 /* The port that has the LID for @p: port 0 of its switch, or @p itself of an HCA. */
 static inline struct fabric_port *fabric_own_port(struct fabric_port *p)

@@ -321,6 +321,13 @@ static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *
 		stats->answered += responded;
 		return responded;
 	}
+	if (fabric_cca_wants(mad)) {
+		bool responded = fabric_cca_respond(f, at, mad);
+
+		stats->answered += responded;
+		stats->bad_cc_key += !responded;
+		return responded;
+	}
 	if (fabric_sma_wants_repress(f, at, mad)) {
 		fabric_sma_repress(f, at, mad);
 		return false;

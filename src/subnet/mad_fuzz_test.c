@@ -258,8 +258,8 @@ static void put_in_order(struct lab *l)
 static void check_counts(const struct fabric_mad_stats *s)
 {
 	assert_true(s->sent == s->delivered + s->roce + s->no_route + s->bad_path + s->bad_p_key);
-	assert_true(s->delivered ==
-	            s->answered + s->accepted + s->repressed + s->bad_m_key + s->unwanted);
+	assert_true(s->delivered == s->answered + s->accepted + s->repressed + s->bad_m_key +
+	                                    s->bad_cc_key + s->unwanted);
 }
 
 static void send_one(struct lab *l)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "wire/cc.h"
 #include "wire/cm_mad.h"
 #include "wire/perf.h"
 #include "wire/sa_records.h"
@@ -47,6 +48,12 @@ static const struct wire_layout *const layouts[] = {
 	&wire_perf_mad_layout,
 	&wire_port_counters_layout,
 	&wire_port_counters_extended_layout,
+	&wire_cc_mad_layout,
+	&wire_cc_info_layout,
+	&wire_cc_key_info_layout,
+	&wire_cc_log_switch_layout,
+	&wire_cc_log_ca_layout,
+	&wire_cc_timestamp_layout,
 	&wire_perf_details_2_layout,
 	&wire_perf_details_16_layout,
 	&wire_perf_details_32_layout,

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "wire/cc.h"
 #include "wire/perf.h"
 #include "wire/rmpp.h"
 #include "wire/sa_records.h"
@@ -398,6 +399,7 @@ static inline void fuzz_sa(struct fuzz *z, struct fuzz_mad *mad)
 static inline void fuzz_other(struct fuzz *z, struct fuzz_mad *mad)
 {
 	static const uint8_t classes[] = { MAD_CLASS_BM,
+		                           MAD_CLASS_CC,
 		                           MAD_CLASS_DEV_MGT,
 		                           MAD_CLASS_COM_MGT,
 		                           MAD_CLASS_SNMP,

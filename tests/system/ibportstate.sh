@@ -72,6 +72,54 @@ expect 0 "$up$rate" port LinkState PhysLinkState LinkWidthActive LinkSpeedActive
 	LinkSpeedExtActive
 shown active '4x EDR' || complain "EDR: $(umbel show topology)"
 
+# lanes; and a link that comes up step by step, as a subnet manager does it
+set_port vls 2
+expect 0 '*OperVLs:*VL0-1'$'\n*' umbel exec h1 -- smpquery portinfo "$switch" 2
+set_port vls 4
+expect 0 '*OperVLs:*VL0-7'$'\n*' umbel exec h1 -- smpquery portinfo "$switch" 2
+expect 255 '*failed*' umbel exec h1 -- ibportstate "$switch" 2 vls 5
+umbel down > /dev/null
+umbel up --hosts 2 --sm none > /dev/null
+step()
+{
+	expect 0 "*After PortInfo set:*LinkState:*$2*" umbel exec h1 -- ibportstate -D 0,1 2 "$1"
+}
+expect 255 '*failed*' umbel exec h1 -- ibportstate -D 0,1 2 active # it is not armed
+step arm Armed
+step active Active
+expect 255 '*failed*' umbel exec h1 -- ibportstate -D 0,1 2 arm # it is active already
+umbel down > /dev/null
+
+# FDR10, by an attribute that devices of its vendor have
+cat > "$TMPDIR/fdr10" << 'END'
+vendid=0x2c9
+devid=0xc738
+switchguid=0x100
+Switch 8 "S-0000000000000100" # "sw" base port 0 lid 1 lmc 0
+[1] "H-0000000000000200"[1](201) # "one mlx4_0" lid 2 4xFDR10
+[2] "H-0000000000000300"[1](301) # "two mlx4_0" lid 3 4xFDR10
+
+vendid=0x2c9
+devid=0x1003
+caguid=0x200
+Ca 1 "H-0000000000000200" # "one mlx4_0"
+[1](201) "S-0000000000000100"[1] # lid 2 lmc 0 "sw" lid 1 4xFDR10
+
+vendid=0x2c9
+devid=0x1003
+caguid=0x300
+Ca 1 "H-0000000000000300" # "two mlx4_0"
+[1](301) "S-0000000000000100"[2] # lid 3 lmc 0 "sw" lid 1 4xFDR10
+END
+umbel up --topology "$TMPDIR/fdr10" > /dev/null
+switch=$(umbel exec one -- ibswitches | sed 's/.* lid \([0-9]*\) .*/\1/')
+expect 0 '*After PortInfo set:*' umbel exec one -- ibportstate "$switch" 2 fdr10 0
+expect 0 '*After PortInfo set:*' umbel exec one -- ibportstate "$switch" 2 reset
+expect 0 '*4X*10.0 Gbps*' umbel exec one -- iblinkinfo -S 0x100
+umbel down > /dev/null
+umbel up --hosts 3 > /dev/null
+switch=$(umbel exec h1 -- ibswitches | sed 's/.* lid \([0-9]*\) .*/\1/')
+
 # nothing that the port has not
 expect 255 '*failed*' umbel exec h1 -- ibportstate "$switch" 2 width 8
 expect 255 '*failed*' umbel exec h1 -- ibportstate "$switch" 99 query
