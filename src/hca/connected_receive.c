@@ -37,8 +37,24 @@ static enum ibv_wc_status scatter(struct hca_rq *rq, const struct ibv_sge *sge, 
 	return bytes ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 }
 
-static enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arrival *a, const void *small,
-                                const struct ibv_sge *sge, uint32_t n_sge)
+/* The common case: a short message to one entry. Its region is looked up once. */
+static BASE_HOT enum ibv_wc_status scatter_short(struct hca_rq *rq, const struct ibv_sge *sge,
+                                                 uint32_t n, const char *from, uint32_t bytes)
+{
+	char *to;
+
+	if (base_unlikely(n != 1 || bytes > BASE_COPY_SHORT || sge->length < bytes))
+		return scatter(rq, sge, n, from, bytes);
+	to = hca_mr_resolve(&rq->process->mrs, rq->domain, sge, IBV_ACCESS_LOCAL_WRITE);
+	if (base_unlikely(!to || to == HCA_MR_DISCARD))
+		return scatter(rq, sge, n, from, bytes);
+	base_copy_short(to, from, bytes);
+	return IBV_WC_SUCCESS;
+}
+
+static BASE_HOT enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arrival *a,
+                                         const void *small, const struct ibv_sge *sge,
+                                         uint32_t n_sge)
 {
 	const void *message = small;
 
@@ -50,7 +66,7 @@ static enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arrival *a, 
 		message = shm_payload_at(&rq->process->region, a->payload_off, a->length);
 	else if (a->length > SHM_INLINE)
 		message = NULL;
-	return message ? scatter(rq, sge, n_sge, message, a->length) : IBV_WC_GENERAL_ERR;
+	return message ? scatter_short(rq, sge, n_sge, message, a->length) : IBV_WC_GENERAL_ERR;
 }
 
 static unsigned wc_flags(const struct shm_arrival *a)

@@ -10,6 +10,7 @@
 #include "hca/connected.h"
 #include "hca/flow.h"
 #include "hca/mw.h"
+#include "hca/operation.h"
 
 /* Bytes of a request after which others are told at once that it is done. */
 #define SHORT 4096
@@ -25,38 +26,13 @@ static uint64_t message_length(const struct ibv_send_wr *wr)
 	return total;
 }
 
-static bool is_atomic(const struct ibv_send_wr *wr)
-{
-	return wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* The operations that ibv_post_send() has. Queue pairs of both types have them, but READ and
- * atomics are RC's. A flush cannot be said by it: struct ibv_send_wr has no place for that. */
-static bool has_opcode(const struct hca_qp *qp, enum ibv_wr_opcode opcode)
-{
-	switch (opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
-	case IBV_WR_BIND_MW:
-	case IBV_WR_LOCAL_INV:
-		return true;
-	case IBV_WR_RDMA_READ:
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-	case (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE:
-		return qp->transport->type != IBV_QPT_UC;
-	default:
-		return false;
-	}
-}
-
 /* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
-static int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
-	if (base_unlikely(!has_opcode(qp, wr->opcode)))
+	const unsigned op = hca_operation(wr->opcode);
+
+	if (base_unlikely(!(op & HCA_OP_POSTED) ||
+	                  ((op & HCA_OP_NOT_UC) && qp->transport->type == IBV_QPT_UC)))
 		return -EINVAL;
 	if (base_unlikely((uint32_t)wr->num_sge > qp->cap.max_send_sge)) /* negative ones too */
 		return -EINVAL;
@@ -64,14 +40,11 @@ static int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t
 	if (base_unlikely(*length > HCA_MAX_MESSAGE))
 		return -EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
-	    (*length > qp->cap.max_inline_data || wr->opcode == IBV_WR_RDMA_READ || is_atomic(wr)))
+	    base_unlikely(*length > qp->cap.max_inline_data || (op & HCA_OP_BACK)))
 		return -EINVAL;
-	if (wr->opcode == IBV_WR_BIND_MW && (!wr->bind_mw.mw || *length))
+	if (base_unlikely((op & HCA_OP_BIND) && (!wr->bind_mw.mw || *length)))
 		return -EINVAL;
-	if ((is_atomic(wr) || wr->opcode == (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE) &&
-	    *length != sizeof(uint64_t))
-		return -EINVAL;
-	return 0;
+	return base_unlikely((op & HCA_OP_WORD) && *length != sizeof(uint64_t)) ? -EINVAL : 0;
 }
 
 /* What the ibv_wr_ calls alone can say: wr_flush() and wr_atomic_write() in wr_api.c. */
@@ -244,8 +217,8 @@ void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r
 		count(c, f, r);
 }
 
-int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
-                            const struct shm_entry *entries)
+static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_request *r,
+                              const struct shm_entry *entries)
 {
 	struct hca_exchange *x = &c->x;
 	struct hca_flow *f;
@@ -274,6 +247,12 @@ int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request
 	if (base_unlikely(c->qp.sender.unfinished))
 		hca_sender_finish(&c->qp.sender);
 	return settle(c, outcome);
+}
+
+int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
+                            const struct shm_entry *entries)
+{
+	return carry_out(c, r, entries);
 }
 
 /* ---- posting ---- */
@@ -307,7 +286,7 @@ static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_w
 		return post_kept(c, &r, wr->sg_list);
 	outcome = IBV_WC_WR_FLUSH_ERR;
 	if (base_likely(state == IBV_QPS_RTS))
-		outcome = hca_connected_carry_out(c, &r, (const struct shm_entry *)wr->sg_list);
+		outcome = carry_out(c, &r, (const struct shm_entry *)wr->sg_list);
 	if (base_unlikely(outcome < 0))
 		return post_kept(c, &r, wr->sg_list);
 	hca_qp_complete(&c->qp, wr, r.length, (enum ibv_wc_status)outcome);

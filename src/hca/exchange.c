@@ -16,6 +16,7 @@
 #include "hca/adopt.h"
 #include "hca/cq.h"
 #include "hca/exchange.h"
+#include "hca/operation.h"
 #include "hca/payload.h"
 #include "hca/qp.h"
 #include "hca/sender.h"
@@ -416,8 +417,7 @@ static BASE_HOT uint64_t bytes_of(const struct receive *rcv)
 static BASE_HOT void fill(struct hca_exchange *x, const struct shm_request *r,
                           struct shm_arrival *slot, enum shm_operation operation)
 {
-	bool has_imm = r->opcode == IBV_WR_SEND_WITH_IMM ||
-	               r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || r->opcode == IBV_WR_SEND_WITH_INV;
+	bool has_imm = hca_operation(r->opcode) & HCA_OP_IMM;
 
 	slot->src_qpn = x->requester.qp.qpn;
 	slot->length = r->length;
@@ -909,8 +909,7 @@ static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries)
 {
-	bool written = r->opcode == IBV_WR_RDMA_READ || r->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	               r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	bool written = hca_operation(r->opcode) & HCA_OP_BACK;
 	struct parts parts;
 
 	return local_parts(x, r, entries, written ? IBV_ACCESS_LOCAL_WRITE : 0, &parts)
