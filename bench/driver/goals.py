@@ -178,6 +178,15 @@ def connected(s):
                        series("memcpy", bytes), "memcpy", 0.9, form=bandwidth(bytes), invert=True)
 
 
+def mpi(s):
+    for bytes, what, limit, form in ((8, "8 B, one way", 1.5, ns),
+                                     (1 << 20, "1.0 MiB, many", 1, bandwidth(1 << 20))):
+        yield compared(f"Open MPI over UCX and RC, {what}", s, "ns",
+                       dict(part="mpi", over="umbel", bytes=bytes),
+                       dict(part="mpi", over="shared", bytes=bytes), "its shared memory", limit,
+                       form=form, invert=bytes > 8)
+
+
 def fanout_cost(s, bytes, processes, qps):
     """What each receiver after the first costs the sender."""
     one = s.select(measure="fanout", bytes=bytes, processes=1, qps=1)
@@ -371,7 +380,8 @@ def subnet(s):
                             measure="resident", hosts=hosts)
 
 
-ROWS = {"latency": latency, "rate": rates, "connected": connected, "fanout": fanout,
+ROWS = {"latency": latency, "rate": rates, "connected": connected, "mpi": mpi,
+        "fanout": fanout,
         "flat": flat, "blocking": blocking, "control": control, "memory": memory,
         "perftest": perftest, "roce": roce, "subnet": subnet}
 

@@ -95,9 +95,9 @@ class Lab:
     def umbel_json(self, *arguments):
         return json.loads(self.call(*arguments, "--json"))
 
-    def samples(self, command):
+    def samples(self, command, env=None):
         try:
-            done = subprocess.run(command, env=self.env, text=True, stdin=subprocess.DEVNULL,
+            done = subprocess.run(command, env=env or self.env, text=True, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
         except subprocess.TimeoutExpired:
             raise Failed(f"{' '.join(command)} does not end") from None
