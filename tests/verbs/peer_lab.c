@@ -3,6 +3,7 @@
  * Connected queue pairs for tests: see peer_lab.h. What a peer is told is a command, which is
  * carried out here or sent to the peer's process.
  */
+#define _GNU_SOURCE /* memfd_create() */
 #include "peer_lab.h"
 
 #include <fcntl.h>
@@ -84,6 +85,20 @@ static void unmap(void *o)
 	free(p);
 }
 
+/* Maps a file of @period bytes there, again and again: much memory that takes little. */
+static void map_again(char *memory, size_t bytes, size_t period)
+{
+	int fd = memfd_create("period", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)period), 0);
+	for (size_t at = 0; at < bytes; at += period)
+		assert_ptr_equal(mmap(memory + at, period, PROT_READ | PROT_WRITE,
+		                      MAP_SHARED | MAP_FIXED, fd, 0),
+		                 memory + at);
+	close(fd);
+}
+
 static void undo_qp(void *o)
 {
 	ibv_destroy_qp(o);
@@ -143,6 +158,8 @@ static struct lab_peer_objects *make(struct command *c)
 	assert_true(p->memory != MAP_FAILED);
 	p->memory += GUARD;
 	p->bytes = o->bytes;
+	if (o->period)
+		map_again(p->memory, o->bytes, o->period);
 	make_guards(p);
 	lab_undo(unmap, p);
 	p->context = o->neighbour ? o->neighbour->here->context : lab_open(o->host);

@@ -32,6 +32,7 @@ struct lab_peer_options {
 	int host;              /* 1 if not said */
 	bool elsewhere;
 	size_t bytes;          /* of its memory; LAB_PEER_BYTES if not said */
+	size_t period;         /* not 0: it is so many bytes, mapped again and again */
 	unsigned no_access;    /* of LAB_ALL_ACCESS: what its region has not */
 	unsigned no_qp_access; /* likewise, its queue pair */
 	struct ibv_qp_cap cap; /* what is 0 becomes 64 requests, 4 entries, 64 bytes inline */

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Over RC: fences, which wait for READs and atomic operations; solicited events; and the largest
+ * message.
+ */
+#include "peer_lab.h"
+
+#include <endian.h>
+
+#define MOST   (1u << 31) /* bytes of a message */
+#define PERIOD (1u << 20)
+
+static struct lab_work work_of(struct lab_peer *to, enum ibv_wr_opcode opcode, uint64_t at,
+                               uint64_t remote, uint32_t length)
+{
+	return (struct lab_work){ .opcode = opcode,
+		                  .wr_id = 1,
+		                  .n = 1,
+		                  .piece = { { at, length, 0 } },
+		                  .to = to,
+		                  .remote = remote };
+}
+
+/* ---- fences ---- */
+
+/* What a READ and an atomic fetch is what the fenced SEND behind them has. @waits: all of that
+ * waits for a receive, and is carried out by the responder's thread. */
+static void expect_fenced(void *const *state, bool waits)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+	uint64_t word = 41;
+
+	lab_peers(p, NULL, state);
+	for (unsigned i = 0; i < 20; i++) {
+		lab_peer_fill(p[0], 0, 4096, 99);
+		lab_peer_fill(p[1], 8192, 4096, i);
+		lab_peer_put(p[1], 16384, &word, sizeof(word));
+		if (waits) {
+			w = work_of(p[1], IBV_WR_SEND, 0, 0, 0);
+			lab_peer_post(p[0], &w);
+		}
+		w = work_of(p[1], IBV_WR_RDMA_READ, 0, 8192, 3000);
+		w.unsignalled = !waits;
+		if (!waits)
+			lab_peer_receive(p[1], 1, 20480, 4096);
+		lab_peer_post(p[0], &w);
+		w = work_of(p[1], IBV_WR_ATOMIC_FETCH_AND_ADD, 3000, 16384, 8);
+		w.compare_add = 1;
+		lab_peer_post(p[0], &w);
+		w = work_of(p[1], IBV_WR_SEND, 0, 0, 3008);
+		w.flags = IBV_SEND_FENCE;
+		lab_peer_post(p[0], &w);
+		if (waits) {
+			lab_peer_receive(p[1], 0, 0, 0);
+			lab_peer_receive(p[1], 1, 20480, 4096);
+			lab_peer_received(p[1], IBV_WC_SUCCESS);
+			lab_peer_sent(p[0], IBV_WC_SUCCESS);
+			lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		}
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		lab_peer_sent(p[0], IBV_WC_SUCCESS);
+		assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).byte_len, 3008);
+		lab_peer_expect(p[1], 20480, 3000, i);
+		lab_peer_get(p[1], 20480 + 3000, &word, sizeof(word));
+		assert_int_equal(word, 41);
+	}
+}
+
+static void a_fenced_send_has_what_was_fetched_before(void **state)
+{
+	expect_fenced(state, false);
+}
+
+static void a_fenced_send_that_waits_has_what_was_fetched_before(void **state)
+{
+	expect_fenced(state, true);
+}
+
+/* ---- solicited events ---- */
+
+/* The receiver is p[0], here, whose CQ of receives has a channel. */
+static void make(struct lab_peer *p[2], void *const *state)
+{
+	const struct lab_peer_options o = {
+		.timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .channel = true
+	};
+
+	lab_peers(p, &o, state);
+	lab_set_nonblocking(p[0]->here->channel->fd);
+}
+
+static void arm(struct lab_peer *p, int solicited_only)
+{
+	assert_int_equal(ibv_req_notify_cq(p->here->recv_cq, solicited_only), 0);
+}
+
+static bool has_event(struct lab_peer *p)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (ibv_get_cq_event(p->here->channel, &cq, &context))
+		return false;
+	assert_ptr_equal(cq, p->here->recv_cq);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+/* p[1] sends, and that has completed: the event, if there is one, was raised before. */
+static void message(struct lab_peer *p[2], enum ibv_wr_opcode opcode, unsigned flags)
+{
+	struct lab_work w = work_of(p[0], opcode, 0, 512, 100);
+
+	w.flags = flags;
+	w.imm = htobe32(5);
+	lab_peer_receive(p[0], 1, 0, 100);
+	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+}
+
+static void only_what_is_solicited_wakes_who_asked_for_that(void **state)
+{
+	static const enum ibv_wr_opcode opcodes[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+		                                      IBV_WR_RDMA_WRITE_WITH_IMM };
+	struct lab_peer *p[2];
+
+	make(p, state);
+	for (unsigned i = 0; i < LAB_ARRAY(opcodes); i++) {
+		arm(p[0], 1);
+		message(p, opcodes[i], 0);
+		assert_false(has_event(p[0]));
+		message(p, opcodes[i], IBV_SEND_SOLICITED);
+		assert_true(has_event(p[0]));
+		message(p, opcodes[i], IBV_SEND_SOLICITED);
+		assert_false(has_event(p[0])); /* it was one event that was asked for */
+		arm(p[0], 0);
+		message(p, opcodes[i], 0);
+		assert_true(has_event(p[0]));
+		for (int k = 0; k < 4; k++)
+			lab_peer_received(p[0], IBV_WC_SUCCESS);
+	}
+}
+
+/* RDMA without immediate data is none of the receiver's business. */
+static void a_solicited_write_wakes_nobody(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	make(p, state);
+	arm(p[0], 0);
+	w = work_of(p[0], IBV_WR_RDMA_WRITE, 0, 512, 100);
+	w.flags = IBV_SEND_SOLICITED;
+	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+	assert_false(has_event(p[0]));
+}
+
+static void a_receive_that_fails_counts_as_solicited(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	make(p, state);
+	arm(p[0], 1);
+	lab_peer_receive(p[0], 1, 0, 10);
+	w = work_of(p[0], IBV_WR_SEND, 0, 0, 100);
+	lab_peer_do(p[1], &w, IBV_WC_REM_INV_REQ_ERR);
+	lab_await(p[0]->here->channel->fd);
+	assert_true(has_event(p[0]));
+	lab_peer_received(p[0], IBV_WC_LOC_LEN_ERR);
+}
+
+/* ---- size ---- */
+
+/* Memory of 2 GiB is one of 1 MiB, mapped 2,048 times. */
+static void make_large(struct lab_peer *p[2], void *const *state)
+{
+	const struct lab_peer_options o = { .timeout = 14,
+		                            .retry_cnt = 7,
+		                            .rnr_retry = 7,
+		                            .bytes = (size_t)MOST + PERIOD,
+		                            .period = PERIOD };
+
+	lab_peers(p, &o, state);
+}
+
+static void expect_large(struct lab_peer *p[2], enum ibv_wr_opcode opcode, unsigned seed)
+{
+	struct lab_peer *from = p[opcode == IBV_WR_RDMA_READ], *to = p[from == p[0]];
+	struct lab_work w = work_of(p[1], opcode, 0, 0, MOST);
+
+	lab_peer_fill(from, 0, PERIOD, seed);
+	lab_peer_fill(to, 0, PERIOD, 99);
+	if (opcode == IBV_WR_SEND)
+		lab_peer_receive(p[1], 1, 0, MOST);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	if (opcode == IBV_WR_SEND)
+		assert_int_equal(lab_peer_received(p[1], IBV_WC_SUCCESS).byte_len, MOST);
+	lab_peer_expect(to, 0, PERIOD, seed);
+}
+
+static void the_largest_message_is_of_2_gib(void **state)
+{
+	struct lab_peer *p[2];
+
+	make_large(p, state);
+	expect_large(p, *state ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1);
+	if (*state)
+		expect_large(p, IBV_WR_SEND, 2);
+}
+
+/* Nor as the sum of its entries, which is more than 32 bits have. */
+static void a_larger_message_is_not_posted(void **state)
+{
+	struct lab_work w;
+	struct lab_peer *p[2];
+
+	make_large(p, state);
+	w = work_of(p[1], IBV_WR_RDMA_WRITE, 0, 0, MOST + 1);
+	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
+	w.n = 2;
+	w.piece[0].length = w.piece[1].length = MOST;
+	assert_int_equal(lab_peer_try_post(p[0], &w), EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(a_fenced_send_has_what_was_fetched_before),
+		LAB_BOTH(a_fenced_send_that_waits_has_what_was_fetched_before),
+		LAB_BOTH(only_what_is_solicited_wakes_who_asked_for_that),
+		LAB_BOTH(a_solicited_write_wakes_nobody),
+		LAB_BOTH(a_receive_that_fails_counts_as_solicited),
+#ifndef __SANITIZE_THREAD__ /* which remembers each byte, eight times */
+		LAB_BOTH(the_largest_message_is_of_2_gib),
+#endif
+		LAB_TEST(a_larger_message_is_not_posted),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

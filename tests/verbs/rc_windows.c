@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory windows of both types over RC: bound, used by the peer, invalidated by either end. The
+ * windows' owner is here, its peer here or elsewhere.
+ */
+#include "peer_lab.h"
+
+/* What the window is bound to, of the owner's memory. */
+#define AT     4096
+#define LENGTH 1000
+
+struct fixture {
+	struct lab_peer *p[2]; /* the owner; who uses the window */
+	struct ibv_mr *mr;     /* of all the owner's memory; windows may be bound to it */
+	struct ibv_mw *mw;
+};
+
+static void undo_mr(void *mr)
+{
+	ibv_dereg_mr(mr);
+}
+
+static void undo_mw(void *mw)
+{
+	ibv_dealloc_mw(mw);
+}
+
+static void make(struct fixture *f, enum ibv_mw_type type, void *const *state)
+{
+	lab_peers(f->p, NULL, state);
+	f->mr = ibv_reg_mr(f->p[0]->here->pd, f->p[0]->here->memory, LAB_PEER_BYTES,
+	                   LAB_ALL_ACCESS | IBV_ACCESS_MW_BIND);
+	assert_non_null(f->mr);
+	lab_undo(undo_mr, f->mr);
+	f->mw = ibv_alloc_mw(f->p[0]->here->pd, type);
+	assert_non_null(f->mw);
+	lab_undo(undo_mw, f->mw);
+	lab_peer_fill(f->p[0], 0, LAB_PEER_BYTES, 1);
+	lab_peer_fill(f->p[1], 0, LAB_PEER_BYTES, 2);
+}
+
+static struct ibv_mw_bind_info info_of(struct fixture *f, uint64_t length, unsigned access)
+{
+	return (struct ibv_mw_bind_info){ .mr = f->mr,
+		                          .addr = (uintptr_t)f->p[0]->here->memory + AT,
+		                          .length = length,
+		                          .mw_access_flags = access };
+}
+
+/* Type 2: by a request. Returns the key. */
+static uint32_t bind_with(struct fixture *f, uint64_t length, unsigned access,
+                          enum ibv_wc_status status)
+{
+	struct ibv_send_wr wr = { .wr_id = 6,
+		                  .opcode = IBV_WR_BIND_MW,
+		                  .send_flags = IBV_SEND_SIGNALED,
+		                  .bind_mw = { .mw = f->mw,
+		                               .rkey = ibv_inc_rkey(f->mw->rkey),
+		                               .bind_info = info_of(f, length, access) } },
+	                   *bad;
+
+	assert_int_equal(ibv_post_send(f->p[0]->here->qp, &wr, &bad), 0);
+	assert_int_equal(lab_peer_sent(f->p[0], status).wr_id, 6);
+	f->mw->rkey = wr.bind_mw.rkey;
+	return wr.bind_mw.rkey;
+}
+
+static uint32_t bind_window(struct fixture *f)
+{
+	return bind_with(f, LENGTH, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+	                 IBV_WC_SUCCESS);
+}
+
+/* The peer's request there, by this key. */
+static struct lab_work work_by(struct fixture *f, enum ibv_wr_opcode opcode, uint32_t key)
+{
+	return (struct lab_work){ .opcode = opcode,
+		                  .wr_id = 5,
+		                  .n = 1,
+		                  .piece = { { 0, LENGTH, 0 } },
+		                  .to = f->p[0],
+		                  .remote = AT,
+		                  .rkey_xor = f->p[0]->address.rkey ^ key };
+}
+
+static void expect_writable(struct fixture *f, uint32_t key)
+{
+	struct lab_work w = work_by(f, IBV_WR_RDMA_WRITE, key);
+
+	lab_peer_do(f->p[1], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(f->p[0], AT, LENGTH, 2);
+	lab_peer_expect(f->p[0], 0, AT, 1);
+}
+
+/* The key is none any more; the connection ends by that. */
+static void expect_gone(struct fixture *f, uint32_t key)
+{
+	struct lab_work w = work_by(f, IBV_WR_RDMA_WRITE, key);
+
+	lab_peer_fill(f->p[0], 0, LAB_PEER_BYTES, 3);
+	lab_peer_do(f->p[1], &w, IBV_WC_REM_ACCESS_ERR);
+	lab_peer_event(f->p[0], IBV_EVENT_QP_ACCESS_ERR);
+	lab_peer_expect(f->p[0], 0, LAB_PEER_BYTES, 3);
+}
+
+static struct lab_work invalidating(uint32_t key)
+{
+	return (struct lab_work){ .opcode = IBV_WR_SEND_WITH_INV,
+		                  .wr_id = 9,
+		                  .n = 1,
+		                  .piece = { { 0, 100, 0 } },
+		                  .imm = key };
+}
+
+static void expect_invalidated(struct fixture *f, uint32_t key)
+{
+	struct ibv_wc wc = lab_peer_received(f->p[0], IBV_WC_SUCCESS);
+
+	assert_int_equal(wc.opcode, IBV_WC_RECV);
+	assert_int_equal(wc.wc_flags, IBV_WC_WITH_INV);
+	assert_int_equal(wc.invalidated_rkey, key);
+	assert_int_equal(wc.byte_len, 100);
+	lab_peer_expect(f->p[0], 16384, 100, 2);
+}
+
+/* ---- type 2 ---- */
+
+static void a_peer_invalidates_a_window_by_its_message(void **state)
+{
+	struct fixture f;
+	struct lab_work w;
+	uint32_t key;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	key = bind_window(&f);
+	expect_writable(&f, key);
+	lab_peer_receive(f.p[0], 1, 16384, 100);
+	w = invalidating(key);
+	lab_peer_do(f.p[1], &w, IBV_WC_SUCCESS);
+	expect_invalidated(&f, key);
+	key = bind_window(&f); /* it can be bound again */
+	expect_writable(&f, key);
+	expect_gone(&f, key - 1);
+}
+
+/* The owner's thread carries it out when it posts the receive; until then the window is there. */
+static void a_message_that_waits_invalidates_when_it_comes(void **state)
+{
+	struct fixture f;
+	struct lab_work w;
+	uint32_t key;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	key = bind_window(&f);
+	w = invalidating(key);
+	lab_peer_post(f.p[1], &w);
+	w = work_by(&f, IBV_WR_RDMA_WRITE, key); /* behind it: too late */
+	lab_peer_post(f.p[1], &w);
+	lab_peer_receive(f.p[0], 1, 16384, 100);
+	lab_peer_sent(f.p[1], IBV_WC_SUCCESS);
+	expect_invalidated(&f, key);
+	lab_peer_sent(f.p[1], IBV_WC_REM_ACCESS_ERR);
+	lab_peer_expect(f.p[0], 0, 16384, 1);
+}
+
+static void what_is_no_window_of_the_queue_pair_cannot_be_invalidated(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		struct fixture f;
+		struct lab_work w;
+		uint32_t key;
+
+		make(&f, IBV_MW_TYPE_2, state);
+		key = bind_window(&f);
+		lab_peer_receive(f.p[0], 1, 16384, 100);
+		/* a region; the key before; another index */
+		w = invalidating(i == 0 ? f.mr->rkey : i == 1 ? key - 1 : key + 0x10000);
+		lab_peer_do(f.p[1], &w, IBV_WC_REM_ACCESS_ERR);
+		lab_peer_event(f.p[0], IBV_EVENT_QP_ACCESS_ERR);
+		lab_peer_received(f.p[0], IBV_WC_WR_FLUSH_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+static void its_owner_invalidates_a_window(void **state)
+{
+	struct lab_work w = { .opcode = IBV_WR_LOCAL_INV, .wr_id = 4 };
+	struct fixture f;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	w.imm = bind_window(&f);
+	expect_writable(&f, w.imm);
+	assert_int_equal(lab_peer_do(f.p[0], &w, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
+	expect_gone(&f, w.imm);
+}
+
+static void a_window_gives_no_more_than_it_says(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		struct fixture f;
+		struct lab_work w;
+		uint32_t key;
+
+		make(&f, IBV_MW_TYPE_2, state);
+		key = bind_with(&f, LENGTH, IBV_ACCESS_REMOTE_WRITE, IBV_WC_SUCCESS);
+		expect_writable(&f, key);
+		w = work_by(&f, i ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, key);
+		w.remote += i == 1; /* a byte behind it */
+		w.remote -= i == 2; /* and before */
+		lab_peer_do(f.p[1], &w, IBV_WC_REM_ACCESS_ERR);
+		lab_clean_up(NULL);
+	}
+}
+
+/* Only by the queue pair that has bound it: another one of the process does not let it in. */
+static void a_window_of_type_2_is_its_queue_pairs(void **state)
+{
+	struct lab_peer_options o = { .host = 1, .timeout = 14, .retry_cnt = 7 };
+	struct lab_peer *other[2];
+	struct fixture f;
+	struct lab_work w;
+	uint32_t key;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	key = bind_window(&f);
+	o.neighbour = f.p[0];
+	other[0] = lab_peer(&o);
+	o.neighbour = NULL;
+	o.host = 2;
+	o.elsewhere = *state;
+	other[1] = lab_peer(&o);
+	lab_peer_connect(other[0], other[1]);
+	lab_peer_connect(other[1], other[0]);
+	w = work_by(&f, IBV_WR_RDMA_WRITE, key);
+	lab_peer_do(other[1], &w, IBV_WC_REM_ACCESS_ERR);
+	expect_writable(&f, key);
+}
+
+static void a_region_with_windows_is_busy(void **state)
+{
+	struct lab_work w = { .opcode = IBV_WR_LOCAL_INV };
+	struct fixture f;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	w.imm = bind_window(&f);
+	assert_int_equal(ibv_dereg_mr(f.mr), EBUSY);
+	expect_writable(&f, w.imm);
+	lab_peer_do(f.p[0], &w, IBV_WC_SUCCESS);
+	lab_forget(f.mr);
+	assert_int_equal(ibv_dereg_mr(f.mr), 0);
+}
+
+static void a_window_beyond_its_region_is_not_bound(void **state)
+{
+	struct fixture f;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	bind_with(&f, LAB_PEER_BYTES, IBV_ACCESS_REMOTE_WRITE, IBV_WC_MW_BIND_ERR);
+	lab_peer_expect_state(f.p[0], IBV_QPS_ERR);
+}
+
+/* ---- type 1 ---- */
+
+static void a_window_of_type_1_is_bound_again(void **state)
+{
+	struct ibv_mw_bind b = { .wr_id = 3, .send_flags = IBV_SEND_SIGNALED };
+	struct fixture f;
+	uint32_t key[2];
+
+	make(&f, IBV_MW_TYPE_1, state);
+	b.bind_info = info_of(&f, LENGTH, IBV_ACCESS_REMOTE_WRITE);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(ibv_bind_mw(f.p[0]->here->qp, f.mw, &b), 0);
+		assert_int_equal(lab_peer_sent(f.p[0], IBV_WC_SUCCESS).opcode, IBV_WC_BIND_MW);
+		key[i] = f.mw->rkey;
+		expect_writable(&f, key[i]);
+	}
+	assert_int_not_equal(key[0], key[1]);
+	expect_gone(&f, key[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(a_peer_invalidates_a_window_by_its_message),
+		LAB_BOTH(a_message_that_waits_invalidates_when_it_comes),
+		LAB_BOTH(what_is_no_window_of_the_queue_pair_cannot_be_invalidated),
+		LAB_BOTH(its_owner_invalidates_a_window),
+		LAB_BOTH(a_window_gives_no_more_than_it_says),
+		LAB_BOTH(a_window_of_type_2_is_its_queue_pairs),
+		LAB_BOTH(a_region_with_windows_is_busy),
+		LAB_TEST(a_window_beyond_its_region_is_not_bound),
+		LAB_BOTH(a_window_of_type_1_is_bound_again),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
