@@ -164,7 +164,7 @@ void hca_xrc_follow_others(struct hca_qp *qp)
 {
 	struct control_get_target req = { .qpn = qp->sender.qpn };
 	struct hca_connection *c = &qp->connection;
-	struct control_target told;
+	struct control_target told = { .rq_psn = 0 };
 	struct shm_qp s;
 
 	shm_qp_read(&qp->ctx->process->region, qp->sender.qpn, &s);
