@@ -296,7 +296,6 @@ static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 		                qp->rq->connected || qp->rq->srq ? HCA_RQ_CONNECTED : HCA_RQ_OPEN);
 	if (qp->rq->srq && state != IBV_QPS_RESET && state != IBV_QPS_ERR)
 		hca_rq_refill(qp->rq);
-	qp->ex.qp_base.state = state;
 }
 
 /* In ERR a queue pair takes no more receives of its shared queue (section 11.6.3.2, o11-5.2.5). */

@@ -255,6 +255,24 @@ static void a_buffer_that_is_too_small_is_a_length_error(void **state)
 	               IBV_WC_LOC_LEN_ERR);
 }
 
+/* As in libibverbs, the structure's field is the program's own doing. */
+static void an_error_does_not_change_the_state_in_the_structure(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_sge sge = entry(b, 0, 1);
+
+	(void)state;
+	assert_int_equal(b->qp->state, IBV_QPS_RTS);
+	assert_int_equal(post_entries(b, &sge, 1), 0);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "abcde");
+	lab_complete(b->cq, IBV_WC_LOC_LEN_ERR);
+	assert_int_equal(b->qp->state, IBV_QPS_RTS);
+	assert_int_equal(lab_state(b->qp), IBV_QPS_ERR);
+	assert_int_equal(b->qp->state, IBV_QPS_ERR);
+	lab_to(b->qp, IBV_QPS_RESET);
+	assert_int_equal(b->qp->state, IBV_QPS_RESET);
+}
+
 static void a_bad_key_is_a_protection_error(void **state)
 {
 	(void)state;
@@ -419,6 +437,7 @@ int main(void)
 		LAB_TEST(an_empty_entry_between_others_is_passed_over),
 		LAB_TEST(a_buffer_of_just_the_size_is_enough),
 		LAB_TEST(a_buffer_that_is_too_small_is_a_length_error),
+		LAB_TEST(an_error_does_not_change_the_state_in_the_structure),
 		LAB_TEST(a_bad_key_is_a_protection_error),
 		LAB_TEST(after_a_failed_receive_the_others_are_flushed_in_order),
 		LAB_TEST(a_full_receive_queue_says_enomem_until_it_is_polled),

@@ -78,16 +78,23 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return hca_qp(qp)->send_ops_flags ? &hca_qp(qp)->ex : NULL;
 }
 
+/* qp->state is what was last set or asked for, not what an error has made of it: so it is with
+ * libibverbs, and UCX insists. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	return verbs_result(hca_qp_modify(hca_qp(qp), attr, mask));
+	int ret = hca_qp_modify(hca_qp(qp), attr, mask);
+
+	if (!ret && (mask & IBV_QP_STATE))
+		qp->state = attr->qp_state;
+	return verbs_result(ret);
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
                  struct ibv_qp_init_attr *init)
 {
-	(void)mask; /* a hint which fields are wanted; all are free */
 	hca_qp_query(hca_qp(qp), attr, init);
+	if (mask & IBV_QP_STATE) /* otherwise a hint which fields are wanted; all are free */
+		qp->state = attr->qp_state;
 	return 0;
 }
 
