@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Open MPI and MPICH as Debian ships them, over UCX and UD: what the MPI scripts of tests/system and
-# tests/roce share. Sourced after lib.sh of either.
+# Open MPI and MPICH as Debian ships them, over UCX and UD unless a script says otherwise: what the MPI
+# scripts of tests/system, tests/hosts and tests/roce share. Sourced after lib.sh of each.
 
 export UCX_TLS=ud_verbs,self
+# MPICH receives into memory with gaps in whole elements of its datatype, and fails ("Message truncated")
+# when UCX cuts a message elsewhere. RC's pieces are this less 29 bytes, by default 8,227.
+export UCX_RC_VERBS_SEG_SIZE=8257 UCX_WARN_UNUSED_ENV_VARS=n
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1	# of Open MPI 5
 export OMPI_MCA_plm_rsh_agent=false OMPI_MCA_btl_base_warn_component_unused=0
 export OMPI_MCA_pml=ucx OMPI_MCA_opal_common_ucx_tls=any OMPI_MCA_opal_common_ucx_devices=any
 export MPIR_CVAR_NOLOCAL=1	# MPICH's own shared memory is not what is tested
 
-# The programs, collectives.openmpi and collectives.mpich.
+# The programs, collectives.openmpi and so on.
 for mpi in openmpi mpich; do
-	mpicc.$mpi -O2 -o "$TMPDIR/collectives.$mpi" "${BASH_SOURCE[0]%/*}/collectives.c" || exit 1
+	for program in collectives rma; do
+		mpicc.$mpi -O2 -o "$TMPDIR/$program.$mpi" "${BASH_SOURCE[0]%/*}/$program.c" || exit 1
+	done
 done
 
-# rank.sh COMMAND...: the command on the host of its rank.
+# rank.sh COMMAND...: the command on the host of its rank, of four.
 cat > "$TMPDIR/rank.sh" <<'END'
-exec umbel exec h$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} + 1)) -- "$@"
+exec umbel exec h$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} % 4 + 1)) -- "$@"
 END
 
 # run_mpi MPI RANKS COMMAND...

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Open MPI as Debian ships it runs all collectives and one-sided operations over libfabric, with its
+# reliable messages above UD. (With 3 ranks it crashes in libfabric's ofi_rxd, over UDP as well. Debian's MPICH
+# has no libfabric. Above RC: hosts.mpi_libfabric.)
+
+. "${0%/*}/lib.sh"
+. "${0%/*}/../mpi/lib.bash"
+
+export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='verbs;ofi_rxd'
+# The other one, rdma, uses shared memory beside it, and crashes there without libfabric too.
+export OMPI_MCA_osc=pt2pt
+
+umbel up --hosts 4 > /dev/null
+for ranks in 2 4 8; do
+	expect 0 "*$ranks ranks, 0 wrong*" run_mpi openmpi $ranks bash "$TMPDIR/rank.sh" \
+		"$TMPDIR/collectives.openmpi"
+done
+expect 0 '*4 ranks, 0 wrong*' run_mpi openmpi 4 bash "$TMPDIR/rank.sh" "$TMPDIR/rma.openmpi"
