@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# MPI over a fabric that fails: a link that comes back delays a program, which then ends with the right results;
+# one that does not ends it, with a word of why; and so does a rank that is killed.
+
+. "${0%/*}/lib.sh"
+. "${0%/*}/../mpi/lib.bash"
+
+umbel up --hosts 4 > /dev/null
+
+# start_mpi NAME MPI RANKS: collectives, until there is a file of that name; once they have been done.
+start_mpi()
+{
+	name=$1 mpi=$2
+	launch "$name" run_mpi "$mpi" "$3" bash "$TMPDIR/rank.sh" "$TMPDIR/collectives.$mpi" \
+		"$TMPDIR/end-$name"
+	wait_said "$name" '[0-9]* times'
+}
+
+# number FILE: what a counter of h2's port says.
+number()
+{
+	umbel exec h2 -- cat "/sys/class/infiniband/umbel_h2_0/ports/1/counters/$1"
+}
+
+# discards MORE_THAN: what h2 has sent in vain.
+discards()
+{
+	[ "$(number port_xmit_discards)" -gt "$1" ]
+}
+
+times()
+{
+	grep -c ' times$' "$TMPDIR/$name.out"
+}
+
+# ranks NAME: the PIDs of its ranks that run.
+ranks()
+{
+	pgrep -f "^$TMPDIR/collectives.* $TMPDIR/end-$1\$"
+}
+
+# expect_failed WHY: it ends, and all its ranks, with a word that says why.
+expect_failed()
+{
+	wait_until "$name ends" gone "${pid[$name]}"
+	ended["$name"]=0
+	wait "${pid[$name]}" 2> /dev/null || ended["$name"]=$?
+	[ "${ended[$name]}" -ne 0 ] || complain "$name ends well"
+	grep -qi "$1" "$TMPDIR/$name.out" || complain "$name does not say why"
+	wait_until "no rank of $name is left" not ranks "$name" > /dev/null
+}
+
+# ---- a link that comes back
+for tls in ud_v,self rc_v,self; do
+	export UCX_TLS=$tls
+	for mpi in openmpi mpich; do
+		start_mpi "returns-$mpi-$tls" $mpi 2 || continue
+		before=$(number port_xmit_discards)
+		umbel link down h2:1
+		# UD sends again in vain; RC's requests wait in their queue
+		[[ $tls = rc* ]] || wait_until 'something is lost' discards "$before"
+		umbel link up h2:1
+		wait_said "$name" '[0-9]* times' $(($(times) + 2))
+		: > "$TMPDIR/end-$name"
+		wait_ended "$name" 0
+		expect_said "$name" '2 ranks, 0 wrong'
+	done
+done
+
+# ---- a link that does not: RC gives up after its retries
+export UCX_RC_VERBS_TIMEOUT=20ms UCX_RC_VERBS_RETRY_COUNT=3
+for mpi in openmpi mpich; do
+	start_mpi "fails-$mpi" $mpi 2 || continue
+	umbel link down h2:1
+	expect_failed 'retry\|timed\? *out\|unreachable'
+	umbel link up h2:1
+done
+
+# ---- a rank that is killed
+for mpi in openmpi mpich; do
+	start_mpi "killed-$mpi" $mpi 3 || continue
+	kill -9 "$(ranks "$name" | sed -n 2p)"
+	expect_failed 'signal 9\|exit code: 9'
+done
+
+# nothing of them is left on the fabric
+no_queue_pairs()
+{
+	[ "$(field qps default)" -eq 0 ]
+}
+wait_until 'all queue pairs are gone' no_queue_pairs
