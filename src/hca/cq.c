@@ -589,6 +589,18 @@ static BASE_HOT int poll_rq(struct hca_cq *cq, struct hca_rq *rq, int n, struct 
 	return rq->receive(rq, n, wc, &cq->arrivals_polled);
 }
 
+/* Of @n messages of this queue, those that came before the oldest completion of this process. */
+static int before_local(const struct hca_cq *cq, const struct hca_rq *rq, int n)
+{
+	const struct hca_cqe *e = &cq->ring[cq->head % cq->ring_size];
+	uint32_t consumed;
+
+	if (cq->head == cq->tail || !e->has_place || e->qp->rq != rq)
+		return n;
+	consumed = hca_rq_load(&rq->consumed);
+	return hca_rq_before(consumed, e->place) ? base_min(n, (int)(e->place - consumed)) : n;
+}
+
 /* Moves the first queue of the chain to its end: its turn is over. */
 static void rotate_chain(struct hca_cq *cq, unsigned bit)
 {
@@ -610,7 +622,7 @@ static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 
 	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
 		if (hca_rq_pending(rq))
-			done += poll_rq(cq, rq, n - done, wc + done);
+			done += poll_rq(cq, rq, before_local(cq, rq, n - done), wc + done);
 	return done;
 }
 
@@ -744,7 +756,8 @@ static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
 	case SOURCE_LOCAL:
 		return cq->head != cq->tail ? poll_local(cq, n, wc) : 0;
 	case SOURCE_DIRECT:
-		return cq->direct ? poll_rq(cq, cq->direct, n, wc) : 0;
+		return cq->direct ? poll_rq(cq, cq->direct, before_local(cq, cq->direct, n), wc)
+		                  : 0;
 	case SOURCE_MAP:
 		return map_is_due(cq, done) ? poll_map(cq, n, wc) : 0;
 	default:

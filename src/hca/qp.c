@@ -645,7 +645,7 @@ void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes
 
 	if (qp->rq->connected) {
 		e.has_place = true;
-		e.place = atomic_load_explicit(&qp->rq->ring->tail, memory_order_relaxed);
+		e.place = qp->place;
 	}
 	hca_cq_push(qp->send_cq, &e);
 }

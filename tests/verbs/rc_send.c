@@ -578,6 +578,31 @@ static void *receive_many(void *o)
 	return NULL;
 }
 
+/* Nor does it matter that older messages wait. */
+static void a_send_completes_before_its_answer_when_many_are_polled(void **state)
+{
+	const struct lab_peer_options o = { .one_cq = true, .rnr_retry = 7 };
+	struct lab_work w = send_of(0, 10);
+	struct ibv_wc wc[3];
+	struct lab_peer *p[2];
+
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < 20; i++) {
+		int n = 0;
+
+		for (int k = 0; k < 2; k++)
+			lab_peer_receive(p[0], i, 100, 10);
+		lab_peer_receive(p[1], i, 100, 10);
+		lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+		lab_peer_post(p[0], &w);
+		assert_int_equal(lab_peer_sent(p[1], IBV_WC_SUCCESS).opcode, IBV_WC_RECV);
+		lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+		while (n < 3)
+			n += ibv_poll_cq(p[0]->here->send_cq, 3 - n, wc + n);
+		assert_int_equal(wc[2].opcode, IBV_WC_RECV);
+	}
+}
+
 static void a_send_completes_before_its_answer_is_polled(void **state)
 {
 	const struct lab_peer_options o = { .one_cq = true,
@@ -650,6 +675,7 @@ int main(void)
 		LAB_BOTH(unsignalled_requests_make_room_by_a_later_completion),
 		LAB_BOTH(a_destroyed_queue_pair_takes_its_waiting_requests_along),
 		LAB_BOTH(a_send_completes_before_its_answer_is_polled),
+		LAB_TEST(a_send_completes_before_its_answer_when_many_are_polled),
 		LAB_BOTH(threads_may_post_to_one_queue_pair),
 	};
 
