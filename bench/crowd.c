@@ -5,6 +5,7 @@
  *
  * crowd groups N	joins N groups, attached to one queue pair
  * crowd qps N		makes N queue pairs, and sends a message to each of them
+ * crowd connections N	connects N RC queue pairs, two by two, and sends a message by each of them
  * crowd joins N	joins and leaves a group N times a second, until the end
  */
 #include <arpa/inet.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "common/endpoint.h"
+#include "common/rc.h"
 #include "common/util.h"
 
 #define HOST       "10.0.0.3"
@@ -160,12 +162,109 @@ static void crowd_qps(unsigned n)
 	getchar();
 }
 
+/* ---- connections ---- */
+
+#define REGIONS 201
+
+static struct ibv_qp *connected_qp(struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+	struct ibv_qp *qp = ibv_create_qp(endpoint.pd, &init);
+
+	if (!qp)
+		bench_fail("ibv_create_qp");
+	return qp;
+}
+
+static void connect_two(struct ibv_qp *qp[2], uint16_t lid)
+{
+	bench_rc_bring_up(qp[0], qp[1]->qp_num, lid);
+	bench_rc_bring_up(qp[1], qp[0]->qp_num, lid);
+}
+
+/* A message by each of them. How many arrived. */
+static unsigned send_by_all(struct ibv_qp **qp, unsigned n, struct ibv_cq *cq)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)endpoint.buffer,
+		               .length = 64,
+		               .lkey = endpoint.mr->lkey };
+	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
+	struct ibv_send_wr send = { .sg_list = &sge,
+		                    .num_sge = 1,
+		                    .opcode = IBV_WR_SEND,
+		                    .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_send_wr *bad_send;
+	unsigned arrived = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct ibv_wc wc;
+
+		if (ibv_post_recv(qp[i ^ 1], &recv, &bad_recv) ||
+		    ibv_post_send(qp[i], &send, &bad_send))
+			errx(EXIT_FAILURE, "a message by queue pair %u cannot be posted", i);
+		while (ibv_poll_cq(cq, 1, &wc) == 1)
+			arrived += wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV;
+	}
+	return arrived;
+}
+
+/* Microseconds that a region of a page takes to be made and given back. */
+static double time_region(void)
+{
+	double taken[REGIONS];
+	char *page = bench_alloc(4096, 0);
+
+	for (int i = 0; i < REGIONS; i++) {
+		uint64_t t = bench_now();
+		struct ibv_mr *mr = ibv_reg_mr(endpoint.pd, page, 4096,
+		                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+
+		if (!mr || ibv_dereg_mr(mr))
+			bench_fail("a region");
+		taken[i] = (double)(bench_now() - t) / 1000;
+	}
+	bench_free(page, 4096);
+	bench_sort(taken, REGIONS);
+	return taken[REGIONS / 2];
+}
+
+static void crowd_connections(unsigned n)
+{
+	struct ibv_cq *cq = ibv_create_cq(endpoint.verbs, (int)n * 2, NULL, NULL, 0);
+	struct ibv_qp **qp = calloc(n, sizeof(*qp));
+	struct ibv_port_attr port;
+	long before, after;
+
+	if (!cq || !qp || ibv_query_port(endpoint.verbs, endpoint.port_num, &port))
+		bench_fail("ibv_create_cq");
+	before = private_kb();
+	for (unsigned i = 0; i < n; i++)
+		qp[i] = connected_qp(cq);
+	for (unsigned i = 0; i + 1 < n; i += 2)
+		connect_two(qp + i, port.lid);
+	after = private_kb();
+	printf("{\"ready\": \"connections\", \"n\": %u, \"private_bytes\": %ld}\n", n,
+	       (after - before) * 1024);
+	while (!ended(-1))
+		;
+	if (getchar() == EOF)
+		return;
+	printf("{\"measure\": \"connections\", \"n\": %u, \"arrived\": %u, \"region_us\": %.2f}\n",
+	       n, send_by_all(qp, n & ~1u, cq), time_region());
+	getchar();
+}
+
 int main(int argc, char **argv)
 {
 	unsigned n = argc == 3 ? (unsigned)atoi(argv[2]) : 0;
 
 	if (!n)
-		errx(2, "groups, qps or joins, and how many");
+		errx(2, "groups, qps, connections or joins, and how many");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	bench_endpoint_open(
 	        &endpoint,
@@ -174,6 +273,8 @@ int main(int argc, char **argv)
 		crowd_groups(n);
 	else if (!strcmp(argv[1], "qps"))
 		crowd_qps(n);
+	else if (!strcmp(argv[1], "connections"))
+		crowd_connections(n);
 	else if (!strcmp(argv[1], "joins"))
 		crowd_joins(n);
 	else

@@ -3,6 +3,7 @@
  * Two connected RC queue pairs: see rc.h.
  */
 #include <err.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,31 +67,32 @@ static void tell(const struct bench_rc *rc)
 	atomic_store_explicit(&rc->told->is_there[rc->side], 1, memory_order_release);
 }
 
-static void to(struct bench_rc *rc, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
+static void to(struct ibv_qp *qp, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
 {
 	attr->qp_state = state;
-	if (ibv_modify_qp(rc->qp, attr, mask | IBV_QP_STATE))
+	errno = ibv_modify_qp(qp, attr, mask | IBV_QP_STATE);
+	if (errno)
 		bench_fail("ibv_modify_qp");
 }
 
-static void bring_up(struct bench_rc *rc)
+void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 {
 	struct ibv_qp_attr attr = { .port_num = 1,
 		                    .qp_access_flags = ACCESS,
 		                    .path_mtu = IBV_MTU_4096,
-		                    .dest_qp_num = rc->peer->qpn,
-		                    .ah_attr = { .dlid = rc->peer->lid, .port_num = 1 },
+		                    .dest_qp_num = peer,
+		                    .ah_attr = { .dlid = lid, .port_num = 1 },
 		                    .max_dest_rd_atomic = 1,
 		                    .max_rd_atomic = 1,
 		                    .timeout = 14,
 		                    .retry_cnt = 7,
 		                    .rnr_retry = 7 };
 
-	to(rc, &attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	to(rc, &attr, IBV_QPS_RTR,
+	to(qp, &attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	to(qp, &attr, IBV_QPS_RTR,
 	   IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 	           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	to(rc, &attr, IBV_QPS_RTS,
+	to(qp, &attr, IBV_QPS_RTS,
 	   IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
 	           IBV_QP_MAX_QP_RD_ATOMIC);
 }
@@ -109,7 +111,7 @@ void bench_rc_connect(struct bench_rc *rc)
 	while (!atomic_load_explicit(&rc->told->is_there[!rc->side], memory_order_acquire))
 		bench_relax();
 	rc->peer = &rc->told->address[!rc->side];
-	bring_up(rc);
+	bench_rc_bring_up(rc->qp, rc->peer->qpn, rc->peer->lid);
 }
 
 void bench_rc_close(struct bench_rc *rc)

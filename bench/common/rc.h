@@ -49,6 +49,10 @@ void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, si
 void bench_rc_connect(struct bench_rc *rc);
 void bench_rc_close(struct bench_rc *rc);
 
+/* Connects a new RC queue pair to number @peer at port @lid, by its device's port 1: ready to send.
+ */
+void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, uint16_t lid);
+
 /* Polls, and ends the program if a request failed. How many completions there were. */
 int bench_rc_poll(struct ibv_cq *cq, int max);
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The goals: one row each of the table, from the samples of a run."""
 
-from driver.parts import (CONNECTED_SIZES, CQ_QPS, GROUPS, JOIN_GROUPS, JOINS, PROCESSES, QPS, SUBNETS,
-                          WIRE_SIZES)
+from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CQ_QPS, GROUPS, JOIN_GROUPS, JOINS,
+                          PROCESSES, QPS, SUBNETS, WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -237,6 +237,10 @@ def flat(s):
                 met = False
             yield Row(f"{measure}, {what}", value, form, f"without {form(base.median)}",
                       ratio.median, goal, met)
+    for link, what in (("rc-send", "SEND"), ("rc-write", "RDMA WRITE")):
+        mine = dict(part="flat", measure="latency", link=link)
+        yield compared(f"RC {what}, {CONNECTIONS:,} connected QPs on the fabric", s, "ns",
+                       dict(mine, series="connections"), dict(mine, series="base"), "without", 1.1)
 
 
 def blocking(s):
@@ -267,6 +271,23 @@ def control(s):
     yield at_most("umbel run -- true", s.figure("ms", measure="up"), ms, 100, floor_ms)
 
 
+def memory_of_connections(s):
+    def us(x):
+        return f"{x:,.1f} us"
+
+    queues = s.figure("queues", measure="connected", part="memory")
+    yield at_most("an idle connected QP, beside its queues",
+                  s.figure("bytes", measure="connected", part="memory"), size, 4096,
+                  f"queues {size(queues.median)}" if queues else "")
+    arrived = s.figure("arrived", measure="connections")
+    yield Row(f"messages by {CONNECTIONS:,} connected QPs", arrived, lambda x: f"{x:,.0f} arrived",
+              goal=f"{CONNECTIONS:,}", met=arrived and arrived.low == CONNECTIONS)
+    alone = s.figure("alone_us", measure="connections")
+    yield Row(f"a region made and given back, {CONNECTIONS:,} connected QPs",
+              s.figure("region_us", measure="connections"), us,
+              f"two {us(alone.median)}" if alone else "")
+
+
 def memory(s):
     queues = s.figure("queues", measure="qp")
     yield at_most("daemon of 4 hosts, idle, resident", s.figure("bytes", measure="idle"), size,
@@ -276,6 +297,7 @@ def memory(s):
     arrived = s.figure("arrived", measure="qps")
     yield Row("messages to 10,000 QPs of a fabric", arrived, lambda x: f"{x:,.0f} arrived",
               goal="10,000", met=arrived and arrived.low == 10000)
+    yield from memory_of_connections(s)
 
 
 def perftest(s):

@@ -21,6 +21,7 @@ GROUPS = (1024, 8192)
 QPS = (1000, 10000)
 CQ_QPS = (100, 1000)
 WIDE_HOSTS = 1300
+CONNECTIONS = 10000  # connected queue pairs
 JOINS = 1000  # a second
 SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")}  # by hosts
 WIRE_SIZES = {64: 1500, 1024: 1500, 4096: 4500}  # bytes of a message: MTU of the wire
@@ -192,6 +193,10 @@ class Flat:
         for number in CQ_QPS:
             yield from self.base(lab)
             yield from self.measure(base(lab), f"cq-{number}", "--cq-qps", number)
+        for series, fabric in (("base", base(lab)),
+                               ("connections", crowded(lab, "connections", CONNECTIONS))):
+            yield from tag(fabric.run("links", "--turns", 2, "latency", "rc-send", "rc-write"),
+                           series=series)
         yield from self.base(lab)
         yield from self.wide(lab)
         yield from self.base(lab)
@@ -291,6 +296,23 @@ class Memory:
         yield {"measure": "qp", "bytes": (after - before + private - queues) / self.qps,
                "private": private / self.qps, "queues": queues / self.qps}
         yield fabric.ask()
+        fabric.down()
+        del lab.fabrics["memory"]
+        yield from self.connections(lab)
+
+    def connections(self, lab):
+        fabric = lab.fabric("memory", "--hosts", "4")
+        fabric.fill("connections", 2)
+        alone = fabric.ask()["region_us"]
+        fabric.dismiss()
+        pid = fabric.status()["pid"]
+        before = status_bytes(pid, "RssAnon") + shared_bytes(pid)
+        private = fabric.fill("connections", CONNECTIONS)["private_bytes"]
+        after = status_bytes(pid, "RssAnon") + shared_bytes(pid)
+        queues = fabric.status()["ring_bytes"]
+        yield {"measure": "connected", "bytes": (after - before + private - queues) / CONNECTIONS,
+               "queues": queues / CONNECTIONS}
+        yield {**fabric.ask(), "alone_us": alone}
         fabric.down()
         del lab.fabrics["memory"]
 
