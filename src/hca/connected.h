@@ -143,6 +143,9 @@ int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint3
 /*
  * A key of this process is gone: waits until nobody uses it any more, other threads of this process
  * included. At most HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it copies.
+ *
+ * With the lock of the table of regions held, which is released meanwhile: a thread that is waited
+ * for may be waiting for one that polls, which wants it (hca_mw_invalidated()).
  */
 void hca_connections_wait(struct hca_process *p);
 

@@ -251,6 +251,10 @@ void hca_connections_wait(struct hca_process *p)
 	uint64_t began = 0;
 	bool has_xrc = false;
 
+	if (!p->mrs.keys_off)
+		return; /* there are no peers, so the lock is kept: keys may be about to be opened
+		         */
+	pthread_mutex_unlock(&p->mrs.lock);
 	base_lock(&p->connected_lock);
 	LIST_FOREACH(c, &p->connected, entry)
 	{
@@ -260,4 +264,5 @@ void hca_connections_wait(struct hca_process *p)
 	base_unlock(&p->connected_lock);
 	if (has_xrc)
 		wait_for_all(p, &began);
+	pthread_mutex_lock(&p->mrs.lock);
 }

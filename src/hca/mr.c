@@ -171,7 +171,8 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
 	return ret;
 }
 
-/* Nobody finds the key of @mr any more, or uses it. With the lock held. */
+/* Nobody finds the key of @mr any more, or uses it. With the lock held, which is released
+ * meanwhile. */
 static void unpublish_key(struct hca_process *p, struct hca_mr *mr)
 {
 	hca_keys_remove(p, mr->mr.lkey);
@@ -392,10 +393,10 @@ static void retire(struct hca_mr_table *t, struct hca_mr *region)
 {
 	struct hca_process *p = hca_context(region->mr.context)->process;
 
+	region->gone = true;
 	atomic_store_explicit(entry_of_mr(t, region), NULL, memory_order_release);
 	unpublish_key(p, region);
 	base_idtable_remove(&t->ids, region->index);
-	region->gone = true;
 	if (region->dm)
 		hca_dm_put(region->dm);
 	hca_pd_unuse(region->mr.pd);
@@ -461,7 +462,7 @@ static struct hca_mr *handle_to(struct hca_mr_table *t, uint32_t index, struct i
 	struct hca_mr *mr, *region = base_idtable_get(&t->ids, index);
 
 	*error = -ENOENT;
-	if (!region || region->kind == HCA_MR_WINDOW ||
+	if (!region || region->gone || region->kind == HCA_MR_WINDOW ||
 	    hca_context(region->mr.context)->file != hca_context(pd->context)->file)
 		return NULL;
 	*error = -EINVAL;

@@ -53,17 +53,20 @@ struct ibv_mw *hca_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, int *error
 	return &mw->mw;
 }
 
-/* With the lock of the table held. */
-static void unbind(struct hca_process *p, struct hca_mw *mw)
+/* With the lock of the table held. @wait: somebody may be using the window; the lock is released
+ * meanwhile. */
+static void unbind(struct hca_process *p, struct hca_mw *mw, bool wait)
 {
-	struct hca_mr *mr = mw->key ? hca_mr_find(&p->mrs, mw->mr) : NULL;
+	uint32_t key = mw->key;
+	struct hca_mr *mr = key ? hca_mr_find(&p->mrs, mw->mr) : NULL;
 
-	if (!mw->key)
+	if (!key)
 		return;
-	hca_keys_remove(p, mw->key);
-	hca_connections_wait(p);
 	mw->key = 0;
-	if (mr)
+	hca_keys_remove(p, key);
+	if (wait)
+		hca_connections_wait(p);
+	if (mr) /* it is there still: regions that have windows stay */
 		mr->windows--;
 }
 
@@ -73,7 +76,7 @@ void hca_mw_dealloc(struct ibv_mw *public)
 	struct hca_mw *mw = (struct hca_mw *)public;
 
 	pthread_mutex_lock(&p->mrs.lock);
-	unbind(p, mw);
+	unbind(p, mw, true);
 	hca_mr_leave_window(p, &mw->entry);
 	pthread_mutex_unlock(&p->mrs.lock);
 	hca_pd_unuse(public->pd);
@@ -129,9 +132,12 @@ static int bind_window(struct hca_qp *qp, const struct shm_request *r)
 		return IBV_WC_MW_BIND_ERR; /* it is to be invalidated first */
 	if (r->compare_add && !may_bind(qp, mw, mr, r))
 		return IBV_WC_MW_BIND_ERR;
-	unbind(p, mw);
+	unbind(p, mw, true);
 	if (!r->compare_add)
-		return IBV_WC_SUCCESS; /* bound to nothing */
+		return IBV_WC_SUCCESS;     /* bound to nothing */
+	mr = hca_mr_find(&p->mrs, r->imm); /* another thread may have been faster */
+	if (mw->key || !may_bind(qp, mw, mr, r))
+		return IBV_WC_MW_BIND_ERR;
 	reach = (struct shm_reach){ .iova = r->access & IBV_ACCESS_ZERO_BASED ? 0 : r->remote_addr,
 		                    .length = r->compare_add,
 		                    .start = (uintptr_t)mr->start + (r->remote_addr - mr->iova),
@@ -160,7 +166,7 @@ static int invalidate(struct hca_qp *qp, const struct shm_request *r)
 	mw = (struct hca_mw *)((char *)entry - offsetof(struct hca_mw, entry));
 	if (mw->key != r->imm || mw->qpn != qp->sender.qpn)
 		return IBV_WC_LOC_PROT_ERR;
-	unbind(p, mw);
+	unbind(p, mw, true);
 	return IBV_WC_SUCCESS;
 }
 
@@ -184,8 +190,9 @@ void hca_mw_invalidated(struct hca_process *p, uint32_t key)
 	entry = hca_mr_at(&p->mrs, key);
 	if (entry && entry->kind == HCA_MR_WINDOW) {
 		mw = (struct hca_mw *)((char *)entry - offsetof(struct hca_mw, entry));
+		/* none but the queue pair's peer could use it, whose requests before are done */
 		if (mw->key == key)
-			unbind(p, mw);
+			unbind(p, mw, false);
 	}
 	pthread_mutex_unlock(&p->mrs.lock);
 }

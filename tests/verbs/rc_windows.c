@@ -279,6 +279,43 @@ static void a_window_of_type_1_is_bound_again(void **state)
 	expect_gone(&f, key[0]);
 }
 
+/* One list: a WRITE to the peer, a window that is bound, and freed again. */
+static void write_bind_invalidate(struct fixture *f)
+{
+	struct lab_peer_objects *own = f->p[0]->here;
+	struct ibv_sge sge = { (uintptr_t)own->memory, 8, own->lkey };
+	uint32_t key = ibv_inc_rkey(f->mw->rkey);
+	struct ibv_send_wr wr[3] = { { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 },
+		                     { .opcode = IBV_WR_BIND_MW },
+		                     { .opcode = IBV_WR_LOCAL_INV,
+		                       .send_flags = IBV_SEND_SIGNALED } };
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	wr[0].next = &wr[1];
+	wr[1].next = &wr[2];
+	wr[0].wr.rdma.remote_addr = f->p[1]->address.addr;
+	wr[0].wr.rdma.rkey = f->p[1]->address.rkey;
+	wr[1].bind_mw.mw = f->mw;
+	wr[1].bind_mw.rkey = wr[2].invalidate_rkey = f->mw->rkey = key;
+	wr[1].bind_mw.bind_info = info_of(f, LENGTH, IBV_ACCESS_REMOTE_WRITE);
+	assert_int_equal(ibv_post_send(own->qp, wr, &bad), 0);
+	while (!ibv_poll_cq(own->send_cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+}
+
+/* Who frees a window waits for all that may be using it: for a second if a thread is stopped, but
+ * not for itself. */
+static void a_list_does_not_wait_for_itself(void **state)
+{
+	struct fixture f;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	for (int i = 0; i < 700; i++)
+		write_bind_invalidate(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +328,7 @@ int main(void)
 		LAB_BOTH(a_region_with_windows_is_busy),
 		LAB_TEST(a_window_beyond_its_region_is_not_bound),
 		LAB_BOTH(a_window_of_type_1_is_bound_again),
+		LAB_BOTH(a_list_does_not_wait_for_itself),
 	};
 
 	lab_peers_begin();
