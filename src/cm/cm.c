@@ -58,6 +58,13 @@ void cm_port_changed(struct cm *cm, struct fabric_port *port)
 	cm_group_port_changed(cm_port_of(cm, port));
 }
 
+void cm_port_renew(struct cm *cm, struct fabric_port *port)
+{
+	cm_port_active(cm, port);
+	if (!port->ethernet)
+		cm_group_renew(cm_port_of(cm, port));
+}
+
 void cm_count(const struct cm *cm, struct cm_counts *counts)
 {
 	counts->listeners = cm->n_listeners;

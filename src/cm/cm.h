@@ -88,4 +88,11 @@ void cm_port_active(struct cm *cm, struct fabric_port *port);
  */
 void cm_port_changed(struct cm *cm, struct fabric_port *port);
 
+/*
+ * A port has to register with its SM again, which knows nothing of its members: they are registered
+ * without a word to the processes. Where the SA refuses, or gives a group another MLID, they are
+ * lost as above. Implies what cm_port_active() does.
+ */
+void cm_port_renew(struct cm *cm, struct fabric_port *port);
+
 #endif

@@ -7,6 +7,9 @@
  * A group sends one request to the SA at a time: a join, for the first of the pending joins; if
  * none is pending, a leave, for the states that no join holds. A join may end while its request
  * is out. If the SA then grants it, no join holds the state, and the port leaves again.
+ *
+ * A new subnet administrator knows no members. The port then renews its memberships, with the
+ * values and the MLID that the group had, and the joins hear of it only if that fails.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,6 +25,13 @@
 #define LEAVE_RETRIES 3 /* after that the SA keeps a member that is none */
 #define STATES        4
 
+#define RENEW_MS     1000 /* for the first ten requests; each further round is twice as long */
+#define RENEW_ROUNDS 4
+#define RENEW_MASK                                                                       \
+	(SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_MLID | \
+	 SA_MCM_MTU | SA_MCM_MTU_SELECTOR | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_RATE |  \
+	 SA_MCM_RATE_SELECTOR | SA_MCM_SL | SA_MCM_FLOW_LABEL | SA_MCM_HOP_LIMIT)
+
 struct cm_group {
 	struct base_hash_node node;
 	bool is_hashed; /* not while the SA chooses its MGID */
@@ -36,6 +46,9 @@ struct cm_group {
 	uint8_t asked_method, asked_states;
 	struct cm_join *asking; /* for whom; NULL: that join has ended, or the request is a leave */
 	unsigned leave_retries;
+	bool must_renew;      /* the SA has to be told of rec.join_state again */
+	bool renewing;        /* that is what is asked */
+	unsigned renew_round; /* how often there was no response */
 };
 
 /* ---- groups of a port ---- */
@@ -112,7 +125,8 @@ void cm_groups_fini(struct cm *cm)
 
 static void on_response(void *arg, int status, const uint8_t *record);
 
-static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct wire_mcmember *rec)
+static int ask_within(struct cm_group *g, uint8_t method, uint64_t mask,
+                      const struct wire_mcmember *rec, int timeout_ms)
 {
 	const struct cm_sa_request request = { .port = g->port->port,
 		                               .method = method,
@@ -120,7 +134,7 @@ static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct w
 		                               .layout = &wire_mcmember_layout,
 		                               .record = rec,
 		                               .mask = mask,
-		                               .timeout_ms = TIMEOUT_MS,
+		                               .timeout_ms = timeout_ms,
 		                               .done = on_response,
 		                               .arg = g };
 	int ret = cm_sa_ask(g->port->cm, &request, &g->asked);
@@ -132,6 +146,11 @@ static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct w
 	g->asked_method = method;
 	g->asked_states = rec->join_state;
 	return ret;
+}
+
+static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct wire_mcmember *rec)
+{
+	return ask_within(g, method, mask, rec, TIMEOUT_MS);
 }
 
 static uint8_t states_held(const struct cm_group *g)
@@ -217,11 +236,29 @@ static void join_ethernet(struct cm_group *g, struct cm_join *j)
 	admit(g, j);
 }
 
+/* Tells the SA of the states that joins hold. */
+static void ask_to_renew(struct cm_group *g)
+{
+	struct wire_mcmember rec = g->rec;
+
+	rec.join_state = g->rec.join_state & states_held(g);
+	rec.mtu_selector = rec.rate_selector = SA_EXACTLY;
+	g->must_renew = rec.join_state;
+	if (!g->must_renew)
+		return;
+	g->renewing = !ask_within(g, MAD_SET, RENEW_MASK, &rec, RENEW_MS << g->renew_round);
+	if (!g->renewing)
+		base_log_warning(cm, "out of memory: a member is not registered again");
+	g->must_renew = false;
+}
+
 /* Works until a request is out or nothing is left to do. The group may be freed. */
 static void go_on(struct cm_group *g)
 {
 	struct cm_join *j;
 
+	if (!g->asked && g->must_renew)
+		ask_to_renew(g);
 	while (!g->asked && (j = TAILQ_FIRST(&g->pending))) {
 		if (g->rec.join_state & j->want.join_state)
 			admit(g, j);
@@ -256,6 +293,35 @@ static void use_record(struct cm_group *g, const uint8_t *record)
 		group_hash_in(g); /* without memory it is its first join's alone */
 }
 
+static void reset(struct cm_group *g);
+
+/* Whether what the members have been told of the group still holds. */
+static bool is_unchanged(const struct cm_group *g, const uint8_t *record)
+{
+	struct wire_mcmember rec;
+
+	wire_mcmember_decode(record, &rec);
+	return rec.mlid == g->rec.mlid && rec.qkey == g->rec.qkey && rec.sl == g->rec.sl &&
+	       rec.tclass == g->rec.tclass && rec.flow_label == g->rec.flow_label &&
+	       rec.hop_limit == g->rec.hop_limit;
+}
+
+/* The SA has responded, or not, to a renewal. The group may be freed. */
+static void renewed(struct cm_group *g, int status, const uint8_t *record)
+{
+	g->renewing = false;
+	if (!status && is_unchanged(g, record)) {
+		go_on(g);
+		return;
+	}
+	if (status == -ETIMEDOUT && ++g->renew_round < RENEW_ROUNDS) {
+		g->must_renew = true;
+		go_on(g);
+		return;
+	}
+	reset(g);
+}
+
 static void on_response(void *arg, int status, const uint8_t *record)
 {
 	struct cm_group *g = arg;
@@ -266,6 +332,10 @@ static void on_response(void *arg, int status, const uint8_t *record)
 	base_log_trace(join, "%s:%u: the SA's response for %s: %s", g->port->port->node->name,
 	               g->port->port->num, wire_gid_text(&g->rec.mgid),
 	               status ? strerror(-status) : "done");
+	if (g->renewing) {
+		renewed(g, status, record);
+		return;
+	}
 	if (g->asked_method == MAD_SET) {
 		if (!status)
 			use_record(g, record);
@@ -318,6 +388,15 @@ void cm_group_leave(struct cm_join *j)
 
 /* ---- changes of the port ---- */
 
+static void withdraw_request(struct cm_group *g)
+{
+	if (g->asked)
+		g->doubtful |= g->asked_states;
+	cm_mad_cancel(&g->asked);
+	g->asking = NULL;
+}
+
+/* Its members are lost, and pending joins start again. The group may be freed. */
 static void reset(struct cm_group *g)
 {
 	struct cm_join *j;
@@ -330,10 +409,8 @@ static void reset(struct cm_group *g)
 	memset(g->held, 0, sizeof(g->held));
 	g->doubtful |= g->rec.join_state;
 	g->rec.join_state = 0;
-	if (g->asked)
-		g->doubtful |= g->asked_states;
-	cm_mad_cancel(&g->asked);
-	g->asking = NULL;
+	g->must_renew = g->renewing = false;
+	withdraw_request(g);
 	go_on(g);
 }
 
@@ -356,5 +433,22 @@ void cm_group_pkeys_changed(struct cm_port *p)
 		next = LIST_NEXT(g, of_port);
 		if (cm_port_pkey_index(p->port, g->rec.pkey, &index))
 			reset(g);
+	}
+}
+
+/* States that only a leave was to end are in doubt no more: the new SA knows of none. */
+void cm_group_renew(struct cm_port *p)
+{
+	struct cm_group *g, *next;
+
+	for (g = LIST_FIRST(&p->groups); g; g = next) {
+		next = LIST_NEXT(g, of_port);
+		withdraw_request(g);
+		g->doubtful = 0;
+		g->rec.join_state &= states_held(g);
+		g->renewing = false;
+		g->renew_round = 0;
+		g->must_renew = g->rec.join_state;
+		go_on(g);
 	}
 }

@@ -357,6 +357,97 @@ static void at_the_daemon_s_end_nothing_is_sent(void **state)
 	assert_int_not_equal(sent, 0);
 }
 
+/* ---- another subnet administrator ---- */
+
+/* It knows no members. */
+static void sa_forgets(struct testing *t)
+{
+	testing_sa_fini(&t->sa);
+	LIST_INIT(&t->sa.groups);
+}
+
+static void members_are_registered_with_a_new_sa(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct testing_group *g;
+	uint16_t mlid;
+
+	testing_joined(c, id, GROUP);
+	mlid = testing_group(t)->rec.mlid;
+	sa_forgets(t);
+	cm_port_renew(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	g = testing_group(t);
+	assert_non_null(g);
+	assert_int_equal(g->rec.mlid, mlid);
+	assert_int_equal(g->member[0].join_state, IB_JOIN_FULL);
+	assert_no_event(c, id);
+	cm_client_free(t->cm, c); /* and leave it */
+	testing_settle(t);
+	assert_null(testing_group(t));
+}
+
+static void a_slow_new_sa_is_asked_again(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	testing_joined(c, id, GROUP);
+	sa_forgets(t);
+	t->sa.loses = 25; /* more than one round; and two more requests that ask what it can do */
+	cm_port_renew(t->cm, t->f->hca_port[0]);
+	testing_pass(t, 5000);
+	assert_non_null(testing_group(t));
+	assert_no_event(c, id);
+	t->sa.loses = UINT32_MAX; /* it never responds */
+	sa_forgets(t);
+	cm_port_renew(t->cm, t->f->hca_port[0]);
+	testing_pass(t, 60000);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	t->sa.loses = 0;
+	cm_client_free(t->cm, c);
+	testing_pass(t, 120000);
+}
+
+static void who_cannot_keep_a_group_as_it_was_hears_of_it(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	testing_joined(c, id, GROUP);
+	sa_forgets(t);
+	t->sa.chooses = true; /* another MLID */
+	cm_port_renew(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	testing_settle(t);
+	assert_null(testing_group(t));
+	cm_client_free(t->cm, c);
+}
+
+static void a_join_on_its_way_goes_to_the_new_sa(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), other = testing_bound_id(c, RDMA_PS_UDP);
+
+	testing_joined(c, id, GROUP);
+	t->sa.loses = 1;
+	assert_int_equal(testing_join(c, other, GROUP, NULL), 0); /* shares the membership */
+	sa_forgets(t);
+	cm_port_renew(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	testing_expect(c, other, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	testing_pass(t, 5000);
+	assert_non_null(testing_group(t));
+	assert_no_event(c, id);
+	cm_client_free(t->cm, c);
+}
+
 /* ---- the port changes meanwhile ---- */
 
 static void a_join_on_its_way_starts_again(void **state)
@@ -575,6 +666,10 @@ int main(void)
 		TEST(who_comes_after_him_has_what_he_asked_for),
 		TEST(a_join_waits_for_the_leave_before_it),
 		TEST(a_process_that_dies_while_the_sa_thinks_leaves_nothing),
+		TEST(members_are_registered_with_a_new_sa),
+		TEST(a_slow_new_sa_is_asked_again),
+		TEST(who_cannot_keep_a_group_as_it_was_hears_of_it),
+		TEST(a_join_on_its_way_goes_to_the_new_sa),
 		TEST(a_join_on_its_way_starts_again),
 		TEST(a_late_response_from_before_the_change_means_nothing),
 		TEST(a_lost_member_s_state_is_given_back),

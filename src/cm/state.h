@@ -459,6 +459,9 @@ void cm_group_port_changed(struct cm_port *p);
 /* The same for groups of partitions that the port is no longer in. */
 void cm_group_pkeys_changed(struct cm_port *p);
 
+/* See cm_port_renew(). */
+void cm_group_renew(struct cm_port *p);
+
 /* Frees those that have no joins but are still to leave. */
 void cm_groups_fini(struct cm *cm);
 

@@ -45,6 +45,7 @@ struct testing_sa {
 	struct fabric *f;
 	bool send_only, has_broadcast; /* whether there is such a thing */
 	bool keeps;                    /* its responses */
+	bool chooses;                  /* MLIDs, whatever is asked for */
 	unsigned loses;                /* so many of the next requests */
 	uint16_t says;                 /* this status to all requests; 0: what is right */
 	uint16_t next_mlid;
@@ -98,13 +99,14 @@ static inline unsigned testing_sa_member(const struct testing_group *g, const st
 	return i;
 }
 
+/* With the MLID that it asks for, if any. */
 static inline struct testing_group *testing_sa_create(struct testing_sa *sa,
                                                       const struct wire_mcmember *r)
 {
 	struct testing_group *g = calloc(1, sizeof(*g));
 
 	g->rec = *r;
-	g->rec.mlid = sa->next_mlid++;
+	g->rec.mlid = r->mlid && !sa->chooses ? r->mlid : sa->next_mlid++;
 	g->rec.mtu = TESTING_SA_MTU;
 	g->rec.rate = IBV_RATE_100_GBPS;
 	if (!r->mgid.raw[0])
@@ -184,6 +186,8 @@ static inline uint16_t testing_sa_members(struct testing_sa *sa, struct wire_sa_
 	uint16_t status;
 
 	wire_mcmember_decode(mad->data, &r);
+	if (!(mad->component_mask & SA_MCM_MLID))
+		r.mlid = 0;
 	if (mad->mad.method == MAD_SET)
 		status = testing_sa_set(sa, &r);
 	else if (mad->mad.method == MAD_DELETE)

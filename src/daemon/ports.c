@@ -39,6 +39,16 @@ void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum i
 	cm_port_changed(ports->cm, p);
 }
 
+void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p)
+{
+	if (!ports->f->settings.keep_groups) {
+		daemon_port_reset(ports, p, IBV_EVENT_CLIENT_REREGISTER);
+		return;
+	}
+	daemon_port_tell(ports, p, IBV_EVENT_CLIENT_REREGISTER);
+	cm_port_renew(ports->cm, p);
+}
+
 static void tell_state(struct daemon_ports *ports, struct fabric_port *p)
 {
 	bool was_active = ports->told_state[p->index] == IB_PORT_ACTIVE;
@@ -87,7 +97,7 @@ void daemon_port_changed(struct daemon_ports *ports, struct fabric_port *p, unsi
 	if (what & (FABRIC_PORT_SM | FABRIC_PORT_PKEYS))
 		cm_port_active(ports->cm, p);
 	if (what & FABRIC_PORT_REREGISTER)
-		daemon_port_reset(ports, p, IBV_EVENT_CLIENT_REREGISTER);
+		daemon_port_reregister(ports, p);
 }
 
 void daemon_port_ethernet_changed(struct daemon_ports *ports, struct fabric_port *p, unsigned what)

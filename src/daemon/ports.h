@@ -28,6 +28,10 @@ void daemon_port_tell(struct daemon_ports *ports, const struct fabric_port *p,
 /* The same, and the port's members of groups must join anew. */
 void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum ibv_event_type type);
 
+/* The port has to register with its subnet manager again. Its members of groups are registered for
+ * them; without the setting keep_groups they must join anew. */
+void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p);
+
 /* Ports have gone up or down: tells whoever uses them. */
 void daemon_ports_tell_states(struct daemon_ports *ports);
 

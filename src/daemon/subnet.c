@@ -49,10 +49,23 @@ static void wake_role(void *arg, unsigned ms)
 
 /* ---- taking the subnet over, and giving it up ---- */
 
+/* Time for ports to register their memberships again: they begin at once, and programs that do so
+ * by themselves have to be scheduled. Whoever is later joins a group as a new member. */
+#define LEARN_MS 1000
+
+static void on_learned(struct base_timer *t)
+{
+	struct daemon_subnet *s = container_of(t, struct daemon_subnet, learn_timer);
+
+	if (s->mad.sa)
+		sa_learned(s->mad.sa);
+}
+
 static void give_up(void *arg)
 {
 	struct daemon_subnet *s = arg;
 
+	base_timer_stop(&s->learn_timer);
 	if (s->mad.sa) {
 		daemon_subnet_mad_forget(&s->mad);
 		sa_free(s->mad.sa);
@@ -72,7 +85,7 @@ static int take_over(struct daemon_subnet *s)
 		return ret;
 	sm_set_home(s->sm, sm_role_home(s->mad.role));
 	sm_set_partitions(s->sm, s->partitions);
-	sm_forget_groups(s->sm);
+	sm_learn(s->sm);
 	ret = sm_sweep(s->sm);
 	if (!ret)
 		ret = sa_new(&s->mad.sa, s->f, s->sm);
@@ -80,10 +93,11 @@ static int take_over(struct daemon_subnet *s)
 		return ret;
 	s->mad.sa->role = s->mad.role;
 	s->mad.sa->reports = daemon_subnet_mad_reports(&s->mad);
+	daemon_loop_wake_in(s->loop, &s->learn_timer, LEARN_MS, on_learned);
 	return 0;
 }
 
-/* The new subnet administrator has no members of groups: all ports have to register with it. */
+/* The new subnet administrator knows no members of groups: all ports have to register with it. */
 static void ask_to_register(struct daemon_subnet *s)
 {
 	for (unsigned i = 0; i < s->f->n_hca_ports; i++) {
@@ -92,7 +106,7 @@ static void ask_to_register(struct daemon_subnet *s)
 		if (p->state != IB_PORT_ACTIVE)
 			continue;
 		daemon_port_tell(s->ports, p, IBV_EVENT_SM_CHANGE);
-		daemon_port_reset(s->ports, p, IBV_EVENT_CLIENT_REREGISTER);
+		daemon_port_reregister(s->ports, p);
 	}
 }
 

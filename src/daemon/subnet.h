@@ -26,7 +26,7 @@ struct daemon_subnet {
 	struct partitions *partitions; /* partitions.c's; NULL: none were given */
 	struct sm *sm;                 /* NULL unless it is the master */
 	struct daemon_subnet_mad mad;
-	struct base_timer sm_timer, role_timer;
+	struct base_timer sm_timer, role_timer, learn_timer;
 };
 
 /* Adds the requests to the table; @s is filled in as far as ->ports. */

@@ -40,6 +40,7 @@ static const struct setting {
 	SETTING(routing, 0, 0, ARRAY_SIZE(routings) - 1, false, routings),
 	SETTING(lmc, 0, 0, 7, false),
 	SETTING(mlid_sharing, 0, 0, 1, true),
+	SETTING(keep_groups, 1, 0, 1, true),
 	SETTING(roce_attach_joins, 1, 0, 1, false),
 	SETTING(roce_segments, 1, 0, 1, false),
 #undef SETTING

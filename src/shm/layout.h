@@ -77,7 +77,8 @@ struct shm_settings {
 	uint32_t mlid_sharing;      /* flag: groups share MLIDs when all are in use; may change */
 	uint32_t roce_attach_joins; /* flag: attaching on an Ethernet port joins the IP group */
 	uint32_t roce_segments; /* flag: messages leave in larger pieces, which the device cuts */
-	uint32_t reserved[13];
+	uint32_t keep_groups; /* flag: who has to register again does not hear of it; may change */
+	uint32_t reserved[12];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

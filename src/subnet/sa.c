@@ -75,7 +75,7 @@ void sa_free(struct sa *sa)
 	struct base_hash_node *node;
 
 	while ((node = base_hash_walk(&sa->groups, NULL)))
-		sa_group_free(sa, container_of(node, struct sa_group, node));
+		sa_group_forget(sa, container_of(node, struct sa_group, node));
 	base_hash_fini(&sa->groups);
 	base_idtable_fini(&sa->mlids);
 	sa_services_free(sa);
@@ -306,6 +306,22 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 	else if (sa_group_route(sa, g))
 		base_log_warning(sa, "MLID 0x%04x: the tables are as they were before the sweep",
 		                 g->rec.mlid);
+}
+
+void sa_learned(struct sa *sa)
+{
+	uint64_t known[SM_MLID_WORDS] = { 0 };
+	struct base_hash_node *n = NULL;
+
+	while ((n = base_hash_walk(&sa->groups, n))) {
+		unsigned i = container_of(n, struct sa_group, node)->rec.mlid - IB_LID_MCAST_FIRST;
+
+		known[i / 64] |= 1ull << (i % 64);
+	}
+	sm_learned(sa->sm, known);
+	while ((n = base_hash_walk(&sa->groups, n)))
+		if (sa_group_route(sa, container_of(n, struct sa_group, node)))
+			base_log_warning(sa, "a group keeps the tables of the last subnet manager");
 }
 
 void sa_swept(struct sa *sa)

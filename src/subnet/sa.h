@@ -71,6 +71,7 @@ struct sa {
  * group. Returns 0 and *@sa, which sa_free() frees; -ENOSPC: too few MLIDs; -ENOMEM.
  */
 int sa_new(struct sa **sa, struct fabric *f, struct sm *sm);
+/* The switches' tables stay as they are, as with a subnet manager that is killed. */
 void sa_free(struct sa *sa);
 
 /*
@@ -92,6 +93,10 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
  * trees again that the sweep made stale. A member that no link reaches stays a member.
  */
 void sa_swept(struct sa *sa);
+
+/* The ports have had time to register again after sm_learn(): trees are those of the members that
+ * have. */
+void sa_learned(struct sa *sa);
 
 /*
  * To be called when the SM has other partitions (sm_set_partitions()): creates their groups. Groups

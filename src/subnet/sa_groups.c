@@ -63,6 +63,32 @@ static struct sa_mlid *mlid_new(struct sa *sa, uint16_t want)
 	return m;
 }
 
+/*
+ * The MLID that a new group should have: @want, if there is one. While members of earlier groups
+ * are about to register with the MLIDs that they had, others get one that no switch forwards. 0:
+ * any.
+ */
+static uint16_t mlid_wanted(const struct sa *sa, uint16_t want)
+{
+	if (ib_lid_is_mcast(want) || !sm_is_learning(sa->sm))
+		return want;
+	for (unsigned i = 0; i < sa->f->settings.mft_capacity; i++) {
+		uint16_t mlid = (uint16_t)(IB_LID_MCAST_FIRST + i);
+
+		if (!base_idtable_get(&sa->mlids, i) && !sm_mlid_is_earlier(sa->sm, mlid))
+			return mlid;
+	}
+	return 0;
+}
+
+/* The MLID @want, which groups have that shared it under the last subnet manager; or NULL. */
+static struct sa_mlid *mlid_shared_again(const struct sa *sa, uint16_t want)
+{
+	if (!sa->f->settings.mlid_sharing || !sm_is_learning(sa->sm) || !ib_lid_is_mcast(want))
+		return NULL;
+	return base_idtable_get(&sa->mlids, want - IB_LID_MCAST_FIRST);
+}
+
 /* An MLID that other groups have; all are shared in turn. */
 static struct sa_mlid *mlid_shared(struct sa *sa)
 {
@@ -89,8 +115,10 @@ static void mlid_free_unused(struct sa *sa, struct sa_mlid *m)
 
 enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
 {
-	struct sa_mlid *m = mlid_new(sa, g->rec.mlid);
+	struct sa_mlid *m = mlid_shared_again(sa, g->rec.mlid);
 
+	if (!m)
+		m = mlid_new(sa, mlid_wanted(sa, g->rec.mlid));
 	if (!m && sa->f->settings.mlid_sharing)
 		m = mlid_shared(sa);
 	if (!m)
@@ -150,6 +178,20 @@ void sa_group_free(struct sa *sa, struct sa_group *g)
 		        sa, "MLID 0x%04x: the tables lead to members of a group that is no more",
 		        m->mlid);
 	mlid_free_unused(sa, m);
+	free(g->member);
+	free(g);
+}
+
+void sa_group_forget(struct sa *sa, struct sa_group *g)
+{
+	struct sa_mlid *m = g->mlid;
+
+	TAILQ_REMOVE(&m->groups, g, of_mlid);
+	base_hash_remove(&sa->groups, &g->node);
+	if (TAILQ_EMPTY(&m->groups)) {
+		base_idtable_remove(&sa->mlids, m->mlid - IB_LID_MCAST_FIRST);
+		free(m);
+	}
 	free(g->member);
 	free(g);
 }

@@ -24,6 +24,9 @@ enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t
 enum sa_status sa_group_add(struct sa *sa, struct sa_group *g);
 void sa_group_free(struct sa *sa, struct sa_group *g);
 
+/* The same, but the tables of the switches stay. */
+void sa_group_forget(struct sa *sa, struct sa_group *g);
+
 /* Has the SM route the group to its members. Returns 0, -ENOSPC or -ENOMEM (sm_route_mcast()). */
 int sa_group_route(struct sa *sa, const struct sa_group *g);
 

@@ -1079,6 +1079,90 @@ static void the_broadcast_group_outlives_its_members(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* ---- after another subnet manager ---- */
+
+/* A new SM and SA take the subnet over, and know no members. */
+static void take_over(struct env *e)
+{
+	const struct sm_ops ops = { .wake = no_wake };
+
+	sa_free(e->sa);
+	sm_free(e->sm);
+	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
+	sm_learn(e->sm);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(sa_new(&e->sa, e->f, e->sm), 0);
+}
+
+/* As ports do that were members: with the MLID that the group had. */
+static enum sa_status join_again(struct env *e, unsigned host, const char *mgid, uint16_t mlid)
+{
+	struct wire_mcmember rec = request(e, host, mgid, FULL);
+
+	rec.mlid = mlid;
+	return sa_mcmember_set(e->sa, CREATE | SA_MCM_MLID, &rec);
+}
+
+static void members_miss_nothing_while_they_register_again(void **state)
+{
+	struct env *e = *state;
+	uint16_t mlid, other, third;
+
+	join(e, 0, GROUP, FULL);
+	join(e, 1, GROUP, FULL);
+	join(e, 2, "ff12:1::2", FULL);
+	mlid = find(e, GROUP)->rec.mlid;
+	other = find(e, "ff12:1::2")->rec.mlid;
+	take_over(e);
+	assert_true(sm_is_learning(e->sm));
+	assert_int_equal(forwarded(e, mlid), 3);
+	/* a new group gets an MLID that is nobody's */
+	assert_int_equal(join(e, 3, "ff12:1::3", FULL), SA_OK);
+	third = find(e, "ff12:1::3")->rec.mlid;
+	assert_true(third != mlid && third != other);
+	assert_int_equal(forwarded(e, third), 1 << 3);
+	assert_int_equal(leave(e, 3, "ff12:1::3", FULL), SA_OK);
+	assert_int_equal(forwarded(e, third), 0);
+	/* the first member is back, and the second misses nothing */
+	assert_int_equal(join_again(e, 0, GROUP, mlid), SA_OK);
+	assert_int_equal(find(e, GROUP)->rec.mlid, mlid);
+	assert_int_equal(forwarded(e, mlid), 3);
+	sa_swept(e->sa);
+	assert_int_equal(forwarded(e, mlid), 3);
+	assert_int_equal(join_again(e, 1, GROUP, mlid), SA_OK);
+	/* nobody registered the other group */
+	assert_int_equal(forwarded(e, other), 1 << 2);
+	sa_learned(e->sa);
+	assert_false(sm_is_learning(e->sm));
+	assert_int_equal(forwarded(e, mlid), 3);
+	assert_int_equal(forwarded(e, other), 0);
+	assert_int_equal(leave(e, 1, GROUP, FULL), SA_OK);
+	assert_int_equal(forwarded(e, mlid), 1);
+}
+
+static void who_was_no_member_is_routed_at_once(void **state)
+{
+	struct env *e = *state;
+	uint16_t mlid;
+
+	join(e, 0, GROUP, FULL);
+	mlid = find(e, GROUP)->rec.mlid;
+	take_over(e);
+	assert_int_equal(join_again(e, 0, GROUP, mlid), SA_OK);
+	assert_int_equal(join(e, 3, GROUP, FULL), SA_OK);
+	assert_int_equal(forwarded(e, mlid), 1 | 1 << 3);
+}
+
+static void without_earlier_tables_there_is_nothing_to_learn(void **state)
+{
+	struct env *e = *state;
+
+	join(e, 0, GROUP, FULL);
+	leave(e, 0, GROUP, FULL);
+	take_over(e);
+	assert_false(sm_is_learning(e->sm));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1134,6 +1218,9 @@ int main(void)
 		TEST(with_the_last_full_member_s_port_the_group_goes),
 		TEST(a_port_that_is_down_can_neither_join_nor_leave),
 		TEST(the_broadcast_group_outlives_its_members),
+		TEST(members_miss_nothing_while_they_register_again),
+		TEST(who_was_no_member_is_routed_at_once),
+		TEST(without_earlier_tables_there_is_nothing_to_learn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

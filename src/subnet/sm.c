@@ -176,16 +176,6 @@ void sm_set_home(struct sm *sm, struct fabric_port *home)
 	sm->home = sm->told_home = home->index;
 }
 
-void sm_forget_groups(struct sm *sm)
-{
-	static const struct fabric_mft_row nowhere;
-
-	for (unsigned i = 0; i < sm->net.n; i++)
-		for (uint32_t m = 0; m < sm->net.sw[i]->mft_size; m++)
-			fabric_mft_set(sm->f, sm->net.sw[i], (uint16_t)(IB_LID_MCAST_FIRST + m),
-			               &nowhere);
-}
-
 void sm_move_to(struct sm *sm, struct fabric_port *home)
 {
 	sm->home = home->index;

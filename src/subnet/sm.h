@@ -61,8 +61,21 @@ int sm_partitions_check(const struct fabric *f, const struct partitions *p, char
 /* Before the first sweep: sets the SM's port, an HCA port; else it is the first one. */
 void sm_set_home(struct sm *sm, struct fabric_port *home);
 
-/* Before the first sweep: clears the multicast tables that another subnet manager wrote. */
-void sm_forget_groups(struct sm *sm);
+/*
+ * Before the first sweep: the multicast tables may be those of another subnet manager, and ports
+ * will register their memberships again. Until sm_learned(), tables that lead to the members which
+ * sm_route_mcast() is given stay as they are, so that nobody who is a member misses anything.
+ */
+void sm_learn(struct sm *sm);
+
+/* Whether it still learns; and whether there was a table for @mlid. */
+bool sm_is_learning(const struct sm *sm);
+bool sm_mlid_is_earlier(const struct sm *sm, uint16_t mlid);
+
+/* Ends that. Earlier tables are cleared, but for MLIDs whose bit is set in @known, by MLID -
+ * 0xC000; the caller has those routed. */
+#define SM_MLID_WORDS ((IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST) / 64 + 1)
+void sm_learned(struct sm *sm, const uint64_t known[SM_MLID_WORDS]);
 
 /* Makes @home the SM's port from now on. */
 void sm_move_to(struct sm *sm, struct fabric_port *home);

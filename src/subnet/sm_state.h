@@ -53,6 +53,8 @@ struct sm {
 	const struct partitions *partitions;    /* NULL: the SM does not write P_Key tables */
 	uint16_t next_lid;                      /* where the search for a free LID continues */
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
+	bool learning;                          /* sm_learn() */
+	uint64_t earlier[SM_MLID_WORDS];        /* MLIDs that had tables then */
 	unsigned home, told_home; /* the SM's port, and the one last written to PortInfo */
 };
 

@@ -368,6 +368,62 @@ static uint64_t now_ms(const struct sm *sm)
 	return sm->ops.now_ms ? sm->ops.now_ms(sm->ops.arg) : base_now_ns() / 1000000;
 }
 
+/* ---- after another subnet manager ---- */
+
+static void note_forwarded(struct sm *sm, const struct fabric_node *sw)
+{
+	for (uint32_t i = 0; i < sw->mft_size; i++) {
+		if (fabric_row_is_empty(&sw->mft[i]))
+			continue;
+		sm->earlier[i / 64] |= 1ull << (i % 64);
+		sm->learning = true;
+	}
+}
+
+void sm_learn(struct sm *sm)
+{
+	for (unsigned i = 0; i < sm->net.n; i++)
+		note_forwarded(sm, sm->net.sw[i]);
+}
+
+bool sm_is_learning(const struct sm *sm)
+{
+	return sm->learning;
+}
+
+bool sm_mlid_is_earlier(const struct sm *sm, uint16_t mlid)
+{
+	unsigned i = mlid - IB_LID_MCAST_FIRST;
+
+	return sm->learning && (sm->earlier[i / 64] >> (i % 64) & 1);
+}
+
+/* Whether the tables that are there lead to all of the members, and from them. */
+static bool are_served(uint16_t mlid, const struct sm_member *member, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct fabric_port *edge = edge_of(&member[i]);
+		const struct fabric_mft_row *row = edge ? fabric_mft_get(edge->node, mlid) : NULL;
+
+		if (edge && (!row || fabric_row_is_empty(row) ||
+		             (member[i].receives && !fabric_row_has(row, edge->num))))
+			return false;
+	}
+	return true;
+}
+
+void sm_learned(struct sm *sm, const uint64_t known[SM_MLID_WORDS])
+{
+	sm->learning = false;
+	for (unsigned w = 0; w < SM_MLID_WORDS; w++) {
+		for (uint64_t gone = sm->earlier[w] & ~known[w]; gone; gone &= gone - 1) {
+			unsigned i = w * 64 + (unsigned)__builtin_ctzll(gone);
+
+			sm_route_mcast(sm, (uint16_t)(IB_LID_MCAST_FIRST + i), NULL, 0);
+		}
+	}
+}
+
 int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n)
 {
 	unsigned delay = sm->f->settings.mft_delay_ms;
@@ -377,6 +433,8 @@ int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member,
 	if (!ib_lid_is_mcast(mlid) ||
 	    mlid - IB_LID_MCAST_FIRST >= (int)sm->f->settings.mft_capacity)
 		return -ENOSPC;
+	if (sm_mlid_is_earlier(sm, mlid) && are_served(mlid, member, n))
+		return 0;
 	if (!n) {
 		forget_pending(sm, mlid, 0);
 		sm_core_put(sm->trees->cores, mlid);
