@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "hca/connected.h"
+#include "hca/cq.h"
 
 /* A queue that nothing can be done for must not keep us. */
 #define MOST_ROUNDS 16
@@ -245,16 +246,13 @@ static void wait_for_users(const struct hca_process *p, const struct hca_connect
 	wait_for(p, qpn, 0, began);
 }
 
-void hca_connections_wait(struct hca_process *p)
+/* With the lock of the table of regions released. */
+static void wait_for_connections(struct hca_process *p)
 {
 	const struct hca_connected_qp *c;
 	uint64_t began = 0;
 	bool has_xrc = false;
 
-	if (!p->mrs.keys_off)
-		return; /* there are no peers, so the lock is kept: keys may be about to be opened
-		         */
-	pthread_mutex_unlock(&p->mrs.lock);
 	base_lock(&p->connected_lock);
 	LIST_FOREACH(c, &p->connected, entry)
 	{
@@ -264,5 +262,19 @@ void hca_connections_wait(struct hca_process *p)
 	base_unlock(&p->connected_lock);
 	if (has_xrc)
 		wait_for_all(p, &began);
+}
+
+void hca_connections_wait(struct hca_process *p, bool polls)
+{
+	/* without peers the lock is kept, as keys may be about to be opened; no poll wants it */
+	const bool has_peers = p->mrs.keys_off;
+
+	if (has_peers)
+		pthread_mutex_unlock(&p->mrs.lock);
+	if (polls)
+		hca_cqs_wait(p);
+	if (!has_peers)
+		return;
+	wait_for_connections(p);
 	pthread_mutex_lock(&p->mrs.lock);
 }

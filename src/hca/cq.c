@@ -88,6 +88,9 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
 		pthread_mutex_unlock(&ch->lock);
 	}
+	base_lock(&ctx->process->cqs_lock);
+	LIST_INSERT_HEAD(&ctx->process->cqs, cq, process_entry);
+	base_unlock(&ctx->process->cqs_lock);
 	pthread_mutex_lock(&ctx->lock);
 	ctx->cq_by_id[cq->id] = cq;
 	ctx->n_objects++;
@@ -134,6 +137,9 @@ int hca_cq_destroy(struct hca_cq *cq)
 	pthread_mutex_unlock(&ctx->lock);
 	if (cq->ch)
 		leave_channel(cq);
+	base_lock(&ctx->process->cqs_lock);
+	LIST_REMOVE(cq, process_entry);
+	base_unlock(&ctx->process->cqs_lock);
 	hca_request(ctx->process, CONTROL_DESTROY_CQ, &req, sizeof(req));
 	wait_acked(cq);
 	if (cq->parent_domain)
@@ -144,6 +150,20 @@ int hca_cq_destroy(struct hca_cq *cq)
 	free(cq->ring);
 	free(cq);
 	return 0;
+}
+
+void hca_cqs_wait(struct hca_process *p)
+{
+	struct hca_cq *cq;
+
+	base_lock(&p->cqs_lock);
+	LIST_FOREACH(cq, &p->cqs, process_entry)
+	{
+		/* who polls later acquires what this one has written before it came here */
+		base_lock(&cq->lock);
+		base_unlock(&cq->lock);
+	}
+	base_unlock(&p->cqs_lock);
 }
 
 /* ---- queue pairs that complete here ---- */

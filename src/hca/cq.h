@@ -84,6 +84,7 @@ struct hca_cq {
 	bool counts_arrivals; /* more than cqe may arrive: arrivals are counted against it */
 	bool gone_seen;       /* the daemon is gone, so its QPs flush */
 	bool failed;          /* a receive has failed, or requests wait: attend() */
+	LIST_ENTRY(hca_cq) process_entry;
 	TAILQ_ENTRY(hca_cq) channel_entry;
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
 	unsigned n_users;           /* QPs that send or receive here */
@@ -109,6 +110,10 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 int hca_cq_resize(struct hca_cq *cq, uint32_t cqe);
 /* -EBUSY: a QP uses it. Waits until all its events are acknowledged. */
 int hca_cq_destroy(struct hca_cq *cq);
+
+/* Waits until no thread polls any more that had begun before: it may be copying to a region that it
+ * has found. Not with the lock of a CQ held. */
+void hca_cqs_wait(struct hca_process *p);
 
 /* ibv_poll_cq(): how many, or negative: the CQ is in error. */
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc);

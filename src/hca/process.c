@@ -42,6 +42,7 @@ static struct hca_process *process_alloc(void)
 	pthread_mutex_init(&p->wake_lock, NULL);
 	pthread_mutex_init(&p->mrs.lock, NULL);
 	pthread_mutex_init(&p->memory_lock, NULL);
+	LIST_INIT(&p->cqs);
 	LIST_INIT(&p->connected);
 	TAILQ_INIT(&p->waiting);
 	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);

@@ -44,6 +44,8 @@ struct hca_process {
 	struct hca_mr_table mrs;
 	pthread_mutex_t memory_lock;
 	struct base_hash memories; /* struct hca_memory: of peers, under memory_lock */
+	struct base_lock cqs_lock;
+	LIST_HEAD(, hca_cq) cqs; /* all, under that */
 	struct base_lock connected_lock;
 	LIST_HEAD(, hca_connected_qp) connected; /* all connected queue pairs, under that */
 	struct base_lock waiting_lock;

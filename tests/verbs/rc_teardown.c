@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A responder takes its memory back while its peer writes there as fast as it can: once
- * ibv_dereg_mr(), ibv_destroy_qp() or a reset has returned, no byte changes any more.
+ * A responder takes its memory back while its peer writes there as fast as it can, or a thread of
+ * its own does: once ibv_dereg_mr(), ibv_destroy_qp() or a reset has returned, no byte changes any
+ * more.
  */
 #include "peer_lab.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define ROUNDS 25
 #define BYTES  (1u << 20)
@@ -89,6 +95,82 @@ static void what_is_deregistered_is_not_sent(void **state)
 	}
 }
 
+/* A thread that polls copies a short message, and stops in the middle: the page is out of reach. */
+static struct {
+	int stopped[2], go[2]; /* pipes */
+} halt;
+
+static void on_fault(int sig)
+{
+	char c = (char)sig;
+
+	if (write(halt.stopped[1], &c, 1) != 1 || read(halt.go[0], &c, 1) != 1)
+		abort();
+}
+
+static void *poll_one(void *o)
+{
+	struct lab_peer *p = o;
+	struct ibv_wc wc;
+
+	while (!ibv_poll_cq(p->here->recv_cq, 1, &wc))
+		;
+	return (void *)(uintptr_t)wc.status;
+}
+
+struct deregisterer {
+	struct lab_peer *p;
+	atomic_bool done;
+};
+
+static void *deregister_and_say(void *o)
+{
+	struct deregisterer *d = o;
+
+	deregister(d->p);
+	atomic_store(&d->done, true);
+	return NULL;
+}
+
+static void a_poll_that_copies_is_waited_for(void **state)
+{
+	const struct sigaction stop = { .sa_handler = on_fault };
+	const struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 64, 0 } } };
+	struct deregisterer d = { .done = false };
+	struct sigaction before;
+	struct lab_peer *p[2];
+	pthread_t poller, thread;
+	uintptr_t page;
+	void *status;
+	bool early;
+	char c = 0;
+
+	lab_peers(p, NULL, state);
+	assert_int_equal(pipe(halt.stopped) | pipe(halt.go), 0);
+	page = ((uintptr_t)p[0]->here->memory + 2 * 4096) & ~(uintptr_t)4095;
+	lab_peer_receive(p[0], 1, page - 32 - (uintptr_t)p[0]->here->memory, 64);
+	lab_peer_post(p[1], &w);
+	assert_int_equal(mprotect((void *)page, 4096, PROT_NONE), 0);
+	assert_int_equal(sigaction(SIGSEGV, &stop, &before), 0);
+	assert_int_equal(pthread_create(&poller, NULL, poll_one, p[0]), 0);
+	assert_int_equal(read(halt.stopped[0], &c, 1), 1);
+	d.p = p[0];
+	assert_int_equal(pthread_create(&thread, NULL, deregister_and_say, &d), 0);
+	usleep(50000); /* if it does not wait, it has come to its end */
+	early = atomic_load(&d.done);
+	assert_int_equal(mprotect((void *)page, 4096, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(write(halt.go[1], &c, 1), 1);
+	pthread_join(poller, &status);
+	pthread_join(thread, NULL);
+	sigaction(SIGSEGV, &before, NULL);
+	assert_false(early);
+	assert_int_equal((uintptr_t)status, IBV_WC_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		close(halt.stopped[i]);
+		close(halt.go[i]);
+	}
+}
+
 static void what_a_destroyed_queue_pair_let_in_does_not_change(void **state)
 {
 	for (int i = 0; i < ROUNDS; i++)
@@ -106,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_BOTH(what_is_deregistered_does_not_change),
 		LAB_BOTH(what_is_deregistered_is_not_sent),
+		LAB_BOTH(a_poll_that_copies_is_waited_for),
 		LAB_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change),
 		LAB_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change),
 	};
