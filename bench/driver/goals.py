@@ -385,6 +385,21 @@ def roce(s):
                   "at most 1", mine and mine.high <= 1)
 
 
+def ipoib(s):
+    """TCP by IPoIB, beside a veth pair between the same hosts."""
+    def series(measure, link):
+        return dict(part="ipoib", measure=measure, link=link)
+
+    yield compared("TCP, one connection", s, "ns", series("rate", "ipoib"), series("rate", "veth"),
+                   "veth", 0.25, form=lambda x: f"{1 / x:,.2f} GB/s", invert=True)
+    mine, other = series("latency", "ipoib"), series("latency", "veth")
+    for field, what in (("ns", "64 B, one way"), ("p99", "64 B, one way, p99")):
+        veth = s.figure(field, **other)
+        ratio = s.compare(s.select(**mine), s.select(**other), lambda a, b: a[field] / b[field])
+        yield Row(f"TCP, {what}", s.figure(field, **mine), ns,
+                  f"veth {ns(veth.median)}" if veth else "", ratio and ratio.median)
+
+
 def subnet(s):
     for hosts in SUBNETS:
         yield beside_opensm(s, f"{hosts:,} hosts, start to all ports ACTIVE", "ms", ms, 10,
@@ -405,7 +420,8 @@ def subnet(s):
 ROWS = {"latency": latency, "rate": rates, "connected": connected, "mpi": mpi,
         "fanout": fanout,
         "flat": flat, "blocking": blocking, "control": control, "memory": memory,
-        "perftest": perftest, "roce": roce, "subnet": subnet}
+        "perftest": perftest, "roce": roce, "ipoib": ipoib,
+        "subnet": subnet}
 
 
 def table(samples, parts):

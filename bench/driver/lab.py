@@ -34,6 +34,14 @@ class Fabric:
         """Runs a program of bench/ to its end. Its samples."""
         return self.lab.samples(self.exec(self.lab.program(program), *map(str, arguments)))
 
+    def shell(self, host, script):
+        """Has a shell on that host run it."""
+        done = subprocess.run(
+            self.exec("sh", "-ec", f"PATH=$PATH:/usr/sbin:/sbin; {script}", host=host),
+            env=self.lab.env, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if done.returncode:
+            raise Failed(f"{script}: {done.stderr.strip()}")
+
     def fill(self, what, number):
         """Starts a crowd and waits until it is there. What it said."""
         self.dismiss()

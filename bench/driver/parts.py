@@ -5,6 +5,7 @@ A part's round() yields samples: dictionaries, with the series they belong to. W
 for the goals is in goals.py.
 """
 
+import json
 import os
 import re
 import shutil
@@ -407,6 +408,46 @@ class Roce:
             yield from lab.wire(1500, False, "receivers", "--turns", 3, "--processes", number)
 
 
+class Ipoib:
+    """TCP between two hosts with interfaces: over IPoIB, beside a veth pair between them"""
+    name = "ipoib"
+
+    def round(self, lab):
+        fabric = lab.fabric("ipoib", "--hosts", "2", "--ipoib")
+        with Server(fabric, "h2") as server:
+            fabric.shell("h1", "ip link add wire type veth peer name wire "
+                         f"netns {server.process.pid}")
+            try:
+                for host, address in (("h1", "192.0.2.1"), ("h2", "192.0.2.2")):
+                    fabric.shell(host, f"ip addr add {address}/24 dev wire; ip link set wire up")
+                for link, address in (("ipoib", "10.0.0.2"), ("veth", "192.0.2.2")):
+                    yield from lab.samples(fabric.exec(
+                        lab.program("sockets"), "measure", link, address, str(server.port),
+                        host="h1"))
+            finally:
+                fabric.shell("h1", "ip link delete wire")
+
+
+class Server:
+    """bench/sockets.c, on a host."""
+
+    def __init__(self, fabric, host):
+        self.process = subprocess.Popen(
+            fabric.exec(fabric.lab.program("sockets"), "serve", host=host),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=fabric.lab.env, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise Failed(f"no server on {host}")
+        self.port = json.loads(line)["port"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
 class Subnet:
     """the embedded subnet manager beside OpenSM: bringing a fabric up, joins, memory"""
     name = "subnet"
@@ -511,4 +552,5 @@ class OpenSM:
             self.process.wait()
 
 
-PARTS = (Latency, Rate, Connected, Mpi, Fanout, Flat, Blocking, Control, Memory, Perftest, Roce, Subnet)
+PARTS = (Latency, Rate, Connected, Mpi, Fanout, Flat, Blocking, Control, Memory, Perftest, Roce,
+         Ipoib, Subnet)
