@@ -77,22 +77,44 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 	}
 }
 
+/* Devices without a host are a fabric of their own; those with hosts go with other options. */
+static int check_roce(const struct cli_command *cmd, const struct cli_fabric_options *o)
+{
+	const char *other = o->hosts             ? "--hosts"
+	                    : o->levels          ? "--fat-tree"
+	                    : o->topology.name   ? "--topology"
+	                    : o->radix           ? "--radix"
+	                    : o->partitions.name ? "--partitions"
+	                                         : NULL;
+	bool is_beside = strchr(o->roce, '@');
+
+	if (other && !is_beside)
+		return cli_usage_error(
+		        cmd, "%s goes with --roce only if that says a host: --roce %.*s@HOST",
+		        other, (int)strcspn(o->roce, ","), o->roce);
+	for (const char *at = o->roce; at && is_beside;) {
+		size_t bytes = strcspn(at, ",");
+
+		if (!memchr(at, '@', bytes))
+			return cli_usage_error(cmd, "which host has '%.*s'? %.*s@HOST", (int)bytes,
+			                       at, (int)bytes, at);
+		at = at[bytes] ? at + bytes + 1 : NULL;
+	}
+	return 0;
+}
+
 int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o)
 {
+	int ret;
+
 	if (o->topology.name && (o->hosts || o->levels || o->radix))
 		return cli_usage_error(cmd, "%s does not go with --topology: the file says it",
 		                       o->hosts    ? "--hosts"
 		                       : o->levels ? "--fat-tree"
 		                                   : "--radix");
-	if (o->roce &&
-	    (o->hosts || o->levels || o->radix || o->topology.name || o->partitions.name))
-		return cli_usage_error(
-		        cmd, "%s does not go with --roce: there is one host and no switch",
-		        o->hosts           ? "--hosts"
-		        : o->levels        ? "--fat-tree"
-		        : o->topology.name ? "--topology"
-		        : o->radix         ? "--radix"
-		                           : "--partitions");
+	ret = o->roce ? check_roce(cmd, o) : 0;
+	if (ret)
+		return ret;
 	if (o->roce && o->ipoib)
 		return cli_usage_error(cmd, "--ipoib does not go with --roce: it is InfiniBand's");
 	if (o->radix && !o->levels)
@@ -101,7 +123,7 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 		return CLI_FAILED;
 	if (o->topology.name)
 		return cli_file_read(&o->topology);
-	if (o->roce)
+	if (o->roce && !strchr(o->roce, '@'))
 		return 0;
 	if (o->levels && !o->radix)
 		o->radix = CLI_RADIX_DEFAULT;

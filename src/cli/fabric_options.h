@@ -62,7 +62,8 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"                        none ports stay in INIT until one is started on a host, such as\n" \
 	"                        OpenSM, or by 'umbel sm start'\n" \
 	"      --roce IFACE[,...] no switches: one host, with an HCA for each of these network\n" \
-	"                        devices, which speaks RoCEv2 on it\n" \
+	"                        devices, which speaks RoCEv2 on it; with IFACE@HOST it is on a host\n" \
+	"                        of the fabric\n" \
 	"      --ipoib           each host has a network of its own (a namespace), with IP over\n" \
 	"                        InfiniBand, a host name, and the names of the others\n" \
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"

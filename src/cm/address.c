@@ -107,14 +107,15 @@ struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union cont
 	return NULL;
 }
 
-struct fabric_port *cm_addr_default_port(const struct cm *cm, int host)
+struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool ethernet)
 {
 	struct fabric_port *first = NULL;
 
 	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
 		struct fabric_port *port = cm->f->hca_port[i];
 
-		if (host != CM_ALL_HOSTS && host != cm_port_host(cm, port))
+		if (ethernet != (port->ethernet != NULL) ||
+		    (host != CM_ALL_HOSTS && host != cm_port_host(cm, port)))
 			continue;
 		if (port->state == IB_PORT_ACTIVE)
 			return port;

@@ -21,7 +21,7 @@ static bool is_supported(const struct cm_id *id)
 	if (id->qp_type == IBV_QPT_UD)
 		return true;
 	/* a port on Ethernet has no connected transport yet */
-	return (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC) && !cm_roce(id->client->cm);
+	return (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC) && !cm_roce(id);
 }
 
 int cm_connect_start_listening(struct cm_id *id, int backlog)

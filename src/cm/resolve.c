@@ -96,7 +96,7 @@ static int use_some_device(struct cm_id *id)
 	struct fabric_port *port = id->port;
 
 	if (!port) {
-		port = cm_addr_default_port(cm, id->client->host);
+		port = cm_addr_default_port(cm, id->client->host, false);
 		if (!port)
 			return -ENODEV;
 		cm_id_use_port(id, port);
@@ -133,7 +133,7 @@ static int find_ends(struct cm_id *id, union control_cm_addr *from)
 {
 	int ret;
 
-	if (cm_roce(id->client->cm))
+	if (cm_roce(id))
 		return cm_roce_resolve(id, from);
 	ret = is_somewhere(id->client->cm, &id->dst) ? use_some_device(id) : -EHOSTUNREACH;
 	if (!ret)
@@ -151,7 +151,7 @@ static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 	if (id->state != CM_ADDR_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
 		return -EINVAL;
 	id->dst = *dst;
-	ret = cm_roce(id->client->cm) ? cm_roce_find_route(id, &from) : 0;
+	ret = cm_roce(id) ? cm_roce_find_route(id, &from) : 0;
 	if (ret)
 		return ret;
 	e = cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);

@@ -15,11 +15,6 @@
 #define HOP_LIMIT 64 /* of groups, as Linux has it */
 #define PATH_LIFE 18 /* about a second */
 
-bool cm_roce(const struct cm *cm)
-{
-	return cm->f->hca_port[0]->ethernet;
-}
-
 void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid)
 {
 	if (a->sa.sa_family == AF_INET)
@@ -80,6 +75,40 @@ int cm_roce_find_route(const struct cm_id *id, union control_cm_addr *from)
 	return cm->ops.route(cm->ops.arg, &id->dst, from);
 }
 
+/* Whether the client's host has ports on Ethernet, or of InfiniBand. */
+static bool has_ports(const struct cm_client *client, bool ethernet)
+{
+	const struct cm *cm = client->cm;
+	unsigned first = ethernet ? cm->f->n_ib_ports : 0;
+	unsigned last = ethernet ? cm->f->n_hca_ports : cm->f->n_ib_ports;
+
+	for (unsigned i = first; i < last; i++)
+		if (client->host == CM_ALL_HOSTS ||
+		    client->host == cm_port_host(cm, cm->f->hca_port[i]))
+			return true;
+	return false;
+}
+
+bool cm_roce(const struct cm_id *id)
+{
+	const struct cm_client *client = id->client;
+	const struct fabric_port *port = id->port;
+	union control_cm_addr from;
+
+	if (port)
+		return port->ethernet;
+	if (!has_ports(client, true))
+		return false;
+	if (!has_ports(client, false))
+		return true;
+	if (cm_addr_is_any(&id->dst))
+		return false;
+	port = cm_addr_find(client->cm, CM_ALL_HOSTS, &id->dst);
+	if (!port && !cm_roce_find_route(id, &from) && !cm_addr_is_zero(&from))
+		port = cm_addr_find(client->cm, client->host, &from);
+	return port && port->ethernet;
+}
+
 /* The device that has the address @from; if that is zero any device. */
 static int choose_device(struct cm_id *id, union control_cm_addr *from)
 {
@@ -87,7 +116,7 @@ static int choose_device(struct cm_id *id, union control_cm_addr *from)
 	struct fabric_port *port;
 
 	if (cm_addr_is_zero(from)) {
-		port = cm_addr_default_port(cm, id->client->host);
+		port = cm_addr_default_port(cm, id->client->host, true);
 		if (port)
 			cm_addr_from_port(cm, port, cm_addr_is_link_local(&id->dst), from);
 	} else {

@@ -190,7 +190,7 @@ int cm_port_host(const struct cm *cm, const struct fabric_port *port);
 struct fabric_port *cm_addr_find(const struct cm *cm, int host, const union control_cm_addr *a);
 
 /* The port of @host (or of any) that one uses who does not care: an active one. Or NULL. */
-struct fabric_port *cm_addr_default_port(const struct cm *cm, int host);
+struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool ethernet);
 
 /* Sets the address in @a, but no port number, to the one of @port; IPv6: link-local as asked. */
 void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool link_local,
@@ -213,8 +213,10 @@ bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union con
 
 /* ---- roce.c: what is different on Ethernet ---- */
 
-/* Whether the fabric is of Ethernet ports: all are, or none. */
-bool cm_roce(const struct cm *cm);
+/* Whether it uses, or will use, a port on Ethernet. If its host has ports of both kinds, and it has
+ * none of them yet, its destination says which: an address that a port has, or the host's routes.
+ */
+bool cm_roce(const struct cm_id *id);
 
 /* An address as a GID, IPv4 mapped; and whether @p has it. */
 void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid);

@@ -43,7 +43,8 @@ int daemon_build_settings(struct shm_settings *s, const struct daemon_options *o
 	return 0;
 }
 
-static int plan_fabric(const struct daemon_build *b, struct fabric_plan *plan, char *why,
+/* The part of InfiniBand. */
+static int plan_subnet(const struct daemon_build *b, struct fabric_plan *plan, char *why,
                        size_t len)
 {
 	const struct daemon_shape *shape = b->shape;
@@ -52,8 +53,6 @@ static int plan_fabric(const struct daemon_build *b, struct fabric_plan *plan, c
 	const struct fabric_fat_tree tree = { shape->levels, shape->radix, shape->hosts };
 	int ret;
 
-	if (b->roce)
-		return daemon_roce_plan(b->roce, plan);
 	if (shape->topology)
 		return fabric_topology_parse(plan, &file, why, len);
 	if (shape->levels)
@@ -66,10 +65,20 @@ static int plan_fabric(const struct daemon_build *b, struct fabric_plan *plan, c
 	return ret;
 }
 
+static int plan_fabric(const struct daemon_build *b, struct fabric_plan *plan, char *why,
+                       size_t len)
+{
+	const struct daemon_shape *shape = b->shape;
+	bool only_roce = b->roce && !shape->topology && !shape->levels && !shape->hosts;
+	int ret = only_roce ? 0 : plan_subnet(b, plan, why, len);
+
+	return ret || !b->roce ? ret : daemon_roce_plan(b->roce, plan, why, len);
+}
+
 /* The subnet manager would find out, too, but then the fabric would be up already. */
 static int check_lids(const struct fabric *f, char *why, size_t len)
 {
-	unsigned long need = ((unsigned long)f->n_hca_ports << f->settings.lmc) + f->n_switches;
+	unsigned long need = ((unsigned long)f->n_ib_ports << f->settings.lmc) + f->n_switches;
 
 	if (need <= FABRIC_MAX_LIDS)
 		return 0;

@@ -53,7 +53,7 @@ struct daemon {
 	struct daemon_traps traps;
 	struct daemon_rdmacm rdmacm;
 	struct daemon_umad *umad;
-	struct daemon_roce *roce; /* NULL: the fabric is InfiniBand's */
+	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct daemon_verbs verbs;
 	struct daemon_links links;
 	struct daemon_settings settings;
@@ -273,7 +273,9 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 		ret = watch_turns(d);
 	if (ret)
 		return ret;
-	return d->roce ? start_roce(d, why, len) : daemon_subnet_start(&d->subnet);
+	if (d->roce)
+		ret = start_roce(d, why, len);
+	return ret || !d->f->n_ib_ports ? ret : daemon_subnet_start(&d->subnet);
 }
 
 static int build(struct daemon *d, const struct daemon_options *o,

@@ -69,10 +69,10 @@ void daemon_ports_tell_states(struct daemon_ports *ports)
 		tell_state(ports, ports->f->hca_port[i]);
 }
 
-/* The GIDs of all ports have changed. */
+/* The GIDs of all ports of the subnet have changed. */
 static void tell_gids(struct daemon_ports *ports)
 {
-	for (unsigned i = 0; i < ports->f->n_hca_ports; i++)
+	for (unsigned i = 0; i < ports->f->n_ib_ports; i++)
 		daemon_port_tell(ports, ports->f->hca_port[i], IBV_EVENT_GID_CHANGE);
 }
 

@@ -15,7 +15,7 @@ struct daemon_rdmacm {
 	struct fabric *f;
 	struct daemon_loop *loop;
 	struct daemon_mads *mads;
-	struct daemon_roce *roce; /* NULL: the fabric is InfiniBand's */
+	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct cm *cm;
 };
 

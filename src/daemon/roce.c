@@ -32,11 +32,14 @@ static bool has_device(const struct daemon_roce *r, const char *name)
 	return false;
 }
 
-static int add_device(struct daemon_roce *r, const char *name, char *why, size_t len)
+/* @name: of the device; or that, @ and its host, with the others @beside InfiniBand. */
+static int add_device(struct daemon_roce *r, char *name, char *why, size_t len)
 {
+	char *host = name;
 	struct daemon_roce_port *grown;
 	const struct netdev *dev;
 
+	strsep(&host, "@");
 	if (has_device(r, name)) {
 		snprintf(why, len, "network device '%s' is named twice", name);
 		return -EINVAL;
@@ -54,8 +57,9 @@ static int add_device(struct daemon_roce *r, const char *name, char *why, size_t
 		.roce = r, .ifindex = dev->index, .receive_fd = { -1, -1 }, .wake_fd = -1
 	};
 	snprintf(r->port[r->n_ports].device, IFNAMSIZ, "%s", name);
+	r->port[r->n_ports].host = host ? strdup(host) : NULL;
 	r->n_ports++;
-	return 0;
+	return host && !r->port[r->n_ports - 1].host ? -ENOMEM : 0;
 }
 
 static int add_devices(struct daemon_roce *r, const char *names, char *why, size_t len)
@@ -245,22 +249,33 @@ static uint64_t guid_of(const struct netdev *dev, unsigned n)
 	return guid;
 }
 
-int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan)
+/* The host of that name; it is the user's word. -ENODEV, with @why. */
+static int find_host(const struct fabric_plan *plan, const char *name, char *why, size_t len)
 {
-	int host = fabric_plan_add_host(plan, NULL), hca, node;
-	char why[1];
+	for (unsigned i = 0; i < plan->n_hosts; i++)
+		if (!strcmp(plan->host[i].name, name))
+			return (int)i;
+	snprintf(why, len, "there is no host '%s' to have a network device", name);
+	return -ENODEV;
+}
 
-	if (host < 0)
-		return host;
+int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan, char *why, size_t len)
+{
+	int host = plan->n_hosts ? 0 : fabric_plan_add_host(plan, NULL), hca, node;
+
 	for (unsigned i = 0; i < r->n_ports; i++) {
 		const struct netdev *dev = netdev_watch_at(r->watch, r->port[i].ifindex);
 
+		if (r->port[i].host)
+			host = find_host(plan, r->port[i].host, why, len);
+		if (host < 0)
+			return host;
 		hca = fabric_plan_add_ethernet(plan, (unsigned)host, r->port[i].device);
 		if (hca < 0)
 			return hca;
 		plan->node[hca].guid = plan->node[hca].port[1].guid = guid_of(dev, i);
 	}
-	return fabric_plan_finish(plan, &node, why, sizeof(why));
+	return fabric_plan_finish(plan, &node, why, len);
 }
 
 int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *needs, char *why,
@@ -274,7 +289,7 @@ int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *nee
 	for (unsigned i = 0; i < r->n_ports && !ret; i++) {
 		struct daemon_roce_port *p = &r->port[i];
 
-		p->port = r->d.f->hca_port[i];
+		p->port = r->d.f->hca_port[r->d.f->n_ib_ports + i];
 		ret = roce_port_open(p, why, len);
 		if (!ret)
 			ret = roce_port_start(p);
@@ -303,11 +318,13 @@ void daemon_roce_free(struct daemon_roce *r)
 	sd_event_source_disable_unref(r->watch_source);
 	if (r->watch)
 		netdev_watch_close(r->watch);
+	for (unsigned i = 0; i < r->n_ports; i++)
+		free(r->port[i].host);
 	free(r->port);
 	free(r);
 }
 
 const char *daemon_roce_device(const struct daemon_roce *r, uint32_t index)
 {
-	return r->port[index].device;
+	return daemon_roce_port(r, index)->device;
 }

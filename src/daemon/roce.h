@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A RoCE fabric: one host, with an HCA of one Ethernet port for each network device that was
- * named. The devices are watched, and the ports follow them: addresses become GIDs, state and MTU
- * the port's. There are no switches, and nobody manages the subnet: what the network is like is
- * not ours to say.
+ * RoCE: an HCA of one Ethernet port for each network device that was named, on a host of its own,
+ * or on hosts of an InfiniBand fabric. The devices are watched, and the ports follow them:
+ * addresses become GIDs, state and MTU the port's. There are no switches, and nobody manages the
+ * subnet: what the network is like is not ours to say.
  *
  * A device is known by its name when we start; from then on by its index, whatever it is called,
  * until it goes; the next device of that name is it again.
@@ -16,11 +16,13 @@
 
 struct fabric_plan;
 
-/* Looks for the devices in @names, with commas between. 0 and *@r, or -errno with @why. */
+/* Looks for the devices in @names, with commas between; beside InfiniBand each is followed by @ and
+ * the name of its host. 0 and *@r, or -errno with @why. */
 int daemon_roce_open(struct daemon_roce **r, const char *names, char *why, size_t len);
 
-/* Plans a host with an HCA for each. 0 or -errno. */
-int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan);
+/* Plans an HCA for each, on its host: of those that are planned, or a new one. 0, or -errno with
+ * @why. */
+int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan, char *why, size_t len);
 
 /* The fabric is built: its ports come to life and follow their devices. 0, or -errno with @why. */
 int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *needs, char *why,

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "daemon/roce_groups.h"
 #include "fabric/attach.h"
+#include "fabric/ethernet.h"
 
 static int join(struct daemon_roce_port *p, const struct ib_gid *mgid)
 {
@@ -21,7 +22,7 @@ static int join(struct daemon_roce_port *p, const struct ib_gid *mgid)
 
 static struct daemon_roce_port *port_of(struct daemon_roce *r, uint32_t hca)
 {
-	return &r->port[r->d.f->region->hcas[hca].first_port];
+	return daemon_roce_port(r, r->d.f->region->hcas[hca].first_port);
 }
 
 int daemon_roce_attach(struct daemon_roce *r, const struct daemon_qp *qp, const struct ib_gid *mgid,
@@ -48,18 +49,18 @@ static void on_emptied(void *arg, uint32_t hca, const struct ib_gid *mgid)
 {
 	struct daemon_roce *r = arg;
 
-	if (r->d.f->settings.roce_attach_joins)
+	if (r->d.f->settings.roce_attach_joins && fabric_hca_is_ethernet(r->d.f, hca))
 		netdev_mcast_leave(port_of(r, hca)->mcast, mgid);
 }
 
 int daemon_roce_join(struct daemon_roce *r, struct fabric_port *port, const struct ib_gid *mgid)
 {
-	return join(&r->port[port->index], mgid);
+	return join(daemon_roce_port(r, port->index), mgid);
 }
 
 void daemon_roce_leave(struct daemon_roce *r, struct fabric_port *port, const struct ib_gid *mgid)
 {
-	netdev_mcast_leave(r->port[port->index].mcast, mgid);
+	netdev_mcast_leave(daemon_roce_port(r, port->index)->mcast, mgid);
 }
 
 /* ---- life ---- */

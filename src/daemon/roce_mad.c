@@ -40,7 +40,7 @@ static bool is_for_us(const struct daemon_roce_port *p, const struct control_roc
 
 void daemon_roce_mad(struct daemon_roce *r, uint32_t port, const struct control_roce_mad *came)
 {
-	struct daemon_roce_port *p = &r->port[port];
+	struct daemon_roce_port *p = daemon_roce_port(r, port);
 	struct fabric_mad mad = { .src_qpn = came->src_qpn & IB_QPN_MASK,
 		                  .dest_qpn = IB_QPN_GSI,
 		                  .qkey = came->qkey,
@@ -71,7 +71,7 @@ static struct ib_gid source_for(const struct daemon_roce_port *p, const struct i
 void daemon_roce_send_mad(struct daemon_roce *r, struct fabric_port *from,
                           const struct fabric_mad *mad)
 {
-	struct daemon_roce_port *p = &r->port[from->index];
+	struct daemon_roce_port *p = daemon_roce_port(r, from->index);
 	struct wire_roce_packet packet = {
 		.ip = { .sgid = mad->sgid, .dgid = mad->dgid, .hop_limit = HOP_LIMIT },
 		.h.bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY,

@@ -170,7 +170,7 @@ static int duplicate(int fd)
 int daemon_roce_socket(struct daemon_roce *r, uint32_t port,
                        const struct control_roce_socket *request, uint32_t *source_port)
 {
-	struct daemon_roce_port *p = &r->port[port];
+	struct daemon_roce_port *p = daemon_roce_port(r, port);
 
 	switch (request->kind) {
 	case CONTROL_ROCE_RECEIVE:

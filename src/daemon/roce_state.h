@@ -27,6 +27,7 @@ struct daemon_roce_needs {
 struct daemon_roce_port {
 	struct daemon_roce *roce;
 	char device[IFNAMSIZ];
+	char *host;   /* where its HCA is; NULL: on the only host */
 	int ifindex;  /* 0: the device is gone */
 	uint32_t mtu; /* the device's */
 	struct fabric_port *port;
@@ -46,12 +47,18 @@ struct daemon_roce {
 	struct daemon_roce_needs d; /* all NULL until it starts */
 	struct netdev_watch *watch;
 	sd_event_source *watch_source;
-	struct daemon_roce_port *port;
+	struct daemon_roce_port *port; /* all ports on Ethernet, in the order of the port table */
 	unsigned n_ports;
 	/* the daemon as a process that uses its own fabric */
 	struct daemon_client *self;
 	struct control_client *control;
 	struct hca_process *process;
 };
+
+/* The port with that index in the port table, which is on Ethernet. */
+static inline struct daemon_roce_port *daemon_roce_port(const struct daemon_roce *r, uint32_t index)
+{
+	return &r->port[index - r->d.f->n_ib_ports];
+}
 
 #endif

@@ -173,7 +173,7 @@ static bool list_seen(const struct daemon_show *s, struct show_at *at)
 				                       .mlid = g->entry[0].mlid };
 	}
 	qsort(seen, at->n, sizeof(*seen), compare_seen);
-	if (!s->roce)
+	if (s->f->n_ib_ports)
 		at->n = merge_hcas(seen, at->n);
 	at->state = seen;
 	return true;
@@ -183,12 +183,12 @@ static void add_seen(const struct daemon_show *s, struct show_json *o, const str
 {
 	show_open(o, NULL, '{');
 	show_add_gid(o, "mgid", &g->mgid);
-	if (s->roce)
+	if (!s->f->n_ib_ports)
 		show_add_text(o, "hca", "%s", s->f->region->hcas[g->hca].name);
 	else
 		show_add_text(o, "mlid", "0x%04x", g->mlid);
 	add_attached(s, o, &g->mgid);
-	if (!s->roce)
+	if (s->f->n_ib_ports)
 		add_tree(s, o, g->mlid);
 	show_close(o, '}');
 }
@@ -219,7 +219,7 @@ static bool show_bare_tree(const struct daemon_show *s, struct show_at *at, stru
 {
 	uint32_t mlid = IB_LID_MCAST_FIRST + at->part - at->n;
 
-	if (s->roce || mlid >= IB_LID_PERMISSIVE)
+	if (!s->f->n_ib_ports || mlid >= IB_LID_PERMISSIVE)
 		return false;
 	at->work += s->f->n_switches + 1;
 	if (!has_tree(s, (uint16_t)mlid) || is_seen(at, (uint16_t)mlid))
@@ -233,7 +233,7 @@ static bool show_bare_tree(const struct daemon_show *s, struct show_at *at, stru
 
 bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
-	if (!s->roce && s->subnet->mad.sa)
+	if (s->f->n_ib_ports && s->subnet->mad.sa)
 		return show_mlid(s->subnet->mad.sa, s, at, o);
 	if (!at->state && !list_seen(s, at)) {
 		o->failed = true;

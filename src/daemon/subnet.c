@@ -100,7 +100,7 @@ static int take_over(struct daemon_subnet *s)
 /* The new subnet administrator knows no members of groups: all ports have to register with it. */
 static void ask_to_register(struct daemon_subnet *s)
 {
-	for (unsigned i = 0; i < s->f->n_hca_ports; i++) {
+	for (unsigned i = 0; i < s->f->n_ib_ports; i++) {
 		struct fabric_port *p = s->f->hca_port[i];
 
 		if (p->state != IB_PORT_ACTIVE)
@@ -186,7 +186,7 @@ static struct fabric_port *free_port(const struct daemon_subnet *s)
 {
 	struct fabric_port *down = NULL;
 
-	for (unsigned i = 0; i < s->f->n_hca_ports; i++) {
+	for (unsigned i = 0; i < s->f->n_ib_ports; i++) {
 		struct fabric_port *p = s->f->hca_port[i];
 
 		if (!p->peer || (p->capabilities & PORT_CAP_SM))
@@ -223,7 +223,7 @@ static void move_away(struct daemon_subnet *s)
 	if (!s->sm)
 		return;
 	sm_move_to(s->sm, home);
-	for (unsigned i = 0; i < s->f->n_hca_ports; i++)
+	for (unsigned i = 0; i < s->f->n_ib_ports; i++)
 		if (s->f->hca_port[i]->state == IB_PORT_ACTIVE)
 			daemon_port_tell(s->ports, s->f->hca_port[i], IBV_EVENT_SM_CHANGE);
 }
@@ -271,7 +271,7 @@ static int change_sm(struct daemon_subnet *s)
 	sm_move(s->sm);
 	sm_role_move(s->mad.role, sm_port(s->sm));
 	set_is_sm(s, true);
-	for (unsigned i = 0; i < s->f->n_hca_ports; i++)
+	for (unsigned i = 0; i < s->f->n_ib_ports; i++)
 		if (s->f->hca_port[i]->state == IB_PORT_ACTIVE)
 			daemon_port_reset(s->ports, s->f->hca_port[i], IBV_EVENT_SM_CHANGE);
 	return 0;

@@ -430,7 +430,7 @@ static int attach(struct daemon_call *call)
 		return -ENOSYS;
 	if (!qp || !names_group(v, qp, req))
 		return -EINVAL;
-	if (v->roce)
+	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
 		return daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
 	return fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
 }

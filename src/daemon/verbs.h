@@ -12,7 +12,7 @@
 struct daemon_verbs {
 	struct fabric *f;
 	struct daemon_objects *objects;
-	struct daemon_roce *roce; /* NULL: the fabric is InfiniBand's */
+	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 };
 
 /* Adds the requests to the table; @v is filled in. */

@@ -126,6 +126,8 @@ static int add_hca(struct fabric *f, struct fabric_node *hca, uint32_t index)
 
 		p->index = f->n_hca_ports;
 		f->hca_port[f->n_hca_ports++] = p;
+		if (!p->ethernet && f->n_ib_ports++ != p->index)
+			return -EINVAL; /* behind one on Ethernet */
 		if (base_hash_add(&f->by_guid, &p->by_guid, guid_hash(p->guid)))
 			return -ENOMEM;
 	}
@@ -221,8 +223,9 @@ static int publish_hcas(struct fabric *f, const struct fabric_plan *plan)
 		for (unsigned k = node->n_ports; k > 0; k--) {
 			struct fabric_port *p = &f->node[i]->port[k];
 
+			n[node->host]--;
 			if (!p->ethernet)
-				give_address(f, p, node->host, (int)--n[node->host],
+				give_address(f, p, node->host, (int)n[node->host],
 				             main_port[node->host]);
 			fabric_port_publish(f, p);
 		}
@@ -346,7 +349,9 @@ struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gi
 		if (fabric_port_has_gid(f, a->port, gid))
 			return a->port;
 	}
-	return f->hca_port[0]->ethernet ? fabric_ethernet_find(f, f->hca_port[0], gid) : NULL;
+	if (f->n_ib_ports == f->n_hca_ports)
+		return NULL;
+	return fabric_ethernet_find(f, f->hca_port[f->n_ib_ports], gid);
 }
 
 uint64_t fabric_port_guid(const struct fabric_port *p, unsigned i)

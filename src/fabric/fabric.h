@@ -174,6 +174,7 @@ struct fabric {
 	unsigned n_nodes, n_switches;
 	struct fabric_port **hca_port; /* by index in the shared port table */
 	unsigned n_hca_ports;
+	unsigned n_ib_ports; /* the first of them; the others are on Ethernet, and no SM's */
 	struct base_hash by_guid, by_alias; /* of HCA ports */
 	uint32_t walk;
 	uint64_t subnet_prefix; /* host order */

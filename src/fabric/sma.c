@@ -372,7 +372,7 @@ static void set_prefix(struct request *r, uint64_t prefix)
 	if (!prefix || prefix == f->subnet_prefix)
 		return;
 	f->subnet_prefix = prefix; /* all ports of a subnet have the same prefix */
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
+	for (unsigned i = 0; i < f->n_ib_ports; i++)
 		fabric_port_publish(f, f->hca_port[i]);
 	fabric_mads_all_changed(f);
 	r->changed |= FABRIC_PORT_GIDS;

@@ -386,6 +386,6 @@ void fabric_traps_notice_keys(struct fabric *f)
 	if (n == f->mads->bad_keys_seen)
 		return;
 	f->mads->bad_keys_seen = n;
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
+	for (unsigned i = 0; i < f->n_ib_ports; i++)
 		notice_port(f, f->hca_port[i]);
 }

@@ -204,7 +204,7 @@ static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
 	unsigned mbps = UINT32_MAX;
 
 	*mtu = (uint8_t)f->settings.mtu;
-	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+	for (unsigned i = 0; i < f->n_ib_ports; i++) {
 		const struct fabric_port *p = f->hca_port[i];
 
 		if (!p->peer)

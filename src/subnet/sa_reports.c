@@ -55,7 +55,7 @@ int sa_reports_init(struct sa *sa)
 	if (!s)
 		return -ENOMEM;
 	sa->service_state = s;
-	s->n = f->n_hca_ports + f->n_switches;
+	s->n = f->n_ib_ports + f->n_switches;
 	s->in_service = calloc(s->n + 1, sizeof(*s->in_service));
 	s->queue = calloc(f->n_switches + 1, sizeof(struct fabric_node *));
 	s->reached = calloc(f->n_switches + 1, sizeof(*s->reached));

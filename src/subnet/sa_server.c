@@ -64,9 +64,9 @@ struct fabric_port *sa_end(const struct sa *sa, unsigned i)
 	const struct fabric *f = sa->f;
 	struct fabric_node *sw;
 
-	if (i < f->n_hca_ports)
+	if (i < f->n_ib_ports)
 		return f->hca_port[i];
-	sw = sm_switch(sa->sm, i - f->n_hca_ports);
+	sw = sm_switch(sa->sm, i - f->n_ib_ports);
 	return sw ? &sw->port[0] : NULL;
 }
 
@@ -107,7 +107,7 @@ struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
 	struct fabric_port *p = fabric_port_by_gid(sa->f, gid);
 	struct ib_gid own;
 
-	for (unsigned i = sa->f->n_hca_ports; !p; i++) {
+	for (unsigned i = sa->f->n_ib_ports; !p; i++) {
 		struct fabric_port *port = sa_end(sa, i);
 
 		if (!port)

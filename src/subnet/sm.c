@@ -33,7 +33,7 @@ int sm_new(struct sm **out, struct fabric *f, const struct sm_ops *ops)
 		sm_free(sm);
 		return ret;
 	}
-	while (sm->home + 1 < f->n_hca_ports && !f->hca_port[sm->home]->peer)
+	while (sm->home + 1 < f->n_ib_ports && !f->hca_port[sm->home]->peer)
 		sm->home++;
 	*out = sm;
 	return 0;
@@ -82,7 +82,7 @@ static void tell_sm_lid(struct sm *sm)
 	sm->told_home = sm->home;
 	for (unsigned i = 0; i < sm->net.n; i++)
 		sm->net.sw[i]->port[0].sm_lid = lid;
-	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+	for (unsigned i = 0; i < f->n_ib_ports; i++) {
 		f->hca_port[i]->sm_lid = lid;
 		publish(f, f->hca_port[i]);
 	}
@@ -134,7 +134,7 @@ int sm_sweep(struct sm *sm)
 		follow_tables(sm, changed);
 	tell_top(sm);
 	tell_sm_lid(sm);
-	base_log_debug(sm, "swept %u switches and %u HCA ports: %s", sm->net.n, sm->f->n_hca_ports,
+	base_log_debug(sm, "swept %u switches and %u HCA ports: %s", sm->net.n, sm->f->n_ib_ports,
 	               strerror(-ret));
 	return ret;
 }
@@ -187,8 +187,8 @@ void sm_move(struct sm *sm)
 {
 	struct fabric *f = sm->f;
 
-	for (unsigned n = 1; n < f->n_hca_ports; n++) {
-		unsigned next = (sm->home + n) % f->n_hca_ports;
+	for (unsigned n = 1; n < f->n_ib_ports; n++) {
+		unsigned next = (sm->home + n) % f->n_ib_ports;
 
 		if (f->hca_port[next]->state != IB_PORT_ACTIVE)
 			continue;

@@ -51,9 +51,9 @@ static uint8_t lmc_of(const struct sm *sm, const struct fabric_port *p)
 /* End port number @i: those of HCAs, then those of switches. NULL: there are no more. */
 static struct fabric_port *end_port(const struct sm *sm, unsigned i)
 {
-	if (i < sm->f->n_hca_ports)
+	if (i < sm->f->n_ib_ports)
 		return sm->f->hca_port[i];
-	i -= sm->f->n_hca_ports;
+	i -= sm->f->n_ib_ports;
 	return i < sm->net.n ? &sm->net.sw[i]->port[0] : NULL;
 }
 

@@ -62,7 +62,7 @@ int sm_net_init(struct sm_net *net, struct fabric *f)
 	}
 	net->link = calloc(n_links + 1, sizeof(*net->link));
 	net->down = calloc(n_links + 1, sizeof(*net->down));
-	net->known = calloc(f->n_hca_ports + 1, sizeof(*net->known));
+	net->known = calloc(f->n_ib_ports + 1, sizeof(*net->known));
 	net->home_changed = calloc(f->n_nodes + 1, sizeof(*net->home_changed));
 	if (!net->link || !net->down || !net->known || !net->home_changed)
 		return -ENOMEM;
@@ -116,7 +116,7 @@ void sm_net_look(struct sm_net *net)
 	for (unsigned i = 0; i < net->n; i++)
 		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++)
 			look_at_link(net, i, &net->link[k]);
-	for (unsigned i = 0; i < net->f->n_hca_ports; i++)
+	for (unsigned i = 0; i < net->f->n_ib_ports; i++)
 		look_at_port(net, net->f->hca_port[i]);
 	if (first)
 		net->came_up = false;

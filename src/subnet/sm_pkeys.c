@@ -171,7 +171,7 @@ int sm_pkeys_write(struct sm *sm)
 		return 0;
 	if (!membership)
 		return -ENOMEM;
-	for (unsigned i = 0; i < sm->f->n_hca_ports; i++) {
+	for (unsigned i = 0; i < sm->f->n_ib_ports; i++) {
 		find_keys(all, sm->f->hca_port[i], i == sm->home, membership, &k);
 		set_port(sm, sm->f->hca_port[i], &k);
 	}

@@ -105,7 +105,7 @@ static void list_peers(struct sm_role *r)
 	for (unsigned i = r->n_peers; i--;)
 		if (!says_is_sm(r, r->peer[i].port))
 			r->peer[i] = r->peer[--r->n_peers];
-	for (unsigned i = 0; i < r->f->n_hca_ports; i++)
+	for (unsigned i = 0; i < r->f->n_ib_ports; i++)
 		if (says_is_sm(r, r->f->hca_port[i]) && !find_peer(r, r->f->hca_port[i]))
 			add_peer(r, r->f->hca_port[i]);
 }
