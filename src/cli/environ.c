@@ -21,6 +21,7 @@
 #include "cli/program.h"
 #include "control/client.h"
 #include "hosts/namespaces.h"
+#include "hosts/processors.h"
 
 /* Puts @first in front of a list with colons, such as PATH, if it is not in front already. */
 static int prepend(const char *variable, const char *first)
@@ -135,7 +136,8 @@ int cli_environ_set(const char *fabric, const char *host)
 	      set_sysfs(lib) || set_sanitizer() || setenv("UMBEL_RUNTIME_DIR", runtime, 1) ||
 	      setenv("UMBEL_FABRIC", fabric, 1) ||
 	      (host ? setenv("UMBEL_HOST", host, 1) : unsetenv("UMBEL_HOST")) ||
-	      unsetenv("UMBEL_HOST_IS_NAME");
+	      /* an empty one says that we come from a host with a network of its own */
+	      (getenv("UMBEL_HOST_IS_NAME") && setenv("UMBEL_HOST_IS_NAME", "", 1));
 	if (ret) {
 		base_log("cannot set the environment: %s", strerror(errno));
 		return CLI_FAILED;
@@ -145,13 +147,14 @@ int cli_environ_set(const char *fabric, const char *host)
 
 int cli_enter_host(const char *fabric, const char *host, bool must)
 {
+	struct control_enter_host_reply about;
 	struct hosts_namespaces ns;
 	struct control_client *client;
 	int fd[CONTROL_MAX_FDS], ret = cli_connect_host(&client, fabric, host);
 
 	if (ret)
 		return ret;
-	ret = control_enter_host(client, fd);
+	ret = control_enter_host(client, &about, fd);
 	control_close(client);
 	if (ret == -EOPNOTSUPP && must)
 		base_log(
@@ -169,6 +172,8 @@ int cli_enter_host(const char *fabric, const char *host, bool must)
 		if (ns.user >= 0)
 			close(ns.user);
 	}
+	if (!ret && hosts_processors_limit(about.host, about.cpus, getenv("UMBEL_HOST_IS_NAME")))
+		base_log_warning(hosts, "host '%s' has all processors: it cannot be limited", host);
 	if (!ret)
 		return setenv("UMBEL_HOST_IS_NAME", "1", 1) ? CLI_FAILED : 0;
 	base_log("cannot go to the network of host '%s': %s; 'umbel exec --net host' stays on this "

@@ -394,15 +394,19 @@ int control_partitions(struct control_client *c, const char *name, int fd, char 
 	return rep.error;
 }
 
-int control_enter_host(struct control_client *c, int fd[static CONTROL_MAX_FDS])
+int control_enter_host(struct control_client *c, struct control_enter_host_reply *reply,
+                       int fd[static CONTROL_MAX_FDS])
 {
 	unsigned n = 0;
 	int ret;
 
 	for (unsigned i = 0; i < CONTROL_MAX_FDS; i++)
 		fd[i] = -1;
-	ret = control_call(
-	        c, &(struct control_call){ .type = CONTROL_ENTER_HOST, .fd = fd, .n_fds = &n });
+	ret = control_call(c, &(struct control_call){ .type = CONTROL_ENTER_HOST,
+	                                              .reply = reply,
+	                                              .reply_bytes = sizeof(*reply),
+	                                              .fd = fd,
+	                                              .n_fds = &n });
 	if (ret || n >= 3)
 		return ret;
 	for (unsigned i = 0; i < n; i++)

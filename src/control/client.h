@@ -107,7 +107,8 @@ int control_partitions(struct control_client *c, const char *name, int fd, char 
 
 /* The namespaces of the host that we said hello on: network, host name, mounts, and the user
  * namespace or -1. The descriptors are the caller's. -EOPNOTSUPP: it has none. */
-int control_enter_host(struct control_client *c, int fd[static CONTROL_MAX_FDS]);
+int control_enter_host(struct control_client *c, struct control_enter_host_reply *reply,
+                       int fd[static CONTROL_MAX_FDS]);
 
 /* Asks the daemon to end; returns when it has. -ETIMEDOUT: it does not. */
 int control_stop(struct control_client *c);

@@ -417,6 +417,10 @@ struct control_partitions_reply {
  * network, host name and mounts, and of the user namespace that they are in, if they are in one.
  * -EOPNOTSUPP: the host has none.
  */
+struct control_enter_host_reply {
+	uint32_t host; /* its number */
+	uint32_t cpus; /* processors that it may use; 0: all */
+};
 
 /*
  * What sysfs shows of an HCA's port and is not in the shared memory: the description of its node,

@@ -243,6 +243,7 @@ void daemon_hosts_fini(struct daemon_hosts *hosts)
 static int enter(struct daemon_call *call)
 {
 	const struct daemon_hosts *hosts = call->module;
+	struct control_enter_host_reply *reply;
 	const struct hosts_namespaces *ns;
 	int host = call->client->host_index, ret = 0;
 
@@ -255,7 +256,11 @@ static int enter(struct daemon_call *call)
 		if (fd >= 0)
 			ret = daemon_call_give_copy(call, fd);
 	}
-	return ret;
+	if (ret)
+		return ret;
+	reply = daemon_call_reply(call, sizeof(*reply));
+	*reply = (struct control_enter_host_reply){ (uint32_t)host, hosts->f->settings.host_cpus };
+	return 0;
 }
 
 static const struct daemon_request requests[] = {

@@ -43,6 +43,7 @@ static const struct setting {
 	SETTING(keep_groups, 1, 0, 1, true),
 	SETTING(roce_attach_joins, 1, 0, 1, false),
 	SETTING(roce_segments, 1, 0, 1, false),
+	SETTING(host_cpus, 0, 0, 8192, false),
 #undef SETTING
 };
 

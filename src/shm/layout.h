@@ -78,7 +78,8 @@ struct shm_settings {
 	uint32_t roce_attach_joins; /* flag: attaching on an Ethernet port joins the IP group */
 	uint32_t roce_segments; /* flag: messages leave in larger pieces, which the device cuts */
 	uint32_t keep_groups; /* flag: who has to register again does not hear of it; may change */
-	uint32_t reserved[12];
+	uint32_t host_cpus;   /* processors that a host with a network of its own may use; 0: all */
+	uint32_t reserved[11];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

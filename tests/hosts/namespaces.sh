@@ -88,3 +88,21 @@ expect 2 "umbel: up: --ipoib does not go with --roce: *" umbel up --ipoib --roce
 # ---- many
 expect 0 $'h60\nfd75:6d62:656c::3c *h60' umbel run --hosts 60 --ipoib --host h60 -- \
 	sh -c 'hostname; getent hosts h60'
+
+# ---- processors of a host: as many as it is to have, or as there are
+all=$(nproc --all)
+umbel up --hosts 2 --ipoib --set host_cpus=1 > /dev/null || exit 1
+expect 0 1 on h1 nproc
+expect 0 1 umbel exec h1 -- umbel exec h2 -- nproc
+expect 0 "$(nproc)" nproc
+if [ "$(nproc)" -ge 2 ]; then
+	[ "$(on h1 'taskset -cp $$' | sed 's/.*: //')" != "$(on h2 'taskset -cp $$' | sed 's/.*: //')" ] ||
+		complain 'h1 and h2 share a processor'
+	way=$(umbel exec h1 -- umbel exec h2 -- sh -c 'taskset -cp $$')
+	[ "${way##*: }" = "$(on h2 'taskset -cp $$' | sed 's/.*: //')" ] || complain "h2 has others by way of h1: $way"
+fi
+umbel down > /dev/null
+umbel up --hosts 2 --ipoib --set host_cpus=$((all + 1)) > /dev/null
+expect 0 "$(nproc)" on h2 nproc
+umbel down > /dev/null
+expect 1 '*the value is out of range*' umbel up --hosts 2 --set host_cpus=8193
