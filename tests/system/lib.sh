@@ -10,7 +10,7 @@ failed=0
 programs=()	# those that start() started, by name
 declare -A pid=() ended=()
 ports=0
-deadline=540
+deadline=$((${UMBEL_TEST_SECONDS:-600} - 60))
 
 # Ends what still runs. A test that failed shows what its programs printed.
 finish()
@@ -50,7 +50,7 @@ expect()
 		complain "$*"$'\n'"expected: $text"$'\n'"got:      $output"
 }
 
-# wait_until WHAT COMMAND...: until the command succeeds, or the test has run for 540 s ($deadline):
+# wait_until WHAT COMMAND...: until the command succeeds, or the test has run for $deadline seconds:
 # so it can still say what is wrong before ctest ends it.
 wait_until()
 {
