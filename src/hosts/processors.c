@@ -4,42 +4,47 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "hosts/processors.h"
 
 #define MOST 8192 /* as many as Linux may be built for */
 
-void hosts_processors_pick(const cpu_set_t *all, size_t bytes, unsigned host, unsigned n,
-                           cpu_set_t *own)
+void hosts_processors_pick(const bool *all, unsigned n_all, unsigned host, unsigned n, bool *own)
 {
-	unsigned count = (unsigned)CPU_COUNT_S(bytes, all), nth = 0;
-	unsigned first = count ? (unsigned)((size_t)host * n % count) : 0;
+	unsigned count = 0, nth = 0, first;
 
-	CPU_ZERO_S(bytes, own);
-	for (unsigned cpu = 0; cpu < bytes * 8; cpu++) {
-		if (!CPU_ISSET_S(cpu, bytes, all))
-			continue;
-		/* how far it is behind the first, around the end */
-		if ((nth++ + count - first) % count < n)
-			CPU_SET_S(cpu, bytes, own);
-	}
+	for (unsigned i = 0; i < n_all; i++)
+		count += all[i];
+	first = count ? (unsigned)((size_t)host * n % count) : 0;
+	/* how far each is behind the first, around the end */
+	for (unsigned i = 0; i < n_all; i++)
+		own[i] = all[i] && (nth++ + count - first) % count < n;
 }
 
 int hosts_processors_limit(unsigned host, unsigned n, bool was_on_host)
 {
-	cpu_set_t all[MOST / CPU_SETSIZE], own[MOST / CPU_SETSIZE];
+	cpu_set_t set[MOST / CPU_SETSIZE];
+	bool all[MOST], own[MOST];
 
 	if (!n)
 		return 0;
 	if (was_on_host) { /* back to all that we may have: the kernel knows them */
-		memset(all, 0xFF, sizeof(all));
-		if (sched_setaffinity(0, sizeof(all), all))
+		memset(set, 0xFF, sizeof(set));
+		if (sched_setaffinity(0, sizeof(set), set))
 			return -errno;
 	}
-	memset(all, 0, sizeof(all));
-	if (sched_getaffinity(0, sizeof(all), all))
+	memset(set, 0, sizeof(set));
+	if (sched_getaffinity(0, sizeof(set), set))
 		return -errno;
-	hosts_processors_pick(all, sizeof(all), host, n, own);
-	return sched_setaffinity(0, sizeof(own), own) ? -errno : 0;
+	for (unsigned i = 0; i < MOST; i++)
+		all[i] = CPU_ISSET_S(i, sizeof(set), set);
+	hosts_processors_pick(all, MOST, host, n, own);
+	CPU_ZERO_S(sizeof(set), set);
+	for (unsigned i = 0; i < MOST; i++)
+		if (own[i])
+			CPU_SET_S(i, sizeof(set), set);
+	return sched_setaffinity(0, sizeof(set), set) ? -errno : 0;
 }

@@ -6,14 +6,11 @@
 #ifndef HOSTS_PROCESSORS_H
 #define HOSTS_PROCESSORS_H
 
-#include <sched.h>
 #include <stdbool.h>
-#include <stddef.h>
 
-/* @n processors of @all, both of @bytes, for host number @host; all, if there are no more.
- * Neighbours share none as long as there are enough. */
-void hosts_processors_pick(const cpu_set_t *all, size_t bytes, unsigned host, unsigned n,
-                           cpu_set_t *own);
+/* @n of those of the @n_all processors that are in @all, for host number @host, in @own; all, if
+ * there are no more. Neighbours share none as long as there are enough. */
+void hosts_processors_pick(const bool *all, unsigned n_all, unsigned host, unsigned n, bool *own);
 
 /* Limits this process, and whatever it starts, to @n processors for host number @host; 0: to none.
  * @was_on_host: it may be limited already, to those of another one. 0 or -errno. */
