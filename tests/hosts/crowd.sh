@@ -64,4 +64,10 @@ told()
 }
 wait_until 'h3 is told that h2 is back' told
 
+# so does one that gets an address
+received=$(counter received h3)
+umbel exec h1 -- env PATH="$PATH" ip address add 10.0.200.1/16 dev ib0
+wait_until 'h3 is told of the address of h1' told
+expect 0 '*' umbel exec h3 -- ping -c 1 -w 200 10.0.200.1
+
 umbel down > /dev/null
