@@ -63,6 +63,7 @@ enum control_type {
 	CONTROL_CLOSE_XRCD,
 	CONTROL_OPEN_QP,
 	CONTROL_GET_TARGET,
+	CONTROL_RESIZE_SRQ,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -185,7 +186,13 @@ struct control_create_srq {
 	uint32_t hca_handle;
 	uint32_t max_wr, max_sge;
 };
-struct control_create_srq_reply {
+/* Another ring for more receives, where the queue's will be from now on; struct shm_ring.moving is
+ * set. What is left in the ring before it is for the process to move. Reply as to CREATE_SRQ. */
+struct control_resize_srq {
+	uint32_t srq;
+	uint32_t max_wr;
+};
+struct control_create_srq_reply { /* CREATE_SRQ, RESIZE_SRQ */
 	uint64_t ring_off, entries_off;
 	uint32_t srq; /* index */
 	uint16_t ring_gen;

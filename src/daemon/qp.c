@@ -346,21 +346,23 @@ static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
 	if (!target || target->qpn != qpn)
 		return;
 	qp->undo_qpn = qpn;
-	qp->undo_srq = false;
+	qp->undo_srq = 0;
 	shm_ring_walk_begin(&qp->undo, ring_of(all, target), target->ring_shift);
 }
 
-/* The ring is done with. Goes on with that of the shared queue by which its QP receives; false:
- * there is none, or that is done as well. */
+/* The ring is done with. Goes on with those of the shared queue by which its QP receives; false:
+ * there is none, or they are done as well. */
 static bool begin_undo_srq(struct daemon_qps *all, struct daemon_qp *qp)
 {
 	const struct daemon_qp *target = live_qp_at(all, SHM_QP_INDEX(qp->undo_qpn));
+	const struct daemon_srq *srq = target ? target->srq : NULL;
+	const struct daemon_srq_ring *r;
 
-	if (qp->undo_srq || !target || !target->srq)
+	if (!srq || qp->undo_srq > srq->n_old)
 		return false;
-	qp->undo_srq = true;
-	shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, target->srq->ring_off),
-	                    target->srq->ring_shift);
+	r = qp->undo_srq ? &srq->old[qp->undo_srq - 1] : &srq->ring;
+	qp->undo_srq++;
+	shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off), r->shift);
 	return true;
 }
 
@@ -653,6 +655,21 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	if (s->pkey != old_pkey)
 		walk_again(all, qp);
 	return 0;
+}
+
+void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq)
+{
+	const struct daemon_qp *qp;
+
+	LIST_FOREACH(qp, &srq->holder->qps, entry)
+	{
+		struct shm_qp *s = record_of(all, qp->qpn);
+
+		if (qp->srq != srq)
+			continue;
+		shm_write_begin(&s->seq);
+		shm_write_end(&s->seq);
+	}
 }
 
 void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p)

@@ -32,7 +32,7 @@ struct daemon_qp {
 	struct daemon_memory_want want;
 	/* when its process is dead: undoes what it was doing to the ring of this QP; 0: nothing */
 	uint32_t undo_qpn;
-	bool undo_srq; /* the shared queue of that QP's receives has its turn */
+	unsigned undo_srq; /* rings of the shared queue of that QP's receives that had their turn */
 	struct shm_ring_walk undo;
 	/* its end, which the holder need not live to see */
 	struct daemon_chore end;
@@ -97,6 +97,10 @@ unsigned daemon_qps_count(const struct daemon_qps *all);
 /* Changes what senders must know of its state. 0 or -EINVAL. */
 int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
                      const struct control_modify_qp *m);
+
+/* What a shared receive queue's record says has changed: who sends to a queue pair that receives by
+ * it looks again. */
+void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq);
 
 /* The port's P_Key table has changed: its QPs have what is now where their index points. */
 void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p);

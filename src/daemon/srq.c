@@ -26,44 +26,52 @@ void daemon_srqs_fini(struct daemon_srqs *all)
 	base_idtable_fini(&all->ids);
 }
 
-static struct shm_ring *ring_of(const struct daemon_srqs *all, const struct daemon_srq *srq)
+static struct shm_ring *ring_at(const struct daemon_srqs *all, const struct daemon_srq_ring *r)
 {
-	return daemon_memory_ring_at(all->memory, srq->ring_off);
+	return daemon_memory_ring_at(all->memory, r->off);
 }
 
-static void publish(struct daemon_srqs *all, const struct daemon_srq *srq, uint32_t max_sge)
+static void publish(struct daemon_srqs *all, const struct daemon_srq *srq, bool moving)
 {
 	struct shm_srq *s = &all->region->srqs[srq->index];
+	struct shm_ring *ring = ring_at(all, &srq->ring);
 
 	if (!all->next_gen)
 		all->next_gen = 1; /* 0 is what memory has that was never a ring */
-	shm_ring_init(ring_of(all, srq), all->next_gen, 0);
+	shm_ring_init(ring, all->next_gen, 0);
+	atomic_store_explicit(&ring->moving, moving, memory_order_relaxed);
 	shm_write_begin(&s->seq);
 	s->live = 1;
-	s->ring_off = srq->ring_off;
-	s->entries_off = srq->entries_off;
+	s->ring_off = srq->ring.off;
+	s->entries_off = srq->ring.entries_off;
 	s->ring_gen = all->next_gen++;
-	s->ring_shift = srq->ring_shift;
-	s->max_sge = max_sge;
+	s->ring_shift = srq->ring.shift;
+	s->max_sge = srq->max_sge;
 	shm_write_end(&s->seq);
 }
 
-/* Memory of the ring, and of the scatter entries. It has twice as many positions as receives: a
- * sender that is at work holds one back. */
-static int allocate(struct daemon_srqs *all, struct daemon_srq *srq,
-                    const struct control_create_srq *want)
+/* Memory of a ring for @max_wr receives. It has twice as many positions as receives: a sender that
+ * is at work holds one back. */
+static int allocate(struct daemon_srqs *all, struct daemon_srq *srq, uint32_t max_wr,
+                    struct daemon_srq_ring *r)
 {
-	uint64_t entries = (uint64_t)want->max_wr * want->max_sge * sizeof(struct shm_entry);
+	uint64_t entries = (uint64_t)max_wr * srq->max_sge * sizeof(struct shm_entry);
 
-	srq->ring_shift = (uint8_t)(base_log2_up(want->max_wr) + 1);
-	srq->ring_off = daemon_memory_ring(all->memory, srq->ring_shift);
-	if (!srq->ring_off)
+	r->shift = (uint8_t)(base_log2_up(max_wr) + 1);
+	r->off = daemon_memory_ring(all->memory, r->shift);
+	if (!r->off)
 		return daemon_memory_none(all->memory, true, &srq->holder->want);
-	srq->entries_off = daemon_memory_payload(all->memory, entries);
-	if (srq->entries_off)
+	r->entries_off = daemon_memory_payload(all->memory, entries);
+	if (r->entries_off)
 		return 0;
-	daemon_memory_retire_ring(all->memory, srq->ring_off, srq->ring_shift, 0);
+	daemon_memory_retire_ring(all->memory, r->off, r->shift, 0);
 	return daemon_memory_none(all->memory, false, &srq->holder->want);
+}
+
+static void free_ring(struct daemon_srqs *all, const struct daemon_srq_ring *r)
+{
+	daemon_memory_retire_ring(all->memory, r->off, r->shift, 0);
+	daemon_memory_free_payload(all->memory, r->entries_off);
 }
 
 int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,
@@ -76,13 +84,15 @@ int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,
 		return -ENOMEM;
 	srq->hca = h;
 	srq->holder = h->holder;
+	srq->max_wr = want->max_wr;
+	srq->max_sge = want->max_sge;
 	ret = base_idtable_add(&all->ids, srq, &srq->index);
 	if (ret)
 		goto err_free;
-	ret = allocate(all, srq, want);
+	ret = allocate(all, srq, want->max_wr, &srq->ring);
 	if (ret)
 		goto err_index;
-	publish(all, srq, want->max_sge);
+	publish(all, srq, false);
 	LIST_INSERT_HEAD(&srq->holder->srqs, srq, entry);
 	*out = srq;
 	return 0;
@@ -93,6 +103,23 @@ err_free:
 	return ret == -ENOSPC ? -ENOMEM : ret;
 }
 
+int daemon_srq_resize(struct daemon_srqs *all, struct daemon_srq *srq, uint32_t max_wr)
+{
+	struct daemon_srq_ring next;
+	int ret;
+
+	if (max_wr <= srq->max_wr || srq->n_old == DAEMON_SRQ_OLD_RINGS)
+		return -EINVAL;
+	ret = allocate(all, srq, max_wr, &next);
+	if (ret)
+		return ret;
+	srq->old[srq->n_old++] = srq->ring;
+	srq->ring = next;
+	srq->max_wr = max_wr;
+	publish(all, srq, true);
+	return 0;
+}
+
 void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq)
 {
 	struct shm_srq *s = &all->region->srqs[srq->index];
@@ -100,8 +127,9 @@ void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq)
 	shm_write_begin(&s->seq);
 	s->live = 0;
 	shm_write_end(&s->seq);
-	daemon_memory_retire_ring(all->memory, srq->ring_off, srq->ring_shift, 0);
-	daemon_memory_free_payload(all->memory, srq->entries_off);
+	free_ring(all, &srq->ring);
+	for (unsigned i = 0; i < srq->n_old; i++)
+		free_ring(all, &srq->old[i]);
 	base_idtable_remove(&all->ids, srq->index);
 	LIST_REMOVE(srq, entry);
 	free(srq);
@@ -112,13 +140,26 @@ struct daemon_srq *daemon_srq_find(const struct daemon_srqs *all, uint32_t index
 	return base_idtable_get(&all->ids, index);
 }
 
+static bool take_mark(const struct daemon_srqs *all, const struct daemon_srq_ring *r)
+{
+	return atomic_exchange_explicit(&ring_at(all, r)->limit_reached, 0, memory_order_acq_rel);
+}
+
+/* The mark in shared memory is what anybody can check; without it the request is wrong. It may be
+ * in a ring that is not used any more. */
+static bool limit_was_reached(const struct daemon_srqs *all, const struct daemon_srq *srq)
+{
+	for (unsigned i = srq->n_old; i > 0; i--)
+		if (take_mark(all, &srq->old[i - 1]))
+			return true;
+	return take_mark(all, &srq->ring);
+}
+
 int daemon_srq_limit(struct daemon_srqs *all, uint32_t index)
 {
 	struct daemon_srq *srq = daemon_srq_find(all, index);
 
-	/* the mark in shared memory is what anybody can check; without it the request is wrong */
-	if (!srq || srq->holder->dead ||
-	    !atomic_exchange_explicit(&ring_of(all, srq)->limit_reached, 0, memory_order_acq_rel))
+	if (!srq || srq->holder->dead || !limit_was_reached(all, srq))
 		return -EINVAL;
 	daemon_hca_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, index);
 	return 0;

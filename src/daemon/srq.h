@@ -10,13 +10,25 @@
 #include "daemon/hca.h"
 #include "daemon/memory.h"
 
+/* A program that asks for twice as much each time, or all that there can be, needs fewer. */
+#define DAEMON_SRQ_OLD_RINGS 32
+
+/* Memory of a ring, and of the scatter entries of its receives. */
+struct daemon_srq_ring {
+	uint64_t off, entries_off;
+	uint8_t shift;
+};
+
 struct daemon_srq {
 	LIST_ENTRY(daemon_srq) entry;
 	struct daemon_holder *holder;
 	struct daemon_hca *hca;
 	uint32_t index;
-	uint64_t ring_off, entries_off;
-	uint8_t ring_shift;
+	uint32_t max_wr, max_sge;
+	struct daemon_srq_ring ring;
+	/* those before it, to which somebody may still look: they go with the queue */
+	struct daemon_srq_ring old[DAEMON_SRQ_OLD_RINGS];
+	unsigned n_old;
 	unsigned n_qps; /* that receive by it */
 };
 
@@ -34,6 +46,9 @@ void daemon_srqs_fini(struct daemon_srqs *all);
 /* 0; -EAGAIN: memory is being freed, the client asks again; -ENOMEM. */
 int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,
                    const struct control_create_srq *want, struct daemon_srq **out);
+/* Gives it another ring, for @max_wr receives. -EINVAL: that is not more; -EAGAIN and
+ * -ENOMEM as above. */
+int daemon_srq_resize(struct daemon_srqs *all, struct daemon_srq *srq, uint32_t max_wr);
 void daemon_srq_free(struct daemon_srqs *all, struct daemon_srq *srq);
 
 /* The one with this index; NULL: there is none. */

@@ -287,12 +287,25 @@ static int open_qp(struct daemon_call *call)
 	return ret;
 }
 
+static void tell_srq(struct daemon_call *call, const struct daemon_srq *srq)
+{
+	const struct daemon_verbs *v = call->module;
+	struct control_create_srq_reply *rep = daemon_call_reply(call, sizeof(*rep));
+
+	*rep = (struct control_create_srq_reply){
+		.ring_off = srq->ring.off,
+		.entries_off = srq->ring.entries_off,
+		.srq = srq->index,
+		.ring_gen = v->f->region->srqs[srq->index].ring_gen,
+		.ring_shift = srq->ring.shift,
+	};
+}
+
 static int create_srq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_create_srq *req = call->body;
 	struct daemon_hca *h = own_hca(call, req->hca_handle);
-	struct control_create_srq_reply *rep;
 	struct daemon_srq *srq;
 	int ret;
 
@@ -300,16 +313,25 @@ static int create_srq(struct daemon_call *call)
 	    req->max_sge > v->f->settings.max_sge)
 		return -EINVAL;
 	ret = daemon_srq_new(&v->objects->srqs, h, req, &srq);
+	if (!ret)
+		tell_srq(call, srq);
+	return ret;
+}
+
+static int resize_srq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_resize_srq *req = call->body;
+	struct daemon_srq *srq = own_srq(call, req->srq);
+	int ret;
+
+	if (!srq || req->max_wr > v->f->settings.max_qp_wr)
+		return -EINVAL;
+	ret = daemon_srq_resize(&v->objects->srqs, srq, req->max_wr);
 	if (ret)
 		return ret;
-	rep = daemon_call_reply(call, sizeof(*rep));
-	*rep = (struct control_create_srq_reply){
-		.ring_off = srq->ring_off,
-		.entries_off = srq->entries_off,
-		.srq = srq->index,
-		.ring_gen = v->f->region->srqs[srq->index].ring_gen,
-		.ring_shift = srq->ring_shift,
-	};
+	daemon_qps_renew(&v->objects->qps, srq);
+	tell_srq(call, srq);
 	return 0;
 }
 
@@ -689,6 +711,7 @@ static const struct daemon_request requests[] = {
 	ROW(ROCE_SOCKET, sizeof(struct control_roce_socket), roce_socket),
 	ROW(ROCE_MAD, sizeof(struct control_roce_mad), roce_mad),
 	ROW(CREATE_SRQ, sizeof(struct control_create_srq), create_srq),
+	ROW(RESIZE_SRQ, sizeof(struct control_resize_srq), resize_srq),
 	ROW(DESTROY_SRQ, sizeof(struct control_handle), destroy_srq),
 	ROW(OPEN_XRCD, sizeof(struct control_open_xrcd), open_xrcd),
 	{ .type = CONTROL_OPEN_XRCD_FILE,

@@ -383,6 +383,16 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	return true;
 }
 
+/* What becomes of a request for which no receive is there. While credits are moved to a larger
+ * ring, there may be some: it is no RNR, and is tried again. */
+static BASE_COLD int without_receive(const struct hca_exchange *x)
+{
+	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
+	return atomic_load_explicit(&x->credits->moving, memory_order_acquire)
+	               ? HCA_WAITS_FOR_PATH
+	               : HCA_WAITS_FOR_RECEIVE;
+}
+
 /* Takes the responder's oldest receive. False: there is none. */
 static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 {
@@ -581,7 +591,7 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 	if (base_unlikely(ret))
 		return ret;
 	if (base_unlikely(!take_receive(x, &rcv)))
-		return HCA_WAITS_FOR_RECEIVE;
+		return without_receive(x);
 	if (base_unlikely(bytes_of(&rcv) < r->length))
 		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
 	if (base_unlikely(!find_parts(x, &x->responder, rcv.entries, rcv.n, r->length,
@@ -670,7 +680,7 @@ static int write_memory(struct hca_exchange *x, const struct shm_request *r,
 	if (ret)
 		return ret;
 	if (uses_receive && !take_receive(x, &rcv))
-		return HCA_WAITS_FOR_RECEIVE;
+		return without_receive(x);
 	ret = copy(x, &x->responder, &to, &x->requester, &from, r->length);
 	if (!uses_receive)
 		return ret;

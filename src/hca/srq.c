@@ -3,6 +3,7 @@
  * Shared receive queues: see srq.h.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static int allocate(struct hca_srq *srq)
 {
 	size_t positions = (size_t)1 << srq->ring_shift;
 
+	srq->room = srq->max_wr;
 	srq->receive = calloc(srq->max_wr, sizeof(*srq->receive));
 	srq->sge = calloc((size_t)srq->max_wr * srq->max_sge, sizeof(*srq->sge));
 	srq->at_position = calloc(positions, sizeof(*srq->at_position));
@@ -209,22 +211,6 @@ static void check_limit(struct hca_srq *srq)
 	                    atomic_load_explicit(&srq->ring->tail, memory_order_relaxed));
 }
 
-int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)
-{
-	if (mask & ~IBV_SRQ_LIMIT || ((mask & IBV_SRQ_LIMIT) && attr->srq_limit > srq->max_wr))
-		return -EINVAL;
-	if (!(mask & IBV_SRQ_LIMIT))
-		return 0;
-	base_lock(&srq->lock);
-	/* seq_cst: before the look at the credits. Who takes one publishes, a full barrier, and
-	 * then looks at the limit: take_shared() and publish() in exchange.c */
-	atomic_store_explicit(&srq->ring->limit, attr->srq_limit, memory_order_seq_cst);
-	base_fence_behind_seq_cst();
-	check_limit(srq);
-	base_unlock(&srq->lock);
-	return 0;
-}
-
 void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr)
 {
 	attr->max_wr = srq->max_wr;
@@ -243,6 +229,7 @@ static void add_credit(struct hca_srq *srq, uint32_t n)
 
 	srq->at_position[srq->posted & ((1u << srq->ring_shift) - 1)] = n;
 	srq->receive[n].position = srq->posted;
+	srq->receive[n].used = false;
 	slot->imm = n;
 	slot->operation = n_sge == 1;
 	slot->receive.length = n_sge;
@@ -291,7 +278,7 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 
 	if ((uint32_t)wr->num_sge > srq->max_sge) /* negative ones too */
 		return -EINVAL;
-	if (!srq->first_free || !has_room(srq))
+	if (srq->n_used >= srq->max_wr || !has_room(srq))
 		return -ENOMEM;
 	n = srq->first_free - 1;
 	r = &srq->receive[n];
@@ -299,6 +286,7 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	r->wr_id = wr->wr_id;
 	r->n_sge = (uint32_t)wr->num_sge;
 	r->in_use = true;
+	srq->n_used++;
 	if (wr->num_sge)
 		memcpy(&srq->sge[(size_t)n * srq->max_sge], wr->sg_list,
 		       r->n_sge * sizeof(*wr->sg_list));
@@ -351,6 +339,165 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	return ret;
 }
 
+/* ---- size ---- */
+
+/* Memory for @room receives, of which the first ones are those that there are. -ENOMEM. */
+static int make_room(struct hca_srq *srq, uint32_t room)
+{
+	struct hca_srq_receive *receive = realloc(srq->receive, room * sizeof(*srq->receive));
+	struct ibv_sge *sge;
+	uint32_t *at;
+
+	if (receive)
+		srq->receive = receive;
+	sge = realloc(srq->sge, (size_t)room * srq->max_sge * sizeof(*srq->sge));
+	if (sge)
+		srq->sge = sge;
+	at = realloc(srq->at_position, 4 * (size_t)room * sizeof(*srq->at_position));
+	if (at)
+		srq->at_position = at;
+	return receive && sge && at ? 0 : -ENOMEM;
+}
+
+/* The receives behind those that there are become free ones. */
+static void add_room(struct hca_srq *srq, uint32_t room)
+{
+	for (uint32_t i = srq->room; i < room; i++)
+		srq->receive[i] =
+		        (struct hca_srq_receive){ .next_free =
+			                                  i + 1 < room ? i + 2 : srq->first_free };
+	srq->first_free = srq->room + 1;
+	srq->room = room;
+}
+
+/* No credit is left in the ring: waits for those that senders are about to use. One that is stopped
+ * meanwhile uses it later: the ring and the entries stay. */
+static void wait_for_senders(struct hca_srq *srq)
+{
+	uint64_t began = base_now_ns();
+
+	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++)
+		while (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_CLOSED) {
+			if (base_now_ns() - began > HCA_CONNECTED_WAIT_NS ||
+			    hca_process_gone(srq->ctx->process))
+				return;
+			sched_yield();
+		}
+}
+
+/* Takes all credits out of the ring. Returns how many: *@moved has the numbers of their receives.
+ */
+static uint32_t withdraw(struct hca_srq *srq, uint32_t *moved)
+{
+	uint32_t n = 0;
+
+	shm_ring_withdraw(srq->ring, srq->ring_shift, srq->ring_gen, srq->consumed, srq->posted);
+	wait_for_senders(srq);
+	for (uint32_t i = 0; i < srq->room; i++)
+		srq->receive[i].used = srq->receive[i].in_use;
+	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++)
+		if (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_VOID)
+			moved[n++] = srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
+	return n;
+}
+
+/* Moves the credits to the new ring. @moved has room for all positions of the old one. */
+static void move(struct hca_srq *srq, const struct control_create_srq_reply *next, uint32_t room,
+                 uint32_t *moved)
+{
+	struct shm_ring *old = srq->ring;
+	uint32_t n = withdraw(srq, moved);
+
+	srq->ring = shm_data_at(&srq->ctx->process->region, next->ring_off);
+	srq->entries = shm_data_at(&srq->ctx->process->region, next->entries_off);
+	srq->ring_shift = next->ring_shift;
+	srq->ring_gen = next->ring_gen;
+	srq->posted = srq->consumed = 0;
+	add_room(srq, room);
+	for (uint32_t i = 0; i < n; i++)
+		add_credit(srq, moved[i]);
+	atomic_store_explicit(&srq->ring->limit,
+	                      atomic_exchange_explicit(&old->limit, 0, memory_order_acq_rel),
+	                      memory_order_seq_cst);
+	/* release: pairs with the acquire in without_receive() */
+	atomic_store_explicit(&srq->ring->moving, 0, memory_order_release);
+	/* who has found no credit there, and holds its queue's lock, is to look again */
+	atomic_store_explicit(&old->waited_for, 0, memory_order_seq_cst);
+	check_limit(srq);
+}
+
+/* With the lock held. */
+static int grow(struct hca_srq *srq, uint32_t max_wr)
+{
+	const uint32_t most = srq->ctx->process->region.control->settings.max_qp_wr;
+	uint32_t room = max_wr > 2 * srq->room ? max_wr : 2 * srq->room;
+	struct control_resize_srq req = { .srq = srq->index, .max_wr = room < most ? room : most };
+	uint32_t *moved = malloc(sizeof(*moved) << srq->ring_shift);
+	struct control_create_srq_reply rep;
+	int ret = moved ? make_room(srq, req.max_wr) : -ENOMEM;
+
+	if (ret)
+		goto out;
+	reclaim(srq);
+	/* seq_cst: before the ring is another one. Who finds no credit here looks there */
+	atomic_store_explicit(&srq->ring->moving, 1, memory_order_seq_cst);
+	ret = hca_ask_memory(srq->ctx->process, &CONTROL_CALL(CONTROL_RESIZE_SRQ, &req, &rep));
+	if (ret)
+		atomic_store_explicit(&srq->ring->moving, 0, memory_order_release);
+	else
+		move(srq, &rep, req.max_wr, moved);
+out:
+	free(moved);
+	return ret;
+}
+
+/* With the lock held. */
+static int resize(struct hca_srq *srq, uint32_t max_wr)
+{
+	int ret = 0;
+
+	if (max_wr < srq->n_used)
+		return -EINVAL;
+	if (max_wr > srq->room)
+		ret = grow(srq, max_wr);
+	if (!ret)
+		srq->max_wr = max_wr;
+	return ret;
+}
+
+static int check_modify(const struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	const struct shm_settings *s = &srq->ctx->process->region.control->settings;
+	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr;
+	uint32_t limit = mask & IBV_SRQ_LIMIT
+	                         ? attr->srq_limit
+	                         : atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
+
+	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) || (mask & IBV_SRQ_MAX_WR && srq->xrc))
+		return -EINVAL;
+	return !max_wr || max_wr > s->max_qp_wr || limit > max_wr ? -EINVAL : 0;
+}
+
+int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	int ret;
+
+	base_lock(&srq->lock);
+	ret = check_modify(srq, attr, mask);
+	if (!ret && (mask & IBV_SRQ_MAX_WR))
+		ret = resize(srq, attr->max_wr);
+	if (!ret && (mask & IBV_SRQ_LIMIT)) {
+		/* seq_cst: before the look at the credits; pairs with take_shared() in exchange.c
+		 */
+		atomic_store_explicit(&srq->ring->limit, attr->srq_limit, memory_order_seq_cst);
+		check_limit(srq);
+	}
+	base_unlock(&srq->lock);
+	if (!ret && (mask & IBV_SRQ_MAX_WR))
+		help_all(srq);
+	return ret;
+}
+
 /* ---- queue pairs ---- */
 
 void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp)
@@ -373,12 +520,13 @@ static bool take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sg
 {
 	struct hca_srq_receive *r = &srq->receive[n];
 
-	if (n >= srq->max_wr || !r->in_use)
+	if (n >= srq->room || !r->in_use)
 		return false;
 	*wr_id = r->wr_id;
 	*n_sge = r->n_sge;
 	memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
 	r->in_use = false;
+	srq->n_used--;
 	r->next_free = srq->first_free;
 	srq->first_free = n + 1;
 	return true;
@@ -399,8 +547,9 @@ void hca_srq_return(struct hca_srq *srq, uint32_t n)
 {
 	base_lock(&srq->lock);
 	/* if its credit is not used up, or is void, reclaim() sees to it */
-	if (n < srq->max_wr && srq->receive[n].in_use &&
-	    shm_ring_peek(srq->ring, srq->ring_shift, srq->receive[n].position) == SHM_SLOT_DONE &&
+	if (n < srq->room && srq->receive[n].in_use &&
+	    (srq->receive[n].used || shm_ring_peek(srq->ring, srq->ring_shift,
+	                                           srq->receive[n].position) == SHM_SLOT_DONE) &&
 	    has_room(srq))
 		add_credit(srq, n);
 	base_unlock(&srq->lock);

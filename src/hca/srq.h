@@ -29,6 +29,7 @@ struct hca_srq_receive {
 	uint32_t next_free; /* 1 + its number; 0: the last */
 	uint32_t position;  /* of its credit in the ring */
 	bool in_use;        /* it was posted, and its completion was not polled */
+	bool used;          /* its credit was used up in a ring that was smaller */
 };
 
 struct hca_srq {
@@ -39,6 +40,8 @@ struct hca_srq {
 	uint32_t index;
 	uint32_t async_events_got;
 	uint32_t max_wr, max_sge;
+	uint32_t room;   /* receives that there is memory for: max_wr or more */
+	uint32_t n_used; /* of these: posted, and not polled */
 	struct shm_ring *ring;
 	struct shm_entry *entries; /* in shared memory: max_sge for each receive */
 	uint8_t ring_shift;
@@ -64,7 +67,9 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, struct hca_srq **out);
 /* -EBUSY: a queue pair uses it. Waits until all its events are acknowledged. */
 int hca_srq_destroy(struct hca_srq *srq);
-/* ibv_modify_srq(3): the limit; -EINVAL: the size, which is fixed, or a limit above that. */
+/* ibv_modify_srq(3): the size and the limit. -EINVAL: more than the device has, fewer than are
+ * posted, a limit above the size, or the size of an XRC one; -ENOMEM. Waits for a sender that is
+ * stopped while it takes a receive, for a second at most. */
 int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask);
 void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr);
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -343,6 +343,8 @@ struct shm_ring {
 	/* of a shared receive queue: an event is due once fewer credits are left; 0: none is */
 	_Atomic uint32_t limit;
 	_Atomic uint32_t limit_reached; /* that was so: the event can be sent */
+	/* its credits are being moved to another ring, or from one: who finds none looks again */
+	_Atomic uint32_t moving;
 	_Alignas(
 	        64) _Atomic uint32_t tail; /* a hint: positions below were claimed; senders write */
 	_Atomic uint32_t posted_seen;      /* a hint: posted is at least this; senders write */

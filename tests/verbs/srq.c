@@ -5,6 +5,10 @@
  */
 #include "lab.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 #define QPS     2
 #define MAX_WR  16
 #define MESSAGE 8192 /* bytes of a receive, in two entries */
@@ -305,6 +309,188 @@ static void datagrams_take_receives_of_it_too(void **state)
 	lab_quiet(to->cq);
 }
 
+/* ---- size ---- */
+
+static int resize(struct fixture *f, uint32_t max_wr)
+{
+	struct ibv_srq_attr attr = { .max_wr = max_wr };
+
+	return ibv_modify_srq(f->srq, &attr, IBV_SRQ_MAX_WR);
+}
+
+static void expect_size(struct fixture *f, uint32_t max_wr)
+{
+	struct ibv_srq_attr attr;
+
+	assert_int_equal(ibv_query_srq(f->srq, &attr), 0);
+	assert_int_equal(attr.max_wr, max_wr);
+	assert_int_equal(attr.max_sge, 2);
+}
+
+/* Sends by both queue pairs in turn, and takes what arrives. */
+static void expect_receives(struct fixture *f, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		send_by(f, (int)i % QPS, 1 + i, (char)i);
+		assert_int_equal(poll_one(f->a.send_cq).status, IBV_WC_SUCCESS);
+		expect_message(f, (int)i % QPS, 1 + i, (char)i);
+	}
+}
+
+/* What is posted before goes on to be there, in slots of the memory that may be used twice. */
+static void a_queue_grows_with_its_receives(void **state)
+{
+	static const uint32_t sizes[] = { MAX_WR + 1, 100, 101, 1000 };
+	struct fixture f;
+	unsigned n = 0;
+
+	(void)state;
+	make(&f, 0);
+	for (; n < MAX_WR; n++)
+		assert_int_equal(post(&f, n), 0);
+	expect_receives(&f, 5);
+	n -= 5;
+	for (unsigned i = 0; i < LAB_ARRAY(sizes); i++) {
+		assert_int_equal(resize(&f, sizes[i]), 0);
+		expect_size(&f, sizes[i]);
+		for (; n < sizes[i]; n++)
+			assert_int_equal(post(&f, n % MAX_WR), 0);
+		assert_int_equal(post(&f, 0), ENOMEM);
+		expect_receives(&f, 10);
+		n -= 10;
+	}
+	expect_receives(&f, n);
+	send_by(&f, 0, 10, 'w'); /* none is left: it waits, and is helped by the new ring */
+	assert_int_equal(ibv_poll_cq(f.a.send_cq, 1, &(struct ibv_wc){ 0 }), 0);
+	assert_int_equal(post(&f, 3), 0);
+	assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+	expect_message(&f, 0, 10, 'w');
+}
+
+static void a_queue_shrinks_to_what_is_posted(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(post(&f, i), 0);
+	assert_int_equal(resize(&f, 4), EINVAL);
+	expect_size(&f, MAX_WR);
+	assert_int_equal(resize(&f, 5), 0);
+	expect_size(&f, 5);
+	assert_int_equal(post(&f, 5), ENOMEM);
+	expect_receives(&f, 3);
+	assert_int_equal(resize(&f, 2), 0);
+	assert_int_equal(post(&f, 5), ENOMEM);
+	assert_int_equal(resize(&f, 0), EINVAL);
+	assert_int_equal(resize(&f, MAX_WR), 0);
+	for (unsigned i = 2; i < MAX_WR; i++)
+		assert_int_equal(post(&f, i), 0);
+	assert_int_equal(post(&f, 0), ENOMEM);
+	expect_receives(&f, MAX_WR);
+}
+
+static void messages_that_are_not_polled_keep_their_receives(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned i = 0; i < MAX_WR; i++)
+		assert_int_equal(post(&f, i), 0);
+	for (int i = 0; i < 4; i++)
+		send_by(&f, i % QPS, 5000, (char)('p' + i));
+	assert_int_equal(resize(&f, 4 * MAX_WR), 0);
+	for (int i = 0; i < 4; i += QPS)
+		expect_message(&f, 0, 5000, (char)('p' + i));
+	/* those of the second one are the program's again */
+	lab_to(f.b.qp[1], IBV_QPS_RESET);
+	for (unsigned i = 0; i < 3 * MAX_WR + 4; i++)
+		assert_int_equal(post(&f, i % MAX_WR), 0);
+	assert_int_equal(post(&f, 0), ENOMEM);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 4 * MAX_WR; i++) {
+		send_by(&f, 0, 8, 'q');
+		assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
+		expect_message(&f, 0, 8, 'q');
+	}
+}
+
+static void the_limit_goes_along(void **state)
+{
+	struct ibv_srq_attr attr = { .srq_limit = 3 };
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(post(&f, i), 0);
+	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_LIMIT), 0);
+	assert_int_equal(resize(&f, 100), 0);
+	assert_int_equal(ibv_query_srq(f.srq, &attr), 0);
+	assert_int_equal(attr.srq_limit, 3);
+	expect_receives(&f, 2);
+	lab_async_event(f.b.context, IBV_EVENT_SRQ_LIMIT_REACHED);
+	/* both at once; the limit must fit the new size */
+	attr = (struct ibv_srq_attr){ .max_wr = 300, .srq_limit = 200 };
+	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), 0);
+	lab_async_event(f.b.context, IBV_EVENT_SRQ_LIMIT_REACHED);
+	attr.srq_limit = 301;
+	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
+	expect_size(&f, 300);
+}
+
+#define MANY 400
+
+static _Atomic unsigned n_received;
+static _Atomic bool has_failed;
+
+/* A queue pair has room for as many messages that nobody has polled as its queue had receives when
+ * it was made. */
+static void *send_many(void *o)
+{
+	struct fixture *f = o;
+
+	for (unsigned i = 0; i < MANY && !has_failed; i++) {
+		while (i - n_received >= MAX_WR)
+			sched_yield();
+		send_by(f, 0, 8, 'm');
+		has_failed = poll_one(f->a.send_cq).status != IBV_WC_SUCCESS;
+	}
+	return NULL;
+}
+
+/* A requester that does not try again sees no moment without receives. */
+static void who_sends_meanwhile_does_not_notice(void **state)
+{
+	struct fixture f;
+	struct ibv_qp_attr attr = { .rnr_retry = 0 };
+	struct ibv_wc wc;
+	pthread_t thread;
+
+	(void)state;
+	n_received = 0;
+	has_failed = false;
+	make(&f, 0);
+	lab_to(f.a.qp[0], IBV_QPS_SQD);
+	assert_int_equal(ibv_modify_qp(f.a.qp[0], &attr, IBV_QP_RNR_RETRY), 0);
+	lab_to(f.a.qp[0], IBV_QPS_RTS);
+	assert_int_equal(resize(&f, MANY), 0);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(post(&f, i % MAX_WR), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_many, &f), 0);
+	for (unsigned size = 2 * MANY; n_received < MANY && !has_failed;) {
+		if (ibv_poll_cq(f.b.recv_cq, 1, &wc) == 1)
+			n_received++;
+		if (n_received > 20 && size < 16000 && !resize(&f, size))
+			size *= 2;
+	}
+	pthread_join(thread, NULL);
+	assert_false(has_failed);
+}
+
 static void bad_input_is_refused(void **state)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1u << 30, .max_sge = 1 } };
@@ -318,6 +504,7 @@ static void bad_input_is_refused(void **state)
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_LIMIT), EINVAL);
 	assert_int_equal(ibv_modify_srq(f.srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	assert_int_equal(resize(&f, 1u << 30), EINVAL);
 	assert_int_equal(ibv_post_srq_recv(f.srq, &wr, &bad), EINVAL);
 	wr.num_sge = 0;
 	assert_int_equal(ibv_post_recv(f.b.qp[0], &wr, &bad), EINVAL);
@@ -334,6 +521,11 @@ int main(void)
 		LAB_TEST(a_queue_pair_in_error_tells_that_it_takes_no_more),
 		LAB_TEST(receives_of_unread_messages_come_back),
 		LAB_TEST(datagrams_take_receives_of_it_too),
+		LAB_TEST(a_queue_grows_with_its_receives),
+		LAB_TEST(a_queue_shrinks_to_what_is_posted),
+		LAB_TEST(messages_that_are_not_polled_keep_their_receives),
+		LAB_TEST(the_limit_goes_along),
+		LAB_TEST(who_sends_meanwhile_does_not_notice),
 		LAB_TEST(bad_input_is_refused),
 	};
 

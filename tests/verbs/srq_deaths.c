@@ -10,6 +10,7 @@
 #include <time.h>
 
 #define MAX_WR 16
+#define MOST   4096
 #define ROUNDS 12
 #define BYTES  65536u
 
@@ -22,8 +23,9 @@ struct responder {
 	struct ibv_mr *mr;
 	char *memory;
 	uint16_t lid;
-	bool posted[MAX_WR]; /* by wr_id */
-	unsigned n;          /* of these */
+	unsigned size;     /* of the queue */
+	bool posted[MOST]; /* by wr_id */
+	unsigned n;        /* of these */
 };
 
 static void undo_srq(void *srq)
@@ -42,6 +44,7 @@ static void make(struct responder *r)
 	struct ibv_port_attr port;
 
 	memset(r, 0, sizeof(*r));
+	r->size = MAX_WR;
 	r->context = lab_open(2);
 	r->pd = lab_pd(r->context);
 	r->cq = lab_cq(r->context, 1024, NULL);
@@ -58,7 +61,7 @@ static void make(struct responder *r)
 /* Posts all receives that are not. */
 static void post_all(struct responder *r)
 {
-	for (unsigned i = 0; i < MAX_WR; i++) {
+	for (unsigned i = 0; i < r->size; i++) {
 		struct ibv_sge sge = { .addr = (uintptr_t)r->memory,
 			               .length = BYTES,
 			               .lkey = r->mr->lkey };
@@ -80,7 +83,7 @@ static bool poll(struct responder *r)
 
 	assert_true(n >= 0);
 	if (n && wc.status == IBV_WC_SUCCESS) {
-		assert_true(wc.wr_id < MAX_WR && r->posted[wc.wr_id]);
+		assert_true(wc.wr_id < r->size && r->posted[wc.wr_id]);
 		r->posted[wc.wr_id] = false;
 		r->n--;
 	}
@@ -120,9 +123,9 @@ static void expect_all_used(struct responder *r)
 	time_t deadline = time(NULL) + LAB_SECONDS;
 	struct ibv_wc wc;
 
-	for (unsigned i = r->n; i; i--)
-		lab_peer_post(p, &w);
-	while (r->n) {
+	for (unsigned left = r->n; r->n;) {
+		if (left && !lab_peer_try_post(p, &w)) /* or its send queue is full */
+			left--;
 		if (!poll(r) && !lab_peer_try_sent(p, &wc))
 			sched_yield();
 		if (time(NULL) > deadline)
@@ -130,12 +133,21 @@ static void expect_all_used(struct responder *r)
 	}
 }
 
-static void receives_survive_requesters_that_are_killed(void **state)
+static void grow(struct responder *r)
+{
+	struct ibv_srq_attr attr = { .max_wr = r->size + r->size / 2 };
+
+	if (attr.max_wr > MOST)
+		return;
+	assert_int_equal(ibv_modify_srq(r->srq, &attr, IBV_SRQ_MAX_WR), 0);
+	r->size = attr.max_wr;
+}
+
+static void expect_receives_survive(bool grows)
 {
 	static const uint32_t sizes[] = { 8, 3000, BYTES };
 	struct responder r;
 
-	(void)state;
 	make(&r);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1 };
@@ -146,17 +158,38 @@ static void receives_survive_requesters_that_are_killed(void **state)
 		for (unsigned k = 0; k < 20 + 7 * i;) {
 			post_all(&r);
 			k += poll(&r);
+			if (grows && k == 10 + i)
+				grow(&r);
 		}
-		lab_peer_signal(p, SIGKILL);
+		if (grows) {
+			kill(p->pid, SIGKILL);
+			grow(&r); /* while it dies */
+		} else {
+			lab_peer_signal(p, SIGKILL);
+		}
 	}
 	post_all(&r);
 	expect_all_used(&r);
+}
+
+static void receives_survive_requesters_that_are_killed(void **state)
+{
+	(void)state;
+	expect_receives_survive(false);
+}
+
+/* While the queue gets larger, too. */
+static void receives_survive_when_the_queue_grows(void **state)
+{
+	(void)state;
+	expect_receives_survive(true);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(receives_survive_requesters_that_are_killed),
+		LAB_TEST(receives_survive_when_the_queue_grows),
 	};
 
 	lab_peers_begin();

@@ -42,7 +42,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		                    IBV_DEVICE_CHANGE_PHY_PORT | IBV_DEVICE_CURR_QP_STATE_MOD |
 		                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 		                    IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_RC_RNR_NAK_GEN |
-		                    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B,
+		                    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+		                    IBV_DEVICE_SRQ_RESIZE,
 		.max_sge = (int)s->max_sge,
 		.max_cq = SHM_MAX_CQS,
 		.max_cqe = (int)s->max_cqe,

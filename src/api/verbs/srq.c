@@ -49,8 +49,8 @@ struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context, struct ibv_srq_
 	return srq;
 }
 
-/* EINVAL: the size, which is fixed (no IBV_DEVICE_SRQ_RESIZE), or a limit above it.
- * ibv_modify_srq(3) */
+/* EINVAL: more than max_srq_wr, fewer than are posted, a limit above the size, or the size of an
+ * XRC one, which is fixed. ibv_modify_srq(3) */
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	return verbs_result(hca_srq_modify(hca_srq(srq), attr, mask));
