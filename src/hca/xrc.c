@@ -173,7 +173,6 @@ void hca_xrc_follow_others(struct hca_qp *qp)
 		return;
 	qp->xrc_seq = s.seq;
 	atomic_store_explicit(&qp->state, s.state, memory_order_relaxed);
-	qp->ex.qp_base.state = (enum ibv_qp_state)s.state;
 	qp->port_num = s.port_num;
 	qp->pkey_index = s.pkey_index;
 	c->dest_qpn = s.connection.dest_qpn;
