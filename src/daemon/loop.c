@@ -23,11 +23,16 @@ static int on_due(sd_event_source *s, uint64_t usec, void *arg)
 	return 0;
 }
 
-/* Sets the event source to the time of the earliest timer. */
+/* Sets the event source to the time of the earliest timer. What is due needs no timer of the
+ * kernel's: it has its turn after the next event source. */
 static void wake(void *arg, uint64_t at_ns)
 {
 	struct daemon_loop *loop = arg;
 
+	if (at_ns <= base_now_ns()) {
+		loop->due_now = true;
+		return;
+	}
 	sd_event_source_set_time(loop->due, at_ns / 1000 + 1);
 	sd_event_source_set_enabled(loop->due, SD_EVENT_ONESHOT);
 }
@@ -44,6 +49,31 @@ int daemon_loop_init(struct daemon_loop *loop)
 	if (ret >= 0)
 		ret = sd_event_source_set_enabled(loop->due, SD_EVENT_OFF);
 	return ret < 0 ? ret : 0;
+}
+
+int daemon_loop_turn(struct daemon_loop *loop)
+{
+	bool due = loop->due_now;
+	int ret = sd_event_run(loop->events, due ? 0 : UINT64_MAX);
+
+	if (!due || ret < 0)
+		return ret;
+	loop->due_now = false;
+	base_timers_run(&loop->timers);
+	return 1;
+}
+
+int daemon_loop_run(struct daemon_loop *loop, void (*turn_done)(void *arg), void *arg)
+{
+	int ret = 0, code = 0;
+
+	while (ret >= 0 && sd_event_get_state(loop->events) != SD_EVENT_FINISHED) {
+		ret = daemon_loop_turn(loop);
+		turn_done(arg);
+	}
+	if (ret >= 0)
+		ret = sd_event_get_exit_code(loop->events, &code);
+	return ret < 0 ? ret : code;
 }
 
 void daemon_loop_fini(struct daemon_loop *loop)

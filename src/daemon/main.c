@@ -131,32 +131,15 @@ static void raise_fd_limit(void)
 }
 
 /* After whatever else the loop has done: before anybody else has a turn. */
-static int on_turn_done(sd_event_source *s, void *arg)
+static void on_turn_done(void *arg)
 {
 	struct daemon *d = arg;
 
-	(void)s;
 	fabric_traps_notice_keys(d->f);
 	if (daemon_subnet_wants_sweep(&d->subnet))
 		daemon_links_follow(&d->links);
 	daemon_mads_send(&d->mads);
 	fabric_mads_settle(d->f);
-	return 0;
-}
-
-static int watch_turns(struct daemon *d)
-{
-	sd_event_source *post;
-	int ret = sd_event_add_post(d->loop.events, &post, on_turn_done, d);
-
-	if (ret >= 0)
-		ret = sd_event_source_set_priority(post, SD_EVENT_PRIORITY_IMPORTANT);
-	if (ret >= 0)
-		ret = sd_event_source_set_floating(post, true);
-	if (ret < 0)
-		return ret;
-	sd_event_source_unref(post);
-	return 0;
 }
 
 /* ---- who gets a MAD: the sink of fabric/mads.h ---- */
@@ -269,8 +252,6 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	daemon_traps_init(&d->traps, d->f, &d->loop);
 	ret = add_requests(d, name);
 	connect_sink(d);
-	if (!ret)
-		ret = watch_turns(d);
 	if (ret)
 		return ret;
 	if (d->roce)
@@ -449,7 +430,7 @@ int daemon_main(const struct daemon_options *o)
 	} else {
 		if (!o->ipoib)
 			serve_all(d);
-		ret = sd_event_loop(d->loop.events);
+		ret = daemon_loop_run(&d->loop, on_turn_done, d);
 	}
 	daemon_place_unlisten(&d->place);
 	stop(d);
