@@ -78,15 +78,23 @@ static bool add_event(struct shm_cq *s, const struct daemon_channel *ch)
 	return false;
 }
 
-void daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
+bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 {
 	struct shm_cq *s = &all->region->cqs[id];
 	struct daemon_channel *ch = daemon_channel_find(all->channels, s->channel);
 
 	if (!ch)
-		return;
+		return false;
 	atomic_store_explicit(&s->arm, SHM_CQ_IDLE, memory_order_relaxed);
-	if (!add_event(s, ch))
+	return add_event(s, ch);
+}
+
+void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id)
+{
+	struct daemon_channel *ch =
+	        daemon_channel_find(all->channels, all->region->cqs[id].channel);
+
+	if (!daemon_cq_wake(all, id))
 		return;
 	/* The dead process may have counted an event and not written it. Who reads one too many
 	 * reads on; but one too few, and another CQ's event is never read. */

@@ -41,8 +41,10 @@ void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq);
 struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon_holder *holder,
                                uint32_t id);
 
-/* Wakes whoever sleeps on CQ @id, for no completion perhaps: one may be missing its wake-up. */
-void daemon_cq_wake(struct daemon_cqs *all, uint32_t id);
+/* Wakes whoever sleeps on CQ @id, for no completion perhaps. False: nobody sleeps on it. */
+bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id);
+/* Likewise when a process has died, which may have been about to wake. */
+void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id);
 
 /* Fires the event of CQ @id when its period is over, unless another completion has. 0, -EINVAL. */
 int daemon_cq_moderate(struct daemon_cqs *all, uint32_t id);

@@ -392,7 +392,7 @@ bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32
 		if (s->ready_bit < SHM_CQ_READY_BITS)
 			atomic_fetch_or_explicit(&region->cqs[s->cq].ready[s->ready_bit / 64],
 			                         1ull << (s->ready_bit % 64), memory_order_release);
-		daemon_cq_wake(all->cqs, s->cq);
+		daemon_cq_wake_bereaved(all->cqs, s->cq);
 		break;
 	}
 	qp->undo_qpn = 0;
@@ -512,7 +512,7 @@ static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 	if (qp->queue_off && other && other->qpn == peer && other->queue_off &&
 	    atomic_load_explicit(&c->head, memory_order_relaxed) !=
 	            atomic_load_explicit(&c->tail, memory_order_relaxed))
-		daemon_cq_wake(all->cqs, record_of(all, peer)->connection.send_cq);
+		daemon_cq_wake_bereaved(all->cqs, record_of(all, peer)->connection.send_cq);
 }
 
 /* ---- XRC targets ---- */
