@@ -57,8 +57,9 @@ static bool is_match(const struct hca_exchange *x)
 	       ib_pkey_match(to->pkey, from->pkey) && x->responder.memory && x->requester.memory;
 }
 
-static void prepare_end(struct hca_end *end)
+static void prepare_end(const struct hca_exchange *x, struct hca_end *end, uint32_t qpn)
 {
+	end->seq = &x->process->region.qps[SHM_QP_INDEX(qpn)].seq;
 	end->key_at = NULL;
 	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
 }
@@ -79,8 +80,8 @@ void hca_exchange_prepare(struct hca_exchange *x)
 	x->error = &r->connections[SHM_QP_INDEX(x->responder.qp.qpn)].error;
 	x->is_match = is_match(x);
 	x->tells = wants_to_know(&x->responder.qp);
-	prepare_end(&x->requester);
-	prepare_end(&x->responder);
+	prepare_end(x, &x->requester, x->requester.qp.qpn);
+	prepare_end(x, &x->responder, x->requester.qp.connection.dest_qpn);
 }
 
 /* ---- memory ---- */
@@ -666,8 +667,8 @@ static BASE_HOT int copy(struct hca_exchange *x, const struct hca_end *to_end, s
 	return base_likely(!ret) ? IBV_WC_SUCCESS : copy_failed(x, ret);
 }
 
-static int write_memory(struct hca_exchange *x, const struct shm_request *r,
-                        const struct shm_entry *e)
+static BASE_HOT int write_memory(struct hca_exchange *x, const struct shm_request *r,
+                                 const struct shm_entry *e)
 {
 	bool uses_receive = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct parts from, to;

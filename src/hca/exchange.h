@@ -20,7 +20,8 @@ struct hca_sender;
 
 /* What a queue pair of an exchange is, for the thread that carries it out. */
 struct hca_end {
-	struct shm_qp qp; /* a copy of its record */
+	struct shm_qp qp;            /* a copy of its record */
+	const _Atomic uint32_t *seq; /* of the record itself */
 	struct hca_memory *memory;
 	const struct hca_mapping *map; /* of it, that was used last; or NULL */
 	bool is_own;                   /* it is this process's memory */
@@ -106,18 +107,15 @@ static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
 /* Whether the records of both ends have not changed since they were copied. */
 static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 {
-	const struct shm_qp *qps = x->process->region.qps;
-	const struct shm_qp *from = &qps[SHM_QP_INDEX(x->requester.qp.qpn)];
-	const struct shm_qp *to = &qps[SHM_QP_INDEX(x->requester.qp.connection.dest_qpn)];
-
 	/* acquire: all pair with the release in shm_write_end() */
-	return base_likely(atomic_load_explicit((_Atomic uint32_t *)&to->seq,
-	                                        memory_order_acquire) == x->responder.qp.seq &&
-	                   atomic_load_explicit((_Atomic uint32_t *)&from->seq,
-	                                        memory_order_acquire) == x->requester.qp.seq) &&
+	return base_likely(atomic_load_explicit(x->responder.seq, memory_order_acquire) ==
+	                           x->responder.qp.seq &&
+	                   atomic_load_explicit(x->requester.seq, memory_order_acquire) ==
+	                           x->requester.qp.seq) &&
 	       (base_likely(!x->is_xrc) ||
-	        atomic_load_explicit((_Atomic uint32_t *)&qps[SHM_QP_INDEX(x->srqn)].seq,
-	                             memory_order_acquire) == x->srq_seq);
+	        atomic_load_explicit(
+	                (_Atomic uint32_t *)&x->process->region.qps[SHM_QP_INDEX(x->srqn)].seq,
+	                memory_order_acquire) == x->srq_seq);
 }
 
 #endif
