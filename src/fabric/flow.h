@@ -46,6 +46,7 @@ struct fabric_flow {
 	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
 	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
 	enum fabric_flow_start start;                     /* when its record was written */
+	uint8_t vl;                                       /* of the first link, likewise */
 	uint64_t packets, bytes; /* how many have been added to the ports' counters */
 	/* likewise of the responses, and the way that they take; NULL: none have come */
 	uint64_t back_packets, back_bytes;

@@ -192,6 +192,7 @@ static void fill_record(const struct fabric *f, const struct fabric_mcast_path *
 	struct shm_flow *r = record_of(f, flow);
 	uint8_t mtu = s->mtu < flow->from->mtu ? s->mtu : flow->from->mtu;
 
+	flow->vl = fabric_lane_of(flow->from, 0, s->key.sl);
 	flow->start = start_of(s, flow);
 	r->count = flow->start == FABRIC_FLOW_IN ? s->count : 0;
 	r->list_off = s->list_off;

@@ -88,8 +88,8 @@ void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s)
 bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);
 
 /* Finds the way by which responses to the flow come back, if any have come. It is kept, as it is
- * needed again. Not while paths are walked through: it may be a new one. */
-void fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
+ * needed again. Not while paths are walked through: it may be a new one. Returns whether it is. */
+bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
 
 /* Adds what the flow's sender has counted since the last call to the ports along the path, and to
  * those of the way back, if that is known. */

@@ -33,7 +33,7 @@ static void count_lanes(struct fabric_port *out, uint8_t vl, const struct sent *
 {
 	struct fabric_lanes *xmit, *recv;
 
-	if (!vl && !more->sl)
+	if ((!vl && !more->sl) || vl >= FABRIC_LANES)
 		return;
 	xmit = fabric_lanes_get(out);
 	recv = out->peer ? fabric_lanes_get(out->peer) : NULL;
@@ -99,7 +99,7 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 	const struct fabric_mcast_path *s = flow->path;
 
 	if (s->ingress)
-		count_link(flow->from, fabric_lane_of(flow->from, 0, more->sl), more);
+		count_link(flow->from, flow->vl, more);
 	if (flow->start == FABRIC_FLOW_BARRED) {
 		count_loss(f, flow, flow->from->peer, FABRIC_LOST_RCV_PKEY, more);
 		return;
@@ -134,21 +134,23 @@ static bool back_fits(const struct fabric_flow *flow)
 	       b->pkey == s->pkey;
 }
 
-void fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
+bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 {
+	const uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
 	const struct fabric_flow_key key = { .qpn = flow->key.qpn,
 		                             .dlid = flow->from->lid,
 		                             .sl = flow->key.sl };
 	struct sent more = more_back(f, flow);
 
-	/* nobody responds in groups, or on Ethernet yet, whoever has written that */
-	if (!more.packets || back_fits(flow) || !flow->path->n_reached ||
-	    ib_lid_is_mcast(flow->key.dlid) || flow->from->ethernet)
-		return;
+	/* nobody responds to UD and UC, in groups, or on Ethernet yet, whoever has written that */
+	if (!more.packets || (type != IBV_QPT_RC && type != IBV_QPT_XRC_SEND) || back_fits(flow) ||
+	    !flow->path->n_reached || ib_lid_is_mcast(flow->key.dlid) || flow->from->ethernet)
+		return false;
 	if (flow->back)
 		fabric_mcast_path_put(f, flow->back);
 	if (fabric_mcast_path_get(f, flow->path->reached[0], &key, &flow->back))
 		flow->back = NULL;
+	return true;
 }
 
 static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)

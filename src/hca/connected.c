@@ -75,7 +75,7 @@ static void connected_flush(struct hca_qp *qp)
 	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
 	qp->sq_kept = 0;
 	c->waits_since_ns = 0;
-	/* release: before others see that it is the peer no more; pairs with wait_for_users() */
+	/* release: before others see that it is the peer no more; pairs with wait_for_peers() */
 	atomic_store_explicit(&c->last_peer, qp->connection.dest_qpn, memory_order_release);
 	atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);

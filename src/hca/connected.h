@@ -16,6 +16,9 @@
 /* How long anybody waits for a process that may be stopped, ns. */
 #define HCA_CONNECTED_WAIT_NS 1000000000ull
 
+/* Bytes of a request after which others are told at once that it is done. */
+#define HCA_CONNECTED_SHORT 4096
+
 struct hca_connected_qp {
 	struct hca_qp qp;                   /* first */
 	LIST_ENTRY(hca_connected_qp) entry; /* of the process */
@@ -31,6 +34,7 @@ struct hca_connected_qp {
 	/* to which it was connected, until nobody of that one's process uses our memory any more */
 	_Atomic uint32_t last_peer;
 	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */
+	_Atomic uint8_t words;   /* that they have said (shm_connection.helps) */
 	bool is_waiting;         /* it is in its process's list */
 	bool goes;               /* it is being destroyed, and not added there any more */
 	TAILQ_ENTRY(hca_connected_qp) waiting;

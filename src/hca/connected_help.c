@@ -57,9 +57,55 @@ static bool path_leads_here(const struct hca_exchange *x, const struct shm_conne
 	       f->dest_port == x->responder.qp.port;
 }
 
+/* Whom a thread that helps deals with, as it says in its queue pair's `helps`. */
+struct helper {
+	struct hca_connected_qp *c; /* of the responder, whose thread it is */
+	_Atomic uint32_t *lock;     /* of the requester's queue, which it holds */
+	uint32_t worker;
+	uint32_t word; /* that it has said last */
+};
+
+/* A word that differs from all that were said lately. */
+static uint32_t new_word(const struct helper *h, uint32_t peer)
+{
+	uint32_t n = atomic_fetch_add_explicit(&h->c->words, 1, memory_order_relaxed) + 1;
+
+	return peer | n << 24;
+}
+
+/*
+ * Says whom this thread deals with, before it looks at anything of theirs. False: it was stopped,
+ * and has lost the lock. Another thread may have it, whose word must stay, so this writes only over
+ * what was there while the lock was still its own.
+ */
+static bool say_whom(struct helper *h, uint32_t peer)
+{
+	_Atomic uint32_t *helps = &h->c->shm->helps;
+	uint32_t before = hca_connected_load(helps), word = new_word(h, peer);
+
+	do
+		if (hca_connected_load(h->lock) != h->worker)
+			return false;
+	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
+	while (!atomic_compare_exchange_strong_explicit(helps, &before, word, memory_order_seq_cst,
+	                                                memory_order_acquire));
+	base_fence_behind_seq_cst();
+	h->word = word;
+	return true;
+}
+
+/* All that was done is done. */
+static void say_nobody(struct helper *h)
+{
+	/* release: all that was done comes before "deals with nobody". It is another thread's if
+	 * the lock was taken from this one */
+	atomic_compare_exchange_strong_explicit(&h->c->shm->helps, &h->word, 0,
+	                                        memory_order_release, memory_order_relaxed);
+}
+
 /* Carries out requests of the requester. Returns whether its program is waiting for one of them.
  * *@all: it has no more. */
-static bool work_for(struct hca_exchange *x, struct shm_connection *c, bool *all)
+static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connection *c, bool *all)
 {
 	uint32_t head = hca_connected_load(&c->head);
 	struct shm_entry entries[HCA_MAX_SGE];
@@ -88,29 +134,12 @@ static bool work_for(struct hca_exchange *x, struct shm_connection *c, bool *all
 			break;
 		head++;
 		left--;
+		/* who waits for a long one does not wait for the next one */
+		if (r.length > HCA_CONNECTED_SHORT && !say_whom(h, x->requester.qp.qpn))
+			break;
 	}
 	*all = head == hca_connected_load(&c->tail);
 	return tells;
-}
-
-/*
- * Says in @helps whom this thread deals with, before it looks at anything of theirs. False: it was
- * stopped, and has lost @lock. Another thread may have it, whose word must stay, so this writes
- * only over what was there while the lock was still its own.
- */
-static bool say_whom(_Atomic uint32_t *helps, uint32_t whom, _Atomic uint32_t *lock,
-                     uint32_t worker)
-{
-	uint32_t before = hca_connected_load(helps);
-
-	do
-		if (hca_connected_load(lock) != worker)
-			return false;
-	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
-	while (!atomic_compare_exchange_strong_explicit(helps, &before, whom, memory_order_seq_cst,
-	                                                memory_order_acquire));
-	base_fence_behind_seq_cst();
-	return true;
 }
 
 /* Holds the lock of the requester's queue meanwhile. False: somebody else holds it, and goes on
@@ -119,21 +148,18 @@ static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x
                         bool *all)
 {
 	struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(peer)];
-	_Atomic uint32_t *helps = &hca_connected(qp)->shm->helps;
-	uint32_t mine = peer | (x->worker & ~IB_QPN_MASK), nobody = 0;
+	struct helper h = { .c = hca_connected(qp), .lock = &c->lock, .worker = x->worker };
+	uint32_t nobody = 0;
 
 	*all = false;
 	if (!atomic_compare_exchange_strong_explicit(&c->lock, &nobody, x->worker,
 	                                             memory_order_acquire, memory_order_relaxed))
 		return false;
-	if (!say_whom(helps, mine, &c->lock, x->worker))
+	if (!say_whom(&h, peer))
 		return false;
 	if (hca_exchange_is_current(x)) /* it may have been reset since the records were copied */
-		*tells |= work_for(x, c, all);
-	/* release: all that was done comes before "deals with nobody". It is another thread's if
-	 * the lock was taken from this one */
-	atomic_compare_exchange_strong_explicit(helps, &mine, 0, memory_order_release,
-	                                        memory_order_relaxed);
+		*tells |= work_for(&h, x, c, all);
+	say_nobody(&h);
 	hca_connected_unlock(c, x->worker);
 	return true;
 }
@@ -174,6 +200,21 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	hca_memory_put(p, x.requester.memory);
 }
 
+/* A word that stays has used up the time: how long others are given then, to end their copies, and
+ * for how many times the time. */
+#define LATER_NS    10000000ull
+#define LATER_TIMES 2
+
+/* Whether enough was waited for a word that is looked at since @since. @began: for the first one.
+ */
+static bool is_over(uint64_t since, uint64_t began)
+{
+	uint64_t now = base_now_ns();
+
+	return now - began > HCA_CONNECTED_WAIT_NS &&
+	       (now - since > LATER_NS || now - began > LATER_TIMES * HCA_CONNECTED_WAIT_NS);
+}
+
 /*
  * Waits while a thread says in @word that it deals with queue pair @qpn, or, if that is 0, with
  * any. It says something else each time, and who begins now sees that the key is gone: so one copy
@@ -181,19 +222,19 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
  */
 static void wait_until_done(const _Atomic uint32_t *word, uint32_t qpn, uint64_t *began)
 {
-	/* seq_cst: after the key is gone; pairs with hca_exchange_begin() and work_locked(). Also
+	/* seq_cst: after the key is gone; pairs with hca_exchange_begin() and say_whom(). Also
 	 * acquire: what the thread has copied comes before */
 	uint32_t first = atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst);
+	uint64_t since;
 
 	if (!first || (qpn && (first & IB_QPN_MASK) != qpn))
 		return;
-	while (atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst) == first) {
-		if (!*began)
-			*began = base_now_ns();
-		if (base_now_ns() - *began > HCA_CONNECTED_WAIT_NS)
-			break;
+	since = base_now_ns();
+	if (!*began)
+		*began = since;
+	while (atomic_load_explicit((_Atomic uint32_t *)word, memory_order_seq_cst) == first &&
+	       !is_over(since, *began))
 		sched_yield();
-	}
 }
 
 /* Waits for threads of the process of @peer that may be using memory that @qpn gives access to; 0:
@@ -229,8 +270,8 @@ void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer)
 		wait_for(qp->ctx->process, peer, qp->xrcd ? 0 : qp->sender.qpn, &began);
 }
 
-/* Waits for who uses memory by queue pair @c: its peers, and threads of this process. */
-static void wait_for_users(const struct hca_process *p, const struct hca_connected_qp *c,
+/* Waits for threads of others that use memory by queue pair @c. */
+static void wait_for_peers(const struct hca_process *p, const struct hca_connected_qp *c,
                            uint64_t *began)
 {
 	uint32_t qpn = c->qp.sender.qpn;
@@ -243,22 +284,24 @@ static void wait_for_users(const struct hca_process *p, const struct hca_connect
 	                              memory_order_acquire),
 	         qpn, began);
 	wait_for(p, atomic_load_explicit(&c->last_peer, memory_order_relaxed), qpn, began);
-	wait_for(p, qpn, 0, began);
 }
 
 /* With the lock of the table of regions released. */
 static void wait_for_connections(struct hca_process *p)
 {
 	const struct hca_connected_qp *c;
-	uint64_t began = 0;
+	uint64_t began = 0, own_began = 0;
 	bool has_xrc = false;
 
 	base_lock(&p->connected_lock);
+	/* this process's own threads first: no other process's keeps this from waiting for them */
 	LIST_FOREACH(c, &p->connected, entry)
 	{
 		has_xrc |= c->qp.transport == &hca_xrc_srq;
-		wait_for_users(p, c, &began);
+		wait_for(p, c->qp.sender.qpn, 0, &own_began);
 	}
+	LIST_FOREACH(c, &p->connected, entry)
+	wait_for_peers(p, c, &began);
 	base_unlock(&p->connected_lock);
 	if (has_xrc)
 		wait_for_all(p, &began);

@@ -12,9 +12,6 @@
 #include "hca/mw.h"
 #include "hca/operation.h"
 
-/* Bytes of a request after which others are told at once that it is done. */
-#define SHORT 4096
-
 /* ---- requests ---- */
 
 static uint64_t message_length(const struct ibv_send_wr *wr)
@@ -245,7 +242,7 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 		outcome = hca_exchange_check_local(x, r, entries);
 		outcome = outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}
-	if (base_unlikely(r->length > SHORT))
+	if (base_unlikely(r->length > HCA_CONNECTED_SHORT))
 		hca_exchange_end(x);
 	if (base_likely(outcome == IBV_WC_SUCCESS && !hca_connected_waits(c)))
 		count(c, f, r);

@@ -224,9 +224,12 @@ static struct hca_span span_of(const struct hca_end *end, struct parts *parts)
 		                  .n = parts->n };
 }
 
-static bool is_one_here(const struct parts *parts)
+/* Whether it is one piece of this process. Its length is looked at: entries that others wrote may
+ * name less than the request does. */
+static BASE_HOT bool is_one_here(const struct parts *parts, uint32_t length)
 {
-	return base_likely(parts->here && parts->n == 1 && !parts->has_null);
+	return base_likely(parts->here && parts->n == 1 && !parts->has_null &&
+	                   parts->iov[0].iov_len >= length);
 }
 
 /* Copies @length bytes between the two ends. 0 or as hca_memory_copy(). */
@@ -235,7 +238,7 @@ static BASE_HOT int copy_parts(const struct hca_end *to_end, struct parts *to,
 {
 	struct hca_span target, source;
 
-	if (is_one_here(to) && is_one_here(from)) {
+	if (is_one_here(to, length) && is_one_here(from, length)) {
 		hca_memory_copy_here(to->iov[0].iov_base, from->iov[0].iov_base, length);
 		return 0;
 	}

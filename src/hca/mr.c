@@ -357,13 +357,18 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 		return ret;
 	pthread_mutex_lock(&t->lock);
 	/* who has the key of a region that stays where it is may go on using it, as on hardware */
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+	if (mr->windows)
+		ret = -EBUSY; /* they give access to where it is */
+	else if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
 		ret = next_key(t, mr->index, &key);
 	else
 		key = (uint8_t)mr->mr.lkey;
 	if (!ret) {
 		atomic_store_explicit(entry_of_mr(t, mr), NULL, memory_order_release);
-		unpublish_key(p, mr);
+		unpublish_key(p,
+		              mr); /* without the lock for a time: others may have a handle now */
+		next.handles = mr->handles;
+		next.windows = mr->windows;
 		next.adopted = false;
 		next.mr.lkey = next.mr.rkey = mr->index << 8 | key;
 		hca_pd_unuse(mr->mr.pd);

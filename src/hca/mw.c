@@ -134,9 +134,10 @@ static int bind_window(struct hca_qp *qp, const struct shm_request *r)
 		return IBV_WC_MW_BIND_ERR;
 	unbind(p, mw, true);
 	if (!r->compare_add)
-		return IBV_WC_SUCCESS;     /* bound to nothing */
-	mr = hca_mr_find(&p->mrs, r->imm); /* another thread may have been faster */
-	if (mw->key || !may_bind(qp, mw, mr, r))
+		return IBV_WC_SUCCESS; /* bound to nothing */
+	/* another thread may have been faster, or the window may be gone */
+	mr = hca_mr_find(&p->mrs, r->imm);
+	if (hca_mr_at(&p->mrs, r->rkey) != entry || mw->key || !may_bind(qp, mw, mr, r))
 		return IBV_WC_MW_BIND_ERR;
 	reach = (struct shm_reach){ .iova = r->access & IBV_ACCESS_ZERO_BASED ? 0 : r->remote_addr,
 		                    .length = r->compare_add,

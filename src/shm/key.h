@@ -16,15 +16,16 @@ static inline struct shm_key *shm_key_at(const struct shm_region *r, uint64_t ke
 	const struct shm_keys *keys = shm_payload_at(r, keys_off, sizeof(*keys));
 	uint32_t index = key >> 8;
 	struct shm_key *chunk;
+	uint64_t off;
 
 	if (!keys || index >= SHM_KEY_CHUNK * SHM_KEY_CHUNKS)
 		return NULL;
 	/* acquire: pairs with the release of who added the chunk */
-	chunk = shm_payload_at(
-	        r,
-	        atomic_load_explicit((_Atomic uint64_t *)&keys->chunk_off[index / SHM_KEY_CHUNK],
-	                             memory_order_acquire),
-	        SHM_KEY_CHUNK * sizeof(*chunk));
+	off = atomic_load_explicit((_Atomic uint64_t *)&keys->chunk_off[index / SHM_KEY_CHUNK],
+	                           memory_order_acquire);
+	/* others could write there: what is no multiple is no key's place */
+	chunk = off % sizeof(*chunk) ? NULL
+	                             : shm_payload_at(r, off, SHM_KEY_CHUNK * sizeof(*chunk));
 	return chunk ? &chunk[index % SHM_KEY_CHUNK] : NULL;
 }
 
