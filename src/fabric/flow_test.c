@@ -652,6 +652,7 @@ static void what_comes_back_counts_along_the_way_back(void **state)
 	struct fabric_flow *flow = testing_flow(e->f, e->f->hca_port[0], 10, 4, NULL);
 	struct shm_flow_count *c = &e->f->region->flow_counts[flow->id];
 
+	e->f->region->qps[SHM_QP_INDEX(10)].type = IBV_QPT_RC; /* others have no responses */
 	send(e, flow, 2, 200);
 	c->back_packets = 7;
 	c->back_bytes = 700;
