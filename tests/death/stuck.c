@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "control/path.h"
 #include "control/socket.h"
 #include "shm/connection.h"
@@ -180,6 +181,7 @@ static void *deal_again_and_again(void *arg)
 /* Each deregistration would wait as long as for a stopped peer. */
 static void a_busy_peer_does_not_keep_memory(void **state)
 {
+	const uint64_t begin = base_now_ns();
 	static char memory[4096];
 	struct lab_peer *p[2];
 	struct busy b = { 0 };
@@ -197,6 +199,7 @@ static void a_busy_peer_does_not_keep_memory(void **state)
 	}
 	atomic_store(&b.stop, true);
 	pthread_join(b.thread, NULL);
+	assert_true(base_now_ns() - begin < 200000000000u); /* a second each would be 500 */
 }
 
 /* ---- nonsense ---- */

@@ -13,6 +13,6 @@ export OMPI_MCA_osc=pt2pt OMPI_MCA_mpi_yield_when_idle=1
 
 umbel up --hosts 4 --ipoib > /dev/null || exit 1
 for program in collectives rma; do
-	expect 0 '*4 ranks, 0 wrong*' timeout 200 umbel mpirun --mpirun mpirun.openmpi --bind-to none -n 4 \
+	expect 0 '*4 ranks, 0 wrong*' timeout 500 umbel mpirun --mpirun mpirun.openmpi --bind-to none -n 4 \
 		"$TMPDIR/$program.openmpi"
 done

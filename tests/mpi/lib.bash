@@ -32,7 +32,7 @@ run_mpi()
 	local mpi=$1 ranks=$2
 	shift 2
 	case $mpi in
-	openmpi) timeout 200 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "$@" ;;
-	mpich) timeout 200 mpirun.mpich -n "$ranks" "$@" ;;
+	openmpi) timeout 500 mpirun.openmpi --oversubscribe --bind-to none -n "$ranks" "$@" ;;
+	mpich) timeout 500 mpirun.mpich -n "$ranks" "$@" ;;
 	esac
 }

@@ -15,7 +15,8 @@ sent()
 	umbel exec h1 -- cat /sys/class/infiniband/umbel_h1_0/ports/1/counters/unicast_xmit_packets
 }
 
-# run_program MPI RANKS PROGRAM: its results are right, and h1 has sent packets.
+# run_program MPI RANKS PROGRAM: its results are right, and h1 has sent packets. How many depends on how often
+# ranks ask for a lock; without the fabric there would be none.
 run_program()
 {
 	local mpi=$1 ranks=$2 program=$3 before
@@ -23,15 +24,16 @@ run_program()
 	before=$(sent)
 	expect 0 "*$ranks ranks, 0 wrong*" run_mpi "$mpi" "$ranks" bash "$TMPDIR/rank.sh" \
 		"$TMPDIR/$program.$mpi"
-	[ $(($(sent) - before)) -gt 500 ] ||
+	[ $(($(sent) - before)) -gt 100 ] ||
 		complain "$program of $mpi sent $(($(sent) - before)) packets"
 }
 
 umbel up --hosts 4 > /dev/null
-for tls in ud_v,self rc_v,self; do
-	export UCX_TLS=$tls
+for how in 'ud_v,self 8' 'rc_v,self 16'; do	# 16: four on each host
+	read -r UCX_TLS ranks <<< "$how"
+	export UCX_TLS
 	run_program openmpi 4 rma
-	run_program openmpi 16 collectives	# four on each host
+	run_program openmpi "$ranks" collectives
 	# MPICH's ranks do not yield: many on few processors wait for each other's turn to end
 	run_program mpich 2 rma
 	run_program mpich 4 collectives

@@ -53,14 +53,15 @@ expect_failed()
 }
 
 # ---- a link that comes back
-for tls in ud_v,self rc_v,self; do
-	export UCX_TLS=$tls
-	for mpi in openmpi mpich; do
-		start_mpi "returns-$mpi-$tls" $mpi 2 || continue
+for how in 'ud_v,self openmpi' 'rc_v,self openmpi mpich'; do
+	read -ra word <<< "$how"
+	export UCX_TLS=${word[0]}
+	for mpi in "${word[@]:1}"; do
+		start_mpi "returns-$mpi-$UCX_TLS" $mpi 2 || continue
 		before=$(number port_xmit_discards)
 		umbel link down h2:1
 		# UD sends again in vain; RC's requests wait in their queue
-		[[ $tls = rc* ]] || wait_until 'something is lost' discards "$before"
+		[[ $UCX_TLS = rc* ]] || wait_until 'something is lost' discards "$before"
 		umbel link up h2:1
 		wait_said "$name" '[0-9]* times' $(($(times) + 2))
 		: > "$TMPDIR/end-$name"

@@ -154,7 +154,7 @@ static struct lab_peer_objects *make(struct command *c)
 
 	assert_non_null(p);
 	p->memory = mmap(NULL, o->bytes + 2 * GUARD, PROT_READ | PROT_WRITE,
-	                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	                 MAP_PRIVATE | MAP_ANONYMOUS | (o->period ? MAP_NORESERVE : 0), -1, 0);
 	assert_true(p->memory != MAP_FAILED);
 	p->memory += GUARD;
 	p->bytes = o->bytes;

@@ -142,8 +142,12 @@ static void a_file_that_was_truncated_before_is_not_mapped(void **state)
 static void a_file_of_huge_pages_is_not_mapped(void **state)
 {
 	struct fixture f;
+	int fd = memfd_create("evil", MFD_CLOEXEC | MFD_HUGETLB);
 
 	(void)state;
+	if (fd < 0)
+		skip(); /* the kernel has none */
+	close(fd);
 	begin(&f, file(MFD_HUGETLB, large, F_SEAL_SHRINK));
 	expect_written_and_read(&f, 2);
 	end(&f);

@@ -13,8 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ROUNDS 25
-#define BYTES  (1u << 20)
+#define ROUNDS 8
+#define BYTES  (1u << 18)
 
 /* Writes until it fails. */
 static void *write_on(void *o)
