@@ -79,7 +79,8 @@ for mpi in openmpi mpich; do
 	umbel link up h2:1
 done
 
-# ---- a rank that is killed
+# ---- a rank that is killed: its peers do not give up before it is known
+unset UCX_RC_VERBS_TIMEOUT UCX_RC_VERBS_RETRY_COUNT
 for mpi in openmpi mpich; do
 	start_mpi "killed-$mpi" $mpi 3 || continue
 	kill -9 "$(ranks "$name" | sed -n 2p)"
