@@ -4,6 +4,8 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,6 +30,7 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE |     \
 	 HCA_ACCESS_FLUSH_GLOBAL)
+#define LARGE                    (1ull << 30) /* bytes of a region whose pages stay absent until they are used */
 #define ACCESS_NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* Whether this kernel knows the @advice (Linux 5.14): tried on memory that is surely there. */
@@ -57,9 +60,36 @@ static int check_range(const void *addr, size_t length)
 	return (uintptr_t)addr + length < (uintptr_t)addr ? -EINVAL : 0;
 }
 
+/* Whether all is mapped from @from to @to, and may be read, or written to if @write. Where there is
+ * no /proc to tell, it is. */
+static bool is_mapped(uintptr_t from, uintptr_t to, bool write)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uintptr_t begin, end;
+	char may[5], *line = NULL;
+	size_t room = 0;
+
+	if (!maps)
+		return true;
+	while (from < to && getline(&line, &room, maps) > 0) {
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, may) != 3 ||
+		    begin > from)
+			break;
+		if (end <= from)
+			continue;
+		if (may[write] == '-')
+			break;
+		from = end;
+	}
+	free(line);
+	fclose(maps);
+	return from >= to;
+}
+
 /*
  * Touches the pages, as pinning does. So a message causes no page fault later, and memory that is
- * missing, or not writable though it must be, makes the registration fail.
+ * missing, or not writable though it must be, makes the registration fail. What nobody touched yet
+ * of a large region stays so.
  */
 static int populate(void *addr, size_t length, unsigned access)
 {
@@ -68,6 +98,8 @@ static int populate(void *addr, size_t length, unsigned access)
 	uintptr_t to = base_align_up((uintptr_t)addr + length, page);
 	int advice = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
+	if (length > LARGE)
+		return is_mapped(from, to, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : -EFAULT;
 	if (!length || !madvise((void *)from, to - from, advice))
 		return 0;
 	/* EINVAL: the pages may not be read or written so; or the kernel is an old one */

@@ -279,6 +279,86 @@ static void the_device_says_what_it_can_do_on_demand(void **state)
 	assert_int_equal(attr.xrc_odp_caps, attr.odp_caps.per_transport_caps.rc_odp_caps);
 }
 
+/* ---- large regions ---- */
+
+#define LARGE (64ull << 30)
+
+static char *map_large(size_t bytes)
+{
+	char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		skip(); /* the machine promises no more memory than it has */
+	madvise(p, bytes, MADV_NOHUGEPAGE);
+	return p;
+}
+
+static void pages_of_a_large_region_stay_absent(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *p = map_large(LARGE), *middle = p + LARGE / 2;
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, p, LARGE, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)middle, .length = 100 };
+
+	(void)state;
+	assert_non_null(mr);
+	sge.lkey = mr->lkey;
+	assert_false(is_present(middle));
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
+	assert_memory_equal(middle + LAB_GRH, "message", 7);
+	assert_false(is_present(middle + page));
+	assert_false(is_present(p));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	munmap(p, LARGE);
+}
+
+static void a_large_region_is_all_there(void **state)
+{
+	const size_t bytes = 2ull << 30;
+	struct lab_end *e = lab_end(1);
+	char *p = map_large(bytes);
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_int_equal(mprotect(p + bytes / 2, page, PROT_READ), 0);
+	assert_null(ibv_reg_mr(e->pd, p, bytes, IBV_ACCESS_LOCAL_WRITE));
+	assert_int_equal(errno, EFAULT);
+	mr = ibv_reg_mr(e->pd, p, bytes, 0);
+	assert_non_null(mr);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(munmap(p + bytes / 2, page), 0);
+	assert_null(ibv_reg_mr(e->pd, p, bytes, 0));
+	assert_int_equal(errno, EFAULT);
+	munmap(p, bytes);
+}
+
+/* ---- many regions ---- */
+
+#define MANY 100000
+
+static void there_may_be_a_hundred_thousand_regions(void **state)
+{
+	static struct ibv_mr *mr[MANY];
+	struct lab_end *e = lab_end(1);
+	char *p = map(page, PROT_READ | PROT_WRITE);
+	struct ibv_sge sge = { .addr = (uintptr_t)p, .length = 100 };
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		mr[i] = ibv_reg_mr(e->pd, p, 100, IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(mr[i]);
+	}
+	sge.lkey = mr[MANY - 1]->lkey;
+	assert_int_equal(receive_into(e, &sge, 1), IBV_WC_SUCCESS);
+	assert_memory_equal(p + LAB_GRH, "message", 7);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
+	munmap(p, page);
+}
+
+/* ---- on-demand paging, in use ---- */
+
 static void an_on_demand_region_brings_in_the_pages_that_are_used(void **state)
 {
 	struct lab_end *e = lab_end(1);
@@ -462,6 +542,9 @@ int main(void)
 		LAB_TEST(a_pd_with_a_null_region_is_busy_and_its_key_dies_with_it),
 		LAB_TEST(threads_discard_at_the_same_time),
 		LAB_TEST(the_device_says_what_it_can_do_on_demand),
+		LAB_TEST(pages_of_a_large_region_stay_absent),
+		LAB_TEST(a_large_region_is_all_there),
+		LAB_TEST(there_may_be_a_hundred_thousand_regions),
 		LAB_TEST(an_on_demand_region_brings_in_the_pages_that_are_used),
 		LAB_TEST(an_on_demand_region_follows_the_mapping),
 		LAB_TEST(an_on_demand_receive_needs_memory_that_can_be_written),
