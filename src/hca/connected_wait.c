@@ -56,7 +56,8 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	*to = *r;
 	if (r->flags & IBV_SEND_INLINE) {
 		for (unsigned i = 0; i < r->n_entries; i++) {
-			memcpy(data, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+			if (sge[i].length) /* else it may be nowhere */
+				memcpy(data, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
 			data += sge[i].length;
 		}
 		to->n_entries = 1;
