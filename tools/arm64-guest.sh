@@ -13,7 +13,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 guest=$PWD/build/guest
 processors=2
-memory=2048 # MiB
+memory=6144 # MiB: the largest message has 2 GiB
 
 # What the tests run, and the libraries that they and we are linked with.
 list='cmake procps iproute2 python3 kmod strace binutils socat file busybox-static
