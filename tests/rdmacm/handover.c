@@ -223,6 +223,12 @@ static pid_t begin_opensm(void)
 	             "exec umbel exec h4 -- opensm -p 5 -f \"$TMPDIR/opensm.log\" > opensm.out");
 }
 
+#ifdef __SANITIZE_THREAD__ /* its runtime cannot be loaded into Debian's programs */
+#define RUNS_OPENSM 0
+#else
+#define RUNS_OPENSM 1
+#endif
+
 #define MASTER_IS(host) \
 	"umbel exec h2 -- sminfo 2> /dev/null | grep -q 'guid 0x2756d0000000" host "01,.*MASTER'"
 #define ALL_REGISTERED                                                                        \
@@ -235,10 +241,14 @@ static pid_t begin_opensm(void)
  */
 static void opensm_takes_over_and_is_killed(void **state)
 {
-	struct lab *l = lab_open();
-	pid_t opensm = begin_opensm();
+	struct lab *l;
+	pid_t opensm;
 
 	(void)state;
+	if (!RUNS_OPENSM)
+		skip();
+	l = lab_open();
+	opensm = begin_opensm();
 	wait_until(l, MASTER_IS("4"));
 	wait_until(l, ALL_REGISTERED);
 	wait_served(l);
@@ -253,9 +263,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_sm_that_ends_and_begins_disturbs_nobody),
-#ifndef __SANITIZE_THREAD__ /* whose runtime cannot be loaded into Debian's programs */
 		cmocka_unit_test(opensm_takes_over_and_is_killed),
-#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
