@@ -239,14 +239,6 @@ static _Noreturn void keep(int sock, pid_t daemon, const struct hosts_plan *plan
 
 /* ---- in the daemon ---- */
 
-/* Here or in the keeper: whoever comes first to the limit. */
-static int fail_for_descriptors(char *why, size_t len)
-{
-	snprintf(why, len,
-	         "each host's namespaces need three descriptors; raise the limit (ulimit -n)");
-	return -EMFILE;
-}
-
 /* The next packet, of @type: 0; else -errno, with @why if the keeper says it. */
 static int receive(const struct hosts_keeper *k, struct control_packet *p, uint32_t type, char *why,
                    size_t len)
@@ -254,7 +246,7 @@ static int receive(const struct hosts_keeper *k, struct control_packet *p, uint3
 	int ret = control_receive(k->sock, p);
 
 	if (ret == -EMFILE)
-		return fail_for_descriptors(why, len);
+		return hosts_fail_for_descriptors(why, len);
 	if (ret) {
 		snprintf(why, len, "the process that makes the hosts' namespaces has ended");
 		return ret;
@@ -262,8 +254,7 @@ static int receive(const struct hosts_keeper *k, struct control_packet *p, uint3
 	if (p->header.status) {
 		snprintf(why, len, "%.*s", (int)p->header.bytes, (const char *)p->body);
 		control_close_fds(p);
-		return p->header.status == -EMFILE ? fail_for_descriptors(why, len)
-		                                   : p->header.status;
+		return p->header.status;
 	}
 	if (p->header.type == type && p->n_fds == (type == KEEPER_HOST ? 3 : p->n_fds))
 		return 0;

@@ -22,11 +22,20 @@
 #include "hosts/capabilities.h"
 #include "hosts/namespaces.h"
 
+int hosts_fail_for_descriptors(char *why, size_t len)
+{
+	snprintf(why, len,
+	         "each host's namespaces need three descriptors; raise the limit (ulimit -n)");
+	return -EMFILE;
+}
+
 /* Writes @what, which fails with errno, to @why. -errno. */
 static int fail(char *why, size_t len, const char *what)
 {
 	int error = errno;
 
+	if (error == EMFILE)
+		return hosts_fail_for_descriptors(why, len);
 	snprintf(why, len, "%s: %s", what, strerror(error));
 	return -error;
 }
@@ -232,12 +241,6 @@ static int open_all(struct hosts_namespaces *ns, char *why, size_t len)
 	ns->mnt = ns->uts < 0 ? -1 : open_own("mnt");
 	if (ns->mnt >= 0)
 		return 0;
-	if (errno == EMFILE) {
-		snprintf(why, len,
-		         "each host's namespaces need three descriptors; raise the limit (ulimit "
-		         "-n)");
-		return -EMFILE;
-	}
 	return fail(why, len, "/proc/thread-self/ns");
 }
 

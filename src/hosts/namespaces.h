@@ -33,6 +33,9 @@ struct hosts_site {
 int hosts_site_enter(struct hosts_site *site, const char *names, const char *dir, char *why,
                      size_t len);
 
+/* What to do about too few descriptors, in @why. -EMFILE. */
+int hosts_fail_for_descriptors(char *why, size_t len);
+
 /* Makes the host called @name, in which this process is then. 0, or -errno with @why. */
 int hosts_namespaces_make(struct hosts_namespaces *ns, const struct hosts_site *site,
                           const char *name, char *why, size_t len);
