@@ -69,8 +69,8 @@ void hca_exchange_prepare(struct hca_exchange *x)
 	const struct shm_region *r = &x->process->region;
 	uint32_t srq = x->responder.qp.connection.srq;
 
-	x->ring = x->credits = shm_data_at(r, x->responder.qp.ring_off);
-	x->view = shm_ring_view(x->ring, x->responder.qp.ring_shift, x->responder.qp.ring_gen,
+	x->credits = shm_data_at(r, x->responder.qp.ring_off);
+	x->view = shm_ring_view(x->credits, x->responder.qp.ring_shift, x->responder.qp.ring_gen,
 	                        (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn));
 	if (srq && srq <= SHM_MAX_SRQS) {
 		shm_srq_read(r, srq - 1, &x->srq);
@@ -465,7 +465,7 @@ static BASE_HOT int publish(struct hca_exchange *x, struct shm_arrival *slot, ui
 		hca_cq_note_arrival(x->process, x->cq, q->flags, slot);
 	shm_ring_publish(&x->view, slot, pos);
 	if (base_unlikely(x->is_xrc)) /* behind the barrier; pairs with hca_srq_modify() */
-		hca_srq_check_limit(x->process, x->ring, SHM_XRC_SRQ | x->srqn, pos + 1);
+		hca_srq_check_limit(x->process, x->view.ring, SHM_XRC_SRQ | x->srqn, pos + 1);
 	hca_cq_announce(x->cq, q->ready_bit);
 	hca_cq_notify(x->process, x->cq, solicited);
 	return IBV_WC_SUCCESS;
@@ -529,7 +529,7 @@ static bool put_payload(struct hca_exchange *x, const struct shm_request *r, str
 	fill(x, r, slot, SHM_OPERATION_SEND);
 	slot->flags |= SHM_ARRIVAL_PAYLOAD;
 	slot->payload_off = p->off;
-	p->hold[p->n++] = (struct hca_payload_hold){ .ring = x->ring,
+	p->hold[p->n++] = (struct hca_payload_hold){ .ring = x->view.ring,
 		                                     .gen = x->responder.qp.ring_gen,
 		                                     .pos = pos };
 	return true;
@@ -855,8 +855,8 @@ static int write_word(struct hca_exchange *x, const struct shm_request *r,
 	ret = r->n_entries ? hca_memory_copy(&target, &source, sizeof(word)) : 0;
 	if (ret)
 		return ret == -ESRCH ? HCA_WAITS_FOR_PATH : IBV_WC_LOC_PROT_ERR;
-	keys = lock_atomics(
-	        x); /* so that no other atomic operation overwrites it by what it read */
+	/* so that no other atomic operation overwrites it by what it read */
+	keys = lock_atomics(x);
 	if (!keys)
 		return HCA_WAITS_FOR_PATH;
 	ret = store_word(x, &to, word);

@@ -49,8 +49,7 @@ struct hca_exchange {
 	 */
 	bool is_xrc, has_srq;
 	uint32_t srqn, srq_seq;
-	struct shm_ring *ring;     /* of the responder: where messages arrive */
-	struct shm_ring_view view; /* of that, for the requester */
+	struct shm_ring_view view; /* of the responder's ring, where messages arrive */
 	/* where its receives are: that, or the ring of its shared receive queue */
 	struct shm_ring *credits;
 	struct shm_srq srq;

@@ -30,8 +30,10 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE |     \
 	 HCA_ACCESS_FLUSH_GLOBAL)
-#define LARGE                    (1ull << 30) /* bytes of a region whose pages stay absent until they are used */
 #define ACCESS_NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Bytes of a region whose pages stay absent until they are used. */
+#define LARGE (1ull << 30)
 
 /* Whether this kernel knows the @advice (Linux 5.14): tried on memory that is surely there. */
 static bool kernel_populates(uintptr_t page, int advice)
@@ -397,8 +399,8 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 		key = (uint8_t)mr->mr.lkey;
 	if (!ret) {
 		atomic_store_explicit(entry_of_mr(t, mr), NULL, memory_order_release);
-		unpublish_key(p,
-		              mr); /* without the lock for a time: others may have a handle now */
+		unpublish_key(p, mr);
+		/* it was without the lock for a time: others may have a handle now */
 		next.handles = mr->handles;
 		next.windows = mr->windows;
 		next.adopted = false;
