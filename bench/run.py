@@ -99,7 +99,7 @@ class Run:
         self.load.look()
         for part in self.parts:
             failures = self.failures[part.name]
-            if len(failures) == GIVE_UP:
+            if len(failures) == GIVE_UP or self.rounds > getattr(part, "enough", self.rounds):
                 continue
             self.progress.say(f"{time.time() - self.begin:.0f} s, round {self.rounds}: "
                               f"{part.name}")
