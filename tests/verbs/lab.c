@@ -197,6 +197,39 @@ void lab_start(struct ibv_qp *qp, uint32_t qkey)
 	lab_to_rts(qp);
 }
 
+void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+		                    .port_num = 1,
+		                    .qp_access_flags = access };
+	struct ibv_port_attr port;
+
+	assert_int_equal(ibv_query_port(there, 1, &port), 0);
+	assert_int_equal(
+	        ibv_modify_qp(qp, &attr,
+	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	        0);
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = IBV_MTU_4096;
+	attr.dest_qp_num = peer;
+	attr.max_dest_rd_atomic = 1;
+	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	                 0);
+	attr.qp_state = IBV_QPS_RTS;
+	attr.rnr_retry = 7;
+	attr.retry_cnt = 7;
+	attr.timeout = 14;
+	assert_int_equal(ibv_modify_qp(qp, &attr,
+	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+	                                       IBV_QP_MAX_QP_RD_ATOMIC),
+	                 0);
+}
+
 void lab_to(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	modify(qp, &(struct ibv_qp_attr){ .qp_state = state }, IBV_QP_STATE);

@@ -42,26 +42,43 @@ static void reset(struct lab_peer *p)
 	lab_peer_to(p, IBV_QPS_RESET);
 }
 
-/* @take_back is the only end of the writer's access. The status of the writer's last request. */
-static enum ibv_wc_status writes_until(void (*take_back)(struct lab_peer *), void **state)
+/* A thread of p[0] writes to p[1] again and again, and has begun. */
+static pthread_t begin_to_write(struct lab_peer *p[2], void **state)
 {
 	const struct lab_peer_options o = { .bytes = BYTES, .timeout = 8, .retry_cnt = 1 };
-	struct lab_peer *p[2];
 	pthread_t thread;
 	uint8_t first = 0;
-	void *status;
 
 	lab_peers(p, &o, state);
 	lab_peer_fill(p[0], 0, BYTES, 1);
 	assert_int_equal(pthread_create(&thread, NULL, write_on, p), 0);
-	while (first != lab_pattern(1, BYTES - 1)) /* it has begun */
+	while (first != lab_pattern(1, BYTES - 1))
 		lab_peer_get(p[1], BYTES - 1, &first, 1);
+	return thread;
+}
+
+/* The status of the writer's last request. */
+static enum ibv_wc_status last_status(pthread_t thread)
+{
+	void *status;
+
+	assert_int_equal(pthread_join(thread, &status), 0);
+	return (enum ibv_wc_status)(uintptr_t)status;
+}
+
+/* @take_back is the only end of the writer's access. The status of the writer's last request. */
+static enum ibv_wc_status writes_until(void (*take_back)(struct lab_peer *), void **state)
+{
+	struct lab_peer *p[2];
+	pthread_t thread = begin_to_write(p, state);
+	enum ibv_wc_status status;
+
 	take_back(p[1]);
 	lab_peer_fill(p[1], 0, BYTES, 2);
-	pthread_join(thread, &status);
+	status = last_status(thread);
 	lab_peer_expect(p[1], 0, BYTES, 2);
 	lab_clean_up(NULL);
-	return (enum ibv_wc_status)(uintptr_t)status;
+	return status;
 }
 
 static void what_is_deregistered_does_not_change(void **state)
@@ -73,23 +90,13 @@ static void what_is_deregistered_does_not_change(void **state)
 /* A thread of the process itself reads there. */
 static void what_is_deregistered_is_not_sent(void **state)
 {
-	const struct lab_peer_options o = { .bytes = BYTES, .timeout = 8, .retry_cnt = 1 };
-
 	for (int i = 0; i < ROUNDS; i++) {
 		struct lab_peer *p[2];
-		pthread_t thread;
-		uint8_t first = 0;
-		void *status;
+		pthread_t thread = begin_to_write(p, state);
 
-		lab_peers(p, &o, state);
-		lab_peer_fill(p[0], 0, BYTES, 1);
-		assert_int_equal(pthread_create(&thread, NULL, write_on, p), 0);
-		while (first != lab_pattern(1, BYTES - 1)) /* it has begun */
-			lab_peer_get(p[1], BYTES - 1, &first, 1);
 		assert_int_equal(lab_peer_deregister(p[0]), 0);
 		lab_peer_fill(p[0], 0, BYTES, 2);
-		pthread_join(thread, &status);
-		assert_int_equal((uintptr_t)status, IBV_WC_LOC_PROT_ERR);
+		assert_int_equal(last_status(thread), IBV_WC_LOC_PROT_ERR);
 		lab_peer_expect(p[1], 0, BYTES, 1);
 		lab_clean_up(NULL);
 	}

@@ -66,36 +66,6 @@ static void make_side(struct side *s, int host)
 	s->mr = lab_mr(s->pd, s->memory, (size_t)MAX_WR * MESSAGE);
 }
 
-static void connect_to(struct ibv_qp *qp, struct ibv_qp *peer, const struct side *there)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	struct ibv_port_attr port;
-
-	assert_int_equal(ibv_query_port(there->context, 1, &port), 0);
-	assert_int_equal(
-	        ibv_modify_qp(qp, &attr,
-	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	        0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_4096;
-	attr.dest_qp_num = peer->qp_num;
-	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	                 0);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.rnr_retry = 7;
-	attr.retry_cnt = 7;
-	attr.timeout = 14;
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	                                       IBV_QP_MAX_QP_RD_ATOMIC),
-	                 0);
-}
-
 static void make(struct fixture *f, uint32_t limit)
 {
 	make_side(&f->a, 1);
@@ -104,8 +74,8 @@ static void make(struct fixture *f, uint32_t limit)
 	for (int i = 0; i < QPS; i++) {
 		f->a.qp[i] = make_qp(&f->a, NULL);
 		f->b.qp[i] = make_qp(&f->b, f->srq);
-		connect_to(f->a.qp[i], f->b.qp[i], &f->b);
-		connect_to(f->b.qp[i], f->a.qp[i], &f->a);
+		lab_connect(f->a.qp[i], f->b.qp[i]->qp_num, f->b.context, 0);
+		lab_connect(f->b.qp[i], f->a.qp[i]->qp_num, f->a.context, 0);
 	}
 }
 

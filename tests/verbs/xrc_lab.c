@@ -6,10 +6,6 @@
 
 #include <fcntl.h>
 
-#define XRC_LAB_ACCESS                                                               \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC)
-
 void xrc_lab_close(void *o)
 {
 	assert_int_equal(ibv_close_xrcd(o), 0);
@@ -107,40 +103,6 @@ struct ibv_qp *xrc_lab_sender(struct ibv_pd *pd, struct ibv_cq *cq)
 	assert_non_null(qp);
 	lab_undo(xrc_lab_destroy, qp);
 	return qp;
-}
-
-/* To RTS. Attributes of the side that it does not have are given, too: they mean nothing. */
-void xrc_lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there)
-{
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
-		                    .port_num = 1,
-		                    .qp_access_flags = XRC_LAB_ACCESS };
-	struct ibv_port_attr port;
-
-	assert_int_equal(ibv_query_port(there, 1, &port), 0);
-	assert_int_equal(
-	        ibv_modify_qp(qp, &attr,
-	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	        0);
-	attr.qp_state = IBV_QPS_RTR;
-	attr.path_mtu = IBV_MTU_4096;
-	attr.dest_qp_num = peer;
-	attr.max_dest_rd_atomic = 1;
-	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	                 0);
-	attr.qp_state = IBV_QPS_RTS;
-	attr.rnr_retry = 7;
-	attr.retry_cnt = 7;
-	attr.timeout = 14;
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	                                       IBV_QP_MAX_QP_RD_ATOMIC),
-	                 0);
 }
 
 int xrc_lab_receive(struct xrc_lab_queue *q, uint64_t wr_id, uint32_t length)

@@ -8,6 +8,9 @@
 
 #include "lab.h"
 
+#define XRC_LAB_ACCESS                                                               \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
 #define XRC_LAB_BYTES 100000u
 #define XRC_LAB_WR    16
 
@@ -31,8 +34,11 @@ void xrc_lab_queue(struct xrc_lab_queue *q, struct ibv_context *context, struct 
 struct ibv_qp *xrc_lab_target(struct ibv_context *context, struct ibv_xrcd *xrcd);
 struct ibv_qp *xrc_lab_sender(struct ibv_pd *pd, struct ibv_cq *cq);
 
-/* To RTS. Attributes of the side that it does not have are given, too: they mean nothing. */
-void xrc_lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there);
+/* lab_connect() with all that a peer may do. */
+static inline void xrc_lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there)
+{
+	lab_connect(qp, peer, there, XRC_LAB_ACCESS);
+}
 
 /* ibv_post_srq_recv() of @length bytes. */
 int xrc_lab_receive(struct xrc_lab_queue *q, uint64_t wr_id, uint32_t length);
