@@ -10,7 +10,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src -name '*.[ch]' -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("ipoib cli daemon cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
+	n = split("ipoib cli daemon simulate cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
@@ -25,10 +25,13 @@ BEGIN {
 	restrict("hosts", "hosts control wire base")
 	# The daemon uses all folders but those whose symbols programs see.
 	delete may["daemon", "api"]
+	delete may["daemon", "simulate"]
 	# rdma_cm asks the subnet manager by MADs: it may be another one than ours.
 	delete may["cm", "subnet"]
-	# A command talks to the daemon, or becomes it.
-	restrict("cli", "cli hosts control wire base")
+	# A simulation is the fabric and its subnet manager alone.
+	restrict("simulate", "simulate subnet fabric wire base")
+	# A command talks to the daemon, or becomes it, or simulates.
+	restrict("cli", "cli simulate hosts control wire base")
 }
 function restrict(folder, list,    i, allowed, k) {
 	for (i = 1; i <= n; i++)
@@ -44,7 +47,7 @@ match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
 		printf "%s:%d: write \"FOLDER/%s\"\n", FILENAME, FNR, quoted[2]
 		bad = 1
 	} else if (!((path[2], part[1]) in may) &&
-		   !(path[2] == "cli" && quoted[2] == "daemon/daemon.h")) {
+		   !(path[2] == "cli" && quoted[2] ~ "^(daemon/daemon|fabric/shape)[.]h$")) {
 		printf "%s:%d: %s may not include \"%s\"\n", FILENAME, FNR, path[2], quoted[2]
 		bad = 1
 	}

@@ -89,15 +89,8 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		ret = fix_runtime_dir();
 	if (!ret) {
 		o.fabric = cli_fabric_name(fabric.name);
-		o.shape = (struct daemon_shape){
-			.hosts = (unsigned)fabric.hosts,
-			.levels = (unsigned)fabric.levels,
-			.radix = (unsigned)fabric.radix,
-			.roce = fabric.roce,
-			.topology = fabric.topology.name,
-			.text = fabric.topology.text,
-			.text_bytes = fabric.topology.bytes,
-		};
+		o.roce = fabric.roce;
+		o.shape = cli_fabric_shape(&fabric);
 		o.partitions =
 		        (struct partitions_file){ fabric.partitions.name, fabric.partitions.text,
 			                          fabric.partitions.bytes };
@@ -105,7 +98,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		o.n_settings = fabric.n_settings;
 		o.ipoib = fabric.ipoib;
 		o.become = cli_exec_own;
-		fabric.topology.text = NULL;
+		fabric.topology.text = NULL; /* the daemon frees it */
 		ret = daemon_main(&o);
 	}
 	if (remove_dir)

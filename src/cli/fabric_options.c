@@ -132,6 +132,18 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 	return 0;
 }
 
+struct fabric_shape cli_fabric_shape(const struct cli_fabric_options *o)
+{
+	return (struct fabric_shape){
+		.hosts = (unsigned)o->hosts,
+		.levels = (unsigned)o->levels,
+		.radix = (unsigned)o->radix,
+		.topology = o->topology.name,
+		.text = o->topology.text,
+		.text_bytes = o->topology.bytes,
+	};
+}
+
 void cli_fabric_options_fini(struct cli_fabric_options *o)
 {
 	cli_file_fini(&o->topology);

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/file.h"
+#include "fabric/shape.h"
 
 enum {
 	CLI_HOSTS_DEFAULT = 4,
@@ -36,6 +37,9 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 
 /* After the last option: do they go together? Reads the files. 0, or the exit status. */
 int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o);
+/* What they say of hosts, switches and links. Its text stays that of @o. */
+struct fabric_shape cli_fabric_shape(const struct cli_fabric_options *o);
+
 void cli_fabric_options_fini(struct cli_fabric_options *o);
 
 /* clang-format off */

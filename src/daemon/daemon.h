@@ -11,22 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "fabric/shape.h"
 #include "subnet/partitions.h"
-
-/* Hosts, switches and links: those of network devices if there are any, else from a file's text if
- * there is one, else a fat tree if it has levels, else a plain tree. */
-struct daemon_shape {
-	const char *roce;       /* names of network devices, with commas between */
-	unsigned hosts;         /* of a fat tree, 0: as many as there is room for */
-	unsigned levels, radix; /* of a fat tree */
-	const char *topology;   /* the file's name, for messages */
-	char *text;             /* from malloc(): daemon_main() frees it */
-	size_t text_bytes;
-};
 
 struct daemon_options {
 	const char *fabric; /* its name */
-	struct daemon_shape shape;
+	const char *roce;   /* names of network devices, with commas between; NULL: none */
+	/* without hosts, levels and topology: only network devices; daemon_main() frees the text */
+	struct fabric_shape shape;
 	struct partitions_file partitions; /* without a name: none */
 	const char **settings;             /* "key=value" */
 	unsigned n_settings;

@@ -6,8 +6,8 @@
 
 #include "base/util.h"
 #include "daemon/links.h"
-#include "daemon/port_name.h"
 #include "fabric/link.h"
+#include "fabric/port_name.h"
 
 int daemon_links_follow(struct daemon_links *links)
 {
@@ -23,7 +23,7 @@ static int set_link(struct daemon_call *call)
 	const struct control_link *req = call->body;
 	struct daemon_links *links = call->module;
 	struct fabric_port *p;
-	int ret = daemon_port_find(links->f, &req->at, &p);
+	int ret = fabric_port_named(links->f, req->at.node, req->at.port, &p);
 
 	if (!ret)
 		ret = fabric_link_set(links->f, p, req->up);
@@ -35,7 +35,7 @@ static int set_switch(struct daemon_call *call)
 	const struct control_switch *req = call->body;
 	struct daemon_links *links = call->module;
 	struct fabric_node *node;
-	int ret = daemon_node_find(links->f, req->name, &node);
+	int ret = fabric_node_named(links->f, req->name, &node);
 
 	if (!ret && node->type != FABRIC_SWITCH)
 		ret = -ENOTTY;

@@ -262,14 +262,14 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 static int build(struct daemon *d, const struct daemon_options *o,
                  const struct shm_settings *settings, char *why, size_t len)
 {
-	struct daemon_build build = { .shape = &o->shape,
-		                      .settings = settings,
-		                      .notes = d->notes,
-		                      .notes_len = sizeof(d->notes) };
+	struct fabric_shape shape = o->shape;
+	struct daemon_build build = { .shape = &shape, .settings = settings };
 	int ret = 0;
 
-	if (o->shape.roce)
-		ret = daemon_roce_open(&d->roce, o->shape.roce, why, len);
+	shape.notes = d->notes;
+	shape.notes_len = sizeof(d->notes);
+	if (o->roce)
+		ret = daemon_roce_open(&d->roce, o->roce, why, len);
 	build.roce = d->roce;
 	if (!ret)
 		ret = daemon_build_fabric(&d->f, &build, why, len);
@@ -330,7 +330,7 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 {
 	struct shm_control *control;
 	struct shm_settings settings;
-	int ret = daemon_build_settings(&settings, o, why, len);
+	int ret = fabric_shape_settings(&settings, o->settings, o->n_settings, why, len);
 
 	if (ret)
 		return ret;

@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "daemon/port_name.h"
 #include "daemon/subnet.h"
 #include "fabric/link.h"
+#include "fabric/port_name.h"
 
 static uint64_t now_ms(const struct daemon_subnet *s)
 {
@@ -289,7 +289,7 @@ static int change_lid(struct daemon_subnet *s, struct fabric_port *p)
 static int port_event(struct daemon_subnet *s, const struct control_sm_event *request)
 {
 	struct fabric_port *p;
-	int ret = daemon_port_find(s->f, &request->at, &p);
+	int ret = fabric_port_named(s->f, request->at.node, request->at.port, &p);
 
 	if (ret)
 		return ret;

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/port_name.h"
 #include "fabric/link.h"
+#include "fabric/port_name.h"
 
 /* The only HCA of the host named @name. 0, -ENOENT, -EMLINK. */
 static int hca_of_host(const struct fabric *f, const char *name, struct fabric_node **out)
@@ -24,24 +24,25 @@ static int hca_of_host(const struct fabric *f, const char *name, struct fabric_n
 	return *out ? 0 : -ENOENT;
 }
 
-int daemon_node_find(const struct fabric *f, const char name[static 32], struct fabric_node **node)
+int fabric_node_named(const struct fabric *f, const char name[static FABRIC_NAME],
+                      struct fabric_node **node)
 {
-	if (!memchr(name, '\0', 32))
+	if (!memchr(name, '\0', FABRIC_NAME))
 		return -ENOENT;
 	*node = fabric_node_find(f, name);
 	return *node ? 0 : hca_of_host(f, name, node);
 }
 
-int daemon_port_find(const struct fabric *f, const struct control_port *at,
-                     struct fabric_port **port)
+int fabric_port_named(const struct fabric *f, const char name[static FABRIC_NAME], unsigned num,
+                      struct fabric_port **port)
 {
 	struct fabric_node *node;
-	int ret = daemon_node_find(f, at->node, &node);
+	int ret = fabric_node_named(f, name, &node);
 
 	if (ret)
 		return ret;
-	if (!at->port || at->port > node->n_ports)
+	if (!num || num > node->n_ports)
 		return -ERANGE;
-	*port = &node->port[at->port];
+	*port = &node->port[num];
 	return 0;
 }
