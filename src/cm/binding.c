@@ -3,6 +3,10 @@
  * Port spaces: which identifiers use which port numbers, on which hosts. The rules are
  * the kernel's: an address and port belong to one identifier, unless all who share
  * them allow it and none listens; a wildcard conflicts with every address.
+ *
+ * A port number of a port space is a service ID. Beyond the kernel's, an identifier of RDMA_PS_IB
+ * may have any other service ID as well, by AF_IB: there is no ib_cm here, by which programs of the
+ * kernel listen at those.
  */
 #include <endian.h>
 #include <errno.h>
@@ -14,31 +18,36 @@
 #define EPHEMERAL_FIRST 32768
 #define EPHEMERAL_LAST  60999
 
-static uint64_t binding_hash(uint16_t ps, uint16_t port)
+static uint64_t service_of(uint16_t ps, uint16_t port)
 {
 	return (uint64_t)ps << 16 | port;
 }
 
-static struct cm_binding *binding_find(const struct cm *cm, uint16_t ps, uint16_t port)
+static struct cm_binding *binding_find(const struct cm *cm, uint64_t service)
 {
-	struct base_hash_node *n = base_hash_first(&cm->bindings, binding_hash(ps, port));
+	struct base_hash_node *n = base_hash_first(&cm->bindings, service);
 
-	return n ? container_of(n, struct cm_binding, node) : NULL;
+	for (; n; n = base_hash_next(n)) {
+		struct cm_binding *b = container_of(n, struct cm_binding, node);
+
+		if (b->service == service)
+			return b;
+	}
+	return NULL;
 }
 
-static struct cm_binding *binding_get(struct cm *cm, uint16_t ps, uint16_t port)
+static struct cm_binding *binding_get(struct cm *cm, uint64_t service)
 {
-	struct cm_binding *b = binding_find(cm, ps, port);
+	struct cm_binding *b = binding_find(cm, service);
 
 	if (b)
 		return b;
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return NULL;
-	b->ps = ps;
-	b->port = port;
+	b->service = service;
 	LIST_INIT(&b->owners);
-	if (base_hash_add(&cm->bindings, &b->node, binding_hash(ps, port))) {
+	if (base_hash_add(&cm->bindings, &b->node, service)) {
 		free(b);
 		return NULL;
 	}
@@ -91,7 +100,7 @@ static uint16_t choose_port(struct cm *cm, const struct cm_id *id, uint16_t ps)
 			cm->last_port = EPHEMERAL_FIRST;
 		else
 			cm->last_port++;
-		b = binding_find(cm, ps, cm->last_port);
+		b = binding_find(cm, service_of(ps, cm->last_port));
 		if (!b || is_free(b, id))
 			return cm->last_port;
 	}
@@ -138,28 +147,53 @@ static void write_port(struct cm_id *id, uint16_t ps, uint16_t port)
 	}
 }
 
-int cm_binding_reserve(struct cm *cm, struct cm_id *id)
+/* Whether it is bound to one service ID that is in no port space. */
+static bool has_own_service(const struct cm_id *id)
 {
-	uint16_t ps = select_ps(id), port = cm_addr_port(&id->src);
-	struct cm_binding *b;
-	int ret;
+	return id->ps == RDMA_PS_IB && id->src.sa.sa_family == AF_IB &&
+	       id->src.ib.sib_sid_mask == UINT64_MAX && be64toh(id->src.ib.sib_sid) >> 32;
+}
 
+/* The service ID that @id is bound to, and has in @id->src after this. 0, -EPROTONOSUPPORT or
+ * -EADDRNOTAVAIL. */
+static int choose_service(struct cm *cm, struct cm_id *id, uint64_t *service)
+{
+	uint16_t ps, port;
+
+	if (has_own_service(id)) {
+		*service = be64toh(id->src.ib.sib_sid);
+		return 0;
+	}
+	ps = select_ps(id);
 	if (!ps)
 		return -EPROTONOSUPPORT;
-	id->scope = id->port ? cm_port_host(cm, id->port) : id->client->host;
-	if (!port) {
+	port = cm_addr_port(&id->src);
+	if (!port)
 		port = choose_port(cm, id, ps);
-		if (!port)
-			return -EADDRNOTAVAIL;
-	}
-	b = binding_find(cm, ps, port);
+	if (!port)
+		return -EADDRNOTAVAIL;
+	write_port(id, ps, port);
+	*service = service_of(ps, port);
+	return 0;
+}
+
+int cm_binding_reserve(struct cm *cm, struct cm_id *id)
+{
+	struct cm_binding *b;
+	uint64_t service;
+	int ret;
+
+	id->scope = id->port ? cm_port_host(cm, id->port) : id->client->host;
+	ret = choose_service(cm, id, &service);
+	if (ret)
+		return ret;
+	b = binding_find(cm, service);
 	ret = b ? check_owners(b, id, id->reuse_addr) : 0;
 	if (ret)
 		return ret;
-	b = binding_get(cm, ps, port);
+	b = binding_get(cm, service);
 	if (!b)
 		return -ENOMEM;
-	write_port(id, ps, port);
 	LIST_INSERT_HEAD(&b->owners, id, of_binding);
 	id->binding = b;
 	return 0;
@@ -204,11 +238,9 @@ static bool listens_for(const struct cm_id *l, const struct cm *cm, const struct
 struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port *port,
                                   uint64_t service_id, const union control_cm_addr *dst)
 {
-	struct cm_binding *b = NULL;
+	struct cm_binding *b = binding_find(cm, service_id);
 	struct cm_id *l;
 
-	if (!(service_id >> 32))
-		b = binding_find(cm, (uint16_t)(service_id >> 16), (uint16_t)service_id);
 	if (!b)
 		return NULL;
 	LIST_FOREACH(l, &b->owners, of_binding)

@@ -107,6 +107,55 @@ static void a_gid_binds_as_af_ib(void **state)
 	cm_client_free(t->cm, c);
 }
 
+/* Binds @id by the GID of the client's port to a service. */
+static int bind_service(struct testing *t, struct cm_client *c, uint32_t id, uint64_t service)
+{
+	struct control_cm_bind_addr request = { .id = id };
+	struct control_cm_id_reply reply;
+
+	request.addr.ib.sib_family = AF_IB;
+	request.addr.ib.sib_sid = htobe64(service);
+	request.addr.ib.sib_sid_mask = UINT64_MAX;
+	memcpy(&request.addr.ib.sib_addr, &t->f->region->ports[0].gid[0], 16);
+	return REQUEST(c, BIND_ADDR, request, &reply);
+}
+
+static uint32_t rc_id(struct cm_client *c)
+{
+	struct control_cm_create_id request = {
+		.uid = 1, .channel = testing_channel(c), .ps = RDMA_PS_IB, .qp_type = IBV_QPT_RC
+	};
+	struct control_cm_id reply;
+
+	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), 0);
+	return reply.id;
+}
+
+static void a_service_outside_of_the_port_spaces_is_for_ps_ib(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	const uint64_t service = 0x1000000000000041;
+	uint32_t id = rc_id(c);
+	struct control_cm_id_reply info;
+	union control_cm_addr none = { .ib.sib_family = AF_IB };
+
+	assert_int_equal(bind_service(t, c, testing_id(c, RDMA_PS_TCP, 1), service),
+	                 -EPROTONOSUPPORT);
+	assert_int_equal(bind_service(t, c, id, service), 0);
+	info = testing_query(c, id);
+	assert_true(be64toh(info.src.ib.sib_sid) == service);
+	assert_int_equal(bind_service(t, c, rc_id(c), service), -EADDRINUSE);
+	assert_int_equal(bind_service(t, c, rc_id(c), service + 1), 0);
+	/* it is the whole ID that counts */
+	assert_null(cm_binding_listener(t->cm, t->f->hca_port[0], service, &none));
+	assert_int_equal(testing_listen(c, id, 0), 0);
+	assert_non_null(cm_binding_listener(t->cm, t->f->hca_port[0], service, &none));
+	assert_null(cm_binding_listener(t->cm, t->f->hca_port[1], service, &none));
+	assert_null(cm_binding_listener(t->cm, t->f->hca_port[0], service & UINT32_MAX, &none));
+	cm_client_free(t->cm, c);
+}
+
 static void an_unknown_family_is_refused(void **state)
 {
 	struct testing *t = *state;
@@ -251,6 +300,7 @@ int main(void)
 		TEST(a_second_bind_is_refused),
 		TEST(link_local_and_global_ipv6_addresses_bind),
 		TEST(a_gid_binds_as_af_ib),
+		TEST(a_service_outside_of_the_port_spaces_is_for_ps_ib),
 		TEST(an_unknown_family_is_refused),
 		TEST(a_port_in_use_is_refused),
 		TEST(hosts_have_port_numbers_of_their_own),

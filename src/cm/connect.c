@@ -146,7 +146,9 @@ void cm_connect_read_addresses(const struct cm *cm, struct cm_asked *asked)
 	struct wire_cm_ip ip;
 
 	wire_cm_ip_decode(asked->private_data, &ip);
-	if (!cm_addr_from_wire(&ip, (uint16_t)asked->service_id, &asked->src, &asked->dst)) {
+	/* only services of the port spaces have them (annex A11) */
+	if (asked->service_id >> 32 ||
+	    !cm_addr_from_wire(&ip, (uint16_t)asked->service_id, &asked->src, &asked->dst)) {
 		memset(&asked->src, 0, sizeof(asked->src));
 		memset(&asked->dst, 0, sizeof(asked->dst));
 		asked->src.sa.sa_family = asked->dst.sa.sa_family = AF_IB;

@@ -40,7 +40,7 @@ struct cm {
 	struct cm_ops ops;
 	struct cm_port *port;          /* by index */
 	LIST_HEAD(, cm_sa) sas;        /* port.c */
-	struct base_hash bindings;     /* struct cm_binding, by port space and port */
+	struct base_hash bindings;     /* struct cm_binding, by service ID */
 	struct base_hash groups;       /* struct cm_group, by port and MGID */
 	struct base_hash transactions; /* mad.c: by transaction ID */
 	struct base_hash asking;       /* struct cm_sidr, by request ID */
@@ -86,10 +86,10 @@ struct cm_channel {
 	TAILQ_ENTRY(cm_channel) of_doomed;
 };
 
-/* A port number of a port space, and who uses it. */
+/* A service ID, mostly a port number of a port space, and who uses it. */
 struct cm_binding {
 	struct base_hash_node node;
-	uint16_t ps, port;
+	uint64_t service;
 	LIST_HEAD(, cm_id) owners;
 };
 
