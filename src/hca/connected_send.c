@@ -221,9 +221,6 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 	struct hca_flow *f;
 	int outcome;
 
-	/* before the request is seen: the answer may come before we complete it */
-	if (base_likely(c->qp.rq->connected))
-		c->qp.place = atomic_load_explicit(&c->qp.rq->ring->tail, memory_order_relaxed);
 	if (base_unlikely(r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV)) {
 		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		return hca_mw_carry_out(&c->qp, r);

@@ -609,18 +609,6 @@ static BASE_HOT int poll_rq(struct hca_cq *cq, struct hca_rq *rq, int n, struct 
 	return rq->receive(rq, n, wc, &cq->arrivals_polled);
 }
 
-/* Of @n messages of this queue, those that came before the oldest completion of this process. */
-static int before_local(const struct hca_cq *cq, const struct hca_rq *rq, int n)
-{
-	const struct hca_cqe *e = &cq->ring[cq->head % cq->ring_size];
-	uint32_t consumed;
-
-	if (cq->head == cq->tail || !e->has_place || e->qp->rq != rq)
-		return n;
-	consumed = hca_rq_load(&rq->consumed);
-	return hca_rq_before(consumed, e->place) ? base_min(n, (int)(e->place - consumed)) : n;
-}
-
 /* Moves the first queue of the chain to its end: its turn is over. */
 static void rotate_chain(struct hca_cq *cq, unsigned bit)
 {
@@ -642,7 +630,7 @@ static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 
 	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
 		if (hca_rq_pending(rq))
-			done += poll_rq(cq, rq, before_local(cq, rq, n - done), wc + done);
+			done += poll_rq(cq, rq, n - done, wc + done);
 	return done;
 }
 
@@ -776,8 +764,7 @@ static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
 	case SOURCE_LOCAL:
 		return cq->head != cq->tail ? poll_local(cq, n, wc) : 0;
 	case SOURCE_DIRECT:
-		return cq->direct ? poll_rq(cq, cq->direct, before_local(cq, cq->direct, n), wc)
-		                  : 0;
+		return cq->direct ? poll_rq(cq, cq->direct, n, wc) : 0;
 	case SOURCE_MAP:
 		return map_is_due(cq, done) ? poll_map(cq, n, wc) : 0;
 	default:
@@ -786,21 +773,19 @@ static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
 }
 
 /*
- * Polls completions of this process that came before all messages that wait for their queue pairs.
- * A program may count on that order: when a reply has come, it takes the request for done. At most
- * TURN of them in a row, as others wait.
+ * Polls completions of connected queue pairs, which come before messages that wait. A program may
+ * count on that order: when a reply has come, it takes the request for done. At most TURN of them
+ * in a row, as others wait.
  */
-static int poll_in_place(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
-	while (done < n && cq->head != cq->tail && cq->in_place < TURN) {
-		const struct hca_cqe *e = &cq->ring[cq->head % cq->ring_size];
-
-		if (!e->has_place || hca_rq_before(hca_rq_load(&e->qp->rq->consumed), e->place))
+	while (done < n && cq->head != cq->tail && cq->first < TURN) {
+		if (!cq->ring[cq->head % cq->ring_size].is_first)
 			break;
 		done += poll_local(cq, 1, wc + done);
-		cq->in_place++;
+		cq->first++;
 	}
 	return done;
 }
@@ -812,11 +797,11 @@ static int poll_in_place(struct hca_cq *cq, int n, struct ibv_wc *wc)
 static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	unsigned left = n_sources(cq) + 1; /* the first one's turn may be over at once */
-	int done = poll_in_place(cq, n, wc);
+	int done = poll_first(cq, n, wc);
 
 	if (done == n)
 		return done;
-	cq->in_place = 0;
+	cq->first = 0;
 	while (done < n && left--) {
 		int want = base_min(n - done, (int)(TURN - cq->turn_used));
 		int got;

@@ -38,9 +38,7 @@ struct hca_cqe {
 	uint32_t byte_len;
 	uint8_t status; /* enum ibv_wc_status */
 	uint8_t opcode; /* enum ibv_wc_opcode */
-	/* of a connected queue pair: messages below this position of its ring came before */
-	bool has_place;
-	uint32_t place;
+	bool is_first;  /* of a connected queue pair: polled before messages that wait */
 };
 
 #define HCA_CQ_WATCHED 8
@@ -78,7 +76,7 @@ struct hca_cq {
 	struct hca_ready *ready; /* the others, allocated at need */
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
-	unsigned in_place;        /* completions polled before their turn, one after the other */
+	unsigned first;           /* completions polled before their turn, one after the other */
 	unsigned turn, turn_used; /* whose turn it is, and completions that it has had (cq.c) */
 	uint8_t announced;    /* messages that the last arrival's sender sends next, in one list */
 	bool counts_arrivals; /* more than cqe may arrive: arrivals are counted against it */

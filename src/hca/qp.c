@@ -641,12 +641,9 @@ void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes
 		             .sq_after = qp->sq_posted,
 		             .byte_len = bytes,
 		             .status = (uint8_t)status,
-		             .opcode = opcode };
+		             .opcode = opcode,
+		             .is_first = qp->rq->connected };
 
-	if (qp->rq->connected) {
-		e.has_place = true;
-		e.place = qp->place;
-	}
 	hca_cq_push(qp->send_cq, &e);
 }
 

@@ -58,8 +58,7 @@ struct hca_qp {
 	/* send queue */
 	struct base_lock send_lock;
 	struct hca_sender sender;
-	uint32_t sq_posted; /* requests carried out */
-	uint32_t place;     /* connected: what of its ring came before the last of them was begun */
+	uint32_t sq_posted;         /* requests carried out */
 	_Atomic uint32_t sq_done;   /* of these, those that have left the send queue */
 	uint32_t sq_kept;           /* requests that were posted and wait */
 	struct hca_wr_batch *batch; /* ibv_wr_start() and on */
