@@ -122,6 +122,8 @@ struct fabric_port {
 	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
 	struct fabric_cc *cc;             /* cca.c: end ports; NULL: nobody has asked yet */
 	struct fabric_lanes *lanes;       /* lanes.h; NULL: as they are by default */
+	/* mcast_path.h: where flows leave by this port, or would if it had a lane for them */
+	LIST_HEAD(, fabric_mcast_path_hop) hops;
 };
 
 /* One multicast LID's row in a switch. */
@@ -148,7 +150,8 @@ struct fabric_node {
 	uint16_t lft_top, mft_top; /* switches: SwitchInfo, sma.c */
 	uint8_t life_time, state_change;
 	bool dead;       /* switches: link.h */
-	bool maps_lanes; /* switches: an SLtoVLMappingTable was written */
+	bool maps_lanes; /* switches: an SLtoVLMappingTable was written, and flows follow */
+	LIST_HEAD(, fabric_mcast_path) entering; /* switches: paths that begin here */
 };
 
 struct fabric_host {
@@ -302,8 +305,9 @@ static inline void fabric_row_add(struct fabric_mft_row *row, unsigned port)
 
 /* What fabric_walk_*() call back for each step of a packet; all in the caller's thread. */
 struct fabric_walk {
-	/* it crosses the link from @out on lane @vl */
-	void (*hop)(void *arg, struct fabric_port *out, uint8_t vl);
+	/* it came in by port number @in and crosses the link from @out on lane @vl;
+	 * FABRIC_LANE_NONE: it does not, as it has no lane there */
+	void (*hop)(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl);
 	void (*reached)(void *arg, struct fabric_port *hca); /* it reaches this HCA port */
 	/* a switch drops it at its port @at; may be NULL */
 	void (*lost)(void *arg, struct fabric_port *at, enum fabric_loss why);

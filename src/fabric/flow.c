@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/attach.h"
+#include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 
 #define LIST_UNIT 64
@@ -162,11 +163,31 @@ void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
 		fabric_mcast_path_compile(f, flow->path);
 }
 
-void fabric_flow_lanes_changed(struct fabric *f)
+/* Lanes begin to depend on the port in: flows that enter at @sw by different ones part. */
+static void part_flows(struct fabric *f, struct fabric_node *sw)
 {
-	for (uint32_t i = 0; i < f->flows->ids.size; i++)
-		if (base_idtable_get(&f->flows->ids, i))
-			change_path(f, base_idtable_get(&f->flows->ids, i));
+	struct fabric_mcast_path *s = LIST_FIRST(&sw->entering), *next;
+
+	for (; s; s = next) {
+		struct fabric_flow *flow = LIST_FIRST(&s->flows), *other;
+
+		next = LIST_NEXT(s, of_ingress); /* new paths come before it */
+		for (; flow; flow = other) {
+			other = LIST_NEXT(flow, of_mcast_path);
+			change_path(f, flow);
+		}
+	}
+}
+
+void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out)
+{
+	struct fabric_node *node = out->node;
+
+	if (node->type == FABRIC_SWITCH && !node->maps_lanes && out->lanes && out->lanes->map) {
+		node->maps_lanes = true;
+		part_flows(f, node);
+	}
+	fabric_mcast_path_lanes_changed(f, out);
 }
 
 void fabric_flow_all_changed(struct fabric *f)

@@ -82,9 +82,13 @@ struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id);
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 
-/* A switch's lanes begin to depend on where packets come in: fewer flows share a path. All are to
- * be compiled again afterwards. */
-void fabric_flow_lanes_changed(struct fabric *f);
+/*
+ * The lanes out of @out have changed, by its table or its OperationalVLs (lanes.h): what leaves
+ * there has its new lane from now on, or is dropped. Looks at the flows that leave there only, as a
+ * subnet manager writes a table for each pair of a switch's ports. The first time that a switch's
+ * table is written, flows part that enter there by different ports and shared a path.
+ */
+void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out);
 
 /* The P_Key of the sending queue pair has changed: compiles the flow again. */
 void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);

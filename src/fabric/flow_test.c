@@ -5,6 +5,7 @@
  */
 #include "fabric/lanes.h"
 #include "fabric/link.h"
+#include "fabric/mcast_path.h"
 #include "fabric/testing.h"
 
 #define MLID 0xC001
@@ -552,13 +553,15 @@ static void the_mtu_of_the_path_is_in_the_record(void **state)
 
 /* ---- lanes ---- */
 
-static void map_lanes(struct fabric_port *out, unsigned in, unsigned sl, uint8_t vl)
+/* As a subnet manager does it: one entry of a table. */
+static void map_lanes(struct env *e, struct fabric_port *out, unsigned in, unsigned sl, uint8_t vl)
 {
 	struct wire_sl_to_vl map;
 
 	fabric_lanes_map_read(out, in, &map);
 	map.vl[sl] = vl;
 	assert_int_equal(fabric_lanes_map_write(out, in, &map), 0);
+	fabric_flow_lanes_changed(e->f, out);
 }
 
 static void a_packet_without_a_lane_is_dropped(void **state)
@@ -568,21 +571,22 @@ static void a_packet_without_a_lane_is_dropped(void **state)
 	struct fabric_flow *two = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 2);
 
 	assert_int_equal(testing_receivers(e->f, one), 1);
-	map_lanes(&e->sw[0]->port[4], 1, 1, FABRIC_LANE_NONE);
-	fabric_flow_all_changed(e->f);
+	map_lanes(e, &e->sw[0]->port[4], 1, 1, FABRIC_LANE_NONE);
 	assert_int_equal(testing_receivers(e->f, one), 0);
 	assert_int_equal(testing_receivers(e->f, two), 1);
+	map_lanes(e, &e->sw[0]->port[4], 1, 1, 0);
+	assert_int_equal(testing_receivers(e->f, one), 1);
 	/* nor by a lane that the port does not use; an HCA's own port, too */
+	map_lanes(e, &e->sw[1]->port[1], 4, 2, 2);
 	e->sw[1]->port[1].link.operational_vls = VL_CAP_VL0_1;
-	map_lanes(&e->sw[1]->port[1], 4, 2, 2);
-	fabric_flow_all_changed(e->f);
+	fabric_flow_lanes_changed(e->f, &e->sw[1]->port[1]);
 	assert_int_equal(testing_receivers(e->f, two), 0);
-	map_lanes(&e->sw[1]->port[1], 4, 2, 1);
-	fabric_flow_all_changed(e->f);
+	map_lanes(e, &e->sw[1]->port[1], 4, 2, 1);
 	assert_int_equal(testing_receivers(e->f, two), 1);
-	map_lanes(e->f->hca_port[0], 0, 2, FABRIC_LANE_NONE);
-	fabric_flow_all_changed(e->f);
+	map_lanes(e, e->f->hca_port[0], 0, 2, FABRIC_LANE_NONE);
 	assert_int_equal(testing_receivers(e->f, two), 0);
+	map_lanes(e, e->f->hca_port[0], 0, 2, 7);
+	assert_int_equal(testing_receivers(e->f, two), 1);
 }
 
 /* Senders on one switch share a path to a group; not if their ports have different lanes. */
@@ -596,19 +600,143 @@ static void a_group_is_reached_by_the_lanes_of_each_sender(void **state)
 	a = flow_from(e, 0);
 	b = flow_from(e, 1);
 	assert_ptr_equal(a->path, b->path);
-	map_lanes(&e->sw[0]->port[4], 2, 0, FABRIC_LANE_NONE);
-	e->sw[0]->maps_lanes = true;
-	fabric_flow_lanes_changed(e->f);
-	fabric_flow_all_changed(e->f);
+	map_lanes(e, &e->sw[0]->port[4], 2, 0, FABRIC_LANE_NONE);
 	assert_int_equal(testing_receivers(e->f, a), 4);
 	assert_int_equal(testing_receivers(e->f, b), 2);
 	/* also while they join and leave */
 	detach(e, 3);
 	assert_int_equal(testing_receivers(e->f, a), 3);
 	assert_int_equal(testing_receivers(e->f, b), 2);
-	map_lanes(e->f->hca_port[1], 0, 0, FABRIC_LANE_NONE);
-	fabric_flow_all_changed(e->f);
+	map_lanes(e, e->f->hca_port[1], 0, 0, FABRIC_LANE_NONE);
 	assert_int_equal(testing_receivers(e->f, b), 0);
+	assert_int_equal(testing_receivers(e->f, a), 3);
+	map_lanes(e, e->f->hca_port[1], 0, 0, 3);
+	assert_int_equal(testing_receivers(e->f, b), 2);
+}
+
+/* Which lane each link of the path has, as one number. */
+static uint64_t lanes_of(const struct fabric_flow *flow)
+{
+	const struct fabric_mcast_path *s = flow->path;
+	uint64_t sum = s->ingress ? (uint64_t)flow->vl << 60 : 0;
+
+	for (uint32_t i = 0; i < s->n_hops; i++) {
+		const struct fabric_port *out = s->hop[i].out;
+		unsigned node = out->node->type == FABRIC_SWITCH ? 1 + out->node->index : 0;
+
+		sum += (uint64_t)(s->hop[i].vl + 1) << (4 * (5 * node + out->num));
+	}
+	return sum;
+}
+
+/* A table of other ports, or of another SL, costs a flow nothing; its own one costs its sender
+ * nothing. */
+static void only_what_crosses_the_link_follows_its_lanes(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *far = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
+	struct fabric_flow *near = testing_flow_sl(e->f, e->f->hca_port[0], 10, 2, 1);
+	uint32_t far_seq = testing_record(e->f, far)->seq;
+	uint32_t near_seq = testing_record(e->f, near)->seq;
+	uint64_t near_lanes = lanes_of(near), far_lanes = lanes_of(far);
+
+	map_lanes(e, &e->sw[0]->port[4], 2, 1, 5);
+	map_lanes(e, &e->sw[0]->port[4], 1, 2, 5);
+	assert_int_equal(lanes_of(far), far_lanes);
+	map_lanes(e, &e->sw[0]->port[4], 1, 1, 5);
+	assert_true(lanes_of(far) != far_lanes);
+	assert_int_equal(lanes_of(near), near_lanes);
+	assert_int_equal(testing_record(e->f, far)->seq, far_seq);
+	assert_int_equal(testing_record(e->f, near)->seq, near_seq);
+}
+
+/* What was sent before a table was written counts by the old lane, what is sent after by the new.
+ */
+static void lanes_count_from_the_table_on(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = testing_flow_sl(e->f, e->f->hca_port[0], 10, 3, 1);
+	struct fabric_port *far = &e->sw[1]->port[4];
+	struct shm_flow_count *c = &e->f->region->flow_counts[flow->id];
+
+	c->packets += 3;
+	c->bytes += 300;
+	map_lanes(e, &e->sw[0]->port[4], 1, 1, 6);
+	c->packets += 4;
+	c->bytes += 400;
+	fabric_flow_collect(e->f);
+	assert_int_equal(far->lanes->counts.recv_ud_packets[1], 3);
+	assert_int_equal(far->lanes->counts.recv_ud_packets[6], 4);
+}
+
+/* An HCA's port that joined after its switch's path was compiled: its lane is known all the same.
+ */
+static void a_new_edge_follows_its_lanes(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	testing_row(e->f, e->sw[1], MLID, 1, 4, 0);
+	flow = flow_from(e, 0);
+	assert_int_equal(testing_receivers(e->f, flow), 3);
+	testing_row(e->f, e->sw[1], MLID, 1, 2, 4, 0);
+	fabric_flow_edge_changed(e->f, &e->sw[1]->port[2], MLID);
+	assert_int_equal(testing_receivers(e->f, flow), 4);
+	map_lanes(e, &e->sw[1]->port[2], 4, 0, FABRIC_LANE_NONE);
+	assert_int_equal(testing_receivers(e->f, flow), 3);
+	map_lanes(e, &e->sw[1]->port[2], 4, 0, 2);
+	assert_int_equal(testing_receivers(e->f, flow), 4);
+}
+
+#define N_LANE_FLOWS 24
+
+/* Whatever the tables are and whoever joins: flows are as if all were compiled anew. */
+static void lanes_are_those_of_a_fresh_walk(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[N_LANE_FLOWS];
+	uint32_t reached[N_LANE_FLOWS], losses[N_LANE_FLOWS];
+	uint64_t lanes[N_LANE_FLOWS];
+	unsigned seed = 1;
+
+	for (unsigned h = 0; h < 4; h++)
+		attach(e, h);
+	for (unsigned i = 0; i < N_LANE_FLOWS; i++) {
+		struct fabric_port *from = e->f->hca_port[i % 4];
+
+		flow[i] = i % 3 ? testing_flow_sl(e->f, from, 10 + i % 4, (uint16_t)(1 + i / 4 % 4),
+		                                  i % 2)
+		                : flow_from(e, i % 4);
+	}
+	for (unsigned step = 0; step < 2000; step++) {
+		unsigned r = (unsigned)rand_r(&seed);
+		struct fabric_port *out = &e->sw[r % 2]->port[(unsigned[]){ 1, 2, 4 }[r / 2 % 3]];
+		unsigned in = (unsigned[]){ 1, 2, 4 }[r / 6 % 3], sl = r / 18 % 2;
+
+		if (r / 36 % 4 == 0) {
+			out = e->f->hca_port[r / 144 % 4];
+			in = 0;
+		}
+		map_lanes(e, out, in, sl,
+		          r / 1024 % 4 ? (uint8_t)(r / 4096 % 8) : FABRIC_LANE_NONE);
+		if (r / 65536 % 8 == 0) {
+			out->link.operational_vls = (uint8_t)(1 + r / 524288 % 4);
+			fabric_flow_lanes_changed(e->f, out);
+		}
+		for (unsigned i = 0; i < N_LANE_FLOWS; i++) {
+			reached[i] = testing_receivers(e->f, flow[i]);
+			losses[i] = flow[i]->path->n_losses;
+			lanes[i] = lanes_of(flow[i]);
+		}
+		fabric_flow_all_changed(e->f);
+		for (unsigned i = 0; i < N_LANE_FLOWS; i++) {
+			assert_int_equal(testing_receivers(e->f, flow[i]), reached[i]);
+			assert_int_equal(flow[i]->path->n_losses, losses[i]);
+			assert_int_equal(lanes_of(flow[i]), lanes[i]);
+		}
+	}
 }
 
 /* ---- counters ---- */
@@ -905,6 +1033,10 @@ int main(void)
 		TEST(the_mtu_of_the_path_is_in_the_record),
 		TEST(a_packet_without_a_lane_is_dropped),
 		TEST(a_group_is_reached_by_the_lanes_of_each_sender),
+		TEST(only_what_crosses_the_link_follows_its_lanes),
+		TEST(lanes_count_from_the_table_on),
+		TEST(a_new_edge_follows_its_lanes),
+		TEST(lanes_are_those_of_a_fresh_walk),
 		TEST(what_was_sent_counts_at_every_port_along_the_tree),
 		TEST(what_comes_back_counts_along_the_way_back),
 		TEST(what_comes_back_from_nowhere_is_not_counted),

@@ -98,13 +98,15 @@ static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out,
 
 	if (!fabric_port_carries(out))
 		return lose(w, out, FABRIC_LOST_DISCARD);
-	if (vl == FABRIC_LANE_NONE)
+	if (vl == FABRIC_LANE_NONE) {
+		w->hop(w->arg, out, (uint8_t)in, vl);
 		return lose(w, out, FABRIC_LOST_VL);
+	}
 	if (w->pkey && !fabric_port_emits(out, w->pkey))
 		return lose(w, out, FABRIC_LOST_XMIT_PKEY);
 	if (out->mtu < w->mtu)
 		w->mtu = out->mtu;
-	w->hop(w->arg, out, vl);
+	w->hop(w->arg, out, (uint8_t)in, vl);
 	if (w->pkey && !fabric_port_admits(out->peer, w->pkey))
 		return lose(w, out->peer, FABRIC_LOST_RCV_PKEY);
 	return out->peer;

@@ -13,8 +13,9 @@ struct trace {
 	uint8_t mtu;
 };
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
+	(void)in;
 	(void)vl;
 	struct trace *t = arg;
 

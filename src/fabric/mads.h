@@ -85,7 +85,6 @@ struct fabric_mads {
 	uint64_t bad_keys_seen; /* how many of the bad keys in shared memory are reported */
 	/* the flows that fabric_mads_settle() compiles again: those to a LID, or all */
 	bool stale, all_stale;
-	bool lanes_stale; /* flows may have to part from the path that they share */
 	uint64_t stale_lid[(1 << 16) / 64];
 };
 

@@ -16,6 +16,58 @@
 
 #define LIST_UNIT 64
 
+/* ---- hops ---- */
+
+/* Elements of an array that moves, each in a list of its port. */
+static void link_hop(struct fabric_mcast_path_hop *h)
+{
+	LIST_INSERT_HEAD(&h->out->hops, h, of_port);
+}
+
+static void unlink_all(struct fabric_mcast_path *s)
+{
+	for (uint32_t i = 0; i < s->n_hops; i++)
+		LIST_REMOVE(&s->hop[i], of_port);
+}
+
+static void clear_hops(struct fabric_mcast_path *s)
+{
+	unlink_all(s);
+	s->n_hops = 0;
+}
+
+static int push_hop(struct fabric_mcast_path *s, const struct fabric_mcast_path_hop *h)
+{
+	int ret = 0;
+
+	if (s->n_hops == s->hop_room) {
+		unlink_all(s);
+		ret = base_array_reserve(&s->hop, &s->hop_room, (size_t)s->n_hops + 1);
+		for (uint32_t i = 0; i < s->n_hops; i++)
+			link_hop(&s->hop[i]);
+	}
+	if (ret)
+		return ret;
+	s->hop[s->n_hops] = *h;
+	link_hop(&s->hop[s->n_hops++]);
+	return 0;
+}
+
+static void pull_hop(struct fabric_mcast_path *s, const struct fabric_port *out)
+{
+	for (uint32_t i = 0; i < s->n_hops; i++) {
+		if (s->hop[i].out != out)
+			continue;
+		LIST_REMOVE(&s->hop[i], of_port);
+		if (i == --s->n_hops)
+			return;
+		LIST_REMOVE(&s->hop[s->n_hops], of_port);
+		s->hop[i] = s->hop[s->n_hops];
+		link_hop(&s->hop[i]);
+		return;
+	}
+}
+
 /* ---- which path a flow has ---- */
 
 /* Whether the GID is a group's, on either link layer. The LID may still be a unicast one. */
@@ -98,6 +150,8 @@ static int enlist(struct fabric *f, struct fabric_mcast_path *s)
 		ret = base_hash_add(&t->by_key, &s->by_key, key_hash(s->ingress, s->in, &s->key));
 	if (ret)
 		goto err_by_gid;
+	if (s->ingress)
+		LIST_INSERT_HEAD(&s->ingress->entering, s, of_ingress);
 	return 0;
 err_by_gid:
 	if (is_to_group(&s->key))
@@ -155,6 +209,9 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 		base_hash_remove(&t->by_gid, &s->by_gid);
 	if (is_shared(s))
 		base_hash_remove(&t->by_key, &s->by_key);
+	if (s->ingress)
+		LIST_REMOVE(s, of_ingress);
+	clear_hops(s);
 	if (s->list_room)
 		shm_extent_put(&t->lists, s->list_off);
 	free(s->visited);
@@ -274,16 +331,6 @@ static void pull_port(struct fabric_port **array, uint32_t *n, const struct fabr
 	}
 }
 
-static void pull_hop(struct fabric_mcast_path *s, const struct fabric_port *out)
-{
-	for (uint32_t i = 0; i < s->n_hops; i++) {
-		if (s->hop[i].out == out) {
-			s->hop[i] = s->hop[--s->n_hops];
-			return;
-		}
-	}
-}
-
 static void visit(struct fabric_mcast_path *s, const struct fabric_node *sw)
 {
 	if (sw->type == FABRIC_SWITCH && sw->index / 64 < s->visited_words)
@@ -296,18 +343,17 @@ bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fa
 	       (s->visited[sw->index / 64] >> (sw->index % 64) & 1);
 }
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
 	struct fabric_mcast_path *s = arg;
+	const struct fabric_mcast_path_hop hop = { .out = out, .path = s, .vl = vl, .in = in };
 
-	visit(s, out->peer->node);
-	if (base_array_reserve(&s->hop, &s->hop_room, (size_t)s->n_hops + 1)) {
+	if (vl != FABRIC_LANE_NONE)
+		visit(s, out->peer->node);
+	if (push_hop(s, &hop))
 		base_log_warning(
 		        fabric,
 		        "out of memory: a flow's packets will be missing from port counters");
-		return;
-	}
-	s->hop[s->n_hops++] = (struct fabric_mcast_path_hop){ .out = out, .vl = vl };
 }
 
 static void on_reached(void *arg, struct fabric_port *hca)
@@ -448,7 +494,8 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 	bool is_mcast = ib_lid_is_mcast(s->key.dlid);
 
 	count_all(f, s);
-	s->n_hops = s->n_reached = s->n_losses = 0;
+	clear_hops(s);
+	s->n_reached = s->n_losses = 0;
 	s->roce = false;
 	memset(s->visited, 0, s->visited_words * sizeof(*s->visited));
 	t->n_list = 0;
@@ -531,7 +578,7 @@ void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_pat
 
 static void edge_gained(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)
 {
-	on_hop(s, out, fabric_lane_of(out, 0, s->key.sl));
+	on_hop(s, out, FABRIC_HOP_IN_UNKNOWN, fabric_lane_of(out, 0, s->key.sl));
 	on_reached(s, out->peer);
 	if (out->mtu < s->mtu)
 		s->mtu = out->mtu;
@@ -571,6 +618,66 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 	else
 		edge_lost(f, s, out);
 }
+
+/* ---- lanes ---- */
+
+/* The first link of flows that share their path from the second on. */
+static void follow_first_link(struct fabric *f, const struct fabric_port *from)
+{
+	struct fabric_mcast_path *s;
+	struct fabric_flow *flow;
+
+	if (!from->peer || from->peer->node->type != FABRIC_SWITCH)
+		return;
+	for (s = LIST_FIRST(&from->peer->node->entering); s; s = LIST_NEXT(s, of_ingress)) {
+		for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
+			if (flow->from != from || flow->vl == fabric_lane_of(from, 0, s->key.sl))
+				continue;
+			fabric_flow_count(f, flow);
+			write_record(f, s, flow);
+		}
+	}
+}
+
+/* Has the hop's packets use the lane that they have now. False: only a new walk can say. */
+static bool follow_hop(struct fabric *f, struct fabric_mcast_path_hop *h)
+{
+	uint8_t vl;
+
+	if (h->in == FABRIC_HOP_IN_UNKNOWN)
+		return false;
+	vl = fabric_lane_of(h->out, h->in, h->path->key.sl);
+	if (vl == h->vl)
+		return true;
+	if (vl == FABRIC_LANE_NONE || h->vl == FABRIC_LANE_NONE)
+		return false;
+	count_all(f, h->path);
+	h->vl = vl;
+	return true;
+}
+
+void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
+{
+	SLIST_HEAD(, fabric_mcast_path) stale = SLIST_HEAD_INITIALIZER(stale);
+	struct fabric_mcast_path_hop *h;
+	struct fabric_mcast_path *s;
+
+	if (out->node->type == FABRIC_HCA)
+		follow_first_link(f, out);
+	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port)) {
+		if (follow_hop(f, h) || h->path->stale)
+			continue;
+		h->path->stale = true;
+		SLIST_INSERT_HEAD(&stale, h->path, next_stale);
+	}
+	while ((s = SLIST_FIRST(&stale))) {
+		SLIST_REMOVE_HEAD(&stale, next_stale);
+		s->stale = false;
+		fabric_mcast_path_compile(f, s);
+	}
+}
+
+/* ---- links that fail ---- */
 
 static bool is_broken(const struct fabric_mcast_path *s)
 {

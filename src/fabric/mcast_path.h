@@ -23,11 +23,17 @@
 #include "fabric/attach.h"
 #include "fabric/flow.h"
 
-/* A link that packets cross, by the port where it begins, and their lane. */
+/* A link that packets cross, by the port where it begins, and their lane; FABRIC_LANE_NONE: they
+ * have none there, and are dropped. */
 struct fabric_mcast_path_hop {
 	struct fabric_port *out;
+	struct fabric_mcast_path *path;
+	LIST_ENTRY(fabric_mcast_path_hop) of_port;
 	uint8_t vl;
+	uint8_t in; /* the port by which they came to @out's switch; FABRIC_HOP_IN_UNKNOWN */
 };
+
+#define FABRIC_HOP_IN_UNKNOWN 255 /* no switch has such a port */
 
 /* A switch's port that drops packets. */
 struct fabric_mcast_path_loss {
@@ -42,6 +48,9 @@ struct fabric_mcast_path {
 	struct fabric_node *ingress; /* the switch where packets enter the subnet, or NULL */
 	struct fabric_port *from;    /* ingress is NULL: the port where the walk begins */
 	LIST_HEAD(, fabric_flow) flows;
+	LIST_ENTRY(fabric_mcast_path) of_ingress;
+	SLIST_ENTRY(fabric_mcast_path) next_stale; /* of those to be compiled again */
+	bool stale;
 	struct base_hash_node by_gid, by_lid, by_key; /* by_gid: to a multicast GID */
 	uint64_t list_off;                            /* of QP numbers, in shared memory */
 	uint32_t list_room, count;
@@ -80,6 +89,12 @@ void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_pat
  */
 void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out,
                             const struct fabric_attached *g);
+
+/*
+ * The lanes out of @out have changed: what leaves there has its new lane from now on. Only paths
+ * that begin or cease to be dropped there are compiled again. fabric_flow_lanes_changed()
+ */
+void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out);
 
 /* Links have gone down: compiles the path again if its packets crossed one of them. */
 void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s);

@@ -33,7 +33,7 @@ static void count_lanes(struct fabric_port *out, uint8_t vl, const struct sent *
 {
 	struct fabric_lanes *xmit, *recv;
 
-	if ((!vl && !more->sl) || vl >= FABRIC_LANES)
+	if (!vl && !more->sl)
 		return;
 	xmit = fabric_lanes_get(out);
 	recv = out->peer ? fabric_lanes_get(out->peer) : NULL;
@@ -50,6 +50,8 @@ static void count_lanes(struct fabric_port *out, uint8_t vl, const struct sent *
 
 static void count_link(struct fabric_port *out, uint8_t vl, const struct sent *more)
 {
+	if (vl == FABRIC_LANE_NONE)
+		return;
 	out->stats.xmit_packets += more->packets;
 	out->stats.xmit_mcast += more->mcast;
 	out->stats.xmit_bytes += more->bytes;

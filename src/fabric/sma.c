@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
+#include "fabric/flow.h"
 #include "fabric/lanes.h"
 #include "fabric/link.h"
 #include "fabric/mads.h"
@@ -434,8 +435,8 @@ static void set_vls(struct request *r, struct fabric_port *p, uint8_t vls)
 
 	if (vls)
 		p->link.operational_vls = vls;
-	if (fabric_lanes_used(p) != used && fabric_port_carries(p))
-		fabric_mads_all_changed(r->f);
+	if (fabric_lanes_used(p) != used)
+		fabric_flow_lanes_changed(r->f, p);
 }
 
 static void set_link(struct request *r, struct fabric_port *p, const struct wire_port_info *i)
@@ -561,10 +562,7 @@ static uint16_t set_sl_to_vl(struct request *r, struct fabric_port *out, unsigne
 		return MAD_STATUS_OK;
 	if (fabric_lanes_map_write(out, in, &map))
 		return MAD_STATUS_BUSY;
-	if (is_switch(r->node) && !r->node->maps_lanes)
-		r->node->maps_lanes = r->f->mads->lanes_stale = true;
-	if (fabric_port_carries(out))
-		fabric_mads_all_changed(r->f);
+	fabric_flow_lanes_changed(r->f, out);
 	return MAD_STATUS_OK;
 }
 

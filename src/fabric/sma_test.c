@@ -1021,8 +1021,9 @@ static void fdr10_has_an_attribute_of_its_own(void **state)
 
 /* ---- where packets go ---- */
 
-static void nothing(void *arg, struct fabric_port *p, uint8_t vl)
+static void nothing(void *arg, struct fabric_port *p, uint8_t in, uint8_t vl)
 {
+	(void)in;
 	(void)vl;
 	(void)arg;
 	(void)p;
@@ -1069,6 +1070,29 @@ static void a_forwarding_block_reads_back_and_sends_packets_elsewhere(void **sta
 	assert_int_equal(lab_set(l, SW + 1, SMP_ATTR_LINEAR_FT, 0, data), MAD_STATUS_OK);
 	fabric_mads_settle(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 1);
+}
+
+/* When the response is sent, packets use the lane that the map says; other flows are let be. */
+static void a_map_of_lanes_holds_when_its_set_is_answered(void **state)
+{
+	struct lab *l = *state;
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct fabric_flow *flow = testing_flow_sl(l->f, lab_host(l, 0), qpn, 2, 0);
+	struct fabric_flow *other = testing_flow_sl(l->f, lab_host(l, 0), qpn, 2, 1);
+	uint32_t modifier = smp_sl_to_vl_modifier(TO_HOST, TO_RIGHT);
+	uint32_t seq = testing_record(l->f, other)->seq;
+	struct wire_sl_to_vl map = { { 15, 3 } };
+
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+	wire_sl_to_vl_encode(&map, data);
+	assert_int_equal(lab_set(l, SW, SMP_ATTR_SL_TO_VL, modifier, data), MAD_STATUS_OK);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	map.vl[0] = 4;
+	wire_sl_to_vl_encode(&map, data);
+	assert_int_equal(lab_set(l, SW, SMP_ATTR_SL_TO_VL, modifier, data), MAD_STATUS_OK);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+	fabric_mads_settle(l->f);
+	assert_int_equal(testing_record(l->f, other)->seq, seq);
 }
 
 static void each_forwarding_block_is_64_lids(void **state)
@@ -1362,6 +1386,7 @@ int main(void)
 		LAB_TEST(arbitration_tables_are_kept),
 		LAB_TEST(fdr10_has_an_attribute_of_its_own),
 		ACTIVE_TEST(a_forwarding_block_reads_back_and_sends_packets_elsewhere),
+		ACTIVE_TEST(a_map_of_lanes_holds_when_its_set_is_answered),
 		LAB_TEST(each_forwarding_block_is_64_lids),
 		ACTIVE_TEST(a_multicast_block_reads_back_and_makes_a_tree),
 		LAB_TEST(a_position_is_16_ports),

@@ -400,14 +400,12 @@ void fabric_mads_settle(struct fabric *f)
 
 	if (!m->stale)
 		return;
-	if (m->lanes_stale)
-		fabric_flow_lanes_changed(f);
 	for (unsigned w = 0; w < 1 << 16; w += 64)
 		for (uint64_t lids = m->all_stale ? 0 : m->stale_lid[w / 64]; lids;
 		     lids &= lids - 1)
 			fabric_flow_lid_changed(f, (uint16_t)(w + (unsigned)__builtin_ctzll(lids)));
 	if (m->all_stale)
 		fabric_flow_all_changed(f);
-	m->stale = m->all_stale = m->lanes_stale = false;
+	m->stale = m->all_stale = false;
 	memset(m->stale_lid, 0, sizeof(m->stale_lid));
 }

@@ -55,8 +55,9 @@ struct trace {
 	unsigned reached[200];
 };
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
+	(void)in;
 	(void)vl;
 	(void)arg;
 	(void)out;

@@ -97,8 +97,9 @@ static unsigned count_links(const struct env *e, uint16_t mlid, const char *name
 	return ends / 2;
 }
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
+	(void)in;
 	(void)vl;
 	(void)arg;
 	(void)out;

@@ -125,8 +125,9 @@ static struct env *start_example(const char *name)
 	return e;
 }
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t vl)
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
+	(void)in;
 	(void)vl;
 	(void)arg;
 	(void)out;
