@@ -34,7 +34,7 @@ _umbel_verbs()
 # Words that the help of a command lists, one a line: "  topology   nodes, ports and ...".
 _umbel_listed()
 {
-	_umbel_ask "$1" --help | sed -nE 's/^  ([a-z][a-z-]*)( [A-Z:]+)?   .*/\1/p'
+	_umbel_ask "$1" --help | sed -nE 's/^  ([a-z][a-z-]*)( [A-Z:]+)*  +[^ ].*/\1/p'
 }
 
 _umbel_hosts()
@@ -90,7 +90,8 @@ _umbel_word()
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
-	show1) _umbel_offer "$(_umbel_listed show)" ;;
+	show1 | simulate1) _umbel_offer "$(_umbel_listed "$command")" ;;
+	simulate2) [ "$2" != file ] || _umbel_files ;;
 	set*) _umbel_offer "$_umbel_settings" = ;;
 	link1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
 	link2) _umbel_offer "$(_umbel_ports '')" ;;

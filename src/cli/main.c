@@ -18,6 +18,7 @@
 	X(exec)     \
 	X(rsh)      \
 	X(mpirun)   \
+	X(simulate) \
 	X(show)     \
 	X(set)      \
 	X(status)   \
@@ -40,7 +41,7 @@ static void print_help(void)
 	       "\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++) {
 		if (commands[i]->summary)
-			printf("  %-8s %s\n", commands[i]->name, commands[i]->summary);
+			printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
 	}
 	printf("\n"
 	       "  umbel COMMAND --help     what a command takes\n"

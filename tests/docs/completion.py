@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun show set status link switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun simulate show set status link switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -58,6 +58,10 @@ CASES = [
     ("umbel sm partitions /etc/hostn", ["/etc/hostname"]),
     ("umbel sm event ", ["lid-change", "client-reregister", "sm-change"]),
     ("umbel sm event lid-change umbel_h3", ["umbel_h3_0:1"]),
+    ("umbel simulate ", ["all-to-all", "shift", "permutation", "groups", "file"]),
+    ("umbel simulate --fat-tree 2 s", ["shift"]),
+    ("umbel simulate file /etc/hostn", ["/etc/hostname"]),
+    ("umbel simulate shift ", []),
     ("umbel up --sm ", ["embedded", "none"]),
     ("umbel up --topology /etc/hostn", ["/etc/hostname"]),
     ("umbel up --roce l", ["lo"]),

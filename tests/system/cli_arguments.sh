@@ -21,7 +21,7 @@ for command in $commands; do
 	[ "$command" = rsh ] || expect 2 "umbel: $command: no option '-x'; see *" umbel "$command" -x
 done
 for command in $commands; do
-	[ "$command" != run ] || continue
+	[[ $command != run && $command != simulate ]] || continue
 	expect 2 "umbel: $command: option '--name' needs a value; see *" umbel "$command" --name
 done
 
@@ -55,6 +55,32 @@ expect 2 "umbel: show: option '--json' takes no value; *" umbel show --json=1 ho
 expect 2 'umbel: set: which setting? write key=value; *' umbel set
 expect 2 "umbel: set: 'mtu' is no setting: write key=value; *" umbel set mtu
 expect 2 "umbel: status: it takes no 'x'; *" umbel status x
+
+expect 2 'umbel: simulate: which pattern? all-to-all, *' umbel simulate
+expect 2 "umbel: simulate: no pattern 'none': *" umbel simulate none
+expect 2 "umbel: simulate: 'groups' takes two numbers: *" umbel simulate groups 3
+expect 2 "umbel: simulate: 'all-to-all' takes no more words; *" umbel simulate all-to-all h1
+expect 2 "umbel: simulate: '-1' is no number *" umbel simulate shift -1
+expect 2 "umbel: simulate: '1.5' is no number *" umbel simulate --size 1.5 all-to-all
+expect 2 "umbel: simulate: '49152' hosts: *" umbel simulate --hosts 49152 all-to-all
+expect 1 "umbel: 49000 hosts and their switches need more than the 49151 LIDs of a fabric" \
+	umbel simulate --hosts 49000 all-to-all
+expect 1 "umbel: with lmc=7 this fabric needs * LIDs; there are 49151" \
+	umbel simulate --hosts 400 --set lmc=7 all-to-all
+expect 1 "umbel: setting 'routing=best': *" umbel simulate --set routing=best all-to-all
+expect 1 'umbel: a group of 5: there are 4 hosts' umbel simulate groups 1 5
+expect 1 'umbel: the switches have no room for so many groups' \
+	umbel simulate --set mft_capacity=3 groups 3 2
+expect 1 'umbel: --fail sw9: there is no such node' umbel simulate --fail sw9 all-to-all
+expect 1 'umbel: --fail h1: it is no switch: *' umbel simulate --fail h1 all-to-all
+expect 1 'umbel: --fail sw1:99: there is no such port' umbel simulate --fail sw1:99 all-to-all
+expect 1 'umbel: --fail sw1:0: there is no such port' umbel simulate --fail sw1:0 all-to-all
+expect 1 'umbel: --fail sw1:1: it has failed already' \
+	umbel simulate --fail h1:1 --fail sw1:1 all-to-all
+expect 1 'umbel: there is less that could fail' umbel simulate --fail-links 1 all-to-all
+expect 1 "umbel: cannot read '/nope': *" umbel simulate file /nope
+expect 1 "umbel: /dev/stdin:1: no host 'h9'" umbel simulate file /dev/stdin <<< 'unicast h1 h9'
+expect 1 '*: expected *' umbel simulate --topology /bin/true all-to-all
 
 [ -z "$(umbel status --json | tr -d '[] \n')" ] || complain "a fabric came up"
 [ -z "$(find "$UMBEL_RUNTIME_DIR" -mindepth 1)" ] || complain "something was left"

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A fabric without processes: `umbel simulate`. It is built as the daemon builds it, the embedded
+ * subnet manager routes it, links and switches fail, and a traffic pattern (pattern.h) is walked
+ * through the switches' tables. What the links carry is what the ports of a fabric that is up would
+ * count, were the same messages sent, each of one packet.
+ *
+ * In this order: simulate_open(), simulate_pattern_*() on ->pattern, simulate_join(),
+ * simulate_fail_*(), simulate_reroute() unless the subnet manager shall not have noticed yet,
+ * simulate_count(), simulate_time(); simulate_close() in any case. Not thread-safe.
+ */
+#ifndef SIMULATE_SIMULATE_H
+#define SIMULATE_SIMULATE_H
+
+#include "fabric/shape.h"
+#include "simulate/load.h"
+#include "simulate/pattern.h"
+
+struct sm;
+
+struct simulation {
+	struct fabric *f;
+	struct sm *sm;
+	struct simulate_pattern pattern;
+	struct load_net net;             /* what was counted; switches and hosts by their index */
+	char (*failed)[2 * FABRIC_NAME]; /* names of what has failed: "leaf1", "leaf2:19" */
+	uint32_t n_failed, failed_room;
+	/* what is being done and how much of it; may be NULL */
+	void (*progress)(void *arg, const char *what, unsigned percent);
+	void *arg;
+};
+
+/* Builds the fabric and has it routed. 0, or -errno with @why or without. */
+int simulate_open(struct simulation *s, const struct fabric_shape *shape,
+                  const struct shm_settings *settings, char *why, size_t len);
+void simulate_close(struct simulation *s);
+
+/* The hosts join the groups of the pattern. 0; -ENOSPC: a switch has no room for so many; -ENOMEM.
+ */
+int simulate_join(struct simulation *s);
+
+/* The link at port @num of the node named @name fails; or with @num 0 that switch. 0; -ENOENT,
+ * -EMLINK, -ERANGE (fabric/port_name.h); -ENOTTY: no switch; -ENOTCONN: nothing is plugged in
+ * there; -EALREADY: it has failed; -ENOMEM. */
+int simulate_fail(struct simulation *s, const char name[static FABRIC_NAME], unsigned num);
+
+/* @n links between switches fail, or @n switches, whichever @r says. 0; -ERANGE: there are not so
+ * many; -ENOMEM. */
+int simulate_fail_links(struct simulation *s, unsigned n, struct simulate_random *r);
+int simulate_fail_switches(struct simulation *s, unsigned n, struct simulate_random *r);
+
+/* The subnet manager sweeps. 0, -ENOSPC, -ENOMEM. */
+int simulate_reroute(struct simulation *s);
+
+/* Counts what the pattern's messages do. 0 or -ENOMEM. */
+int simulate_count(struct simulation *s);
+
+/* Links, one after the other: those of hosts, then those of switches. NULL: there are no more. All
+ * that were plugged in are there, also those that have failed. */
+struct simulate_link {
+	const struct fabric_port *from;
+	uint64_t messages;
+	unsigned host, sw, port; /* where the next one is looked for */
+};
+const struct fabric_port *simulate_next_link(const struct simulation *s, struct simulate_link *l);
+
+/*
+ * How long the pattern takes, at least: the busiest link sends without a pause, at its data rate,
+ * and the last message then takes the longest path. A message of @bytes is sent in packets of the
+ * MTU, with SIMULATE_HEADERS bytes each.
+ */
+#define SIMULATE_HEADERS 26 /* LRH, BTH, ICRC, VCRC */
+struct simulate_cost {
+	uint64_t bytes;
+	unsigned hop_ns; /* a link and the switch behind it */
+};
+struct simulate_time {
+	double transfer_ns, hosts_ns; /* of the busiest link; of the busiest one of a host */
+	double path_ns;
+	struct simulate_link busiest; /* from NULL: nothing is sent */
+};
+void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
+                   struct simulate_time *t);
+
+/* ---- for the files of this folder ---- */
+
+void simulate_tell(const struct simulation *s, const char *what, uint64_t done, uint64_t of);
+
+/* The link that begins at @from; the count of what has crossed it. */
+uint64_t *simulate_link_at(const struct simulation *s, const struct fabric_port *from);
+
+/* traffic.c: those of pairs and of groups. 0 or -ENOMEM. */
+int simulate_count_pairs(struct simulation *s);
+int simulate_count_groups(struct simulation *s);
+
+/* The MLID of group number @i. The first one of a fabric is that of IP over InfiniBand. */
+#define SIMULATE_MLID(i) ((uint16_t)(IB_LID_MCAST_FIRST + 1 + (i)))
+
+#endif
