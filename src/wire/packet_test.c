@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Unit tests of whole InfiniBand packets. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "wire/packet.h"
+
+/* A packet without a GRH: LRH, BTH and 32 bytes of payload. */
+static const uint8_t local[] = {
+	0x70, 0x12, 0x37, 0x5C, 0x00, 0x0E, 0x17, 0xD2, 0x0A, 0x20, 0x24, 0x87, 0x00,
+	0x87, 0xB1, 0xB3, 0x00, 0x0D, 0xEC, 0x2A, 0x01, 0x71, 0x0A, 0x1C, 0x01, 0x5D,
+	0x40, 0x02, 0x38, 0xF2, 0x7A, 0x05, 0x00, 0x00, 0x00, 0x0E, 0xBB, 0x88, 0x4D,
+	0x85, 0xFD, 0x5C, 0xFB, 0xA4, 0x72, 0x8B, 0xC0, 0x69, 0x0E, 0xD4, 0x00, 0x00,
+};
+
+static void icrc_is_that_of_the_specifications_packet(void **state)
+{
+	(void)state;
+	assert_int_equal(wire_packet_icrc(local, sizeof(local)), 0x5AB72596);
+}
+
+static void icrc_ignores_what_changes_on_the_way(void **state)
+{
+	uint8_t packet[sizeof(local)];
+
+	(void)state;
+	memcpy(packet, local, sizeof(local));
+	packet[0] ^= 0xF0;  /* the lane */
+	packet[12] ^= 0xC0; /* FECN, BECN */
+	assert_int_equal(wire_packet_icrc(packet, sizeof(packet)), 0x5AB72596);
+	packet[3] ^= 1; /* the DLID */
+	assert_int_not_equal(wire_packet_icrc(packet, sizeof(packet)), 0x5AB72596);
+}
+
+/* The remainder of a packet and its own CRC is the same for all. */
+static void vcrc_covers_packet_and_icrc(void **state)
+{
+	uint8_t packet[sizeof(local) + WIRE_VCRC_BYTES];
+	uint16_t vcrc = wire_packet_vcrc(local, sizeof(local)), residue;
+
+	(void)state;
+	memcpy(packet, local, sizeof(local));
+	packet[sizeof(local)] = (uint8_t)vcrc;
+	packet[sizeof(local) + 1] = (uint8_t)(vcrc >> 8);
+	residue = wire_packet_vcrc(packet, sizeof(packet));
+	packet[0] ^= 0x10;
+	vcrc = wire_packet_vcrc(packet, sizeof(local));
+	packet[sizeof(local)] = (uint8_t)vcrc;
+	packet[sizeof(local) + 1] = (uint8_t)(vcrc >> 8);
+	assert_int_equal(wire_packet_vcrc(packet, sizeof(packet)), residue);
+	packet[9] ^= 0x10;
+	assert_int_not_equal(wire_packet_vcrc(packet, sizeof(packet)), residue);
+}
+
+static void packet_has_its_headers_in_order(void **state)
+{
+	static const uint8_t payload[256] = { 1, 7, 2, 3 };
+	const struct wire_grh grh = { .hop_limit = 1, .sgid.raw = { 0xFE, 0x80 } };
+	struct wire_packet p = { .vl = 3,
+		                 .sl = 5,
+		                 .slid = 0x1234,
+		                 .dlid = 0x5678,
+		                 .bth = { .pkey = 0xFFFF, .dest_qpn = 1 },
+		                 .deth = { .qkey = 0x80010000, .src_qpn = 1 },
+		                 .payload = payload,
+		                 .payload_bytes = sizeof(payload) };
+	uint8_t out[WIRE_PACKET_MAX_OVERHEAD + sizeof(payload)];
+
+	(void)state;
+	assert_int_equal(wire_packet_build(&p, out), 290);
+	assert_memory_equal(out, ((uint8_t[]){ 0x30, 0x52, 0x56, 0x78, 0, 72, 0x12, 0x34 }), 8);
+	assert_int_equal(out[8], 0x64);
+	assert_memory_equal(out + 28, payload, sizeof(payload));
+	p.grh = &grh;
+	assert_int_equal(wire_packet_build(&p, out), sizeof(out));
+	assert_memory_equal(out, ((uint8_t[]){ 0x30, 0x53, 0x56, 0x78, 0, 82, 0x12, 0x34 }), 8);
+	assert_memory_equal(out + 8, ((uint8_t[]){ 0x60, 0, 0, 0, 1, 0x18, 0x1B, 1 }), 8);
+	assert_memory_equal(out + 68, payload, sizeof(payload));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(icrc_is_that_of_the_specifications_packet),
+		cmocka_unit_test(icrc_ignores_what_changes_on_the_way),
+		cmocka_unit_test(vcrc_covers_packet_and_icrc),
+		cmocka_unit_test(packet_has_its_headers_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
