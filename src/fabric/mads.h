@@ -68,6 +68,32 @@ struct fabric_mad_sink {
 	void (*roce)(void *arg, struct fabric_port *from, const struct fabric_mad *mad);
 };
 
+/* What has become of a MAD. */
+enum fabric_mad_fate {
+	FABRIC_MAD_DELIVERED, /* answered, accepted or repressed, or sent to the network */
+	FABRIC_MAD_NO_ROUTE,
+	FABRIC_MAD_BAD_PATH,
+	FABRIC_MAD_BAD_P_KEY,
+	FABRIC_MAD_BAD_M_KEY,
+	FABRIC_MAD_BAD_CC_KEY,
+	FABRIC_MAD_UNWANTED,
+};
+
+/* A MAD whose way has ended. */
+struct fabric_mad_seen {
+	const struct fabric_mad *mad; /* as it has arrived, or got lost */
+	struct fabric_port *from;
+	struct fabric_port *at; /* NULL: it got lost, or went to the network */
+	uint16_t pkey;          /* of the packet; 0: it used the management lane */
+	enum fabric_mad_fate fate;
+};
+
+/* Sees each MAD when its way has ended, responses as well. A NULL function: nobody looks. */
+struct fabric_mad_tap {
+	void (*see)(void *arg, const struct fabric_mad_seen *seen);
+	void *arg;
+};
+
 /* The clock. Members may be NULL: then time stands still. */
 struct fabric_clock {
 	uint64_t (*now_ns)(void *arg); /* monotonic time, ns */
@@ -79,6 +105,7 @@ struct fabric_clock {
 struct fabric_mads {
 	struct fabric_mad_sink sink;
 	struct fabric_clock clock;
+	struct fabric_mad_tap tap;
 	struct fabric_mad_stats stats;
 	LIST_HEAD(, fabric_trap) traps; /* traps.c: those without TrapRepress yet */
 	uint64_t n_traps;

@@ -355,19 +355,69 @@ static struct fabric_port *carry(struct fabric *f, struct fabric_port *from, str
 	return at && check_pkey(f, fabric_own_port(at), mad, pkey) ? at : NULL;
 }
 
+/*
+ * Sends @mad by @from. The port by which its response leaves, which has taken its place then; NULL:
+ * there is none.
+ */
+static struct fabric_port *send_unseen(struct fabric *f, struct fabric_port *from,
+                                       struct fabric_mad *mad)
+{
+	struct fabric_port *at = carry(f, from, mad);
+
+	if (!at || !arrive(f, at, mad))
+		return NULL;
+	turn_round(fabric_own_port(at), mad);
+	return at; /* the port that the request came in by */
+}
+
+/* What has become of a MAD between two states of the counters. A trap that it has caused may be
+ * counted as well, but as nothing that comes before the MAD's own counter here. */
+static enum fabric_mad_fate fate_of(const struct fabric_mad_stats *before,
+                                    const struct fabric_mad_stats *after)
+{
+	if (after->answered != before->answered)
+		return FABRIC_MAD_DELIVERED;
+	if (after->bad_p_key != before->bad_p_key)
+		return FABRIC_MAD_BAD_P_KEY;
+	if (after->bad_m_key != before->bad_m_key)
+		return FABRIC_MAD_BAD_M_KEY;
+	if (after->bad_cc_key != before->bad_cc_key)
+		return FABRIC_MAD_BAD_CC_KEY;
+	if (after->bad_path != before->bad_path)
+		return FABRIC_MAD_BAD_PATH;
+	if (after->no_route != before->no_route)
+		return FABRIC_MAD_NO_ROUTE;
+	return after->unwanted != before->unwanted ? FABRIC_MAD_UNWANTED : FABRIC_MAD_DELIVERED;
+}
+
+/* The same, and somebody looks. */
+static struct fabric_port *send_seen(struct fabric *f, struct fabric_port *from,
+                                     struct fabric_mad *mad)
+{
+	const struct fabric_mad_stats before = f->mads->stats;
+	struct fabric_mad_seen seen = { .from = from, .pkey = pkey_of(fabric_own_port(from), mad) };
+	struct fabric_mad arrived;
+	bool answered;
+
+	seen.at = carry(f, from, mad);
+	arrived = *mad;
+	seen.mad = &arrived;
+	answered = seen.at && arrive(f, seen.at, mad);
+	seen.fate = fate_of(&before, &f->mads->stats);
+	f->mads->tap.see(f->mads->tap.arg, &seen);
+	if (!answered)
+		return NULL;
+	turn_round(fabric_own_port(seen.at), mad);
+	return seen.at;
+}
+
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *sent)
 {
 	struct fabric_mad mad = *sent;
 
 	/* a request, then its response, if there is one; a response gets none */
-	for (int leg = 0; leg < 2; leg++) {
-		struct fabric_port *at = carry(f, from, &mad);
-
-		if (!at || !arrive(f, at, &mad))
-			return;
-		turn_round(fabric_own_port(at), &mad);
-		from = at; /* the response leaves by the port that the request came in by */
-	}
+	for (int leg = 0; leg < 2 && from; leg++)
+		from = f->mads->tap.see ? send_seen(f, from, &mad) : send_unseen(f, from, &mad);
 }
 
 void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fabric_mad *came)

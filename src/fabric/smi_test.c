@@ -486,6 +486,79 @@ static void an_smp_that_nobody_wants_is_refused_along_its_path(void **state)
 	assert_int_equal(smp.mad.attribute_id, SMP_ATTR_SM_INFO);
 }
 
+/* ---- who looks ---- */
+
+struct looker {
+	unsigned n;
+	struct fabric_mad_seen seen[8];
+	struct fabric_mad mad[8];
+};
+
+static void look(void *arg, const struct fabric_mad_seen *seen)
+{
+	struct looker *k = arg;
+
+	assert_true(k->n < ARRAY_SIZE(k->seen));
+	k->mad[k->n] = *seen->mad;
+	k->seen[k->n++] = *seen;
+}
+
+static void request_and_response_are_seen_as_they_arrive(void **state)
+{
+	struct lab *l = *state;
+	struct looker k = { .n = 0 };
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT));
+
+	l->f->mads->tap = (struct fabric_mad_tap){ look, &k };
+	lab_ask(l, lab_host(l, 0), &mad);
+	assert_int_equal(k.n, 2);
+	assert_ptr_equal(k.seen[0].from, lab_host(l, 0));
+	assert_ptr_equal(k.seen[0].at, &l->sw[1]->port[TO_LEFT]);
+	assert_ptr_equal(k.seen[1].from, k.seen[0].at);
+	assert_ptr_equal(k.seen[1].at, lab_host(l, 0));
+	assert_int_equal(k.mad[0].data[SMP_AT_HOP_POINTER], 3);
+	assert_memory_equal(k.mad[1].data, l->got.data, MAD_BYTES);
+	for (unsigned i = 0; i < k.n; i++) {
+		assert_int_equal(k.seen[i].fate, FABRIC_MAD_DELIVERED);
+		assert_int_equal(k.seen[i].pkey, 0);
+	}
+}
+
+static enum fabric_mad_fate fate_of_one(struct lab *l, const struct fabric_mad *mad)
+{
+	struct looker k = { .n = 0 };
+
+	l->f->mads->tap = (struct fabric_mad_tap){ look, &k };
+	fabric_mad_send(l->f, lab_host(l, 0), mad);
+	l->f->mads->tap = (struct fabric_mad_tap){ 0 };
+	/* a trap comes before what it is about */
+	assert_ptr_equal(k.seen[k.n - 1].from, lab_host(l, 0));
+	return k.seen[k.n - 1].fate;
+}
+
+static void what_becomes_of_a_mad_is_seen(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_DEV_MGT, MAD_SEND);
+
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_DELIVERED);
+	l->refuses = true;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_UNWANTED);
+	mad.dlid = 99;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_NO_ROUTE);
+	mad.pkey_index = 7;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_P_KEY);
+	mad = lab_directed(&smp, PATH(1, TO_RIGHT));
+	mad.data[SMP_AT_HOP_COUNT] = 64;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_PATH);
+	smp = lab_smp(MAD_SET, SMP_ATTR_PORT_INFO, 1);
+	mad = lab_to_lid(lab_host(l, 0), 2, &smp);
+	lab_host(l, 1)->m_key = 1;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_M_KEY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -522,6 +595,8 @@ int main(void)
 		ACTIVE_TEST(a_response_goes_back_to_the_gid_of_the_request),
 		ACTIVE_TEST(a_gmp_that_nobody_wants_is_refused_if_it_asks),
 		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
+		LAB_TEST(request_and_response_are_seen_as_they_arrive),
+		ACTIVE_TEST(what_becomes_of_a_mad_is_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
