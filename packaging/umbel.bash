@@ -74,7 +74,8 @@ _umbel_value()
 {
 	case $1 in
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
-	--topology | --partitions) _umbel_files ;;
+	--topology | --partitions | -o | --output) _umbel_files ;;
+	--class) _umbel_offer 'smp sa cm perf' ;;
 	--sm) _umbel_offer 'embedded none' ;;
 	--net) _umbel_offer host ;;
 	--fat-tree) _umbel_offer '2 3' ;;
@@ -88,6 +89,7 @@ _umbel_word()
 {
 	case $command$1 in
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
+	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
 	rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
 	show1 | simulate1) _umbel_offer "$(_umbel_listed "$command")" ;;

@@ -20,6 +20,7 @@
 	X(mpirun)   \
 	X(simulate) \
 	X(show)     \
+	X(capture)  \
 	X(set)      \
 	X(status)   \
 	X(link)     \

@@ -414,6 +414,14 @@ int control_enter_host(struct control_client *c, struct control_enter_host_reply
 	return -EPROTO;
 }
 
+int control_capture(struct control_client *c, const struct control_capture *which, int *fd)
+{
+	return control_call(c, &(struct control_call){ .type = CONTROL_CAPTURE,
+	                                               .request = which,
+	                                               .request_bytes = sizeof(*which),
+	                                               .fd = fd });
+}
+
 int control_wait_hangup(int sock, unsigned ms)
 {
 	struct pollfd p = { .fd = sock, .events = POLLIN };

@@ -110,6 +110,9 @@ int control_partitions(struct control_client *c, const char *name, int fd, char 
 int control_enter_host(struct control_client *c, struct control_enter_host_reply *reply,
                        int fd[static CONTROL_MAX_FDS]);
 
+/* MADs from now on, as @which says: a descriptor to read struct control_captured from. */
+int control_capture(struct control_client *c, const struct control_capture *which, int *fd);
+
 /* Asks the daemon to end; returns when it has. -ETIMEDOUT: it does not. */
 int control_stop(struct control_client *c);
 

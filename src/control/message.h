@@ -79,6 +79,7 @@ enum control_type {
 	CONTROL_SM_EVENT,
 	CONTROL_PARTITIONS,
 	CONTROL_ENTER_HOST,
+	CONTROL_CAPTURE,
 	/* sysfs */
 	CONTROL_DESCRIBE_PORT,
 };
@@ -427,6 +428,34 @@ struct control_partitions_reply {
 struct control_enter_host_reply {
 	uint32_t host; /* its number */
 	uint32_t cpus; /* processors that it may use; 0: all */
+};
+
+/*
+ * Descriptor with the reply: a socket by which a struct control_captured comes for each MAD from
+ * now on. Who shuts down its side has the rest sent, then one whose @end is set, and the end. What
+ * there is no room for because the reader is slow is lost, and counted. -ENOENT, -EMLINK, -ERANGE
+ * as for LINK; -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet.
+ */
+struct control_capture {
+	struct control_port at; /* what sends or receives; port 0: all; no node: all */
+	uint32_t reserved;
+	uint64_t classes[4]; /* by bits; none: all */
+};
+
+/* A MAD with what the headers of its packet have, when its way has ended. */
+struct control_captured {
+	uint64_t time_ns; /* since 1970 */
+	uint32_t lost;    /* so many before it */
+	uint16_t slid, dlid;
+	uint32_t src_qpn, dest_qpn, qkey;
+	uint16_t pkey;
+	uint8_t sl, vl;
+	uint8_t has_grh, end;
+	uint16_t reserved;
+	struct control_port from;
+	char note[36]; /* what has become of it, if that is unusual */
+	struct ib_gid sgid, dgid;
+	uint8_t data[256];
 };
 
 /*

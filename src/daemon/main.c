@@ -22,6 +22,7 @@
 #include "base/eventfd.h"
 #include "base/log.h"
 #include "daemon/build.h"
+#include "daemon/capture.h"
 #include "daemon/client.h"
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
@@ -59,6 +60,7 @@ struct daemon {
 	struct daemon_settings settings;
 	struct daemon_hosts hosts;
 	struct daemon_show show;
+	struct daemon_captures captures;
 	int ready_fd;
 	char notes[512]; /* for who starts the daemon: lines */
 };
@@ -140,6 +142,7 @@ static void on_turn_done(void *arg)
 		daemon_links_follow(&d->links);
 	daemon_mads_send(&d->mads);
 	fabric_mads_settle(d->f);
+	daemon_captures_flush(&d->captures);
 }
 
 /* ---- who gets a MAD: the sink of fabric/mads.h ---- */
@@ -198,6 +201,8 @@ static int add_requests(struct daemon *d, const char *name)
 	daemon_partitions_init(&d->subnet, all);
 	daemon_describe_init(d->f, all);
 	daemon_hosts_init(&d->hosts, all);
+	d->captures = (struct daemon_captures){ .f = d->f, .loop = &d->loop };
+	daemon_captures_init(&d->captures, all);
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
 		                        .f = d->f,
@@ -366,6 +371,7 @@ static void stop(struct daemon *d)
 	daemon_hosts_fini(&d->hosts);
 	daemon_clients_fini(&d->clients);
 	daemon_show_fini(&d->show);
+	daemon_captures_fini(&d->captures);
 	daemon_traps_fini(&d->traps);
 	daemon_subnet_fini(&d->subnet);
 	daemon_umad_fini(d->umad);

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel capture`: writes the MADs that a fabric carries to a file for Wireshark. The daemon sends
+ * what its ports send (control/message.h); here it becomes packets. A signal ends the daemon's
+ * stream, so what is on its way is still written.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/fabrics.h"
+#include "cli/pcapng.h"
+#include "cli/port.h"
+#include "control/client.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+
+static const char help[] =
+        "Usage: umbel capture [OPTION]... [NODE[:PORT]]\n"
+        "\n"
+        "Writes the management datagrams (MADs) that a fabric carries to a file that Wireshark\n"
+        "and tshark read: subnet management, the subnet administrator, connections of rdma_cm,\n"
+        "performance counters. With NODE, a host, an HCA or a switch, those that it sends or\n"
+        "receives. Ends by a signal (Ctrl-C), or when the fabric does.\n"
+        "\n"
+        "  -n, --name NAME     the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+        "  -o, --output FILE   the file (default: standard output, for '| tshark -r -')\n"
+        "  -c, --count N       ends after N of them\n"
+        "      --class CLASS   those of a class: smp, sa, cm, perf, or its number; more than one\n"
+        "                      may be given\n"
+        "  -h, --help          this text\n";
+
+#define AT_ONCE 256 /* records that are read */
+
+struct run {
+	const char *fabric, *output;
+	struct control_capture which;
+	const char *at; /* as written */
+	long count;     /* 0: no end */
+	int fd;
+	FILE *file; /* of fd */
+	struct cli_pcapng pcapng;
+	uint64_t captured, lost;
+};
+
+static int stream = -1; /* of records; the signal handler ends it */
+static volatile sig_atomic_t signalled;
+
+/* ---- what is wanted ---- */
+
+static void add_class(struct run *r, unsigned class)
+{
+	r->which.classes[class / 64] |= 1ull << (class % 64);
+}
+
+static int parse_class(const struct cli_command *self, struct run *r, const char *text)
+{
+	static const struct {
+		const char *name;
+		uint8_t class, also;
+	} names[] = {
+		{ "smp", MAD_CLASS_SUBN_LID, MAD_CLASS_SUBN_DIRECTED },
+		{ "sa", MAD_CLASS_SUBN_ADM, 0 },
+		{ "cm", MAD_CLASS_COM_MGT, 0 },
+		{ "perf", MAD_CLASS_PERF, 0 },
+	};
+	long number;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		if (strcmp(names[i].name, text))
+			continue;
+		add_class(r, names[i].class);
+		if (names[i].also)
+			add_class(r, names[i].also);
+		return 0;
+	}
+	if (base_parse_number(text, 1, UINT8_MAX, &number))
+		return cli_usage_error(self, "'%s' is no class: smp, sa, cm, perf or a number",
+		                       text);
+	add_class(r, (unsigned)number);
+	return 0;
+}
+
+/* "NODE" or "NODE:PORT" */
+static int parse_at(const struct cli_command *self, struct run *r, const char *text)
+{
+	struct control_port *at = &r->which.at;
+	struct cli_port port = { .text = text };
+
+	if (r->at)
+		return cli_usage_error(self, "one node at a time, not '%s' too", text);
+	r->at = text;
+	if (strchr(text, ':') && cli_port_parse(self, text, &port))
+		return CLI_USAGE;
+	snprintf(at->node, sizeof(at->node), "%s", strchr(text, ':') ? port.node : text);
+	at->port = port.port;
+	return 0;
+}
+
+/* ---- the file ---- */
+
+/* A pipe has room for so much if it has room for anything; it is written piece by piece, so that a
+ * reader which has stopped does not keep us from ending. */
+#define PIECE     4096
+#define STUCK_MS  1000
+#define FILE_ROOM 65536
+
+static bool has_room(int fd)
+{
+	struct pollfd out = { .fd = fd, .events = POLLOUT };
+	int n;
+
+	do {
+		n = poll(&out, 1, STUCK_MS);
+	} while (n <= 0 && !(n == 0 && signalled));
+	return n > 0;
+}
+
+/* All of it; or 0: an error, as fopencookie(3) has it. */
+static ssize_t write_pieces(void *cookie, const char *at, size_t bytes)
+{
+	int fd = *(int *)cookie;
+	size_t done = 0, piece = PIECE;
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		piece = bytes;
+	while (done < bytes) {
+		ssize_t n;
+
+		if (!has_room(fd)) {
+			errno = ETIMEDOUT;
+			return 0;
+		}
+		n = write(fd, at + done, bytes - done < piece ? bytes - done : piece);
+		if (n < 0 && errno != EINTR)
+			return 0;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return (ssize_t)done;
+}
+
+/* The FILE of a descriptor, which stays open. */
+static FILE *file_of(int *fd)
+{
+	FILE *file = fopencookie(fd, "w", (cookie_io_functions_t){ .write = write_pieces });
+
+	if (file)
+		setvbuf(file, NULL, _IOFBF, FILE_ROOM);
+	return file;
+}
+
+/* ---- from the daemon to the file ---- */
+
+static void on_signal(int number)
+{
+	(void)number;
+	signalled = 1;
+	shutdown(stream, SHUT_WR);
+}
+
+/* The first one has the stream end, the second one ends us. */
+static void catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+	const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		sigaction(numbers[i], &action, NULL);
+	signal(SIGPIPE, SIG_IGN); /* an error that we tell */
+}
+
+static int write_packet(struct run *r, const struct control_captured *c)
+{
+	const struct wire_grh grh = { .hop_limit = UINT8_MAX, .sgid = c->sgid, .dgid = c->dgid };
+	const struct wire_packet packet = {
+		.vl = c->vl,
+		.sl = c->sl & 0xF,
+		.slid = c->slid,
+		.dlid = c->dlid,
+		.grh = c->has_grh ? &grh : NULL,
+		.bth = { .migrated = true, .pkey = c->pkey, .dest_qpn = c->dest_qpn },
+		.deth = { .qkey = c->qkey, .src_qpn = c->src_qpn },
+		.payload = c->data,
+		.payload_bytes = sizeof(c->data),
+	};
+	uint8_t bytes[WIRE_PACKET_MAX_OVERHEAD + sizeof(c->data)];
+	char port[64];
+
+	snprintf(port, sizeof(port), "%.32s:%u", c->from.node, c->from.port);
+	return cli_pcapng_packet(&r->pcapng,
+	                         &(struct cli_pcapng_packet){
+	                                 .time_ns = c->time_ns,
+	                                 .port = port,
+	                                 .comment = c->note,
+	                                 .lost_before = c->lost,
+	                                 .at = bytes,
+	                                 .bytes = (uint32_t)wire_packet_build(&packet, bytes) });
+}
+
+static bool is_enough(const struct run *r)
+{
+	return r->count && r->captured >= (uint64_t)r->count;
+}
+
+/* Writes @n records. 0, or 1: that was all; -errno. */
+static int write_records(struct run *r, const struct control_captured *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		int ret;
+
+		r->lost += c[i].lost;
+		if (c[i].end)
+			return 1;
+		ret = write_packet(r, &c[i]);
+		if (ret)
+			return ret;
+		r->captured++;
+		if (is_enough(r))
+			return 1;
+	}
+	/* whoever reads it has all that there is */
+	return fflush(r->file) ? -errno : 0;
+}
+
+/* Reads records up to the end. 0 or -errno, of reading or writing. */
+static int copy(struct run *r)
+{
+	static struct control_captured records[AT_ONCE];
+	size_t have = 0; /* bytes */
+	int ret = 0;
+
+	while (!ret) {
+		ssize_t n = read(stream, (char *)records + have, sizeof(records) - have);
+		size_t whole;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 && errno != ECONNRESET ? -errno : 0;
+		have += (size_t)n;
+		whole = have / sizeof(*records);
+		ret = write_records(r, records, whole);
+		have -= whole * sizeof(*records);
+		memmove(records, records + whole, have);
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int finish(struct run *r, int error)
+{
+	if (!error) {
+		cli_pcapng_end(&r->pcapng, r->captured, r->lost);
+		error = fflush(r->file) ? -errno : 0;
+	}
+	if (error) /* nobody tries it again */
+		__fpurge(r->file);
+	cli_pcapng_fini(&r->pcapng);
+	if (!signalled && !error && !is_enough(r))
+		base_log("the fabric has ended");
+	base_log("%llu MADs captured, %llu lost", (unsigned long long)r->captured,
+	         (unsigned long long)r->lost);
+	if (!error)
+		return CLI_OK;
+	base_log("cannot write the capture: %s", strerror(-error));
+	return CLI_FAILED;
+}
+
+/* ---- start ---- */
+
+static int refused(struct control_client *client, const struct run *r, int error)
+{
+	struct cli_port port = { .text = r->at ? r->at : "", .port = r->which.at.port };
+
+	if (error == -EUSERS)
+		base_log("too many captures of fabric '%s' run already", r->fabric);
+	else if (error == -EOPNOTSUPP)
+		base_log("fabric '%s' is on Ethernet: capture on its network device, by tcpdump or "
+		         "dumpcap",
+		         r->fabric);
+	else if (r->at) {
+		memcpy(port.node, r->which.at.node, sizeof(r->which.at.node));
+		return cli_port_refused(client, &port, error);
+	} else
+		base_log("cannot capture: %s", strerror(-error));
+	return CLI_FAILED;
+}
+
+static int open_file(struct run *r)
+{
+	r->fd = STDOUT_FILENO;
+	if (!r->output && isatty(STDOUT_FILENO)) {
+		base_log("a capture is no text: write it to a file by --output, or to a pipe");
+		return CLI_USAGE;
+	}
+	if (r->output)
+		r->fd = open(r->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	r->file = r->fd >= 0 ? file_of(&r->fd) : NULL;
+	if (r->file)
+		return 0;
+	base_log("cannot write '%s': %s", r->output ? r->output : "-", strerror(errno));
+	return CLI_FAILED;
+}
+
+static int close_file(struct run *r)
+{
+	int ret = 0;
+
+	if (r->file)
+		fclose(r->file);
+	if (r->output && r->fd >= 0 && close(r->fd) < 0) {
+		base_log("cannot write '%s': %s", r->output, strerror(errno));
+		ret = CLI_FAILED;
+	}
+	return ret;
+}
+
+static int start(struct run *r)
+{
+	struct control_client *client;
+	int ret = cli_connect(&client, r->fabric);
+
+	if (ret)
+		return ret;
+	ret = control_capture(client, &r->which, &stream);
+	if (ret)
+		ret = refused(client, r, ret);
+	control_close(client);
+	return ret;
+}
+
+static int capture(struct run *r)
+{
+	int ret = start(r);
+
+	if (ret)
+		return ret;
+	ret = open_file(r);
+	if (!ret) {
+		catch_signals();
+		cli_pcapng_begin(&r->pcapng, r->file, r->fabric);
+		if (isatty(STDERR_FILENO))
+			base_log("capturing on fabric '%s'; Ctrl-C ends it", r->fabric);
+		ret = finish(r, fflush(r->file) ? -errno : copy(r));
+	}
+	if (close_file(r))
+		ret = CLI_FAILED;
+	close(stream);
+	return ret;
+}
+
+static int capture_run(const struct cli_command *self, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "name", required_argument, NULL, 'n' },
+		{ "output", required_argument, NULL, 'o' },
+		{ "count", required_argument, NULL, 'c' },
+		{ "class", required_argument, NULL, 'C' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct run r = { .fabric = NULL };
+	int opt, ret = 0;
+
+	/* '-': the words may come between the options */
+	while (!ret && (opt = getopt_long(argc, argv, "-:n:o:c:h", options, NULL)) != -1) {
+		if (opt == 'n')
+			r.fabric = optarg;
+		else if (opt == 'o')
+			r.output = optarg;
+		else if (opt == 'c' && base_parse_number(optarg, 1, LONG_MAX, &r.count))
+			ret = cli_usage_error(self, "'%s' is no number of MADs", optarg);
+		else if (opt == 'C')
+			ret = parse_class(self, &r, optarg);
+		else if (opt == 1)
+			ret = parse_at(self, &r, optarg);
+		else if (opt != 'c')
+			return cli_option_end(self, opt, argv);
+	}
+	r.fabric = cli_fabric_name(r.fabric);
+	return ret ? ret : capture(&r);
+}
+
+const struct cli_command cli_capture = {
+	.name = "capture",
+	.summary = "write the MADs that a fabric carries to a file for Wireshark",
+	.help = help,
+	.run = capture_run,
+};
