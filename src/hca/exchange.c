@@ -611,6 +611,8 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 	ret = publish(x, rcv.slot, rcv.pos);
 	if (x->more)
 		shm_ring_prefetch_list(&x->view, x->more, x->in_list);
+	else
+		shm_ring_prefetch_next(&x->view, SHM_RING_LIST_AHEAD - 1);
 	return ret;
 }
 

@@ -155,6 +155,22 @@ static inline void shm_ring_prefetch(const struct shm_ring_view *v, uint32_t ahe
 		base_prefetch_write(slot->data);
 }
 
+/*
+ * The same after a small message that is alone, or the last of a list, for a ring whose owner says
+ * in each slot where the receive is. The first line is fetched for reading: the owner of a line
+ * that it has written to gives it up then, too, but need not fetch it again to look for an arrival.
+ */
+static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_t ahead)
+{
+	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_relaxed) + ahead;
+	struct shm_arrival *slot = shm_ring_at(v, t);
+
+	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - t) <= 0)
+		return;
+	__builtin_prefetch(slot);
+	base_prefetch_write(slot->data);
+}
+
 #define SHM_RING_LIST_AHEAD 3
 
 /*
