@@ -13,7 +13,8 @@
 
 struct sm_hops {
 	const struct sm_net *net;
-	uint64_t *seen, *front, *next; /* by switch: the roots that have reached it */
+	/* by switch: the roots that have reached it, in the last step, and that do in this one */
+	uint64_t *seen, *front, *next;
 };
 
 int sm_hops_new(struct sm_hops **out, const struct sm_net *net)
@@ -56,33 +57,103 @@ static void step(struct sm_hops *h)
 	}
 }
 
-/* What the step has reached for the first time is so far away. Whether there is any. */
-static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows)
+/* What has reached @at for the first time came from a neighbour at the front. */
+static void note_leads(const struct sm_hops *h, unsigned at, uint64_t fresh, struct sm_leads *leads)
 {
+	const struct sm_net *net = h->net;
+
+	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++)
+		if (net->link[k].up)
+			leads->by_link[k] |= fresh & h->front[leads->exit[k].to];
+}
+
+/* What the step has reached for the first time is so far away. Whether there is any. */
+static bool arrive(struct sm_hops *h, uint16_t hops, uint16_t *rows, struct sm_leads *leads)
+{
+	uint64_t *front = h->next;
 	bool any = false;
 
 	for (unsigned at = 0; at < h->net->n; at++) {
 		uint64_t fresh = h->next[at] & ~h->seen[at];
 
-		h->next[at] = 0;
-		h->front[at] = fresh;
+		h->next[at] = fresh;
 		h->seen[at] |= fresh;
 		any |= fresh != 0;
+		if (fresh && leads)
+			note_leads(h, at, fresh, leads);
 		for (; fresh; fresh &= fresh - 1)
 			rows[(size_t)__builtin_ctzll(fresh) * h->net->n + at] = hops;
 	}
+	h->next = h->front;
+	h->front = front;
+	memset(h->next, 0, h->net->n * sizeof(*h->next));
 	return any;
 }
 
-void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *rows)
+/* Swaps rows and columns. */
+static void transpose(uint64_t m[64])
+{
+	uint64_t mask = 0x00000000FFFFFFFFull;
+
+	for (unsigned j = 32; j; j >>= 1, mask ^= mask << j) {
+		for (unsigned i = 0; i < 64; i = (i + j + 1) & ~j) {
+			uint64_t t = (m[i] >> j ^ m[i + j]) & mask;
+
+			m[i] ^= t << j;
+			m[i + j] ^= t;
+		}
+	}
+}
+
+/* Notes the first link that leads to each root, if none of the links before @exit does. */
+static void note_first(const uint64_t m[64], unsigned n_roots, const struct sm_exit *exit,
+                       uint8_t *port)
+{
+	for (unsigned i = 0; i < n_roots; i++)
+		if (m[i] && port[i] == FABRIC_LFT_NONE)
+			port[i] = (uint8_t)exit[__builtin_ctzll(m[i])].port;
+}
+
+/* From the roots of each link to the links for each root. */
+static void sort_by_root(const struct sm_net *net, unsigned n_roots, struct sm_leads *leads)
+{
+	unsigned words = leads->word[net->n];
+	uint64_t m[64];
+
+	memset(leads->port, FABRIC_LFT_NONE, (size_t)net->n * SM_HOPS_ROOTS);
+	for (unsigned at = 0; at < net->n; at++) {
+		unsigned n = net->first[at + 1] - net->first[at];
+
+		for (unsigned from = 0; from < n; from += 64) {
+			unsigned some = n - from < 64 ? n - from : 64;
+			uint64_t *to = &leads->bits[leads->word[at] + from / 64];
+
+			memcpy(m, &leads->by_link[net->first[at] + from], some * sizeof(*m));
+			memset(m + some, 0, (64 - some) * sizeof(*m));
+			transpose(m);
+			for (unsigned i = 0; i < n_roots; i++)
+				to[(size_t)i * words] = m[i];
+			note_first(m, n_roots, &leads->exit[net->first[at] + from],
+			           &leads->port[(size_t)at * SM_HOPS_ROOTS]);
+		}
+	}
+}
+
+void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *rows,
+                     struct sm_leads *leads)
 {
 	const struct sm_net *net = h->net;
 
 	memset(rows, 0xFF, (size_t)n * net->n * sizeof(*rows));
 	memset(h->seen, 0, net->n * sizeof(*h->seen));
+	memset(h->front, 0, net->n * sizeof(*h->front));
+	if (leads)
+		memset(leads->by_link, 0, net->first[net->n] * sizeof(*leads->by_link));
 	for (unsigned i = 0; i < n; i++)
 		if (!net->sw[first + i]->dead)
 			h->next[first + i] = 1ull << i;
-	for (uint16_t hops = 0; arrive(h, hops, rows); hops++)
+	for (uint16_t hops = 0; arrive(h, hops, rows, leads); hops++)
 		step(h);
+	if (leads)
+		sort_by_root(net, n, leads);
 }

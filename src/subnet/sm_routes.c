@@ -51,7 +51,7 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 	r->order = calloc(net->n + 1, sizeof(*r->order));
 	r->start = calloc(net->n + 2, sizeof(*r->start));
 	r->lid = calloc(IB_LID_MCAST_FIRST, sizeof(*r->lid));
-	if (!r->rows || !r->order || !r->start || !r->lid || sm_load_init(r) ||
+	if (!r->rows || !r->order || !r->start || !r->lid || sm_load_init(r) || sm_fresh_init(r) ||
 	    sm_hops_new(&r->measure, net) ||
 	    (net->f->settings.routing != SM_ROUTING_MINHOP && sm_updn_new(&r->updn, net)) ||
 	    (net->f->settings.routing == SM_ROUTING_FTREE && sm_ftree_new(&r->ftree, r))) {
@@ -71,6 +71,7 @@ void sm_routes_free(struct sm_routes *r)
 	if (r->measure)
 		sm_hops_free(r->measure);
 	sm_load_fini(r);
+	sm_fresh_fini(r);
 	free(r->rows);
 	free(r->order);
 	free(r->start);
@@ -85,23 +86,50 @@ static uint16_t *row(struct sm_routes *r, unsigned root)
 	return &r->rows[(size_t)(r->has_all_rows ? root : root % SM_HOPS_ROOTS) * r->net->n];
 }
 
-/* Makes @root the present root, after all switches before it. */
-static void turn_to(struct sm_routes *r, unsigned root)
-{
-	unsigned n = r->net->n - root; /* that are left */
-
-	r->hops = row(r, root);
-	if (r->updn)
-		sm_updn_measure(r->updn, root, r->hops);
-	else if (root % SM_HOPS_ROOTS == 0)
-		sm_hops_measure(r->measure, root, n < SM_HOPS_ROOTS ? n : SM_HOPS_ROOTS, r->hops);
-}
-
 /* Whether a link is on a shortest legal path from @at to the present root. */
 static inline bool leads(const struct sm_routes *r, unsigned at, const struct sm_link *l)
 {
 	return l->up && r->hops[l->to] + 1 == r->hops[at] &&
 	       (!r->updn || sm_updn_may_go(r->updn, at, l->to));
+}
+
+/* Finds the links that lead to the present root. */
+static void find_leads(struct sm_routes *r, unsigned root)
+{
+	const struct sm_net *net = r->net;
+	unsigned words = r->leads.word[net->n];
+	uint64_t *bits = &r->leads.bits[(size_t)(root % SM_HOPS_ROOTS) * words];
+
+	memset(bits, 0, words * sizeof(*bits));
+	for (unsigned at = 0; at < net->n; at++)
+		for (unsigned k = 0; net->first[at] + k < net->first[at + 1]; k++)
+			if (leads(r, at, &net->link[net->first[at] + k]))
+				bits[r->leads.word[at] + k / 64] |= 1ull << (k % 64);
+}
+
+/* Measures a batch of roots, and routes the switches themselves. 0 or -ENOMEM. */
+static int measure_batch(struct sm_routes *r, unsigned first)
+{
+	unsigned left = r->net->n - first, n = left < SM_HOPS_ROOTS ? left : SM_HOPS_ROOTS;
+
+	sm_hops_measure(r->measure, first, n, row(r, first), r->keep ? NULL : &r->leads);
+	return r->keep ? 0 : sm_fresh_switches(r, first, n);
+}
+
+/* Makes @root the present root, after all switches before it. 0 or -ENOMEM. */
+static int turn_to(struct sm_routes *r, unsigned root)
+{
+	int ret = 0;
+
+	r->hops = row(r, root);
+	r->lead = r->keep ? NULL : sm_leads_of(&r->leads, r->net->n, root);
+	if (r->updn)
+		sm_updn_measure(r->updn, root, r->hops);
+	else if (root % SM_HOPS_ROOTS == 0)
+		ret = measure_batch(r, root);
+	if (r->updn && !r->keep)
+		find_leads(r, root);
+	return ret;
 }
 
 static void list_paths(const struct sm_routes *r, unsigned at, struct paths *w)
@@ -260,8 +288,11 @@ static int route_switch(struct sm_routes *r, unsigned at, unsigned root)
 {
 	const struct sm_net *net = r->net;
 	uint16_t lid = net->sw[root]->port[0].lid;
-	const struct sm_link *old = sm_link_of(r, at, fabric_lft_get(net->sw[at], lid));
+	const struct sm_link *old;
 
+	if (r->lead)
+		return r->updn ? sm_fresh_switch(r, at) : 0; /* measure_batch() */
+	old = sm_link_of(r, at, fabric_lft_get(net->sw[at], lid));
 	if (r->hops[at] == SM_FAR)
 		return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
 	if (r->keep && old && leads(r, at, old))
@@ -272,33 +303,15 @@ static int route_switch(struct sm_routes *r, unsigned at, unsigned root)
 	return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
 }
 
-/*
- * No host sends here: the HCAs, with one LID each, are spread over the ports. When a link fails,
- * some host may; what it carried are the n-th HCAs of many roots, so the root makes a difference.
- */
-static int spread(struct sm_routes *r, const struct paths *w)
-{
-	unsigned path = r->root % w->n;
-	int ret = 0;
-
-	for (unsigned i = 0; i < r->n_lids && !ret; i++) {
-		uint8_t out = r->lid[i].up ? w->port[path] : FABRIC_LFT_NONE;
-
-		path = path + 1 < w->n ? path + 1 : 0;
-		ret = sm_routes_write(r, w->at, r->lid[i].lid, out);
-	}
-	return ret;
-}
-
 /* Writes the routes of switch @at to the present root's HCAs. */
 static int route_hcas(struct sm_routes *r, unsigned at)
 {
 	struct paths paths;
 	int ret = 0;
 
+	if (r->lead && r->one_each)
+		return sm_fresh_hcas(r, at);
 	list_paths(r, at, &paths);
-	if (paths.n && !r->keep && r->lid[0].n == 1 && !sm_load_reaches_any(r, at))
-		return spread(r, &paths);
 	for (unsigned i = 0; i < r->n_lids && !ret;) {
 		unsigned n = r->lid[i].n;
 
@@ -317,6 +330,8 @@ void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 
 	r->root = root;
 	r->n_lids = 0;
+	r->one_each = r->in_a_row = r->all_up = true;
+	r->all_noted = false;
 	for (unsigned k = 1; k <= sw->n_ports; k++) {
 		const struct fabric_port *hca = sw->port[k].peer;
 
@@ -329,6 +344,11 @@ void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 				.port = (uint8_t)k,
 				.up = sm_far_end(&sw->port[k]) != NULL,
 			};
+		r->one_each &= !hca->lmc;
+	}
+	for (unsigned i = 0; i < r->n_lids; i++) {
+		r->in_a_row &= r->lid[i].lid == r->lid[0].lid + i;
+		r->all_up &= r->lid[i].up;
 	}
 }
 
@@ -361,12 +381,16 @@ static int route_towards(struct sm_routes *r, unsigned root)
 	int ret = 0;
 
 	sm_routes_list_lids(r, root);
+	if (!r->n_lids && r->lead && !r->updn)
+		return r->net->sw[root]->dead ? 0 : sm_routes_home(r, root);
 	sm_routes_sort(r);
 	sm_load_begin(r);
 	for (unsigned i = 0; i < r->net->n && !ret; i++) {
 		unsigned at = r->order[i];
 
-		if (r->net->sw[at]->dead)
+		if (r->lead && i + SM_FRESH_AHEAD < r->net->n)
+			sm_fresh_prefetch(r, r->order[i + SM_FRESH_AHEAD]);
+		if (r->lead ? !r->table[at].out : r->net->sw[at]->dead)
 			continue;
 		if (at == root) {
 			ret = sm_routes_home(r, at);
@@ -410,15 +434,17 @@ static int route_all(struct sm_routes *r)
 	if (r->updn)
 		sm_updn_rank(r->updn);
 	sm_load_clear(r);
-	for (unsigned i = 0; i < n && r->keep; i++) {
-		turn_to(r, i);
+	sm_fresh_begin(r);
+	for (unsigned i = 0; i < n && r->keep && !ret; i++) {
+		ret = turn_to(r, i);
 		sm_load_count(r, i, 1, false);
 	}
 	for (unsigned i = 0; i < n && !ret; i++) {
-		turn_to(r, i);
+		ret = turn_to(r, i);
 		if (r->keep)
 			sm_load_count(r, i, -1, false);
-		ret = route_towards(r, i);
+		if (!ret)
+			ret = route_towards(r, i);
 	}
 	return ret;
 }
@@ -485,7 +511,7 @@ static int repair_towards(struct sm_routes *r, unsigned root)
 	r->hops = row(r, root);
 	if (r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root)) {
 		sm_load_count(r, root, -1, true);
-		sm_hops_measure(r->measure, root, 1, r->hops);
+		sm_hops_measure(r->measure, root, 1, r->hops, NULL);
 		return route_towards(r, root);
 	}
 	sm_routes_list_lids(r, root);
@@ -515,6 +541,7 @@ int sm_routes_sweep(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_M
 	if (!r->net->little_changed || r->updn || !r->has_all_rows)
 		return route_all(r);
 	r->keep = true;
+	r->lead = NULL;
 	for (unsigned i = 0; i < r->net->n && !ret; i++)
 		ret = repair_towards(r, i);
 	return ret;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of unicast routing share: sm_routes.c chooses paths, sm_hops.c measures distances,
- * sm_load.c counts what the links carry, sm_ftree.c routes fat trees. For these files alone.
+ * What the files of unicast routing share: sm_routes.c chooses paths, sm_fresh.c those that are all
+ * chosen anew, sm_hops.c measures distances, sm_load.c counts what the links carry, sm_ftree.c
+ * routes fat trees. For these files alone.
  *
  * All paths to one switch, the present root, and to the HCAs at its ports are made together.
  */
@@ -31,8 +32,29 @@ struct sm_load {
 
 #define SM_NOBODY (~0u)
 
+/* A link to another switch, as short as can be. */
+struct sm_exit {
+	uint32_t to : 24, port : 8;
+};
+
+/* Which links are on a shortest path to a root: bits, of each switch's links in their order. */
+struct sm_leads {
+	unsigned *word;    /* by switch: where its words begin; the last one: how many there are */
+	uint64_t *bits;    /* of up to SM_HOPS_ROOTS roots */
+	uint64_t *by_link; /* by link: bits of the roots */
+	uint8_t *port;     /* by switch and root: of the first of these links */
+	struct sm_exit *exit; /* by link */
+};
+
+/* Where a switch's table is: the node itself lies anywhere in memory. */
+struct sm_table {
+	uint8_t *out; /* by LID; NULL: the switch is dead */
+	uint32_t size;
+};
+
 struct sm_routes {
 	struct sm_net *net;
+	struct sm_table *table; /* by switch; while all paths are chosen anew */
 	struct sm_updn *updn;   /* NULL: all paths are legal */
 	struct sm_ftree *ftree; /* NULL: no routing of fat trees */
 	struct sm_hops *measure;
@@ -44,10 +66,14 @@ struct sm_routes {
 	unsigned *start; /* scratch */
 	bool keep;       /* paths that are still shortest are kept */
 	bool fresh;      /* no switch had a table before this sweep */
+	struct sm_leads leads;
+	const uint64_t *lead; /* the present root's bits; unless paths are kept */
 	uint64_t *changed;
 	unsigned root;           /* the present one */
 	struct sm_home_lid *lid; /* its HCAs' */
 	unsigned n_lids;
+	bool one_each, in_a_row; /* each HCA's port has one LID; they follow each other */
+	bool all_up, all_noted;  /* their links are; all of them are in @changed */
 };
 
 /* Makes @root the present root, and lists the LIDs of its HCAs. */
@@ -90,8 +116,9 @@ int sm_hops_new(struct sm_hops **h, const struct sm_net *net);
 void sm_hops_free(struct sm_hops *h);
 
 /* Measures the distances of all switches to @n roots, from @first on, at most SM_HOPS_ROOTS: a row
- * each. SM_FAR: there is no path. */
-void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *rows);
+ * each. SM_FAR: there is no path. @leads: for the same roots; or NULL. */
+void sm_hops_measure(struct sm_hops *h, unsigned first, unsigned n, uint16_t *rows,
+                     struct sm_leads *leads);
 
 /* ---- sm_load.c ---- */
 
@@ -149,6 +176,45 @@ void sm_load_leave(struct sm_routes *r, unsigned at, unsigned i);
 
 /* It has got its path from @at, the load of which is counted: counts what it reaches there. */
 void sm_load_arrive(struct sm_routes *r, unsigned at, unsigned i);
+
+/* ---- sm_fresh.c ---- */
+
+/* Returns 0 or -ENOMEM; sm_fresh_fini() is due in any case. */
+int sm_fresh_init(struct sm_routes *r);
+void sm_fresh_fini(struct sm_routes *r);
+
+/* The tables have their size: notes where they are. */
+void sm_fresh_begin(struct sm_routes *r);
+
+/* The present root's bits, one root of a batch that has been measured; or found one by one. */
+const uint64_t *sm_leads_of(const struct sm_leads *l, unsigned n_switches, unsigned root);
+
+/* Fetches what sm_fresh_hcas() will need of a switch that has its turn SM_FRESH_AHEAD later: it
+ * would wait for memory half of its time. */
+#define SM_FRESH_AHEAD 6
+static inline void sm_fresh_prefetch(const struct sm_routes *r, unsigned at)
+{
+	const struct sm_table *t = &r->table[at];
+	const char *load = (const char *)sm_load_at(r, at, 0);
+	const char *end = (const char *)sm_load_at(r, at + 1, 0);
+
+	__builtin_prefetch(&r->lead[r->leads.word[at]]);
+	for (; load < end; load += 64)
+		__builtin_prefetch(load, 1);
+	if (r->n_lids && r->lid[0].lid + r->n_lids <= t->size) {
+		__builtin_prefetch(&t->out[r->lid[0].lid], 1);
+		__builtin_prefetch(&t->out[r->lid[r->n_lids - 1].lid], 1);
+	}
+}
+
+/*
+ * Writes the routes of all switches to @n switches, from @first on, that have been measured; or
+ * that of switch @at to the present root; or those to its HCAs, which have one LID each. What the
+ * tables had does not matter. 0 or -ENOMEM.
+ */
+int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n);
+int sm_fresh_switch(struct sm_routes *r, unsigned at);
+int sm_fresh_hcas(struct sm_routes *r, unsigned at);
 
 /* ---- sm_ftree.c ---- */
 

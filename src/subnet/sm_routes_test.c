@@ -351,6 +351,44 @@ static void parallel_links_carry_equal_shares(void **state)
 	stop(e);
 }
 
+/* More links than a word has bits, and more switches than are measured at a time. */
+static void switches_with_many_links_share_them_as_well(void **state)
+{
+	bool port[256] = { false };
+	struct net net;
+	struct env *e;
+
+	(void)state;
+	net_init(&net, 100, 3);
+	for (unsigned h = 0; h < 4; h++)
+		net.sw[net.n + h] = (unsigned)fabric_plan_add_switch(&net.plan, NULL, 210);
+	for (unsigned h = 0; h < 4; h++)
+		net.used[net.n + h] = 0;
+	for (unsigned i = 0; i < net.n; i++)
+		for (unsigned h = 0; h < 8; h++)
+			net_link(&net, i, net.n + h % 4);
+	e = start(&net.plan, "minhop");
+	assert_shortest(e);
+	for (unsigned k = 4; k < 12; k++)
+		port[k] = true;
+	for (unsigned i = 0; i < e->f->n_switches; i++)
+		if (sm_switch(e->sm, i)->n_ports == 36)
+			assert_even(e, sm_switch(e->sm, i), port);
+	/* all tables anew, with a host that is away */
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[4], false), 0);
+	assert_int_equal(fabric_link_set(e->f, &sm_switch(e->sm, 50)->port[5], false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(fabric_link_set(e->f, &sm_switch(e->sm, 50)->port[5], true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	for (unsigned i = 0; i < e->f->n_switches; i++)
+		assert_int_equal(fabric_lft_get(sm_switch(e->sm, i), e->f->hca_port[4]->lid),
+		                 FABRIC_LFT_NONE);
+	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[4], true), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_shortest(e);
+	stop(e);
+}
+
 /* Up from a leaf of a fat tree all paths are equal. */
 static void assert_fat_tree_even(unsigned levels, const char *routing)
 {
@@ -953,6 +991,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_paths_are_shortest),
 		cmocka_unit_test(parallel_links_carry_equal_shares),
+		cmocka_unit_test(switches_with_many_links_share_them_as_well),
 		cmocka_unit_test(equal_paths_carry_equal_shares),
 		cmocka_unit_test(the_lids_of_a_port_use_different_paths),
 		cmocka_unit_test(all_lids_share_the_only_path),

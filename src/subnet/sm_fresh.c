@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Paths that are all chosen anew, as sm_routes.c does it if none is to be kept, and with the same
+ * result. All tables of a large fabric together have tens of millions of entries, so this is made
+ * short: the links that lead to a root are bits, found for 64 roots at a time (sm_hops.c), and a
+ * switch's entries for the HCAs of a root, whose LIDs mostly follow each other, are written at
+ * once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "subnet/sm_routes.h"
+
+/* The ways from a switch to the present root, by their first links. */
+struct exits {
+	unsigned n, cursor; /* those before cursor have more than the least load */
+	uint32_t least;
+	uint32_t load[FABRIC_MAX_PORTS];
+	uint32_t to[FABRIC_MAX_PORTS];
+	uint8_t port[FABRIC_MAX_PORTS];
+};
+
+int sm_fresh_init(struct sm_routes *r)
+{
+	const struct sm_net *net = r->net;
+	struct sm_leads *l = &r->leads;
+	unsigned words = 0;
+
+	r->table = calloc(net->n + 1, sizeof(*r->table));
+	l->word = calloc(net->n + 1, sizeof(*l->word));
+	l->by_link = calloc(net->first[net->n] + 1, sizeof(*l->by_link));
+	l->exit = calloc(net->first[net->n] + 1, sizeof(*l->exit));
+	if (!r->table || !l->word || !l->by_link || !l->exit)
+		return -ENOMEM;
+	for (unsigned i = 0; i < net->n; i++) {
+		l->word[i] = words;
+		words += (net->first[i + 1] - net->first[i] + 63) / 64;
+	}
+	l->word[net->n] = words;
+	for (unsigned k = 0; k < net->first[net->n]; k++)
+		l->exit[k] = (struct sm_exit){ .to = net->link[k].to & 0xFFFFFF,
+			                       .port = net->link[k].port };
+	l->bits = calloc((size_t)words * SM_HOPS_ROOTS + 1, sizeof(*l->bits));
+	l->port = calloc((size_t)net->n * SM_HOPS_ROOTS + 1, 1);
+	return l->bits && l->port ? 0 : -ENOMEM;
+}
+
+void sm_fresh_fini(struct sm_routes *r)
+{
+	free(r->table);
+	free(r->leads.word);
+	free(r->leads.by_link);
+	free(r->leads.exit);
+	free(r->leads.bits);
+	free(r->leads.port);
+}
+
+void sm_fresh_begin(struct sm_routes *r)
+{
+	for (unsigned i = 0; i < r->net->n; i++) {
+		const struct fabric_node *sw = r->net->sw[i];
+
+		r->table[i] = (struct sm_table){ .out = sw->dead ? NULL : sw->lft,
+			                         .size = sw->dead ? 0 : sw->lft_size };
+	}
+}
+
+const uint64_t *sm_leads_of(const struct sm_leads *l, unsigned n_switches, unsigned root)
+{
+	return &l->bits[(size_t)(root % SM_HOPS_ROOTS) * l->word[n_switches]];
+}
+
+int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n)
+{
+	const struct sm_net *net = r->net;
+	uint16_t lid[SM_HOPS_ROOTS];
+	int ret = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		lid[i] = net->sw[first + i]->port[0].lid;
+	for (unsigned at = 0; at < net->n && !ret; at++) {
+		const uint8_t *port = &r->leads.port[(size_t)at * SM_HOPS_ROOTS];
+		const struct sm_table *t = &r->table[at];
+
+		for (unsigned i = 0; i < n && t->out && !ret; i++)
+			if (at != first + i && /* sm_routes_home() */
+			    (lid[i] >= t->size || t->out[lid[i]] != port[i]))
+				ret = sm_routes_write(r, at, lid[i], port[i]);
+	}
+	return ret;
+}
+
+int sm_fresh_switch(struct sm_routes *r, unsigned at)
+{
+	const struct sm_leads *l = &r->leads;
+	uint16_t lid = r->net->sw[r->root]->port[0].lid;
+
+	for (unsigned w = l->word[at]; w < l->word[at + 1]; w++) {
+		unsigned k = r->net->first[at] + (w - l->word[at]) * 64;
+
+		if (r->lead[w])
+			return sm_routes_write(
+			        r, at, lid,
+			        l->exit[k + (unsigned)__builtin_ctzll(r->lead[w])].port);
+	}
+	return sm_routes_write(r, at, lid, FABRIC_LFT_NONE);
+}
+
+static void list_exits(const struct sm_routes *r, unsigned at, struct exits *e)
+{
+	const struct sm_leads *l = &r->leads;
+	unsigned n = 0;
+
+	for (unsigned w = l->word[at]; w < l->word[at + 1]; w++) {
+		const struct sm_exit *exit = &l->exit[r->net->first[at] + (w - l->word[at]) * 64];
+
+		for (uint64_t bits = r->lead[w]; bits; bits &= bits - 1) {
+			const struct sm_exit *x = &exit[__builtin_ctzll(bits)];
+
+			e->to[n] = x->to;
+			e->port[n++] = (uint8_t)x->port;
+		}
+	}
+	e->n = n;
+}
+
+static void read_loads(const struct sm_routes *r, unsigned at, struct exits *e)
+{
+	const uint32_t *load = sm_load_at(r, at, 0);
+
+	e->least = UINT32_MAX;
+	e->cursor = 0;
+	for (unsigned i = 0; i < e->n; i++) {
+		e->load[i] = load[e->port[i]];
+		e->least = e->load[i] < e->least ? e->load[i] : e->least;
+	}
+}
+
+static void write_loads(const struct sm_routes *r, unsigned at, const struct exits *e)
+{
+	uint32_t *load = sm_load_at(r, at, 0);
+
+	for (unsigned i = 0; i < e->n; i++)
+		load[e->port[i]] = e->load[i];
+}
+
+/* The first way with the least load. Loads only grow while a switch has its turn. */
+static inline unsigned least_loaded(struct exits *e)
+{
+	for (;;) {
+		for (; e->cursor < e->n; e->cursor++)
+			if (e->load[e->cursor] == e->least)
+				return e->cursor;
+		e->least = UINT32_MAX;
+		for (unsigned i = 0; i < e->n; i++)
+			e->least = e->load[i] < e->least ? e->load[i] : e->least;
+		e->cursor = 0;
+	}
+}
+
+/* There is one way. */
+static void take_only(struct sm_routes *r, unsigned at, const struct exits *e, uint8_t *out)
+{
+	const struct sm_load *l = &r->load;
+	const uint64_t *from = &l->reached[(size_t)at * l->words];
+	uint64_t *to = &l->reached[(size_t)e->to[0] * l->words];
+	uint32_t *load = sm_load_at(r, at, e->port[0]);
+
+	memset(out, e->port[0], r->n_lids);
+	if (!r->all_up) {
+		for (unsigned i = 0; i < r->n_lids; i++) {
+			if (!r->lid[i].up || !sm_load_reaches(r, at, i))
+				continue;
+			sm_load_pass(r, e->to[0], i);
+			++*load;
+		}
+		return;
+	}
+	for (unsigned w = 0; w * 64 < r->n_lids; w++) {
+		unsigned left = r->n_lids - w * 64;
+		uint64_t some = left < 64 ? from[w] & ((1ull << left) - 1) : from[w];
+
+		to[w] |= some;
+		*load += (uint32_t)__builtin_popcountll(some);
+	}
+}
+
+/*
+ * No host sends here: the HCAs are spread over the ports. When a link fails, some host may; what it
+ * carried are the n-th HCAs of many roots, so the root makes a difference.
+ */
+static void spread(const struct sm_routes *r, const struct exits *e, uint8_t *out)
+{
+	unsigned way = r->root % e->n;
+
+	for (unsigned i = 0; i < r->n_lids; i++) {
+		out[i] = e->port[way];
+		way = way + 1 < e->n ? way + 1 : 0;
+	}
+}
+
+/* Hosts' packets for some LIDs come here: each goes by the least loaded way. */
+static void balance(struct sm_routes *r, unsigned at, struct exits *e, uint8_t *out)
+{
+	read_loads(r, at, e);
+	for (unsigned i = 0; i < r->n_lids; i++) {
+		unsigned way;
+
+		if (!sm_load_reaches(r, at, i) || !r->lid[i].up)
+			continue;
+		way = least_loaded(e);
+		e->load[way]++;
+		sm_load_pass(r, e->to[way], i);
+		out[i] = e->port[way];
+	}
+	write_loads(r, at, e);
+}
+
+/* Notes which of the root's LIDs have another route than before. */
+static void note_changed(struct sm_routes *r, const uint8_t *old, const uint8_t *out)
+{
+	bool all = true;
+
+	for (unsigned i = 0; i < r->n_lids; i++) {
+		uint16_t lid = r->lid[i].lid;
+
+		if (old[i] != out[i])
+			r->changed[lid / 64] |= 1ull << (lid % 64);
+		all &= r->changed[lid / 64] >> (lid % 64) & 1;
+	}
+	r->all_noted = all;
+}
+
+static int write_all(struct sm_routes *r, unsigned at, const uint8_t *out)
+{
+	const struct sm_table *t = &r->table[at];
+	uint16_t lid = r->lid[0].lid;
+	int ret = 0;
+
+	if (lid && r->in_a_row && lid + r->n_lids <= t->size) {
+		if (!r->all_noted && memcmp(t->out + lid, out, r->n_lids) != 0)
+			note_changed(r, t->out + lid, out);
+		memcpy(t->out + lid, out, r->n_lids);
+		return 0;
+	}
+	for (unsigned i = 0; i < r->n_lids && !ret; i++)
+		ret = sm_routes_write(r, at, r->lid[i].lid, out[i]);
+	return ret;
+}
+
+int sm_fresh_hcas(struct sm_routes *r, unsigned at)
+{
+	uint8_t out[FABRIC_MAX_PORTS];
+	struct exits e;
+
+	list_exits(r, at, &e);
+	if (!e.n)
+		memset(out, FABRIC_LFT_NONE, r->n_lids);
+	else if (e.n == 1)
+		take_only(r, at, &e, out);
+	else
+		spread(r, &e, out);
+	if (e.n > 1 && sm_load_reaches_any(r, at))
+		balance(r, at, &e, out);
+	for (unsigned i = 0; i < r->n_lids && !r->all_up; i++)
+		if (!r->lid[i].up)
+			out[i] = FABRIC_LFT_NONE;
+	return write_all(r, at, out);
+}
