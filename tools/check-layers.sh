@@ -22,7 +22,7 @@ BEGIN {
 	# Sockets and netlink know nothing of fabrics.
 	restrict("netdev", "netdev wire base")
 	# Namespaces know nothing of fabrics.
-	restrict("hosts", "hosts control wire base")
+	restrict("hosts", "hosts netdev control wire base")
 	# The daemon uses all folders but those whose symbols programs see.
 	delete may["daemon", "api"]
 	delete may["daemon", "simulate"]

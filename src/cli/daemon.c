@@ -85,11 +85,12 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
 	if (!ret)
 		ret = cli_fabric_options_end(self, &fabric);
-	if (!ret && fabric.ipoib)
+	if (!ret && fabric.own_networks)
 		ret = fix_runtime_dir();
 	if (!ret) {
 		o.fabric = cli_fabric_name(fabric.name);
 		o.roce = fabric.roce;
+		o.roce_hosts = (unsigned)fabric.roce_hosts;
 		o.shape = cli_fabric_shape(&fabric);
 		o.partitions =
 		        (struct partitions_file){ fabric.partitions.name, fabric.partitions.text,
@@ -97,6 +98,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
 		o.ipoib = fabric.ipoib;
+		o.own_networks = fabric.own_networks;
 		o.become = cli_exec_own;
 		fabric.topology.text = NULL; /* the daemon frees it */
 		ret = daemon_main(&o);

@@ -121,8 +121,9 @@ static size_t add_file(const char **argv, const struct cli_file *f, const char *
 static char **daemon_argv(const struct cli_daemon_process_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
-	static char hosts[24], levels[24], radix[24], ready[8], life[8], topology[8], partitions[8];
-	const char **argv = calloc(25 + 2 * f->n_settings, sizeof(*argv));
+	static char hosts[24], levels[24], radix[24], roce[24], ready[8], life[8], topology[8],
+	        partitions[8];
+	const char **argv = calloc(27 + 2 * f->n_settings, sizeof(*argv));
 	size_t n = 0;
 
 	if (!argv)
@@ -142,6 +143,7 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 		argv[n++] = "--roce";
 		argv[n++] = f->roce;
 	}
+	n += add_number(argv + n, "--roce-hosts", f->roce_hosts, roce);
 	if (f->ipoib)
 		argv[n++] = "--ipoib";
 	n += add_file(argv + n, &f->topology, "--topology", "--topology-fd", topology);
@@ -220,7 +222,7 @@ static _Noreturn void become_daemon(const struct cli_daemon_process_start *how,
 /* How long a start may take. */
 static int start_ms(const struct cli_fabric_options *fabric)
 {
-	return fabric->ipoib ? START_IPOIB_MS : START_MS;
+	return fabric->own_networks ? START_IPOIB_MS : START_MS;
 }
 
 /*

@@ -159,7 +159,7 @@ int cli_enter_host(const char *fabric, const char *host, bool must)
 	if (ret == -EOPNOTSUPP && must)
 		base_log(
 		        "the hosts of fabric '%s' have no network of their own; it takes: umbel up "
-		        "--ipoib",
+		        "--ipoib or --roce-hosts",
 		        fabric);
 	if (ret == -EOPNOTSUPP)
 		return must ? CLI_FAILED : 0;

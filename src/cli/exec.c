@@ -15,7 +15,7 @@ static const char help[] =
         "\n"
         "Runs the command on a host of a running fabric: it sees the RDMA devices of that\n"
         "host and no others. Without a host it sees those of all hosts. If hosts have a network\n"
-        "of their own (umbel up --ipoib), it is on that of the host.\n"
+        "of their own (umbel up --ipoib or --roce-hosts), it is on that of the host.\n"
         "\n"
         "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
         "      --net host    keep the network, and host name, that umbel runs on\n"

@@ -30,7 +30,7 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTPSEIs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTPSEOIs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -69,6 +69,11 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 	case 'E':
 		o->roce = value;
 		return 0;
+	case 'O':
+		if (base_parse_number(value, 1, CLI_ROCE_HOSTS_MAX, &o->roce_hosts))
+			return cli_usage_error(cmd, "'%s' hosts with RoCE: there may be 1 to %d",
+			                       value, CLI_ROCE_HOSTS_MAX);
+		return 0;
 	case 'I':
 		o->ipoib = true;
 		return 0;
@@ -103,6 +108,22 @@ static int check_roce(const struct cli_command *cmd, const struct cli_fabric_opt
 	return 0;
 }
 
+/* How many ports of the hosts' own Ethernet --roce asks for. */
+static long count_bridged(const char *roce)
+{
+	long n = 0;
+
+	for (const char *at = roce; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
+		n += *at == '@';
+	return n;
+}
+
+/* Whether nothing asks for InfiniBand. */
+static bool is_plain(const struct cli_fabric_options *o)
+{
+	return !o->hosts && !o->levels && !o->ipoib;
+}
+
 int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o)
 {
 	int ret;
@@ -115,15 +136,16 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 	ret = o->roce ? check_roce(cmd, o) : 0;
 	if (ret)
 		return ret;
-	if (o->roce && o->ipoib)
-		return cli_usage_error(cmd, "--ipoib does not go with --roce: it is InfiniBand's");
+	o->own_networks = o->ipoib || o->roce_hosts || count_bridged(o->roce);
+	if (o->roce_hosts + count_bridged(o->roce) > CLI_ROCE_HOSTS_MAX)
+		return cli_usage_error(cmd, "the hosts' Ethernet has %d ports", CLI_ROCE_HOSTS_MAX);
 	if (o->radix && !o->levels)
 		return cli_usage_error(cmd, "--radix needs --fat-tree");
 	if (o->partitions.name && cli_file_read(&o->partitions))
 		return CLI_FAILED;
 	if (o->topology.name)
 		return cli_file_read(&o->topology);
-	if (o->roce && !strchr(o->roce, '@'))
+	if ((o->roce && !strchr(o->roce, '@')) || (!o->roce && o->roce_hosts && is_plain(o)))
 		return 0;
 	if (o->levels && !o->radix)
 		o->radix = CLI_RADIX_DEFAULT;

@@ -16,13 +16,16 @@ enum {
 	CLI_HOSTS_DEFAULT = 4,
 	CLI_HOSTS_MAX = 49151, /* there are no more LIDs */
 	CLI_RADIX_DEFAULT = 36,
+	CLI_ROCE_HOSTS_MAX = 1023, /* a bridge has no more ports */
 };
 
 struct cli_fabric_options {
 	const char *name;
 	long hosts, levels, radix; /* 0: not given */
 	const char *roce;          /* names of network devices, with commas between; NULL: none */
-	bool ipoib;                /* hosts have a network of their own */
+	long roce_hosts;           /* 0: none */
+	bool ipoib;                /* hosts have interfaces of IP over InfiniBand */
+	bool own_networks;         /* hosts have a network of their own; in the end */
 	struct cli_file topology, partitions;
 	const char **settings; /* "key=value", pointing into argv */
 	unsigned n_settings;
@@ -52,6 +55,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	{ "partitions", required_argument, NULL, 'P' }, \
 	{ "sm", required_argument, NULL, 'S' }, \
 	{ "roce", required_argument, NULL, 'E' }, \
+	{ "roce-hosts", required_argument, NULL, 'O' }, \
 	{ "ipoib", no_argument, NULL, 'I' }, \
 	{ "set", required_argument, NULL, 's' }
 #define CLI_FABRIC_HELP \
@@ -67,7 +71,9 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"                        OpenSM, or by 'umbel sm start'\n" \
 	"      --roce IFACE[,...] no switches: one host, with an HCA for each of these network\n" \
 	"                        devices, which speaks RoCEv2 on it; with IFACE@HOST it is on a host\n" \
-	"                        of the fabric\n" \
+	"                        of the fabric; @HOST alone gets a port as hosts of --roce-hosts\n" \
+	"      --roce-hosts N    so many hosts, r1, r2, ..., with RoCEv2 on an Ethernet of their own;\n" \
+	"                        each host of the fabric then has a network of its own\n" \
 	"      --ipoib           each host has a network of its own (a namespace), with IP over\n" \
 	"                        InfiniBand, a host name, and the names of the others\n" \
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"

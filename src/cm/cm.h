@@ -32,11 +32,12 @@ struct cm_ops {
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
 	/* Ethernet ports only; may be NULL where there are none. */
 	/*
-	 * Asks the host's routes for the address from which packets to @dst leave. @src: its
+	 * Asks the routes of host @host for the address from which packets to @dst leave. @src: its
 	 * family is set; an address in it, if not zero, is the source that the route is for.
 	 * Neither has a port number. 0; -ENETUNREACH and the like: there is no route.
 	 */
-	int (*route)(void *arg, const union control_cm_addr *dst, union control_cm_addr *src);
+	int (*route)(void *arg, int host, const union control_cm_addr *dst,
+	             union control_cm_addr *src);
 	/* Joins a group on a port's network, or ends one of several joins. 0 or -errno. */
 	int (*join)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
 	void (*leave)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);

@@ -65,6 +65,7 @@ static bool needs_route(const struct cm_id *id)
 int cm_roce_find_route(const struct cm_id *id, union control_cm_addr *from)
 {
 	const struct cm *cm = id->client->cm;
+	int host = id->port ? cm_port_host(cm, id->port) : id->client->host;
 
 	memset(from, 0, sizeof(*from));
 	from->sa.sa_family = id->dst.sa.sa_family;
@@ -72,7 +73,7 @@ int cm_roce_find_route(const struct cm_id *id, union control_cm_addr *from)
 		return 0;
 	if (id->port && !cm_addr_is_link_local(&id->src))
 		copy_address(from, &id->src);
-	return cm->ops.route(cm->ops.arg, &id->dst, from);
+	return cm->ops.route(cm->ops.arg, host, &id->dst, from);
 }
 
 /* Whether the client's host has ports on Ethernet, or of InfiniBand. */

@@ -21,11 +21,12 @@ static struct net {
 	struct fabric_port *last_port;
 } net;
 
-static int route(void *arg, const union control_cm_addr *dst, union control_cm_addr *src)
+static int route(void *arg, int host, const union control_cm_addr *dst, union control_cm_addr *src)
 {
 	bool any = cm_addr_is_zero(src);
 
 	(void)arg;
+	(void)host;
 	(void)dst;
 	if (!net.source)
 		return -ENETUNREACH;

@@ -12,7 +12,7 @@
 struct daemon_build {
 	const struct fabric_shape *shape;
 	const struct shm_settings *settings;
-	const struct daemon_roce *roce; /* the devices that it is of; NULL: none */
+	struct daemon_roce *roce; /* the devices that it is of; NULL: none */
 };
 
 /* Makes the fabric. 0, or -errno with @why or without; *@f is the caller's to free even so if it is

@@ -15,14 +15,16 @@
 #include "subnet/partitions.h"
 
 struct daemon_options {
-	const char *fabric; /* its name */
-	const char *roce;   /* names of network devices, with commas between; NULL: none */
+	const char *fabric;  /* its name */
+	const char *roce;    /* names of network devices, with commas between; NULL: none */
+	unsigned roce_hosts; /* hosts with RoCE alone, which come last */
 	/* without hosts, levels and topology: only network devices; daemon_main() frees the text */
 	struct fabric_shape shape;
 	struct partitions_file partitions; /* without a name: none */
 	const char **settings;             /* "key=value" */
 	unsigned n_settings;
-	bool ipoib; /* hosts have a network of their own */
+	bool ipoib;        /* hosts have interfaces of IP over InfiniBand */
+	bool own_networks; /* hosts have a network of their own: so with those */
 	/* In a process on @host: becomes the program argv[0] of ours. Returns if that fails, after
 	 * it has said why. */
 	void (*become)(const char *fabric, const char *host, char **argv);

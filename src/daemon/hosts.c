@@ -128,17 +128,18 @@ static const char *host_name(const void *hosts, unsigned host)
 	return ((const struct daemon_hosts *)hosts)->f->host[host].name;
 }
 
-static void write_port(FILE *to, const struct shm_port *port, const char *name)
+static void write_addresses(FILE *to, uint32_t ipv4, const uint8_t *ipv6, const char *name)
 {
 	char text[INET6_ADDRSTRLEN];
 
-	fprintf(to, "%s\t%s\n", inet_ntop(AF_INET, &port->ipv4, text, sizeof(text)), name);
-	fprintf(to, "%s\t%s\n", inet_ntop(AF_INET6, port->ipv6, text, sizeof(text)), name);
+	fprintf(to, "%s\t%s\n", inet_ntop(AF_INET, &ipv4, text, sizeof(text)), name);
+	fprintf(to, "%s\t%s\n", inet_ntop(AF_INET6, ipv6, text, sizeof(text)), name);
 }
 
 /* The hosts' /etc/hosts, from malloc(), or NULL. */
-static char *write_names(const struct fabric *f)
+static char *write_names(const struct daemon_hosts *hosts)
 {
+	const struct fabric *f = hosts->f;
 	const struct shm_region *r = f->region;
 	char *text = NULL;
 	size_t bytes;
@@ -147,13 +148,13 @@ static char *write_names(const struct fabric *f)
 	if (!to)
 		return NULL;
 	fputs("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n", to);
-	for (uint32_t i = 0; i < r->control->n_hcas; i++) {
-		const struct shm_hca *hca = &r->hcas[i];
-
-		for (uint32_t k = 0; k < hca->n_ports; k++)
-			write_port(to, &r->ports[hca->first_port + k],
-			           f->host[hca->host_index].name);
-	}
+	for (unsigned i = 0; i < f->n_ib_ports; i++)
+		write_addresses(to, r->ports[i].ipv4, r->ports[i].ipv6,
+		                host_name(hosts, host_of(hosts, i)));
+	for (unsigned i = 0; i < hosts->n_devices; i++)
+		if (hosts->device[i].bridged)
+			write_addresses(to, hosts->device[i].ipv4, hosts->device[i].ipv6,
+			                host_name(hosts, hosts->device[i].host));
 	return fclose(to) ? NULL : text;
 }
 
@@ -177,11 +178,14 @@ static int check_tun(char *why, size_t len)
 int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, size_t len)
 {
 	struct fabric *f = hosts->f;
-	char *names = write_names(f);
+	bool programs = hosts->options->ipoib && hosts->options->become;
+	char *names = write_names(hosts);
 	struct hosts_plan plan = { .dir = dir,
 		                   .names = names,
 		                   .n_hosts = f->n_hosts,
-		                   .n_programs = hosts->options->become ? f->n_hca_ports : 0,
+		                   .n_programs = programs ? f->n_ib_ports : 0,
+		                   .n_devices = hosts->n_devices,
+		                   .device = hosts->device,
 		                   .name = host_name,
 		                   .host_of = host_of,
 		                   .become = become_ipoib,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Hosts that are hosts: each has a network of its own, a host name, and names of the others
- * (--ipoib). They are namespaces, of which the daemon keeps the descriptors; `umbel exec` asks for
- * those of its host and enters.
+ * (--ipoib, --roce-hosts). They are namespaces, of which the daemon keeps the descriptors; `umbel
+ * exec` asks for those of its host and enters.
  */
 #ifndef DAEMON_HOSTS_H
 #define DAEMON_HOSTS_H
@@ -19,6 +19,8 @@ struct daemon_hosts {
 	struct fabric *f;
 	struct daemon_loop *loop;
 	const struct daemon_options *options;
+	const struct hosts_device *device; /* of Ethernet, which they get */
+	unsigned n_devices;
 	unsigned *port_num; /* of each HCA port among those of its host, from 1 */
 	struct hosts_keeper keeper;
 	struct hosts_namespaces *of; /* by host; NULL: hosts are none */

@@ -227,6 +227,7 @@ static int start_umad(struct daemon *d, const char *name)
 static int start_roce(struct daemon *d, char *why, size_t len)
 {
 	const struct daemon_roce_needs needs = { .f = d->f,
+		                                 .ns = d->hosts.of,
 		                                 .loop = &d->loop,
 		                                 .mads = &d->mads,
 		                                 .ports = &d->ports,
@@ -269,12 +270,13 @@ static int build(struct daemon *d, const struct daemon_options *o,
 {
 	struct fabric_shape shape = o->shape;
 	struct daemon_build build = { .shape = &shape, .settings = settings };
+	const struct daemon_roce_devices devices = { o->roce, o->roce_hosts, o->own_networks };
 	int ret = 0;
 
 	shape.notes = d->notes;
 	shape.notes_len = sizeof(d->notes);
-	if (o->roce)
-		ret = daemon_roce_open(&d->roce, o->roce, why, len);
+	if (o->roce || o->roce_hosts)
+		ret = daemon_roce_open(&d->roce, &devices, why, len);
 	build.roce = d->roce;
 	if (!ret)
 		ret = daemon_build_fabric(&d->f, &build, why, len);
@@ -326,6 +328,8 @@ static int make_hosts(struct daemon *d, const struct daemon_options *o, char *wh
 	d->hosts.f = d->f;
 	d->hosts.loop = &d->loop;
 	d->hosts.options = o;
+	if (d->roce)
+		d->hosts.device = daemon_roce_made(d->roce, &d->hosts.n_devices);
 	d->hosts.ready = on_hosts_ready;
 	d->hosts.arg = d;
 	return daemon_hosts_make(&d->hosts, d->place.dir, why, len);
@@ -348,15 +352,15 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 	control = d->f->region->control;
 	strncpy(control->fabric, o->fabric, sizeof(control->fabric) - 1);
 	ret = hold_life_futex(control);
+	if (!ret && o->own_networks) /* a port on Ethernet begins with a device on its host */
+		ret = make_hosts(d, o, why, len);
 	if (!ret)
 		ret = start_modules(d, o->fabric, why, len);
-	if (!ret && o->ipoib)
-		ret = make_hosts(d, o, why, len);
 	if (!ret)
 		ret = daemon_place_listen(&d->place);
 	if (!ret)
 		ret = daemon_clients_listen(&d->clients, d->place.listen_fd);
-	return ret || !o->ipoib ? ret : daemon_hosts_start(&d->hosts);
+	return ret || !o->own_networks ? ret : daemon_hosts_start(&d->hosts);
 }
 
 static void stop(struct daemon *d)
@@ -388,7 +392,7 @@ static void stop(struct daemon *d)
 
 static void explain(char *why, size_t len, const char *fabric, int error)
 {
-	const char *denied = *why ? NULL : base_denied_call(-error);
+	const char *denied = *why || error == -EMFILE ? NULL : base_denied_call(-error);
 
 	if (*why)
 		return;
@@ -434,7 +438,7 @@ int daemon_main(const struct daemon_options *o)
 	if (ret) {
 		explain(why, sizeof(why), o->fabric, ret);
 	} else {
-		if (!o->ipoib)
+		if (!o->own_networks)
 			serve_all(d);
 		ret = daemon_loop_run(&d->loop, on_turn_done, d);
 	}

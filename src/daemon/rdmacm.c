@@ -23,10 +23,11 @@ static void mad_send(void *arg, struct fabric_port *from, const struct fabric_ma
 	daemon_mads_queue(r->mads, from, mad);
 }
 
-static int route(void *arg, const union control_cm_addr *dst, union control_cm_addr *src)
+static int route(void *arg, int host, const union control_cm_addr *dst, union control_cm_addr *src)
 {
-	(void)arg;
-	return daemon_roce_route(dst, src);
+	const struct daemon_rdmacm *r = arg;
+
+	return daemon_roce_route(r->roce, host, dst, src);
 }
 
 static int join(void *arg, struct fabric_port *port, const struct ib_gid *mgid)

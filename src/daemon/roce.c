@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,49 +18,67 @@
 #include "fabric/ethernet.h"
 #include "fabric/plan.h"
 #include "base/util.h"
+#include "hosts/socket.h"
 #include "wire/ip.h"
 
 #define RETRY_NS     (500 * DAEMON_NS_PER_MS)
-#define IPV6_MTU_MIN 1280 /* a device with less has no IPv6, and loses its memberships */
+#define MADE_DEVICE  "eth0" /* on its host */
+#define IPV6_MTU_MIN 1280   /* a device with less has no IPv6, and loses its memberships */
 
 /* ---- the names ---- */
 
-static bool has_device(const struct daemon_roce *r, const char *name)
+/* Where @device would be one device with another one: on the machine, or on one host. */
+static bool has_device(const struct daemon_roce *r, const char *device, const char *host)
 {
-	for (unsigned i = 0; i < r->n_ports; i++)
-		if (!strcmp(r->port[i].device, name))
+	for (unsigned i = 0; i < r->n_ports; i++) {
+		const struct daemon_roce_port *p = &r->port[i];
+		bool same = !r->own_networks || !strcmp(p->host ? p->host : "", host ? host : "");
+
+		if (!p->is_host && same && !strcmp(p->device, device))
 			return true;
+	}
 	return false;
 }
 
-/* @name: of the device; or that, @ and its host, with the others @beside InfiniBand. */
+/* A port on a device; it is the caller's to complete. NULL: no memory. */
+static struct daemon_roce_port *new_port(struct daemon_roce *r, const char *device)
+{
+	struct daemon_roce_port *grown = realloc(r->port, (r->n_ports + 1) * sizeof(*grown)), *p;
+
+	if (!grown)
+		return NULL;
+	r->port = grown;
+	p = &r->port[r->n_ports++];
+	*p = (struct daemon_roce_port){ .roce = r, .receive_fd = { -1, -1 }, .wake_fd = -1 };
+	snprintf(p->device, IFNAMSIZ, "%s", device);
+	return p;
+}
+
+/* @name: of the device; or that, @ and its host, with the others @beside InfiniBand; or only that
+ * host, which gets one. */
 static int add_device(struct daemon_roce *r, char *name, char *why, size_t len)
 {
+	bool bridged = *name == '@';
+	struct daemon_roce_port *p;
 	char *host = name;
-	struct daemon_roce_port *grown;
-	const struct netdev *dev;
 
 	strsep(&host, "@");
-	if (has_device(r, name)) {
+	if (bridged)
+		name = MADE_DEVICE;
+	if (has_device(r, name, host)) {
 		snprintf(why, len, "network device '%s' is named twice", name);
 		return -EINVAL;
 	}
-	dev = netdev_watch_find(r->watch, name);
-	if (!dev) {
+	if (!r->own_networks && !netdev_watch_find(r->network[0].watch, name)) {
 		snprintf(why, len, "there is no network device '%s'", name);
 		return -ENODEV;
 	}
-	grown = realloc(r->port, (r->n_ports + 1) * sizeof(*grown));
-	if (!grown)
+	p = new_port(r, name);
+	if (!p)
 		return -ENOMEM;
-	r->port = grown;
-	r->port[r->n_ports] = (struct daemon_roce_port){
-		.roce = r, .ifindex = dev->index, .receive_fd = { -1, -1 }, .wake_fd = -1
-	};
-	snprintf(r->port[r->n_ports].device, IFNAMSIZ, "%s", name);
-	r->port[r->n_ports].host = host ? strdup(host) : NULL;
-	r->n_ports++;
-	return host && !r->port[r->n_ports - 1].host ? -ENOMEM : 0;
+	p->bridged = bridged;
+	p->host = host ? strdup(host) : NULL;
+	return host && !p->host ? -ENOMEM : 0;
 }
 
 static int add_devices(struct daemon_roce *r, const char *names, char *why, size_t len)
@@ -71,6 +90,19 @@ static int add_devices(struct daemon_roce *r, const char *names, char *why, size
 		ret = add_device(r, name, why, len);
 	free(list);
 	return ret;
+}
+
+static int add_hosts(struct daemon_roce *r, unsigned n)
+{
+	r->first_host = r->n_ports;
+	for (unsigned i = 0; i < n; i++) {
+		struct daemon_roce_port *p = new_port(r, MADE_DEVICE);
+
+		if (!p)
+			return -ENOMEM;
+		p->bridged = p->is_host = true;
+	}
+	return 0;
 }
 
 /* ---- what a device is like ---- */
@@ -101,6 +133,7 @@ static void follow_device(struct daemon_roce_port *p, const struct netdev *dev)
 		p->mtu = dev->mtu;
 		netdev_gid_table_update(&p->gids, dev);
 		now.ifindex = (uint32_t)dev->index;
+		now.network = (uint32_t)(p->network->host + 1);
 		now.up = dev->up && dev->carrier && !p->deaf;
 		memcpy(now.gid, p->gids.gid, sizeof(now.gid));
 		main_addresses(dev, &now);
@@ -148,7 +181,7 @@ static void on_retry(struct base_timer *t)
 	struct daemon_roce_port *p = container_of(t, struct daemon_roce_port, retry_timer);
 
 	listen_anew(p);
-	follow_device(p, netdev_watch_at(p->roce->watch, p->ifindex));
+	follow_device(p, netdev_watch_at(p->network->watch, p->ifindex));
 }
 
 /* Sockets and memberships are on the device that was, even if this one has its index. */
@@ -171,11 +204,13 @@ static void device_changed(struct daemon_roce_port *p, const struct netdev *dev,
 
 static void on_changed(void *arg, const struct netdev *dev, unsigned changes)
 {
-	struct daemon_roce *r = arg;
+	const struct daemon_roce_network *n = arg;
 
-	for (unsigned i = 0; i < r->n_ports; i++) {
-		struct daemon_roce_port *p = &r->port[i];
+	for (unsigned i = 0; i < n->roce->n_ports; i++) {
+		struct daemon_roce_port *p = &n->roce->port[i];
 
+		if (p->network != n)
+			continue;
 		if (p->ifindex == dev->index && (changes & NETDEV_CHANGE_GONE))
 			device_gone(p);
 		else if (p->ifindex == dev->index)
@@ -188,8 +223,8 @@ static void on_changed(void *arg, const struct netdev *dev, unsigned changes)
 
 static int on_watch(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
-	struct daemon_roce *r = arg;
-	int ret = netdev_watch_dispatch(r->watch);
+	const struct daemon_roce_network *n = arg;
+	int ret = netdev_watch_dispatch(n->watch);
 
 	(void)s;
 	(void)fd;
@@ -199,17 +234,79 @@ static int on_watch(sd_event_source *s, int fd, uint32_t revents, void *arg)
 	return 0;
 }
 
+/* ---- networks ---- */
+
+static int make_socket(const struct netdev_network *network, int family, int type, int protocol)
+{
+	const struct daemon_roce_network *n =
+	        container_of(network, const struct daemon_roce_network, sockets);
+
+	return hosts_socket(n->ns, family, type, protocol);
+}
+
+static int open_network(struct daemon_roce_network *n, char *why, size_t len)
+{
+	int ret = netdev_watch_open(&n->watch, n->ns ? &n->sockets : NULL, on_changed, n);
+
+	if (ret)
+		snprintf(why, len, "cannot ask for network devices: %s", strerror(-ret));
+	return ret;
+}
+
+/* Room for @n of them; all are the machine's so far. 0 or -ENOMEM. */
+static int new_networks(struct daemon_roce *r, unsigned n)
+{
+	r->network = calloc(n, sizeof(*r->network));
+	if (!r->network)
+		return -ENOMEM;
+	r->n_networks = n;
+	for (unsigned i = 0; i < n; i++)
+		r->network[i] = (struct daemon_roce_network){ .roce = r, .host = -1 };
+	return 0;
+}
+
+static bool has_address(const struct daemon_roce_port *p, const union control_cm_addr *a)
+{
+	struct ib_gid gid;
+
+	if (a->sa.sa_family == AF_INET)
+		gid = wire_gid_from_ipv4(a->in.sin_addr.s_addr);
+	else
+		memcpy(gid.raw, a->in6.sin6_addr.s6_addr, sizeof(gid.raw));
+	for (int i = 0; i < NETDEV_GIDS; i++)
+		if (!ib_gid_is_zero(&gid) && ib_gid_equal(&p->gids.gid[i], &gid))
+			return true;
+	return false;
+}
+
+/* The network of a host, or with @host -1, that in which @src is. NULL: there is none. */
+static const struct daemon_roce_network *find_network(const struct daemon_roce *r, int host,
+                                                      const union control_cm_addr *src)
+{
+	if (!r->own_networks)
+		return &r->network[0];
+	for (unsigned i = 0; i < r->n_ports; i++)
+		if (host < 0 ? has_address(&r->port[i], src) : r->port[i].network->host == host)
+			return r->port[i].network;
+	return NULL;
+}
+
 /* ---- routes ---- */
 
 /* The kernel knows: a socket that is connected has the source address; nothing is sent. */
-int daemon_roce_route(const union control_cm_addr *dst, union control_cm_addr *src)
+int daemon_roce_route(const struct daemon_roce *r, int host, const union control_cm_addr *dst,
+                      union control_cm_addr *src)
 {
 	union control_cm_addr to = *dst;
 	socklen_t len = to.sa.sa_family == AF_INET ? sizeof(to.in) : sizeof(to.in6);
-	int fd = socket(to.sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
+	const struct daemon_roce_network *n = find_network(r, host, src);
+	int fd, ret = 0;
 
+	if (!n)
+		return -ENETUNREACH;
+	fd = netdev_network_socket(n->ns ? &n->sockets : NULL, to.sa.sa_family, SOCK_DGRAM, 0);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (to.sa.sa_family == AF_INET)
 		to.in.sin_port = htons(WIRE_ROCE_UDP_PORT);
 	else
@@ -223,29 +320,38 @@ int daemon_roce_route(const union control_cm_addr *dst, union control_cm_addr *s
 
 /* ---- life ---- */
 
-int daemon_roce_open(struct daemon_roce **out, const char *names, char *why, size_t len)
+int daemon_roce_open(struct daemon_roce **out, const struct daemon_roce_devices *devices, char *why,
+                     size_t len)
 {
 	struct daemon_roce *r = calloc(1, sizeof(*r));
-	int ret;
+	int ret = 0;
 
 	if (!r)
 		return -ENOMEM;
 	*out = r;
-	ret = netdev_watch_open(&r->watch, on_changed, r);
-	if (ret) {
-		snprintf(why, len, "cannot ask for network devices: %s", strerror(-ret));
-		return ret;
-	}
-	return add_devices(r, names, why, len);
+	r->own_networks = devices->own_networks;
+	if (!r->own_networks)
+		ret = new_networks(r, 1);
+	if (!ret && !r->own_networks)
+		ret = open_network(&r->network[0], why, len);
+	if (!ret && devices->names)
+		ret = add_devices(r, devices->names, why, len);
+	if (!ret)
+		ret = add_hosts(r, devices->n_hosts);
+	if (!ret && r->own_networks)
+		ret = new_networks(r, r->n_ports);
+	for (unsigned i = 0; !ret && i < r->n_ports; i++)
+		r->port[i].network = &r->network[r->own_networks ? i : 0];
+	return ret;
 }
 
 /* From the device's MAC, and the device's number, as several may have the same. */
-static uint64_t guid_of(const struct netdev *dev, unsigned n)
+static uint64_t guid_of(const uint8_t mac[static NETDEV_MAC_BYTES], unsigned n)
 {
 	uint64_t guid = 0x0200 | n;
 
 	for (unsigned i = 0; i < NETDEV_MAC_BYTES; i++)
-		guid = guid << 8 | dev->mac[i];
+		guid = guid << 8 | mac[i];
 	return guid;
 }
 
@@ -259,23 +365,140 @@ static int find_host(const struct fabric_plan *plan, const char *name, char *why
 	return -ENODEV;
 }
 
-int daemon_roce_plan(const struct daemon_roce *r, struct fabric_plan *plan, char *why, size_t len)
+/* The host that port number @i is on: one that is planned, a new one, or @before. -errno. */
+static int plan_host(const struct daemon_roce *r, unsigned i, struct fabric_plan *plan, int before)
 {
-	int host = plan->n_hosts ? 0 : fabric_plan_add_host(plan, NULL), hca, node;
+	char name[16];
 
-	for (unsigned i = 0; i < r->n_ports; i++) {
-		const struct netdev *dev = netdev_watch_at(r->watch, r->port[i].ifindex);
+	if (r->port[i].is_host) {
+		snprintf(name, sizeof(name), "r%u", i + 1 - r->first_host);
+		return fabric_plan_add_host(plan, name);
+	}
+	if (before < 0)
+		return plan->n_hosts ? 0 : fabric_plan_add_host(plan, NULL);
+	return before;
+}
 
+/* The number of a port on the bridge, from 0: hosts that have nothing else come first. */
+static unsigned number_of(const struct daemon_roce *r, unsigned port)
+{
+	unsigned n = 0;
+
+	if (port >= r->first_host)
+		return port - r->first_host;
+	for (unsigned i = 0; i < port; i++)
+		n += r->port[i].bridged;
+	return n + r->n_ports - r->first_host;
+}
+
+/* What the host is to get, as no device is there yet: number @n of those on the bridge. 0 or
+ * -errno.
+ */
+static int plan_device(const struct daemon_roce_port *p, int host, unsigned n,
+                       struct hosts_device *d)
+{
+	*d = (struct hosts_device){ .host = (unsigned)host, .bridged = p->bridged };
+	snprintf(d->name, sizeof(d->name), "%s", p->device);
+	p->network->host = host;
+	if (p->bridged) {
+		const uint8_t mac[] = {
+			0x02, 0x75, 0x6D, 0, (uint8_t)((n + 1) >> 8), (uint8_t)(n + 1)
+		};
+
+		memcpy(d->mac, mac, sizeof(mac));
+		fabric_plan_ethernet_address(n, &d->ipv4, d->ipv6);
+		return 0;
+	}
+	/* others are on its network: by chance, and locally administered */
+	if (getrandom(d->mac, sizeof(d->mac), 0) != sizeof(d->mac))
+		return -EIO;
+	d->mac[0] = (uint8_t)((d->mac[0] & ~1u) | 2);
+	return 0;
+}
+
+/* An HCA for a port, on that host. 0 or -errno. */
+static int plan_hca(struct daemon_roce *r, unsigned i, struct fabric_plan *plan, int host)
+{
+	const struct daemon_roce_port *p = &r->port[i];
+	int hca = fabric_plan_add_ethernet(plan, (unsigned)host, p->bridged ? NULL : p->device);
+	const struct netdev *dev;
+	const uint8_t *mac;
+
+	if (hca < 0)
+		return hca;
+	if (r->own_networks) {
+		int ret = plan_device(p, host, number_of(r, i), &r->made[i]);
+
+		if (ret)
+			return ret;
+		mac = r->made[i].mac;
+	} else {
+		dev = netdev_watch_find(p->network->watch, p->device);
+		if (!dev)
+			return -ENODEV;
+		mac = dev->mac;
+	}
+	plan->node[hca].guid = plan->node[hca].port[1].guid = guid_of(mac, i);
+	return 0;
+}
+
+int daemon_roce_plan(struct daemon_roce *r, struct fabric_plan *plan, char *why, size_t len)
+{
+	int host = -1, node, ret = 0;
+
+	if (r->own_networks)
+		r->made = calloc(r->n_ports, sizeof(*r->made));
+	if (r->own_networks && !r->made)
+		return -ENOMEM;
+	for (unsigned i = 0; i < r->n_ports && !ret; i++) {
 		if (r->port[i].host)
 			host = find_host(plan, r->port[i].host, why, len);
-		if (host < 0)
-			return host;
-		hca = fabric_plan_add_ethernet(plan, (unsigned)host, r->port[i].device);
-		if (hca < 0)
-			return hca;
-		plan->node[hca].guid = plan->node[hca].port[1].guid = guid_of(dev, i);
+		else
+			host = plan_host(r, i, plan, host);
+		ret = host < 0 ? host : plan_hca(r, i, plan, host);
 	}
-	return fabric_plan_finish(plan, &node, why, len);
+	return ret ? ret : fabric_plan_finish(plan, &node, why, len);
+}
+
+const struct hosts_device *daemon_roce_made(const struct daemon_roce *r, unsigned *n)
+{
+	*n = r->made ? r->n_ports : 0;
+	return r->made;
+}
+
+/* The port's device is there now. 0, or -errno with @why. */
+static int find_device(struct daemon_roce_port *p, char *why, size_t len)
+{
+	const struct netdev *dev;
+	int ret = 0;
+
+	if (p->network->host >= 0) {
+		p->network->ns = &p->roce->d.ns[p->network->host];
+		p->network->sockets.socket = make_socket;
+		ret = open_network(p->network, why, len);
+	}
+	if (ret)
+		return ret;
+	dev = netdev_watch_find(p->network->watch, p->device);
+	if (!dev) {
+		snprintf(why, len, "there is no network device '%s'", p->device);
+		return -ENODEV;
+	}
+	p->ifindex = dev->index;
+	return 0;
+}
+
+static int start_port(struct daemon_roce_port *p, char *why, size_t len)
+{
+	int ret = find_device(p, why, len);
+
+	if (!ret)
+		ret = roce_port_open(p, why, len);
+	if (!ret)
+		ret = roce_port_start(p);
+	if (!ret)
+		follow_device(p, netdev_watch_at(p->network->watch, p->ifindex));
+	return ret;
 }
 
 int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *needs, char *why,
@@ -285,22 +508,16 @@ int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *nee
 
 	r->d = *needs;
 	ret = roce_port_init(r);
-
 	for (unsigned i = 0; i < r->n_ports && !ret; i++) {
-		struct daemon_roce_port *p = &r->port[i];
-
-		p->port = r->d.f->hca_port[r->d.f->n_ib_ports + i];
-		ret = roce_port_open(p, why, len);
-		if (!ret)
-			ret = roce_port_start(p);
-		follow_device(p, netdev_watch_at(r->watch, p->ifindex));
+		r->port[i].port = r->d.f->hca_port[r->d.f->n_ib_ports + i];
+		ret = start_port(&r->port[i], why, len);
 	}
 	if (!ret)
 		ret = roce_groups_init(r);
-	if (ret)
-		return ret;
-	ret = sd_event_add_io(r->d.loop->events, &r->watch_source, netdev_watch_fd(r->watch),
-	                      EPOLLIN, on_watch, r);
+	for (unsigned i = 0; i < r->n_networks && ret >= 0; i++)
+		ret = sd_event_add_io(r->d.loop->events, &r->network[i].watch_source,
+		                      netdev_watch_fd(r->network[i].watch), EPOLLIN, on_watch,
+		                      &r->network[i]);
 	return ret < 0 ? ret : 0;
 }
 
@@ -315,9 +532,13 @@ void daemon_roce_free(struct daemon_roce *r)
 		return;
 	roce_port_fini(r);
 	roce_groups_fini(r);
-	sd_event_source_disable_unref(r->watch_source);
-	if (r->watch)
-		netdev_watch_close(r->watch);
+	for (unsigned i = 0; i < r->n_networks; i++) {
+		sd_event_source_disable_unref(r->network[i].watch_source);
+		if (r->network[i].watch)
+			netdev_watch_close(r->network[i].watch);
+	}
+	free(r->network);
+	free(r->made);
 	for (unsigned i = 0; i < r->n_ports; i++)
 		free(r->port[i].host);
 	free(r->port);

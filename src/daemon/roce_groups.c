@@ -70,7 +70,8 @@ int roce_groups_init(struct daemon_roce *r)
 	int ret = 0;
 
 	for (unsigned i = 0; i < r->n_ports && !ret; i++)
-		ret = netdev_mcast_new(&r->port[i].mcast, r->port[i].ifindex);
+		ret = netdev_mcast_new(&r->port[i].mcast, roce_port_network(&r->port[i]),
+		                       r->port[i].ifindex);
 	r->d.f->attach->emptied = on_emptied;
 	r->d.f->attach->emptied_arg = r;
 	return ret;

@@ -116,8 +116,10 @@ void roce_port_retire(struct daemon_roce_port *p)
 
 static int open_receive(const struct daemon_roce_port *p, int family, char *why, size_t len)
 {
-	return p->round ? netdev_udp_reopen_receive(family, p->device, why, len)
-	                : netdev_udp_open_receive(family, p->device, why, len);
+	const struct netdev_site at = { roce_port_network(p), p->device };
+
+	return p->round ? netdev_udp_reopen_receive(family, &at, why, len)
+	                : netdev_udp_open_receive(family, &at, why, len);
 }
 
 int roce_port_open(struct daemon_roce_port *p, char *why, size_t len)
@@ -143,7 +145,8 @@ int roce_port_open(struct daemon_roce_port *p, char *why, size_t len)
 static int open_send(const struct daemon_roce_port *p, const struct control_roce_socket *request,
                      uint32_t *source_port)
 {
-	const struct netdev *dev = netdev_watch_at(p->roce->watch, p->ifindex);
+	const struct netdev *dev = netdev_watch_at(p->network->watch, p->ifindex);
+	struct netdev_site at = { roce_port_network(p), NULL };
 	uint16_t port = (uint16_t)request->source_port;
 	char why[256] = "";
 	int fd;
@@ -153,7 +156,8 @@ static int open_send(const struct daemon_roce_port *p, const struct control_roce
 	if (request->source_port < NETDEV_UDP_SOURCE_FIRST ||
 	    request->source_port > NETDEV_UDP_SOURCE_LAST)
 		return -EINVAL;
-	fd = netdev_udp_open_send(families[request->is_ipv6], dev->name, &port, why, sizeof(why));
+	at.device = dev->name;
+	fd = netdev_udp_open_send(families[request->is_ipv6], &at, &port, why, sizeof(why));
 	if (fd < 0)
 		base_log_warning(roce, "%s", why);
 	*source_port = port;

@@ -40,13 +40,14 @@ static bool has_gid(const struct fabric_port *p, const struct ib_gid *gid)
 struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
                                          const struct ib_gid *gid)
 {
-
 	if (ib_gid_is_zero(gid))
 		return NULL; /* as are all entries that are empty */
 	if (has_gid(from, gid))
 		return from;
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		if (has_gid(f->hca_port[i], gid))
+		if (f->hca_port[i]->ethernet &&
+		    f->hca_port[i]->ethernet->network == from->ethernet->network &&
+		    has_gid(f->hca_port[i], gid))
 			return f->hca_port[i];
 	return NULL;
 }

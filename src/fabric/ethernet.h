@@ -15,9 +15,10 @@
 /* The state of a network device. All zero: there is no device. */
 struct fabric_ethernet {
 	uint32_t ifindex;
-	bool up;        /* it carries packets */
-	uint16_t round; /* counts up when the port gets other sockets */
-	uint32_t ipv4;  /* its first address, network order; 0: none */
+	uint32_t network; /* devices of other networks are reached by packets only */
+	bool up;          /* it carries packets */
+	uint16_t round;   /* counts up when the port gets other sockets */
+	uint32_t ipv4;    /* its first address, network order; 0: none */
 	uint8_t ipv6[16];
 	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
 };
@@ -42,8 +43,8 @@ unsigned fabric_ethernet_set(struct fabric *f, struct fabric_port *p,
                              const struct fabric_ethernet *now, uint8_t mtu);
 
 /*
- * The Ethernet port of this fabric that has @gid, and is not down; NULL: there is none. @from
- * comes first, as a link-local address may be in use on several networks.
+ * The Ethernet port of this fabric, and of @from's network, that has @gid, and is not down; NULL:
+ * there is none. @from comes first, as a link-local address may be in use on several devices.
  */
 struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
                                          const struct ib_gid *gid);

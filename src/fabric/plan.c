@@ -111,15 +111,19 @@ static int add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports, co
 	return (int)plan->n_nodes++;
 }
 
+/* An HCA's name after its host, which is cut, so that the number fits. */
+static void name_after_host(const struct fabric_plan_host *host, char *name, size_t len)
+{
+	snprintf(name, len, "umbel_%.*s_%u", FABRIC_NAME - 12, host->name, host->n_hcas);
+}
+
 int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports)
 {
 	char name[2 * FABRIC_NAME];
 
 	if (host >= plan->n_hosts)
 		return -EINVAL;
-	/* the host's name is cut, so that the number fits */
-	snprintf(name, sizeof(name), "umbel_%.*s_%u", FABRIC_NAME - 12, plan->host[host].name,
-	         plan->host[host].n_hcas);
+	name_after_host(&plan->host[host], name, sizeof(name));
 	return add_hca(plan, host, n_ports, name);
 }
 
@@ -130,7 +134,10 @@ int fabric_plan_add_ethernet(struct fabric_plan *plan, unsigned host, const char
 
 	if (host >= plan->n_hosts)
 		return -EINVAL;
-	snprintf(name, sizeof(name), "umbel_%s", device);
+	if (device)
+		snprintf(name, sizeof(name), "umbel_%s", device);
+	else
+		name_after_host(&plan->host[host], name, sizeof(name));
 	hca = add_hca(plan, host, 1, name);
 	if (hca >= 0)
 		plan->node[hca].ethernet = true;
@@ -306,4 +313,12 @@ void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6
 	ipv6[7] = (uint8_t)n;
 	ipv6[14] = (uint8_t)((host + 1) >> 8);
 	ipv6[15] = (uint8_t)(host + 1);
+}
+
+void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16])
+{
+	*ipv4 = htonl(0xAC100000u | (n / 254) << 8 | (n % 254 + 1));
+	inet_pton(AF_INET6, "fd75:6d62:656c:e000::", ipv6);
+	ipv6[14] = (uint8_t)((n + 1) >> 8);
+	ipv6[15] = (uint8_t)(n + 1);
 }

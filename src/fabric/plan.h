@@ -78,7 +78,8 @@ void fabric_plan_fini(struct fabric_plan *plan);
  */
 int fabric_plan_add_host(struct fabric_plan *plan, const char *name);
 int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports);
-/* An HCA of one Ethernet port for network device @device: umbel_eth0. */
+/* An HCA of one Ethernet port, named after its network device, umbel_eth0; @device NULL: its host.
+ */
 int fabric_plan_add_ethernet(struct fabric_plan *plan, unsigned host, const char *device);
 int fabric_plan_add_switch(struct fabric_plan *plan, const char *name, unsigned n_ports);
 
@@ -102,6 +103,10 @@ int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t le
  * x = i / 254 and y = i % 254 + 1 (network order), and fd75:6d62:656c:n::(i + 1).
  */
 void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
+
+/* Those of port number @n, from 0, of all ports on a fabric's own Ethernet: 172.16.x.y alike, and
+ * fd75:6d62:656c:e000::(n + 1). */
+void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
 
 /* ---- plan_build.c: the shapes that `umbel up` offers; on a fresh plan, and finished ---- */
 

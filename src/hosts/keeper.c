@@ -23,6 +23,7 @@
 
 #include "base/log.h"
 #include "control/socket.h"
+#include "hosts/devices.h"
 #include "hosts/keeper.h"
 #include "hosts/programs.h"
 
@@ -131,12 +132,15 @@ static int make_hosts(int sock, const struct hosts_plan *plan, struct hosts_name
                       char why[static WHY_BYTES])
 {
 	struct hosts_site site;
+	int bridge = -1; /* stays open as long as we live */
 	int ret = hosts_site_enter(&site, plan->names, plan->dir, why, WHY_BYTES);
 
 	if (!ret)
 		ret = send_user(sock, site.user);
 	if (!ret)
 		ret = make_namespaces(plan, &site, ns, why);
+	if (!ret)
+		ret = hosts_devices_make(plan, ns, &bridge, why, WHY_BYTES);
 	for (unsigned i = 0; !ret && i < plan->n_hosts; i++) {
 		ret = send_host(sock, &ns[i]);
 		if (!plan->n_programs)

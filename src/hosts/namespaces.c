@@ -244,6 +244,16 @@ static int open_all(struct hosts_namespaces *ns, char *why, size_t len)
 	return fail(why, len, "/proc/thread-self/ns");
 }
 
+int hosts_network_new(char *why, size_t len)
+{
+	if (unshare(CLONE_NEWNET))
+		return fail(why, len,
+		            "hosts with a network of their own need namespaces of network, which "
+		            "this machine or container forbids (unshare)");
+	be_quiet();
+	return 0;
+}
+
 int hosts_namespaces_make(struct hosts_namespaces *ns, const struct hosts_site *site,
                           const char *name, char *why, size_t len)
 {

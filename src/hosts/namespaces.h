@@ -33,6 +33,10 @@ struct hosts_site {
 int hosts_site_enter(struct hosts_site *site, const char *names, const char *dir, char *why,
                      size_t len);
 
+/* Takes this thread to an empty network, which nobody else has. Devices there are quiet: no address
+ * is checked for duplicates, no router asked for. 0, or -errno with @why. */
+int hosts_network_new(char *why, size_t len);
+
 /* What to do about too few descriptors, in @why. -EMFILE. */
 int hosts_fail_for_descriptors(char *why, size_t len);
 

@@ -7,7 +7,9 @@
 #ifndef HOSTS_PLAN_H
 #define HOSTS_PLAN_H
 
+#include <net/if.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* How a program is started. */
 struct hosts_start {
@@ -16,10 +18,25 @@ struct hosts_start {
 	bool again;     /* it ran before */
 };
 
+/* A device of Ethernet that a host gets. */
+struct hosts_device {
+	unsigned host;
+	char name[IFNAMSIZ];
+	/* a port of the hosts' own bridge, with these IP addresses, in networks of /16 and /64; or
+	 * it shares the machine's device of its name, and has none of them */
+	bool bridged;
+	uint8_t mac[6];
+	uint32_t ipv4; /* network order */
+	uint8_t ipv6[16];
+};
+
+#define HOSTS_BRIDGE_PORTS 1023 /* the kernel's limit */
+
 struct hosts_plan {
 	const char *dir;   /* the fabric's own directory */
 	const char *names; /* the hosts' /etc/hosts */
-	unsigned n_hosts, n_programs;
+	unsigned n_hosts, n_programs, n_devices;
+	const struct hosts_device *device;
 	const char *(*name)(const void *arg, unsigned host);
 	unsigned (*host_of)(const void *arg, unsigned program);
 	/*

@@ -408,7 +408,7 @@ static int open_all(struct ipoib_interface *i, const char **what)
 	if (!ret)
 		ret = ipoib_routes_open(&i->routes, i->tun.index);
 	if (!ret)
-		ret = netdev_watch_open(&i->watch, device_changed, i);
+		ret = netdev_watch_open(&i->watch, NULL, device_changed, i);
 	if (!ret)
 		ret = init_tables(i);
 	return ret;

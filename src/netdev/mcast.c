@@ -37,6 +37,7 @@ struct group {
 };
 
 struct netdev_mcast {
+	const struct netdev_network *network;
 	int ifindex; /* 0: the device is gone */
 	unsigned n_sockets;
 	struct base_hash groups;
@@ -83,9 +84,9 @@ static int open_socket(struct netdev_mcast *m, int family, struct member_socket 
 	if (!s)
 		return -ENOMEM;
 	s->family = family;
-	s->fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	s->fd = netdev_network_socket(m->network, family, SOCK_DGRAM, 0);
 	if (s->fd < 0) {
-		ret = -errno;
+		ret = s->fd;
 		free(s);
 		return ret;
 	}
@@ -293,12 +294,13 @@ int netdev_mcast_leave(struct netdev_mcast *m, const struct ib_gid *gid)
 
 /* ---- all groups ---- */
 
-int netdev_mcast_new(struct netdev_mcast **mcast, int ifindex)
+int netdev_mcast_new(struct netdev_mcast **mcast, const struct netdev_network *network, int ifindex)
 {
 	struct netdev_mcast *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return -ENOMEM;
+	m->network = network;
 	m->ifindex = ifindex;
 	TAILQ_INIT(&m->ipv4);
 	TAILQ_INIT(&m->ipv6);

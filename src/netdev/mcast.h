@@ -14,12 +14,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "netdev/network.h"
 #include "wire/ib.h"
 
 struct netdev_mcast;
 
-/* Memberships on the device with index @ifindex. Returns 0 and *@mcast; or -errno. */
-int netdev_mcast_new(struct netdev_mcast **mcast, int ifindex);
+/* Memberships on the device with index @ifindex in @network (NULL: this process's). Returns 0 and
+ * *@mcast; or -errno. */
+int netdev_mcast_new(struct netdev_mcast **mcast, const struct netdev_network *network,
+                     int ifindex);
 
 /* Leaves all groups and frees @mcast. */
 void netdev_mcast_free(struct netdev_mcast *mcast);

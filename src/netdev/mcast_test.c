@@ -20,7 +20,7 @@ static int set_up(void **state)
 	struct lab *l = test_calloc(1, sizeof(*l));
 
 	testing_run("echo 20 > /proc/sys/net/ipv4/igmp_max_memberships");
-	assert_int_equal(netdev_mcast_new(&l->mcast, (int)if_nametoindex("va")), 0);
+	assert_int_equal(netdev_mcast_new(&l->mcast, NULL, (int)if_nametoindex("va")), 0);
 	*state = l;
 	return 0;
 }
@@ -130,7 +130,7 @@ static void all_are_left_in_the_end(void **state)
 	netdev_mcast_free(l->mcast);
 	assert_false(is_member("va", "239.1.1.1"));
 	assert_false(is_member("va", "ff0e::1:2"));
-	assert_int_equal(netdev_mcast_new(&l->mcast, (int)if_nametoindex("va")), 0);
+	assert_int_equal(netdev_mcast_new(&l->mcast, NULL, (int)if_nametoindex("va")), 0);
 }
 
 static void only_multicast_addresses_are_groups(void **state)
@@ -218,7 +218,7 @@ static void a_device_that_is_gone_is_an_error(void **state)
 	struct lab *l = *state;
 
 	netdev_mcast_free(l->mcast);
-	assert_int_equal(netdev_mcast_new(&l->mcast, 12345), 0);
+	assert_int_equal(netdev_mcast_new(&l->mcast, NULL, 12345), 0);
 	assert_int_equal(join(l, "::ffff:239.1.1.1"), -ENODEV);
 	assert_non_null(strstr(l->why, "gone"));
 	assert_int_equal(join(l, "ff0e::1:2"), -ENODEV);
@@ -230,7 +230,7 @@ static void a_device_that_came_back_gets_its_groups_again(void **state)
 
 	testing_run("ip link add vc type veth peer name vd; ip link set vc up");
 	netdev_mcast_free(l->mcast);
-	assert_int_equal(netdev_mcast_new(&l->mcast, (int)if_nametoindex("vc")), 0);
+	assert_int_equal(netdev_mcast_new(&l->mcast, NULL, (int)if_nametoindex("vc")), 0);
 	assert_int_equal(join(l, "::ffff:239.1.1.1"), 0);
 	assert_int_equal(join(l, "ff0e::1:2"), 0);
 	testing_run("ip link del vc");

@@ -9,12 +9,14 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libmnl/libmnl.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/hash.h"
@@ -33,6 +35,7 @@ struct device {
 };
 
 struct netdev_watch {
+	const struct netdev_network *network;
 	struct mnl_socket *events;
 	struct base_hash devices;
 	netdev_changed *changed;
@@ -364,20 +367,33 @@ static int dump(struct mnl_socket *nl, uint16_t type, const struct target *in, c
 	return more < 0 ? -errno : 0;
 }
 
+/* A socket of rtnetlink. NULL: see errno. */
+static struct mnl_socket *open_netlink(const struct netdev_network *network)
+{
+	int fd = netdev_network_socket(network, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+	struct mnl_socket *nl = fd < 0 ? NULL : mnl_socket_fdopen(fd);
+
+	if (!nl)
+		errno = fd < 0 ? -fd : ENOMEM;
+	if (!nl && fd >= 0)
+		close(fd);
+	return nl;
+}
+
 /* Fills the empty @devices. -EINTR: devices changed during the dump. */
-static int dump_all(struct base_hash *devices, char *buffer)
+static int dump_all(struct base_hash *devices, struct netdev_watch *w)
 {
 	const struct target in = { .devices = devices };
-	struct mnl_socket *nl = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	struct mnl_socket *nl = open_netlink(w->network);
 	int ret;
 
 	if (!nl)
 		return -errno;
 	ret = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) ? -errno : 0;
 	if (!ret)
-		ret = dump(nl, RTM_GETLINK, &in, buffer);
+		ret = dump(nl, RTM_GETLINK, &in, w->buffer);
 	if (!ret)
-		ret = dump(nl, RTM_GETADDR, &in, buffer);
+		ret = dump(nl, RTM_GETADDR, &in, w->buffer);
 	mnl_socket_close(nl);
 	return ret;
 }
@@ -414,7 +430,7 @@ static int dump_devices(struct netdev_watch *w, struct base_hash *before)
 
 	for (unsigned i = 0; i < DUMPS_MAX && ret == -EINTR; i++) {
 		now = (struct base_hash){ 0 };
-		ret = dump_all(&now, w->buffer);
+		ret = dump_all(&now, w);
 		if (ret)
 			free_devices(&now);
 	}
@@ -432,8 +448,8 @@ static int open_events(struct netdev_watch *w)
 {
 	static const int group[] = { RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, RTNLGRP_IPV6_IFADDR };
 
-	w->events = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (!w->events)
+	w->events = open_netlink(w->network);
+	if (!w->events || fcntl(mnl_socket_get_fd(w->events), F_SETFL, O_NONBLOCK))
 		return -errno;
 	if (mnl_socket_bind(w->events, 0, MNL_SOCKET_AUTOPID))
 		return -errno;
@@ -444,7 +460,8 @@ static int open_events(struct netdev_watch *w)
 	return 0;
 }
 
-int netdev_watch_open(struct netdev_watch **watch, netdev_changed *changed, void *arg)
+int netdev_watch_open(struct netdev_watch **watch, const struct netdev_network *network,
+                      netdev_changed *changed, void *arg)
 {
 	struct base_hash none = { 0 };
 	struct netdev_watch *w = calloc(1, sizeof(*w));
@@ -452,6 +469,7 @@ int netdev_watch_open(struct netdev_watch **watch, netdev_changed *changed, void
 
 	if (!w)
 		return -ENOMEM;
+	w->network = network;
 	w->changed = changed;
 	w->arg = arg;
 	ret = open_events(w);

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "netdev/network.h"
 #include "wire/ib.h"
 
 #define NETDEV_MAC_BYTES 6
@@ -58,10 +59,12 @@ typedef void netdev_changed(void *arg, const struct netdev *dev, unsigned change
 struct netdev_watch;
 
 /*
- * Begins to watch. When it returns, all present devices can be found; @changed is not called for
- * them. Returns 0 and *@watch, which netdev_watch_close() frees; or -errno.
+ * Begins to watch the devices of @network (NULL: this process's). When it returns, all present
+ * devices can be found; @changed is not called for them. Returns 0 and *@watch, which
+ * netdev_watch_close() frees; or -errno.
  */
-int netdev_watch_open(struct netdev_watch **watch, netdev_changed *changed, void *arg);
+int netdev_watch_open(struct netdev_watch **watch, const struct netdev_network *network,
+                      netdev_changed *changed, void *arg);
 void netdev_watch_close(struct netdev_watch *watch);
 
 /* The descriptor to poll: when it is readable, call netdev_watch_dispatch(). The watch owns it. */

@@ -29,7 +29,7 @@ static int set_up(void **state)
 
 	testing_run("ip link add va address 02:11:22:33:44:55 type veth peer name vb;"
 	            "ip link set va addrgenmode none; ip link set vb addrgenmode none");
-	assert_int_equal(netdev_watch_open(&l->watch, changed, l), 0);
+	assert_int_equal(netdev_watch_open(&l->watch, NULL, changed, l), 0);
 	strcpy(l->name, "va");
 	*state = l;
 	return 0;

@@ -84,14 +84,15 @@ static int bind_to_port(int fd, int family, uint16_t port)
 	return ret ? -errno : 0;
 }
 
-/* A socket on device @ifname with these options, not bound yet. */
-static int open_socket(int family, const char *ifname, const struct option *option, size_t n)
+/* A socket on the device @at with these options, not bound yet. */
+static int open_socket(int family, const struct netdev_site *at, const struct option *option,
+                       size_t n)
 {
-	int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), ret = 0;
+	int fd = netdev_network_socket(at->network, family, SOCK_DGRAM, 0), ret = 0;
 
 	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, strlen(ifname) + 1))
+		return fd;
+	if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, at->device, strlen(at->device) + 1))
 		ret = -errno;
 	if (!ret)
 		ret = set_options(fd, option, n);
@@ -156,27 +157,28 @@ static int bind_beside(int fd, int family)
 	return ret ? ret : reuse_address(fd, 0);
 }
 
-static int explain_bind(int family, const char *ifname, int error, char *why, size_t len)
+static int explain_bind(int family, const char *device, int error, char *why, size_t len)
 {
 	char holder[128];
 
 	if (error != -EADDRINUSE)
-		return complain(error, why, len, "%s: cannot receive %s on UDP port %d: %s", ifname,
+		return complain(error, why, len, "%s: cannot receive %s on UDP port %d: %s", device,
 		                family_name(family), WIRE_ROCE_UDP_PORT, strerror(-error));
 	netdev_holder_describe(WIRE_ROCE_UDP_PORT, holder, sizeof(holder));
-	return complain(error, why, len, "%s: UDP port %d (%s) is taken by %s", ifname,
+	return complain(error, why, len, "%s: UDP port %d (%s) is taken by %s", device,
 	                WIRE_ROCE_UDP_PORT, family_name(family), holder);
 }
 
-static int open_receive(int family, const char *ifname, bool beside, char *why, size_t len)
+static int open_receive(int family, const struct netdev_site *at, bool beside, char *why,
+                        size_t len)
 {
 	bool v4 = family == AF_INET;
-	int fd = open_socket(family, ifname, v4 ? receive_ipv4 : receive_ipv6,
+	int fd = open_socket(family, at, v4 ? receive_ipv4 : receive_ipv6,
 	                     v4 ? ARRAY_SIZE(receive_ipv4) : ARRAY_SIZE(receive_ipv6));
 	int join = 1, ret;
 
 	if (fd < 0)
-		return complain(fd, why, len, "%s: no %s socket to receive with: %s", ifname,
+		return complain(fd, why, len, "%s: no %s socket to receive with: %s", at->device,
 		                family_name(family), strerror(-fd));
 	enlarge(fd, SO_RCVBUF, SO_RCVBUFFORCE);
 	setsockopt(fd, IPPROTO_UDP, UDP_GRO, &join, sizeof(join)); /* old kernels cannot */
@@ -186,17 +188,17 @@ static int open_receive(int family, const char *ifname, bool beside, char *why, 
 	if (!ret)
 		return fd;
 	close(fd);
-	return explain_bind(family, ifname, ret, why, len);
+	return explain_bind(family, at->device, ret, why, len);
 }
 
-int netdev_udp_open_receive(int family, const char *ifname, char *why, size_t len)
+int netdev_udp_open_receive(int family, const struct netdev_site *at, char *why, size_t len)
 {
-	return open_receive(family, ifname, false, why, len);
+	return open_receive(family, at, false, why, len);
 }
 
-int netdev_udp_reopen_receive(int family, const char *ifname, char *why, size_t len)
+int netdev_udp_reopen_receive(int family, const struct netdev_site *at, char *why, size_t len)
 {
-	return open_receive(family, ifname, true, why, len);
+	return open_receive(family, at, true, why, len);
 }
 
 static const struct option send_ipv4[] = {
@@ -246,15 +248,16 @@ static int bind_to_source(int fd, int family, uint16_t *port)
 	return ret;
 }
 
-int netdev_udp_open_send(int family, const char *ifname, uint16_t *port, char *why, size_t len)
+int netdev_udp_open_send(int family, const struct netdev_site *at, uint16_t *port, char *why,
+                         size_t len)
 {
 	bool v4 = family == AF_INET;
-	int fd = open_socket(family, ifname, v4 ? send_ipv4 : send_ipv6,
+	int fd = open_socket(family, at, v4 ? send_ipv4 : send_ipv6,
 	                     v4 ? ARRAY_SIZE(send_ipv4) : ARRAY_SIZE(send_ipv6));
 	int ret;
 
 	if (fd < 0)
-		return complain(fd, why, len, "%s: no %s socket to send with: %s", ifname,
+		return complain(fd, why, len, "%s: no %s socket to send with: %s", at->device,
 		                family_name(family), strerror(-fd));
 	ret = make_send_only(fd);
 	if (!ret)
@@ -262,7 +265,7 @@ int netdev_udp_open_send(int family, const char *ifname, uint16_t *port, char *w
 	if (!ret)
 		return fd;
 	close(fd);
-	return complain(ret, why, len, "%s: cannot send %s from UDP port %u: %s", ifname,
+	return complain(ret, why, len, "%s: cannot send %s from UDP port %u: %s", at->device,
 	                family_name(family), *port, strerror(-ret));
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "netdev/network.h"
 #include "wire/ip.h"
 
 #define NETDEV_UDP_BATCH        32 /* datagrams for each system call */
@@ -33,12 +34,12 @@
 #define NETDEV_UDP_SOURCE_LAST  0xFFFF
 
 /*
- * Opens a socket that receives datagrams of @family, AF_INET or AF_INET6, to port 4791 on device
- * @ifname: to its addresses, and to every group that any process has joined on it (mcast.h).
+ * Opens a socket that receives datagrams of @family, AF_INET or AF_INET6, to port 4791 of the
+ * device @at: to its addresses, and to every group that any process has joined on it (mcast.h).
  * Returns a descriptor, which the caller closes; or -errno with a message in @why, @len bytes;
  * -EADDRINUSE: another process has the port, and @why names it if possible.
  */
-int netdev_udp_open_receive(int family, const char *ifname, char *why, size_t len);
+int netdev_udp_open_receive(int family, const struct netdev_site *at, char *why, size_t len);
 
 /*
  * The device of @fd, a socket of netdev_udp_open_receive(), is gone. It and all its duplicates
@@ -48,16 +49,17 @@ int netdev_udp_open_receive(int family, const char *ifname, char *why, size_t le
 void netdev_udp_retire(int fd);
 
 /* As netdev_udp_open_receive(), if there may still be duplicates of sockets that are retired. */
-int netdev_udp_reopen_receive(int family, const char *ifname, char *why, size_t len);
+int netdev_udp_reopen_receive(int family, const struct netdev_site *at, char *why, size_t len);
 
 /*
- * Opens a socket that sends through device @ifname from port *@port. If another socket has that
+ * Opens a socket that sends through the device @at from port *@port. If another socket has that
  * port exclusively, chooses another one from NETDEV_UDP_SOURCE_FIRST to _LAST and writes it to
  * *@port; several processes may share one. Datagrams are never fragmented, none comes back to this
  * host, and the socket receives nothing. Returns a descriptor, which the caller closes; or -errno
  * with @why.
  */
-int netdev_udp_open_send(int family, const char *ifname, uint16_t *port, char *why, size_t len);
+int netdev_udp_open_send(int family, const struct netdev_site *at, uint16_t *port, char *why,
+                         size_t len);
 
 /* A datagram to receive. @in: the caller sets it; @out: the call does. */
 struct netdev_udp_datagram {

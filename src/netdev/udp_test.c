@@ -32,6 +32,9 @@ struct lab {
 	uint32_t lost;
 };
 
+/* The device of that name, in our network. */
+#define ON(name) (&(const struct netdev_site){ .device = (name) })
+
 enum { V4, V6 };
 static const int families[] = { AF_INET, AF_INET6 };
 
@@ -43,10 +46,11 @@ static int set_up(void **state)
 	for (unsigned v = V4; v <= V6; v++) {
 		testing_go(l->nets->there);
 		l->port[v] = 0xC123;
-		l->send[v] = netdev_udp_open_send(families[v], "vb", &l->port[v], l->why,
+		l->send[v] = netdev_udp_open_send(families[v], ON("vb"), &l->port[v], l->why,
 		                                  sizeof(l->why));
 		testing_go(l->nets->here);
-		l->receive[v] = netdev_udp_open_receive(families[v], "va", l->why, sizeof(l->why));
+		l->receive[v] =
+		        netdev_udp_open_receive(families[v], ON("va"), l->why, sizeof(l->why));
 		if (l->send[v] < 0 || l->receive[v] < 0)
 			fail_msg("%s", l->why);
 	}
@@ -535,7 +539,7 @@ static void what_is_sent_to_a_group_does_not_come_back(void **state)
 	for (unsigned v = V4; v <= V6; v++) {
 		struct wire_ip own = to(from[v], group[v]), theirs = to("::", group[v]);
 		uint16_t port = 0xC000;
-		int fd = netdev_udp_open_send(families[v], "va", &port, l->why, sizeof(l->why));
+		int fd = netdev_udp_open_send(families[v], ON("va"), &port, l->why, sizeof(l->why));
 
 		theirs.sgid = unicast(v).sgid;
 		join(l->receive[v], v, group[v]);
@@ -554,10 +558,11 @@ static void a_device_that_does_not_exist_is_named(void **state)
 	struct lab *l = *state;
 	uint16_t port = 0xC000;
 
-	assert_int_equal(netdev_udp_open_receive(AF_INET, "nix0", l->why, sizeof(l->why)), -ENODEV);
+	assert_int_equal(netdev_udp_open_receive(AF_INET, ON("nix0"), l->why, sizeof(l->why)),
+	                 -ENODEV);
 	assert_non_null(strstr(l->why, "nix0"));
 	l->why[0] = 0;
-	assert_int_equal(netdev_udp_open_send(AF_INET6, "nix0", &port, l->why, sizeof(l->why)),
+	assert_int_equal(netdev_udp_open_send(AF_INET6, ON("nix0"), &port, l->why, sizeof(l->why)),
 	                 -ENODEV);
 	assert_non_null(strstr(l->why, "nix0"));
 }
@@ -610,16 +615,17 @@ static void an_error_names_the_process_that_has_the_port(void **state)
 	for (unsigned v = V4; v <= V6; v++) {
 		pid_t pid = start_squatter(families[v]);
 
-		assert_int_equal(netdev_udp_open_receive(families[v], "va", l->why, sizeof(l->why)),
-		                 -EADDRINUSE);
+		assert_int_equal(
+		        netdev_udp_open_receive(families[v], ON("va"), l->why, sizeof(l->why)),
+		        -EADDRINUSE);
 		snprintf(name, sizeof(name), "taken by process %d (squatter)", (int)pid);
 		assert_non_null(strstr(l->why, name));
 		assert_non_null(strstr(l->why, "va: UDP port 4791"));
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
-	l->receive[V4] = netdev_udp_open_receive(AF_INET, "va", l->why, sizeof(l->why));
-	l->receive[V6] = netdev_udp_open_receive(AF_INET6, "va", l->why, sizeof(l->why));
+	l->receive[V4] = netdev_udp_open_receive(AF_INET, ON("va"), l->why, sizeof(l->why));
+	l->receive[V6] = netdev_udp_open_receive(AF_INET6, ON("va"), l->why, sizeof(l->why));
 	assert_true(l->receive[V4] >= 0 && l->receive[V6] >= 0);
 }
 
@@ -636,11 +642,12 @@ static void beside_a_retired_socket_only_the_new_one_receives(void **state)
 
 		join(l->receive[v], v, group[v]);
 		netdev_udp_retire(l->receive[v]);
-		assert_int_equal(netdev_udp_open_receive(families[v], "va", l->why, sizeof(l->why)),
-		                 -EADDRINUSE);
+		assert_int_equal(
+		        netdev_udp_open_receive(families[v], ON("va"), l->why, sizeof(l->why)),
+		        -EADDRINUSE);
 		close(l->receive[v]);
 		l->receive[v] =
-		        netdev_udp_reopen_receive(families[v], "va", l->why, sizeof(l->why));
+		        netdev_udp_reopen_receive(families[v], ON("va"), l->why, sizeof(l->why));
 		assert_true(l->receive[v] >= 0);
 		assert_int_equal(send_one(l->send[v], &alone, "alone", 5), 0);
 		assert_int_equal(receive(l, v, 1), 1);
@@ -659,9 +666,9 @@ static void beside_a_socket_in_use_there_is_no_other(void **state)
 	int old = l->receive[V4];
 
 	netdev_udp_retire(old);
-	l->receive[V4] = netdev_udp_reopen_receive(AF_INET, "va", l->why, sizeof(l->why));
+	l->receive[V4] = netdev_udp_reopen_receive(AF_INET, ON("va"), l->why, sizeof(l->why));
 	assert_true(l->receive[V4] >= 0);
-	assert_int_equal(netdev_udp_reopen_receive(AF_INET, "va", l->why, sizeof(l->why)),
+	assert_int_equal(netdev_udp_reopen_receive(AF_INET, ON("va"), l->why, sizeof(l->why)),
 	                 -EADDRINUSE);
 	close(old);
 }
@@ -670,7 +677,7 @@ static void each_device_has_a_port_4791_of_its_own(void **state)
 {
 	struct lab *l = *state;
 	struct wire_ip ip = unicast(V4);
-	int fd = netdev_udp_open_receive(AF_INET, "lo", l->why, sizeof(l->why));
+	int fd = netdev_udp_open_receive(AF_INET, ON("lo"), l->why, sizeof(l->why));
 
 	assert_true(fd >= 0);
 	assert_int_equal(send_one(l->send[V4], &ip, "x", 1), 0);
@@ -683,8 +690,8 @@ static void senders_may_share_a_source_port(void **state)
 {
 	struct lab *l = *state;
 	uint16_t first = 0xC777, second = 0xC777;
-	int a = netdev_udp_open_send(AF_INET, "va", &first, l->why, sizeof(l->why));
-	int b = netdev_udp_open_send(AF_INET, "va", &second, l->why, sizeof(l->why));
+	int a = netdev_udp_open_send(AF_INET, ON("va"), &first, l->why, sizeof(l->why));
+	int b = netdev_udp_open_send(AF_INET, ON("va"), &second, l->why, sizeof(l->why));
 
 	assert_true(a >= 0 && b >= 0);
 	assert_int_equal(first, 0xC777);
@@ -701,7 +708,7 @@ static void a_source_port_in_use_is_replaced(void **state)
 	uint16_t port = 0xFFFF;
 
 	assert_int_equal(bind(taken, (struct sockaddr *)&in, sizeof(in)), 0);
-	fd = netdev_udp_open_send(AF_INET, "va", &port, l->why, sizeof(l->why));
+	fd = netdev_udp_open_send(AF_INET, ON("va"), &port, l->why, sizeof(l->why));
 	assert_true(fd >= 0);
 	assert_int_equal(port, NETDEV_UDP_SOURCE_FIRST);
 	close(fd);
@@ -717,7 +724,7 @@ static void a_send_socket_queues_no_received_datagrams(void **state)
 		                  .sin_addr.s_addr = inet_addr("10.0.0.1") };
 	struct wire_ip ip = unicast(V4);
 	uint16_t port = 0xC777;
-	int fd = netdev_udp_open_send(AF_INET, "va", &port, l->why, sizeof(l->why));
+	int fd = netdev_udp_open_send(AF_INET, ON("va"), &port, l->why, sizeof(l->why));
 	char c;
 
 	assert_true(fd >= 0);

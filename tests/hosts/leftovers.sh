@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Nothing is left of hosts that are namespaces, whoever is killed: no namespace, no mount, no network
-# device, no file.
+# Nothing is left of hosts that are namespaces, with interfaces of IPoIB and an Ethernet of their own, whoever
+# is killed: no namespace, no mount, no network device, no file.
 
 . "${0%/*}/lab.sh"
 
 # up: a fabric with a program on h1 that sleeps until $TMPDIR/end is written to.
 up()
 {
-	umbel up --hosts 3 --ipoib > /dev/null || exit 1
+	umbel up --hosts 3 --ipoib --roce @h1 --roce-hosts 2 > /dev/null || exit 1
 	rm -f "$TMPDIR/end" "$TMPDIR/sleeper.out"
 	mkfifo "$TMPDIR/end"
 	umbel exec h1 -- sh -c "hostname; read x < $TMPDIR/end" > "$TMPDIR/sleeper.out" &
@@ -75,10 +75,35 @@ nothing_left 'umbel down while the keeper was stopped'
 
 # the private fabric of umbel run
 rm -f "$TMPDIR/runner.out"
-umbel run --hosts 2 --ipoib --host h2 -- sh -c 'hostname; echo $$; exec sleep 1000' > "$TMPDIR/runner.out" &
+umbel run --hosts 2 --ipoib --roce @h2 --host h2 -- sh -c 'hostname; echo $$; exec sleep 1000' > "$TMPDIR/runner.out" &
 runner=$!
 wait_until "the command runs" grep -q '^[0-9]' "$TMPDIR/runner.out"
 kill -9 $runner
 wait $runner 2> /dev/null
 kill "$(tail -n 1 "$TMPDIR/runner.out")"
 nothing_left 'umbel run was killed'
+
+# killed while hosts are made, at one moment or another
+making()
+{
+	pgrep -oxf 'umbel daemon --name default --roce-hosts 300.*'
+}
+
+has_keeper()
+{
+	making > /dev/null && pgrep -P "$(making)" -x umbel-keeper > /dev/null
+}
+
+for moment in 0 0.1 0.4; do
+	umbel up --roce-hosts 300 > /dev/null 2>&1 &
+	runner=$!
+	wait_until "hosts are made" has_keeper
+	sleep $moment
+	daemon=$(making)
+	kill -9 "$daemon"
+	wait $runner
+	wait_until "the daemon is gone" gone "$daemon"
+	umbel up --roce-hosts 1 > /dev/null || complain "a fabric cannot start where another was killed"
+	umbel down --all > /dev/null
+	nothing_left "the daemon was killed $moment s after it began to make hosts"
+done

@@ -51,6 +51,6 @@ expect 127 "umbel: 'no-such-mpi' does not run: *" umbel mpirun --mpirun no-such-
 umbel down > /dev/null
 
 umbel up --hosts 1 > /dev/null
-expect 1 "umbel: the hosts of fabric 'default' have no network of their own; it takes: umbel up --ipoib" \
+expect 1 "umbel: the hosts of fabric 'default' have no network of their own; it takes: umbel up --ipoib or --roce-hosts" \
 	umbel mpirun --mpirun mpirun.mpich -n 1 true
 umbel down > /dev/null

@@ -83,7 +83,6 @@ expect 0 "$outside" umbel exec h1 -- readlink /proc/self/ns/net
 umbel down > /dev/null
 expect 0 h3 umbel run --hosts 3 --ipoib --host h3 -- hostname
 expect 0 "$outside" umbel run --hosts 3 --ipoib -- readlink /proc/self/ns/net
-expect 2 "umbel: up: --ipoib does not go with --roce: *" umbel up --ipoib --roce lo
 
 # ---- many
 expect 0 $'h60\nfd75:6d62:656c::3c *h60' umbel run --hosts 60 --ipoib --host h60 -- \

@@ -25,6 +25,11 @@ refused '*mount*: Operation not permitted' "$deny" EPERM mount -- umbel up --ipo
 refused '*setns*: Operation not permitted' "$deny" EPERM setns -- umbel up --ipoib
 refused '*raise the limit (ulimit -n)' bash -c 'ulimit -n 40; exec umbel up --hosts 20 --ipoib'
 
+refused 'hosts with a network of their own need user namespaces, which this machine or container forbids (unshare): Operation not permitted' \
+	"$deny" EPERM unshare -- umbel up --roce-hosts 2
+refused '*raise the limit (ulimit -n)' bash -c 'ulimit -n 60; exec umbel up --roce-hosts 16'
+refused '*setns*: Operation not permitted' "$deny" EPERM setns -- umbel up --roce-hosts 2
+
 # ---- /sys as it is, if it cannot be had anew; and a program that may not go to its host
 umbel up --hosts 2 --ipoib > /dev/null
 refuse_to_enter()

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sockets in the network of a host: see socket.h. Who enters a user namespace does not come out
+ * again; so it is a child that goes there, makes the socket and ends. As by vfork(2) it has our
+ * memory, and we wait for it; and it has our descriptors, so the socket is ours at once.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "hosts/socket.h"
+
+#define STACK_BYTES 32768
+
+struct job {
+	const struct hosts_namespaces *ns;
+	int family, type, protocol;
+	int result;
+};
+
+/* In the child, while the parent stands still. */
+static int make(void *arg)
+{
+	struct job *job = arg;
+
+	if (job->ns->user >= 0 && setns(job->ns->user, CLONE_NEWUSER))
+		job->result = -errno;
+	else if (setns(job->ns->net, CLONE_NEWNET))
+		job->result = -errno;
+	else
+		job->result = socket(job->family, job->type | SOCK_CLOEXEC, job->protocol);
+	if (job->result == -1)
+		job->result = -errno;
+	return 0;
+}
+
+int hosts_socket(const struct hosts_namespaces *ns, int family, int type, int protocol)
+{
+	_Alignas(16) char stack[STACK_BYTES];
+	struct job job = { ns, family, type, protocol, -ECHILD };
+	sigset_t all, before;
+	int pid, error;
+
+	/* a handler of ours would run in the child */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = clone(make, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_FILES, &job);
+	error = errno;
+	while (pid >= 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid < 0 ? -error : job.result;
+}
