@@ -147,6 +147,36 @@ static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end,
 	return here ? here : (void *)(uintptr_t)at;
 }
 
+/* What the entry's key gives access to: *@reach, and *@at, where the entry begins in that memory,
+ * unless it is a null region's. False: @end may not have it so. */
+static BASE_HOT bool read_entry(struct hca_exchange *x, struct hca_end *end,
+                                const struct shm_entry *e, uint32_t access, struct shm_reach *reach,
+                                uint64_t *at)
+{
+	if (base_unlikely(!read_key(x, end, e->lkey, reach) ||
+	                  reach->domain != end->qp.connection.domain ||
+	                  (reach->access & access) != access || reach->qpn))
+		return false;
+	return base_unlikely(reach->access & SHM_KEY_NULL) ||
+	       base_likely(shm_reach_addr(reach, e->addr, e->length, at));
+}
+
+/* Whether @end may have the first @length bytes of @n entries so. */
+static BASE_HOT bool may_have(struct hca_exchange *x, struct hca_end *end,
+                              const struct shm_entry *e, unsigned n, uint32_t length,
+                              uint32_t access)
+{
+	struct shm_reach reach;
+	uint64_t at;
+
+	for (; n && length; n--, e++) {
+		if (e->length && base_unlikely(!read_entry(x, end, e, access, &reach, &at)))
+			return false;
+		length -= e->length < length ? e->length : length;
+	}
+	return true;
+}
+
 /* Adds the first @length bytes of the entry. False: @end may not have it so. */
 static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
                                const struct shm_entry *e, uint32_t length, uint32_t access,
@@ -155,17 +185,13 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
 	struct shm_reach reach;
 	uint64_t at;
 
-	if (base_unlikely(!read_key(x, end, e->lkey, &reach) ||
-	                  reach.domain != end->qp.connection.domain ||
-	                  (reach.access & access) != access || reach.qpn))
+	if (base_unlikely(!read_entry(x, end, e, access, &reach, &at)))
 		return false;
 	if (base_unlikely(reach.access & SHM_KEY_NULL)) {
 		parts->has_null = true;
 		parts->iov[parts->n++] = (struct iovec){ HCA_MEMORY_NULL, length };
 		return true;
 	}
-	if (base_unlikely(!shm_reach_addr(&reach, e->addr, e->length, &at)))
-		return false;
 	parts->iov[parts->n++] =
 	        (struct iovec){ place_at(x, end, &reach, at, length, parts), length };
 	return true;
@@ -490,6 +516,16 @@ static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_reque
 
 /* ---- SEND ---- */
 
+/* Copies inline data of at most SHM_INLINE bytes. */
+static BASE_HOT void gather_inline(const struct shm_request *r, const struct shm_entry *e,
+                                   uint8_t *to)
+{
+	for (const struct shm_entry *end = e + r->n_entries; e < end; e++) {
+		base_copy_short(to, (const void *)(uintptr_t)e->addr, e->length);
+		to += e->length;
+	}
+}
+
 /* Copies a message of at most SHM_INLINE bytes. 0 or as hca_memory_copy(). */
 static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_request *r,
                                  struct parts *from, uint8_t *to)
@@ -565,31 +601,63 @@ static void do_invalidate(struct hca_exchange *x, const struct shm_request *r,
 
 /* A message that does not fit into the arrival. */
 static int send_large(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
-                      struct parts *to, struct shm_arrival *slot, uint32_t pos)
+                      const struct receive *rcv)
+{
+	struct parts to;
+	int ret;
+
+	if (!find_parts(x, &x->responder, rcv->entries, rcv->n, r->length, IBV_ACCESS_LOCAL_WRITE,
+	                &to))
+		return fail_receive(x, r, rcv->slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
+	if (to.here || !put_payload(x, r, from, rcv->slot, rcv->pos)) {
+		ret = copy_parts(&x->responder, &to, &x->requester, from, r->length);
+		if (ret == -ESRCH)
+			return give_back(x, rcv->slot, rcv->pos);
+		if (ret)
+			return fail_receive(x, r, rcv->slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
+		fill(x, r, rcv->slot, SHM_OPERATION_PLACED);
+	}
+	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
+		do_invalidate(x, r, rcv->slot);
+	return publish(x, rcv->slot, rcv->pos);
+}
+
+/* A message that fits into it; @from: NULL for inline data. */
+static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request *r,
+                               const struct shm_entry *e, struct parts *from,
+                               const struct receive *rcv)
 {
 	int ret;
 
-	if (to->here || !put_payload(x, r, from, slot, pos)) {
-		ret = copy_parts(&x->responder, to, &x->requester, from, r->length);
-		if (ret == -ESRCH)
-			return give_back(x, slot, pos);
-		if (ret)
-			return fail_receive(x, r, slot, pos, IBV_WC_LOC_PROT_ERR);
-		fill(x, r, slot, SHM_OPERATION_PLACED);
-	}
+	if (base_unlikely(!may_have(x, &x->responder, rcv->entries, rcv->n, r->length,
+	                            IBV_ACCESS_LOCAL_WRITE)))
+		return fail_receive(x, r, rcv->slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
+	if (!from)
+		gather_inline(r, e, rcv->slot->data);
+	else if (base_unlikely(gather_small(x, r, from, rcv->slot->data)))
+		return give_back(x, rcv->slot, rcv->pos); /* the requester is gone */
+	fill(x, r, rcv->slot, SHM_OPERATION_SEND);
 	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
-		do_invalidate(x, r, slot);
-	return publish(x, slot, pos);
+		do_invalidate(x, r, rcv->slot);
+	ret = publish(x, rcv->slot, rcv->pos);
+	if (x->more)
+		shm_ring_prefetch_list(&x->view, x->more, x->in_list);
+	else
+		shm_ring_prefetch_next(&x->view, SHM_RING_LIST_AHEAD - 1);
+	return ret;
 }
 
 static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_request *r,
                                  const struct shm_entry *e)
 {
-	struct parts from, to;
+	const bool is_small = r->length <= SHM_INLINE;
+	struct parts found, *from = &found;
 	struct receive rcv;
 	int ret;
 
-	if (base_unlikely(!local_parts(x, r, e, 0, &from)))
+	if (is_small && (r->flags & IBV_SEND_INLINE))
+		from = NULL;
+	else if (base_unlikely(!local_parts(x, r, e, 0, from)))
 		return IBV_WC_LOC_PROT_ERR;
 	ret = invalidate(x, r);
 	if (base_unlikely(ret))
@@ -598,22 +666,8 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 		return without_receive(x);
 	if (base_unlikely(bytes_of(&rcv) < r->length))
 		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
-	if (base_unlikely(!find_parts(x, &x->responder, rcv.entries, rcv.n, r->length,
-	                              IBV_ACCESS_LOCAL_WRITE, &to)))
-		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_PROT_ERR);
-	if (base_unlikely(r->length > SHM_INLINE))
-		return send_large(x, r, &from, &to, rcv.slot, rcv.pos);
-	if (base_unlikely(gather_small(x, r, &from, rcv.slot->data)))
-		return give_back(x, rcv.slot, rcv.pos); /* the requester is gone */
-	fill(x, r, rcv.slot, SHM_OPERATION_SEND);
-	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
-		do_invalidate(x, r, rcv.slot);
-	ret = publish(x, rcv.slot, rcv.pos);
-	if (x->more)
-		shm_ring_prefetch_list(&x->view, x->more, x->in_list);
-	else
-		shm_ring_prefetch_next(&x->view, SHM_RING_LIST_AHEAD - 1);
-	return ret;
+	return base_likely(is_small) ? send_small(x, r, e, from, &rcv)
+	                             : send_large(x, r, from, &rcv);
 }
 
 /* ---- RDMA WRITE, READ and atomics ---- */
@@ -672,30 +726,38 @@ static BASE_HOT int copy(struct hca_exchange *x, const struct hca_end *to_end, s
 	return base_likely(!ret) ? IBV_WC_SUCCESS : copy_failed(x, ret);
 }
 
-static BASE_HOT int write_memory(struct hca_exchange *x, const struct shm_request *r,
-                                 const struct shm_entry *e)
+/* An RDMA WRITE with immediate data. */
+static int write_with_imm(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
+                          struct parts *to)
 {
-	bool uses_receive = r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	struct parts from, to;
 	struct receive rcv;
 	int ret;
 
-	if (!local_parts(x, r, e, 0, &from))
-		return IBV_WC_LOC_PROT_ERR;
-	ret = remote_part(x, r, r->length, IBV_ACCESS_REMOTE_WRITE, &to);
-	if (ret)
-		return ret;
-	if (uses_receive && !take_receive(x, &rcv))
+	if (!take_receive(x, &rcv))
 		return without_receive(x);
-	ret = copy(x, &x->responder, &to, &x->requester, &from, r->length);
-	if (!uses_receive)
-		return ret;
+	ret = copy(x, &x->responder, to, &x->requester, from, r->length);
 	if (ret)
 		return ret == HCA_WAITS_FOR_PATH
 		               ? give_back(x, rcv.slot, rcv.pos)
 		               : fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_PROT_ERR);
 	fill(x, r, rcv.slot, SHM_OPERATION_WRITE);
 	return publish(x, rcv.slot, rcv.pos);
+}
+
+static BASE_HOT int write_memory(struct hca_exchange *x, const struct shm_request *r,
+                                 const struct shm_entry *e)
+{
+	struct parts from, to;
+	int ret;
+
+	if (!local_parts(x, r, e, 0, &from))
+		return IBV_WC_LOC_PROT_ERR;
+	ret = remote_part(x, r, r->length, IBV_ACCESS_REMOTE_WRITE, &to);
+	if (base_unlikely(ret))
+		return ret;
+	if (base_unlikely(r->opcode == IBV_WR_RDMA_WRITE_WITH_IMM))
+		return write_with_imm(x, r, &from, &to);
+	return copy(x, &x->responder, &to, &x->requester, &from, r->length);
 }
 
 /* Whether the responder has resources for READs and atomic operations. */
