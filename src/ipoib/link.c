@@ -1,47 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The UD queue pair: see link.h. A slot, its headers and its packet, is busy from its first work
- * request on until the completion of a later one. Only the last request of a list is signaled;
- * what its wr_id says has left, with all that was before it.
- *
- * The kernel backs registered memory at once. So an interface begins with little of it, as most of
- * a thousand are idle, and gets more with the first burst: of packets to be sent, or received.
+ * The UD queue pair: see link.h. A slot is busy from its first work request on until the completion
+ * of a later one. Only the last request of a list is signaled; what its wr_id says has left, with
+ * all that was before it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/util.h"
 #include "ipoib/encapsulation.h"
 #include "ipoib/link.h"
-#include "ipoib/segment.h"
 
 #define RECEIVES      1024
 #define RECEIVE_AREA  128  /* receives that are added at once */
 #define RECEIVE_BYTES 4224 /* GRH and the largest packet, in whole cache lines */
-#define FIRST_SLOTS   4
-#define SLOTS         32
 #define SEND_DEPTH    512
 #define MAX_DEAD      64
-
-struct slot {
-	uint8_t header[IPOIB_MAX_SEGMENT][IPOIB_SEGMENT_HEADER];
-	uint8_t room[IPOIB_HEADROOM];
-	uint8_t packet[IPOIB_MAX_PACKET];
-};
 
 /* Counts that only grow: of slots, and of work requests. */
 struct progress {
 	uint32_t slots, requests;
-};
-
-/* Registered memory. */
-struct area {
-	uint8_t *memory; /* NULL: there is none */
-	size_t bytes;
-	struct ibv_mr *mr;
 };
 
 struct ipoib_link {
@@ -49,16 +29,17 @@ struct ipoib_link {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *send_cq, *receive_cq;
 	struct ibv_qp *qp;
-	struct area receive_area[RECEIVES / RECEIVE_AREA], slot_area;
-	unsigned n_receive_areas, n_slots;
+	struct ipoib_area receive_area[RECEIVES / RECEIVE_AREA];
+	unsigned n_receive_areas;
 	unsigned mtu;
 	bool failed;
 
+	struct ipoib_slots slots;
+	uint8_t busy[IPOIB_SLOTS];  /* those that were handed to the queue, by ->used.slots */
 	struct progress used, left; /* handed to the queue; left it */
 	struct ibv_send_wr wr[SEND_DEPTH];
 	struct ibv_sge sge[SEND_DEPTH][2];
-	unsigned n_wr;         /* of a list that was not posted yet */
-	uint32_t posted_slots; /* with the lists before it */
+	unsigned n_wr; /* of a list that was not posted yet */
 	struct {
 		struct ibv_ah *ah;
 		uint32_t until; /* this many requests have left */
@@ -116,55 +97,6 @@ static int make_queues(struct ipoib_link *l, const struct ipoib_link_options *o)
 	return l->qp ? make_ready(l, o) : -errno;
 }
 
-/* 0, or -errno, and there is none. */
-static int make_area(const struct ipoib_link *l, struct area *area, size_t bytes)
-{
-	void *memory =
-	        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct ibv_mr *mr;
-	int ret;
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	mr = ibv_reg_mr(l->pd, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
-	if (!mr) {
-		ret = -errno;
-		munmap(memory, bytes);
-		return ret;
-	}
-	*area = (struct area){ .memory = memory, .bytes = bytes, .mr = mr };
-	return 0;
-}
-
-static void free_area(struct area *area)
-{
-	if (!area->memory)
-		return;
-	ibv_dereg_mr(area->mr);
-	munmap(area->memory, area->bytes);
-	area->memory = NULL;
-}
-
-/* The slot that the next packet goes to. */
-static struct slot *next_slot(const struct ipoib_link *l)
-{
-	return (struct slot *)l->slot_area.memory + l->used.slots % l->n_slots;
-}
-
-/* Instead of the slots that there are, of which none is in use, @n. 0 or -errno. */
-static int make_slots(struct ipoib_link *l, unsigned n)
-{
-	struct area area;
-	int ret = make_area(l, &area, n * sizeof(struct slot));
-
-	if (ret)
-		return ret;
-	free_area(&l->slot_area);
-	l->slot_area = area;
-	l->n_slots = n;
-	return 0;
-}
-
 static uint8_t *receive_memory(const struct ipoib_link *l, uint64_t place)
 {
 	return l->receive_area[place / RECEIVE_AREA].memory + place % RECEIVE_AREA * RECEIVE_BYTES;
@@ -198,8 +130,8 @@ static void post_described(struct ipoib_link *l)
 static int add_receives(struct ipoib_link *l)
 {
 	unsigned first = l->n_receive_areas * RECEIVE_AREA;
-	int ret = make_area(l, &l->receive_area[l->n_receive_areas],
-	                    RECEIVE_AREA * (size_t)RECEIVE_BYTES);
+	int ret = ipoib_area_make(&l->receive_area[l->n_receive_areas], l->pd,
+	                          RECEIVE_AREA * (size_t)RECEIVE_BYTES);
 
 	if (ret)
 		return ret;
@@ -230,7 +162,7 @@ int ipoib_link_open(struct ipoib_link **link, const struct ipoib_link_options *o
 		return -ENOMEM;
 	ret = make_queues(l, options);
 	if (!ret)
-		ret = make_slots(l, FIRST_SLOTS);
+		ret = ipoib_slots_open(&l->slots, l->pd);
 	if (!ret)
 		ret = add_receives(l);
 	if (ret) {
@@ -248,8 +180,8 @@ void ipoib_link_close(struct ipoib_link *l)
 	for (unsigned i = 0; i < l->n_dead; i++)
 		ibv_destroy_ah(l->dead[i].ah);
 	for (unsigned i = 0; i < l->n_receive_areas; i++)
-		free_area(&l->receive_area[i]);
-	free_area(&l->slot_area);
+		ipoib_area_free(&l->receive_area[i]);
+	ipoib_slots_close(&l->slots);
 	if (l->send_cq)
 		ibv_destroy_cq(l->send_cq);
 	if (l->receive_cq)
@@ -365,6 +297,14 @@ void ipoib_link_detach(struct ipoib_link *l, const struct ib_gid *mgid, uint16_t
 
 /* ---- sending ---- */
 
+/* Everything up to there has left. */
+static void leave(struct ipoib_link *l, struct progress until)
+{
+	while (l->left.slots != until.slots)
+		ipoib_slots_give(&l->slots, l->busy[l->left.slots++ % IPOIB_SLOTS]);
+	l->left = until;
+}
+
 static void take_sent(struct ipoib_link *l)
 {
 	struct ibv_wc wc[16];
@@ -373,8 +313,8 @@ static void take_sent(struct ipoib_link *l)
 	do {
 		n = ibv_poll_cq(l->send_cq, ARRAY_SIZE(wc), wc);
 		for (int i = 0; i < n; i++)
-			l->left = (struct progress){ (uint32_t)(wc[i].wr_id >> 32),
-				                     (uint32_t)wc[i].wr_id };
+			leave(l, (struct progress){ (uint32_t)(wc[i].wr_id >> 32),
+			                            (uint32_t)wc[i].wr_id });
 	} while (n == ARRAY_SIZE(wc));
 	l->failed |= n < 0;
 	if (l->n_dead)
@@ -383,25 +323,21 @@ static void take_sent(struct ipoib_link *l)
 
 uint8_t *ipoib_link_slot(struct ipoib_link *l)
 {
-	bool burst = l->used.slots - l->posted_slots == l->n_slots;
+	uint8_t *packet = ipoib_slots_next(&l->slots);
 
-	if (l->used.slots - l->left.slots == l->n_slots) {
-		ipoib_link_flush(l);
-		take_sent(l);
-		if (l->used.slots - l->left.slots == l->n_slots)
-			return NULL;
-	}
-	/* without memory for more, these have to do */
-	if (burst && l->n_slots < SLOTS && l->used.slots == l->left.slots)
-		make_slots(l, SLOTS);
-	return next_slot(l)->packet;
+	if (packet)
+		return packet;
+	ipoib_link_flush(l);
+	take_sent(l);
+	/* a burst; without memory for more, these have to do */
+	ipoib_slots_grow(&l->slots);
+	return ipoib_slots_next(&l->slots);
 }
 
 void ipoib_link_flush(struct ipoib_link *l)
 {
 	struct ibv_send_wr *last, *bad = NULL;
 
-	l->posted_slots = l->used.slots;
 	if (!l->n_wr)
 		return;
 	last = &l->wr[l->n_wr - 1];
@@ -424,56 +360,35 @@ static bool has_room(struct ipoib_link *l, unsigned n)
 	return l->used.requests - l->left.requests + n <= SEND_DEPTH;
 }
 
-/* Adds a request to the list; @payload may have no bytes. */
-static void add_request(struct ipoib_link *l, const struct ibv_send_wr *like, const uint8_t *header,
-                        unsigned header_bytes, const uint8_t *payload, unsigned bytes)
+/* Adds a request to the list. */
+static void add_request(struct ipoib_link *l, const struct ibv_send_wr *like,
+                        const struct ipoib_piece *piece)
 {
 	unsigned i = l->n_wr++;
 
-	l->sge[i][0] = (struct ibv_sge){ (uintptr_t)header, header_bytes, l->slot_area.mr->lkey };
-	l->sge[i][1] = (struct ibv_sge){ (uintptr_t)payload, bytes, l->slot_area.mr->lkey };
+	memcpy(l->sge[i], piece->sge, sizeof(l->sge[i]));
 	l->wr[i] = *like;
 	l->wr[i].sg_list = l->sge[i];
-	l->wr[i].num_sge = bytes ? 2 : 1;
+	l->wr[i].num_sge = piece->n;
 	l->wr[i].next = i + 1 < SEND_DEPTH ? &l->wr[i + 1] : NULL;
 	l->used.requests++;
 }
 
-static bool send_large(struct ipoib_link *l, const struct ibv_send_wr *like,
-                       const struct ipoib_packet *p, struct slot *slot)
-{
-	struct ipoib_segmenter s;
-	const uint8_t *payload;
-	unsigned header, bytes;
-
-	if (!ipoib_segment_begin(&s, p, l->mtu) || ipoib_segment_count(&s) > IPOIB_MAX_SEGMENT ||
-	    !has_room(l, ipoib_segment_count(&s)))
-		return false;
-	for (uint8_t(*out)[IPOIB_SEGMENT_HEADER] = slot->header;
-	     (header = ipoib_segment_next(&s, *out, &payload, &bytes)); out++)
-		add_request(l, like, *out, header, payload, bytes);
-	return true;
-}
-
-bool ipoib_link_send(struct ipoib_link *l, struct ibv_ah *ah, uint32_t qpn, struct ipoib_packet *p)
+bool ipoib_link_send(struct ipoib_link *l, struct ibv_ah *ah, uint32_t qpn,
+                     const struct ipoib_packet *p)
 {
 	struct ibv_send_wr like = {
 		.opcode = IBV_WR_SEND,
 		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = IB_QKEY_CONTROLLED }
 	};
-	struct slot *slot = next_slot(l);
-	uint8_t *frame = slot->room + sizeof(slot->room) - IPOIB_HEADER_BYTES;
+	struct ipoib_piece piece[IPOIB_MAX_SEGMENT];
+	unsigned n = ipoib_slots_describe(&l->slots, p, l->mtu, piece);
 
-	if (ipoib_is_large(p)) {
-		if (!send_large(l, &like, p, slot))
-			return false;
-	} else {
-		if (p->bytes > l->mtu || !ipoib_finish_checksum(p) || !has_room(l, 1))
-			return false;
-		ipoib_header_encode(p->type, frame);
-		add_request(l, &like, frame, IPOIB_HEADER_BYTES + p->bytes, NULL, 0);
-	}
-	l->used.slots++;
+	if (!n || !has_room(l, n))
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		add_request(l, &like, &piece[i]);
+	l->busy[l->used.slots++ % IPOIB_SLOTS] = (uint8_t)ipoib_slots_use(&l->slots);
 	return true;
 }
 
@@ -513,7 +428,7 @@ int ipoib_link_arm(struct ipoib_link *l)
 {
 	int ret = ibv_req_notify_cq(l->receive_cq, 0);
 
-	if (!ret && l->used.slots - l->left.slots == l->n_slots)
+	if (!ret && !ipoib_slots_next(&l->slots))
 		ret = ibv_req_notify_cq(l->send_cq, 0);
 	return -ret;
 }

@@ -10,13 +10,10 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-#include "ipoib/packet.h"
+#include "ipoib/slots.h"
 #include "wire/ib.h"
 
-#define IPOIB_POLL_MAX    64
-#define IPOIB_MAX_PACKET  65536
-#define IPOIB_HEADROOM    64 /* before a slot's packet; IPoIB's header goes there */
-#define IPOIB_MAX_SEGMENT 48 /* pieces of one packet */
+#define IPOIB_POLL_MAX 64
 
 struct ipoib_link;
 
@@ -72,7 +69,7 @@ uint8_t *ipoib_link_slot(struct ipoib_link *link);
  * ipoib_link_flush() at the latest. False: it cannot be sent.
  */
 bool ipoib_link_send(struct ipoib_link *link, struct ibv_ah *ah, uint32_t qpn,
-                     struct ipoib_packet *p);
+                     const struct ipoib_packet *p);
 void ipoib_link_flush(struct ipoib_link *link);
 
 /* ---- receiving ---- */
