@@ -337,10 +337,11 @@ static int print_hosts(struct json_object *hosts)
 
 static int print_neighbours(struct json_object *neighbours)
 {
-	static const char *const headers[] = {
-		"HOST", "INTERFACE", "ADDRESS", "STATE", "QPN", "GID"
+	static const char *const headers[] = { "HOST", "INTERFACE", "ADDRESS", "STATE",
+		                               "MODE", "QPN",       "GID" };
+	static const char *const keys[] = {
+		"host", "interface", "ip", "state", "mode", "qpn", "gid"
 	};
-	static const char *const keys[] = { "host", "interface", "ip", "state", "qpn", "gid" };
 	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
 
 	for (size_t i = 0; i < count(neighbours); i++)

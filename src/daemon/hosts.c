@@ -6,12 +6,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <net/route.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -36,15 +34,17 @@ static void become_ipoib(const void *arg, unsigned port, const struct hosts_star
 	const struct shm_port *p = &hosts->f->region->ports[port];
 	char ipv4[INET_ADDRSTRLEN + 4], ipv6[INET6_ADDRSTRLEN + 4];
 	char number[12], name[16], status[12], control[12];
-	char *argv[] = { "umbel-ipoib", "--port",
-		         number,        "--interface",
-		         name,          "--address",
-		         ipv4,          "--address",
-		         ipv6,          "--status-fd",
-		         status,        "--control-fd",
-		         control,       start->again ? NULL : "--new",
-		         NULL };
+	char *mode = hosts->f->settings.ipoib_mode ? "connected" : "datagram";
+	char *argv[] = { "umbel-ipoib", "--port",       number,  "--interface", name, "--mode",
+		         mode,          "--address",    ipv4,    "--address",   ipv6, "--status-fd",
+		         status,        "--control-fd", control, NULL,          NULL, NULL };
+	unsigned n = 15;
 
+	if (!start->again)
+		argv[n++] = "--new";
+	/* of several interfaces the first one has the route that groups need */
+	if (hosts->port_num[port] == 1)
+		argv[n++] = "--multicast";
 	inet_ntop(AF_INET, &p->ipv4, ipv4, INET_ADDRSTRLEN);
 	inet_ntop(AF_INET6, p->ipv6, ipv6, INET6_ADDRSTRLEN);
 	/* the prefixes of fabric_plan_address(): port n of all hosts is in one network */
@@ -56,28 +56,6 @@ static void become_ipoib(const void *arg, unsigned port, const struct hosts_star
 	snprintf(control, sizeof(control), "%d", start->control_fd);
 	hosts->options->become(hosts->options->fabric, hosts->f->host[host_of(hosts, port)].name,
 	                       argv);
-}
-
-/* Multicast datagrams of IPv4 leave by the first interface, unless their socket says another: the
- * kernel wants a route for that, which a default route is on other machines. */
-static void route_multicast(const void *arg, unsigned port)
-{
-	const struct daemon_hosts *hosts = arg;
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xE0000000) };
-	struct sockaddr_in mask = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xF0000000) };
-	struct rtentry route = { .rt_flags = RTF_UP, .rt_dev = (char[]){ "ib0" } };
-	int fd;
-
-	if (hosts->port_num[port] != 1)
-		return;
-	memcpy(&route.rt_dst, &to, sizeof(to));
-	memcpy(&route.rt_genmask, &mask, sizeof(mask));
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || (ioctl(fd, SIOCADDRT, &route) && errno != EEXIST))
-		base_log_warning(hosts, "host '%s' has no route for multicast: %s",
-		                 hosts->f->host[host_of(hosts, port)].name, strerror(errno));
-	if (fd >= 0)
-		close(fd);
 }
 
 /* The numbers of the ports, each host's from 1. 0 or -ENOMEM. */
@@ -189,7 +167,6 @@ int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, si
 		                   .name = host_name,
 		                   .host_of = host_of,
 		                   .become = become_ipoib,
-		                   .ready = route_multicast,
 		                   .arg = hosts };
 	struct hosts_namespaces *of = calloc(f->n_hosts, sizeof(*of));
 	int ret = names && of ? number_ports(hosts) : -ENOMEM;

@@ -11,6 +11,7 @@
 #include "fabric/fabric.h"
 
 static const char *const routings[] = { "minhop", "updn", "ftree" }; /* enum sm_routing */
+static const char *const ipoib_modes[] = { "datagram", "connected" };
 
 static const struct setting {
 	const char *key;
@@ -44,6 +45,7 @@ static const struct setting {
 	SETTING(roce_attach_joins, 1, 0, 1, false),
 	SETTING(roce_segments, 1, 0, 1, false),
 	SETTING(host_cpus, 0, 0, 8192, false),
+	SETTING(ipoib_mode, 0, 0, ARRAY_SIZE(ipoib_modes) - 1, false, ipoib_modes),
 #undef SETTING
 };
 

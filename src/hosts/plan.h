@@ -44,8 +44,6 @@ struct hosts_plan {
 	 * has said why.
 	 */
 	void (*become)(const void *arg, unsigned program, const struct hosts_start *start);
-	/* The program is ready: called in the keeper, on the network of its host. */
-	void (*ready)(const void *arg, unsigned program);
 	const void *arg;
 };
 

@@ -276,8 +276,6 @@ void hosts_programs_heard(struct hosts_programs *p, unsigned i)
 
 	if (one->status_fd >= 0 && read(one->status_fd, &byte, 1) == 1) {
 		one->ready = true;
-		if (!setns(p->ns[p->plan->host_of(p->plan->arg, i)].net, CLONE_NEWNET))
-			p->plan->ready(p->plan->arg, i);
 		if (p->unready)
 			p->unready--;
 		start_more(p);

@@ -2,11 +2,12 @@
 /*
  * What IPoIB puts around a packet (RFC 4391, section 6), and the link-layer address of an interface
  * (section 9.1.1): in ARP, in neighbour discovery, and in our tables. An IP address is a GID, IPv4
- * mapped (wire/ip.h). Pure functions.
+ * mapped (wire/ip.h). What it puts into requests for connections (RFC 4755). Pure functions.
  */
 #ifndef IPOIB_ENCAPSULATION_H
 #define IPOIB_ENCAPSULATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -51,10 +52,13 @@ static inline void ipoib_header_encode(enum ipoib_type type, uint8_t out[static 
 	ipoib_put16(out + 2, 0);
 }
 
+/* Flags of an address: connected modes that the interface offers (RFC 4755, section 3.1). */
+#define IPOIB_FLAG_RC 0x80
+
 struct ipoib_address {
 	struct ib_gid gid;
 	uint32_t qpn;
-	uint8_t flags; /* connected modes that the interface offers (RFC 4755, section 3.1) */
+	uint8_t flags;
 };
 
 static inline void ipoib_address_encode(const struct ipoib_address *a,
@@ -83,6 +87,49 @@ static inline bool ipoib_address_valid(const struct ipoib_address *a)
 static inline bool ipoib_address_equal(const struct ipoib_address *a, const struct ipoib_address *b)
 {
 	return a->qpn == b->qpn && ib_gid_equal(&a->gid, &b->gid);
+}
+
+/* ---- connections ---- */
+
+/* The largest packet by RC: what Linux takes. On the wire its header comes before it. */
+#define IPOIB_CONNECTED_MTU   65520
+#define IPOIB_CONNECTED_BYTES (IPOIB_HEADER_BYTES + IPOIB_CONNECTED_MTU)
+
+/* The service at which the interface of a UD queue pair hears requests (RFC 4755, section 3.5; the
+ * first byte as Linux writes it). */
+static inline uint64_t ipoib_service_id(uint32_t qpn)
+{
+	return 0x1000000000000000 | (qpn & IB_QPN_MASK);
+}
+
+/* Who asks for a connection or accepts one: private data of REQ and REP (section 6). */
+struct ipoib_offer {
+	uint32_t qpn;   /* its UD queue pair */
+	uint32_t bytes; /* the longest message that it receives, with IPoIB's header */
+};
+
+#define IPOIB_OFFER_BYTES 8
+
+static inline void ipoib_offer_encode(const struct ipoib_offer *o,
+                                      uint8_t out[static IPOIB_OFFER_BYTES])
+{
+	ipoib_put32(out, o->qpn & IB_QPN_MASK);
+	ipoib_put32(out + 4, o->bytes);
+}
+
+static inline void ipoib_offer_decode(const uint8_t in[static IPOIB_OFFER_BYTES],
+                                      struct ipoib_offer *o)
+{
+	o->qpn = ipoib_get32(in) & IB_QPN_MASK;
+	o->bytes = ipoib_get32(in + 4);
+}
+
+/* Whether a sound interface makes it: it has a queue pair of its own, and receives at least what
+ * every link of IPv6 has to carry. */
+static inline bool ipoib_offer_valid(const struct ipoib_offer *o)
+{
+	return o->qpn > IB_QPN_GSI && o->qpn != IB_QPN_MCAST &&
+	       o->bytes >= IPOIB_HEADER_BYTES + 1280;
 }
 
 /* What a node tells another about an IP address: in ARP or in neighbour discovery. */

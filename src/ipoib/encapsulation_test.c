@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Each field of RFC 4391's formats at its place: the header, link-layer addresses, ARP, and the
- * options of neighbour discovery.
+ * options of neighbour discovery; of RFC 4755's: service IDs and private data.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,6 +55,41 @@ static void no_interface_has_a_group_or_a_special_queue_pair(void **state)
 	assert_false(ipoib_address_valid(&a));
 	a.gid = (struct ib_gid){ { 0 } };
 	assert_false(ipoib_address_valid(&a));
+}
+
+/* ---- connections ---- */
+
+static void a_service_id_ends_with_the_queue_pair(void **state)
+{
+	(void)state;
+	assert_true(ipoib_service_id(0x123456) == 0x1000000000123456);
+	assert_true(ipoib_service_id(0xFF123456) == 0x1000000000123456);
+}
+
+static void an_offer_is_a_queue_pair_and_a_length(void **state)
+{
+	const struct ipoib_offer offer = { .qpn = 0x123456, .bytes = 65524 };
+	uint8_t out[IPOIB_OFFER_BYTES];
+	struct ipoib_offer back;
+
+	(void)state;
+	ipoib_offer_encode(&offer, out);
+	assert_memory_equal(out, "\0\x12\x34\x56\0\0\xFF\xF4", 8);
+	out[0] = 0x80; /* reserved: it may be anything */
+	ipoib_offer_decode(out, &back);
+	assert_int_equal(back.qpn, 0x123456);
+	assert_int_equal(back.bytes, 65524);
+}
+
+static void an_offer_has_a_queue_pair_and_what_ipv6_needs(void **state)
+{
+	(void)state;
+	assert_true(ipoib_offer_valid(&(struct ipoib_offer){ 2, 1284 }));
+	assert_true(ipoib_offer_valid(&(struct ipoib_offer){ 2, UINT32_MAX }));
+	assert_false(ipoib_offer_valid(&(struct ipoib_offer){ 2, 1283 }));
+	assert_false(ipoib_offer_valid(&(struct ipoib_offer){ 2, 0 }));
+	assert_false(ipoib_offer_valid(&(struct ipoib_offer){ IB_QPN_GSI, 65524 }));
+	assert_false(ipoib_offer_valid(&(struct ipoib_offer){ IB_QPN_MCAST, 65524 }));
 }
 
 /* ---- ARP ---- */
@@ -276,6 +311,9 @@ int main(void)
 		cmocka_unit_test(the_header_is_the_type_and_16_zero_bits),
 		cmocka_unit_test(an_address_is_flags_queue_pair_and_gid),
 		cmocka_unit_test(no_interface_has_a_group_or_a_special_queue_pair),
+		cmocka_unit_test(a_service_id_ends_with_the_queue_pair),
+		cmocka_unit_test(an_offer_is_a_queue_pair_and_a_length),
+		cmocka_unit_test(an_offer_has_a_queue_pair_and_what_ipv6_needs),
 		cmocka_unit_test(an_arp_request_is_of_hardware_32),
 		cmocka_unit_test(an_arp_reply_names_both_sides),
 		cmocka_unit_test(a_probe_of_arp_has_no_source),

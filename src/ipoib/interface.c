@@ -28,6 +28,7 @@ enum source {
 	SOURCE_LINK,
 	SOURCE_VERBS,
 	SOURCE_SA,
+	SOURCE_CM,
 	SOURCE_WATCH,
 	SOURCE_ROUTES,
 	SOURCE_CONTROL,
@@ -123,6 +124,20 @@ static void report(struct ipoib_interface *i)
 		base_log_warning(ipoib, "nobody reads the status descriptor");
 }
 
+/* Groups hear datagrams, also in connected mode: the kernel is to make packets that fit. */
+static void route_groups(const struct ipoib_interface *i, unsigned before)
+{
+	int ret = 0;
+
+	if (i->options->multicast)
+		ret = ipoib_tun_route_groups(&i->tun, false, i->mtu, before);
+	if (ret)
+		base_log_warning(ipoib, "%s: there is no route for multicast: %s", i->tun.name,
+		                 strerror(-ret));
+	if (i->options->connected) /* without IPv6 there is none */
+		ipoib_tun_route_groups(&i->tun, true, i->mtu, before);
+}
+
 /* We are a member of the broadcast group: the link works. */
 static void ready(void *arg, const struct wire_mcmember *broadcast)
 {
@@ -132,9 +147,12 @@ static void ready(void *arg, const struct wire_mcmember *broadcast)
 	if (ipoib_link_set_qkey(i->link, broadcast->qkey))
 		base_log_warning(ipoib, "Q_Key 0x%08x cannot be set", broadcast->qkey);
 	if (mtu != i->mtu && broadcast->mtu && broadcast->mtu <= IBV_MTU_4096) {
+		unsigned before = i->mtu;
+
 		i->mtu = mtu;
 		ipoib_link_set_mtu(i->link, mtu);
-		ipoib_tun_set_mtu(&i->tun, mtu);
+		ipoib_tun_set_mtu(&i->tun, ipoib_interface_mtu(i));
+		route_groups(i, before);
 	}
 	ipoib_tun_set_carrier(&i->tun, true);
 	i->members_changed = true;
@@ -181,8 +199,10 @@ static bool in_partition(struct ipoib_interface *i)
 /* The port's state and LID, its P_Keys and where the SM is may be others than before. */
 static int port_changed(struct ipoib_interface *i)
 {
+	struct ipoib_port before = i->port;
 	struct ibv_port_attr attr;
 	union ibv_gid gid;
+	bool active;
 
 	if (ibv_query_port(i->verbs, i->port_num, &attr) ||
 	    ibv_query_gid(i->verbs, i->port_num, 0, &gid))
@@ -191,7 +211,11 @@ static int port_changed(struct ipoib_interface *i)
 	i->port.lid = attr.lid;
 	i->port.lmc = attr.lmc;
 	ipoib_paths_doubt(&i->paths, NULL);
-	if (attr.state == IBV_PORT_ACTIVE && in_partition(i)) {
+	active = attr.state == IBV_PORT_ACTIVE && in_partition(i);
+	if (i->options->connected &&
+	    (!active || before.lid != i->port.lid || !ib_gid_equal(&before.gid, &i->port.gid)))
+		ipoib_connections_reset(&i->connections);
+	if (active) {
 		i->counters.rejoins++;
 		ipoib_groups_rejoin(&i->groups);
 	} else {
@@ -284,10 +308,12 @@ static struct netdev_address link_local(const struct ipoib_interface *i)
 static int set_up_device(struct ipoib_interface *i)
 {
 	const struct netdev_address local = link_local(i);
-	int ret = ipoib_tun_set_mtu(&i->tun, i->mtu);
+	int ret = ipoib_tun_set_mtu(&i->tun, ipoib_interface_mtu(i));
 
 	if (!ret)
 		ret = ipoib_tun_set_up(&i->tun);
+	if (!ret)
+		route_groups(i, 0);
 	for (unsigned n = 0; n < i->options->n_addresses && !ret; n++)
 		ret = ipoib_tun_add_address(&i->tun, &i->options->address[n]);
 	/* without IPv6 there is none */
@@ -330,6 +356,12 @@ static int init_tables(struct ipoib_interface *i)
 		                           .send = ipoib_send_held_to_group,
 		                           .ready = ready,
 		                           .arg = i };
+	i->connections = (struct ipoib_connections){ .link = i->link,
+		                                     .port = &i->port,
+		                                     .timers = &i->timers,
+		                                     .budget = &i->budget,
+		                                     .send = ipoib_send_resolved,
+		                                     .arg = i };
 	return ipoib_groups_init(&i->groups);
 }
 
@@ -363,6 +395,7 @@ static int watch_all(struct ipoib_interface *i)
 		[SOURCE_LINK] = ipoib_link_fd(i->link),
 		[SOURCE_VERBS] = i->verbs->async_fd,
 		[SOURCE_SA] = ipoib_sa_fd(i->sa),
+		[SOURCE_CM] = i->options->connected ? ipoib_connections_fd(&i->connections) : -1,
 		[SOURCE_WATCH] = netdev_watch_fd(i->watch),
 		[SOURCE_ROUTES] = ipoib_routes_fd(i->routes),
 		[SOURCE_CONTROL] = i->options->control_fd,
@@ -425,6 +458,10 @@ int ipoib_interface_open(struct ipoib_interface *i, const struct ipoib_options *
 	i->signals = open_signals();
 	i->epoll = epoll_create1(EPOLL_CLOEXEC);
 	ret = i->epoll < 0 || i->signals < 0 ? -errno : open_all(i, &what);
+	if (!ret && options->connected) {
+		what = "connections";
+		ret = ipoib_connections_open(&i->connections);
+	}
 	if (!ret) {
 		what = "the port";
 		ret = port_changed(i);
@@ -447,6 +484,7 @@ void ipoib_interface_close(struct ipoib_interface *i)
 	if (i->groups.broadcast) {
 		ipoib_groups_leave(&i->groups);
 		ipoib_groups_fini(&i->groups);
+		ipoib_connections_close(&i->connections);
 		ipoib_neighbours_fini(&i->neighbours);
 		ipoib_paths_fini(&i->paths);
 	}
@@ -481,6 +519,9 @@ static int dispatch(struct ipoib_interface *i, const struct epoll_event *event)
 		return verbs_events(i);
 	case SOURCE_SA:
 		return ipoib_sa_dispatch(i->sa);
+	case SOURCE_CM:
+		ipoib_connections_dispatch(&i->connections);
+		return 0;
 	case SOURCE_WATCH:
 		return netdev_watch_dispatch(i->watch);
 	case SOURCE_ROUTES:
@@ -495,24 +536,65 @@ static int dispatch(struct ipoib_interface *i, const struct epoll_event *event)
 	}
 }
 
-/* Takes packets off both ends, a batch of each; returns how many. -errno: the link is no more. */
-static int move_packets(struct ipoib_interface *i)
+static int take_datagrams(struct ipoib_interface *i)
 {
 	struct ipoib_received got[IPOIB_POLL_MAX];
 	int n = ipoib_link_poll(i->link, got);
 
-	if (n < 0)
-		return n;
 	for (int k = 0; k < n; k++)
 		ipoib_receive(i, &got[k]);
-	if (n) {
+	if (n > 0) {
 		ipoib_merge_flush(&i->merge);
 		ipoib_link_repost(i->link);
 	}
-	n += (int)ipoib_transmit(i);
+	return n;
+}
+
+static int take_connected(struct ipoib_interface *i)
+{
+	struct ipoib_rc_received got[IPOIB_RC_POLL_MAX];
+	int n = ipoib_rc_poll(i->connections.rc, got);
+
+	for (int k = 0; k < n; k++)
+		ipoib_receive_connected(i, &got[k]);
+	if (n > 0) {
+		ipoib_merge_flush(&i->merge);
+		ipoib_rc_repost(i->connections.rc);
+	}
+	ipoib_connections_sent(&i->connections);
+	return n;
+}
+
+/* Takes packets off both ends, a batch of each; returns how many. -errno: the link is no more. */
+static int move_packets(struct ipoib_interface *i)
+{
+	int n = take_datagrams(i), connected = 0;
+
+	if (n >= 0 && i->options->connected)
+		connected = take_connected(i);
+	if (n < 0 || connected < 0)
+		return -EIO;
+	n += connected + (int)ipoib_transmit(i);
 	if (i->members_changed)
 		look_for_members(i);
 	return n;
+}
+
+/* Whether what comes would not wake us. */
+static bool must_arm(const struct ipoib_interface *i)
+{
+	return !i->armed || (i->connections.n_slots && !i->armed_sends);
+}
+
+static int arm(struct ipoib_interface *i)
+{
+	int ret = ipoib_link_arm(i->link);
+
+	i->armed = true;
+	i->armed_sends = i->connections.n_slots > 0;
+	if (!ret && i->options->connected)
+		ret = ipoib_rc_arm(i->connections.rc, i->armed_sends);
+	return ret;
 }
 
 /* Milliseconds until a timer is due; -1: none is set. */
@@ -528,7 +610,6 @@ static int next_timer(const struct ipoib_interface *i)
 int ipoib_interface_run(struct ipoib_interface *i)
 {
 	struct epoll_event event[SOURCES];
-	bool armed = false;
 	int ret = 0;
 
 	while (!ret) {
@@ -537,14 +618,13 @@ int ipoib_interface_run(struct ipoib_interface *i)
 		if (moved < 0)
 			return moved;
 		/* between the last poll and arming something may have come */
-		if (!moved && !armed) {
-			ret = ipoib_link_arm(i->link);
-			armed = true;
+		if (!moved && must_arm(i)) {
+			ret = arm(i);
 			continue;
 		}
 		n = epoll_wait(i->epoll, event, SOURCES, moved ? 0 : next_timer(i));
 		for (int k = 0; k < n && !ret; k++) {
-			armed &= event[k].data.u32 != SOURCE_LINK;
+			i->armed &= event[k].data.u32 != SOURCE_LINK;
 			ret = dispatch(i, &event[k]);
 		}
 		base_timers_run(&i->timers);

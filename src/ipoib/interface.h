@@ -7,6 +7,7 @@
 #ifndef IPOIB_INTERFACE_H
 #define IPOIB_INTERFACE_H
 
+#include "ipoib/connections.h"
 #include "ipoib/groups.h"
 #include "ipoib/link.h"
 #include "ipoib/merge.h"
@@ -22,7 +23,8 @@
 	X(received)        /* from the link */                                      \
 	X(delivered)       /* to the kernel, merged ones as one */                  \
 	X(no_slot)         /* the queue was full */                                 \
-	X(cannot_send)     /* too large, or no IP packet */                         \
+	X(cannot_send)     /* no IP packet, or segments that cannot be cut */       \
+	X(too_large)       /* for whom it is for: the kernel was told */            \
 	X(short_packets)   /* no header, or less than the IP header says */         \
 	X(unknown_types)   /* neither IP nor ARP */                                 \
 	X(bad_resolutions) /* ARP or neighbour discovery that breaks a rule */      \
@@ -64,16 +66,24 @@ struct ipoib_interface {
 	struct ipoib_neighbours neighbours;
 	struct ipoib_paths paths;
 	struct ipoib_groups groups;
+	struct ipoib_connections connections; /* in connected mode */
 	struct ipoib_merge merge;
 
 	bool members_changed; /* sockets may have joined or left groups */
 	bool reported;        /* on the status descriptor */
 	bool was_ready;
+	bool armed, armed_sends; /* the completion queues; of sends by connections */
 	struct ipoib_told told[IPOIB_MAX_ADDRESSES + 1]; /* the link-local one is not an option */
 	unsigned n_told;
-	unsigned mtu;
+	unsigned mtu; /* of datagrams */
 	struct ipoib_counters counters;
 };
+
+/* The device's: larger than that of datagrams in connected mode. */
+static inline unsigned ipoib_interface_mtu(const struct ipoib_interface *i)
+{
+	return i->options->connected ? IPOIB_CONNECTED_MTU : i->mtu;
+}
 
 /* ---- interface.c ---- */
 
@@ -97,7 +107,7 @@ unsigned ipoib_transmit(struct ipoib_interface *i);
 
 /* A slot, ready for a packet that we make ourselves. False: there is none. */
 bool ipoib_own_packet(struct ipoib_interface *i, struct ipoib_packet *p, enum ipoib_type type);
-/* Send a packet that is in the slot: to a link-layer address; to a group. */
+/* Send a packet that is in the slot, as a datagram: to a link-layer address; to a group. */
 void ipoib_send_to(struct ipoib_interface *i, const struct ipoib_address *to,
                    struct ipoib_packet *p);
 void ipoib_send_to_group(struct ipoib_interface *i, const struct ib_gid *mgid,
@@ -109,6 +119,8 @@ extern const struct ipoib_neighbour_ops ipoib_neighbour_ops;
 /* For paths and groups: send packets that have waited. */
 void ipoib_send_held(void *arg, struct ibv_ah *ah, uint32_t qpn, const struct ipoib_packet *p);
 void ipoib_send_held_to_group(void *arg, struct ibv_ah *ah, const struct ipoib_packet *p);
+/* For neighbours and connections: by a connection, if there is one. */
+void ipoib_send_resolved(void *arg, const struct ipoib_address *to, const struct ipoib_packet *p);
 
 /* Where others find us. */
 struct ipoib_address ipoib_own_address(const struct ipoib_interface *i);
@@ -125,8 +137,9 @@ void ipoib_announce_told(struct ipoib_interface *i, const struct ib_gid *ip);
 
 /* ---- receive.c ---- */
 
-/* Takes a packet of the link; it may stay in use until ipoib_merge_flush(). */
+/* Takes a packet of the link, or of a connection; it may stay in use until ipoib_merge_flush(). */
 void ipoib_receive(struct ipoib_interface *i, const struct ipoib_received *r);
+void ipoib_receive_connected(struct ipoib_interface *i, const struct ipoib_rc_received *r);
 /* Gives it to the kernel: ipoib_merged. */
 void ipoib_deliver(void *arg, const struct virtio_net_hdr *vnet, const struct iovec *piece,
                    unsigned n);

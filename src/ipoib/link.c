@@ -198,6 +198,21 @@ uint32_t ipoib_link_qpn(const struct ipoib_link *l)
 	return l->qp->qp_num;
 }
 
+struct ibv_pd *ipoib_link_pd(const struct ipoib_link *l)
+{
+	return l->pd;
+}
+
+struct ibv_comp_channel *ipoib_link_channel(const struct ipoib_link *l)
+{
+	return l->channel;
+}
+
+struct ipoib_slots *ipoib_link_slots(struct ipoib_link *l)
+{
+	return &l->slots;
+}
+
 int ipoib_link_fd(const struct ipoib_link *l)
 {
 	return l->channel->fd;

@@ -29,6 +29,10 @@ int ipoib_link_open(struct ipoib_link **link, const struct ipoib_link_options *o
 void ipoib_link_close(struct ipoib_link *link);
 
 uint32_t ipoib_link_qpn(const struct ipoib_link *link);
+/* What other queue pairs of the interface share with it. */
+struct ibv_pd *ipoib_link_pd(const struct ipoib_link *link);
+struct ibv_comp_channel *ipoib_link_channel(const struct ipoib_link *link);
+struct ipoib_slots *ipoib_link_slots(struct ipoib_link *link);
 /* Readable: call ipoib_link_woken(), and poll. */
 int ipoib_link_fd(const struct ipoib_link *link);
 

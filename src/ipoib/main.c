@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The program umbel-ipoib: IP over InfiniBand (RFC 4391, 4392), an interface for a port of the host
- * on which it runs, in the network namespace in which it runs. An ordinary program on libibverbs
- * and libibumad. docs/ipoib.md says what it does.
+ * The program umbel-ipoib: IP over InfiniBand (RFC 4391, 4392, 4755), an interface for a port of
+ *the host on which it runs, in the network namespace in which it runs. An ordinary program on
+ *libibverbs, librdmacm and libibumad. docs/ipoib.md says what it does.
  *
  * Whoever starts it can give it two descriptors:
  *
@@ -14,10 +14,15 @@
  * in it, it sends one packet, a JSON object:
  *
  *	{"interface":"ib0","state":"up","device":"umbel_h1_0","port":1,"pkey":65535,"qpn":65,
- *	 "gid":"fe80::...","lid":1,"mtu":4092,
- *	 "neighbours":[{"ip":"192.0.2.2","state":"reachable","qpn":66,"gid":"fe80::..."}, ...],
+ *	 "gid":"fe80::...","lid":1,"mode":"datagram","mtu":4092,
+ *	 "neighbours":[{"ip":"192.0.2.2","state":"reachable","qpn":66,"gid":"fe80::...",
+ *	                "mode":"datagram"}, ...],
  *	 "groups":[{"mgid":"ff12:401b:ffff::ffff:ffff","mlid":49152,"join_state":1}, ...],
  *	 "counters":{"sent":1, ...}}
+ *
+ * In connected mode a neighbour's mode may be "idle", "connecting", "connected" or "failed" as
+ *well; "n_outgoing" and "n_incoming" are the connections that the interface and its peers have
+ *asked for.
  *
  * Of neighbours and groups it lists 700 each at most, those used last; "n_neighbours" and
  * "n_groups" say how many there are.

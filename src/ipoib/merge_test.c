@@ -142,6 +142,20 @@ static void every_segment_is_sound(void **state)
 	}
 }
 
+static void a_packet_is_on_the_wire_what_its_segments_are(void **state)
+{
+	struct fixture *f = *state;
+	struct ipoib_packet p = { .data = f->large, .bytes = testing_tcp_packet(&ipv4, f->large) };
+
+	assert_int_equal(ipoib_wire_bytes(&p), 20 + 32 + 20001);
+	p.vnet.gso_type = VIRTIO_NET_HDR_GSO_TCPV4;
+	p.vnet.gso_size = 1900;
+	p.vnet.csum_start = 20;
+	assert_int_equal(ipoib_wire_bytes(&p), 20 + 32 + 1900);
+	p.vnet.gso_size = UINT16_MAX; /* one segment */
+	assert_int_equal(ipoib_wire_bytes(&p), 20 + 32 + 20001);
+}
+
 static void flags_of_an_end_are_in_the_last_segment_alone(void **state)
 {
 	struct testing_tcp t = ipv4;
@@ -362,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(every_segment_is_sound),
+		TEST(a_packet_is_on_the_wire_what_its_segments_are),
 		TEST(flags_of_an_end_are_in_the_last_segment_alone),
 		TEST(what_was_cut_is_merged_again),
 		TEST(a_damaged_segment_goes_on_by_itself),

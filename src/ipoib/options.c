@@ -74,6 +74,12 @@ static bool take(struct ipoib_options *o, int option, const char *value)
 		good = read_number(value, 0, MAX_FD, &number);
 		o->control_fd = (int)number;
 		return good;
+	case 'm':
+		o->connected = !strcmp(value, "connected");
+		return o->connected || !strcmp(value, "datagram");
+	case 'g':
+		o->multicast = true;
+		return true;
 	case 'n':
 		o->is_new = true;
 		return true;
@@ -93,6 +99,8 @@ int ipoib_options_parse(struct ipoib_options *o, int argc, char **argv, char *wh
 		{ "pkey", required_argument, NULL, 'p' },
 		{ "interface", required_argument, NULL, 'i' },
 		{ "address", required_argument, NULL, 'a' },
+		{ "mode", required_argument, NULL, 'm' },
+		{ "multicast", no_argument, NULL, 'g' },
 		{ "new", no_argument, NULL, 'n' },
 		{ "status-fd", required_argument, NULL, 's' },
 		{ "control-fd", required_argument, NULL, 'c' },
@@ -139,6 +147,11 @@ void ipoib_options_help(FILE *to)
 	      "                         an address of it, IPv4 or IPv6; may be repeated\n"
 	      "  --port N               the host's port, counted from 1 over its HCAs (default 1)\n"
 	      "  --pkey PKEY            the partition (default 0xffff)\n"
+	      "  --mode MODE            datagram (default), or connected: large packets, by RC, to "
+	      "neighbours\n"
+	      "                         that do so, too\n"
+	      "  --multicast            a route: what is sent to IPv4 groups leaves by the "
+	      "interface\n"
 	      "  --new                  nobody knows its addresses yet: do not announce them\n"
 	      "  --status-fd FD         write 'R' to this descriptor once the interface is up\n"
 	      "  --control-fd FD        answer each byte from this socket with the status, as "

@@ -21,6 +21,8 @@ struct ipoib_options {
 	struct netdev_address address[IPOIB_MAX_ADDRESSES];
 	unsigned n_addresses;
 	bool is_new;               /* nobody knows its addresses */
+	bool connected;            /* connected mode (RFC 4755) */
+	bool multicast;            /* with a route for IPv4 groups */
 	int status_fd, control_fd; /* -1: none */
 	bool help, version;
 };

@@ -9,12 +9,12 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "ipoib/icmp.h"
 #include "ipoib/arp.h"
 #include "ipoib/merge.h"
 #include "ipoib/nd.h"
 #include "ipoib/segment.h"
 #include "ipoib/testing.h"
-#include "ipoib/unreachable.h"
 
 #define ROUNDS 20000
 #define BATCH  16
@@ -147,7 +147,7 @@ static void what_the_kernel_says_of_a_packet_is_checked(void **state)
 			          .csum_start = (uint16_t)(below(2) ? 20 : below(700)),
 			          .csum_offset = (uint16_t)below(64) }
 		};
-		uint8_t header[IPOIB_SEGMENT_HEADER], message[IPOIB_UNREACHABLE_BYTES];
+		uint8_t header[IPOIB_SEGMENT_HEADER], message[IPOIB_ICMP_BYTES];
 		struct ipoib_segmenter s;
 		const uint8_t *payload;
 		unsigned bytes;
@@ -164,7 +164,10 @@ static void what_the_kernel_says_of_a_packet_is_checked(void **state)
 			cut++;
 		}
 		ipoib_finish_checksum(&p);
-		assert_true(ipoib_unreachable(p.data, p.bytes, message) <= sizeof(message));
+		assert_true(ipoib_icmp_unreachable(p.data, p.bytes, message) <= sizeof(message));
+		assert_true(ipoib_icmp_too_large(p.data, p.bytes, 2044, message) <=
+		            sizeof(message));
+		assert_true(ipoib_wire_bytes(&p) <= UINT16_MAX * 2);
 		free(p.data);
 	}
 	assert_true(cut > ROUNDS / 16);

@@ -41,8 +41,11 @@ static bool is_spoofed(struct ipoib_interface *i, const struct ipoib_received *r
 		return !agrees;
 	if (memcmp(r->grh + GRH_SGID_AT, gid->raw, sizeof(gid->raw)) != 0)
 		return true;
-	if (!agrees)
+	if (!agrees) {
 		ipoib_paths_doubt(&i->paths, gid);
+		if (i->options->connected)
+			ipoib_connections_doubt(&i->connections, gid);
+	}
 	return false;
 }
 
@@ -59,8 +62,7 @@ static void answer(struct ipoib_interface *i, const struct ipoib_solicitation *s
 	bool has_source = !ib_gid_is_zero(&s->source);
 	struct ipoib_solicitation reply = { .source = s->source,
 		                            .target = s->target,
-		                            .address = { .gid = i->port.gid,
-		                                         .qpn = ipoib_link_qpn(i->link) },
+		                            .address = ipoib_own_address(i),
 		                            .has_address = true,
 		                            .is_answer = true,
 		                            .solicited = has_source,
@@ -171,13 +173,10 @@ static void receive_arp(struct ipoib_interface *i, const struct ipoib_received *
 		i->counters.bad_resolutions++;
 }
 
-void ipoib_receive(struct ipoib_interface *i, const struct ipoib_received *r)
+static void receive(struct ipoib_interface *i, const struct ipoib_received *r)
 {
 	unsigned type;
 
-	/* what we send to a group comes back to us */
-	if (r->qpn == ipoib_link_qpn(i->link) && r->lid == i->port.lid)
-		return;
 	i->counters.received++;
 	if (r->bytes <= IPOIB_HEADER_BYTES) {
 		i->counters.short_packets++;
@@ -195,4 +194,28 @@ void ipoib_receive(struct ipoib_interface *i, const struct ipoib_received *r)
 	default:
 		i->counters.unknown_types++;
 	}
+}
+
+void ipoib_receive(struct ipoib_interface *i, const struct ipoib_received *r)
+{
+	/* what we send to a group comes back to us */
+	if (r->qpn != ipoib_link_qpn(i->link) || r->lid != i->port.lid)
+		receive(i, r);
+}
+
+/* ARP and neighbour discovery may come by a connection, too; there is no GRH. */
+void ipoib_receive_connected(struct ipoib_interface *i, const struct ipoib_rc_received *r)
+{
+	struct ipoib_connection *c = ipoib_connections_received(&i->connections, r->qpn);
+	struct ipoib_received packet = { .data = r->data, .bytes = r->bytes };
+
+	if (!c)
+		return;
+	if (r->failed) {
+		ipoib_connection_fail(c);
+		return;
+	}
+	packet.qpn = c->peer.qpn;
+	packet.lid = c->lid;
+	receive(i, &packet);
 }

@@ -2,6 +2,7 @@
 /*
  * Checksums and segments: see segment.h.
  */
+#include "base/util.h"
 #include "ipoib/segment.h"
 #include "ipoib/tcp.h"
 
@@ -24,6 +25,16 @@ bool ipoib_finish_checksum(const struct ipoib_packet *p)
 		sum = UINT16_MAX; /* zero is UDP's "none"; the same number to all */
 	memcpy(p->data + at, &sum, sizeof(sum));
 	return true;
+}
+
+unsigned ipoib_wire_bytes(const struct ipoib_packet *p)
+{
+	unsigned start = p->vnet.csum_start;
+
+	if (!ipoib_is_large(p) || start + TCP_MIN > p->bytes)
+		return p->bytes;
+	return (unsigned)base_min((int)p->bytes,
+	                          (int)(start + TCP_HEADER(p->data + start) + p->vnet.gso_size));
 }
 
 bool ipoib_segment_begin(struct ipoib_segmenter *s, const struct ipoib_packet *p, unsigned mtu)

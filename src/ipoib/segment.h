@@ -31,6 +31,9 @@ static inline bool ipoib_is_large(const struct ipoib_packet *p)
 	return p->vnet.gso_type != VIRTIO_NET_HDR_GSO_NONE;
 }
 
+/* The largest packet that @p is on the wire, without IPoIB's header: itself, or a segment of it. */
+unsigned ipoib_wire_bytes(const struct ipoib_packet *p);
+
 /* Begins to cut @p into packets of at most @mtu bytes. False: it cannot be cut. */
 bool ipoib_segment_begin(struct ipoib_segmenter *s, const struct ipoib_packet *p, unsigned mtu);
 

@@ -36,7 +36,19 @@ static void add_number(struct json_object *to, const char *key, uint64_t value)
 	json_object_object_add(to, key, json_object_new_int64((int64_t)value));
 }
 
-static void add_neighbours(struct json_object *list, const struct ipoib_neighbour_list *from)
+/* How packets for the neighbour are sent: as datagrams, or by a connection, and its state. */
+static const char *mode_of(const struct ipoib_interface *i, const struct ipoib_address *to)
+{
+	const struct ipoib_connection *c;
+
+	if (!i->options->connected || !(to->flags & IPOIB_FLAG_RC))
+		return "datagram";
+	c = ipoib_connections_find(&i->connections, &to->gid, to->qpn);
+	return c ? ipoib_connection_state_name(c->state) : "idle";
+}
+
+static void add_neighbours(struct json_object *list, const struct ipoib_interface *i,
+                           const struct ipoib_neighbour_list *from)
 {
 	const struct ipoib_neighbour *n;
 
@@ -54,6 +66,8 @@ static void add_neighbours(struct json_object *list, const struct ipoib_neighbou
 		if (n->state != IPOIB_INCOMPLETE) {
 			add_number(o, "qpn", n->address.qpn);
 			json_object_object_add(o, "gid", text_of_gid(&n->address.gid));
+			json_object_object_add(o, "mode",
+			                       json_object_new_string(mode_of(i, &n->address)));
 		}
 		json_object_array_add(list, o);
 	}
@@ -89,6 +103,10 @@ static struct json_object *counters_of(const struct ipoib_interface *i)
 	add_number(o, "dropped_neighbour", i->neighbours.dropped);
 	add_number(o, "dropped_path", i->paths.dropped);
 	add_number(o, "dropped_group", i->groups.dropped);
+	add_number(o, "dropped_connection", i->connections.dropped);
+	add_number(o, "connections_made", i->connections.made);
+	add_number(o, "connections_failed", i->connections.failed);
+	add_number(o, "connections_refused", i->connections.refused);
 	return o;
 }
 
@@ -104,12 +122,17 @@ static struct json_object *status_of(const struct ipoib_interface *i)
 	add_number(o, "qpn", ipoib_link_qpn(i->link));
 	json_object_object_add(o, "gid", text_of_gid(&i->port.gid));
 	add_number(o, "lid", i->port.lid);
-	add_number(o, "mtu", i->mtu);
-	add_neighbours(neighbours, &i->neighbours.used);
-	add_neighbours(neighbours, &i->neighbours.unused);
+	json_object_object_add(
+	        o, "mode",
+	        json_object_new_string(i->options->connected ? "connected" : "datagram"));
+	add_number(o, "mtu", ipoib_interface_mtu(i));
+	add_neighbours(neighbours, i, &i->neighbours.used);
+	add_neighbours(neighbours, i, &i->neighbours.unused);
 	json_object_object_add(o, "neighbours", neighbours);
 	add_number(o, "n_neighbours", i->neighbours.by_ip.n);
 	add_number(o, "n_groups", i->groups.by_mgid.n);
+	add_number(o, "n_outgoing", i->connections.n_outgoing);
+	add_number(o, "n_incoming", i->connections.n_incoming);
 	json_object_object_add(o, "groups", groups_of(i));
 	json_object_object_add(o, "counters", counters_of(i));
 	return o;

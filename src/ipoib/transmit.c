@@ -6,17 +6,32 @@
 #include "ipoib/arp.h"
 #include "ipoib/interface.h"
 #include "ipoib/nd.h"
-#include "ipoib/unreachable.h"
+#include "ipoib/icmp.h"
 #include "wire/mgid.h"
 
 #define BATCH      32
 #define IGMP       2
 #define HOP_BY_HOP 0 /* MLD has a router alert */
 
+/* The kernel makes smaller ones, when it has heard of it: as in Linux, whether or not the packet
+ * may be fragmented. */
+static void too_large(struct ipoib_interface *i, const struct ipoib_packet *p, unsigned mtu)
+{
+	uint8_t message[IPOIB_ICMP_BYTES];
+	struct iovec piece = { message, ipoib_icmp_too_large(p->data, p->bytes, mtu, message) };
+	static const struct virtio_net_hdr none;
+
+	i->counters.too_large++;
+	if (piece.iov_len)
+		ipoib_tun_write(&i->tun, &none, &piece, 1);
+}
+
 static void send_by(struct ipoib_interface *i, struct ibv_ah *ah, uint32_t qpn,
                     struct ipoib_packet *p)
 {
-	if (ipoib_link_send(i->link, ah, qpn, p))
+	if (ipoib_wire_bytes(p) > i->mtu)
+		too_large(i, p, i->mtu);
+	else if (ipoib_link_send(i->link, ah, qpn, p))
 		i->counters.sent++;
 	else
 		i->counters.cannot_send++;
@@ -29,6 +44,27 @@ void ipoib_send_to(struct ipoib_interface *i, const struct ipoib_address *to,
 
 	if (ah)
 		send_by(i, ah, to->qpn, p);
+}
+
+/* By a connection, if the neighbour offers that and we do. */
+static void send_unicast(struct ipoib_interface *i, const struct ipoib_address *to,
+                         struct ipoib_packet *p)
+{
+	enum ipoib_connection_use use = IPOIB_BY_DATAGRAM;
+	struct ipoib_connection *c = NULL;
+
+	if (i->options->connected && to->flags & IPOIB_FLAG_RC)
+		use = ipoib_connections_use(&i->connections, to, p, &c);
+	if (use == IPOIB_BY_NOTHING)
+		return;
+	if (use == IPOIB_BY_CONNECTION && ipoib_wire_bytes(p) > c->mtu)
+		too_large(i, p, c->mtu);
+	else if (use == IPOIB_BY_CONNECTION)
+		i->counters.sent += ipoib_connections_send(&i->connections, c, p);
+	else if (c && c->failures < IPOIB_CONNECTION_FAILURES && ipoib_wire_bytes(p) > i->mtu)
+		i->connections.dropped++; /* what the kernel hears it keeps for ten minutes */
+	else
+		ipoib_send_to(i, to, p);
 }
 
 void ipoib_send_to_group(struct ipoib_interface *i, const struct ib_gid *mgid,
@@ -77,20 +113,20 @@ void ipoib_send_held_to_group(void *arg, struct ibv_ah *ah, const struct ipoib_p
 
 /* ---- what the table of neighbours wants done ---- */
 
-static void send_resolved(void *arg, const struct ipoib_address *to, const struct ipoib_packet *p)
+void ipoib_send_resolved(void *arg, const struct ipoib_address *to, const struct ipoib_packet *p)
 {
 	struct ipoib_interface *i = arg;
 	struct ipoib_packet copy;
 
 	if (into_slot(i, p, &copy))
-		ipoib_send_to(i, to, &copy);
+		send_unicast(i, to, &copy);
 }
 
 static void unreachable(void *arg, const struct ipoib_packet *p)
 {
 	struct ipoib_interface *i = arg;
-	uint8_t message[IPOIB_UNREACHABLE_BYTES];
-	struct iovec piece = { message, ipoib_unreachable(p->data, p->bytes, message) };
+	uint8_t message[IPOIB_ICMP_BYTES];
+	struct iovec piece = { message, ipoib_icmp_unreachable(p->data, p->bytes, message) };
 	static const struct virtio_net_hdr none;
 
 	if (piece.iov_len)
@@ -102,6 +138,8 @@ static void doubt(void *arg, const struct ipoib_address *at)
 	struct ipoib_interface *i = arg;
 
 	ipoib_paths_doubt(&i->paths, &at->gid);
+	if (i->options->connected)
+		ipoib_connections_doubt(&i->connections, &at->gid);
 }
 
 /* Our address to ask from: on the same link as @ip if there is such a one, else any of its family.
@@ -124,7 +162,9 @@ static struct ib_gid source_for(const struct ipoib_interface *i, const struct ib
 
 struct ipoib_address ipoib_own_address(const struct ipoib_interface *i)
 {
-	return (struct ipoib_address){ .gid = i->port.gid, .qpn = ipoib_link_qpn(i->link) };
+	return (struct ipoib_address){ .gid = i->port.gid,
+		                       .qpn = ipoib_link_qpn(i->link),
+		                       .flags = i->options->connected ? IPOIB_FLAG_RC : 0 };
 }
 
 static void ask(void *arg, const struct ib_gid *ip, const struct ipoib_address *at)
@@ -156,7 +196,7 @@ static void ask(void *arg, const struct ib_gid *ip, const struct ipoib_address *
 
 const struct ipoib_neighbour_ops ipoib_neighbour_ops = {
 	.ask = ask,
-	.send = send_resolved,
+	.send = ipoib_send_resolved,
 	.unreachable = unreachable,
 	.doubt = doubt,
 };
@@ -230,7 +270,7 @@ static void transmit(struct ipoib_interface *i, struct ipoib_packet *p)
 	hop = ipoib_routes_next_hop(i->routes, &destination);
 	to = ipoib_neighbours_use(&i->neighbours, hop, p);
 	if (to)
-		ipoib_send_to(i, to, p);
+		send_unicast(i, to, p);
 }
 
 unsigned ipoib_transmit(struct ipoib_interface *i)

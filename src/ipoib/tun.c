@@ -137,6 +137,44 @@ int ipoib_tun_add_address(const struct ipoib_tun *tun, const struct netdev_addre
 	return talk(nlh);
 }
 
+static int talk_of_groups(const struct ipoib_tun *tun, uint16_t type, bool ipv6, unsigned mtu)
+{
+	static const struct in6_addr ipv6_groups = { .s6_addr = { 0xFF } };
+	const uint32_t ipv4_groups = htonl(0xE0000000);
+	char buffer[BUFFER_BYTES];
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buffer);
+	struct nlattr *metrics;
+	struct rtmsg *rtm;
+
+	nlh->nlmsg_type = type;
+	nlh->nlmsg_flags = type == RTM_NEWROUTE ? NLM_F_CREATE : 0;
+	rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
+	rtm->rtm_family = ipv6 ? AF_INET6 : AF_INET;
+	rtm->rtm_dst_len = ipv6 ? 8 : 4;
+	rtm->rtm_table = ipv6 ? RT_TABLE_LOCAL : RT_TABLE_MAIN;
+	rtm->rtm_protocol = RTPROT_STATIC;
+	rtm->rtm_scope = ipv6 ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+	rtm->rtm_type = ipv6 ? RTN_MULTICAST : RTN_UNICAST;
+	if (ipv6)
+		mnl_attr_put(nlh, RTA_DST, sizeof(ipv6_groups), &ipv6_groups);
+	else
+		mnl_attr_put(nlh, RTA_DST, sizeof(ipv4_groups), &ipv4_groups);
+	mnl_attr_put_u32(nlh, RTA_OIF, (uint32_t)tun->index);
+	if (ipv6) /* the kernel has one of its own, of metric 256 */
+		mnl_attr_put_u32(nlh, RTA_PRIORITY, 128);
+	metrics = mnl_attr_nest_start(nlh, RTA_METRICS);
+	mnl_attr_put_u32(nlh, RTAX_MTU, mtu);
+	mnl_attr_nest_end(nlh, metrics);
+	return talk(nlh);
+}
+
+int ipoib_tun_route_groups(const struct ipoib_tun *tun, bool ipv6, unsigned mtu, unsigned before)
+{
+	if (before)
+		talk_of_groups(tun, RTM_DELROUTE, ipv6, before);
+	return talk_of_groups(tun, RTM_NEWROUTE, ipv6, mtu);
+}
+
 /* ---- the device ---- */
 
 int ipoib_tun_open(struct ipoib_tun *tun, const char *name)

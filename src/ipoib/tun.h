@@ -26,6 +26,10 @@ void ipoib_tun_close(struct ipoib_tun *tun);
 int ipoib_tun_set_mtu(const struct ipoib_tun *tun, unsigned mtu);
 int ipoib_tun_set_up(const struct ipoib_tun *tun);
 int ipoib_tun_add_address(const struct ipoib_tun *tun, const struct netdev_address *address);
+/* Has what is sent to groups of IPv4, or IPv6, leave by it, in packets of at most @mtu bytes; anew
+ * if
+ * @before was another MTU than 0. */
+int ipoib_tun_route_groups(const struct ipoib_tun *tun, bool ipv6, unsigned mtu, unsigned before);
 /* Whether the link works. */
 void ipoib_tun_set_carrier(struct ipoib_tun *tun, bool carrier);
 

@@ -73,8 +73,8 @@ host *interface *state *sent *received*
 h1 *ib0 *up *
 h2 *ib0 *up *
 h3 *ib0 *up *'
-expect 0 'HOST *INTERFACE *ADDRESS *STATE *QPN *GID
-*h1 *ib0 *10.0.0.3 *fe80::275:6d00:0:301*' umbel show neighbours
+expect 0 'HOST *INTERFACE *ADDRESS *STATE *MODE *QPN *GID
+*h1 *ib0 *10.0.0.3 * datagram *fe80::275:6d00:0:301*' umbel show neighbours
 expect 0 '*"host": "h1",*"ip": "10.0.0.2",*' umbel show neighbours --json
 expect 0 '*"name": "h1",*"interfaces": \[*"interface": "ib0",*"counters": {*"name": "h2",*' umbel show hosts --json
 
@@ -141,6 +141,17 @@ END
 umbel up --topology "$TMPDIR/two.net" --ipoib > /dev/null || exit 1
 expect 0 '*ib0 *10.0.0.1/16*ib1 *10.1.0.1/16*' on a 'ip -brief address | sort'
 expect 0 '*' on b 'ping -c 1 -w 200 -4 10.0.0.1'
+umbel down > /dev/null
+
+# ---- in connected mode
+umbel up --hosts 2 --ipoib --set ipoib_mode=connected > /dev/null || exit 1
+expect 0 '*ib0*mtu 65520 *' on h1 'ip link show ib0'
+expect 0 '* 0% packet loss*' on h1 'ping -4 -q -c 3 -i 0.1 -w 200 -M do -s 60000 h2'
+mode_shown()
+{
+	[[ $(umbel show neighbours) == *"h1 "*" ib0 "*" 10.0.0.2 "*" connected "* ]]
+}
+wait_until "the neighbour's mode is shown" mode_shown
 umbel down > /dev/null
 
 # ---- without a subnet manager ports do not get ready, and nobody waits for that

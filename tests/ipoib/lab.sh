@@ -4,6 +4,8 @@
 # A fabric for a test, whose hosts h1, h2... each have a network namespace with an interface, ib0, of
 # umbel-ipoib. Host hK has the addresses 192.0.2.K and 2001:db8::K.
 #
+# With the option --connected the interfaces are in connected mode.
+#
 # Sourced by a script before it does anything else. This starts the script again, as the first
 # process of namespaces of its own, as tests/roce/lab.sh does. tests/system/lib.sh is part of it.
 
@@ -17,6 +19,8 @@ fi
 . "$(dirname "${BASH_SOURCE[0]}")/../system/lib.sh"
 
 PATH+=:/usr/sbin:/sbin
+mode=datagram
+[ "${1-}" != --connected ] || mode=connected
 # The tests' own programs.
 programs_dir=${UMBEL%/bin/*}/tests/programs
 
@@ -64,10 +68,10 @@ start_interface()
 	# umbel-ipoib ends with its parent, which is this shell
 	launch "ib0-$host" ip netns exec "$host" umbel exec "$host" -- umbel-ipoib \
 		--interface ib0 --address "192.0.2.$number/24" \
-		--address "2001:db8::$number/64" --status-fd 1 "$@"
+		--address "2001:db8::$number/64" --status-fd 1 --mode $mode --multicast "$@"
 }
 
-# interfaces COUNT: those of the first hosts, which reach groups by them
+# interfaces COUNT: those of the first hosts
 interfaces()
 {
 	local i
@@ -77,7 +81,6 @@ interfaces()
 	done
 	for ((i = 1; i <= $1; i++)); do
 		wait_said "ib0-h$i" R || exit 1
-		ip -n "h$i" route add 224.0.0.0/4 dev ib0 || exit 1
 	done
 }
 
@@ -129,7 +132,7 @@ held_interface()
 	launch "ib0-$host" ip netns exec "$host" umbel exec "$host" -- \
 		python3 "$(dirname "${BASH_SOURCE[0]}")/holder.py" "$TMPDIR/$host.control" \
 		umbel-ipoib --interface ib0 --address "192.0.2.$number/24" \
-		--address "2001:db8::$number/64" --status-fd 1 "$@"
+		--address "2001:db8::$number/64" --status-fd 1 --mode $mode "$@"
 	wait_said "ib0-$host" R || exit 1
 }
 

@@ -22,7 +22,7 @@ child()
 
 	launch "$host-$pkey" ip netns exec "$host" umbel exec "$host" -- umbel-ipoib \
 		--interface "ib0.$pkey" --pkey "0x$pkey" \
-		--address "10.$network.0.${host#h}/24" --status-fd 1
+		--address "10.$network.0.${host#h}/24" --status-fd 1 --mode $mode
 }
 
 for host in h1 h2 h3; do
@@ -36,7 +36,9 @@ for name in h1-8010 h2-8010 h3-8010 h1-8020 h2-8020; do
 done
 
 wait_members ff12:401b:8010::ffff:ffff 'h1 full, h2 full, h3 full'
-expect 0 '*mtu 2044 *' on h1 ip link show ib0.8010
+mtu=2044
+[ $mode = datagram ] || mtu=65520
+expect 0 "*mtu $mtu *" on h1 ip link show ib0.8010
 pings 3 h1 -i 0.01 10.16.0.2
 pings 3 h1 -i 0.01 -s 5000 10.16.0.3
 pings 3 h1 -i 0.01 192.0.2.4
