@@ -387,17 +387,20 @@ def roce(s):
 
 def ipoib(s):
     """TCP by IPoIB, beside a veth pair between the same hosts."""
-    def series(measure, link):
-        return dict(part="ipoib", measure=measure, link=link)
+    for mode, goal in (("datagram", 0.25), ("connected", 0.5)):
+        def series(measure, link):
+            return dict(part="ipoib", mode=mode, measure=measure, link=link)
 
-    yield compared("TCP, one connection", s, "ns", series("rate", "ipoib"), series("rate", "veth"),
-                   "veth", 0.25, form=lambda x: f"{1 / x:,.2f} GB/s", invert=True)
-    mine, other = series("latency", "ipoib"), series("latency", "veth")
-    for field, what in (("ns", "64 B, one way"), ("p99", "64 B, one way, p99")):
-        veth = s.figure(field, **other)
-        ratio = s.compare(s.select(**mine), s.select(**other), lambda a, b: a[field] / b[field])
-        yield Row(f"TCP, {what}", s.figure(field, **mine), ns,
-                  f"veth {ns(veth.median)}" if veth else "", ratio and ratio.median)
+        yield compared(f"{mode} mode, TCP, one connection", s, "ns", series("rate", "ipoib"),
+                       series("rate", "veth"), "veth", goal, form=lambda x: f"{1 / x:,.2f} GB/s",
+                       invert=True)
+        mine, other = series("latency", "ipoib"), series("latency", "veth")
+        for field, what in (("ns", "64 B, one way"), ("p99", "64 B, one way, p99")):
+            veth = s.figure(field, **other)
+            ratio = s.compare(s.select(**mine), s.select(**other),
+                              lambda a, b: a[field] / b[field])
+            yield Row(f"{mode} mode, TCP, {what}", s.figure(field, **mine), ns,
+                      f"veth {ns(veth.median)}" if veth else "", ratio and ratio.median)
 
 
 def subnet(s):

@@ -391,11 +391,15 @@ class Roce:
 
 
 class Ipoib:
-    """TCP between two hosts with interfaces: over IPoIB, beside a veth pair between them"""
+    """TCP between two hosts with interfaces: over IPoIB in either mode, beside a veth pair between them"""
     name = "ipoib"
 
     def round(self, lab):
-        fabric = lab.fabric("ipoib", "--hosts", "2", "--ipoib")
+        for mode in ("datagram", "connected"):
+            yield from self.mode(lab, mode)
+
+    def mode(self, lab, mode):
+        fabric = lab.fabric(mode, "--hosts", "2", "--ipoib", "--set", f"ipoib_mode={mode}")
         with Server(fabric, "h2") as server:
             fabric.shell("h1", "ip link add wire type veth peer name wire "
                          f"netns {server.process.pid}")
@@ -403,9 +407,9 @@ class Ipoib:
                 for host, address in (("h1", "192.0.2.1"), ("h2", "192.0.2.2")):
                     fabric.shell(host, f"ip addr add {address}/24 dev wire; ip link set wire up")
                 for link, address in (("ipoib", "10.0.0.2"), ("veth", "192.0.2.2")):
-                    yield from lab.samples(fabric.exec(
+                    yield from tag(lab.samples(fabric.exec(
                         lab.program("sockets"), "measure", link, address, str(server.port),
-                        host="h1"))
+                        host="h1")), mode=mode)
             finally:
                 fabric.shell("h1", "ip link delete wire")
 
