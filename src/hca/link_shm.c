@@ -120,6 +120,8 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 	else if (pkt->a.more) /* a large one is written for so long that fetching early gains
 	                         nothing */
 		shm_ring_prefetch_list(&r->ring, pkt->a.more, pkt->fetched);
+	else if (pkt->streams)
+		shm_ring_prefetch(&r->ring, SHM_RING_LIST_AHEAD - 1, true);
 	hca_cq_announce(r->cq, r->ready_bit);
 	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }

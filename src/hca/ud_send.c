@@ -153,6 +153,16 @@ static BASE_HOT uint8_t count_more(const struct ibv_send_wr *wr)
 	return n;
 }
 
+/* Whether the program has received nothing since its last post: it sends one message after the
+ * other, and waits for no answer. */
+static BASE_HOT bool is_stream(struct hca_qp *qp)
+{
+	uint32_t before = qp->received;
+
+	qp->received = hca_rq_load(&qp->rq->consumed);
+	return qp->received == before;
+}
+
 /* Finds the path of a request. Not IBV_WC_SUCCESS: there is none, and the request completes so. */
 static BASE_HOT enum ibv_wc_status find_path(struct hca_qp *qp, const struct ibv_send_wr *wr,
                                              struct path *path)
@@ -170,6 +180,7 @@ static BASE_HOT enum ibv_wc_status find_path(struct hca_qp *qp, const struct ibv
 	path->pkt.a.path_bits = path->flow->path_bits;
 	path->pkt.a.more = count_more(wr);
 	path->pkt.fetched = false;
+	path->pkt.streams = is_stream(qp) && path->flow->count == 1;
 	path->ah = ah;
 	return IBV_WC_SUCCESS;
 }
