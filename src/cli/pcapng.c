@@ -81,7 +81,7 @@ static void write_block(struct cli_pcapng *p, enum block type, struct text *t)
 {
 	uint32_t head[2] = { type };
 
-	put_option(t, OPTION_END, NULL, 0);
+	put_option(t, OPTION_END, "", 0);
 	head[1] = (uint32_t)(sizeof(head) + t->n + sizeof(uint32_t));
 	put32(t, head[1]);
 	fwrite(head, sizeof(head), 1, p->file);

@@ -14,7 +14,12 @@ capture()
 	local file="$TMPDIR/$1.pcapng"
 	rm -f "$file"
 	launch "capture-$1" umbel capture --output "$file" "${@:2}"
-	wait_until "capture-$1 begins" test -s "$file"
+	wait_until "capture-$1 begins" begun_or_gone "$1" "$file"
+}
+
+begun_or_gone()
+{
+	[ -s "$2" ] || gone "${pid[capture-$1]}"
 }
 
 # captured NAME: ends it. $n and $lost become what it says.
