@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event channels and the events that wait in them. For each event one byte is sent by the
- * channel's outbox. The process's descriptor becomes readable, and the process asks for the event.
- * control/cm_message.h says who removes the byte of an event that is withdrawn.
+ * Event channels and their events. Most are sent whole by the channel's outbox. Of those that the
+ * process has to ask for, a byte is sent, and they wait here. control/cm_message.h says which, and
+ * who removes from the descriptor what is withdrawn.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +14,17 @@
 
 /* ---- events ---- */
 
+/* Whether who reads the channel leaves too much unread. */
+static bool is_full(const struct cm *cm, const struct cm_channel *ch)
+{
+	return ch->n_events >= CM_MAX_EVENTS || cm->ops.outbox_waiting(ch->box) >= CM_MAX_EVENTS;
+}
+
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
 	struct cm_event *e;
 
-	if (id->channel->n_events >= CM_MAX_EVENTS)
+	if (is_full(id->client->cm, id->channel))
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (!e) {
@@ -46,17 +52,41 @@ static void remove_event(struct cm_channel *ch, struct cm_event *e)
 	ch->n_events--;
 }
 
-static void ring(struct cm *cm, struct cm_channel *ch)
+static void ring(struct cm *cm, struct cm_channel *ch, enum control_cm_byte what)
 {
-	if (ch->doomed)
-		return;
-	cm->ops.outbox_send(ch->box, "", 1);
+	const uint8_t byte = (uint8_t)what;
+
+	if (!ch->doomed)
+		cm->ops.outbox_send(ch->box, &byte, sizeof(byte));
+}
+
+static void fill_got(const struct cm_event *e, struct cm_id *about, struct control_cm_got *got)
+{
+	got->event = e->data;
+	cm_id_describe(about, &got->id);
+	got->has_qp = about->qp_type != IBV_QPT_UD && !cm_id_describe_qp(about, &got->qp);
+}
+
+static void send_whole(struct cm_event *e)
+{
+	struct control_cm_got got = { 0 };
+	struct cm_id *id = e->id;
+
+	fill_got(e, id, &got);
+	if (!id->channel->doomed &&
+	    !id->client->cm->ops.outbox_send(id->channel->box, &got, sizeof(got)))
+		id->events_sent++;
+	free(e);
 }
 
 void cm_event_post(struct cm_event *e)
 {
+	if (!e->announced && !e->join) {
+		send_whole(e);
+		return;
+	}
 	append(e->id->channel, e);
-	ring(e->id->client->cm, e->id->channel);
+	ring(e->id->client->cm, e->id->channel, CONTROL_CM_ASK);
 }
 
 int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status)
@@ -114,7 +144,7 @@ uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to)
 	{
 		TAILQ_REMOVE(&from->events, e, entry);
 		TAILQ_INSERT_TAIL(&to->events, e, entry);
-		ring(id->client->cm, to);
+		ring(id->client->cm, to, CONTROL_CM_ASK);
 		if (e->announced)
 			e->announced->channel = to;
 		n++;
@@ -225,13 +255,6 @@ static int hand_over(struct cm_event *e)
 	return 0;
 }
 
-static void fill_got(const struct cm_event *e, struct cm_id *about, struct control_cm_got *got)
-{
-	got->event = e->data;
-	cm_id_describe(about, &got->id);
-	got->has_qp = about->qp_type != IBV_QPT_UD && !cm_id_describe_qp(about, &got->qp);
-}
-
 int cm_channel_get_event(struct cm_call *call)
 {
 	const struct control_cm_channel *request = call->request;
@@ -256,4 +279,18 @@ int cm_channel_get_event(struct cm_call *call)
 	}
 	drop(ch, e);
 	return ret;
+}
+
+int cm_channel_ring(struct cm_call *call)
+{
+	const struct control_cm_ring *request = call->request;
+	struct cm_channel *ch = base_idtable_get(&call->client->channels, request->channel);
+
+	if (!ch)
+		return -EBADF;
+	if (request->n > CONTROL_CM_MAX_RING)
+		return -EINVAL;
+	for (uint32_t i = 0; i < request->n; i++)
+		ring(call->cm, ch, CONTROL_CM_KEPT);
+	return 0;
 }

@@ -123,6 +123,7 @@ static const struct handler handlers[] = {
 	SLOT(CREATE_CHANNEL) = { cm_channel_create, 0 },
 	SLOT(DESTROY_CHANNEL) = { cm_channel_destroy, sizeof(struct control_cm_channel) },
 	SLOT(GET_EVENT) = { cm_channel_get_event, sizeof(struct control_cm_channel) },
+	SLOT(RING) = { cm_channel_ring, sizeof(struct control_cm_ring) },
 	SLOT(CREATE_ID) = { cm_id_create, sizeof(struct control_cm_create_id) },
 	SLOT(DESTROY_ID) = { cm_id_destroy, sizeof(struct control_cm_id) },
 	SLOT(MIGRATE_ID) = { cm_id_migrate, sizeof(struct control_cm_migrate_id) },

@@ -6,9 +6,8 @@
  * once, however many processes ask). The process's half is api/rdmacm. What it wants of
  * the subnet administrator it asks for by MADs, whoever the administrator is.
  *
- * The daemon's; not thread-safe. Sockets, MADs and time are passed in: that there is an
- * event leaves by an outbox that the daemon provides, the event itself is asked for
- * (see control/cm_message.h).
+ * The daemon's; not thread-safe. Sockets, MADs and time are passed in: events leave by an
+ * outbox that the daemon provides, or are asked for (see control/cm_message.h).
  */
 #ifndef CM_CM_H
 #define CM_CM_H
@@ -25,8 +24,10 @@ struct cm_outbox; /* how one event channel reaches its process; the daemon's */
 struct cm_ops {
 	/* Opens an outbox; *@process_fd is the end that goes to the process. 0 or -errno. */
 	int (*outbox_open)(void *arg, struct cm_outbox **box, int *process_fd);
-	/* Sends one datagram, in order; never blocks, never loses. */
-	void (*outbox_send)(struct cm_outbox *box, const void *data, size_t bytes);
+	/* Sends one datagram, in order; never blocks. 0, or -errno: it is lost. */
+	int (*outbox_send)(struct cm_outbox *box, const void *data, size_t bytes);
+	/* How many datagrams the process's end has had no room for yet. */
+	unsigned (*outbox_waiting)(const struct cm_outbox *box);
 	void (*outbox_close)(struct cm_outbox *box);
 	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);

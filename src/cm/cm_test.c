@@ -69,27 +69,43 @@ static void each_event_rings_once(void **state)
 
 	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
 	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
-	assert_int_equal(t->last_box->bytes, 1);
+	assert_int_equal(t->last_box->n_sent, 1);
 	e = testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(e.uid, 1);
 	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
 	cm_client_free(t->cm, c);
 }
 
-static void destroying_takes_waiting_events_back(void **state)
+static void destroying_tells_what_was_sent_and_takes_back_what_waits(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
-	struct control_cm_resolve_route route = { .id = id, .timeout_ms = 1000 };
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 	struct control_cm_events_reply reply;
 
+	testing_joined(c, id, "239.1.1.1");
+	assert_int_equal(testing_join(c, id, "239.1.1.2", NULL), 0);
+	testing_settle(t);
 	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
-	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
-	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), 0);
 	reply = testing_destroy(c, id);
 	assert_int_equal(reply.reported, 1);
 	assert_int_equal(reply.withdrawn, 1);
+	assert_int_equal(reply.sent, 1);
+	cm_client_free(t->cm, c);
+}
+
+static void a_process_has_its_channel_rung(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_ring request = { .channel = testing_channel(c), .n = 3 };
+
+	assert_int_equal(REQUEST(c, RING, request, NULL), 0);
+	assert_int_equal(t->last_box->n_sent, 3);
+	request.n = CONTROL_CM_MAX_RING + 1;
+	assert_int_equal(REQUEST(c, RING, request, NULL), -EINVAL);
+	request.channel = 77;
+	assert_int_equal(REQUEST(c, RING, request, NULL), -EBADF);
 	cm_client_free(t->cm, c);
 }
 
@@ -97,17 +113,19 @@ static void migrating_moves_waiting_events_along(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
 	struct control_cm_migrate_id request = { .id = id };
 	struct control_cm_events_reply reply;
 
-	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
+	assert_int_equal(testing_join(c, id, "239.1.1.1", NULL), 0);
+	testing_settle(t);
 	request.channel = testing_channel(c);
 	assert_int_equal(REQUEST(c, MIGRATE_ID, request, &reply), 0);
 	assert_int_equal(reply.reported, 0);
 	assert_int_equal(reply.withdrawn, 1);
-	assert_int_equal(t->last_box->bytes, 1);
-	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(reply.sent, 0);
+	assert_int_equal(t->last_box->n_sent, 1);
+	testing_expect(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
 	cm_client_free(t->cm, c);
 }
 
@@ -234,7 +252,8 @@ int main(void)
 		TEST(a_handle_of_another_client_names_nothing),
 		TEST(an_unknown_port_space_is_refused),
 		TEST(each_event_rings_once),
-		TEST(destroying_takes_waiting_events_back),
+		TEST(destroying_tells_what_was_sent_and_takes_back_what_waits),
+		TEST(a_process_has_its_channel_rung),
 		TEST(migrating_moves_waiting_events_along),
 		TEST(destroying_a_channel_destroys_its_identifiers),
 		TEST(who_never_reads_gets_no_more_at_some_point),

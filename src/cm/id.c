@@ -126,6 +126,7 @@ int cm_id_destroy(struct cm_call *call)
 	cm_conn_abandon(id);
 	reply->withdrawn = cm_multicast_leave_all(id) + cm_event_withdraw(id, NULL);
 	reply->reported = id->events_reported;
+	reply->sent = id->events_sent;
 	call->reply_bytes = sizeof(*reply);
 	cm_id_free(id);
 	return 0;
@@ -144,6 +145,7 @@ int cm_id_migrate(struct cm_call *call)
 		return -EBADF;
 	reply->withdrawn = cm_event_move(id, to);
 	reply->reported = id->events_reported;
+	reply->sent = id->events_sent;
 	call->reply_bytes = sizeof(*reply);
 	LIST_REMOVE(id, of_channel);
 	LIST_INSERT_HEAD(&to->ids, id, of_channel);

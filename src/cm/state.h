@@ -116,7 +116,8 @@ struct cm_id {
 	uint16_t qp_type; /* enum ibv_qp_type */
 	uint8_t tos;
 	bool reuse_addr, af_only, af_only_set;
-	uint32_t events_reported;
+	uint32_t events_reported; /* of those that the process asks for */
+	uint32_t events_sent;     /* whole */
 
 	union control_cm_addr src, dst;
 	struct fabric_port *port; /* NULL: bound to no device */
@@ -272,6 +273,7 @@ struct cm_id *cm_binding_listener(const struct cm *cm, const struct fabric_port 
 int cm_channel_create(struct cm_call *call);
 int cm_channel_destroy(struct cm_call *call);
 int cm_channel_get_event(struct cm_call *call);
+int cm_channel_ring(struct cm_call *call);
 
 /*
  * Ends a channel and its identifiers. A few are freed at once, many in slices: each may have

@@ -24,9 +24,16 @@
 #include "cm/testing_sa.h"
 #include "fabric/plan.h"
 
+struct testing_datagram {
+	STAILQ_ENTRY(testing_datagram) entry;
+	size_t bytes;
+	struct control_cm_got got;
+};
+
 struct cm_outbox {
 	struct testing *t;
-	unsigned bytes; /* sent, not taken */
+	STAILQ_HEAD(, testing_datagram) sent; /* not taken */
+	unsigned n_sent;
 };
 
 struct testing_mad {
@@ -60,20 +67,48 @@ static int box_open(void *arg, struct cm_outbox **box, int *process_fd)
 
 	*box = calloc(1, sizeof(**box));
 	(*box)->t = t;
+	STAILQ_INIT(&(*box)->sent);
 	t->boxes++;
 	t->last_box = *box;
 	*process_fd = -1;
 	return 0;
 }
 
-static void box_send(struct cm_outbox *box, const void *data, size_t bytes)
+static int box_send(struct cm_outbox *box, const void *data, size_t bytes)
 {
-	(void)data;
-	box->bytes += (unsigned)bytes;
+	struct testing_datagram *d = calloc(1, sizeof(*d));
+
+	assert_true(bytes <= sizeof(d->got));
+	d->bytes = bytes;
+	memcpy(&d->got, data, bytes);
+	STAILQ_INSERT_TAIL(&box->sent, d, entry);
+	box->n_sent++;
+	return 0;
+}
+
+static unsigned box_waiting(const struct cm_outbox *box)
+{
+	return box->n_sent;
+}
+
+/* The oldest datagram, to be freed; NULL: there is none. */
+static struct testing_datagram *box_take(struct cm_outbox *box)
+{
+	struct testing_datagram *d = STAILQ_FIRST(&box->sent);
+
+	if (!d)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&box->sent, entry);
+	box->n_sent--;
+	return d;
 }
 
 static void box_close(struct cm_outbox *box)
 {
+	struct testing_datagram *d;
+
+	while ((d = box_take(box)))
+		free(d);
 	box->t->boxes--;
 	free(box);
 }
@@ -205,6 +240,7 @@ static UNUSED int testing_setup(void **state)
 	struct fabric_plan plan;
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
+		                       .outbox_waiting = box_waiting,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,
 		                       .tid_high = TESTING_TID_HIGH,
@@ -384,17 +420,23 @@ static UNUSED struct control_cm_events_reply testing_destroy(struct cm_client *c
 	return reply;
 }
 
-/* The next event of the channel that @id is on. 0 or -EAGAIN. */
+/* The next event of the channel that @id is on; an ASK without an event is one that was withdrawn.
+ * 0 or -EAGAIN. */
 static UNUSED int testing_event(struct cm_client *c, uint32_t id, struct control_cm_event *e)
 {
 	const struct cm_id *p = base_idtable_get(&c->ids, id);
 	struct control_cm_channel request;
+	struct testing_datagram *d;
 	struct control_cm_got got;
-	int ret;
+	int ret = -EAGAIN;
 
 	assert_non_null(p);
 	request.channel = p->channel->handle;
-	ret = REQUEST(c, GET_EVENT, request, &got);
+	while (ret == -EAGAIN && (d = box_take(p->channel->box))) {
+		got = d->got;
+		ret = d->bytes == sizeof(got) ? 0 : REQUEST(c, GET_EVENT, request, &got);
+		free(d);
+	}
 	if (!ret)
 		*e = got.event;
 	return ret;

@@ -2,12 +2,17 @@
 /*
  * The messages of role CONTROL_ROLE_CM: what librdmacm asks of the daemon's cm/.
  *
- * Events wait in the daemon, in one queue a channel. The descriptor of a channel
- * only says how many: one datagram of one byte an event, so that poll() and
- * O_NONBLOCK work as with the original's device file. Whoever receives a byte asks for
- * an event with GET_EVENT. DESTROY_ID, LEAVE and MIGRATE_ID may withdraw events; the
- * reply says how many, and the process receives as many bytes from the old channel.
- * There may be more bytes than events for a moment, never fewer.
+ * For each event that a process has not got, its channel's descriptor has one datagram, so that
+ * poll() and O_NONBLOCK work as with the original's device file. The datagram is the event (struct
+ * control_cm_got), or one byte (enum control_cm_byte). CONTROL_CM_ASK: the event waits in the
+ * daemon, and whoever receives the byte asks for it with GET_EVENT: so it is with connection
+ * requests, as the daemon must know how many of a listener's are read, and with events of joins.
+ * CONTROL_CM_KEPT: the process itself keeps the event, as below.
+ *
+ * DESTROY_ID, LEAVE and MIGRATE_ID withdraw what the process has not got. The reply says how many
+ * events have been sent whole, of which the process knows how many it has got, and how many that
+ * wait in the daemon are withdrawn. The process receives datagrams until it has those. What else it
+ * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING).
  *
  * A uid is the process's own name for a thing, handed back with its events.
  */
@@ -45,6 +50,7 @@ enum control_cm_type {
 	CONTROL_CM_JOIN,
 	CONTROL_CM_LEAVE,
 	CONTROL_CM_SERVE,
+	CONTROL_CM_RING,
 	CONTROL_CM_END,
 };
 static_assert(CONTROL_CM_END - 1 <= CONTROL_CM_LAST, "types of role cm");
@@ -75,11 +81,23 @@ struct control_cm_id {
 	uint32_t id;
 };
 
-/* DESTROY_ID, LEAVE, MIGRATE_ID: events that the process has got so far, and events that are
- * withdrawn now. */
+/* DESTROY_ID, LEAVE, MIGRATE_ID: of the events that wait in the daemon how many the process has got
+ * so far, and how many are withdrawn now; how many have been sent whole (LEAVE: 0). */
 struct control_cm_events_reply {
 	uint32_t reported;
 	uint32_t withdrawn;
+	uint32_t sent;
+	uint32_t reserved;
+};
+
+enum control_cm_byte { CONTROL_CM_ASK, CONTROL_CM_KEPT };
+
+#define CONTROL_CM_MAX_RING 1024
+
+/* RING: @n datagrams of CONTROL_CM_KEPT on the channel, CONTROL_CM_MAX_RING at most. */
+struct control_cm_ring {
+	uint32_t channel;
+	uint32_t n;
 };
 
 struct control_cm_migrate_id {
@@ -233,8 +251,8 @@ struct control_cm_event {
 };
 
 /*
- * GET_EVENT's reply: the event, and what the process would ask for next, by QUERY_ID and QUERY_QP.
- * Of a connection request it is about the new identifier.
+ * GET_EVENT's reply, or a datagram of the channel: the event, and what the process would ask for
+ * next, by QUERY_ID and QUERY_QP. Of a connection request it is about the new identifier.
  */
 struct control_cm_got {
 	struct control_cm_event event;

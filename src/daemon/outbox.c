@@ -196,16 +196,20 @@ static int keep(struct cm_outbox *box, const struct daemon_datagram *g)
 	return 0;
 }
 
-void daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g)
+int daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g)
 {
-	if (!STAILQ_EMPTY(&box->waiting) || push(box, g))
-		keep(box, g);
+	return !STAILQ_EMPTY(&box->waiting) || push(box, g) ? keep(box, g) : 0;
 }
 
-void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
+int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
 {
-	daemon_outbox_send_datagram(box,
-	                            &(struct daemon_datagram){ .data = event, .bytes = bytes });
+	return daemon_outbox_send_datagram(
+	        box, &(struct daemon_datagram){ .data = event, .bytes = bytes });
+}
+
+unsigned daemon_outbox_waiting(const struct cm_outbox *box)
+{
+	return box->n_waiting;
 }
 
 int daemon_outbox_fd(const struct cm_outbox *box)

@@ -16,7 +16,10 @@ struct cm_outbox; /* named by cm/cm.h, whose outboxes they are, too */
 
 /* *@process_fd: the process's end, the caller's to close. 0 or -errno. */
 int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **box, int *process_fd);
-void daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
+/* 0, or -errno: it is lost. */
+int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
+/* How many wait here. */
+unsigned daemon_outbox_waiting(const struct cm_outbox *box);
 void daemon_outbox_close(struct cm_outbox *box);
 
 /* What is sent; @beside, unless it has 0 bytes, is sent in a memfd beside the datagram. */
@@ -26,7 +29,7 @@ struct daemon_datagram {
 	const void *beside;
 	size_t beside_bytes;
 };
-void daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g);
+int daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g);
 
 /* The daemon's end of the socket, for receiving. */
 int daemon_outbox_fd(const struct cm_outbox *box);

@@ -67,6 +67,7 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 {
 	struct cm_ops ops = { .outbox_open = outbox_open,
 		              .outbox_send = daemon_outbox_send,
+		              .outbox_waiting = daemon_outbox_waiting,
 		              .outbox_close = daemon_outbox_close,
 		              .mad_send = mad_send,
 		              .route = route,

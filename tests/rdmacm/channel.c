@@ -124,6 +124,184 @@ static void destroying_an_identifier_takes_its_events_back(void **state)
 	node_close(&n);
 }
 
+static bool is_readable(const struct rdma_event_channel *ch)
+{
+	return poll(&(struct pollfd){ .fd = ch->fd, .events = POLLIN }, 1, 0) == 1;
+}
+
+static void what_is_left_after_others_are_destroyed_comes_in_order(void **state)
+{
+	enum { IDS = 7 };
+	struct node n = node_open(RDMA_PS_UDP);
+	struct rdma_event_channel *other = rdma_create_event_channel(), *ch = n.channel;
+	union address a = host_address(2, 1);
+	struct rdma_cm_id *id[IDS];
+	struct rdma_cm_event *e;
+
+	(void)state;
+	for (int i = 0; i < IDS; i++) {
+		assert_int_equal(rdma_create_id(ch, &id[i], NULL, RDMA_PS_UDP), 0);
+		assert_int_equal(rdma_resolve_addr(id[i], NULL, &a.sa, 1000), 0);
+	}
+	assert_int_equal(rdma_destroy_id(id[3]), 0);
+	assert_int_equal(rdma_destroy_id(id[1]), 0); /* one that was come across */
+	assert_int_equal(rdma_migrate_id(id[2], other), 0);
+	assert_int_equal(rdma_migrate_id(id[5], other), 0);
+	assert_int_equal(rdma_destroy_id(id[6]), 0); /* the last one */
+	for (int i = 0; i < IDS; i += 4) {
+		assert_true(is_readable(ch));
+		assert_int_equal(rdma_get_cm_event(ch, &e), 0);
+		assert_ptr_equal(e->id, id[i]);
+		assert_int_equal(rdma_ack_cm_event(e), 0);
+	}
+	assert_false(is_readable(ch));
+	for (int i = 2; i < IDS; i += 3) {
+		assert_true(is_readable(other));
+		assert_int_equal(rdma_get_cm_event(other, &e), 0);
+		assert_ptr_equal(e->id, id[i]);
+		assert_int_equal(rdma_ack_cm_event(e), 0);
+	}
+	assert_false(is_readable(other));
+	for (int i = 0; i < IDS; i++)
+		if (i != 1 && i != 3 && i != 6)
+			assert_int_equal(rdma_destroy_id(id[i]), 0);
+	rdma_destroy_event_channel(other);
+	node_close(&n);
+}
+
+/* Events of joins wait in the daemon, the others in the descriptor. */
+static void a_join_that_is_left_takes_its_event_along(void **state)
+{
+	struct node joins = node_open(RDMA_PS_UDP);
+	union address own = host_address(1, 0), nobody = host_address(250, 1),
+	              group = address("239.1.1.1", 0);
+	struct rdma_cm_id *gone, *stays;
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(rdma_bind_addr(joins.id, &own.sa), 0);
+	assert_int_equal(rdma_create_id(joins.channel, &gone, NULL, RDMA_PS_UDP), 0);
+	assert_int_equal(rdma_create_id(joins.channel, &stays, NULL, RDMA_PS_UDP), 0);
+	for (int left = 0; left < 2; left++) {
+		assert_int_equal(rdma_join_multicast(joins.id, &group.sa, NULL), 0);
+		poll(&(struct pollfd){ .fd = joins.channel->fd, .events = POLLIN }, 1, -1);
+		assert_int_equal(rdma_resolve_addr(gone, NULL, &nobody.sa, 1000), 0);
+		assert_int_equal(rdma_resolve_addr(stays, NULL, &nobody.sa, 1000), 0);
+		assert_int_equal(rdma_destroy_id(gone), 0);
+		assert_int_equal(rdma_create_id(joins.channel, &gone, NULL, RDMA_PS_UDP), 0);
+		if (left) {
+			assert_int_equal(rdma_leave_multicast(joins.id, &group.sa), 0);
+		} else {
+			e = next_event(&joins);
+			assert_event(e, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+			assert_int_equal(rdma_ack_cm_event(e), 0);
+			assert_int_equal(rdma_leave_multicast(joins.id, &group.sa), 0);
+		}
+		e = next_event(&joins);
+		assert_event(e, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+		assert_ptr_equal(e->id, stays);
+		assert_int_equal(rdma_ack_cm_event(e), 0);
+		assert_no_event(&joins);
+	}
+	assert_int_equal(rdma_destroy_id(gone), 0);
+	assert_int_equal(rdma_destroy_id(stays), 0);
+	node_close(&joins);
+}
+
+/* ---- random steps ---- */
+
+#define CHANNELS 3
+#define IDS      12
+
+struct walk {
+	struct rdma_event_channel *ch[CHANNELS];
+	struct rdma_cm_id *id[IDS];
+	unsigned channel_of[IDS], waiting[IDS]; /* events */
+	unsigned seed;
+};
+
+static unsigned any(struct walk *w, unsigned n)
+{
+	return (unsigned)rand_r(&w->seed) % n;
+}
+
+static void renew(struct walk *w, unsigned i)
+{
+	w->channel_of[i] = any(w, CHANNELS);
+	w->waiting[i] = 0;
+	assert_int_equal(rdma_create_id(w->ch[w->channel_of[i]], &w->id[i], NULL, RDMA_PS_UDP), 0);
+}
+
+/* To where nobody is: an error each time, and the identifier is as before. */
+static void fail_to_resolve(struct walk *w, unsigned i)
+{
+	union address a = host_address(250, 1);
+
+	assert_int_equal(rdma_resolve_addr(w->id[i], NULL, &a.sa, 1000), 0);
+	w->waiting[i]++;
+}
+
+static void get_one(struct walk *w, unsigned c)
+{
+	struct rdma_cm_event *e;
+	unsigned all = 0, i;
+
+	for (i = 0; i < IDS; i++)
+		all += w->channel_of[i] == c ? w->waiting[i] : 0;
+	assert_int_equal(is_readable(w->ch[c]), all > 0);
+	if (!all) {
+		assert_fails(rdma_get_cm_event(w->ch[c], &e), EAGAIN);
+		return;
+	}
+	assert_int_equal(rdma_get_cm_event(w->ch[c], &e), 0);
+	for (i = 0; i < IDS && e->id != w->id[i]; i++)
+		;
+	assert_true(i < IDS && w->channel_of[i] == c && w->waiting[i]);
+	assert_int_equal(e->event, RDMA_CM_EVENT_ADDR_ERROR);
+	w->waiting[i]--;
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+}
+
+static void migrate(struct walk *w, unsigned i)
+{
+	w->channel_of[i] = any(w, CHANNELS);
+	assert_int_equal(rdma_migrate_id(w->id[i], w->ch[w->channel_of[i]]), 0);
+}
+
+static void channels_have_the_events_that_nobody_has_got(void **state)
+{
+	struct walk w = { .seed = 1 };
+
+	(void)state;
+	for (unsigned c = 0; c < CHANNELS; c++) {
+		w.ch[c] = rdma_create_event_channel();
+		assert_non_null(w.ch[c]);
+		set_nonblocking(w.ch[c]->fd);
+	}
+	for (unsigned i = 0; i < IDS; i++)
+		renew(&w, i);
+	for (int step = 0; step < 20000; step++) {
+		unsigned i = any(&w, IDS), what = any(&w, 16);
+
+		if (what < 7) {
+			fail_to_resolve(&w, i);
+		} else if (what < 14) {
+			get_one(&w, any(&w, CHANNELS));
+		} else if (what < 15) {
+			migrate(&w, i);
+		} else {
+			assert_int_equal(rdma_destroy_id(w.id[i]), 0);
+			renew(&w, i);
+		}
+	}
+	for (unsigned i = 0; i < IDS; i++)
+		assert_int_equal(rdma_destroy_id(w.id[i]), 0);
+	for (unsigned c = 0; c < CHANNELS; c++) {
+		assert_false(is_readable(w.ch[c]));
+		rdma_destroy_event_channel(w.ch[c]);
+	}
+}
+
 static void *destroy_in_thread(void *arg)
 {
 	return (void *)(intptr_t)rdma_destroy_id(arg);
@@ -288,6 +466,9 @@ int main(void)
 		cmocka_unit_test(a_blocked_thread_gets_the_event_of_another),
 		cmocka_unit_test(events_of_several_identifiers_come_in_order),
 		cmocka_unit_test(destroying_an_identifier_takes_its_events_back),
+		cmocka_unit_test(what_is_left_after_others_are_destroyed_comes_in_order),
+		cmocka_unit_test(a_join_that_is_left_takes_its_event_along),
+		cmocka_unit_test(channels_have_the_events_that_nobody_has_got),
 		cmocka_unit_test(destroying_waits_until_events_are_acknowledged),
 		cmocka_unit_test(migrating_takes_waiting_events_along),
 		cmocka_unit_test(migrating_to_no_channel_makes_it_synchronous),

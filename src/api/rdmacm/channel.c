@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event channels and their events. A channel's descriptor is a socket on which one
- * byte arrives for each event; the event itself is then asked of the daemon. So
- * poll(), epoll and O_NONBLOCK work as they do on the original's device file.
+ * Event channels and their events. A channel's descriptor is a socket on which one datagram arrives
+ * for each event: the event, or a byte that says where it is (control/cm_message.h). So poll(),
+ * epoll and O_NONBLOCK work as they do on the original's device file. As many datagrams as there
+ * are events that nobody has got must be there whenever no call is under way.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +18,66 @@
 static struct rdmacm_channel *channel_of(struct rdma_event_channel *channel)
 {
 	return container_of(channel, struct rdmacm_channel, channel);
+}
+
+/* ---- datagrams ---- */
+
+enum kind { EVENT, ASK, KEPT };
+
+struct datagram {
+	enum kind kind;
+	struct control_cm_got got; /* EVENT */
+};
+
+/* 0; -EAGAIN: there is none now; -errno: there will be none. With the channel's lock held. */
+static int receive(struct rdmacm_channel *ch, struct datagram *d)
+{
+	ssize_t n;
+
+	do {
+		n = recv(ch->channel.fd, &d->got, sizeof(d->got), MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -EIO;
+	if (n == sizeof(d->got))
+		d->kind = EVENT;
+	else
+		d->kind = *(const uint8_t *)&d->got == CONTROL_CM_KEPT ? KEPT : ASK;
+	return 0;
+}
+
+/* NULL: no memory. */
+static struct rdmacm_kept *kept_new(const struct datagram *d)
+{
+	struct rdmacm_kept *k = malloc(sizeof(*k));
+
+	if (!k)
+		return NULL;
+	k->id = NULL;
+	if (d->kind == EVENT) {
+		k->id = (struct rdmacm_id *)(uintptr_t)d->got.event.uid;
+		k->got = d->got;
+	}
+	return k;
+}
+
+static void keep(struct rdmacm_channel *ch, struct rdmacm_kept *k)
+{
+	TAILQ_INSERT_TAIL(&ch->kept, k, entry);
+	if (k->id)
+		TAILQ_INSERT_TAIL(&k->id->kept, k, of_owner);
+	else
+		TAILQ_INSERT_TAIL(&ch->kept_asks, k, of_owner);
+}
+
+static struct rdmacm_kept *unkeep(struct rdmacm_channel *ch, struct rdmacm_kept *k)
+{
+	TAILQ_REMOVE(&ch->kept, k, entry);
+	if (k->id)
+		TAILQ_REMOVE(&k->id->kept, k, of_owner);
+	else
+		TAILQ_REMOVE(&ch->kept_asks, k, of_owner);
+	return k;
 }
 
 /* ---- channels ---- */
@@ -32,7 +94,9 @@ int rdmacm_channel_open(struct rdmacm_channel **out)
 		free(ch);
 		return ret;
 	}
-	pthread_mutex_init(&ch->bytes, NULL);
+	pthread_mutex_init(&ch->datagrams, NULL);
+	TAILQ_INIT(&ch->kept);
+	TAILQ_INIT(&ch->kept_asks);
 	*out = ch;
 	return 0;
 }
@@ -54,8 +118,11 @@ void rdmacm_channel_close(struct rdmacm_channel *ch)
 	if (!waited_on)
 		rdmacm_session_call(CONTROL_CM_DESTROY_CHANNEL, &request, sizeof(request), NULL, 0);
 	close(ch->channel.fd);
-	if (!waited_on)
-		rdmacm_session_bury(ch);
+	if (waited_on)
+		return;
+	while (!TAILQ_EMPTY(&ch->kept))
+		free(unkeep(ch, TAILQ_FIRST(&ch->kept)));
+	rdmacm_session_bury(ch);
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -76,20 +143,200 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 		rdmacm_channel_close(channel_of(channel));
 }
 
-int rdmacm_channel_withdraw(struct rdma_event_channel *channel, enum control_cm_type type,
-                            const void *request, uint32_t bytes,
-                            struct control_cm_events_reply *reply)
+/* ---- events that are withdrawn ---- */
+
+/* As many datagrams more for what is kept. */
+static int ring(const struct rdmacm_channel *ch, uint32_t n)
 {
-	struct rdmacm_channel *ch = channel_of(channel);
-	char byte;
+	int ret = 0;
+
+	while (!ret && n) {
+		struct control_cm_ring request = { .channel = ch->handle,
+			                           .n = n < CONTROL_CM_MAX_RING
+			                                        ? n
+			                                        : CONTROL_CM_MAX_RING };
+
+		ret = rdmacm_session_call(CONTROL_CM_RING, &request, sizeof(request), NULL, 0);
+		n -= request.n;
+	}
+	return ret;
+}
+
+/* Waits for a datagram, whatever the flags of the descriptor. 0 or -errno. */
+static int receive_surely(struct rdmacm_channel *ch, struct datagram *d)
+{
+	struct pollfd p = { .fd = ch->channel.fd, .events = POLLIN };
+	int ret = receive(ch, d);
+
+	while (ret == -EAGAIN) {
+		if (poll(&p, 1, -1) < 0 && errno != EINTR)
+			return -errno;
+		ret = receive(ch, d);
+	}
+	return ret;
+}
+
+/* What is withdrawn from a channel. */
+struct withdrawal {
+	struct rdmacm_channel *ch;
+	struct rdmacm_id *id;
+	uint32_t events, asks;       /* so many are not found yet */
+	struct rdmacm_kept_list *to; /* where they go; NULL: nowhere */
+	uint32_t moved;              /* there */
+	uint32_t surplus;            /* datagrams there are of what was kept */
+	uint32_t lacking;            /* datagrams of what is kept */
+};
+
+static void put(struct withdrawal *w, struct rdmacm_kept *k)
+{
+	if (!w->to) {
+		free(k);
+		return;
+	}
+	TAILQ_INSERT_TAIL(w->to, k, entry);
+	w->moved++;
+}
+
+static void withdraw_kept(struct withdrawal *w)
+{
+	struct rdmacm_kept *k;
+
+	for (; w->events && (k = TAILQ_FIRST(&w->id->kept)); w->events--, w->surplus++)
+		put(w, unkeep(w->ch, k));
+	for (; w->asks && (k = TAILQ_FIRST(&w->ch->kept_asks)); w->asks--, w->surplus++)
+		free(unkeep(w->ch, k));
+}
+
+/* A datagram that was not kept yet. 0 or -ENOMEM: the event is lost. */
+static int withdraw_one(struct withdrawal *w, const struct datagram *d)
+{
+	struct rdmacm_kept *k = NULL;
+
+	if (d->kind == ASK && w->asks) {
+		w->asks--;
+		return 0;
+	}
+	if (d->kind != KEPT) {
+		k = kept_new(d);
+		if (!k)
+			return -ENOMEM;
+	}
+	if (k && k->id && k->id == w->id && w->events) {
+		w->events--;
+		put(w, k);
+		return 0;
+	}
+	if (k)
+		keep(w->ch, k);
+	if (w->surplus)
+		w->surplus--;
+	else
+		w->lacking++;
+	return 0;
+}
+
+/* With the channel's lock held. 0 or -errno. */
+static int withdraw(struct withdrawal *w)
+{
+	struct datagram d;
+	int ret = 0;
+
+	if (!w->events && !w->asks)
+		return 0;
+	withdraw_kept(w);
+	while (!ret && (w->events || w->asks || w->surplus)) {
+		ret = receive_surely(w->ch, &d);
+		if (!ret)
+			ret = withdraw_one(w, &d);
+	}
+	return ring(w->ch, w->lacking);
+}
+
+int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
+{
+	struct control_cm_id request = { .id = id->handle };
+	struct withdrawal w = { .ch = channel_of(id->id.channel), .id = id };
+	struct control_cm_events_reply reply;
 	int ret, cancel_state = base_cancel_off();
 
-	pthread_mutex_lock(&ch->bytes);
-	ret = rdmacm_session_call(type, request, bytes, reply, sizeof(*reply));
-	for (uint32_t n = ret ? 0 : reply->withdrawn; n; n--)
-		if (recv(channel->fd, &byte, 1, MSG_DONTWAIT) != 1)
-			break;
-	pthread_mutex_unlock(&ch->bytes);
+	pthread_mutex_lock(&w.ch->datagrams);
+	ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
+	                          sizeof(reply));
+	if (!ret) {
+		w.events = reply.sent - id->events_got;
+		w.asks = reply.withdrawn;
+		*got = reply.reported + id->events_got;
+		withdraw(&w);
+	}
+	pthread_mutex_unlock(&w.ch->datagrams);
+	base_cancel_restore(cancel_state);
+	return ret;
+}
+
+int rdmacm_channel_leave(struct rdmacm_join *join, uint32_t *got)
+{
+	struct control_cm_handle request = { .join = join->handle };
+	struct withdrawal w = { .ch = channel_of(join->id->id.channel), .id = join->id };
+	struct control_cm_events_reply reply;
+	int ret, cancel_state = base_cancel_off();
+
+	pthread_mutex_lock(&w.ch->datagrams);
+	ret = rdmacm_session_call(CONTROL_CM_LEAVE, &request, sizeof(request), &reply,
+	                          sizeof(reply));
+	if (!ret) {
+		w.asks = reply.withdrawn;
+		*got = reply.reported;
+		withdraw(&w);
+	}
+	pthread_mutex_unlock(&w.ch->datagrams);
+	base_cancel_restore(cancel_state);
+	return ret;
+}
+
+/* The first one by its address first: two threads may migrate in opposite directions. */
+static void lock_both(struct rdmacm_channel *a, struct rdmacm_channel *b)
+{
+	pthread_mutex_lock(a < b ? &a->datagrams : &b->datagrams);
+	if (a != b)
+		pthread_mutex_lock(a < b ? &b->datagrams : &a->datagrams);
+}
+
+static void unlock_both(struct rdmacm_channel *a, struct rdmacm_channel *b)
+{
+	pthread_mutex_unlock(&a->datagrams);
+	if (a != b)
+		pthread_mutex_unlock(&b->datagrams);
+}
+
+int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *channel,
+                              uint32_t *got)
+{
+	struct rdmacm_channel *from = channel_of(id->id.channel), *to = channel_of(channel);
+	struct control_cm_migrate_id request = { .id = id->handle, .channel = to->handle };
+	struct rdmacm_kept_list moved = TAILQ_HEAD_INITIALIZER(moved);
+	struct withdrawal w = { .ch = from, .id = id, .to = &moved };
+	struct control_cm_events_reply reply;
+	struct rdmacm_kept *k;
+	int ret, cancel_state = base_cancel_off();
+
+	lock_both(from, to);
+	ret = rdmacm_session_call(CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
+	                          sizeof(reply));
+	if (!ret) {
+		id->id.channel = channel;
+		*got = reply.reported + id->events_got;
+	}
+	if (!ret && from != to) {
+		w.events = reply.sent - id->events_got;
+		w.asks = reply.withdrawn;
+		withdraw(&w);
+		while ((k = TAILQ_FIRST(&moved))) {
+			TAILQ_REMOVE(&moved, k, entry);
+			keep(to, k);
+		}
+		ring(to, w.moved);
+	}
+	unlock_both(from, to);
 	base_cancel_restore(cancel_state);
 	return ret;
 }
@@ -137,7 +384,7 @@ static void fill_param(struct rdmacm_event *e, const struct control_cm_event *fr
 /* What has come along with the event is asked for no more. */
 static int update(struct rdmacm_id *id, const struct control_cm_got *got)
 {
-	id->has_qp = got->has_qp;
+	id->has_qp = got->has_qp && !id->has_options;
 	id->qp = got->qp;
 	return rdmacm_id_update(id, &got->id);
 }
@@ -208,7 +455,7 @@ static void on_response(struct rdmacm_event *e, const struct control_cm_got *got
 {
 	struct rdmacm_id *id = e->id;
 
-	id->has_qp = got->has_qp;
+	id->has_qp = got->has_qp && !id->has_options;
 	id->qp = got->qp;
 	id->remote_ece.vendor_id = got->event.param.ece_vendor;
 	id->remote_ece.options = got->event.param.ece_options;
@@ -274,18 +521,52 @@ static int fill_event(struct rdmacm_event *e, const struct control_cm_got *got)
 	return ret;
 }
 
-/* Receives a byte and gets the event that it stands for. -EAGAIN: another thread was quicker. */
+/* The event whose turn it is, after @d was received: what is kept comes first. 0; -EAGAIN: there is
+ * none; -ENOMEM: it is lost. */
+static int take_turn(struct rdmacm_channel *ch, struct datagram *d)
+{
+	struct rdmacm_kept *k;
+
+	if (d->kind != KEPT && TAILQ_EMPTY(&ch->kept))
+		return 0;
+	if (d->kind != KEPT) {
+		k = kept_new(d);
+		if (!k)
+			return -ENOMEM;
+		keep(ch, k);
+	}
+	k = TAILQ_FIRST(&ch->kept);
+	if (!k)
+		return -EAGAIN;
+	unkeep(ch, k);
+	d->kind = k->id ? EVENT : ASK;
+	if (k->id)
+		d->got = k->got;
+	free(k);
+	return 0;
+}
+
+/* Gets an event. -EAGAIN: there is none, or another thread was quicker. */
 static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 {
 	struct control_cm_channel request = { .channel = ch->handle };
-	char byte;
-	int ret = -EAGAIN;
+	struct datagram d;
+	int ret;
 
-	pthread_mutex_lock(&ch->bytes);
-	if (recv(ch->channel.fd, &byte, 1, MSG_DONTWAIT) == 1)
+	pthread_mutex_lock(&ch->datagrams);
+	ret = receive(ch, &d) ? -EAGAIN : take_turn(ch, &d);
+	if (!ret && d.kind == ASK) {
 		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), got,
 		                          sizeof(*got));
-	pthread_mutex_unlock(&ch->bytes);
+	} else if (!ret) {
+		/* Whoever has asked for what the event is about held this lock then. So what it
+		 * wrote before is seen here: the daemon between us is no lock. */
+		rdmacm_session_lock();
+		rdmacm_session_unlock();
+		((struct rdmacm_id *)(uintptr_t)d.got.event.uid)->events_got++;
+		*got = d.got;
+	}
+	pthread_mutex_unlock(&ch->datagrams);
 	return ret;
 }
 
@@ -311,11 +592,19 @@ static void on_cancel(void *arg)
 	free(w->e);
 }
 
-/*
- * Waits for a byte, as the descriptor's flags say. The one cancellation point of
- * rdma_get_cm_event(). 0; -EIO: the daemon has gone; -EINTR; -EAGAIN.
- */
-static int wait_byte(struct wait *w)
+/* As the original, rdma_get_cm_event() is a cancellation point though an event is there. */
+static void test_cancel(struct wait *w)
+{
+	pthread_cleanup_push(on_cancel, w);
+	base_cancel_restore(w->cancel_state);
+	pthread_testcancel();
+	base_cancel_off();
+	pthread_cleanup_pop(0);
+}
+
+/* Waits for a datagram, as the descriptor's flags say. 0; -EIO: the daemon has gone; -EINTR;
+ * -EAGAIN. */
+static int wait_datagram(struct wait *w)
 {
 	char byte;
 	ssize_t n;
@@ -354,14 +643,16 @@ static int wait_event(struct wait *w, struct control_cm_got *got)
 {
 	int ret;
 
-	do {
-		ret = wait_byte(w);
+	test_cancel(w);
+	ret = is_closed(w->ch) ? -EAGAIN : claim_event(w->ch, got);
+	while (ret == -EAGAIN) {
+		ret = wait_datagram(w);
 		if ((ret == -EBADF || ret == -EIO) && is_closed(w->ch))
 			wait_for_ever(w);
 		if (ret)
 			return ret;
 		ret = claim_event(w->ch, got);
-	} while (ret == -EAGAIN);
+	}
 	return ret;
 }
 

@@ -91,6 +91,7 @@ int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 	pthread_mutex_init(&id->lock, NULL);
 	pthread_cond_init(&id->acked_more, NULL);
 	LIST_INIT(&id->joins);
+	TAILQ_INIT(&id->kept);
 	*out = id;
 	return 0;
 }
@@ -175,29 +176,26 @@ static void wait_acked(struct rdmacm_id *id, uint32_t reported)
 
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
-	struct control_cm_events_reply reply;
-	struct control_cm_id request;
+	uint32_t got;
 	int ret;
 
 	if (!id)
 		return rdmacm_return(-EINVAL);
-	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_channel_withdraw(id->channel, CONTROL_CM_DESTROY_ID, &request, sizeof(request),
-	                              &reply);
+	ret = rdmacm_channel_destroy_id(rdmacm_id(id), &got);
 	if (ret)
 		return rdmacm_return(ret);
 	if (id->event)
 		rdma_ack_cm_event(id->event);
-	wait_acked(rdmacm_id(id), reply.reported);
+	wait_acked(rdmacm_id(id), got);
 	rdmacm_id_free(rdmacm_id(id));
 	return 0;
 }
 
 int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
-	struct control_cm_migrate_id request;
-	struct control_cm_events_reply reply;
+	struct rdma_event_channel *from;
 	struct rdmacm_channel *own = NULL;
+	uint32_t got;
 	int ret = 0;
 
 	if (!id || (rdmacm_id(id)->sync && !channel))
@@ -208,10 +206,8 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 		return rdmacm_return(ret);
 	if (own)
 		channel = &own->channel;
-	request.id = rdmacm_id(id)->handle;
-	request.channel = container_of(channel, struct rdmacm_channel, channel)->handle;
-	ret = rdmacm_channel_withdraw(id->channel, CONTROL_CM_MIGRATE_ID, &request, sizeof(request),
-	                              &reply);
+	from = id->channel;
+	ret = rdmacm_channel_migrate_id(rdmacm_id(id), channel, &got);
 	if (ret) {
 		if (own)
 			rdmacm_channel_close(own);
@@ -221,11 +217,10 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 		if (id->event)
 			rdma_ack_cm_event(id->event);
 		id->event = NULL;
-		rdma_destroy_event_channel(id->channel);
+		rdma_destroy_event_channel(from);
 	}
 	rdmacm_id(id)->sync = own;
-	id->channel = channel;
-	wait_acked(rdmacm_id(id), reply.reported);
+	wait_acked(rdmacm_id(id), got);
 	return 0;
 }
 
@@ -375,6 +370,7 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 	request.id = rdmacm_id(id)->handle;
 	request.bytes = (uint32_t)optlen;
 	rdmacm_id(id)->has_qp = false; /* it may change them */
+	rdmacm_id(id)->has_options = true;
 	if (optlen)
 		memcpy(request.value, optval, optlen);
 	return rdmacm_return(

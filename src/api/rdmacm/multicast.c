@@ -132,10 +132,9 @@ static void wait_acked(struct rdmacm_join *j, uint32_t reported)
 
 int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
-	struct control_cm_events_reply reply;
-	struct control_cm_handle request;
 	union control_cm_addr wanted;
 	struct rdmacm_join *j;
+	uint32_t got;
 	int ret;
 
 	if (!id)
@@ -148,16 +147,14 @@ int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 		return rdmacm_return(-EADDRNOTAVAIL);
 	if (id->qp && j->joined && j->flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
 		ibv_detach_mcast(id->qp, &j->mgid, j->mlid);
-	request.join = j->handle;
-	ret = rdmacm_channel_withdraw(id->channel, CONTROL_CM_LEAVE, &request, sizeof(request),
-	                              &reply);
+	ret = rdmacm_channel_leave(j, &got);
 	if (!ret) {
 		/* a synchronous identifier holds its event for itself */
 		if (id->event && container_of(id->event, struct rdmacm_event, event)->join == j) {
 			rdma_ack_cm_event(id->event);
 			id->event = NULL;
 		}
-		wait_acked(j, reply.reported);
+		wait_acked(j, got);
 	}
 	free(j);
 	return rdmacm_return(ret);

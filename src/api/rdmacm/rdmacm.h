@@ -29,12 +29,23 @@ struct rdmacm_device {
 	uint8_t max_responder_resources, max_initiator_depth;
 };
 
+/* A datagram of a channel that was received before its turn: see control/cm_message.h. */
+struct rdmacm_kept {
+	TAILQ_ENTRY(rdmacm_kept) entry;
+	TAILQ_ENTRY(rdmacm_kept) of_owner; /* of the identifier's, or of the channel's that ask */
+	struct rdmacm_id *id;              /* NULL: the daemon is to be asked for it */
+	struct control_cm_got got;
+};
+TAILQ_HEAD(rdmacm_kept_list, rdmacm_kept);
+
 struct rdmacm_channel {
 	struct rdma_event_channel channel;
 	uint32_t handle;
-	unsigned waiters;      /* in rdma_get_cm_event(); session lock */
-	bool closed;           /* likewise */
-	pthread_mutex_t bytes; /* who changes their number: one at a time, so that it is right */
+	unsigned waiters;          /* in rdma_get_cm_event(); session lock */
+	bool closed;               /* likewise */
+	pthread_mutex_t datagrams; /* who receives them: one at a time; and of what follows */
+	struct rdmacm_kept_list kept;
+	struct rdmacm_kept_list kept_asks; /* of them */
 };
 
 /*
@@ -69,7 +80,12 @@ struct rdmacm_id {
 	uint8_t responder_resources, initiator_depth;
 	struct control_cm_qp_reply qp; /* attributes, as the last event told them */
 	bool has_qp;
+	bool has_options;   /* that were set after an event may have been sent */
 	bool connect_error; /* the QP could not be connected: what follows is not told */
+
+	/* its channel's lock: */
+	uint32_t events_got; /* that were sent whole */
+	struct rdmacm_kept_list kept;
 
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t acked_more;
@@ -122,12 +138,15 @@ int rdmacm_channel_open(struct rdmacm_channel **channel);
 void rdmacm_channel_close(struct rdmacm_channel *channel);
 
 /*
- * A request (DESTROY_ID, LEAVE, MIGRATE_ID) by which the daemon withdraws events of @channel.
- * Removes their bytes from the channel. 0 or -errno.
+ * A request by which events are withdrawn. Removes them from the channel. 0 and how many events the
+ * process has got so far; or -errno.
  */
-int rdmacm_channel_withdraw(struct rdma_event_channel *channel, enum control_cm_type type,
-                            const void *request, uint32_t bytes,
-                            struct control_cm_events_reply *reply);
+int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got);
+int rdmacm_channel_leave(struct rdmacm_join *join, uint32_t *got);
+
+/* ... from its channel, to @channel, which is the identifier's from now on. */
+int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *channel,
+                              uint32_t *got);
 
 /* ---- id.c ---- */
 

@@ -57,7 +57,7 @@ void rdmacm_session_bury(struct rdmacm_channel *ch)
 	rdmacm_session_unlock();
 	if (!old)
 		return;
-	pthread_mutex_destroy(&old->bytes);
+	pthread_mutex_destroy(&old->datagrams);
 	free(old);
 }
 
