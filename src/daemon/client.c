@@ -119,7 +119,7 @@ static void serve(struct daemon_client *c, const struct control_packet *request,
 	reply->header.type = request->header.type;
 	reply->header.serial = request->header.serial;
 	reply->header.status = daemon_requests_serve(&c->all->requests, who, &call);
-	if (reply->header.status) {
+	if (reply->header.status < 0) {
 		reply->header.bytes = 0;
 		control_close_fds(reply);
 	}
@@ -133,10 +133,100 @@ void daemon_client_serve(void *client, struct control_packet *p)
 	*p = reply;
 }
 
+static void send_reply(struct daemon_client *c, struct control_packet *reply)
+{
+	int ret = control_send(c->sock, reply);
+
+	control_close_fds(reply);
+	if (ret) /* it does not read its replies, or is gone */
+		daemon_client_free(c);
+}
+
+/* Both packets are the waiting request's from now on, with their descriptors. 0 or -ENOMEM. */
+static int wait_for_rest(struct daemon_client *c, const struct control_packet *request,
+                         const struct control_packet *reply)
+{
+	struct daemon_later *l = malloc(sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct daemon_later){ .client = c,
+		                    .wait = (enum daemon_wait)reply->header.status,
+		                    .request = *request,
+		                    .reply = *reply };
+	l->reply.header.status = 0;
+	c->later = l;
+	TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
+	sd_event_source_set_enabled(c->source, SD_EVENT_OFF);
+	return 0;
+}
+
+static void end_wait(struct daemon_client *c)
+{
+	TAILQ_REMOVE(&c->all->waiting, c->later, entry);
+	free(c->later);
+	c->later = NULL;
+	sd_event_source_set_enabled(c->source, SD_EVENT_ON);
+}
+
+/* Serves the request, whose descriptors it closes, and replies, or has it wait. */
+static void answer(struct daemon_client *c, struct control_packet *request)
+{
+	struct control_packet reply = { 0 };
+
+	serve(c, request, &reply);
+	if (reply.header.status > 0 && !wait_for_rest(c, request, &reply))
+		return;
+	if (reply.header.status > 0)
+		reply.header.status = -ENOMEM;
+	/* what the request has changed has effect once its reply arrives */
+	fabric_mads_settle(c->all->f);
+	control_close_fds(request);
+	send_reply(c, &reply);
+}
+
+static void reply_now(struct daemon_later *l, int status)
+{
+	struct daemon_client *c = l->client;
+	struct control_packet reply = l->reply;
+
+	if (l->wait == DAEMON_REPLY_RESULT)
+		reply.header.status = status;
+	control_close_fds(&l->request);
+	end_wait(c);
+	send_reply(c, &reply);
+}
+
+static void serve_now(struct daemon_later *l)
+{
+	struct daemon_client *c = l->client;
+	struct control_packet request = l->request;
+
+	end_wait(c);
+	answer(c, &request);
+}
+
+void daemon_clients_go_on(struct daemon_clients *all, int status)
+{
+	struct daemon_later *l, *next;
+
+	if (TAILQ_EMPTY(&all->waiting))
+		return;
+	fabric_mads_settle(all->f);
+	for (l = TAILQ_FIRST(&all->waiting); l; l = next) {
+		next = TAILQ_NEXT(l, entry);
+		if (l->wait != DAEMON_SERVE_AGAIN)
+			reply_now(l, status);
+	}
+	/* whoever has to wait now has changed something: those behind have their turn later */
+	while ((l = TAILQ_LAST(&all->waiting, daemon_laters)) && l->wait == DAEMON_SERVE_AGAIN)
+		serve_now(TAILQ_FIRST(&all->waiting));
+}
+
 static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct daemon_client *c = arg;
-	struct control_packet request, reply = { 0 };
+	struct control_packet request;
 	int ret = control_receive(fd, &request);
 
 	(void)s;
@@ -145,21 +235,15 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		return 0;
 	if (ret == -EPROTO) {
 		/* what came is no packet: a reply without a request says so, once */
-		reply.header.status = -EPROTO;
+		const struct control_packet reply = { .header.status = -EPROTO };
+
 		control_send(fd, &reply);
 	}
 	if (ret) {
 		daemon_client_free(c);
 		return 0;
 	}
-	serve(c, &request, &reply);
-	/* what the request has changed has effect once its reply arrives */
-	fabric_mads_settle(c->all->f);
-	control_close_fds(&request);
-	ret = control_send(fd, &reply);
-	control_close_fds(&reply);
-	if (ret) /* it does not read its replies, or is gone */
-		daemon_client_free(c);
+	answer(c, &request);
 	return 0;
 }
 
@@ -269,6 +353,11 @@ void daemon_client_free(struct daemon_client *c)
 {
 	struct daemon_clients *all = c->all;
 
+	if (c->later) {
+		control_close_fds(&c->later->request);
+		control_close_fds(&c->later->reply);
+		end_wait(c);
+	}
 	if (c->cm)
 		cm_client_free(all->cm, c->cm);
 	daemon_objects_release(all->objects, c->holds);
@@ -289,6 +378,7 @@ void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, s
 	all->f = f;
 	all->objects = objects;
 	all->spare_fd = open_spare();
+	TAILQ_INIT(&all->waiting);
 	base_idtable_init(&all->ids, MAX_CLIENTS);
 	daemon_requests_add(&all->requests, requests, ARRAY_SIZE(requests), all);
 }

@@ -12,8 +12,17 @@
 #include "daemon/objects.h"
 #include "daemon/request.h"
 
+/* A request that waits for the subnet to be at rest. */
+struct daemon_later {
+	TAILQ_ENTRY(daemon_later) entry;
+	struct daemon_client *client;
+	enum daemon_wait wait;
+	struct control_packet request, reply;
+};
+
 struct daemon_clients {
 	struct daemon_loop *loop;
+	TAILQ_HEAD(daemon_laters, daemon_later) waiting;
 	struct fabric *f;
 	struct daemon_objects *objects;
 	struct cm *cm; /* set when there is one */
@@ -33,7 +42,8 @@ struct daemon_client {
 	int host_index; /* -1: it sees all hosts */
 	pid_t pid;
 	struct daemon_holder *holds;
-	struct cm_client *cm; /* of role CM */
+	struct cm_client *cm;       /* of role CM */
+	struct daemon_later *later; /* its request that waits; it is not heard meanwhile */
 };
 
 /* Has them served, by rows that modules add to ->requests. */
@@ -55,6 +65,13 @@ int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **c
 
 /* Serves the request in @p, of which it makes the reply: of type control_serve. */
 void daemon_client_serve(void *client, struct control_packet *p);
+
+/*
+ * The subnet is at rest: replies to those that waited for it, with @status where that is their
+ * reply, and serves the requests that had to wait for their turn, in their order, until one of them
+ * has to wait again.
+ */
+void daemon_clients_go_on(struct daemon_clients *all, int status);
 
 /* Ends a connection and all that hangs on it. */
 void daemon_client_free(struct daemon_client *c);

@@ -9,13 +9,11 @@
 #include "fabric/link.h"
 #include "fabric/port_name.h"
 
-int daemon_links_follow(struct daemon_links *links)
+/* The subnet manager follows the change. The status of the request. */
+static int follow(struct daemon_links *links)
 {
-	int ret = daemon_subnet_sweep(links->subnet);
-
-	daemon_ports_tell_states(links->ports);
-	daemon_mads_send(links->mads); /* what rdma_cm asks the SA now */
-	return ret;
+	daemon_subnet_sweep(links->subnet);
+	return daemon_subnet_result(links->subnet);
 }
 
 static int set_link(struct daemon_call *call)
@@ -27,7 +25,7 @@ static int set_link(struct daemon_call *call)
 
 	if (!ret)
 		ret = fabric_link_set(links->f, p, req->up);
-	return ret ? ret : daemon_links_follow(links);
+	return ret ? ret : follow(links);
 }
 
 static int set_switch(struct daemon_call *call)
@@ -41,7 +39,7 @@ static int set_switch(struct daemon_call *call)
 		ret = -ENOTTY;
 	if (!ret)
 		ret = fabric_switch_set(links->f, node, req->alive);
-	return ret ? ret : daemon_links_follow(links);
+	return ret ? ret : follow(links);
 }
 
 static const struct daemon_request requests[] = {

@@ -138,8 +138,10 @@ static void on_turn_done(void *arg)
 	struct daemon *d = arg;
 
 	fabric_traps_notice_keys(d->f);
+	if (!daemon_subnet_is_sweeping(&d->subnet))
+		daemon_clients_go_on(&d->clients, d->subnet.swept);
 	if (daemon_subnet_wants_sweep(&d->subnet))
-		daemon_links_follow(&d->links);
+		daemon_subnet_sweep(&d->subnet);
 	daemon_mads_send(&d->mads);
 	fabric_mads_settle(d->f);
 	daemon_captures_flush(&d->captures);
@@ -191,9 +193,7 @@ static int add_requests(struct daemon *d, const char *name)
 
 	d->verbs = (struct daemon_verbs){ .f = d->f, .objects = &d->objects, .roce = d->roce };
 	daemon_verbs_init(&d->verbs, all);
-	d->links = (struct daemon_links){
-		.f = d->f, .ports = &d->ports, .subnet = &d->subnet, .mads = &d->mads
-	};
+	d->links = (struct daemon_links){ .f = d->f, .subnet = &d->subnet };
 	daemon_links_init(&d->links, all);
 	d->settings = (struct daemon_settings){ .f = d->f, .ports = &d->ports, .mads = &d->mads };
 	daemon_settings_init(&d->settings, all);

@@ -63,6 +63,8 @@ static int set(struct daemon_call *call)
 	char *text;
 	int ret;
 
+	if (daemon_subnet_is_sweeping(subnet))
+		return DAEMON_SERVE_AGAIN;
 	req.name[sizeof(req.name) - 1] = '\0';
 	ret = read_text(call->request->fd[0], &text, &file.bytes);
 	if (ret)
@@ -71,10 +73,10 @@ static int set(struct daemon_call *call)
 	file.text = text;
 	rep.error = daemon_partitions_read(subnet, &file, rep.why, sizeof(rep.why));
 	free(text);
-	if (!rep.error && daemon_subnet_partitions_changed(subnet))
-		base_log_warning(sm, "the new partitions are not in all ports, or lack groups");
+	if (!rep.error)
+		daemon_subnet_partitions_changed(subnet);
 	*(struct control_partitions_reply *)daemon_call_reply(call, sizeof(rep)) = rep;
-	return 0;
+	return daemon_subnet_is_sweeping(subnet) ? DAEMON_REPLY_THEN : 0;
 }
 
 static const struct daemon_request requests[] = {

@@ -39,8 +39,17 @@ struct daemon_request {
 	uint8_t n_fds;      /* that must come with it; 0: those that come are closed */
 	uint16_t bytes;     /* of the body */
 	uint32_t who;       /* enum daemon_asker, ORed */
-	/* The status of the reply: 0 or -errno. Fills in its body, length and descriptors. */
+	/* The status of the reply: 0 or -errno; or enum daemon_wait. Fills in its body, length and
+	 * descriptors. */
 	int (*serve)(struct daemon_call *call);
+};
+
+/* What a function returns if the reply has to wait until the subnet is at rest (client.h). Only for
+ * DAEMON_CLI. */
+enum daemon_wait {
+	DAEMON_SERVE_AGAIN = 1, /* nothing has been done: the request is served then */
+	DAEMON_REPLY_THEN,      /* all has been done: the reply is as it is, and sent then */
+	DAEMON_REPLY_RESULT,    /* and its status is what came out */
 };
 
 struct daemon_requests {

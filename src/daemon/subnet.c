@@ -47,6 +47,78 @@ static void wake_role(void *arg, unsigned ms)
 	daemon_loop_wake_in(s->loop, &s->role_timer, ms, on_role_timer);
 }
 
+/* ---- sweeps ---- */
+
+/* Work of a slice, in table entries: some milliseconds. */
+#define SWEEP_SLICE 300000
+
+static void on_sweep_turn(struct base_timer *t);
+
+/* All is as it is to be: whoever the changes concern is told. */
+static void end_sweep(struct daemon_subnet *s)
+{
+	int ret = 0;
+
+	s->sweep = DAEMON_SWEEP_NONE;
+	if (s->new_partitions && s->mad.sa)
+		ret = sa_partitions_changed(s->mad.sa);
+	if (s->new_partitions && (ret || s->swept))
+		base_log_warning(sm, "the new partitions are not in all ports, or lack groups");
+	s->new_partitions = false;
+	if (s->other_lid)
+		daemon_port_reset(s->ports, s->other_lid, IBV_EVENT_LID_CHANGE);
+	s->other_lid = NULL;
+	daemon_ports_tell_states(s->ports);
+	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
+}
+
+static void sweep_slice(struct daemon_subnet *s)
+{
+	uint32_t budget = SWEEP_SLICE;
+
+	if (s->sweep == DAEMON_SWEEP_SM && sm_sweep_step(s->sm, &budget)) {
+		s->swept = sm_sweep_result(s->sm);
+		s->sweep_mlid = 0;
+		s->sweep = DAEMON_SWEEP_SA;
+	}
+	if (s->sweep == DAEMON_SWEEP_SA && budget &&
+	    sa_swept_step(s->mad.sa, &s->sweep_mlid, &budget))
+		end_sweep(s);
+	else
+		base_timer_set_in(&s->loop->timers, &s->sweep_timer, 0, on_sweep_turn);
+}
+
+static void on_sweep_turn(struct base_timer *t)
+{
+	sweep_slice(container_of(t, struct daemon_subnet, sweep_timer));
+}
+
+void daemon_subnet_sweep(struct daemon_subnet *s)
+{
+	if (daemon_subnet_is_sweeping(s)) {
+		s->mad.sweep_wanted = true;
+		return;
+	}
+	s->mad.sweep_wanted = false;
+	s->swept = 0;
+	if (!s->mad.sa) {
+		end_sweep(s);
+		return;
+	}
+	s->sweep = DAEMON_SWEEP_SM;
+	sm_sweep_begin(s->sm);
+	sweep_slice(s);
+}
+
+/* The SM goes in mid-sweep: the next one's first sweep mends what is left. */
+static void drop_sweep(struct daemon_subnet *s)
+{
+	base_timer_stop(&s->sweep_timer);
+	s->sweep = DAEMON_SWEEP_NONE;
+	s->new_partitions = false;
+	s->other_lid = NULL;
+}
+
 /* ---- taking the subnet over, and giving it up ---- */
 
 /* Time for ports to register their memberships again: they begin at once, and programs that do so
@@ -66,6 +138,7 @@ static void give_up(void *arg)
 	struct daemon_subnet *s = arg;
 
 	base_timer_stop(&s->learn_timer);
+	drop_sweep(s);
 	if (s->mad.sa) {
 		daemon_subnet_mad_forget(&s->mad);
 		sa_free(s->mad.sa);
@@ -132,19 +205,7 @@ static void on_master(void *arg)
 
 bool daemon_subnet_wants_sweep(const struct daemon_subnet *s)
 {
-	return s->mad.sweep_wanted;
-}
-
-int daemon_subnet_sweep(struct daemon_subnet *s)
-{
-	int ret;
-
-	s->mad.sweep_wanted = false;
-	if (!s->mad.sa)
-		return 0;
-	ret = sm_sweep(s->sm);
-	sa_swept(s->mad.sa);
-	return ret;
+	return s->mad.sweep_wanted && !daemon_subnet_is_sweeping(s);
 }
 
 int daemon_subnet_set_partitions(struct daemon_subnet *s, struct partitions *p, char *why,
@@ -160,17 +221,12 @@ int daemon_subnet_set_partitions(struct daemon_subnet *s, struct partitions *p, 
 	return 0;
 }
 
-int daemon_subnet_partitions_changed(struct daemon_subnet *s)
+void daemon_subnet_partitions_changed(struct daemon_subnet *s)
 {
-	int ret;
-
 	if (!s->mad.sa)
-		return 0;
-	ret = daemon_subnet_sweep(s);
-	if (!ret)
-		ret = sa_partitions_changed(s->mad.sa);
-	daemon_ports_tell_states(s->ports);
-	return ret;
+		return;
+	s->new_partitions = true;
+	daemon_subnet_sweep(s);
 }
 
 /* ---- where it is ---- */
@@ -279,11 +335,13 @@ static int change_sm(struct daemon_subnet *s)
 
 static int change_lid(struct daemon_subnet *s, struct fabric_port *p)
 {
-	int ret = sm_change_lid(s->sm, p);
+	int ret = sm_give_other_lid(s->sm, p);
 
-	if (!ret)
-		daemon_port_reset(s->ports, p, IBV_EVENT_LID_CHANGE);
-	return ret;
+	if (ret)
+		return ret;
+	s->other_lid = p;
+	daemon_subnet_sweep(s);
+	return daemon_subnet_result(s);
 }
 
 static int port_event(struct daemon_subnet *s, const struct control_sm_event *request)
@@ -325,8 +383,11 @@ static int sm_event(struct daemon_subnet *s, const struct control_sm_event *requ
 static int serve_sm_event(struct daemon_call *call)
 {
 	struct daemon_subnet *s = call->module;
-	int ret = sm_event(s, call->body);
+	int ret;
 
+	if (daemon_subnet_is_sweeping(s))
+		return DAEMON_SERVE_AGAIN;
+	ret = sm_event(s, call->body);
 	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
 	return ret;
 }

@@ -27,6 +27,17 @@ struct daemon_subnet {
 	struct sm *sm;                 /* NULL unless it is the master */
 	struct daemon_subnet_mad mad;
 	struct base_timer sm_timer, role_timer, learn_timer;
+	/* the sweep that is under way */
+	enum daemon_sweep {
+		DAEMON_SWEEP_NONE,
+		DAEMON_SWEEP_SM,
+		DAEMON_SWEEP_SA,
+	} sweep;
+	struct base_timer sweep_timer;
+	uint32_t sweep_mlid;           /* where the SA goes on */
+	bool new_partitions;           /* the SA's groups are to follow it */
+	struct fabric_port *other_lid; /* the port is told of it; NULL: none */
+	int swept;                     /* the last one's result */
 };
 
 /* Adds the requests to the table; @s is filled in as far as ->ports. */
@@ -37,8 +48,24 @@ void daemon_subnet_init(struct daemon_subnet *s, struct daemon_requests *all);
 int daemon_subnet_start(struct daemon_subnet *s);
 void daemon_subnet_fini(struct daemon_subnet *s);
 
-/* The fabric has changed: if the embedded SM is the master it sweeps. 0, -ENOSPC, -ENOMEM. */
-int daemon_subnet_sweep(struct daemon_subnet *s);
+/*
+ * The fabric has changed: if the embedded SM is the master it sweeps, in slices. Between them the
+ * loop goes on; requests that change the subnet wait (enum daemon_wait). If one is under way,
+ * it is followed by another.
+ */
+void daemon_subnet_sweep(struct daemon_subnet *s);
+
+/* Whether a sweep is under way; if not, ->swept is the last one's result: 0, -ENOSPC, -ENOMEM. */
+static inline bool daemon_subnet_is_sweeping(const struct daemon_subnet *s)
+{
+	return s->sweep != DAEMON_SWEEP_NONE;
+}
+
+/* The status of a request that has had the subnet sweep: the result, or to wait for it. */
+static inline int daemon_subnet_result(const struct daemon_subnet *s)
+{
+	return daemon_subnet_is_sweeping(s) ? DAEMON_REPLY_RESULT : s->swept;
+}
 
 /* Whether a link or the master has changed, so that it has to sweep. */
 bool daemon_subnet_wants_sweep(const struct daemon_subnet *s);
@@ -51,8 +78,7 @@ void daemon_subnet_issm(struct daemon_subnet *s, struct fabric_port *at, bool is
 int daemon_subnet_set_partitions(struct daemon_subnet *s, struct partitions *p, char *why,
                                  size_t len);
 
-/* If the embedded SM is the master, ports and groups become as the partitions say. 0 or -errno:
- * not all. */
-int daemon_subnet_partitions_changed(struct daemon_subnet *s);
+/* If the embedded SM is the master, ports and groups become as the partitions say, by a sweep. */
+void daemon_subnet_partitions_changed(struct daemon_subnet *s);
 
 #endif

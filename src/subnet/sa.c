@@ -324,13 +324,42 @@ void sa_learned(struct sa *sa)
 			base_log_warning(sa, "a group keeps the tables of the last subnet manager");
 }
 
+/* All groups of one MLID; what ends is no longer in the list. */
+static void mlid_swept(struct sa *sa, const struct sa_mlid *m)
+{
+	struct sa_group *g = TAILQ_FIRST(&m->groups), *next;
+
+	for (; g; g = next) {
+		next = TAILQ_NEXT(g, of_mlid);
+		group_swept(sa, g);
+	}
+}
+
+bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
+{
+	/* a tree is made of rows of all switches */
+	const uint32_t cost = 20 * sa->f->n_switches + 1000;
+
+	for (; *mlid < sa->mlids.size && *budget; ++*mlid) {
+		const struct sa_mlid *m = base_idtable_get(&sa->mlids, *mlid);
+
+		if (!m)
+			continue;
+		mlid_swept(sa, m);
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	if (!*budget)
+		return false;
+	sa_reports_swept(sa);
+	*budget = 0;
+	return true;
+}
+
 void sa_swept(struct sa *sa)
 {
-	struct base_hash_node *n = base_hash_walk(&sa->groups, NULL), *next;
+	uint32_t mlid = 0, budget;
 
-	for (; n; n = next) {
-		next = base_hash_walk(&sa->groups, n);
-		group_swept(sa, container_of(n, struct sa_group, node));
-	}
-	sa_reports_swept(sa);
+	do
+		budget = UINT32_MAX;
+	while (!sa_swept_step(sa, &mlid, &budget));
 }

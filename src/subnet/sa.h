@@ -94,6 +94,9 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
  */
 void sa_swept(struct sa *sa);
 
+/* The same in slices, as sm_sweep_step(). *@mlid: 0 at first, then where it goes on. True: done. */
+bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget);
+
 /* The ports have had time to register again after sm_learn(): trees are those of the members that
  * have. */
 void sa_learned(struct sa *sa);

@@ -109,34 +109,108 @@ static bool bring_all_up(struct sm *sm)
 }
 
 /* Compiles the flows again to LIDs whose routes changed. Who set a link down has done its flows. */
-static void follow_tables(struct sm *sm, const uint64_t *changed)
+static void follow_tables(struct sm *sm)
 {
-	for (unsigned w = 0; w < IB_LID_MCAST_FIRST / 64; w++)
-		for (uint64_t lids = changed[w]; lids; lids &= lids - 1)
+	for (unsigned w = 0; w < IB_LID_MCAST_FIRST / 64; w++) {
+		for (uint64_t lids = sm->changed[w]; lids; lids &= lids - 1)
 			fabric_flow_lid_changed(
 			        sm->f, (uint16_t)(w * 64 + (unsigned)__builtin_ctzll(lids)));
+		sm->changed[w] = 0;
+	}
+}
+
+/* ---- sweeps ---- */
+
+void sm_sweep_begin(struct sm *sm)
+{
+	sm->phase = SM_SWEEP_LIDS;
+	sm->swept = 0;
+}
+
+/* Does what is due in this phase. Routes take many steps, all else one. */
+static int do_phase(struct sm *sm, uint32_t *budget)
+{
+	int ret = 0;
+
+	switch (sm->phase) {
+	case SM_SWEEP_LIDS:
+		return sm_lids_give(sm);
+	case SM_SWEEP_LOOK:
+		sm_net_look(&sm->net);
+		sm_trees_look(sm->trees);
+		return 0;
+	case SM_SWEEP_BEGIN_ROUTES:
+		return sm_routes_begin(sm->routes, sm_lids_top(sm), sm->changed);
+	case SM_SWEEP_ROUTES:
+		ret = sm_routes_step(sm->routes, budget);
+		follow_tables(sm);
+		return ret;
+	case SM_SWEEP_PKEYS:
+		return sm_pkeys_write(sm);
+	case SM_SWEEP_PORTS:
+		if (bring_all_up(sm))
+			fabric_flow_all_changed(sm->f);
+		return 0;
+	case SM_SWEEP_TELL:
+		tell_top(sm);
+		tell_sm_lid(sm);
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+/* After a failure, ports still come up, and are told the SM's LID. */
+static enum sm_sweep_phase next_phase(const struct sm *sm)
+{
+	switch (sm->phase) {
+	case SM_SWEEP_TELL:
+		return SM_SWEEP_DONE;
+	case SM_SWEEP_PORTS:
+	case SM_SWEEP_BEGIN_ROUTES:
+		return sm->swept ? SM_SWEEP_TELL : sm->phase + 1;
+	case SM_SWEEP_ROUTES:
+		return sm->swept || sm_routes_are_written(sm->routes) ? SM_SWEEP_TELL
+		                                                      : SM_SWEEP_ROUTES;
+	default:
+		return sm->phase + 1;
+	}
+}
+
+bool sm_sweep_step(struct sm *sm, uint32_t *budget)
+{
+	while (*budget && sm->phase != SM_SWEEP_DONE) {
+		/* looking at all ports takes two lines each */
+		uint32_t cost = 4 * sm->f->n_ib_ports + 4 * sm->net.first[sm->net.n];
+		int ret;
+
+		if (sm->phase == SM_SWEEP_ROUTES)
+			cost = 1;
+		ret = do_phase(sm, budget);
+		*budget -= cost < *budget ? cost : *budget;
+		if (!sm->swept)
+			sm->swept = ret;
+		sm->phase = next_phase(sm);
+	}
+	return sm->phase == SM_SWEEP_DONE;
+}
+
+int sm_sweep_result(const struct sm *sm)
+{
+	return sm->swept;
 }
 
 int sm_sweep(struct sm *sm)
 {
-	uint64_t changed[IB_LID_MCAST_FIRST / 64] = { 0 };
-	int ret = sm_lids_give(sm);
+	uint32_t budget;
 
-	sm_net_look(&sm->net);
-	sm_trees_look(sm->trees);
-	if (!ret)
-		ret = sm_routes_sweep(sm->routes, sm_lids_top(sm), changed);
-	if (!ret)
-		ret = sm_pkeys_write(sm);
-	if (bring_all_up(sm))
-		fabric_flow_all_changed(sm->f);
-	else
-		follow_tables(sm, changed);
-	tell_top(sm);
-	tell_sm_lid(sm);
+	sm_sweep_begin(sm);
+	do
+		budget = UINT32_MAX;
+	while (!sm_sweep_step(sm, &budget));
 	base_log_debug(sm, "swept %u switches and %u HCA ports: %s", sm->net.n, sm->f->n_ib_ports,
-	               strerror(-ret));
-	return ret;
+	               strerror(-sm->swept));
+	return sm->swept;
 }
 
 static void forget_lid(struct sm *sm, uint16_t lid)
@@ -146,7 +220,7 @@ static void forget_lid(struct sm *sm, uint16_t lid)
 			fabric_lft_set(sm->net.sw[i], lid, FABRIC_LFT_NONE);
 }
 
-int sm_change_lid(struct sm *sm, struct fabric_port *port)
+int sm_give_other_lid(struct sm *sm, struct fabric_port *port)
 {
 	uint16_t old = port->lid;
 	int ret = sm_lids_change(sm, port);
@@ -158,7 +232,14 @@ int sm_change_lid(struct sm *sm, struct fabric_port *port)
 		fabric_flow_lid_changed(sm->f, (uint16_t)(old + i));
 		fabric_flow_lid_changed(sm->f, (uint16_t)(port->lid + i));
 	}
-	return sm_sweep(sm);
+	return 0;
+}
+
+int sm_change_lid(struct sm *sm, struct fabric_port *port)
+{
+	int ret = sm_give_other_lid(sm, port);
+
+	return ret ? ret : sm_sweep(sm);
 }
 
 void sm_set_partitions(struct sm *sm, const struct partitions *p)

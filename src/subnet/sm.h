@@ -45,8 +45,24 @@ void sm_free(struct sm *sm);
  */
 int sm_sweep(struct sm *sm);
 
-/* Gives @port another LID, and sweeps. Returns as sm_sweep(). */
+/*
+ * The same in slices. A step spends some of @budget, about as many table entries, and ends when it
+ * is 0 or the sweep is done (true). In between all else may be used, and the fabric may change; but
+ * no switch may die. The sweep sees links as they were when it looked, in its first steps: who
+ * changes one later has another sweep done after it. For each LID the routes of all switches are
+ * written in one step, and the flows to it follow in the same step: packets always go by its old
+ * routes or by its new ones, so never round in circles, and where no route changes they go on as
+ * before. Multicast tables are not touched before sa_swept(). Beginning anew gives the present
+ * sweep up.
+ */
+void sm_sweep_begin(struct sm *sm);
+bool sm_sweep_step(struct sm *sm, uint32_t *budget);
+int sm_sweep_result(const struct sm *sm);
+
+/* Gives @port another LID, and sweeps; or leaves the sweep, which is due, to the caller. Return as
+ * sm_sweep(). */
 int sm_change_lid(struct sm *sm, struct fabric_port *port);
+int sm_give_other_lid(struct sm *sm, struct fabric_port *port);
 
 /*
  * Sets the partitions: the next sweep writes the P_Keys, and an SA that is made later has the

@@ -425,30 +425,6 @@ static bool has_tables(const struct sm_net *net)
 	return false;
 }
 
-static int route_all(struct sm_routes *r)
-{
-	unsigned n = r->net->n;
-	int ret = 0;
-
-	r->keep = !r->net->came_up && !r->fresh;
-	if (r->updn)
-		sm_updn_rank(r->updn);
-	sm_load_clear(r);
-	sm_fresh_begin(r);
-	for (unsigned i = 0; i < n && r->keep && !ret; i++) {
-		ret = turn_to(r, i);
-		sm_load_count(r, i, 1, false);
-	}
-	for (unsigned i = 0; i < n && !ret; i++) {
-		ret = turn_to(r, i);
-		if (r->keep)
-			sm_load_count(r, i, -1, false);
-		if (!ret)
-			ret = route_towards(r, i);
-	}
-	return ret;
-}
-
 /* Whether a path from the link's end to @root crossed the link. */
 static bool was_used(struct sm_routes *r, unsigned root, const struct sm_down *down)
 {
@@ -527,22 +503,86 @@ static int repair_towards(struct sm_routes *r, unsigned root)
 	return ret;
 }
 
-int sm_routes_sweep(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64])
+/* All paths are chosen: anew, or those that cannot be kept. */
+static void begin_all(struct sm_routes *r)
+{
+	r->keep = !r->net->came_up && !r->fresh;
+	if (r->updn)
+		sm_updn_rank(r->updn);
+	sm_load_clear(r);
+	r->phase = r->keep ? SM_ROUTES_COUNT : SM_ROUTES_ALL;
+}
+
+int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64])
 {
 	int ret = 0;
 
 	r->changed = changed;
+	r->next = 0;
+	r->phase = SM_ROUTES_DONE;
 	r->fresh = !has_tables(r->net);
 	ret = grow_tables(r, top);
-	if (ret)
+	if (ret || (r->ftree && sm_ftree_route(r->ftree, &ret)))
 		return ret;
-	if (r->ftree && sm_ftree_route(r->ftree, &ret))
-		return ret;
-	if (!r->net->little_changed || r->updn || !r->has_all_rows)
-		return route_all(r);
+	if (!r->net->little_changed || r->updn || !r->has_all_rows) {
+		begin_all(r);
+		return 0;
+	}
+	r->phase = SM_ROUTES_REPAIR;
 	r->keep = true;
 	r->lead = NULL;
-	for (unsigned i = 0; i < r->net->n && !ret; i++)
-		ret = repair_towards(r, i);
+	return 0;
+}
+
+/* Routes all switches to one more root. 0 or -ENOMEM. */
+static int next_root(struct sm_routes *r)
+{
+	unsigned root = r->next++;
+	int ret = 0;
+
+	if (r->phase == SM_ROUTES_REPAIR)
+		return repair_towards(r, root);
+	ret = turn_to(r, root);
+	if (ret)
+		return ret;
+	if (r->phase == SM_ROUTES_COUNT) {
+		sm_load_count(r, root, 1, false);
+		return 0;
+	}
+	if (r->keep)
+		sm_load_count(r, root, -1, false);
+	return route_towards(r, root);
+}
+
+/* What a root costs, roughly, in table entries. */
+static uint32_t cost_of(const struct sm_routes *r)
+{
+	if (r->phase == SM_ROUTES_REPAIR)
+		return 4 * r->n_lids + r->net->n_down + 16;
+	return r->net->n * (r->n_lids + 2) * (r->keep ? 4 : 1);
+}
+
+bool sm_routes_are_written(const struct sm_routes *r)
+{
+	return r->phase == SM_ROUTES_DONE;
+}
+
+int sm_routes_step(struct sm_routes *r, uint32_t *budget)
+{
+	int ret = 0;
+
+	sm_fresh_begin(r); /* somebody else may have written, and made a table longer */
+	while (!ret && *budget && r->phase != SM_ROUTES_DONE) {
+		if (r->next < r->net->n) {
+			uint32_t cost;
+
+			ret = next_root(r);
+			cost = cost_of(r);
+			*budget -= cost < *budget ? cost : *budget;
+			continue;
+		}
+		r->phase = r->phase == SM_ROUTES_COUNT ? SM_ROUTES_ALL : SM_ROUTES_DONE;
+		r->next = 0;
+	}
 	return ret;
 }

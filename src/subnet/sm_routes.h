@@ -52,6 +52,14 @@ struct sm_table {
 	uint32_t size;
 };
 
+/* What a sweep does for one root after the other. */
+enum sm_routes_phase {
+	SM_ROUTES_DONE,
+	SM_ROUTES_COUNT,  /* counts the loads by the present paths */
+	SM_ROUTES_ALL,    /* chooses all paths */
+	SM_ROUTES_REPAIR, /* those that a failure has changed */
+};
+
 struct sm_routes {
 	struct sm_net *net;
 	struct sm_table *table; /* by switch; while all paths are chosen anew */
@@ -64,8 +72,10 @@ struct sm_routes {
 	uint16_t *hops;  /* the row of the present root: distances to it */
 	unsigned *order; /* the switches, the farthest from the present root first */
 	unsigned *start; /* scratch */
-	bool keep;       /* paths that are still shortest are kept */
-	bool fresh;      /* no switch had a table before this sweep */
+	enum sm_routes_phase phase;
+	unsigned next; /* root of the phase */
+	bool keep;     /* paths that are still shortest are kept */
+	bool fresh;    /* no switch had a table before this sweep */
 	struct sm_leads leads;
 	const uint64_t *lead; /* the present root's bits; unless paths are kept */
 	uint64_t *changed;

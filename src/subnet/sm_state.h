@@ -44,6 +44,17 @@ struct sm_net {
 	struct sm_known_port *known;
 };
 
+enum sm_sweep_phase {
+	SM_SWEEP_DONE,
+	SM_SWEEP_LIDS,
+	SM_SWEEP_LOOK,
+	SM_SWEEP_PKEYS,
+	SM_SWEEP_PORTS, /* before routes, which may lead over links that have just come up */
+	SM_SWEEP_BEGIN_ROUTES,
+	SM_SWEEP_ROUTES,
+	SM_SWEEP_TELL,
+};
+
 struct sm {
 	struct fabric *f;
 	struct sm_ops ops;
@@ -55,6 +66,9 @@ struct sm {
 	uint64_t lids[IB_LID_MCAST_FIRST / 64]; /* in use */
 	bool learning;                          /* sm_learn() */
 	uint64_t earlier[SM_MLID_WORDS];        /* MLIDs that had tables then */
+	enum sm_sweep_phase phase;
+	int swept;                                 /* the sweep's result */
+	uint64_t changed[IB_LID_MCAST_FIRST / 64]; /* LIDs whose flows have to follow */
 	unsigned home, told_home; /* the SM's port, and the one last written to PortInfo */
 };
 
@@ -96,11 +110,15 @@ int sm_routes_new(struct sm_routes **r, struct sm_net *net);
 void sm_routes_free(struct sm_routes *r);
 
 /*
- * Writes the routes to all LIDs, the highest of which is @top, to the switches, over the links that
- * are up. Sets the bit of each LID in @changed whose route in some switch has changed. Returns 0 or
- * -ENOMEM.
+ * Begins to write the routes to all LIDs, the highest of which is @top, to the switches, over the
+ * links that are up. Each step spends some of @budget, in table entries, and ends when it is 0 or
+ * all are written: then sm_routes_are_written(). It writes the routes of all switches to one LID in
+ * one step, so between steps packets for a LID go either by its old routes or by its new ones. Sets
+ * the bit of each LID in @changed whose route in some switch has changed. Return 0 or -ENOMEM.
  */
-int sm_routes_sweep(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
+int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
+int sm_routes_step(struct sm_routes *r, uint32_t *budget);
+bool sm_routes_are_written(const struct sm_routes *r);
 
 /* ---- sm_updn.c ---- */
 

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sweeps in slices: random failures and repairs on several topologies, and after each slice what
+ * packets must never see. None goes round in circles; whoever was reached by the old routes and is
+ * by the new ones is reached in between; a group that no failure touched has all that is sent to
+ * it; flows are what a fresh walk finds. In the end all is as after a sweep in one piece.
+ */
+#include "base/util.h"
+#include "fabric/link.h"
+#include "fabric/mcast_path.h"
+#include "fabric/testing.h"
+#include "subnet/sm.h"
+
+#define MAX_HOSTS 64
+#define MLID      0xC005
+#define GROUP     6
+#define N_FLOWS   32
+#define STEPS     40
+#define SLICE     60 /* table entries: a root at a time */
+
+struct env {
+	struct fabric *f;
+	struct sm *sm;
+	unsigned n, seed;
+	struct sm_member member[GROUP];
+	struct fabric_flow *flow[N_FLOWS];
+	bool reached[MAX_HOSTS];
+};
+
+static void no_wake(void *arg, unsigned ms)
+{
+	(void)arg;
+	(void)ms;
+}
+
+static unsigned roll(struct env *e, unsigned n)
+{
+	return (unsigned)rand_r(&e->seed) % n;
+}
+
+/* Hosts 0 to n-1 in turn on the switches of a random graph. */
+static void plan_random(struct fabric_plan *plan, unsigned seed)
+{
+	unsigned sw[12], used[12] = { 0 };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sw); i++)
+		sw[i] = (unsigned)fabric_plan_add_switch(plan, NULL, 36);
+	for (unsigned i = 0; i < 40; i++) {
+		unsigned a = i < 11 ? i + 1 : (unsigned)rand_r(&seed) % 12;
+		unsigned b =
+		        i < 11 ? (unsigned)rand_r(&seed) % (i + 1) : (unsigned)rand_r(&seed) % 12;
+
+		if (a != b)
+			assert_int_equal(
+			        fabric_plan_link(plan, (struct fabric_plan_end){ sw[a], ++used[a] },
+			                         (struct fabric_plan_end){ sw[b], ++used[b] },
+			                         FABRIC_RATE_DEFAULT),
+			        0);
+	}
+	for (unsigned i = 0; i < 24; i++) {
+		int host = fabric_plan_add_host(plan, NULL);
+		int hca = fabric_plan_add_hca(plan, (unsigned)host, 1);
+
+		assert_int_equal(
+		        fabric_plan_link(plan, (struct fabric_plan_end){ sw[i % 9], ++used[i % 9] },
+		                         (struct fabric_plan_end){ (unsigned)hca, 1 },
+		                         FABRIC_RATE_DEFAULT),
+		        0);
+	}
+}
+
+static struct env *start(unsigned topology, const char *routing)
+{
+	const struct fabric_fat_tree tree = { topology == 0 ? 2 : 3, topology == 0 ? 6 : 4, 0 };
+	const struct sm_ops ops = { .wake = no_wake };
+	struct env *e = calloc(1, sizeof(*e));
+	const struct ib_gid mgid = testing_mgid(1);
+	struct shm_settings settings;
+	struct fabric_plan plan;
+	char why[160];
+	int node;
+
+	fabric_settings_default(&settings);
+	assert_int_equal(fabric_settings_set(&settings, "routing", routing, false), 0);
+	fabric_plan_init(&plan);
+	if (topology < 2)
+		assert_int_equal(fabric_plan_fat_tree(&plan, &tree, why, sizeof(why)), 0);
+	else
+		plan_random(&plan, topology);
+	assert_int_equal(fabric_plan_finish(&plan, &node, why, sizeof(why)), 0);
+	e->f = testing_build(&plan, &settings);
+	e->seed = topology + 1;
+	e->n = e->f->n_hca_ports;
+	assert_in_range(e->n, GROUP, MAX_HOSTS);
+	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	for (unsigned i = 0; i < e->n; i++)
+		testing_qp(e->f, 10 + i, e->f->hca_port[i]);
+	for (unsigned i = 0; i < GROUP; i++) {
+		unsigned host = i * e->n / GROUP;
+
+		e->member[i] = (struct sm_member){ e->f->hca_port[host], true };
+		assert_int_equal(fabric_attach_add(e->f, e->f->hca_port[host]->node->hca, 10 + host,
+		                                   &mgid, MLID),
+		                 0);
+	}
+	assert_int_equal(sm_route_mcast(e->sm, MLID, e->member, GROUP), 0);
+	for (unsigned i = 0; i < N_FLOWS; i++) {
+		unsigned from = i * 7 % e->n, to = i * 11 % e->n;
+
+		e->flow[i] =
+		        i % 4 ? testing_flow(e->f, e->f->hca_port[from], 10 + from,
+		                             e->f->hca_port[to]->lid, NULL)
+		              : testing_flow(e->f, e->member[i % GROUP].port,
+		                             10 + e->member[i % GROUP].port->index, MLID, &mgid);
+	}
+	return e;
+}
+
+static void stop(struct env *e)
+{
+	sm_free(e->sm);
+	fabric_free(e->f);
+	free(e);
+}
+
+/* Follows the tables. Whether packets get there; fails if they go round in circles. */
+static bool delivers(const struct env *e, const struct fabric_port *from, uint16_t lid)
+{
+	const struct fabric_port *at = from;
+
+	if (from->lid == lid)
+		return true;
+	for (unsigned hops = 0; fabric_port_carries(at); hops++) {
+		uint8_t out;
+
+		assert_in_range(hops, 0, e->f->n_switches);
+		at = at->peer;
+		if (at->node->type == FABRIC_HCA)
+			return at->lid == lid;
+		out = fabric_lft_get(at->node, lid);
+		if (!out || out > at->node->n_ports)
+			return false;
+		at = &at->node->port[out];
+	}
+	return false;
+}
+
+static void note_pairs(const struct env *e, bool pair[MAX_HOSTS][MAX_HOSTS])
+{
+	for (unsigned a = 0; a < e->n; a++)
+		for (unsigned b = 0; b < e->n; b++)
+			pair[a][b] = delivers(e, e->f->hca_port[a], e->f->hca_port[b]->lid);
+}
+
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
+{
+	(void)arg;
+	(void)out;
+	(void)in;
+	(void)vl;
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	((struct env *)arg)->reached[hca->index] = true;
+}
+
+/* Whether what member @i sends reaches all members. */
+static bool reaches_group(struct env *e, unsigned i)
+{
+	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = e };
+	bool all = true;
+
+	memset(e->reached, 0, sizeof(e->reached));
+	fabric_walk_multicast(e->f, e->member[i].port, MLID, &w);
+	for (unsigned k = 0; k < GROUP; k++)
+		all &= e->reached[e->member[k].port->index];
+	return all;
+}
+
+/* What flows list is what a fresh walk finds. */
+static void assert_flows_follow(struct env *e)
+{
+	uint32_t n[N_FLOWS];
+
+	for (unsigned i = 0; i < N_FLOWS; i++)
+		n[i] = testing_receivers(e->f, e->flow[i]);
+	fabric_flow_all_changed(e->f);
+	for (unsigned i = 0; i < N_FLOWS; i++)
+		assert_int_equal(testing_receivers(e->f, e->flow[i]), n[i]);
+}
+
+/* A link or a switch fails, or returns; nothing else is done. */
+static void change(struct env *e)
+{
+	struct fabric_node *sw = sm_switch(e->sm, roll(e, e->f->n_switches));
+	struct fabric_port *p = &sw->port[1 + roll(e, sw->n_ports)];
+
+	if (!roll(e, 6)) {
+		fabric_switch_set(e->f, sw, sw->dead);
+		return;
+	}
+	if (p->peer)
+		fabric_link_set(e->f, p, p->cut);
+}
+
+/* Links alone: they may, in mid-sweep. */
+static void change_link(struct env *e)
+{
+	struct fabric_node *sw = sm_switch(e->sm, roll(e, e->f->n_switches));
+	struct fabric_port *p = &sw->port[1 + roll(e, sw->n_ports)];
+
+	if (p->peer)
+		fabric_link_set(e->f, p, p->cut);
+}
+
+static void assert_lids_are_kept(const struct env *e, const uint16_t *lid)
+{
+	for (unsigned i = 0; i < e->n; i++)
+		assert_int_equal(e->f->hca_port[i]->lid, lid[i]);
+}
+
+static void sweep_checked(struct env *e)
+{
+	static bool before[MAX_HOSTS][MAX_HOSTS], middle[64][MAX_HOSTS][MAX_HOSTS],
+	        after[MAX_HOSTS][MAX_HOSTS];
+	bool group[GROUP];
+	unsigned slices = 0;
+	uint32_t budget;
+	bool done;
+
+	note_pairs(e, before);
+	for (unsigned i = 0; i < GROUP; i++)
+		group[i] = reaches_group(e, i);
+	sm_sweep_begin(e->sm);
+	do {
+		budget = SLICE;
+		done = sm_sweep_step(e->sm, &budget);
+		note_pairs(e, slices < 64 ? middle[slices++] : after);
+		for (unsigned i = 0; i < GROUP; i++)
+			assert_true(!group[i] || reaches_group(e, i));
+		assert_flows_follow(e);
+	} while (!done);
+	assert_int_equal(sm_sweep_result(e->sm), 0);
+	assert_in_range(slices, 8, 64);
+	note_pairs(e, after);
+	for (unsigned s = 0; s < slices; s++)
+		for (unsigned a = 0; a < e->n; a++)
+			for (unsigned b = 0; b < e->n; b++)
+				assert_true(!before[a][b] || !after[a][b] || middle[s][a][b]);
+}
+
+static void whoever_is_reached_before_and_after_is_reached_in_mid_sweep(void **state)
+{
+	static const char *const routing[] = { "minhop", "updn", "ftree" };
+
+	(void)state;
+	for (unsigned topology = 0; topology < 6; topology++) {
+		struct env *e = start(topology, routing[topology % 4 == 3 ? 1 : 0]);
+
+		for (unsigned step = 0; step < STEPS; step++) {
+			change(e);
+			sweep_checked(e);
+			if (sm_mcast_is_stale(e->sm, MLID))
+				sm_route_mcast(e->sm, MLID, e->member, GROUP);
+		}
+		stop(e);
+	}
+}
+
+/* What another sweep in one piece, or another SM that begins now, would make of the fabric. */
+static void a_sweep_in_slices_ends_as_one_in_one_piece(void **state)
+{
+	(void)state;
+	for (unsigned topology = 0; topology < 4; topology++) {
+		struct env *a = start(topology, "minhop"), *b = start(topology, "minhop");
+
+		for (unsigned step = 0; step < STEPS; step++) {
+			uint32_t budget = SLICE;
+
+			change(a);
+			change(b);
+			sm_sweep_begin(a->sm);
+			while (!sm_sweep_step(a->sm, &budget))
+				budget = SLICE;
+			assert_int_equal(sm_sweep(b->sm), 0);
+			for (unsigned i = 0; i < a->f->n_switches; i++)
+				for (unsigned lid = 1; lid < 200; lid++)
+					assert_int_equal(
+					        fabric_lft_get(sm_switch(a->sm, i), (uint16_t)lid),
+					        fabric_lft_get(sm_switch(b->sm, i), (uint16_t)lid));
+		}
+		stop(a);
+		stop(b);
+	}
+}
+
+/* Links fail and return in mid-sweep, a sweep begins anew before the last one was done, somebody
+ * writes tables: the sweep after all that finds everything in order. */
+static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
+{
+	(void)state;
+	for (unsigned topology = 0; topology < 6; topology++) {
+		struct env *e = start(topology, topology == 3 ? "updn" : "minhop");
+		static bool pair[MAX_HOSTS][MAX_HOSTS];
+		uint16_t lid[MAX_HOSTS];
+
+		for (unsigned i = 0; i < e->n; i++)
+			lid[i] = e->f->hca_port[i]->lid;
+		for (unsigned step = 0; step < 4 * STEPS; step++) {
+			uint32_t budget = 1 + roll(e, SLICE);
+
+			if (!roll(e, 20))
+				sm_sweep_begin(e->sm);
+			if (!roll(e, 8))
+				change_link(e);
+			if (!roll(e, 8)) /* beyond all that there is, so that the table grows */
+				fabric_lft_set(sm_switch(e->sm, roll(e, e->f->n_switches)),
+				               (uint16_t)(300 + 64 * step), 1);
+			if (sm_sweep_step(e->sm, &budget))
+				sm_sweep_begin(e->sm);
+		}
+		for (unsigned i = 0; i < e->f->n_switches; i++)
+			for (unsigned k = 1; k <= sm_switch(e->sm, i)->n_ports; k++)
+				if (sm_switch(e->sm, i)->port[k].cut)
+					fabric_link_set(e->f, &sm_switch(e->sm, i)->port[k], true);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		note_pairs(e, pair);
+		for (unsigned a = 0; a < e->n; a++)
+			for (unsigned b = 0; b < e->n; b++)
+				assert_true(pair[a][b]);
+		assert_lids_are_kept(e, lid);
+		assert_flows_follow(e);
+		stop(e);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whoever_is_reached_before_and_after_is_reached_in_mid_sweep),
+		cmocka_unit_test(a_sweep_in_slices_ends_as_one_in_one_piece),
+		cmocka_unit_test(changes_in_mid_sweep_are_the_next_sweeps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
