@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Asks an interface of IPoIB in connected mode for connections (RFC 4755), as no interface does:
+ * asker bad|many|garbage GID QPN, the interface's.
+ *
+ *	bad      requests that break a rule: each is refused
+ *	many     many connections: each is made, and the oldest are ended meanwhile
+ *	garbage  on one after the other, messages that are no packets, and one that is too long
+ */
+#include <arpa/inet.h>
+#include <endian.h>
+#include <infiniband/ib.h>
+#include <rdma/rdma_cma.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MANY     400
+#define BYTES    70000
+#define MESSAGES 200
+#define ROUNDS   3
+#define RC_BYTES 65524
+#define CHECK(what)                                            \
+	do {                                                   \
+		if (!(what)) {                                 \
+			fprintf(stderr, "asker: %s\n", #what); \
+			exit(1);                               \
+		}                                              \
+	} while (0)
+
+static struct rdma_event_channel *channel;
+static struct sockaddr_ib victim = { .sib_family = AF_IB, .sib_sid_mask = UINT64_MAX };
+static unsigned disconnected;
+static char memory[BYTES];
+
+/* The next event that is not the end of some other connection. */
+static enum rdma_cm_event_type next_event(const struct rdma_cm_id *id)
+{
+	enum rdma_cm_event_type type;
+	struct rdma_cm_event *event;
+	bool ours;
+
+	do {
+		CHECK(!rdma_get_cm_event(channel, &event));
+		type = event->event;
+		ours = event->id == id;
+		disconnected += type == RDMA_CM_EVENT_DISCONNECTED;
+		CHECK(ours || type == RDMA_CM_EVENT_DISCONNECTED);
+		rdma_ack_cm_event(event);
+	} while (!ours);
+	return type;
+}
+
+/* An identifier with a route to the victim. */
+static struct rdma_cm_id *resolve(void)
+{
+	struct rdma_cm_id *id;
+
+	CHECK(!rdma_create_id(channel, &id, NULL, RDMA_PS_IB));
+	CHECK(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&victim, 10000));
+	CHECK(next_event(id) == RDMA_CM_EVENT_ADDR_RESOLVED);
+	CHECK(!rdma_resolve_route(id, 10000));
+	CHECK(next_event(id) == RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return id;
+}
+
+struct data {
+	uint32_t qpn, bytes; /* big endian */
+};
+
+/* Asks; what the interface says to it. Without a queue pair of its own it names @qpn. */
+static enum rdma_cm_event_type ask(struct rdma_cm_id *id, uint32_t qpn, const struct data *data)
+{
+	struct rdma_conn_param param = { .private_data = data,
+		                         .private_data_len = data ? sizeof(*data) : 0,
+		                         .qp_num = qpn };
+
+	CHECK(!rdma_connect(id, &param));
+	return next_event(id);
+}
+
+static void bad(uint32_t qpn)
+{
+	const struct data all[] = {
+		{ htobe32(qpn), 0 },
+		{ htobe32(qpn), htobe32(4) },
+		{ htobe32(qpn), htobe32(1283) },
+		{ htobe32(0), htobe32(RC_BYTES) },
+		{ htobe32(1), htobe32(RC_BYTES) },
+		{ htobe32(0xFFFFFF), htobe32(RC_BYTES) },
+	};
+	struct rdma_cm_id *id;
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		id = resolve();
+		CHECK(ask(id, 0x100000 + i, &all[i]) == RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(id);
+	}
+	id = resolve();
+	CHECK(ask(id, 0x100100, NULL) == RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(id);
+	/* nobody listens for another queue pair */
+	victim.sib_sid = htobe64(be64toh(victim.sib_sid) ^ 0x800000);
+	id = resolve();
+	CHECK(ask(id, 0x100101, &(struct data){ htobe32(2), htobe32(RC_BYTES) }) ==
+	      RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(id);
+}
+
+static void many(uint32_t qpn)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		const struct data data = { htobe32(qpn + i % 3), htobe32(RC_BYTES) };
+		struct rdma_cm_id *id = resolve();
+
+		CHECK(ask(id, 0x200000 + i, &data) == RDMA_CM_EVENT_CONNECT_RESPONSE);
+		CHECK(!rdma_establish(id));
+	}
+}
+
+/* Sends messages of random bytes, then a long one, after which the connection is no more. */
+static void send_garbage(struct rdma_cm_id *id, struct ibv_mr *mr)
+{
+	struct ibv_wc wc = { .status = IBV_WC_SUCCESS };
+
+	for (unsigned i = 0; i <= MESSAGES; i++) {
+		unsigned bytes = i < MESSAGES ? (unsigned)rand() % (i % 2 ? 40 : 65536) : BYTES;
+		struct ibv_sge sge = { (uintptr_t)memory, bytes, mr->lkey };
+		struct ibv_send_wr wr = { .sg_list = &sge,
+			                  .num_sge = 1,
+			                  .opcode = IBV_WR_SEND,
+			                  .send_flags = IBV_SEND_SIGNALED },
+		                   *failed;
+
+		memory[0] = i % 3 ? 0x08 : (char)0x86;
+		memory[1] = (char)(i % 3 == 1 ? 0x00 : i % 3 == 2 ? 0x06 : 0xDD);
+		memory[4] = (char)(i % 3 ? 0x45 : 0x60);
+		CHECK(!ibv_post_send(id->qp, &wr, &failed));
+		while (!ibv_poll_cq(id->send_cq, 1, &wc))
+			;
+		CHECK((wc.status == IBV_WC_SUCCESS) == (i < MESSAGES));
+	}
+}
+
+static void garbage(uint32_t qpn)
+{
+	const struct data data = { htobe32(qpn), htobe32(RC_BYTES) };
+
+	for (unsigned i = 0; i < sizeof(memory); i++)
+		memory[i] = (char)rand();
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 1, 1, 1, 0 } };
+		struct rdma_cm_id *id = resolve();
+		struct ibv_mr *mr = ibv_reg_mr(id->pd, memory, sizeof(memory), 0);
+
+		CHECK(mr && !rdma_create_qp(id, NULL, &init));
+		CHECK(ask(id, 0, &data) == RDMA_CM_EVENT_ESTABLISHED);
+		send_garbage(id, mr);
+		CHECK(next_event(id) == RDMA_CM_EVENT_DISCONNECTED);
+		rdma_destroy_qp(id);
+		ibv_dereg_mr(mr);
+		rdma_destroy_id(id);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t qpn;
+
+	CHECK(argc == 4);
+	qpn = (uint32_t)atoi(argv[3]);
+	CHECK(inet_pton(AF_INET6, argv[2], &victim.sib_addr) == 1);
+	victim.sib_sid = htobe64(0x1000000000000000 | qpn);
+	CHECK((channel = rdma_create_event_channel()));
+	if (!strcmp(argv[1], "bad"))
+		bad(qpn);
+	else if (!strcmp(argv[1], "many"))
+		many(qpn);
+	else
+		garbage(qpn);
+	printf("%s: done, %u were ended\n", argv[1], disconnected);
+	return 0;
+}

@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A program on h3 asks h1's interface for connections as no interface does (asker.c): with bad private
+# data, hundreds of times, and to send what is no packet. h1 and h2 talk on by theirs, and h1 keeps
+# few of h3's.
+
+. "${0%/*}/lab.sh"
+
+lab_up 3
+mode=connected
+held_interface h1
+held_interface h2
+
+pings 3 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
+expect 0 '1 1 2' status h1 "s['n_outgoing'], s['n_incoming'], s['counters']['connections_made']"
+
+# ask WHAT: of h1, while it talks to h2
+ask()
+{
+	start "$1" h3 "$programs_dir/ipoib.asker" "$1" "$(status h1 "s['gid']")" "$(status h1 "s['qpn']")"
+	pings 50 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
+	pings 50 h2 -i 0.01 192.0.2.1
+	wait_ended "$1" 0
+}
+count()
+{
+	status h1 "s['counters']['$1']"
+}
+
+ask bad
+expect 0 7 count connections_refused
+expect 0 '1 1' status h1 "s['n_outgoing'], s['n_incoming']"
+
+ask many
+expect_said many 'many: done, 3[89][0-9] were ended'
+[ "$(status h1 "s['n_incoming']")" -le 9 ] || complain "$(status h1 "s['n_incoming']") connections"
+alone()
+{
+	[ "$(status h1 "s['n_outgoing'], s['n_incoming']")" = '1 1' ]
+}
+wait_until "those of a program that has ended are gone" alone
+
+ask garbage
+wait_until "they are gone" alone
+[ "$(count short_packets)" -ge 100 ] && [ "$(count unknown_types)" -eq 0 ] ||
+	complain "$(status h1 "s['counters']")"
+
+# the same connection as ever
+expect 0 connected status h1 "*[n['mode'] for n in s['neighbours'] if n['ip'] == '192.0.2.2']"
+expect 0 '1 1' status h1 "s['n_outgoing'], s['n_incoming']"
