@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Asks an interface of IPoIB in connected mode for connections (RFC 4755), as no interface does:
- * asker bad|many|garbage GID QPN, the interface's.
+ * asker bad|many|garbage GID QPN, the interface's. Or is asked, in place of an interface that has
+ * had this GID and queue pair: asker posing GID QPN.
  *
  *	bad      requests that break a rule: each is refused
  *	many     many connections: each is made, and the oldest are ended meanwhile
  *	garbage  on one after the other, messages that are no packets, and one that is too long
+ *	posing   accepts twice: with bad private data, which the other end refuses; and as one that
+ *	         receives messages of 2004 bytes, of which it takes none
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -164,6 +167,48 @@ static void garbage(uint32_t qpn)
 	}
 }
 
+/* The next request. */
+static struct rdma_cm_id *next_request(void)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	CHECK(!rdma_get_cm_event(channel, &event));
+	CHECK(event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = event->id;
+	rdma_ack_cm_event(event);
+	return id;
+}
+
+static void accept_with(struct rdma_cm_id *id, uint32_t qpn, uint32_t bytes)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	const struct data data = { htobe32(qpn), htobe32(bytes) };
+	struct rdma_conn_param param = { .private_data = &data, .private_data_len = sizeof(data) };
+
+	CHECK(!rdma_create_qp(id, NULL, &init));
+	CHECK(!rdma_accept(id, &param));
+}
+
+static void pose(uint32_t qpn)
+{
+	struct rdma_cm_id *listener, *id;
+
+	CHECK(!rdma_create_id(channel, &listener, NULL, RDMA_PS_IB));
+	CHECK(!rdma_bind_addr(listener, (struct sockaddr *)&victim));
+	CHECK(!rdma_listen(listener, 0));
+	printf("listens\n");
+	id = next_request();
+	accept_with(id, qpn, 3);
+	CHECK(next_event(id) == RDMA_CM_EVENT_REJECTED);
+	printf("was refused\n");
+	id = next_request();
+	accept_with(id, qpn, 2004);
+	CHECK(next_event(id) == RDMA_CM_EVENT_ESTABLISHED);
+	printf("is connected\n");
+	CHECK(next_event(id) == RDMA_CM_EVENT_DISCONNECTED);
+}
+
 int main(int argc, char **argv)
 {
 	uint32_t qpn;
@@ -177,6 +222,8 @@ int main(int argc, char **argv)
 		bad(qpn);
 	else if (!strcmp(argv[1], "many"))
 		many(qpn);
+	else if (!strcmp(argv[1], "posing"))
+		pose(qpn);
 	else
 		garbage(qpn);
 	printf("%s: done, %u were ended\n", argv[1], disconnected);

@@ -49,3 +49,24 @@ wait_until "they are gone" alone
 # the same connection as ever
 expect 0 connected status h1 "*[n['mode'] for n in s['neighbours'] if n['ip'] == '192.0.2.2']"
 expect 0 '1 1' status h1 "s['n_outgoing'], s['n_incoming']"
+
+# ---- h3's interface is gone, and another listens in its place
+interface h3
+pings 1 h1 -s 60000 192.0.2.3
+gid=$(status h1 "*[n['gid'] for n in s['neighbours'] if n['ip'] == '192.0.2.3']")
+qpn=$(status h1 "*[n['qpn'] for n in s['neighbours'] if n['ip'] == '192.0.2.3']")
+{ kill -9 "${pid[ib0-h3]}" && wait_ended ib0-h3 137; } 2> /dev/null
+start posing h3 "$programs_dir/ipoib.asker" posing "$gid" "$qpn"
+wait_said posing listens
+tell()
+{
+	on h1 ping -n -q -c 1 -W 0.1 192.0.2.3 > /dev/null
+	says posing "$1"
+}
+wait_until "what it offers is refused" tell 'was refused'
+wait_until "it is asked again" tell 'is connected'
+expect 1 '*mtu*2000*' on h1 ping -n -c 1 -W 0.1 -M 'do' -s 60000 192.0.2.3
+launch_on flood h1 ping -n -q -f -c 5000 -w 10 192.0.2.3
+pings 50 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
+wait_ended posing 0 # it took nothing, so h1 has disconnected
+pings 50 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
