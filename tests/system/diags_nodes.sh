@@ -53,3 +53,10 @@ expect 0 "GID fe80::275:6d00:0:501 LID start 0x$(printf %x "$lid") end 0x$(print
 expect 0 "GID fe80::275:6d00:0:501*" umbel exec h5 -- ibaddr
 expect 0 "LID start $lid end $lid" umbel exec h1 -- ibaddr -L "$lid"
 [ "$guid" = 0x02756d0000000500 ] || complain "the GUID is $guid"
+
+# vendstat wants MADs of one vendor's chips: it is refused at once, at a switch and at a host
+for at in "$(umbel exec h1 -- ibswitches | sed -n 's/.* lid \([0-9]*\) .*/\1/p' | head -1)" "$lid"; do
+	expect 255 $'vendstat: method 1, attribute 1 failure\n*classportinfo query' \
+		timeout 60 umbel exec h1 -- vendstat -N "$at"
+	expect 0 $'vendstat: method 1, attribute 80 failure\n*' timeout 60 umbel exec h1 -- vendstat -R 0x100 "$at"
+done
