@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,13 +81,13 @@ static void send_failure(int sock, int error, const char *why)
 	control_send(sock, &p);
 }
 
-/* A thread that makes a part of the hosts. */
+/* Makes hosts, as others do, until none is left. */
 struct maker {
 	pthread_t thread;
 	const struct hosts_plan *plan;
 	const struct hosts_site *site;
 	struct hosts_namespaces *ns;
-	unsigned first, step;
+	atomic_uint *next; /* the first that nobody makes yet */
 	int ret;
 	char why[WHY_BYTES];
 };
@@ -94,35 +95,52 @@ struct maker {
 static void *make_some(void *arg)
 {
 	struct maker *m = arg;
+	unsigned i;
 
 	if (unshare(CLONE_FS)) /* root and current directory, which go with mounts */
 		m->ret = -errno;
-	for (unsigned i = m->first; !m->ret && i < m->plan->n_hosts; i += m->step)
+	while (!m->ret && (i = atomic_fetch_add(m->next, 1)) < m->plan->n_hosts)
 		m->ret = hosts_namespaces_make(&m->ns[i], m->site, m->plan->name(m->plan->arg, i),
 		                               m->why, sizeof(m->why));
 	return NULL;
 }
 
-/* Makes the namespaces of all hosts, by several threads: mostly each of them waits, until all
- * processors have taken note of a new network. 0, or -errno with @why. */
+/* By this thread, which comes back: as far as it may, since nobody returns to a network that
+ * belongs to another user namespace. */
+static void make_alone(struct maker *m)
+{
+	int net = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	make_some(m);
+	if (net < 0 || setns(net, CLONE_NEWNET))
+		base_log_info(hosts, "the keeper stays on the network of the last host");
+	if (setns(m->site->template, CLONE_NEWNS))
+		base_log_info(hosts, "the keeper stays with the mounts of the last host");
+	if (net >= 0)
+		close(net);
+}
+
+/* Makes the namespaces of all hosts, by several threads if it may have them: mostly each of them
+ * waits, until all processors have taken note of a new network. 0, or -errno with @why. */
 static int make_namespaces(const struct hosts_plan *plan, const struct hosts_site *site,
                            struct hosts_namespaces *ns, char why[static WHY_BYTES])
 {
 	static struct maker maker[MAKERS];
 	unsigned n = 0, wanted = plan->n_hosts < MAKERS ? plan->n_hosts : MAKERS;
+	atomic_uint next = 0;
 	int ret = 0;
 
-	for (; n < wanted && !ret; n += !ret) {
-		maker[n] = (struct maker){
-			.plan = plan, .site = site, .ns = ns, .first = n, .step = wanted
-		};
-		ret = -pthread_create(&maker[n].thread, NULL, make_some, &maker[n]);
-	}
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < MAKERS; i++)
+		maker[i] = (struct maker){ .plan = plan, .site = site, .ns = ns, .next = &next };
+	while (n < wanted && !pthread_create(&maker[n].thread, NULL, make_some, &maker[n]))
+		n++;
+	if (!n)
+		make_alone(&maker[0]);
+	for (unsigned i = 0; i < n; i++)
 		pthread_join(maker[i].thread, NULL);
-		if (!ret)
-			memcpy(why, maker[i].why, WHY_BYTES);
-		ret = ret ? ret : maker[i].ret;
+	for (unsigned i = 0; i < MAKERS && !ret; i++) {
+		ret = maker[i].ret;
+		memcpy(why, maker[i].why, WHY_BYTES);
 	}
 	return ret;
 }

@@ -30,6 +30,7 @@ static const struct {
 	{ "ftruncate", SYS_ftruncate },
 	{ "set_robust_list", SYS_set_robust_list },
 	{ "epoll_create1", SYS_epoll_create1 },
+	{ "clone3", SYS_clone3 },
 	{ "unshare", SYS_unshare },
 	{ "mount", SYS_mount },
 	{ "setns", SYS_setns },

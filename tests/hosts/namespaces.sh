@@ -105,3 +105,7 @@ umbel up --hosts 2 --ipoib --set host_cpus=$((all + 1)) > /dev/null
 expect 0 "$(nproc)" on h2 nproc
 umbel down > /dev/null
 expect 1 '*the value is out of range*' umbel up --hosts 2 --set host_cpus=8193
+
+# ---- where the keeper may have no thread
+expect 0 $'h12\nfd75:6d62:656c::c *h12' "${UMBEL%/bin/*}/tests/programs/adversary.deny" EPERM clone3 -- \
+	umbel run --hosts 12 --ipoib --roce @h12 --host h12 -- sh -c 'hostname; getent hosts h12'
