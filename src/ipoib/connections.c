@@ -176,14 +176,14 @@ static void disconnect(struct ipoib_connection *c)
 	c->id = NULL;
 }
 
-/* What has waited goes another way: those who send it find the state that there is now. */
+/* What has waited is sent again: it finds the state that there is now. If the connection fails by
+ * that, this is called once more meanwhile, and what is left goes as datagrams. */
 static void send_held(struct ipoib_connection *c)
 {
 	struct ipoib_connections *t = c->table;
 	struct ipoib_address peer = c->peer;
 	struct ipoib_held *held;
 
-	/* sending may end the connection, but not in this list, which is the queue's only copy */
 	while (c->state != IPOIB_CONNECTING && (held = ipoib_queue_take(&c->held))) {
 		t->send(t->arg, &peer, &held->packet);
 		ipoib_held_free(held);

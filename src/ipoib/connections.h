@@ -127,7 +127,7 @@ struct ipoib_connection *ipoib_connections_received(struct ipoib_connections *t,
 /* Ends the connections that we have asked for with interfaces of that port: it may be elsewhere
  * now. */
 void ipoib_connections_doubt(struct ipoib_connections *t, const struct ib_gid *gid);
-/* The port has another LID or GID, or is not active: ends all. */
+/* The port has another LID or GID, or another place for the P_Key, or is not active: ends all. */
 void ipoib_connections_reset(struct ipoib_connections *t);
 
 const char *ipoib_connection_state_name(enum ipoib_connection_state state);

@@ -199,10 +199,11 @@ static bool in_partition(struct ipoib_interface *i)
 /* The port's state and LID, its P_Keys and where the SM is may be others than before. */
 static int port_changed(struct ipoib_interface *i)
 {
-	struct ipoib_port before = i->port;
+	const struct ipoib_port before = i->port;
+	const uint16_t index = i->pkey_index;
 	struct ibv_port_attr attr;
 	union ibv_gid gid;
-	bool active;
+	bool active, moved;
 
 	if (ibv_query_port(i->verbs, i->port_num, &attr) ||
 	    ibv_query_gid(i->verbs, i->port_num, 0, &gid))
@@ -212,8 +213,9 @@ static int port_changed(struct ipoib_interface *i)
 	i->port.lmc = attr.lmc;
 	ipoib_paths_doubt(&i->paths, NULL);
 	active = attr.state == IBV_PORT_ACTIVE && in_partition(i);
-	if (i->options->connected &&
-	    (!active || before.lid != i->port.lid || !ib_gid_equal(&before.gid, &i->port.gid)))
+	moved = before.lid != i->port.lid || index != i->pkey_index ||
+	        !ib_gid_equal(&before.gid, &i->port.gid);
+	if (i->options->connected && (!active || moved))
 		ipoib_connections_reset(&i->connections);
 	if (active) {
 		i->counters.rejoins++;

@@ -52,14 +52,16 @@ wait_members $ip4 'h1 send-only-non, h2 full, h3 full'
 wait_members $ip6 'h1 send-only-non, h2 full, h3 full'
 
 # ---- large datagrams, in fragments
-{ head -c 30000 /dev/zero | tr '\0' x; echo; } > "$TMPDIR/large"
+{ head -c 30000 /dev/zero | tr '\0' y; echo; } > "$TMPDIR/large"
 on h1 socat -u -b 40000 "OPEN:$TMPDIR/large" UDP4-DATAGRAM:239.1.2.3:7000
+on h1 socat -u -b 40000 "OPEN:$TMPDIR/large" 'UDP6-DATAGRAM:[ff15::1:203]:7000'
 long()
 {
-	[ "$(tr -cd x < "$TMPDIR/$1.out" | wc -c)" -eq 30000 ]
+	[ "$(tr -cd y < "$TMPDIR/$1.out" | wc -c)" -eq 30000 ]
 }
 for host in h2 h3; do
 	wait_until "$host has got all of it" long ip4-$host
+	wait_until "$host has got all of it by IPv6" long ip6-$host
 done
 
 # ---- a member that sends, too, does not hear itself by the fabric
