@@ -63,6 +63,24 @@ static int setup(void **state)
 	return 0;
 }
 
+/* Whether what SENDER sends to @gid stays in this fabric, that is, in memory. */
+static bool stays(struct fabric *f, const struct ib_gid *gid)
+{
+	return fabric_ethernet_find(f, f->hca_port[0], gid) != NULL;
+}
+
+static void devices_of_another_network_are_reached_by_packets(void **state)
+{
+	struct fabric_ethernet b = device(8, "::ffff:10.0.1.1");
+	struct fabric *f = *state;
+
+	assert_true(stays(f, &b.gid[1]));
+	b.network = 1;
+	set(f, 1, &b);
+	assert_false(stays(f, &b.gid[1]));
+	assert_ptr_equal(fabric_ethernet_find(f, f->hca_port[1], &b.gid[1]), f->hca_port[1]);
+}
+
 static int teardown(void **state)
 {
 	fabric_free(*state);
@@ -343,6 +361,7 @@ int main(void)
 		TEST(a_mad_goes_by_its_gid),
 		TEST(there_is_no_subnet_management_on_ethernet),
 		TEST(a_roce_mad_for_nobody_is_refused_over_roce),
+		TEST(devices_of_another_network_are_reached_by_packets),
 #undef TEST
 	};
 

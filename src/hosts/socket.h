@@ -8,8 +8,8 @@
 #include "hosts/namespaces.h"
 
 /*
- * As socket(2), close-on-exec. Takes a tenth of a millisecond, and waits for no other process that
- * somebody could stop. A descriptor, or -errno.
+ * As socket(2), close-on-exec. Takes 20 us, and waits for no other process that somebody could
+ * stop. A descriptor, or -errno.
  */
 int hosts_socket(const struct hosts_namespaces *ns, int family, int type, int protocol);
 
