@@ -100,8 +100,8 @@ static int exchange(struct control_client *c, const struct control_call *call,
 		return -EIO;
 	if (call->request_bytes > sizeof(p->body))
 		return -EMSGSIZE;
-	serial = ++c->serial; /* a request of the daemon to itself may lead to another one before
-	                         the reply */
+	/* a request of the daemon to itself may lead to another one before the reply */
+	serial = ++c->serial ? c->serial : ++c->serial;
 	p->header = (struct control_header){ .type = call->type,
 		                             .serial = serial,
 		                             .bytes = call->request_bytes };
@@ -156,6 +156,39 @@ int control_request(struct control_client *c, enum control_type type, const void
 {
 	return control_call(c, &(struct control_call){
 	                               .type = type, .request = request, .request_bytes = bytes });
+}
+
+static int post(struct control_client *c, struct control_packet *p)
+{
+	int ret = c->gone ? -EIO : 0;
+
+	if (ret)
+		return ret;
+	if (c->serve) {
+		c->serve(c->serve_arg, p);
+		control_close_fds(p);
+		return 0;
+	}
+	ret = control_send(c->sock, p);
+	c->gone = ret;
+	return ret ? -EIO : 0;
+}
+
+int control_post(struct control_client *c, enum control_type type, const void *request,
+                 uint32_t bytes)
+{
+	struct control_packet p = { .header = { .type = type, .bytes = bytes } };
+	int ret, cancel_state;
+
+	if (bytes > sizeof(p.body))
+		return -EMSGSIZE;
+	memcpy(p.body, request, bytes);
+	cancel_state = base_cancel_off();
+	pthread_mutex_lock(&c->lock);
+	ret = post(c, &p);
+	pthread_mutex_unlock(&c->lock);
+	base_cancel_restore(cancel_state);
+	return ret;
 }
 
 static int say_hello(struct control_client *c, enum control_role role, const char *host)

@@ -81,6 +81,13 @@ int control_call(struct control_client *c, const struct control_call *call);
 int control_request(struct control_client *c, enum control_type type, const void *request,
                     uint32_t bytes);
 
+/*
+ * A request that nobody waits for: the daemon serves it before those that come by this connection
+ * later, and its status is lost. 0; -EIO: the daemon has gone; -EMSGSIZE.
+ */
+int control_post(struct control_client *c, enum control_type type, const void *request,
+                 uint32_t bytes);
+
 /* JSON text about @what ("status", "hosts", "topology", "groups", "routes", "counters"), to be
  * freed. -EINVAL: unknown. */
 int control_show(struct control_client *c, const char *what, char **json);

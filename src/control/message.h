@@ -3,7 +3,8 @@
  * The messages between a process and the daemon: one SOCK_SEQPACKET datagram a
  * request and one a reply, file descriptors beside them. Fixed layouts in host
  * order; addresses and GIDs as their types have them. Every request gets a reply,
- * with status 0 or a negative errno. A reply that carries data has its own struct.
+ * with status 0 or a negative errno, but one that nobody waits for. A reply that carries data has
+ * its own struct.
  *
  * Events (asynchronous verbs events, rdma_cm events) are sent by other descriptors,
  * which come with the reply to the request that opens the source of the events.
@@ -86,7 +87,7 @@ enum control_type {
 
 struct control_header {
 	uint32_t type;   /* of the request; the reply repeats it */
-	uint32_t serial; /* likewise */
+	uint32_t serial; /* likewise; 0: nobody waits for a reply, and none is sent */
 	int32_t status;  /* reply: 0 or -errno */
 	uint32_t bytes;  /* of what follows */
 };

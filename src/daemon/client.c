@@ -135,7 +135,8 @@ void daemon_client_serve(void *client, struct control_packet *p)
 
 static void send_reply(struct daemon_client *c, struct control_packet *reply)
 {
-	int ret = control_send(c->sock, reply);
+	/* without a serial number nobody waits for it */
+	int ret = reply->header.serial ? control_send(c->sock, reply) : 0;
 
 	control_close_fds(reply);
 	if (ret) /* it does not read its replies, or is gone */

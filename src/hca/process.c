@@ -118,6 +118,11 @@ int hca_request(struct hca_process *p, enum control_type type, const void *reque
 	return control_request(p->control, type, request, bytes);
 }
 
+int hca_post(struct hca_process *p, enum control_type type, const void *request, uint32_t bytes)
+{
+	return control_post(p->control, type, request, bytes);
+}
+
 int hca_ask_memory(struct hca_process *p, const struct control_call *call)
 {
 	int ret;

@@ -80,6 +80,9 @@ static inline bool hca_process_gone(struct hca_process *p)
 /* Sends a request whose reply is a status only. -EIO: the daemon is gone. */
 int hca_request(struct hca_process *p, enum control_type type, const void *request, uint32_t bytes);
 
+/* The same, but does not wait until the daemon has served it, before later requests. */
+int hca_post(struct hca_process *p, enum control_type type, const void *request, uint32_t bytes);
+
 /*
  * A request for an object that has shared memory. The daemon may be about to free what somebody
  * had: this asks until it has, and waits as long. Then as control_call().

@@ -281,9 +281,14 @@ int hca_qp_publish(struct hca_qp *qp)
 		.counts_remote = qp->counts_remote,
 	};
 
+	int ret;
+
 	if (qp->transport == &hca_xrc_recv)
 		hca_xrc_tell_others(qp, &req.target);
-	return hca_request(qp->ctx->process, CONTROL_MODIFY_QP, &req, sizeof(req));
+	ret = hca_request(qp->ctx->process, CONTROL_MODIFY_QP, &req, sizeof(req));
+	if (!ret)
+		qp->told_state = req.state;
+	return ret;
 }
 
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
@@ -673,9 +678,22 @@ static void free_qp(struct hca_qp *qp)
 	free(qp);
 }
 
-int hca_qp_destroy(struct hca_qp *qp)
+/*
+ * Tells the daemon. A connection that has ended for others too, as its state is ERR, is nothing to
+ * wait for: nobody delivers to it any more.
+ */
+static int unregister_qp(struct hca_qp *qp)
 {
 	struct control_handle req = { .handle = qp->ex.qp_base.qp_num };
+	bool is_connected = qp->transport == &hca_rc || qp->transport == &hca_uc;
+
+	if (is_connected && hca_qp_state(qp) == IBV_QPS_ERR && qp->told_state == IBV_QPS_ERR)
+		return hca_post(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
+	return hca_request(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
+}
+
+int hca_qp_destroy(struct hca_qp *qp)
+{
 	struct hca_cq *send_cq = qp->send_cq, *recv_cq = qp->rq->cq;
 	struct hca_xrcd *xrcd = qp->xrcd;
 	struct ibv_pd *pd = qp->pd;
@@ -691,7 +709,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	hca_counted_update(qp);
 	if (qp->rq->srq)
 		hca_rq_reset(qp->rq); /* gives its receives back */
-	ret = hca_request(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
+	ret = unregister_qp(qp);
 	if (ret == -EBUSY) {
 		base_unlock(&recv_cq->lock);
 		return ret;

@@ -375,7 +375,7 @@ static void an_empty_datagram_harms_nobody(void **state)
 /* With @n copies of a descriptor beside it. */
 static void send_with_fds(int sock, unsigned n)
 {
-	struct control_header h = { .type = CONTROL_CREATE_CHANNEL };
+	struct control_header h = { .type = CONTROL_CREATE_CHANNEL, .serial = 1 };
 	struct iovec iov = { &h, sizeof(h) };
 	char space[CMSG_SPACE(sizeof(int) * 250)] = { 0 };
 	struct msghdr msg = { .msg_iov = &iov,
@@ -411,6 +411,7 @@ static void descriptors_that_nobody_asked_for_are_closed(void **state)
 static void who_does_not_read_replies_is_disconnected(void **state)
 {
 	struct control_packet p = { .header = { .type = CONTROL_GET_CHANNEL,
+		                                .serial = 1,
 		                                .bytes = sizeof(struct control_get_channel) } };
 	struct pollfd end = { .events = POLLRDHUP };
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
@@ -421,6 +422,21 @@ static void who_does_not_read_replies_is_disconnected(void **state)
 		assert_true(++sent < 100000);
 	end.fd = sock;
 	assert_int_equal(poll(&end, 1, SECONDS * 1000), 1);
+	close(sock);
+}
+
+static void what_nobody_waits_for_has_no_reply(void **state)
+{
+	struct control_packet p = { .header = { .type = CONTROL_CREATE_CHANNEL } }, reply;
+	const struct control_get_channel none = { .channel = 0xFFFFFFFF };
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+
+	(void)state;
+	for (unsigned i = 0; i < 2000; i++) {
+		p.header.type = i % 3 ? CONTROL_CREATE_CHANNEL : i % 256;
+		assert_int_equal(control_send(sock, &p), 0);
+	}
+	assert_true(call(sock, CONTROL_GET_CHANNEL, &none, sizeof(none), &reply) < 0);
 	close(sock);
 }
 
@@ -1296,6 +1312,7 @@ int main(int argc, char **argv)
 		TEST(an_empty_datagram_harms_nobody),
 		TEST(descriptors_that_nobody_asked_for_are_closed),
 		TEST(who_does_not_read_replies_is_disconnected),
+		TEST(what_nobody_waits_for_has_no_reply),
 		TEST(half_open_connections_keep_nobody_out),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),

@@ -107,6 +107,7 @@ static int connect_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 		ret = rdmacm_session_call(CONTROL_CM_CONNECT, &request, sizeof(request), NULL, 0);
 	if (ret)
 		return ret;
+	p->has_connection = p->id.qp_type != IBV_QPT_UD;
 	free(p->connect_data);
 	p->connect_data = NULL;
 	p->connect_bytes = 0;
@@ -178,6 +179,7 @@ static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 		rdmacm_qp_to_error(p);
 		return ret;
 	}
+	p->has_connection = p->id.qp_type != IBV_QPT_UD;
 	return complete_accept(p);
 }
 
@@ -219,6 +221,16 @@ static int call_by_id(const struct rdmacm_id *id, enum control_cm_type type)
 	return rdmacm_session_call(type, &request, sizeof(request), NULL, 0);
 }
 
+/* Of a connection, whatever its state, this succeeds: nobody waits for it. */
+static int disconnect(const struct rdmacm_id *id)
+{
+	const struct control_cm_id request = { .id = id->handle };
+
+	if (!id->has_connection)
+		return call_by_id(id, CONTROL_CM_DISCONNECT);
+	return rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
+}
+
 int rdma_disconnect(struct rdma_cm_id *id)
 {
 	int ret;
@@ -227,7 +239,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
 		return rdmacm_return(-EINVAL);
 	ret = rdmacm_qp_to_error(rdmacm_id(id));
 	if (!ret)
-		ret = call_by_id(rdmacm_id(id), CONTROL_CM_DISCONNECT);
+		ret = disconnect(rdmacm_id(id));
 	if (!ret && id->qp_type != IBV_QPT_UD) /* for UD nothing follows */
 		ret = rdmacm_id_complete(rdmacm_id(id));
 	return rdmacm_return(ret);

@@ -80,8 +80,9 @@ struct rdmacm_id {
 	uint8_t responder_resources, initiator_depth;
 	struct control_cm_qp_reply qp; /* attributes, as the last event told them */
 	bool has_qp;
-	bool has_options;   /* that were set after an event may have been sent */
-	bool connect_error; /* the QP could not be connected: what follows is not told */
+	bool has_options;    /* that were set after an event may have been sent */
+	bool has_connection; /* the daemon has one of it, in whatever state */
+	bool connect_error;  /* the QP could not be connected: what follows is not told */
 
 	/* its channel's lock: */
 	uint32_t events_got; /* that were sent whole */
@@ -114,6 +115,9 @@ int rdmacm_return(int err);
  * fabric; -EIO: its daemon has gone. */
 int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t bytes, void *reply,
                         uint32_t reply_bytes);
+
+/* A request that nobody waits for: the daemon serves it before those that come later. */
+int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes);
 
 /* CREATE_CHANNEL: the handle and the descriptor. */
 int rdmacm_session_channel(uint32_t *handle, int *fd);

@@ -132,6 +132,14 @@ int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t
 	                                                    .reply_bytes = reply_bytes });
 }
 
+int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes)
+{
+	struct control_client *client;
+	int ret = client_now(&client);
+
+	return ret ? ret : control_post(client, (enum control_type)type, request, bytes);
+}
+
 int rdmacm_session_channel(uint32_t *handle, int *fd)
 {
 	struct control_cm_channel reply;
