@@ -26,46 +26,47 @@ void ipoib_merge_init(struct ipoib_merge *m, ipoib_merged *merged, void *arg)
 		m->flow[i].n = 0;
 }
 
-/* Makes the headers of the first packet those of all. */
-static void hand_on_large(struct ipoib_merge *m, struct ipoib_merge_flow *f)
+/* The first packet's length, and its checksum, become those of all. */
+static void set_length(struct ipoib_merge_flow *f)
 {
-	bool is_ipv4 = f->ip.type == IPOIB_TYPE_IPV4;
+	if (f->ip.type == IPOIB_TYPE_IPV6) {
+		ipoib_put16(f->first + 4, f->bytes - f->ip.header);
+		return;
+	}
+	ipoib_put16(f->first + 2, f->bytes);
+	ipoib_ipv4_checksum(f->first, f->ip.header);
+}
+
+/* TCP's checksum has been checked. A TUN device tells the kernel of that only if it is still to be
+ * finished: to one that is done the kernel would look again. */
+static void hand_on(struct ipoib_merge *m, struct ipoib_merge_flow *f)
+{
 	unsigned tcp_bytes = f->bytes - f->ip.header;
 	uint16_t sum = ipoib_fold(ipoib_pseudo_sum(&f->ip, IPOIB_TCP, tcp_bytes));
 	struct virtio_net_hdr vnet = {
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-		.gso_type = is_ipv4 ? VIRTIO_NET_HDR_GSO_TCPV4 : VIRTIO_NET_HDR_GSO_TCPV6,
-		.hdr_len = (uint16_t)f->header,
-		.gso_size = (uint16_t)f->size,
 		.csum_start = (uint16_t)f->ip.header,
 		.csum_offset = TCP_AT_CHECKSUM,
 	};
 
-	if (is_ipv4) {
-		ipoib_put16(f->first + 2, f->bytes);
-		ipoib_ipv4_checksum(f->first, f->ip.header);
-	} else {
-		ipoib_put16(f->first + 4, tcp_bytes);
+	if (f->n > 1) {
+		vnet.gso_type = f->ip.type == IPOIB_TYPE_IPV4 ? VIRTIO_NET_HDR_GSO_TCPV4
+		                                              : VIRTIO_NET_HDR_GSO_TCPV6;
+		vnet.hdr_len = (uint16_t)f->header;
+		vnet.gso_size = (uint16_t)f->size;
+		set_length(f);
 	}
 	memcpy(f->first + f->ip.header + TCP_AT_CHECKSUM, &sum, sizeof(sum));
 	m->merged(m->arg, &vnet, f->piece, f->n);
-}
-
-static void hand_on(struct ipoib_merge *m, struct ipoib_merge_flow *f)
-{
-	static const struct virtio_net_hdr sound = { .flags = VIRTIO_NET_HDR_F_DATA_VALID };
-
-	if (f->n > 1)
-		hand_on_large(m, f);
-	else if (f->n)
-		m->merged(m->arg, &sound, f->piece, 1);
 	f->n = 0;
 }
 
 void ipoib_merge_flush(struct ipoib_merge *m)
 {
-	for (unsigned i = 0; i < IPOIB_MERGE_FLOWS; i++)
-		hand_on(m, &m->flow[i]);
+	for (unsigned i = 0; i < IPOIB_MERGE_FLOWS; i++) {
+		if (m->flow[i].n)
+			hand_on(m, &m->flow[i]);
+	}
 }
 
 /* ---- which segments go together ---- */

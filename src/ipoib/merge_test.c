@@ -244,6 +244,25 @@ static void other_options_end_a_large_packet(void **state)
 	assert_int_equal(f->n_handed, 2);
 }
 
+static void a_sound_segment_alone_has_its_checksum_to_be_finished(void **state)
+{
+	struct fixture *f = *state;
+	struct testing_tcp t = ipv4;
+	struct handed *h = &f->handed[0];
+
+	t.payload = 1000;
+	t.flags = TCP_ACK;
+	add(f, &t);
+	testing_tcp_packet(&t, f->large);
+	merge(f, 0, 1);
+	ipoib_merge_flush(&f->merge);
+	assert_int_equal(f->n_handed, 1);
+	assert_int_equal(h->vnet.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+	assert_int_equal(h->vnet.gso_type, VIRTIO_NET_HDR_GSO_NONE);
+	assert_true(ipoib_finish_checksum(&(struct ipoib_packet){ h->vnet, h->data, h->bytes, 0 }));
+	assert_memory_equal(h->data, f->large, h->bytes);
+}
+
 static void an_acknowledgement_does_not_overtake(void **state)
 {
 	struct fixture *f = *state;
@@ -382,6 +401,7 @@ int main(void)
 		TEST(a_damaged_segment_goes_on_by_itself),
 		TEST(a_gap_ends_a_large_packet),
 		TEST(other_options_end_a_large_packet),
+		TEST(a_sound_segment_alone_has_its_checksum_to_be_finished),
 		TEST(an_acknowledgement_does_not_overtake),
 		TEST(connections_are_merged_side_by_side),
 		TEST(one_connection_too_many_displaces_another),
