@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "fabric/fabric.h"
 
-static const char *const routings[] = { "minhop", "updn", "ftree" }; /* enum sm_routing */
+static const char *const routings[] = { "minhop", "updn", "ftree", "dfsssp" }; /* enum sm_routing */
 static const char *const ipoib_modes[] = { "datagram", "connected" };
 
 static const struct setting {
@@ -39,6 +39,7 @@ static const struct setting {
 	SETTING(sm_priority, 1, 0, 15, true),
 	SETTING(sm_poll_ms, 1000, 10, 60000, true),
 	SETTING(routing, 0, 0, ARRAY_SIZE(routings) - 1, false, routings),
+	SETTING(routing_lanes, 8, 1, 8, false),
 	SETTING(lmc, 0, 0, 7, false),
 	SETTING(mlid_sharing, 0, 0, 1, true),
 	SETTING(keep_groups, 1, 0, 1, true),
@@ -144,6 +145,6 @@ const char *fabric_settings_want(const char *key)
 	if (!strcmp(key, "mtu"))
 		return "256, 512, 1024, 2048 or 4096";
 	if (!strcmp(key, "routing"))
-		return "minhop, updn or ftree";
+		return "minhop, updn, ftree or dfsssp";
 	return "a number";
 }

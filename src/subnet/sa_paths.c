@@ -112,7 +112,7 @@ static uint16_t shared_pkey(const struct fabric_port *a, const struct fabric_por
 }
 
 /* The service level of paths with @pkey, as in OpenSM: the one that the query asks for, else that
- * of the partition. */
+ * of the partition. Where routing gives paths lanes (sm_path_sl()), each path has its own. */
 static uint8_t sl_of(const struct sa_query *q, const struct wish *wish, uint16_t pkey)
 {
 	const struct partitions *all = sm_partitions(q->sa->sm);
@@ -217,7 +217,11 @@ static bool offer_path(struct sa_query *q, const struct wish *wish, const struct
 {
 	const struct sa_kind *kind = q->kind;
 
+	int sl = sm_path_sl(q->sa->sm, from->port, to->lid);
+
 	sa_query_spend(q, 3);
+	if (sl >= 0)
+		r->sl = (uint8_t)sl;
 	if (!measure(from->port, to, r))
 		return false;
 	lower(wish, r);
@@ -237,6 +241,7 @@ static bool offer_path(struct sa_query *q, const struct wish *wish, const struct
 static void offer_paths(struct sa_query *q, const struct wish *wish, const struct end *from,
                         const struct end *to)
 {
+	/* the way back has a lane of its own if routing gives paths lanes, as with OpenSM */
 	struct wire_path_record r = { .reversible = 1,
 		                      .mtu_selector = SA_EXACTLY,
 		                      .rate_selector = SA_EXACTLY,

@@ -287,3 +287,12 @@ struct fabric_port *sm_port(const struct sm *sm)
 {
 	return sm->f->hca_port[sm->home];
 }
+
+int sm_path_sl(const struct sm *sm, const struct fabric_port *from, uint16_t dlid)
+{
+	if (from->node->type == FABRIC_HCA)
+		from = from->peer;
+	if (!from || from->node->type != FABRIC_SWITCH)
+		return -1;
+	return sm_routes_lane(sm->routes, from->node->index, dlid);
+}

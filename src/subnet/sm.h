@@ -20,7 +20,7 @@ struct sm;
 #define SM_MAX_LMC 7
 
 /* The setting "routing". */
-enum sm_routing { SM_ROUTING_MINHOP, SM_ROUTING_UPDN, SM_ROUTING_FTREE };
+enum sm_routing { SM_ROUTING_MINHOP, SM_ROUTING_UPDN, SM_ROUTING_FTREE, SM_ROUTING_DFSSSP };
 
 /*
  * @wake asks the daemon to call sm_run_due() after @ms milliseconds. @now_ms: the clock whose time
@@ -104,6 +104,10 @@ struct fabric_port *sm_port(const struct sm *sm);
 
 /* Switch number @i, from 0; NULL: there are no more. */
 struct fabric_node *sm_switch(const struct sm *sm, unsigned i);
+
+/* The service level that packets from an end port to a LID must have, for routes that need several
+ * lanes to be free of deadlock; -1: any. */
+int sm_path_sl(const struct sm *sm, const struct fabric_port *from, uint16_t dlid);
 
 /* A member of a multicast group. */
 struct sm_member {

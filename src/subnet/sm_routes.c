@@ -54,7 +54,8 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 	if (!r->rows || !r->order || !r->start || !r->lid || sm_load_init(r) || sm_fresh_init(r) ||
 	    sm_hops_new(&r->measure, net) ||
 	    (net->f->settings.routing != SM_ROUTING_MINHOP && sm_updn_new(&r->updn, net)) ||
-	    (net->f->settings.routing == SM_ROUTING_FTREE && sm_ftree_new(&r->ftree, r))) {
+	    (net->f->settings.routing == SM_ROUTING_FTREE && sm_ftree_new(&r->ftree, r)) ||
+	    (net->f->settings.routing == SM_ROUTING_DFSSSP && sm_dfsssp_new(&r->dfsssp, r))) {
 		sm_routes_free(r);
 		return -ENOMEM;
 	}
@@ -64,6 +65,8 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 
 void sm_routes_free(struct sm_routes *r)
 {
+	if (r->dfsssp)
+		sm_dfsssp_free(r->dfsssp);
 	if (r->ftree)
 		sm_ftree_free(r->ftree);
 	if (r->updn)
@@ -77,6 +80,11 @@ void sm_routes_free(struct sm_routes *r)
 	free(r->start);
 	free(r->lid);
 	free(r);
+}
+
+int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid)
+{
+	return r->dfsssp ? sm_dfsssp_lane(r->dfsssp, at, lid) : -1;
 }
 
 /* ---- distances ---- */
@@ -524,6 +532,9 @@ int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_M
 	ret = grow_tables(r, top);
 	if (ret || (r->ftree && sm_ftree_route(r->ftree, &ret)))
 		return ret;
+	if (r->dfsssp && sm_dfsssp_route(r->dfsssp, &ret))
+		return ret;
+	r->fresh |= r->dfsssp != NULL; /* its paths are not to be kept */
 	if (!r->net->little_changed || r->updn || !r->has_all_rows) {
 		begin_all(r);
 		return 0;

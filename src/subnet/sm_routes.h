@@ -2,7 +2,8 @@
 /*
  * What the files of unicast routing share: sm_routes.c chooses paths, sm_fresh.c those that are all
  * chosen anew, sm_hops.c measures distances, sm_load.c counts what the links carry, sm_ftree.c
- * routes fat trees. For these files alone.
+ * routes fat trees, sm_dfsssp.c by the load of whole paths, with lanes from sm_lanes.c. For these
+ * files alone.
  *
  * All paths to one switch, the present root, and to the HCAs at its ports are made together.
  */
@@ -62,9 +63,10 @@ enum sm_routes_phase {
 
 struct sm_routes {
 	struct sm_net *net;
-	struct sm_table *table; /* by switch; while all paths are chosen anew */
-	struct sm_updn *updn;   /* NULL: all paths are legal */
-	struct sm_ftree *ftree; /* NULL: no routing of fat trees */
+	struct sm_table *table;   /* by switch; while all paths are chosen anew */
+	struct sm_updn *updn;     /* NULL: all paths are legal */
+	struct sm_ftree *ftree;   /* NULL: no routing of fat trees */
+	struct sm_dfsssp *dfsssp; /* NULL: no lanes */
 	struct sm_hops *measure;
 	struct sm_load load;
 	uint16_t *rows; /* distances between switches; or those to SM_HOPS_ROOTS roots */
@@ -235,5 +237,45 @@ void sm_ftree_free(struct sm_ftree *t);
 /* Writes all tables. False: the fabric is no fat tree, and nothing was written. *@ret: 0 or -errno.
  */
 bool sm_ftree_route(struct sm_ftree *t, int *ret);
+
+/* ---- sm_dfsssp.c ---- */
+
+/* 0 or -ENOMEM. Needs ->updn of @r. */
+int sm_dfsssp_new(struct sm_dfsssp **d, struct sm_routes *r);
+void sm_dfsssp_free(struct sm_dfsssp *d);
+
+/* Writes all tables and chooses lanes. False: lanes are too few, and the tables are of no use.
+ * *@ret: 0 or -errno. */
+bool sm_dfsssp_route(struct sm_dfsssp *d, int *ret);
+
+/* As sm_routes_lane(). */
+int sm_dfsssp_lane(const struct sm_dfsssp *d, unsigned at, uint16_t lid);
+
+/* ---- sm_lanes.c ---- */
+
+#define SM_LANES 8 /* data lanes: the most that the setting routing_lanes can allow */
+
+struct sm_lanes;
+
+/* 0 or -ENOMEM. Needs ->updn of @r. */
+int sm_lanes_new(struct sm_lanes **l, struct sm_routes *r);
+void sm_lanes_free(struct sm_lanes *l);
+
+/* Forgets all paths. 0 or -ENOMEM. */
+int sm_lanes_clear(struct sm_lanes *l);
+
+/* While paths are chosen: whether a path that goes by @link and then by @next, both between
+ * switches, is likely to fit in lane 0; and notes that some path does. */
+bool sm_lanes_suits(const struct sm_lanes *l, unsigned link, unsigned next);
+void sm_lanes_note(struct sm_lanes *l, unsigned link, unsigned next);
+
+/* Chooses the lanes of all paths in the tables. 0; -ENOSPC: there are too few; -ENOMEM. */
+int sm_lanes_assign(struct sm_lanes *l);
+
+/* Has the ports give each service level its lane. 0 or -ENOMEM. */
+int sm_lanes_write(const struct sm_lanes *l);
+
+/* The lane of paths from switch @at to a LID; -1: any will do, as one is enough for all paths. */
+int sm_lanes_of(const struct sm_lanes *l, unsigned at, uint16_t lid);
 
 #endif

@@ -120,6 +120,9 @@ int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_M
 int sm_routes_step(struct sm_routes *r, uint32_t *budget);
 bool sm_routes_are_written(const struct sm_routes *r);
 
+/* The lane that paths from switch @at to a LID are to have; -1: any. */
+int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid);
+
 /* ---- sm_updn.c ---- */
 
 #define SM_FAR UINT16_MAX /* a distance: there is no path */
@@ -130,6 +133,9 @@ void sm_updn_free(struct sm_updn *u);
 
 /* Finds the roots and ranks the switches by the links that are up. */
 void sm_updn_rank(struct sm_updn *u);
+
+/* The place of a switch in the order of ranks: packets go up to lower places first. */
+unsigned sm_updn_place(const struct sm_updn *u, unsigned at);
 
 /* Writes the lengths, in links, of the shortest legal paths to @root to @hops; SM_FAR: none. */
 void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops);

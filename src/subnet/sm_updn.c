@@ -238,6 +238,11 @@ void sm_updn_rank(struct sm_updn *u)
 		rank_all(u);
 }
 
+unsigned sm_updn_place(const struct sm_updn *u, unsigned at)
+{
+	return u->order[at];
+}
+
 /* ---- paths ---- */
 
 /* Measures the paths that only go down. */

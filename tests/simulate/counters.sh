@@ -151,7 +151,7 @@ all_to_all 6 > pattern
 echo 'group h1 h3 h4' >> pattern
 echo 'multicast h2 h3' >> pattern
 compare '--topology ring.net'
-compare '--topology ring.net' a:1
+compare '--topology ring.net --set routing=dfsssp' a:1
 compare '--topology ring.net' b d
 compare '--topology ring.net' unnoticed b
 umbel simulate --topology ring.net --json all-to-all > all

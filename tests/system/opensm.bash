@@ -56,3 +56,22 @@ guid()
 {
 	printf '2756d0000000%x01' "$1"
 }
+
+# A torus of 5 x 5 switches with a host each, in ibsim's form. Ports 2 to 5 lead east, west, north
+# and south.
+torus()
+{
+	local x y
+
+	for y in 0 1 2 3 4; do
+		for x in 0 1 2 3 4; do
+			printf 'Hca 1 "h%d"\n[1] "s%d%d"[1]\n\n' $((5 * y + x + 1)) $x $y
+			printf 'Switch 8 "s%d%d"\n' $x $y
+			printf '[1] "h%d"[1]\n' $((5 * y + x + 1))
+			printf '[2] "s%d%d"[3]\n' $(((x + 1) % 5)) $y
+			printf '[3] "s%d%d"[2]\n' $(((x + 4) % 5)) $y
+			printf '[4] "s%d%d"[5]\n' $x $(((y + 1) % 5))
+			printf '[5] "s%d%d"[4]\n\n' $x $(((y + 4) % 5))
+		done
+	done
+}

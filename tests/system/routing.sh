@@ -49,7 +49,7 @@ for routing in minhop updn ftree; do
 	umbel down > /dev/null
 done
 
-expect 1 "*setting 'routing=lash': want key=value, the value minhop, updn or ftree" \
+expect 1 "*setting 'routing=lash': want key=value, the value minhop, updn, ftree or dfsssp" \
 	umbel up --set routing=lash
 umbel up --set routing=updn > /dev/null
 expect 0 $'*\nrouting * updn*' umbel status --name default
