@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/cq.h"
+#include "shm/key.h"
 
 /* A queue that nothing can be done for must not keep us. */
 #define MOST_ROUNDS 16
@@ -307,17 +308,50 @@ static void wait_for_connections(struct hca_process *p)
 		wait_for_all(p, &began);
 }
 
-void hca_connections_wait(struct hca_process *p, bool polls)
+/* Waits for the users of a key that is gone. False: there are more than it says. With the lock of
+ * the table of regions released. */
+static bool wait_for_users(struct hca_process *p, const uint32_t *users)
+{
+	uint64_t began[2] = { 0 };
+
+	if (users[SHM_KEY_USERS - 1] == SHM_KEY_MANY)
+		return false;
+	for (unsigned own = 2; own--;) /* this process's own threads first, as below */
+		for (unsigned i = 0; i < SHM_KEY_USERS; i++) {
+			const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(users[i])];
+
+			if (users[i] && (q->connection.keys_off == p->mrs.keys_off) == own)
+				wait_for(p, users[i], 0, &began[own]);
+		}
+	return true;
+}
+
+/* The users of what stood behind @key, which is gone: nobody else can become one who finds it. */
+static void read_users(const struct hca_process *p, uint32_t key, uint32_t *users)
+{
+	struct shm_key *k = shm_key_at(&p->region, p->mrs.keys_off, key);
+
+	base_fence_behind_seq_cst(); /* the key is gone before the look; pairs with shm_key_join()
+	                              */
+	for (unsigned i = 0; i < SHM_KEY_USERS; i++)
+		users[i] = k ? atomic_load_explicit(&k->users[i], memory_order_seq_cst) : 0;
+}
+
+void hca_connections_wait(struct hca_process *p, uint32_t key, bool polls)
 {
 	/* without peers the lock is kept, as keys may be about to be opened; no poll wants it */
 	const bool has_peers = p->mrs.keys_off;
+	uint32_t users[SHM_KEY_USERS];
 
-	if (has_peers)
+	if (has_peers) {
+		read_users(p, key, users);
 		pthread_mutex_unlock(&p->mrs.lock);
+	}
 	if (polls)
 		hca_cqs_wait(p);
 	if (!has_peers)
 		return;
-	wait_for_connections(p);
+	if (!wait_for_users(p, users))
+		wait_for_connections(p);
 	pthread_mutex_lock(&p->mrs.lock);
 }

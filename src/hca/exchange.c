@@ -61,6 +61,7 @@ static void prepare_end(const struct hca_exchange *x, struct hca_end *end, uint3
 {
 	end->seq = &x->process->region.qps[SHM_QP_INDEX(qpn)].seq;
 	end->key_at = NULL;
+	end->joined = 0;
 	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
 }
 
@@ -102,7 +103,13 @@ static BASE_HOT bool is_within(uint64_t at, uint64_t length, uint64_t from, uint
 	return at >= from && at <= to && length <= to - at;
 }
 
-/* shm_key_read() of a key of @end. Where it stands is looked up once if it is used again. */
+static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_end *end)
+{
+	end->joined = shm_key_join(end->key_at, x->worker & IB_QPN_MASK);
+}
+
+/* shm_key_read() of a key of @end. Where it stands is looked up once if it is used again, and its
+ * owner hears of a user once. */
 static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint32_t key,
                               struct shm_reach *reach)
 {
@@ -110,7 +117,14 @@ static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint3
 		end->key = key;
 		end->key_at = shm_key_at(&x->process->region, end->qp.connection.keys_off, key);
 	}
-	return shm_key_read_at(end->key_at, key, reach);
+	/* who has just become a user of the key reads it again */
+	for (int tries = 0; tries < 2 && shm_key_read_at(end->key_at, key, reach); tries++) {
+		if (base_likely(atomic_load_explicit(&end->key_at->serial, memory_order_relaxed) ==
+		                end->joined))
+			return true;
+		join_key(x, end);
+	}
+	return false;
 }
 
 /* Where this process has mapped memory of @end, @length bytes from @at on, which @reach gives

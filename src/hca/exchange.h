@@ -26,6 +26,7 @@ struct hca_end {
 	const struct hca_mapping *map; /* of it, that was used last; or NULL */
 	bool is_own;                   /* it is this process's memory */
 	uint32_t key;                  /* that was used last */
+	uint32_t joined;               /* serial of the key that this thread is a user of */
 	struct shm_key *key_at;        /* and where it stands; or NULL */
 };
 

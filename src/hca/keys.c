@@ -35,7 +35,7 @@ int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *re
 	k = place_of(p, key);
 	if (!k)
 		return -ENOMEM;
-	shm_key_write(k, key, reach);
+	shm_key_write(k, key, ++p->mrs.serial, reach);
 	return 0;
 }
 

@@ -210,7 +210,7 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
 static void unpublish_key(struct hca_process *p, struct hca_mr *mr)
 {
 	hca_keys_remove(p, mr->mr.lkey);
-	hca_connections_wait(p, true);
+	hca_connections_wait(p, mr->mr.lkey, true);
 	end_adoption(p, mr);
 }
 

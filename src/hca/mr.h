@@ -61,6 +61,7 @@ struct hca_mr_table {
 	uint32_t n_keys;
 	struct hca_mr *_Atomic *_Atomic chunk[HCA_MR_CHUNKS];
 	uint64_t keys_off; /* where the keys are published (keys.h); 0: they are not */
+	uint32_t serial;   /* of the key that was published last (struct shm_key) */
 	uint64_t witness;  /* shm_keys.witness */
 };
 

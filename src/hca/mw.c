@@ -65,7 +65,7 @@ static void unbind(struct hca_process *p, struct hca_mw *mw, bool wait)
 	mw->key = 0;
 	hca_keys_remove(p, key);
 	if (wait)
-		hca_connections_wait(p, false);
+		hca_connections_wait(p, key, false);
 	if (mr) /* it is there still: regions that have windows stay */
 		mr->windows--;
 }

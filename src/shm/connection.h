@@ -101,9 +101,13 @@ enum shm_key_access { /* beside enum ibv_access_flags */
 	              SHM_KEY_NULL = 1 << 30, /* reads as zeros, discards what is written */
 };
 
+#define SHM_KEY_USERS 5
+#define SHM_KEY_MANY  UINT32_MAX /* as the last user: others may use it, too */
+
 /*
  * A region or window that can be named by a key. Its owner clears the key before it changes the
- * rest; a reader compares the key before and after it has copied the rest.
+ * rest; a reader compares the key before and after it has copied the rest. Who uses it says so
+ * before (shm_key_join()), so that its owner knows for whom to wait when it is gone.
  */
 struct shm_key {
 	_Atomic uint32_t key; /* 0: none */
@@ -113,7 +117,9 @@ struct shm_key {
 	_Atomic uint64_t start;  /* where it is in its process */
 	_Atomic uint32_t domain; /* that may use it */
 	_Atomic uint32_t qpn;    /* not 0: that queue pair alone may use it */
-	uint64_t reserved[3];
+	_Atomic uint32_t serial; /* another one each time that a key is written here */
+	/* numbers of the queue pairs whose processes use it; 0: none */
+	_Atomic uint32_t users[SHM_KEY_USERS];
 };
 static_assert(sizeof(struct shm_key) == 64, "layout");
 

@@ -6,6 +6,7 @@
 #ifndef SHM_KEY_H
 #define SHM_KEY_H
 
+#include "base/fast.h"
 #include "shm/connection.h"
 #include "shm/region.h"
 
@@ -58,11 +59,41 @@ static inline bool shm_key_read(const struct shm_region *r, uint64_t keys_off, u
 	return shm_key_read_at(shm_key_at(r, keys_off, key), key, reach);
 }
 
-/* Has @key stand for @reach. */
-static inline void shm_key_write(struct shm_key *k, uint32_t key, const struct shm_reach *reach)
+/*
+ * Adds @user, the number of a queue pair of the caller's process, to the users of what stands at
+ * @k. Returns the serial of that. The caller reads the key afterwards, again if it has before, and
+ * compares the serial behind it: then the key's owner waits for the queue pair once it is gone.
+ */
+static inline uint32_t shm_key_join(struct shm_key *k, uint32_t user)
+{
+	/* acquire: this key's users are counted from none before; pairs with shm_key_write() */
+	uint32_t serial = atomic_load_explicit(&k->serial, memory_order_acquire);
+
+	for (unsigned i = 0; i < SHM_KEY_USERS; i++) {
+		uint32_t was = 0;
+
+		/* seq_cst: before the look at the key; pairs with hca_connections_wait() */
+		if (atomic_compare_exchange_strong_explicit(
+		            &k->users[i], &was, user, memory_order_seq_cst, memory_order_seq_cst) ||
+		    was == user || was == SHM_KEY_MANY)
+			break;
+		if (i + 1 == SHM_KEY_USERS)
+			atomic_store_explicit(&k->users[i], SHM_KEY_MANY, memory_order_seq_cst);
+	}
+	base_fence_behind_seq_cst();
+	return serial;
+}
+
+/* Has @key stand for @reach. @serial: none that stood here before. */
+static inline void shm_key_write(struct shm_key *k, uint32_t key, uint32_t serial,
+                                 const struct shm_reach *reach)
 {
 	atomic_store_explicit(&k->key, 0, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release); /* no key before the new fields */
+	for (unsigned i = 0; i < SHM_KEY_USERS; i++)
+		atomic_store_explicit(&k->users[i], 0, memory_order_relaxed);
+	/* release: pairs with the acquire in shm_key_join() */
+	atomic_store_explicit(&k->serial, serial, memory_order_release);
 	atomic_store_explicit(&k->iova, reach->iova, memory_order_relaxed);
 	atomic_store_explicit(&k->length, reach->length, memory_order_relaxed);
 	atomic_store_explicit(&k->start, reach->start, memory_order_relaxed);

@@ -110,11 +110,11 @@ notify)
 	;;
 registration)
 	proven registration
-	fails "1 2 3 4 5 6 7" registration
+	fails "1 2 3 4 5 6 7 12" registration
 	;;
 registration_help)
 	proven registration -DHELP=1
-	fails "2 3 4 5 8 11" registration -DHELP=1
+	fails "2 3 4 5 8 11 12 13" registration -DHELP=1
 	;;
 registration_reset)
 	proven registration -DRESET=1

@@ -27,6 +27,8 @@
  *  9 who deregisters looks at the present peer only, not at the last one
  * 10 a reset makes the peer the last one after it has told others
  * 11 a thread that has lost the lock says that it helps
+ * 12 who becomes a user of a key does not look at it again
+ * 13 who finds that its process is a user does not either
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -44,6 +46,8 @@
 /* ---- the shared memory ---- */
 
 bit key[2];		/* of the regions: can be found */
+bit joined[2];		/* the peer is among the key's users */
+bit many;		/* there are more users than it says: all that may be are waited for */
 bit by_file[2];		/* the region is reached by the file */
 byte says;		/* target_qpn or helps: the number of an exchange, or of a thread; 0: nothing */
 bit connected = 1;	/* the record */
@@ -60,6 +64,7 @@ bit gone[2], was_reset;	/* the call has returned */
 byte late[2];		/* by thread: the exchange that was not waited for any more */
 byte written;		/* by the last copy */
 bit stopped, was_stopped, dead, finished;
+bit has_joined[4];		/* by thread and region: it is a user of the key */
 
 #if HELP
 #define THREAD(n) ((n) - 1)	/* that says this */
@@ -117,10 +122,29 @@ inline say(me, n)
 	d_step { !to_say[me] -> new_says[me] = n; to_say[me] = 1 }
 }
 
+/* read_key(). Each thread becomes a user once; two threads of a process are one user. */
+inline find(me, region, found, file_too)
+{
+	d_step { found = key[region]; file_too = by_file[region] }
+	if
+#if MUTANT == 13
+	:: found && !joined[region] ->
+#else
+	:: found && !has_joined[2 * me + region] ->
+		has_joined[2 * me + region] = 1;
+#endif
+		joined[region] = 1;
+#if MUTANT != 12
+		d_step { found = key[region]; file_too = by_file[region] }
+#endif
+	:: else
+	fi
+}
+
 /* A copy to @region, if its key is found. */
 inline copy(me, n, region, found, file_too)
 {
-	d_step { found = key[region]; file_too = by_file[region] }
+	find(me, region, found, file_too);
 	if
 	:: found ->
 		d_step {
@@ -290,8 +314,9 @@ inline deregister(region, seen, held)
 #endif
 	key[region] = 0;
 	if
-	:: connected -> wait(seen)
-	:: !connected && last && MUTANT != 9 -> wait(seen)
+	:: !many && joined[region] -> wait(seen)
+	:: many && connected -> wait(seen)
+	:: many && !connected && last && MUTANT != 9 -> wait(seen)
 	:: else
 	fi;
 	d_step { gone[region] = 1; by_file[region] = 0; n_regions-- }
@@ -307,6 +332,10 @@ active proctype program()
 {
 	byte seen, held, n_regions;
 
+	if
+	:: many = 1
+	:: skip
+	fi;
 	enter(0, held);
 #if !RESET && !HELP
 	enter(1, held);
