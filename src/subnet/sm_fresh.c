@@ -80,7 +80,7 @@ int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		lid[i] = net->sw[first + i]->port[0].lid;
 	for (unsigned at = 0; at < net->n && !ret; at++) {
-		const uint8_t *port = &r->leads.port[(size_t)at * SM_HOPS_ROOTS];
+		const uint8_t *port = r->leads.port + (size_t)at * SM_HOPS_ROOTS;
 		const struct sm_table *t = &r->table[at];
 
 		for (unsigned i = 0; i < n && t->out && !ret; i++)

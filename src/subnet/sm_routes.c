@@ -106,7 +106,7 @@ static void find_leads(struct sm_routes *r, unsigned root)
 {
 	const struct sm_net *net = r->net;
 	unsigned words = r->leads.word[net->n];
-	uint64_t *bits = &r->leads.bits[(size_t)(root % SM_HOPS_ROOTS) * words];
+	uint64_t *bits = r->leads.bits + (size_t)(root % SM_HOPS_ROOTS) * words;
 
 	memset(bits, 0, words * sizeof(*bits));
 	for (unsigned at = 0; at < net->n; at++)
