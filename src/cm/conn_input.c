@@ -48,6 +48,8 @@ static int qp_type_of(const struct wire_cm_req *req)
 		return IBV_QPT_RC;
 	case CM_TRANSPORT_UC:
 		return IBV_QPT_UC;
+	case CM_TRANSPORT_EXTENDED:
+		return req->extended == CM_EXTENDED_XRC ? IBV_QPT_XRC_RECV : -1;
 	default:
 		return -1;
 	}
@@ -199,10 +201,16 @@ static void receive_req(const struct received *r)
 
 /* ---- REP, RTU, MRA ---- */
 
-static void fill_response(struct control_cm_event *e, const struct received *r,
-                          const struct wire_cm_rep *rep)
+/* The queue pair that accepts: an XRC target stands where EE contexts do. */
+static uint32_t peer_qpn(const struct cm_conn *c, const struct wire_cm_rep *rep)
 {
-	*e = (struct control_cm_event){ .qp_num = rep->qpn, .bytes = CM_REP_PRIVATE };
+	return c->id->qp_type == IBV_QPT_XRC_SEND ? rep->eecn : rep->qpn;
+}
+
+static void fill_response(struct control_cm_event *e, const struct received *r,
+                          const struct wire_cm_rep *rep, uint32_t qpn)
+{
+	*e = (struct control_cm_event){ .qp_num = qpn, .bytes = CM_REP_PRIVATE };
 	e->param = (struct control_cm_param){ .responder_resources = rep->initiator_depth,
 		                              .initiator_depth = rep->responder_resources,
 		                              .flow_control = rep->flow_control,
@@ -226,7 +234,8 @@ static void confirm_again(const struct cm_conn *c)
 /* The peer accepts. Its queue pair must not be connected to ours already. */
 static void accepted(const struct received *r, struct cm_conn *c, const struct wire_cm_rep *rep)
 {
-	struct cm_conn *stale = cm_conn_find_qpn(r->cm, r->port, rep->guid, rep->qpn);
+	const uint32_t qpn = peer_qpn(c, rep);
+	struct cm_conn *stale = cm_conn_find_qpn(r->cm, r->port, rep->guid, qpn);
 	struct control_cm_event e;
 
 	if (stale) {
@@ -235,7 +244,7 @@ static void accepted(const struct received *r, struct cm_conn *c, const struct w
 	}
 	c->remote_id = rep->local_id;
 	c->remote_guid = rep->guid;
-	c->remote_qpn = rep->qpn;
+	c->remote_qpn = qpn;
 	if (cm_conn_add_peer(c)) {
 		c->remote_id = 0;
 		return; /* it comes again */
@@ -247,7 +256,7 @@ static void accepted(const struct received *r, struct cm_conn *c, const struct w
 	c->ack_timeout = cm_conn_ack_timeout(rep->ack_delay, c->ack_timeout - (c->ack_timeout > 0));
 	cm_mad_cancel(&c->sent);
 	c->state = CM_CONN_MRA_REP_SENT;
-	fill_response(&e, r, rep);
+	fill_response(&e, r, rep, qpn);
 	cm_conn_tell(c, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, &e);
 }
 

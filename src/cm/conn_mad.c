@@ -66,15 +66,35 @@ static void put_path(const struct cm_conn *c, struct wire_cm_path *to)
 	to->ack_timeout = cm_conn_ack_timeout(CM_CONN_ACK_DELAY, path->life);
 }
 
-static void put_param(const struct control_cm_param *param, struct wire_cm_req *req)
+/* A requester of XRC receives nothing, and its target repeats nothing: Linux leaves all that out.
+ */
+static void put_param(const struct cm_id *id, const struct control_cm_param *param,
+                      struct wire_cm_req *req)
 {
-	req->responder_resources = param->responder_resources;
 	req->initiator_depth = param->initiator_depth;
 	req->flow_control = param->flow_control != 0;
+	req->vendor_id = param->ece_vendor;
+	if (id->qp_type == IBV_QPT_XRC_SEND)
+		return;
+	req->responder_resources = param->responder_resources;
 	req->retry_count = param->retry_count > 7 ? 7 : param->retry_count;
 	req->rnr_retry_count = param->rnr_retry_count > 7 ? 7 : param->rnr_retry_count;
 	req->srq = param->srq != 0;
-	req->vendor_id = param->ece_vendor;
+}
+
+static void put_transport(const struct cm_id *id, struct wire_cm_req *req)
+{
+	switch (id->qp_type) {
+	case IBV_QPT_UC:
+		req->transport = CM_TRANSPORT_UC;
+		break;
+	case IBV_QPT_XRC_SEND:
+		req->transport = CM_TRANSPORT_EXTENDED;
+		req->extended = CM_EXTENDED_XRC;
+		break;
+	default:
+		req->transport = CM_TRANSPORT_RC;
+	}
 }
 
 void cm_conn_make_req(struct cm_conn *c, const struct control_cm_connect *from,
@@ -95,8 +115,8 @@ void cm_conn_make_req(struct cm_conn *c, const struct control_cm_connect *from,
 		                   .mtu = id->path.mtu,
 		                   .cm_retries = CM_CONN_RETRIES };
 
-	req.transport = id->qp_type == IBV_QPT_UC ? CM_TRANSPORT_UC : CM_TRANSPORT_RC;
-	put_param(&from->param, &req);
+	put_transport(id, &req);
+	put_param(id, &from->param, &req);
 	put_path(c, &req.primary);
 	put_private(c, from, req.private_data);
 	cm_mad_begin(cm_of(c), id->port, &c->peer, &head, mad);
@@ -112,7 +132,6 @@ void cm_conn_make_rep(struct cm_conn *c, const struct control_cm_connect *from,
 		                       .attribute_modifier = param->ece_options };
 	struct wire_cm_rep rep = { .local_id = c->local_id,
 		                   .remote_id = c->remote_id,
-		                   .qpn = c->local_qpn,
 		                   .psn = c->local_psn,
 		                   .vendor_id = { (uint8_t)(param->ece_vendor >> 16),
 		                                  (uint8_t)(param->ece_vendor >> 8),
@@ -124,6 +143,12 @@ void cm_conn_make_rep(struct cm_conn *c, const struct control_cm_connect *from,
 		                   .srq = param->srq != 0,
 		                   .guid = own_guid(c) };
 
+	if (c->id->qp_type == IBV_QPT_XRC_RECV) { /* which the field of an EE context names */
+		rep.eecn = c->local_qpn;
+		rep.srq = 1;
+	} else {
+		rep.qpn = c->local_qpn;
+	}
 	rep.rnr_retry_count = param->rnr_retry_count > 7 ? 7 : param->rnr_retry_count;
 	memcpy(rep.private_data, from->private_data, from->bytes);
 	cm_mad_begin(cm_of(c), c->id->port, &c->peer, &head, mad);

@@ -333,6 +333,37 @@ static void a_listener_of_another_type_is_not_asked(void **state)
 	free_ends(&e);
 }
 
+/* A requester of XRC is connected to the target that stands in the REP's EECN. */
+static void an_xrc_target_answers(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct cm_id *asker = base_idtable_get(&e.asking->ids, e.asker);
+	struct cm_id *l = base_idtable_get(&e.listening->ids, e.listener);
+
+	l->qp_type = asker->qp_type = IBV_QPT_XRC_RECV;
+	assert_int_equal(ask(&e), -EOPNOTSUPP); /* a target does not ask */
+	asker->qp_type = IBV_QPT_XRC_SEND;
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	establish(&e);
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
+	assert_int_equal(query_qp(e.asking, e.asker).dest_qp_num, TAKER_QPN);
+	assert_int_equal(query_qp(e.listening, e.taken).dest_qp_num, ASKER_QPN);
+	free_ends(&e);
+}
+
+static void who_asks_by_xrc_needs_a_target(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct cm_id *asker = base_idtable_get(&e.asking->ids, e.asker);
+
+	asker->qp_type = IBV_QPT_XRC_SEND;
+	assert_int_equal(ask(&e), 0);
+	expect_rejected(&e, CM_REJ_CONSUMER_DEFINED); /* the listener's type is RC */
+	free_ends(&e);
+}
+
 static void private_data_must_fit(void **state)
 {
 	struct ends e = make_ends(*state, 0);
@@ -692,6 +723,8 @@ int main(void)
 		TEST(a_program_rejects_with_its_own_words),
 		TEST(who_does_not_like_the_answer_rejects_it),
 		TEST(a_listener_of_another_type_is_not_asked),
+		TEST(an_xrc_target_answers),
+		TEST(who_asks_by_xrc_needs_a_target),
 		TEST(private_data_must_fit),
 		TEST(calls_in_the_wrong_state_fail),
 		TEST(a_lost_message_is_sent_again),

@@ -15,13 +15,15 @@
 
 /* ---- listening ---- */
 
-/* Whether identifiers of this type can connect: queue pairs of theirs exist. */
-static bool is_supported(const struct cm_id *id)
+/* Whether identifiers of this type can connect: queue pairs of theirs exist. Of XRC one type asks
+ * and one is asked: @xrc. */
+static bool is_supported(const struct cm_id *id, enum ibv_qp_type xrc)
 {
 	if (id->qp_type == IBV_QPT_UD)
 		return true;
-	/* a port on Ethernet has no connected transport yet */
-	return (id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC) && !cm_roce(id);
+	if (cm_roce(id)) /* a port on Ethernet has no connected transport yet */
+		return false;
+	return id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC || id->qp_type == xrc;
 }
 
 int cm_connect_start_listening(struct cm_id *id, int backlog)
@@ -29,7 +31,7 @@ int cm_connect_start_listening(struct cm_id *id, int backlog)
 	union control_cm_addr any = { .in = { .sin_family = AF_INET } };
 	int ret;
 
-	if (!is_supported(id))
+	if (!is_supported(id, IBV_QPT_XRC_RECV))
 		return -EOPNOTSUPP;
 	if (id->state == CM_IDLE) {
 		ret = cm_resolve_bind_id(id, &any);
@@ -71,7 +73,7 @@ int cm_connect_connect(struct cm_call *call)
 
 	if (!id || id->state != CM_ROUTE_RESOLVED || request->bytes > CONTROL_CM_PRIVATE)
 		return -EINVAL;
-	if (!is_supported(id))
+	if (!is_supported(id, IBV_QPT_XRC_SEND))
 		return -EOPNOTSUPP;
 	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
 	                                : cm_conn_connect(id, request);

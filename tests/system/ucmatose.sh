@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # ucmatose, rdma_client with rdma_server and rdma_xclient with rdma_xserver (synchronous
-# endpoints): many connections, sizes,
+# endpoints, XRC): many connections, sizes,
 # types of service, event channels that identifiers migrate to, GIDs as addresses, port spaces.
 
 . "${0%/*}/rdmacm.bash"
@@ -38,4 +38,7 @@ run_pair port rdma_server -p 4711 -- rdma_client -s 10.0.0.1 -p 4711
 expect_said client-port 'rdma_client: end 0'
 run_pair x rdma_xserver -- rdma_xclient -s 10.0.0.1
 expect_said client-x 'rdma_xclient: end 0'
+run_pair xrc rdma_xserver -c x -- rdma_xclient -s 10.0.0.1 -c x
+expect_said client-xrc 'rdma_xclient: end 0'
+expect_said server-xrc 'rdma_xserver: end 0'
 expect 255 '*rdma_connect: Connection refused*' umbel exec h1 -- rdma_client -s 10.0.0.2

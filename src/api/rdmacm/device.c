@@ -5,6 +5,7 @@
  * The daemon names a device as libibverbs does.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,10 +120,30 @@ void rdmacm_device_release(struct rdmacm_id *id)
 	id->device = NULL;
 	rdmacm_session_lock();
 	if (!--d->users) {
+		if (d->xrcd)
+			ibv_close_xrcd(d->xrcd);
+		d->xrcd = NULL;
 		ibv_dealloc_pd(d->pd);
 		d->pd = NULL;
 	}
 	rdmacm_session_unlock();
+}
+
+struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id)
+{
+	struct ibv_xrcd_init_attr attr = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+		                                        IBV_XRCD_INIT_ATTR_OFLAGS,
+		                           .fd = -1,
+		                           .oflags = O_CREAT };
+	struct rdmacm_device *d = id->device;
+	struct ibv_xrcd *xrcd;
+
+	rdmacm_session_lock();
+	if (!d->xrcd)
+		d->xrcd = ibv_open_xrcd(d->verbs, &attr);
+	xrcd = d->xrcd;
+	rdmacm_session_unlock();
+	return xrcd;
 }
 
 /* All that can be opened, with the lock held. */

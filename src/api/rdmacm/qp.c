@@ -59,7 +59,7 @@ static int rtr_attr(const struct rdmacm_id *id, const struct control_cm_qp_reply
 	attr->dest_qp_num = reply->dest_qp_num;
 	attr->rq_psn = reply->rq_psn;
 	*mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (id->id.qp_type == IBV_QPT_UC)
+	if (id->id.qp_type == IBV_QPT_UC || id->id.qp_type == IBV_QPT_XRC_SEND)
 		return 0;
 	attr->max_dest_rd_atomic = reply->responder_resources;
 	attr->min_rnr_timer = 0; /* the longest */
@@ -77,10 +77,13 @@ static int rts_attr(const struct rdmacm_id *id, const struct control_cm_qp_reply
 	if (id->id.qp_type == IBV_QPT_UC)
 		return 0;
 	attr->timeout = reply->timeout;
+	*mask |= IBV_QP_TIMEOUT;
+	if (id->id.qp_type == IBV_QPT_XRC_RECV)
+		return 0;
 	attr->retry_cnt = reply->retry_count;
 	attr->rnr_retry = reply->rnr_retry_count;
 	attr->max_rd_atomic = reply->initiator_depth;
-	*mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	*mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	return 0;
 }
 
@@ -208,8 +211,11 @@ int rdmacm_qp_to_error(struct rdmacm_id *id)
 
 /* ---- completion queues ---- */
 
+/* Those that nobody uses any more: an XRC target's serve its shared receive queue. */
 static void destroy_cqs(struct rdma_cm_id *id)
 {
+	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq)
+		return;
 	if (id->recv_cq)
 		ibv_destroy_cq(id->recv_cq);
 	if (id->send_cq && id->send_cq != id->recv_cq)
@@ -264,6 +270,25 @@ static int check_qp_attr(const struct rdma_cm_id *id, struct ibv_qp_init_attr_ex
 	return 0;
 }
 
+/* An XRC target needs a domain. */
+static int describe_target(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	if (id->qp_type != IBV_QPT_XRC_RECV ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd))
+		return 0;
+	attr->xrcd = rdmacm_device_xrcd(rdmacm_id(id));
+	if (!attr->xrcd)
+		return -errno;
+	attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	return 0;
+}
+
+static int create_cqs_of_qp(struct rdma_cm_id *id, const struct ibv_qp_init_attr_ex *attr)
+{
+	return create_cqs(id, attr->send_cq || id->send_cq ? 0 : attr->cap.max_send_wr,
+	                  attr->recv_cq || id->recv_cq ? 0 : attr->cap.max_recv_wr);
+}
+
 static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp;
@@ -284,7 +309,7 @@ static int create_qp(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		ibv_destroy_qp(qp);
 		return ret;
 	}
-	id->pd = qp->pd;
+	id->pd = attr->pd;
 	id->qp = qp;
 	return 0;
 }
@@ -297,8 +322,9 @@ int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		return rdmacm_return(-EINVAL);
 	ret = check_qp_attr(id, attr);
 	if (!ret)
-		ret = create_cqs(id, attr->send_cq || id->send_cq ? 0 : attr->cap.max_send_wr,
-		                 attr->recv_cq || id->recv_cq ? 0 : attr->cap.max_recv_wr);
+		ret = describe_target(id, attr);
+	if (!ret)
+		ret = create_cqs_of_qp(id, attr);
 	if (ret)
 		return rdmacm_return(ret);
 	ret = create_qp(id, attr);
@@ -333,9 +359,30 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 
 /* ---- shared receive queues ---- */
 
+/* One of XRC has a domain and a completion queue. */
+static int describe_xrc_srq(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	int ret;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd) {
+		attr->xrcd = rdmacm_device_xrcd(rdmacm_id(id));
+		if (!attr->xrcd)
+			return -errno;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq) {
+		ret = create_cqs(id, 0, id->recv_cq ? 0 : attr->attr.max_wr);
+		if (ret)
+			return ret;
+		attr->cq = id->recv_cq;
+	}
+	attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	return 0;
+}
+
 int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq *srq;
+	int ret = 0;
 
 	if (!id || !attr || !id->verbs || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE))
 		return rdmacm_return(-EINVAL);
@@ -343,9 +390,17 @@ int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
 		attr->pd = id->pd;
 		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 	}
+	if (attr->srq_type == IBV_SRQT_XRC)
+		ret = describe_xrc_srq(id, attr);
+	if (ret)
+		return rdmacm_return(ret);
 	srq = ibv_create_srq_ex(id->verbs, attr);
-	if (!srq)
-		return -1;
+	if (!srq) {
+		ret = -errno;
+		if (!id->qp)
+			destroy_cqs(id);
+		return rdmacm_return(ret);
+	}
 	id->srq = srq;
 	return 0;
 }

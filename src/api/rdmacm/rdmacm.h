@@ -24,6 +24,7 @@ struct rdmacm_device {
 	struct ibv_device *dev;
 	struct ibv_context *verbs; /* stays open once it is */
 	struct ibv_pd *pd;         /* the default one, while identifiers use it */
+	struct ibv_xrcd *xrcd;     /* likewise, once one of them has asked for it */
 	unsigned users;
 	/* of READs and atomics under way, which a queue pair may have */
 	uint8_t max_responder_resources, max_initiator_depth;
@@ -131,6 +132,9 @@ void rdmacm_session_unlock(void);
 /* Binds @id to the device named @name: verbs, pd. 0 or -errno. */
 int rdmacm_device_use(struct rdmacm_id *id, const char *name);
 void rdmacm_device_release(struct rdmacm_id *id);
+
+/* The XRC domain of those who name none: this process's. NULL: errno. */
+struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id);
 
 /* In a child of fork(), with the session's lock held: those that are open are the parent's. */
 void rdmacm_devices_forget(void);
