@@ -131,19 +131,19 @@ pair stopped r3 r4 172.16.0.3
 kill -CONT "$(keeper)"
 
 # ---- a device that goes down, that a user removes, or that goes with the keeper
-on r1 -- env "PATH=$PATH" ip link set eth0 down
-wait_until 'its port is down' grep -q PORT_DOWN <(on r1 -- ibv_devinfo)
-on r1 -- env "PATH=$PATH" ip link set eth0 up
-is_active()
+port_is()
 {
-	on "$1" -- ibv_devinfo | grep -q PORT_ACTIVE
+	[[ $(on "$1" -- ibv_devinfo) == *"$2"* ]]
 }
-wait_until 'its port is up' is_active r1
+on r1 -- env "PATH=$PATH" ip link set eth0 down
+wait_until 'its port is down' port_is r1 PORT_DOWN
+on r1 -- env "PATH=$PATH" ip link set eth0 up
+wait_until 'its port is up' port_is r1 PORT_ACTIVE
 on r4 -- env "PATH=$PATH" ip link delete eth0
-wait_until 'the port of a device that is gone is down' not is_active r4
+wait_until 'the port of a device that is gone is down' port_is r4 PORT_DOWN
 pair others r3 r1 172.16.0.3
 kill -9 "$(keeper)"
-wait_until 'the port is down without the keeper' not is_active r1
+wait_until 'the port is down without the keeper' port_is r1 PORT_DOWN
 expect 0 r1 on r1 -- hostname
 umbel down > /dev/null
 
