@@ -100,7 +100,15 @@ sound rejected
 # ---- a join; the options; standard output
 
 capture sa --class sa h3:1
-expect 124 '*' timeout 0.5 umbel exec h3 -- mckey -m 239.1.1.1
+start member h3 mckey -m 239.1.1.1
+wait_said member 'mckey: joined dgid'
+kill "${pid[member]}"
+wait_ended member 143
+has_left()
+{
+	[[ $(umbel show groups) != *ff12:4001:ffff::f01:101* ]]
+}
+wait_until 'the member has left' has_left
 expect 0 '*' umbel exec h2 -- saquery
 captured sa
 sound sa
