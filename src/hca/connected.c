@@ -28,6 +28,7 @@ static void connected_made(struct hca_qp *qp)
 	struct hca_process *p = qp->ctx->process;
 
 	c->shm = &p->region.connections[SHM_QP_INDEX(qp->sender.qpn)];
+	atomic_store_explicit(&c->shm->flow, UINT32_MAX, memory_order_relaxed);
 	qp->rq->connection = c->shm;
 	c->x.process = p;
 	c->x.sender = &qp->sender;
@@ -102,7 +103,6 @@ static void connected_progress(struct hca_qp *qp)
 	case IBV_QPS_RTS:
 		atomic_store_explicit(&c->shm->established, 1, memory_order_release);
 		hca_connected_renew(c);
-		hca_connected_publish_flow(c);
 		hca_connected_go_on(c);
 		break;
 	case IBV_QPS_ERR:

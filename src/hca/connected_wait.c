@@ -64,6 +64,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	} else if (r->n_entries) {
 		memcpy(data, sge, r->n_entries * sizeof(*sge));
 	}
+	hca_connected_publish_flow(c); /* it may never have sent anything */
 	/* release: pairs with the acquire of who works on the queue */
 	atomic_store_explicit(&c->shm->tail, tail + 1, memory_order_release);
 	/* before the look whether the lock is free; pairs with must_look_again() of who has it */
