@@ -8,7 +8,7 @@
  *	many     many connections: each is made, and the oldest are ended meanwhile
  *	garbage  on one after the other, messages that are no packets, and one that is too long
  *	posing   accepts twice: with bad private data, which the other end refuses; and as one that
- *	         receives messages of 2004 bytes, of which it takes none
+ *	         receives messages of 2004 bytes, of which it takes a few and then none
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -24,6 +24,7 @@
 #define MESSAGES 200
 #define ROUNDS   3
 #define RC_BYTES 65524
+#define TAKEN    64
 #define CHECK(what)                                            \
 	do {                                                   \
 		if (!(what)) {                                 \
@@ -180,13 +181,28 @@ static struct rdma_cm_id *next_request(void)
 	return id;
 }
 
+/* Whoever waits for the other end's next step may send TAKEN packets meanwhile. */
+static void post_receives(struct rdma_cm_id *id)
+{
+	struct ibv_mr *mr = ibv_reg_mr(id->pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
+
+	CHECK(mr);
+	for (unsigned i = 0; i < TAKEN; i++) {
+		struct ibv_sge sge = { (uintptr_t)memory, sizeof(memory), mr->lkey };
+		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *failed;
+
+		CHECK(!ibv_post_recv(id->qp, &wr, &failed));
+	}
+}
+
 static void accept_with(struct rdma_cm_id *id, uint32_t qpn, uint32_t bytes)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, TAKEN, 1, 1, 0 } };
 	const struct data data = { htobe32(qpn), htobe32(bytes) };
 	struct rdma_conn_param param = { .private_data = &data, .private_data_len = sizeof(data) };
 
 	CHECK(!rdma_create_qp(id, NULL, &init));
+	post_receives(id);
 	CHECK(!rdma_accept(id, &param));
 }
 

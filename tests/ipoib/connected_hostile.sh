@@ -65,8 +65,8 @@ tell()
 }
 wait_until "what it offers is refused" tell 'was refused'
 wait_until "it is asked again" tell 'is connected'
-expect 1 '*mtu*2000*' on h1 ping -n -c 1 -W 0.1 -M 'do' -s 60000 192.0.2.3
-launch_on flood h1 ping -n -q -f -c 5000 -w 10 192.0.2.3
+expect 1 '*mtu*2000*' on h1 ping -n -c 1 -w 200 -M 'do' -s 60000 192.0.2.3
+launch_on flood h1 ping -n -q -f -c 5000 -w 200 192.0.2.3
 pings 50 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
 wait_ended posing 0 # it took nothing, so h1 has disconnected
 pings 50 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
