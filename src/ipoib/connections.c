@@ -308,6 +308,16 @@ bool ipoib_connections_send(struct ipoib_connections *t, struct ipoib_connection
 	return true;
 }
 
+static void take_completion(struct ipoib_connection *c, const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS) {
+		ipoib_connection_fail(c);
+		return;
+	}
+	give_slot(c, (unsigned)wc->wr_id);
+	c->failures = 0; /* a connection that is made may yet be of no use */
+}
+
 void ipoib_connections_sent(struct ipoib_connections *t)
 {
 	struct ibv_wc wc[16];
@@ -319,12 +329,8 @@ void ipoib_connections_sent(struct ipoib_connections *t)
 			struct ipoib_connection *c = find_qpn(t, wc[i].qp_num);
 
 			/* one that has failed has given back its slots */
-			if (!c)
-				continue;
-			if (wc[i].status == IBV_WC_SUCCESS)
-				give_slot(c, (unsigned)wc[i].wr_id);
-			else
-				ipoib_connection_fail(c);
+			if (c)
+				take_completion(c, &wc[i]);
 		}
 	} while (n == ARRAY_SIZE(wc));
 }
