@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A process's connection to the daemon of its fabric: requests and replies, one at
- * a time. The verbs library, the rdma_cm library and the command line each have
+ * a time. libibverbs and librdmacm share one, libibumad and the command line have
  * their own. Thread-safe: calls from several threads take turns. Calls block until
  * the daemon has replied, which it does at once; its death ends the wait. They are no
  * cancellation points, and signals do not interrupt them: as ioctl() of a device file.

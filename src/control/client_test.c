@@ -182,9 +182,9 @@ static void hello_names_version_role_and_host(void **state)
 	struct control_client *c;
 
 	m->make_reply = remember_hello;
-	c = connect_as(m, CONTROL_ROLE_CM);
+	c = connect_as(m, CONTROL_ROLE_UMAD);
 	assert_int_equal(seen_hello.version, CONTROL_VERSION);
-	assert_int_equal(seen_hello.role, CONTROL_ROLE_CM);
+	assert_int_equal(seen_hello.role, CONTROL_ROLE_UMAD);
 	assert_string_equal(seen_hello.host, "h3");
 	control_close(c);
 }

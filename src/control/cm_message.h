@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The messages of role CONTROL_ROLE_CM: what librdmacm asks of the daemon's cm/.
+ * What librdmacm asks of the daemon's cm/, by the process's connection of role VERBS.
  *
  * For each event that a process has not got, its channel's descriptor has one datagram, so that
  * poll() and O_NONBLOCK work as with the original's device file. The datagram is the event (struct

@@ -81,8 +81,6 @@ static int hello(struct daemon_call *call)
 	if (c->greeted || req.version != CONTROL_VERSION || req.role > CONTROL_ROLE_SYSFS)
 		return -EPROTO;
 	ret = find_host(c, req.host);
-	if (!ret && req.role == CONTROL_ROLE_CM)
-		ret = cm_client_new(c->all->cm, c->host_index, &c->cm);
 	if (ret)
 		return ret;
 	c->role = req.role;

@@ -42,7 +42,7 @@ struct daemon_client {
 	int host_index; /* -1: it sees all hosts */
 	pid_t pid;
 	struct daemon_holder *holds;
-	struct cm_client *cm;       /* of role CM */
+	struct cm_client *cm;       /* once it has asked for something of rdma_cm's */
 	struct daemon_later *later; /* its request that waits; it is not heard meanwhile */
 };
 

@@ -49,8 +49,11 @@ static void leave(void *arg, struct fabric_port *port, const struct ib_gid *mgid
 static int serve(struct daemon_call *call)
 {
 	struct daemon_rdmacm *r = call->module;
-	int ret = cm_request(r->cm, call->client->cm, call->request, call->reply);
+	struct daemon_client *client = call->client;
+	int ret = client->cm ? 0 : cm_client_new(r->cm, client->host_index, &client->cm);
 
+	if (!ret)
+		ret = cm_request(r->cm, client->cm, call->request, call->reply);
 	daemon_mads_send(r->mads);
 	return ret;
 }
@@ -59,7 +62,7 @@ static const struct daemon_request requests[] = {
 	{ .type = CONTROL_CM_FIRST,
 	  .last = CONTROL_CM_LAST,
 	  .bytes = DAEMON_ANY_BYTES,
-	  .who = DAEMON_CM,
+	  .who = DAEMON_VERBS,
 	  .serve = serve },
 };
 

@@ -24,7 +24,7 @@ static int count(struct daemon_call *call)
 
 static const struct daemon_request rows[] = {
 	{ .type = ONE, .bytes = 4, .who = DAEMON_VERBS | DAEMON_CLI, .serve = count },
-	{ .type = RANGE, .last = RANGE_END, .bytes = 4, .who = DAEMON_CM, .serve = count },
+	{ .type = RANGE, .last = RANGE_END, .bytes = 4, .who = DAEMON_UMAD, .serve = count },
 	{ .type = WITH_FD, .bytes = 4, .n_fds = 1, .who = DAEMON_CLI, .serve = count },
 	{ .type = HELLO, .bytes = 4, .who = DAEMON_STRANGER | DAEMON_ANYBODY, .serve = count },
 	{ .type = ANY, .bytes = DAEMON_ANY_BYTES, .who = DAEMON_CLI, .serve = count },
@@ -75,10 +75,10 @@ static void a_range_is_served_to_its_end(void **state)
 	(void)state;
 	fill(&f);
 	for (uint32_t type = RANGE; type <= RANGE_END; type++)
-		assert_int_equal(serve(&f, DAEMON_CM, type, 4), 0);
+		assert_int_equal(serve(&f, DAEMON_UMAD, type, 4), 0);
 	assert_int_equal(f.served, RANGE_END - RANGE + 1);
-	assert_int_equal(serve(&f, DAEMON_CM, RANGE - 1, 4), -ENOSYS);
-	assert_int_equal(serve(&f, DAEMON_CM, RANGE_END + 1, 4), -ENOSYS);
+	assert_int_equal(serve(&f, DAEMON_UMAD, RANGE - 1, 4), -ENOSYS);
+	assert_int_equal(serve(&f, DAEMON_UMAD, RANGE_END + 1, 4), -ENOSYS);
 }
 
 static void other_roles_have_no_such_request(void **state)
@@ -88,7 +88,7 @@ static void other_roles_have_no_such_request(void **state)
 	(void)state;
 	fill(&f);
 	assert_int_equal(serve(&f, DAEMON_UMAD, ONE, 4), -ENOSYS);
-	assert_int_equal(serve(&f, DAEMON_CM, ONE, 4), -ENOSYS);
+	assert_int_equal(serve(&f, DAEMON_SYSFS, ONE, 4), -ENOSYS);
 	assert_int_equal(f.served, 0);
 }
 

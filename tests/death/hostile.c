@@ -457,7 +457,7 @@ static void half_open_connections_keep_nobody_out(void **state)
 	for (unsigned i = 0; i < many; i++) {
 		sock[i] = open_socket();
 		if (i % 100 == 0)
-			close(greeted(CONTROL_ROLE_CM, NULL));
+			close(greeted(CONTROL_ROLE_VERBS, NULL));
 	}
 	close(greeted(CONTROL_ROLE_VERBS, NULL));
 	for (unsigned i = 0; i < many; i++)
@@ -810,7 +810,7 @@ static void random_cm_requests_get_replies(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
-		int sock = greeted(CONTROL_ROLE_CM, NULL);
+		int sock = greeted(CONTROL_ROLE_VERBS, NULL);
 
 		cm_at_random(sock, 2000);
 		close(sock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process's session with the daemon: one connection, made when first needed, and
- * again after a fork() in the child. The one registry of the library, with the lock
- * that guards it.
+ * The process's session with the daemon, by libibverbs's connection, from when it is first needed;
+ * after a fork() the child has another one. The one registry of the library, with the lock that
+ * guards it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 
 #include "api/rdmacm/rdmacm.h"
 #include "api/rdmacm/rsocket.h"
+#include "api/verbs/connection.h"
 #include "base/array.h"
 #include "control/client.h"
-#include "control/join.h"
 
 #define BURIED 64
 
@@ -61,14 +61,9 @@ void rdmacm_session_bury(struct rdmacm_channel *ch)
 	free(old);
 }
 
-/*
- * The connection is the parent's: two processes cannot share it. What it is made of
- * is left alone, as another thread may have been using it.
- */
+/* The connection is the parent's: two processes cannot share it. */
 static void in_child(void)
 {
-	if (session.client)
-		close(control_fd(session.client));
 	session.client = NULL;
 	if (session.listeners)
 		close(session.listeners - 1);
@@ -80,25 +75,15 @@ static void in_child(void)
 	pthread_mutex_unlock(&session.lock);
 }
 
-static int connect_daemon(struct control_client **client)
-{
-	/* the shared memory is libibverbs's to use */
-	int ret = control_join(client, CONTROL_ROLE_CM, NULL, NULL);
-
-	/* as on a machine without a card */
-	return ret == -ENOENT || ret == -ECONNREFUSED ? -ENODEV : ret;
-}
-
 /* The connection, made if it is not there; with the lock held. */
 static int get_client(struct control_client **client)
 {
-	int ret;
+	int ret = 0;
 
-	if (!session.client) {
-		ret = connect_daemon(&session.client);
-		if (ret)
-			return ret;
-	}
+	if (!session.client)
+		session.client = umbel_connection(&ret);
+	if (!session.client) /* as on a machine without a card */
+		return ret == -ENOENT || ret == -ECONNREFUSED ? -ENODEV : ret;
 	if (!session.forks_watched) {
 		pthread_atfork(rdmacm_session_lock, rdmacm_session_unlock, in_child);
 		session.forks_watched = true;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/verbs/connection.h"
 #include "api/verbs/verbs.h"
 #include "base/util.h"
 #include "control/join.h"
@@ -151,6 +152,13 @@ static struct hca_process *process_of(struct verbs_hca *d, int *error)
 	if (p && d->hca >= p->region.control->n_hcas)
 		return NULL;
 	return p;
+}
+
+struct control_client *umbel_connection(int *error)
+{
+	struct hca_process *p = hca_process_get(error);
+
+	return p ? p->control : NULL;
 }
 
 /* Tables by number, of queue pairs and completion queues. 0 or -ENOMEM. */

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What libibverbs has for librdmacm, which is of the same build: the process's connection to the
+ * daemon. As both share it, what they ask is served in its order, and can go together.
+ */
+#ifndef API_VERBS_CONNECTION_H
+#define API_VERBS_CONNECTION_H
+
+struct control_client;
+
+/* The process's connection, which is made if there is none; in a child of fork() it is another one.
+ * It lasts as long as the process. NULL: *@error says why. */
+struct control_client *umbel_connection(int *error);
+
+#endif
