@@ -27,7 +27,8 @@ struct control_client {
 	bool gone;
 	struct control_hello_reply hello;
 	int region_fd[2];
-	control_serve *serve; /* NULL: a socket leads to the daemon */
+	LIST_HEAD(, control_batch) batches; /* of different threads */
+	control_serve *serve;               /* NULL: a socket leads to the daemon */
 	void *serve_arg;
 };
 
@@ -77,6 +78,97 @@ static int connect_socket(const char *path, unsigned patience_ms)
 	return sock;
 }
 
+/* ---- batches: with the lock held ---- */
+
+/* The batch of the calling thread, or NULL. */
+static struct control_batch *batch_of(struct control_client *c)
+{
+	struct control_batch *b;
+
+	LIST_FOREACH(b, &c->batches, entry)
+	if (pthread_equal(b->thread, pthread_self()))
+		return b;
+	return NULL;
+}
+
+/* Sends what is kept of it. 0 or -errno. */
+static int send_batch(struct control_client *c, struct control_batch *b)
+{
+	struct control_packet p = { .n_fds = 0 };
+	uint32_t bytes = b->bytes;
+
+	b->bytes = 0;
+	if (!bytes || c->gone)
+		return 0;
+	memcpy(&p, b->data + b->last, bytes - b->last);
+	p.header.status = 0;
+	return control_send_behind(c->sock, b->data, b->last, &p);
+}
+
+/* Sends @p, and ahead of it what the thread's batch keeps. */
+static int send_packet(struct control_client *c, const struct control_packet *p)
+{
+	struct control_batch *b = batch_of(c);
+	uint32_t bytes = b ? b->bytes : 0;
+	int ret = 0;
+
+	if (bytes + p->header.bytes > CONTROL_MAX_BYTES) {
+		ret = send_batch(c, b);
+		bytes = 0;
+	}
+	if (!ret)
+		ret = control_send_behind(c->sock, b ? b->data : NULL, bytes, p);
+	if (b)
+		b->bytes = 0;
+	return ret;
+}
+
+/* Keeps a request, if the thread has a batch with room for it. */
+static bool keep(struct control_client *c, const struct control_header *h, const void *body)
+{
+	struct control_batch *b = batch_of(c);
+	const uint64_t bytes = control_followed_bytes(h->bytes);
+	struct control_header followed = *h;
+
+	if (!b || c->gone || bytes > sizeof(b->data) - b->bytes)
+		return false;
+	followed.status = CONTROL_FOLLOWED;
+	b->last = b->bytes;
+	memset(b->data + b->last, 0, bytes);
+	memcpy(b->data + b->last, &followed, sizeof(followed));
+	if (h->bytes)
+		memcpy(b->data + b->last + sizeof(followed), body, h->bytes);
+	b->bytes += (uint32_t)bytes;
+	return true;
+}
+
+void control_batch_begin(struct control_client *c, struct control_batch *b)
+{
+	b->thread = pthread_self();
+	b->bytes = b->last = 0;
+	if (c->serve)
+		return; /* at once, and in order */
+	pthread_mutex_lock(&c->lock);
+	LIST_INSERT_HEAD(&c->batches, b, entry);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void control_batch_end(struct control_client *c, struct control_batch *b)
+{
+	int cancel_state = base_cancel_off();
+
+	if (c->serve)
+		return;
+	pthread_mutex_lock(&c->lock);
+	LIST_REMOVE(b, entry);
+	if (send_batch(c, b))
+		c->gone = true;
+	pthread_mutex_unlock(&c->lock);
+	base_cancel_restore(cancel_state);
+}
+
+/* ---- requests ---- */
+
 static int exchange_packets(struct control_client *c, struct control_packet *p)
 {
 	int ret;
@@ -85,8 +177,10 @@ static int exchange_packets(struct control_client *c, struct control_packet *p)
 		c->serve(c->serve_arg, p);
 		return 0;
 	}
-	ret = control_send(c->sock, p);
-	return ret ? ret : control_receive(c->sock, p);
+	ret = send_packet(c, p);
+	if (!ret)
+		ret = control_receive(c->sock, p);
+	return !ret && p->behind ? -EPROTO : ret;
 }
 
 /* One request, one reply into @p. With the lock held. */
@@ -151,9 +245,24 @@ int control_call(struct control_client *c, const struct control_call *call)
 	return 0;
 }
 
+/* Keeps it, if the thread has a batch with room for it. */
+static bool try_keep(struct control_client *c, enum control_type type, const void *request,
+                     uint32_t bytes)
+{
+	const struct control_header h = { .type = type, .bytes = bytes };
+	bool kept;
+
+	pthread_mutex_lock(&c->lock);
+	kept = keep(c, &h, request);
+	pthread_mutex_unlock(&c->lock);
+	return kept;
+}
+
 int control_request(struct control_client *c, enum control_type type, const void *request,
                     uint32_t bytes)
 {
+	if (try_keep(c, type, request, bytes))
+		return 0;
 	return control_call(c, &(struct control_call){
 	                               .type = type, .request = request, .request_bytes = bytes });
 }
@@ -169,7 +278,9 @@ static int post(struct control_client *c, struct control_packet *p)
 		control_close_fds(p);
 		return 0;
 	}
-	ret = control_send(c->sock, p);
+	if (keep(c, &p->header, p->body))
+		return 0;
+	ret = send_packet(c, p);
 	c->gone = ret;
 	return ret ? -EIO : 0;
 }

@@ -9,9 +9,10 @@
 #ifndef CONTROL_CLIENT_H
 #define CONTROL_CLIENT_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "control/message.h"
@@ -87,6 +88,20 @@ int control_request(struct control_client *c, enum control_type type, const void
  */
 int control_post(struct control_client *c, enum control_type type, const void *request,
                  uint32_t bytes);
+
+/*
+ * A batch: what a thread asks by control_request() and control_post() is kept, with status 0, and
+ * goes ahead of the next request that it waits for, or when the batch ends. If one of them fails,
+ * those that go with it behind fail like it.
+ */
+struct control_batch {
+	LIST_ENTRY(control_batch) entry;
+	pthread_t thread;
+	uint32_t bytes, last; /* of @data are used; where the last request begins */
+	unsigned char data[sizeof(struct control_header) + CONTROL_MAX_BYTES];
+};
+void control_batch_begin(struct control_client *c, struct control_batch *b);
+void control_batch_end(struct control_client *c, struct control_batch *b);
 
 /* JSON text about @what ("status", "hosts", "topology", "groups", "routes", "counters"), to be
  * freed. -EINVAL: unknown. */

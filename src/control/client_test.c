@@ -105,7 +105,8 @@ static void *serve(void *arg)
 		memset(&reply, 0, sizeof(reply));
 		reply.header.type = request.header.type;
 		reply.header.serial = request.header.serial;
-		go_on = m->make_reply(&request, &reply) && !control_send(sock, &reply) &&
+		go_on = m->make_reply(&request, &reply) &&
+		        (!reply.header.serial || !control_send(sock, &reply)) &&
 		        request.header.type != CONTROL_STOP;
 		control_close_fds(&request);
 		control_close_fds(&reply);
@@ -479,6 +480,137 @@ static void names_that_do_not_fit_are_refused_here(void **state)
 	control_close(c);
 }
 
+/* ---- batches ---- */
+
+/* What has come, in order: "A" stands for ATTACH, "D" for DETACH, "C" for CREATE_CQ; and a space
+ * before each datagram. */
+static struct {
+	pthread_mutex_t lock;
+	char text[64];
+} seen = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static char letter(uint32_t type)
+{
+	return type == CONTROL_ATTACH ? 'A' : type == CONTROL_DETACH ? 'D' : 'C';
+}
+
+/* Replies only to who waits. */
+static bool note(const struct control_packet *request, struct control_packet *reply)
+{
+	struct control_packet p = *request;
+	size_t n;
+
+	if (request->header.type == CONTROL_HELLO)
+		return reply_well(request, reply);
+	pthread_mutex_lock(&seen.lock);
+	n = strlen(seen.text);
+	seen.text[n++] = ' ';
+	do
+		seen.text[n++] = letter(p.header.type);
+	while (control_packet_next(&p));
+	seen.text[n] = '\0';
+	pthread_mutex_unlock(&seen.lock);
+	reply->header.serial = p.header.serial;
+	reply->header.type = p.header.type;
+	if (p.header.type == CONTROL_CREATE_CQ)
+		set_body(reply, p.body, sizeof(struct control_create_cq_reply));
+	return true;
+}
+
+static struct control_client *connect_noting(struct daemon *m)
+{
+	seen.text[0] = '\0';
+	m->make_reply = note;
+	return connect_as(m, CONTROL_ROLE_VERBS);
+}
+
+static int attach(struct control_client *c)
+{
+	const struct control_attach request = { .qpn = 1 };
+
+	return control_request(c, CONTROL_ATTACH, &request, sizeof(request));
+}
+
+static int post_detach(struct control_client *c)
+{
+	const struct control_attach request = { .qpn = 1 };
+
+	return control_post(c, CONTROL_DETACH, &request, sizeof(request));
+}
+
+static void a_batch_goes_ahead_of_what_the_thread_waits_for(void **state)
+{
+	struct control_client *c = connect_noting(*state);
+	struct control_batch b;
+	uint32_t cq;
+
+	control_batch_begin(c, &b);
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(post_detach(c), 0);
+	assert_int_equal(create_cq(c, 5, &cq), 0);
+	assert_int_equal(cq, 5);
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(create_cq(c, 6, &cq), 0);
+	control_batch_end(c, &b);
+	assert_int_equal(create_cq(c, 7, &cq), 0);
+	assert_string_equal(seen.text, " ADC AC C");
+	control_close(c);
+}
+
+static void what_is_left_of_a_batch_goes_when_it_ends(void **state)
+{
+	struct control_client *c = connect_noting(*state);
+	struct control_batch b;
+	uint32_t cq;
+
+	control_batch_begin(c, &b);
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(post_detach(c), 0);
+	control_batch_end(c, &b);
+	assert_int_equal(create_cq(c, 5, &cq), 0);
+	assert_string_equal(seen.text, " AD C");
+	control_close(c);
+}
+
+static void a_batch_that_is_full_goes_at_once(void **state)
+{
+	struct control_client *c = connect_noting(*state);
+	char body[CONTROL_MAX_BYTES] = { 0 };
+	struct control_batch b;
+	uint32_t cq;
+
+	control_batch_begin(c, &b);
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(control_request(c, CONTROL_DETACH, body, sizeof(body)), 0);
+	assert_int_equal(control_request(c, CONTROL_DETACH, body, sizeof(body) - 16), 0);
+	assert_int_equal(create_cq(c, 5, &cq), 0);
+	control_batch_end(c, &b);
+	assert_string_equal(seen.text, " A D D C");
+	control_close(c);
+}
+
+static void *attach_in_thread(void *c)
+{
+	return (void *)(intptr_t)attach(c);
+}
+
+static void another_thread_does_not_wait_for_a_batch(void **state)
+{
+	struct control_client *c = connect_noting(*state);
+	struct control_batch b;
+	pthread_t thread;
+	uint32_t cq;
+
+	control_batch_begin(c, &b);
+	assert_int_equal(post_detach(c), 0);
+	assert_int_equal(pthread_create(&thread, NULL, attach_in_thread, c), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(create_cq(c, 5, &cq), 0);
+	control_batch_end(c, &b);
+	assert_string_equal(seen.text, " A DC");
+	control_close(c);
+}
+
 static void stop_returns_when_the_daemon_has_hung_up(void **state)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
@@ -514,6 +646,10 @@ int main(void)
 		TEST(threads_take_turns),
 		TEST(show_brings_the_text),
 		TEST(names_that_do_not_fit_are_refused_here),
+		TEST(a_batch_goes_ahead_of_what_the_thread_waits_for),
+		TEST(what_is_left_of_a_batch_goes_when_it_ends),
+		TEST(a_batch_that_is_full_goes_at_once),
+		TEST(another_thread_does_not_wait_for_a_batch),
 		TEST(stop_returns_when_the_daemon_has_hung_up),
 	};
 

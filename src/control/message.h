@@ -6,6 +6,10 @@
  * with status 0 or a negative errno, but one that nobody waits for. A reply that carries data has
  * its own struct.
  *
+ * Requests that nobody waits for can go ahead of another one in its datagram, each padded to a
+ * multiple of 8 bytes. They are served in their order. Once one has failed, those behind it are not
+ * served, but have its status.
+ *
  * Events (asynchronous verbs events, rdma_cm events) are sent by other descriptors,
  * which come with the reply to the request that opens the source of the events.
  */
@@ -84,10 +88,12 @@ enum control_type {
 	CONTROL_DESCRIBE_PORT,
 };
 
+#define CONTROL_FOLLOWED 1 /* by another request in its datagram */
+
 struct control_header {
 	uint32_t type;   /* of the request; the reply repeats it */
 	uint32_t serial; /* likewise; 0: nobody waits for a reply, and none is sent */
-	int32_t status;  /* reply: 0 or -errno */
+	int32_t status;  /* reply: 0 or -errno; request: 0, or CONTROL_FOLLOWED */
 	uint32_t bytes;  /* of what follows */
 };
 

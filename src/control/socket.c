@@ -3,6 +3,7 @@
  * Packets with descriptors: see socket.h.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,18 +14,27 @@
 /* Room for more descriptors than a packet has, so that surplus ones can be closed. */
 #define FD_ROOM 8
 
+static_assert(offsetof(struct control_packet, body) == sizeof(struct control_header), "one piece");
+
 int control_send(int sock, const struct control_packet *p)
+{
+	return control_send_behind(sock, NULL, 0, p);
+}
+
+int control_send_behind(int sock, const void *ahead, uint32_t bytes, const struct control_packet *p)
 {
 	union {
 		struct cmsghdr align;
 		char space[CMSG_SPACE(sizeof(int) * CONTROL_MAX_FDS)];
 	} ancillary;
-	struct iovec iov = { .iov_base = (void *)p,
-		             .iov_len = sizeof(p->header) + p->header.bytes };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct iovec iov[2] = { { .iov_base = (void *)ahead, .iov_len = bytes },
+		                { .iov_base = (void *)p,
+		                  .iov_len = sizeof(p->header) + p->header.bytes } };
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = 2 };
 	ssize_t n;
 
-	if (p->header.bytes > sizeof(p->body) || p->n_fds < 0 || p->n_fds > CONTROL_MAX_FDS)
+	if (p->header.bytes > sizeof(p->body) || bytes > sizeof(p->body) - p->header.bytes ||
+	    p->n_fds < 0 || p->n_fds > CONTROL_MAX_FDS)
 		return -EMSGSIZE;
 	if (p->n_fds) {
 		struct cmsghdr *c = &ancillary.align;
@@ -63,6 +73,44 @@ static void read_fds(struct msghdr *msg, struct control_packet *p)
 	}
 }
 
+/* Whether the @n bytes from the packet's header on are whole requests, or one reply. */
+static bool is_whole(const struct control_packet *p, size_t n)
+{
+	const char *at = (const char *)p;
+	struct control_header h;
+
+	while (n >= sizeof(h)) {
+		memcpy(&h, at, sizeof(h));
+		if (h.status != CONTROL_FOLLOWED)
+			return h.bytes == n - sizeof(h);
+		if (control_followed_bytes(h.bytes) > n)
+			return false;
+		at += control_followed_bytes(h.bytes);
+		n -= control_followed_bytes(h.bytes);
+	}
+	return false;
+}
+
+/* How many of the @n bytes from the packet's header on are behind its body. */
+static uint32_t count_behind(const struct control_packet *p, size_t n)
+{
+	return p->header.status == CONTROL_FOLLOWED
+	               ? (uint32_t)(n - control_followed_bytes(p->header.bytes))
+	               : 0;
+}
+
+bool control_packet_next(struct control_packet *p)
+{
+	const uint32_t n = p->behind;
+	const unsigned char *at = p->body + base_align_up(p->header.bytes, 8);
+
+	if (!n)
+		return false;
+	memmove(p, at, n);
+	p->behind = count_behind(p, n);
+	return true;
+}
+
 int control_receive(int sock, struct control_packet *p)
 {
 	union {
@@ -87,11 +135,11 @@ int control_receive(int sock, struct control_packet *p)
 		control_close_fds(p);
 		return -EPIPE;
 	}
-	if ((msg.msg_flags & MSG_TRUNC) || (size_t)n < sizeof(p->header) ||
-	    p->header.bytes != (size_t)n - sizeof(p->header)) {
+	if ((msg.msg_flags & MSG_TRUNC) || !is_whole(p, (size_t)n)) {
 		control_close_fds(p);
 		return -EPROTO;
 	}
+	p->behind = count_behind(p, (size_t)n);
 	if (msg.msg_flags & MSG_CTRUNC) {
 		control_close_fds(p);
 		return -EMFILE;

@@ -6,13 +6,16 @@
 #ifndef CONTROL_SOCKET_H
 #define CONTROL_SOCKET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "base/util.h"
 #include "control/message.h"
 
 struct control_packet {
 	struct control_header header;
-	unsigned char body[CONTROL_MAX_BYTES];
+	unsigned char body[CONTROL_MAX_BYTES]; /* and behind it requests that have come with it, */
+	uint32_t behind;                       /* so many bytes of them */
 	int fd[CONTROL_MAX_FDS];
 	int n_fds;
 };
@@ -23,12 +26,25 @@ struct control_packet {
  */
 int control_send(int sock, const struct control_packet *p);
 
+/* The same with requests that go ahead of it: @bytes at @ahead, all CONTROL_FOLLOWED. */
+int control_send_behind(int sock, const void *ahead, uint32_t bytes,
+                        const struct control_packet *p);
+
 /*
  * Receives one packet; its descriptors are the caller's. 0; -EPIPE at the end of the
  * connection; -EPROTO for a datagram that is no packet (its descriptors are closed);
  * -EMFILE for a packet whose descriptors we have no room for; -EAGAIN; -errno.
  */
 int control_receive(int sock, struct control_packet *p);
+
+/* Goes on to the next request of the datagram. False: it was the last one. Descriptors stay. */
+bool control_packet_next(struct control_packet *p);
+
+/* How many bytes of a datagram a request takes that is CONTROL_FOLLOWED, with @bytes of body. */
+static inline uint64_t control_followed_bytes(uint32_t bytes)
+{
+	return sizeof(struct control_header) + base_align_up(bytes, 8);
+}
 
 void control_close_fds(struct control_packet *p);
 

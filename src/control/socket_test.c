@@ -162,6 +162,83 @@ static void what_is_no_packet_is_refused(void **state)
 	}
 }
 
+/* Puts a request at @to that goes ahead of others, and behind it. */
+static uint32_t put_ahead(unsigned char *to, uint32_t type, const char *body)
+{
+	const struct control_header h = { .type = type,
+		                          .status = CONTROL_FOLLOWED,
+		                          .bytes = (uint32_t)strlen(body) };
+
+	memcpy(to, &h, sizeof(h));
+	memcpy(to + sizeof(h), body, h.bytes);
+	return (uint32_t)control_followed_bytes(h.bytes);
+}
+
+static void requests_that_go_together_come_one_after_the_other(void **state)
+{
+	static const char *const bodies[] = { "first", "", "the third" };
+	struct control_packet out = { .header = { .type = 9, .serial = 4, .bytes = 2 }, "ab" }, in;
+	unsigned char ahead[256] = { 0 };
+	uint32_t bytes = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < ARRAY_SIZE(bodies); i++)
+		bytes += put_ahead(ahead + bytes, i, bodies[i]);
+	assert_int_equal(control_send_behind(pair[0], ahead, bytes, &out), 0);
+	assert_int_equal(control_receive(pair[1], &in), 0);
+	for (uint32_t i = 0; i < ARRAY_SIZE(bodies); i++) {
+		assert_int_equal(in.header.type, i);
+		assert_int_equal(in.header.bytes, strlen(bodies[i]));
+		assert_memory_equal(in.body, bodies[i], strlen(bodies[i]));
+		assert_true(control_packet_next(&in));
+	}
+	assert_memory_equal(&in.header, &out.header, sizeof(in.header));
+	assert_memory_equal(in.body, "ab", 2);
+	assert_int_equal(in.behind, 0);
+	assert_false(control_packet_next(&in));
+}
+
+static void what_goes_ahead_must_be_whole_and_have_somebody_behind_it(void **state)
+{
+	static const struct {
+		uint32_t claimed;
+		size_t cut; /* from the end */
+	} row[] = {
+		{ 8, 0 },          /* more behind it than a request */
+		{ 64, 0 },         /* nothing behind it */
+		{ 0xFFFFFFFF, 0 }, /* nonsense */
+		{ 48, 1 },         /* not all of the one behind it */
+		{ 65, 0 },         /* not all of it */
+	};
+	struct control_packet in;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		struct control_header data[5] = { { .status = CONTROL_FOLLOWED,
+			                            .bytes = row[i].claimed } };
+
+		assert_int_equal(send(pair[0], data, sizeof(data) - row[i].cut, 0),
+		                 sizeof(data) - row[i].cut);
+		assert_int_equal(control_receive(pair[1], &in), -EPROTO);
+	}
+}
+
+static void what_goes_ahead_counts_as_well(void **state)
+{
+	struct control_packet out = { .header = { .bytes = CONTROL_MAX_BYTES - 64 } }, in;
+	unsigned char ahead[72] = { 0 };
+
+	(void)state;
+	assert_int_equal(control_send_behind(pair[0], ahead, 65, &out), -EMSGSIZE);
+	assert_int_equal(control_receive(pair[1], &in), -EAGAIN);
+	assert_int_equal(put_ahead(ahead, 1, "just as long as there is room for 48 of them...."),
+	                 64);
+	assert_int_equal(control_send_behind(pair[0], ahead, 64, &out), 0);
+	assert_int_equal(control_receive(pair[1], &in), 0);
+	assert_true(control_packet_next(&in));
+	assert_int_equal(in.header.bytes, CONTROL_MAX_BYTES - 64);
+}
+
 static void after_a_bad_datagram_the_next_packet_arrives(void **state)
 {
 	struct control_packet out = { .header = { .serial = 5 } }, in;
@@ -236,6 +313,9 @@ int main(void)
 		TEST(descriptors_arrive_and_are_closed_on_exec),
 		TEST(surplus_descriptors_are_closed),
 		TEST(what_is_no_packet_is_refused),
+		TEST(requests_that_go_together_come_one_after_the_other),
+		TEST(what_goes_ahead_must_be_whole_and_have_somebody_behind_it),
+		TEST(what_goes_ahead_counts_as_well),
 		TEST(after_a_bad_datagram_the_next_packet_arrives),
 		TEST(nothing_there_is_eagain),
 		TEST(a_full_socket_is_eagain),

@@ -168,12 +168,18 @@ static void end_wait(struct daemon_client *c)
 	sd_event_source_set_enabled(c->source, SD_EVENT_ON);
 }
 
-/* Serves the request, whose descriptors it closes, and replies, or has it wait. */
-static void answer(struct daemon_client *c, struct control_packet *request)
+/* Serves the request, whose descriptors it closes, and replies, or has it wait. @failed: the status
+ * of one ahead of it, if that is not 0; it is not served then. */
+static void answer(struct daemon_client *c, struct control_packet *request, int failed)
 {
 	struct control_packet reply = { 0 };
 
-	serve(c, request, &reply);
+	if (failed)
+		reply.header = (struct control_header){ .type = request->header.type,
+			                                .serial = request->header.serial,
+			                                .status = failed };
+	else
+		serve(c, request, &reply);
 	if (reply.header.status > 0 && !wait_for_rest(c, request, &reply))
 		return;
 	if (reply.header.status > 0)
@@ -182,6 +188,30 @@ static void answer(struct daemon_client *c, struct control_packet *request)
 	fabric_mads_settle(c->all->f);
 	control_close_fds(request);
 	send_reply(c, &reply);
+}
+
+/* Serves a request that goes ahead of others, and that nobody waits for. The status. */
+static int serve_ahead(struct daemon_client *c, const struct control_packet *request)
+{
+	struct control_packet reply = { 0 };
+
+	if (request->header.serial || !c->greeted || c->role != CONTROL_ROLE_VERBS)
+		return -EPROTO;
+	serve(c, request, &reply);
+	control_close_fds(&reply);
+	return reply.header.status;
+}
+
+/* Serves all requests of a datagram, up to the first one that fails. */
+static void answer_all(struct daemon_client *c, struct control_packet *request)
+{
+	int failed = 0;
+
+	while (request->behind) {
+		failed = failed ? failed : serve_ahead(c, request);
+		control_packet_next(request);
+	}
+	answer(c, request, failed);
 }
 
 static void reply_now(struct daemon_later *l, int status)
@@ -202,7 +232,7 @@ static void serve_now(struct daemon_later *l)
 	struct control_packet request = l->request;
 
 	end_wait(c);
-	answer(c, &request);
+	answer(c, &request, 0);
 }
 
 void daemon_clients_go_on(struct daemon_clients *all, int status)
@@ -242,7 +272,7 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		daemon_client_free(c);
 		return 0;
 	}
-	answer(c, &request);
+	answer_all(c, &request);
 	return 0;
 }
 

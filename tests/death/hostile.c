@@ -440,6 +440,47 @@ static void what_nobody_waits_for_has_no_reply(void **state)
 	close(sock);
 }
 
+/* One behind another, of type @ahead and that serial number, in one datagram: the status of the
+ * last one. */
+static int call_behind(int sock, uint32_t ahead, uint32_t ahead_serial)
+{
+	struct {
+		struct control_header header;
+		struct control_handle body;
+		uint32_t padding;
+	} first = { .header = { .type = ahead,
+		                .serial = ahead_serial,
+		                .status = CONTROL_FOLLOWED,
+		                .bytes = sizeof(struct control_handle) },
+		    .body.handle = 12345 };
+	struct control_packet last = { .header = { .type = CONTROL_CREATE_CHANNEL, .serial = 77 } };
+	struct control_packet reply;
+
+	assert_int_equal(control_send_behind(sock, &first, sizeof(first), &last), 0);
+	assert_int_equal(control_receive(sock, &reply), 0);
+	assert_int_equal(reply.header.serial, 77);
+	assert_int_equal(reply.header.type, CONTROL_CREATE_CHANNEL);
+	control_close_fds(&reply);
+	return reply.header.status;
+}
+
+static void what_is_behind_a_request_that_fails_is_not_served(void **state)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL), cli = greeted(CONTROL_ROLE_CLI, NULL);
+	const struct held before = read_held();
+	struct held after;
+
+	(void)state;
+	assert_int_equal(call_behind(sock, CONTROL_DESTROY_QP, 0), -EINVAL);
+	assert_int_equal(call_behind(sock, CONTROL_CM_GET_EVENT, 0), -EBADF);
+	assert_int_equal(call_behind(sock, CONTROL_DESTROY_QP, 76), -EPROTO); /* it would wait */
+	assert_int_equal(call_behind(cli, CONTROL_STOP, 0), -EPROTO);
+	after = read_held();
+	assert_memory_equal(&before, &after, sizeof(before));
+	close(sock);
+	close(cli);
+}
+
 static void half_open_connections_keep_nobody_out(void **state)
 {
 	enum { MANY = 2000 };
@@ -1313,6 +1354,7 @@ int main(int argc, char **argv)
 		TEST(descriptors_that_nobody_asked_for_are_closed),
 		TEST(who_does_not_read_replies_is_disconnected),
 		TEST(what_nobody_waits_for_has_no_reply),
+		TEST(what_is_behind_a_request_that_fails_is_not_served),
 		TEST(half_open_connections_keep_nobody_out),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),
