@@ -159,14 +159,12 @@ static int complete_accept(struct rdmacm_id *id)
 	return 0;
 }
 
-static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
+/* Connects the queue pair and accepts. In a batch: the daemon does one after the other. */
+static int ask_accept(struct rdmacm_id *p, const struct rdma_conn_param *param)
 {
 	struct control_cm_connect request = { .uid = (uintptr_t)p, .id = p->handle };
-	int ret;
+	int ret = prepare(p, param);
 
-	if (!p->id.qp && !param)
-		return -EINVAL;
-	ret = prepare(p, param);
 	if (ret)
 		return ret;
 	set_param(p, param, &request);
@@ -175,10 +173,23 @@ static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
 		ret = rdmacm_session_call(CONTROL_CM_ACCEPT, &request, sizeof(request), NULL, 0);
-	if (ret) {
+	if (ret)
 		rdmacm_qp_to_error(p);
+	return ret;
+}
+
+static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
+{
+	struct rdmacm_batch batch;
+	int ret;
+
+	if (!p->id.qp && !param)
+		return -EINVAL;
+	rdmacm_batch_begin(&batch);
+	ret = ask_accept(p, param);
+	rdmacm_batch_end(&batch);
+	if (ret)
 		return ret;
-	}
 	p->has_connection = p->id.qp_type != IBV_QPT_UD;
 	return complete_accept(p);
 }
@@ -221,14 +232,22 @@ static int call_by_id(const struct rdmacm_id *id, enum control_cm_type type)
 	return rdmacm_session_call(type, &request, sizeof(request), NULL, 0);
 }
 
-/* Of a connection, whatever its state, this succeeds: nobody waits for it. */
-static int disconnect(const struct rdmacm_id *id)
+/* Of a connection, whatever its state, this succeeds: nobody waits for it, but for its queue pair's
+ * state. */
+static int disconnect(struct rdmacm_id *id)
 {
 	const struct control_cm_id request = { .id = id->handle };
+	struct rdmacm_batch batch;
+	int ret;
 
-	if (!id->has_connection)
-		return call_by_id(id, CONTROL_CM_DISCONNECT);
-	return rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
+	if (!id->id.qp && id->has_connection)
+		return rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
+	rdmacm_batch_begin(&batch);
+	ret = rdmacm_qp_to_error(id);
+	if (!ret)
+		ret = call_by_id(id, CONTROL_CM_DISCONNECT);
+	rdmacm_batch_end(&batch);
+	return ret;
 }
 
 int rdma_disconnect(struct rdma_cm_id *id)
@@ -237,9 +256,7 @@ int rdma_disconnect(struct rdma_cm_id *id)
 
 	if (!id || !id->verbs)
 		return rdmacm_return(-EINVAL);
-	ret = rdmacm_qp_to_error(rdmacm_id(id));
-	if (!ret)
-		ret = disconnect(rdmacm_id(id));
+	ret = disconnect(rdmacm_id(id));
 	if (!ret && id->qp_type != IBV_QPT_UD) /* for UD nothing follows */
 		ret = rdmacm_id_complete(rdmacm_id(id));
 	return rdmacm_return(ret);
@@ -247,10 +264,14 @@ int rdma_disconnect(struct rdma_cm_id *id)
 
 int rdmacm_connect_respond(struct rdmacm_id *id)
 {
-	int ret = rdmacm_qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+	struct rdmacm_batch batch;
+	int ret;
 
+	rdmacm_batch_begin(&batch);
+	ret = rdmacm_qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!ret)
 		ret = call_by_id(id, CONTROL_CM_ESTABLISH);
+	rdmacm_batch_end(&batch);
 	if (ret)
 		rdmacm_qp_to_error(id);
 	return ret;

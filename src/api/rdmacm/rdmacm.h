@@ -17,6 +17,7 @@
 #include <sys/queue.h>
 
 #include "base/util.h"
+#include "control/client.h"
 #include "control/cm_message.h"
 
 struct rdmacm_device {
@@ -119,6 +120,14 @@ int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t
 
 /* A request that nobody waits for: the daemon serves it before those that come later. */
 int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes);
+
+/* A batch of what this thread asks, by libibverbs too (control/client.h). */
+struct rdmacm_batch {
+	struct control_client *client; /* NULL: there is none */
+	struct control_batch batch;
+};
+void rdmacm_batch_begin(struct rdmacm_batch *b);
+void rdmacm_batch_end(struct rdmacm_batch *b);
 
 /* CREATE_CHANNEL: the handle and the descriptor. */
 int rdmacm_session_channel(uint32_t *handle, int *fd);

@@ -125,6 +125,20 @@ int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t
 	return ret ? ret : control_post(client, (enum control_type)type, request, bytes);
 }
 
+void rdmacm_batch_begin(struct rdmacm_batch *b)
+{
+	if (client_now(&b->client))
+		b->client = NULL;
+	else
+		control_batch_begin(b->client, &b->batch);
+}
+
+void rdmacm_batch_end(struct rdmacm_batch *b)
+{
+	if (b->client)
+		control_batch_end(b->client, &b->batch);
+}
+
 int rdmacm_session_channel(uint32_t *handle, int *fd)
 {
 	struct control_cm_channel reply;
