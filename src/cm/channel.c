@@ -2,7 +2,8 @@
 /*
  * Event channels and their events. Most are sent whole by the channel's outbox. Of those that the
  * process has to ask for, a byte is sent, and they wait here. control/cm_message.h says which, and
- * who removes from the descriptor what is withdrawn.
+ * who removes from the descriptor what is withdrawn. Connection requests that were sent stay with
+ * their listener until the process has read them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -79,9 +80,34 @@ static void send_whole(struct cm_event *e)
 	free(e);
 }
 
+/* The identifier is the process's from now on, and the event tells of it. */
+static void send_request(struct cm_event *e)
+{
+	struct control_cm_got got = { 0 };
+	struct cm_id *listener = e->id, *id = e->announced;
+
+	if (listener->channel->doomed || cm_id_add_handle(id))
+		goto err;
+	e->data.new_id = id->handle;
+	fill_got(e, id, &got);
+	if (listener->client->cm->ops.outbox_send(listener->channel->box, &got, sizeof(got)))
+		goto err;
+	listener->events_sent++;
+	id->announced_by = e;
+	TAILQ_INSERT_TAIL(&listener->requests, e, of_id);
+	listener->n_requests++;
+	return;
+err:
+	cm_event_free(e);
+}
+
 void cm_event_post(struct cm_event *e)
 {
-	if (!e->announced && !e->join) {
+	if (e->announced) {
+		send_request(e);
+		return;
+	}
+	if (!e->join) {
 		send_whole(e);
 		return;
 	}
@@ -101,14 +127,57 @@ int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status)
 
 void cm_event_free(struct cm_event *e)
 {
-	if (e->announced) {
+	struct cm_id *id = e->announced;
+
+	if (id) {
 		e->id->backlog++;
-		cm_id_free(e->announced);
+		id->announced_by = NULL;
+		cm_id_free(id);
 	}
 	free(e);
 }
 
-/* Removes it from the queue and frees it. A connection request in it is refused. */
+void cm_request_used(struct cm_id *id)
+{
+	struct cm_event *e = id->announced_by;
+
+	if (!e)
+		return;
+	e->id->backlog++;
+	e->announced = NULL;
+	id->announced_by = NULL;
+}
+
+static void remove_request(struct cm_event *e)
+{
+	TAILQ_REMOVE(&e->id->requests, e, of_id);
+	e->id->n_requests--;
+}
+
+void cm_requests_read(struct cm_id *listener, uint32_t n)
+{
+	struct cm_event *e;
+
+	for (; listener->n_requests_read != n && (e = TAILQ_FIRST(&listener->requests));
+	     listener->n_requests_read++) {
+		if (e->announced)
+			cm_request_used(e->announced);
+		remove_request(e);
+		free(e);
+	}
+}
+
+void cm_requests_drop(struct cm_id *listener)
+{
+	struct cm_event *e;
+
+	while ((e = TAILQ_FIRST(&listener->requests))) {
+		remove_request(e);
+		cm_event_free(e);
+	}
+}
+
+/* Removes it from the queue and frees it. */
 static void drop(struct cm_channel *ch, struct cm_event *e)
 {
 	remove_event(ch, e);
@@ -145,12 +214,13 @@ uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to)
 		TAILQ_REMOVE(&from->events, e, entry);
 		TAILQ_INSERT_TAIL(&to->events, e, entry);
 		ring(id->client->cm, to, CONTROL_CM_ASK);
-		if (e->announced)
-			e->announced->channel = to;
 		n++;
 	}
 	from->n_events -= n;
 	to->n_events += n;
+	TAILQ_FOREACH(e, &id->requests, of_id)
+	if (e->announced)
+		cm_id_move(e->announced, to);
 	return n;
 }
 
@@ -242,43 +312,33 @@ int cm_channel_destroy(struct cm_call *call)
 	return 0;
 }
 
-/* Transfers the identifier of a connection request to the process. */
-static int hand_over(struct cm_event *e)
-{
-	int ret = cm_id_add_handle(e->announced);
-
-	if (ret)
-		return ret;
-	e->data.new_id = e->announced->handle;
-	e->announced = NULL;
-	e->id->backlog++;
-	return 0;
-}
-
 int cm_channel_get_event(struct cm_call *call)
 {
 	const struct control_cm_channel *request = call->request;
 	struct cm_channel *ch = base_idtable_get(&call->client->channels, request->channel);
 	struct cm_event *e;
-	struct cm_id *about;
-	int ret;
 
 	if (!ch)
 		return -EBADF;
 	e = TAILQ_FIRST(&ch->events);
 	if (!e)
 		return -EAGAIN;
-	about = e->announced ? e->announced : e->id;
-	ret = e->announced ? hand_over(e) : 0;
-	if (!ret) {
-		fill_got(e, about, call->reply);
-		call->reply_bytes = sizeof(struct control_cm_got);
-		e->id->events_reported++;
-		if (e->join)
-			e->join->events_reported++;
-	}
+	fill_got(e, e->id, call->reply);
+	call->reply_bytes = sizeof(struct control_cm_got);
+	e->id->events_reported++;
+	e->join->events_reported++;
 	drop(ch, e);
-	return ret;
+	return 0;
+}
+
+int cm_channel_read(struct cm_call *call)
+{
+	const struct control_cm_read *request = call->request;
+	struct cm_id *listener = cm_id_find(call, request->id);
+
+	if (listener)
+		cm_requests_read(listener, request->requests);
+	return 0;
 }
 
 int cm_channel_ring(struct cm_call *call)

@@ -38,11 +38,13 @@ static void a_handle_of_another_client_names_nothing(void **state)
 	struct cm_client *a = testing_client(t, 0), *b = testing_client(t, 0);
 	uint32_t id = testing_id(a, RDMA_PS_UDP, 1);
 	struct control_cm_id request = { .id = id };
+	struct control_cm_read read = { .id = id, .requests = 1 };
 	struct control_cm_channel channel = { .channel = 0 };
 	struct control_cm_event e;
 
 	assert_int_equal(REQUEST(b, QUERY_ID, request, NULL), -EINVAL);
-	assert_int_equal(REQUEST(b, DESTROY_ID, request, NULL), -EINVAL);
+	assert_int_equal(REQUEST(b, DESTROY_ID, read, NULL), -EINVAL);
+	assert_int_equal(REQUEST(b, READ, read, NULL), 0);
 	assert_int_equal(REQUEST(b, GET_EVENT, channel, &e), -EBADF);
 	assert_int_equal(REQUEST(b, DESTROY_CHANNEL, channel, NULL), -EBADF);
 	cm_client_free(t->cm, a);

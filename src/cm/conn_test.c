@@ -530,6 +530,111 @@ static void requests_beyond_the_backlog_come_again(void **state)
 	free_ends(&e);
 }
 
+/* The identifier of the request that was sent last, which nobody has read. */
+static uint32_t announced(const struct ends *e)
+{
+	const struct cm_id *listener = base_idtable_get(&e->listening->ids, e->listener);
+
+	return TAILQ_LAST(&listener->requests, cm_id_events)->announced->handle;
+}
+
+static int read_requests(const struct ends *e, uint32_t n)
+{
+	struct control_cm_read read = { .id = e->listener, .requests = n };
+
+	return REQUEST(e->listening, READ, read, NULL);
+}
+
+static void who_uses_what_a_request_brought_has_read_it(void **state)
+{
+	struct ends e = make_ends(*state, 1);
+	uint32_t other = make_asker(e.asking);
+	struct control_cm_connect r = connect_of(other, ASKER_QPN + 1, 0);
+
+	assert_int_equal(ask(&e), 0);
+	e.taken = announced(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), 0);
+	assert_int_not_equal(announced(&e), e.taken); /* the backlog had room */
+	testing_destroy(e.listening, e.taken);
+	assert_int_equal(read_requests(&e, 1), 0); /* that one, which is gone */
+	assert_int_equal(read_requests(&e, 2), 0);
+	assert_int_equal(read_requests(&e, 2), 0);
+	free_ends(&e);
+}
+
+static void what_was_not_read_goes_with_its_listener(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	uint32_t other = make_asker(e.asking);
+	struct control_cm_connect r = connect_of(other, ASKER_QPN + 1, 0);
+	struct control_cm_read destroy = { .id = e.listener, .requests = 1 };
+	struct control_cm_events_reply reply;
+
+	assert_int_equal(ask(&e), 0);
+	e.taken = announced(&e);
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), 0);
+	assert_int_equal(REQUEST(e.listening, DESTROY_ID, destroy, &reply), 0);
+	assert_int_equal(reply.sent, 2);
+	testing_expect(e.asking, other, RDMA_CM_EVENT_REJECTED, CM_REJ_CONSUMER_DEFINED);
+	assert_int_equal(accept_taken(&e), 0);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	free_ends(&e);
+}
+
+static void what_was_not_read_moves_with_its_listener(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_migrate_id migrate = { .id = e.listener };
+	struct control_cm_events_reply reply;
+	struct control_cm_channel old;
+
+	assert_int_equal(ask(&e), 0);
+	e.taken = announced(&e);
+	old.channel =
+	        ((struct cm_id *)base_idtable_get(&e.listening->ids, e.taken))->channel->handle;
+	migrate.channel = testing_channel(e.listening);
+	assert_int_equal(REQUEST(e.listening, MIGRATE_ID, migrate, &reply), 0);
+	assert_int_equal(reply.sent, 1);
+	assert_int_equal(REQUEST(e.listening, DESTROY_CHANNEL, old, NULL), 0);
+	assert_int_equal(accept_taken(&e), 0);
+	free_ends(&e);
+}
+
+static void who_never_says_that_it_has_read_gets_no_more_at_some_point(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	uint32_t n;
+
+	for (n = 0; n < 3 * CONTROL_CM_MAX_BACKLOG; n++) {
+		const struct cm_id *listener = base_idtable_get(&e.listening->ids, e.listener);
+
+		assert_int_equal(ask(&e), 0);
+		if (listener->n_requests == n)
+			break;
+		testing_destroy(e.listening, announced(&e));
+		cm_client_free(e.t->cm, e.asking);
+		e.asking = testing_client(e.t, 0);
+		e.asker = make_asker(e.asking);
+	}
+	assert_int_equal(n, 2 * CONTROL_CM_MAX_BACKLOG);
+	assert_int_equal(read_requests(&e, n), 0);
+	testing_pass(e.t, 10000);
+	assert_int_not_equal(announced(&e), 0);
+	free_ends(&e);
+}
+
+static void who_says_that_it_has_read_too_much_does_no_harm(void **state)
+{
+	struct ends e = make_ends(*state, 1);
+
+	assert_int_equal(read_requests(&e, 5), 0);
+	assert_int_equal(ask(&e), 0);
+	assert_int_equal(read_requests(&e, UINT32_MAX), 0);
+	assert_int_equal(read_requests(&e, 0), 0);
+	free_ends(&e);
+}
+
 static void who_asks_too_often_leaves_room_for_others(void **state)
 {
 	struct ends e = make_ends(*state, 16);
@@ -734,6 +839,11 @@ int main(void)
 		TEST(a_slow_program_is_waited_for),
 		TEST(a_message_on_the_queue_pair_is_as_good_as_an_rtu),
 		TEST(requests_beyond_the_backlog_come_again),
+		TEST(who_uses_what_a_request_brought_has_read_it),
+		TEST(what_was_not_read_goes_with_its_listener),
+		TEST(what_was_not_read_moves_with_its_listener),
+		TEST(who_never_says_that_it_has_read_gets_no_more_at_some_point),
+		TEST(who_says_that_it_has_read_too_much_does_no_harm),
 		TEST(who_asks_too_often_leaves_room_for_others),
 		TEST(a_queue_pair_that_asks_anew_is_no_longer_connected),
 		TEST(a_death_disconnects),

@@ -11,7 +11,8 @@
 #include "cm/mad.h"
 #include "cm/state.h"
 
-#define MAX_BACKLOG 4096
+/* Of a listener whose process uses what they bring, but does not say that it has read them. */
+#define MAX_REQUESTS (2 * CONTROL_CM_MAX_BACKLOG)
 
 /* ---- listening ---- */
 
@@ -43,7 +44,8 @@ int cm_connect_start_listening(struct cm_id *id, int backlog)
 	ret = cm_binding_may_listen(id);
 	if (ret)
 		return ret;
-	id->backlog = backlog > 0 && backlog < MAX_BACKLOG ? backlog : MAX_BACKLOG;
+	id->backlog =
+	        backlog > 0 && backlog < CONTROL_CM_MAX_BACKLOG ? backlog : CONTROL_CM_MAX_BACKLOG;
 	id->backlog_for_each = id->backlog / 8;
 	id->state = CM_LISTEN;
 	id->client->cm->n_listeners++;
@@ -222,9 +224,11 @@ static bool has_room(const struct cm_id *listener, const struct cm_peer *peer)
 {
 	const struct cm_event *e;
 
+	if (listener->n_requests >= MAX_REQUESTS)
+		return false;
 	if (listener->backlog <= 0 || listener->backlog > listener->backlog_for_each)
 		return listener->backlog > 0;
-	TAILQ_FOREACH(e, &listener->events, of_id)
+	TAILQ_FOREACH(e, &listener->requests, of_id)
 	if (e->announced && is_same(&e->peer, peer))
 		return false;
 	return true;

@@ -24,6 +24,7 @@ struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, ui
 	id->pkey = IB_PKEY_DEFAULT;
 	id->scope = client->host;
 	TAILQ_INIT(&id->events);
+	TAILQ_INIT(&id->requests);
 	LIST_INIT(&id->joins);
 	LIST_INIT(&id->served);
 	return id;
@@ -48,6 +49,8 @@ void cm_id_free(struct cm_id *id)
 	cm_resolve_abandon(id);
 	cm_multicast_leave_all(id);
 	cm_event_withdraw(id, NULL);
+	cm_requests_drop(id);
+	cm_request_used(id);
 	cm_binding_release(cm, id);
 	if (id->state == CM_LISTEN)
 		cm->n_listeners--;
@@ -58,11 +61,21 @@ void cm_id_free(struct cm_id *id)
 	free(id);
 }
 
+void cm_id_move(struct cm_id *id, struct cm_channel *to)
+{
+	LIST_REMOVE(id, of_channel);
+	LIST_INSERT_HEAD(&to->ids, id, of_channel);
+	id->channel = to;
+}
+
 struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle)
 {
 	struct cm_id *id = base_idtable_get(&call->client->ids, handle);
 
-	return id && !id->channel->doomed ? id : NULL;
+	if (!id || id->channel->doomed)
+		return NULL;
+	cm_request_used(id);
+	return id;
 }
 
 /* ---- requests ---- */
@@ -115,12 +128,13 @@ int cm_id_create(struct cm_call *call)
 
 int cm_id_destroy(struct cm_call *call)
 {
-	const struct control_cm_id *request = call->request;
+	const struct control_cm_read *request = call->request;
 	struct control_cm_events_reply *reply = call->reply;
 	struct cm_id *id = cm_id_find(call, request->id);
 
 	if (!id)
 		return -EINVAL;
+	cm_requests_read(id, request->requests);
 	/* withdraws events first, to count them */
 	cm_sidr_abandon(id);
 	cm_conn_abandon(id);
@@ -143,13 +157,12 @@ int cm_id_migrate(struct cm_call *call)
 		return -EINVAL;
 	if (!to)
 		return -EBADF;
+	cm_requests_read(id, request->requests);
 	reply->withdrawn = cm_event_move(id, to);
 	reply->reported = id->events_reported;
 	reply->sent = id->events_sent;
 	call->reply_bytes = sizeof(*reply);
-	LIST_REMOVE(id, of_channel);
-	LIST_INSERT_HEAD(&to->ids, id, of_channel);
-	id->channel = to;
+	cm_id_move(id, to);
 	return 0;
 }
 

@@ -4,8 +4,8 @@
  * identifiers, ports in use, joins. All of it lives in the daemon's one thread.
  *
  * Who owns what: a client its channels and identifiers (by handle, so that nothing it
- * sends can name another's), an identifier its joins, a channel its events, an event
- * of type CONNECT_REQUEST the identifier that it announces until the process gets the event.
+ * sends can name another's), an identifier its joins, a channel its events, a listener
+ * the identifiers that it has announced until the process has got the request.
  */
 #ifndef CM_STATE_H
 #define CM_STATE_H
@@ -70,7 +70,7 @@ struct cm_event {
 	TAILQ_ENTRY(cm_event) entry, of_id;
 	struct cm_id *id;        /* whose it is: of a connection request, the listener */
 	struct cm_join *join;    /* of multicast events */
-	struct cm_id *announced; /* of a connection request: nobody's yet */
+	struct cm_id *announced; /* of a connection request that was not read yet, as we know */
 	struct cm_peer peer;     /* likewise: who asks */
 	struct control_cm_event data;
 };
@@ -108,9 +108,9 @@ struct cm_id {
 	struct cm_client *client;
 	struct cm_channel *channel;
 	LIST_ENTRY(cm_id) of_channel;
-	TAILQ_HEAD(, cm_event) events; /* its own that wait */
-	uint32_t handle;               /* CM_NO_HANDLE: announced, not the process's yet */
-	uint64_t uid;                  /* 0: made for a request, which is not accepted yet */
+	TAILQ_HEAD(cm_id_events, cm_event) events; /* its own that wait */
+	uint32_t handle;                           /* CM_NO_HANDLE: not the process's yet */
+	uint64_t uid; /* 0: made for a request, which is not accepted yet */
 	enum cm_id_state state;
 	uint16_t ps;      /* enum rdma_port_space */
 	uint16_t qp_type; /* enum ibv_qp_type */
@@ -136,6 +136,11 @@ struct cm_id {
 	int backlog;          /* listener: requests that may still be announced, */
 	int backlog_for_each; /* ... down to this by those who have one that waits */
 	bool serves;          /* listener: the daemon responds to requests, none is announced */
+	/* listener: requests that were sent, of which the process has not said that it has read
+	 * them, and their number; and how many it has */
+	struct cm_id_events requests;
+	uint32_t n_requests, n_requests_read;
+	struct cm_event *announced_by; /* while it is among them */
 	LIST_HEAD(, cm_served) served; /* serve.c */
 
 	bool passive;         /* made for a connection request that waits for a response */
@@ -274,6 +279,7 @@ int cm_channel_create(struct cm_call *call);
 int cm_channel_destroy(struct cm_call *call);
 int cm_channel_get_event(struct cm_call *call);
 int cm_channel_ring(struct cm_call *call);
+int cm_channel_read(struct cm_call *call);
 
 /*
  * Ends a channel and its identifiers. A few are freed at once, many in slices: each may have
@@ -300,7 +306,16 @@ int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /* Removes the waiting events of @id, or of @join alone if it is not NULL. Their number. */
 uint32_t cm_event_withdraw(struct cm_id *id, const struct cm_join *join);
 
-/* Moves the events of @id to @to. How many. */
+/* The process has got @n requests of @listener so far. */
+void cm_requests_read(struct cm_id *listener, uint32_t n);
+
+/* The request that has brought @id is read, as the process uses it. */
+void cm_request_used(struct cm_id *id);
+
+/* Nobody reads those that were not: they are refused. */
+void cm_requests_drop(struct cm_id *listener);
+
+/* Moves the events of @id to @to. How many that wait. */
 uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to);
 
 /* ---- id.c ---- */
@@ -317,6 +332,7 @@ struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, ui
                         uint16_t qp_type);
 void cm_id_free(struct cm_id *id);
 int cm_id_add_handle(struct cm_id *id);
+void cm_id_move(struct cm_id *id, struct cm_channel *to);
 
 /* The identifier that the request names, or NULL. */
 struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle);

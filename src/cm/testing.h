@@ -413,7 +413,8 @@ static UNUSED int testing_listen(struct cm_client *c, uint32_t id, int backlog)
 
 static UNUSED struct control_cm_events_reply testing_destroy(struct cm_client *c, uint32_t id)
 {
-	struct control_cm_id request = { .id = id };
+	const struct cm_id *p = base_idtable_get(&c->ids, id);
+	struct control_cm_read request = { .id = id, .requests = p ? p->n_requests_read : 0 };
 	struct control_cm_events_reply reply;
 
 	assert_int_equal(REQUEST(c, DESTROY_ID, request, &reply), 0);
@@ -437,9 +438,16 @@ static UNUSED int testing_event(struct cm_client *c, uint32_t id, struct control
 		ret = d->bytes == sizeof(got) ? 0 : REQUEST(c, GET_EVENT, request, &got);
 		free(d);
 	}
-	if (!ret)
-		*e = got.event;
-	return ret;
+	if (ret)
+		return ret;
+	*e = got.event;
+	if (e->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		struct control_cm_read read = { .id = id, .requests = p->n_requests_read + 1 };
+
+		assert_int_equal(e->uid, p->uid);
+		assert_int_equal(REQUEST(c, READ, read, NULL), 0);
+	}
+	return 0;
 }
 
 /* ... which must be of @type. */

@@ -5,9 +5,13 @@
  * For each event that a process has not got, its channel's descriptor has one datagram, so that
  * poll() and O_NONBLOCK work as with the original's device file. The datagram is the event (struct
  * control_cm_got), or one byte (enum control_cm_byte). CONTROL_CM_ASK: the event waits in the
- * daemon, and whoever receives the byte asks for it with GET_EVENT: so it is with connection
- * requests, as the daemon must know how many of a listener's are read, and with events of joins.
+ * daemon, and whoever receives the byte asks for it with GET_EVENT: so it is with events of joins.
  * CONTROL_CM_KEPT: the process itself keeps the event, as below.
+ *
+ * Connection requests that the process has not got count against a listener's backlog. So it says
+ * how many it has got so far, by READ, though not at once where the backlog is long; and by
+ * DESTROY_ID and MIGRATE_ID, as what it has not got is nobody's then. To use the identifier that a
+ * request brings says the same of that one.
  *
  * DESTROY_ID, LEAVE and MIGRATE_ID withdraw what the process has not got. The reply says how many
  * events have been sent whole, of which the process knows how many it has got, and how many that
@@ -31,6 +35,7 @@ enum control_cm_type {
 	CONTROL_CM_CREATE_CHANNEL = CONTROL_CM_FIRST, /* no body; descriptor with the reply */
 	CONTROL_CM_DESTROY_CHANNEL,
 	CONTROL_CM_GET_EVENT, /* -EAGAIN: none */
+	CONTROL_CM_READ,      /* of a listener; 0, whatever is wrong with it */
 	CONTROL_CM_CREATE_ID,
 	CONTROL_CM_DESTROY_ID,
 	CONTROL_CM_MIGRATE_ID,
@@ -76,9 +81,15 @@ struct control_cm_create_id {
 	uint16_t qp_type; /* enum ibv_qp_type; for RDMA_PS_IB only */
 };
 
-/* DESTROY_ID, QUERY_ID, QUERY_QP, DISCONNECT, ESTABLISH; CREATE_ID's reply */
+/* QUERY_ID, QUERY_QP, DISCONNECT, ESTABLISH; CREATE_ID's reply */
 struct control_cm_id {
 	uint32_t id;
+};
+
+/* READ, DESTROY_ID */
+struct control_cm_read {
+	uint32_t id;
+	uint32_t requests; /* connection requests that the process has got of it so far */
 };
 
 /* DESTROY_ID, LEAVE, MIGRATE_ID: of the events that wait in the daemon how many the process has got
@@ -102,6 +113,7 @@ struct control_cm_ring {
 
 struct control_cm_migrate_id {
 	uint32_t id;
+	uint32_t requests; /* as above */
 	uint32_t channel;
 };
 
@@ -185,6 +197,9 @@ struct control_cm_resolve_route {
 	uint32_t id;
 	uint32_t timeout_ms;
 };
+
+/* 0: as many as may be, as with more than that. */
+#define CONTROL_CM_MAX_BACKLOG 4096
 
 struct control_cm_listen {
 	uint32_t id;

@@ -97,6 +97,7 @@ int rdmacm_channel_open(struct rdmacm_channel **out)
 	pthread_mutex_init(&ch->datagrams, NULL);
 	TAILQ_INIT(&ch->kept);
 	TAILQ_INIT(&ch->kept_asks);
+	LIST_INIT(&ch->to_be_told_of);
 	*out = ch;
 	return 0;
 }
@@ -141,6 +142,50 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	if (channel)
 		rdmacm_channel_close(channel_of(channel));
+}
+
+/* ---- connection requests that are read: with the channel's lock held ---- */
+
+static bool is_told(const struct rdmacm_id *listener)
+{
+	return listener->requests_told == listener->requests_got;
+}
+
+/* The daemon is told by what the caller asks. */
+static void requests_told(struct rdmacm_id *listener)
+{
+	if (is_told(listener))
+		return;
+	LIST_REMOVE(listener, to_be_told_of);
+	listener->requests_told = listener->requests_got;
+}
+
+static void tell_requests(struct rdmacm_id *listener)
+{
+	const struct control_cm_read request = { .id = listener->handle,
+		                                 .requests = listener->requests_got };
+
+	rdmacm_session_post(CONTROL_CM_READ, &request, sizeof(request));
+	requests_told(listener);
+}
+
+/* Nothing more has come. */
+static void tell_all_requests(struct rdmacm_channel *ch)
+{
+	struct rdmacm_id *listener;
+
+	while ((listener = LIST_FIRST(&ch->to_be_told_of)))
+		tell_requests(listener);
+}
+
+/* One is read. */
+static void count_request(struct rdmacm_channel *ch, struct rdmacm_id *listener)
+{
+	if (is_told(listener))
+		LIST_INSERT_HEAD(&ch->to_be_told_of, listener, to_be_told_of);
+	listener->requests_got++;
+	if (listener->requests_got - listener->requests_told > listener->requests_slack)
+		tell_requests(listener);
 }
 
 /* ---- events that are withdrawn ---- */
@@ -254,15 +299,17 @@ static int withdraw(struct withdrawal *w)
 
 int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
 {
-	struct control_cm_id request = { .id = id->handle };
+	struct control_cm_read request = { .id = id->handle };
 	struct withdrawal w = { .ch = channel_of(id->id.channel), .id = id };
 	struct control_cm_events_reply reply;
 	int ret, cancel_state = base_cancel_off();
 
 	pthread_mutex_lock(&w.ch->datagrams);
+	request.requests = id->requests_got;
 	ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
 	                          sizeof(reply));
 	if (!ret) {
+		requests_told(id);
 		w.events = reply.sent - id->events_got;
 		w.asks = reply.withdrawn;
 		*got = reply.reported + id->events_got;
@@ -320,9 +367,11 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 	int ret, cancel_state = base_cancel_off();
 
 	lock_both(from, to);
+	request.requests = id->requests_got;
 	ret = rdmacm_session_call(CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
 	                          sizeof(reply));
 	if (!ret) {
+		requests_told(id);
 		id->id.channel = channel;
 		*got = reply.reported + id->events_got;
 	}
@@ -428,7 +477,7 @@ static int on_request(struct rdmacm_event *e, const struct control_cm_got *got)
 	                        listener->qp_type, &id);
 
 	if (ret) {
-		struct control_cm_id request = { .id = from->new_id };
+		struct control_cm_read request = { .id = from->new_id };
 		struct control_cm_events_reply reply;
 
 		rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
@@ -546,6 +595,20 @@ static int take_turn(struct rdmacm_channel *ch, struct datagram *d)
 	return 0;
 }
 
+/* An event that has come whole is taken; with the channel's lock held. */
+static void count_event(struct rdmacm_channel *ch, const struct control_cm_event *event)
+{
+	struct rdmacm_id *id = (struct rdmacm_id *)(uintptr_t)event->uid;
+
+	/* Whoever has asked for what the event is about held this lock then. So what it wrote
+	 * before is seen here: the daemon between us is no lock. */
+	rdmacm_session_lock();
+	rdmacm_session_unlock();
+	id->events_got++;
+	if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		count_request(ch, id);
+}
+
 /* Gets an event. -EAGAIN: there is none, or another thread was quicker. */
 static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 {
@@ -559,12 +622,10 @@ static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), got,
 		                          sizeof(*got));
 	} else if (!ret) {
-		/* Whoever has asked for what the event is about held this lock then. So what it
-		 * wrote before is seen here: the daemon between us is no lock. */
-		rdmacm_session_lock();
-		rdmacm_session_unlock();
-		((struct rdmacm_id *)(uintptr_t)d.got.event.uid)->events_got++;
 		*got = d.got;
+		count_event(ch, &got->event);
+	} else {
+		tell_all_requests(ch);
 	}
 	pthread_mutex_unlock(&ch->datagrams);
 	return ret;

@@ -34,9 +34,14 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	request.id = rdmacm_id(id)->handle;
 	ret = rdmacm_session_call(CONTROL_CM_LISTEN, &request, sizeof(request), &info,
 	                          sizeof(info));
-	if (!ret)
-		memcpy(&id->route.addr.src_storage, &info.src, rdmacm_addr_bytes(&info.src.sa));
-	return rdmacm_return(ret);
+	if (ret)
+		return rdmacm_return(ret);
+	memcpy(&id->route.addr.src_storage, &info.src, rdmacm_addr_bytes(&info.src.sa));
+	rdmacm_id(id)->requests_slack =
+	        (uint32_t)(backlog > 0 ? base_min(backlog, CONTROL_CM_MAX_BACKLOG)
+	                               : CONTROL_CM_MAX_BACKLOG) /
+	        16;
+	return 0;
 }
 
 /* What the device can do, if the caller says "as much as possible" or more; a connected QP's. */

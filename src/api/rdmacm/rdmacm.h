@@ -47,7 +47,8 @@ struct rdmacm_channel {
 	bool closed;               /* likewise */
 	pthread_mutex_t datagrams; /* who receives them: one at a time; and of what follows */
 	struct rdmacm_kept_list kept;
-	struct rdmacm_kept_list kept_asks; /* of them */
+	struct rdmacm_kept_list kept_asks;    /* of them */
+	LIST_HEAD(, rdmacm_id) to_be_told_of; /* listeners: see requests_told */
 };
 
 /*
@@ -88,6 +89,10 @@ struct rdmacm_id {
 
 	/* its channel's lock: */
 	uint32_t events_got; /* that were sent whole */
+	/* a listener's: the requests among them; of how many the daemon knows that; by how many
+	 * that may lag behind */
+	uint32_t requests_got, requests_told, requests_slack;
+	LIST_ENTRY(rdmacm_id) to_be_told_of; /* while not of all */
 	struct rdmacm_kept_list kept;
 
 	pthread_mutex_t lock; /* of what follows */
