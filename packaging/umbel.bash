@@ -74,7 +74,7 @@ _umbel_value()
 {
 	case $1 in
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
-	--topology | --partitions | -o | --output) _umbel_files ;;
+	--topology | --partitions | --state | -o | --output) _umbel_files ;;
 	--class) _umbel_offer 'smp sa cm perf' ;;
 	--sm) _umbel_offer 'embedded none' ;;
 	--net) _umbel_offer host ;;

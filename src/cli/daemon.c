@@ -6,6 +6,7 @@
  */
 #include <limits.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "cli/environ.h"
@@ -63,6 +64,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
 	struct daemon_options o = { .ready_fd = -1, .life_fd = -1 };
 	const char *remove_dir = NULL;
+	const pid_t owner = getppid();
 	int opt, ret = 0;
 
 	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
@@ -95,6 +97,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		o.partitions =
 		        (struct partitions_file){ fabric.partitions.name, fabric.partitions.text,
 			                          fabric.partitions.bytes };
+		o.state = fabric.state_path;
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
 		o.ipoib = fabric.ipoib;
@@ -103,7 +106,7 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		fabric.topology.text = NULL; /* the daemon frees it */
 		ret = daemon_main(&o);
 	}
-	if (remove_dir)
+	if (remove_dir && (!ret || getppid() != owner)) /* else the owner does, and reads the log */
 		cli_remove_dir(remove_dir);
 	cli_fabric_options_fini(&fabric);
 	return ret;

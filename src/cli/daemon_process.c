@@ -123,7 +123,7 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 	const struct cli_fabric_options *f = how->fabric;
 	static char hosts[24], levels[24], radix[24], roce[24], ready[8], life[8], topology[8],
 	        partitions[8];
-	const char **argv = calloc(27 + 2 * f->n_settings, sizeof(*argv));
+	const char **argv = calloc(29 + 2 * f->n_settings, sizeof(*argv));
 	size_t n = 0;
 
 	if (!argv)
@@ -148,6 +148,10 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 		argv[n++] = "--ipoib";
 	n += add_file(argv + n, &f->topology, "--topology", "--topology-fd", topology);
 	n += add_file(argv + n, &f->partitions, "--partitions", "--partitions-fd", partitions);
+	if (f->state_path) {
+		argv[n++] = "--state";
+		argv[n++] = f->state_path;
+	}
 	for (unsigned i = 0; i < f->n_settings; i++) {
 		argv[n++] = "--set";
 		argv[n++] = f->settings[i];

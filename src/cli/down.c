@@ -96,8 +96,9 @@ static int kill_daemon(const struct target *t)
 	return CLI_FAILED;
 }
 
-/* Asks the daemon to end and sees to it. 0 or CLI_FAILED. */
-static int end_daemon(const struct target *t)
+/* Asks the daemon to end and sees to it. 0 or CLI_FAILED. *@unsaved: it could not write the subnet
+ * manager's state (--state). */
+static int end_daemon(const struct target *t, bool *unsaved)
 {
 	struct control_client *client;
 	int ret = cli_try_connect(&client, t->name);
@@ -106,6 +107,7 @@ static int end_daemon(const struct target *t)
 		ret = control_stop(client);
 		control_close(client);
 	}
+	*unsaved = ret == -EIO;
 	/* that it is gone is what counts, not what it said */
 	if (ret != -ETIMEDOUT && !wait_for_end(t))
 		return 0;
@@ -139,6 +141,7 @@ static void remove_leftovers(const char *name)
 static int down_one(const char *name)
 {
 	struct target t;
+	bool unsaved;
 	int ret;
 
 	if (find_target(&t, name)) {
@@ -149,14 +152,16 @@ static int down_one(const char *name)
 			control_close(client);
 		return ret ? ret : CLI_FAILED;
 	}
-	ret = end_daemon(&t);
+	ret = end_daemon(&t, &unsaved);
 	forget_target(&t);
 	if (ret)
 		return ret;
+	if (unsaved)
+		cli_daemon_process_print_log(name);
 	remove_leftovers(name);
 	cli_daemon_process_remove_log(name);
 	printf("fabric '%s' is down\n", name);
-	return 0;
+	return unsaved ? CLI_FAILED : 0;
 }
 
 /* For each fabric there is a trace of. */

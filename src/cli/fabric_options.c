@@ -30,7 +30,7 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTPSEOIs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTPKSEOIs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -60,6 +60,9 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 		return 0;
 	case 'P':
 		o->partitions.name = value;
+		return 0;
+	case 'K':
+		o->state = value;
 		return 0;
 	case 'S':
 		if (strcmp(value, "embedded") && strcmp(value, "none"))
@@ -143,6 +146,8 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 		return cli_usage_error(cmd, "--radix needs --fat-tree");
 	if (o->partitions.name && cli_file_read(&o->partitions))
 		return CLI_FAILED;
+	if (o->state && cli_file_path(o->state, &o->state_path))
+		return CLI_FAILED;
 	if (o->topology.name)
 		return cli_file_read(&o->topology);
 	if ((o->roce && !strchr(o->roce, '@')) || (!o->roce && o->roce_hosts && is_plain(o)))
@@ -170,7 +175,9 @@ void cli_fabric_options_fini(struct cli_fabric_options *o)
 {
 	cli_file_fini(&o->topology);
 	cli_file_fini(&o->partitions);
+	free(o->state_path);
 	free(o->settings);
+	o->state_path = NULL;
 	o->settings = NULL;
 	o->n_settings = 0;
 }

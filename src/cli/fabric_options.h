@@ -27,6 +27,8 @@ struct cli_fabric_options {
 	bool ipoib;                /* hosts have interfaces of IP over InfiniBand */
 	bool own_networks;         /* hosts have a network of their own; in the end */
 	struct cli_file topology, partitions;
+	const char *state;     /* a file for the subnet manager's state; NULL: none */
+	char *state_path;      /* the same, absolute; in the end */
 	const char **settings; /* "key=value", pointing into argv */
 	unsigned n_settings;
 };
@@ -53,6 +55,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	{ "radix", required_argument, NULL, 'R' }, \
 	{ "topology", required_argument, NULL, 'T' }, \
 	{ "partitions", required_argument, NULL, 'P' }, \
+	{ "state", required_argument, NULL, 'K' }, \
 	{ "sm", required_argument, NULL, 'S' }, \
 	{ "roce", required_argument, NULL, 'E' }, \
 	{ "roce-hosts", required_argument, NULL, 'O' }, \
@@ -66,6 +69,8 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"      --topology FILE   hosts, switches and links as in FILE, which ibnetdiscover wrote,\n" \
 	"                        or which ibsim reads\n" \
 	"      --partitions FILE P_Keys of ports as in FILE, a partitions.conf of OpenSM\n" \
+	"      --state FILE      keep LIDs and multicast groups in FILE, also when the fabric ends\n" \
+	"                        and starts again\n" \
 	"      --sm embedded|none  the subnet manager to start with (default: embedded); with\n" \
 	"                        none ports stay in INIT until one is started on a host, such as\n" \
 	"                        OpenSM, or by 'umbel sm start'\n" \

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,6 +70,32 @@ void cli_file_fini(struct cli_file *f)
 	free(f->text);
 	f->text = NULL;
 	f->bytes = 0;
+}
+
+/* The absolute path of a file in a directory that exists, or NULL and errno. */
+static char *path_in_dir(const char *name)
+{
+	const char *slash = strrchr(name, '/'), *leaf = slash ? slash + 1 : name;
+	char *dir = slash ? strndup(name, (size_t)(slash - name) + 1) : strdup(".");
+	char *real = dir ? realpath(dir, NULL) : NULL, *path = NULL;
+
+	errno = *leaf ? errno : ENOENT;
+	if (real && *leaf && asprintf(&path, "%s/%s", real[1] ? real : "", leaf) < 0)
+		path = NULL;
+	free(dir);
+	free(real);
+	return path;
+}
+
+int cli_file_path(const char *name, char **path)
+{
+	*path = realpath(name, NULL);
+	if (!*path && errno == ENOENT)
+		*path = path_in_dir(name);
+	if (*path)
+		return 0;
+	base_log("cannot use '%s': %s", name, strerror(errno));
+	return CLI_FAILED;
 }
 
 int cli_file_fd(const struct cli_file *f)

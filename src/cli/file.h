@@ -19,6 +19,9 @@ struct cli_file {
 int cli_file_read(struct cli_file *f);
 void cli_file_fini(struct cli_file *f);
 
+/* The absolute path of a file that need not exist, for the daemon, to be freed. 0 or CLI_FAILED. */
+int cli_file_path(const char *name, char **path);
+
 /* A new descriptor from which the text can be read, for the daemon. Or -errno. */
 int cli_file_fd(const struct cli_file *f);
 

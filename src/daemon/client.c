@@ -94,7 +94,10 @@ static int hello(struct daemon_call *call)
 
 static int stop(struct daemon_call *call)
 {
-	return sd_event_exit(call->client->all->loop->events, 0) < 0 ? -EIO : 0;
+	struct daemon_clients *all = call->client->all;
+	int ret = all->stopping ? all->stopping(all->stopping_arg) : 0;
+
+	return sd_event_exit(all->loop->events, 0) < 0 ? -EIO : ret;
 }
 
 static const struct daemon_request requests[] = {

@@ -25,7 +25,9 @@ struct daemon_clients {
 	TAILQ_HEAD(daemon_laters, daemon_later) waiting;
 	struct fabric *f;
 	struct daemon_objects *objects;
-	struct cm *cm; /* set when there is one */
+	struct cm *cm;              /* set when there is one */
+	int (*stopping)(void *arg); /* before the daemon ends by request: 0, or what it replies */
+	void *stopping_arg;
 	struct daemon_requests requests;
 	struct base_idtable ids;
 	int spare_fd; /* given up to refuse a client when there are no more descriptors */

@@ -21,7 +21,8 @@ struct daemon_options {
 	/* without hosts, levels and topology: only network devices; daemon_main() frees the text */
 	struct fabric_shape shape;
 	struct partitions_file partitions; /* without a name: none */
-	const char **settings;             /* "key=value" */
+	const char *state; /* a file that keeps the subnet manager's state (state.h); NULL: none */
+	const char **settings; /* "key=value" */
 	unsigned n_settings;
 	bool ipoib;        /* hosts have interfaces of IP over InfiniBand */
 	bool own_networks; /* hosts have a network of their own: so with those */

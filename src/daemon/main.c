@@ -35,6 +35,7 @@
 #include "daemon/roce_mad.h"
 #include "daemon/settings.h"
 #include "daemon/show.h"
+#include "daemon/state.h"
 #include "daemon/subnet.h"
 #include "daemon/traps.h"
 #include "daemon/umad.h"
@@ -51,6 +52,7 @@ struct daemon {
 	struct daemon_mads mads;
 	struct daemon_ports ports;
 	struct daemon_subnet subnet;
+	struct daemon_state state;
 	struct daemon_traps traps;
 	struct daemon_rdmacm rdmacm;
 	struct daemon_umad *umad;
@@ -145,6 +147,7 @@ static void on_turn_done(void *arg)
 	daemon_mads_send(&d->mads);
 	fabric_mads_settle(d->f);
 	daemon_captures_flush(&d->captures);
+	daemon_state_look(&d->state);
 }
 
 /* ---- who gets a MAD: the sink of fabric/mads.h ---- */
@@ -166,6 +169,8 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 {
 	struct daemon *d = arg;
 
+	if (what & (FABRIC_PORT_LID | FABRIC_PORT_ALIAS | FABRIC_PORT_PKEYS))
+		d->subnet.changes++;
 	daemon_port_changed(&d->ports, p, what);
 }
 
@@ -177,6 +182,13 @@ static void send_by_roce(void *arg, struct fabric_port *from, const struct fabri
 }
 
 /* ---- start and end ---- */
+
+static int on_stopping(void *arg)
+{
+	struct daemon *d = arg;
+
+	return daemon_state_save(&d->state) ? -EIO : 0;
+}
 
 /* The fabric calls the modules: once all are there. */
 static void connect_sink(struct daemon *d)
@@ -244,6 +256,8 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	if (ret)
 		return ret;
 	daemon_clients_init(&d->clients, &d->loop, d->f, &d->objects);
+	d->clients.stopping = on_stopping;
+	d->clients.stopping_arg = d;
 	daemon_mads_init(&d->mads, d->f, &d->loop);
 	d->rdmacm = (struct daemon_rdmacm){
 		.f = d->f, .loop = &d->loop, .mads = &d->mads, .roce = d->roce
@@ -265,6 +279,18 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	return ret || !d->f->n_ib_ports ? ret : daemon_subnet_start(&d->subnet);
 }
 
+static int open_state(struct daemon *d, const struct daemon_options *o,
+                      const struct shm_settings *settings, char *why, size_t len)
+{
+	if (o->state && !settings->sm_embedded) {
+		snprintf(why, len,
+		         "--state keeps what the embedded subnet manager knows, and --sm none "
+		         "starts without it");
+		return -EINVAL;
+	}
+	return daemon_state_open(&d->state, o->state, &d->subnet, why, len);
+}
+
 static int build(struct daemon *d, const struct daemon_options *o,
                  const struct shm_settings *settings, char *why, size_t len)
 {
@@ -275,7 +301,9 @@ static int build(struct daemon *d, const struct daemon_options *o,
 
 	shape.notes = d->notes;
 	shape.notes_len = sizeof(d->notes);
-	if (o->roce || o->roce_hosts)
+	d->subnet.loop = &d->loop;
+	ret = open_state(d, o, settings, why, len);
+	if (!ret && (o->roce || o->roce_hosts))
 		ret = daemon_roce_open(&d->roce, &devices, why, len);
 	build.roce = d->roce;
 	if (!ret)
@@ -283,7 +311,6 @@ static int build(struct daemon *d, const struct daemon_options *o,
 	if (ret)
 		return ret;
 	d->subnet.f = d->f;
-	d->subnet.loop = &d->loop;
 	d->subnet.mads = &d->mads;
 	d->subnet.ports = &d->ports;
 	if (o->partitions.name)
@@ -352,10 +379,16 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 	control = d->f->region->control;
 	strncpy(control->fabric, o->fabric, sizeof(control->fabric) - 1);
 	ret = hold_life_futex(control);
+	if (!ret && o->state && !d->f->n_ib_ports) {
+		snprintf(why, len, "--state is for InfiniBand, of which the fabric has none");
+		ret = -EINVAL;
+	}
 	if (!ret && o->own_networks) /* a port on Ethernet begins with a device on its host */
 		ret = make_hosts(d, o, why, len);
 	if (!ret)
 		ret = start_modules(d, o->fabric, why, len);
+	if (!ret)
+		daemon_state_note(&d->state, d->notes, sizeof(d->notes));
 	if (!ret)
 		ret = daemon_place_listen(&d->place);
 	if (!ret)
@@ -365,6 +398,7 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 
 static void stop(struct daemon *d)
 {
+	daemon_state_fini(&d->state);
 	daemon_objects_stop(&d->objects);
 	if (d->f && d->f->region)
 		atomic_store(&d->f->region->control->daemon_stopped, 1);
@@ -443,6 +477,8 @@ int daemon_main(const struct daemon_options *o)
 		ret = daemon_loop_run(&d->loop, on_turn_done, d);
 	}
 	daemon_place_unlisten(&d->place);
+	if (!ret && daemon_state_save(&d->state))
+		ret = -EIO;
 	stop(d);
 	daemon_place_leave(&d->place);
 	free(d);

@@ -60,6 +60,7 @@ static void end_sweep(struct daemon_subnet *s)
 	int ret = 0;
 
 	s->sweep = DAEMON_SWEEP_NONE;
+	s->changes++;
 	if (s->new_partitions && s->mad.sa)
 		ret = sa_partitions_changed(s->mad.sa);
 	if (s->new_partitions && (ret || s->swept))
@@ -149,6 +150,21 @@ static void give_up(void *arg)
 	s->sm = NULL;
 }
 
+/* The first sweep, with what was saved when the fabric ended last. */
+static int sweep_first(struct daemon_subnet *s)
+{
+	int ret = subnet_state_restore_ports(&s->saved, s->f, s->partitions, &s->misfits);
+
+	if (!ret)
+		ret = sm_sweep(s->sm);
+	if (!ret)
+		ret = subnet_state_check_lids(&s->saved, s->f, &s->misfits);
+	if (!ret)
+		ret = sa_new_restored(&s->mad.sa, s->f, s->sm, &s->saved, &s->misfits);
+	subnet_state_fini(&s->saved); /* the next subnet manager takes over what is there */
+	return ret;
+}
+
 static int take_over(struct daemon_subnet *s)
 {
 	const struct sm_ops ops = { .wake = wake_sm, .arg = s };
@@ -159,9 +175,8 @@ static int take_over(struct daemon_subnet *s)
 	sm_set_home(s->sm, sm_role_home(s->mad.role));
 	sm_set_partitions(s->sm, s->partitions);
 	sm_learn(s->sm);
-	ret = sm_sweep(s->sm);
-	if (!ret)
-		ret = sa_new(&s->mad.sa, s->f, s->sm);
+	ret = sweep_first(s);
+	s->changes++;
 	if (ret)
 		return ret;
 	s->mad.sa->role = s->mad.role;
@@ -437,6 +452,7 @@ void daemon_subnet_fini(struct daemon_subnet *s)
 {
 	daemon_subnet_mad_fini(&s->mad);
 	give_up(s);
+	subnet_state_fini(&s->saved);
 	base_timer_stop(&s->sm_timer);
 	base_timer_stop(&s->role_timer);
 	if (s->mad.role)

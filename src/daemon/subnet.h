@@ -17,14 +17,18 @@
 #include "daemon/subnet_mad.h"
 #include "subnet/partitions.h"
 #include "subnet/sm.h"
+#include "subnet/state.h"
 
 struct daemon_subnet {
 	struct fabric *f;
 	struct daemon_loop *loop;
 	struct daemon_mads *mads;
 	struct daemon_ports *ports;
-	struct partitions *partitions; /* partitions.c's; NULL: none were given */
-	struct sm *sm;                 /* NULL unless it is the master */
+	struct partitions *partitions;       /* partitions.c's; NULL: none were given */
+	struct subnet_state saved;           /* what the first take-over restores; state.c's */
+	struct subnet_state_misfits misfits; /* what of it did not fit */
+	uint64_t changes;                    /* of what is saved of ports */
+	struct sm *sm;                       /* NULL unless it is the master */
 	struct daemon_subnet_mad mad;
 	struct base_timer sm_timer, role_timer, learn_timer;
 	/* the sweep that is under way */

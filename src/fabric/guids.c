@@ -50,3 +50,11 @@ bool fabric_guids_has(const struct fabric_guids *set, uint64_t guid)
 {
 	return look(set, guid)->guid != 0;
 }
+
+bool fabric_guids_find(const struct fabric_guids *set, uint64_t guid, uint32_t *owner)
+{
+	const struct fabric_guid_owner *slot = look(set, guid);
+
+	*owner = slot->owner;
+	return slot->guid != 0;
+}

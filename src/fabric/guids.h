@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A set of GUIDs, each with its owner (a number). Its size is fixed when it is made. plan.c uses
- * it to choose GUIDs and to find duplicates.
+ * it to choose GUIDs and to find duplicates; a subnet manager's state (subnet/state.h) likewise.
  */
 #ifndef FABRIC_GUIDS_H
 #define FABRIC_GUIDS_H
@@ -30,5 +30,8 @@ void fabric_guids_fini(struct fabric_guids *set);
 int fabric_guids_add(struct fabric_guids *set, uint64_t guid, uint32_t owner,
                      struct fabric_guid_clash *clash);
 bool fabric_guids_has(const struct fabric_guids *set, uint64_t guid);
+
+/* Whether it is there; then with its owner. */
+bool fabric_guids_find(const struct fabric_guids *set, uint64_t guid, uint32_t *owner);
 
 #endif

@@ -48,7 +48,14 @@ static unsigned full_members(const struct sa_group *g)
 	return n;
 }
 
-int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
+/* Whether no full member keeps it, and nothing else does. */
+static bool is_over(const struct sa_group *g)
+{
+	return !g->well_known && !g->awaited && !full_members(g);
+}
+
+int sa_new_restored(struct sa **out, struct fabric *f, struct sm *sm,
+                    const struct subnet_state *state, struct subnet_state_misfits *misfits)
 {
 	struct sa *sa = calloc(1, sizeof(*sa));
 	int ret;
@@ -59,7 +66,11 @@ int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
 	sa->sm = sm;
 	base_idtable_init(&sa->mlids, f->settings.mft_capacity);
 	sa->end_of_lid = calloc(IB_LID_MCAST_FIRST, sizeof(*sa->end_of_lid));
-	ret = sa->end_of_lid ? sa_groups_add_well_known(sa) : -ENOMEM;
+	ret = sa->end_of_lid ? 0 : -ENOMEM;
+	if (!ret && state)
+		sa_groups_restore(sa, state, misfits);
+	if (!ret)
+		ret = sa_groups_add_well_known(sa);
 	if (!ret)
 		ret = sa_reports_init(sa);
 	if (ret) {
@@ -68,6 +79,11 @@ int sa_new(struct sa **out, struct fabric *f, struct sm *sm)
 	}
 	*out = sa;
 	return 0;
+}
+
+int sa_new(struct sa **sa, struct fabric *f, struct sm *sm)
+{
+	return sa_new_restored(sa, f, sm, NULL, NULL);
 }
 
 void sa_free(struct sa *sa)
@@ -181,8 +197,10 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	before = m->join_state;
 	m->join_state |= states;
 	*now = m->join_state;
-	if (before == m->join_state || !sa_group_route(sa, g))
+	if (before == m->join_state || !sa_group_route(sa, g)) {
+		g->awaited &= !(m->join_state & FULL_STATES);
 		return SA_OK;
+	}
 	m->join_state = before;
 	if (!before)
 		member_remove(g, m);
@@ -200,6 +218,13 @@ static enum sa_status port_find(struct sa *sa, const struct ib_gid *gid, struct 
 	if (*port && (*port)->state != IB_PORT_DOWN)
 		return SA_OK;
 	return memcmp(gid, &prefix, 8) ? SA_REQ_INVALID_GID : SA_REQ_INVALID;
+}
+
+static bool may_join(const struct sa_group *g, const struct fabric_port *port, uint64_t mask,
+                     const struct wire_mcmember *rec)
+{
+	return group_fits(&g->rec, mask, rec) && sa_group_suits(g, port) &&
+	       sa_has_pkey(port, g->rec.pkey);
 }
 
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
@@ -221,11 +246,13 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 	if ((rec->join_state & IB_JOIN_SEND_ONLY_FULL) && !sa->f->settings.sa_send_only)
 		return SA_REQ_INVALID;
 	g = sa_group_find(sa, &rec->mgid);
-	if (g) {
-		if (!group_fits(&g->rec, mask, rec) || !sa_group_suits(g, port) ||
-		    !sa_has_pkey(port, g->rec.pkey))
+	if (g && !may_join(g, port, mask, rec)) {
+		if (!g->awaited || g->n_members || !sa_group_may_create(port, mask, rec))
 			return SA_REQ_INVALID;
-	} else {
+		sa_group_free(sa, g);
+		g = NULL;
+	}
+	if (!g) {
 		status = sa_group_create(sa, port, mask, rec, &g);
 		if (status != SA_OK)
 			return status;
@@ -238,7 +265,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 		sa_report_group(sa, g, true);
 	if (status == SA_OK)
 		describe(g, now, rec);
-	else if (!g->n_members && !g->well_known)
+	else if (created)
 		sa_group_free(sa, g);
 	return status;
 }
@@ -267,7 +294,7 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	describe(g, left, rec);
 	if (!left)
 		member_remove(g, m);
-	if (!g->well_known && !full_members(g))
+	if (is_over(g))
 		group_end(sa, g);
 	else
 		sa_group_route(sa, g);
@@ -286,7 +313,7 @@ int sa_partitions_changed(struct sa *sa)
 		struct sa_group *g = container_of(n, struct sa_group, node);
 
 		next = base_hash_walk(&sa->groups, n);
-		if (!g->well_known && !full_members(g))
+		if (is_over(g))
 			group_end(sa, g);
 	}
 	return ret;
@@ -299,7 +326,7 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 	for (unsigned i = g->n_members; i--;)
 		if (g->member[i].port->state == IB_PORT_DOWN)
 			member_remove(g, &g->member[i]);
-	if (!g->well_known && !full_members(g))
+	if (is_over(g))
 		group_end(sa, g);
 	else if (g->n_members == before && !sm_mcast_is_stale(sa->sm, g->rec.mlid))
 		return;

@@ -41,6 +41,8 @@ struct sa_group {
 	struct sa_member *member;
 	unsigned n_members, room;
 	bool well_known; /* it exists without members, such as the IPoIB broadcast group */
+	/* it was there before the fabric ended, and no full member has come yet (state.h) */
+	bool awaited;
 };
 
 /* Where the SA's own notices (traps 64 to 67) go, for subscribers. tell may be NULL. */
@@ -56,6 +58,7 @@ struct sa {
 	struct base_hash groups;
 	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
 	uint32_t next_shared;             /* the MLID that the next group shares */
+	uint64_t changes;                 /* of the groups that there are */
 	uint64_t made_up;                 /* the number of MGIDs that the SA has created */
 	uint32_t guids_assigned;          /* sa_guids.c */
 	uint16_t *end_of_lid;             /* sa_end_by_lid(): a cache of end port numbers by LID */
@@ -71,6 +74,17 @@ struct sa {
  * group. Returns 0 and *@sa, which sa_free() frees; -ENOSPC: too few MLIDs; -ENOMEM.
  */
 int sa_new(struct sa **sa, struct fabric *f, struct sm *sm);
+
+/*
+ * The same with the groups of @state, too, which wait for members: until the first full one has
+ * come they stay without, and give way to a request that creates the group with other values, or
+ * when no MLID is left for another group. Those whose MLID or P_Key cannot be are @misfits.
+ */
+struct subnet_state;
+struct subnet_state_misfits;
+int sa_new_restored(struct sa **sa, struct fabric *f, struct sm *sm,
+                    const struct subnet_state *state, struct subnet_state_misfits *misfits);
+
 /* The switches' tables stay as they are, as with a subnet manager that is killed. */
 void sa_free(struct sa *sa);
 

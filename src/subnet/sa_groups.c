@@ -14,6 +14,7 @@
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
+#include "subnet/state.h"
 #include "wire/mgid.h"
 #include "wire/rate.h"
 
@@ -81,12 +82,13 @@ static uint16_t mlid_wanted(const struct sa *sa, uint16_t want)
 	return 0;
 }
 
-/* The MLID @want, which groups have that shared it under the last subnet manager; or NULL. */
-static struct sa_mlid *mlid_shared_again(const struct sa *sa, uint16_t want)
+/* The MLID that @g had, which groups have that shared it under the last subnet manager; or NULL. */
+static struct sa_mlid *mlid_shared_again(const struct sa *sa, const struct sa_group *g)
 {
-	if (!sa->f->settings.mlid_sharing || !sm_is_learning(sa->sm) || !ib_lid_is_mcast(want))
+	if (!sa->f->settings.mlid_sharing || !(sm_is_learning(sa->sm) || g->awaited) ||
+	    !ib_lid_is_mcast(g->rec.mlid))
 		return NULL;
-	return base_idtable_get(&sa->mlids, want - IB_LID_MCAST_FIRST);
+	return base_idtable_get(&sa->mlids, g->rec.mlid - IB_LID_MCAST_FIRST);
 }
 
 /* An MLID that other groups have; all are shared in turn. */
@@ -113,12 +115,39 @@ static void mlid_free_unused(struct sa *sa, struct sa_mlid *m)
 
 /* ---- groups ---- */
 
+static bool has_come(const struct sa_group *g)
+{
+	return !g->awaited || g->n_members;
+}
+
+/* Frees an MLID whose groups all wait in vain for their members. False: there is none. */
+static bool free_awaited(struct sa *sa)
+{
+	for (uint32_t i = 0; i < sa->mlids.size; i++) {
+		struct sa_mlid *m = base_idtable_get(&sa->mlids, i);
+		struct sa_group *g = m ? TAILQ_FIRST(&m->groups) : NULL, *next;
+
+		while (g && !has_come(g))
+			g = TAILQ_NEXT(g, of_mlid);
+		if (!m || g)
+			continue;
+		for (g = TAILQ_FIRST(&m->groups); g; g = next) {
+			next = TAILQ_NEXT(g, of_mlid);
+			sa_group_free(sa, g);
+		}
+		return true;
+	}
+	return false;
+}
+
 enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
 {
-	struct sa_mlid *m = mlid_shared_again(sa, g->rec.mlid);
+	struct sa_mlid *m = mlid_shared_again(sa, g);
 
 	if (!m)
 		m = mlid_new(sa, mlid_wanted(sa, g->rec.mlid));
+	if (!m && free_awaited(sa))
+		m = mlid_new(sa, 0);
 	if (!m && sa->f->settings.mlid_sharing)
 		m = mlid_shared(sa);
 	if (!m)
@@ -130,6 +159,7 @@ enum sa_status sa_group_add(struct sa *sa, struct sa_group *g)
 	TAILQ_INSERT_TAIL(&m->groups, g, of_mlid);
 	g->mlid = m;
 	g->rec.mlid = m->mlid;
+	sa->changes++;
 	return SA_OK;
 }
 
@@ -171,6 +201,7 @@ void sa_group_free(struct sa *sa, struct sa_group *g)
 {
 	struct sa_mlid *m = g->mlid;
 
+	sa->changes++;
 	TAILQ_REMOVE(&m->groups, g, of_mlid);
 	base_hash_remove(&sa->groups, &g->node);
 	if (!TAILQ_EMPTY(&m->groups) && mlid_route(sa, m))
@@ -217,12 +248,37 @@ static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
 	*rate = mbps == UINT32_MAX ? (uint8_t)IBV_RATE_10_GBPS : sa_rate_of(mbps);
 }
 
-/* Creates a permanent group, or makes the existing one permanent. */
+/* The record of a group that the partitions have. */
+static struct wire_mcmember record_of(const struct partition_group *p, uint16_t mlid)
+{
+	uint8_t scope = p->mgid.raw[1] & 0xF;
+
+	return (struct wire_mcmember){
+		.mgid = p->mgid,
+		.mlid = mlid,
+		.scope = scope,
+		.pkey = p->pkey,
+		.qkey = p->qkey,
+		.mtu = p->mtu,
+		.rate = p->rate,
+		.sl = p->sl,
+		.tclass = p->tclass,
+		.flow_label = p->flow_label,
+		.hop_limit = scope == WIRE_SCOPE_LINK ? 0 : UINT8_MAX,
+		.life = DEFAULT_LIFE,
+	};
+}
+
+/* Creates a permanent group, or makes the existing one permanent; if nobody has joined that one
+ * yet, with the values that the partitions have now. */
 static int add_well_known(struct sa *sa, const struct partition_group *p)
 {
 	struct sa_group *g = sa_group_find(sa, &p->mgid);
 
 	if (g) {
+		if (g->awaited && !g->n_members)
+			g->rec = record_of(p, g->rec.mlid);
+		g->awaited = false;
 		g->well_known = true;
 		return 0;
 	}
@@ -230,17 +286,7 @@ static int add_well_known(struct sa *sa, const struct partition_group *p)
 	if (!g)
 		return -ENOMEM;
 	g->well_known = true;
-	g->rec.mgid = p->mgid;
-	g->rec.scope = p->mgid.raw[1] & 0xF;
-	g->rec.pkey = p->pkey;
-	g->rec.qkey = p->qkey;
-	g->rec.mtu = p->mtu;
-	g->rec.rate = p->rate;
-	g->rec.sl = p->sl;
-	g->rec.tclass = p->tclass;
-	g->rec.flow_label = p->flow_label;
-	g->rec.hop_limit = g->rec.scope == WIRE_SCOPE_LINK ? 0 : UINT8_MAX;
-	g->rec.life = DEFAULT_LIFE;
+	g->rec = record_of(p, 0);
 	if (sa_group_add(sa, g)) {
 		free(g);
 		return -ENOSPC;
@@ -266,6 +312,43 @@ int sa_groups_add_well_known(struct sa *sa)
 	for (unsigned i = 0; p && i < p->n_groups && !ret; i++)
 		ret = add_well_known(sa, &p->group[i]);
 	return ret;
+}
+
+/* ---- groups that were there before ---- */
+
+/* Whether the MLID can be had, and some partition has the P_Key. */
+static bool can_restore(const struct sa *sa, const struct wire_mcmember *rec)
+{
+	const struct partitions *p = sm_partitions(sa->sm);
+	uint32_t id = rec->mlid - IB_LID_MCAST_FIRST;
+	bool has_pkey = !p;
+
+	for (unsigned i = 0; !has_pkey && i < p->n; i++)
+		has_pkey = p->partition[i].pkey == (rec->pkey & IB_PKEY_BASE_MASK);
+	if (!has_pkey || sa_group_find(sa, &rec->mgid))
+		return false;
+	return id < sa->f->settings.mft_capacity &&
+	       (sa->f->settings.mlid_sharing || !base_idtable_get(&sa->mlids, id));
+}
+
+void sa_groups_restore(struct sa *sa, const struct subnet_state *state,
+                       struct subnet_state_misfits *misfits)
+{
+	for (uint32_t i = 0; i < state->n_groups; i++) {
+		const struct state_group *from = &state->group[i];
+		struct sa_group *g = NULL;
+
+		if (can_restore(sa, &from->rec))
+			g = calloc(1, sizeof(*g));
+		if (g) {
+			g->rec = from->rec;
+			g->awaited = true;
+		}
+		if (!g || sa_group_add(sa, g)) {
+			subnet_state_note_misfit(misfits, from->line);
+			free(g);
+		}
+	}
 }
 
 /* ---- groups that requests create ---- */
@@ -349,41 +432,62 @@ bool sa_group_suits(const struct sa_group *g, const struct fabric_port *port)
 	       wire_rate_to_mbps(sa_rate_of(sa_port_mbps(port))) >= wire_rate_to_mbps(g->rec.rate);
 }
 
-enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
-                               struct wire_mcmember *rec, struct sa_group **out)
+/* Makes the record of the group that the request of @port asks for; its MGID may be 0. */
+static enum sa_status plan_group(const struct fabric_port *port, uint64_t mask,
+                                 const struct wire_mcmember *rec, struct wire_mcmember *g)
 {
-	struct sa_group *g;
 	enum sa_status status;
 
 	if (!(rec->join_state & FULL_STATES))
 		return SA_REQ_INVALID;
 	if (!asks_for(mask, CREATE_MASK))
 		return SA_INSUFFICIENT_COMPONENTS;
-	if (ib_gid_is_zero(&rec->mgid)) /* the SA is to choose it */
-		make_up_mgid(sa, mask, rec);
-	else if (!valid_mgid(&rec->mgid))
+	if (!ib_gid_is_zero(&rec->mgid) && !valid_mgid(&rec->mgid))
 		return SA_REQ_INVALID;
 	if (!sa_has_pkey(port, rec->pkey))
 		return SA_REQ_INVALID;
+	*g = *rec;
+	g->port_gid = (struct ib_gid){ 0 };
+	g->join_state = g->proxy_join = 0;
+	if (!(mask & SA_MCM_MLID))
+		g->mlid = 0;
+	if (!(mask & SA_MCM_HOP_LIMIT))
+		g->hop_limit = 0;
+	if (!(mask & SA_MCM_LIFE))
+		g->life = DEFAULT_LIFE;
+	g->life &= 0x3F;
+	status = choose_mtu(mask, rec, port->mtu, &g->mtu);
+	if (status == SA_OK)
+		status = choose_rate(mask, rec, sa_rate_of(sa_port_mbps(port)), &g->rate);
+	return status;
+}
+
+bool sa_group_may_create(const struct fabric_port *port, uint64_t mask,
+                         const struct wire_mcmember *rec)
+{
+	struct wire_mcmember g;
+
+	return plan_group(port, mask, rec, &g) == SA_OK;
+}
+
+enum sa_status sa_group_create(struct sa *sa, struct fabric_port *port, uint64_t mask,
+                               struct wire_mcmember *rec, struct sa_group **out)
+{
+	struct wire_mcmember planned;
+	struct sa_group *g;
+	enum sa_status status = plan_group(port, mask, rec, &planned);
+
+	if (status != SA_OK)
+		return status;
+	if (ib_gid_is_zero(&rec->mgid)) /* the SA is to choose it */
+		make_up_mgid(sa, mask, rec);
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return SA_NO_RESOURCES;
-	g->rec = *rec;
-	g->rec.port_gid = (struct ib_gid){ 0 };
-	g->rec.join_state = g->rec.proxy_join = 0;
+	g->rec = planned;
+	g->rec.mgid = rec->mgid;
 	g->rec.scope = rec->mgid.raw[1] & 0xF;
-	if (!(mask & SA_MCM_MLID))
-		g->rec.mlid = 0;
-	if (!(mask & SA_MCM_HOP_LIMIT))
-		g->rec.hop_limit = 0;
-	if (!(mask & SA_MCM_LIFE))
-		g->rec.life = DEFAULT_LIFE;
-	g->rec.life &= 0x3F;
-	status = choose_mtu(mask, rec, port->mtu, &g->rec.mtu);
-	if (status == SA_OK)
-		status = choose_rate(mask, rec, sa_rate_of(sa_port_mbps(port)), &g->rec.rate);
-	if (status == SA_OK)
-		status = sa_group_add(sa, g);
+	status = sa_group_add(sa, g);
 	if (status != SA_OK) {
 		free(g);
 		return status;

@@ -11,6 +11,14 @@
 /* Creates the groups of the partitions. Returns 0; -ENOSPC: no MLID is left; -ENOMEM. */
 int sa_groups_add_well_known(struct sa *sa);
 
+/* Makes those of @state that can be, which are awaited. */
+void sa_groups_restore(struct sa *sa, const struct subnet_state *state,
+                       struct subnet_state_misfits *misfits);
+
+/* Whether sa_group_create() can make a group of the request, if there are resources. */
+bool sa_group_may_create(const struct fabric_port *port, uint64_t mask,
+                         const struct wire_mcmember *rec);
+
 /*
  * Creates the group that the request @rec of @port describes. Its MTU and rate are the best that
  * the request selects and the port has. If the SA chooses the MGID, it is written to @rec.
