@@ -125,10 +125,8 @@ static uint32_t rc_id(struct cm_client *c)
 	struct control_cm_create_id request = {
 		.uid = 1, .channel = testing_channel(c), .ps = RDMA_PS_IB, .qp_type = IBV_QPT_RC
 	};
-	struct control_cm_id reply;
 
-	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), 0);
-	return reply.id;
+	return testing_new_id(c, &request);
 }
 
 static void a_service_outside_of_the_port_spaces_is_for_ps_ib(void **state)

@@ -86,7 +86,7 @@ static void send_request(struct cm_event *e)
 	struct control_cm_got got = { 0 };
 	struct cm_id *listener = e->id, *id = e->announced;
 
-	if (listener->channel->doomed || cm_id_add_handle(id))
+	if (listener->channel->doomed || cm_id_add_announced(id))
 		goto err;
 	e->data.new_id = id->handle;
 	fill_got(e, id, &got);

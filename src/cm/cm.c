@@ -12,7 +12,6 @@
 #include "cm/state.h"
 
 #define MAX_CHANNELS 4096
-#define MAX_IDS      65536
 #define MAX_JOINS    65536
 
 int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
@@ -80,7 +79,8 @@ int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
 	client->cm = cm;
 	client->host = host_index < 0 ? CM_ALL_HOSTS : host_index;
 	base_idtable_init(&client->channels, MAX_CHANNELS);
-	base_idtable_init(&client->ids, MAX_IDS);
+	base_idtable_init(&client->ids, CONTROL_CM_MAX_IDS);
+	base_idtable_init(&client->announced, CONTROL_CM_MAX_IDS);
 	base_idtable_init(&client->joins, MAX_JOINS);
 	*out = client;
 	return 0;
@@ -92,6 +92,7 @@ void cm_client_release(struct cm_client *client)
 		return;
 	base_idtable_fini(&client->channels);
 	base_idtable_fini(&client->ids);
+	base_idtable_fini(&client->announced);
 	base_idtable_fini(&client->joins);
 	free(client);
 }

@@ -56,9 +56,33 @@ static void an_unknown_port_space_is_refused(void **state)
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 	struct control_cm_create_id request = { .channel = testing_channel(c), .ps = 0x1234 };
-	struct control_cm_id reply;
 
-	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), -EINVAL);
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), -EINVAL);
+	cm_client_free(t->cm, c);
+}
+
+static void an_identifier_is_made_once(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_create_id request = { .uid = 7, .id = 3, .ps = RDMA_PS_TCP };
+	const struct cm_id *made;
+
+	request.channel = testing_channel(c);
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), 0);
+	made = cm_id_at(c, 3);
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), 0);
+	assert_ptr_equal(cm_id_at(c, 3), made);
+	assert_int_equal(c->ids.used, 1);
+	request.uid = 8;
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), -EEXIST);
+	request.id = CONTROL_CM_MAX_IDS;
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), -ENOSPC);
+	request.id = CONTROL_CM_ANNOUNCED;
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), -ENOSPC);
+	testing_destroy(c, 3);
+	request.id = 3;
+	assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), 0);
 	cm_client_free(t->cm, c);
 }
 
@@ -180,7 +204,7 @@ static void random_request(struct cm_client *c, unsigned *seed)
 {
 	static const uint16_t spaces[] = { RDMA_PS_UDP, RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
 	uint32_t small[2] = { rand_r(seed) % 12, rand_r(seed) % 4 };
-	struct control_cm_create_id create = { .uid = 1, .channel = small[1] };
+	struct control_cm_create_id create = { .uid = 1, .id = small[0], .channel = small[1] };
 	struct control_cm_join join = { .uid = 2, .id = small[0], .flags = rand_r(seed) % 3 };
 	struct control_cm_bind_addr bind = { .id = small[0] };
 	struct control_cm_resolve_addr resolve = { .id = small[0] };
@@ -253,6 +277,7 @@ int main(void)
 		TEST(an_unknown_type_is_refused),
 		TEST(a_handle_of_another_client_names_nothing),
 		TEST(an_unknown_port_space_is_refused),
+		TEST(an_identifier_is_made_once),
 		TEST(each_event_rings_once),
 		TEST(destroying_tells_what_was_sent_and_takes_back_what_waits),
 		TEST(a_process_has_its_channel_rung),

@@ -135,7 +135,7 @@ static void assert_nothing(struct cm_client *c, uint32_t id)
 
 static enum cm_conn_state state_of(struct cm_client *c, uint32_t id)
 {
-	const struct cm_id *p = base_idtable_get(&c->ids, id);
+	const struct cm_id *p = cm_id_at(c, id);
 
 	return p->conn->state;
 }
@@ -325,7 +325,7 @@ static void who_does_not_like_the_answer_rejects_it(void **state)
 static void a_listener_of_another_type_is_not_asked(void **state)
 {
 	struct ends e = make_ends(*state, 0);
-	struct cm_id *l = base_idtable_get(&e.listening->ids, e.listener);
+	struct cm_id *l = cm_id_at(e.listening, e.listener);
 
 	l->qp_type = IBV_QPT_UC;
 	assert_int_equal(ask(&e), 0);
@@ -337,8 +337,8 @@ static void a_listener_of_another_type_is_not_asked(void **state)
 static void an_xrc_target_answers(void **state)
 {
 	struct ends e = make_ends(*state, 0);
-	struct cm_id *asker = base_idtable_get(&e.asking->ids, e.asker);
-	struct cm_id *l = base_idtable_get(&e.listening->ids, e.listener);
+	struct cm_id *asker = cm_id_at(e.asking, e.asker);
+	struct cm_id *l = cm_id_at(e.listening, e.listener);
 
 	l->qp_type = asker->qp_type = IBV_QPT_XRC_RECV;
 	assert_int_equal(ask(&e), -EOPNOTSUPP); /* a target does not ask */
@@ -356,7 +356,7 @@ static void an_xrc_target_answers(void **state)
 static void who_asks_by_xrc_needs_a_target(void **state)
 {
 	struct ends e = make_ends(*state, 0);
-	struct cm_id *asker = base_idtable_get(&e.asking->ids, e.asker);
+	struct cm_id *asker = cm_id_at(e.asking, e.asker);
 
 	asker->qp_type = IBV_QPT_XRC_SEND;
 	assert_int_equal(ask(&e), 0);
@@ -533,7 +533,7 @@ static void requests_beyond_the_backlog_come_again(void **state)
 /* The identifier of the request that was sent last, which nobody has read. */
 static uint32_t announced(const struct ends *e)
 {
-	const struct cm_id *listener = base_idtable_get(&e->listening->ids, e->listener);
+	const struct cm_id *listener = cm_id_at(e->listening, e->listener);
 
 	return TAILQ_LAST(&listener->requests, cm_id_events)->announced->handle;
 }
@@ -591,8 +591,7 @@ static void what_was_not_read_moves_with_its_listener(void **state)
 
 	assert_int_equal(ask(&e), 0);
 	e.taken = announced(&e);
-	old.channel =
-	        ((struct cm_id *)base_idtable_get(&e.listening->ids, e.taken))->channel->handle;
+	old.channel = cm_id_at(e.listening, e.taken)->channel->handle;
 	migrate.channel = testing_channel(e.listening);
 	assert_int_equal(REQUEST(e.listening, MIGRATE_ID, migrate, &reply), 0);
 	assert_int_equal(reply.sent, 1);
@@ -607,7 +606,7 @@ static void who_never_says_that_it_has_read_gets_no_more_at_some_point(void **st
 	uint32_t n;
 
 	for (n = 0; n < 3 * CONTROL_CM_MAX_BACKLOG; n++) {
-		const struct cm_id *listener = base_idtable_get(&e.listening->ids, e.listener);
+		const struct cm_id *listener = cm_id_at(e.listening, e.listener);
 
 		assert_int_equal(ask(&e), 0);
 		if (listener->n_requests == n)
@@ -667,7 +666,7 @@ static void a_queue_pair_that_asks_anew_is_no_longer_connected(void **state)
 {
 	struct ends e = make_connection(*state);
 	struct control_cm_connect r = connect_of(0, ASKER_QPN, 0);
-	struct cm_id *before = base_idtable_get(&e.asking->ids, e.asker);
+	struct cm_id *before = cm_id_at(e.asking, e.asker);
 
 	/* the first connection is forgotten without a word */
 	before->conn->state = CM_CONN_IDLE;
@@ -722,7 +721,7 @@ static void the_death_of_many_is_no_one_s_burden(void **state)
 	uint32_t before;
 
 	request.channel = testing_channel(c);
-	for (int i = 0; i < 10000; i++)
+	for (; request.id < 10000; request.id++)
 		assert_int_equal(REQUEST(c, CREATE_ID, request, NULL), 0);
 	assert_int_equal(testing_bind(c, 9999, "10.0.0.1", PORT), 0);
 	assert_int_equal(testing_listen(c, 9999, 0), 0);

@@ -30,13 +30,29 @@ struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, ui
 	return id;
 }
 
-int cm_id_add_handle(struct cm_id *id)
+int cm_id_add_announced(struct cm_id *id)
 {
-	int ret = base_idtable_add(&id->client->ids, id, &id->handle);
+	uint32_t number;
+	int ret = base_idtable_add(&id->client->announced, id, &number);
 
-	if (!ret)
-		LIST_INSERT_HEAD(&id->channel->ids, id, of_channel);
-	return ret;
+	if (ret)
+		return ret;
+	id->handle = CONTROL_CM_ANNOUNCED | number;
+	LIST_INSERT_HEAD(&id->channel->ids, id, of_channel);
+	return 0;
+}
+
+/* The table that has the number @handle. */
+static struct base_idtable *table_of(struct cm_client *client, uint32_t handle)
+{
+	return handle & CONTROL_CM_ANNOUNCED ? &client->announced : &client->ids;
+}
+
+struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle)
+{
+	const struct base_idtable *table = table_of((struct cm_client *)client, handle);
+
+	return base_idtable_get(table, handle & ~CONTROL_CM_ANNOUNCED);
 }
 
 void cm_id_free(struct cm_id *id)
@@ -56,7 +72,8 @@ void cm_id_free(struct cm_id *id)
 		cm->n_listeners--;
 	if (id->handle != CM_NO_HANDLE) {
 		LIST_REMOVE(id, of_channel);
-		base_idtable_remove(&id->client->ids, id->handle);
+		base_idtable_remove(table_of(id->client, id->handle),
+		                    id->handle & ~CONTROL_CM_ANNOUNCED);
 	}
 	free(id);
 }
@@ -70,7 +87,7 @@ void cm_id_move(struct cm_id *id, struct cm_channel *to)
 
 struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle)
 {
-	struct cm_id *id = base_idtable_get(&call->client->ids, handle);
+	struct cm_id *id = cm_id_at(call->client, handle);
 
 	if (!id || id->channel->doomed)
 		return NULL;
@@ -98,32 +115,39 @@ static int qp_type_of(const struct control_cm_create_id *request, uint16_t *qp_t
 	}
 }
 
+static int add_id(struct cm_call *call, struct cm_channel *ch, uint16_t qp_type)
+{
+	const struct control_cm_create_id *request = call->request;
+	struct cm_id *id = cm_id_new(call->client, ch, request->ps, qp_type);
+	int ret;
+
+	if (!id)
+		return -ENOMEM;
+	id->uid = request->uid;
+	ret = base_idtable_add_at(&call->client->ids, id, request->id);
+	if (ret) {
+		cm_id_free(id);
+		return ret;
+	}
+	id->handle = request->id;
+	LIST_INSERT_HEAD(&ch->ids, id, of_channel);
+	return 0;
+}
+
 int cm_id_create(struct cm_call *call)
 {
 	const struct control_cm_create_id *request = call->request;
-	struct control_cm_id *reply = call->reply;
 	struct cm_channel *ch = base_idtable_get(&call->client->channels, request->channel);
-	struct cm_id *id;
+	const struct cm_id *before = base_idtable_get(&call->client->ids, request->id);
 	uint16_t qp_type;
 	int ret;
 
 	if (!ch)
 		return -EBADF;
+	if (before)
+		return before->uid == request->uid && before->channel == ch ? 0 : -EEXIST;
 	ret = qp_type_of(request, &qp_type);
-	if (ret)
-		return ret;
-	id = cm_id_new(call->client, ch, request->ps, qp_type);
-	if (!id)
-		return -ENOMEM;
-	id->uid = request->uid;
-	ret = cm_id_add_handle(id);
-	if (ret) {
-		cm_id_free(id);
-		return ret;
-	}
-	reply->id = id->handle;
-	call->reply_bytes = sizeof(*reply);
-	return 0;
+	return ret ? ret : add_id(call, ch, qp_type);
 }
 
 int cm_id_destroy(struct cm_call *call)

@@ -791,10 +791,8 @@ static uint32_t typed_id(struct cm_client *c, uint16_t ps, uint16_t qp_type)
 	struct control_cm_create_id request = {
 		.uid = 1, .channel = testing_channel(c), .ps = ps, .qp_type = qp_type
 	};
-	struct control_cm_id reply;
 
-	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), 0);
-	return reply.id;
+	return testing_new_id(c, &request);
 }
 
 static void identifiers_of_types_that_we_lack_do_not_listen(void **state)

@@ -63,7 +63,8 @@ struct cm_client {
 	bool gone;           /* it waits for its last channel */
 	unsigned n_channels; /* doomed ones too */
 	int host;            /* index, or CM_ALL_HOSTS */
-	struct base_idtable channels, ids, joins;
+	struct base_idtable channels, joins;
+	struct base_idtable ids, announced; /* identifiers: the process's own, and of requests */
 };
 
 struct cm_event {
@@ -109,8 +110,8 @@ struct cm_id {
 	struct cm_channel *channel;
 	LIST_ENTRY(cm_id) of_channel;
 	TAILQ_HEAD(cm_id_events, cm_event) events; /* its own that wait */
-	uint32_t handle;                           /* CM_NO_HANDLE: not the process's yet */
-	uint64_t uid; /* 0: made for a request, which is not accepted yet */
+	uint32_t handle; /* its number; CM_NO_HANDLE: not the process's yet */
+	uint64_t uid;    /* 0: made for a request, which is not accepted yet */
 	enum cm_id_state state;
 	uint16_t ps;      /* enum rdma_port_space */
 	uint16_t qp_type; /* enum ibv_qp_type */
@@ -331,10 +332,14 @@ int cm_id_set_option(struct cm_call *call);
 struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, uint16_t ps,
                         uint16_t qp_type);
 void cm_id_free(struct cm_id *id);
-int cm_id_add_handle(struct cm_id *id);
+/* It was made for a request, and is the process's from now on. 0 or -errno. */
+int cm_id_add_announced(struct cm_id *id);
 void cm_id_move(struct cm_id *id, struct cm_channel *to);
 
-/* The identifier that the request names, or NULL. */
+/* The identifier of that number, or NULL. */
+struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle);
+
+/* The same for one that the request names: which the process has not given up. */
 struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle);
 
 /* Gives it the Q_Key of its port space. -EADDRNOTAVAIL: there is no broadcast group. */

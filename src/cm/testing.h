@@ -343,15 +343,23 @@ static UNUSED uint32_t testing_channel(struct cm_client *c)
 	return reply.channel;
 }
 
+/* The identifier that the request describes, which has no number yet. */
+static UNUSED uint32_t testing_new_id(struct cm_client *c, struct control_cm_create_id *request)
+{
+	for (request->id = 0; cm_id_at(c, request->id); request->id++)
+		;
+	assert_int_equal(REQUEST(c, CREATE_ID, *request, NULL), 0);
+	return request->id;
+}
+
 /* An identifier on a channel of its own; its uid is @uid. */
 static UNUSED uint32_t testing_id(struct cm_client *c, uint16_t ps, uint64_t uid)
 {
-	struct control_cm_create_id request = { .uid = uid, .ps = ps };
-	struct control_cm_id reply;
+	struct control_cm_create_id request = { .uid = uid,
+		                                .channel = testing_channel(c),
+		                                .ps = ps };
 
-	request.channel = testing_channel(c);
-	assert_int_equal(REQUEST(c, CREATE_ID, request, &reply), 0);
-	return reply.id;
+	return testing_new_id(c, &request);
 }
 
 static UNUSED union control_cm_addr testing_addr(const char *text, uint16_t port)
@@ -413,7 +421,7 @@ static UNUSED int testing_listen(struct cm_client *c, uint32_t id, int backlog)
 
 static UNUSED struct control_cm_events_reply testing_destroy(struct cm_client *c, uint32_t id)
 {
-	const struct cm_id *p = base_idtable_get(&c->ids, id);
+	const struct cm_id *p = cm_id_at(c, id);
 	struct control_cm_read request = { .id = id, .requests = p ? p->n_requests_read : 0 };
 	struct control_cm_events_reply reply;
 
@@ -425,7 +433,7 @@ static UNUSED struct control_cm_events_reply testing_destroy(struct cm_client *c
  * 0 or -EAGAIN. */
 static UNUSED int testing_event(struct cm_client *c, uint32_t id, struct control_cm_event *e)
 {
-	const struct cm_id *p = base_idtable_get(&c->ids, id);
+	const struct cm_id *p = cm_id_at(c, id);
 	struct control_cm_channel request;
 	struct testing_datagram *d;
 	struct control_cm_got got;

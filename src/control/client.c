@@ -146,19 +146,21 @@ void control_batch_begin(struct control_client *c, struct control_batch *b)
 {
 	b->thread = pthread_self();
 	b->bytes = b->last = 0;
-	if (c->serve)
-		return; /* at once, and in order */
 	pthread_mutex_lock(&c->lock);
-	LIST_INSERT_HEAD(&c->batches, b, entry);
+	/* the daemon itself is served at once, and in order */
+	b->is_begun = !c->serve && !batch_of(c);
+	if (b->is_begun)
+		LIST_INSERT_HEAD(&c->batches, b, entry);
 	pthread_mutex_unlock(&c->lock);
 }
 
 void control_batch_end(struct control_client *c, struct control_batch *b)
 {
-	int cancel_state = base_cancel_off();
+	int cancel_state;
 
-	if (c->serve)
+	if (!b->is_begun)
 		return;
+	cancel_state = base_cancel_off();
 	pthread_mutex_lock(&c->lock);
 	LIST_REMOVE(b, entry);
 	if (send_batch(c, b))
@@ -407,6 +409,16 @@ void control_hello(struct control_client *c, struct control_hello_reply *hello, 
 int control_fd(const struct control_client *c)
 {
 	return c->sock;
+}
+
+bool control_is_gone(struct control_client *c)
+{
+	bool gone;
+
+	pthread_mutex_lock(&c->lock);
+	gone = c->gone;
+	pthread_mutex_unlock(&c->lock);
+	return gone;
 }
 
 /* All that comes from @fd as a string. */

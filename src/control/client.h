@@ -51,6 +51,9 @@ void control_hello(struct control_client *c, struct control_hello_reply *hello, 
 /* The socket: it is readable or hung up only when the daemon has gone. */
 int control_fd(const struct control_client *c);
 
+/* Whether a call has found that the daemon has gone: all will fail. */
+bool control_is_gone(struct control_client *c);
+
 struct control_call {
 	enum control_type type;
 	const void *request;
@@ -97,9 +100,11 @@ int control_post(struct control_client *c, enum control_type type, const void *r
 struct control_batch {
 	LIST_ENTRY(control_batch) entry;
 	pthread_t thread;
+	bool is_begun;
 	uint32_t bytes, last; /* of @data are used; where the last request begins */
 	unsigned char data[sizeof(struct control_header) + CONTROL_MAX_BYTES];
 };
+/* Within a batch of the thread this does nothing. */
 void control_batch_begin(struct control_client *c, struct control_batch *b);
 void control_batch_end(struct control_client *c, struct control_batch *b);
 

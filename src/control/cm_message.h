@@ -74,14 +74,23 @@ struct control_cm_channel { /* DESTROY_CHANNEL, GET_EVENT; CREATE_CHANNEL's repl
 	uint32_t channel;
 };
 
+/* Identifiers have numbers below this. The process chooses them, but for those that requests bring,
+ * whose numbers are CONTROL_CM_ANNOUNCED beside. */
+#define CONTROL_CM_MAX_IDS   65536
+#define CONTROL_CM_ANNOUNCED 0x80000000
+
+/* It may go ahead of the first request about the identifier, as often as that fails: it does
+ * nothing if there is the identifier already. */
 struct control_cm_create_id {
 	uint64_t uid;
+	uint32_t id;
 	uint32_t channel;
 	uint16_t ps;      /* enum rdma_port_space */
 	uint16_t qp_type; /* enum ibv_qp_type; for RDMA_PS_IB only */
+	uint32_t reserved;
 };
 
-/* QUERY_ID, QUERY_QP, DISCONNECT, ESTABLISH; CREATE_ID's reply */
+/* QUERY_ID, QUERY_QP, DISCONNECT, ESTABLISH */
 struct control_cm_id {
 	uint32_t id;
 };

@@ -789,6 +789,7 @@ static void random_cm_body(uint32_t type, uint8_t *body)
 		word[2] = below(10);
 	switch (type) {
 	case CONTROL_CM_CREATE_ID:
+		create->id = below(20) ? below(10) : word[1];
 		create->ps = spaces[below(ARRAY_SIZE(spaces))];
 		create->channel = below(3);
 		break;

@@ -302,8 +302,12 @@ int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
 	struct control_cm_read request = { .id = id->handle };
 	struct withdrawal w = { .ch = channel_of(id->id.channel), .id = id };
 	struct control_cm_events_reply reply;
-	int ret, cancel_state = base_cancel_off();
+	int ret, cancel_state;
 
+	*got = 0;
+	if (!id->may_be_made)
+		return 0;
+	cancel_state = base_cancel_off();
 	pthread_mutex_lock(&w.ch->datagrams);
 	request.requests = id->requests_got;
 	ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
@@ -317,7 +321,7 @@ int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
 	}
 	pthread_mutex_unlock(&w.ch->datagrams);
 	base_cancel_restore(cancel_state);
-	return ret;
+	return id->is_made ? ret : 0; /* otherwise there may be none */
 }
 
 int rdmacm_channel_leave(struct rdmacm_join *join, uint32_t *got)
@@ -368,8 +372,8 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 
 	lock_both(from, to);
 	request.requests = id->requests_got;
-	ret = rdmacm_session_call(CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
-	                          sizeof(reply));
+	ret = rdmacm_id_call(id, CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
+	                     sizeof(reply));
 	if (!ret) {
 		requests_told(id);
 		id->id.channel = channel;
@@ -485,6 +489,7 @@ static int on_request(struct rdmacm_event *e, const struct control_cm_got *got)
 		return ret;
 	}
 	id->handle = from->new_id;
+	id->is_made = id->may_be_made = true;
 	id->responder_resources = from->param.responder_resources;
 	id->initiator_depth = from->param.initiator_depth;
 	id->remote_ece.vendor_id = from->param.ece_vendor;

@@ -32,8 +32,8 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_LISTEN, &request, sizeof(request), &info,
-	                          sizeof(info));
+	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_LISTEN, &request, sizeof(request), &info,
+	                     sizeof(info));
 	if (ret)
 		return rdmacm_return(ret);
 	memcpy(&id->route.addr.src_storage, &info.src, rdmacm_addr_bytes(&info.src.sa));
@@ -109,7 +109,7 @@ static int connect_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 	if (!ret && param)
 		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
-		ret = rdmacm_session_call(CONTROL_CM_CONNECT, &request, sizeof(request), NULL, 0);
+		ret = rdmacm_id_call(p, CONTROL_CM_CONNECT, &request, sizeof(request), NULL, 0);
 	if (ret)
 		return ret;
 	p->has_connection = p->id.qp_type != IBV_QPT_UD;
@@ -177,7 +177,7 @@ static int ask_accept(struct rdmacm_id *p, const struct rdma_conn_param *param)
 	if (param)
 		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
-		ret = rdmacm_session_call(CONTROL_CM_ACCEPT, &request, sizeof(request), NULL, 0);
+		ret = rdmacm_id_call(p, CONTROL_CM_ACCEPT, &request, sizeof(request), NULL, 0);
 	if (ret)
 		rdmacm_qp_to_error(p);
 	return ret;
@@ -216,7 +216,8 @@ static int reject(struct rdma_cm_id *id, const void *data, uint8_t bytes, uint32
 	request.id = rdmacm_id(id)->handle;
 	ret = append_private(&request, data, bytes);
 	if (!ret)
-		ret = rdmacm_session_call(CONTROL_CM_REJECT, &request, sizeof(request), NULL, 0);
+		ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_REJECT, &request, sizeof(request),
+		                     NULL, 0);
 	return rdmacm_return(ret);
 }
 
@@ -230,11 +231,11 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 	return reject(id, private_data, private_data_len, VENDOR_OPTION);
 }
 
-static int call_by_id(const struct rdmacm_id *id, enum control_cm_type type)
+static int call_by_id(struct rdmacm_id *id, enum control_cm_type type)
 {
 	const struct control_cm_id request = { .id = id->handle };
 
-	return rdmacm_session_call(type, &request, sizeof(request), NULL, 0);
+	return rdmacm_id_call(id, type, &request, sizeof(request), NULL, 0);
 }
 
 /* Of a connection, whatever its state, this succeeds: nobody waits for it, but for its queue pair's
@@ -297,8 +298,8 @@ int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
-	return rdmacm_return(
-	        rdmacm_session_call(CONTROL_CM_NOTIFY, &request, sizeof(request), NULL, 0));
+	return rdmacm_return(rdmacm_id_call(rdmacm_id(id), CONTROL_CM_NOTIFY, &request,
+	                                    sizeof(request), NULL, 0));
 }
 
 /* ---- synchronous listeners ---- */

@@ -84,6 +84,7 @@ int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 		channel = &own->channel;
 		id->sync = true;
 	}
+	id->handle = CONTROL_CM_ANNOUNCED; /* none of the process's own */
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
@@ -105,6 +106,8 @@ void rdmacm_id_free(struct rdmacm_id *id)
 		free(j);
 	}
 	rdmacm_device_release(id);
+	if (!(id->handle & CONTROL_CM_ANNOUNCED))
+		rdmacm_session_number_free(id->handle);
 	if (id->sync)
 		rdma_destroy_event_channel(id->id.channel);
 	pthread_cond_destroy(&id->acked_more);
@@ -115,30 +118,53 @@ void rdmacm_id_free(struct rdmacm_id *id)
 	free(id);
 }
 
+static bool is_port_space(enum rdma_port_space ps)
+{
+	return ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB || ps == RDMA_PS_IB;
+}
+
+/* The daemon has it made when it is asked for something about it. */
 int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
                      enum ibv_qp_type qp_type, struct rdmacm_id **out)
 {
-	struct control_cm_create_id request = { .ps = (uint16_t)ps, .qp_type = (uint16_t)qp_type };
-	struct control_cm_id reply;
 	struct rdmacm_id *id;
 	int ret;
 
-	if ((unsigned)ps > UINT16_MAX)
+	if (!is_port_space(ps))
 		return -EINVAL;
 	ret = rdmacm_id_new(channel, context, ps, qp_type, &id);
 	if (ret)
 		return ret;
-	request.uid = (uintptr_t)id;
-	request.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_CREATE_ID, &request, sizeof(request), &reply,
-	                          sizeof(reply));
+	ret = rdmacm_session_number(id, &id->handle);
 	if (ret) {
 		rdmacm_id_free(id);
 		return ret;
 	}
-	id->handle = reply.id;
 	*out = id;
 	return 0;
+}
+
+int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
+                   uint32_t bytes, void *reply, uint32_t reply_bytes)
+{
+	struct control_cm_create_id create = { .uid = (uintptr_t)id,
+		                               .id = id->handle,
+		                               .ps = (uint16_t)id->id.ps,
+		                               .qp_type = (uint16_t)id->id.qp_type };
+	struct rdmacm_batch batch;
+	int ret;
+
+	if (id->is_made)
+		return rdmacm_session_call(type, request, bytes, reply, reply_bytes);
+	create.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
+	id->may_be_made = true;
+	rdmacm_batch_begin(&batch);
+	ret = rdmacm_session_post(CONTROL_CM_CREATE_ID, &create, sizeof(create));
+	if (!ret)
+		ret = rdmacm_session_call(type, request, bytes, reply, reply_bytes);
+	rdmacm_batch_end(&batch);
+	id->is_made = !ret;
+	return ret;
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
@@ -319,8 +345,8 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (ret)
 		return rdmacm_return(ret);
 	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_BIND_ADDR, &request, sizeof(request), &info,
-	                          sizeof(info));
+	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_BIND_ADDR, &request, sizeof(request), &info,
+	                     sizeof(info));
 	if (!ret)
 		ret = rdmacm_id_update(rdmacm_id(id), &info);
 	return rdmacm_return(ret);
@@ -340,7 +366,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 	if (ret)
 		return rdmacm_return(ret);
 	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_RESOLVE_ADDR, &request, sizeof(request), NULL, 0);
+	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_RESOLVE_ADDR, &request, sizeof(request),
+	                     NULL, 0);
 	if (ret)
 		return rdmacm_return(ret);
 	memcpy(&id->route.addr.dst_storage, dst_addr, rdmacm_addr_bytes(dst_addr));
@@ -355,7 +382,8 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	if (!id)
 		return rdmacm_return(-EINVAL);
 	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_session_call(CONTROL_CM_RESOLVE_ROUTE, &request, sizeof(request), NULL, 0);
+	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_RESOLVE_ROUTE, &request, sizeof(request),
+	                     NULL, 0);
 	if (!ret)
 		ret = rdmacm_id_complete(rdmacm_id(id));
 	return rdmacm_return(ret);
@@ -373,6 +401,6 @@ int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *optval,
 	rdmacm_id(id)->has_options = true;
 	if (optlen)
 		memcpy(request.value, optval, optlen);
-	return rdmacm_return(
-	        rdmacm_session_call(CONTROL_CM_SET_OPTION, &request, sizeof(request), NULL, 0));
+	return rdmacm_return(rdmacm_id_call(rdmacm_id(id), CONTROL_CM_SET_OPTION, &request,
+	                                    sizeof(request), NULL, 0));
 }

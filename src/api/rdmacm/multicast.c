@@ -31,8 +31,8 @@ static int request_join(struct rdmacm_join *j)
 		.uid = (uintptr_t)j, .id = j->id->handle, .flags = j->flags, .addr = j->addr
 	};
 	struct control_cm_handle reply;
-	int ret = rdmacm_session_call(CONTROL_CM_JOIN, &request, sizeof(request), &reply,
-	                              sizeof(reply));
+	int ret = rdmacm_id_call(j->id, CONTROL_CM_JOIN, &request, sizeof(request), &reply,
+	                         sizeof(reply));
 
 	if (!ret)
 		j->handle = reply.join;

@@ -73,8 +73,10 @@ struct rdmacm_join {
 
 struct rdmacm_id {
 	struct rdma_cm_id id;
-	uint32_t handle;
-	bool sync; /* its channel is its own, and calls wait for their events */
+	uint32_t handle;  /* its number */
+	bool is_made;     /* the daemon has it */
+	bool may_be_made; /* it was asked to make it */
+	bool sync;        /* its channel is its own, and calls wait for their events */
 	struct rdmacm_device *device;
 	struct ibv_qp_init_attr *qp_init_attr; /* endpoints: for the QPs of accepted requests */
 	void *connect_data;                    /* endpoints: in front of the private data */
@@ -134,6 +136,10 @@ struct rdmacm_batch {
 void rdmacm_batch_begin(struct rdmacm_batch *b);
 void rdmacm_batch_end(struct rdmacm_batch *b);
 
+/* A number for an identifier that the process makes. 0 or -errno; -EIO: the daemon has gone. */
+int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number);
+void rdmacm_session_number_free(uint32_t number);
+
 /* CREATE_CHANNEL: the handle and the descriptor. */
 int rdmacm_session_channel(uint32_t *handle, int *fd);
 
@@ -178,6 +184,10 @@ int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
                      enum ibv_qp_type qp_type, struct rdmacm_id **id);
 void rdmacm_id_free(struct rdmacm_id *id);
+
+/* A request about the identifier, which the first one makes. 0 or -errno. */
+int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
+                   uint32_t bytes, void *reply, uint32_t reply_bytes);
 
 /* Brings what the process sees of the identifier up to date. 0 or -errno. */
 int rdmacm_id_update(struct rdmacm_id *id, const struct control_cm_id_reply *info);

@@ -158,8 +158,8 @@ static int serve(const struct rsocket_dgram *d, const struct rsocket_end *end)
 		                            .qp_num = end->qp->qp_num };
 	struct control_cm_id_reply reply;
 
-	return rdmacm_session_call(CONTROL_CM_SERVE, &request, sizeof(request), &reply,
-	                           sizeof(reply));
+	return rdmacm_id_call(rdmacm_id(d->rs.id), CONTROL_CM_SERVE, &request, sizeof(request),
+	                      &reply, sizeof(reply));
 }
 
 void rsocket_end_free(struct rsocket_dgram *d, struct rsocket_end *end)

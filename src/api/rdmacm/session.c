@@ -13,6 +13,7 @@
 #include "api/rdmacm/rsocket.h"
 #include "api/verbs/connection.h"
 #include "base/array.h"
+#include "base/idtable.h"
 #include "control/client.h"
 
 #define BURIED 64
@@ -25,8 +26,9 @@ static struct {
 	uint32_t n_rsockets;
 	int listeners; /* an epoll instance + 1; 0: there is none yet */
 	struct rdmacm_channel *buried[BURIED];
-	unsigned n_buried; /* ever */
-} session = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	unsigned n_buried;           /* ever */
+	struct base_idtable numbers; /* of identifiers */
+} session = { .lock = PTHREAD_MUTEX_INITIALIZER, .numbers = { .limit = CONTROL_CM_MAX_IDS } };
 
 int rdmacm_return(int err)
 {
@@ -137,6 +139,28 @@ void rdmacm_batch_end(struct rdmacm_batch *b)
 {
 	if (b->client)
 		control_batch_end(b->client, &b->batch);
+}
+
+int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number)
+{
+	struct control_client *client;
+	int ret = client_now(&client);
+
+	if (ret)
+		return ret;
+	if (control_is_gone(client))
+		return -EIO;
+	rdmacm_session_lock();
+	ret = base_idtable_add(&session.numbers, id, number);
+	rdmacm_session_unlock();
+	return ret;
+}
+
+void rdmacm_session_number_free(uint32_t number)
+{
+	rdmacm_session_lock();
+	base_idtable_remove(&session.numbers, number);
+	rdmacm_session_unlock();
 }
 
 int rdmacm_session_channel(uint32_t *handle, int *fd)
