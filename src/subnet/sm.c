@@ -134,7 +134,9 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 
 	switch (sm->phase) {
 	case SM_SWEEP_LIDS:
-		return sm_lids_give(sm);
+		ret = sm_lids_give(sm);
+		sm_net_look_at_lids(&sm->net);
+		return ret;
 	case SM_SWEEP_LOOK:
 		sm_net_look(&sm->net);
 		sm_trees_look(sm->trees);

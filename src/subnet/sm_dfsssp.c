@@ -267,7 +267,7 @@ static int route_towards(struct sm_dfsssp *d, unsigned root, unsigned round)
 		if (!ret)
 			ret = route_lid(d, r->lid[i].lid, round);
 	}
-	return ret || round ? ret : route_root(d, r->net->sw[root]->port[0].lid);
+	return ret || round ? ret : route_root(d, r->net->lid[root]);
 }
 
 /* ---- all ---- */

@@ -78,7 +78,7 @@ int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n)
 	int ret = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		lid[i] = net->sw[first + i]->port[0].lid;
+		lid[i] = net->lid[first + i];
 	for (unsigned at = 0; at < net->n && !ret; at++) {
 		const uint8_t *port = r->leads.port + (size_t)at * SM_HOPS_ROOTS;
 		const struct sm_table *t = &r->table[at];
@@ -94,7 +94,7 @@ int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n)
 int sm_fresh_switch(struct sm_routes *r, unsigned at)
 {
 	const struct sm_leads *l = &r->leads;
-	uint16_t lid = r->net->sw[r->root]->port[0].lid;
+	uint16_t lid = r->net->lid[r->root];
 
 	for (unsigned w = l->word[at]; w < l->word[at + 1]; w++) {
 		unsigned k = r->net->first[at] + (w - l->word[at]) * 64;

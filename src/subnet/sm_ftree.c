@@ -395,7 +395,7 @@ static int route_from(struct sm_ftree *t, unsigned at, unsigned root)
 static int route_switch(struct sm_ftree *t, unsigned at, unsigned root)
 {
 	const struct sm_net *net = t->r->net;
-	uint16_t lid = net->sw[root]->port[0].lid;
+	uint16_t lid = net->lid[root];
 
 	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++)
 		if (t->r->hops[at] != SM_FAR && leads(t, at, &net->link[k]))

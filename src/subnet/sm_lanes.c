@@ -341,7 +341,7 @@ static int list_lids(struct sm_lanes *l)
 		return -ENOMEM;
 	for (unsigned i = 0; i < r->net->n; i++) {
 		l->first_lid[i] = n;
-		l->lid[n++] = r->net->sw[i]->port[0].lid;
+		l->lid[n++] = r->net->lid[i];
 		sm_routes_list_lids(r, i);
 		for (unsigned k = 0; k < r->n_lids; k++)
 			l->lid[n++] = r->lid[k].lid;

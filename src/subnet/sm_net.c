@@ -8,13 +8,6 @@
 
 #include "subnet/sm_state.h"
 
-/* The state of an HCA's port at the last look. */
-struct sm_known_port {
-	uint16_t lid;
-	uint8_t lmc;
-	bool up;
-};
-
 struct fabric_port *sm_far_end(const struct fabric_port *p)
 {
 	if (!p->peer || p->state <= IB_PORT_DOWN || p->peer->state <= IB_PORT_DOWN)
@@ -63,8 +56,9 @@ int sm_net_init(struct sm_net *net, struct fabric *f)
 	net->link = calloc(n_links + 1, sizeof(*net->link));
 	net->down = calloc(n_links + 1, sizeof(*net->down));
 	net->known = calloc(f->n_ib_ports + 1, sizeof(*net->known));
+	net->lid = calloc(f->n_nodes + 1, sizeof(*net->lid));
 	net->home_changed = calloc(f->n_nodes + 1, sizeof(*net->home_changed));
-	if (!net->link || !net->down || !net->known || !net->home_changed)
+	if (!net->link || !net->down || !net->known || !net->lid || !net->home_changed)
 		return -ENOMEM;
 	list_links(net);
 	return 0;
@@ -77,6 +71,7 @@ void sm_net_fini(struct sm_net *net)
 	free(net->first);
 	free(net->down);
 	free(net->known);
+	free(net->lid);
 	free(net->home_changed);
 }
 
@@ -96,13 +91,28 @@ static void look_at_port(struct sm_net *net, const struct fabric_port *p)
 	struct sm_known_port *known = &net->known[p->index];
 	bool up = sm_far_end(p) != NULL;
 
-	if (known->lid != p->lid || known->lmc != p->lmc)
-		net->lids_changed = true;
 	if (known->up != up && p->peer && p->peer->node->type == FABRIC_SWITCH) {
 		net->home_changed[p->peer->node->index] = true;
 		net->n_homes_changed++;
 	}
-	*known = (struct sm_known_port){ .lid = p->lid, .lmc = p->lmc, .up = up };
+	known->up = up;
+}
+
+void sm_net_look_at_lids(struct sm_net *net)
+{
+	net->lids_changed = false;
+	for (unsigned i = 0; i < net->f->n_ib_ports; i++) {
+		const struct fabric_port *p = net->f->hca_port[i];
+		struct sm_known_port *known = &net->known[i];
+
+		net->lids_changed |= known->lid != p->lid || known->lmc != p->lmc;
+		known->lid = p->lid;
+		known->lmc = p->lmc;
+	}
+	for (unsigned i = 0; i < net->n; i++) {
+		net->lids_changed |= net->lid[i] != net->sw[i]->port[0].lid;
+		net->lid[i] = net->sw[i]->port[0].lid;
+	}
 }
 
 void sm_net_look(struct sm_net *net)
@@ -110,7 +120,7 @@ void sm_net_look(struct sm_net *net)
 	bool first = !net->looked;
 
 	net->looked = true;
-	net->came_up = net->lids_changed = false;
+	net->came_up = false;
 	net->n_down = net->n_homes_changed = 0;
 	memset(net->home_changed, 0, net->n * sizeof(*net->home_changed));
 	for (unsigned i = 0; i < net->n; i++)

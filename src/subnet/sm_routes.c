@@ -295,7 +295,7 @@ static inline int route_port(struct sm_routes *r, struct paths *w, unsigned firs
 static int route_switch(struct sm_routes *r, unsigned at, unsigned root)
 {
 	const struct sm_net *net = r->net;
-	uint16_t lid = net->sw[root]->port[0].lid;
+	uint16_t lid = net->lid[root];
 	const struct sm_link *old;
 
 	if (r->lead)
@@ -341,16 +341,18 @@ void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 	r->one_each = r->in_a_row = r->all_up = true;
 	r->all_noted = false;
 	for (unsigned k = 1; k <= sw->n_ports; k++) {
-		const struct fabric_port *hca = sw->port[k].peer;
+		const struct fabric_port *p = sw->port[k].peer;
+		const struct sm_known_port *hca;
 
-		if (!hca || hca->node->type != FABRIC_HCA)
+		if (!p || p->node->type != FABRIC_HCA)
 			continue;
+		hca = &r->net->known[p->index];
 		for (unsigned i = 0; i < 1u << hca->lmc; i++)
 			r->lid[r->n_lids++] = (struct sm_home_lid){
 				.lid = (uint16_t)(hca->lid + i),
 				.n = (uint8_t)(1u << hca->lmc),
 				.port = (uint8_t)k,
-				.up = sm_far_end(&sw->port[k]) != NULL,
+				.up = hca->up,
 			};
 		r->one_each &= !hca->lmc;
 	}
@@ -362,7 +364,7 @@ void sm_routes_list_lids(struct sm_routes *r, unsigned root)
 
 int sm_routes_home(struct sm_routes *r, unsigned at)
 {
-	int ret = sm_routes_write(r, at, r->net->sw[at]->port[0].lid, 0);
+	int ret = sm_routes_write(r, at, r->net->lid[at], 0);
 
 	for (unsigned i = 0; i < r->n_lids && !ret; i++)
 		ret = sm_routes_write(r, at, r->lid[i].lid,

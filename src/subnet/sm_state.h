@@ -20,6 +20,13 @@ struct sm_link {
 	bool up; /* at the last look */
 };
 
+/* An HCA's port. */
+struct sm_known_port {
+	uint16_t lid;
+	uint8_t lmc;
+	bool up;
+};
+
 /* A link that has gone down, at one of its ends. */
 struct sm_down {
 	unsigned at; /* the switch */
@@ -32,7 +39,10 @@ struct sm_net {
 	unsigned n;
 	struct sm_link *link;
 	unsigned *first; /* switch i has link[first[i]] to link[first[i + 1] - 1] */
-	/* the results of the last look */
+	/* the results of the last look, on which all routing relies: what programs' SMPs change
+	 * meanwhile is for the next sweep */
+	struct sm_known_port *known; /* by the HCA port's index */
+	uint16_t *lid;               /* by switch */
 	bool looked;
 	bool came_up;         /* a link between switches came up after the first look */
 	struct sm_down *down; /* links between switches that went down */
@@ -41,7 +51,6 @@ struct sm_net {
 	unsigned n_homes_changed;
 	bool lids_changed;
 	bool little_changed; /* links went down, or links to HCAs changed, and nothing else */
-	struct sm_known_port *known;
 };
 
 enum sm_sweep_phase {
@@ -77,6 +86,9 @@ struct sm {
 /* Returns 0 or -ENOMEM; sm_net_fini() is due in any case. */
 int sm_net_init(struct sm_net *net, struct fabric *f);
 void sm_net_fini(struct sm_net *net);
+
+/* Notes the LIDs that all ports have been given, none of them twice. */
+void sm_net_look_at_lids(struct sm_net *net);
 
 /* Looks at all links and HCA ports, and notes what has changed. */
 void sm_net_look(struct sm_net *net);

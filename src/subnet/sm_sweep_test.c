@@ -336,12 +336,86 @@ static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 	}
 }
 
+/* What a program's SubnSet(PortInfo) may do to LIDs: one beyond all tables, one that another port
+ * has, none, more than there is room for, another one for a switch. */
+enum lid_change { BEYOND, TWICE, NONE, MANY, OF_SWITCH, N_LID_CHANGES };
+
+static void change_lid(struct env *e, enum lid_change what, unsigned i)
+{
+	struct fabric_port *p = e->f->hca_port[i % e->n];
+
+	switch (what) {
+	case BEYOND:
+		p->lid = 0x3000;
+		break;
+	case TWICE:
+		p->lid = e->f->hca_port[i * 5 % e->n]->lid;
+		break;
+	case NONE:
+		p->lid = 0;
+		break;
+	case OF_SWITCH:
+		sm_switch(e->sm, i % e->f->n_switches)->port[0].lid = 0x2000;
+		break;
+	default:
+		for (unsigned k = 0; k < e->n; k++) {
+			e->f->hca_port[k]->lid = (uint16_t)(0x4000 + 128 * k);
+			e->f->hca_port[k]->lmc = SM_MAX_LMC;
+		}
+	}
+}
+
+/* Whether all slices but the first @k were left for after the change. */
+static bool sweep_with_lid_change(struct env *e, enum lid_change what, unsigned k)
+{
+	uint32_t budget = k ? SLICE : 1; /* 1: a phase */
+	bool done = false, in_mid_sweep;
+
+	sm_sweep_begin(e->sm);
+	for (unsigned slices = 0; !done && slices <= k; slices++, budget = SLICE)
+		done = sm_sweep_step(e->sm, &budget);
+	in_mid_sweep = !done;
+	change_lid(e, what, k);
+	for (; !done; budget = 300000)
+		done = sm_sweep_step(e->sm, &budget);
+	assert_int_equal(sm_sweep_result(e->sm), 0);
+	return in_mid_sweep;
+}
+
+static void lids_that_change_in_mid_sweep_are_the_next_sweeps(void **state)
+{
+	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
+	static bool pair[MAX_HOSTS][MAX_HOSTS];
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(routing) * N_LID_CHANGES; i++) {
+		struct env *e = start(1, routing[i / N_LID_CHANGES]);
+		struct fabric_node *last = sm_switch(e->sm, e->f->n_switches - 1);
+
+		for (unsigned k = 0;; k++) {
+			/* all paths are chosen anew */
+			assert_int_equal(fabric_link_set(e->f, &last->port[1], false), 0);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			assert_int_equal(fabric_link_set(e->f, &last->port[1], true), 0);
+			if (!sweep_with_lid_change(e, i % N_LID_CHANGES, k))
+				break;
+			assert_int_equal(sm_sweep(e->sm), 0);
+			note_pairs(e, pair);
+			for (unsigned a = 0; a < e->n; a++)
+				for (unsigned b = 0; b < e->n; b++)
+					assert_true(pair[a][b]);
+		}
+		stop(e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whoever_is_reached_before_and_after_is_reached_in_mid_sweep),
 		cmocka_unit_test(a_sweep_in_slices_ends_as_one_in_one_piece),
 		cmocka_unit_test(changes_in_mid_sweep_are_the_next_sweeps),
+		cmocka_unit_test(lids_that_change_in_mid_sweep_are_the_next_sweeps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
