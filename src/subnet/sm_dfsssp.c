@@ -165,7 +165,8 @@ static void choose(struct sm_dfsssp *d)
 	}
 }
 
-/* Adds the paths of hosts by the ways that were chosen to the loads, or takes them away. */
+/* Adds the paths of hosts by the ways that were chosen to the loads, or takes them away: none that
+ * are not there. */
 static void count(struct sm_dfsssp *d, bool add)
 {
 	const struct sm_net *net = d->r->net;
@@ -174,10 +175,14 @@ static void count(struct sm_dfsssp *d, bool add)
 		d->paths[d->near[i]] = d->hosts[d->near[i]];
 	d->paths[d->r->root] = 0;
 	for (unsigned i = d->n_near; i-- > 0;) {
-		unsigned at = d->near[i], link = d->choice[at] - 1;
+		unsigned at = d->near[i];
+		uint64_t n = d->paths[at], *load;
 
-		d->load[link] += add ? d->paths[at] : -d->paths[at];
-		d->paths[net->link[link].to] += d->paths[at];
+		if (!d->choice[at])
+			continue;
+		load = &d->load[d->choice[at] - 1];
+		*load = add ? *load + n : *load - (n < *load ? n : *load);
+		d->paths[net->link[d->choice[at] - 1].to] += n;
 	}
 }
 
@@ -192,15 +197,18 @@ static void note_turns(struct sm_dfsssp *d)
 	}
 }
 
-/* The ways that the tables have for the LID, from the round before. */
+/* The ways that the tables have for the LID, from the round before. Who else writes to them may
+ * have left none. */
 static void recall(struct sm_dfsssp *d, uint16_t lid)
 {
 	const struct sm_routes *r = d->r;
 
 	for (unsigned i = 0; i < d->n_near; i++) {
-		unsigned at = d->near[i], port = fabric_lft_get(r->net->sw[at], lid);
+		unsigned at = d->near[i];
+		const struct sm_link *l = sm_link_of(r, at, fabric_lft_get(r->net->sw[at], lid));
+		bool leads = l && l->up && r->hops[l->to] + 1 == r->hops[at];
 
-		d->choice[at] = r->load.link[r->load.first[at] + port];
+		d->choice[at] = leads ? (uint32_t)(l - r->net->link) + 1 : 0;
 	}
 }
 

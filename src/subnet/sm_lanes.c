@@ -239,7 +239,7 @@ static void forget_lists(struct sm_lanes *l)
 static bool insert(struct sm_lanes *l, unsigned lane, const struct dependency *d)
 {
 	uint32_t *place = l->place[lane];
-	bool fits = true;
+	bool fits = d->from != d->to; /* a cable from a switch to itself */
 
 	if (place[d->from] > place[d->to]) {
 		fits = list_ahead(l, lane, d->to, place[d->from]);
