@@ -11,6 +11,7 @@
 #include "hca/flow.h"
 #include "hca/mw.h"
 #include "hca/operation.h"
+#include "hca/known.h"
 
 /* ---- requests ---- */
 
@@ -264,11 +265,15 @@ static BASE_COLD int post_kept(struct hca_connected_qp *c, const struct shm_requ
 	return 0;
 }
 
-static bool is_full(const struct hca_qp *qp)
+static uint32_t used_of(const struct hca_qp *qp)
 {
 	return qp->sq_posted + qp->sq_kept -
-	               atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
-	       qp->cap.max_send_wr;
+	       atomic_load_explicit(&qp->sq_done, memory_order_acquire);
+}
+
+static bool is_full(const struct hca_qp *qp)
+{
+	return used_of(qp) >= qp->cap.max_send_wr;
 }
 
 static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_wr *wr, bool checked)
@@ -293,6 +298,96 @@ static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_w
 		hca_connected_fail(c);
 	return 0;
 }
+
+/* ---- RDMA WRITEs of memory that was used before ---- */
+
+/* So many are looked at before they are carried out: the lines that they go to, but for the first
+ * one's, are fetched from their readers meanwhile. */
+#define WRITES 8
+
+struct write {
+	char *to;
+	const char *from;
+	uint32_t length;
+};
+
+/* Where the request goes, and from where. False: it is no short RDMA WRITE of one piece, or
+ * something is to be looked up. */
+static BASE_HOT bool find_write(const struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                                struct write *w)
+{
+	const struct hca_exchange *x = &c->x;
+	const struct ibv_sge *e = wr->sg_list;
+
+	if (base_unlikely(wr->opcode != IBV_WR_RDMA_WRITE || wr->num_sge != 1 ||
+	                  e->length - 1 >= HCA_CONNECTED_SHORT))
+		return false;
+	w->length = e->length;
+	w->to = hca_known_at(&x->responder.known, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
+	                     e->length, IBV_ACCESS_REMOTE_WRITE);
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		w->from = hca_known_at(&x->requester.known, e->lkey, e->addr, e->length, 0);
+	else if (base_likely(e->length <= c->qp.cap.max_inline_data))
+		w->from = (const char *)(uintptr_t)e->addr;
+	else
+		return false;
+	return base_likely(w->to && w->from);
+}
+
+/* How many requests at the head of the list are such, as far as there is room for them. */
+static BASE_HOT unsigned find_writes(const struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                                     struct write *w)
+{
+	unsigned n = 0;
+
+	for (uint32_t used = used_of(&c->qp); wr && n < WRITES && used + n < c->qp.cap.max_send_wr;
+	     wr = wr->next, n++) {
+		if (base_unlikely(!find_write(c, wr, &w[n])))
+			break;
+		if (n)
+			base_prefetch_write(w[n].to);
+	}
+	return n;
+}
+
+/* Whether all is as it was when the last request was carried out, and nobody is to be told. */
+static BASE_HOT bool is_settled(struct hca_connected_qp *c)
+{
+	const struct hca_exchange *x = &c->x;
+
+	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
+	                   !x->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
+	                   !x->tells &&
+	                   (x->responder.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
+}
+
+/* Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
+ * there were any. */
+static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_send_wr **wr)
+{
+	uint32_t packets = 0, bytes = 0;
+	struct write w[WRITES];
+	struct hca_flow *f;
+	unsigned i, n;
+
+	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
+	f = base_likely(is_settled(c)) ? path_of(c) : NULL;
+	n = base_likely(f) ? find_writes(c, *wr, w) : 0;
+	if (base_unlikely(!n))
+		return false;
+	i = 0;
+	do {
+		hca_memory_copy_here(w[i].to, w[i].from, w[i].length);
+		packets += packets_of(c, w[i].length);
+		bytes += w[i].length;
+		hca_qp_complete(&c->qp, *wr, w[i].length, IBV_WC_SUCCESS);
+		*wr = (*wr)->next;
+	} while (++i < n);
+	hca_flow_count_packets(f, packets, bytes);
+	return true;
+}
+
+/* ---- all ---- */
 
 /* How many requests directly after @wr are like it. */
 static uint8_t count_more(const struct ibv_send_wr *wr)
@@ -325,11 +420,13 @@ static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool chec
 		ret = -EIO;
 	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
 		hca_connected_notice_error(c);
-	for (; !ret && *wr; *wr = (*wr)->next) {
+	while (!ret && *wr) {
+		if ((*wr)->opcode == IBV_WR_RDMA_WRITE && post_writes(c, wr))
+			continue;
 		look_ahead(&c->x, *wr);
 		ret = post_one(c, *wr, checked);
-		if (base_unlikely(ret))
-			break;
+		if (base_likely(!ret))
+			*wr = (*wr)->next;
 	}
 	c->x.more = 0;
 	hca_connected_leave(c);

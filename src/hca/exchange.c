@@ -21,6 +21,7 @@
 #include "hca/qp.h"
 #include "hca/sender.h"
 #include "hca/srq.h"
+#include "hca/known.h"
 
 /* How often to try for the lock of atomic operations; then the request waits. */
 #define ATOMICS_TRIES 1000
@@ -60,8 +61,9 @@ static bool is_match(const struct hca_exchange *x)
 static void prepare_end(const struct hca_exchange *x, struct hca_end *end, uint32_t qpn)
 {
 	end->seq = &x->process->region.qps[SHM_QP_INDEX(qpn)].seq;
-	end->key_at = NULL;
-	end->joined = 0;
+	end->known.at = NULL;
+	end->known.joined = 0;
+	end->known.length = 0;
 	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
 }
 
@@ -105,7 +107,8 @@ static BASE_HOT bool is_within(uint64_t at, uint64_t length, uint64_t from, uint
 
 static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_end *end)
 {
-	end->joined = shm_key_join(end->key_at, x->worker & IB_QPN_MASK);
+	end->known.joined = shm_key_join(end->known.at, x->worker & IB_QPN_MASK);
+	end->known.length = 0; /* it was that of another serial */
 }
 
 /* shm_key_read() of a key of @end. Where it stands is looked up once if it is used again, and its
@@ -113,14 +116,15 @@ static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_end *end
 static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint32_t key,
                               struct shm_reach *reach)
 {
-	if (base_unlikely(end->key != key || !end->key_at)) {
-		end->key = key;
-		end->key_at = shm_key_at(&x->process->region, end->qp.connection.keys_off, key);
+	if (base_unlikely(end->known.key != key || !end->known.at)) {
+		end->known.key = key;
+		end->known.length = 0;
+		end->known.at = shm_key_at(&x->process->region, end->qp.connection.keys_off, key);
 	}
 	/* who has just become a user of the key reads it again */
-	for (int tries = 0; tries < 2 && shm_key_read_at(end->key_at, key, reach); tries++) {
-		if (base_likely(atomic_load_explicit(&end->key_at->serial, memory_order_relaxed) ==
-		                end->joined))
+	for (int tries = 0; tries < 2 && shm_key_read_at(end->known.at, key, reach); tries++) {
+		if (base_likely(atomic_load_explicit(&end->known.at->serial,
+		                                     memory_order_relaxed) == end->known.joined))
 			return true;
 		join_key(x, end);
 	}
@@ -143,6 +147,9 @@ static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
 			return NULL;
 		m = end->map;
 	}
+	if (is_within(from, to - from, m->from, m->to))
+		hca_known_place(&end->known, from - reach->start, to - from,
+		                m->here + (from - m->from));
 	return m->here + (at - m->from);
 }
 
@@ -154,7 +161,11 @@ static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end,
 {
 	void *here;
 
-	if (end->is_own || !parts->here)
+	if (end->is_own) {
+		hca_known_place(&end->known, 0, reach->length, (char *)(uintptr_t)reach->start);
+		return (void *)(uintptr_t)at;
+	}
+	if (!parts->here)
 		return (void *)(uintptr_t)at;
 	here = mapped_at(x, end, reach, at, length);
 	parts->here = here;
@@ -171,8 +182,10 @@ static BASE_HOT bool read_entry(struct hca_exchange *x, struct hca_end *end,
 	                  reach->domain != end->qp.connection.domain ||
 	                  (reach->access & access) != access || reach->qpn))
 		return false;
-	return base_unlikely(reach->access & SHM_KEY_NULL) ||
-	       base_likely(shm_reach_addr(reach, e->addr, e->length, at));
+	if (base_unlikely(reach->access & SHM_KEY_NULL))
+		return true;
+	hca_known_keep(&end->known, reach);
+	return base_likely(shm_reach_addr(reach, e->addr, e->length, at));
 }
 
 /* Whether @end may have the first @length bytes of @n entries so. */
@@ -184,7 +197,10 @@ static BASE_HOT bool may_have(struct hca_exchange *x, struct hca_end *end,
 	uint64_t at;
 
 	for (; n && length; n--, e++) {
-		if (e->length && base_unlikely(!read_entry(x, end, e, access, &reach, &at)))
+		if (e->length &&
+		    base_unlikely(
+		            !hca_known_allows(&end->known, e->lkey, e->addr, e->length, access)) &&
+		    !read_entry(x, end, e, access, &reach, &at))
 			return false;
 		length -= e->length < length ? e->length : length;
 	}
@@ -196,9 +212,14 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
                                const struct shm_entry *e, uint32_t length, uint32_t access,
                                struct parts *parts)
 {
+	void *here = hca_known_at(&end->known, e->lkey, e->addr, e->length, access);
 	struct shm_reach reach;
 	uint64_t at;
 
+	if (base_likely(here && parts->here)) {
+		parts->iov[parts->n++] = (struct iovec){ here, length };
+		return true;
+	}
 	if (base_unlikely(!read_entry(x, end, e, access, &reach, &at)))
 		return false;
 	if (base_unlikely(reach.access & SHM_KEY_NULL)) {
@@ -704,9 +725,13 @@ static BASE_HOT bool find_remote(struct hca_exchange *x, const struct shm_reques
 {
 	const struct shm_qp_connection *c = &x->responder.qp.connection;
 
-	return base_likely(read_key(x, &x->responder, r->rkey, reach) &&
-	                   reach->domain == c->domain && (reach->access & access) == access &&
-	                   (!reach->qpn || reach->qpn == x->responder.qp.qpn));
+	if (base_unlikely(!read_key(x, &x->responder, r->rkey, reach) ||
+	                  reach->domain != c->domain || (reach->access & access) != access))
+		return false;
+	if (reach->qpn) /* a window that is one queue pair's: receives may not have it */
+		return reach->qpn == x->responder.qp.qpn;
+	hca_known_keep(&x->responder.known, reach);
+	return true;
 }
 
 /* Where in the responder's memory the request goes; IBV_WC_SUCCESS, or how it is refused. */
@@ -715,6 +740,7 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 {
 	struct shm_reach reach;
 	uint64_t at = 0;
+	void *here;
 
 	if (base_unlikely(!(x->responder.qp.connection.access & access)))
 		return refuse_operation(x);
@@ -723,6 +749,11 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 	to->here = true;
 	if (!length) /* the key means nothing: o9-33 */
 		return IBV_WC_SUCCESS;
+	here = hca_known_at(&x->responder.known, r->rkey, r->remote_addr, length, access);
+	if (base_likely(here)) {
+		to->iov[to->n++] = (struct iovec){ here, length };
+		return IBV_WC_SUCCESS;
+	}
 	if (base_unlikely(!find_remote(x, r, access, &reach) ||
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
 		return refuse_access(x);
@@ -967,12 +998,6 @@ static int flush(struct hca_exchange *x, const struct shm_request *r)
 
 /* ---- all ---- */
 
-/* Whether the responder is there, and has found no error. */
-static BASE_HOT bool is_there(const struct hca_exchange *x)
-{
-	return base_likely(x->is_match && !atomic_load_explicit(x->error, memory_order_relaxed));
-}
-
 static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries)
 {
@@ -1070,7 +1095,7 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 {
 	int outcome;
 
-	if (base_unlikely(!is_there(x))) {
+	if (base_unlikely(!hca_exchange_is_there(x))) {
 		outcome = hca_exchange_check_local(x, r, entries);
 		return outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}

@@ -18,6 +18,16 @@
 
 struct hca_sender;
 
+/* The key that was used last of an end: see known.h. */
+struct hca_known {
+	uint32_t key;
+	uint32_t joined;       /* its serial, when this thread became a user of it */
+	struct shm_key *at;    /* where it stands; or NULL */
+	uint64_t iova, length; /* what it gives access to; 0: nothing that is known */
+	char *here;            /* where all of that lies in this process; or NULL */
+	uint32_t access;
+};
+
 /* What a queue pair of an exchange is, for the thread that carries it out. */
 struct hca_end {
 	struct shm_qp qp;            /* a copy of its record */
@@ -25,9 +35,7 @@ struct hca_end {
 	struct hca_memory *memory;
 	const struct hca_mapping *map; /* of it, that was used last; or NULL */
 	bool is_own;                   /* it is this process's memory */
-	uint32_t key;                  /* that was used last */
-	uint32_t joined;               /* serial of the key that this thread is a user of */
-	struct shm_key *key_at;        /* and where it stands; or NULL */
+	struct hca_known known;
 };
 
 struct hca_exchange {
@@ -102,6 +110,12 @@ static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
 	x->target = 0;
 	/* release: all that was done comes before "deals with nobody" */
 	atomic_store_explicit(&x->self->target_qpn, 0, memory_order_release);
+}
+
+/* Whether the responder is there, and has found no error. */
+static BASE_HOT bool hca_exchange_is_there(const struct hca_exchange *x)
+{
+	return base_likely(x->is_match && !atomic_load_explicit(x->error, memory_order_relaxed));
 }
 
 /* Whether the records of both ends have not changed since they were copied. */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What an end's key gives access to, as it was read last: nothing is looked up as long as requests
+ * name that key, and it stands as it did. With hca_exchange_begin() before, as for all looks at
+ * keys.
+ */
+#ifndef HCA_KNOWN_H
+#define HCA_KNOWN_H
+
+#include "hca/exchange.h"
+
+/* Whether that memory may be had so, as @key says that was used last and stands as it did then.
+ * False: it is to be looked up. */
+static BASE_HOT bool hca_known_allows(const struct hca_known *k, uint32_t key, uint64_t addr,
+                                      uint32_t length, uint32_t access)
+{
+	uint64_t offset = addr - k->iova;
+
+	if (base_unlikely(offset >= k->length || k->length - offset < length || k->key != key ||
+	                  (k->access & access) != access))
+		return false;
+	/* acquire: pairs with the release in shm_key_write(): a key that came back has another
+	 * serial */
+	return base_likely(atomic_load_explicit(&k->at->key, memory_order_acquire) == key &&
+	                   atomic_load_explicit(&k->at->serial, memory_order_relaxed) == k->joined);
+}
+
+/* Likewise, where it lies in this process; or NULL. */
+static BASE_HOT void *hca_known_at(const struct hca_known *k, uint32_t key, uint64_t addr,
+                                   uint32_t length, uint32_t access)
+{
+	return base_likely(k->here && hca_known_allows(k, key, addr, length, access))
+	               ? k->here + (addr - k->iova)
+	               : NULL;
+}
+
+/* The key that was used last gives access to what @reach says. */
+static BASE_HOT void hca_known_keep(struct hca_known *k, const struct shm_reach *reach)
+{
+	k->iova = reach->iova;
+	k->length = reach->length;
+	k->here = NULL;
+	k->access = reach->access;
+}
+
+/* Of that, @length bytes from @offset on lie at @here in this process; no more is known then.
+ * Nothing if the key is a window's that one queue pair alone may use. */
+static BASE_HOT void hca_known_place(struct hca_known *k, uint64_t offset, uint64_t length,
+                                     char *here)
+{
+	if (!k->length)
+		return;
+	k->iova += offset;
+	k->length = length;
+	k->here = here;
+}
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RDMA WRITEs to memory that was used before (src/hca/known.h), and lists of them: nothing is
+ * looked up any more, and all that a first request would be refused for is seen all the same.
+ */
+#include "peer_lab.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define LENGTH 40u
+#define LIST   20u
+
+/* @n requests that write what is at the same offset, each its LENGTH bytes, all signalled. */
+struct list {
+	struct ibv_send_wr wr[LIST];
+	struct ibv_sge sge[LIST];
+};
+
+static void make_list(struct list *l, unsigned n, const struct lab_peer *from,
+                      const struct lab_peer *to)
+{
+	for (unsigned i = 0; i < n; i++) {
+		l->sge[i] = (struct ibv_sge){ .addr = from->address.addr + i * LENGTH,
+			                      .length = LENGTH,
+			                      .lkey = from->lkey };
+		l->wr[i] = (struct ibv_send_wr){
+			.wr_id = i,
+			.next = i + 1 < n ? &l->wr[i + 1] : NULL,
+			.sg_list = &l->sge[i],
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { .remote_addr = to->address.addr + i * LENGTH,
+			             .rkey = to->address.rkey },
+		};
+	}
+}
+
+/* The index of the first one that is not posted, or LIST. */
+static unsigned post(struct lab_peer *p, struct list *l, int error)
+{
+	struct ibv_send_wr *bad = NULL;
+
+	assert_int_equal(ibv_post_send(p->here->qp, l->wr, &bad), error);
+	return error ? (unsigned)(bad - l->wr) : LIST;
+}
+
+static void expect_done(struct lab_peer *p, unsigned from, unsigned n)
+{
+	for (unsigned i = from; i < from + n; i++)
+		assert_int_equal(lab_peer_sent(p, IBV_WC_SUCCESS).wr_id, i);
+}
+
+/* The first @n have written what they should, and nobody anything else. */
+static void expect_written(struct lab_peer *to, unsigned n)
+{
+	uint8_t got[LIST * LENGTH];
+
+	lab_peer_get(to, 0, got, sizeof(got));
+	for (unsigned i = 0; i < sizeof(got); i++)
+		assert_int_equal(got[i], lab_pattern(i < n * LENGTH ? 1 : 2, i));
+}
+
+static struct lab_work work(const struct lab_peer *to, enum ibv_wr_opcode opcode, uint64_t remote,
+                            uint32_t length)
+{
+	return (struct lab_work){
+		.opcode = opcode, .n = 1, .piece = { { 0, length, 0 } }, .to = to, .remote = remote
+	};
+}
+
+/* Two peers; the first one's memory has pattern 1, the second one's 2, and both are known. */
+static void make(struct lab_peer *p[2], const struct lab_peer_options *o, void **state)
+{
+	struct lab_work w;
+
+	lab_peers(p, o, state);
+	lab_peer_fill(p[0], 0, LAB_PEER_BYTES, 2);
+	w = work(p[1], IBV_WR_RDMA_WRITE, 0, 64);
+	for (int i = 0; i < 3; i++)
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_fill(p[0], 0, LAB_PEER_BYTES, 1);
+	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 2);
+}
+
+static void a_list_is_carried_out_in_its_order(void **state)
+{
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, NULL, state);
+	for (unsigned n = 1; n <= LIST; n++) {
+		lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 2);
+		make_list(&l, n, p[0], p[1]);
+		post(p[0], &l, 0);
+		expect_done(p[0], 0, n);
+		expect_written(p[1], n);
+	}
+	/* all to one place: the last one stays */
+	make_list(&l, LIST, p[0], p[1]);
+	for (unsigned i = 0; i < LIST; i++)
+		l.wr[i].wr.rdma.remote_addr = p[1]->address.addr;
+	lab_peer_fill(p[0], (LIST - 1) * LENGTH, LENGTH, 7);
+	post(p[0], &l, 0);
+	expect_done(p[0], 0, LIST);
+	lab_peer_expect(p[1], 0, LENGTH, 7);
+}
+
+static void other_requests_may_stand_between(void **state)
+{
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, NULL, state);
+	lab_peer_receive(p[1], 0, 8192, LENGTH);
+	lab_peer_receive(p[1], 1, 8192 + LENGTH, LENGTH);
+	make_list(&l, LIST, p[0], p[1]);
+	l.wr[0].opcode = l.wr[11].opcode = IBV_WR_SEND;
+	l.wr[19].opcode = IBV_WR_RDMA_READ;
+	l.wr[19].wr.rdma.remote_addr = p[1]->address.addr; /* which nothing was written to */
+	l.sge[12].length = 0;
+	post(p[0], &l, 0);
+	expect_done(p[0], 0, LIST);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+	lab_peer_received(p[1], IBV_WC_SUCCESS);
+	lab_peer_expect(p[0], 19 * LENGTH, LENGTH, 2);
+}
+
+static void a_list_ends_with_the_request_that_is_refused(void **state)
+{
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, NULL, state);
+	make_list(&l, LIST, p[0], p[1]);
+	l.wr[11].wr.rdma.rkey ^= 0x100;
+	post(p[0], &l, 0);
+	expect_done(p[0], 0, 11);
+	lab_peer_sent(p[0], IBV_WC_REM_ACCESS_ERR);
+	for (unsigned i = 12; i < LIST; i++)
+		assert_int_equal(lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR).wr_id, i);
+	expect_written(p[1], 11);
+}
+
+static void a_list_ends_before_the_request_that_is_malformed(void **state)
+{
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, NULL, state);
+	make_list(&l, LIST, p[0], p[1]);
+	l.wr[13].num_sge = -1;
+	assert_int_equal(post(p[0], &l, EINVAL), 13);
+	expect_done(p[0], 0, 13);
+	expect_written(p[1], 13);
+	l.wr[13].num_sge = 1;
+	l.wr[13].send_flags |= IBV_SEND_INLINE;
+	l.sge[13].length = 65; /* of 64 */
+	assert_int_equal(post(p[0], &l, EINVAL), 13);
+	expect_done(p[0], 0, 13);
+	expect_written(p[1], 13);
+}
+
+static void a_list_ends_where_the_send_queue_is_full(void **state)
+{
+	const struct lab_peer_options o = { .cap = { .max_send_wr = 13 } };
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, &o, state);
+	make_list(&l, LIST, p[0], p[1]);
+	assert_int_equal(post(p[0], &l, ENOMEM), 13);
+	expect_written(p[1], 13);
+	expect_done(p[0], 0, 13);
+	make_list(&l, 13, p[0], p[1]); /* there is room again */
+	post(p[0], &l, 0);
+	expect_done(p[0], 0, 13);
+}
+
+static void inline_data_needs_no_key(void **state)
+{
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, NULL, state);
+	make_list(&l, LIST, p[0], p[1]);
+	for (unsigned i = 0; i < LIST; i++) {
+		l.wr[i].send_flags |= IBV_SEND_INLINE;
+		l.sge[i].lkey = 0;
+	}
+	post(p[0], &l, 0);
+	expect_done(p[0], 0, LIST);
+	expect_written(p[1], LIST);
+}
+
+static void what_may_be_read_may_not_be_written(void **state)
+{
+	const struct lab_peer_options o = { .no_access = IBV_ACCESS_REMOTE_WRITE };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, &o, state);
+	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 2);
+	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
+	for (int i = 0; i < 3; i++)
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w.opcode = IBV_WR_RDMA_WRITE;
+	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR);
+	lab_peer_expect(p[1], 0, 64, 2);
+}
+
+static void what_may_be_sent_may_not_be_read_into(void **state)
+{
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	struct lab_work w;
+	struct list l;
+
+	make(p, NULL, state);
+	mr = ibv_reg_mr(p[0]->here->pd, p[0]->here->memory, LAB_PEER_BYTES, 0);
+	assert_non_null(mr);
+	make_list(&l, LIST, p[0], p[1]);
+	for (unsigned i = 0; i < LIST; i++)
+		l.sge[i].lkey = mr->lkey;
+	post(p[0], &l, 0);
+	expect_done(p[0], 0, LIST);
+	expect_written(p[1], LIST);
+	w = work(p[1], IBV_WR_RDMA_READ, 0, 64);
+	w.piece[0].key_xor = mr->lkey ^ p[0]->lkey;
+	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
+	lab_peer_expect(p[0], 0, 64, 1);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+}
+
+static void nobody_writes_beyond_the_end(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	make(p, NULL, state);
+	w = work(p[1], IBV_WR_RDMA_WRITE, LAB_PEER_BYTES - 64, 64);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	w.remote++;
+	lab_peer_do(p[0], &w, IBV_WC_REM_ACCESS_ERR); /* guards are looked at in the end */
+}
+
+static void nobody_sends_from_beyond_the_end(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	make(p, NULL, state);
+	w = work(p[1], IBV_WR_RDMA_WRITE, 0, 64);
+	w.piece[0].at = LAB_PEER_BYTES - 63;
+	lab_peer_do(p[0], &w, IBV_WC_LOC_PROT_ERR);
+	lab_peer_expect(p[1], 0, 64, 2);
+}
+
+static void a_region_that_is_gone_is_known_no_more(void **state)
+{
+	struct lab_peer *p[2];
+	struct list l;
+
+	make(p, NULL, state);
+	assert_int_equal(lab_peer_deregister(p[1]), 0);
+	make_list(&l, LIST, p[0], p[1]);
+	post(p[0], &l, 0);
+	lab_peer_sent(p[0], IBV_WC_REM_ACCESS_ERR);
+	for (unsigned i = 1; i < LIST; i++)
+		lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(a_list_is_carried_out_in_its_order),
+		LAB_BOTH(other_requests_may_stand_between),
+		LAB_BOTH(a_list_ends_with_the_request_that_is_refused),
+		LAB_BOTH(a_list_ends_before_the_request_that_is_malformed),
+		LAB_BOTH(a_list_ends_where_the_send_queue_is_full),
+		LAB_BOTH(inline_data_needs_no_key),
+		LAB_BOTH(what_may_be_read_may_not_be_written),
+		LAB_BOTH(what_may_be_sent_may_not_be_read_into),
+		LAB_BOTH(nobody_writes_beyond_the_end),
+		LAB_BOTH(nobody_sends_from_beyond_the_end),
+		LAB_BOTH(a_region_that_is_gone_is_known_no_more),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
