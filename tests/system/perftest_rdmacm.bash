@@ -8,6 +8,10 @@
 
 . "${BASH_SOURCE[0]%/*}/rdmacm.bash"
 
+# What a client says that is refused: no such service. By UD it hears so from a SIDR_REP.
+refused='.*\(RDMA_CM_EVENT_REJECTED; error: 8\|Unexpected CM event bl blka 8'
+refused+='\|RDMA_CM_EVENT_UNREACHABLE; error: 1\)'
+
 # try NAME PROGRAM OPTION...: until the client has ended. Nonzero: it was refused.
 try()
 {
@@ -16,7 +20,7 @@ try()
 	serve_cm "$name" h1 "$@" -R
 	start "client-$name" h2 "$@" -R 10.0.0.1
 	wait_until "client-$name ends" gone "${pid[client-$name]}"
-	says "client-$name" '.*\(RDMA_CM_EVENT_REJECTED; error: 8\|Unexpected CM event bl blka 8\)' || return 0
+	says "client-$name" "$refused" || return 0
 	kill -9 "${pid[server-$name]}"
 	wait "${pid[server-$name]}" 2> /dev/null
 	return 1
