@@ -21,8 +21,11 @@ static int set_link(struct daemon_call *call)
 	const struct control_link *req = call->body;
 	struct daemon_links *links = call->module;
 	struct fabric_port *p;
-	int ret = fabric_port_named(links->f, req->at.node, req->at.port, &p);
+	int ret;
 
+	if (daemon_subnet_is_sweeping(links->subnet))
+		return DAEMON_SERVE_AGAIN;
+	ret = fabric_port_named(links->f, req->at.node, req->at.port, &p);
 	if (!ret)
 		ret = fabric_link_set(links->f, p, req->up);
 	return ret ? ret : follow(links);
@@ -33,8 +36,11 @@ static int set_switch(struct daemon_call *call)
 	const struct control_switch *req = call->body;
 	struct daemon_links *links = call->module;
 	struct fabric_node *node;
-	int ret = fabric_node_named(links->f, req->name, &node);
+	int ret;
 
+	if (daemon_subnet_is_sweeping(links->subnet))
+		return DAEMON_SERVE_AGAIN;
+	ret = fabric_node_named(links->f, req->name, &node);
 	if (!ret && node->type != FABRIC_SWITCH)
 		ret = -ENOTTY;
 	if (!ret)
