@@ -237,13 +237,6 @@ int sm_give_other_lid(struct sm *sm, struct fabric_port *port)
 	return 0;
 }
 
-int sm_change_lid(struct sm *sm, struct fabric_port *port)
-{
-	int ret = sm_give_other_lid(sm, port);
-
-	return ret ? ret : sm_sweep(sm);
-}
-
 void sm_set_partitions(struct sm *sm, const struct partitions *p)
 {
 	sm->partitions = p;

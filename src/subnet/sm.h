@@ -59,9 +59,7 @@ void sm_sweep_begin(struct sm *sm);
 bool sm_sweep_step(struct sm *sm, uint32_t *budget);
 int sm_sweep_result(const struct sm *sm);
 
-/* Gives @port another LID, and sweeps; or leaves the sweep, which is due, to the caller. Return as
- * sm_sweep(). */
-int sm_change_lid(struct sm *sm, struct fabric_port *port);
+/* Gives @port another LID; a sweep is due then. Returns 0 or -ENOSPC. */
 int sm_give_other_lid(struct sm *sm, struct fabric_port *port);
 
 /*

@@ -331,7 +331,8 @@ static void ports_keep_their_lids(void **state)
 	fabric_settings_default(&settings);
 	start_with(&e, 3, "");
 	MISFITS(&e, 0, 0);
-	assert_int_equal(sm_change_lid(e.sm, e.f->hca_port[1]), 0);
+	assert_int_equal(sm_give_other_lid(e.sm, e.f->hca_port[1]), 0);
+	assert_int_equal(sm_sweep(e.sm), 0);
 	assert_int_equal(lid_of(&e, 1), 5);
 	save(&e, &s);
 	start(&again, 4, &settings, &s, NULL);
