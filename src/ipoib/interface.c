@@ -307,11 +307,26 @@ static struct netdev_address link_local(const struct ipoib_interface *i)
 	return a;
 }
 
+/* Says what the device is. */
+static int set_alias(const struct ipoib_interface *i)
+{
+	struct wire_ipoib_alias a = { .connected = i->options->connected,
+		                      .port = i->port_num,
+		                      .pkey = i->options->pkey };
+	char text[WIRE_IPOIB_ALIAS_ROOM];
+
+	strcpy(a.device, i->device);
+	wire_ipoib_alias_encode(&a, text);
+	return ipoib_tun_set_alias(&i->tun, text);
+}
+
 static int set_up_device(struct ipoib_interface *i)
 {
 	const struct netdev_address local = link_local(i);
 	int ret = ipoib_tun_set_mtu(&i->tun, ipoib_interface_mtu(i));
 
+	if (!ret)
+		ret = set_alias(i);
 	if (!ret)
 		ret = ipoib_tun_set_up(&i->tun);
 	if (!ret)

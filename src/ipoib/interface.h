@@ -16,6 +16,7 @@
 #include "ipoib/paths.h"
 #include "ipoib/routes.h"
 #include "ipoib/tun.h"
+#include "wire/ipoib.h"
 
 /* What a counter counts, for the status. */
 #define IPOIB_COUNTERS(X)                                                           \
@@ -50,7 +51,7 @@ struct ipoib_interface {
 	const struct ipoib_options *options;
 	int epoll, signals;
 	struct ibv_context *verbs;
-	char device[64];
+	char device[WIRE_IPOIB_DEVICE_ROOM];
 	uint8_t port_num;
 	struct ipoib_port port;
 	uint16_t pkey_index; /* of the queue pair */

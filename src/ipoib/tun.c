@@ -72,6 +72,16 @@ int ipoib_tun_set_mtu(const struct ipoib_tun *tun, unsigned mtu)
 	return talk(nlh);
 }
 
+int ipoib_tun_set_alias(const struct ipoib_tun *tun, const char *text)
+{
+	char buffer[BUFFER_BYTES];
+	struct ifinfomsg *ifi;
+	struct nlmsghdr *nlh = link_request(buffer, tun, &ifi);
+
+	mnl_attr_put_str(nlh, IFLA_IFALIAS, text);
+	return talk(nlh);
+}
+
 /* Before the device is up. Kernels without IPv6 need not be told. */
 static void set_no_addresses(const struct ipoib_tun *tun)
 {

@@ -21,7 +21,7 @@ enum sysfs_kind {
 struct sysfs_node {
 	uint16_t row;
 	uint16_t index; /* of a GID or P_Key */
-	uint32_t unit;  /* index of an HCA or a port, as the row says */
+	uint32_t unit;  /* index of an HCA, a port or a netdev, as the row says */
 };
 
 #endif

@@ -197,7 +197,7 @@ static bool find_netdev(struct walk *w)
 		return false;
 	device = net + strlen("/net/");
 	device += strcspn(device, "/");
-	if (!begins_with(device, "/device"))
+	if (!sysfs_netdev_has(device))
 		return false;
 	w->links++;
 	go_to_root(w);

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/util.h"
+#include "sysfs/ipoib.h"
 #include "sysfs/text.h"
 #include "wire/rate.h"
 
@@ -191,6 +192,20 @@ int sysfs_text_gid_ndev(const struct sysfs_subject *of, char text[static SYSFS_T
 		return 0;
 	errno = error;
 	return -EINVAL;
+}
+
+int sysfs_text_ipoib(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	struct wire_ipoib_alias alias;
+	uint32_t hca;
+
+	if (!sysfs_ipoib_find(of->s, of->node.unit, &alias, &hca))
+		return -ENODEV;
+	if (of->arg == SYSFS_IPOIB_PKEY)
+		PUT("0x%04x", alias.pkey);
+	else
+		PUT("%s", alias.connected ? "connected" : "datagram");
+	return 0;
 }
 
 int sysfs_text_pkey(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])

@@ -42,6 +42,10 @@ enum sysfs_port_text {
 };
 sysfs_write_text sysfs_text_port;
 
+/* of an interface of IPoIB; @arg: enum sysfs_ipoib_text */
+enum sysfs_ipoib_text { SYSFS_IPOIB_MODE, SYSFS_IPOIB_PKEY };
+sysfs_write_text sysfs_text_ipoib;
+
 /* entry node.index of a port's tables */
 sysfs_write_text sysfs_text_gid, sysfs_text_gid_type, sysfs_text_gid_ndev, sysfs_text_pkey;
 

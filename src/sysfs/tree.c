@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
+#include "sysfs/ipoib.h"
 #include "sysfs/real.h"
 #include "sysfs/text.h"
 #include "sysfs/tree.h"
@@ -21,15 +22,17 @@
 /* What there are several of. Their rows say what their unit is. */
 enum each {
 	ONE,
-	EACH_HCA,      /* by its name; unit: HCA */
-	EACH_UVERBS,   /* uverbsN; unit: HCA */
-	EACH_UMAD,     /* umadN; unit: port */
-	EACH_ISSM,     /* issmN; unit: port */
-	EACH_PORT,     /* N, of the HCA that the parent's unit is; unit: port */
-	EACH_GID,      /* N; unit: port */
-	EACH_PKEY,     /* N; unit: port */
-	EACH_NETDEV,   /* a netdev that has a port; unit: port */
-	EACH_PORT_HCA, /* by its name, the HCA of the parent's port; unit: HCA */
+	EACH_HCA,       /* by its name; unit: HCA */
+	EACH_UVERBS,    /* uverbsN; unit: HCA */
+	EACH_UMAD,      /* umadN; unit: port */
+	EACH_ISSM,      /* issmN; unit: port */
+	EACH_PORT,      /* N, of the HCA that the parent's unit is; unit: port */
+	EACH_GID,       /* N; unit: port */
+	EACH_PKEY,      /* N; unit: port */
+	EACH_NETDEV,    /* a netdev that has a port; unit: port */
+	EACH_PORT_HCA,  /* by its name, the HCA of the parent's port; unit: HCA */
+	EACH_IPOIB,     /* a netdev that is an interface of IPoIB; unit: its index */
+	EACH_IPOIB_HCA, /* by its name, the HCA of the parent's interface; unit: HCA */
 };
 
 struct row {
@@ -56,6 +59,9 @@ enum {
 	NETDEV,
 	NETDEV_DEVICE,
 	NETDEV_IB,
+	IPOIB,
+	IPOIB_DEVICE,
+	IPOIB_IB,
 	DEVICES,
 	VIRTUAL,
 	VIRTUAL_IB,
@@ -149,6 +155,9 @@ static const struct row rows[] = {
 	[NETDEV] = { .parent = CLASS_NET, .kind = SYSFS_OUTSIDE, .each = EACH_NETDEV },
 	[NETDEV_DEVICE] = DIR(NETDEV, "device"),
 	[NETDEV_IB] = DIR(NETDEV_DEVICE, "infiniband"),
+	[IPOIB] = { .parent = CLASS_NET, .kind = SYSFS_OUTSIDE, .each = EACH_IPOIB },
+	[IPOIB_DEVICE] = DIR(IPOIB, "device"),
+	[IPOIB_IB] = DIR(IPOIB_DEVICE, "infiniband"),
 	[DEVICES] = OUTSIDE(SYS, "devices"),
 	[VIRTUAL] = OUTSIDE(DEVICES, "virtual"),
 	[VIRTUAL_IB] = DIR(VIRTUAL, "infiniband"),
@@ -182,6 +191,10 @@ static const struct row rows[] = {
 	LINK(CLASS_MISC, "rdma_cm", TO_VIRTUAL "misc/rdma_cm"),
 	/* absolute: the directory has two paths */
 	LINKS(NETDEV_IB, EACH_PORT_HCA, "/sys/devices/virtual/infiniband/"),
+	LINKS(IPOIB_IB, EACH_IPOIB_HCA, "/sys/devices/virtual/infiniband/"),
+	FILE(IPOIB, "mode", ipoib, SYSFS_IPOIB_MODE),
+	FILE(IPOIB, "pkey", ipoib, SYSFS_IPOIB_PKEY),
+	FIXED(IPOIB, "umcast", "0"),
 
 	FIXED(HCA, "node_type", "1: CA"),
 	FIXED(HCA, "fw_ver", "0.1.0"),
@@ -302,7 +315,10 @@ static uint32_t candidates(const struct sysfs_session *s, const struct row *row,
 	switch ((enum each)row->each) {
 	case ONE:
 	case EACH_PORT_HCA:
+	case EACH_IPOIB_HCA:
 		return 1;
+	case EACH_IPOIB: /* the machine lists them */
+		return 0;
 	case EACH_HCA:
 	case EACH_UVERBS:
 		return r->control->n_hcas;
@@ -341,6 +357,7 @@ static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
 		return true;
 	case EACH_HCA:
 	case EACH_PORT_HCA:
+	case EACH_IPOIB_HCA:
 		copy_hca_name(s, n->unit, name);
 		return true;
 	case EACH_UVERBS:
@@ -357,6 +374,8 @@ static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
 	case EACH_NETDEV:
 		shm_port_read(&s->region, n->unit, &p);
 		return p.ifindex && if_indextoname(p.ifindex, name);
+	case EACH_IPOIB:
+		return if_indextoname(n->unit, name);
 	}
 	return false;
 }
@@ -374,6 +393,7 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
                    const struct sysfs_node *dir, uint32_t i, struct sysfs_node *child)
 {
 	const struct shm_region *r = &s->region;
+	struct wire_ipoib_alias alias;
 
 	*child = *dir;
 	child->row = (uint16_t)(row - rows);
@@ -402,6 +422,10 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 	case EACH_PORT_HCA:
 		child->unit = r->ports[dir->unit].hca;
 		return true;
+	case EACH_IPOIB:
+		break;
+	case EACH_IPOIB_HCA:
+		return sysfs_ipoib_find(s, dir->unit, &alias, &child->unit);
 	}
 	return false;
 }
@@ -416,7 +440,7 @@ static bool same_name(const char *a, const char *b, size_t length)
 static bool is_numbered(const struct row *row)
 {
 	return row->each != ONE && row->each != EACH_HCA && row->each != EACH_NETDEV &&
-	       row->each != EACH_PORT_HCA;
+	       row->each != EACH_PORT_HCA && row->each != EACH_IPOIB_HCA;
 }
 
 /* Which candidate a name with a number means: ports begin with 1. */
@@ -450,17 +474,40 @@ static bool find_candidate(const struct row *row, const struct sysfs_node *dir, 
 	return false;
 }
 
+static bool is_of_netdev(const struct row *row)
+{
+	return row->each == EACH_NETDEV || row->each == EACH_IPOIB;
+}
+
 /* Whether a path that goes on with @rest may lead to ours. Only that of a netdev may not: programs
  * look at netdevs for many reasons, and then no fabric is to be asked. */
 static bool leads_on(const struct row *row, const char *rest)
 {
-	static const char device[] = "device";
-	const size_t length = sizeof(device) - 1;
+	size_t length;
 
-	if (row->each != EACH_NETDEV)
+	if (!is_of_netdev(row))
 		return true;
 	rest += strspn(rest, "/");
-	return !strncmp(rest, device, length) && (!rest[length] || rest[length] == '/');
+	length = strcspn(rest, "/");
+	for (size_t i = ROOT + 1; i < ARRAY_SIZE(rows); i++)
+		if (&rows[rows[i].parent] == row && same_name(rows[i].name, rest, length))
+			return true;
+	return false;
+}
+
+bool sysfs_netdev_has(const char *rest)
+{
+	return leads_on(&rows[NETDEV], rest) || leads_on(&rows[IPOIB], rest);
+}
+
+static bool find_ipoib(const struct row *row, const char *name, size_t length,
+                       struct sysfs_node *child)
+{
+	const struct sysfs_session *s = sysfs_session();
+
+	*child = (struct sysfs_node){ .row = (uint16_t)(row - rows) };
+	child->unit = s ? sysfs_ipoib_index(s, name, length) : 0;
+	return child->unit;
 }
 
 static bool find_in_row(const struct row *row, const struct sysfs_node *dir, const char *name,
@@ -468,6 +515,8 @@ static bool find_in_row(const struct row *row, const struct sysfs_node *dir, con
 {
 	if (row->each == ONE && !same_name(row->name, name, length))
 		return false;
+	if (row->each == EACH_IPOIB)
+		return find_ipoib(row, name, length, child);
 	if (row->kind != SYSFS_OUTSIDE || row->each != ONE)
 		return find_candidate(row, dir, name, length, child);
 	*child = (struct sysfs_node){ .row = (uint16_t)(row - rows) };

@@ -25,6 +25,9 @@ enum sysfs_kind sysfs_kind(const struct sysfs_node *n);
 int sysfs_find(const struct sysfs_node *dir, const char *name, size_t length, const char *rest,
                struct sysfs_node *child);
 
+/* Whether something of ours may be where a path goes on with @rest behind the name of a netdev. */
+bool sysfs_netdev_has(const char *rest);
+
 /* Calls @each for every child of @dir until it returns nonzero; returns that, or 0. */
 typedef int sysfs_each_child(void *arg, const char *name, const struct sysfs_node *child);
 int sysfs_list(const struct sysfs_node *dir, sysfs_each_child *each, void *arg);

@@ -38,6 +38,15 @@ expect 0 $'ib0\nlo' on h1 'ls /sys/class/net'
 expect 0 ib0 on h1 'cat /sys/class/net/ib0/uevent | sed -n "s/INTERFACE=//p"'
 reach_all
 
+# what Linux shows of an interface of IPoIB
+expect 0 $'datagram\n0xffff\n0' on h2 'cd /sys/class/net/ib0; cat mode pkey umcast'
+expect 0 datagram on h2 'cat /sys/class/net/*/mode'
+expect 0 /sys/class/net/ib0/device/infiniband/umbel_h2_0 on h2 'echo /sys/class/net/*/device/infiniband/*'
+expect 0 '4: ACTIVE' on h2 'cat /sys/devices/virtual/net/ib0/device/infiniband/*/ports/1/state'
+expect 1 '*No such file*' on h2 'cat /sys/class/net/lo/mode'
+expect 2 '*Permission denied' on h2 'echo connected > /sys/class/net/ib0/mode'
+expect 1 '*No such file*' umbel exec --net host h2 -- cat /sys/class/net/ib0/mode
+
 # TCP and UDP, by name
 new_port
 start server h3 socat -u "TCP-LISTEN:$port" STDOUT
@@ -146,6 +155,7 @@ umbel down > /dev/null
 # ---- in connected mode
 umbel up --hosts 2 --ipoib --set ipoib_mode=connected > /dev/null || exit 1
 expect 0 '*ib0*mtu 65520 *' on h1 'ip link show ib0'
+expect 0 connected on h1 'cat /sys/class/net/ib0/mode'
 expect 0 '* 0% packet loss*' on h1 'ping -4 -q -c 3 -i 0.1 -w 200 -M do -s 60000 h2'
 mode_shown()
 {

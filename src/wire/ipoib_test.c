@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The alias of an interface of IPoIB.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "wire/ipoib.h"
+
+static void what_is_written_is_read(void **state)
+{
+	const struct wire_ipoib_alias a = { true, 2, "umbel_h1_0", 0x8010 };
+	struct wire_ipoib_alias b;
+	char text[WIRE_IPOIB_ALIAS_ROOM];
+
+	(void)state;
+	wire_ipoib_alias_encode(&a, text);
+	assert_string_equal(text, "IPoIB in connected mode, port 2 of umbel_h1_0, P_Key 0x8010");
+	assert_true(wire_ipoib_alias_decode(text, &b));
+	assert_true(b.connected);
+	assert_int_equal(b.port, 2);
+	assert_string_equal(b.device, "umbel_h1_0");
+	assert_int_equal(b.pkey, 0x8010);
+}
+
+static void other_aliases_are_none(void **state)
+{
+	static const char *const others[] = {
+		"",
+		"uplink",
+		"IPoIB in datagram mode",
+		"IPoIB in other mode, port 1 of umbel_h1_0, P_Key 0xffff",
+		"IPoIB in datagram mode, port x of umbel_h1_0, P_Key 0xffff",
+		"IPoIB in datagram mode, port 1 of , P_Key 0xffff",
+		"IPoIB in datagram mode, port 1 of umbel_h1_0, P_Key ffff",
+	};
+	struct wire_ipoib_alias a;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		assert_false(wire_ipoib_alias_decode(others[i], &a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_written_is_read),
+		cmocka_unit_test(other_aliases_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
