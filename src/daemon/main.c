@@ -172,6 +172,8 @@ static void on_port_changed(void *arg, struct fabric_port *p, unsigned what)
 	if (what & (FABRIC_PORT_LID | FABRIC_PORT_ALIAS | FABRIC_PORT_PKEYS))
 		d->subnet.changes++;
 	daemon_port_changed(&d->ports, p, what);
+	if (what & FABRIC_PORT_LID)
+		daemon_subnet_lid_changed(&d->subnet);
 }
 
 static void send_by_roce(void *arg, struct fabric_port *from, const struct fabric_mad *mad)

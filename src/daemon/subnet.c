@@ -111,6 +111,11 @@ void daemon_subnet_sweep(struct daemon_subnet *s)
 	sweep_slice(s);
 }
 
+void daemon_subnet_lid_changed(struct daemon_subnet *s)
+{
+	s->mad.sweep_wanted |= daemon_subnet_is_sweeping(s);
+}
+
 /* The SM goes in mid-sweep: the next one's first sweep mends what is left. */
 static void drop_sweep(struct daemon_subnet *s)
 {

@@ -59,6 +59,9 @@ void daemon_subnet_fini(struct daemon_subnet *s);
  */
 void daemon_subnet_sweep(struct daemon_subnet *s);
 
+/* A program has given a port another LID: a sweep that is under way is followed by another. */
+void daemon_subnet_lid_changed(struct daemon_subnet *s);
+
 /* Whether a sweep is under way; if not, ->swept is the last one's result: 0, -ENOSPC, -ENOMEM. */
 static inline bool daemon_subnet_is_sweeping(const struct daemon_subnet *s)
 {

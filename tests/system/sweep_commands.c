@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A command that changes the subnet in mid-sweep returns when a sweep of its own is done. The
- * daemon is stopped while two requests are sent to it, so that it finds the second one in the
- * middle of the sweep that the first one begins.
+ * A command that changes the subnet in mid-sweep returns when a sweep of its own is done; what an
+ * SMP changes has one, too. The daemon is stopped while two requests are sent to it, so that it
+ * finds the second one in the middle of the sweep that the first one begins.
  */
+#include <endian.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -14,6 +15,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <infiniband/umad.h>
+#include <infiniband/umad_sm.h>
 
 #include "control/client.h"
 #include "control/path.h"
@@ -104,6 +107,12 @@ static char *table(struct control_client *c)
 	return text;
 }
 
+/* Returns when there is none under way. */
+static void wait_for_sweep(const struct lab *lab)
+{
+	assert_int_equal(control_sm_event(lab->first, CONTROL_SM_CLIENT_REREGISTER, "h1", 1), 0);
+}
+
 /* Has both carried out, the second one in mid-sweep. It changes the table of leaf1, which is as it
  * stays once it is done. */
 static void assert_done_at_once(const struct lab *lab, struct request first, struct request second)
@@ -118,8 +127,7 @@ static void assert_done_at_once(const struct lab *lab, struct request first, str
 	kill(lab->daemon, SIGCONT);
 	assert_int_equal(ret, 0);
 	now = table(lab->second);
-	/* waits for any sweep */
-	assert_int_equal(control_sm_event(lab->first, CONTROL_SM_CLIENT_REREGISTER, "h1", 1), 0);
+	wait_for_sweep(lab);
 	later = table(lab->first);
 	assert_true(strcmp(before, now) != 0);
 	assert_true(strcmp(now, later) == 0);
@@ -156,11 +164,99 @@ static void a_switch_that_dies_or_returns_in_mid_sweep_is_swept(void **state)
 	lab_close(&lab);
 }
 
+/* ---- SMPs ---- */
+
+#define PORT_INFO_LID   16 /* where it is (InfiniBand specification volume 1, section 14.2.5.6) */
+#define PORT_INFO_STATE 32 /* the states, logical and physical; 0: they stay */
+#define DIRECTION       0x8000 /* bit of a response's status */
+#define OTHER_LID       0x3000
+#define HCA             "umbel_h3_0"
+
+struct smp {
+	struct ib_user_mad umad;
+	struct umad_smp mad;
+};
+
+/* Sends it from the port to itself. */
+static int send_smp(int fd, int agent, uint8_t method, struct smp *smp)
+{
+	smp->mad.base_version = 1;
+	smp->mad.mgmt_class = UMAD_CLASS_SUBN_DIRECTED_ROUTE;
+	smp->mad.class_version = 1;
+	smp->mad.method = method;
+	smp->mad.status = 0;
+	smp->mad.hop_ptr = 0;
+	smp->mad.attr_id = htobe16(UMAD_SM_ATTR_PORT_INFO);
+	smp->mad.attr_mod = htobe32(1);
+	smp->mad.dr_slid = smp->mad.dr_dlid = 0xFFFF;
+	umad_set_addr(smp, 0xFFFF, 0, 0, 0);
+	return umad_send(fd, agent, smp, sizeof(smp->mad), 10000, 3);
+}
+
+static void receive_smp(int fd, struct smp *smp)
+{
+	int bytes = sizeof(smp->mad);
+
+	assert_true(umad_recv(fd, smp, &bytes, -1) >= 0);
+	assert_int_equal(umad_status(smp), 0);
+	assert_int_equal(be16toh(smp->mad.status) & ~DIRECTION, 0);
+}
+
+/* Whether leaf1 has a route to the LID. */
+static bool has_route(const struct lab *lab, unsigned lid)
+{
+	static const char key[] = "\"lft\":\"";
+	const char *lft;
+	bool has = false;
+	char *text;
+
+	assert_int_equal(control_show_of(lab->first, "routes", "leaf1", &text), 0);
+	lft = strstr(text, key);
+	if (lft && strcspn(lft + strlen(key), "\"") > (size_t)2 * lid)
+		has = strncmp(lft + strlen(key) + (size_t)2 * lid, "ff", 2) != 0;
+	free(text);
+	return has;
+}
+
+static void a_lid_that_changes_in_mid_sweep_is_swept(void **state)
+{
+	struct request r = set_link("leaf2", UP_PORT, true);
+	struct smp smp = { 0 };
+	struct lab lab;
+	int fd, agent, ret;
+
+	(void)state;
+	lab_open(&lab);
+	fd = umad_open_port(HCA, 1);
+	agent = umad_register(fd, UMAD_CLASS_SUBN_DIRECTED_ROUTE, 1, 0, NULL);
+	assert_true(fd >= 0 && agent >= 0);
+	assert_int_equal(send_smp(fd, agent, UMAD_METHOD_GET, &smp), 0);
+	receive_smp(fd, &smp);
+	smp.mad.data[PORT_INFO_LID] = OTHER_LID >> 8;
+	smp.mad.data[PORT_INFO_LID + 1] = OTHER_LID & 0xFF;
+	memset(&smp.mad.data[PORT_INFO_STATE], 0, 2);
+	carry_out(&lab, set_link("leaf2", UP_PORT, false));
+	assert_false(has_route(&lab, OTHER_LID));
+	assert_int_equal(kill(lab.daemon, SIGSTOP), 0);
+	ret = post(lab.first, &r);
+	if (!ret)
+		ret = send_smp(fd, agent, UMAD_METHOD_SET, &smp);
+	kill(lab.daemon, SIGCONT);
+	assert_int_equal(ret, 0);
+	receive_smp(fd, &smp);
+	wait_for_sweep(&lab);
+	wait_for_sweep(&lab); /* the other one begins when the first one ends */
+	assert_true(has_route(&lab, OTHER_LID));
+	umad_close_port(fd);
+	lab_close(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_that_changes_in_mid_sweep_is_swept),
 		cmocka_unit_test(a_switch_that_dies_or_returns_in_mid_sweep_is_swept),
+		cmocka_unit_test(a_lid_that_changes_in_mid_sweep_is_swept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
