@@ -36,7 +36,8 @@ struct sm_ftree {
 	/* by level and switch: bits of the root's LIDs whose paths from there join the stem at that
 	 * level */
 	uint64_t *joins[MAX_LEVELS];
-	bool routed; /* the tables are ours, and fit the links */
+	bool routed;   /* the tables are ours, and fit the links */
+	unsigned next; /* root to be routed to; all are: the number of switches */
 };
 
 int sm_ftree_new(struct sm_ftree **out, struct sm_routes *r)
@@ -443,11 +444,12 @@ static int route_homes(struct sm_ftree *t)
 	return ret;
 }
 
-bool sm_ftree_route(struct sm_ftree *t, int *ret)
+bool sm_ftree_begin(struct sm_ftree *t, int *ret)
 {
 	struct sm_net *net = t->r->net;
 
 	*ret = 0;
+	t->next = net->n;
 	if (t->routed && net->little_changed && !net->n_down) {
 		*ret = route_homes(t);
 		return true;
@@ -460,8 +462,24 @@ bool sm_ftree_route(struct sm_ftree *t, int *ret)
 	sm_load_clear(t->r);
 	memset(t->stems, 0, net->n * sizeof(*t->stems));
 	t->r->hops = t->r->rows;
-	for (unsigned i = 0; i < net->n && !*ret; i++)
-		*ret = route_towards(t, i);
+	t->next = 0;
+	return true;
+}
+
+bool sm_ftree_step(struct sm_ftree *t, uint32_t *budget, int *ret)
+{
+	const struct sm_net *net = t->r->net;
+
+	*ret = 0;
+	while (t->next < net->n && *budget && !*ret) {
+		uint32_t cost;
+
+		*ret = route_towards(t, t->next++);
+		cost = 2 * net->n * (t->r->n_lids + 2) + net->first[net->n] / 4;
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	if (t->next < net->n && !*ret)
+		return false;
 	t->routed = !*ret;
 	return true;
 }

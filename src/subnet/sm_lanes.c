@@ -354,11 +354,14 @@ static int list_lids(struct sm_lanes *l)
 static int list_initial(struct sm_lanes *l)
 {
 	const struct sm_net *net = l->r->net;
-	uint32_t *sorted = calloc((size_t)net->n + 1, sizeof(*sorted)), n = 0;
+	uint32_t *sorted = calloc((size_t)net->n + 1, sizeof(*sorted)), n = 0, budget;
 
 	if (!sorted)
 		return -ENOMEM;
-	sm_updn_rank(l->r->updn);
+	sm_updn_begin(l->r->updn);
+	do
+		budget = UINT32_MAX;
+	while (!sm_updn_step(l->r->updn, &budget));
 	for (unsigned i = 0; i < net->n; i++)
 		sorted[sm_updn_place(l->r->updn, i)] = i;
 	for (unsigned pass = 0; pass < 2; pass++)

@@ -495,7 +495,8 @@ static int repair_towards(struct sm_routes *r, unsigned root)
 	int ret = 0;
 
 	r->hops = row(r, root);
-	if (r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root)) {
+	r->measured = r->net->home_changed[root] || r->net->sw[root]->dead || !is_as_far(r, root);
+	if (r->measured) {
 		sm_load_count(r, root, -1, true);
 		sm_hops_measure(r->measure, root, 1, r->hops, NULL);
 		return route_towards(r, root);
@@ -513,14 +514,19 @@ static int repair_towards(struct sm_routes *r, unsigned root)
 	return ret;
 }
 
+static enum sm_routes_phase first_roots(const struct sm_routes *r)
+{
+	return r->keep ? SM_ROUTES_COUNT : SM_ROUTES_ALL;
+}
+
 /* All paths are chosen: anew, or those that cannot be kept. */
 static void begin_all(struct sm_routes *r)
 {
 	r->keep = !r->net->came_up && !r->fresh;
-	if (r->updn)
-		sm_updn_rank(r->updn);
 	sm_load_clear(r);
-	r->phase = r->keep ? SM_ROUTES_COUNT : SM_ROUTES_ALL;
+	if (r->updn)
+		sm_updn_begin(r->updn);
+	r->phase = r->updn ? SM_ROUTES_RANK : first_roots(r);
 }
 
 int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64])
@@ -532,8 +538,12 @@ int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_M
 	r->phase = SM_ROUTES_DONE;
 	r->fresh = !has_tables(r->net);
 	ret = grow_tables(r, top);
-	if (ret || (r->ftree && sm_ftree_route(r->ftree, &ret)))
+	if (ret)
 		return ret;
+	if (r->ftree && sm_ftree_begin(r->ftree, &ret)) {
+		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_FTREE;
+		return ret;
+	}
 	if (r->dfsssp && sm_dfsssp_route(r->dfsssp, &ret))
 		return ret;
 	r->fresh |= r->dfsssp != NULL; /* its paths are not to be kept */
@@ -570,9 +580,12 @@ static int next_root(struct sm_routes *r)
 /* What a root costs, roughly, in table entries. */
 static uint32_t cost_of(const struct sm_routes *r)
 {
-	if (r->phase == SM_ROUTES_REPAIR)
-		return 4 * r->n_lids + r->net->n_down + 16;
-	return r->net->n * (r->n_lids + 2) * (r->keep ? 4 : 1);
+	/* measuring up/down paths looks at all links three times */
+	uint32_t links = r->updn ? r->net->first[r->net->n] / 2 : 0;
+
+	if (r->phase == SM_ROUTES_REPAIR && !r->measured)
+		return 16 * r->n_lids + 4 * r->net->n_down + 32;
+	return r->net->n * (r->n_lids + 2) * (r->keep ? 4 : 1) + links;
 }
 
 bool sm_routes_are_written(const struct sm_routes *r)
@@ -580,21 +593,50 @@ bool sm_routes_are_written(const struct sm_routes *r)
 	return r->phase == SM_ROUTES_DONE;
 }
 
+/* Routes to some roots more. True: to all of them, in this phase. */
+static bool next_roots(struct sm_routes *r, uint32_t *budget, int *ret)
+{
+	sm_fresh_begin(r); /* somebody else may have written, and made a table longer */
+	while (!*ret && *budget && r->next < r->net->n) {
+		uint32_t cost;
+
+		*ret = next_root(r);
+		cost = cost_of(r);
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	return r->next == r->net->n;
+}
+
+/* Goes on with the phase. True: it is done. */
+static bool go_on(struct sm_routes *r, uint32_t *budget, int *ret)
+{
+	if (r->phase == SM_ROUTES_FTREE)
+		return sm_ftree_step(r->ftree, budget, ret);
+	if (r->phase == SM_ROUTES_RANK)
+		return sm_updn_step(r->updn, budget);
+	return next_roots(r, budget, ret);
+}
+
+static enum sm_routes_phase next_phase(const struct sm_routes *r)
+{
+	switch (r->phase) {
+	case SM_ROUTES_RANK:
+		return first_roots(r);
+	case SM_ROUTES_COUNT:
+		return SM_ROUTES_ALL;
+	default:
+		return SM_ROUTES_DONE;
+	}
+}
+
 int sm_routes_step(struct sm_routes *r, uint32_t *budget)
 {
 	int ret = 0;
 
-	sm_fresh_begin(r); /* somebody else may have written, and made a table longer */
 	while (!ret && *budget && r->phase != SM_ROUTES_DONE) {
-		if (r->next < r->net->n) {
-			uint32_t cost;
-
-			ret = next_root(r);
-			cost = cost_of(r);
-			*budget -= cost < *budget ? cost : *budget;
+		if (!go_on(r, budget, &ret) || ret)
 			continue;
-		}
-		r->phase = r->phase == SM_ROUTES_COUNT ? SM_ROUTES_ALL : SM_ROUTES_DONE;
+		r->phase = next_phase(r);
 		r->next = 0;
 	}
 	return ret;

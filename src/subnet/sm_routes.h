@@ -56,6 +56,8 @@ struct sm_table {
 /* What a sweep does for one root after the other. */
 enum sm_routes_phase {
 	SM_ROUTES_DONE,
+	SM_ROUTES_FTREE,  /* sm_ftree.c */
+	SM_ROUTES_RANK,   /* sm_updn.c ranks the switches */
 	SM_ROUTES_COUNT,  /* counts the loads by the present paths */
 	SM_ROUTES_ALL,    /* chooses all paths */
 	SM_ROUTES_REPAIR, /* those that a failure has changed */
@@ -78,6 +80,8 @@ struct sm_routes {
 	unsigned next; /* root of the phase */
 	bool keep;     /* paths that are still shortest are kept */
 	bool fresh;    /* no switch had a table before this sweep */
+	bool measured; /* a repair measured the distances to the last root, and routed to it, anew
+	                */
 	struct sm_leads leads;
 	const uint64_t *lead; /* the present root's bits; unless paths are kept */
 	uint64_t *changed;
@@ -234,9 +238,11 @@ int sm_fresh_hcas(struct sm_routes *r, unsigned at);
 int sm_ftree_new(struct sm_ftree **t, struct sm_routes *r);
 void sm_ftree_free(struct sm_ftree *t);
 
-/* Writes all tables. False: the fabric is no fat tree, and nothing was written. *@ret: 0 or -errno.
- */
-bool sm_ftree_route(struct sm_ftree *t, int *ret);
+/* Begins to write all tables. False: the fabric is no fat tree. *@ret: 0 or -errno. */
+bool sm_ftree_begin(struct sm_ftree *t, int *ret);
+
+/* A step, as sm_routes_step(). True: all are written, or it has failed. */
+bool sm_ftree_step(struct sm_ftree *t, uint32_t *budget, int *ret);
 
 /* ---- sm_dfsssp.c ---- */
 

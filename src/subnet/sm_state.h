@@ -143,8 +143,10 @@ int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid);
 int sm_updn_new(struct sm_updn **u, struct sm_net *net);
 void sm_updn_free(struct sm_updn *u);
 
-/* Finds the roots and ranks the switches by the links that are up. */
-void sm_updn_rank(struct sm_updn *u);
+/* Finds the roots and ranks the switches by the links that are up: in steps, each of which spends
+ * some of @budget, in table entries. True: they are ranked. */
+void sm_updn_begin(struct sm_updn *u);
+bool sm_updn_step(struct sm_updn *u, uint32_t *budget);
 
 /* The place of a switch in the order of ranks: packets go up to lower places first. */
 unsigned sm_updn_place(const struct sm_updn *u, unsigned at);

@@ -23,11 +23,16 @@ struct sm_updn {
 	unsigned *sorted; /* the switches in that order */
 	bool *is_down;    /* by switch: its path to the measured root only goes down */
 	/* while ranking */
-	unsigned *island; /* by switch: the lowest switch connected to it */
-	uint16_t *level;  /* by switch: the distance from hosts */
-	uint16_t *top;    /* by island: its highest level */
-	bool *single;     /* by island: it has one root */
+	unsigned *island;       /* by switch: the lowest switch connected to it */
+	uint16_t *level;        /* by switch: the distance from hosts */
+	uint16_t *top;          /* by island: its highest level */
+	bool *single;           /* by island: it has one root, */
+	unsigned *middle;       /* this one; */
+	uint64_t *eccentricity; /* how far it is from the others, the less the better */
 	bool *has_hosts;
+	enum { RANKED, FIND_MIDDLES, TRY_ROOTS } phase;
+	unsigned next;  /* switch of the phase */
+	bool again;     /* some islands have become single ones */
 	uint16_t *hops; /* scratch */
 	unsigned *queue;
 };
@@ -48,11 +53,14 @@ int sm_updn_new(struct sm_updn **out, struct sm_net *net)
 	u->level = calloc(n, sizeof(*u->level));
 	u->top = calloc(n, sizeof(*u->top));
 	u->single = calloc(n, sizeof(*u->single));
+	u->middle = calloc(n, sizeof(*u->middle));
+	u->eccentricity = calloc(n, sizeof(*u->eccentricity));
 	u->has_hosts = calloc(n, sizeof(*u->has_hosts));
 	u->hops = calloc(n, sizeof(*u->hops));
 	u->queue = calloc(n, sizeof(*u->queue));
 	if (!u->rank || !u->order || !u->sorted || !u->is_down || !u->island || !u->level ||
-	    !u->top || !u->single || !u->has_hosts || !u->hops || !u->queue) {
+	    !u->top || !u->single || !u->middle || !u->eccentricity || !u->has_hosts || !u->hops ||
+	    !u->queue) {
 		sm_updn_free(u);
 		return -ENOMEM;
 	}
@@ -70,6 +78,8 @@ void sm_updn_free(struct sm_updn *u)
 	free(u->level);
 	free(u->top);
 	free(u->single);
+	free(u->middle);
+	free(u->eccentricity);
 	free(u->has_hosts);
 	free(u->hops);
 	free(u->queue);
@@ -158,31 +168,23 @@ static void find_levels(struct sm_updn *u)
 		u->single[i] = !u->top[i];
 }
 
-/* The switch with the smallest largest distance in its island; of equal ones, the smallest sum. */
-static unsigned find_middle(struct sm_updn *u, unsigned island)
+/* Makes a switch the middle of its island if its largest distance is the smallest so far; of equal
+ * ones, the sum. */
+static void try_middle(struct sm_updn *u, unsigned at)
 {
-	uint64_t best = UINT64_MAX;
-	unsigned middle = island;
+	unsigned island = u->island[at], reached;
+	uint64_t sum = 0;
 
-	for (unsigned i = island; i < u->net->n; i++) {
-		unsigned reached;
-		uint64_t sum = 0;
-
-		if (u->island[i] != island)
-			continue;
-		set_far(u, u->hops);
-		u->hops[i] = 0;
-		reached = measure_hops(u, u->hops);
-		for (unsigned k = 0; k < reached; k++)
-			sum += u->hops[u->queue[k]];
-		sum |= (uint64_t)u->hops[u->queue[reached - 1]]
-		       << 40; /* the last is the farthest */
-		if (sum < best) {
-			best = sum;
-			middle = i;
-		}
-	}
-	return middle;
+	set_far(u, u->hops);
+	u->hops[at] = 0;
+	reached = measure_hops(u, u->hops);
+	for (unsigned k = 0; k < reached; k++)
+		sum += u->hops[u->queue[k]];
+	sum |= (uint64_t)u->hops[u->queue[reached - 1]] << 40; /* the last is the farthest */
+	if (sum >= u->eccentricity[island])
+		return;
+	u->eccentricity[island] = sum;
+	u->middle[island] = at;
 }
 
 static void rank_all(struct sm_updn *u)
@@ -195,7 +197,7 @@ static void rank_all(struct sm_updn *u)
 			u->rank[i] = 0;
 	for (unsigned i = 0; i < n; i++)
 		if (u->island[i] == i && u->single[i])
-			u->rank[find_middle(u, i)] = 0;
+			u->rank[u->middle[i]] = 0;
 	measure_hops(u, u->rank);
 	for (unsigned rank = 0; placed < n; rank++)
 		for (unsigned i = 0; i < n; i++)
@@ -215,27 +217,67 @@ static bool is_reached(struct sm_updn *u, unsigned to)
 	return true;
 }
 
-void sm_updn_rank(struct sm_updn *u)
+static void begin_phase(struct sm_updn *u, unsigned phase)
 {
-	bool again = false;
+	u->phase = phase;
+	u->next = 0;
+	if (phase == FIND_MIDDLES)
+		memset(u->eccentricity, 0xFF, u->net->n * sizeof(*u->eccentricity));
+}
 
+void sm_updn_begin(struct sm_updn *u)
+{
+	u->again = false;
 	find_islands(u);
 	find_levels(u);
-	rank_all(u);
-	for (unsigned i = 0; i < u->net->n; i++) {
-		unsigned island = u->island[i];
+	begin_phase(u, FIND_MIDDLES);
+}
 
-		if (!u->has_hosts[i] || u->single[island] || is_reached(u, i))
-			continue;
-		base_log_warning(
-		        sm,
-		        "up/down routing: from the roots that were found no legal path leads from "
-		        "all hosts to those of '%s'; there is one root instead",
-		        u->net->sw[i]->name);
-		u->single[island] = again = true;
-	}
-	if (again)
+/* Whether all hosts reach those of this switch; if not, the island gets one root instead. */
+static void try_roots(struct sm_updn *u, unsigned at)
+{
+	unsigned island = u->island[at];
+
+	if (is_reached(u, at))
+		return;
+	base_log_warning(sm,
+	                 "up/down routing: from the roots that were found no legal path leads from "
+	                 "all hosts to those of '%s'; there is one root instead",
+	                 u->net->sw[at]->name);
+	u->single[island] = u->again = true;
+}
+
+/* All switches have had their turns. */
+static void end_phase(struct sm_updn *u)
+{
+	if (u->phase == FIND_MIDDLES) {
 		rank_all(u);
+		begin_phase(u, u->again ? RANKED : TRY_ROOTS);
+	} else {
+		begin_phase(u, u->again ? FIND_MIDDLES : RANKED);
+	}
+}
+
+bool sm_updn_step(struct sm_updn *u, uint32_t *budget)
+{
+	const uint32_t cost = u->net->n + u->net->first[u->net->n] / 4;
+
+	while (u->phase != RANKED && *budget) {
+		unsigned at = u->next++;
+
+		if (at == u->net->n) {
+			end_phase(u);
+			continue;
+		}
+		if (u->phase == FIND_MIDDLES && u->single[u->island[at]])
+			try_middle(u, at);
+		else if (u->phase == TRY_ROOTS && u->has_hosts[at] && !u->single[u->island[at]])
+			try_roots(u, at);
+		else
+			continue;
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	return u->phase == RANKED;
 }
 
 unsigned sm_updn_place(const struct sm_updn *u, unsigned at)
