@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Event channels and their events. Most are sent whole by the channel's outbox. Of those that the
- * process has to ask for, a byte is sent, and they wait here. control/cm_message.h says which, and
- * who removes from the descriptor what is withdrawn. Connection requests that were sent stay with
- * their listener until the process has read them.
+ * process has to ask for, and of those that the outbox has no room for, a byte is sent, and they
+ * wait here: no event gets lost once there is memory for it. control/cm_message.h says which are to
+ * be asked for, and who removes from the descriptor what is withdrawn. Connection requests that
+ * were sent stay with their listener until the process has read them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -55,10 +56,8 @@ static void remove_event(struct cm_channel *ch, struct cm_event *e)
 
 static void ring(struct cm *cm, struct cm_channel *ch, enum control_cm_byte what)
 {
-	const uint8_t byte = (uint8_t)what;
-
 	if (!ch->doomed)
-		cm->ops.outbox_send(ch->box, &byte, sizeof(byte));
+		cm->ops.outbox_ring(ch->box, (uint8_t)what);
 }
 
 static void fill_got(const struct cm_event *e, struct cm_id *about, struct control_cm_got *got)
@@ -68,16 +67,21 @@ static void fill_got(const struct cm_event *e, struct cm_id *about, struct contr
 	got->has_qp = about->qp_type != IBV_QPT_UD && !cm_id_describe_qp(about, &got->qp);
 }
 
-static void send_whole(struct cm_event *e)
+/* 0 or -errno: there is no room for it. */
+static int send_whole(struct cm_event *e)
 {
 	struct control_cm_got got = { 0 };
 	struct cm_id *id = e->id;
+	int ret = 0;
 
 	fill_got(e, id, &got);
-	if (!id->channel->doomed &&
-	    !id->client->cm->ops.outbox_send(id->channel->box, &got, sizeof(got)))
-		id->events_sent++;
+	if (!id->channel->doomed)
+		ret = id->client->cm->ops.outbox_send(id->channel->box, &got, sizeof(got));
+	if (ret)
+		return ret;
+	id->events_sent++;
 	free(e);
+	return 0;
 }
 
 /* The identifier is the process's from now on, and the event tells of it. */
@@ -107,10 +111,8 @@ void cm_event_post(struct cm_event *e)
 		send_request(e);
 		return;
 	}
-	if (!e->join) {
-		send_whole(e);
+	if (!e->join && !send_whole(e))
 		return;
-	}
 	append(e->id->channel, e);
 	ring(e->id->client->cm, e->id->channel, CONTROL_CM_ASK);
 }
@@ -326,7 +328,8 @@ int cm_channel_get_event(struct cm_call *call)
 	fill_got(e, e->id, call->reply);
 	call->reply_bytes = sizeof(struct control_cm_got);
 	e->id->events_reported++;
-	e->join->events_reported++;
+	if (e->join)
+		e->join->events_reported++;
 	drop(ch, e);
 	return 0;
 }
@@ -348,9 +351,49 @@ int cm_channel_ring(struct cm_call *call)
 
 	if (!ch)
 		return -EBADF;
-	if (request->n > CONTROL_CM_MAX_RING)
+	if (request->n > CONTROL_CM_MAX_RING || request->byte >= CONTROL_CM_BYTES)
 		return -EINVAL;
 	for (uint32_t i = 0; i < request->n; i++)
-		ring(call->cm, ch, CONTROL_CM_KEPT);
+		ring(call->cm, ch, request->byte);
 	return 0;
+}
+
+/* The request that brings @new_id, of those that the process has not read; NULL: there is none. */
+static struct cm_event *find_request(const struct cm_id *listener, uint32_t new_id)
+{
+	struct cm_event *e;
+
+	TAILQ_FOREACH(e, &listener->requests, of_id)
+	if (e->data.new_id == new_id)
+		return e;
+	return NULL;
+}
+
+/* A request's datagram is the last one now, or there is none. */
+static void request_returned(struct cm_id *listener, uint32_t new_id, bool sent)
+{
+	struct cm_event *e = find_request(listener, new_id);
+
+	if (e && sent) {
+		TAILQ_REMOVE(&listener->requests, e, of_id);
+		TAILQ_INSERT_TAIL(&listener->requests, e, of_id);
+	} else if (e) {
+		remove_request(e);
+		cm_event_free(e);
+	}
+}
+
+int cm_channel_return(struct cm_call *call)
+{
+	const struct control_cm_return *request = call->request;
+	struct cm_channel *ch = base_idtable_get(&call->client->channels, request->channel);
+	struct cm_id *id = cm_id_at(call->client, request->id);
+	int ret;
+
+	if (!ch || !id)
+		return -EBADF;
+	ret = call->cm->ops.outbox_send(ch->box, &request->got, sizeof(request->got));
+	if (request->got.event.type == RDMA_CM_EVENT_CONNECT_REQUEST)
+		request_returned(id, request->got.event.new_id, !ret);
+	return ret;
 }

@@ -126,6 +126,7 @@ static const struct handler handlers[] = {
 	SLOT(GET_EVENT) = { cm_channel_get_event, sizeof(struct control_cm_channel) },
 	SLOT(READ) = { cm_channel_read, sizeof(struct control_cm_read) },
 	SLOT(RING) = { cm_channel_ring, sizeof(struct control_cm_ring) },
+	SLOT(RETURN) = { cm_channel_return, sizeof(struct control_cm_return) },
 	SLOT(CREATE_ID) = { cm_id_create, sizeof(struct control_cm_create_id) },
 	SLOT(DESTROY_ID) = { cm_id_destroy, sizeof(struct control_cm_read) },
 	SLOT(MIGRATE_ID) = { cm_id_migrate, sizeof(struct control_cm_migrate_id) },

@@ -26,6 +26,9 @@ struct cm_ops {
 	int (*outbox_open)(void *arg, struct cm_outbox **box, int *process_fd);
 	/* Sends one datagram, in order; never blocks. 0, or -errno: it is lost. */
 	int (*outbox_send)(struct cm_outbox *box, const void *data, size_t bytes);
+	/* Sends a byte of enum control_cm_byte, in order but for KEPT ahead of ASK or behind it; is
+	 * never lost. */
+	void (*outbox_ring)(struct cm_outbox *box, uint8_t byte);
 	/* How many datagrams the process's end has had no room for yet. */
 	unsigned (*outbox_waiting)(const struct cm_outbox *box);
 	void (*outbox_close)(struct cm_outbox *box);

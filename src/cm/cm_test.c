@@ -124,14 +124,64 @@ static void a_process_has_its_channel_rung(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
-	struct control_cm_ring request = { .channel = testing_channel(c), .n = 3 };
+	struct control_cm_ring request = { .n = 3 };
 
-	assert_int_equal(REQUEST(c, RING, request, NULL), 0);
-	assert_int_equal(t->last_box->n_sent, 3);
+	request.channel = testing_channel(c);
+	for (request.byte = 0; request.byte < CONTROL_CM_BYTES; request.byte++)
+		assert_int_equal(REQUEST(c, RING, request, NULL), 0);
+	assert_int_equal(t->last_box->n_sent, 3 * CONTROL_CM_BYTES);
+	assert_int_equal(REQUEST(c, RING, request, NULL), -EINVAL);
+	request.byte = CONTROL_CM_KEPT;
 	request.n = CONTROL_CM_MAX_RING + 1;
 	assert_int_equal(REQUEST(c, RING, request, NULL), -EINVAL);
 	request.channel = 77;
 	assert_int_equal(REQUEST(c, RING, request, NULL), -EBADF);
+	cm_client_free(t->cm, c);
+}
+
+static void a_process_has_an_event_sent_again(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_return request = { .got.event.uid = 5 };
+	struct testing_datagram *d;
+
+	request.id = testing_id(c, RDMA_PS_UDP, 5);
+	request.channel = cm_id_at(c, request.id)->channel->handle;
+	assert_int_equal(REQUEST(c, RETURN, request, NULL), 0);
+	d = box_take(t->last_box);
+	assert_non_null(d);
+	assert_memory_equal(&d->got, &request.got, sizeof(request.got));
+	free(d);
+	t->last_box->full = true;
+	assert_int_equal(REQUEST(c, RETURN, request, NULL), -ENOBUFS);
+	request.id++;
+	assert_int_equal(REQUEST(c, RETURN, request, NULL), -EBADF);
+	request.id--;
+	request.channel = 77;
+	assert_int_equal(REQUEST(c, RETURN, request, NULL), -EBADF);
+	cm_client_free(t->cm, c);
+}
+
+static void an_event_that_there_is_no_room_for_is_asked_for(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct control_cm_events_reply reply;
+	struct control_cm_event e;
+
+	t->last_box->full = true;
+	assert_int_equal(testing_resolve(c, id, "192.0.2.1", 7), 0);
+	assert_int_equal(t->last_box->n_sent, 1);
+	e = testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+	assert_int_equal(e.uid, 1);
+	assert_int_equal(testing_event(c, id, &e), -EAGAIN);
+	assert_int_equal(testing_resolve(c, id, "10.0.0.2", 7), 0);
+	reply = testing_destroy(c, id);
+	assert_int_equal(reply.reported, 1);
+	assert_int_equal(reply.withdrawn, 1);
+	assert_int_equal(reply.sent, 0);
 	cm_client_free(t->cm, c);
 }
 
@@ -239,7 +289,7 @@ static void random_request(struct cm_client *c, unsigned *seed)
 		testing_request(c, type, &connect, sizeof(connect), &reply);
 		break;
 	default: /* a handle or two, then zeros: whatever size it has */
-		for (uint32_t bytes = 0; bytes <= 512; bytes += 4)
+		for (uint32_t bytes = 0; bytes <= sizeof(body); bytes += 4)
 			testing_request(c, type, body, bytes, &reply);
 		break;
 	}
@@ -281,6 +331,8 @@ int main(void)
 		TEST(each_event_rings_once),
 		TEST(destroying_tells_what_was_sent_and_takes_back_what_waits),
 		TEST(a_process_has_its_channel_rung),
+		TEST(a_process_has_an_event_sent_again),
+		TEST(an_event_that_there_is_no_room_for_is_asked_for),
 		TEST(migrating_moves_waiting_events_along),
 		TEST(destroying_a_channel_destroys_its_identifiers),
 		TEST(who_never_reads_gets_no_more_at_some_point),

@@ -600,6 +600,49 @@ static void what_was_not_read_moves_with_its_listener(void **state)
 	free_ends(&e);
 }
 
+/* The process has no memory for the first datagram on the listener's channel. */
+static int return_first(const struct ends *e)
+{
+	struct cm_channel *ch = cm_id_at(e->listening, e->listener)->channel;
+	struct testing_datagram *d = box_take(ch->box);
+	struct control_cm_return request = { .channel = ch->handle, .id = e->listener };
+
+	assert_non_null(d);
+	request.got = d->got;
+	free(d);
+	return REQUEST(e->listening, RETURN, request, NULL);
+}
+
+static void a_request_that_is_sent_again_is_read_after_the_others(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	uint32_t other = make_asker(e.asking);
+	struct control_cm_connect r = connect_of(other, ASKER_QPN + 1, 0);
+
+	assert_int_equal(ask(&e), 0);
+	assert_int_equal(REQUEST(e.asking, CONNECT, r, NULL), 0);
+	assert_int_equal(return_first(&e), 0);
+	take(&e);
+	testing_destroy(e.listening, e.listener);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_REJECTED, CM_REJ_CONSUMER_DEFINED);
+	assert_int_equal(accept_taken(&e), 0);
+	testing_expect(e.asking, other, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	free_ends(&e);
+}
+
+static void a_request_that_nobody_has_room_for_is_refused(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	const struct cm_id *listener = cm_id_at(e.listening, e.listener);
+
+	assert_int_equal(ask(&e), 0);
+	listener->channel->box->full = true;
+	assert_int_equal(return_first(&e), -ENOBUFS);
+	assert_int_equal(listener->n_requests, 0);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_REJECTED, CM_REJ_CONSUMER_DEFINED);
+	free_ends(&e);
+}
+
 static void who_never_says_that_it_has_read_gets_no_more_at_some_point(void **state)
 {
 	struct ends e = make_ends(*state, 0);
@@ -841,6 +884,8 @@ int main(void)
 		TEST(who_uses_what_a_request_brought_has_read_it),
 		TEST(what_was_not_read_goes_with_its_listener),
 		TEST(what_was_not_read_moves_with_its_listener),
+		TEST(a_request_that_is_sent_again_is_read_after_the_others),
+		TEST(a_request_that_nobody_has_room_for_is_refused),
 		TEST(who_never_says_that_it_has_read_gets_no_more_at_some_point),
 		TEST(who_says_that_it_has_read_too_much_does_no_harm),
 		TEST(who_asks_too_often_leaves_room_for_others),

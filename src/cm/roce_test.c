@@ -81,6 +81,7 @@ static int setup(void **state)
 	struct fabric_plan plan;
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
+		                       .outbox_ring = box_ring,
 		                       .outbox_waiting = box_waiting,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,

@@ -281,6 +281,7 @@ int cm_channel_destroy(struct cm_call *call);
 int cm_channel_get_event(struct cm_call *call);
 int cm_channel_ring(struct cm_call *call);
 int cm_channel_read(struct cm_call *call);
+int cm_channel_return(struct cm_call *call);
 
 /*
  * Ends a channel and its identifiers. A few are freed at once, many in slices: each may have

@@ -34,6 +34,7 @@ struct cm_outbox {
 	struct testing *t;
 	STAILQ_HEAD(, testing_datagram) sent; /* not taken */
 	unsigned n_sent;
+	bool full; /* for all but bytes */
 };
 
 struct testing_mad {
@@ -74,7 +75,7 @@ static int box_open(void *arg, struct cm_outbox **box, int *process_fd)
 	return 0;
 }
 
-static int box_send(struct cm_outbox *box, const void *data, size_t bytes)
+static void box_add(struct cm_outbox *box, const void *data, size_t bytes)
 {
 	struct testing_datagram *d = calloc(1, sizeof(*d));
 
@@ -83,7 +84,19 @@ static int box_send(struct cm_outbox *box, const void *data, size_t bytes)
 	memcpy(&d->got, data, bytes);
 	STAILQ_INSERT_TAIL(&box->sent, d, entry);
 	box->n_sent++;
+}
+
+static int box_send(struct cm_outbox *box, const void *data, size_t bytes)
+{
+	if (box->full)
+		return -ENOBUFS;
+	box_add(box, data, bytes);
 	return 0;
+}
+
+static void box_ring(struct cm_outbox *box, uint8_t byte)
+{
+	box_add(box, &byte, sizeof(byte));
 }
 
 static unsigned box_waiting(const struct cm_outbox *box)
@@ -240,6 +253,7 @@ static UNUSED int testing_setup(void **state)
 	struct fabric_plan plan;
 	const struct cm_ops cm_ops = { .outbox_open = box_open,
 		                       .outbox_send = box_send,
+		                       .outbox_ring = box_ring,
 		                       .outbox_waiting = box_waiting,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,

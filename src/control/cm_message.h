@@ -5,8 +5,9 @@
  * For each event that a process has not got, its channel's descriptor has one datagram, so that
  * poll() and O_NONBLOCK work as with the original's device file. The datagram is the event (struct
  * control_cm_got), or one byte (enum control_cm_byte). CONTROL_CM_ASK: the event waits in the
- * daemon, and whoever receives the byte asks for it with GET_EVENT: so it is with events of joins.
- * CONTROL_CM_KEPT: the process itself keeps the event, as below.
+ * daemon, and whoever receives the byte asks for it with GET_EVENT: so it is with events of joins,
+ * and with any event that could not be sent whole. CONTROL_CM_KEPT: the process itself keeps the
+ * event, as below.
  *
  * Connection requests that the process has not got count against a listener's backlog. So it says
  * how many it has got so far, by READ, though not at once where the backlog is long; and by
@@ -16,7 +17,8 @@
  * DESTROY_ID, LEAVE and MIGRATE_ID withdraw what the process has not got. The reply says how many
  * events have been sent whole, of which the process knows how many it has got, and how many that
  * wait in the daemon are withdrawn. The process receives datagrams until it has those. What else it
- * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING).
+ * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING). What it has no
+ * memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn comes later then.
  *
  * A uid is the process's own name for a thing, handed back with its events.
  */
@@ -56,6 +58,7 @@ enum control_cm_type {
 	CONTROL_CM_LEAVE,
 	CONTROL_CM_SERVE,
 	CONTROL_CM_RING,
+	CONTROL_CM_RETURN,
 	CONTROL_CM_END,
 };
 static_assert(CONTROL_CM_END - 1 <= CONTROL_CM_LAST, "types of role cm");
@@ -110,14 +113,15 @@ struct control_cm_events_reply {
 	uint32_t reserved;
 };
 
-enum control_cm_byte { CONTROL_CM_ASK, CONTROL_CM_KEPT };
+enum control_cm_byte { CONTROL_CM_ASK, CONTROL_CM_KEPT, CONTROL_CM_BYTES };
 
 #define CONTROL_CM_MAX_RING 1024
 
-/* RING: @n datagrams of CONTROL_CM_KEPT on the channel, CONTROL_CM_MAX_RING at most. */
+/* RING: @n datagrams of @byte on the channel, CONTROL_CM_MAX_RING at most. */
 struct control_cm_ring {
 	uint32_t channel;
 	uint32_t n;
+	uint32_t byte; /* enum control_cm_byte */
 };
 
 struct control_cm_migrate_id {
@@ -285,7 +289,15 @@ struct control_cm_got {
 	uint32_t has_qp; /* of connected QPs, if there are any attributes */
 	uint32_t reserved;
 };
-static_assert(sizeof(struct control_cm_got) <= CONTROL_MAX_BYTES, "one packet");
+
+/* RETURN: an event that was sent whole, on the channel again; @id: whose it is. If there is no
+ * room, it is lost, and a connection request refused. */
+struct control_cm_return {
+	uint32_t channel;
+	uint32_t id;
+	struct control_cm_got got;
+};
+static_assert(sizeof(struct control_cm_return) <= CONTROL_MAX_BYTES, "one packet");
 static_assert(sizeof(struct control_cm_set_option) <= CONTROL_MAX_BYTES, "one packet");
 
 #endif

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "daemon/outbox.h"
 
 /* A process that does not read gets no more once so many messages wait, or so many bytes; one
@@ -23,32 +25,51 @@
 #define MAX_BYTES    ((size_t)64 << 20)
 #define BESIDE_BYTES ((size_t)8 << 20) /* on their way in memfds; one memfd always may be */
 
-struct message {
-	STAILQ_ENTRY(message) entry;
-	size_t bytes, beside_bytes;
-	char data[]; /* what is beside it follows */
+#define RETRY_MS 100 /* of a wait for room for which there was no memory */
+
+/* So many rings wait, by their byte. */
+struct rings {
+	uint64_t n[DAEMON_OUTBOX_RINGS];
 };
+
+struct message {
+	TAILQ_ENTRY(message) entry;
+	size_t bytes, beside_bytes;
+	struct rings behind; /* it, and before the next one */
+	char data[];         /* what is beside it follows */
+};
+TAILQ_HEAD(messages, message);
 
 struct cm_outbox {
 	struct daemon_loop *loop;
 	int fd;
 	sd_event_source *source; /* NULL while nothing waits */
-	STAILQ_HEAD(, message) waiting;
+	struct base_timer retry;
+	struct rings ahead; /* of the first message */
+	struct messages waiting;
 	unsigned n_waiting;
+	uint64_t n_rings;
 	size_t bytes_waiting;
 	size_t bytes_beside; /* in memfds that were sent since the socket was last seen empty */
 };
+
+static bool is_waiting(const struct cm_outbox *box)
+{
+	return box->n_rings || !TAILQ_EMPTY(&box->waiting);
+}
 
 static void drop_waiting(struct cm_outbox *box)
 {
 	struct message *m;
 
-	while ((m = STAILQ_FIRST(&box->waiting))) {
-		STAILQ_REMOVE_HEAD(&box->waiting, entry);
+	while ((m = TAILQ_FIRST(&box->waiting))) {
+		TAILQ_REMOVE(&box->waiting, m, entry);
 		free(m);
 	}
 	box->n_waiting = 0;
 	box->bytes_waiting = 0;
+	box->ahead = (struct rings){ 0 };
+	box->n_rings = 0;
 	box->source = sd_event_source_disable_unref(box->source);
 }
 
@@ -120,6 +141,35 @@ static int push(struct cm_outbox *box, const struct daemon_datagram *g)
 	return ret;
 }
 
+static int push_ring(struct cm_outbox *box, uint8_t byte)
+{
+	return push(box, &(struct daemon_datagram){ .data = &byte, .bytes = sizeof(byte) });
+}
+
+/* Those ahead of the first message. 0 or -EAGAIN. */
+static int push_rings(struct cm_outbox *box)
+{
+	for (uint8_t byte = 0; byte < DAEMON_OUTBOX_RINGS; byte++)
+		for (; box->ahead.n[byte]; box->ahead.n[byte]--, box->n_rings--)
+			if (push_ring(box, byte))
+				return -EAGAIN;
+	return 0;
+}
+
+static int push_first(struct cm_outbox *box, struct message *m)
+{
+	const struct daemon_datagram g = { m->data, m->bytes, m->data + m->bytes, m->beside_bytes };
+
+	if (push(box, &g))
+		return -EAGAIN;
+	TAILQ_REMOVE(&box->waiting, m, entry);
+	box->n_waiting--;
+	box->bytes_waiting -= m->bytes + m->beside_bytes;
+	box->ahead = m->behind;
+	free(m);
+	return 0;
+}
+
 static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct cm_outbox *box = arg;
@@ -131,19 +181,34 @@ static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
 		drop_waiting(box);
 		return 0;
 	}
-	while ((m = STAILQ_FIRST(&box->waiting))) {
-		const struct daemon_datagram g = { m->data, m->bytes, m->data + m->bytes,
-			                           m->beside_bytes };
-
-		if (push(box, &g))
+	do {
+		if (push_rings(box))
 			return 0;
-		STAILQ_REMOVE_HEAD(&box->waiting, entry);
-		box->n_waiting--;
-		box->bytes_waiting -= m->bytes + m->beside_bytes;
-		free(m);
-	}
+		m = TAILQ_FIRST(&box->waiting);
+		if (m && push_first(box, m))
+			return 0;
+	} while (m);
 	drop_waiting(box);
 	return 0;
+}
+
+static void on_retry(struct base_timer *t);
+
+static void wait_for_room(struct cm_outbox *box)
+{
+	if (box->source || base_timer_is_set(&box->retry))
+		return;
+	/* edges: the reader has read something, though there was room for small datagrams */
+	if (sd_event_add_io(box->loop->events, &box->source, box->fd, EPOLLOUT | EPOLLET, on_room,
+	                    box) >= 0)
+		return;
+	base_log_warning(daemon, "cannot wait for room: events are delayed");
+	base_timer_set_in(&box->loop->timers, &box->retry, RETRY_MS * DAEMON_NS_PER_MS, on_retry);
+}
+
+static void on_retry(struct base_timer *t)
+{
+	wait_for_room(container_of(t, struct cm_outbox, retry));
 }
 
 int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *process_fd)
@@ -160,7 +225,7 @@ int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *pr
 	}
 	box->loop = loop;
 	box->fd = pair[0];
-	STAILQ_INIT(&box->waiting);
+	TAILQ_INIT(&box->waiting);
 	*process_fd = pair[1];
 	*out = box;
 	return 0;
@@ -177,28 +242,25 @@ static int keep(struct cm_outbox *box, const struct daemon_datagram *g)
 		return -ENOBUFS;
 	m = malloc(sizeof(*m) + bytes);
 	if (!m) {
-		base_log_warning(daemon, "out of memory: an event is lost");
+		base_log_warning(daemon, "out of memory: a message to a process cannot wait");
 		return -ENOMEM;
 	}
 	m->bytes = g->bytes;
 	m->beside_bytes = g->beside_bytes;
+	m->behind = (struct rings){ 0 };
 	memcpy(m->data, g->data, g->bytes);
 	if (g->beside_bytes)
 		memcpy(m->data + g->bytes, g->beside, g->beside_bytes);
-	STAILQ_INSERT_TAIL(&box->waiting, m, entry);
+	TAILQ_INSERT_TAIL(&box->waiting, m, entry);
 	box->n_waiting++;
 	box->bytes_waiting += bytes;
-	if (!box->source &&
-	    /* edges: the reader has read something, though there was room for small datagrams */
-	    sd_event_add_io(box->loop->events, &box->source, box->fd, EPOLLOUT | EPOLLET, on_room,
-	                    box) < 0)
-		base_log_warning(daemon, "cannot wait for room: events are delayed");
+	wait_for_room(box);
 	return 0;
 }
 
 int daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g)
 {
-	return !STAILQ_EMPTY(&box->waiting) || push(box, g) ? keep(box, g) : 0;
+	return is_waiting(box) || push(box, g) ? keep(box, g) : 0;
 }
 
 int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
@@ -207,9 +269,22 @@ int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
 	        box, &(struct daemon_datagram){ .data = event, .bytes = bytes });
 }
 
+void daemon_outbox_ring(struct cm_outbox *box, uint8_t byte)
+{
+	struct message *last = TAILQ_LAST(&box->waiting, messages);
+
+	if (!is_waiting(box) && !push_ring(box, byte))
+		return;
+	(last ? &last->behind : &box->ahead)->n[byte]++;
+	box->n_rings++;
+	wait_for_room(box);
+}
+
 unsigned daemon_outbox_waiting(const struct cm_outbox *box)
 {
-	return box->n_waiting;
+	const uint64_t n = box->n_waiting + box->n_rings;
+
+	return n < UINT_MAX ? (unsigned)n : UINT_MAX;
 }
 
 int daemon_outbox_fd(const struct cm_outbox *box)
@@ -220,6 +295,7 @@ int daemon_outbox_fd(const struct cm_outbox *box)
 void daemon_outbox_close(struct cm_outbox *box)
 {
 	drop_waiting(box);
+	base_timer_stop(&box->retry);
 	close(box->fd);
 	free(box);
 }

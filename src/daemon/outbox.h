@@ -18,6 +18,12 @@ struct cm_outbox; /* named by cm/cm.h, whose outboxes they are, too */
 int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **box, int *process_fd);
 /* 0, or -errno: it is lost. */
 int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes);
+/*
+ * Sends one byte, less than DAEMON_OUTBOX_RINGS. It is never lost: bytes that wait are counted, not
+ * kept. Those between the same two messages go the lower ones first.
+ */
+#define DAEMON_OUTBOX_RINGS 2
+void daemon_outbox_ring(struct cm_outbox *box, uint8_t byte);
 /* How many wait here. */
 unsigned daemon_outbox_waiting(const struct cm_outbox *box);
 void daemon_outbox_close(struct cm_outbox *box);

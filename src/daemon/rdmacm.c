@@ -9,6 +9,8 @@
 #include "daemon/rdmacm.h"
 #include "daemon/roce_groups.h"
 
+static_assert(CONTROL_CM_BYTES <= DAEMON_OUTBOX_RINGS, "bytes");
+
 static int outbox_open(void *arg, struct cm_outbox **box, int *process_fd)
 {
 	struct daemon_rdmacm *r = arg;
@@ -70,6 +72,7 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 {
 	struct cm_ops ops = { .outbox_open = outbox_open,
 		              .outbox_send = daemon_outbox_send,
+		              .outbox_ring = daemon_outbox_ring,
 		              .outbox_waiting = daemon_outbox_waiting,
 		              .outbox_close = daemon_outbox_close,
 		              .mad_send = mad_send,

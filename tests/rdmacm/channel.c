@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Event channels: their descriptor, the order of events, acknowledgement, migration,
- * fork.
+ * fork, lack of memory.
  */
 #include "common.h"
 
+#include <dlfcn.h>
 #include <sys/epoll.h>
+
+/* Of this thread: there is no memory. */
+static _Thread_local bool no_memory;
+
+/* The libraries' malloc() too. */
+__attribute__((visibility("default"))) void *malloc(size_t bytes)
+{
+	static void *(*real)(size_t);
+
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "malloc");
+	if (!no_memory)
+		return real(bytes);
+	errno = ENOMEM;
+	return NULL;
+}
 
 static void resolve(struct node *n, unsigned host)
 {
@@ -208,6 +225,85 @@ static void a_join_that_is_left_takes_its_event_along(void **state)
 	node_close(&joins);
 }
 
+/* ---- without memory ---- */
+
+enum { RESOLVERS = 5 };
+
+/* So many identifiers, each with an event that says that nobody is there. */
+static void resolvers_open(struct rdma_event_channel *ch, struct rdma_cm_id *id[RESOLVERS])
+{
+	union address nobody = host_address(250, 1);
+
+	for (int i = 0; i < RESOLVERS; i++) {
+		assert_int_equal(rdma_create_id(ch, &id[i], NULL, RDMA_PS_UDP), 0);
+		assert_int_equal(rdma_resolve_addr(id[i], NULL, &nobody.sa, 1000), 0);
+	}
+}
+
+/* The next event is that of @id, which is destroyed. */
+static void resolver_ends(struct node *n, struct rdma_cm_id *id)
+{
+	struct rdma_cm_event *e = next_event(n);
+
+	assert_ptr_equal(e->id, id);
+	assert_event(e, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+static void what_there_is_no_memory_for_is_not_lost(void **state)
+{
+	struct node n = node_open(RDMA_PS_UDP), to = node_open(RDMA_PS_UDP);
+	struct rdma_cm_id *id[RESOLVERS];
+
+	(void)state;
+	resolvers_open(n.channel, id);
+	no_memory = true;
+	assert_int_equal(rdma_destroy_id(id[4]), 0); /* behind the others */
+	assert_int_equal(rdma_migrate_id(id[2], to.channel), 0);
+	no_memory = false;
+	resolver_ends(&to, id[2]);
+	assert_no_event(&to);
+	resolver_ends(&n, id[3]); /* 0 and 1 were sent again */
+	resolver_ends(&n, id[0]);
+	resolver_ends(&n, id[1]);
+	assert_no_event(&n);
+	node_close(&to);
+	node_close(&n);
+}
+
+static void a_join_is_left_without_memory(void **state)
+{
+	struct node joins = node_open(RDMA_PS_UDP);
+	union address own = host_address(1, 0), group = address("239.1.1.1", 0),
+	              second = address("239.1.1.2", 0);
+	struct rdma_cm_id *id[RESOLVERS];
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(rdma_bind_addr(joins.id, &own.sa), 0);
+	resolvers_open(joins.channel, id);
+	assert_int_equal(rdma_join_multicast(joins.id, &group.sa, NULL), 0);
+	assert_int_equal(rdma_join_multicast(joins.id, &second.sa, NULL), 0);
+	no_memory = true;
+	assert_int_equal(rdma_destroy_id(id[4]), 0);
+	assert_int_equal(rdma_leave_multicast(joins.id, &group.sa), 0);
+	no_memory = false;
+	for (unsigned i = 0; i < 5; i++) {
+		e = next_event(&joins);
+		if (e->id == joins.id)
+			assert_event(e, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+		else
+			assert_event(e, RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+		assert_int_equal(rdma_ack_cm_event(e), 0);
+	}
+	assert_no_event(&joins);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(rdma_destroy_id(id[i]), 0);
+	assert_int_equal(rdma_leave_multicast(joins.id, &second.sa), 0);
+	node_close(&joins);
+}
+
 /* ---- random steps ---- */
 
 #define CHANNELS 3
@@ -218,6 +314,7 @@ struct walk {
 	struct rdma_cm_id *id[IDS];
 	unsigned channel_of[IDS], waiting[IDS]; /* events */
 	unsigned seed;
+	bool hungry; /* sometimes there is no memory */
 };
 
 static unsigned any(struct walk *w, unsigned n)
@@ -248,7 +345,8 @@ static void get_one(struct walk *w, unsigned c)
 
 	for (i = 0; i < IDS; i++)
 		all += w->channel_of[i] == c ? w->waiting[i] : 0;
-	assert_int_equal(is_readable(w->ch[c]), all > 0);
+	if (all || !w->hungry) /* else there may be a datagram too many */
+		assert_int_equal(is_readable(w->ch[c]), all > 0);
 	if (!all) {
 		assert_fails(rdma_get_cm_event(w->ch[c], &e), EAGAIN);
 		return;
@@ -265,41 +363,65 @@ static void get_one(struct walk *w, unsigned c)
 static void migrate(struct walk *w, unsigned i)
 {
 	w->channel_of[i] = any(w, CHANNELS);
+	no_memory = w->hungry && any(w, 2);
 	assert_int_equal(rdma_migrate_id(w->id[i], w->ch[w->channel_of[i]]), 0);
+	no_memory = false;
+}
+
+static void destroy(struct walk *w, unsigned i)
+{
+	no_memory = w->hungry && any(w, 2);
+	assert_int_equal(rdma_destroy_id(w->id[i]), 0);
+	no_memory = false;
+}
+
+static void take_step(struct walk *w)
+{
+	unsigned i = any(w, IDS), what = any(w, 16);
+
+	if (what < 7) {
+		fail_to_resolve(w, i);
+	} else if (what < 14) {
+		get_one(w, any(w, CHANNELS));
+	} else if (what < 15) {
+		migrate(w, i);
+	} else {
+		destroy(w, i);
+		renew(w, i);
+	}
+}
+
+static void walk(struct walk *w)
+{
+	for (unsigned c = 0; c < CHANNELS; c++) {
+		w->ch[c] = rdma_create_event_channel();
+		assert_non_null(w->ch[c]);
+		set_nonblocking(w->ch[c]->fd);
+	}
+	for (unsigned i = 0; i < IDS; i++)
+		renew(w, i);
+	for (int step = 0; step < 20000; step++)
+		take_step(w);
+	for (unsigned i = 0; i < IDS; i++) {
+		destroy(w, i);
+		w->waiting[i] = 0;
+	}
+	for (unsigned c = 0; c < CHANNELS; c++) {
+		get_one(w, c);
+		rdma_destroy_event_channel(w->ch[c]);
+	}
 }
 
 static void channels_have_the_events_that_nobody_has_got(void **state)
 {
-	struct walk w = { .seed = 1 };
-
 	(void)state;
-	for (unsigned c = 0; c < CHANNELS; c++) {
-		w.ch[c] = rdma_create_event_channel();
-		assert_non_null(w.ch[c]);
-		set_nonblocking(w.ch[c]->fd);
-	}
-	for (unsigned i = 0; i < IDS; i++)
-		renew(&w, i);
-	for (int step = 0; step < 20000; step++) {
-		unsigned i = any(&w, IDS), what = any(&w, 16);
+	walk(&(struct walk){ .seed = 1 });
+}
 
-		if (what < 7) {
-			fail_to_resolve(&w, i);
-		} else if (what < 14) {
-			get_one(&w, any(&w, CHANNELS));
-		} else if (what < 15) {
-			migrate(&w, i);
-		} else {
-			assert_int_equal(rdma_destroy_id(w.id[i]), 0);
-			renew(&w, i);
-		}
-	}
-	for (unsigned i = 0; i < IDS; i++)
-		assert_int_equal(rdma_destroy_id(w.id[i]), 0);
-	for (unsigned c = 0; c < CHANNELS; c++) {
-		assert_false(is_readable(w.ch[c]));
-		rdma_destroy_event_channel(w.ch[c]);
-	}
+static void they_do_though_memory_lacks(void **state)
+{
+	(void)state;
+	walk(&(struct walk){ .seed = 1, .hungry = true });
 }
 
 static void *destroy_in_thread(void *arg)
@@ -468,7 +590,10 @@ int main(void)
 		cmocka_unit_test(destroying_an_identifier_takes_its_events_back),
 		cmocka_unit_test(what_is_left_after_others_are_destroyed_comes_in_order),
 		cmocka_unit_test(a_join_that_is_left_takes_its_event_along),
+		cmocka_unit_test(what_there_is_no_memory_for_is_not_lost),
+		cmocka_unit_test(a_join_is_left_without_memory),
 		cmocka_unit_test(channels_have_the_events_that_nobody_has_got),
+		cmocka_unit_test(they_do_though_memory_lacks),
 		cmocka_unit_test(destroying_waits_until_events_are_acknowledged),
 		cmocka_unit_test(migrating_takes_waiting_events_along),
 		cmocka_unit_test(migrating_to_no_channel_makes_it_synchronous),

@@ -5,16 +5,20 @@
  */
 #include "common.h"
 
-static struct node blocked, busy;
+#include <sys/ioctl.h>
+
+#define EVENTS 20000 /* many times what a descriptor has room for */
+
+static struct node blocked, busy, destroyed;
 
 /* A channel's other end is the daemon's. */
-static void kill_daemon(void)
+static void signal_daemon(int sig)
 {
 	struct ucred cred;
 	socklen_t bytes = sizeof(cred);
 
 	assert_int_equal(getsockopt(busy.channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	assert_int_equal(kill(cred.pid, SIGKILL), 0);
+	assert_int_equal(kill(cred.pid, sig), 0);
 }
 
 static void *get_in_thread(void *arg)
@@ -25,9 +29,44 @@ static void *get_in_thread(void *arg)
 	return rdma_get_cm_event(blocked.channel, &e) ? (void *)(intptr_t)errno : NULL;
 }
 
-static void a_thread_that_waits_for_an_event_is_woken(void **state)
+static void *destroy_in_thread(void *arg)
 {
+	(void)arg;
+	return rdma_destroy_id(destroyed.id) ? (void *)(intptr_t)errno : NULL;
+}
+
+/* Bytes that lie in the channel's descriptor. */
+static int unread(const struct node *n)
+{
+	int bytes;
+
+	assert_int_equal(ioctl(n->channel->fd, FIONREAD, &bytes), 0);
+	return bytes;
+}
+
+/* A thread destroys an identifier, and waits for events of it that the daemon has not sent. */
+static pthread_t stop_daemon_while_events_are_taken_back(void)
+{
+	union address nobody = host_address(250, 1);
 	pthread_t thread;
+	int before;
+
+	destroyed = node_open(RDMA_PS_UDP);
+	for (int i = 0; i < EVENTS; i++)
+		assert_int_equal(rdma_resolve_addr(destroyed.id, NULL, &nobody.sa, 1000), 0);
+	before = unread(&destroyed);
+	assert_int_equal(pthread_create(&thread, NULL, destroy_in_thread, NULL), 0);
+	while (unread(&destroyed) >= before)
+		sched_yield();
+	signal_daemon(SIGSTOP);
+	while (unread(&destroyed))
+		sched_yield();
+	return thread;
+}
+
+static void threads_that_wait_for_events_are_woken(void **state)
+{
+	pthread_t thread, destroyer;
 	void *err;
 
 	(void)state;
@@ -36,9 +75,12 @@ static void a_thread_that_waits_for_an_event_is_woken(void **state)
 	node_bind(&busy, 1, 0);
 	join(&busy, "239.1.1.1");
 	assert_int_equal(pthread_create(&thread, NULL, get_in_thread, NULL), 0);
-	kill_daemon();
+	destroyer = stop_daemon_while_events_are_taken_back();
+	signal_daemon(SIGKILL);
 	assert_int_equal(pthread_join(thread, &err), 0);
 	assert_int_equal((intptr_t)err, EIO);
+	assert_int_equal(pthread_join(destroyer, &err), 0);
+	assert_null(err); /* it had been destroyed before */
 }
 
 static void the_channel_polls_readable(void **state)
@@ -78,7 +120,7 @@ static void calls_fail_with_eio(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_that_waits_for_an_event_is_woken),
+		cmocka_unit_test(threads_that_wait_for_events_are_woken),
 		cmocka_unit_test(the_channel_polls_readable),
 		cmocka_unit_test(calls_fail_with_eio),
 	};

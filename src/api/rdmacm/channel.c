@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "base/log.h"
 #include "base/signals.h"
 
 static struct rdmacm_channel *channel_of(struct rdma_event_channel *channel)
@@ -46,18 +47,26 @@ static int receive(struct rdmacm_channel *ch, struct datagram *d)
 	return 0;
 }
 
+/* Whom the event is about; NULL: the daemon is to be asked. */
+static struct rdmacm_id *id_of(const struct datagram *d)
+{
+	return d->kind == EVENT ? (struct rdmacm_id *)(uintptr_t)d->got.event.uid : NULL;
+}
+
+static void fill_kept(struct rdmacm_kept *k, const struct datagram *d)
+{
+	k->id = id_of(d);
+	if (k->id)
+		k->got = d->got;
+}
+
 /* NULL: no memory. */
 static struct rdmacm_kept *kept_new(const struct datagram *d)
 {
 	struct rdmacm_kept *k = malloc(sizeof(*k));
 
-	if (!k)
-		return NULL;
-	k->id = NULL;
-	if (d->kind == EVENT) {
-		k->id = (struct rdmacm_id *)(uintptr_t)d->got.event.uid;
-		k->got = d->got;
-	}
+	if (k)
+		fill_kept(k, d);
 	return k;
 }
 
@@ -190,8 +199,8 @@ static void count_request(struct rdmacm_channel *ch, struct rdmacm_id *listener)
 
 /* ---- events that are withdrawn ---- */
 
-/* As many datagrams more for what is kept. */
-static int ring(const struct rdmacm_channel *ch, uint32_t n)
+/* So many datagrams more. */
+static int ring(const struct rdmacm_channel *ch, enum control_cm_byte byte, uint32_t n)
 {
 	int ret = 0;
 
@@ -199,7 +208,8 @@ static int ring(const struct rdmacm_channel *ch, uint32_t n)
 		struct control_cm_ring request = { .channel = ch->handle,
 			                           .n = n < CONTROL_CM_MAX_RING
 			                                        ? n
-			                                        : CONTROL_CM_MAX_RING };
+			                                        : CONTROL_CM_MAX_RING,
+			                           .byte = byte };
 
 		ret = rdmacm_session_call(CONTROL_CM_RING, &request, sizeof(request), NULL, 0);
 		n -= request.n;
@@ -225,11 +235,12 @@ static int receive_surely(struct rdmacm_channel *ch, struct datagram *d)
 struct withdrawal {
 	struct rdmacm_channel *ch;
 	struct rdmacm_id *id;
-	uint32_t events, asks;       /* so many are not found yet */
-	struct rdmacm_kept_list *to; /* where they go; NULL: nowhere */
-	uint32_t moved;              /* there */
-	uint32_t surplus;            /* datagrams there are of what was kept */
-	uint32_t lacking;            /* datagrams of what is kept */
+	uint32_t events, asks;     /* so many are not found yet */
+	struct rdmacm_channel *to; /* where they go; NULL: nowhere */
+	struct rdmacm_kept_list moved;
+	uint32_t n_moved;
+	uint32_t surplus; /* datagrams there are of what was kept */
+	uint32_t lacking; /* datagrams of what is kept */
 };
 
 static void put(struct withdrawal *w, struct rdmacm_kept *k)
@@ -238,8 +249,8 @@ static void put(struct withdrawal *w, struct rdmacm_kept *k)
 		free(k);
 		return;
 	}
-	TAILQ_INSERT_TAIL(w->to, k, entry);
-	w->moved++;
+	TAILQ_INSERT_TAIL(&w->moved, k, entry);
+	w->n_moved++;
 }
 
 static void withdraw_kept(struct withdrawal *w)
@@ -252,32 +263,61 @@ static void withdraw_kept(struct withdrawal *w)
 		free(unkeep(w->ch, k));
 }
 
-/* A datagram that was not kept yet. 0 or -ENOMEM: the event is lost. */
-static int withdraw_one(struct withdrawal *w, const struct datagram *d)
+/* There is no memory to keep it: it is sent again, on @ch. */
+static void give_back(struct rdmacm_channel *ch, const struct datagram *d)
 {
-	struct rdmacm_kept *k = NULL;
+	struct control_cm_return request = { .channel = ch->handle };
 
-	if (d->kind == ASK && w->asks) {
-		w->asks--;
-		return 0;
+	if (d->kind == ASK) {
+		ring(ch, CONTROL_CM_ASK, 1);
+		return;
 	}
-	if (d->kind != KEPT) {
-		k = kept_new(d);
-		if (!k)
-			return -ENOMEM;
-	}
-	if (k && k->id && k->id == w->id && w->events) {
-		w->events--;
+	request.id = id_of(d)->handle;
+	request.got = d->got;
+	if (!rdmacm_session_call(CONTROL_CM_RETURN, &request, sizeof(request), NULL, 0))
+		return;
+	base_log_warning(rdmacm, "out of memory: an rdma_cm event is lost");
+	id_of(d)->events_got++; /* nobody waits for it */
+	rdmacm_id_ack(id_of(d), NULL);
+}
+
+static void withdraw_own(struct withdrawal *w, const struct datagram *d)
+{
+	struct rdmacm_kept *k = w->to ? kept_new(d) : NULL;
+
+	w->events--;
+	if (k)
 		put(w, k);
-		return 0;
-	}
+	else if (w->to)
+		give_back(w->to, d);
+}
+
+/* False: there is no memory. */
+static bool keep_other(struct withdrawal *w, const struct datagram *d)
+{
+	struct rdmacm_kept *k = kept_new(d);
+
 	if (k)
 		keep(w->ch, k);
-	if (w->surplus)
+	return k;
+}
+
+/* A datagram that was not kept yet. */
+static void withdraw_one(struct withdrawal *w, const struct datagram *d)
+{
+	if (d->kind == ASK && w->asks) {
+		w->asks--;
+	} else if (d->kind == EVENT && id_of(d) == w->id && w->events) {
+		withdraw_own(w, d);
+	} else if (d->kind != KEPT && !keep_other(w, d)) {
+		/* a datagram too many does no harm; to come across this one for ever would */
+		w->surplus = 0;
+		give_back(w->ch, d);
+	} else if (w->surplus) {
 		w->surplus--;
-	else
+	} else {
 		w->lacking++;
-	return 0;
+	}
 }
 
 /* With the channel's lock held. 0 or -errno. */
@@ -292,9 +332,9 @@ static int withdraw(struct withdrawal *w)
 	while (!ret && (w->events || w->asks || w->surplus)) {
 		ret = receive_surely(w->ch, &d);
 		if (!ret)
-			ret = withdraw_one(w, &d);
+			withdraw_one(w, &d);
 	}
-	return ring(w->ch, w->lacking);
+	return ring(w->ch, CONTROL_CM_KEPT, w->lacking);
 }
 
 int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
@@ -364,12 +404,12 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 {
 	struct rdmacm_channel *from = channel_of(id->id.channel), *to = channel_of(channel);
 	struct control_cm_migrate_id request = { .id = id->handle, .channel = to->handle };
-	struct rdmacm_kept_list moved = TAILQ_HEAD_INITIALIZER(moved);
-	struct withdrawal w = { .ch = from, .id = id, .to = &moved };
+	struct withdrawal w = { .ch = from, .id = id, .to = to };
 	struct control_cm_events_reply reply;
 	struct rdmacm_kept *k;
 	int ret, cancel_state = base_cancel_off();
 
+	TAILQ_INIT(&w.moved);
 	lock_both(from, to);
 	request.requests = id->requests_got;
 	ret = rdmacm_id_call(id, CONTROL_CM_MIGRATE_ID, &request, sizeof(request), &reply,
@@ -383,11 +423,11 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 		w.events = reply.sent - id->events_got;
 		w.asks = reply.withdrawn;
 		withdraw(&w);
-		while ((k = TAILQ_FIRST(&moved))) {
-			TAILQ_REMOVE(&moved, k, entry);
+		while ((k = TAILQ_FIRST(&w.moved))) {
+			TAILQ_REMOVE(&w.moved, k, entry);
 			keep(to, k);
 		}
-		ring(to, w.moved);
+		ring(to, CONTROL_CM_KEPT, w.n_moved);
 	}
 	unlock_both(from, to);
 	base_cancel_restore(cancel_state);
@@ -575,28 +615,26 @@ static int fill_event(struct rdmacm_event *e, const struct control_cm_got *got)
 	return ret;
 }
 
-/* The event whose turn it is, after @d was received: what is kept comes first. 0; -EAGAIN: there is
- * none; -ENOMEM: it is lost. */
+/* The event whose turn it is, after @d was received: what is kept comes first, and @d is kept in
+ * its place. 0; -EAGAIN: there is none. */
 static int take_turn(struct rdmacm_channel *ch, struct datagram *d)
 {
-	struct rdmacm_kept *k;
+	struct rdmacm_kept *k = TAILQ_FIRST(&ch->kept);
+	struct datagram first;
 
-	if (d->kind != KEPT && TAILQ_EMPTY(&ch->kept))
-		return 0;
-	if (d->kind != KEPT) {
-		k = kept_new(d);
-		if (!k)
-			return -ENOMEM;
+	if (!k)
+		return d->kind == KEPT ? -EAGAIN : 0;
+	unkeep(ch, k);
+	first.kind = k->id ? EVENT : ASK;
+	if (k->id)
+		first.got = k->got;
+	if (d->kind == KEPT) {
+		free(k);
+	} else {
+		fill_kept(k, d);
 		keep(ch, k);
 	}
-	k = TAILQ_FIRST(&ch->kept);
-	if (!k)
-		return -EAGAIN;
-	unkeep(ch, k);
-	d->kind = k->id ? EVENT : ASK;
-	if (k->id)
-		d->got = k->got;
-	free(k);
+	*d = first;
 	return 0;
 }
 
