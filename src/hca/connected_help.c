@@ -308,6 +308,30 @@ static void wait_for_connections(struct hca_process *p)
 		wait_for_all(p, &began);
 }
 
+/* Whether queue pair @qpn is another process's. One that is just made or reset may be ours. */
+static bool is_elsewhere(const struct hca_process *p, uint32_t qpn)
+{
+	const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(qpn)];
+
+	return q->qpn == qpn && q->connection.keys_off && q->connection.keys_off != p->mrs.keys_off;
+}
+
+/* Waits for threads of another process, that of @user, which may be using this one's memory; not
+ * for those that deal with somebody else's. */
+static void wait_for_user(const struct hca_process *p, uint32_t user, uint64_t *began)
+{
+	const _Atomic uint32_t *words[] = { &p->region.senders[SHM_QP_INDEX(user)].target_qpn,
+		                            &p->region.connections[SHM_QP_INDEX(user)].helps };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(words); i++) {
+		uint32_t qpn = IB_QPN_MASK & atomic_load_explicit((_Atomic uint32_t *)words[i],
+		                                                  memory_order_seq_cst);
+
+		if (qpn && !is_elsewhere(p, qpn))
+			wait_until_done(words[i], qpn, began);
+	}
+}
+
 /* Waits for the users of a key that is gone. False: there are more than it says. With the lock of
  * the table of regions released. */
 static bool wait_for_users(struct hca_process *p, const uint32_t *users)
@@ -320,8 +344,12 @@ static bool wait_for_users(struct hca_process *p, const uint32_t *users)
 		for (unsigned i = 0; i < SHM_KEY_USERS; i++) {
 			const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(users[i])];
 
-			if (users[i] && (q->connection.keys_off == p->mrs.keys_off) == own)
+			if (!users[i] || (q->connection.keys_off == p->mrs.keys_off) != own)
+				continue;
+			if (own) /* whoever it deals with, it may use its own memory */
 				wait_for(p, users[i], 0, &began[own]);
+			else
+				wait_for_user(p, users[i], &began[own]);
 		}
 	return true;
 }

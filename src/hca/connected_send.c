@@ -313,20 +313,19 @@ struct write {
 
 /* Where the request goes, and from where. False: it is no short RDMA WRITE of one piece, or
  * something is to be looked up. */
-static BASE_HOT bool find_write(const struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+static BASE_HOT bool find_write(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
                                 struct write *w)
 {
-	const struct hca_exchange *x = &c->x;
 	const struct ibv_sge *e = wr->sg_list;
 
 	if (base_unlikely(wr->opcode != IBV_WR_RDMA_WRITE || wr->num_sge != 1 ||
 	                  e->length - 1 >= HCA_CONNECTED_SHORT))
 		return false;
 	w->length = e->length;
-	w->to = hca_known_at(&x->responder.known, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
-	                     e->length, IBV_ACCESS_REMOTE_WRITE);
+	w->to = hca_known_at(&c->x.responder, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, e->length,
+	                     IBV_ACCESS_REMOTE_WRITE);
 	if (!(wr->send_flags & IBV_SEND_INLINE))
-		w->from = hca_known_at(&x->requester.known, e->lkey, e->addr, e->length, 0);
+		w->from = hca_known_at(&c->x.requester, e->lkey, e->addr, e->length, 0);
 	else if (base_likely(e->length <= c->qp.cap.max_inline_data))
 		w->from = (const char *)(uintptr_t)e->addr;
 	else
@@ -335,7 +334,7 @@ static BASE_HOT bool find_write(const struct hca_connected_qp *c, const struct i
 }
 
 /* How many requests at the head of the list are such, as far as there is room for them. */
-static BASE_HOT unsigned find_writes(const struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+static BASE_HOT unsigned find_writes(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
                                      struct write *w)
 {
 	unsigned n = 0;

@@ -61,9 +61,7 @@ static bool is_match(const struct hca_exchange *x)
 static void prepare_end(const struct hca_exchange *x, struct hca_end *end, uint32_t qpn)
 {
 	end->seq = &x->process->region.qps[SHM_QP_INDEX(qpn)].seq;
-	end->known.at = NULL;
-	end->known.joined = 0;
-	end->known.length = 0;
+	memset(end->known, 0, sizeof(end->known));
 	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
 }
 
@@ -105,10 +103,10 @@ static BASE_HOT bool is_within(uint64_t at, uint64_t length, uint64_t from, uint
 	return at >= from && at <= to && length <= to - at;
 }
 
-static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_end *end)
+static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_known *k)
 {
-	end->known.joined = shm_key_join(end->known.at, x->worker & IB_QPN_MASK);
-	end->known.length = 0; /* it was that of another serial */
+	k->joined = shm_key_join(k->at, x->worker & IB_QPN_MASK);
+	k->length = 0; /* it was that of another serial */
 }
 
 /* shm_key_read() of a key of @end. Where it stands is looked up once if it is used again, and its
@@ -116,24 +114,27 @@ static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_end *end
 static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint32_t key,
                               struct shm_reach *reach)
 {
-	if (base_unlikely(end->known.key != key || !end->known.at)) {
-		end->known.key = key;
-		end->known.length = 0;
-		end->known.at = shm_key_at(&x->process->region, end->qp.connection.keys_off, key);
+	struct hca_known *k = hca_known_of(end, key);
+
+	if (base_unlikely(k->key != key || !k->at)) {
+		k->key = key;
+		k->joined = 0;
+		k->length = 0;
+		k->at = shm_key_at(&x->process->region, end->qp.connection.keys_off, key);
 	}
 	/* who has just become a user of the key reads it again */
-	for (int tries = 0; tries < 2 && shm_key_read_at(end->known.at, key, reach); tries++) {
-		if (base_likely(atomic_load_explicit(&end->known.at->serial,
-		                                     memory_order_relaxed) == end->known.joined))
+	for (int tries = 0; tries < 2 && shm_key_read_at(k->at, key, reach); tries++) {
+		if (base_likely(atomic_load_explicit(&k->at->serial, memory_order_relaxed) ==
+		                k->joined))
 			return true;
-		join_key(x, end);
+		join_key(x, k);
 	}
 	return false;
 }
 
 /* Where this process has mapped memory of @end, @length bytes from @at on, which @reach gives
- * access to; NULL: nowhere. */
-static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
+ * access to, that is the key @k; NULL: nowhere. */
+static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end, struct hca_known *k,
                                 const struct shm_reach *reach, uint64_t at, uint64_t length)
 {
 	const struct hca_mapping *m = end->map;
@@ -148,26 +149,25 @@ static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end,
 		m = end->map;
 	}
 	if (is_within(from, to - from, m->from, m->to))
-		hca_known_place(&end->known, from - reach->start, to - from,
-		                m->here + (from - m->from));
+		hca_known_place(k, from - reach->start, to - from, m->here + (from - m->from));
 	return m->here + (at - m->from);
 }
 
 /* The address of that memory for this process, if parts->here, which becomes false if it has none;
  * or else for the other one. */
-static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end,
+static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end, struct hca_known *k,
                                const struct shm_reach *reach, uint64_t at, uint64_t length,
                                struct parts *parts)
 {
 	void *here;
 
 	if (end->is_own) {
-		hca_known_place(&end->known, 0, reach->length, (char *)(uintptr_t)reach->start);
+		hca_known_place(k, 0, reach->length, (char *)(uintptr_t)reach->start);
 		return (void *)(uintptr_t)at;
 	}
 	if (!parts->here)
 		return (void *)(uintptr_t)at;
-	here = mapped_at(x, end, reach, at, length);
+	here = mapped_at(x, end, k, reach, at, length);
 	parts->here = here;
 	return here ? here : (void *)(uintptr_t)at;
 }
@@ -184,7 +184,7 @@ static BASE_HOT bool read_entry(struct hca_exchange *x, struct hca_end *end,
 		return false;
 	if (base_unlikely(reach->access & SHM_KEY_NULL))
 		return true;
-	hca_known_keep(&end->known, reach);
+	hca_known_keep(hca_known_of(end, e->lkey), reach);
 	return base_likely(shm_reach_addr(reach, e->addr, e->length, at));
 }
 
@@ -198,8 +198,7 @@ static BASE_HOT bool may_have(struct hca_exchange *x, struct hca_end *end,
 
 	for (; n && length; n--, e++) {
 		if (e->length &&
-		    base_unlikely(
-		            !hca_known_allows(&end->known, e->lkey, e->addr, e->length, access)) &&
+		    base_unlikely(!hca_known_allows(end, e->lkey, e->addr, e->length, access)) &&
 		    !read_entry(x, end, e, access, &reach, &at))
 			return false;
 		length -= e->length < length ? e->length : length;
@@ -212,7 +211,7 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
                                const struct shm_entry *e, uint32_t length, uint32_t access,
                                struct parts *parts)
 {
-	void *here = hca_known_at(&end->known, e->lkey, e->addr, e->length, access);
+	void *here = hca_known_at(end, e->lkey, e->addr, e->length, access);
 	struct shm_reach reach;
 	uint64_t at;
 
@@ -227,8 +226,9 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
 		parts->iov[parts->n++] = (struct iovec){ HCA_MEMORY_NULL, length };
 		return true;
 	}
-	parts->iov[parts->n++] =
-	        (struct iovec){ place_at(x, end, &reach, at, length, parts), length };
+	parts->iov[parts->n++] = (struct iovec){
+		place_at(x, end, hca_known_of(end, e->lkey), &reach, at, length, parts), length
+	};
 	return true;
 }
 
@@ -730,7 +730,7 @@ static BASE_HOT bool find_remote(struct hca_exchange *x, const struct shm_reques
 		return false;
 	if (reach->qpn) /* a window that is one queue pair's: receives may not have it */
 		return reach->qpn == x->responder.qp.qpn;
-	hca_known_keep(&x->responder.known, reach);
+	hca_known_keep(hca_known_of(&x->responder, r->rkey), reach);
 	return true;
 }
 
@@ -749,7 +749,7 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 	to->here = true;
 	if (!length) /* the key means nothing: o9-33 */
 		return IBV_WC_SUCCESS;
-	here = hca_known_at(&x->responder.known, r->rkey, r->remote_addr, length, access);
+	here = hca_known_at(&x->responder, r->rkey, r->remote_addr, length, access);
 	if (base_likely(here)) {
 		to->iov[to->n++] = (struct iovec){ here, length };
 		return IBV_WC_SUCCESS;
@@ -758,7 +758,9 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
 		return refuse_access(x);
 	to->iov[to->n++] =
-	        (struct iovec){ place_at(x, &x->responder, &reach, at, length, to), length };
+	        (struct iovec){ place_at(x, &x->responder, hca_known_of(&x->responder, r->rkey),
+		                         &reach, at, length, to),
+		                length };
 	return IBV_WC_SUCCESS;
 }
 

@@ -18,7 +18,10 @@
 
 struct hca_sender;
 
-/* The key that was used last of an end: see known.h. */
+/* How many keys of each end are known. */
+#define HCA_KNOWN 4
+
+/* A key of an end that was used: see known.h. */
 struct hca_known {
 	uint32_t key;
 	uint32_t joined;       /* its serial, when this thread became a user of it */
@@ -35,7 +38,7 @@ struct hca_end {
 	struct hca_memory *memory;
 	const struct hca_mapping *map; /* of it, that was used last; or NULL */
 	bool is_own;                   /* it is this process's memory */
-	struct hca_known known;
+	struct hca_known known[HCA_KNOWN];
 };
 
 struct hca_exchange {

@@ -35,7 +35,9 @@ int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *re
 	k = place_of(p, key);
 	if (!k)
 		return -ENOMEM;
-	shm_key_write(k, key, ++p->mrs.serial, reach);
+	if (!++p->mrs.serial) /* which nobody has joined */
+		p->mrs.serial = 1;
+	shm_key_write(k, key, p->mrs.serial, reach);
 	return 0;
 }
 

@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an end's key gives access to, as it was read last: nothing is looked up as long as requests
- * name that key, and it stands as it did. With hca_exchange_begin() before, as for all looks at
- * keys.
+ * What an end's keys give access to, as they were read last: nothing is looked up as long as they
+ * stand as they did. A key has one place among those that are known, from which it drives out
+ * others. With hca_exchange_begin() before, as for all looks at keys.
  */
 #ifndef HCA_KNOWN_H
 #define HCA_KNOWN_H
 
 #include "hca/exchange.h"
 
-/* Whether that memory may be had so, as @key says that was used last and stands as it did then.
- * False: it is to be looked up. */
-static BASE_HOT bool hca_known_allows(const struct hca_known *k, uint32_t key, uint64_t addr,
+/* The place of @key. */
+static BASE_HOT struct hca_known *hca_known_of(struct hca_end *end, uint32_t key)
+{
+	return &end->known[(key >> 8) % HCA_KNOWN]; /* the low 8 bits are the program's */
+}
+
+/* Whether that memory may be had so, as @key says, which stands as it did. False: it is to be
+ * looked up. */
+static BASE_HOT bool hca_known_allows(struct hca_end *end, uint32_t key, uint64_t addr,
                                       uint32_t length, uint32_t access)
 {
+	const struct hca_known *k = hca_known_of(end, key);
 	uint64_t offset = addr - k->iova;
 
 	if (base_unlikely(offset >= k->length || k->length - offset < length || k->key != key ||
@@ -26,15 +33,17 @@ static BASE_HOT bool hca_known_allows(const struct hca_known *k, uint32_t key, u
 }
 
 /* Likewise, where it lies in this process; or NULL. */
-static BASE_HOT void *hca_known_at(const struct hca_known *k, uint32_t key, uint64_t addr,
+static BASE_HOT void *hca_known_at(struct hca_end *end, uint32_t key, uint64_t addr,
                                    uint32_t length, uint32_t access)
 {
-	return base_likely(k->here && hca_known_allows(k, key, addr, length, access))
+	const struct hca_known *k = hca_known_of(end, key);
+
+	return base_likely(k->here && hca_known_allows(end, key, addr, length, access))
 	               ? k->here + (addr - k->iova)
 	               : NULL;
 }
 
-/* The key that was used last gives access to what @reach says. */
+/* The key gives access to what @reach says. */
 static BASE_HOT void hca_known_keep(struct hca_known *k, const struct shm_reach *reach)
 {
 	k->iova = reach->iova;

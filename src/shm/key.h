@@ -70,17 +70,19 @@ static inline uint32_t shm_key_join(struct shm_key *k, uint32_t user)
 	uint32_t serial = atomic_load_explicit(&k->serial, memory_order_acquire);
 
 	for (unsigned i = 0; i < SHM_KEY_USERS; i++) {
-		uint32_t was = 0;
-
 		/* seq_cst: before the look at the key; pairs with hca_connections_wait() */
-		if (atomic_compare_exchange_strong_explicit(
-		            &k->users[i], &was, user, memory_order_seq_cst, memory_order_seq_cst) ||
-		    was == user || was == SHM_KEY_MANY)
+		uint32_t was = atomic_load_explicit(&k->users[i], memory_order_seq_cst);
+
+		if (!was && atomic_compare_exchange_strong_explicit(&k->users[i], &was, user,
+		                                                    memory_order_seq_cst,
+		                                                    memory_order_seq_cst))
+			break;
+		if (was == user || was == SHM_KEY_MANY)
 			break;
 		if (i + 1 == SHM_KEY_USERS)
 			atomic_store_explicit(&k->users[i], SHM_KEY_MANY, memory_order_seq_cst);
 	}
-	base_fence_behind_seq_cst();
+	atomic_thread_fence(memory_order_seq_cst);
 	return serial;
 }
 

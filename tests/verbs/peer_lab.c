@@ -1017,6 +1017,8 @@ void lab_peer_flood(struct lab_peer *p, const struct lab_work *w)
 {
 	struct command c = { .what = FLOOD, .work = *w };
 
+	if (w->to)
+		c.address = w->to->address;
 	told(p, &c, NULL);
 }
 
