@@ -108,8 +108,9 @@ static bool bring_all_up(struct sm *sm)
 	return any;
 }
 
-/* Compiles the flows again to LIDs whose routes changed. Who set a link down has done its flows. */
-static void follow_tables(struct sm *sm)
+/* Compiles the flows again to LIDs whose routes or ports have changed. Who set a link down has done
+ * its flows. */
+static void follow_changes(struct sm *sm)
 {
 	for (unsigned w = 0; w < IB_LID_MCAST_FIRST / 64; w++) {
 		for (uint64_t lids = sm->changed[w]; lids; lids &= lids - 1)
@@ -130,7 +131,7 @@ void sm_sweep_begin(struct sm *sm)
 /* Does what is due in this phase. Routes take many steps, all else one. */
 static int do_phase(struct sm *sm, uint32_t *budget)
 {
-	int ret = 0;
+	int ret;
 
 	switch (sm->phase) {
 	case SM_SWEEP_LIDS:
@@ -144,9 +145,7 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 	case SM_SWEEP_BEGIN_ROUTES:
 		return sm_routes_begin(sm->routes, sm_lids_top(sm), sm->changed);
 	case SM_SWEEP_ROUTES:
-		ret = sm_routes_step(sm->routes, budget);
-		follow_tables(sm);
-		return ret;
+		return sm_routes_step(sm->routes, budget);
 	case SM_SWEEP_PKEYS:
 		return sm_pkeys_write(sm);
 	case SM_SWEEP_PORTS:
@@ -189,6 +188,7 @@ bool sm_sweep_step(struct sm *sm, uint32_t *budget)
 		if (sm->phase == SM_SWEEP_ROUTES)
 			cost = 1;
 		ret = do_phase(sm, budget);
+		follow_changes(sm);
 		*budget -= cost < *budget ? cost : *budget;
 		if (!sm->swept)
 			sm->swept = ret;

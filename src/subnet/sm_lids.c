@@ -63,16 +63,34 @@ static bool is_seen(const struct fabric_port *p)
 	return p->peer || p->node->type == FABRIC_SWITCH;
 }
 
+static void note_changed(struct sm *sm, const struct fabric_port *p)
+{
+	for (unsigned i = p->lid; p->lid && i < p->lid + (1u << p->lmc); i++)
+		if (i < IB_LID_MCAST_FIRST)
+			sm->changed[i / 64] |= 1ull << (i % 64);
+}
+
+/* Flows to the LIDs that the port had, and to those that it gets, have to follow. */
+static void set(struct sm *sm, struct fabric_port *p, uint16_t lid, uint8_t lmc)
+{
+	if (p->lid == lid && p->lmc == lmc)
+		return;
+	note_changed(sm, p);
+	p->lid = lid;
+	p->lmc = lmc;
+	note_changed(sm, p);
+}
+
 /* Reserves the port's LIDs; if another port has them, it loses them (lid 0). */
 static void keep(struct sm *sm, struct fabric_port *p)
 {
 	uint8_t lmc = lmc_of(sm, p);
 
 	if (!is_free(sm, p->lid, 1u << lmc)) {
-		p->lid = 0;
+		set(sm, p, 0, lmc);
 		return;
 	}
-	p->lmc = lmc;
+	set(sm, p, p->lid, lmc);
 	mark(sm, p);
 }
 
@@ -80,13 +98,12 @@ static int give(struct sm *sm, struct fabric_port *p)
 {
 	uint8_t lmc = lmc_of(sm, p);
 
-	p->lid = find_free(sm, 1u << lmc);
+	set(sm, p, find_free(sm, 1u << lmc), lmc);
 	if (!p->lid) {
 		base_log_warning(sm, "there are no %u LIDs left for port %u of '%s'", 1u << lmc,
 		                 p->num, p->node->name);
 		return -ENOSPC;
 	}
-	p->lmc = lmc;
 	mark(sm, p);
 	return 0;
 }

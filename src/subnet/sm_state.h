@@ -101,7 +101,8 @@ struct sm_cores;
 
 /* ---- sm_lids.c ---- */
 
-/* Gives all ports that the SM sees their LIDs. Returns 0 or -ENOSPC. */
+/* Gives all ports that the SM sees their LIDs, and notes in ->changed what has changed. Returns 0
+ * or -ENOSPC. */
 int sm_lids_give(struct sm *sm);
 
 /* Gives @p other LIDs. Returns 0 or -ENOSPC. */

@@ -319,6 +319,27 @@ static void routes_to_a_replaced_lid_are_removed(void **state)
 	stop(e);
 }
 
+/* A program has given the port more LIDs than are its due, and a route to one of them. */
+static void a_flow_to_a_lid_that_a_sweep_takes_away_ends(void **state)
+{
+	struct env *e = start(testing_fabric(3));
+	struct fabric_port *from = e->f->hca_port[0], *to = e->f->hca_port[1];
+	struct fabric_flow *flow;
+
+	(void)state;
+	to->lid = 0x40;
+	to->lmc = 1;
+	assert_int_equal(fabric_lft_set(to->peer->node, to->lid + 1, to->peer->num), 0);
+	testing_qp(e->f, 10, from);
+	flow = testing_flow(e->f, from, 10, to->lid + 1, NULL);
+	assert_int_equal(testing_receivers(e->f, flow), 1);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(to->lid, 0x40);
+	assert_int_equal(to->lmc, 0);
+	assert_int_equal(testing_receivers(e->f, flow), 0);
+	stop(e);
+}
+
 static void lids_are_given_out_again_but_never_to_two(void **state)
 {
 	struct env *e = start(testing_fabric(3));
@@ -793,6 +814,7 @@ int main(void)
 		cmocka_unit_test(a_sweep_routes_around_a_link_that_has_failed),
 		cmocka_unit_test(no_switch_has_a_route_to_what_cannot_be_reached),
 		cmocka_unit_test(routes_to_a_replaced_lid_are_removed),
+		cmocka_unit_test(a_flow_to_a_lid_that_a_sweep_takes_away_ends),
 		cmocka_unit_test(lids_are_given_out_again_but_never_to_two),
 		cmocka_unit_test(with_an_lmc_hca_ports_have_several_lids_and_switches_one),
 		cmocka_unit_test(each_of_the_lids_leads_there),
