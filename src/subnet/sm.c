@@ -153,6 +153,7 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 			fabric_flow_all_changed(sm->f);
 		return 0;
 	case SM_SWEEP_TELL:
+		sm->net.left = sm->swept != 0;
 		tell_top(sm);
 		tell_sm_lid(sm);
 		return 0;

@@ -120,7 +120,7 @@ void sm_net_look(struct sm_net *net)
 	bool first = !net->looked;
 
 	net->looked = true;
-	net->came_up = false;
+	net->came_up &= net->left;
 	net->n_down = net->n_homes_changed = 0;
 	memset(net->home_changed, 0, net->n * sizeof(*net->home_changed));
 	for (unsigned i = 0; i < net->n; i++)
@@ -130,6 +130,7 @@ void sm_net_look(struct sm_net *net)
 		look_at_port(net, net->f->hca_port[i]);
 	if (first)
 		net->came_up = false;
-	net->little_changed = !first && !net->came_up && !net->lids_changed &&
+	net->little_changed = !first && !net->left && !net->came_up && !net->lids_changed &&
 	                      (net->n_down || net->n_homes_changed);
+	net->left = true;
 }

@@ -44,6 +44,7 @@ struct sm_net {
 	struct sm_known_port *known; /* by the HCA port's index */
 	uint16_t *lid;               /* by switch */
 	bool looked;
+	bool left;            /* what the look before has found is not all in the tables */
 	bool came_up;         /* a link between switches came up after the first look */
 	struct sm_down *down; /* links between switches that went down */
 	unsigned n_down;

@@ -344,6 +344,41 @@ static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 	}
 }
 
+/* Whoever gives a sweep up has seen what the next one does not see to have changed. */
+static void a_sweep_that_begins_anew_does_what_the_last_one_left(void **state)
+{
+	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
+	static bool pair[MAX_HOSTS][MAX_HOSTS];
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(routing); i++) {
+		struct env *e = start(0, routing[i]);
+
+		for (unsigned k = 0; k < 20; k++) {
+			struct fabric_port *host = e->f->hca_port[k % e->n];
+			struct fabric_port *link =
+			        &host->peer->node->port[host->peer->node->n_ports];
+			uint32_t budget = 1;
+
+			assert_int_equal(fabric_link_set(e->f, host, false), 0);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			assert_int_equal(fabric_link_set(e->f, link, false), 0);
+			sm_sweep_begin(e->sm);
+			for (unsigned n = 0; n < 1 + k / 4; n++, budget = 1)
+				sm_sweep_step(e->sm, &budget);
+			assert_int_equal(fabric_link_set(e->f, host, true), 0);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			note_pairs(e, pair);
+			for (unsigned a = 0; a < e->n; a++)
+				for (unsigned b = 0; b < e->n; b++)
+					assert_true(pair[a][b]);
+			assert_int_equal(fabric_link_set(e->f, link, true), 0);
+			assert_int_equal(sm_sweep(e->sm), 0);
+		}
+		stop(e);
+	}
+}
+
 /* What a program's SubnSet(PortInfo) may do to LIDs: one beyond all tables, one that another port
  * has, none, more than there is room for, another one for a switch. */
 enum lid_change { BEYOND, TWICE, NONE, MANY, OF_SWITCH, N_LID_CHANGES };
@@ -423,6 +458,7 @@ int main(void)
 		cmocka_unit_test(whoever_is_reached_before_and_after_is_reached_in_mid_sweep),
 		cmocka_unit_test(a_sweep_in_slices_ends_as_one_in_one_piece),
 		cmocka_unit_test(changes_in_mid_sweep_are_the_next_sweeps),
+		cmocka_unit_test(a_sweep_that_begins_anew_does_what_the_last_one_left),
 		cmocka_unit_test(lids_that_change_in_mid_sweep_are_the_next_sweeps),
 	};
 

@@ -243,7 +243,7 @@ static void assert_flows_follow(struct lab *l)
 		assert_int_equal(testing_receivers(f, l->flow[i]), n[i]);
 }
 
-/* In slices, between which up to @n things happen. */
+/* In slices, between which up to @n things happen. Sometimes it is given up, and begun anew. */
 static void sweep(struct lab *l, unsigned n)
 {
 	struct sm *sm = l->e->sm;
@@ -257,6 +257,8 @@ static void sweep(struct lab *l, unsigned n)
 		l->n_slices++;
 		change(l, below(l, n + 1));
 		assert_flows_follow(l);
+		if (fuzz_chance(&l->fuzz, 1))
+			sm_sweep_begin(sm);
 	}
 	assert_int_equal(sm_sweep_result(sm), 0);
 	assert_flows_follow(l);
