@@ -297,9 +297,10 @@ static bool keep_other(struct withdrawal *w, const struct datagram *d)
 {
 	struct rdmacm_kept *k = kept_new(d);
 
-	if (k)
-		keep(w->ch, k);
-	return k;
+	if (!k)
+		return false;
+	keep(w->ch, k);
+	return true;
 }
 
 /* A datagram that was not kept yet. */
