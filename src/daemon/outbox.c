@@ -25,6 +25,7 @@
 #define MAX_BYTES    ((size_t)64 << 20)
 #define BESIDE_BYTES ((size_t)8 << 20) /* on their way in memfds; one memfd always may be */
 
+#define TURN     256 /* datagrams that are sent, before others have their turn */
 #define RETRY_MS 100 /* of a wait for room for which there was no memory */
 
 /* So many rings wait, by their byte. */
@@ -70,6 +71,7 @@ static void drop_waiting(struct cm_outbox *box)
 	box->bytes_waiting = 0;
 	box->ahead = (struct rings){ 0 };
 	box->n_rings = 0;
+	base_timer_stop(&box->retry);
 	box->source = sd_event_source_disable_unref(box->source);
 }
 
@@ -87,7 +89,7 @@ static int make_memfd(const char *data, size_t bytes)
 	return -1;
 }
 
-/* 0 if it was sent or never can be; -EAGAIN. */
+/* 0 if it was sent or never can be; -EAGAIN; -EPIPE: the process reads no more. */
 static int push_with(struct cm_outbox *box, const struct daemon_datagram *g, int fd)
 {
 	union {
@@ -109,7 +111,11 @@ static int push_with(struct cm_outbox *box, const struct daemon_datagram *g, int
 	do {
 		n = sendmsg(box->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
-	return n < 0 && (errno == EAGAIN || errno == ENOBUFS) ? -EAGAIN : 0;
+	if (n >= 0)
+		return 0;
+	if (errno == EAGAIN || errno == ENOBUFS)
+		return -EAGAIN;
+	return errno == EPIPE || errno == ECONNRESET ? -EPIPE : 0;
 }
 
 /* The socket counts a memfd as nothing. Whether there may be one more of so many bytes. */
@@ -146,22 +152,27 @@ static int push_ring(struct cm_outbox *box, uint8_t byte)
 	return push(box, &(struct daemon_datagram){ .data = &byte, .bytes = sizeof(byte) });
 }
 
-/* Those ahead of the first message. 0 or -EAGAIN. */
-static int push_rings(struct cm_outbox *box)
+/* Those ahead of the first message, as many as the turn has left. 0, -EAGAIN or -EPIPE. */
+static int push_rings(struct cm_outbox *box, unsigned *left)
 {
+	int ret;
+
 	for (uint8_t byte = 0; byte < DAEMON_OUTBOX_RINGS; byte++)
-		for (; box->ahead.n[byte]; box->ahead.n[byte]--, box->n_rings--)
-			if (push_ring(box, byte))
-				return -EAGAIN;
+		for (; box->ahead.n[byte] && *left; box->ahead.n[byte]--, box->n_rings--, --*left) {
+			ret = push_ring(box, byte);
+			if (ret)
+				return ret;
+		}
 	return 0;
 }
 
 static int push_first(struct cm_outbox *box, struct message *m)
 {
 	const struct daemon_datagram g = { m->data, m->bytes, m->data + m->bytes, m->beside_bytes };
+	int ret = push(box, &g);
 
-	if (push(box, &g))
-		return -EAGAIN;
+	if (ret)
+		return ret;
 	TAILQ_REMOVE(&box->waiting, m, entry);
 	box->n_waiting--;
 	box->bytes_waiting -= m->bytes + m->beside_bytes;
@@ -170,29 +181,49 @@ static int push_first(struct cm_outbox *box, struct message *m)
 	return 0;
 }
 
-static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
+/* A turn. 0: there is more to push; -EAGAIN: there is no room; -EPIPE: all is done, or in vain. */
+static int push_waiting(struct cm_outbox *box)
 {
-	struct cm_outbox *box = arg;
 	struct message *m;
+	unsigned left;
+	int ret = 0;
 
-	(void)s;
-	(void)fd;
-	if (revents & EPOLLHUP) {
-		drop_waiting(box);
-		return 0;
-	}
-	do {
-		if (push_rings(box))
-			return 0;
+	for (left = TURN; left; left--) {
+		ret = push_rings(box, &left);
+		if (ret || !left)
+			return ret;
 		m = TAILQ_FIRST(&box->waiting);
-		if (m && push_first(box, m))
-			return 0;
-	} while (m);
-	drop_waiting(box);
+		ret = m ? push_first(box, m) : -EPIPE;
+		if (ret)
+			return ret;
+	}
 	return 0;
 }
 
 static void on_retry(struct base_timer *t);
+
+static void take_turn(struct cm_outbox *box)
+{
+	int ret = push_waiting(box);
+
+	if (ret == -EPIPE)
+		drop_waiting(box);
+	else if (!ret) /* others come first */
+		base_timer_set_in(&box->loop->timers, &box->retry, 0, on_retry);
+}
+
+static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	struct cm_outbox *box = arg;
+
+	(void)s;
+	(void)fd;
+	if (revents & EPOLLHUP)
+		drop_waiting(box);
+	else if (!base_timer_is_set(&box->retry))
+		take_turn(box);
+	return 0;
+}
 
 static void wait_for_room(struct cm_outbox *box)
 {
@@ -208,7 +239,12 @@ static void wait_for_room(struct cm_outbox *box)
 
 static void on_retry(struct base_timer *t)
 {
-	wait_for_room(container_of(t, struct cm_outbox, retry));
+	struct cm_outbox *box = container_of(t, struct cm_outbox, retry);
+
+	if (box->source)
+		take_turn(box);
+	else
+		wait_for_room(box);
 }
 
 int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *process_fd)
@@ -260,7 +296,7 @@ static int keep(struct cm_outbox *box, const struct daemon_datagram *g)
 
 int daemon_outbox_send_datagram(struct cm_outbox *box, const struct daemon_datagram *g)
 {
-	return is_waiting(box) || push(box, g) ? keep(box, g) : 0;
+	return is_waiting(box) || push(box, g) == -EAGAIN ? keep(box, g) : 0;
 }
 
 int daemon_outbox_send(struct cm_outbox *box, const void *event, size_t bytes)
@@ -273,7 +309,7 @@ void daemon_outbox_ring(struct cm_outbox *box, uint8_t byte)
 {
 	struct message *last = TAILQ_LAST(&box->waiting, messages);
 
-	if (!is_waiting(box) && !push_ring(box, byte))
+	if (!is_waiting(box) && push_ring(box, byte) != -EAGAIN)
 		return;
 	(last ? &last->behind : &box->ahead)->n[byte]++;
 	box->n_rings++;

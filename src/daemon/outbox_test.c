@@ -140,6 +140,24 @@ static void nothing_waits_for_who_is_gone(void **state)
 	assert_int_equal(daemon_outbox_waiting(l->box), 0);
 }
 
+/* It lives, but has said that it reads no more: no byte is tried after the first one. */
+static void nothing_waits_for_who_reads_no_more(void **state)
+{
+	struct lab *l = *state;
+	char byte;
+
+	for (unsigned i = 0; i < BYTES; i++)
+		daemon_outbox_ring(l->box, 1);
+	assert_true(daemon_outbox_waiting(l->box) > BYTES / 2);
+	assert_int_equal(shutdown(l->fd, SHUT_RD), 0);
+	while (recv(l->fd, &byte, sizeof(byte), MSG_DONTWAIT) == 1)
+		;
+	for (unsigned turns = 0; daemon_outbox_waiting(l->box); turns++) {
+		assert_true(turns < 10);
+		assert_true(daemon_loop_turn(&l->loop) >= 0);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -149,6 +167,7 @@ int main(void)
 		TEST(a_byte_has_its_place_among_messages),
 		TEST(who_does_not_read_gets_bytes_alone),
 		TEST(nothing_waits_for_who_is_gone),
+		TEST(nothing_waits_for_who_reads_no_more),
 	};
 
 	return cmocka_run_group_tests_name("daemon.outbox", tests, NULL, NULL);
