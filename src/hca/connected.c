@@ -103,6 +103,7 @@ static void connected_progress(struct hca_qp *qp)
 	case IBV_QPS_RTS:
 		atomic_store_explicit(&c->shm->established, 1, memory_order_release);
 		hca_connected_renew(c);
+		hca_connected_help(qp); /* the move to RTR may have been told together with this */
 		hca_connected_go_on(c);
 		break;
 	case IBV_QPS_ERR:

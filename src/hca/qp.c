@@ -451,7 +451,8 @@ static void forget_everything(struct hca_qp *qp)
 	qp->connection = (struct hca_connection){ 0 };
 }
 
-/* Does what follows from a change of state, after the daemon was told. With send_lock held. */
+/* Does what follows from a change of state, after the daemon was told, or will be by a batch: then
+ * hca_qp_has_moved() follows. With send_lock held. */
 static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to)
 {
 	struct control_raise_event drained = { .type = IBV_EVENT_SQ_DRAINED,
@@ -465,6 +466,13 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 		qp->transport->progress(qp);
 	if (to == IBV_QPS_RESET && qp->transport->set_path)
 		qp->transport->progress(qp); /* waits for who deals with it */
+}
+
+void hca_qp_has_moved(struct hca_qp *qp)
+{
+	base_lock(&qp->send_lock);
+	qp->transport->progress(qp);
+	base_unlock(&qp->send_lock);
 }
 
 /* The attributes that a change of state sets, to be restored if the daemon refuses it. */

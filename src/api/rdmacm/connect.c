@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "api/verbs/connection.h"
 
 #define DEFAULT_RETRIES 7
 #define VENDOR_OPTION   35 /* a REJ's reason: VendorID not supported */
@@ -280,6 +281,8 @@ int rdmacm_connect_respond(struct rdmacm_id *id)
 	rdmacm_batch_end(&batch);
 	if (ret)
 		rdmacm_qp_to_error(id);
+	else if (id->id.qp)
+		umbel_qp_has_moved(id->id.qp);
 	return ret;
 }
 

@@ -7,9 +7,14 @@
 #define API_VERBS_CONNECTION_H
 
 struct control_client;
+struct ibv_qp;
 
 /* The process's connection, which is made if there is none; in a child of fork() it is another one.
  * It lasts as long as the process. NULL: *@error says why. */
 struct control_client *umbel_connection(int *error);
+
+/* The daemon has been told by now of the queue pair's move to RTR and RTS, which stood in a batch:
+ * peers' requests that waited for it are carried out. */
+void umbel_qp_has_moved(struct ibv_qp *qp);
 
 #endif

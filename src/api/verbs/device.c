@@ -161,6 +161,11 @@ struct control_client *umbel_connection(int *error)
 	return p ? p->control : NULL;
 }
 
+void umbel_qp_has_moved(struct ibv_qp *qp)
+{
+	hca_qp_has_moved(hca_qp(qp));
+}
+
 /* Tables by number, of queue pairs and completion queues. 0 or -ENOMEM. */
 static int make_tables(struct hca_context *ctx)
 {
