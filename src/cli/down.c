@@ -107,7 +107,7 @@ static int end_daemon(const struct target *t, bool *unsaved)
 		ret = control_stop(client);
 		control_close(client);
 	}
-	*unsaved = ret == -EIO;
+	*unsaved = ret == CONTROL_STOPS_UNSAVED;
 	/* that it is gone is what counts, not what it said */
 	if (ret != -ETIMEDOUT && !wait_for_end(t))
 		return 0;

@@ -16,12 +16,17 @@
 #ifndef CONTROL_MESSAGE_H
 #define CONTROL_MESSAGE_H
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdint.h>
 
 #include "wire/ib.h"
 
-#define CONTROL_VERSION   1
+#define CONTROL_VERSION 2
+/* Status of STOP: the daemon ends, but could not write the subnet manager's state (--state). Of no
+ * connection's errors. */
+#define CONTROL_STOPS_UNSAVED (-ESTALE)
+
 #define CONTROL_MAX_BYTES 1024
 #define CONTROL_MAX_FDS   4
 

@@ -189,7 +189,7 @@ static int on_stopping(void *arg)
 {
 	struct daemon *d = arg;
 
-	return daemon_state_save(&d->state) ? -EIO : 0;
+	return daemon_state_save(&d->state) ? CONTROL_STOPS_UNSAVED : 0;
 }
 
 /* The fabric calls the modules: once all are there. */
