@@ -202,7 +202,8 @@ static int serve_ahead(struct daemon_client *c, const struct control_packet *req
 		return -EPROTO;
 	serve(c, request, &reply);
 	control_close_fds(&reply);
-	return reply.header.status;
+	/* one that is served later cannot be waited for here */
+	return reply.header.status > 0 ? -EPROTO : reply.header.status;
 }
 
 /* Serves all requests of a datagram, up to the first one that fails. */

@@ -140,10 +140,8 @@ static int write_copy(struct daemon_state *s)
 	uint64_t hash;
 
 	subnet_state_fini(&s->copy);
-	if (ret)
-		return ret;
-	hash = base_hash_of(text, bytes, 0);
-	if (hash != s->hash || s->failed)
+	hash = ret ? 0 : base_hash_of(text, bytes, 0);
+	if (!ret && (hash != s->hash || s->failed))
 		ret = replace(s, text, bytes);
 	free(text);
 	if (!ret)
