@@ -14,17 +14,17 @@ int daemon_ports_init(struct daemon_ports *ports, struct fabric *f, struct daemo
 	ports->f = f;
 	ports->objects = objects;
 	ports->cm = cm;
-	ports->told_state = calloc(f->n_hca_ports, sizeof(*ports->told_state));
-	if (!ports->told_state)
+	ports->told = calloc(f->n_hca_ports, sizeof(*ports->told));
+	if (!ports->told)
 		return -ENOMEM;
 	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		ports->told_state[i] = f->hca_port[i]->state;
+		ports->told[i].state = f->hca_port[i]->state;
 	return 0;
 }
 
 void daemon_ports_fini(struct daemon_ports *ports)
 {
-	free(ports->told_state);
+	free(ports->told);
 }
 
 void daemon_port_tell(struct daemon_ports *ports, const struct fabric_port *p,
@@ -51,10 +51,11 @@ void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p)
 
 static void tell_state(struct daemon_ports *ports, struct fabric_port *p)
 {
-	bool was_active = ports->told_state[p->index] == IB_PORT_ACTIVE;
+	struct daemon_port_told *told = &ports->told[p->index];
+	bool was_active = told->state == IB_PORT_ACTIVE;
 	bool is_active = p->state == IB_PORT_ACTIVE;
 
-	ports->told_state[p->index] = p->state;
+	told->state = p->state;
 	if (was_active && !is_active)
 		daemon_port_reset(ports, p, IBV_EVENT_PORT_ERR);
 	if (is_active && !was_active) {
@@ -63,10 +64,29 @@ static void tell_state(struct daemon_ports *ports, struct fabric_port *p)
 	}
 }
 
-void daemon_ports_tell_states(struct daemon_ports *ports)
+static void note_lid(struct daemon_ports *ports, const struct fabric_port *p)
 {
-	for (unsigned i = 0; i < ports->f->n_hca_ports; i++)
+	ports->told[p->index].lid = p->lid;
+	ports->told[p->index].lmc = p->lmc;
+}
+
+/* After a sweep. Who hears that the port has come up asks for its LID then. */
+static void tell_lid(struct daemon_ports *ports, struct fabric_port *p)
+{
+	const struct daemon_port_told told = ports->told[p->index];
+
+	note_lid(ports, p);
+	if ((told.lid != p->lid || told.lmc != p->lmc) && told.state == IB_PORT_ACTIVE &&
+	    p->state == IB_PORT_ACTIVE)
+		daemon_port_reset(ports, p, IBV_EVENT_LID_CHANGE);
+}
+
+void daemon_ports_tell(struct daemon_ports *ports)
+{
+	for (unsigned i = 0; i < ports->f->n_hca_ports; i++) {
+		tell_lid(ports, ports->f->hca_port[i]);
 		tell_state(ports, ports->f->hca_port[i]);
+	}
 }
 
 /* The GIDs of all ports of the subnet have changed. */
@@ -84,8 +104,10 @@ void daemon_port_changed(struct daemon_ports *ports, struct fabric_port *p, unsi
 		return;
 	if (what & FABRIC_PORT_STATE)
 		tell_state(ports, p);
-	if (what & FABRIC_PORT_LID)
+	if (what & FABRIC_PORT_LID) {
+		note_lid(ports, p);
 		daemon_port_reset(ports, p, IBV_EVENT_LID_CHANGE);
+	}
 	if (what & FABRIC_PORT_SM)
 		daemon_port_tell(ports, p, IBV_EVENT_SM_CHANGE);
 	if (what & FABRIC_PORT_ALIAS)

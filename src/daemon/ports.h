@@ -13,7 +13,10 @@ struct daemon_ports {
 	struct fabric *f;
 	struct daemon_objects *objects;
 	struct cm *cm;
-	uint8_t *told_state; /* by index: what processes have been told last */
+	struct daemon_port_told {
+		uint16_t lid;
+		uint8_t lmc, state;
+	} * told; /* by index: what processes have been told last */
 };
 
 /* 0 or -ENOMEM. */
@@ -32,8 +35,8 @@ void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum i
  * them; without the setting keep_groups they must join anew. */
 void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p);
 
-/* Ports have gone up or down: tells whoever uses them. */
-void daemon_ports_tell_states(struct daemon_ports *ports);
+/* Ports have gone up or down, or have other LIDs: tells whoever uses them. */
+void daemon_ports_tell(struct daemon_ports *ports);
 
 /* A Set has changed what a port is: @what of enum fabric_port_change. */
 void daemon_port_changed(struct daemon_ports *ports, struct fabric_port *p, unsigned what);

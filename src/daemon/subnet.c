@@ -66,10 +66,7 @@ static void end_sweep(struct daemon_subnet *s)
 	if (s->new_partitions && (ret || s->swept))
 		base_log_warning(sm, "the new partitions are not in all ports, or lack groups");
 	s->new_partitions = false;
-	if (s->other_lid)
-		daemon_port_reset(s->ports, s->other_lid, IBV_EVENT_LID_CHANGE);
-	s->other_lid = NULL;
-	daemon_ports_tell_states(s->ports);
+	daemon_ports_tell(s->ports);
 	daemon_mads_send(s->mads); /* what rdma_cm asks the SA now */
 }
 
@@ -122,7 +119,6 @@ static void drop_sweep(struct daemon_subnet *s)
 	base_timer_stop(&s->sweep_timer);
 	s->sweep = DAEMON_SWEEP_NONE;
 	s->new_partitions = false;
-	s->other_lid = NULL;
 }
 
 /* ---- taking the subnet over, and giving it up ---- */
@@ -219,7 +215,7 @@ static void on_master(void *arg)
 		give_up(s);
 		return;
 	}
-	daemon_ports_tell_states(s->ports);
+	daemon_ports_tell(s->ports);
 	ask_to_register(s);
 }
 
@@ -359,7 +355,6 @@ static int change_lid(struct daemon_subnet *s, struct fabric_port *p)
 
 	if (ret)
 		return ret;
-	s->other_lid = p;
 	daemon_subnet_sweep(s);
 	return daemon_subnet_result(s);
 }

@@ -38,10 +38,9 @@ struct daemon_subnet {
 		DAEMON_SWEEP_SA,
 	} sweep;
 	struct base_timer sweep_timer;
-	uint32_t sweep_mlid;           /* where the SA goes on */
-	bool new_partitions;           /* the SA's groups are to follow it */
-	struct fabric_port *other_lid; /* the port is told of it; NULL: none */
-	int swept;                     /* the last one's result */
+	uint32_t sweep_mlid; /* where the SA goes on */
+	bool new_partitions; /* the SA's groups are to follow it */
+	int swept;           /* the last one's result */
 };
 
 /* Adds the requests to the table; @s is filled in as far as ->ports. */

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # ibv_asyncwatch tells what happens to the port of its HCA: the link fails and returns, the switch
-# dies and is revived, the subnet manager gives another LID, moves, or wants it to register anew.
+# dies and is revived, the subnet manager gives another LID, moves, or wants it to register anew; a sweep
+# takes a LID from it that another port has.
 
 . "${0%/*}/lib.sh"
 
@@ -24,6 +25,12 @@ umbel sm event lid-change h2:1
 wait_said h2 '  event_type IBV_EVENT_LID_CHANGE (11), port 1$'
 umbel sm event client-reregister h2:1
 wait_said h2 '  event_type IBV_EVENT_CLIENT_REREGISTER (17), port 1$'
+# a program gives h2 the LID of h1, and the next sweep another one
+lid=$(umbel exec h1 -- ibstat | sed -n 's/.*Base lid: //p')
+umbel exec h2 -- ibportstate -D 0 1 lid "$lid" > /dev/null
+wait_said h2 '  event_type IBV_EVENT_LID_CHANGE (11), port 1$' 2
+umbel link down h3:1
+wait_said h2 '  event_type IBV_EVENT_LID_CHANGE (11), port 1$' 3
 umbel sm event sm-change
 for h in 1 2; do
 	wait_said h$h '  event_type IBV_EVENT_SM_CHANGE (13), port 1$'
