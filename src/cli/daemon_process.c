@@ -28,8 +28,7 @@ enum {
 	TOPOLOGY_FD = 5,
 	PARTITIONS_FD = 6,
 	LAST_FD = PARTITIONS_FD,
-	START_MS = 20000,
-	START_IPOIB_MS = 120000, /* with an interface for each host */
+	START_MS = 120000, /* with an interface for each host, or routing=dfsssp for 27,648 */
 	STOP_MS = 5000,
 };
 
@@ -223,12 +222,6 @@ static _Noreturn void become_daemon(const struct cli_daemon_process_start *how,
 	give_up(READY_FD, exe);
 }
 
-/* How long a start may take. */
-static int start_ms(const struct cli_fabric_options *fabric)
-{
-	return fabric->own_networks ? START_IPOIB_MS : START_MS;
-}
-
 /*
  * Waits until the daemon serves: 0. 1 if interrupted; else -errno. In @said is what the daemon has
  * written, if anything: notes, or why it does not serve.
@@ -244,7 +237,7 @@ static int wait_ready(int ready_fd, const struct cli_daemon_process_start *how, 
 	ssize_t n;
 
 	for (;;) {
-		n = poll(fds, ARRAY_SIZE(fds), start_ms(how->fabric));
+		n = poll(fds, ARRAY_SIZE(fds), START_MS);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -279,8 +272,7 @@ static void report_failure(const struct cli_fabric_options *fabric, int ret, con
 	if (*error) {
 		base_log("%s", error);
 	} else if (ret == -ETIMEDOUT) {
-		base_log("the daemon of fabric '%s' did not start in %d s", name,
-		         start_ms(fabric) / 1000);
+		base_log("the daemon of fabric '%s' did not start in %d s", name, START_MS / 1000);
 	} else {
 		base_log("the daemon of fabric '%s' failed to start:", name);
 		cli_daemon_process_print_log(name);
