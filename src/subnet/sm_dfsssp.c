@@ -10,6 +10,9 @@
  * does, cannot see that the ways from there are full.) Who was first has chosen without knowing the
  * rest, so all LIDs choose once more. Loads are those of the cables that are plugged in at hosts:
  * when a host's link goes down, no path to another one moves.
+ *
+ * It takes seconds on large fabrics, so it is done in slices. All that is chosen is kept here, LID
+ * by LID, and written when lanes are known to suffice: until then packets go by the old routes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,16 +30,35 @@ struct way {
 	uint32_t to;
 };
 
+enum dfsssp_phase {
+	DFSSSP_DONE,
+	DFSSSP_RANK,   /* sm_updn.c ranks the switches, for sm_lanes.c */
+	DFSSSP_CLEAR,  /* an attempt begins */
+	DFSSSP_CHOOSE, /* paths, in several rounds */
+	DFSSSP_LANES,  /* lanes */
+	DFSSSP_MAPS,   /* writes the maps of lanes, which do no harm to the old paths, */
+	DFSSSP_WRITE,  /* and the tables */
+};
+
 struct sm_dfsssp {
 	struct sm_routes *r;
 	struct sm_lanes *lanes;
-	bool routed;        /* the tables are ours, and were complete */
-	uint64_t penalty;   /* of a turn that does not suit lane 0; 0: no matter */
+	bool routed; /* the tables are ours, and complete */
+	enum dfsssp_phase phase;
+	unsigned attempt, round;
+	unsigned next;       /* switch of the phase, */
+	uint32_t next_lid;   /* the LID that has its turn, by its number, */
+	unsigned next_from;  /* and where paths to it come from */
+	uint64_t penalty;    /* of a turn that does not suit lane 0; 0: no matter */
+	uint64_t mean;       /* load of a link after the first attempt */
+	uint16_t *lid;       /* all, switch by switch: its own, its HCAs' */
+	uint32_t *first_lid; /* by switch: their numbers */
+	uint8_t **rows;     /* by switch: its LIDs, as they are numbered: by switch: the port out */
 	uint64_t *load;     /* by link: paths from hosts */
 	uint64_t *cost;     /* by switch: of its path to the present LID */
 	uint64_t *paths;    /* by switch: from hosts, that come through it to the present LID */
 	uint32_t *hosts;    /* by switch: HCA ports that are plugged in */
-	uint32_t *choice;   /* by switch: 1 + the index of the link; 0: none */
+	uint32_t *choice;   /* by switch: 1 + the index of the link */
 	struct way *way;    /* those of a switch follow each other, the nearest switches first */
 	uint32_t *near;     /* the switches that reach the present root, the nearest first */
 	uint32_t *way_ends; /* by place in near: where its ways end */
@@ -59,9 +81,12 @@ int sm_dfsssp_new(struct sm_dfsssp **out, struct sm_routes *r)
 	d->choice = calloc(n, sizeof(*d->choice));
 	d->way = calloc(n_links, sizeof(*d->way));
 	d->near = calloc(n, sizeof(*d->near));
+	d->lid = calloc(IB_LID_MCAST_FIRST, sizeof(*d->lid));
+	d->first_lid = calloc(n, sizeof(*d->first_lid));
+	d->rows = calloc(n, sizeof(*d->rows));
 	d->way_ends = calloc(n, sizeof(*d->way_ends));
 	if (!d->load || !d->cost || !d->paths || !d->hosts || !d->choice || !d->way || !d->near ||
-	    !d->way_ends || sm_lanes_new(&d->lanes, r)) {
+	    !d->way_ends || !d->lid || !d->first_lid || !d->rows || sm_lanes_new(&d->lanes, r)) {
 		sm_dfsssp_free(d);
 		return -ENOMEM;
 	}
@@ -75,8 +100,17 @@ int sm_dfsssp_new(struct sm_dfsssp **out, struct sm_routes *r)
 	return 0;
 }
 
+static void forget_rows(struct sm_dfsssp *d)
+{
+	for (unsigned i = 0; d->rows && i < d->r->net->n; i++) {
+		free(d->rows[i]);
+		d->rows[i] = NULL;
+	}
+}
+
 void sm_dfsssp_free(struct sm_dfsssp *d)
 {
+	forget_rows(d);
 	if (d->lanes)
 		sm_lanes_free(d->lanes);
 	free(d->load);
@@ -86,13 +120,16 @@ void sm_dfsssp_free(struct sm_dfsssp *d)
 	free(d->choice);
 	free(d->way);
 	free(d->near);
+	free(d->lid);
+	free(d->first_lid);
+	free(d->rows);
 	free(d->way_ends);
 	free(d);
 }
 
 int sm_dfsssp_lane(const struct sm_dfsssp *d, unsigned at, uint16_t lid)
 {
-	return d->routed ? sm_lanes_of(d->lanes, at, lid) : -1;
+	return sm_lanes_of(d->lanes, at, lid);
 }
 
 /* ---- one root ---- */
@@ -165,8 +202,7 @@ static void choose(struct sm_dfsssp *d)
 	}
 }
 
-/* Adds the paths of hosts by the ways that were chosen to the loads, or takes them away: none that
- * are not there. */
+/* Adds the paths of hosts by the ways that were chosen to the loads, or takes them away. */
 static void count(struct sm_dfsssp *d, bool add)
 {
 	const struct sm_net *net = d->r->net;
@@ -175,14 +211,10 @@ static void count(struct sm_dfsssp *d, bool add)
 		d->paths[d->near[i]] = d->hosts[d->near[i]];
 	d->paths[d->r->root] = 0;
 	for (unsigned i = d->n_near; i-- > 0;) {
-		unsigned at = d->near[i];
-		uint64_t n = d->paths[at], *load;
+		unsigned at = d->near[i], link = d->choice[at] - 1;
 
-		if (!d->choice[at])
-			continue;
-		load = &d->load[d->choice[at] - 1];
-		*load = add ? *load + n : *load - (n < *load ? n : *load);
-		d->paths[net->link[d->choice[at] - 1].to] += n;
+		d->load[link] += add ? d->paths[at] : -d->paths[at];
+		d->paths[net->link[link].to] += d->paths[at];
 	}
 }
 
@@ -197,85 +229,226 @@ static void note_turns(struct sm_dfsssp *d)
 	}
 }
 
-/* The ways that the tables have for the LID, from the round before. Who else writes to them may
- * have left none. */
-static void recall(struct sm_dfsssp *d, uint16_t lid)
+/* ---- one LID ---- */
+
+static uint32_t count_lids(const struct sm_dfsssp *d, unsigned root)
+{
+	return d->first_lid[root + 1] - d->first_lid[root];
+}
+
+/* The row of a LID of switch @root, by its number among them: 0 is the switch's own. */
+static uint8_t *row_of(const struct sm_dfsssp *d, unsigned root, uint32_t number)
+{
+	return &d->rows[root][(size_t)number * d->r->net->n];
+}
+
+/* The ways that the LID has from the round before. */
+static void recall(struct sm_dfsssp *d, const uint8_t *row)
 {
 	const struct sm_routes *r = d->r;
 
-	for (unsigned i = 0; i < d->n_near; i++) {
-		unsigned at = d->near[i];
-		const struct sm_link *l = sm_link_of(r, at, fabric_lft_get(r->net->sw[at], lid));
-		bool leads = l && l->up && r->hops[l->to] + 1 == r->hops[at];
-
-		d->choice[at] = leads ? (uint32_t)(l - r->net->link) + 1 : 0;
-	}
+	for (unsigned i = 0; i < d->n_near; i++)
+		d->choice[d->near[i]] = r->load.link[r->load.first[d->near[i]] + row[d->near[i]]];
 }
 
-static int write_ways(struct sm_dfsssp *d, uint16_t lid)
+/* No path leads from those that are not near, and none to another switch from the root. */
+static void keep(const struct sm_dfsssp *d, uint8_t *row)
 {
 	const struct sm_net *net = d->r->net;
-	int ret = 0;
 
-	for (unsigned i = 0; i < d->n_near && !ret; i++) {
-		unsigned at = d->near[i];
-
-		ret = sm_routes_write(d->r, at, lid, net->link[d->choice[at] - 1].port);
-	}
-	return ret;
+	memset(row, FABRIC_LFT_NONE, net->n);
+	for (unsigned i = 0; i < d->n_near; i++)
+		row[d->near[i]] = net->link[d->choice[d->near[i]] - 1].port;
 }
 
-static int route_lid(struct sm_dfsssp *d, uint16_t lid, unsigned round)
+/* Nobody's messages to a switch itself count, so it chooses only once. */
+static void route_root(struct sm_dfsssp *d, uint8_t *row)
 {
-	if (round) {
-		recall(d, lid);
+	if (d->round)
+		return;
+	choose(d);
+	keep(d, row);
+}
+
+static void route_lid(struct sm_dfsssp *d, uint8_t *row)
+{
+	if (d->round) {
+		recall(d, row);
 		count(d, false);
 	}
 	choose(d);
 	if (d->penalty)
 		note_turns(d);
 	count(d, true);
-	return write_ways(d, lid);
+	keep(d, row);
 }
 
-/* Those that no path leads from. */
-static int clear_far(struct sm_dfsssp *d, uint16_t lid)
+/* ---- phases ---- */
+
+static void spend(uint32_t *budget, uint32_t cost)
+{
+	*budget -= cost < *budget ? cost : *budget;
+}
+
+static void begin_phase(struct sm_dfsssp *d, enum dfsssp_phase phase)
+{
+	d->phase = phase;
+	d->next = d->next_lid = d->next_from = 0;
+}
+
+static int begin_attempt(struct sm_dfsssp *d, uint32_t *budget)
+{
+	const struct sm_net *net = d->r->net;
+
+	memset(d->load, 0, net->first[net->n] * sizeof(*d->load));
+	d->round = 0;
+	spend(budget, 8 * net->first[net->n]);
+	begin_phase(d, DFSSSP_CHOOSE);
+	return sm_lanes_clear(d->lanes);
+}
+
+/* Turns to the next switch. 0 or -ENOMEM. */
+static int turn_to_next(struct sm_dfsssp *d, uint32_t *budget)
+{
+	const struct sm_net *net = d->r->net;
+
+	turn_to(d, d->next);
+	list_ways(d);
+	spend(budget, 4 * net->n + net->first[net->n]);
+	if (!d->rows[d->next])
+		d->rows[d->next] = malloc((size_t)count_lids(d, d->next) * net->n);
+	return d->rows[d->next] ? 0 : -ENOMEM;
+}
+
+/* The next LID chooses its paths. Those of a switch follow each other, its own comes last. */
+static int choose_next(struct sm_dfsssp *d, uint32_t *budget)
+{
+	const struct sm_net *net = d->r->net;
+	int ret = d->next_lid ? 0 : turn_to_next(d, budget);
+
+	if (ret)
+		return ret;
+	if (++d->next_lid < count_lids(d, d->next)) {
+		route_lid(d, row_of(d, d->next, d->next_lid));
+		spend(budget, 4 * net->n + net->first[net->n] / 4 + sm_lanes_spend(d->lanes));
+		return 0;
+	}
+	route_root(d, row_of(d, d->next, 0));
+	d->next_lid = 0;
+	d->next++;
+	return 0;
+}
+
+/* All choose, in rounds. */
+static int choose_paths(struct sm_dfsssp *d, uint32_t *budget)
+{
+	if (d->next < d->r->net->n)
+		return choose_next(d, budget);
+	d->next = 0;
+	if (++d->round < ROUNDS)
+		return 0;
+	begin_phase(d, DFSSSP_LANES);
+	return sm_lanes_begin(d->lanes);
+}
+
+/* Whether paths from the switch to the present LID need a lane: without hosts it sends to hosts
+ * alone. */
+static bool needs_lane(const struct sm_dfsssp *d, unsigned from)
+{
+	return from != d->next && (count_lids(d, from) > 1 || d->next_lid);
+}
+
+/* Some paths to the next LID get their lanes. */
+static int choose_lanes(struct sm_dfsssp *d, uint32_t *budget)
 {
 	const struct sm_net *net = d->r->net;
 	int ret = 0;
 
-	for (unsigned i = 0; i < net->n && !ret && d->r->hops[d->r->order[i]] == SM_FAR; i++)
-		if (!net->sw[d->r->order[i]]->dead)
-			ret = sm_routes_write(d->r, d->r->order[i], lid, FABRIC_LFT_NONE);
+	if (d->next == net->n) {
+		sm_lanes_begin_write(d->lanes);
+		begin_phase(d, DFSSSP_MAPS);
+		return 0;
+	}
+	while (d->next_from < net->n && *budget && !ret) {
+		unsigned from = d->next_from++;
+
+		if (needs_lane(d, from))
+			ret = sm_lanes_assign(d->lanes, from,
+			                      d->lid[d->first_lid[d->next] + d->next_lid],
+			                      row_of(d, d->next, d->next_lid));
+		spend(budget, 24 + sm_lanes_spend(d->lanes));
+	}
+	if (d->next_from < net->n)
+		return ret;
+	d->next_from = 0;
+	if (++d->next_lid < count_lids(d, d->next))
+		return ret;
+	d->next_lid = 0;
+	d->next++;
 	return ret;
 }
 
-/* Nobody's messages to the switch itself count. */
-static int route_root(struct sm_dfsssp *d, uint16_t lid)
+static int write_maps(struct sm_dfsssp *d, uint32_t *budget)
 {
-	int ret = clear_far(d, lid);
+	int ret;
 
-	choose(d);
-	if (!ret)
-		ret = write_ways(d, lid);
-	return ret;
+	if (!sm_lanes_write(d->lanes, budget, &ret) || ret)
+		return ret;
+	sm_lanes_tell(d->lanes, true);
+	begin_phase(d, DFSSSP_WRITE);
+	return 0;
 }
 
-static int route_towards(struct sm_dfsssp *d, unsigned root, unsigned round)
+/* Writes the entries of one switch for the LIDs of @root. */
+static int write_entries(struct sm_dfsssp *d, unsigned at, unsigned root)
 {
-	struct sm_routes *r = d->r;
+	const uint16_t *lid = &d->lid[d->first_lid[root]];
 	int ret = 0;
 
-	turn_to(d, root);
-	list_ways(d);
-	if (!round && !r->net->sw[root]->dead)
-		ret = sm_routes_home(r, root);
-	for (unsigned i = 0; i < r->n_lids && !ret; i++) {
-		ret = round ? 0 : clear_far(d, r->lid[i].lid);
-		if (!ret)
-			ret = route_lid(d, r->lid[i].lid, round);
+	for (uint32_t i = 0; i < count_lids(d, root) && !ret; i++)
+		ret = sm_routes_write(d->r, at, lid[i], row_of(d, root, i)[at]);
+	return ret;
+}
+
+/* Writes the routes of all switches to the next one and its HCAs. */
+static int write_tables(struct sm_dfsssp *d, uint32_t *budget)
+{
+	const struct sm_net *net = d->r->net;
+	unsigned root = d->next++;
+	int ret = 0;
+
+	if (root == net->n) {
+		d->phase = DFSSSP_DONE;
+		return 0;
 	}
-	return ret || round ? ret : route_root(d, r->net->lid[root]);
+	sm_routes_list_lids(d->r, root);
+	for (unsigned at = 0; at < net->n && !ret; at++)
+		if (!net->sw[at]->dead)
+			ret = at == root ? sm_routes_home(d->r, at) : write_entries(d, at, root);
+	free(d->rows[root]);
+	d->rows[root] = NULL;
+	spend(budget, net->n * (d->r->n_lids + 2));
+	return ret;
+}
+
+static int go_on(struct sm_dfsssp *d, uint32_t *budget)
+{
+	switch (d->phase) {
+	case DFSSSP_RANK:
+		if (sm_updn_step(d->r->updn, budget))
+			begin_phase(d, DFSSSP_CLEAR);
+		return 0;
+	case DFSSSP_CLEAR:
+		return begin_attempt(d, budget);
+	case DFSSSP_CHOOSE:
+		return choose_paths(d, budget);
+	case DFSSSP_LANES:
+		return choose_lanes(d, budget);
+	case DFSSSP_MAPS:
+		return write_maps(d, budget);
+	default:
+		return write_tables(d, budget);
+	}
 }
 
 /* ---- all ---- */
@@ -294,17 +467,35 @@ static int route_homes(struct sm_dfsssp *d)
 	return ret;
 }
 
-/* Routes all LIDs. 0; -ENOSPC: lanes are too few; -ENOMEM. */
-static int route_all(struct sm_dfsssp *d)
+static void list_lids(struct sm_dfsssp *d)
 {
 	const struct sm_net *net = d->r->net;
-	int ret = sm_lanes_clear(d->lanes);
+	uint32_t n = 0;
 
-	memset(d->load, 0, net->first[net->n] * sizeof(*d->load));
-	for (unsigned round = 0; round < ROUNDS; round++)
-		for (unsigned i = 0; i < net->n && !ret; i++)
-			ret = route_towards(d, i, round);
-	return ret ? ret : sm_lanes_assign(d->lanes);
+	for (unsigned i = 0; i < net->n; i++) {
+		d->first_lid[i] = n;
+		d->lid[n++] = net->lid[i];
+		sm_routes_list_lids(d->r, i);
+		for (unsigned k = 0; k < d->r->n_lids; k++)
+			d->lid[n++] = d->r->lid[k].lid;
+	}
+	d->first_lid[net->n] = n;
+}
+
+int sm_dfsssp_begin(struct sm_dfsssp *d)
+{
+	const struct sm_net *net = d->r->net;
+
+	d->phase = DFSSSP_DONE;
+	forget_rows(d); /* of a sweep that was given up */
+	if (d->routed && net->little_changed && !net->n_down)
+		return route_homes(d);
+	d->routed = false;
+	d->penalty = d->attempt = 0;
+	list_lids(d);
+	sm_updn_begin(d->r->updn);
+	begin_phase(d, DFSSSP_RANK);
+	return 0;
 }
 
 /* The load of a link between switches that is up. */
@@ -320,37 +511,48 @@ static uint64_t mean_load(const struct sm_dfsssp *d)
 	return n ? sum / n : 0;
 }
 
-bool sm_dfsssp_route(struct sm_dfsssp *d, int *ret)
+/* Lanes have turned out to be too few. False: there is nothing more to try. */
+static bool try_again(struct sm_dfsssp *d)
 {
-	/* once lanes have turned out to be too few: how much load it is worth to spare lane 0 a
-	 * turn that does not suit it, in units of a link's mean load */
+	/* how much load it is worth to spare lane 0 a turn that does not suit it, in units of a
+	 * link's mean load */
 	static const double worth[] = { 0.25, 1, 4, 16, 64 };
-	struct sm_net *net = d->r->net;
-	uint64_t mean;
 
+	if (!d->attempt)
+		d->mean = mean_load(d);
+	if (d->attempt == ARRAY_SIZE(worth))
+		return false;
+	d->penalty = (uint64_t)((double)d->mean * worth[d->attempt++]) + 1;
+	begin_phase(d, DFSSSP_CLEAR);
+	return true;
+}
+
+/* All is written; or it cannot be. */
+static void finish(struct sm_dfsssp *d, int ret)
+{
+	d->phase = DFSSSP_DONE;
+	d->routed = !ret;
+	forget_rows(d);
+	if (ret)
+		sm_lanes_tell(d->lanes, false);
+	if (ret == -ENOSPC)
+		base_log_warning(sm,
+		                 "dfsssp routing: %u lanes are too few to be free of deadlock; the "
+		                 "fabric is "
+		                 "routed as with updn",
+		                 d->r->net->f->settings.routing_lanes);
+}
+
+bool sm_dfsssp_step(struct sm_dfsssp *d, uint32_t *budget, int *ret)
+{
 	*ret = 0;
-	if (d->routed && net->little_changed && !net->n_down) {
-		*ret = route_homes(d);
-		return true;
+	while (d->phase != DFSSSP_DONE && *budget && !*ret) {
+		*ret = go_on(d, budget);
+		if (*ret == -ENOSPC && try_again(d))
+			*ret = 0;
 	}
-	d->routed = false;
-	d->penalty = 0;
-	*ret = route_all(d);
-	mean = mean_load(d);
-	for (unsigned i = 0; i < ARRAY_SIZE(worth) && *ret == -ENOSPC; i++) {
-		d->penalty = (uint64_t)((double)mean * worth[i]) + 1;
-		*ret = route_all(d);
-	}
-	if (!*ret)
-		*ret = sm_lanes_write(d->lanes);
-	d->routed = !*ret;
-	if (*ret != -ENOSPC)
-		return true;
-	*ret = 0;
-	base_log_warning(
-	        sm,
-	        "dfsssp routing: %u lanes are too few to be free of deadlock; the fabric is "
-	        "routed as with updn",
-	        net->f->settings.routing_lanes);
-	return false;
+	if (d->phase != DFSSSP_DONE && !*ret)
+		return false;
+	finish(d, *ret);
+	return true;
 }

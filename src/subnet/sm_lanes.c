@@ -3,7 +3,7 @@
  * Lanes that make paths free of deadlock. A packet that waits for a buffer behind one link holds
  * one behind the link before: the links of a lane, and who waits for whom, are its channel
  * dependency graph. If no lane's graph has a circle, packets cannot wait for each other in one
- * (Dally and Seitz). Called by sm_dfsssp.c when the tables are written.
+ * (Dally and Seitz). Called by sm_dfsssp.c when all paths are chosen.
  *
  * Each path, from a switch to a LID, gets the first lane that it fits in. Each graph has a
  * topological order, which is repaired when a dependency does not fit in (Pearce and Kelly, 2006);
@@ -35,8 +35,11 @@ struct sm_lanes {
 	uint32_t *initial;         /* by link: its first place */
 	uint8_t **lane;            /* by LID: by switch; NULL: all have lane 0 */
 	unsigned n_lanes;          /* in use */
-	uint16_t *lid;             /* that paths lead to, switch by switch: its own, its HCAs' */
-	uint32_t *first_lid;       /* by switch */
+	uint8_t **told;            /* the same of the paths that are in the tables */
+	unsigned n_told;           /* 0: nobody knows */
+	const uint8_t *row;        /* the out ports for the LID whose paths get their lanes */
+	uint32_t work;             /* links that were listed, to be spent by who slices */
+	unsigned node;             /* where sm_lanes_write() goes on */
 	/* scratch */
 	uint32_t *stack, *ahead, *behind, *places;
 	uint32_t n_stack, n_ahead, n_behind;
@@ -81,13 +84,14 @@ int sm_lanes_new(struct sm_lanes **out, struct sm_routes *r)
 	l->reverse = calloc(n_links, sizeof(*l->reverse));
 	l->initial = calloc(n_links, sizeof(*l->initial));
 	l->lane = calloc(IB_LID_MCAST_FIRST, sizeof(*l->lane));
+	l->told = calloc(IB_LID_MCAST_FIRST, sizeof(*l->told));
 	l->stack = calloc(n_links, sizeof(*l->stack));
 	l->ahead = calloc(n_links, sizeof(*l->ahead));
 	l->behind = calloc(n_links, sizeof(*l->behind));
 	l->places = calloc(n_links, sizeof(*l->places));
 	l->seen = calloc(n_links, sizeof(*l->seen));
-	if (!l->base || !l->reverse || !l->initial || !l->lane || !l->stack || !l->ahead ||
-	    !l->behind || !l->places || !l->seen) {
+	if (!l->base || !l->reverse || !l->initial || !l->lane || !l->told || !l->stack ||
+	    !l->ahead || !l->behind || !l->places || !l->seen) {
 		sm_lanes_free(l);
 		return -ENOMEM;
 	}
@@ -96,18 +100,18 @@ int sm_lanes_new(struct sm_lanes **out, struct sm_routes *r)
 	return 0;
 }
 
-static void forget_lanes(struct sm_lanes *l)
+static void forget_lanes(uint8_t **lane)
 {
-	for (unsigned i = 0; l->lane && i < IB_LID_MCAST_FIRST; i++) {
-		free(l->lane[i]);
-		l->lane[i] = NULL;
+	for (unsigned i = 0; lane && i < IB_LID_MCAST_FIRST; i++) {
+		free(lane[i]);
+		lane[i] = NULL;
 	}
-	l->n_lanes = 0;
 }
 
 void sm_lanes_free(struct sm_lanes *l)
 {
-	forget_lanes(l);
+	forget_lanes(l->lane);
+	forget_lanes(l->told);
 	for (unsigned i = 0; i < SM_LANES; i++)
 		free(l->place[i]);
 	free(l->base);
@@ -116,8 +120,7 @@ void sm_lanes_free(struct sm_lanes *l)
 	free(l->present);
 	free(l->closes);
 	free(l->lane);
-	free(l->lid);
-	free(l->first_lid);
+	free(l->told);
 	free(l->stack);
 	free(l->ahead);
 	free(l->behind);
@@ -129,9 +132,21 @@ void sm_lanes_free(struct sm_lanes *l)
 
 int sm_lanes_of(const struct sm_lanes *l, unsigned at, uint16_t lid)
 {
-	if (l->n_lanes < 2 || lid >= IB_LID_MCAST_FIRST)
+	if (l->n_told < 2 || lid >= IB_LID_MCAST_FIRST)
 		return -1;
-	return l->lane[lid] ? l->lane[lid][at] : 0;
+	return l->told[lid] ? l->told[lid][at] : 0;
+}
+
+void sm_lanes_tell(struct sm_lanes *l, bool known)
+{
+	uint8_t **lane = l->lane;
+
+	forget_lanes(l->told);
+	l->n_told = known ? l->n_lanes : 0;
+	if (!known)
+		return;
+	l->lane = l->told;
+	l->told = lane;
 }
 
 /* ---- one graph ---- */
@@ -226,6 +241,7 @@ static void reorder(struct sm_lanes *l, unsigned lane)
 
 static void forget_lists(struct sm_lanes *l)
 {
+	l->work += 24 * (l->n_ahead + l->n_behind); /* they are sorted, and their links looked at */
 	while (l->n_stack)
 		l->seen[l->stack[--l->n_stack]] = false;
 	for (uint32_t i = 0; i < l->n_ahead; i++)
@@ -292,26 +308,27 @@ static int try_dependency(struct sm_lanes *l, unsigned lane, const struct depend
 	return -EDEADLK;
 }
 
-/* The link by which switch @at sends @lid; SM_NOBODY: by none to another switch. */
-static uint32_t next_link(const struct sm_routes *r, unsigned at, uint16_t lid)
+/* The link by which switch @at sends to the LID; SM_NOBODY: by none to another switch. */
+static uint32_t next_link(const struct sm_lanes *l, unsigned at)
 {
-	unsigned port = fabric_lft_get(r->net->sw[at], lid);
+	const struct sm_routes *r = l->r;
+	unsigned port = l->row[at];
 
 	if (port > r->net->sw[at]->n_ports)
 		return SM_NOBODY;
 	return r->load.link[r->load.first[at] + port] - 1;
 }
 
-/* The path from switch @at to a LID. As try_dependency(). */
-static int try_path(struct sm_lanes *l, unsigned lane, unsigned at, uint16_t lid)
+/* The path from switch @at to the LID. As try_dependency(). */
+static int try_path(struct sm_lanes *l, unsigned lane, unsigned at)
 {
-	uint32_t link = next_link(l->r, at, lid), next;
+	uint32_t link = next_link(l, at), next;
 	int ret = 0;
 
 	for (; link != SM_NOBODY && !ret; link = next) {
 		struct dependency d;
 
-		next = next_link(l->r, l->r->net->link[link].to, lid);
+		next = next_link(l, l->r->net->link[link].to);
 		if (next == SM_NOBODY)
 			break;
 		d = dependency(l, link, next);
@@ -322,46 +339,14 @@ static int try_path(struct sm_lanes *l, unsigned lane, unsigned at, uint16_t lid
 
 /* ---- all ---- */
 
-static bool has_hosts(const struct sm_lanes *l, unsigned at)
-{
-	return l->first_lid[at + 1] - l->first_lid[at] > 1;
-}
-
-/* Lists the LIDs. */
-static int list_lids(struct sm_lanes *l)
-{
-	struct sm_routes *r = l->r;
-	uint32_t n = 0;
-
-	free(l->lid);
-	free(l->first_lid);
-	l->lid = calloc(IB_LID_MCAST_FIRST, sizeof(*l->lid));
-	l->first_lid = calloc((size_t)r->net->n + 1, sizeof(*l->first_lid));
-	if (!l->lid || !l->first_lid)
-		return -ENOMEM;
-	for (unsigned i = 0; i < r->net->n; i++) {
-		l->first_lid[i] = n;
-		l->lid[n++] = r->net->lid[i];
-		sm_routes_list_lids(r, i);
-		for (unsigned k = 0; k < r->n_lids; k++)
-			l->lid[n++] = r->lid[k].lid;
-	}
-	l->first_lid[r->net->n] = n;
-	return 0;
-}
-
 /* The order of up/down paths: up, from the lowest switches, and then down. */
 static int list_initial(struct sm_lanes *l)
 {
 	const struct sm_net *net = l->r->net;
-	uint32_t *sorted = calloc((size_t)net->n + 1, sizeof(*sorted)), n = 0, budget;
+	uint32_t *sorted = calloc((size_t)net->n + 1, sizeof(*sorted)), n = 0;
 
 	if (!sorted)
 		return -ENOMEM;
-	sm_updn_begin(l->r->updn);
-	do
-		budget = UINT32_MAX;
-	while (!sm_updn_step(l->r->updn, &budget));
 	for (unsigned i = 0; i < net->n; i++)
 		sorted[sm_updn_place(l->r->updn, i)] = i;
 	for (unsigned pass = 0; pass < 2; pass++)
@@ -415,7 +400,7 @@ static int assign_path(struct sm_lanes *l, unsigned at, uint16_t lid)
 		int ret = use_lane(l, lane);
 
 		if (!ret)
-			ret = try_path(l, lane, at, lid);
+			ret = try_path(l, lane, at);
 		if (ret == -EDEADLK) {
 			take_back(l, lane);
 			continue;
@@ -424,18 +409,6 @@ static int assign_path(struct sm_lanes *l, unsigned at, uint16_t lid)
 		return ret ? ret : set_lane(l, lane, at, lid);
 	}
 	return -ENOSPC;
-}
-
-/* The paths from all switches to the LIDs at @to; those without hosts send to hosts alone. */
-static int assign_root(struct sm_lanes *l, unsigned to)
-{
-	int ret = 0;
-
-	for (uint32_t i = l->first_lid[to]; i < l->first_lid[to + 1]; i++)
-		for (unsigned at = 0; at < l->r->net->n && !ret; at++)
-			if (at != to && (has_hosts(l, at) || i > l->first_lid[to]))
-				ret = assign_path(l, at, l->lid[i]);
-	return ret;
 }
 
 /* Empties the graphs. Fresh pages cost nothing where no path comes. */
@@ -447,7 +420,8 @@ static int clear_graphs(struct sm_lanes *l)
 	free(l->closes);
 	l->present = calloc(n + 1, sizeof(*l->present));
 	l->closes = calloc(n + 1, sizeof(*l->closes));
-	forget_lanes(l);
+	forget_lanes(l->lane);
+	l->n_lanes = 0;
 	return l->present && l->closes ? 0 : -ENOMEM;
 }
 
@@ -461,18 +435,26 @@ int sm_lanes_clear(struct sm_lanes *l)
 }
 
 /* All begin with the order that lane 0 has come to while paths were chosen. */
-int sm_lanes_assign(struct sm_lanes *l)
+int sm_lanes_begin(struct sm_lanes *l)
 {
 	int ret = clear_graphs(l);
 
 	memcpy(l->initial, l->place[0], l->r->net->first[l->r->net->n] * sizeof(*l->initial));
-	if (!ret)
-		ret = list_lids(l);
-	for (unsigned i = 0; i < l->r->net->n && !ret; i++)
-		ret = assign_root(l, i);
-	if (!ret)
-		base_log_debug(sm, "paths need %u lanes", l->n_lanes);
 	return ret;
+}
+
+int sm_lanes_assign(struct sm_lanes *l, unsigned at, uint16_t lid, const uint8_t *row)
+{
+	l->row = row;
+	return assign_path(l, at, lid);
+}
+
+uint32_t sm_lanes_spend(struct sm_lanes *l)
+{
+	uint32_t work = l->work;
+
+	l->work = 0;
+	return work;
 }
 
 /* ---- while paths are chosen ---- */
@@ -512,14 +494,29 @@ static int write_port(const struct sm_lanes *l, struct fabric_port *p)
 	return ret;
 }
 
-int sm_lanes_write(const struct sm_lanes *l)
+/* Writes the ports of a node. How many entries that were, about. */
+static uint32_t write_node(const struct sm_lanes *l, const struct fabric_node *node, int *ret)
+{
+	for (unsigned k = 1; k <= node->n_ports && !*ret; k++)
+		if (node->port[k].peer)
+			*ret = write_port(l, &node->port[k]);
+	return node->n_ports * (node->type == FABRIC_SWITCH ? node->n_ports : 1);
+}
+
+void sm_lanes_begin_write(struct sm_lanes *l)
+{
+	l->node = 0;
+}
+
+bool sm_lanes_write(struct sm_lanes *l, uint32_t *budget, int *ret)
 {
 	const struct fabric *f = l->r->net->f;
-	int ret = 0;
 
-	for (unsigned i = 0; i < f->n_nodes && l->n_lanes > 1; i++)
-		for (unsigned k = 1; k <= f->node[i]->n_ports && !ret; k++)
-			if (f->node[i]->port[k].peer)
-				ret = write_port(l, &f->node[i]->port[k]);
-	return ret;
+	*ret = 0;
+	while (l->n_lanes > 1 && l->node < f->n_nodes && *budget && !*ret) {
+		uint32_t cost = 4 * write_node(l, f->node[l->node++], ret);
+
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	return l->n_lanes < 2 || l->node == f->n_nodes || *ret;
 }

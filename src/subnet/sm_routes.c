@@ -544,9 +544,11 @@ int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_M
 		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_FTREE;
 		return ret;
 	}
-	if (r->dfsssp && sm_dfsssp_route(r->dfsssp, &ret))
+	if (r->dfsssp) {
+		ret = sm_dfsssp_begin(r->dfsssp);
+		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_DFSSSP;
 		return ret;
-	r->fresh |= r->dfsssp != NULL; /* its paths are not to be kept */
+	}
 	if (!r->net->little_changed || r->updn || !r->has_all_rows) {
 		begin_all(r);
 		return 0;
@@ -607,11 +609,26 @@ static bool next_roots(struct sm_routes *r, uint32_t *budget, int *ret)
 	return r->next == r->net->n;
 }
 
+/* True: dfsssp has ended. If it cannot be, up/down routing has begun. */
+static bool next_dfsssp(struct sm_routes *r, uint32_t *budget, int *ret)
+{
+	if (!sm_dfsssp_step(r->dfsssp, budget, ret))
+		return false;
+	if (*ret != -ENOSPC)
+		return true;
+	*ret = 0;
+	r->fresh = true; /* the paths in the tables are not to be kept */
+	begin_all(r);
+	return false;
+}
+
 /* Goes on with the phase. True: it is done. */
 static bool go_on(struct sm_routes *r, uint32_t *budget, int *ret)
 {
 	if (r->phase == SM_ROUTES_FTREE)
 		return sm_ftree_step(r->ftree, budget, ret);
+	if (r->phase == SM_ROUTES_DFSSSP)
+		return next_dfsssp(r, budget, ret);
 	if (r->phase == SM_ROUTES_RANK)
 		return sm_updn_step(r->updn, budget);
 	return next_roots(r, budget, ret);

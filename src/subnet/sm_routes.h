@@ -57,6 +57,7 @@ struct sm_table {
 enum sm_routes_phase {
 	SM_ROUTES_DONE,
 	SM_ROUTES_FTREE,  /* sm_ftree.c */
+	SM_ROUTES_DFSSSP, /* sm_dfsssp.c */
 	SM_ROUTES_RANK,   /* sm_updn.c ranks the switches */
 	SM_ROUTES_COUNT,  /* counts the loads by the present paths */
 	SM_ROUTES_ALL,    /* chooses all paths */
@@ -250,9 +251,12 @@ bool sm_ftree_step(struct sm_ftree *t, uint32_t *budget, int *ret);
 int sm_dfsssp_new(struct sm_dfsssp **d, struct sm_routes *r);
 void sm_dfsssp_free(struct sm_dfsssp *d);
 
-/* Writes all tables and chooses lanes. False: lanes are too few, and the tables are of no use.
- * *@ret: 0 or -errno. */
-bool sm_dfsssp_route(struct sm_dfsssp *d, int *ret);
+/* Begins to choose paths and lanes, and then to write them. 0 or -errno. */
+int sm_dfsssp_begin(struct sm_dfsssp *d);
+
+/* A step, as sm_routes_step(). True: all is written, or it has failed: *@ret is 0; -ENOSPC: lanes
+ * are too few, and nothing was written; -ENOMEM. */
+bool sm_dfsssp_step(struct sm_dfsssp *d, uint32_t *budget, int *ret);
 
 /* As sm_routes_lane(). */
 int sm_dfsssp_lane(const struct sm_dfsssp *d, unsigned at, uint16_t lid);
@@ -267,7 +271,7 @@ struct sm_lanes;
 int sm_lanes_new(struct sm_lanes **l, struct sm_routes *r);
 void sm_lanes_free(struct sm_lanes *l);
 
-/* Forgets all paths. 0 or -ENOMEM. */
+/* Forgets all paths that were chosen. The switches have been ranked. 0 or -ENOMEM. */
 int sm_lanes_clear(struct sm_lanes *l);
 
 /* While paths are chosen: whether a path that goes by @link and then by @next, both between
@@ -275,11 +279,24 @@ int sm_lanes_clear(struct sm_lanes *l);
 bool sm_lanes_suits(const struct sm_lanes *l, unsigned link, unsigned next);
 void sm_lanes_note(struct sm_lanes *l, unsigned link, unsigned next);
 
-/* Chooses the lanes of all paths in the tables. 0; -ENOSPC: there are too few; -ENOMEM. */
-int sm_lanes_assign(struct sm_lanes *l);
+/*
+ * Once all are chosen: begins to choose lanes, 0 or -ENOMEM; and chooses that of the path from
+ * switch @at to a LID, for which @row has the out ports of all switches. 0; -ENOSPC: there are too
+ * few; -ENOMEM.
+ */
+int sm_lanes_begin(struct sm_lanes *l);
+int sm_lanes_assign(struct sm_lanes *l, unsigned at, uint16_t lid, const uint8_t *row);
 
-/* Has the ports give each service level its lane. 0 or -ENOMEM. */
-int sm_lanes_write(const struct sm_lanes *l);
+/* How much work the last calls were, about, in table entries. */
+uint32_t sm_lanes_spend(struct sm_lanes *l);
+
+/* Has the ports give each service level its lane, in steps as sm_routes_step(). True: all do, or
+ * *@ret is -ENOMEM. */
+void sm_lanes_begin_write(struct sm_lanes *l);
+bool sm_lanes_write(struct sm_lanes *l, uint32_t *budget, int *ret);
+
+/* From now on sm_lanes_of() tells the lanes that were chosen last; or none. */
+void sm_lanes_tell(struct sm_lanes *l, bool known);
 
 /* The lane of paths from switch @at to a LID; -1: any will do, as one is enough for all paths. */
 int sm_lanes_of(const struct sm_lanes *l, unsigned at, uint16_t lid);
