@@ -9,7 +9,7 @@
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/cq.h"
-#include "shm/key.h"
+#include "shm/connection.h"
 
 /* A queue that nothing can be done for must not keep us. */
 #define MOST_ROUNDS 16
@@ -354,27 +354,13 @@ static bool wait_for_users(struct hca_process *p, const uint32_t *users)
 	return true;
 }
 
-/* The users of what stood behind @key, which is gone: nobody else can become one who finds it. */
-static void read_users(const struct hca_process *p, uint32_t key, uint32_t *users)
-{
-	struct shm_key *k = shm_key_at(&p->region, p->mrs.keys_off, key);
-
-	base_fence_behind_seq_cst(); /* the key is gone before the look; pairs with shm_key_join()
-	                              */
-	for (unsigned i = 0; i < SHM_KEY_USERS; i++)
-		users[i] = k ? atomic_load_explicit(&k->users[i], memory_order_seq_cst) : 0;
-}
-
-void hca_connections_wait(struct hca_process *p, uint32_t key, bool polls)
+void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS], bool polls)
 {
 	/* without peers the lock is kept, as keys may be about to be opened; no poll wants it */
 	const bool has_peers = p->mrs.keys_off;
-	uint32_t users[SHM_KEY_USERS];
 
-	if (has_peers) {
-		read_users(p, key, users);
+	if (has_peers)
 		pthread_mutex_unlock(&p->mrs.lock);
-	}
 	if (polls)
 		hca_cqs_wait(p);
 	if (!has_peers)

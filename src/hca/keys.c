@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -41,15 +42,14 @@ int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *re
 	return 0;
 }
 
-void hca_keys_remove(struct hca_process *p, uint32_t key)
+void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY_USERS])
 {
 	struct shm_key *k = p->mrs.keys_off ? shm_key_at(&p->region, p->mrs.keys_off, key) : NULL;
 
 	if (k)
-		/* seq_cst: before the look who still uses it (hca_connections_wait()); also if a
-		 * peer has just invalidated it */
-		atomic_compare_exchange_strong_explicit(&k->key, &key, 0, memory_order_seq_cst,
-		                                        memory_order_seq_cst);
+		shm_key_remove(k, key, users);
+	else
+		memset(users, 0, SHM_KEY_USERS * sizeof(*users));
 }
 
 /*

@@ -10,6 +10,7 @@
 #define HCA_KEYS_H
 
 #include "hca/process.h"
+#include "shm/connection.h"
 
 struct shm_reach;
 
@@ -20,7 +21,8 @@ int hca_keys_open(struct hca_process *p);
 /* Publishes @key, if keys are published. 0 or -ENOMEM. */
 int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *reach);
 
-/* Nobody finds @key any more. */
-void hca_keys_remove(struct hca_process *p, uint32_t key);
+/* Nobody finds @key any more; @users: the queue pairs that may have (shm_key_join()), for
+ * hca_connections_wait(). */
+void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY_USERS]);
 
 #endif

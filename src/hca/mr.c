@@ -209,8 +209,10 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
  * meanwhile. */
 static void unpublish_key(struct hca_process *p, struct hca_mr *mr)
 {
-	hca_keys_remove(p, mr->mr.lkey);
-	hca_connections_wait(p, mr->mr.lkey, true);
+	uint32_t users[SHM_KEY_USERS];
+
+	hca_keys_remove(p, mr->mr.lkey, users);
+	hca_connections_wait(p, users, true);
 	end_adoption(p, mr);
 }
 

@@ -57,15 +57,15 @@ struct ibv_mw *hca_mw_alloc(struct ibv_pd *pd, enum ibv_mw_type type, int *error
  * meanwhile. */
 static void unbind(struct hca_process *p, struct hca_mw *mw, bool wait)
 {
-	uint32_t key = mw->key;
+	uint32_t key = mw->key, users[SHM_KEY_USERS];
 	struct hca_mr *mr = key ? hca_mr_find(&p->mrs, mw->mr) : NULL;
 
 	if (!key)
 		return;
 	mw->key = 0;
-	hca_keys_remove(p, key);
+	hca_keys_remove(p, key, users);
 	if (wait)
-		hca_connections_wait(p, key, false);
+		hca_connections_wait(p, users, false);
 	if (mr) /* it is there still: regions that have windows stay */
 		mr->windows--;
 }

@@ -70,7 +70,7 @@ static inline uint32_t shm_key_join(struct shm_key *k, uint32_t user)
 	uint32_t serial = atomic_load_explicit(&k->serial, memory_order_acquire);
 
 	for (unsigned i = 0; i < SHM_KEY_USERS; i++) {
-		/* seq_cst: before the look at the key; pairs with hca_connections_wait() */
+		/* seq_cst: before the look at the key; pairs with shm_key_remove() */
 		uint32_t was = atomic_load_explicit(&k->users[i], memory_order_seq_cst);
 
 		if (!was && atomic_compare_exchange_strong_explicit(&k->users[i], &was, user,
@@ -104,6 +104,18 @@ static inline void shm_key_write(struct shm_key *k, uint32_t key, uint32_t seria
 	atomic_store_explicit(&k->qpn, reach->qpn, memory_order_relaxed);
 	/* release: pairs with the acquire in shm_key_read() */
 	atomic_store_explicit(&k->key, key, memory_order_release);
+}
+
+/* Nobody finds @key at @k any more; @users: who may have found it. It may be gone already. */
+static inline void shm_key_remove(struct shm_key *k, uint32_t key, uint32_t users[SHM_KEY_USERS])
+{
+	/* seq_cst: before the look at the users, and at who is at work (hca_connections_wait());
+	 * also if a peer has just invalidated it */
+	atomic_compare_exchange_strong_explicit(&k->key, &key, 0, memory_order_seq_cst,
+	                                        memory_order_seq_cst);
+	base_fence_behind_seq_cst(); /* pairs with shm_key_join() */
+	for (unsigned i = 0; i < SHM_KEY_USERS; i++)
+		users[i] = atomic_load_explicit(&k->users[i], memory_order_seq_cst);
 }
 
 /* *@at: the address of @length bytes that @reach calls @addr. False: they are not all there. */

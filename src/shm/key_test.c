@@ -3,6 +3,7 @@
  * Keys: who uses one is known to its owner, until there are more than it can say; what is written
  * there next has no users.
  */
+#define _GNU_SOURCE
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,11 +11,12 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
 
+#include "base/util.h"
 #include "shm/key.h"
 
-#define KEY    0x1234u
-#define ROUNDS 20000
+#define KEY 0x1234u
 
 static const struct shm_reach reach = { .iova = 4096, .length = 100, .start = 8192 };
 
@@ -73,11 +75,56 @@ static void a_new_key_has_no_users(void **state)
 
 /* ---- the owner takes the key away while a user comes ---- */
 
+#define ROUNDS    20000 /* unless they take longer than BUDGET_NS */
+#define BUDGET_NS 1000000000ull
+#define OVER      UINT32_MAX
+#define USER      5
+
+/* In what order the user's steps (join, look) and the owner's (remove) come: of CYCLE rounds in one
+ * of each that is certain, in the others as it happens. */
+#define CYCLE 16
+enum order { USER_FIRST, USER_ON_BOTH_SIDES, ANY };
+
 struct race {
 	struct shm_key k;
-	_Atomic uint32_t round, answered;
+	_Atomic uint32_t round, joined, removed, looked; /* the rounds in which that was last */
 	_Atomic bool found;
 };
+
+static enum order order_of(uint32_t round)
+{
+	return round % CYCLE < ANY ? (enum order)(round % CYCLE) : ANY;
+}
+
+static void wait_for(const _Atomic uint32_t *last, uint32_t round)
+{
+	while (atomic_load((_Atomic uint32_t *)last) != round)
+		sched_yield();
+}
+
+/* Has the calling thread run on the processor number @n of those that it may run on, modulo how
+ * many they are: two threads that yield would stay on one. */
+static void run_on(int n)
+{
+	cpu_set_t all, one;
+	int cpu = -1;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	for (n %= CPU_COUNT(&all); n >= 0; n -= !!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+static uint32_t next_round(const struct race *r, uint32_t last)
+{
+	uint32_t round;
+
+	while ((round = atomic_load(&r->round)) == last)
+		sched_yield();
+	return round;
+}
 
 /* A peer that has known the key for long. */
 static void *join_and_look(void *arg)
@@ -85,44 +132,73 @@ static void *join_and_look(void *arg)
 	struct race *r = arg;
 	struct shm_reach out;
 
-	for (uint32_t i = 1; i <= ROUNDS; i++) {
-		while (atomic_load(&r->round) != i)
-			;
-		shm_key_join(&r->k, 5);
+	run_on(1);
+	for (uint32_t i = 0; (i = next_round(r, i)) != OVER; atomic_store(&r->looked, i)) {
+		shm_key_join(&r->k, USER);
+		atomic_store(&r->joined, i);
+		if (order_of(i) == USER_ON_BOTH_SIDES)
+			wait_for(&r->removed, i);
 		atomic_store(&r->found, shm_key_read_at(&r->k, KEY, &out));
-		atomic_store(&r->answered, i);
 	}
 	return NULL;
 }
 
+/* Whether the user has found the key. */
+static bool play(struct race *r, uint32_t round)
+{
+	const enum order order = order_of(round);
+	uint32_t users[SHM_KEY_USERS];
+
+	shm_key_write(&r->k, KEY, round, &reach);
+	atomic_store(&r->round, round);
+	if (order == USER_FIRST)
+		wait_for(&r->looked, round);
+	if (order == USER_ON_BOTH_SIDES)
+		wait_for(&r->joined, round);
+	for (volatile unsigned wait = round * 7 % 1024; wait && order == ANY; wait--)
+		;
+	shm_key_remove(&r->k, KEY, users);
+	atomic_store(&r->removed, round);
+	wait_for(&r->looked, round);
+	if (order == USER_ON_BOTH_SIDES || atomic_load(&r->found))
+		assert_int_equal(users[0], USER);
+	if (order != ANY)
+		assert_int_equal(atomic_load(&r->found), order == USER_FIRST);
+	return atomic_load(&r->found);
+}
+
 static void who_finds_a_key_is_seen_when_it_goes(void **state)
 {
-	struct race r = { 0 };
-	unsigned not_found = 0;
+	const uint64_t end_ns = base_now_ns() + BUDGET_NS;
+	static struct race r; /* should this fail, the thread runs on */
+	uint32_t round = 0, n_found = 0;
 	pthread_t thread;
 
 	(void)state;
 	assert_int_equal(pthread_create(&thread, NULL, join_and_look, &r), 0);
-	for (uint32_t i = 1; i <= ROUNDS; i++) {
-		uint32_t seen;
-
-		shm_key_write(&r.k, KEY, i, &reach);
-		atomic_store(&r.round, i);
-		for (volatile unsigned wait = i % 64; wait; wait--)
-			;
-		/* hca_keys_remove() and read_users() */
-		atomic_store_explicit(&r.k.key, 0, memory_order_seq_cst);
-		base_fence_behind_seq_cst();
-		seen = user(&r.k, 0);
-		while (atomic_load(&r.answered) != i)
-			;
-		if (atomic_load(&r.found))
-			assert_int_equal(seen, 5);
-		else
-			not_found++;
-	}
+	run_on(0);
+	do
+		n_found += play(&r, ++round);
+	while (round < CYCLE || (round < ROUNDS && base_now_ns() < end_ns));
+	atomic_store(&r.round, OVER);
 	pthread_join(thread, NULL);
-	print_message("%u of %u keys went first\n", not_found, ROUNDS);
+	print_message("in %u of %u rounds the key was found\n", n_found, round);
+}
+
+static void a_key_that_is_gone_already_has_users(void **state)
+{
+	struct shm_key k = { 0 };
+	uint32_t users[SHM_KEY_USERS];
+
+	(void)state;
+	shm_key_write(&k, KEY, 1, &reach);
+	shm_key_join(&k, 11);
+	shm_key_join(&k, 12);
+	atomic_store(&k.key, 0); /* a peer has invalidated it */
+	shm_key_remove(&k, KEY, users);
+	assert_int_equal(users[0], 11);
+	assert_int_equal(users[1], 12);
+	assert_int_equal(users[2], 0);
 }
 
 int main(void)
@@ -131,6 +207,7 @@ int main(void)
 		cmocka_unit_test(a_user_counts_once),
 		cmocka_unit_test(one_more_than_there_is_room_for_stands_for_all),
 		cmocka_unit_test(a_new_key_has_no_users),
+		cmocka_unit_test(a_key_that_is_gone_already_has_users),
 		cmocka_unit_test(who_finds_a_key_is_seen_when_it_goes),
 	};
 
