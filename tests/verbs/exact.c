@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -66,10 +67,12 @@ static void *post_lists(void *arg)
 			ibv_wr_set_ud_addr(ex, p->ah, p->qpn, LAB_QKEY);
 			ibv_wr_set_inline_data(ex, &p->tag, sizeof(p->tag));
 		}
-		if (!ibv_wr_complete(ex))
+		if (!ibv_wr_complete(ex)) {
 			i++;
-		else
+		} else {
 			p->failed++; /* the queue is full */
+			sched_yield();
+		}
 	}
 	return NULL;
 }
@@ -231,8 +234,10 @@ static void *poll_all(void *arg)
 	struct ibv_poll_cq_attr attr = { 0 };
 
 	while (atomic_load(p->left)) {
-		if (ibv_start_poll(p->cq, &attr))
+		if (ibv_start_poll(p->cq, &attr)) {
+			sched_yield();
 			continue;
+		}
 		do {
 			uint64_t id = p->cq->wr_id;
 
