@@ -274,7 +274,7 @@ static int keep(struct cm_outbox *box, const struct daemon_datagram *g)
 	struct message *m;
 
 	if (box->n_waiting >= MAX_WAITING ||
-	    (box->n_waiting && bytes > MAX_BYTES - box->bytes_waiting))
+	    (box->n_waiting && box->bytes_waiting + bytes > MAX_BYTES))
 		return -ENOBUFS;
 	m = malloc(sizeof(*m) + bytes);
 	if (!m) {

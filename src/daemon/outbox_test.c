@@ -19,6 +19,7 @@
 
 #define BYTES   300000 /* more than there may be messages */
 #define MESSAGE 65536  /* bytes: the budget is over soon */
+#define LARGE   ((size_t)64 << 20)
 
 struct lab {
 	struct daemon_loop loop;
@@ -126,6 +127,21 @@ static void who_does_not_read_gets_bytes_alone(void **state)
 	assert_int_equal(receive(l, &first), MESSAGE);
 }
 
+static void a_message_beyond_the_budget_is_the_last_one(void **state)
+{
+	struct lab *l = *state;
+	const struct daemon_datagram large = {
+		.data = l->message, .bytes = 1, .beside = calloc(1, LARGE), .beside_bytes = LARGE
+	};
+
+	assert_non_null(large.beside);
+	while (!daemon_outbox_waiting(l->box))
+		daemon_outbox_ring(l->box, 0);
+	assert_int_equal(daemon_outbox_send_datagram(l->box, &large), 0);
+	assert_int_equal(daemon_outbox_send(l->box, l->message, 1), -ENOBUFS);
+	free((void *)large.beside);
+}
+
 static void nothing_waits_for_who_is_gone(void **state)
 {
 	struct lab *l = *state;
@@ -166,6 +182,7 @@ int main(void)
 		TEST(bytes_are_never_lost),
 		TEST(a_byte_has_its_place_among_messages),
 		TEST(who_does_not_read_gets_bytes_alone),
+		TEST(a_message_beyond_the_budget_is_the_last_one),
 		TEST(nothing_waits_for_who_is_gone),
 		TEST(nothing_waits_for_who_reads_no_more),
 	};
