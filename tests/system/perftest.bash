@@ -39,6 +39,20 @@ wait_pair()
 	done
 }
 
+# attempt NAME PROGRAM OPTION...: until both have ended. Nonzero: perftest, which measures how fast the
+# processor's clock is, made no sense of a busy machine's, and gave up.
+attempt()
+{
+	local side
+
+	serve "$1" h1 "${@:2}"
+	client "$1" h2 "${@:2}"
+	for side in client server; do
+		wait_until "$side-$1 ends" gone "${pid[$side-$1]}"
+	done
+	! says "client-$1" "Can't produce a report" && ! says "server-$1" "Can't produce a report"
+}
+
 # run_connected PROGRAM_AND_OPTIONS...: runs each, of a connected transport, on h1 and h2.
 run_connected()
 {
@@ -47,9 +61,7 @@ run_connected()
 	for program; do
 		i=$((i + 1))
 		# shellcheck disable=SC2086
-		serve "$i" h1 $program
-		# shellcheck disable=SC2086
-		client "$i" h2 $program
+		wait_until "perftest believes the clock" attempt "$i" $program
 		for side in client server; do
 			wait_ended "$side-$i" 0
 			expect_said "$side-$i" ' local address: LID 0x' ' remote address: LID 0x'
