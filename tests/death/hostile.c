@@ -185,6 +185,16 @@ static struct held read_held(void)
 	return held;
 }
 
+static long channels_held(void)
+{
+	struct held h = read_held();
+
+	for (size_t i = 0; i < HELD; i++)
+		if (!strcmp(held_names[i], "channels"))
+			return h.n[i];
+	return -1;
+}
+
 static double now(void)
 {
 	return (double)base_now_ns() / 1e9;
@@ -467,16 +477,13 @@ static int call_behind(int sock, uint32_t ahead, uint32_t ahead_serial)
 static void what_is_behind_a_request_that_fails_is_not_served(void **state)
 {
 	int sock = greeted(CONTROL_ROLE_VERBS, NULL), cli = greeted(CONTROL_ROLE_CLI, NULL);
-	const struct held before = read_held();
-	struct held after;
 
 	(void)state;
 	assert_int_equal(call_behind(sock, CONTROL_DESTROY_QP, 0), -EINVAL);
 	assert_int_equal(call_behind(sock, CONTROL_CM_GET_EVENT, 0), -EBADF);
 	assert_int_equal(call_behind(sock, CONTROL_DESTROY_QP, 76), -EPROTO); /* it would wait */
 	assert_int_equal(call_behind(cli, CONTROL_STOP, 0), -EPROTO);
-	after = read_held();
-	assert_memory_equal(&before, &after, sizeof(before));
+	assert_int_equal(channels_held(), 0);
 	close(sock);
 	close(cli);
 }
