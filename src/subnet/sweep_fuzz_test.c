@@ -246,18 +246,19 @@ static void assert_flows_follow(struct lab *l)
 /* In slices, between which up to @n things happen. Sometimes it is given up, and begun anew. */
 static void sweep(struct lab *l, unsigned n)
 {
+	unsigned anew = below(l, 64); /* after so many slices; 32 or more: not at all */
 	struct sm *sm = l->e->sm;
 	uint32_t budget;
 
 	sm_sweep_begin(sm);
-	for (;;) {
+	for (unsigned i = 0;; i++) {
 		budget = 1 + below(l, 1u << below(l, 12));
 		if (sm_sweep_step(sm, &budget))
 			break;
 		l->n_slices++;
 		change(l, below(l, n + 1));
 		assert_flows_follow(l);
-		if (fuzz_chance(&l->fuzz, 1))
+		if (i == anew && i < 32)
 			sm_sweep_begin(sm);
 	}
 	assert_int_equal(sm_sweep_result(sm), 0);
