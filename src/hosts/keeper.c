@@ -125,7 +125,7 @@ static void make_alone(struct maker *m)
 static int make_namespaces(const struct hosts_plan *plan, const struct hosts_site *site,
                            struct hosts_namespaces *ns, char why[static WHY_BYTES])
 {
-	static struct maker maker[MAKERS];
+	struct maker maker[MAKERS];
 	unsigned n = 0, wanted = plan->n_hosts < MAKERS ? plan->n_hosts : MAKERS;
 	atomic_uint next = 0;
 	int ret = 0;
