@@ -7,6 +7,7 @@
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SHORT     8
 #define LONG      (1 << 20)
@@ -64,6 +65,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%d ranks, not 2\n", ranks);
 		MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
 	}
+	memset(buffer, rank + 1, sizeof(buffer)); /* else all of it is the page of zeros */
 	/* turn 0 is not printed: buffers and connections are used for the first time */
 	for (int turn = 0; turn <= TURNS; turn++) {
 		double latency = one_way(rank), each = long_ones(rank);
