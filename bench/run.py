@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 from driver import goals, plots, report  # noqa: E402
 from driver.lab import Failed, Lab  # noqa: E402
 from driver.parts import PARTS  # noqa: E402
+from driver.progress import Progress  # noqa: E402
 from driver.stats import Samples  # noqa: E402
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -51,20 +52,6 @@ class Load:
         spent = [b - a for a, b in zip(self.begin, processor_times())]
         return {"busy": sum(self.busy) / max(1, len(self.busy)),
                 "stolen": spent[2] / max(1, sum(spent)), "average": os.getloadavg()}
-
-
-class Progress:
-    """One line on the terminal that is written anew; nothing elsewhere."""
-
-    def __init__(self):
-        self.shown = sys.stderr.isatty()
-
-    def say(self, text):
-        if self.shown:
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-    def end(self):
-        self.say("")
 
 
 class Run:
