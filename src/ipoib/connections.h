@@ -51,7 +51,7 @@ struct ipoib_connection {
 	struct rdma_cm_id *id; /* NULL: there is none, it has failed */
 	struct ibv_qp *qp;     /* likewise */
 	struct ipoib_address peer;
-	uint16_t lid;  /* the peer's, if it has asked */
+	uint16_t lid;  /* the peer's */
 	bool incoming; /* the peer has asked */
 	enum ipoib_connection_state state;
 	unsigned mtu;            /* the largest packet that the peer receives */

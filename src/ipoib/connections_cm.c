@@ -118,6 +118,7 @@ static int send_request(struct ipoib_connection *c)
 		ret = move(c, IBV_QPS_INIT);
 	if (ret)
 		return ret;
+	c->lid = be16toh(c->id->route.path_rec->dlid);
 	param = offer_of(c, data);
 	return rdma_connect(c->id, &param) ? -errno : 0;
 }

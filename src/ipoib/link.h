@@ -78,13 +78,14 @@ void ipoib_link_flush(struct ipoib_link *link);
 
 /* ---- receiving ---- */
 
-/* A packet with its header, until ipoib_link_repost(). */
+/* A packet with its header, until ipoib_link_repost(). Or one of a connection (interface.h). */
 struct ipoib_received {
 	uint8_t *data;
 	uint32_t bytes;
 	const uint8_t *grh; /* NULL: it had none */
 	uint32_t qpn;       /* the sender's */
 	uint16_t lid;
+	const struct ipoib_address *peer; /* the connection's; NULL: there is none */
 };
 
 /* At most IPOIB_POLL_MAX of them; returns how many. -errno: the queue is no more. */

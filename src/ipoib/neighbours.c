@@ -216,23 +216,22 @@ static void send_held(struct ipoib_neighbour *n)
 void ipoib_neighbours_learn(struct ipoib_neighbours *t, const struct ipoib_news *news)
 {
 	struct ipoib_neighbour *n = ipoib_neighbours_find(t, &news->ip);
-	bool is_new = !n, same;
+	bool known = n && n->state != IPOIB_INCOMPLETE, same;
 
-	if (is_new && news->create)
+	if (!n && news->create)
 		n = add(t, &news->ip, false);
 	if (!n)
 		return;
-	same = !is_new && n->state != IPOIB_INCOMPLETE &&
-	       ipoib_address_equal(&n->address, &news->address);
+	same = known && ipoib_address_equal(&n->address, &news->address);
 	/* RFC 4861, section 7.2.5: another address, which may not replace ours, casts doubt on it
 	 */
-	if (!is_new && !same && n->state != IPOIB_INCOMPLETE && !news->override) {
-		if (n->state == IPOIB_REACHABLE)
+	if (known && !(news->certain && (same || news->override))) {
+		if (!same && n->state == IPOIB_REACHABLE)
 			enter(n, IPOIB_STALE, FORGET_STALE);
 		return;
 	}
 	n->address = news->address;
-	if (news->answer)
+	if (news->answer && news->certain)
 		enter(n, IPOIB_REACHABLE, REACHABLE);
 	else if (!same)
 		enter(n, IPOIB_STALE, FORGET_STALE);

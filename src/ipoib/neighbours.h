@@ -84,12 +84,13 @@ const struct ipoib_address *ipoib_neighbours_use(struct ipoib_neighbours *t,
 
 /*
  * Somebody has said that @ip is at @address. @answer: because we asked, so it is there now.
- * @override: what we know may be replaced. @create: make an entry if there is none.
+ * @override: what we know may be replaced. @create: make an entry if there is none. @certain: it
+ * was sent from @address; else anybody may have said it, and of what we know it changes nothing.
  */
 struct ipoib_news {
 	struct ib_gid ip;
 	struct ipoib_address address;
-	bool answer, override, create;
+	bool answer, override, create, certain;
 };
 void ipoib_neighbours_learn(struct ipoib_neighbours *t, const struct ipoib_news *news);
 

@@ -98,8 +98,10 @@ static void learn(struct fixture *f, const char *text, uint32_t qpn, struct ipoi
 	ipoib_neighbours_learn(&f->table, &news);
 }
 
-static const struct ipoib_news answer = { .answer = true, .override = true };
-static const struct ipoib_news question = { .override = true, .create = true };
+static const struct ipoib_news answer = { .answer = true, .override = true, .certain = true };
+static const struct ipoib_news question = { .override = true, .create = true, .certain = true };
+static const struct ipoib_news uncertain_answer = { .answer = true, .override = true };
+static const struct ipoib_news uncertain_question = { .override = true, .create = true };
 
 static enum ipoib_neighbour_state state_of(struct fixture *f, const char *text)
 {
@@ -221,7 +223,7 @@ static void nobody_is_learnt_of_unless_asked_to(void **state)
 
 static void another_address_without_override_is_only_a_doubt(void **state)
 {
-	static const struct ipoib_news weak = { .answer = true };
+	static const struct ipoib_news weak = { .answer = true, .certain = true };
 	struct fixture *f = *state;
 
 	use(f, "2001:db8::2");
@@ -231,6 +233,53 @@ static void another_address_without_override_is_only_a_doubt(void **state)
 	assert_int_equal(use(f, "2001:db8::2")->qpn, 7);
 	learn(f, "2001:db8::2", 8, answer);
 	assert_int_equal(use(f, "2001:db8::2")->qpn, 8);
+}
+
+static void what_is_uncertain_replaces_nothing_but_has_it_asked_for(void **state)
+{
+	const struct ipoib_news *const uncertain[] = { &uncertain_answer, &uncertain_question };
+	struct fixture *f = *state;
+
+	use(f, "192.0.2.2");
+	for (unsigned i = 0; i < ARRAY_SIZE(uncertain); i++) {
+		learn(f, "192.0.2.2", 7, answer);
+		learn(f, "192.0.2.2", 8, *uncertain[i]);
+		assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_STALE);
+		assert_int_equal(use(f, "192.0.2.2")->qpn, 7);
+		pass(f, 5);
+		assert_int_equal(f->asked_by_unicast, i + 1);
+		/* more of it does not put off the end of the probe */
+		learn(f, "192.0.2.2", 8, *uncertain[i]);
+		assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_PROBE);
+	}
+	pass(f, 3);
+	assert_false(knows(f, "192.0.2.2"));
+}
+
+static void what_is_uncertain_confirms_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	use(f, "192.0.2.2");
+	learn(f, "192.0.2.2", 7, answer);
+	pass(f, 31);
+	learn(f, "192.0.2.2", 7, uncertain_answer);
+	assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_STALE);
+}
+
+static void what_is_uncertain_is_better_than_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	use(f, "192.0.2.2");
+	learn(f, "192.0.2.2", 7, uncertain_answer);
+	assert_int_equal(f->sent_to, 7);
+	assert_int_equal(state_of(f, "192.0.2.2"), IPOIB_STALE);
+	learn(f, "192.0.2.3", 9, uncertain_question);
+	assert_int_equal(use(f, "192.0.2.3")->qpn, 9);
+	/* what is certain replaces it */
+	learn(f, "192.0.2.2", 8, answer);
+	assert_int_equal(use(f, "192.0.2.2")->qpn, 8);
 }
 
 static void the_same_address_again_refreshes_nothing_unless_it_answers(void **state)
@@ -288,6 +337,9 @@ int main(void)
 		TEST(what_is_not_used_is_forgotten_without_a_question),
 		TEST(nobody_is_learnt_of_unless_asked_to),
 		TEST(another_address_without_override_is_only_a_doubt),
+		TEST(what_is_uncertain_replaces_nothing_but_has_it_asked_for),
+		TEST(what_is_uncertain_confirms_nothing),
+		TEST(what_is_uncertain_is_better_than_nothing),
 		TEST(the_same_address_again_refreshes_nothing_unless_it_answers),
 		TEST(a_flood_displaces_nobody_that_we_talk_to),
 		TEST(a_full_table_of_ours_loses_the_one_used_longest_ago),

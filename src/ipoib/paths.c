@@ -179,10 +179,14 @@ void ipoib_paths_doubt(struct ipoib_paths *t, const struct ib_gid *gid)
 	doubt(t, path);
 }
 
-bool ipoib_paths_agree(const struct ipoib_paths *t, const struct ib_gid *gid, uint16_t lid)
+enum ipoib_path_match ipoib_paths_match(const struct ipoib_paths *t, const struct ib_gid *gid,
+                                        uint16_t lid)
 {
 	uint16_t lmc_mask = (uint16_t)((1u << t->port->lmc) - 1);
 	const struct ipoib_path *path = find(t, gid);
 
-	return !path || !path->ah || (path->lid & ~lmc_mask) == (lid & ~lmc_mask);
+	if (!path || !path->ah)
+		return IPOIB_PATH_UNKNOWN;
+	return (path->lid & ~lmc_mask) == (lid & ~lmc_mask) ? IPOIB_PATH_MATCHES
+	                                                    : IPOIB_PATH_DIFFERS;
 }

@@ -58,8 +58,13 @@ struct ibv_ah *ipoib_paths_use(struct ipoib_paths *t, const struct ib_gid *gid, 
 /* The path may be wrong: asks again when it is used. NULL: all. */
 void ipoib_paths_doubt(struct ipoib_paths *t, const struct ib_gid *gid);
 
-/* Whether a packet of @gid, which came from @lid, came by the path that we know; also if we know
- * none. */
-bool ipoib_paths_agree(const struct ipoib_paths *t, const struct ib_gid *gid, uint16_t lid);
+/* Whether the path that we know to @gid leads to @lid. */
+enum ipoib_path_match {
+	IPOIB_PATH_UNKNOWN,
+	IPOIB_PATH_MATCHES,
+	IPOIB_PATH_DIFFERS,
+};
+enum ipoib_path_match ipoib_paths_match(const struct ipoib_paths *t, const struct ib_gid *gid,
+                                        uint16_t lid);
 
 #endif

@@ -23,30 +23,42 @@ void ipoib_deliver(void *arg, const struct virtio_net_hdr *vnet, const struct io
 
 /* ---- who has which address ---- */
 
-/*
- * The HCA writes the GRH, so it says from which port a packet is. What a sender says of itself has
- * to agree. Then, if it does not come by the path that we know, the path is out of date. Without a
- * GRH the path has to agree.
- */
-static bool is_spoofed(struct ipoib_interface *i, const struct ipoib_received *r,
-                       const struct ipoib_solicitation *s)
-{
-	const struct ib_gid *gid = &s->address.gid;
-	bool agrees;
+/* Whether a packet is from the interface that it names. */
+enum origin {
+	ORIGIN_FALSE,
+	ORIGIN_POSSIBLE, /* nothing tells */
+	ORIGIN_CERTAIN,
+};
 
-	if (!s->has_address)
-		return false;
-	agrees = ipoib_paths_agree(&i->paths, gid, r->lid);
+/* The port of @gid is somewhere else than we think. */
+static void has_moved(struct ipoib_interface *i, const struct ib_gid *gid)
+{
+	ipoib_paths_doubt(&i->paths, gid);
+	if (i->options->connected)
+		ipoib_connections_doubt(&i->connections, gid);
+}
+
+/*
+ * The HCA writes the GRH, so it says from which port a packet is. Then, if it does not come by the
+ * path that we know, the path is out of date. Without a GRH the path has to agree; whoever has a
+ * connection has named itself by it, and can be nobody else.
+ */
+static enum origin origin_of(struct ipoib_interface *i, const struct ipoib_received *r,
+                             const struct ipoib_address *named)
+{
+	enum ipoib_path_match path = ipoib_paths_match(&i->paths, &named->gid, r->lid);
+
+	if (r->peer && !ipoib_address_equal(r->peer, named))
+		return ORIGIN_FALSE;
+	if (!r->grh && path == IPOIB_PATH_UNKNOWN)
+		return ORIGIN_POSSIBLE;
 	if (!r->grh)
-		return !agrees;
-	if (memcmp(r->grh + GRH_SGID_AT, gid->raw, sizeof(gid->raw)) != 0)
-		return true;
-	if (!agrees) {
-		ipoib_paths_doubt(&i->paths, gid);
-		if (i->options->connected)
-			ipoib_connections_doubt(&i->connections, gid);
-	}
-	return false;
+		return path == IPOIB_PATH_MATCHES ? ORIGIN_CERTAIN : ORIGIN_FALSE;
+	if (memcmp(r->grh + GRH_SGID_AT, named->gid.raw, sizeof(named->gid.raw)) != 0)
+		return ORIGIN_FALSE;
+	if (path == IPOIB_PATH_DIFFERS)
+		has_moved(i, &named->gid);
+	return ORIGIN_CERTAIN;
 }
 
 static bool to_group(const struct ipoib_received *r)
@@ -92,13 +104,15 @@ static void answer(struct ipoib_interface *i, const struct ipoib_solicitation *s
 		ipoib_send_to(i, to, &p);
 }
 
-static void question(struct ipoib_interface *i, const struct ipoib_solicitation *s)
+static void question(struct ipoib_interface *i, const struct ipoib_solicitation *s,
+                     enum origin origin)
 {
 	bool for_us = ipoib_is_ours(i, &s->target);
 	struct ipoib_news news = { .ip = s->source,
 		                   .address = s->address,
 		                   .override = true,
-		                   .create = for_us && ipoib_is_on_link(i, &s->source) };
+		                   .create = for_us && ipoib_is_on_link(i, &s->source),
+		                   .certain = origin == ORIGIN_CERTAIN };
 
 	if (s->has_address && !ib_gid_is_zero(&s->source))
 		ipoib_neighbours_learn(&i->neighbours, &news);
@@ -108,7 +122,7 @@ static void question(struct ipoib_interface *i, const struct ipoib_solicitation 
 }
 
 static void told(struct ipoib_interface *i, const struct ipoib_received *r,
-                 const struct ipoib_solicitation *s)
+                 const struct ipoib_solicitation *s, enum origin origin)
 {
 	const struct ipoib_neighbour *n = ipoib_neighbours_find(&i->neighbours, &s->target);
 	struct ipoib_news news = { .ip = s->target,
@@ -121,15 +135,20 @@ static void told(struct ipoib_interface *i, const struct ipoib_received *r,
 	/* an advertisement that is an answer to our unicast may leave the address out */
 	if (!s->has_address && n->state == IPOIB_INCOMPLETE)
 		return;
-	if (!s->has_address)
+	if (!s->has_address) {
 		news.address = n->address;
+		origin = origin_of(i, r, &n->address);
+	}
+	news.certain = origin == ORIGIN_CERTAIN;
 	ipoib_neighbours_learn(&i->neighbours, &news);
 }
 
 static void resolution(struct ipoib_interface *i, const struct ipoib_received *r,
                        const struct ipoib_solicitation *s)
 {
-	if (is_spoofed(i, r, s)) {
+	enum origin origin = s->has_address ? origin_of(i, r, &s->address) : ORIGIN_POSSIBLE;
+
+	if (origin == ORIGIN_FALSE) {
 		i->counters.spoofed++;
 		return;
 	}
@@ -138,9 +157,9 @@ static void resolution(struct ipoib_interface *i, const struct ipoib_received *r
 		return;
 	}
 	if (s->is_answer)
-		told(i, r, s);
+		told(i, r, s, origin);
 	else
-		question(i, s);
+		question(i, s, origin);
 }
 
 /* ---- packets ---- */
@@ -217,5 +236,6 @@ void ipoib_receive_connected(struct ipoib_interface *i, const struct ipoib_rc_re
 	}
 	packet.qpn = c->peer.qpn;
 	packet.lid = c->lid;
+	packet.peer = &c->peer;
 	receive(i, &packet);
 }

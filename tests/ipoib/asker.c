@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Asks an interface of IPoIB in connected mode for connections (RFC 4755), as no interface does:
- * asker bad|many|garbage GID QPN, the interface's. Or is asked, in place of an interface that has
- * had this GID and queue pair: asker posing GID QPN.
+ * asker bad|many|garbage|claims GID QPN, the interface's. Or is asked, in place of an interface
+ *that has had this GID and queue pair: asker posing GID QPN.
  *
  *	bad      requests that break a rule: each is refused
  *	many     many connections: each is made, and the oldest are ended meanwhile
  *	garbage  on one after the other, messages that are no packets, and one that is too long
- *	posing   accepts twice: with bad private data, which the other end refuses; and as one that
- *	         receives messages of 2004 bytes, of which it takes a few and then none
+ *	claims   says by a connection that 192.0.2.2 and 2001:db8::2 are at a port that nobody has,
+ *and at another queue pair of its own than the one that it has named; then, that 192.0.2.9 is there
+ *where it is itself; then a packet of unknown type. It stays connected. posing   accepts twice:
+ *with bad private data, which the other end refuses; and as one that receives messages of 2004
+ *bytes, of which it takes a few and then none
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -18,6 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "ipoib/claim.h"
 
 #define MANY     400
 #define BYTES    70000
@@ -168,6 +174,48 @@ static void garbage(uint32_t qpn)
 	}
 }
 
+static void send_bytes(struct rdma_cm_id *id, struct ibv_mr *mr, unsigned bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)memory, bytes, mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_SEND,
+		                  .send_flags = IBV_SEND_SIGNALED },
+	                   *failed;
+	struct ibv_wc wc;
+	int n;
+
+	CHECK(!ibv_post_send(id->qp, &wr, &failed));
+	while (!(n = ibv_poll_cq(id->send_cq, 1, &wc)))
+		;
+	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
+static void claims(uint32_t qpn)
+{
+	const struct data data = { htobe32(qpn), htobe32(RC_BYTES) };
+	const union ibv_gid nobody = { .raw = { 0xFE, 0x80, [8] = 0x12, [15] = 0x34 } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 1, 1, 1, 0 } };
+	struct rdma_cm_id *id = resolve();
+	struct ibv_mr *mr = ibv_reg_mr(id->pd, memory, sizeof(memory), 0);
+	uint8_t address[3][CLAIM_ADDRESS_BYTES], *p = (uint8_t *)memory;
+	union ibv_gid gid;
+
+	CHECK(mr && !rdma_create_qp(id, NULL, &init));
+	CHECK(ask(id, 0, &data) == RDMA_CM_EVENT_ESTABLISHED);
+	CHECK(!ibv_query_gid(id->verbs, id->port_num, 0, &gid));
+	put_address(address[0], &nobody, qpn);
+	put_address(address[1], &gid, qpn + 1);
+	put_address(address[2], &gid, qpn);
+	for (unsigned i = 0; i < 2 * CLAIM_KINDS; i++)
+		send_bytes(id, mr, claim(p, i % CLAIM_KINDS, 2, address[i / CLAIM_KINDS]));
+	send_bytes(id, mr, claim(p, CLAIM_ARP_REQUEST, 9, address[2]));
+	memcpy(p, "\x12\x34\0\0\0\0\0", 8);
+	send_bytes(id, mr, 8);
+	printf("has said it\n");
+	pause();
+}
+
 /* The next request. */
 static struct rdma_cm_id *next_request(void)
 {
@@ -240,6 +288,8 @@ int main(int argc, char **argv)
 		many(qpn);
 	else if (!strcmp(argv[1], "posing"))
 		pose(qpn);
+	else if (!strcmp(argv[1], "claims"))
+		claims(qpn);
 	else
 		garbage(qpn);
 	printf("%s: done, %u were ended\n", argv[1], disconnected);

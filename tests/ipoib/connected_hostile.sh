@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # A program on h3 asks h1's interface for connections as no interface does (asker.c): with bad private
-# data, hundreds of times, and to send what is no packet. h1 and h2 talk on by theirs, and h1 keeps
-# few of h3's.
+# data, hundreds of times, to send what is no packet, and to say that h2's addresses are somewhere else.
+# h1 and h2 talk on by theirs, and h1 keeps few of h3's.
 
 . "${0%/*}/lab.sh"
 
@@ -12,6 +12,7 @@ mode=connected
 held_interface h1
 held_interface h2
 
+pings 3 h1 -i 0.01 2001:db8::2
 pings 3 h1 -i 0.01 -M 'do' -s 60000 192.0.2.2
 expect 0 '1 1 2' status h1 "s['n_outgoing'], s['n_incoming'], s['counters']['connections_made']"
 
@@ -45,6 +46,26 @@ ask garbage
 wait_until "they are gone" alone
 [ "$(count short_packets)" -ge 100 ] && [ "$(count unknown_types)" -eq 0 ] ||
 	complain "$(status h1 "s['counters']")"
+
+# ---- it says that h2 is somewhere else; and where another address is, which may be true
+spoofed=$(count spoofed)
+start claims h3 "$programs_dir/ipoib.asker" claims "$(status h1 "s['gid']")" "$(status h1 "s['qpn']")"
+wait_said claims 'has said it'
+unknown_seen()
+{
+	[ "$(count unknown_types)" -eq 1 ]
+}
+wait_until "h1 has got it" unknown_seen
+for address in 192.0.2.2 2001:db8::2; do
+	expect 0 "$(status h2 "s['qpn'], s['gid']")" status h1 \
+		"*[n[k] for n in s['neighbours'] if n['ip'] == '$address' for k in ('qpn', 'gid')]"
+done
+expect 0 $((spoofed + 8)) count spoofed
+expect 0 1 status h1 "sum(n['ip'] == '192.0.2.9' for n in s['neighbours'])"
+
+kill "${pid[claims]}"
+wait_ended claims 143
+wait_until "its connection is gone" alone
 
 # the same connection as ever
 expect 0 connected status h1 "*[n['mode'] for n in s['neighbours'] if n['ip'] == '192.0.2.2']"

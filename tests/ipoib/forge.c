@@ -4,6 +4,9 @@
  * VICTIM-GID SECONDS. A part of them is random; most are nearly right packets of IP, ARP and
  * neighbour discovery. In ARP and advertisements the sender says that it has the addresses
  * 192.0.2.2 and 2001:db8::2, at VICTIM-GID, or that of half the prefix it has all addresses.
+ *
+ * Without SECONDS: one of each kind that says that they are at VICTIM-GID, without a GRH, and then
+ * a packet of unknown type.
  */
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
@@ -12,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "ipoib/claim.h"
 
 #define QKEY  0x0B1B
 #define BATCH 64
@@ -34,12 +39,6 @@ static uint32_t below(uint32_t n)
 	return (uint32_t)(seed >> 33) % n;
 }
 
-static void put16(uint8_t *at, unsigned value)
-{
-	at[0] = (uint8_t)(value >> 8);
-	at[1] = (uint8_t)value;
-}
-
 static void randomize(uint8_t *at, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
@@ -48,59 +47,31 @@ static void randomize(uint8_t *at, unsigned bytes)
 
 /* ---- packets; each function returns the bytes ---- */
 
-/* A link-layer address: of the victim's port, with any queue pair. */
-static void put_address(uint8_t *at, const union ibv_gid *victim)
+/* A link-layer address: of that port, with any queue pair. */
+static void any_address(uint8_t *at, const union ibv_gid *gid)
 {
-	put16(at, below(2));
-	put16(at + 2, below(65536));
-	memcpy(at + 4, victim->raw, 16);
+	put_address(at, gid, below(2) << 16 | below(65536));
 }
 
 static unsigned arp(uint8_t *p, const union ibv_gid *claimed)
 {
-	memcpy(p, "\x08\x06\0\0\0\x20\x08\0\x14\x04\0", 11);
-	p[11] = (uint8_t)(1 + below(2));
-	put_address(p + 12, claimed);
-	memcpy(p + 32, "\xC0\0\x02", 3);
-	p[35] = (uint8_t)(below(2) ? 2 : below(256));
-	put_address(p + 36, claimed);
-	memcpy(p + 56, "\xC0\0\x02\x01", 4);
-	return 60;
-}
+	uint8_t address[CLAIM_ADDRESS_BYTES];
 
-static uint16_t checksum(const uint8_t *ip, unsigned bytes)
-{
-	uint32_t sum = 58 + bytes;
-
-	for (unsigned i = 8; i < 40 + bytes; i += 2)
-		sum += (uint32_t)(ip[i] << 8 | ip[i + 1]);
-	while (sum >> 16)
-		sum = (sum & 0xFFFF) + (sum >> 16);
-	return (uint16_t)~sum;
+	any_address(address, claimed);
+	return claim_arp(p, below(2) ? CLAIM_ARP_REQUEST : CLAIM_ARP_REPLY,
+	                 (uint8_t)(below(2) ? 2 : below(256)), address);
 }
 
 static unsigned advertisement(uint8_t *p, const union ibv_gid *claimed)
 {
-	uint8_t *ip = p + 4, *icmp = ip + 40;
+	uint8_t address[CLAIM_ADDRESS_BYTES];
+	unsigned bytes;
 
-	memset(p, 0, 4 + 40 + 48);
-	put16(p, 0x86DD);
-	ip[0] = 0x60;
-	put16(ip + 4, 48);
-	ip[6] = 58;
-	ip[7] = 255;
-	CHECK(inet_pton(AF_INET6, "2001:db8::2", ip + 8) == 1);
-	CHECK(inet_pton(AF_INET6, "2001:db8::1", ip + 24) == 1);
-	icmp[0] = (uint8_t)(135 + below(2));
-	icmp[4] = 0x60;
-	memcpy(icmp + 8, icmp[0] == 135 ? ip + 24 : ip + 8, 16);
-	icmp[24] = icmp[0] == 135 ? 1 : 2;
-	icmp[25] = 3;
-	put_address(icmp + 28, claimed);
+	any_address(address, claimed);
+	bytes = claim_nd(p, below(2) ? CLAIM_SOLICITATION : CLAIM_ADVERTISEMENT, 2, address);
 	if (!below(4))
-		icmp[25] = (uint8_t)below(256);
-	put16(icmp + 2, checksum(ip, 48));
-	return 4 + 40 + 48;
+		p[4 + 40 + 25] = (uint8_t)below(256);
+	return bytes;
 }
 
 /* IPv4 or IPv6 whose lengths and protocol are anything. */
@@ -158,7 +129,7 @@ struct sender {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	struct ibv_ah *ah[2]; /* with a GRH, and without */
+	struct ibv_ah *ah[2]; /* without a GRH, and with one */
 	uint8_t memory[BATCH][BYTES];
 };
 
@@ -189,13 +160,23 @@ static void start(struct sender *s, uint16_t lid, const union ibv_gid *gid)
 	CHECK((s->ah[1] = ibv_create_ah(s->pd, &ah)));
 }
 
+static void post(struct sender *s, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+	int n;
+
+	CHECK(!ibv_post_send(s->qp, wr, &bad));
+	while (!(n = ibv_poll_cq(s->cq, 1, &wc)))
+		;
+	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
 static void send_batch(struct sender *s, uint32_t qpn, const union ibv_gid *victim,
                        const union ibv_gid *us)
 {
-	struct ibv_send_wr wr[BATCH], *bad;
+	struct ibv_send_wr wr[BATCH];
 	struct ibv_sge sge[BATCH];
-	struct ibv_wc wc;
-	int n;
 
 	for (unsigned i = 0; i < BATCH; i++) {
 		unsigned bytes = make(s->memory[i], victim, us);
@@ -210,10 +191,29 @@ static void send_batch(struct sender *s, uint32_t qpn, const union ibv_gid *vict
 			.wr.ud = { s->ah[below(2)], qpn, QKEY },
 		};
 	}
-	CHECK(!ibv_post_send(s->qp, wr, &bad));
-	while (!(n = ibv_poll_cq(s->cq, 1, &wc)))
-		;
-	CHECK(n == 1 && wc.status == IBV_WC_SUCCESS);
+	post(s, wr);
+}
+
+static void send_claims(struct sender *s, uint32_t qpn, const union ibv_gid *claimed)
+{
+	static const uint8_t unknown[] = { 0x12, 0x34, 0, 0, 0, 0, 0, 0 };
+	uint8_t address[CLAIM_ADDRESS_BYTES], *p = s->memory[0];
+
+	put_address(address, claimed, 0x234567);
+	for (unsigned kind = 0; kind <= CLAIM_KINDS; kind++) {
+		struct ibv_sge sge = { (uintptr_t)p, sizeof(unknown), s->mr->lkey };
+		struct ibv_send_wr wr = { .sg_list = &sge,
+			                  .num_sge = 1,
+			                  .opcode = IBV_WR_SEND,
+			                  .send_flags = IBV_SEND_SIGNALED,
+			                  .wr.ud = { s->ah[0], qpn, QKEY } };
+
+		if (kind < CLAIM_KINDS)
+			sge.length = claim(p, kind, 2, address);
+		else
+			memcpy(p, unknown, sizeof(unknown));
+		post(s, &wr);
+	}
 }
 
 int main(int argc, char **argv)
@@ -223,10 +223,14 @@ int main(int argc, char **argv)
 	unsigned long sent = 0;
 	time_t end;
 
-	CHECK(argc == 6);
+	CHECK(argc == 5 || argc == 6);
 	CHECK(inet_pton(AF_INET6, argv[3], gid.raw) == 1);
 	CHECK(inet_pton(AF_INET6, argv[4], victim.raw) == 1);
 	start(&s, (uint16_t)atoi(argv[1]), &gid);
+	if (argc == 5) {
+		send_claims(&s, (uint32_t)atoi(argv[2]), &victim);
+		return 0;
+	}
 	CHECK(!ibv_query_gid(s.context, 1, 0, &us));
 	end = time(NULL) + atoi(argv[5]);
 	do {

@@ -7,10 +7,10 @@
 
 . "${0%/*}/lab.sh"
 
-lab_up 3
+lab_up 4
 held_interface h1
 held_interface h2
-interface h3
+held_interface h3
 
 pings 3 h1 -i 0.01 192.0.2.2
 pings 3 h1 -i 0.01 2001:db8::2
@@ -25,6 +25,21 @@ expect_victim()
 }
 expect_victim
 
+# ---- one of each, without a GRH: they are where nobody is, or at a port to which h1 knows no path
+claims=0
+claim_seen()
+{
+	[ "$(status h1 "s['counters']['unknown_types']")" -eq "$claims" ]
+}
+for gid in fe80::1234 "$(status h3 "s['gid']")"; do
+	expect 0 '' umbel exec h4 -- "$programs_dir/ipoib.forge" "$(status h1 "s['lid']")" \
+		"$(status h1 "s['qpn']")" "$(status h1 "s['gid']")" "$gid"
+	((++claims))
+	wait_until "h1 has got them" claim_seen
+	expect_victim
+done
+
+# ---- many
 seconds=${UMBEL_FUZZ_SECONDS:-2}
 deadline=$((deadline + seconds))
 start forge h3 "$programs_dir/ipoib.forge" "$(status h1 "s['lid']")" "$(status h1 "s['qpn']")" \
