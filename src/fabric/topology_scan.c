@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/complain.h"
 #include "base/util.h"
 #include "fabric/topology_scan.h"
 
@@ -23,13 +24,11 @@ struct cursor {
 
 int topology_complain(struct topology_scan *s, uint32_t line, const char *format, ...)
 {
-	int n = snprintf(s->why, s->why_len, "%s:%u: ", s->file->name, line);
+	const struct base_place place = { s->file->name, line };
 	va_list args;
 
-	if (n < 0 || (size_t)n >= s->why_len)
-		return -EINVAL;
 	va_start(args, format);
-	vsnprintf(s->why + n, s->why_len - (size_t)n, format, args);
+	base_complain(s->why, s->why_len, &place, format, args);
 	va_end(args);
 	return -EINVAL;
 }

@@ -13,6 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/array.h"
+#include "base/complain.h"
 #include "base/util.h"
 #include "fabric/guids.h"
 #include "subnet/state.h"
@@ -57,13 +58,11 @@ static int complain(const struct parser *p, uint32_t line, const char *format, .
 /* Writes the message to @why. Returns -EINVAL. */
 static int complain(const struct parser *p, uint32_t line, const char *format, ...)
 {
-	int n = snprintf(p->why, p->why_len, "%s:%u: ", p->name, line);
+	const struct base_place place = { p->name, line };
 	va_list args;
 
-	if (n < 0 || (size_t)n >= p->why_len)
-		return -EINVAL;
 	va_start(args, format);
-	vsnprintf(p->why + n, p->why_len - (size_t)n, format, args);
+	base_complain(p->why, p->why_len, &place, format, args);
 	va_end(args);
 	return -EINVAL;
 }
@@ -203,17 +202,23 @@ static int read_entry(struct parser *p, uint32_t last, const char *what, uint64_
 	return ret ? ret : read_number(p, what, 1, max, &e->value);
 }
 
+static int add_entry(struct state_entry **table, uint32_t *n, uint32_t *room,
+                     const struct state_entry *e)
+{
+	int ret = base_array_reserve(table, room, (size_t)*n + 1);
+
+	if (!ret)
+		(*table)[(*n)++] = *e;
+	return ret;
+}
+
 static int read_alias(struct parser *p)
 {
 	struct subnet_state *s = p->s;
 	struct state_entry e;
 	int ret = read_entry(p, SHM_IB_GIDS - 1, "another GUID of the port", UINT64_MAX, &e);
 
-	if (!ret)
-		ret = base_array_reserve(&s->alias, &s->alias_room, (size_t)s->n_aliases + 1);
-	if (!ret)
-		s->alias[s->n_aliases++] = e;
-	return ret;
+	return ret ? ret : add_entry(&s->alias, &s->n_aliases, &s->alias_room, &e);
 }
 
 static int read_pkey(struct parser *p)
@@ -222,11 +227,7 @@ static int read_pkey(struct parser *p)
 	struct state_entry e;
 	int ret = read_entry(p, SHM_PKEYS - 1, "a P_Key", UINT16_MAX, &e);
 
-	if (!ret)
-		ret = base_array_reserve(&s->pkey, &s->pkey_room, (size_t)s->n_pkeys + 1);
-	if (!ret)
-		s->pkey[s->n_pkeys++] = e;
-	return ret;
+	return ret ? ret : add_entry(&s->pkey, &s->n_pkeys, &s->pkey_room, &e);
 }
 
 /* The values of a group, in the order in which they are written. */

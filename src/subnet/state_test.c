@@ -405,19 +405,26 @@ static void guids_of_a_port_are_there_again(void **state)
 	stop(&e);
 }
 
+static struct partitions *partitions_of(const char *conf)
+{
+	const struct partitions_file file = { "conf", conf, strlen(conf) };
+	struct partitions *p;
+	char why[200];
+
+	assert_int_equal(partitions_parse(&p, &file, why, sizeof(why)), 0);
+	return p;
+}
+
 static void pkeys_keep_their_place(void **state)
 {
 	static const char conf[] = "Default:ALL=full; A=1:ALL=full; B=2:ALL=full;";
-	const struct partitions_file file = { "conf", conf, strlen(conf) };
 	struct shm_settings settings;
 	struct subnet_state s, saved;
-	struct partitions *p;
-	char why[200];
+	struct partitions *p = partitions_of(conf);
 	struct env e;
 
 	(void)state;
 	fabric_settings_default(&settings);
-	assert_int_equal(partitions_parse(&p, &file, why, sizeof(why)), 0);
 	parse(FIRST "pkey " H1 " 4 0x8002\npkey " H1 " 5 0x8003\npkey " H4 " 1 0x8001\n" END, &s);
 	start(&e, 3, &settings, &s, p);
 	MISFITS(&e, 1, 4);
@@ -575,16 +582,13 @@ static void groups_that_cannot_be_are_passed_over(void **state)
 static void partitions_say_what_their_groups_are(void **state)
 {
 	static const char conf[] = "A=1:ALL=full,mgid=ff12:1::1,Q_Key=7,mtu=2;";
-	const struct partitions_file file = { "conf", conf, strlen(conf) };
 	struct shm_settings settings;
-	struct partitions *p;
+	struct partitions *p = partitions_of(conf);
 	struct subnet_state s;
-	char why[200];
 	struct env e;
 
 	(void)state;
 	fabric_settings_default(&settings);
-	assert_int_equal(partitions_parse(&p, &file, why, sizeof(why)), 0);
 	parse(FIRST "group " GROUP " " VALUES "\n"
 	            "group ff12:1::3 mlid 0xc003 pkey 0x8002 qkey 0 mtu 1 rate 2 sl 0 tclass 0 "
 	            "flow_label 0 hop_limit 0 life 1\n" END,
