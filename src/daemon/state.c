@@ -24,20 +24,48 @@
 
 /* ---- the file ---- */
 
-/* Opens the file and locks it. It may be replaced meanwhile: by a fabric that has it. */
-static int open_locked(const struct daemon_state *s)
+/* Whether the file's name leads to what @fd is. */
+static bool is_named(const struct daemon_state *s, int fd)
 {
-	int fd = openat(s->dir, s->leaf, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	struct stat ours, now;
 
+	return !fstat(fd, &ours) && !fstatat(s->dir, s->leaf, &now, 0) &&
+	       ours.st_dev == now.st_dev && ours.st_ino == now.st_ino;
+}
+
+/* Opens the file and locks it; one that is not there is made, without entries. So of several who
+ * find none one has it. It may be replaced meanwhile: by a fabric that has it. */
+static int open_locked(const struct daemon_state *s)
+{
+	const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+	int fd = openat(s->dir, s->leaf, flags), ret;
+
+	if (fd < 0 && errno == ENOENT)
+		fd = openat(s->dir, s->leaf, flags | O_CREAT, 0666);
 	if (fd < 0)
 		return -errno;
-	if (!flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &ours) &&
-	    !fstatat(s->dir, s->leaf, &now, 0) && ours.st_dev == now.st_dev &&
-	    ours.st_ino == now.st_ino)
+	ret = flock(fd, LOCK_EX | LOCK_NB) ? -errno : is_named(s, fd) ? 0 : -EBUSY;
+	if (!ret)
 		return fd;
 	close(fd);
-	return -EBUSY;
+	return ret == -EWOULDBLOCK ? -EBUSY : ret;
+}
+
+/* Has the file, also if somebody has removed or replaced the one that we had. 0; -EBUSY: another
+ * fabric has it; -errno. */
+static int hold_file(struct daemon_state *s)
+{
+	int fd;
+
+	if (s->fd >= 0 && is_named(s, s->fd))
+		return 0;
+	fd = open_locked(s);
+	if (fd < 0)
+		return fd;
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = fd;
+	return 0;
 }
 
 /* Reads all of the file: 0 and @text, to be freed. */
@@ -82,8 +110,7 @@ static int open_new(const struct daemon_state *s, const char *name)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB))
 		ret = -EBUSY;
-	else if (ftruncate(fd, 0) ||
-	         (s->fd >= 0 && !fstat(s->fd, &old) && fchmod(fd, old.st_mode & 0777)))
+	else if (ftruncate(fd, 0) || (!fstat(s->fd, &old) && fchmod(fd, old.st_mode & 0777)))
 		ret = -errno;
 	if (!ret)
 		return fd;
@@ -110,8 +137,10 @@ static int write_all(int fd, const char *text, size_t bytes)
 static int replace(struct daemon_state *s, const char *text, size_t bytes)
 {
 	char name[NAME_MAX + 1];
-	int ret = new_name(s, name), fd;
+	int ret = hold_file(s), fd;
 
+	if (!ret)
+		ret = new_name(s, name);
 	fd = ret ? ret : open_new(s, name);
 	if (fd < 0)
 		return fd;
@@ -123,8 +152,7 @@ static int replace(struct daemon_state *s, const char *text, size_t bytes)
 		close(fd);
 		return ret;
 	}
-	if (s->fd >= 0)
-		close(s->fd);
+	close(s->fd);
 	s->fd = fd;
 	return fsync(s->dir) ? -errno : 0;
 }
@@ -148,7 +176,7 @@ static int write_copy(struct daemon_state *s)
 		s->hash = hash;
 	if (ret && !s->failed)
 		base_log_error(sm, "the state cannot be written to '%s': %s", s->name,
-		               strerror(-ret));
+		               ret == -EBUSY ? "another fabric uses it" : strerror(-ret));
 	s->failed = ret;
 	return ret;
 }
@@ -293,8 +321,9 @@ static int try_to_write(const struct daemon_state *s)
 	fd = ret ? ret : open_new(s, name);
 	if (fd < 0)
 		return fd;
+	ret = unlinkat(s->dir, name, 0) ? -errno : 0;
 	close(fd);
-	return unlinkat(s->dir, name, 0) ? -errno : 0;
+	return ret;
 }
 
 static int open_dir(struct daemon_state *s, const char *name)
@@ -314,17 +343,14 @@ static int open_dir(struct daemon_state *s, const char *name)
 	return s->dir < 0 ? -errno : 0;
 }
 
-/* What is in the file; a new one has no entries. */
 static int read_file(struct daemon_state *s, char *why, size_t len)
 {
 	struct subnet_state_text from = { .name = s->name };
 	char *text = NULL;
-	int ret;
+	int ret = hold_file(s);
 
-	s->fd = open_locked(s);
-	if (s->fd == -ENOENT)
-		return 0;
-	ret = s->fd < 0 ? s->fd : read_all(s->fd, &text, &from.bytes);
+	if (!ret)
+		ret = read_all(s->fd, &text, &from.bytes);
 	from.text = text;
 	if (!ret)
 		s->hash = base_hash_of(text, from.bytes, 0);
@@ -363,7 +389,7 @@ int daemon_state_open(struct daemon_state *s, const char *name, struct daemon_su
 	if (!ret)
 		ret = read_file(s, why, len);
 	if (!ret)
-		ret = s->fd < 0 ? write_copy(s) : try_to_write(s);
+		ret = try_to_write(s);
 	if (ret)
 		explain(s, ret, why, len);
 	return ret;

@@ -6,7 +6,11 @@
  * The file is replaced as a whole, so whoever is killed at any moment leaves the old one or the new
  * one. A thread writes it, as the disk may take its time; the daemon copies what is to be in it, in
  * slices, once in a while. Only the subnet manager's own knowledge is kept: while it is not the
- * master the file stays as it is. A lock on the file keeps other fabrics away from it.
+ * master the file stays as it is.
+ *
+ * A lock on the file keeps other fabrics away from it. One that is not there is made, empty, and
+ * locked before it counts as ours, so one fabric has it, however many begin at once. Each new file
+ * is locked before it takes the place of the last one.
  */
 #ifndef DAEMON_STATE_H
 #define DAEMON_STATE_H
@@ -39,8 +43,8 @@ struct daemon_state {
 };
 
 /*
- * Reads the file, which need not exist, for the first take-over of @subnet. NULL: no file. 0, or
- * -errno with @why: it is none of ours, another fabric uses it, it cannot be written.
+ * Reads the file, which is made if it is not there, for the first take-over of @subnet. NULL: no
+ * file. 0, or -errno with @why: it is none of ours, another fabric uses it, it cannot be written.
  * daemon_state_fini() is due in any case.
  */
 int daemon_state_open(struct daemon_state *s, const char *name, struct daemon_subnet *subnet,

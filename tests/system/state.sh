@@ -96,6 +96,33 @@ expect 1 "umbel: the state in '$TMPDIR/lab.state' is in use by another fabric" \
 	umbel up --name other --state ./lab.state
 umbel down > /dev/null
 
+# of two that begin with a new file at once one has it
+for _ in {1..5}; do
+	launch one umbel up --name one --hosts 2 --state new.state
+	launch two umbel up --name two --hosts 2 --state new.state
+	refused=
+	for each in one two; do
+		ended[$each]=0
+		wait "${pid[$each]}" || refused+=$each
+	done
+	expect 0 "umbel: the state in '$TMPDIR/new.state' is in use by another fabric" cat "$refused.out"
+	umbel down --name one > /dev/null 2>&1 || umbel down --name two > /dev/null
+	rm new.state
+done
+
+# who removes the file of a fabric has it lose it, not the next one
+umbel up --name one --hosts 2 --state new.state > /dev/null
+wait_until 'the file is there' grep -q ^lid new.state
+rm new.state
+umbel up --name two --hosts 2 --state new.state > /dev/null
+wait_until 'the file is there again' grep -q ^lid new.state
+umbel sm --name one event lid-change h1:1
+expect 1 "*sm error: the state cannot be written to '$TMPDIR/new.state': another fabric uses it
+fabric 'one' is down" umbel down --name one
+expect 0 "fabric 'two' is down" umbel down --name two
+grep -q '^lid 0x02756d0000000101 1$' new.state || complain 'a fabric has written over the file of another one'
+rm new.state
+
 # a private fabric keeps its state, too; a symbolic link leads to the file, whose mode stays
 cp at_down real.state
 chmod 600 real.state
