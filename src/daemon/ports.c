@@ -81,12 +81,16 @@ static void tell_lid(struct daemon_ports *ports, struct fabric_port *p)
 		daemon_port_reset(ports, p, IBV_EVENT_LID_CHANGE);
 }
 
+void daemon_port_swept(struct daemon_ports *ports, struct fabric_port *p)
+{
+	tell_lid(ports, p);
+	tell_state(ports, p);
+}
+
 void daemon_ports_tell(struct daemon_ports *ports)
 {
-	for (unsigned i = 0; i < ports->f->n_hca_ports; i++) {
-		tell_lid(ports, ports->f->hca_port[i]);
-		tell_state(ports, ports->f->hca_port[i]);
-	}
+	for (unsigned i = 0; i < ports->f->n_hca_ports; i++)
+		daemon_port_swept(ports, ports->f->hca_port[i]);
 }
 
 /* The GIDs of all ports of the subnet have changed. */

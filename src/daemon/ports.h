@@ -35,7 +35,9 @@ void daemon_port_reset(struct daemon_ports *ports, struct fabric_port *p, enum i
  * them; without the setting keep_groups they must join anew. */
 void daemon_port_reregister(struct daemon_ports *ports, struct fabric_port *p);
 
-/* Ports have gone up or down, or have other LIDs: tells whoever uses them. */
+/* After a sweep: ports have gone up or down, or have other LIDs. Tells whoever uses the port; or
+ * all ports. */
+void daemon_port_swept(struct daemon_ports *ports, struct fabric_port *p);
 void daemon_ports_tell(struct daemon_ports *ports);
 
 /* A Set has changed what a port is: @what of enum fabric_port_change. */

@@ -49,16 +49,26 @@ static void wake_role(void *arg, unsigned ms)
 
 /* ---- sweeps ---- */
 
-/* Work of a slice, in table entries: some milliseconds. */
-#define SWEEP_SLICE 300000
+/* Work of a slice, in table entries: some milliseconds; and in ports that are asked to register. */
+#define SWEEP_SLICE    300000
+#define REGISTER_SLICE 1000
 
 static void on_sweep_turn(struct base_timer *t);
+static void end_first_sweep(struct daemon_subnet *s);
+static bool register_some(struct daemon_subnet *s);
+
+/* The subnet manager has not swept yet, so there is no subnet administrator. */
+static bool is_first_sweep(const struct daemon_subnet *s)
+{
+	return s->sm && !s->mad.sa;
+}
 
 /* All is as it is to be: whoever the changes concern is told. */
 static void end_sweep(struct daemon_subnet *s)
 {
 	int ret = 0;
 
+	base_timer_stop(&s->sweep_timer);
 	s->sweep = DAEMON_SWEEP_NONE;
 	s->changes++;
 	if (s->new_partitions && s->mad.sa)
@@ -74,15 +84,20 @@ static void sweep_slice(struct daemon_subnet *s)
 {
 	uint32_t budget = SWEEP_SLICE;
 
-	if (s->sweep == DAEMON_SWEEP_SM && sm_sweep_step(s->sm, &budget)) {
+	if (s->sweep == DAEMON_SWEEP_REGISTER) {
+		if (register_some(s))
+			end_sweep(s);
+	} else if (s->sweep == DAEMON_SWEEP_SM && sm_sweep_step(s->sm, &budget)) {
 		s->swept = sm_sweep_result(s->sm);
 		s->sweep_mlid = 0;
 		s->sweep = DAEMON_SWEEP_SA;
+		if (is_first_sweep(s))
+			end_first_sweep(s);
 	}
 	if (s->sweep == DAEMON_SWEEP_SA && budget &&
 	    sa_swept_step(s->mad.sa, &s->sweep_mlid, &budget))
 		end_sweep(s);
-	else
+	if (s->sweep != DAEMON_SWEEP_NONE)
 		base_timer_set_in(&s->loop->timers, &s->sweep_timer, 0, on_sweep_turn);
 }
 
@@ -127,12 +142,14 @@ static void drop_sweep(struct daemon_subnet *s)
  * by themselves have to be scheduled. Whoever is later joins a group as a new member. */
 #define LEARN_MS 1000
 
+/* A slice: of the groups that other subnet managers have left tables of. */
 static void on_learned(struct base_timer *t)
 {
 	struct daemon_subnet *s = container_of(t, struct daemon_subnet, learn_timer);
+	uint32_t budget = SWEEP_SLICE;
 
-	if (s->mad.sa)
-		sa_learned(s->mad.sa);
+	if (s->mad.sa && !sa_learned_step(s->mad.sa, &s->learned, &budget))
+		base_timer_set_in(&s->loop->timers, &s->learn_timer, 0, on_learned);
 }
 
 static void give_up(void *arg)
@@ -151,52 +168,80 @@ static void give_up(void *arg)
 	s->sm = NULL;
 }
 
-/* The first sweep, with what was saved when the fabric ended last. */
-static int sweep_first(struct daemon_subnet *s)
+static void end_take_over(struct daemon_subnet *s, int error)
 {
-	int ret = subnet_state_restore_ports(&s->saved, s->f, s->partitions, &s->misfits);
-
-	if (!ret)
-		ret = sm_sweep(s->sm);
-	if (!ret)
-		ret = subnet_state_check_lids(&s->saved, s->f, &s->misfits);
-	if (!ret)
-		ret = sa_new_restored(&s->mad.sa, s->f, s->sm, &s->saved, &s->misfits);
-	subnet_state_fini(&s->saved); /* the next subnet manager takes over what is there */
-	return ret;
+	s->swept = error;
+	if (!error)
+		return;
+	base_log_warning(sm, "the subnet manager cannot take the subnet over: error %d", -error);
+	give_up(s);
 }
 
-static int take_over(struct daemon_subnet *s)
+/* The subnet administrator, for all that the first sweep has put in order. 0 or -errno. */
+static int begin_to_serve(struct daemon_subnet *s)
 {
-	const struct sm_ops ops = { .wake = wake_sm, .arg = s };
-	int ret = sm_new(&s->sm, s->f, &ops);
+	int ret = subnet_state_check_lids(&s->saved, s->f, &s->misfits);
 
-	if (ret)
-		return ret;
-	sm_set_home(s->sm, sm_role_home(s->mad.role));
-	sm_set_partitions(s->sm, s->partitions);
 	sm_learn(s->sm);
-	ret = sweep_first(s);
-	s->changes++;
+	if (!ret)
+		ret = sa_new_restored(&s->mad.sa, s->f, s->sm, &s->saved, &s->misfits);
 	if (ret)
 		return ret;
 	s->mad.sa->role = s->mad.role;
 	s->mad.sa->reports = daemon_subnet_mad_reports(&s->mad);
-	daemon_loop_wake_in(s->loop, &s->learn_timer, LEARN_MS, on_learned);
 	return 0;
 }
 
 /* The new subnet administrator knows no members of groups: all ports have to register with it. */
-static void ask_to_register(struct daemon_subnet *s)
+static void end_first_sweep(struct daemon_subnet *s)
 {
-	for (unsigned i = 0; i < s->f->n_ib_ports; i++) {
-		struct fabric_port *p = s->f->hca_port[i];
+	int ret = s->swept ? s->swept : begin_to_serve(s);
 
+	subnet_state_fini(&s->saved); /* the next subnet manager takes over what is there */
+	end_take_over(s, ret);
+	if (ret)
+		return;
+	s->sweep = DAEMON_SWEEP_REGISTER;
+	s->next_port = 0;
+	s->mad.sa->registering = true;
+}
+
+/* A slice. Whether all ports have been asked. */
+static bool register_some(struct daemon_subnet *s)
+{
+	for (unsigned n = 0; n < REGISTER_SLICE && s->next_port < s->f->n_ib_ports; n++) {
+		struct fabric_port *p = s->f->hca_port[s->next_port++];
+
+		daemon_port_swept(s->ports, p);
 		if (p->state != IB_PORT_ACTIVE)
 			continue;
 		daemon_port_tell(s->ports, p, IBV_EVENT_SM_CHANGE);
 		daemon_port_reregister(s->ports, p);
 	}
+	if (s->next_port < s->f->n_ib_ports)
+		return false;
+	s->mad.sa->registering = false;
+	s->learned = 0;
+	daemon_loop_wake_in(s->loop, &s->learn_timer, LEARN_MS, on_learned);
+	return true;
+}
+
+/* The first sweep, with what was saved when the fabric ended last. */
+static int take_over(struct daemon_subnet *s)
+{
+	const struct sm_ops ops = { .wake = wake_sm, .arg = s };
+	int ret = sm_new(&s->sm, s->f, &ops);
+
+	if (!ret)
+		ret = subnet_state_restore_ports(&s->saved, s->f, s->partitions, &s->misfits);
+	if (ret)
+		return ret;
+	sm_set_home(s->sm, sm_role_home(s->mad.role));
+	sm_set_partitions(s->sm, s->partitions);
+	sm_sweep_begin(s->sm);
+	s->sweep = DAEMON_SWEEP_SM;
+	s->mad.sweep_wanted = false;
+	return 0;
 }
 
 static void on_master(void *arg)
@@ -204,19 +249,15 @@ static void on_master(void *arg)
 	struct daemon_subnet *s = arg;
 	int ret;
 
-	if (s->mad.sa) {
+	if (s->sm) {
 		s->mad.sweep_wanted = true;
 		return;
 	}
 	ret = take_over(s);
-	if (ret) {
-		base_log_warning(sm, "the subnet manager cannot take the subnet over: error %d",
-		                 -ret);
-		give_up(s);
-		return;
-	}
-	daemon_ports_tell(s->ports);
-	ask_to_register(s);
+	if (ret)
+		end_take_over(s, ret);
+	else
+		sweep_slice(s);
 }
 
 bool daemon_subnet_wants_sweep(const struct daemon_subnet *s)
@@ -324,7 +365,7 @@ static int start_by_command(struct daemon_subnet *s)
 		sm_role_move(s->mad.role, home);
 	}
 	start_sm(s);
-	return 0;
+	return daemon_subnet_is_sweeping(s) ? DAEMON_REPLY_RESULT : 0;
 }
 
 static int stop_by_command(struct daemon_subnet *s)
@@ -445,6 +486,8 @@ int daemon_subnet_start(struct daemon_subnet *s)
 	if (ret || !s->f->settings.sm_embedded)
 		return ret;
 	start_sm(s);
+	while (daemon_subnet_is_sweeping(s)) /* nobody is there yet who would wait for a turn */
+		sweep_slice(s);
 	return s->mad.sa ? 0 : -ENOMEM;
 }
 

@@ -5,6 +5,11 @@
  * program's comes to its own, and is stopped. Subnet manager and administrator exist only while it
  * is the master.
  *
+ * It takes the subnet over by a sweep, in slices, too. The subnet administrator begins when that is
+ * done; until then requests to it are not answered, and are repeated. Then all ports are asked to
+ * register. Until the last one has been asked, only those are served who join with the MLID that
+ * they had: else whoever creates a group would give it another one than its members have.
+ *
  * subnet/ does not use the daemon's timers: what is due there is a function of the time that it is
  * given. It asks to be called, and a timer here does.
  */
@@ -36,11 +41,13 @@ struct daemon_subnet {
 		DAEMON_SWEEP_NONE,
 		DAEMON_SWEEP_SM,
 		DAEMON_SWEEP_SA,
+		DAEMON_SWEEP_REGISTER, /* after the first one: ports are asked to register */
 	} sweep;
 	struct base_timer sweep_timer;
-	uint32_t sweep_mlid; /* where the SA goes on */
-	bool new_partitions; /* the SA's groups are to follow it */
-	int swept;           /* the last one's result */
+	uint32_t sweep_mlid, learned; /* where the SA goes on */
+	unsigned next_port;           /* to be asked to register */
+	bool new_partitions;          /* the SA's groups are to follow it */
+	int swept;                    /* the last one's result */
 };
 
 /* Adds the requests to the table; @s is filled in as far as ->ports. */

@@ -223,8 +223,10 @@ static void serve_sa(struct daemon_subnet_mad *m, struct fabric_port *at,
 		return;
 	}
 	wire_sa_mad_decode(mad->data, &sa);
-	serve_request(m, at, mad,
-	              &(struct sa_request){ .mad = &sa, .data = sa.data, .bytes = SA_DATA_BYTES });
+	if (!sa_is_too_early(m->sa, sa.mad.attribute_id, sa.component_mask))
+		serve_request(m, at, mad,
+		              &(struct sa_request){
+		                      .mad = &sa, .data = sa.data, .bytes = SA_DATA_BYTES });
 }
 
 /* SMInfo: which of the subnet managers is the master, or is to become it. */
@@ -312,6 +314,20 @@ static void trap_input(struct daemon_subnet_mad *m, struct fabric_port *at,
 	forward(m, &notice);
 }
 
+/* Before the first sweep is done it sees to links alone: the trap is repeated, as nobody responds.
+ */
+static bool trap_too_early(struct daemon_subnet_mad *m, const struct fabric_mad *mad)
+{
+	struct wire_notice notice;
+	struct wire_smp smp;
+
+	wire_smp_decode(mad->data, &smp);
+	wire_smp_notice_decode(smp.data, &notice);
+	if (notice.is_generic && notice.trap_number == TRAP_LINK_STATE_CHANGED)
+		m->sweep_wanted = true;
+	return true;
+}
+
 /* Whether it was for us. */
 static bool input(struct daemon_subnet_mad *m, struct fabric_port *at, const struct fabric_mad *mad)
 {
@@ -340,6 +356,9 @@ static bool input(struct daemon_subnet_mad *m, struct fabric_port *at, const str
 		trap_input(m, at, mad);
 		return true;
 	}
+	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE &&
+	    sm_role_state(m->role) == SM_MASTER)
+		return trap_too_early(m, mad);
 	return sm_info_input(m, at, mad);
 }
 

@@ -108,6 +108,11 @@ static bool asks_for(uint64_t mask, uint64_t both)
 	return (mask & both) == both;
 }
 
+bool sa_is_too_early(const struct sa *sa, uint16_t attribute, uint64_t mask)
+{
+	return sa->registering && !(attribute == SA_ATTR_MCMEMBER && (mask & SA_MCM_MLID));
+}
+
 bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have)
 {
 	if ((mask & both) != both)
@@ -335,20 +340,48 @@ static void group_swept(struct sa *sa, struct sa_group *g)
 		                 g->rec.mlid);
 }
 
+/* What a new tree costs, of rows of all switches. */
+static void spend_tree(const struct sa *sa, uint32_t *budget)
+{
+	const uint32_t cost = 20 * sa->f->n_switches + 1000;
+
+	*budget -= cost < *budget ? cost : *budget;
+}
+
+/* The tree of the MLID is that of the members that have registered. */
+static void mlid_learned(struct sa *sa, uint32_t i)
+{
+	const uint16_t mlid = (uint16_t)(IB_LID_MCAST_FIRST + i);
+	const struct sa_mlid *m = i < sa->mlids.size ? base_idtable_get(&sa->mlids, i) : NULL;
+
+	sm_mlid_learned(sa->sm, mlid);
+	if (!m)
+		sm_route_mcast(sa->sm, mlid, NULL, 0);
+	else if (sa_group_route(sa, TAILQ_FIRST(&m->groups)))
+		base_log_warning(sa, "a group keeps the tables of the last subnet manager");
+}
+
+bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
+{
+	for (; *mlid <= IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST && *budget; ++*mlid) {
+		if (!sm_mlid_is_earlier(sa->sm, (uint16_t)(IB_LID_MCAST_FIRST + *mlid)))
+			continue;
+		mlid_learned(sa, *mlid);
+		spend_tree(sa, budget);
+	}
+	if (*mlid <= IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST)
+		return false;
+	sm_learned(sa->sm);
+	return true;
+}
+
 void sa_learned(struct sa *sa)
 {
-	uint64_t known[SM_MLID_WORDS] = { 0 };
-	struct base_hash_node *n = NULL;
+	uint32_t mlid = 0, budget;
 
-	while ((n = base_hash_walk(&sa->groups, n))) {
-		unsigned i = container_of(n, struct sa_group, node)->rec.mlid - IB_LID_MCAST_FIRST;
-
-		known[i / 64] |= 1ull << (i % 64);
-	}
-	sm_learned(sa->sm, known);
-	while ((n = base_hash_walk(&sa->groups, n)))
-		if (sa_group_route(sa, container_of(n, struct sa_group, node)))
-			base_log_warning(sa, "a group keeps the tables of the last subnet manager");
+	do
+		budget = UINT32_MAX;
+	while (!sa_learned_step(sa, &mlid, &budget));
 }
 
 /* All groups of one MLID; what ends is no longer in the list. */
@@ -364,16 +397,13 @@ static void mlid_swept(struct sa *sa, const struct sa_mlid *m)
 
 bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget)
 {
-	/* a tree is made of rows of all switches */
-	const uint32_t cost = 20 * sa->f->n_switches + 1000;
-
 	for (; *mlid < sa->mlids.size && *budget; ++*mlid) {
 		const struct sa_mlid *m = base_idtable_get(&sa->mlids, *mlid);
 
 		if (!m)
 			continue;
 		mlid_swept(sa, m);
-		*budget -= cost < *budget ? cost : *budget;
+		spend_tree(sa, budget);
 	}
 	if (!*budget)
 		return false;

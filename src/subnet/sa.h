@@ -58,6 +58,7 @@ struct sa {
 	struct base_hash groups;
 	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
 	uint32_t next_shared;             /* the MLID that the next group shares */
+	bool registering;                 /* the owner's: sa_is_too_early() */
 	uint64_t changes;                 /* of the groups that there are */
 	uint64_t made_up;                 /* the number of MGIDs that the SA has created */
 	uint32_t guids_assigned;          /* sa_guids.c */
@@ -84,6 +85,14 @@ struct subnet_state;
 struct subnet_state_misfits;
 int sa_new_restored(struct sa **sa, struct fabric *f, struct sm *sm,
                     const struct subnet_state *state, struct subnet_state_misfits *misfits);
+
+/*
+ * After a take-over the caller asks all ports to register their memberships again, and sets
+ * ->registering until all have been asked. Whether a request should not be answered until then, so
+ * that it is repeated: all but those who join with the MLID that they had. Else whoever is the
+ * first to create a group would give it an MLID that its other members do not have.
+ */
+bool sa_is_too_early(const struct sa *sa, uint16_t attribute, uint64_t mask);
 
 /* The switches' tables stay as they are, as with a subnet manager that is killed. */
 void sa_free(struct sa *sa);
@@ -114,6 +123,9 @@ bool sa_swept_step(struct sa *sa, uint32_t *mlid, uint32_t *budget);
 /* The ports have had time to register again after sm_learn(): trees are those of the members that
  * have. */
 void sa_learned(struct sa *sa);
+
+/* The same in slices, as sa_swept_step(). Until an MLID has its turn it is as before. */
+bool sa_learned_step(struct sa *sa, uint32_t *mlid, uint32_t *budget);
 
 /*
  * To be called when the SM has other partitions (sm_set_partitions()): creates their groups. Groups

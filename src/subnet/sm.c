@@ -143,7 +143,8 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 		sm_trees_look(sm->trees);
 		return 0;
 	case SM_SWEEP_BEGIN_ROUTES:
-		return sm_routes_begin(sm->routes, sm_lids_top(sm), sm->changed);
+		sm_routes_begin(sm->routes, sm_lids_top(sm), sm->changed);
+		return 0;
 	case SM_SWEEP_ROUTES:
 		return sm_routes_step(sm->routes, budget);
 	case SM_SWEEP_PKEYS:

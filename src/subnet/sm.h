@@ -76,7 +76,7 @@ int sm_partitions_check(const struct fabric *f, const struct partitions *p, char
 void sm_set_home(struct sm *sm, struct fabric_port *home);
 
 /*
- * Before the first sweep: the multicast tables may be those of another subnet manager, and ports
+ * Before the first tree: the multicast tables may be those of another subnet manager, and ports
  * will register their memberships again. Until sm_learned(), tables that lead to the members which
  * sm_route_mcast() is given stay as they are, so that nobody who is a member misses anything.
  */
@@ -86,10 +86,10 @@ void sm_learn(struct sm *sm);
 bool sm_is_learning(const struct sm *sm);
 bool sm_mlid_is_earlier(const struct sm *sm, uint16_t mlid);
 
-/* Ends that. Earlier tables are cleared, but for MLIDs whose bit is set in @known, by MLID -
- * 0xC000; the caller has those routed. */
-#define SM_MLID_WORDS ((IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST) / 64 + 1)
-void sm_learned(struct sm *sm, const uint64_t known[SM_MLID_WORDS]);
+/* Ends that for one MLID: the caller has it routed to the members that it has, or to none. Or for
+ * all of them. */
+void sm_mlid_learned(struct sm *sm, uint16_t mlid);
+void sm_learned(struct sm *sm);
 
 /* Makes @home the SM's port from now on. */
 void sm_move_to(struct sm *sm, struct fabric_port *home);

@@ -415,15 +415,20 @@ static int route_towards(struct sm_routes *r, unsigned root)
 
 /* ---- sweep ---- */
 
-/* All tables reach to the highest LID at once, instead of growing bit by bit. */
-static int grow_tables(struct sm_routes *r, uint16_t top)
+/* Tables reach to the highest LID at once, instead of growing bit by bit. True: all do. */
+static bool grow_tables(struct sm_routes *r, uint32_t *budget, int *ret)
 {
-	int ret = 0;
+	for (; r->next < r->net->n && *budget && !*ret; r->next++) {
+		struct fabric_node *sw = r->net->sw[r->next];
+		uint32_t cost = 1;
 
-	for (unsigned i = 0; i < r->net->n && !ret; i++)
-		if (!r->net->sw[i]->dead && top >= r->net->sw[i]->lft_size)
-			ret = fabric_lft_set(r->net->sw[i], top, FABRIC_LFT_NONE);
-	return ret;
+		if (!sw->dead && r->top >= sw->lft_size) {
+			cost += (r->top - sw->lft_size) / 16;
+			*ret = fabric_lft_set(sw, r->top, FABRIC_LFT_NONE);
+		}
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	return r->next == r->net->n;
 }
 
 /* Whether any switch has a table, ours or another subnet manager's. */
@@ -529,17 +534,21 @@ static void begin_all(struct sm_routes *r)
 	r->phase = r->updn ? SM_ROUTES_RANK : first_roots(r);
 }
 
-int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64])
+void sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64])
+{
+	r->changed = changed;
+	r->top = top;
+	r->next = 0;
+	r->fresh = !has_tables(r->net);
+	r->phase = SM_ROUTES_GROW;
+}
+
+/* Tables have room for all routes. 0 or -ENOMEM. */
+static int begin_to_route(struct sm_routes *r)
 {
 	int ret = 0;
 
-	r->changed = changed;
-	r->next = 0;
 	r->phase = SM_ROUTES_DONE;
-	r->fresh = !has_tables(r->net);
-	ret = grow_tables(r, top);
-	if (ret)
-		return ret;
 	if (r->ftree && sm_ftree_begin(r->ftree, &ret)) {
 		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_FTREE;
 		return ret;
@@ -625,6 +634,8 @@ static bool next_dfsssp(struct sm_routes *r, uint32_t *budget, int *ret)
 /* Goes on with the phase. True: it is done. */
 static bool go_on(struct sm_routes *r, uint32_t *budget, int *ret)
 {
+	if (r->phase == SM_ROUTES_GROW)
+		return grow_tables(r, budget, ret);
 	if (r->phase == SM_ROUTES_FTREE)
 		return sm_ftree_step(r->ftree, budget, ret);
 	if (r->phase == SM_ROUTES_DFSSSP)
@@ -634,27 +645,31 @@ static bool go_on(struct sm_routes *r, uint32_t *budget, int *ret)
 	return next_roots(r, budget, ret);
 }
 
-static enum sm_routes_phase next_phase(const struct sm_routes *r)
+/* 0 or -ENOMEM. */
+static int begin_next_phase(struct sm_routes *r)
 {
+	r->next = 0;
 	switch (r->phase) {
+	case SM_ROUTES_GROW:
+		return begin_to_route(r);
 	case SM_ROUTES_RANK:
-		return first_roots(r);
+		r->phase = first_roots(r);
+		break;
 	case SM_ROUTES_COUNT:
-		return SM_ROUTES_ALL;
+		r->phase = SM_ROUTES_ALL;
+		break;
 	default:
-		return SM_ROUTES_DONE;
+		r->phase = SM_ROUTES_DONE;
 	}
+	return 0;
 }
 
 int sm_routes_step(struct sm_routes *r, uint32_t *budget)
 {
 	int ret = 0;
 
-	while (!ret && *budget && r->phase != SM_ROUTES_DONE) {
-		if (!go_on(r, budget, &ret) || ret)
-			continue;
-		r->phase = next_phase(r);
-		r->next = 0;
-	}
+	while (!ret && *budget && r->phase != SM_ROUTES_DONE)
+		if (go_on(r, budget, &ret) && !ret)
+			ret = begin_next_phase(r);
 	return ret;
 }

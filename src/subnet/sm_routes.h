@@ -57,6 +57,7 @@ struct sm_table {
 enum sm_routes_phase {
 	SM_ROUTES_DONE,
 	SM_ROUTES_FTREE,  /* sm_ftree.c */
+	SM_ROUTES_GROW,   /* tables reach to the highest LID */
 	SM_ROUTES_DFSSSP, /* sm_dfsssp.c */
 	SM_ROUTES_RANK,   /* sm_updn.c ranks the switches */
 	SM_ROUTES_COUNT,  /* counts the loads by the present paths */
@@ -78,7 +79,8 @@ struct sm_routes {
 	unsigned *order; /* the switches, the farthest from the present root first */
 	unsigned *start; /* scratch */
 	enum sm_routes_phase phase;
-	unsigned next; /* root of the phase */
+	unsigned next; /* root of the phase; or switch */
+	uint16_t top;  /* the highest LID */
 	bool keep;     /* paths that are still shortest are kept */
 	bool fresh;    /* no switch had a table before this sweep */
 	bool measured; /* a repair measured the distances to the last root, and routed to it, anew

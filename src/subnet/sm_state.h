@@ -54,6 +54,8 @@ struct sm_net {
 	bool little_changed; /* links went down, or links to HCAs changed, and nothing else */
 };
 
+#define SM_MLID_WORDS ((IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST) / 64 + 1)
+
 enum sm_sweep_phase {
 	SM_SWEEP_DONE,
 	SM_SWEEP_LIDS,
@@ -128,9 +130,9 @@ void sm_routes_free(struct sm_routes *r);
  * links that are up. Each step spends some of @budget, in table entries, and ends when it is 0 or
  * all are written: then sm_routes_are_written(). It writes the routes of all switches to one LID in
  * one step, so between steps packets for a LID go either by its old routes or by its new ones. Sets
- * the bit of each LID in @changed whose route in some switch has changed. Return 0 or -ENOMEM.
+ * the bit of each LID in @changed whose route in some switch has changed. 0 or -ENOMEM.
  */
-int sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
+void sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_MCAST_FIRST / 64]);
 int sm_routes_step(struct sm_routes *r, uint32_t *budget);
 bool sm_routes_are_written(const struct sm_routes *r);
 

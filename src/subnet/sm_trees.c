@@ -412,16 +412,16 @@ static bool are_served(uint16_t mlid, const struct sm_member *member, unsigned n
 	return true;
 }
 
-void sm_learned(struct sm *sm, const uint64_t known[SM_MLID_WORDS])
+void sm_mlid_learned(struct sm *sm, uint16_t mlid)
+{
+	unsigned i = mlid - IB_LID_MCAST_FIRST;
+
+	sm->earlier[i / 64] &= ~(1ull << (i % 64));
+}
+
+void sm_learned(struct sm *sm)
 {
 	sm->learning = false;
-	for (unsigned w = 0; w < SM_MLID_WORDS; w++) {
-		for (uint64_t gone = sm->earlier[w] & ~known[w]; gone; gone &= gone - 1) {
-			unsigned i = w * 64 + (unsigned)__builtin_ctzll(gone);
-
-			sm_route_mcast(sm, (uint16_t)(IB_LID_MCAST_FIRST + i), NULL, 0);
-		}
-	}
 }
 
 int sm_route_mcast(struct sm *sm, uint16_t mlid, const struct sm_member *member, unsigned n)

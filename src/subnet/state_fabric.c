@@ -160,8 +160,11 @@ int subnet_state_restore_ports(const struct subnet_state *s, struct fabric *f, b
                                struct subnet_state_misfits *misfits)
 {
 	struct fabric_guids ends;
-	int ret = index_ends(f, &ends);
+	int ret;
 
+	if (!s->n_ports && !s->n_aliases && !s->n_pkeys)
+		return 0;
+	ret = index_ends(f, &ends);
 	if (!ret)
 		restore_lids(s, f, &ends);
 	if (!ret && has_partitions)
@@ -183,8 +186,11 @@ int subnet_state_check_lids(const struct subnet_state *s, const struct fabric *f
                             struct subnet_state_misfits *misfits)
 {
 	struct fabric_guids ends;
-	int ret = index_ends(f, &ends);
+	int ret;
 
+	if (!s->n_ports)
+		return 0;
+	ret = index_ends(f, &ends);
 	for (uint32_t i = 0; i < s->n_ports && !ret; i++) {
 		const struct fabric_port *p = find_end(f, &ends, s->port[i].guid);
 

@@ -1,30 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Sweeps in slices while programs set LIDs, LMCs, port states and forwarding tables by SMPs, links
- * fail and return, and hosts join and leave a group: on several topologies, with all ways of
- * routing. Switches die and return between sweeps. Whatever has happened, a sweep ends without an
- * error, and flows are what the tables say; once all links are up again, the next ones put all in
- * order.
+ * fail and return, and hosts join and leave groups: on several topologies, with all ways of
+ * routing. Switches die and return between sweeps. Subnet managers end, wherever they are, and
+ * others take over, as the daemon does it (daemon/subnet.c). Whatever has happened, a sweep ends
+ * without an error, and flows are what the tables say; once all links are up again, the next ones
+ * put all in order: who is a member of a group, and has had a link since, is in its tree.
  *
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
 #include "fabric/mads.h"
+#include "subnet/sa.h"
 #include "subnet/testing_routes.h"
 #include "wire/testing_mad_fuzz.h"
 
 #define N_FABRICS 100
 #define SWEEPS    24 /* of each */
 #define N_FLOWS   16
-#define MLID      0xC003
-#define GROUP     8 /* members, at most */
+#define N_GROUPS  3
+#define MAX_HOSTS 64
 #define FIRST_QPN 10
+
+/* What the programs of a host, or rdma_cm for them, think of a group. */
+struct membership {
+	bool is_member;
+	uint8_t states;
+	uint16_t mlid;
+};
 
 struct lab {
 	struct env *e;
+	struct sa *sa; /* NULL: a subnet manager is taking over */
 	struct fuzz fuzz;
 	struct fabric_flow *flow[N_FLOWS];
-	uint64_t n_slices, n_sets, n_refused;
+	struct membership member[N_GROUPS][MAX_HOSTS];
+	bool reached[MAX_HOSTS];
+	uint64_t n_slices, n_sets, n_refused, n_renewed, n_early, n_checked;
 };
 
 static uint32_t below(struct lab *l, uint32_t n)
@@ -71,6 +83,8 @@ static void begin(struct lab *l)
 		plan_tree(l, &plan);
 	l->e = start_lmc(&plan, FUZZ_PICK(&l->fuzz, routing), FUZZ_PICK(&l->fuzz, lmc));
 	f = l->e->f;
+	assert_in_range(f->n_ib_ports, 1, MAX_HOSTS);
+	assert_int_equal(sa_new(&l->sa, f, l->e->sm), 0);
 	for (unsigned i = 0; i < f->n_ib_ports; i++)
 		testing_qp(f, FIRST_QPN + i, f->hca_port[i]);
 	for (unsigned i = 0; i < N_FLOWS; i++) {
@@ -198,21 +212,88 @@ static void set_cable(struct lab *l)
 	fabric_link_set(l->e->f, p, p->cut);
 }
 
-static void join_and_leave(struct lab *l)
-{
-	struct sm_member member[GROUP];
-	unsigned n = below(l, GROUP + 1);
+/* ---- groups ---- */
 
-	for (unsigned i = 0; i < n; i++)
-		member[i] = (struct sm_member){
-			.port = l->e->f->hca_port[below(l, l->e->f->n_ib_ports)],
-			.receives = below(l, 4) != 0,
-		};
-	assert_int_equal(sm_route_mcast(l->e->sm, MLID, member, n), 0);
+#define JOIN_MASK (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
+#define CREATE_MASK \
+	(JOIN_MASK | SA_MCM_QKEY | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_FLOW_LABEL | SA_MCM_SL)
+
+/* A request of the host's; *@rec becomes the response. True: it is granted. */
+static bool ask_to_join(struct lab *l, unsigned g, unsigned host, uint64_t mask,
+                        struct wire_mcmember *rec)
+{
+	struct membership *m = &l->member[g][host];
+
+	if (!l->sa || sa_is_too_early(l->sa, SA_ATTR_MCMEMBER, mask)) {
+		l->n_early++;
+		return false;
+	}
+	*rec = (struct wire_mcmember){ .mgid = testing_mgid(g),
+		                       .port_gid = l->e->f->region->ports[host].gid[0],
+		                       .pkey = IB_PKEY_DEFAULT,
+		                       .mlid = m->mlid,
+		                       .join_state = m->states };
+	return sa_mcmember_set(l->sa, mask, rec) == SA_OK;
+}
+
+static void leave(struct lab *l, unsigned g, unsigned host)
+{
+	struct membership *m = &l->member[g][host];
+	struct wire_mcmember rec = { .mgid = testing_mgid(g),
+		                     .port_gid = l->e->f->region->ports[host].gid[0],
+		                     .join_state = m->states };
+
+	m->is_member = false;
+	if (l->sa && !sa_is_too_early(l->sa, SA_ATTR_MCMEMBER, JOIN_MASK))
+		sa_mcmember_delete(l->sa, JOIN_MASK, &rec);
+}
+
+static void join_or_leave(struct lab *l)
+{
+	unsigned g = below(l, N_GROUPS), host = below(l, l->e->f->n_ib_ports);
+	struct membership *m = &l->member[g][host];
+	struct wire_mcmember rec;
+
+	if (m->is_member) {
+		leave(l, g, host);
+		return;
+	}
+	m->states = below(l, 4) ? IB_JOIN_FULL : IB_JOIN_SEND_ONLY_FULL;
+	m->is_member = ask_to_join(l, g, host, CREATE_MASK, &rec);
+	if (m->is_member)
+		m->mlid = rec.mlid;
+}
+
+/* Whose port goes down is no member any more, and hears of it. */
+static void lose_members(struct lab *l, uint8_t least)
+{
+	for (unsigned i = 0; i < l->e->f->n_ib_ports; i++)
+		for (unsigned g = 0; g < N_GROUPS; g++)
+			l->member[g][i].is_member &= l->e->f->hca_port[i]->state >= least;
+}
+
+/* The port registers its memberships with a subnet administrator that has begun. */
+static void register_again(struct lab *l, unsigned host)
+{
+	for (unsigned g = 0; g < N_GROUPS; g++) {
+		struct membership *m = &l->member[g][host];
+		struct wire_mcmember rec;
+
+		if (!m->is_member)
+			continue;
+		if (l->e->f->hca_port[host]->state != IB_PORT_ACTIVE) {
+			m->is_member = false;
+			continue;
+		}
+		assert_true(ask_to_join(l, g, host, CREATE_MASK | SA_MCM_MLID, &rec));
+		assert_int_equal(rec.mlid, m->mlid); /* else it would have to join anew */
+		l->n_renewed++;
+	}
 }
 
 static void (*const changes[])(struct lab *l) = {
-	set_lid, set_lid, set_state, set_table, set_table, set_cable, set_cable, join_and_leave,
+	set_lid,   set_lid,   set_state,     set_table,     set_table,
+	set_cable, set_cable, join_or_leave, join_or_leave, join_or_leave,
 };
 
 static void change(struct lab *l, unsigned n)
@@ -220,6 +301,7 @@ static void change(struct lab *l, unsigned n)
 	while (n--)
 		FUZZ_PICK(&l->fuzz, changes)(l);
 	fabric_mads_settle(l->e->f);
+	lose_members(l, IB_PORT_INIT);
 }
 
 static void set_switch(struct lab *l)
@@ -227,6 +309,7 @@ static void set_switch(struct lab *l)
 	struct fabric_node *sw = any_switch(l);
 
 	fabric_switch_set(l->e->f, sw, sw->dead);
+	lose_members(l, IB_PORT_INIT);
 }
 
 /* ---- sweeps ---- */
@@ -243,26 +326,93 @@ static void assert_flows_follow(struct lab *l)
 		assert_int_equal(testing_receivers(f, l->flow[i]), n[i]);
 }
 
-/* In slices, between which up to @n things happen. Sometimes it is given up, and begun anew. */
-static void sweep(struct lab *l, unsigned n)
+/* What a slice may spend. */
+static uint32_t any_budget(struct lab *l)
+{
+	return 1 + below(l, 1u << below(l, 12));
+}
+
+/* Between two slices up to @n things happen. */
+static void between(struct lab *l, unsigned n)
+{
+	l->n_slices++;
+	change(l, below(l, n + 1));
+	assert_flows_follow(l);
+}
+
+/* The subnet manager's part, which sometimes is given up and begun anew. False: it ends before it
+ * is done. */
+static bool sweep_ports(struct lab *l, unsigned n, bool may_end)
 {
 	unsigned anew = below(l, 64); /* after so many slices; 32 or more: not at all */
+	unsigned end = may_end ? below(l, 64) : 64;
 	struct sm *sm = l->e->sm;
 	uint32_t budget;
 
 	sm_sweep_begin(sm);
 	for (unsigned i = 0;; i++) {
-		budget = 1 + below(l, 1u << below(l, 12));
+		budget = any_budget(l);
 		if (sm_sweep_step(sm, &budget))
 			break;
-		l->n_slices++;
-		change(l, below(l, n + 1));
-		assert_flows_follow(l);
+		between(l, n);
 		if (i == anew && i < 32)
 			sm_sweep_begin(sm);
+		if (i == end && i < 32)
+			return false;
 	}
 	assert_int_equal(sm_sweep_result(sm), 0);
 	assert_flows_follow(l);
+	return true;
+}
+
+/* In slices, between which up to @n things happen. */
+static void sweep(struct lab *l, unsigned n)
+{
+	uint32_t mlid = 0, budget;
+
+	sweep_ports(l, n, false);
+	for (budget = any_budget(l); !sa_swept_step(l->sa, &mlid, &budget); budget = any_budget(l))
+		between(l, n);
+	assert_flows_follow(l);
+}
+
+/* All ports register with the new subnet administrator; what has tables before stays until then. */
+static void learn_members(struct lab *l, unsigned n)
+{
+	uint32_t mlid = 0, budget;
+
+	l->sa->registering = true;
+	for (unsigned i = 0; i < l->e->f->n_ib_ports; i++) {
+		register_again(l, i);
+		if (below(l, 4) == 0)
+			between(l, n);
+	}
+	l->sa->registering = false;
+	for (unsigned i = below(l, 3); i > 0; i--) {
+		change(l, below(l, 4));
+		sweep(l, n);
+	}
+	for (budget = any_budget(l); !sa_learned_step(l->sa, &mlid, &budget);
+	     budget = any_budget(l))
+		between(l, n);
+}
+
+/* The subnet manager ends as if it were killed, and another one takes over; sometimes that ends
+ * before it is done, and the next one comes. */
+static void take_over(struct lab *l, unsigned n)
+{
+	const struct sm_ops ops = { .wake = no_wake };
+
+	sa_free(l->sa);
+	l->sa = NULL;
+	do {
+		sm_free(l->e->sm);
+		assert_int_equal(sm_new(&l->e->sm, l->e->f, &ops), 0);
+		change(l, below(l, 4));
+	} while (!sweep_ports(l, n, true));
+	sm_learn(l->e->sm);
+	assert_int_equal(sa_new(&l->sa, l->e->f, l->e->sm), 0);
+	learn_members(l, n);
 }
 
 /* All switches live, and all links can come up. */
@@ -345,6 +495,43 @@ static void assert_all_delivered(const struct env *e)
 	}
 }
 
+static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
+{
+	(void)arg;
+	(void)out;
+	(void)in;
+	(void)vl;
+}
+
+static void on_reached(void *arg, struct fabric_port *hca)
+{
+	((struct lab *)arg)->reached[hca->index] = true;
+}
+
+/* What each member of the group sends reaches all that receive. */
+static void assert_group_served(struct lab *l, unsigned g)
+{
+	const struct ib_gid mgid = testing_mgid(g);
+	const struct sa_group *group = sa_group_find(l->sa, &mgid);
+	const struct fabric *f = l->e->f;
+
+	for (unsigned a = 0; a < f->n_ib_ports; a++) {
+		struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = l };
+
+		if (!l->member[g][a].is_member)
+			continue;
+		assert_non_null(group);
+		assert_int_equal(group->rec.mlid, l->member[g][a].mlid);
+		assert_non_null(sa_member_find(group, f->hca_port[a]));
+		memset(l->reached, 0, sizeof(l->reached));
+		fabric_walk_multicast(l->e->f, f->hca_port[a], group->rec.mlid, &w);
+		for (unsigned b = 0; b < f->n_ib_ports; b++)
+			assert_true(l->reached[b] || !l->member[g][b].is_member ||
+			            l->member[g][b].states != IB_JOIN_FULL);
+		l->n_checked++;
+	}
+}
+
 /* A link that comes up has all paths chosen anew, whatever programs have written. */
 static void assert_order(struct lab *l)
 {
@@ -361,11 +548,14 @@ static void assert_order(struct lab *l)
 				assert_int_equal(e->f->node[i]->port[k].state, IB_PORT_ACTIVE);
 	assert_lids_apart(e);
 	assert_all_delivered(e);
+	for (unsigned g = 0; g < N_GROUPS; g++)
+		assert_group_served(l, g);
 }
 
 static void whatever_happens_in_mid_sweep_is_put_in_order(void **state)
 {
 	uint64_t end = fuzz_end(), seed = fuzz_seed(), n_slices = 0, n_sets = 0, n_refused = 0;
+	uint64_t n_renewed = 0, n_early = 0, n_checked = 0;
 
 	(void)state;
 	for (unsigned n = 0; n < N_FABRICS || base_now_ns() < end; n++, seed++) {
@@ -377,7 +567,10 @@ static void whatever_happens_in_mid_sweep_is_put_in_order(void **state)
 			change(&l, below(&l, 4));
 			if (below(&l, 4) == 0)
 				set_switch(&l);
-			sweep(&l, 3);
+			if (below(&l, 6) == 0)
+				take_over(&l, 3);
+			else
+				sweep(&l, 3);
 			if (i % 8)
 				continue;
 			mend(&l);
@@ -386,11 +579,17 @@ static void whatever_happens_in_mid_sweep_is_put_in_order(void **state)
 		n_slices += l.n_slices;
 		n_sets += l.n_sets;
 		n_refused += l.n_refused;
+		n_renewed += l.n_renewed;
+		n_early += l.n_early;
+		n_checked += l.n_checked;
+		sa_free(l.sa);
 		stop(l.e);
 	}
 	/* it was useful */
 	assert_true(n_slices > (uint64_t)8 * N_FABRICS * SWEEPS);
 	assert_true(n_refused > n_sets / 50 && n_refused < n_sets / 2);
+	assert_true(n_renewed > 10 * N_FABRICS && n_checked > 10 * N_FABRICS);
+	assert_true(n_early > 0);
 }
 
 int main(void)

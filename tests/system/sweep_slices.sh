@@ -91,6 +91,20 @@ expect 0 '' umbel link up leaf1:9
 expect 0 '' umbel link up leaf2:10
 same_routes
 
+# one that takes over has others wait, too
+umbel sm stop
+umbel sm start & one=$!
+umbel link down leaf1:9 & other=$!
+umbel link down leaf2:10 & third=$!
+umbel show hosts > /dev/null || complain 'nobody else is served'
+for each in $one $other $third; do
+	wait "$each" || complain 'a command fails when a subnet manager takes over'
+done
+expect 0 down state leaf1:9
+expect 0 '' umbel link up leaf1:9
+expect 0 '' umbel link up leaf2:10
+same_routes
+
 # so does the fabric
 umbel link down leaf1:9 2> /dev/null & one=$!
 umbel link down leaf2:10 2> /dev/null & other=$!
