@@ -181,6 +181,7 @@ struct fabric {
 	struct base_hash by_guid, by_alias; /* of HCA ports */
 	uint32_t walk;
 	uint64_t subnet_prefix; /* host order */
+	uint64_t foreign; /* SMPs that may have written tables, switches that have lost theirs */
 };
 
 /* Lowers what other settings make impossible: max_total_mcast_qp_attach. */

@@ -109,8 +109,10 @@ int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
 	if (sw->dead == !alive)
 		return -EALREADY;
 	sw->dead = !alive;
-	if (!alive)
+	if (!alive) {
 		forget_tables(sw);
+		f->foreign++;
+	}
 	for (unsigned i = 1; i <= sw->n_ports; i++)
 		if (sw->port[i].peer && settle(f, &sw->port[i]))
 			fabric_trap_link_state(f, sw->port[i].peer->node);

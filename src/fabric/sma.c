@@ -779,6 +779,7 @@ static void refuse_key(struct fabric *f, struct fabric_port *at, const struct fa
 
 static uint16_t serve_attribute(struct request *r, uint16_t id)
 {
+	r->f->foreign += r->is_set;
 	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++)
 		if (attributes[i].id == id)
 			return attributes[i].serve(r);

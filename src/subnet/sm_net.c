@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "subnet/sm_state.h"
 
 struct fabric_port *sm_far_end(const struct fabric_port *p)
@@ -117,8 +118,12 @@ void sm_net_look_at_lids(struct sm_net *net)
 
 void sm_net_look(struct sm_net *net)
 {
-	bool first = !net->looked;
+	const uint64_t settings = base_hash_of(&net->f->settings, sizeof(net->f->settings), 0);
+	bool first = !net->looked, same;
 
+	same = !first && !net->left && net->foreign == net->f->foreign && net->settings == settings;
+	net->foreign = net->f->foreign;
+	net->settings = settings;
 	net->looked = true;
 	net->came_up &= net->left;
 	net->n_down = net->n_homes_changed = 0;
@@ -132,5 +137,7 @@ void sm_net_look(struct sm_net *net)
 		net->came_up = false;
 	net->little_changed = !first && !net->left && !net->came_up && !net->lids_changed &&
 	                      (net->n_down || net->n_homes_changed);
+	net->nothing_changed = same && !net->came_up && !net->lids_changed && !net->n_down &&
+	                       !net->n_homes_changed;
 	net->left = true;
 }

@@ -549,6 +549,8 @@ static int begin_to_route(struct sm_routes *r)
 	int ret = 0;
 
 	r->phase = SM_ROUTES_DONE;
+	if (r->net->nothing_changed)
+		return 0;
 	if (r->ftree && sm_ftree_begin(r->ftree, &ret)) {
 		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_FTREE;
 		return ret;

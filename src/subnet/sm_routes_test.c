@@ -4,7 +4,9 @@
  * possible; up/down routing has no credit loops, shown by the graph of links that wait for each
  * other.
  */
+#include "fabric/mads.h"
 #include "subnet/testing_routes.h"
+#include "wire/sm_attr.h"
 
 /* Of switch @s, the paths to hosts by ports to switches of these numbers differ by at most one. */
 static void assert_even(const struct env *e, struct fabric_node *sw, const bool *port)
@@ -398,6 +400,20 @@ static void a_link_of_a_host_changes_only_the_paths_to_it(void **state)
 	stop(e);
 }
 
+/* As a program does it. */
+static void write_by_smp(const struct env *e, struct fabric_node *sw, uint16_t lid, uint8_t port)
+{
+	uint8_t data[SMP_DATA_BYTES];
+
+	assert_int_equal(
+	        fabric_sma_get(e->f, &sw->port[0], SMP_ATTR_LINEAR_FT, lid / LFT_BLOCK, data),
+	        MAD_STATUS_OK);
+	data[lid % LFT_BLOCK] = port;
+	assert_int_equal(
+	        fabric_sma_set(e->f, &sw->port[0], SMP_ATTR_LINEAR_FT, lid / LFT_BLOCK, data),
+	        MAD_STATUS_OK);
+}
+
 static void a_sweep_for_no_reason_mends_what_somebody_else_wrote(void **state)
 {
 	struct env *e = start_fat_tree(2, 8, "minhop");
@@ -405,12 +421,40 @@ static void a_sweep_for_no_reason_mends_what_somebody_else_wrote(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < 100; i++)
-		fabric_lft_set(sm_switch(e->sm, next_random(&seed) % e->f->n_switches),
-		               e->f->hca_port[next_random(&seed) % e->f->n_hca_ports]->lid,
-		               (uint8_t)next_random(&seed));
+		write_by_smp(e, sm_switch(e->sm, next_random(&seed) % e->f->n_switches),
+		             e->f->hca_port[next_random(&seed) % e->f->n_hca_ports]->lid,
+		             (uint8_t)next_random(&seed));
 	assert_int_equal(sm_sweep(e->sm), 0);
 	assert_shortest(e);
 	stop(e);
+}
+
+static void where_nothing_has_changed_nothing_is_routed(void **state)
+{
+	static const char *const routing[] = { "minhop", "updn", "ftree", "dfsssp" };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(routing); i++) {
+		struct env *e = start_fat_tree(2, 8, routing[i]);
+		struct fabric_node *sw = sm_switch(e->sm, 0);
+		uint16_t lid = e->f->hca_port[e->f->n_hca_ports - 1]->lid;
+		uint8_t out = fabric_lft_get(sw, lid);
+
+		/* nobody can do that, so no sweep that does not write all tables sees it */
+		assert_int_equal(fabric_lft_set(sw, lid, FABRIC_LFT_NONE), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_int_equal(fabric_lft_get(sw, lid), FABRIC_LFT_NONE);
+		write_by_smp(e, sw, (uint16_t)(lid - 1), out);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_int_not_equal(fabric_lft_get(sw, lid), FABRIC_LFT_NONE);
+		assert_shortest(e);
+		/* a switch that was dead between two sweeps has lost its tables */
+		assert_int_equal(fabric_switch_set(e->f, sw, false), 0);
+		assert_int_equal(fabric_switch_set(e->f, sw, true), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		assert_shortest(e);
+		stop(e);
+	}
 }
 
 /* ---- up/down ---- */
@@ -727,6 +771,7 @@ int main(void)
 		cmocka_unit_test(many_failures_between_two_sweeps_are_one_to_it),
 		cmocka_unit_test(a_link_of_a_host_changes_only_the_paths_to_it),
 		cmocka_unit_test(a_sweep_for_no_reason_mends_what_somebody_else_wrote),
+		cmocka_unit_test(where_nothing_has_changed_nothing_is_routed),
 		cmocka_unit_test(shortest_paths_around_a_ring_have_a_credit_loop),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_rings),
 		cmocka_unit_test(up_down_is_free_of_credit_loops_on_tori),

@@ -52,6 +52,8 @@ struct sm_net {
 	unsigned n_homes_changed;
 	bool lids_changed;
 	bool little_changed; /* links went down, or links to HCAs changed, and nothing else */
+	bool nothing_changed;
+	uint64_t foreign, settings; /* at the last look: fabric.foreign, and a hash */
 };
 
 #define SM_MLID_WORDS ((IB_LID_MCAST_LAST - IB_LID_MCAST_FIRST) / 64 + 1)
