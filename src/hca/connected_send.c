@@ -9,9 +9,9 @@
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/flow.h"
+#include "hca/known.h"
 #include "hca/mw.h"
 #include "hca/operation.h"
-#include "hca/known.h"
 
 /* ---- requests ---- */
 

@@ -16,12 +16,12 @@
 #include "hca/adopt.h"
 #include "hca/cq.h"
 #include "hca/exchange.h"
+#include "hca/known.h"
 #include "hca/operation.h"
 #include "hca/payload.h"
 #include "hca/qp.h"
 #include "hca/sender.h"
 #include "hca/srq.h"
-#include "hca/known.h"
 
 /* How often to try for the lock of atomic operations; then the request waits. */
 #define ATOMICS_TRIES 1000
