@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "control/path.h"
 #include "control/socket.h"
+#include "hca/connected.h"
 #include "shm/connection.h"
 #include "shm/key.h"
 #include "shm/region.h"
@@ -158,6 +159,57 @@ static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
 	assert_int_equal(lab_peer_deregister(p[1]), 0);
 	lab_peer_destroy_qp(p[1]);
 	atomic_store(&region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn, 0);
+}
+
+/* Regions of @p's memory that @user's process has used. */
+static void make_used_regions(struct lab_peer *p, struct lab_peer *user, struct ibv_mr **mr,
+                              unsigned n)
+{
+	struct lab_work w = {
+		.opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } }, .to = p
+	};
+
+	for (unsigned i = 0; i < n; i++) {
+		mr[i] = ibv_reg_mr(p->here->pd, p->here->memory, LAB_PEER_BYTES, LAB_ALL_ACCESS);
+		assert_non_null(mr[i]);
+		w.rkey_xor = mr[i]->rkey ^ p->address.rkey;
+		lab_peer_do(user, &w, IBV_WC_SUCCESS);
+	}
+}
+
+static uint64_t deregistration_ns(struct ibv_mr *mr)
+{
+	const uint64_t begin = base_now_ns();
+
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	return base_now_ns() - begin;
+}
+
+/* A process that used regions of ours, and is connected to another one now, was stopped while it
+ * dealt with that: what is given back here does not wait for it. If it did, each would. */
+static void who_deals_with_others_is_not_waited_for(void **state)
+{
+	const struct lab_peer_options elsewhere = { .elsewhere = true };
+	_Atomic uint32_t *deals_with;
+	struct lab_peer *p[2], *other;
+	struct ibv_mr *mr[8];
+	unsigned waits = 0;
+
+	(void)state;
+	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	make_used_regions(p[0], p[1], mr, LAB_ARRAY(mr));
+	other = lab_peer(&elsewhere);
+	lab_peer_to(p[1], IBV_QPS_RESET);
+	lab_peer_connect(other, p[1]);
+	lab_peer_connect(p[1], other);
+	deals_with = &region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn;
+	atomic_store(deals_with, other->address.qpn);
+	for (unsigned i = 1; i < LAB_ARRAY(mr); i++)
+		waits += deregistration_ns(mr[i]) >= HCA_CONNECTED_WAIT_NS;
+	assert_int_not_equal(waits, LAB_ARRAY(mr) - 1);
+	atomic_store(deals_with, p[0]->address.qpn);
+	assert_true(deregistration_ns(mr[0]) >= HCA_CONNECTED_WAIT_NS);
+	atomic_store(deals_with, 0);
 }
 
 /* A peer that carries out one request after the other. */
@@ -315,6 +367,7 @@ int main(void)
 		LAB_BOTH(a_stopped_sender_does_not_keep_receives_for_ever),
 		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),
 		LAB_TEST(a_busy_peer_does_not_keep_memory),
+		LAB_TEST(who_deals_with_others_is_not_waited_for),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 

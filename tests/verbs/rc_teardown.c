@@ -11,7 +11,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ROUNDS 8
@@ -191,51 +190,6 @@ static void what_a_queue_pair_let_in_before_its_reset_does_not_change(void **sta
 		assert_int_equal(writes_until(reset, state), IBV_WC_RETRY_EXC_ERR);
 }
 
-static time_t seconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
-/* A process that used regions of ours, and is connected to another one now, is stopped while it
- * writes there: what is given back here is not waited for, a second each. */
-static void who_deals_with_others_is_not_waited_for(void **state)
-{
-	struct lab_peer_options o = { .bytes = BYTES, .elsewhere = true };
-	struct lab_peer *p[2], *other;
-	struct ibv_mr *mr[ROUNDS];
-	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 64, 0 } } };
-	void *const elsewhere = (void *)(uintptr_t)lab_open;
-	time_t began;
-
-	(void)state;
-	lab_peers(p, &o, &elsewhere);
-	w.to = p[0];
-	for (int i = 0; i < ROUNDS; i++) {
-		mr[i] = ibv_reg_mr(p[0]->here->pd, p[0]->here->memory, BYTES, LAB_ALL_ACCESS);
-		assert_non_null(mr[i]);
-		w.rkey_xor = mr[i]->rkey ^ p[0]->address.rkey;
-		lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
-	}
-	other = lab_peer(&o);
-	lab_peer_to(p[1], IBV_QPS_RESET);
-	lab_peer_connect(other, p[1]);
-	lab_peer_connect(p[1], other);
-	w = (struct lab_work){
-		.opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, BYTES, 0 } }, .to = other
-	};
-	lab_peer_flood(p[1], &w);
-	usleep(20000); /* so that it writes by now; else this shows nothing */
-	lab_peer_signal(p[1], SIGSTOP);
-	began = seconds();
-	for (int i = 0; i < ROUNDS; i++)
-		assert_int_equal(ibv_dereg_mr(mr[i]), 0);
-	assert_true(seconds() - began < ROUNDS / 2);
-	lab_peer_signal(p[1], SIGKILL);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,7 +198,6 @@ int main(void)
 		LAB_BOTH(a_poll_that_copies_is_waited_for),
 		LAB_BOTH(what_a_destroyed_queue_pair_let_in_does_not_change),
 		LAB_BOTH(what_a_queue_pair_let_in_before_its_reset_does_not_change),
-		LAB_TEST(who_deals_with_others_is_not_waited_for),
 	};
 
 	lab_peers_begin();
