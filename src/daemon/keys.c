@@ -76,7 +76,7 @@ void daemon_keys_close(struct daemon_memory *m, struct daemon_holder *holder)
 
 	while ((e = LIST_FIRST(&holder->key_chunks))) {
 		LIST_REMOVE(e, entry);
-		daemon_memory_free_payload(m, e->off);
+		daemon_memory_retire_keys(m, e->off);
 		free(e);
 	}
 	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/memory.h"
+#include "shm/connection.h"
 
 #define PAGE        4096
 #define NS_PER_MS   1000000ull
@@ -53,6 +54,8 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	TAILQ_INIT(&m->retired);
 	TAILQ_INIT(&m->passing);
 	TAILQ_INIT(&m->unread);
+	TAILQ_INIT(&m->keys);
+	TAILQ_INIT(&m->keys_noted);
 	TAILQ_INIT(&m->clearing);
 	shm_extents_init(&m->rings, PAGE, control->rings_off, control->rings_size);
 	shm_extents_init(&m->payloads, PAGE, control->payloads_off, control->payloads_size);
@@ -75,6 +78,8 @@ void daemon_memory_fini(struct daemon_memory *m)
 	free_list(&m->retired);
 	free_list(&m->passing);
 	free_list(&m->unread);
+	free_list(&m->keys);
+	free_list(&m->keys_noted);
 	free_list(&m->clearing);
 	free(m->now.marks);
 	base_timer_stop(&m->look);
@@ -390,6 +395,96 @@ static bool pass(struct daemon_chore *c, uint32_t *budget)
 	return true;
 }
 
+/* ---- memory of keys ---- */
+
+/* Notes the word if it says that somebody deals with a queue pair that is gone. */
+static void note_deal(struct daemon_memory *m, const _Atomic uint32_t *word)
+{
+	struct daemon_deals *d = &m->deals;
+	/* acquire: what was written before the word was is there */
+	uint32_t value = atomic_load_explicit((_Atomic uint32_t *)word, memory_order_acquire);
+	uint32_t qpn = value & IB_QPN_MASK;
+
+	if (!qpn || m->users.qpn_of(m->users.arg, SHM_QP_INDEX(qpn)) == qpn)
+		return;
+	if (d->n < DAEMON_MAX_DEALS) {
+		d->noted[d->n].word = word;
+		d->noted[d->n].value = value;
+	}
+	d->n++;
+}
+
+static void begin_deals(struct daemon_memory *m)
+{
+	m->deals.walks = true;
+	m->deals.index = m->deals.n = 0;
+	/* the records of those that are gone were written before the words are looked at; pairs
+	 * with hca_exchange_begin() and say_whom() */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* True: it has walked over all queue pairs. */
+static bool note_deals(struct daemon_memory *m, uint32_t *budget)
+{
+	const struct daemon_memory_users *users = &m->users;
+	struct daemon_deals *d = &m->deals;
+	uint8_t shift;
+
+	for (; *budget; d->index++) {
+		uint32_t from = d->index;
+
+		if (!users->next_ring(users->arg, &d->index, &shift)) {
+			d->walks = false;
+			return true;
+		}
+		daemon_chore_spend(budget, 4 + (d->index - from) / 8);
+		note_deal(m, &m->region->senders[d->index].target_qpn);
+		note_deal(m, &m->region->connections[d->index].helps);
+	}
+	return false;
+}
+
+/* Whether all that was noted has come to its end. */
+static bool deals_are_over(struct daemon_memory *m)
+{
+	struct daemon_deals *d = &m->deals;
+
+	if (d->n > DAEMON_MAX_DEALS) {
+		begin_deals(m);
+		return false;
+	}
+	for (unsigned i = d->n; i-- > 0;)
+		/* acquire: as in note_deal() */
+		if (atomic_load_explicit((_Atomic uint32_t *)d->noted[i].word,
+		                         memory_order_acquire) != d->noted[i].value)
+			d->noted[i] = d->noted[--d->n];
+	return !d->n;
+}
+
+static bool free_keys(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_memory *m = container_of(c, struct daemon_memory, free_keys);
+	struct daemon_retired *r;
+
+	if (TAILQ_EMPTY(&m->keys_noted)) {
+		TAILQ_CONCAT(&m->keys_noted, &m->keys, entry);
+		begin_deals(m);
+	}
+	if (m->deals.walks && !note_deals(m, budget))
+		return false;
+	if (!deals_are_over(m)) {
+		look_again(m);
+		return true;
+	}
+	while ((r = TAILQ_FIRST(&m->keys_noted))) {
+		TAILQ_REMOVE(&m->keys_noted, r, entry);
+		start_clearing(m, r);
+	}
+	if (!TAILQ_EMPTY(&m->keys)) /* while this look was under way */
+		daemon_chore_add(m->chores, &m->free_keys, free_keys);
+	return true;
+}
+
 /* ---- again and again ---- */
 
 /* Looks at all that is still used. */
@@ -405,6 +500,8 @@ static void look(struct daemon_memory *m)
 	}
 	if (!TAILQ_EMPTY(&m->unread) || !TAILQ_EMPTY(&m->retired))
 		daemon_chore_add(m->chores, &m->pass, pass);
+	if (!TAILQ_EMPTY(&m->keys_noted) || !TAILQ_EMPTY(&m->keys))
+		daemon_chore_add(m->chores, &m->free_keys, free_keys);
 }
 
 static void on_look(struct base_timer *t)
@@ -517,6 +614,16 @@ void daemon_memory_retire_payload(struct daemon_memory *m, uint64_t off)
 		return;
 	TAILQ_INSERT_TAIL(&m->retired, r, entry);
 	daemon_chore_add(m->chores, &m->pass, pass);
+}
+
+void daemon_memory_retire_keys(struct daemon_memory *m, uint64_t off)
+{
+	struct daemon_retired *r = retire(m, off, shm_extent_bytes(&m->payloads, off));
+
+	if (!r)
+		return;
+	TAILQ_INSERT_TAIL(&m->keys, r, entry);
+	daemon_chore_add(m->chores, &m->free_keys, free_keys);
 }
 
 void daemon_memory_free_payload(struct daemon_memory *m, uint64_t off)

@@ -9,6 +9,9 @@
  *    sweep finds them. A pass walks over the unread arrivals of all rings once, marks the pages
  * that they lie in, and then frees all memory without a mark that had retired when the pass began.
  *    What has a mark is looked at again later.
+ *  - Memory of keys is used while a live queue pair says that it deals with one that is gone: its
+ *    thread may just be writing to keys that it found before (hca_exchange_begin()). Such words are
+ *    noted; once each of them is another one, the memory is freed that had retired before.
  *
  * If there is no payload memory left, that of senders that are not just posting retires, too. The
  * lease in their records (enum shm_lease) tells them.
@@ -53,6 +56,19 @@ struct daemon_memory_users {
 
 TAILQ_HEAD(daemon_retired_list, daemon_retired);
 
+#define DAEMON_MAX_DEALS 64
+
+/* What live queue pairs say that they deal with, of what is gone. */
+struct daemon_deals {
+	bool walks;     /* over all queue pairs, to note such words */
+	uint32_t index; /* of the next one */
+	unsigned n;     /* more than there is room for: it walks again later */
+	struct {
+		const _Atomic uint32_t *word;
+		uint32_t value;
+	} noted[DAEMON_MAX_DEALS];
+};
+
 struct daemon_memory {
 	struct shm_region *region;
 	struct daemon_chores *chores;
@@ -62,8 +78,12 @@ struct daemon_memory {
 	struct daemon_retired_list closing, filling;
 	/* payload memory: waits for the next pass; of this pass; has a mark of the last one */
 	struct daemon_retired_list retired, passing, unread;
-	struct daemon_retired_list clearing; /* both: nobody uses it any more */
-	struct daemon_chore close, pass, clear, revoke;
+	/* memory of keys: waits for the next look at who deals with whom; for the end of what was
+	 * noted at the last one */
+	struct daemon_retired_list keys, keys_noted;
+	struct daemon_deals deals;
+	struct daemon_retired_list clearing; /* all kinds: nobody uses it any more */
+	struct daemon_chore close, pass, free_keys, clear, revoke;
 	struct {
 		enum { DAEMON_PASS_NONE, DAEMON_PASS_MARKS, DAEMON_PASS_SWEEPS } step;
 		uint64_t *marks;     /* a bit for each page of payload memory */
@@ -107,6 +127,10 @@ void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t sh
 
 /* Frees payload memory once no unread arrival lies in it. */
 void daemon_memory_retire_payload(struct daemon_memory *m, uint64_t off);
+
+/* Frees payload memory that held keys, once nobody writes there any more who knew them from queue
+ * pairs that are gone now. */
+void daemon_memory_retire_keys(struct daemon_memory *m, uint64_t off);
 
 /* Frees payload memory in which no arrival ever lay: without a pass over all rings. */
 void daemon_memory_free_payload(struct daemon_memory *m, uint64_t off);

@@ -6,6 +6,7 @@
 #include "verbs/peer_lab.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -212,6 +213,62 @@ static void who_deals_with_others_is_not_waited_for(void **state)
 	atomic_store(deals_with, 0);
 }
 
+/* ---- memory of keys ---- */
+
+static void await_zero(const volatile uint64_t *word)
+{
+	const uint64_t end = base_now_ns() + LAB_SECONDS * 1000000000ull;
+
+	while (*word && base_now_ns() < end)
+		sched_yield();
+	assert_int_equal(*word, 0);
+}
+
+/*
+ * A thread knows keys of a process that dies, and says so in @word: it may still write there. When
+ * the daemon has cleared what that process had for its requests, which comes later, the keys
+ * are still there; they go when the word says something else.
+ */
+static void keys_stay(struct lab_peer *p[2], _Atomic uint32_t *word, uint32_t next)
+{
+	uint64_t *keys, *requests;
+	struct shm_qp q;
+
+	shm_qp_read(&region, p[1]->address.qpn, &q);
+	keys = shm_data_at(&region, q.connection.keys_off);
+	requests = shm_data_at(&region, q.connection.requests_off);
+	*requests = 1;
+	assert_int_not_equal(*keys, 0);
+	atomic_store(word, p[1]->address.qpn | 1u << 24);
+	lab_peer_signal(p[1], SIGKILL);
+	await_zero(requests);
+	assert_int_not_equal(*keys, 0);
+	atomic_store(word, next);
+	await_zero(keys);
+	atomic_store(word, 0);
+}
+
+static void keys_of_the_dead_stay_while_a_thread_deals_with_them(void **state)
+{
+	void *const elsewhere = (void *)1;
+	struct lab_peer *p[2];
+
+	(void)state;
+	lab_peers(p, NULL, &elsewhere);
+	keys_stay(p, &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn, 0);
+}
+
+static void keys_of_the_dead_stay_while_a_thread_helps_them(void **state)
+{
+	void *const elsewhere = (void *)1;
+	struct lab_peer *p[2];
+
+	(void)state;
+	lab_peers(p, NULL, &elsewhere);
+	/* then it helps somebody else */
+	keys_stay(p, &connection_of(p[0])->helps, p[0]->address.qpn);
+}
+
 /* A peer that carries out one request after the other. */
 struct busy {
 	pthread_t thread;
@@ -368,6 +425,8 @@ int main(void)
 		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),
 		LAB_TEST(a_busy_peer_does_not_keep_memory),
 		LAB_TEST(who_deals_with_others_is_not_waited_for),
+		LAB_TEST(keys_of_the_dead_stay_while_a_thread_deals_with_them),
+		LAB_TEST(keys_of_the_dead_stay_while_a_thread_helps_them),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 

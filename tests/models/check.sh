@@ -120,6 +120,10 @@ registration_reset)
 	proven registration -DRESET=1
 	fails "1 3 4 9 10" registration -DRESET=1
 	;;
+registration_death)
+	proven registration -DDEATH=1
+	fails "1 14 15" registration -DDEATH=1
+	;;
 queue)
 	proven queue
 	fails "1 2 3 4 5 6 7 8" queue

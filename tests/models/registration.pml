@@ -6,12 +6,14 @@
  *
  * By default the page is adopted if it can be, and given back. HELP 1: the peer's requests are ours,
  * which waited, and two threads of its process go on with them; one of the two may be stopped, and
- * lose the lock. RESET 1: another thread of the program resets the queue pair meanwhile.
+ * lose the lock. RESET 1: another thread of the program resets the queue pair meanwhile. DEATH 1: the
+ * program's process dies, and the memory of its keys serves others (src/daemon/memory.c).
  *
  * What is proven: when a deregistration, or a reset, has returned, nobody reads or writes there but
  * who had begun and was then stopped for longer than the bound; what has been written is in the
  * memory, wherever the page has moved; a deregistration ends: it waits for one copy, not for the
- * next ones, and for the dead only until the daemon has seen that.
+ * next ones, and for the dead only until the daemon has seen that. Nobody becomes a user of a key in
+ * memory that serves others, or takes the lock of atomic operations there, which goes the same way.
  *
  * Weak memory. The peer's stores wait in a store buffer and leave it in any order; a release waits
  * until the others have left it, a full barrier until it is empty.
@@ -29,6 +31,8 @@
  * 11 a thread that has lost the lock says that it helps
  * 12 who becomes a user of a key does not look at it again
  * 13 who finds that its process is a user does not either
+ * 14 the memory of the dead program's keys serves others at once
+ * 15 the daemon looks who deals with the dead before it changes the record
  */
 #ifndef MUTANT
 #define MUTANT 0
@@ -38,6 +42,9 @@
 #endif
 #ifndef RESET
 #define RESET 0
+#endif
+#ifndef DEATH
+#define DEATH 0
 #endif
 #ifndef TURNS
 #define TURNS 3		/* requests that the peer carries out */
@@ -61,6 +68,7 @@ bit is_adopted;
 /* ---- what nobody can see ---- */
 
 bit gone[2], was_reset;	/* the call has returned */
+bit buried;		/* the memory of the keys serves others */
 byte late[2];		/* by thread: the exchange that was not waited for any more */
 byte written;		/* by the last copy */
 bit stopped, was_stopped, dead, finished;
@@ -133,7 +141,7 @@ inline find(me, region, found, file_too)
 	:: found && !has_joined[2 * me + region] ->
 		has_joined[2 * me + region] = 1;
 #endif
-		joined[region] = 1;
+		d_step { assert(!buried); joined[region] = 1 }
 #if MUTANT != 12
 		d_step { found = key[region]; file_too = by_file[region] }
 #endif
@@ -332,6 +340,10 @@ active proctype program()
 {
 	byte seen, held, n_regions;
 
+#if DEATH
+	enter(0, held);
+	enter(1, held)
+#else
 	if
 	:: many = 1
 	:: skip
@@ -357,7 +369,31 @@ active proctype program()
 	:: else
 	fi;
 	assert(!ALL_IN || was_reset || written == (is_adopted -> file : private))
+#endif
 }
+
+#if DEATH
+/* daemon_objects_release(), free_keys() */
+active proctype undertaker()
+{
+	byte seen;
+
+#if MUTANT == 15
+	seen = says;
+	connected = 0;
+#else
+	connected = 0;
+	seen = says;
+#endif
+#if MUTANT != 14
+	if
+	:: seen == 0
+	:: seen && says != seen
+	fi;
+#endif
+	buried = 1
+}
+#endif
 
 #if RESET
 /* connected_flush(), the daemon, connected_progress() */
