@@ -83,6 +83,11 @@ static inline uint64_t shm_slot_lap(uint64_t s)
 	return s >> 18;
 }
 
+static inline bool shm_slot_same_lap(uint64_t a, uint64_t b)
+{
+	return !shm_slot_lap(a ^ b);
+}
+
 /* What one sender knows of a ring. */
 struct shm_ring_view {
 	struct shm_ring *ring;
@@ -119,22 +124,23 @@ struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_
  */
 static inline struct shm_arrival *shm_ring_claim(const struct shm_ring_view *v, uint32_t *pos)
 {
+	const struct shm_ring_view r = *v; /* what is read once need not be read again */
 	/* acquire: before posted_seen, or a sender that sleeps in between for 2^31 positions takes
 	 * the tail for posted */
-	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_acquire);
+	uint32_t t = atomic_load_explicit(&r.ring->tail, memory_order_acquire);
 	/* acquire: the sender that raised posted_seen had acquired posted below */
-	uint32_t seen = atomic_load_explicit(&v->ring->posted_seen, memory_order_acquire);
-	struct shm_arrival *slot = shm_ring_at(v, t);
+	uint32_t seen = atomic_load_explicit(&r.ring->posted_seen, memory_order_acquire);
+	struct shm_arrival *slot = shm_ring_at(&r, t);
 	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
-	uint64_t claimed = shm_ring_claimed(v, t);
-	uint64_t free_lap = shm_slot_lap(claimed - (((uint64_t)v->mask + 1) << 34));
+	uint64_t claimed = shm_ring_claimed(&r, t);
+	uint64_t free = claimed - (((uint64_t)r.mask + 1) << 34);
 
 	/* acquire: the owner's reads of the last lap come before our writes */
-	if (base_unlikely((int32_t)(seen - t) <= 0) || base_unlikely(shm_slot_lap(s) != free_lap) ||
+	if (base_unlikely((int32_t)(seen - t) <= 0) || base_unlikely(!shm_slot_same_lap(s, free)) ||
 	    base_unlikely(!atomic_compare_exchange_strong_explicit(
 	            &slot->state, &s, claimed, memory_order_acquire, memory_order_relaxed)))
 		return shm_ring_claim_slowly(v, pos);
-	atomic_store_explicit(&v->ring->tail, t + 1, memory_order_relaxed);
+	atomic_store_explicit(&r.ring->tail, t + 1, memory_order_relaxed);
 	*pos = t;
 	return slot;
 }
