@@ -13,8 +13,10 @@
 
 #define AHEAD 4 /* receivers whose slots are being fetched while one is served */
 
-/* Whether the receiver takes packets with this P_Key; if so, that is known from now on. */
-static BASE_COLD bool has_pkey(struct hca_process *p, struct hca_receiver *r, uint16_t pkey)
+/* Whether the receiver takes packets with this P_Key; if so, that is known from now on. Rarely
+ * called, but not BASE_COLD: gcc would then place all that comes after it apart. */
+static __attribute__((noinline)) bool has_pkey(struct hca_process *p, struct hca_receiver *r,
+                                               uint16_t pkey)
 {
 	struct shm_qp q;
 
@@ -29,9 +31,9 @@ static BASE_COLD bool has_pkey(struct hca_process *p, struct hca_receiver *r, ui
 static BASE_HOT bool lets_in(struct hca_process *p, struct hca_receiver *r,
                              const struct hca_packet *pkt, uint32_t port)
 {
-	return base_likely(r->qkey == pkt->qkey) &&
-	       (port == HCA_ANY_PORT || base_likely(r->port == port)) &&
-	       (base_likely(r->good_pkey == pkt->a.pkey) || has_pkey(p, r, pkt->a.pkey));
+	if (base_unlikely(r->qkey != pkt->qkey || (port != HCA_ANY_PORT && r->port != port)))
+		return false;
+	return base_likely(r->good_pkey == pkt->a.pkey) || has_pkey(p, r, pkt->a.pkey);
 }
 
 /* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
