@@ -19,6 +19,8 @@ static uint64_t message_length(const struct ibv_send_wr *wr)
 {
 	uint64_t total = 0;
 
+	if (base_likely(wr->num_sge == 1))
+		return wr->sg_list->length;
 	for (int i = 0; i < wr->num_sge; i++)
 		total += wr->sg_list[i].length;
 	return total;
