@@ -51,19 +51,24 @@ static int check_attr(const struct shm_port *port, const struct ibv_ah_attr *att
 	return attr->dlid ? 0 : -EINVAL;
 }
 
-/* Memory of a handle, all zero: the one that was destroyed longest ago, or new. */
+/* Memory of a handle, all zero but its serial: the one that was destroyed longest ago, or new. */
 static struct hca_ah *allocate(struct hca_process *p)
 {
 	struct hca_ah *ah;
+	uint64_t serial;
 
 	base_lock(&p->ah_lock);
+	serial = ++p->ah_serials;
 	ah = STAILQ_FIRST(&p->free_ahs);
 	if (ah)
 		STAILQ_REMOVE_HEAD(&p->free_ahs, free);
 	base_unlock(&p->ah_lock);
 	if (!ah)
-		return calloc(1, sizeof(*ah));
+		ah = malloc(sizeof(*ah));
+	if (!ah)
+		return NULL;
 	memset((void *)ah, 0, sizeof(*ah));
+	ah->serial = serial;
 	return ah;
 }
 
@@ -173,6 +178,7 @@ void hca_ah_copy(struct hca_ah *to, const struct hca_ah *from)
 	to->arrival_flags = from->arrival_flags;
 	to->is_mcast = from->is_mcast;
 	to->alive = from->alive;
+	to->serial = 0;
 }
 
 /* The index of @gid in the port's table, or -1. */

@@ -119,11 +119,9 @@ static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt
 		pkt->payload->hold[pkt->payload->n++] = (struct hca_payload_hold){
 			.ring = r->ring.ring, .gen = shm_slot_gen(r->ring.claim), .pos = pos
 		};
-	else if (pkt->a.more) /* a large one is written for so long that fetching early gains
-	                         nothing */
-		shm_ring_prefetch_list(&r->ring, pkt->a.more, pkt->fetched);
-	else if (pkt->streams)
-		shm_ring_prefetch(&r->ring, SHM_RING_LIST_AHEAD - 1, true);
+	else if (pkt->ahead) /* a large one is written for so long that fetching early gains
+	                        nothing */
+		shm_ring_prefetch_list(&r->ring, pkt->ahead, pkt->fetched);
 	hca_cq_announce(r->cq, r->ready_bit);
 	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }

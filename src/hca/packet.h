@@ -15,8 +15,8 @@ struct hca_payload;
 struct hca_packet {
 	struct shm_arrival a; /* what receivers find in their rings, except for the state */
 	uint32_t qkey;
-	bool fetched;                /* not the first of its list: its slots are being fetched */
-	bool streams;                /* no message has come since the one before it was sent */
+	uint8_t ahead; /* messages to the same receivers that follow, or are likely to */
+	bool fetched;  /* it was ahead of another one itself: its slots are being fetched */
 	struct hca_payload *payload; /* with SHM_ARRIVAL_PAYLOAD */
 	struct shm_sender *sender;   /* the sender's record, which says to whom it delivers */
 	uint16_t writer;             /* the sender's QP index: in whose name slots are claimed */

@@ -58,6 +58,7 @@ struct hca_process {
 	struct base_lock ah_lock;
 	/* used again too, so that a destroyed handle can be recognized */
 	STAILQ_HEAD(, hca_ah) free_ahs;
+	uint64_t ah_serials; /* the last struct hca_ah.serial */
 };
 
 /* The process's connection; connects if there is none. NULL: no fabric (*@error says why). */

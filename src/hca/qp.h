@@ -60,7 +60,6 @@ struct hca_qp {
 	struct base_lock send_lock;
 	struct hca_sender sender;
 	uint32_t sq_posted;         /* requests carried out */
-	uint32_t received;          /* UD: what its receive queue had consumed at the last post */
 	_Atomic uint32_t sq_done;   /* of these, those that have left the send queue */
 	uint32_t sq_kept;           /* requests that were posted and wait */
 	struct hca_wr_batch *batch; /* ibv_wr_start() and on */

@@ -6,12 +6,26 @@
 #ifndef HCA_UD_H
 #define HCA_UD_H
 
+#include "hca/packet.h"
 #include "hca/qp.h"
 
 struct hca_ud_kept;
 
+/* Where requests by one address handle go, and what is the same for all their packets. */
+struct hca_ud_path {
+	const struct hca_ah *ah; /* NULL: it is to be found anew */
+	uint64_t ah_serial;
+	struct hca_flow *flow;
+	const struct shm_port *port; /* by which it leaves */
+	uint32_t port_seq;           /* of its record, when that was read */
+	bool is_active;              /* the port was, then */
+	struct hca_packet pkt;
+};
+
 struct hca_ud_qp {
 	struct hca_qp qp;                /* first */
+	struct hca_ud_path path;         /* of the last request that was carried out */
+	uint32_t received;               /* what its receive queue had consumed at the last post */
 	STAILQ_HEAD(, hca_ud_kept) kept; /* posted in SQD, not carried out yet */
 };
 

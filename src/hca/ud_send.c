@@ -41,10 +41,10 @@ static BASE_HOT uint64_t message_length(const struct ibv_send_wr *wr)
 	return total;
 }
 
-/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. @good:
- * an address handle that is known to be alive, or NULL. */
-static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
-                          const struct hca_ah *good, uint64_t *length)
+/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes.
+ * @in_list: its address handle is that of the request before it. */
+static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, bool in_list,
+                          uint64_t *length)
 {
 	const struct hca_ah *ah = (const struct hca_ah *)wr->wr.ud.ah;
 
@@ -52,7 +52,7 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 		return -EINVAL;
 	if ((uint32_t)wr->num_sge > qp->cap.max_send_sge) /* negative ones too */
 		return -EINVAL;
-	if (!ah || (ah != good && ah->alive != HCA_AH_ALIVE))
+	if (!in_list && (!ah || ah->alive != HCA_AH_ALIVE))
 		return -EINVAL;
 	*length = message_length(wr);
 	if ((wr->send_flags & IBV_SEND_INLINE) && *length > qp->cap.max_inline_data)
@@ -109,14 +109,6 @@ static BASE_HOT bool gather(struct hca_qp *qp, const struct ibv_send_wr *wr, cha
 	                                     : gather_many(qp, wr, to);
 }
 
-/* Where a request goes: the same for all requests of one list by one address handle. */
-struct path {
-	struct hca_ah *ah;
-	const struct shm_port *port; /* by which it leaves */
-	struct hca_flow *flow;
-	struct hca_packet pkt;
-};
-
 /* Fills in what is the same for all packets of the path. */
 static BASE_HOT void fill_header(struct hca_qp *qp, const struct hca_ah *ah,
                                  const struct shm_port *port, struct hca_packet *pkt)
@@ -127,7 +119,6 @@ static BASE_HOT void fill_header(struct hca_qp *qp, const struct hca_ah *ah,
 	pkt->writer = (uint16_t)SHM_QP_INDEX(s->qpn);
 	pkt->a.src_qpn = s->qpn;
 	pkt->a.src_port = s->port;
-	/* read each time: a subnet manager may change them */
 	pkt->a.pkey = port->pkey[qp->pkey_index];
 	pkt->a.slid = port->lid | ah->dest.path_bits;
 	pkt->a.sl = ah->sl;
@@ -155,52 +146,84 @@ static BASE_HOT uint8_t count_more(const struct ibv_send_wr *wr)
 
 /* Whether the program has received nothing since its last post: it sends one message after the
  * other, and waits for no answer. */
-static BASE_HOT bool is_stream(struct hca_qp *qp)
+static BASE_HOT bool is_stream(struct hca_ud_qp *u)
 {
-	uint32_t before = qp->received;
+	uint32_t before = u->received;
 
-	qp->received = hca_rq_load(&qp->rq->consumed);
-	return qp->received == before;
+	u->received = hca_rq_load(&u->qp.rq->consumed);
+	return u->received == before;
+}
+
+/* Says how many messages follow this one. In a stream some do. */
+static BASE_HOT void look_ahead(struct hca_ud_qp *u, const struct ibv_send_wr *wr)
+{
+	const bool streams = is_stream(u) && u->path.flow->count == 1;
+	struct hca_packet *pkt = &u->path.pkt;
+
+	pkt->a.more = count_more(wr);
+	pkt->fetched = streams && !pkt->a.more;
+	pkt->ahead = pkt->fetched ? SHM_RING_LIST_AHEAD : pkt->a.more;
 }
 
 /* Finds the path of a request. Not IBV_WC_SUCCESS: there is none, and the request completes so. */
-static BASE_HOT enum ibv_wc_status find_path(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                             struct path *path)
+static __attribute__((noinline)) enum ibv_wc_status find_path(struct hca_qp *qp, struct hca_ah *ah)
 {
-	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
+	struct hca_ud_path *path = &ud(qp)->path;
 
 	path->ah = NULL;
+	path->pkt.a.more = 0;
 	if (ah->domain != qp->domain || ah->dest.port_num != qp->port_num)
 		return IBV_WC_LOC_QP_OP_ERR;
 	path->flow = hca_flow_get(&qp->sender, ah);
 	if (base_unlikely(!path->flow))
 		return hca_process_gone(qp->sender.process) ? IBV_WC_FATAL_ERR : IBV_WC_GENERAL_ERR;
 	path->port = &qp->sender.process->region.ports[qp->sender.port];
+	/* acquire: pairs with the release in shm_write_end(); before what is read there */
+	path->port_seq =
+	        atomic_load_explicit((_Atomic uint32_t *)&path->port->seq, memory_order_acquire);
+	path->is_active = path->port->state == IB_PORT_ACTIVE;
 	fill_header(qp, ah, path->port, &path->pkt);
 	path->pkt.a.path_bits = path->flow->path_bits;
-	path->pkt.a.more = count_more(wr);
-	path->pkt.fetched = false;
-	path->pkt.streams = is_stream(qp) && path->flow->count == 1;
+	path->ah_serial = ah->serial;
 	path->ah = ah;
 	return IBV_WC_SUCCESS;
 }
 
-/* Like find_path(), but keeps the path of the previous request if it is the same and current. */
-static BASE_HOT enum ibv_wc_status follow_path(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                               struct path *path)
+/* Whether the path leads where it led when it was found. */
+static BASE_HOT bool is_current(const struct hca_ud_path *path)
 {
-	if (path->ah != (struct hca_ah *)wr->wr.ud.ah || !path->pkt.a.more ||
-	    !hca_flow_is_current(path->flow))
-		return find_path(qp, wr, path);
-	path->pkt.a.more--;
-	path->pkt.fetched = true;
+	/* acquire: as in find_path(); a subnet manager may change the port */
+	return hca_flow_is_current(path->flow) &&
+	       base_likely(atomic_load_explicit((_Atomic uint32_t *)&path->port->seq,
+	                                        memory_order_acquire) == path->port_seq);
+}
+
+/* Has the path be that of the request, and current. The result as that of find_path(). */
+static BASE_HOT enum ibv_wc_status follow_path(struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct hca_ud_path *path = &ud(qp)->path;
+	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
+	enum ibv_wc_status status;
+
+	if (path->pkt.a.more && is_current(path)) {
+		path->pkt.ahead = --path->pkt.a.more;
+		path->pkt.fetched = true;
+		return IBV_WC_SUCCESS;
+	}
+	/* another handle may have been made at the same place */
+	if (base_unlikely(path->ah != ah || path->ah_serial != ah->serial || !is_current(path))) {
+		status = find_path(qp, ah);
+		if (base_unlikely(status != IBV_WC_SUCCESS))
+			return status;
+	}
+	look_ahead(ud(qp), wr);
 	return IBV_WC_SUCCESS;
 }
 
 /* Fills in what the request says. */
-static BASE_HOT void fill_request(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                  struct path *path)
+static BASE_HOT void fill_request(struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
+	struct hca_ud_path *path = &ud(qp)->path;
 	struct hca_packet *pkt = &path->pkt;
 	uint32_t qkey = wr->wr.ud.remote_qkey;
 	uint8_t flags = path->ah->arrival_flags;
@@ -233,21 +256,22 @@ static BASE_HOT char *make_room(struct hca_qp *qp, const struct hca_flow *f, str
 
 /* Carries out one request. Returns its completion status. */
 static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
-                                            uint64_t length, struct path *path)
+                                            uint64_t length)
 {
-	enum ibv_wc_status status = follow_path(qp, wr, path);
+	enum ibv_wc_status status = follow_path(qp, wr);
+	struct hca_ud_path *path = &ud(qp)->path;
 	char *to;
 
 	if (base_unlikely(status != IBV_WC_SUCCESS))
 		return status;
-	if (base_unlikely(length > path->flow->mtu || path->port->state != IB_PORT_ACTIVE)) {
+	if (base_unlikely(length > path->flow->mtu || !path->is_active)) {
 		/* C10-93.1.1, and a port that is not active: no packet, and no error either */
 		HCA_COUNT(qp->sender.process, qp->sender.port, xmit_discards);
 		if (length > path->flow->mtu)
 			HCA_COUNT(qp->sender.process, qp->sender.port, xmit_mtu);
 		return IBV_WC_SUCCESS;
 	}
-	fill_request(qp, wr, path);
+	fill_request(qp, wr);
 	to = make_room(qp, path->flow, &path->pkt, (uint32_t)length);
 	if (base_unlikely(!to)) {
 		HCA_COUNT(qp->sender.process, qp->sender.port, no_payload_slot);
@@ -260,10 +284,9 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 	return IBV_WC_SUCCESS;
 }
 
-static BASE_HOT void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length,
-                          struct path *path)
+static BASE_HOT void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
-	enum ibv_wc_status status = transmit(qp, wr, length, path);
+	enum ibv_wc_status status = transmit(qp, wr, length);
 
 	if (base_unlikely(status != IBV_WC_SUCCESS))
 		atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
@@ -304,6 +327,7 @@ static int keep(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length
  * that were carried out do. */
 static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
 {
+	ud(qp)->path.pkt.a.more = 0;
 	if (hca_qp_state(qp) != IBV_QPS_SQD) {
 		hca_qp_complete(qp, wr, (uint32_t)length, IBV_WC_WR_FLUSH_ERR);
 		return 0;
@@ -316,29 +340,28 @@ static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *w
 }
 
 /* @checked, a constant: the request is known to be right. */
-static BASE_HOT int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, struct path *path,
-                             bool checked)
+static BASE_HOT int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, bool checked)
 {
+	bool in_list = ud(qp)->path.pkt.a.more;
 	uint64_t length = checked ? message_length(wr) : 0;
-	int ret = hca_qp_sq_is_full(qp) ? -ENOMEM : checked ? 0 : check(qp, wr, path->ah, &length);
+	int ret = hca_qp_sq_is_full(qp) ? -ENOMEM : checked ? 0 : check(qp, wr, in_list, &length);
 
 	if (base_unlikely(ret))
 		return ret;
 	if (base_unlikely(hca_qp_state(qp) != IBV_QPS_RTS))
 		return post_in_vain(qp, wr, length);
-	work(qp, wr, length, path);
+	work(qp, wr, length);
 	return 0;
 }
 
 /* 0, or -errno: what is wrong with the request at *@wr. */
 static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
 {
-	struct path path;
 	int ret = 0;
 
-	path.ah = NULL;
+	ud(qp)->path.pkt.a.more = 0;
 	for (; *wr; *wr = (*wr)->next) {
-		ret = post_one(qp, *wr, &path, checked);
+		ret = post_one(qp, *wr, checked);
 		if (base_unlikely(ret))
 			break;
 	}
@@ -365,7 +388,7 @@ static int ud_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
 {
 	uint64_t length;
 
-	return check(qp, wr, NULL, &length);
+	return check(qp, wr, false, &length);
 }
 
 /* Why nothing can be posted now; 0: it can. */
@@ -413,10 +436,12 @@ static void ud_progress(struct hca_qp *qp)
 {
 	struct hca_ud_kept *k;
 
+	ud(qp)->path.ah = NULL; /* the queue pair's attributes may be others now */
 	while ((k = next_kept(qp))) {
 		const struct ibv_send_wr *wr = &k->wr;
 
 		post_checked_list(qp, &wr); /* it was checked when it was posted */
+		ud(qp)->path.ah = NULL;
 		free(k);
 	}
 }

@@ -183,6 +183,46 @@ static void a_send_that_waits_in_sqd_survives_the_ah(void **state)
 	lab_expect_text(to, "waited");
 }
 
+/* One with this traffic class, where @at is (or anywhere, if that is NULL). Others are destroyed
+ * when the test ends. */
+static struct ibv_ah *ah_of_class(struct lab_end *from, const struct lab_end *to, uint8_t class,
+                                  const struct ibv_ah *at)
+{
+	struct ibv_ah_attr attr = lab_attr_global(to);
+	struct ibv_ah *ah;
+
+	attr.grh.traffic_class = class;
+	do
+		ah = lab_ah(from->pd, &attr);
+	while (at && ah != at);
+	return ah;
+}
+
+static unsigned received_class(struct lab_end *e)
+{
+	const uint8_t *grh = (const uint8_t *)lab_receive(e).grh;
+
+	return (uint8_t)(grh[0] << 4 | grh[1] >> 4);
+}
+
+static void an_ah_at_the_place_of_another_has_its_own_attributes(void **state)
+{
+	struct lab_end *from = lab_end(1), *to = lab_end(2);
+	struct ibv_ah *ah = ah_of_class(from, to, 1, NULL);
+
+	(void)state;
+	lab_post(to, 3);
+	lab_send_text(from, ah, to->qp->qp_num, "before");
+	lab_send_text(from, ah, to->qp->qp_num, "again");
+	assert_int_equal(received_class(to), 1);
+	assert_int_equal(received_class(to), 1);
+	lab_forget(ah);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	ah = ah_of_class(from, to, 2, ah);
+	lab_send_text(from, ah, to->qp->qp_num, "after");
+	assert_int_equal(received_class(to), 2);
+}
+
 static void a_pd_with_an_ah_is_busy(void **state)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(lab_open(1));
@@ -355,6 +395,7 @@ int main(void)
 		LAB_TEST(posting_with_a_destroyed_ah_is_refused),
 		LAB_TEST(a_send_already_posted_survives_the_ah),
 		LAB_TEST(a_send_that_waits_in_sqd_survives_the_ah),
+		LAB_TEST(an_ah_at_the_place_of_another_has_its_own_attributes),
 		LAB_TEST(a_pd_with_an_ah_is_busy),
 		LAB_TEST(a_send_with_an_ah_of_another_pd_fails),
 		LAB_TEST(a_reply_finds_back_by_lid),

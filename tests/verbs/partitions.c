@@ -176,6 +176,48 @@ static void queue_pairs_have_what_their_index_points_at_now(void **state)
 	assert_reaches(limited, full);
 }
 
+/* Requests by one address handle, one after the other: nothing is looked up for them. */
+static void what_an_index_points_at_changes_between_requests(void **state)
+{
+	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
+	struct ibv_ah *ah = lab_ah_to(limited, full);
+	const uint32_t qpn = full->qp->qp_num;
+	uint64_t before;
+
+	(void)state;
+	lab_post(full, 3);
+	lab_send_text(limited, ah, qpn, "first");
+	lab_send_text(limited, ah, qpn, "second");
+	lab_expect_text(full, "first");
+	lab_expect_text(full, "second");
+	before = lab_counter(1, "bad_pkey");
+	use_partitions("partitions_without_h2.conf");
+	lab_send_text(limited, ah, qpn, "outside");
+	assert_int_equal(lab_counter(1, "bad_pkey"), before + 1);
+	use_partitions("partitions.conf");
+	lab_send_text(limited, ah, qpn, "third");
+	lab_expect_text(full, "third");
+}
+
+static void an_index_changes_between_requests(void **state)
+{
+	struct lab_end *full = end_in(1, FULL | RED), *limited = end_in(2, RED);
+	struct ibv_qp_attr attr = { .pkey_index = 0 };
+	struct ibv_ah *ah = lab_ah_to(limited, full);
+	uint64_t before = lab_counter(1, "bad_pkey");
+
+	(void)state;
+	lab_post(full, 1);
+	lab_send_text(limited, ah, full->qp->qp_num, "first");
+	lab_expect_text(full, "first");
+	lab_to(limited->qp, IBV_QPS_SQD);
+	assert_int_equal(ibv_modify_qp(limited->qp, &attr, IBV_QP_PKEY_INDEX), 0);
+	lab_to(limited->qp, IBV_QPS_RTS);
+	lab_send_text(limited, ah, full->qp->qp_num, "outside");
+	lab_quiet(full->cq);
+	assert_int_equal(lab_counter(1, "bad_pkey"), before + 1);
+}
+
 /* What becomes of a WRITE between two connected queue pairs in those partitions. */
 static void expect_write(int from, uint16_t from_pkey, int to, uint16_t to_pkey,
                          enum ibv_wc_status status)
@@ -221,6 +263,8 @@ int main(void)
 		LAB_TEST(who_is_in_two_partitions_has_a_queue_pair_in_each),
 		LAB_TEST(a_table_that_changes_is_told),
 		LAB_TEST(queue_pairs_have_what_their_index_points_at_now),
+		LAB_TEST(what_an_index_points_at_changes_between_requests),
+		LAB_TEST(an_index_changes_between_requests),
 		LAB_TEST(connected_queue_pairs_need_a_common_partition),
 	};
 

@@ -161,6 +161,22 @@ static void another_lid_is_lid_change(void **state)
 	lab_expect_text(b, "to the new one");
 }
 
+static void what_is_sent_has_the_lid_of_now(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(a, b);
+
+	(void)state;
+	lab_post(b, 3);
+	lab_send_text(a, ah, b->qp->qp_num, "first");
+	lab_send_text(a, ah, b->qp->qp_num, "second");
+	assert_int_equal(lab_receive(b).wc.slid, port_of(a->context).lid);
+	assert_int_equal(lab_receive(b).wc.slid, port_of(a->context).lid);
+	umbel("sm event lid-change h1:1");
+	lab_send_text(a, ah, b->qp->qp_num, "third");
+	assert_int_equal(lab_receive(b).wc.slid, port_of(a->context).lid);
+}
+
 static void another_sm_is_sm_change_for_all(void **state)
 {
 	struct ibv_context *a = lab_open(1), *b = lab_open(4);
@@ -279,6 +295,7 @@ int main(void)
 		LAB_TEST(query_port_says_down_and_polling_then_active_with_the_old_lid),
 		LAB_TEST(a_dead_switch_takes_all_its_ports_down),
 		LAB_TEST(another_lid_is_lid_change),
+		LAB_TEST(what_is_sent_has_the_lid_of_now),
 		LAB_TEST(another_sm_is_sm_change_for_all),
 		LAB_TEST(client_reregister_is_told),
 		LAB_TEST(what_is_sent_to_a_port_that_is_down_is_lost),
