@@ -204,8 +204,6 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 	const struct ib_gid *mgid = NULL;
 	struct base_hash_node *n;
 
-	if (!fabric_port_carries(out))
-		return;
 	base_log_trace(join, "flows to MLID 0x%04x that cross %s: they reach %s%s", mlid,
 	               out->node->name, out->peer->node->name,
 	               fabric_row_has(fabric_mft_get(out->node, mlid), out->num) ? "" : " no more");
@@ -222,12 +220,34 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 	}
 }
 
-void fabric_flow_links_down(struct fabric *f)
+/* What an HCA sends to itself crosses no link. */
+static void loops_changed(struct fabric *f, const struct fabric_port *p)
 {
-	struct base_hash_node *n = NULL;
+	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++) {
+		struct base_hash_node *n = base_hash_first(&f->flows->by_lid, p->lid + i);
 
-	while ((n = base_hash_walk(&f->flows->by_lid, n)))
-		fabric_mcast_path_links_down(f, container_of(n, struct fabric_mcast_path, by_lid));
+		for (; n; n = base_hash_next(n)) {
+			struct fabric_mcast_path *s =
+			        container_of(n, struct fabric_mcast_path, by_lid);
+
+			if (s->from == p && !s->ingress)
+				fabric_mcast_path_compile(f, s);
+		}
+	}
+}
+
+static void end_changed(struct fabric *f, struct fabric_port *p)
+{
+	fabric_mcast_path_link_changed(f, p);
+	if (p->node->type == FABRIC_HCA)
+		loops_changed(f, p);
+}
+
+void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
+{
+	end_changed(f, p);
+	if (p->peer)
+		end_changed(f, p->peer);
 }
 
 /* ---- counters ---- */

@@ -105,8 +105,9 @@ void fabric_flow_all_changed(struct fabric *f);
  */
 void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid);
 
-/* Compiles the flows again that cross a link which is no longer active. */
-void fabric_flow_links_down(struct fabric *f);
+/* The link of @p carries packets, or no longer does: compiles the flows again that cross it or end
+ * there, and looks at no others. */
+void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p);
 
 /* Adds what senders have counted since the last call to the counters of the ports. */
 void fabric_flow_collect(struct fabric *f);

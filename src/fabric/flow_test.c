@@ -67,6 +67,79 @@ static struct fabric_flow *flow_from(struct env *e, unsigned host)
 	return testing_flow(e->f, e->f->hca_port[host], 10 + host, MLID, &e->mgid);
 }
 
+/* ---- links ---- */
+
+/* As a subnet manager brings it up. */
+static void bring_up(struct env *e, struct fabric_port *p)
+{
+	assert_int_equal(fabric_link_set(e->f, p, true), 0);
+	p->state = p->peer->state = IB_PORT_ACTIVE;
+	fabric_flow_link_changed(e->f, p);
+}
+
+static void a_link_that_fails_and_returns_concerns_its_own_flows(void **state)
+{
+	struct env *e = *state;
+	struct fabric_port *trunk = &e->sw[0]->port[4], *host = e->f->hca_port[2];
+	struct fabric_flow *apart = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
+	struct fabric_flow *over = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	struct fabric_flow *back = testing_flow(e->f, host, 12, 1, NULL);
+	struct fabric_flow *self = testing_flow(e->f, host, 12, 3, NULL);
+	uint32_t seq = testing_record(e->f, apart)->seq;
+
+	assert_int_equal(fabric_link_set(e->f, trunk, false), 0);
+	assert_int_equal(testing_receivers(e->f, over), 0);
+	assert_int_equal(testing_receivers(e->f, back), 0);
+	assert_int_equal(testing_receivers(e->f, self), 1);
+	bring_up(e, trunk);
+	assert_int_equal(testing_receivers(e->f, over), 1);
+	assert_int_equal(testing_receivers(e->f, back), 1);
+	assert_int_equal(fabric_link_set(e->f, host, false), 0);
+	assert_int_equal(testing_receivers(e->f, over), 0);
+	assert_int_equal(testing_receivers(e->f, back), 0);
+	assert_int_equal(testing_receivers(e->f, self), 0);
+	bring_up(e, host);
+	assert_int_equal(testing_receivers(e->f, over), 1);
+	assert_int_equal(testing_receivers(e->f, back), 1);
+	assert_int_equal(testing_receivers(e->f, self), 1);
+	assert_int_equal(testing_record(e->f, apart)->seq, seq);
+}
+
+static void set_member(struct env *e, unsigned sw, uint8_t port, bool is_member)
+{
+	struct fabric_mft_row row = *fabric_mft_get(e->sw[sw], MLID);
+
+	row.ports[0] &= ~(1ull << port);
+	row.ports[0] |= (uint64_t)is_member << port;
+	assert_int_equal(fabric_mft_set(e->f, e->sw[sw], MLID, &row), 0);
+	fabric_flow_edge_changed(e->f, &e->sw[sw]->port[port], MLID);
+}
+
+/* A member is taken out, or added, while its link is down: who sends is told when it is up. */
+static void members_change_while_their_links_are_down(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0);
+	struct fabric_port *host = e->f->hca_port[3];
+
+	attach(e, 3);
+	assert_int_equal(testing_copies(e->f, flow, 13), 1);
+	for (unsigned n = 0; n < 4; n++) {
+		bool is_member = n == 0 || n == 2;
+
+		assert_int_equal(fabric_link_set(e->f, host, false), 0);
+		assert_int_equal(testing_copies(e->f, flow, 13), 0);
+		set_member(e, 1, 2, false);
+		assert_int_equal(flow->path->n_losses, 0);
+		if (is_member)
+			set_member(e, 1, 2, true);
+		assert_int_equal(flow->path->n_losses, is_member);
+		bring_up(e, host);
+		assert_int_equal(flow->path->n_losses, 0);
+		assert_int_equal(testing_copies(e->f, flow, 13), is_member);
+	}
+}
+
 /* ---- multicast ---- */
 
 static void a_flow_lists_the_attached_qps_that_it_reaches(void **state)
@@ -1003,6 +1076,8 @@ static void random_changes_keep_every_list_right(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(members_change_while_their_links_are_down),
+		TEST(a_link_that_fails_and_returns_concerns_its_own_flows),
 		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
 		TEST(attaching_and_detaching_change_the_flows_to_that_group),
 		TEST(every_change_moves_the_sequence_number),

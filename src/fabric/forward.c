@@ -96,8 +96,11 @@ static struct fabric_port *cross(struct fabric_walk *w, struct fabric_port *out,
 {
 	uint8_t vl = fabric_lane_of(out, in, w->sl);
 
-	if (!fabric_port_carries(out))
+	if (!fabric_port_carries(out)) {
+		if (out->peer)
+			w->hop(w->arg, out, (uint8_t)in, FABRIC_LANE_NONE);
 		return lose(w, out, FABRIC_LOST_DISCARD);
+	}
 	if (vl == FABRIC_LANE_NONE) {
 		w->hop(w->arg, out, (uint8_t)in, vl);
 		return lose(w, out, FABRIC_LOST_VL);

@@ -90,7 +90,7 @@ int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
 	if (settle(f, p))
 		tell(f, p);
 	if (!up)
-		fabric_flow_links_down(f);
+		fabric_flow_link_changed(f, p);
 	return 0;
 }
 
@@ -113,10 +113,12 @@ int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
 		forget_tables(sw);
 		f->foreign++;
 	}
-	for (unsigned i = 1; i <= sw->n_ports; i++)
-		if (sw->port[i].peer && settle(f, &sw->port[i]))
-			fabric_trap_link_state(f, sw->port[i].peer->node);
-	if (!alive)
-		fabric_flow_links_down(f);
+	for (unsigned i = 1; i <= sw->n_ports; i++) {
+		if (!sw->port[i].peer || !settle(f, &sw->port[i]))
+			continue;
+		fabric_trap_link_state(f, sw->port[i].peer->node);
+		if (!alive)
+			fabric_flow_link_changed(f, &sw->port[i]);
+	}
 	return 0;
 }

@@ -599,18 +599,41 @@ static void edge_lost(struct fabric *f, struct fabric_mcast_path *s, struct fabr
 		fabric_mcast_path_receiver_remove(f, s, t->list[i]);
 }
 
+static void pull_loss(struct fabric_mcast_path *s, const struct fabric_port *at)
+{
+	for (uint32_t i = 0; i < s->n_losses; i++)
+		if (s->loss[i].at == at && s->loss[i].why == FABRIC_LOST_DISCARD)
+			s->loss[i--] = s->loss[--s->n_losses];
+}
+
+/* The link out of @out carries no packets: the switch discards them, if it is to send any there. */
+static void edge_blocked(struct fabric_mcast_path *s, struct fabric_port *out, bool in_row)
+{
+	pull_hop(s, out);
+	pull_loss(s, out);
+	if (!in_row)
+		return;
+	on_hop(s, out, FABRIC_HOP_IN_UNKNOWN, FABRIC_LANE_NONE);
+	on_lost(s, out, FABRIC_LOST_DISCARD);
+}
+
 void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out,
                             const struct fabric_attached *g)
 {
 	const struct fabric_mft_row *row = fabric_mft_get(out->node, s->key.dlid);
+	bool carries = fabric_port_carries(out);
 
 	/* a switch may begin or cease to drop packets; or its lanes depend on the port in */
-	if (s->n_losses || out->link.partition_outbound || out->node->maps_lanes || !row ||
-	    fabric_row_is_empty(row)) {
+	if (!row || fabric_row_is_empty(row) ||
+	    (carries && (s->n_losses || out->link.partition_outbound || out->node->maps_lanes))) {
 		fabric_mcast_path_compile(f, s);
 		return;
 	}
 	count_all(f, s);
+	if (!carries) {
+		edge_blocked(s, out, fabric_row_has(row, out->num));
+		return;
+	}
 	f->flows->n_list = 0;
 	list_attached(f, s, out->peer, g);
 	if (fabric_row_has(row, out->num))
@@ -631,7 +654,8 @@ static void follow_first_link(struct fabric *f, const struct fabric_port *from)
 		return;
 	for (s = LIST_FIRST(&from->peer->node->entering); s; s = LIST_NEXT(s, of_ingress)) {
 		for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
-			if (flow->from != from || flow->vl == fabric_lane_of(from, 0, s->key.sl))
+			if (flow->from != from || (flow->vl == fabric_lane_of(from, 0, s->key.sl) &&
+			                           flow->start == start_of(s, flow)))
 				continue;
 			fabric_flow_count(f, flow);
 			write_record(f, s, flow);
@@ -656,50 +680,50 @@ static bool follow_hop(struct fabric *f, struct fabric_mcast_path_hop *h)
 	return true;
 }
 
-void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
+SLIST_HEAD(stale_paths, fabric_mcast_path);
+
+static void note_stale(struct stale_paths *stale, struct fabric_mcast_path *s)
 {
-	SLIST_HEAD(, fabric_mcast_path) stale = SLIST_HEAD_INITIALIZER(stale);
-	struct fabric_mcast_path_hop *h;
+	if (s->stale)
+		return;
+	s->stale = true;
+	SLIST_INSERT_HEAD(stale, s, next_stale);
+}
+
+static void compile_stale(struct fabric *f, struct stale_paths *stale)
+{
 	struct fabric_mcast_path *s;
 
-	if (out->node->type == FABRIC_HCA)
-		follow_first_link(f, out);
-	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port)) {
-		if (follow_hop(f, h) || h->path->stale)
-			continue;
-		h->path->stale = true;
-		SLIST_INSERT_HEAD(&stale, h->path, next_stale);
-	}
-	while ((s = SLIST_FIRST(&stale))) {
-		SLIST_REMOVE_HEAD(&stale, next_stale);
+	while ((s = SLIST_FIRST(stale))) {
+		SLIST_REMOVE_HEAD(stale, next_stale);
 		s->stale = false;
 		fabric_mcast_path_compile(f, s);
 	}
 }
 
-/* ---- links that fail ---- */
-
-static bool is_broken(const struct fabric_mcast_path *s)
+void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out)
 {
-	for (uint32_t i = 0; i < s->n_hops; i++)
-		if (!fabric_port_carries(s->hop[i].out))
-			return true;
-	/* an HCA loops back to itself without a hop */
-	return !s->ingress && !s->n_hops && s->n_reached && s->from->state != IB_PORT_ACTIVE;
+	struct stale_paths stale = SLIST_HEAD_INITIALIZER(stale);
+	struct fabric_mcast_path_hop *h;
+
+	if (out->node->type == FABRIC_HCA)
+		follow_first_link(f, out);
+	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port))
+		if (!follow_hop(f, h))
+			note_stale(&stale, h->path);
+	compile_stale(f, &stale);
 }
 
-void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s)
-{
-	struct fabric_flow *flow;
+/* ---- links that fail and return ---- */
 
-	if (is_broken(s)) {
-		fabric_mcast_path_compile(f, s);
-		return;
-	}
-	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
-		if (flow->start == start_of(s, flow))
-			continue;
-		fabric_flow_count(f, flow);
-		write_record(f, s, flow);
-	}
+void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out)
+{
+	struct stale_paths stale = SLIST_HEAD_INITIALIZER(stale);
+	struct fabric_mcast_path_hop *h;
+
+	if (out->node->type == FABRIC_HCA)
+		follow_first_link(f, out);
+	for (h = LIST_FIRST(&out->hops); h; h = LIST_NEXT(h, of_port))
+		note_stale(&stale, h->path);
+	compile_stale(f, &stale);
 }

@@ -24,7 +24,7 @@
 #include "fabric/flow.h"
 
 /* A link that packets cross, by the port where it begins, and their lane; FABRIC_LANE_NONE: they
- * have none there, and are dropped. */
+ * have none there, or the link carries none, and they are dropped. */
 struct fabric_mcast_path_hop {
 	struct fabric_port *out;
 	struct fabric_mcast_path *path;
@@ -96,8 +96,9 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
  */
 void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out);
 
-/* Links have gone down: compiles the path again if its packets crossed one of them. */
-void fabric_mcast_path_links_down(struct fabric *f, struct fabric_mcast_path *s);
+/* The link of @out carries packets, or no longer does: compiles the paths again that leave there.
+ */
+void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out);
 
 /* Whether packets come through @sw. */
 bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);

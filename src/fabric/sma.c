@@ -497,7 +497,7 @@ static void set_state(struct request *r, struct fabric_port *p, const struct wir
 	if (p->peer && p->peer->state != peer_old)
 		r->peer_changed = p->peer;
 	if (carried != fabric_port_carries(p))
-		fabric_mads_all_changed(r->f);
+		fabric_flow_link_changed(r->f, p);
 	else if (was_active != (p->state == IB_PORT_ACTIVE))
 		lids_changed(r->f, p); /* flows from an HCA to itself */
 }

@@ -1202,7 +1202,7 @@ static void multicast_blocks_end_where_the_table_does(void **state)
 	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
 }
 
-static void flows_follow_port_states_when_the_sets_settle(void **state)
+static void flows_follow_port_states(void **state)
 {
 	struct lab *l = *state;
 	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
@@ -1214,14 +1214,13 @@ static void flows_follow_port_states_when_the_sets_settle(void **state)
 		      { SW + 2, 2 }, { SW + 2, 1 }, { 2, 1 },      { 1, 1 } };
 
 	for (unsigned s = IB_PORT_ARMED; s <= IB_PORT_ACTIVE; s++)
-		for (size_t i = 0; i < ARRAY_SIZE(ports); i++)
+		for (size_t i = 0; i < ARRAY_SIZE(ports); i++) {
+			assert_int_equal(testing_receivers(l->f, flow), 0);
 			assert_int_equal(set_state(l, ports[i].lid, ports[i].port, s, 0),
 			                 MAD_STATUS_OK);
-	assert_int_equal(testing_receivers(l->f, flow), 0);
-	fabric_mads_settle(l->f);
+		}
 	assert_int_equal(testing_receivers(l->f, flow), 1);
 	assert_int_equal(set_state(l, SW + 1, 3, IB_PORT_DOWN, 0), MAD_STATUS_OK);
-	fabric_mads_settle(l->f);
 	assert_int_equal(testing_receivers(l->f, flow), 0);
 }
 
@@ -1391,7 +1390,7 @@ int main(void)
 		ACTIVE_TEST(a_multicast_block_reads_back_and_makes_a_tree),
 		LAB_TEST(a_position_is_16_ports),
 		LAB_TEST(multicast_blocks_end_where_the_table_does),
-		LAB_TEST(flows_follow_port_states_when_the_sets_settle),
+		LAB_TEST(flows_follow_port_states),
 		LAB_TEST(a_set_that_changes_no_path_compiles_no_flow),
 		ACTIVE_TEST(a_smaller_mtu_is_known_to_flows),
 		ACTIVE_TEST(a_new_lid_is_known_to_flows),

@@ -51,14 +51,14 @@ void sm_free(struct sm *sm)
 
 /* ---- ports ---- */
 
-/* Makes the port ACTIVE if its link is not down. True: its state has changed. */
-static bool bring_up(struct fabric_port *p)
+/* Makes the port ACTIVE if its link is not down. Once both ends are, flows cross the link. */
+static void bring_up(struct fabric *f, struct fabric_port *p)
 {
-	uint8_t old = p->state;
-
-	if (sm_far_end(p))
-		p->state = IB_PORT_ACTIVE;
-	return p->state != old;
+	if (p->state == IB_PORT_ACTIVE || !sm_far_end(p))
+		return;
+	p->state = IB_PORT_ACTIVE;
+	if (fabric_port_carries(p))
+		fabric_flow_link_changed(f, p);
 }
 
 /* Publishes a port to processes if the sweep changed it; most ports do not change. */
@@ -98,14 +98,11 @@ static void tell_top(struct sm *sm)
 			sm->net.sw[i]->lft_top = top;
 }
 
-static bool bring_all_up(struct sm *sm)
+static void bring_all_up(struct sm *sm)
 {
-	bool any = false;
-
 	for (unsigned i = 0; i < sm->f->n_nodes; i++)
 		for (unsigned k = 1; k <= sm->f->node[i]->n_ports; k++)
-			any |= bring_up(&sm->f->node[i]->port[k]);
-	return any;
+			bring_up(sm->f, &sm->f->node[i]->port[k]);
 }
 
 /* Compiles the flows again to LIDs whose routes or ports have changed. Who set a link down has done
@@ -150,8 +147,7 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 	case SM_SWEEP_PKEYS:
 		return sm_pkeys_write(sm);
 	case SM_SWEEP_PORTS:
-		if (bring_all_up(sm))
-			fabric_flow_all_changed(sm->f);
+		bring_all_up(sm);
 		return 0;
 	case SM_SWEEP_TELL:
 		sm->net.left = sm->swept != 0;

@@ -15,12 +15,13 @@
 #include "subnet/testing_routes.h"
 #include "wire/testing_mad_fuzz.h"
 
-#define N_FABRICS 100
-#define SWEEPS    24 /* of each */
-#define N_FLOWS   16
-#define N_GROUPS  3
-#define MAX_HOSTS 64
-#define FIRST_QPN 10
+#define N_FABRICS  100
+#define SWEEPS     24 /* of each */
+#define N_FLOWS    16
+#define N_GROUPS   3
+#define MAX_HOSTS  64
+#define FIRST_MLID 0xC001 /* the first one is the broadcast group's */
+#define FIRST_QPN  10
 
 /* What the programs of a host, or rdma_cm for them, think of a group. */
 struct membership {
@@ -85,13 +86,27 @@ static void begin(struct lab *l)
 	f = l->e->f;
 	assert_in_range(f->n_ib_ports, 1, MAX_HOSTS);
 	assert_int_equal(sa_new(&l->sa, f, l->e->sm), 0);
-	for (unsigned i = 0; i < f->n_ib_ports; i++)
+	for (unsigned i = 0; i < f->n_ib_ports; i++) {
 		testing_qp(f, FIRST_QPN + i, f->hca_port[i]);
+		for (unsigned g = 0; g < N_GROUPS; g++) {
+			const struct ib_gid mgid = testing_mgid(g);
+
+			assert_int_equal(fabric_attach_add(f, f->hca_port[i]->node->hca,
+			                                   FIRST_QPN + i, &mgid,
+			                                   (uint16_t)(FIRST_MLID + g)),
+			                 0);
+		}
+	}
 	for (unsigned i = 0; i < N_FLOWS; i++) {
 		unsigned from = below(l, f->n_ib_ports), to = below(l, f->n_ib_ports);
 
-		l->flow[i] = testing_flow(f, f->hca_port[from], FIRST_QPN + from,
-		                          f->hca_port[to]->lid, NULL);
+		const struct ib_gid mgid = testing_mgid(i % N_GROUPS);
+
+		/* whichever group has the MLID, all are attached to all */
+		l->flow[i] = i % 2 ? testing_flow(f, f->hca_port[from], FIRST_QPN + from,
+		                                  f->hca_port[to]->lid, NULL)
+		                   : testing_flow(f, f->hca_port[from], FIRST_QPN + from,
+		                                  (uint16_t)(FIRST_MLID + i % N_GROUPS), &mgid);
 	}
 }
 
