@@ -154,19 +154,21 @@ void control_batch_begin(struct control_client *c, struct control_batch *b)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void control_batch_end(struct control_client *c, struct control_batch *b)
+int control_batch_end(struct control_client *c, struct control_batch *b)
 {
-	int cancel_state;
+	int ret, cancel_state;
 
 	if (!b->is_begun)
-		return;
+		return 0;
 	cancel_state = base_cancel_off();
 	pthread_mutex_lock(&c->lock);
 	LIST_REMOVE(b, entry);
-	if (send_batch(c, b))
+	ret = send_batch(c, b);
+	if (ret)
 		c->gone = true;
 	pthread_mutex_unlock(&c->lock);
 	base_cancel_restore(cancel_state);
+	return ret ? -EIO : 0;
 }
 
 /* ---- requests ---- */

@@ -104,9 +104,10 @@ struct control_batch {
 	uint32_t bytes, last; /* of @data are used; where the last request begins */
 	unsigned char data[sizeof(struct control_header) + CONTROL_MAX_BYTES];
 };
-/* Within a batch of the thread this does nothing. */
+/* Within a batch of the thread this does nothing. The end: 0; -EIO: the daemon has gone, and what
+ * was kept is lost. */
 void control_batch_begin(struct control_client *c, struct control_batch *b);
-void control_batch_end(struct control_client *c, struct control_batch *b);
+int control_batch_end(struct control_client *c, struct control_batch *b);
 
 /* JSON text about @what ("status", "hosts", "topology", "groups", "routes", "counters"), to be
  * freed. -EINVAL: unknown. */

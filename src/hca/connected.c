@@ -78,10 +78,22 @@ static void connected_flush(struct hca_qp *qp)
 	c->waits_since_ns = 0;
 	/* release: before others see that it is the peer no more; pairs with wait_for_peers() */
 	atomic_store_explicit(&c->last_peer, qp->connection.dest_qpn, memory_order_release);
-	atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
+	if (hca_qp_state(qp) != IBV_QPS_ERR) /* who is in ERR stays barred while it is destroyed */
+		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
 	hca_connected_unlock(c->shm, qp->sender.qpn);
+}
+
+/* Nobody begins to deal with the queue pair any more, as if its record said that it is in ERR. */
+static void connected_end(struct hca_qp *qp)
+{
+	uint32_t none = 0;
+
+	/* seq_cst: before the look whom others deal with; pairs with hca_exchange_begin() */
+	atomic_compare_exchange_strong_explicit(&hca_connected(qp)->shm->error, &none,
+	                                        SHM_ERROR_ENDED, memory_order_seq_cst,
+	                                        memory_order_relaxed);
 }
 
 void hca_connected_publish_flow(struct hca_connected_qp *c)
@@ -117,6 +129,7 @@ static void connected_progress(struct hca_qp *qp)
 		break;
 	case IBV_QPS_RESET:
 		hca_connected_wait_for(qp, last_peer(c));
+		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->last_peer, 0, memory_order_relaxed);
 		break;
 	default:
@@ -243,6 +256,7 @@ const struct hca_transport hca_rc = {
 	.send_ops = RC_OPS,
 	.transitions = rc_transitions,
 	.receive = hca_connected_receive,
+	.end = connected_end,
 	CONNECTED,
 };
 
@@ -252,6 +266,7 @@ const struct hca_transport hca_uc = {
 	.send_ops = UC_OPS,
 	.transitions = uc_transitions,
 	.receive = hca_connected_receive,
+	.end = connected_end,
 	CONNECTED,
 };
 

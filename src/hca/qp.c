@@ -294,6 +294,8 @@ int hca_qp_publish(struct hca_qp *qp)
 static void set_state(struct hca_qp *qp, enum ibv_qp_state state)
 {
 	atomic_store_explicit(&qp->state, (uint8_t)state, memory_order_relaxed);
+	if (state == IBV_QPS_ERR && qp->transport->end)
+		qp->transport->end(qp);
 	if (state == IBV_QPS_RESET)
 		hca_rq_set_mode(qp->rq, HCA_RQ_CLOSED);
 	else if (hca_rq_mode(qp->rq) == HCA_RQ_CLOSED)
@@ -686,16 +688,13 @@ static void free_qp(struct hca_qp *qp)
 	free(qp);
 }
 
-/*
- * Tells the daemon. A connection that has ended for others too, as its state is ERR, is nothing to
- * wait for: nobody delivers to it any more.
- */
+/* Tells the daemon. A connection that has ended is nothing to wait for: nobody delivers to it any
+ * more. */
 static int unregister_qp(struct hca_qp *qp)
 {
 	struct control_handle req = { .handle = qp->ex.qp_base.qp_num };
-	bool is_connected = qp->transport == &hca_rc || qp->transport == &hca_uc;
 
-	if (is_connected && hca_qp_state(qp) == IBV_QPS_ERR && qp->told_state == IBV_QPS_ERR)
+	if (qp->transport->end && hca_qp_state(qp) == IBV_QPS_ERR && qp->told_state == IBV_QPS_ERR)
 		return hca_post(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
 	return hca_request(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
 }

@@ -44,7 +44,7 @@ struct hca_qp {
 	struct hca_xrcd *xrcd;  /* of an XRC target or shared receive queue; or NULL */
 	uint32_t xrc_seq;       /* of an XRC target: of its record, when it was last looked at */
 	_Atomic uint8_t state;  /* enum ibv_qp_state */
-	uint8_t told_state;     /* the last one that the daemon knows */
+	uint8_t told_state;     /* the last one that the daemon was told, or will be first */
 	struct ibv_qp_cap cap;
 	bool signal_all;
 	bool push_all;      /* push() is called for all that the send queue completes */

@@ -59,6 +59,9 @@ struct hca_transport {
 	void (*progress)(struct hca_qp *qp);
 	/* Goes on with requests that wait (hca_cq_add_waiting()). With the send lock held. */
 	void (*poll)(struct hca_qp *qp);
+	/* It has moved to ERR: from now on nobody begins to deliver to it, though the daemon may
+	 * not know yet. NULL: that is so once the daemon knows. */
+	void (*end)(struct hca_qp *qp);
 	/* Drops the requests that the send queue kept. With the send lock held. */
 	void (*flush)(struct hca_qp *qp);
 };

@@ -41,6 +41,7 @@ struct shm_connection {
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.
+	 * SHM_ERROR_ENDED: the owner has moved it there; so nobody has to wait for its record.
 	 */
 	_Alignas(64) _Atomic uint32_t error;
 	/* it is in RTS, or was told that the first message came before */
@@ -51,6 +52,7 @@ struct shm_connection {
 static_assert(sizeof(struct shm_connection) == 128, "layout");
 
 #define SHM_ERROR_RECEIVE 256 /* a receive has failed */
+#define SHM_ERROR_ENDED   257 /* it is in ERR */
 
 /* Value of `failed`: the request at @position has failed with @status, an enum ibv_wc_status. */
 static inline uint32_t shm_failed(uint32_t position, uint32_t status)

@@ -239,22 +239,22 @@ static int call_by_id(struct rdmacm_id *id, enum control_cm_type type)
 	return rdmacm_id_call(id, type, &request, sizeof(request), NULL, 0);
 }
 
-/* Of a connection, whatever its state, this succeeds: nobody waits for it, but for its queue pair's
- * state. */
+/* Of a connection, whatever its state, this succeeds: nobody waits for it. Peers see the end of the
+ * queue pair before the daemon does (struct hca_transport's end()). */
 static int disconnect(struct rdmacm_id *id)
 {
 	const struct control_cm_id request = { .id = id->handle };
 	struct rdmacm_batch batch;
-	int ret;
+	int ret, sent;
 
-	if (!id->id.qp && id->has_connection)
-		return rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
 	rdmacm_batch_begin(&batch);
 	ret = rdmacm_qp_to_error(id);
-	if (!ret)
+	if (!ret && id->has_connection && rdmacm_id_is_own(id))
+		ret = rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
+	else if (!ret)
 		ret = call_by_id(id, CONTROL_CM_DISCONNECT);
-	rdmacm_batch_end(&batch);
-	return ret;
+	sent = rdmacm_batch_end(&batch);
+	return ret ? ret : sent;
 }
 
 int rdma_disconnect(struct rdma_cm_id *id)

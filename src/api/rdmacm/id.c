@@ -85,6 +85,7 @@ int rdmacm_id_new(struct rdma_event_channel *channel, void *context, enum rdma_p
 		id->sync = true;
 	}
 	id->handle = CONTROL_CM_ANNOUNCED; /* none of the process's own */
+	id->forks = rdmacm_session_forks();
 	id->id.channel = channel;
 	id->id.context = context;
 	id->id.ps = ps;
@@ -165,6 +166,11 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
 	rdmacm_batch_end(&batch);
 	id->is_made = !ret;
 	return ret;
+}
+
+bool rdmacm_id_is_own(const struct rdmacm_id *id)
+{
+	return id->forks == rdmacm_session_forks();
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,

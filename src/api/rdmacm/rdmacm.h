@@ -74,6 +74,7 @@ struct rdmacm_join {
 struct rdmacm_id {
 	struct rdma_cm_id id;
 	uint32_t handle;  /* its number */
+	unsigned forks;   /* in which session */
 	bool is_made;     /* the daemon has it */
 	bool may_be_made; /* it was asked to make it */
 	bool sync;        /* its channel is its own, and calls wait for their events */
@@ -128,13 +129,17 @@ int rdmacm_session_call(enum control_cm_type type, const void *request, uint32_t
 /* A request that nobody waits for: the daemon serves it before those that come later. */
 int rdmacm_session_post(enum control_cm_type type, const void *request, uint32_t bytes);
 
-/* A batch of what this thread asks, by libibverbs too (control/client.h). */
+/* A batch of what this thread asks, by libibverbs too (control/client.h). Its end: 0, or -EIO: the
+ * daemon has gone. */
 struct rdmacm_batch {
 	struct control_client *client; /* NULL: there is none */
 	struct control_batch batch;
 };
 void rdmacm_batch_begin(struct rdmacm_batch *b);
-void rdmacm_batch_end(struct rdmacm_batch *b);
+int rdmacm_batch_end(struct rdmacm_batch *b);
+
+/* Another number in a child of fork(): its session is not the one of the parent's identifiers. */
+unsigned rdmacm_session_forks(void);
 
 /* A number for an identifier that the process makes. 0 or -errno; -EIO: the daemon has gone. */
 int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number);
@@ -188,6 +193,9 @@ void rdmacm_id_free(struct rdmacm_id *id);
 /* A request about the identifier, which the first one makes. 0 or -errno. */
 int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
                    uint32_t bytes, void *reply, uint32_t reply_bytes);
+
+/* Whether the daemon knows it by this process's session: it is not one of the parent's. */
+bool rdmacm_id_is_own(const struct rdmacm_id *id);
 
 /* Brings what the process sees of the identifier up to date. 0 or -errno. */
 int rdmacm_id_update(struct rdmacm_id *id, const struct control_cm_id_reply *info);

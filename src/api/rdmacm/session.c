@@ -22,6 +22,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct control_client *client;
 	bool forks_watched;
+	unsigned forks;           /* by which this process came about */
 	struct rsocket **rsocket; /* by descriptor */
 	uint32_t n_rsockets;
 	int listeners; /* an epoll instance + 1; 0: there is none yet */
@@ -67,6 +68,7 @@ void rdmacm_session_bury(struct rdmacm_channel *ch)
 static void in_child(void)
 {
 	session.client = NULL;
+	session.forks++;
 	if (session.listeners)
 		close(session.listeners - 1);
 	session.listeners = 0;
@@ -135,10 +137,19 @@ void rdmacm_batch_begin(struct rdmacm_batch *b)
 		control_batch_begin(b->client, &b->batch);
 }
 
-void rdmacm_batch_end(struct rdmacm_batch *b)
+int rdmacm_batch_end(struct rdmacm_batch *b)
 {
-	if (b->client)
-		control_batch_end(b->client, &b->batch);
+	return b->client ? control_batch_end(b->client, &b->batch) : 0;
+}
+
+unsigned rdmacm_session_forks(void)
+{
+	unsigned forks;
+
+	rdmacm_session_lock();
+	forks = session.forks;
+	rdmacm_session_unlock();
+	return forks;
 }
 
 int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number)

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The end of a connection does not wait for the daemon, which is stopped meanwhile.
+ */
+#include "common.h"
+
+#define PORT  7300
+#define BYTES 64
+
+static int signal_daemon(const struct node *n, int sig)
+{
+	struct ucred cred;
+	socklen_t bytes = sizeof(cred);
+
+	/* a channel's other end is the daemon's */
+	assert_int_equal(getsockopt(n->channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
+	return kill(cred.pid, sig);
+}
+
+/* Host 1 knows host 2's address. */
+static struct node resolved(void)
+{
+	struct node n = node_open(RDMA_PS_TCP);
+	union address a = host_address(2, PORT);
+
+	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
+	return n;
+}
+
+static struct rdma_conn_param no_param(void)
+{
+	return (struct rdma_conn_param){ .retry_count = 7, .rnr_retry_count = 7, .qp_num = 1 };
+}
+
+/* ---- the end of a connection ---- */
+
+/* Two queue pairs that are connected, and a piece of memory each, which the other one may write. */
+struct pair {
+	struct node listener, client;
+	struct rdma_cm_id *server;
+	struct ibv_mr *mr[2]; /* the client's, the server's */
+	char memory[2][BYTES];
+};
+
+static struct ibv_mr *make_qp(struct rdma_cm_id *id, char *memory)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1
+	};
+	struct ibv_mr *mr;
+
+	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+	mr = ibv_reg_mr(id->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	assert_non_null(mr);
+	return mr;
+}
+
+static void post_receive(struct rdma_cm_id *id, struct ibv_mr *mr)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)mr->addr, .length = BYTES, .lkey = mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	assert_int_equal(ibv_post_recv(id->qp, &wr, &bad), 0);
+}
+
+/* Fills memory of the server with @byte, by the client. */
+static void post_work(struct pair *p, enum ibv_wr_opcode opcode, int byte)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p->memory[0],
+		               .length = BYTES,
+		               .lkey = p->mr[0]->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = opcode,
+		                  .wr.rdma = { (uintptr_t)p->memory[1], p->mr[1]->rkey } },
+	                   *bad;
+
+	memset(p->memory[0], byte, BYTES);
+	assert_int_equal(ibv_post_send(p->client.id->qp, &wr, &bad), 0);
+}
+
+static enum ibv_wc_status wait_sent(struct pair *p)
+{
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(p->client.id->send_cq, 1, &wc)))
+		;
+	assert_int_equal(n, 1);
+	return wc.status;
+}
+
+static void pair_open(struct pair *p)
+{
+	struct rdma_conn_param param = no_param();
+	struct rdma_cm_event *e;
+
+	memset(p, 0, sizeof(*p));
+	p->listener = node_open(RDMA_PS_TCP);
+	node_bind(&p->listener, 2, PORT);
+	assert_int_equal(rdma_listen(p->listener.id, 0), 0);
+	p->client = resolved();
+	assert_int_equal(rdma_resolve_route(p->client.id, 1000), 0);
+	expect_event(&p->client, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	p->mr[0] = make_qp(p->client.id, p->memory[0]);
+	assert_int_equal(rdma_connect(p->client.id, &param), 0);
+	e = next_event(&p->listener);
+	assert_event(e, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	p->server = e->id;
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	p->mr[1] = make_qp(p->server, p->memory[1]);
+	assert_int_equal(rdma_accept(p->server, &param), 0);
+	expect_event(&p->client, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(&p->listener, RDMA_CM_EVENT_ESTABLISHED);
+	post_work(p, IBV_WR_RDMA_WRITE, 1);
+	assert_int_equal(wait_sent(p), IBV_WC_SUCCESS);
+	assert_int_equal(p->memory[1][BYTES - 1], 1);
+}
+
+static void pair_close(struct pair *p)
+{
+	rdma_destroy_qp(p->client.id);
+	rdma_destroy_qp(p->server);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_dereg_mr(p->mr[i]), 0);
+	assert_int_equal(rdma_destroy_id(p->server), 0);
+	node_close(&p->client);
+	node_close(&p->listener);
+}
+
+static void assert_unwritten(const struct pair *p)
+{
+	for (int i = 0; i < BYTES; i++)
+		assert_int_equal(p->memory[1][i], 1);
+}
+
+/* From when rdma_disconnect() returns, though the daemon has yet to hear of it. */
+static void who_disconnects_lets_nothing_in(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	post_receive(p.server, p.mr[1]);
+	assert_int_equal(signal_daemon(&p.client, SIGSTOP), 0);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	post_work(&p, IBV_WR_RDMA_WRITE, 2);
+	assert_unwritten(&p);
+	post_work(&p, IBV_WR_SEND, 3);
+	assert_unwritten(&p);
+	assert_int_equal(signal_daemon(&p.client, SIGCONT), 0);
+	expect_event(&p.client, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(p.client.id), 0);
+	assert_int_equal(wait_sent(&p), IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(wait_sent(&p), IBV_WC_WR_FLUSH_ERR);
+	assert_unwritten(&p);
+	pair_close(&p);
+}
+
+/* ... nor when the queue pair is destroyed, or reset. */
+static void who_has_disconnected_and_destroys_lets_nothing_in(void **state)
+{
+	struct pair p;
+	struct ibv_qp *qp;
+
+	(void)state;
+	pair_open(&p);
+	qp = p.server->qp;
+	assert_int_equal(signal_daemon(&p.client, SIGSTOP), 0);
+	assert_int_equal(rdma_disconnect(p.server), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	p.server->qp = NULL;
+	post_work(&p, IBV_WR_RDMA_WRITE, 2);
+	assert_unwritten(&p);
+	assert_int_equal(signal_daemon(&p.client, SIGCONT), 0);
+	expect_event(&p.client, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_disconnect(p.client.id), 0);
+	assert_unwritten(&p);
+	pair_close(&p);
+}
+
+/* A queue pair that had ended can be connected anew. */
+static void who_was_reset_is_let_in_again(void **state)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR }, before;
+	struct ibv_qp_init_attr init;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	assert_int_equal(ibv_query_qp(p.server->qp, &before, ~0, &init), 0);
+	assert_int_equal(ibv_modify_qp(p.server->qp, &attr, IBV_QP_STATE), 0);
+	attr.qp_state = IBV_QPS_RESET;
+	assert_int_equal(ibv_modify_qp(p.server->qp, &attr, IBV_QP_STATE), 0);
+	before.qp_state = IBV_QPS_INIT;
+	assert_int_equal(
+	        ibv_modify_qp(p.server->qp, &before,
+	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	        0);
+	before.qp_state = IBV_QPS_RTR;
+	assert_int_equal(ibv_modify_qp(p.server->qp, &before,
+	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	                 0);
+	post_work(&p, IBV_WR_RDMA_WRITE, 2);
+	assert_int_equal(wait_sent(&p), IBV_WC_SUCCESS);
+	assert_int_equal(p.memory[1][0], 2);
+	pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_disconnects_lets_nothing_in),
+		cmocka_unit_test(who_has_disconnected_and_destroys_lets_nothing_in),
+		cmocka_unit_test(who_was_reset_is_let_in_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
