@@ -16,17 +16,23 @@
 
 /* ---- events ---- */
 
-/* Whether who reads the channel leaves too much unread. */
-static bool is_full(const struct cm *cm, const struct cm_channel *ch)
+/* Failures that an event alone tells find room though others have none: of each identifier there is
+ * one at most, if its process asks for one step after the other. */
+#define MAX_WITH_FAILURES (CM_MAX_EVENTS + CONTROL_CM_MAX_IDS)
+
+/* Whether who reads the channel leaves so many unread. */
+static bool is_full(const struct cm *cm, const struct cm_channel *ch, unsigned most)
 {
-	return ch->n_events >= CM_MAX_EVENTS || cm->ops.outbox_waiting(ch->box) >= CM_MAX_EVENTS;
+	return ch->n_events >= most || cm->ops.outbox_waiting(ch->box) >= most;
 }
 
-struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
+/* NULL: @most are unread, or there is no memory. */
+static struct cm_event *event_new(struct cm_id *id, enum rdma_cm_event_type type, int status,
+                                  unsigned most)
 {
 	struct cm_event *e;
 
-	if (is_full(id->client->cm, id->channel))
+	if (is_full(id->client->cm, id->channel, most))
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (!e) {
@@ -38,6 +44,11 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
 	e->data.type = type;
 	e->data.status = status;
 	return e;
+}
+
+struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status)
+{
+	return event_new(id, type, status, CM_MAX_EVENTS);
 }
 
 static void append(struct cm_channel *ch, struct cm_event *e)
@@ -125,6 +136,18 @@ int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status)
 		return -ENOMEM;
 	cm_event_post(e);
 	return 0;
+}
+
+int cm_event_failure(const struct cm_call *call, struct cm_id *id, enum rdma_cm_event_type type,
+                     int status)
+{
+	struct cm_event *e = NULL;
+
+	if (status && !call->waited)
+		e = event_new(id, type, status, MAX_WITH_FAILURES);
+	if (e)
+		cm_event_post(e);
+	return status;
 }
 
 void cm_event_free(struct cm_event *e)

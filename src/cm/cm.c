@@ -161,6 +161,7 @@ int cm_request(struct cm *cm, struct cm_client *client, const struct control_pac
 	if (request->header.type < CONTROL_CM_FIRST || i >= ARRAY_SIZE(handlers) ||
 	    request->header.bytes != handlers[i].bytes)
 		return -EPROTO;
+	call.waited = request->header.serial;
 	memcpy(body, request->body, request->header.bytes);
 	ret = handlers[i].serve(&call);
 	if (ret)

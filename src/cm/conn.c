@@ -12,6 +12,8 @@
 
 #define PSN_MASK 0xFFFFFF
 
+static_assert(CONTROL_CM_REQ_PRIVATE == CM_REQ_PRIVATE - wire_cm_ip_bytes, "always fits");
+
 /* ---- finding ---- */
 
 static uint64_t id_hash(uint32_t id)

@@ -399,6 +399,45 @@ static void calls_in_the_wrong_state_fail(void **state)
 	free_ends(&e);
 }
 
+static void what_nobody_waits_for_fails_by_an_event(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+	struct control_cm_resolve_route route = { .id = e.asker, .timeout_ms = 1000 };
+	struct control_cm_connect connect = connect_of(e.asker, ASKER_QPN, CONTROL_CM_REQ_PRIVATE);
+	struct control_cm_event event;
+
+	assert_int_equal(POST(e.asking, RESOLVE_ROUTE, route), -EINVAL);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
+	assert_int_equal(REQUEST(e.asking, RESOLVE_ROUTE, route, NULL), -EINVAL);
+	assert_int_equal(testing_event(e.asking, e.asker, &event), -EAGAIN);
+	assert_int_equal(POST(e.asking, CONNECT, connect), 0);
+	assert_int_equal(testing_event(e.asking, e.asker, &event), -EAGAIN);
+	take(&e);
+	assert_int_equal(POST(e.asking, CONNECT, connect), -EINVAL);
+	testing_expect(e.asking, e.asker, RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL);
+	free_ends(&e);
+}
+
+/* Its outcome has room, and no more than that. */
+static void who_never_reads_is_told_what_fails(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_UDP, 1);
+	struct control_cm_resolve_route route = { .id = id, .timeout_ms = 1000 };
+	unsigned n = 0;
+
+	while (!testing_resolve(c, id, "192.0.2.1", 0))
+		n++;
+	for (; n < CM_MAX_EVENTS + CONTROL_CM_MAX_IDS; n++) {
+		assert_int_equal(POST(c, RESOLVE_ROUTE, route), -EINVAL);
+		assert_int_equal(t->last_box->n_sent, n + 1);
+	}
+	assert_int_equal(POST(c, RESOLVE_ROUTE, route), -EINVAL);
+	assert_int_equal(t->last_box->n_sent, n);
+	cm_client_free(t->cm, c);
+}
+
 /* ---- lost, repeated ---- */
 
 static void a_lost_message_is_sent_again(void **state)
@@ -874,6 +913,8 @@ int main(void)
 		TEST(who_asks_by_xrc_needs_a_target),
 		TEST(private_data_must_fit),
 		TEST(calls_in_the_wrong_state_fail),
+		TEST(what_nobody_waits_for_fails_by_an_event),
+		TEST(who_never_reads_is_told_what_fails),
 		TEST(a_lost_message_is_sent_again),
 		TEST(lost_ends_are_repeated),
 		TEST(who_gets_no_answer_gives_up),

@@ -67,13 +67,11 @@ int cm_connect_listen(struct cm_call *call)
 
 /* ---- calls ---- */
 
-int cm_connect_connect(struct cm_call *call)
+static int start_connecting(struct cm_id *id, const struct control_cm_connect *request)
 {
-	const struct control_cm_connect *request = call->request;
-	struct cm_id *id = cm_id_find(call, request->id);
 	int ret;
 
-	if (!id || id->state != CM_ROUTE_RESOLVED || request->bytes > CONTROL_CM_PRIVATE)
+	if (id->state != CM_ROUTE_RESOLVED || request->bytes > CONTROL_CM_PRIVATE)
 		return -EINVAL;
 	if (!is_supported(id, IBV_QPT_XRC_SEND))
 		return -EOPNOTSUPP;
@@ -82,6 +80,17 @@ int cm_connect_connect(struct cm_call *call)
 	if (!ret)
 		id->state = CM_CONNECT;
 	return ret;
+}
+
+int cm_connect_connect(struct cm_call *call)
+{
+	const struct control_cm_connect *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id)
+		return -EINVAL;
+	return cm_event_failure(call, id, RDMA_CM_EVENT_CONNECT_ERROR,
+	                        start_connecting(id, request));
 }
 
 /* The identifier of an ACCEPT or REJECT, or NULL. */

@@ -267,13 +267,11 @@ static int query_path(struct cm_id *id, uint32_t timeout_ms)
 	return cm_sa_ask(id->client->cm, &request, &id->path_query);
 }
 
-int cm_resolve_route(struct cm_call *call)
+static int resolve_route(struct cm_id *id, uint32_t timeout_ms)
 {
-	const struct control_cm_resolve_route *request = call->request;
-	struct cm_id *id = cm_id_find(call, request->id);
 	int ret;
 
-	if (!id || id->state != CM_ADDR_RESOLVED)
+	if (id->state != CM_ADDR_RESOLVED)
 		return -EINVAL;
 	if (id->port->ethernet)
 		return cm_roce_route(id);
@@ -282,13 +280,24 @@ int cm_resolve_route(struct cm_call *call)
 	id->route_event = cm_event_new(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	if (!id->route_event)
 		return -ENOMEM;
-	ret = query_path(id, request->timeout_ms);
+	ret = query_path(id, timeout_ms);
 	if (ret) {
 		cm_resolve_abandon(id);
 		return ret;
 	}
 	id->state = CM_ROUTE_QUERY;
 	return 0;
+}
+
+int cm_resolve_route(struct cm_call *call)
+{
+	const struct control_cm_resolve_route *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id)
+		return -EINVAL;
+	return cm_event_failure(call, id, RDMA_CM_EVENT_ROUTE_ERROR,
+	                        resolve_route(id, request->timeout_ms));
 }
 
 void cm_resolve_abandon(struct cm_id *id)

@@ -178,7 +178,8 @@ struct cm_call {
 	const void *request;
 	void *reply;
 	uint32_t reply_bytes;
-	int fd; /* to go with the reply, or -1 */
+	int fd;      /* to go with the reply, or -1 */
+	bool waited; /* for the reply */
 };
 
 /* ---- address.c: pure, but for the table of ports ---- */
@@ -304,6 +305,11 @@ void cm_event_free(struct cm_event *e);
 
 /* cm_event_new() and cm_event_post(): 0 or -ENOMEM. */
 int cm_event_send(struct cm_id *id, enum rdma_cm_event_type type, int status);
+
+/* What was asked of @id has @status: if it has failed, and nobody waits for the reply, an event
+ * says so, also where cm_event_new() makes none. Returns @status. */
+int cm_event_failure(const struct cm_call *call, struct cm_id *id, enum rdma_cm_event_type type,
+                     int status);
 
 /* Removes the waiting events of @id, or of @join alone if it is not NULL. Their number. */
 uint32_t cm_event_withdraw(struct cm_id *id, const struct cm_join *join);

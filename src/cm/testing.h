@@ -322,15 +322,14 @@ static int testing_teardown(void **state)
 
 /* ---- requests ---- */
 
-static int testing_request(struct cm_client *c, uint32_t type, const void *request, uint32_t bytes,
-                           void *reply)
+static int testing_serve(struct cm_client *c, const struct control_header *header,
+                         const void *request, void *reply)
 {
-	struct control_packet in = { .header = { .type = type, .bytes = bytes } };
-	struct control_packet out = { 0 };
+	struct control_packet in = { .header = *header }, out = { 0 };
 	int ret;
 
-	if (bytes)
-		memcpy(in.body, request, bytes);
+	if (header->bytes)
+		memcpy(in.body, request, header->bytes);
 	ret = cm_request(c->cm, c, &in, &out);
 	testing_settle(c->cm->ops.arg);
 	if (!ret && reply)
@@ -338,6 +337,25 @@ static int testing_request(struct cm_client *c, uint32_t type, const void *reque
 	return ret;
 }
 
+static int testing_request(struct cm_client *c, uint32_t type, const void *request, uint32_t bytes,
+                           void *reply)
+{
+	const struct control_header header = { .type = type, .serial = 1, .bytes = bytes };
+
+	return testing_serve(c, &header, request, reply);
+}
+
+/* One that nobody waits for. */
+static UNUSED int testing_post(struct cm_client *c, uint32_t type, const void *request,
+                               uint32_t bytes)
+{
+	const struct control_header header = { .type = type, .bytes = bytes };
+
+	return testing_serve(c, &header, request, NULL);
+}
+
+#define POST(client, type, request) \
+	testing_post(client, CONTROL_CM_##type, &(request), sizeof(request))
 #define REQUEST(client, type, request, reply) \
 	testing_request(client, CONTROL_CM_##type, &(request), sizeof(request), reply)
 

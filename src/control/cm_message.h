@@ -20,6 +20,9 @@
  * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING). What it has no
  * memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn comes later then.
  *
+ * RESOLVE_ROUTE and CONNECT may be requests that nobody waits for: if one fails, there is a
+ * ROUTE_ERROR or CONNECT_ERROR event with its status.
+ *
  * A uid is the process's own name for a thing, handed back with its events.
  */
 #ifndef CONTROL_CM_MESSAGE_H
@@ -228,7 +231,8 @@ struct control_cm_serve {
 	uint32_t qp_num;
 };
 
-#define CONTROL_CM_PRIVATE 216 /* of a SIDR_REQ, the longest */
+#define CONTROL_CM_PRIVATE     216 /* of a SIDR_REQ, the longest */
+#define CONTROL_CM_REQ_PRIVATE 56  /* of a REQ with IP addresses, the shortest */
 
 /* What both ends of a connection tell each other; as in struct rdma_conn_param. */
 struct control_cm_param {

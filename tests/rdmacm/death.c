@@ -6,17 +6,27 @@
 #include "common.h"
 
 #include <sched.h>
+#include <sys/pidfd.h>
 
 static struct node blocked, busy, destroyed;
+static struct node without_route, with_route, refused; /* who would not wait for the daemon */
+static struct rdma_conn_param param = { .qp_num = 1 };
 
-/* A channel's other end is the daemon's. */
-static void signal_daemon(int sig)
+/* Until all that the daemon had open is closed: who sends only, and does not wait, notices that
+ * alone. */
+static void kill_daemon(void)
 {
+	struct pollfd p = { .events = POLLIN };
 	struct ucred cred;
 	socklen_t bytes = sizeof(cred);
 
+	/* a channel's other end is the daemon's */
 	assert_int_equal(getsockopt(busy.channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	assert_int_equal(kill(cred.pid, sig), 0);
+	p.fd = pidfd_open(cred.pid, 0);
+	assert_true(p.fd >= 0);
+	assert_int_equal(kill(cred.pid, SIGKILL), 0);
+	assert_int_equal(poll(&p, 1, -1), 1);
+	close(p.fd);
 }
 
 static void *get_in_thread(void *arg)
@@ -60,6 +70,25 @@ static pthread_t destroy_while_an_event_is_missing(void)
 	return thread;
 }
 
+/* How far they can get, as nobody listens. */
+static void take_steps(void)
+{
+	union address host = host_address(2, 1);
+	struct rdma_cm_event *e;
+
+	without_route = node_open(RDMA_PS_TCP);
+	assert_int_equal(rdma_resolve_addr(without_route.id, NULL, &host.sa, 1000), 0);
+	expect_event(&without_route, RDMA_CM_EVENT_ADDR_RESOLVED);
+	with_route = node_open(RDMA_PS_TCP);
+	node_resolve(&with_route, 2, 1);
+	refused = node_open(RDMA_PS_TCP);
+	node_resolve(&refused, 2, 1);
+	assert_int_equal(rdma_connect(refused.id, &param), 0);
+	e = next_event(&refused);
+	assert_string_equal(rdma_event_str(e->event), "RDMA_CM_EVENT_REJECTED");
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+}
+
 static void threads_that_wait_for_events_are_woken(void **state)
 {
 	pthread_t thread, destroyer;
@@ -70,9 +99,10 @@ static void threads_that_wait_for_events_are_woken(void **state)
 	busy = node_open(RDMA_PS_UDP);
 	node_bind(&busy, 1, 0);
 	join(&busy, "239.1.1.1");
+	take_steps();
 	assert_int_equal(pthread_create(&thread, NULL, get_in_thread, NULL), 0);
 	destroyer = destroy_while_an_event_is_missing();
-	signal_daemon(SIGKILL);
+	kill_daemon();
 	assert_int_equal(pthread_join(thread, &err), 0);
 	assert_int_equal((intptr_t)err, EIO);
 	assert_int_equal(pthread_join(destroyer, &err), 0);
@@ -88,6 +118,14 @@ static void the_channel_polls_readable(void **state)
 	assert_int_equal(poll(&p, 1, -1), 1);
 	assert_true(p.revents & POLLIN);
 	assert_fails(rdma_get_cm_event(busy.channel, &e), EIO);
+}
+
+static void who_would_not_wait_fails_with_eio(void **state)
+{
+	(void)state;
+	assert_fails(rdma_disconnect(refused.id), EIO);
+	assert_fails(rdma_resolve_route(without_route.id, 1000), EIO);
+	assert_fails(rdma_connect(with_route.id, &param), EIO);
 }
 
 static void calls_fail_with_eio(void **state)
@@ -118,6 +156,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_that_wait_for_events_are_woken),
 		cmocka_unit_test(the_channel_polls_readable),
+		cmocka_unit_test(who_would_not_wait_fails_with_eio),
 		cmocka_unit_test(calls_fail_with_eio),
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The end of a connection does not wait for the daemon, which is stopped meanwhile.
+ * What waits for the daemon, and what does not: the steps whose outcome is an event, and the end of
+ * a connection. Where a call must not wait, the daemon is stopped meanwhile.
  */
 #include "common.h"
 
@@ -17,6 +18,25 @@ static int signal_daemon(const struct node *n, int sig)
 	return kill(cred.pid, sig);
 }
 
+/* The daemon does nothing while @call is made, so it must not wait. */
+#define without_daemon(node, call)                                 \
+	do {                                                       \
+		assert_int_equal(signal_daemon(node, SIGSTOP), 0); \
+		assert_int_equal(call, 0);                         \
+		assert_int_equal(signal_daemon(node, SIGCONT), 0); \
+	} while (0)
+
+static void umbel(const char *command)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "umbel %s", command);
+	if (system(text))
+		fail_msg("it fails: %s", text);
+}
+
+/* ---- steps ---- */
+
 /* Host 1 knows host 2's address. */
 static struct node resolved(void)
 {
@@ -31,6 +51,117 @@ static struct node resolved(void)
 static struct rdma_conn_param no_param(void)
 {
 	return (struct rdma_conn_param){ .retry_count = 7, .rnr_retry_count = 7, .qp_num = 1 };
+}
+
+static void steps_do_not_wait(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct node n = resolved();
+	struct rdma_cm_event *e;
+
+	(void)state;
+	without_daemon(&n, rdma_resolve_route(n.id, 1000));
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	without_daemon(&n, rdma_connect(n.id, &param));
+	e = next_event(&n);
+	assert_event(e, RDMA_CM_EVENT_REJECTED, 8); /* nobody listens */
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	node_close(&n);
+}
+
+static void a_step_too_many_is_said_at_once(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct node n = resolved();
+
+	(void)state;
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	assert_fails(rdma_resolve_route(n.id, 1000), EINVAL);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_connect(n.id, &param), 0);
+	assert_fails(rdma_connect(n.id, &param), EINVAL);
+	node_close(&n);
+}
+
+static void what_is_wrong_is_said_at_once(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct node n = resolved();
+	char much[57] = { 0 };
+
+	(void)state;
+	assert_fails(rdma_connect(n.id, &param), EINVAL);
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	param.private_data = much;
+	param.private_data_len = sizeof(much);
+	assert_fails(rdma_connect(n.id, &param), EINVAL);
+	param.private_data_len--;
+	assert_int_equal(rdma_connect(n.id, &param), 0);
+	node_close(&n);
+}
+
+static void a_port_that_is_down_is_said_at_once(void **state)
+{
+	struct node n = resolved();
+
+	(void)state;
+	umbel("link down h1:1");
+	assert_fails(rdma_resolve_route(n.id, 1000), EAGAIN);
+	umbel("link up h1:1");
+	while (rdma_resolve_route(n.id, 1000))
+		assert_int_equal(errno, EAGAIN);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	node_close(&n);
+}
+
+/* Steps are served in the order in which they were asked for. */
+static void what_is_under_way_goes_with_its_identifier(void **state)
+{
+	struct node n = resolved(), other = resolved();
+
+	(void)state;
+	assert_int_equal(rdma_migrate_id(other.id, n.channel), 0);
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	assert_int_equal(rdma_destroy_id(n.id), 0);
+	assert_no_event(&n);
+	assert_int_equal(rdma_resolve_route(other.id, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_destroy_id(other.id), 0);
+	rdma_destroy_event_channel(n.channel);
+	rdma_destroy_event_channel(other.channel);
+}
+
+static void what_is_under_way_moves_with_its_identifier(void **state)
+{
+	struct node from = resolved(), to = { .channel = rdma_create_event_channel() };
+
+	(void)state;
+	assert_int_equal(rdma_resolve_route(from.id, 1000), 0);
+	assert_int_equal(rdma_migrate_id(from.id, to.channel), 0);
+	assert_no_event(&from);
+	to.id = from.id;
+	expect_event(&to, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	rdma_destroy_event_channel(from.channel);
+	node_close(&to);
+}
+
+static void a_child_has_no_part_in_its_parent_s_identifiers(void **state)
+{
+	struct node n = resolved();
+	pid_t child = fork();
+	int status;
+
+	(void)state;
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(rdma_resolve_route(n.id, 1000) && errno == EINVAL ? 0 : 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_no_event(&n);
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	node_close(&n);
 }
 
 /* ---- the end of a connection ---- */
@@ -215,6 +346,13 @@ static void who_was_reset_is_let_in_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_do_not_wait),
+		cmocka_unit_test(a_step_too_many_is_said_at_once),
+		cmocka_unit_test(what_is_wrong_is_said_at_once),
+		cmocka_unit_test(a_port_that_is_down_is_said_at_once),
+		cmocka_unit_test(what_is_under_way_goes_with_its_identifier),
+		cmocka_unit_test(what_is_under_way_moves_with_its_identifier),
+		cmocka_unit_test(a_child_has_no_part_in_its_parent_s_identifiers),
 		cmocka_unit_test(who_disconnects_lets_nothing_in),
 		cmocka_unit_test(who_has_disconnected_and_destroys_lets_nothing_in),
 		cmocka_unit_test(who_was_reset_is_let_in_again),

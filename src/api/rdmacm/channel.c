@@ -484,10 +484,11 @@ static int update(struct rdmacm_id *id, const struct control_cm_got *got)
 }
 
 static void on_resolved(struct rdmacm_event *e, const struct control_cm_got *got,
-                        enum rdma_cm_event_type on_error)
+                        enum rdma_cm_event_type on_error, enum rdmacm_stage stage)
 {
 	int ret = update(e->id, got);
 
+	e->id->stage = ret ? RDMACM_UNKNOWN : stage;
 	if (!ret)
 		return;
 	e->event.event = on_error;
@@ -576,10 +577,10 @@ static int act(struct rdmacm_event *e, const struct control_cm_got *got)
 {
 	switch (got->event.type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR);
+		on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR, RDMACM_ADDR_RESOLVED);
 		return 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		on_resolved(e, got, RDMA_CM_EVENT_ROUTE_ERROR);
+		on_resolved(e, got, RDMA_CM_EVENT_ROUTE_ERROR, RDMACM_ROUTE_RESOLVED);
 		return 0;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return on_request(e, got);

@@ -96,6 +96,13 @@ static void set_depths(struct rdmacm_id *id, const struct rdma_conn_param *param
 		id->initiator_depth = param->initiator_depth;
 }
 
+/* Whether the daemon has nothing to say against it at once. */
+static bool cannot_fail(const struct rdmacm_id *id, const struct control_cm_connect *request)
+{
+	return id->stage == RDMACM_ROUTE_RESOLVED && id->id.qp_type == IBV_QPT_RC &&
+	       request->bytes <= CONTROL_CM_REQ_PRIVATE && rdmacm_device_is_ready(id);
+}
+
 static int connect_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 {
 	struct control_cm_connect request = { .id = p->handle };
@@ -110,7 +117,8 @@ static int connect_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 	if (!ret && param)
 		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
-		ret = rdmacm_id_call(p, CONTROL_CM_CONNECT, &request, sizeof(request), NULL, 0);
+		ret = rdmacm_id_begin(p, cannot_fail(p, &request), CONTROL_CM_CONNECT, &request,
+		                      sizeof(request));
 	if (ret)
 		return ret;
 	p->has_connection = p->id.qp_type != IBV_QPT_UD;

@@ -111,6 +111,15 @@ int rdmacm_device_use(struct rdmacm_id *id, const char *name)
 	return 0;
 }
 
+bool rdmacm_device_is_ready(const struct rdmacm_id *id)
+{
+	struct ibv_port_attr port;
+
+	return id->device && !ibv_query_port(id->id.verbs, id->id.port_num, &port) &&
+	       port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.state == IBV_PORT_ACTIVE &&
+	       port.sm_lid;
+}
+
 void rdmacm_device_release(struct rdmacm_id *id)
 {
 	struct rdmacm_device *d = id->device;

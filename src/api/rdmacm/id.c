@@ -155,6 +155,7 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
 	struct rdmacm_batch batch;
 	int ret;
 
+	id->stage = RDMACM_UNKNOWN;
 	if (id->is_made)
 		return rdmacm_session_call(type, request, bytes, reply, reply_bytes);
 	create.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
@@ -171,6 +172,15 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
 bool rdmacm_id_is_own(const struct rdmacm_id *id)
 {
 	return id->forks == rdmacm_session_forks();
+}
+
+int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type type,
+                    const void *request, uint32_t bytes)
+{
+	if (!cannot_fail || !rdmacm_id_is_own(id))
+		return rdmacm_id_call(id, type, request, bytes, NULL, 0);
+	id->stage = RDMACM_UNKNOWN; /* until the event */
+	return rdmacm_session_post(type, request, bytes);
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
@@ -383,15 +393,18 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	struct control_cm_resolve_route request = { .timeout_ms = (uint32_t)timeout_ms };
+	struct rdmacm_id *p;
+	bool cannot_fail;
 	int ret;
 
 	if (!id)
 		return rdmacm_return(-EINVAL);
-	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_RESOLVE_ROUTE, &request, sizeof(request),
-	                     NULL, 0);
+	p = rdmacm_id(id);
+	request.id = p->handle;
+	cannot_fail = p->stage == RDMACM_ADDR_RESOLVED && rdmacm_device_is_ready(p);
+	ret = rdmacm_id_begin(p, cannot_fail, CONTROL_CM_RESOLVE_ROUTE, &request, sizeof(request));
 	if (!ret)
-		ret = rdmacm_id_complete(rdmacm_id(id));
+		ret = rdmacm_id_complete(p);
 	return rdmacm_return(ret);
 }
 

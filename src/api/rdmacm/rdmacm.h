@@ -71,6 +71,9 @@ struct rdmacm_join {
 	union control_cm_addr addr;
 };
 
+/* How far an identifier is: as its last event says, if nothing was asked about it since. */
+enum rdmacm_stage { RDMACM_UNKNOWN, RDMACM_ADDR_RESOLVED, RDMACM_ROUTE_RESOLVED };
+
 struct rdmacm_id {
 	struct rdma_cm_id id;
 	uint32_t handle;  /* its number */
@@ -88,7 +91,8 @@ struct rdmacm_id {
 	bool has_qp;
 	bool has_options;    /* that were set after an event may have been sent */
 	bool has_connection; /* the daemon has one of it, in whatever state */
-	bool connect_error;  /* the QP could not be connected: what follows is not told */
+	enum rdmacm_stage stage;
+	bool connect_error; /* the QP could not be connected: what follows is not told */
 
 	/* its channel's lock: */
 	uint32_t events_got; /* that were sent whole */
@@ -158,6 +162,9 @@ void rdmacm_session_unlock(void);
 int rdmacm_device_use(struct rdmacm_id *id, const char *name);
 void rdmacm_device_release(struct rdmacm_id *id);
 
+/* Whether its port is one of InfiniBand, ACTIVE, and knows where the SA is. */
+bool rdmacm_device_is_ready(const struct rdmacm_id *id);
+
 /* The XRC domain of those who name none: this process's. NULL: errno. */
 struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id);
 
@@ -193,6 +200,13 @@ void rdmacm_id_free(struct rdmacm_id *id);
 /* A request about the identifier, which the first one makes. 0 or -errno. */
 int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
                    uint32_t bytes, void *reply, uint32_t reply_bytes);
+
+/*
+ * A request about it whose outcome is an event. If @cannot_fail, at once that is, nobody waits for
+ * the daemon; should it fail all the same, an event says so. 0 or -errno.
+ */
+int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type type,
+                    const void *request, uint32_t bytes);
 
 /* Whether the daemon knows it by this process's session: it is not one of the parent's. */
 bool rdmacm_id_is_own(const struct rdmacm_id *id);
