@@ -343,6 +343,67 @@ static void who_was_reset_is_let_in_again(void **state)
 	pair_close(&p);
 }
 
+/* ---- processes ---- */
+
+/* A process that connects, and leaves a child behind, which lives until @hold has no other end. */
+static void connect_and_leave_a_child(int hold)
+{
+	struct rdma_conn_param param = no_param();
+	struct node n = resolved();
+	char memory[BYTES], byte;
+
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_non_null(make_qp(n.id, memory));
+	assert_int_equal(rdma_connect(n.id, &param), 0);
+	expect_event(&n, RDMA_CM_EVENT_ESTABLISHED);
+	if (fork() == 0)
+		while (read(hold, &byte, 1) > 0)
+			;
+	_exit(0);
+}
+
+static void a_child_keeps_its_parent_s_connections(void **state)
+{
+	struct node listener = node_open(RDMA_PS_TCP);
+	struct rdma_conn_param param = no_param();
+	struct rdma_cm_event *e;
+	struct rdma_cm_id *id;
+	char memory[BYTES];
+	struct ibv_mr *mr;
+	int hold[2], status;
+	pid_t process;
+
+	(void)state;
+	node_bind(&listener, 2, PORT);
+	assert_int_equal(rdma_listen(listener.id, 0), 0);
+	assert_int_equal(pipe(hold), 0);
+	process = fork();
+	assert_true(process >= 0);
+	if (process == 0) {
+		close(hold[1]);
+		connect_and_leave_a_child(hold[0]);
+	}
+	close(hold[0]);
+	e = next_event(&listener);
+	assert_event(e, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	id = e->id;
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	mr = make_qp(id, memory);
+	assert_int_equal(rdma_accept(id, &param), 0);
+	expect_event(&listener, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(waitpid(process, &status, 0), process);
+	assert_int_equal(status, 0);
+	umbel("status > /dev/null"); /* the daemon has heard of the end */
+	assert_no_event(&listener);
+	close(hold[1]);
+	expect_event(&listener, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_qp(id);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	node_close(&listener);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +417,7 @@ int main(void)
 		cmocka_unit_test(who_disconnects_lets_nothing_in),
 		cmocka_unit_test(who_has_disconnected_and_destroys_lets_nothing_in),
 		cmocka_unit_test(who_was_reset_is_let_in_again),
+		cmocka_unit_test(a_child_keeps_its_parent_s_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
