@@ -412,7 +412,7 @@ static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr
 }
 
 /* 0, or -errno: what is wrong with the request at *@wr. */
-static int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
+static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
 {
 	struct hca_connected_qp *c = hca_connected(qp);
 	int ret = hca_qp_can_post(hca_qp_state(qp)) ? 0 : -EINVAL;
