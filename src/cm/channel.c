@@ -279,7 +279,7 @@ err_free:
 	return ret;
 }
 
-#define SLICE 256 /* identifiers: less than a millisecond */
+#define SLICE 256 /* identifiers, or joins: about a millisecond */
 
 static void channel_free(struct cm_channel *ch)
 {
@@ -292,17 +292,29 @@ static void channel_free(struct cm_channel *ch)
 	cm_client_release(client);
 }
 
-void cm_channel_sweep(struct cm *cm, unsigned ids)
+/* Frees the next identifier of the channel, or the channel. */
+static void free_next(struct cm_channel *ch)
 {
-	struct cm_channel *ch;
-	struct cm_id *id;
+	struct cm_id *id = LIST_FIRST(&ch->ids);
 
-	for (; ids && (ch = TAILQ_FIRST(&cm->doomed)); ids--) {
-		id = LIST_FIRST(&ch->ids);
-		if (id)
-			cm_id_free(id);
+	if (id)
+		cm_id_free(id);
+	else
+		channel_free(ch);
+}
+
+static bool is_swept(const struct cm *cm)
+{
+	return LIST_EMPTY(&cm->ending) && TAILQ_EMPTY(&cm->doomed);
+}
+
+void cm_sweep(struct cm *cm, unsigned n)
+{
+	for (; n && !is_swept(cm); n--) {
+		if (!LIST_EMPTY(&cm->ending))
+			cm_id_end_join(LIST_FIRST(&cm->ending));
 		else
-			channel_free(ch);
+			free_next(TAILQ_FIRST(&cm->doomed));
 	}
 }
 
@@ -310,9 +322,15 @@ static void on_sweep(struct base_timer *t)
 {
 	struct cm *cm = container_of(t, struct cm, sweep);
 
-	cm_channel_sweep(cm, SLICE);
-	if (!TAILQ_EMPTY(&cm->doomed))
+	cm_sweep(cm, SLICE);
+	if (!is_swept(cm))
 		base_timer_set_in(cm->ops.timers, &cm->sweep, 0, on_sweep);
+}
+
+void cm_sweep_begin(struct cm *cm)
+{
+	if (!base_timer_is_set(&cm->sweep))
+		on_sweep(&cm->sweep);
 }
 
 void cm_channel_doom(struct cm_channel *ch)
@@ -322,8 +340,7 @@ void cm_channel_doom(struct cm_channel *ch)
 	base_idtable_remove(&ch->client->channels, ch->handle);
 	ch->doomed = true;
 	TAILQ_INSERT_TAIL(&cm->doomed, ch, of_doomed);
-	if (!base_timer_is_set(&cm->sweep))
-		on_sweep(&cm->sweep);
+	cm_sweep_begin(cm);
 }
 
 int cm_channel_destroy(struct cm_call *call)

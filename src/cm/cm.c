@@ -12,7 +12,7 @@
 #include "cm/state.h"
 
 #define MAX_CHANNELS 4096
-#define MAX_JOINS    65536
+#define MAX_JOINS    (1u << 20)
 
 int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 {
@@ -23,6 +23,7 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 	cm->f = f;
 	cm->ops = *ops;
 	TAILQ_INIT(&cm->doomed);
+	LIST_INIT(&cm->ending);
 	cm->last_request_id = cm->last_conn_id = cm->last_psn = ops->random;
 	if (cm_ports_init(cm)) {
 		free(cm);
@@ -34,7 +35,7 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 
 void cm_free(struct cm *cm)
 {
-	cm_channel_sweep(cm, UINT_MAX);
+	cm_sweep(cm, UINT_MAX);
 	base_timer_stop(&cm->sweep);
 	cm_groups_fini(cm);
 	cm_ports_fini(cm);
@@ -88,7 +89,7 @@ int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
 
 void cm_client_release(struct cm_client *client)
 {
-	if (!client->gone || client->n_channels)
+	if (!client->gone || client->n_channels || client->n_ending)
 		return;
 	base_idtable_fini(&client->channels);
 	base_idtable_fini(&client->ids);

@@ -55,6 +55,27 @@ struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle)
 	return base_idtable_get(table, handle & ~CONTROL_CM_ANNOUNCED);
 }
 
+void cm_id_end_join(struct cm_id *id)
+{
+	struct cm_client *client = id->client;
+
+	cm_multicast_leave_one(id);
+	if (!LIST_EMPTY(&id->joins))
+		return;
+	LIST_REMOVE(id, of_channel);
+	client->n_ending--;
+	free(id);
+	cm_client_release(client);
+}
+
+/* Joins, which have the SA at work, are left to cm_sweep(). */
+static void leave_joins(struct cm_id *id)
+{
+	id->ends = true;
+	id->client->n_ending++;
+	LIST_INSERT_HEAD(&id->client->cm->ending, id, of_channel);
+}
+
 void cm_id_free(struct cm_id *id)
 {
 	struct cm *cm = id->client->cm;
@@ -63,7 +84,6 @@ void cm_id_free(struct cm_id *id)
 	cm_conn_abandon(id);
 	cm_serve_end(id);
 	cm_resolve_abandon(id);
-	cm_multicast_leave_all(id);
 	cm_event_withdraw(id, NULL);
 	cm_requests_drop(id);
 	cm_request_used(id);
@@ -75,7 +95,10 @@ void cm_id_free(struct cm_id *id)
 		base_idtable_remove(table_of(id->client, id->handle),
 		                    id->handle & ~CONTROL_CM_ANNOUNCED);
 	}
-	free(id);
+	if (LIST_EMPTY(&id->joins))
+		free(id);
+	else
+		leave_joins(id);
 }
 
 void cm_id_move(struct cm_id *id, struct cm_channel *to)
@@ -162,11 +185,12 @@ int cm_id_destroy(struct cm_call *call)
 	/* withdraws events first, to count them */
 	cm_sidr_abandon(id);
 	cm_conn_abandon(id);
-	reply->withdrawn = cm_multicast_leave_all(id) + cm_event_withdraw(id, NULL);
+	reply->withdrawn = cm_event_withdraw(id, NULL);
 	reply->reported = id->events_reported;
 	reply->sent = id->events_sent;
 	call->reply_bytes = sizeof(*reply);
 	cm_id_free(id);
+	cm_sweep_begin(call->cm);
 	return 0;
 }
 

@@ -40,6 +40,8 @@ void cm_multicast_done(struct cm_join *j, int status, const struct wire_mcmember
 {
 	struct cm_event *e = j->event;
 
+	if (j->id->ends)
+		return;
 	j->event = NULL;
 	base_log_trace(join, "%s:%u: the process gets an event: %s", j->id->port->node->name,
 	               j->id->port->num, status ? strerror(-status) : "joined");
@@ -54,8 +56,11 @@ void cm_multicast_done(struct cm_join *j, int status, const struct wire_mcmember
 
 void cm_multicast_lost(struct cm_join *j)
 {
-	struct cm_event *e = cm_event_new(j->id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	struct cm_event *e;
 
+	if (j->id->ends)
+		return;
+	e = cm_event_new(j->id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
 	if (!e)
 		return;
 	e->join = j;
@@ -191,7 +196,7 @@ int cm_multicast_leave(struct cm_call *call)
 	struct control_cm_events_reply *reply = call->reply;
 	struct cm_join *j = base_idtable_get(&call->client->joins, request->join);
 
-	if (!j)
+	if (!j || j->id->ends)
 		return -EADDRNOTAVAIL;
 	reply->reported = j->events_reported;
 	reply->withdrawn = join_free(j);
@@ -199,12 +204,8 @@ int cm_multicast_leave(struct cm_call *call)
 	return 0;
 }
 
-uint32_t cm_multicast_leave_all(struct cm_id *id)
+void cm_multicast_leave_one(struct cm_id *id)
 {
-	struct cm_join *j;
-	uint32_t waiting = 0;
-
-	while ((j = LIST_FIRST(&id->joins)))
-		waiting += join_free(j);
-	return waiting;
+	if (!LIST_EMPTY(&id->joins))
+		join_free(LIST_FIRST(&id->joins));
 }

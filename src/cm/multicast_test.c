@@ -352,6 +352,78 @@ static void after_a_reset_one_leaves_and_joins_anew(void **state)
 	cm_client_free(t->cm, c);
 }
 
+/* ---- many joins ---- */
+
+#define MANY 1000
+
+/* Joins all of them, and reads no event. The handle of the last join. */
+static uint32_t join_many(struct testing *t, struct cm_client *c, uint32_t id)
+{
+	uint32_t handle = 0;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		union control_cm_addr group = testing_addr("239.2.0.0", 0);
+
+		group.in.sin_addr.s_addr = htonl(0xEF020000 + i);
+		assert_int_equal(
+		        testing_join_flags(c, id, &group, RDMA_MC_JOIN_FLAG_FULLMEMBER, &handle),
+		        0);
+	}
+	testing_settle(t);
+	return handle;
+}
+
+/* What of it the daemon does in one piece, and what happens meanwhile. */
+static void an_identifier_s_joins_end_in_slices(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP), other = testing_bound_id(c, RDMA_PS_UDP);
+	uint32_t handle = join_many(t, c, id);
+
+	assert_int_equal(testing_leave(c, handle), 0);
+	join_many(t, c, other);
+	assert_int_equal(testing_destroy(c, other).withdrawn, MANY);
+	testing_pass(t, 1);
+	assert_int_equal(c->joins.used, MANY - 1);
+	testing_joined(c, testing_bound_id(c, RDMA_PS_UDP), "239.2.0.0");
+	assert_int_equal(testing_destroy(c, id).withdrawn, MANY - 1);
+	assert_in_range(c->joins.used, MANY / 2, MANY - 1);
+	assert_null(cm_id_at(c, id));
+	assert_int_equal(testing_leave(c, 1), -EADDRNOTAVAIL);
+	testing_settle(t);
+	assert_in_range(t->cm->groups.n, MANY / 2, MANY - 1);
+	testing_pass(t, 1);
+	assert_int_equal(c->joins.used, 1);
+	assert_int_equal(t->cm->groups.n, 1); /* which another join holds */
+	cm_client_free(t->cm, c);
+}
+
+static void what_becomes_of_a_port_is_nothing_to_joins_that_end(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	join_many(t, c, id);
+	testing_destroy(c, id);
+	assert_true(c->joins.used > 0);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	cm_client_free(t->cm, c);
+	testing_pass(t, 1);
+}
+
+static void a_death_with_many_joins_is_no_one_s_burden(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+
+	join_many(t, c, testing_bound_id(c, RDMA_PS_UDP));
+	cm_client_free(t->cm, c);
+	assert_in_range(c->joins.used, MANY / 2, MANY - 1);
+	testing_pass(t, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +448,9 @@ int main(void)
 		TEST(destroying_an_identifier_leaves_its_groups),
 		TEST(a_changed_port_tells_each_of_its_joins),
 		TEST(after_a_reset_one_leaves_and_joins_anew),
+		TEST(an_identifier_s_joins_end_in_slices),
+		TEST(what_becomes_of_a_port_is_nothing_to_joins_that_end),
+		TEST(a_death_with_many_joins_is_no_one_s_burden),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,8 @@ struct cm {
 	struct base_hash conn_peers;   /* the same, by the peer's communication ID */
 	struct base_hash conn_qpns;    /* the same, by the peer's queue pair */
 	unsigned n_listeners;
-	TAILQ_HEAD(, cm_channel) doomed; /* channels whose identifiers are freed in slices */
+	TAILQ_HEAD(, cm_channel) doomed; /* channels whose identifiers are freed in slices, */
+	LIST_HEAD(, cm_id) ending;       /* and identifiers that are gone but for their joins */
 	struct base_timer sweep;
 	uint16_t last_port; /* the ephemeral port given last */
 	uint32_t last_tid;  /* low half of a transaction ID */
@@ -60,8 +61,9 @@ struct cm {
 
 struct cm_client {
 	struct cm *cm;
-	bool gone;           /* it waits for its last channel */
+	bool gone;           /* it waits for its last channel, and for what ends */
 	unsigned n_channels; /* doomed ones too */
+	unsigned n_ending;   /* identifiers */
 	int host;            /* index, or CM_ALL_HOSTS */
 	struct base_idtable channels, joins;
 	struct base_idtable ids, announced; /* identifiers: the process's own, and of requests */
@@ -117,6 +119,7 @@ struct cm_id {
 	uint16_t qp_type; /* enum ibv_qp_type */
 	uint8_t tos;
 	bool reuse_addr, af_only, af_only_set;
+	bool ends;                /* it is gone for everybody, and only has joins left */
 	uint32_t events_reported; /* of those that the process asks for */
 	uint32_t events_sent;     /* whole */
 
@@ -290,8 +293,11 @@ int cm_channel_return(struct cm_call *call);
  */
 void cm_channel_doom(struct cm_channel *channel);
 
-/* Frees what is doomed, up to @ids identifiers. */
-void cm_channel_sweep(struct cm *cm, unsigned ids);
+/* Frees identifiers of channels that are doomed, and joins of identifiers that end: up to @n. */
+void cm_sweep(struct cm *cm, unsigned n);
+
+/* Begins with that. */
+void cm_sweep_begin(struct cm *cm);
 
 /* Frees a client that is gone and has no channels. */
 void cm_client_release(struct cm_client *client);
@@ -338,7 +344,10 @@ int cm_id_set_option(struct cm_call *call);
 /* An identifier of @client without handle, in state CM_IDLE; or NULL. */
 struct cm_id *cm_id_new(struct cm_client *client, struct cm_channel *channel, uint16_t ps,
                         uint16_t qp_type);
+/* Its joins end in slices: cm_sweep_begin() is due. */
 void cm_id_free(struct cm_id *id);
+/* Ends a join of an identifier that is gone, which is freed with the last one. */
+void cm_id_end_join(struct cm_id *id);
 /* It was made for a request, and is the process's from now on. 0 or -errno. */
 int cm_id_add_announced(struct cm_id *id);
 void cm_id_move(struct cm_id *id, struct cm_channel *to);
@@ -465,8 +474,8 @@ void cm_serve_end(struct cm_id *id);
 int cm_multicast_join(struct cm_call *call);
 int cm_multicast_leave(struct cm_call *call);
 
-/* Gives up all joins of @id. How many of their events were still waiting. */
-uint32_t cm_multicast_leave_all(struct cm_id *id);
+/* Gives up a join of @id, if it has any. */
+void cm_multicast_leave_one(struct cm_id *id);
 
 /*
  * The outcome of a join, once: 0 and the group's record, or -errno. May be told before
