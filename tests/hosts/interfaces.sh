@@ -32,7 +32,14 @@ reach_all()
 }
 
 umbel up --hosts 3 --ipoib > /dev/null || exit 1
-expect 0 '*ib0 *UP *10.0.0.2/16 *fd75:6d62:656c::2/64 *' on h2 'ip -brief address'
+expect 0 '*ib0 *10.0.0.2/16 *fd75:6d62:656c::2/64 *' on h2 'ip -brief address'
+# it can be used at once; that a carrier has come the kernel notes a moment later
+operstate_up()
+{
+	[ "$(on h2 'cat /sys/class/net/ib0/operstate')" = up ]
+}
+expect 0 1 on h2 'cat /sys/class/net/ib0/carrier'
+wait_until "the kernel says that ib0 is up" operstate_up
 expect 0 '10.0.0.3 *STREAM h3*' on h1 'getent ahostsv4 h3'
 expect 0 $'ib0\nlo' on h1 'ls /sys/class/net'
 expect 0 ib0 on h1 'cat /sys/class/net/ib0/uevent | sed -n "s/INTERFACE=//p"'
