@@ -162,12 +162,12 @@ static bool complete_xrc(struct hca_rq *rq, const struct shm_arrival *slot, stru
  * before. */
 static BASE_HOT void look_for_error(struct hca_rq *rq, int done)
 {
-	const struct shm_connection *c = rq->connection;
-
 	/* acquire: what arrived before the error was seen is completed first */
-	if (base_likely(
-	            !atomic_load_explicit((_Atomic uint32_t *)&c->error, memory_order_acquire)) ||
-	    done || hca_rq_mode(rq) != HCA_RQ_CONNECTED)
+	uint32_t error = atomic_load_explicit((_Atomic uint32_t *)&rq->connection->error,
+	                                      memory_order_acquire);
+
+	if (base_likely(!error) || error == SHM_ERROR_ENDED || done ||
+	    hca_rq_mode(rq) != HCA_RQ_CONNECTED)
 		return;
 	atomic_store_explicit(&rq->failed, true, memory_order_relaxed);
 	rq->cq->failed = true;

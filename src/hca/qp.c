@@ -575,9 +575,12 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 void hca_qp_notice_error(struct hca_qp *qp)
 {
 	enum ibv_qp_state state = hca_qp_state(qp);
+	uint32_t error;
 
-	if (qp->rq->connected && state != IBV_QPS_RESET && state != IBV_QPS_ERR &&
-	    atomic_load_explicit(&qp->rq->connection->error, memory_order_acquire))
+	if (!qp->rq->connected || state == IBV_QPS_RESET || state == IBV_QPS_ERR)
+		return;
+	error = atomic_load_explicit(&qp->rq->connection->error, memory_order_acquire);
+	if (error && error != SHM_ERROR_ENDED)
 		hca_qp_enter_error(qp, true);
 }
 

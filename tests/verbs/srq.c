@@ -5,6 +5,7 @@
  */
 #include "lab.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -224,6 +225,51 @@ static void a_queue_pair_in_error_tells_that_it_takes_no_more(void **state)
 	assert_int_equal(post(&f, 0), 0); /* for the other one */
 	send_by(&f, 1, 5, 'o');
 	expect_message(&f, 1, 5, 'o');
+}
+
+struct poller {
+	struct ibv_cq *cq;
+	atomic_bool ends;
+};
+
+static void *poll_nothing(void *arg)
+{
+	struct poller *p = arg;
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (!n && !atomic_load(&p->ends))
+		n = ibv_poll_cq(p->cq, 1, &wc);
+	return n ? p : NULL;
+}
+
+/* That it is in ERR is no error that somebody else has found, and told once. */
+static void a_queue_pair_is_moved_to_error_while_a_thread_polls(void **state)
+{
+	struct pollfd p = { .events = POLLIN };
+	struct poller poller = { 0 };
+	struct fixture f;
+	pthread_t thread;
+	void *polled;
+
+	(void)state;
+	make(&f, 0);
+	poller.cq = f.b.recv_cq;
+	assert_int_equal(pthread_create(&thread, NULL, poll_nothing, &poller), 0);
+	for (int i = 0; i < 100; i++) {
+		lab_to(f.b.qp[0], IBV_QPS_ERR);
+		lab_async_event(f.b.context, IBV_EVENT_QP_LAST_WQE_REACHED);
+		lab_to(f.b.qp[0], IBV_QPS_RESET);
+		lab_connect(f.b.qp[0], f.a.qp[0]->qp_num, f.a.context, 0);
+	}
+	atomic_store(&poller.ends, true);
+	assert_int_equal(pthread_join(thread, &polled), 0);
+	assert_null(polled);
+	p.fd = f.b.context->async_fd;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(post(&f, 0), 0);
+	send_by(&f, 0, 5, 'e');
+	expect_message(&f, 0, 5, 'e');
 }
 
 static void receives_of_unread_messages_come_back(void **state)
@@ -489,6 +535,7 @@ int main(void)
 		LAB_TEST(there_is_room_for_max_wr_and_no_more),
 		LAB_TEST(the_limit_event_fires_once),
 		LAB_TEST(a_queue_pair_in_error_tells_that_it_takes_no_more),
+		LAB_TEST(a_queue_pair_is_moved_to_error_while_a_thread_polls),
 		LAB_TEST(receives_of_unread_messages_come_back),
 		LAB_TEST(datagrams_take_receives_of_it_too),
 		LAB_TEST(a_queue_grows_with_its_receives),
