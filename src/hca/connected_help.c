@@ -135,8 +135,10 @@ static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connec
 			break;
 		head++;
 		left--;
-		/* who waits for a long one does not wait for the next one */
-		if (r.length > HCA_CONNECTED_SHORT && !say_whom(h, x->requester.qp.qpn))
+		/* who waits for a long one does not wait for the next one; whose requester has died
+		 * meanwhile must not say so anew and go on */
+		if (r.length > HCA_CONNECTED_SHORT &&
+		    (!say_whom(h, x->requester.qp.qpn) || !hca_exchange_is_current(x)))
 			break;
 	}
 	*all = head == hca_connected_load(&c->tail);
