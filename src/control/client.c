@@ -98,8 +98,10 @@ static int send_batch(struct control_client *c, struct control_batch *b)
 	uint32_t bytes = b->bytes;
 
 	b->bytes = 0;
-	if (!bytes || c->gone)
+	if (!bytes)
 		return 0;
+	if (c->gone)
+		return -EIO;
 	memcpy(&p, b->data + b->last, bytes - b->last);
 	p.header.status = 0;
 	return control_send_behind(c->sock, b->data, b->last, &p);

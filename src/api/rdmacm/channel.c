@@ -587,6 +587,9 @@ static int act(struct rdmacm_event *e, const struct control_cm_got *got)
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		on_response(e, got);
 		return 0;
+	case RDMA_CM_EVENT_CONNECT_ERROR: /* what nobody waited for has failed */
+		e->id->has_connection = false;
+		return 0;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:
 		return on_end(e, &got->event);

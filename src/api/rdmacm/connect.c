@@ -247,8 +247,14 @@ static int call_by_id(struct rdmacm_id *id, enum control_cm_type type)
 	return rdmacm_id_call(id, type, &request, sizeof(request), NULL, 0);
 }
 
-/* Of a connection, whatever its state, this succeeds: nobody waits for it. Peers see the end of the
- * queue pair before the daemon does (struct hca_transport's end()). */
+/* Whether peers see the end of its queue pair before the daemon does (struct hca_transport's
+ * end()). */
+static bool ends_at_once(const struct rdmacm_id *id)
+{
+	return !id->id.qp || id->id.qp->qp_type == IBV_QPT_RC || id->id.qp->qp_type == IBV_QPT_UC;
+}
+
+/* Of a connection, whatever its state, this succeeds: nobody has to wait for it. */
 static int disconnect(struct rdmacm_id *id)
 {
 	const struct control_cm_id request = { .id = id->handle };
@@ -257,7 +263,7 @@ static int disconnect(struct rdmacm_id *id)
 
 	rdmacm_batch_begin(&batch);
 	ret = rdmacm_qp_to_error(id);
-	if (!ret && id->has_connection && rdmacm_id_is_own(id))
+	if (!ret && id->has_connection && ends_at_once(id) && rdmacm_id_is_own(id))
 		ret = rdmacm_session_post(CONTROL_CM_DISCONNECT, &request, sizeof(request));
 	else if (!ret)
 		ret = call_by_id(id, CONTROL_CM_DISCONNECT);
