@@ -242,6 +242,7 @@ static void serve_now(struct daemon_later *l)
 void daemon_clients_go_on(struct daemon_clients *all, int status)
 {
 	struct daemon_later *l, *next;
+	unsigned n = 0;
 
 	if (TAILQ_EMPTY(&all->waiting))
 		return;
@@ -250,9 +251,13 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 		next = TAILQ_NEXT(l, entry);
 		if (l->wait != DAEMON_SERVE_AGAIN)
 			reply_now(l, status);
+		else
+			n++;
 	}
-	/* whoever has to wait now has changed something: those behind have their turn later */
-	while ((l = TAILQ_LAST(&all->waiting, daemon_laters)) && l->wait == DAEMON_SERVE_AGAIN)
+	/* whoever has to wait now has changed something: those behind have their turn later. Each
+	 * has one turn: who is to be served again waits for the sweep that has begun */
+	for (; n && (l = TAILQ_LAST(&all->waiting, daemon_laters)) && l->wait == DAEMON_SERVE_AGAIN;
+	     n--)
 		serve_now(TAILQ_FIRST(&all->waiting));
 }
 

@@ -303,7 +303,9 @@ int daemon_state_save(struct daemon_state *s)
 		return 0;
 	base_timer_stop(&s->timer);
 	join_writer(s);
-	if (!s->subnet->mad.sa || !(s->dirty || s->failed || s->copy.n_ports))
+	/* while ports register the subnet administrator does not know all groups */
+	if (!s->subnet->mad.sa || s->subnet->mad.sa->registering ||
+	    !(s->dirty || s->failed || s->copy.n_ports))
 		return s->failed ? -EIO : 0;
 	begin_copy(s);
 	ret = copy_some(s, UINT32_MAX);

@@ -165,6 +165,7 @@ static void give_up(void *arg)
 	if (s->sm)
 		sm_free(s->sm);
 	s->mad.sa = NULL;
+	s->mad.is_taking_over = false;
 	s->sm = NULL;
 }
 
@@ -197,6 +198,7 @@ static void end_first_sweep(struct daemon_subnet *s)
 {
 	int ret = s->swept ? s->swept : begin_to_serve(s);
 
+	s->mad.is_taking_over = false;
 	subnet_state_fini(&s->saved); /* the next subnet manager takes over what is there */
 	end_take_over(s, ret);
 	if (ret)
@@ -241,6 +243,7 @@ static int take_over(struct daemon_subnet *s)
 	sm_sweep_begin(s->sm);
 	s->sweep = DAEMON_SWEEP_SM;
 	s->mad.sweep_wanted = false;
+	s->mad.is_taking_over = true;
 	return 0;
 }
 

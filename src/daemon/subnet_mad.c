@@ -350,6 +350,8 @@ static bool input(struct daemon_subnet_mad *m, struct fabric_port *at, const str
 		serve_sa(m, at, mad);
 		return true;
 	}
+	if (h.mgmt_class == MAD_CLASS_SUBN_ADM && mad->dest_qpn == IB_QPN_GSI)
+		return m->is_taking_over; /* who gets no answer asks again */
 	if (mad->dest_qpn != IB_QPN_SMI)
 		return false;
 	if (h.method == MAD_TRAP && h.attribute_id == SMP_ATTR_NOTICE && m->sa) {

@@ -19,6 +19,7 @@ struct daemon_subnet_mad {
 	struct daemon_mads *mads;
 	struct sm_role *role;         /* subnet.c's; NULL: nobody manages the subnet */
 	struct sa *sa;                /* likewise; NULL unless it is the master */
+	bool is_taking_over;          /* likewise: there will be one soon */
 	bool sweep_wanted;            /* a link or the master has changed */
 	struct sa_segments *segments; /* of long requests */
 	struct daemon_responses responses;
