@@ -33,13 +33,14 @@ start_avahi()
 		avahi-daemon --no-drop-root --no-chroot --no-rlimits -f "$TMPDIR/$1.conf"
 }
 
-# finds HOST QUESTION ANSWER, a pattern: what its avahi-daemon says is that; it may have to ask others
+# finds HOST QUESTION ANSWER, a pattern: what its avahi-daemon says is that. It may have to ask others, and
+# forgets a question whose connection has ended.
 finds()
 {
 	local answer
 
 	answer=$(on "$1" sh -c "$with_run" "$TMPDIR/$1.run" \
-		socat -t 10 - UNIX-CONNECT:/run/avahi-daemon/socket 2> /dev/null <<< "$2")
+		socat -t 10 - UNIX-CONNECT:/run/avahi-daemon/socket,shut-none 2> /dev/null <<< "$2")
 	# shellcheck disable=SC2053
 	[[ $answer == $3 ]]
 }

@@ -102,6 +102,9 @@ wait_routes h4 1
 # ---- a link between switches fails: the neighbours are reached by another way
 spine=$(umbel show topology | grep -o 'spine[0-9]*' | sort -u | head -n 1)
 umbel link down "$spine:1"
+for version in v2 v3; do # h1 is to find its neighbours anew, by multicast
+	birdc -s "$TMPDIR/h1.bird" restart by_$version > /dev/null
+done
 wait_full h1 3
 wait_routes h1 2 3 4
 umbel link up "$spine:1"
