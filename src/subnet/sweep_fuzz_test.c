@@ -510,14 +510,6 @@ static void assert_all_delivered(const struct env *e)
 	}
 }
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
-{
-	(void)arg;
-	(void)out;
-	(void)in;
-	(void)vl;
-}
-
 static void on_reached(void *arg, struct fabric_port *hca)
 {
 	((struct lab *)arg)->reached[hca->index] = true;
@@ -531,7 +523,7 @@ static void assert_group_served(struct lab *l, unsigned g)
 	const struct fabric *f = l->e->f;
 
 	for (unsigned a = 0; a < f->n_ib_ports; a++) {
-		struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = l };
+		struct fabric_walk w = { .hop = testing_no_hop, .reached = on_reached, .arg = l };
 
 		if (!l->member[g][a].is_member)
 			continue;

@@ -125,14 +125,6 @@ static struct env *start_example(const char *name)
 	return e;
 }
 
-static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
-{
-	(void)in;
-	(void)vl;
-	(void)arg;
-	(void)out;
-}
-
 static void on_reached(void *arg, struct fabric_port *hca)
 {
 	((struct env *)arg)->reached[hca->index]++;
@@ -140,7 +132,7 @@ static void on_reached(void *arg, struct fabric_port *hca)
 
 static void assert_pair(struct env *e, unsigned from, unsigned to)
 {
-	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = e };
+	struct fabric_walk w = { .hop = testing_no_hop, .reached = on_reached, .arg = e };
 	const struct fabric_port *dest = e->f->hca_port[to];
 	bool joined = dest->peer && e->island[from] == e->island[to];
 
@@ -162,7 +154,7 @@ static void assert_all_pairs(struct env *e, unsigned step)
 /* All ports join; what every @step-th sends, each port of its island gets once. */
 static void assert_multicast(struct env *e, unsigned step)
 {
-	struct fabric_walk w = { .hop = on_hop, .reached = on_reached, .arg = e };
+	struct fabric_walk w = { .hop = testing_no_hop, .reached = on_reached, .arg = e };
 	unsigned n = e->f->n_hca_ports;
 	struct sm_member *m = calloc(n, sizeof(*m));
 
