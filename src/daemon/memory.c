@@ -22,6 +22,7 @@
 
 #define REVOKE_BYTES (256ull << 20) /* for one request */
 #define MAX_LOOKS    64
+#define KEYS_BYTES   (1ull << 30) /* a word keeps no more keys of the dead than that */
 #define PIECE        16 /* pages: memory is freed in such pieces if others are still used */
 
 /* Units of work (chores.h). */
@@ -472,12 +473,14 @@ static bool free_keys(struct daemon_chore *c, uint32_t *budget)
 	}
 	if (m->deals.walks && !note_deals(m, budget))
 		return false;
-	if (!deals_are_over(m)) {
+	/* a word can say anything for ever: it must not keep all that there is */
+	if (!deals_are_over(m) && m->keys_bytes <= KEYS_BYTES) {
 		look_again(m);
 		return true;
 	}
 	while ((r = TAILQ_FIRST(&m->keys_noted))) {
 		TAILQ_REMOVE(&m->keys_noted, r, entry);
+		m->keys_bytes -= r->bytes;
 		start_clearing(m, r);
 	}
 	if (!TAILQ_EMPTY(&m->keys)) /* while this look was under way */
@@ -623,6 +626,7 @@ void daemon_memory_retire_keys(struct daemon_memory *m, uint64_t off)
 	if (!r)
 		return;
 	TAILQ_INSERT_TAIL(&m->keys, r, entry);
+	m->keys_bytes += r->bytes;
 	daemon_chore_add(m->chores, &m->free_keys, free_keys);
 }
 

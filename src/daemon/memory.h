@@ -81,6 +81,7 @@ struct daemon_memory {
 	/* memory of keys: waits for the next look at who deals with whom; for the end of what was
 	 * noted at the last one */
 	struct daemon_retired_list keys, keys_noted;
+	uint64_t keys_bytes; /* of both */
 	struct daemon_deals deals;
 	struct daemon_retired_list clearing; /* all kinds: nobody uses it any more */
 	struct daemon_chore close, pass, free_keys, clear, revoke;

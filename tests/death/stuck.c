@@ -26,21 +26,40 @@
 
 static struct shm_region region;
 
-static int map_region(void **state)
+/* A reply to the request of @type with @bytes of @body. */
+static struct control_packet ask(int sock, uint16_t type, const void *body, uint32_t bytes)
 {
-	struct control_packet p = { .header = { .type = CONTROL_HELLO,
-		                                .serial = 1,
-		                                .bytes = sizeof(struct control_hello) } };
+	struct control_packet p = { .header = { .type = type, .serial = 1, .bytes = bytes } };
+
+	if (bytes)
+		memcpy(p.body, body, bytes);
+	assert_int_equal(control_send(sock, &p), 0);
+	assert_int_equal(control_receive(sock, &p), 0);
+	return p;
+}
+
+/* A client that speaks to the daemon itself, and what it was told first. */
+static int raw_client(struct control_packet *welcome)
+{
 	struct control_hello hello = { .version = CONTROL_VERSION, .role = CONTROL_ROLE_VERBS };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
+	assert_int_equal(
+	        control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl"),
+	        0);
+	assert_int_equal(connect(sock, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	*welcome = ask(sock, CONTROL_HELLO, &hello, sizeof(hello));
+	assert_int_equal(welcome->header.status, 0);
+	return sock;
+}
+
+static int map_region(void **state)
+{
+	struct control_packet p;
+
 	(void)state;
-	memcpy(p.body, &hello, sizeof(hello));
-	if (control_path(addr.sun_path, sizeof(addr.sun_path), control_fabric_name(), "ctl") ||
-	    connect(sock, (struct sockaddr *)&addr, sizeof(addr)) || control_send(sock, &p) ||
-	    control_receive(sock, &p) || p.header.status)
-		return -1;
+	raw_client(&p);
 	return shm_region_map(&region, p.fd[0], p.fd[1]);
 }
 
@@ -269,6 +288,47 @@ static void keys_of_the_dead_stay_while_a_thread_helps_them(void **state)
 	keys_stay(p, &connection_of(p[0])->helps, p[0]->address.qpn);
 }
 
+/* A client that has had all keys that it may have. */
+static void die_with_all_keys(void)
+{
+	struct control_packet p;
+	int sock = raw_client(&p);
+
+	control_close_fds(&p);
+	assert_int_equal(ask(sock, CONTROL_OPEN_KEYS, NULL, 0).header.status, 0);
+	for (uint32_t i = 0; i < SHM_KEY_CHUNKS; i++) {
+		const struct control_add_keys more = { .chunk = i };
+
+		assert_int_equal(ask(sock, CONTROL_ADD_KEYS, &more, sizeof(more)).header.status, 0);
+	}
+	close(sock);
+}
+
+/* Which any client can write there, for as long as it lives: what it keeps has an end. */
+static void a_word_does_not_keep_keys_without_limit(void **state)
+{
+	void *const elsewhere = (void *)1;
+	_Atomic uint32_t *word;
+	struct lab_peer *p[2];
+	const uint64_t *keys;
+	struct shm_qp q;
+
+	(void)state;
+	lab_peers(p, NULL, &elsewhere);
+	shm_qp_read(&region, p[1]->address.qpn, &q);
+	keys = shm_data_at(&region, q.connection.keys_off);
+	word = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
+	atomic_store(word, p[1]->address.qpn);
+	lab_peer_signal(p[1], SIGKILL);
+	for (int i = 0; i < 8; i++)
+		die_with_all_keys(); /* 64 MiB of keys and the places of their chunks */
+	assert_int_not_equal(*keys, 0);
+	for (int i = 0; i < 8; i++)
+		die_with_all_keys();
+	await_zero(keys);
+	atomic_store(word, 0);
+}
+
 /* A peer that carries out one request after the other. */
 struct busy {
 	pthread_t thread;
@@ -427,6 +487,7 @@ int main(void)
 		LAB_TEST(who_deals_with_others_is_not_waited_for),
 		LAB_TEST(keys_of_the_dead_stay_while_a_thread_deals_with_them),
 		LAB_TEST(keys_of_the_dead_stay_while_a_thread_helps_them),
+		LAB_TEST(a_word_does_not_keep_keys_without_limit),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 
