@@ -114,9 +114,12 @@ static const struct daemon_request requests[] = {
 static void serve(struct daemon_client *c, const struct control_packet *request,
                   struct control_packet *reply)
 {
-	struct daemon_call call = { .client = c, .request = request, .reply = reply };
+	struct daemon_call call = {
+		.client = c, .request = request, .reply = reply, .collected = c->collected
+	};
 	uint32_t who = c->greeted ? 1u << c->role : DAEMON_STRANGER;
 
+	c->collected = false;
 	reply->header.type = request->header.type;
 	reply->header.serial = request->header.serial;
 	reply->header.status = daemon_requests_serve(&c->all->requests, who, &call);
@@ -144,9 +147,11 @@ static void send_reply(struct daemon_client *c, struct control_packet *reply)
 		daemon_client_free(c);
 }
 
+static void on_collected(struct fabric *f, struct fabric_reader *r);
+
 /* Both packets are the waiting request's from now on, with their descriptors. 0 or -ENOMEM. */
-static int wait_for_rest(struct daemon_client *c, const struct control_packet *request,
-                         const struct control_packet *reply)
+static int serve_later(struct daemon_client *c, const struct control_packet *request,
+                       const struct control_packet *reply)
 {
 	struct daemon_later *l = malloc(sizeof(*l));
 
@@ -158,14 +163,17 @@ static int wait_for_rest(struct daemon_client *c, const struct control_packet *r
 		                    .reply = *reply };
 	l->reply.header.status = 0;
 	c->later = l;
-	TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
+	if (l->wait == DAEMON_SERVE_COLLECTED)
+		fabric_collect_wait(c->all->f, &l->reader, on_collected);
+	else
+		TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
 	sd_event_source_set_enabled(c->source, SD_EVENT_OFF);
 	return 0;
 }
 
+/* It is in no queue any more. */
 static void end_wait(struct daemon_client *c)
 {
-	TAILQ_REMOVE(&c->all->waiting, c->later, entry);
 	free(c->later);
 	c->later = NULL;
 	sd_event_source_set_enabled(c->source, SD_EVENT_ON);
@@ -183,7 +191,7 @@ static void answer(struct daemon_client *c, struct control_packet *request, int 
 			                                .status = failed };
 	else
 		serve(c, request, &reply);
-	if (reply.header.status > 0 && !wait_for_rest(c, request, &reply))
+	if (reply.header.status > 0 && !serve_later(c, request, &reply))
 		return;
 	if (reply.header.status > 0)
 		reply.header.status = -ENOMEM;
@@ -226,10 +234,12 @@ static void reply_now(struct daemon_later *l, int status)
 	if (l->wait == DAEMON_REPLY_RESULT)
 		reply.header.status = status;
 	control_close_fds(&l->request);
+	TAILQ_REMOVE(&c->all->waiting, l, entry);
 	end_wait(c);
 	send_reply(c, &reply);
 }
 
+/* The request is in no queue any more. */
 static void serve_now(struct daemon_later *l)
 {
 	struct daemon_client *c = l->client;
@@ -237,6 +247,15 @@ static void serve_now(struct daemon_later *l)
 
 	end_wait(c);
 	answer(c, &request, 0);
+}
+
+static void on_collected(struct fabric *f, struct fabric_reader *r)
+{
+	struct daemon_later *l = container_of(r, struct daemon_later, reader);
+
+	(void)f;
+	l->client->collected = true;
+	serve_now(l);
 }
 
 void daemon_clients_go_on(struct daemon_clients *all, int status)
@@ -257,8 +276,11 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 	/* whoever has to wait now has changed something: those behind have their turn later. Each
 	 * has one turn: who is to be served again waits for the sweep that has begun */
 	for (; n && (l = TAILQ_LAST(&all->waiting, daemon_laters)) && l->wait == DAEMON_SERVE_AGAIN;
-	     n--)
-		serve_now(TAILQ_FIRST(&all->waiting));
+	     n--) {
+		l = TAILQ_FIRST(&all->waiting);
+		TAILQ_REMOVE(&all->waiting, l, entry);
+		serve_now(l);
+	}
 }
 
 static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
@@ -392,6 +414,10 @@ void daemon_client_free(struct daemon_client *c)
 	struct daemon_clients *all = c->all;
 
 	if (c->later) {
+		if (c->later->wait == DAEMON_SERVE_COLLECTED)
+			fabric_collect_cancel(all->f, &c->later->reader);
+		else
+			TAILQ_REMOVE(&all->waiting, c->later, entry);
 		control_close_fds(&c->later->request);
 		control_close_fds(&c->later->reply);
 		end_wait(c);

@@ -11,10 +11,12 @@
 #include "cm/cm.h"
 #include "daemon/objects.h"
 #include "daemon/request.h"
+#include "fabric/collect.h"
 
-/* A request that waits for the subnet to be at rest. */
+/* A request that waits for the subnet to be at rest, or for counters. */
 struct daemon_later {
-	TAILQ_ENTRY(daemon_later) entry;
+	TAILQ_ENTRY(daemon_later) entry; /* in ->waiting, unless it waits for counters */
+	struct fabric_reader reader;
 	struct daemon_client *client;
 	enum daemon_wait wait;
 	struct control_packet request, reply;
@@ -46,6 +48,7 @@ struct daemon_client {
 	struct daemon_holder *holds;
 	struct cm_client *cm;       /* once it has asked for something of rdma_cm's */
 	struct daemon_later *later; /* its request that waits; it is not heard meanwhile */
+	bool collected;             /* the next one has waited for counters */
 };
 
 /* Has them served, by rows that modules add to ->requests. */

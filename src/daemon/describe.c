@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "daemon/client.h"
 #include "daemon/describe.h"
+#include "fabric/collect.h"
 #include "fabric/mads.h"
 #include "wire/perf.h"
 
@@ -45,6 +46,8 @@ static int describe_port(struct daemon_call *call)
 	p = f->hca_port[req->port];
 	if (!daemon_client_sees(call->client, f->region->hcas[p->node->hca].host_index))
 		return -ENODEV;
+	if (!call->collected && !fabric_collect_at_once(f))
+		return DAEMON_SERVE_COLLECTED;
 	fabric_pma_read(f, p, &basic, &extended);
 	rep = daemon_call_reply(call, sizeof(*rep));
 	fill(rep, &basic, &extended);

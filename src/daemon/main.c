@@ -24,6 +24,7 @@
 #include "daemon/build.h"
 #include "daemon/capture.h"
 #include "daemon/client.h"
+#include "daemon/counts.h"
 #include "daemon/daemon.h"
 #include "daemon/describe.h"
 #include "daemon/hosts.h"
@@ -41,6 +42,7 @@
 #include "daemon/umad.h"
 #include "daemon/umad_mad.h"
 #include "daemon/verbs.h"
+#include "fabric/collect.h"
 #include "fabric/traps.h"
 
 struct daemon {
@@ -54,6 +56,7 @@ struct daemon {
 	struct daemon_subnet subnet;
 	struct daemon_state state;
 	struct daemon_traps traps;
+	struct daemon_counts counts;
 	struct daemon_rdmacm rdmacm;
 	struct daemon_umad *umad;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
@@ -146,6 +149,7 @@ static void on_turn_done(void *arg)
 		daemon_subnet_sweep(&d->subnet);
 	daemon_mads_send(&d->mads);
 	fabric_mads_settle(d->f);
+	fabric_collect_turn(d->f);
 	daemon_captures_flush(&d->captures);
 	daemon_state_look(&d->state);
 }
@@ -272,6 +276,7 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	if (ret)
 		return ret;
 	daemon_traps_init(&d->traps, d->f, &d->loop);
+	daemon_counts_init(&d->counts, d->f, &d->loop);
 	ret = add_requests(d, name);
 	connect_sink(d);
 	if (ret)
@@ -413,6 +418,7 @@ static void stop(struct daemon *d)
 	daemon_show_fini(&d->show);
 	daemon_captures_fini(&d->captures);
 	daemon_traps_fini(&d->traps);
+	daemon_counts_fini(&d->counts);
 	daemon_subnet_fini(&d->subnet);
 	daemon_umad_fini(d->umad);
 	daemon_roce_free(d->roce);

@@ -20,6 +20,7 @@ struct daemon_call {
 	struct control_packet *reply; /* all zero but for type and serial */
 	void *module;                 /* whose row it is */
 	const struct control_packet *request;
+	bool collected; /* it has waited by DAEMON_SERVE_COLLECTED */
 };
 
 enum daemon_asker {
@@ -43,12 +44,13 @@ struct daemon_request {
 	int (*serve)(struct daemon_call *call);
 };
 
-/* What a function returns if the reply has to wait until the subnet is at rest (client.h). Only for
- * DAEMON_CLI. */
+/* What a function returns if the reply has to wait: but for the last one until the subnet is at
+ * rest (client.h), and only for DAEMON_CLI. */
 enum daemon_wait {
 	DAEMON_SERVE_AGAIN = 1, /* nothing has been done: the request is served then */
 	DAEMON_REPLY_THEN,      /* all has been done: the reply is as it is, and sent then */
 	DAEMON_REPLY_RESULT,    /* and its status is what came out */
+	DAEMON_SERVE_COLLECTED, /* as the first, until counters are collected (fabric/collect.h) */
 };
 
 struct daemon_requests {

@@ -106,14 +106,28 @@ static void add_port(const struct daemon_show *s, struct show_json *o, const str
 	show_close(o, '}');
 }
 
+/* A slice. Whether all is collected that was counted before the view began. */
+static bool collect(const struct daemon_show *s, struct show_at *at)
+{
+	uint32_t budget = FABRIC_COLLECT_SLICE;
+
+	if (fabric_flow_collect_step(s->f, &at->n, &budget))
+		return true;
+	at->work = DAEMON_SLICE;
+	return false;
+}
+
 bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
 	const struct fabric_node *node;
 
+	if (!at->collected) {
+		at->collected = collect(s, at);
+		at->part--; /* no part yet */
+		return true;
+	}
 	if (at->part >= s->f->n_nodes)
 		return false;
-	if (!at->part)
-		fabric_flow_collect(s->f);
 	node = s->f->node[at->part];
 	for (unsigned k = 1; k <= node->n_ports; k++)
 		if (node->port[k].peer || node->port[k].ethernet)

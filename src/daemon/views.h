@@ -35,6 +35,7 @@ struct show_at {
 	const char *of; /* the node that it is about; "": all */
 	void *state;    /* a view's own; freed by free() at the end */
 	uint32_t n;     /* likewise */
+	bool collected; /* likewise */
 	uint32_t work;  /* units (chores.h) that a view adds for work that leaves no text */
 };
 

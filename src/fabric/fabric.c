@@ -282,6 +282,8 @@ err_free:
 
 void fabric_free(struct fabric *f)
 {
+	if (f->mads)
+		fabric_mads_fini(f);
 	if (f->region && f->region->control) {
 		fabric_flow_fini(f);
 		shm_region_unmap(f->region);

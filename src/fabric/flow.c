@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/attach.h"
@@ -21,6 +22,7 @@ void fabric_flow_init(struct fabric *f)
 
 	base_idtable_init(&f->flows->ids, SHM_MAX_FLOWS);
 	shm_extents_init(&f->flows->lists, LIST_UNIT, c->lists_off, c->size - c->lists_off);
+	TAILQ_INIT(&f->flows->collect.waiting);
 }
 
 void fabric_flow_fini(struct fabric *f)
@@ -34,6 +36,24 @@ void fabric_flow_fini(struct fabric *f)
 	base_hash_fini(&f->flows->by_key);
 	shm_extents_fini(&f->flows->lists);
 	free(f->flows->list);
+	free(f->flows->counted);
+}
+
+/* Makes the counts of a new flow zero. 0 or -ENOMEM. */
+static int reset_counts(struct fabric *f, uint32_t id)
+{
+	struct shm_flow_count *c = &f->region->flow_counts[id];
+	struct fabric_flows *t = f->flows;
+	int ret = base_array_reserve(&t->counted, &t->counted_room, (size_t)id + 1);
+
+	if (ret)
+		return ret;
+	t->counted[id] = (struct fabric_flow_counted){ 0 };
+	atomic_store_explicit(&c->packets, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->back_packets, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->back_bytes, 0, memory_order_relaxed);
+	return 0;
 }
 
 int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
@@ -41,7 +61,6 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 {
 	struct fabric_flow *flow = calloc(1, sizeof(*flow));
 	struct fabric_mcast_path *path;
-	struct shm_flow_count *c;
 	int ret;
 
 	if (!flow)
@@ -51,14 +70,11 @@ int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fab
 	ret = base_idtable_add(&f->flows->ids, flow, &flow->id);
 	if (ret)
 		goto err_free;
-	ret = fabric_mcast_path_get(f, from, key, &path);
+	ret = reset_counts(f, flow->id);
+	if (!ret)
+		ret = fabric_mcast_path_get(f, from, key, &path);
 	if (ret)
 		goto err_id;
-	c = &f->region->flow_counts[flow->id];
-	atomic_store_explicit(&c->packets, 0, memory_order_relaxed);
-	atomic_store_explicit(&c->bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&c->back_packets, 0, memory_order_relaxed);
-	atomic_store_explicit(&c->back_bytes, 0, memory_order_relaxed);
 	fabric_mcast_path_join(f, path, flow);
 	*out = flow;
 	return 0;
@@ -252,9 +268,7 @@ void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
 
 /* ---- counters ---- */
 
-/* Responses of how many more flows are counted from one look on: finding the way back takes a
- * microsecond. */
-#define MOST_WAYS_BACK 5000
+#define WAY_BACK_WORK 32 /* units: finding one takes a microsecond */
 
 /* Packets from the network: the process that received them has counted them. */
 static void collect_wire(struct fabric *f, struct fabric_port *p)
@@ -265,20 +279,41 @@ static void collect_wire(struct fabric *f, struct fabric_port *p)
 	p->stats.recv_bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
 }
 
+/* Adds what was counted on the flow with this number, if it has one. How much work that was. */
+static uint32_t collect(struct fabric *f, uint32_t id)
+{
+	struct fabric_flow *flow = base_idtable_get(&f->flows->ids, id);
+	uint32_t work = 1;
+
+	if (!flow || !fabric_flow_has_more(f, id))
+		return work;
+	if (fabric_flow_find_back(f, flow))
+		work += WAY_BACK_WORK;
+	fabric_flow_count(f, flow);
+	return work + flow->path->n_hops + (flow->back ? flow->back->n_hops : 0);
+}
+
+bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget)
+{
+	uint32_t size = f->flows->ids.size;
+
+	for (; *at < size && *budget; ++*at) {
+		uint32_t work = collect(f, *at);
+
+		*budget -= work < *budget ? work : *budget;
+	}
+	if (*at < size)
+		return false;
+	for (unsigned i = f->n_ib_ports; i < f->n_hca_ports; i++)
+		collect_wire(f, f->hca_port[i]);
+	return true;
+}
+
 void fabric_flow_collect(struct fabric *f)
 {
-	unsigned ways_back = MOST_WAYS_BACK;
-	struct fabric_flow *flow;
+	uint32_t at = 0, budget;
 
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		if (f->hca_port[i]->ethernet)
-			collect_wire(f, f->hca_port[i]);
-	for (uint32_t i = 0; i < f->flows->ids.size; i++) {
-		flow = base_idtable_get(&f->flows->ids, i);
-		if (!flow)
-			continue;
-		if (ways_back)
-			ways_back -= fabric_flow_find_back(f, flow);
-		fabric_flow_count(f, flow);
-	}
+	do
+		budget = FABRIC_COLLECT_SLICE;
+	while (!fabric_flow_collect_step(f, &at, &budget));
 }

@@ -18,6 +18,7 @@
 
 #include "base/hash.h"
 #include "base/idtable.h"
+#include "fabric/collect.h"
 #include "fabric/fabric.h"
 #include "shm/extent.h"
 
@@ -47,14 +48,20 @@ struct fabric_flow {
 	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
 	enum fabric_flow_start start;                     /* when its record was written */
 	uint8_t vl;                                       /* of the first link, likewise */
-	uint64_t packets, bytes; /* how many have been added to the ports' counters */
-	/* likewise of the responses, and the way that they take; NULL: none have come */
-	uint64_t back_packets, back_bytes;
-	struct fabric_mcast_path *back;
+	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
+};
+
+/* How many of a flow's packets, and of the responses, have been added to the ports' counters. In an
+ * array: whoever collects looks at all of them. */
+struct fabric_flow_counted {
+	uint64_t packets, bytes, back_packets, back_bytes;
 };
 
 struct fabric_flows {
 	struct base_idtable ids;
+	struct fabric_flow_counted *counted; /* by the flow's number */
+	uint32_t counted_room;
+	struct fabric_collect collect;
 	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
@@ -109,7 +116,12 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
  * there, and looks at no others. */
 void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p);
 
-/* Adds what senders have counted since the last call to the counters of the ports. */
+/* Adds what senders have counted since the last call to the counters of the ports. collect.h: who
+ * may wait for that. */
 void fabric_flow_collect(struct fabric *f);
+
+/* The same in slices: each spends some of @budget (FABRIC_COLLECT_SLICE) and goes on at *@at, which
+ * is 0 at first. True: that was the last. */
+bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget);
 
 #endif

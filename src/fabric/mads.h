@@ -102,6 +102,8 @@ struct fabric_clock {
 	void *arg;
 };
 
+struct fabric_late_mad;
+
 struct fabric_mads {
 	struct fabric_mad_sink sink;
 	struct fabric_clock clock;
@@ -113,7 +115,12 @@ struct fabric_mads {
 	/* the flows that fabric_mads_settle() compiles again: those to a LID, or all */
 	bool stale, all_stale;
 	uint64_t stale_lid[(1 << 16) / 64];
+	LIST_HEAD(, fabric_late_mad) late; /* requests for counters: smi.c */
+	unsigned n_late;
 };
+
+/* Drops the requests that wait. */
+void fabric_mads_fini(struct fabric *f);
 
 /* The fabric's time, ns; 0 without a clock. */
 static inline uint64_t fabric_now_ns(const struct fabric *f)
@@ -137,7 +144,8 @@ enum fabric_port_change {
 
 /*
  * Sends a copy of @mad from @from, an HCA port or port 0 of a switch. Does not block: when it
- * returns, everything that follows has happened, responses too; but see fabric_mads_settle().
+ * returns, everything that follows has happened, responses too; but see fabric_mads_settle(),
+ * and that of a PMA may come later (collect.h).
  */
 void fabric_mad_send(struct fabric *f, struct fabric_port *from, const struct fabric_mad *mad);
 
@@ -172,7 +180,8 @@ bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_
 /* False: it had a wrong key, and gets no response. */
 bool fabric_cca_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad);
 
-/* What the agent would respond about one port, without a MAD. */
+/* What the agent would respond about one port, without a MAD. The caller has had the counters
+ * collected (collect.h). */
 void fabric_pma_read(struct fabric *f, struct fabric_port *p, struct wire_port_counters *basic,
                      struct wire_port_counters_extended *extended);
 

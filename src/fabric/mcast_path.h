@@ -107,6 +107,9 @@ bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fa
  * needed again. Not while paths are walked through: it may be a new one. Returns whether it is. */
 bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
 
+/* Whether something was counted on the flow with this number since it was last added up. */
+bool fabric_flow_has_more(const struct fabric *f, uint32_t id);
+
 /* Adds what the flow's sender has counted since the last call to the ports along the path, and to
  * those of the way back, if that is known. */
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow);

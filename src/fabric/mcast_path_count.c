@@ -112,18 +112,29 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 	count_losses(f, flow, more);
 }
 
+bool fabric_flow_has_more(const struct fabric *f, uint32_t id)
+{
+	const struct fabric_flow_counted *old = &f->flows->counted[id];
+	struct shm_flow_count *c = &f->region->flow_counts[id];
+
+	return atomic_load_explicit(&c->packets, memory_order_relaxed) != old->packets ||
+	       atomic_load_explicit(&c->bytes, memory_order_relaxed) != old->bytes ||
+	       atomic_load_explicit(&c->back_packets, memory_order_relaxed) != old->back_packets;
+}
+
 /* What has come back since the last count. */
 static struct sent more_back(const struct fabric *f, const struct fabric_flow *flow)
 {
+	const struct fabric_flow_counted *old = &f->flows->counted[flow->id];
 	const struct shm_flow_count *c = &f->region->flow_counts[flow->id];
 
 	return (struct sent){
 		.packets = atomic_load_explicit((_Atomic uint64_t *)&c->back_packets,
 		                                memory_order_relaxed) -
-		           flow->back_packets,
+		           old->back_packets,
 		.bytes = atomic_load_explicit((_Atomic uint64_t *)&c->back_bytes,
 		                              memory_order_relaxed) -
-		         flow->back_bytes,
+		         old->back_bytes,
 	};
 }
 
@@ -157,12 +168,13 @@ bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 
 static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)
 {
+	struct fabric_flow_counted *counted = &f->flows->counted[flow->id];
 	struct sent more = more_back(f, flow);
 
 	if (!more.packets || !back_fits(flow))
 		return;
-	flow->back_packets += more.packets;
-	flow->back_bytes += more.bytes;
+	counted->back_packets += more.packets;
+	counted->back_bytes += more.bytes;
 	more.sl = flow->key.sl;
 	more.headers = more.packets * header_bytes(&flow->key, type);
 	for (uint32_t i = 0; i < flow->back->n_hops; i++)
@@ -171,10 +183,12 @@ static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)
 
 void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 {
+	struct fabric_flow_counted *counted = &f->flows->counted[flow->id];
 	struct shm_flow_count *c = &f->region->flow_counts[flow->id];
 	uint64_t packets = atomic_load_explicit(&c->packets, memory_order_relaxed);
 	uint64_t bytes = atomic_load_explicit(&c->bytes, memory_order_relaxed);
-	struct sent more = { .packets = packets - flow->packets, .bytes = bytes - flow->bytes };
+	struct sent more = { .packets = packets - counted->packets,
+		             .bytes = bytes - counted->bytes };
 	uint8_t type = f->region->qps[SHM_QP_INDEX(flow->key.qpn)].type;
 
 	count_back(f, flow, type);
@@ -185,8 +199,8 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	more.sl = flow->key.sl;
 	more.is_ud = type == IBV_QPT_UD;
 	more.headers = more.packets * header_bytes(&flow->key, type);
-	flow->packets = packets;
-	flow->bytes = bytes;
+	counted->packets = packets;
+	counted->bytes = bytes;
 	if (flow->path->roce) {
 		flow->from->stats.xmit_packets += more.packets;
 		flow->from->stats.xmit_bytes += more.bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The performance management agent of every node (InfiniBand specification volume 1, chapter 16):
- * it reads and writes the counters of ports. A Get first collects the counts of the flows; a Set
- * writes only the offset from which a counter counts.
+ * it reads and writes the counters of ports. Before a request the counts of the flows are collected
+ * (collect.h); a Set writes only the offset from which a counter counts.
  */
 #include <string.h>
 
@@ -246,7 +246,6 @@ void fabric_pma_read(struct fabric *f, struct fabric_port *p, struct wire_port_c
 {
 	struct counts sum;
 
-	fabric_flow_collect(f);
 	sum = sum_counts(f, p->node, p->num, p->num, false);
 	fill_basic(basic, &sum, false);
 	sum = sum_counts(f, p->node, p->num, p->num, true);
@@ -281,7 +280,6 @@ bool fabric_pma_respond(struct fabric *f, struct fabric_port *at, struct fabric_
 
 	wire_perf_mad_decode(mad->data, &p);
 	is_set = p.mad.method == MAD_SET;
-	fabric_flow_collect(f);
 	fabric_traps_notice_keys(f);
 	if (p.mad.base_version != MAD_BASE_VERSION || p.mad.class_version != MAD_VERSION_PERF)
 		p.mad.status = MAD_STATUS_BAD_VERSION;

@@ -534,6 +534,103 @@ static void what_it_does_not_know_gets_a_status(void **state)
 	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_VERSION);
 }
 
+/* ---- readers that wait ---- */
+
+static void note_wake(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* Sends a Get of PortCounters of host 0's port from there. */
+static void send_get(struct lab *l)
+{
+	const struct wire_port_counters c = { .port_select = 1 };
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+	struct fabric_mad mad = {
+		.slid = 1, .dlid = 1, .src_qpn = 1, .dest_qpn = 1, .qkey = IB_QKEY_GSI
+	};
+
+	wire_port_counters_encode(&c, p.data);
+	wire_perf_mad_encode(&p, mad.data);
+	fabric_mad_send(l->f, lab_host(l, 0), &mad);
+}
+
+static uint32_t packets_got(const struct lab *l)
+{
+	struct wire_port_counters c;
+	struct wire_perf_mad p;
+
+	wire_perf_mad_decode(l->got.data, &p);
+	assert_int_equal(p.mad.method, MAD_GET_RESP);
+	assert_int_equal(p.mad.status, MAD_STATUS_OK);
+	wire_port_counters_decode(p.data, &c);
+	return c.xmit_packets;
+}
+
+static void without_time_a_request_waits_for_the_next_pass(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = flow_to(l, 2, IB_PKEY_DEFAULT);
+	struct fabric_collect *c = &l->f->flows->collect;
+	struct fabric_mad_stats *stats = &l->f->mads->stats;
+	unsigned wakes = 0;
+
+	c->wake = note_wake;
+	c->arg = &wakes;
+	send_get(l); /* nobody has given it time to collect at once */
+	assert_int_equal(l->n_got, 0);
+	assert_int_equal(wakes, 1);
+	send_on(l, flow, PACKETS);
+	c->begun++; /* the first slice of a pass was done, so the next request has missed its flow
+	             */
+	c->at = flow->id + 1;
+	send_get(l);
+	fabric_collect_run(l->f);
+	assert_int_equal(l->n_got, 2);
+	assert_int_equal(packets_got(l), PACKETS);
+	assert_int_equal(stats->sent, stats->delivered);
+	assert_int_equal(stats->delivered, stats->answered + stats->accepted);
+	fabric_collect_turn(l->f);
+	send_on(l, flow, 1);
+	send_get(l); /* there is time again */
+	assert_int_equal(l->n_got, 3);
+	assert_int_equal(packets_got(l), PACKETS + 1);
+}
+
+static void many_flows_are_looked_at_in_slices(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = NULL;
+	const unsigned n = 2 * FABRIC_COLLECT_SLICE;
+	unsigned wakes = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		flow = flow_to(l, 2, IB_PKEY_DEFAULT);
+	send_on(l, flow, PACKETS);
+	l->f->flows->collect.wake = note_wake;
+	l->f->flows->collect.arg = &wakes;
+	fabric_collect_turn(l->f);
+	send_get(l);
+	while (!l->n_got)
+		fabric_collect_run(l->f);
+	assert_int_equal(packets_got(l), PACKETS);
+	assert_in_range(wakes, 2, 5);
+}
+
+static void requests_end_with_the_fabric(void **state)
+{
+	struct lab *l = *state;
+	unsigned wakes = 0;
+
+	flow_to(l, 2, IB_PKEY_DEFAULT);
+	l->f->flows->collect.wake = note_wake;
+	l->f->flows->collect.arg = &wakes;
+	for (unsigned i = 0; i < 5000; i++)
+		send_get(l);
+	assert_in_range(wakes, 4000, 4999); /* there are limits */
+	assert_int_equal(l->f->mads->stats.unwanted, 5000 - wakes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +657,9 @@ int main(void)
 		ACTIVE_TEST(what_never_happens_is_counted_as_zero),
 		ACTIVE_TEST(it_says_what_it_can),
 		ACTIVE_TEST(what_it_does_not_know_gets_a_status),
+		ACTIVE_TEST(without_time_a_request_waits_for_the_next_pass),
+		ACTIVE_TEST(many_flows_are_looked_at_in_slices),
+		ACTIVE_TEST(requests_end_with_the_fabric),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,10 @@
  * the port by which the packet came to the return path, which the response follows back.
  */
 #include <endian.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "fabric/ethernet.h"
 #include "fabric/flow.h"
 #include "fabric/lanes.h"
@@ -307,6 +309,68 @@ static bool refuse(struct fabric_mad *mad)
 	return true;
 }
 
+/* A request to the PMA that waits until the counters are collected. */
+struct fabric_late_mad {
+	LIST_ENTRY(fabric_late_mad) entry;
+	struct fabric_reader reader;
+	struct fabric_port *at;
+	struct fabric_mad mad;
+};
+
+#define MOST_LATE 4096 /* whoever sends more at once has to repeat them */
+
+static void drop_late(struct fabric *f, struct fabric_late_mad *late)
+{
+	LIST_REMOVE(late, entry);
+	f->mads->n_late--;
+	free(late);
+}
+
+static void respond_late(struct fabric *f, struct fabric_reader *r)
+{
+	struct fabric_late_mad *late = container_of(r, struct fabric_late_mad, reader);
+	struct fabric_port *at = late->at;
+	struct fabric_mad mad = late->mad;
+
+	drop_late(f, late);
+	fabric_pma_respond(f, at, &mad);
+	turn_round(fabric_own_port(at), &mad);
+	fabric_mad_send(f, at, &mad);
+}
+
+/* The request @mad, which arrived at @at, gets its response later. False: it is dropped. */
+static bool wait_for_counters(struct fabric *f, struct fabric_port *at,
+                              const struct fabric_mad *mad)
+{
+	struct fabric_late_mad *late =
+	        f->mads->n_late < MOST_LATE ? calloc(1, sizeof(*late)) : NULL;
+
+	if (!late)
+		return false;
+	late->at = at;
+	late->mad = *mad;
+	LIST_INSERT_HEAD(&f->mads->late, late, entry);
+	f->mads->n_late++;
+	fabric_collect_wait(f, &late->reader, respond_late);
+	return true;
+}
+
+/* @mad, which arrived at @at, is for its PMA: as arrive(). */
+static bool ask_pma(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
+{
+	struct fabric_mad_stats *stats = &f->mads->stats;
+
+	if (!fabric_collect_at_once(f)) {
+		if (wait_for_counters(f, at, mad))
+			stats->answered++;
+		else
+			stats->unwanted++;
+		return false;
+	}
+	stats->answered++;
+	return fabric_pma_respond(f, at, mad);
+}
+
 /* Delivers @mad at @at. True: @mad is now the response to be sent back. */
 static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)
 {
@@ -314,9 +378,10 @@ static bool arrive(struct fabric *f, struct fabric_port *at, struct fabric_mad *
 	struct fabric_mad_stats *stats = &f->mads->stats;
 
 	stats->delivered++;
-	if (fabric_sma_wants(mad) || fabric_pma_wants(mad)) {
-		bool responded = fabric_sma_wants(mad) ? fabric_sma_respond(f, at, mad)
-		                                       : fabric_pma_respond(f, at, mad);
+	if (fabric_pma_wants(mad))
+		return ask_pma(f, at, mad);
+	if (fabric_sma_wants(mad)) {
+		bool responded = fabric_sma_respond(f, at, mad);
 
 		stats->answered += responded;
 		return responded;
@@ -429,6 +494,16 @@ void fabric_mad_input(struct fabric *f, struct fabric_port *at, const struct fab
 		return;
 	turn_round(at, &mad);
 	fabric_mad_send(f, at, &mad);
+}
+
+void fabric_mads_fini(struct fabric *f)
+{
+	struct fabric_late_mad *late;
+
+	while ((late = LIST_FIRST(&f->mads->late))) {
+		fabric_collect_cancel(f, &late->reader);
+		drop_late(f, late);
+	}
 }
 
 /* ---- flows that are compiled later ---- */

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Collects what senders have counted, for those who read the counters of ports. A look at all flows
+ * takes long if there are a million. So it is done in slices, and a reader waits until all is
+ * collected that was counted before it asked. Those who come during a pass through the flows wait
+ * for the next one, which is the same for all of them. Where there are few flows nobody waits.
+ *
+ * Only the daemon uses this; not thread-safe.
+ */
+#ifndef FABRIC_COLLECT_H
+#define FABRIC_COLLECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+struct fabric;
+
+/* Work of a slice: a unit is a flow on which nothing was sent, or a port that another one has
+ * crossed. Some milliseconds at most. */
+#define FABRIC_COLLECT_SLICE 32768
+
+/* Who waits. All zero: it does not. */
+struct fabric_reader {
+	TAILQ_ENTRY(fabric_reader) entry;
+	uint64_t pass; /* that it waits for */
+	/* Reads the counters. The reader does not wait any more, and may be freed. */
+	void (*read)(struct fabric *f, struct fabric_reader *r);
+};
+
+struct fabric_collect {
+	TAILQ_HEAD(, fabric_reader) waiting; /* in the order of their passes */
+	uint64_t begun, done;                /* passes */
+	uint32_t at;                         /* how far the present one has come */
+	uint32_t spare;                      /* work that is left for those who shall not wait */
+	/* Asks the owner to call fabric_collect_run() soon. NULL: nobody waits, however long it
+	 * takes. */
+	void (*wake)(void *arg);
+	void *arg;
+};
+
+/* Collects all that is counted, if that does not take long. False: the reader has to wait. */
+bool fabric_collect_at_once(struct fabric *f);
+
+/* Has @read called when that is done. */
+void fabric_collect_wait(struct fabric *f, struct fabric_reader *r,
+                         void (*read)(struct fabric *f, struct fabric_reader *r));
+
+/* A reader that waits does so no longer. */
+void fabric_collect_cancel(struct fabric *f, struct fabric_reader *r);
+
+/* Does a slice. */
+void fabric_collect_run(struct fabric *f);
+
+/* The loop has come round: there is time again for some who shall not wait. */
+void fabric_collect_turn(struct fabric *f);
+
+#endif
