@@ -6,6 +6,7 @@
  * lines, then ';'. A member "mgid=..." is a group; its flags follow up to the end of the line or
  * ';'.
  */
+#define _GNU_SOURCE /* qsort_r() */
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -612,6 +613,50 @@ static int add_default(struct parser *r)
 	return ret;
 }
 
+static int by_guid(const void *a, const void *b, void *rules)
+{
+	const unsigned *i = a, *k = b;
+	const struct partition_rule *r = &((const struct partition_rule *)rules)[*i];
+	const struct partition_rule *s = &((const struct partition_rule *)rules)[*k];
+
+	if (r->guid != s->guid)
+		return r->guid < s->guid ? -1 : 1;
+	return *i < *k ? -1 : *i > *k;
+}
+
+/* Makes the lists by which a port finds its rules: there may be a rule for each port. 0 or
+ * -ENOMEM. */
+static int index_rules(struct partitions *p)
+{
+	p->by_guid = calloc(p->n_rules + 1, sizeof(*p->by_guid));
+	p->general = calloc(p->n_rules + 1, sizeof(*p->general));
+	if (!p->by_guid || !p->general)
+		return -ENOMEM;
+	for (unsigned i = 0; i < p->n_rules; i++) {
+		if (p->rule[i].ports == PARTITION_PORT)
+			p->by_guid[p->n_by_guid++] = i;
+		else
+			p->general[p->n_general++] = i;
+	}
+	qsort_r(p->by_guid, p->n_by_guid, sizeof(*p->by_guid), by_guid, p->rule);
+	return 0;
+}
+
+unsigned partitions_rules_of(const struct partitions *p, uint64_t guid)
+{
+	unsigned low = 0, high = p->n_by_guid;
+
+	while (low < high) {
+		unsigned mid = low + (high - low) / 2;
+
+		if (p->rule[p->by_guid[mid]].guid < guid)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
 int partitions_parse(struct partitions **out, const struct partitions_file *file, char *why,
                      size_t len)
 {
@@ -632,6 +677,8 @@ int partitions_parse(struct partitions **out, const struct partitions_file *file
 		ret = read_definition(&r);
 		skip(&r);
 	}
+	if (!ret)
+		ret = index_rules(r.p);
 	if (ret) {
 		partitions_free(r.p);
 		return ret;
@@ -646,6 +693,8 @@ void partitions_free(struct partitions *p)
 		free(p->partition[i].name);
 	free(p->partition);
 	free(p->rule);
+	free(p->by_guid);
+	free(p->general);
 	free(p->group);
 	free(p);
 }

@@ -59,7 +59,13 @@ struct partitions {
 	struct partition_group *group;
 	unsigned n, n_rules, n_groups;
 	uint32_t room, rule_room, group_room;
+	/* the numbers of rules, ascending: of those for one port by its GUID, and of all others */
+	unsigned *by_guid, *general;
+	unsigned n_by_guid, n_general;
 };
+
+/* The first of by_guid[] whose rule's GUID is @guid or greater; n_by_guid: there is none. */
+unsigned partitions_rules_of(const struct partitions *p, uint64_t guid);
 
 struct partitions_file {
 	const char *name; /* for messages */

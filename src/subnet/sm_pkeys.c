@@ -49,31 +49,84 @@ static void add_key(struct keys *k, uint16_t key)
 	k->n++;
 }
 
-/* Finds the P_Keys of @p. @membership: scratch, one for each partition. */
-static void find_keys(const struct partitions *all, const struct fabric_port *p, bool is_self,
-                      uint8_t *membership, struct keys *k)
+/* The P_Keys that are being found for a port. */
+struct search {
+	const struct partitions *all;
+	uint8_t *membership; /* by partition; zero between searches */
+	unsigned *found;     /* partitions that are not zero there */
+	unsigned n_found;
+	uint32_t work; /* rules and partitions */
+};
+
+/* 0 or -ENOMEM. */
+static int search_init(struct search *s, const struct partitions *all)
 {
-	uint16_t first = all->partition[0].pkey;
+	*s = (struct search){ .all = all,
+		              .membership = calloc(all->n, 1),
+		              .found = calloc(all->n, sizeof(*s->found)) };
+	return s->membership && s->found ? 0 : -ENOMEM;
+}
 
-	*k = (struct keys){ .index0 = first };
-	memset(membership, 0, all->n);
-	for (unsigned i = 0; i < all->n_rules; i++) {
-		const struct partition_rule *rule = &all->rule[i];
-		uint16_t pkey = all->partition[rule->partition].pkey;
+static void search_fini(struct search *s)
+{
+	free(s->membership);
+	free(s->found);
+}
 
-		if (!is_meant(rule, p, is_self))
-			continue;
-		membership[rule->partition] = (uint8_t)rule->membership;
-		if (rule->index0)
-			k->index0 = pkey;
-		else if (k->index0 == pkey)
-			k->index0 = first;
+static void apply_rule(struct search *s, const struct partition_rule *rule, struct keys *k)
+{
+	uint16_t first = s->all->partition[0].pkey, pkey = s->all->partition[rule->partition].pkey;
+
+	s->work++;
+	if (!s->membership[rule->partition])
+		s->found[s->n_found++] = rule->partition;
+	s->membership[rule->partition] = (uint8_t)rule->membership;
+	if (rule->index0)
+		k->index0 = pkey;
+	else if (k->index0 == pkey)
+		k->index0 = first;
+}
+
+/* Applies the rules that are meant for @p in the order of the file: those for its GUID and those
+ * for many ports, of which each has a list. */
+static void apply_rules(struct search *s, const struct fabric_port *p, bool is_self, struct keys *k)
+{
+	const struct partitions *all = s->all;
+	unsigned own = partitions_rules_of(all, p->guid), general = 0;
+
+	for (;;) {
+		bool has_own = own < all->n_by_guid && all->rule[all->by_guid[own]].guid == p->guid;
+		const struct partition_rule *rule;
+
+		if (has_own &&
+		    (general == all->n_general || all->by_guid[own] < all->general[general]))
+			rule = &all->rule[all->by_guid[own++]];
+		else if (general < all->n_general)
+			rule = &all->rule[all->general[general++]];
+		else
+			return;
+		if (is_meant(rule, p, is_self))
+			apply_rule(s, rule, k);
 	}
-	for (unsigned i = 0; i < all->n; i++) {
-		if (membership[i] & PARTITION_FULL)
-			add_key(k, all->partition[i].pkey | IB_PKEY_FULL_MEMBER);
-		if (membership[i] & PARTITION_LIMITED)
-			add_key(k, all->partition[i].pkey);
+}
+
+/* Finds the P_Keys of @p. */
+static void find_keys(struct search *s, const struct fabric_port *p, bool is_self, struct keys *k)
+{
+	const struct partitions *all = s->all;
+
+	*k = (struct keys){ .index0 = all->partition[0].pkey };
+	s->n_found = s->work = 0;
+	apply_rules(s, p, is_self, k);
+	for (unsigned i = 0; i < s->n_found; i++) {
+		uint16_t pkey = all->partition[s->found[i]].pkey;
+		uint8_t membership = s->membership[s->found[i]];
+
+		if (membership & PARTITION_FULL)
+			add_key(k, pkey | IB_PKEY_FULL_MEMBER);
+		if (membership & PARTITION_LIMITED)
+			add_key(k, pkey);
+		s->membership[s->found[i]] = 0;
 	}
 }
 
@@ -161,52 +214,77 @@ static void set_port(struct sm *sm, struct fabric_port *p, const struct keys *k)
 		set_peer(sm->f, p->peer, table);
 }
 
-int sm_pkeys_write(struct sm *sm)
+#define PORT_WORK 32 /* of a port, in table entries; that of a rule is 4 */
+
+static void write_port(struct sm *sm, struct search *s, unsigned i)
 {
-	const struct partitions *all = sm->partitions;
-	uint8_t *membership = all ? calloc(all->n, 1) : NULL;
+	unsigned n_hcas = sm->f->n_ib_ports;
+	struct fabric_port *p = i < n_hcas ? sm->f->hca_port[i] : &sm->net.sw[i - n_hcas]->port[0];
 	struct keys k;
 
-	if (!all)
+	find_keys(s, p, i == sm->home, &k);
+	set_port(sm, p, &k);
+}
+
+int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget)
+{
+	unsigned n = sm->f->n_ib_ports + sm->net.n;
+	struct search s;
+	int ret;
+
+	if (!sm->partitions)
 		return 0;
-	if (!membership)
-		return -ENOMEM;
-	for (unsigned i = 0; i < sm->f->n_ib_ports; i++) {
-		find_keys(all, sm->f->hca_port[i], i == sm->home, membership, &k);
-		set_port(sm, sm->f->hca_port[i], &k);
+	ret = search_init(&s, sm->partitions);
+	for (; !ret && *at < n && *budget; ++*at) {
+		uint32_t cost;
+
+		write_port(sm, &s, *at);
+		cost = PORT_WORK + 4 * s.work;
+		*budget -= cost < *budget ? cost : *budget;
 	}
-	for (unsigned i = 0; i < sm->net.n; i++) {
-		find_keys(all, &sm->net.sw[i]->port[0], false, membership, &k);
-		set_port(sm, &sm->net.sw[i]->port[0], &k);
-	}
-	free(membership);
-	return 0;
+	search_fini(&s);
+	return ret ? ret : *at < n;
+}
+
+int sm_pkeys_write(struct sm *sm)
+{
+	uint32_t budget;
+	unsigned at = 0;
+	int ret;
+
+	do {
+		budget = UINT32_MAX;
+		ret = sm_pkeys_step(sm, &at, &budget);
+	} while (ret > 0);
+	return ret;
+}
+
+/* Checks that the P_Keys of @p fit. 0 or -ENOSPC. */
+static int check_port(struct search *s, const struct fabric_port *p, char *why, size_t len)
+{
+	struct keys keys;
+
+	/* with the rules for "self", as the subnet manager may move there */
+	find_keys(s, p, p->node->type == FABRIC_HCA, &keys);
+	if (keys.n <= SHM_PKEYS)
+		return 0;
+	snprintf(why, len, "port %u of '%s' would have %u P_Keys; its table has room for %d",
+	         p->num, p->node->name, keys.n, SHM_PKEYS);
+	return -ENOSPC;
 }
 
 int sm_partitions_check(const struct fabric *f, const struct partitions *all, char *why, size_t len)
 {
-	uint8_t *membership = calloc(all->n, 1);
-	int ret = 0;
+	struct search s;
+	int ret = search_init(&s, all);
 
-	if (!membership)
-		return -ENOMEM;
 	for (unsigned i = 0; i < f->n_nodes && !ret; i++) {
 		const struct fabric_node *node = f->node[i];
 		unsigned last = node->type == FABRIC_SWITCH ? 0 : node->n_ports;
 
-		for (unsigned k = last ? 1 : 0; k <= last && !ret; k++) {
-			struct keys keys;
-
-			/* with the rules for "self", as the subnet manager may move there */
-			find_keys(all, &node->port[k], last, membership, &keys);
-			if (keys.n <= SHM_PKEYS)
-				continue;
-			snprintf(why, len,
-			         "port %u of '%s' would have %u P_Keys; its table has room for %d",
-			         k, node->name, keys.n, SHM_PKEYS);
-			ret = -ENOSPC;
-		}
+		for (unsigned k = last ? 1 : 0; k <= last && !ret; k++)
+			ret = check_port(&s, &node->port[k], why, len);
 	}
-	free(membership);
+	search_fini(&s);
 	return ret;
 }

@@ -81,7 +81,9 @@ struct sm {
 	bool learning;                          /* sm_learn() */
 	uint64_t earlier[SM_MLID_WORDS];        /* MLIDs that had tables then */
 	enum sm_sweep_phase phase;
-	int swept;                                 /* the sweep's result */
+	unsigned at, at_port; /* how far the phase has come, if it takes several steps */
+	bool more;            /* it needs another one */
+	int swept;            /* the sweep's result */
 	uint64_t changed[IB_LID_MCAST_FIRST / 64]; /* LIDs whose flows have to follow */
 	unsigned home, told_home; /* the SM's port, and the one last written to PortInfo */
 };
@@ -118,8 +120,10 @@ uint16_t sm_lids_top(const struct sm *sm);
 
 /* ---- sm_pkeys.c ---- */
 
-/* Writes the P_Key tables, if there are partitions. Returns 0 or -ENOMEM. */
+/* Writes the P_Key tables, if there are partitions. Returns 0 or -ENOMEM. The same in slices: from
+ * the port *@at on, which is 0 at first; 1: there is more to do. */
 int sm_pkeys_write(struct sm *sm);
+int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget);
 
 /* ---- sm_routes.c ---- */
 
