@@ -89,11 +89,12 @@ static void sweep_slice(struct daemon_subnet *s)
 			end_sweep(s);
 	} else if (s->sweep == DAEMON_SWEEP_SM && sm_sweep_step(s->sm, &budget)) {
 		s->swept = sm_sweep_result(s->sm);
-		s->sweep_mlid = 0;
-		s->sweep = DAEMON_SWEEP_SA;
-		if (is_first_sweep(s))
-			end_first_sweep(s);
+		s->sweep_mlid = s->next_switch = 0;
+		s->sweep = is_first_sweep(s) ? DAEMON_SWEEP_LEARN : DAEMON_SWEEP_SA;
 	}
+	if (s->sweep == DAEMON_SWEEP_LEARN && budget &&
+	    sm_learn_step(s->sm, &s->next_switch, &budget))
+		end_first_sweep(s);
 	if (s->sweep == DAEMON_SWEEP_SA && budget &&
 	    sa_swept_step(s->mad.sa, &s->sweep_mlid, &budget))
 		end_sweep(s);
@@ -183,7 +184,6 @@ static int begin_to_serve(struct daemon_subnet *s)
 {
 	int ret = subnet_state_check_lids(&s->saved, s->f, &s->misfits);
 
-	sm_learn(s->sm);
 	if (!ret)
 		ret = sa_new_restored(&s->mad.sa, s->f, s->sm, &s->saved, &s->misfits);
 	if (ret)

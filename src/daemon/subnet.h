@@ -40,11 +40,13 @@ struct daemon_subnet {
 	enum daemon_sweep {
 		DAEMON_SWEEP_NONE,
 		DAEMON_SWEEP_SM,
+		DAEMON_SWEEP_LEARN, /* the first one: of the tables of another subnet manager */
 		DAEMON_SWEEP_SA,
 		DAEMON_SWEEP_REGISTER, /* after the first one: ports are asked to register */
 	} sweep;
 	struct base_timer sweep_timer;
 	uint32_t sweep_mlid, learned; /* where the SA goes on */
+	unsigned next_switch;         /* to learn of */
 	unsigned next_port;           /* to be asked to register */
 	bool new_partitions;          /* the SA's groups are to follow it */
 	int swept;                    /* the last one's result */

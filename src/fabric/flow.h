@@ -66,6 +66,9 @@ struct fabric_flows {
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
+	/* how much has been done to compile flows: 1 is a flow, a link that it crosses, a receiver
+	 */
+	uint64_t work;
 };
 
 void fabric_flow_init(struct fabric *f);

@@ -274,6 +274,7 @@ static void end(const struct fabric *f, const struct fabric_mcast_path *s)
 	for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
 		fill_record(f, s, flow);
 		shm_write_end(&record_of(f, flow)->seq);
+		f->flows->work++;
 	}
 }
 
@@ -515,6 +516,7 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 	if (is_mcast && s->count)
 		memcpy(list_of(f, s), t->list, s->count * sizeof(*t->list));
 	end(f, s);
+	t->work += 1 + s->n_hops + s->count;
 }
 
 /* ---- changes without a new walk ---- */

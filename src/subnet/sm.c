@@ -51,14 +51,15 @@ void sm_free(struct sm *sm)
 
 /* ---- ports ---- */
 
-/* Makes the port ACTIVE if its link is not down. Once both ends are, flows cross the link. */
+/* Makes both ends of the port's link ACTIVE, if it is not down, and has flows cross it. */
 static void bring_up(struct fabric *f, struct fabric_port *p)
 {
-	if (p->state == IB_PORT_ACTIVE || !sm_far_end(p))
+	struct fabric_port *peer = sm_far_end(p);
+
+	if (!peer || (p->state == IB_PORT_ACTIVE && peer->state == IB_PORT_ACTIVE))
 		return;
-	p->state = IB_PORT_ACTIVE;
-	if (fabric_port_carries(p))
-		fabric_flow_link_changed(f, p);
+	p->state = peer->state = IB_PORT_ACTIVE;
+	fabric_flow_link_changed(f, p);
 }
 
 /* Publishes a port to processes if the sweep changed it; most ports do not change. */
@@ -98,11 +99,37 @@ static void tell_top(struct sm *sm)
 			sm->net.sw[i]->lft_top = top;
 }
 
-static void bring_all_up(struct sm *sm)
+/* Flows cost more than table entries: as many for what fabric_flows.work counts as one; and for a
+ * flow to one port. */
+#define FLOW_WORK  20
+#define FLOW_COSTS 160
+
+/* Compiling flows has cost this since fabric_flows.work was @before. */
+static void spend(const struct sm *sm, uint64_t before, uint32_t entries, uint32_t *budget)
 {
-	for (unsigned i = 0; i < sm->f->n_nodes; i++)
-		for (unsigned k = 1; k <= sm->f->node[i]->n_ports; k++)
-			bring_up(sm->f, &sm->f->node[i]->port[k]);
+	uint64_t cost = entries + FLOW_WORK * (sm->f->flows->work - before);
+
+	*budget -= cost < *budget ? (uint32_t)cost : *budget;
+}
+
+/* Whether there are more ports. */
+static bool bring_some_up(struct sm *sm, uint32_t *budget)
+{
+	struct fabric *f = sm->f;
+
+	while (sm->at < f->n_nodes && *budget) {
+		struct fabric_node *node = f->node[sm->at];
+		uint64_t before = f->flows->work;
+
+		if (sm->at_port == node->n_ports) {
+			sm->at++;
+			sm->at_port = 0;
+			continue;
+		}
+		bring_up(f, &node->port[++sm->at_port]);
+		spend(sm, before, 2, budget);
+	}
+	return sm->at < f->n_nodes;
 }
 
 /* Compiles the flows again to LIDs whose routes or ports have changed. Who set a link down has done
@@ -122,14 +149,34 @@ static void follow_changes(struct sm *sm)
 void sm_sweep_begin(struct sm *sm)
 {
 	sm->phase = SM_SWEEP_LIDS;
+	sm->at = sm->at_port = 0;
+	sm->more = false;
 	sm->swept = 0;
 }
 
-/* Does what is due in this phase. Routes take many steps, all else one. */
+/*
+ * Writes some routes. The flows to their LIDs follow in this step, so it takes as much less of the
+ * budget as flows will cost, by the average. 0 or -ENOMEM.
+ */
+static int write_routes(struct sm *sm, uint32_t *budget)
+{
+	double entries = (double)sm->net.n * sm_lids_top(sm) + 1;
+	double flows = (double)sm->f->flows->ids.used * FLOW_COSTS;
+	uint32_t some = (uint32_t)(*budget * (entries / (entries + flows))) + 1, left = some;
+	int ret = sm_routes_step(sm->routes, &left);
+
+	some -= left;
+	*budget -= some < *budget ? some : *budget;
+	sm->more = !ret && !sm_routes_are_written(sm->routes);
+	return ret;
+}
+
+/* Does what is due in this phase, or some of it, if that takes several steps: then ->more. */
 static int do_phase(struct sm *sm, uint32_t *budget)
 {
 	int ret;
 
+	sm->more = false;
 	switch (sm->phase) {
 	case SM_SWEEP_LIDS:
 		ret = sm_lids_give(sm);
@@ -143,11 +190,13 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 		sm_routes_begin(sm->routes, sm_lids_top(sm), sm->changed);
 		return 0;
 	case SM_SWEEP_ROUTES:
-		return sm_routes_step(sm->routes, budget);
+		return write_routes(sm, budget);
 	case SM_SWEEP_PKEYS:
-		return sm_pkeys_write(sm);
+		ret = sm_pkeys_step(sm, &sm->at, budget);
+		sm->more = ret > 0;
+		return ret > 0 ? 0 : ret;
 	case SM_SWEEP_PORTS:
-		bring_all_up(sm);
+		sm->more = bring_some_up(sm, budget);
 		return 0;
 	case SM_SWEEP_TELL:
 		sm->net.left = sm->swept != 0;
@@ -168,29 +217,36 @@ static enum sm_sweep_phase next_phase(const struct sm *sm)
 	case SM_SWEEP_PORTS:
 	case SM_SWEEP_BEGIN_ROUTES:
 		return sm->swept ? SM_SWEEP_TELL : sm->phase + 1;
-	case SM_SWEEP_ROUTES:
-		return sm->swept || sm_routes_are_written(sm->routes) ? SM_SWEEP_TELL
-		                                                      : SM_SWEEP_ROUTES;
 	default:
 		return sm->phase + 1;
 	}
 }
 
+/* What a phase costs that is done in one step; others spend what they do. */
+static uint32_t cost_of(const struct sm *sm)
+{
+	if (sm->phase == SM_SWEEP_ROUTES || sm->phase == SM_SWEEP_PKEYS ||
+	    sm->phase == SM_SWEEP_PORTS)
+		return 1;
+	/* looking at all ports takes two lines each */
+	return 4 * sm->f->n_ib_ports + 4 * sm->net.first[sm->net.n];
+}
+
 bool sm_sweep_step(struct sm *sm, uint32_t *budget)
 {
 	while (*budget && sm->phase != SM_SWEEP_DONE) {
-		/* looking at all ports takes two lines each */
-		uint32_t cost = 4 * sm->f->n_ib_ports + 4 * sm->net.first[sm->net.n];
-		int ret;
+		uint32_t cost = cost_of(sm);
+		int ret = do_phase(sm, budget);
+		uint64_t before = sm->f->flows->work;
 
-		if (sm->phase == SM_SWEEP_ROUTES)
-			cost = 1;
-		ret = do_phase(sm, budget);
 		follow_changes(sm);
-		*budget -= cost < *budget ? cost : *budget;
+		spend(sm, before, cost, budget);
 		if (!sm->swept)
 			sm->swept = ret;
+		if (sm->more)
+			continue;
 		sm->phase = next_phase(sm);
+		sm->at = sm->at_port = 0;
 	}
 	return sm->phase == SM_SWEEP_DONE;
 }

@@ -82,6 +82,9 @@ void sm_set_home(struct sm *sm, struct fabric_port *home);
  */
 void sm_learn(struct sm *sm);
 
+/* The same in slices, as sm_sweep_step(). *@at: 0 at first, then where it goes on. True: done. */
+bool sm_learn_step(struct sm *sm, unsigned *at, uint32_t *budget);
+
 /* Whether it still learns; and whether there was a table for @mlid. */
 bool sm_is_learning(const struct sm *sm);
 bool sm_mlid_is_earlier(const struct sm *sm, uint16_t mlid);

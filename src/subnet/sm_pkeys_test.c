@@ -296,6 +296,50 @@ static void groups_come_and_go_with_partitions(void **state)
 	assert_false(has_group(e, RED));
 }
 
+static unsigned all_changes(const struct env *e)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < HOSTS; i++)
+		n += e->changed[i];
+	return n;
+}
+
+static void keys_are_written_in_slices(void **state)
+{
+	struct env *e = *state;
+	unsigned n = 0;
+	bool done;
+
+	e->partitions = parse("A=0x0010:ALL=full;");
+	sm_set_partitions(e->sm, e->partitions);
+	sm_sweep_begin(e->sm);
+	do {
+		uint32_t budget = 1;
+
+		done = sm_sweep_step(e->sm, &budget);
+		assert_in_range(all_changes(e), n, n + 1);
+		n = all_changes(e);
+	} while (!done);
+	assert_int_equal(sm_sweep_result(e->sm), 0);
+	assert_int_equal(n, HOSTS);
+}
+
+/* Those for one port and those for many are in lists of their own. */
+static void later_rules_hold_whomever_they_are_for(void **state)
+{
+	struct env *e = *state;
+
+	use(e, "A=0x0010:" H2 "=full,ALL=limited;"
+	       "B=0x0011:ALL=full;"
+	       "B=0x0011:" H2 "=limited;"
+	       "C=0x0012:" H3 "=full;");
+	ASSERT_PKEYS(e, 0, 0xFFFF, 0x0010, 0x8011);
+	ASSERT_PKEYS(e, 1, 0x7FFF, 0x0010, 0x0011);
+	ASSERT_PKEYS(e, 2, 0x7FFF, 0x0010, 0x8011, 0x8012);
+	ASSERT_PKEYS(e, 3, 0x7FFF, 0x0010, 0x8011);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +356,8 @@ int main(void)
 		TEST(partitions_have_groups_for_their_members),
 		TEST(without_ipoib_there_is_no_broadcast_group),
 		TEST(groups_come_and_go_with_partitions),
+		TEST(keys_are_written_in_slices),
+		TEST(later_rules_hold_whomever_they_are_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

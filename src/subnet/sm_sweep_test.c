@@ -16,8 +16,8 @@
 #define GROUP     6
 #define N_FLOWS   32
 #define STEPS     40
-#define SLICE     60   /* table entries: a root at a time; */
-#define LONG      1000 /* or so many, where a sweep is much more than tables */
+#define SLICE     60  /* table entries: a root at a time; */
+#define LONG      500 /* or so many, where a sweep is much more than tables */
 #define SLICES    256
 
 /* Fat trees of two and three levels, and random graphs. */
@@ -447,6 +447,43 @@ static void lids_that_change_in_mid_sweep_are_the_next_sweeps(void **state)
 	}
 }
 
+static unsigned active_ports(const struct env *e)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < e->f->n_nodes; i++)
+		for (unsigned k = 1; k <= e->f->node[i]->n_ports; k++)
+			n += e->f->node[i]->port[k].state == IB_PORT_ACTIVE;
+	return n;
+}
+
+static void ports_come_up_in_slices(void **state)
+{
+	struct env *e = start(0, "minhop");
+	unsigned before = active_ports(e), n;
+	bool done;
+
+	(void)state;
+	for (unsigned i = 0; i < e->n; i++)
+		assert_int_equal(fabric_link_set(e->f, e->f->hca_port[i], false), 0);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	for (unsigned i = 0; i < e->n; i++)
+		assert_int_equal(fabric_link_set(e->f, e->f->hca_port[i], true), 0);
+	n = active_ports(e);
+	sm_sweep_begin(e->sm);
+	do {
+		uint32_t budget = 1;
+
+		done = sm_sweep_step(e->sm, &budget);
+		assert_in_range(active_ports(e), n, n + 2);
+		n = active_ports(e);
+	} while (!done);
+	assert_int_equal(sm_sweep_result(e->sm), 0);
+	assert_int_equal(n, before);
+	assert_flows_follow(e);
+	stop(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +492,7 @@ int main(void)
 		cmocka_unit_test(changes_in_mid_sweep_are_the_next_sweeps),
 		cmocka_unit_test(a_sweep_that_begins_anew_does_what_the_last_one_left),
 		cmocka_unit_test(lids_that_change_in_mid_sweep_are_the_next_sweeps),
+		cmocka_unit_test(ports_come_up_in_slices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

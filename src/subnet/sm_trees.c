@@ -380,10 +380,25 @@ static void note_forwarded(struct sm *sm, const struct fabric_node *sw)
 	}
 }
 
+bool sm_learn_step(struct sm *sm, unsigned *at, uint32_t *budget)
+{
+	for (; *at < sm->net.n && *budget; ++*at) {
+		uint32_t cost = sm->net.sw[*at]->mft_size + 1;
+
+		note_forwarded(sm, sm->net.sw[*at]);
+		*budget -= cost < *budget ? cost : *budget;
+	}
+	return *at == sm->net.n;
+}
+
 void sm_learn(struct sm *sm)
 {
-	for (unsigned i = 0; i < sm->net.n; i++)
-		note_forwarded(sm, sm->net.sw[i]);
+	unsigned at = 0;
+	uint32_t budget;
+
+	do
+		budget = UINT32_MAX;
+	while (!sm_learn_step(sm, &at, &budget));
 }
 
 bool sm_is_learning(const struct sm *sm)
