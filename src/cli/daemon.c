@@ -101,6 +101,8 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		o.settings = fabric.settings;
 		o.n_settings = fabric.n_settings;
 		o.ipoib = fabric.ipoib;
+		o.pkey = fabric.pkey;
+		o.n_pkeys = fabric.n_pkeys;
 		o.own_networks = fabric.own_networks;
 		o.become = cli_exec_own;
 		fabric.topology.text = NULL; /* the daemon frees it */

@@ -121,8 +121,8 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
 	static char hosts[24], levels[24], radix[24], roce[24], ready[8], life[8], topology[8],
-	        partitions[8];
-	const char **argv = calloc(29 + 2 * f->n_settings, sizeof(*argv));
+	        partitions[8], pkey[FABRIC_PLAN_PKEYS][24];
+	const char **argv = calloc(29 + 2 * (f->n_pkeys + f->n_settings), sizeof(*argv));
 	size_t n = 0;
 
 	if (!argv)
@@ -145,6 +145,8 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 	n += add_number(argv + n, "--roce-hosts", f->roce_hosts, roce);
 	if (f->ipoib)
 		argv[n++] = "--ipoib";
+	for (unsigned i = 0; i < f->n_pkeys; i++)
+		n += add_number(argv + n, "--ipoib-pkey", f->pkey[i], pkey[i]);
 	n += add_file(argv + n, &f->topology, "--topology", "--topology-fd", topology);
 	n += add_file(argv + n, &f->partitions, "--partitions", "--partitions-fd", partitions);
 	if (f->state_path) {

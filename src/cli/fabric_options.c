@@ -10,6 +10,7 @@
 #include "base/util.h"
 #include "cli/fabric_options.h"
 #include "cli/fabrics.h"
+#include "wire/ib.h"
 
 static int add_setting(const struct cli_command *cmd, struct cli_fabric_options *o,
                        const char *setting)
@@ -28,9 +29,29 @@ static int add_setting(const struct cli_command *cmd, struct cli_fabric_options 
 	return 0;
 }
 
+/* Full and limited members are in the same partition. */
+static int add_pkey(const struct cli_command *cmd, struct cli_fabric_options *o, const char *value)
+{
+	long number;
+
+	if (base_parse_number(value, 1, UINT16_MAX, &number) || !(number & IB_PKEY_BASE_MASK))
+		return cli_usage_error(cmd, "'%s' is no P_Key, as 0x8001 is", value);
+	number |= IB_PKEY_FULL_MEMBER;
+	if (number == IB_PKEY_DEFAULT)
+		return cli_usage_error(cmd, "hosts have an interface in the default partition");
+	for (unsigned i = 0; i < o->n_pkeys; i++)
+		if (o->pkey[i] == number)
+			return cli_usage_error(cmd, "--ipoib-pkey has 0x%04lx twice", number);
+	if (o->n_pkeys == ARRAY_SIZE(o->pkey))
+		return cli_usage_error(cmd, "hosts have interfaces in %zu partitions at most",
+		                       ARRAY_SIZE(o->pkey));
+	o->pkey[o->n_pkeys++] = (uint16_t)number;
+	return 0;
+}
+
 bool cli_is_fabric_option(int opt)
 {
-	return opt > 0 && opt < 128 && strchr("nHFRTPKSEOIs", opt);
+	return opt > 0 && opt < 128 && strchr("nHFRTPKSEOIYs", opt);
 }
 
 int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *o, int opt,
@@ -80,6 +101,8 @@ int cli_fabric_option(const struct cli_command *cmd, struct cli_fabric_options *
 	case 'I':
 		o->ipoib = true;
 		return 0;
+	case 'Y':
+		return add_pkey(cmd, o, value);
 	default:
 		return add_setting(cmd, o, value);
 	}
@@ -142,6 +165,8 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 	o->own_networks = o->ipoib || o->roce_hosts || count_bridged(o->roce);
 	if (o->roce_hosts + count_bridged(o->roce) > CLI_ROCE_HOSTS_MAX)
 		return cli_usage_error(cmd, "the hosts' Ethernet has %d ports", CLI_ROCE_HOSTS_MAX);
+	if (o->n_pkeys && !o->ipoib)
+		return cli_usage_error(cmd, "--ipoib-pkey needs --ipoib");
 	if (o->radix && !o->levels)
 		return cli_usage_error(cmd, "--radix needs --fat-tree");
 	if (o->partitions.name && cli_file_read(&o->partitions))

@@ -7,6 +7,7 @@
 #define CLI_FABRIC_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/command.h"
 #include "cli/file.h"
@@ -25,7 +26,9 @@ struct cli_fabric_options {
 	const char *roce;          /* names of network devices, with commas between; NULL: none */
 	long roce_hosts;           /* 0: none */
 	bool ipoib;                /* hosts have interfaces of IP over InfiniBand */
-	bool own_networks;         /* hosts have a network of their own; in the end */
+	uint16_t pkey[FABRIC_PLAN_PKEYS]; /* of partitions in which they have one, too */
+	unsigned n_pkeys;
+	bool own_networks; /* hosts have a network of their own; in the end */
 	struct cli_file topology, partitions;
 	const char *state;     /* a file for the subnet manager's state; NULL: none */
 	char *state_path;      /* the same, absolute; in the end */
@@ -60,6 +63,7 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	{ "roce", required_argument, NULL, 'E' }, \
 	{ "roce-hosts", required_argument, NULL, 'O' }, \
 	{ "ipoib", no_argument, NULL, 'I' }, \
+	{ "ipoib-pkey", required_argument, NULL, 'Y' }, \
 	{ "set", required_argument, NULL, 's' }
 #define CLI_FABRIC_HELP \
 	"      --hosts N         how many hosts (default: 4)\n" \
@@ -81,6 +85,9 @@ void cli_fabric_options_fini(struct cli_fabric_options *o);
 	"                        each host of the fabric then has a network of its own\n" \
 	"      --ipoib           each host has a network of its own (a namespace), with IP over\n" \
 	"                        InfiniBand, a host name, and the names of the others\n" \
+	"      --ipoib-pkey PKEY with --ipoib: also an interface in this partition, such as\n" \
+	"                        ib0.8001 for 0x8001, on hosts whose port is a member; as often as\n" \
+	"                        needed\n" \
 	"      --set KEY=VALUE   a setting of the fabric, as often as needed\n"
 /* clang-format on */
 

@@ -17,45 +17,76 @@
 #include "base/util.h"
 #include "daemon/client.h"
 #include "daemon/hosts.h"
+#include "fabric/plan.h"
 
 /* ---- interfaces ---- */
 
-static unsigned host_of(const void *hosts, unsigned port)
+static unsigned host_of_port(const struct daemon_hosts *hosts, unsigned port)
 {
-	const struct shm_region *r = ((const struct daemon_hosts *)hosts)->f->region;
+	const struct shm_region *r = hosts->f->region;
 
 	return r->hcas[r->ports[port].hca].host_index;
 }
 
-/* Becomes umbel-ipoib for a port. */
-static void become_ipoib(const void *arg, unsigned port, const struct hosts_start *start)
+/* Programs are those of all ports, and once more for each P_Key. */
+static unsigned host_of(const void *hosts, unsigned program)
+{
+	const struct daemon_hosts *h = hosts;
+
+	return host_of_port(h, program % h->f->n_ib_ports);
+}
+
+/* The interface's addresses, in partition @k; 0: the default one. With the prefixes of
+ * fabric_plan_address(): port n of all hosts is in one network. */
+static void write_own_addresses(const struct shm_port *p, unsigned k,
+                                char ipv4[static INET_ADDRSTRLEN + 4],
+                                char ipv6[static INET6_ADDRSTRLEN + 4])
+{
+	uint32_t address4 = p->ipv4;
+	uint8_t address6[sizeof(p->ipv6)];
+
+	memcpy(address6, p->ipv6, sizeof(address6));
+	if (k)
+		fabric_plan_partition_address(k - 1, &address4, address6);
+	inet_ntop(AF_INET, &address4, ipv4, INET_ADDRSTRLEN);
+	inet_ntop(AF_INET6, address6, ipv6, INET6_ADDRSTRLEN);
+	strcat(ipv4, "/16");
+	strcat(ipv6, "/64");
+}
+
+/* Becomes umbel-ipoib for a port, in a partition. */
+static void become_ipoib(const void *arg, unsigned program, const struct hosts_start *start)
 {
 	const struct daemon_hosts *hosts = arg;
-	const struct shm_port *p = &hosts->f->region->ports[port];
+	unsigned port = program % hosts->f->n_ib_ports, k = program / hosts->f->n_ib_ports;
 	char ipv4[INET_ADDRSTRLEN + 4], ipv6[INET6_ADDRSTRLEN + 4];
-	char number[12], name[16], status[12], control[12];
+	char number[12], name[24], status[12], control[12], pkey[12];
 	char *mode = hosts->f->settings.ipoib_mode ? "connected" : "datagram";
-	char *argv[] = { "umbel-ipoib", "--port",       number,  "--interface", name, "--mode",
-		         mode,          "--address",    ipv4,    "--address",   ipv6, "--status-fd",
-		         status,        "--control-fd", control, NULL,          NULL, NULL };
+	char *argv[21] = { "umbel-ipoib", "--port",      number,      "--interface",  name,
+		           "--mode",      mode,          "--address", ipv4,           "--address",
+		           ipv6,          "--status-fd", status,      "--control-fd", control };
 	unsigned n = 15;
 
 	if (!start->again)
 		argv[n++] = "--new";
-	/* of several interfaces the first one has the route that groups need */
-	if (hosts->port_num[port] == 1)
-		argv[n++] = "--multicast";
-	inet_ntop(AF_INET, &p->ipv4, ipv4, INET_ADDRSTRLEN);
-	inet_ntop(AF_INET6, p->ipv6, ipv6, INET6_ADDRSTRLEN);
-	/* the prefixes of fabric_plan_address(): port n of all hosts is in one network */
-	strcat(ipv4, "/16");
-	strcat(ipv6, "/64");
 	snprintf(number, sizeof(number), "%u", hosts->port_num[port]);
 	snprintf(name, sizeof(name), "ib%u", hosts->port_num[port] - 1);
+	if (k) {
+		snprintf(pkey, sizeof(pkey), "%#x", hosts->options->pkey[k - 1]);
+		snprintf(name, sizeof(name), "ib%u.%04x", hosts->port_num[port] - 1,
+		         hosts->options->pkey[k - 1]);
+		argv[n++] = "--await-pkey";
+		argv[n++] = "--pkey";
+		argv[n++] = pkey;
+	} else if (hosts->port_num[port] == 1) {
+		/* of several interfaces the first one has the route that groups need */
+		argv[n++] = "--multicast";
+	}
+	write_own_addresses(&hosts->f->region->ports[port], k, ipv4, ipv6);
 	snprintf(status, sizeof(status), "%d", start->status_fd);
 	snprintf(control, sizeof(control), "%d", start->control_fd);
-	hosts->options->become(hosts->options->fabric, hosts->f->host[host_of(hosts, port)].name,
-	                       argv);
+	hosts->options->become(hosts->options->fabric,
+	                       hosts->f->host[host_of_port(hosts, port)].name, argv);
 }
 
 /* The numbers of the ports, each host's from 1. 0 or -ENOMEM. */
@@ -65,7 +96,7 @@ static int number_ports(struct daemon_hosts *hosts)
 
 	hosts->port_num = calloc(hosts->f->n_hca_ports, sizeof(*hosts->port_num));
 	for (unsigned i = 0; used && hosts->port_num && i < hosts->f->n_hca_ports; i++)
-		hosts->port_num[i] = ++used[host_of(hosts, i)];
+		hosts->port_num[i] = ++used[host_of_port(hosts, i)];
 	free(used);
 	return used && hosts->port_num ? 0 : -ENOMEM;
 }
@@ -128,7 +159,7 @@ static char *write_names(const struct daemon_hosts *hosts)
 	fputs("127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n", to);
 	for (unsigned i = 0; i < f->n_ib_ports; i++)
 		write_addresses(to, r->ports[i].ipv4, r->ports[i].ipv6,
-		                host_name(hosts, host_of(hosts, i)));
+		                host_name(hosts, host_of_port(hosts, i)));
 	for (unsigned i = 0; i < hosts->n_devices; i++)
 		if (hosts->device[i].bridged)
 			write_addresses(to, hosts->device[i].ipv4, hosts->device[i].ipv6,
@@ -153,15 +184,30 @@ static int check_tun(char *why, size_t len)
 	return -error;
 }
 
+/* Whether all ports have addresses in the partitions. 0, or -EINVAL with @why. */
+static int check_ports(const struct daemon_hosts *hosts, char *why, size_t len)
+{
+	for (unsigned i = 0; i < hosts->f->n_ib_ports; i++) {
+		if (hosts->port_num[i] <= FABRIC_PLAN_PKEY_PORTS)
+			continue;
+		snprintf(why, len,
+		         "--ipoib-pkey is for hosts with %d ports at most, and '%s' has more",
+		         FABRIC_PLAN_PKEY_PORTS, host_name(hosts, host_of_port(hosts, i)));
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, size_t len)
 {
 	struct fabric *f = hosts->f;
 	bool programs = hosts->options->ipoib && hosts->options->become;
+	unsigned n_partitions = 1 + hosts->options->n_pkeys;
 	char *names = write_names(hosts);
 	struct hosts_plan plan = { .dir = dir,
 		                   .names = names,
 		                   .n_hosts = f->n_hosts,
-		                   .n_programs = programs ? f->n_ib_ports : 0,
+		                   .n_programs = programs ? f->n_ib_ports * n_partitions : 0,
 		                   .n_devices = hosts->n_devices,
 		                   .device = hosts->device,
 		                   .name = host_name,
@@ -173,6 +219,8 @@ int daemon_hosts_make(struct daemon_hosts *hosts, const char *dir, char *why, si
 
 	if (!ret && plan.n_programs)
 		ret = check_tun(why, len);
+	if (!ret && n_partitions > 1)
+		ret = check_ports(hosts, why, len);
 	if (!ret)
 		ret = hosts_keeper_start(&hosts->keeper, &plan, of, why, len);
 	free(names);

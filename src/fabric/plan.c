@@ -315,6 +315,14 @@ void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6
 	ipv6[15] = (uint8_t)(host + 1);
 }
 
+void fabric_plan_partition_address(unsigned k, uint32_t *ipv4, uint8_t ipv6[16])
+{
+	unsigned more = FABRIC_PLAN_PKEY_PORTS * (k + 1);
+
+	*ipv4 = htonl(ntohl(*ipv4) + (more << 16));
+	ipv6[7] = (uint8_t)(ipv6[7] + more);
+}
+
 void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16])
 {
 	*ipv4 = htonl(0xAC100000u | (n / 254) << 8 | (n % 254 + 1));

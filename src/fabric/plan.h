@@ -104,6 +104,17 @@ int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t le
  */
 void fabric_plan_address(unsigned host, unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
 
+enum {
+	FABRIC_PLAN_PKEYS = 15,      /* partitions that have addresses of their own */
+	FABRIC_PLAN_PKEY_PORTS = 16, /* of a host, which have addresses in them */
+};
+
+/*
+ * Makes the addresses of a port those that it has in partition number @k, from 0, beside the
+ * default one: 10.m.x.y and fd75:6d62:656c:m::(i + 1), where m is n + 16 (k + 1).
+ */
+void fabric_plan_partition_address(unsigned k, uint32_t *ipv4, uint8_t ipv6[16]);
+
 /* Those of port number @n, from 0, of all ports on a fabric's own Ethernet: 172.16.x.y alike, and
  * fd75:6d62:656c:e000::(n + 1). */
 void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);

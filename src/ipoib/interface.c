@@ -115,7 +115,7 @@ static void look(struct base_timer *timer)
 
 /* ---- the port ---- */
 
-static void report(struct ipoib_interface *i)
+void ipoib_report(struct ipoib_interface *i)
 {
 	if (i->reported)
 		return;
@@ -161,39 +161,7 @@ static void ready(void *arg, const struct wire_mcmember *broadcast)
 	else
 		ipoib_announce(i);
 	i->was_ready = true;
-	report(i);
-}
-
-/* The entry of the port's table that is in the partition. */
-static int find_pkey(struct ipoib_interface *i, uint16_t *index)
-{
-	struct ibv_device_attr device;
-	__be16 pkey;
-
-	if (ibv_query_device(i->verbs, &device))
-		return -EIO;
-	for (uint16_t n = 0; n < device.max_pkeys; n++) {
-		if (ibv_query_pkey(i->verbs, i->port_num, n, &pkey))
-			break;
-		if ((be16toh(pkey) ^ i->options->pkey) & IB_PKEY_BASE_MASK)
-			continue;
-		i->port.pkey = be16toh(pkey);
-		*index = n;
-		return 0;
-	}
-	return -ENOENT;
-}
-
-/* Whether the port is still in the partition; the queue pair follows the P_Key to its place. */
-static bool in_partition(struct ipoib_interface *i)
-{
-	uint16_t index;
-
-	if (find_pkey(i, &index))
-		return false;
-	if (index != i->pkey_index && !ipoib_link_set_pkey_index(i->link, index))
-		i->pkey_index = index;
-	return index == i->pkey_index;
+	ipoib_report(i);
 }
 
 /* The port's state and LID, its P_Keys and where the SM is may be others than before. */
@@ -212,7 +180,7 @@ static int port_changed(struct ipoib_interface *i)
 	i->port.lid = attr.lid;
 	i->port.lmc = attr.lmc;
 	ipoib_paths_doubt(&i->paths, NULL);
-	active = attr.state == IBV_PORT_ACTIVE && in_partition(i);
+	active = attr.state == IBV_PORT_ACTIVE && ipoib_partition_follow(i);
 	moved = before.lid != i->port.lid || index != i->pkey_index ||
 	        !ib_gid_equal(&before.gid, &i->port.gid);
 	if (i->options->connected && (!active || moved))
@@ -223,7 +191,7 @@ static int port_changed(struct ipoib_interface *i)
 	} else {
 		ipoib_groups_stop(&i->groups);
 		ipoib_tun_set_carrier(&i->tun, false);
-		report(i); /* there is nothing to wait for */
+		ipoib_report(i); /* there is nothing to wait for */
 	}
 	return 0;
 }
@@ -422,8 +390,6 @@ static int watch_all(struct ipoib_interface *i)
 
 	for (unsigned n = 0; n < SOURCES && !ret; n++)
 		ret = watch_fd(i, fd[n], n);
-	if (!ret && fcntl(i->verbs->async_fd, F_SETFL, O_NONBLOCK))
-		ret = -errno;
 	return ret;
 }
 
@@ -435,10 +401,16 @@ static int open_all(struct ipoib_interface *i, const char **what)
 
 	*what = "no such InfiniBand port";
 	ret = open_port(i);
+	if (!ret && fcntl(i->verbs->async_fd, F_SETFL, O_NONBLOCK))
+		ret = -errno;
 	if (ret)
 		return ret;
 	*what = "the port is not in this partition";
-	ret = find_pkey(i, &i->pkey_index);
+	ret = ipoib_partition_find(i);
+	if (ret == -ENOENT && i->options->await) {
+		*what = "the time before the port is in the partition";
+		ret = ipoib_partition_await(i);
+	}
 	if (ret)
 		return ret;
 	link.pkey_index = i->pkey_index;
@@ -491,7 +463,9 @@ int ipoib_interface_open(struct ipoib_interface *i, const struct ipoib_options *
 		ret = watch_all(i);
 	if (!ret)
 		return 0;
-	fprintf(stderr, "umbel-ipoib: %s: %s: %s\n", options->interface, what, strerror(-ret));
+	if (ret != -ECANCELED)
+		fprintf(stderr, "umbel-ipoib: %s: %s: %s\n", options->interface, what,
+		        strerror(-ret));
 	ipoib_interface_close(i);
 	return ret;
 }

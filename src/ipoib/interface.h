@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An IPoIB interface: the device that the host sees, the link, and the tables between them.
- * interface.c opens it and runs it, transmit.c has the way from device to link, receive.c the way
- * back, announce.c tells neighbours of us, status.c whoever asks. One thread.
+ * interface.c opens it and runs it, partition.c finds its P_Key, transmit.c has the way from device
+ * to link, receive.c the way back, announce.c tells neighbours of us, status.c whoever asks. One
+ * thread.
  */
 #ifndef IPOIB_INTERFACE_H
 #define IPOIB_INTERFACE_H
@@ -88,11 +89,15 @@ static inline unsigned ipoib_interface_mtu(const struct ipoib_interface *i)
 
 /* ---- interface.c ---- */
 
-/* Makes it; one line on standard error says what failed. 0 or -errno. */
+/* Makes it; one line on standard error says what failed. 0 or -errno; -ECANCELED: a signal asked
+ * for the end before there was one. */
 int ipoib_interface_open(struct ipoib_interface *i, const struct ipoib_options *options);
 /* Runs until the fabric ends, or a signal asks for it. 0 or -errno. */
 int ipoib_interface_run(struct ipoib_interface *i);
 void ipoib_interface_close(struct ipoib_interface *i);
+
+/* Writes to the status descriptor, the first time. */
+void ipoib_report(struct ipoib_interface *i);
 
 /* The addresses of the device, and whether one of them is @ip, or is on the same link as @ip. */
 const struct netdev *ipoib_device(const struct ipoib_interface *i);
@@ -100,6 +105,20 @@ bool ipoib_is_ours(const struct ipoib_interface *i, const struct ib_gid *ip);
 bool ipoib_is_on_link(const struct ipoib_interface *i, const struct ib_gid *ip);
 /* Whether @ip has its prefix in common with @address. */
 bool ipoib_same_prefix(const struct netdev_address *address, const struct ib_gid *ip);
+
+/* ---- partition.c ---- */
+
+/* Finds the P_Key in the port's table: ->port.pkey and ->pkey_index. 0; -ENOENT: it has none; -EIO.
+ */
+int ipoib_partition_find(struct ipoib_interface *i);
+/* Whether the port is still in the partition; the queue pair follows the P_Key to its place. */
+bool ipoib_partition_follow(struct ipoib_interface *i);
+/*
+ * Reports that there is nothing to wait for, and waits until the port is in the partition. The
+ * device is open, and nothing else. 0; -ECANCELED: by a signal; -ENODEV: the fabric has ended;
+ * -errno.
+ */
+int ipoib_partition_await(struct ipoib_interface *i);
 
 /* ---- transmit.c ---- */
 

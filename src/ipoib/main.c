@@ -20,6 +20,9 @@
  *	 "groups":[{"mgid":"ff12:401b:ffff::ffff:ffff","mlid":49152,"join_state":1}, ...],
  *	 "counters":{"sent":1, ...}}
  *
+ * With --await-pkey "state" is "absent", and there is nothing after "pkey", as long as the port is
+ *not in the partition.
+ *
  * In connected mode a neighbour's mode may be "idle", "connecting", "connected" or "failed" as
  *well; "n_outgoing" and "n_incoming" are the connections that the interface and its peers have
  *asked for.
@@ -64,8 +67,9 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (getppid() != parent)
 		return 1;
-	if (ipoib_interface_open(&interface, &options))
-		return 1;
+	ret = ipoib_interface_open(&interface, &options);
+	if (ret)
+		return ret == -ECANCELED ? 0 : 1;
 	ret = ipoib_interface_run(&interface);
 	if (ret)
 		fprintf(stderr, "umbel-ipoib: %s: %s\n", options.interface,

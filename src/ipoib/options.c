@@ -83,6 +83,9 @@ static bool take(struct ipoib_options *o, int option, const char *value)
 	case 'n':
 		o->is_new = true;
 		return true;
+	case 'w':
+		o->await = true;
+		return true;
 	case 'h':
 		o->help = true;
 		return true;
@@ -102,6 +105,7 @@ int ipoib_options_parse(struct ipoib_options *o, int argc, char **argv, char *wh
 		{ "mode", required_argument, NULL, 'm' },
 		{ "multicast", no_argument, NULL, 'g' },
 		{ "new", no_argument, NULL, 'n' },
+		{ "await-pkey", no_argument, NULL, 'w' },
 		{ "status-fd", required_argument, NULL, 's' },
 		{ "control-fd", required_argument, NULL, 'c' },
 		{ "help", no_argument, NULL, 'h' },
@@ -153,6 +157,7 @@ void ipoib_options_help(FILE *to)
 	      "  --multicast            a route: what is sent to IPv4 groups leaves by the "
 	      "interface\n"
 	      "  --new                  nobody knows its addresses yet: do not announce them\n"
+	      "  --await-pkey           no interface until the port is in the partition\n"
 	      "  --status-fd FD         write 'R' to this descriptor once the interface is up\n"
 	      "  --control-fd FD        answer each byte from this socket with the status, as "
 	      "JSON\n"

@@ -23,6 +23,7 @@ struct ipoib_options {
 	bool is_new;               /* nobody knows its addresses */
 	bool connected;            /* connected mode (RFC 4755) */
 	bool multicast;            /* with a route for IPv4 groups */
+	bool await;                /* the port may not be in the partition yet */
 	int status_fd, control_fd; /* -1: none */
 	bool help, version;
 };

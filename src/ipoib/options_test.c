@@ -42,6 +42,7 @@ static void the_interface_suffices(void **state)
 	assert_false(options.is_new);
 	assert_false(options.connected);
 	assert_false(options.multicast);
+	assert_false(options.await);
 }
 
 static void addresses_are_of_both_families(void **state)
@@ -51,7 +52,7 @@ static void addresses_are_of_both_families(void **state)
 	(void)state;
 	assert_int_equal(parse("--interface ib0 --address 192.0.2.1/24 --address 2001:db8::1/64 "
 	                       "--pkey 0x1 --port 2 --new --mode connected --multicast --status-fd "
-	                       "3 --control-fd 4"),
+	                       "3 --control-fd 4 --await-pkey"),
 	                 0);
 	assert_int_equal(options.n_addresses, 2);
 	assert_true(ib_gid_equal(&options.address[0].gid, &ipv4));
@@ -62,6 +63,7 @@ static void addresses_are_of_both_families(void **state)
 	assert_true(options.is_new);
 	assert_true(options.connected);
 	assert_true(options.multicast);
+	assert_true(options.await);
 	assert_int_equal(options.status_fd, 3);
 	assert_int_equal(options.control_fd, 4);
 }

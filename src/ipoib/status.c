@@ -110,15 +110,30 @@ static struct json_object *counters_of(const struct ipoib_interface *i)
 	return o;
 }
 
+static void add_device(struct json_object *o, const struct ipoib_interface *i, const char *state,
+                       uint16_t pkey)
+{
+	json_object_object_add(o, "interface", json_object_new_string(i->options->interface));
+	json_object_object_add(o, "state", json_object_new_string(state));
+	json_object_object_add(o, "device", json_object_new_string(i->device));
+	add_number(o, "port", i->port_num);
+	add_number(o, "pkey", pkey);
+}
+
+/* Of an interface that is not there yet. */
+static struct json_object *status_of_absent(const struct ipoib_interface *i)
+{
+	struct json_object *o = json_object_new_object();
+
+	add_device(o, i, "absent", i->options->pkey);
+	return o;
+}
+
 static struct json_object *status_of(const struct ipoib_interface *i)
 {
 	struct json_object *o = json_object_new_object(), *neighbours = json_object_new_array();
 
-	json_object_object_add(o, "interface", json_object_new_string(i->tun.name));
-	json_object_object_add(o, "state", json_object_new_string(i->tun.carrier ? "up" : "down"));
-	json_object_object_add(o, "device", json_object_new_string(i->device));
-	add_number(o, "port", i->port_num);
-	add_number(o, "pkey", i->port.pkey);
+	add_device(o, i, i->tun.carrier ? "up" : "down", i->port.pkey);
 	add_number(o, "qpn", ipoib_link_qpn(i->link));
 	json_object_object_add(o, "gid", text_of_gid(&i->port.gid));
 	add_number(o, "lid", i->port.lid);
@@ -153,7 +168,7 @@ int ipoib_status_answer(struct ipoib_interface *i)
 		epoll_ctl(i->epoll, EPOLL_CTL_DEL, fd, NULL);
 		return 0;
 	}
-	status = status_of(i);
+	status = i->link ? status_of(i) : status_of_absent(i);
 	text = json_object_to_json_string_length(status, JSON_C_TO_STRING_PLAIN, &bytes);
 	send(fd, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 	json_object_put(status);

@@ -171,6 +171,40 @@ mode_shown()
 wait_until "the neighbour's mode is shown" mode_shown
 umbel down > /dev/null
 
+# ---- interfaces in partitions, on hosts whose port is a member: more of them when partitions change
+cat > "$TMPDIR/partitions" <<-'END'
+	Default=0x7fff, ipoib: ALL=full;
+	Red=0x1, ipoib: 0x02756d0000000101=full, 0x02756d0000000201=limited;
+	Blue=0x2: 0x02756d0000000101=full, 0x02756d0000000301=full;
+END
+umbel up --hosts 3 --ipoib --partitions "$TMPDIR/partitions" --ipoib-pkey 0x8001 --ipoib-pkey 2 > /dev/null || exit 1
+expect 0 '*ib0.8001 *10.16.0.1/16 fd75:6d62:656c:10::1/64 *ib0.8002 *10.32.0.1/16 fd75:6d62:656c:20::1/64 *' \
+	on h1 'ip -brief address show scope global | sort'
+expect 0 '*IPoIB in datagram mode, port 1 of umbel_h1_0, P_Key 0x8002' on h1 'ip link show ib0.8002'
+expect 0 $'ib0\nib0.8001\nlo' on h2 'ls /sys/class/net'
+expect 0 $'ib0\nib0.8002\nlo' on h3 'ls /sys/class/net'
+expect 0 '*' on h2 'ping -c 1 -w 200 10.16.0.1'
+expect 0 '*' on h3 'ping -c 1 -w 200 fd75:6d62:656c:20::1'
+expect 0 '*' on h3 'ping -4 -c 1 -w 200 h2'
+wait_until 'all interfaces are shown' shown '*
+h1 *ib0 *up *
+h1 *ib0.8001 *up *
+h1 *ib0.8002 *up *
+h2 *ib0 *up *
+h2 *ib0.8001 *up *
+h2 *ib0.8002 *absent *
+h3 *ib0 *up *
+h3 *ib0.8001 *absent *
+h3 *ib0.8002 *up *'
+sed -i 's/=limited;/=limited, 0x02756d0000000301=full;/' "$TMPDIR/partitions"
+umbel sm partitions "$TMPDIR/partitions"
+wait_until 'h3 has an interface in Red' pings h3 10.16.0.2
+umbel down > /dev/null
+expect 2 "umbel: up: '0x8000' is no P_Key, as 0x8001 is;*" umbel up --ipoib --ipoib-pkey 0x8000
+expect 2 'umbel: up: hosts have an interface in the default partition*' umbel up --ipoib --ipoib-pkey 0x7fff
+expect 2 'umbel: up: --ipoib-pkey has 0x8001 twice*' umbel up --ipoib --ipoib-pkey 1 --ipoib-pkey 0x8001
+expect 2 'umbel: up: --ipoib-pkey needs --ipoib*' umbel up --ipoib-pkey 1
+
 # ---- without a subnet manager ports do not get ready, and nobody waits for that
 expect 0 '*is up*' umbel up --hosts 2 --ipoib --sm none
 expect 0 '*ib0 *' on h1 'ip -brief address'

@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Nothing is left of hosts that are namespaces, with interfaces of IPoIB and an Ethernet of their own, whoever
-# is killed: no namespace, no mount, no network device, no file.
+# Nothing is left of hosts that are namespaces, with interfaces of IPoIB, one in a partition, and an Ethernet of
+# their own, whoever is killed: no namespace, no mount, no network device, no file.
 
 . "${0%/*}/lab.sh"
 
 # up: a fabric with a program on h1 that sleeps until $TMPDIR/end is written to.
 up()
 {
-	umbel up --hosts 3 --ipoib --roce @h1 --roce-hosts 2 > /dev/null || exit 1
+	umbel up --hosts 3 --ipoib --partitions "$TMPDIR/partitions" --ipoib-pkey 1 --roce @h1 --roce-hosts 2 \
+		> /dev/null || exit 1
 	rm -f "$TMPDIR/end" "$TMPDIR/sleeper.out"
 	mkfifo "$TMPDIR/end"
 	umbel exec h1 -- sh -c "hostname; read x < $TMPDIR/end" > "$TMPDIR/sleeper.out" &
@@ -25,8 +26,10 @@ end_sleeper()
 	rm "$TMPDIR/end"
 }
 
+echo 'Default=0x7fff,ipoib: ALL=full; One=0x1: 0x02756d0000000101=full;' > "$TMPDIR/partitions"
 remember
 up
+expect 0 '*ib0.8001*' umbel exec h1 -- ip link
 not as_before || complain "a fabric leaves no traces while it is up"
 
 # the program outlives its fabric, and takes the last of it along
