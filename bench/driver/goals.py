@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The goals: one row each of the table, from the samples of a run."""
 
-from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CQ_QPS, GROUPS, JOIN_GROUPS, JOINS,
-                          PROCESSES, QPS, SUBNETS, WIRE_SIZES)
+from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, JOIN_GROUPS,
+                          JOINS, PROCESSES, QPS, SUBNETS, WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
+CONNECTION_RATE = 20000  # a second
 SIZES_OF_FANOUT = ((64, 30), (4096, 45))
 
 
@@ -252,6 +253,20 @@ def blocking(s):
               goal="0", met=loud and loud.high == 0)
 
 
+def connects(s, at_once):
+    figure = s.figure("ns", measure="rdma_cm", at_once=at_once)
+    what = "connections by rdma_cm made and ended, " + (
+        f"{at_once} at once" if at_once > 1 else "one by one")
+    if at_once == 1:
+        return Row(what, figure, connection_rate)
+    return Row(what, figure, connection_rate, goal=f"at least {per_second(CONNECTION_RATE)}",
+               met=figure and 1e9 / figure.median >= CONNECTION_RATE)
+
+
+def connection_rate(x):
+    return per_second(1e9 / x)
+
+
 def control(s):
     request = s.figure("us", measure="request")
     start = s.figure("ms", measure="exec")
@@ -266,6 +281,8 @@ def control(s):
         for field, what in (("attach_us", "attach"), ("detach_us", "detach")):
             yield at_most(what + where, s.figure(field, measure="attach", series=series), us,
                           15, floor_us)
+    for at_once in CONNECTS:
+        yield connects(s, at_once)
     yield at_most("process start to first message", s.figure("ms", measure="first"), ms, 10,
                   floor_ms)
     yield at_most("umbel run -- true", s.figure("ms", measure="up"), ms, 100, floor_ms)

@@ -24,6 +24,7 @@ CQ_QPS = (100, 1000)
 WIDE_HOSTS = 1300
 CONNECTIONS = 10000  # connected queue pairs
 JOINS = 1000  # a second
+CONNECTS = (1, 32)  # that are under way at once
 SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")}  # by hosts
 WIRE_SIZES = {64: 1500, 1024: 1500, 4096: 4500}  # bytes of a message: MTU of the wire
 PROCESSES = (1, 2, 4, 8)
@@ -239,7 +240,7 @@ class Blocking:
 
 
 class Control:
-    """address handles, attach and detach, a process's and a fabric's start"""
+    """address handles, attach and detach, connections, a process's and a fabric's start"""
     name = "control"
 
     def round(self, lab):
@@ -247,6 +248,8 @@ class Control:
         for what in ("request", "ah", "attach", "exec", "first"):
             yield from base(lab).run("control", what)
         yield from tag(full.run("control", "attach"), series="groups-8192")
+        for at_once in CONNECTS:
+            yield from base(lab).run("connections", 100 * at_once + 500, at_once)
         begin = time.perf_counter()
         lab.call("run", "--", "true")
         yield {"measure": "up", "ms": (time.perf_counter() - begin) * 1000}
