@@ -19,6 +19,10 @@
 
 #define MAX_CLIENTS (1u << 20)
 
+/* Datagrams of one client that are served before others have their turn, and for how long. */
+#define TURN    16
+#define TURN_NS 500000
+
 /* ---- hello ---- */
 
 /*
@@ -214,16 +218,20 @@ static int serve_ahead(struct daemon_client *c, const struct control_packet *req
 	return reply.header.status > 0 ? -EPROTO : reply.header.status;
 }
 
-/* Serves all requests of a datagram, up to the first one that fails. */
-static void answer_all(struct daemon_client *c, struct control_packet *request)
+/* Serves all requests of a datagram, up to the first one that fails. Whether nobody waits for a
+ * reply: the client is there then. */
+static bool answer_all(struct daemon_client *c, struct control_packet *request)
 {
 	int failed = 0;
+	bool is_post;
 
 	while (request->behind) {
 		failed = failed ? failed : serve_ahead(c, request);
 		control_packet_next(request);
 	}
+	is_post = !request->header.serial;
 	answer(c, request, failed);
+	return is_post;
 }
 
 static void reply_now(struct daemon_later *l, int status)
@@ -283,27 +291,41 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 	}
 }
 
-static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
+/* Serves what comes next. False: nothing has come, or somebody waits for the reply, and asks for
+ * nothing more meanwhile; the client may be gone then. */
+static bool serve_next(struct daemon_client *c)
 {
-	struct daemon_client *c = arg;
 	struct control_packet request;
-	int ret = control_receive(fd, &request);
+	int ret = control_receive(c->sock, &request);
+	bool is_post;
 
-	(void)s;
-	(void)revents;
 	if (ret == -EAGAIN)
-		return 0;
+		return false;
 	if (ret == -EPROTO) {
 		/* what came is no packet: a reply without a request says so, once */
 		const struct control_packet reply = { .header.status = -EPROTO };
 
-		control_send(fd, &reply);
+		control_send(c->sock, &reply);
 	}
 	if (ret) {
 		daemon_client_free(c);
-		return 0;
+		return false;
 	}
-	answer_all(c, &request);
+	is_post = answer_all(c, &request);
+	return is_post && !c->later;
+}
+
+/* A request without a reply is likely to have others behind it: they have the same turn. */
+static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
+{
+	const uint64_t until = base_now_ns() + TURN_NS;
+	unsigned n = 1;
+
+	(void)s;
+	(void)fd;
+	(void)revents;
+	while (serve_next(arg) && n++ < TURN && base_now_ns() < until)
+		;
 	return 0;
 }
 
