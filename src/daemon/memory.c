@@ -20,6 +20,9 @@
 #define LOOK_MAX_NS (2000 * NS_PER_MS)
 #define REFUSE_NS   (100 * NS_PER_MS)
 
+#define SPARE_BYTES (1ull << 20)       /* of each kind */
+#define SPARE_NS    (1000 * NS_PER_MS) /* those that nobody wants for so long are freed */
+
 #define REVOKE_BYTES (256ull << 20) /* for one request */
 #define MAX_LOOKS    64
 #define KEYS_BYTES   (1ull << 30) /* a word keeps no more keys of the dead than that */
@@ -42,6 +45,13 @@ struct daemon_retired {
 	bool again;        /* it was looked at before */
 };
 
+static void spares_init(struct daemon_spares *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (unsigned i = 0; i < DAEMON_SPARE_PAGES; i++)
+		TAILQ_INIT(&s->of[i].list);
+}
+
 void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
                         struct daemon_chores *chores, const struct daemon_memory_users *users)
 {
@@ -58,6 +68,8 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	TAILQ_INIT(&m->keys);
 	TAILQ_INIT(&m->keys_noted);
 	TAILQ_INIT(&m->clearing);
+	spares_init(&m->spare_rings);
+	spares_init(&m->spare_payloads);
 	shm_extents_init(&m->rings, PAGE, control->rings_off, control->rings_size);
 	shm_extents_init(&m->payloads, PAGE, control->payloads_off, control->payloads_size);
 }
@@ -82,20 +94,15 @@ void daemon_memory_fini(struct daemon_memory *m)
 	free_list(&m->keys);
 	free_list(&m->keys_noted);
 	free_list(&m->clearing);
+	for (unsigned i = 0; i < DAEMON_SPARE_PAGES; i++) {
+		free_list(&m->spare_rings.of[i].list);
+		free_list(&m->spare_payloads.of[i].list);
+	}
 	free(m->now.marks);
 	base_timer_stop(&m->look);
+	base_timer_stop(&m->tidy);
 	shm_extents_fini(&m->rings);
 	shm_extents_fini(&m->payloads);
-}
-
-uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift)
-{
-	return shm_extent_get(&m->rings, shm_ring_bytes(shift));
-}
-
-uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes)
-{
-	return shm_extent_get(&m->payloads, bytes);
 }
 
 /* ---- clearing: pages go back to the system, and what is read there is zero ---- */
@@ -151,12 +158,124 @@ static bool clear(struct daemon_chore *c, uint32_t *budget)
 	return true;
 }
 
-/* Nobody uses it any more. */
 static void start_clearing(struct daemon_memory *m, struct daemon_retired *r)
 {
 	r->at = 0;
 	TAILQ_INSERT_TAIL(&m->clearing, r, entry);
 	daemon_chore_add(m->chores, &m->clear, clear);
+}
+
+/* ---- spare memory ---- */
+
+/* The index of those of so many bytes; DAEMON_SPARE_PAGES: none are kept of that size. */
+static unsigned size_of(uint64_t bytes)
+{
+	uint64_t pages = (bytes + PAGE - 1) / PAGE;
+
+	return pages && pages <= DAEMON_SPARE_PAGES ? (unsigned)pages - 1 : DAEMON_SPARE_PAGES;
+}
+
+static struct daemon_spares *spares_for(struct daemon_memory *m, bool rings)
+{
+	return rings ? &m->spare_rings : &m->spare_payloads;
+}
+
+static void remove_spare(struct daemon_spares *s, unsigned size, struct daemon_retired *r)
+{
+	TAILQ_REMOVE(&s->of[size].list, r, entry);
+	s->bytes -= r->bytes;
+	if (--s->of[size].n < s->of[size].unwanted)
+		s->of[size].unwanted = s->of[size].n;
+}
+
+/* Frees those that nobody has wanted; or all. */
+static void tidy(struct daemon_memory *m, struct daemon_spares *s, bool all)
+{
+	for (unsigned size = 0; size < DAEMON_SPARE_PAGES; size++) {
+		unsigned n = all ? s->of[size].n : s->of[size].unwanted;
+
+		for (; n; n--) {
+			struct daemon_retired *r =
+			        TAILQ_LAST(&s->of[size].list, daemon_retired_list);
+
+			remove_spare(s, size, r);
+			start_clearing(m, r);
+		}
+		s->of[size].unwanted = s->of[size].n;
+	}
+}
+
+static void on_tidy(struct base_timer *t)
+{
+	struct daemon_memory *m = container_of(t, struct daemon_memory, tidy);
+
+	tidy(m, &m->spare_rings, false);
+	tidy(m, &m->spare_payloads, false);
+	if (m->spare_rings.bytes || m->spare_payloads.bytes)
+		base_timer_set_in(m->chores->timers, &m->tidy, SPARE_NS, on_tidy);
+}
+
+/* Nobody uses it any more. */
+static void put_away(struct daemon_memory *m, struct daemon_retired *r)
+{
+	struct daemon_spares *s = spares_for(m, r->is_ring);
+	unsigned size = size_of(r->bytes);
+
+	if (size == DAEMON_SPARE_PAGES || s->bytes + r->bytes > SPARE_BYTES) {
+		start_clearing(m, r);
+		return;
+	}
+	TAILQ_INSERT_HEAD(&s->of[size].list, r, entry);
+	s->of[size].n++;
+	s->bytes += r->bytes;
+	if (!base_timer_is_set(&m->tidy))
+		base_timer_set_in(m->chores->timers, &m->tidy, SPARE_NS, on_tidy);
+}
+
+/* A spare one, cleared; 0: there is none of that size. */
+static uint64_t take_spare(struct daemon_memory *m, struct daemon_spares *s, uint64_t bytes)
+{
+	unsigned size = size_of(bytes);
+	struct daemon_retired *r = NULL;
+	uint64_t off;
+
+	if (size < DAEMON_SPARE_PAGES)
+		r = TAILQ_FIRST(&s->of[size].list);
+	if (!r)
+		return 0;
+	remove_spare(s, size, r);
+	off = r->off;
+	memset(shm_data_at(m->region, off), 0, r->bytes);
+	free(r);
+	return off;
+}
+
+static uint64_t get(struct daemon_memory *m, bool rings, uint64_t bytes)
+{
+	struct daemon_spares *s = spares_for(m, rings);
+	uint64_t off = take_spare(m, s, bytes);
+
+	if (!off)
+		off = shm_extent_get(rings ? &m->rings : &m->payloads, bytes);
+	if (!off) /* they are pieces of what is asked for */
+		tidy(m, s, true);
+	return off;
+}
+
+uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift)
+{
+	return get(m, true, shm_ring_bytes(shift));
+}
+
+uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes)
+{
+	return get(m, false, bytes);
+}
+
+uint64_t daemon_memory_in_use(const struct daemon_memory *m, bool rings)
+{
+	return rings ? m->rings.in_use - m->spare_rings.bytes
+	             : m->payloads.in_use - m->spare_payloads.bytes;
 }
 
 /* ---- rings close ---- */
@@ -190,6 +309,8 @@ static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 
 	if (r->at < head)
 		r->at = head;
+	if (end <= PAGE) /* its head has been written */
+		r->data_end = end;
 	while (r->at < end && daemon_chore_spend(budget, 1)) {
 		uint64_t n;
 
@@ -224,7 +345,7 @@ static bool close_rings(struct daemon_chore *c, uint32_t *budget)
 			TAILQ_INSERT_TAIL(&m->filling, r, entry);
 			look_again(m);
 		} else {
-			start_clearing(m, r);
+			put_away(m, r);
 		}
 	}
 	return true;
@@ -336,7 +457,7 @@ static void sweep_one(struct daemon_memory *m, struct daemon_retired *r)
 		if (marked)
 			TAILQ_INSERT_TAIL(&m->unread, r, entry);
 		else
-			start_clearing(m, r);
+			put_away(m, r);
 		r = rest;
 	}
 }
@@ -599,7 +720,7 @@ static struct daemon_retired *retire(struct daemon_memory *m, uint64_t off, uint
 
 void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t shift, uint32_t qpn)
 {
-	struct daemon_retired *r = retire(m, off, shm_ring_bytes(shift));
+	struct daemon_retired *r = retire(m, off, shm_extent_bytes(&m->rings, off));
 
 	if (!r)
 		return;
@@ -635,5 +756,5 @@ void daemon_memory_free_payload(struct daemon_memory *m, uint64_t off)
 	struct daemon_retired *r = retire(m, off, shm_extent_bytes(&m->payloads, off));
 
 	if (r)
-		start_clearing(m, r);
+		put_away(m, r);
 }

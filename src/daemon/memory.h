@@ -16,6 +16,10 @@
  * If there is no payload memory left, that of senders that are not just posting retires, too. The
  * lease in their records (enum shm_lease) tells them.
  *
+ * Small pieces that are not used any more serve the next ones of their size: while connections come
+ * and go, the system is not asked for their pages again and again. What nobody has wanted for a
+ * second is freed.
+ *
  * All of that is done in slices (chores.h), and looks that were in vain become ever seldomer. It
  * costs what is there: unread arrivals, and pages that were written.
  */
@@ -56,6 +60,17 @@ struct daemon_memory_users {
 
 TAILQ_HEAD(daemon_retired_list, daemon_retired);
 
+#define DAEMON_SPARE_PAGES 4 /* of a piece that is kept, at most */
+
+/* Pieces that nobody uses, by their pages. */
+struct daemon_spares {
+	struct {
+		struct daemon_retired_list list; /* the last one in is the first one out */
+		unsigned n, unwanted; /* so many at least were there all the time lately */
+	} of[DAEMON_SPARE_PAGES];
+	uint64_t bytes;
+};
+
 #define DAEMON_MAX_DEALS 64
 
 /* What live queue pairs say that they deal with, of what is gone. */
@@ -83,7 +98,9 @@ struct daemon_memory {
 	struct daemon_retired_list keys, keys_noted;
 	uint64_t keys_bytes; /* of both */
 	struct daemon_deals deals;
-	struct daemon_retired_list clearing; /* all kinds: nobody uses it any more */
+	struct daemon_retired_list clearing;              /* all kinds: nobody uses it any more */
+	struct daemon_spares spare_rings, spare_payloads; /* nor these, but somebody may soon */
+	struct base_timer tidy;
 	struct daemon_chore close, pass, free_keys, clear, revoke;
 	struct {
 		enum { DAEMON_PASS_NONE, DAEMON_PASS_MARKS, DAEMON_PASS_SWEEPS } step;
@@ -109,6 +126,9 @@ uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift);
 
 /* Payload memory: its offset, or 0. */
 uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes);
+
+/* Bytes of rings, or of payload memory, that are in use or were lately: no spare ones. */
+uint64_t daemon_memory_in_use(const struct daemon_memory *m, bool rings);
 
 /*
  * There was no memory for a ring, or for payloads. -EAGAIN: some is being freed, the client asks

@@ -85,8 +85,8 @@ bool daemon_show_status(const struct daemon_show *s, struct show_at *at, struct 
 	show_add_u64(o, "flows", s->f->flows->ids.used);
 	show_add_u64(o, "groups", sa ? sa->groups.n : 0);
 	add_rdmacm(s, o);
-	show_add_u64(o, "ring_bytes", objects->memory.rings.in_use);
-	show_add_u64(o, "payload_bytes", objects->memory.payloads.in_use);
+	show_add_u64(o, "ring_bytes", daemon_memory_in_use(&objects->memory, true));
+	show_add_u64(o, "payload_bytes", daemon_memory_in_use(&objects->memory, false));
 	add_port_states(s, o);
 	if (s->subnet->mad.role)
 		add_sm(s, o);
