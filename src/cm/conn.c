@@ -13,6 +13,7 @@
 #define PSN_MASK 0xFFFFFF
 
 static_assert(CONTROL_CM_REQ_PRIVATE == CM_REQ_PRIVATE - wire_cm_ip_bytes, "always fits");
+static_assert(CONTROL_CM_REP_PRIVATE == CM_REP_PRIVATE, "fits");
 
 /* ---- finding ---- */
 

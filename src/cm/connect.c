@@ -93,31 +93,39 @@ int cm_connect_connect(struct cm_call *call)
 	                        start_connecting(id, request));
 }
 
-/* The identifier of an ACCEPT or REJECT, or NULL. */
-static struct cm_id *find_asked(const struct cm_call *call, uint32_t handle, uint32_t bytes)
+/* Whether it can be accepted or rejected, with so many bytes of private data. */
+static bool is_asked(const struct cm_id *id, uint32_t bytes)
 {
-	struct cm_id *id = cm_id_find(call, handle);
-
-	return id && id->state == CM_CONNECT && bytes <= CONTROL_CM_PRIVATE ? id : NULL;
+	return id->state == CM_CONNECT && bytes <= CONTROL_CM_PRIVATE;
 }
 
-int cm_connect_accept(struct cm_call *call)
+static int start_accepting(struct cm_id *id, const struct control_cm_connect *request)
 {
-	const struct control_cm_connect *request = call->request;
-	struct cm_id *id = find_asked(call, request->id, request->bytes);
-
-	if (!id)
+	if (!is_asked(id, request->bytes))
 		return -EINVAL;
 	return id->qp_type == IBV_QPT_UD ? cm_sidr_accept(id, request)
 	                                 : cm_conn_accept(id, request);
 }
 
+int cm_connect_accept(struct cm_call *call)
+{
+	const struct control_cm_connect *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+	int ret = id ? start_accepting(id, request) : -EINVAL;
+
+	if (!id || !ret || call->waited)
+		return ret;
+	if (!id->uid)
+		id->uid = request->uid; /* for the event */
+	return cm_event_failure(call, id, RDMA_CM_EVENT_CONNECT_ERROR, ret);
+}
+
 int cm_connect_reject(struct cm_call *call)
 {
 	const struct control_cm_connect *request = call->request;
-	struct cm_id *id = find_asked(call, request->id, request->bytes);
+	struct cm_id *id = cm_id_find(call, request->id);
 
-	if (!id)
+	if (!id || !is_asked(id, request->bytes))
 		return -EINVAL;
 	return id->qp_type == IBV_QPT_UD ? cm_sidr_reject(id, request)
 	                                 : cm_conn_reject(id, request);

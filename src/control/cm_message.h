@@ -20,8 +20,9 @@
  * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING). What it has no
  * memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn comes later then.
  *
- * RESOLVE_ROUTE and CONNECT may be requests that nobody waits for: if one fails, there is a
- * ROUTE_ERROR or CONNECT_ERROR event with its status.
+ * RESOLVE_ROUTE, CONNECT and ACCEPT may be requests that nobody waits for: if one fails, there is a
+ * ROUTE_ERROR or CONNECT_ERROR event with its status. So may ESTABLISH: what it can fail by has an
+ * event in any case.
  *
  * A uid is the process's own name for a thing, handed back with its events.
  */
@@ -233,6 +234,7 @@ struct control_cm_serve {
 
 #define CONTROL_CM_PRIVATE     216 /* of a SIDR_REQ, the longest */
 #define CONTROL_CM_REQ_PRIVATE 56  /* of a REQ with IP addresses, the shortest */
+#define CONTROL_CM_REP_PRIVATE 196 /* of a REP */
 
 /* What both ends of a connection tell each other; as in struct rdma_conn_param. */
 struct control_cm_param {

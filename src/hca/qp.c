@@ -470,9 +470,21 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 		qp->transport->progress(qp); /* waits for who deals with it */
 }
 
+/* Whether requests of the peer wait. */
+static bool peer_waits(const struct hca_qp *qp)
+{
+	const struct shm_connection *all = qp->ctx->process->region.connections;
+	const struct shm_connection *peer = &all[SHM_QP_INDEX(qp->connection.dest_qpn)];
+
+	return qp->rq->connected && atomic_load_explicit(&peer->head, memory_order_acquire) !=
+	                                    atomic_load_explicit(&peer->tail, memory_order_acquire);
+}
+
 void hca_qp_has_moved(struct hca_qp *qp)
 {
 	base_lock(&qp->send_lock);
+	if (peer_waits(qp))
+		hca_qp_publish(qp); /* when that is done, so is the batch */
 	qp->transport->progress(qp);
 	base_unlock(&qp->send_lock);
 }

@@ -8,22 +8,54 @@
 #define PORT  7300
 #define BYTES 64
 
-static int signal_daemon(const struct node *n, int sig)
+static pid_t stopped; /* the daemon */
+
+static void stop_daemon(const struct node *n)
 {
 	struct ucred cred;
 	socklen_t bytes = sizeof(cred);
 
 	/* a channel's other end is the daemon's */
 	assert_int_equal(getsockopt(n->channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	return kill(cred.pid, sig);
+	assert_int_equal(kill(cred.pid, SIGSTOP), 0);
+	stopped = cred.pid;
+}
+
+static void continue_daemon(void)
+{
+	assert_int_equal(kill(stopped, SIGCONT), 0);
+	stopped = 0;
+}
+
+/* By a child, while this process waits for the daemon. */
+static pid_t continue_soon(void)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		usleep(50000);
+		_exit(kill(stopped, SIGCONT) ? 1 : 0);
+	}
+	return child;
+}
+
+/* After each test, failed or not. */
+static int leave_daemon_running(void **state)
+{
+	(void)state;
+	if (stopped)
+		kill(stopped, SIGCONT);
+	stopped = 0;
+	return 0;
 }
 
 /* The daemon does nothing while @call is made, so it must not wait. */
-#define without_daemon(node, call)                                 \
-	do {                                                       \
-		assert_int_equal(signal_daemon(node, SIGSTOP), 0); \
-		assert_int_equal(call, 0);                         \
-		assert_int_equal(signal_daemon(node, SIGCONT), 0); \
+#define without_daemon(node, call)         \
+	do {                               \
+		stop_daemon(node);         \
+		assert_int_equal(call, 0); \
+		continue_daemon();         \
 	} while (0)
 
 static void umbel(const char *command)
@@ -46,6 +78,13 @@ static struct node resolved(void)
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
 	return n;
+}
+
+static void wait_readable(const struct node *n)
+{
+	struct pollfd p = { .fd = n->channel->fd, .events = POLLIN };
+
+	assert_int_equal(poll(&p, 1, 10000), 1);
 }
 
 static struct rdma_conn_param no_param(void)
@@ -98,6 +137,22 @@ static void what_is_wrong_is_said_at_once(void **state)
 	assert_fails(rdma_connect(n.id, &param), EINVAL);
 	param.private_data_len--;
 	assert_int_equal(rdma_connect(n.id, &param), 0);
+	node_close(&n);
+}
+
+/* An event that comes late says nothing of what was asked for since. */
+static void a_late_event_is_no_step(void **state)
+{
+	struct node n = node_open(RDMA_PS_TCP);
+	union address a = host_address(2, PORT);
+
+	(void)state;
+	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
+	wait_readable(&n);
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_fails(rdma_resolve_route(n.id, 1000), EINVAL);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	node_close(&n);
 }
 
@@ -164,7 +219,7 @@ static void a_child_has_no_part_in_its_parent_s_identifiers(void **state)
 	node_close(&n);
 }
 
-/* ---- the end of a connection ---- */
+/* ---- a connection ---- */
 
 /* Two queue pairs that are connected, and a piece of memory each, which the other one may write. */
 struct pair {
@@ -213,6 +268,22 @@ static void post_work(struct pair *p, enum ibv_wr_opcode opcode, int byte)
 	assert_int_equal(ibv_post_send(p->client.id->qp, &wr, &bad), 0);
 }
 
+/* Fills memory of the client, by the server. */
+static void post_write(struct rdma_cm_id *server, struct pair *p, int byte)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)p->memory[1],
+		               .length = BYTES,
+		               .lkey = p->mr[1]->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+		                  .num_sge = 1,
+		                  .opcode = IBV_WR_RDMA_WRITE,
+		                  .wr.rdma = { (uintptr_t)p->memory[0], p->mr[0]->rkey } },
+	                   *bad;
+
+	memset(p->memory[1], byte, BYTES);
+	assert_int_equal(ibv_post_send(server->qp, &wr, &bad), 0);
+}
+
 static enum ibv_wc_status wait_sent(struct pair *p)
 {
 	struct ibv_wc wc;
@@ -224,7 +295,8 @@ static enum ibv_wc_status wait_sent(struct pair *p)
 	return wc.status;
 }
 
-static void pair_open(struct pair *p)
+/* Until the server can accept. */
+static void pair_ask(struct pair *p)
 {
 	struct rdma_conn_param param = no_param();
 	struct rdma_cm_event *e;
@@ -243,6 +315,13 @@ static void pair_open(struct pair *p)
 	p->server = e->id;
 	assert_int_equal(rdma_ack_cm_event(e), 0);
 	p->mr[1] = make_qp(p->server, p->memory[1]);
+}
+
+static void pair_open(struct pair *p)
+{
+	struct rdma_conn_param param = no_param();
+
+	pair_ask(p);
 	assert_int_equal(rdma_accept(p->server, &param), 0);
 	expect_event(&p->client, RDMA_CM_EVENT_ESTABLISHED);
 	expect_event(&p->listener, RDMA_CM_EVENT_ESTABLISHED);
@@ -268,6 +347,107 @@ static void assert_unwritten(const struct pair *p)
 		assert_int_equal(p->memory[1][i], 1);
 }
 
+/* ---- the beginning of a connection ---- */
+
+static void accepting_does_not_wait(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct pair p;
+
+	(void)state;
+	pair_ask(&p);
+	without_daemon(&p.client, rdma_accept(p.server, &param));
+	assert_fails(rdma_accept(p.server, &param), EINVAL);
+	pair_close(&p);
+}
+
+static void what_is_wrong_with_accepting_is_said_at_once(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	char much[197] = { 0 };
+	struct pair p;
+
+	(void)state;
+	pair_ask(&p);
+	param.private_data = much;
+	param.private_data_len = sizeof(much);
+	assert_fails(rdma_accept(p.server, &param), EINVAL);
+	pair_close(&p);
+}
+
+static void who_accepts_too_late_has_an_event(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct rdma_cm_event *e;
+	struct rdma_cm_id *id;
+	struct pair p;
+
+	(void)state;
+	pair_ask(&p);
+	id = p.client.id;
+	assert_int_equal(rdma_create_id(p.client.channel, &p.client.id, NULL, RDMA_PS_TCP), 0);
+	rdma_destroy_qp(id);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(rdma_accept(p.server, &param), 0);
+	e = next_event(&p.listener);
+	assert_event(e, RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL);
+	assert_ptr_equal(e->id, p.server);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	assert_int_equal(ibv_query_qp(p.server->qp, &attr, IBV_QP_STATE, &init), 0);
+	assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+	assert_no_event(&p.listener);
+	pair_close(&p);
+}
+
+/* ... nor does who asked; and who sends at once sends at once. */
+static void establishing_does_not_wait(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct pair p;
+	pid_t waker;
+
+	(void)state;
+	pair_ask(&p);
+	assert_int_equal(rdma_accept(p.server, &param), 0);
+	wait_readable(&p.client);
+	stop_daemon(&p.client);
+	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
+	waker = continue_soon();
+	post_work(&p, IBV_WR_RDMA_WRITE, 4);
+	assert_int_equal(p.memory[1][0], 4);
+	assert_int_equal(p.memory[1][BYTES - 1], 4);
+	assert_int_equal(wait_sent(&p), IBV_WC_SUCCESS);
+	assert_int_equal(waitpid(waker, NULL, 0), waker);
+	expect_event(&p.listener, RDMA_CM_EVENT_ESTABLISHED);
+	pair_close(&p);
+}
+
+/* A request of the server's, who does not wait for the client, goes on when that is connected. */
+static void a_request_that_comes_early_goes_on(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct pair p;
+	pid_t waker;
+
+	(void)state;
+	pair_ask(&p);
+	assert_int_equal(rdma_accept(p.server, &param), 0);
+	wait_readable(&p.client);
+	post_write(p.server, &p, 5);
+	assert_int_equal(p.memory[0][0], 0);
+	stop_daemon(&p.client);
+	waker = continue_soon();
+	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(p.memory[0][0], 5);
+	assert_int_equal(waitpid(waker, NULL, 0), waker);
+	expect_event(&p.listener, RDMA_CM_EVENT_ESTABLISHED);
+	pair_close(&p);
+}
+
+/* ---- the end of one ---- */
+
 /* From when rdma_disconnect() returns, though the daemon has yet to hear of it. */
 static void who_disconnects_lets_nothing_in(void **state)
 {
@@ -276,13 +456,13 @@ static void who_disconnects_lets_nothing_in(void **state)
 	(void)state;
 	pair_open(&p);
 	post_receive(p.server, p.mr[1]);
-	assert_int_equal(signal_daemon(&p.client, SIGSTOP), 0);
+	stop_daemon(&p.client);
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	post_work(&p, IBV_WR_RDMA_WRITE, 2);
 	assert_unwritten(&p);
 	post_work(&p, IBV_WR_SEND, 3);
 	assert_unwritten(&p);
-	assert_int_equal(signal_daemon(&p.client, SIGCONT), 0);
+	continue_daemon();
 	expect_event(&p.client, RDMA_CM_EVENT_DISCONNECTED);
 	assert_int_equal(rdma_disconnect(p.client.id), 0);
 	assert_int_equal(wait_sent(&p), IBV_WC_WR_FLUSH_ERR);
@@ -300,13 +480,13 @@ static void who_has_disconnected_and_destroys_lets_nothing_in(void **state)
 	(void)state;
 	pair_open(&p);
 	qp = p.server->qp;
-	assert_int_equal(signal_daemon(&p.client, SIGSTOP), 0);
+	stop_daemon(&p.client);
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	p.server->qp = NULL;
 	post_work(&p, IBV_WR_RDMA_WRITE, 2);
 	assert_unwritten(&p);
-	assert_int_equal(signal_daemon(&p.client, SIGCONT), 0);
+	continue_daemon();
 	expect_event(&p.client, RDMA_CM_EVENT_DISCONNECTED);
 	assert_int_equal(rdma_disconnect(p.client.id), 0);
 	assert_unwritten(&p);
@@ -331,13 +511,14 @@ static void who_was_reset_is_let_in_again(void **state)
 	        ibv_modify_qp(p.server->qp, &before,
 	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	        0);
+	post_work(&p, IBV_WR_RDMA_WRITE, 2); /* it waits */
+	assert_unwritten(&p);
 	before.qp_state = IBV_QPS_RTR;
 	assert_int_equal(ibv_modify_qp(p.server->qp, &before,
 	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
 	                 0);
-	post_work(&p, IBV_WR_RDMA_WRITE, 2);
 	assert_int_equal(wait_sent(&p), IBV_WC_SUCCESS);
 	assert_int_equal(p.memory[1][0], 2);
 	pair_close(&p);
@@ -345,18 +526,43 @@ static void who_was_reset_is_let_in_again(void **state)
 
 /* ---- processes ---- */
 
+/* Whether that event comes next. A child makes no assertions: they would go on with its parent's
+ * tests. */
+static bool comes(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *e;
+	bool as_expected;
+
+	if (rdma_get_cm_event(channel, &e))
+		return false;
+	as_expected = e->event == type;
+	return !rdma_ack_cm_event(e) && as_expected;
+}
+
+static bool connect_to_server(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct ibv_qp_init_attr attr = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC };
+	struct rdma_conn_param param = no_param();
+	union address a = { .in = { .sin_family = AF_INET,
+		                    .sin_port = htons(PORT),
+		                    .sin_addr.s_addr = htonl(0x0A000002) } };
+	struct rdma_cm_id *id;
+
+	return channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) &&
+	       !rdma_resolve_addr(id, NULL, &a.sa, 1000) &&
+	       comes(channel, RDMA_CM_EVENT_ADDR_RESOLVED) && !rdma_resolve_route(id, 1000) &&
+	       comes(channel, RDMA_CM_EVENT_ROUTE_RESOLVED) && !rdma_create_qp(id, NULL, &attr) &&
+	       !rdma_connect(id, &param) && comes(channel, RDMA_CM_EVENT_ESTABLISHED);
+}
+
 /* A process that connects, and leaves a child behind, which lives until @hold has no other end. */
 static void connect_and_leave_a_child(int hold)
 {
-	struct rdma_conn_param param = no_param();
-	struct node n = resolved();
-	char memory[BYTES], byte;
+	char byte;
 
-	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
-	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
-	assert_non_null(make_qp(n.id, memory));
-	assert_int_equal(rdma_connect(n.id, &param), 0);
-	expect_event(&n, RDMA_CM_EVENT_ESTABLISHED);
+	if (!connect_to_server())
+		_exit(1);
 	if (fork() == 0)
 		while (read(hold, &byte, 1) > 0)
 			;
@@ -404,20 +610,28 @@ static void a_child_keeps_its_parent_s_connections(void **state)
 	node_close(&listener);
 }
 
+#define test(name) cmocka_unit_test_teardown(name, leave_daemon_running)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_do_not_wait),
-		cmocka_unit_test(a_step_too_many_is_said_at_once),
-		cmocka_unit_test(what_is_wrong_is_said_at_once),
-		cmocka_unit_test(a_port_that_is_down_is_said_at_once),
-		cmocka_unit_test(what_is_under_way_goes_with_its_identifier),
-		cmocka_unit_test(what_is_under_way_moves_with_its_identifier),
-		cmocka_unit_test(a_child_has_no_part_in_its_parent_s_identifiers),
-		cmocka_unit_test(who_disconnects_lets_nothing_in),
-		cmocka_unit_test(who_has_disconnected_and_destroys_lets_nothing_in),
-		cmocka_unit_test(who_was_reset_is_let_in_again),
-		cmocka_unit_test(a_child_keeps_its_parent_s_connections),
+		test(steps_do_not_wait),
+		test(a_step_too_many_is_said_at_once),
+		test(what_is_wrong_is_said_at_once),
+		test(a_late_event_is_no_step),
+		test(a_port_that_is_down_is_said_at_once),
+		test(what_is_under_way_goes_with_its_identifier),
+		test(what_is_under_way_moves_with_its_identifier),
+		test(a_child_has_no_part_in_its_parent_s_identifiers),
+		test(accepting_does_not_wait),
+		test(what_is_wrong_with_accepting_is_said_at_once),
+		test(who_accepts_too_late_has_an_event),
+		test(establishing_does_not_wait),
+		test(a_request_that_comes_early_goes_on),
+		test(who_disconnects_lets_nothing_in),
+		test(who_has_disconnected_and_destroys_lets_nothing_in),
+		test(who_was_reset_is_let_in_again),
+		test(a_child_keeps_its_parent_s_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

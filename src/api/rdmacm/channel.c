@@ -484,11 +484,12 @@ static int update(struct rdmacm_id *id, const struct control_cm_got *got)
 }
 
 static void on_resolved(struct rdmacm_event *e, const struct control_cm_got *got,
-                        enum rdma_cm_event_type on_error, enum rdmacm_stage stage)
+                        enum rdma_cm_event_type on_error, enum rdmacm_stage stage,
+                        enum rdmacm_stage next)
 {
 	int ret = update(e->id, got);
 
-	e->id->stage = ret ? RDMACM_UNKNOWN : stage;
+	rdmacm_id_end_stage(e->id, stage, ret ? RDMACM_UNKNOWN : next);
 	if (!ret)
 		return;
 	e->event.event = on_error;
@@ -532,6 +533,7 @@ static int on_request(struct rdmacm_event *e, const struct control_cm_got *got)
 	}
 	id->handle = from->new_id;
 	id->is_made = id->may_be_made = true;
+	id->stage = RDMACM_REQUESTED;
 	id->responder_resources = from->param.responder_resources;
 	id->initiator_depth = from->param.initiator_depth;
 	id->remote_ece.vendor_id = from->param.ece_vendor;
@@ -572,23 +574,33 @@ static int on_end(struct rdmacm_event *e, const struct control_cm_event *from)
 	return 0;
 }
 
+/* What nobody waited for has failed. Who accepts has connected its queue pair before. */
+static void on_failure(struct rdmacm_id *id)
+{
+	id->has_connection = false;
+	if (id->handle & CONTROL_CM_ANNOUNCED)
+		rdmacm_qp_to_error(id);
+}
+
 /* What this side has to do with the event. 0; otherwise it is not worth telling. */
 static int act(struct rdmacm_event *e, const struct control_cm_got *got)
 {
 	switch (got->event.type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR, RDMACM_ADDR_RESOLVED);
+		on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR, RDMACM_RESOLVING_ADDR,
+		            RDMACM_ADDR_RESOLVED);
 		return 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		on_resolved(e, got, RDMA_CM_EVENT_ROUTE_ERROR, RDMACM_ROUTE_RESOLVED);
+		on_resolved(e, got, RDMA_CM_EVENT_ROUTE_ERROR, RDMACM_RESOLVING_ROUTE,
+		            RDMACM_ROUTE_RESOLVED);
 		return 0;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		return on_request(e, got);
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		on_response(e, got);
 		return 0;
-	case RDMA_CM_EVENT_CONNECT_ERROR: /* what nobody waited for has failed */
-		e->id->has_connection = false;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		on_failure(e->id);
 		return 0;
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:

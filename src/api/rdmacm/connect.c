@@ -97,9 +97,9 @@ static void set_depths(struct rdmacm_id *id, const struct rdma_conn_param *param
 }
 
 /* Whether the daemon has nothing to say against it at once. */
-static bool cannot_fail(const struct rdmacm_id *id, const struct control_cm_connect *request)
+static bool may_connect(const struct rdmacm_id *id, const struct control_cm_connect *request)
 {
-	return id->stage == RDMACM_ROUTE_RESOLVED && id->id.qp_type == IBV_QPT_RC &&
+	return rdmacm_id_is_at(id, RDMACM_ROUTE_RESOLVED) && id->id.qp_type == IBV_QPT_RC &&
 	       request->bytes <= CONTROL_CM_REQ_PRIVATE && rdmacm_device_is_ready(id);
 }
 
@@ -117,7 +117,7 @@ static int connect_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 	if (!ret && param)
 		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
-		ret = rdmacm_id_begin(p, cannot_fail(p, &request), CONTROL_CM_CONNECT, &request,
+		ret = rdmacm_id_begin(p, may_connect(p, &request), CONTROL_CM_CONNECT, &request,
 		                      sizeof(request));
 	if (ret)
 		return ret;
@@ -173,6 +173,13 @@ static int complete_accept(struct rdmacm_id *id)
 	return 0;
 }
 
+/* Likewise. */
+static bool may_accept(const struct rdmacm_id *id, const struct control_cm_connect *request)
+{
+	return rdmacm_id_is_at(id, RDMACM_REQUESTED) && id->id.qp_type == IBV_QPT_RC &&
+	       request->bytes <= CONTROL_CM_REP_PRIVATE;
+}
+
 /* Connects the queue pair and accepts. In a batch: the daemon does one after the other. */
 static int ask_accept(struct rdmacm_id *p, const struct rdma_conn_param *param)
 {
@@ -186,7 +193,8 @@ static int ask_accept(struct rdmacm_id *p, const struct rdma_conn_param *param)
 	if (param)
 		ret = append_private(&request, param->private_data, param->private_data_len);
 	if (!ret)
-		ret = rdmacm_id_call(p, CONTROL_CM_ACCEPT, &request, sizeof(request), NULL, 0);
+		ret = rdmacm_id_begin(p, may_accept(p, &request), CONTROL_CM_ACCEPT, &request,
+		                      sizeof(request));
 	if (ret)
 		rdmacm_qp_to_error(p);
 	return ret;
@@ -195,15 +203,15 @@ static int ask_accept(struct rdmacm_id *p, const struct rdma_conn_param *param)
 static int accept_id(struct rdmacm_id *p, const struct rdma_conn_param *param)
 {
 	struct rdmacm_batch batch;
-	int ret;
+	int ret, sent;
 
 	if (!p->id.qp && !param)
 		return -EINVAL;
 	rdmacm_batch_begin(&batch);
 	ret = ask_accept(p, param);
-	rdmacm_batch_end(&batch);
-	if (ret)
-		return ret;
+	sent = rdmacm_batch_end(&batch);
+	if (ret || sent)
+		return ret ? ret : sent;
 	p->has_connection = p->id.qp_type != IBV_QPT_UD;
 	return complete_accept(p);
 }
@@ -283,16 +291,27 @@ int rdma_disconnect(struct rdma_cm_id *id)
 	return rdmacm_return(ret);
 }
 
+/* Whoever rejects it now is told of by an event in any case. What the queue pair sends waits for
+ * the daemon if need be; but of UC it would get lost. */
+static int establish(struct rdmacm_id *id)
+{
+	const struct control_cm_id request = { .id = id->handle };
+
+	return rdmacm_id_begin(id, id->id.qp && id->id.qp->qp_type == IBV_QPT_RC,
+	                       CONTROL_CM_ESTABLISH, &request, sizeof(request));
+}
+
 int rdmacm_connect_respond(struct rdmacm_id *id)
 {
 	struct rdmacm_batch batch;
-	int ret;
+	int ret, sent;
 
 	rdmacm_batch_begin(&batch);
 	ret = rdmacm_qp_connect(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
 	if (!ret)
-		ret = call_by_id(id, CONTROL_CM_ESTABLISH);
-	rdmacm_batch_end(&batch);
+		ret = establish(id);
+	sent = rdmacm_batch_end(&batch);
+	ret = ret ? ret : sent;
 	if (ret)
 		rdmacm_qp_to_error(id);
 	else if (id->id.qp)

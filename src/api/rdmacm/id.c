@@ -145,8 +145,27 @@ int rdmacm_id_create(struct rdma_event_channel *channel, void *context, enum rdm
 	return 0;
 }
 
-int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
-                   uint32_t bytes, void *reply, uint32_t reply_bytes)
+/* Whoever asks for something about the identifier may get an event of what was asked for before. */
+static void begin_stage(struct rdmacm_id *id, enum control_cm_type type)
+{
+	enum rdmacm_stage stage = RDMACM_UNKNOWN;
+
+	if (type == CONTROL_CM_RESOLVE_ADDR)
+		stage = RDMACM_RESOLVING_ADDR;
+	else if (type == CONTROL_CM_RESOLVE_ROUTE)
+		stage = RDMACM_RESOLVING_ROUTE;
+	atomic_store_explicit(&id->stage, stage, memory_order_relaxed);
+}
+
+void rdmacm_id_end_stage(struct rdmacm_id *id, enum rdmacm_stage stage, enum rdmacm_stage next)
+{
+	/* relaxed: the daemon, and the channel's lock, order what was asked before its event */
+	atomic_compare_exchange_strong_explicit(&id->stage, &stage, next, memory_order_relaxed,
+	                                        memory_order_relaxed);
+}
+
+static int ask(struct rdmacm_id *id, enum control_cm_type type, const void *request, uint32_t bytes,
+               void *reply, uint32_t reply_bytes)
 {
 	struct control_cm_create_id create = { .uid = (uintptr_t)id,
 		                               .id = id->handle,
@@ -155,7 +174,6 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
 	struct rdmacm_batch batch;
 	int ret;
 
-	id->stage = RDMACM_UNKNOWN;
 	if (id->is_made)
 		return rdmacm_session_call(type, request, bytes, reply, reply_bytes);
 	create.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
@@ -169,6 +187,23 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
 	return ret;
 }
 
+int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
+                   uint32_t bytes, void *reply, uint32_t reply_bytes)
+{
+	int ret;
+
+	begin_stage(id, type);
+	ret = ask(id, type, request, bytes, reply, reply_bytes);
+	if (ret)
+		atomic_store_explicit(&id->stage, RDMACM_UNKNOWN, memory_order_relaxed);
+	return ret;
+}
+
+bool rdmacm_id_is_at(const struct rdmacm_id *id, enum rdmacm_stage stage)
+{
+	return atomic_load_explicit(&id->stage, memory_order_relaxed) == stage;
+}
+
 bool rdmacm_id_is_own(const struct rdmacm_id *id)
 {
 	return id->forks == rdmacm_session_forks();
@@ -179,7 +214,7 @@ int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type
 {
 	if (!cannot_fail || !rdmacm_id_is_own(id))
 		return rdmacm_id_call(id, type, request, bytes, NULL, 0);
-	id->stage = RDMACM_UNKNOWN; /* until the event */
+	begin_stage(id, type);
 	return rdmacm_session_post(type, request, bytes);
 }
 
@@ -401,7 +436,7 @@ int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 		return rdmacm_return(-EINVAL);
 	p = rdmacm_id(id);
 	request.id = p->handle;
-	cannot_fail = p->stage == RDMACM_ADDR_RESOLVED && rdmacm_device_is_ready(p);
+	cannot_fail = rdmacm_id_is_at(p, RDMACM_ADDR_RESOLVED) && rdmacm_device_is_ready(p);
 	ret = rdmacm_id_begin(p, cannot_fail, CONTROL_CM_RESOLVE_ROUTE, &request, sizeof(request));
 	if (!ret)
 		ret = rdmacm_id_complete(p);

@@ -11,6 +11,7 @@
 #define API_RDMACM_RDMACM_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -71,8 +72,15 @@ struct rdmacm_join {
 	union control_cm_addr addr;
 };
 
-/* How far an identifier is: as its last event says, if nothing was asked about it since. */
-enum rdmacm_stage { RDMACM_UNKNOWN, RDMACM_ADDR_RESOLVED, RDMACM_ROUTE_RESOLVED };
+/* How far an identifier is: what was asked about it last, and has had its event since. */
+enum rdmacm_stage {
+	RDMACM_UNKNOWN,
+	RDMACM_RESOLVING_ADDR,
+	RDMACM_ADDR_RESOLVED,
+	RDMACM_RESOLVING_ROUTE,
+	RDMACM_ROUTE_RESOLVED,
+	RDMACM_REQUESTED, /* by a peer, whom it may accept */
+};
 
 struct rdmacm_id {
 	struct rdma_cm_id id;
@@ -91,7 +99,7 @@ struct rdmacm_id {
 	bool has_qp;
 	bool has_options;    /* that were set after an event may have been sent */
 	bool has_connection; /* the daemon has one of it, in whatever state */
-	enum rdmacm_stage stage;
+	_Atomic enum rdmacm_stage stage;
 	bool connect_error; /* the QP could not be connected: what follows is not told */
 
 	/* its channel's lock: */
@@ -210,6 +218,11 @@ int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type
 
 /* Whether the daemon knows it by this process's session: it is not one of the parent's. */
 bool rdmacm_id_is_own(const struct rdmacm_id *id);
+
+bool rdmacm_id_is_at(const struct rdmacm_id *id, enum rdmacm_stage stage);
+
+/* An event ends @stage, after which comes @next; unless something else was asked for since. */
+void rdmacm_id_end_stage(struct rdmacm_id *id, enum rdmacm_stage stage, enum rdmacm_stage next);
 
 /* Brings what the process sees of the identifier up to date. 0 or -errno. */
 int rdmacm_id_update(struct rdmacm_id *id, const struct control_cm_id_reply *info);
