@@ -10,15 +10,16 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src -name '*.[ch]' -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("ipoib cli daemon simulate cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
+	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
 	# The shared libraries run in the programs: nothing of the daemon in them.
 	restrict("api", "api hca control shm wire base")
 	restrict("sysfs", "sysfs control shm wire base")
-	# A program on the public libraries.
+	# Programs on the public libraries.
 	restrict("ipoib", "ipoib netdev wire base")
+	restrict("ibsim", "ibsim wire base")
 	# Sockets and netlink know nothing of fabrics.
 	restrict("netdev", "netdev wire base")
 	# Namespaces know nothing of fabrics.

@@ -61,6 +61,7 @@ enum base_log_level {
 	X(rdmacm, "librdmacm: likewise")                          \
 	X(umad, "libibumad: likewise, and MADs of programs")      \
 	X(ipoib, "umbel-ipoib: interfaces of IP over InfiniBand") \
+	X(ibsim, "umbel-ibsim: clients of ibsim")                 \
 	X(sysfs, "files in /sys and /dev that programs see")      \
 	X(packet, "each packet's steps from sender to receiver")  \
 	X(join, "each multicast join's steps")

@@ -19,6 +19,7 @@
 	X(rsh)      \
 	X(mpirun)   \
 	X(simulate) \
+	X(ibsim)    \
 	X(show)     \
 	X(capture)  \
 	X(set)      \
