@@ -7,6 +7,7 @@
  * were sent stay with their listener until the process has read them.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,10 +52,23 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
 	return event_new(id, type, status, CM_MAX_EVENTS);
 }
 
+struct cm_event *cm_event_new_lost(struct cm_join *j)
+{
+	struct cm_event *e = event_new(j->id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET, UINT_MAX);
+
+	if (!e)
+		return NULL;
+	e->join = j;
+	e->data.uid = j->uid;
+	return e;
+}
+
 static void append(struct cm_channel *ch, struct cm_event *e)
 {
 	TAILQ_INSERT_TAIL(&ch->events, e, entry);
 	TAILQ_INSERT_TAIL(&e->id->events, e, of_id);
+	if (e->join)
+		LIST_INSERT_HEAD(&e->join->events, e, of_join);
 	ch->n_events++;
 }
 
@@ -62,6 +76,8 @@ static void remove_event(struct cm_channel *ch, struct cm_event *e)
 {
 	TAILQ_REMOVE(&ch->events, e, entry);
 	TAILQ_REMOVE(&e->id->events, e, of_id);
+	if (e->join)
+		LIST_REMOVE(e, of_join);
 	ch->n_events--;
 }
 
@@ -211,17 +227,12 @@ static void drop(struct cm_channel *ch, struct cm_event *e)
 
 uint32_t cm_event_withdraw(struct cm_id *id, const struct cm_join *join)
 {
-	struct cm_event *e = TAILQ_FIRST(&id->events);
+	struct cm_event *e;
 	uint32_t n = 0;
 
-	while (e) {
-		struct cm_event *next = TAILQ_NEXT(e, of_id);
-
-		if (!join || e->join == join) {
-			drop(id->channel, e);
-			n++;
-		}
-		e = next;
+	while ((e = join ? LIST_FIRST(&join->events) : TAILQ_FIRST(&id->events))) {
+		drop(id->channel, e);
+		n++;
 	}
 	return n;
 }
@@ -279,8 +290,6 @@ err_free:
 	return ret;
 }
 
-#define SLICE 256 /* identifiers, or joins: about a millisecond */
-
 static void channel_free(struct cm_channel *ch)
 {
 	struct cm_client *client = ch->client;
@@ -318,19 +327,43 @@ void cm_sweep(struct cm *cm, unsigned n)
 	}
 }
 
+static void on_sweep(struct base_timer *t);
+
+/* Does what there is time for now. */
+static void sweep_some(struct cm *cm)
+{
+	while (cm->spare && (cm_groups_wait(cm) || !is_swept(cm))) {
+		unsigned before = cm->worked, cost;
+
+		if (cm_groups_wait(cm))
+			cm_groups_work(cm);
+		else
+			cm_sweep(cm, 1);
+		cost = 1 + cm->worked - before;
+		cm->spare -= cost < cm->spare ? cost : cm->spare;
+	}
+	if (cm->spare < CM_SLICE / 2 || cm_groups_wait(cm) || !is_swept(cm))
+		base_timer_set_in(cm->ops.timers, &cm->sweep, 0, on_sweep);
+}
+
 static void on_sweep(struct base_timer *t)
 {
 	struct cm *cm = container_of(t, struct cm, sweep);
 
-	cm_sweep(cm, SLICE);
-	if (!is_swept(cm))
-		base_timer_set_in(cm->ops.timers, &cm->sweep, 0, on_sweep);
+	cm->spare = CM_SLICE;
+	sweep_some(cm);
 }
 
 void cm_sweep_begin(struct cm *cm)
 {
 	if (!base_timer_is_set(&cm->sweep))
-		on_sweep(&cm->sweep);
+		sweep_some(cm);
+}
+
+void cm_sweep_later(struct cm *cm)
+{
+	if (!base_timer_is_set(&cm->sweep))
+		base_timer_set_in(cm->ops.timers, &cm->sweep, 0, on_sweep);
 }
 
 void cm_channel_doom(struct cm_channel *ch)

@@ -24,6 +24,9 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 	cm->ops = *ops;
 	TAILQ_INIT(&cm->doomed);
 	LIST_INIT(&cm->ending);
+	TAILQ_INIT(&cm->changed);
+	TAILQ_INIT(&cm->busy);
+	cm->spare = CM_SLICE;
 	cm->last_request_id = cm->last_conn_id = cm->last_psn = ops->random;
 	if (cm_ports_init(cm)) {
 		free(cm);

@@ -10,6 +10,11 @@
  *
  * A new subnet administrator knows no members. The port then renews its memberships, with the
  * values and the MLID that the group had, and the joins hear of it only if that fails.
+ *
+ * A port may have a million joins. So what happens to the port is noted, and groups hear of it one
+ * after the other in slices (cm_sweep_begin()), or before they do anything else. Nor does a group
+ * do more than some of its joins at a time. Its members when it is reset go to a list of those that
+ * are lost, which have another generation than the group.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +29,7 @@
 #define TIMEOUT_MS    3000
 #define LEAVE_RETRIES 3 /* after that the SA keeps a member that is none */
 #define STATES        4
+#define AT_ONCE       64 /* joins of a group, until others have a turn */
 
 #define RENEW_MS     1000 /* for the first ten requests; each further round is twice as long */
 #define RENEW_ROUNDS 4
@@ -35,12 +41,16 @@
 struct cm_group {
 	struct base_hash_node node;
 	bool is_hashed; /* not while the SA chooses its MGID */
-	LIST_ENTRY(cm_group) of_port;
+	TAILQ_ENTRY(cm_group) of_port;
+	uint64_t seen; /* of the port's changes */
 	struct cm_port *port;
 	struct wire_mcmember rec; /* join_state: that the SA has given to us */
 	uint8_t doubtful;         /* states that the SA may think we are in */
 	unsigned held[STATES];    /* members, by bit of the join state */
-	TAILQ_HEAD(, cm_join) members, pending;
+	TAILQ_HEAD(, cm_join) members, pending, lost;
+	unsigned generation; /* grows when members become lost ones */
+	TAILQ_ENTRY(cm_group) of_busy;
+	bool is_busy;
 
 	struct cm_transaction *asked;
 	uint8_t asked_method, asked_states;
@@ -97,11 +107,13 @@ static struct cm_group *group_new(struct cm_port *p, const struct wire_mcmember 
 	g->leave_retries = LEAVE_RETRIES;
 	TAILQ_INIT(&g->members);
 	TAILQ_INIT(&g->pending);
+	TAILQ_INIT(&g->lost);
+	g->seen = p->changes;
 	if (has_mgid(want) && group_hash_in(g)) {
 		free(g);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&p->groups, g, of_port);
+	TAILQ_INSERT_TAIL(&p->groups, g, of_port);
 	return g;
 }
 
@@ -110,15 +122,29 @@ static void group_free(struct cm_group *g)
 	cm_mad_cancel(&g->asked);
 	if (g->is_hashed)
 		base_hash_remove(&g->port->cm->groups, &g->node);
-	LIST_REMOVE(g, of_port);
+	if (g->is_busy)
+		TAILQ_REMOVE(&g->port->cm->busy, g, of_busy);
+	TAILQ_REMOVE(&g->port->groups, g, of_port);
 	free(g);
+}
+
+/* It has more joins to see to, later. */
+static void set_busy(struct cm_group *g, bool busy)
+{
+	if (g->is_busy == busy)
+		return;
+	g->is_busy = busy;
+	if (busy)
+		TAILQ_INSERT_TAIL(&g->port->cm->busy, g, of_busy);
+	else
+		TAILQ_REMOVE(&g->port->cm->busy, g, of_busy);
 }
 
 void cm_groups_fini(struct cm *cm)
 {
 	for (unsigned i = 0; i < cm->f->n_hca_ports; i++)
-		while (!LIST_EMPTY(&cm->port[i].groups))
-			group_free(LIST_FIRST(&cm->port[i].groups));
+		while (!TAILQ_EMPTY(&cm->port[i].groups))
+			group_free(TAILQ_FIRST(&cm->port[i].groups));
 }
 
 /* ---- asking the SA ---- */
@@ -139,6 +165,7 @@ static int ask_within(struct cm_group *g, uint8_t method, uint64_t mask,
 		                               .arg = g };
 	int ret = cm_sa_ask(g->port->cm, &request, &g->asked);
 
+	g->port->cm->worked++;
 	base_log_trace(join, "%s:%u: %s(MCMemberRecord) of %s to the SA at LID %u",
 	               request.port->node->name, request.port->num,
 	               method == MAD_SET ? "SubnAdmSet" : "SubnAdmDelete",
@@ -219,6 +246,7 @@ static void admit(struct cm_group *g, struct cm_join *j)
 	               g->port->port->node->name, g->port->port->num, wire_gid_text(&g->rec.mgid),
 	               *held(g, j) + 1);
 	j->is_member = true;
+	j->generation = g->generation;
 	++*held(g, j);
 	cm_multicast_done(j, 0, &g->rec);
 }
@@ -252,14 +280,27 @@ static void ask_to_renew(struct cm_group *g)
 	g->must_renew = false;
 }
 
-/* Works until a request is out or nothing is left to do. The group may be freed. */
-static void go_on(struct cm_group *g)
+/* Its members before it was reset hear of that: up to @n. How many. */
+static unsigned tell_lost(struct cm_group *g, unsigned n)
 {
 	struct cm_join *j;
+	unsigned told = 0;
 
-	if (!g->asked && g->must_renew)
-		ask_to_renew(g);
-	while (!g->asked && (j = TAILQ_FIRST(&g->pending))) {
+	for (; told < n && (j = TAILQ_FIRST(&g->lost)); told++) {
+		TAILQ_REMOVE(&g->lost, j, of_group);
+		j->group = NULL;
+		cm_multicast_lost(j);
+	}
+	return told;
+}
+
+/* Lets pending joins in, up to @n, or asks the SA to. How many. */
+static unsigned begin_joins(struct cm_group *g, unsigned n)
+{
+	struct cm_join *j;
+	unsigned begun = 0;
+
+	for (; begun < n && !g->asked && (j = TAILQ_FIRST(&g->pending)); begun++) {
 		if (g->rec.join_state & j->want.join_state)
 			admit(g, j);
 		else if (g->port->port->ethernet)
@@ -268,6 +309,24 @@ static void go_on(struct cm_group *g)
 			fail(g, j, -ENOMEM);
 		else
 			g->asking = j;
+	}
+	return begun;
+}
+
+/* Works until a request is out, nothing is left to do, or others are to have a turn. The group may
+ * be freed. */
+static void go_on(struct cm_group *g)
+{
+	unsigned n = tell_lost(g, AT_ONCE);
+
+	if (!g->asked && g->must_renew)
+		ask_to_renew(g);
+	n += begin_joins(g, AT_ONCE - n);
+	g->port->cm->worked += n;
+	set_busy(g, !TAILQ_EMPTY(&g->lost) || (!g->asked && !TAILQ_EMPTY(&g->pending)));
+	if (g->is_busy) {
+		cm_sweep_later(g->port->cm);
+		return;
 	}
 	if (!g->asked)
 		ask_to_leave(g);
@@ -294,6 +353,7 @@ static void use_record(struct cm_group *g, const uint8_t *record)
 }
 
 static void reset(struct cm_group *g);
+static bool hear_of_changes(struct cm_group *g);
 
 /* Whether what the members have been told of the group still holds. */
 static bool is_unchanged(const struct cm_group *g, const uint8_t *record)
@@ -332,6 +392,11 @@ static void on_response(void *arg, int status, const uint8_t *record)
 	base_log_trace(join, "%s:%u: the SA's response for %s: %s", g->port->port->node->name,
 	               g->port->port->num, wire_gid_text(&g->rec.mgid),
 	               status ? strerror(-status) : "done");
+	if (g->seen != g->port->changes && hear_of_changes(g)) {
+		g->doubtful |= g->asked_states; /* the response is from before the change */
+		go_on(g);
+		return;
+	}
 	if (g->renewing) {
 		renewed(g, status, record);
 		return;
@@ -364,6 +429,7 @@ int cm_group_join(struct cm_join *j)
 	j->group = g;
 	j->is_member = false;
 	TAILQ_INSERT_TAIL(&g->pending, j, of_group);
+	hear_of_changes(g);
 	go_on(g);
 	return 0;
 }
@@ -374,10 +440,13 @@ void cm_group_leave(struct cm_join *j)
 
 	if (!g)
 		return;
+	hear_of_changes(g);
 	j->group = NULL;
-	if (j->is_member) {
+	if (j->is_member && j->generation == g->generation) {
 		TAILQ_REMOVE(&g->members, j, of_group);
 		--*held(g, j);
+	} else if (j->is_member) {
+		TAILQ_REMOVE(&g->lost, j, of_group);
 	} else {
 		TAILQ_REMOVE(&g->pending, j, of_group);
 	}
@@ -396,59 +465,117 @@ static void withdraw_request(struct cm_group *g)
 	g->asking = NULL;
 }
 
-/* Its members are lost, and pending joins start again. The group may be freed. */
-static void reset(struct cm_group *g)
+/* Its members are lost, and pending joins start again, by go_on(). */
+static void lose_members(struct cm_group *g)
 {
-	struct cm_join *j;
-
-	while ((j = TAILQ_FIRST(&g->members))) {
-		TAILQ_REMOVE(&g->members, j, of_group);
-		j->group = NULL;
-		cm_multicast_lost(j);
-	}
+	TAILQ_CONCAT(&g->lost, &g->members, of_group);
+	g->generation++;
 	memset(g->held, 0, sizeof(g->held));
 	g->doubtful |= g->rec.join_state;
 	g->rec.join_state = 0;
 	g->must_renew = g->renewing = false;
 	withdraw_request(g);
+}
+
+/* The group may be freed. */
+static void reset(struct cm_group *g)
+{
+	lose_members(g);
 	go_on(g);
+}
+
+/* The SA is to be told of its members again, by go_on(). States that only a leave was to end are in
+ * doubt no more: the new SA knows of none. */
+static void renew(struct cm_group *g)
+{
+	withdraw_request(g);
+	g->doubtful = 0;
+	g->rec.join_state &= states_held(g);
+	g->renewing = false;
+	g->renew_round = 0;
+	g->must_renew = g->rec.join_state;
+}
+
+/* Whether it concerns the group. */
+static bool change(struct cm_group *g, enum cm_port_change what)
+{
+	uint16_t index;
+
+	if (what == CM_PORT_PKEYS && !cm_port_pkey_index(g->port->port, g->rec.pkey, &index))
+		return false;
+	if (what == CM_PORT_RENEW)
+		renew(g);
+	else
+		lose_members(g);
+	return true;
+}
+
+/* Changes of the port that the group has not seen yet, in their order. Whether one concerns it:
+ * then go_on() is due. */
+static bool hear_of_changes(struct cm_group *g)
+{
+	struct cm_port *p = g->port;
+	bool concerned = false;
+
+	while (g->seen != p->changes) {
+		unsigned next = CM_PORT_CHANGES;
+
+		for (unsigned i = 0; i < CM_PORT_CHANGES; i++)
+			if (p->changed[i] > g->seen &&
+			    (next == CM_PORT_CHANGES || p->changed[i] < p->changed[next]))
+				next = i;
+		g->seen = p->changed[next];
+		concerned |= change(g, (enum cm_port_change)next);
+	}
+	TAILQ_REMOVE(&p->groups, g, of_port);
+	TAILQ_INSERT_TAIL(&p->groups, g, of_port);
+	return concerned;
+}
+
+static void note_change(struct cm_port *p, enum cm_port_change what)
+{
+	struct cm *cm = p->cm;
+
+	if (TAILQ_EMPTY(&p->groups))
+		return;
+	p->changed[what] = ++p->changes;
+	if (!p->has_changed)
+		TAILQ_INSERT_TAIL(&cm->changed, p, of_changed);
+	p->has_changed = true;
+	cm_sweep_begin(cm);
 }
 
 void cm_group_port_changed(struct cm_port *p)
 {
-	struct cm_group *g, *next;
-
-	for (g = LIST_FIRST(&p->groups); g; g = next) {
-		next = LIST_NEXT(g, of_port);
-		reset(g);
-	}
+	note_change(p, CM_PORT_RESET);
 }
 
 void cm_group_pkeys_changed(struct cm_port *p)
 {
-	struct cm_group *g, *next;
-	uint16_t index;
-
-	for (g = LIST_FIRST(&p->groups); g; g = next) {
-		next = LIST_NEXT(g, of_port);
-		if (cm_port_pkey_index(p->port, g->rec.pkey, &index))
-			reset(g);
-	}
+	note_change(p, CM_PORT_PKEYS);
 }
 
-/* States that only a leave was to end are in doubt no more: the new SA knows of none. */
 void cm_group_renew(struct cm_port *p)
 {
-	struct cm_group *g, *next;
+	note_change(p, CM_PORT_RENEW);
+}
 
-	for (g = LIST_FIRST(&p->groups); g; g = next) {
-		next = LIST_NEXT(g, of_port);
-		withdraw_request(g);
-		g->doubtful = 0;
-		g->rec.join_state &= states_held(g);
-		g->renewing = false;
-		g->renew_round = 0;
-		g->must_renew = g->rec.join_state;
+/* ---- slices ---- */
+
+bool cm_groups_wait(const struct cm *cm)
+{
+	return !TAILQ_EMPTY(&cm->changed) || !TAILQ_EMPTY(&cm->busy);
+}
+
+void cm_groups_work(struct cm *cm)
+{
+	struct cm_port *p = TAILQ_FIRST(&cm->changed);
+	struct cm_group *g = p ? TAILQ_FIRST(&p->groups) : TAILQ_FIRST(&cm->busy);
+
+	if (p && (!g || g->seen == p->changes)) {
+		TAILQ_REMOVE(&cm->changed, p, of_changed);
+		p->has_changed = false;
+	} else if (!p || hear_of_changes(g)) {
 		go_on(g);
 	}
 }

@@ -4,6 +4,7 @@
  * slow, busy, deaf or refuses, or when those who asked leave or the port changes meanwhile.
  */
 #include <limits.h>
+#include <stdio.h>
 
 #include "cm/testing.h"
 
@@ -572,6 +573,155 @@ static void the_sa_is_where_the_port_s_sm_is_by_then(void **state)
 	cm_client_free(t->cm, c);
 }
 
+/* ---- slices ---- */
+
+#define MANY 1000 /* joins: several slices */
+
+/* How many events of @id wait that are as these, one after the other. */
+static unsigned count_events(struct cm_client *c, uint32_t id, uint32_t type, int status)
+{
+	struct control_cm_event e;
+	unsigned n = 0;
+
+	while (!testing_event(c, id, &e)) {
+		assert_int_equal(e.type, type);
+		assert_int_equal(e.status, status);
+		n++;
+	}
+	return n;
+}
+
+static uint32_t id_with_many_joins(struct testing *t, struct cm_client *c, bool of_one_group)
+{
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+
+	for (unsigned i = 0; i < MANY; i++) {
+		char group[32];
+
+		snprintf(group, sizeof(group), "239.1.%u.%u", of_one_group ? 0 : i / 250,
+		         of_one_group ? 0 : i % 250);
+		testing_joined(c, id, group);
+	}
+	testing_do_slices(t);
+	return id;
+}
+
+static void lose_many(struct testing *t, bool of_one_group)
+{
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = id_with_many_joins(t, c, of_one_group), other;
+	unsigned lost;
+
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	lost = count_events(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	assert_in_range(lost, 0, CM_SLICE + 64); /* first it is looked whether P_Keys are lost */
+	base_timers_run(&t->timers);
+	lost += count_events(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	assert_in_range(lost, 2, 2 * (CM_SLICE + 64));
+	/* who joins meanwhile is not lost, nor told of others' loss */
+	other = testing_bound_id(c, RDMA_PS_UDP); /* on another channel */
+	assert_int_equal(testing_join(c, other, of_one_group ? "239.1.0.0" : "239.1.3.249", NULL),
+	                 0);
+	testing_do_slices(t);
+	testing_expect(c, other, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_no_event(c, other);
+	lost += count_events(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
+	assert_int_equal(lost, MANY);
+	cm_client_free(t->cm, c);
+	testing_do_slices(t);
+}
+
+static void many_groups_are_lost_in_slices(void **state)
+{
+	lose_many(*state, false);
+}
+
+static void many_joins_of_a_group_are_lost_in_slices(void **state)
+{
+	lose_many(*state, true);
+}
+
+static void many_joins_are_let_in_in_slices(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct testing_sa_kept *k;
+	unsigned n;
+
+	t->sa.keeps = true;
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(testing_join(c, id, GROUP, NULL), 0);
+	k = STAILQ_FIRST(&t->sa.kept);
+	STAILQ_REMOVE_HEAD(&t->sa.kept, entry);
+	assert_true(cm_mad_input(t->cm, k->port, &k->response));
+	free(k);
+	n = count_events(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_in_range(n, 1, CM_SLICE);
+	testing_do_slices(t);
+	n += count_events(c, id, RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	assert_int_equal(n, MANY);
+	testing_release(t);
+	cm_client_free(t->cm, c);
+	testing_do_slices(t);
+}
+
+static void members_leave_before_they_have_heard_of_their_loss(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = id_with_many_joins(t, c, true);
+
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(testing_leave(c, i), 0);
+	testing_do_slices(t);
+	assert_no_event(c, id);
+	assert_null(testing_group(t));
+	cm_client_free(t->cm, c);
+}
+
+static void many_groups_are_registered_with_a_new_sa_in_slices(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	unsigned before;
+
+	id_with_many_joins(t, c, false);
+	sa_forgets(t);
+	before = t->sa.n_set;
+	cm_port_renew(t->cm, t->f->hca_port[0]);
+	testing_settle(t);
+	assert_in_range(t->sa.n_set - before, 0, CM_SLICE);
+	testing_do_slices(t);
+	assert_int_equal(t->sa.n_set - before, MANY);
+	cm_client_free(t->cm, c);
+	testing_do_slices(t);
+}
+
+static void a_loss_is_told_though_nobody_reads(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_bound_id(c, RDMA_PS_UDP);
+	struct control_cm_create_id request = { .channel = cm_id_at(c, id)->channel->handle,
+		                                .ps = RDMA_PS_UDP,
+		                                .qp_type = IBV_QPT_UD };
+	uint32_t other = testing_new_id(c, &request);
+	struct control_cm_event e;
+
+	testing_joined(c, id, GROUP);
+	while (!testing_resolve(c, other, "192.0.2.1", 0))
+		;
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	testing_do_slices(t);
+	do
+		assert_int_equal(testing_event(c, other, &e), 0);
+	while (e.type == RDMA_CM_EVENT_ADDR_ERROR);
+	assert_int_equal(e.type, RDMA_CM_EVENT_MULTICAST_ERROR);
+	cm_client_free(t->cm, c);
+}
+
 /* ---- anything at all ---- */
 
 static void random_step(struct testing *t, struct cm_client *c, uint32_t *id, unsigned *seed)
@@ -640,7 +790,7 @@ static void whatever_happens_the_sa_knows_who_is_a_member_in_the_end(void **stat
 	assert_int_equal(testing_sa_group(&t->sa, &e.ah.dgid)->n_members, 4);
 	for (int i = 0; i < 4; i++)
 		cm_client_free(t->cm, c[i]);
-	testing_settle(t);
+	testing_do_slices(t);
 	assert_null(testing_sa_group(&t->sa, &e.ah.dgid));
 	testing_sa_fini(&t->sa); /* groups whose MGID it chose and could not tell us */
 }
@@ -679,6 +829,12 @@ int main(void)
 		TEST(the_sa_is_where_the_port_s_sm_is_by_then),
 		TEST(whatever_happens_the_sa_knows_who_is_a_member_in_the_end),
 		cmocka_unit_test_setup(at_the_daemon_s_end_nothing_is_sent, testing_setup),
+		TEST(many_groups_are_lost_in_slices),
+		TEST(many_joins_of_a_group_are_lost_in_slices),
+		TEST(many_joins_are_let_in_in_slices),
+		TEST(members_leave_before_they_have_heard_of_their_loss),
+		TEST(many_groups_are_registered_with_a_new_sa_in_slices),
+		TEST(a_loss_is_told_though_nobody_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

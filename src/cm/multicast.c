@@ -60,12 +60,9 @@ void cm_multicast_lost(struct cm_join *j)
 
 	if (j->id->ends)
 		return;
-	e = cm_event_new(j->id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET);
-	if (!e)
-		return;
-	e->join = j;
-	e->data.uid = j->uid;
-	cm_event_post(e);
+	e = cm_event_new_lost(j);
+	if (e)
+		cm_event_post(e);
 }
 
 /* ---- joining ---- */

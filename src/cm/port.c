@@ -57,7 +57,7 @@ int cm_ports_init(struct cm *cm)
 	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
 		cm->port[i].cm = cm;
 		cm->port[i].port = cm->f->hca_port[i];
-		LIST_INIT(&cm->port[i].groups);
+		TAILQ_INIT(&cm->port[i].groups);
 	}
 	return 0;
 }

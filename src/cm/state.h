@@ -24,7 +24,11 @@
 #define CM_NO_HANDLE  UINT32_MAX
 #define CM_NS_PER_MS  1000000ull
 #define CM_ALL_HOSTS  (-1)
+#define CM_SLICE      256   /* identifiers, or joins: about a millisecond */
 #define CM_MAX_EVENTS 65536 /* that wait in a channel: who does not read gets no more */
+
+/* What happens to all groups of a port: group.c. */
+enum cm_port_change { CM_PORT_RESET, CM_PORT_PKEYS, CM_PORT_RENEW, CM_PORT_CHANGES };
 
 /* An HCA port. */
 struct cm_port {
@@ -32,7 +36,11 @@ struct cm_port {
 	struct fabric_port *port;
 	struct cm_sa *sa; /* port.c; NULL: there is none to ask */
 	TAILQ_ENTRY(cm_port) of_sa;
-	LIST_HEAD(, cm_group) groups;
+	TAILQ_HEAD(, cm_group) groups; /* first those that changes have not reached yet */
+	uint64_t changes;              /* a count, and what it was at the last one of each kind */
+	uint64_t changed[CM_PORT_CHANGES];
+	bool has_changed;
+	TAILQ_ENTRY(cm_port) of_changed;
 };
 
 struct cm {
@@ -50,7 +58,11 @@ struct cm {
 	struct base_hash conn_qpns;    /* the same, by the peer's queue pair */
 	unsigned n_listeners;
 	TAILQ_HEAD(, cm_channel) doomed; /* channels whose identifiers are freed in slices, */
-	LIST_HEAD(, cm_id) ending;       /* and identifiers that are gone but for their joins */
+	LIST_HEAD(, cm_id) ending;       /* and identifiers that are gone but for their joins; */
+	TAILQ_HEAD(, cm_port) changed;   /* ports whose groups have yet to hear of it, */
+	TAILQ_HEAD(, cm_group) busy;     /* and groups with more joins than one slice can do */
+	unsigned worked;                 /* what groups have done: joins, requests */
+	unsigned spare;                  /* work that may be done at once, before the timer */
 	struct base_timer sweep;
 	uint16_t last_port; /* the ephemeral port given last */
 	uint32_t last_tid;  /* low half of a transaction ID */
@@ -75,6 +87,7 @@ struct cm_event {
 	struct cm_join *join;    /* of multicast events */
 	struct cm_id *announced; /* of a connection request that was not read yet, as we know */
 	struct cm_peer peer;     /* likewise: who asks */
+	LIST_ENTRY(cm_event) of_join;
 	struct control_cm_event data;
 };
 
@@ -164,14 +177,16 @@ struct cm_join {
 	uint64_t uid;
 	struct cm_id *id;
 	uint32_t events_reported;
-	struct cm_event *event; /* to be posted with the outcome; NULL: it has been */
+	struct cm_event *event;       /* to be posted with the outcome; NULL: it has been */
+	LIST_HEAD(, cm_event) events; /* that wait: the outcome, and that it is lost */
 
 	/* what is asked of the SA, and what became of it: group.c's */
 	struct wire_mcmember want; /* join_state: one bit */
 	uint64_t mask;
 	struct cm_group *group; /* NULL: the join failed or was reset */
 	TAILQ_ENTRY(cm_join) of_group;
-	bool is_member; /* else it is pending */
+	bool is_member;      /* else it is pending */
+	unsigned generation; /* a member: of the group's */
 };
 
 /* One request being served: body and reply are aligned for their types. */
@@ -296,8 +311,11 @@ void cm_channel_doom(struct cm_channel *channel);
 /* Frees identifiers of channels that are doomed, and joins of identifiers that end: up to @n. */
 void cm_sweep(struct cm *cm, unsigned n);
 
-/* Begins with that. */
+/* There is something of that to do, or groups have work: some of it is done at once. */
 void cm_sweep_begin(struct cm *cm);
+
+/* The same, but nothing is done before this returns. */
+void cm_sweep_later(struct cm *cm);
 
 /* Frees a client that is gone and has no channels. */
 void cm_client_release(struct cm_client *client);
@@ -305,6 +323,10 @@ void cm_client_release(struct cm_client *client);
 /* A new event of @type for @id, or NULL. It goes with cm_event_post() or cm_event_free(). */
 struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, int status);
 void cm_event_post(struct cm_event *e);
+
+/* That the port is no longer a member in the name of @j. It finds room though others have none: of
+ * each join there is one at most. */
+struct cm_event *cm_event_new_lost(struct cm_join *j);
 
 /* One that is not posted. The identifier that it announces is freed, and the backlog has room. */
 void cm_event_free(struct cm_event *e);
@@ -493,6 +515,10 @@ int cm_group_join(struct cm_join *j);
 
 /* Ends @j, in whatever state it is. */
 void cm_group_leave(struct cm_join *j);
+
+/* Whether groups have work that waits; does a little of it. */
+bool cm_groups_wait(const struct cm *cm);
+void cm_groups_work(struct cm *cm);
 
 /* See cm_port_changed(). */
 void cm_group_port_changed(struct cm_port *p);
