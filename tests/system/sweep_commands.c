@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 #include <infiniband/umad.h>
+#include <infiniband/umad_sa.h>
 #include <infiniband/umad_sm.h>
 
 #include "control/client.h"
@@ -251,12 +252,84 @@ static void a_lid_that_changes_in_mid_sweep_is_swept(void **state)
 	lab_close(&lab);
 }
 
+/* ---- the subnet administrator ---- */
+
+#define PORT_INFO_CAPABILITIES 20
+#define IS_SM                  0x02 /* in the last byte */
+#define SA_QKEY                0x80010000
+#define RETRY_MS               50
+
+static bool is_sm_there(int fd, int agent)
+{
+	struct smp smp = { 0 };
+
+	assert_int_equal(send_smp(fd, agent, UMAD_METHOD_GET, &smp), 0);
+	receive_smp(fd, &smp);
+	return smp.mad.data[PORT_INFO_CAPABILITIES + 3] & IS_SM;
+}
+
+/* The status of SubnAdmGet(ClassPortInfo), sent again and again until there is a response. */
+static uint16_t ask_sa(int fd, int agent, uint16_t lid)
+{
+	struct {
+		struct ib_user_mad umad;
+		struct umad_sa_packet mad;
+	} m = { 0 };
+	int bytes = sizeof(m.mad);
+
+	m.mad.mad_hdr.base_version = 1;
+	m.mad.mad_hdr.mgmt_class = UMAD_CLASS_SUBN_ADM;
+	m.mad.mad_hdr.class_version = UMAD_SA_CLASS_VERSION;
+	m.mad.mad_hdr.method = UMAD_METHOD_GET;
+	m.mad.mad_hdr.attr_id = htobe16(UMAD_ATTR_CLASS_PORT_INFO);
+	umad_set_addr(&m, lid, 1, 0, SA_QKEY);
+	assert_int_equal(umad_send(fd, agent, &m, bytes, RETRY_MS, 1000), 0);
+	assert_true(umad_recv(fd, &m, &bytes, -1) >= 0);
+	assert_int_equal(umad_status(&m), 0);
+	return be16toh(m.mad.mad_hdr.status);
+}
+
+static void the_sa_of_a_subnet_manager_that_takes_over_is_silent_until_it_is_there(void **state)
+{
+	const struct control_sm_event start = { .type = CONTROL_SM_START };
+	int own, asker, smi, gsi;
+	umad_port_t port;
+	struct lab lab;
+
+	(void)state;
+	lab_open(&lab);
+	own = umad_open_port("umbel_h1_0", 1);
+	asker = umad_open_port(HCA, 1);
+	smi = umad_register(own, UMAD_CLASS_SUBN_DIRECTED_ROUTE, 1, 0, NULL);
+	gsi = umad_register(asker, UMAD_CLASS_SUBN_ADM, UMAD_SA_CLASS_VERSION, 0, NULL);
+	assert_true(own >= 0 && asker >= 0 && smi >= 0 && gsi >= 0);
+	assert_int_equal(umad_get_port(HCA, 1, &port), 0);
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(control_sm_event(lab.first, CONTROL_SM_STOP, "", 0), 0);
+		assert_false(is_sm_there(own, smi));
+		assert_int_not_equal(ask_sa(asker, gsi, (uint16_t)port.sm_lid), 0);
+		assert_int_equal(control_post(lab.first, CONTROL_SM_EVENT, &start, sizeof(start)),
+		                 0);
+		while (!is_sm_there(own, smi))
+			;
+		/* it has begun with its first sweep */
+		assert_int_equal(ask_sa(asker, gsi, (uint16_t)port.sm_lid), 0);
+		wait_for_sweep(&lab);
+	}
+	umad_release_port(&port);
+	umad_close_port(own);
+	umad_close_port(asker);
+	lab_close(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_that_changes_in_mid_sweep_is_swept),
 		cmocka_unit_test(a_switch_that_dies_or_returns_in_mid_sweep_is_swept),
 		cmocka_unit_test(a_lid_that_changes_in_mid_sweep_is_swept),
+		cmocka_unit_test(
+		        the_sa_of_a_subnet_manager_that_takes_over_is_silent_until_it_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
