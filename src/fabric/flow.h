@@ -63,6 +63,9 @@ struct fabric_flows {
 	uint32_t counted_room;
 	struct fabric_collect collect;
 	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
+	LIST_HEAD(, fabric_mcast_path)
+	lacking; /* paths that may cross links they are not in the
+	          * lists of: all changes of links concern them */
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;

@@ -67,6 +67,20 @@ static struct fabric_flow *flow_from(struct env *e, unsigned host)
 	return testing_flow(e->f, e->f->hca_port[host], 10 + host, MLID, &e->mgid);
 }
 
+/* ---- memory ---- */
+
+static bool no_memory; /* for hops */
+
+/* In place of base_array_reserve_bytes(). */
+int __real_base_array_reserve_bytes(void *array, uint32_t *room, size_t want, size_t size);
+int __wrap_base_array_reserve_bytes(void *array, uint32_t *room, size_t want, size_t size);
+int __wrap_base_array_reserve_bytes(void *array, uint32_t *room, size_t want, size_t size)
+{
+	if (no_memory && size == sizeof(struct fabric_mcast_path_hop))
+		return -ENOMEM;
+	return __real_base_array_reserve_bytes(array, room, want, size);
+}
+
 /* ---- links ---- */
 
 /* As a subnet manager brings it up. */
@@ -75,6 +89,28 @@ static void bring_up(struct env *e, struct fabric_port *p)
 	assert_int_equal(fabric_link_set(e->f, p, true), 0);
 	p->state = p->peer->state = IB_PORT_ACTIVE;
 	fabric_flow_link_changed(e->f, p);
+}
+
+static void without_memory_for_its_links_a_flow_follows_them_still(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *near, *far;
+
+	no_memory = true;
+	near = testing_flow(e->f, e->f->hca_port[0], 10, 2, NULL);
+	far = testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL);
+	assert_int_equal(testing_receivers(e->f, far), 1);
+	assert_int_equal(fabric_link_set(e->f, &e->sw[0]->port[4], false), 0);
+	assert_int_equal(testing_receivers(e->f, near), 1);
+	assert_int_equal(testing_receivers(e->f, far), 0);
+	no_memory = false;
+	bring_up(e, &e->sw[0]->port[4]);
+	assert_int_equal(testing_receivers(e->f, far), 1);
+	assert_true(LIST_EMPTY(&e->f->flows->lacking)); /* there is memory again */
+	no_memory = true;
+	fabric_flow_remove(e->f, testing_flow(e->f, e->f->hca_port[0], 10, 3, NULL));
+	no_memory = false;
+	assert_true(LIST_EMPTY(&e->f->flows->lacking));
 }
 
 static void a_link_that_fails_and_returns_concerns_its_own_flows(void **state)
@@ -1077,6 +1113,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(members_change_while_their_links_are_down),
+		TEST(without_memory_for_its_links_a_flow_follows_them_still),
 		TEST(a_link_that_fails_and_returns_concerns_its_own_flows),
 		TEST(a_flow_lists_the_attached_qps_that_it_reaches),
 		TEST(attaching_and_detaching_change_the_flows_to_that_group),

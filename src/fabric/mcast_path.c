@@ -34,6 +34,9 @@ static void clear_hops(struct fabric_mcast_path *s)
 {
 	unlink_all(s);
 	s->n_hops = 0;
+	if (s->is_noted)
+		LIST_REMOVE(s, of_lacking);
+	s->lacks_hops = s->is_noted = false;
 }
 
 static int push_hop(struct fabric_mcast_path *s, const struct fabric_mcast_path_hop *h)
@@ -351,10 +354,20 @@ static void on_hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 
 	if (vl != FABRIC_LANE_NONE)
 		visit(s, out->peer->node);
-	if (push_hop(s, &hop))
-		base_log_warning(
-		        fabric,
-		        "out of memory: a flow's packets will be missing from port counters");
+	if (!push_hop(s, &hop))
+		return;
+	s->lacks_hops = true;
+	base_log_warning(fabric,
+	                 "out of memory: a flow's packets will be missing from port counters");
+}
+
+/* Whatever happens to a link may concern it, if it is not in the lists of all that it crosses. */
+static void note_lacking(struct fabric *f, struct fabric_mcast_path *s)
+{
+	if (!s->lacks_hops || s->is_noted)
+		return;
+	s->is_noted = true;
+	LIST_INSERT_HEAD(&f->flows->lacking, s, of_lacking);
 }
 
 static void on_reached(void *arg, struct fabric_port *hca)
@@ -504,6 +517,7 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s)
 		walk_ethernet(f, s);
 	else
 		walk(f, s);
+	note_lacking(f, s);
 	for (uint32_t i = 0; i < s->n_reached && is_mcast; i++)
 		list_attached(f, s, s->reached[i],
 		              fabric_attach_find(f, s->reached[i]->node->hca, &s->key.dgid));
@@ -634,6 +648,7 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 	count_all(f, s);
 	if (!carries) {
 		edge_blocked(s, out, fabric_row_has(row, out->num));
+		note_lacking(f, s);
 		return;
 	}
 	f->flows->n_list = 0;
@@ -642,6 +657,7 @@ void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struc
 		edge_gained(f, s, out);
 	else
 		edge_lost(f, s, out);
+	note_lacking(f, s);
 }
 
 /* ---- lanes ---- */
@@ -696,6 +712,8 @@ static void compile_stale(struct fabric *f, struct stale_paths *stale)
 {
 	struct fabric_mcast_path *s;
 
+	LIST_FOREACH(s, &f->flows->lacking, of_lacking)
+	note_stale(stale, s);
 	while ((s = SLIST_FIRST(stale))) {
 		SLIST_REMOVE_HEAD(stale, next_stale);
 		s->stale = false;

@@ -61,6 +61,9 @@ struct fabric_mcast_path {
 	uint64_t *visited; /* multicast: bits of the switches that packets come through, by index */
 	uint32_t visited_words;
 	uint8_t mtu;
+	bool lacks_hops,
+	        is_noted; /* there was no memory for all of them; it is in the list of such */
+	LIST_ENTRY(fabric_mcast_path) of_lacking;
 	bool roce; /* packets go out to the network by an Ethernet port */
 };
 
