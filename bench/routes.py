@@ -34,12 +34,20 @@ COLOURS = {"umbel": ("#9ecae9", "#5bb4e5", "#3a86c8", "#0b4a8a"),
 class Shape:
     """A fabric: what the picture calls it, how many hosts, options of `umbel up` or its file."""
 
-    def __init__(self, title, hosts, options=(), text=None):
+    def __init__(self, title, hosts, options=(), text=None, unit="hosts"):
         self.title, self.hosts, self.options, self.text = title, hosts, options, text
+        self.unit = unit
 
     @property
     def label(self):
-        return f"{self.title}, {self.hosts:,} hosts"
+        return f"{self.title}, {self.hosts:,} {self.unit}"
+
+
+def of_file(path):
+    """That of a topology file, such as ibnetdiscover writes of a real cluster."""
+    with open(path, encoding="utf-8", errors="replace") as f:
+        n = len(re.findall(r"^(?:Ca|Hca)\s", f.read(), re.MULTILINE))
+    return Shape(os.path.basename(path), n, ("--topology", os.path.abspath(path)), unit="HCAs")
 
 
 def all_shapes():
@@ -118,9 +126,10 @@ def by_opensm(lab, shape, engine):
     with Fabric(lab, shape, ()) as fabric:
         log = os.path.join(lab.directory, f"opensm-{engine}.log")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        first = lab.umbel_json("show", "hosts")[0]["name"]
         options = ("-Q",) if engine == "dfsssp" else ()  # it uses lanes only with QoS
         try:
-            subprocess.run([lab.umbel, "exec", "h1", "--", "opensm", "-o", "-R", engine, "-f", log,
+            subprocess.run([lab.umbel, "exec", first, "--", "opensm", "-o", "-R", engine, "-f", log,
                             *options], env={**lab.env, "OSM_CACHE_DIR": lab.directory,
                                             "OSM_TMP_DIR": lab.directory},
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -241,6 +250,8 @@ def parse():
         prog="./run bench-routes", description="How evenly routing engines load links: the "
         "embedded subnet manager's and OpenSM's on the same fabrics. Some minutes; the picture "
         "and figures go to build/bench, and into docs/subnet.md unless fabrics are named.")
+    parser.add_argument("--topology", metavar="FILE", action="append", default=[],
+                        help="only this fabric, of a topology file; may be repeated")
     parser.add_argument("fabrics", nargs="*", metavar="FABRIC",
                         help="only those whose description contains this (default: all)")
     parser.add_argument("--list", action="store_true", help="what fabrics there are")
@@ -248,8 +259,13 @@ def parse():
     parser.add_argument("--umbel", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.chosen = [s for s in all_shapes()
-                   if not args.fabrics or any(name in s.label for name in args.fabrics)]
+    try:
+        args.chosen = [of_file(path) for path in args.topology]
+    except OSError as e:
+        parser.error(f"cannot read '{e.filename}': {e.strerror}")
+    if args.fabrics or not args.topology:
+        args.chosen += [s for s in all_shapes()
+                        if not args.fabrics or any(name in s.label for name in args.fabrics)]
     if not args.chosen:
         parser.error(f"no fabric is like '{args.fabrics[0]}'; --list shows them")
     return args
@@ -273,7 +289,7 @@ def main():
     for path in filter(None, (os.path.join(args.output, "routes.json"), args.json)):
         with open(path, "w", encoding="utf-8") as f:
             json.dump(results, f)
-    if not args.fabrics:
+    if not args.fabrics and not args.topology:
         write_page(results, args.output)
         print("docs/subnet.md is written anew.")
     failed = [f"{r['fabric']}: {r['failed']}" for r in results if "failed" in r]
