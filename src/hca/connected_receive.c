@@ -109,7 +109,7 @@ static BASE_HOT void check_status(struct hca_rq *rq, const struct ibv_wc *wc)
 {
 	if (base_likely(wc->status == IBV_WC_SUCCESS))
 		return;
-	atomic_store_explicit(&rq->failed, true, memory_order_relaxed);
+	hca_rq_fail(rq);
 	rq->cq->failed = true;
 }
 
@@ -169,7 +169,7 @@ static BASE_HOT void look_for_error(struct hca_rq *rq, int done)
 	if (base_likely(!error) || error == SHM_ERROR_ENDED || done ||
 	    hca_rq_mode(rq) != HCA_RQ_CONNECTED)
 		return;
-	atomic_store_explicit(&rq->failed, true, memory_order_relaxed);
+	hca_rq_fail(rq);
 	rq->cq->failed = true;
 }
 

@@ -825,7 +825,7 @@ static bool must_fail(const struct hca_qp *qp, bool all)
 {
 	enum ibv_qp_state state = hca_qp_state(qp);
 
-	return atomic_load_explicit(&qp->rq->failed, memory_order_relaxed) ||
+	return (hca_rq_stops(qp->rq) & HCA_RQ_FAILED) ||
 	       (all && state != IBV_QPS_RESET && state != IBV_QPS_ERR);
 }
 

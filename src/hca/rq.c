@@ -306,6 +306,16 @@ static void return_shared(struct hca_rq *rq, uint32_t pos)
 		hca_srq_return(rq->srq, slot->class_flow);
 }
 
+static void set_discard(struct hca_rq *rq, uint32_t n)
+{
+	rq->n_discard = n;
+	if (n)
+		atomic_fetch_or_explicit(&rq->stops, HCA_RQ_DISCARDS, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&rq->stops, (uint8_t)~HCA_RQ_DISCARDS,
+		                          memory_order_relaxed);
+}
+
 /*
  * Whether polling can skip the position, which holds no arrival: because it is void. While a queue
  * flushes and the daemon is gone, a dead sender may have claimed it, and no daemon makes it void.
@@ -318,11 +328,21 @@ BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 	      (hca_process_gone(rq->process) || (rq->connected && take_from_stopped(rq, pos)))))
 		return false;
 	return_shared(rq, pos);
-	if (hca_rq_before(pos, rq->void_below))
+	/* we have withdrawn it, or its receive is forgotten */
+	if (hca_rq_discard(rq) || hca_rq_is_flushing(rq))
 		return true;
 	rq->n_void++;
 	if (rq->connected && !rq->srq)
 		move_to_end(rq);
+	return true;
+}
+
+/* Whether the arrival at the next position is passed over: it came before a reset. */
+BASE_COLD bool hca_rq_discard(struct hca_rq *rq)
+{
+	if (!rq->n_discard)
+		return false;
+	set_discard(rq, rq->n_discard - 1);
 	return true;
 }
 
@@ -416,13 +436,12 @@ uint32_t hca_rq_waiting(struct hca_rq *rq)
 /* Withdraws all credits that no sender has claimed. */
 static void withdraw(struct hca_rq *rq)
 {
-	uint32_t posted = hca_rq_load(&rq->posted);
+	uint32_t posted = hca_rq_load(&rq->posted), consumed = hca_rq_load(&rq->consumed);
 
-	if (atomic_exchange_explicit(&rq->failed, false, memory_order_relaxed))
-		rq->discard_below = posted; /* nothing succeeds behind a receive that failed */
-	shm_ring_withdraw(rq->ring, rq->ring_shift, rq->ring_gen, hca_rq_load(&rq->consumed),
-	                  posted);
-	rq->void_below = posted;
+	if (atomic_fetch_and_explicit(&rq->stops, (uint8_t)~HCA_RQ_FAILED, memory_order_relaxed) &
+	    HCA_RQ_FAILED)
+		set_discard(rq, posted - consumed); /* nothing succeeds behind such a receive */
+	shm_ring_withdraw(rq->ring, rq->ring_shift, rq->ring_gen, consumed, posted);
 }
 
 void hca_rq_flush(struct hca_rq *rq)
@@ -443,12 +462,14 @@ static void give_back_shared(struct hca_rq *rq)
 	uint64_t wr_id;
 	uint32_t n;
 
-	for (uint32_t pos = hca_rq_load(&rq->consumed); pos != hca_rq_load(&rq->posted); pos++) {
+	const uint32_t consumed = hca_rq_load(&rq->consumed);
+
+	for (uint32_t pos = consumed; pos != hca_rq_load(&rq->posted); pos++) {
 		const struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 
 		enum shm_slot_kind kind = shm_ring_peek(rq->ring, rq->ring_shift, pos);
 
-		if (kind == SHM_SLOT_DONE && !hca_rq_before(pos, rq->discard_below))
+		if (kind == SHM_SLOT_DONE && pos - consumed >= rq->n_discard)
 			hca_srq_take(rq->srq, a->class_flow, &wr_id, sge, &n);
 		if (kind == SHM_SLOT_VOID)
 			return_shared(rq, pos);
@@ -464,7 +485,7 @@ void hca_rq_reset(struct hca_rq *rq)
 	withdraw(rq);
 	if (rq->srq && rq->connected)
 		give_back_shared(rq);
-	posted = rq->discard_below = hca_rq_load(&rq->posted);
+	posted = hca_rq_load(&rq->posted);
 	if (rq->connected || rq->srq)
 		set(&rq->rwqe_tail, posted);
 	set(&rq->rwqe_head, hca_rq_load(&rq->rwqe_tail));
@@ -474,6 +495,7 @@ void hca_rq_reset(struct hca_rq *rq)
 		consumed++;
 	set(&rq->consumed, consumed);
 	shm_ring_consume(rq->ring, consumed);
+	set_discard(rq, posted - consumed);
 	base_unlock(&rq->lock);
 }
 
@@ -482,5 +504,6 @@ void hca_rq_close(struct hca_rq *rq)
 	base_lock(&rq->lock);
 	set(&rq->consumed, hca_rq_load(&rq->posted));
 	set(&rq->rwqe_head, hca_rq_load(&rq->rwqe_tail));
+	set_discard(rq, 0);
 	base_unlock(&rq->lock);
 }

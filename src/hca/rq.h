@@ -45,6 +45,12 @@ enum hca_rq_mode {
 	HCA_RQ_FLUSHING,  /* in ERR: what is posted completes in error */
 };
 
+/* Why an arrival is not completed. */
+enum hca_rq_stops {
+	HCA_RQ_FAILED = 1,   /* a receive has failed: the queue pair must go to ERR */
+	HCA_RQ_DISCARDS = 2, /* n_discard is not 0 */
+};
+
 struct hca_rq {
 	/* hca_transport.receive, receive_shared, or what counts them: comp_counter.c */
 	int (*receive)(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
@@ -56,13 +62,12 @@ struct hca_rq {
 	struct shm_ring *ring;
 	uint8_t ring_shift;
 	uint16_t ring_gen;
-	uint16_t ready_bit;   /* in the CQ's ready map; SHM_NO_READY_BIT: each poll looks at it */
-	_Atomic uint8_t mode; /* enum hca_rq_mode */
-	_Atomic bool failed;  /* a receive has failed: the queue pair must go to ERR */
+	uint16_t ready_bit;    /* in the CQ's ready map; SHM_NO_READY_BIT: each poll looks at it */
+	_Atomic uint8_t mode;  /* enum hca_rq_mode */
+	_Atomic uint8_t stops; /* enum hca_rq_stops */
 	_Atomic uint32_t posted;   /* ring positions; written under the lock */
 	_Atomic uint32_t consumed; /* likewise */
-	uint32_t void_below;       /* below this position, void ones were withdrawn by us */
-	uint32_t discard_below;    /* arrivals below this position came before a reset */
+	uint32_t n_discard;        /* so many of the next positions hold what came before a reset */
 	uint64_t flushed_ns;       /* when it began to flush */
 	uint32_t n_void;           /* void positions that were consumed and must be posted anew */
 	uint32_t max_wr, max_sge;
@@ -131,6 +136,16 @@ static inline void hca_rq_set_mode(struct hca_rq *rq, enum hca_rq_mode mode)
 	atomic_store_explicit(&rq->mode, (uint8_t)mode, memory_order_relaxed);
 }
 
+static inline unsigned hca_rq_stops(const struct hca_rq *rq)
+{
+	return atomic_load_explicit(&rq->stops, memory_order_relaxed);
+}
+
+static inline void hca_rq_fail(struct hca_rq *rq)
+{
+	atomic_fetch_or_explicit(&rq->stops, HCA_RQ_FAILED, memory_order_relaxed);
+}
+
 static inline bool hca_rq_is_flushing(const struct hca_rq *rq)
 {
 	return hca_rq_mode(rq) == HCA_RQ_FLUSHING;
@@ -174,11 +189,7 @@ bool hca_rq_pass(struct hca_rq *rq, uint32_t pos);
 void hca_rq_repost(struct hca_rq *rq);
 int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct ibv_wc *wc);
 void hca_rq_prefetch(struct hca_rq *rq, uint32_t pos);
-
-static inline bool hca_rq_before(uint32_t pos, uint32_t limit)
-{
-	return (int32_t)(pos - limit) < 0;
-}
+bool hca_rq_discard(struct hca_rq *rq);
 
 /*
  * Polls up to @n completions. Adds the number of arrivals that it consumed to @arrivals. With the
@@ -192,21 +203,23 @@ static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uin
 
 	base_lock(&rq->lock);
 	for (pos = hca_rq_load(&rq->consumed); pos != hca_rq_load(&rq->posted) && done < n; pos++) {
-		const struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+		struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 
-		if (base_unlikely(shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_DONE)) {
+		if (base_unlikely(shm_slot_peek(a, pos) != SHM_SLOT_DONE)) {
 			if (hca_rq_pass(rq, pos))
 				continue;
 			break;
 		}
-		if (base_unlikely(atomic_load_explicit(&rq->failed, memory_order_relaxed)))
-			break;
-		++*arrivals;
-		if (base_unlikely(hca_rq_before(pos, rq->discard_below)))
+		if (base_unlikely(hca_rq_stops(rq))) {
+			if (!hca_rq_discard(rq))
+				break;
+			++*arrivals;
 			continue;
+		}
+		++*arrivals;
 		if (a->flags & SHM_ARRIVAL_PAYLOAD)
 			hca_rq_prefetch(rq, pos + 1);
-		done += complete(rq, a, &wc[done]);
+		done += complete(rq, a, wc + done);
 	}
 	if (pos != hca_rq_load(&rq->consumed)) {
 		atomic_store_explicit(&rq->consumed, pos, memory_order_relaxed);

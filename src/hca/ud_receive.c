@@ -200,7 +200,7 @@ static BASE_HOT void complete_by(struct hca_rq *rq, const struct shm_arrival *sl
 	wc->dlid_path_bits = a->path_bits;
 	cq->announced = a->more;
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS)) {
-		atomic_store_explicit(&rq->failed, true, memory_order_relaxed);
+		hca_rq_fail(rq);
 		cq->failed = true;
 	}
 }

@@ -239,17 +239,22 @@ static inline void shm_ring_post(struct shm_ring *ring, unsigned shift, uint16_t
 	atomic_store_explicit(&ring->posted, posted + n, memory_order_release);
 }
 
-/* The state of position @pos: SHM_SLOT_DONE or _VOID: it can be consumed; _CLOSED: not yet. */
-static inline enum shm_slot_kind shm_ring_peek(struct shm_ring *ring, unsigned shift, uint32_t pos)
+/* The state of position @pos, whose slot it is: SHM_SLOT_DONE or _VOID: it can be consumed;
+ * _CLOSED: not yet. */
+static inline enum shm_slot_kind shm_slot_peek(const struct shm_arrival *slot, uint32_t pos)
 {
 	/* acquire: pairs with the release in shm_ring_publish() */
-	uint64_t s =
-	        atomic_load_explicit(&shm_ring_slot(ring, shift, pos)->state, memory_order_acquire);
+	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
 	enum shm_slot_kind kind = shm_slot_kind(s);
 
 	if (shm_slot_pos(s) != (pos & SHM_POS_MASK) || kind == SHM_SLOT_CLAIMED)
 		return SHM_SLOT_CLOSED;
 	return kind;
+}
+
+static inline enum shm_slot_kind shm_ring_peek(struct shm_ring *ring, unsigned shift, uint32_t pos)
+{
+	return shm_slot_peek(shm_ring_slot(ring, shift, pos), pos);
 }
 
 /* Gives all positions below @consumed back to senders. */
