@@ -22,8 +22,10 @@
 #define MAP_POLLS 16
 /* QPs whose requests wait that one poll goes on with. */
 #define WAITING_SERVED 16
-/* The longest wait of a poll that finds nothing in the middle of a list: some 700 ns. */
-#define MAX_PAUSES 32
+/* A poll that finds nothing in the middle of a list waits for this many of its messages at most; */
+#define MAX_AHEAD 32u
+/* and not longer, as the sender may have been interrupted: 5 to 10 us. */
+#define AHEAD_PAUSES 200u
 
 /* ---- life ---- */
 
@@ -921,15 +923,52 @@ static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *w
 	return done;
 }
 
-/*
- * A poll found nothing. @announced: messages of its list that the last sender has yet to write. We
- * have caught up with that sender. To look at each slot while it is being written would cost both
- * of us more than to let the sender get ahead.
- */
-static void found_nothing(struct hca_cq *cq, unsigned announced)
+/* What a poll that found nothing waits for: the arrival at a position of a ring. */
+struct ahead {
+	struct shm_ring *ring; /* or NULL: just so many pauses */
+	unsigned shift, pauses;
+	uint32_t pos;
+};
+
+/* The last message of the list in whose middle the sender is, or one far ahead; nothing if the poll
+ * before has waited already. With the CQ's lock held. */
+static struct ahead look_ahead(struct hca_cq *cq)
 {
-	for (unsigned i = 0; i < announced && i < MAX_PAUSES; i++)
+	const struct hca_rq *rq = cq->ready ? NULL : cq->direct;
+	uint32_t consumed, n = base_min((uint32_t)cq->announced, MAX_AHEAD);
+	struct ahead a = { .pauses = n };
+
+	cq->announced = 0;
+	if (!n || !rq)
+		return a;
+	consumed = hca_rq_load(&rq->consumed);
+	n = base_min(n, hca_rq_load(&rq->posted) - consumed);
+	/* who copies large messages is to begin while the next ones are being written */
+	if (!n || shm_ring_slot(rq->ring, rq->ring_shift, consumed - 1)->length > SHM_INLINE)
+		return a;
+	return (struct ahead){ .ring = rq->ring,
+		               .shift = rq->ring_shift,
+		               .pauses = AHEAD_PAUSES,
+		               .pos = consumed + n - 1 };
+}
+
+/*
+ * We have caught up with a sender. To look at each slot while it is being written would cost both
+ * of us several times as much as to let it get ahead. The ring stays mapped whatever becomes of its
+ * queue pair; what is read there only says how long we wait.
+ */
+static void await_ahead(const struct ahead *a)
+{
+	for (unsigned i = 0; i < a->pauses; i++) {
+		if (a->ring && shm_ring_peek(a->ring, a->shift, a->pos) != SHM_SLOT_CLOSED)
+			return;
 		base_relax();
+	}
+}
+
+static void found_nothing(struct hca_cq *cq, const struct ahead *ahead)
+{
+	await_ahead(ahead);
 	/* a program may poll for the answer to a request, and not for its completion */
 	if (base_unlikely(atomic_load_explicit(&cq->ctx->process->n_waiting, memory_order_relaxed)))
 		serve_waiting(cq->ctx->process, WAITING_SERVED);
@@ -939,9 +978,23 @@ static void found_nothing(struct hca_cq *cq, unsigned announced)
 	}
 }
 
+/* A poll has found nothing so far. With the CQ's lock held, which is released. */
+static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	const struct ahead ahead = look_ahead(cq);
+	bool failed = cq->failed;
+	int done = 0;
+
+	base_unlock(&cq->lock);
+	if (base_unlikely(failed))
+		done = attend(cq, 0, n, wc);
+	if (!done)
+		found_nothing(cq, &ahead);
+	return done;
+}
+
 static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	unsigned announced = 0;
 	bool failed;
 	int done = 0;
 
@@ -953,17 +1006,11 @@ static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	else if (cq->direct)
 		done = poll_rq(cq, cq->direct, n, wc);
 	set_limit(cq);
+	if (!done)
+		return poll_in_vain(cq, n, wc);
 	failed = cq->failed;
-	if (base_unlikely(!done)) {
-		announced = cq->announced;
-		cq->announced = 0;
-	}
 	base_unlock(&cq->lock);
-	if (base_unlikely(failed))
-		done = attend(cq, done, n, wc);
-	if (base_unlikely(!done))
-		found_nothing(cq, announced);
-	return done;
+	return base_unlikely(failed) ? attend(cq, done, n, wc) : done;
 }
 
 void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
@@ -980,7 +1027,7 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
 	base_unlock(&cq->lock);
 	if (failed)
 		fail_qps(cq, false);
-	found_nothing(cq, 0); /* goes on with requests that wait */
+	found_nothing(cq, &(struct ahead){ 0 }); /* goes on with requests that wait */
 }
 
 /* On an Ethernet port: receives from the network, and polls again. */

@@ -220,6 +220,7 @@ static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uin
 		if (a->flags & SHM_ARRIVAL_PAYLOAD)
 			hca_rq_prefetch(rq, pos + 1);
 		done += complete(rq, a, wc + done);
+		shm_ring_take_lines(a);
 	}
 	if (pos != hca_rq_load(&rq->consumed)) {
 		atomic_store_explicit(&rq->consumed, pos, memory_order_relaxed);

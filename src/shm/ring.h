@@ -252,6 +252,18 @@ static inline enum shm_slot_kind shm_slot_peek(const struct shm_arrival *slot, u
 	return kind;
 }
 
+/*
+ * Writes to both lines of a slot that has been read, so that no other cache has a copy of them. The
+ * next sender fetches them before it needs them, for writing (shm_ring_prefetch()); AMD's
+ * processors ignore that where the sender's cache still has a copy for reading, as it has of what
+ * we have only read. Then it waits for a line twice a message.
+ */
+static inline void shm_ring_take_lines(struct shm_arrival *slot)
+{
+	*(volatile uint8_t *)&slot->status = 0;
+	*(volatile uint8_t *)&slot->data[SHM_INLINE - 1] = 0;
+}
+
 static inline enum shm_slot_kind shm_ring_peek(struct shm_ring *ring, unsigned shift, uint32_t pos)
 {
 	return shm_slot_peek(shm_ring_slot(ring, shift, pos), pos);
