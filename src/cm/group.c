@@ -510,6 +510,18 @@ static bool change(struct cm_group *g, enum cm_port_change what)
 	return true;
 }
 
+/* The oldest change of the port after number @seen; there is one. */
+static enum cm_port_change next_change(const struct cm_port *p, uint64_t seen)
+{
+	unsigned next = 0;
+
+	for (unsigned i = 1; i < CM_PORT_CHANGES; i++)
+		if (p->changed[i] > seen &&
+		    (p->changed[next] <= seen || p->changed[i] < p->changed[next]))
+			next = i;
+	return (enum cm_port_change)next;
+}
+
 /* Changes of the port that the group has not seen yet, in their order. Whether one concerns it:
  * then go_on() is due. */
 static bool hear_of_changes(struct cm_group *g)
@@ -518,14 +530,10 @@ static bool hear_of_changes(struct cm_group *g)
 	bool concerned = false;
 
 	while (g->seen != p->changes) {
-		unsigned next = CM_PORT_CHANGES;
+		enum cm_port_change next = next_change(p, g->seen);
 
-		for (unsigned i = 0; i < CM_PORT_CHANGES; i++)
-			if (p->changed[i] > g->seen &&
-			    (next == CM_PORT_CHANGES || p->changed[i] < p->changed[next]))
-				next = i;
 		g->seen = p->changed[next];
-		concerned |= change(g, (enum cm_port_change)next);
+		concerned |= change(g, next);
 	}
 	TAILQ_REMOVE(&p->groups, g, of_port);
 	TAILQ_INSERT_TAIL(&p->groups, g, of_port);
