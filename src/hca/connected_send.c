@@ -390,15 +390,26 @@ static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_se
 
 /* ---- all ---- */
 
-/* How many requests directly after @wr are like it. */
-static uint8_t count_more(const struct ibv_send_wr *wr)
+/* How many of the @n requests directly after @wr go to the same shared receive queue. */
+static BASE_COLD uint8_t count_more_xrc(const struct ibv_send_wr *wr, uint8_t n)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t i = 0;
+
+	for (; i < n && next->qp_type.xrc.remote_srqn == wr->qp_type.xrc.remote_srqn; i++)
+		next = next->next;
+	return i;
+}
+
+/* How many requests directly after @wr are like it, and for the same receiver. */
+static uint8_t count_more(const struct hca_exchange *x, const struct ibv_send_wr *wr)
 {
 	const struct ibv_send_wr *next = wr->next;
 	uint8_t n = 0;
 
 	for (; n < UINT8_MAX && next && next->opcode == wr->opcode; n++)
 		next = next->next;
-	return n;
+	return base_unlikely(x->is_xrc) ? count_more_xrc(wr, n) : n;
 }
 
 /* Tells the exchange of the request what follows. */
@@ -408,7 +419,7 @@ static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr
 	if (base_likely(x->in_list))
 		x->more--;
 	else if (wr->next)
-		x->more = count_more(wr);
+		x->more = count_more(x, wr);
 }
 
 /* 0, or -errno: what is wrong with the request at *@wr. */
