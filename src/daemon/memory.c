@@ -43,6 +43,7 @@ struct daemon_retired {
 	unsigned filling;  /* slots that live senders are filling */
 	uint32_t qpn;      /* of the queue pair whose ring it is; 0: it is shared */
 	bool again;        /* it was looked at before */
+	bool taken; /* its owner has made a claim void whose sender may be filling it still */
 };
 
 static void spares_init(struct daemon_spares *s)
@@ -225,6 +226,8 @@ static void put_away(struct daemon_memory *m, struct daemon_retired *r)
 		start_clearing(m, r);
 		return;
 	}
+	if (r->is_ring) /* senders look there for what became of their messages */
+		memset((void *)daemon_memory_ring_at(m, r->off), 0, sizeof(struct shm_ring));
 	TAILQ_INSERT_HEAD(&s->of[size].list, r, entry);
 	s->of[size].n++;
 	s->bytes += r->bytes;
@@ -262,6 +265,13 @@ static uint64_t get(struct daemon_memory *m, bool rings, uint64_t bytes)
 	return off;
 }
 
+uint16_t daemon_memory_generation(struct daemon_memory *m)
+{
+	if (!++m->generation)
+		m->generation = 1; /* 0 is what memory has that was never a ring */
+	return m->generation;
+}
+
 uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift)
 {
 	return get(m, true, shm_ring_bytes(shift));
@@ -291,6 +301,21 @@ static bool may_fill(void *arg, uint16_t index)
 	const struct claims *c = arg;
 
 	return c->m->users.may_fill(c->m->users.arg, index, c->qpn);
+}
+
+/* Whether a live sender says that it deals with queue pair @qpn, which is gone. */
+static bool is_dealt_with(struct daemon_memory *m, uint32_t qpn, uint32_t *budget)
+{
+	const struct daemon_memory_users *users = &m->users;
+	uint32_t index = 0;
+	uint8_t shift;
+
+	for (; users->next_ring(users->arg, &index, &shift); index++) {
+		daemon_chore_spend(budget, 1);
+		if (users->may_fill(users->arg, (uint16_t)index, qpn))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -340,6 +365,8 @@ static bool close_rings(struct daemon_chore *c, uint32_t *budget)
 		if (!close_one(m, r, budget))
 			return false;
 		TAILQ_REMOVE(&m->closing, r, entry);
+		if (r->taken && is_dealt_with(m, r->qpn, budget))
+			r->filling++;
 		if (r->filling) {
 			r->again = true;
 			TAILQ_INSERT_TAIL(&m->filling, r, entry);
@@ -727,6 +754,8 @@ void daemon_memory_retire_ring(struct daemon_memory *m, uint64_t off, uint8_t sh
 	r->is_ring = true;
 	r->ring_shift = shift;
 	r->qpn = qpn;
+	r->taken = qpn && atomic_load_explicit(&daemon_memory_ring_at(m, off)->taken,
+	                                       memory_order_relaxed);
 	start_closing(m, r);
 }
 

@@ -88,6 +88,7 @@ struct daemon_memory {
 	struct shm_region *region;
 	struct daemon_chores *chores;
 	struct daemon_memory_users users;
+	uint16_t generation; /* of the newest ring */
 	struct shm_extents rings, payloads;
 	/* rings: being closed; live senders are filling slots of it */
 	struct daemon_retired_list closing, filling;
@@ -120,6 +121,9 @@ struct daemon_memory {
 void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
                         struct daemon_chores *chores, const struct daemon_memory_users *users);
 void daemon_memory_fini(struct daemon_memory *m);
+
+/* A generation that no ring at the same place has had, until they have gone round (shm/ring.h). */
+uint16_t daemon_memory_generation(struct daemon_memory *m);
 
 /* Memory for a ring with (1 << @shift) positions: its offset, or 0. */
 uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift);

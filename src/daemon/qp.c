@@ -38,7 +38,6 @@ int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memo
 	all->chores = memory->chores;
 	all->cqs = cqs;
 	all->srqs = srqs;
-	all->next_gen = 1;
 	base_idtable_init(&all->ids, SHM_MAX_QPS - 1); /* never number 0xFFFFFF, multicast */
 	/* QP 0 and QP 1 are the subnet manager's and the general services' */
 	for (uint32_t special = 0; special <= IB_QPN_GSI; special++)
@@ -180,12 +179,11 @@ static void publish(struct daemon_qps *all, struct daemon_qp *qp,
 {
 	struct shm_sender *sender = &all->f->region->senders[SHM_QP_INDEX(qp->qpn)];
 	struct shm_qp *s = record_of(all, qp->qpn);
+	const uint16_t gen = daemon_memory_generation(all->memory);
 
 	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
 	       sizeof(struct shm_connection));
-	if (!all->next_gen)
-		all->next_gen = 1; /* 0 is what memory has that was never a ring */
-	shm_ring_init(ring_of(all, qp), all->next_gen, qp->qpn);
+	shm_ring_init(ring_of(all, qp), gen, qp->qpn);
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
 	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
 	shm_write_begin(&s->seq);
@@ -199,7 +197,7 @@ static void publish(struct daemon_qps *all, struct daemon_qp *qp,
 	s->port = 0;
 	s->cq = qp->cq ? qp->cq->id : 0;
 	s->ring_off = qp->ring_off;
-	s->ring_gen = all->next_gen++;
+	s->ring_gen = gen;
 	s->ring_shift = qp->ring_shift;
 	s->ready_bit = (uint16_t)want->ready_bit;
 	s->client = qp->holder->client;
@@ -502,7 +500,7 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 	return true;
 }
 
-/* The QP is gone: its peer, whose requests wait for it, is to see that. */
+/* The QP is gone, or receives now: its peer, whose requests wait for it, is to see that. */
 static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	uint32_t peer = record_of(all, qp->qpn)->connection.dest_qpn;
@@ -623,6 +621,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	struct shm_qp *s = record_of(all, qp->qpn);
 	uint8_t old_port = s->port_num;
 	uint16_t old_pkey = s->pkey;
+	bool begins = m->receives && !(s->flags & SHM_QP_RECEIVES);
 
 	if (m->port_num > h->n_ports || (m->receives && !m->port_num) || m->pkey_index >= SHM_PKEYS)
 		return -EINVAL;
@@ -654,6 +653,11 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	}
 	if (s->pkey != old_pkey)
 		walk_again(all, qp);
+	if (begins) {
+		/* pairs with the peer, who adds a request before it looks at the record */
+		atomic_thread_fence(memory_order_seq_cst);
+		wake_peer(all, qp);
+	}
 	return 0;
 }
 

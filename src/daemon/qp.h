@@ -58,7 +58,6 @@ struct daemon_qps {
 	struct daemon_srqs *srqs;
 	struct base_idtable ids;
 	uint8_t round[SHM_MAX_QPS]; /* high bits of the next QP number at an index */
-	uint16_t next_gen;          /* of rings */
 	unsigned n_roce;            /* that are hidden */
 	uint32_t extra_flows;       /* of all QPs, beyond those that each may have */
 	unsigned n_ending;          /* that are coming to their end */

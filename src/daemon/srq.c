@@ -17,7 +17,6 @@ void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
 {
 	all->region = region;
 	all->memory = memory;
-	all->next_gen = 1;
 	base_idtable_init(&all->ids, SHM_MAX_SRQS);
 }
 
@@ -35,16 +34,15 @@ static void publish(struct daemon_srqs *all, const struct daemon_srq *srq, bool 
 {
 	struct shm_srq *s = &all->region->srqs[srq->index];
 	struct shm_ring *ring = ring_at(all, &srq->ring);
+	const uint16_t gen = daemon_memory_generation(all->memory);
 
-	if (!all->next_gen)
-		all->next_gen = 1; /* 0 is what memory has that was never a ring */
-	shm_ring_init(ring, all->next_gen, 0);
+	shm_ring_init(ring, gen, 0);
 	atomic_store_explicit(&ring->moving, moving, memory_order_relaxed);
 	shm_write_begin(&s->seq);
 	s->live = 1;
 	s->ring_off = srq->ring.off;
 	s->entries_off = srq->ring.entries_off;
-	s->ring_gen = all->next_gen++;
+	s->ring_gen = gen;
 	s->ring_shift = srq->ring.shift;
 	s->max_sge = srq->max_sge;
 	shm_write_end(&s->seq);
@@ -56,6 +54,7 @@ static int allocate(struct daemon_srqs *all, struct daemon_srq *srq, uint32_t ma
                     struct daemon_srq_ring *r)
 {
 	uint64_t entries = (uint64_t)max_wr * srq->max_sge * sizeof(struct shm_entry);
+	int ret;
 
 	r->shift = (uint8_t)(base_log2_up(max_wr) + 1);
 	r->off = daemon_memory_ring(all->memory, r->shift);
@@ -64,8 +63,10 @@ static int allocate(struct daemon_srqs *all, struct daemon_srq *srq, uint32_t ma
 	r->entries_off = daemon_memory_payload(all->memory, entries);
 	if (r->entries_off)
 		return 0;
+	/* before a chore has to close the ring: it would be waited for, again and again */
+	ret = daemon_memory_none(all->memory, false, &srq->holder->want);
 	daemon_memory_retire_ring(all->memory, r->off, r->shift, 0);
-	return daemon_memory_none(all->memory, false, &srq->holder->want);
+	return ret;
 }
 
 static void free_ring(struct daemon_srqs *all, const struct daemon_srq_ring *r)

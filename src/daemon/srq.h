@@ -36,7 +36,6 @@ struct daemon_srqs {
 	struct shm_region *region;
 	struct daemon_memory *memory;
 	struct base_idtable ids;
-	uint16_t next_gen; /* of rings */
 };
 
 void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,

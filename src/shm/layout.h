@@ -347,6 +347,8 @@ struct shm_ring {
 	_Atomic uint32_t limit_reached; /* that was so: the event can be sent */
 	/* its credits are being moved to another ring, or from one: who finds none looks again */
 	_Atomic uint32_t moving;
+	/* the owner has made a claim void whose sender lives: that one may still write there */
+	_Atomic uint32_t taken;
 	_Alignas(
 	        64) _Atomic uint32_t tail; /* a hint: positions below were claimed; senders write */
 	_Atomic uint32_t posted_seen;      /* a hint: posted is at least this; senders write */

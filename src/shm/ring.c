@@ -20,6 +20,7 @@ void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 	atomic_store_explicit(&ring->limit, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->limit_reached, 0, memory_order_relaxed);
 	atomic_store_explicit(&ring->moving, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->taken, 0, memory_order_relaxed);
 }
 
 struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_t *pos)

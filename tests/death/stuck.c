@@ -169,6 +169,33 @@ static void a_stopped_sender_does_not_keep_receives_for_ever(void **state)
 	assert_false(shm_ring_publish(&v, slot, pos));
 }
 
+/* Who owned the ring has taken the position from it, but it may still write there. */
+static void a_ring_serves_nobody_else_while_a_stopped_sender_knows_it(void **state)
+{
+	struct lab_peer *p[2], *q[2];
+	_Atomic uint32_t *word;
+	struct shm_ring_view v;
+	uint64_t off;
+	uint32_t pos;
+
+	lab_peers(p, NULL, state);
+	v = view_of(p);
+	off = record_of(p[1])->ring_off;
+	word = &region.senders[SHM_QP_INDEX(p[0]->address.qpn)].target_qpn;
+	lab_peer_receive(p[1], 0, 0, 10);
+	assert_non_null(shm_ring_claim(&v, &pos));
+	atomic_store(word, p[1]->address.qpn);
+	lab_peer_to(p[1], IBV_QPS_ERR);
+	lab_peer_received(p[1], IBV_WC_WR_FLUSH_ERR);
+	lab_peer_destroy_qp(p[1]);
+	for (int i = 0; i < 4; i++) {
+		lab_peers(q, NULL, state);
+		assert_int_not_equal(record_of(q[0])->ring_off, off);
+		assert_int_not_equal(record_of(q[1])->ring_off, off);
+	}
+	atomic_store(word, 0);
+}
+
 static void a_stopped_peer_does_not_keep_memory_for_ever(void **state)
 {
 	struct lab_peer *p[2];
@@ -482,6 +509,7 @@ int main(void)
 		LAB_BOTH(a_sleeping_requester_learns_of_a_stopped_helper),
 		LAB_BOTH(a_stopped_helper_does_not_keep_a_queue_pair_for_ever),
 		LAB_BOTH(a_stopped_sender_does_not_keep_receives_for_ever),
+		LAB_BOTH(a_ring_serves_nobody_else_while_a_stopped_sender_knows_it),
 		LAB_BOTH(a_stopped_peer_does_not_keep_memory_for_ever),
 		LAB_TEST(a_busy_peer_does_not_keep_memory),
 		LAB_TEST(who_deals_with_others_is_not_waited_for),
