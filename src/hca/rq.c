@@ -292,18 +292,38 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
 
-	return base_now_ns() - rq->flushed_ns > HCA_CONNECTED_WAIT_NS &&
-	       shm_ring_void(slot, s, shm_slot_writer(s));
+	if (base_now_ns() - rq->flushed_ns <= HCA_CONNECTED_WAIT_NS)
+		return false;
+	/* it may go on, and write: the daemon gives the ring to nobody before (close_rings()) */
+	atomic_store_explicit(&rq->ring->taken, 1, memory_order_relaxed);
+	return shm_ring_void(slot, s, shm_slot_writer(s));
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
  * (take_shared(), exchange.c). */
 static void return_shared(struct hca_rq *rq, uint32_t pos)
 {
-	const struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+	uint32_t n = slot->class_flow;
 
-	if (rq->srq && rq->connected && slot->class_flow != SHM_NO_RECEIVE)
-		hca_srq_return(rq->srq, slot->class_flow);
+	if (!rq->srq || !rq->connected || n == SHM_NO_RECEIVE)
+		return;
+	slot->class_flow = SHM_NO_RECEIVE; /* once */
+	hca_srq_return(rq->srq, n);
+}
+
+/* The message at the position is forgotten. If it had a receive of the shared queue, so is that. */
+static void forget_shared(struct hca_rq *rq, uint32_t pos)
+{
+	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+	struct ibv_sge sge[HCA_MAX_SGE];
+	uint32_t n = slot->class_flow, n_sge;
+	uint64_t wr_id;
+
+	if (!rq->srq || !rq->connected || n == SHM_NO_RECEIVE)
+		return;
+	slot->class_flow = SHM_NO_RECEIVE; /* once */
+	hca_srq_take(rq->srq, n, &wr_id, sge, &n_sge);
 }
 
 static void set_discard(struct hca_rq *rq, uint32_t n)
@@ -317,19 +337,26 @@ static void set_discard(struct hca_rq *rq, uint32_t n)
 }
 
 /*
- * Whether polling can skip the position, which holds no arrival: because it is void. While a queue
- * flushes and the daemon is gone, a dead sender may have claimed it, and no daemon makes it void.
- * Then it counts as void, too. So it does if a connected queue pair's peer is stopped for long.
+ * Whether a claim of the position counts as void: while a queue flushes and the daemon is gone, as
+ * a dead sender may have claimed it, and no daemon makes it void; or if the peer of a connected
+ * queue pair, or the one of before a reset, is stopped for long.
  */
+static bool is_lost(struct hca_rq *rq, uint32_t pos)
+{
+	if (hca_rq_is_flushing(rq) && hca_process_gone(rq->process))
+		return true;
+	return rq->connected && (hca_rq_is_flushing(rq) || rq->n_discard) &&
+	       take_from_stopped(rq, pos);
+}
+
+/* Whether polling can skip the position, which holds no arrival: because it is void. */
 BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 {
-	if (shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_VOID &&
-	    !(hca_rq_is_flushing(rq) &&
-	      (hca_process_gone(rq->process) || (rq->connected && take_from_stopped(rq, pos)))))
+	if (shm_ring_peek(rq->ring, rq->ring_shift, pos) != SHM_SLOT_VOID && !is_lost(rq, pos))
 		return false;
 	return_shared(rq, pos);
 	/* we have withdrawn it, or its receive is forgotten */
-	if (hca_rq_discard(rq) || hca_rq_is_flushing(rq))
+	if (hca_rq_discard(rq, pos) || hca_rq_is_flushing(rq))
 		return true;
 	rq->n_void++;
 	if (rq->connected && !rq->srq)
@@ -337,11 +364,12 @@ BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 	return true;
 }
 
-/* Whether the arrival at the next position is passed over: it came before a reset. */
-BASE_COLD bool hca_rq_discard(struct hca_rq *rq)
+/* Whether the arrival at @pos, the next position, is passed over: it came before a reset. */
+BASE_COLD bool hca_rq_discard(struct hca_rq *rq, uint32_t pos)
 {
 	if (!rq->n_discard)
 		return false;
+	forget_shared(rq, pos);
 	set_discard(rq, rq->n_discard - 1);
 	return true;
 }
@@ -458,19 +486,11 @@ void hca_rq_flush(struct hca_rq *rq)
 /* Gives the receives back that unread messages have of the shared queue. */
 static void give_back_shared(struct hca_rq *rq)
 {
-	struct ibv_sge sge[HCA_MAX_SGE];
-	uint64_t wr_id;
-	uint32_t n;
-
-	const uint32_t consumed = hca_rq_load(&rq->consumed);
-
-	for (uint32_t pos = consumed; pos != hca_rq_load(&rq->posted); pos++) {
-		const struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
-
+	for (uint32_t pos = hca_rq_load(&rq->consumed); pos != hca_rq_load(&rq->posted); pos++) {
 		enum shm_slot_kind kind = shm_ring_peek(rq->ring, rq->ring_shift, pos);
 
-		if (kind == SHM_SLOT_DONE && pos - consumed >= rq->n_discard)
-			hca_srq_take(rq->srq, a->class_flow, &wr_id, sge, &n);
+		if (kind == SHM_SLOT_DONE)
+			forget_shared(rq, pos);
 		if (kind == SHM_SLOT_VOID)
 			return_shared(rq, pos);
 	}
@@ -481,6 +501,8 @@ void hca_rq_reset(struct hca_rq *rq)
 	uint32_t posted, consumed;
 
 	base_lock(&rq->lock);
+	if (!hca_rq_is_flushing(rq))
+		rq->flushed_ns = base_now_ns();
 	hca_rq_set_mode(rq, HCA_RQ_CLOSED);
 	withdraw(rq);
 	if (rq->srq && rq->connected)

@@ -68,7 +68,7 @@ struct hca_rq {
 	_Atomic uint32_t posted;   /* ring positions; written under the lock */
 	_Atomic uint32_t consumed; /* likewise */
 	uint32_t n_discard;        /* so many of the next positions hold what came before a reset */
-	uint64_t flushed_ns;       /* when it began to flush */
+	uint64_t flushed_ns;       /* when it began to flush, or was reset */
 	uint32_t n_void;           /* void positions that were consumed and must be posted anew */
 	uint32_t max_wr, max_sge;
 	/* HCA_RQ_WATCHED: the least room of a posted request below capacity_upto */
@@ -189,7 +189,7 @@ bool hca_rq_pass(struct hca_rq *rq, uint32_t pos);
 void hca_rq_repost(struct hca_rq *rq);
 int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct ibv_wc *wc);
 void hca_rq_prefetch(struct hca_rq *rq, uint32_t pos);
-bool hca_rq_discard(struct hca_rq *rq);
+bool hca_rq_discard(struct hca_rq *rq, uint32_t pos);
 
 /*
  * Polls up to @n completions. Adds the number of arrivals that it consumed to @arrivals. With the
@@ -211,7 +211,7 @@ static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uin
 			break;
 		}
 		if (base_unlikely(hca_rq_stops(rq))) {
-			if (!hca_rq_discard(rq))
+			if (!hca_rq_discard(rq, pos))
 				break;
 			++*arrivals;
 			continue;

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include "hca/connected.h"
 #include "hca/rq.h"
 #include "shm/ring.h"
 
@@ -179,6 +180,35 @@ static void what_was_claimed_before_a_reset_is_discarded(void **state)
 	assert_int_equal(l->arrivals, 2 + SIZE);
 }
 
+/* One that is stopped before it publishes does not keep what others send after the reset. */
+static void a_claim_of_before_a_reset_is_not_waited_for_long(void **state)
+{
+	struct lab *l = lab_at(state, 0);
+	struct shm_arrival *slot;
+	struct hca_qp *qp = calloc(1, sizeof(*qp));
+	uint64_t first;
+	uint32_t pos;
+
+	assert_non_null(qp);
+	l->rq.connected = qp;
+	post(l, 1);
+	slot = shm_ring_claim(&l->view, &pos);
+	assert_non_null(slot);
+	hca_rq_reset(&l->rq);
+	hca_rq_set_mode(&l->rq, HCA_RQ_OPEN);
+	first = l->wr_id;
+	post(l, SIZE - 1);
+	for (unsigned m = 1; m < SIZE; m++)
+		deliver(l);
+	expect(l, 0, 0);
+	assert_int_equal(l->ring->taken, 0);
+	l->rq.flushed_ns -= 2 * HCA_CONNECTED_WAIT_NS;
+	expect(l, SIZE - 1, first);
+	assert_int_equal(l->ring->taken, 1);
+	assert_false(shm_ring_publish(&l->view, slot, pos));
+	free(qp);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -186,6 +216,7 @@ int main(void)
 		TEST(messages_arrive_however_many_came_before),
 		TEST(a_dead_sender_costs_no_receive_however_late),
 		TEST(what_was_claimed_before_a_reset_is_discarded),
+		TEST(a_claim_of_before_a_reset_is_not_waited_for_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
