@@ -47,7 +47,7 @@ def of_file(path):
     """That of a topology file, such as ibnetdiscover writes of a real cluster."""
     with open(path, encoding="utf-8", errors="replace") as f:
         n = len(re.findall(r"^(?:Ca|Hca)\s", f.read(), re.MULTILINE))
-    return Shape(os.path.basename(path), n, ("--topology", os.path.abspath(path)), unit="HCAs")
+    return Shape(os.path.basename(path), n, ("--topology", path), unit="HCAs")
 
 
 def all_shapes():
@@ -97,12 +97,14 @@ class Fabric:
             return f.read()
 
     def load(self):
-        """The largest load of a link by the mean, of all kinds of links; how many have none."""
+        """The largest load of a link by the mean, of all kinds of links that have any; how many
+        links have none."""
         kinds = {}
         for link in self.lab.umbel_json("show", "routes", "--load")["links"]:
             kind = tuple(re.match("[a-z]*", link[end]).group() for end in ("switch", "peer"))
             kinds.setdefault(kind, []).append(link["paths"])
-        return (max(max(paths) * len(paths) / sum(paths) for paths in kinds.values()),
+        return (max((max(paths) * len(paths) / sum(paths) for paths in kinds.values() if sum(paths)),
+                    default=1.0),
                 sum(paths.count(0) for paths in kinds.values()))
 
 
@@ -256,11 +258,12 @@ def parse():
                         help="only those whose description contains this (default: all)")
     parser.add_argument("--list", action="store_true", help="what fabrics there are")
     parser.add_argument("--json", metavar="FILE", help="the figures, there as well")
+    parser.add_argument("--cwd", default=".", help=argparse.SUPPRESS)
     parser.add_argument("--umbel", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--output", required=True, help=argparse.SUPPRESS)
     args = parser.parse_args()
     try:
-        args.chosen = [of_file(path) for path in args.topology]
+        args.chosen = [of_file(os.path.join(args.cwd, path)) for path in args.topology]
     except OSError as e:
         parser.error(f"cannot read '{e.filename}': {e.strerror}")
     if args.fabrics or not args.topology:
@@ -286,7 +289,8 @@ def main():
     print(text(results))
     os.makedirs(args.output, exist_ok=True)
     draw(results, args.output)
-    for path in filter(None, (os.path.join(args.output, "routes.json"), args.json)):
+    for path in filter(None, (os.path.join(args.output, "routes.json"),
+                              args.json and os.path.join(args.cwd, args.json))):
         with open(path, "w", encoding="utf-8") as f:
             json.dump(results, f)
     if not args.fabrics and not args.topology:
