@@ -7,10 +7,12 @@
 #include <endian.h>
 #include <errno.h>
 #include <infiniband/umad.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -18,7 +20,8 @@
 #include "base/util.h"
 #include "wire/sm_attr.h"
 
-#define AT_ONCE 32 /* questions before the clients' MADs have their turn */
+#define AT_ONCE        32    /* questions before the clients' MADs have their turn */
+#define STRANGERS_ROOM 16384 /* bytes of answers that nobody has read, as the kernel counts */
 
 /* ---- connections ---- */
 
@@ -207,7 +210,10 @@ static void serve(struct ibsim_server *s, struct ibsim_ctl *ctl, const struct ib
 	int ret;
 
 	if (!sender->is_served) {
-		base_log_warning(ibsim, "a process of another user is refused");
+		if (!s->has_warned)
+			base_log_warning(ibsim, "a process of another user is refused; others "
+			                        "are without a word");
+		s->has_warned = true;
 		ret = -EACCES;
 	} else if (ctl->type == IBSIM_CTL_CONNECT) {
 		ret = connect_client(s, ctl, sender);
@@ -218,6 +224,18 @@ static void serve(struct ibsim_server *s, struct ibsim_ctl *ctl, const struct ib
 	}
 	if (ret)
 		ctl->type = IBSIM_CTL_ERROR;
+}
+
+/*
+ * Answers that wait to be read have no limit where their reader has connected its socket, and all
+ * count against the room of ours. So that a stranger who reads none leaves room for the others', it
+ * gets one only while few wait.
+ */
+static bool has_room(int fd, const struct ibsim_sender *sender)
+{
+	int unread;
+
+	return sender->is_served || (!ioctl(fd, SIOCOUTQ, &unread) && unread < STRANGERS_ROOM);
 }
 
 static void on_control(struct ibsim_source *source, uint32_t events)
@@ -235,6 +253,8 @@ static void on_control(struct ibsim_source *source, uint32_t events)
 		if (ret || ctl.magic != IBSIM_MAGIC)
 			continue;
 		serve(s, &ctl, &sender);
+		if (!has_room(source->fd, &sender))
+			continue;
 		/* whoever does not read its answers gets none */
 		sendto(source->fd, &ctl, sizeof(ctl), MSG_DONTWAIT | MSG_NOSIGNAL,
 		       (struct sockaddr *)&sender.address.name, sender.address.bytes);

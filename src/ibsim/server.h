@@ -16,6 +16,7 @@ struct ibsim_server {
 	struct ibsim_source control, signals, fabric;
 	struct ibsim_client *client[IBSIM_MAX_CLIENTS];
 	bool is_over, fabric_is_gone;
+	bool has_warned; /* of other users */
 };
 
 /* Takes the sockets that begin with @base. 0; -EADDRINUSE: another server has them; -ENODEV: there
