@@ -13,72 +13,148 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/sm_attr.h"
-
-#define PATIENCE_MS 1000
 #define GUID_DIGITS 16
 #define DEVICE      "umbel_" /* HOST_NUMBER */
 
-/* ---- asking ---- */
+/* ---- what an HCA says of itself ---- */
 
-/* A request for the port's own node: a directed route without a hop. */
-static void make_request(void *umad, uint16_t attribute, uint32_t modifier)
+static struct ibv_context *open_hca(const char *name)
 {
-	struct wire_smp smp = {
-		.mad = { .base_version = MAD_BASE_VERSION,
-		         .mgmt_class = MAD_CLASS_SUBN_DIRECTED,
-		         .class_version = MAD_VERSION_SUBN,
-		         .method = MAD_GET,
-		         .transaction_id = 1,
-		         .attribute_id = attribute,
-		         .attribute_modifier = modifier },
-		.dr_slid = IB_LID_PERMISSIVE,
-		.dr_dlid = IB_LID_PERMISSIVE,
-	};
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *context = NULL;
 
-	memset(umad, 0, umad_size() + MAD_BYTES);
-	umad_set_addr(umad, IB_LID_PERMISSIVE, IB_QPN_SMI, 0, 0);
-	wire_smp_encode(&smp, umad_get_mad(umad));
-}
-
-/* Sends it from the open port and waits. 0 or -errno. */
-static int exchange(int fd, void *umad, uint8_t data[static SMP_DATA_BYTES])
-{
-	int agent = umad_register(fd, MAD_CLASS_SUBN_DIRECTED, MAD_VERSION_SUBN, 0, NULL);
-	int bytes = MAD_BYTES, ret;
-	struct wire_smp smp;
-
-	if (agent < 0)
-		return -EIO;
-	if (umad_send(fd, agent, umad, MAD_BYTES, PATIENCE_MS, 0))
-		return -errno;
-	ret = umad_recv(fd, umad, &bytes, 2 * PATIENCE_MS);
-	if (ret < 0)
-		return ret;
-	if (umad_status(umad))
-		return -umad_status(umad);
-	wire_smp_decode(umad_get_mad(umad), &smp);
-	memcpy(data, smp.data, SMP_DATA_BYTES);
-	return smp.mad.status ? -EINVAL : 0;
-}
-
-int ibsim_node_ask(const struct ibsim_place *at, uint16_t attribute, uint32_t modifier,
-                   uint8_t data[static SMP_DATA_BYTES])
-{
-	void *umad = umad_alloc(1, umad_size() + MAD_BYTES);
-	int fd, ret;
-
-	if (!umad)
-		return -ENOMEM;
-	fd = umad_open_port(at->device, at->port);
-	if (fd < 0) {
-		umad_free(umad);
-		return fd;
+	for (struct ibv_device **d = list; list && *d; d++) {
+		if (strcmp(ibv_get_device_name(*d), name) != 0)
+			continue;
+		context = ibv_open_device(*d);
+		break;
 	}
-	make_request(umad, attribute, modifier);
-	ret = exchange(fd, umad, data);
-	umad_close_port(fd);
-	umad_free(umad);
+	if (list)
+		ibv_free_device_list(list);
+	return context;
+}
+
+static int read_node(struct ibv_context *context, int port, struct wire_node_info *info)
+{
+	struct ibv_device_attr hca;
+	union ibv_gid gid;
+
+	if (ibv_query_device(context, &hca) || ibv_query_gid(context, (uint8_t)port, 0, &gid))
+		return -EIO;
+	*info = (struct wire_node_info){
+		.base_version = MAD_BASE_VERSION,
+		.class_version = MAD_VERSION_SUBN,
+		.node_type = NODE_TYPE_CA,
+		.num_ports = hca.phys_port_cnt,
+		.system_image_guid = be64toh(hca.sys_image_guid),
+		.node_guid = be64toh(hca.node_guid),
+		.port_guid = be64toh(gid.global.interface_id),
+		.partition_cap = hca.max_pkeys,
+		.device_id = (uint16_t)hca.vendor_part_id,
+		.revision = hca.hw_ver,
+		.local_port_num = (uint8_t)port,
+		.vendor_id = hca.vendor_id,
+	};
+	return 0;
+}
+
+/* Speeds of verbs from FDR's on are extended ones in PortInfo, where QDR stands beside them. */
+static void set_speed(struct wire_port_info *info, unsigned speed)
+{
+	const unsigned fdr = 16;
+
+	info->link_speed_active = (uint8_t)(speed < LINK_SPEED_QDR ? speed : LINK_SPEED_QDR);
+	info->link_speed_ext_active = (uint8_t)(speed / fdr);
+}
+
+static int read_port(struct ibv_context *context, int port, struct wire_port_info *info)
+{
+	struct ibv_port_attr a;
+	union ibv_gid gid;
+
+	if (ibv_query_port(context, (uint8_t)port, &a))
+		return -EINVAL; /* there is no such port */
+	if (ibv_query_gid(context, (uint8_t)port, 0, &gid))
+		return -EIO;
+	*info = (struct wire_port_info){
+		.gid_prefix = be64toh(gid.global.subnet_prefix),
+		.lid = a.lid,
+		.master_sm_lid = a.sm_lid,
+		.capability_mask = a.port_cap_flags,
+		.local_port_num = (uint8_t)port,
+		.link_width_active = a.active_width,
+		.port_state = (uint8_t)a.state,
+		.port_physical_state = a.phys_state,
+		.lmc = a.lmc,
+		.neighbor_mtu = (uint8_t)a.active_mtu,
+		.master_sm_sl = a.sm_sl,
+		.mtu_cap = (uint8_t)a.max_mtu,
+		.subnet_timeout = a.subnet_timeout,
+	};
+	if (a.phys_state == PORT_PHYS_LINK_UP)
+		set_speed(info, a.active_speed);
+	return 0;
+}
+
+static int read_pkeys(struct ibv_context *context, int port, struct wire_pkey_table *table)
+{
+	uint16_t pkey;
+
+	memset(table, 0, sizeof(*table));
+	for (int i = 0; i < PKEY_BLOCK; i++) {
+		if (ibv_query_pkey(context, (uint8_t)port, i, &pkey))
+			return i ? 0 : -EIO; /* the table is shorter */
+		table->pkey[i] = be16toh(pkey);
+	}
+	return 0;
+}
+
+int ibsim_node_info(const struct ibsim_place *at, struct wire_node_info *info)
+{
+	struct ibv_context *context = open_hca(at->device);
+	int ret;
+
+	if (!context)
+		return -ENODEV;
+	ret = read_node(context, at->port, info);
+	ibv_close_device(context);
+	return ret;
+}
+
+int ibsim_node_port(const struct ibsim_place *at, int port, struct wire_port_info *info)
+{
+	struct ibv_context *context = open_hca(at->device);
+	int ret;
+
+	if (!context)
+		return -ENODEV;
+	ret = read_port(context, port ? port : at->port, info);
+	ibv_close_device(context);
+	return ret;
+}
+
+int ibsim_node_pkeys(const struct ibsim_place *at, struct wire_pkey_table *table)
+{
+	struct ibv_context *context = open_hca(at->device);
+	int ret;
+
+	if (!context)
+		return -ENODEV;
+	ret = read_pkeys(context, at->port, table);
+	ibv_close_device(context);
+	return ret;
+}
+
+int ibsim_node_check(const struct ibsim_place *at)
+{
+	umad_port_t port;
+	int ret = umad_get_port(at->device, at->port, &port);
+
+	if (ret)
+		return ret;
+	if (strcmp(port.link_layer, "InfiniBand") != 0)
+		ret = -EOPNOTSUPP;
+	umad_release_port(&port);
 	return ret;
 }
 
@@ -122,13 +198,18 @@ static bool is_of_host(const char *device, const char *host, size_t len, int num
 
 static bool is_described_so(const char *device, const char *name)
 {
-	struct ibsim_place at = { .port = 1 };
-	uint8_t text[SMP_DATA_BYTES];
+	char path[128], text[NODE_DESCRIPTION_BYTES + 2];
+	FILE *f;
 
-	snprintf(at.device, sizeof(at.device), "%s", device);
-	return !ibsim_node_ask(&at, SMP_ATTR_NODE_DESCRIPTION, 0, text) &&
-	       strnlen((const char *)text, sizeof(text)) == strlen(name) &&
-	       !memcmp(text, name, strlen(name));
+	snprintf(path, sizeof(path), SYS_INFINIBAND "/%s/node_desc", device);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	text[strcspn(text, "\n")] = '\0';
+	return !strcmp(text, name);
 }
 
 /* The device that is meant, or NULL. */

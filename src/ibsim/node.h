@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The ports at which clients can be: which one a name of ibsim's means, and what such a port says
- * of itself. Blocks for as long as a daemon needs for an answer. Not thread-safe.
+ * of itself. It is asked by libibverbs and /sys, not by MADs, which an M_Key could keep from it.
+ * Not thread-safe.
  */
 #ifndef IBSIM_NODE_H
 #define IBSIM_NODE_H
 
-#include <stdint.h>
-
-#include "wire/smp.h"
+#include "wire/sm_attr.h"
 
 struct ibsim_place {
 	char device[64];
@@ -23,8 +22,17 @@ struct ibsim_place {
  */
 int ibsim_node_find(const char *name, struct ibsim_place *at);
 
-/* Asks the port for an attribute of subnet management. 0 or -errno. */
-int ibsim_node_ask(const struct ibsim_place *at, uint16_t attribute, uint32_t modifier,
-                   uint8_t data[static SMP_DATA_BYTES]);
+/* NodeInfo of the HCA, as programs see it. 0 or -errno. */
+int ibsim_node_info(const struct ibsim_place *at, struct wire_node_info *info);
+
+/* Likewise PortInfo of that HCA's @port, 0: of the place's: addresses, states, widths and speeds in
+ * use, capabilities; other fields are 0. -EINVAL: there is no such port. */
+int ibsim_node_port(const struct ibsim_place *at, int port, struct wire_port_info *info);
+
+/* The first block of the port's P_Keys. */
+int ibsim_node_pkeys(const struct ibsim_place *at, struct wire_pkey_table *table);
+
+/* Whether the port has subnet management. 0; -EOPNOTSUPP: it is one of Ethernet; -errno. */
+int ibsim_node_check(const struct ibsim_place *at);
 
 #endif

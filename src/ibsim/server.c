@@ -92,12 +92,12 @@ static int connect_client(struct ibsim_server *s, struct ibsim_ctl *ctl,
 static int tell_node_info(struct ibsim_client *c, uint8_t *data)
 {
 	struct wire_node_info info;
-	int ret = ibsim_node_ask(&c->at, SMP_ATTR_NODE_INFO, 0, data);
+	int ret = ibsim_node_info(&c->at, &info);
 
 	if (ret)
 		return ret;
-	wire_node_info_decode(data, &info);
 	info.node_guid = info.port_guid - info.local_port_num;
+	memset(data, 0, IBSIM_CTL_DATA_BYTES);
 	wire_node_info_encode(&info, data);
 	return 0;
 }
@@ -106,11 +106,10 @@ static int tell_vendor(struct ibsim_client *c, uint8_t *data)
 {
 	struct ibsim_vendor vendor = { .fw_version = 1 };
 	struct wire_node_info info;
-	int ret = ibsim_node_ask(&c->at, SMP_ATTR_NODE_INFO, 0, data);
+	int ret = ibsim_node_info(&c->at, &info);
 
 	if (ret)
 		return ret;
-	wire_node_info_decode(data, &info);
 	vendor.vendor_id = info.vendor_id;
 	vendor.part_id = info.device_id;
 	vendor.hw_version = info.revision;
@@ -119,13 +118,13 @@ static int tell_vendor(struct ibsim_client *c, uint8_t *data)
 	return 0;
 }
 
-static int ask_port_info(struct ibsim_client *c, uint32_t port, struct wire_port_info *info,
-                         uint8_t *data)
+static int tell_port_info(struct ibsim_client *c, uint8_t *data, int port)
 {
-	int ret = ibsim_node_ask(&c->at, SMP_ATTR_PORT_INFO, port, data);
+	struct wire_port_info info;
+	int ret = ibsim_node_port(&c->at, port, &info);
 
 	if (!ret)
-		wire_port_info_decode(data, info);
+		wire_port_info_encode(&info, data);
 	return ret;
 }
 
@@ -133,7 +132,7 @@ static int tell_port(struct ibsim_client *c, uint8_t *data)
 {
 	struct wire_port_info info;
 	struct ibsim_port port;
-	int ret = ask_port_info(c, 0, &info, data);
+	int ret = ibsim_node_port(&c->at, 0, &info);
 
 	if (ret)
 		return ret;
@@ -151,18 +150,27 @@ static int tell_guid(struct ibsim_client *c, uint8_t *data, bool with_prefix)
 	struct wire_node_info node;
 	struct wire_port_info port;
 	uint64_t gid[2];
-	int ret = ask_port_info(c, 0, &port, data);
+	int ret = ibsim_node_port(&c->at, 0, &port);
 
 	if (!ret)
-		ret = ibsim_node_ask(&c->at, SMP_ATTR_NODE_INFO, 0, data);
+		ret = ibsim_node_info(&c->at, &node);
 	if (ret)
 		return ret;
-	wire_node_info_decode(data, &node);
 	gid[0] = htobe64(port.gid_prefix);
 	gid[1] = htobe64(node.port_guid);
 	memset(data, 0, IBSIM_CTL_DATA_BYTES);
 	memcpy(data, with_prefix ? gid : gid + 1, with_prefix ? 16 : 8);
 	return 0;
+}
+
+static int tell_pkeys(struct ibsim_client *c, uint8_t *data)
+{
+	struct wire_pkey_table table;
+	int ret = ibsim_node_pkeys(&c->at, &table);
+
+	if (!ret)
+		wire_pkey_table_encode(&table, data);
+	return ret;
 }
 
 static int set_sm(struct ibsim_client *c, const uint8_t *data)
@@ -176,8 +184,6 @@ static int set_sm(struct ibsim_client *c, const uint8_t *data)
 /* What a client asks. 0, and the answer is in ctl->data, or -errno. */
 static int answer(struct ibsim_server *s, struct ibsim_client *c, struct ibsim_ctl *ctl)
 {
-	struct wire_port_info info;
-
 	switch (ctl->type) {
 	case IBSIM_CTL_DISCONNECT:
 		on_gone(&s->common, c);
@@ -193,11 +199,11 @@ static int answer(struct ibsim_server *s, struct ibsim_client *c, struct ibsim_c
 	case IBSIM_CTL_GET_NODE_INFO:
 		return tell_node_info(c, ctl->data);
 	case IBSIM_CTL_GET_PORT_INFO:
-		return ask_port_info(c, ctl->data[0], &info, ctl->data);
+		return tell_port_info(c, ctl->data, ctl->data[0]);
 	case IBSIM_CTL_SET_IS_SM:
 		return set_sm(c, ctl->data);
 	case IBSIM_CTL_GET_PKEYS:
-		return ibsim_node_ask(&c->at, SMP_ATTR_PKEY_TABLE, 0, ctl->data);
+		return tell_pkeys(c, ctl->data);
 	default:
 		return -EINVAL;
 	}
@@ -299,14 +305,13 @@ static int open_signals(struct ibsim_server *s)
 /* An open port of the fabric's: it hangs up when the fabric ends. */
 static int open_fabric(struct ibsim_server *s)
 {
-	uint8_t info[SMP_DATA_BYTES];
 	struct ibsim_place at;
 	int ret = ibsim_node_find(NULL, &at);
 
+	if (!ret)
+		ret = ibsim_node_check(&at);
 	if (ret)
 		return ret;
-	if (ibsim_node_ask(&at, SMP_ATTR_NODE_INFO, 0, info))
-		return -EOPNOTSUPP;
 	ret = s->fabric.fd = umad_open_port(at.device, at.port);
 	return ret < 0 ? ret : ibsim_source_watch(s->common.loop, &s->fabric, EPOLLIN);
 }
