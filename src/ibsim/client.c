@@ -342,8 +342,12 @@ static void on_process(struct ibsim_source *s, uint32_t events)
 /* The sockets of a process that is killed say nothing. */
 static int watch_process(struct ibsim_client *c, pid_t pid)
 {
-	c->process.fd = pid > 0 ? pidfd_open(pid, 0) : -1;
-	return c->process.fd < 0 ? 0 : ibsim_source_watch(c->common->loop, &c->process, EPOLLIN);
+	if (pid <= 0)
+		return 0;
+	c->process.fd = pidfd_open(pid, 0);
+	if (c->process.fd < 0)
+		return -errno;
+	return ibsim_source_watch(c->common->loop, &c->process, EPOLLIN);
 }
 
 /* The socket for its MADs: from now on nobody else can send to it. */
