@@ -35,7 +35,10 @@
 
 /* ---- to the client ---- */
 
-/* What happens on either side is not served while the client takes nothing. */
+/*
+ * While the client takes nothing, what the fabric has for it waits in the port. What it sends is
+ * served on, as it may be waiting for room itself.
+ */
 static void watch(struct ibsim_client *c)
 {
 	ibsim_source_watch(c->common->loop, &c->socket, EPOLLIN | (c->is_late ? EPOLLOUT : 0));
@@ -50,11 +53,14 @@ static int try_give(struct ibsim_client *c, const struct ibsim_mad *m)
 	return errno == EWOULDBLOCK || errno == ENOBUFS ? -EAGAIN : -errno;
 }
 
-/* False: the client is gone. */
+/* False: the client is gone. What comes while another message waits for room gets lost. */
 static bool give(struct ibsim_client *c, const struct ibsim_mad *m)
 {
-	int ret = try_give(c, m);
+	int ret;
 
+	if (c->is_late)
+		return true;
+	ret = try_give(c, m);
 	if (ret == -EAGAIN) {
 		c->late = *m;
 		c->is_late = true;
@@ -339,7 +345,7 @@ static void on_process(struct ibsim_source *s, uint32_t events)
 	c->common->gone(c->common, c);
 }
 
-/* The sockets of a process that is killed say nothing. */
+/* The sockets of a process that is killed say nothing. Without a PID the next MAD for it will. */
 static int watch_process(struct ibsim_client *c, pid_t pid)
 {
 	if (pid <= 0)
