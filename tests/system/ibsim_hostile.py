@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""ibsim_hostile.py HOSTS: clients of ibsim's protocol that libumad2sim would never be, for
-ibsim_hostile.sh. Each test is a function; what is wrong raises."""
+"""ibsim_hostile.py HOSTS PID: clients of ibsim's protocol that libumad2sim would never be, for
+ibsim_hostile.sh; PID is the server's. Each test is a function; what is wrong raises."""
 import os
 import random
 import select
@@ -11,7 +11,7 @@ import sys
 import time
 
 BASE = os.environ['IBSIM_SOCKNAME']
-HOSTS = int(sys.argv[1])
+HOSTS, SERVER = map(int, sys.argv[1:])
 ERROR, CONNECT, DISCONNECT, GET_PORT, GET_VENDOR, GET_GID, GET_GUID, GET_NODE_INFO, GET_PORT_INFO, \
     SET_ISSM, GET_PKEYS = range(11)
 MAGIC = 0xdeadbeef
@@ -29,8 +29,8 @@ def ctl(kind, client=0, data=b'', magic=MAGIC):
 
 
 class Client:
-    def __init__(self, node='', is_sm=0):
-        self.pid = next(ids)
+    def __init__(self, node='', is_sm=0, pid=None):
+        self.pid = pid or next(ids)
         self.control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.control.settimeout(PATIENCE)
         self.control.bind(name('ctl%d' % self.pid))
@@ -43,12 +43,18 @@ class Client:
             self.id = struct.unpack_from('=I', answer)[0]
             self.data.connect(name('out%d' % self.id))
 
-    def ask(self, kind, data=b'', client=None):
-        """The answer's data, or None: refused."""
+    def question(self, kind, data=b'', client=None):
         self.control.sendto(ctl(kind, self.id if client is None else client, data), name('ctl'))
+
+    def answer(self):
+        """Its data, or None: refused."""
         answer = self.control.recv(4096)
         assert len(answer) == CTL
         return None if struct.unpack_from('=I', answer, 8)[0] == ERROR else answer[16:]
+
+    def ask(self, *question, **client):
+        self.question(*question, **client)
+        return self.answer()
 
     def close(self):
         assert self.ask(DISCONNECT) is not None
@@ -71,10 +77,10 @@ class Client:
         return struct.unpack_from('>I', got, 16)[0], got[32:]
 
 
-def get(tid, attribute, path=b'', modifier=0):
-    """SubnGet by a directed route."""
-    return struct.pack('>BBBBHBBQHHIQHH', 1, 0x81, 1, 1, 0, 0, len(path), tid, attribute, 0,
-                       modifier, 0, 0xffff, 0xffff).ljust(129, b'\0') + path.ljust(127, b'\0')
+def get(tid, attribute, path=b'', modifier=0, method=1, m_key=0, data=b''):
+    """SubnGet, or another method, by a directed route."""
+    return struct.pack('>BBBBHBBQHHIQHH28x', 1, 0x81, 1, method, 0, 0, len(path), tid, attribute, 0,
+                       modifier, m_key, 0xffff, 0xffff) + data.ljust(65, b'\0') + path.ljust(127, b'\0')
 
 
 def tid_of(mad):
@@ -135,11 +141,68 @@ def another_user_is_refused():
     c.close()
 
 
+def another_user_reads_no_answers():
+    if os.geteuid():
+        return
+    end, its_end = socket.socketpair()
+    child = os.fork()
+    if not child:
+        end.close()
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        mine = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        mine.bind(name('ctl%d' % next(ids)))
+        mine.connect(name('ctl'))  # so that what waits for it has no limit
+        for _ in range(400):
+            mine.send(ctl(GET_PORT))
+        its_end.send(b'x')
+        its_end.recv(1)  # the socket is open, and unread
+        os._exit(0)
+    next(ids)  # the child's
+    its_end.close()
+    end.settimeout(PATIENCE)
+    assert end.recv(1) == b'x'
+    works()
+    end.close()
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def what_nobody_answers_comes_back():
     c = Client('h1')
-    c.send(get(77, 0x11, b'\x07'))  # there is no such port
+    for path in (b'\1\7', b'\7'):  # no cable at the switch's port; there is no such port here
+        c.send(get(77, 0x11, path))
+        assert c.receive() == (110, get(77, 0x11, path))
+    c.close()
+
+
+def an_m_key_does_not_keep_clients_out():
+    c = Client('h2')
+    was = c.ask(GET_NODE_INFO), c.ask(GET_PORT_INFO), c.ask(GET_GID)
+    c.send(get(1, 0x15))
+    info = bytearray(c.receive()[1][64:128])
+    info[32] &= 0xf0  # no change of the states
+    info[33] = 0
+    key = 0x1122334455667788
+    locked = bytearray(info)
+    locked[:8] = key.to_bytes(8, 'big')
+    locked[34] |= 0x80  # protection level 2
+    c.send(get(2, 0x15, method=2, data=bytes(locked)))
     status, mad = c.receive()
-    assert status == 110 and tid_of(mad) == 77 and mad[:8] == get(77, 0x11, b'\x07')[:8]
+    assert status == 0 and tid_of(mad) == 2 and mad[4:6] == b'\x80\0', mad  # direction: back
+    try:
+        c.send(get(3, 0x11))
+        assert c.receive()[0] == 110  # its agent is silent
+        other = Client('h2')
+        assert not other.is_refused
+        assert (other.ask(GET_NODE_INFO), other.ask(GET_PORT_INFO), other.ask(GET_GID)) == was
+        assert other.ask(GET_PORT) and other.ask(GET_GUID) and other.ask(GET_VENDOR) and other.ask(GET_PKEYS)
+        other.send(get(4, 0x11, m_key=key))
+        assert other.receive()[0] == 0  # whoever has the key
+        other.close()
+    finally:
+        c.send(get(5, 0x15, method=2, m_key=key, data=bytes(info)))
+        assert c.receive()[0] == 0
     c.close()
 
 
@@ -164,7 +227,8 @@ def many_clients():
         c.close()
     for c in all_[1::2]:  # gone without a word, and another has their names
         c.drop()
-        again = Client('h1')
+        again = Client('h1', pid=c.pid)
+        assert again.id == c.id or again.ask(GET_PORT, client=c.id) is None
         again.close()
 
 
@@ -175,14 +239,63 @@ def who_takes_nothing_costs_itself():
         c.send(get(i + 1, 0x11))
         if i % 2000 == 0:
             works()
-    n = 0
-    while c.receive(1):
-        n += 1
-    assert n >= 100, n  # the rest may get lost
+    n, end = 0, time.time() + PATIENCE
     c.send(get(1 << 40, 0x11))
-    status, mad = c.receive()
-    assert status == 0 and tid_of(mad) == 1 << 40
+    while True:
+        got = c.receive(1)
+        if got and tid_of(got[1]) == 1 << 40:
+            break
+        assert time.time() < end, n
+        if got:
+            n += 1
+        else:
+            c.send(get(1 << 40, 0x11))  # it may have got lost
+    assert got[0] == 0 and n >= 100, n  # the rest may have
     c.close()
+
+
+def what_waits_for_room_is_not_replaced():
+    c = Client('h1')
+    c.data.settimeout(PATIENCE)
+    for i in range(1000):
+        c.send(get(i + 1, 0x11))
+    works()
+    for _ in range(20):
+        c.send(get(1 << 40, 0x11, b'\7'))  # which comes back at once, or not at all
+        works()
+    got = []
+    while len(got) < 1000:
+        status, mad = c.receive()
+        if tid_of(mad) != 1 << 40:
+            got.append(tid_of(mad))
+    assert sorted(got) == list(range(1, 1001))
+    c.close()
+
+
+class Dying(Client):
+    """The process that connects is dead when the server hears of it. The sockets are not."""
+
+    def question(self, *question, **client):
+        os.kill(SERVER, signal.SIGSTOP)
+        try:
+            while open('/proc/%d/stat' % SERVER).read().rsplit(')')[1].split()[0] != 'T':
+                time.sleep(0.001)
+            child = os.fork()
+            if not child:
+                super().question(*question, **client)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        finally:
+            os.kill(SERVER, signal.SIGCONT)
+
+
+def who_dies_connecting_is_no_client():
+    dead = Dying('h2', is_sm=1)
+    assert dead.is_refused
+    manager = Client('h2', is_sm=1)
+    assert not manager.is_refused
+    manager.close()
+    dead.drop()
 
 
 def a_dead_manager_is_missed():
@@ -253,8 +366,10 @@ def noise(seconds):
 
 
 for test in (questions_have_answers, nobody_is_another, another_user_is_refused,
-             what_nobody_answers_comes_back, two_requests_of_one_low_half_are_told_apart, many_clients,
-             who_takes_nothing_costs_itself, a_dead_manager_is_missed):
+             another_user_reads_no_answers, what_nobody_answers_comes_back,
+             an_m_key_does_not_keep_clients_out, two_requests_of_one_low_half_are_told_apart, many_clients,
+             who_takes_nothing_costs_itself, what_waits_for_room_is_not_replaced,
+             who_dies_connecting_is_no_client, a_dead_manager_is_missed):
     print(test.__name__, flush=True)
     test()
     works()

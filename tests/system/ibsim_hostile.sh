@@ -9,7 +9,7 @@
 umbel up --hosts 3 > /dev/null
 daemon=$(field pid default)
 UMBEL_LOG=ibsim=error ibsim_for server default || exit
-launch hostile python3 "${0%.sh}.py" 3
+launch hostile python3 "${0%.sh}.py" 3 "${pid[server]}"
 wait_ended hostile 0
 [ "$(field pid default)" = "$daemon" ] || complain 'the daemon has died'
 expect 0 '*h1*h2*h3*' at h2 sh -c 'ibhosts | sort -k 6'
