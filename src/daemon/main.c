@@ -421,8 +421,8 @@ static void stop(struct daemon *d)
 	daemon_counts_fini(&d->counts);
 	daemon_subnet_fini(&d->subnet);
 	daemon_umad_fini(d->umad);
+	daemon_rdmacm_fini(&d->rdmacm); /* what clients have joined on Ethernet ports is left */
 	daemon_roce_free(d->roce);
-	daemon_rdmacm_fini(&d->rdmacm);
 	daemon_mads_fini(&d->mads);
 	daemon_objects_fini(&d->objects);
 	daemon_ports_fini(&d->ports);

@@ -3,7 +3,7 @@
 #
 # A thousand groups of either IP version on one device, though the kernel lets a socket join
 # twenty; all are received, and go when the process is killed. Where a limit of the kernel's bites,
-# the daemon's log names the sysctl.
+# the daemon's log names the sysctl. A fabric with a program that has joined hundreds ends in order.
 
 . "${0%/*}/lab.sh"
 
@@ -47,3 +47,18 @@ start_on refused h2 "$programs_dir/roce.many_groups" umbel_eth0 ::ffff:239.10.0.
 wait_ended refused 1
 expect_said refused '.*many_groups: ibv_attach_mcast: '
 expect 0 '*net.ipv4.igmp_max_memberships*' cat "$UMBEL_RUNTIME_DIR/h2/log"
+
+# ---- a fabric that ends while a program is in many, more than the daemon leaves at once
+is_up()
+{
+	umbel_on h1 status > /dev/null 2>&1
+}
+
+umbel_on h1 down > /dev/null
+launch daemon env UMBEL_FABRIC=h1 ip netns exec h1 "${without_privileges[@]}" \
+	umbel daemon --roce eth0
+wait_until "the fabric is up" is_up
+start_on joins h1 "$programs_dir/roce.joins" 192.0.2.1 239.11.0.0 600
+wait_said joins 'joined 600$'
+umbel_on h1 down > /dev/null
+wait_ended daemon 0
