@@ -41,6 +41,7 @@ int sm_new(struct sm **out, struct fabric *f, const struct sm_ops *ops)
 
 void sm_free(struct sm *sm)
 {
+	sm_pkeys_follow(sm); /* in mid-sweep */
 	if (sm->trees)
 		sm_trees_free(sm->trees);
 	if (sm->routes)
@@ -245,6 +246,7 @@ bool sm_sweep_step(struct sm *sm, uint32_t *budget)
 			sm->swept = ret;
 		if (sm->more)
 			continue;
+		sm_pkeys_follow(sm);
 		sm->phase = next_phase(sm);
 		sm->at = sm->at_port = 0;
 	}

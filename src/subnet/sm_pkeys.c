@@ -194,14 +194,14 @@ static void set_table(struct fabric *f, struct fabric_port *p, const uint16_t *t
 }
 
 /* Gives @table to the switch's port at the other end, which then enforces it. */
-static void set_peer(struct fabric *f, struct fabric_port *peer, const uint16_t *table)
+static void set_peer(struct sm *sm, struct fabric_port *peer, const uint16_t *table)
 {
 	if (!peer || peer->node->type != FABRIC_SWITCH)
 		return;
 	if (!peer->link.partition_inbound || memcmp(peer->pkey, table, sizeof(peer->pkey)) != 0)
-		fabric_mads_all_changed(f);
+		sm->pkeys_changed = true;
 	peer->link.partition_inbound = peer->link.partition_outbound = true;
-	set_table(f, peer, table);
+	set_table(sm->f, peer, table);
 }
 
 static void set_port(struct sm *sm, struct fabric_port *p, const struct keys *k)
@@ -211,7 +211,7 @@ static void set_port(struct sm *sm, struct fabric_port *p, const struct keys *k)
 	fill_table(k, p->pkey, table);
 	set_table(sm->f, p, table);
 	if (p->node->type == FABRIC_HCA)
-		set_peer(sm->f, p->peer, table);
+		set_peer(sm, p->peer, table);
 }
 
 #define PORT_WORK 32 /* of a port, in table entries; that of a rule is 4 */
@@ -246,6 +246,13 @@ int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget)
 	return ret ? ret : *at < n;
 }
 
+void sm_pkeys_follow(struct sm *sm)
+{
+	if (sm->pkeys_changed)
+		fabric_mads_all_changed(sm->f);
+	sm->pkeys_changed = false;
+}
+
 int sm_pkeys_write(struct sm *sm)
 {
 	uint32_t budget;
@@ -256,6 +263,7 @@ int sm_pkeys_write(struct sm *sm)
 		budget = UINT32_MAX;
 		ret = sm_pkeys_step(sm, &at, &budget);
 	} while (ret > 0);
+	sm_pkeys_follow(sm);
 	return ret;
 }
 

@@ -325,6 +325,53 @@ static void keys_are_written_in_slices(void **state)
 	assert_int_equal(n, HOSTS);
 }
 
+/* A slice. Whether the sweep is over. */
+static bool step(struct env *e)
+{
+	uint32_t budget = 1;
+
+	return sm_sweep_step(e->sm, &budget);
+}
+
+static void begin_to_write_keys(struct env *e)
+{
+	e->partitions = parse("A=0x0010:ALL=full;");
+	sm_set_partitions(e->sm, e->partitions);
+	fabric_mads_settle(e->f);
+	sm_sweep_begin(e->sm);
+	while (all_changes(e) < 2)
+		assert_false(step(e));
+}
+
+static void flows_follow_keys_once(void **state)
+{
+	struct env *e = *state;
+	unsigned n = 0;
+	bool done;
+
+	begin_to_write_keys(e);
+	assert_false(e->f->mads->all_stale);
+	do {
+		done = step(e);
+		n += e->f->mads->all_stale;
+		fabric_mads_settle(e->f);
+	} while (!done);
+	assert_int_equal(n, 1);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_false(e->f->mads->all_stale);
+}
+
+static void flows_follow_the_keys_of_a_sweep_that_is_given_up(void **state)
+{
+	const struct sm_ops ops = { .wake = no_wake };
+	struct env *e = *state;
+
+	begin_to_write_keys(e);
+	sm_free(e->sm);
+	assert_true(e->f->mads->all_stale);
+	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
+}
+
 /* Those for one port and those for many are in lists of their own. */
 static void later_rules_hold_whomever_they_are_for(void **state)
 {
@@ -357,6 +404,8 @@ int main(void)
 		TEST(without_ipoib_there_is_no_broadcast_group),
 		TEST(groups_come_and_go_with_partitions),
 		TEST(keys_are_written_in_slices),
+		TEST(flows_follow_keys_once),
+		TEST(flows_follow_the_keys_of_a_sweep_that_is_given_up),
 		TEST(later_rules_hold_whomever_they_are_for),
 	};
 

@@ -83,6 +83,7 @@ struct sm {
 	enum sm_sweep_phase phase;
 	unsigned at, at_port; /* how far the phase has come, if it takes several steps */
 	bool more;            /* it needs another one */
+	bool pkeys_changed;   /* of switches' ports: sm_pkeys_follow() is due */
 	int swept;            /* the sweep's result */
 	uint64_t changed[IB_LID_MCAST_FIRST / 64]; /* LIDs whose flows have to follow */
 	unsigned home, told_home; /* the SM's port, and the one last written to PortInfo */
@@ -124,6 +125,10 @@ uint16_t sm_lids_top(const struct sm *sm);
  * the port *@at on, which is 0 at first; 1: there is more to do. */
 int sm_pkeys_write(struct sm *sm);
 int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget);
+
+/* After the last slice: if switches' ports have other P_Keys than before, all flows are to follow.
+ * Once for all ports, as that is much work. */
+void sm_pkeys_follow(struct sm *sm);
 
 /* ---- sm_routes.c ---- */
 
