@@ -68,6 +68,11 @@ void cm_port_renew(struct cm *cm, struct fabric_port *port)
 		cm_group_renew(cm_port_of(cm, port));
 }
 
+bool cm_ports_have_news(const struct cm *cm)
+{
+	return !TAILQ_EMPTY(&cm->changed);
+}
+
 void cm_count(const struct cm *cm, struct cm_counts *counts)
 {
 	counts->listeners = cm->n_listeners;

@@ -100,4 +100,8 @@ void cm_port_changed(struct cm *cm, struct fabric_port *port);
  */
 void cm_port_renew(struct cm *cm, struct fabric_port *port);
 
+/* Whether members have yet to hear of what has happened to their port, which they do in slices: the
+ * SA is asked to register them when they do. */
+bool cm_ports_have_news(const struct cm *cm);
+
 #endif

@@ -208,7 +208,8 @@ static void end_first_sweep(struct daemon_subnet *s)
 	s->mad.sa->registering = true;
 }
 
-/* A slice. Whether all ports have been asked. */
+/* A slice. Whether all ports have been asked, and rdma_cm has sent what its members ask then: if
+ * others were served before, they might create a group with another MLID than its members have. */
 static bool register_some(struct daemon_subnet *s)
 {
 	for (unsigned n = 0; n < REGISTER_SLICE && s->next_port < s->f->n_ib_ports; n++) {
@@ -220,7 +221,7 @@ static bool register_some(struct daemon_subnet *s)
 		daemon_port_tell(s->ports, p, IBV_EVENT_SM_CHANGE);
 		daemon_port_reregister(s->ports, p);
 	}
-	if (s->next_port < s->f->n_ib_ports)
+	if (s->next_port < s->f->n_ib_ports || cm_ports_have_news(s->ports->cm))
 		return false;
 	s->mad.sa->registering = false;
 	s->learned = 0;

@@ -14,6 +14,8 @@
 #define MS_IN_NS  1000000ull
 #define N_MEMBERS 2
 #define SECONDS   120
+#define N_GROUPS  1500
+#define QUIET_MS  300 /* when nothing has happened, nothing will */
 
 extern char **environ;
 
@@ -176,6 +178,36 @@ static void an_sm_that_ends_and_begins_disturbs_nobody(void **state)
 	lab_close(l);
 }
 
+/* Group @i of many. */
+static void join_one_of_many(struct node *n, unsigned i)
+{
+	char group[32];
+
+	snprintf(group, sizeof(group), "239.5.%u.%u", i / 250, i % 250);
+	join(n, group);
+	n->group = NULL; /* it ends with the identifier */
+}
+
+/* A port has so many groups that the daemon needs several turns to have them registered. Who joins
+ * the last ones meanwhile gets no group of his own. */
+static void who_comes_after_a_new_sm_joins_the_groups_that_there_are(void **state)
+{
+	struct node many = node_open(RDMA_PS_UDP), late = node_open(RDMA_PS_UDP);
+	struct pollfd p = { .fd = many.channel->fd, .events = POLLIN };
+
+	(void)state;
+	node_bind(&many, 2, 0);
+	node_bind(&late, 3, 0);
+	for (unsigned i = 0; i < N_GROUPS; i++)
+		join_one_of_many(&many, i);
+	assert_int_equal(system("umbel sm stop && umbel sm start"), 0);
+	for (unsigned i = 1; i <= 10; i++)
+		join_one_of_many(&late, N_GROUPS - i);
+	assert_int_equal(poll(&p, 1, QUIET_MS), 0);
+	node_close(&late);
+	node_close(&many);
+}
+
 /* ---- Debian's OpenSM, unmodified ---- */
 
 static bool succeeds(const char *command)
@@ -263,6 +295,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_sm_that_ends_and_begins_disturbs_nobody),
+		cmocka_unit_test(who_comes_after_a_new_sm_joins_the_groups_that_there_are),
 		cmocka_unit_test(opensm_takes_over_and_is_killed),
 	};
 
