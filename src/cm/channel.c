@@ -317,29 +317,41 @@ static bool is_swept(const struct cm *cm)
 	return LIST_EMPTY(&cm->ending) && TAILQ_EMPTY(&cm->doomed);
 }
 
-void cm_sweep(struct cm *cm, unsigned n)
+/* A step of either kind. How many. */
+static unsigned sweep_step(struct cm *cm)
 {
-	for (; n && !is_swept(cm); n--) {
-		if (!LIST_EMPTY(&cm->ending))
-			cm_id_end_join(LIST_FIRST(&cm->ending));
-		else
-			free_next(TAILQ_FIRST(&cm->doomed));
+	unsigned n = 0;
+
+	if (!LIST_EMPTY(&cm->ending)) {
+		cm_id_end_join(LIST_FIRST(&cm->ending));
+		n++;
 	}
+	if (!TAILQ_EMPTY(&cm->doomed)) {
+		free_next(TAILQ_FIRST(&cm->doomed));
+		n++;
+	}
+	return n;
+}
+
+void cm_sweep_all(struct cm *cm)
+{
+	while (sweep_step(cm))
+		;
 }
 
 static void on_sweep(struct base_timer *t);
 
-/* Does what there is time for now. */
+/* Does what there is time for now: in turn of each kind, so that none waits until another one has
+ * nothing to do. */
 static void sweep_some(struct cm *cm)
 {
 	while (cm->spare && (cm_groups_wait(cm) || !is_swept(cm))) {
-		unsigned before = cm->worked, cost;
+		unsigned before = cm->worked, cost = cm_groups_wait(cm);
 
 		if (cm_groups_wait(cm))
 			cm_groups_work(cm);
-		else
-			cm_sweep(cm, 1);
-		cost = 1 + cm->worked - before;
+		cost += sweep_step(cm);
+		cost += cm->worked - before;
 		cm->spare -= cost < cm->spare ? cost : cm->spare;
 	}
 	if (cm->spare < CM_SLICE / 2 || cm_groups_wait(cm) || !is_swept(cm))

@@ -4,7 +4,6 @@
  * See cm.h.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +37,7 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 
 void cm_free(struct cm *cm)
 {
-	cm_sweep(cm, UINT_MAX);
+	cm_sweep_all(cm);
 	base_timer_stop(&cm->sweep);
 	cm_groups_fini(cm);
 	cm_ports_fini(cm);

@@ -128,16 +128,16 @@ static void group_free(struct cm_group *g)
 	free(g);
 }
 
-/* It has more joins to see to, later. */
+/* It has more joins to see to, later: after other groups that have. */
 static void set_busy(struct cm_group *g, bool busy)
 {
-	if (g->is_busy == busy)
-		return;
-	g->is_busy = busy;
+	struct cm *cm = g->port->cm;
+
+	if (g->is_busy)
+		TAILQ_REMOVE(&cm->busy, g, of_busy);
 	if (busy)
-		TAILQ_INSERT_TAIL(&g->port->cm->busy, g, of_busy);
-	else
-		TAILQ_REMOVE(&g->port->cm->busy, g, of_busy);
+		TAILQ_INSERT_TAIL(&cm->busy, g, of_busy);
+	g->is_busy = busy;
 }
 
 void cm_groups_fini(struct cm *cm)
@@ -575,15 +575,31 @@ bool cm_groups_wait(const struct cm *cm)
 	return !TAILQ_EMPTY(&cm->changed) || !TAILQ_EMPTY(&cm->busy);
 }
 
-void cm_groups_work(struct cm *cm)
+/* The next group of the next port that has changed hears of it. */
+static void tell_next(struct cm *cm)
 {
 	struct cm_port *p = TAILQ_FIRST(&cm->changed);
-	struct cm_group *g = p ? TAILQ_FIRST(&p->groups) : TAILQ_FIRST(&cm->busy);
+	struct cm_group *g = p ? TAILQ_FIRST(&p->groups) : NULL;
 
-	if (p && (!g || g->seen == p->changes)) {
-		TAILQ_REMOVE(&cm->changed, p, of_changed);
-		p->has_changed = false;
-	} else if (!p || hear_of_changes(g)) {
+	if (!p)
+		return;
+	TAILQ_REMOVE(&cm->changed, p, of_changed);
+	p->has_changed = g && g->seen != p->changes;
+	if (!p->has_changed)
+		return;
+	TAILQ_INSERT_TAIL(&cm->changed, p, of_changed);
+	if (hear_of_changes(g))
 		go_on(g);
-	}
+}
+
+void cm_groups_work(struct cm *cm)
+{
+	struct cm_group *g;
+
+	tell_next(cm);
+	g = TAILQ_FIRST(&cm->busy);
+	if (!g)
+		return;
+	hear_of_changes(g);
+	go_on(g);
 }

@@ -705,6 +705,47 @@ static void many_groups_are_registered_with_a_new_sa_in_slices(void **state)
 	testing_do_slices(t);
 }
 
+static void who_dies_gives_his_port_number_back_though_groups_have_work(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0), *server = testing_client(t, 1);
+
+	id_with_many_joins(t, c, false);
+	assert_int_equal(testing_bind(server, testing_id(server, RDMA_PS_UDP, 1), "10.0.0.2", 7000),
+	                 0);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	cm_client_free(t->cm, server);
+	base_timers_run(&t->timers);
+	assert_true(cm_groups_wait(t->cm));
+	server = testing_client(t, 1);
+	assert_int_equal(testing_bind(server, testing_id(server, RDMA_PS_UDP, 1), "10.0.0.2", 7000),
+	                 0);
+	cm_client_free(t->cm, server);
+	cm_client_free(t->cm, c);
+	testing_do_slices(t);
+}
+
+static void a_large_group_does_not_keep_another_one_waiting(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0), *other = testing_client(t, 1);
+	uint32_t id = id_with_many_joins(t, c, true), small = testing_bound_id(other, RDMA_PS_UDP);
+
+	for (unsigned i = 0; i < 100; i++)
+		testing_joined(other, small, GROUP);
+	testing_do_slices(t);
+	cm_port_changed(t->cm, t->f->hca_port[0]);
+	cm_port_changed(t->cm, t->f->hca_port[1]);
+	base_timers_run(&t->timers);
+	assert_int_equal(count_events(other, small, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET),
+	                 100);
+	assert_in_range(count_events(c, id, RDMA_CM_EVENT_MULTICAST_ERROR, -ENETRESET), 1,
+	                MANY - 1);
+	cm_client_free(t->cm, other);
+	cm_client_free(t->cm, c);
+	testing_do_slices(t);
+}
+
 static void a_loss_is_told_though_nobody_reads(void **state)
 {
 	struct testing *t = *state;
@@ -840,6 +881,8 @@ int main(void)
 		TEST(many_joins_are_let_in_in_slices),
 		TEST(members_leave_before_they_have_heard_of_their_loss),
 		TEST(many_groups_are_registered_with_a_new_sa_in_slices),
+		TEST(who_dies_gives_his_port_number_back_though_groups_have_work),
+		TEST(a_large_group_does_not_keep_another_one_waiting),
 		TEST(a_loss_is_told_though_nobody_reads),
 	};
 

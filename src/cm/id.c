@@ -68,7 +68,7 @@ void cm_id_end_join(struct cm_id *id)
 	cm_client_release(client);
 }
 
-/* Joins, which have the SA at work, are left to cm_sweep(). */
+/* Joins, which have the SA at work, are left to cm_sweep_begin(). */
 static void leave_joins(struct cm_id *id)
 {
 	id->ends = true;

@@ -308,8 +308,8 @@ int cm_channel_return(struct cm_call *call);
  */
 void cm_channel_doom(struct cm_channel *channel);
 
-/* Frees identifiers of channels that are doomed, and joins of identifiers that end: up to @n. */
-void cm_sweep(struct cm *cm, unsigned n);
+/* Frees all identifiers of channels that are doomed, and all joins of identifiers that end. */
+void cm_sweep_all(struct cm *cm);
 
 /* There is something of that to do, or groups have work: some of it is done at once. */
 void cm_sweep_begin(struct cm *cm);
