@@ -239,6 +239,8 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 /* What an HCA sends to itself crosses no link. */
 static void loops_changed(struct fabric *f, const struct fabric_port *p)
 {
+	uint64_t looks = 0;
+
 	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++) {
 		struct base_hash_node *n = base_hash_first(&f->flows->by_lid, p->lid + i);
 
@@ -246,10 +248,12 @@ static void loops_changed(struct fabric *f, const struct fabric_port *p)
 			struct fabric_mcast_path *s =
 			        container_of(n, struct fabric_mcast_path, by_lid);
 
+			looks++;
 			if (s->from == p && !s->ingress)
 				fabric_mcast_path_compile(f, s);
 		}
 	}
+	f->flows->work += looks / FABRIC_FLOW_LOOKS;
 }
 
 static void end_changed(struct fabric *f, struct fabric_port *p)

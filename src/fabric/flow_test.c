@@ -67,6 +67,29 @@ static struct fabric_flow *flow_from(struct env *e, unsigned host)
 	return testing_flow(e->f, e->f->hca_port[host], 10 + host, MLID, &e->mgid);
 }
 
+/* ---- work ---- */
+
+#define MANY 320
+
+/* Whoever brings up many ports looks at all flows of each one's neighbours. */
+static void looking_at_flows_that_do_not_change_is_work(void **state)
+{
+	struct env *e = *state;
+	uint64_t before;
+
+	for (unsigned i = 0; i < MANY; i++)
+		testing_flow(e->f, e->f->hca_port[0], 10, 100, NULL); /* there is no route */
+	e->f->hca_port[1]->lid = 100;
+	before = e->f->flows->work;
+	fabric_flow_link_changed(e->f, e->f->hca_port[1]);
+	assert_in_range(e->f->flows->work - before, MANY / FABRIC_FLOW_LOOKS, MANY / 4);
+	for (unsigned i = 0; i < MANY; i++)
+		flow_from(e, 0);
+	before = e->f->flows->work;
+	fabric_flow_lanes_changed(e->f, e->f->hca_port[1]);
+	assert_in_range(e->f->flows->work - before, MANY / FABRIC_FLOW_LOOKS, MANY / 4);
+}
+
 /* ---- memory ---- */
 
 static bool no_memory; /* for hops */
@@ -1112,6 +1135,7 @@ static void random_changes_keep_every_list_right(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(looking_at_flows_that_do_not_change_is_work),
 		TEST(members_change_while_their_links_are_down),
 		TEST(without_memory_for_its_links_a_flow_follows_them_still),
 		TEST(a_link_that_fails_and_returns_concerns_its_own_flows),

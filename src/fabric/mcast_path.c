@@ -667,18 +667,23 @@ static void follow_first_link(struct fabric *f, const struct fabric_port *from)
 {
 	struct fabric_mcast_path *s;
 	struct fabric_flow *flow;
+	uint64_t looks = 0;
 
 	if (!from->peer || from->peer->node->type != FABRIC_SWITCH)
 		return;
 	for (s = LIST_FIRST(&from->peer->node->entering); s; s = LIST_NEXT(s, of_ingress)) {
+		looks++;
 		for (flow = LIST_FIRST(&s->flows); flow; flow = LIST_NEXT(flow, of_mcast_path)) {
+			looks++;
 			if (flow->from != from || (flow->vl == fabric_lane_of(from, 0, s->key.sl) &&
 			                           flow->start == start_of(s, flow)))
 				continue;
 			fabric_flow_count(f, flow);
 			write_record(f, s, flow);
+			f->flows->work++;
 		}
 	}
+	f->flows->work += looks / FABRIC_FLOW_LOOKS;
 }
 
 /* Has the hop's packets use the lane that they have now. False: only a new walk can say. */
