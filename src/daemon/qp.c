@@ -691,6 +691,7 @@ void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p
 		shm_write_end(&s->seq);
 		walk_again(all, qp);
 	}
+	all->f->flows->work += all->ids.size / FABRIC_FLOW_LOOKS;
 }
 
 int daemon_qp_flow(struct daemon_qps *all, struct daemon_qp *qp, const struct fabric_flow_key *key,

@@ -100,15 +100,12 @@ static void tell_top(struct sm *sm)
 			sm->net.sw[i]->lft_top = top;
 }
 
-/* Flows cost more than table entries: as many for what fabric_flows.work counts as one; and for a
- * flow to one port. */
-#define FLOW_WORK  20
-#define FLOW_COSTS 160
+#define FLOW_COSTS 160 /* of a flow to one port, in table entries */
 
 /* Compiling flows has cost this since fabric_flows.work was @before. */
 static void spend(const struct sm *sm, uint64_t before, uint32_t entries, uint32_t *budget)
 {
-	uint64_t cost = entries + FLOW_WORK * (sm->f->flows->work - before);
+	uint64_t cost = entries + SM_FLOW_WORK * (sm->f->flows->work - before);
 
 	*budget -= cost < *budget ? (uint32_t)cost : *budget;
 }

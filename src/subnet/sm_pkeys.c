@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "subnet/partitions.h"
 #include "subnet/sm_state.h"
@@ -214,16 +215,25 @@ static void set_port(struct sm *sm, struct fabric_port *p, const struct keys *k)
 		set_peer(sm, p->peer, table);
 }
 
-#define PORT_WORK 32 /* of a port, in table entries; that of a rule is 4 */
+/* Of a port, in table entries, and of one whose table changes: queue pairs are looked through, and
+ * who has it open is told. That of a rule is 4. */
+#define PORT_WORK   32
+#define CHANGE_WORK 1000
 
-static void write_port(struct sm *sm, struct search *s, unsigned i)
+/* What it costs: flows of queue pairs whose P_Key changes follow at once. */
+static uint64_t write_port(struct sm *sm, struct search *s, unsigned i)
 {
 	unsigned n_hcas = sm->f->n_ib_ports;
 	struct fabric_port *p = i < n_hcas ? sm->f->hca_port[i] : &sm->net.sw[i - n_hcas]->port[0];
+	uint64_t flows = sm->f->flows->work;
+	uint16_t old[SHM_PKEYS];
 	struct keys k;
 
+	memcpy(old, p->pkey, sizeof(old));
 	find_keys(s, p, i == sm->home, &k);
 	set_port(sm, p, &k);
+	return PORT_WORK + 4 * (uint64_t)s->work + SM_FLOW_WORK * (sm->f->flows->work - flows) +
+	       (memcmp(old, p->pkey, sizeof(old)) != 0 ? CHANGE_WORK : 0);
 }
 
 int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget)
@@ -236,11 +246,9 @@ int sm_pkeys_step(struct sm *sm, unsigned *at, uint32_t *budget)
 		return 0;
 	ret = search_init(&s, sm->partitions);
 	for (; !ret && *at < n && *budget; ++*at) {
-		uint32_t cost;
+		uint64_t cost = write_port(sm, &s, *at);
 
-		write_port(sm, &s, *at);
-		cost = PORT_WORK + 4 * s.work;
-		*budget -= cost < *budget ? cost : *budget;
+		*budget -= cost < *budget ? (uint32_t)cost : *budget;
 	}
 	search_fini(&s);
 	return ret ? ret : *at < n;

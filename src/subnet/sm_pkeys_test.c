@@ -325,6 +325,26 @@ static void keys_are_written_in_slices(void **state)
 	assert_int_equal(n, HOSTS);
 }
 
+/* It has consequences for queue pairs and programs. */
+static void a_table_that_changes_costs_more(void **state)
+{
+	struct env *e = *state;
+	unsigned n = 0;
+	bool done;
+
+	e->partitions = parse("A=0x0010:ALL=full;");
+	sm_set_partitions(e->sm, e->partitions);
+	sm_sweep_begin(e->sm);
+	do {
+		uint32_t budget = 1500;
+
+		done = sm_sweep_step(e->sm, &budget);
+		assert_in_range(all_changes(e), n, n + 2);
+		n = all_changes(e);
+	} while (!done);
+	assert_int_equal(n, HOSTS);
+}
+
 /* A slice. Whether the sweep is over. */
 static bool step(struct env *e)
 {
@@ -404,6 +424,7 @@ int main(void)
 		TEST(without_ipoib_there_is_no_broadcast_group),
 		TEST(groups_come_and_go_with_partitions),
 		TEST(keys_are_written_in_slices),
+		TEST(a_table_that_changes_costs_more),
 		TEST(flows_follow_keys_once),
 		TEST(flows_follow_the_keys_of_a_sweep_that_is_given_up),
 		TEST(later_rules_hold_whomever_they_are_for),
