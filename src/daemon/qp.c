@@ -500,7 +500,7 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 	return true;
 }
 
-/* The QP is gone, or receives now: its peer, whose requests wait for it, is to see that. */
+/* The QP is gone: its peer, whose requests wait for it, is to see that. */
 static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	uint32_t peer = record_of(all, qp->qpn)->connection.dest_qpn;
@@ -621,7 +621,6 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	struct shm_qp *s = record_of(all, qp->qpn);
 	uint8_t old_port = s->port_num;
 	uint16_t old_pkey = s->pkey;
-	bool begins = m->receives && !(s->flags & SHM_QP_RECEIVES);
 
 	if (m->port_num > h->n_ports || (m->receives && !m->port_num) || m->pkey_index >= SHM_PKEYS)
 		return -EINVAL;
@@ -653,11 +652,6 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	}
 	if (s->pkey != old_pkey)
 		walk_again(all, qp);
-	if (begins) {
-		/* pairs with the peer, who adds a request before it looks at the record */
-		atomic_thread_fence(memory_order_seq_cst);
-		wake_peer(all, qp);
-	}
 	return 0;
 }
 

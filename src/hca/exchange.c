@@ -458,6 +458,16 @@ static BASE_COLD int without_receive(const struct hca_exchange *x)
 	               : HCA_WAITS_FOR_RECEIVE;
 }
 
+/* Finds none in a ring to which credits were being moved, perhaps: looks again once they have been.
+ * False: there is none still. */
+static BASE_COLD bool take_moved(struct hca_exchange *x, struct receive *out)
+{
+	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
+	return x->responder.qp.connection.srq &&
+	       !atomic_load_explicit(&x->credits->moving, memory_order_acquire) &&
+	       take_shared(x, out);
+}
+
 /* Takes the responder's oldest receive. False: there is none. */
 static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 {
@@ -697,7 +707,7 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 	ret = invalidate(x, r);
 	if (base_unlikely(ret))
 		return ret;
-	if (base_unlikely(!take_receive(x, &rcv)))
+	if (base_unlikely(!take_receive(x, &rcv)) && !take_moved(x, &rcv))
 		return without_receive(x);
 	if (base_unlikely(bytes_of(&rcv) < r->length))
 		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
@@ -780,7 +790,7 @@ static int write_with_imm(struct hca_exchange *x, const struct shm_request *r, s
 	struct receive rcv;
 	int ret;
 
-	if (!take_receive(x, &rcv))
+	if (!take_receive(x, &rcv) && !take_moved(x, &rcv))
 		return without_receive(x);
 	ret = copy(x, &x->responder, to, &x->requester, from, r->length);
 	if (ret)
