@@ -448,24 +448,25 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	return true;
 }
 
-/* What becomes of a request for which no receive is there. While credits are moved to a larger
- * ring, there may be some: it is no RNR, and is tried again. */
-static BASE_COLD int without_receive(const struct hca_exchange *x)
+static bool is_moving(const struct hca_exchange *x)
 {
 	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
-	return atomic_load_explicit(&x->credits->moving, memory_order_acquire)
-	               ? HCA_WAITS_FOR_PATH
-	               : HCA_WAITS_FOR_RECEIVE;
+	return atomic_load_explicit(&x->credits->moving, memory_order_acquire);
 }
 
-/* Finds none in a ring to which credits were being moved, perhaps: looks again once they have been.
- * False: there is none still. */
-static BASE_COLD bool take_moved(struct hca_exchange *x, struct receive *out)
+/*
+ * What becomes of a request for which no receive was found; 0: now there is one. While credits are
+ * moved to a larger ring there may be some: it is no RNR, and is tried again. If they are not, they
+ * may have been when we looked: we look again, and only what is found between two such moments
+ * counts.
+ */
+static BASE_COLD int without_receive(struct hca_exchange *x, struct receive *out)
 {
-	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
-	return x->responder.qp.connection.srq &&
-	       !atomic_load_explicit(&x->credits->moving, memory_order_acquire) &&
-	       take_shared(x, out);
+	if (is_moving(x))
+		return HCA_WAITS_FOR_PATH;
+	if (x->responder.qp.connection.srq && take_shared(x, out))
+		return 0;
+	return is_moving(x) ? HCA_WAITS_FOR_PATH : HCA_WAITS_FOR_RECEIVE;
 }
 
 /* Takes the responder's oldest receive. False: there is none. */
@@ -707,8 +708,11 @@ static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_reques
 	ret = invalidate(x, r);
 	if (base_unlikely(ret))
 		return ret;
-	if (base_unlikely(!take_receive(x, &rcv)) && !take_moved(x, &rcv))
-		return without_receive(x);
+	if (base_unlikely(!take_receive(x, &rcv))) {
+		ret = without_receive(x, &rcv);
+		if (ret)
+			return ret;
+	}
 	if (base_unlikely(bytes_of(&rcv) < r->length))
 		return fail_receive(x, r, rcv.slot, rcv.pos, IBV_WC_LOC_LEN_ERR);
 	return base_likely(is_small) ? send_small(x, r, e, from, &rcv)
@@ -790,8 +794,11 @@ static int write_with_imm(struct hca_exchange *x, const struct shm_request *r, s
 	struct receive rcv;
 	int ret;
 
-	if (!take_receive(x, &rcv) && !take_moved(x, &rcv))
-		return without_receive(x);
+	if (!take_receive(x, &rcv)) {
+		ret = without_receive(x, &rcv);
+		if (ret)
+			return ret;
+	}
 	ret = copy(x, &x->responder, to, &x->requester, from, r->length);
 	if (ret)
 		return ret == HCA_WAITS_FOR_PATH
