@@ -401,17 +401,24 @@ static void who_accepts_too_late_has_an_event(void **state)
 	pair_close(&p);
 }
 
+/* The server has accepted, and the client can read that it is connected. */
+static void pair_accept(struct pair *p)
+{
+	struct rdma_conn_param param = no_param();
+
+	pair_ask(p);
+	assert_int_equal(rdma_accept(p->server, &param), 0);
+	wait_readable(&p->client);
+}
+
 /* ... nor does who asked; and who sends at once sends at once. */
 static void establishing_does_not_wait(void **state)
 {
-	struct rdma_conn_param param = no_param();
 	struct pair p;
 	pid_t waker;
 
 	(void)state;
-	pair_ask(&p);
-	assert_int_equal(rdma_accept(p.server, &param), 0);
-	wait_readable(&p.client);
+	pair_accept(&p);
 	stop_daemon(&p.client);
 	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
 	waker = continue_soon();
@@ -427,14 +434,11 @@ static void establishing_does_not_wait(void **state)
 /* A request of the server's, who does not wait for the client, goes on when that is connected. */
 static void a_request_that_comes_early_goes_on(void **state)
 {
-	struct rdma_conn_param param = no_param();
 	struct pair p;
 	pid_t waker;
 
 	(void)state;
-	pair_ask(&p);
-	assert_int_equal(rdma_accept(p.server, &param), 0);
-	wait_readable(&p.client);
+	pair_accept(&p);
 	post_write(p.server, &p, 5);
 	assert_int_equal(p.memory[0][0], 0);
 	stop_daemon(&p.client);
