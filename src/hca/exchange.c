@@ -456,9 +456,9 @@ static bool is_moving(const struct hca_exchange *x)
 
 /*
  * What becomes of a request for which no receive was found; 0: now there is one. While credits are
- * moved to a larger ring there may be some: it is no RNR, and is tried again. If they are not, they
- * may have been when we looked: we look again, and only what is found between two such moments
- * counts.
+ * moved to a larger ring, there may be some: it is no RNR, and is tried again. If they are not
+ * being moved now, they may have been when we looked. So we look once more. It is RNR if that finds
+ * none, and they were not being moved before that look, nor behind it.
  */
 static BASE_COLD int without_receive(struct hca_exchange *x, struct receive *out)
 {

@@ -14,7 +14,8 @@
  *  - a sender that dies leaves its QP index in the slot; the daemon voids the slot, and the owner
  *    posts the credit again;
  *  - senders write to ring memory only between claim and publish, apart from hints, and the daemon
- *    frees no ring in which a live sender has a claim.
+ *    frees no ring in which a live sender has a claim, or had one that the owner has taken from it
+ *    because it was stopped (`taken`).
  *
  * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
  * may lag (then a sender walks forward over claimed slots) but never lead.

@@ -305,6 +305,7 @@ proctype sender(byte me)
 /* ---- the owner ---- */
 
 byte c, p;		/* consumed and posted, as the owner has them */
+/* positions of this run are few; hca/rq.c, whose positions go round, counts what is left below them */
 byte void_below, discard_below;
 byte left;		/* receives that the program may yet post */
 byte wanted;		/* receives in the FIFO */
