@@ -18,7 +18,11 @@
 #include "base/util.h"
 #include "control/client.h"
 #include "control/directory.h"
+#include "control/posts.h"
 #include "control/socket.h"
+
+/* Who has posted so many requests has them go by shared memory from then on. */
+#define POSTS_BEFORE_RING 32
 
 struct control_client {
 	pthread_mutex_t lock;
@@ -28,6 +32,8 @@ struct control_client {
 	struct control_hello_reply hello;
 	int region_fd[2];
 	LIST_HEAD(, control_batch) batches; /* of different threads */
+	unsigned n_posts;                   /* POSTS_BEFORE_RING at most */
+	struct control_posts *posts;        /* the ring, or NULL */
 	control_serve *serve;               /* NULL: a socket leads to the daemon */
 	void *serve_arg;
 };
@@ -78,6 +84,68 @@ static int connect_socket(const char *path, unsigned patience_ms)
 	return sock;
 }
 
+static uint32_t next_serial(struct control_client *c)
+{
+	return ++c->serial ? c->serial : ++c->serial;
+}
+
+/* ---- posted requests: with the lock held ---- */
+
+/* Sends @p, with @bytes of requests @ahead, and puts the reply in its place. 0 or -errno. */
+static int round_trip(struct control_client *c, const void *ahead, uint32_t bytes,
+                      struct control_packet *p)
+{
+	const uint32_t serial = next_serial(c);
+	int ret;
+
+	p->header.serial = serial;
+	ret = control_send_behind(c->sock, ahead, bytes, p);
+	if (!ret)
+		ret = control_receive(c->sock, p);
+	if (!ret && (p->behind || p->header.serial != serial)) {
+		control_close_fds(p);
+		return -EPROTO;
+	}
+	return ret;
+}
+
+/* Asks for the ring. 0, whether or not there is one now; or -errno. */
+static int open_ring(struct control_client *c)
+{
+	struct control_packet p = { .header.type = CONTROL_OPEN_POSTS };
+	int ret = round_trip(c, NULL, 0, &p);
+
+	if (ret)
+		return ret == -EMFILE ? 0 : ret;
+	if (!p.header.status && p.n_fds == 1)
+		control_posts_map(&c->posts, p.fd[0]);
+	control_close_fds(&p);
+	return 0;
+}
+
+/* Sends a datagram that nobody waits for: by the ring, if the process posts much. 0 or -errno. */
+static int send_posts(struct control_client *c, const void *ahead, uint32_t bytes,
+                      struct control_packet *p)
+{
+	const struct control_packet posted = { .header.type = CONTROL_POSTED };
+	bool tell;
+	int ret = 0;
+
+	if (c->n_posts < POSTS_BEFORE_RING && ++c->n_posts == POSTS_BEFORE_RING)
+		ret = open_ring(c);
+	if (ret)
+		return ret;
+	if (!c->posts)
+		return control_send_behind(c->sock, ahead, bytes, p);
+	if (control_posts_put(c->posts, ahead, bytes, p, &tell)) {
+		/* there is room once the daemon has replied. What it says is lost, as ever */
+		ret = round_trip(c, ahead, bytes, p);
+		control_close_fds(p);
+		return ret;
+	}
+	return tell ? control_send(c->sock, &posted) : 0;
+}
+
 /* ---- batches: with the lock held ---- */
 
 /* The batch of the calling thread, or NULL. */
@@ -104,7 +172,15 @@ static int send_batch(struct control_client *c, struct control_batch *b)
 		return -EIO;
 	memcpy(&p, b->data + b->last, bytes - b->last);
 	p.header.status = 0;
-	return control_send_behind(c->sock, b->data, b->last, &p);
+	return send_posts(c, b->data, b->last, &p);
+}
+
+/* What the thread's batch keeps has no room for more. */
+static int send_kept(struct control_client *c)
+{
+	struct control_batch *b = batch_of(c);
+
+	return b ? send_batch(c, b) : 0;
 }
 
 /* Sends @p, and ahead of it what the thread's batch keeps. */
@@ -201,7 +277,7 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	if (call->request_bytes > sizeof(p->body))
 		return -EMSGSIZE;
 	/* a request of the daemon to itself may lead to another one before the reply */
-	serial = ++c->serial ? c->serial : ++c->serial;
+	serial = next_serial(c);
 	p->header = (struct control_header){ .type = call->type,
 		                             .serial = serial,
 		                             .bytes = call->request_bytes };
@@ -286,7 +362,9 @@ static int post(struct control_client *c, struct control_packet *p)
 	}
 	if (keep(c, &p->header, p->body))
 		return 0;
-	ret = send_packet(c, p);
+	ret = send_kept(c);
+	if (!ret)
+		ret = send_posts(c, NULL, 0, p);
 	c->gone = ret;
 	return ret ? -EIO : 0;
 }
@@ -397,6 +475,7 @@ void control_close(struct control_client *c)
 			close(c->region_fd[i]);
 	if (c->sock >= 0)
 		close(c->sock);
+	control_posts_unmap(c->posts);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

@@ -87,7 +87,8 @@ int control_request(struct control_client *c, enum control_type type, const void
 
 /*
  * A request that nobody waits for: the daemon serves it before those that come by this connection
- * later, and its status is lost. 0; -EIO: the daemon has gone; -EMSGSIZE.
+ * later, and its status is lost. Who posts many has them go by shared memory (posts.h). 0, though
+ * the daemon may go before it has served it; -EIO: it has gone; -EMSGSIZE.
  */
 int control_post(struct control_client *c, enum control_type type, const void *request,
                  uint32_t bytes);

@@ -22,6 +22,7 @@
 
 #include "base/util.h"
 #include "control/client.h"
+#include "control/posts.h"
 #include "control/socket.h"
 
 /* What the daemon makes of a request. The reply comes filled in as a good one without a body. */
@@ -611,6 +612,123 @@ static void another_thread_does_not_wait_for_a_batch(void **state)
 	control_close(c);
 }
 
+/* ---- the ring for posted requests ---- */
+
+#define BEFORE 31 /* requests that a process posts before it asks for a ring */
+
+static struct control_posts_reader ring; /* the daemon's */
+static bool gives_ring;
+static unsigned n_told, n_posted, n_waited; /* datagrams; requests by the socket; with a reply */
+
+static void read_ring(void)
+{
+	struct control_packet p;
+
+	while (ring.ring && !control_posts_take(&ring, control_posts_written(&ring), &p))
+		n_posted++;
+}
+
+static bool count(const struct control_packet *request, struct control_packet *reply)
+{
+	switch (request->header.type) {
+	case CONTROL_HELLO:
+		return reply_well(request, reply);
+	case CONTROL_OPEN_POSTS:
+		reply->header.status = gives_ring ? 0 : -ENOMEM;
+		if (gives_ring && !control_posts_make(&ring, reply->fd))
+			reply->n_fds = 1;
+		return true;
+	case CONTROL_POSTED: /* does not read: the ring fills */
+		n_told++;
+		return true;
+	default:
+		read_ring();
+		if (request->header.serial)
+			n_waited++;
+		else
+			n_posted++;
+		return true;
+	}
+}
+
+static struct control_client *connect_counting(struct daemon *m, bool gives)
+{
+	gives_ring = gives;
+	n_told = n_posted = n_waited = 0;
+	ring = (struct control_posts_reader){ 0 };
+	m->make_reply = count;
+	return connect_as(m, CONTROL_ROLE_VERBS);
+}
+
+static void who_posts_much_posts_by_shared_memory(void **state)
+{
+	struct control_client *c = connect_counting(*state, true);
+	unsigned posts = 0;
+
+	for (; posts < BEFORE; posts++)
+		assert_int_equal(post_detach(c), 0);
+	assert_null(ring.ring);
+	for (; posts < 2 * BEFORE; posts++)
+		assert_int_equal(post_detach(c), 0);
+	assert_non_null(ring.ring);
+	/* the ring is read before a request that came later */
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(n_posted, posts);
+	assert_int_equal(n_waited, 1);
+	assert_int_equal(n_told, 1); /* it has never said that it sleeps again */
+	control_posts_unmap(ring.ring);
+	control_close(c);
+}
+
+static void who_finds_the_ring_full_waits(void **state)
+{
+	struct control_client *c = connect_counting(*state, true);
+	unsigned posts = 0;
+
+	for (; posts < 4 * CONTROL_POSTS_BYTES / 32; posts++)
+		assert_int_equal(post_detach(c), 0);
+	assert_int_equal(attach(c), 0);
+	assert_true(n_waited >= 4 && n_waited < posts / 100);
+	assert_int_equal(n_posted + n_waited, posts + 1);
+	control_posts_unmap(ring.ring);
+	control_close(c);
+}
+
+static void a_batch_goes_to_the_ring_whole(void **state)
+{
+	struct control_client *c = connect_counting(*state, true);
+	struct control_packet p;
+	struct control_batch b;
+
+	for (unsigned i = 0; i <= BEFORE; i++)
+		assert_int_equal(post_detach(c), 0);
+	read_ring();
+	control_batch_begin(c, &b);
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(post_detach(c), 0);
+	assert_int_equal(control_batch_end(c, &b), 0);
+	assert_int_equal(control_posts_take(&ring, control_posts_written(&ring), &p), 0);
+	assert_int_equal(p.header.type, CONTROL_ATTACH);
+	assert_true(control_packet_next(&p));
+	assert_int_equal(p.header.type, CONTROL_DETACH);
+	assert_false(control_packet_next(&p));
+	control_posts_unmap(ring.ring);
+	control_close(c);
+}
+
+static void a_daemon_without_memory_gives_none(void **state)
+{
+	struct control_client *c = connect_counting(*state, false);
+	unsigned posts = 0;
+
+	for (; posts < 3 * BEFORE; posts++)
+		assert_int_equal(post_detach(c), 0);
+	assert_int_equal(attach(c), 0);
+	assert_int_equal(n_posted, posts);
+	assert_int_equal(n_told, 0);
+	control_close(c);
+}
+
 static void stop_returns_when_the_daemon_has_hung_up(void **state)
 {
 	struct control_client *c = connect_as(*state, CONTROL_ROLE_CLI);
@@ -650,6 +768,10 @@ int main(void)
 		TEST(what_is_left_of_a_batch_goes_when_it_ends),
 		TEST(a_batch_that_is_full_goes_at_once),
 		TEST(another_thread_does_not_wait_for_a_batch),
+		TEST(who_posts_much_posts_by_shared_memory),
+		TEST(who_finds_the_ring_full_waits),
+		TEST(a_batch_goes_to_the_ring_whole),
+		TEST(a_daemon_without_memory_gives_none),
 		TEST(stop_returns_when_the_daemon_has_hung_up),
 	};
 

@@ -73,6 +73,8 @@ enum control_type {
 	CONTROL_OPEN_QP,
 	CONTROL_GET_TARGET,
 	CONTROL_RESIZE_SRQ,
+	CONTROL_OPEN_POSTS, /* descriptor with the reply: a ring for posted requests (posts.h) */
+	CONTROL_POSTED,     /* there is something in it */
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,

@@ -99,6 +99,15 @@ static uint32_t count_behind(const struct control_packet *p, size_t n)
 	               : 0;
 }
 
+int control_packet_set(struct control_packet *p, size_t bytes)
+{
+	p->n_fds = 0;
+	if (!is_whole(p, bytes))
+		return -EPROTO;
+	p->behind = count_behind(p, bytes);
+	return 0;
+}
+
 bool control_packet_next(struct control_packet *p)
 {
 	const uint32_t n = p->behind;

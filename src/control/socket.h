@@ -37,6 +37,10 @@ int control_send_behind(int sock, const void *ahead, uint32_t bytes,
  */
 int control_receive(int sock, struct control_packet *p);
 
+/* Makes a packet without descriptors of a datagram's @bytes, which lie from @p's header on. 0, or
+ * -EPROTO: it is none. */
+int control_packet_set(struct control_packet *p, size_t bytes);
+
 /* Goes on to the next request of the datagram. False: it was the last one. Descriptors stay. */
 bool control_packet_next(struct control_packet *p);
 

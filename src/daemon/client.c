@@ -104,11 +104,33 @@ static int stop(struct daemon_call *call)
 	return sd_event_exit(all->loop->events, 0) < 0 ? -EIO : ret;
 }
 
+static int open_posts(struct daemon_call *call)
+{
+	struct daemon_client *c = call->client;
+	int fd, ret;
+
+	if (c->posts.ring)
+		return -EBUSY;
+	ret = control_posts_make(&c->posts, &fd);
+	if (!ret)
+		daemon_call_give(call, fd);
+	return ret;
+}
+
+/* What has been posted was served ahead of this. */
+static int posted(struct daemon_call *call)
+{
+	(void)call;
+	return 0;
+}
+
 static const struct daemon_request requests[] = {
 	{ .type = CONTROL_HELLO,
 	  .bytes = sizeof(struct control_hello),
 	  .who = DAEMON_STRANGER | DAEMON_ANYBODY,
 	  .serve = hello },
+	{ .type = CONTROL_OPEN_POSTS, .who = DAEMON_VERBS, .serve = open_posts },
+	{ .type = CONTROL_POSTED, .who = DAEMON_VERBS, .serve = posted },
 	{ .type = CONTROL_STOP, .bytes = DAEMON_ANY_BYTES, .who = DAEMON_CLI, .serve = stop },
 };
 
@@ -291,6 +313,44 @@ void daemon_clients_go_on(struct daemon_clients *all, int status)
 	}
 }
 
+/* Serves what has been posted to the ring by now, until then, of base_now_ns(). 0: all; -EAGAIN:
+ * not all; -EPROTO: what is there is nothing of that. */
+static int serve_posts(struct daemon_client *c, uint64_t until)
+{
+	const uint32_t written = c->posts.ring ? control_posts_written(&c->posts) : c->posts.tail;
+	struct control_packet request;
+	int ret;
+
+	while (c->posts.tail != written) {
+		ret = control_posts_take(&c->posts, written, &request);
+		if (ret || request.header.serial)
+			return -EPROTO;
+		answer_all(c, &request);
+		if (base_now_ns() >= until)
+			return c->posts.tail == written ? 0 : -EAGAIN;
+	}
+	return 0;
+}
+
+static void on_more_posts(struct base_timer *t);
+
+/* The client's turn is over: it tells us when it has posted more, or has another turn. */
+static void leave_posts(struct daemon_client *c)
+{
+	if (!control_posts_sleep(&c->posts))
+		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
+}
+
+static void on_more_posts(struct base_timer *t)
+{
+	struct daemon_client *c = container_of(t, struct daemon_client, more_posts);
+
+	if (serve_posts(c, base_now_ns() + TURN_NS) == -EPROTO)
+		daemon_client_free(c);
+	else
+		leave_posts(c);
+}
+
 /* Serves what comes next. False: nothing has come, or somebody waits for the reply, and asks for
  * nothing more meanwhile; the client may be gone then. */
 static bool serve_next(struct daemon_client *c)
@@ -301,6 +361,12 @@ static bool serve_next(struct daemon_client *c)
 
 	if (ret == -EAGAIN)
 		return false;
+	/* what was posted before it, while it came: little, or the process is hostile */
+	if (serve_posts(c, UINT64_MAX)) {
+		if (!ret)
+			control_close_fds(&request);
+		ret = -EPROTO;
+	}
 	if (ret == -EPROTO) {
 		/* what came is no packet: a reply without a request says so, once */
 		const struct control_packet reply = { .header.status = -EPROTO };
@@ -312,7 +378,12 @@ static bool serve_next(struct daemon_client *c)
 		return false;
 	}
 	is_post = answer_all(c, &request);
-	return is_post && !c->later;
+	if (!is_post || c->later)
+		return false;
+	if (request.header.type != CONTROL_POSTED || !c->posts.ring)
+		return true;
+	leave_posts(c);
+	return false;
 }
 
 /* A request without a reply is likely to have others behind it: they have the same turn. */
@@ -320,10 +391,15 @@ static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	const uint64_t until = base_now_ns() + TURN_NS;
 	unsigned n = 1;
+	int ret = serve_posts(arg, until);
 
 	(void)s;
 	(void)fd;
 	(void)revents;
+	if (ret == -EPROTO)
+		daemon_client_free(arg);
+	if (ret) /* or the socket has its turn when they are served */
+		return 0;
 	while (serve_next(arg) && n++ < TURN && base_now_ns() < until)
 		;
 	return 0;
@@ -444,6 +520,8 @@ void daemon_client_free(struct daemon_client *c)
 		control_close_fds(&c->later->reply);
 		end_wait(c);
 	}
+	base_timer_stop(&c->more_posts);
+	control_posts_unmap(c->posts.ring);
 	if (c->cm)
 		cm_client_free(all->cm, c->cm);
 	daemon_objects_release(all->objects, c->holds);

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "cm/cm.h"
+#include "control/posts.h"
 #include "daemon/objects.h"
 #include "daemon/request.h"
 #include "fabric/collect.h"
@@ -46,9 +47,11 @@ struct daemon_client {
 	int host_index; /* -1: it sees all hosts */
 	pid_t pid;
 	struct daemon_holder *holds;
-	struct cm_client *cm;       /* once it has asked for something of rdma_cm's */
-	struct daemon_later *later; /* its request that waits; it is not heard meanwhile */
-	bool collected;             /* the next one has waited for counters */
+	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
+	struct control_posts_reader posts;
+	struct base_timer more_posts; /* it has posted more than has been served */
+	struct daemon_later *later;   /* its request that waits; it is not heard meanwhile */
+	bool collected;               /* the next one has waited for counters */
 };
 
 /* Has them served, by rows that modules add to ->requests. */

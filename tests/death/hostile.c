@@ -36,6 +36,7 @@
 #include "control/client.h"
 #include "control/cm_message.h"
 #include "control/path.h"
+#include "control/posts.h"
 #include "control/socket.h"
 #include "shm/region.h"
 #include "shm/connection.h"
@@ -448,6 +449,183 @@ static void what_nobody_waits_for_has_no_reply(void **state)
 	}
 	assert_true(call(sock, CONTROL_GET_CHANNEL, &none, sizeof(none), &reply) < 0);
 	close(sock);
+}
+
+/* ---- rings of posted requests ---- */
+
+/* A connection with a ring, which is the caller's to unmap. */
+static int with_ring(struct control_posts **ring)
+{
+	int sock = greeted(CONTROL_ROLE_VERBS, NULL);
+	struct control_packet reply;
+
+	assert_int_equal(call(sock, CONTROL_OPEN_POSTS, NULL, 0, &reply), 0);
+	assert_int_equal(reply.n_fds, 1);
+	assert_int_equal(control_posts_map(ring, reply.fd[0]), 0);
+	control_close_fds(&reply);
+	return sock;
+}
+
+/* Posts @n requests for a channel. Whether the daemon is to be told. */
+static bool post_channels(struct control_posts *ring, unsigned n)
+{
+	const struct control_packet p = { .header = { .type = CONTROL_CREATE_CHANNEL } };
+	bool tell = false, tell_now;
+
+	while (n--) {
+		assert_int_equal(control_posts_put(ring, NULL, 0, &p, &tell_now), 0);
+		tell = tell || tell_now;
+	}
+	return tell;
+}
+
+static void tell_of_posts(int sock)
+{
+	const struct control_packet p = { .header = { .type = CONTROL_POSTED } };
+
+	control_send(sock, &p);
+}
+
+static void expect_hung_up(int sock)
+{
+	struct pollfd end = { .fd = sock, .events = POLLRDHUP };
+
+	assert_int_equal(poll(&end, 1, SECONDS * 1000), 1);
+}
+
+static void what_is_posted_to_a_ring_is_served_in_order(void **state)
+{
+	const struct control_get_channel none = { .channel = 0xFFFFFFFF };
+	double end = now() + SECONDS;
+	struct control_packet reply;
+	struct control_posts *ring;
+	int sock = with_ring(&ring);
+
+	(void)state;
+	assert_int_equal(call(sock, CONTROL_OPEN_POSTS, NULL, 0, &reply), -EBUSY); /* one will do */
+	/* by itself */
+	assert_true(post_channels(ring, 20));
+	tell_of_posts(sock);
+	while (channels_held() != 20) {
+		assert_true(now() < end);
+		wait_a_little();
+	}
+	/* ahead of a request, whether it was told or not */
+	post_channels(ring, 30);
+	assert_true(call(sock, CONTROL_GET_CHANNEL, &none, sizeof(none), &reply) < 0);
+	assert_int_equal(channels_held(), 50);
+	control_posts_unmap(ring);
+	close(sock);
+}
+
+static void what_a_dead_process_has_posted_harms_nobody(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 200; i++) {
+		struct control_posts *ring;
+		int sock = with_ring(&ring);
+
+		if (post_channels(ring, i) && i % 2)
+			tell_of_posts(sock);
+		if (i % 3)
+			shutdown(sock, SHUT_RDWR);
+		control_posts_unmap(ring);
+		close(sock);
+	}
+}
+
+static void a_request_with_a_reply_is_no_post(void **state)
+{
+	const struct control_packet p = { .header = { .type = CONTROL_CREATE_CHANNEL,
+		                                      .serial = 1 } };
+	struct control_posts *ring;
+	int sock = with_ring(&ring);
+	bool tell;
+
+	(void)state;
+	assert_int_equal(control_posts_put(ring, NULL, 0, &p, &tell), 0);
+	tell_of_posts(sock);
+	expect_hung_up(sock);
+	control_posts_unmap(ring);
+	close(sock);
+}
+
+static void a_ring_of_nonsense_harms_only_its_owner(void **state)
+{
+	unsigned over = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 500; i++) {
+		struct pollfd end = { .events = POLLRDHUP };
+		struct control_posts *ring;
+		int sock = with_ring(&ring);
+		uint32_t *word = (uint32_t *)ring->data;
+
+		for (unsigned w = 0; w < CONTROL_POSTS_BYTES / 4; w++)
+			word[w] = random_number() % (w % 2 ? 3 : 200);
+		atomic_store(&ring->tail, random_number());
+		atomic_store(&ring->asleep, random_number());
+		atomic_store(&ring->head,
+		             i % 2 ? random_number() : random_number() % CONTROL_POSTS_BYTES);
+		tell_of_posts(sock);
+		end.fd = sock;
+		over += poll(&end, 1, 2) == 1;
+		control_posts_unmap(ring);
+		close(sock);
+	}
+	assert_true(over > 250);
+}
+
+/* It posts all the time, and says so all the time; the daemon serves the others between. */
+static void who_posts_without_end_is_one_of_many(void **state)
+{
+	const struct control_packet p = { .header = { .type = CONTROL_DETACH,
+		                                      .bytes = sizeof(struct control_attach) } };
+	double longest = 0, end = now() + 1;
+	struct control_posts *ring;
+	int sock = with_ring(&ring);
+	pid_t child = fork();
+	bool tell;
+
+	(void)state;
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fcntl(sock, F_SETFL, O_NONBLOCK);
+		for (;;) {
+			if (control_posts_put(ring, NULL, 0, &p, &tell))
+				tell_of_posts(sock);
+		}
+	}
+	while (now() < end) {
+		double began = now();
+
+		channels_held();
+		longest = now() - began > longest ? now() - began : longest;
+	}
+	print_message("status within %.1f ms\n", longest * 1000);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	control_posts_unmap(ring);
+	close(sock);
+}
+
+static void rings_go_with_their_clients(void **state)
+{
+	char path[64], line[512];
+	double end = now() + SECONDS;
+	unsigned left;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)daemon_process);
+	do {
+		FILE *maps = fopen(path, "r");
+
+		assert_true(maps && now() < end);
+		left = 0;
+		while (fgets(line, sizeof(line), maps))
+			left += strstr(line, "umbel-posts") != NULL;
+		fclose(maps);
+	} while (left);
 }
 
 /* One behind another, of type @ahead and that serial number, in one datagram: the status of the
@@ -1363,6 +1541,12 @@ int main(int argc, char **argv)
 		TEST(who_does_not_read_replies_is_disconnected),
 		TEST(what_nobody_waits_for_has_no_reply),
 		TEST(what_is_behind_a_request_that_fails_is_not_served),
+		TEST(what_is_posted_to_a_ring_is_served_in_order),
+		TEST(what_a_dead_process_has_posted_harms_nobody),
+		TEST(a_request_with_a_reply_is_no_post),
+		TEST(a_ring_of_nonsense_harms_only_its_owner),
+		TEST(who_posts_without_end_is_one_of_many),
+		TEST(rings_go_with_their_clients),
 		TEST(half_open_connections_keep_nobody_out),
 		TEST(a_daemon_out_of_descriptors_refuses_and_recovers),
 		TEST(a_process_out_of_descriptors_is_told_so_and_goes_on),

@@ -128,6 +128,10 @@ queue)
 	proven queue
 	fails "1 2 3 4 5 6 7 8" queue
 	;;
+posts)
+	proven posts
+	fails "1 2 3 4" posts
+	;;
 roce_turn)
 	proven roce_turn
 	fails "1 2 3 4" roce_turn
