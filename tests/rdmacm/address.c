@@ -242,6 +242,42 @@ static void gids_become_af_ib_addresses(void **state)
 	rdma_freeaddrinfo(res);
 }
 
+static void without_a_name_it_is_any_gid(void **state)
+{
+	static const uint8_t none[16];
+	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE | RAI_NUMERICHOST | RAI_FAMILY,
+		                       .ai_family = AF_IB,
+		                       .ai_port_space = RDMA_PS_TCP };
+	const struct sockaddr_ib *ib;
+	struct rdma_addrinfo *res;
+
+	(void)state;
+	assert_int_equal(rdma_getaddrinfo(NULL, "7471", &hints, &res), 0);
+	ib = (const struct sockaddr_ib *)res->ai_src_addr;
+	assert_int_equal(res->ai_family, AF_IB);
+	assert_int_equal(res->ai_src_len, sizeof(*ib));
+	assert_int_equal(ib->sib_family, AF_IB);
+	assert_memory_equal(&ib->sib_addr, none, sizeof(none));
+	assert_int_equal(be64toh(ib->sib_sid), (uint64_t)RDMA_PS_TCP << 16 | 7471);
+	assert_int_equal(be64toh(ib->sib_sid_mask), UINT64_MAX);
+	rdma_freeaddrinfo(res);
+}
+
+static void what_is_no_gid_is_refused(void **state)
+{
+	static const char *const name[] = { "10.0.0.1", "h1", "fe80::1::2", "", "fe80:" };
+	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
+		                       .ai_family = AF_IB,
+		                       .ai_port_space = RDMA_PS_TCP };
+	struct rdma_addrinfo *res;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		assert_int_not_equal(rdma_getaddrinfo(name[i], "1", &hints, &res), 0);
+	hints.ai_family = 12345;
+	assert_int_not_equal(rdma_getaddrinfo("fe80::1", "1", &hints, &res), 0);
+}
+
 static void addresses_in_hints_are_copied(void **state)
 {
 	union address src = host_address(1, 1), dst = host_address(2, 2);
@@ -341,6 +377,8 @@ int main(void)
 		cmocka_unit_test(numeric_addresses_become_destinations),
 		cmocka_unit_test(passive_addresses_become_sources),
 		cmocka_unit_test(gids_become_af_ib_addresses),
+		cmocka_unit_test(without_a_name_it_is_any_gid),
+		cmocka_unit_test(what_is_no_gid_is_refused),
 		cmocka_unit_test(addresses_in_hints_are_copied),
 		cmocka_unit_test(bad_names_are_refused),
 		cmocka_unit_test(all_devices_are_listed_and_open),

@@ -66,8 +66,11 @@ start server-ipv6-bound h39 udaddy -b fd75:6d62:656c::27
 start server-by-gid h40 udaddy -f gid -b fe80::275:6d00:0:2801
 wait_until "all servers listen" listen $((${#pairs[@]} + 6))
 for i in "${!pairs[@]}"; do
+	server=$((2 * i + 1 + i % 2))
+	address=10.0.0.$server
+	[ "${pairs[i]}" != '-f gid' ] || address=fe80::275:6d00:0:$(printf %x01 "$server")
 	# shellcheck disable=SC2086
-	client "$i" "h$((2 * i + 2 - i % 2))" "10.0.0.$((2 * i + 1 + i % 2))" ${pairs[i]}
+	client "$i" "h$((2 * i + 2 - i % 2))" "$address" ${pairs[i]}
 done
 client ipv6 h36 fd75:6d62:656c::23
 client gid h37 fe80::275:6d00:0:2401

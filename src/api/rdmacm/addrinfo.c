@@ -12,6 +12,14 @@
 
 static const struct rdma_addrinfo no_hints;
 
+/* Whether names are GIDs, which are written as IPv6 addresses are. */
+static bool asks_for_gid(const struct rdma_addrinfo *hints)
+{
+	const int gid = RAI_FAMILY | RAI_NUMERICHOST;
+
+	return (hints->ai_flags & gid) == gid && hints->ai_family == AF_IB;
+}
+
 static void to_libc_hints(const struct rdma_addrinfo *rai, struct addrinfo *ai)
 {
 	*ai = (struct addrinfo){ 0 };
@@ -19,7 +27,9 @@ static void to_libc_hints(const struct rdma_addrinfo *rai, struct addrinfo *ai)
 		ai->ai_flags |= AI_PASSIVE;
 	if (rai->ai_flags & RAI_NUMERICHOST)
 		ai->ai_flags |= AI_NUMERICHOST;
-	if (rai->ai_family != AF_IB)
+	if (asks_for_gid(rai))
+		ai->ai_family = AF_INET6;
+	else if (rai->ai_family != AF_IB)
 		ai->ai_family = rai->ai_family;
 	if (rai->ai_qp_type == IBV_QPT_UD)
 		ai->ai_socktype = SOCK_DGRAM;
@@ -71,13 +81,11 @@ static int to_ib(const struct sockaddr_in6 *from, int ps, struct sockaddr **to, 
 static int set_addr(struct rdma_addrinfo *rai, const struct rdma_addrinfo *hints,
                     const struct addrinfo *ai)
 {
-	const int gid = RAI_FAMILY | RAI_NUMERICHOST;
 	bool passive = ai->ai_flags & AI_PASSIVE;
 	struct sockaddr **to = passive ? &rai->ai_src_addr : &rai->ai_dst_addr;
 	socklen_t *bytes = passive ? &rai->ai_src_len : &rai->ai_dst_len;
 
-	if ((hints->ai_flags & gid) == gid && hints->ai_family == AF_IB &&
-	    ai->ai_family == AF_INET6) {
+	if (asks_for_gid(hints)) {
 		rai->ai_family = AF_IB;
 		return to_ib((const struct sockaddr_in6 *)ai->ai_addr, rai->ai_port_space, to,
 		             bytes);
