@@ -179,10 +179,13 @@ void cm_connect_read_addresses(const struct cm *cm, struct cm_asked *asked)
 	}
 }
 
-/* The addresses of both ends for a listener of family AF_IB. */
+/* The addresses of both ends for a listener of family AF_IB, whatever is in the request. */
 static void describe_by_gid(struct cm_id *id, const struct cm_asked *asked)
 {
-	cm_addr_from_port(id->client->cm, asked->port, false, &id->src);
+	memset(&id->src, 0, sizeof(id->src));
+	memset(&id->dst, 0, sizeof(id->dst));
+	id->src.sa.sa_family = id->dst.sa.sa_family = AF_IB;
+	memcpy(id->src.ib.sib_addr.sib_raw, id->sgid.raw, sizeof(id->sgid.raw));
 	id->src.ib.sib_sid = htobe64(asked->service_id);
 	id->src.ib.sib_sid_mask = UINT64_MAX;
 	id->src.ib.sib_pkey = htobe16(id->pkey);
@@ -223,7 +226,7 @@ static struct cm_id *passive_id(struct cm_id *listener, const struct cm_asked *a
 	cm_id_use_port(id, asked->port);
 	cm_roce_use_source(id);
 	find_dgid(id, asked);
-	if (asked->dst.sa.sa_family == AF_IB)
+	if (listener->src.sa.sa_family == AF_IB)
 		describe_by_gid(id, asked);
 	return id;
 }

@@ -13,17 +13,25 @@
 
 /* ---- source ---- */
 
+/* AF_IB names the partition as well; 0: the default one. */
+static void use_pkey(struct cm_id *id, const union control_cm_addr *addr)
+{
+	if (addr->sa.sa_family == AF_IB && addr->ib.sib_pkey)
+		id->pkey = be16toh(addr->ib.sib_pkey);
+}
+
 static int find_device(struct cm_id *id, const union control_cm_addr *addr)
 {
 	struct fabric_port *port = cm_addr_find(id->client->cm, id->client->host, addr);
 
+	if (addr->sa.sa_family == AF_IB && (!port || port->ethernet))
+		return -ENODEV; /* as Linux: by such an address only InfiniBand is found */
 	if (!port)
 		return -EADDRNOTAVAIL;
 	if (port->ethernet && id->ps == RDMA_PS_IPOIB)
 		return -EINVAL;
 	cm_id_use_port(id, port);
-	if (addr->sa.sa_family == AF_IB && addr->ib.sib_pkey)
-		id->pkey = be16toh(addr->ib.sib_pkey);
+	use_pkey(id, addr);
 	return 0;
 }
 
@@ -85,6 +93,58 @@ static int bind_source(struct cm_id *id, const struct control_cm_resolve_addr *r
 	if (any.sa.sa_family == AF_IB)
 		any.ib.sib_pkey = request->dst.ib.sib_pkey;
 	return cm_resolve_bind_id(id, &any);
+}
+
+/* Whether it is on the client's host and in the partition that @dst names. */
+static bool may_lead_to(const struct cm_id *id, const struct fabric_port *port,
+                        const struct sockaddr_ib *dst)
+{
+	const struct cm_client *client = id->client;
+	uint16_t index;
+
+	if (port->ethernet ||
+	    (client->host != CM_ALL_HOSTS && client->host != cm_port_host(client->cm, port)))
+		return false;
+	return !dst->sib_pkey || !cm_port_pkey_index(port, be16toh(dst->sib_pkey), &index);
+}
+
+/* The port that has the GID @dst, or else one that is ACTIVE in its subnet; NULL: none. */
+static struct fabric_port *port_towards(const struct cm_id *id, const struct sockaddr_ib *dst)
+{
+	const struct cm *cm = id->client->cm;
+	struct fabric_port *near = NULL;
+
+	for (unsigned i = 0; i < cm->f->n_hca_ports; i++) {
+		struct fabric_port *port = cm->f->hca_port[i];
+		struct ib_gid gid;
+
+		if (!may_lead_to(id, port, dst))
+			continue;
+		cm_port_gid(cm, port, &gid);
+		if (!memcmp(gid.raw, dst->sib_addr.sib_raw, sizeof(gid.raw)))
+			return port;
+		if (!near && port->state == IB_PORT_ACTIVE &&
+		    !memcmp(gid.raw, dst->sib_addr.sib_raw, sizeof(gid.raw) / 2))
+			near = port;
+	}
+	return near;
+}
+
+/* By AF_IB the destination says from which port it is reached, if the program has not. 0 or
+ * -ENODEV. */
+static int choose_source_by_gid(struct cm_id *id)
+{
+	struct fabric_port *port;
+
+	if (id->port || id->dst.sa.sa_family != AF_IB || cm_addr_is_any(&id->dst) ||
+	    cm_addr_is_mcast(&id->dst))
+		return 0;
+	port = port_towards(id, &id->dst.ib);
+	if (!port)
+		return -ENODEV;
+	cm_id_use_port(id, port);
+	use_pkey(id, &id->src);
+	return 0;
 }
 
 /* ---- destination ---- */
@@ -151,7 +211,7 @@ static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 	if (id->state != CM_ADDR_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
 		return -EINVAL;
 	id->dst = *dst;
-	ret = cm_roce(id) ? cm_roce_find_route(id, &from) : 0;
+	ret = cm_roce(id) ? cm_roce_find_route(id, &from) : choose_source_by_gid(id);
 	if (ret)
 		return ret;
 	e = cm_event_new(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);

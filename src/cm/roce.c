@@ -158,6 +158,8 @@ int cm_roce_resolve(struct cm_id *id, union control_cm_addr *from)
 
 int cm_roce_route(struct cm_id *id)
 {
+	if (id->dst.sa.sa_family == AF_IB && !cm_addr_is_mcast(&id->dst))
+		return -ENODEV; /* as Linux: a GID does not say which network device leads there */
 	if (id->port->state != IB_PORT_ACTIVE)
 		return -ENETUNREACH;
 	id->path = (struct control_cm_path){ .sgid = id->sgid,

@@ -409,6 +409,27 @@ static void a_link_that_flaps_takes_nobody_out_of_a_group(void **state)
 	assert_int_equal(net.n_leaves, 1);
 }
 
+/* As in Linux: a GID as an address (AF_IB) is found on InfiniBand only. */
+static void af_ib_leads_nowhere(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	struct control_cm_bind_addr bind = { .id = testing_id(c, RDMA_PS_UDP, 1) };
+	struct control_cm_resolve_addr to = { .id = testing_id(c, RDMA_PS_UDP, 2) };
+	struct control_cm_resolve_route route = { .id = to.id, .timeout_ms = 1000 };
+	struct ib_gid own = gid("::ffff:10.0.0.1");
+	struct control_cm_id_reply reply;
+
+	bind.addr.ib.sib_family = to.dst.ib.sib_family = AF_IB;
+	memcpy(bind.addr.ib.sib_addr.sib_raw, own.raw, 16);
+	memcpy(to.dst.ib.sib_addr.sib_raw, own.raw, 16);
+	assert_int_equal(REQUEST(c, BIND_ADDR, bind, &reply), -ENODEV);
+	assert_int_equal(REQUEST(c, RESOLVE_ADDR, to, NULL), 0);
+	testing_expect(c, to.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), -ENODEV);
+	cm_client_free(t->cm, c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +442,7 @@ int main(void)
 		TEST(with_a_source_only_a_host_needs_a_route),
 		TEST(a_route_by_a_device_without_hca_is_an_error),
 		TEST(the_ipoib_port_space_is_not_for_ethernet),
+		TEST(af_ib_leads_nowhere),
 		TEST(connections_are_not_for_ethernet_yet),
 		TEST(a_path_needs_nobody_to_be_asked),
 		TEST(a_join_says_what_a_sender_needs),
