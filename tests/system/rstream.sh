@@ -39,6 +39,24 @@ pair port rstream -T b -T v -p 4711 -C 20
 # ---- addresses
 run_pair ip6 rstream -b fd75:6d62:656c::1 -T b -T v -C 20 -- \
 	rstream -s fd75:6d62:656c::1 -T b -T v -C 20
+
+# by_gid NAME PROGRAM OPTION...: as pair, by GIDs.
+by_gid()
+{
+	local name=$1 program=$2
+	shift 2
+	run_pair "$name" "$program" -f gid -b fe80::275:6d00:0:101 "$@" -- \
+		"$program" -f gid -s fe80::275:6d00:0:101 "$@"
+	for side in server client; do
+		expect_said "$side-$name" 'custom .* [0-9.]*s  *[0-9.]*  *[0-9.]*$'
+	done
+}
+
+by_gid gid rstream -T b -T v -C 20 -S 5000
+by_gid gid-async rstream -T a -T n -T v -C 3 -S 20000
+by_gid gid-mapped riostream -T b -T v -C 5 -S 100000
+run_pair any-gid rstream -f gid -T b -T v -C 20 -- \
+	rstream -f gid -s fe80::275:6d00:0:101 -T b -T v -C 20
 serve_cm self h1 rstream -b 10.0.0.1 -T b -C 20
 start client-self h1 rstream -s 10.0.0.1 -T b -C 20
 wait_ended client-self 0

@@ -27,9 +27,23 @@ matose migrate 10.0.0.1 -m -c 5
 matose tos 10.0.0.1 -t 8
 matose ipv6 fd75:6d62:656c::1
 matose gid fe80::275:6d00:0:101 -f gid -c 3
+matose gid-ib fe80::275:6d00:0:101 -f gid -P ib -c 3 -C 100 -S 5000
+matose gid-migrate fe80::275:6d00:0:101 -f gid -m -c 3
+run_pair any-gid ucmatose -f gid -- ucmatose -f gid -s fe80::275:6d00:0:101 -b fe80::275:6d00:0:201
+for side in client server; do
+	expect_said "$side-any-gid" 'data transfers complete' 'return status 0'
+done
 said='test complete' matose nothing 10.0.0.1 -C 0 -c 20
 expect 8 '*RDMA_CM_EVENT_REJECTED, error: 8*return status 8*' \
 	umbel exec h1 -- ucmatose -s 10.0.0.2
+expect 8 '*RDMA_CM_EVENT_REJECTED, error: 8*return status 8*' \
+	umbel exec h1 -- ucmatose -f gid -s fe80::275:6d00:0:201
+expect 234 '*RDMA_CM_EVENT_ROUTE_ERROR, error: -22*' \
+	umbel exec h1 -- ucmatose -f gid -s fe80::275:6d00:0:6301
+expect 255 '*cmatose: failure getting addr: No such device*' \
+	umbel exec h1 -- ucmatose -f gid -s fd75::1
+expect 255 '*cmatose: bind address failed: No such device*' \
+	umbel exec h1 -- ucmatose -f gid -b fe80::275:6d00:0:201
 
 run_pair ep rdma_server -- rdma_client -s 10.0.0.1
 expect_said server-ep 'rdma_server: end 0'

@@ -120,6 +120,11 @@ int rsocket_new(const struct rsocket_type *type, int domain, bool cloexec, struc
 	return 0;
 }
 
+static bool is_domain(int domain, const struct rsocket_type *t)
+{
+	return domain == AF_INET || domain == AF_INET6 || (domain == AF_IB && t->by_gid);
+}
+
 static int find_type(int type, int protocol, const struct rsocket_type **out)
 {
 	static const struct rsocket_type *const types[] = { &rsocket_stream_type,
@@ -139,11 +144,10 @@ int rsocket(int domain, int type, int protocol)
 	const int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
 	const struct rsocket_type *t;
 	struct rsocket *rs;
-	int ret;
+	int ret = find_type(type & ~flags, protocol, &t);
 
-	if (domain != AF_INET && domain != AF_INET6)
-		return rdmacm_return(-EAFNOSUPPORT);
-	ret = find_type(type & ~flags, protocol, &t);
+	if (!ret && !is_domain(domain, t))
+		ret = -EAFNOSUPPORT;
 	if (!ret)
 		ret = rsocket_new(t, domain, type & SOCK_CLOEXEC, &rs);
 	if (ret)

@@ -36,6 +36,7 @@ struct rsocket_message {
 /* How rsockets of a type work. Functions return 0 or -errno if nothing else is said. */
 struct rsocket_type {
 	int type, protocol;
+	bool by_gid; /* there are such rsockets of AF_IB as well */
 
 	struct rsocket *(*alloc)(void);
 	void (*free)(struct rsocket *rs);  /* what open() and later calls made, and the rsocket */

@@ -30,6 +30,23 @@ static void map(union control_cm_addr *a)
 	a->in6 = in6;
 }
 
+static void get_in(const struct sockaddr_in *in, union control_cm_addr *out)
+{
+	out->in.sin_family = AF_INET;
+	out->in.sin_port = in->sin_port;
+	out->in.sin_addr = in->sin_addr;
+}
+
+static void get_in6(const struct sockaddr_in6 *in6, union control_cm_addr *out)
+{
+	out->in6.sin6_family = AF_INET6;
+	out->in6.sin6_port = in6->sin6_port;
+	out->in6.sin6_addr = in6->sin6_addr;
+	if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		out->in6.sin6_scope_id = in6->sin6_scope_id;
+	unmap(out);
+}
+
 int rsocket_addr_get(const struct rsocket *rs, const struct sockaddr *addr, socklen_t bytes,
                      union control_cm_addr *out)
 {
@@ -40,22 +57,12 @@ int rsocket_addr_get(const struct rsocket *rs, const struct sockaddr *addr, sock
 		return -EAFNOSUPPORT;
 	if (bytes < rdmacm_addr_bytes(addr))
 		return -EINVAL;
-	if (addr->sa_family == AF_INET) {
-		const struct sockaddr_in *in = (const struct sockaddr_in *)addr;
-
-		out->in.sin_family = AF_INET;
-		out->in.sin_port = in->sin_port;
-		out->in.sin_addr = in->sin_addr;
-	} else {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)addr;
-
-		out->in6.sin6_family = AF_INET6;
-		out->in6.sin6_port = in6->sin6_port;
-		out->in6.sin6_addr = in6->sin6_addr;
-		if (IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
-			out->in6.sin6_scope_id = in6->sin6_scope_id;
-		unmap(out);
-	}
+	if (addr->sa_family == AF_INET)
+		get_in((const struct sockaddr_in *)addr, out);
+	else if (addr->sa_family == AF_INET6)
+		get_in6((const struct sockaddr_in6 *)addr, out);
+	else
+		memcpy(&out->ib, addr, sizeof(out->ib));
 	return 0;
 }
 
@@ -75,5 +82,7 @@ bool rsocket_is_group(const union control_cm_addr *a)
 {
 	if (a->sa.sa_family == AF_INET)
 		return IN_MULTICAST(ntohl(a->in.sin_addr.s_addr));
+	if (a->sa.sa_family == AF_IB)
+		return a->ib.sib_addr.sib_raw[0] == 0xFF;
 	return IN6_IS_ADDR_MULTICAST(&a->in6.sin6_addr);
 }

@@ -319,6 +319,7 @@ static int stream_take_error(struct rsocket *rs)
 const struct rsocket_type rsocket_stream_type = {
 	.type = SOCK_STREAM,
 	.protocol = IPPROTO_TCP,
+	.by_gid = true,
 	.alloc = stream_alloc,
 	.free = stream_free,
 	.flush = stream_flush,

@@ -62,6 +62,10 @@ struct rsocket_mapping {
 #define RSOCKET_FLAG_BIG_ENDIAN 1
 #define RSOCKET_FLAG_MAPPINGS   2
 
+/* What rdma_cm puts in front of the private data of a REQ if it has IP addresses. To an identifier
+ * of AF_IB all of the private data belongs, and rsockets leave that place empty. */
+#define RSOCKET_IP_BYTES 36
+
 struct rsocket_be_place {
 	__be64 addr;
 	__be32 key;

@@ -37,17 +37,20 @@ static int resolve_route(struct rsocket_stream *s)
 
 static int ask(struct rsocket_stream *s)
 {
-	struct rsocket_hello hello;
-	struct rdma_conn_param param = { .private_data = &hello,
-		                         .private_data_len = sizeof(hello),
+	const uint8_t skip = s->rs.domain == AF_IB ? RSOCKET_IP_BYTES : 0;
+	uint8_t data[RSOCKET_IP_BYTES + sizeof(struct rsocket_hello)] = { 0 };
+	struct rdma_conn_param param = { .private_data = data,
+		                         .private_data_len = skip + sizeof(struct rsocket_hello),
 		                         .flow_control = 1,
 		                         .retry_count = 7,
 		                         .rnr_retry_count = 7 };
+	struct rsocket_hello hello;
 	int ret = rsocket_stream_open(s);
 
 	if (ret)
 		return ret;
 	rsocket_hello_format(s, &hello);
+	memcpy(data + skip, &hello, sizeof(hello));
 	s->state = RSOCKET_CONNECTING;
 	return rdma_connect(s->rs.id, &param) ? -errno : 0;
 }

@@ -51,12 +51,16 @@ static int inherit(struct rsocket_stream *s, const struct rsocket_stream *listen
 
 static int answer(struct rsocket_stream *s, const struct rdma_conn_param *request)
 {
+	const uint8_t skip = s->rs.domain == AF_IB ? RSOCKET_IP_BYTES : 0;
 	struct rdma_conn_param param = *request;
 	struct rsocket_hello hello;
 	int ret = rsocket_stream_open(s);
 
+	if (!ret && request->private_data_len < skip)
+		ret = -EPROTO;
 	if (!ret)
-		ret = rsocket_hello_parse(s, request->private_data, request->private_data_len);
+		ret = rsocket_hello_parse(s, (const uint8_t *)request->private_data + skip,
+		                          request->private_data_len - skip);
 	if (ret)
 		return ret;
 	rsocket_hello_format(s, &hello);
