@@ -2,37 +2,65 @@
 /*
  * Encoding, decoding and matching by table: see field.h.
  */
+#include <endian.h>
 #include <string.h>
 
 #include "wire/field.h"
 
-/* Reads the bits byte by byte: of each byte those that belong to the field. */
+static uint64_t mask_of(unsigned width)
+{
+	return width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX;
+}
+
 static uint64_t get_bits(const uint8_t *wire, unsigned bit, unsigned width)
 {
-	uint64_t v = 0;
+	const uint8_t *at = wire + bit / 8;
+	unsigned end = bit % 8 + width; /* counted from there */
+	uint64_t v = *at++ & 0xFFu >> bit % 8;
 
-	while (width) {
-		unsigned left = 8 - bit % 8;
-		unsigned n = width < left ? width : left;
-
-		v = v << n | (wire[bit / 8] >> (left - n) & ((1u << n) - 1));
-		bit += n;
-		width -= n;
-	}
-	return v;
+	for (; end > 8; end -= 8)
+		v = v << 8 | *at++;
+	return v >> (8 - end);
 }
 
 /* Writes @width bits, which must be 0 before. */
 static void put_bits(uint8_t *wire, unsigned bit, unsigned width, uint64_t v)
 {
-	while (width) {
-		unsigned left = 8 - bit % 8;
-		unsigned n = width < left ? width : left;
+	unsigned end = bit % 8 + width, over = -end % 8; /* bits of the last byte behind them */
+	uint8_t *at = wire + (bit + width - 1) / 8;
 
-		width -= n;
-		wire[bit / 8] |= (v >> width & ((1u << n) - 1)) << (left - n);
-		bit += n;
-	}
+	v &= mask_of(width);
+	*at |= (uint8_t)(v << over);
+	for (v >>= 8 - over; at != wire + bit / 8; v >>= 8)
+		*--at |= (uint8_t)v;
+}
+
+/* Between host order and that of the encoding, either way. */
+static void copy_be16(uint8_t *to, const uint8_t *from)
+{
+	uint16_t v;
+
+	memcpy(&v, from, sizeof(v));
+	v = htobe16(v);
+	memcpy(to, &v, sizeof(v));
+}
+
+static void copy_be32(uint8_t *to, const uint8_t *from)
+{
+	uint32_t v;
+
+	memcpy(&v, from, sizeof(v));
+	v = htobe32(v);
+	memcpy(to, &v, sizeof(v));
+}
+
+static void copy_be64(uint8_t *to, const uint8_t *from)
+{
+	uint64_t v;
+
+	memcpy(&v, from, sizeof(v));
+	v = htobe64(v);
+	memcpy(to, &v, sizeof(v));
 }
 
 static uint64_t load(const uint8_t *host, unsigned size)
@@ -77,17 +105,8 @@ static void store(uint8_t *host, unsigned size, uint64_t v)
 	}
 }
 
-static bool is_bytes(const struct wire_field *f)
+static void encode_bits(const struct wire_field *f, const uint8_t *host, uint8_t *wire)
 {
-	return !f->nested && f->size == 1 && f->width == 8 && f->bit % 8 == 0;
-}
-
-static void encode_field(const struct wire_field *f, const uint8_t *host, uint8_t *wire)
-{
-	if (is_bytes(f)) {
-		memcpy(wire + f->bit / 8, host, f->count);
-		return;
-	}
 	for (unsigned i = 0; i < f->count; i++, host += f->size) {
 		unsigned bit = f->bit + i * f->width;
 
@@ -95,6 +114,31 @@ static void encode_field(const struct wire_field *f, const uint8_t *host, uint8_
 			wire_encode(f->nested, host, wire + bit / 8);
 		else
 			put_bits(wire, bit, f->width, load(host, f->size));
+	}
+}
+
+static void encode_field(const struct wire_field *f, const uint8_t *host, uint8_t *wire)
+{
+	uint8_t *at = wire + f->bit / 8;
+
+	switch (f->kind) {
+	case WIRE_OCTET:
+		*at = *host;
+		break;
+	case WIRE_OCTETS:
+		memcpy(at, host, f->count);
+		break;
+	case WIRE_BE16:
+		copy_be16(at, host);
+		break;
+	case WIRE_BE32:
+		copy_be32(at, host);
+		break;
+	case WIRE_BE64:
+		copy_be64(at, host);
+		break;
+	default:
+		encode_bits(f, host, wire);
 	}
 }
 
@@ -109,12 +153,8 @@ void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wi
 	}
 }
 
-static void decode_field(const struct wire_field *f, const uint8_t *wire, uint8_t *host)
+static void decode_bits(const struct wire_field *f, const uint8_t *wire, uint8_t *host)
 {
-	if (is_bytes(f)) {
-		memcpy(host, wire + f->bit / 8, f->count);
-		return;
-	}
 	for (unsigned i = 0; i < f->count; i++, host += f->size) {
 		unsigned bit = f->bit + i * f->width;
 
@@ -122,6 +162,31 @@ static void decode_field(const struct wire_field *f, const uint8_t *wire, uint8_
 			wire_decode(f->nested, wire + bit / 8, host);
 		else
 			store(host, f->size, get_bits(wire, bit, f->width));
+	}
+}
+
+static void decode_field(const struct wire_field *f, const uint8_t *wire, uint8_t *host)
+{
+	const uint8_t *at = wire + f->bit / 8;
+
+	switch (f->kind) {
+	case WIRE_OCTET:
+		*host = *at;
+		break;
+	case WIRE_OCTETS:
+		memcpy(host, at, f->count);
+		break;
+	case WIRE_BE16:
+		copy_be16(host, at);
+		break;
+	case WIRE_BE32:
+		copy_be32(host, at);
+		break;
+	case WIRE_BE64:
+		copy_be64(host, at);
+		break;
+	default:
+		decode_bits(f, wire, host);
 	}
 }
 

@@ -22,6 +22,16 @@
 
 struct wire_layout;
 
+/* How a field is encoded, where there is a shorter way than bit by bit. */
+enum wire_kind {
+	WIRE_BITS, /* anything */
+	WIRE_OCTET,
+	WIRE_OCTETS, /* @count */
+	WIRE_BE16,
+	WIRE_BE32,
+	WIRE_BE64,
+};
+
 /*
  * Bits [bit, bit + count * width) of the encoding; bit 0 is the most significant bit of byte 0.
  * They are @count numbers, each in @size bytes of the struct in host order; or @count structs of
@@ -33,6 +43,7 @@ struct wire_field {
 	uint16_t bit, width, count;
 	uint16_t offset, size;
 	uint16_t components; /* bits in a component mask; 0: those of the nested fields */
+	uint8_t kind;        /* enum wire_kind */
 };
 
 struct wire_layout {
@@ -93,11 +104,20 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 #define WIRE_SIZEOF(m)       sizeof(((THIS *)0)->m)
 #define WIRE_FIT(bits, size) ((bits) + 0 * sizeof(char[(bits) <= 8 * (size) ? 1 : -1]))
 
+/* Whole bytes, one number or many octets, are what most fields are. */
+#define WIRE_KIND(at, bits, element, n)                                                \
+	((at) % 8 || (bits) != 8 * (element) || ((n) > 1 && (element) > 1) ? WIRE_BITS \
+	 : (element) == 1 ? (n) > 1 ? WIRE_OCTETS : WIRE_OCTET                         \
+	 : (element) == 2 ? WIRE_BE16                                                  \
+	 : (element) == 4 ? WIRE_BE32                                                  \
+	                  : WIRE_BE64)
+
 #define WIRE_ROW(at, bits, m, element, comps)                                     \
 	{                                                                         \
 		.name = #m, .bit = (at), .width = WIRE_FIT(bits, element),        \
 		.count = WIRE_SIZEOF(m) / (element), .offset = offsetof(THIS, m), \
-		.size = (element), .components = (comps)                          \
+		.size = (element), .components = (comps),                         \
+		.kind = WIRE_KIND(at, bits, element, WIRE_SIZEOF(m) / (element))  \
 	}
 
 /* A number. */

@@ -131,7 +131,8 @@ static void fields_keep_to_their_part_of_the_struct(void **state)
 			if (f->nested)
 				assert_true(f->size == f->nested->host_bytes && f->bit % 8 == 0);
 			else if (f->size)
-				assert_true(is_number(f->size) && f->width <= 8 * f->size);
+				assert_true(is_number(f->size) && f->width <= 8 * f->size &&
+				            f->bit % 8 + f->width <= 64);
 		}
 		test_free(used);
 	}
