@@ -21,7 +21,7 @@
 #include "control/posts.h"
 #include "control/socket.h"
 
-/* Who has posted so many requests has them go by shared memory from then on. */
+/* Who has posted so many requests asks for a ring ahead of the next request that it waits for. */
 #define POSTS_BEFORE_RING 32
 
 struct control_client {
@@ -33,8 +33,9 @@ struct control_client {
 	int region_fd[2];
 	LIST_HEAD(, control_batch) batches; /* of different threads */
 	unsigned n_posts;                   /* POSTS_BEFORE_RING at most */
-	struct control_posts *posts;        /* the ring, or NULL */
-	control_serve *serve;               /* NULL: a socket leads to the daemon */
+	bool asked_for_ring;
+	struct control_posts *posts; /* the ring, or NULL */
+	control_serve *serve;        /* NULL: a socket leads to the daemon */
 	void *serve_arg;
 };
 
@@ -109,12 +110,17 @@ static int round_trip(struct control_client *c, const void *ahead, uint32_t byte
 	return ret;
 }
 
-/* Asks for the ring. 0, whether or not there is one now; or -errno. */
+/* Asks for the ring, once, if the process posts much. 0, whether or not there is one now; or
+ * -errno. */
 static int open_ring(struct control_client *c)
 {
 	struct control_packet p = { .header.type = CONTROL_OPEN_POSTS };
-	int ret = round_trip(c, NULL, 0, &p);
+	int ret;
 
+	if (c->asked_for_ring || c->n_posts < POSTS_BEFORE_RING)
+		return 0;
+	c->asked_for_ring = true;
+	ret = round_trip(c, NULL, 0, &p);
 	if (ret)
 		return ret == -EMFILE ? 0 : ret;
 	if (!p.header.status && p.n_fds == 1)
@@ -123,18 +129,15 @@ static int open_ring(struct control_client *c)
 	return 0;
 }
 
-/* Sends a datagram that nobody waits for: by the ring, if the process posts much. 0 or -errno. */
+/* Sends a datagram that nobody waits for: by the ring, if there is one. 0 or -errno. */
 static int send_posts(struct control_client *c, const void *ahead, uint32_t bytes,
                       struct control_packet *p)
 {
 	const struct control_packet posted = { .header.type = CONTROL_POSTED };
 	bool tell;
-	int ret = 0;
+	int ret;
 
-	if (c->n_posts < POSTS_BEFORE_RING && ++c->n_posts == POSTS_BEFORE_RING)
-		ret = open_ring(c);
-	if (ret)
-		return ret;
+	c->n_posts += c->n_posts < POSTS_BEFORE_RING;
 	if (!c->posts)
 		return control_send_behind(c->sock, ahead, bytes, p);
 	if (control_posts_put(c->posts, ahead, bytes, p, &tell)) {
@@ -259,7 +262,9 @@ static int exchange_packets(struct control_client *c, struct control_packet *p)
 		c->serve(c->serve_arg, p);
 		return 0;
 	}
-	ret = send_packet(c, p);
+	ret = open_ring(c);
+	if (!ret)
+		ret = send_packet(c, p);
 	if (!ret)
 		ret = control_receive(c->sock, p);
 	return !ret && p->behind ? -EPROTO : ret;

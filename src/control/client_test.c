@@ -614,7 +614,7 @@ static void another_thread_does_not_wait_for_a_batch(void **state)
 
 /* ---- the ring for posted requests ---- */
 
-#define BEFORE 31 /* requests that a process posts before it asks for a ring */
+#define BEFORE 32 /* requests that a process posts before it asks for a ring */
 
 static struct control_posts_reader ring; /* the daemon's */
 static bool gives_ring;
@@ -660,21 +660,29 @@ static struct control_client *connect_counting(struct daemon *m, bool gives)
 	return connect_as(m, CONTROL_ROLE_VERBS);
 }
 
+/* Posts @n requests, and waits for another one: it has a ring then if it had posted enough. */
+static void post_and_wait(struct control_client *c, unsigned n)
+{
+	while (n--)
+		assert_int_equal(post_detach(c), 0);
+	assert_int_equal(attach(c), 0);
+}
+
 static void who_posts_much_posts_by_shared_memory(void **state)
 {
 	struct control_client *c = connect_counting(*state, true);
-	unsigned posts = 0;
 
-	for (; posts < BEFORE; posts++)
-		assert_int_equal(post_detach(c), 0);
+	post_and_wait(c, BEFORE - 1);
 	assert_null(ring.ring);
-	for (; posts < 2 * BEFORE; posts++)
-		assert_int_equal(post_detach(c), 0);
+	assert_int_equal(post_detach(c), 0);
+	assert_null(ring.ring); /* nobody waits for a ring by itself */
+	post_and_wait(c, 0);
 	assert_non_null(ring.ring);
+	assert_int_equal(n_told, 0);
 	/* the ring is read before a request that came later */
-	assert_int_equal(attach(c), 0);
-	assert_int_equal(n_posted, posts);
-	assert_int_equal(n_waited, 1);
+	post_and_wait(c, 50);
+	assert_int_equal(n_posted, BEFORE + 50);
+	assert_int_equal(n_waited, 3);
 	assert_int_equal(n_told, 1); /* it has never said that it sleeps again */
 	control_posts_unmap(ring.ring);
 	control_close(c);
@@ -683,13 +691,12 @@ static void who_posts_much_posts_by_shared_memory(void **state)
 static void who_finds_the_ring_full_waits(void **state)
 {
 	struct control_client *c = connect_counting(*state, true);
-	unsigned posts = 0;
+	unsigned posts = 4 * CONTROL_POSTS_BYTES / 32;
 
-	for (; posts < 4 * CONTROL_POSTS_BYTES / 32; posts++)
-		assert_int_equal(post_detach(c), 0);
-	assert_int_equal(attach(c), 0);
-	assert_true(n_waited >= 4 && n_waited < posts / 100);
-	assert_int_equal(n_posted + n_waited, posts + 1);
+	post_and_wait(c, BEFORE);
+	post_and_wait(c, posts);
+	assert_true(n_waited >= 2 + 4 && n_waited < posts / 100);
+	assert_int_equal(n_posted + n_waited, BEFORE + 1 + posts + 1);
 	control_posts_unmap(ring.ring);
 	control_close(c);
 }
@@ -700,9 +707,7 @@ static void a_batch_goes_to_the_ring_whole(void **state)
 	struct control_packet p;
 	struct control_batch b;
 
-	for (unsigned i = 0; i <= BEFORE; i++)
-		assert_int_equal(post_detach(c), 0);
-	read_ring();
+	post_and_wait(c, BEFORE);
 	control_batch_begin(c, &b);
 	assert_int_equal(attach(c), 0);
 	assert_int_equal(post_detach(c), 0);
