@@ -211,9 +211,10 @@ bool fabric_cca_wants(const struct fabric_mad *mad)
 {
 	struct wire_mad h;
 
+	if (wire_mad_class(mad->data) != MAD_CLASS_CC || mad->dest_qpn != IB_QPN_GSI)
+		return false;
 	wire_mad_decode(mad->data, &h);
-	return h.mgmt_class == MAD_CLASS_CC && (h.method == MAD_GET || h.method == MAD_SET) &&
-	       mad->dest_qpn == IB_QPN_GSI;
+	return h.method == MAD_GET || h.method == MAD_SET;
 }
 
 bool fabric_cca_respond(struct fabric *f, struct fabric_port *at, struct fabric_mad *mad)

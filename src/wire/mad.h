@@ -91,6 +91,12 @@ struct wire_mad {
 };
 WIRE_LAYOUT(mad, 24);
 
+/* Its MgmtClass alone, for who looks at all MADs to find his. */
+static inline uint8_t wire_mad_class(const uint8_t *mad)
+{
+	return mad[1];
+}
+
 /*
  * The method of the response to @method; that to a Trap is TrapRepress. 0: there is none, as
  * @method is a response itself, or Send, or unknown.

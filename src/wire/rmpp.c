@@ -10,7 +10,6 @@
 #include "wire/rmpp.h"
 
 #define METHOD_AT      3
-#define MGMT_CLASS_AT  1
 #define PAYLOAD_AT     (MAD_BYTES - RMPP_DATA_BYTES)
 #define FIRST_WINDOW   1 /* before the first ACK */
 #define DEVICE_DATA_AT 64
@@ -41,14 +40,16 @@ bool wire_rmpp_is_active(const uint8_t mad[static MAD_BYTES])
 {
 	struct wire_rmpp h;
 
+	if (!wire_rmpp_data_at(wire_mad_class(mad)))
+		return false;
 	wire_rmpp_decode(mad + RMPP_AT, &h);
-	return wire_rmpp_data_at(mad[MGMT_CLASS_AT]) && (h.flags & RMPP_ACTIVE);
+	return h.flags & RMPP_ACTIVE;
 }
 
 int wire_rmpp_message_init(struct wire_rmpp_message *m, const uint8_t header[static MAD_BYTES],
                            const uint8_t *payload, size_t bytes)
 {
-	unsigned data_at = wire_rmpp_data_at(header[MGMT_CLASS_AT]);
+	unsigned data_at = wire_rmpp_data_at(wire_mad_class(header));
 	size_t room, segments;
 
 	if (!data_at)
@@ -99,7 +100,7 @@ void wire_rmpp_segment(const struct wire_rmpp_message *m, uint32_t i, uint8_t ma
 static void write_control(const uint8_t *mad, const struct wire_rmpp *h, uint8_t *out)
 {
 	struct wire_rmpp old, new = *h;
-	unsigned data_at = wire_rmpp_data_at(mad[MGMT_CLASS_AT]);
+	unsigned data_at = wire_rmpp_data_at(wire_mad_class(mad));
 
 	wire_rmpp_decode(mad + RMPP_AT, &old);
 	new.version = RMPP_VERSION;
@@ -388,7 +389,7 @@ struct wire_rmpp_result wire_rmpp_receive_input(struct wire_rmpp_receiver *r,
 	if (r->state == RMPP_DONE)
 		return receiver_afterwards(r, &h, mad, reply);
 	if (r->expected == 1)
-		r->data_at = wire_rmpp_data_at(mad[MGMT_CLASS_AT]);
+		r->data_at = wire_rmpp_data_at(wire_mad_class(mad));
 	if (h.version != RMPP_VERSION)
 		return receiver_fail(r, mad, RMPP_STATUS_BAD_VERSION, reply);
 	switch (h.type) {
