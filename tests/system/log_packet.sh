@@ -22,31 +22,38 @@ expect_traced()
 		complain "$1: expected: $2"$'\n'"got: $(traced "$TMPDIR/$1.out")"
 }
 
-# pingpong NAME: one packet each way between h1 and h2.
+# pingpong NAME N [OPTION]...: N packets each way between h1 and h2.
 pingpong()
 {
 	new_port
-	start "server-$1" h1 ibv_ud_pingpong -p "$port" -g 0 -n 1
+	start "server-$1" h1 ibv_ud_pingpong -p "$port" -g 0 -n "$2" "${@:3}"
 	wait_listening "server-$1" "$port"
-	start "client-$1" h2 ibv_ud_pingpong -p "$port" -g 0 -n 1 localhost
+	start "client-$1" h2 ibv_ud_pingpong -p "$port" -g 0 -n "$2" "${@:3}" localhost
 	wait_ended "client-$1" 0
 	wait_ended "server-$1" 0
 }
 
 qp='QP 0x??????'
 unset UMBEL_LOG
-pingpong quiet
+pingpong quiet 1
 expect_traced client-quiet ''
 expect_traced server-quiet ''
 
 export UMBEL_LOG=packet=trace
-pingpong traced
+pingpong traced 1
 expect_traced client-traced "$qp: sends 1024 bytes from umbel_h2_0 port 1 to fe80::* $qp, flow *: 1 receivers here
 $qp: delivered to $qp: position 0 of its ring
 $qp: receives 1024 bytes from $qp: position 0"
 expect_traced server-traced "$qp: receives 1024 bytes from $qp: position 0
 $qp: sends 1024 bytes from umbel_h1_0 port 1 to fe80::* $qp, flow *: 1 receivers here
 $qp: delivered to $qp: position 0 of its ring"
+
+# short ones, of which each is like the one before it
+pingpong short 9 -s 32
+for side in client server; do
+	[ "$(traced "$TMPDIR/$side-short.out" | grep -c 'delivered to')" = 9 ] ||
+		complain "not all packets of the $side are traced"
+done
 
 # mckey posts one receive for each message that it expects: the second one has none
 export UMBEL_LOG=packet=debug

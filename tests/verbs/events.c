@@ -185,9 +185,13 @@ static void after_a_fatal_event_every_call_ends(void **state)
 	void *context;
 
 	(void)state;
-	lab_post(b, 2);
+	lab_post(b, 6);
 	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, "x", 1);
 	lab_attach(b->qp, &mgid, 0xC001);
+	for (int i = 0; i < 4; i++) {
+		lab_send_request(a, &r);
+		lab_expect(b, "x", 1);
+	}
 	kill_daemon();
 	expect_fatal(a->context);
 	expect_fatal(b->context);
@@ -200,8 +204,8 @@ static void after_a_fatal_event_every_call_ends(void **state)
 	assert_int_equal(ibv_get_cq_event(b->channel, &cq, &context), -1);
 	assert_int_equal(errno, EIO);
 	/* none of the receives is lost */
-	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 0);
-	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 1);
+	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 4);
+	assert_int_equal(lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR).wr_id, 5);
 	lab_quiet(b->cq);
 }
 
