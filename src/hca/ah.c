@@ -156,6 +156,7 @@ int hca_ah_destroy(struct hca_ah *ah)
 	if (ah->alive != HCA_AH_ALIVE)
 		return -EINVAL;
 	ah->alive = 0;
+	ah->serial = 0; /* what was found by it is nothing to go by any more */
 	hca_pd_unuse(ah->ah.pd);
 	p = ah->ctx->process;
 	base_lock(&p->ah_lock);

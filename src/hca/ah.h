@@ -35,7 +35,8 @@ struct hca_ah {
 	uint8_t arrival_flags; /* enum shm_arrival_flags, of all messages by it */
 	bool is_mcast;
 	uint32_t alive;  /* HCA_AH_ALIVE */
-	uint64_t serial; /* which no other handle of the process has or had; 0: a copy, or filled */
+	uint64_t serial; /* which no other handle of the process has or had; 0: a copy,
+	                  * filled, or destroyed */
 };
 
 #define HCA_AH_ALIVE 0x414c4956

@@ -687,7 +687,7 @@ static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request 
 		do_invalidate(x, r, rcv->slot);
 	ret = publish(x, rcv->slot, rcv->pos);
 	if (x->more)
-		shm_ring_prefetch_list(&x->view, x->more, x->in_list);
+		shm_ring_prefetch_list(&x->view, rcv->pos + 1, x->more, x->in_list);
 	else
 		shm_ring_prefetch_next(&x->view, SHM_RING_LIST_AHEAD - 1);
 	return ret;

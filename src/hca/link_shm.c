@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/cq.h"
+#include "hca/deliver.h"
 #include "hca/flow.h"
 #include "hca/link_shm.h"
 #include "shm/ring.h"
@@ -27,13 +28,23 @@ static __attribute__((noinline)) bool has_pkey(struct hca_process *p, struct hca
 	return true;
 }
 
-/* Whether @r is on port @port (index, or HCA_ANY_PORT) and lets the packet in. */
+/* Whether @r is on port @port (index, or HCA_ANY_PORT) and has the packet's Q_Key. */
+static BASE_HOT bool is_meant(const struct hca_receiver *r, const struct hca_packet *pkt,
+                              uint32_t port)
+{
+	return base_likely(r->qkey == pkt->qkey && (port == HCA_ANY_PORT || r->port == port));
+}
+
 static BASE_HOT bool lets_in(struct hca_process *p, struct hca_receiver *r,
                              const struct hca_packet *pkt, uint32_t port)
 {
-	if (base_unlikely(r->qkey != pkt->qkey || (port != HCA_ANY_PORT && r->port != port)))
-		return false;
-	return base_likely(r->good_pkey == pkt->a.pkey) || has_pkey(p, r, pkt->a.pkey);
+	return is_meant(r, pkt, port) &&
+	       (base_likely(r->good_pkey == pkt->a.pkey) || has_pkey(p, r, pkt->a.pkey));
+}
+
+bool hca_receiver_lets_in(const struct hca_receiver *r, const struct hca_packet *pkt, uint32_t port)
+{
+	return is_meant(r, pkt, port) && r->good_pkey == pkt->a.pkey;
 }
 
 /* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
@@ -78,52 +89,14 @@ static BASE_COLD void count_refusal(struct hca_process *p, struct hca_receiver *
 		refuse_key(p, r, pkt, port, has_pkey(p, r, pkt->a.pkey));
 }
 
-/* Writes the packet to a claimed slot. The copies have a fixed size, so the compiler calls nothing.
- */
-static BASE_HOT void fill(struct shm_arrival *slot, const struct hca_packet *pkt)
-{
-	const size_t state = offsetof(struct shm_arrival, src_qpn);
-
-	memcpy((char *)slot + state, (const char *)&pkt->a + state,
-	       offsetof(struct shm_arrival, data) - state);
-	/* with a payload, only packets from the network have data there as well */
-	if ((pkt->a.flags & (SHM_ARRIVAL_PAYLOAD | SHM_ARRIVAL_ROCE)) != SHM_ARRIVAL_PAYLOAD)
-		memcpy(slot->data, pkt->a.data, SHM_INLINE);
-}
-
 /* Delivers to @r, whose copy is current. */
 static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
-                             struct hca_receiver *r, uint32_t port, bool traced)
+                             struct hca_receiver *r, uint32_t port)
 {
-	struct shm_arrival *slot;
-	uint32_t pos;
-
-	if (base_unlikely(!lets_in(p, r, pkt, port))) {
+	if (base_likely(lets_in(p, r, pkt, port)))
+		hca_deliver_into(p, pkt, r, pkt->ahead, false);
+	else
 		count_refusal(p, r, pkt, port);
-		return;
-	}
-	atomic_store_explicit(&pkt->sender->target_qpn, r->qpn, memory_order_release);
-	slot = shm_ring_claim(&r->ring, &pos);
-	if (base_unlikely(!slot)) {
-		HCA_COUNT(p, r->port, no_receive);
-		return;
-	}
-	fill(slot, pkt);
-	if (base_unlikely(r->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
-		hca_cq_note_arrival(p, r->cq, r->flags, slot);
-	shm_ring_publish(&r->ring, slot, pos);
-	if (traced)
-		base_log_trace(packet, "QP 0x%06x: delivered to QP 0x%06x: position %u of its ring",
-		               pkt->a.src_qpn, r->qpn, pos);
-	if (!hca_packet_is_small(pkt))
-		pkt->payload->hold[pkt->payload->n++] = (struct hca_payload_hold){
-			.ring = r->ring.ring, .gen = shm_slot_gen(r->ring.claim), .pos = pos
-		};
-	else if (pkt->ahead) /* a large one is written for so long that fetching early gains
-	                        nothing */
-		shm_ring_prefetch_list(&r->ring, pkt->ahead, pkt->fetched);
-	hca_cq_announce(r->cq, r->ready_bit);
-	hca_cq_notify_arrival(p, r->cq, &pkt->a);
 }
 
 /* Copies the record to @r again. */
@@ -147,67 +120,46 @@ static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r,
 static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
 {
 	if (r->flags & SHM_QP_RECEIVES)
-		shm_ring_prefetch(&r->ring, 0, hca_packet_is_small(pkt));
+		shm_ring_prefetch(&r->ring, hca_packet_is_small(pkt));
 }
 
 /* Delivers to @r. */
 static BASE_HOT void deliver_one(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
-                                 struct hca_receiver *r, bool traced)
+                                 struct hca_receiver *r)
 {
-	/* acquire: pairs with the release in shm_write_end() */
-	if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
-	                                       memory_order_acquire) != r->seq))
+	if (base_unlikely(!hca_receiver_is_current(r)))
 		read_record(p, r, pkt->writer);
-	deliver(p, pkt, r, port, traced);
-}
-
-static BASE_HOT void deliver_many(struct hca_process *p, const struct hca_packet *pkt,
-                                  uint32_t port, struct hca_receiver *to, uint32_t n, bool traced)
-{
-	struct hca_receiver *end = to + n,
-	                    *ahead = pkt->fetched && hca_packet_is_small(pkt) ? end : to + 1;
-
-	for (struct hca_receiver *r = to; r < end; r++) {
-		for (; ahead < end && ahead <= r + AHEAD; ahead++)
-			prefetch(ahead, pkt);
-		deliver_one(p, pkt, port, r, traced);
-	}
+	deliver(p, pkt, r, port);
 }
 
 static __attribute__((noinline)) void deliver_to_many(struct hca_process *p,
                                                       const struct hca_packet *pkt, uint32_t port,
                                                       struct hca_receiver *to, uint32_t n)
 {
-	deliver_many(p, pkt, port, to, n, false);
+	struct hca_receiver *end = to + n,
+	                    *ahead = pkt->ahead.fetched && hca_packet_is_small(pkt) ? end : to + 1;
+
+	for (struct hca_receiver *r = to; r < end; r++) {
+		for (; ahead < end && ahead <= r + AHEAD; ahead++)
+			prefetch(ahead, pkt);
+		deliver_one(p, pkt, port, r);
+	}
 }
 
-/* hca_deliver_to() if nothing is traced. */
 static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet *pkt,
                                   uint32_t port, struct hca_receiver *to, uint32_t n)
 {
 	if (base_likely(n == 1))
-		deliver_one(p, pkt, port, to, false);
+		deliver_one(p, pkt, port, to);
 	else
 		deliver_to_many(p, pkt, port, to, n);
-	/* release: the deliveries come before "delivers to nobody" */
-	atomic_store_explicit(&pkt->sender->target_qpn, 0, memory_order_release);
-}
-
-static BASE_COLD void deliver_traced(struct hca_process *p, const struct hca_packet *pkt,
-                                     uint32_t port, struct hca_receiver *to, uint32_t n)
-{
-	deliver_many(p, pkt, port, to, n, true);
-	/* release: as in deliver_each() */
-	atomic_store_explicit(&pkt->sender->target_qpn, 0, memory_order_release);
+	hca_deliver_end(pkt);
 }
 
 void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
                     struct hca_receiver *to, uint32_t n)
 {
-	if (base_unlikely(pkt->a.flags & SHM_ARRIVAL_TRACED))
-		deliver_traced(p, pkt, port, to, n);
-	else
-		deliver_each(p, pkt, port, to, n);
+	deliver_each(p, pkt, port, to, n);
 }
 
 void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t qpn, uint32_t port)
@@ -239,16 +191,7 @@ static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hc
 
 	if (address(s, f, remote_qpn, &port))
 		deliver_each(s->process, pkt, port, f->to, f->count);
-}
-
-void hca_shm_send_traced(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
-                         uint32_t remote_qpn)
-{
-	uint32_t port;
-
-	if (address(s, f, remote_qpn, &port))
-		deliver_traced(s->process, pkt, port, f->to, f->count);
-	else
+	else if (base_unlikely(pkt->a.flags & SHM_ARRIVAL_TRACED))
 		base_log_trace(packet, "QP 0x%06x: dropped: a multicast packet to QP 0x%06x",
 		               pkt->a.src_qpn, remote_qpn);
 }

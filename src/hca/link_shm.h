@@ -33,6 +33,14 @@ static_assert(sizeof(struct hca_receiver) <= 64, "a line of the cache");
 
 #define HCA_NO_PKEY UINT32_MAX
 
+/* Whether @r is what the record says. */
+static BASE_HOT bool hca_receiver_is_current(const struct hca_receiver *r)
+{
+	/* acquire: pairs with the release in shm_write_end() */
+	return base_likely(atomic_load_explicit((_Atomic uint32_t *)&r->record->seq,
+	                                        memory_order_acquire) == r->seq);
+}
+
 /* Makes @r stand for queue pair @qpn, whose record has not been read yet. */
 static inline void hca_receiver_init(struct hca_process *p, struct hca_receiver *r, uint32_t qpn)
 {
@@ -52,10 +60,11 @@ void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t q
 void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
                     struct hca_receiver *to, uint32_t n);
 
-extern const struct hca_link_ops hca_link_shm;
+/* Whether it is known that @r, which is current, is there and lets the packet in. */
+bool hca_receiver_lets_in(const struct hca_receiver *r, const struct hca_packet *pkt,
+                          uint32_t port);
 
-/* hca_link_shm.send with a line in the log for each step. */
-void hca_shm_send_traced(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
-                         uint32_t remote_qpn);
+/* Of a packet that is to be traced (link_trace.h), it logs each delivery. */
+extern const struct hca_link_ops hca_link_shm;
 
 #endif

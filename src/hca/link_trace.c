@@ -43,7 +43,7 @@ static void send_traced(struct hca_sender *s, struct hca_flow *f, const struct h
 
 	marked.a.flags |= SHM_ARRIVAL_TRACED;
 	log_packet(s, f, pkt, remote_qpn);
-	hca_shm_send_traced(s, f, &marked, remote_qpn);
+	hca_link_shm.send(s, f, &marked, remote_qpn);
 	if (f->leaves)
 		hca_link_roce.send(s, f, &marked, remote_qpn);
 }

@@ -12,11 +12,16 @@
 
 struct hca_payload;
 
+/* What a sender knows of the messages behind one, so that their slots are fetched meanwhile. */
+struct hca_ahead {
+	uint8_t n;    /* so many to the same receivers follow, or are likely to */
+	bool fetched; /* it was ahead of another one itself: its slots are being fetched */
+};
+
 struct hca_packet {
 	struct shm_arrival a; /* what receivers find in their rings, except for the state */
 	uint32_t qkey;
-	uint8_t ahead; /* messages to the same receivers that follow, or are likely to */
-	bool fetched;  /* it was ahead of another one itself: its slots are being fetched */
+	struct hca_ahead ahead;
 	struct hca_payload *payload; /* with SHM_ARRIVAL_PAYLOAD */
 	struct shm_sender *sender;   /* the sender's record, which says to whom it delivers */
 	uint16_t writer;             /* the sender's QP index: in whose name slots are claimed */

@@ -6,15 +6,33 @@
 #ifndef HCA_UD_H
 #define HCA_UD_H
 
+#include "hca/link_shm.h"
 #include "hca/packet.h"
 #include "hca/qp.h"
 
 struct hca_ud_kept;
 
+/*
+ * A request that says the same as this is sent as the last one was, as long as what that went by is
+ * current: see repeats() in ud_send.c. As in struct ibv_send_wr.
+ */
+struct hca_ud_repeat {
+	struct {
+		struct ibv_ah *ah;
+		uint32_t remote_qpn, remote_qkey;
+	} to;
+	enum ibv_wr_opcode opcode;
+	unsigned send_flags;           /* without IBV_SEND_SIGNALED; HCA_UD_NONE: no request does */
+	struct hca_receiver *receiver; /* who alone receives it, and lets it in */
+};
+
+#define HCA_UD_NONE IBV_SEND_SIGNALED
+
 /* Where requests by one address handle go, and what is the same for all their packets. */
 struct hca_ud_path {
+	struct hca_ud_repeat repeat;
 	const struct hca_ah *ah; /* NULL: it is to be found anew */
-	uint64_t ah_serial;
+	uint64_t ah_serial;      /* which it had, and has as long as it is alive */
 	struct hca_flow *flow;
 	const struct shm_port *port; /* by which it leaves */
 	uint32_t port_seq;           /* of its record, when that was read */

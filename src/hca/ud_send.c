@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "hca/deliver.h"
 #include "hca/flow.h"
 #include "hca/link.h"
 #include "hca/packet.h"
@@ -148,21 +149,41 @@ static BASE_HOT uint8_t count_more(const struct ibv_send_wr *wr)
  * other, and waits for no answer. */
 static BASE_HOT bool is_stream(struct hca_ud_qp *u)
 {
-	uint32_t before = u->received;
+	uint32_t received = hca_rq_load(&u->qp.rq->consumed);
 
-	u->received = hca_rq_load(&u->qp.rq->consumed);
-	return u->received == before;
+	if (base_likely(u->received == received))
+		return true;
+	u->received = received;
+	return false;
 }
 
-/* Says how many messages follow this one. In a stream some do. */
-static BASE_HOT void look_ahead(struct hca_ud_qp *u, const struct ibv_send_wr *wr)
+/* What follows a message that is alone, to one receiver: in a stream others do. */
+static BASE_HOT struct hca_ahead look_behind_one(struct hca_ud_qp *u)
 {
-	const bool streams = is_stream(u) && u->path.flow->count == 1;
-	struct hca_packet *pkt = &u->path.pkt;
+	return is_stream(u) ? (struct hca_ahead){ SHM_RING_LIST_AHEAD, true }
+	                    : (struct hca_ahead){ 0, false };
+}
 
-	pkt->a.more = count_more(wr);
-	pkt->fetched = streams && !pkt->a.more;
-	pkt->ahead = pkt->fetched ? SHM_RING_LIST_AHEAD : pkt->a.more;
+/* What follows this message. @to_one: one receives it. */
+static BASE_HOT struct hca_ahead look_ahead(struct hca_ud_qp *u, const struct ibv_send_wr *wr,
+                                            bool to_one)
+{
+	struct shm_arrival *a = &u->path.pkt.a;
+
+	if (a->more)
+		return (struct hca_ahead){ --a->more, true };
+	a->more = count_more(wr);
+	if (!a->more && to_one)
+		return look_behind_one(u);
+	is_stream(u);
+	return (struct hca_ahead){ a->more, false };
+}
+
+/* Nothing is known of the path of the next request. */
+static void forget_path(struct hca_ud_path *path)
+{
+	path->ah = NULL;
+	path->repeat.send_flags = HCA_UD_NONE;
 }
 
 /* Finds the path of a request. Not IBV_WC_SUCCESS: there is none, and the request completes so. */
@@ -170,7 +191,7 @@ static __attribute__((noinline)) enum ibv_wc_status find_path(struct hca_qp *qp,
 {
 	struct hca_ud_path *path = &ud(qp)->path;
 
-	path->ah = NULL;
+	forget_path(path);
 	path->pkt.a.more = 0;
 	if (ah->domain != qp->domain || ah->dest.port_num != qp->port_num)
 		return IBV_WC_LOC_QP_OP_ERR;
@@ -205,18 +226,13 @@ static BASE_HOT enum ibv_wc_status follow_path(struct hca_qp *qp, const struct i
 	struct hca_ah *ah = (struct hca_ah *)wr->wr.ud.ah;
 	enum ibv_wc_status status;
 
-	if (path->pkt.a.more && is_current(path)) {
-		path->pkt.ahead = --path->pkt.a.more;
-		path->pkt.fetched = true;
-		return IBV_WC_SUCCESS;
-	}
 	/* another handle may have been made at the same place */
 	if (base_unlikely(path->ah != ah || path->ah_serial != ah->serial || !is_current(path))) {
 		status = find_path(qp, ah);
 		if (base_unlikely(status != IBV_WC_SUCCESS))
 			return status;
 	}
-	look_ahead(ud(qp), wr);
+	path->pkt.ahead = look_ahead(ud(qp), wr, path->flow->count == 1);
 	return IBV_WC_SUCCESS;
 }
 
@@ -254,6 +270,28 @@ static BASE_HOT char *make_room(struct hca_qp *qp, const struct hca_flow *f, str
 	return shm_data_at(&qp->sender.process->region, pkt->payload->off);
 }
 
+/*
+ * The request was carried out. If it named the same receiver as the one before it, more such may
+ * follow: says what they have in common, if all that they need is a copy in one ring.
+ */
+static void expect_more(struct hca_ud_path *path, const struct ibv_send_wr *wr)
+{
+	struct hca_ud_repeat *r = &path->repeat;
+	const struct hca_flow *f = path->flow;
+
+	if (memcmp(&r->to, &wr->wr.ud, sizeof(r->to)) != 0) {
+		memcpy(&r->to, &wr->wr.ud, sizeof(r->to));
+		return;
+	}
+	if (f->link != &hca_link_shm || f->count != 1 || !hca_packet_is_small(&path->pkt) ||
+	    (r->to.remote_qkey & IB_QKEY_CONTROLLED) || !hca_receiver_is_plain(f->to) ||
+	    !hca_receiver_lets_in(f->to, &path->pkt, f->is_mcast ? HCA_ANY_PORT : f->dest_port))
+		return;
+	r->receiver = f->to;
+	r->opcode = wr->opcode;
+	r->send_flags = wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED;
+}
+
 /* Carries out one request. Returns its completion status. */
 static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_send_wr *wr,
                                             uint64_t length)
@@ -281,16 +319,60 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 		return IBV_WC_LOC_PROT_ERR;
 	hca_flow_count(path->flow, (uint32_t)length);
 	path->flow->link->send(&qp->sender, path->flow, &path->pkt, wr->wr.ud.remote_qpn);
+	expect_more(path, wr);
 	return IBV_WC_SUCCESS;
 }
 
-static BASE_HOT void work(struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t length)
+static __attribute__((noinline)) void work(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                           uint64_t length)
 {
-	enum ibv_wc_status status = transmit(qp, wr, length);
+	enum ibv_wc_status status;
 
+	ud(qp)->path.repeat.send_flags = HCA_UD_NONE;
+	status = transmit(qp, wr, length);
 	if (base_unlikely(status != IBV_WC_SUCCESS))
 		atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
 	hca_qp_complete(qp, wr, (uint32_t)length, status);
+}
+
+/* Whether the request can be carried out as the last one was: all that was checked and found then
+ * is so now. */
+static BASE_HOT bool repeats(const struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct hca_ud_path *path = &((const struct hca_ud_qp *)qp)->path;
+	const struct hca_ud_repeat *r = &path->repeat;
+
+	return (wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED) == r->send_flags &&
+	       wr->num_sge == 1 && wr->opcode == r->opcode &&
+	       !memcmp(&r->to, &wr->wr.ud, sizeof(r->to)) && wr->sg_list->length <= SHM_INLINE &&
+	       path->ah->serial == path->ah_serial && hca_qp_state(qp) == IBV_QPS_RTS &&
+	       !hca_qp_sq_is_full(qp) && is_current(path) && hca_receiver_is_current(r->receiver);
+}
+
+/* Copies the message of a request that repeats() into the packet. False: it is not where the
+ * request says. */
+static BASE_HOT bool take_message(struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+	struct shm_arrival *a = &ud(qp)->path.pkt.a;
+
+	if (base_unlikely(!gather_one(qp, wr, wr->sg_list, (char *)a->data)))
+		return false;
+	a->length = wr->sg_list->length;
+	if (wr->opcode == IBV_WR_SEND_WITH_IMM)
+		a->imm = wr->imm_data;
+	return true;
+}
+
+/* Sends it. */
+static BASE_HOT void repeat(struct hca_qp *qp, const struct ibv_send_wr *wr, struct hca_ahead ahead)
+{
+	const struct hca_ud_path *path = &ud(qp)->path;
+	const uint32_t length = path->pkt.a.length;
+
+	hca_flow_count(path->flow, length);
+	hca_deliver_into(qp->sender.process, &path->pkt, path->repeat.receiver, ahead, true);
+	hca_deliver_end(&path->pkt);
+	hca_qp_complete(qp, wr, length, IBV_WC_SUCCESS);
 }
 
 /* SQD: keeps the request, and copies of its address handle and of its inline data. */
@@ -339,8 +421,9 @@ static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *w
 	return keep(qp, wr, length);
 }
 
-/* @checked, a constant: the request is known to be right. */
-static BASE_HOT int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, bool checked)
+/* @checked: the request is known to be right. */
+static __attribute__((noinline)) int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                                              bool checked)
 {
 	bool in_list = ud(qp)->path.pkt.a.more;
 	uint64_t length = checked ? message_length(wr) : 0;
@@ -354,6 +437,11 @@ static BASE_HOT int post_one(struct hca_qp *qp, const struct ibv_send_wr *wr, bo
 	return 0;
 }
 
+static BASE_HOT bool is_alone(const struct ibv_send_wr *wr)
+{
+	return wr && !wr->next;
+}
+
 /* 0, or -errno: what is wrong with the request at *@wr. */
 static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
 {
@@ -361,6 +449,10 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 
 	ud(qp)->path.pkt.a.more = 0;
 	for (; *wr; *wr = (*wr)->next) {
+		if (base_likely(repeats(qp, *wr) && take_message(qp, *wr))) {
+			repeat(qp, *wr, look_ahead(ud(qp), *wr, true));
+			continue;
+		}
 		ret = post_one(qp, *wr, checked);
 		if (base_unlikely(ret))
 			break;
@@ -370,17 +462,12 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 	return ret;
 }
 
-static __attribute__((noinline)) int post_checked_list(struct hca_qp *qp,
-                                                       const struct ibv_send_wr **wr)
-{
-	return post_list(qp, wr, true);
-}
-
 /* ---- the transport's table ---- */
 
 static int ud_init(struct hca_qp *qp)
 {
 	STAILQ_INIT(&ud(qp)->kept);
+	forget_path(&ud(qp)->path);
 	return 0;
 }
 
@@ -399,6 +486,12 @@ static BASE_HOT int refuses(const struct hca_qp *qp)
 	return hca_process_gone(qp->sender.process) ? -EIO : 0;
 }
 
+static __attribute__((noinline)) int post_checked_list(struct hca_qp *qp,
+                                                       const struct ibv_send_wr **wr)
+{
+	return post_list(qp, wr, true);
+}
+
 static int ud_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr)
 {
 	int ret = refuses(qp);
@@ -406,19 +499,31 @@ static int ud_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr)
 	return base_likely(!ret) ? post_checked_list(qp, wr) : ret;
 }
 
-static int ud_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+/* With the send lock held, which is released. */
+static __attribute__((noinline)) int post_and_unlock(struct hca_qp *qp, struct ibv_send_wr *wr,
+                                                     struct ibv_send_wr **bad)
 {
 	const struct ibv_send_wr *at = wr;
-	int ret;
+	int ret = refuses(qp);
 
-	base_lock(&qp->send_lock);
-	ret = refuses(qp);
 	if (base_likely(!ret))
 		ret = post_list(qp, &at, false);
 	base_unlock(&qp->send_lock);
 	if (base_unlikely(ret))
 		*bad = (struct ibv_send_wr *)at;
 	return ret;
+}
+
+static int ud_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	base_lock(&qp->send_lock);
+	if (base_unlikely(hca_process_gone(qp->sender.process) || !is_alone(wr) ||
+	                  !repeats(qp, wr) || !take_message(qp, wr)))
+		return post_and_unlock(qp, wr, bad);
+	ud(qp)->path.pkt.a.more = 0;
+	repeat(qp, wr, look_behind_one(ud(qp)));
+	base_unlock(&qp->send_lock);
+	return 0;
 }
 
 static struct hca_ud_kept *next_kept(struct hca_qp *qp)
@@ -436,12 +541,12 @@ static void ud_progress(struct hca_qp *qp)
 {
 	struct hca_ud_kept *k;
 
-	ud(qp)->path.ah = NULL; /* the queue pair's attributes may be others now */
+	forget_path(&ud(qp)->path); /* the queue pair's attributes may be others now */
 	while ((k = next_kept(qp))) {
 		const struct ibv_send_wr *wr = &k->wr;
 
 		post_checked_list(qp, &wr); /* it was checked when it was posted */
-		ud(qp)->path.ah = NULL;
+		forget_path(&ud(qp)->path);
 		free(k);
 	}
 }

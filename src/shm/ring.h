@@ -139,27 +139,37 @@ static inline struct shm_arrival *shm_ring_claim(const struct shm_ring_view *v, 
 	/* acquire: the owner's reads of the last lap come before our writes */
 	if (base_unlikely((int32_t)(seen - t) <= 0) || base_unlikely(!shm_slot_same_lap(s, free)) ||
 	    base_unlikely(!atomic_compare_exchange_strong_explicit(
-	            &slot->state, &s, claimed, memory_order_acquire, memory_order_relaxed)))
-		return shm_ring_claim_slowly(v, pos);
+	            &slot->state, &s, claimed, memory_order_acquire, memory_order_relaxed))) {
+		uint32_t slowly = t; /* not *pos, which then need not be in memory */
+
+		slot = shm_ring_claim_slowly(v, &slowly);
+		*pos = slowly;
+		return slot;
+	}
 	atomic_store_explicit(&r.ring->tail, t + 1, memory_order_relaxed);
 	*pos = t;
 	return slot;
 }
 
 /*
- * Begins to fetch the slot that shm_ring_claim() will claim next, or the one @ahead positions after
- * it; @data: with its second line. Fetches nothing if the owner may still have to read that slot.
+ * Begins to fetch the slot of position @pos, which a sender will claim; @data: with its second
+ * line. Fetches nothing if the owner may still have to read that slot.
  */
-static inline void shm_ring_prefetch(const struct shm_ring_view *v, uint32_t ahead, bool data)
+static inline void shm_ring_prefetch_at(const struct shm_ring_view *v, uint32_t pos, bool data)
 {
-	uint32_t t = atomic_load_explicit(&v->ring->tail, memory_order_relaxed) + ahead;
-	struct shm_arrival *slot = shm_ring_at(v, t);
+	struct shm_arrival *slot = shm_ring_at(v, pos);
 
-	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - t) <= 0)
+	if ((int32_t)(atomic_load_explicit(&v->ring->posted_seen, memory_order_relaxed) - pos) <= 0)
 		return;
 	base_prefetch_write(slot);
 	if (data)
 		base_prefetch_write(slot->data);
+}
+
+/* The slot that shm_ring_claim() will claim next. */
+static inline void shm_ring_prefetch(const struct shm_ring_view *v, bool data)
+{
+	shm_ring_prefetch_at(v, atomic_load_explicit(&v->ring->tail, memory_order_relaxed), data);
 }
 
 /*
@@ -181,20 +191,22 @@ static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_
 #define SHM_RING_LIST_AHEAD 3
 
 /*
- * A sender has written one small message of a list, and @more follow to the same ring: begins to
- * fetch the slots of later ones. After the first of the list those of the next SHM_RING_LIST_AHEAD
- * messages, after each other one (@in_list) the slot that is so many positions ahead.
+ * A sender has written one small message of a list, and @more follow to the same ring, from
+ * position
+ * @next on: begins to fetch the slots of later ones. After the first of the list those of the next
+ * SHM_RING_LIST_AHEAD messages, after each other one (@in_list) the slot that is so many positions
+ * ahead.
  */
-static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_t more,
-                                          bool in_list)
+static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_t next,
+                                          uint32_t more, bool in_list)
 {
 	if (base_likely(in_list)) {
 		if (base_likely(more >= SHM_RING_LIST_AHEAD))
-			shm_ring_prefetch(v, SHM_RING_LIST_AHEAD - 1, true);
+			shm_ring_prefetch_at(v, next + SHM_RING_LIST_AHEAD - 1, true);
 		return;
 	}
 	for (uint32_t i = 0; i < SHM_RING_LIST_AHEAD && i < more; i++)
-		shm_ring_prefetch(v, i, true);
+		shm_ring_prefetch_at(v, next + i, true);
 }
 
 /*
