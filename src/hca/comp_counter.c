@@ -215,7 +215,7 @@ static bool set_aside(struct hca_rq *rq)
 		return false;
 	got = q->receive(rq, 1, &wc, &arrivals);
 	rq->cq->arrivals_polled += arrivals - (uint32_t)got;
-	rq->cq->announced = 0;
+	rq->announced = 0;
 	if (!got)
 		return false;
 	count_receives(q, &wc, 1);

@@ -87,7 +87,7 @@ static BASE_HOT void read_arrival(struct hca_rq *rq, const struct shm_arrival *s
 		rq->cq->arrived_ns = *shm_arrival_time(a);
 	}
 	atomic_signal_fence(memory_order_acq_rel);
-	rq->cq->announced = a->more;
+	rq->announced = a->more;
 	if (base_unlikely(a->operation & SHM_OPERATION_INVALIDATE))
 		hca_mw_invalidated(rq->process, a->imm);
 	wc->opcode = (a->operation & ~SHM_OPERATION_INVALIDATE) == SHM_OPERATION_WRITE

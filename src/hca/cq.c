@@ -22,10 +22,11 @@
 #define MAP_POLLS 16
 /* QPs whose requests wait that one poll goes on with. */
 #define WAITING_SERVED 16
-/* A poll that finds nothing in the middle of a list waits for this many of its messages at most; */
+/* A poll in the middle of a list waits for this many of its messages at most, */
 #define MAX_AHEAD 32u
-/* and not longer, as the sender may have been interrupted: 5 to 10 us. */
-#define AHEAD_PAUSES 200u
+/* and not longer, as the sender may have been interrupted: 5 to 10 us in all. */
+#define AHEAD_PAUSES_EACH 8u
+#define AHEAD_PAUSES      200u
 
 /* ---- life ---- */
 
@@ -244,6 +245,8 @@ static void remove_rq(struct hca_cq *cq, struct hca_rq *rq)
 {
 	struct hca_rq **at;
 
+	if (cq->behind == rq)
+		cq->behind = NULL;
 	if (rq->ready_bit == SHM_NO_READY_BIT) {
 		cq->direct = NULL;
 		return;
@@ -606,9 +609,56 @@ static __attribute__((noinline)) int poll_local(struct hca_cq *cq, int n, struct
 	return done;
 }
 
-static BASE_HOT int poll_rq(struct hca_cq *cq, struct hca_rq *rq, int n, struct ibv_wc *wc)
+/* How many messages of a list are to come behind the last one that was consumed, or will be waited
+ * for. */
+static uint32_t announced(const struct hca_rq *rq)
+{
+	uint32_t posted = hca_rq_load(&rq->posted) - hca_rq_load(&rq->consumed);
+
+	return base_min(base_min((uint32_t)rq->announced, MAX_AHEAD), posted);
+}
+
+/* Whether the last message that was consumed came without a copy of its own. */
+static bool was_small(const struct hca_rq *rq)
+{
+	uint32_t last = hca_rq_load(&rq->consumed) - 1;
+
+	return shm_ring_slot(rq->ring, rq->ring_shift, last)->length <= SHM_INLINE;
+}
+
+/*
+ * Whether we have caught up with a sender that is in the middle of a list of small messages. To
+ * follow on its heels would cost both of us several times as much as to let it get ahead: before
+ * the processor knows that a slot is not written yet it looks at the next ones, too, and takes
+ * their lines from the sender. So others have their turn, and if they have nothing, the poll
+ * waits; but only once for the same end, as the sender may have been stopped. Large messages are
+ * copied, which is to begin while the next ones are being written.
+ */
+static __attribute__((noinline)) bool is_behind(struct hca_cq *cq, struct hca_rq *rq)
+{
+	uint32_t n = announced(rq), end = hca_rq_load(&rq->consumed) + n - 1;
+
+	if (!n || cq->hurries || end == rq->list_end || !was_small(rq) ||
+	    shm_ring_peek(rq->ring, rq->ring_shift, end) != SHM_SLOT_CLOSED)
+		return false;
+	rq->list_end = end;
+	cq->behind = rq;
+	return true;
+}
+
+static BASE_HOT bool lets_ahead(struct hca_cq *cq, struct hca_rq *rq)
+{
+	return base_unlikely(rq->announced) && is_behind(cq, rq);
+}
+
+static BASE_HOT int receive(struct hca_cq *cq, struct hca_rq *rq, int n, struct ibv_wc *wc)
 {
 	return rq->receive(rq, n, wc, &cq->arrivals_polled);
+}
+
+static BASE_HOT int poll_rq(struct hca_cq *cq, struct hca_rq *rq, int n, struct ibv_wc *wc)
+{
+	return lets_ahead(cq, rq) ? 0 : receive(cq, rq, n, wc);
 }
 
 /* Moves the first queue of the chain to its end: its turn is over. */
@@ -631,8 +681,8 @@ static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 	int done = 0;
 
 	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
-		if (hca_rq_pending(rq))
-			done += poll_rq(cq, rq, n - done, wc + done);
+		if (!lets_ahead(cq, rq) && hca_rq_pending(rq))
+			done += receive(cq, rq, n - done, wc + done);
 	return done;
 }
 
@@ -823,6 +873,29 @@ static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, stru
 	return done;
 }
 
+static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	if (cq->head != cq->tail || cq->ready)
+		done = poll_in_turn(cq, n, wc);
+	else if (cq->direct)
+		done = poll_rq(cq, cq->direct, n, wc);
+	set_limit(cq);
+	return done;
+}
+
+/* The same, and passes over nothing: a program that gets 0 may go to sleep. */
+static int poll_all(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done;
+
+	cq->hurries = true;
+	done = poll_sources(cq, n, wc);
+	cq->hurries = false;
+	return done;
+}
+
 static bool must_fail(const struct hca_qp *qp, bool all)
 {
 	enum ibv_qp_state state = hca_qp_state(qp);
@@ -917,8 +990,7 @@ static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *w
 	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
 		cq->failed = true; /* some of them may complete here */
 	if (!done)
-		done = poll_in_turn(cq, n, wc);
-	set_limit(cq);
+		done = poll_all(cq, n, wc);
 	base_unlock(&cq->lock);
 	return done;
 }
@@ -930,33 +1002,36 @@ struct ahead {
 	uint32_t pos;
 };
 
-/* The last message of the list in whose middle the sender is, or one far ahead; nothing if the poll
- * before has waited already. With the CQ's lock held. */
-static struct ahead look_ahead(struct hca_cq *cq)
+/* Behind large messages: a pause for each one to come, once. */
+static struct ahead pause_for_large(struct hca_cq *cq)
 {
-	const struct hca_rq *rq = cq->ready ? NULL : cq->direct;
-	uint32_t consumed, n = base_min((uint32_t)cq->announced, MAX_AHEAD);
-	struct ahead a = { .pauses = n };
+	struct hca_rq *rq = cq->direct;
+	struct ahead a = { 0 };
 
-	cq->announced = 0;
-	if (!n || !rq)
-		return a;
-	consumed = hca_rq_load(&rq->consumed);
-	n = base_min(n, hca_rq_load(&rq->posted) - consumed);
-	/* who copies large messages is to begin while the next ones are being written */
-	if (!n || shm_ring_slot(rq->ring, rq->ring_shift, consumed - 1)->length > SHM_INLINE)
-		return a;
-	return (struct ahead){ .ring = rq->ring,
-		               .shift = rq->ring_shift,
-		               .pauses = AHEAD_PAUSES,
-		               .pos = consumed + n - 1 };
+	if (rq && rq->announced && !was_small(rq)) {
+		a.pauses = announced(rq);
+		rq->announced = 0;
+	}
+	return a;
 }
 
-/*
- * We have caught up with a sender. To look at each slot while it is being written would cost both
- * of us several times as much as to let it get ahead. The ring stays mapped whatever becomes of its
- * queue pair; what is read there only says how long we wait.
- */
+/* The last message of the list in whose middle a sender is, or one far ahead. With the CQ's lock
+ * held. */
+static struct ahead look_ahead(struct hca_cq *cq)
+{
+	struct hca_rq *rq = cq->behind;
+
+	if (!rq)
+		return pause_for_large(cq);
+	cq->behind = NULL;
+	return (struct ahead){ .ring = rq->ring,
+		               .shift = rq->ring_shift,
+		               .pauses = base_min(announced(rq) * AHEAD_PAUSES_EACH, AHEAD_PAUSES),
+		               .pos = rq->list_end };
+}
+
+/* The ring stays mapped whatever becomes of its queue pair; what is read there only says how long
+ * we wait. */
 static void await_ahead(const struct ahead *a)
 {
 	for (unsigned i = 0; i < a->pauses; i++) {
@@ -966,9 +1041,8 @@ static void await_ahead(const struct ahead *a)
 	}
 }
 
-static void found_nothing(struct hca_cq *cq, const struct ahead *ahead)
+static void found_nothing(struct hca_cq *cq)
 {
-	await_ahead(ahead);
 	/* a program may poll for the answer to a request, and not for its completion */
 	if (base_unlikely(atomic_load_explicit(&cq->ctx->process->n_waiting, memory_order_relaxed)))
 		serve_waiting(cq->ctx->process, WAITING_SERVED);
@@ -976,6 +1050,22 @@ static void found_nothing(struct hca_cq *cq, const struct ahead *ahead)
 		cq->gone_seen = true;
 		fail_qps(cq, true);
 	}
+}
+
+/* Waits until the sender is ahead, and polls what it has written. */
+static int poll_ahead(struct hca_cq *cq, const struct ahead *ahead, int n, struct ibv_wc *wc)
+{
+	bool failed;
+	int done;
+
+	await_ahead(ahead);
+	if (!ahead->ring)
+		return 0;
+	base_lock(&cq->lock);
+	done = poll_all(cq, n, wc);
+	failed = cq->failed;
+	base_unlock(&cq->lock);
+	return base_unlikely(failed) ? attend(cq, done, n, wc) : done;
 }
 
 /* A poll has found nothing so far. With the CQ's lock held, which is released. */
@@ -988,24 +1078,22 @@ static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, stru
 	base_unlock(&cq->lock);
 	if (base_unlikely(failed))
 		done = attend(cq, 0, n, wc);
+	if (!done && ahead.pauses)
+		done = poll_ahead(cq, &ahead, n, wc);
 	if (!done)
-		found_nothing(cq, &ahead);
+		found_nothing(cq);
 	return done;
 }
 
 static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	bool failed;
-	int done = 0;
+	int done;
 
 	if (base_unlikely(atomic_load_explicit(&cq->shm->overrun, memory_order_relaxed)))
 		return -EIO;
 	base_lock(&cq->lock);
-	if (cq->head != cq->tail || cq->ready)
-		done = poll_in_turn(cq, n, wc);
-	else if (cq->direct)
-		done = poll_rq(cq, cq->direct, n, wc);
-	set_limit(cq);
+	done = poll_sources(cq, n, wc);
 	if (!done)
 		return poll_in_vain(cq, n, wc);
 	failed = cq->failed;
@@ -1027,7 +1115,7 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
 	base_unlock(&cq->lock);
 	if (failed)
 		fail_qps(cq, false);
-	found_nothing(cq, &(struct ahead){ 0 }); /* goes on with requests that wait */
+	found_nothing(cq); /* goes on with requests that wait */
 }
 
 /* On an Ethernet port: receives from the network, and polls again. */

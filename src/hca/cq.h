@@ -74,14 +74,15 @@ struct hca_cq {
 	/* receive queues that complete here */
 	struct hca_rq *direct;   /* the one that every poll looks at; or NULL */
 	struct hca_ready *ready; /* the others, allocated at need */
+	struct hca_rq *behind;   /* one that has caught up with a list; or NULL: is_behind() */
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
 	unsigned first;           /* completions polled before their turn, one after the other */
 	unsigned turn, turn_used; /* whose turn it is, and completions that it has had (cq.c) */
-	uint8_t announced;    /* messages that the last arrival's sender sends next, in one list */
-	bool counts_arrivals; /* more than cqe may arrive: arrivals are counted against it */
-	bool gone_seen;       /* the daemon is gone, so its QPs flush */
-	bool failed;          /* a receive has failed, or requests wait: attend() */
+	bool counts_arrivals;     /* more than cqe may arrive: arrivals are counted against it */
+	bool gone_seen;           /* the daemon is gone, so its QPs flush */
+	bool failed;              /* a receive has failed, or requests wait: attend() */
+	bool hurries;             /* this poll waits for nobody: is_behind() */
 	LIST_ENTRY(hca_cq) process_entry;
 	TAILQ_ENTRY(hca_cq) channel_entry;
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */

@@ -65,6 +65,9 @@ struct hca_rq {
 	uint16_t ready_bit;    /* in the CQ's ready map; SHM_NO_READY_BIT: each poll looks at it */
 	_Atomic uint8_t mode;  /* enum hca_rq_mode */
 	_Atomic uint8_t stops; /* enum hca_rq_stops */
+	/* written with the CQ's lock held: */
+	uint8_t announced; /* messages that the last arrival's sender sends next, in one list */
+	uint32_t list_end; /* a position that polls have waited for: is_behind() in cq.c */
 	_Atomic uint32_t posted;   /* ring positions; written under the lock */
 	_Atomic uint32_t consumed; /* likewise */
 	uint32_t n_discard;        /* so many of the next positions hold what came before a reset */

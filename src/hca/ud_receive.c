@@ -198,7 +198,7 @@ static BASE_HOT void complete_by(struct hca_rq *rq, const struct shm_arrival *sl
 	wc->slid = a->slid;
 	wc->sl = a->sl;
 	wc->dlid_path_bits = a->path_bits;
-	cq->announced = a->more;
+	rq->announced = a->more;
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS)) {
 		hca_rq_fail(rq);
 		cq->failed = true;

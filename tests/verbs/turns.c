@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Whose completions are polled first: each source of a CQ (its sends, each receive queue) has its
- * turn of at most 16 completions, so that none hides another, as docs/semantics.md says.
+ * turn of at most 16 completions, so that none hides another, as docs/semantics.md says. And that a
+ * poll which lets a sender get ahead in its list keeps nothing back.
  */
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "lab.h"
 
 #define TURN   16
@@ -172,6 +177,164 @@ static void a_poll_finds_what_is_there(void **state)
 		the_last_of_many_is_found(later); /* it is another one's turn when they do */
 }
 
+/* ---- lists that are being written, as it seems ---- */
+
+#define LIST 8
+
+/* Posts a list of which @n messages arrive: the next one fails. */
+static void send_part_of_list(struct lab_end *from, struct ibv_ah *ah, uint32_t qpn, unsigned n)
+{
+	struct lab_request r[LIST];
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc[LIST];
+
+	for (unsigned i = 0; i < LIST; i++) {
+		lab_request(from, &r[i], ah, qpn, "one of a list", 14);
+		if (i == n)
+			r[i].sge.lkey = ~from->mr->lkey;
+		if (i)
+			r[i - 1].wr.next = &r[i].wr;
+	}
+	assert_int_equal(ibv_post_send(from->qp, &r[0].wr, &bad), 0);
+	lab_poll(from->send_cq, LIST, wc);
+	assert_int_equal(wc[n].status, IBV_WC_LOC_PROT_ERR);
+	lab_bring_to(from, IBV_QPS_RTS);
+}
+
+/* A program that gets 0 may go to sleep, and nobody would wake it for what is there already. */
+static void each_poll_finds_one(struct ibv_cq *cq, unsigned n)
+{
+	struct ibv_wc wc;
+
+	for (; n; n--) {
+		assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 0);
+}
+
+static void part_of_a_list_is_found(unsigned queues)
+{
+	struct lab_end *to[QUEUES], *from = lab_end(2);
+	struct lab_options options = { .cqe = QUEUES * LAB_SLOTS };
+	struct ibv_ah *ah;
+
+	for (unsigned i = 0; i < queues; i++) {
+		to[i] = lab_end_with(&options);
+		options.neighbour = to[0];
+	}
+	ah = lab_ah_to(from, to[0]);
+	for (unsigned i = 0; i < 2 * queues; i++) {
+		struct lab_end *e = to[i % queues];
+
+		lab_post(e, LIST);
+		send_part_of_list(from, ah, e->qp->qp_num, LIST / 2);
+		each_poll_finds_one(to[0]->cq, LIST / 2);
+		lab_post(e, LIST / 2);
+		send_part_of_list(from, ah, e->qp->qp_num, LIST - 1);
+		each_poll_finds_one(to[0]->cq, LIST - 1);
+	}
+	lab_clean_up(NULL);
+}
+
+static void a_poll_finds_a_list_that_broke_off(void **state)
+{
+	(void)state;
+	part_of_a_list_is_found(1);
+	part_of_a_list_is_found(4);
+}
+
+/* Of two queues that a list breaks off for, none keeps the other one's messages, nor its own. */
+static void a_poll_finds_two_lists_that_broke_off(void **state)
+{
+	struct lab_options options = { .host = 1 };
+	struct lab_end *first = lab_end_with(&options), *second, *from = lab_end(2);
+	struct ibv_ah *ah;
+
+	(void)state;
+	options.neighbour = first;
+	second = lab_end_with(&options);
+	ah = lab_ah_to(from, first);
+	for (unsigned i = 0; i < 2; i++) {
+		lab_post(first, LIST);
+		lab_post(second, LIST);
+		send_part_of_list(from, ah, first->qp->qp_num, 2);
+		send_part_of_list(from, ah, second->qp->qp_num, 3);
+		each_poll_finds_one(first->cq, 5);
+	}
+}
+
+/* Posts the rest of a list's receives as soon as it is told to, again and again. */
+struct poster {
+	struct lab_end *e;
+	_Atomic unsigned rounds, done; /* rounds: UINT_MAX ends it */
+};
+
+static void *post_rest(void *arg)
+{
+	struct poster *p = arg;
+
+	for (;;) {
+		unsigned rounds = atomic_load(&p->rounds);
+
+		if (rounds == UINT_MAX)
+			return NULL;
+		if (rounds == atomic_load(&p->done))
+			continue;
+		for (unsigned i = 0; i < LIST - 3; i++)
+			lab_post(p->e, 1);
+		atomic_store(&p->done, rounds);
+	}
+}
+
+/* A poll waits for no more of a list than has receives: more of them does not make it wait anew. */
+static void a_poll_finds_a_list_while_receives_are_posted(void **state)
+{
+	struct lab_end *to = lab_end(1), *from = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(from, to);
+	struct poster p = { .e = to };
+	struct ibv_wc wc[LIST];
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, post_rest, &p), 0);
+	for (unsigned i = 1; i <= 300; i++) {
+		lab_post(to, 3);
+		send_part_of_list(from, ah, to->qp->qp_num, 2);
+		assert_int_equal(ibv_poll_cq(to->cq, 1, wc), 1);
+		atomic_store(&p.rounds, i);
+		assert_int_equal(ibv_poll_cq(to->cq, 1, wc), 1);
+		while (atomic_load(&p.done) != i)
+			;
+		send_part_of_list(from, ah, to->qp->qp_num, LIST - 2);
+		lab_poll(to->cq, LIST - 2, wc);
+	}
+	atomic_store(&p.rounds, UINT_MAX);
+	pthread_join(thread, NULL);
+}
+
+/* While others are busy. */
+static void a_list_that_breaks_off_waits_two_turns(void **state)
+{
+	struct flood f = { .quiet = QUEUES / 2, .from = lab_end(2) };
+	struct lab_options options = { .cqe = QUEUES * LAB_SLOTS, .cap.max_send_wr = 1 };
+	struct ibv_qp *quiet;
+
+	(void)state;
+	for (unsigned i = 0; i < QUEUES; i++) {
+		f.to[i] = lab_end_with(&options);
+		options.neighbour = f.to[0];
+	}
+	f.ah = lab_ah_to(f.from, f.to[0]);
+	for (unsigned i = 0; i < 2 * TURN * QUEUES; i++)
+		flood_again(&f);
+	lab_post(f.to[f.quiet], LIST);
+	quiet = f.to[f.quiet]->qp;
+	send_part_of_list(f.from, f.ah, quiet->qp_num, 2);
+	assert_in_range(others_before(f.to[0]->cq, quiet, flood_again, &f), 0, TURN * QUEUES);
+	assert_in_range(others_before(f.to[0]->cq, quiet, flood_again, &f), 0, 2 * TURN * QUEUES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +342,10 @@ int main(void)
 		LAB_TEST(sends_wait_no_longer_than_for_a_turn_of_receives),
 		LAB_TEST(flooded_queues_do_not_hide_another),
 		LAB_TEST(a_poll_finds_what_is_there),
+		LAB_TEST(a_poll_finds_a_list_that_broke_off),
+		LAB_TEST(a_poll_finds_two_lists_that_broke_off),
+		LAB_TEST(a_poll_finds_a_list_while_receives_are_posted),
+		LAB_TEST(a_list_that_breaks_off_waits_two_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
