@@ -16,8 +16,8 @@
  * belong to the thread that posts on the queue pair; the owner's half of a ring to the owner; a
  * slot of a ring to the sender that claimed it, until it is published. Other lines have several
  * writers in several processes, which use atomic operations: the senders' half of struct shm_ring,
- * shm_cq (senders, owner, daemon), shm_connection (both ends), shm_port_count, shm_roce_port, and
- * the count in shm_data.
+ * shm_cq (senders, owner, daemon), shm_connection (both ends), shm_port_count, shm_roce_port, the
+ * count in shm_data, and the words of shm_events (daemon and process; events.h).
  *
  * Receive rings are the core. A posted receive is a credit: one position of the ring of its receive
  * queue. A sender claims it by writing its own QP index to the slot with one compare-and-swap (so a

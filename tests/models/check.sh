@@ -132,6 +132,10 @@ posts)
 	proven posts
 	fails "1 2 3 4" posts
 	;;
+events)
+	proven events
+	fails "1 2 3 4 5 6" events
+	;;
 roce_turn)
 	proven roce_turn
 	fails "1 2 3 4" roce_turn

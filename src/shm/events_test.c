@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The words by which identifiers end: of all that two threads do, nothing is sent that is not
+ * waited for.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "shm/events.h"
+
+#define ROUNDS 20000
+#define EVENTS 5
+
+static void a_word_is_of_one_identifier(void **state)
+{
+	static struct shm_events e;
+
+	(void)state;
+	assert_ptr_equal(shm_events_word(&e, 0, 7), &e.word[0][7]);
+	assert_ptr_not_equal(shm_events_word(&e, 0, 7), shm_events_word(&e, 1, 7));
+	assert_non_null(shm_events_word(&e, 1, SHM_EVENT_NUMBERS - 1));
+	assert_null(shm_events_word(&e, 0, SHM_EVENT_NUMBERS));
+	assert_null(shm_events_word(NULL, 0, 0));
+}
+
+static void who_has_got_all_ends_it(void **state)
+{
+	_Atomic uint32_t word = 0;
+
+	(void)state;
+	assert_true(shm_events_send(&word));
+	assert_true(shm_events_send(&word));
+	assert_false(shm_events_end(&word, 1));
+	assert_true(shm_events_send(&word));
+	assert_true(shm_events_end(&word, 3));
+	assert_false(shm_events_end(&word, 3)); /* once */
+	assert_false(shm_events_send(&word));
+	shm_events_clear(&word);
+	assert_true(shm_events_end(&word, 0));
+}
+
+/* Of a listener there are more events than can be counted: that must not look like its end. */
+static void the_count_may_wrap(void **state)
+{
+	_Atomic uint32_t word = 0xFFFFFFFC;
+
+	(void)state;
+	assert_true(shm_events_send(&word));
+	assert_true(shm_events_send(&word));
+	assert_true(shm_events_send(&word));
+	assert_false(shm_events_end(&word, 0x80000000));
+	assert_true(shm_events_end(&word, 0x80000001));
+}
+
+struct shared {
+	_Atomic uint32_t word, sent, round;
+};
+
+static void *send_some(void *arg)
+{
+	struct shared *s = arg;
+
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		while (atomic_load(&s->round) != round)
+			sched_yield();
+		for (unsigned i = 0; i < EVENTS && shm_events_send(&s->word); i++)
+			atomic_fetch_add(&s->sent, 1);
+		atomic_store(&s->round, 0);
+	}
+	return NULL;
+}
+
+/* One thread sends, the other one gets some and ends: either it fails, or nothing more comes. */
+static void nothing_is_sent_behind_the_end(void **state)
+{
+	struct shared s = { 0 };
+	unsigned ended = 0;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, send_some, &s), 0);
+	for (uint32_t round = 1; round <= ROUNDS; round++) {
+		const uint32_t wanted = round % EVENTS;
+		bool end;
+
+		shm_events_clear(&s.word);
+		atomic_store(&s.sent, 0);
+		atomic_store(&s.round, round);
+		while (atomic_load(&s.sent) < wanted)
+			sched_yield();
+		end = shm_events_end(&s.word, wanted);
+		while (atomic_load(&s.round))
+			sched_yield();
+		assert_int_equal(atomic_load(&s.sent), end ? wanted : EVENTS);
+		ended += end;
+	}
+	pthread_join(thread, NULL);
+	assert_true(ended > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_word_is_of_one_identifier),
+		cmocka_unit_test(who_has_got_all_ends_it),
+		cmocka_unit_test(the_count_may_wrap),
+		cmocka_unit_test(nothing_is_sent_behind_the_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
