@@ -132,8 +132,20 @@ err:
 	cm_event_free(e);
 }
 
+/* Whether the process wants it. */
+static bool is_wanted(const struct cm_event *e)
+{
+	_Atomic uint32_t *word = cm_id_word(e->id);
+
+	return !word || shm_events_send(word);
+}
+
 void cm_event_post(struct cm_event *e)
 {
+	if (!is_wanted(e)) {
+		cm_event_free(e);
+		return;
+	}
 	if (e->announced) {
 		send_request(e);
 		return;
@@ -264,7 +276,7 @@ uint32_t cm_event_move(struct cm_id *id, struct cm_channel *to)
 
 int cm_channel_create(struct cm_call *call)
 {
-	struct control_cm_channel *reply = call->reply;
+	struct control_cm_channel_reply *reply = call->reply;
 	struct cm_channel *ch = calloc(1, sizeof(*ch));
 	int ret;
 
@@ -281,6 +293,7 @@ int cm_channel_create(struct cm_call *call)
 		goto err_handle;
 	call->client->n_channels++;
 	reply->channel = ch->handle;
+	reply->events = call->client->events ? call->client->events_off : 0;
 	call->reply_bytes = sizeof(*reply);
 	return 0;
 err_handle:

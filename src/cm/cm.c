@@ -90,6 +90,8 @@ int cm_client_new(struct cm *cm, int host_index, struct cm_client **out)
 	base_idtable_init(&client->ids, CONTROL_CM_MAX_IDS);
 	base_idtable_init(&client->announced, CONTROL_CM_MAX_IDS);
 	base_idtable_init(&client->joins, MAX_JOINS);
+	client->events =
+	        cm->ops.memory_get(cm->ops.arg, sizeof(*client->events), &client->events_off);
 	*out = client;
 	return 0;
 }
@@ -102,6 +104,8 @@ void cm_client_release(struct cm_client *client)
 	base_idtable_fini(&client->ids);
 	base_idtable_fini(&client->announced);
 	base_idtable_fini(&client->joins);
+	if (client->events)
+		client->cm->ops.memory_put(client->cm->ops.arg, client->events_off);
 	free(client);
 }
 

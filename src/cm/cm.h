@@ -34,6 +34,10 @@ struct cm_ops {
 	void (*outbox_close)(struct cm_outbox *box);
 	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
 	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
+	/* Memory that the process has, too, all zero: its address, and its offset there. NULL:
+	 * there is none. */
+	void *(*memory_get)(void *arg, uint32_t bytes, uint64_t *off);
+	void (*memory_put)(void *arg, uint64_t off);
 	/* Ethernet ports only; may be NULL where there are none. */
 	/*
 	 * Asks the routes of host @host for the address from which packets to @dst leave. @src: its

@@ -621,6 +621,103 @@ static void what_was_not_read_goes_with_its_listener(void **state)
 	free_ends(&e);
 }
 
+/* The process wants no more of it, and has got all that was sent, which it knows by a word that it
+ * shares with the daemon. */
+static bool ends_unasked(struct cm_client *c, uint32_t id, uint32_t got)
+{
+	return shm_events_end(cm_id_word(cm_id_at(c, id)), got);
+}
+
+static void what_is_gone_gets_no_event(void **state)
+{
+	struct ends e = make_connection(*state);
+	const uint32_t sent = cm_id_at(e.asking, e.asker)->events_sent;
+	struct control_cm_read request = { .id = e.asker };
+
+	assert_true(sent > 0);
+	assert_false(ends_unasked(e.asking, e.asker, sent - 1));
+	assert_false(ends_unasked(e.asking, e.asker, sent + 1));
+	assert_true(ends_unasked(e.asking, e.asker, sent));
+	assert_int_equal(call(e.listening, CONTROL_CM_DISCONNECT, e.taken), 0);
+	assert_int_equal(state_of(e.asking, e.asker), CM_CONN_DREQ_RCVD);
+	assert_nothing(e.asking, e.asker);
+	assert_int_equal(POST(e.asking, DESTROY_ID, request), 0);
+	assert_null(cm_id_at(e.asking, e.asker));
+	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_DISCONNECTED, 0);
+	free_ends(&e);
+}
+
+static void what_is_gone_is_asked_by_nobody(void **state)
+{
+	struct ends e = make_ends(*state, 1);
+
+	assert_true(ends_unasked(e.listening, e.listener, 0));
+	assert_int_equal(ask(&e), 0);
+	assert_nothing(e.listening, e.listener);
+	expect_rejected(&e, CM_REJ_CONSUMER_DEFINED);
+	free_ends(&e);
+}
+
+/* ... whose process asks for it, too. */
+static void what_is_gone_gets_no_event_that_waits(void **state)
+{
+	struct ends e = make_ends(*state, 0);
+
+	cm_id_at(e.asking, e.asker)->channel->box->full = true;
+	assert_int_equal(ask(&e), 0);
+	take(&e);
+	assert_int_equal(accept_taken(&e), 0);
+	assert_int_equal(cm_id_at(e.asking, e.asker)->channel->n_events, 1);
+	assert_false(ends_unasked(e.asking, e.asker, cm_id_at(e.asking, e.asker)->events_sent));
+	assert_true(ends_unasked(e.asking, e.asker, cm_id_at(e.asking, e.asker)->events_sent + 1));
+	assert_int_equal(call(e.listening, CONTROL_CM_DISCONNECT, e.taken), 0);
+	assert_int_equal(cm_id_at(e.asking, e.asker)->channel->n_events, 1);
+	free_ends(&e);
+}
+
+static void a_number_s_next_identifier_is_not_gone(void **state)
+{
+	struct ends e = make_connection(*state);
+	_Atomic uint32_t *own = cm_id_word(cm_id_at(e.asking, e.asker));
+	_Atomic uint32_t *announced = cm_id_word(cm_id_at(e.listening, e.taken));
+
+	assert_ptr_not_equal(own, announced);
+	assert_true(ends_unasked(e.asking, e.asker, cm_id_at(e.asking, e.asker)->events_sent));
+	testing_destroy(e.asking, e.asker);
+	assert_int_equal(*own, 0);
+	assert_int_not_equal(*announced, 0);
+	testing_destroy(e.listening, e.taken);
+	assert_int_equal(*announced, 0);
+	free_ends(&e);
+}
+
+/* Those beyond the words, and those for whose words there is no memory. */
+static void what_has_no_word_gets_its_events(void **state)
+{
+	struct testing *t = *state;
+	struct control_cm_create_id high = { .uid = 1, .id = SHM_EVENT_NUMBERS, .ps = RDMA_PS_TCP };
+	struct control_cm_channel_reply channel;
+	struct cm_client *c = testing_client(t, 0), *poor;
+	uint32_t id;
+
+	t->no_memory = true;
+	poor = testing_client(t, 0);
+	assert_int_equal(testing_request(c, CONTROL_CM_CREATE_CHANNEL, NULL, 0, &channel), 0);
+	assert_int_not_equal(channel.events, 0);
+	high.channel = channel.channel;
+	assert_int_equal(REQUEST(c, CREATE_ID, high, NULL), 0);
+	assert_null(cm_id_word(cm_id_at(c, high.id)));
+	assert_int_equal(testing_resolve(c, high.id, "10.0.0.2", 1), 0);
+	testing_expect(c, high.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(testing_request(poor, CONTROL_CM_CREATE_CHANNEL, NULL, 0, &channel), 0);
+	assert_int_equal(channel.events, 0);
+	id = testing_id(poor, RDMA_PS_TCP, 1);
+	assert_int_equal(testing_resolve(poor, id, "10.0.0.2", 1), 0);
+	testing_expect(poor, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cm_client_free(t->cm, c);
+	cm_client_free(t->cm, poor);
+}
+
 static void what_was_not_read_moves_with_its_listener(void **state)
 {
 	struct ends e = make_ends(*state, 0);
@@ -924,6 +1021,11 @@ int main(void)
 		TEST(requests_beyond_the_backlog_come_again),
 		TEST(who_uses_what_a_request_brought_has_read_it),
 		TEST(what_was_not_read_goes_with_its_listener),
+		TEST(what_is_gone_gets_no_event),
+		TEST(what_is_gone_is_asked_by_nobody),
+		TEST(what_is_gone_gets_no_event_that_waits),
+		TEST(a_number_s_next_identifier_is_not_gone),
+		TEST(what_has_no_word_gets_its_events),
 		TEST(what_was_not_read_moves_with_its_listener),
 		TEST(a_request_that_is_sent_again_is_read_after_the_others),
 		TEST(a_request_that_nobody_has_room_for_is_refused),

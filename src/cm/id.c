@@ -48,6 +48,12 @@ static struct base_idtable *table_of(struct cm_client *client, uint32_t handle)
 	return handle & CONTROL_CM_ANNOUNCED ? &client->announced : &client->ids;
 }
 
+_Atomic uint32_t *cm_id_word(const struct cm_id *id)
+{
+	return shm_events_word(id->client->events, id->handle & CONTROL_CM_ANNOUNCED ? 1 : 0,
+	                       id->handle & ~CONTROL_CM_ANNOUNCED);
+}
+
 struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle)
 {
 	const struct base_idtable *table = table_of((struct cm_client *)client, handle);
@@ -76,6 +82,17 @@ static void leave_joins(struct cm_id *id)
 	LIST_INSERT_HEAD(&id->client->cm->ending, id, of_channel);
 }
 
+/* The number may be given to another one. */
+static void end_number(struct cm_id *id)
+{
+	_Atomic uint32_t *word = cm_id_word(id);
+
+	LIST_REMOVE(id, of_channel);
+	base_idtable_remove(table_of(id->client, id->handle), id->handle & ~CONTROL_CM_ANNOUNCED);
+	if (word)
+		shm_events_clear(word);
+}
+
 void cm_id_free(struct cm_id *id)
 {
 	struct cm *cm = id->client->cm;
@@ -90,11 +107,8 @@ void cm_id_free(struct cm_id *id)
 	cm_binding_release(cm, id);
 	if (id->state == CM_LISTEN)
 		cm->n_listeners--;
-	if (id->handle != CM_NO_HANDLE) {
-		LIST_REMOVE(id, of_channel);
-		base_idtable_remove(table_of(id->client, id->handle),
-		                    id->handle & ~CONTROL_CM_ANNOUNCED);
-	}
+	if (id->handle != CM_NO_HANDLE)
+		end_number(id);
 	if (LIST_EMPTY(&id->joins))
 		free(id);
 	else

@@ -85,6 +85,8 @@ static int setup(void **state)
 		                       .outbox_waiting = box_waiting,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,
+		                       .memory_get = memory_get,
+		                       .memory_put = memory_put,
 		                       .route = route,
 		                       .join = join,
 		                       .leave = leave,

@@ -20,6 +20,7 @@
 #include "cm/cm.h"
 #include "cm/mad.h"
 #include "control/cm_message.h"
+#include "shm/events.h"
 
 #define CM_NO_HANDLE  UINT32_MAX
 #define CM_NS_PER_MS  1000000ull
@@ -79,6 +80,8 @@ struct cm_client {
 	int host;            /* index, or CM_ALL_HOSTS */
 	struct base_idtable channels, joins;
 	struct base_idtable ids, announced; /* identifiers: the process's own, and of requests */
+	struct shm_events *events;          /* shm/events.h; NULL: there is no memory for it */
+	uint64_t events_off;
 };
 
 struct cm_event {
@@ -376,6 +379,9 @@ void cm_id_move(struct cm_id *id, struct cm_channel *to);
 
 /* The identifier of that number, or NULL. */
 struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle);
+
+/* Its word of shm/events.h; NULL: it has none. */
+_Atomic uint32_t *cm_id_word(const struct cm_id *id);
 
 /* The same for one that the request names: which the process has not given up. */
 struct cm_id *cm_id_find(const struct cm_call *call, uint32_t handle);

@@ -53,6 +53,8 @@ struct testing {
 	struct fabric_mad last_cm;       /* of them */
 	unsigned boxes;                  /* open */
 	struct cm_outbox *last_box;
+	unsigned memories; /* that processes have */
+	bool no_memory;    /* for more */
 	struct base_timers timers;
 	uint64_t now_ms;
 };
@@ -144,6 +146,23 @@ static void mad_send(void *arg, struct fabric_port *port, const struct fabric_ma
 	*m = (struct testing_mad){ .port = port, .mad = *mad };
 	STAILQ_INSERT_TAIL(&t->mads, m, entry);
 	t->n_sent++;
+}
+
+/* What processes have is counted. */
+static void *memory_get(void *arg, uint32_t bytes, uint64_t *off)
+{
+	struct testing *t = arg;
+	void *p = t->no_memory ? NULL : calloc(1, bytes);
+
+	*off = (uintptr_t)p;
+	t->memories += p != NULL;
+	return p;
+}
+
+static void memory_put(void *arg, uint64_t off)
+{
+	((struct testing *)arg)->memories--;
+	free((void *)(uintptr_t)off);
 }
 
 /* ---- MADs and time ---- */
@@ -257,6 +276,8 @@ static UNUSED int testing_setup(void **state)
 		                       .outbox_waiting = box_waiting,
 		                       .outbox_close = box_close,
 		                       .mad_send = mad_send,
+		                       .memory_get = memory_get,
+		                       .memory_put = memory_put,
 		                       .tid_high = TESTING_TID_HIGH,
 		                       .arg = t,
 		                       .timers = &t->timers };
@@ -291,6 +312,7 @@ static void testing_assert_clean(struct testing *t)
 {
 	testing_do_slices(t);
 	assert_int_equal(t->boxes, 0);
+	assert_int_equal(t->memories, 0);
 	assert_int_equal(t->cm->bindings.n, 0);
 	assert_int_equal(t->cm->groups.n, 0);
 	assert_int_equal(t->cm->transactions.n, 0);
@@ -379,7 +401,7 @@ static UNUSED struct cm_client *testing_client(struct testing *t, int host)
 
 static UNUSED uint32_t testing_channel(struct cm_client *c)
 {
-	struct control_cm_channel reply;
+	struct control_cm_channel_reply reply;
 
 	assert_int_equal(testing_request(c, CONTROL_CM_CREATE_CHANNEL, NULL, 0, &reply), 0);
 	return reply.channel;

@@ -14,6 +14,10 @@
  * DESTROY_ID and MIGRATE_ID, as what it has not got is nobody's then. To use the identifier that a
  * request brings says the same of that one.
  *
+ * A process that has got all events that were sent of an identifier does not wait for DESTROY_ID's
+ * reply. It knows by memory that it shares with the daemon, and the daemon knows by it that no more
+ * are to be sent: shm/events.h.
+ *
  * DESTROY_ID, LEAVE and MIGRATE_ID withdraw what the process has not got. The reply says how many
  * events have been sent whole, of which the process knows how many it has got, and how many that
  * wait in the daemon are withdrawn. The process receives datagrams until it has those. What else it
@@ -77,8 +81,16 @@ union control_cm_addr {
 };
 static_assert(sizeof(union control_cm_addr) == 48, "layout");
 
-struct control_cm_channel { /* DESTROY_CHANNEL, GET_EVENT; CREATE_CHANNEL's reply */
+struct control_cm_channel { /* DESTROY_CHANNEL, GET_EVENT */
 	uint32_t channel;
+};
+
+/* CREATE_CHANNEL's reply. @events: where the process's struct shm_events is, in the data part of
+ * the shared memory; 0: there is none. Each of its channels says the same. */
+struct control_cm_channel_reply {
+	uint32_t channel;
+	uint32_t reserved;
+	uint64_t events;
 };
 
 /* Identifiers have numbers below this. The process chooses them, but for those that requests bring,

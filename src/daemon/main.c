@@ -265,9 +265,11 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	d->clients.stopping = on_stopping;
 	d->clients.stopping_arg = d;
 	daemon_mads_init(&d->mads, d->f, &d->loop);
-	d->rdmacm = (struct daemon_rdmacm){
-		.f = d->f, .loop = &d->loop, .mads = &d->mads, .roce = d->roce
-	};
+	d->rdmacm = (struct daemon_rdmacm){ .f = d->f,
+		                            .loop = &d->loop,
+		                            .mads = &d->mads,
+		                            .memory = &d->objects.memory,
+		                            .roce = d->roce };
 	ret = daemon_rdmacm_init(&d->rdmacm, &d->clients);
 	if (!ret)
 		ret = daemon_ports_init(&d->ports, d->f, &d->objects, d->rdmacm.cm);

@@ -25,6 +25,21 @@ static void mad_send(void *arg, struct fabric_port *from, const struct fabric_ma
 	daemon_mads_queue(r->mads, from, mad);
 }
 
+static void *memory_get(void *arg, uint32_t bytes, uint64_t *off)
+{
+	struct daemon_rdmacm *r = arg;
+
+	*off = daemon_memory_payload(r->memory, bytes);
+	return *off ? shm_data_at(r->memory->region, *off) : NULL;
+}
+
+static void memory_put(void *arg, uint64_t off)
+{
+	struct daemon_rdmacm *r = arg;
+
+	daemon_memory_free_payload(r->memory, off);
+}
+
 static int route(void *arg, int host, const union control_cm_addr *dst, union control_cm_addr *src)
 {
 	const struct daemon_rdmacm *r = arg;
@@ -76,6 +91,8 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 		              .outbox_waiting = daemon_outbox_waiting,
 		              .outbox_close = daemon_outbox_close,
 		              .mad_send = mad_send,
+		              .memory_get = memory_get,
+		              .memory_put = memory_put,
 		              .route = route,
 		              .join = join,
 		              .leave = leave,

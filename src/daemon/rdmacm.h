@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What rdma_cm (cm/cm.h) wants of the daemon: outboxes, timers, MADs, routes and groups of
- * Ethernet ports. And the requests of librdmacm, which cm/ serves.
+ * What rdma_cm (cm/cm.h) wants of the daemon: outboxes, timers, MADs, shared memory, routes and
+ * groups of Ethernet ports. And the requests of librdmacm, which cm/ serves.
  */
 #ifndef DAEMON_RDMACM_H
 #define DAEMON_RDMACM_H
@@ -9,12 +9,14 @@
 #include "cm/cm.h"
 #include "daemon/client.h"
 #include "daemon/mads.h"
+#include "daemon/memory.h"
 #include "daemon/roce.h"
 
 struct daemon_rdmacm {
 	struct fabric *f;
 	struct daemon_loop *loop;
 	struct daemon_mads *mads;
+	struct daemon_memory *memory;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct cm *cm;
 };

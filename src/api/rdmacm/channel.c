@@ -153,6 +153,16 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 		rdmacm_channel_close(channel_of(channel));
 }
 
+static bool is_closed(const struct rdmacm_channel *ch)
+{
+	bool closed;
+
+	rdmacm_session_lock();
+	closed = ch->closed;
+	rdmacm_session_unlock();
+	return closed;
+}
+
 /* ---- connection requests that are read: with the channel's lock held ---- */
 
 static bool is_told(const struct rdmacm_id *listener)
@@ -338,29 +348,61 @@ static int withdraw(struct withdrawal *w)
 	return ring(w->ch, CONTROL_CM_KEPT, w->lacking);
 }
 
-int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
+/* Whether somebody may count on it that the daemon has done what destroying it means. */
+static bool is_waited_for(struct rdmacm_id *id)
 {
-	struct control_cm_read request = { .id = id->handle };
+	bool joins;
+
+	pthread_mutex_lock(&id->lock);
+	joins = !LIST_EMPTY(&id->joins);
+	pthread_mutex_unlock(&id->lock);
+	return joins || id->holds_port || is_closed(channel_of(id->id.channel));
+}
+
+/* If no event of it is on its way: there will be none, and nobody waits. Else -EAGAIN. */
+static int destroy_silent(struct rdmacm_id *id, uint32_t *got)
+{
+	const struct control_cm_read request = { .id = id->handle };
+	_Atomic uint32_t *word = is_waited_for(id) ? NULL : rdmacm_session_word(id);
+
+	if (!word || !shm_events_end(word, id->events_got))
+		return -EAGAIN;
+	*got = id->events_got;
+	return rdmacm_session_post(CONTROL_CM_DESTROY_ID, &request, sizeof(request));
+}
+
+static int destroy_and_withdraw(struct rdmacm_id *id, uint32_t *got)
+{
+	const struct control_cm_read request = { .id = id->handle, .requests = id->requests_got };
 	struct withdrawal w = { .ch = channel_of(id->id.channel), .id = id };
 	struct control_cm_events_reply reply;
+	int ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
+	                              sizeof(reply));
+
+	if (ret)
+		return ret;
+	requests_told(id);
+	w.events = reply.sent - id->events_got;
+	w.asks = reply.withdrawn;
+	*got = reply.reported + id->events_got;
+	withdraw(&w);
+	return 0;
+}
+
+int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
+{
+	struct rdmacm_channel *ch = channel_of(id->id.channel);
 	int ret, cancel_state;
 
 	*got = 0;
 	if (!id->may_be_made)
 		return 0;
 	cancel_state = base_cancel_off();
-	pthread_mutex_lock(&w.ch->datagrams);
-	request.requests = id->requests_got;
-	ret = rdmacm_session_call(CONTROL_CM_DESTROY_ID, &request, sizeof(request), &reply,
-	                          sizeof(reply));
-	if (!ret) {
-		requests_told(id);
-		w.events = reply.sent - id->events_got;
-		w.asks = reply.withdrawn;
-		*got = reply.reported + id->events_got;
-		withdraw(&w);
-	}
-	pthread_mutex_unlock(&w.ch->datagrams);
+	pthread_mutex_lock(&ch->datagrams);
+	ret = destroy_silent(id, got);
+	if (ret == -EAGAIN)
+		ret = destroy_and_withdraw(id, got);
+	pthread_mutex_unlock(&ch->datagrams);
 	base_cancel_restore(cancel_state);
 	return id->is_made ? ret : 0; /* otherwise there may be none */
 }
@@ -748,16 +790,6 @@ static void wait_for_ever(struct wait *w)
 	for (;;)
 		pause();
 	pthread_cleanup_pop(0);
-}
-
-static bool is_closed(const struct rdmacm_channel *ch)
-{
-	bool closed;
-
-	rdmacm_session_lock();
-	closed = ch->closed;
-	rdmacm_session_unlock();
-	return closed;
 }
 
 static int wait_event(struct wait *w, struct control_cm_got *got)

@@ -193,6 +193,8 @@ int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *
 	int ret;
 
 	begin_stage(id, type);
+	if (type == CONTROL_CM_BIND_ADDR || type == CONTROL_CM_LISTEN || type == CONTROL_CM_SERVE)
+		id->holds_port = true;
 	ret = ask(id, type, request, bytes, reply, reply_bytes);
 	if (ret)
 		atomic_store_explicit(&id->stage, RDMACM_UNKNOWN, memory_order_relaxed);
@@ -416,6 +418,8 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct s
 		ret = rdmacm_addr_copy(src_addr, &request.src);
 	if (ret)
 		return rdmacm_return(ret);
+	if (src_addr && addr_port(src_addr))
+		rdmacm_id(id)->holds_port = true;
 	request.id = rdmacm_id(id)->handle;
 	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_RESOLVE_ADDR, &request, sizeof(request),
 	                     NULL, 0);

@@ -20,6 +20,7 @@
 #include "base/util.h"
 #include "control/client.h"
 #include "control/cm_message.h"
+#include "shm/events.h"
 
 struct rdmacm_device {
 	LIST_ENTRY(rdmacm_device) entry;
@@ -88,6 +89,7 @@ struct rdmacm_id {
 	unsigned forks;   /* in which session */
 	bool is_made;     /* the daemon has it */
 	bool may_be_made; /* it was asked to make it */
+	bool holds_port;  /* one that others may wait for: it was bound, or listens */
 	bool sync;        /* its channel is its own, and calls wait for their events */
 	struct rdmacm_device *device;
 	struct ibv_qp_init_attr *qp_init_attr; /* endpoints: for the QPs of accepted requests */
@@ -156,6 +158,9 @@ unsigned rdmacm_session_forks(void);
 /* A number for an identifier that the process makes. 0 or -errno; -EIO: the daemon has gone. */
 int rdmacm_session_number(struct rdmacm_id *id, uint32_t *number);
 void rdmacm_session_number_free(uint32_t number);
+
+/* The identifier's word of shm/events.h; NULL: it has none, or is the parent's. */
+_Atomic uint32_t *rdmacm_session_word(const struct rdmacm_id *id);
 
 /* CREATE_CHANNEL: the handle and the descriptor. */
 int rdmacm_session_channel(uint32_t *handle, int *fd);

@@ -29,6 +29,7 @@ static struct {
 	struct rdmacm_channel *buried[BURIED];
 	unsigned n_buried;           /* ever */
 	struct base_idtable numbers; /* of identifiers */
+	struct shm_events *events;   /* of all of them; NULL: there are none, or no channel yet */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER, .numbers = { .limit = CONTROL_CM_MAX_IDS } };
 
 int rdmacm_return(int err)
@@ -68,6 +69,7 @@ void rdmacm_session_bury(struct rdmacm_channel *ch)
 static void in_child(void)
 {
 	session.client = NULL;
+	session.events = NULL;
 	session.forks++;
 	if (session.listeners)
 		close(session.listeners - 1);
@@ -174,9 +176,30 @@ void rdmacm_session_number_free(uint32_t number)
 	rdmacm_session_unlock();
 }
 
+_Atomic uint32_t *rdmacm_session_word(const struct rdmacm_id *id)
+{
+	_Atomic uint32_t *word = NULL;
+
+	rdmacm_session_lock();
+	if (id->forks == session.forks)
+		word = shm_events_word(session.events, id->handle & CONTROL_CM_ANNOUNCED ? 1 : 0,
+		                       id->handle & ~CONTROL_CM_ANNOUNCED);
+	rdmacm_session_unlock();
+	return word;
+}
+
+static void find_events(uint64_t off)
+{
+	struct shm_events *events = off ? umbel_shared_memory(off, sizeof(*events)) : NULL;
+
+	rdmacm_session_lock();
+	session.events = events;
+	rdmacm_session_unlock();
+}
+
 int rdmacm_session_channel(uint32_t *handle, int *fd)
 {
-	struct control_cm_channel reply;
+	struct control_cm_channel_reply reply;
 	struct control_client *client;
 	int ret = client_now(&client);
 
@@ -187,9 +210,11 @@ int rdmacm_session_channel(uint32_t *handle, int *fd)
 	                                   .reply = &reply,
 	                                   .reply_bytes = sizeof(reply),
 	                                   .fd = fd });
-	if (!ret)
-		*handle = reply.channel;
-	return ret;
+	if (ret)
+		return ret;
+	*handle = reply.channel;
+	find_events(reply.events);
+	return 0;
 }
 
 /* ---- rsockets ---- */

@@ -6,12 +6,18 @@
 #ifndef API_VERBS_CONNECTION_H
 #define API_VERBS_CONNECTION_H
 
+#include <stdint.h>
+
 struct control_client;
 struct ibv_qp;
 
 /* The process's connection, which is made if there is none; in a child of fork() it is another one.
  * It lasts as long as the process. NULL: *@error says why. */
 struct control_client *umbel_connection(int *error);
+
+/* The address of @bytes of the shared memory, at an offset that the daemon has told this process by
+ * that connection. NULL: nobody may write there. */
+void *umbel_shared_memory(uint64_t off, uint32_t bytes);
 
 /* The daemon has been told by now of the queue pair's move to RTR and RTS, which stood in a batch:
  * peers' requests that waited for it are carried out. */

@@ -161,6 +161,14 @@ struct control_client *umbel_connection(int *error)
 	return p ? p->control : NULL;
 }
 
+void *umbel_shared_memory(uint64_t off, uint32_t bytes)
+{
+	int error;
+	struct hca_process *p = hca_process_get(&error);
+
+	return p ? shm_payload_at(&p->region, off, bytes) : NULL;
+}
+
 void umbel_qp_has_moved(struct ibv_qp *qp)
 {
 	hca_qp_has_moved(hca_qp(qp));
