@@ -237,6 +237,22 @@ static UNUSED void node_close(struct node *n)
 	rdma_destroy_event_channel(n->channel);
 }
 
+/* Who posts much waits once in his life for the memory by which he does: before the daemon is
+ * stopped, not after. */
+static UNUSED void post_much(void)
+{
+	struct node n = node_open(RDMA_PS_TCP);
+	union address a = host_address(2, 1);
+
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
+		expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
+		assert_int_equal(rdma_destroy_id(n.id), 0);
+		assert_int_equal(rdma_create_id(n.channel, &n.id, NULL, RDMA_PS_TCP), 0);
+	}
+	node_close(&n);
+}
+
 static UNUSED void assert_gid(const union ibv_gid *gid, const char *text)
 {
 	char got[INET6_ADDRSTRLEN];

@@ -27,6 +27,13 @@ static void stop_daemon(const struct rdma_event_channel *channel)
 	stopped = cred.pid;
 }
 
+static int setup(void **state)
+{
+	(void)state;
+	post_much();
+	return 0;
+}
+
 /* After each test too, failed or not. */
 static int continue_daemon(void **state)
 {
@@ -519,5 +526,5 @@ int main(void)
 		test(another_thread_may_wait_meanwhile),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup, NULL);
 }

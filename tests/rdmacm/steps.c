@@ -10,6 +10,13 @@
 
 static pid_t stopped; /* the daemon */
 
+static int setup(void **state)
+{
+	(void)state;
+	post_much();
+	return 0;
+}
+
 static void stop_daemon(const struct node *n)
 {
 	struct ucred cred;
@@ -638,5 +645,5 @@ int main(void)
 		test(a_child_keeps_its_parent_s_connections),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup, NULL);
 }
