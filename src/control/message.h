@@ -75,6 +75,7 @@ enum control_type {
 	CONTROL_RESIZE_SRQ,
 	CONTROL_OPEN_POSTS, /* descriptor with the reply: a ring for posted requests (posts.h) */
 	CONTROL_POSTED,     /* there is something in it */
+	CONTROL_RESERVE_QPS,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -164,6 +165,9 @@ struct control_create_qp {
 	uint32_t max_recv_sge;
 	uint32_t srq;  /* 1 + its index; 0: none */
 	uint32_t xrcd; /* XRC targets and shared receive queues: their domain */
+	/* a number that lies reserved for such a queue pair, and is used up by this; 0: none. With
+	 * it the request does not fail if it is right, so nobody needs to wait for the reply. */
+	uint32_t reserved;
 };
 struct control_create_qp_reply { /* CREATE_QP, OPEN_QP */
 	uint64_t ring_off;
@@ -173,6 +177,29 @@ struct control_create_qp_reply { /* CREATE_QP, OPEN_QP */
 	uint8_t ring_shift;
 	uint8_t reserved;
 };
+
+/*
+ * Reserves all that queue pairs may lack, for so many that the process is likely to make: UD, RC
+ * or UC, of the same attributes. They are no queue pairs yet, and the daemon takes them back if
+ * others lack it (struct shm_sender.ticket). It may reserve fewer, or none.
+ */
+struct control_qp_shape { /* as in struct control_create_qp */
+	uint32_t max_recv_wr, max_send_wr, request_bytes, max_recv_sge;
+};
+#define CONTROL_MAX_RESERVED 16
+struct control_reserve_qps {
+	struct control_qp_shape shape;
+	uint32_t n;
+};
+struct control_reserved_qp {
+	uint64_t ticket;
+	struct control_create_qp_reply qp;
+};
+struct control_reserve_qps_reply {
+	uint32_t n, padding;
+	struct control_reserved_qp of[CONTROL_MAX_RESERVED];
+};
+_Static_assert(sizeof(struct control_reserve_qps_reply) <= CONTROL_MAX_BYTES, "it fits");
 
 /*
  * An XRC domain of the HCA: a new one (OPEN_XRCD), or the one that the file stands for whose

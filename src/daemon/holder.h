@@ -35,6 +35,9 @@ struct daemon_holder {
 	LIST_HEAD(, daemon_srq) srqs;
 	LIST_HEAD(, daemon_xrcd_handle) xrcds;
 	LIST_HEAD(, daemon_qp_user) used_qps; /* XRC targets that others own */
+	TAILQ_HEAD(, daemon_qp) reserved;     /* what lies reserved, the oldest first (reserve.h) */
+	unsigned n_reserved;
+	uint64_t reserved_bytes;
 };
 
 #endif

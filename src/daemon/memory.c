@@ -14,7 +14,7 @@
 #include "daemon/memory.h"
 #include "shm/connection.h"
 
-#define PAGE        4096
+#define PAGE        DAEMON_PAGE
 #define NS_PER_MS   1000000ull
 #define LOOK_NS     (50 * NS_PER_MS) /* at first; seldomer while it is in vain */
 #define LOOK_MAX_NS (2000 * NS_PER_MS)
@@ -284,8 +284,8 @@ uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes)
 
 uint64_t daemon_memory_in_use(const struct daemon_memory *m, bool rings)
 {
-	return rings ? m->rings.in_use - m->spare_rings.bytes
-	             : m->payloads.in_use - m->spare_payloads.bytes;
+	return rings ? m->rings.in_use - m->spare_rings.bytes - m->reserved_rings
+	             : m->payloads.in_use - m->spare_payloads.bytes - m->reserved_payloads;
 }
 
 /* ---- rings close ---- */
@@ -701,6 +701,7 @@ int daemon_memory_none(struct daemon_memory *m, bool is_ring, struct daemon_memo
 
 	if (m->stopping)
 		return -ENOMEM;
+	m->users.take_back(m->users.arg);
 	if (daemon_chores_wait(m->chores))
 		return -EAGAIN;
 	/* each look revokes a part of what idle senders have; in the end all of it */

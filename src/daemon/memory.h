@@ -55,11 +55,14 @@ struct daemon_memory_users {
 	 * use just now; *@index becomes the next index to look at. Returns the bytes; 0: it has
 	 * come to the end. */
 	uint64_t (*revoke)(void *arg, uint32_t *index);
+	/* Retires some of what lies reserved and nobody uses yet. False: there is no more. */
+	bool (*take_back)(void *arg);
 	void *arg;
 };
 
 TAILQ_HEAD(daemon_retired_list, daemon_retired);
 
+#define DAEMON_PAGE        4096
 #define DAEMON_SPARE_PAGES 4 /* of a piece that is kept, at most */
 
 /* Pieces that nobody uses, by their pages. */
@@ -97,7 +100,8 @@ struct daemon_memory {
 	/* memory of keys: waits for the next look at who deals with whom; for the end of what was
 	 * noted at the last one */
 	struct daemon_retired_list keys, keys_noted;
-	uint64_t keys_bytes; /* of both */
+	uint64_t keys_bytes;                        /* of both */
+	uint64_t reserved_rings, reserved_payloads; /* bytes of what lies reserved (reserve.h) */
 	struct daemon_deals deals;
 	struct daemon_retired_list clearing;              /* all kinds: nobody uses it any more */
 	struct daemon_spares spare_rings, spare_payloads; /* nor these, but somebody may soon */
@@ -131,7 +135,8 @@ uint64_t daemon_memory_ring(struct daemon_memory *m, uint8_t shift);
 /* Payload memory: its offset, or 0. */
 uint64_t daemon_memory_payload(struct daemon_memory *m, uint64_t bytes);
 
-/* Bytes of rings, or of payload memory, that are in use or were lately: no spare ones. */
+/* Bytes of rings, or of payload memory, that are in use or were lately: no spare ones, and none
+ * that lie reserved. */
 uint64_t daemon_memory_in_use(const struct daemon_memory *m, bool rings);
 
 /*

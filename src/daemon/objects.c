@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "daemon/keys.h"
 #include "daemon/objects.h"
+#include "daemon/reserve.h"
 
 /* Units of work (chores.h). */
 #define QP_COST     4
@@ -20,6 +21,7 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 		                                   .next_ring = daemon_qp_next_ring,
 		                                   .qpn_of = daemon_qp_number_of,
 		                                   .revoke = daemon_qp_revoke,
+		                                   .take_back = daemon_reserve_take_back,
 		                                   .arg = &o->qps };
 
 	daemon_chores_init(&o->chores, &loop->timers);
@@ -60,6 +62,7 @@ struct daemon_holder *daemon_objects_holder(struct daemon_objects *o, uint32_t c
 	holder->objects = o;
 	holder->client = client;
 	holder->pid = pid;
+	TAILQ_INIT(&holder->reserved);
 	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
 		holder->memory_fd[kind] = -1;
 	return holder;
@@ -107,6 +110,11 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 		if (!daemon_chore_spend(budget, QP_COST))
 			return false;
 		daemon_qp_free(&o->qps, LIST_FIRST(&holder->qps));
+	}
+	while (!TAILQ_EMPTY(&holder->reserved)) {
+		if (!daemon_chore_spend(budget, QP_COST))
+			return false;
+		daemon_reserve_free(&o->qps, TAILQ_FIRST(&holder->reserved));
 	}
 	while (!LIST_EMPTY(&holder->srqs)) {
 		if (!daemon_chore_spend(budget, QP_COST))

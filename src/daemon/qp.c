@@ -38,6 +38,7 @@ int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memo
 	all->chores = memory->chores;
 	all->cqs = cqs;
 	all->srqs = srqs;
+	TAILQ_INIT(&all->reserved);
 	base_idtable_init(&all->ids, SHM_MAX_QPS - 1); /* never number 0xFFFFFF, multicast */
 	/* QP 0 and QP 1 are the subnet manager's and the general services' */
 	for (uint32_t special = 0; special <= IB_QPN_GSI; special++)
@@ -51,7 +52,8 @@ void daemon_qps_fini(struct daemon_qps *all)
 	base_idtable_fini(&all->ids);
 }
 
-/* The QP at @index, or NULL; no special one, and none that is coming to its end. */
+/* The QP at @index, or NULL; no special one, none that is coming to its end, and nothing that lies
+ * reserved. */
 static struct daemon_qp *qp_at(const struct daemon_qps *all, uint32_t index)
 {
 	struct daemon_qp *qp = index > IB_QPN_GSI ? base_idtable_get(&all->ids, index) : NULL;
@@ -76,7 +78,7 @@ struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn)
 
 unsigned daemon_qps_count(const struct daemon_qps *all)
 {
-	return all->ids.used - (IB_QPN_GSI + 1) - all->n_roce - all->n_ending;
+	return all->ids.used - (IB_QPN_GSI + 1) - all->n_roce - all->n_ending - all->n_reserved;
 }
 
 /* The record of the QP in shared memory. */
@@ -141,109 +143,206 @@ struct daemon_qp *daemon_qp_next(const struct daemon_qps *all, const struct daem
 
 /* ---- making ---- */
 
-/* Gives the QP a number and a ring. 0, -EAGAIN or -ENOMEM. */
-static int allocate(struct daemon_qps *all, struct daemon_qp *qp, uint32_t max_recv_wr)
+/* There is no memory: as daemon_qp_prepare() says. */
+static int none(struct daemon_qps *all, bool is_ring, struct daemon_memory_want *want)
 {
-	uint32_t index;
+	return want ? daemon_memory_none(all->memory, is_ring, want) : -ENOMEM;
+}
 
-	if (base_idtable_add(&all->ids, qp, &index)) /* QPs that come to their end have numbers */
+/* A number for the QP. 0, -EAGAIN or -ENOMEM. */
+static int number(struct daemon_qps *all, struct daemon_qp *qp,
+                  const struct daemon_memory_want *want)
+{
+	const struct daemon_memory_users *users = &all->memory->users;
+	uint32_t index;
+	int ret = base_idtable_add(&all->ids, qp, &index);
+
+	if (ret && want && users->take_back(users->arg))
+		ret = base_idtable_add(&all->ids, qp, &index);
+	if (ret) /* QPs that come to their end have numbers */
 		return all->n_ending ? -EAGAIN : -ENOMEM;
-	qp->ring_shift = (uint8_t)base_log2_up(max_recv_wr);
-	qp->ring_off = daemon_memory_ring(all->memory, qp->ring_shift);
-	if (!qp->ring_off) {
-		base_idtable_remove(&all->ids, index);
-		return daemon_memory_none(all->memory, true, &qp->holder->want);
-	}
 	qp->qpn = (uint32_t)all->round[index]++ << 16 | index;
 	return 0;
 }
 
-static uint64_t requests_bytes(const struct control_create_qp *want)
+static uint64_t requests_bytes(const struct control_qp_shape *shape)
 {
-	return (uint64_t)want->request_bytes << base_log2_up(want->max_send_wr);
+	return (uint64_t)shape->request_bytes << base_log2_up(shape->max_send_wr);
 }
 
-/* Memory for the requests that wait, and for the entries of receives that have several. */
-static int allocate_queue(struct daemon_qps *all, struct daemon_qp *qp,
-                          const struct control_create_qp *want)
+/* Of memory for the requests that wait, and for the entries of receives that have several. */
+static uint64_t queue_bytes(const struct control_qp_shape *shape)
 {
-	uint64_t entries = want->max_recv_sge * sizeof(struct shm_entry) << qp->ring_shift;
+	uint64_t entries = (uint64_t)shape->max_recv_sge * sizeof(struct shm_entry);
 
-	qp->queue_off = daemon_memory_payload(all->memory, requests_bytes(want) + entries);
-	return qp->queue_off ? 0 : daemon_memory_none(all->memory, false, &qp->holder->want);
+	return requests_bytes(shape) + (entries << base_log2_up(shape->max_recv_wr));
 }
 
-/* Initializes what others see of the QP: ring, sender's record, record. */
-static void publish(struct daemon_qps *all, struct daemon_qp *qp,
-                    const struct control_create_qp *want)
+/* Gives the QP its memory. 0, -EAGAIN or -ENOMEM. */
+static int allocate(struct daemon_qps *all, struct daemon_qp *qp,
+                    const struct control_qp_shape *shape, struct daemon_memory_want *want)
 {
-	struct shm_sender *sender = &all->f->region->senders[SHM_QP_INDEX(qp->qpn)];
+	int ret;
+
+	qp->ring_shift = (uint8_t)base_log2_up(shape->max_recv_wr);
+	qp->ring_off = daemon_memory_ring(all->memory, qp->ring_shift);
+	if (!qp->ring_off)
+		return none(all, true, want);
+	if (!shape->request_bytes)
+		return 0;
+	qp->queue_off = daemon_memory_payload(all->memory, queue_bytes(shape));
+	if (qp->queue_off)
+		return 0;
+	/* before a chore has to close the ring: it would be waited for, again and again */
+	ret = none(all, false, want);
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
+	return ret;
+}
+
+/* Writes what the record says before there is a QP: where its memory is. */
+static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
+                     const struct daemon_holder *holder, const struct control_qp_shape *shape)
+{
 	struct shm_qp *s = record_of(all, qp->qpn);
-	const uint16_t gen = daemon_memory_generation(all->memory);
 
-	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
-	       sizeof(struct shm_connection));
-	shm_ring_init(ring_of(all, qp), gen, qp->qpn);
-	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
-	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
 	shm_write_begin(&s->seq);
 	s->qpn = qp->qpn;
 	s->qkey = 0;
 	s->pkey = 0;
 	s->pkey_index = 0;
-	s->flags = SHM_QP_LIVE |
-	           (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_COUNT_ARRIVALS | SHM_QP_STAMPS));
+	s->flags = 0;
 	s->port_num = 0;
 	s->port = 0;
-	s->cq = qp->cq ? qp->cq->id : 0;
+	s->cq = 0;
 	s->ring_off = qp->ring_off;
-	s->ring_gen = gen;
+	s->ring_gen = (uint16_t)ring_of(all, qp)->gen;
 	s->ring_shift = qp->ring_shift;
-	s->ready_bit = (uint16_t)want->ready_bit;
-	s->client = qp->holder->client;
-	s->type = (uint8_t)want->type;
+	s->ready_bit = SHM_NO_READY_BIT;
+	s->client = holder->client;
+	s->type = 0;
 	s->state = IBV_QPS_RESET;
 	s->connection = (struct shm_qp_connection){
-		.keys_off = qp->queue_off ? qp->holder->keys_off : 0,
+		.keys_off = qp->queue_off ? holder->keys_off : 0,
 		.requests_off = qp->queue_off,
-		.entries_off = qp->queue_off + requests_bytes(want),
-		.domain = want->domain,
-		.pid = qp->holder->pid,
-		.send_cq = want->send_cq,
-		.request_bytes = (uint16_t)want->request_bytes,
-		.max_recv_sge = (uint16_t)want->max_recv_sge,
-		.srq = want->srq,
-		.xrcd = want->xrcd,
-		.request_shift = (uint8_t)base_log2_up(want->max_send_wr),
+		.entries_off = qp->queue_off + requests_bytes(shape),
+		.pid = holder->pid,
+		.request_bytes = (uint16_t)shape->request_bytes,
+		.max_recv_sge = (uint16_t)shape->max_recv_sge,
+		.request_shift = (uint8_t)base_log2_up(shape->max_send_wr),
 	};
 	shm_write_end(&s->seq);
 }
 
-/* @cq is NULL for a hidden one. */
-static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq *cq,
-                  const struct control_create_qp *want, struct daemon_qp **out)
+/* Initializes what others see of the QP: ring, sender's record, record. Its process may write there
+ * from now on. */
+static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
+                    const struct daemon_holder *holder, const struct control_qp_shape *shape)
+{
+	struct shm_sender *sender = &all->f->region->senders[SHM_QP_INDEX(qp->qpn)];
+
+	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
+	       sizeof(struct shm_connection));
+	shm_ring_init(ring_of(all, qp), daemon_memory_generation(all->memory), qp->qpn);
+	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
+	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
+	atomic_store_explicit(&sender->ticket, 0, memory_order_relaxed);
+	describe(all, qp, holder, shape);
+}
+
+int daemon_qp_prepare(struct daemon_qps *all, const struct daemon_holder *holder,
+                      const struct control_qp_shape *shape, struct daemon_memory_want *want,
+                      struct daemon_qp **out)
 {
 	struct daemon_qp *qp = calloc(1, sizeof(*qp));
 	int ret;
 
 	if (!qp)
 		return -ENOMEM;
-	qp->holder = h->holder;
-	qp->hca = h;
-	qp->hca_index = h->hca;
 	qp->all = all;
-	qp->cq = cq;
 	LIST_INIT(&qp->flows);
 	LIST_INIT(&qp->payloads);
 	LIST_INIT(&qp->users);
-	ret = allocate(all, qp, want->max_recv_wr);
+	ret = number(all, qp, want);
 	if (ret)
 		goto err_free;
-	if (want->request_bytes)
-		ret = allocate_queue(all, qp, want);
+	ret = allocate(all, qp, shape, want);
 	if (ret)
-		goto err_ring;
-	publish(all, qp, want);
+		goto err_number;
+	publish(all, qp, holder, shape);
+	*out = qp;
+	return 0;
+err_number:
+	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
+err_free:
+	free(qp);
+	return ret;
+}
+
+void daemon_qp_tell(const struct daemon_qps *all, const struct daemon_qp *qp,
+                    struct control_create_qp_reply *out)
+{
+	const struct shm_qp *s = record_of(all, qp->qpn);
+
+	*out = (struct control_create_qp_reply){
+		.ring_off = qp->ring_off,
+		.requests_off = qp->queue_off,
+		.entries_off = s->connection.entries_off,
+		.qpn = qp->qpn,
+		.ring_gen = s->ring_gen,
+		.ring_shift = qp->ring_shift,
+	};
+}
+
+uint64_t daemon_qp_bytes(const struct control_qp_shape *shape)
+{
+	uint64_t ring = shm_ring_bytes((uint8_t)base_log2_up(shape->max_recv_wr));
+	uint64_t queue = shape->request_bytes ? queue_bytes(shape) : 0;
+
+	return base_align_up(ring, DAEMON_PAGE) + base_align_up(queue, DAEMON_PAGE);
+}
+
+/* Nobody finds it by its record any more. */
+static void clear_record(struct daemon_qps *all, uint32_t qpn)
+{
+	struct shm_qp *s = record_of(all, qpn);
+
+	shm_write_begin(&s->seq);
+	s->flags = 0;
+	s->qpn = 0;
+	shm_write_end(&s->seq);
+}
+
+void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	clear_record(all, qp->qpn);
+	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
+	if (qp->queue_off)
+		daemon_memory_free_payload(all->memory, qp->queue_off);
+	free(qp);
+}
+
+/* It is a QP from now on. @cq: NULL for a hidden one. */
+static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hca *h,
+                  struct daemon_cq *cq, const struct control_create_qp *want)
+{
+	struct shm_qp *s = record_of(all, qp->qpn);
+
+	shm_write_begin(&s->seq);
+	s->flags = SHM_QP_LIVE |
+	           (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_COUNT_ARRIVALS | SHM_QP_STAMPS));
+	s->cq = cq ? cq->id : 0;
+	s->ready_bit = (uint16_t)want->ready_bit;
+	s->type = (uint8_t)want->type;
+	s->connection.domain = want->domain;
+	s->connection.send_cq = want->send_cq;
+	s->connection.srq = want->srq;
+	s->connection.xrcd = want->xrcd;
+	shm_write_end(&s->seq);
+	qp->holder = h->holder;
+	qp->hca = h;
+	qp->hca_index = h->hca;
+	qp->cq = cq;
 	if (cq)
 		cq->n_qps++;
 	if (want->srq) {
@@ -251,13 +350,23 @@ static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq
 		qp->srq->n_qps++;
 	}
 	LIST_INSERT_HEAD(&qp->holder->qps, qp, entry);
-	*out = qp;
-	return 0;
-err_ring:
-	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
-	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
-err_free:
-	free(qp);
+}
+
+void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_cq *cq,
+                     const struct control_create_qp *want)
+{
+	enter(all, qp, cq->hca, cq, want);
+}
+
+/* @cq is NULL for a hidden one. */
+static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq *cq,
+                  const struct control_create_qp *want, struct daemon_qp **out)
+{
+	const struct control_qp_shape shape = daemon_qp_shape(want);
+	int ret = daemon_qp_prepare(all, h->holder, &shape, &h->holder->want, out);
+
+	if (!ret)
+		enter(all, *out, h, cq, want);
 	return ret;
 }
 
@@ -574,16 +683,11 @@ static bool hand_over(struct daemon_qp *qp)
 
 void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 {
-	struct shm_qp *s = record_of(all, qp->qpn);
-
 	if (hand_over(qp))
 		return;
 	while (!LIST_EMPTY(&qp->users)) /* of processes that are dead, too */
 		daemon_qp_close(LIST_FIRST(&qp->users));
-	shm_write_begin(&s->seq);
-	s->flags = 0;
-	s->qpn = 0;
-	shm_write_end(&s->seq);
+	clear_record(all, qp->qpn);
 	wake_peer(all, qp);
 	base_timer_stop(&qp->wait);
 	all->n_roce -= qp->is_roce_sender;

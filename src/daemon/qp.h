@@ -14,7 +14,7 @@
 
 struct daemon_qp {
 	LIST_ENTRY(daemon_qp) entry;
-	struct daemon_holder *holder; /* NULL: it is coming to its end */
+	struct daemon_holder *holder; /* NULL: it is coming to its end, or none yet (reserve.h) */
 	struct daemon_hca *hca;
 	struct daemon_cq *cq; /* NULL: it is hidden */
 	bool is_roce_sender;  /* hidden: in its name a process delivers what RoCE receives */
@@ -41,6 +41,11 @@ struct daemon_qp {
 	LIST_HEAD(, daemon_qp_user) users; /* of an XRC target, beside its owner */
 	unsigned n_users;
 	struct control_target target; /* likewise: what they tell each other */
+	/* while it lies reserved, and is none yet: */
+	struct daemon_holder *reserved_for;
+	TAILQ_ENTRY(daemon_qp) of_all, of_holder;
+	struct control_qp_shape shape;
+	uint64_t ticket;
 };
 
 /* That a process has an XRC target open which another one owns. */
@@ -61,6 +66,10 @@ struct daemon_qps {
 	unsigned n_roce;            /* that are hidden */
 	uint32_t extra_flows;       /* of all QPs, beyond those that each may have */
 	unsigned n_ending;          /* that are coming to their end */
+	/* what lies reserved, the oldest first: reserve.h */
+	TAILQ_HEAD(, daemon_qp) reserved;
+	unsigned n_reserved;
+	uint64_t last_ticket;
 };
 
 /* 0 or -ENOMEM. */
@@ -72,6 +81,32 @@ void daemon_qps_fini(struct daemon_qps *all);
  * again; -ENOMEM. */
 int daemon_qp_new(struct daemon_qps *all, struct daemon_cq *cq,
                   const struct control_create_qp *want, struct daemon_qp **out);
+
+/*
+ * The same in two steps: all that can fail, after which nobody sees a QP yet, and what makes one of
+ * it. @shape: that of what is wanted. @want: who waits for memory if there is none, or NULL: nobody
+ * does, and nothing is done to get some; -ENOMEM then.
+ */
+int daemon_qp_prepare(struct daemon_qps *all, const struct daemon_holder *holder,
+                      const struct control_qp_shape *shape, struct daemon_memory_want *want,
+                      struct daemon_qp **out);
+void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_cq *cq,
+                     const struct control_create_qp *want);
+/* Frees one that was prepared. */
+void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp);
+/* What its process has to know, from when it was prepared on. */
+void daemon_qp_tell(const struct daemon_qps *all, const struct daemon_qp *qp,
+                    struct control_create_qp_reply *out);
+/* The bytes of shared memory that it has. */
+uint64_t daemon_qp_bytes(const struct control_qp_shape *shape);
+
+static inline struct control_qp_shape daemon_qp_shape(const struct control_create_qp *want)
+{
+	return (struct control_qp_shape){ .max_recv_wr = want->max_recv_wr,
+		                          .max_send_wr = want->max_send_wr,
+		                          .request_bytes = want->request_bytes,
+		                          .max_recv_sge = want->max_recv_sge };
+}
 
 /* The hidden QP of an HCA with an Ethernet port. 0 or -ENOMEM. */
 int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out);

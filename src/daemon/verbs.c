@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "daemon/client.h"
 #include "daemon/keys.h"
+#include "daemon/reserve.h"
 #include "daemon/roce_groups.h"
 #include "daemon/roce_mad.h"
 #include "daemon/roce_port.h"
@@ -218,53 +219,96 @@ static bool is_connected_type(const struct daemon_call *call, const struct contr
 	}
 }
 
-/* Whether what the request says of a connected QP is right. */
-static bool may_connect(const struct daemon_call *call, const struct control_create_qp *req)
+/* Whether queue pairs may be so large. UD's have no requests that wait. */
+static bool is_possible(const struct daemon_call *call, const struct control_qp_shape *shape)
 {
 	const struct daemon_verbs *v = call->module;
 
+	if (shape->max_recv_wr > v->f->settings.max_qp_wr)
+		return false;
+	return !shape->request_bytes ||
+	       (shape->request_bytes % 64 == 0 && shape->request_bytes <= MAX_REQUEST_BYTES &&
+	        shape->max_send_wr <= v->f->settings.max_qp_wr &&
+	        shape->max_recv_sge <= v->f->settings.max_sge && call->client->holds->keys_off);
+}
+
+/* Whether what the request says of a connected QP is right. */
+static bool may_connect(const struct daemon_call *call, const struct control_create_qp *req)
+{
+	if (req->srq && !own_srq(call, req->srq - 1))
+		return false;
 	if (req->type == IBV_QPT_UD)
-		return !req->request_bytes && (!req->srq || own_srq(call, req->srq - 1));
-	return is_connected_type(call, req) && req->request_bytes && req->request_bytes % 64 == 0 &&
-	       req->request_bytes <= MAX_REQUEST_BYTES &&
-	       req->max_send_wr <= v->f->settings.max_qp_wr &&
-	       req->max_recv_sge <= v->f->settings.max_sge && own_cq(call, req->send_cq) &&
-	       call->client->holds->keys_off && (!req->srq || own_srq(call, req->srq - 1));
+		return !req->request_bytes;
+	return is_connected_type(call, req) && req->request_bytes && own_cq(call, req->send_cq);
+}
+
+static bool may_create(const struct daemon_call *call, const struct daemon_cq *cq,
+                       const struct control_create_qp *req)
+{
+	const struct control_qp_shape shape = daemon_qp_shape(req);
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+
+	return h && cq && cq->hca == h &&
+	       (req->ready_bit < SHM_CQ_READY_BITS || req->ready_bit == SHM_NO_READY_BIT) &&
+	       is_possible(call, &shape) && may_connect(call, req);
 }
 
 static void tell_qp(struct daemon_call *call, const struct daemon_qp *qp)
 {
 	const struct daemon_verbs *v = call->module;
-	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(qp->qpn)];
-	struct control_create_qp_reply *rep = daemon_call_reply(call, sizeof(*rep));
 
-	*rep = (struct control_create_qp_reply){
-		.ring_off = qp->ring_off,
-		.requests_off = qp->queue_off,
-		.entries_off = s->connection.entries_off,
-		.qpn = qp->qpn,
-		.ring_gen = s->ring_gen,
-		.ring_shift = qp->ring_shift,
-	};
+	daemon_qp_tell(&v->objects->qps, qp,
+	               daemon_call_reply(call, sizeof(struct control_create_qp_reply)));
+}
+
+/* Makes a queue pair of what lies reserved. That is used up, also if the request is wrong. */
+static int create_reserved(struct daemon_call *call, struct daemon_cq *cq,
+                           const struct control_create_qp *req)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_qp_shape shape = daemon_qp_shape(req);
+	struct daemon_qp *qp =
+	        daemon_reserve_take(&v->objects->qps, call->client->holds, req->reserved);
+
+	if (!qp)
+		return -EINVAL;
+	if (memcmp(&shape, &qp->shape, sizeof(shape)) != 0 || req->xrcd ||
+	    req->type == IBV_QPT_XRC_SEND || !may_create(call, cq, req)) {
+		daemon_qp_give_up(&v->objects->qps, qp);
+		return -EINVAL;
+	}
+	daemon_qp_enter(&v->objects->qps, qp, cq, req);
+	tell_qp(call, qp);
+	return 0;
 }
 
 static int create_qp(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
 	const struct control_create_qp *req = call->body;
-	struct daemon_hca *h = own_hca(call, req->hca_handle);
 	struct daemon_cq *cq = own_cq(call, req->cq);
 	struct daemon_qp *qp;
 	int ret;
 
-	if (!h || !cq || cq->hca != h || req->max_recv_wr > v->f->settings.max_qp_wr ||
-	    (req->ready_bit >= SHM_CQ_READY_BITS && req->ready_bit != SHM_NO_READY_BIT) ||
-	    !may_connect(call, req))
+	if (req->reserved)
+		return create_reserved(call, cq, req);
+	if (!may_create(call, cq, req))
 		return -EINVAL;
 	ret = daemon_qp_new(&v->objects->qps, cq, req, &qp);
-	if (ret)
-		return ret;
-	tell_qp(call, qp);
+	if (!ret)
+		tell_qp(call, qp);
+	return ret;
+}
+
+static int reserve_qps(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_reserve_qps *req = call->body;
+
+	if (!is_possible(call, &req->shape))
+		return -EINVAL;
+	daemon_reserve(&v->objects->qps, call->client->holds, req,
+	               daemon_call_reply(call, sizeof(struct control_reserve_qps_reply)));
 	return 0;
 }
 
@@ -700,6 +744,7 @@ static const struct daemon_request requests[] = {
 	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
 	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
 	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
+	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
 	ROW(MODIFY_QP, sizeof(struct control_modify_qp), modify_qp),
 	ROW(DESTROY_QP, sizeof(struct control_handle), destroy_qp),
 	ROW(ATTACH, sizeof(struct control_attach), attach),

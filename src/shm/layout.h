@@ -191,7 +191,8 @@ static_assert(sizeof(struct shm_srq) == 64, "layout");
 /* Ored to that number where others have an index in the table of shared receive queues. */
 #define SHM_XRC_SRQ (1u << 31)
 
-/* What a sender must know about a queue pair. Readers copy it as they do shm_port. */
+/* What a sender must know about a queue pair. Readers copy it as they do shm_port. Of one that lies
+ * reserved, and is none yet, it tells the number and the memory; its flags are 0. */
 struct shm_qp {
 	_Atomic uint32_t seq;
 	uint32_t qpn;
@@ -396,11 +397,16 @@ enum shm_lease { SHM_LEASE_FREE, SHM_LEASE_IN_USE, SHM_LEASE_REVOKED };
  * The QP number that a sending QP is delivering to; 0: none. The daemon reads it after the sender's
  * death. A connected one has another number above its 24 bits each time, by which others see that a
  * delivery has ended (hca_connections_wait()). One writer: the thread that posts on the QP.
+ *
+ * A number that lies reserved for a process (CONTROL_RESERVE_QPS) has a ticket, another one each
+ * time. Whoever moves it to 0 by a compare-and-swap has the number: the process makes a queue pair
+ * of it, or the daemon takes it back.
  */
 struct shm_sender {
 	_Atomic uint32_t target_qpn;
 	_Atomic uint32_t payload_lease; /* enum shm_lease */
-	uint32_t reserved[14];
+	_Atomic uint64_t ticket;
+	uint32_t reserved[12];
 };
 static_assert(sizeof(struct shm_sender) == 64, "layout");
 

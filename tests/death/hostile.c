@@ -793,6 +793,19 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_ROCE_SOCKET] = sizeof(struct control_roce_socket),
 	[CONTROL_ROCE_MAD] = sizeof(struct control_roce_mad),
 	[CONTROL_PUT_FLOW] = sizeof(struct control_put_flow),
+	[CONTROL_OPEN_KEYS] = 0,
+	[CONTROL_ADD_KEYS] = sizeof(struct control_add_keys),
+	[CONTROL_GET_MEMORY] = sizeof(struct control_get_memory),
+	[CONTROL_WAIT] = sizeof(struct control_wait),
+	[CONTROL_CREATE_SRQ] = sizeof(struct control_create_srq),
+	[CONTROL_DESTROY_SRQ] = sizeof(struct control_handle),
+	[CONTROL_MODERATE_CQ] = sizeof(struct control_moderate_cq),
+	[CONTROL_OPEN_XRCD] = sizeof(struct control_open_xrcd),
+	[CONTROL_CLOSE_XRCD] = sizeof(struct control_handle),
+	[CONTROL_OPEN_QP] = sizeof(struct control_open_qp),
+	[CONTROL_GET_TARGET] = sizeof(struct control_get_target),
+	[CONTROL_RESIZE_SRQ] = sizeof(struct control_resize_srq),
+	[CONTROL_RESERVE_QPS] = sizeof(struct control_reserve_qps),
 };
 
 static const uint32_t cm_bytes[] = {
@@ -818,7 +831,7 @@ static const uint32_t cm_bytes[] = {
 };
 
 /* Numbers that the daemon has given: random ones would seldom meet them. */
-enum kind { HCA, CHANNEL, CQ, QP, KINDS };
+enum kind { HCA, CHANNEL, CQ, QP, RESERVED, KINDS };
 
 static uint32_t known[KINDS][4];
 
@@ -833,8 +846,13 @@ static void learn(uint32_t type, const struct control_packet *reply)
 		                          [CONTROL_CREATE_CHANNEL] = CHANNEL,
 		                          [CONTROL_CREATE_CQ] = CQ };
 
+	const struct control_reserve_qps_reply *reserved = (const void *)reply->body;
+
 	if (type == CONTROL_CREATE_QP)
 		known[QP][below(4)] = ((const struct control_create_qp_reply *)reply->body)->qpn;
+	else if (type == CONTROL_RESERVE_QPS)
+		for (uint32_t i = 0; i < reserved->n; i++)
+			known[RESERVED][below(4)] = reserved->of[i].qp.qpn;
 	else if (type == CONTROL_OPEN_HCA || type == CONTROL_CREATE_CHANNEL ||
 	         type == CONTROL_CREATE_CQ)
 		memcpy(&known[made[type]][below(4)], reply->body, sizeof(uint32_t));
@@ -849,6 +867,7 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	struct control_raise_event *raise = (void *)body;
 	struct control_roce_socket *socket = (void *)body;
 	struct control_roce_mad *mad = (void *)body;
+	struct control_reserve_qps *reserve = (void *)body;
 	uint32_t *word = (void *)body;
 
 	switch (type) {
@@ -858,6 +877,9 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	case CONTROL_CLOSE_HCA:
 	case CONTROL_CREATE_CQ:
 	case CONTROL_OPEN_ROCE:
+	case CONTROL_CREATE_SRQ:
+	case CONTROL_OPEN_XRCD:
+	case CONTROL_OPEN_QP:
 		word[0] = pick(HCA);
 		break;
 	case CONTROL_DESTROY_CHANNEL:
@@ -871,7 +893,20 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		qp->hca_handle = pick(HCA);
 		qp->cq = pick(CQ);
 		qp->ready_bit %= SHM_CQ_READY_BITS;
-		qp->max_recv_wr %= 1024;
+		qp->max_recv_wr %= below(2) ? 4 : 1024;
+		qp->send_cq = pick(CQ);
+		qp->reserved = below(2) ? pick(RESERVED) : 0;
+		if (below(2)) {
+			qp->type = below(2) ? IBV_QPT_UD : IBV_QPT_RC;
+			qp->srq = qp->xrcd = qp->max_send_wr = qp->max_recv_sge = 0;
+			qp->request_bytes = qp->type == IBV_QPT_UD ? 0 : 128;
+		}
+		break;
+	case CONTROL_RESERVE_QPS:
+		reserve->shape =
+		        (struct control_qp_shape){ .max_recv_wr = below(4),
+			                           .request_bytes = below(2) ? 128 : below(130) };
+		reserve->n = below(20);
 		break;
 	case CONTROL_MODIFY_QP:
 	case CONTROL_DESTROY_QP:
@@ -916,6 +951,7 @@ static bool takes_away(uint32_t type)
 {
 	return type == CONTROL_CLOSE_HCA || type == CONTROL_DESTROY_CQ ||
 	       type == CONTROL_DESTROY_QP || type == CONTROL_DESTROY_CHANNEL ||
+	       type == CONTROL_DESTROY_SRQ || type == CONTROL_CLOSE_XRCD ||
 	       type == CONTROL_CM_DESTROY_CHANNEL || type == CONTROL_CM_DESTROY_ID;
 }
 

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Numbers and memory that the daemon reserves for queue pairs to come. Clients that speak its
+ * protocol name what is not theirs, twice, or for something else; and whatever lies reserved, all
+ * numbers can be had, to the last one.
+ */
+#include "verbs/lab.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "control/path.h"
+#include "shm/region.h"
+
+#define MANY    40 /* queue pairs, after which the library has some reserved */
+#define LEFT    1000
+#define RECEIVE 1
+
+struct client {
+	struct control_client *control;
+	struct shm_region region;
+	uint32_t hca, cq;
+};
+
+static int ask(struct client *c, enum control_type type, const void *req, uint32_t bytes)
+{
+	return control_request(c->control, type, req, bytes);
+}
+
+static void close_client(void *arg)
+{
+	struct client *c = arg;
+
+	shm_region_unmap(&c->region);
+	control_close(c->control);
+	free(c);
+}
+
+static struct client *client(void)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	struct control_open_hca open = { .hca = 2 };
+	struct control_open_hca_reply opened;
+	struct control_create_cq create = { .cqe = 1 };
+	struct control_create_cq_reply cq;
+	struct control_hello_reply hello;
+	char path[200];
+	int fd[2];
+
+	assert_non_null(c);
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	assert_int_equal(control_connect(&c->control, path, CONTROL_ROLE_VERBS, NULL), 0);
+	control_hello(c->control, &hello, fd);
+	assert_int_equal(shm_region_map(&c->region, fd[0], fd[1]), 0);
+	lab_undo(close_client, c);
+	close(fd[0]);
+	close(fd[1]);
+	assert_int_equal(
+	        control_call(c->control, &(struct control_call){ .type = CONTROL_OPEN_HCA,
+	                                                         .request = &open,
+	                                                         .request_bytes = sizeof(open),
+	                                                         .reply = &opened,
+	                                                         .reply_bytes = sizeof(opened),
+	                                                         .fd = &fd[0] }),
+	        0);
+	close(fd[0]);
+	c->hca = create.hca_handle = opened.handle;
+	assert_int_equal(control_ask(c->control, CONTROL_CREATE_CQ, &create, &cq), 0);
+	c->cq = cq.cq;
+	return c;
+}
+
+static void client_ends(struct client *c)
+{
+	lab_forget(c);
+	close_client(c);
+}
+
+/* ---- requests ---- */
+
+static int try_reserve(struct client *c, const struct control_qp_shape *shape, uint32_t n,
+                       struct control_reserve_qps_reply *reply)
+{
+	struct control_reserve_qps req = { .shape = *shape, .n = n };
+
+	return control_ask(c->control, CONTROL_RESERVE_QPS, &req, reply);
+}
+
+/* For UD queue pairs of so many receives. */
+static struct control_reserve_qps_reply reserve(struct client *c, uint32_t receives, uint32_t n)
+{
+	const struct control_qp_shape shape = { .max_recv_wr = receives };
+	struct control_reserve_qps_reply reply;
+
+	assert_int_equal(try_reserve(c, &shape, n, &reply), 0);
+	return reply;
+}
+
+static struct control_create_qp ud(const struct client *c, uint32_t receives, uint32_t reserved)
+{
+	return (struct control_create_qp){ .hca_handle = c->hca,
+		                           .cq = c->cq,
+		                           .max_recv_wr = receives,
+		                           .ready_bit = SHM_NO_READY_BIT,
+		                           .type = IBV_QPT_UD,
+		                           .reserved = reserved };
+}
+
+static int create(struct client *c, const struct control_create_qp *req, uint32_t *qpn)
+{
+	struct control_create_qp_reply reply;
+	int ret;
+
+	do
+		ret = control_ask(c->control, CONTROL_CREATE_QP, req, &reply);
+	while (ret == -EAGAIN);
+	if (!ret && qpn)
+		*qpn = reply.qpn;
+	return ret;
+}
+
+static int create_by(struct client *c, uint32_t receives, uint32_t reserved)
+{
+	const struct control_create_qp req = ud(c, receives, reserved);
+
+	return create(c, &req, NULL);
+}
+
+static int modify(struct client *c, uint32_t qpn)
+{
+	const struct control_modify_qp req = { .qpn = qpn, .port_num = 1, .receives = 1 };
+
+	return ask(c, CONTROL_MODIFY_QP, &req, sizeof(req));
+}
+
+static int destroy(struct client *c, uint32_t qpn)
+{
+	const struct control_handle req = { .handle = qpn };
+
+	return ask(c, CONTROL_DESTROY_QP, &req, sizeof(req));
+}
+
+/* Takes it as the library does before it posts the request. */
+static bool take(const struct client *c, const struct control_reserved_qp *reserved)
+{
+	uint64_t ticket = reserved->ticket;
+
+	return atomic_compare_exchange_strong(
+	        &c->region.senders[SHM_QP_INDEX(reserved->qp.qpn)].ticket, &ticket, 0);
+}
+
+/* ---- no queue pairs ---- */
+
+static void what_lies_reserved_is_no_queue_pair(void **state)
+{
+	struct client *c = client();
+	uint64_t rings = lab_status("ring_bytes"), payloads = lab_status("payload_bytes");
+	struct control_reserve_qps_reply r = reserve(c, 64, 16);
+	struct control_get_memory memory = { .qpn = r.of[3].qp.qpn };
+	struct control_attach attach = { .qpn = memory.qpn, .mlid = 0xC000 };
+	struct control_get_flow flow = { .qpn = memory.qpn, .dlid = 1 };
+	struct control_get_payload payload = { .qpn = memory.qpn, .bytes = 4096 };
+	struct control_raise_event event = { IBV_EVENT_SQ_DRAINED, memory.qpn };
+	struct shm_qp record;
+
+	(void)state;
+	memset(&attach.mgid, 0xFF, sizeof(attach.mgid));
+	assert_int_equal(r.n, 16);
+	assert_int_equal(lab_status("qps"), 0);
+	assert_int_equal(lab_status("ring_bytes"), rings);
+	assert_int_equal(lab_status("payload_bytes"), payloads);
+	assert_int_equal(modify(c, memory.qpn), -EINVAL);
+	assert_int_equal(destroy(c, memory.qpn), -EINVAL);
+	assert_int_equal(ask(c, CONTROL_ATTACH, &attach, sizeof(attach)), -EINVAL);
+	assert_int_equal(ask(c, CONTROL_GET_FLOW, &flow, sizeof(flow)), -EINVAL);
+	assert_int_equal(ask(c, CONTROL_GET_PAYLOAD, &payload, sizeof(payload)), -EINVAL);
+	assert_int_equal(ask(c, CONTROL_RAISE_EVENT, &event, sizeof(event)), -EINVAL);
+	assert_int_equal(ask(c, CONTROL_GET_MEMORY, &memory, sizeof(memory)), -ENOENT);
+	shm_qp_read(&c->region, memory.qpn, &record);
+	assert_int_equal(record.flags, 0);
+	assert_int_equal(create_by(c, 64, memory.qpn), 0);
+	assert_int_equal(lab_status("qps"), 1);
+	assert_true(lab_status("ring_bytes") > rings);
+}
+
+static void so_many_as_are_good_for_a_client_are_reserved(void **state)
+{
+	struct client *c = client();
+
+	(void)state;
+	assert_int_equal(reserve(c, 1, 0).n, 0);
+	assert_int_equal(reserve(c, 1, UINT32_MAX).n, CONTROL_MAX_RESERVED);
+	assert_in_range(reserve(c, 4096, UINT32_MAX).n, 1, 4);
+	assert_int_equal(reserve(c, 16384, UINT32_MAX).n, 0);
+}
+
+static void what_is_wrong_is_not_reserved(void **state)
+{
+	static const struct control_qp_shape wrong[] = {
+		{ .max_recv_wr = UINT32_MAX },
+		{ .max_recv_wr = 1, .request_bytes = 128, .max_recv_sge = 1 }, /* it has no keys */
+		{ .max_recv_wr = 1, .request_bytes = UINT32_MAX - 63 },
+	};
+	struct control_reserve_qps_reply r;
+	struct client *c = client();
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(wrong); i++)
+		assert_int_equal(try_reserve(c, &wrong[i], 4, &r), -EINVAL);
+}
+
+/* ---- what is named ---- */
+
+static void what_lies_reserved_serves_once(void **state)
+{
+	struct client *c = client();
+	struct control_reserve_qps_reply r = reserve(c, 8, 2);
+	uint32_t qpn = r.of[0].qp.qpn;
+
+	(void)state;
+	assert_int_equal(create_by(c, 8, qpn), 0);
+	assert_int_equal(create_by(c, 8, qpn), -EINVAL);
+	assert_int_equal(modify(c, qpn), 0);
+	assert_int_equal(destroy(c, qpn), 0);
+	assert_int_equal(create_by(c, 8, qpn), -EINVAL);
+	assert_int_equal(create_by(c, 8, r.of[1].qp.qpn), 0);
+	assert_int_equal(lab_status("qps"), 1);
+}
+
+static void what_lies_reserved_serves_its_owner_alone(void **state)
+{
+	struct client *c = client(), *other = client();
+	struct control_reserve_qps_reply r = reserve(c, 8, 2);
+
+	(void)state;
+	assert_int_equal(create_by(other, 8, r.of[0].qp.qpn), -EINVAL);
+	assert_int_equal(create_by(c, 8, r.of[0].qp.qpn), 0);
+	assert_int_equal(create_by(other, 8, r.of[0].qp.qpn), -EINVAL);
+	for (uint32_t special = 0; special < 3; special++)
+		assert_int_equal(create_by(c, 8, special << 16 | 1), -EINVAL);
+	assert_int_equal(create_by(c, 8, UINT32_MAX), -EINVAL);
+}
+
+/* And it is used up, or it would lie there for ever: its ticket has been taken. */
+static void what_lies_reserved_serves_nothing_else(void **state)
+{
+	struct client *c = client(), *other = client();
+	struct control_create_qp req;
+
+	(void)state;
+	for (unsigned kind = 0; kind < 6; kind++) {
+		struct control_reserve_qps_reply r = reserve(c, 8, 1);
+
+		assert_true(take(c, &r.of[0]));
+		req = ud(c, 8, r.of[0].qp.qpn);
+		if (kind == 0)
+			req.max_recv_wr = 7; /* the ring is as large */
+		else if (kind == 1)
+			req.max_send_wr = 1;
+		else if (kind == 2)
+			req.request_bytes = 64;
+		else if (kind == 3)
+			req.cq = other->cq;
+		else if (kind == 4)
+			req.type = IBV_QPT_RC;
+		else
+			req.hca_handle = other->hca;
+		assert_int_equal(create(c, &req, NULL), -EINVAL);
+		req = ud(c, 8, r.of[0].qp.qpn);
+		assert_int_equal(create(c, &req, NULL), -EINVAL);
+		assert_int_equal(c->region.qps[SHM_QP_INDEX(req.reserved)].qpn, 0);
+	}
+	assert_int_equal(lab_status("qps"), 0);
+}
+
+static void nobody_waits_for_a_queue_pair_that_is_reserved(void **state)
+{
+	struct client *c = client();
+	struct control_reserve_qps_reply r = reserve(c, 8, 4);
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct control_create_qp req = ud(c, 8, r.of[i].qp.qpn);
+
+		assert_true(take(c, &r.of[i]));
+		assert_int_equal(control_post(c->control, CONTROL_CREATE_QP, &req, sizeof(req)), 0);
+		assert_int_equal(modify(c, req.reserved), 0);
+	}
+	assert_int_equal(lab_status("qps"), 4);
+}
+
+/* ---- taken back ---- */
+
+static void a_client_that_wants_ever_others_loses_the_oldest(void **state)
+{
+	struct client *c = client();
+	struct control_reserve_qps_reply first = reserve(c, 1, 16), r;
+
+	(void)state;
+	assert_true(take(c, &first.of[1]));
+	for (uint32_t receives = 2; receives <= 32; receives *= 2)
+		r = reserve(c, receives, 16);
+	assert_int_equal(r.n, 16);
+	assert_false(take(c, &first.of[0]));
+	assert_int_equal(create_by(c, 1, first.of[0].qp.qpn), -EINVAL);
+	/* what the client has taken stays */
+	assert_int_equal(create_by(c, 1, first.of[1].qp.qpn), 0);
+	assert_true(take(c, &r.of[0]));
+	assert_int_equal(create_by(c, 32, r.of[0].qp.qpn), 0);
+}
+
+/* Makes @n queue pairs, for which there are numbers. */
+static void fill(struct client *c, uint32_t n)
+{
+	const struct control_create_qp req = ud(c, RECEIVE, 0);
+	uint64_t before = lab_status("qps");
+
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(control_post(c->control, CONTROL_CREATE_QP, &req, sizeof(req)), 0);
+	lab_await_status("qps", before + n);
+}
+
+/* Makes queue pairs until there are no more numbers. Returns how many. */
+static uint32_t exhaust(struct client *c, uint32_t most)
+{
+	const struct control_create_qp req = ud(c, RECEIVE, 0);
+	uint32_t n = 0;
+	int ret = 0;
+
+	while (n < most && !(ret = create(c, &req, NULL)))
+		n++;
+	assert_int_equal(ret, n < most ? -ENOMEM : 0);
+	return n;
+}
+
+static uint32_t all_numbers(void)
+{
+	struct ibv_device_attr attr;
+
+	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
+	return (uint32_t)attr.max_qp;
+}
+
+static void none_is_reserved_while_numbers_are_scarce(void **state)
+{
+	struct client *c = client(), *hog = client();
+	uint32_t n = all_numbers();
+
+	(void)state;
+	fill(hog, n / 2);
+	assert_int_equal(reserve(c, 1, 4).n, 4);
+	fill(hog, n / 3);
+	assert_int_equal(reserve(c, 1, 4).n, 0);
+}
+
+/* Of the living and of the dead; but not what a client is making a queue pair of. */
+static void all_numbers_can_be_had_though_some_lie_reserved(void **state)
+{
+	struct client *c = client(), *dead = client(), *hog = client();
+	struct control_reserve_qps_reply r = reserve(c, RECEIVE, 16);
+	uint32_t n = all_numbers();
+
+	(void)state;
+	assert_int_equal(reserve(c, 64, 16).n, 16);
+	assert_int_equal(reserve(dead, RECEIVE, 16).n, 16);
+	client_ends(dead);
+	assert_true(take(c, &r.of[0]));
+	assert_int_equal(create_by(c, RECEIVE, r.of[0].qp.qpn), 0);
+	assert_true(take(c, &r.of[1]));
+	fill(hog, n - LEFT);
+	assert_int_equal(exhaust(hog, n), LEFT - 2);
+	assert_false(take(c, &r.of[2]));
+	assert_int_equal(create_by(c, RECEIVE, r.of[2].qp.qpn), -EINVAL);
+	assert_int_equal(create_by(c, RECEIVE, r.of[1].qp.qpn), 0);
+	assert_int_equal(lab_status("qps"), n);
+}
+
+/* ---- the library ---- */
+
+struct maker {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp[LEFT + 1];
+};
+
+static struct maker *maker(void)
+{
+	struct maker *m = calloc(1, sizeof(*m));
+	struct ibv_context *context = lab_open(1);
+
+	assert_non_null(m);
+	lab_undo(free, m);
+	m->pd = lab_pd(context);
+	m->cq = lab_cq(context, 1, NULL);
+	return m;
+}
+
+/* Makes up to @most, but keeps those that are there. Returns how many there are then. */
+static uint32_t make_qps(struct maker *m, uint32_t from, uint32_t most)
+{
+	struct ibv_qp_init_attr init = { .send_cq = m->cq,
+		                         .recv_cq = m->cq,
+		                         .cap = { 1, RECEIVE, 1, 1, 0 },
+		                         .qp_type = IBV_QPT_UD };
+
+	while (from < most && (m->qp[from] = ibv_create_qp(m->pd, &init)))
+		from++;
+	assert_true(from == most || errno == ENOMEM);
+	return from;
+}
+
+static void destroy_qps(struct maker *m, uint32_t from, uint32_t to)
+{
+	while (from < to)
+		assert_int_equal(ibv_destroy_qp(m->qp[from++]), 0);
+}
+
+static void a_process_that_makes_many_gets_exactly_what_is_left(void **state)
+{
+	struct maker *m = maker();
+	struct client *hog = client();
+	uint32_t n = all_numbers(), made;
+
+	(void)state;
+	fill(hog, n - LEFT);
+	made = make_qps(m, 0, LEFT + 1);
+	assert_int_equal(made, LEFT);
+	assert_int_equal(lab_status("qps"), n);
+	for (uint32_t i = 0; i < made; i++)
+		lab_to_init(m->qp[i], LAB_QKEY);
+	destroy_qps(m, 0, made);
+}
+
+static void what_it_had_reserved_is_others_and_can_be_had_again(void **state)
+{
+	struct maker *m = maker();
+	struct client *hog = client();
+	uint32_t n = all_numbers(), qpn[10];
+
+	(void)state;
+	assert_int_equal(make_qps(m, 0, MANY), MANY);
+	for (unsigned i = 0; i < LAB_ARRAY(qpn); i++) {
+		const struct control_create_qp req = ud(hog, RECEIVE, 0);
+
+		assert_int_equal(create(hog, &req, &qpn[i]), 0);
+	}
+	fill(hog, n - LEFT);
+	assert_int_equal(exhaust(hog, n), LEFT - MANY - LAB_ARRAY(qpn));
+	assert_int_equal(make_qps(m, MANY, MANY + 1), MANY);
+	for (unsigned i = 0; i < LAB_ARRAY(qpn); i++)
+		assert_int_equal(destroy(hog, qpn[i]), 0);
+	assert_int_equal(make_qps(m, MANY, LEFT), MANY + LAB_ARRAY(qpn));
+	for (unsigned i = 0; i < MANY + LAB_ARRAY(qpn); i++)
+		lab_to_init(m->qp[i], LAB_QKEY);
+	destroy_qps(m, 0, MANY + LAB_ARRAY(qpn));
+	client_ends(hog);
+	lab_await_status("qps", 0);
+	assert_int_equal(make_qps(m, 0, LEFT), LEFT);
+	destroy_qps(m, 0, LEFT);
+}
+
+/* ---- */
+
+static int at_rest(void **state)
+{
+	int ret = lab_clean_up(state);
+
+	lab_await_status("qps", 0);
+	lab_await_status("ring_bytes", 0);
+	return ret;
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, at_rest)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_lies_reserved_is_no_queue_pair),
+		TEST(so_many_as_are_good_for_a_client_are_reserved),
+		TEST(what_is_wrong_is_not_reserved),
+		TEST(what_lies_reserved_serves_once),
+		TEST(what_lies_reserved_serves_its_owner_alone),
+		TEST(what_lies_reserved_serves_nothing_else),
+		TEST(nobody_waits_for_a_queue_pair_that_is_reserved),
+		TEST(a_client_that_wants_ever_others_loses_the_oldest),
+		TEST(none_is_reserved_while_numbers_are_scarce),
+		TEST(all_numbers_can_be_had_though_some_lie_reserved),
+		TEST(a_process_that_makes_many_gets_exactly_what_is_left),
+		TEST(what_it_had_reserved_is_others_and_can_be_had_again),
+	};
+
+	return cmocka_run_group_tests_name("adversary.reserved", tests, NULL, NULL);
+}
