@@ -34,7 +34,7 @@ static void connected_made(struct hca_qp *qp)
 	c->x.sender = &qp->sender;
 	c->x.self = qp->sender.shm;
 	c->x.worker = qp->sender.qpn;
-	shm_qp_read(&p->region, qp->sender.qpn, &c->x.requester.qp);
+	hca_connected_read_own(c);
 	c->x.is_xrc = qp->transport == &hca_xrc_send;
 	qp->rq->entries = shm_data_at(&p->region, c->x.requester.qp.connection.entries_off);
 	c->x.requester.memory = hca_memory_get(p, &c->x.requester.qp);

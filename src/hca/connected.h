@@ -65,6 +65,9 @@ static BASE_HOT void hca_connected_leave(struct hca_connected_qp *c)
 		hca_exchange_end(&c->x);
 }
 
+/* Copies its own record. What never changes in it is there from the first time on: the daemon
+ * writes that when it hears of the queue pair, which may not be so yet. */
+void hca_connected_read_own(struct hca_connected_qp *c);
 /* Copies the records of both ends again. */
 void hca_connected_renew(struct hca_connected_qp *c);
 

@@ -142,6 +142,16 @@ static void take_over(struct shm_qp *target, const struct shm_qp *srq)
 	target->connection.max_recv_sge = srq->connection.max_recv_sge;
 }
 
+void hca_connected_read_own(struct hca_connected_qp *c)
+{
+	struct shm_qp *own = &c->x.requester.qp;
+
+	shm_qp_read(&c->qp.ctx->process->region, c->qp.sender.qpn, own);
+	own->type = (uint8_t)c->qp.transport->type;
+	own->connection.domain = c->qp.domain->number;
+	own->connection.send_cq = c->qp.send_cq->id;
+}
+
 /* Copies the records of both ends again. */
 BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 {
@@ -151,7 +161,7 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	const struct shm_qp *from;
 	struct shm_qp srq;
 
-	shm_qp_read(&p->region, c->qp.sender.qpn, &x->requester.qp);
+	hca_connected_read_own(c);
 	shm_qp_read(&p->region, x->requester.qp.connection.dest_qpn, &x->responder.qp);
 	from = responder_of(x, &srq);
 	x->responder.memory = NULL;

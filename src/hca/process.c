@@ -41,6 +41,7 @@ static struct hca_process *process_alloc(void)
 	LIST_INIT(&p->files);
 	pthread_mutex_init(&p->wake_lock, NULL);
 	pthread_mutex_init(&p->mrs.lock, NULL);
+	pthread_mutex_init(&p->reserve.lock, NULL);
 	pthread_mutex_init(&p->memory_lock, NULL);
 	LIST_INIT(&p->cqs);
 	LIST_INIT(&p->connected);

@@ -18,6 +18,7 @@
 #include "base/lock.h"
 #include "control/client.h"
 #include "hca/mr.h"
+#include "hca/reserve.h"
 #include "shm/region.h"
 
 struct hca_ah;
@@ -42,6 +43,7 @@ struct hca_process {
 		int fd;
 	} * wake_fd; /* eventfds of channels, by index; under wake_lock */
 	struct hca_mr_table mrs;
+	struct hca_reserve reserve;
 	pthread_mutex_t memory_lock;
 	struct base_hash memories; /* struct hca_memory: of peers, under memory_lock */
 	struct base_lock cqs_lock;

@@ -14,6 +14,7 @@
 #include "hca/flow.h"
 #include "hca/link.h"
 #include "hca/qp.h"
+#include "hca/reserve.h"
 #include "hca/srq.h"
 #include "hca/xrc.h"
 #include "shm/connection.h"
@@ -77,6 +78,20 @@ static uint32_t ring_of_shared(const struct hca_srq *srq)
 	return srq->max_wr < MAX_SHARED ? srq->max_wr : MAX_SHARED;
 }
 
+/* By what lies reserved, of which @rep then is: the daemon need not be waited for. XRC's are made
+ * in no numbers. */
+static bool get_reserved(struct hca_qp *qp, const struct control_create_qp *req,
+                         struct control_create_qp_reply *rep)
+{
+	const struct control_qp_shape shape = { .max_recv_wr = req->max_recv_wr,
+		                                .max_send_wr = req->max_send_wr,
+		                                .request_bytes = req->request_bytes,
+		                                .max_recv_sge = req->max_recv_sge };
+
+	return !qp->xrcd && req->type != IBV_QPT_XRC_SEND &&
+	       hca_reserve_get(qp->ctx->process, &shape, rep);
+}
+
 /* Creates the QP in the daemon. */
 static int ask_new(struct hca_qp *qp, struct control_create_qp_reply *rep)
 {
@@ -103,7 +118,11 @@ static int ask_new(struct hca_qp *qp, struct control_create_qp_reply *rep)
 		req.max_recv_sge = qp->cap.max_recv_sge;
 		req.request_bytes = request_bytes(qp);
 	}
-	return hca_ask_memory(qp->ctx->process, &CONTROL_CALL(CONTROL_CREATE_QP, &req, rep));
+	if (!get_reserved(qp, &req, rep))
+		return hca_ask_memory(qp->ctx->process,
+		                      &CONTROL_CALL(CONTROL_CREATE_QP, &req, rep));
+	req.reserved = rep->qpn;
+	return hca_post(qp->ctx->process, CONTROL_CREATE_QP, &req, sizeof(req));
 }
 
 /* Opens another process's XRC target there. */

@@ -236,16 +236,25 @@ struct pair {
 	char memory[2][BYTES];
 };
 
-static struct ibv_mr *make_qp(struct rdma_cm_id *id, char *memory)
+/* @cq: NULL: it gets its own. */
+static void make_qp_on(struct rdma_cm_id *id, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr attr = {
 		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+		.send_cq = cq,
+		.recv_cq = cq,
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1
 	};
-	struct ibv_mr *mr;
 
 	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+}
+
+static struct ibv_mr *make_qp(struct rdma_cm_id *id, char *memory)
+{
+	struct ibv_mr *mr;
+
+	make_qp_on(id, NULL);
 	mr = ibv_reg_mr(id->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	assert_non_null(mr);
 	return mr;
@@ -302,8 +311,8 @@ static enum ibv_wc_status wait_sent(struct pair *p)
 	return wc.status;
 }
 
-/* Until the server can accept. */
-static void pair_ask(struct pair *p)
+/* Until the server knows of the client. */
+static void pair_begin(struct pair *p)
 {
 	struct rdma_conn_param param = no_param();
 	struct rdma_cm_event *e;
@@ -321,6 +330,12 @@ static void pair_ask(struct pair *p)
 	assert_event(e, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	p->server = e->id;
 	assert_int_equal(rdma_ack_cm_event(e), 0);
+}
+
+/* Until it can accept. */
+static void pair_ask(struct pair *p)
+{
+	pair_begin(p);
 	p->mr[1] = make_qp(p->server, p->memory[1]);
 }
 
@@ -366,6 +381,55 @@ static void accepting_does_not_wait(void **state)
 	without_daemon(&p.client, rdma_accept(p.server, &param));
 	assert_fails(rdma_accept(p.server, &param), EINVAL);
 	pair_close(&p);
+}
+
+/* So many that some are reserved for the next one. */
+static void make_many(struct rdma_cm_id *id, struct ibv_cq *cq)
+{
+	for (unsigned i = 0; i < 10; i++) {
+		make_qp_on(id, cq);
+		rdma_destroy_qp(id);
+	}
+}
+
+/* Nor does who makes a queue pair for that, one of many; and what it is asked to do at once is
+ * done, though the daemon knows nothing of it yet. */
+static void making_a_queue_pair_of_many_does_not_wait(void **state)
+{
+	struct rdma_conn_param param = no_param();
+	struct ibv_wc wc;
+	struct ibv_cq *cq;
+	struct pair p;
+	pid_t waker;
+
+	(void)state;
+	pair_begin(&p);
+	p.mr[1] = make_qp(p.server, p.memory[1]);
+	rdma_destroy_qp(p.server);
+	cq = ibv_create_cq(p.server->verbs, 64, NULL, NULL, 0);
+	assert_non_null(cq);
+	make_many(p.server, cq);
+	stop_daemon(&p.client);
+	make_qp_on(p.server, cq);
+	post_receive(p.server, p.mr[1]);
+	assert_int_equal(rdma_accept(p.server, &param), 0);
+	waker = continue_soon();
+	post_write(p.server, &p, 6); /* it waits for a path */
+	assert_int_equal(waitpid(waker, NULL, 0), waker);
+	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(&p.listener, RDMA_CM_EVENT_ESTABLISHED);
+	while (!ibv_poll_cq(cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(p.memory[0][BYTES - 1], 6);
+	post_work(&p, IBV_WR_SEND, 7);
+	assert_int_equal(wait_sent(&p), IBV_WC_SUCCESS);
+	while (!ibv_poll_cq(cq, 1, &wc))
+		;
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(p.memory[1][BYTES - 1], 7);
+	pair_close(&p);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
 }
 
 static void what_is_wrong_with_accepting_is_said_at_once(void **state)
@@ -635,6 +699,7 @@ int main(void)
 		test(what_is_under_way_moves_with_its_identifier),
 		test(a_child_has_no_part_in_its_parent_s_identifiers),
 		test(accepting_does_not_wait),
+		test(making_a_queue_pair_of_many_does_not_wait),
 		test(what_is_wrong_with_accepting_is_said_at_once),
 		test(who_accepts_too_late_has_an_event),
 		test(establishing_does_not_wait),
