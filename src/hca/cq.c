@@ -873,11 +873,63 @@ static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, stru
 	return done;
 }
 
+/* ---- polls that find nothing: most, where a program waits ---- */
+
+/* Whether a poll has nothing to do with the queue that every poll looks at. */
+static bool is_quiet(struct hca_rq *rq)
+{
+	return !rq->announced && !hca_rq_pending(rq) && !hca_rq_stops(rq) &&
+	       (!rq->srq || !shm_ring_room(hca_rq_load(&rq->posted), hca_rq_load(&rq->consumed),
+	                                   rq->ring_shift)) &&
+	       (!rq->connection || !hca_rq_load((_Atomic uint32_t *)&rq->connection->error));
+}
+
+static bool is_chain_quiet(const struct hca_ready *r, unsigned bit)
+{
+	struct hca_rq *rq = r->by_bit[bit];
+
+	while (rq && !rq->announced && !hca_rq_pending(rq))
+		rq = rq->next_of_bit;
+	return !rq;
+}
+
+/* The watched bits have had a poll. Whether that was all there is to do with them. */
+static bool are_watched_quiet(struct hca_ready *r)
+{
+	for (unsigned i = 0; i < r->n_watched; i++)
+		if (r->watched[i].idle + 1 >= IDLE_POLLS || !is_chain_quiet(r, r->watched[i].bit))
+			return false;
+	for (unsigned i = 0; i < r->n_watched; i++)
+		r->watched[i].idle++;
+	return true;
+}
+
+static bool is_map_quiet(const struct hca_cq *cq)
+{
+	uint64_t bits = 0;
+
+	for (unsigned word = map_words(cq->ready); word;)
+		bits |= unwatched_bits(cq, --word);
+	return !bits;
+}
+
+/* Whether there is nothing to poll: all sources are looked at, and none has a turn. */
+static bool is_empty(struct hca_cq *cq)
+{
+	if (cq->head != cq->tail || (cq->direct && !is_quiet(cq->direct)) || !is_map_quiet(cq) ||
+	    !are_watched_quiet(cq->ready))
+		return false;
+	cq->first = 0;
+	return true;
+}
+
 static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
-	if (cq->head != cq->tail || cq->ready)
+	if (cq->ready)
+		done = is_empty(cq) ? 0 : poll_in_turn(cq, n, wc);
+	else if (cq->head != cq->tail)
 		done = poll_in_turn(cq, n, wc);
 	else if (cq->direct)
 		done = poll_rq(cq, cq->direct, n, wc);
@@ -1052,7 +1104,7 @@ static void found_nothing(struct hca_cq *cq)
 	}
 }
 
-/* Waits until the sender is ahead, and polls what it has written. */
+/* Waits until the sender is ahead, and polls what it has written. Not with the CQ's lock held. */
 static int poll_ahead(struct hca_cq *cq, const struct ahead *ahead, int n, struct ibv_wc *wc)
 {
 	bool failed;
@@ -1068,8 +1120,8 @@ static int poll_ahead(struct hca_cq *cq, const struct ahead *ahead, int n, struc
 	return base_unlikely(failed) ? attend(cq, done, n, wc) : done;
 }
 
-/* A poll has found nothing so far. With the CQ's lock held, which is released. */
-static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, struct ibv_wc *wc)
+/* The same in the middle of a list. With the CQ's lock held, which is released. */
+static __attribute__((noinline)) int poll_within_list(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	const struct ahead ahead = look_ahead(cq);
 	bool failed = cq->failed;
@@ -1078,8 +1130,23 @@ static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, stru
 	base_unlock(&cq->lock);
 	if (base_unlikely(failed))
 		done = attend(cq, 0, n, wc);
-	if (!done && ahead.pauses)
-		done = poll_ahead(cq, &ahead, n, wc);
+	return done || !ahead.pauses ? done : poll_ahead(cq, &ahead, n, wc);
+}
+
+/* A poll has found nothing so far. With the CQ's lock held, which is released. */
+static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	if (cq->behind || (cq->direct && cq->direct->announced)) {
+		done = poll_within_list(cq, n, wc);
+	} else {
+		bool failed = cq->failed;
+
+		base_unlock(&cq->lock);
+		if (base_unlikely(failed))
+			done = attend(cq, 0, n, wc);
+	}
 	if (!done)
 		found_nothing(cq);
 	return done;
