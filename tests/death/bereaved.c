@@ -179,6 +179,9 @@ static void sleep_for_cm_event(void)
 {
 	struct rdma_cm_event *event;
 
+	CHECK(!rdma_get_cm_event(p.events, &event));
+	CHECK(event->event == RDMA_CM_EVENT_DEVICE_REMOVAL && event->id == p.id);
+	rdma_ack_cm_event(event);
 	CHECK(rdma_get_cm_event(p.events, &event) == -1 && errno == EIO);
 	CHECK(rdma_get_cm_event(p.events, &event) == -1 && errno == EIO);
 }
@@ -310,7 +313,7 @@ static void clean_up(void)
 {
 	if (p.id) {
 		rdma_leave_multicast(p.id, (struct sockaddr *)&p.group);
-		rdma_destroy_id(p.id);
+		CHECK(!rdma_destroy_id(p.id));
 		rdma_destroy_event_channel(p.events);
 		p.id = NULL;
 	}

@@ -117,6 +117,7 @@ static void the_channel_polls_readable(void **state)
 	(void)state;
 	assert_int_equal(poll(&p, 1, -1), 1);
 	assert_true(p.revents & POLLIN);
+	expect_event(&busy, RDMA_CM_EVENT_DEVICE_REMOVAL); /* removal.c has more of that */
 	assert_fails(rdma_get_cm_event(busy.channel, &e), EIO);
 }
 
@@ -143,7 +144,7 @@ static void calls_fail_with_eio(void **state)
 	assert_fails(rdma_connect(busy.id, NULL), EIO);
 	assert_fails(rdma_create_id(busy.channel, &id, NULL, RDMA_PS_UDP), EIO);
 	assert_fails(rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP), EIO);
-	assert_fails(rdma_destroy_id(busy.id), EIO);
+	assert_int_equal(rdma_destroy_id(busy.id), 0);
 	errno = 0;
 	ch = rdma_create_event_channel();
 	assert_null(ch);

@@ -65,8 +65,28 @@ crowded()
 	[ "$(field clients default)" -ge 6 ]
 }
 
+# end_under_server HOW...: rping's server says what has happened to it, and ends.
+end_under_server()
+{
+	expect 0 "fabric 'default' is up: *" umbel up
+	start rping h1 rping -s -a 10.0.0.1
+	wait_until 'the server listens' listening
+	"$@" > /dev/null || complain "failed: $*"
+	wait_ended rping 255
+	expect_said rping 'cma detected device removal!!!!'
+	expect 0 "fabric 'default' is up: *" umbel up
+	expect 0 "fabric 'default' is down" umbel down
+}
+
+listening()
+{
+	[ "$(field listeners default)" -eq 1 ]
+}
+
 end_under_program kill_daemon
 end_under_program umbel down
+end_under_server kill_daemon
+end_under_server umbel down
 for _ in 1 2 3; do
 	end_under_crowd kill_daemon
 	end_under_crowd umbel down

@@ -348,6 +348,22 @@ static int withdraw(struct withdrawal *w)
 	return ring(w->ch, CONTROL_CM_KEPT, w->lacking);
 }
 
+/*
+ * The daemon has gone, so that nobody says what it has sent: that lies in the socket, behind which
+ * nothing comes any more. With the channel's lock held.
+ */
+static void drop_events(struct rdmacm_id *id)
+{
+	struct withdrawal w = { .ch = channel_of(id->id.channel), .id = id };
+	struct datagram d;
+
+	while (!TAILQ_EMPTY(&id->kept))
+		free(unkeep(w.ch, TAILQ_FIRST(&id->kept)));
+	while (!receive(w.ch, &d))
+		if (d.kind == EVENT && id_of(&d) != id && !keep_other(&w, &d))
+			give_back(w.ch, &d);
+}
+
 /* Whether somebody may count on it that the daemon has done what destroying it means. */
 static bool is_waited_for(struct rdmacm_id *id)
 {
@@ -402,6 +418,13 @@ int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
 	ret = destroy_silent(id, got);
 	if (ret == -EAGAIN)
 		ret = destroy_and_withdraw(id, got);
+	if (ret == -EIO) {
+		drop_events(id);
+		*got = id->asks_got + id->events_got;
+		ret = 0;
+	}
+	if (!ret)
+		id->removal_told = true;
 	pthread_mutex_unlock(&ch->datagrams);
 	base_cancel_restore(cancel_state);
 	return id->is_made ? ret : 0; /* otherwise there may be none */
@@ -459,7 +482,9 @@ int rdmacm_channel_migrate_id(struct rdmacm_id *id, struct rdma_event_channel *c
 	                     sizeof(reply));
 	if (!ret) {
 		requests_told(id);
+		rdmacm_session_lock(); /* who looks for identifiers whose device has gone */
 		id->id.channel = channel;
+		rdmacm_session_unlock();
 		*got = reply.reported + id->events_got;
 	}
 	if (!ret && from != to) {
@@ -711,6 +736,18 @@ static void count_event(struct rdmacm_channel *ch, const struct control_cm_event
 		count_request(ch, id);
 }
 
+/* An event that the daemon was asked for is taken; likewise. */
+static void count_asked(const struct control_cm_event *event)
+{
+	void *about = (void *)(uintptr_t)event->uid;
+
+	if (event->type == RDMA_CM_EVENT_MULTICAST_JOIN ||
+	    event->type == RDMA_CM_EVENT_MULTICAST_ERROR)
+		((struct rdmacm_join *)about)->id->asks_got++;
+	else
+		((struct rdmacm_id *)about)->asks_got++;
+}
+
 /* Gets an event. -EAGAIN: there is none, or another thread was quicker. */
 static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 {
@@ -723,11 +760,54 @@ static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 	if (!ret && d.kind == ASK) {
 		ret = rdmacm_session_call(CONTROL_CM_GET_EVENT, &request, sizeof(request), got,
 		                          sizeof(*got));
+		if (!ret)
+			count_asked(&got->event);
 	} else if (!ret) {
 		*got = d.got;
 		count_event(ch, &got->event);
 	} else {
 		tell_all_requests(ch);
+	}
+	pthread_mutex_unlock(&ch->datagrams);
+	return ret;
+}
+
+/* What was kept, and is known without the daemon. */
+static bool claim_kept(struct rdmacm_channel *ch, struct control_cm_got *got)
+{
+	while (!TAILQ_EMPTY(&ch->kept)) {
+		struct rdmacm_kept *k = unkeep(ch, TAILQ_FIRST(&ch->kept));
+		const bool is_known = k->id;
+
+		if (is_known)
+			*got = k->got;
+		free(k);
+		if (is_known)
+			return true;
+	}
+	return false;
+}
+
+/* The daemon has gone. What it has sent comes first, then that each identifier has lost its device.
+ * 0; -EIO: that is all. */
+static int claim_last(struct rdmacm_channel *ch, struct control_cm_got *got)
+{
+	struct rdmacm_id *id = NULL;
+	int ret = 0;
+
+	pthread_mutex_lock(&ch->datagrams);
+	if (claim_kept(ch, got)) {
+		count_event(ch, &got->event);
+	} else {
+		id = rdmacm_device_removed(&ch->channel);
+		ret = id ? 0 : -EIO;
+	}
+	if (id) {
+		memset(got, 0, sizeof(*got));
+		got->event.uid = (uintptr_t)id;
+		got->event.type = RDMA_CM_EVENT_DEVICE_REMOVAL;
+		id->removal_told = true;
+		id->events_got++;
 	}
 	pthread_mutex_unlock(&ch->datagrams);
 	return ret;
@@ -802,6 +882,8 @@ static int wait_event(struct wait *w, struct control_cm_got *got)
 		ret = wait_datagram(w);
 		if ((ret == -EBADF || ret == -EIO) && is_closed(w->ch))
 			wait_for_ever(w);
+		if (ret == -EIO)
+			return claim_last(w->ch, got);
 		if (ret)
 			return ret;
 		ret = claim_event(w->ch, got);

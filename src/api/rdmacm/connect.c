@@ -346,6 +346,8 @@ static int check_request(struct rdmacm_id *listener, struct rdma_cm_event *event
 
 	if (event->event == RDMA_CM_EVENT_REJECTED)
 		return -ECONNREFUSED;
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -EIO;
 	if (event->status)
 		return event->status;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)

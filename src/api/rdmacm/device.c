@@ -37,6 +37,7 @@ static int load(void)
 		if (!d)
 			break;
 		d->dev = known[n];
+		TAILQ_INIT(&d->users);
 		LIST_INSERT_HEAD(&devices.list, d, entry);
 	}
 	devices.known = known;
@@ -77,7 +78,6 @@ static int use(struct rdmacm_device *d)
 		d->pd = ibv_alloc_pd(d->verbs);
 	if (!d->pd)
 		return errno ? -errno : -ENOMEM;
-	d->users++;
 	return 0;
 }
 
@@ -102,6 +102,8 @@ int rdmacm_device_use(struct rdmacm_id *id, const char *name)
 		d = find(name);
 		ret = d ? use(d) : -ENODEV;
 	}
+	if (!ret)
+		TAILQ_INSERT_TAIL(&d->users, id, of_device);
 	rdmacm_session_unlock();
 	if (ret)
 		return ret;
@@ -109,6 +111,24 @@ int rdmacm_device_use(struct rdmacm_id *id, const char *name)
 	id->id.verbs = d->verbs;
 	id->id.pd = d->pd;
 	return 0;
+}
+
+struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel)
+{
+	struct rdmacm_id *id = NULL;
+	struct rdmacm_device *d;
+
+	rdmacm_session_lock();
+	LIST_FOREACH(d, &devices.list, entry)
+	{
+		TAILQ_FOREACH(id, &d->users, of_device)
+		if (id->id.channel == channel && !id->removal_told)
+			break;
+		if (id)
+			break;
+	}
+	rdmacm_session_unlock();
+	return id;
 }
 
 bool rdmacm_device_is_ready(const struct rdmacm_id *id)
@@ -128,7 +148,8 @@ void rdmacm_device_release(struct rdmacm_id *id)
 		return;
 	id->device = NULL;
 	rdmacm_session_lock();
-	if (!--d->users) {
+	TAILQ_REMOVE(&d->users, id, of_device);
+	if (TAILQ_EMPTY(&d->users)) {
 		if (d->xrcd)
 			ibv_close_xrcd(d->xrcd);
 		d->xrcd = NULL;

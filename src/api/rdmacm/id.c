@@ -365,6 +365,8 @@ int rdmacm_id_update(struct rdmacm_id *id, const struct control_cm_id_reply *inf
 
 static int status_of(const struct rdma_cm_event *event)
 {
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -EIO;
 	if (!event->status)
 		return 0;
 	if (event->event == RDMA_CM_EVENT_REJECTED)

@@ -28,7 +28,7 @@ struct rdmacm_device {
 	struct ibv_context *verbs; /* stays open once it is */
 	struct ibv_pd *pd;         /* the default one, while identifiers use it */
 	struct ibv_xrcd *xrcd;     /* likewise, once one of them has asked for it */
-	unsigned users;
+	TAILQ_HEAD(, rdmacm_id) users;
 	/* of READs and atomics under way, which a queue pair may have */
 	uint8_t max_responder_resources, max_initiator_depth;
 };
@@ -92,6 +92,7 @@ struct rdmacm_id {
 	bool holds_port;  /* one that others may wait for: it was bound, or listens */
 	bool sync;        /* its channel is its own, and calls wait for their events */
 	struct rdmacm_device *device;
+	TAILQ_ENTRY(rdmacm_id) of_device;      /* session lock */
 	struct ibv_qp_init_attr *qp_init_attr; /* endpoints: for the QPs of accepted requests */
 	void *connect_data;                    /* endpoints: in front of the private data */
 	size_t connect_bytes;
@@ -106,6 +107,8 @@ struct rdmacm_id {
 
 	/* its channel's lock: */
 	uint32_t events_got; /* that were sent whole */
+	uint32_t asks_got;   /* that were asked for */
+	bool removal_told;   /* that the device has gone, or it is destroyed */
 	/* a listener's: the requests among them; of how many the daemon knows that; by how many
 	 * that may lag behind */
 	uint32_t requests_got, requests_told, requests_slack;
@@ -174,6 +177,12 @@ void rdmacm_session_unlock(void);
 /* Binds @id to the device named @name: verbs, pd. 0 or -errno. */
 int rdmacm_device_use(struct rdmacm_id *id, const char *name);
 void rdmacm_device_release(struct rdmacm_id *id);
+
+/*
+ * The daemon has gone, and with it all devices: an identifier of the channel that is bound to one
+ * and has not been told so. NULL: there is none. With the channel's lock held.
+ */
+struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel);
 
 /* Whether its port is one of InfiniBand, ACTIVE, and knows where the SA is. */
 bool rdmacm_device_is_ready(const struct rdmacm_id *id);

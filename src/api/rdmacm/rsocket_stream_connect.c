@@ -120,9 +120,10 @@ static int serve(struct rsocket_stream *s, const struct news *news)
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 		return news->status < 0 ? news->status : -ECONNABORTED;
 	case RDMA_CM_EVENT_DISCONNECTED:
-	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		on_disconnected(s);
 		return 0;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return -EIO;
 	default:
 		return 0;
 	}
