@@ -11,7 +11,6 @@
 #include "api/rdmacm/rsocket_stream.h"
 
 #define SPIN_NS         10000 /* that a call looks before it sleeps */
-#define DEFAULT_IDLE    7200  /* seconds until a keepalive */
 #define DEFAULT_BACKLOG 1
 
 /* ---- life ---- */
@@ -22,7 +21,6 @@ static struct rsocket *stream_alloc(void)
 
 	if (!s)
 		return NULL;
-	s->keep_idle = DEFAULT_IDLE;
 	s->backlog = DEFAULT_BACKLOG;
 	TAILQ_INIT(&s->accepting);
 	TAILQ_INIT(&s->accepted);
@@ -60,18 +58,16 @@ void rsocket_stream_break(struct rsocket_stream *s, int error)
 /* Sends a keepalive if one is due. When the next one is; UINT64_MAX: never. */
 static uint64_t keep_alive(struct rsocket_stream *s)
 {
-	const uint64_t idle_ms = 1000ull * (unsigned)s->keep_idle;
 	uint64_t now;
 
 	if (!s->rs.options.keepalive || s->state != RSOCKET_CONNECTED)
 		return UINT64_MAX;
 	now = rsocket_now_ms();
-	if (!s->keepalive_ms)
-		s->keepalive_ms = now + idle_ms;
-	if (now >= s->keepalive_ms) {
+	if (s->keepalive_ms && now < s->keepalive_ms)
+		return s->keepalive_ms;
+	if (s->keepalive_ms)
 		rsocket_stream_control(s, RSOCKET_KEEPALIVE);
-		s->keepalive_ms = now + idle_ms;
-	}
+	s->keepalive_ms = now + 1000ull * (unsigned)rsocket_stream_keep_idle(s);
 	return s->keepalive_ms;
 }
 

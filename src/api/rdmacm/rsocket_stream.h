@@ -143,7 +143,7 @@ struct rsocket_stream {
 	void *route; /* RDMA_ROUTE */
 	size_t route_bytes;
 	bool no_delay;
-	int tos, keep_idle;    /* seconds */
+	int tos, keep_idle;    /* seconds; 0: as the system has it */
 	uint64_t keepalive_ms; /* when the next one is due; 0: not known */
 	uint64_t drained_ms;   /* when a call that does not block last looked for events */
 
@@ -296,6 +296,9 @@ int rsocket_stream_tell_maps(struct rsocket_stream *s, bool block);
 void rsocket_stream_free_maps(struct rsocket_stream *s);
 
 /* ---- rsocket_stream_option.c ---- */
+
+/* Seconds between two keepalives. */
+int rsocket_stream_keep_idle(const struct rsocket_stream *s);
 
 int rsocket_stream_set(struct rsocket *rs, int level, int name, const void *value, socklen_t bytes);
 int rsocket_stream_get(struct rsocket *rs, int level, int name, void *value, socklen_t *bytes);

@@ -422,6 +422,12 @@ static void on_sent(struct rsocket_stream *s, uint64_t id)
 	}
 }
 
+/* Why it is over, as a socket says it. */
+static int error_of(const struct ibv_wc *wc)
+{
+	return wc->status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET;
+}
+
 static unsigned serve(struct rsocket_stream *s, const struct ibv_wc *wc)
 {
 	const bool is_receive = wc->wr_id >> 32 == WORK_RECEIVE;
@@ -429,7 +435,7 @@ static unsigned serve(struct rsocket_stream *s, const struct ibv_wc *wc)
 	if (!is_receive)
 		on_sent(s, wc->wr_id);
 	if (wc->status != IBV_WC_SUCCESS) {
-		rsocket_stream_break(s, ECONNRESET);
+		rsocket_stream_break(s, error_of(wc));
 		return 0;
 	}
 	if (is_receive && wc->wc_flags & IBV_WC_WITH_IMM)

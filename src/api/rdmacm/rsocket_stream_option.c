@@ -4,15 +4,40 @@
  * as TCP_NODELAY, is kept and given back.
  */
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/rdmacm/rsocket_stream.h"
 
-#define DEFAULT_MSS 2048
-#define MAX_ROUTE   4096 /* bytes */
+#define DEFAULT_MSS  2048
+#define DEFAULT_IDLE 7200 /* seconds */
+#define MAX_ROUTE    4096 /* bytes */
+
+/* ---- keepalives ---- */
+
+/* The time of the network that the process is on. */
+static int default_idle(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/tcp_keepalive_time", "re");
+	char text[16] = "";
+	long value = 0;
+
+	if (f) {
+		if (fgets(text, sizeof(text), f))
+			value = strtol(text, NULL, 10);
+		fclose(f);
+	}
+	return value > 0 && value <= INT_MAX ? (int)value : DEFAULT_IDLE;
+}
+
+int rsocket_stream_keep_idle(const struct rsocket_stream *s)
+{
+	return s->keep_idle ? s->keep_idle : default_idle();
+}
 
 /* ---- setting ---- */
 
@@ -115,7 +140,7 @@ static int get_number(const struct rsocket_stream *s, int level, int name, int *
 	else if (name == TCP_NODELAY)
 		*value = s->no_delay;
 	else if (name == TCP_KEEPIDLE)
-		*value = s->keep_idle;
+		*value = rsocket_stream_keep_idle(s);
 	else if (name == TCP_MAXSEG)
 		*value = segment_bytes(s);
 	else if (name == TCP_KEEPCNT || name == TCP_KEEPINTVL || name == TCP_CONGESTION)

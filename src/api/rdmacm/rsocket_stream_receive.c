@@ -81,6 +81,19 @@ static int await_bytes(struct rsocket_stream *s, bool block)
 	return !ret && s->rs.closed ? -EBADF : ret;
 }
 
+/* A connection that broke off is not the end of what the peer sends: 0, or the error, told once. */
+static int why_broken(struct rsocket_stream *s)
+{
+	if (s->peer_done || s->rs.no_read)
+		return 0;
+	if (s->rs.dead)
+		return -EIO;
+	if (s->error != ETIMEDOUT)
+		return 0;
+	s->error = 0;
+	return -ETIMEDOUT;
+}
+
 ssize_t rsocket_stream_receive(struct rsocket *rs, struct rsocket_message *m)
 {
 	struct room room = { .iov = m->iov, .left = m->bytes };
@@ -94,6 +107,8 @@ ssize_t rsocket_stream_receive(struct rsocket *rs, struct rsocket_message *m)
 		uint32_t n;
 
 		ret = await_bytes(s, block);
+		if (!ret && !s->in.readable && room.left == m->bytes)
+			ret = why_broken(s);
 		if (ret || !s->in.readable)
 			break;
 		n = copy_out(&s->in, &room);
