@@ -126,6 +126,16 @@ static struct hca_mr *_Atomic *entry_of(struct hca_mr_table *t, uint32_t index)
 	return &chunk[index % HCA_MR_CHUNK];
 }
 
+/* Has the place of a region be that of @mr, or nobody's; with the lock held. What others know of
+ * the table's regions may be wrong then. */
+static void set_entry(struct hca_mr_table *t, struct hca_mr *_Atomic *entry, struct hca_mr *mr)
+{
+	/* release: pairs with the acquire in hca_mr_resolve() */
+	atomic_store_explicit(entry, mr, memory_order_release);
+	/* release: pairs with the acquire in hca_mr_resolve_known() */
+	atomic_fetch_add_explicit(&t->changes, 1, memory_order_release);
+}
+
 /* The changing byte of the key at @index. */
 static int next_key(struct hca_mr_table *t, uint32_t index, uint8_t *key)
 {
@@ -237,6 +247,31 @@ struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
 	return mr && mr->kind != HCA_MR_WINDOW && mr->mr.lkey == key ? mr : NULL;
 }
 
+/* A region is known when it is found for the second time in a row: who uses many in turn pays no
+ * more for it than the comparison. */
+void *hca_mr_resolve_anew(struct hca_mr_table *mrs, struct hca_mr_known *known,
+                          const struct hca_domain *domain, const struct ibv_sge *sge,
+                          unsigned access)
+{
+	/* acquire: before the look into the table */
+	uint32_t changes = atomic_load_explicit(&mrs->changes, memory_order_acquire);
+	void *at = hca_mr_resolve(mrs, domain, sge, access);
+	const struct hca_mr *mr;
+
+	if (known->lkey != sge->lkey) {
+		*known = (struct hca_mr_known){ .lkey = sge->lkey };
+		return at;
+	}
+	mr = at ? hca_mr_find(mrs, sge->lkey) : NULL;
+	if (mr && mr->iova + mr->mr.length >= mr->iova) /* offsets do not wrap */
+		*known = (struct hca_mr_known){ .lkey = sge->lkey,
+			                        .changes = changes,
+			                        .iova = mr->iova,
+			                        .length = mr->mr.length,
+			                        .start = mr->start };
+	return at;
+}
+
 int hca_mr_publish_all(struct hca_process *p)
 {
 	struct hca_mr *mr;
@@ -274,8 +309,7 @@ static int publish(struct hca_process *p, struct hca_mr *mr)
 	mr->index = index;
 	mr->region = mr;
 	mr->handles = 1;
-	/* release: pairs with the acquire in hca_mr_resolve() */
-	atomic_store_explicit(entry, mr, memory_order_release);
+	set_entry(t, entry, mr);
 	goto out;
 err_index:
 	base_idtable_remove(&t->ids, index);
@@ -291,7 +325,7 @@ int hca_mr_enter_window(struct hca_process *p, struct hca_mr *entry)
 
 void hca_mr_leave_window(struct hca_process *p, struct hca_mr *entry)
 {
-	atomic_store_explicit(entry_of(&p->mrs, entry->index), NULL, memory_order_release);
+	set_entry(&p->mrs, entry_of(&p->mrs, entry->index), NULL);
 	base_idtable_remove(&p->mrs.ids, entry->index);
 }
 
@@ -400,7 +434,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	else
 		key = (uint8_t)mr->mr.lkey;
 	if (!ret) {
-		atomic_store_explicit(entry_of_mr(t, mr), NULL, memory_order_release);
+		set_entry(t, entry_of_mr(t, mr), NULL);
 		unpublish_key(p, mr);
 		/* it was without the lock for a time: others may have a handle now */
 		next.handles = mr->handles;
@@ -411,7 +445,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 		hca_pd_use(next.mr.pd);
 		*mr = next;
 		ret = publish_key(p, mr);
-		atomic_store_explicit(entry_of_mr(t, mr), mr, memory_order_release);
+		set_entry(t, entry_of_mr(t, mr), mr);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return ret;
@@ -435,7 +469,7 @@ static void retire(struct hca_mr_table *t, struct hca_mr *region)
 	struct hca_process *p = hca_context(region->mr.context)->process;
 
 	region->gone = true;
-	atomic_store_explicit(entry_of_mr(t, region), NULL, memory_order_release);
+	set_entry(t, entry_of_mr(t, region), NULL);
 	unpublish_key(p, region);
 	base_idtable_remove(&t->ids, region->index);
 	if (region->dm)

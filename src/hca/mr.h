@@ -60,9 +60,10 @@ struct hca_mr_table {
 	uint8_t *key; /* low byte of the next lkey at an index, as far as ids go */
 	uint32_t n_keys;
 	struct hca_mr *_Atomic *_Atomic chunk[HCA_MR_CHUNKS];
-	uint64_t keys_off; /* where the keys are published (keys.h); 0: they are not */
-	uint32_t serial;   /* of the key that was published last (struct shm_key) */
-	uint64_t witness;  /* shm_keys.witness */
+	_Atomic uint32_t changes; /* how often a region came or went */
+	uint64_t keys_off;        /* where the keys are published (keys.h); 0: they are not */
+	uint32_t serial;          /* of the key that was published last (struct shm_key) */
+	uint64_t witness;         /* shm_keys.witness */
 };
 
 struct hca_process;
@@ -147,6 +148,37 @@ static inline void *hca_mr_resolve(struct hca_mr_table *mrs, const struct hca_do
 	    mr->mr.length - (sge->addr - mr->iova) < sge->length)
 		return NULL;
 	return mr->start + (sge->addr - mr->iova);
+}
+
+/* The region that was found last, for who looks for the same access in the same domain each time.
+ * All zero: none. */
+struct hca_mr_known {
+	uint32_t lkey;
+	uint32_t changes; /* of the table, when it was found */
+	uint64_t iova, length;
+	char *start;
+};
+
+/* hca_mr_resolve(); if it finds the region of @known, it is known from now on. */
+void *hca_mr_resolve_anew(struct hca_mr_table *mrs, struct hca_mr_known *known,
+                          const struct hca_domain *domain, const struct ibv_sge *sge,
+                          unsigned access);
+
+/* hca_mr_resolve(), which need not look into the table for the region that it found before. */
+static inline void *hca_mr_resolve_known(struct hca_mr_table *mrs, struct hca_mr_known *known,
+                                         const struct hca_domain *domain, const struct ibv_sge *sge,
+                                         unsigned access)
+{
+	uint64_t offset = sge->addr - known->iova;
+
+	/* acquire: pairs with the release in set_entry(), mr.c */
+	if (__builtin_expect(sge->lkey != known->lkey || offset > known->length ||
+	                             known->length - offset < sge->length ||
+	                             atomic_load_explicit(&mrs->changes, memory_order_acquire) !=
+	                                     known->changes,
+	                     0))
+		return hca_mr_resolve_anew(mrs, known, domain, sge, access);
+	return known->start + offset;
 }
 
 #endif

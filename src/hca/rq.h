@@ -57,7 +57,8 @@ struct hca_rq {
 	struct hca_process *process;
 	struct hca_cq *cq;
 	const struct hca_domain *domain;
-	uint32_t qpn; /* of its queue pair */
+	uint32_t qpn;              /* of its queue pair */
+	struct hca_mr_known known; /* where UD receives went last */
 	struct base_lock lock;
 	struct shm_ring *ring;
 	uint8_t ring_shift;
@@ -201,11 +202,12 @@ bool hca_rq_discard(struct hca_rq *rq, uint32_t pos);
 static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals,
                                 hca_rq_complete *complete)
 {
-	uint32_t pos;
+	uint32_t pos, posted;
 	int done = 0;
 
 	base_lock(&rq->lock);
-	for (pos = hca_rq_load(&rq->consumed); pos != hca_rq_load(&rq->posted) && done < n; pos++) {
+	posted = hca_rq_load(&rq->posted);
+	for (pos = hca_rq_load(&rq->consumed); pos != posted && done < n; pos++) {
 		struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 
 		if (base_unlikely(shm_slot_peek(a, pos) != SHM_SLOT_DONE)) {

@@ -134,18 +134,20 @@ static enum ibv_wc_status place_in_many(struct hca_rq *rq, struct shm_arrival *a
 static BASE_HOT enum ibv_wc_status place_in_one(struct hca_rq *rq, struct shm_arrival *a,
                                                 const struct ibv_sge *sge, const void *message)
 {
-	char *to = hca_mr_resolve(&rq->process->mrs, rq->domain, sge, IBV_ACCESS_LOCAL_WRITE);
+	char *to = hca_mr_resolve_known(&rq->process->mrs, &rq->known, rq->domain, sge,
+	                                IBV_ACCESS_LOCAL_WRITE);
+	const uint32_t length = a->length;
 
 	if (base_unlikely(!to))
 		return place_in_many(rq, a, &(struct cursor){ .sge = sge, .n = 1 }, message);
-	if (base_unlikely(sge->length < IB_GRH_BYTES || sge->length - IB_GRH_BYTES < a->length))
+	if (base_unlikely(sge->length < (uint64_t)length + IB_GRH_BYTES))
 		return IBV_WC_LOC_LEN_ERR;
 	if (a->flags & SHM_ARRIVAL_GRH)
 		make_grh(rq, a, (uint8_t *)to);
-	if (a->length <= BASE_COPY_SHORT)
-		base_copy_short(to + IB_GRH_BYTES, message, a->length);
+	if (length <= BASE_COPY_SHORT)
+		base_copy_short(to + IB_GRH_BYTES, message, length);
 	else
-		memcpy(to + IB_GRH_BYTES, message, a->length);
+		memcpy(to + IB_GRH_BYTES, message, length);
 	return IBV_WC_SUCCESS;
 }
 

@@ -507,6 +507,133 @@ static void the_receiver_s_queue_may_become_too_small(void **state)
 	lab_async_event(t.b->context, IBV_EVENT_CQ_ERR);
 }
 
+/* ---- where it is received ---- */
+
+/* An end that has received several messages in one region, and the next request. */
+static struct talk begin_with_receives(unsigned left)
+{
+	struct talk t = { .a = lab_end(1), .b = lab_end(2) };
+
+	lab_post(t.b, WARM + left);
+	lab_request(t.a, &t.r, lab_ah_to(t.a, t.b), t.b->qp->qp_num, bytes, 64);
+	warm_up(&t);
+	return t;
+}
+
+static void fail_to_receive(struct talk *t, enum ibv_wc_status status)
+{
+	send_one(t);
+	lab_complete(t->b->cq, status);
+	assert_int_equal(lab_state(t->b->qp), IBV_QPS_ERR);
+}
+
+static void post_at(struct lab_end *e, struct ibv_mr *mr, char *at, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)at, .length = length, .lkey = mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+}
+
+static void the_region_may_be_deregistered(void **state)
+{
+	struct talk t = begin_with_receives(1);
+
+	(void)state;
+	lab_forget(t.b->mr);
+	assert_int_equal(ibv_dereg_mr(t.b->mr), 0);
+	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
+}
+
+/* It keeps its key. */
+static void the_region_may_become_read_only(void **state)
+{
+	struct talk t = begin_with_receives(1);
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(t.b->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0), 0);
+	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
+}
+
+/* Likewise. */
+static void the_region_may_change_its_domain(void **state)
+{
+	struct talk t = begin_with_receives(1);
+	struct ibv_pd *other = lab_pd(t.b->context);
+
+	(void)state;
+	assert_int_equal(ibv_rereg_mr(t.b->mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0), 0);
+	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
+	lab_forget(t.b->mr); /* before its domain */
+	assert_int_equal(ibv_dereg_mr(t.b->mr), 0);
+}
+
+/* Receives by these entries of a region of two slots fail with a message of 64 bytes, as @status
+ * says. */
+static void expect_bad_entry(long offset, uint32_t length, enum ibv_wc_status status)
+{
+	struct talk t = { .a = lab_end(1), .b = lab_end(2) };
+	char *at = t.b->slot + LAB_SLOT;
+	struct ibv_mr *mr = lab_mr(t.b->pd, at, 2 * LAB_SLOT);
+
+	lab_request(t.a, &t.r, lab_ah_to(t.a, t.b), t.b->qp->qp_num, bytes, 64);
+	for (int i = 0; i < WARM; i++) {
+		post_at(t.b, mr, at + i, 2 * LAB_SLOT - WARM);
+		memset(at, 0, LAB_SLOT);
+		send_one(&t);
+		lab_complete(t.b->cq, IBV_WC_SUCCESS);
+		assert_memory_equal(at + i + LAB_GRH, bytes, 64);
+	}
+	post_at(t.b, mr, at + offset, length);
+	fail_to_receive(&t, status);
+}
+
+static void an_entry_may_be_outside_of_the_region(void **state)
+{
+	(void)state;
+	expect_bad_entry(-1, 104, IBV_WC_LOC_PROT_ERR);
+	expect_bad_entry(2 * LAB_SLOT - 103, 104, IBV_WC_LOC_PROT_ERR);
+	expect_bad_entry(2 * LAB_SLOT + 1, 104, IBV_WC_LOC_PROT_ERR);
+	expect_bad_entry(0, 2 * LAB_SLOT + 1, IBV_WC_LOC_PROT_ERR);
+	expect_bad_entry(0, UINT32_MAX, IBV_WC_LOC_PROT_ERR);
+}
+
+static void an_entry_may_be_too_short(void **state)
+{
+	(void)state;
+	expect_bad_entry(0, 103, IBV_WC_LOC_LEN_ERR);
+	expect_bad_entry(0, 39, IBV_WC_LOC_LEN_ERR);
+	expect_bad_entry(0, 0, IBV_WC_LOC_LEN_ERR);
+}
+
+static void its_key_may_be_nobody_s(void **state)
+{
+	struct talk t = begin_with_receives(0);
+	struct ibv_mr wrong = *t.b->mr;
+
+	(void)state;
+	wrong.lkey++;
+	post_at(t.b, &wrong, t.b->slot, LAB_SLOT);
+	fail_to_receive(&t, IBV_WC_LOC_PROT_ERR);
+}
+
+static void regions_may_alternate(void **state)
+{
+	struct talk t = begin_with_receives(0);
+	struct ibv_mr *mr[2] = { t.b->mr, lab_mr(t.b->pd, t.b->slot, LAB_SLOT) };
+
+	(void)state;
+	for (int i = 0; i < 4 * WARM; i++) {
+		char *at = t.b->slot + (i / 3 % 2 ? 0 : LAB_SLOT);
+
+		memset(at, 0, LAB_SLOT);
+		post_at(t.b, mr[i / 3 % 2], at, LAB_SLOT);
+		send_one(&t);
+		lab_complete(t.b->cq, IBV_WC_SUCCESS);
+		assert_memory_equal(at + LAB_GRH, bytes, 64);
+	}
+}
+
 /* ---- the way ---- */
 
 static void a_port_may_go_down(void **state)
@@ -587,6 +714,13 @@ int main(void)
 		LAB_TEST(the_receiver_may_have_no_receive),
 		LAB_TEST(the_receiver_may_fail),
 		LAB_TEST(the_receiver_s_queue_may_become_too_small),
+		LAB_TEST(the_region_may_be_deregistered),
+		LAB_TEST(the_region_may_become_read_only),
+		LAB_TEST(the_region_may_change_its_domain),
+		LAB_TEST(an_entry_may_be_outside_of_the_region),
+		LAB_TEST(an_entry_may_be_too_short),
+		LAB_TEST(its_key_may_be_nobody_s),
+		LAB_TEST(regions_may_alternate),
 		LAB_TEST(a_port_may_go_down),
 		LAB_TEST(a_group_may_get_members_and_lose_them),
 	};
