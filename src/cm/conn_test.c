@@ -419,6 +419,26 @@ static void what_nobody_waits_for_fails_by_an_event(void **state)
 }
 
 /* Its outcome has room, and no more than that. */
+static void addresses_that_nobody_waits_for_fail_by_an_event(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t first = testing_id(c, RDMA_PS_TCP, 1), id = testing_id(c, RDMA_PS_TCP, 2);
+	struct control_cm_resolve_addr request = { .id = id,
+		                                   .src = testing_addr("10.0.0.1", 7),
+		                                   .dst = testing_addr("10.0.0.2", 1) };
+
+	assert_int_equal(testing_bind(c, first, "10.0.0.1", 7), 0);
+	assert_int_equal(REQUEST(c, RESOLVE_ADDR, request, NULL), -EADDRINUSE);
+	assert_nothing(c, id);
+	POST(c, RESOLVE_ADDR, request);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_ERROR, -EADDRINUSE);
+	testing_destroy(c, first);
+	POST(c, RESOLVE_ADDR, request);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	cm_client_free(t->cm, c);
+}
+
 static void who_never_reads_is_told_what_fails(void **state)
 {
 	struct testing *t = *state;
@@ -1011,6 +1031,7 @@ int main(void)
 		TEST(private_data_must_fit),
 		TEST(calls_in_the_wrong_state_fail),
 		TEST(what_nobody_waits_for_fails_by_an_event),
+		TEST(addresses_that_nobody_waits_for_fail_by_an_event),
 		TEST(who_never_reads_is_told_what_fails),
 		TEST(a_lost_message_is_sent_again),
 		TEST(lost_ends_are_repeated),

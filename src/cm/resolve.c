@@ -228,19 +228,27 @@ static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 	return 0;
 }
 
-int cm_resolve_addr(struct cm_call *call)
+static int start_resolving(struct cm_id *id, const struct control_cm_resolve_addr *request)
 {
-	const struct control_cm_resolve_addr *request = call->request;
-	struct cm_id *id = cm_id_find(call, request->id);
 	int ret = 0;
 
-	if (!id || !cm_addr_known(&request->dst))
+	if (!cm_addr_known(&request->dst))
 		return -EINVAL;
 	if (request->src.sa.sa_family && !cm_addr_known(&request->src))
 		return -EINVAL;
 	if (id->state == CM_IDLE)
 		ret = bind_source(id, request);
 	return ret ? ret : resolve_addr(id, &request->dst);
+}
+
+int cm_resolve_addr(struct cm_call *call)
+{
+	const struct control_cm_resolve_addr *request = call->request;
+	struct cm_id *id = cm_id_find(call, request->id);
+
+	if (!id)
+		return -EINVAL;
+	return cm_event_failure(call, id, RDMA_CM_EVENT_ADDR_ERROR, start_resolving(id, request));
 }
 
 /* ---- path ---- */

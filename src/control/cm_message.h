@@ -24,9 +24,9 @@
  * comes across it keeps, in order, and asks for as many CONTROL_CM_KEPT (RING). What it has no
  * memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn comes later then.
  *
- * RESOLVE_ROUTE, CONNECT and ACCEPT may be requests that nobody waits for: if one fails, there is a
- * ROUTE_ERROR or CONNECT_ERROR event with its status. So may ESTABLISH: what it can fail by has an
- * event in any case.
+ * RESOLVE_ADDR, RESOLVE_ROUTE, CONNECT and ACCEPT may be requests that nobody waits for: if one
+ * fails, there is an ADDR_ERROR, ROUTE_ERROR or CONNECT_ERROR event with its status. So may
+ * ESTABLISH: what it can fail by has an event in any case.
  *
  * A uid is the process's own name for a thing, handed back with its events.
  */

@@ -115,6 +115,68 @@ static void steps_do_not_wait(void **state)
 	node_close(&n);
 }
 
+/* Where others have been before. */
+static void resolving_does_not_wait(void **state)
+{
+	union address a = host_address(2, PORT);
+	struct node n = resolved();
+	struct rdma_cm_id *before = n.id;
+
+	(void)state;
+	stop_daemon(&n);
+	assert_int_equal(rdma_create_id(n.channel, &n.id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
+	assert_int_equal(rdma_destroy_id(before), 0);
+	continue_daemon();
+	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_string_equal(ibv_get_device_name(n.id->verbs->device), "umbel_h1_0");
+	without_daemon(&n, rdma_resolve_route(n.id, 1000));
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	node_close(&n);
+}
+
+static void who_gives_up_at_once_does_not_wait(void **state)
+{
+	union address a = host_address(2, PORT);
+	struct node n = resolved();
+	struct rdma_cm_id *id;
+
+	(void)state;
+	stop_daemon(&n);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(rdma_create_id(n.channel, &id, NULL, RDMA_PS_TCP), 0);
+		assert_int_equal(rdma_resolve_addr(id, NULL, &a.sa, 1000), 0);
+		assert_int_equal(rdma_destroy_id(id), 0);
+	}
+	continue_daemon();
+	assert_int_equal(rdma_resolve_route(n.id, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_no_event(&n);
+	node_close(&n);
+}
+
+/* Though the same was resolved before, by identifiers that could. */
+static void what_cannot_be_resolved_is_said_at_once(void **state)
+{
+	union address to = host_address(2, PORT), from = host_address(1, 0);
+	union address taken = host_address(1, PORT + 1);
+	struct node n = node_open(RDMA_PS_TCP), other = node_open(RDMA_PS_TCP);
+
+	(void)state;
+	assert_int_equal(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_fails(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), EINVAL);
+	node_bind(&other, 1, PORT + 1);
+	assert_int_equal(rdma_destroy_id(n.id), 0);
+	assert_int_equal(rdma_create_id(n.channel, &n.id, NULL, RDMA_PS_TCP), 0);
+	assert_fails(rdma_resolve_addr(n.id, &taken.sa, &to.sa, 1000), EADDRINUSE);
+	assert_int_equal(rdma_resolve_addr(n.id, &from.sa, &to.sa, 1000), 0);
+	expect_event(&n, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_no_event(&n);
+	node_close(&n);
+	node_close(&other);
+}
+
 static void a_step_too_many_is_said_at_once(void **state)
 {
 	struct rdma_conn_param param = no_param();
@@ -691,6 +753,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		test(steps_do_not_wait),
+		test(resolving_does_not_wait),
+		test(who_gives_up_at_once_does_not_wait),
+		test(what_cannot_be_resolved_is_said_at_once),
 		test(a_step_too_many_is_said_at_once),
 		test(what_is_wrong_is_said_at_once),
 		test(a_late_event_is_no_step),

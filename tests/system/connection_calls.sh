@@ -43,9 +43,9 @@ expect 0 '*"measure": "rdma_cm"*' umbel exec -- \
 kill -INT "${pid[tracer]}"
 wait_ended tracer 130
 [ "$(calls daemon sendmsg)" -ge 400 ] || complain "it is not the daemon that was traced"
-expect_calls daemon 870 sendmsg
+expect_calls daemon 780 sendmsg
 expect_calls daemon 1100 epoll_wait
 # memory waits a second for the next one who wants it
 [ $((SECONDS - began)) -gt 4 ] || expect_calls daemon 250 lseek fallocate
-expect_calls client 980 sendmsg recvmsg
-expect_calls client 140 recvmsg
+expect_calls client 880 sendmsg recvmsg
+expect_calls client 60 recvmsg

@@ -563,6 +563,15 @@ static void on_resolved(struct rdmacm_event *e, const struct control_cm_got *got
 	e->event.status = ret;
 }
 
+static void on_addr_resolved(struct rdmacm_event *e, const struct control_cm_got *got)
+{
+	struct rdmacm_id *id = e->id;
+
+	on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR, RDMACM_RESOLVING_ADDR, RDMACM_ADDR_RESOLVED);
+	if (id->is_afresh && id->device && rdmacm_id_is_at(id, RDMACM_ADDR_RESOLVED))
+		rdmacm_known_add(id, &id->asked);
+}
+
 static void on_multicast(struct rdmacm_event *e, const struct control_cm_event *from)
 {
 	int ret;
@@ -654,8 +663,7 @@ static int act(struct rdmacm_event *e, const struct control_cm_got *got)
 {
 	switch (got->event.type) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		on_resolved(e, got, RDMA_CM_EVENT_ADDR_ERROR, RDMACM_RESOLVING_ADDR,
-		            RDMACM_ADDR_RESOLVED);
+		on_addr_resolved(e, got);
 		return 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		on_resolved(e, got, RDMA_CM_EVENT_ROUTE_ERROR, RDMACM_RESOLVING_ROUTE,

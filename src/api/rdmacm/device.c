@@ -131,13 +131,18 @@ struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel
 	return id;
 }
 
-bool rdmacm_device_is_ready(const struct rdmacm_id *id)
+bool rdmacm_port_is_ready(struct ibv_context *verbs, uint8_t port_num)
 {
 	struct ibv_port_attr port;
 
-	return id->device && !ibv_query_port(id->id.verbs, id->id.port_num, &port) &&
+	return !ibv_query_port(verbs, port_num, &port) &&
 	       port.link_layer == IBV_LINK_LAYER_INFINIBAND && port.state == IBV_PORT_ACTIVE &&
 	       port.sm_lid;
+}
+
+bool rdmacm_device_is_ready(const struct rdmacm_id *id)
+{
+	return id->device && rdmacm_port_is_ready(id->id.verbs, id->id.port_num);
 }
 
 void rdmacm_device_release(struct rdmacm_id *id)

@@ -164,27 +164,51 @@ void rdmacm_id_end_stage(struct rdmacm_id *id, enum rdmacm_stage stage, enum rdm
 	                                        memory_order_relaxed);
 }
 
-static int ask(struct rdmacm_id *id, enum control_cm_type type, const void *request, uint32_t bytes,
-               void *reply, uint32_t reply_bytes)
+/* In a batch with what is asked about it. */
+static int post_create(struct rdmacm_id *id)
 {
 	struct control_cm_create_id create = { .uid = (uintptr_t)id,
 		                               .id = id->handle,
 		                               .ps = (uint16_t)id->id.ps,
 		                               .qp_type = (uint16_t)id->id.qp_type };
+
+	create.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
+	id->may_be_made = true;
+	return rdmacm_session_post(CONTROL_CM_CREATE_ID, &create, sizeof(create));
+}
+
+static int ask(struct rdmacm_id *id, enum control_cm_type type, const void *request, uint32_t bytes,
+               void *reply, uint32_t reply_bytes)
+{
 	struct rdmacm_batch batch;
 	int ret;
 
 	if (id->is_made)
 		return rdmacm_session_call(type, request, bytes, reply, reply_bytes);
-	create.channel = container_of(id->id.channel, struct rdmacm_channel, channel)->handle;
-	id->may_be_made = true;
 	rdmacm_batch_begin(&batch);
-	ret = rdmacm_session_post(CONTROL_CM_CREATE_ID, &create, sizeof(create));
+	ret = post_create(id);
 	if (!ret)
 		ret = rdmacm_session_call(type, request, bytes, reply, reply_bytes);
 	rdmacm_batch_end(&batch);
 	id->is_made = !ret;
 	return ret;
+}
+
+static int post(struct rdmacm_id *id, enum control_cm_type type, const void *request,
+                uint32_t bytes)
+{
+	struct rdmacm_batch batch;
+	int ret, sent;
+
+	if (id->is_made)
+		return rdmacm_session_post(type, request, bytes);
+	rdmacm_batch_begin(&batch);
+	ret = post_create(id);
+	if (!ret)
+		ret = rdmacm_session_post(type, request, bytes);
+	sent = rdmacm_batch_end(&batch);
+	id->is_made = !ret && !sent;
+	return ret ? ret : sent;
 }
 
 int rdmacm_id_call(struct rdmacm_id *id, enum control_cm_type type, const void *request,
@@ -217,7 +241,7 @@ int rdmacm_id_begin(struct rdmacm_id *id, bool cannot_fail, enum control_cm_type
 	if (!cannot_fail || !rdmacm_id_is_own(id))
 		return rdmacm_id_call(id, type, request, bytes, NULL, 0);
 	begin_stage(id, type);
-	return rdmacm_session_post(type, request, bytes);
+	return post(id, type, request, bytes);
 }
 
 int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
@@ -407,28 +431,39 @@ int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return rdmacm_return(ret);
 }
 
+/* Whether nothing was asked about it that could matter, nor is a certain port asked for now. */
+static bool is_afresh(const struct rdmacm_id *id, const struct control_cm_resolve_addr *request)
+{
+	return !id->may_be_made && !id->holds_port && request->dst.sa.sa_family != AF_IB &&
+	       request->src.sa.sa_family != AF_IB;
+}
+
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr,
                       int timeout_ms)
 {
 	struct control_cm_resolve_addr request = { .timeout_ms = (uint32_t)timeout_ms };
+	struct rdmacm_id *p;
 	int ret;
 
 	if (!id)
 		return rdmacm_return(-EINVAL);
+	p = rdmacm_id(id);
 	ret = rdmacm_addr_copy(dst_addr, &request.dst);
 	if (!ret && src_addr)
 		ret = rdmacm_addr_copy(src_addr, &request.src);
 	if (ret)
 		return rdmacm_return(ret);
 	if (src_addr && addr_port(src_addr))
-		rdmacm_id(id)->holds_port = true;
-	request.id = rdmacm_id(id)->handle;
-	ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_RESOLVE_ADDR, &request, sizeof(request),
-	                     NULL, 0);
+		p->holds_port = true;
+	request.id = p->handle;
+	p->is_afresh = is_afresh(p, &request);
+	p->asked = request;
+	ret = rdmacm_id_begin(p, p->is_afresh && rdmacm_known(p, &request), CONTROL_CM_RESOLVE_ADDR,
+	                      &request, sizeof(request));
 	if (ret)
 		return rdmacm_return(ret);
 	memcpy(&id->route.addr.dst_storage, dst_addr, rdmacm_addr_bytes(dst_addr));
-	return rdmacm_return(rdmacm_id_complete(rdmacm_id(id)));
+	return rdmacm_return(rdmacm_id_complete(p));
 }
 
 int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)

@@ -103,6 +103,8 @@ struct rdmacm_id {
 	bool has_options;    /* that were set after an event may have been sent */
 	bool has_connection; /* the daemon has one of it, in whatever state */
 	_Atomic enum rdmacm_stage stage;
+	struct control_cm_resolve_addr asked; /* the last one, */
+	bool is_afresh;                       /* by an identifier that was as it is made */
 	bool connect_error; /* the QP could not be connected: what follows is not told */
 
 	/* its channel's lock: */
@@ -186,12 +188,25 @@ struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel
 
 /* Whether its port is one of InfiniBand, ACTIVE, and knows where the SA is. */
 bool rdmacm_device_is_ready(const struct rdmacm_id *id);
+bool rdmacm_port_is_ready(struct ibv_context *verbs, uint8_t port_num);
 
 /* The XRC domain of those who name none: this process's. NULL: errno. */
 struct ibv_xrcd *rdmacm_device_xrcd(const struct rdmacm_id *id);
 
 /* In a child of fork(), with the session's lock held: those that are open are the parent's. */
 void rdmacm_devices_forget(void);
+
+/* ---- known.c ---- */
+
+/* Whether another identifier, as fresh, has resolved the same with success, to a port that is
+ * ready. */
+bool rdmacm_known(const struct rdmacm_id *id, const struct control_cm_resolve_addr *request);
+
+/* @id has; and has its device. */
+void rdmacm_known_add(const struct rdmacm_id *id, const struct control_cm_resolve_addr *request);
+
+/* In a child of fork(), with the session's lock held. */
+void rdmacm_known_forget(void);
 
 /* ---- channel.c ---- */
 

@@ -75,6 +75,7 @@ static void in_child(void)
 		close(session.listeners - 1);
 	session.listeners = 0;
 	rdmacm_devices_forget();
+	rdmacm_known_forget();
 	for (uint32_t i = 0; i < session.n_rsockets; i++)
 		if (session.rsocket[i])
 			session.rsocket[i]->inherited = true;
