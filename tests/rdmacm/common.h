@@ -237,8 +237,8 @@ static UNUSED void node_close(struct node *n)
 	rdma_destroy_event_channel(n->channel);
 }
 
-/* Who posts much waits once in his life for the memory by which he does: before the daemon is
- * stopped, not after. */
+/* What is posted goes by shared memory from then on, as with a program that lives longer. That
+ * comes with a request that waits: before the daemon is stopped. */
 static UNUSED void post_much(void)
 {
 	struct node n = node_open(RDMA_PS_TCP);
