@@ -18,7 +18,7 @@
 #define TURN 16
 /* After this many polls in a row that find nothing, a ready bit is not watched any more. */
 #define IDLE_POLLS 1024
-/* While watched rings have arrivals, one of this many polls looks at the whole map. */
+/* While watched rings have arrivals, one of this many polls or turns looks at the whole map. */
 #define MAP_POLLS 16
 /* QPs whose requests wait that one poll goes on with. */
 #define WAITING_SERVED 16
@@ -755,6 +755,19 @@ static uint64_t unwatched_bits(const struct hca_cq *cq, unsigned word)
 	       ~cq->ready->is_watched[word];
 }
 
+/* Whether a bit is set that is not watched, as most polls find none. Relaxed: who finds one
+ * acquires it, by unwatched_bits(). */
+static BASE_HOT bool has_unwatched(const struct hca_cq *cq)
+{
+	const _Atomic uint64_t *ready = cq->shm->ready;
+	const uint64_t *is_watched = cq->ready->is_watched;
+	uint64_t any = 0;
+
+	for (unsigned i = 0, n = map_words(cq->ready); i < n; i++)
+		any |= atomic_load_explicit(&ready[i], memory_order_relaxed) & ~is_watched[i];
+	return any;
+}
+
 /* The first bit at or behind @from, and before @end, that is set and not watched; or @end. */
 static unsigned next_unwatched(const struct hca_cq *cq, unsigned from, unsigned end)
 {
@@ -807,7 +820,12 @@ static unsigned n_sources(const struct hca_cq *cq)
  * 0 only after it looked at everything: a program may then go to sleep. */
 static bool map_is_due(struct hca_cq *cq, int done)
 {
-	return cq->ready && cq->ready->n && (!done || ++cq->ready->polls % MAP_POLLS == 0);
+	struct hca_ready *r = cq->ready;
+
+	if (!r || !r->n || (done && ++r->polls < MAP_POLLS))
+		return false;
+	r->polls = 0;
+	return has_unwatched(cq);
 }
 
 static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
@@ -848,7 +866,8 @@ static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
  */
 static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
-	unsigned left = n_sources(cq) + 1; /* the first one's turn may be over at once */
+	/* the first one's turn may be over at once */
+	unsigned left = n_sources(cq) + (cq->turn_used ? 1 : 0);
 	int done = poll_first(cq, n, wc);
 
 	if (done == n)
@@ -904,33 +923,46 @@ static bool are_watched_quiet(struct hca_ready *r)
 	return true;
 }
 
-static bool is_map_quiet(const struct hca_cq *cq)
-{
-	uint64_t bits = 0;
-
-	for (unsigned word = map_words(cq->ready); word;)
-		bits |= unwatched_bits(cq, --word);
-	return !bits;
-}
-
 /* Whether there is nothing to poll: all sources are looked at, and none has a turn. */
 static bool is_empty(struct hca_cq *cq)
 {
-	if (cq->head != cq->tail || (cq->direct && !is_quiet(cq->direct)) || !is_map_quiet(cq) ||
+	if (cq->head != cq->tail || (cq->direct && !is_quiet(cq->direct)) || has_unwatched(cq) ||
 	    !are_watched_quiet(cq->ready))
 		return false;
 	cq->first = 0;
 	return true;
 }
 
+/*
+ * Of many queue pairs mostly one has completions, or none has. Then nobody has to take turns: polls
+ * its ready bit, and only if that has none, or the map is due, looks at the map.
+ */
+static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_ready *r = cq->ready;
+	struct hca_rq *direct = cq->direct;
+	int done = 0;
+
+	if (r->n_watched > 1 || r->polls >= MAP_POLLS - 1 || (direct && hca_rq_pending(direct)))
+		return is_empty(cq) ? 0 : poll_in_turn(cq, n, wc);
+	cq->first = 0;
+	if (r->n_watched)
+		done = poll_watched(cq, 0, n, wc);
+	r->polls += 1 + (unsigned)done / TURN;
+	/* its peer may have found an error, or its ring may have room */
+	if (!done && direct && (direct->connected || direct->srq))
+		done = poll_rq(cq, direct, n, wc);
+	return done || !map_is_due(cq, 0) ? done : poll_map(cq, n, wc);
+}
+
 static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
-	if (cq->ready)
-		done = is_empty(cq) ? 0 : poll_in_turn(cq, n, wc);
-	else if (cq->head != cq->tail)
+	if (base_unlikely(cq->head != cq->tail))
 		done = poll_in_turn(cq, n, wc);
+	else if (base_unlikely(cq->ready))
+		done = poll_ready(cq, n, wc);
 	else if (cq->direct)
 		done = poll_rq(cq, cq->direct, n, wc);
 	set_limit(cq);

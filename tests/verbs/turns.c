@@ -6,6 +6,7 @@
  */
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "lab.h"
@@ -177,6 +178,43 @@ static void a_poll_finds_what_is_there(void **state)
 		the_last_of_many_is_found(later); /* it is another one's turn when they do */
 }
 
+static void send_many(struct lab_end *to, struct lab_end *from, struct ibv_ah *ah, unsigned n)
+{
+	lab_post(to, n);
+	while (n--)
+		lab_send_text(from, ah, to->qp->qp_num, "one of many");
+}
+
+/* A program that polls many at a time, one of whose queues always has as many. */
+static void a_busy_queue_does_not_hide_one_that_was_idle(void **state)
+{
+	enum { ENDS = 3, BUSY = 1, IDLE = 2, MOST = 18 * TURN };
+	struct lab_options options = { .cqe = ENDS * LAB_SLOTS };
+	struct lab_end *to[ENDS], *from = lab_end(2);
+	struct ibv_wc wc[2 * TURN];
+	struct ibv_ah *ah;
+	unsigned others = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < ENDS; i++) {
+		to[i] = lab_end_with(&options);
+		options.neighbour = to[0];
+	}
+	ah = lab_ah_to(from, to[0]);
+	send_many(to[BUSY], from, ah, 3 * TURN);
+	lab_poll(to[0]->cq, TURN, wc);
+	send_many(to[IDLE], from, ah, 1);
+	for (;;) {
+		send_many(to[BUSY], from, ah, 2 * TURN);
+		assert_int_equal(ibv_poll_cq(to[0]->cq, 2 * TURN, wc), 2 * TURN);
+		for (unsigned i = 0; i < 2 * TURN; i++) {
+			if (wc[i].qp_num == to[IDLE]->qp->qp_num)
+				return;
+			assert_in_range(++others, 1, MOST);
+		}
+	}
+}
+
 /* ---- lists that are being written, as it seems ---- */
 
 #define LIST 8
@@ -279,8 +317,10 @@ static void *post_rest(void *arg)
 
 		if (rounds == UINT_MAX)
 			return NULL;
-		if (rounds == atomic_load(&p->done))
+		if (rounds == atomic_load(&p->done)) {
+			sched_yield();
 			continue;
+		}
 		for (unsigned i = 0; i < LIST - 3; i++)
 			lab_post(p->e, 1);
 		atomic_store(&p->done, rounds);
@@ -305,7 +345,7 @@ static void a_poll_finds_a_list_while_receives_are_posted(void **state)
 		atomic_store(&p.rounds, i);
 		assert_int_equal(ibv_poll_cq(to->cq, 1, wc), 1);
 		while (atomic_load(&p.done) != i)
-			;
+			sched_yield();
 		send_part_of_list(from, ah, to->qp->qp_num, LIST - 2);
 		lab_poll(to->cq, LIST - 2, wc);
 	}
@@ -342,6 +382,7 @@ int main(void)
 		LAB_TEST(sends_wait_no_longer_than_for_a_turn_of_receives),
 		LAB_TEST(flooded_queues_do_not_hide_another),
 		LAB_TEST(a_poll_finds_what_is_there),
+		LAB_TEST(a_busy_queue_does_not_hide_one_that_was_idle),
 		LAB_TEST(a_poll_finds_a_list_that_broke_off),
 		LAB_TEST(a_poll_finds_two_lists_that_broke_off),
 		LAB_TEST(a_poll_finds_a_list_while_receives_are_posted),
