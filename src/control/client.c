@@ -129,9 +129,19 @@ static int open_ring(struct control_client *c)
 	return 0;
 }
 
+/* The daemon reads what is in the ring ahead of any request. 0 or -errno. */
+static int empty_ring(struct control_client *c)
+{
+	struct control_packet p = { .header.type = CONTROL_POSTED };
+	int ret = round_trip(c, NULL, 0, &p);
+
+	control_close_fds(&p);
+	return ret;
+}
+
 /* Sends a datagram that nobody waits for: by the ring, if there is one. 0 or -errno. */
 static int send_posts(struct control_client *c, const void *ahead, uint32_t bytes,
-                      struct control_packet *p)
+                      const struct control_packet *p)
 {
 	const struct control_packet posted = { .header.type = CONTROL_POSTED };
 	bool tell;
@@ -140,13 +150,14 @@ static int send_posts(struct control_client *c, const void *ahead, uint32_t byte
 	c->n_posts += c->n_posts < POSTS_BEFORE_RING;
 	if (!c->posts)
 		return control_send_behind(c->sock, ahead, bytes, p);
-	if (control_posts_put(c->posts, ahead, bytes, p, &tell)) {
-		/* there is room once the daemon has replied. What it says is lost, as ever */
-		ret = round_trip(c, ahead, bytes, p);
-		control_close_fds(p);
-		return ret;
-	}
-	return tell ? control_send(c->sock, &posted) : 0;
+	ret = control_posts_put(c->posts, ahead, bytes, p, &tell);
+	if (ret == -ENOBUFS)
+		ret = empty_ring(c);
+	else
+		return tell ? control_send(c->sock, &posted) : 0;
+	if (!ret)
+		ret = control_posts_put(c->posts, ahead, bytes, p, &tell);
+	return !ret && tell ? control_send(c->sock, &posted) : ret;
 }
 
 /* ---- batches: with the lock held ---- */
