@@ -158,16 +158,9 @@ static bool complete_xrc(struct hca_rq *rq, const struct shm_arrival *slot, stru
 	return true;
 }
 
-/* Looks whether the peer's process has found a request wrong, once all has been polled that came
- * before. */
 static BASE_HOT void look_for_error(struct hca_rq *rq, int done)
 {
-	/* acquire: what arrived before the error was seen is completed first */
-	uint32_t error = atomic_load_explicit((_Atomic uint32_t *)&rq->connection->error,
-	                                      memory_order_acquire);
-
-	if (base_likely(!error) || error == SHM_ERROR_ENDED || done ||
-	    hca_rq_mode(rq) != HCA_RQ_CONNECTED)
+	if (base_likely(!hca_rq_is_refused(rq)) || done)
 		return;
 	hca_rq_fail(rq);
 	rq->cq->failed = true;

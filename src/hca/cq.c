@@ -675,13 +675,19 @@ static void rotate_chain(struct hca_cq *cq, unsigned bit)
 	first->next_of_bit = NULL;
 }
 
+/* Whether there is anything to do with a queue of a ready bit. */
+static bool has_work(struct hca_rq *rq)
+{
+	return hca_rq_pending(rq) || hca_rq_is_refused(rq);
+}
+
 /* Polls all queues of one ready bit. */
 static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
 {
 	int done = 0;
 
 	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
-		if (!lets_ahead(cq, rq) && hca_rq_pending(rq))
+		if (!lets_ahead(cq, rq) && has_work(rq))
 			done += receive(cq, rq, n - done, wc + done);
 	return done;
 }
@@ -690,7 +696,7 @@ static bool chain_pending(struct hca_cq *cq, unsigned bit)
 {
 	struct hca_rq *rq = cq->ready->by_bit[bit];
 
-	while (rq && !hca_rq_pending(rq))
+	while (rq && !has_work(rq))
 		rq = rq->next_of_bit;
 	return rq;
 }
@@ -897,17 +903,16 @@ static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, stru
 /* Whether a poll has nothing to do with the queue that every poll looks at. */
 static bool is_quiet(struct hca_rq *rq)
 {
-	return !rq->announced && !hca_rq_pending(rq) && !hca_rq_stops(rq) &&
+	return !rq->announced && !has_work(rq) && !hca_rq_stops(rq) &&
 	       (!rq->srq || !shm_ring_room(hca_rq_load(&rq->posted), hca_rq_load(&rq->consumed),
-	                                   rq->ring_shift)) &&
-	       (!rq->connection || !hca_rq_load((_Atomic uint32_t *)&rq->connection->error));
+	                                   rq->ring_shift));
 }
 
 static bool is_chain_quiet(const struct hca_ready *r, unsigned bit)
 {
 	struct hca_rq *rq = r->by_bit[bit];
 
-	while (rq && !rq->announced && !hca_rq_pending(rq))
+	while (rq && !rq->announced && !has_work(rq))
 		rq = rq->next_of_bit;
 	return !rq;
 }
@@ -950,9 +955,9 @@ static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct
 		done = poll_watched(cq, 0, n, wc);
 	r->polls += 1 + (unsigned)done / TURN;
 	/* its peer may have found an error, or its ring may have room */
-	if (!done && direct && (direct->connected || direct->srq))
+	if (!done && direct && !is_quiet(direct))
 		done = poll_rq(cq, direct, n, wc);
-	return done || !map_is_due(cq, 0) ? done : poll_map(cq, n, wc);
+	return done || !has_unwatched(cq) ? done : poll_map(cq, n, wc);
 }
 
 static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)

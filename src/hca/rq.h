@@ -25,6 +25,7 @@
 #include "base/lock.h"
 #include "hca/domain.h"
 #include "hca/process.h"
+#include "shm/connection.h"
 #include "shm/ring.h"
 
 struct hca_cq;
@@ -170,6 +171,21 @@ static inline bool hca_rq_has_arrived(struct hca_rq *rq)
 static inline bool hca_rq_pending(struct hca_rq *rq)
 {
 	return hca_rq_has_arrived(rq) || hca_rq_load(&rq->aside);
+}
+
+/* Whether the peer's process has found one of its requests wrong, and polling is to move the queue
+ * pair to ERR: once all has been polled that came before. */
+static inline bool hca_rq_is_refused(const struct hca_rq *rq)
+{
+	uint32_t error;
+
+	if (!rq->connection)
+		return false;
+	/* acquire: what arrived before the error was seen is completed first */
+	error = atomic_load_explicit((_Atomic uint32_t *)&rq->connection->error,
+	                             memory_order_acquire);
+	return base_unlikely(error) && error != SHM_ERROR_ENDED &&
+	       hca_rq_mode(rq) == HCA_RQ_CONNECTED;
 }
 
 /* ---- for transports ---- */

@@ -166,8 +166,10 @@ static struct lab_peer_objects *make(struct command *c)
 	p->pd = o->neighbour ? o->neighbour->here->pd : lab_pd(p->context);
 	if (o->channel)
 		p->channel = lab_channel(p->context);
-	p->send_cq = lab_cq(p->context, o->cqe, p->channel);
-	p->recv_cq = lab_cq(p->context, o->cqe, p->channel);
+	p->send_cq = o->shares_cqs ? o->neighbour->here->send_cq
+	                           : lab_cq(p->context, o->cqe, p->channel);
+	p->recv_cq = o->shares_cqs ? o->neighbour->here->recv_cq
+	                           : lab_cq(p->context, o->cqe, p->channel);
 	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
 	                   (LAB_ALL_ACCESS & ~o->no_access) |
 	                           (o->flush_access & ~o->no_flush_access));

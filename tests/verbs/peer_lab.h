@@ -49,6 +49,7 @@ struct lab_peer_options {
 	unsigned no_flush_access; /* of these: what its region has not */
 	/* shares its context and protection domain; it is here */
 	const struct lab_peer *neighbour;
+	bool shares_cqs; /* and its completion queues */
 };
 
 /* Where the other queue pair is. */

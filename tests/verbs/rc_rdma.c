@@ -242,6 +242,46 @@ static void additions_of_many_requesters_are_all_there(void **state)
 
 /* ---- what is refused ---- */
 
+#define SERVED 3
+
+/* Who serves several by one completion queue, and looks at nothing else, hears of each that fails,
+ * whether it had messages before or not. */
+static void one_of_many_that_is_refused_shows_in_the_queue_they_share(void **state)
+{
+	for (int i = 0; i < 2 * SERVED; i++) {
+		struct lab_peer_options there = { .host = 2, .timeout = 14 };
+		struct lab_peer_options here = { .host = 1, .timeout = 14, .elsewhere = *state };
+		struct lab_peer *from[SERVED], *to[SERVED];
+		const int refused = i % SERVED;
+		const bool had_messages = i >= SERVED;
+		struct lab_work w;
+
+		for (int k = 0; k < SERVED; k++) {
+			there.neighbour = k ? to[0] : NULL;
+			there.shares_cqs = k;
+			to[k] = lab_peer(&there);
+			from[k] = lab_peer(&here);
+			lab_peer_connect(to[k], from[k]);
+			lab_peer_connect(from[k], to[k]);
+			lab_peer_receive(to[k], 10 + k, 0, 64);
+		}
+		for (int k = 0; had_messages && k < SERVED; k++) {
+			w = (struct lab_work){ .opcode = IBV_WR_SEND,
+				               .n = 1,
+				               .piece = { { 0, 8 } } };
+			lab_peer_do(from[k], &w, IBV_WC_SUCCESS);
+			assert_int_equal(lab_peer_received(to[k], IBV_WC_SUCCESS).wr_id, 10 + k);
+			lab_peer_receive(to[k], 10 + k, 0, 64);
+		}
+		w = write_of(to[refused], 0, 0, 8);
+		w.rkey_xor = 1;
+		lab_peer_do(from[refused], &w, IBV_WC_REM_ACCESS_ERR);
+		assert_int_equal(lab_peer_received(to[refused], IBV_WC_WR_FLUSH_ERR).wr_id,
+		                 10 + refused);
+		lab_clean_up(NULL);
+	}
+}
+
 /* The request fails at both ends as the specification says, and no byte changes. */
 static void expect_refused(struct lab_peer *p[2], const struct lab_work *w,
                            enum ibv_wc_status status, enum ibv_event_type event)
@@ -560,6 +600,7 @@ int main(void)
 		LAB_BOTH(compare_and_swap_swaps_only_what_equals),
 		LAB_BOTH(fetch_and_add_wraps),
 		LAB_BOTH(additions_of_many_requesters_are_all_there),
+		LAB_BOTH(one_of_many_that_is_refused_shows_in_the_queue_they_share),
 		LAB_BOTH(a_wrong_key_is_a_remote_access_error),
 		LAB_BOTH(an_address_outside_of_the_region_is_a_remote_access_error),
 		LAB_BOTH(a_region_without_the_access_is_a_remote_access_error),
