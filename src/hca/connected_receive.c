@@ -170,6 +170,7 @@ int hca_connected_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t 
 {
 	int done = hca_rq_poll(rq, n, wc, arrivals, complete);
 
+	rq->cq->first = 0; /* messages have had a turn */
 	look_for_error(rq, done);
 	return done;
 }
@@ -183,6 +184,7 @@ int hca_connected_receive_shared(struct hca_rq *rq, int n, struct ibv_wc *wc, ui
 {
 	int done = hca_rq_poll(rq, n, wc, arrivals, complete_shared);
 
+	rq->cq->first = 0;
 	hca_rq_refill(rq);
 	look_for_error(rq, done);
 	return done;

@@ -931,11 +931,8 @@ static bool are_watched_quiet(struct hca_ready *r)
 /* Whether there is nothing to poll: all sources are looked at, and none has a turn. */
 static bool is_empty(struct hca_cq *cq)
 {
-	if (cq->head != cq->tail || (cq->direct && !is_quiet(cq->direct)) || has_unwatched(cq) ||
-	    !are_watched_quiet(cq->ready))
-		return false;
-	cq->first = 0;
-	return true;
+	return cq->head == cq->tail && (!cq->direct || is_quiet(cq->direct)) &&
+	       !has_unwatched(cq) && are_watched_quiet(cq->ready);
 }
 
 /*
@@ -1175,6 +1172,7 @@ static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, stru
 {
 	int done = 0;
 
+	cq->first = 0; /* nobody waits for a turn */
 	if (cq->behind || (cq->direct && cq->direct->announced)) {
 		done = poll_within_list(cq, n, wc);
 	} else {

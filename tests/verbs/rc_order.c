@@ -175,6 +175,38 @@ static void a_receive_that_fails_counts_as_solicited(void **state)
 	lab_peer_received(p[0], IBV_WC_LOC_LEN_ERR);
 }
 
+/* ---- completions ---- */
+
+#define ROUNDS 50
+
+/* By one completion queue: who gets a reply has got the completion of what it replies to. */
+static void a_send_completes_before_its_reply(void **state)
+{
+	const struct lab_peer_options o = { .one_cq = true, .timeout = 14, .rnr_retry = 7 };
+	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 8 } } };
+	struct lab_peer *p[2];
+	struct ibv_wc wc;
+
+	lab_peers(p, &o, state);
+	for (int i = 0; i < ROUNDS; i++) {
+		/* completions of sends alone, each polled by itself */
+		for (int k = 0; k < i; k++) {
+			lab_peer_receive(p[1], 2, 0, 64);
+			lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+			assert_int_equal(lab_peer_sent(p[1], IBV_WC_SUCCESS).opcode, IBV_WC_RECV);
+		}
+		/* from here on nothing waits that could claim its turn */
+		assert_int_equal(lab_peer_try_sent(p[0], &wc), 0);
+		lab_peer_receive(p[0], 3, 0, 64);
+		lab_peer_receive(p[1], 2, 0, 64);
+		lab_peer_post(p[0], &w);
+		assert_int_equal(lab_peer_sent(p[1], IBV_WC_SUCCESS).opcode, IBV_WC_RECV);
+		lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+		assert_int_equal(lab_peer_sent(p[0], IBV_WC_SUCCESS).opcode, IBV_WC_SEND);
+		assert_int_equal(lab_peer_sent(p[0], IBV_WC_SUCCESS).opcode, IBV_WC_RECV);
+	}
+}
+
 /* ---- size ---- */
 
 /* Memory of 2 GiB is one of 1 MiB, mapped 2,048 times. */
@@ -236,6 +268,7 @@ int main(void)
 		LAB_BOTH(only_what_is_solicited_wakes_who_asked_for_that),
 		LAB_BOTH(a_solicited_write_wakes_nobody),
 		LAB_BOTH(a_receive_that_fails_counts_as_solicited),
+		LAB_BOTH(a_send_completes_before_its_reply),
 		LAB_BOTH(the_largest_message_is_of_2_gib),
 		LAB_TEST(a_larger_message_is_not_posted),
 	};
