@@ -160,7 +160,7 @@ static bool complete_xrc(struct hca_rq *rq, const struct shm_arrival *slot, stru
 
 static BASE_HOT void look_for_error(struct hca_rq *rq, int done)
 {
-	if (base_likely(!hca_rq_is_refused(rq)) || done)
+	if (done || base_likely(!hca_rq_is_refused(rq)))
 		return;
 	hca_rq_fail(rq);
 	rq->cq->failed = true;
