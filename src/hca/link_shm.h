@@ -47,6 +47,7 @@ static inline void hca_receiver_init(struct hca_process *p, struct hca_receiver 
 	/* an odd seq: no record that can be read has one */
 	*r = (struct hca_receiver){ .qpn = qpn,
 		                    .seq = 1,
+		                    .good_pkey = HCA_NO_PKEY,
 		                    .record = &p->region.qps[SHM_QP_INDEX(qpn)] };
 }
 

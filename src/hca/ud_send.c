@@ -270,6 +270,13 @@ static BASE_HOT char *make_room(struct hca_qp *qp, const struct hca_flow *f, str
 	return shm_data_at(&qp->sender.process->region, pkt->payload->off);
 }
 
+/* Whether the link gives the packet to whom the flow lists: it says nothing of those that it drops
+ * (hca_link_shm's address()). */
+static bool reaches_list(const struct hca_flow *f, uint32_t remote_qpn)
+{
+	return f->is_mcast ? remote_qpn == IB_QPN_MCAST : f->to->qpn == remote_qpn;
+}
+
 /*
  * The request was carried out. If it named the same receiver as the one before it, more such may
  * follow: says what they have in common, if all that they need is a copy in one ring.
@@ -284,7 +291,8 @@ static void expect_more(struct hca_ud_path *path, const struct ibv_send_wr *wr)
 		return;
 	}
 	if (f->link != &hca_link_shm || f->count != 1 || !hca_packet_is_small(&path->pkt) ||
-	    (r->to.remote_qkey & IB_QKEY_CONTROLLED) || !hca_receiver_is_plain(f->to) ||
+	    !reaches_list(f, r->to.remote_qpn) || (r->to.remote_qkey & IB_QKEY_CONTROLLED) ||
+	    !hca_receiver_is_plain(f->to) ||
 	    !hca_receiver_lets_in(f->to, &path->pkt, f->is_mcast ? HCA_ANY_PORT : f->dest_port))
 		return;
 	r->receiver = f->to;

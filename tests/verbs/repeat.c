@@ -684,7 +684,8 @@ static void a_group_may_get_members_and_lose_them(void **state)
 	lab_attach(t.b->qp, &first->mgid, first->mlid);
 	warm_up(&t);
 	t.r.wr.wr.ud.remote_qpn = t.b->qp->qp_num;
-	send_one(&t);
+	for (int i = 0; i < WARM; i++)
+		send_one(&t);
 	lab_quiet(t.b->cq);
 }
 
