@@ -177,6 +177,7 @@ int hca_connected_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t 
 
 int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)
 {
+	rq->cq->first = 0;
 	return hca_rq_poll(rq, n, wc, arrivals, complete_xrc);
 }
 

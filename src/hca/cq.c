@@ -638,9 +638,14 @@ static __attribute__((noinline)) bool is_behind(struct hca_cq *cq, struct hca_rq
 {
 	uint32_t n = announced(rq), end = hca_rq_load(&rq->consumed) + n - 1;
 
-	if (!n || cq->hurries || end == rq->list_end || !was_small(rq) ||
+	if (!n || cq->hurries || !was_small(rq) ||
 	    shm_ring_peek(rq->ring, rq->ring_shift, end) != SHM_SLOT_CLOSED)
 		return false;
+	if (end == rq->list_end) {
+		if (!hca_rq_pending(rq))
+			rq->announced = 0; /* it has broken off, or goes on late */
+		return false;
+	}
 	rq->list_end = end;
 	cq->behind = rq;
 	return true;
@@ -675,10 +680,11 @@ static void rotate_chain(struct hca_cq *cq, unsigned bit)
 	first->next_of_bit = NULL;
 }
 
-/* Whether there is anything to do with a queue of a ready bit. */
+/* Whether there is anything to do with a queue: who adds a reason to call receive() adds it here.
+ * What came before a reset may wait for a sender that was stopped. */
 static bool has_work(struct hca_rq *rq)
 {
-	return hca_rq_pending(rq) || hca_rq_is_refused(rq);
+	return hca_rq_pending(rq) || hca_rq_is_refused(rq) || (hca_rq_stops(rq) & HCA_RQ_DISCARDS);
 }
 
 /* Polls all queues of one ready bit. */
@@ -935,22 +941,47 @@ static bool is_empty(struct hca_cq *cq)
 	       !has_unwatched(cq) && are_watched_quiet(cq->ready);
 }
 
+/* There is another one. */
+static int poll_others(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = poll_map(cq, base_min(n, TURN), wc);
+
+	return done < n ? done + poll_in_turn(cq, n - done, wc + done) : done;
+}
+
 /*
  * Of many queue pairs mostly one has completions, or none has. Then nobody has to take turns: polls
- * its ready bit, and only if that has none, or the map is due, looks at the map.
+ * its ready bit, and looks for others that are set after each turn that it has had.
  */
-static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
+static int poll_the_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct hca_ready *r = cq->ready;
+	int done = 0, want, got;
+
+	do {
+		if (r->since_map >= TURN) {
+			r->since_map = 0;
+			if (has_unwatched(cq))
+				return done + poll_others(cq, n - done, wc + done);
+		}
+		want = base_min(n - done, (int)(TURN - r->since_map));
+		got = poll_watched(cq, 0, want, wc + done);
+		done += got;
+		r->since_map += (unsigned)got;
+	} while (done < n && got == want);
+	return done;
+}
+
+static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
 	struct hca_rq *direct = cq->direct;
 	int done = 0;
 
-	if (r->n_watched > 1 || r->polls >= MAP_POLLS - 1 || (direct && hca_rq_pending(direct)))
+	if (cq->ready->n_watched > 1 || (direct && hca_rq_pending(direct)))
 		return is_empty(cq) ? 0 : poll_in_turn(cq, n, wc);
 	cq->first = 0;
-	if (r->n_watched)
-		done = poll_watched(cq, 0, n, wc);
-	r->polls += 1 + (unsigned)done / TURN;
+	if (cq->ready->n_watched)
+		done = poll_the_watched(cq, n, wc);
 	/* its peer may have found an error, or its ring may have room */
 	if (!done && direct && !is_quiet(direct))
 		done = poll_rq(cq, direct, n, wc);
