@@ -418,6 +418,12 @@ static bool has_credits(const struct shm_ring *ring)
 	                 tail) > 0;
 }
 
+static bool is_moving(const struct hca_exchange *x)
+{
+	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
+	return atomic_load_explicit(&x->credits->moving, memory_order_acquire);
+}
+
 /*
  * Takes a receive of the shared receive queue, for a message that will arrive in the responder's
  * own ring. Its slot there says which receive that is before the credit is used up: if the message
@@ -432,7 +438,10 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	uint64_t many_off;
 	uint32_t pos;
 
-	out->slot = has_credits(x->credits) ? shm_ring_claim(&x->view, &out->pos) : NULL;
+	/* what is withdrawn looks as if it were there: each try would cost a position */
+	if (!has_credits(x->credits) || is_moving(x))
+		return false;
+	out->slot = shm_ring_claim(&x->view, &out->pos);
 	if (!out->slot)
 		return false;
 	credit = shm_ring_claim(&v, &pos);
@@ -448,12 +457,6 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	return true;
 }
 
-static bool is_moving(const struct hca_exchange *x)
-{
-	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
-	return atomic_load_explicit(&x->credits->moving, memory_order_acquire);
-}
-
 /*
  * What becomes of a request for which no receive was found; 0: now there is one. While credits are
  * moved to a larger ring, there may be some: it is no RNR, and is tried again. If they are not
@@ -464,8 +467,14 @@ static BASE_COLD int without_receive(struct hca_exchange *x, struct receive *out
 {
 	if (is_moving(x))
 		return HCA_WAITS_FOR_PATH;
-	if (x->responder.qp.connection.srq && take_shared(x, out))
-		return 0;
+	if (x->responder.qp.connection.srq) {
+		if (take_shared(x, out))
+			return 0;
+		/* positions of its ring that were given back: it is not the program that lacks them
+		 */
+		if (has_credits(x->credits) && shm_ring_has_void(&x->view))
+			return HCA_WAITS_FOR_PATH;
+	}
 	return is_moving(x) ? HCA_WAITS_FOR_PATH : HCA_WAITS_FOR_RECEIVE;
 }
 

@@ -23,6 +23,20 @@ void shm_ring_init(struct shm_ring *ring, uint16_t gen, uint32_t qpn)
 	atomic_store_explicit(&ring->taken, 0, memory_order_relaxed);
 }
 
+bool shm_ring_has_void(const struct shm_ring_view *v)
+{
+	/* acquire: the slots are those of this lap */
+	uint32_t pos = atomic_load_explicit(&v->ring->consumed, memory_order_acquire);
+	uint32_t end = atomic_load_explicit(&v->ring->posted, memory_order_acquire);
+
+	if (end - pos > v->mask + 1) /* they were read at different times, or are nonsense */
+		pos = end - v->mask - 1;
+	for (; pos != end; pos++)
+		if (shm_slot_peek(shm_ring_at(v, pos), pos) == SHM_SLOT_VOID)
+			return true;
+	return false;
+}
+
 struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_t *pos)
 {
 	const uint16_t gen = shm_slot_gen(v->claim);

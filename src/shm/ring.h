@@ -119,6 +119,10 @@ static inline struct shm_arrival *shm_ring_at(const struct shm_ring_view *v, uin
 /* The slow path of shm_ring_claim(): other senders, old hints, or no credit. */
 struct shm_arrival *shm_ring_claim_slowly(const struct shm_ring_view *v, uint32_t *pos);
 
+/* Whether positions that somebody gave back wait for the owner, who posts them anew. A look at all
+ * that are posted. */
+bool shm_ring_has_void(const struct shm_ring_view *v);
+
 /*
  * Claims the oldest credit of the ring. Returns the slot, and its position in *@pos; NULL: no
  * receive is posted, or the ring is of another generation by now.
