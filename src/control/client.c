@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@ struct control_client {
 	unsigned n_posts;                   /* POSTS_BEFORE_RING at most */
 	bool asked_for_ring;
 	struct control_posts *posts; /* the ring, or NULL */
+	const char *is_own;          /* not 0 there: it was this process that asked for the ring */
 	control_serve *serve;        /* NULL: a socket leads to the daemon */
 	void *serve_arg;
 };
@@ -110,6 +112,29 @@ static int round_trip(struct control_client *c, const void *ahead, uint32_t byte
 	return ret;
 }
 
+/*
+ * A byte that is 0 in a child by fork(): it has the connection, whose datagrams are whole, but no
+ * lock in common with its parent, so the ring is not for it. NULL: the kernel cannot do that.
+ */
+static const char *mark_own(void)
+{
+	char *mark = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mark == MAP_FAILED)
+		return NULL;
+	if (madvise(mark, 1, MADV_WIPEONFORK)) {
+		munmap(mark, 1);
+		return NULL;
+	}
+	*mark = 1;
+	return mark;
+}
+
+static bool has_ring(const struct control_client *c)
+{
+	return c->posts && *c->is_own;
+}
+
 /* Asks for the ring, once, if the process posts much. 0, whether or not there is one now; or
  * -errno. */
 static int open_ring(struct control_client *c)
@@ -120,6 +145,9 @@ static int open_ring(struct control_client *c)
 	if (c->asked_for_ring || c->n_posts < POSTS_BEFORE_RING)
 		return 0;
 	c->asked_for_ring = true;
+	c->is_own = mark_own();
+	if (!c->is_own)
+		return 0;
 	ret = round_trip(c, NULL, 0, &p);
 	if (ret)
 		return ret == -EMFILE ? 0 : ret;
@@ -148,7 +176,7 @@ static int send_posts(struct control_client *c, const void *ahead, uint32_t byte
 	int ret;
 
 	c->n_posts += c->n_posts < POSTS_BEFORE_RING;
-	if (!c->posts)
+	if (!has_ring(c))
 		return control_send_behind(c->sock, ahead, bytes, p);
 	ret = control_posts_put(c->posts, ahead, bytes, p, &tell);
 	if (ret == -ENOBUFS)
@@ -492,6 +520,8 @@ void control_close(struct control_client *c)
 	if (c->sock >= 0)
 		close(c->sock);
 	control_posts_unmap(c->posts);
+	if (c->is_own)
+		munmap((void *)c->is_own, 1);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -723,6 +724,32 @@ static void a_batch_goes_to_the_ring_whole(void **state)
 	control_close(c);
 }
 
+/* The child's lock is not its parent's. */
+static void a_child_posts_by_the_socket(void **state)
+{
+	struct control_client *c = connect_counting(*state, true);
+	unsigned in_ring;
+	pid_t child;
+	int status;
+
+	post_and_wait(c, BEFORE);
+	in_ring = control_posts_written(&ring);
+	child = fork();
+	if (!child) {
+		for (unsigned i = 0; i < 10; i++)
+			if (post_detach(c))
+				_exit(1);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(control_posts_written(&ring), in_ring);
+	post_and_wait(c, 10);
+	assert_int_equal(n_posted, BEFORE + 20);
+	control_posts_unmap(ring.ring);
+	control_close(c);
+}
+
 static void a_daemon_without_memory_gives_none(void **state)
 {
 	struct control_client *c = connect_counting(*state, false);
@@ -778,6 +805,7 @@ int main(void)
 		TEST(who_posts_much_posts_by_shared_memory),
 		TEST(who_finds_the_ring_full_waits),
 		TEST(a_batch_goes_to_the_ring_whole),
+		TEST(a_child_posts_by_the_socket),
 		TEST(a_daemon_without_memory_gives_none),
 		TEST(stop_returns_when_the_daemon_has_hung_up),
 	};

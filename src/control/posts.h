@@ -5,8 +5,11 @@
  * something to read, neither needs a system call. One that has read all *sleeps*: who posts then
  * tells it by a datagram, CONTROL_POSTED.
  *
- * Order: the daemon reads the ring before it serves a datagram of the same connection, and a
- * process that uses the ring sends datagrams only if it waits for the reply.
+ * Order: the daemon reads the ring before it serves a datagram of the same connection. A process
+ * that uses the ring sends no other datagram but those whose reply it waits for; CONTROL_POSTED
+ * may be one, which empties the ring.
+ *
+ * After a fork() the child posts by the socket: it has no lock in common with its parent.
  *
  * One writer at a time, one reader. The reader believes nothing that the ring says but what it has
  * copied and checked.
@@ -21,9 +24,7 @@
 #include "base/util.h"
 #include "control/socket.h"
 
-#define CONTROL_POSTS_BYTES                                                  \
-	16384u /* a power of two; a ring full takes the daemon a millisecond \
-	        */
+#define CONTROL_POSTS_BYTES 16384u /* a power of two */
 
 struct control_posts {
 	_Alignas(BASE_CACHE_LINE) _Atomic uint32_t

@@ -25,6 +25,8 @@
 
 /* ---- hello ---- */
 
+static void on_more_posts(struct base_timer *t);
+
 /*
  * A child that the process forked may hold the connection open beyond its death. The
  * objects then stay, as with a kernel's file; but nobody else may wait for what it was
@@ -39,6 +41,8 @@ static int on_exit_of_process(sd_event_source *s, int fd, uint32_t revents, void
 	(void)revents;
 	daemon_objects_undo(c->all->objects, c->holds);
 	c->exit_source = sd_event_source_disable_unref(c->exit_source);
+	if (c->posts.ring) /* it may have died before it told us */
+		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
 	return 0;
 }
 
@@ -332,8 +336,6 @@ static int serve_posts(struct daemon_client *c, uint64_t until)
 	return 0;
 }
 
-static void on_more_posts(struct base_timer *t);
-
 /* The client's turn is over: it tells us when it has posted more, or has another turn. */
 static void leave_posts(struct daemon_client *c)
 {
@@ -361,12 +363,6 @@ static bool serve_next(struct daemon_client *c)
 
 	if (ret == -EAGAIN)
 		return false;
-	/* what was posted before it, while it came: little, or the process is hostile */
-	if (serve_posts(c, UINT64_MAX)) {
-		if (!ret)
-			control_close_fds(&request);
-		ret = -EPROTO;
-	}
 	if (ret == -EPROTO) {
 		/* what came is no packet: a reply without a request says so, once */
 		const struct control_packet reply = { .header.status = -EPROTO };
@@ -390,17 +386,19 @@ static bool serve_next(struct daemon_client *c)
 static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	const uint64_t until = base_now_ns() + TURN_NS;
+	struct daemon_client *c = arg;
 	unsigned n = 1;
-	int ret = serve_posts(arg, until);
+	int ret = serve_posts(c, until);
 
 	(void)s;
 	(void)fd;
 	(void)revents;
 	if (ret == -EPROTO)
-		daemon_client_free(arg);
+		daemon_client_free(c);
 	if (ret) /* or the socket has its turn when they are served */
 		return 0;
-	while (serve_next(arg) && n++ < TURN && base_now_ns() < until)
+	/* the first datagram was there before; what comes ahead of another one is not served yet */
+	while (serve_next(c) && !c->posts.ring && n++ < TURN && base_now_ns() < until)
 		;
 	return 0;
 }
