@@ -48,10 +48,15 @@ static struct base_idtable *table_of(struct cm_client *client, uint32_t handle)
 	return handle & CONTROL_CM_ANNOUNCED ? &client->announced : &client->ids;
 }
 
+static _Atomic uint32_t *word_of(const struct cm_client *client, uint32_t handle)
+{
+	return shm_events_word(client->events, handle & CONTROL_CM_ANNOUNCED ? 1 : 0,
+	                       handle & ~CONTROL_CM_ANNOUNCED);
+}
+
 _Atomic uint32_t *cm_id_word(const struct cm_id *id)
 {
-	return shm_events_word(id->client->events, id->handle & CONTROL_CM_ANNOUNCED ? 1 : 0,
-	                       id->handle & ~CONTROL_CM_ANNOUNCED);
+	return word_of(id->client, id->handle);
 }
 
 struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle)
@@ -82,15 +87,20 @@ static void leave_joins(struct cm_id *id)
 	LIST_INSERT_HEAD(&id->client->cm->ending, id, of_channel);
 }
 
+static void clear_word(const struct cm_client *client, uint32_t handle)
+{
+	_Atomic uint32_t *word = word_of(client, handle);
+
+	if (word)
+		shm_events_clear(word);
+}
+
 /* The number may be given to another one. */
 static void end_number(struct cm_id *id)
 {
-	_Atomic uint32_t *word = cm_id_word(id);
-
 	LIST_REMOVE(id, of_channel);
 	base_idtable_remove(table_of(id->client, id->handle), id->handle & ~CONTROL_CM_ANNOUNCED);
-	if (word)
-		shm_events_clear(word);
+	clear_word(id->client, id->handle);
 }
 
 void cm_id_free(struct cm_id *id)
@@ -193,8 +203,13 @@ int cm_id_destroy(struct cm_call *call)
 	struct control_cm_events_reply *reply = call->reply;
 	struct cm_id *id = cm_id_find(call, request->id);
 
-	if (!id)
+	if (!id) {
+		/* making it has failed, and the process, which was not told, has said that it is
+		 * gone */
+		if (!cm_id_at(call->client, request->id))
+			clear_word(call->client, request->id);
 		return -EINVAL;
+	}
 	cm_requests_read(id, request->requests);
 	/* withdraws events first, to count them */
 	cm_sidr_abandon(id);

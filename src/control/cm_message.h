@@ -25,8 +25,9 @@
  * memory for it has sent again (RETURN; RING with CONTROL_CM_ASK): its turn comes later then.
  *
  * RESOLVE_ADDR, RESOLVE_ROUTE, CONNECT and ACCEPT may be requests that nobody waits for: if one
- * fails, there is an ADDR_ERROR, ROUTE_ERROR or CONNECT_ERROR event with its status. So may
- * ESTABLISH: what it can fail by has an event in any case.
+ * fails, there is an ADDR_ERROR, ROUTE_ERROR or CONNECT_ERROR event with its status, unless there
+ * is no memory for that, or for the identifier. So may ESTABLISH: what it can fail by has an event
+ * in any case.
  *
  * A uid is the process's own name for a thing, handed back with its events.
  */

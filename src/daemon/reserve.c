@@ -125,7 +125,11 @@ static uint32_t how_many(struct daemon_qps *all, struct daemon_holder *holder,
 	uint64_t each = daemon_qp_bytes(&want->shape);
 	uint32_t n = want->n < CONTROL_MAX_RESERVED ? want->n : CONTROL_MAX_RESERVED;
 
-	if (!all_is_plenty(all) || all->n_reserved + n > MOST)
+	/* what others have wanted least of late is theirs no more */
+	while (all->n_reserved + n > MOST)
+		if (!daemon_reserve_take_back(all))
+			return 0;
+	if (!all_is_plenty(all))
 		return 0;
 	if (n > MOST_BYTES / each)
 		n = (uint32_t)(MOST_BYTES / each);

@@ -101,8 +101,9 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 	}
 
 /* The lines of a table. @at: the first bit; @bits: the width of a number; @m: a member of THIS. */
-#define WIRE_SIZEOF(m)       sizeof(((THIS *)0)->m)
-#define WIRE_FIT(bits, size) ((bits) + 0 * sizeof(char[(bits) <= 8 * (size) ? 1 : -1]))
+#define WIRE_SIZEOF(m) sizeof(((THIS *)0)->m)
+#define WIRE_FIT(at, bits, size) \
+	((bits) + 0 * sizeof(char[(bits) <= 8 * (size) && (at) % 8 + (bits) <= 64 ? 1 : -1]))
 
 /* Whole bytes, one number or many octets, are what most fields are. */
 #define WIRE_KIND(at, bits, element, n)                                                \
@@ -114,7 +115,7 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 
 #define WIRE_ROW(at, bits, m, element, comps)                                     \
 	{                                                                         \
-		.name = #m, .bit = (at), .width = WIRE_FIT(bits, element),        \
+		.name = #m, .bit = (at), .width = WIRE_FIT(at, bits, element),    \
 		.count = WIRE_SIZEOF(m) / (element), .offset = offsetof(THIS, m), \
 		.size = (element), .components = (comps),                         \
 		.kind = WIRE_KIND(at, bits, element, WIRE_SIZEOF(m) / (element))  \
