@@ -3,31 +3,13 @@
  * The daemon dies: every call says so, and none waits for ever. The last test of this
  * fabric.
  */
-#include "common.h"
+#include "kill_daemon.h"
 
 #include <sched.h>
-#include <sys/pidfd.h>
 
 static struct node blocked, busy, destroyed;
 static struct node without_route, with_route, refused; /* who would not wait for the daemon */
 static struct rdma_conn_param param = { .qp_num = 1 };
-
-/* Until all that the daemon had open is closed: who sends only, and does not wait, notices that
- * alone. */
-static void kill_daemon(void)
-{
-	struct pollfd p = { .events = POLLIN };
-	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
-
-	/* a channel's other end is the daemon's */
-	assert_int_equal(getsockopt(busy.channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	p.fd = pidfd_open(cred.pid, 0);
-	assert_true(p.fd >= 0);
-	assert_int_equal(kill(cred.pid, SIGKILL), 0);
-	assert_int_equal(poll(&p, 1, -1), 1);
-	close(p.fd);
-}
 
 static void *get_in_thread(void *arg)
 {
@@ -102,7 +84,7 @@ static void threads_that_wait_for_events_are_woken(void **state)
 	take_steps();
 	assert_int_equal(pthread_create(&thread, NULL, get_in_thread, NULL), 0);
 	destroyer = destroy_while_an_event_is_missing();
-	kill_daemon();
+	kill_daemon(busy.channel);
 	assert_int_equal(pthread_join(thread, &err), 0);
 	assert_int_equal((intptr_t)err, EIO);
 	assert_int_equal(pthread_join(destroyer, &err), 0);

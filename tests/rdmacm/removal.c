@@ -4,17 +4,20 @@
  * to one gets RDMA_CM_EVENT_DEVICE_REMOVAL, after what came before and once, and can be destroyed.
  * Prepared by the first test, which ends the daemon.
  */
-#include "common.h"
+#include "kill_daemon.h"
 
 #include <rdma/rdma_verbs.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <sys/pidfd.h>
 
 #define MANY 50
 #define PORT 7500
 
 static struct node bound, unbound, listener, moved, member, silent, quick, awaited, shared;
+static struct node joined, asked, asking, vanished;
+static struct rdma_cm_id *request; /* got, and not accepted */
+static struct rdma_cm_id *sibling; /* on the same channel */
+static int other[2]; /* one of them has the descriptor of the channel that is closed */
 static struct rdma_cm_id *many[MANY];
 static struct rdma_cm_id *endpoint; /* its channel is its own */
 static bool told[MANY];
@@ -26,21 +29,6 @@ static void wait_readable(const struct node *n)
 
 	assert_int_equal(poll(&p, 1, 10000), 1);
 	assert_true(p.revents & POLLIN);
-}
-
-static void kill_daemon(void)
-{
-	struct pollfd p = { .events = POLLIN };
-	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
-
-	/* a channel's other end is the daemon's */
-	assert_int_equal(getsockopt(bound.channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	p.fd = pidfd_open(cred.pid, 0);
-	assert_true(p.fd >= 0);
-	assert_int_equal(kill(cred.pid, SIGKILL), 0);
-	assert_int_equal(poll(&p, 1, -1), 1);
-	close(p.fd);
 }
 
 /* Its outcome lies in the descriptor unless the program gets it. */
@@ -107,6 +95,51 @@ static void open_moved(void)
 	rdma_destroy_event_channel(from);
 }
 
+/* The event of a join is not in the descriptor: the daemon must be asked for it. */
+static void open_joined(void)
+{
+	union address group = address("239.1.1.2", 0);
+
+	joined = node_open(RDMA_PS_UDP);
+	node_bind(&joined, 1, 0);
+	assert_int_equal(rdma_join_multicast(joined.id, &group.sa, NULL), 0);
+	wait_readable(&joined);
+}
+
+/* A listener that has got a request, of which the daemon has not been told yet. */
+static void open_asked(void)
+{
+	struct rdma_conn_param param = { .qp_num = 77 };
+	union address a = host_address(1, 0);
+	struct rdma_cm_event *e;
+
+	asked = bound_node(PORT + 2);
+	assert_int_equal(rdma_listen(asked.id, 4000), 0);
+	assert_int_equal(rdma_create_id(asked.channel, &sibling, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(sibling, &a.sa), 0);
+	asking = node_open(RDMA_PS_TCP);
+	node_resolve(&asking, 1, PORT + 2);
+	assert_int_equal(rdma_connect(asking.id, &param), 0);
+	e = next_event(&asked);
+	assert_event(e, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	request = e->id;
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+}
+
+/* Its channel is destroyed before it, and the descriptor is another's. */
+static void close_channel_of_vanished(void)
+{
+	const int fd = vanished.channel->fd;
+
+	rdma_destroy_event_channel(vanished.channel);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+	assert_int_equal(dup2(other[0], fd), fd);
+	close(other[0]);
+	other[0] = fd;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(write(other[i], "x", 1), 1);
+}
+
 static void *wait_for_request(void *arg)
 {
 	struct rdma_cm_id *id;
@@ -135,8 +168,11 @@ static void the_fabric_ends(void **state)
 	open_shared();
 	open_neighbours();
 	open_endpoint();
+	open_joined();
+	open_asked();
+	vanished = bound_node(0);
 	assert_int_equal(pthread_create(&waiter, NULL, wait_for_request, NULL), 0);
-	kill_daemon();
+	kill_daemon(bound.channel);
 	assert_int_equal(pthread_join(waiter, &err), 0);
 	assert_int_equal((intptr_t)err, EIO);
 }
@@ -291,6 +327,47 @@ static void a_synchronous_identifier_goes_as_well(void **state)
 	assert_int_equal(rdma_destroy_id(endpoint), 0);
 }
 
+static void what_the_daemon_was_to_be_asked_for_is_lost(void **state)
+{
+	(void)state;
+	expect_removal(&joined, joined.id);
+	expect_end(&joined);
+	end_node(&joined);
+}
+
+/* In the end the channel has forgotten the listener: it has not to tell of its requests any more.
+ */
+static void who_has_not_accepted_is_not_told(void **state)
+{
+	struct rdma_cm_event *e;
+
+	(void)state;
+	assert_int_equal(rdma_destroy_id(asked.id), 0);
+	e = next_event(&asked);
+	assert_event(e, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+	assert_ptr_equal(e->id, sibling);
+	assert_int_equal(rdma_ack_cm_event(e), 0);
+	expect_end(&asked);
+	assert_fails(rdma_accept(request, &(struct rdma_conn_param){ .qp_num = 77 }), EIO);
+	assert_int_equal(rdma_destroy_id(request), 0);
+	assert_int_equal(rdma_destroy_id(sibling), 0);
+	rdma_destroy_event_channel(asked.channel);
+	end_node(&asking);
+}
+
+static void a_descriptor_that_is_anothers_is_left_alone(void **state)
+{
+	char byte;
+
+	(void)state;
+	close_channel_of_vanished();
+	assert_int_equal(rdma_destroy_id(vanished.id), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(recv(other[i], &byte, 1, MSG_DONTWAIT), 1);
+		close(other[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -303,6 +380,9 @@ int main(void)
 		cmocka_unit_test(destroying_waits_for_the_acknowledgement),
 		cmocka_unit_test(two_threads_tell_each_once),
 		cmocka_unit_test(a_synchronous_identifier_goes_as_well),
+		cmocka_unit_test(what_the_daemon_was_to_be_asked_for_is_lost),
+		cmocka_unit_test(who_has_not_accepted_is_not_told),
+		cmocka_unit_test(a_descriptor_that_is_anothers_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -359,6 +359,8 @@ static void drop_events(struct rdmacm_id *id)
 
 	while (!TAILQ_EMPTY(&id->kept))
 		free(unkeep(w.ch, TAILQ_FIRST(&id->kept)));
+	if (is_closed(w.ch) || !rdmacm_id_is_own(id))
+		return; /* the descriptor is another's by now, or its events are the parent's */
 	while (!receive(w.ch, &d))
 		if (d.kind == EVENT && id_of(&d) != id && !keep_other(&w, &d))
 			give_back(w.ch, &d);
@@ -419,6 +421,7 @@ int rdmacm_channel_destroy_id(struct rdmacm_id *id, uint32_t *got)
 	if (ret == -EAGAIN)
 		ret = destroy_and_withdraw(id, got);
 	if (ret == -EIO) {
+		requests_told(id);
 		drop_events(id);
 		*got = id->asks_got + id->events_got;
 		ret = 0;
@@ -770,6 +773,9 @@ static int claim_event(struct rdmacm_channel *ch, struct control_cm_got *got)
 		                          sizeof(*got));
 		if (!ret)
 			count_asked(&got->event);
+		else if (ret == -EIO)
+			ret = -EAGAIN; /* nobody is left to be asked: what else was sent comes first
+			                */
 	} else if (!ret) {
 		*got = d.got;
 		count_event(ch, &got->event);

@@ -102,15 +102,21 @@ int rdmacm_device_use(struct rdmacm_id *id, const char *name)
 		d = find(name);
 		ret = d ? use(d) : -ENODEV;
 	}
-	if (!ret)
+	if (!ret) {
 		TAILQ_INSERT_TAIL(&d->users, id, of_device);
+		id->device = d;
+		id->id.verbs = d->verbs;
+		id->id.pd = d->pd;
+	}
 	rdmacm_session_unlock();
-	if (ret)
-		return ret;
-	id->device = d;
-	id->id.verbs = d->verbs;
-	id->id.pd = d->pd;
-	return 0;
+	return ret;
+}
+
+/* Of a request that is not accepted the program hears when it accepts it. */
+static bool is_to_be_told(const struct rdmacm_id *id, const struct rdma_event_channel *channel)
+{
+	return id->id.channel == channel && !id->removal_told &&
+	       !rdmacm_id_is_at(id, RDMACM_REQUESTED);
 }
 
 struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel)
@@ -122,7 +128,7 @@ struct rdmacm_id *rdmacm_device_removed(const struct rdma_event_channel *channel
 	LIST_FOREACH(d, &devices.list, entry)
 	{
 		TAILQ_FOREACH(id, &d->users, of_device)
-		if (id->id.channel == channel && !id->removal_told)
+		if (is_to_be_told(id, channel))
 			break;
 		if (id)
 			break;
@@ -151,8 +157,8 @@ void rdmacm_device_release(struct rdmacm_id *id)
 
 	if (!d)
 		return;
-	id->device = NULL;
 	rdmacm_session_lock();
+	id->device = NULL;
 	TAILQ_REMOVE(&d->users, id, of_device);
 	if (TAILQ_EMPTY(&d->users)) {
 		if (d->xrcd)
