@@ -62,12 +62,17 @@ static void the_time_is_the_systems_unless_it_is_set(void **state)
 	assert_int_equal(rclose(rs), 0);
 }
 
+static void keep_alive(int rs)
+{
+	assert_int_equal(set(rs, SOL_SOCKET, SO_KEEPALIVE, 1), 0);
+	assert_int_equal(set(rs, IPPROTO_TCP, TCP_KEEPIDLE, 1), 0);
+}
+
 static struct pair kept_alive(void)
 {
 	struct pair p = connected_pair();
 
-	assert_int_equal(set(p.client, SOL_SOCKET, SO_KEEPALIVE, 1), 0);
-	assert_int_equal(set(p.client, IPPROTO_TCP, TCP_KEEPIDLE, 1), 0);
+	keep_alive(p.client);
 	assert_int_equal(rclose(p.listener), 0); /* the port number is for the next one */
 	return p;
 }
@@ -90,15 +95,21 @@ static int error_of(int rs)
 
 static void a_peer_that_is_out_of_reach_is_noticed(void **state)
 {
-	struct pair received = kept_alive(), polled = kept_alive(), other = connected_pair();
+	struct pair received = kept_alive(), polled = kept_alive(), sent = kept_alive();
+	struct pair late = connected_pair(), other;
 	struct pollfd p = { .fd = polled.client, .events = POLLIN };
-	struct pollfd still = { .fd = other.client, .events = POLLIN };
-	pthread_t thread;
+	struct pollfd still = { .events = POLLIN };
+	pthread_t thread, late_thread;
 	void *err;
 
 	(void)state;
+	assert_int_equal(rclose(late.listener), 0);
+	other = connected_pair();
+	still.fd = other.client;
+	assert_int_equal(pthread_create(&late_thread, NULL, receive_in_thread, &late.client), 0);
 	assert_int_equal(pthread_create(&thread, NULL, receive_in_thread, &received.client), 0);
 	assert_int_equal(rpoll(&p, 1, 3000), 0); /* as long as it lives nothing is noticed */
+	keep_alive(late.client);                 /* while the thread waits */
 	umbel("link down h2:1");
 	assert_int_equal(rpoll(&p, 1, MOST_MS), 1);
 	assert_true(p.revents & POLLERR);
@@ -106,10 +117,18 @@ static void a_peer_that_is_out_of_reach_is_noticed(void **state)
 	assert_int_equal(error_of(polled.client), ETIMEDOUT);
 	assert_int_equal(pthread_join(thread, &err), 0);
 	assert_int_equal((intptr_t)err, ETIMEDOUT);
+	assert_int_equal(pthread_join(late_thread, &err), 0);
+	assert_int_equal((intptr_t)err, ETIMEDOUT);
+	while (rsend(sent.client, "x", 1, 0) == 1)
+		;
+	assert_int_equal(errno, ETIMEDOUT);
+	assert_fails(rsend(sent.client, "x", 1, 0), ECONNRESET);
 	assert_int_equal(rpoll(&still, 1, 0), 0);
 	umbel("link up h2:1");
 	close_both(received.client, received.server);
 	close_both(polled.client, polled.server);
+	close_both(sent.client, sent.server);
+	close_both(late.client, late.server);
 	close_pair(&other);
 }
 

@@ -61,6 +61,7 @@ static int set_socket(struct rsocket *rs, int name, int value)
 		return 0;
 	case SO_KEEPALIVE:
 		rs->options.keepalive = value;
+		rsocket_wake(rs); /* who waits is to wait until the next keepalive */
 		return 0;
 	case SO_OOBINLINE:
 		rs->options.oob_inline = value;

@@ -55,6 +55,22 @@ void rsocket_stream_break(struct rsocket_stream *s, int error)
 	rsocket_changed(&s->rs);
 }
 
+int rsocket_stream_why(struct rsocket_stream *s)
+{
+	int error = s->error;
+
+	if (error && !s->rs.dead)
+		rsocket_stream_progress(
+		        &s->rs); /* what ended the queue pair may be the daemon's end */
+	if (s->rs.dead)
+		return -EIO;
+	if (!s->is_fault)
+		return 0;
+	s->error = 0;
+	s->is_fault = false;
+	return -error;
+}
+
 /* Sends a keepalive if one is due. When the next one is; UINT64_MAX: never. */
 static uint64_t keep_alive(struct rsocket_stream *s)
 {
@@ -103,7 +119,9 @@ static int look_again(struct rsocket_stream *s, rsocket_stream_test *test)
 	keep_alive(s);
 	rsocket_drain(&s->rs);
 	rsocket_stream_poll(s);
-	return test(s) ? 0 : -EAGAIN;
+	if (test(s))
+		return 0;
+	return s->rs.dead ? -EIO : -EAGAIN;
 }
 
 int rsocket_stream_wait(struct rsocket_stream *s, bool block, uint64_t until_ms,
@@ -287,7 +305,7 @@ static short stream_events(struct rsocket *rs)
 {
 	struct rsocket_stream *s = rsocket_stream(rs);
 
-	if (rs->dead || rs->closed)
+	if (rs->closed || (rs->dead && !s->in.readable))
 		return POLLERR | POLLHUP;
 	keep_alive(s);
 	rsocket_stream_poll(s);

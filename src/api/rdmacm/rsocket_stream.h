@@ -137,6 +137,7 @@ struct rsocket_stream {
 	struct rsocket rs;
 	enum rsocket_stream_state state;
 	int error;      /* an errno, for SO_ERROR */
+	bool is_fault;  /* that is not only what the end of the peer looks like */
 	bool peer_done; /* it sends nothing more */
 	unsigned tries;
 	union control_cm_addr peer;
@@ -207,6 +208,9 @@ int rsocket_stream_settle(struct rsocket_stream *s, bool block);
 
 /* It is over: @error is for SO_ERROR, 0: none. */
 void rsocket_stream_break(struct rsocket_stream *s, int error);
+
+/* Of one that is over: why it broke off, told once, as -errno; 0: by the peer, or it was told. */
+int rsocket_stream_why(struct rsocket_stream *s);
 
 /* ---- rsocket_stream_connect.c ---- */
 

@@ -140,6 +140,13 @@ static struct news read_event(const struct rdma_cm_event *e)
 	return news;
 }
 
+/* What arrived before counts: an orderly end is none of ours. */
+static void end(struct rsocket_stream *s, int error)
+{
+	rsocket_stream_poll(s);
+	rsocket_stream_break(s, error);
+}
+
 void rsocket_stream_progress(struct rsocket *rs)
 {
 	struct rsocket_stream *s = rsocket_stream(rs);
@@ -157,11 +164,11 @@ void rsocket_stream_progress(struct rsocket *rs)
 		rdma_ack_cm_event(e);
 		ret = serve(s, &news);
 		if (ret)
-			rsocket_stream_break(s, -ret);
+			end(s, -ret);
 	}
 	if (!s->is_full && errno != EAGAIN && errno != EINTR) {
 		rs->dead = true;
-		rsocket_stream_break(s, EIO);
+		end(s, EIO);
 	}
 }
 

@@ -370,6 +370,7 @@ static void take_target(struct rsocket_stream *s)
 static void on_data(struct rsocket_stream *s, uint32_t bytes)
 {
 	if (bytes > s->in.window) {
+		s->is_fault = true;
 		rsocket_stream_break(s, EPROTO); /* it wrote where it may not, or it lies */
 		return;
 	}
@@ -380,10 +381,10 @@ static void on_data(struct rsocket_stream *s, uint32_t bytes)
 
 static void on_control(struct rsocket_stream *s, uint32_t control)
 {
+	if (control == RSOCKET_DISCONNECT || control == RSOCKET_SHUTDOWN)
+		s->peer_done = true;
 	if (control == RSOCKET_DISCONNECT)
 		rsocket_stream_break(s, 0);
-	else if (control == RSOCKET_SHUTDOWN)
-		s->peer_done = true;
 	if (s->peer_done && s->rs.no_write)
 		rsocket_stream_break(s, 0);
 }
@@ -435,6 +436,8 @@ static unsigned serve(struct rsocket_stream *s, const struct ibv_wc *wc)
 	if (!is_receive)
 		on_sent(s, wc->wr_id);
 	if (wc->status != IBV_WC_SUCCESS) {
+		if (s->state == RSOCKET_CONNECTED)
+			s->is_fault = wc->status != IBV_WC_WR_FLUSH_ERR;
 		rsocket_stream_break(s, error_of(wc));
 		return 0;
 	}

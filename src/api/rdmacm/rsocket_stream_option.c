@@ -52,6 +52,7 @@ static int set_tcp(struct rsocket_stream *s, int name, int value)
 			return -EINVAL;
 		s->keep_idle = value;
 		s->keepalive_ms = 0;
+		rsocket_wake(&s->rs);
 		return 0;
 	case TCP_KEEPCNT: /* the connection knows when to give up */
 	case TCP_KEEPINTVL:

@@ -86,12 +86,7 @@ static int why_broken(struct rsocket_stream *s)
 {
 	if (s->peer_done || s->rs.no_read)
 		return 0;
-	if (s->rs.dead)
-		return -EIO;
-	if (s->error != ETIMEDOUT)
-		return 0;
-	s->error = 0;
-	return -ETIMEDOUT;
+	return rsocket_stream_why(s);
 }
 
 ssize_t rsocket_stream_receive(struct rsocket *rs, struct rsocket_message *m)

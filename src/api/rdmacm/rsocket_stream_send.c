@@ -56,6 +56,13 @@ static bool may_try(const struct rsocket_stream *s)
 	return rsocket_stream_can_send(s) || s->rs.no_write || s->state != RSOCKET_CONNECTED;
 }
 
+static int why_broken(struct rsocket_stream *s)
+{
+	int ret = rsocket_stream_why(s);
+
+	return ret ? ret : -ECONNRESET;
+}
+
 /* Until a piece may be posted. */
 static int await_room(struct rsocket_stream *s, bool block)
 {
@@ -67,7 +74,7 @@ static int await_room(struct rsocket_stream *s, bool block)
 		return -EBADF;
 	if (s->rs.no_write)
 		return -EPIPE;
-	return s->state == RSOCKET_CONNECTED ? 0 : -ECONNRESET;
+	return s->state == RSOCKET_CONNECTED ? 0 : why_broken(s);
 }
 
 ssize_t rsocket_stream_pieces(struct rsocket_stream *s, const struct rsocket_message *m,

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabric ends under stream rsockets: what has arrived can still be received, a peer that had
+ * said so before has ended in order, and all else is EIO, for who sleeps and who does not. Prepared
+ * by the first test, which ends the daemon.
+ */
+#include "rsocket_stream.h"
+
+#include "kill_daemon.h"
+
+static struct pair idle, sending, holding, over, asleep;
+static int listener;
+
+static struct pair accepted(void)
+{
+	struct pair p = { .client = connected_to(2, PORT) };
+
+	p.server = raccept(listener, NULL, NULL);
+	assert_true(p.server >= 0);
+	return p;
+}
+
+static void *receive_in_thread(void *arg)
+{
+	char byte;
+
+	return rrecv(*(int *)arg, &byte, 1, 0) < 0 ? (void *)(intptr_t)errno : NULL;
+}
+
+static void the_fabric_ends(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	pthread_t thread;
+	void *err;
+
+	(void)state;
+	assert_non_null(channel);
+	listener = listening(2, PORT);
+	idle = accepted();
+	sending = accepted();
+	holding = accepted();
+	over = accepted();
+	asleep = accepted();
+	assert_int_equal(rsend(holding.server, "data", 4, 0), 4);
+	assert_int_equal(rclose(over.server), 0);
+	assert_int_equal(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(pthread_create(&thread, NULL, receive_in_thread, &asleep.client), 0);
+	kill_daemon(channel);
+	assert_int_equal(pthread_join(thread, &err), 0);
+	assert_int_equal((intptr_t)err, EIO);
+	rdma_destroy_event_channel(channel);
+}
+
+static int error_of(int rs)
+{
+	int error = -1;
+	socklen_t bytes = sizeof(error);
+
+	assert_int_equal(rgetsockopt(rs, SOL_SOCKET, SO_ERROR, &error, &bytes), 0);
+	return error;
+}
+
+static void who_receives_is_told(void **state)
+{
+	char byte;
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_fails(rrecv(idle.client, &byte, 1, 0), EIO);
+	assert_fails(rrecv(idle.server, &byte, 1, MSG_DONTWAIT), EIO);
+	assert_int_equal(error_of(idle.client), EIO);
+}
+
+static void who_sends_is_told(void **state)
+{
+	(void)state;
+	while (rsend(sending.client, "x", 1, 0) == 1)
+		;
+	assert_int_equal(errno, EIO);
+	assert_fails(rsend(sending.client, "x", 1, MSG_DONTWAIT), EIO);
+}
+
+static void what_has_arrived_can_be_received(void **state)
+{
+	struct pollfd p = { .fd = holding.client, .events = POLLIN };
+	char text[8] = "";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rpoll(&p, 1, -1), 1);
+		assert_int_equal(p.revents, POLLIN);
+	}
+	assert_int_equal(rrecv(holding.client, text, sizeof(text), 0), 4);
+	assert_string_equal(text, "data");
+	assert_fails(rrecv(holding.client, text, sizeof(text), 0), EIO);
+	assert_int_equal(rpoll(&p, 1, -1), 1);
+	assert_true(p.revents & POLLERR);
+}
+
+static void an_orderly_end_stays_one(void **state)
+{
+	struct pollfd p = { .fd = over.client, .events = POLLIN };
+	char byte;
+
+	(void)state;
+	assert_int_equal(rpoll(&p, 1, -1), 1);
+	assert_int_equal(rrecv(over.client, &byte, 1, 0), 0);
+	assert_int_equal(rrecv(over.client, &byte, 1, 0), 0);
+}
+
+static void who_accepts_without_blocking_does_not_try_for_ever(void **state)
+{
+	struct pollfd p = { .fd = listener, .events = POLLIN };
+
+	(void)state;
+	assert_int_equal(rpoll(&p, 1, -1), 1);
+	assert_fails(raccept(listener, NULL, NULL), EIO);
+	assert_fails(raccept(listener, NULL, NULL), EIO);
+}
+
+static void all_can_be_closed(void **state)
+{
+	(void)state;
+	close_both(idle.client, idle.server);
+	close_both(sending.client, sending.server);
+	close_both(holding.client, holding.server);
+	close_both(asleep.client, asleep.server);
+	close_both(over.client, listener);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_fabric_ends),
+		cmocka_unit_test(who_receives_is_told),
+		cmocka_unit_test(who_sends_is_told),
+		cmocka_unit_test(what_has_arrived_can_be_received),
+		cmocka_unit_test(an_orderly_end_stays_one),
+		cmocka_unit_test(who_accepts_without_blocking_does_not_try_for_ever),
+		cmocka_unit_test(all_can_be_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
