@@ -27,14 +27,32 @@ static void *receive_in_thread(void *arg)
 	return rrecv(*(int *)arg, &byte, 1, 0) < 0 ? (void *)(intptr_t)errno : NULL;
 }
 
-static void the_fabric_ends(void **state)
+#define WAIT_MS 200 /* until the parent sleeps; if it does not, the test proves less */
+
+/* While the parent is stopped the connection ends in order, and then the daemon ends. */
+static void end_both_at_once(void)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
+	int rs = connected_to(2, PORT);
+
+	assert_non_null(channel);
+	poll(NULL, 0, WAIT_MS);
+	assert_int_equal(kill(getppid(), SIGSTOP), 0);
+	assert_int_equal(rclose(rs), 0);
+	kill_daemon(channel);
+	assert_int_equal(kill(getppid(), SIGCONT), 0);
+	_exit(0);
+}
+
+static void the_fabric_ends(void **state)
+{
+	char byte;
+	int orderly, status;
 	pthread_t thread;
+	pid_t child;
 	void *err;
 
 	(void)state;
-	assert_non_null(channel);
 	listener = listening(2, PORT);
 	idle = accepted();
 	sending = accepted();
@@ -43,12 +61,20 @@ static void the_fabric_ends(void **state)
 	asleep = accepted();
 	assert_int_equal(rsend(holding.server, "data", 4, 0), 4);
 	assert_int_equal(rclose(over.server), 0);
-	assert_int_equal(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	child = fork_child();
+	if (!child)
+		end_both_at_once();
 	assert_int_equal(pthread_create(&thread, NULL, receive_in_thread, &asleep.client), 0);
-	kill_daemon(channel);
+	orderly = raccept(listener, NULL, NULL);
+	assert_true(orderly >= 0);
+	assert_int_equal(rfcntl(listener, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(rrecv(orderly, &byte, 1, 0), 0);
+	assert_int_equal(rrecv(orderly, &byte, 1, 0), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(rclose(orderly), 0);
 	assert_int_equal(pthread_join(thread, &err), 0);
 	assert_int_equal((intptr_t)err, EIO);
-	rdma_destroy_event_channel(channel);
 }
 
 static int error_of(int rs)
