@@ -94,18 +94,34 @@ static uint32_t next_serial(struct control_client *c)
 
 /* ---- posted requests: with the lock held ---- */
 
-/* Sends @p, with @bytes of requests @ahead, and puts the reply in its place. 0 or -errno. */
+/* Sends @p, with @bytes of requests @ahead, and puts what comes in its place. 0 or -errno. */
+static int transfer(struct control_client *c, const void *ahead, uint32_t bytes,
+                    struct control_packet *p)
+{
+	int ret;
+
+	if (c->serve) {
+		c->serve(c->serve_arg, p);
+		return 0;
+	}
+	ret = control_send_behind(c->sock, ahead, bytes, p);
+	if (!ret)
+		ret = control_receive(c->sock, p);
+	return !ret && p->behind ? -EPROTO : ret;
+}
+
+/* The same, and what comes is the reply; also with -EMFILE: the process has too many descriptors
+ * open, or we would have got one more. */
 static int round_trip(struct control_client *c, const void *ahead, uint32_t bytes,
                       struct control_packet *p)
 {
+	/* a request of the daemon to itself may lead to another one before the reply */
 	const uint32_t serial = next_serial(c);
 	int ret;
 
 	p->header.serial = serial;
-	ret = control_send_behind(c->sock, ahead, bytes, p);
-	if (!ret)
-		ret = control_receive(c->sock, p);
-	if (!ret && (p->behind || p->header.serial != serial)) {
+	ret = transfer(c, ahead, bytes, p);
+	if ((!ret || ret == -EMFILE) && p->header.serial != serial) {
 		control_close_fds(p);
 		return -EPROTO;
 	}
@@ -179,12 +195,11 @@ static int send_posts(struct control_client *c, const void *ahead, uint32_t byte
 	if (!has_ring(c))
 		return control_send_behind(c->sock, ahead, bytes, p);
 	ret = control_posts_put(c->posts, ahead, bytes, p, &tell);
-	if (ret == -ENOBUFS)
+	if (ret) { /* it is full */
 		ret = empty_ring(c);
-	else
-		return tell ? control_send(c->sock, &posted) : 0;
-	if (!ret)
-		ret = control_posts_put(c->posts, ahead, bytes, p, &tell);
+		if (!ret)
+			ret = control_posts_put(c->posts, ahead, bytes, p, &tell);
+	}
 	return !ret && tell ? control_send(c->sock, &posted) : ret;
 }
 
@@ -225,8 +240,8 @@ static int send_kept(struct control_client *c)
 	return b ? send_batch(c, b) : 0;
 }
 
-/* Sends @p, and ahead of it what the thread's batch keeps. */
-static int send_packet(struct control_client *c, const struct control_packet *p)
+/* round_trip(), with what the thread's batch keeps ahead of @p. */
+static int round_trip_with_batch(struct control_client *c, struct control_packet *p)
 {
 	struct control_batch *b = batch_of(c);
 	uint32_t bytes = b ? b->bytes : 0;
@@ -236,11 +251,9 @@ static int send_packet(struct control_client *c, const struct control_packet *p)
 		ret = send_batch(c, b);
 		bytes = 0;
 	}
-	if (!ret)
-		ret = control_send_behind(c->sock, b ? b->data : NULL, bytes, p);
 	if (b)
 		b->bytes = 0;
-	return ret;
+	return ret ? ret : round_trip(c, b ? b->data : NULL, bytes, p);
 }
 
 /* Keeps a request, if the thread has a batch with room for it. */
@@ -293,50 +306,27 @@ int control_batch_end(struct control_client *c, struct control_batch *b)
 
 /* ---- requests ---- */
 
-static int exchange_packets(struct control_client *c, struct control_packet *p)
-{
-	int ret;
-
-	if (c->serve) {
-		c->serve(c->serve_arg, p);
-		return 0;
-	}
-	ret = open_ring(c);
-	if (!ret)
-		ret = send_packet(c, p);
-	if (!ret)
-		ret = control_receive(c->sock, p);
-	return !ret && p->behind ? -EPROTO : ret;
-}
-
 /* One request, one reply into @p. With the lock held. */
 static int exchange(struct control_client *c, const struct control_call *call,
                     struct control_packet *p)
 {
-	uint32_t serial;
 	int ret;
 
 	if (c->gone)
 		return -EIO;
 	if (call->request_bytes > sizeof(p->body))
 		return -EMSGSIZE;
-	/* a request of the daemon to itself may lead to another one before the reply */
-	serial = next_serial(c);
-	p->header = (struct control_header){ .type = call->type,
-		                             .serial = serial,
-		                             .bytes = call->request_bytes };
+	p->header = (struct control_header){ .type = call->type, .bytes = call->request_bytes };
 	if (call->request_bytes)
 		memcpy(p->body, call->request, call->request_bytes);
 	p->n_fds = 0;
 	if (call->send_fd)
 		p->fd[p->n_fds++] = *call->send_fd;
-	ret = exchange_packets(c, p);
-	if (ret == -EMFILE && p->header.serial == serial)
-		return -EMFILE; /* the process has too many open, or we would have got one more */
-	if (!ret && p->header.serial != serial) {
-		control_close_fds(p);
-		ret = -EPROTO;
-	}
+	ret = open_ring(c);
+	if (!ret)
+		ret = round_trip_with_batch(c, p);
+	if (ret == -EMFILE)
+		return ret;
 	if (ret) {
 		c->gone = true;
 		return ret == -EAGAIN ? -ETIMEDOUT : -EIO; /* EAGAIN: its patience has ended */
