@@ -105,6 +105,30 @@ static void store(uint8_t *host, unsigned size, uint64_t v)
 	}
 }
 
+/* Copies a field of whole octets, either way. False: it is none. */
+static bool copy_whole(const struct wire_field *f, uint8_t *to, const uint8_t *from)
+{
+	switch (f->kind) {
+	case WIRE_OCTET:
+		*to = *from;
+		return true;
+	case WIRE_OCTETS:
+		memcpy(to, from, f->count);
+		return true;
+	case WIRE_BE16:
+		copy_be16(to, from);
+		return true;
+	case WIRE_BE32:
+		copy_be32(to, from);
+		return true;
+	case WIRE_BE64:
+		copy_be64(to, from);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void encode_bits(const struct wire_field *f, const uint8_t *host, uint8_t *wire)
 {
 	for (unsigned i = 0; i < f->count; i++, host += f->size) {
@@ -117,39 +141,15 @@ static void encode_bits(const struct wire_field *f, const uint8_t *host, uint8_t
 	}
 }
 
-static void encode_field(const struct wire_field *f, const uint8_t *host, uint8_t *wire)
-{
-	uint8_t *at = wire + f->bit / 8;
-
-	switch (f->kind) {
-	case WIRE_OCTET:
-		*at = *host;
-		break;
-	case WIRE_OCTETS:
-		memcpy(at, host, f->count);
-		break;
-	case WIRE_BE16:
-		copy_be16(at, host);
-		break;
-	case WIRE_BE32:
-		copy_be32(at, host);
-		break;
-	case WIRE_BE64:
-		copy_be64(at, host);
-		break;
-	default:
-		encode_bits(f, host, wire);
-	}
-}
-
 void wire_encode(const struct wire_layout *layout, const void *host, uint8_t *wire)
 {
 	memset(wire, 0, layout->bytes);
 	for (unsigned i = 0; i < layout->n_fields; i++) {
 		const struct wire_field *f = &layout->field[i];
+		const uint8_t *from = (const uint8_t *)host + f->offset;
 
-		if (f->size)
-			encode_field(f, (const uint8_t *)host + f->offset, wire);
+		if (f->size && !copy_whole(f, wire + f->bit / 8, from))
+			encode_bits(f, from, wire);
 	}
 }
 
@@ -165,39 +165,15 @@ static void decode_bits(const struct wire_field *f, const uint8_t *wire, uint8_t
 	}
 }
 
-static void decode_field(const struct wire_field *f, const uint8_t *wire, uint8_t *host)
-{
-	const uint8_t *at = wire + f->bit / 8;
-
-	switch (f->kind) {
-	case WIRE_OCTET:
-		*host = *at;
-		break;
-	case WIRE_OCTETS:
-		memcpy(host, at, f->count);
-		break;
-	case WIRE_BE16:
-		copy_be16(host, at);
-		break;
-	case WIRE_BE32:
-		copy_be32(host, at);
-		break;
-	case WIRE_BE64:
-		copy_be64(host, at);
-		break;
-	default:
-		decode_bits(f, wire, host);
-	}
-}
-
 void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *host)
 {
 	memset(host, 0, layout->host_bytes);
 	for (unsigned i = 0; i < layout->n_fields; i++) {
 		const struct wire_field *f = &layout->field[i];
+		uint8_t *to = (uint8_t *)host + f->offset;
 
-		if (f->size)
-			decode_field(f, wire, (uint8_t *)host + f->offset);
+		if (f->size && !copy_whole(f, to, wire + f->bit / 8))
+			decode_bits(f, wire, to);
 	}
 }
 
