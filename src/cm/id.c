@@ -48,15 +48,9 @@ static struct base_idtable *table_of(struct cm_client *client, uint32_t handle)
 	return handle & CONTROL_CM_ANNOUNCED ? &client->announced : &client->ids;
 }
 
-static _Atomic uint32_t *word_of(const struct cm_client *client, uint32_t handle)
-{
-	return shm_events_word(client->events, handle & CONTROL_CM_ANNOUNCED ? 1 : 0,
-	                       handle & ~CONTROL_CM_ANNOUNCED);
-}
-
 _Atomic uint32_t *cm_id_word(const struct cm_id *id)
 {
-	return word_of(id->client, id->handle);
+	return control_cm_word(id->client->events, id->handle);
 }
 
 struct cm_id *cm_id_at(const struct cm_client *client, uint32_t handle)
@@ -89,7 +83,7 @@ static void leave_joins(struct cm_id *id)
 
 static void clear_word(const struct cm_client *client, uint32_t handle)
 {
-	_Atomic uint32_t *word = word_of(client, handle);
+	_Atomic uint32_t *word = control_cm_word(client->events, handle);
 
 	if (word)
 		shm_events_clear(word);

@@ -20,7 +20,6 @@
 #include "cm/cm.h"
 #include "cm/mad.h"
 #include "control/cm_message.h"
-#include "shm/events.h"
 
 #define CM_NO_HANDLE  UINT32_MAX
 #define CM_NS_PER_MS  1000000ull

@@ -41,6 +41,7 @@
 #include <sys/socket.h>
 
 #include "control/message.h"
+#include "shm/events.h"
 
 enum control_cm_type {
 	CONTROL_CM_CREATE_CHANNEL = CONTROL_CM_FIRST, /* no body; descriptor with the reply */
@@ -98,6 +99,12 @@ struct control_cm_channel_reply {
  * whose numbers are CONTROL_CM_ANNOUNCED beside. */
 #define CONTROL_CM_MAX_IDS   65536
 #define CONTROL_CM_ANNOUNCED 0x80000000
+
+/* The word of the identifier with that number; NULL: it has none. */
+static inline _Atomic uint32_t *control_cm_word(struct shm_events *e, uint32_t id)
+{
+	return shm_events_word(e, id & CONTROL_CM_ANNOUNCED ? 1 : 0, id & ~CONTROL_CM_ANNOUNCED);
+}
 
 /* It may go ahead of the first request about the identifier, as often as that fails: it does
  * nothing if there is the identifier already. */

@@ -186,6 +186,14 @@ struct control_create_qp_reply { /* CREATE_QP, OPEN_QP */
 struct control_qp_shape { /* as in struct control_create_qp */
 	uint32_t max_recv_wr, max_send_wr, request_bytes, max_recv_sge;
 };
+static inline struct control_qp_shape control_qp_shape(const struct control_create_qp *want)
+{
+	return (struct control_qp_shape){ .max_recv_wr = want->max_recv_wr,
+		                          .max_send_wr = want->max_send_wr,
+		                          .request_bytes = want->request_bytes,
+		                          .max_recv_sge = want->max_recv_sge };
+}
+
 #define CONTROL_MAX_RESERVED 16
 struct control_reserve_qps {
 	struct control_qp_shape shape;

@@ -362,7 +362,7 @@ void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon
 static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq *cq,
                   const struct control_create_qp *want, struct daemon_qp **out)
 {
-	const struct control_qp_shape shape = daemon_qp_shape(want);
+	const struct control_qp_shape shape = control_qp_shape(want);
 	int ret = daemon_qp_prepare(all, h->holder, &shape, &h->holder->want, out);
 
 	if (!ret)

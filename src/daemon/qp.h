@@ -100,14 +100,6 @@ void daemon_qp_tell(const struct daemon_qps *all, const struct daemon_qp *qp,
 /* The bytes of shared memory that it has. */
 uint64_t daemon_qp_bytes(const struct control_qp_shape *shape);
 
-static inline struct control_qp_shape daemon_qp_shape(const struct control_create_qp *want)
-{
-	return (struct control_qp_shape){ .max_recv_wr = want->max_recv_wr,
-		                          .max_send_wr = want->max_send_wr,
-		                          .request_bytes = want->request_bytes,
-		                          .max_recv_sge = want->max_recv_sge };
-}
-
 /* The hidden QP of an HCA with an Ethernet port. 0 or -ENOMEM. */
 int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out);
 

@@ -245,7 +245,7 @@ static bool may_connect(const struct daemon_call *call, const struct control_cre
 static bool may_create(const struct daemon_call *call, const struct daemon_cq *cq,
                        const struct control_create_qp *req)
 {
-	const struct control_qp_shape shape = daemon_qp_shape(req);
+	const struct control_qp_shape shape = control_qp_shape(req);
 	struct daemon_hca *h = own_hca(call, req->hca_handle);
 
 	return h && cq && cq->hca == h &&
@@ -266,7 +266,7 @@ static int create_reserved(struct daemon_call *call, struct daemon_cq *cq,
                            const struct control_create_qp *req)
 {
 	struct daemon_verbs *v = call->module;
-	const struct control_qp_shape shape = daemon_qp_shape(req);
+	const struct control_qp_shape shape = control_qp_shape(req);
 	struct daemon_qp *qp =
 	        daemon_reserve_take(&v->objects->qps, call->client->holds, req->reserved);
 

@@ -83,10 +83,7 @@ static uint32_t ring_of_shared(const struct hca_srq *srq)
 static bool get_reserved(struct hca_qp *qp, const struct control_create_qp *req,
                          struct control_create_qp_reply *rep)
 {
-	const struct control_qp_shape shape = { .max_recv_wr = req->max_recv_wr,
-		                                .max_send_wr = req->max_send_wr,
-		                                .request_bytes = req->request_bytes,
-		                                .max_recv_sge = req->max_recv_sge };
+	const struct control_qp_shape shape = control_qp_shape(req);
 
 	return !qp->xrcd && req->type != IBV_QPT_XRC_SEND &&
 	       hca_reserve_get(qp->ctx->process, &shape, rep);

@@ -20,7 +20,6 @@
 #include "base/util.h"
 #include "control/client.h"
 #include "control/cm_message.h"
-#include "shm/events.h"
 
 struct rdmacm_device {
 	LIST_ENTRY(rdmacm_device) entry;

@@ -183,8 +183,7 @@ _Atomic uint32_t *rdmacm_session_word(const struct rdmacm_id *id)
 
 	rdmacm_session_lock();
 	if (id->forks == session.forks)
-		word = shm_events_word(session.events, id->handle & CONTROL_CM_ANNOUNCED ? 1 : 0,
-		                       id->handle & ~CONTROL_CM_ANNOUNCED);
+		word = control_cm_word(session.events, id->handle);
 	rdmacm_session_unlock();
 	return word;
 }
