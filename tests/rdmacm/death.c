@@ -3,7 +3,7 @@
  * The daemon dies: every call says so, and none waits for ever. The last test of this
  * fabric.
  */
-#include "kill_daemon.h"
+#include "daemon.h"
 
 #include <sched.h>
 

@@ -4,7 +4,7 @@
  * channel is readable only while there is an event to get, and the daemon is not waited for where
  * nothing hangs on it.
  */
-#include "common.h"
+#include "daemon.h"
 
 #include <sys/mman.h>
 #include <time.h>
@@ -14,33 +14,10 @@
 #define ROUNDS 3000
 #define MANY   200 /* numbers of identifiers come round */
 
-static pid_t stopped; /* the daemon */
-
-static void stop_daemon(const struct rdma_event_channel *channel)
-{
-	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
-
-	/* a channel's other end is the daemon's */
-	assert_int_equal(getsockopt(channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	assert_int_equal(kill(cred.pid, SIGSTOP), 0);
-	stopped = cred.pid;
-}
-
 static int setup(void **state)
 {
 	(void)state;
 	post_much();
-	return 0;
-}
-
-/* After each test too, failed or not. */
-static int continue_daemon(void **state)
-{
-	(void)state;
-	if (stopped)
-		kill(stopped, SIGCONT);
-	stopped = 0;
 	return 0;
 }
 
@@ -350,7 +327,7 @@ static void destroying_does_not_wait(void **state)
 	assert_int_equal(rdma_resolve_route(id[0], 1000), 0);
 	assert_int_equal(rdma_destroy_id(id[0]), 0);
 	assert_int_equal(rdma_destroy_id(id[1]), 0);
-	continue_daemon(NULL);
+	continue_daemon();
 	n.id = resolved(channel); /* by now the daemon has done all that */
 	assert_no_event(&n);
 	node_close(&n);
@@ -393,20 +370,6 @@ static void numbers_are_given_again_in_order(void **state)
 	n = (struct node){ .channel = channel, .id = resolved(channel) };
 	assert_no_event(&n);
 	node_close(&n);
-}
-
-/* By a child, after *@when has become true, which this process sees. */
-static pid_t continue_daemon_soon(volatile bool *when)
-{
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		usleep(50000);
-		*when = true;
-		_exit(kill(stopped, SIGCONT) ? 1 : 0);
-	}
-	return child;
 }
 
 /* Whether destroying it waits until the daemon has done it. */
@@ -511,7 +474,7 @@ static void another_thread_may_wait_meanwhile(void **state)
 	node_close(&n);
 }
 
-#define test(name) cmocka_unit_test_teardown(name, continue_daemon)
+#define test(name) cmocka_unit_test_teardown(name, leave_daemon_running)
 
 int main(void)
 {

@@ -4,7 +4,7 @@
  * to one gets RDMA_CM_EVENT_DEVICE_REMOVAL, after what came before and once, and can be destroyed.
  * Prepared by the first test, which ends the daemon.
  */
-#include "kill_daemon.h"
+#include "daemon.h"
 
 #include <rdma/rdma_verbs.h>
 #include <sched.h>

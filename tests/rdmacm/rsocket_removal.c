@@ -6,7 +6,7 @@
  */
 #include "rsocket_stream.h"
 
-#include "kill_daemon.h"
+#include "daemon.h"
 
 static struct pair idle, sending, holding, over, asleep;
 static int listener;

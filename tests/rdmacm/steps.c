@@ -3,12 +3,10 @@
  * What waits for the daemon, and what does not: the steps whose outcome is an event, and the end of
  * a connection. Where a call must not wait, the daemon is stopped meanwhile.
  */
-#include "common.h"
+#include "daemon.h"
 
 #define PORT  7300
 #define BYTES 64
-
-static pid_t stopped; /* the daemon */
 
 static int setup(void **state)
 {
@@ -17,52 +15,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static void stop_daemon(const struct node *n)
-{
-	struct ucred cred;
-	socklen_t bytes = sizeof(cred);
-
-	/* a channel's other end is the daemon's */
-	assert_int_equal(getsockopt(n->channel->fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes), 0);
-	assert_int_equal(kill(cred.pid, SIGSTOP), 0);
-	stopped = cred.pid;
-}
-
-static void continue_daemon(void)
-{
-	assert_int_equal(kill(stopped, SIGCONT), 0);
-	stopped = 0;
-}
-
-/* By a child, while this process waits for the daemon. */
-static pid_t continue_soon(void)
-{
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		usleep(50000);
-		_exit(kill(stopped, SIGCONT) ? 1 : 0);
-	}
-	return child;
-}
-
-/* After each test, failed or not. */
-static int leave_daemon_running(void **state)
-{
-	(void)state;
-	if (stopped)
-		kill(stopped, SIGCONT);
-	stopped = 0;
-	return 0;
-}
-
 /* The daemon does nothing while @call is made, so it must not wait. */
-#define without_daemon(node, call)         \
-	do {                               \
-		stop_daemon(node);         \
-		assert_int_equal(call, 0); \
-		continue_daemon();         \
+#define without_daemon(node, call)            \
+	do {                                  \
+		stop_daemon((node)->channel); \
+		assert_int_equal(call, 0);    \
+		continue_daemon();            \
 	} while (0)
 
 static void umbel(const char *command)
@@ -123,7 +81,7 @@ static void resolving_does_not_wait(void **state)
 	struct rdma_cm_id *before = n.id;
 
 	(void)state;
-	stop_daemon(&n);
+	stop_daemon(n.channel);
 	assert_int_equal(rdma_create_id(n.channel, &n.id, NULL, RDMA_PS_TCP), 0);
 	assert_int_equal(rdma_resolve_addr(n.id, NULL, &a.sa, 1000), 0);
 	assert_int_equal(rdma_destroy_id(before), 0);
@@ -142,7 +100,7 @@ static void who_gives_up_at_once_does_not_wait(void **state)
 	struct rdma_cm_id *id;
 
 	(void)state;
-	stop_daemon(&n);
+	stop_daemon(n.channel);
 	for (int i = 0; i < 8; i++) {
 		assert_int_equal(rdma_create_id(n.channel, &id, NULL, RDMA_PS_TCP), 0);
 		assert_int_equal(rdma_resolve_addr(id, NULL, &a.sa, 1000), 0);
@@ -471,11 +429,11 @@ static void making_a_queue_pair_of_many_does_not_wait(void **state)
 	cq = ibv_create_cq(p.server->verbs, 64, NULL, NULL, 0);
 	assert_non_null(cq);
 	make_many(p.server, cq);
-	stop_daemon(&p.client);
+	stop_daemon(p.client.channel);
 	make_qp_on(p.server, cq);
 	post_receive(p.server, p.mr[1]);
 	assert_int_equal(rdma_accept(p.server, &param), 0);
-	waker = continue_soon();
+	waker = continue_daemon_soon(NULL);
 	post_write(p.server, &p, 6); /* it waits for a path */
 	assert_int_equal(waitpid(waker, NULL, 0), waker);
 	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
@@ -552,9 +510,9 @@ static void establishing_does_not_wait(void **state)
 
 	(void)state;
 	pair_accept(&p);
-	stop_daemon(&p.client);
+	stop_daemon(p.client.channel);
 	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
-	waker = continue_soon();
+	waker = continue_daemon_soon(NULL);
 	post_work(&p, IBV_WR_RDMA_WRITE, 4);
 	assert_int_equal(p.memory[1][0], 4);
 	assert_int_equal(p.memory[1][BYTES - 1], 4);
@@ -574,8 +532,8 @@ static void a_request_that_comes_early_goes_on(void **state)
 	pair_accept(&p);
 	post_write(p.server, &p, 5);
 	assert_int_equal(p.memory[0][0], 0);
-	stop_daemon(&p.client);
-	waker = continue_soon();
+	stop_daemon(p.client.channel);
+	waker = continue_daemon_soon(NULL);
 	expect_event(&p.client, RDMA_CM_EVENT_ESTABLISHED);
 	assert_int_equal(p.memory[0][0], 5);
 	assert_int_equal(waitpid(waker, NULL, 0), waker);
@@ -593,7 +551,7 @@ static void who_disconnects_lets_nothing_in(void **state)
 	(void)state;
 	pair_open(&p);
 	post_receive(p.server, p.mr[1]);
-	stop_daemon(&p.client);
+	stop_daemon(p.client.channel);
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	post_work(&p, IBV_WR_RDMA_WRITE, 2);
 	assert_unwritten(&p);
@@ -617,7 +575,7 @@ static void who_has_disconnected_and_destroys_lets_nothing_in(void **state)
 	(void)state;
 	pair_open(&p);
 	qp = p.server->qp;
-	stop_daemon(&p.client);
+	stop_daemon(p.client.channel);
 	assert_int_equal(rdma_disconnect(p.server), 0);
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 	p.server->qp = NULL;

@@ -118,7 +118,8 @@ static void flood_again(void *arg)
 	lab_send_text(f->from, f->ah, f->to[i]->qp->qp_num, "flood");
 }
 
-static void flood(unsigned quiet)
+/* All but one have messages for two turns. */
+static struct flood begin_flood(unsigned quiet)
 {
 	struct flood f = { .quiet = quiet, .from = lab_end(2) };
 	struct lab_options options = { .cqe = QUEUES * LAB_SLOTS, .cap.max_send_wr = 1 };
@@ -130,6 +131,13 @@ static void flood(unsigned quiet)
 	f.ah = lab_ah_to(f.from, f.to[0]);
 	for (unsigned i = 0; i < 2 * TURN * QUEUES; i++)
 		flood_again(&f);
+	return f;
+}
+
+static void flood(unsigned quiet)
+{
+	struct flood f = begin_flood(quiet);
+
 	lab_post(f.to[quiet], 1);
 	lab_send_text(f.from, f.ah, f.to[quiet]->qp->qp_num, "the one that counts");
 	assert_in_range(others_before(f.to[0]->cq, f.to[quiet]->qp, flood_again, &f), 0,
@@ -356,20 +364,11 @@ static void a_poll_finds_a_list_while_receives_are_posted(void **state)
 /* While others are busy. */
 static void a_list_that_breaks_off_waits_two_turns(void **state)
 {
-	struct flood f = { .quiet = QUEUES / 2, .from = lab_end(2) };
-	struct lab_options options = { .cqe = QUEUES * LAB_SLOTS, .cap.max_send_wr = 1 };
-	struct ibv_qp *quiet;
+	struct flood f = begin_flood(QUEUES / 2);
+	struct ibv_qp *quiet = f.to[f.quiet]->qp;
 
 	(void)state;
-	for (unsigned i = 0; i < QUEUES; i++) {
-		f.to[i] = lab_end_with(&options);
-		options.neighbour = f.to[0];
-	}
-	f.ah = lab_ah_to(f.from, f.to[0]);
-	for (unsigned i = 0; i < 2 * TURN * QUEUES; i++)
-		flood_again(&f);
 	lab_post(f.to[f.quiet], LIST);
-	quiet = f.to[f.quiet]->qp;
 	send_part_of_list(f.from, f.ah, quiet->qp_num, 2);
 	assert_in_range(others_before(f.to[0]->cq, quiet, flood_again, &f), 0, TURN * QUEUES);
 	assert_in_range(others_before(f.to[0]->cq, quiet, flood_again, &f), 0, 2 * TURN * QUEUES);
