@@ -941,7 +941,7 @@ static bool is_empty(struct hca_cq *cq)
 	       !has_unwatched(cq) && are_watched_quiet(cq->ready);
 }
 
-/* There is another one. */
+/* A bit is set that is not watched: its queues first, then all in turn. */
 static int poll_others(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done = poll_map(cq, base_min(n, TURN), wc);
@@ -949,10 +949,7 @@ static int poll_others(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done < n ? done + poll_in_turn(cq, n - done, wc + done) : done;
 }
 
-/*
- * Of many queue pairs mostly one has completions, or none has. Then nobody has to take turns: polls
- * its ready bit, and looks for others that are set after each turn that it has had.
- */
+/* Polls the only watched bit, and looks for others after each turn that it has had. */
 static int poll_the_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct hca_ready *r = cq->ready;
@@ -972,6 +969,8 @@ static int poll_the_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
+/* Polls where there are ready bits, but no completions of this process. Of many queue pairs mostly
+ * one has some, or none has: then nobody has to take turns. */
 static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct hca_rq *direct = cq->direct;

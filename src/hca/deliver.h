@@ -51,8 +51,9 @@ static inline bool hca_receiver_is_plain(const struct hca_receiver *r)
 }
 
 /*
- * Claims a receive, writes the packet there, publishes it, and wakes who waits. @plain, a constant:
- * so is the receiver, and the packet is small and not traced.
+ * Claims a receive, writes the packet there, publishes it, and wakes who waits. @plain is a
+ * constant: that the receiver is (hca_receiver_is_plain()), and that the packet is small and not
+ * traced. Then what only others need is left out.
  */
 static BASE_HOT void hca_deliver_into(struct hca_process *p, const struct hca_packet *pkt,
                                       const struct hca_receiver *r, struct hca_ahead ahead,

@@ -13,8 +13,10 @@
 struct hca_ud_kept;
 
 /*
- * A request that says the same as this is sent as the last one was, as long as what that went by is
- * current: see repeats() in ud_send.c. As in struct ibv_send_wr.
+ * A request that says the same as this is sent as the last one was, as long as its address handle,
+ * the records of port, flow and receiver, and the queue pair's attributes are those of then: see
+ * repeats() in ud_send.c. Two like requests go before it. A link that begins to drop packets has to
+ * be known to expect_more() there, which does not hear of that. As in struct ibv_send_wr.
  */
 struct hca_ud_repeat {
 	struct {

@@ -195,11 +195,10 @@ static inline void shm_ring_prefetch_next(const struct shm_ring_view *v, uint32_
 #define SHM_RING_LIST_AHEAD 3
 
 /*
- * A sender has written one small message of a list, and @more follow to the same ring, from
- * position
- * @next on: begins to fetch the slots of later ones. After the first of the list those of the next
- * SHM_RING_LIST_AHEAD messages, after each other one (@in_list) the slot that is so many positions
- * ahead.
+ * A sender has written one small message of a list, and @more follow to the same ring, the first
+ * of them at position @next: begins to fetch the slots of later ones. After the first of the list
+ * those of the next SHM_RING_LIST_AHEAD messages, after each other one (@in_list) the slot that is
+ * so many positions ahead.
  */
 static inline void shm_ring_prefetch_list(const struct shm_ring_view *v, uint32_t next,
                                           uint32_t more, bool in_list)
