@@ -1,125 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Adopting pages, and giving them back: see adopt.h.
+ *
+ * What this file knows lies in its own variables: memory of malloc(3) could be what is just being
+ * moved.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/queue.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/util.h"
 #include "hca/adopt.h"
+#include "hca/connected.h"
+#include "hca/keys.h"
+#include "hca/maps.h"
 #include "hca/mr.h"
+#include "hca/plain.h"
 #include "hca/process.h"
 
-#define FILE_BYTES   (1ull << 52) /* beyond all addresses */
-#define MOST_RANGES  256          /* each is a mapping, of which a process has 65,530 */
-#define MOST_REGIONS 4096         /* with more, a look at all of them costs too much */
-
-/* Of /proc/self/pagemap(5). */
-#define PAGE_IS_THERE  (1ull << 63)
-#define PAGE_IS_SHARED (1ull << 61) /* or of a file */
-
-struct range {
-	LIST_ENTRY(range) entry;
-	uint64_t from, to;
-	unsigned regions; /* 0: it could not be given back yet */
-};
+#define SLOT_BYTES (1ull << HCA_ADOPT_SHIFT)
+#define FILE_BYTES (SHM_OBJECTS * SLOT_BYTES)
+/* Moved at once: what there is twice meanwhile must not be what a limit of memory is exceeded by.
+ */
+#define PIECE        (256ull << 10)
+#define MOST_REGIONS 4096 /* with more, a look at all of them costs too much */
+#define MOST_WAIT_MS 1000 /* for a child */
 
 static struct {
-	pthread_mutex_t lock;
-	int fd; /* -1: there is no file yet */
+	struct hca_process *owner; /* whose regions they are; NULL: nothing was ever adopted */
+	int fd;
 	ino_t inode;
-	LIST_HEAD(, range) ranges;
-	unsigned n_ranges;
-	bool forks_watched, in_vain;       /* in_vain: no file can be made */
-	const struct hca_process *offered; /* it has the file's descriptor */
-} adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+	bool never;   /* no more: there is no file, or the process has forked */
+	bool offered; /* peers can have the file */
+	bool forks_watched;
+	bool locked;   /* fork() has the owner's lock */
+	bool in_child; /* which must leave the file as it is */
+	int wait[2];   /* a pipe that the child holds until it has what it needs; or -1 */
+	unsigned n;
+	uint64_t from[SHM_OBJECTS], to[SHM_OBJECTS]; /* by slot; both 0: none */
+} adopted = { .fd = -1, .wait = { -1, -1 } };
 
-/* ---- what can be adopted ---- */
-
-static bool has_one_thread(void)
+bool hca_adopt_any(void)
 {
-	struct stat s;
-
-	return !stat("/proc/self/task", &s) && s.st_nlink == 3;
-}
-
-static bool is_stack(uint64_t from, uint64_t to)
-{
-	static uint64_t low, high;
-	pthread_attr_t attr;
-	void *addr;
-	size_t bytes;
-
-	if (!high) {
-		if (pthread_getattr_np(pthread_self(), &attr))
-			return true;
-		pthread_attr_getstack(&attr, &addr, &bytes);
-		pthread_attr_destroy(&attr);
-		low = (uintptr_t)addr;
-		high = low + bytes;
-	}
-	return from < high && to > low;
-}
-
-/* Whether all pages are there, and are private anonymous ones. */
-static bool are_private(uint64_t from, uint64_t to)
-{
-	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-	uint64_t entry[512];
-	bool good = fd >= 0;
-
-	for (uint64_t at = from; at < to && good;) {
-		size_t n = (to - at) / HCA_ADOPT_PAGE;
-		ssize_t bytes;
-
-		n = n < ARRAY_SIZE(entry) ? n : ARRAY_SIZE(entry);
-		bytes = pread(fd, entry, n * sizeof(entry[0]),
-		              (off_t)(at / HCA_ADOPT_PAGE * sizeof(entry[0])));
-		good = bytes == (ssize_t)(n * sizeof(entry[0]));
-		for (size_t i = 0; i < n && good; i++)
-			good = (entry[i] & PAGE_IS_THERE) && !(entry[i] & PAGE_IS_SHARED);
-		at += n * HCA_ADOPT_PAGE;
-	}
-	if (fd >= 0)
-		close(fd);
-	return good;
-}
-
-static struct range *range_with(uint64_t from, uint64_t to)
-{
-	struct range *r;
-
-	LIST_FOREACH(r, &adopted.ranges, entry)
-	if (from >= r->from && to <= r->to)
-		return r;
-	return NULL;
-}
-
-static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to)
-{
-	return !adopted.in_vain && to - from <= HCA_ADOPT_MOST && adopted.n_ranges < MOST_RANGES &&
-	       p->mrs.ids.used <= MOST_REGIONS && sysconf(_SC_PAGESIZE) == HCA_ADOPT_PAGE &&
-	       has_one_thread() && !is_stack(from, to) && are_private(from, to) &&
-	       !hca_mr_overlaps(&p->mrs, from, to);
+	return adopted.n;
 }
 
 /* ---- the file ---- */
 
-static int make_file(void)
+static bool make_file(void)
 {
 	struct rlimit limit;
 	struct stat s;
@@ -127,24 +66,19 @@ static int make_file(void)
 
 	/* a file that is larger than a process may make is a signal */
 	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY)
-		return -1;
+		return false;
 	fd = memfd_create("umbel-adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		return -1;
+		return false;
 	/* peers map it: it may not shrink under them */
 	if (ftruncate(fd, (off_t)FILE_BYTES) ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &s)) {
 		close(fd);
-		return -1;
+		return false;
 	}
 	adopted.inode = s.st_ino;
-	return fd;
-}
-
-static void free_pages(uint64_t from, uint64_t to)
-{
-	fallocate(adopted.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from,
-	          (off_t)(to - from));
+	adopted.fd = fd;
+	return true;
 }
 
 /* Lets peers have the file. */
@@ -152,25 +86,28 @@ static bool offer(struct hca_process *p)
 {
 	struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
 
-	if (adopted.offered == p)
-		return true;
-	if (control_call(p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
-	                                                     .request = &req,
-	                                                     .request_bytes = sizeof(req),
-	                                                     .send_fd = &adopted.fd }))
-		return false;
-	adopted.offered = p;
-	return true;
+	if (!adopted.offered)
+		adopted.offered = !control_call(
+		        p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
+		                                            .request = &req,
+		                                            .request_bytes = sizeof(req),
+		                                            .send_fd = &adopted.fd });
+	return adopted.offered;
 }
 
-/* ---- moving ---- */
+static void free_pages(uint64_t offset, uint64_t bytes)
+{
+	if (adopted.in_child)
+		return;
+	fallocate(adopted.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+	          (off_t)bytes);
+}
 
-/* Copies adopted memory to @to: from the file, as the program may have freed it by now. */
-static bool read_file(void *to, uint64_t from, uint64_t bytes)
+static bool write_file(uint64_t offset, uint64_t at, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
-		ssize_t n =
-		        pread(adopted.fd, (char *)to + done, bytes - done, (off_t)(from + done));
+		ssize_t n = pwrite(adopted.fd, (const void *)(uintptr_t)(at + done), bytes - done,
+		                   (off_t)(offset + done));
 
 		if (n <= 0)
 			return false;
@@ -179,199 +116,265 @@ static bool read_file(void *to, uint64_t from, uint64_t bytes)
 	return true;
 }
 
-static bool read_memory(void *to, uint64_t from, uint64_t bytes)
+static bool read_file(uint64_t at, uint64_t offset, uint64_t bytes)
 {
-	memcpy(to, (const void *)(uintptr_t)from, bytes);
+	for (uint64_t done = 0; done < bytes;) {
+		ssize_t n = pread(adopted.fd, (void *)(uintptr_t)(at + done), bytes - done,
+		                  (off_t)(offset + done));
+
+		if (n <= 0)
+			return false;
+		done += (uint64_t)n;
+	}
 	return true;
 }
 
-/*
- * Has the memory at @from, of @bytes, lie in what @there is a mapping of, which ends, and @read
- * copies. No signal handler writes in between.
- */
-static bool replace(uint64_t from, void *there, uint64_t bytes,
-                    bool (*read)(void *to, uint64_t from, uint64_t bytes))
+/* ---- moving: the caller's thread is alone, and takes no signal ---- */
+
+static bool map_file(uint64_t at, uint64_t offset, uint64_t bytes, int prot, int flags)
+{
+	return mmap((void *)(uintptr_t)at, bytes, prot, flags | MAP_FIXED, adopted.fd,
+	            (off_t)offset) != MAP_FAILED;
+}
+
+/* Has the memory at @at lie in the file. */
+static bool move_in(uint64_t at, uint64_t offset, uint64_t bytes)
+{
+	/* first: if there is no memory, touching the file is a signal */
+	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
+		return false;
+	if (write_file(offset, at, bytes) &&
+	    map_file(at, offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE))
+		return true;
+	free_pages(offset, bytes);
+	return false;
+}
+
+/* Makes the memory at @at, which is mapped of the file, private anonymous memory. */
+static bool move_out(uint64_t at, uint64_t offset, uint64_t bytes, int prot)
+{
+	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return false;
+	if (!read_file(at, offset, bytes)) {
+		map_file(at, offset, bytes, prot, MAP_SHARED);
+		return false;
+	}
+	if (prot != (PROT_READ | PROT_WRITE))
+		mprotect((void *)(uintptr_t)at, bytes, prot);
+	free_pages(offset, bytes);
+	return true;
+}
+
+/* Likewise, in pieces. */
+static bool move_all(const struct hca_vma *v)
+{
+	for (uint64_t done = 0, n; done < v->to - v->from; done += n) {
+		n = v->to - v->from - done;
+		n = n < PIECE ? n : PIECE;
+		if (!move_out(v->from + done, v->offset + done, n, v->prot))
+			return false;
+	}
+	return true;
+}
+
+/* Likewise, while other threads may be writing there: see adopt.h. */
+static bool detach(const struct hca_vma *v)
+{
+	uint64_t bytes = v->to - v->from;
+
+	if (!map_file(v->from, v->offset, bytes, v->prot, MAP_PRIVATE))
+		return false;
+	/* if it cannot be had for writing, what nobody writes stays in the file */
+	if (!madvise((void *)(uintptr_t)v->from, bytes, MADV_POPULATE_WRITE))
+		free_pages(v->offset, bytes);
+	return true;
+}
+
+/* ---- what is mapped of the file ---- */
+
+/* Calls @visit for each shared mapping of the slot's part of the file, wherever the program has
+ * moved it by now (mremap(2)). Whether it was true for all of them. */
+static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
+{
+	struct hca_maps m;
+	struct hca_vma v;
+	bool good = true;
+
+	if (!hca_maps_open(&m, "/proc/self/maps"))
+		return false;
+	while (good && hca_maps_next(&m, &v))
+		if (v.inode == adopted.inode && v.shared && v.offset >> HCA_ADOPT_SHIFT == slot &&
+		    strstr(v.name, "umbel-adopted"))
+			good = visit(&v);
+	hca_maps_close(&m);
+	return good;
+}
+
+static bool give_back(unsigned slot, bool is_alone)
 {
 	sigset_t all, before;
 	bool done;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	done = read(there, from, bytes) &&
-	       mremap(there, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-	              (void *)(uintptr_t)from) != MAP_FAILED;
+	pthread_sigmask(SIG_BLOCK, &all, &before); /* no handler writes there meanwhile */
+	done = each_mapping(slot, is_alone ? move_all : detach);
+	if (done) {
+		adopted.from[slot] = adopted.to[slot] = 0;
+		adopted.n--;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!done)
-		munmap(there, bytes);
 	return done;
 }
 
-static bool move_in(uint64_t from, uint64_t to)
+bool hca_adopt_end(unsigned slot, bool is_alone)
 {
-	void *there;
+	int cancel_state = base_cancel_off();
+	bool done = give_back(slot, is_alone);
 
-	/* at once: if there is no memory, touching the file is a signal */
-	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)(to - from)))
-		return false;
-	there = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, adopted.fd, (off_t)from);
-	if (there == MAP_FAILED) {
-		free_pages(from, to);
-		return false;
-	}
-	if (!replace(from, there, to - from, read_memory)) {
-		free_pages(from, to);
-		return false;
-	}
-	/* a child gets them by after_fork_in_child(), if at all */
-	madvise((void *)(uintptr_t)from, to - from, MADV_DONTFORK);
-	return true;
+	base_cancel_restore(cancel_state);
+	return done;
 }
 
-static bool move_out(uint64_t from, uint64_t to)
+bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to)
 {
-	void *there =
-	        mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t offset = hca_adopt_offset(slot, from);
+	struct hca_vma v;
 
-	return there != MAP_FAILED && replace(from, there, to - from, read_file);
-}
-
-/* ---- what is still ours: the program may have unmapped it, and mapped something else ---- */
-
-/* Calls @visit with each part of the range that the file is still mapped at, where it was. Whether
- * it was true for all of them, and no part is mapped elsewhere (mremap(2)). */
-static bool each_part(const struct range *r, bool (*visit)(uint64_t from, uint64_t to))
-{
-	FILE *f = fopen("/proc/self/maps", "re");
-	char *line = NULL;
-	size_t room = 0;
-	bool good = f;
-
-	while (f && getline(&line, &room, f) > 0) {
-		uint64_t from, to, offset;
-		uintmax_t inode;
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %" SCNx64 " %*s %ju", &from, &to,
-		           &offset, &inode) != 4 ||
-		    inode != adopted.inode || !strstr(line, "umbel-adopted"))
-			continue;
-		if (offset != from) {
-			good = good && (offset >= r->to || offset + (to - from) <= r->from);
-			continue;
-		}
-		from = from > r->from ? from : r->from;
-		to = to < r->to ? to : r->to;
-		if (from < to)
-			good = visit(from, to) && good;
-	}
-	free(line);
-	if (f)
-		fclose(f);
-	return good;
-}
-
-static uint64_t found; /* bytes, of what count_part() was called for */
-static uint64_t found_from, found_to;
-
-static bool count_part(uint64_t from, uint64_t to)
-{
-	from = from > found_from ? from : found_from;
-	to = to < found_to ? to : found_to;
-	found += from < to ? to - from : 0;
-	return true;
-}
-
-/* Whether all of this part of the range is still mapped of the file. */
-static bool is_ours(const struct range *r, uint64_t from, uint64_t to)
-{
-	found = 0;
-	found_from = from;
-	found_to = to;
-	return each_part(r, count_part) && found == to - from;
+	return hca_maps_find(from, &v) && v.shared && v.inode == adopted.inode && v.to >= to &&
+	       v.offset + (from - v.from) == offset;
 }
 
 /* ---- fork ---- */
 
-/* What the child will have in place of adopted pages: a copy of them. */
-struct part {
-	uint64_t from, bytes;
-	void *copy;
-};
-
-static struct part *parts;
-static unsigned n_parts;
-
-static bool copy_part(uint64_t from, uint64_t to)
+/* Whether the slot's memory may be given back although regions lie there, once peers do not use the
+ * file any more. */
+static bool can_leave(unsigned slot)
 {
-	struct part *p = realloc(parts, (n_parts + 1) * sizeof(*parts));
+	struct hca_process *p = adopted.owner;
 
-	if (!p)
+	return adopted.to[slot] && !hca_mr_overlaps(&p->mrs, adopted.from[slot], adopted.to[slot],
+	                                            &p->mrs.objects[slot]);
+}
+
+/* Gives back what can be, and has peers reach it as other memory. */
+static void leave_all(void)
+{
+	struct hca_process *p = adopted.owner;
+	bool leaves[SHM_OBJECTS];
+	bool is_alone;
+
+	if (hca_plain_pinned())
+		return;
+	for (unsigned i = 0; i < SHM_OBJECTS; i++) {
+		leaves[i] = can_leave(i);
+		if (leaves[i])
+			hca_keys_unmap(p, i);
+	}
+	if (!hca_connections_wait_all(p))
+		return;
+	is_alone = hca_plain_alone();
+	for (unsigned i = 0; i < SHM_OBJECTS; i++)
+		if (leaves[i] && give_back(i, is_alone))
+			hca_mr_forget_object(&p->mrs, i);
+}
+
+/* The owner's lock; not for long: who calls fork() in a signal handler may have it already. */
+static bool try_lock(void)
+{
+	pthread_mutex_t *lock = &adopted.owner->mrs.lock;
+	struct timespec until;
+
+	if (!pthread_mutex_trylock(lock))
+		return true;
+	if (hca_plain_alone()) /* it is this thread's */
 		return false;
-	parts = p;
-	p += n_parts;
-	*p = (struct part){ .from = from, .bytes = to - from };
-	p->copy = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p->copy == MAP_FAILED)
-		return false;
-	n_parts++;
-	return read_file(p->copy, from, p->bytes);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += 200000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	return !pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &until);
 }
 
 static void before_fork(void)
 {
-	const struct range *r;
+	int cancel_state;
 
-	pthread_mutex_lock(&adopted.lock);
-	LIST_FOREACH(r, &adopted.ranges, entry)
-	{
-		unsigned before = n_parts;
-		bool good = each_part(r, copy_part);
+	if (!adopted.n)
+		return;
+	cancel_state = base_cancel_off();
+	adopted.never = true;
+	adopted.locked = try_lock();
+	if (adopted.locked)
+		leave_all();
+	if (adopted.n && pipe2(adopted.wait, O_CLOEXEC))
+		adopted.wait[0] = adopted.wait[1] = -1;
+	base_cancel_restore(cancel_state);
+}
 
-		if (!good && n_parts == before) /* nobody can tell what is mapped there */
-			good = copy_part(r->from, r->to);
-		if (!good)
-			base_log_warning(verbs,
-			                 "a child of fork() lacks some of %" PRIu64
-			                 " bytes of registered memory",
-			                 r->to - r->from);
+static void unlock(void)
+{
+	if (adopted.locked)
+		pthread_mutex_unlock(&adopted.owner->mrs.lock);
+	adopted.locked = false;
+}
+
+static void close_pipe(void)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		if (adopted.wait[i] >= 0)
+			close(adopted.wait[i]);
+		adopted.wait[i] = -1;
 	}
 }
 
+/* What the child has not got yet it takes out of the file, as it is before fork() returns here. */
 static void after_fork_in_parent(void)
 {
-	for (; n_parts; n_parts--)
-		munmap(parts[n_parts - 1].copy, parts[n_parts - 1].bytes);
-	pthread_mutex_unlock(&adopted.lock);
+	struct pollfd end = { .fd = adopted.wait[0] };
+	int cancel_state = base_cancel_off();
+
+	if (adopted.wait[1] >= 0) {
+		close(adopted.wait[1]);
+		adopted.wait[1] = -1;
+		while (poll(&end, 1, MOST_WAIT_MS) < 0 && errno == EINTR)
+			;
+	}
+	close_pipe();
+	unlock();
+	base_cancel_restore(cancel_state);
 }
 
 /* The child starts anew. */
 static void after_fork_in_child(void)
 {
-	struct range *r;
-
-	for (unsigned i = 0; i < n_parts; i++)
-		mremap(parts[i].copy, parts[i].bytes, parts[i].bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-		       (void *)(uintptr_t)parts[i].from);
-	n_parts = 0;
-	while ((r = LIST_FIRST(&adopted.ranges))) {
-		LIST_REMOVE(r, entry);
-		free(r);
-	}
+	adopted.in_child = true;
+	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++)
+		if (adopted.to[i] && !each_mapping(i, move_all))
+			base_log_warning(verbs, "a child of fork() shares registered memory");
+	close_pipe();
+	unlock();
 	if (adopted.fd >= 0)
 		close(adopted.fd);
+	memset(adopted.from, 0, sizeof(adopted.from));
+	memset(adopted.to, 0, sizeof(adopted.to));
 	adopted.fd = -1;
-	adopted.n_ranges = 0;
-	adopted.offered = NULL;
-	pthread_mutex_unlock(&adopted.lock);
+	adopted.n = 0;
+	adopted.owner = NULL;
+	adopted.never = adopted.offered = adopted.in_child = false;
 }
 
-/* ---- ranges ---- */
+/* ---- adopting ---- */
 
 static bool prepare(struct hca_process *p)
 {
-	if (adopted.fd < 0)
-		adopted.fd = make_file();
-	adopted.in_vain = adopted.fd < 0; /* it would not be better next time */
-	if (adopted.in_vain)
+	if (adopted.owner && adopted.owner != p)
+		return false; /* a former fabric's */
+	adopted.owner = p;
+	adopted.never = adopted.fd < 0 && !make_file(); /* it would not be better next time */
+	if (adopted.never)
 		return false;
 	if (!adopted.forks_watched &&
 	    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
@@ -380,79 +383,61 @@ static bool prepare(struct hca_process *p)
 	return offer(p);
 }
 
-static bool add_range(struct hca_process *p, uint64_t from, uint64_t to)
+static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to)
 {
-	struct range *r;
-
-	if (!can_adopt(p, from, to) || !prepare(p))
-		return false;
-	r = malloc(sizeof(*r));
-	if (!r)
-		return false;
-	*r = (struct range){ .from = from, .to = to, .regions = 1 };
-	if (!move_in(from, to)) {
-		free(r);
-		return false;
-	}
-	LIST_INSERT_HEAD(&adopted.ranges, r, entry);
-	adopted.n_ranges++;
-	return true;
+	return p->region.control->settings.adopt && !adopted.never &&
+	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
+	       hca_plain_alone() && !hca_mr_overlaps(&p->mrs, from, to, NULL) &&
+	       hca_plain_range(from, to) && !hca_plain_pinned() && prepare(p);
 }
 
-/* Makes private memory again of all ranges that no region is on, if that can be. */
-static void give_back(struct hca_process *p)
+/* The pages that were moved become private memory again. */
+static void undo(unsigned slot, uint64_t from, uint64_t to)
 {
-	struct range *r, *next;
+	const struct hca_vma v = { .from = from,
+		                   .to = to,
+		                   .offset = hca_adopt_offset(slot, from),
+		                   .prot = PROT_READ | PROT_WRITE };
 
-	if (LIST_EMPTY(&adopted.ranges) || !has_one_thread())
-		return;
-	for (r = LIST_FIRST(&adopted.ranges); r; r = next) {
-		next = LIST_NEXT(r, entry);
-		if (r->regions || hca_mr_overlaps(&p->mrs, r->from, r->to) ||
-		    !each_part(r, move_out))
-			continue;
-		free_pages(r->from, r->to);
-		LIST_REMOVE(r, entry);
-		adopted.n_ranges--;
-		free(r);
-	}
+	if (!move_all(&v))
+		base_log_warning(verbs, "registered memory stays in a file");
 }
 
-bool hca_adopt(struct hca_process *p, const void *start, size_t length)
+/* Moves all in. Returns up to where: there may be no memory left. */
+static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to)
 {
-	uint64_t to, from = hca_adopt_range((uintptr_t)start, length, &to);
-	struct range *r;
-	bool done = false;
-	int cancel_state;
-
-	if (from >= to)
-		return false;
-	cancel_state = base_cancel_off();
-	pthread_mutex_lock(&adopted.lock);
-	give_back(p);
-	r = range_with(from, to);
-	if (!r) {
-		done = add_range(p, from, to);
-	} else if (adopted.offered == p && is_ours(r, from, to)) {
-		r->regions++;
-		done = true;
+	for (uint64_t n; from < to; from += n) {
+		n = to - from < PIECE ? to - from : PIECE;
+		if (!move_in(from, hca_adopt_offset(slot, from), n))
+			break;
 	}
-	pthread_mutex_unlock(&adopted.lock);
+	return from;
+}
+
+static bool adopt(unsigned slot, uint64_t from, uint64_t to)
+{
+	sigset_t all, before;
+	uint64_t at;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before); /* no handler writes there meanwhile */
+	at = move_range(slot, from, to);
+	if (at == to) {
+		adopted.from[slot] = from;
+		adopted.to[slot] = to;
+		adopted.n++;
+	} else {
+		undo(slot, from, at);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return at == to;
+}
+
+bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
+{
+	int cancel_state = base_cancel_off();
+	bool done = can_adopt(p, from, to) && adopt(slot, from, to);
+
 	base_cancel_restore(cancel_state);
 	return done;
-}
-
-void hca_adopt_end(struct hca_process *p, const void *start, size_t length)
-{
-	uint64_t to, from = hca_adopt_range((uintptr_t)start, length, &to);
-	struct range *r;
-	int cancel_state = base_cancel_off();
-
-	pthread_mutex_lock(&adopted.lock);
-	r = range_with(from, to);
-	if (r && r->regions)
-		r->regions--;
-	give_back(p);
-	pthread_mutex_unlock(&adopted.lock);
-	base_cancel_restore(cancel_state);
 }

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Adopted memory: whole pages of memory regions that lie in a file of the process, which is in
+ * Adopted memory: whole pages of a memory region that lie in a file of the process, which is in
  * memory alone, at the address that they have always had. A peer that maps the file reaches them
- * without a system call. An address is also the offset in the file.
+ * without a system call.
  *
- * Adopting moves what the pages hold, so nothing may write to them meanwhile. Adopted is therefore
- * only what is surely nobody else's: private anonymous pages of a process with one thread, of
- * regions that overlap no other region. All else stays where it is and is reached as before
- * (memory.h), which is always right. When the last region on adopted pages is gone, they become
- * private anonymous memory again, if the process still has one thread; if not, at a later time.
+ * No correct program may notice. So memory is adopted only if it is plain (plain.h), overlaps no
+ * other region, and the setting adopt is 1; and it is given back as soon as its last region is
+ * gone:
  *
- * fork(): adopted pages are copied for the child, as the kernel copies those that hardware uses.
+ * - The process is alone (one thread): private anonymous memory again, in the same place.
+ * - It has other threads by now, which may be writing there: in one step, of which they notice
+ *   nothing, a private mapping of the file. Then each page becomes the process's own, and the file
+ *   is emptied, so that the mapping is like anonymous memory: MADV_DONTNEED gives zeros.
+ * - Something may have pinned the pages by now, or another region overlaps: not yet, but as soon as
+ * a region comes or goes and that is over.
+ *
+ * fork(): before it, all is given back, and the process adopts no more, so the kernel does what it
+ * does with private memory. What cannot be given back is given back in the child, which has it
+ * shared with its parent until then.
+ *
+ * Each place of the table of objects (object.h) has a part of the file of its own, as large as the
+ * address space, in which an address is the offset: nothing but holes is beside what is adopted.
  *
  * With the lock of the table of regions held.
  */
@@ -18,25 +28,30 @@
 #define HCA_ADOPT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct hca_process;
 
-#define HCA_ADOPT_PAGE 4096ull
-#define HCA_ADOPT_MOST (64ull << 20) /* bytes of a region: copying more takes too long */
+#define HCA_ADOPT_MOST  (64ull << 20) /* bytes of a region: moving more takes too long */
+#define HCA_ADOPT_SHIFT 47            /* bits of an address */
 
-/* The whole pages of a region at @start: from the first one to before *@to. */
-static inline uint64_t hca_adopt_range(uint64_t start, uint64_t length, uint64_t *to)
+/* Where memory at @from lies in the file. */
+static inline uint64_t hca_adopt_offset(unsigned slot, uint64_t from)
 {
-	*to = (start + length) & ~(HCA_ADOPT_PAGE - 1);
-	return (start + HCA_ADOPT_PAGE - 1) & ~(HCA_ADOPT_PAGE - 1);
+	return ((uint64_t)slot << HCA_ADOPT_SHIFT) + from;
 }
 
-/* Whether the whole pages of the region are adopted, from now on or already. */
-bool hca_adopt(struct hca_process *p, const void *start, size_t length);
+/* Whether the pages from @from to @to are adopted now, as those of the free place @slot. */
+bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to);
 
-/* The region, for which hca_adopt() was true, is gone, and nobody is using it any more. */
-void hca_adopt_end(struct hca_process *p, const void *start, size_t length);
+/* Whether the memory from @from to @to still is what was adopted as @slot. */
+bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to);
+
+/* Gives back what was adopted as @slot. Nobody is using it, nothing is pinned; @is_alone: the
+ * process is (plain.h). False: that cannot be done now. */
+bool hca_adopt_end(unsigned slot, bool is_alone);
+
+/* Whether anything is adopted. */
+bool hca_adopt_any(void);
 
 #endif

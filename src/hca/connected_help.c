@@ -208,6 +208,9 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 #define LATER_NS    10000000ull
 #define LATER_TIMES 2
 
+/* How often to try for the list of connected queue pairs. */
+#define MOST_TRIES 1000
+
 /* Whether enough was waited for a word that is looked at since @since. @began: for the first one.
  */
 static bool is_over(uint64_t since, uint64_t began)
@@ -289,14 +292,13 @@ static void wait_for_peers(const struct hca_process *p, const struct hca_connect
 	wait_for(p, atomic_load_explicit(&c->last_peer, memory_order_relaxed), qpn, began);
 }
 
-/* With the lock of the table of regions released. */
+/* With the list of connected queue pairs locked. */
 static void wait_for_connections(struct hca_process *p)
 {
 	const struct hca_connected_qp *c;
 	uint64_t began = 0, own_began = 0;
 	bool has_xrc = false;
 
-	base_lock(&p->connected_lock);
 	/* this process's own threads first: no other process's keeps this from waiting for them */
 	LIST_FOREACH(c, &p->connected, entry)
 	{
@@ -305,7 +307,6 @@ static void wait_for_connections(struct hca_process *p)
 	}
 	LIST_FOREACH(c, &p->connected, entry)
 	wait_for_peers(p, c, &began);
-	base_unlock(&p->connected_lock);
 	if (has_xrc)
 		wait_for_all(p, &began);
 }
@@ -356,6 +357,23 @@ static bool wait_for_users(struct hca_process *p, const uint32_t *users)
 	return true;
 }
 
+bool hca_connections_wait_all(struct hca_process *p)
+{
+	unsigned tries = 0;
+
+	/* who calls fork() in a signal handler may have it already */
+	while (!base_trylock(&p->connected_lock))
+		if (++tries > MOST_TRIES)
+			return false;
+		else
+			sched_yield();
+	pthread_mutex_unlock(&p->mrs.lock);
+	wait_for_connections(p);
+	base_unlock(&p->connected_lock);
+	pthread_mutex_lock(&p->mrs.lock);
+	return true;
+}
+
 void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS], bool polls)
 {
 	/* without peers the lock is kept, as keys may be about to be opened; no poll wants it */
@@ -367,7 +385,10 @@ void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_US
 		hca_cqs_wait(p);
 	if (!has_peers)
 		return;
-	if (!wait_for_users(p, users))
+	if (!wait_for_users(p, users)) {
+		base_lock(&p->connected_lock);
 		wait_for_connections(p);
+		base_unlock(&p->connected_lock);
+	}
 	pthread_mutex_lock(&p->mrs.lock);
 }

@@ -165,7 +165,6 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	shm_qp_read(&p->region, x->requester.qp.connection.dest_qpn, &x->responder.qp);
 	from = responder_of(x, &srq);
 	x->responder.memory = NULL;
-	x->responder.map = NULL;
 	if (from->qpn && from->connection.keys_off)
 		x->responder.memory = hca_memory_get(p, from);
 	if (from == &srq)

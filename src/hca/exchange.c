@@ -13,7 +13,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/adopt.h"
 #include "hca/cq.h"
 #include "hca/exchange.h"
 #include "hca/known.h"
@@ -87,17 +86,6 @@ void hca_exchange_prepare(struct hca_exchange *x)
 
 /* ---- memory ---- */
 
-static BASE_COLD bool map(struct hca_exchange *x, struct hca_end *end, uint64_t from, uint64_t to)
-{
-	/* the memory that an XRC target uses is the shared receive queue's */
-	uint32_t qpn = x->is_xrc && end == &x->responder ? x->srqn : end->qp.qpn;
-
-	if (!end->memory)
-		return false;
-	end->map = hca_memory_map(x->process, end->memory, qpn, from, to);
-	return end->map;
-}
-
 static BASE_HOT bool is_within(uint64_t at, uint64_t length, uint64_t from, uint64_t to)
 {
 	return at >= from && at <= to && length <= to - at;
@@ -134,28 +122,28 @@ static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint3
 
 /* Where this process has mapped memory of @end, @length bytes from @at on, which @reach gives
  * access to, that is the key @k; NULL: nowhere. */
-static BASE_HOT void *mapped_at(struct hca_exchange *x, struct hca_end *end, struct hca_known *k,
+static BASE_HOT void *mapped_at(const struct hca_end *end, struct hca_known *k,
                                 const struct shm_reach *reach, uint64_t at, uint64_t length)
 {
-	const struct hca_mapping *m = end->map;
-	uint64_t to, from = hca_adopt_range(reach->start, reach->length, &to);
+	uint64_t from = reach->start, to = reach->start + reach->length;
+	const struct hca_mapping *m;
 
-	/* the other process wrote these: none may wrap */
-	if (!(reach->access & SHM_KEY_ADOPTED) || !is_within(at, length, from, to))
+	if (!(reach->access & SHM_KEY_MAPPABLE) || !end->memory)
 		return NULL;
-	if (base_unlikely(!m || !is_within(at, length, m->from, m->to))) {
-		if (!map(x, end, from, to))
-			return NULL;
-		m = end->map;
-	}
-	if (is_within(from, to - from, m->from, m->to))
+	m = hca_memory_map(end->memory, shm_key_object(reach->access));
+	/* the other process wrote these: none may wrap */
+	if (!m || !is_within(at, length, m->from, m->to))
+		return NULL;
+	from = from > m->from ? from : m->from;
+	to = to < m->to ? to : m->to;
+	if (is_within(at, length, from, to))
 		hca_known_place(k, from - reach->start, to - from, m->here + (from - m->from));
 	return m->here + (at - m->from);
 }
 
 /* The address of that memory for this process, if parts->here, which becomes false if it has none;
  * or else for the other one. */
-static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end, struct hca_known *k,
+static BASE_HOT void *place_at(const struct hca_end *end, struct hca_known *k,
                                const struct shm_reach *reach, uint64_t at, uint64_t length,
                                struct parts *parts)
 {
@@ -167,7 +155,7 @@ static BASE_HOT void *place_at(struct hca_exchange *x, struct hca_end *end, stru
 	}
 	if (!parts->here)
 		return (void *)(uintptr_t)at;
-	here = mapped_at(x, end, k, reach, at, length);
+	here = mapped_at(end, k, reach, at, length);
 	parts->here = here;
 	return here ? here : (void *)(uintptr_t)at;
 }
@@ -227,7 +215,7 @@ static BASE_HOT bool add_entry(struct hca_exchange *x, struct hca_end *end,
 		return true;
 	}
 	parts->iov[parts->n++] = (struct iovec){
-		place_at(x, end, hca_known_of(end, e->lkey), &reach, at, length, parts), length
+		place_at(end, hca_known_of(end, e->lkey), &reach, at, length, parts), length
 	};
 	return true;
 }
@@ -781,7 +769,7 @@ static BASE_HOT int remote_part(struct hca_exchange *x, const struct shm_request
 	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
 		return refuse_access(x);
 	to->iov[to->n++] =
-	        (struct iovec){ place_at(x, &x->responder, hca_known_of(&x->responder, r->rkey),
+	        (struct iovec){ place_at(&x->responder, hca_known_of(&x->responder, r->rkey),
 		                         &reach, at, length, to),
 		                length };
 	return IBV_WC_SUCCESS;

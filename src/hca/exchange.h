@@ -36,8 +36,7 @@ struct hca_end {
 	struct shm_qp qp;            /* a copy of its record */
 	const _Atomic uint32_t *seq; /* of the record itself */
 	struct hca_memory *memory;
-	const struct hca_mapping *map; /* of it, that was used last; or NULL */
-	bool is_own;                   /* it is this process's memory */
+	bool is_own; /* it is this process's memory */
 	struct hca_known known[HCA_KNOWN];
 };
 

@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "hca/keys.h"
+#include "hca/plain.h"
 #include "shm/key.h"
 
 /* The place of @key, for which memory is added. NULL: there is none. */
@@ -27,6 +30,14 @@ static struct shm_key *place_of(struct hca_process *p, uint32_t key)
 	return shm_key_at(&p->region, p->mrs.keys_off, key);
 }
 
+/* A number that no key was written with before. */
+static uint32_t next_serial(struct hca_process *p)
+{
+	if (!++p->mrs.serial)
+		p->mrs.serial = 1;
+	return p->mrs.serial;
+}
+
 int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *reach)
 {
 	struct shm_key *k;
@@ -36,9 +47,7 @@ int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *re
 	k = place_of(p, key);
 	if (!k)
 		return -ENOMEM;
-	if (!++p->mrs.serial) /* which nobody has joined */
-		p->mrs.serial = 1;
-	shm_key_write(k, key, p->mrs.serial, reach);
+	shm_key_write(k, key, next_serial(p), reach);
 	return 0;
 }
 
@@ -50,6 +59,52 @@ void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY
 		shm_key_remove(k, key, users);
 	else
 		memset(users, 0, SHM_KEY_USERS * sizeof(*users));
+}
+
+void hca_keys_unmap(struct hca_process *p, uint32_t index)
+{
+	const uint32_t named = SHM_KEY_MAPPABLE | index << SHM_KEY_OBJECT_SHIFT;
+
+	for (uint32_t i = 0; i < p->mrs.ids.size; i++) {
+		struct shm_key *k = shm_key_at(&p->region, p->mrs.keys_off, i << 8);
+		uint32_t access = k ? atomic_load_explicit(&k->access, memory_order_relaxed) : 0;
+
+		if ((access & (SHM_KEY_MAPPABLE | SHM_KEY_OBJECT_MASK)) == named)
+			shm_key_unmap(k, next_serial(p));
+	}
+	/* before the look who is at work; pairs with hca_exchange_begin() */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ---- how others reach the memory ---- */
+
+/* The guards are where no program has anything by itself, in a window of 2^32 pages: above what a
+ * C library's own areas need, below where the kernel begins to place mappings. */
+#define GUARD_WINDOW (1ull << 46)
+#define GUARD_PAGES  (1ull << 32)
+
+/* Maps a guard (shm_keys.guard), which children do not have. 0: that cannot be. */
+static uint64_t make_guard(void)
+{
+	uint64_t random;
+	void *at;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return 0;
+	at = (void *)(uintptr_t)(GUARD_WINDOW + random % GUARD_PAGES * HCA_PAGE);
+	if (mmap(at, HCA_PAGE, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_POPULATE, -1, 0) != at)
+		return 0;
+	if (!madvise(at, HCA_PAGE, MADV_DONTFORK))
+		return (uintptr_t)at;
+	munmap(at, HCA_PAGE);
+	return 0;
+}
+
+static void make_guards(struct shm_keys *keys)
+{
+	for (unsigned i = 0; i < SHM_GUARDS; i++)
+		keys->guard[i] = make_guard();
 }
 
 /*
@@ -89,6 +144,7 @@ int hca_keys_open(struct hca_process *p)
 	p->mrs.witness = base_now_ns() ^ (uint64_t)p->pid << 32;
 	keys->witness = p->mrs.witness;
 	keys->witness_addr = (uintptr_t)&p->mrs.witness;
+	make_guards(keys);
 	p->mrs.keys_off = rep.off;
 	offer_memory(p);
 	ret = hca_mr_publish_all(p);

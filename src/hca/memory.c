@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,75 +18,100 @@
 #include "base/util.h"
 #include "hca/adopt.h"
 #include "hca/memory.h"
+#include "hca/object.h"
+#include "hca/plain.h"
 #include "shm/key.h"
 
 /* ---- which way ---- */
 
 /* Whether it is really that process whose memory is reached so. */
-static bool proves_itself(struct hca_process *p, const struct hca_memory *m)
+static bool proves_itself(struct hca_memory *m)
 {
-	const struct shm_keys *keys = shm_payload_at(&p->region, m->keys_off, sizeof(*keys));
 	uint64_t witness = 0;
-	struct iovec here = { &witness, sizeof(witness) }, there;
+	struct iovec here = { &witness, sizeof(witness) };
+	struct iovec there = { (void *)(uintptr_t)m->keys->witness_addr, sizeof(witness) };
 	struct hca_span to = { .iov = &here, .n = 1 };
 	struct hca_span from = { .memory = m, .iov = &there, .n = 1 };
 
-	if (!keys)
-		return false;
-	there = (struct iovec){ (void *)(uintptr_t)keys->witness_addr, sizeof(witness) };
-	return !hca_memory_copy(&to, &from, sizeof(witness)) && witness == keys->witness;
+	return !hca_memory_copy(&to, &from, sizeof(witness)) && witness == m->witness;
 }
 
-/* A descriptor of the memory of that queue pair's process; -1: none. */
-static int get_descriptor(struct hca_process *p, uint32_t qpn, enum control_memory_kind kind)
+/* A descriptor of the memory of that process; -1: none. */
+static int get_descriptor(const struct hca_memory *m, enum control_memory_kind kind)
 {
-	struct control_get_memory req = { .qpn = qpn, .kind = kind };
+	struct control_get_memory req = { .qpn = m->qpn, .kind = kind };
 	int fd = -1;
 
-	if (control_call(p->control, &(struct control_call){ .type = CONTROL_GET_MEMORY,
-	                                                     .request = &req,
-	                                                     .request_bytes = sizeof(req),
-	                                                     .fd = &fd }))
+	if (control_call(m->process->control, &(struct control_call){ .type = CONTROL_GET_MEMORY,
+	                                                              .request = &req,
+	                                                              .request_bytes = sizeof(req),
+	                                                              .fd = &fd }))
 		return -1;
 	return fd;
 }
 
-static void find_way(struct hca_process *p, struct hca_memory *m, uint32_t qpn)
+static void set_way(struct hca_memory *m, enum hca_memory_way way)
 {
-	m->way = HCA_MEMORY_OWN;
-	if (m->keys_off == p->mrs.keys_off)
+	/* release: the descriptor comes before; pairs with the acquire in copy_memory() */
+	atomic_store_explicit(&m->way, way, memory_order_release);
+}
+
+/* With the lock held, or before others know @m. */
+static bool try_descriptor(struct hca_memory *m)
+{
+	if (m->fd < 0)
+		m->fd = get_descriptor(m, CONTROL_MEMORY_ALL);
+	if (m->fd >= 0)
+		set_way(m, HCA_MEMORY_FILE);
+	return m->fd >= 0;
+}
+
+static void find_way(struct hca_memory *m)
+{
+	set_way(m, HCA_MEMORY_OWN);
+	if (m->keys_off == m->process->mrs.keys_off)
 		return;
-	m->way = HCA_MEMORY_VM;
-	if (m->pid > 0 && proves_itself(p, m))
+	set_way(m, HCA_MEMORY_VM);
+	if (m->pid > 0 && m->guard[0] && proves_itself(m))
 		return;
-	m->way = HCA_MEMORY_FILE;
-	m->fd = get_descriptor(p, qpn, CONTROL_MEMORY_ALL);
-	if (m->fd >= 0 && proves_itself(p, m))
+	if (try_descriptor(m) && proves_itself(m))
 		return;
-	m->way = HCA_MEMORY_NONE;
+	set_way(m, HCA_MEMORY_NONE);
 	base_log_warning(verbs,
 	                 "the memory of process %d cannot be reached: process_vm_readv() is "
 	                 "forbidden, and so is /proc/self/mem",
 	                 (int)m->pid);
 }
 
+/* The process forbids the system calls now: by the descriptor, which it offered before. */
+static BASE_COLD bool change_way(struct hca_memory *m)
+{
+	bool changed;
+
+	pthread_mutex_lock(&m->process->memory_lock);
+	changed = try_descriptor(m);
+	pthread_mutex_unlock(&m->process->memory_lock);
+	return changed;
+}
+
 /* With the lock held. */
-static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q)
+static struct hca_memory *find(struct hca_process *p, const struct shm_qp *q,
+                               const struct shm_keys *keys)
 {
 	struct base_hash_node *node = base_hash_first(&p->memories, q->client);
 	struct hca_memory *m;
 
 	for (; node; node = base_hash_next(node)) {
 		m = container_of(node, struct hca_memory, node);
-		/* numbers of clients come again */
-		if (m->client == q->client && m->keys_off == q->connection.keys_off &&
-		    m->pid == q->connection.pid)
+		/* numbers of clients, places of keys and PIDs come again */
+		if (m->client == q->client && m->keys == keys && m->pid == q->connection.pid &&
+		    m->witness == keys->witness)
 			return m;
 	}
 	return NULL;
 }
 
-static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q)
+static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q, struct shm_keys *keys)
 {
 	struct hca_memory *m = calloc(1, sizeof(*m));
 
@@ -93,16 +119,23 @@ static struct hca_memory *add(struct hca_process *p, const struct shm_qp *q)
 		free(m);
 		return NULL;
 	}
-	m->client = q->client;
+	m->process = p;
+	m->keys = keys;
 	m->keys_off = q->connection.keys_off;
+	m->witness = keys->witness;
+	for (unsigned i = 0; i < SHM_GUARDS; i++)
+		m->guard[i] = keys->guard[i];
+	m->client = q->client;
+	m->qpn = q->qpn;
 	m->pid = q->connection.pid;
 	m->fd = m->adopted_fd = -1;
 	LIST_INIT(&m->mappings);
-	find_way(p, m, q->qpn);
+	find_way(m);
+	m->known = true;
 	return m;
 }
 
-/* ---- adopted memory ---- */
+/* ---- memory objects ---- */
 
 #define MOST_MAPPINGS 1024
 
@@ -119,59 +152,108 @@ static bool can_be_mapped(int fd, uint64_t to)
 	       fs.f_type == TMPFS_MAGIC && !fstat(fd, &s) && (uint64_t)s.st_size >= to;
 }
 
-/* Asks for the file the first time. False: there is none. */
-static bool has_file(struct hca_process *p, struct hca_memory *m, uint32_t qpn, uint64_t to)
+/* Asks for the file of adopted memory the first time. NULL: there is none. */
+static void *map_adopted(struct hca_memory *m, const struct shm_object *o)
 {
+	uint64_t bytes = o->to - o->from;
+	void *here;
+
+	if (bytes > HCA_ADOPT_MOST || o->offset % HCA_PAGE)
+		return NULL;
 	if (m->adopted_fd == -1) {
-		m->adopted_fd = get_descriptor(p, qpn, CONTROL_MEMORY_ADOPTED);
+		m->adopted_fd = get_descriptor(m, CONTROL_MEMORY_ADOPTED);
 		if (m->adopted_fd < 0)
 			m->adopted_fd = -2;
 	}
-	return m->adopted_fd >= 0 && can_be_mapped(m->adopted_fd, to);
+	if (m->adopted_fd < 0 || !can_be_mapped(m->adopted_fd, o->offset + bytes))
+		return NULL;
+	here = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, m->adopted_fd,
+	            (off_t)o->offset);
+	return here == MAP_FAILED ? NULL : here;
 }
 
-static struct hca_mapping *find_mapping(const struct hca_memory *m, uint64_t from, uint64_t to)
+/* Attaches a System V segment; NULL: it is not there, or not for this process. It cannot become
+ * shorter. */
+static void *map_sysv(const struct shm_object *o)
+{
+	struct shmid_ds ds;
+	char *here;
+
+	if (o->space != hca_object_space() || shmctl((int)o->id, IPC_STAT, &ds) ||
+	    ds.shm_segsz < o->offset || ds.shm_segsz - o->offset < o->to - o->from)
+		return NULL;
+	here = shmat((int)o->id, NULL, 0);
+	return here == (void *)-1 ? NULL : here + o->offset;
+}
+
+/* A mapping of the object. It may have been mapped before: who registers the same memory again and
+ * again needs one. With the lock held. */
+static struct hca_mapping *find_mapping(const struct hca_memory *m, const struct shm_object *o)
 {
 	struct hca_mapping *map;
 
 	LIST_FOREACH(map, &m->mappings, entry)
-	if (from >= map->from && to <= map->to)
+	if (map->of.kind == o->kind && map->of.from == o->from && map->of.to == o->to &&
+	    map->of.offset == o->offset && map->of.space == o->space && map->of.id == o->id)
 		return map;
 	return NULL;
 }
 
-static struct hca_mapping *add_mapping(struct hca_memory *m, uint64_t from, uint64_t to)
+static struct hca_mapping *add_mapping(struct hca_memory *m, const struct shm_object *o)
 {
-	struct hca_mapping *map = malloc(sizeof(*map));
+	struct hca_mapping *map;
 
+	/* the other process wrote these */
+	if (m->n_mappings >= MOST_MAPPINGS || o->from >= o->to || o->offset > INT64_MAX / 2 ||
+	    o->to - o->from > INT64_MAX / 2)
+		return NULL;
+	map = calloc(1, sizeof(*map));
 	if (!map)
 		return NULL;
-	*map = (struct hca_mapping){ .from = from, .to = to };
-	map->here = mmap(NULL, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, m->adopted_fd,
-	                 (off_t)from);
-	if (map->here == MAP_FAILED) {
-		free(map);
-		return NULL;
+	map->of = *o;
+	map->here = o->kind == SHM_OBJECT_ADOPTED ? map_adopted(m, o)
+	            : o->kind == SHM_OBJECT_SYSV  ? map_sysv(o)
+	                                          : NULL;
+	if (map->here) {
+		map->from = o->from;
+		map->to = o->to;
 	}
 	LIST_INSERT_HEAD(&m->mappings, map, entry);
 	m->n_mappings++;
 	return map;
 }
 
-const struct hca_mapping *hca_memory_map(struct hca_process *p, struct hca_memory *m, uint32_t qpn,
-                                         uint64_t from, uint64_t to)
+static BASE_COLD struct hca_mapping *map_anew(struct hca_memory *m, uint32_t index, uint32_t serial)
 {
+	struct shm_object o = m->keys->objects[index];
 	struct hca_mapping *map;
 
-	/* the other process writes these */
-	if (from >= to || to - from > HCA_ADOPT_MOST || from % HCA_ADOPT_PAGE || to > INT64_MAX)
-		return NULL;
-	pthread_mutex_lock(&p->memory_lock);
-	map = find_mapping(m, from, to);
-	if (!map && m->n_mappings < MOST_MAPPINGS && has_file(p, m, qpn, to))
-		map = add_mapping(m, from, to);
-	pthread_mutex_unlock(&p->memory_lock);
+	pthread_mutex_lock(&m->process->memory_lock);
+	map = find_mapping(m, &o);
+	if (!map)
+		map = add_mapping(m, &o);
+	if (map) {
+		atomic_store_explicit(&map->serial, serial, memory_order_relaxed);
+		/* release: the mapping comes before; pairs with the acquire in hca_memory_map() */
+		atomic_store_explicit(&m->mapped[index], map, memory_order_release);
+	}
+	pthread_mutex_unlock(&m->process->memory_lock);
 	return map;
+}
+
+const struct hca_mapping *hca_memory_map(struct hca_memory *m, uint32_t index)
+{
+	struct hca_mapping *map;
+	uint32_t serial;
+
+	if (index >= SHM_OBJECTS)
+		return NULL;
+	/* acquire: the object comes before; pairs with the release in publish(), object.c */
+	serial = atomic_load_explicit(&m->keys->objects[index].serial, memory_order_acquire);
+	map = atomic_load_explicit(&m->mapped[index], memory_order_acquire);
+	if (!map || atomic_load_explicit(&map->serial, memory_order_relaxed) != serial)
+		map = map_anew(m, index, serial);
+	return map && map->here ? map : NULL;
 }
 
 static void unmap_all(struct hca_memory *m)
@@ -180,7 +262,10 @@ static void unmap_all(struct hca_memory *m)
 
 	while ((map = LIST_FIRST(&m->mappings))) {
 		LIST_REMOVE(map, entry);
-		munmap(map->here, map->to - map->from);
+		if (map->here && map->of.kind == SHM_OBJECT_SYSV)
+			shmdt(map->here - map->of.offset);
+		else if (map->here)
+			munmap(map->here, map->to - map->from);
 		free(map);
 	}
 	if (m->adopted_fd >= 0)
@@ -191,12 +276,15 @@ static void unmap_all(struct hca_memory *m)
 
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 {
+	struct shm_keys *keys = shm_payload_at(&p->region, q->connection.keys_off, sizeof(*keys));
 	struct hca_memory *m;
 
+	if (!keys)
+		return NULL;
 	pthread_mutex_lock(&p->memory_lock);
-	m = find(p, q);
+	m = find(p, q, keys);
 	if (!m)
-		m = add(p, q);
+		m = add(p, q, keys);
 	if (m)
 		m->refs++;
 	pthread_mutex_unlock(&p->memory_lock);
@@ -220,7 +308,8 @@ void hca_memory_put(struct hca_process *p, struct hca_memory *m)
 
 static bool is_own(const struct hca_span *s)
 {
-	return !s->memory || s->memory->way == HCA_MEMORY_OWN;
+	return !s->memory ||
+	       atomic_load_explicit(&s->memory->way, memory_order_relaxed) == HCA_MEMORY_OWN;
 }
 
 /* Goes on by @bytes. */
@@ -259,25 +348,45 @@ static ssize_t copy_own(const struct hca_span *to, const struct hca_span *from)
 	return (ssize_t)part;
 }
 
-/* The parts before the first one that is none. */
-static unsigned parts_of(const struct hca_span *s)
+/* At most this many parts of each side in one system call, behind the guards. */
+#define MOST_PARTS 64
+
+/* Copies the parts before the first one that is none to @to, behind a piece for the guards. Returns
+ * how many there are then. */
+static unsigned list_parts(const struct hca_span *s, struct iovec *to)
 {
 	unsigned n = 0;
 
-	while (n < s->n && s->iov[n].iov_base != HCA_MEMORY_NULL)
+	while (n < s->n && n < MOST_PARTS && s->iov[n].iov_base != HCA_MEMORY_NULL) {
+		to[n] = s->iov[n];
 		n++;
+	}
 	return n;
 }
 
+/* Begins with the guards: see memory.h. */
 static ssize_t copy_vm(const struct hca_span *to, const struct hca_span *from)
 {
-	unsigned n_to = parts_of(to), n_from = parts_of(from);
-	ssize_t n =
-	        is_own(to)
-	                ? process_vm_readv(from->memory->pid, to->iov, n_to, from->iov, n_from, 0)
-	                : process_vm_writev(to->memory->pid, from->iov, n_from, to->iov, n_to, 0);
+	const bool writes = !is_own(to);
+	struct hca_memory *m = writes ? to->memory : from->memory;
+	struct iovec here[1 + MOST_PARTS], there[SHM_GUARDS + MOST_PARTS];
+	uint8_t guards[SHM_GUARDS] = { 0 };
+	unsigned n_here = 1 + list_parts(writes ? from : to, here + 1);
+	unsigned n_there = SHM_GUARDS + list_parts(writes ? to : from, there + SHM_GUARDS);
+	ssize_t n;
 
-	return n < 0 ? -errno : n;
+	here[0] = (struct iovec){ guards, sizeof(guards) };
+	for (unsigned i = 0; i < SHM_GUARDS; i++)
+		there[i] = (struct iovec){ (void *)(uintptr_t)m->guard[i], 1 };
+	n = writes ? process_vm_writev(m->pid, here, n_here, there, n_there, 0)
+	           : process_vm_readv(m->pid, here, n_here, there, n_there, 0);
+	if (n < 0 && errno == EPERM && m->known && change_way(m))
+		return -EINTR; /* again, the other way */
+	if (n < 0)
+		return errno == EFAULT ? -ESRCH : -errno;
+	if (n < SHM_GUARDS)
+		return -ESRCH; /* it is another process, or program */
+	return n > SHM_GUARDS ? n - SHM_GUARDS : -EFAULT;
 }
 
 static ssize_t copy_file(const struct hca_span *to, const struct hca_span *from)
@@ -293,7 +402,11 @@ static ssize_t copy_file(const struct hca_span *to, const struct hca_span *from)
 
 static ssize_t copy_memory(const struct hca_span *to, const struct hca_span *from)
 {
-	switch (is_own(to) ? is_own(from) ? HCA_MEMORY_OWN : from->memory->way : to->memory->way) {
+	const struct hca_span *other = is_own(to) ? from : to;
+
+	/* acquire: pairs with the release in set_way() */
+	switch (other->memory ? atomic_load_explicit(&other->memory->way, memory_order_acquire)
+	                      : HCA_MEMORY_OWN) {
 	case HCA_MEMORY_OWN:
 		return copy_own(to, from);
 	case HCA_MEMORY_VM:

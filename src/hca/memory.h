@@ -8,7 +8,14 @@
  *   HCA_MEMORY_FILE	by a descriptor of the process's memory, where the other way is forbidden or
  *			the process is in another PID namespace: two copies
  *
- * Which one it is, is tried once for each process.
+ * Which one it is, is tried once for each process, and again if the process forbids the first later
+ * (PR_SET_DUMPABLE).
+ *
+ * Either way reaches the address space in which the keys were published, or none. A process that
+ * calls exec() gets another address space, and another process may get its PID. The descriptor
+ * belongs to the address space. The system calls take a PID, but carry out a whole list of pieces
+ * in one address space, in order, up to the first that is not there: so each list begins with the
+ * guards (shm_keys.guard), which no other address space has.
  */
 #ifndef HCA_MEMORY_H
 #define HCA_MEMORY_H
@@ -18,25 +25,33 @@
 
 #include "base/fast.h"
 #include "hca/process.h"
+#include "shm/connection.h"
 
 enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY_FILE };
 
-/* A part of another process's adopted memory (adopt.h), which this process has mapped. */
+/* A memory object of another process (object.h), which this process has mapped. */
 struct hca_mapping {
 	LIST_ENTRY(hca_mapping) entry;
-	uint64_t from, to; /* its addresses in that process */
+	struct shm_object of;    /* a copy, but for the serial */
+	_Atomic uint32_t serial; /* that it had last */
+	uint64_t from, to;       /* its addresses in that process; both 0: it cannot be mapped */
 	char *here;
 };
 
 struct hca_memory {
 	struct base_hash_node node; /* of the process, by client */
 	unsigned refs;
-	enum hca_memory_way way;
-	uint64_t keys_off;
-	uint32_t client;
+	bool known; /* its way was found */
+	_Atomic enum hca_memory_way way;
+	struct hca_process *process; /* this one */
+	struct shm_keys *keys;
+	uint64_t keys_off, witness;
+	uint64_t guard[SHM_GUARDS];
+	uint32_t client, qpn;
 	pid_t pid;
-	int fd;
+	int fd;         /* of all of it; -1: not asked for yet */
 	int adopted_fd; /* -1: not asked for yet; -2: there is none that we may map */
+	struct hca_mapping *_Atomic mapped[SHM_OBJECTS]; /* as it was mapped last */
 	LIST_HEAD(, hca_mapping) mappings;
 	unsigned n_mappings;
 };
@@ -46,10 +61,9 @@ struct hca_memory {
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
 
-/* The mapping of memory from @from to @to, adopted by the process of queue pair @qpn, whose memory
- * is @m. It lasts as long as @m. NULL: it cannot be mapped, and is reached as other memory. */
-const struct hca_mapping *hca_memory_map(struct hca_process *p, struct hca_memory *m, uint32_t qpn,
-                                         uint64_t from, uint64_t to);
+/* The mapping of that process's memory object @index, of whose memory the caller is using a key. It
+ * lasts as long as @m. NULL: it cannot be mapped, and is reached as other memory. */
+const struct hca_mapping *hca_memory_map(struct hca_memory *m, uint32_t index);
 
 /* The address of a part that is in a null region (ibv_alloc_null_mr(3)): it reads as zeros, and
  * discards what is written. No memory is there. */
@@ -57,7 +71,7 @@ const struct hca_mapping *hca_memory_map(struct hca_process *p, struct hca_memor
 
 /* Parts of a process's memory, one after the other. */
 struct hca_span {
-	const struct hca_memory *memory;
+	struct hca_memory *memory;
 	struct iovec *iov;
 	unsigned n;
 };

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "hca/adopt.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
 #include "hca/connected.h"
 #include "hca/dm.h"
 #include "hca/keys.h"
+#include "hca/plain.h"
 #include "shm/key.h"
 
 #ifndef MADV_POPULATE_READ
@@ -153,15 +153,17 @@ static int next_key(struct hca_mr_table *t, uint32_t index, uint8_t *key)
 	return 0;
 }
 
-bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to)
+bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to,
+                     const struct hca_object *but)
 {
 	for (uint32_t i = 0; i < t->ids.size; i++) {
 		const struct hca_mr *mr = base_idtable_get(&t->ids, i);
 		uint64_t start, end;
 
-		if (!mr || mr->kind == HCA_MR_WINDOW || mr->kind == HCA_MR_NULL || mr->unsettled)
+		if (!mr || mr->kind == HCA_MR_WINDOW || mr->kind == HCA_MR_NULL || mr->unsettled ||
+		    (but && mr->object == but))
 			continue;
-		start = (uintptr_t)mr->start & ~(HCA_ADOPT_PAGE - 1);
+		start = (uintptr_t)mr->start & ~(HCA_PAGE - 1);
 		end = (uintptr_t)mr->start + mr->mr.length;
 		if (start < to && end > from)
 			return true;
@@ -169,24 +171,39 @@ bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to)
 	return false;
 }
 
-/* Adopts the pages of the region if that can be, and peers' processes will see its key. */
-static void adopt(struct hca_process *p, struct hca_mr *mr)
+void hca_mr_forget_object(struct hca_mr_table *t, unsigned index)
+{
+	for (uint32_t i = 0; i < t->ids.size; i++) {
+		struct hca_mr *mr = base_idtable_get(&t->ids, i);
+
+		if (mr && mr->object == &t->objects[index])
+			mr->object = NULL;
+	}
+	t->objects[index].regions = 0;
+	t->objects[index].is_adopted = false;
+}
+
+/* The memory object in which the region lies, if peers' processes will see its key. */
+static void find_object(struct hca_process *p, struct hca_mr *mr)
 {
 	if (!p->mrs.keys_off || mr->kind != HCA_MR_ORDINARY || mr->dm ||
 	    !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return;
 	mr->unsettled = true;
-	mr->adopted = hca_adopt(p, mr->start, mr->mr.length);
+	mr->object = hca_object_get(p, mr->start, mr->mr.length);
 	mr->unsettled = false;
 }
 
-static void end_adoption(struct hca_process *p, struct hca_mr *mr)
+static void leave_object(struct hca_process *p, struct hca_mr *mr)
 {
-	if (!mr->adopted)
-		return;
-	mr->adopted = false;
+	struct hca_object *object = mr->object;
+
+	mr->object = NULL;
 	mr->unsettled = true;
-	hca_adopt_end(p, mr->start, mr->mr.length);
+	if (object)
+		hca_object_put(p, object);
+	else
+		hca_object_settle(p);
 	mr->unsettled = false;
 }
 
@@ -201,17 +218,16 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
 	reach = (struct shm_reach){ .iova = mr->iova,
 		                    .length = mr->mr.length,
 		                    .start = (uintptr_t)mr->start,
-		                    .access = mr->access,
+		                    .access = mr->access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE,
 		                    .domain = mr->own_domain->number };
 
 	if (mr->kind == HCA_MR_NULL)
 		reach.access |= SHM_KEY_NULL;
-	adopt(p, mr);
-	if (mr->adopted)
-		reach.access |= SHM_KEY_ADOPTED;
+	find_object(p, mr);
+	reach.access |= hca_object_access(p, mr->object);
 	ret = hca_keys_put(p, mr->mr.lkey, &reach);
 	if (ret)
-		end_adoption(p, mr);
+		leave_object(p, mr);
 	return ret;
 }
 
@@ -223,7 +239,7 @@ static void unpublish_key(struct hca_process *p, struct hca_mr *mr)
 
 	hca_keys_remove(p, mr->mr.lkey, users);
 	hca_connections_wait(p, users, true);
-	end_adoption(p, mr);
+	leave_object(p, mr);
 }
 
 struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key)
@@ -439,7 +455,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 		/* it was without the lock for a time: others may have a handle now */
 		next.handles = mr->handles;
 		next.windows = mr->windows;
-		next.adopted = false;
+		next.object = NULL;
 		next.mr.lkey = next.mr.rkey = mr->index << 8 | key;
 		hca_pd_unuse(mr->mr.pd);
 		hca_pd_use(next.mr.pd);

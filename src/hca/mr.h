@@ -20,6 +20,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/idtable.h"
+#include "hca/object.h"
 
 struct hca_dm_memory;
 struct hca_domain;
@@ -45,12 +46,12 @@ struct hca_mr {
 	struct hca_mr *region;    /* that, or itself; the table has this */
 	struct hca_dm_memory *dm; /* in which it lies; or NULL */
 	/* of the region itself, under the table's lock: */
-	unsigned handles; /* that the program has not given up */
-	unsigned windows; /* that are bound to it */
-	bool adopted;     /* its whole pages are (adopt.h) */
-	bool unsettled;   /* they are just becoming so, or private again */
-	bool gone;        /* it is deregistered */
-	uint64_t iova;    /* what work requests call the first byte */
+	unsigned handles;          /* that the program has not given up */
+	unsigned windows;          /* that are bound to it */
+	struct hca_object *object; /* in which it lies (object.h); or NULL */
+	bool unsettled;            /* that is just being found, or given up */
+	bool gone;                 /* it is deregistered */
+	uint64_t iova;             /* what work requests call the first byte */
 	unsigned access;
 };
 
@@ -64,13 +65,18 @@ struct hca_mr_table {
 	uint64_t keys_off;        /* where the keys are published (keys.h); 0: they are not */
 	uint32_t serial;          /* of the key that was published last (struct shm_key) */
 	uint64_t witness;         /* shm_keys.witness */
+	struct hca_object objects[SHM_OBJECTS];
 };
 
 struct hca_process;
 
-/* Whether a region, with the pages that it begins and ends in, overlaps memory from @from to @to.
- * With the table's lock held. */
-bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to);
+/* Whether a region, with the pages that it begins and ends in, overlaps memory from @from to @to;
+ * not one that lies in @but. With the table's lock held. */
+bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to,
+                     const struct hca_object *but);
+
+/* No region lies in object @index any more, which is free then. With the table's lock held. */
+void hca_mr_forget_object(struct hca_mr_table *t, unsigned index);
 
 /* Publishes the keys of all regions: hca_keys_open() calls it with the table's lock held. 0 or
  * -ENOMEM. */

@@ -97,11 +97,20 @@ enum shm_operation {
 #define SHM_KEY_CHUNK  1024
 #define SHM_KEY_CHUNKS 1024
 
-enum shm_key_access { /* beside enum ibv_access_flags */
-	              SHM_KEY_ADOPTED =
-	                      1 << 29, /* its whole pages lie in the file of adopted memory */
-	              SHM_KEY_NULL = 1 << 30, /* reads as zeros, discards what is written */
+/* Beside those of enum ibv_access_flags that say what may be done. */
+enum shm_key_access {
+	SHM_KEY_MAPPABLE = 1 << 29, /* the memory lies in a memory object: shm_key_object() */
+	SHM_KEY_NULL = 1 << 30,     /* reads as zeros, discards what is written */
 };
+
+#define SHM_KEY_OBJECT_SHIFT 16
+#define SHM_KEY_OBJECT_MASK  (0xFFFu << SHM_KEY_OBJECT_SHIFT)
+
+/* The index of a mappable key's memory object in the table of its process. */
+static inline uint32_t shm_key_object(uint32_t access)
+{
+	return (access & SHM_KEY_OBJECT_MASK) >> SHM_KEY_OBJECT_SHIFT;
+}
 
 #define SHM_KEY_USERS 5
 #define SHM_KEY_MANY  UINT32_MAX /* as the last user: others may use it, too */
@@ -125,14 +134,44 @@ struct shm_key {
 };
 static_assert(sizeof(struct shm_key) == 64, "layout");
 
+#define SHM_OBJECTS 256
+
+enum shm_object_kind {
+	SHM_OBJECT_ADOPTED, /* in the file of adopted memory (hca/adopt.h) */
+	SHM_OBJECT_SYSV,    /* a System V segment, which @id names in IPC namespace @space */
+};
+
+/*
+ * A memory object: memory of the process that another process can map. Its owner writes it before
+ * it publishes a key of memory there, and changes it when nobody can be using such keys any more.
+ */
+struct shm_object {
+	_Atomic uint32_t serial; /* another one each time that an object is written here */
+	uint32_t kind;
+	uint64_t from, to; /* its addresses in the process */
+	uint64_t offset;   /* of @from, in the file or segment */
+	uint64_t space;
+	uint32_t id;
+	uint32_t reserved;
+};
+static_assert(sizeof(struct shm_object) == 48, "layout");
+
+#define SHM_GUARDS 2
+
 /* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
 struct shm_keys {
 	/* So that another process can prove that it reaches this one's memory: a word there. */
 	uint64_t witness_addr, witness;
 	/* likewise of the queue pair whose process carries out an atomic operation */
 	_Atomic uint32_t atomics;
-	uint32_t reserved[11];
+	uint32_t reserved;
+	/* Bytes at addresses that no other address space has: who reaches these reaches the right
+	 * process (hca/memory.c). 0: there are none. */
+	uint64_t guard[SHM_GUARDS];
+	uint32_t reserved2[6];
 	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];
+	struct shm_object objects[SHM_OBJECTS];
 };
+static_assert(offsetof(struct shm_keys, chunk_off) == 64, "layout");
 
 #endif

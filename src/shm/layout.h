@@ -81,7 +81,8 @@ struct shm_settings {
 	uint32_t host_cpus;   /* processors that a host with a network of its own may use; 0: all */
 	uint32_t ipoib_mode;  /* of the hosts' interfaces. 0: datagram, 1: connected */
 	uint32_t routing_lanes; /* that routing may give to paths */
-	uint32_t reserved[9];
+	uint32_t adopt;         /* flag: processes adopt memory (hca/adopt.h); may change */
+	uint32_t reserved[8];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * fork() of a process with adopted memory (src/hca/adopt.h): the child keeps what was there,
+ * whatever its parent and the peer write later, and the other way round. A process that has forked
+ * adopts nothing any more, so each test runs in a process of its own.
+ */
+#define _GNU_SOURCE
+#include "adopted_lab.h"
+#include "uring_lab.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool has_pattern(const char *m, unsigned seed)
+{
+	for (unsigned i = 0; i < LAB_ADOPTED_BYTES; i++)
+		if ((uint8_t)m[i] != lab_pattern(seed, i))
+			return false;
+	return true;
+}
+
+/* Forks a child. When both ends have written, it must have pattern 1 still, and its writes are its
+ * own. */
+static void fork_and_compare(struct lab_peer *p[2], char *m)
+{
+	int go[2];
+	char c = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(go), 0);
+	pid = fork();
+	if (!pid) {
+		bool good = read(go[0], &c, 1) == 1 && has_pattern(m, 1) &&
+		            !lab_adopted_pages(m, LAB_ADOPTED_PAGES);
+
+		memset(m, 0, LAB_ADOPTED_BYTES);
+		_exit(!good);
+	}
+	assert_true(pid > 0);
+	memset(m, 1, LAB_ADOPTED_BYTES); /* first of all after fork() */
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 2);
+	m[0] = (char)~m[0];
+	assert_int_equal(write(go[1], &c, 1), 1);
+	lab_adopted_wait_for(pid);
+	m[0] = (char)~m[0];
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
+	close(go[0]);
+	close(go[1]);
+}
+
+static void a_child_has_what_was_there_when_it_was_forked(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+
+	(void)state;
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1); /* the peer has mapped it */
+	fork_and_compare(p, m);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 3);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 3);
+	lab_adopted_deregister(mr);
+	/* who forks once may do so again */
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 4);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 4);
+	lab_adopted_deregister(mr);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* Its pages are not given back then: the child takes them out of the file. */
+static void a_child_has_it_also_if_another_region_overlaps(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr, *other;
+
+	(void)state;
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, 4 * LAB_ADOPTED_PAGE);
+	other = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES); /* which the peer uses */
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 4);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
+	fork_and_compare(p, m);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 4);
+	lab_adopted_deregister(other);
+	lab_adopted_deregister(mr);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 2);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* Nor then: who has pinned them would go on writing to where they were. */
+static void a_child_has_it_also_if_pages_are_pinned(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_uring ring;
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+
+	(void)state;
+	if (!lab_uring_is_there())
+		return; /* containers forbid it: nothing can be pinned so */
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
+	lab_uring_open(&ring, m, LAB_ADOPTED_BYTES);
+	fork_and_compare(p, m);
+	lab_uring_read(&ring, m, LAB_ADOPTED_PAGE, 5);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_PAGE, 5);
+	lab_uring_close(&ring);
+	lab_adopted_deregister(mr);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_PAGE, 5);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+static sem_t may_end;
+
+static void *wait_to_end(void *arg)
+{
+	(void)arg;
+	sem_wait(&may_end);
+	return NULL;
+}
+
+static void a_child_of_one_of_two_threads_has_it(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+	pthread_t t;
+
+	(void)state;
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
+	sem_init(&may_end, 0, 0);
+	assert_int_equal(pthread_create(&t, NULL, wait_to_end, NULL), 0);
+	fork_and_compare(p, m);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, 0);
+	sem_post(&may_end);
+	pthread_join(t, NULL);
+	lab_adopted_deregister(mr);
+	lab_adopted_is_emptied(m);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* ---- in a signal handler ---- */
+
+static char *volatile looked_at;
+static volatile sig_atomic_t forks, bad;
+
+/* Forks a child, which looks at the memory. */
+static void on_alarm(int signal)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)signal;
+	if (!pid) {
+		char *m = looked_at;
+		bool good = has_pattern(m, 1);
+
+		memset(m, 0, LAB_ADOPTED_BYTES);
+		_exit(!good);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status)
+		bad = 1;
+	forks++;
+}
+
+/* Wherever the signal interrupts a registration. */
+static void a_signal_handler_may_fork(void **state)
+{
+	struct itimerval often = { { 0, 700 }, { 0, 700 } }, never = { { 0, 0 }, { 0, 0 } };
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+
+	(void)state;
+	lab_adopted_begin(p);
+	looked_at = m;
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (forks < 100)
+		lab_adopted_deregister(lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES));
+	setitimer(ITIMER_REAL, &never, NULL);
+	assert_false(bad);
+	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 1);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
+/* ---- each in a process of its own ---- */
+
+static const struct CMUnitTest tests[] = {
+	LAB_TEST(a_child_has_what_was_there_when_it_was_forked),
+	LAB_TEST(a_child_has_it_also_if_another_region_overlaps),
+	LAB_TEST(a_child_has_it_also_if_pages_are_pinned),
+	LAB_TEST(a_child_of_one_of_two_threads_has_it),
+	LAB_TEST(a_signal_handler_may_fork),
+};
+
+/* Runs this program for one test. */
+static int run(const char *name, char *const argv[])
+{
+	int status;
+	pid_t pid;
+
+	setenv("CMOCKA_TEST_FILTER", name, 1);
+	if (posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, environ) ||
+	    waitpid(pid, &status, 0) != pid)
+		return 1;
+	return status != 0;
+}
+
+int main(int argc, char *argv[])
+{
+	int failed = 0;
+
+	(void)argc;
+	if (getenv("CMOCKA_TEST_FILTER")) {
+		lab_peers_begin();
+		return cmocka_run_group_tests(tests, NULL, NULL);
+	}
+	for (unsigned i = 0; i < LAB_ARRAY(tests); i++)
+		failed += run(tests[i].name, argv);
+	return failed;
+}
