@@ -6,8 +6,11 @@
 #include "uring_lab.h"
 #include "peer_lab.h"
 
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -30,11 +33,19 @@ static char *map(int fd, size_t bytes, off_t what)
 	return at;
 }
 
+static unsigned n_threads(void)
+{
+	struct stat s;
+
+	assert_int_equal(stat("/proc/self/task", &s), 0);
+	return (unsigned)s.st_nlink;
+}
+
 void lab_uring_open(struct lab_uring *r, void *buffer, size_t bytes)
 {
 	struct iovec iov = { buffer, bytes };
 
-	*r = (struct lab_uring){ .fd = -1 };
+	*r = (struct lab_uring){ .fd = -1, .n_threads = n_threads() };
 	r->fd = (int)syscall(SYS_io_uring_setup, 1, &r->params);
 	assert_true(r->fd >= 0);
 	r->ring_bytes = r->params.sq_off.array + sizeof(uint32_t);
@@ -77,13 +88,28 @@ void lab_uring_read(struct lab_uring *r, void *to, size_t bytes, unsigned seed)
 	close(fd);
 }
 
+static bool is_pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	unsigned long pinned = 0;
+	char line[256];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "VmPin: %lu", &pinned);
+	fclose(f);
+	return pinned;
+}
+
 void lab_uring_close(struct lab_uring *r)
 {
-	/* closing frees later what is pinned */
 	assert_int_equal(syscall(SYS_io_uring_register, r->fd, IORING_UNREGISTER_BUFFERS, NULL, 0),
 	                 0);
 	munmap(r->sq, r->ring_bytes);
 	munmap(r->cq, r->cq_bytes);
 	munmap(r->sqe, r->sqe_bytes);
 	close(r->fd);
+	/* the kernel frees it a little later, and the threads that worked for it end */
+	while (is_pinned() || n_threads() > r->n_threads)
+		sched_yield();
 }

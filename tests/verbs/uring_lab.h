@@ -18,6 +18,7 @@ struct lab_uring {
 	char *sq, *cq;
 	struct io_uring_sqe *sqe;
 	size_t ring_bytes, cq_bytes, sqe_bytes;
+	unsigned n_threads; /* of the process, before */
 };
 
 /* Whether this kernel has io_uring, and the process may use it. */
