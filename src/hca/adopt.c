@@ -257,7 +257,8 @@ static bool can_leave(unsigned slot)
 	                                            &p->mrs.objects[slot]);
 }
 
-/* Gives back what can be, and has peers reach it as other memory. */
+/* Gives back what can be, and has peers reach it as other memory, once all is moved: a copy by the
+ * kernel could be under way to where a page was. */
 static void leave_all(void)
 {
 	struct hca_process *p = adopted.owner;
@@ -266,17 +267,19 @@ static void leave_all(void)
 
 	if (hca_plain_pinned())
 		return;
+	hca_keys_set_busy(p, true);
 	for (unsigned i = 0; i < SHM_OBJECTS; i++) {
 		leaves[i] = can_leave(i);
 		if (leaves[i])
 			hca_keys_unmap(p, i);
 	}
-	if (!hca_connections_wait_all(p))
-		return;
-	is_alone = hca_plain_alone();
-	for (unsigned i = 0; i < SHM_OBJECTS; i++)
-		if (leaves[i] && give_back(i, is_alone))
-			hca_mr_forget_object(&p->mrs, i);
+	if (hca_connections_wait_all(p)) {
+		is_alone = hca_plain_alone();
+		for (unsigned i = 0; i < SHM_OBJECTS; i++)
+			if (leaves[i] && give_back(i, is_alone))
+				hca_mr_forget_object(&p->mrs, i);
+	}
+	hca_keys_set_busy(p, false);
 }
 
 /* The owner's lock; not for long: who calls fork() in a signal handler may have it already. */

@@ -76,6 +76,14 @@ void hca_keys_unmap(struct hca_process *p, uint32_t index)
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
+void hca_keys_set_busy(struct hca_process *p, bool busy)
+{
+	struct shm_keys *keys = shm_payload_at(&p->region, p->mrs.keys_off, sizeof(*keys));
+
+	/* release: what was moved comes before; who sees the serial of hca_keys_unmap() sees it */
+	atomic_store_explicit(&keys->busy, busy, memory_order_release);
+}
+
 /* ---- how others reach the memory ---- */
 
 /* The guards are where no program has anything by itself, in a window of 2^32 pages: above what a

@@ -164,7 +164,8 @@ struct shm_keys {
 	uint64_t witness_addr, witness;
 	/* likewise of the queue pair whose process carries out an atomic operation */
 	_Atomic uint32_t atomics;
-	uint32_t reserved;
+	/* flag: the process is moving memory that keys name. What finds a key then has to wait */
+	_Atomic uint32_t busy;
 	/* Bytes at addresses that no other address space has: who reaches these reaches the right
 	 * process (hca/memory.c). 0: there are none. */
 	uint64_t guard[SHM_GUARDS];
