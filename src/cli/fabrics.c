@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,17 @@
 const char *cli_fabric_name(const char *option)
 {
 	return option ? option : control_fabric_name();
+}
+
+const char *cli_name_option(const char *name)
+{
+	static char option[sizeof(" --name ") + CLI_NAME_MAX];
+	bool is_default = !strcmp(name, CONTROL_DEFAULT_FABRIC) &&
+	                  !strcmp(control_fabric_name(), CONTROL_DEFAULT_FABRIC);
+
+	snprintf(option, sizeof(option), "%s%s", is_default ? "" : " --name ",
+	         is_default ? "" : name);
+	return option;
 }
 
 int cli_check_name(const char *name)
@@ -143,8 +155,7 @@ int cli_connect(struct control_client **client, const char *name)
 
 int cli_connect_host(struct control_client **client, const char *name, const char *host)
 {
-	bool is_default = !strcmp(name, CONTROL_DEFAULT_FABRIC);
-	char why[CONTROL_WHY_ROOM];
+	char why[CONTROL_WHY_ROOM], dir[PATH_MAX];
 	int ret;
 
 	if (cli_check_name(name))
@@ -158,8 +169,9 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 	case -ENOENT:
 	case -ENOTDIR:
 	case -ECONNREFUSED:
-		base_log("no fabric '%s' is up; start one with: umbel up%s%s", name,
-		         is_default ? "" : " --name ", is_default ? "" : name);
+		if (!cli_runtime_dir(dir))
+			base_log("no fabric '%s' is up in '%s'; start one with: umbel up%s", name,
+			         dir, cli_name_option(name));
 		return CLI_FAILED;
 	case -EPERM:
 	case -ELOOP:
@@ -170,10 +182,10 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 			base_log("fabric '%s' belongs to another user", name);
 		return CLI_FAILED;
 	case -ETIMEDOUT:
-		base_log(
-		        "fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel down' "
-		        "ends it",
-		        name);
+		base_log("fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel "
+		         "down%s' "
+		         "ends it",
+		         name, cli_name_option(name));
 		return CLI_FAILED;
 	default:
 		base_log("fabric '%s' does not answer: %s", name, strerror(-ret));

@@ -15,6 +15,10 @@ enum { CLI_NAME_MAX = 32, CLI_NO_HOST = 256 };
 /* The fabric meant: @option if given, else $UMBEL_FABRIC, else "default". */
 const char *cli_fabric_name(const char *option);
 
+/* " --name NAME" for a command that is printed, so that it means fabric @name wherever it is typed;
+ * "" if it does so without. In static memory. */
+const char *cli_name_option(const char *name);
+
 /* 0, or CLI_USAGE if no fabric can have that name. */
 int cli_check_name(const char *name);
 

@@ -129,15 +129,16 @@ static int collect(const char *name, void *arg)
 static int show_all(bool json)
 {
 	struct json_object *fabrics = json_object_new_array();
+	char dir[PATH_MAX];
 	int ret;
 
 	ret = cli_each_fabric(collect, fabrics);
 	if (!ret && json)
 		ret = cli_json_print(fabrics);
-	else if (!ret && json_object_array_length(fabrics) == 0)
-		puts("no fabric is up; start one with: umbel up");
-	else if (!ret)
+	else if (!ret && json_object_array_length(fabrics))
 		ret = print_table(fabrics);
+	else if (!ret && !(ret = cli_runtime_dir(dir)))
+		printf("no fabric is up in '%s'; start one with: umbel up\n", dir);
 	json_object_put(fabrics);
 	return ret;
 }

@@ -31,8 +31,8 @@ static bool is_up(const char *name)
 		return false;
 	status = cli_request_json(client, "status");
 	control_close(client);
-	base_log("fabric '%s' is already up (pid %ld); 'umbel down' ends it", name,
-	         status ? cli_json_number(status, "pid") : 0);
+	base_log("fabric '%s' is already up (pid %ld); 'umbel down%s' ends it", name,
+	         status ? cli_json_number(status, "pid") : 0, cli_name_option(name));
 	json_object_put(status);
 	return true;
 }

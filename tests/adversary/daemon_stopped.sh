@@ -23,7 +23,7 @@ killed="umbel: the daemon of fabric 's' (pid *) has not ended in 5 s: killed
 fabric 's' is down"
 
 stop s
-expect 1 "umbel: fabric 's' does not answer: its daemon is stopped or stuck; 'umbel down' ends it" \
+expect 1 "umbel: fabric 's' does not answer: its daemon is stopped or stuck; 'umbel down --name s' ends it" \
 	timeout 120 umbel exec --name s -- true
 expect 0 "$killed" timeout 120 umbel down --name s
 gone "$daemon" || complain "umbel down left the daemon"

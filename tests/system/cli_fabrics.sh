@@ -6,12 +6,17 @@
 . "${0%/*}/lib.sh"
 
 # ---- none is up
-expect 0 'no fabric is up; start one with: umbel up' umbel status
+expect 0 "no fabric is up in '$UMBEL_RUNTIME_DIR'; start one with: umbel up" umbel status
 expect 0 '[[]*]' umbel status --json
-expect 1 "umbel: no fabric 'default' is up; start one with: umbel up" umbel exec h1 -- true
-expect 1 "umbel: no fabric 'x' is up; start one with: umbel up --name x" umbel show -n x hosts
-expect 1 "umbel: no fabric 'default' is up; *" umbel status --name default
-expect 1 "umbel: no fabric 'default' is up; *" umbel down
+expect 1 "umbel: no fabric 'default' is up in '$UMBEL_RUNTIME_DIR'; start one with: umbel up" umbel exec h1 -- true
+expect 1 "umbel: no fabric 'x' is up in '$UMBEL_RUNTIME_DIR'; start one with: umbel up --name x" umbel show -n x hosts
+expect 1 "umbel: no fabric 'default' is up in *" umbel status --name default
+expect 1 "umbel: no fabric 'default' is up in *" umbel down
+# the directory says whose environment is wrong
+expect 1 "umbel: no fabric 'default' is up in '/run/user/none/umbel'; *" \
+	env -u UMBEL_RUNTIME_DIR XDG_RUNTIME_DIR=/run/user/none umbel exec h1 -- true
+expect 0 "no fabric is up in '/run/user/none/umbel'; *" \
+	env -u UMBEL_RUNTIME_DIR XDG_RUNTIME_DIR=/run/user/none umbel status
 expect 0 '' umbel down --all
 
 # ---- two are up
@@ -20,6 +25,12 @@ expect 0 "fabric 'big' is up: 12 hosts, daemon pid *" umbel up --name big --host
 	--set mtu=2048
 pid=$(field pid default)
 expect 1 "umbel: fabric 'default' is already up (pid $pid); 'umbel down' ends it" umbel up
+# what a hint says works wherever it is typed
+pid_big=$(field pid big)
+expect 1 "umbel: fabric 'big' is already up (pid $pid_big); 'umbel down --name big' ends it" umbel up -n big
+UMBEL_FABRIC=big expect 1 "umbel: fabric 'default' is already up (pid $pid); 'umbel down --name default' ends it" \
+	umbel up -n default
+UMBEL_FABRIC=nope expect 1 "umbel: no fabric 'nope' is up in *; start one with: umbel up --name nope" umbel exec -- true
 expect 0 $'NAME *\nbig * 12 *\ndefault * 3 *' umbel status
 expect 0 $'NAME *\nbig *\nmtu * 2048\n*' umbel status --name big
 expect 0 $'*\nports with a cable: 24 active\n*' umbel status --name big
@@ -55,7 +66,7 @@ expect 0 "$UMBEL_LIBDIR:/x" env LD_LIBRARY_PATH=/x umbel exec h1 -- \
 # ---- a daemon that was killed
 kill -9 "$pid"
 wait_until "the daemon is dead" gone "$pid"
-expect 1 "umbel: no fabric 'default' is up; *" umbel exec h1 -- true
+expect 1 "umbel: no fabric 'default' is up in *" umbel exec h1 -- true
 expect 0 $'NAME *\nbig *' umbel status
 expect 0 "fabric 'default' is up: 4 hosts, *" umbel up
 expect 0 "fabric 'default' is down" umbel down

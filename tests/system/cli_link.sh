@@ -73,4 +73,4 @@ expect 2 'umbel: sm: which port? write HOST:PORT, as in h2:1; see *' umbel sm ev
 expect 2 "umbel: sm: sm-change takes no 'h1:1'; see *" umbel sm event sm-change h1:1
 
 expect 0 "$routes" umbel show routes
-expect 1 "umbel: no fabric 'other' is up; *" umbel link -n other down h1:1
+expect 1 "umbel: no fabric 'other' is up in *" umbel link -n other down h1:1

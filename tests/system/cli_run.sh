@@ -43,7 +43,7 @@ expect 0 'h2' umbel run --hosts 2 -- sh -c 'umbel exec h2 -- sh -c "echo \$UMBEL
 expect 0 $'NAME *\nrun-* 2 *' umbel run --hosts 2 -- umbel status
 # none but its own in sight, and in nobody's sight
 umbel up > /dev/null
-expect 1 "umbel: no fabric 'default' is up; *" umbel run -- umbel status --name default
+expect 1 "umbel: no fabric 'default' is up in *" umbel run -- umbel status --name default
 expect 0 '1' umbel run -- sh -c 'umbel status --json | grep -c \"name\"'
 umbel down > /dev/null
 expect 0 "run-*2" umbel run -- sh -c 'echo $UMBEL_FABRIC; umbel run --hosts 2 -- \

@@ -56,4 +56,4 @@ reason="umbel: fabric 'other' cannot be reached: *"
 expect 0 "$reason"$'\n'"$head" umbel exec -- env UMBEL_FABRIC=other ibv_devices
 expect 255 "$reason"$'\nNo IB devices found' umbel exec -- env UMBEL_FABRIC=other ibv_devinfo
 umbel down > /dev/null
-expect 1 "umbel: no fabric 'default' is up; *" umbel exec h2 -- ibv_devices
+expect 1 "umbel: no fabric 'default' is up in *" umbel exec h2 -- ibv_devices
