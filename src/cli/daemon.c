@@ -23,7 +23,6 @@ static const char help[] =
         "'default')\n" CLI_FABRIC_HELP "      --topology-fd FD  the text of the topology\n"
         "      --partitions-fd FD  the text of the partitions\n"
         "      --ready-fd FD     gets notes and a zero byte when it serves, or the error\n"
-        "      --life-fd FD      ends when this reads as closed\n"
         "      --remove-dir DIR  removed, with what is in it, at the end\n"
         "  -h, --help            this text\n";
 
@@ -56,13 +55,12 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 		{ "topology-fd", required_argument, NULL, 't' },
 		{ "partitions-fd", required_argument, NULL, 'p' },
 		{ "ready-fd", required_argument, NULL, 'r' },
-		{ "life-fd", required_argument, NULL, 'l' },
 		{ "remove-dir", required_argument, NULL, 'd' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
-	struct daemon_options o = { .ready_fd = -1, .life_fd = -1 };
+	struct daemon_options o = { .ready_fd = -1 };
 	const char *remove_dir = NULL;
 	const pid_t owner = getppid();
 	int opt, ret = 0;
@@ -70,8 +68,6 @@ static int daemon_run(const struct cli_command *self, int argc, char **argv)
 	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
 		if (opt == 'r')
 			ret = read_fd(self, optarg, &o.ready_fd);
-		else if (opt == 'l')
-			ret = read_fd(self, optarg, &o.life_fd);
 		else if (opt == 'd')
 			remove_dir = optarg;
 		else if (opt == 't')

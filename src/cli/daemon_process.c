@@ -24,9 +24,8 @@
 
 enum {
 	READY_FD = 3, /* the numbers in the daemon */
-	LIFE_FD = 4,
-	TOPOLOGY_FD = 5,
-	PARTITIONS_FD = 6,
+	TOPOLOGY_FD = 4,
+	PARTITIONS_FD = 5,
 	LAST_FD = PARTITIONS_FD,
 	START_MS = 120000, /* with an interface for each host, or routing=dfsssp for 27,648 */
 	STOP_MS = 5000,
@@ -35,7 +34,6 @@ enum {
 /* The ends of the pipes between a command and the daemon it starts. */
 struct pipes {
 	int ready[2];
-	int life[2];
 	int topology, partitions; /* the text of a file; -1: none */
 };
 
@@ -120,7 +118,7 @@ static size_t add_file(const char **argv, const struct cli_file *f, const char *
 static char **daemon_argv(const struct cli_daemon_process_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
-	static char hosts[24], levels[24], radix[24], roce[24], ready[8], life[8], topology[8],
+	static char hosts[24], levels[24], radix[24], roce[24], ready[8], topology[8],
 	        partitions[8], pkey[FABRIC_PLAN_PKEYS][24];
 	const char **argv = calloc(29 + 2 * (f->n_pkeys + f->n_settings), sizeof(*argv));
 	size_t n = 0;
@@ -128,7 +126,6 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 	if (!argv)
 		return NULL;
 	snprintf(ready, sizeof(ready), "%d", READY_FD);
-	snprintf(life, sizeof(life), "%d", LIFE_FD);
 	snprintf(topology, sizeof(topology), "%d", TOPOLOGY_FD);
 	snprintf(partitions, sizeof(partitions), "%d", PARTITIONS_FD);
 	argv[n++] = "umbel";
@@ -159,11 +156,9 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 	}
 	argv[n++] = "--ready-fd";
 	argv[n++] = ready;
-	if (how->owned_dir) {
-		argv[n++] = "--life-fd";
-		argv[n++] = life;
+	if (how->remove_dir) {
 		argv[n++] = "--remove-dir";
-		argv[n++] = how->owned_dir;
+		argv[n++] = how->remove_dir;
 	}
 	return (char **)argv;
 }
@@ -172,7 +167,7 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 static int arrange_fds(const struct pipes *p, int log)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int from[] = { null, log, log, p->ready[1], p->life[0], p->topology, p->partitions };
+	int from[] = { null, log, log, p->ready[1], p->topology, p->partitions };
 
 	for (int i = 0; i <= LAST_FD; i++) {
 		if (i >= TOPOLOGY_FD && from[i] < 0)
@@ -283,9 +278,7 @@ static void report_failure(const struct cli_fabric_options *fabric, int ret, con
 
 static void close_pipes(struct pipes *p)
 {
-	int fds[] = {
-		p->ready[0], p->ready[1], p->life[0], p->life[1], p->topology, p->partitions
-	};
+	int fds[] = { p->ready[0], p->ready[1], p->topology, p->partitions };
 
 	for (size_t i = 0; i < ARRAY_SIZE(fds); i++) {
 		if (fds[i] >= 0)
@@ -321,7 +314,7 @@ static const char *advice(int error)
 	}
 }
 
-/* Forks the daemon. Our ends of the pipes stay open: ready's for reading, life's for writing. */
+/* Forks the daemon. Our end of the pipe stays open. */
 static int launch(struct cli_daemon_process *m, const struct cli_daemon_process_start *how,
                   struct pipes *p)
 {
@@ -329,7 +322,7 @@ static int launch(struct cli_daemon_process *m, const struct cli_daemon_process_
 
 	if (log < 0)
 		return -1;
-	if (pipe2(p->ready, O_CLOEXEC) || pipe2(p->life, O_CLOEXEC))
+	if (pipe2(p->ready, O_CLOEXEC))
 		goto err;
 	if (open_file(&how->fabric->topology, &p->topology) ||
 	    open_file(&how->fabric->partitions, &p->partitions))
@@ -341,8 +334,7 @@ static int launch(struct cli_daemon_process *m, const struct cli_daemon_process_
 		become_daemon(how, p, log);
 	close(log);
 	close(p->ready[1]);
-	close(p->life[0]);
-	p->ready[1] = p->life[0] = -1;
+	p->ready[1] = -1;
 	return 0;
 err:
 	base_log("cannot start a daemon: %s%s", strerror(errno), advice(errno));
@@ -353,20 +345,16 @@ err:
 int cli_daemon_process_start(struct cli_daemon_process *m,
                              const struct cli_daemon_process_start *how)
 {
-	struct pipes p = { { -1, -1 }, { -1, -1 }, -1, -1 };
+	struct pipes p = { { -1, -1 }, -1, -1 };
 	char error[1024] = "";
 	int ret;
 
-	*m = (struct cli_daemon_process){ .life_fd = -1 };
+	*m = (struct cli_daemon_process){ 0 };
 	if (launch(m, how, &p)) {
 		close_pipes(&p);
 		return CLI_FAILED;
 	}
 	ret = wait_ready(p.ready[0], how, error, sizeof(error));
-	if (!ret && how->owned_dir) {
-		m->life_fd = p.life[1];
-		p.life[1] = -1;
-	}
 	close_pipes(&p);
 	if (!ret) {
 		print_notes(error);
@@ -417,9 +405,6 @@ int cli_daemon_process_stop(struct cli_daemon_process *m)
 {
 	int status = 0, pidfd = pidfd_open(m->pid, 0);
 
-	if (m->life_fd >= 0)
-		close(m->life_fd);
-	m->life_fd = -1;
 	if (pidfd >= 0 ? cli_wait_gone(pidfd, STOP_MS) : wait_child(m->pid, STOP_MS)) {
 		base_log("the daemon (pid %d) did not end in %d s: killed", (int)m->pid,
 		         STOP_MS / 1000);

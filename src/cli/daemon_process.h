@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The daemon as a process that a command starts, waits for and ends. `umbel up` starts it
- * and leaves it alone. `umbel run` owns it: the daemon ends when a pipe is closed that only
- * `umbel run` holds open, and so it ends with its owner, however that ends.
+ * and leaves it alone. A daemon in the private directory of an `umbel run` ends with that,
+ * however it ends (control/owner.h).
  */
 #ifndef CLI_DAEMON_PROCESS_H
 #define CLI_DAEMON_PROCESS_H
@@ -13,14 +13,13 @@
 
 struct cli_daemon_process {
 	pid_t pid;
-	int life_fd; /* closing it ends the daemon; -1 when it is not owned */
-	bool stuck;  /* it had to be killed to end */
+	bool stuck; /* it had to be killed to end */
 };
 
 struct cli_daemon_process_start {
 	const struct cli_fabric_options *fabric;
-	const char *owned_dir; /* NULL: not owned. The daemon removes it at its end */
-	int interrupt_fd;      /* when it becomes readable, starting is given up; -1: none */
+	const char *remove_dir; /* the daemon removes it at its end; NULL: none */
+	int interrupt_fd;       /* when it becomes readable, starting is given up; -1: none */
 };
 
 /*
@@ -32,7 +31,8 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
                              const struct cli_daemon_process_start *how);
 
 /*
- * Ends an owned daemon and waits for it; kills it if it does not end. Returns its wait status.
+ * Waits for the end of a daemon whose owner has ended, or that was told to end; kills it if it does
+ * not. Returns its wait status.
  */
 int cli_daemon_process_stop(struct cli_daemon_process *m);
 

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/daemon_process.h"
+#include "cli/down.h"
 #include "cli/fabrics.h"
 #include "control/client.h"
 #include "control/directory.h"
@@ -138,10 +139,26 @@ static void remove_leftovers(const char *name)
 	close(dir);
 }
 
+/* Ends the fabric, whose daemon was found. 0 or CLI_FAILED; *@gone: it is down, in any case. */
+static int end_fabric(const struct target *t, bool *gone)
+{
+	bool unsaved;
+	int ret = end_daemon(t, &unsaved);
+
+	*gone = !ret;
+	if (ret)
+		return ret;
+	if (unsaved)
+		cli_daemon_process_print_log(t->name);
+	remove_leftovers(t->name);
+	cli_daemon_process_remove_log(t->name);
+	return unsaved ? CLI_FAILED : 0;
+}
+
 static int down_one(const char *name)
 {
 	struct target t;
-	bool unsaved;
+	bool gone;
 	int ret;
 
 	if (find_target(&t, name)) {
@@ -152,16 +169,28 @@ static int down_one(const char *name)
 			control_close(client);
 		return ret ? ret : CLI_FAILED;
 	}
-	ret = end_daemon(&t, &unsaved);
+	ret = end_fabric(&t, &gone);
 	forget_target(&t);
-	if (ret)
-		return ret;
-	if (unsaved)
-		cli_daemon_process_print_log(name);
-	remove_leftovers(name);
-	cli_daemon_process_remove_log(name);
-	printf("fabric '%s' is down\n", name);
-	return unsaved ? CLI_FAILED : 0;
+	if (gone)
+		printf("fabric '%s' is down\n", name);
+	return ret;
+}
+
+static int end_unless(const char *name, void *except)
+{
+	struct target t;
+	bool gone;
+
+	if (!strcmp(name, except) || find_target(&t, name))
+		return 0;
+	end_fabric(&t, &gone);
+	forget_target(&t);
+	return 0;
+}
+
+void cli_end_fabrics(const char *except)
+{
+	cli_each_fabric(end_unless, (void *)except);
 }
 
 /* For each fabric there is a trace of. */

@@ -2,8 +2,8 @@
 /*
  * `umbel run`: a private fabric for one command, gone when it ends. The fabric lives in a
  * directory of its own, so the command, and whatever it starts, finds no other fabric.
- * Signals to umbel are passed on to the command. The daemon ends when our end of its life
- * pipe is closed, even by our death; then it removes the directory.
+ * Signals to umbel are passed on to the command. All daemons in the directory, that of an `umbel
+ * up` of the command's too, end when we do, even if we are killed (control/owner.h).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,8 +19,10 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "cli/daemon_process.h"
+#include "cli/down.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
+#include "control/owner.h"
 
 static const char help[] =
         "Usage: umbel run [OPTION]... -- COMMAND [ARGUMENT]...\n"
@@ -32,7 +34,8 @@ static const char help[] =
         "  -h, --help            this text\n"
         "\n"
         "Exit status: the command's; 128 and the signal's number if a signal ended it; 126 or\n"
-        "127 if it cannot run; 125 if the fabric failed.\n";
+        "127 if it cannot run; 125 if the fabric failed, such as by a killed daemon, whatever the\n"
+        "command's status.\n";
 
 struct run {
 	struct cli_fabric_options fabric;
@@ -42,6 +45,7 @@ struct run {
 	char dir[PATH_MAX];   /* the private runtime directory */
 	sigset_t old_signals; /* what was blocked before */
 	int signal_fd;
+	int owner_fd; /* makes the directory ours */
 	struct cli_daemon_process daemon;
 	pid_t command_pid;
 	int child_fd; /* readable when a child has ended: SIGCHLD. A pidfd may be denied */
@@ -88,7 +92,8 @@ static int make_private_dir(struct run *r)
 
 	if (cli_runtime_dir(runtime) || cli_make_dir(runtime))
 		return CLI_FABRIC_FAILED;
-	ret = snprintf(r->dir, sizeof(r->dir), "%s/.run-XXXXXX", runtime) < PATH_MAX
+	ret = snprintf(r->dir, sizeof(r->dir), "%s/" CONTROL_OWNED_PREFIX "XXXXXX", runtime) <
+	                      PATH_MAX
 	              ? 0
 	              : -ENAMETOOLONG;
 	if (!ret && !mkdtemp(r->dir))
@@ -103,11 +108,24 @@ static int make_private_dir(struct run *r)
 	return 0;
 }
 
+static int own_private_dir(struct run *r)
+{
+	r->owner_fd = control_owner_become(r->dir);
+	if (r->owner_fd >= 0)
+		return 0;
+	if (r->owner_fd == -ENAMETOOLONG)
+		base_log("the path of the runtime directory is too long for a socket; set "
+		         "UMBEL_RUNTIME_DIR to a shorter one");
+	else
+		base_log("cannot make a socket in '%s': %s", r->dir, strerror(-r->owner_fd));
+	return CLI_FABRIC_FAILED;
+}
+
 static int start_fabric(struct run *r)
 {
 	struct cli_daemon_process_start how = {
 		.fabric = &r->fabric,
-		.owned_dir = r->dir,
+		.remove_dir = r->dir,
 		.interrupt_fd = r->signal_fd,
 	};
 	bool typed;
@@ -179,22 +197,25 @@ static int wait_command(struct run *r)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Ends the fabric. @status, or that the fabric failed if nothing else did. */
+/* Ends the fabric, and those that the command has started in its directory. @status, the command's,
+ * unless the fabric failed: then that is worth nothing. */
 static int end_fabric(struct run *r, int status)
 {
-	int daemon = cli_daemon_process_stop(&r->daemon);
+	int daemon;
 
+	cli_end_fabrics(r->name);
+	close(r->owner_fd);
+	daemon = cli_daemon_process_stop(&r->daemon);
 	if (WIFEXITED(daemon) && WEXITSTATUS(daemon) == 0)
 		return status;
 	if (WIFSIGNALED(daemon) && !r->daemon.stuck)
-		base_log("the daemon was ended by signal %d", WTERMSIG(daemon));
+		base_log("the daemon was ended by signal %d; the command's status was %d",
+		         WTERMSIG(daemon), status);
 	else if (!r->daemon.stuck)
-		base_log("the daemon failed with status %d", WEXITSTATUS(daemon));
+		base_log("the daemon failed with status %d; the command's status was %d",
+		         WEXITSTATUS(daemon), status);
 	cli_daemon_process_print_log(r->name);
-	/* a command may kill it on purpose */
-	if (WIFSIGNALED(daemon) && WTERMSIG(daemon) == SIGKILL && !r->daemon.stuck)
-		return status;
-	return status ? status : CLI_FABRIC_FAILED;
+	return CLI_FABRIC_FAILED;
 }
 
 static int run_command(struct run *r)
@@ -207,13 +228,19 @@ static int run_command(struct run *r)
 	ret = make_private_dir(r);
 	if (ret)
 		goto out_signals;
-	ret = start_fabric(r);
+	ret = own_private_dir(r);
 	if (ret)
 		goto out_dir;
+	ret = start_fabric(r);
+	if (ret)
+		goto out_owner;
 	ret = start_command(r);
 	if (!ret)
 		ret = wait_command(r);
 	ret = end_fabric(r, ret);
+	goto out_dir;
+out_owner:
+	close(r->owner_fd);
 out_dir:
 	cli_remove_dir(r->dir);
 out_signals:

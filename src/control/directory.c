@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "control/directory.h"
+#include "control/owner.h"
 #include "control/path.h"
 
 #define MAX_LINKS 40
@@ -151,8 +152,9 @@ static int open_entry(const struct walk *w, const char *name)
 	int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 	int fd = openat(w->fd, name, flags);
 
-	if (fd >= 0 || errno != ENOENT || !w->make)
-		return fd;
+	if (fd >= 0 || errno != ENOENT || !w->make ||
+	    !strncmp(name, CONTROL_OWNED_PREFIX, sizeof(CONTROL_OWNED_PREFIX) - 1))
+		return fd; /* an owner makes its own: one that is missing has ended */
 	if (mkdirat(w->fd, name, 0700) < 0 && errno != EEXIST)
 		return -1;
 	return openat(w->fd, name, flags);

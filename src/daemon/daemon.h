@@ -34,7 +34,6 @@ struct daemon_options {
 	void (*become)(const char *fabric, const char *host, char **argv);
 	int ready_fd; /* gets a zero byte once the fabric is up, or a line saying why not; -1: none
 	               */
-	int life_fd;  /* the daemon ends when this reads end-of-file; -1: none */
 };
 
 /* Runs the daemon in the calling process until it is told to end. Its exit status. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The daemon's life: it makes all modules and connects them, runs the event loop, and ends,
- * orderly, by a signal, a request, or its parent's death. struct daemon is known here only.
+ * orderly, by a signal, a request, or its owner's end (control/owner.h). struct daemon is known
+ * here only.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,6 +45,8 @@
 #include "daemon/verbs.h"
 #include "fabric/collect.h"
 #include "fabric/traps.h"
+
+enum { ENDED_BY_SIGNAL = 1 }; /* what the loop returns then, if the fabric has an owner */
 
 struct daemon {
 	struct daemon_place place;
@@ -89,40 +92,49 @@ static int hold_life_futex(struct shm_control *control)
 
 /* ---- the loop ---- */
 
-static int on_life(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static int on_owner_ended(sd_event_source *s, int fd, uint32_t revents, void *arg)
 {
 	struct daemon *d = arg;
-	char byte;
 
 	(void)s;
+	(void)fd;
 	(void)revents;
-	if (read(fd, &byte, 1) == 0)
-		sd_event_exit(d->loop.events, 0);
-	return 0;
+	return sd_event_exit(d->loop.events, 0);
 }
 
-static int start_loop(struct daemon *d, const struct daemon_options *o)
+/* Orderly; but who owns the fabric has not asked for that, and gets to know it. */
+static int on_signal(sd_event_source *s, const struct signalfd_siginfo *info, void *arg)
 {
+	struct daemon *d = arg;
+	bool owned = d->place.owner_fd >= 0;
+
+	(void)s;
+	if (owned)
+		base_log_error(daemon, "ended by signal %u, of process %u", info->ssi_signo,
+		               info->ssi_pid);
+	return sd_event_exit(d->loop.events, owned ? ENDED_BY_SIGNAL : 0);
+}
+
+static int start_loop(struct daemon *d)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
 	int ret = daemon_loop_init(&d->loop);
 
 	if (ret < 0)
 		return ret;
 	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	base_eventfd_init();
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error that we tell */
-	if ((ret = sd_event_add_signal(d->loop.events, NULL, SIGTERM, NULL, NULL)) < 0 ||
-	    (ret = sd_event_add_signal(d->loop.events, NULL, SIGINT, NULL, NULL)) < 0 ||
-	    (ret = sd_event_add_signal(d->loop.events, NULL, SIGHUP, NULL, NULL)) < 0)
-		return ret;
-	if (o->life_fd >= 0)
-		ret = sd_event_add_io(d->loop.events, NULL, o->life_fd, EPOLLIN | EPOLLHUP, on_life,
-		                      d);
+	for (size_t i = 0; i < ARRAY_SIZE(signals) && ret >= 0; i++)
+		ret = sd_event_add_signal(d->loop.events, NULL, signals[i], on_signal, d);
+	if (ret >= 0 && d->place.owner_fd >= 0)
+		ret = sd_event_add_io(d->loop.events, NULL, d->place.owner_fd, EPOLLIN,
+		                      on_owner_ended, d);
 	return ret < 0 ? ret : 0;
 }
 
@@ -380,7 +392,7 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 	if (ret)
 		return ret;
 	raise_fd_limit();
-	ret = start_loop(d, o);
+	ret = start_loop(d);
 	if (!ret)
 		ret = build(d, o, &settings, why, len);
 	if (ret)
@@ -487,7 +499,7 @@ int daemon_main(const struct daemon_options *o)
 		ret = daemon_loop_run(&d->loop, on_turn_done, d);
 	}
 	daemon_place_unlisten(&d->place);
-	if (!ret && daemon_state_save(&d->state))
+	if (ret >= 0 && daemon_state_save(&d->state))
 		ret = -EIO;
 	stop(d);
 	daemon_place_leave(&d->place);

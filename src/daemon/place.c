@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "control/owner.h"
 #include "control/path.h"
 #include "daemon/place.h"
 
@@ -78,18 +79,32 @@ static int lock(const char *fabric, char why[static CONTROL_WHY_ROOM])
 	return fd;
 }
 
+/* The directory is proven private, so its owner is this user's. */
+static int find_owner(struct daemon_place *p, char why[static CONTROL_WHY_ROOM])
+{
+	int ret = control_owner_watch();
+
+	if (ret == -ENOENT)
+		return 0;
+	if (ret == -ECONNREFUSED)
+		snprintf(why, CONTROL_WHY_ROOM, "the 'umbel run' around this fabric has ended");
+	p->owner_fd = ret;
+	return ret < 0 ? ret : 0;
+}
+
 int daemon_place_occupy(struct daemon_place *p, const char *fabric,
                         char why[static CONTROL_WHY_ROOM])
 {
 	int ret;
 
-	p->lock_fd = p->listen_fd = -1;
+	p->lock_fd = p->listen_fd = p->owner_fd = -1;
 	ret = find_place(p, fabric);
 	if (!ret)
 		ret = p->lock_fd = lock(fabric, why);
-	if (ret >= 0)
-		remove_stand_ins(p);
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	remove_stand_ins(p);
+	return find_owner(p, why);
 }
 
 static int listen_at(const char *path)
@@ -128,6 +143,8 @@ void daemon_place_unlisten(struct daemon_place *p)
 
 void daemon_place_leave(struct daemon_place *p)
 {
+	if (p->owner_fd >= 0)
+		close(p->owner_fd);
 	if (p->lock_fd < 0)
 		return;
 	remove_stand_ins(p);

@@ -13,9 +13,11 @@
 struct daemon_place {
 	char dir[DAEMON_PATH_LEN], socket[DAEMON_PATH_LEN], lock[DAEMON_PATH_LEN];
 	int lock_fd, listen_fd; /* -1: not yet */
+	int owner_fd; /* hangs up when the `umbel run` ends whose directory it is; -1: none */
 };
 
-/* Makes the directory, proven private, and locks it. 0; -EEXIST: a daemon lives there; -errno. */
+/* Makes the directory, proven private, and locks it. 0; -EEXIST: a daemon lives there; -errno, with
+ * @why unless the number says it all. */
 int daemon_place_occupy(struct daemon_place *p, const char *fabric,
                         char why[static CONTROL_WHY_ROOM]);
 

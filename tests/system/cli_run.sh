@@ -62,9 +62,55 @@ nothing_left || complain "something was left"
 interrupt KILL 137 sh -c 'touch $TMPDIR/up; exec sleep 2'
 wait_until "the daemon has cleaned up" nothing_left
 
-# ---- the daemon is killed: said, but the command may have meant it
-expect 3 'umbel: the daemon was ended by signal 9*' umbel run -- sh -c '
-	kill -9 $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p"); exit 3'
-expect 0 'umbel: the daemon was ended by signal 9*' umbel run -- sh -c '
-	kill -9 $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p")'
+# ---- the daemon ends under the command, whoever has ended it: what the command says is worth nothing
+# end_daemon SIGNAL STATUS: what a command does
+end_daemon='kill -$0 $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p")
+	until umbel exec -- true 2>&1 | grep -q "is up in"; do sleep 0.02; done; exit $1'
+expect 125 'umbel: the daemon was ended by signal 9; the command*status was 0*' \
+	umbel run -- sh -c "$end_daemon" KILL 0
+expect 125 'umbel: the daemon was ended by signal 9; the command*status was 3*' \
+	umbel run -- sh -c "$end_daemon" KILL 3
+expect 125 '*ended by signal 15, of process [1-9]*' umbel run -- sh -c "$end_daemon" TERM 0
+expect 125 '*ended by signal 1, of process [1-9]*' umbel run -- sh -c "$end_daemon" HUP 3
+# from outside
+interrupt_daemon()
+{
+	local got=0 job dir
+	rm -f "$TMPDIR/up"
+	umbel run -- sh -c 'echo $UMBEL_RUNTIME_DIR > $TMPDIR/up.new; mv $TMPDIR/up.new $TMPDIR/up
+		while [ -e $TMPDIR/up ]; do sleep 0.02; done' 2> "$TMPDIR/err" &
+	job=$!
+	wait_until "the command runs" test -e "$TMPDIR/up"
+	dir=$(cat "$TMPDIR/up")
+	kill "-$1" "$(UMBEL_RUNTIME_DIR=$dir umbel status --json | sed -n 's/.*"pid": \([0-9]*\),/\1/p')"
+	rm "$TMPDIR/up"
+	{ wait $job || got=$?; } 2>/dev/null
+	[ $got -eq 125 ] || complain "status $got, not 125, after SIG$1 to the daemon"
+}
+interrupt_daemon TERM
+interrupt_daemon SEGV
+# the command has it end as one does
+expect 3 "fabric 'run-*' is down" umbel run -- sh -c 'umbel down; exit 3'
+nothing_left || complain "something was left"
+
+# ---- a fabric that the command starts ends with the directory in which it can be found
+inner='umbel up --name inner --hosts 1 > /dev/null
+	umbel status --name inner --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p" > $TMPDIR/pid'
+expect 0 '' umbel run -- sh -c "$inner"
+gone "$(cat "$TMPDIR/pid")" || complain "an inner fabric outlives umbel run"
+expect 4 '' umbel run -- sh -c "$inner; umbel run -- sh -c '$inner'; exit 4"
+gone "$(cat "$TMPDIR/pid")" || complain "an inner fabric outlives the inner umbel run"
+interrupt KILL 137 sh -c "$inner; touch \$TMPDIR/up; exec sleep 2"
+wait_until "the inner daemon has seen the end" gone "$(cat "$TMPDIR/pid")"
+wait_until "both daemons have cleaned up" nothing_left
+# nor does one begin when it is too late
+umbel run -- sh -c 'echo $UMBEL_RUNTIME_DIR' > "$TMPDIR/dir"
+expect 1 "umbel: no private directory for fabric 'late': '*/.run-*': No such file or directory; *" \
+	env UMBEL_RUNTIME_DIR="$(cat "$TMPDIR/dir")" umbel up --name late
+interrupt KILL 137 sh -c 'echo $UMBEL_RUNTIME_DIR > $TMPDIR/dir
+	kill -STOP $(umbel status --json | sed -n "s/.*\"pid\": \([0-9]*\),/\1/p"); touch $TMPDIR/up'
+expect 1 "umbel: the 'umbel run' around this fabric has ended" \
+	env UMBEL_RUNTIME_DIR="$(cat "$TMPDIR/dir")" umbel up --name late
+UMBEL_RUNTIME_DIR=$(cat "$TMPDIR/dir") umbel down --all > /dev/null 2>&1
+rm -r "$(cat "$TMPDIR/dir")"
 nothing_left || complain "something was left"
