@@ -249,7 +249,7 @@ int sysfs_open_place(const struct sysfs_place *place, int flags)
 
 /* ---- stat */
 
-void sysfs_stat_node(const struct sysfs_node *node, struct stat *st)
+int sysfs_stat_node(const struct sysfs_node *node, struct stat *st)
 {
 	static const mode_t modes[] = { [SYSFS_OUTSIDE] = S_IFDIR | 0755,
 		                        [SYSFS_DIR] = S_IFDIR | 0755,
@@ -259,8 +259,10 @@ void sysfs_stat_node(const struct sysfs_node *node, struct stat *st)
 	enum sysfs_kind kind = sysfs_kind(node);
 	char text[SYSFS_TEXT_ROOM];
 
-	if (sysfs_real()->stat(kind == SYSFS_DEVICE ? "/dev" : "/sys", st))
-		memset(st, 0, sizeof(*st)); /* else its times, owner and device */
+	/* its times and device; or that @st leads nowhere */
+	if (sysfs_real()->stat(kind == SYSFS_DEVICE ? "/dev" : "/sys", st) &&
+	    sysfs_real()->stat("/", st))
+		return -1;
 	st->st_ino = sysfs_pack(node);
 	st->st_mode = modes[kind];
 	st->st_nlink = kind == SYSFS_DIR ? 2 : 1;
@@ -269,6 +271,7 @@ void sysfs_stat_node(const struct sysfs_node *node, struct stat *st)
 	st->st_size = kind == SYSFS_FILE ? 4096 : kind == SYSFS_LINK ? sysfs_text(node, text) : 0;
 	st->st_blksize = 4096;
 	st->st_blocks = 0;
+	return 0;
 }
 
 int sysfs_stat_place(const struct sysfs_place *place, struct stat *st)
@@ -278,6 +281,5 @@ int sysfs_stat_place(const struct sysfs_place *place, struct stat *st)
 	/* programs compare it with fstat() of what they open */
 	if (sysfs_kind(&place->node) == SYSFS_DIR && !sysfs_stand_in_make(place, false, path))
 		return sysfs_real()->stat(path, st);
-	sysfs_stat_node(&place->node, st);
-	return 0;
+	return sysfs_stat_node(&place->node, st);
 }

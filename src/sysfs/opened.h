@@ -33,6 +33,6 @@ void sysfs_opened_refresh(int fd);
 
 /* Fills in @st as stat() does. 0; -1 and errno. */
 int sysfs_stat_place(const struct sysfs_place *place, struct stat *st);
-void sysfs_stat_node(const struct sysfs_node *node, struct stat *st);
+int sysfs_stat_node(const struct sysfs_node *node, struct stat *st);
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "sysfs/home.h"
+#include "sysfs/pointer.h"
 #include "sysfs/real.h"
 
 #define MAX_DEPTH 16
@@ -28,7 +29,7 @@ static atomic_bool has_dirs;
 
 bool sysfs_path_is_empty(const char *path)
 {
-	return path && !*path;
+	return path && sysfs_is_path(path) && !*path;
 }
 
 void sysfs_note_dir(void)
@@ -277,8 +278,8 @@ void sysfs_resolve(int dir, const char *path, bool follow, struct sysfs_place *p
 	place->where = SYSFS_ELSEWHERE;
 	place->on_way = false;
 	place->path = path;
-	if (!path || !*path)
-		return;
+	if (!path || !sysfs_is_path(path) || !*path)
+		return; /* the real function says what is wrong */
 	if (begin(&w, dir, path)) {
 		w.place = place;
 		w.follow = follow;

@@ -14,6 +14,7 @@
 #include "sysfs/home.h"
 #include "sysfs/listing.h"
 #include "sysfs/opened.h"
+#include "sysfs/pointer.h"
 #include "sysfs/stand_in.h"
 #include "sysfs/wrap.h"
 
@@ -279,8 +280,10 @@ static bool read_here(int dir, const char *path, char *buf, size_t room, struct 
 		*ret = sysfs_fail(-n);
 		return true;
 	}
-	*ret = (size_t)n < room ? n : (ssize_t)room;
-	memcpy(buf, text, (size_t)*ret);
+	n = (size_t)n < room ? n : (int)room;
+	*ret = sysfs_is_writable(buf, (size_t)n) ? n : sysfs_fail(EFAULT);
+	if (*ret > 0)
+		memcpy(buf, text, (size_t)n);
 	return true;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sysfs/opened.h"
+#include "sysfs/pointer.h"
 #include "sysfs/wrap.h"
 
 int __xstat(int version, const char *path, struct stat *st);
@@ -55,8 +56,7 @@ int fstat(int fd, struct stat *st)
 
 	if (!sysfs_opened_find(fd, &node))
 		return sysfs_real()->fstat(fd, st);
-	sysfs_stat_node(&node, st);
-	return 0;
+	return sysfs_stat_node(&node, st);
 }
 
 int fstatat(int dir, const char *path, struct stat *st, int flags)
@@ -104,10 +104,8 @@ int __fxstat(int version, int fd, struct stat *st)
 {
 	struct sysfs_node node;
 
-	if (sysfs_opened_find(fd, &node)) {
-		sysfs_stat_node(&node, st);
-		return 0;
-	}
+	if (sysfs_opened_find(fd, &node))
+		return sysfs_stat_node(&node, st);
 	if (sysfs_real()->__fxstat)
 		return sysfs_real()->__fxstat(version, fd, st);
 	return sysfs_real()->fstat(fd, st);
@@ -169,9 +167,11 @@ int statx(int dir, const char *path, int flags, unsigned mask, struct statx *stx
 	int ret = 0;
 
 	if ((flags & AT_EMPTY_PATH) && sysfs_path_is_empty(path) && sysfs_opened_find(dir, &node))
-		sysfs_stat_node(&node, &st);
+		ret = sysfs_stat_node(&node, &st);
 	else if (!stat_here(dir, path, !(flags & AT_SYMLINK_NOFOLLOW), &place, &st, &ret))
 		return sysfs_real()->statx(dir, place.path, flags, mask, stx);
+	if (!ret && !sysfs_is_writable(stx, sizeof(*stx)))
+		ret = sysfs_fail(EFAULT);
 	if (!ret)
 		convert(&st, stx);
 	return ret;

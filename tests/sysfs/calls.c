@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -733,9 +734,97 @@ static void other_files_are_untouched(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, go_home, go_home)
 
+/* ---- pointers */
+
+static void expect_bad_path(const char *path, int error)
+{
+	struct statx stx;
+	struct stat st;
+	char buf[8];
+
+	expect_errno(open(path, O_RDONLY), error);
+	expect_errno(openat(AT_FDCWD, path, O_RDONLY), error);
+	expect_errno(stat(path, &st), error);
+	expect_errno(lstat(path, &st), error);
+	expect_errno(fstatat(AT_FDCWD, path, &st, AT_EMPTY_PATH), error);
+	expect_errno(statx(AT_FDCWD, path, AT_EMPTY_PATH, STATX_BASIC_STATS, &stx), error);
+	expect_errno(access(path, R_OK), error);
+	expect_errno(readlink(path, buf, sizeof(buf)), error);
+	expect_errno(getxattr(path, "user.x", buf, sizeof(buf)), error);
+	expect_errno(chdir(path), error);
+	errno = 0; /* opendir() looks at its argument itself */
+	assert_null(fopen(path, "r"));
+	assert_int_equal(errno, error);
+}
+
+/* Two pages that can be read and written, and behind them one that cannot. */
+static char *map_before_a_hole(size_t page)
+{
+	char *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	assert_int_equal(mprotect(p + 2 * page, page, PROT_NONE), 0);
+	return p;
+}
+
+static void a_path_that_cannot_be_read_is_EFAULT(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *p = map_before_a_hole(page), *hole = p + 2 * page;
+	static const char state_file[] = PORT "/state";
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* its own fopen() looks at paths before */
+#endif
+	expect_bad_path((const char *)8, EFAULT);
+	expect_bad_path((const char *)-8, EFAULT);
+	expect_bad_path(hole, EFAULT);
+	expect_bad_path(hole + 100, EFAULT);
+	/* it begins as one of the tree, and has no end */
+	memcpy(hole - 10, "/sys/class", 10);
+	expect_bad_path(hole - 10, EFAULT);
+	memset(p, '/', 2 * page);
+	expect_bad_path(hole - 4000, EFAULT);
+	if (2 * page > PATH_MAX)
+		expect_bad_path(p, ENAMETOOLONG);
+	/* good ones: up to the last byte, over the end of a page, memory that may only be read */
+	strcpy(hole - sizeof(state_file), state_file);
+	expect_file(hole - sizeof(state_file), ACTIVE);
+	strcpy(p + page - 7, state_file);
+	expect_file(p + page - 7, ACTIVE);
+	assert_int_equal(mprotect(p, page, PROT_READ), 0);
+	expect_file(p + page - 7, ACTIVE);
+	munmap(p, 3 * page);
+}
+
+static void a_result_that_cannot_be_written_is_EFAULT(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *p = map_before_a_hole(page), *hole = p + 2 * page;
+	int fd = open(PORT "/state", O_RDONLY);
+	void *bad[] = { (void *)8, hole, hole - 16 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		expect_errno(stat(PORT "/state", bad[i]), EFAULT);
+		expect_errno(stat(PORT, bad[i]), EFAULT);
+		expect_errno(lstat(HCA, bad[i]), EFAULT);
+		expect_errno(stat(DEVICE, bad[i]), EFAULT);
+		expect_errno(fstat(fd, bad[i]), EFAULT);
+		expect_errno(statx(AT_FDCWD, HCA, 0, STATX_BASIC_STATS, bad[i]), EFAULT);
+		expect_errno(readlink(HCA, bad[i], 100), EFAULT);
+	}
+	assert_int_equal(readlink(HCA, hole - 5, 5), 5);
+	close(fd);
+	munmap(p, 3 * page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(a_path_that_cannot_be_read_is_EFAULT),
+		TEST(a_result_that_cannot_be_written_is_EFAULT),
 		TEST(files_open_by_every_name_of_open),
 		TEST(streams_open),
 		TEST(nobody_writes),
