@@ -4,11 +4,13 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -70,6 +72,19 @@ static int try_socket(void)
 	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 }
 
+static int try_flock(void)
+{
+	int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error;
+
+	/* a directory that others may lock, too: whether it is granted does not matter */
+	if (fd < 0 || !flock(fd, LOCK_SH | LOCK_NB) || errno == EWOULDBLOCK)
+		return fd;
+	error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
 static int try_robust_list(void)
 {
 	struct robust_list_head *head;
@@ -92,7 +107,7 @@ const char *base_denied_call(int error)
 		{ "epoll_create1", try_epoll },         { "signalfd4", try_signalfd },
 		{ "timerfd_create", try_timerfd },      { "eventfd2", try_eventfd },
 		{ "inotify_init1", try_inotify },       { "socket", try_socket },
-		{ "set_robust_list", try_robust_list },
+		{ "set_robust_list", try_robust_list }, { "flock", try_flock },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {

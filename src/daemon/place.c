@@ -56,8 +56,9 @@ static int acquire_lock(int dir)
 	if (fd < 0)
 		return -errno;
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		n = errno == EWOULDBLOCK ? -EEXIST : -errno;
 		close(fd);
-		return -EEXIST;
+		return n;
 	}
 	n = snprintf(pid, sizeof(pid), "%d\n", getpid());
 	if (ftruncate(fd, 0) < 0 || write(fd, pid, n) < 0) {

@@ -100,14 +100,14 @@ static int populate(void *addr, size_t length, unsigned access)
 	uintptr_t to = base_align_up((uintptr_t)addr + length, page);
 	int advice = access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
 
-	if (length > LARGE)
-		return is_mapped(from, to, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : -EFAULT;
-	if (!length || !madvise((void *)from, to - from, advice))
-		return 0;
-	/* EINVAL: the pages may not be read or written so; or the kernel is an old one */
-	if (errno == EAGAIN || (errno == EINVAL && !kernel_populates(page, advice)))
-		return 0;
-	return -EFAULT;
+	if (length <= LARGE) {
+		if (!length || !madvise((void *)from, to - from, advice) || errno == EAGAIN)
+			return 0;
+		if (kernel_populates(page, advice))
+			return -EFAULT;
+	}
+	/* nor is it touched if the kernel is an old one, or a seccomp filter denies it */
+	return is_mapped(from, to, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : -EFAULT;
 }
 
 /* The place of @index in the table. */

@@ -24,9 +24,14 @@ for error in EPERM ENOSYS; do
 			cat /sys/class/infiniband/umbel_h1_0/ports/1/state
 	done
 done
+# regions are registered without it, and those that cannot be are refused all the same
+programs=${UMBEL%/bin/*}/tests/programs
+for error in EPERM EACCES ENOSYS; do
+	expect 0 '*  PASSED  *' umbel run --hosts 4 -- "$deny" $error madvise -- "$programs/verbs.mr"
+done
 expect 125 "umbel: signalfd4() fails: Operation not permitted; a container may have to allow it (seccomp)" \
 	"$deny" EPERM signalfd4 -- umbel run -- true
-for call in memfd_create ftruncate set_robust_list epoll_create1; do
+for call in memfd_create ftruncate set_robust_list epoll_create1 flock; do
 	said="umbel: cannot start fabric *: $call() fails: Operation not permitted; a container may have to allow it (seccomp)"
 	expect 125 "$said" "$deny" EPERM $call -- umbel run -- true
 	expect 1 "$said" "$deny" EPERM $call -- umbel up

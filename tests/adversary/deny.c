@@ -36,6 +36,8 @@ static const struct {
 	{ "setns", SYS_setns },
 	{ "open_tree", SYS_open_tree },
 	{ "move_mount", SYS_move_mount },
+	{ "flock", SYS_flock },
+	{ "madvise", SYS_madvise },
 };
 
 static const struct {
