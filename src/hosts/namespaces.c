@@ -40,6 +40,25 @@ static int fail(char *why, size_t len, const char *what)
 	return -error;
 }
 
+/* Likewise, if namespaces need @what, by a system call that a container's filter may deny. Ubuntu's
+ * kernel lets everybody have user namespaces, but no rights in them. */
+static int fail_forbidden(char *why, size_t len, const char *what, const char *call)
+{
+	static const char setting[] = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+	bool ubuntu = !strcmp(call, "unshare") || !strcmp(call, "mount");
+	char text[400];
+	int error = errno;
+
+	ubuntu = ubuntu && geteuid() && !access(setting, F_OK);
+	snprintf(text, sizeof(text),
+	         "hosts with a network of their own need %s, which this machine or container "
+	         "forbids (%s%s)",
+	         what, call,
+	         ubuntu ? "; sysctl kernel.apparmor_restrict_unprivileged_userns=0 may help" : "");
+	errno = error;
+	return fail(why, len, text);
+}
+
 static int write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), error = 0;
@@ -85,16 +104,13 @@ static int enter_user(struct hosts_site *site, char *why, size_t len)
 	unsigned uid = geteuid(), gid = getegid();
 
 	if (unshare(CLONE_NEWUSER))
-		return fail(why, len,
-		            "hosts with a network of their own need user namespaces, which this "
-		            "machine or container forbids (unshare)");
+		return fail_forbidden(why, len, "user namespaces", "unshare");
 	/* a group may be given up for good by setgroups(): so the kernel wants that forbidden first
 	 */
 	if (write_file("/proc/self/setgroups", "deny") || map_self("/proc/self/uid_map", uid) ||
 	    map_self("/proc/self/gid_map", gid))
-		return fail(why, len,
-		            "hosts with a network of their own need user namespaces with rights, "
-		            "which this machine or container forbids (/proc/self/uid_map)");
+		return fail_forbidden(why, len, "user namespaces with rights",
+		                      "/proc/self/uid_map");
 	site->user = open_own("user");
 	return site->user < 0 ? fail(why, len, "/proc/self/ns/user") : 0;
 }
@@ -146,15 +162,12 @@ int hosts_site_enter(struct hosts_site *site, const char *names, const char *dir
 	if (geteuid() || unshare(CLONE_NEWNS))
 		ret = enter_user(site, why, len);
 	if (!ret && site->user >= 0 && unshare(CLONE_NEWNS))
-		ret = fail(
-		        why, len,
-		        "hosts with a network of their own need namespaces of mounts, which this "
-		        "machine or container forbids (unshare)");
+		ret = fail_forbidden(why, len, "namespaces of mounts", "unshare");
 	if (ret)
 		return ret;
 	/* what is mounted outside is seen, what is unmounted there goes; nothing gets out */
 	if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL))
-		return fail(why, len, "mounts cannot be kept apart (mount)");
+		return fail_forbidden(why, len, "mounts in a namespace", "mount");
 	ret = cover_etc_hosts(names, dir, why, len);
 	if (ret)
 		return ret;
@@ -247,9 +260,7 @@ static int open_all(struct hosts_namespaces *ns, char *why, size_t len)
 int hosts_network_new(char *why, size_t len)
 {
 	if (unshare(CLONE_NEWNET))
-		return fail(why, len,
-		            "hosts with a network of their own need namespaces of network, which "
-		            "this machine or container forbids (unshare)");
+		return fail_forbidden(why, len, "namespaces of network", "unshare");
 	be_quiet();
 	return 0;
 }
@@ -262,10 +273,8 @@ int hosts_namespaces_make(struct hosts_namespaces *ns, const struct hosts_site *
 	*ns = (struct hosts_namespaces){ .net = -1, .uts = -1, .mnt = -1, .user = site->user };
 	if (setns(site->template, CLONE_NEWNS) ||
 	    unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS))
-		return fail(
-		        why, len,
-		        "hosts with a network of their own need namespaces of network, host name "
-		        "and mounts, which this machine or container forbids (unshare)");
+		return fail_forbidden(why, len, "namespaces of network, host name and mounts",
+		                      "unshare");
 	if (sethostname(name, strlen(name)))
 		return fail(why, len, "a host cannot get its name (sethostname)");
 	if (set_lo_up())

@@ -21,7 +21,8 @@ refused()
 remember
 refused 'hosts with a network of their own need user namespaces, which this machine or container forbids (unshare): Operation not permitted' \
 	"$deny" EPERM unshare -- umbel up --ipoib
-refused '*mount*: Operation not permitted' "$deny" EPERM mount -- umbel up --ipoib
+refused 'hosts with a network of their own need mounts in a namespace, which this machine or container forbids (mount*): Operation not permitted' \
+	"$deny" EPERM mount -- umbel up --ipoib
 refused '*setns*: Operation not permitted' "$deny" EPERM setns -- umbel up --ipoib
 refused '*raise the limit (ulimit -n)' bash -c 'ulimit -n 40; exec umbel up --hosts 20 --ipoib'
 
