@@ -8,6 +8,7 @@
  * For the demo: half a second, three lines. `./run bench` measures all of it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "common/measure.h"
 #include "common/util.h"
@@ -47,7 +48,28 @@ static void run(struct bench_pair *pair, int side, void *arg)
 	printf("(of %d rounds of %d exchanges each; two processes that poll)\n", ROUNDS, EXCHANGES);
 }
 
-int main(void)
+static const char help[] =
+        "Usage: umbel run -- umbel-latency\n"
+        "\n"
+        "Measures how long a multicast message of 64 bytes takes from host h1 to host h2, and a\n"
+        "bare cache line between the same two processors. It takes half a second.\n"
+        "\n"
+        "  -h, --help        this text\n"
+        "      --version     the version\n";
+
+int main(int argc, char **argv)
 {
+	if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+		fputs(help, stdout);
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		printf("umbel-latency %s\n", UMBEL_VERSION);
+		return 0;
+	}
+	if (argc > 1) {
+		fprintf(stderr, "umbel-latency takes no '%s'; see umbel-latency --help\n", argv[1]);
+		return 2;
+	}
 	return bench_pair_run(bench_pair_new(), run, NULL);
 }

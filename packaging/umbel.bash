@@ -17,6 +17,12 @@ _umbel_ask()
 	timeout "${_umbel_seconds:-1}" "${words[0]/#\~\//$HOME/}" "$@" 2> /dev/null
 }
 
+_umbel_commands()
+{
+	_umbel_ask --help | sed -nE 's/^  ([a-z]+)  +[a-z].*/\1/p'
+	echo daemon
+}
+
 # The options of a command, out of its help; with --name= for one that takes a value.
 _umbel_options()
 {
@@ -88,6 +94,7 @@ _umbel_value()
 _umbel_word()
 {
 	case $command$1 in
+	help1) _umbel_offer "$(_umbel_commands)" ;;
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
 	rsh1) _umbel_offer "$(_umbel_hosts)" ;;
@@ -114,7 +121,7 @@ _umbel()
 	_get_comp_words_by_ref -n := cur prev words cword
 	COMPREPLY=()
 	if [ "$cword" -eq 1 ]; then
-		_umbel_offer "$(_umbel_ask --help | sed -nE 's/^  ([a-z]+)  +[a-z].*/\1/p') daemon --help --version"
+		_umbel_offer "$(_umbel_commands) help --help --version"
 		return
 	fi
 	command=${words[1]}

@@ -46,7 +46,7 @@ static void print_help(void)
 			printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
 	}
 	printf("\n"
-	       "  umbel COMMAND --help     what a command takes\n"
+	       "  umbel COMMAND --help     what a command takes; also: umbel help COMMAND\n"
 	       "  umbel --version          the version\n"
 	       "\n"
 	       "The fabric is the one given with --name, else $UMBEL_FABRIC, else 'default'.\n"
@@ -68,6 +68,22 @@ static const struct cli_command *find_command(const char *name)
 	return NULL;
 }
 
+/* `umbel help [COMMAND]` */
+static int help(const char *name)
+{
+	const struct cli_command *cmd = name ? find_command(name) : NULL;
+
+	if (name && !cmd) {
+		base_log("no command '%s'; see umbel --help", name);
+		return CLI_USAGE;
+	}
+	if (cmd)
+		fputs(cmd->help, stdout);
+	else
+		print_help();
+	return cli_finish(CLI_OK);
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
@@ -80,10 +96,10 @@ int main(int argc, char **argv)
 		base_log("which command? see umbel --help");
 		return CLI_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		print_help();
-		return cli_finish(CLI_OK);
-	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return help(NULL);
+	if (!strcmp(argv[1], "help"))
+		return help(argv[2]);
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("umbel %s\n", UMBEL_VERSION);
 		return cli_finish(CLI_OK);

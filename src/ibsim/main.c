@@ -43,16 +43,39 @@ static void explain(const char *base, int error)
 	}
 }
 
+/* Of the one argument that is no name for sockets. The exit status. */
+static int answer_option(const char *option)
+{
+	static const char help[] = "Usage: umbel run -- umbel-ibsim SOCKETS\n"
+	                           "\n"
+	                           "Serves clients of the simulator ibsim on the fabric on which "
+	                           "it runs, at sockets of\n"
+	                           "that name. 'umbel ibsim' starts it, and its help says more.\n"
+	                           "\n"
+	                           "  -h, --help        this text\n"
+	                           "      --version     the version\n";
+
+	if (!strcmp(option, "--help") || !strcmp(option, "-h")) {
+		fputs(help, stdout);
+		return 0;
+	}
+	if (!strcmp(option, "--version")) {
+		printf("umbel-ibsim %s\n", UMBEL_VERSION);
+		return 0;
+	}
+	base_log("umbel-ibsim takes the name of its sockets, and no '%s'; see umbel-ibsim --help",
+	         option);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	static struct ibsim_server server;
 	int ret;
 
 	base_log_start(BASE_LOG_WARNING);
-	if (argc != 2 || !*argv[1]) {
-		fprintf(stderr, "Usage: umbel-ibsim SOCKETS\n");
-		return 2;
-	}
+	if (argc != 2 || !*argv[1] || *argv[1] == '-')
+		return answer_option(argc == 2 ? argv[1] : "");
 	raise_limit();
 	ret = ibsim_server_open(&server, argv[1]);
 	if (ret) {

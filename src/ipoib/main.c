@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 
 	base_log_start(BASE_LOG_WARNING);
 	if (ipoib_options_parse(&options, argc, argv, why, sizeof(why))) {
-		fprintf(stderr, "umbel-ipoib: %s\n", why);
+		fprintf(stderr, "umbel-ipoib: %s; see umbel-ipoib --help\n", why);
 		return 2;
 	}
 	if (options.help) {

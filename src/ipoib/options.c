@@ -119,9 +119,9 @@ int ipoib_options_parse(struct ipoib_options *o, int argc, char **argv, char *wh
 	};
 	optind = 0;
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", known, &index)) != -1) {
+	while ((option = getopt_long(argc, argv, "h", known, &index)) != -1) {
 		if (option == '?') {
-			snprintf(why, len, "'%s' is no option, or lacks its value; see --help",
+			snprintf(why, len, "'%s' is no option, or lacks its value",
 			         argv[optind - 1]);
 			return -EINVAL;
 		}
@@ -161,7 +161,7 @@ void ipoib_options_help(FILE *to)
 	      "  --status-fd FD         write 'R' to this descriptor once the interface is up\n"
 	      "  --control-fd FD        answer each byte from this socket with the status, as "
 	      "JSON\n"
-	      "  --help                 this text\n"
+	      "  -h, --help             this text\n"
 	      "  --version              the version\n",
 	      to);
 }

@@ -32,8 +32,9 @@ COMMANDS = "up down run exec rsh mpirun simulate ibsim show capture set status l
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
-    ("umbel ", COMMANDS + ["--help", "--version"]),
+    ("umbel ", COMMANDS + ["help", "--help", "--version"]),
     ("umbel st", ["status"]),
+    ("umbel help sta", ["status"]),
     ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours"]),
     ("umbel show --json g", ["groups"]),
     ("umbel show -n default t", ["topology"]),

@@ -9,11 +9,23 @@ expect 2 'umbel: which command? see umbel --help' umbel
 expect 2 "umbel: no command 'nope'; see umbel --help" umbel nope
 expect 0 'umbel [0-9]*' umbel --version
 expect 0 '*Usage: umbel COMMAND*' umbel --help
+expect 0 '*Usage: umbel COMMAND*' umbel help
+expect 2 "umbel: no command 'nope'; see umbel --help" umbel help nope
 
 commands=$(umbel --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p')
 [ "$(wc -w <<< "$commands")" -ge 10 ] || complain "the help lists few commands: $commands"
+# every program that is installed; umbel-rsh has ssh's options, which the rest of its words are
+for program in "${UMBEL%/*}"/*; do
+	name=${program##*/}
+	expect 0 '*Usage: umbel *' timeout 60 "$name" --help
+	expect 0 '*Usage: umbel *' timeout 60 "$name" -h
+	[ "$name" = umbel-rsh ] || expect 0 "$name [0-9]*.[0-9]*" timeout 60 "$name" --version
+	[ "$name" = umbel-rsh ] || expect 2 "*--bogus*$name*--help" timeout 60 "$name" --bogus
+done
+
 for command in $commands; do
 	expect 0 "Usage: umbel $command *" umbel "$command" --help
+	expect 0 "Usage: umbel $command *" umbel help "$command"
 	expect 0 "Usage: umbel $command *" umbel "$command" -h
 	# the options of mpirun, and of ssh
 	[ "$command" != mpirun ] || continue
