@@ -22,7 +22,11 @@ for options in "--user" "--user --map-root-user" "--user --map-current-user"; do
 done
 
 # the directory of last resort is in /tmp, which belongs to a user that is not mapped
-expect 0 "$devices" unshare --user --mount --map-root-user sh -c 'mount -t tmpfs -o mode=1777 tmpfs /tmp &&
+# (umbel goes along: a checkout may be there, too)
+# shellcheck disable=SC2016
+expect 0 "$devices" env "BUILD=${UMBEL%/bin/*}" unshare --user --mount --map-root-user sh -c '
+	mount -t tmpfs -o mode=1777 tmpfs /mnt && mkdir /mnt/lib && cp -r "$BUILD/bin" /mnt &&
+	cp -r "$BUILD/lib/umbel" /mnt/lib && mount --move /mnt /tmp && cd /tmp && PATH=/tmp/bin:$PATH &&
 	env -u UMBEL_RUNTIME_DIR -u XDG_RUNTIME_DIR umbel run --hosts 1 -- ibv_devices'
 
 [ "$(id -u)" -eq 0 ] || exit 0
