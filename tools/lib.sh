@@ -48,13 +48,19 @@ missing_packages()
 	comm -23 <(printf '%s\n' "${wanted[@]}" | sort) <(sort -u <<< "$installed")
 }
 
+# say_packages NEED...: what it takes, for systems without dpkg.
+say_packages()
+{
+	echo "What it takes is in these packages on Debian: $(packages "$@" | tr '\n' ' ')" >&2
+}
+
 # need_packages NEED...: installs those that are missing, after it has named them.
 need_packages()
 {
 	local missing as_root=()
 
-	command -v dpkg-query >/dev/null || fail "this is no Debian; install by hand:" \
-		"$(packages "$@" | tr '\n' ' ')"
+	# who has no dpkg has installed by hand what is needed, or hears of it when it is missed
+	command -v dpkg-query > /dev/null || return 0
 	mapfile -t missing < <(missing_packages "$@")
 	[ "${#missing[@]}" -eq 0 ] && return
 	# tests side by side may be in need of packages: one after the other
@@ -66,6 +72,7 @@ need_packages()
 	if [ "$(id -u)" -ne 0 ]; then
 		command -v sudo >/dev/null ||
 			fail "run it as root once, or: apt-get install ${missing[*]}"
+		sudo true || fail "sudo refuses; run it as root once, or: apt-get install ${missing[*]}"
 		as_root=(sudo)
 	fi
 	"${as_root[@]}" apt-get -qq update ||
