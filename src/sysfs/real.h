@@ -16,7 +16,8 @@
 
 #include "base/fast.h"
 
-struct statx; /* only with _GNU_SOURCE */
+struct addrinfo; /* in <netdb.h> */
+struct statx;    /* only with _GNU_SOURCE */
 
 typedef int sysfs_filter(const struct dirent *entry);
 typedef int sysfs_compare(const struct dirent **a, const struct dirent **b);
@@ -60,7 +61,10 @@ typedef int sysfs_glob_error(const char *path, int error);
 	X(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t room))     \
 	X(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t room))    \
 	X(ssize_t, listxattr, (const char *path, char *list, size_t room))                       \
-	X(ssize_t, llistxattr, (const char *path, char *list, size_t room))
+	X(ssize_t, llistxattr, (const char *path, char *list, size_t room))                      \
+	X(int, getaddrinfo,                                                                      \
+	  (const char *node, const char *service, const struct addrinfo *hints,                  \
+	   struct addrinfo **list))
 
 #define SYSFS_REAL_FIELD(result, name, args) result(*name) args;
 struct sysfs_reals {
