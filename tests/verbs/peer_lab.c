@@ -6,6 +6,7 @@
 #define _GNU_SOURCE /* memfd_create() */
 #include "peer_lab.h"
 
+#include <inttypes.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -35,6 +36,7 @@ enum what {
 	SLEEP,
 	RIOT,
 	FLOOD,
+	EXEC,
 };
 
 struct command {
@@ -490,6 +492,8 @@ static void perform(struct lab_peer_objects **objects, struct command *c, void *
 	case FLOOD:
 		flood(p, c);
 		break;
+	case EXEC: /* by serve() */
+		break;
 	}
 }
 
@@ -518,6 +522,39 @@ static void leave(void *o)
 	_exit(1);
 }
 
+/* Becomes another run of this program, which has memory where the region was (lab_peer_look()). All
+ * files stay open, so nobody is told that the process has ended. */
+static void become_another(const struct lab_peer_objects *objects, int fd)
+{
+	char at[24], bytes[24], file[12];
+
+	snprintf(at, sizeof(at), "%" PRIuPTR, (uintptr_t)objects->mr->addr);
+	snprintf(bytes, sizeof(bytes), "%zu", objects->mr->length);
+	snprintf(file, sizeof(file), "%d", fd);
+	for (int i = 3; i < 256; i++)
+		fcntl(i, F_SETFD, 0);
+	execl("/proc/self/exe", "another", at, bytes, file, (char *)NULL);
+	_exit(1);
+}
+
+int lab_peer_look(char *const argv[])
+{
+	size_t page = 4096, bytes = (strtoul(argv[2], NULL, 10) + 2 * page - 1) & ~(page - 1);
+	char *at = (char *)(strtoul(argv[1], NULL, 10) & ~(page - 1)), byte = 0;
+	int fd = atoi(argv[3]);
+
+	if (mmap(at, bytes, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_POPULATE, -1, 0) != at)
+		return 1;
+	transfer(fd, &byte, 1, true);
+	transfer(fd, &byte, 1, false);
+	byte = 1;
+	for (size_t i = 0; i < bytes; i++)
+		byte = byte && !at[i];
+	transfer(fd, &byte, 1, true);
+	return 0;
+}
+
 static void serve(int fd)
 {
 	static char mark;
@@ -532,6 +569,8 @@ static void serve(int fd)
 		data = malloc(c.bytes + 1);
 		if (!data || (c.what == PUT && !transfer(fd, data, c.bytes, false)))
 			break;
+		if (c.what == EXEC)
+			become_another(objects, fd);
 		perform(&objects, &c, data);
 		transfer(fd, &c, sizeof(c), true);
 		if (c.what == GET)
@@ -1006,6 +1045,24 @@ void lab_peer_signal(struct lab_peer *p, int signal)
 	if (signal == SIGKILL)
 		while (recv(p->socket, &byte, 1, 0) > 0)
 			;
+}
+
+void lab_peer_exec(struct lab_peer *p)
+{
+	struct command c = { .what = EXEC };
+	char byte;
+
+	told(p, &c, NULL);
+	assert_true(transfer(p->socket, &byte, 1, false));
+}
+
+bool lab_peer_is_untouched(struct lab_peer *p)
+{
+	char byte = 0;
+
+	assert_true(transfer(p->socket, &byte, 1, true));
+	assert_true(transfer(p->socket, &byte, 1, false));
+	return byte;
 }
 
 void lab_peer_riot(struct lab_peer *p, const struct lab_peer *to, uint64_t seed)

@@ -183,6 +183,14 @@ void lab_peer_sleep(struct lab_peer *p);
 /* A signal to its process. SIGKILL: returns when it has ended. */
 void lab_peer_signal(struct lab_peer *p, int signal);
 
+/* Its process, elsewhere, calls exec(): it becomes another program, with other memory where its
+ * region was. Returns when that is so. The program of the test calls lab_peer_look() first of all
+ * in main() if its name is "another". */
+void lab_peer_exec(struct lab_peer *p);
+int lab_peer_look(char *const argv[]);
+/* Whether nobody has written to that memory. The process ends. */
+bool lab_peer_is_untouched(struct lab_peer *p);
+
 /*
  * A riot: random requests of all kinds to @to, random receives, and whatever completes. A riot
  * goes on as long as its process lives; a step of one, of a peer here, is a request or a poll. All

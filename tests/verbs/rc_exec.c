@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A peer's process calls exec(). The new program has the same PID, and memory at the address of the
+ * region that was; nobody is told that the process has ended. What is written then goes nowhere,
+ * and what is read is not the new program's.
+ */
+#define _GNU_SOURCE
+#include "peer_lab.h"
+
+#include <string.h>
+
+static const struct {
+	enum ibv_wr_opcode opcode;
+	uint32_t length;
+} requests[] = {
+	{ IBV_WR_RDMA_WRITE, 64 },        { IBV_WR_RDMA_WRITE, 30000 },
+	{ IBV_WR_RDMA_READ, 4096 },       { IBV_WR_ATOMIC_FETCH_AND_ADD, 8 },
+	{ IBV_WR_ATOMIC_CMP_AND_SWP, 8 }, { IBV_WR_SEND, 5000 },
+};
+
+/* @period: the region is no private memory, and is reached by system calls. */
+static void try_after_exec(unsigned i, size_t period)
+{
+	struct lab_peer_options o = { .period = period, .timeout = 10, .retry_cnt = 1 };
+	static void *const elsewhere = (void *)(uintptr_t)lab_open;
+	struct lab_peer *p[2];
+	struct lab_work w;
+	struct ibv_wc wc;
+
+	lab_peers(p, &o, &elsewhere);
+	w = (struct lab_work){ .opcode = requests[i].opcode,
+		               .n = 1,
+		               .piece = { { 0, requests[i].length, 0 } },
+		               .to = p[1],
+		               .compare_add = 1,
+		               .swap = 1 };
+	lab_peer_fill(p[0], 0, requests[i].length, 1);
+	lab_peer_fill(p[1], 0, requests[i].length, 2);
+	for (unsigned n = 0; n < 2; n++)
+		lab_peer_receive(p[1], n, 0, requests[i].length);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_exec(p[1]);
+	lab_peer_post(p[0], &w);
+	while (!lab_peer_try_sent(p[0], &wc))
+		;
+	if (period)
+		assert_int_not_equal(wc.status, IBV_WC_SUCCESS);
+	assert_true(lab_peer_is_untouched(p[1]));
+}
+
+static void what_is_reached_by_system_calls(void **state)
+{
+	for (unsigned i = 0; i < LAB_ARRAY(requests); i++) {
+		try_after_exec(i, 4096);
+		lab_clean_up(state);
+	}
+}
+
+static void what_was_adopted(void **state)
+{
+	for (unsigned i = 0; i < LAB_ARRAY(requests); i++) {
+		try_after_exec(i, 0);
+		lab_clean_up(state);
+	}
+}
+
+int main(int argc, char *argv[])
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(what_is_reached_by_system_calls),
+		LAB_TEST(what_was_adopted),
+	};
+
+	if (argc == 4 && !strcmp(argv[0], "another"))
+		return lab_peer_look(argv);
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
