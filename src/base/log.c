@@ -28,6 +28,7 @@ static const struct part {
 } parts[] = { BASE_LOG_PARTS(PART) };
 
 unsigned char base_log_level_of[BASE_LOG_N_PARTS];
+bool base_log_reasons;
 
 const char *base_log_part_name(unsigned part)
 {
@@ -220,10 +221,11 @@ int base_log_set(enum base_log_level level, const char *text, char *why, size_t 
 	int of_all, of_parts;
 
 	memset(base_log_level_of, level, sizeof(base_log_level_of));
-	if (!text)
-		return 0;
-	of_all = set_words(text, true, why, room);
-	of_parts = set_words(text, false, why, of_all ? 0 : room);
+	of_all = set_words(text ? text : "", true, why, room);
+	of_parts = set_words(text ? text : "", false, why, of_all ? 0 : room);
+	base_log_reasons = base_log_on(verbs, BASE_LOG_WARNING) ||
+	                   base_log_on(rdmacm, BASE_LOG_WARNING) ||
+	                   base_log_on(umad, BASE_LOG_WARNING);
 	return of_all ? of_all : of_parts;
 }
 

@@ -73,6 +73,9 @@ enum base_log_part { BASE_LOG_PARTS(BASE_LOG_PART) BASE_LOG_N_PARTS };
 /* The process's registry: the level of each part. Written before there are threads. */
 extern unsigned char base_log_level_of[BASE_LOG_N_PARTS] __attribute__((visibility("hidden")));
 
+/* Whether a part is at "warning" that tells why calls fail: reasons are to be kept (reason.h). */
+extern bool base_log_reasons __attribute__((visibility("hidden")));
+
 /* Whether messages of @part, a word of the list, and @level, an enum base_log_level, are
  * printed: for what is worth computing only then. */
 #define base_log_on(part, level) \
