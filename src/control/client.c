@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/reason.h"
 #include "base/signals.h"
 #include "base/util.h"
 #include "control/client.h"
@@ -313,7 +314,7 @@ static int exchange(struct control_client *c, const struct control_call *call,
 	int ret;
 
 	if (c->gone)
-		return -EIO;
+		return base_because(-EIO, "the daemon of the fabric is gone");
 	if (call->request_bytes > sizeof(p->body))
 		return -EMSGSIZE;
 	p->header = (struct control_header){ .type = call->type, .bytes = call->request_bytes };
@@ -329,10 +330,14 @@ static int exchange(struct control_client *c, const struct control_call *call,
 		return ret;
 	if (ret) {
 		c->gone = true;
+		base_because(-EIO, "the daemon of the fabric is gone");
 		return ret == -EAGAIN ? -ETIMEDOUT : -EIO; /* EAGAIN: its patience has ended */
 	}
 	if (p->header.status)
 		control_close_fds(p);
+	if (p->header.status && p->header.bytes)
+		return base_because(p->header.status, "%.*s", (int)p->header.bytes,
+		                    (const char *)p->body);
 	return p->header.status;
 }
 

@@ -102,7 +102,7 @@ struct control_header {
 	uint32_t type;   /* of the request; the reply repeats it */
 	uint32_t serial; /* likewise; 0: nobody waits for a reply, and none is sent */
 	int32_t status;  /* reply: 0 or -errno; request: 0, or CONTROL_FOLLOWED */
-	uint32_t bytes;  /* of what follows */
+	uint32_t bytes;  /* of what follows; with -errno: text, why (base/reason.h), or nothing */
 };
 
 /* Descriptors with the reply: control part, data part (all roles but the command line). */

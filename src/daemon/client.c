@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "base/reason.h"
 #include "daemon/client.h"
 #include "fabric/mads.h"
 
@@ -140,6 +141,16 @@ static const struct daemon_request requests[] = {
 
 /* ---- requests ---- */
 
+/* A request is refused: the reply says why, if that is known. */
+static void tell_why(struct control_packet *reply)
+{
+	char why[BASE_REASON_MAX];
+
+	base_reason_take(reply->header.status, why);
+	reply->header.bytes = (uint32_t)strlen(why);
+	memcpy(reply->body, why, reply->header.bytes);
+}
+
 /* Makes @reply, which is all zero. */
 static void serve(struct daemon_client *c, const struct control_packet *request,
                   struct control_packet *reply)
@@ -154,7 +165,7 @@ static void serve(struct daemon_client *c, const struct control_packet *request,
 	reply->header.serial = request->header.serial;
 	reply->header.status = daemon_requests_serve(&c->all->requests, who, &call);
 	if (reply->header.status < 0) {
-		reply->header.bytes = 0;
+		tell_why(reply);
 		control_close_fds(reply);
 	}
 }
