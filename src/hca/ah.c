@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "hca/ah.h"
 #include "wire/grh.h"
 #include "wire/ip.h"
@@ -28,27 +29,47 @@ static int check_ethernet(const struct shm_port *port, const struct ibv_ah_attr 
 
 	memcpy(dgid.raw, attr->grh.dgid.raw, sizeof(dgid.raw));
 	if (ib_gid_is_zero(&dgid))
-		return -EINVAL;
-	return wire_gid_is_ipv4(sgid) == wire_gid_is_ipv4(&dgid) ? 0 : -EINVAL;
+		return base_because(-EINVAL, "grh.dgid is zero");
+	if (wire_gid_is_ipv4(sgid) != wire_gid_is_ipv4(&dgid))
+		return base_because(-EINVAL,
+		                    "grh.dgid is an IPv%d address, the GID at sgid_index %u is not",
+		                    wire_gid_is_ipv4(&dgid) ? 4 : 6, attr->grh.sgid_index);
+	return 0;
+}
+
+/* InfiniBand: a local LID will do, but never for a group. */
+static int check_lid(const struct ibv_ah_attr *attr)
+{
+	const bool is_mcast = attr->dlid >= IB_LID_MCAST_FIRST && attr->dlid != IB_LID_PERMISSIVE;
+
+	if (!attr->dlid)
+		return base_because(-EINVAL, "dlid is 0: it is the LID of the destination's port, "
+		                             "or the MLID of the group");
+	if (!attr->is_global && attr->dlid >= IB_LID_MCAST_FIRST)
+		return base_because(-EINVAL,
+		                    "dlid 0x%04x is multicast, which needs is_global and grh.dgid",
+		                    attr->dlid);
+	if (is_mcast && attr->grh.dgid.raw[0] != 0xFF)
+		return base_because(-EINVAL, "dlid 0x%04x is multicast, grh.dgid is not",
+		                    attr->dlid);
+	return 0;
 }
 
 static int check_attr(const struct shm_port *port, const struct ibv_ah_attr *attr)
 {
-	if (attr->sl > 15 || (attr->static_rate && !wire_rate_to_mbps(attr->static_rate)))
-		return -EINVAL;
+	if (attr->sl > 15)
+		return base_because(-EINVAL, "sl is %u: 0 to 15 are possible", attr->sl);
+	if (attr->static_rate && !wire_rate_to_mbps(attr->static_rate))
+		return base_because(-EINVAL, "static_rate %u is none of enum ibv_rate",
+		                    attr->static_rate);
 	if (!attr->is_global && is_ethernet(port))
-		return -EINVAL;
+		return base_because(-EINVAL, "RoCE needs is_global and grh.dgid");
 	if (!attr->is_global)
-		/* InfiniBand: a local LID will do, but never for a group */
-		return !attr->dlid || attr->dlid >= IB_LID_MCAST_FIRST ? -EINVAL : 0;
+		return check_lid(attr);
 	if (attr->grh.sgid_index >= SHM_GIDS || ib_gid_is_zero(&port->gid[attr->grh.sgid_index]))
-		return -EINVAL;
-	if (is_ethernet(port))
-		return check_ethernet(port, attr);
-	if (attr->dlid >= IB_LID_MCAST_FIRST && attr->dlid != IB_LID_PERMISSIVE &&
-	    attr->grh.dgid.raw[0] != 0xFF)
-		return -EINVAL; /* a multicast LID and a unicast GID */
-	return attr->dlid ? 0 : -EINVAL;
+		return base_because(-EINVAL, "grh.sgid_index is %u: the port has no GID there",
+		                    attr->grh.sgid_index);
+	return is_ethernet(port) ? check_ethernet(port, attr) : check_lid(attr);
 }
 
 /* Memory of a handle, all zero but its serial: the one that was destroyed longest ago, or new. */
@@ -120,7 +141,8 @@ int hca_ah_fill(struct hca_ah *ah, struct hca_context *ctx, const struct ibv_ah_
 	if (ret)
 		return ret;
 	if (!is_ethernet(&port) && attr->dlid >= IB_LID_MCAST_FIRST)
-		return -EINVAL;
+		return base_because(-EINVAL, "dlid 0x%04x is multicast: a connection has one peer",
+		                    attr->dlid);
 	fill(ah, ctx, &port, attr);
 	return 0;
 }
@@ -154,7 +176,7 @@ int hca_ah_destroy(struct hca_ah *ah)
 	struct hca_process *p;
 
 	if (ah->alive != HCA_AH_ALIVE)
-		return -EINVAL;
+		return base_because(-EINVAL, "it was destroyed before");
 	ah->alive = 0;
 	ah->serial = 0; /* what was found by it is nothing to go by any more */
 	hca_pd_unuse(ah->ah.pd);
@@ -242,11 +264,17 @@ int hca_ah_init_from_wc(struct hca_context *ctx, unsigned port_num, const struct
 	if (!is_ethernet(&port))
 		wire_grh_decode((const uint8_t *)grh, &h);
 	else if (!decode_ip((const uint8_t *)grh, &h))
-		return -EINVAL;
+		return base_because(-EINVAL,
+		                    "grh has no IP header: is it the begin of the receive?");
 	/* a reply comes from the GID to which the message was sent; a group's cannot be a source */
 	index = gid_index(&port, &h.dgid);
-	if (ib_gid_is_mcast(&h.dgid) || index < 0)
-		return -EINVAL;
+	if (ib_gid_is_mcast(&h.dgid))
+		return base_because(-EINVAL, "the message was sent to a group, which cannot be the "
+		                             "source of a reply: make the handle of the sender's "
+		                             "address (ibv_create_ah())");
+	if (index < 0)
+		return base_because(-EINVAL, "the message's grh.dgid is no GID of port %u",
+		                    port_num);
 	attr->is_global = 1;
 	memcpy(attr->grh.dgid.raw, h.sgid.raw, sizeof(h.sgid.raw));
 	attr->grh.sgid_index = (uint8_t)index;

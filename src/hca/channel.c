@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/reason.h"
 #include "base/signals.h"
 #include "hca/cq.h"
 
@@ -45,7 +46,7 @@ int hca_channel_destroy(struct hca_channel *ch)
 	pthread_mutex_lock(&ch->lock);
 	if (!TAILQ_EMPTY(&ch->cqs)) {
 		pthread_mutex_unlock(&ch->lock);
-		return -EBUSY;
+		return base_because(-EBUSY, "completion queues still use it: destroy them first");
 	}
 	pthread_mutex_unlock(&ch->lock);
 	hca_request(ctx->process, CONTROL_DESTROY_CHANNEL, &req, sizeof(req));

@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/comp_counter.h"
+#include "hca/explain.h"
 #include "shm/connection.h"
 
 #define BIT(operation) (1u << (operation))
@@ -398,14 +399,18 @@ static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operat
 	enum ibv_qp_state state = hca_qp_state(qp);
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
-		return -EINVAL;
+		return base_because(-EINVAL,
+		                    "QP 0x%06x is in %s: counters are attached in RESET "
+		                    "or INIT",
+		                    qp->sender.qpn, hca_state_name(state));
 	if (!qp->counted)
 		qp->counted = counted_new(qp);
 	if (!qp->counted)
 		return -ENOMEM;
 	for (unsigned i = 0; i < HCA_OPERATIONS; i++)
 		if ((operations & BIT(i)) && qp->counted->operation[i].counter)
-			return -EBUSY;
+			return base_because(-EBUSY,
+			                    "another counter counts one of these operations");
 	base_lock(&recv_cq->lock);
 	for (unsigned i = 0; i < HCA_OPERATIONS; i++)
 		if (operations & BIT(i))
@@ -420,11 +425,9 @@ int hca_comp_counter_attach(struct hca_comp_counter *c, struct hca_qp *qp, uint3
 
 	if (!operations || c->context != qp->ex.qp_base.context)
 		return -EINVAL;
-	if (operations & ~operations_of(qp)) {
-		base_log_warning(verbs, "%s queue pairs have no operations 0x%x to count",
-		                 qp->transport->name, operations & ~operations_of(qp));
-		return -EOPNOTSUPP;
-	}
+	if (operations & ~operations_of(qp))
+		return base_because(-EOPNOTSUPP, "%s queue pairs have no operations 0x%x to count",
+		                    qp->transport->name, operations & ~operations_of(qp));
 	pthread_mutex_lock(&c->lock);
 	base_lock(&qp->send_lock);
 	ret = attach(c, qp, operations);

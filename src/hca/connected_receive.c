@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/cq.h"
+#include "hca/explain.h"
 #include "hca/mw.h"
 #include "hca/srq.h"
 
@@ -105,10 +106,11 @@ static BASE_HOT void read_arrival(struct hca_rq *rq, const struct shm_arrival *s
 	wc->dlid_path_bits = 0;
 }
 
-static BASE_HOT void check_status(struct hca_rq *rq, const struct ibv_wc *wc)
+/* A receive has failed: so does the queue pair. */
+static BASE_COLD void fail(struct hca_rq *rq, const struct ibv_wc *wc, const struct ibv_sge *sge,
+                           uint32_t n_sge)
 {
-	if (base_likely(wc->status == IBV_WC_SUCCESS))
-		return;
+	hca_explain_failed_receive(rq, wc, sge, n_sge);
 	hca_rq_fail(rq);
 	rq->cq->failed = true;
 }
@@ -123,7 +125,8 @@ static BASE_HOT bool complete(struct hca_rq *rq, const struct shm_arrival *slot,
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
 	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
-	check_status(rq, wc);
+	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
+		fail(rq, wc, sge, rwqe->n_sge);
 	return true;
 }
 
@@ -132,14 +135,15 @@ static bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot, s
 {
 	struct ibv_sge sge[HCA_MAX_SGE];
 	struct shm_arrival a;
-	uint32_t n_sge;
+	uint32_t n_sge = 0;
 
 	read_arrival(rq, slot, &a, wc);
 	wc->status = IBV_WC_GENERAL_ERR;
 	wc->wr_id = 0;
 	if (hca_srq_take(rq->srq, a.class_flow, &wc->wr_id, sge, &n_sge))
 		wc->status = place(rq, &a, slot->data, sge, n_sge);
-	check_status(rq, wc);
+	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
+		fail(rq, wc, sge, n_sge);
 	return true;
 }
 
@@ -155,6 +159,8 @@ static bool complete_xrc(struct hca_rq *rq, const struct shm_arrival *slot, stru
 	wc->wr_id = rwqe->wr_id;
 	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
 	wc->qp_num = a.class_flow & IB_QPN_MASK;
+	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
+		hca_explain_failed_receive(rq, wc, sge, rwqe->n_sge);
 	return true;
 }
 

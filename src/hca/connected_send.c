@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "hca/connected.h"
+#include "hca/explain.h"
 #include "hca/flow.h"
 #include "hca/known.h"
 #include "hca/mw.h"
@@ -287,6 +288,15 @@ static bool is_full(const struct hca_qp *qp)
 	return used_of(qp) >= qp->cap.max_send_wr;
 }
 
+/* It has completed in error. */
+static BASE_COLD void fail(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                           enum ibv_wc_status status)
+{
+	hca_explain_failed_send(&c->qp, wr, status);
+	if (hca_qp_state(&c->qp) == IBV_QPS_RTS)
+		hca_connected_fail(c);
+}
+
 static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_wr *wr, bool checked)
 {
 	uint64_t length = checked ? message_length(wr) : 0;
@@ -305,8 +315,8 @@ static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_w
 	if (base_unlikely(outcome < 0))
 		return post_kept(c, &r, wr->sg_list);
 	hca_qp_complete(&c->qp, wr, r.length, (enum ibv_wc_status)outcome);
-	if (base_unlikely(outcome && state == IBV_QPS_RTS))
-		hca_connected_fail(c);
+	if (base_unlikely(outcome))
+		fail(c, wr, (enum ibv_wc_status)outcome);
 	return 0;
 }
 
@@ -478,7 +488,9 @@ int hca_connected_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_sen
 	base_lock(&qp->send_lock);
 	ret = post_list(qp, &at, false);
 	base_unlock(&qp->send_lock);
-	if (base_unlikely(ret))
+	if (base_unlikely(ret)) {
 		*bad = (struct ibv_send_wr *)at;
+		hca_explain_send(qp, at, ret);
+	}
 	return ret;
 }

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/connected.h"
+#include "hca/explain.h"
 
 #define NS_PER_MS  1000000ull
 #define RETRY_NS   (20 * NS_PER_MS)
@@ -129,6 +130,22 @@ static uint64_t patience(const struct hca_connected_qp *c)
 	return a->timeout ? (4096ull << a->timeout) * (a->retry_cnt + 1u) : 0;
 }
 
+/* @wr lacks the entries, which are behind @r if it is one of our own; all can write there. */
+static BASE_COLD void explain_failed(struct hca_connected_qp *c, const struct shm_request *r,
+                                     struct ibv_send_wr *wr, enum ibv_wc_status status)
+{
+	struct ibv_sge sge[HCA_MAX_SGE];
+	uint32_t n = r->n_entries;
+
+	if (n <= c->qp.cap.max_send_sge && n <= HCA_MAX_SGE && !(r->flags & IBV_SEND_INLINE)) {
+		memcpy(sge, r + 1, n * sizeof(*sge));
+		wr->sg_list = sge;
+		wr->num_sge = (int)n;
+	}
+	hca_explain_failed_send(&c->qp, wr, status);
+	wr->num_sge = 0;
+}
+
 /* Adds the completion of a request that waited. */
 static void complete(struct hca_connected_qp *c, const struct shm_request *r,
                      enum ibv_wc_status status)
@@ -138,6 +155,8 @@ static void complete(struct hca_connected_qp *c, const struct shm_request *r,
 		                  .send_flags = r->flags };
 
 	c->qp.sq_kept--;
+	if (base_unlikely(status != IBV_WC_SUCCESS))
+		explain_failed(c, r, &wr, status);
 	hca_qp_complete(&c->qp, &wr, r->length, status);
 }
 

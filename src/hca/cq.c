@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/cq.h"
 #include "hca/comp_counter.h"
 #include "hca/connected.h"
+#include "hca/explain.h"
 #include "hca/link_roce.h"
 #include "hca/qp.h"
 
@@ -54,9 +56,12 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	struct hca_cq *cq;
 	int ret;
 
-	if (!cqe || cqe > ctx->process->region.control->settings.max_cqe || vector < 0 ||
-	    vector >= ctx->vctx.context.num_comp_vectors)
-		return -EINVAL;
+	if (!cqe || cqe > ctx->process->region.control->settings.max_cqe)
+		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", cqe,
+		                    ctx->process->region.control->settings.max_cqe);
+	if (vector < 0 || vector >= ctx->vctx.context.num_comp_vectors)
+		return base_because(-EINVAL, "comp_vector is %d: there are %d", vector,
+		                    ctx->vctx.context.num_comp_vectors);
 	ret = open_network(ctx);
 	if (ret)
 		return ret;
@@ -133,7 +138,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	struct control_handle req = { .handle = cq->id };
 
 	if (cq->n_users)
-		return -EBUSY;
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	pthread_mutex_lock(&ctx->lock);
 	ctx->cq_by_id[cq->id] = NULL; /* no further asynchronous events */
 	ctx->n_objects--;
@@ -359,7 +364,8 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	int ret = 0;
 
 	if (!cqe || cqe > cq->ctx->process->region.control->settings.max_cqe)
-		return -EINVAL;
+		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", cqe,
+		                    cq->ctx->process->region.control->settings.max_cqe);
 	ring = calloc(cqe, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
@@ -369,7 +375,8 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	waiting += hca_rq_waiting(qp->rq);
 	old = cq->ring;
 	if (waiting > cqe) {
-		ret = -EINVAL;
+		ret = base_because(-EINVAL, "%u completions wait in it: no room for them in %u",
+		                   waiting, cqe);
 		old = ring;
 		goto out;
 	}
@@ -395,8 +402,13 @@ void hca_cq_overrun(struct hca_process *p, uint32_t id, struct shm_cq *shm)
 {
 	struct control_raise_event req = { .type = IBV_EVENT_CQ_ERR, .element = id };
 
-	if (!atomic_exchange_explicit(&shm->overrun, 1, memory_order_acq_rel))
-		hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
+	if (atomic_exchange_explicit(&shm->overrun, 1, memory_order_acq_rel))
+		return;
+	base_log_warning(verbs,
+	                 "completion queue %u overruns: more requests complete there than it has "
+	                 "room for (cqe)",
+	                 id);
+	hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
 }
 
 /* Whether the event of the CQ, which is armed, waits for more completions than this one. */
@@ -1223,7 +1235,7 @@ static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	int done;
 
 	if (base_unlikely(atomic_load_explicit(&cq->shm->overrun, memory_order_relaxed)))
-		return -EIO;
+		return hca_explain_overrun(cq);
 	base_lock(&cq->lock);
 	done = poll_sources(cq, n, wc);
 	if (!done)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/reason.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
 
@@ -143,13 +144,16 @@ static void give_up(struct hca_pd *pd)
 		hca_pd_free(pd);
 }
 
+#define PD_IS_USED \
+	"regions, address handles, queue pairs, windows or parent domains are still in it"
+
 /* Nothing new is made in the domain, by whatever handle. */
 static int retire(struct hca_domain *d)
 {
 	int ret;
 
 	if (in_use(&d->users))
-		return -EBUSY;
+		return base_because(-EBUSY, PD_IS_USED);
 	ret = hca_command_file_remove_pd(d->file, d->handle);
 	if (ret)
 		return ret;
@@ -165,7 +169,7 @@ int hca_pd_dealloc(struct ibv_pd *public)
 	int ret;
 
 	if (atomic_load_explicit(&pd->users, memory_order_relaxed) > 1)
-		return -EBUSY;
+		return base_because(-EBUSY, PD_IS_USED);
 	ret = pd->base ? 0 : retire(pd->domain);
 	if (ret)
 		return ret;
@@ -266,7 +270,7 @@ int hca_td_dealloc(struct ibv_td *public)
 	struct hca_td *td = (struct hca_td *)public;
 
 	if (in_use(&td->users))
-		return -EBUSY;
+		return base_because(-EBUSY, "a parent domain has it");
 	hca_context_count(hca_context(public->context), -1);
 	free(td);
 	return 0;

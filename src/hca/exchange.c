@@ -12,6 +12,7 @@
 #include <infiniband/verbs.h>
 
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/cq.h"
 #include "hca/exchange.h"
@@ -363,7 +364,8 @@ static BASE_COLD int refuse(struct hca_exchange *x, enum ibv_event_type type,
 	if (!hca_exchange_is_current(x) || was_busy(x))
 		return HCA_WAITS_FOR_PATH;
 	fail_responder(x, type);
-	return status;
+	return base_because((int)status, "QP 0x%06x, the responder, refuses: %s",
+	                    x->responder.qp.qpn, why);
 }
 
 /* What a failed copy means. */

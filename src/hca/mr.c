@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
@@ -51,15 +52,21 @@ bool hca_mr_has_on_demand(void)
 static int check_access(unsigned access)
 {
 	if (access & ~(unsigned)ACCESS_KNOWN)
-		return -EINVAL;
+		return base_because(-EINVAL, "access flags 0x%x are not supported",
+		                    access & ~(unsigned)ACCESS_KNOWN);
 	if ((access & ACCESS_NEEDS_LOCAL_WRITE) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	return access & IBV_ACCESS_ON_DEMAND && !hca_mr_has_on_demand() ? -EOPNOTSUPP : 0;
+		return base_because(-EINVAL, "remote write and atomic access need "
+		                             "IBV_ACCESS_LOCAL_WRITE, too");
+	if ((access & IBV_ACCESS_ON_DEMAND) && !hca_mr_has_on_demand())
+		return base_because(-EOPNOTSUPP, "IBV_ACCESS_ON_DEMAND needs Linux 5.14");
+	return 0;
 }
 
 static int check_range(const void *addr, size_t length)
 {
-	return (uintptr_t)addr + length < (uintptr_t)addr ? -EINVAL : 0;
+	if ((uintptr_t)addr + length < (uintptr_t)addr)
+		return base_because(-EINVAL, "%zu bytes at %p go beyond all memory", length, addr);
+	return 0;
 }
 
 /* Whether all is mapped from @from to @to, and may be read, or written to if @write. Where there is
@@ -88,6 +95,14 @@ static bool is_mapped(uintptr_t from, uintptr_t to, bool write)
 	return from >= to;
 }
 
+static int no_memory(const void *addr, size_t length)
+{
+	return base_because(-EFAULT,
+	                    "%zu bytes at %p are not all memory of the program that may be read, "
+	                    "and written to with IBV_ACCESS_LOCAL_WRITE",
+	                    length, addr);
+}
+
 /*
  * Touches the pages, as pinning does. So a message causes no page fault later, and memory that is
  * missing, or not writable though it must be, makes the registration fail. What nobody touched yet
@@ -104,10 +119,12 @@ static int populate(void *addr, size_t length, unsigned access)
 		if (!length || !madvise((void *)from, to - from, advice) || errno == EAGAIN)
 			return 0;
 		if (kernel_populates(page, advice))
-			return -EFAULT;
+			return no_memory(addr, length);
 	}
 	/* nor is it touched if the kernel is an old one, or a seccomp filter denies it */
-	return is_mapped(from, to, access & IBV_ACCESS_LOCAL_WRITE) ? 0 : -EFAULT;
+	if (is_mapped(from, to, access & IBV_ACCESS_LOCAL_WRITE))
+		return 0;
+	return no_memory(addr, length);
 }
 
 /* The place of @index in the table. */
@@ -444,7 +461,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	pthread_mutex_lock(&t->lock);
 	/* who has the key of a region that stays where it is may go on using it, as on hardware */
 	if (mr->windows)
-		ret = -EBUSY; /* they give access to where it is */
+		ret = base_because(-EBUSY, "memory windows are bound to it"); /* and give access */
 	else if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
 		ret = next_key(t, mr->index, &key);
 	else
@@ -500,9 +517,9 @@ int hca_mr_deregister(struct hca_mr *mr)
 
 	pthread_mutex_lock(&t->lock);
 	if (mr->region->gone) {
-		ret = -ENOENT;
+		ret = base_because(-ENOENT, "it was deregistered by another handle");
 	} else if (mr->region->windows) {
-		ret = -EBUSY;
+		ret = base_because(-EBUSY, "memory windows are bound to it");
 	} else {
 		retire(t, mr->region);
 		give_up(mr);

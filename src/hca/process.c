@@ -11,6 +11,7 @@
 #include "base/eventfd.h"
 #include "base/signals.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "control/join.h"
 #include "hca/context.h"
@@ -149,7 +150,8 @@ int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
 	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
 
 	if (num < 1 || num > h->n_ports)
-		return -EINVAL;
+		return base_because(-EINVAL, "there is no port %u: %.32s has %u", num, h->name,
+		                    h->n_ports);
 	shm_port_read(&ctx->process->region, h->first_port + num - 1, port);
 	return 0;
 }

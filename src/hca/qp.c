@@ -10,7 +10,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "base/reason.h"
 #include "hca/comp_counter.h"
+#include "hca/explain.h"
 #include "hca/flow.h"
 #include "hca/link.h"
 #include "hca/qp.h"
@@ -51,13 +53,26 @@ static int check_init(struct hca_context *ctx, const struct ibv_qp_init_attr_ex 
 	const struct ibv_qp_cap *cap = &attr->cap;
 
 	if ((attr->send_ops_flags & ~t->send_ops))
-		return -EOPNOTSUPP;
+		return base_because(-EOPNOTSUPP,
+		                    "%s queue pairs have no operations 0x%llx of "
+		                    "send_ops_flags",
+		                    t->name,
+		                    (unsigned long long)(attr->send_ops_flags & ~t->send_ops));
 	if (!attr->send_cq || !attr->recv_cq)
-		return -EINVAL;
-	if (cap->max_send_wr > s->max_qp_wr || cap->max_recv_wr > s->max_qp_wr ||
-	    cap->max_send_sge > s->max_sge || cap->max_recv_sge > s->max_sge ||
-	    cap->max_inline_data > HCA_MAX_INLINE)
-		return -EINVAL;
+		return base_because(-EINVAL, "send_cq or recv_cq is missing");
+	if (cap->max_send_wr > s->max_qp_wr || cap->max_recv_wr > s->max_qp_wr)
+		return base_because(-EINVAL,
+		                    "max_send_wr is %u and max_recv_wr %u: the device has at most "
+		                    "%u (max_qp_wr)",
+		                    cap->max_send_wr, cap->max_recv_wr, s->max_qp_wr);
+	if (cap->max_send_sge > s->max_sge || cap->max_recv_sge > s->max_sge)
+		return base_because(-EINVAL,
+		                    "max_send_sge is %u and max_recv_sge %u: the device has at "
+		                    "most %u (max_sge)",
+		                    cap->max_send_sge, cap->max_recv_sge, s->max_sge);
+	if (cap->max_inline_data > HCA_MAX_INLINE)
+		return base_because(-EINVAL, "max_inline_data is %u: at most %u is possible",
+		                    cap->max_inline_data, HCA_MAX_INLINE);
 	return 0;
 }
 
@@ -397,10 +412,8 @@ static int set_connection(struct hca_qp *next, const struct ibv_qp_attr *a, int 
 #define SET(flag, to, from) \
 	if (mask & (flag))  \
 	(to) = (from)
-	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) {
-		base_log_warning(verbs, "alternate paths are not supported");
-		return -EOPNOTSUPP;
-	}
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE))
+		return base_because(-EOPNOTSUPP, "alternate paths are not supported");
 	if (!connection_is_valid(next, a, mask))
 		return -EINVAL;
 	if (mask & IBV_QP_AV) {
@@ -561,11 +574,8 @@ static int modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
 	ret = check_transition(qp, from, to, mask);
-	if (ret) {
-		base_log_debug(verbs, "QP 0x%06x: cannot move from state %d to %d by mask 0x%x",
-		               qp->sender.qpn, (int)from, (int)to, (unsigned)mask);
+	if (ret)
 		return ret;
-	}
 	ret = set_attributes(qp, attr, mask);
 	if (ret) {
 		restore_attributes(qp, &old);
@@ -594,6 +604,8 @@ int hca_qp_modify(struct hca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (qp->transport == &hca_xrc_recv)
 		hca_xrc_follow_others(qp);
 	ret = modify(qp, attr, mask & ~qp->transport->ignored);
+	if (ret)
+		hca_explain_modify(qp, attr, mask, ret);
 	base_unlock(&qp->send_lock);
 	if (!ret && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
 		hca_rq_flush(qp->rq);

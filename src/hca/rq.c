@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/cq.h"
+#include "hca/explain.h"
 #include "hca/rq.h"
 #include "hca/srq.h"
 
@@ -267,8 +268,10 @@ int hca_rq_post(struct hca_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 	base_unlock(&rq->lock);
 	if (base_unlikely(remains))
 		see_to(rq, remains);
-	if (base_unlikely(ret))
+	if (base_unlikely(ret)) {
 		*bad = wr;
+		hca_explain_receive(rq, wr, ret);
+	}
 	return ret;
 }
 
@@ -403,8 +406,10 @@ BASE_COLD int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct
 
 	if (pos != hca_rq_load(&rq->posted))
 		return 0;
-	while (done < n && queued(rq))
-		complete_flushed(rq, &wc[done++]);
+	for (; done < n && queued(rq); done++) {
+		complete_flushed(rq, &wc[done]);
+		hca_explain_failed_receive(rq, &wc[done], NULL, 0);
+	}
 	return done;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/srq.h"
@@ -69,7 +70,8 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	int ret;
 
 	if (attr->attr.srq_limit > attr->attr.max_wr)
-		return -EINVAL;
+		return base_because(-EINVAL, "srq_limit %u is more than max_wr %u",
+		                    attr->attr.srq_limit, attr->attr.max_wr);
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;
@@ -171,7 +173,7 @@ int hca_srq_destroy(struct hca_srq *srq)
 	used = !TAILQ_EMPTY(&srq->qps);
 	base_unlock(&srq->lock);
 	if (used)
-		return -EBUSY;
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	pthread_mutex_lock(&ctx->lock);
 	LIST_REMOVE(srq, entry); /* no further asynchronous events */
 	ctx->n_objects--;
@@ -277,9 +279,13 @@ static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
 	uint32_t n;
 
 	if ((uint32_t)wr->num_sge > srq->max_sge) /* negative ones too */
-		return -EINVAL;
+		return base_because(-EINVAL, "num_sge is %d: the queue has max_sge %u", wr->num_sge,
+		                    srq->max_sge);
 	if (srq->n_used >= srq->max_wr || !has_room(srq))
-		return -ENOMEM;
+		return base_because(-ENOMEM,
+		                    "the shared receive queue is full: it has room for %u requests "
+		                    "(max_wr) that are not completed",
+		                    srq->max_wr);
 	n = srq->first_free - 1;
 	r = &srq->receive[n];
 	srq->first_free = r->next_free;
@@ -457,7 +463,8 @@ static int resize(struct hca_srq *srq, uint32_t max_wr)
 	int ret = 0;
 
 	if (max_wr < srq->n_used)
-		return -EINVAL;
+		return base_because(-EINVAL, "max_wr is %u: %u receives are posted", max_wr,
+		                    srq->n_used);
 	if (max_wr > srq->room)
 		ret = grow(srq, max_wr);
 	if (!ret)
@@ -474,8 +481,14 @@ static int check_modify(const struct hca_srq *srq, const struct ibv_srq_attr *at
 	                         : atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
 
 	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) || (mask & IBV_SRQ_MAX_WR && srq->xrc))
-		return -EINVAL;
-	return !max_wr || max_wr > s->max_qp_wr || limit > max_wr ? -EINVAL : 0;
+		return base_because(-EINVAL, "limit and size can be modified, and an XRC queue's "
+		                             "limit alone");
+	if (!max_wr || max_wr > s->max_qp_wr || limit > max_wr)
+		return base_because(-EINVAL,
+		                    "max_wr is %u, srq_limit %u: the limit is at most max_wr, and "
+		                    "that at most %u",
+		                    max_wr, limit, s->max_qp_wr);
+	return 0;
 }
 
 int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)

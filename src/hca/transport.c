@@ -4,7 +4,7 @@
  */
 #include <errno.h>
 
-#include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "hca/transport.h"
 
@@ -35,9 +35,8 @@ int hca_transport_get(enum ibv_qp_type type, const struct hca_transport **t)
 	for (size_t i = 0; i < ARRAY_SIZE(not_supported); i++) {
 		if (not_supported[i].type != type)
 			continue;
-		base_log_warning(verbs, "%s queue pairs are not supported yet",
-		                 not_supported[i].name);
-		return -EOPNOTSUPP;
+		return base_because(-EOPNOTSUPP, "%s queue pairs are not supported",
+		                    not_supported[i].name);
 	}
-	return -EINVAL;
+	return base_because(-EINVAL, "qp_type %d is none, or needs ibv_create_qp_ex()", (int)type);
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/cq.h"
+#include "hca/explain.h"
 #include "hca/srq.h"
 #include "hca/ud.h"
 #include "wire/grh.h"
@@ -204,6 +205,7 @@ static BASE_HOT void complete_by(struct hca_rq *rq, const struct shm_arrival *sl
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS)) {
 		hca_rq_fail(rq);
 		cq->failed = true;
+		hca_explain_failed_receive(rq, wc, sge, n_sge);
 	}
 }
 

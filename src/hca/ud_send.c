@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "hca/deliver.h"
+#include "hca/explain.h"
 #include "hca/flow.h"
 #include "hca/link.h"
 #include "hca/packet.h"
@@ -331,6 +332,14 @@ static BASE_HOT enum ibv_wc_status transmit(struct hca_qp *qp, const struct ibv_
 	return IBV_WC_SUCCESS;
 }
 
+/* The request fails. */
+static BASE_COLD void fail(struct hca_qp *qp, const struct ibv_send_wr *wr,
+                           enum ibv_wc_status status)
+{
+	hca_explain_failed_send(qp, wr, status);
+	atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
+}
+
 static __attribute__((noinline)) void work(struct hca_qp *qp, const struct ibv_send_wr *wr,
                                            uint64_t length)
 {
@@ -339,7 +348,7 @@ static __attribute__((noinline)) void work(struct hca_qp *qp, const struct ibv_s
 	ud(qp)->path.repeat.send_flags = HCA_UD_NONE;
 	status = transmit(qp, wr, length);
 	if (base_unlikely(status != IBV_WC_SUCCESS))
-		atomic_store_explicit(&qp->state, IBV_QPS_SQE, memory_order_relaxed);
+		fail(qp, wr, status);
 	hca_qp_complete(qp, wr, (uint32_t)length, status);
 }
 
@@ -419,6 +428,7 @@ static BASE_COLD int post_in_vain(struct hca_qp *qp, const struct ibv_send_wr *w
 {
 	ud(qp)->path.pkt.a.more = 0;
 	if (hca_qp_state(qp) != IBV_QPS_SQD) {
+		hca_explain_failed_send(qp, wr, IBV_WC_WR_FLUSH_ERR);
 		hca_qp_complete(qp, wr, (uint32_t)length, IBV_WC_WR_FLUSH_ERR);
 		return 0;
 	}
@@ -517,8 +527,10 @@ static __attribute__((noinline)) int post_and_unlock(struct hca_qp *qp, struct i
 	if (base_likely(!ret))
 		ret = post_list(qp, &at, false);
 	base_unlock(&qp->send_lock);
-	if (base_unlikely(ret))
+	if (base_unlikely(ret)) {
 		*bad = (struct ibv_send_wr *)at;
+		hca_explain_send(qp, at, ret);
+	}
 	return ret;
 }
 

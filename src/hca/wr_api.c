@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "hca/ah.h"
+#include "hca/explain.h"
 #include "hca/qp.h"
 
 struct hca_wr_batch {
@@ -384,12 +386,32 @@ static BASE_HOT int post_batch(struct hca_qp *qp, struct hca_wr_batch *b, int re
 	return -qp->transport->post_checked(qp, &wr);
 }
 
+/* ibv_wr_complete() fails with @error, a positive errno. */
+static BASE_COLD void log_refusal(const struct hca_qp *qp, int error)
+{
+	const struct hca_wr_batch *b = qp->batch;
+
+	if (b && error == ENOMEM)
+		base_because(-error,
+		             "the send queue of QP 0x%06x has room for %u requests (max_send_wr): "
+		             "not for %u more now",
+		             qp->sender.qpn, qp->cap.max_send_wr, b->n);
+	else if (b && b->error)
+		base_because(-error, "a call since ibv_wr_start() was wrong: an operation that "
+		                     "send_ops_flags did not name, too many entries or bytes");
+	for (uint32_t i = 0; b && !b->error && error != ENOMEM && i < b->n; i++)
+		hca_explain_send(qp, &b->wr[i], -error);
+	base_call_failed(verbs, "ibv_wr_complete", error);
+}
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct hca_qp *qp = qp_of(ex);
 	int ret = base_likely(qp->batch) ? post_batch(qp, qp->batch, check_ud(qp, qp->batch))
 	                                 : ENOMEM;
 
+	if (base_unlikely(ret))
+		log_refusal(qp, ret);
 	base_unlock(&qp->send_lock);
 	return ret;
 }
@@ -399,6 +421,8 @@ static int wr_complete_connected(struct ibv_qp_ex *ex)
 	struct hca_qp *qp = qp_of(ex);
 	int ret = qp->batch ? post_batch(qp, qp->batch, check_connected(qp, qp->batch)) : ENOMEM;
 
+	if (base_unlikely(ret))
+		log_refusal(qp, ret);
 	base_unlock(&qp->send_lock);
 	return ret;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "hca/qp.h"
 #include "hca/xrc.h"
 
@@ -56,14 +57,14 @@ int hca_xrcd_open(struct hca_context *ctx, int fd, int flags, struct hca_xrcd **
 	int ret;
 
 	if (flags & ~(O_CREAT | O_EXCL))
-		return -EINVAL;
+		return base_because(-EINVAL, "oflags are O_CREAT and O_EXCL, or none");
 	if (fd >= 0 && fcntl(fd, F_GETFD) < 0)
 		return -EBADF;
 	ret = hca_port(ctx, 1, &port);
 	if (ret)
 		return ret;
 	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
-		return -EOPNOTSUPP;
+		return base_because(-EOPNOTSUPP, "XRC is not supported on RoCE");
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
@@ -87,7 +88,7 @@ err_free:
 int hca_xrcd_close(struct hca_xrcd *x)
 {
 	if (atomic_load_explicit(&x->users, memory_order_acquire))
-		return -EBUSY;
+		return base_because(-EBUSY, "targets or shared receive queues are in it");
 	close_there(x);
 	hca_cq_destroy(x->cq);
 	hca_pd_dealloc(x->pd);

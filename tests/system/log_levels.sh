@@ -15,16 +15,16 @@ umbel up --hosts 2 > /dev/null
 program=(/usr/bin/python3 "${0%/*}/raw_packet.py")
 refused="*Failed to create QP*"
 expect 1 "$refused" umbel exec h1 -- "${program[@]}"
-expect 1 "$stamp umbel\\[*\\] verbs warning: raw packet queue pairs are not supported yet"$'\n'"$refused" \
+expect 1 "$stamp umbel\\[*\\] verbs warning: ibv_create_qp() fails with EOPNOTSUPP: raw packet queue pairs are not supported"$'\n'"$refused" \
 	env UMBEL_LOG=warning umbel exec h1 -- "${program[@]}"
-expect 1 "* verbs warning: raw packet queue pairs are not supported yet"$'\n'"$refused" \
+expect 1 "* verbs warning: ibv_create_qp() fails with EOPNOTSUPP: raw packet queue pairs are not supported"$'\n'"$refused" \
 	env UMBEL_LOG=verbs=warning umbel exec h1 -- "${program[@]}"
 expect 1 "$refused" env UMBEL_LOG=error umbel exec h1 -- "${program[@]}"
-expect 1 "* verbs warning: raw packet *"$'\n'"$refused" \
+expect 1 "* verbs warning: *raw packet *"$'\n'"$refused" \
 	env UMBEL_LOG=warning umbel run --hosts 2 --host h1 -- "${program[@]}"
 
 # ---- what is wrong in it is said once, by the command, and the rest counts
-expect 1 "umbel: UMBEL_LOG: 'noise=info' has no known part; there are daemon, sm, *"$'\n'"* verbs warning: raw packet *"$'\n'"$refused" \
+expect 1 "umbel: UMBEL_LOG: 'noise=info' has no known part; there are daemon, sm, *"$'\n'"* verbs warning: *raw packet *"$'\n'"$refused" \
 	env UMBEL_LOG=noise=info,verbs=debug umbel exec h1 -- "${program[@]}"
 expect 0 "umbel: UMBEL_LOG: 'loud' has no known level; there are off, error, warning, info, debug, trace"$'\n'"4 HCAs found:"* \
 	env UMBEL_LOG=loud umbel run -- ibv_devinfo -l

@@ -100,8 +100,7 @@ struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf, void *addr
 /* -1, errno ENODATA: no DMA-buf is behind it. */
 int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf)
 {
-	errno = buf ? ENODATA : EINVAL;
-	return -1;
+	return verbs_minus_one(buf ? -ENODATA : -EINVAL);
 }
 
 /* 0, or -errno: what is combined here has no meaning, or is nothing that we have. */

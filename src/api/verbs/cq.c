@@ -2,6 +2,7 @@
 /*
  * Completion channels and queues. Safe from any thread.
  */
+#include "base/reason.h"
 #include "api/verbs/verbs.h"
 
 #define WC_FLAGS_HERE                                                            \
@@ -30,10 +31,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 	struct hca_cq *got;
 	int ret = hca_channel_get_event((struct hca_channel *)channel, &got);
 
-	if (ret) {
-		errno = -ret;
-		return -1;
-	}
+	if (ret)
+		return verbs_minus_one(ret);
 	*cq = (struct ibv_cq *)&got->cq;
 	*cq_context = got->cq.cq_context;
 	return 0;
@@ -54,7 +53,10 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 	int ret;
 
 	if (cqe < 1)
-		return verbs_null(-EINVAL);
+		return verbs_null(base_because(-EINVAL,
+		                               "cqe is %d: a completion queue has 1 or "
+		                               "more",
+		                               cqe));
 	ret = hca_cq_create(hca_context(context), (uint32_t)cqe, (struct hca_channel *)channel,
 	                    comp_vector, cq_context, &cq);
 	return ret ? verbs_null(ret) : (struct ibv_cq *)&cq->cq;
@@ -77,7 +79,9 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~CQ_FLAGS_KNOWN))
 		return verbs_null(-EOPNOTSUPP);
 	if (attr->wc_flags & ~WC_FLAGS_HERE)
-		return verbs_null(-EOPNOTSUPP);
+		return verbs_null(
+		        base_because(-EOPNOTSUPP, "wc_flags 0x%llx are not supported",
+		                     (unsigned long long)(attr->wc_flags & ~WC_FLAGS_HERE)));
 	if (attr->cqe > INT32_MAX || attr->comp_vector > INT32_MAX)
 		return verbs_null(-EINVAL);
 	cq = ibv_create_cq(context, (int)attr->cqe, attr->cq_context, attr->channel,
@@ -96,7 +100,8 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 /* EINVAL below what waits in it. */
 int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	return verbs_result(cqe < 1 ? -EINVAL : hca_cq_resize(hca_cq(cq), (uint32_t)cqe));
+	return verbs_result(cqe < 1 ? base_because(-EINVAL, "cqe is %d", cqe)
+	                            : hca_cq_resize(hca_cq(cq), (uint32_t)cqe));
 }
 
 /* EINVAL: nothing that can be modified is named; EOPNOTSUPP: more than moderation is.
@@ -105,9 +110,9 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 int verbs_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return EOPNOTSUPP;
+		return verbs_result(-EOPNOTSUPP);
 	if (!attr->attr_mask)
-		return EINVAL;
+		return verbs_result(-EINVAL);
 	hca_cq_moderate(hca_cq(cq), attr->moderate.cq_count, attr->moderate.cq_period);
 	return 0;
 }

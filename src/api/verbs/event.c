@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "api/verbs/verbs.h"
+#include "base/reason.h"
 #include "hca/srq.h"
 
 enum element { ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_PORT, ELEMENT_NONE };
@@ -91,8 +92,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 			return -1;
 		if (n < (ssize_t)sizeof(e)) {
 			if (ctx->fatal_told) {
-				errno = EIO;
-				return -1;
+				return verbs_minus_one(
+				        base_because(-EIO, "the daemon of the fabric is gone"));
 			}
 			ctx->fatal_told = true;
 			e = (struct control_event){ .type = IBV_EVENT_DEVICE_FATAL };

@@ -3,6 +3,7 @@
  * Memory regions, and the fork helpers. Safe from any thread.
  */
 #include "api/verbs/verbs.h"
+#include "base/reason.h"
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                           unsigned access)
@@ -12,7 +13,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 
 	mr = hca_mr_register(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access,
 	                     &error);
-	return mr ? &mr->mr : verbs_null(error);
+	return mr ? &mr->mr : verbs_null_of("ibv_reg_mr", error);
 }
 
 struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -38,22 +39,19 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 {
 	int ret;
 
-	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) {
-		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length)) {
-		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->context)) {
-		errno = EINVAL;
+	if ((flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length)) ||
+	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->context))) {
+		verbs_error(__func__, base_because(-EINVAL,
+		                                   "flags 0x%x are wrong, or what they "
+		                                   "name is: no address, length or PD",
+		                                   (unsigned)flags));
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	ret = hca_mr_reregister((struct hca_mr *)mr, flags, pd, addr, length, (unsigned)access);
 	if (!ret)
 		return 0;
-	errno = -ret;
+	verbs_error(__func__, ret);
 	return IBV_REREG_MR_ERR_CMD;
 }
 

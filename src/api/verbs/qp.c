@@ -2,16 +2,27 @@
 /*
  * Queue pairs, address handles, multicast attachment. Safe from any thread.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "api/verbs/verbs.h"
+#include "base/reason.h"
 
 #define QP_COMP_MASK_HERE                                                              \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD | \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-BASE_COLD int verbs_error(int ret)
+BASE_COLD int verbs_error(const char *name, int ret)
 {
+	static const char through_context[] = "verbs_";
+	const size_t n = sizeof(through_context) - 1;
+	char exported[64];
+
+	if (base_log_on(verbs, BASE_LOG_WARNING) && !strncmp(name, through_context, n)) {
+		snprintf(exported, sizeof(exported), "ibv_%s", name + n);
+		name = exported;
+	}
+	base_call_failed(verbs, name, -ret);
 	errno = -ret;
 	return -ret;
 }
@@ -24,8 +35,8 @@ static void leave_out_receives(struct ibv_qp_init_attr_ex *attr)
 	attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
 }
 
-static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
-                             struct ibv_qp_cap *cap)
+static int create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+                  struct ibv_qp_cap *cap, struct ibv_qp **out)
 {
 	struct hca_qp *qp;
 	int ret;
@@ -35,11 +46,12 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 		leave_out_receives(attr);
 	ret = hca_qp_create(hca_context(context), attr, &qp);
 	if (ret)
-		return verbs_null(ret);
+		return ret;
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
 		qp->ex.qp_base.recv_cq = NULL;
 	*cap = qp->cap;
-	return &qp->ex.qp_base;
+	*out = &qp->ex.qp_base;
+	return 0;
 }
 
 /* EOPNOTSUPP for types that the device lacks; EINVAL: an XRC target, which needs its domain.
@@ -47,30 +59,41 @@ static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_att
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr_ex attr = { 0 };
+	struct ibv_qp *qp;
+	int ret;
 
 	memcpy(&attr, init, sizeof(*init)); /* begins with the same fields */
 	attr.comp_mask = IBV_QP_INIT_ATTR_PD;
 	attr.pd = pd;
-	return create(pd->context, &attr, &init->cap);
+	ret = create(pd->context, &attr, &init->cap, &qp);
+	return ret ? verbs_null(ret) : qp;
 }
 
 struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
 	struct ibv_qp_init_attr_ex attr = *init;
+	struct ibv_qp *qp;
+	int ret;
 
 	if (attr.qp_type == IBV_QPT_XRC_RECV)
 		return verbs_create_target(context, init);
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_PD) || !attr.pd)
-		return verbs_null(-EINVAL);
+		return verbs_null(base_because(-EINVAL, "the protection domain is missing"));
 	if (attr.comp_mask & ~(uint32_t)QP_COMP_MASK_HERE)
-		return verbs_null(-EOPNOTSUPP);
+		return verbs_null(base_because(-EOPNOTSUPP, "comp_mask 0x%x is not supported",
+		                               attr.comp_mask));
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS))
 		attr.create_flags = 0;
 	if (attr.create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB)
-		return verbs_null(-EOPNOTSUPP);
+		return verbs_null(base_because(-EOPNOTSUPP,
+		                               "create_flags 0x%x: only "
+		                               "IBV_QP_CREATE_BLOCK_SELF_MCAST_LB "
+		                               "is supported",
+		                               attr.create_flags));
 	if (!(attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		attr.send_ops_flags = 0;
-	return create(context, &attr, &init->cap);
+	ret = create(context, &attr, &init->cap, &qp);
+	return ret ? verbs_null(ret) : qp;
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
@@ -131,10 +154,7 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 {
 	int ret = hca_ah_init_from_wc(hca_context(context), port_num, wc, grh, attr);
 
-	if (!ret)
-		return 0;
-	errno = -ret;
-	return -1;
+	return ret ? verbs_minus_one(ret) : 0;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
@@ -149,7 +169,8 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 /* EINVAL for a handle that is not alive. A send posted before is safe. */
 int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	return verbs_result(ah ? hca_ah_destroy((struct hca_ah *)ah) : -EINVAL);
+	return verbs_result(ah ? hca_ah_destroy((struct hca_ah *)ah)
+	                       : base_because(-EINVAL, "the handle is NULL"));
 }
 
 /* ---- multicast ---- */
@@ -159,8 +180,12 @@ static int change_attachment(struct ibv_qp *qp, const union ibv_gid *gid, uint16
 {
 	struct control_attach req = { .qpn = qp->qp_num, .mlid = lid };
 
-	if (qp->qp_type != IBV_QPT_UD || !gid)
-		return -EINVAL; /* what groups there are, the daemon knows */
+	if (qp->qp_type != IBV_QPT_UD)
+		return base_because(-EINVAL,
+		                    "QP 0x%06x is an %s queue pair: groups are for UD ones",
+		                    qp->qp_num, hca_qp(qp)->transport->name);
+	if (!gid) /* what groups there are, the daemon knows */
+		return base_because(-EINVAL, "the GID is NULL");
 	memcpy(req.mgid.raw, gid->raw, sizeof(req.mgid.raw));
 	return hca_request(hca_qp(qp)->ctx->process, type, &req, sizeof(req));
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/verbs/verbs.h"
+#include "base/reason.h"
 #include "hca/command_file.h"
 #include "hca/dm.h"
 #include "wire/rate.h"
@@ -99,10 +100,8 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	};
 	struct ibv_device_attr_ex all = { 0 };
 
-	if (in && in->comp_mask)
-		return EINVAL;
-	if (len < sizeof(attr->orig_attr))
-		return EINVAL;
+	if ((in && in->comp_mask) || len < sizeof(attr->orig_attr))
+		return verbs_result(-EINVAL);
 	ibv_query_device(context, &all.orig_attr);
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: one tick a nanosecond */
@@ -209,11 +208,13 @@ int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num, uint64_
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
 	struct shm_port port;
+	int ret = hca_port(hca_context(context), port_num, &port);
 
-	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= port.n_gids) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!ret && (index < 0 || index >= port.n_gids))
+		ret = base_because(-EINVAL, "GID index %d: the port has %u GIDs", index,
+		                   port.n_gids);
+	if (ret)
+		return verbs_minus_one(ret);
 	memcpy(gid->raw, port.gid[index].raw, sizeof(gid->raw));
 	return 0;
 }
@@ -228,19 +229,36 @@ static void fill_entry(const struct shm_port *port, uint32_t port_num, uint32_t 
 	memcpy(entry->gid.raw, port->gid[index].raw, sizeof(entry->gid.raw));
 }
 
+/* 0 or -errno. */
+static int read_entry(struct ibv_context *context, uint32_t port_num, uint32_t index,
+                      struct ibv_gid_entry *entry)
+{
+	struct shm_port port;
+	int ret = hca_port(hca_context(context), port_num, &port);
+
+	if (ret)
+		return ret;
+	if (index >= port.n_gids)
+		return base_because(-EINVAL, "GID index %u: the port has %u GIDs", index,
+		                    port.n_gids);
+	if (ib_gid_is_zero(&port.gid[index]))
+		return -ENODATA;
+	fill_entry(&port, port_num, index, entry);
+	return 0;
+}
+
 /* 0 or a positive errno; ENODATA for an empty entry. ibv_query_gid_ex(3) */
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
                       struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	struct ibv_gid_entry all;
-	struct shm_port port;
+	int ret = flags || entry_size < sizeof(all) ? -EINVAL
+	                                            : read_entry(context, port_num, index, &all);
 
-	if (flags || entry_size < sizeof(all) || hca_port(hca_context(context), port_num, &port) ||
-	    index >= port.n_gids)
-		return EINVAL;
-	if (ib_gid_is_zero(&port.gid[index]))
-		return ENODATA;
-	fill_entry(&port, port_num, index, &all);
+	if (ret == -ENODATA)
+		return ENODATA; /* how programs find out which entries there are */
+	if (ret)
+		return verbs_result_of("ibv_query_gid_ex", ret);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &all, sizeof(all));
 	return 0;
@@ -255,15 +273,17 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	size_t n = 0;
 
 	if (flags || entry_size < sizeof(*entries))
-		return -EINVAL;
+		return -verbs_error("ibv_query_gid_table", -EINVAL);
 	for (uint32_t p = 1; p <= n_ports; p++) {
 		for (uint32_t i = 0; i < SHM_GIDS; i++) {
 			struct ibv_gid_entry e;
 
-			if (_ibv_query_gid_ex(context, p, i, &e, 0, sizeof(e)))
+			if (read_entry(context, p, i, &e))
 				continue;
 			if (n == max_entries)
-				return -EINVAL;
+				return -verbs_error("ibv_query_gid_table",
+				                    base_because(-EINVAL, "there are more than %zu",
+				                                 max_entries));
 			memcpy((char *)entries + n++ * entry_size, &e, sizeof(e));
 		}
 	}
@@ -274,11 +294,13 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
 	struct shm_port port;
+	int ret = hca_port(hca_context(context), port_num, &port);
 
-	if (hca_port(hca_context(context), port_num, &port) || index < 0 || index >= port.n_pkeys) {
-		errno = EINVAL;
-		return -1;
-	}
+	if (!ret && (index < 0 || index >= port.n_pkeys))
+		ret = base_because(-EINVAL, "P_Key index %d: the port has %u P_Keys", index,
+		                   port.n_pkeys);
+	if (ret)
+		return verbs_minus_one(ret);
 	*pkey = htobe16(port.pkey[index]);
 	return 0;
 }
@@ -286,10 +308,14 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __b
 /* The index of @pkey (network order), or -1. ibv_get_pkey_index(3) */
 int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	__be16 entry;
+	struct shm_port port;
+	int ret = hca_port(hca_context(context), port_num, &port);
 
-	for (int i = 0; !ibv_query_pkey(context, port_num, i, &entry); i++)
-		if (entry == pkey)
+	for (int i = 0; !ret && i < port.n_pkeys; i++)
+		if (htobe16(port.pkey[i]) == pkey)
 			return i;
-	return -1;
+	if (!ret)
+		ret = base_because(-EINVAL, "P_Key 0x%04x is not in the port's table",
+		                   be16toh(pkey));
+	return verbs_minus_one(ret);
 }

@@ -7,8 +7,8 @@
  *
  * Thread safety: no state; any thread, any time.
  */
-#include <errno.h>
-#include <infiniband/verbs.h>
+#include "api/verbs/verbs.h"
+#include "base/reason.h"
 
 /* Those that headers of rdma-core 56 and older do not have. */
 struct ibv_dmah;
@@ -17,12 +17,6 @@ struct ibv_dmah_init_attr;
 struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_init_attr *attr);
 int ibv_dealloc_dmah(struct ibv_dmah *dmah);
 int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm);
-
-static void *refuse_pointer(void)
-{
-	errno = EOPNOTSUPP;
-	return NULL;
-}
 
 /** Returns NULL with errno EOPNOTSUPP: only memory mapped by the process can be registered. */
 struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
@@ -34,7 +28,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 	(void)iova;
 	(void)fd;
 	(void)access;
-	return refuse_pointer();
+	return verbs_null(base_because(-EOPNOTSUPP, "there are no DMA buffers"));
 }
 
 /** Returns EOPNOTSUPP: the device has no vendor enhancements to agree on. ibv_set_ece(3) */
@@ -42,7 +36,7 @@ int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;
 	(void)ece;
-	return EOPNOTSUPP;
+	return verbs_result(base_because(-EOPNOTSUPP, "there is no ECE"));
 }
 
 /** Returns EOPNOTSUPP and leaves *ece alone. ibv_query_ece(3) */
@@ -50,7 +44,7 @@ int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;
 	(void)ece;
-	return EOPNOTSUPP;
+	return verbs_result(base_because(-EOPNOTSUPP, "there is no ECE"));
 }
 
 /** Returns 0, "not guaranteed": poll for completions, not for data. */
@@ -83,7 +77,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr 
 	(void)attr;
 	(void)eth_mac;
 	(void)vid;
-	return EOPNOTSUPP;
+	return verbs_result(-EOPNOTSUPP);
 }
 
 /** Returns NULL with errno EOPNOTSUPP: no bus carries hints for the memory. ibv_alloc_dmah(3) */
@@ -91,14 +85,14 @@ struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, struct ibv_dmah_ini
 {
 	(void)context;
 	(void)attr;
-	return refuse_pointer();
+	return verbs_null(base_because(-EOPNOTSUPP, "there are no DMA handles"));
 }
 
 /** Returns EOPNOTSUPP: no DMA handle exists. */
 int ibv_dealloc_dmah(struct ibv_dmah *dmah)
 {
 	(void)dmah;
-	return EOPNOTSUPP;
+	return verbs_result(base_because(-EOPNOTSUPP, "there are no DMA handles"));
 }
 
 /** Returns -1 with errno EOPNOTSUPP: device memory is memory of the process, and no DMA-buf.
@@ -106,6 +100,5 @@ int ibv_dealloc_dmah(struct ibv_dmah *dmah)
 int ibv_dm_export_dmabuf_fd(struct ibv_dm *dm)
 {
 	(void)dm;
-	errno = EOPNOTSUPP;
-	return -1;
+	return verbs_minus_one(base_because(-EOPNOTSUPP, "there are no DMA buffers"));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * libibverbs' own dialect of errors, in one place: calls that return int give 0 or a
- * positive errno; calls that return a pointer give NULL and set errno.
+ * positive errno; calls that return a pointer give NULL and set errno; a few give -1 and do.
  */
 #ifndef API_VERBS_VERBS_H
 #define API_VERBS_VERBS_H
@@ -12,21 +12,34 @@
 #include "hca/ah.h"
 #include "hca/qp.h"
 
-/* verbs_result() of an error. */
-int verbs_error(int ret);
+/*
+ * The call @name fails with @ret, -errno: logs why (base/reason.h) and sets errno, as Debian's
+ * library does for calls that return it, too. Returns errno. All errors leave by this, so that none
+ * is silent. "verbs_" in front of a name stands for "ibv_": those calls go through the context.
+ */
+int verbs_error(const char *name, int ret);
 
-/* Of 0 or -errno. Sets errno too, as Debian's library does. */
-static inline int verbs_result(int ret)
+static inline int verbs_result_of(const char *name, int ret)
 {
-	return base_likely(!ret) ? 0 : verbs_error(ret);
+	return base_likely(!ret) ? 0 : verbs_error(name, ret);
 }
 
-/* Of -errno. */
-static inline void *verbs_null(int ret)
+static inline void *verbs_null_of(const char *name, int ret)
 {
-	errno = -ret;
+	verbs_error(name, ret);
 	return NULL;
 }
+
+static inline int verbs_minus_one_of(const char *name, int ret)
+{
+	verbs_error(name, ret);
+	return -1;
+}
+
+/* For the exported function in which they stand: of 0 or -errno; of -errno. */
+#define verbs_result(ret)    verbs_result_of(__func__, ret)
+#define verbs_null(ret)      verbs_null_of(__func__, ret)
+#define verbs_minus_one(ret) verbs_minus_one_of(__func__, ret)
 
 #define VERBS_VENDOR_ID    0x02756D
 #define VERBS_PART_ID      1
