@@ -140,11 +140,7 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	struct rdmacm_channel *ch;
 	int ret = rdmacm_channel_open(&ch);
 
-	if (ret) {
-		rdmacm_return(ret);
-		return NULL;
-	}
-	return &ch->channel;
+	return ret ? rdmacm_null(ret) : &ch->channel;
 }
 
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
@@ -938,6 +934,7 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 		free(e);
 		return rdmacm_return(ret);
 	}
+	rdmacm_failure_log(&e->event);
 	*event = &e->event;
 	return 0;
 }

@@ -229,13 +229,13 @@ static int reject(struct rdma_cm_id *id, const void *data, uint8_t bytes, uint32
 	int ret;
 
 	if (!id)
-		return rdmacm_return(-EINVAL);
+		return rdmacm_return_of("rdma_reject", -EINVAL);
 	request.id = rdmacm_id(id)->handle;
 	ret = append_private(&request, data, bytes);
 	if (!ret)
 		ret = rdmacm_id_call(rdmacm_id(id), CONTROL_CM_REJECT, &request, sizeof(request),
 		                     NULL, 0);
-	return rdmacm_return(ret);
+	return rdmacm_return_of("rdma_reject", ret);
 }
 
 int rdma_reject(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)

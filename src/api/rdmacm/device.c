@@ -218,6 +218,8 @@ struct ibv_context **rdma_get_devices(int *num_devices)
 	rdmacm_session_unlock();
 	if (ret)
 		rdmacm_return(ret);
+	else if (!list)
+		rdmacm_return(-ENOMEM);
 	if (num_devices)
 		*num_devices = n;
 	return list;

@@ -134,8 +134,15 @@ static inline struct rdmacm_id *rdmacm_id(struct rdma_cm_id *id)
 	return container_of(id, struct rdmacm_id, id);
 }
 
-/* The library's dialect: 0 for 0; for -errno (or +errno, as verbs has it) -1 and errno. */
-int rdmacm_return(int err);
+/*
+ * The library's dialect, for the exported function in which it stands: 0 for 0; for -errno (or
+ * +errno, as verbs has it) -1 and errno, and the log says why (base/reason.h). All errors leave by
+ * this, so that none is silent.
+ */
+#define rdmacm_return(err) rdmacm_return_of(__func__, err)
+int rdmacm_return_of(const char *name, int err);
+/* The same of calls that return a pointer: NULL. */
+#define rdmacm_null(err) (rdmacm_return_of(__func__, err), NULL)
 
 /* ---- session.c ---- */
 
@@ -281,6 +288,11 @@ int rdmacm_qp_to_error(struct rdmacm_id *id);
 int rdmacm_qp_connect(struct rdmacm_id *id, uint8_t responder_resources, uint8_t initiator_depth);
 
 void rdmacm_ah_attr(const struct control_cm_ah *ah, struct ibv_ah_attr *attr);
+
+/* ---- failure.c ---- */
+
+/* An event is got; if it tells of a failure, one line in the log says which, and why. */
+void rdmacm_failure_log(const struct rdma_cm_event *event);
 
 /* ---- connect.c ---- */
 

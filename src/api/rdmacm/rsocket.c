@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/rdmacm/rsocket.h"
+#include "base/reason.h"
 
 #define DEFAULT_DEPTH  384 /* of queues; bytes of buffers: as the original's defaults */
 #define DEFAULT_BUFFER 131072
@@ -20,23 +21,23 @@
 
 /* ---- entering and leaving ---- */
 
-struct rsocket *rsocket_enter(int fd)
+struct rsocket *rsocket_enter_call(const char *call, int fd)
 {
 	struct rsocket *rs = rdmacm_session_rsocket(fd);
 
 	if (!rs) {
-		errno = EBADF;
+		rdmacm_return_of(call, base_because(-EBADF, "descriptor %d is no rsocket", fd));
 		return NULL;
 	}
 	pthread_mutex_lock(&rs->lock);
 	return rs;
 }
 
-ssize_t rsocket_leave(struct rsocket *rs, ssize_t ret)
+ssize_t rsocket_leave_call(const char *call, struct rsocket *rs, ssize_t ret)
 {
 	pthread_mutex_unlock(&rs->lock);
 	rdmacm_session_rsocket_put(rs);
-	return ret < 0 ? rdmacm_return((int)ret) : ret;
+	return ret < 0 ? rdmacm_return_of(call, (int)ret) : ret;
 }
 
 /* ---- life ---- */

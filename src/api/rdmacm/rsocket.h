@@ -143,10 +143,12 @@ int rdmacm_session_listeners(void);
 /* ---- rsocket.c ---- */
 
 /* The rsocket, referenced and locked; NULL and errno. Counterpart: rsocket_leave(). */
-struct rsocket *rsocket_enter(int fd);
+#define rsocket_enter(fd) rsocket_enter_call(__func__, fd)
+struct rsocket *rsocket_enter_call(const char *call, int fd);
 
 /* Unlocks and releases; @ret is the call's result: a number, or -errno, which it translates. */
-ssize_t rsocket_leave(struct rsocket *rs, ssize_t ret);
+#define rsocket_leave(rs, ret) rsocket_leave_call(__func__, rs, ret)
+ssize_t rsocket_leave_call(const char *call, struct rsocket *rs, ssize_t ret);
 
 /* A new one with its descriptors, which no table knows yet. 0 or -errno. */
 int rsocket_new(const struct rsocket_type *type, int domain, bool cloexec, struct rsocket **rs);

@@ -14,6 +14,7 @@
 #include "api/verbs/connection.h"
 #include "base/array.h"
 #include "base/idtable.h"
+#include "base/reason.h"
 #include "control/client.h"
 
 #define BURIED 64
@@ -32,11 +33,13 @@ static struct {
 	struct shm_events *events;   /* of all of them; NULL: there are none, or no channel yet */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER, .numbers = { .limit = CONTROL_CM_MAX_IDS } };
 
-int rdmacm_return(int err)
+int rdmacm_return_of(const char *name, int err)
 {
 	if (!err)
 		return 0;
-	errno = err < 0 ? -err : err;
+	err = err < 0 ? -err : err;
+	base_call_failed(rdmacm, name, err);
+	errno = err;
 	return -1;
 }
 
