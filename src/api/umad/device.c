@@ -198,7 +198,7 @@ int umad_get_ca(const char *ca_name, umad_ca_t *ca)
 	if (h)
 		ret = describe_ca(f, h, ca);
 	umad_unlock(cancel_state);
-	return ret;
+	return umad_result(ret);
 }
 
 static void free_port(umad_port_t *port)
@@ -211,7 +211,7 @@ static void free_port(umad_port_t *port)
 int umad_release_ca(umad_ca_t *ca)
 {
 	if (!ca)
-		return -ENODEV;
+		return umad_result(-ENODEV);
 	TRACE("ca_name %s", ca->ca_name);
 	for (int i = 0; i < UMAD_CA_MAX_PORTS; i++) {
 		if (!ca->ports[i])
@@ -240,13 +240,13 @@ int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
 		ret = describe_port(f, &f->region.hcas[p.hca], portnum, port);
 	}
 	umad_unlock(cancel_state);
-	return ret == -ENOENT ? -EIO : ret;
+	return umad_result(ret == -ENOENT ? -EIO : ret);
 }
 
 int umad_release_port(umad_port_t *port)
 {
 	if (!port)
-		return -ENODEV;
+		return umad_result(-ENODEV);
 	TRACE("port %s:%d", port->ca_name, port->portnum);
 	free_port(port);
 	return 0;
@@ -263,7 +263,7 @@ int umad_get_ca_portguids(const char *ca_name, __be64 *portguids, int max)
 		return n == -ENODEV ? n : -1;
 	n = ca.numports + 1;
 	if (portguids && n > max)
-		n = -ENOMEM;
+		n = umad_failed(__func__, -ENOMEM, -ENOMEM);
 	for (int i = 0; portguids && i < n; i++)
 		portguids[i] = ca.ports[i] ? ca.ports[i]->port_guid : 0;
 	umad_release_ca(&ca);
@@ -346,6 +346,7 @@ struct umad_device_node *umad_get_ca_device_list(void)
 		umad_free_ca_device_list(head);
 		head = NULL;
 		err = ENOMEM;
+		umad_failed(__func__, -ENOMEM, 0);
 	}
 	errno = err;
 	return head;
@@ -380,10 +381,10 @@ int umad_sort_ca_device_list(struct umad_device_node **head, size_t size)
 	if (size < 2)
 		return 0;
 	if (n != size)
-		return EINVAL;
+		return umad_failed(__func__, -EINVAL, EINVAL);
 	nodes = calloc(n, sizeof(*nodes));
 	if (!nodes)
-		return ENOMEM;
+		return umad_failed(__func__, -ENOMEM, ENOMEM);
 	n = 0;
 	for (node = *head; node; node = node->next)
 		nodes[n++] = node;

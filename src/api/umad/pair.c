@@ -121,7 +121,7 @@ int umad_pair_find(const char *name, uint8_t port, struct umad_pair *pair, unsig
 
 	TRACE("ca %s port %d smi %u", name ? name : "", port, smi);
 	if (!pair)
-		return -1;
+		return umad_failed(__func__, -EINVAL, -1);
 	list = umad_get_ca_device_list();
 	if (list && !umad_sort_ca_device_list(&list, 0)) {
 		for (struct umad_device_node *node = list; node && !found; node = node->next) {
@@ -139,5 +139,5 @@ int umad_pair_find(const char *name, uint8_t port, struct umad_pair *pair, unsig
 		return 0;
 	memset(pair, 0, sizeof(*pair));
 	errno = ENODEV;
-	return -ENODEV;
+	return umad_result(-ENODEV);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api/umad/umad.h"
+#include "base/reason.h"
 #include "control/path.h"
 #include "wire/sm_attr.h"
 
@@ -66,7 +67,7 @@ static bool has_smi(const struct umad_fabric *f, uint32_t index)
 }
 
 /* The descriptor, or -errno as umad_open_port() has it. @smi: only a port with a QP 0. */
-static int open_named(const char *ca_name, int portnum, bool smi)
+static int open_descriptor(const char *ca_name, int portnum, bool smi)
 {
 	struct umad_open *port = calloc(1, sizeof(*port));
 	struct umad_fabric *f;
@@ -96,11 +97,18 @@ static int open_named(const char *ca_name, int portnum, bool smi)
 	return ret == -ENOENT ? -EINVAL : ret;
 }
 
+static int open_named(const char *call, const char *ca_name, int portnum, bool smi)
+{
+	int ret = open_descriptor(ca_name, portnum, smi);
+
+	return ret < 0 ? umad_failed(call, ret, ret) : ret;
+}
+
 /* The descriptor; -EOPNOTSUPP: there is no fabric; -ENODEV, -EINVAL: no such port; -EIO. */
 int umad_open_port(const char *ca_name, int portnum)
 {
 	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
-	return open_named(ca_name, portnum, false);
+	return open_named(__func__, ca_name, portnum, false);
 }
 
 /* Since rdma-core 53; older headers do not declare it. */
@@ -110,7 +118,7 @@ int umad_open_smi_port(const char *ca_name, int portnum);
 int umad_open_smi_port(const char *ca_name, int portnum)
 {
 	TRACE("ca %s port %d", ca_name ? ca_name : "", portnum);
-	return open_named(ca_name, portnum, true);
+	return open_named(__func__, ca_name, portnum, true);
 }
 
 int umad_close_port(int fd)
@@ -150,12 +158,12 @@ int umad_get_issm_path(const char *ca_name, int portnum, char path[], int max)
 	if (!ret)
 		ret = umad_call(CONTROL_UMAD_ISSM, &req, sizeof(req), NULL, 0);
 	if (ret)
-		return ret == -ENOENT ? -EINVAL : ret;
+		return umad_result(ret == -ENOENT ? -EINVAL : ret);
 	snprintf(leaf, sizeof(leaf), CONTROL_UMAD_ISSM_LEAF, req.index);
 	ret = control_path(full, sizeof(full), control_fabric_name(), leaf);
 	if (!ret && snprintf(path, (size_t)max, "%s", full) >= max)
 		ret = -EINVAL; /* half a path is none */
-	return ret;
+	return umad_result(ret);
 }
 
 /* ---- agents ---- */
@@ -233,7 +241,7 @@ int umad_register(int fd, int mgmt_class, int mgmt_version, uint8_t rmpp_version
 	if (ret >= 0)
 		return ret;
 	errno = -ret;
-	return -EPERM;
+	return umad_failed(__func__, ret, -EPERM);
 }
 
 int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[3],
@@ -246,7 +254,8 @@ int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[
 
 	if (!is_oui_class(mgmt_class)) {
 		TRACE("mgmt class %d not in vendor range 2", mgmt_class);
-		return -EINVAL;
+		return umad_result(base_because(-EINVAL, "class 0x%02x has no OUI: 0x30 to 0x4f do",
+		                                (unsigned)mgmt_class));
 	}
 	req.oui = (uint32_t)oui[0] << 16 | (uint32_t)oui[1] << 8 | oui[2];
 	copy_mask(&req, method_mask);
@@ -254,7 +263,7 @@ int umad_register_oui(int fd, int mgmt_class, uint8_t rmpp_version, uint8_t oui[
 	if (ret >= 0)
 		return ret;
 	errno = -ret;
-	return -EPERM;
+	return umad_failed(__func__, ret, -EPERM);
 }
 
 /* 0 or +errno. Of flags that are not known, attr->flags says which are. */
@@ -264,9 +273,12 @@ int umad_register2(int fd, struct umad_reg_attr *attr, uint32_t *agent_id)
 	int ret;
 
 	if (!attr || !agent_id)
-		return EINVAL;
+		return umad_failed(__func__, -EINVAL, EINVAL);
 	if (is_oui_class(attr->mgmt_class) && (!(attr->oui & OUI_MASK) || (attr->oui & ~OUI_MASK)))
-		return EINVAL;
+		return umad_failed(__func__,
+		                   base_because(-EINVAL, "class 0x%02x needs an OUI of 24 bits",
+		                                attr->mgmt_class),
+		                   EINVAL);
 	req = (struct control_umad_register){ .mgmt_class = attr->mgmt_class,
 		                              .mgmt_class_version = attr->mgmt_class_version,
 		                              .flags = attr->flags,
@@ -281,7 +293,7 @@ int umad_register2(int fd, struct umad_reg_attr *attr, uint32_t *agent_id)
 	if (ret == -EINVAL)
 		attr->flags = 0; /* as the original has it, whatever was not valid */
 	errno = -ret;
-	return -ret;
+	return umad_failed(__func__, ret, -ret);
 }
 
 /* 0, or -1 and errno. */
@@ -300,5 +312,5 @@ int umad_unregister(int fd, int agentid)
 		return 0;
 	}
 	errno = -ret;
-	return -1;
+	return umad_failed(__func__, ret, -1);
 }

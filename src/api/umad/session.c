@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "api/umad/umad.h"
+#include "base/reason.h"
 #include "control/join.h"
 
 static struct {
@@ -19,6 +20,12 @@ static struct {
 	bool forks_watched;
 	bool explained; /* why there is no fabric */
 } session = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+BASE_COLD int umad_failed(const char *name, int error, int ret)
+{
+	base_call_failed(umad, name, -error);
+	return ret;
+}
 
 void umad_lock(int *cancel_state)
 {

@@ -3,6 +3,7 @@
  * Sending and receiving: datagrams on the port's socket, as umad_message.h has them.
  */
 #define _GNU_SOURCE
+#include <endian.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/umad/umad.h"
+#include "base/reason.h"
 #include "base/signals.h"
 #include "wire/rmpp.h"
 #include "wire/smp.h"
@@ -39,7 +41,7 @@ int umad_poll(int fd, int timeout_ms)
 	n = poll(&p, 1, timeout_ms);
 	if (n == 1)
 		return 0;
-	return n == 0 ? -ETIMEDOUT : -EIO;
+	return n == 0 ? -ETIMEDOUT : umad_result(-EIO);
 }
 
 /* ---- sending ---- */
@@ -82,18 +84,22 @@ static int check_send(int fd, uint32_t agent, const uint8_t *mad, size_t bytes)
 	}
 	umad_unlock(cancel_state);
 	if (!port)
-		return -EBADF;
-	if (agent >= UMAD_CA_MAX_AGENTS)
-		return -EINVAL;
-	if (!registered)
-		return -EIO;
+		return base_because(-EBADF, "descriptor %d is not one of umad_open_port()", fd);
+	if (agent >= UMAD_CA_MAX_AGENTS || !registered)
+		return base_because(agent >= UMAD_CA_MAX_AGENTS ? -EINVAL : -EIO,
+		                    "agent %u is not registered at descriptor %d", agent, fd);
 	if (bytes < (data_at ? data_at : MAD_HEADER) || bytes > CONTROL_UMAD_MAX_BYTES)
-		return -EINVAL;
+		return base_because(-EINVAL, "%zu bytes are too few or too many for class 0x%02x",
+		                    bytes, mgmt_class);
 	if (bytes > UMAD_MAD_BYTES && !(reassembles && wire_rmpp_is_active(mad)))
-		return -EINVAL;
+		return base_because(-EINVAL,
+		                    "%zu bytes are more than one MAD: the agent or the MAD does "
+		                    "not use RMPP",
+		                    bytes);
 	if (mgmt_class == MAD_CLASS_SUBN_DIRECTED &&
 	    (bytes < UMAD_MAD_BYTES || !is_route_from(mad, port_num)))
-		return -EINVAL;
+		return base_because(-EINVAL, "the directed route does not begin at port %u",
+		                    port_num);
 	return 0;
 }
 
@@ -197,12 +203,13 @@ int umad_send(int fd, int agentid, void *umad, int length, int timeout_ms, int r
 	mad->agent_id = (uint32_t)agentid;
 	if (umad_debug_level() > 1)
 		umad_dump(mad);
-	ret = length < MIN_SEND ? -EINVAL
-	                        : check_send(fd, mad->agent_id, mad->data, (size_t)length);
+	ret = length < MIN_SEND
+	              ? base_because(-EINVAL, "%d bytes: a MAD has at least %d", length, MIN_SEND)
+	              : check_send(fd, mad->agent_id, mad->data, (size_t)length);
 	if (!ret)
 		ret = send_mad(fd, mad, (size_t)length);
 	errno = -ret;
-	return ret ? -EIO : 0;
+	return ret ? umad_failed(__func__, ret, -EIO) : 0;
 }
 
 /* ---- receiving ---- */
@@ -270,15 +277,36 @@ static int receive(int fd, struct ib_user_mad *mad, int *length)
 		return ret;
 	bytes = (int)(header.length - HEADER_BYTES);
 	if (*length < bytes && *length < UMAD_MAD_BYTES)
-		return -EINVAL;
+		return base_because(-EINVAL, "%d bytes of room are less than a MAD has", *length);
 	if (*length < bytes) {
 		memcpy(mad, &header, sizeof(header));
 		memcpy(mad->data, first, sizeof(first));
 		*length = bytes;
-		return -ENOSPC;
+		return base_because(-ENOSPC, "the message has %d bytes: make room, and call again",
+		                    bytes);
 	}
 	*length = bytes;
 	return take(fd, mad, (size_t)bytes);
+}
+
+/* A MAD of the program's comes back: nobody responded to it, or it could not be sent. */
+static BASE_COLD void log_failed(const struct ib_user_mad *mad)
+{
+	const uint8_t *m = (const uint8_t *)mad->data;
+	const struct base_failure f = {
+		.part = BASE_LOG_PART_umad,
+		.otherwise = mad->status == ETIMEDOUT
+		                     ? "nobody responded in time: is a port with that LID up, and "
+		                       "does a program there serve the class?"
+		                     : "it could not be sent",
+		.again = 1 + mad->status + ((uint64_t)m[1] << 32 | (uint64_t)m[17] << 40),
+	};
+
+	base_failure_log(&f,
+	                 "MAD of class 0x%02x, method 0x%02x, attribute 0x%04x to LID %u comes "
+	                 "back with %s",
+	                 m[1], m[3], m[16] << 8 | m[17], be16toh(mad->addr.lid),
+	                 strerrorname_np((int)mad->status));
 }
 
 /*
@@ -294,22 +322,24 @@ int umad_recv(int fd, void *umad, int *length, int timeout_ms)
 	TRACE("fd %d umad %p timeout %u", fd, umad, timeout_ms);
 	if (!umad || !length) {
 		errno = EINVAL;
-		return -EINVAL;
+		return umad_result(-EINVAL);
 	}
 	if (timeout_ms)
 		ret = umad_poll(fd, timeout_ms);
 	if (ret) {
 		if (!errno)
 			errno = -ret;
-		return ret;
+		return ret == -ETIMEDOUT ? ret : umad_result(ret);
 	}
 	umad_lock(&cancel_state); /* between the look and the grasp nobody else takes it */
 	ret = receive(fd, mad, length);
 	umad_unlock(cancel_state);
 	if (ret) {
 		errno = -ret;
-		return ret;
+		return umad_result(ret);
 	}
+	if (mad->status && base_log_on(umad, BASE_LOG_WARNING))
+		log_failed(mad);
 	TRACE("mad received by agent %d length %d", mad->agent_id, *length);
 	return (int)mad->agent_id;
 }

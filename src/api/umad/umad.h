@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "base/fast.h"
 #include "control/client.h"
 #include "control/umad_message.h"
 #include "shm/region.h"
@@ -57,6 +58,21 @@ int umad_call(enum control_umad_type type, const void *request, uint32_t bytes, 
 struct umad_open *umad_open_find(int fd);
 void umad_open_add(struct umad_open *port);
 void umad_open_remove(struct umad_open *port);
+
+/*
+ * The library's dialect: the call @name fails with @error, -errno. Logs why (base/reason.h), and
+ * returns @ret, which is what the call returns then. All errors leave by this, so that none is
+ * silent.
+ */
+int umad_failed(const char *name, int error, int ret);
+
+static inline int umad_result_of(const char *name, int ret)
+{
+	return base_likely(!ret) ? 0 : umad_failed(name, ret, ret);
+}
+
+/* Of 0 or -errno that the exported function in which it stands returns. */
+#define umad_result(ret) umad_result_of(__func__, ret)
 
 /* ---- device.c ---- */
 
