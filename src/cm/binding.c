@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "cm/state.h"
 
@@ -73,9 +74,11 @@ static int check_owners(const struct cm_binding *b, const struct cm_id *id, bool
 		if (id->af_only && o->af_only && id->src.sa.sa_family != o->src.sa.sa_family)
 			continue;
 		if (cm_addr_is_any(&id->src) || cm_addr_is_any(&o->src))
-			return -EADDRNOTAVAIL;
+			return base_because(-EADDRNOTAVAIL,
+			                    "another identifier of this host has that port");
 		if (cm_addr_equal(&id->src, &o->src))
-			return -EADDRINUSE;
+			return base_because(-EADDRINUSE, "another identifier of this host has that "
+			                                 "address and port");
 	}
 	return 0;
 }
@@ -166,12 +169,12 @@ static int choose_service(struct cm *cm, struct cm_id *id, uint64_t *service)
 	}
 	ps = select_ps(id);
 	if (!ps)
-		return -EPROTONOSUPPORT;
+		return base_because(-EPROTONOSUPPORT, "the service ID is of another port space");
 	port = cm_addr_port(&id->src);
 	if (!port)
 		port = choose_port(cm, id, ps);
 	if (!port)
-		return -EADDRNOTAVAIL;
+		return base_because(-EADDRNOTAVAIL, "no port is free");
 	write_port(id, ps, port);
 	*service = service_of(ps, port);
 	return 0;

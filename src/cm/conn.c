@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "cm/conn.h"
 
@@ -275,8 +276,11 @@ int cm_conn_connect(struct cm_id *id, const struct control_cm_connect *request)
 	struct cm_conn *c;
 	int ret;
 
-	if (request->bytes > room || id->conn)
-		return -EINVAL;
+	if (request->bytes > room)
+		return base_because(-EINVAL, "%u bytes of private data: a request has room for %u",
+		                    request->bytes, room);
+	if (id->conn)
+		return base_because(-EINVAL, "the identifier is connected already");
 	c = cm_conn_new(id);
 	if (!c)
 		return -ENOMEM;
@@ -303,8 +307,11 @@ static int send_rep(struct cm_conn *c, const struct control_cm_connect *request)
 {
 	struct fabric_mad mad;
 
-	if (request->bytes > CM_REP_PRIVATE || c->state != CM_CONN_MRA_REQ_SENT)
-		return -EINVAL;
+	if (request->bytes > CM_REP_PRIVATE)
+		return base_because(-EINVAL, "%u bytes of private data: a reply has room for %u",
+		                    request->bytes, CM_REP_PRIVATE);
+	if (c->state != CM_CONN_MRA_REQ_SENT)
+		return base_because(-EINVAL, "the request is answered already, or was given up");
 	set_param(c, request);
 	cm_conn_make_rep(c, request, &mad);
 	return repeat(c, &mad, CM_CONN_REP_SENT);
@@ -317,7 +324,7 @@ int cm_conn_accept(struct cm_id *id, const struct control_cm_connect *request)
 	int ret;
 
 	if (!c || !id->passive)
-		return -EINVAL;
+		return base_because(-EINVAL, "the identifier is not one of a connect request");
 	ret = send_rep(c, request);
 	if (ret)
 		cm_conn_refuse(c, &refusal);
@@ -398,7 +405,7 @@ int cm_conn_disconnect(struct cm_id *id)
 	struct cm_conn *c = id->conn;
 
 	if (!c)
-		return -EINVAL;
+		return base_because(-EINVAL, "the identifier is not connected");
 	if (c->state == CM_CONN_ESTABLISHED) {
 		if (cm_conn_send_dreq(c))
 			cm_conn_enter_timewait(c);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "cm/mad.h"
 #include "cm/state.h"
 
@@ -27,20 +28,29 @@ static bool is_supported(const struct cm_id *id, enum ibv_qp_type xrc)
 	return id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC || id->qp_type == xrc;
 }
 
+static int not_supported(const struct cm_id *id)
+{
+	if (cm_roce(id))
+		return base_because(-EOPNOTSUPP, "RC, UC and XRC are not supported on RoCE, so no "
+		                                 "identifier there listens or connects");
+	return base_because(-EOPNOTSUPP, "there are no connections of queue pair type %u",
+	                    id->qp_type);
+}
+
 int cm_connect_start_listening(struct cm_id *id, int backlog)
 {
 	union control_cm_addr any = { .in = { .sin_family = AF_INET } };
 	int ret;
 
 	if (!is_supported(id, IBV_QPT_XRC_RECV))
-		return -EOPNOTSUPP;
+		return not_supported(id);
 	if (id->state == CM_IDLE) {
 		ret = cm_resolve_bind_id(id, &any);
 		if (ret)
 			return ret;
 	}
 	if (id->state != CM_ADDR_BOUND)
-		return -EINVAL;
+		return base_because(-EINVAL, "the identifier listens, or is connected, already");
 	ret = cm_binding_may_listen(id);
 	if (ret)
 		return ret;
@@ -71,10 +81,14 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 {
 	int ret;
 
-	if (id->state != CM_ROUTE_RESOLVED || request->bytes > CONTROL_CM_PRIVATE)
+	if (id->state != CM_ROUTE_RESOLVED)
+		return base_because(-EINVAL,
+		                    "the route is not resolved: rdma_resolve_route() first, "
+		                    "and its event");
+	if (request->bytes > CONTROL_CM_PRIVATE)
 		return -EINVAL;
 	if (!is_supported(id, IBV_QPT_XRC_SEND))
-		return -EOPNOTSUPP;
+		return not_supported(id);
 	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
 	                                : cm_conn_connect(id, request);
 	if (!ret)
@@ -102,7 +116,7 @@ static bool is_asked(const struct cm_id *id, uint32_t bytes)
 static int start_accepting(struct cm_id *id, const struct control_cm_connect *request)
 {
 	if (!is_asked(id, request->bytes))
-		return -EINVAL;
+		return base_because(-EINVAL, "the identifier is not one of a connect request");
 	return id->qp_type == IBV_QPT_UD ? cm_sidr_accept(id, request)
 	                                 : cm_conn_accept(id, request);
 }
@@ -126,7 +140,7 @@ int cm_connect_reject(struct cm_call *call)
 	struct cm_id *id = cm_id_find(call, request->id);
 
 	if (!id || !is_asked(id, request->bytes))
-		return -EINVAL;
+		return base_because(-EINVAL, "the identifier is not one of a connect request");
 	return id->qp_type == IBV_QPT_UD ? cm_sidr_reject(id, request)
 	                                 : cm_conn_reject(id, request);
 }
@@ -141,7 +155,9 @@ int cm_connect_disconnect(struct cm_call *call)
 	if (id->qp_type != IBV_QPT_UD)
 		return cm_conn_disconnect(id);
 	/* a resolved service is no connection: the other end is not told */
-	return id->state == CM_CONNECT ? 0 : -EINVAL;
+	if (id->state == CM_CONNECT)
+		return 0;
+	return base_because(-EINVAL, "the identifier is not connected");
 }
 
 int cm_connect_establish(struct cm_call *call)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/reason.h"
 #include "cm/state.h"
 #include "wire/text.h"
 
@@ -84,9 +85,13 @@ static int make_record(struct cm_id *id, const struct control_cm_join *request,
 		return ret;
 	}
 	if (!broadcast)
-		return -EADDRNOTAVAIL;
+		return base_because(-EADDRNOTAVAIL,
+		                    "port %u of %s does not know the IPoIB broadcast group of "
+		                    "P_Key 0x%04x, by which groups are made: is a subnet manager "
+		                    "there, and the port active?",
+		                    id->port->num, id->port->node->name, id->pkey);
 	if (state == IB_JOIN_SEND_ONLY_FULL && !cm_port_allows_send_only(id->client->cm, id->port))
-		return -EOPNOTSUPP;
+		return base_because(-EOPNOTSUPP, "the SA does not support send-only full members");
 	ret = cm_id_default_qkey(id);
 	if (ret)
 		return ret;
@@ -104,13 +109,18 @@ static int make_record(struct cm_id *id, const struct control_cm_join *request,
 static int check_join(const struct cm_id *id, const struct control_cm_join *request)
 {
 	if (!id || !cm_addr_known(&request->addr))
-		return -EINVAL;
+		return base_because(-EINVAL,
+		                    "the group's address is of no family that rdma_cm knows");
 	if (request->flags != RDMA_MC_JOIN_FLAG_FULLMEMBER &&
 	    request->flags != RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER)
-		return -EINVAL;
+		return base_because(-EINVAL, "join_flags %u are not supported", request->flags);
 	if (!id->port || (id->state != CM_ADDR_BOUND && id->state != CM_ADDR_RESOLVED))
-		return -EINVAL;
-	return id->qp_type == IBV_QPT_UD ? 0 : -EINVAL;
+		return base_because(-EINVAL, "the identifier is not bound to a device: "
+		                             "rdma_bind_addr() or rdma_resolve_addr() first");
+	if (id->qp_type != IBV_QPT_UD)
+		return base_because(-EINVAL, "the identifier is for connections: RDMA_PS_UDP or "
+		                             "RDMA_PS_IPOIB can join");
+	return 0;
 }
 
 /* A join of @id, with a handle and the event that will tell its outcome. 0 or -ENOMEM. */
@@ -194,7 +204,7 @@ int cm_multicast_leave(struct cm_call *call)
 	struct cm_join *j = base_idtable_get(&call->client->joins, request->join);
 
 	if (!j || j->id->ends)
-		return -EADDRNOTAVAIL;
+		return base_because(-EADDRNOTAVAIL, "the identifier is not in that group");
 	reply->reported = j->events_reported;
 	reply->withdrawn = join_free(j);
 	call->reply_bytes = sizeof(*reply);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reason.h"
 #include "cm/state.h"
 
 /* ---- source ---- */
@@ -25,11 +26,15 @@ static int find_device(struct cm_id *id, const union control_cm_addr *addr)
 	struct fabric_port *port = cm_addr_find(id->client->cm, id->client->host, addr);
 
 	if (addr->sa.sa_family == AF_IB && (!port || port->ethernet))
-		return -ENODEV; /* as Linux: by such an address only InfiniBand is found */
+		return base_because(-ENODEV,
+		                    "no InfiniBand port of this host has that GID"); /* as Linux */
 	if (!port)
-		return -EADDRNOTAVAIL;
+		return base_because(
+		        -EADDRNOTAVAIL,
+		        "no port of this host has that address; 'umbel show hosts' lists "
+		        "those there are");
 	if (port->ethernet && id->ps == RDMA_PS_IPOIB)
-		return -EINVAL;
+		return base_because(-EINVAL, "RDMA_PS_IPOIB is not for RoCE");
 	cm_id_use_port(id, port);
 	use_pkey(id, addr);
 	return 0;
@@ -41,9 +46,10 @@ int cm_resolve_bind_id(struct cm_id *id, const union control_cm_addr *addr)
 	int ret;
 
 	if (id->state != CM_IDLE)
-		return -EINVAL;
+		return base_because(-EINVAL, "the identifier is bound already");
 	if (!cm_addr_known(addr))
-		return -EAFNOSUPPORT;
+		return base_because(-EAFNOSUPPORT,
+		                    "the address is of no family that rdma_cm knows");
 	ret = cm_addr_is_any(addr) ? 0 : find_device(id, addr);
 	if (ret)
 		return ret;
@@ -141,7 +147,7 @@ static int choose_source_by_gid(struct cm_id *id)
 		return 0;
 	port = port_towards(id, &id->dst.ib);
 	if (!port)
-		return -ENODEV;
+		return base_because(-ENODEV, "no port of this host is in the destination's subnet");
 	cm_id_use_port(id, port);
 	use_pkey(id, &id->src);
 	return 0;
@@ -158,7 +164,7 @@ static int use_some_device(struct cm_id *id)
 	if (!port) {
 		port = cm_addr_default_port(cm, id->client->host, false);
 		if (!port)
-			return -ENODEV;
+			return base_because(-ENODEV, "this host has no port that is active");
 		cm_id_use_port(id, port);
 	}
 	if (cm_addr_is_any(&id->src))
@@ -208,8 +214,11 @@ static int resolve_addr(struct cm_id *id, const union control_cm_addr *dst)
 	struct cm_event *e;
 	int ret;
 
-	if (id->state != CM_ADDR_BOUND || id->src.sa.sa_family != dst->sa.sa_family)
-		return -EINVAL;
+	if (id->state != CM_ADDR_BOUND)
+		return base_because(-EINVAL, "the identifier has been resolved, listens or is "
+		                             "connected already");
+	if (id->src.sa.sa_family != dst->sa.sa_family)
+		return base_because(-EINVAL, "source and destination are of different families");
 	id->dst = *dst;
 	ret = cm_roce(id) ? cm_roce_find_route(id, &from) : choose_source_by_gid(id);
 	if (ret)
@@ -232,10 +241,9 @@ static int start_resolving(struct cm_id *id, const struct control_cm_resolve_add
 {
 	int ret = 0;
 
-	if (!cm_addr_known(&request->dst))
-		return -EINVAL;
-	if (request->src.sa.sa_family && !cm_addr_known(&request->src))
-		return -EINVAL;
+	if (!cm_addr_known(&request->dst) ||
+	    (request->src.sa.sa_family && !cm_addr_known(&request->src)))
+		return base_because(-EINVAL, "an address is of no family that rdma_cm knows");
 	if (id->state == CM_IDLE)
 		ret = bind_source(id, request);
 	return ret ? ret : resolve_addr(id, &request->dst);
@@ -340,11 +348,15 @@ static int resolve_route(struct cm_id *id, uint32_t timeout_ms)
 	int ret;
 
 	if (id->state != CM_ADDR_RESOLVED)
-		return -EINVAL;
+		return base_because(-EINVAL, "the address is not resolved: rdma_resolve_addr() "
+		                             "first, and its event");
 	if (id->port->ethernet)
 		return cm_roce_route(id);
-	if (id->port->state != IB_PORT_ACTIVE || !id->port->sm_lid)
-		return -EAGAIN; /* there is nobody to ask */
+	if (id->port->state != IB_PORT_ACTIVE || !id->port->sm_lid) /* there is nobody to ask */
+		return base_because(-EAGAIN,
+		                    "port %u of %s is not active, or knows no subnet manager: does "
+		                    "one run?",
+		                    id->port->num, id->port->node->name);
 	id->route_event = cm_event_new(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	if (!id->route_event)
 		return -ENOMEM;

@@ -22,6 +22,7 @@
 #include "base/denied.h"
 #include "base/eventfd.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "daemon/build.h"
 #include "daemon/capture.h"
 #include "daemon/client.h"
@@ -486,6 +487,7 @@ int daemon_main(const struct daemon_options *o)
 
 	if (!d)
 		return EXIT_FAILURE;
+	base_reason_keep(); /* for the processes, whatever the daemon itself logs */
 	d->ready_fd = o->ready_fd;
 	ret = daemon_place_occupy(&d->place, o->fabric, why);
 	if (!ret)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "daemon/client.h"
 #include "daemon/umad.h"
@@ -238,15 +239,22 @@ static int check_agent(const struct control_umad_register *as)
 
 	if (as->qpn > IB_QPN_GSI || as->rmpp_version > RMPP_VERSION ||
 	    (as->flags & ~(uint32_t)UMAD_USER_RMPP))
-		return -EINVAL;
+		return base_because(-EINVAL,
+		                    "QP %u, RMPP version %u or flags 0x%x are not supported",
+		                    as->qpn, as->rmpp_version, as->flags);
 	if (!c) /* nothing unasked */
 		return as->flags ? -EINVAL : 0;
 	if (as->mgmt_class_version >= MAX_VERSION || as->oui >> OUI_BITS ||
 	    (c >= MAX_CLASS && c != MAD_CLASS_SUBN_DIRECTED) || (is_oui_class(c) && !as->oui))
-		return -EINVAL;
+		return base_because(-EINVAL,
+		                    "class 0x%02x, version %u or OUI 0x%06x is not one that "
+		                    "agents can have",
+		                    c, as->mgmt_class_version, as->oui);
 	if (as->rmpp_version && !wire_rmpp_data_at(c))
-		return -EINVAL;
-	return is_smp_class(c) == (as->qpn == IB_QPN_SMI) ? 0 : -EINVAL;
+		return base_because(-EINVAL, "class 0x%02x does not use RMPP", c);
+	if (is_smp_class(c) != (as->qpn == IB_QPN_SMI))
+		return base_because(-EINVAL, "class 0x%02x does not go by QP %u", c, as->qpn);
+	return 0;
 }
 
 static bool is_same_class(const struct control_umad_register *a,
@@ -291,7 +299,10 @@ static int check_free(struct umad_open *port, const struct control_umad_register
 
 	while (as->mgmt_class && (other = conflicting_port(port->u, port->at, as))) {
 		if (other == port || !is_closed(other))
-			return -EINVAL;
+			return base_because(-EINVAL,
+			                    "another agent at that port gets the requests of "
+			                    "class 0x%02x already",
+			                    as->mgmt_class);
 		port_free(other);
 	}
 	return 0;
@@ -312,7 +323,8 @@ static int register_agent(struct daemon_call *call)
 	while (id < UMAD_CA_MAX_AGENTS && port->agent[id])
 		id++;
 	if (id == UMAD_CA_MAX_AGENTS)
-		return -ENOMEM;
+		return base_because(-ENOMEM, "the descriptor has %d agents already",
+		                    UMAD_CA_MAX_AGENTS);
 	ret = check_agent(req);
 	if (!ret)
 		ret = check_free(port, req);

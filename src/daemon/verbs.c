@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/reason.h"
 #include "base/util.h"
 #include "daemon/client.h"
 #include "daemon/keys.h"
@@ -19,6 +20,7 @@
 #include "fabric/attach.h"
 #include "fabric/ethernet.h"
 #include "wire/mgid.h"
+#include "wire/text.h"
 
 #define MAX_REQUEST_BYTES 8192 /* scatter entries or inline data included */
 
@@ -189,7 +191,7 @@ static int destroy_cq(struct daemon_call *call)
 	if (!cq)
 		return -EINVAL;
 	if (cq->n_qps)
-		return -EBUSY;
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	daemon_cq_free(&v->objects->cqs, cq);
 	return 0;
 }
@@ -353,9 +355,14 @@ static int create_srq(struct daemon_call *call)
 	struct daemon_srq *srq;
 	int ret;
 
-	if (!h || !req->max_wr || req->max_wr > v->f->settings.max_qp_wr || !req->max_sge ||
-	    req->max_sge > v->f->settings.max_sge)
+	if (!h)
 		return -EINVAL;
+	if (!req->max_wr || req->max_wr > v->f->settings.max_qp_wr || !req->max_sge ||
+	    req->max_sge > v->f->settings.max_sge)
+		return base_because(-EINVAL,
+		                    "max_wr is %u and max_sge %u: 1 to %u and to %u are possible",
+		                    req->max_wr, req->max_sge, v->f->settings.max_qp_wr,
+		                    v->f->settings.max_sge);
 	ret = daemon_srq_new(&v->objects->srqs, h, req, &srq);
 	if (!ret)
 		tell_srq(call, srq);
@@ -388,7 +395,7 @@ static int destroy_srq(struct daemon_call *call)
 	if (!srq)
 		return -EINVAL;
 	if (srq->n_qps)
-		return -EBUSY;
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	daemon_srq_free(&v->objects->srqs, srq);
 	return 0;
 }
@@ -471,19 +478,36 @@ static int destroy_qp(struct daemon_call *call)
 	if (!qp)
 		return -EINVAL;
 	if (fabric_attach_count(v->f, qp->qpn))
-		return -EBUSY;
+		return base_because(-EBUSY,
+		                    "QP 0x%06x is still attached to %u multicast group(s): "
+		                    "ibv_detach_mcast() first",
+		                    qp->qpn, fabric_attach_count(v->f, qp->qpn));
 	daemon_qp_free(&v->objects->qps, qp);
 	daemon_chores_slice(&v->objects->chores);
 	return 0;
 }
 
-/* Whether @req names a multicast group of the link layer of @qp. */
-static bool names_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
-                        const struct control_attach *req)
+/* 0, or -EINVAL: @req does not name a multicast group of the link layer of @qp; -ENOSYS: there are
+ * none. */
+static int check_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
+                       const struct control_attach *req)
 {
-	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
-		return wire_mgid_ethernet_lid(&req->mgid); /* whatever the LID is */
-	return ib_gid_is_mcast(&req->mgid) && ib_lid_is_mcast(req->mlid);
+	const bool is_ethernet = qp && fabric_hca_is_ethernet(v->f, qp->hca->hca);
+
+	if (!v->f->settings.max_mcast_grp)
+		return base_because(-ENOSYS, "the device has no multicast (max_mcast_grp is 0)");
+	if (!qp)
+		return -EINVAL;
+	if (is_ethernet ? !wire_mgid_ethernet_lid(&req->mgid) : !ib_gid_is_mcast(&req->mgid))
+		return base_because(-EINVAL, "%s is not a multicast GID",
+		                    wire_gid_text(&req->mgid));
+	if (!is_ethernet && !ib_lid_is_mcast(req->mlid)) /* Ethernet has no LIDs */
+		return base_because(
+		        -EINVAL,
+		        "0x%04x is no multicast LID: the MLID that the join gave is one "
+		        "of 0xc000 to 0xfffe",
+		        req->mlid);
+	return 0;
 }
 
 static int attach(struct daemon_call *call)
@@ -491,11 +515,10 @@ static int attach(struct daemon_call *call)
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
 	struct daemon_qp *qp = own_qp(call, req->qpn);
+	int ret = check_group(v, qp, req);
 
-	if (!v->f->settings.max_mcast_grp)
-		return -ENOSYS;
-	if (!qp || !names_group(v, qp, req))
-		return -EINVAL;
+	if (ret)
+		return ret;
 	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
 		return daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
 	return fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
@@ -506,11 +529,10 @@ static int detach(struct daemon_call *call)
 	struct daemon_verbs *v = call->module;
 	const struct control_attach *req = call->body;
 	struct daemon_qp *qp = own_qp(call, req->qpn);
+	int ret = check_group(v, qp, req);
 
-	if (!v->f->settings.max_mcast_grp)
-		return -ENOSYS;
-	if (!qp || !names_group(v, qp, req))
-		return -EINVAL;
+	if (ret)
+		return ret;
 	return fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
 }
 

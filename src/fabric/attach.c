@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/flow.h"
@@ -64,8 +65,6 @@ static struct fabric_attached *group_new(struct fabric *f, uint32_t hca, const s
 {
 	struct fabric_attached *g;
 
-	if (f->attach->hca[hca].groups >= f->settings.max_mcast_grp)
-		return NULL;
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return NULL;
@@ -149,7 +148,16 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 		e.again = true;
 	}
 	if (is_full(f, hca, g, e.again))
-		return -ENOMEM;
+		return base_because(-ENOMEM,
+		                    "as many queue pairs are attached as max_mcast_qp_attach (%u) "
+		                    "and max_total_mcast_qp_attach (%u) allow",
+		                    f->settings.max_mcast_qp_attach,
+		                    f->settings.max_total_mcast_qp_attach);
+	if (!g && f->attach->hca[hca].groups >= f->settings.max_mcast_grp)
+		return base_because(-ENOMEM,
+		                    "the HCA has as many groups as max_mcast_grp (%u) "
+		                    "allows",
+		                    f->settings.max_mcast_grp);
 	if (!g)
 		g = group_new(f, hca, mgid);
 	if (!g)
@@ -199,7 +207,8 @@ int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const str
 			return 0;
 		}
 	}
-	return -EINVAL;
+	return base_because(-EINVAL, "QP 0x%06x is not attached to %s by MLID 0x%04x", qpn,
+	                    wire_gid_text(mgid), mlid);
 }
 
 uint32_t fabric_attach_count(const struct fabric *f, uint32_t qpn)
