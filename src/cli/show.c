@@ -13,6 +13,7 @@
 #include "cli/fabrics.h"
 #include "cli/interfaces.h"
 #include "cli/json.h"
+#include "cli/legend.h"
 #include "cli/routes.h"
 #include "cli/views.h"
 #include "control/client.h"
@@ -29,12 +30,13 @@ static const char help[] =
         "\n"
         "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
         "      --json        as JSON\n"
+        "      --explain     of counters: what each that is not 0 means, and what to do\n"
         "      --load        of routes: how many of them each link between switches carries\n"
         "  -h, --help        this text\n";
 
 struct show {
 	const char *name, *what, *of;
-	bool json, load;
+	bool json, load, explain;
 };
 
 /* As JSON text that is printed as it comes. */
@@ -63,6 +65,32 @@ static struct json_object *request(struct control_client *client, const char *wh
 	return reply;
 }
 
+/* Counters, and what they mean. */
+static int print_explained(const struct show *s, struct control_client *client)
+{
+	struct json_object *counters = cli_request_json(client, s->what), *texts, *legend;
+	int ret = CLI_FAILED;
+
+	texts = counters ? cli_request_json(client, "counter_texts") : NULL;
+	if (!texts)
+		goto out;
+	legend = cli_legend(counters, texts);
+	json_object_object_add(counters, "legend", legend);
+	if (s->json) {
+		ret = cli_json_print(counters);
+		goto out;
+	}
+	json_object_get(legend);
+	json_object_object_del(counters, "legend"); /* which is no counter */
+	ret = cli_view_find(s->what)->print(counters);
+	cli_legend_print(legend);
+	json_object_put(legend);
+out:
+	json_object_put(texts);
+	json_object_put(counters);
+	return ret;
+}
+
 /* Prints the daemon's answer. */
 static int print(const struct show *s, struct control_client *client)
 {
@@ -73,6 +101,8 @@ static int print(const struct show *s, struct control_client *client)
 	if (!view)
 		return s->load ? cli_load_print(client, s->json)
 		               : cli_routes_print(client, s->of, s->json);
+	if (s->explain)
+		return print_explained(s, client);
 	if (view->interfaces)
 		interfaces = cli_interfaces_request(client);
 	if (s->json && strcmp(s->what, "neighbours") &&
@@ -108,6 +138,8 @@ static int show(const struct cli_command *self, const struct show *s)
 		return cli_usage_error(self, "one thing at a time, not '%s' too", s->of);
 	if (s->load && !routes)
 		return cli_usage_error(self, "--load goes with routes, not with %s", s->what);
+	if (s->explain && strcmp(s->what, "counters"))
+		return cli_usage_error(self, "--explain goes with counters, not with %s", s->what);
 	ret = cli_connect(&client, cli_fabric_name(s->name));
 	if (ret)
 		return ret;
@@ -119,9 +151,10 @@ static int show(const struct cli_command *self, const struct show *s)
 static int show_run(const struct cli_command *self, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
+		{ "name", required_argument, NULL, 'n' }, /* of the fabric */
 		{ "json", no_argument, NULL, 'j' },
-		{ "load", no_argument, NULL, 'l' },
+		{ "load", no_argument, NULL, 'l' },    /* of routes */
+		{ "explain", no_argument, NULL, 'e' }, /* of counters */
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -140,6 +173,8 @@ static int show_run(const struct cli_command *self, int argc, char **argv)
 			s.of = optarg;
 		else if (opt == 'l')
 			s.load = true;
+		else if (opt == 'e')
+			s.explain = true;
 		else if (opt == 1)
 			return cli_usage_error(self, "one thing at a time, not '%s' too", optarg);
 		else

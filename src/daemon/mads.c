@@ -41,6 +41,7 @@ void daemon_mads_queue(struct daemon_mads *mads, struct fabric_port *from,
 	struct daemon_mad *m = malloc(sizeof(*m));
 
 	if (!m) {
+		mads->f->mads->stats.no_memory++;
 		base_log_warning(umad, "out of memory: a MAD is lost");
 		return;
 	}

@@ -89,7 +89,10 @@ struct fabric_port {
 		uint64_t recv_ud_packets, recv_ud_bytes; /* of datagrams, with headers */
 		uint64_t link_downed;
 		uint64_t lost[FABRIC_LOSSES]; /* of a switch's port */
-	} stats;                              /* xmit_bytes and recv_bytes: of payload */
+		/* of an HCA's: packets sent to a group that reached no other port; and those that
+		 * came while no queue pair was attached */
+		uint64_t mcast_unheard, mcast_unattached;
+	} stats; /* xmit_bytes and recv_bytes: of payload */
 	/* the counts when the PMA's counters were last written: they count from here (pma.c) */
 	uint64_t zero[FABRIC_COUNTERS], zero_extended[FABRIC_COUNTERS];
 	struct fabric_pma_zeros *zero_details; /* pma_details.c: likewise; NULL: never written */

@@ -272,7 +272,8 @@ void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
 
 /* ---- counters ---- */
 
-#define WAY_BACK_WORK 32 /* units: finding one takes a microsecond */
+#define WAY_BACK_WORK       32 /* units: finding one takes a microsecond */
+#define LOOK_FOR_GROUP_WORK 2  /* whether anybody is attached */
 
 /* Packets from the network: the process that received them has counted them. */
 static void collect_wire(struct fabric *f, struct fabric_port *p)
@@ -294,6 +295,8 @@ static uint32_t collect(struct fabric *f, uint32_t id)
 	if (fabric_flow_find_back(f, flow))
 		work += WAY_BACK_WORK;
 	fabric_flow_count(f, flow);
+	if (ib_lid_is_mcast(flow->key.dlid))
+		work += LOOK_FOR_GROUP_WORK * flow->path->n_reached;
 	return work + flow->path->n_hops + (flow->back ? flow->back->n_hops : 0);
 }
 

@@ -52,7 +52,8 @@ struct fabric_mad_stats {
 	uint64_t accepted;  /* by the sink's deliver() */
 	uint64_t repressed; /* TrapRepress: responses to traps */
 	uint64_t bad_m_key, bad_cc_key;
-	uint64_t unwanted; /* for nobody */
+	uint64_t unwanted;  /* for nobody */
+	uint64_t no_memory; /* never sent: they count as nothing else */
 };
 
 /*

@@ -5,6 +5,7 @@
  */
 #include <infiniband/verbs.h>
 
+#include "fabric/attach.h"
 #include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 #include "fabric/traps.h"
@@ -95,6 +96,31 @@ static void count_losses(struct fabric *f, const struct fabric_flow *flow, const
 	}
 }
 
+/* Whether a queue pair of the port's HCA is attached to the group of the flow. */
+static bool is_attached(const struct fabric *f, const struct fabric_flow *flow,
+                        const struct fabric_port *at)
+{
+	return fabric_attach_find(f, at->node->hca, &flow->key.dgid);
+}
+
+/* Counts packets to a group that come to no other port, or to one where nobody is attached. */
+static void count_in_vain(const struct fabric *f, const struct fabric_flow *flow,
+                          const struct sent *more)
+{
+	const struct fabric_mcast_path *s = flow->path;
+	bool is_heard = false;
+
+	for (uint32_t i = 0; i < s->n_reached; i++) {
+		if (s->reached[i] == flow->from)
+			continue;
+		is_heard = true;
+		if (!is_attached(f, flow, s->reached[i]))
+			s->reached[i]->stats.mcast_unattached += more->packets;
+	}
+	if (!is_heard)
+		flow->from->stats.mcast_unheard += more->packets;
+}
+
 /* Counts along the first link and the links of the shared path. */
 static void count_path(struct fabric *f, const struct fabric_flow *flow, const struct sent *more)
 {
@@ -110,6 +136,8 @@ static void count_path(struct fabric *f, const struct fabric_flow *flow, const s
 		if (!s->ingress || s->hop[i].out->peer != flow->from)
 			count_link(s->hop[i].out, s->hop[i].vl, more);
 	count_losses(f, flow, more);
+	if (more->mcast && !flow->from->ethernet)
+		count_in_vain(f, flow, more);
 }
 
 bool fabric_flow_has_more(const struct fabric *f, uint32_t id)

@@ -288,13 +288,9 @@ static void flush(struct hca_sender *s)
 	b->path.first = 0;
 }
 
-/* hca_link_ops.send: adds the packet to the batch. */
-static void send_to_network(struct hca_sender *s, struct hca_flow *flow,
-                            const struct hca_packet *pkt, uint32_t remote_qpn)
+/* Adds the packet to the batch. */
+static void add_packet(struct hca_sender *s, const struct hca_packet *pkt, uint32_t remote_qpn)
 {
-	(void)flow; /* the packet says where it goes */
-	if (wire_gid_is_ip_mcast(&pkt->a.dgid) && remote_qpn != IB_QPN_MCAST)
-		return; /* malformed */
 	if (!batch_of(s) || (!is_same_path(s, pkt) && find_path(s, pkt))) {
 		HCA_COUNT(s->process, s->port, xmit_discards);
 		return;
@@ -304,11 +300,28 @@ static void send_to_network(struct hca_sender *s, struct hca_flow *flow,
 		flush(s);
 }
 
+static bool is_malformed(const struct hca_packet *pkt, uint32_t remote_qpn)
+{
+	return wire_gid_is_ip_mcast(&pkt->a.dgid) && remote_qpn != IB_QPN_MCAST;
+}
+
+/* hca_link_ops.send. The packet says where it goes. */
+static void send_to_network(struct hca_sender *s, struct hca_flow *flow,
+                            const struct hca_packet *pkt, uint32_t remote_qpn)
+{
+	(void)flow;
+	if (is_malformed(pkt, remote_qpn))
+		HCA_COUNT(s->process, s->port, not_mcast_qpn);
+	else
+		add_packet(s, pkt, remote_qpn);
+}
+
 static void send_to_both(struct hca_sender *s, struct hca_flow *flow, const struct hca_packet *pkt,
                          uint32_t remote_qpn)
 {
 	hca_link_shm.send(s, flow, pkt, remote_qpn);
-	send_to_network(s, flow, pkt, remote_qpn);
+	if (!is_malformed(pkt, remote_qpn)) /* or it has been counted */
+		add_packet(s, pkt, remote_qpn);
 }
 
 int hca_roce_send_one(struct hca_roce *w, struct wire_roce_packet *packet)

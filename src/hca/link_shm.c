@@ -184,6 +184,15 @@ static BASE_HOT bool address(struct hca_sender *s, struct hca_flow *f, uint32_t 
 	return true;
 }
 
+/* The packet is malformed. */
+static BASE_COLD void drop(struct hca_sender *s, const struct hca_packet *pkt, uint32_t remote_qpn)
+{
+	HCA_COUNT(s->process, s->port, not_mcast_qpn);
+	if (pkt->a.flags & SHM_ARRIVAL_TRACED)
+		base_log_trace(packet, "QP 0x%06x: dropped: a multicast packet to QP 0x%06x",
+		               pkt->a.src_qpn, remote_qpn);
+}
+
 static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
                        uint32_t remote_qpn)
 {
@@ -191,9 +200,8 @@ static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hc
 
 	if (address(s, f, remote_qpn, &port))
 		deliver_each(s->process, pkt, port, f->to, f->count);
-	else if (base_unlikely(pkt->a.flags & SHM_ARRIVAL_TRACED))
-		base_log_trace(packet, "QP 0x%06x: dropped: a multicast packet to QP 0x%06x",
-		               pkt->a.src_qpn, remote_qpn);
+	else
+		drop(s, pkt, remote_qpn);
 }
 
 const struct hca_link_ops hca_link_shm = {

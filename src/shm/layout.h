@@ -435,7 +435,7 @@ struct shm_port_count {
 	_Atomic uint64_t no_qp; /* unicast to a QP that does not exist or does not receive */
 	_Atomic uint64_t xmit_discards; /* larger than the path's MTU, or the port is not active */
 	_Atomic uint64_t no_payload_slot; /* the sender ran out of payload memory */
-	_Atomic uint64_t own_blocked;     /* copies that BLOCK_SELF_MCAST_LB blocked */
+	_Atomic uint64_t not_mcast_qpn;   /* sent to a group, but not to QP number 0xFFFFFF */
 	_Atomic uint64_t xmit_mtu;        /* those of xmit_discards that were larger */
 	struct shm_bad_key last_bad_pkey, last_bad_qkey;
 	uint64_t reserved2[4];
