@@ -16,6 +16,7 @@
 #include "base/idtable.h"
 #include "base/reason.h"
 #include "control/client.h"
+#include "control/join.h"
 
 #define BURIED 64
 
@@ -23,6 +24,7 @@ static struct {
 	pthread_mutex_t lock;
 	struct control_client *client;
 	bool forks_watched;
+	bool explained;           /* why there is no fabric */
 	unsigned forks;           /* by which this process came about */
 	struct rsocket **rsocket; /* by descriptor */
 	uint32_t n_rsockets;
@@ -92,6 +94,9 @@ static int get_client(struct control_client **client)
 
 	if (!session.client)
 		session.client = umbel_connection(&ret);
+	if (!session.client && !session.explained)
+		control_join_explain(ret);
+	session.explained = !session.client;
 	if (!session.client) /* as on a machine without a card */
 		return ret == -ENOENT || ret == -ECONNREFUSED ? -ENODEV : ret;
 	if (!session.forks_watched) {
