@@ -275,8 +275,12 @@ struct cm_event *cm_connect_announce(struct cm_id *listener, const struct cm_ask
 	const bool by_gid = listener->src.sa.sa_family == AF_IB;
 	struct cm_event *e;
 
-	if ((!by_gid && asked->dst.sa.sa_family == AF_IB) || !has_room(listener, asked->peer))
+	if (!by_gid && asked->dst.sa.sa_family == AF_IB)
 		return NULL;
+	if (!has_room(listener, asked->peer)) {
+		listener->client->cm->f->mads->stats.backlog++;
+		return NULL;
+	}
 	e = cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
 	if (!e)
 		return NULL;

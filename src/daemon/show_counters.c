@@ -70,6 +70,9 @@ static const struct counter errors[] = {
 	  "look at wr.ud.remote_qpn and the address handle" },
 	{ "not_mcast_qpn", COUNT(not_mcast_qpn),
 	  "packets to a group that were not sent to QP number 0xffffff (wr.ud.remote_qpn)" },
+	{ "uc_refused", COUNT(uc_refused),
+	  "requests of UC dropped: key, bounds or access of the memory here, or the length of the "
+	  "receive, did not allow them" },
 	{ "xmit_discards", COUNT(xmit_discards),
 	  "messages not sent: larger than the MTU of their path (xmit_mtu of them), or the port "
 	  "was "
@@ -111,6 +114,12 @@ static const struct counter mads[] = {
 	  "MADs for which the port has no agent: no program there has registered for their class, "
 	  "or "
 	  "a response came too late" },
+	{ "mad_unread", MADS(unread),
+	  "MADs lost as a program with an agent does not read what comes: umad_recv()" },
+	{ "mad_backlog", MADS(backlog),
+	  "connect requests that a listener had no room for, which come again: give rdma_listen() "
+	  "a "
+	  "larger backlog, and call rdma_get_cm_event() sooner" },
 	{ "mad_no_memory", MADS(no_memory), "MADs lost as the daemon had no memory" },
 };
 

@@ -24,7 +24,8 @@ void umad_program_send(struct umad_agent *agent, struct ib_user_mad *header, con
 	}
 	memcpy(packet, header, HEADER_BYTES);
 	memcpy(packet + HEADER_BYTES, data, g.bytes - HEADER_BYTES);
-	daemon_outbox_send_datagram(agent->port->box, &g);
+	if (daemon_outbox_send_datagram(agent->port->box, &g))
+		agent->port->u->d.f->mads->stats.unread++;
 }
 
 void umad_program_return(struct umad_agent *agent, const struct ib_user_mad *header,

@@ -1113,7 +1113,10 @@ static BASE_COLD int see_to(struct hca_exchange *x, const struct shm_request *r,
 		establish(x);
 	if (x->responder.qp.flags & SHM_QP_COUNTS_REMOTE)
 		count_remote(x, r->opcode, r->length, outcome);
-	return outcome == DROPPED ? IBV_WC_SUCCESS : outcome;
+	if (outcome != DROPPED)
+		return outcome;
+	HCA_COUNT(x->process, x->responder.qp.port, uc_refused);
+	return IBV_WC_SUCCESS;
 }
 
 /* The request names no shared receive queue of the target's domain. */

@@ -438,7 +438,8 @@ struct shm_port_count {
 	_Atomic uint64_t not_mcast_qpn;   /* sent to a group, but not to QP number 0xFFFFFF */
 	_Atomic uint64_t xmit_mtu;        /* those of xmit_discards that were larger */
 	struct shm_bad_key last_bad_pkey, last_bad_qkey;
-	uint64_t reserved2[4];
+	_Atomic uint64_t uc_refused; /* requests of UC that a responder of the port refused */
+	uint64_t reserved2[3];
 };
 static_assert(sizeof(struct shm_port_count) == 128, "layout");
 

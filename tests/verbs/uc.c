@@ -70,8 +70,9 @@ static void without_a_receive_a_message_is_lost_and_counted(void **state)
 	expect_nothing_arrived(p);
 }
 
-static void a_write_that_is_refused_is_lost(void **state)
+static void a_write_that_is_refused_is_lost_and_counted(void **state)
 {
+	uint64_t lost = lab_counter(2, "uc_refused");
 	struct lab_work w;
 	struct lab_peer *p[2];
 
@@ -83,6 +84,7 @@ static void a_write_that_is_refused_is_lost(void **state)
 	w.rkey_xor = 0;
 	w.remote = LAB_PEER_BYTES - 63;
 	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	assert_int_equal(lab_counter(2, "uc_refused"), lost + 2);
 	lab_peer_expect(p[1], 0, 4096, 9);
 	lab_peer_expect_state(p[0], IBV_QPS_RTS);
 	lab_peer_expect_state(p[1], IBV_QPS_RTS);
@@ -173,7 +175,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_BOTH(messages_and_writes_arrive),
 		LAB_BOTH(without_a_receive_a_message_is_lost_and_counted),
-		LAB_BOTH(a_write_that_is_refused_is_lost),
+		LAB_BOTH(a_write_that_is_refused_is_lost_and_counted),
 		LAB_BOTH(a_queue_pair_that_allows_no_writes_loses_them),
 		LAB_BOTH(a_refused_write_uses_no_receive),
 		LAB_BOTH(a_failed_request_stops_the_send_queue_alone),
