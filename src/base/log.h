@@ -16,8 +16,9 @@
  *	UMBEL_LOG=debug
  *	UMBEL_LOG=warning,sa=debug,packet=trace
  *
- * Without it the daemon and the commands print errors and warnings, and our libraries in
- * programs print nothing. UMBEL_LOG counts from the first message on: a constructor reads it.
+ * Without it the daemon and the commands print errors and warnings, and our libraries in programs
+ * print nothing but, if they do not get to the fabric of UMBEL_FABRIC, why. UMBEL_LOG counts from
+ * the first message on: a constructor reads it.
  *
  * A message that is off costs one load and one branch; its arguments are not evaluated. Still
  * none belongs on the fast path. Safe in any thread, in a signal handler and after fork(): no
