@@ -118,6 +118,7 @@ static void the_device_says_what_it_can(void **state)
 	assert_true(attr.max_qp_rd_atom > 0 && attr.max_qp_init_rd_atom > 0 &&
 	            attr.max_res_rd_atom > 0);
 	assert_true(attr.max_srq > 0 && attr.max_srq_wr > 0 && attr.max_srq_sge > 0);
+	assert_int_equal(attr.max_sge_rd, attr.max_sge); /* a READ's entries are as others */
 	assert_true(attr.device_cap_flags & IBV_DEVICE_BAD_PKEY_CNTR);
 	assert_true(attr.device_cap_flags & IBV_DEVICE_BAD_QKEY_CNTR);
 }

@@ -141,6 +141,44 @@ static void inline_data_may_change_after_posting(void **state)
 	}
 }
 
+/* Of as many bytes as there are entries, each to its own, from the last entry's to the first's. */
+static int post_read(struct lab_peer *p, const struct lab_peer *from, struct ibv_sge *sge, int n)
+{
+	struct ibv_send_wr wr = { .wr_id = 7,
+		                  .opcode = IBV_WR_RDMA_READ,
+		                  .send_flags = IBV_SEND_SIGNALED,
+		                  .sg_list = sge,
+		                  .num_sge = n },
+	                   *bad;
+
+	for (int i = 0; i < n; i++)
+		sge[i] = (struct ibv_sge){ (uintptr_t)p->here->memory + (size_t)(n - 1 - i), 1,
+			                   p->lkey };
+	wr.wr.rdma.remote_addr = from->address.addr;
+	wr.wr.rdma.rkey = from->address.rkey;
+	return ibv_post_send(p->here->qp, &wr, &bad);
+}
+
+static void a_read_has_as_many_entries_as_the_device_says(void **state)
+{
+	struct lab_peer_options o = { .cap = { .max_send_wr = 4, .max_recv_wr = 4 } };
+	struct ibv_device_attr attr;
+	struct ibv_sge sge[257];
+	struct lab_peer *p[2];
+
+	assert_int_equal(ibv_query_device(lab_open(1), &attr), 0);
+	assert_in_range(attr.max_sge_rd, 1, 256);
+	o.cap.max_send_sge = o.cap.max_recv_sge = (uint32_t)attr.max_sge_rd;
+	lab_peers(p, &o, state);
+	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 5);
+	assert_int_equal(post_read(p[0], p[1], sge, attr.max_sge_rd), 0);
+	lab_peer_sent(p[0], IBV_WC_SUCCESS);
+	for (int i = 0; i < attr.max_sge_rd; i++)
+		assert_int_equal((uint8_t)p[0]->here->memory[attr.max_sge_rd - 1 - i],
+		                 lab_pattern(5, (size_t)i));
+	assert_int_equal(post_read(p[0], p[1], sge, attr.max_sge_rd + 1), EINVAL);
+}
+
 static void a_write_with_immediate_uses_a_receive(void **state)
 {
 	struct lab_peer *p[2];
@@ -596,6 +634,7 @@ int main(void)
 		LAB_BOTH(a_read_of_any_size_and_alignment_fetches_exactly),
 		LAB_BOTH(entries_are_gathered_and_scattered_in_order),
 		LAB_BOTH(inline_data_may_change_after_posting),
+		LAB_BOTH(a_read_has_as_many_entries_as_the_device_says),
 		LAB_BOTH(a_write_with_immediate_uses_a_receive),
 		LAB_BOTH(compare_and_swap_swaps_only_what_equals),
 		LAB_BOTH(fetch_and_add_wraps),

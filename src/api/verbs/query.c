@@ -46,6 +46,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		                    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
 		                    IBV_DEVICE_SRQ_RESIZE,
 		.max_sge = (int)s->max_sge,
+		.max_sge_rd = (int)s->max_sge,
 		.max_cq = SHM_MAX_CQS,
 		.max_cqe = (int)s->max_cqe,
 		.max_mr = HCA_MR_CHUNK * HCA_MR_CHUNKS,
