@@ -62,10 +62,15 @@ static int check_access(unsigned access)
 	return 0;
 }
 
+/* A range may not wrap round; and, as for Linux, it lies in a page at least: one of no bytes does
+ * so unless it is where a page begins. */
 static int check_range(const void *addr, size_t length)
 {
 	if ((uintptr_t)addr + length < (uintptr_t)addr)
 		return base_because(-EINVAL, "%zu bytes at %p go beyond all memory", length, addr);
+	if (!length && (uintptr_t)addr % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
+		return base_because(-EINVAL, "no bytes at %p, where a page begins, are in no page",
+		                    addr);
 	return 0;
 }
 

@@ -159,6 +159,24 @@ static void a_range_that_wraps_round_is_refused(void **state)
 	assert_true(errno == EINVAL || errno == EFAULT || errno == ENOMEM);
 }
 
+/* As by Linux, for mlx5 and rxe alike: pages are what it counts. */
+static void a_region_of_no_bytes_lies_within_a_page_or_is_refused(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	char *page = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_ptr_not_equal(page, MAP_FAILED);
+	expect_refused(e->pd, page, 0, IBV_ACCESS_LOCAL_WRITE, EINVAL);
+	expect_refused(e->pd, page, 0, IBV_ACCESS_ON_DEMAND, EINVAL);
+	mr = reg(e->pd, page + 1, 0, IBV_ACCESS_LOCAL_WRITE);
+	assert_int_equal(mr->length, 0);
+	assert_int_equal(send_from(e, (uintptr_t)page + 1, 0, mr->lkey), IBV_WC_SUCCESS);
+	assert_int_equal(send_from(e, (uintptr_t)page + 1, 1, mr->lkey), IBV_WC_LOC_PROT_ERR);
+	munmap(page, BYTES);
+}
+
 static void a_dma_buffer_is_not_supported(void **state)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
@@ -411,6 +429,7 @@ int main(void)
 		LAB_TEST(memory_that_is_not_mapped_is_refused),
 		LAB_TEST(memory_that_cannot_be_written_is_refused_for_local_write),
 		LAB_TEST(a_range_that_wraps_round_is_refused),
+		LAB_TEST(a_region_of_no_bytes_lies_within_a_page_or_is_refused),
 		LAB_TEST(a_dma_buffer_is_not_supported),
 		LAB_TEST(a_send_takes_what_is_in_the_region_and_no_byte_more),
 		LAB_TEST(a_key_that_was_never_given_fails),
