@@ -259,7 +259,44 @@ static void a_window_beyond_its_region_is_not_bound(void **state)
 	lab_peer_expect_state(f.p[0], IBV_QPS_ERR);
 }
 
+/* Addresses in it are offsets. */
+static void a_window_of_type_2_may_begin_at_0(void **state)
+{
+	struct fixture f;
+	struct lab_work w;
+	uint32_t key;
+
+	make(&f, IBV_MW_TYPE_2, state);
+	key = bind_with(&f, LENGTH, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED,
+	                IBV_WC_SUCCESS);
+	w = work_by(&f, IBV_WR_RDMA_WRITE, key);
+	w.remote = -f.p[0]->address.addr;
+	lab_peer_do(f.p[1], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(f.p[0], AT, LENGTH, 2);
+	w.remote++;
+	lab_peer_do(f.p[1], &w, IBV_WC_REM_ACCESS_ERR);
+}
+
 /* ---- type 1 ---- */
+
+/* The specification has none (o10-36.2.2), though ibv_bind_mw(3) names the flag: mlx5 and rxe say
+ * EINVAL. */
+static void a_window_of_type_1_does_not_begin_at_0(void **state)
+{
+	struct ibv_mw_bind b = { .wr_id = 3, .send_flags = IBV_SEND_SIGNALED };
+	struct fixture f;
+	uint32_t key;
+
+	make(&f, IBV_MW_TYPE_1, state);
+	key = f.mw->rkey;
+	b.bind_info = info_of(&f, LENGTH, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	assert_int_equal(ibv_bind_mw(f.p[0]->here->qp, f.mw, &b), EINVAL);
+	assert_int_equal(f.mw->rkey, key);
+	b.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	assert_int_equal(ibv_bind_mw(f.p[0]->here->qp, f.mw, &b), 0);
+	lab_peer_sent(f.p[0], IBV_WC_SUCCESS);
+	expect_writable(&f, f.mw->rkey);
+}
 
 static void a_window_of_type_1_is_bound_again(void **state)
 {
@@ -327,6 +364,8 @@ int main(void)
 		LAB_BOTH(a_window_of_type_2_is_its_queue_pairs),
 		LAB_BOTH(a_region_with_windows_is_busy),
 		LAB_TEST(a_window_beyond_its_region_is_not_bound),
+		LAB_BOTH(a_window_of_type_2_may_begin_at_0),
+		LAB_TEST(a_window_of_type_1_does_not_begin_at_0),
 		LAB_BOTH(a_window_of_type_1_is_bound_again),
 		LAB_BOTH(a_list_does_not_wait_for_itself),
 	};
