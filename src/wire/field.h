@@ -14,6 +14,7 @@
 #ifndef WIRE_FIELD_H
 #define WIRE_FIELD_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,6 +72,77 @@ void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *ho
 bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, const void *b);
 
 #define WIRE_COMPONENT(n) (UINT64_C(1) << (n))
+
+/* ---- what words.h makes layouts of .def files of ---- */
+
+/* The byte of the encoding of struct wire_@x in which the field @m begins. */
+#define WIRE_AT(x, m) (offsetof(struct wire_##x##_bits, m) / 8)
+
+/* The bits of the field @m of struct wire_@x in a component mask: m[i] has one, m may have many. */
+#define WIRE_COMPONENTS(x, m)                                                 \
+	((WIRE_COMPONENT(sizeof(((struct wire_##x##_components *)0)->m)) - 1) \
+	 << offsetof(struct wire_##x##_components, m))
+
+/* The smallest type for numbers of @bits. */
+#define WIRE_NUMBER(bits)                          \
+	__typeof__(__builtin_choose_expr(          \
+	        (bits) <= 8, (uint8_t)0,           \
+	        __builtin_choose_expr(             \
+	                (bits) <= 16, (uint16_t)0, \
+	                __builtin_choose_expr((bits) <= 32, (uint32_t)0, (uint64_t)0))))
+
+/* Its fields are as many bits as it says that it has bytes. */
+#define WIRE_WHOLE(layout) WIRE_WHOLE_(layout)
+#define WIRE_WHOLE_(layout) \
+	static_assert(sizeof(struct layout##_bits) == 8 * layout##_bytes, #layout);
+
+/* Declares the table @layout_layout and its functions. @host: the tag of the struct. */
+#define WIRE_DECLARE(layout, host) WIRE_DECLARE_(layout, host)
+#define WIRE_DECLARE_(layout, host)                                                 \
+	extern const struct wire_layout layout##_layout;                            \
+	static inline void layout##_encode(const struct host *in,                   \
+	                                   uint8_t out[static layout##_bytes])      \
+	{                                                                           \
+		wire_encode(&layout##_layout, in, out);                             \
+	}                                                                           \
+	static inline void layout##_decode(const uint8_t in[static layout##_bytes], \
+	                                   struct host *out)                        \
+	{                                                                           \
+		wire_decode(&layout##_layout, in, out);                             \
+	}
+
+/* Defines the table: the fields of @host but for the last @without. */
+#define WIRE_DEFINE(layout, host, without) WIRE_DEFINE_(layout, host, without)
+#define WIRE_DEFINE_(layout, host, without)                        \
+	const struct wire_layout layout##_layout = {               \
+		.name = #layout,                                   \
+		.field = host##_fields,                            \
+		.n_fields = ARRAY_SIZE(host##_fields) - (without), \
+		.bytes = layout##_bytes,                           \
+		.host_bytes = sizeof(struct host),                 \
+	};
+
+/* The row of @n numbers: struct THIS has them in @m, struct THIS_bits in @place. */
+#define WIRE_NUMBERS(place, m, n, bits, comps) \
+	WIRE_NUMBERS_AT(offsetof(struct WIRE_THIS(_bits), place), m, n, bits, comps)
+#define WIRE_NUMBERS_AT(at, m, n, bits, comps)                                                \
+	{                                                                                     \
+		.name = #m, .bit = (at), .width = WIRE_FIT(at, bits, WIRE_SIZE(m) / (n)),     \
+		.count = (n), .offset = offsetof(struct THIS, m), .size = WIRE_SIZE(m) / (n), \
+		.components = (comps), .kind = WIRE_KIND(at, bits, WIRE_SIZE(m) / (n), n)     \
+	}
+#define WIRE_SIZE(m) sizeof(((struct THIS *)0)->m)
+
+/* The row of @n structs that have a layout. */
+#define WIRE_WITHIN(layout, m, n, comps)                                                      \
+	{                                                                                     \
+		.name = #m, .nested = &layout##_layout,                                       \
+		.bit = offsetof(struct WIRE_THIS(_bits), m), .width = 8 * layout##_bytes,     \
+		.count = (n), .offset = offsetof(struct THIS, m), .size = WIRE_SIZE(m) / (n), \
+		.components = (comps)                                                         \
+	}
+
+/* ---- the same for tables of .c files ---- */
 
 /* Declares the table and the encode and decode functions of struct wire_@host, of @size bytes. */
 #define WIRE_LAYOUT_OF(name, host, size)                                       \

@@ -77,19 +77,8 @@ enum mad_attr {
 	MAD_ATTR_INFORM_INFO = 0x0003,
 };
 
-/* The common header (section 13.4.2), the first 24 bytes. */
-struct wire_mad {
-	uint8_t base_version;
-	uint8_t mgmt_class;    /* enum mad_class */
-	uint8_t class_version; /* MAD_VERSION_X */
-	uint8_t method;        /* enum mad_method */
-	uint16_t status;       /* enum mad_status, ORed with the class's bits */
-	uint16_t class_specific;
-	uint64_t transaction_id;
-	uint16_t attribute_id;
-	uint32_t attribute_modifier;
-};
-WIRE_LAYOUT(mad, 24);
+#define LAYOUTS "wire/mad.def"
+#include "wire/declare.def"
 
 /* Its MgmtClass alone, for who looks at all MADs to find his. */
 static inline uint8_t wire_mad_class(const uint8_t *mad)
@@ -102,26 +91,6 @@ static inline uint8_t wire_mad_class(const uint8_t *mad)
  * @method is a response itself, or Send, or unknown.
  */
 uint8_t wire_mad_response_method(uint8_t method);
-
-/* ClassPortInfo (section 13.4.8.1). */
-struct wire_class_port_info {
-	uint8_t base_version, class_version;
-	uint16_t capability_mask;  /* CLASS_CAP_X; each class defines the bits from 8 on */
-	uint32_t capability_mask2; /* 27 bits */
-	uint8_t resp_time_value;   /* 5 bits: 4.096 us << it */
-	struct ib_gid redirect_gid;
-	uint8_t redirect_tc, redirect_sl;
-	uint32_t redirect_fl;
-	uint16_t redirect_lid, redirect_pkey;
-	uint32_t redirect_qp, redirect_qkey;
-	struct ib_gid trap_gid;
-	uint8_t trap_tc, trap_sl;
-	uint32_t trap_fl;
-	uint16_t trap_lid, trap_pkey;
-	uint8_t trap_hl;
-	uint32_t trap_qp, trap_qkey;
-};
-WIRE_LAYOUT(class_port_info, 72);
 
 /* ClassPortInfo:CapabilityMask, the bits that all classes share. */
 enum {
