@@ -3,7 +3,7 @@
  * The tables of all layouts: see words.h.
  */
 #include "base/util.h"
-#include "wire/mad.h"
+#include "wire/smp.h"
 
 #include "wire/words.h"
 

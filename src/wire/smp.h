@@ -13,35 +13,6 @@
 #define SMP_MAX_HOPS   63 /* path[0] is not used: hops count from 1 */
 #define SMP_PATH_BYTES 64
 
-/*
- * Both formats (sections 14.2.1.1 and 14.2.1.2). In a LID-routed SMP the fields of the directed
- * route are 0. mad.status is without the D bit. mad.class_specific is not used; its bytes are the
- * hop pointer and the hop count.
- */
-struct wire_smp {
-	struct wire_mad mad;
-	uint8_t direction; /* the D bit: 1 in a response */
-	uint8_t hop_pointer, hop_count;
-	uint64_t m_key;
-	uint16_t dr_slid, dr_dlid; /* IB_LID_PERMISSIVE: that part is a directed route */
-	uint8_t data[SMP_DATA_BYTES];
-	uint8_t initial_path[SMP_PATH_BYTES], return_path[SMP_PATH_BYTES];
-};
-WIRE_LAYOUT(smp, MAD_BYTES);
-
-/* Offsets in the packet of the fields that change at every hop. */
-enum {
-	SMP_AT_STATUS = 4, /* high byte, whose high bit is D */
-	SMP_AT_HOP_POINTER = 6,
-	SMP_AT_HOP_COUNT = 7,
-	SMP_AT_DR_SLID = 32,
-	SMP_AT_DR_DLID = 34,
-	SMP_AT_DATA = 64,
-	SMP_AT_INITIAL_PATH = 128,
-	SMP_AT_RETURN_PATH = 192,
-};
-#define SMP_STATUS_DIRECTION 0x8000 /* the D bit within status */
-
 /* AttributeID (section 14.2.5). */
 enum smp_attr {
 	SMP_ATTR_NOTICE = MAD_ATTR_NOTICE,
@@ -120,5 +91,21 @@ static inline uint16_t smp_mft_block(uint32_t modifier)
 {
 	return modifier & 0x1FF;
 }
+
+#define LAYOUTS "wire/smp.def"
+#include "wire/declare.def"
+
+/* Offsets in the packet of the fields that change at every hop. */
+enum {
+	SMP_AT_STATUS = WIRE_AT(smp, direction), /* high byte, whose high bit is D */
+	SMP_AT_HOP_POINTER = WIRE_AT(smp, hop_pointer),
+	SMP_AT_HOP_COUNT = WIRE_AT(smp, hop_count),
+	SMP_AT_DR_SLID = WIRE_AT(smp, dr_slid),
+	SMP_AT_DR_DLID = WIRE_AT(smp, dr_dlid),
+	SMP_AT_DATA = WIRE_AT(smp, data),
+	SMP_AT_INITIAL_PATH = WIRE_AT(smp, initial_path),
+	SMP_AT_RETURN_PATH = WIRE_AT(smp, return_path),
+};
+#define SMP_STATUS_DIRECTION 0x8000 /* the D bit within status */
 
 #endif
