@@ -21,13 +21,6 @@
 #define CC_TABLE_BYTES  (4 + 2 * CC_TABLE_BLOCK)
 #define CC_TIMESTAMP_NS 1024
 
-struct wire_cc_mad {
-	struct wire_mad mad;
-	uint64_t cc_key;
-	uint8_t data[CC_LOG_BYTES];
-};
-WIRE_LAYOUT(cc_mad, MAD_BYTES);
-
 enum cc_attr {
 	CC_ATTR_INFO = 0x0011,
 	CC_ATTR_KEY_INFO = 0x0012,
@@ -39,45 +32,9 @@ enum cc_attr {
 	CC_ATTR_TIMESTAMP = 0x0018,
 };
 
-/* CongestionInfo. */
-struct wire_cc_info {
-	uint16_t congestion_info;
-	uint8_t control_table_cap; /* blocks of CongestionControlTable */
-};
-WIRE_LAYOUT(cc_info, 3);
-
-/* CongestionKeyInfo. */
-struct wire_cc_key_info {
-	uint64_t key;
-	uint8_t protect_bit;
-	uint16_t lease_period; /* s; 0: for ever */
-	uint16_t violations;
-};
-WIRE_LAYOUT(cc_key_info, 14);
-
 enum cc_log_type { CC_LOG_SWITCH = 1, CC_LOG_CA };
 
-/* CongestionLog of a switch, and of a CA, without events. */
-struct wire_cc_log_switch {
-	uint8_t type; /* enum cc_log_type */
-	uint8_t flags;
-	uint16_t events;
-	uint32_t timestamp;
-};
-WIRE_LAYOUT(cc_log_switch, 8);
-
-struct wire_cc_log_ca {
-	uint8_t type; /* enum cc_log_type */
-	uint8_t flags;
-	uint16_t events, event_map;
-	uint32_t timestamp;
-};
-WIRE_LAYOUT(cc_log_ca, 12);
-
-/* TimeStamp, in units of CC_TIMESTAMP_NS. */
-struct wire_cc_timestamp {
-	uint32_t timestamp;
-};
-WIRE_LAYOUT(cc_timestamp, 4);
+#define LAYOUTS "wire/cc.def"
+#include "wire/declare.def"
 
 #endif

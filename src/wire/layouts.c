@@ -3,6 +3,7 @@
  * The tables of all layouts: see words.h.
  */
 #include "base/util.h"
+#include "wire/cc.h"
 #include "wire/sm_attr.h"
 #include "wire/smp.h"
 
