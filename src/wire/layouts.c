@@ -4,6 +4,7 @@
  */
 #include "base/util.h"
 #include "wire/cc.h"
+#include "wire/notice.h"
 #include "wire/sm_attr.h"
 #include "wire/smp.h"
 
@@ -11,3 +12,6 @@
 
 #define PASS WIRE_TABLE_
 #include "wire/all.def"
+
+/* without issuer_gid */
+WIRE_DEFINE(wire_smp_notice, wire_notice, 1)
