@@ -16,7 +16,6 @@
 #include "wire/sa.h"
 
 #define RMPP_VERSION     1
-#define RMPP_AT          24  /* the RMPP header's offset in a MAD */
 #define RMPP_DATA_BYTES  220 /* PayloadLength of a full segment: all bytes after the RMPP header */
 #define RMPP_NO_RESPTIME 0x1F
 #define RMPP_HEADER_MAX  64 /* the largest data_at */

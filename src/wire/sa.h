@@ -13,31 +13,6 @@
 #include "wire/mad.h"
 
 #define SA_DATA_BYTES 200
-#define SA_DATA_AT    56 /* the data's offset in the MAD */
-
-/* The RMPP header (section 13.6.2.1); rmpp.h has the protocol. */
-struct wire_rmpp {
-	uint8_t version;
-	uint8_t type;      /* enum rmpp_type */
-	uint8_t resp_time; /* 5 bits */
-	uint8_t flags;     /* enum rmpp_flag, 3 bits */
-	uint8_t status;    /* enum rmpp_status */
-	uint32_t data1;    /* SegmentNumber */
-	uint32_t data2;    /* PayloadLength of DATA, NewWindowLast of ACK */
-};
-WIRE_LAYOUT(rmpp, 12);
-
-/* A MAD of subnet administration (section 15.2.1.1). Its method is enum mad_method. */
-struct wire_sa_mad {
-	struct wire_mad mad;
-	struct wire_rmpp rmpp;
-	uint64_t sm_key;
-	uint16_t attribute_offset; /* GetTable's response: the distance of records, in units of 8
-	                              bytes */
-	uint64_t component_mask;   /* SA_X_Y of the record */
-	uint8_t data[SA_DATA_BYTES];
-};
-WIRE_LAYOUT(sa_mad, MAD_BYTES);
 
 /* AttributeID (section 15.2.5). */
 enum sa_attr {
@@ -120,22 +95,10 @@ enum {
 
 enum sa_selector { SA_GREATER, SA_LESS, SA_EXACTLY, SA_LARGEST };
 
-struct wire_mcmember {
-	struct ib_gid mgid, port_gid;
-	uint32_t qkey;
-	uint16_t mlid;
-	uint8_t mtu_selector, mtu; /* enum ibv_mtu */
-	uint8_t tclass;
-	uint16_t pkey;
-	uint8_t rate_selector, rate; /* enum ibv_rate */
-	uint8_t life_selector, life; /* packet life time: 4.096 us << life */
-	uint8_t sl;
-	uint32_t flow_label;
-	uint8_t hop_limit;
-	uint8_t scope;
-	uint8_t join_state; /* enum ib_join_state, ORed */
-	uint8_t proxy_join;
-};
-WIRE_LAYOUT(mcmember, 56);
+#define LAYOUTS "wire/sa.def"
+#include "wire/declare.def"
+
+/* Offsets in the MAD. */
+enum { RMPP_AT = WIRE_AT(sa_mad, rmpp), SA_DATA_AT = WIRE_AT(sa_mad, data) };
 
 #endif
