@@ -151,7 +151,7 @@ static bool counts_by_op(const struct row *row)
 }
 
 static int write_port(const struct fabric *f, struct fabric_port *p, const struct row *row,
-                      const struct wire_perf_details *d)
+                      const struct wire_perf_details_32 *d)
 {
 	if (!p->zero_details)
 		p->zero_details = calloc(1, sizeof(*p->zero_details));
@@ -179,7 +179,7 @@ uint16_t fabric_pma_details(const struct fabric_pma_ports *at, uint16_t attribut
                             bool is_set)
 {
 	const struct row *row = row_of(attribute);
-	struct wire_perf_details in, out = { 0 };
+	struct wire_perf_details_32 in, out = { 0 };
 
 	wire_decode(row->layout, data, &in);
 	/* Senders count datagrams, not each opcode. 0, RC's SEND First, is what perfquery writes

@@ -351,7 +351,7 @@ static void ports_that_there_are_not_are_a_bad_field(void **state)
 /* ---- optional counters ---- */
 
 static uint16_t ask_details(struct lab *l, uint16_t lid, uint8_t method, uint16_t attribute,
-                            struct wire_perf_details *d, const struct wire_layout *layout)
+                            struct wire_perf_details_32 *d, const struct wire_layout *layout)
 {
 	struct wire_perf_mad p = request(method, attribute);
 	uint16_t status;
@@ -368,9 +368,9 @@ static uint16_t ask_details(struct lab *l, uint16_t lid, uint8_t method, uint16_
 static const uint32_t *details(struct lab *l, uint16_t lid, uint8_t port, uint16_t attribute,
                                const struct wire_layout *layout)
 {
-	static struct wire_perf_details d;
+	static struct wire_perf_details_32 d;
 
-	d = (struct wire_perf_details){ .port_select = port };
+	d = (struct wire_perf_details_32){ .port_select = port };
 	assert_int_equal(ask_details(l, lid, MAD_GET, attribute, &d, layout), MAD_STATUS_OK);
 	assert_int_equal(d.port_select, port);
 	return d.counter;
@@ -453,7 +453,7 @@ static void losses_are_counted_by_reason(void **state)
 
 static void optional_counters_are_written_apart(void **state)
 {
-	struct wire_perf_details d = { .port_select = 1, .counter_select = 1 << 3 };
+	struct wire_perf_details_32 d = { .port_select = 1, .counter_select = 1 << 3 };
 	struct lab *l = *state;
 
 	d.counter[3] = 100;
@@ -482,7 +482,7 @@ static void what_never_happens_is_counted_as_zero(void **state)
 		PERF_ATTR_SL_RCV_BECN,           PERF_ATTR_XMIT_CON_CTRL,
 		PERF_ATTR_VL_XMIT_TIME_CONG
 	};
-	struct wire_perf_details d = { .port_select = 1 };
+	struct wire_perf_details_32 d = { .port_select = 1 };
 	struct lab *l = *state;
 
 	send_sl(l, 3, 5);

@@ -5,6 +5,7 @@
 #include "base/util.h"
 #include "wire/cc.h"
 #include "wire/notice.h"
+#include "wire/perf.h"
 #include "wire/sa.h"
 #include "wire/sm_attr.h"
 #include "wire/smp.h"

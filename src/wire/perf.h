@@ -12,13 +12,8 @@
 
 #define PERF_DATA_BYTES      192
 #define PERF_PORT_SELECT_ALL 255
-#define PERF_AT_PORT_SELECT  1 /* in the data of all attributes with counters */
-
-struct wire_perf_mad {
-	struct wire_mad mad;
-	uint8_t data[PERF_DATA_BYTES];
-};
-WIRE_LAYOUT(perf_mad, MAD_BYTES);
+#define PERF_DETAILS         16 /* counters of an optional attribute */
+#define PERF_AT_PORT_SELECT  1  /* in the data of all attributes with counters */
 
 enum perf_attr {
 	PERF_ATTR_PORT_SAMPLES_CONTROL = 0x0010,
@@ -53,21 +48,6 @@ enum {
 	PERF_CAP2_EXTENDED_ERRORS = 1 << 1, /* error counters in PortCountersExtended */
 };
 
-/* PortCounters: counters stop at their largest value. */
-struct wire_port_counters {
-	uint8_t port_select;
-	uint16_t counter_select; /* Set: the counters to write, PERF_SELECT_X */
-	uint16_t symbol_errors;
-	uint8_t link_error_recovery, link_downed;
-	uint16_t rcv_errors, rcv_remote_physical_errors, rcv_switch_relay_errors, xmit_discards;
-	uint8_t xmit_constraint_errors, rcv_constraint_errors;
-	uint8_t counter_select2;                                              /* PERF_SELECT2_X */
-	uint8_t local_link_integrity_errors, excessive_buffer_overrun_errors; /* 4 bits each */
-	uint16_t qp1_dropped, vl15_dropped;
-	uint32_t xmit_data, rcv_data, xmit_packets, rcv_packets, xmit_wait;
-};
-WIRE_LAYOUT(port_counters, 44);
-
 /* PortCounters:CounterSelect and CounterSelect2. */
 enum {
 	PERF_SELECT_SYMBOL_ERRORS = 1 << 0,
@@ -89,24 +69,7 @@ enum {
 	PERF_SELECT2_XMIT_WAIT = 1 << 0,
 };
 
-/*
- * The optional attributes (sections 16.1.4.1 to 16.1.4.10 and annex A10): up to sixteen counters of
- * one width, which stop at their largest value: one for each VL or SL, or as struct perf_counter
- * has them. There is a layout for each width.
- */
-#define PERF_DETAILS 16
-
-struct wire_perf_details {
-	uint8_t op_code; /* of the packets that PERF_ATTR_OP_RCV_COUNTERS and _VL_OP_X count */
-	uint8_t port_select;
-	uint16_t counter_select; /* Set: a bit for each counter */
-	uint32_t counter[PERF_DETAILS];
-};
-WIRE_LAYOUT_OF(perf_details_2, perf_details, 8);
-WIRE_LAYOUT_OF(perf_details_16, perf_details, 36);
-WIRE_LAYOUT_OF(perf_details_32, perf_details, 68);
-
-/* Which counter is which, by attribute. */
+/* Which counter of an optional attribute is which. */
 enum perf_counter {
 	PERF_RCV_LOCAL_PHYSICAL = 0,
 	PERF_RCV_MALFORMED,
@@ -122,23 +85,6 @@ enum perf_counter {
 	PERF_OP_RCV_DATA,
 };
 
-/* PortCountersExtended: counters wrap. */
-struct wire_port_counters_extended {
-	uint8_t port_select;
-	uint16_t counter_select; /* PERF_EXT_SELECT_X */
-	uint32_t counter_select2;
-	uint64_t xmit_data, rcv_data, xmit_packets, rcv_packets;
-	uint64_t unicast_xmit_packets, unicast_rcv_packets;
-	uint64_t multicast_xmit_packets, multicast_rcv_packets;
-	/* only with PERF_CAP2_EXTENDED_ERRORS */
-	uint64_t symbol_errors, link_error_recovery, link_downed;
-	uint64_t rcv_errors, rcv_remote_physical_errors, rcv_switch_relay_errors, xmit_discards;
-	uint64_t xmit_constraint_errors, rcv_constraint_errors;
-	uint64_t local_link_integrity_errors, excessive_buffer_overrun_errors;
-	uint64_t vl15_dropped, xmit_wait, qp1_dropped;
-};
-WIRE_LAYOUT(port_counters_extended, 184);
-
 /* PortCountersExtended:CounterSelect. */
 enum {
 	PERF_EXT_SELECT_XMIT_DATA = 1 << 0,
@@ -150,5 +96,8 @@ enum {
 	PERF_EXT_SELECT_MULTICAST_XMIT_PACKETS = 1 << 6,
 	PERF_EXT_SELECT_MULTICAST_RCV_PACKETS = 1 << 7,
 };
+
+#define LAYOUTS "wire/perf.def"
+#include "wire/declare.def"
 
 #endif
