@@ -217,8 +217,8 @@ static void fill_response(struct control_cm_event *e, const struct received *r,
 		                              .rnr_retry_count = rep->rnr_retry_count,
 		                              .srq = rep->srq,
 		                              .ece_options = r->head->attribute_modifier };
-	e->param.ece_vendor = (uint32_t)rep->vendor_id[0] << 16 | (uint32_t)rep->vendor_id[1] << 8 |
-	                      rep->vendor_id[2];
+	e->param.ece_vendor = (uint32_t)rep->vendor_id_high << 16 |
+	                      (uint32_t)rep->vendor_id_middle << 8 | rep->vendor_id_low;
 	memcpy(e->private_data, rep->private_data, e->bytes);
 }
 

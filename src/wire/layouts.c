@@ -4,6 +4,7 @@
  */
 #include "base/util.h"
 #include "wire/cc.h"
+#include "wire/cm_mad.h"
 #include "wire/notice.h"
 #include "wire/perf.h"
 #include "wire/sa.h"
