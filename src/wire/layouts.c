@@ -7,7 +7,7 @@
 #include "wire/cm_mad.h"
 #include "wire/notice.h"
 #include "wire/perf.h"
-#include "wire/sa.h"
+#include "wire/sa_records.h"
 #include "wire/sm_attr.h"
 #include "wire/smp.h"
 

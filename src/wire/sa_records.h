@@ -12,14 +12,6 @@
 #include "wire/sa.h"
 #include "wire/sm_attr.h"
 
-/* NodeRecord (section 15.2.5.2). */
-struct wire_node_record {
-	uint16_t lid;
-	struct wire_node_info info;
-	struct wire_node_description description;
-};
-WIRE_LAYOUT(node_record, 112);
-
 #define SA_NR_LID               WIRE_COMPONENT(0)
 #define SA_NR_BASE_VERSION      WIRE_COMPONENT(2)
 #define SA_NR_CLASS_VERSION     WIRE_COMPONENT(3)
@@ -34,15 +26,6 @@ WIRE_LAYOUT(node_record, 112);
 #define SA_NR_LOCAL_PORT_NUM    WIRE_COMPONENT(12)
 #define SA_NR_VENDOR_ID         WIRE_COMPONENT(13)
 #define SA_NR_DESCRIPTION       WIRE_COMPONENT(14)
-
-/* PortInfoRecord (section 15.2.5.3). The fields of PortInfo are 3 and up, in its order. */
-struct wire_port_info_record {
-	uint16_t lid; /* EndportLID: for a switch, the LID of port 0 */
-	uint8_t port_num;
-	uint8_t options;
-	struct wire_port_info info;
-};
-WIRE_LAYOUT(port_info_record, 72);
 
 #define SA_PIR_LID                    WIRE_COMPONENT(0)
 #define SA_PIR_PORT_NUM               WIRE_COMPONENT(1)
@@ -67,70 +50,22 @@ WIRE_LAYOUT(port_info_record, 72);
 #define SA_PIR_CAPABILITY_MASK2       WIRE_COMPONENT(53)
 #define SA_PIR_LINK_SPEED_EXT_ENABLED WIRE_COMPONENT(57)
 
-/* SLtoVLMappingTableRecord (section 15.2.5.4). */
-struct wire_sl_to_vl_record {
-	uint16_t lid;
-	uint8_t in_port, out_port;
-	struct wire_sl_to_vl table;
-};
-WIRE_LAYOUT(sl_to_vl_record, 16);
-
 #define SA_SLVL_LID      WIRE_COMPONENT(0)
 #define SA_SLVL_IN_PORT  WIRE_COMPONENT(1)
 #define SA_SLVL_OUT_PORT WIRE_COMPONENT(2)
 
-/* SwitchInfoRecord (section 15.2.5.5). */
-struct wire_switch_info_record {
-	uint16_t lid;
-	struct wire_switch_info info;
-};
-WIRE_LAYOUT(switch_info_record, 24);
-
 #define SA_SWIR_LID WIRE_COMPONENT(0)
-
-/* LinearForwardingTableRecord (section 15.2.5.6). */
-struct wire_linear_ft_record {
-	uint16_t lid;
-	uint16_t block;
-	struct wire_linear_ft table;
-};
-WIRE_LAYOUT(linear_ft_record, 72);
 
 #define SA_LFTR_LID   WIRE_COMPONENT(0)
 #define SA_LFTR_BLOCK WIRE_COMPONENT(1)
-
-/* MulticastForwardingTableRecord (section 15.2.5.8). */
-struct wire_multicast_ft_record {
-	uint16_t lid;
-	uint8_t position; /* 4 bits */
-	uint16_t block;   /* 9 bits */
-	struct wire_multicast_ft table;
-};
-WIRE_LAYOUT(multicast_ft_record, 72);
 
 #define SA_MFTR_LID      WIRE_COMPONENT(0)
 #define SA_MFTR_POSITION WIRE_COMPONENT(1)
 #define SA_MFTR_BLOCK    WIRE_COMPONENT(3)
 
-/* VLArbitrationTableRecord (section 15.2.5.9). */
-struct wire_vl_arb_record {
-	uint16_t lid;
-	uint8_t out_port;
-	uint8_t block; /* a part: 1 to 4 */
-	struct wire_vl_arb table;
-};
-WIRE_LAYOUT(vl_arb_record, 72);
-
 #define SA_VLAR_LID      WIRE_COMPONENT(0)
 #define SA_VLAR_OUT_PORT WIRE_COMPONENT(1)
 #define SA_VLAR_BLOCK    WIRE_COMPONENT(2)
-
-/* SMInfoRecord (section 15.2.5.10). */
-struct wire_sm_info_record {
-	uint16_t lid;
-	struct wire_sm_info info;
-};
-WIRE_LAYOUT(sm_info_record, 32);
 
 #define SA_SMIR_LID       WIRE_COMPONENT(0)
 #define SA_SMIR_GUID      WIRE_COMPONENT(2)
@@ -139,26 +74,9 @@ WIRE_LAYOUT(sm_info_record, 32);
 #define SA_SMIR_PRIORITY  WIRE_COMPONENT(5)
 #define SA_SMIR_SM_STATE  WIRE_COMPONENT(6)
 
-/* P_KeyTableRecord (section 15.2.5.11). */
-struct wire_pkey_table_record {
-	uint16_t lid;
-	uint16_t block;
-	uint8_t port_num; /* of a switch */
-	struct wire_pkey_table table;
-};
-WIRE_LAYOUT(pkey_table_record, 72);
-
 #define SA_PKTR_LID      WIRE_COMPONENT(0)
 #define SA_PKTR_BLOCK    WIRE_COMPONENT(1)
 #define SA_PKTR_PORT_NUM WIRE_COMPONENT(2)
-
-/* InformInfoRecord (section 15.2.5.12). */
-struct wire_inform_info_record {
-	struct ib_gid subscriber_gid;
-	uint16_t enumerator;
-	struct wire_inform_info info;
-};
-WIRE_LAYOUT(inform_info_record, 64);
 
 #define SA_IIR_SUBSCRIBER_GID  WIRE_COMPONENT(0)
 #define SA_IIR_ENUM            WIRE_COMPONENT(1)
@@ -173,33 +91,10 @@ WIRE_LAYOUT(inform_info_record, 64);
 #define SA_IIR_RESP_TIME       WIRE_COMPONENT(13)
 #define SA_IIR_PRODUCER_TYPE   WIRE_COMPONENT(15)
 
-/* LinkRecord (section 15.2.5.13). */
-struct wire_link_record {
-	uint16_t from_lid;
-	uint8_t from_port, to_port;
-	uint16_t to_lid;
-};
-WIRE_LAYOUT(link_record, 8);
-
 #define SA_LR_FROM_LID  WIRE_COMPONENT(0)
 #define SA_LR_FROM_PORT WIRE_COMPONENT(1)
 #define SA_LR_TO_PORT   WIRE_COMPONENT(2)
 #define SA_LR_TO_LID    WIRE_COMPONENT(3)
-
-/* ServiceRecord (section 15.2.5.14). */
-struct wire_service_record {
-	uint64_t id;
-	struct ib_gid gid;
-	uint16_t pkey;
-	uint32_t lease; /* seconds; 0xFFFFFFFF: without end */
-	uint8_t key[16];
-	char name[64]; /* no terminator if all 64 bytes are used */
-	uint8_t data8[16];
-	uint16_t data16[8];
-	uint32_t data32[4];
-	uint64_t data64[2];
-};
-WIRE_LAYOUT(service_record, 176);
 
 #define SA_SR_ID        WIRE_COMPONENT(0)
 #define SA_SR_GID       WIRE_COMPONENT(1)
@@ -211,27 +106,6 @@ WIRE_LAYOUT(service_record, 176);
 #define SA_SR_DATA16(i) WIRE_COMPONENT(23 + (i))
 #define SA_SR_DATA32(i) WIRE_COMPONENT(31 + (i))
 #define SA_SR_DATA64(i) WIRE_COMPONENT(35 + (i))
-
-/* PathRecord (section 15.2.5.16). Selectors are enum sa_selector, as in wire_mcmember. */
-struct wire_path_record {
-	uint64_t service_id;
-	struct ib_gid dgid, sgid;
-	uint16_t dlid, slid;
-	uint8_t raw_traffic;
-	uint32_t flow_label;
-	uint8_t hop_limit;
-	uint8_t tclass;
-	uint8_t reversible;
-	uint8_t numb_path; /* of a request: the most paths wanted */
-	uint16_t pkey;
-	uint16_t qos_class; /* 12 bits */
-	uint8_t sl;
-	uint8_t mtu_selector, mtu;   /* enum ibv_mtu */
-	uint8_t rate_selector, rate; /* enum ibv_rate */
-	uint8_t life_selector, life; /* packet life time: 4.096 us << life */
-	uint8_t preference;
-};
-WIRE_LAYOUT(path_record, 64);
 
 #define SA_PR_SERVICE_ID    (WIRE_COMPONENT(0) | WIRE_COMPONENT(1)) /* 8 high bits, 56 low */
 #define SA_PR_DGID          WIRE_COMPONENT(2)
@@ -254,41 +128,9 @@ WIRE_LAYOUT(path_record, 64);
 #define SA_PR_LIFE_SELECTOR WIRE_COMPONENT(20)
 #define SA_PR_LIFE          WIRE_COMPONENT(21)
 
-/* GUIDInfoRecord (section 15.2.5.18). */
-struct wire_guid_info_record {
-	uint16_t lid;
-	uint8_t block;
-	struct wire_guid_info table;
-};
-WIRE_LAYOUT(guid_info_record, 72);
-
 #define SA_GIR_LID     WIRE_COMPONENT(0)
 #define SA_GIR_BLOCK   WIRE_COMPONENT(1)
 #define SA_GIR_GUID(i) WIRE_COMPONENT(4 + (i))
-
-/*
- * MultiPathRecord (section 15.2.5.20): the part before the GIDs. The GIDs of the sources come
- * first, then those of the destinations. A request may be longer than one segment; its length comes
- * from RMPP.
- */
-struct wire_multipath_record {
-	uint8_t raw_traffic;
-	uint32_t flow_label;
-	uint8_t hop_limit;
-	uint8_t tclass;
-	uint8_t reversible, numb_path;
-	uint16_t pkey;
-	uint16_t qos_class;
-	uint8_t sl;
-	uint8_t mtu_selector, mtu;
-	uint8_t rate_selector, rate;
-	uint8_t life_selector, life;
-	uint8_t service_id_msb; /* 8 bits of 64 */
-	uint8_t independence_selector;
-	uint8_t sgid_count, dgid_count;
-	uint64_t service_id_lsb; /* the other 56 */
-};
-WIRE_LAYOUT(multipath_record, 24);
 
 /*
  * The sgid_count + dgid_count GIDs after the record at @in, which has @bytes bytes with them. The
@@ -315,5 +157,8 @@ const struct ib_gid *wire_multipath_gids(const uint8_t *in, size_t bytes);
 #define SA_MPR_INDEPENDENCE  WIRE_COMPONENT(17)
 #define SA_MPR_SGID_COUNT    WIRE_COMPONENT(19)
 #define SA_MPR_DGID_COUNT    WIRE_COMPONENT(20)
+
+#define LAYOUTS "wire/sa_records.def"
+#include "wire/declare.def"
 
 #endif
