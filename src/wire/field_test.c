@@ -20,71 +20,21 @@
 
 #define ROUNDS 200
 
+#define LAYOUTS "wire/testing_sample.def"
+#include "wire/declare.def"
+
+#include "wire/words.h"
+
+#define PASS WIRE_TABLE_
+#include "wire/testing_sample.def"
+#undef PASS
+
 static const struct wire_layout *const layouts[] = {
-	&wire_mad_layout,
-	&wire_class_port_info_layout,
-	&wire_smp_layout,
-	&wire_node_description_layout,
-	&wire_node_info_layout,
-	&wire_switch_info_layout,
-	&wire_guid_info_layout,
-	&wire_port_info_layout,
-	&wire_pkey_table_layout,
-	&wire_sl_to_vl_layout,
-	&wire_vl_arb_entry_layout,
-	&wire_vl_arb_layout,
-	&wire_linear_ft_layout,
-	&wire_multicast_ft_layout,
-	&wire_sm_info_layout,
-	&wire_notice_layout,
+#define PASS WIRE_LIST_
+#include "wire/all.def"
+#include "wire/testing_sample.def"
+#undef PASS
 	&wire_smp_notice_layout,
-	&wire_trap_gid_layout,
-	&wire_trap_link_state_layout,
-	&wire_trap_local_changes_layout,
-	&wire_trap_bad_mkey_layout,
-	&wire_trap_bad_key_layout,
-	&wire_trap_bad_switch_pkey_layout,
-	&wire_inform_info_layout,
-	&wire_perf_mad_layout,
-	&wire_port_counters_layout,
-	&wire_port_counters_extended_layout,
-	&wire_cc_mad_layout,
-	&wire_cc_info_layout,
-	&wire_cc_key_info_layout,
-	&wire_cc_log_switch_layout,
-	&wire_cc_log_ca_layout,
-	&wire_cc_timestamp_layout,
-	&wire_perf_details_2_layout,
-	&wire_perf_details_16_layout,
-	&wire_perf_details_32_layout,
-	&wire_rmpp_layout,
-	&wire_sa_mad_layout,
-	&wire_mcmember_layout,
-	&wire_node_record_layout,
-	&wire_port_info_record_layout,
-	&wire_sl_to_vl_record_layout,
-	&wire_switch_info_record_layout,
-	&wire_linear_ft_record_layout,
-	&wire_multicast_ft_record_layout,
-	&wire_vl_arb_record_layout,
-	&wire_sm_info_record_layout,
-	&wire_pkey_table_record_layout,
-	&wire_inform_info_record_layout,
-	&wire_link_record_layout,
-	&wire_service_record_layout,
-	&wire_path_record_layout,
-	&wire_guid_info_record_layout,
-	&wire_multipath_record_layout,
-	&wire_sidr_req_layout,
-	&wire_sidr_rep_layout,
-	&wire_cm_path_layout,
-	&wire_cm_req_layout,
-	&wire_cm_mra_layout,
-	&wire_cm_rej_layout,
-	&wire_cm_rep_layout,
-	&wire_cm_rtu_layout,
-	&wire_cm_dreq_layout,
-	&wire_cm_ip_layout,
 };
 
 static void scramble(void *p, size_t bytes)
@@ -107,7 +57,8 @@ static void each_field_follows_the_one_before_it(void **state)
 
 		print_message("%s\n", l->name);
 		for (unsigned k = 0; k < l->n_fields; k++) {
-			assert_int_equal(l->field[k].bit, bit);
+			if (l->field[k].size) /* reserved bits need no place */
+				assert_int_equal(l->field[k].bit, bit);
 			bit += l->field[k].width * l->field[k].count;
 		}
 		assert_int_equal(bit, 8 * l->bytes);
@@ -222,24 +173,6 @@ static void decoding_writes_the_whole_struct(void **state)
 		test_free(b);
 	}
 }
-
-struct wire_sample {
-	uint8_t one, seven;
-	uint32_t twenty;
-	uint64_t long_one;
-	uint16_t pair[2];
-};
-WIRE_LAYOUT(sample, 17);
-
-#define THIS struct wire_sample
-static const struct wire_field sample_fields[] = {
-	WIRE_INT(0, 1, one),           WIRE_INT(1, 7, seven),
-	WIRE_RESERVED(8, 4),           WIRE_INT(12, 20, twenty),
-	WIRE_RESERVED(32, 4),          WIRE_INT(36, 60, long_one), /* begins within a byte */
-	WIRE_ARRAY_EACH(96, 16, pair), WIRE_RESERVED(128, 8),
-};
-WIRE_LAYOUT_DEFINE(sample, sample_fields);
-#undef THIS
 
 static void numbers_are_big_endian_from_the_high_bit_down(void **state)
 {

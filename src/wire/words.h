@@ -24,6 +24,9 @@
  * makes the tables so, and tests a list of them. declare.def makes the words undefined, which are
  * short ones: who needs them includes this file again, behind all others.
  */
+#include <assert.h>
+
+#include "base/util.h"
 #include "wire/field.h"
 #include "wire/ib.h"
 
@@ -66,6 +69,77 @@
 #define WIRE_JOIN_(a, b)       a##b
 #define WIRE_THIS(suffix)      WIRE_JOIN(THIS, suffix)
 #define WIRE_UNNAMED           WIRE_JOIN(unnamed_, __COUNTER__)
+
+/* The smallest type for numbers of @bits. */
+#define WIRE_NUMBER(bits)                          \
+	__typeof__(__builtin_choose_expr(          \
+	        (bits) <= 8, (uint8_t)0,           \
+	        __builtin_choose_expr(             \
+	                (bits) <= 16, (uint16_t)0, \
+	                __builtin_choose_expr((bits) <= 32, (uint32_t)0, (uint64_t)0))))
+
+/* The fields fill the bytes that it says it has. */
+#define WIRE_WHOLE(layout) WIRE_WHOLE_(layout)
+#define WIRE_WHOLE_(layout) \
+	static_assert(sizeof(struct layout##_bits) == 8 * layout##_bytes, #layout);
+
+/* Declares the table @layout_layout and its functions. @host: the tag of the struct. */
+#define WIRE_DECLARE(layout, host) WIRE_DECLARE_(layout, host)
+#define WIRE_DECLARE_(layout, host)                                                 \
+	extern const struct wire_layout layout##_layout;                            \
+	static inline void layout##_encode(const struct host *in,                   \
+	                                   uint8_t out[static layout##_bytes])      \
+	{                                                                           \
+		wire_encode(&layout##_layout, in, out);                             \
+	}                                                                           \
+	static inline void layout##_decode(const uint8_t in[static layout##_bytes], \
+	                                   struct host *out)                        \
+	{                                                                           \
+		wire_decode(&layout##_layout, in, out);                             \
+	}
+
+/* Defines the table: the fields of @host but for the last @without. */
+#define WIRE_DEFINE(layout, host, without) WIRE_DEFINE_(layout, host, without)
+#define WIRE_DEFINE_(layout, host, without)                        \
+	const struct wire_layout layout##_layout = {               \
+		.name = #layout,                                   \
+		.field = host##_fields,                            \
+		.n_fields = ARRAY_SIZE(host##_fields) - (without), \
+		.bytes = layout##_bytes,                           \
+		.host_bytes = sizeof(struct host),                 \
+	};
+
+/* The width of a number; no constant unless it fits into its member, and lies in eight bytes. */
+#define WIRE_FIT(at, bits, size) \
+	((bits) + 0 * sizeof(char[(bits) <= 8 * (size) && (at) % 8 + (bits) <= 64 ? 1 : -1]))
+
+/* Whole bytes, one number or many octets, are what most fields are. */
+#define WIRE_KIND(at, bits, element, n)                                                \
+	((at) % 8 || (bits) != 8 * (element) || ((n) > 1 && (element) > 1) ? WIRE_BITS \
+	 : (element) == 1 ? (n) > 1 ? WIRE_OCTETS : WIRE_OCTET                         \
+	 : (element) == 2 ? WIRE_BE16                                                  \
+	 : (element) == 4 ? WIRE_BE32                                                  \
+	                  : WIRE_BE64)
+
+/* The row of @n numbers: struct THIS has them in @m, struct THIS_bits in @place. */
+#define WIRE_NUMBERS(place, m, n, bits, comps) \
+	WIRE_NUMBERS_AT(offsetof(struct WIRE_THIS(_bits), place), m, n, bits, comps)
+#define WIRE_NUMBERS_AT(at, m, n, bits, comps)                                                \
+	{                                                                                     \
+		.name = #m, .bit = (at), .width = WIRE_FIT(at, bits, WIRE_SIZE(m) / (n)),     \
+		.count = (n), .offset = offsetof(struct THIS, m), .size = WIRE_SIZE(m) / (n), \
+		.components = (comps), .kind = WIRE_KIND(at, bits, WIRE_SIZE(m) / (n), n)     \
+	}
+#define WIRE_SIZE(m) sizeof(((struct THIS *)0)->m)
+
+/* The row of @n structs that have a layout. */
+#define WIRE_WITHIN(layout, m, n, comps)                                                      \
+	{                                                                                     \
+		.name = #m, .nested = &layout##_layout,                                       \
+		.bit = offsetof(struct WIRE_THIS(_bits), m), .width = 8 * layout##_bytes,     \
+		.count = (n), .offset = offsetof(struct THIS, m), .size = WIRE_SIZE(m) / (n), \
+		.components = (comps)                                                         \
+	}
 
 /* clang-format off */
 
