@@ -311,13 +311,13 @@ static uint64_t wish(const struct cm_id *id, struct wire_path_record *want)
 	switch (id->src.sa.sa_family) {
 	case AF_INET:
 		want->qos_class = id->tos;
-		return SA_PR_QOS_CLASS;
+		return SA_PR(qos_class);
 	case AF_INET6:
 		want->tclass = (uint8_t)(be32toh(id->src.in6.sin6_flowinfo) >> 20);
-		return SA_PR_TCLASS;
+		return SA_PR(tclass);
 	default:
 		want->tclass = (uint8_t)(be32toh(id->src.ib.sib_flowinfo) >> 20);
-		return SA_PR_TCLASS;
+		return SA_PR(tclass);
 	}
 }
 
@@ -338,8 +338,8 @@ static int query_path(struct cm_id *id, uint32_t timeout_ms)
 		                         .done = on_path,
 		                         .arg = id };
 
-	request.mask = SA_PR_SERVICE_ID | SA_PR_DGID | SA_PR_SGID | SA_PR_REVERSIBLE |
-	               SA_PR_NUMB_PATH | SA_PR_PKEY | wish(id, &want);
+	request.mask = SA_PR(service_id) | SA_PR(dgid) | SA_PR(sgid) | SA_PR(reversible) |
+	               SA_PR(numb_path) | SA_PR(pkey) | wish(id, &want);
 	return cm_sa_ask(id->client->cm, &request, &id->path_query);
 }
 

@@ -190,9 +190,9 @@ static void the_sa_is_asked_for_what_the_kernel_asks(void **state)
 	t->sa.says = SA_NO_RECORDS;
 	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, request, NULL), 0);
 	assert_int_equal(t->sa.last.mad.attribute_id, SA_ATTR_PATH);
-	assert_int_equal(t->sa.last.component_mask, SA_PR_SERVICE_ID | SA_PR_DGID | SA_PR_SGID |
-	                                                    SA_PR_REVERSIBLE | SA_PR_NUMB_PATH |
-	                                                    SA_PR_PKEY | SA_PR_QOS_CLASS);
+	assert_int_equal(t->sa.last.component_mask, SA_PR(service_id) | SA_PR(dgid) | SA_PR(sgid) |
+	                                                    SA_PR(reversible) | SA_PR(numb_path) |
+	                                                    SA_PR(pkey) | SA_PR(qos_class));
 	wire_path_record_decode(t->sa.last.data, &want);
 	assert_int_equal(want.service_id, 0x01110000 | 7174);
 	assert_int_equal(want.pkey, 0xFFFF);

@@ -121,8 +121,8 @@ static int ask(struct ipoib_path *path)
 		                        .pkey = t->port->pkey };
 	struct ipoib_sa_query query = { .method = MAD_GET,
 		                        .attribute = SA_ATTR_PATH,
-		                        .mask = SA_PR_DGID | SA_PR_SGID | SA_PR_REVERSIBLE |
-		                                SA_PR_NUMB_PATH | SA_PR_PKEY,
+		                        .mask = SA_PR(dgid) | SA_PR(sgid) | SA_PR(reversible) |
+		                                SA_PR(numb_path) | SA_PR(pkey),
 		                        .layout = &wire_path_record_layout,
 		                        .record = &rec };
 

@@ -7,7 +7,7 @@
 #include "subnet/sa_query.h"
 
 #define ASSIGNED 0x02756DFE00000000ull /* the GUIDs that the SA chooses begin here */
-#define OWN_GUID SA_GIR_GUID(0)
+#define OWN_GUID SA_GIR(table.guid[0])
 
 /* A request about a block of a port, and the present block. */
 struct block {
@@ -18,7 +18,7 @@ struct block {
 static uint16_t find(const struct sa_query *q, struct block *b)
 {
 	const struct wire_guid_info_record *w = q->wanted;
-	uint64_t needed = SA_GIR_LID | SA_GIR_BLOCK;
+	uint64_t needed = SA_GIR(lid) | SA_GIR(block);
 	uint8_t data[SMP_DATA_BYTES] = { 0 };
 
 	if ((q->mask & needed) != needed)
@@ -88,7 +88,7 @@ uint16_t sa_guid_info_set(struct sa_query *q)
 	for (unsigned i = 0; status == SA_OK && i < GUID_BLOCK; i++) {
 		uint64_t want = w->table.guid[i], *now = &b.now.table.guid[i];
 
-		if (!(q->mask & SA_GIR_GUID(i)) || (*now && (!want || *now == want)))
+		if (!(q->mask & SA_GIR(table.guid[i])) || (*now && (!want || *now == want)))
 			continue;
 		if (!want)
 			want = assign(q->sa);
@@ -104,7 +104,7 @@ uint16_t sa_guid_info_delete(struct sa_query *q)
 	uint16_t status = find(q, &b);
 
 	for (unsigned i = 0; status == SA_OK && i < GUID_BLOCK; i++)
-		if (q->mask & SA_GIR_GUID(i))
+		if (q->mask & SA_GIR(table.guid[i]))
 			b.now.table.guid[i] = 0;
 	return status == SA_OK ? write(q, &b) : status;
 }

@@ -30,7 +30,7 @@ static bool may_match(const struct sa_query *q, const struct fabric_port *p)
 
 	if (!lid)
 		return false;
-	return !(q->mask & SA_NR_LID) ||
+	return !(q->mask & SA_NR(lid)) ||
 	       fabric_port_has_lid(fabric_own_port((struct fabric_port *)p),
 	                           (uint16_t)(q->in->data[0] << 8 | q->in->data[1]));
 }
@@ -44,7 +44,7 @@ static void visit_port(struct sa_query *q, struct fabric_port *p, visit_fn *visi
 
 	if (!may_match(q, p))
 		return;
-	q->mask &= ~SA_NR_LID;
+	q->mask &= ~SA_NR(lid);
 	visit(q, p);
 	q->mask = mask;
 }
@@ -117,7 +117,8 @@ static void port_info_record(struct sa_query *q, struct fabric_port *p)
 	wire_port_info_decode(data, &r.info);
 	if (!q->trusted)
 		r.info.m_key = 0;
-	if ((q->mask & SA_PIR_CAPABILITY_MASK) && (q->in->mad->mad.attribute_modifier & 1u << 31)) {
+	if ((q->mask & SA_PIR(info.capability_mask)) &&
+	    (q->in->mad->mad.attribute_modifier & 1u << 31)) {
 		const struct wire_port_info_record *w = q->wanted;
 		struct wire_port_info_record relaxed = r;
 
@@ -233,7 +234,7 @@ static void sl_to_vl_record(struct sa_query *q, struct fabric_port *p)
 	uint8_t data[SMP_DATA_BYTES];
 
 	if (!is_switch(p->node))
-		q->mask &= ~SA_SLVL_OUT_PORT;
+		q->mask &= ~SA_SLVL(out_port);
 	for (unsigned in = 0; in <= n_in; in++) {
 		r.in_port = (uint8_t)in;
 		attribute_of(q, p, SMP_ATTR_SL_TO_VL, smp_sl_to_vl_modifier((uint8_t)in, p->num),
@@ -254,7 +255,7 @@ static void vl_arb_records(struct sa_query *q, struct fabric_port *p)
 	uint8_t data[SMP_DATA_BYTES];
 
 	if (!is_switch(p->node))
-		q->mask &= ~SA_VLAR_OUT_PORT;
+		q->mask &= ~SA_VLAR(out_port);
 	for (r.block = 1; r.block <= VL_ARB_PARTS; r.block++) {
 		attribute_of(q, p, SMP_ATTR_VL_ARBITRATION, smp_vl_arb_modifier(r.block, p->num),
 		             data);

@@ -117,7 +117,7 @@ static uint8_t sl_of(const struct sa_query *q, const struct wish *wish, uint16_t
 {
 	const struct partitions *all = sm_partitions(q->sa->sm);
 
-	if (wish->mask & SA_PR_SL)
+	if (wish->mask & SA_PR(sl))
 		return wish->record->sl;
 	for (unsigned i = 0; all && i < all->n; i++)
 		if (all->partition[i].pkey == (pkey & IB_PKEY_BASE_MASK))
@@ -171,12 +171,13 @@ static bool fits(const struct wish *wish, const struct wire_path_record *r)
 	const struct wire_path_record *w = wish->record;
 	uint64_t mask = wish->mask;
 
-	return sa_selects(mask, SA_PR_MTU | SA_PR_MTU_SELECTOR, w->mtu_selector, w->mtu, r->mtu) &&
-	       sa_selects(mask, SA_PR_RATE | SA_PR_RATE_SELECTOR, w->rate_selector,
+	return sa_selects(mask, SA_PR(mtu) | SA_PR(mtu_selector), w->mtu_selector, w->mtu,
+	                  r->mtu) &&
+	       sa_selects(mask, SA_PR(rate) | SA_PR(rate_selector), w->rate_selector,
 	                  wire_rate_to_mbps(w->rate), wire_rate_to_mbps(r->rate)) &&
-	       sa_selects(mask, SA_PR_LIFE | SA_PR_LIFE_SELECTOR, w->life_selector, w->life,
+	       sa_selects(mask, SA_PR(life) | SA_PR(life_selector), w->life_selector, w->life,
 	                  r->life) &&
-	       (!(mask & SA_PR_SL) || w->sl == r->sl);
+	       (!(mask & SA_PR(sl)) || w->sl == r->sl);
 }
 
 /* Lowers the path's MTU and rate to those that the query asks for: a path can be used below what
@@ -184,8 +185,8 @@ static bool fits(const struct wish *wish, const struct wire_path_record *r)
 static void lower(const struct wish *wish, struct wire_path_record *r)
 {
 	const struct wire_path_record *w = wish->record;
-	const uint64_t mtu = SA_PR_MTU | SA_PR_MTU_SELECTOR;
-	const uint64_t rate = SA_PR_RATE | SA_PR_RATE_SELECTOR;
+	const uint64_t mtu = SA_PR(mtu) | SA_PR(mtu_selector);
+	const uint64_t rate = SA_PR(rate) | SA_PR(rate_selector);
 	unsigned mbps = wire_rate_to_mbps(w->rate);
 	uint8_t below = 0;
 
@@ -249,8 +250,8 @@ static void offer_paths(struct sa_query *q, const struct wish *wish, const struc
 		                      .life = LIFE };
 	unsigned pairs = from->n * to->n;
 
-	r.pkey =
-	        shared_pkey(from->port, to->port, wish->mask & SA_PR_PKEY ? wish->record->pkey : 0);
+	r.pkey = shared_pkey(from->port, to->port,
+	                     wish->mask & SA_PR(pkey) ? wish->record->pkey : 0);
 	if (!r.pkey)
 		return;
 	r.sl = sl_of(q, wish, r.pkey);
@@ -367,21 +368,23 @@ static unsigned most_paths(const struct sa_query *q, const struct wire_path_reco
 {
 	if (q->in->mad->mad.method == MAD_GET)
 		return 1;
-	return q->mask & SA_PR_NUMB_PATH ? w->numb_path : UINT32_MAX;
+	return q->mask & SA_PR(numb_path) ? w->numb_path : UINT32_MAX;
 }
 
 static uint16_t get_paths(struct sa_query *q)
 {
 	const struct wire_path_record *w = q->wanted;
 	struct wish wish = { q->mask, w, most_paths(q, w) };
-	struct end_name source = { q->mask & SA_PR_SGID, q->mask & SA_PR_SLID, &w->sgid, w->slid };
-	struct end_name target = { q->mask & SA_PR_DGID, q->mask & SA_PR_DLID, &w->dgid, w->dlid };
+	struct end_name source = { q->mask & SA_PR(sgid), q->mask & SA_PR(slid), &w->sgid,
+		                   w->slid };
+	struct end_name target = { q->mask & SA_PR(dgid), q->mask & SA_PR(dlid), &w->dgid,
+		                   w->dlid };
 	struct end from, to;
 	uint16_t status = find_end(q->sa, &source, &from);
 
 	if (status)
 		return status;
-	if ((q->mask & SA_PR_DGID) && ib_gid_is_mcast(&w->dgid)) {
+	if ((q->mask & SA_PR(dgid)) && ib_gid_is_mcast(&w->dgid)) {
 		list_group(q, &wish, &from);
 		return SA_OK;
 	}
@@ -407,14 +410,14 @@ static uint64_t as_path(const struct wire_multipath_record *m, uint64_t mask,
 	static const struct {
 		uint64_t multipath, path;
 	} same[] = {
-		{ SA_MPR_PKEY, SA_PR_PKEY },
-		{ SA_MPR_SL, SA_PR_SL },
-		{ SA_MPR_MTU_SELECTOR, SA_PR_MTU_SELECTOR },
-		{ SA_MPR_MTU, SA_PR_MTU },
-		{ SA_MPR_RATE_SELECTOR, SA_PR_RATE_SELECTOR },
-		{ SA_MPR_RATE, SA_PR_RATE },
-		{ SA_MPR_LIFE_SELECTOR, SA_PR_LIFE_SELECTOR },
-		{ SA_MPR_LIFE, SA_PR_LIFE },
+		{ SA_MPR(pkey), SA_PR(pkey) },
+		{ SA_MPR(sl), SA_PR(sl) },
+		{ SA_MPR(mtu_selector), SA_PR(mtu_selector) },
+		{ SA_MPR(mtu), SA_PR(mtu) },
+		{ SA_MPR(rate_selector), SA_PR(rate_selector) },
+		{ SA_MPR(rate), SA_PR(rate) },
+		{ SA_MPR(life_selector), SA_PR(life_selector) },
+		{ SA_MPR(life), SA_PR(life) },
 	};
 	uint64_t path_mask = 0;
 
@@ -436,11 +439,11 @@ static uint16_t get_multipaths(struct sa_query *q)
 {
 	const struct wire_multipath_record *m = q->wanted;
 	const struct ib_gid *gid = wire_multipath_gids(q->in->data, q->in->bytes);
-	unsigned most = q->mask & SA_MPR_NUMB_PATH ? m->numb_path : 127;
+	unsigned most = q->mask & SA_MPR(numb_path) ? m->numb_path : 127;
 	struct wire_path_record w;
 	struct wish wish = { as_path(m, q->mask, &w), &w, 0 };
 
-	if (!(q->mask & SA_MPR_SGID_COUNT) || !(q->mask & SA_MPR_DGID_COUNT) || !m->sgid_count ||
+	if (!(q->mask & SA_MPR(sgid_count)) || !(q->mask & SA_MPR(dgid_count)) || !m->sgid_count ||
 	    !m->dgid_count)
 		return SA_INSUFFICIENT_COMPONENTS;
 	if (!gid)

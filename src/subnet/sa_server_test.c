@@ -139,7 +139,7 @@ static void every_node_has_a_record(void **state)
 	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, 0, 0), HOSTS + 1);
 	assert_int_equal(e->response.record_bytes, 112);
 	assert_int_equal(e->response.bytes, (HOSTS + 1) * 112);
-	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_NODE_TYPE,
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR(info.node_type),
 	                       .info.node_type = NODE_TYPE_SWITCH),
 	                 1);
 	assert_true(RECORD(e, node_record, 0).info.node_guid == e->sw->guid);
@@ -152,15 +152,15 @@ static void a_node_is_found_by_lid_guid_and_description(void **state)
 	const struct fabric_port *p = e->f->hca_port[2];
 	struct wire_node_record r;
 
-	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = p->lid), SA_OK);
+	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR(lid), .lid = p->lid), SA_OK);
 	r = RECORD(e, node_record, 0);
 	assert_true(r.info.node_guid == p->node->guid && r.info.port_guid == p->guid);
 	assert_int_equal(
-	        GET(e, SA_ATTR_NODE, node_record, SA_NR_PORT_GUID, .info.port_guid = p->guid),
+	        GET(e, SA_ATTR_NODE, node_record, SA_NR(info.port_guid), .info.port_guid = p->guid),
 	        SA_OK);
 	assert_int_equal(RECORD(e, node_record, 0).lid, p->lid);
 	prepare(e, MAD_GET, SA_ATTR_NODE);
-	e->mad.component_mask = SA_NR_DESCRIPTION;
+	e->mad.component_mask = SA_NR(description);
 	wire_node_record_encode(&r, e->mad.data);
 	assert_int_equal(serve(e), SA_OK);
 	assert_int_equal(e->response.n, 1);
@@ -173,7 +173,8 @@ static void a_get_wants_exactly_one_record(void **state)
 	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, 0, 0), SA_TOO_MANY_RECORDS);
 	assert_int_equal(e->response.n, 0);
 	assert_null(e->response.records);
-	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = 0xABC), SA_NO_RECORDS);
+	assert_int_equal(GET(e, SA_ATTR_NODE, node_record, SA_NR(lid), .lid = 0xABC),
+	                 SA_NO_RECORDS);
 	assert_int_equal(e->response.method, MAD_GET_RESP);
 }
 
@@ -181,7 +182,7 @@ static void a_table_may_be_empty(void **state)
 {
 	struct env *e = *state;
 
-	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = 0xABC), 0);
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR(lid), .lid = 0xABC), 0);
 }
 
 static void every_port_has_a_port_info(void **state)
@@ -191,15 +192,15 @@ static void every_port_has_a_port_info(void **state)
 
 	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record, 0, 0),
 	                 HOSTS + e->sw->n_ports + 1);
-	assert_int_equal(GET(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_LID | SA_PIR_PORT_NUM,
+	assert_int_equal(GET(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR(lid) | SA_PIR(port_num),
 	                     .lid = e->sw->port[0].lid, .port_num = 2),
 	                 SA_OK);
 	r = RECORD(e, port_info_record, 0);
 	assert_int_equal(r.port_num, 2);
 	assert_int_equal(r.info.port_state, IB_PORT_ACTIVE);
-	assert_int_equal(
-	        GET(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_BASE_LID, .info.lid = lid(e, 1)),
-	        SA_OK);
+	assert_int_equal(GET(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR(info.lid),
+	                     .info.lid = lid(e, 1)),
+	                 SA_OK);
 	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 1));
 }
 
@@ -209,12 +210,12 @@ static void the_port_of_the_subnet_manager_is_found_by_its_capability(void **sta
 
 	prepare(e, MAD_GET_TABLE, SA_ATTR_PORT_INFO);
 	e->mad.mad.attribute_modifier = 1u << 31; /* some of the bits, not all */
-	assert_int_equal(ASK(e, port_info_record, SA_PIR_CAPABILITY_MASK,
+	assert_int_equal(ASK(e, port_info_record, SA_PIR(info.capability_mask),
 	                     .info.capability_mask = PORT_CAP_SM),
 	                 SA_OK);
 	assert_int_equal(e->response.n, 1);
 	assert_int_equal(RECORD(e, port_info_record, 0).lid, lid(e, 0));
-	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_CAPABILITY_MASK,
+	assert_int_equal(TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR(info.capability_mask),
 	                       .info.capability_mask = PORT_CAP_SM),
 	                 0);
 }
@@ -227,7 +228,7 @@ static void only_trusted_requests_see_the_m_key(void **state)
 	for (uint64_t key = 0; key <= SA_KEY; key++) {
 		prepare(e, MAD_GET, SA_ATTR_PORT_INFO);
 		e->mad.sm_key = key;
-		assert_int_equal(ASK(e, port_info_record, SA_PIR_LID, .lid = lid(e, 1)), SA_OK);
+		assert_int_equal(ASK(e, port_info_record, SA_PIR(lid), .lid = lid(e, 1)), SA_OK);
 		assert_true(RECORD(e, port_info_record, 0).info.m_key == (key ? 0x1234 : 0));
 	}
 }
@@ -242,7 +243,7 @@ static void switches_have_switch_infos_and_tables(void **state)
 	r = RECORD(e, switch_info_record, 0);
 	assert_int_equal(r.lid, e->sw->port[0].lid);
 	assert_int_equal(r.info.linear_fdb_top, HOSTS + 1);
-	assert_int_equal(GET(e, SA_ATTR_LINEAR_FT, linear_ft_record, SA_LFTR_LID | SA_LFTR_BLOCK,
+	assert_int_equal(GET(e, SA_ATTR_LINEAR_FT, linear_ft_record, SA_LFTR(lid) | SA_LFTR(block),
 	                     .lid = r.lid, .block = 0),
 	                 SA_OK);
 	lft = RECORD(e, linear_ft_record, 0);
@@ -260,7 +261,7 @@ static void the_multicast_tables_show_who_joined(void **state)
 	wire_mgid_broadcast(&rec.mgid, IB_PKEY_DEFAULT);
 	assert_int_equal(sa_mcmember_set(e->sa, JOIN, &rec), SA_OK);
 	assert_int_equal(GET(e, SA_ATTR_MULTICAST_FT, multicast_ft_record,
-	                     SA_MFTR_LID | SA_MFTR_POSITION | SA_MFTR_BLOCK,
+	                     SA_MFTR(lid) | SA_MFTR(position) | SA_MFTR(block),
 	                     .lid = e->sw->port[0].lid,
 	                     .block = (uint16_t)((rec.mlid - IB_LID_MCAST_FIRST) / MFT_BLOCK)),
 	                 SA_OK);
@@ -275,7 +276,7 @@ static void links_are_listed_from_both_ends(void **state)
 	struct wire_link_record r;
 
 	assert_int_equal(TABLE(e, SA_ATTR_LINK, link_record, 0, 0), 2 * HOSTS);
-	assert_int_equal(GET(e, SA_ATTR_LINK, link_record, SA_LR_FROM_LID, .from_lid = lid(e, 1)),
+	assert_int_equal(GET(e, SA_ATTR_LINK, link_record, SA_LR(from_lid), .from_lid = lid(e, 1)),
 	                 SA_OK);
 	r = RECORD(e, link_record, 0);
 	assert_int_equal(r.from_port, 1);
@@ -294,15 +295,15 @@ static void guids_and_lanes_are_listed_by_port(void **state)
 	                 HOSTS * SHM_IB_GIDS / GUID_BLOCK + 1);
 	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record, 0, 0), HOSTS + n * n);
 	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record, 0, 0), 4 * (HOSTS + n));
-	assert_int_equal(GET(e, SA_ATTR_GUID_INFO, guid_info_record, SA_GIR_LID | SA_GIR_BLOCK,
+	assert_int_equal(GET(e, SA_ATTR_GUID_INFO, guid_info_record, SA_GIR(lid) | SA_GIR(block),
 	                     .lid = lid(e, 3)),
 	                 SA_OK);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == e->f->hca_port[3]->guid);
 	assert_int_equal(TABLE(e, SA_ATTR_VL_ARBITRATION, vl_arb_record,
-	                       SA_VLAR_LID | SA_VLAR_BLOCK, .lid = lid(e, 3), .block = 2),
+	                       SA_VLAR(lid) | SA_VLAR(block), .lid = lid(e, 3), .block = 2),
 	                 1);
 	assert_int_equal(TABLE(e, SA_ATTR_SL_TO_VL, sl_to_vl_record,
-	                       SA_SLVL_LID | SA_SLVL_IN_PORT | SA_SLVL_OUT_PORT,
+	                       SA_SLVL(lid) | SA_SLVL(in_port) | SA_SLVL(out_port),
 	                       .lid = e->sw->port[0].lid, .in_port = 2, .out_port = 3),
 	                 1);
 }
@@ -315,7 +316,7 @@ static uint16_t ask_guids(struct env *e, uint8_t method, unsigned asker, uint64_
 {
 	prepare(e, method, SA_ATTR_GUID_INFO);
 	e->request.slid = lid(e, asker);
-	e->mad.component_mask = SA_GIR_LID | SA_GIR_BLOCK | guids;
+	e->mad.component_mask = SA_GIR(lid) | SA_GIR(block) | guids;
 	wire_guid_info_record_encode(r, e->mad.data);
 	return serve(e);
 }
@@ -333,12 +334,12 @@ static void a_port_gets_the_guids_that_it_asks_for(void **state)
 	struct env *e = *state;
 	struct wire_guid_info_record r = { .lid = lid(e, 1), .table = { { 0, 0x1234, 0x5678 } } };
 
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_OK);
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[1]), &r), SA_OK);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == e->f->hca_port[1]->guid);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0x1234);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[2] == 0); /* not in the mask */
 	assert_ptr_equal(who_has(e, 0x1234), e->f->hca_port[1]);
-	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR_GUID(1), &r), SA_OK);
+	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR(table.guid[1]), &r), SA_OK);
 	assert_int_equal(e->response.method, MAD_DELETE_RESP);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0);
 	assert_null(who_has(e, 0x1234));
@@ -350,13 +351,14 @@ static void for_a_guid_of_0_one_is_chosen(void **state)
 	struct wire_guid_info_record r = { .lid = lid(e, 1), .block = 1 };
 	uint64_t first, second;
 
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(0) | SA_GIR_GUID(7), &r), SA_OK);
+	assert_int_equal(
+	        ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[0]) | SA_GIR(table.guid[7]), &r), SA_OK);
 	first = RECORD(e, guid_info_record, 0).table.guid[0];
 	second = RECORD(e, guid_info_record, 0).table.guid[7];
 	assert_true(first && second && first != second);
 	assert_ptr_equal(who_has(e, first), e->f->hca_port[1]);
 	/* once more: it keeps what it has */
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(0), &r), SA_OK);
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[0]), &r), SA_OK);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[0] == first);
 }
 
@@ -366,7 +368,7 @@ static void a_guid_that_somebody_has_is_not_given(void **state)
 	struct wire_guid_info_record r = { .lid = lid(e, 1),
 		                           .table = { { 0, e->f->hca_port[2]->guid } } };
 
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_OK);
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[1]), &r), SA_OK);
 	assert_true(RECORD(e, guid_info_record, 0).table.guid[1] == 0);
 	assert_ptr_equal(who_has(e, e->f->hca_port[2]->guid), e->f->hca_port[2]);
 }
@@ -376,17 +378,17 @@ static void what_cannot_be_done_to_guids_says_why(void **state)
 	struct env *e = *state;
 	struct wire_guid_info_record r = { .lid = lid(e, 1), .table = { { 0, 0x1234 } } };
 
-	assert_int_equal(ask_guids(e, MAD_SET, 2, SA_GIR_GUID(1), &r), SA_REQ_DENIED);
+	assert_int_equal(ask_guids(e, MAD_SET, 2, SA_GIR(table.guid[1]), &r), SA_REQ_DENIED);
 	e->mad.sm_key = SA_KEY;
 	assert_int_equal(serve(e), SA_OK);
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(0), &r), SA_REQ_INVALID);
-	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR_GUID(0), &r), SA_REQ_INVALID);
-	e->mad.component_mask = SA_GIR_LID;
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[0]), &r), SA_REQ_INVALID);
+	assert_int_equal(ask_guids(e, MAD_DELETE, 1, SA_GIR(table.guid[0]), &r), SA_REQ_INVALID);
+	e->mad.component_mask = SA_GIR(lid);
 	assert_int_equal(serve(e), SA_INSUFFICIENT_COMPONENTS);
 	r.block = SHM_GIDS / GUID_BLOCK;
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_NO_RECORDS);
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[1]), &r), SA_NO_RECORDS);
 	r = (struct wire_guid_info_record){ .lid = 0xBFFF };
-	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR_GUID(1), &r), SA_NO_RECORDS);
+	assert_int_equal(ask_guids(e, MAD_SET, 1, SA_GIR(table.guid[1]), &r), SA_NO_RECORDS);
 }
 
 static void only_trusted_requests_see_pkeys(void **state)
@@ -394,7 +396,7 @@ static void only_trusted_requests_see_pkeys(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(
-	        GET(e, SA_ATTR_PKEY_TABLE, pkey_table_record, SA_PKTR_LID, .lid = lid(e, 3)),
+	        GET(e, SA_ATTR_PKEY_TABLE, pkey_table_record, SA_PKTR(lid), .lid = lid(e, 3)),
 	        SA_REQ_INVALID);
 	e->mad.sm_key = SA_KEY;
 	assert_int_equal(serve(e), SA_OK);
@@ -439,13 +441,15 @@ static void between_all_ports_there_are_paths(void **state)
 
 	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, 0, 0), (HOSTS + 1) * (HOSTS + 1));
 	for (unsigned a = 0; a < HOSTS; a++) {
-		assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SLID, .slid = lid(e, a)),
-		                 HOSTS + 1);
+		assert_int_equal(
+		        TABLE(e, SA_ATTR_PATH, path_record, SA_PR(slid), .slid = lid(e, a)),
+		        HOSTS + 1);
 		for (unsigned b = 0; b < HOSTS; b++) {
 			struct wire_path_record r;
 
-			assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID,
-			                     .sgid = gid(e, a), .dgid = gid(e, b)),
+			assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
+			                     SA_PR(sgid) | SA_PR(dgid), .sgid = gid(e, a),
+			                     .dgid = gid(e, b)),
 			                 SA_OK);
 			r = RECORD(e, path_record, 0);
 			assert_int_equal(r.slid, lid(e, a));
@@ -465,7 +469,7 @@ static void a_get_without_a_source_has_the_first_path(void **state)
 {
 	struct env *e = *state;
 
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DLID, .dlid = lid(e, 2)), SA_OK);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(dlid), .dlid = lid(e, 2)), SA_OK);
 	assert_int_equal(e->response.n, 1);
 	assert_int_equal(RECORD(e, path_record, 0).dlid, lid(e, 2));
 }
@@ -492,7 +496,7 @@ static void an_mtu_is_as_it_is_asked_for(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
-		                     SA_PR_SLID | SA_PR_DLID | SA_PR_MTU | SA_PR_MTU_SELECTOR,
+		                     SA_PR(slid) | SA_PR(dlid) | SA_PR(mtu) | SA_PR(mtu_selector),
 		                     .slid = lid(e, 0), .dlid = lid(e, 1),
 		                     .mtu_selector = cases[i].selector, .mtu = cases[i].mtu),
 		                 cases[i].got ? SA_OK : SA_NO_RECORDS);
@@ -500,7 +504,7 @@ static void an_mtu_is_as_it_is_asked_for(void **state)
 			assert_int_equal(RECORD(e, path_record, 0).mtu, cases[i].got);
 	}
 	/* one of the pair says nothing */
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_MTU,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid) | SA_PR(mtu),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .mtu = IBV_MTU_256),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).mtu, IBV_MTU_4096);
@@ -523,7 +527,7 @@ static void a_rate_is_as_it_is_asked_for(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
-		                     SA_PR_SLID | SA_PR_DLID | SA_PR_RATE | SA_PR_RATE_SELECTOR,
+		                     SA_PR(slid) | SA_PR(dlid) | SA_PR(rate) | SA_PR(rate_selector),
 		                     .slid = lid(e, 0), .dlid = lid(e, 1),
 		                     .rate_selector = cases[i].selector, .rate = cases[i].rate),
 		                 cases[i].got ? SA_OK : SA_NO_RECORDS);
@@ -538,12 +542,12 @@ static void rates_are_compared_by_what_they_are(void **state)
 
 	/* 14 Gbit/s has a greater number than 100, and 120 a smaller one */
 	assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
-	                     SA_PR_SLID | SA_PR_DLID | SA_PR_RATE | SA_PR_RATE_SELECTOR,
+	                     SA_PR(slid) | SA_PR(dlid) | SA_PR(rate) | SA_PR(rate_selector),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .rate_selector = SA_GREATER,
 	                     .rate = IBV_RATE_120_GBPS),
 	                 SA_NO_RECORDS);
 	assert_int_equal(GET(e, SA_ATTR_PATH, path_record,
-	                     SA_PR_SLID | SA_PR_DLID | SA_PR_RATE | SA_PR_RATE_SELECTOR,
+	                     SA_PR(slid) | SA_PR(dlid) | SA_PR(rate) | SA_PR(rate_selector),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .rate_selector = SA_GREATER,
 	                     .rate = IBV_RATE_56_GBPS),
 	                 SA_OK);
@@ -570,7 +574,7 @@ static void a_path_is_as_fast_as_its_slowest_link(void **state)
 
 		p->width = links[i].width;
 		p->speed = links[i].speed;
-		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 		                     .slid = lid(e, 0), .dlid = lid(e, 1)),
 		                 SA_OK);
 		assert_int_equal(RECORD(e, path_record, 0).rate, links[i].rate);
@@ -583,11 +587,11 @@ static void switches_are_ends_of_paths(void **state)
 	struct ib_gid sw;
 
 	fabric_gid_make(e->f, e->sw->port[0].guid, &sw);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(sgid) | SA_PR(dgid),
 	                     .sgid = gid(e, 1), .dgid = sw),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).dlid, e->sw->port[0].lid);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 	                     .slid = e->sw->port[0].lid, .dlid = lid(e, 1)),
 	                 SA_OK);
 	assert_memory_equal(RECORD(e, path_record, 0).sgid.raw, sw.raw, 16);
@@ -598,10 +602,11 @@ static void unknown_ends_have_different_statuses(void **state)
 	struct env *e = *state;
 	struct ib_gid none = { { 0xFE, 0x80, 1 } };
 
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DGID, .dgid = none),
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(dgid), .dgid = none),
 	                 SA_REQ_INVALID_GID);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DLID, .dlid = 999), SA_NO_RECORDS);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_DGID | SA_PR_DLID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(dlid), .dlid = 999),
+	                 SA_NO_RECORDS);
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(dgid) | SA_PR(dlid),
 	                     .dgid = gid(e, 1), .dlid = lid(e, 2)),
 	                 SA_NO_RECORDS);
 }
@@ -611,7 +616,7 @@ static void what_cannot_be_reached_has_no_path(void **state)
 	struct env *e = *state;
 
 	assert_int_equal(fabric_link_set(e->f, e->f->hca_port[2], false), 0);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 	                     .slid = lid(e, 0), .dlid = lid(e, 2)),
 	                 SA_NO_RECORDS);
 	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, 0, 0), HOSTS * HOSTS);
@@ -627,7 +632,7 @@ static void each_lid_of_a_port_has_its_path(void **state)
 	for (uint16_t i = 0; i < 4; i++)
 		fabric_lft_set(e->sw, base + i, e->f->hca_port[2]->peer->num);
 	for (uint16_t i = 0; i < 4; i++) {
-		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+		assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 		                     .slid = lid(e, 0), .dlid = base + i),
 		                 SA_OK);
 		assert_int_equal(RECORD(e, path_record, 0).dlid, base + i);
@@ -651,19 +656,20 @@ static void all_pairs_of_lids_have_paths_and_the_most_distinct_come_first(void *
 	struct ib_gid from = gid(e, 0), to = gid(e, 2);
 
 	give_two_lids(e);
-	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID, .sgid = from,
-	                       .dgid = to),
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR(sgid) | SA_PR(dgid),
+	                       .sgid = from, .dgid = to),
 	                 4);
 	for (unsigned i = 0; i < 4; i++) {
 		assert_int_equal(RECORD(e, path_record, i).slid, lid(e, 0) + want[i].slid);
 		assert_int_equal(RECORD(e, path_record, i).dlid, lid(e, 2) + want[i].dlid);
 		assert_int_equal(RECORD(e, path_record, i).preference, want[i].preference);
 	}
-	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DLID, .sgid = from,
-	                       .dlid = lid(e, 2) + 1),
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR(sgid) | SA_PR(dlid),
+	                       .sgid = from, .dlid = lid(e, 2) + 1),
 	                 2);
-	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DGID | SA_PR_SGID,
-	                       .sgid = from, .slid = lid(e, 0) + 1, .dgid = to),
+	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record,
+	                       SA_PR(slid) | SA_PR(dgid) | SA_PR(sgid), .sgid = from,
+	                       .slid = lid(e, 0) + 1, .dgid = to),
 	                 2);
 }
 
@@ -674,10 +680,10 @@ static void no_more_paths_are_returned_than_requested(void **state)
 
 	give_two_lids(e);
 	assert_int_equal(TABLE(e, SA_ATTR_PATH, path_record,
-	                       SA_PR_SGID | SA_PR_DGID | SA_PR_NUMB_PATH, .sgid = from, .dgid = to,
-	                       .numb_path = 3),
+	                       SA_PR(sgid) | SA_PR(dgid) | SA_PR(numb_path), .sgid = from,
+	                       .dgid = to, .numb_path = 3),
 	                 3);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID, .sgid = from,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(sgid) | SA_PR(dgid), .sgid = from,
 	                     .dgid = to),
 	                 SA_OK);
 	assert_int_equal(e->response.n, 1);
@@ -689,10 +695,11 @@ static void records_of_a_port_are_found_by_any_of_its_lids(void **state)
 	struct env *e = *state;
 
 	give_two_lids(e);
-	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR_LID, .lid = lid(e, 2) + 1), 1);
+	assert_int_equal(TABLE(e, SA_ATTR_NODE, node_record, SA_NR(lid), .lid = lid(e, 2) + 1), 1);
 	assert_int_equal(RECORD(e, node_record, 0).lid, lid(e, 2));
 	assert_int_equal(
-	        TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR_LID, .lid = lid(e, 1) + 1), 1);
+	        TABLE(e, SA_ATTR_PORT_INFO, port_info_record, SA_PIR(lid), .lid = lid(e, 1) + 1),
+	        1);
 	assert_int_equal(RECORD(e, port_info_record, 0).info.lmc, 1);
 }
 
@@ -703,14 +710,14 @@ static void partitions_have_paths_of_their_own(void **state)
 	e->f->hca_port[0]->pkey[1] = 0x8005;
 	e->f->hca_port[1]->pkey[1] = 0x0005;
 	e->f->hca_port[2]->pkey[0] = 0x8007;
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid) | SA_PR(pkey),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .pkey = 0x8005),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).pkey, 0x8005);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid) | SA_PR(pkey),
 	                     .slid = lid(e, 0), .dlid = lid(e, 3), .pkey = 0x8005),
 	                 SA_NO_RECORDS);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 	                     .slid = lid(e, 0), .dlid = lid(e, 2)),
 	                 SA_NO_RECORDS);
 }
@@ -725,20 +732,20 @@ static void paths_have_a_service_level(void **state)
 
 	sm_set_partitions(e->sm, &partitions);
 	e->f->hca_port[0]->pkey[1] = e->f->hca_port[1]->pkey[1] = 0x8005;
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1)),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).sl, 1);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid) | SA_PR(pkey),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .pkey = 0x8005),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).sl, 3);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_SL,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid) | SA_PR(sl),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .sl = 4),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).sl, 4);
 	assert_int_equal(fabric_lanes_map_write(e->f->hca_port[0], 0, &none), 0);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SLID | SA_PR_DLID | SA_PR_PKEY,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(slid) | SA_PR(dlid) | SA_PR(pkey),
 	                     .slid = lid(e, 0), .dlid = lid(e, 1), .pkey = 0x8005),
 	                 SA_NO_RECORDS);
 	sm_set_partitions(e->sm, NULL);
@@ -750,7 +757,7 @@ static void a_path_to_a_group_is_to_its_mlid(void **state)
 	struct ib_gid mgid;
 
 	wire_mgid_broadcast(&mgid, IB_PKEY_DEFAULT);
-	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR_SGID | SA_PR_DGID,
+	assert_int_equal(GET(e, SA_ATTR_PATH, path_record, SA_PR(sgid) | SA_PR(dgid),
 	                     .sgid = gid(e, 0), .dgid = mgid),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, path_record, 0).dlid, sa_group_find(e->sa, &mgid)->rec.mlid);
@@ -764,7 +771,7 @@ static void multipaths_lead_from_each_source_to_each_target(void **state)
 	struct ib_gid gids[4] = { gid(e, 0), gid(e, 1), gid(e, 2), gid(e, 3) };
 
 	prepare(e, MAD_GET_MULTI, SA_ATTR_MULTIPATH);
-	e->mad.component_mask = SA_MPR_SGID_COUNT | SA_MPR_DGID_COUNT;
+	e->mad.component_mask = SA_MPR(sgid_count) | SA_MPR(dgid_count);
 	wire_multipath_record_encode(&m, e->mad.data);
 	memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
 	assert_int_equal(serve(e), SA_OK);
@@ -777,7 +784,7 @@ static void multipaths_lead_from_each_source_to_each_target(void **state)
 		assert_int_equal(RECORD(e, path_record, i).dlid, lid(e, 2 + i % 2));
 	}
 	m.numb_path = 3;
-	e->mad.component_mask |= SA_MPR_NUMB_PATH;
+	e->mad.component_mask |= SA_MPR(numb_path);
 	wire_multipath_record_encode(&m, e->mad.data);
 	assert_int_equal(serve(e), SA_OK);
 	assert_int_equal(e->response.n, 3);
@@ -793,7 +800,7 @@ static void multipaths_need_to_know_from_where_to_where(void **state)
 	wire_multipath_record_encode(&m, e->mad.data);
 	memcpy(e->mad.data + wire_multipath_record_bytes, gids, sizeof(gids));
 	assert_int_equal(serve(e), SA_INSUFFICIENT_COMPONENTS);
-	e->mad.component_mask = SA_MPR_SGID_COUNT | SA_MPR_DGID_COUNT;
+	e->mad.component_mask = SA_MPR(sgid_count) | SA_MPR(dgid_count);
 	assert_int_equal(serve(e), SA_REQ_INVALID_GID);
 	m.dgid_count = 200; /* more than there are */
 	wire_multipath_record_encode(&m, e->mad.data);
@@ -1035,7 +1042,7 @@ static struct wire_service_record service(const struct env *e, unsigned host, ui
 		                             .data8 = { 1, 2, 3 } };
 }
 
-#define SERVICE_MASK (SA_SR_ID | SA_SR_GID | SA_SR_PKEY | SA_SR_LEASE | SA_SR_NAME)
+#define SERVICE_MASK (SA_SR(id) | SA_SR(gid) | SA_SR(pkey) | SA_SR(lease) | SA_SR(name))
 
 static uint16_t with_service(struct env *e, uint8_t method, uint64_t mask,
                              const struct wire_service_record *rec)
@@ -1053,12 +1060,12 @@ static void a_service_that_is_offered_is_found(void **state)
 
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
 	assert_int_equal(e->response.method, MAD_GET_RESP);
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_NAME, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(name), &s), SA_OK);
 	got = RECORD(e, service_record, 0);
 	assert_memory_equal(&got, &s, sizeof(s));
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_DATA8(1), &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(data8[1]), &s), SA_OK);
 	s.data8[1] = 9;
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_DATA8(1), &s), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(data8[1]), &s), SA_NO_RECORDS);
 	assert_int_equal(with_service(e, MAD_GET_TABLE, 0, &s), SA_OK);
 	assert_int_equal(e->response.n, 1);
 }
@@ -1069,9 +1076,9 @@ static void only_trusted_requests_see_the_key_of_a_service(void **state)
 	struct wire_service_record s = service(e, 1, 42, 100);
 
 	s.key[3] = 9;
-	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK | SA_SR_KEY, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK | SA_SR(key), &s), SA_OK);
 	assert_int_equal(RECORD(e, service_record, 0).key[3], 0);
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_KEY, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(key), &s), SA_OK);
 	assert_int_equal(RECORD(e, service_record, 0).key[3], 0);
 	e->mad.sm_key = SA_KEY;
 	assert_int_equal(serve(e), SA_OK);
@@ -1086,7 +1093,7 @@ static void a_service_offered_again_is_the_same_one(void **state)
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
 	s.data8[0] = 77;
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_OK);
 	assert_int_equal(RECORD(e, service_record, 0).data8[0], 77);
 }
 
@@ -1098,10 +1105,10 @@ static void a_lease_runs_out(void **state)
 	e->request.now_s = 1000;
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_OK);
 	e->request.now_s = 1060;
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_OK);
 	assert_int_equal(RECORD(e, service_record, 0).lease, 40);
 	e->request.now_s = 1100;
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
 }
 
 static void without_a_lease_a_service_is_for_ever(void **state)
@@ -1109,9 +1116,9 @@ static void without_a_lease_a_service_is_for_ever(void **state)
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 5);
 
-	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK & ~SA_SR_LEASE, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK & ~SA_SR(lease), &s), SA_OK);
 	e->request.now_s = 1ull << 40;
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_OK);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_OK);
 	assert_int_equal(RECORD(e, service_record, 0).lease, 0xFFFFFFFF);
 }
 
@@ -1124,7 +1131,7 @@ static void a_service_is_withdrawn(void **state)
 	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &other), SA_NO_RECORDS);
 	assert_int_equal(with_service(e, MAD_DELETE, SERVICE_MASK, &s), SA_OK);
 	assert_int_equal(e->response.method, MAD_DELETE_RESP);
-	assert_int_equal(with_service(e, MAD_GET, SA_SR_ID, &s), SA_NO_RECORDS);
+	assert_int_equal(with_service(e, MAD_GET, SA_SR(id), &s), SA_NO_RECORDS);
 }
 
 static void services_that_are_nowhere_are_refused(void **state)
@@ -1132,7 +1139,7 @@ static void services_that_are_nowhere_are_refused(void **state)
 	struct env *e = *state;
 	struct wire_service_record s = service(e, 1, 42, 100);
 
-	assert_int_equal(with_service(e, MAD_SET, SA_SR_ID, &s), SA_REQ_INVALID);
+	assert_int_equal(with_service(e, MAD_SET, SA_SR(id), &s), SA_REQ_INVALID);
 	s.pkey = 0x8123;
 	assert_int_equal(with_service(e, MAD_SET, SERVICE_MASK, &s), SA_REQ_INVALID);
 	s = service(e, 1, 42, 100);
@@ -1426,7 +1433,7 @@ static void subscriptions_are_listed(void **state)
 	assert_int_equal(inform(e, 3, 1, 128, 0), SA_OK);
 	assert_int_equal(TABLE(e, SA_ATTR_INFORM_INFO_RECORD, inform_info_record, 0, 0), 2);
 	assert_int_equal(GET(e, SA_ATTR_INFORM_INFO_RECORD, inform_info_record,
-	                     SA_IIR_SUBSCRIBER_GID, .subscriber_gid = who),
+	                     SA_IIR(subscriber_gid), .subscriber_gid = who),
 	                 SA_OK);
 	assert_int_equal(RECORD(e, inform_info_record, 0).info.trap_number, TRAP_ANY);
 	assert_int_equal(RECORD(e, inform_info_record, 0).info.qpn, 0);
@@ -1524,7 +1531,7 @@ static void a_table_in_slices_has_the_same_records(void **state)
 			assert_same_in_slices(e, budget, attributes[i] == SA_ATTR_PATH);
 			prepare(e, MAD_GET_TABLE, attributes[i]);
 			e->mad.sm_key = SA_KEY;
-			e->mad.component_mask = SA_NR_LID;
+			e->mad.component_mask = SA_NR(lid);
 			e->mad.data[1] = (uint8_t)lid(e, 1);
 			if (attributes[i] != SA_ATTR_PATH && attributes[i] != SA_ATTR_MCMEMBER)
 				assert_same_in_slices(e, budget, false);
@@ -1536,8 +1543,8 @@ static void paths_in_slices_are_the_same(void **state)
 {
 	struct env *e = *state;
 	struct wire_path_record r = { .sgid = gid(e, 1), .dgid = gid(e, 2), .numb_path = 2 };
-	static const uint64_t masks[] = { SA_PR_SGID, SA_PR_DGID, SA_PR_NUMB_PATH,
-		                          SA_PR_SGID | SA_PR_DGID };
+	static const uint64_t masks[] = { SA_PR(sgid), SA_PR(dgid), SA_PR(numb_path),
+		                          SA_PR(sgid) | SA_PR(dgid) };
 
 	for (size_t i = 0; i < ARRAY_SIZE(masks); i++)
 		for (uint32_t budget = 1; budget < 100; budget = 3 * budget + 1) {

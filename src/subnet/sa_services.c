@@ -61,11 +61,11 @@ static bool in_partition(const struct sa_query *q)
 
 	if (!q->asker)
 		return false;
-	if (!(q->mask & SA_SR_PKEY))
+	if (!(q->mask & SA_SR(pkey)))
 		return true;
 	if (!sa_has_pkey(q->asker, w->pkey))
 		return false;
-	if (!(q->mask & SA_SR_GID) || ib_gid_is_mcast(&w->gid))
+	if (!(q->mask & SA_SR(gid)) || ib_gid_is_mcast(&w->gid))
 		return true;
 	port = sa_port_by_guid(q->sa->f, &w->gid);
 	return port && sa_has_pkey(port, w->pkey);
@@ -86,9 +86,9 @@ static uint16_t offer_service(struct sa_query *q)
 	struct wire_service_record rec = *(const struct wire_service_record *)q->wanted;
 	struct sa_service *s;
 
-	if (!in_partition(q) || (q->mask & (SA_SR_ID | SA_SR_GID)) != (SA_SR_ID | SA_SR_GID))
+	if (!in_partition(q) || (q->mask & (SA_SR(id) | SA_SR(gid))) != (SA_SR(id) | SA_SR(gid)))
 		return SA_REQ_INVALID;
-	if (!(q->mask & SA_SR_LEASE))
+	if (!(q->mask & SA_SR(lease)))
 		rec.lease = FOR_EVER;
 	drop_expired(q->sa, q->in->now_s);
 	s = find(q->sa, &rec);
@@ -101,7 +101,7 @@ static uint16_t offer_service(struct sa_query *q)
 	}
 	s->rec = rec;
 	s->until_s = q->in->now_s + rec.lease;
-	if (!(q->mask & SA_SR_PKEY))
+	if (!(q->mask & SA_SR(pkey)))
 		rec.pkey = IB_PKEY_DEFAULT;
 	respond(q, &rec);
 	return SA_OK;

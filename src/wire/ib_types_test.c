@@ -336,8 +336,8 @@ static void multipath_record_is_as_in_opensm(void **state)
 	PLACE(multipath_record, service_id_lsb, ib_multipath_rec_t, service_id_56lsb);
 }
 
-/* Our component has their number, and wire_match() compares that member. */
-#define COMPONENT(record, ours, m, theirs)                                         \
+/* Our components have their numbers, and wire_match() compares that member. */
+#define COMPONENTS(record, ours, m, theirs)                                        \
 	do {                                                                       \
 		struct wire_##record a = { 0 }, b = { 0 };                         \
                                                                                    \
@@ -347,180 +347,180 @@ static void multipath_record_is_as_in_opensm(void **state)
 		assert_true(wire_match(&wire_##record##_layout, ~(ours), &a, &b)); \
 	} while (0)
 
+#define COMPONENT(record, m, theirs) COMPONENTS(record, WIRE_COMPONENTS(record, m), m, theirs)
+
 static void components_of_node_record_are_as_in_opensm(void **state)
 {
 	(void)state;
-	COMPONENT(node_record, SA_NR_LID, lid, IB_NR_COMPMASK_LID);
-	COMPONENT(node_record, SA_NR_BASE_VERSION, info.base_version, IB_NR_COMPMASK_BASEVERSION);
-	COMPONENT(node_record, SA_NR_CLASS_VERSION, info.class_version,
-	          IB_NR_COMPMASK_CLASSVERSION);
-	COMPONENT(node_record, SA_NR_NODE_TYPE, info.node_type, IB_NR_COMPMASK_NODETYPE);
-	COMPONENT(node_record, SA_NR_NUM_PORTS, info.num_ports, IB_NR_COMPMASK_NUMPORTS);
-	COMPONENT(node_record, SA_NR_SYSTEM_IMAGE_GUID, info.system_image_guid,
-	          IB_NR_COMPMASK_SYSIMAGEGUID);
-	COMPONENT(node_record, SA_NR_NODE_GUID, info.node_guid, IB_NR_COMPMASK_NODEGUID);
-	COMPONENT(node_record, SA_NR_PORT_GUID, info.port_guid, IB_NR_COMPMASK_PORTGUID);
-	COMPONENT(node_record, SA_NR_PARTITION_CAP, info.partition_cap, IB_NR_COMPMASK_PARTCAP);
-	COMPONENT(node_record, SA_NR_DEVICE_ID, info.device_id, IB_NR_COMPMASK_DEVID);
-	COMPONENT(node_record, SA_NR_REVISION, info.revision, IB_NR_COMPMASK_REV);
-	COMPONENT(node_record, SA_NR_LOCAL_PORT_NUM, info.local_port_num, IB_NR_COMPMASK_PORTNUM);
-	COMPONENT(node_record, SA_NR_VENDOR_ID, info.vendor_id, IB_NR_COMPMASK_VENDID);
-	COMPONENT(node_record, SA_NR_DESCRIPTION, description, IB_NR_COMPMASK_NODEDESC);
+	COMPONENT(node_record, lid, IB_NR_COMPMASK_LID);
+	COMPONENT(node_record, info.base_version, IB_NR_COMPMASK_BASEVERSION);
+	COMPONENT(node_record, info.class_version, IB_NR_COMPMASK_CLASSVERSION);
+	COMPONENT(node_record, info.node_type, IB_NR_COMPMASK_NODETYPE);
+	COMPONENT(node_record, info.num_ports, IB_NR_COMPMASK_NUMPORTS);
+	COMPONENT(node_record, info.system_image_guid, IB_NR_COMPMASK_SYSIMAGEGUID);
+	COMPONENT(node_record, info.node_guid, IB_NR_COMPMASK_NODEGUID);
+	COMPONENT(node_record, info.port_guid, IB_NR_COMPMASK_PORTGUID);
+	COMPONENT(node_record, info.partition_cap, IB_NR_COMPMASK_PARTCAP);
+	COMPONENT(node_record, info.device_id, IB_NR_COMPMASK_DEVID);
+	COMPONENT(node_record, info.revision, IB_NR_COMPMASK_REV);
+	COMPONENT(node_record, info.local_port_num, IB_NR_COMPMASK_PORTNUM);
+	COMPONENT(node_record, info.vendor_id, IB_NR_COMPMASK_VENDID);
+	COMPONENT(node_record, description, IB_NR_COMPMASK_NODEDESC);
 }
 
-#define PORT(ours, m, theirs) COMPONENT(port_info_record, ours, m, IB_PIR_COMPMASK_##theirs)
+#define PORT(m, theirs) COMPONENT(port_info_record, m, IB_PIR_COMPMASK_##theirs)
 
 static void components_of_port_info_record_are_as_in_opensm(void **state)
 {
 	(void)state;
-	PORT(SA_PIR_LID, lid, LID);
-	PORT(SA_PIR_PORT_NUM, port_num, PORTNUM);
-	PORT(SA_PIR_OPTIONS, options, OPTIONS);
-	PORT(SA_PIR_M_KEY, info.m_key, MKEY);
-	PORT(SA_PIR_GID_PREFIX, info.gid_prefix, GIDPRE);
-	PORT(SA_PIR_BASE_LID, info.lid, BASELID);
-	PORT(SA_PIR_MASTER_SM_LID, info.master_sm_lid, SMLID);
-	PORT(SA_PIR_CAPABILITY_MASK, info.capability_mask, CAPMASK);
-	PORT(SA_PIR_LINK_WIDTH_ENABLED, info.link_width_enabled, LINKWIDTHENABLED);
-	PORT(SA_PIR_PORT_STATE, info.port_state, PORTSTATE);
-	PORT(SA_PIR_PORT_PHYSICAL_STATE, info.port_physical_state, PORTPHYSTATE);
-	PORT(SA_PIR_M_KEY_PROTECT_BITS, info.m_key_protect_bits, MKEYPROTBITS);
-	PORT(SA_PIR_LMC, info.lmc, LMC);
-	PORT(SA_PIR_NEIGHBOR_MTU, info.neighbor_mtu, NEIGHBORMTU);
-	PORT(SA_PIR_VL_CAP, info.vl_cap, VLCAP);
-	PORT(SA_PIR_MTU_CAP, info.mtu_cap, MTUCAP);
-	PORT(SA_PIR_OPERATIONAL_VLS, info.operational_vls, OPVLS);
-	PORT(SA_PIR_GUID_CAP, info.guid_cap, GUIDCAP);
-	PORT(SA_PIR_SUBNET_TIMEOUT, info.subnet_timeout, SUBNTO);
-	PORT(SA_PIR_RESP_TIME_VALUE, info.resp_time_value, RESPTIME);
-	PORT(SA_PIR_CAPABILITY_MASK2, info.capability_mask2, CAPMASK2);
-	PORT(SA_PIR_LINK_SPEED_EXT_ENABLED, info.link_speed_ext_enabled, LINKSPDEXTENAB);
+	PORT(lid, LID);
+	PORT(port_num, PORTNUM);
+	PORT(options, OPTIONS);
+	PORT(info.m_key, MKEY);
+	PORT(info.gid_prefix, GIDPRE);
+	PORT(info.lid, BASELID);
+	PORT(info.master_sm_lid, SMLID);
+	PORT(info.capability_mask, CAPMASK);
+	PORT(info.link_width_enabled, LINKWIDTHENABLED);
+	PORT(info.port_state, PORTSTATE);
+	PORT(info.port_physical_state, PORTPHYSTATE);
+	PORT(info.m_key_protect_bits, MKEYPROTBITS);
+	PORT(info.lmc, LMC);
+	PORT(info.neighbor_mtu, NEIGHBORMTU);
+	PORT(info.vl_cap, VLCAP);
+	PORT(info.mtu_cap, MTUCAP);
+	PORT(info.operational_vls, OPVLS);
+	PORT(info.guid_cap, GUIDCAP);
+	PORT(info.subnet_timeout, SUBNTO);
+	PORT(info.resp_time_value, RESPTIME);
+	PORT(info.capability_mask2, CAPMASK2);
+	PORT(info.link_speed_ext_enabled, LINKSPDEXTENAB);
 }
 
 static void components_of_tables_are_as_in_opensm(void **state)
 {
 	(void)state;
-	COMPONENT(sl_to_vl_record, SA_SLVL_LID, lid, IB_SLVL_COMPMASK_LID);
-	COMPONENT(sl_to_vl_record, SA_SLVL_IN_PORT, in_port, IB_SLVL_COMPMASK_IN_PORT);
-	COMPONENT(sl_to_vl_record, SA_SLVL_OUT_PORT, out_port, IB_SLVL_COMPMASK_OUT_PORT);
-	COMPONENT(switch_info_record, SA_SWIR_LID, lid, IB_SWIR_COMPMASK_LID);
-	COMPONENT(linear_ft_record, SA_LFTR_LID, lid, IB_LFTR_COMPMASK_LID);
-	COMPONENT(linear_ft_record, SA_LFTR_BLOCK, block, IB_LFTR_COMPMASK_BLOCK);
-	COMPONENT(multicast_ft_record, SA_MFTR_LID, lid, IB_MFTR_COMPMASK_LID);
-	COMPONENT(multicast_ft_record, SA_MFTR_POSITION, position, IB_MFTR_COMPMASK_POSITION);
-	COMPONENT(multicast_ft_record, SA_MFTR_BLOCK, block, IB_MFTR_COMPMASK_BLOCK);
-	COMPONENT(vl_arb_record, SA_VLAR_LID, lid, IB_VLA_COMPMASK_LID);
-	COMPONENT(vl_arb_record, SA_VLAR_OUT_PORT, out_port, IB_VLA_COMPMASK_OUT_PORT);
-	COMPONENT(vl_arb_record, SA_VLAR_BLOCK, block, IB_VLA_COMPMASK_BLOCK);
-	COMPONENT(pkey_table_record, SA_PKTR_LID, lid, IB_PKEY_COMPMASK_LID);
-	COMPONENT(pkey_table_record, SA_PKTR_BLOCK, block, IB_PKEY_COMPMASK_BLOCK);
-	COMPONENT(pkey_table_record, SA_PKTR_PORT_NUM, port_num, IB_PKEY_COMPMASK_PORT);
-	COMPONENT(guid_info_record, SA_GIR_LID, lid, IB_GIR_COMPMASK_LID);
-	COMPONENT(guid_info_record, SA_GIR_BLOCK, block, IB_GIR_COMPMASK_BLOCKNUM);
-	COMPONENT(guid_info_record, SA_GIR_GUID(0), table.guid[0], IB_GIR_COMPMASK_GID0);
-	COMPONENT(guid_info_record, SA_GIR_GUID(7), table.guid[7], IB_GIR_COMPMASK_GID7);
+	COMPONENT(sl_to_vl_record, lid, IB_SLVL_COMPMASK_LID);
+	COMPONENT(sl_to_vl_record, in_port, IB_SLVL_COMPMASK_IN_PORT);
+	COMPONENT(sl_to_vl_record, out_port, IB_SLVL_COMPMASK_OUT_PORT);
+	COMPONENT(switch_info_record, lid, IB_SWIR_COMPMASK_LID);
+	COMPONENT(linear_ft_record, lid, IB_LFTR_COMPMASK_LID);
+	COMPONENT(linear_ft_record, block, IB_LFTR_COMPMASK_BLOCK);
+	COMPONENT(multicast_ft_record, lid, IB_MFTR_COMPMASK_LID);
+	COMPONENT(multicast_ft_record, position, IB_MFTR_COMPMASK_POSITION);
+	COMPONENT(multicast_ft_record, block, IB_MFTR_COMPMASK_BLOCK);
+	COMPONENT(vl_arb_record, lid, IB_VLA_COMPMASK_LID);
+	COMPONENT(vl_arb_record, out_port, IB_VLA_COMPMASK_OUT_PORT);
+	COMPONENT(vl_arb_record, block, IB_VLA_COMPMASK_BLOCK);
+	COMPONENT(pkey_table_record, lid, IB_PKEY_COMPMASK_LID);
+	COMPONENT(pkey_table_record, block, IB_PKEY_COMPMASK_BLOCK);
+	COMPONENT(pkey_table_record, port_num, IB_PKEY_COMPMASK_PORT);
+	COMPONENT(guid_info_record, lid, IB_GIR_COMPMASK_LID);
+	COMPONENT(guid_info_record, block, IB_GIR_COMPMASK_BLOCKNUM);
+	COMPONENT(guid_info_record, table.guid[0], IB_GIR_COMPMASK_GID0);
+	COMPONENT(guid_info_record, table.guid[7], IB_GIR_COMPMASK_GID7);
 }
 
 static void components_of_other_records_are_as_in_opensm(void **state)
 {
 	(void)state;
-	COMPONENT(sm_info_record, SA_SMIR_LID, lid, IB_SMIR_COMPMASK_LID);
-	COMPONENT(sm_info_record, SA_SMIR_GUID, info.guid, IB_SMIR_COMPMASK_GUID);
-	COMPONENT(sm_info_record, SA_SMIR_SM_KEY, info.sm_key, IB_SMIR_COMPMASK_SMKEY);
-	COMPONENT(sm_info_record, SA_SMIR_ACT_COUNT, info.act_count, IB_SMIR_COMPMASK_ACTCOUNT);
-	COMPONENT(sm_info_record, SA_SMIR_PRIORITY, info.priority, IB_SMIR_COMPMASK_PRIORITY);
-	COMPONENT(sm_info_record, SA_SMIR_SM_STATE, info.sm_state, IB_SMIR_COMPMASK_SMSTATE);
-	COMPONENT(link_record, SA_LR_FROM_LID, from_lid, IB_LR_COMPMASK_FROM_LID);
-	COMPONENT(link_record, SA_LR_FROM_PORT, from_port, IB_LR_COMPMASK_FROM_PORT);
-	COMPONENT(link_record, SA_LR_TO_PORT, to_port, IB_LR_COMPMASK_TO_PORT);
-	COMPONENT(link_record, SA_LR_TO_LID, to_lid, IB_LR_COMPMASK_TO_LID);
-	COMPONENT(service_record, SA_SR_ID, id, IB_SR_COMPMASK_SID);
-	COMPONENT(service_record, SA_SR_GID, gid, IB_SR_COMPMASK_SGID);
-	COMPONENT(service_record, SA_SR_PKEY, pkey, IB_SR_COMPMASK_SPKEY);
-	COMPONENT(service_record, SA_SR_LEASE, lease, IB_SR_COMPMASK_SLEASE);
-	COMPONENT(service_record, SA_SR_KEY, key, IB_SR_COMPMASK_SKEY);
-	COMPONENT(service_record, SA_SR_NAME, name, IB_SR_COMPMASK_SNAME);
-	COMPONENT(service_record, SA_SR_DATA8(0), data8[0], IB_SR_COMPMASK_SDATA8_0);
-	COMPONENT(service_record, SA_SR_DATA8(15), data8[15], IB_SR_COMPMASK_SDATA8_15);
-	COMPONENT(service_record, SA_SR_DATA16(7), data16[7], IB_SR_COMPMASK_SDATA16_7);
-	COMPONENT(service_record, SA_SR_DATA32(3), data32[3], IB_SR_COMPMASK_SDATA32_3);
-	COMPONENT(service_record, SA_SR_DATA64(1), data64[1], IB_SR_COMPMASK_SDATA64_1);
+	COMPONENT(sm_info_record, lid, IB_SMIR_COMPMASK_LID);
+	COMPONENT(sm_info_record, info.guid, IB_SMIR_COMPMASK_GUID);
+	COMPONENT(sm_info_record, info.sm_key, IB_SMIR_COMPMASK_SMKEY);
+	COMPONENT(sm_info_record, info.act_count, IB_SMIR_COMPMASK_ACTCOUNT);
+	COMPONENT(sm_info_record, info.priority, IB_SMIR_COMPMASK_PRIORITY);
+	COMPONENT(sm_info_record, info.sm_state, IB_SMIR_COMPMASK_SMSTATE);
+	COMPONENT(link_record, from_lid, IB_LR_COMPMASK_FROM_LID);
+	COMPONENT(link_record, from_port, IB_LR_COMPMASK_FROM_PORT);
+	COMPONENT(link_record, to_port, IB_LR_COMPMASK_TO_PORT);
+	COMPONENT(link_record, to_lid, IB_LR_COMPMASK_TO_LID);
+	COMPONENT(service_record, id, IB_SR_COMPMASK_SID);
+	COMPONENT(service_record, gid, IB_SR_COMPMASK_SGID);
+	COMPONENT(service_record, pkey, IB_SR_COMPMASK_SPKEY);
+	COMPONENT(service_record, lease, IB_SR_COMPMASK_SLEASE);
+	COMPONENT(service_record, key, IB_SR_COMPMASK_SKEY);
+	COMPONENT(service_record, name, IB_SR_COMPMASK_SNAME);
+	COMPONENT(service_record, data8[0], IB_SR_COMPMASK_SDATA8_0);
+	COMPONENT(service_record, data8[15], IB_SR_COMPMASK_SDATA8_15);
+	COMPONENT(service_record, data16[7], IB_SR_COMPMASK_SDATA16_7);
+	COMPONENT(service_record, data32[3], IB_SR_COMPMASK_SDATA32_3);
+	COMPONENT(service_record, data64[1], IB_SR_COMPMASK_SDATA64_1);
 }
 
-#define INFORM(ours, m, theirs) COMPONENT(inform_info_record, ours, m, IB_IIR_COMPMASK_##theirs)
+#define INFORM(m, theirs) COMPONENT(inform_info_record, m, IB_IIR_COMPMASK_##theirs)
 
 static void components_of_inform_info_record_are_as_in_opensm(void **state)
 {
 	(void)state;
-	INFORM(SA_IIR_SUBSCRIBER_GID, subscriber_gid, SUBSCRIBERGID);
-	INFORM(SA_IIR_ENUM, enumerator, ENUM);
-	INFORM(SA_IIR_GID, info.gid, GID);
-	INFORM(SA_IIR_LID_RANGE_BEGIN, info.lid_range_begin, LIDRANGEBEGIN);
-	INFORM(SA_IIR_LID_RANGE_END, info.lid_range_end, LIDRANGEEND);
-	INFORM(SA_IIR_IS_GENERIC, info.is_generic, ISGENERIC);
-	INFORM(SA_IIR_SUBSCRIBE, info.subscribe, SUBSCRIBE);
-	INFORM(SA_IIR_TYPE, info.type, TYPE);
-	INFORM(SA_IIR_TRAP_NUMBER, info.trap_number, TRAPNUMB);
-	INFORM(SA_IIR_QPN, info.qpn, QPN);
-	INFORM(SA_IIR_RESP_TIME, info.resp_time_value, RESPTIME);
-	INFORM(SA_IIR_PRODUCER_TYPE, info.producer_type, PRODTYPE);
+	INFORM(subscriber_gid, SUBSCRIBERGID);
+	INFORM(enumerator, ENUM);
+	INFORM(info.gid, GID);
+	INFORM(info.lid_range_begin, LIDRANGEBEGIN);
+	INFORM(info.lid_range_end, LIDRANGEEND);
+	INFORM(info.is_generic, ISGENERIC);
+	INFORM(info.subscribe, SUBSCRIBE);
+	INFORM(info.type, TYPE);
+	INFORM(info.trap_number, TRAPNUMB);
+	INFORM(info.qpn, QPN);
+	INFORM(info.resp_time_value, RESPTIME);
+	INFORM(info.producer_type, PRODTYPE);
 }
 
-#define PATH(ours, m, theirs) COMPONENT(path_record, ours, m, IB_PR_COMPMASK_##theirs)
+#define PATH(m, theirs) COMPONENT(path_record, m, IB_PR_COMPMASK_##theirs)
 
 static void components_of_path_record_are_as_in_opensm(void **state)
 {
 	(void)state;
-	PATH(SA_PR_SERVICE_ID, service_id, SERVICEID);
-	PATH(SA_PR_DGID, dgid, DGID);
-	PATH(SA_PR_SGID, sgid, SGID);
-	PATH(SA_PR_DLID, dlid, DLID);
-	PATH(SA_PR_SLID, slid, SLID);
-	PATH(SA_PR_RAW_TRAFFIC, raw_traffic, RAWTRAFFIC);
-	PATH(SA_PR_FLOW_LABEL, flow_label, FLOWLABEL);
-	PATH(SA_PR_HOP_LIMIT, hop_limit, HOPLIMIT);
-	PATH(SA_PR_TCLASS, tclass, TCLASS);
-	PATH(SA_PR_REVERSIBLE, reversible, REVERSIBLE);
-	PATH(SA_PR_NUMB_PATH, numb_path, NUMBPATH);
-	PATH(SA_PR_PKEY, pkey, PKEY);
-	PATH(SA_PR_QOS_CLASS, qos_class, QOS_CLASS);
-	PATH(SA_PR_SL, sl, SL);
-	PATH(SA_PR_MTU_SELECTOR, mtu_selector, MTUSELEC);
-	PATH(SA_PR_MTU, mtu, MTU);
-	PATH(SA_PR_RATE_SELECTOR, rate_selector, RATESELEC);
-	PATH(SA_PR_RATE, rate, RATE);
-	PATH(SA_PR_LIFE_SELECTOR, life_selector, PKTLIFETIMESELEC);
-	PATH(SA_PR_LIFE, life, PKTLIFETIME);
+	PATH(service_id, SERVICEID);
+	PATH(dgid, DGID);
+	PATH(sgid, SGID);
+	PATH(dlid, DLID);
+	PATH(slid, SLID);
+	PATH(raw_traffic, RAWTRAFFIC);
+	PATH(flow_label, FLOWLABEL);
+	PATH(hop_limit, HOPLIMIT);
+	PATH(tclass, TCLASS);
+	PATH(reversible, REVERSIBLE);
+	PATH(numb_path, NUMBPATH);
+	PATH(pkey, PKEY);
+	PATH(qos_class, QOS_CLASS);
+	PATH(sl, SL);
+	PATH(mtu_selector, MTUSELEC);
+	PATH(mtu, MTU);
+	PATH(rate_selector, RATESELEC);
+	PATH(rate, RATE);
+	PATH(life_selector, PKTLIFETIMESELEC);
+	PATH(life, PKTLIFETIME);
 }
 
-#define MULTI(ours, m, theirs) COMPONENT(multipath_record, ours, m, IB_MPR_COMPMASK_##theirs)
+#define MULTI(m, theirs) COMPONENT(multipath_record, m, IB_MPR_COMPMASK_##theirs)
 
 static void components_of_multipath_record_are_as_in_opensm(void **state)
 {
 	(void)state;
-	MULTI(SA_MPR_RAW_TRAFFIC, raw_traffic, RAWTRAFFIC);
-	MULTI(SA_MPR_FLOW_LABEL, flow_label, FLOWLABEL);
-	MULTI(SA_MPR_HOP_LIMIT, hop_limit, HOPLIMIT);
-	MULTI(SA_MPR_TCLASS, tclass, TCLASS);
-	MULTI(SA_MPR_REVERSIBLE, reversible, REVERSIBLE);
-	MULTI(SA_MPR_NUMB_PATH, numb_path, NUMBPATH);
-	MULTI(SA_MPR_PKEY, pkey, PKEY);
-	MULTI(SA_MPR_QOS_CLASS, qos_class, QOS_CLASS);
-	MULTI(SA_MPR_SL, sl, SL);
-	MULTI(SA_MPR_MTU_SELECTOR, mtu_selector, MTUSELEC);
-	MULTI(SA_MPR_MTU, mtu, MTU);
-	MULTI(SA_MPR_RATE_SELECTOR, rate_selector, RATESELEC);
-	MULTI(SA_MPR_RATE, rate, RATE);
-	MULTI(SA_MPR_LIFE_SELECTOR, life_selector, PKTLIFETIMESELEC);
-	MULTI(SA_MPR_LIFE, life, PKTLIFETIME);
-	MULTI(SA_MPR_SERVICE_ID, service_id_msb, SERVICEID);
-	MULTI(SA_MPR_SERVICE_ID, service_id_lsb, SERVICEID);
-	MULTI(SA_MPR_INDEPENDENCE, independence_selector, INDEPSELEC);
-	MULTI(SA_MPR_SGID_COUNT, sgid_count, SGIDCOUNT);
-	MULTI(SA_MPR_DGID_COUNT, dgid_count, DGIDCOUNT);
+	MULTI(raw_traffic, RAWTRAFFIC);
+	MULTI(flow_label, FLOWLABEL);
+	MULTI(hop_limit, HOPLIMIT);
+	MULTI(tclass, TCLASS);
+	MULTI(reversible, REVERSIBLE);
+	MULTI(numb_path, NUMBPATH);
+	MULTI(pkey, PKEY);
+	MULTI(qos_class, QOS_CLASS);
+	MULTI(sl, SL);
+	MULTI(mtu_selector, MTUSELEC);
+	MULTI(mtu, MTU);
+	MULTI(rate_selector, RATESELEC);
+	MULTI(rate, RATE);
+	MULTI(life_selector, PKTLIFETIMESELEC);
+	MULTI(life, PKTLIFETIME);
+	COMPONENTS(multipath_record, SA_MPR_SERVICE_ID, service_id_msb, IB_MPR_COMPMASK_SERVICEID);
+	COMPONENTS(multipath_record, SA_MPR_SERVICE_ID, service_id_lsb, IB_MPR_COMPMASK_SERVICEID);
+	MULTI(independence_selector, INDEPSELEC);
+	MULTI(sgid_count, SGIDCOUNT);
+	MULTI(dgid_count, DGIDCOUNT);
 }
 
-#define MEMBER(ours, m, theirs) COMPONENT(mcmember, (uint64_t)ours, m, IB_MCR_COMPMASK_##theirs)
+#define MEMBER(ours, m, theirs) COMPONENTS(mcmember, (uint64_t)ours, m, IB_MCR_COMPMASK_##theirs)
 
 static void components_of_mcmember_are_as_in_opensm(void **state)
 {
