@@ -8,7 +8,7 @@ set -eu -o pipefail
 
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-find src -name '*.[ch]' -print0 | sort -z | xargs -0 awk '
+find src \( -name '*.[ch]' -o -name '*.def' \) -print0 | sort -z | xargs -0 awk '
 BEGIN {
 	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
 	for (i = 1; i <= n; i++)

@@ -87,7 +87,7 @@ check_spdx()
 	done < <(
 		sources
 		find . -path ./build -prune -o -path ./.git -prune -o \
-			\( -name '*.sh' -o -name CMakeLists.txt -o -name run \) -type f -print
+			\( -name '*.sh' -o -name '*.def' -o -name CMakeLists.txt -o -name run \) -type f -print
 	)
 	return $status
 }
