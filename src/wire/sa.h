@@ -71,28 +71,6 @@ enum sa_status {
 #define SA_CAP2_PORT_INFO_CAPMASK2 (1u << 10)
 #define SA_CAP2_SEND_ONLY_FULL     (1u << 12)
 
-/* Component mask bits of MCMemberRecord, in the order of its fields. */
-enum {
-	SA_MCM_MGID = 1 << 0,
-	SA_MCM_PORT_GID = 1 << 1,
-	SA_MCM_QKEY = 1 << 2,
-	SA_MCM_MLID = 1 << 3,
-	SA_MCM_MTU_SELECTOR = 1 << 4,
-	SA_MCM_MTU = 1 << 5,
-	SA_MCM_TCLASS = 1 << 6,
-	SA_MCM_PKEY = 1 << 7,
-	SA_MCM_RATE_SELECTOR = 1 << 8,
-	SA_MCM_RATE = 1 << 9,
-	SA_MCM_LIFE_SELECTOR = 1 << 10,
-	SA_MCM_LIFE = 1 << 11,
-	SA_MCM_SL = 1 << 12,
-	SA_MCM_FLOW_LABEL = 1 << 13,
-	SA_MCM_HOP_LIMIT = 1 << 14,
-	SA_MCM_SCOPE = 1 << 15,
-	SA_MCM_JOIN_STATE = 1 << 16,
-	SA_MCM_PROXY_JOIN = 1 << 17,
-};
-
 enum sa_selector { SA_GREATER, SA_LESS, SA_EXACTLY, SA_LARGEST };
 
 #define LAYOUTS "wire/sa.def"
@@ -100,5 +78,27 @@ enum sa_selector { SA_GREATER, SA_LESS, SA_EXACTLY, SA_LARGEST };
 
 /* Offsets in the MAD. */
 enum { RMPP_AT = WIRE_AT(sa_mad, rmpp), SA_DATA_AT = WIRE_AT(sa_mad, data) };
+
+/* Bits of component masks. */
+enum {
+	SA_MCM_MGID = WIRE_COMPONENTS(mcmember, mgid),
+	SA_MCM_PORT_GID = WIRE_COMPONENTS(mcmember, port_gid),
+	SA_MCM_QKEY = WIRE_COMPONENTS(mcmember, qkey),
+	SA_MCM_MLID = WIRE_COMPONENTS(mcmember, mlid),
+	SA_MCM_MTU_SELECTOR = WIRE_COMPONENTS(mcmember, mtu_selector),
+	SA_MCM_MTU = WIRE_COMPONENTS(mcmember, mtu),
+	SA_MCM_TCLASS = WIRE_COMPONENTS(mcmember, tclass),
+	SA_MCM_PKEY = WIRE_COMPONENTS(mcmember, pkey),
+	SA_MCM_RATE_SELECTOR = WIRE_COMPONENTS(mcmember, rate_selector),
+	SA_MCM_RATE = WIRE_COMPONENTS(mcmember, rate),
+	SA_MCM_LIFE_SELECTOR = WIRE_COMPONENTS(mcmember, life_selector),
+	SA_MCM_LIFE = WIRE_COMPONENTS(mcmember, life),
+	SA_MCM_SL = WIRE_COMPONENTS(mcmember, sl),
+	SA_MCM_FLOW_LABEL = WIRE_COMPONENTS(mcmember, flow_label),
+	SA_MCM_HOP_LIMIT = WIRE_COMPONENTS(mcmember, hop_limit),
+	SA_MCM_SCOPE = WIRE_COMPONENTS(mcmember, scope),
+	SA_MCM_JOIN_STATE = WIRE_COMPONENTS(mcmember, join_state),
+	SA_MCM_PROXY_JOIN = WIRE_COMPONENTS(mcmember, proxy_join),
+};
 
 #endif
