@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The checks of the sources: style, the order of the folders in src/, headers that stand alone,
-# white space, licences, cppcheck. Called by .ci/run. Each check prints what it finds, and all are
-# made, whatever the others found.
+# white space, licences, models whose functions have changed, cppcheck. Called by .ci/run. Each
+# check prints what it finds, and all are made, whatever the others found.
 
 set -u -o pipefail
 
@@ -117,6 +117,7 @@ check "that headers stand alone" check_headers
 check "for white space at the end of lines" check_white_space
 check "for licence lines" check_spdx
 check "for licence texts" check_licence_texts
+check "that models follow their functions" tools/check-models.py
 check "with cppcheck" check_cppcheck
 
 if [ ${#failed[@]} -gt 0 ]; then

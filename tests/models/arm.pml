@@ -21,6 +21,21 @@
  *  5 unwatch looks at the ring before the cleared bit can be seen
  *  6 unwatch does not look at all	7 the daemon sets no ready bit
  *  8 the daemon wakes nobody		9 a poll that finds nothing does not look at the map
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/deliver.h hca_deliver_into 52ba31db6550
+ *  src/hca/cq.h hca_cq_announce 088c83f2a6e8
+ *  src/hca/cq.h hca_cq_notify_arrival 838022ddef71
+ *  src/hca/cq.c hca_cq_wake_arrival dda54b2abe59
+ *  src/hca/cq.c hca_cq_wake 7d2932d74a26
+ *  src/hca/cq.c hca_cq_set_ready ef8e591efac4
+ *  src/hca/cq.c hca_cq_arm c0ae74e53344
+ *  src/hca/cq.c poll_once 758783e9798c
+ *  src/hca/cq.c poll_map 6091ae10938e
+ *  src/hca/cq.c poll_watched 36c6901eb629
+ *  src/hca/cq.c watch f4787c0003e7
+ *  src/hca/cq.c unwatch 18fbad706c5e
+ *  src/daemon/cq.c daemon_cq_wake abd5e7eb8fce
  */
 #ifndef MUTANT
 #define MUTANT 0

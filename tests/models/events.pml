@@ -19,6 +19,17 @@
  *  4 the process looks at the word, and marks it then
  *  5 the daemon does not clear the word
  *  6 the daemon does not look whether the identifier is gone
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/shm/events.h shm_events_send 09ef99de2d03
+ *  src/shm/events.h shm_events_end 000f56239068
+ *  src/shm/events.h shm_events_clear bcbed4e64a02
+ *  src/cm/channel.c is_wanted 11568f7261d5
+ *  src/cm/channel.c cm_event_post 0763d024145c
+ *  src/cm/id.c clear_word 54570b3f2e08
+ *  src/cm/id.c cm_id_free 59e2de77b5ef
+ *  src/api/rdmacm/channel.c rdmacm_channel_destroy_id 577cb0f6a06d
+ *  src/api/rdmacm/channel.c destroy_silent 7990de5317a3
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -17,6 +17,13 @@
  *  4 a sender that finds REVOKED uses its slot all the same
  *  5 the daemon frees memory that it revoked without a pass
  *  6 the daemon revokes memory that is in use
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/payload.c begin 34df6e16ce39
+ *  src/hca/payload.c hca_payload_end 6a8eb5d90e2f
+ *  src/daemon/qp.c daemon_qp_revoke 98d866780105
+ *  src/daemon/memory.c revoke_idle f2ffd565f5ff
+ *  src/daemon/memory.c pass 412e721d0498
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -16,6 +16,12 @@
  *  2 another thread may destroy the queue pair that sender 0 sends to, while the program sleeps: a
  *    known gap, as the daemon finds the CQ by the queue pair (docs/memory-order.md)
  *  3 the daemon wakes nobody	4 the sender writes the unit before the count
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/cq.c hca_cq_wake 7d2932d74a26
+ *  src/hca/channel.c next_notified 406783836f70
+ *  src/hca/channel.c hca_channel_get_event dd47e72da6f4
+ *  src/daemon/cq.c daemon_cq_wake abd5e7eb8fce
  */
 #ifndef MUTANT
 #define MUTANT 0

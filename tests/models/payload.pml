@@ -21,6 +21,14 @@
  *  5 what was seen before the message was sent is believed
  *  6 the daemon does not look whether a ring refers to the memory of the dead
  *  7 the daemon looks only at the oldest position of a ring
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/payload.c held 0624a23c2174
+ *  src/hca/payload.c search b4f58c38da66
+ *  src/hca/payload.c next_slot f032434249af
+ *  src/hca/payload.c hca_payload_get 2089ed323ad3
+ *  src/daemon/memory.c mark_ring 81b20412e4e5
+ *  src/daemon/memory.c sweep_one a5746a982cf7
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -11,6 +11,13 @@
  *  2 no barrier between the process's store of `head` and its look at `asleep`
  *  3 no barrier between the daemon's store of `asleep` and its look at `head`
  *  4 the daemon gives up its turn with more to read, and comes back only when it is told
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/control/posts.c control_posts_put 9b077cb9d82f
+ *  src/control/posts.c control_posts_take e48901c46935
+ *  src/control/posts.c control_posts_sleep d9bd1f124b77
+ *  src/daemon/client.c serve_posts 6239506d51cf
+ *  src/daemon/client.c on_more_posts a793376ad6da
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -17,6 +17,13 @@
  *  3 the first look at seq is relaxed		4 no acquire fence before the second
  *  5 no second look				6 an odd seq is not waited for
  *  7 nobody looks whether the daemon lives
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/shm/region.h shm_write_begin 97f57c302bda
+ *  src/shm/region.h shm_write_end 882493b1c5f4
+ *  src/shm/region.h shm_read_begin d39428aeeb7f
+ *  src/shm/region.h shm_read_retry 98cfcd136d91
+ *  src/shm/region.c shm_read_wait 5f6ff8a354f2
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -28,6 +28,16 @@
  *  6 the file is emptied before the page is the program's own
  *  7 the peer does not look at the key's serial
  *  8 it does not wait while the program moves memory
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/adopt.c leave_all 0b13214ad1ad
+ *  src/hca/adopt.c detach a6559dfd6b1d
+ *  src/hca/keys.c hca_keys_unmap f5e4132c52e1
+ *  src/hca/keys.c hca_keys_set_busy 17053a782d97
+ *  src/shm/key.h shm_key_unmap 2ad535aa2654
+ *  src/hca/exchange.c is_busy 0125a3eb1e99
+ *  src/hca/exchange.c read_key 7821986b5594
+ *  src/hca/connected_help.c hca_connections_wait 246a0e24a714
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -28,6 +28,22 @@
  * 11 withdraw is no compare-and-swap	12 peek takes a claimed slot for a published one
  * 13 close does not wait for claims	14 the state has no generation
  * 15 close forgets claims of the dead	16 the daemon voids before the dead one's stores are there
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/shm/ring.h shm_ring_claim 468b130581e5
+ *  src/shm/ring.h shm_ring_publish e6bcee511b0b
+ *  src/shm/ring.h shm_ring_peek 809368e0ada8
+ *  src/shm/ring.h shm_ring_post 8e67648f2ecb
+ *  src/shm/ring.h shm_ring_consume 0e91a4482c9f
+ *  src/shm/ring.h shm_ring_take_lines 34387650d4a8
+ *  src/shm/ring.c shm_ring_claim_slowly af8646b6a610
+ *  src/shm/ring.c shm_ring_post_first_lap 900a8c00c875
+ *  src/shm/ring.c shm_ring_void def96f2700f3
+ *  src/shm/ring.c shm_ring_withdraw 097b64f42f32
+ *  src/shm/ring.c shm_ring_close 76458eaa3a37
+ *  src/hca/rq.h hca_rq_poll 9780286002b9
+ *  src/hca/rq.c hca_rq_reset 61cfbf356e06
+ *  src/daemon/qp.c daemon_qp_undo_sending 72fb4bef5fc7
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -15,6 +15,18 @@
  *  1 a turn begins without a compare-and-swap	2 it ends whosever it is
  *  3 nobody overtakes, and the turn of the dead stays
  *  4 the daemon that is away has no timer
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/link_roce_receive.c claim_turn 39cef7921893
+ *  src/hca/link_roce_receive.c end_turn 7ddb68fb1d88
+ *  src/hca/link_roce_receive.c hca_roce_receive 691be25d46c0
+ *  src/hca/link_roce_receive.c hca_roce_rest da099f0771a9
+ *  src/hca/link_roce_receive.c hca_roce_release 6f7a3c255e4c
+ *  src/daemon/roce_port.c on_wake 1777e129a435
+ *  src/daemon/roce_port.c on_receive a81ec4fe3b31
+ *  src/daemon/roce_port.c on_away b5d1a84b70f9
+ *  src/daemon/roce_port.c come_back 973f9cb2d3cc
+ *  src/daemon/roce_port.c go_away cf22f6303199
  */
 #ifndef MUTANT
 #define MUTANT 0
