@@ -67,7 +67,17 @@ bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, 
 
 #define WIRE_COMPONENT(n) (UINT64_C(1) << (n))
 
-/* Of layouts that a .def file lists (words.h): */
+/* ---- of layouts that a .def file lists (words.h) ---- */
+
+/* Numbers of so many bits. */
+typedef uint8_t wire_u1, wire_u2, wire_u3, wire_u4, wire_u5, wire_u6, wire_u7, wire_u8;
+typedef uint16_t wire_u9, wire_u10, wire_u11, wire_u12, wire_u13, wire_u14, wire_u15, wire_u16;
+typedef uint32_t wire_u17, wire_u18, wire_u19, wire_u20, wire_u21, wire_u22, wire_u23, wire_u24,
+        wire_u25, wire_u26, wire_u27, wire_u28, wire_u29, wire_u30, wire_u31, wire_u32;
+typedef uint64_t wire_u33, wire_u34, wire_u35, wire_u36, wire_u37, wire_u38, wire_u39, wire_u40,
+        wire_u41, wire_u42, wire_u43, wire_u44, wire_u45, wire_u46, wire_u47, wire_u48, wire_u49,
+        wire_u50, wire_u51, wire_u52, wire_u53, wire_u54, wire_u55, wire_u56, wire_u57, wire_u58,
+        wire_u59, wire_u60, wire_u61, wire_u62, wire_u63, wire_u64;
 
 /* The byte of the encoding of struct wire_@x in which the field @m begins. */
 #define WIRE_AT(x, m) (offsetof(struct wire_##x##_bits, m) / 8)

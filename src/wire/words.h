@@ -37,12 +37,12 @@
 #define END           WIRE_WORD(PASS, END)
 
 /* A number of @bits bits. */
-#define INT(bits, m) FIELD(WIRE_NUMBER(bits), m, , 1, bits, 1)
+#define INT(bits, m) FIELD(wire_u##bits, m, , 1, bits, 1)
 /* One that has @comps bits in a component mask. */
-#define INT_COMPONENTS(bits, comps, m) FIELD(WIRE_NUMBER(bits), m, , 1, bits, comps)
+#define INT_COMPONENTS(bits, comps, m) FIELD(wire_u##bits, m, , 1, bits, comps)
 /* @n numbers of @bits bits: one component; _EACH: one component for each. */
-#define ARRAY(bits, n, m)      FIELD(WIRE_NUMBER(bits), m, [n], n, bits, 1)
-#define ARRAY_EACH(bits, n, m) FIELD(WIRE_NUMBER(bits), m, [n], n, bits, n)
+#define ARRAY(bits, n, m)      FIELD(wire_u##bits, m, [n], n, bits, 1)
+#define ARRAY_EACH(bits, n, m) FIELD(wire_u##bits, m, [n], n, bits, n)
 /* @n bytes. */
 #define BYTES(n, m) FIELD(uint8_t, m, [n], n, 8, 1)
 #define TEXT(n, m)  FIELD(char, m, [n], n, 8, 1)
@@ -69,14 +69,6 @@
 #define WIRE_JOIN_(a, b)       a##b
 #define WIRE_THIS(suffix)      WIRE_JOIN(THIS, suffix)
 #define WIRE_UNNAMED           WIRE_JOIN(unnamed_, __COUNTER__)
-
-/* The smallest type for numbers of @bits. */
-#define WIRE_NUMBER(bits)                          \
-	__typeof__(__builtin_choose_expr(          \
-	        (bits) <= 8, (uint8_t)0,           \
-	        __builtin_choose_expr(             \
-	                (bits) <= 16, (uint16_t)0, \
-	                __builtin_choose_expr((bits) <= 32, (uint32_t)0, (uint64_t)0))))
 
 /* The fields fill the bytes that it says it has. */
 #define WIRE_WHOLE(layout) WIRE_WHOLE_(layout)
