@@ -30,7 +30,7 @@
  *  src/hca/cq.c hca_cq_wake 7d2932d74a26
  *  src/hca/cq.c hca_cq_set_ready ef8e591efac4
  *  src/hca/cq.c hca_cq_arm c0ae74e53344
- *  src/hca/cq.c poll_once 758783e9798c
+ *  src/hca/cq.c poll_once 5fb75fe248bd
  *  src/hca/cq.c poll_map 6091ae10938e
  *  src/hca/cq.c poll_watched 36c6901eb629
  *  src/hca/cq.c watch f4787c0003e7
