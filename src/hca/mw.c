@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/reason.h"
 #include "hca/connected.h"
 #include "hca/keys.h"
 #include "hca/mw.h"
@@ -202,8 +203,8 @@ int hca_mw_bind_1(struct ibv_mw *mw, const struct ibv_mw_bind *bind, struct ibv_
 {
 	const struct ibv_mw_bind_info *info = &bind->bind_info;
 
-	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED) /* type 1 has none */
-		return -EINVAL;
+	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
+		return base_because(-EINVAL, "windows of type 1 do not begin at 0");
 	*wr = (struct ibv_send_wr){
 		.wr_id = bind->wr_id,
 		.opcode = IBV_WR_BIND_MW,
