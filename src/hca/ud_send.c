@@ -359,11 +359,14 @@ static BASE_HOT bool repeats(const struct hca_qp *qp, const struct ibv_send_wr *
 	const struct hca_ud_path *path = &((const struct hca_ud_qp *)qp)->path;
 	const struct hca_ud_repeat *r = &path->repeat;
 
-	return (wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED) == r->send_flags &&
-	       wr->num_sge == 1 && wr->opcode == r->opcode &&
-	       !memcmp(&r->to, &wr->wr.ud, sizeof(r->to)) && wr->sg_list->length <= SHM_INLINE &&
-	       path->ah->serial == path->ah_serial && hca_qp_state(qp) == IBV_QPS_RTS &&
-	       !hca_qp_sq_is_full(qp) && is_current(path) && hca_receiver_is_current(r->receiver);
+	return base_likely((wr->send_flags & ~(unsigned)IBV_SEND_SIGNALED) == r->send_flags) &&
+	       base_likely(wr->num_sge == 1) && base_likely(wr->opcode == r->opcode) &&
+	       base_likely(!memcmp(&r->to, &wr->wr.ud, sizeof(r->to))) &&
+	       base_likely(wr->sg_list->length <= SHM_INLINE) &&
+	       base_likely(path->ah->serial == path->ah_serial) &&
+	       base_likely(hca_qp_state(qp) == IBV_QPS_RTS) &&
+	       base_likely(!hca_qp_sq_is_full(qp)) && base_likely(is_current(path)) &&
+	       base_likely(hca_receiver_is_current(r->receiver));
 }
 
 /* Copies the message of a request that repeats() into the packet. False: it is not where the
