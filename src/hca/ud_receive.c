@@ -24,28 +24,32 @@ struct cursor {
 	uint32_t n, done; /* entries left, bytes of the first one used */
 };
 
+/* Only what is written to must be in a region: an entry may reach beyond its end. */
 static enum ibv_wc_status scatter(struct hca_rq *rq, struct cursor *c, const void *from,
                                   uint32_t bytes)
 {
 	while (bytes) {
+		struct hca_mr_table *mrs = &rq->process->mrs;
 		const void *source = from;
+		struct ibv_sge used;
 		uint32_t part;
 		char *to;
 
 		if (!c->n)
 			return IBV_WC_LOC_LEN_ERR;
-		to = hca_mr_resolve(&rq->process->mrs, rq->domain, c->sge, IBV_ACCESS_LOCAL_WRITE);
-		if (base_unlikely(!to && c->sge->length)) {
-			to = hca_mr_fault(&rq->process->mrs, rq->domain, c->sge,
-			                  IBV_ACCESS_LOCAL_WRITE);
+		used = *c->sge;
+		part = used.length - c->done;
+		if (part > bytes)
+			part = bytes;
+		used.length = c->done + part;
+		to = hca_mr_resolve(mrs, rq->domain, &used, IBV_ACCESS_LOCAL_WRITE);
+		if (base_unlikely(!to && used.length)) {
+			to = hca_mr_fault(mrs, rq->domain, &used, IBV_ACCESS_LOCAL_WRITE);
 			if (!to)
 				return IBV_WC_LOC_PROT_ERR;
 			if (to == HCA_MR_DISCARD)
 				source = NULL;
 		}
-		part = c->sge->length - c->done;
-		if (part > bytes)
-			part = bytes;
 		if (source && part)
 			memcpy(to + c->done, source, part);
 		if (from)

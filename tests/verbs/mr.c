@@ -267,6 +267,36 @@ static void a_receive_is_checked_when_the_message_comes(void **state)
 	lab_complete(e->cq, IBV_WC_LOC_PROT_ERR);
 }
 
+static void a_receive_may_reach_beyond_a_region_where_the_message_does_not(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	const uint64_t fits = (uintptr_t)memory + BYTES - LAB_GRH - 7;
+
+	(void)state;
+	assert_int_equal(receive_into(e, fits, BYTES, mr->lkey), IBV_WC_SUCCESS);
+	assert_memory_equal(memory + BYTES - 7, "message", 7);
+	assert_int_equal(receive_into(e, fits + 1, BYTES, mr->lkey), IBV_WC_LOC_PROT_ERR);
+}
+
+static void a_receive_of_two_entries_may_reach_beyond_each_region(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *grh = reg(e->pd, memory, LAB_GRH, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *text = reg(e->pd, memory + BYTES, 7, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_sge sge[] = {
+		{ .addr = (uintptr_t)memory, .length = LAB_GRH, .lkey = grh->lkey },
+		{ .addr = (uintptr_t)memory + BYTES, .length = 100, .lkey = text->lkey },
+	};
+	struct ibv_recv_wr wr = { .sg_list = sge, .num_sge = 2 }, *bad;
+
+	(void)state;
+	assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+	lab_send_text(e, lab_ah_to(e, e), e->qp->qp_num, "message");
+	lab_complete(e->cq, IBV_WC_SUCCESS);
+	assert_memory_equal(memory + BYTES, "message", 7);
+}
+
 static void an_iova_is_what_requests_call_the_memory(void **state)
 {
 	const uint64_t iova = 0x123456000;
@@ -437,6 +467,8 @@ int main(void)
 		LAB_TEST(a_region_of_another_pd_fails),
 		LAB_TEST(without_local_write_it_can_be_sent_but_not_received_into),
 		LAB_TEST(a_receive_is_checked_when_the_message_comes),
+		LAB_TEST(a_receive_may_reach_beyond_a_region_where_the_message_does_not),
+		LAB_TEST(a_receive_of_two_entries_may_reach_beyond_each_region),
 		LAB_TEST(an_iova_is_what_requests_call_the_memory),
 		LAB_TEST(a_zero_based_region_begins_at_zero),
 		LAB_TEST(an_empty_entry_needs_no_region),
