@@ -89,7 +89,7 @@ static void set_open_mpi(void)
 	setenv("OMPI_MCA_plm_rsh_agent", "umbel rsh", 0);
 	setenv("PRTE_MCA_plm_ssh_agent", "umbel rsh", 0);
 	setenv("OMPI_MCA_rmaps_base_mapping_policy", "node", 0);
-	setenv("PRTE_MCA_rmaps_default_mapping_policy", "node", 0);
+	setenv("PRTE_MCA_rmaps_default_mapping_policy", "node:oversubscribe", 0);
 	setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 0);
 	setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 0);
 	setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 0);
