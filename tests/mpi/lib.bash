@@ -26,6 +26,27 @@ cat > "$TMPDIR/rank.sh" <<'END'
 exec umbel exec h$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} % 4 + 1)) -- "$@"
 END
 
+# use_libfabric PROVIDER: Open MPI sends over libfabric. Collectives go by messages.
+use_libfabric()
+{
+	export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include=$1
+}
+
+# one_sided_libfabric PROVIDER: one-sided operations go that way, too. In Open MPI 4 they are messages. (The other
+# component, rdma, uses shared memory beside it, and crashes there without libfabric too.) Version 5 has
+# only the other one, which wants a byte transfer layer; nonzero: it does not take this provider.
+one_sided_libfabric()
+{
+	use_libfabric "$1"
+	if ompi_info | grep -q 'MCA osc: pt2pt '; then
+		export OMPI_MCA_osc=pt2pt
+	else
+		[[ $1 != *ofi_rxm ]] || return 1
+		export OMPI_MCA_osc=rdma OMPI_MCA_pml=ob1 OMPI_MCA_btl=ofi,self OMPI_MCA_btl_ofi_mode=2
+		export OMPI_MCA_btl_ofi_provider_include=$1
+	fi
+}
+
 # run_mpi MPI RANKS COMMAND...
 run_mpi()
 {

@@ -8,13 +8,13 @@
 . "${0%/*}/lib.sh"
 . "${0%/*}/../mpi/lib.bash"
 
-export OMPI_MCA_pml=cm OMPI_MCA_mtl=ofi OMPI_MCA_mtl_ofi_provider_include='verbs;ofi_rxd'
-# The other one, rdma, uses shared memory beside it, and crashes there without libfabric too.
-export OMPI_MCA_osc=pt2pt
+provider='verbs;ofi_rxd'
 
 umbel up --hosts 4 > /dev/null
+use_libfabric $provider
 for ranks in 2 4; do
 	expect 0 "*$ranks ranks, 0 wrong*" run_mpi openmpi $ranks bash "$TMPDIR/rank.sh" \
 		"$TMPDIR/collectives.openmpi"
 done
+one_sided_libfabric $provider
 expect 0 '*4 ranks, 0 wrong*' run_mpi openmpi 4 bash "$TMPDIR/rank.sh" "$TMPDIR/rma.openmpi"
