@@ -33,7 +33,8 @@ for to in 192.0.2.2 2001:db8::2; do
 	for bytes in 0 4000 60000 $((65520 - header)); do
 		pings 3 h1 -i 0.01 -M 'do' -s $bytes $to
 	done
-	expect 1 '*too long, mtu*65520*' on h1 ping -n -c 1 -M 'do' -s $((65521 - header)) $to
+	# in Debian 13 ping does not say which MTU
+	expect 1 '*@(message too long, mtu*65520|sendmsg: Message too long)*' on h1 ping -n -c 1 -M 'do' -s $((65521 - header)) $to
 	expect 0 connected mode_of h1 $to
 	expect 0 connected mode_of h2 "${to/%2/1}"
 done

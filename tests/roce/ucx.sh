@@ -8,14 +8,19 @@
 
 export UCX_TLS=ud_verbs,self
 
+# as in tests/system/ucx.bash
+alone=()
+[[ $(ucx_perftest -h) != *' -P <0|1> '* ]] || alone=(-P 0)
+
 # exchange SERVER_HOST: ucx_perftest on h1 and there.
 exchange()
 {
 	local server=192.0.2.${1#h}
 	new_port
-	start_on server "$1" ucx_perftest -p "$port"
+	start_on server "$1" ucx_perftest "${alone[@]}" -p "$port"
 	wait_until "the server listens" on_listening "$1" "$port" || return
-	expect 0 '*Final: * 500 *' umbel_on h1 exec -- ucx_perftest "$server" -p "$port" -t tag_lat -n 500 -w 10
+	expect 0 '*Final: * 500 *' umbel_on h1 exec -- ucx_perftest "$server" "${alone[@]}" -p "$port" \
+		-t tag_lat -n 500 -w 10
 	wait_ended server 0
 }
 

@@ -44,12 +44,12 @@ decode()
 		complain "tshark: $(cat "$TMPDIR/tshark.err")"
 }
 
-# fields NAME FILTER FIELD...: of the packets that fit
+# fields NAME FILTER FIELD...: of the packets that fit. tshark 4.4 escapes the blanks in them.
 fields()
 {
 	local name=$1 filter=$2
 	shift 2
-	decode "$name" -Y "$filter" -T fields -E separator=' ' "${@/#/-e}"
+	decode "$name" -Y "$filter" -T fields -E separator=' ' "${@/#/-e}" | sed 's/\\ / /g'
 }
 
 # sound NAME: tshark has nothing to complain of, and knows every packet.
