@@ -51,7 +51,7 @@ expect 0 '*net.ipv4.igmp_max_memberships*' cat "$UMBEL_RUNTIME_DIR/h2/log"
 # ---- a fabric that ends while a program is in many, more than the daemon leaves at once
 is_up()
 {
-	umbel_on h1 status > /dev/null 2>&1
+	umbel_on h1 status --name h1 > /dev/null 2>&1
 }
 
 umbel_on h1 down > /dev/null
