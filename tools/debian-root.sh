@@ -66,9 +66,11 @@ get_root()
 
 make_root()
 {
-	local root=$1 uri proxy
+	local root=$1 uri proxy script=()
 
 	need_packages root
+	# debootstrap may be older than the release
+	[ -e "/usr/share/debootstrap/scripts/$suite" ] || script=(/usr/share/debootstrap/scripts/sid)
 	uri=$(mirror)
 	[ "$uri" ] || fail "apt's configuration names no mirror of Debian"
 	proxy=$(apt_value Acquire::http::Proxy)
@@ -76,7 +78,7 @@ make_root()
 	mkdir -p "$root" "$debs"
 	chmod 755 "$root" # apt-get downloads as a user of its own
 	say "Making a root of Debian $suite"
-	debootstrap --variant=minbase --cache-dir="$debs" "$suite" "$root" "$uri" \
+	debootstrap --variant=minbase --cache-dir="$debs" "$suite" "$root" "$uri" "${script[@]}" \
 		> "$root.log" 2>&1 || {
 		tail -n 20 "$root.log"
 		fail "debootstrap could not make a root of $suite"
@@ -86,6 +88,8 @@ make_root()
 	[ ! "$proxy" ] || echo "Acquire::http::Proxy \"$proxy\";" > "$root/etc/apt/apt.conf.d/01proxy"
 	echo 'Binary::apt-get::APT::Keep-Downloaded-Packages "true";' \
 		> "$root/etc/apt/apt.conf.d/02keep"
+	# Of suites that are not released yet the indexes are valid for a week, which a mirror may be behind.
+	echo 'Acquire::Check-Valid-Until "false";' > "$root/etc/apt/apt.conf.d/03old"
 	touch "$root/.complete"
 }
 
