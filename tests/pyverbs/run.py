@@ -6,11 +6,13 @@ Runs rdma-core's Python test suite on the fabric around it, and holds the outcom
     run.py SUITE EXPECTED LINK DEVICE=ADDRESS
 
 SUITE is the folder that suite.sh fills, LINK is ib or roce. The suite finds the IP address of a
-device in sysfs, where ours are not: ADDRESS is what it would find. Each test runs in a process of
-its own. EXPECTED has a line for each test that is to pass, and for each reason why another one may
-be skipped; what else happens is a failure.
+device in sysfs or by rdma(8), where ours are not: ADDRESS is what it would find. Each test runs in a
+process of its own. EXPECTED has a line for each test that is to pass, and for each reason why another
+one may be skipped; what else happens is a failure. Of a suite that is newer than the list new tests may
+pass, or be skipped, and listed ones be gone.
 """
 
+import multiprocessing
 import os
 import re
 import signal
@@ -23,16 +25,23 @@ SECONDS = 60  # for one test
 class Expected:
     """
     Lines of the file: "pass TEST", "pass-ib TEST", "pass-roce TEST", "skip REGEX", "never REGEX",
-    "never-roce REGEX" (tests by name that are not run at all).
+    "never-roce REGEX" (tests by name that are not run at all), "newest RELEASE" (of rdma-core, that the list
+    is for). After TEST may follow "from RELEASE" and "to RELEASE": the first and the last one that has it.
     """
 
-    def __init__(self, path, link):
+    def __init__(self, path, link, release):
         self.passes, self.skips, self.never = set(), [], []
+        self.is_newer = False
         with open(path, encoding='utf-8') as file:
             for line in file:
                 word, _, rest = line.split('#')[0].strip().partition(' ')
                 if word in ('pass', 'pass-' + link):
-                    self.passes.add(rest.strip())
+                    test, *limits = rest.split()
+                    limits = dict(zip(limits[::2], map(int, limits[1::2])))
+                    if limits.get('from', release) <= release <= limits.get('to', release):
+                        self.passes.add(test)
+                elif word == 'newest':
+                    self.is_newer = release > int(rest)
                 elif word == 'skip':
                     self.skips.append(re.compile(rest.strip()))
                 elif word in ('never', 'never-' + link):
@@ -45,12 +54,24 @@ class Expected:
         """What is wrong about that; None: it is as expected."""
         if name in self.passes:
             return None if outcome == 'pass' else f'{outcome}, but is to pass: {reason}'
+        if self.is_newer and outcome in ('skip', 'pass'):
+            return None
         if outcome == 'skip':
             known = any(s.search(reason) for s in self.skips)
             return None if known else f'is skipped, and nobody knows why: {reason}'
         if outcome == 'pass':
             return 'passes, but is not listed'
         return f'{outcome}: {reason}'
+
+    def missing(self, seen):
+        """The tests that are to pass and are not there."""
+        return set() if self.is_newer else self.passes - seen
+
+
+def release_of(suite):
+    """Of rdma-core, whose suite it is: 44 of 44.0-2."""
+    with open(os.path.join(suite, 'version'), encoding='utf-8') as file:
+        return int(file.read().split('.')[0])
 
 
 def load(suite, address):
@@ -129,9 +150,10 @@ def run_apart(test):
 
 def main():
     suite, path, link, addresses = sys.argv[1:]
-    expected = Expected(path, link)
+    expected = Expected(path, link, release_of(suite))
     wrong, count, seen = [], {}, set()
     signal.signal(signal.SIGALRM, on_alarm)
+    multiprocessing.set_start_method('fork')  # from 3.14 on Python wants to pickle the test otherwise
     for test in flatten(load(suite, dict([addresses.split('=')]))):
         name = test.id()
         if not expected.is_run(name):
@@ -143,7 +165,7 @@ def main():
         complaint = expected.complaint(name, outcome, reason)
         if complaint:
             wrong.append(f'{name} {complaint}')
-    wrong += [f'{name} is listed, but there is no such test' for name in expected.passes - seen]
+    wrong += [f'{name} is listed, but there is no such test' for name in expected.missing(seen)]
     print(', '.join(f'{n} {outcome}' for outcome, n in sorted(count.items())))
     for line in wrong:
         print('FAIL:', line)
