@@ -216,11 +216,11 @@ uint8_t cm_conn_ack_timeout(uint8_t delay, uint8_t life)
 /* ---- messages that are repeated ---- */
 
 /* Nobody answers. */
-static void on_no_answer(void *arg, int status, const uint8_t *record)
+static void on_no_answer(void *arg, int status, const struct fabric_mad *response)
 {
 	struct cm_conn *c = arg;
 
-	(void)record;
+	(void)response;
 	c->sent = NULL;
 	if (c->state == CM_CONN_DREQ_SENT) {
 		cm_conn_enter_timewait(c);

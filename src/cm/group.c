@@ -149,7 +149,7 @@ void cm_groups_fini(struct cm *cm)
 
 /* ---- asking the SA ---- */
 
-static void on_response(void *arg, int status, const uint8_t *record);
+static void on_response(void *arg, int status, const struct fabric_mad *response);
 
 static int ask_within(struct cm_group *g, uint8_t method, uint64_t mask,
                       const struct wire_mcmember *rec, int timeout_ms)
@@ -335,12 +335,12 @@ static void go_on(struct cm_group *g)
 }
 
 /* The SA has let the port in. */
-static void use_record(struct cm_group *g, const uint8_t *record)
+static void use_record(struct cm_group *g, const struct fabric_mad *response)
 {
 	const uint8_t ours = g->rec.join_state | g->asked_states;
 	struct wire_mcmember rec;
 
-	wire_mcmember_decode(record, &rec);
+	wire_mcmember_decode(cm_sa_record(response), &rec);
 	if (g->is_hashed)
 		rec.mgid = g->rec.mgid;
 	rec.port_gid = g->rec.port_gid;
@@ -356,21 +356,21 @@ static void reset(struct cm_group *g);
 static bool hear_of_changes(struct cm_group *g);
 
 /* Whether what the members have been told of the group still holds. */
-static bool is_unchanged(const struct cm_group *g, const uint8_t *record)
+static bool is_unchanged(const struct cm_group *g, const struct fabric_mad *response)
 {
 	struct wire_mcmember rec;
 
-	wire_mcmember_decode(record, &rec);
+	wire_mcmember_decode(cm_sa_record(response), &rec);
 	return rec.mlid == g->rec.mlid && rec.qkey == g->rec.qkey && rec.sl == g->rec.sl &&
 	       rec.tclass == g->rec.tclass && rec.flow_label == g->rec.flow_label &&
 	       rec.hop_limit == g->rec.hop_limit;
 }
 
 /* The SA has responded, or not, to a renewal. The group may be freed. */
-static void renewed(struct cm_group *g, int status, const uint8_t *record)
+static void renewed(struct cm_group *g, int status, const struct fabric_mad *response)
 {
 	g->renewing = false;
-	if (!status && is_unchanged(g, record)) {
+	if (!status && is_unchanged(g, response)) {
 		go_on(g);
 		return;
 	}
@@ -382,7 +382,7 @@ static void renewed(struct cm_group *g, int status, const uint8_t *record)
 	reset(g);
 }
 
-static void on_response(void *arg, int status, const uint8_t *record)
+static void on_response(void *arg, int status, const struct fabric_mad *response)
 {
 	struct cm_group *g = arg;
 	struct cm_join *j = g->asking;
@@ -398,12 +398,12 @@ static void on_response(void *arg, int status, const uint8_t *record)
 		return;
 	}
 	if (g->renewing) {
-		renewed(g, status, record);
+		renewed(g, status, response);
 		return;
 	}
 	if (g->asked_method == MAD_SET) {
 		if (!status)
-			use_record(g, record);
+			use_record(g, response);
 		if (status == -ETIMEDOUT) /* the response may be what was lost */
 			g->doubtful |= g->asked_states;
 		if (status && j)

@@ -20,7 +20,7 @@ struct cm_transaction {
 	struct base_timer again;
 	unsigned tries; /* that are left */
 	uint64_t try_ms;
-	void (*done)(void *arg, int status, const uint8_t *record);
+	void (*done)(void *arg, int status, const struct fabric_mad *response);
 	void *arg;
 };
 
@@ -31,13 +31,13 @@ static void transaction_free(struct cm_transaction *t)
 	free(t);
 }
 
-static void finish(struct cm_transaction *t, int status, const uint8_t *record)
+static void finish(struct cm_transaction *t, int status, const struct fabric_mad *response)
 {
-	void (*done)(void *arg, int status, const uint8_t *record) = t->done;
+	void (*done)(void *arg, int status, const struct fabric_mad *response) = t->done;
 	void *arg = t->arg;
 
 	transaction_free(t);
-	done(arg, status, record);
+	done(arg, status, response);
 }
 
 /* ---- sending ---- */
@@ -210,7 +210,7 @@ static bool receive_response(struct cm *cm, struct fabric_port *port, const stru
 		return true; /* it comes too late */
 	if (head->status & MAD_STATUS_BUSY)
 		return true; /* to be asked again: when the time for this try is over */
-	finish(t, head->status ? -EINVAL : 0, mad->data + SA_DATA_AT);
+	finish(t, head->status ? -EINVAL : 0, mad);
 	return true;
 }
 

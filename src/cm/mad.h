@@ -28,10 +28,10 @@ struct cm_sa_request {
 	uint64_t mask;      /* the components that it names */
 	uint64_t timeout_ms;
 	/*
-	 * It is over. 0, and the response's record, SA_DATA_BYTES of wire format; -EINVAL: the SA
-	 * refuses; -ETIMEDOUT.
+	 * It is over. 0; -EINVAL: the SA refuses; -ETIMEDOUT: there is no @response. Its record,
+	 * in wire format, is cm_sa_record(@response).
 	 */
-	void (*done)(void *arg, int status, const uint8_t *record);
+	void (*done)(void *arg, int status, const struct fabric_mad *response);
 	void *arg;
 };
 
@@ -41,6 +41,11 @@ struct cm_sa_request {
  */
 #define CM_SA_TRIES 10
 int cm_sa_ask(struct cm *cm, const struct cm_sa_request *request, struct cm_transaction **t);
+
+static inline const uint8_t *cm_sa_record(const struct fabric_mad *response)
+{
+	return response->data + SA_DATA_AT;
+}
 
 /* The other end: on InfiniBand its LID, and its GID if packets carry a GRH; else its GID. */
 struct cm_peer {
@@ -65,7 +70,7 @@ struct cm_repetition {
 	unsigned tries;
 	uint64_t try_ms; /* from one to the next */
 	/* No response to the last one either: -ETIMEDOUT. */
-	void (*done)(void *arg, int status, const uint8_t *record);
+	void (*done)(void *arg, int status, const struct fabric_mad *response);
 	void *arg;
 };
 

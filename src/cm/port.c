@@ -149,19 +149,19 @@ static void ask_again(struct cm_fact *fact)
 	fact->wait_s = fact->wait_s < MAX_WAIT_S / 2 ? 2 * fact->wait_s : MAX_WAIT_S;
 }
 
-static void learn(struct cm_fact *fact, const uint8_t *record)
+static void learn(struct cm_fact *fact, const struct fabric_mad *response)
 {
 	struct wire_class_port_info info;
 
 	if (fact->pkey == CLASS_PORT_INFO) {
-		wire_class_port_info_decode(record, &info);
+		wire_class_port_info_decode(cm_sa_record(response), &info);
 		fact->capability_mask2 = info.capability_mask2;
 	} else {
-		wire_mcmember_decode(record, &fact->broadcast);
+		wire_mcmember_decode(cm_sa_record(response), &fact->broadcast);
 	}
 }
 
-static void on_response(void *arg, int status, const uint8_t *record)
+static void on_response(void *arg, int status, const struct fabric_mad *response)
 {
 	struct cm_fact *fact = arg;
 
@@ -172,7 +172,7 @@ static void on_response(void *arg, int status, const uint8_t *record)
 	}
 	fact->known = !status;
 	if (fact->known)
-		learn(fact, record);
+		learn(fact, response);
 }
 
 /* The first port that is in the partition asks. If none is, the fact is not needed. */

@@ -277,7 +277,7 @@ static void set_path(const struct wire_path_record *r, struct control_cm_path *p
 		                          .flow_label = r->flow_label };
 }
 
-static void on_path(void *arg, int status, const uint8_t *record)
+static void on_path(void *arg, int status, const struct fabric_mad *response)
 {
 	struct cm_id *id = arg;
 	struct cm_event *e = id->route_event;
@@ -290,7 +290,7 @@ static void on_path(void *arg, int status, const uint8_t *record)
 		e->data.type = RDMA_CM_EVENT_ROUTE_ERROR;
 		e->data.status = status;
 	} else {
-		wire_path_record_decode(record, &path);
+		wire_path_record_decode(cm_sa_record(response), &path);
 		set_path(&path, &id->path);
 		id->has_path = true;
 		id->state = CM_ROUTE_RESOLVED;

@@ -98,11 +98,11 @@ static void asking_done(struct cm_sidr *s)
 	cm_event_post(e);
 }
 
-static void on_no_response(void *arg, int status, const uint8_t *record)
+static void on_no_response(void *arg, int status, const struct fabric_mad *response)
 {
 	struct cm_sidr *s = arg;
 
-	(void)record;
+	(void)response;
 	s->sent = NULL;
 	s->event->data.status = status;
 	asking_done(s);
