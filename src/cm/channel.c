@@ -327,10 +327,10 @@ static void free_next(struct cm_channel *ch)
 
 static bool is_swept(const struct cm *cm)
 {
-	return LIST_EMPTY(&cm->ending) && TAILQ_EMPTY(&cm->doomed);
+	return LIST_EMPTY(&cm->ending) && TAILQ_EMPTY(&cm->doomed) && !cm_programs_wait(cm);
 }
 
-/* A step of either kind. How many. */
+/* A step of each kind. How many. */
 static unsigned sweep_step(struct cm *cm)
 {
 	unsigned n = 0;
@@ -341,6 +341,10 @@ static unsigned sweep_step(struct cm *cm)
 	}
 	if (!TAILQ_EMPTY(&cm->doomed)) {
 		free_next(TAILQ_FIRST(&cm->doomed));
+		n++;
+	}
+	if (cm_programs_wait(cm)) {
+		cm_programs_work(cm);
 		n++;
 	}
 	return n;

@@ -25,6 +25,7 @@ int cm_new(struct cm **out, struct fabric *f, const struct cm_ops *ops)
 	LIST_INIT(&cm->ending);
 	TAILQ_INIT(&cm->changed);
 	TAILQ_INIT(&cm->busy);
+	TAILQ_INIT(&cm->gone);
 	cm->spare = CM_SLICE;
 	cm->last_request_id = cm->last_conn_id = cm->last_psn = ops->random;
 	if (cm_ports_init(cm)) {
@@ -43,6 +44,8 @@ void cm_free(struct cm *cm)
 	cm_ports_fini(cm);
 	base_hash_fini(&cm->bindings);
 	base_hash_fini(&cm->groups);
+	base_hash_fini(&cm->memberships);
+	base_hash_fini(&cm->requests);
 	base_hash_fini(&cm->transactions);
 	base_hash_fini(&cm->asking);
 	base_hash_fini(&cm->asked);

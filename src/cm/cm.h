@@ -81,6 +81,38 @@ void cm_client_free(struct cm *cm, struct cm_client *client);
 int cm_request(struct cm *cm, struct cm_client *client, const struct control_packet *request,
                struct control_packet *reply);
 
+/*
+ * A program that sends MADs of its own from a port. By SubnAdmSet() and SubnAdmDelete() of
+ * MCMemberRecord it has the port join groups and leave them: its memberships are counted with all
+ * others of the port, and the port leaves when the last one ends.
+ */
+struct cm_program;
+
+/* How a response reaches the program: as if it had come from the fabric. */
+struct cm_program_ops {
+	void (*respond)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
+	void *arg;
+};
+
+/* 0 or -ENOMEM. */
+int cm_program_new(struct cm *cm, struct fabric_port *port, const struct cm_program_ops *ops,
+                   struct cm_program **program);
+
+/* Its memberships are to end with it. Otherwise they are left to the port, as with hardware: until
+ * a program leaves the group by a MAD, or the port changes. */
+void cm_program_leave_at_end(struct cm_program *program);
+
+/* It is gone. Requests that it has sent are carried out. */
+void cm_program_free(struct cm_program *program);
+
+/* Whether @mad, which it wants to send, is such a request; never one of several segments. */
+bool cm_program_wants(const struct cm_program *program, const struct fabric_mad *mad);
+
+/* Sends it when it is its turn. The response may come before this returns; none may come at all, as
+ * when a MAD has got lost. One that is under way already, by its transaction ID, is not sent again.
+ */
+void cm_program_send(struct cm_program *program, const struct fabric_mad *mad);
+
 /* A MAD was received at @port that is for no program. Whether it is for us. */
 bool cm_mad_input(struct cm *cm, struct fabric_port *port, const struct fabric_mad *mad);
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The groups that ports are members of. The SA knows one membership for each port and group. All
- * joins of all processes share it: they are counted by join state, and the port leaves when the
- * last one ends.
+ * joins of all processes share it, and so do programs that join by MADs (program.c): they are
+ * counted by join state, and the port leaves when the last one ends.
  *
- * A group sends one request to the SA at a time: a join, for the first of the pending joins; if
- * none is pending, a leave, for the states that no join holds. A join may end while its request
- * is out. If the SA then grants it, no join holds the state, and the port leaves again.
+ * A group sends one request to the SA at a time: a join, for the first of the pending joins, or
+ * the first of programs' requests, by turns; if there is none, a leave, for the states that nobody
+ * holds. A join may end while its request is out. If the SA then grants it, nobody holds the state,
+ * and the port leaves again.
  *
  * A new subnet administrator knows no members. The port then renews its memberships, with the
  * values and the MLID that the group had, and the joins hear of it only if that fails.
@@ -22,13 +23,13 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cm/group.h"
 #include "cm/mad.h"
 #include "cm/state.h"
 #include "wire/text.h"
 
 #define TIMEOUT_MS    3000
-#define LEAVE_RETRIES 3 /* after that the SA keeps a member that is none */
-#define STATES        4
+#define LEAVE_RETRIES 3  /* after that the SA keeps a member that is none */
 #define AT_ONCE       64 /* joins of a group, until others have a turn */
 
 #define RENEW_MS     1000 /* for the first ten requests; each further round is twice as long */
@@ -37,29 +38,6 @@
 	(SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE | SA_MCM_QKEY | SA_MCM_MLID | \
 	 SA_MCM_MTU | SA_MCM_MTU_SELECTOR | SA_MCM_TCLASS | SA_MCM_PKEY | SA_MCM_RATE |  \
 	 SA_MCM_RATE_SELECTOR | SA_MCM_SL | SA_MCM_FLOW_LABEL | SA_MCM_HOP_LIMIT)
-
-struct cm_group {
-	struct base_hash_node node;
-	bool is_hashed; /* not while the SA chooses its MGID */
-	TAILQ_ENTRY(cm_group) of_port;
-	uint64_t seen; /* of the port's changes */
-	struct cm_port *port;
-	struct wire_mcmember rec; /* join_state: that the SA has given to us */
-	uint8_t doubtful;         /* states that the SA may think we are in */
-	unsigned held[STATES];    /* members, by bit of the join state */
-	TAILQ_HEAD(, cm_join) members, pending, lost;
-	unsigned generation; /* grows when members become lost ones */
-	TAILQ_ENTRY(cm_group) of_busy;
-	bool is_busy;
-
-	struct cm_transaction *asked;
-	uint8_t asked_method, asked_states;
-	struct cm_join *asking; /* for whom; NULL: that join has ended, or the request is a leave */
-	unsigned leave_retries;
-	bool must_renew;      /* the SA has to be told of rec.join_state again */
-	bool renewing;        /* that is what is asked */
-	unsigned renew_round; /* how often there was no response */
-};
 
 /* ---- groups of a port ---- */
 
@@ -108,6 +86,7 @@ static struct cm_group *group_new(struct cm_port *p, const struct wire_mcmember 
 	TAILQ_INIT(&g->members);
 	TAILQ_INIT(&g->pending);
 	TAILQ_INIT(&g->lost);
+	TAILQ_INIT(&g->requests);
 	g->seen = p->changes;
 	if (has_mgid(want) && group_hash_in(g)) {
 		free(g);
@@ -120,12 +99,20 @@ static struct cm_group *group_new(struct cm_port *p, const struct wire_mcmember 
 static void group_free(struct cm_group *g)
 {
 	cm_mad_cancel(&g->asked);
+	cm_program_drop_requests(g);
 	if (g->is_hashed)
 		base_hash_remove(&g->port->cm->groups, &g->node);
 	if (g->is_busy)
 		TAILQ_REMOVE(&g->port->cm->busy, g, of_busy);
 	TAILQ_REMOVE(&g->port->groups, g, of_port);
 	free(g);
+}
+
+struct cm_group *cm_group_get(struct cm_port *p, const struct wire_mcmember *want)
+{
+	struct cm_group *g = has_mgid(want) ? group_find(p, &want->mgid) : NULL;
+
+	return g ? g : group_new(p, want);
 }
 
 /* It has more joins to see to, later: after other groups that have. */
@@ -151,28 +138,42 @@ void cm_groups_fini(struct cm *cm)
 
 static void on_response(void *arg, int status, const struct fabric_mad *response);
 
+static int send_request(struct cm_group *g, struct cm_sa_request *request, uint8_t states)
+{
+	int ret;
+
+	request->port = g->port->port;
+	request->done = on_response;
+	request->arg = g;
+	ret = cm_sa_ask(g->port->cm, request, &g->asked);
+	g->port->cm->worked++;
+	base_log_trace(join, "%s:%u: %s(MCMemberRecord) of %s to the SA at LID %u",
+	               request->port->node->name, request->port->num,
+	               request->method == MAD_SET ? "SubnAdmSet" : "SubnAdmDelete",
+	               wire_gid_text(&g->rec.mgid), request->port->sm_lid);
+	g->asked_method = request->method;
+	g->asked_states = states;
+	return ret;
+}
+
 static int ask_within(struct cm_group *g, uint8_t method, uint64_t mask,
                       const struct wire_mcmember *rec, int timeout_ms)
 {
-	const struct cm_sa_request request = { .port = g->port->port,
-		                               .method = method,
-		                               .attribute = SA_ATTR_MCMEMBER,
-		                               .layout = &wire_mcmember_layout,
-		                               .record = rec,
-		                               .mask = mask,
-		                               .timeout_ms = timeout_ms,
-		                               .done = on_response,
-		                               .arg = g };
-	int ret = cm_sa_ask(g->port->cm, &request, &g->asked);
+	struct cm_sa_request request = { .method = method,
+		                         .attribute = SA_ATTR_MCMEMBER,
+		                         .layout = &wire_mcmember_layout,
+		                         .record = rec,
+		                         .mask = mask,
+		                         .timeout_ms = timeout_ms };
 
-	g->port->cm->worked++;
-	base_log_trace(join, "%s:%u: %s(MCMemberRecord) of %s to the SA at LID %u",
-	               request.port->node->name, request.port->num,
-	               method == MAD_SET ? "SubnAdmSet" : "SubnAdmDelete",
-	               wire_gid_text(&rec->mgid), request.port->sm_lid);
-	g->asked_method = method;
-	g->asked_states = rec->join_state;
-	return ret;
+	return send_request(g, &request, rec->join_state);
+}
+
+void cm_group_ask(struct cm_group *g, const uint8_t *mad, uint8_t method, uint8_t states)
+{
+	struct cm_sa_request request = { .mad = mad, .method = method, .timeout_ms = TIMEOUT_MS };
+
+	send_request(g, &request, states);
 }
 
 static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct wire_mcmember *rec)
@@ -182,15 +183,15 @@ static int ask(struct cm_group *g, uint8_t method, uint64_t mask, const struct w
 
 static uint8_t states_held(const struct cm_group *g)
 {
-	uint8_t states = 0;
+	uint8_t states = g->left_behind;
 
-	for (unsigned i = 0; i < STATES; i++)
-		if (g->held[i])
+	for (unsigned i = 0; i < CM_GROUP_STATES; i++)
+		if (g->held[i].joins || g->held[i].programs)
 			states |= (uint8_t)(1u << i);
 	return states;
 }
 
-/* Leaves the states that no join holds. A port that is down need not: the SA removes it. */
+/* Leaves the states that nobody holds. A port that is down need not: the SA removes it. */
 static void ask_to_leave(struct cm_group *g)
 {
 	struct wire_mcmember rec = { .mgid = g->rec.mgid, .port_gid = g->rec.port_gid };
@@ -210,7 +211,7 @@ static void ask_to_leave(struct cm_group *g)
 
 static unsigned *held(struct cm_group *g, const struct cm_join *j)
 {
-	return &g->held[__builtin_ctz(j->want.join_state)];
+	return &g->held[__builtin_ctz(j->want.join_state)].joins;
 }
 
 /* Whether the port is a member already as the join wants it. */
@@ -264,7 +265,7 @@ static void join_ethernet(struct cm_group *g, struct cm_join *j)
 	admit(g, j);
 }
 
-/* Tells the SA of the states that joins hold. */
+/* Tells the SA of the states that somebody holds. */
 static void ask_to_renew(struct cm_group *g)
 {
 	struct wire_mcmember rec = g->rec;
@@ -294,21 +295,46 @@ static unsigned tell_lost(struct cm_group *g, unsigned n)
 	return told;
 }
 
-/* Lets pending joins in, up to @n, or asks the SA to. How many. */
-static unsigned begin_joins(struct cm_group *g, unsigned n)
+/* Lets a pending join in, or asks the SA to. */
+static void begin_join(struct cm_group *g, struct cm_join *j)
 {
-	struct cm_join *j;
+	if (g->rec.join_state & j->want.join_state) {
+		admit(g, j);
+	} else if (g->port->port->ethernet) {
+		join_ethernet(g, j);
+	} else if (ask(g, MAD_SET, j->mask, &j->want)) {
+		fail(g, j, -ENOMEM);
+	} else {
+		g->asking = j;
+		g->programs_turn = true;
+	}
+}
+
+static bool has_work(const struct cm_group *g)
+{
+	return !TAILQ_EMPTY(&g->pending) || !TAILQ_EMPTY(&g->requests);
+}
+
+/* By turns, but for a join that needs no request. */
+static bool is_programs_turn(const struct cm_group *g)
+{
+	const struct cm_join *j = TAILQ_FIRST(&g->pending);
+
+	if (!j || TAILQ_EMPTY(&g->requests))
+		return !j;
+	return g->programs_turn && !(g->rec.join_state & j->want.join_state);
+}
+
+/* Begins with what is asked of the group, up to @n, until a request is out. How many. */
+static unsigned begin_some(struct cm_group *g, unsigned n)
+{
 	unsigned begun = 0;
 
-	for (; begun < n && !g->asked && (j = TAILQ_FIRST(&g->pending)); begun++) {
-		if (g->rec.join_state & j->want.join_state)
-			admit(g, j);
-		else if (g->port->port->ethernet)
-			join_ethernet(g, j);
-		else if (ask(g, MAD_SET, j->mask, &j->want))
-			fail(g, j, -ENOMEM);
+	for (; begun < n && !g->asked && has_work(g); begun++) {
+		if (is_programs_turn(g))
+			cm_program_begin(g);
 		else
-			g->asking = j;
+			begin_join(g, TAILQ_FIRST(&g->pending));
 	}
 	return begun;
 }
@@ -321,16 +347,16 @@ static void go_on(struct cm_group *g)
 
 	if (!g->asked && g->must_renew)
 		ask_to_renew(g);
-	n += begin_joins(g, AT_ONCE - n);
+	n += begin_some(g, AT_ONCE - n);
 	g->port->cm->worked += n;
-	set_busy(g, !TAILQ_EMPTY(&g->lost) || (!g->asked && !TAILQ_EMPTY(&g->pending)));
+	set_busy(g, !TAILQ_EMPTY(&g->lost) || (!g->asked && has_work(g)));
 	if (g->is_busy) {
 		cm_sweep_later(g->port->cm);
 		return;
 	}
 	if (!g->asked)
 		ask_to_leave(g);
-	if (!g->asked && TAILQ_EMPTY(&g->members))
+	if (!g->asked && TAILQ_EMPTY(&g->members) && !g->n_memberships && !g->left_behind)
 		group_free(g);
 }
 
@@ -344,7 +370,7 @@ static void use_record(struct cm_group *g, const struct fabric_mad *response)
 	if (g->is_hashed)
 		rec.mgid = g->rec.mgid;
 	rec.port_gid = g->rec.port_gid;
-	rec.join_state = ours; /* others, by MADs of their own, may have joined in other states */
+	rec.join_state = ours; /* a proxy may have joined in other states */
 	g->rec = rec;
 	g->doubtful &= (uint8_t)~ours;
 	g->leave_retries = LEAVE_RETRIES;
@@ -382,13 +408,33 @@ static void renewed(struct cm_group *g, int status, const struct fabric_mad *res
 	reset(g);
 }
 
+static void asked_to_join(struct cm_group *g, int status, const struct fabric_mad *response)
+{
+	if (!status)
+		use_record(g, response);
+	if (status == -ETIMEDOUT) /* the response may be what was lost */
+		g->doubtful |= g->asked_states;
+}
+
+static void asked_to_leave(struct cm_group *g, int status)
+{
+	if (status != -EINVAL)
+		g->rec.join_state &= (uint8_t)~g->asked_states;
+	if (status != -ETIMEDOUT || !g->leave_retries)
+		return;
+	g->leave_retries--;
+	g->doubtful |= g->asked_states;
+}
+
 static void on_response(void *arg, int status, const struct fabric_mad *response)
 {
 	struct cm_group *g = arg;
 	struct cm_join *j = g->asking;
+	bool for_program = g->asking_for_program;
 
 	g->asked = NULL;
 	g->asking = NULL;
+	g->asking_for_program = false;
 	base_log_trace(join, "%s:%u: the SA's response for %s: %s", g->port->port->node->name,
 	               g->port->port->num, wire_gid_text(&g->rec.mgid),
 	               status ? strerror(-status) : "done");
@@ -401,17 +447,14 @@ static void on_response(void *arg, int status, const struct fabric_mad *response
 		renewed(g, status, response);
 		return;
 	}
-	if (g->asked_method == MAD_SET) {
-		if (!status)
-			use_record(g, response);
-		if (status == -ETIMEDOUT) /* the response may be what was lost */
-			g->doubtful |= g->asked_states;
-		if (status && j)
-			fail(g, j, status);
-	} else if (status == -ETIMEDOUT && g->leave_retries) {
-		g->leave_retries--;
-		g->doubtful |= g->asked_states;
-	}
+	if (g->asked_method == MAD_SET)
+		asked_to_join(g, status, response);
+	else
+		asked_to_leave(g, status);
+	if (for_program)
+		cm_program_answered(g, status, response);
+	else if (status && j)
+		fail(g, j, status);
 	go_on(g);
 }
 
@@ -420,17 +463,14 @@ static void on_response(void *arg, int status, const struct fabric_mad *response
 int cm_group_join(struct cm_join *j)
 {
 	struct cm_port *p = cm_port_of(j->id->client->cm, j->id->port);
-	struct cm_group *g = has_mgid(&j->want) ? group_find(p, &j->want.mgid) : NULL;
+	struct cm_group *g = cm_group_get(p, &j->want);
 
-	if (!g)
-		g = group_new(p, &j->want);
 	if (!g)
 		return -ENOMEM;
 	j->group = g;
 	j->is_member = false;
 	TAILQ_INSERT_TAIL(&g->pending, j, of_group);
-	hear_of_changes(g);
-	go_on(g);
+	cm_group_go_on(g);
 	return 0;
 }
 
@@ -463,15 +503,29 @@ static void withdraw_request(struct cm_group *g)
 		g->doubtful |= g->asked_states;
 	cm_mad_cancel(&g->asked);
 	g->asking = NULL;
+	g->asking_for_program = false;
 }
 
-/* Its members are lost, and pending joins start again, by go_on(). */
+/* The states of @g that programs have joined in. */
+static uint8_t states_of_programs(const struct cm_group *g)
+{
+	uint8_t states = g->left_behind;
+
+	for (unsigned i = 0; i < CM_GROUP_STATES; i++)
+		if (g->held[i].programs)
+			states |= (uint8_t)(1u << i);
+	return states;
+}
+
+/* Its members are lost, and pending joins and requests start again, by go_on(). States in which a
+ * program has joined are not left: the SA may still know it. */
 static void lose_members(struct cm_group *g)
 {
 	TAILQ_CONCAT(&g->lost, &g->members, of_group);
 	g->generation++;
+	g->doubtful |= g->rec.join_state & (uint8_t)~states_of_programs(g);
 	memset(g->held, 0, sizeof(g->held));
-	g->doubtful |= g->rec.join_state;
+	g->left_behind = 0;
 	g->rec.join_state = 0;
 	g->must_renew = g->renewing = false;
 	withdraw_request(g);
@@ -490,6 +544,7 @@ static void renew(struct cm_group *g)
 {
 	withdraw_request(g);
 	g->doubtful = 0;
+	g->left_behind = 0;
 	g->rec.join_state &= states_held(g);
 	g->renewing = false;
 	g->renew_round = 0;
@@ -538,6 +593,12 @@ static bool hear_of_changes(struct cm_group *g)
 	TAILQ_REMOVE(&p->groups, g, of_port);
 	TAILQ_INSERT_TAIL(&p->groups, g, of_port);
 	return concerned;
+}
+
+void cm_group_go_on(struct cm_group *g)
+{
+	hear_of_changes(g);
+	go_on(g);
 }
 
 static void note_change(struct cm_port *p, enum cm_port_change what)
@@ -598,8 +659,6 @@ void cm_groups_work(struct cm *cm)
 
 	tell_next(cm);
 	g = TAILQ_FIRST(&cm->busy);
-	if (!g)
-		return;
-	hear_of_changes(g);
-	go_on(g);
+	if (g)
+		cm_group_go_on(g);
 }

@@ -2,6 +2,7 @@
 /*
  * Transactions on QP1: see mad.h.
  */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,6 +132,15 @@ void cm_mad_postpone(struct cm_transaction *t, uint64_t ms)
 	base_timer_set_in(t->cm->ops.timers, &t->again, ms * CM_NS_PER_MS, on_time);
 }
 
+/* A request that a program has made goes out with a transaction ID of ours. */
+static void copy_request(const uint8_t *request, uint64_t tid, uint8_t *mad)
+{
+	const uint64_t wire_tid = htobe64(tid);
+
+	memcpy(mad, request, MAD_BYTES);
+	memcpy(mad + MAD_TID_AT, &wire_tid, sizeof(wire_tid));
+}
+
 static void encode_request(struct cm *cm, const struct cm_sa_request *r, struct fabric_mad *mad)
 {
 	struct wire_sa_mad sa = { .mad = { .base_version = MAD_BASE_VERSION,
@@ -144,6 +154,10 @@ static void encode_request(struct cm *cm, const struct cm_sa_request *r, struct 
 	*mad = (struct fabric_mad){ .src_qpn = IB_QPN_GSI,
 		                    .dest_qpn = IB_QPN_GSI,
 		                    .qkey = IB_QKEY_GSI };
+	if (r->mad) {
+		copy_request(r->mad, sa.mad.transaction_id, mad->data);
+		return;
+	}
 	if (r->record)
 		wire_encode(r->layout, r->record, sa.data);
 	wire_sa_mad_encode(&sa, mad->data);

@@ -21,6 +21,8 @@ struct cm_transaction;
 /* A request to the subnet administrator. */
 struct cm_sa_request {
 	struct fabric_port *port; /* who asks */
+	const uint8_t *mad;       /* the request as a program has made it, but for its
+	                             transaction ID; NULL: made of what follows */
 	uint8_t method;           /* MAD_GET, MAD_SET, MAD_DELETE */
 	uint16_t attribute;       /* enum sa_attr */
 	const struct wire_layout *layout;

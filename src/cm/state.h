@@ -50,6 +50,8 @@ struct cm {
 	LIST_HEAD(, cm_sa) sas;        /* port.c */
 	struct base_hash bindings;     /* struct cm_binding, by service ID */
 	struct base_hash groups;       /* struct cm_group, by port and MGID */
+	struct base_hash memberships;  /* program.c: by program and group */
+	struct base_hash requests;     /* program.c: by transaction ID */
 	struct base_hash transactions; /* mad.c: by transaction ID */
 	struct base_hash asking;       /* struct cm_sidr, by request ID */
 	struct base_hash asked;        /* struct cm_sidr, by peer and request ID */
@@ -60,6 +62,7 @@ struct cm {
 	TAILQ_HEAD(, cm_channel) doomed; /* channels whose identifiers are freed in slices, */
 	LIST_HEAD(, cm_id) ending;       /* and identifiers that are gone but for their joins; */
 	TAILQ_HEAD(, cm_port) changed;   /* ports whose groups have yet to hear of it, */
+	TAILQ_HEAD(, cm_program) gone;   /* programs that have ended and are still members, */
 	TAILQ_HEAD(, cm_group) busy;     /* and groups with more joins than one slice can do */
 	unsigned worked;                 /* what groups have done: joins, requests */
 	unsigned spare;                  /* work that may be done at once, before the timer */
@@ -536,6 +539,12 @@ void cm_group_renew(struct cm_port *p);
 
 /* Frees those that have no joins but are still to leave. */
 void cm_groups_fini(struct cm *cm);
+
+/* ---- program.c ---- */
+
+/* Whether programs that have ended are still members; ends one membership of them. */
+bool cm_programs_wait(const struct cm *cm);
+void cm_programs_work(struct cm *cm);
 
 /* ---- port.c ---- */
 

@@ -315,6 +315,8 @@ static void testing_assert_clean(struct testing *t)
 	assert_int_equal(t->memories, 0);
 	assert_int_equal(t->cm->bindings.n, 0);
 	assert_int_equal(t->cm->groups.n, 0);
+	assert_int_equal(t->cm->memberships.n, 0);
+	assert_int_equal(t->cm->requests.n, 0);
 	assert_int_equal(t->cm->transactions.n, 0);
 	assert_int_equal(t->cm->asking.n, 0);
 	assert_int_equal(t->cm->asked.n, 0);

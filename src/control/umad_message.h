@@ -48,7 +48,7 @@ struct control_umad_port { /* OPEN_PORT's reply */
 struct control_umad_register {
 	uint64_t method_mask[2]; /* of the requests that it gets */
 	uint32_t port;
-	uint32_t flags; /* UMAD_USER_RMPP */
+	uint32_t flags; /* UMAD_USER_RMPP, MAD_AGENT_LEAVES (wire/mad.h) */
 	uint32_t oui;
 	uint8_t qpn;        /* 0 or 1 */
 	uint8_t mgmt_class; /* 0: it gets nothing but responses to its requests */

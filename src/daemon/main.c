@@ -249,7 +249,12 @@ static int add_requests(struct daemon *d, const char *name)
 static int start_umad(struct daemon *d, const char *name)
 {
 	const struct daemon_umad_needs needs = {
-		.fabric = name, .f = d->f, .loop = &d->loop, .mads = &d->mads, .subnet = &d->subnet
+		.fabric = name,
+		.f = d->f,
+		.loop = &d->loop,
+		.mads = &d->mads,
+		.subnet = &d->subnet,
+		.cm = d->rdmacm.cm,
 	};
 
 	return daemon_umad_init(&d->umad, &needs, &d->clients.requests);

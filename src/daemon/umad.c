@@ -145,7 +145,13 @@ static void port_free(struct umad_open *port)
 	close(port->fd);
 	daemon_outbox_close(port->box);
 	base_idtable_remove(&port->u->ports, port->handle);
+	cm_program_free(port->program);
 	free(port);
+}
+
+static void respond(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	umad_mad_deliver(arg, at, mad);
 }
 
 /* @process_fd: the program's end of the socket. */
@@ -154,15 +160,19 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 {
 	struct umad_open *port = calloc(1, sizeof(*port));
 	struct epoll_event event = { .events = EPOLLIN };
+	const struct cm_program_ops ops = { .respond = respond, .arg = u };
 	int ret = -ENOMEM;
 
 	if (!port)
 		return ret;
 	port->u = u;
 	port->at = at;
-	ret = base_idtable_add(&u->ports, port, &port->handle);
+	ret = cm_program_new(u->d.cm, at, &ops, &port->program);
 	if (ret)
 		goto err_free;
+	ret = base_idtable_add(&u->ports, port, &port->handle);
+	if (ret)
+		goto err_program;
 	ret = daemon_outbox_open(u->d.loop, &port->box, process_fd);
 	if (ret)
 		goto err_id;
@@ -184,6 +194,8 @@ err_box:
 	daemon_outbox_close(port->box);
 err_id:
 	base_idtable_remove(&u->ports, port->handle);
+err_program:
+	cm_program_free(port->program);
 err_free:
 	free(port);
 	return ret;
@@ -233,12 +245,18 @@ static bool is_oui_class(uint8_t c)
 	return c >= MAD_CLASS_VENDOR2_FIRST && c <= MAD_CLASS_VENDOR2_LAST;
 }
 
+/* One flag is only known to agents that may join groups. */
+static uint32_t known_flags(const struct control_umad_register *as)
+{
+	return UMAD_USER_RMPP | (as->mgmt_class == MAD_CLASS_SUBN_ADM ? MAD_AGENT_LEAVES : 0);
+}
+
 static int check_agent(const struct control_umad_register *as)
 {
 	uint8_t c = as->mgmt_class;
 
 	if (as->qpn > IB_QPN_GSI || as->rmpp_version > RMPP_VERSION ||
-	    (as->flags & ~(uint32_t)UMAD_USER_RMPP))
+	    (as->flags & ~known_flags(as)))
 		return base_because(-EINVAL,
 		                    "QP %u, RMPP version %u or flags 0x%x are not supported",
 		                    as->qpn, as->rmpp_version, as->flags);
@@ -339,6 +357,8 @@ static int register_agent(struct daemon_call *call)
 	agent->tid_high = ++port->u->last_tid_high;
 	agent->reassembles = req->rmpp_version && !(req->flags & UMAD_USER_RMPP);
 	port->agent[id] = agent;
+	if (req->flags & MAD_AGENT_LEAVES)
+		cm_program_leave_at_end(port->program);
 	rep = daemon_call_reply(call, sizeof(*rep));
 	*rep = (struct control_umad_agent){ .port = port->handle, .agent = id };
 	return 0;

@@ -12,7 +12,6 @@
 #include "daemon/umad_rmpp.h"
 
 #define MIN_BYTES 36 /* of what a program sends */
-#define TID_AT    8
 #define OUI_AT    37
 
 static bool is_smp(const struct wire_mad *head)
@@ -57,7 +56,7 @@ static void set_tid(const struct umad_agent *agent, uint8_t *mad)
 {
 	uint32_t high = htobe32(agent->tid_high);
 
-	memcpy(mad + TID_AT, &high, sizeof(high));
+	memcpy(mad + MAD_TID_AT, &high, sizeof(high));
 }
 
 /* With something to wait for. 0 or -errno. */
@@ -84,6 +83,13 @@ static int submit_request(struct umad_agent *agent, const struct ib_user_mad *he
 	return ret;
 }
 
+/* Whether it is to be sent in segments, whatever else its header says. */
+static bool is_message(const struct umad_agent *agent, const struct fabric_mad *mad)
+{
+	return agent->reassembles && wire_rmpp_is_active(mad->data) &&
+	       !cm_program_wants(agent->port->program, mad);
+}
+
 /* The library has refused most of what is wrong already. What is left, the program gets back. */
 void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, const uint8_t *data,
                      size_t bytes)
@@ -92,7 +98,7 @@ void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, c
 	        header->agent_id < UMAD_CA_MAX_AGENTS ? port->agent[header->agent_id] : NULL;
 	struct fabric_mad mad = { 0 };
 	struct wire_mad head;
-	bool message;
+	bool message, addressed;
 	int ret = 0;
 
 	if (!agent || bytes < MIN_BYTES)
@@ -101,18 +107,16 @@ void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, c
 	wire_mad_decode(mad.data, &head);
 	if (!umad_is_response(&head))
 		set_tid(agent, mad.data);
-	message = agent->reassembles &&
-	          wire_rmpp_is_active(mad.data); /* whatever else its header says */
-	if (bytes > MAD_BYTES && !message)
-		ret = -EINVAL;
-	else if (!set_addresses(agent, header, &mad))
+	addressed = set_addresses(agent, header, &mad);
+	message = is_message(agent, &mad);
+	if (!addressed || (bytes > MAD_BYTES && !message))
 		ret = -EINVAL;
 	else if (is_smp(&head) != (agent->as.qpn == IB_QPN_SMI))
 		ret = -EINVAL; /* the kernel drops it at the other end */
 	else if (message || header->timeout_ms)
 		ret = submit_request(agent, header, &mad, message ? data : NULL, bytes);
 	else
-		daemon_mads_queue(port->u->d.mads, port->at, &mad);
+		umad_request_send_mad(port, &mad);
 	if (ret)
 		umad_program_return(agent, header, mad.data, -ret);
 }

@@ -105,13 +105,21 @@ static void on_late(struct base_timer *t)
 	daemon_mads_send(mads);
 }
 
+void umad_request_send_mad(struct umad_open *port, const struct fabric_mad *mad)
+{
+	if (cm_program_wants(port->program, mad))
+		cm_program_send(port->program, mad);
+	else
+		daemon_mads_queue(port->u->d.mads, port->at, mad);
+}
+
 void umad_request_send(struct umad_request *r)
 {
 	struct daemon_umad *u = r->agent->port->u;
 
 	base_timer_set_in(&u->d.loop->timers, &r->timer, r->header.timeout_ms * DAEMON_NS_PER_MS,
 	                  on_late);
-	daemon_mads_queue(u->d.mads, r->agent->port->at, &r->mad);
+	umad_request_send_mad(r->agent->port, &r->mad);
 }
 
 void umad_request_forget(struct umad_agent *agent)

@@ -15,7 +15,11 @@ bool umad_is_response(const struct wire_mad *head);
 int umad_request_new(struct umad_agent *agent, const struct ib_user_mad *header,
                      const struct fabric_mad *mad, struct umad_request **out);
 
-/* Sends it and waits for the response; of a single MAD. */
+/* Sends a MAD, in its turn if it joins or leaves a group (cm/cm.h). A response may come before this
+ * returns. */
+void umad_request_send_mad(struct umad_open *port, const struct fabric_mad *mad);
+
+/* Sends it and waits for the response, by which it is freed; of a single MAD. */
 void umad_request_send(struct umad_request *r);
 
 /* The request that a MAD belongs to by class and transaction ID. @sent_response: it is a response

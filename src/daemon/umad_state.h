@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "base/idtable.h"
+#include "cm/cm.h"
 #include "control/umad_message.h"
 #include "daemon/mads.h"
 #include "daemon/outbox.h"
@@ -39,7 +40,8 @@ struct umad_open {
 	uint32_t handle;
 	int fd; /* the same socket as box's, for receiving */
 	struct cm_outbox *box;
-	uint64_t message_bytes; /* memory of its messages, both directions */
+	struct cm_program *program; /* what it has joined by MADs */
+	uint64_t message_bytes;     /* memory of its messages, both directions */
 	struct umad_agent *agent[UMAD_CA_MAX_AGENTS];
 };
 
@@ -82,6 +84,7 @@ struct daemon_umad_needs {
 	struct daemon_loop *loop;
 	struct daemon_mads *mads;
 	struct daemon_subnet *subnet;
+	struct cm *cm;
 };
 
 struct daemon_umad {

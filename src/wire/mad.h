@@ -12,7 +12,15 @@
 #include "wire/ib.h"
 
 #define MAD_BYTES        256 /* the length of every MAD */
+#define MAD_TID_AT       8   /* the transaction ID's offset */
 #define MAD_BASE_VERSION 1
+
+/*
+ * A flag of struct umad_reg_attr that only our libibumad has, for programs that do what on Linux a
+ * driver does: what the port has joined by the program's MADs ends with the program. What a port
+ * has joined by those of others stays, as with hardware.
+ */
+#define MAD_AGENT_LEAVES (1u << 31)
 
 /* MgmtClass (section 13.4.4). */
 enum mad_class {
