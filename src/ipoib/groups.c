@@ -349,14 +349,6 @@ void ipoib_groups_stop(struct ipoib_groups *t)
 	}
 }
 
-void ipoib_groups_leave(struct ipoib_groups *t)
-{
-	struct ipoib_group *g;
-
-	TAILQ_FOREACH(g, &t->all, entry)
-	leave(g);
-}
-
 struct ibv_ah *ipoib_groups_use(struct ipoib_groups *t, const struct ib_gid *mgid,
                                 const struct ipoib_packet *p)
 {

@@ -65,8 +65,6 @@ void ipoib_groups_fini(struct ipoib_groups *t);
 void ipoib_groups_rejoin(struct ipoib_groups *t);
 /* The port is not active any more. */
 void ipoib_groups_stop(struct ipoib_groups *t);
-/* Tells the SA that we are no member of anything any more; does not wait. */
-void ipoib_groups_leave(struct ipoib_groups *t);
 
 /* By which address handle to send @p to the group now. NULL: not known yet, and the table has kept
  * a copy of @p, or dropped it. */

@@ -473,7 +473,6 @@ int ipoib_interface_open(struct ipoib_interface *i, const struct ipoib_options *
 void ipoib_interface_close(struct ipoib_interface *i)
 {
 	if (i->groups.broadcast) {
-		ipoib_groups_leave(&i->groups);
 		ipoib_groups_fini(&i->groups);
 		ipoib_connections_close(&i->connections);
 		ipoib_neighbours_fini(&i->neighbours);

@@ -17,11 +17,22 @@
 struct ipoib_sa {
 	struct ibv_context *verbs;
 	uint8_t port;
-	int fd, agent;
+	int fd;
+	uint32_t agent;
 	uint64_t last_tid;
 	struct base_hash requests; /* by TID */
 	void *umad;                /* for one MAD */
 };
+
+/* What the port has joined by our MADs ends with us, as Linux's interface leaves its groups. */
+static int open_agent(struct ipoib_sa *sa)
+{
+	struct umad_reg_attr attr = { .mgmt_class = MAD_CLASS_SUBN_ADM,
+		                      .mgmt_class_version = MAD_VERSION_SUBN_ADM,
+		                      .flags = MAD_AGENT_LEAVES };
+
+	return -umad_register2(sa->fd, &attr, &sa->agent);
+}
 
 int ipoib_sa_open(struct ipoib_sa **sa_, struct ibv_context *verbs, uint8_t port)
 {
@@ -38,7 +49,7 @@ int ipoib_sa_open(struct ipoib_sa **sa_, struct ibv_context *verbs, uint8_t port
 	ret = sa->fd = umad_open_port(ibv_get_device_name(verbs->device), port);
 	if (ret < 0)
 		goto err_umad;
-	ret = sa->agent = umad_register(sa->fd, MAD_CLASS_SUBN_ADM, MAD_VERSION_SUBN_ADM, 0, NULL);
+	ret = open_agent(sa);
 	if (ret < 0)
 		goto err_close;
 	*sa_ = sa;
@@ -112,7 +123,8 @@ int ipoib_sa_send(struct ipoib_sa *sa, const struct ipoib_sa_query *query,
 		return ret;
 	if (r)
 		r->tid = sa->last_tid;
-	if (!umad_send(sa->fd, sa->agent, sa->umad, MAD_BYTES, r ? TIMEOUT_MS : 0, r ? RETRIES : 0))
+	if (!umad_send(sa->fd, (int)sa->agent, sa->umad, MAD_BYTES, r ? TIMEOUT_MS : 0,
+	               r ? RETRIES : 0))
 		return 0;
 	ret = -errno;
 	if (r)
@@ -159,7 +171,7 @@ int ipoib_sa_dispatch(struct ipoib_sa *sa)
 			return 0;
 		if (agent < 0 && agent != -EINTR)
 			return agent;
-		if (agent == sa->agent)
+		if (agent == (int)sa->agent)
 			received(sa);
 	}
 }
