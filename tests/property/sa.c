@@ -56,6 +56,7 @@ void sa_open(struct sa_port *p, const char *ca, int num)
 	                                     UMAD_RMPP_VERSION, NULL);
 	if (p->agent < 0 || umad_get_port(ca, num, &port))
 		errx(EXIT_FAILURE, "libibumad does not open port %d of %s", num, ca);
+	p->qkey = QKEY;
 	memcpy(p->gid, &port.gid_prefix, 8);
 	memcpy(p->gid + 8, &port.port_guid, 8);
 	umad_release_port(&port);
@@ -113,7 +114,7 @@ static int change(const struct sa_port *p, struct packet *q, struct umad_sa_mcme
 	struct packet response;
 
 	memcpy(rec->portgid, p->gid, sizeof(rec->portgid));
-	rec->qkey = htobe32(QKEY);
+	rec->qkey = htobe32(p->qkey);
 	rec->pkey = htobe16(0xFFFF);
 	memcpy(q->sa.data, rec, sizeof(*rec));
 	if (ask(p, q, &response, sizeof(response.sa)) < 0)

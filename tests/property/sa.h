@@ -15,6 +15,8 @@ struct sa_port {
 	int num;
 	int fd, agent;
 	uint8_t gid[16];
+	uint32_t qkey; /* of groups that it joins: as librdmacm has it, unless it is set after
+	                  sa_open() */
 };
 
 struct sa_member {
