@@ -420,7 +420,7 @@ int cm_conn_disconnect(struct cm_id *id)
 static int communication_established(struct cm_conn *c)
 {
 	if (c->state == CM_CONN_ESTABLISHED)
-		return 0;
+		return -EISCONN; /* as in the kernel, for a program that was told by both */
 	if (c->state != CM_CONN_REP_SENT && c->state != CM_CONN_MRA_REP_RCVD)
 		return -EINVAL;
 	cm_mad_cancel(&c->sent);

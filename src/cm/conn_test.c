@@ -564,7 +564,7 @@ static void a_message_on_the_queue_pair_is_as_good_as_an_rtu(void **state)
 	notify.id = e.taken;
 	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), 0);
 	testing_expect(e.listening, e.taken, RDMA_CM_EVENT_ESTABLISHED, 0);
-	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), 0);
+	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), -EISCONN);
 	assert_nothing(e.listening, e.taken);
 	notify.event = IBV_EVENT_SQ_DRAINED;
 	assert_int_equal(REQUEST(e.listening, NOTIFY, notify, NULL), -EINVAL);

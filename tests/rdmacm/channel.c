@@ -575,7 +575,9 @@ static void every_event_has_its_name(void **state)
 	                    "RDMA_CM_EVENT_ADDR_RESOLVED");
 	assert_string_equal(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT),
 	                    "RDMA_CM_EVENT_TIMEWAIT_EXIT");
-	assert_string_equal(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT + 1), "UNKNOWN EVENT");
+	assert_string_equal(rdma_event_str(16), "RDMA_CM_EVENT_ADDRINFO_RESOLVED");
+	assert_string_equal(rdma_event_str(17), "RDMA_CM_EVENT_ADDRINFO_ERROR");
+	assert_string_equal(rdma_event_str(18), "UNKNOWN EVENT");
 	assert_string_equal(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 
