@@ -388,7 +388,8 @@ int control_request(struct control_client *c, enum control_type type, const void
 	                               .type = type, .request = request, .request_bytes = bytes });
 }
 
-static int post(struct control_client *c, struct control_packet *p)
+/* @now: whatever a batch keeps. */
+static int post(struct control_client *c, struct control_packet *p, bool now)
 {
 	int ret = c->gone ? -EIO : 0;
 
@@ -399,30 +400,44 @@ static int post(struct control_client *c, struct control_packet *p)
 		control_close_fds(p);
 		return 0;
 	}
-	if (keep(c, &p->header, p->body))
+	if (!now && keep(c, &p->header, p->body))
 		return 0;
-	ret = send_kept(c);
+	ret = now ? 0 : send_kept(c);
 	if (!ret)
 		ret = send_posts(c, NULL, 0, p);
 	c->gone = ret;
 	return ret ? -EIO : 0;
 }
 
-int control_post(struct control_client *c, enum control_type type, const void *request,
-                 uint32_t bytes)
+static int lock_and_post(struct control_client *c, const struct control_header *h,
+                         const void *request, bool now)
 {
-	struct control_packet p = { .header = { .type = type, .bytes = bytes } };
+	struct control_packet p = { .header = *h };
 	int ret, cancel_state;
 
-	if (bytes > sizeof(p.body))
+	if (h->bytes > sizeof(p.body))
 		return -EMSGSIZE;
-	memcpy(p.body, request, bytes);
+	memcpy(p.body, request, h->bytes);
 	cancel_state = base_cancel_off();
 	pthread_mutex_lock(&c->lock);
-	ret = post(c, &p);
+	ret = post(c, &p, now);
 	pthread_mutex_unlock(&c->lock);
 	base_cancel_restore(cancel_state);
 	return ret;
+}
+
+int control_post(struct control_client *c, enum control_type type, const void *request,
+                 uint32_t bytes)
+{
+	return lock_and_post(c, &(struct control_header){ .type = type, .bytes = bytes }, request,
+	                     false);
+}
+
+int control_post_now(struct control_client *c, enum control_type type, const void *request,
+                     uint32_t bytes)
+{
+	return lock_and_post(c, &(struct control_header){ .type = type, .bytes = bytes }, request,
+	                     true);
 }
 
 static int say_hello(struct control_client *c, enum control_role role, const char *host)

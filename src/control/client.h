@@ -93,6 +93,10 @@ int control_request(struct control_client *c, enum control_type type, const void
 int control_post(struct control_client *c, enum control_type type, const void *request,
                  uint32_t bytes);
 
+/* The same; a batch does not keep it back. */
+int control_post_now(struct control_client *c, enum control_type type, const void *request,
+                     uint32_t bytes);
+
 /*
  * A batch: what a thread asks by control_request() and control_post() is kept, with status 0, and
  * goes ahead of the next request that it waits for, or when the batch ends. If one of them fails,

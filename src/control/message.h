@@ -76,6 +76,7 @@ enum control_type {
 	CONTROL_OPEN_POSTS, /* descriptor with the reply: a ring for posted requests (posts.h) */
 	CONTROL_POSTED,     /* there is something in it */
 	CONTROL_RESERVE_QPS,
+	CONTROL_WAKE, /* adds an event to a channel */
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -138,7 +139,7 @@ struct control_event {
 struct control_channel_reply {
 	uint32_t channel;
 };
-struct control_get_channel {
+struct control_get_channel { /* GET_CHANNEL, WAKE */
 	uint32_t channel;
 };
 

@@ -11,7 +11,7 @@
 
 static uint32_t index_of(uint32_t id)
 {
-	return id & 0xFFFF;
+	return id & SHM_CHANNEL_INDEX;
 }
 
 void daemon_channels_init(struct daemon_channels *all)

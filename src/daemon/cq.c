@@ -43,7 +43,7 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 	cq->hca = h;
 	s = &all->region->cqs[cq->id];
 	memset((void *)s, 0, sizeof(*s));
-	s->channel = SHM_NO_CHANNEL;
+	atomic_store_explicit(&s->channel, SHM_NO_CHANNEL, memory_order_relaxed);
 	/* out of reach until its owner counts: a sender that slept may count an arrival of a
 	 * predecessor under this number */
 	atomic_store_explicit(&s->limit, INT32_MAX, memory_order_relaxed);
@@ -55,6 +55,9 @@ int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct d
 void daemon_cq_free(struct daemon_cqs *all, struct daemon_cq *cq)
 {
 	base_timer_stop(&cq->moderation);
+	/* who keeps a descriptor of the channel for it gives that up */
+	atomic_store_explicit(&all->region->cqs[cq->id].channel, SHM_NO_CHANNEL,
+	                      memory_order_relaxed);
 	base_idtable_remove(&all->ids, cq->id);
 	LIST_REMOVE(cq, entry);
 	free(cq);
@@ -66,6 +69,13 @@ struct daemon_cq *daemon_cq_of(const struct daemon_cqs *all, const struct daemon
 	struct daemon_cq *cq = base_idtable_get(&all->ids, id);
 
 	return cq && cq->holder == holder ? cq : NULL;
+}
+
+/* Which may have none. */
+static struct daemon_channel *channel_of(const struct daemon_cqs *all, const struct shm_cq *s)
+{
+	return daemon_channel_find(all->channels,
+	                           atomic_load_explicit(&s->channel, memory_order_relaxed));
 }
 
 /* One more event of the CQ on its channel. False: the eventfd is full, so nobody sleeps on it. */
@@ -81,7 +91,7 @@ static bool add_event(struct shm_cq *s, const struct daemon_channel *ch)
 bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 {
 	struct shm_cq *s = &all->region->cqs[id];
-	struct daemon_channel *ch = daemon_channel_find(all->channels, s->channel);
+	struct daemon_channel *ch = channel_of(all, s);
 
 	if (!ch)
 		return false;
@@ -91,8 +101,7 @@ bool daemon_cq_wake(struct daemon_cqs *all, uint32_t id)
 
 void daemon_cq_wake_bereaved(struct daemon_cqs *all, uint32_t id)
 {
-	struct daemon_channel *ch =
-	        daemon_channel_find(all->channels, all->region->cqs[id].channel);
+	struct daemon_channel *ch = channel_of(all, &all->region->cqs[id]);
 
 	if (!daemon_cq_wake(all, id))
 		return;
@@ -106,7 +115,7 @@ static void on_moderation(struct base_timer *t)
 	const struct daemon_cq *cq = container_of(t, struct daemon_cq, moderation);
 	const struct daemon_cqs *all = cq->all;
 	struct shm_cq *s = &all->region->cqs[cq->id];
-	struct daemon_channel *ch = daemon_channel_find(all->channels, s->channel);
+	struct daemon_channel *ch = channel_of(all, s);
 
 	/* seq_cst: the exchange decides, as among senders, who counts the event */
 	if (!ch || !atomic_load_explicit(&s->held_back, memory_order_relaxed) ||

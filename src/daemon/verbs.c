@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "base/eventfd.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "daemon/client.h"
@@ -161,6 +162,19 @@ static int get_channel(struct daemon_call *call)
 	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
 
 	return ch ? daemon_call_give_copy(call, ch->eventfd) : -ENOENT;
+}
+
+/* Likewise, for a sender that has no descriptor of it. */
+static int wake(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_channel *req = call->body;
+	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
+
+	if (!ch)
+		return -ENOENT;
+	base_eventfd_add(ch->eventfd); /* one that is full wakes anyway */
+	return 0;
 }
 
 static int create_cq(struct daemon_call *call)
@@ -762,6 +776,7 @@ static const struct daemon_request requests[] = {
 	ROW(CREATE_CHANNEL, 0, create_channel),
 	ROW(DESTROY_CHANNEL, sizeof(struct control_handle), destroy_channel),
 	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),
+	ROW(WAKE, sizeof(struct control_get_channel), wake),
 	ROW(CREATE_CQ, sizeof(struct control_create_cq), create_cq),
 	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
 	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),

@@ -2,11 +2,12 @@
 /*
  * Completion channels: see channel.h.
  */
-#define _GNU_SOURCE /* POLLRDHUP */
+#define _GNU_SOURCE /* POLLRDHUP, preadv2() */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/reason.h"
@@ -34,6 +35,7 @@ int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
 	ch->id = rep.channel;
 	pthread_mutex_init(&ch->lock, NULL);
 	TAILQ_INIT(&ch->cqs);
+	hca_wakes_enter(ctx->process, ch->id, ch->channel.fd);
 	*out = ch;
 	return 0;
 }
@@ -42,18 +44,81 @@ int hca_channel_destroy(struct hca_channel *ch)
 {
 	struct hca_context *ctx = hca_context(ch->channel.context);
 	struct control_handle req = { .handle = ch->id };
+	int used;
 
 	pthread_mutex_lock(&ch->lock);
-	if (!TAILQ_EMPTY(&ch->cqs)) {
-		pthread_mutex_unlock(&ch->lock);
-		return base_because(-EBUSY, "completion queues still use it: destroy them first");
-	}
+	used = ch->channel.refcnt; /* a CQ that is being destroyed counts, too */
 	pthread_mutex_unlock(&ch->lock);
+	if (used)
+		return base_because(-EBUSY, "completion queues still use it: destroy them first");
+	hca_wakes_leave(ctx->process, ch->id);
 	hca_request(ctx->process, CONTROL_DESTROY_CHANNEL, &req, sizeof(req));
 	close(ch->channel.fd);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
 	return 0;
+}
+
+/* ---- events: with the lock held, but for take_unit() ---- */
+
+/* The first CQ with an event, or NULL. */
+static struct hca_cq *find_notified(struct hca_channel *ch)
+{
+	struct hca_cq *cq;
+
+	/* acquire: pairs with the release in fire() */
+	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
+	if (atomic_load_explicit(&cq->shm->notified, memory_order_acquire))
+		break;
+	return cq;
+}
+
+static bool is_readable(const struct hca_channel *ch)
+{
+	struct pollfd p = { .fd = ch->channel.fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
+/* Takes a unit out of the eventfd without waiting for one. 0; -EAGAIN: there is none; -errno. */
+static int take_unit(struct hca_channel *ch)
+{
+	uint64_t one;
+	struct iovec iov = { &one, sizeof(one) };
+
+	if (preadv2(ch->channel.fd, &iov, 1, -1, RWF_NOWAIT) == sizeof(one))
+		return 0;
+	if (errno == EAGAIN || errno == EBADF)
+		return -errno;
+	/* kernels before 5.8, containers that deny the call */
+	if (!is_readable(ch))
+		return -EAGAIN;
+	return read(ch->channel.fd, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
+}
+
+static void add_unit(struct hca_channel *ch)
+{
+	const uint64_t one = 1;
+
+	while (write(ch->channel.fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+/*
+ * An event is counted before its unit is written. So what is in the eventfd while no CQ has an
+ * event is of a CQ that is gone, or a unit that the daemon wrote to be sure. If one has an event
+ * once we have taken a unit, this may be the one that was written for it.
+ */
+void hca_channel_settle(struct hca_channel *ch)
+{
+	int cancel_state = base_cancel_off();
+
+	while (is_readable(ch) && !find_notified(ch) && !take_unit(ch))
+		if (find_notified(ch)) {
+			add_unit(ch);
+			break;
+		}
+	base_cancel_restore(cancel_state);
 }
 
 /* The next CQ with an event, or NULL. */
@@ -62,23 +127,20 @@ static struct hca_cq *next_notified(struct hca_channel *ch)
 	struct hca_cq *cq;
 
 	pthread_mutex_lock(&ch->lock);
-	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
-	{
-		/* acquire: pairs with the release in hca_cq_wake() */
-		uint32_t n = atomic_load_explicit(&cq->shm->notified, memory_order_acquire);
-
-		if (!n)
-			continue;
+	cq = find_notified(ch);
+	if (cq) {
 		atomic_fetch_sub_explicit(&cq->shm->notified, 1, memory_order_relaxed);
 		cq->comp_events_got++;
 		/* the others come first next time */
 		TAILQ_REMOVE(&ch->cqs, cq, channel_entry);
 		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
-		break;
 	}
+	hca_channel_settle(ch);
 	pthread_mutex_unlock(&ch->lock);
 	return cq;
 }
+
+/* ---- waiting ---- */
 
 /* Waits until the channel has an event. -EIO: the daemon has gone; -EINTR. Cancellation point. */
 static int wait_event(struct hca_channel *ch)
@@ -95,27 +157,30 @@ static int wait_event(struct hca_channel *ch)
 	return fds[1].revents ? -EIO : 0;
 }
 
+/* Takes a unit and what it stands for. 0; -EAGAIN: there is nothing; -errno. No thread ends in
+ * between. */
+static int get_event(struct hca_channel *ch, struct hca_cq **cq)
+{
+	int cancel_state = base_cancel_off(), ret = take_unit(ch);
+
+	*cq = ret ? NULL : next_notified(ch);
+	base_cancel_restore(cancel_state);
+	if (ret)
+		return ret;
+	return *cq ? 0 : -EAGAIN; /* the unit stood for a CQ that is gone */
+}
+
 int hca_channel_get_event(struct hca_channel *ch, struct hca_cq **cq)
 {
-	struct hca_process *p = hca_context(ch->channel.context)->process;
 	bool blocking = !(fcntl(ch->channel.fd, F_GETFL) & O_NONBLOCK);
-	uint64_t one;
+	int ret;
 
-	for (;;) {
-		if (blocking) {
-			int ret = wait_event(ch);
-
-			if (ret)
-				return ret;
-		}
-		if (read(ch->channel.fd, &one, sizeof(one)) < 0) {
-			if (errno == EAGAIN && hca_process_gone(p))
-				return -EIO;
-			return -errno;
-		}
-		*cq = next_notified(ch);
-		if (*cq)
-			return 0;
-		/* the event was of a CQ that is gone */
-	}
+	do {
+		ret = blocking ? wait_event(ch) : 0;
+		if (!ret)
+			ret = get_event(ch, cq);
+	} while (ret == -EAGAIN && blocking);
+	if (ret == -EAGAIN && hca_process_gone(hca_context(ch->channel.context)->process))
+		return -EIO;
+	return ret;
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,8 @@
 /* and not longer, as the sender may have been interrupted: 5 to 10 us in all. */
 #define AHEAD_PAUSES_EACH 8u
 #define AHEAD_PAUSES      200u
+/* So long who destroys a CQ waits for those who are about to fire its event. */
+#define WAKING_NS 1000000000u
 
 /* ---- life ---- */
 
@@ -90,7 +93,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
 	if (ch) {
-		cq->shm->channel = ch->id;
+		atomic_store_explicit(&cq->shm->channel, ch->id, memory_order_relaxed);
 		pthread_mutex_lock(&ch->lock);
 		ch->channel.refcnt++;
 		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
@@ -122,14 +125,32 @@ static void wait_acked(struct hca_cq *cq)
 	pthread_mutex_unlock(&cq->cq.mutex);
 }
 
+/* No further event of it is got, nor fired, but by who has begun to. */
 static void leave_channel(struct hca_cq *cq)
 {
-	struct hca_channel *ch = cq->ch;
+	pthread_mutex_lock(&cq->ch->lock);
+	TAILQ_REMOVE(&cq->ch->cqs, cq, channel_entry);
+	pthread_mutex_unlock(&cq->ch->lock);
+	atomic_store_explicit(&cq->shm->channel, SHM_NO_CHANNEL, memory_order_relaxed);
+	/* seq_cst: before the look at waking; pairs with fire() */
+	atomic_exchange_explicit(&cq->shm->arm, SHM_CQ_IDLE, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
 
-	pthread_mutex_lock(&ch->lock);
-	TAILQ_REMOVE(&ch->cqs, cq, channel_entry);
-	ch->channel.refcnt--;
-	pthread_mutex_unlock(&ch->lock);
+/* Its events that nobody has got leave the channel, too. Who is about to fire one does so first,
+ * unless it is stopped, or dead. */
+static void take_events_along(struct hca_cq *cq)
+{
+	const uint64_t began = base_now_ns();
+
+	/* acquire: pairs with the release in fire() */
+	while ((int32_t)atomic_load_explicit(&cq->shm->waking, memory_order_acquire) > 0 &&
+	       base_now_ns() - began < WAKING_NS)
+		sched_yield();
+	pthread_mutex_lock(&cq->ch->lock);
+	hca_channel_settle(cq->ch);
+	cq->ch->channel.refcnt--;
+	pthread_mutex_unlock(&cq->ch->lock);
 }
 
 int hca_cq_destroy(struct hca_cq *cq)
@@ -148,8 +169,13 @@ int hca_cq_destroy(struct hca_cq *cq)
 	base_lock(&ctx->process->cqs_lock);
 	LIST_REMOVE(cq, process_entry);
 	base_unlock(&ctx->process->cqs_lock);
-	hca_request(ctx->process, CONTROL_DESTROY_CQ, &req, sizeof(req));
+	/* when it is done the daemon fires no event any more, either */
+	control_call(ctx->process->control, &(struct control_call){ .type = CONTROL_DESTROY_CQ,
+	                                                            .request = &req,
+	                                                            .request_bytes = sizeof(req) });
 	wait_acked(cq);
+	if (cq->ch)
+		take_events_along(cq);
 	if (cq->parent_domain)
 		hca_pd_unuse(cq->parent_domain);
 	pthread_mutex_destroy(&cq->cq.mutex);
@@ -430,14 +456,23 @@ static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
 /* @arm: what its word was, which says that it is armed. */
 static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 {
+	const uint32_t channel = atomic_load_explicit(&shm->channel, memory_order_relaxed);
+
+	if (channel == SHM_NO_CHANNEL)
+		return;
 	/* before the exchange below: the process that wins it must wake without delay */
-	hca_process_find_channel(p, shm->channel);
-	if (!atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
-	                                             memory_order_relaxed, memory_order_relaxed))
-		return; /* another process wakes */
-	/* release: pairs with the acquire in next_notified() */
-	atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
-	hca_process_wake(p, shm->channel);
+	hca_wake_prepare(p, shm, channel);
+	/* seq_cst: the exchange comes behind it; pairs with leave_channel() */
+	atomic_fetch_add_explicit(&shm->waking, 1, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
+	                                            memory_order_relaxed, memory_order_relaxed)) {
+		/* release: pairs with the acquire in next_notified() */
+		atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
+		hca_wake(p, channel);
+	} /* else another thread wakes */
+	/* release: pairs with the acquire in take_events_along() */
+	atomic_fetch_sub_explicit(&shm->waking, 1, memory_order_release);
 }
 
 BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)

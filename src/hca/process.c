@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The process's connection to the daemon, and the eventfds of other processes' completion
- * channels: see process.h. The one registry of this library is here.
+ * The process's connection to the daemon: see process.h. The one registry of this library is here.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/eventfd.h"
-#include "base/signals.h"
 #include "base/log.h"
 #include "base/reason.h"
 #include "base/util.h"
@@ -24,23 +21,22 @@ static struct {
 	struct hca_process *current;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A struct without a connection. NULL: no memory. */
-static struct hca_process *process_alloc(void)
+/* A struct without a connection, for the daemon or another process. NULL: no memory. */
+static struct hca_process *process_alloc(bool is_daemon)
 {
 	struct hca_process *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
-	p->wake_fd = calloc(SHM_MAX_CHANNELS + 1, sizeof(*p->wake_fd));
-	if (!p->wake_fd) {
+	if (hca_wakes_init(&p->wakes, !is_daemon)) {
 		free(p);
 		return NULL;
 	}
+	p->must_not_block = is_daemon;
 	p->pid = getpid();
 	pthread_mutex_init(&p->device_lock, NULL);
 	pthread_mutex_init(&p->file_lock, NULL);
 	LIST_INIT(&p->files);
-	pthread_mutex_init(&p->wake_lock, NULL);
 	pthread_mutex_init(&p->mrs.lock, NULL);
 	pthread_mutex_init(&p->reserve.lock, NULL);
 	pthread_mutex_init(&p->memory_lock, NULL);
@@ -55,7 +51,7 @@ static struct hca_process *process_alloc(void)
 
 static struct hca_process *process_new(int *error)
 {
-	struct hca_process *p = process_alloc();
+	struct hca_process *p = process_alloc(false);
 
 	*error = -ENOMEM;
 	if (!p)
@@ -63,7 +59,7 @@ static struct hca_process *process_new(int *error)
 	*error = control_join(&p->control, CONTROL_ROLE_VERBS, &p->region, &p->host_index);
 	if (!*error)
 		return p;
-	free(p->wake_fd);
+	hca_wakes_fini(&p->wakes);
 	free(p);
 	return NULL;
 }
@@ -71,14 +67,13 @@ static struct hca_process *process_new(int *error)
 struct hca_process *hca_process_local(struct control_client *control,
                                       const struct shm_region *region)
 {
-	struct hca_process *p = process_alloc();
+	struct hca_process *p = process_alloc(true);
 
 	if (!p)
 		return NULL;
 	p->control = control;
 	p->region = *region;
 	p->host_index = -1;
-	p->must_not_block = true;
 	return p;
 }
 
@@ -86,9 +81,6 @@ void hca_process_local_free(struct hca_process *p)
 {
 	struct hca_flow *f;
 
-	for (unsigned i = 0; i <= SHM_MAX_CHANNELS; i++)
-		if (p->wake_fd[i].fd)
-			close(p->wake_fd[i].fd);
 	while ((f = SLIST_FIRST(&p->free_flows))) {
 		SLIST_REMOVE_HEAD(&p->free_flows, free);
 		free(f->list);
@@ -96,7 +88,7 @@ void hca_process_local_free(struct hca_process *p)
 		free(f);
 	}
 	base_hash_fini(&p->memories);
-	free(p->wake_fd);
+	hca_wakes_fini(&p->wakes);
 	free(p);
 }
 
@@ -154,63 +146,4 @@ int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
 		                    h->n_ports);
 	shm_port_read(&ctx->process->region, h->first_port + num - 1, port);
 	return 0;
-}
-
-/* The eventfd of @channel; asks the daemon the first time. -1: the channel is gone. With wake_lock
- * held. */
-static int wake_fd(struct hca_process *p, uint32_t channel)
-{
-	struct hca_channel_fd *known = &p->wake_fd[channel & 0xFFFF];
-	struct control_get_channel req = { .channel = channel };
-	int fd;
-
-	if (known->fd && known->id == channel)
-		return known->fd;
-	if (known->fd)
-		close(known->fd);
-	known->fd = 0;
-	if (control_call(p->control, &(struct control_call){ .type = CONTROL_GET_CHANNEL,
-	                                                     .request = &req,
-	                                                     .request_bytes = sizeof(req),
-	                                                     .fd = &fd }))
-		return -1;
-	known->id = channel;
-	known->fd = fd;
-	return fd;
-}
-
-/* Adds one event. The daemon must not block, even if another process has filled the eventfd. */
-static void add_event(const struct hca_process *p, int fd)
-{
-	uint64_t one = 1;
-
-	if (p->must_not_block)
-		base_eventfd_add(fd);
-	else
-		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-			;
-}
-
-void hca_process_find_channel(struct hca_process *p, uint32_t channel)
-{
-	if (channel == SHM_NO_CHANNEL)
-		return;
-	pthread_mutex_lock(&p->wake_lock);
-	wake_fd(p, channel);
-	pthread_mutex_unlock(&p->wake_lock);
-}
-
-void hca_process_wake(struct hca_process *p, uint32_t channel)
-{
-	int fd, cancel_state;
-
-	if (channel == SHM_NO_CHANNEL)
-		return;
-	cancel_state = base_cancel_off(); /* write() with the lock held */
-	pthread_mutex_lock(&p->wake_lock);
-	fd = wake_fd(p, channel);
-	if (fd >= 0)
-		add_event(p, fd);
-	pthread_mutex_unlock(&p->wake_lock);
-	base_cancel_restore(cancel_state);
 }

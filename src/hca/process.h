@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process and its fabric: the connection to the daemon, the shared memory that came by it,
- * and the eventfds of other processes' completion channels. Devices refer to it, so it is
- * never freed.
+ * A process and its fabric: the connection to the daemon, and the shared memory that came by it.
+ * Devices refer to it, so it is never freed.
  *
  * Thread-safe. Functions return 0 or -errno unless they say otherwise.
  */
@@ -19,6 +18,7 @@
 #include "control/client.h"
 #include "hca/mr.h"
 #include "hca/reserve.h"
+#include "hca/wake.h"
 #include "shm/region.h"
 
 struct hca_ah;
@@ -36,12 +36,8 @@ struct hca_process {
 	pthread_mutex_t file_lock;
 	LIST_HEAD(, hca_command_file) files; /* of contexts, under file_lock: command_file.h */
 	uint32_t n_domains;                  /* that there ever were, under file_lock */
-	pthread_mutex_t wake_lock;
-	bool must_not_block; /* it is the daemon: other processes can fill the eventfds */
-	struct hca_channel_fd {
-		uint32_t id;
-		int fd;
-	} * wake_fd; /* eventfds of channels, by index; under wake_lock */
+	bool must_not_block;                 /* it is the daemon */
+	struct hca_wakes wakes;
 	struct hca_mr_table mrs;
 	struct hca_reserve reserve;
 	pthread_mutex_t memory_lock;
@@ -91,13 +87,6 @@ int hca_post(struct hca_process *p, enum control_type type, const void *request,
  * had: this asks until it has, and waits as long. Then as control_call().
  */
 int hca_ask_memory(struct hca_process *p, const struct control_call *call);
-
-/* Adds an event to the eventfd of completion channel @channel, which may be another process's. */
-void hca_process_wake(struct hca_process *p, uint32_t channel);
-
-/* Asks the daemon for that eventfd if this process does not have it yet. This may block;
- * hca_process_wake() then does not. */
-void hca_process_find_channel(struct hca_process *p, uint32_t channel);
 
 /* Adds 1 to a counter of port @port (index), which is @field bytes into struct shm_port_count,
  * and logs its @name. */

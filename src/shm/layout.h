@@ -45,6 +45,7 @@
 #define SHM_MAX_CHANNELS  65535
 #define SHM_MAX_SRQS      65536
 #define SHM_NO_CHANNEL    0xFFFFFFFF
+#define SHM_CHANNEL_INDEX 0xFFFF /* the bits of a channel's number that are its index */
 #define SHM_QP_INDEX(qpn) ((qpn)&0xFFFF)
 
 #define SHM_GIDS    32 /* entries of the GID table of an Ethernet port */
@@ -364,7 +365,9 @@ enum shm_cq_arm { SHM_CQ_IDLE, SHM_CQ_ARMED_SOLICITED, SHM_CQ_ARMED };
 /* The part of a completion queue that senders use; written by them, its owner and the daemon. */
 struct shm_cq {
 	_Atomic uint32_t arm; /* enum shm_cq_arm; the sender that wakes the owner sets it to IDLE */
-	uint32_t channel;     /* the completion channel to wake; owner writes it before it arms */
+	/* the completion channel to wake; owner writes it before it arms, and when it destroys the
+	 * queue SHM_NO_CHANNEL */
+	_Atomic uint32_t channel;
 	_Atomic uint32_t arrived; /* counted arrivals (SHM_QP_COUNT_ARRIVALS); senders add */
 	_Atomic uint32_t limit;   /* more arrivals than this are an overrun; owner advances it */
 	_Atomic uint32_t overrun;
@@ -378,7 +381,8 @@ struct shm_cq {
 	 * these 16 bits microseconds after which fewer do; 0: each does at once */
 	_Atomic uint32_t moderation;
 	_Atomic uint32_t held_back; /* completions that the armed CQ's event waits with */
-	uint32_t reserved[6];
+	_Atomic uint32_t waking;    /* threads that are about to fire its event */
+	uint32_t reserved[5];
 	_Atomic uint64_t
 	        ready[SHM_CQ_READY_BITS / 64]; /* bits of the rings that may have arrivals */
 };

@@ -806,6 +806,7 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_GET_TARGET] = sizeof(struct control_get_target),
 	[CONTROL_RESIZE_SRQ] = sizeof(struct control_resize_srq),
 	[CONTROL_RESERVE_QPS] = sizeof(struct control_reserve_qps),
+	[CONTROL_WAKE] = sizeof(struct control_get_channel),
 };
 
 static const uint32_t cm_bytes[] = {
@@ -884,6 +885,7 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		break;
 	case CONTROL_DESTROY_CHANNEL:
 	case CONTROL_GET_CHANNEL:
+	case CONTROL_WAKE:
 		word[0] = pick(CHANNEL);
 		break;
 	case CONTROL_DESTROY_CQ:
