@@ -76,6 +76,7 @@ enum control_type {
 	CONTROL_OPEN_POSTS, /* descriptor with the reply: a ring for posted requests (posts.h) */
 	CONTROL_POSTED,     /* there is something in it */
 	CONTROL_RESERVE_QPS,
+	CONTROL_RING_HCA,
 	CONTROL_WAKE, /* adds an event to a channel */
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
@@ -127,6 +128,17 @@ struct control_open_hca_reply {
 /* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ, CLOSE_XRCD */
 struct control_handle {
 	uint32_t handle;
+};
+/* DESTROY_CQ, DESTROY_QP, DESTROY_SRQ: asynchronous events that there were of it. */
+struct control_destroy_reply {
+	uint32_t events;
+};
+
+/* RING_HCA: @n datagrams of one byte beside the events of the HCA, CONTROL_MAX_RING at most. */
+#define CONTROL_MAX_RING 1024
+struct control_ring_hca {
+	uint32_t hca_handle;
+	uint32_t n;
 };
 
 /* An asynchronous verbs event: its element is named by the number that verbs made it by. */

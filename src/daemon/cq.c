@@ -146,7 +146,7 @@ int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id)
 	if (!atomic_load_explicit(&all->region->cqs[id].overrun, memory_order_acquire))
 		return -EINVAL;
 	if (!cq->overrun_told)
-		daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
+		cq->events += daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
 	cq->overrun_told = true;
 	return 0;
 }

@@ -17,6 +17,7 @@ struct daemon_cq {
 	struct daemon_hca *hca;
 	unsigned n_qps;    /* that receive by it */
 	bool overrun_told; /* its holder has been told of an overrun */
+	uint32_t events;   /* asynchronous ones that were sent */
 	struct daemon_cqs *all;
 	struct base_timer moderation; /* its period runs */
 };

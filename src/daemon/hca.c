@@ -65,11 +65,11 @@ struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct dae
 	return h && h->holder == holder ? h : NULL;
 }
 
-void daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element)
+bool daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element)
 {
 	struct control_event e = { .type = type, .element = element };
 
-	daemon_outbox_send(h->events, &e, sizeof(e));
+	return !daemon_outbox_send(h->events, &e, sizeof(e));
 }
 
 void daemon_hcas_event(struct daemon_hcas *all, uint32_t hca, enum ibv_event_type type,

@@ -38,8 +38,8 @@ void daemon_hca_free(struct daemon_hcas *all, struct daemon_hca *h);
 struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct daemon_holder *holder,
                                  uint32_t handle);
 
-/* Sends an asynchronous event to the process that has @h open. */
-void daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element);
+/* Sends an asynchronous event to the process that has @h open. False: it is lost. */
+bool daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element);
 
 /* Sends one to every process that has HCA @hca open. */
 void daemon_hcas_event(struct daemon_hcas *all, uint32_t hca, enum ibv_event_type type,

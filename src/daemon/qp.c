@@ -13,6 +13,7 @@
 #include "fabric/attach.h"
 #include "hca/link_roce.h"
 #include "shm/connection.h"
+#include "shm/events.h"
 #include "shm/ring.h"
 
 /* Payload memory of a QP. */
@@ -674,6 +675,7 @@ static bool hand_over(struct daemon_qp *qp)
 	qp->cq = NULL;
 	qp->hca = user->hca;
 	qp->holder = user->hca->holder;
+	qp->events = user->events;
 	LIST_INSERT_HEAD(&qp->holder->qps, qp, entry);
 	daemon_qp_close(user);
 	return true;
@@ -688,6 +690,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	while (!LIST_EMPTY(&qp->users)) /* of processes that are dead, too */
 		daemon_qp_close(LIST_FIRST(&qp->users));
 	clear_record(all, qp->qpn);
+	shm_events_clear(&all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events);
 	wake_peer(all, qp);
 	base_timer_stop(&qp->wait);
 	all->n_roce -= qp->is_roce_sender;
@@ -857,11 +860,26 @@ int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, ui
 	return 0;
 }
 
+/* Unless its process has destroyed it already, by a request that is on its way. */
+static void send_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type,
+                       uint32_t element)
+{
+	_Atomic uint32_t *word = &all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events;
+
+	if (shm_events_send(word))
+		qp->events += daemon_hca_event(qp->hca, type, element);
+}
+
+void daemon_qp_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type)
+{
+	send_event(all, qp, type, qp->qpn);
+}
+
 int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 {
 	struct daemon_qp *qp = daemon_qp_find(all, qpn);
 	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(qpn)];
-	const struct daemon_qp_user *user;
+	struct daemon_qp_user *user;
 	bool *told;
 
 	if (!qp || !qp->hca)
@@ -878,9 +896,9 @@ int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
 			return -EINVAL;
 	}
 	if (!*told) {
-		daemon_hca_event(qp->hca, type, qp->qpn);
+		daemon_qp_event(all, qp, type);
 		LIST_FOREACH(user, &qp->users, of_qp)
-		daemon_hca_event(user->hca, type, qp->qpn);
+		user->events += daemon_hca_event(user->hca, type, qp->qpn);
 	}
 	*told = true;
 	return 0;
@@ -894,6 +912,6 @@ int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn)
 	if (!qp || qp->holder->dead || record_of(all, qpn)->type != SHM_QPT_XRC_SRQ ||
 	    !atomic_exchange_explicit(&ring_of(all, qp)->limit_reached, 0, memory_order_acq_rel))
 		return -EINVAL;
-	daemon_hca_event(qp->hca, IBV_EVENT_SRQ_LIMIT_REACHED, SHM_XRC_SRQ | qpn);
+	send_event(all, qp, IBV_EVENT_SRQ_LIMIT_REACHED, SHM_XRC_SRQ | qpn);
 	return 0;
 }

@@ -25,6 +25,7 @@ struct daemon_qp {
 	LIST_HEAD(, fabric_flow) flows;
 	LIST_HEAD(, daemon_payload) payloads;
 	bool told_error, told_established; /* events of a connected QP */
+	uint32_t events;                   /* that its holder was sent */
 	struct daemon_srq *srq;            /* NULL: it receives by its own ring */
 	uint64_t queue_off;                /* of the requests and entries of a connected QP; or 0 */
 	struct base_timer wait;
@@ -53,6 +54,7 @@ struct daemon_qp_user {
 	LIST_ENTRY(daemon_qp_user) of_holder, of_qp;
 	struct daemon_hca *hca;
 	struct daemon_qp *qp;
+	uint32_t events; /* that this process was sent */
 };
 
 struct daemon_qps {
@@ -145,6 +147,9 @@ int daemon_qp_payload(struct daemon_qps *all, struct daemon_qp *qp, uint32_t byt
 /* Fires the event of the CQ, which is its holder's, if it is armed, in @ns; 0: not at all. 0, or
  * -EINVAL: the QP is not connected. */
 int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, uint64_t ns);
+
+/* Sends its holder an asynchronous event. */
+void daemon_qp_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type);
 
 /* An event of a connected QP that its peer's process has noticed, and marked in shared memory. 0 or
  * -EINVAL. */

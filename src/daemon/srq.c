@@ -162,6 +162,6 @@ int daemon_srq_limit(struct daemon_srqs *all, uint32_t index)
 
 	if (!srq || srq->holder->dead || !limit_was_reached(all, srq))
 		return -EINVAL;
-	daemon_hca_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, index);
+	srq->events += daemon_hca_event(srq->hca, IBV_EVENT_SRQ_LIMIT_REACHED, index);
 	return 0;
 }

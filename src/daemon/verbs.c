@@ -75,6 +75,18 @@ static int open_hca(struct daemon_call *call)
 	return 0;
 }
 
+static int ring_hca(struct daemon_call *call)
+{
+	const struct control_ring_hca *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+
+	if (!h || req->n > CONTROL_MAX_RING)
+		return -EINVAL;
+	for (uint32_t i = 0; i < req->n; i++)
+		daemon_outbox_ring(h->events, 0);
+	return 0;
+}
+
 /* The hidden QP of @h, or NULL. */
 static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
 {
@@ -196,6 +208,13 @@ static int create_cq(struct daemon_call *call)
 	return 0;
 }
 
+static void tell_events(struct daemon_call *call, uint32_t events)
+{
+	struct control_destroy_reply *rep = daemon_call_reply(call, sizeof(*rep));
+
+	rep->events = events;
+}
+
 static int destroy_cq(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
@@ -206,6 +225,7 @@ static int destroy_cq(struct daemon_call *call)
 		return -EINVAL;
 	if (cq->n_qps)
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
+	tell_events(call, cq->events);
 	daemon_cq_free(&v->objects->cqs, cq);
 	return 0;
 }
@@ -410,6 +430,7 @@ static int destroy_srq(struct daemon_call *call)
 		return -EINVAL;
 	if (srq->n_qps)
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
+	tell_events(call, srq->events);
 	daemon_srq_free(&v->objects->srqs, srq);
 	return 0;
 }
@@ -485,6 +506,7 @@ static int destroy_qp(struct daemon_call *call)
 	struct daemon_qp_user *user = qp ? daemon_qp_user_of(qp, call->client->holds) : NULL;
 
 	if (user) {
+		tell_events(call, user->events);
 		daemon_qp_close(user);
 		return 0;
 	}
@@ -496,6 +518,7 @@ static int destroy_qp(struct daemon_call *call)
 		                    "QP 0x%06x is still attached to %u multicast group(s): "
 		                    "ibv_detach_mcast() first",
 		                    qp->qpn, fabric_attach_count(v->f, qp->qpn));
+	tell_events(call, qp->events);
 	daemon_qp_free(&v->objects->qps, qp);
 	daemon_chores_slice(&v->objects->chores);
 	return 0;
@@ -632,7 +655,7 @@ static int raise_event(struct daemon_call *call)
 	qp = own_qp(call, req->element);
 	if (!qp)
 		return -EINVAL;
-	daemon_hca_event(qp->hca, req->type, qp->qpn);
+	daemon_qp_event(&v->objects->qps, qp, (enum ibv_event_type)req->type);
 	return 0;
 }
 
@@ -773,6 +796,7 @@ static int moderate_cq(struct daemon_call *call)
 static const struct daemon_request requests[] = {
 	ROW(OPEN_HCA, sizeof(struct control_open_hca), open_hca),
 	ROW(CLOSE_HCA, sizeof(struct control_handle), close_hca),
+	ROW(RING_HCA, sizeof(struct control_ring_hca), ring_hca),
 	ROW(CREATE_CHANNEL, 0, create_channel),
 	ROW(DESTROY_CHANNEL, sizeof(struct control_handle), destroy_channel),
 	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),

@@ -12,6 +12,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "hca/async.h"
 #include "hca/domain.h"
 #include "hca/process.h"
 
@@ -32,7 +33,7 @@ struct hca_context {
 	unsigned n_objects; /* domains of all kinds, device memory, completion queues */
 	uint32_t n_comp_counters, next_comp_counter;
 	struct hca_command_file *file; /* what cmd_fd is */
-	bool fatal_told;
+	struct hca_async async;
 	struct hca_link *network;  /* of an Ethernet port, once there is a CQ; or NULL */
 	struct verbs_context vctx; /* last: ends with the public struct */
 };

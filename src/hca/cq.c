@@ -85,6 +85,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	cq->id = rep.cq;
 	cq->shm = &ctx->process->region.cqs[rep.cq];
 	TAILQ_INIT(&cq->users);
+	hca_async_source_init(&cq->async);
 	cq->cq.context = &ctx->vctx.context;
 	cq->cq.channel = ch ? &ch->channel : NULL;
 	cq->cq.cq_context = cq_context;
@@ -156,23 +157,21 @@ static void take_events_along(struct hca_cq *cq)
 int hca_cq_destroy(struct hca_cq *cq)
 {
 	struct hca_context *ctx = cq->ctx;
-	struct control_handle req = { .handle = cq->id };
 
 	if (cq->n_users)
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
-	pthread_mutex_lock(&ctx->lock);
-	ctx->cq_by_id[cq->id] = NULL; /* no further asynchronous events */
-	ctx->n_objects--;
-	pthread_mutex_unlock(&ctx->lock);
 	if (cq->ch)
 		leave_channel(cq);
 	base_lock(&ctx->process->cqs_lock);
 	LIST_REMOVE(cq, process_entry);
 	base_unlock(&ctx->process->cqs_lock);
 	/* when it is done the daemon fires no event any more, either */
-	control_call(ctx->process->control, &(struct control_call){ .type = CONTROL_DESTROY_CQ,
-	                                                            .request = &req,
-	                                                            .request_bytes = sizeof(req) });
+	hca_async_end(ctx, &cq->async, CONTROL_DESTROY_CQ, cq->id, NULL);
+	pthread_mutex_lock(&ctx->lock);
+	if (ctx->cq_by_id[cq->id] == cq) /* or another one's by now */
+		ctx->cq_by_id[cq->id] = NULL;
+	ctx->n_objects--;
+	pthread_mutex_unlock(&ctx->lock);
 	wait_acked(cq);
 	if (cq->ch)
 		take_events_along(cq);

@@ -90,6 +90,7 @@ struct hca_cq {
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
 	unsigned n_users;           /* QPs that send or receive here */
 	uint32_t comp_events_got, async_events_got;
+	struct hca_async_source async;
 	bool ignores_overrun; /* completions are lost, and the CQ goes on */
 	/* ibv_start_poll() and on */
 	bool single_threaded; /* the program sees to it that one thread polls at a time */

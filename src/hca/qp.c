@@ -180,6 +180,8 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 	base->srq = attr->srq;
 	base->qp_type = attr->qp_type;
 	base->state = IBV_QPS_RESET;
+	hca_async_source_init(&qp->own_async);
+	qp->async = &qp->own_async;
 	pthread_mutex_init(&base->mutex, NULL);
 	pthread_cond_init(&base->cond, NULL);
 	qp->cap = attr->cap;
@@ -735,11 +737,11 @@ static void free_qp(struct hca_qp *qp)
  * more. */
 static int unregister_qp(struct hca_qp *qp)
 {
-	struct control_handle req = { .handle = qp->ex.qp_base.qp_num };
+	_Atomic uint32_t *word = NULL;
 
 	if (qp->transport->end && hca_qp_state(qp) == IBV_QPS_ERR && qp->told_state == IBV_QPS_ERR)
-		return hca_post(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
-	return hca_request(qp->ctx->process, CONTROL_DESTROY_QP, &req, sizeof(req));
+		word = &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->sender.qpn)].events;
+	return hca_async_end(qp->ctx, qp->async, CONTROL_DESTROY_QP, qp->ex.qp_base.qp_num, word);
 }
 
 int hca_qp_destroy(struct hca_qp *qp)

@@ -52,6 +52,9 @@ static void init_public(struct hca_srq *srq, struct ibv_pd *pd, void *srq_contex
 static void enter(struct hca_srq *srq, struct ibv_pd *pd, void *srq_context)
 {
 	init_public(srq, pd, srq_context);
+	hca_async_source_init(&srq->async);
+	if (srq->xrc)
+		srq->xrc->async = &srq->async;
 	pthread_mutex_lock(&srq->ctx->lock);
 	LIST_INSERT_HEAD(&srq->ctx->srqs, srq, entry);
 	srq->ctx->n_objects++;
@@ -96,8 +99,8 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	*out = srq;
 	return 0;
 err_destroy:
-	hca_request(ctx->process, CONTROL_DESTROY_SRQ,
-	            &(struct control_handle){ .handle = rep.srq }, sizeof(struct control_handle));
+	hca_post(ctx->process, CONTROL_DESTROY_SRQ, &(struct control_handle){ .handle = rep.srq },
+	         sizeof(struct control_handle));
 err_free:
 	free_srq(srq);
 	return ret;
@@ -165,7 +168,6 @@ static void wait_acked(struct hca_srq *srq)
 
 int hca_srq_destroy(struct hca_srq *srq)
 {
-	struct control_handle req = { .handle = srq->index };
 	struct hca_context *ctx = srq->ctx;
 	bool used;
 
@@ -174,14 +176,14 @@ int hca_srq_destroy(struct hca_srq *srq)
 	base_unlock(&srq->lock);
 	if (used)
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
-	pthread_mutex_lock(&ctx->lock);
-	LIST_REMOVE(srq, entry); /* no further asynchronous events */
-	ctx->n_objects--;
-	pthread_mutex_unlock(&ctx->lock);
 	if (srq->xrc)
 		hca_qp_destroy(srq->xrc);
 	else
-		hca_request(ctx->process, CONTROL_DESTROY_SRQ, &req, sizeof(req));
+		hca_async_end(ctx, &srq->async, CONTROL_DESTROY_SRQ, srq->index, NULL);
+	pthread_mutex_lock(&ctx->lock);
+	LIST_REMOVE(srq, entry);
+	ctx->n_objects--;
+	pthread_mutex_unlock(&ctx->lock);
 	wait_acked(srq);
 	hca_pd_unuse(srq->srq.pd);
 	pthread_mutex_destroy(&srq->srq.mutex);

@@ -39,6 +39,7 @@ struct hca_srq {
 	const struct hca_domain *domain;
 	uint32_t index;
 	uint32_t async_events_got;
+	struct hca_async_source async;
 	uint32_t max_wr, max_sge;
 	uint32_t room;   /* receives that there is memory for: max_wr or more */
 	uint32_t n_used; /* of these: posted, and not polled */

@@ -37,7 +37,9 @@ struct shm_connection {
 	/* number of the queue pair whose requests this one's process is carrying out, and above its
 	 * 24 bits which thread does; 0: none. The holder of that one's lock writes it. */
 	_Atomic uint32_t helps;
-	uint32_t reserved[10];
+	/* asynchronous events of the queue pair: events.h */
+	_Atomic uint32_t events;
+	uint32_t reserved[9];
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.

@@ -137,8 +137,9 @@ static int modify(struct client *c, uint32_t qpn)
 static int destroy(struct client *c, uint32_t qpn)
 {
 	const struct control_handle req = { .handle = qpn };
+	struct control_destroy_reply reply;
 
-	return ask(c, CONTROL_DESTROY_QP, &req, sizeof(req));
+	return control_ask(c->control, CONTROL_DESTROY_QP, &req, &reply);
 }
 
 /* Takes it as the library does before it posts the request. */

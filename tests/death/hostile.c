@@ -806,6 +806,7 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_GET_TARGET] = sizeof(struct control_get_target),
 	[CONTROL_RESIZE_SRQ] = sizeof(struct control_resize_srq),
 	[CONTROL_RESERVE_QPS] = sizeof(struct control_reserve_qps),
+	[CONTROL_RING_HCA] = sizeof(struct control_ring_hca),
 	[CONTROL_WAKE] = sizeof(struct control_get_channel),
 };
 
@@ -881,6 +882,7 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	case CONTROL_CREATE_SRQ:
 	case CONTROL_OPEN_XRCD:
 	case CONTROL_OPEN_QP:
+	case CONTROL_RING_HCA:
 		word[0] = pick(HCA);
 		break;
 	case CONTROL_DESTROY_CHANNEL:

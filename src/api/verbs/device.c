@@ -234,6 +234,7 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 	ctx->vctx.context.cmd_fd = cmd_fd;
 	ctx->vctx.context.device = device;
 	pthread_mutex_init(&ctx->lock, NULL);
+	hca_async_init(&ctx->async);
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
 	*out = ctx;
 	return 0;
@@ -312,6 +313,7 @@ int ibv_close_device(struct ibv_context *context)
 	struct control_handle req = { .handle = ctx->handle };
 
 	hca_request(ctx->process, CONTROL_CLOSE_HCA, &req, sizeof(req));
+	hca_async_close(&ctx->async);
 	close(context->async_fd);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);

@@ -36,70 +36,17 @@ static enum element element_of(uint32_t type)
 	}
 }
 
-/* Names the object; false if it has been destroyed meanwhile. */
-static bool resolve(struct hca_context *ctx, const struct control_event *e,
-                    struct ibv_async_event *event)
-{
-	struct hca_cq *cq = NULL;
-	struct hca_qp *qp = NULL;
-	struct hca_srq *srq = NULL;
-
-	event->event_type = (enum ibv_event_type)e->type;
-	pthread_mutex_lock(&ctx->lock);
-	switch (element_of(e->type)) {
-	case ELEMENT_CQ:
-		cq = e->element < SHM_MAX_CQS ? ctx->cq_by_id[e->element] : NULL;
-		if (cq)
-			cq->async_events_got++;
-		event->element.cq = (struct ibv_cq *)cq;
-		break;
-	case ELEMENT_QP:
-		qp = ctx->qp_by_index[SHM_QP_INDEX(e->element)];
-		if (qp && qp->ex.qp_base.qp_num != e->element)
-			qp = NULL;
-		if (qp)
-			qp->async_events_got++;
-		event->element.qp = (struct ibv_qp *)qp;
-		break;
-	case ELEMENT_SRQ:
-		LIST_FOREACH(srq, &ctx->srqs, entry)
-		if (srq->index == e->element)
-			break;
-		if (srq)
-			srq->async_events_got++;
-		event->element.srq = (struct ibv_srq *)srq;
-		break;
-	default:
-		event->element.port_num = (int)e->element;
-		break;
-	}
-	pthread_mutex_unlock(&ctx->lock);
-	if (qp)
-		hca_qp_notice_error(qp); /* its event is not acknowledged: it cannot go */
-	return cq || qp || srq || element_of(e->type) >= ELEMENT_PORT;
-}
-
 /* -1 and errno; EIO once the device is dead and that has been told. ibv_get_async_event(3) */
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	struct hca_context *ctx = hca_context(context);
-	struct control_event e;
-	ssize_t n;
+	int ret = hca_async_get(hca_context(context), event);
 
-	do {
-		n = read(context->async_fd, &e, sizeof(e));
-		if (n < 0 && errno != ECONNRESET)
-			return -1;
-		if (n < (ssize_t)sizeof(e)) {
-			if (ctx->fatal_told) {
-				return verbs_minus_one(
-				        base_because(-EIO, "the daemon of the fabric is gone"));
-			}
-			ctx->fatal_told = true;
-			e = (struct control_event){ .type = IBV_EVENT_DEVICE_FATAL };
-		}
-	} while (!resolve(ctx, &e, event));
-	return 0;
+	if (!ret)
+		return 0;
+	if (ret == -EIO)
+		return verbs_minus_one(base_because(-EIO, "the daemon of the fabric is gone"));
+	errno = -ret;
+	return -1;
 }
 
 static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
