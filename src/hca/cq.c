@@ -3,8 +3,6 @@
  * Completion queues: see cq.h.
  */
 #include <errno.h>
-#include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +28,6 @@
 /* and not longer, as the sender may have been interrupted: 5 to 10 us in all. */
 #define AHEAD_PAUSES_EACH 8u
 #define AHEAD_PAUSES      200u
-/* So long who destroys a CQ waits for those who are about to fire its event. */
-#define WAKING_NS 1000000000u
 
 /* ---- life ---- */
 
@@ -126,34 +122,6 @@ static void wait_acked(struct hca_cq *cq)
 	pthread_mutex_unlock(&cq->cq.mutex);
 }
 
-/* No further event of it is got, nor fired, but by who has begun to. */
-static void leave_channel(struct hca_cq *cq)
-{
-	pthread_mutex_lock(&cq->ch->lock);
-	TAILQ_REMOVE(&cq->ch->cqs, cq, channel_entry);
-	pthread_mutex_unlock(&cq->ch->lock);
-	atomic_store_explicit(&cq->shm->channel, SHM_NO_CHANNEL, memory_order_relaxed);
-	/* seq_cst: before the look at waking; pairs with fire() */
-	atomic_exchange_explicit(&cq->shm->arm, SHM_CQ_IDLE, memory_order_seq_cst);
-	base_fence_behind_seq_cst();
-}
-
-/* Its events that nobody has got leave the channel, too. Who is about to fire one does so first,
- * unless it is stopped, or dead. */
-static void take_events_along(struct hca_cq *cq)
-{
-	const uint64_t began = base_now_ns();
-
-	/* acquire: pairs with the release in fire() */
-	while ((int32_t)atomic_load_explicit(&cq->shm->waking, memory_order_acquire) > 0 &&
-	       base_now_ns() - began < WAKING_NS)
-		sched_yield();
-	pthread_mutex_lock(&cq->ch->lock);
-	hca_channel_settle(cq->ch);
-	cq->ch->channel.refcnt--;
-	pthread_mutex_unlock(&cq->ch->lock);
-}
-
 int hca_cq_destroy(struct hca_cq *cq)
 {
 	struct hca_context *ctx = cq->ctx;
@@ -161,7 +129,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	if (cq->n_users)
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	if (cq->ch)
-		leave_channel(cq);
+		hca_cq_leave_channel(cq);
 	base_lock(&ctx->process->cqs_lock);
 	LIST_REMOVE(cq, process_entry);
 	base_unlock(&ctx->process->cqs_lock);
@@ -174,7 +142,7 @@ int hca_cq_destroy(struct hca_cq *cq)
 	pthread_mutex_unlock(&ctx->lock);
 	wait_acked(cq);
 	if (cq->ch)
-		take_events_along(cq);
+		hca_cq_take_events_along(cq);
 	if (cq->parent_domain)
 		hca_pd_unuse(cq->parent_domain);
 	pthread_mutex_destroy(&cq->cq.mutex);
@@ -434,116 +402,6 @@ void hca_cq_overrun(struct hca_process *p, uint32_t id, struct shm_cq *shm)
 	                 "room for (cqe)",
 	                 id);
 	hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
-}
-
-/* Whether the event of the CQ, which is armed, waits for more completions than this one. */
-static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
-{
-	struct control_moderate_cq req = { .cq = (uint32_t)(shm - p->region.cqs) };
-	uint32_t moderation = atomic_load_explicit(&shm->moderation, memory_order_relaxed);
-	uint32_t count = moderation & UINT16_MAX, us = moderation >> 16, n;
-
-	if (base_likely(!moderation))
-		return false;
-	n = atomic_fetch_add_explicit(&shm->held_back, 1, memory_order_relaxed) + 1;
-	if (count && n >= count)
-		return false;
-	/* without a daemon nobody would end the period */
-	return n > 1 || !us || !hca_request(p, CONTROL_MODERATE_CQ, &req, sizeof(req));
-}
-
-/* @arm: what its word was, which says that it is armed. */
-static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
-{
-	const uint32_t channel = atomic_load_explicit(&shm->channel, memory_order_relaxed);
-
-	if (channel == SHM_NO_CHANNEL)
-		return;
-	/* before the exchange below: the process that wins it must wake without delay */
-	hca_wake_prepare(p, shm, channel);
-	/* seq_cst: the exchange comes behind it; pairs with leave_channel() */
-	atomic_fetch_add_explicit(&shm->waking, 1, memory_order_seq_cst);
-	base_fence_behind_seq_cst();
-	if (atomic_compare_exchange_strong_explicit(&shm->arm, &arm, SHM_CQ_IDLE,
-	                                            memory_order_relaxed, memory_order_relaxed)) {
-		/* release: pairs with the acquire in next_notified() */
-		atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
-		hca_wake(p, channel);
-	} /* else another thread wakes */
-	/* release: pairs with the acquire in take_events_along() */
-	atomic_fetch_sub_explicit(&shm->waking, 1, memory_order_release);
-}
-
-BASE_COLD void hca_cq_wake(struct hca_process *p, struct shm_cq *shm, uint32_t arm, bool solicited)
-{
-	if ((arm == SHM_CQ_ARMED || solicited) && !is_held_back(p, shm))
-		fire(p, shm, arm);
-}
-
-BASE_COLD void hca_cq_alert(struct hca_process *p, struct shm_cq *shm)
-{
-	/* seq_cst: as in hca_cq_notify() */
-	uint32_t arm = atomic_load_explicit(&shm->arm, memory_order_seq_cst);
-
-	if (arm != SHM_CQ_IDLE)
-		fire(p, shm, arm);
-}
-
-BASE_COLD void hca_cq_wake_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t arm,
-                                   const struct shm_arrival *a)
-{
-	uint32_t limit = atomic_load_explicit(&shm->fails_above, memory_order_relaxed);
-
-	hca_cq_wake(p, shm, arm,
-	            (a->flags & SHM_ARRIVAL_SOLICITED) || a->length + IB_GRH_BYTES > limit);
-}
-
-/* For a CQ armed for solicited messages: publishes from which length on other messages fail a
- * receive, and has receives that are posted later checked too. */
-static void watch_capacity(struct hca_cq *cq)
-{
-	struct hca_qp *qp;
-
-	base_lock(&cq->lock);
-	/* while it is armed the limit only falls, or a message that another thread waits for is
-	 * missed */
-	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
-		atomic_store_explicit(&cq->shm->fails_above, UINT32_MAX, memory_order_relaxed);
-	TAILQ_FOREACH(qp, &cq->users, cq_entry)
-	hca_rq_watch_capacity(qp->rq);
-	base_unlock(&cq->lock);
-}
-
-static void serve_waiting(struct hca_process *p, unsigned most);
-
-void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
-{
-	if (!cq->ch)
-		return;
-	if (solicited_only &&
-	    atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_ARMED) {
-		atomic_thread_fence(memory_order_seq_cst); /* as if it were us who armed it */
-		return;
-	}
-	if (solicited_only)
-		watch_capacity(cq);
-	if (atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE)
-		atomic_store_explicit(&cq->shm->held_back, 0, memory_order_relaxed);
-	/* seq_cst: before the program polls once more; pairs with hca_cq_notify() */
-	atomic_store_explicit(&cq->shm->arm, solicited_only ? SHM_CQ_ARMED_SOLICITED : SHM_CQ_ARMED,
-	                      memory_order_seq_cst);
-	base_fence_behind_seq_cst();
-	if (cq->ctx->network)
-		cq->ctx->network->ops->rest(cq->ctx->network);
-	/* requests that wait have it woken, if nobody sleeps on the queue of their completions */
-	atomic_store_explicit(&cq->ctx->process->armed_cq, cq->id, memory_order_relaxed);
-	serve_waiting(cq->ctx->process, UINT_MAX);
-}
-
-void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us)
-{
-	atomic_store_explicit(&cq->shm->moderation, count == 1 ? 0 : (uint32_t)us << 16 | count,
-	                      memory_order_relaxed);
 }
 
 /* Completions that wait. Without counting of arrivals, only those of this process. */
@@ -1119,9 +977,7 @@ static struct hca_qp *next_waiting(struct hca_process *p)
 	return c ? &c->qp : NULL;
 }
 
-/* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
- * lock is held is tried again by the next poll. */
-static BASE_COLD void serve_waiting(struct hca_process *p, unsigned most)
+BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
 {
 	unsigned n = atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
 	struct hca_qp *qp;
@@ -1147,7 +1003,7 @@ static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *w
 	struct hca_process *p = cq->ctx->process;
 
 	fail_qps(cq, false);
-	serve_waiting(p, WAITING_SERVED);
+	hca_cq_serve_waiting(p, WAITING_SERVED);
 	base_lock(&cq->lock);
 	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
 		cq->failed = true; /* some of them may complete here */
@@ -1207,7 +1063,7 @@ static void found_nothing(struct hca_cq *cq)
 {
 	/* a program may poll for the answer to a request, and not for its completion */
 	if (base_unlikely(atomic_load_explicit(&cq->ctx->process->n_waiting, memory_order_relaxed)))
-		serve_waiting(cq->ctx->process, WAITING_SERVED);
+		hca_cq_serve_waiting(cq->ctx->process, WAITING_SERVED);
 	if (hca_process_gone(cq->ctx->process) && !cq->gone_seen) {
 		cq->gone_seen = true;
 		fail_qps(cq, true);

@@ -129,6 +129,16 @@ void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);
  * queue pair's receives are counted, too (comp_counter.h); or NULL. */
 void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives);
 
+/* Goes on with requests that wait, of at most @most QPs, each of which has its turn. One whose send
+ * lock is held is tried again by the next poll. */
+void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
+
+/* The CQ is being destroyed: no further event of it is got, nor fired, but by who has begun to. */
+void hca_cq_leave_channel(struct hca_cq *cq);
+/* Then its events that nobody has got leave the channel, too. Who is about to fire one does so
+ * first, unless it is stopped, or dead. */
+void hca_cq_take_events_along(struct hca_cq *cq);
+
 /* Adds a completion of this process, and fires the event if the CQ is armed. */
 void hca_cq_push(struct hca_cq *cq, const struct hca_cqe *cqe);
 
