@@ -722,6 +722,54 @@ static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
+/* ---- whether there are any ---- */
+
+static bool is_due(const struct hca_cq *cq, struct hca_rq *rq, bool solicited)
+{
+	if (!solicited)
+		return hca_rq_pending(rq);
+	return hca_rq_has_solicited(
+	        rq, atomic_load_explicit(&cq->shm->fails_above, memory_order_relaxed));
+}
+
+static bool holds_local(const struct hca_cq *cq, bool solicited)
+{
+	for (uint32_t i = cq->head; i != cq->tail; i++)
+		if (!solicited || cq->ring[i % cq->ring_size].status != IBV_WC_SUCCESS)
+			return true;
+	return false;
+}
+
+/* The bits of watched queues are set, too. */
+static bool holds_arrivals(const struct hca_cq *cq, bool solicited)
+{
+	for (unsigned word = 0; word < map_words(cq->ready); word++) {
+		/* acquire: the arrival was published before the bit was set */
+		uint64_t bits =
+		        atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire);
+
+		for (; bits; bits &= bits - 1) {
+			unsigned bit = word * 64 + (unsigned)__builtin_ctzll(bits);
+
+			for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq; rq = rq->next_of_bit)
+				if (is_due(cq, rq, solicited))
+					return true;
+		}
+	}
+	return false;
+}
+
+bool hca_cq_holds(struct hca_cq *cq, bool solicited)
+{
+	bool holds;
+
+	base_lock(&cq->lock);
+	holds = holds_local(cq, solicited) || (cq->direct && is_due(cq, cq->direct, solicited)) ||
+	        (cq->ready && holds_arrivals(cq, solicited));
+	base_unlock(&cq->lock);
+	return holds;
+}
+
 /* ---- turns ---- */
 
 /* Sources of completions, in the order of their turns. Behind them come the watched bits. */

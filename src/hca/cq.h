@@ -121,6 +121,10 @@ void hca_cqs_wait(struct hca_process *p);
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc);
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only);
 
+/* Whether there is a completion to poll; @solicited: one of a message that was solicited, or one
+ * that failed. Takes the lock. */
+bool hca_cq_holds(struct hca_cq *cq, bool solicited);
+
 /* ibv_modify_cq(): once @count completions have come that it is armed for, or @us microseconds
  * after the first of them, it fires its event. 0: not by that; both: each completion does. */
 void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us);

@@ -91,6 +91,18 @@ static void watch_capacity(struct hca_cq *cq)
 	base_unlock(&cq->lock);
 }
 
+/* As hardware does, for what has completed before and was not polled. Moderation counts what comes
+ * from now on. */
+static void fire_for_old(struct hca_cq *cq, bool solicited_only)
+{
+	struct hca_process *p = cq->ctx->process;
+
+	if (p->region.control->settings.arm_fires &&
+	    !atomic_load_explicit(&cq->shm->moderation, memory_order_relaxed) &&
+	    hca_cq_holds(cq, solicited_only))
+		hca_cq_alert(p, cq->shm);
+}
+
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 {
 	if (!cq->ch)
@@ -113,6 +125,7 @@ void hca_cq_arm(struct hca_cq *cq, bool solicited_only)
 	/* requests that wait have it woken, if nobody sleeps on the queue of their completions */
 	atomic_store_explicit(&cq->ctx->process->armed_cq, cq->id, memory_order_relaxed);
 	hca_cq_serve_waiting(cq->ctx->process, UINT_MAX);
+	fire_for_old(cq, solicited_only);
 }
 
 void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us)

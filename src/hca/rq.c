@@ -534,3 +534,20 @@ void hca_rq_close(struct hca_rq *rq)
 	set_discard(rq, 0);
 	base_unlock(&rq->lock);
 }
+
+bool hca_rq_has_solicited(struct hca_rq *rq, uint32_t room)
+{
+	uint32_t end = hca_rq_load(&rq->posted);
+
+	for (uint32_t pos = hca_rq_load(&rq->consumed); pos != end; pos++) {
+		const struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+		enum shm_slot_kind kind = shm_ring_peek(rq->ring, rq->ring_shift, pos);
+
+		if (kind == SHM_SLOT_CLOSED)
+			break;
+		if (kind == SHM_SLOT_DONE &&
+		    ((a->flags & SHM_ARRIVAL_SOLICITED) || a->length + IB_GRH_BYTES > room))
+			return true;
+	}
+	return hca_rq_is_flushing(rq) && hca_rq_pending(rq);
+}

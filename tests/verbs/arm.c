@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A completion queue that is armed while it holds completions, as hardware has it. The
+ * specification's way is in arm_by_specification.c.
+ */
+#include "lab.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+static bool has_event(const struct lab_end *e)
+{
+	struct pollfd p = { .fd = e->channel->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void get_event(const struct lab_end *e)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_true(has_event(e));
+	assert_int_equal(ibv_get_cq_event(e->channel, &cq, &context), 0);
+	assert_ptr_equal(cq, e->cq);
+	ibv_ack_cq_events(cq, 1);
+	assert_false(has_event(e));
+}
+
+static struct lab_end *sleeper(void)
+{
+	return lab_end_with(&(struct lab_options){ .host = 2, .channel = true });
+}
+
+static void send_byte(struct lab_end *from, struct lab_end *to, unsigned flags)
+{
+	struct lab_request r;
+
+	lab_request(from, &r, lab_ah_to(from, to), to->qp->qp_num, "x", 1);
+	r.wr.send_flags |= flags;
+	lab_send_request(from, &r);
+}
+
+/* As many programs do: for each event it arms, and polls one completion. */
+static void one_completion_for_each_event_is_enough(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = sleeper();
+
+	(void)state;
+	lab_post(b, 20);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	for (int i = 0; i < 20; i++)
+		send_byte(a, b, 0);
+	for (int i = 0; i < 20; i++) {
+		get_event(b);
+		assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+		lab_receive(b);
+	}
+	/* the last arming found a completion, too; then there is none */
+	get_event(b);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	assert_false(has_event(b));
+}
+
+/* Of 70 queue pairs on the queue the last one alone has a message. */
+static void a_message_of_any_of_many_queue_pairs_counts(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = sleeper(), *last = b;
+
+	(void)state;
+	for (int i = 0; i < 70; i++)
+		last = lab_end_with(&(struct lab_options){ .neighbour = b });
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	assert_false(has_event(b));
+	lab_post(last, 2);
+	send_byte(a, last, 0);
+	get_event(b);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	get_event(b);
+	lab_receive(last);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	assert_false(has_event(b));
+}
+
+static void what_was_flushed_counts(void **state)
+{
+	struct lab_end *b = sleeper();
+
+	(void)state;
+	lab_post(b, 1);
+	lab_to(b->qp, IBV_QPS_ERR);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
+	get_event(b);
+	lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
+	assert_false(has_event(b));
+}
+
+static void armed_for_solicited_messages_it_fires_for_those_alone(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = sleeper();
+
+	(void)state;
+	lab_post(b, 3);
+	send_byte(a, b, 0);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
+	assert_false(has_event(b));
+	send_byte(a, b, IBV_SEND_SOLICITED);
+	get_event(b);
+	send_byte(a, b, 0);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
+	get_event(b); /* of the second one, which waits */
+	lab_receive(b);
+	lab_receive(b);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 1), 0);
+	assert_false(has_event(b));
+	lab_receive(b);
+}
+
+static void moderation_counts_from_the_arming(void **state)
+{
+	struct ibv_modify_cq_attr attr = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+		                           .moderate = { .cq_count = 2 } };
+	struct lab_end *a = lab_end(1), *b = sleeper();
+
+	(void)state;
+	assert_int_equal(ibv_modify_cq(b->cq, &attr), 0);
+	lab_post(b, 4);
+	send_byte(a, b, 0);
+	send_byte(a, b, 0);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	assert_false(has_event(b));
+	send_byte(a, b, 0);
+	send_byte(a, b, 0);
+	get_event(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(one_completion_for_each_event_is_enough),
+		LAB_TEST(a_message_of_any_of_many_queue_pairs_counts),
+		LAB_TEST(what_was_flushed_counts),
+		LAB_TEST(armed_for_solicited_messages_it_fires_for_those_alone),
+		LAB_TEST(moderation_counts_from_the_arming),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
