@@ -12,6 +12,7 @@
 
 #include "base/reason.h"
 #include "base/signals.h"
+#include "base/util.h"
 #include "hca/cq.h"
 
 int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
@@ -59,7 +60,7 @@ int hca_channel_destroy(struct hca_channel *ch)
 	return 0;
 }
 
-/* ---- events: with the lock held, but for take_unit() ---- */
+/* ---- events: with the lock held ---- */
 
 /* The first CQ with an event, or NULL. */
 static struct hca_cq *find_notified(struct hca_channel *ch)
@@ -96,47 +97,48 @@ static int take_unit(struct hca_channel *ch)
 	return read(ch->channel.fd, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
 }
 
-static void add_unit(struct hca_channel *ch)
+/* A unit may have been taken for an event whose own unit comes now: that one is surplus then. */
+static void await_wakers(const struct hca_channel *ch)
 {
-	const uint64_t one = 1;
+	const uint64_t began = base_now_ns();
+	const struct hca_cq *cq;
 
-	while (write(ch->channel.fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	TAILQ_FOREACH(cq, &ch->cqs, channel_entry)
+	hca_cq_await_wakers(cq, began);
 }
 
 /*
  * An event is counted before its unit is written. So what is in the eventfd while no CQ has an
- * event is of a CQ that is gone, or a unit that the daemon wrote to be sure. If one has an event
- * once we have taken a unit, this may be the one that was written for it.
+ * event is of a CQ that is gone, or a unit that the daemon wrote to be sure. If another unit is
+ * written before we take one, one is left.
  */
 void hca_channel_settle(struct hca_channel *ch)
 {
-	int cancel_state = base_cancel_off();
+	int cancel_state;
 
+	if (!ch->has_surplus && !is_readable(ch))
+		return;
+	cancel_state = base_cancel_off();
+	if (ch->has_surplus && !find_notified(ch))
+		await_wakers(ch);
 	while (is_readable(ch) && !find_notified(ch) && !take_unit(ch))
-		if (find_notified(ch)) {
-			add_unit(ch);
-			break;
-		}
+		;
+	ch->has_surplus = ch->has_surplus && find_notified(ch);
 	base_cancel_restore(cancel_state);
 }
 
 /* The next CQ with an event, or NULL. */
 static struct hca_cq *next_notified(struct hca_channel *ch)
 {
-	struct hca_cq *cq;
+	struct hca_cq *cq = find_notified(ch);
 
-	pthread_mutex_lock(&ch->lock);
-	cq = find_notified(ch);
-	if (cq) {
-		atomic_fetch_sub_explicit(&cq->shm->notified, 1, memory_order_relaxed);
-		cq->comp_events_got++;
-		/* the others come first next time */
-		TAILQ_REMOVE(&ch->cqs, cq, channel_entry);
-		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
-	}
-	hca_channel_settle(ch);
-	pthread_mutex_unlock(&ch->lock);
+	if (!cq)
+		return NULL;
+	atomic_fetch_sub_explicit(&cq->shm->notified, 1, memory_order_relaxed);
+	cq->comp_events_got++;
+	/* the others come first next time */
+	TAILQ_REMOVE(&ch->cqs, cq, channel_entry);
+	TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
 	return cq;
 }
 
@@ -157,17 +159,20 @@ static int wait_event(struct hca_channel *ch)
 	return fds[1].revents ? -EIO : 0;
 }
 
-/* Takes a unit and what it stands for. 0; -EAGAIN: there is nothing; -errno. No thread ends in
- * between. */
+/* Takes a unit and what it stands for. 0; -EAGAIN: there is nothing; -errno. In between no thread
+ * ends, and no CQ is destroyed. */
 static int get_event(struct hca_channel *ch, struct hca_cq **cq)
 {
-	int cancel_state = base_cancel_off(), ret = take_unit(ch);
+	int ret, cancel_state = base_cancel_off();
 
+	pthread_mutex_lock(&ch->lock);
+	ret = take_unit(ch);
 	*cq = ret ? NULL : next_notified(ch);
+	if (!ret)
+		hca_channel_settle(ch);
+	pthread_mutex_unlock(&ch->lock);
 	base_cancel_restore(cancel_state);
-	if (ret)
-		return ret;
-	return *cq ? 0 : -EAGAIN; /* the unit stood for a CQ that is gone */
+	return ret || *cq ? ret : -EAGAIN; /* the unit stood for a CQ that is gone */
 }
 
 int hca_channel_get_event(struct hca_channel *ch, struct hca_cq **cq)

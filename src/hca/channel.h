@@ -16,6 +16,7 @@ struct hca_channel {
 	uint32_t id;
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, hca_cq) cqs;
+	bool has_surplus; /* events are gone whose units may still be there, or come */
 };
 
 int hca_channel_create(struct hca_context *ctx, struct hca_channel **ch);

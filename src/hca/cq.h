@@ -137,10 +137,13 @@ void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives);
  * lock is held is tried again by the next poll. */
 void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
 
+/* Waits for those who are about to fire its event, unless one is stopped, or dead. @began: of
+ * base_now_ns(), when this began for all CQs. */
+void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began);
+
 /* The CQ is being destroyed: no further event of it is got, nor fired, but by who has begun to. */
 void hca_cq_leave_channel(struct hca_cq *cq);
-/* Then its events that nobody has got leave the channel, too. Who is about to fire one does so
- * first, unless it is stopped, or dead. */
+/* Then its events that nobody has got leave the channel, too. */
 void hca_cq_take_events_along(struct hca_cq *cq);
 
 /* Adds a completion of this process, and fires the event if the CQ is armed. */

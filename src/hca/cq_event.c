@@ -10,7 +10,7 @@
 #include "hca/link.h"
 #include "hca/qp.h"
 
-/* So long who destroys a CQ waits for those who are about to fire its event. */
+/* So long those are waited for who are about to fire an event. */
 #define WAKING_NS 1000000000u
 
 /* Whether the event of the CQ, which is armed, waits for more completions than this one. */
@@ -47,7 +47,7 @@ static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 		atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
 		hca_wake(p, channel);
 	} /* else another thread wakes */
-	/* release: pairs with the acquire in hca_cq_take_events_along() */
+	/* release: pairs with the acquire in hca_cq_await_wakers() */
 	atomic_fetch_sub_explicit(&shm->waking, 1, memory_order_release);
 }
 
@@ -145,15 +145,20 @@ void hca_cq_leave_channel(struct hca_cq *cq)
 	base_fence_behind_seq_cst();
 }
 
-void hca_cq_take_events_along(struct hca_cq *cq)
+void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began)
 {
-	const uint64_t began = base_now_ns();
-
 	/* acquire: pairs with the release in fire() */
 	while ((int32_t)atomic_load_explicit(&cq->shm->waking, memory_order_acquire) > 0 &&
 	       base_now_ns() - began < WAKING_NS)
 		sched_yield();
+}
+
+void hca_cq_take_events_along(struct hca_cq *cq)
+{
+	hca_cq_await_wakers(cq, base_now_ns());
 	pthread_mutex_lock(&cq->ch->lock);
+	if (atomic_load_explicit(&cq->shm->notified, memory_order_relaxed))
+		cq->ch->has_surplus = true;
 	hca_channel_settle(cq->ch);
 	cq->ch->channel.refcnt--;
 	pthread_mutex_unlock(&cq->ch->lock);

@@ -104,6 +104,10 @@ arm_direct)
 	proven arm -DDIRECT=1
 	fails "2 4 8" arm -DDIRECT=1
 	;;
+notify_destroy)
+	proven notify_destroy
+	fails "1 2 3 4 5" notify_destroy
+	;;
 notify)
 	proven notify
 	fails "1 2 3 4" notify
