@@ -7,7 +7,7 @@
 # them with a fabric's.
 
 _umbel_settings='max_mcast_grp max_mcast_qp_attach max_total_mcast_qp_attach mtu max_qp_wr max_sge max_cqe
-	arm_fires
+	exact_sizes arm_fires
 	sa_send_only keep_groups block_loopback_host mft_delay_ms mft_capacity sm_embedded sm_priority sm_poll_ms routing
 	routing_lanes lmc mlid_sharing roce_attach_joins roce_segments host_cpus adopt ipoib_mode'
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/eventfd.h"
+#include "base/log.h"
 #include "base/util.h"
 #include "daemon/cq.h"
 
@@ -145,8 +146,12 @@ int daemon_cq_overrun(struct daemon_cqs *all, uint32_t id)
 	/* the mark in shared memory is what anybody can check; without it the request is wrong */
 	if (!atomic_load_explicit(&all->region->cqs[id].overrun, memory_order_acquire))
 		return -EINVAL;
-	if (!cq->overrun_told)
-		cq->events += daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
+	if (cq->overrun_told)
+		return 0;
+	base_log_warning(daemon, "CQ %u of process %d on %s is overrun: it holds %u completions",
+	                 id, (int)cq->holder->pid, all->region->hcas[cq->hca->hca].host,
+	                 atomic_load_explicit(&all->region->cqs[id].cqe, memory_order_relaxed));
+	cq->events += daemon_hca_event(cq->hca, IBV_EVENT_CQ_ERR, id);
 	cq->overrun_told = true;
 	return 0;
 }

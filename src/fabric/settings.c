@@ -32,6 +32,7 @@ static const struct setting {
 	SETTING(max_sge, 32, 1, 256, false),
 	SETTING(max_cqe, 1u << 22, 1, 1u << 24, false),
 	SETTING(arm_fires, 1, 0, 1, false),
+	SETTING(exact_sizes, 0, 0, 1, false),
 	SETTING(sa_send_only, 1, 0, 1, true),
 	SETTING(block_loopback_host, 0, 0, 1, false),
 	SETTING(mft_delay_ms, 0, 0, 60000, true),

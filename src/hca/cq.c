@@ -15,6 +15,8 @@
 #include "hca/link_roce.h"
 #include "hca/qp.h"
 
+/* The smallest CQ. */
+#define LEAST_CQE 16
 /* Completions that one source may have polled before others have their turn (docs/semantics.md). */
 #define TURN 16
 /* After this many polls in a row that find nothing, a ready bit is not watched any more. */
@@ -47,20 +49,35 @@ static int open_network(struct hca_context *ctx)
 	return ret;
 }
 
+/* The size of a CQ for which @asked completions are asked; 0: there is none such. Programs of
+ * hardware get by with CQs that are a little small, as there the smallest ones are larger. */
+static uint32_t size_of(const struct hca_process *p, uint32_t asked)
+{
+	const struct shm_settings *s = &p->region.control->settings;
+
+	if (asked > s->max_cqe)
+		return 0;
+	if (asked && asked < LEAST_CQE && !s->exact_sizes)
+		asked = LEAST_CQE;
+	return hca_queue_size(p, asked, s->max_cqe);
+}
+
 int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
                   void *cq_context, struct hca_cq **out)
 {
-	struct control_create_cq req = { .hca_handle = ctx->handle, .cqe = cqe };
+	struct control_create_cq req = { .hca_handle = ctx->handle,
+		                         .cqe = size_of(ctx->process, cqe) };
 	struct control_create_cq_reply rep;
 	struct hca_cq *cq;
 	int ret;
 
-	if (!cqe || cqe > ctx->process->region.control->settings.max_cqe)
+	if (!req.cqe)
 		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", cqe,
 		                    ctx->process->region.control->settings.max_cqe);
 	if (vector < 0 || vector >= ctx->vctx.context.num_comp_vectors)
 		return base_because(-EINVAL, "comp_vector is %d: there are %d", vector,
 		                    ctx->vctx.context.num_comp_vectors);
+	cqe = req.cqe;
 	ret = open_network(ctx);
 	if (ret)
 		return ret;
@@ -80,6 +97,7 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	cq->ch = ch;
 	cq->id = rep.cq;
 	cq->shm = &ctx->process->region.cqs[rep.cq];
+	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
 	TAILQ_INIT(&cq->users);
 	hca_async_source_init(&cq->async);
 	cq->cq.context = &ctx->vctx.context;
@@ -354,10 +372,12 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	struct hca_cqe *ring, *old;
 	struct hca_qp *qp;
 	uint32_t n, waiting;
+	const uint32_t asked = cqe;
 	int ret = 0;
 
-	if (!cqe || cqe > cq->ctx->process->region.control->settings.max_cqe)
-		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", cqe,
+	cqe = size_of(cq->ctx->process, asked);
+	if (!cqe)
+		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", asked,
 		                    cq->ctx->process->region.control->settings.max_cqe);
 	ring = calloc(cqe, sizeof(*ring));
 	if (!ring)
@@ -380,6 +400,7 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	cq->head = 0;
 	cq->tail = n;
 	cq->cq.cqe = (int)cqe;
+	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
 	if (cq->capacity_used > cqe && !cq->counts_arrivals && !cq->ignores_overrun)
 		ret = count_arrivals(cq);
 	set_limit(cq);
@@ -745,8 +766,7 @@ static bool holds_arrivals(const struct hca_cq *cq, bool solicited)
 {
 	for (unsigned word = 0; word < map_words(cq->ready); word++) {
 		/* acquire: the arrival was published before the bit was set */
-		uint64_t bits =
-		        atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire);
+		uint64_t bits = atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire);
 
 		for (; bits; bits &= bits - 1) {
 			unsigned bit = word * 64 + (unsigned)__builtin_ctzll(bits);

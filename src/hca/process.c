@@ -137,6 +137,16 @@ BASE_COLD void hca_count(struct hca_process *p, uint32_t port, size_t field, con
 	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
 
+uint32_t hca_queue_size(const struct hca_process *p, uint32_t asked, uint32_t most)
+{
+	uint32_t size;
+
+	if (p->region.control->settings.exact_sizes || !asked)
+		return asked;
+	size = 1u << base_log2_up(asked);
+	return size < most ? size : most;
+}
+
 int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
 {
 	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];

@@ -88,6 +88,10 @@ int hca_post(struct hca_process *p, enum control_type type, const void *request,
  */
 int hca_ask_memory(struct hca_process *p, const struct control_call *call);
 
+/* How large a queue is for which @asked is asked: a power of two, as on hardware, but not more than
+ * the device has (@most); just that by the setting exact_sizes. */
+uint32_t hca_queue_size(const struct hca_process *p, uint32_t asked, uint32_t most);
+
 /* Adds 1 to a counter of port @port (index), which is @field bytes into struct shm_port_count,
  * and logs its @name. */
 void hca_count(struct hca_process *p, uint32_t port, size_t field, const char *name);

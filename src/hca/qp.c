@@ -166,6 +166,7 @@ static int register_qp(struct hca_qp *qp, uint32_t opened)
 
 static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
+	const uint32_t most = qp->ctx->process->region.control->settings.max_qp_wr;
 	struct ibv_qp *base = &qp->ex.qp_base;
 
 	base->context = &qp->ctx->vctx.context;
@@ -187,6 +188,8 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 	qp->cap = attr->cap;
 	if (attr->srq)
 		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	qp->cap.max_send_wr = hca_queue_size(qp->ctx->process, qp->cap.max_send_wr, most);
+	qp->cap.max_recv_wr = hca_queue_size(qp->ctx->process, qp->cap.max_recv_wr, most);
 	if (qp->cap.max_inline_data < SHM_INLINE)
 		qp->cap.max_inline_data = SHM_INLINE;
 	if (!qp->cap.max_send_sge)

@@ -62,11 +62,19 @@ static void enter(struct hca_srq *srq, struct ibv_pd *pd, void *srq_context)
 	hca_pd_use(pd);
 }
 
+/* For @asked receives; one that asks for too many is refused by the daemon. */
+static uint32_t size_of(const struct hca_context *ctx, uint32_t asked)
+{
+	const uint32_t most = ctx->process->region.control->settings.max_qp_wr;
+
+	return asked > most ? asked : hca_queue_size(ctx->process, asked, most);
+}
+
 int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out)
 {
 	struct hca_context *ctx = hca_context(pd->context);
 	struct control_create_srq req = { .hca_handle = ctx->handle,
-		                          .max_wr = attr->attr.max_wr,
+		                          .max_wr = size_of(ctx, attr->attr.max_wr),
 		                          .max_sge = attr->attr.max_sge ? attr->attr.max_sge : 1 };
 	struct control_create_srq_reply rep;
 	struct hca_srq *srq;
@@ -96,6 +104,7 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 		goto err_destroy;
 	enter(srq, pd, attr->srq_context);
 	attr->attr.max_sge = srq->max_sge;
+	attr->attr.max_wr = srq->max_wr;
 	*out = srq;
 	return 0;
 err_destroy:
@@ -154,6 +163,7 @@ int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, str
 	TAILQ_INIT(&srq->qps);
 	enter(srq, pd, init->srq_context);
 	init->attr.max_sge = srq->max_sge;
+	init->attr.max_wr = srq->max_wr;
 	*out = srq;
 	return 0;
 }
@@ -500,7 +510,7 @@ int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mas
 	base_lock(&srq->lock);
 	ret = check_modify(srq, attr, mask);
 	if (!ret && (mask & IBV_SRQ_MAX_WR))
-		ret = resize(srq, attr->max_wr);
+		ret = resize(srq, size_of(srq->ctx, attr->max_wr));
 	if (!ret && (mask & IBV_SRQ_LIMIT)) {
 		/* seq_cst: before the look at the credits; pairs with take_shared() in exchange.c
 		 */

@@ -84,7 +84,8 @@ struct shm_settings {
 	uint32_t routing_lanes; /* that routing may give to paths */
 	uint32_t adopt;         /* flag: processes adopt memory (hca/adopt.h); may change */
 	uint32_t arm_fires;     /* flag: arming a CQ that holds completions fires its event */
-	uint32_t reserved[7];
+	uint32_t exact_sizes;   /* flag: queues are as large as asked for, and not rounded up */
+	uint32_t reserved[6];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 
@@ -383,7 +384,8 @@ struct shm_cq {
 	_Atomic uint32_t moderation;
 	_Atomic uint32_t held_back; /* completions that the armed CQ's event waits with */
 	_Atomic uint32_t waking;    /* threads that are about to fire its event */
-	uint32_t reserved[5];
+	_Atomic uint32_t cqe;       /* how many completions it holds; owner writes */
+	uint32_t reserved[4];
 	_Atomic uint64_t
 	        ready[SHM_CQ_READY_BITS / 64]; /* bits of the rings that may have arrivals */
 };

@@ -2,6 +2,8 @@
 /*
  * Completion counters, ibv_create_comp_cntr(3) and on. They are found by name and version, as the
  * loader finds them for a program built with rdma-core 65; older headers do not declare them.
+ *
+ * umbel: --set exact_sizes=1
  */
 #define _GNU_SOURCE /* dlvsym() */
 #include "peer_lab.h"

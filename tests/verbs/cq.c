@@ -2,6 +2,8 @@
 /*
  * Completion queues and channels: ibv_create_cq(3), ibv_create_cq_ex(3),
  * ibv_resize_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3), ibv_get_cq_event(3).
+ *
+ * umbel: --set exact_sizes=1
  */
 #define _GNU_SOURCE
 #include "lab.h"

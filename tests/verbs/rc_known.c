@@ -2,6 +2,8 @@
 /*
  * RDMA WRITEs to memory that was used before (src/hca/known.h), and lists of them: nothing is
  * looked up any more, and all that a first request would be refused for is seen all the same.
+ *
+ * umbel: --set exact_sizes=1
  */
 #include "peer_lab.h"
 

@@ -2,6 +2,8 @@
 /*
  * States of connected queue pairs: every transition with the attributes that it needs and may have,
  * and what each state does to requests.
+ *
+ * umbel: --set exact_sizes=1
  */
 #include "peer_lab.h"
 

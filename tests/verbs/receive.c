@@ -2,6 +2,8 @@
 /*
  * Posting receives, ibv_post_recv(3), and what a message becomes in them: 40 bytes of
  * GRH, the data, and a completion that describes it.
+ *
+ * umbel: --set exact_sizes=1
  */
 #include "lab.h"
 

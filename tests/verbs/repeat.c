@@ -3,6 +3,8 @@
  * Requests that say what the one before them said: nothing is looked up for them. So each test
  * first sends several that are the same, then changes one thing, and looks what becomes of the next
  * one.
+ *
+ * umbel: --set exact_sizes=1
  */
 #include "lab.h"
 

@@ -2,6 +2,8 @@
 /*
  * Shared receive queues: ibv_create_srq(3) and on. Two RC queue pairs on h2 share one; their peers
  * are on h1.
+ *
+ * umbel: --set exact_sizes=1
  */
 #include "lab.h"
 
