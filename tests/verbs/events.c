@@ -81,8 +81,86 @@ static void a_destroyed_qp_takes_its_events_along(void **state)
 	drain(e->qp);
 	assert_int_equal(ibv_destroy_qp(e->qp), 0);
 	lab_forget(e->qp);
+	assert_false(poll(&(struct pollfd){ .fd = e->context->async_fd, .events = POLLIN }, 1, 0));
 	assert_int_equal(ibv_get_async_event(e->context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* More events than the descriptor holds at once: each third queue pair is destroyed with its own;
+ * those of the others come in their order, and there is no event too many. */
+static void events_of_others_stay_and_keep_their_order(void **state)
+{
+	enum { N = 900 };
+	struct lab_end *e = lab_end(1);
+	struct ibv_async_event event;
+	struct ibv_qp *qp[N];
+
+	(void)state;
+	for (int i = 0; i < N; i++) {
+		qp[i] = ibv_create_qp(e->pd, &(struct ibv_qp_init_attr){ .qp_type = IBV_QPT_UD,
+		                                                         .send_cq = e->send_cq,
+		                                                         .recv_cq = e->cq });
+		assert_non_null(qp[i]);
+		lab_start(qp[i], LAB_QKEY);
+		drain(qp[i]);
+	}
+	for (int i = N - 1; i >= 0; i -= 3)
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	drain(e->qp);
+	for (int i = 0; i < N; i++) {
+		if (i % 3 == 2)
+			continue;
+		event = lab_async_event(e->context, IBV_EVENT_SQ_DRAINED);
+		assert_ptr_equal(event.element.qp, qp[i]);
+		assert_int_equal(ibv_destroy_qp(qp[i]), 0);
+	}
+	assert_ptr_equal(lab_async_event(e->context, IBV_EVENT_SQ_DRAINED).element.qp, e->qp);
+	assert_false(is_readable(e->context->async_fd));
+}
+
+/* A completion queue's and a shared receive queue's, with one of each between two that stay. */
+static void any_object_takes_its_events_along(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ibv_srq *srq = ibv_create_srq(e->pd, &init);
+	struct ibv_srq_attr limit = { .srq_limit = 3 };
+	struct ibv_cq *cq = ibv_create_cq(e->context, 1, NULL, NULL, 0);
+	struct ibv_qp *qp;
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	(void)state;
+	assert_non_null(srq);
+	assert_non_null(cq);
+	qp = ibv_create_qp(e->pd, &(struct ibv_qp_init_attr){
+	                                  .qp_type = IBV_QPT_UD,
+	                                  .send_cq = cq,
+	                                  .recv_cq = cq,
+	                                  .cap = { .max_send_wr = 64, .max_send_sge = 1 } });
+	assert_non_null(qp);
+	lab_start(qp, LAB_QKEY);
+	drain(e->qp);
+	assert_int_equal(ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT), 0); /* it has none at all */
+	lab_request(e, &r, lab_ah_to(e, e), e->qp->qp_num, "", 0);
+	for (int i = 0; i <= cq->cqe; i++)
+		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
+	lab_to(e->qp, IBV_QPS_RTS);
+	drain(e->qp);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	for (int i = 0; i < 2; i++)
+		assert_ptr_equal(lab_async_event(e->context, IBV_EVENT_SQ_DRAINED).element.qp,
+		                 e->qp);
+	assert_false(is_readable(e->context->async_fd));
 }
 
 struct destroyer {
@@ -250,6 +328,8 @@ int main(int argc, char **argv)
 		LAB_TEST(another_context_of_the_device_hears_nothing),
 		LAB_TEST(events_come_in_their_order),
 		LAB_TEST(a_destroyed_qp_takes_its_events_along),
+		LAB_TEST(events_of_others_stay_and_keep_their_order),
+		LAB_TEST(any_object_takes_its_events_along),
 		LAB_TEST(destroying_waits_until_events_are_acknowledged),
 		LAB_TEST(a_blocked_thread_is_woken),
 	};
