@@ -25,7 +25,7 @@ struct capture {
 	LIST_ENTRY(capture) entry;
 	struct daemon_captures *all;
 	int fd;
-	sd_event_source *source;
+	struct daemon_source source;
 	bool full;   /* the socket has no room: we hear when it has */
 	bool ending; /* the last record is in the buffer */
 	uint32_t lost;
@@ -54,7 +54,7 @@ static void capture_free(struct capture *t)
 	LIST_REMOVE(t, entry);
 	all->n--;
 	look(all);
-	sd_event_source_disable_unref(t->source);
+	daemon_source_stop(&t->source);
 	close(t->fd);
 	destroy(t);
 }
@@ -191,7 +191,7 @@ static void wait_for_room(struct capture *t, bool full)
 	if (t->full == full)
 		return;
 	t->full = full;
-	sd_event_source_set_io_events(t->source, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
+	daemon_source_change(&t->source, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 /* Sends what there is room for. False: the reader is gone, or has all; the capture has ended. */
@@ -234,32 +234,30 @@ static void end(struct capture *t)
 		return;
 	append(t)->end = true;
 	t->ending = true;
-	sd_event_source_set_io_events(t->source, EPOLLOUT);
+	daemon_source_change(&t->source, EPOLLOUT);
 	t->full = true;
 }
 
-static int on_event(sd_event_source *source, int fd, uint32_t revents, void *arg)
+static void on_event(struct daemon_source *source, uint32_t events)
 {
-	struct capture *t = arg;
+	struct capture *t = container_of(source, struct capture, source);
 	char byte;
 
-	(void)source;
-	if (revents & (EPOLLHUP | EPOLLERR)) {
+	if (events & (EPOLLHUP | EPOLLERR)) {
 		capture_free(t);
-		return 0;
+		return;
 	}
-	if (revents & EPOLLIN) {
-		ssize_t n = recv(fd, &byte, sizeof(byte), MSG_DONTWAIT);
+	if (events & EPOLLIN) {
+		ssize_t n = recv(t->fd, &byte, sizeof(byte), MSG_DONTWAIT);
 
 		if (n == 0)
 			end(t);
 		else if (n > 0) { /* it has nothing to say */
 			capture_free(t);
-			return 0;
+			return;
 		}
 	}
 	flush(t);
-	return 0;
 }
 
 /* ---- requests ---- */
@@ -339,8 +337,9 @@ static int capture(struct daemon_call *call)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		goto err_free;
 	t->fd = pair[1];
-	ret = sd_event_add_io(c->loop->events, &t->source, t->fd, EPOLLIN, on_event, t);
-	if (ret < 0)
+	t->source.ready = on_event;
+	ret = daemon_source_watch(c->loop, &t->source, t->fd, EPOLLIN);
+	if (ret)
 		goto err_pair;
 	LIST_INSERT_HEAD(&c->all, t, entry);
 	c->n++;

@@ -28,23 +28,28 @@
 
 static void on_more_posts(struct base_timer *t);
 
+static void close_source(struct daemon_source *s)
+{
+	if (!daemon_source_is_watched(s))
+		return;
+	daemon_source_stop(s);
+	close(s->fd);
+}
+
 /*
  * A child that the process forked may hold the connection open beyond its death. The
  * objects then stay, as with a kernel's file; but nobody else may wait for what it was
  * about to do.
  */
-static int on_exit_of_process(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_exit_of_process(struct daemon_source *s, uint32_t events)
 {
-	struct daemon_client *c = arg;
+	struct daemon_client *c = container_of(s, struct daemon_client, exit_source);
 
-	(void)s;
-	(void)fd;
-	(void)revents;
+	(void)events;
 	daemon_objects_undo(c->all->objects, c->holds);
-	c->exit_source = sd_event_source_disable_unref(c->exit_source);
+	close_source(&c->exit_source);
 	if (c->posts.ring) /* it may have died before it told us */
 		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
-	return 0;
 }
 
 static void watch_process(struct daemon_client *c)
@@ -53,11 +58,10 @@ static void watch_process(struct daemon_client *c)
 
 	if (fd < 0)
 		return; /* it is in another namespace: the end of its connection has to do */
-	if (sd_event_add_io(c->all->loop->events, &c->exit_source, fd, EPOLLIN, on_exit_of_process,
-	                    c) < 0)
+	c->exit_source.ready = on_exit_of_process;
+	c->exit_source.patient = EPOLLIN;
+	if (daemon_source_watch(c->all->loop, &c->exit_source, fd, EPOLLIN))
 		close(fd);
-	else
-		sd_event_source_set_io_fd_own(c->exit_source, true);
 }
 
 static int find_host(struct daemon_client *c, const char *host)
@@ -104,9 +108,9 @@ static int hello(struct daemon_call *call)
 static int stop(struct daemon_call *call)
 {
 	struct daemon_clients *all = call->client->all;
-	int ret = all->stopping ? all->stopping(all->stopping_arg) : 0;
 
-	return sd_event_exit(all->loop->events, 0) < 0 ? -EIO : ret;
+	daemon_loop_end(all->loop, 0);
+	return all->stopping ? all->stopping(all->stopping_arg) : 0;
 }
 
 static int open_posts(struct daemon_call *call)
@@ -208,7 +212,7 @@ static int serve_later(struct daemon_client *c, const struct control_packet *req
 		fabric_collect_wait(c->all->f, &l->reader, on_collected);
 	else
 		TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
-	sd_event_source_set_enabled(c->source, SD_EVENT_OFF);
+	daemon_source_stop(&c->source);
 	return 0;
 }
 
@@ -217,7 +221,8 @@ static void end_wait(struct daemon_client *c)
 {
 	free(c->later);
 	c->later = NULL;
-	sd_event_source_set_enabled(c->source, SD_EVENT_ON);
+	if (daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLIN))
+		base_log_warning(daemon, "no memory: a client is not heard any more");
 }
 
 /* Serves the request, whose descriptors it closes, and replies, or has it wait. @failed: the status
@@ -394,24 +399,21 @@ static bool serve_next(struct daemon_client *c)
 }
 
 /* A request without a reply is likely to have others behind it: they have the same turn. */
-static int on_request(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_request(struct daemon_source *s, uint32_t events)
 {
 	const uint64_t until = base_now_ns() + TURN_NS;
-	struct daemon_client *c = arg;
+	struct daemon_client *c = container_of(s, struct daemon_client, source);
 	unsigned n = 1;
 	int ret = serve_posts(c, until);
 
-	(void)s;
-	(void)fd;
-	(void)revents;
+	(void)events;
 	if (ret == -EPROTO)
 		daemon_client_free(c);
 	if (ret) /* or the socket has its turn when they are served */
-		return 0;
+		return;
 	/* the first datagram was there before; what comes ahead of another one is not served yet */
 	while (serve_next(c) && !c->posts.ring && n++ < TURN && base_now_ns() < until)
 		;
-	return 0;
 }
 
 /* ---- connections ---- */
@@ -461,8 +463,10 @@ static int add_client(struct daemon_clients *all, int sock, pid_t pid)
 
 	if (ret)
 		return ret;
-	ret = sd_event_add_io(all->loop->events, &c->source, sock, EPOLLIN, on_request, c);
-	if (ret < 0) {
+	c->source.ready = on_request;
+	c->source.patient = EPOLLHUP;
+	ret = daemon_source_watch(all->loop, &c->source, sock, EPOLLIN);
+	if (ret) {
 		base_idtable_remove(&all->ids, c->id);
 		free(c->holds);
 		free(c);
@@ -489,31 +493,29 @@ static void refuse(struct daemon_clients *all, int listen_fd)
 	all->spare_fd = open_spare();
 }
 
-static int on_connection(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_connection(struct daemon_source *s, uint32_t events)
 {
-	struct daemon_clients *all = arg;
+	struct daemon_clients *all = container_of(s, struct daemon_clients, listening);
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int sock = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int sock = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	(void)s;
-	(void)revents;
+	(void)events;
 	if (sock < 0) {
 		if (errno == EMFILE || errno == ENFILE)
-			refuse(all, fd);
-		return 0;
+			refuse(all, s->fd);
+		return;
 	}
 	/* the directory is private already; this does not rely on it */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
 	    (cred.uid != geteuid() && cred.uid != 0)) {
 		close(sock);
-		return 0;
+		return;
 	}
 	if (add_client(all, sock, cred.pid)) {
 		base_log_warning(daemon, "no memory for a client");
 		close(sock);
 	}
-	return 0;
 }
 
 void daemon_client_free(struct daemon_client *c)
@@ -534,8 +536,8 @@ void daemon_client_free(struct daemon_client *c)
 	if (c->cm)
 		cm_client_free(all->cm, c->cm);
 	daemon_objects_release(all->objects, c->holds);
-	sd_event_source_disable_unref(c->exit_source);
-	sd_event_source_disable_unref(c->source);
+	close_source(&c->exit_source);
+	daemon_source_stop(&c->source);
 	if (c->sock >= 0)
 		close(c->sock);
 	base_idtable_remove(&all->ids, c->id);
@@ -569,9 +571,8 @@ void daemon_clients_fini(struct daemon_clients *all)
 
 int daemon_clients_listen(struct daemon_clients *all, int listen_fd)
 {
-	int ret = sd_event_add_io(all->loop->events, NULL, listen_fd, EPOLLIN, on_connection, all);
-
-	return ret < 0 ? ret : 0;
+	all->listening.ready = on_connection;
+	return daemon_source_watch(all->loop, &all->listening, listen_fd, EPOLLIN);
 }
 
 unsigned daemon_clients_count_verbs(const struct daemon_clients *all)

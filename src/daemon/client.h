@@ -33,6 +33,7 @@ struct daemon_clients {
 	void *stopping_arg;
 	struct daemon_requests requests;
 	struct base_idtable ids;
+	struct daemon_source listening;
 	int spare_fd; /* given up to refuse a client when there are no more descriptors */
 };
 
@@ -40,8 +41,8 @@ struct daemon_client {
 	struct daemon_clients *all;
 	uint32_t id;
 	int sock; /* -1: it is the daemon itself */
-	sd_event_source *source;
-	sd_event_source *exit_source; /* the process's exit; NULL: not watched */
+	struct daemon_source source;
+	struct daemon_source exit_source; /* the process's exit */
 	enum control_role role;
 	bool greeted;
 	int host_index; /* -1: it sees all hosts */

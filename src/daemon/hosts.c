@@ -102,32 +102,31 @@ static int number_ports(struct daemon_hosts *hosts)
 }
 
 /* The keeper says that all are ready, or has died. */
-static int on_keeper(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_keeper(struct daemon_source *s, uint32_t events)
 {
-	struct daemon_hosts *hosts = arg;
+	struct daemon_hosts *hosts = container_of(s, struct daemon_hosts, source);
 	unsigned failed = 0;
 	int ret = hosts_keeper_ready(&hosts->keeper, &failed);
 
-	(void)fd;
-	(void)revents;
+	(void)events;
 	if (ret < 0) {
 		base_log_error(hosts, "the keeper of the hosts has ended: they have no interfaces "
 		                      "any more, and get none until the fabric starts anew");
-		sd_event_source_set_enabled(s, SD_EVENT_OFF);
+		daemon_source_stop(s);
 	}
 	if (ret && hosts->ready)
 		hosts->ready(hosts->arg, ret < 0 || failed ? -EIO : 0);
 	if (ret)
 		hosts->ready = NULL;
-	return 0;
 }
 
 int daemon_hosts_start(struct daemon_hosts *hosts)
 {
-	int ret = sd_event_add_io(hosts->loop->events, &hosts->source, hosts->keeper.sock, EPOLLIN,
-	                          on_keeper, hosts);
+	int ret;
 
-	return ret < 0 ? ret : hosts_keeper_run(&hosts->keeper);
+	hosts->source.ready = on_keeper;
+	ret = daemon_source_watch(hosts->loop, &hosts->source, hosts->keeper.sock, EPOLLIN);
+	return ret ? ret : hosts_keeper_run(&hosts->keeper);
 }
 
 /* ---- namespaces ---- */
@@ -254,7 +253,7 @@ void daemon_hosts_fini(struct daemon_hosts *hosts)
 	int user;
 
 	free(hosts->port_num);
-	hosts->source = sd_event_source_disable_unref(hosts->source);
+	daemon_source_stop(&hosts->source);
 	if (!hosts->of)
 		return;
 	user = hosts->of[0].user;

@@ -24,7 +24,7 @@ struct daemon_hosts {
 	unsigned *port_num; /* of each HCA port among those of its host, from 1 */
 	struct hosts_keeper keeper;
 	struct hosts_namespaces *of; /* by host; NULL: hosts are none */
-	sd_event_source *source;     /* the keeper speaks */
+	struct daemon_source source; /* the keeper speaks */
 	void (*ready)(void *arg, int error);
 	void *arg;
 };

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,6 +53,7 @@ enum { ENDED_BY_SIGNAL = 1 }; /* what the loop returns then, if the fabric has a
 struct daemon {
 	struct daemon_place place;
 	struct daemon_loop loop;
+	struct daemon_source signals, owner; /* owner: who owns the fabric has ended */
 	struct fabric *f;
 	struct daemon_objects objects;
 	struct daemon_clients clients;
@@ -93,50 +95,61 @@ static int hold_life_futex(struct shm_control *control)
 
 /* ---- the loop ---- */
 
-static int on_owner_ended(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_owner_ended(struct daemon_source *s, uint32_t events)
 {
-	struct daemon *d = arg;
-
-	(void)s;
-	(void)fd;
-	(void)revents;
-	return sd_event_exit(d->loop.events, 0);
+	(void)events;
+	daemon_loop_end(s->loop, 0);
 }
 
 /* Orderly; but who owns the fabric has not asked for that, and gets to know it. */
-static int on_signal(sd_event_source *s, const struct signalfd_siginfo *info, void *arg)
+static void on_signal(struct daemon_source *s, uint32_t events)
 {
-	struct daemon *d = arg;
+	const struct daemon *d = container_of(s, struct daemon, signals);
 	bool owned = d->place.owner_fd >= 0;
+	struct signalfd_siginfo info = { 0 };
 
-	(void)s;
+	(void)events;
+	if (read(s->fd, &info, sizeof(info)) != sizeof(info))
+		return;
 	if (owned)
-		base_log_error(daemon, "ended by signal %u, of process %u", info->ssi_signo,
-		               info->ssi_pid);
-	return sd_event_exit(d->loop.events, owned ? ENDED_BY_SIGNAL : 0);
+		base_log_error(daemon, "ended by signal %u, of process %u", info.ssi_signo,
+		               info.ssi_pid);
+	daemon_loop_end(s->loop, owned ? ENDED_BY_SIGNAL : 0);
 }
 
-static int start_loop(struct daemon *d)
+/* 0 or -errno. */
+static int watch_signals(struct daemon *d)
 {
 	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
-	int ret = daemon_loop_init(&d->loop);
+	int fd;
 
-	if (ret < 0)
-		return ret;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(&set, signals[i]);
 	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	d->signals.ready = on_signal;
+	return daemon_source_watch(&d->loop, &d->signals, fd, EPOLLIN);
+}
+
+static int start_loop(struct daemon *d)
+{
+	int ret = daemon_loop_init(&d->loop);
+
+	if (!ret)
+		ret = watch_signals(d);
+	if (ret)
+		return ret;
 	signal(SIGPIPE, SIG_IGN);
 	base_eventfd_init();
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error that we tell */
-	for (size_t i = 0; i < ARRAY_SIZE(signals) && ret >= 0; i++)
-		ret = sd_event_add_signal(d->loop.events, NULL, signals[i], on_signal, d);
-	if (ret >= 0 && d->place.owner_fd >= 0)
-		ret = sd_event_add_io(d->loop.events, NULL, d->place.owner_fd, EPOLLIN,
-		                      on_owner_ended, d);
-	return ret < 0 ? ret : 0;
+	if (d->place.owner_fd < 0)
+		return 0;
+	d->owner.ready = on_owner_ended;
+	return daemon_source_watch(&d->loop, &d->owner, d->place.owner_fd, EPOLLIN);
 }
 
 /* Many processes mean many sockets. */
@@ -374,7 +387,7 @@ static void on_hosts_ready(void *arg, int error)
 	}
 	if (d->ready_fd >= 0)
 		close(d->ready_fd);
-	sd_event_exit(d->loop.events, error);
+	daemon_loop_end(&d->loop, error);
 }
 
 static int make_hosts(struct daemon *d, const struct daemon_options *o, char *why, size_t len)

@@ -44,7 +44,7 @@ TAILQ_HEAD(messages, message);
 struct cm_outbox {
 	struct daemon_loop *loop;
 	int fd;
-	sd_event_source *source; /* NULL while nothing waits */
+	struct daemon_source source; /* watched while something waits */
 	struct base_timer retry;
 	struct rings ahead; /* of the first message */
 	struct messages waiting;
@@ -72,7 +72,7 @@ static void drop_waiting(struct cm_outbox *box)
 	box->ahead = (struct rings){ 0 };
 	box->n_rings = 0;
 	base_timer_stop(&box->retry);
-	box->source = sd_event_source_disable_unref(box->source);
+	daemon_source_stop(&box->source);
 }
 
 /* A memfd with what is too long for a datagram. It is made as late as possible: a backlog of
@@ -212,26 +212,22 @@ static void take_turn(struct cm_outbox *box)
 		base_timer_set_in(&box->loop->timers, &box->retry, 0, on_retry);
 }
 
-static int on_room(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_room(struct daemon_source *s, uint32_t events)
 {
-	struct cm_outbox *box = arg;
+	struct cm_outbox *box = container_of(s, struct cm_outbox, source);
 
-	(void)s;
-	(void)fd;
-	if (revents & EPOLLHUP)
+	if (events & EPOLLHUP)
 		drop_waiting(box);
 	else if (!base_timer_is_set(&box->retry))
 		take_turn(box);
-	return 0;
 }
 
 static void wait_for_room(struct cm_outbox *box)
 {
-	if (box->source || base_timer_is_set(&box->retry))
+	if (daemon_source_is_watched(&box->source) || base_timer_is_set(&box->retry))
 		return;
 	/* edges: the reader has read something, though there was room for small datagrams */
-	if (sd_event_add_io(box->loop->events, &box->source, box->fd, EPOLLOUT | EPOLLET, on_room,
-	                    box) >= 0)
+	if (!daemon_source_watch(box->loop, &box->source, box->fd, EPOLLOUT | EPOLLET))
 		return;
 	base_log_warning(daemon, "cannot wait for room: events are delayed");
 	base_timer_set_in(&box->loop->timers, &box->retry, RETRY_MS * DAEMON_NS_PER_MS, on_retry);
@@ -241,7 +237,7 @@ static void on_retry(struct base_timer *t)
 {
 	struct cm_outbox *box = container_of(t, struct cm_outbox, retry);
 
-	if (box->source)
+	if (daemon_source_is_watched(&box->source))
 		take_turn(box);
 	else
 		wait_for_room(box);
@@ -260,6 +256,8 @@ int daemon_outbox_open(struct daemon_loop *loop, struct cm_outbox **out, int *pr
 		return ret;
 	}
 	box->loop = loop;
+	box->source.ready = on_room;
+	box->source.patient = EPOLLHUP;
 	box->fd = pair[0];
 	TAILQ_INIT(&box->waiting);
 	*process_fd = pair[1];

@@ -221,17 +221,15 @@ static void on_changed(void *arg, const struct netdev *dev, unsigned changes)
 	}
 }
 
-static int on_watch(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_watch(struct daemon_source *s, uint32_t events)
 {
-	const struct daemon_roce_network *n = arg;
+	const struct daemon_roce_network *n =
+	        container_of(s, struct daemon_roce_network, watch_source);
 	int ret = netdev_watch_dispatch(n->watch);
 
-	(void)s;
-	(void)fd;
-	(void)revents;
+	(void)events;
 	if (ret)
 		base_log_warning(roce, "cannot tell what network devices do: %s", strerror(-ret));
-	return 0;
 }
 
 /* ---- networks ---- */
@@ -514,11 +512,12 @@ int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *nee
 	}
 	if (!ret)
 		ret = roce_groups_init(r);
-	for (unsigned i = 0; i < r->n_networks && ret >= 0; i++)
-		ret = sd_event_add_io(r->d.loop->events, &r->network[i].watch_source,
-		                      netdev_watch_fd(r->network[i].watch), EPOLLIN, on_watch,
-		                      &r->network[i]);
-	return ret < 0 ? ret : 0;
+	for (unsigned i = 0; i < r->n_networks && !ret; i++) {
+		r->network[i].watch_source.ready = on_watch;
+		ret = daemon_source_watch(r->d.loop, &r->network[i].watch_source,
+		                          netdev_watch_fd(r->network[i].watch), EPOLLIN);
+	}
+	return ret;
 }
 
 void daemon_roce_stop(struct daemon_roce *r)
@@ -533,7 +532,7 @@ void daemon_roce_free(struct daemon_roce *r)
 	roce_port_fini(r);
 	roce_groups_fini(r);
 	for (unsigned i = 0; i < r->n_networks; i++) {
-		sd_event_source_disable_unref(r->network[i].watch_source);
+		daemon_source_stop(&r->network[i].watch_source);
 		if (r->network[i].watch)
 			netdev_watch_close(r->network[i].watch);
 	}

@@ -25,11 +25,28 @@ static const int families[2] = { AF_INET, AF_INET6 };
 
 /* ---- when nobody polls ---- */
 
-static void listen_to(struct daemon_roce_port *p, int enabled)
+static void on_receive(struct daemon_source *s, uint32_t events);
+
+/* 0 or -errno. */
+static int hear(struct daemon_roce_port *p)
+{
+	int ret = 0;
+
+	for (int v = 0; v < 2 && !ret; v++) {
+		struct daemon_source *s = &p->ear[v].source;
+
+		s->ready = on_receive;
+		p->ear[v].port = p;
+		if (p->receive_fd[v] >= 0 && !daemon_source_is_watched(s))
+			ret = daemon_source_watch(p->roce->d.loop, s, p->receive_fd[v], EPOLLIN);
+	}
+	return ret;
+}
+
+static void hear_no_more(struct daemon_roce_port *p)
 {
 	for (int v = 0; v < 2; v++)
-		if (p->receive_source[v])
-			sd_event_source_set_enabled(p->receive_source[v], enabled);
+		daemon_source_stop(&p->ear[v].source);
 }
 
 static void come_back(struct daemon_roce_port *p)
@@ -37,7 +54,8 @@ static void come_back(struct daemon_roce_port *p)
 	atomic_store_explicit(&p->link->shm->daemon_away, 0, memory_order_relaxed);
 	p->away_ns = AWAY_NS;
 	base_timer_stop(&p->away_timer);
-	listen_to(p, SD_EVENT_ON);
+	if (hear(p))
+		base_log_warning(roce, "no memory: a port hears nothing while nobody polls");
 }
 
 static void on_away(struct base_timer *t);
@@ -51,7 +69,7 @@ static void look_later(struct daemon_roce_port *p)
 
 static void go_away(struct daemon_roce_port *p)
 {
-	listen_to(p, SD_EVENT_OFF);
+	hear_no_more(p);
 	/* seq_cst: away, and only then a look whether somebody polls; see hca_roce_rest() */
 	atomic_store_explicit(&p->link->shm->daemon_away, 1, memory_order_seq_cst);
 	if (hca_roce_is_polled(p->link))
@@ -60,19 +78,19 @@ static void go_away(struct daemon_roce_port *p)
 		come_back(p);
 }
 
-static int on_receive(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void receive(struct daemon_roce_port *p)
 {
-	struct daemon_roce_port *p = arg;
-
-	(void)s;
-	(void)fd;
-	(void)revents;
 	for (int i = 0; i < BATCHES && !hca_roce_is_polled(p->link); i++)
 		if (!hca_roce_receive(&p->link->link, false))
 			break;
 	if (hca_roce_is_polled(p->link))
 		go_away(p);
-	return 0;
+}
+
+static void on_receive(struct daemon_source *s, uint32_t events)
+{
+	(void)events;
+	receive(container_of(s, struct daemon_roce_ear, source)->port);
 }
 
 static void on_away(struct base_timer *t)
@@ -85,13 +103,11 @@ static void on_away(struct base_timer *t)
 		come_back(p);
 }
 
-static int on_wake(sd_event_source *s, int fd, uint32_t revents, void *arg)
+static void on_wake(struct daemon_source *s, uint32_t events)
 {
-	(void)s;
-	(void)revents;
-	if (base_eventfd_drain(fd))
-		come_back(arg);
-	return 0;
+	(void)events;
+	if (base_eventfd_drain(s->fd))
+		come_back(container_of(s, struct daemon_roce_port, wake_source));
 }
 
 /* ---- sockets ---- */
@@ -103,7 +119,7 @@ static int on_wake(sd_event_source *s, int fd, uint32_t revents, void *arg)
 void roce_port_retire(struct daemon_roce_port *p)
 {
 	for (int v = 0; v < 2; v++) {
-		p->receive_source[v] = sd_event_source_disable_unref(p->receive_source[v]);
+		daemon_source_stop(&p->ear[v].source);
 		if (p->receive_fd[v] >= 0) {
 			netdev_udp_retire(p->receive_fd[v]);
 			close(p->receive_fd[v]);
@@ -238,16 +254,12 @@ static int open_roce(struct daemon_roce_port *p)
 
 static int add_sources(struct daemon_roce_port *p)
 {
-	sd_event *loop = p->roce->d.loop->events;
-	int ret = 0;
+	int ret = hear(p);
 
-	for (int v = 0; v < 2 && ret >= 0; v++)
-		if (p->receive_fd[v] >= 0)
-			ret = sd_event_add_io(loop, &p->receive_source[v], p->receive_fd[v],
-			                      EPOLLIN, on_receive, p);
-	if (ret >= 0 && !p->wake_source)
-		ret = sd_event_add_io(loop, &p->wake_source, p->wake_fd, EPOLLIN, on_wake, p);
-	return ret < 0 ? ret : 0;
+	if (ret || daemon_source_is_watched(&p->wake_source))
+		return ret;
+	p->wake_source.ready = on_wake;
+	return daemon_source_watch(p->roce->d.loop, &p->wake_source, p->wake_fd, EPOLLIN);
 }
 
 int roce_port_start(struct daemon_roce_port *p)
@@ -270,7 +282,7 @@ int roce_port_start(struct daemon_roce_port *p)
 void roce_port_stop(struct daemon_roce_port *p)
 {
 	roce_port_retire(p);
-	p->wake_source = sd_event_source_disable_unref(p->wake_source);
+	daemon_source_stop(&p->wake_source);
 	base_timer_stop(&p->away_timer);
 	base_timer_stop(&p->retry_timer);
 	if (p->link)

@@ -34,7 +34,13 @@ struct daemon_roce_network {
 	const struct hosts_namespaces *ns; /* of a host */
 	struct netdev_network sockets;     /* makes them there */
 	struct netdev_watch *watch;
-	sd_event_source *watch_source;
+	struct daemon_source watch_source;
+};
+
+/* Hears a port's datagrams of one IP version. */
+struct daemon_roce_ear {
+	struct daemon_source source;
+	struct daemon_roce_port *port;
 };
 
 struct daemon_roce_port {
@@ -52,7 +58,8 @@ struct daemon_roce_port {
 	uint16_t round;    /* of the sockets */
 	int receive_fd[2]; /* IPv4, IPv6; -1: there is none */
 	int wake_fd;       /* a process writes to it to call the daemon back to the sockets */
-	sd_event_source *receive_source[2], *wake_source;
+	struct daemon_roce_ear ear[2];
+	struct daemon_source wake_source;
 	struct base_timer away_timer, retry_timer;
 	uint64_t away_ns; /* until the daemon looks again whether somebody polls */
 	struct hca_roce *link;

@@ -40,7 +40,7 @@ struct show_stream {
 	char of[FABRIC_NAME];
 	uint32_t client;
 	int fd;
-	sd_event_source *source;
+	struct daemon_source source;
 	struct show_at at;
 	struct show_json text;
 	size_t sent; /* of the text */
@@ -50,7 +50,7 @@ struct show_stream {
 static void stream_free(struct show_stream *t)
 {
 	LIST_REMOVE(t, entry);
-	sd_event_source_disable_unref(t->source);
+	daemon_source_stop(&t->source);
 	close(t->fd);
 	show_json_fini(&t->text);
 	free(t->at.state);
@@ -103,15 +103,12 @@ static int turn(struct show_stream *t)
 }
 
 /* There is room in the socket, or the reader has gone. */
-static int on_room(sd_event_source *source, int fd, uint32_t revents, void *arg)
+static void on_room(struct daemon_source *source, uint32_t events)
 {
-	struct show_stream *t = arg;
+	struct show_stream *t = container_of(source, struct show_stream, source);
 
-	(void)source;
-	(void)fd;
-	if ((revents & (EPOLLHUP | EPOLLERR)) || turn(t))
+	if ((events & (EPOLLHUP | EPOLLERR)) || turn(t))
 		stream_free(t);
-	return 0;
 }
 
 /* A client reads one view at a time: an older one of the same client ends. */
@@ -141,6 +138,7 @@ static int start(struct daemon_show *s, const struct view *view, const struct co
 		free(t);
 		return -EMFILE;
 	}
+	t->source.ready = on_room;
 	t->s = s;
 	t->view = view;
 	t->client = call->client->id;
@@ -150,7 +148,7 @@ static int start(struct daemon_show *s, const struct view *view, const struct co
 	LIST_INSERT_HEAD(&s->streams, t, entry);
 	ret = turn(t);
 	if (!ret)
-		ret = sd_event_add_io(s->loop->events, &t->source, t->fd, EPOLLOUT, on_room, t);
+		ret = daemon_source_watch(s->loop, &t->source, t->fd, EPOLLOUT);
 	if (ret < 0)
 		close(pair[0]);
 	else

@@ -26,7 +26,7 @@
 #define MAX_VERSION 0x83
 #define OUI_BITS    24
 #define MAX_PORTS   (1u << 20)
-#define AT_ONCE     64   /* datagrams, or ports that have some, before others have their turn */
+#define AT_ONCE     16   /* datagrams, before others have their turn */
 #define BEFORE      4096 /* datagrams that a socket may hold */
 
 /* ---- receiving from programs ---- */
@@ -96,33 +96,16 @@ static int receive_one(struct umad_open *port)
 
 static void port_free(struct umad_open *port);
 
-static void receive(struct umad_open *port, int n)
+static void on_datagrams(struct daemon_source *s, uint32_t events)
 {
+	struct umad_open *port = container_of(s, struct umad_open, source);
 	int ret = 0;
 
-	for (int i = 0; i < n && !ret; i++)
+	(void)events;
+	for (int i = 0; i < AT_ONCE && !ret; i++)
 		ret = receive_one(port);
 	if (ret == -EPIPE)
 		port_free(port);
-}
-
-/* Receives from all ports that have datagrams. With an event source each, the loop would look at
- * all ports for each datagram. */
-static int on_datagrams(sd_event_source *s, int fd, uint32_t revents, void *arg)
-{
-	struct epoll_event ready[AT_ONCE];
-	struct daemon_umad *u = arg;
-	int n = epoll_wait(fd, ready, AT_ONCE, 0);
-
-	(void)s;
-	(void)revents;
-	for (int i = 0; i < n; i++) {
-		struct umad_open *port = base_idtable_get(&u->ports, ready[i].data.u32);
-
-		if (port) /* an earlier datagram may have closed it */
-			receive(port, AT_ONCE / n);
-	}
-	return 0;
 }
 
 /* ---- ports ---- */
@@ -141,7 +124,7 @@ static void port_free(struct umad_open *port)
 		if (port->agent[i])
 			agent_free(port->agent[i]);
 	LIST_REMOVE(port, entry);
-	epoll_ctl(port->u->ports_fd, EPOLL_CTL_DEL, port->fd, NULL);
+	daemon_source_stop(&port->source);
 	close(port->fd);
 	daemon_outbox_close(port->box);
 	base_idtable_remove(&port->u->ports, port->handle);
@@ -159,7 +142,6 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
                     int *process_fd)
 {
 	struct umad_open *port = calloc(1, sizeof(*port));
-	struct epoll_event event = { .events = EPOLLIN };
 	const struct cm_program_ops ops = { .respond = respond, .arg = u };
 	int ret = -ENOMEM;
 
@@ -180,8 +162,9 @@ static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_o
 	ret = port->fd < 0 ? -errno : 0;
 	if (ret)
 		goto err_box;
-	event.data.u32 = port->handle;
-	ret = epoll_ctl(u->ports_fd, EPOLL_CTL_ADD, port->fd, &event) ? -errno : 0;
+	port->source.ready = on_datagrams;
+	port->source.patient = EPOLLHUP;
+	ret = daemon_source_watch(u->d.loop, &port->source, port->fd, EPOLLIN);
 	if (ret)
 		goto err_fd;
 	LIST_INSERT_HEAD(&u->at[at->index], port, entry);
@@ -411,21 +394,6 @@ static const struct daemon_request requests[] = {
 
 /* ---- start and end ---- */
 
-/* One descriptor that is readable when a port has datagrams. */
-static int watch_ports(struct daemon_umad *u)
-{
-	int ret;
-
-	u->ports_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (u->ports_fd < 0)
-		return -errno;
-	ret = sd_event_add_io(u->d.loop->events, &u->ports_source, u->ports_fd, EPOLLIN,
-	                      on_datagrams, u);
-	if (ret < 0)
-		close(u->ports_fd);
-	return ret < 0 ? ret : 0;
-}
-
 int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *needs,
                      struct daemon_requests *all)
 {
@@ -437,7 +405,7 @@ int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *n
 	u->d = *needs;
 	u->at = calloc(u->d.f->n_hca_ports, sizeof(*u->at));
 	if (u->at)
-		ret = watch_ports(u);
+		ret = umad_issm_init(u);
 	if (ret) {
 		free(u->at);
 		free(u);
@@ -458,8 +426,6 @@ void daemon_umad_fini(struct daemon_umad *u)
 		if (base_idtable_get(&u->ports, i))
 			port_free(base_idtable_get(&u->ports, i));
 	umad_issm_fini(u);
-	sd_event_source_disable_unref(u->ports_source);
-	close(u->ports_fd);
 	base_hash_fini(&u->requests_by_tid);
 	base_hash_fini(&u->reassemblies_by_tid);
 	base_idtable_fini(&u->ports);

@@ -13,6 +13,8 @@
 /* Makes the port's FIFO if it is not there. 0 or -errno. */
 int umad_issm_open(struct daemon_umad *u, struct fabric_port *at);
 
+/* Watches for who opens one. 0 or -errno. */
+int umad_issm_init(struct daemon_umad *u);
 /* Removes all. */
 void umad_issm_fini(struct daemon_umad *u);
 

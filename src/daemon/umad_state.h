@@ -39,6 +39,7 @@ struct umad_open {
 	struct fabric_port *at;
 	uint32_t handle;
 	int fd; /* the same socket as box's, for receiving */
+	struct daemon_source source;
 	struct cm_outbox *box;
 	struct cm_program *program; /* what it has joined by MADs */
 	uint64_t message_bytes;     /* memory of its messages, both directions */
@@ -96,8 +97,8 @@ struct daemon_umad {
 	LIST_HEAD(, umad_reassembly) reassemblies;
 	struct base_hash requests_by_tid, reassemblies_by_tid;
 	uint64_t message_bytes; /* of all ports */
-	int ports_fd;           /* an epoll over the sockets of all ports, by handle */
-	sd_event_source *ports_source;
+	int issm_fd;            /* says that somebody opens one of: */
+	struct daemon_source issm_source;
 	LIST_HEAD(, umad_issm) issms;
 	uint8_t in[CONTROL_UMAD_DATAGRAM], packet[CONTROL_UMAD_DATAGRAM];
 };
