@@ -27,11 +27,11 @@ struct daemon_holder {
 	bool dead;                      /* its objects are being freed, and then this */
 	struct daemon_memory_want want; /* of rings */
 	struct daemon_chore undo, end;
-	uint32_t undo_index; /* of the next QP to look at */
+	unsigned undone; /* how often what its QPs were doing was undone, or is being */
 	LIST_HEAD(, daemon_hca) hcas;
 	LIST_HEAD(, daemon_channel) channels;
 	LIST_HEAD(, daemon_cq) cqs;
-	LIST_HEAD(, daemon_qp) qps;
+	TAILQ_HEAD(, daemon_qp) qps; /* those last that were undone */
 	LIST_HEAD(, daemon_srq) srqs;
 	LIST_HEAD(, daemon_xrcd_handle) xrcds;
 	LIST_HEAD(, daemon_qp_user) used_qps; /* XRC targets that others own */

@@ -11,7 +11,8 @@
 #include "daemon/reserve.h"
 
 /* Units of work (chores.h). */
-#define QP_COST     4
+#define UNDO_COST   2
+#define QP_COST     8
 #define CQ_COST     2
 #define SYSTEM_COST 16 /* that closes a descriptor */
 
@@ -62,6 +63,7 @@ struct daemon_holder *daemon_objects_holder(struct daemon_objects *o, uint32_t c
 	holder->objects = o;
 	holder->client = client;
 	holder->pid = pid;
+	TAILQ_INIT(&holder->qps);
 	TAILQ_INIT(&holder->reserved);
 	for (unsigned kind = 0; kind < CONTROL_MEMORY_KINDS; kind++)
 		holder->memory_fd[kind] = -1;
@@ -73,26 +75,28 @@ static bool undo(struct daemon_chore *c, uint32_t *budget)
 	struct daemon_holder *holder = container_of(c, struct daemon_holder, undo);
 	struct daemon_qps *qps = &holder->objects->qps;
 	struct daemon_qp *qp;
-	uint32_t from;
 
-	while (*budget) {
-		from = holder->undo_index;
-		qp = daemon_qp_next(qps, holder, &holder->undo_index);
-		daemon_chore_spend(budget, 1 + (holder->undo_index - from) / 8);
-		if (!qp)
-			return true;
-		if (!daemon_qp_undo_sending(qps, qp, budget))
+	while ((qp = TAILQ_FIRST(&holder->qps)) && qp->undone != holder->undone) {
+		if (!daemon_chore_spend(budget, UNDO_COST) ||
+		    !daemon_qp_undo_sending(qps, qp, budget))
 			return false;
-		holder->undo_index++;
+		qp->undone = holder->undone;
+		TAILQ_REMOVE(&holder->qps, qp, entry);
+		TAILQ_INSERT_TAIL(&holder->qps, qp, entry);
 	}
-	return false;
+	return true;
+}
+
+static void begin_undo(struct daemon_objects *o, struct daemon_holder *holder)
+{
+	if (!holder->undo.waits)
+		holder->undone++;
+	daemon_chore_add(&o->chores, &holder->undo, undo);
 }
 
 void daemon_objects_undo(struct daemon_objects *o, struct daemon_holder *holder)
 {
-	if (!holder->undo.waits)
-		holder->undo_index = 0;
-	daemon_chore_add(&o->chores, &holder->undo, undo);
+	begin_undo(o, holder);
 	daemon_chores_slice(&o->chores);
 }
 
@@ -106,10 +110,10 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 			return false;
 		daemon_qp_close(LIST_FIRST(&holder->used_qps));
 	}
-	while (!LIST_EMPTY(&holder->qps)) {
+	while (!TAILQ_EMPTY(&holder->qps)) {
 		if (!daemon_chore_spend(budget, QP_COST))
 			return false;
-		daemon_qp_free(&o->qps, LIST_FIRST(&holder->qps));
+		daemon_qp_free(&o->qps, TAILQ_FIRST(&holder->qps));
 	}
 	while (!TAILQ_EMPTY(&holder->reserved)) {
 		if (!daemon_chore_spend(budget, QP_COST))
@@ -146,9 +150,7 @@ void daemon_objects_release(struct daemon_objects *o, struct daemon_holder *hold
 {
 	holder->dead = true;
 	/* first what others may wait for */
-	if (!holder->undo.waits)
-		holder->undo_index = 0;
-	daemon_chore_add(&o->chores, &holder->undo, undo);
+	begin_undo(o, holder);
 	daemon_chore_add(&o->chores, &holder->end, release);
 	daemon_chores_slice(&o->chores);
 }

@@ -23,8 +23,8 @@ struct daemon_payload {
 };
 
 /* Units of work (chores.h). */
-#define ATTACH_COST 256
-#define FLOW_COST   4
+#define ATTACH_COST 4
+#define FLOW_COST   16
 #define QP_COST     8
 
 #define MAX_USERS 256 /* of an XRC target */
@@ -127,19 +127,6 @@ uint32_t daemon_qp_number_of(void *qps, uint32_t index)
 	const struct daemon_qp *qp = live_qp_at(qps, index);
 
 	return qp ? qp->qpn : 0;
-}
-
-struct daemon_qp *daemon_qp_next(const struct daemon_qps *all, const struct daemon_holder *holder,
-                                 uint32_t *index)
-{
-	struct daemon_qp *qp;
-
-	for (; *index < all->ids.size; ++*index) {
-		qp = qp_at(all, *index);
-		if (qp && qp->holder == holder)
-			return qp;
-	}
-	return NULL;
 }
 
 /* ---- making ---- */
@@ -350,7 +337,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 		qp->srq = daemon_srq_find(all->srqs, want->srq - 1);
 		qp->srq->n_qps++;
 	}
-	LIST_INSERT_HEAD(&qp->holder->qps, qp, entry);
+	TAILQ_INSERT_HEAD(&qp->holder->qps, qp, entry);
 }
 
 void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_cq *cq,
@@ -582,6 +569,28 @@ uint64_t daemon_qp_revoke(void *qps, uint32_t *index)
 	return 0;
 }
 
+/* Flows list no queue pairs any more that are gone. */
+static bool prune(struct daemon_chore *c, uint32_t *budget)
+{
+	return fabric_flow_prune(container_of(c, struct daemon_qps, prune)->f, budget);
+}
+
+/* From all groups. True: it is done. */
+static bool detach(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
+{
+	while (fabric_attach_count(all->f, qp->qpn)) {
+		uint64_t before = all->f->flows->work;
+
+		if (!daemon_chore_spend(budget, ATTACH_COST))
+			return false;
+		fabric_attach_drop(all->f, qp->qpn);
+		daemon_chore_spend(budget, (uint32_t)(all->f->flows->work - before));
+		/* behind all that are coming to their end already */
+		daemon_chore_add(all->chores, &all->prune, prune);
+	}
+	return true;
+}
+
 static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 {
 	struct daemon_qp *qp = container_of(c, struct daemon_qp, end);
@@ -589,10 +598,8 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 
 	if (!daemon_qp_undo_sending(all, qp, budget))
 		return false;
-	if (fabric_attach_count(all->f, qp->qpn)) {
-		daemon_chore_spend(budget, ATTACH_COST);
-		fabric_attach_remove_all(all->f, qp->hca_index, qp->qpn);
-	}
+	if (!detach(all, qp, budget))
+		return false;
 	while (!LIST_EMPTY(&qp->flows)) {
 		if (!daemon_chore_spend(budget, FLOW_COST))
 			return false;
@@ -669,14 +676,15 @@ static bool hand_over(struct daemon_qp *qp)
 	if (!user)
 		return false;
 	/* what its requesters did to others is not undone in its name: it sends nothing */
-	LIST_REMOVE(qp, entry);
+	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	if (qp->cq) /* it has been handed over before, otherwise */
 		qp->cq->n_qps--;
 	qp->cq = NULL;
 	qp->hca = user->hca;
 	qp->holder = user->hca->holder;
 	qp->events = user->events;
-	LIST_INSERT_HEAD(&qp->holder->qps, qp, entry);
+	qp->undone = 0;
+	TAILQ_INSERT_HEAD(&qp->holder->qps, qp, entry);
 	daemon_qp_close(user);
 	return true;
 }
@@ -700,7 +708,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	if (qp->srq)
 		qp->srq->n_qps--;
 	qp->srq = NULL;
-	LIST_REMOVE(qp, entry);
+	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	if (qp->n_flows > SHM_QP_FLOWS)
 		qp->holder->extra_flows -= qp->n_flows - SHM_QP_FLOWS;
 	qp->holder = NULL;
@@ -755,7 +763,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	shm_write_end(&s->seq);
 	if (m->port_num != old_port) {
 		drop_flows(all, qp); /* they left by another port */
-		fabric_attach_qp_moved(all->f, qp->hca->hca, qp->qpn);
+		fabric_attach_qp_moved(all->f, qp->qpn);
 	}
 	if (s->pkey != old_pkey)
 		walk_again(all, qp);
@@ -766,7 +774,7 @@ void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq)
 {
 	const struct daemon_qp *qp;
 
-	LIST_FOREACH(qp, &srq->holder->qps, entry)
+	TAILQ_FOREACH(qp, &srq->holder->qps, entry)
 	{
 		struct shm_qp *s = record_of(all, qp->qpn);
 

@@ -13,7 +13,7 @@
 #include "fabric/flow.h"
 
 struct daemon_qp {
-	LIST_ENTRY(daemon_qp) entry;
+	TAILQ_ENTRY(daemon_qp) entry;
 	struct daemon_holder *holder; /* NULL: it is coming to its end, or none yet (reserve.h) */
 	struct daemon_hca *hca;
 	struct daemon_cq *cq; /* NULL: it is hidden */
@@ -35,6 +35,7 @@ struct daemon_qp {
 	uint32_t undo_qpn;
 	unsigned undo_srq; /* rings of the shared queue of that QP's receives that had their turn */
 	struct shm_ring_walk undo;
+	unsigned undone; /* its holder's, when it was undone last */
 	/* its end, which the holder need not live to see */
 	struct daemon_chore end;
 	struct daemon_qps *all;
@@ -68,6 +69,7 @@ struct daemon_qps {
 	unsigned n_roce;            /* that are hidden */
 	uint32_t extra_flows;       /* of all QPs, beyond those that each may have */
 	unsigned n_ending;          /* that are coming to their end */
+	struct daemon_chore prune;  /* flows of those that were attached */
 	/* what lies reserved, the oldest first: reserve.h */
 	TAILQ_HEAD(, daemon_qp) reserved;
 	unsigned n_reserved;
@@ -160,10 +162,6 @@ int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn);
 
 /* Undoes what the QP was doing to another's ring when its process died. True: it is done. */
 bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget);
-
-/* The QP of @holder with the lowest index from *@index on, which becomes *@index; or NULL. */
-struct daemon_qp *daemon_qp_next(const struct daemon_qps *all, const struct daemon_holder *holder,
-                                 uint32_t *index);
 
 /* struct daemon_memory_users; @qps: struct daemon_qps. */
 bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn);

@@ -92,7 +92,7 @@ static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
 {
 	struct daemon_qp *qp;
 
-	LIST_FOREACH(qp, &h->holder->qps, entry)
+	TAILQ_FOREACH(qp, &h->holder->qps, entry)
 	if (qp->is_roce_sender && qp->hca == h)
 		return qp;
 	return NULL;
@@ -111,7 +111,7 @@ static bool is_used(const struct daemon_hca *h)
 	LIST_FOREACH(user, &h->holder->used_qps, of_holder)
 	if (user->hca == h)
 		return true;
-	LIST_FOREACH(qp, &h->holder->qps, entry)
+	TAILQ_FOREACH(qp, &h->holder->qps, entry)
 	if (qp->hca == h && !qp->is_roce_sender)
 		return true;
 	return false;

@@ -16,9 +16,9 @@
 
 int fabric_attach_init(struct fabric_attach *a, uint32_t n_hcas)
 {
-	*a = (struct fabric_attach){ .qp_count = calloc(SHM_MAX_QPS, sizeof(*a->qp_count)),
+	*a = (struct fabric_attach){ .qp = calloc(SHM_MAX_QPS, sizeof(*a->qp)),
 		                     .hca = calloc(n_hcas, sizeof(*a->hca)) };
-	if (a->qp_count && a->hca)
+	if (a->qp && a->hca)
 		return 0;
 	fabric_attach_fini(a);
 	return -ENOMEM;
@@ -36,7 +36,9 @@ void fabric_attach_fini(struct fabric_attach *a)
 		free(g);
 	}
 	base_hash_fini(&a->groups);
-	free(a->qp_count);
+	for (uint32_t i = 0; a->qp && i < SHM_MAX_QPS; i++)
+		free(a->qp[i].at);
+	free(a->qp);
 	free(a->hca);
 	*a = (struct fabric_attach){ 0 };
 }
@@ -98,14 +100,72 @@ static void group_free_if_empty(struct fabric *f, struct fabric_attached *g)
 		f->attach->emptied(f->attach->emptied_arg, hca, &mgid);
 }
 
-static int append(struct fabric_attached *g, struct fabric_attachment e)
+/* ---- entries ---- */
+
+static struct fabric_attach_qp *list_of(const struct fabric *f, uint32_t qpn)
 {
+	return &f->attach->qp[SHM_QP_INDEX(qpn)];
+}
+
+static bool is_entry(const struct fabric_attachment *e, uint32_t qpn, int mlid)
+{
+	return e->qpn == qpn && (mlid < 0 || e->mlid == mlid);
+}
+
+/* The entry of @qpn in @g, *@i; by any MLID if @mlid is -1. Looks through the group or through what
+ * the QP is attached to, whichever is shorter. False: there is none. */
+static bool find(const struct fabric *f, const struct fabric_attached *g, uint32_t qpn, int mlid,
+                 uint32_t *i)
+{
+	const struct fabric_attach_qp *qp = list_of(f, qpn);
+
+	for (uint32_t k = 0; qp->n < g->n && k < qp->n; k++) {
+		*i = qp->at[k].i;
+		if (qp->at[k].group == g && is_entry(&g->entry[*i], qpn, mlid))
+			return true;
+	}
+	for (*i = 0; qp->n >= g->n && *i < g->n; ++*i)
+		if (is_entry(&g->entry[*i], qpn, mlid))
+			return true;
+	return false;
+}
+
+static int append(struct fabric *f, struct fabric_attached *g, const struct fabric_attachment *e)
+{
+	struct fabric_attach_qp *qp = list_of(f, e->qpn);
 	int ret = base_array_reserve(&g->entry, &g->room, (size_t)g->n + 1);
 
 	if (!ret)
-		g->entry[g->n++] = e;
-	return ret;
+		ret = base_array_reserve(&qp->at, &qp->room, (size_t)qp->n + 1);
+	if (ret)
+		return ret;
+	g->entry[g->n] = *e;
+	g->entry[g->n].of_qp = qp->n;
+	qp->at[qp->n++] = (struct fabric_attach_place){ g, g->n++ };
+	return 0;
 }
+
+/* The last one of each list takes its place. */
+static struct fabric_attachment take(struct fabric *f, struct fabric_attached *g, uint32_t i)
+{
+	struct fabric_attachment gone = g->entry[i], *last = &g->entry[--g->n];
+	struct fabric_attach_qp *qp = list_of(f, gone.qpn);
+	struct fabric_attach_place *place;
+
+	list_of(f, last->qpn)->at[last->of_qp].i = i;
+	g->entry[i] = *last;
+	place = &qp->at[--qp->n];
+	if (gone.of_qp != qp->n)
+		place->group->entry[place->i].of_qp = gone.of_qp;
+	qp->at[gone.of_qp] = *place;
+	if (!qp->n) {
+		free(qp->at);
+		*qp = (struct fabric_attach_qp){ 0 };
+	}
+	return gone;
+}
+
+/* ---- changes ---- */
 
 /* Whether a limit leaves no room for one more entry in @g, or in a new group if that is NULL. */
 static bool is_full(const struct fabric *f, uint32_t hca, const struct fabric_attached *g,
@@ -125,7 +185,6 @@ static void count(struct fabric *f, struct fabric_attached *g, const struct fabr
 {
 	struct fabric_attach_hca *used = &f->attach->hca[g->hca];
 
-	f->attach->qp_count[SHM_QP_INDEX(e->qpn)] += by;
 	if (e->again) {
 		used->again += by;
 	} else {
@@ -139,14 +198,11 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 {
 	struct fabric_attached *g = fabric_attach_find(f, hca, mgid);
 	struct fabric_attachment e = { .qpn = qpn, .mlid = mlid };
+	uint32_t i;
 
-	for (uint32_t i = 0; g && fabric_attach_count(f, qpn) && i < g->n; i++) {
-		if (g->entry[i].qpn != qpn)
-			continue;
-		if (g->entry[i].mlid == mlid)
-			return 0;
-		e.again = true;
-	}
+	if (g && find(f, g, qpn, mlid, &i))
+		return 0;
+	e.again = g && find(f, g, qpn, -1, &i);
 	if (is_full(f, hca, g, e.again))
 		return base_because(-ENOMEM,
 		                    "as many queue pairs are attached as max_mcast_qp_attach (%u) "
@@ -162,7 +218,7 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 		g = group_new(f, hca, mgid);
 	if (!g)
 		return -ENOMEM;
-	if (append(g, e)) {
+	if (append(f, g, &e)) {
 		if (!g->n)
 			group_free(f, g);
 		return -ENOMEM;
@@ -175,85 +231,68 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 	return 0;
 }
 
-/* Removes entry @i; another entry of the same QP then counts in its place. */
-static void remove_entry(struct fabric *f, struct fabric_attached *g, uint32_t i)
+/* Removes entry @i; another entry of the same QP then counts in its place. True: there is none. */
+static bool remove_entry(struct fabric *f, struct fabric_attached *g, uint32_t i)
 {
-	struct fabric_attachment gone = g->entry[i];
-	struct ib_gid mgid = g->mgid;
+	struct fabric_attachment gone = take(f, g, i);
+	uint32_t other;
 
-	g->entry[i] = g->entry[--g->n];
 	count(f, g, &gone, -1);
-	for (uint32_t k = 0; !gone.again && k < g->n; k++) {
-		if (g->entry[k].qpn != gone.qpn)
-			continue;
-		count(f, g, &g->entry[k], -1);
-		g->entry[k].again = false;
-		count(f, g, &g->entry[k], 1);
-		return;
+	if (gone.again)
+		return false;
+	if (find(f, g, gone.qpn, -1, &other)) {
+		count(f, g, &g->entry[other], -1);
+		g->entry[other].again = false;
+		count(f, g, &g->entry[other], 1);
+		return false;
 	}
 	group_free_if_empty(f, g);
-	if (!gone.again)
-		fabric_flow_detached(f, &mgid, gone.qpn);
+	return true;
 }
 
 int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                          uint16_t mlid)
 {
 	struct fabric_attached *g = fabric_attach_find(f, hca, mgid);
+	uint32_t i;
 
-	for (uint32_t i = 0; g && i < g->n; i++) {
-		if (g->entry[i].qpn == qpn && g->entry[i].mlid == mlid) {
-			remove_entry(f, g, i);
-			return 0;
-		}
-	}
-	return base_because(-EINVAL, "QP 0x%06x is not attached to %s by MLID 0x%04x", qpn,
-	                    wire_gid_text(mgid), mlid);
+	if (!g || !find(f, g, qpn, mlid, &i))
+		return base_because(-EINVAL, "QP 0x%06x is not attached to %s by MLID 0x%04x", qpn,
+		                    wire_gid_text(mgid), mlid);
+	if (remove_entry(f, g, i))
+		fabric_flow_detached(f, mgid, qpn);
+	return 0;
 }
 
 uint32_t fabric_attach_count(const struct fabric *f, uint32_t qpn)
 {
-	return f->attach->qp_count[SHM_QP_INDEX(qpn)];
+	return list_of(f, qpn)->n;
 }
 
-static int entry_of(const struct fabric_attached *g, uint32_t hca, uint32_t qpn)
+void fabric_attach_drop(struct fabric *f, uint32_t qpn)
 {
-	for (uint32_t i = 0; g->hca == hca && i < g->n; i++)
-		if (g->entry[i].qpn == qpn)
-			return (int)i;
-	return -1;
-}
+	const struct fabric_attach_qp *qp = list_of(f, qpn);
+	struct fabric_attach_place last;
+	struct ib_gid mgid;
 
-void fabric_attach_remove_all(struct fabric *f, uint32_t hca, uint32_t qpn)
-{
-	struct base_hash_node *node, *next;
-	int i;
-
-	for (node = base_hash_walk(&f->attach->groups, NULL); node && fabric_attach_count(f, qpn);
-	     node = next) {
-		struct fabric_attached *g = container_of(node, struct fabric_attached, node);
-		uint32_t n = g->n;
-
-		next = base_hash_walk(&f->attach->groups, node);
-		/* the group is freed with its last entry */
-		while (n && (i = entry_of(g, hca, qpn)) >= 0) {
-			remove_entry(f, g, (uint32_t)i);
-			n--;
-		}
-	}
-}
-
-void fabric_attach_qp_moved(struct fabric *f, uint32_t hca, uint32_t qpn)
-{
-	struct base_hash_node *node;
-
-	if (!fabric_attach_count(f, qpn))
+	if (!qp->n)
 		return;
-	for (node = base_hash_walk(&f->attach->groups, NULL); node;
-	     node = base_hash_walk(&f->attach->groups, node)) {
-		struct fabric_attached *g = container_of(node, struct fabric_attached, node);
+	last = qp->at[qp->n - 1];
+	mgid = last.group->mgid;
+	if (remove_entry(f, last.group, last.i))
+		fabric_flow_dropped(f, &mgid);
+}
 
-		if (entry_of(g, hca, qpn) >= 0)
-			fabric_flow_group_changed(f, &g->mgid);
+void fabric_attach_qp_moved(struct fabric *f, uint32_t qpn)
+{
+	const struct fabric_attach_qp *qp = list_of(f, qpn);
+
+	for (uint32_t k = 0; k < qp->n; k++) {
+		const struct fabric_attached *g = qp->at[k].group;
+
+		if (g->entry[qp->at[k].i].again)
+			continue;
+		fabric_flow_detached(f, &g->mgid, qpn);
+		fabric_flow_attached(f, &g->mgid, qpn);
 	}
 }

@@ -15,7 +15,8 @@
 struct fabric_attachment {
 	uint32_t qpn;
 	uint16_t mlid;
-	bool again; /* another entry of the same QP counts, and has it get its one copy */
+	bool again;     /* another entry of the same QP counts, and has it get its one copy */
+	uint32_t of_qp; /* where it is in the list of its QP */
 };
 
 /* One multicast group on one HCA. */
@@ -31,9 +32,18 @@ struct fabric_attached {
 /* Entries of an HCA beyond the first of each QP and group: no setting limits them. */
 #define FABRIC_ATTACH_MAX_AGAIN 65536
 
+/* All entries of a QP. */
+struct fabric_attach_qp {
+	struct fabric_attach_place {
+		struct fabric_attached *group;
+		uint32_t i; /* of its entries */
+	} * at;
+	uint32_t n, room;
+};
+
 struct fabric_attach {
-	struct base_hash groups; /* struct fabric_attached */
-	uint32_t *qp_count;      /* entries by QP index */
+	struct base_hash groups;     /* struct fabric_attached */
+	struct fabric_attach_qp *qp; /* by QP index */
 	struct fabric_attach_hca {
 		uint32_t groups;
 		uint32_t qps; /* sum of the groups' n_qps */
@@ -57,8 +67,11 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                          uint16_t mlid);
 
-/* Detaches @qpn from all groups, as its process is dead. */
-void fabric_attach_remove_all(struct fabric *f, uint32_t hca, uint32_t qpn);
+/*
+ * Detaches @qpn, whose record says that it is gone, from one group by one MLID. Flows to that group
+ * list it until fabric_flow_prune(), as many are likely to go at once; nobody sends to it.
+ */
+void fabric_attach_drop(struct fabric *f, uint32_t qpn);
 
 /* How many attachments @qpn has, each MLID counted. */
 uint32_t fabric_attach_count(const struct fabric *f, uint32_t qpn);
@@ -68,6 +81,6 @@ struct fabric_attached *fabric_attach_find(const struct fabric *f, uint32_t hca,
                                            const struct ib_gid *mgid);
 
 /* Tells the flows that the port of @qpn is another one. */
-void fabric_attach_qp_moved(struct fabric *f, uint32_t hca, uint32_t qpn);
+void fabric_attach_qp_moved(struct fabric *f, uint32_t qpn);
 
 #endif

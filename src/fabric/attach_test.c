@@ -100,6 +100,10 @@ static void exactly_one_of_a_qps_attachments_stands_for_it(void **state)
 			detach(f, 2 + rand_r(&seed) % 3, 1, mlid);
 		g = fabric_attach_find(f, 0, &mgid);
 		for (uint32_t i = 0; g && i < g->n; i++) {
+			const struct fabric_attach_place *place =
+			        &f->attach->qp[g->entry[i].qpn].at[g->entry[i].of_qp];
+
+			assert_true(place->group == g && place->i == i);
 			total[g->entry[i].qpn]++;
 			first[g->entry[i].qpn] += !g->entry[i].again;
 		}
@@ -202,7 +206,13 @@ static void a_refused_attachment_leaves_nothing_behind(void **state)
 	assert_int_equal(f->attach->hca[0].qps, 0);
 }
 
-static void remove_all_detaches_a_qp_from_every_group(void **state)
+static void drop_all(struct fabric *f, uint32_t qpn)
+{
+	while (fabric_attach_count(f, qpn))
+		fabric_attach_drop(f, qpn);
+}
+
+static void a_qp_that_ends_is_dropped_from_every_group(void **state)
 {
 	struct fabric *f = *state;
 
@@ -212,15 +222,15 @@ static void remove_all_detaches_a_qp_from_every_group(void **state)
 		if (group % 2)
 			assert_int_equal(attach(f, 3, group, MLID), 0);
 	}
-	fabric_attach_remove_all(f, 0, 2);
+	drop_all(f, 2);
 	assert_int_equal(fabric_attach_count(f, 2), 0);
 	assert_int_equal(fabric_attach_count(f, 3), 100);
 	for (unsigned group = 0; group < 200; group++)
 		assert_int_equal(entries(f, group), group % 2);
 	assert_int_equal(f->attach->hca[0].groups, 100);
 	assert_int_equal(f->attach->hca[0].qps, 100);
-	fabric_attach_remove_all(f, 0, 2); /* nothing is left to remove */
-	fabric_attach_remove_all(f, 0, 3);
+	fabric_attach_drop(f, 2); /* nothing is left to drop */
+	drop_all(f, 3);
 	assert_int_equal(f->attach->groups.n, 0);
 }
 
@@ -232,7 +242,7 @@ static void groups_of_two_hcas_are_apart(void **state)
 	testing_qp(f, 30, f->hca_port[1]);
 	assert_int_equal(attach(f, 2, 1, MLID), 0);
 	assert_int_equal(fabric_attach_add(f, 1, 30, &mgid, MLID), 0);
-	fabric_attach_remove_all(f, 1, 30);
+	drop_all(f, 30);
 	assert_int_equal(entries(f, 1), 1);
 	assert_null(fabric_attach_find(f, 1, &mgid));
 }
@@ -253,7 +263,7 @@ int main(void)
 		TEST(more_mlids_than_an_hca_keeps_are_refused),
 		TEST(a_limit_of_zero_refuses_every_attachment),
 		TEST(a_refused_attachment_leaves_nothing_behind),
-		TEST(remove_all_detaches_a_qp_from_every_group),
+		TEST(a_qp_that_ends_is_dropped_from_every_group),
 		TEST(groups_of_two_hcas_are_apart),
 	};
 

@@ -22,6 +22,7 @@ void fabric_flow_init(struct fabric *f)
 
 	base_idtable_init(&f->flows->ids, SHM_MAX_FLOWS);
 	shm_extents_init(&f->flows->lists, LIST_UNIT, c->lists_off, c->size - c->lists_off);
+	TAILQ_INIT(&f->flows->unpruned);
 	TAILQ_INIT(&f->flows->collect.waiting);
 }
 
@@ -134,15 +135,33 @@ void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
 	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_remove);
 }
 
-static void recompile(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+static void note_unpruned(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
 {
 	(void)qpn;
-	fabric_mcast_path_compile(f, s);
+	f->flows->work++;
+	if (s->unpruned)
+		return;
+	s->unpruned = true;
+	TAILQ_INSERT_TAIL(&f->flows->unpruned, s, of_unpruned);
 }
 
-void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid)
+void fabric_flow_dropped(struct fabric *f, const struct ib_gid *mgid)
 {
-	each_to_group(f, mgid, 0, recompile);
+	each_to_group(f, mgid, 0, note_unpruned);
+}
+
+bool fabric_flow_prune(struct fabric *f, uint32_t *budget)
+{
+	struct fabric_mcast_path *s;
+
+	while ((s = TAILQ_FIRST(&f->flows->unpruned)) && *budget) {
+		uint64_t before = f->flows->work, cost;
+
+		fabric_mcast_path_prune(f, s);
+		cost = f->flows->work - before;
+		*budget -= cost < *budget ? (uint32_t)cost : *budget;
+	}
+	return !s;
 }
 
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)

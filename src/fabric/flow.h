@@ -64,8 +64,9 @@ struct fabric_flows {
 	struct fabric_collect collect;
 	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
 	LIST_HEAD(, fabric_mcast_path)
-	lacking; /* paths that may cross links they are not in the
-	          * lists of: all changes of links concern them */
+	lacking;                                  /* paths that may cross links they are not in the
+	                                           * lists of: all changes of links concern them */
+	TAILQ_HEAD(, fabric_mcast_path) unpruned; /* they may list queue pairs that are gone */
 	struct shm_extents lists;
 	uint32_t *list; /* scratch: where a list of receivers is built */
 	uint32_t n_list, list_room;
@@ -97,6 +98,14 @@ void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 
 /*
+ * A queue pair that is gone was attached to @mgid. Flows to that group list it until
+ * fabric_flow_prune(), which removes all that are gone from a flow's list at once. It does some of
+ * that, until *@budget is used up (fabric_flows.work); true: all is done.
+ */
+void fabric_flow_dropped(struct fabric *f, const struct ib_gid *mgid);
+bool fabric_flow_prune(struct fabric *f, uint32_t *budget);
+
+/*
  * The lanes out of @out have changed, by its table or its OperationalVLs (lanes.h): what leaves
  * there has its new lane from now on, or is dropped. Looks at the flows that leave there only, as a
  * subnet manager writes a table for each pair of a switch's ports. The first time that a switch's
@@ -107,8 +116,7 @@ void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out);
 /* The P_Key of the sending queue pair has changed: compiles the flow again. */
 void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);
 
-/* Compiles the flows again that go to this MGID, or to this LID; or all. */
-void fabric_flow_group_changed(struct fabric *f, const struct ib_gid *mgid);
+/* Compiles the flows again that go to this LID; or all. */
 void fabric_flow_lid_changed(struct fabric *f, uint16_t lid);
 void fabric_flow_all_changed(struct fabric *f);
 

@@ -375,7 +375,7 @@ static void a_qp_without_a_port_gets_nothing_until_it_has_one(void **state)
 	attach(e, 2);
 	assert_int_equal(testing_copies(e->f, flow, 12), 0);
 	e->f->region->qps[12].port_num = 1;
-	fabric_attach_qp_moved(e->f, 2, 12);
+	fabric_attach_qp_moved(e->f, 12);
 	assert_int_equal(testing_copies(e->f, flow, 12), 1);
 }
 
@@ -424,8 +424,62 @@ static void a_list_grows_and_shrinks_with_thousands_of_receivers(void **state)
 	for (uint32_t i = 0; i < n; i += 97)
 		assert_int_equal(testing_copies(e->f, flow, first + i), 1);
 	for (uint32_t i = 0; i < n; i++)
-		fabric_attach_remove_all(e->f, i % 4, first + i);
+		fabric_attach_remove(e->f, i % 4, first + i, &e->mgid, MLID);
 	assert_int_equal(testing_receivers(e->f, flow), 0);
+}
+
+/* The queue pair ends. */
+static void end_qp(struct env *e, uint32_t qpn)
+{
+	e->f->region->qps[qpn].qpn = 0;
+	while (fabric_attach_count(e->f, qpn))
+		fabric_attach_drop(e->f, qpn);
+}
+
+static void prune(struct env *e)
+{
+	uint32_t budget = UINT32_MAX;
+
+	assert_true(fabric_flow_prune(e->f, &budget));
+}
+
+/* However many there are, each list is gone through once. */
+static void thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow[4];
+	const uint32_t n = 3000, first = 1000;
+	uint64_t before;
+
+	e->f->settings.max_mcast_qp_attach = n;
+	for (unsigned h = 0; h < 4; h++)
+		flow[h] = flow_from(e, h);
+	for (uint32_t i = 0; i < n; i++) {
+		testing_qp(e->f, first + i, e->f->hca_port[i % 4]);
+		assert_int_equal(fabric_attach_add(e->f, i % 4, first + i, &e->mgid, MLID), 0);
+	}
+	before = e->f->flows->work;
+	for (uint32_t i = 1; i < n; i++)
+		end_qp(e, first + i);
+	prune(e);
+	assert_true(e->f->flows->work - before < 4 * n);
+	for (unsigned h = 0; h < 4; h++) {
+		assert_int_equal(testing_receivers(e->f, flow[h]), 1);
+		assert_int_equal(testing_copies(e->f, flow[h], first), 1);
+	}
+	assert_null(TAILQ_FIRST(&e->f->flows->unpruned));
+}
+
+static void a_flow_that_ends_is_not_pruned(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow = flow_from(e, 0), *other = flow_from(e, 2);
+
+	attach(e, 1);
+	end_qp(e, 11);
+	fabric_flow_remove(e->f, flow);
+	prune(e);
+	assert_int_equal(testing_receivers(e->f, other), 0);
 }
 
 /* ---- what flows share ---- */
@@ -1083,11 +1137,13 @@ static void random_change(struct env *e, struct model *m, unsigned *seed)
 		if (rand_r(seed) % 4) {
 			m->has_port[i] ^= true;
 			e->f->region->qps[qpn].port_num = m->has_port[i];
-			fabric_attach_qp_moved(e->f, host_of(i), qpn);
+			fabric_attach_qp_moved(e->f, qpn);
 			return;
 		}
 		memset(m->attached[i], 0, sizeof(m->attached[i]));
-		fabric_attach_remove_all(e->f, host_of(i), qpn);
+		end_qp(e, qpn);
+		prune(e);
+		e->f->region->qps[qpn].qpn = qpn; /* another one of this number begins */
 	}
 }
 
@@ -1153,6 +1209,8 @@ int main(void)
 		TEST(the_sender_gets_its_own_unless_it_blocks_it),
 		TEST(blocking_can_cover_the_whole_host),
 		TEST(a_list_grows_and_shrinks_with_thousands_of_receivers),
+		TEST(thousands_of_receivers_end_at_the_cost_of_one_look_at_each_list),
+		TEST(a_flow_that_ends_is_not_pruned),
 		TEST(senders_behind_one_switch_share_a_list),
 		TEST(a_qp_that_blocks_its_own_copies_has_a_list_of_its_own),
 		TEST(other_groups_and_partitions_share_nothing),

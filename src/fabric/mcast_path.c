@@ -214,6 +214,8 @@ void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s)
 		base_hash_remove(&t->by_key, &s->by_key);
 	if (s->ingress)
 		LIST_REMOVE(s, of_ingress);
+	if (s->unpruned)
+		TAILQ_REMOVE(&t->unpruned, s, of_unpruned);
 	clear_hops(s);
 	if (s->list_room)
 		shm_extent_put(&t->lists, s->list_off);
@@ -590,6 +592,30 @@ void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_pat
 		end(f, s);
 		return;
 	}
+}
+
+static bool is_gone(const struct fabric *f, uint32_t qpn)
+{
+	return f->region->qps[SHM_QP_INDEX(qpn)].qpn != qpn;
+}
+
+void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s)
+{
+	uint32_t *list = list_of(f, s), from = 0, to;
+
+	TAILQ_REMOVE(&f->flows->unpruned, s, of_unpruned);
+	s->unpruned = false;
+	f->flows->work += 1 + s->count / 8;
+	while (from < s->count && !is_gone(f, list[from]))
+		from++;
+	if (from == s->count)
+		return;
+	begin(f, s);
+	for (to = from; from < s->count; from++)
+		if (!is_gone(f, list[from]))
+			list[to++] = list[from];
+	s->count = to;
+	end(f, s);
 }
 
 static void edge_gained(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out)

@@ -61,6 +61,8 @@ struct fabric_mcast_path {
 	uint64_t *visited; /* multicast: bits of the switches that packets come through, by index */
 	uint32_t visited_words;
 	uint8_t mtu;
+	bool unpruned; /* it may list queue pairs that are gone */
+	TAILQ_ENTRY(fabric_mcast_path) of_unpruned;
 	bool lacks_hops,
 	        is_noted; /* there was no memory for all of them; it is in the list of such */
 	LIST_ENTRY(fabric_mcast_path) of_lacking;
@@ -85,6 +87,9 @@ void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s);
 /* Adds the receiver @qpn, if the path reaches its port; or removes it. */
 void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn);
 void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn);
+
+/* Removes the receivers that are gone, as their records say. */
+void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s);
 
 /*
  * @out, which leads to an HCA, was added to the multicast row of its switch, or removed: adds or
