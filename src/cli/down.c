@@ -66,6 +66,12 @@ static void forget_target(struct target *t)
 		close(t->pidfd);
 }
 
+/* How a daemon has ended. */
+struct ending {
+	bool unsaved; /* it could not write the subnet manager's state (--state) */
+	bool killed;
+};
+
 /* Waits for the end of the process, or where it cannot be watched, of its connections. */
 static int wait_for_end(const struct target *t)
 {
@@ -97,9 +103,8 @@ static int kill_daemon(const struct target *t)
 	return CLI_FAILED;
 }
 
-/* Asks the daemon to end and sees to it. 0 or CLI_FAILED. *@unsaved: it could not write the subnet
- * manager's state (--state). */
-static int end_daemon(const struct target *t, bool *unsaved)
+/* Asks the daemon to end and sees to it. 0 or CLI_FAILED. */
+static int end_daemon(const struct target *t, struct ending *e)
 {
 	struct control_client *client;
 	int ret = cli_try_connect(&client, t->name);
@@ -108,10 +113,11 @@ static int end_daemon(const struct target *t, bool *unsaved)
 		ret = control_stop(client);
 		control_close(client);
 	}
-	*unsaved = ret == CONTROL_STOPS_UNSAVED;
+	e->unsaved = ret == CONTROL_STOPS_UNSAVED;
 	/* that it is gone is what counts, not what it said */
 	if (ret != -ETIMEDOUT && !wait_for_end(t))
 		return 0;
+	e->killed = true;
 	return kill_daemon(t);
 }
 
@@ -142,17 +148,17 @@ static void remove_leftovers(const char *name)
 /* Ends the fabric, whose daemon was found. 0 or CLI_FAILED; *@gone: it is down, in any case. */
 static int end_fabric(const struct target *t, bool *gone)
 {
-	bool unsaved;
-	int ret = end_daemon(t, &unsaved);
+	struct ending e = { 0 };
+	int ret = end_daemon(t, &e);
 
 	*gone = !ret;
 	if (ret)
 		return ret;
-	if (unsaved)
+	if (e.unsaved)
 		cli_daemon_process_print_log(t->name);
 	remove_leftovers(t->name);
 	cli_daemon_process_remove_log(t->name);
-	return unsaved ? CLI_FAILED : 0;
+	return e.unsaved || e.killed ? CLI_FAILED : 0;
 }
 
 static int down_one(const char *name)

@@ -367,7 +367,7 @@ void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), c);
 }
 
-void daemon_captures_fini(struct daemon_captures *c)
+void daemon_captures_stop(struct daemon_captures *c)
 {
 	while (!LIST_EMPTY(&c->all)) {
 		struct capture *t = LIST_FIRST(&c->all);

@@ -25,7 +25,8 @@ struct daemon_captures {
 
 /* f and loop are set. */
 void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all);
-void daemon_captures_fini(struct daemon_captures *c);
+/* Sends what there is to send. */
+void daemon_captures_stop(struct daemon_captures *c);
 
 /* After each turn of the loop: sends what there is room for. */
 void daemon_captures_flush(struct daemon_captures *c);

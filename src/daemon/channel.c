@@ -19,11 +19,6 @@ void daemon_channels_init(struct daemon_channels *all)
 	base_idtable_init(&all->ids, SHM_MAX_CHANNELS);
 }
 
-void daemon_channels_fini(struct daemon_channels *all)
-{
-	base_idtable_fini(&all->ids);
-}
-
 int daemon_channel_new(struct daemon_channels *all, struct daemon_holder *holder,
                        struct daemon_channel **out)
 {

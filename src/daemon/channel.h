@@ -22,7 +22,6 @@ struct daemon_channels {
 };
 
 void daemon_channels_init(struct daemon_channels *all);
-void daemon_channels_fini(struct daemon_channels *all);
 
 /* 0 or -errno. */
 int daemon_channel_new(struct daemon_channels *all, struct daemon_holder *holder,

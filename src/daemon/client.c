@@ -558,17 +558,6 @@ void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, s
 	daemon_requests_add(&all->requests, requests, ARRAY_SIZE(requests), all);
 }
 
-void daemon_clients_fini(struct daemon_clients *all)
-{
-	if (!all->loop)
-		return;
-	for (uint32_t i = 0; i < all->ids.size; i++)
-		if (base_idtable_get(&all->ids, i))
-			daemon_client_free(base_idtable_get(&all->ids, i));
-	base_idtable_fini(&all->ids);
-	close(all->spare_fd);
-}
-
 int daemon_clients_listen(struct daemon_clients *all, int listen_fd)
 {
 	all->listening.ready = on_connection;

@@ -58,7 +58,6 @@ struct daemon_client {
 /* Has them served, by rows that modules add to ->requests. */
 void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, struct fabric *f,
                          struct daemon_objects *objects);
-void daemon_clients_fini(struct daemon_clients *all);
 
 /* Accepts connections at @listen_fd. 0 or -errno. */
 int daemon_clients_listen(struct daemon_clients *all, int listen_fd);

@@ -25,8 +25,3 @@ void daemon_counts_init(struct daemon_counts *counts, struct fabric *f, struct d
 	f->flows->collect.wake = wake;
 	f->flows->collect.arg = counts;
 }
-
-void daemon_counts_fini(struct daemon_counts *counts)
-{
-	base_timer_stop(&counts->turn);
-}

@@ -15,6 +15,5 @@ struct daemon_counts {
 };
 
 void daemon_counts_init(struct daemon_counts *counts, struct fabric *f, struct daemon_loop *loop);
-void daemon_counts_fini(struct daemon_counts *counts);
 
 #endif

@@ -20,11 +20,6 @@ void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
 	base_idtable_init(&all->ids, SHM_MAX_CQS);
 }
 
-void daemon_cqs_fini(struct daemon_cqs *all)
-{
-	base_idtable_fini(&all->ids);
-}
-
 int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct daemon_hca *h,
                   struct daemon_cq **out)
 {

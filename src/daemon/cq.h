@@ -31,7 +31,6 @@ struct daemon_cqs {
 
 void daemon_cqs_init(struct daemon_cqs *all, struct shm_region *region,
                      const struct daemon_channels *channels, struct base_timers *timers);
-void daemon_cqs_fini(struct daemon_cqs *all);
 
 /* 0, -ENOSPC, -ENOMEM. */
 int daemon_cq_new(struct daemon_cqs *all, struct daemon_holder *holder, struct daemon_hca *h,

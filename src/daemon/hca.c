@@ -17,11 +17,6 @@ void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop)
 	base_idtable_init(&all->ids, MAX_HCAS);
 }
 
-void daemon_hcas_fini(struct daemon_hcas *all)
-{
-	base_idtable_fini(&all->ids);
-}
-
 int daemon_hca_open(struct daemon_hcas *all, struct daemon_holder *holder, uint32_t hca,
                     struct daemon_hca **out, int *fd)
 {

@@ -26,7 +26,6 @@ struct daemon_hcas {
 };
 
 void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop);
-void daemon_hcas_fini(struct daemon_hcas *all);
 
 /* Opens HCA @hca for @holder. *@fd: the process's end of the events, the caller's to close. 0 or
  * -errno. */

@@ -248,22 +248,10 @@ int daemon_hosts_show(const struct daemon_hosts *hosts, int *fd)
 	return ret;
 }
 
-void daemon_hosts_fini(struct daemon_hosts *hosts)
+void daemon_hosts_stop(struct daemon_hosts *hosts)
 {
-	int user;
-
-	free(hosts->port_num);
-	daemon_source_stop(&hosts->source);
-	if (!hosts->of)
-		return;
-	user = hosts->of[0].user;
-	hosts_keeper_stop(&hosts->keeper);
-	for (unsigned i = 0; i < hosts->f->n_hosts; i++)
-		hosts_namespaces_close(&hosts->of[i]);
-	if (user >= 0)
-		close(user);
-	free(hosts->of);
-	hosts->of = NULL;
+	if (hosts->of)
+		hosts_keeper_stop(&hosts->keeper);
 }
 
 /* ---- requests ---- */

@@ -44,6 +44,7 @@ int daemon_hosts_start(struct daemon_hosts *hosts);
  * keeper does not answer; -errno. */
 int daemon_hosts_show(const struct daemon_hosts *hosts, int *fd);
 
-void daemon_hosts_fini(struct daemon_hosts *hosts);
+/* Ends the programs on the hosts. */
+void daemon_hosts_stop(struct daemon_hosts *hosts);
 
 #endif

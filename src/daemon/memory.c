@@ -75,37 +75,6 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	shm_extents_init(&m->payloads, PAGE, control->payloads_off, control->payloads_size);
 }
 
-static void free_list(struct daemon_retired_list *list)
-{
-	struct daemon_retired *r;
-
-	while ((r = TAILQ_FIRST(list))) {
-		TAILQ_REMOVE(list, r, entry);
-		free(r);
-	}
-}
-
-void daemon_memory_fini(struct daemon_memory *m)
-{
-	free_list(&m->closing);
-	free_list(&m->filling);
-	free_list(&m->retired);
-	free_list(&m->passing);
-	free_list(&m->unread);
-	free_list(&m->keys);
-	free_list(&m->keys_noted);
-	free_list(&m->clearing);
-	for (unsigned i = 0; i < DAEMON_SPARE_PAGES; i++) {
-		free_list(&m->spare_rings.of[i].list);
-		free_list(&m->spare_payloads.of[i].list);
-	}
-	free(m->now.marks);
-	base_timer_stop(&m->look);
-	base_timer_stop(&m->tidy);
-	shm_extents_fini(&m->rings);
-	shm_extents_fini(&m->payloads);
-}
-
 /* ---- clearing: pages go back to the system, and what is read there is zero ---- */
 
 /* Where the next page is that was written, from @off on; @end: there is none before. */

@@ -124,7 +124,6 @@ struct daemon_memory {
 
 void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
                         struct daemon_chores *chores, const struct daemon_memory_users *users);
-void daemon_memory_fini(struct daemon_memory *m);
 
 /* A generation that no ring at the same place has had, until they have gone round (shm/ring.h). */
 uint16_t daemon_memory_generation(struct daemon_memory *m);

@@ -36,19 +36,6 @@ int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemo
 	return daemon_qps_init(&o->qps, f, &o->memory, &o->cqs, &o->srqs);
 }
 
-void daemon_objects_fini(struct daemon_objects *o)
-{
-	if (o->chores.timers)
-		daemon_chores_fini(&o->chores);
-	daemon_memory_fini(&o->memory);
-	daemon_qps_fini(&o->qps);
-	daemon_srqs_fini(&o->srqs);
-	daemon_xrcds_fini(&o->xrcds);
-	daemon_cqs_fini(&o->cqs);
-	daemon_channels_fini(&o->channels);
-	daemon_hcas_fini(&o->hcas);
-}
-
 void daemon_objects_stop(struct daemon_objects *o)
 {
 	o->memory.stopping = true;

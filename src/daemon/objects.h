@@ -34,7 +34,6 @@ struct daemon_objects {
 
 /* 0 or -ENOMEM. */
 int daemon_objects_init(struct daemon_objects *o, struct fabric *f, struct daemon_loop *loop);
-void daemon_objects_fini(struct daemon_objects *o);
 
 /* The daemon ends: shared memory is left to those that have it mapped. */
 void daemon_objects_stop(struct daemon_objects *o);

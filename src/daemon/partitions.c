@@ -91,9 +91,3 @@ void daemon_partitions_init(struct daemon_subnet *subnet, struct daemon_requests
 {
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), subnet);
 }
-
-void daemon_partitions_fini(struct daemon_subnet *subnet)
-{
-	if (subnet->partitions)
-		partitions_free(subnet->partitions);
-}

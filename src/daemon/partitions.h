@@ -12,7 +12,6 @@
 
 /* Adds the request to the table. */
 void daemon_partitions_init(struct daemon_subnet *subnet, struct daemon_requests *all);
-void daemon_partitions_fini(struct daemon_subnet *subnet);
 
 /* The fabric's partitions are those of the file from now on, in place of any before. 0; -EINVAL,
  * -ENOSPC and why; -ENOMEM. */

@@ -22,11 +22,6 @@ int daemon_ports_init(struct daemon_ports *ports, struct fabric *f, struct daemo
 	return 0;
 }
 
-void daemon_ports_fini(struct daemon_ports *ports)
-{
-	free(ports->told);
-}
-
 void daemon_port_tell(struct daemon_ports *ports, const struct fabric_port *p,
                       enum ibv_event_type type)
 {

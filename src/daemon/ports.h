@@ -22,7 +22,6 @@ struct daemon_ports {
 /* 0 or -ENOMEM. */
 int daemon_ports_init(struct daemon_ports *ports, struct fabric *f, struct daemon_objects *objects,
                       struct cm *cm);
-void daemon_ports_fini(struct daemon_ports *ports);
 
 /* Sends an event of @p to every process that has its HCA open. */
 void daemon_port_tell(struct daemon_ports *ports, const struct fabric_port *p,

@@ -48,11 +48,6 @@ int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memo
 	return 0;
 }
 
-void daemon_qps_fini(struct daemon_qps *all)
-{
-	base_idtable_fini(&all->ids);
-}
-
 /* The QP at @index, or NULL; no special one, none that is coming to its end, and nothing that lies
  * reserved. */
 static struct daemon_qp *qp_at(const struct daemon_qps *all, uint32_t index)

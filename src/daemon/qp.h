@@ -79,7 +79,6 @@ struct daemon_qps {
 /* 0 or -ENOMEM. */
 int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memory *memory,
                     struct daemon_cqs *cqs, struct daemon_srqs *srqs);
-void daemon_qps_fini(struct daemon_qps *all);
 
 /* A QP of @cq's holder that receives by @cq. 0; -EAGAIN: memory is being freed, the client asks
  * again; -ENOMEM. */

@@ -110,9 +110,3 @@ int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
 	daemon_requests_add(&clients->requests, requests, ARRAY_SIZE(requests), r);
 	return 0;
 }
-
-void daemon_rdmacm_fini(struct daemon_rdmacm *r)
-{
-	if (r->cm)
-		cm_free(r->cm);
-}

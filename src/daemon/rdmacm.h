@@ -24,6 +24,5 @@ struct daemon_rdmacm {
 /* Makes ->cm, has @clients know it, and adds the requests to their table; all else in @r is filled
  * in. 0 or -errno. */
 int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients);
-void daemon_rdmacm_fini(struct daemon_rdmacm *r);
 
 #endif

@@ -525,25 +525,6 @@ void daemon_roce_stop(struct daemon_roce *r)
 	roce_port_fini(r);
 }
 
-void daemon_roce_free(struct daemon_roce *r)
-{
-	if (!r)
-		return;
-	roce_port_fini(r);
-	roce_groups_fini(r);
-	for (unsigned i = 0; i < r->n_networks; i++) {
-		daemon_source_stop(&r->network[i].watch_source);
-		if (r->network[i].watch)
-			netdev_watch_close(r->network[i].watch);
-	}
-	free(r->network);
-	free(r->made);
-	for (unsigned i = 0; i < r->n_ports; i++)
-		free(r->port[i].host);
-	free(r->port);
-	free(r);
-}
-
 const char *daemon_roce_device(const struct daemon_roce *r, uint32_t index)
 {
 	return daemon_roce_port(r, index)->device;

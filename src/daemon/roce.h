@@ -42,9 +42,8 @@ const struct hosts_device *daemon_roce_made(const struct daemon_roce *r, unsigne
 int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *needs, char *why,
                       size_t len);
 
-/* Ends receiving and sending, before the clients are freed, of whom the daemon is one. */
+/* Ends receiving and sending. */
 void daemon_roce_stop(struct daemon_roce *r);
-void daemon_roce_free(struct daemon_roce *r);
 
 /* The address, without a port number, from which the routes of host @host (index; -1: of whichever
  * @src belongs to) lead to @dst. 0 or -errno. */

@@ -84,14 +84,3 @@ void roce_groups_renew(struct daemon_roce_port *p)
 	if (netdev_mcast_renew(p->mcast, p->ifindex, why, sizeof(why)))
 		base_log_warning(roce, "%s", why);
 }
-
-void roce_groups_fini(struct daemon_roce *r)
-{
-	if (r->d.f && r->d.f->attach)
-		r->d.f->attach->emptied = NULL;
-	for (unsigned i = 0; i < r->n_ports; i++) {
-		if (r->port[i].mcast)
-			netdev_mcast_free(r->port[i].mcast);
-		r->port[i].mcast = NULL;
-	}
-}

@@ -11,7 +11,6 @@
 
 /* 0 or -errno. */
 int roce_groups_init(struct daemon_roce *r);
-void roce_groups_fini(struct daemon_roce *r);
 
 /* The port's ifindex is another one now, or 0; or the device may have been away meanwhile. */
 void roce_groups_renew(struct daemon_roce_port *p);

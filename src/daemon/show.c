@@ -213,10 +213,3 @@ int daemon_show_init(struct daemon_show *s, struct daemon_requests *all)
 	daemon_requests_add(all, requests, ARRAY_SIZE(requests), s);
 	return 0;
 }
-
-void daemon_show_fini(struct daemon_show *s)
-{
-	while (!LIST_EMPTY(&s->streams))
-		stream_free(LIST_FIRST(&s->streams));
-	free(s->switches);
-}

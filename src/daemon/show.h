@@ -12,6 +12,5 @@
 
 /* Adds the request to the table; @s is filled in, but for ->switches. 0 or -ENOMEM. */
 int daemon_show_init(struct daemon_show *s, struct daemon_requests *all);
-void daemon_show_fini(struct daemon_show *s);
 
 #endif

@@ -20,11 +20,6 @@ void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
 	base_idtable_init(&all->ids, SHM_MAX_SRQS);
 }
 
-void daemon_srqs_fini(struct daemon_srqs *all)
-{
-	base_idtable_fini(&all->ids);
-}
-
 static struct shm_ring *ring_at(const struct daemon_srqs *all, const struct daemon_srq_ring *r)
 {
 	return daemon_memory_ring_at(all->memory, r->off);

@@ -41,7 +41,6 @@ struct daemon_srqs {
 
 void daemon_srqs_init(struct daemon_srqs *all, struct shm_region *region,
                       struct daemon_memory *memory);
-void daemon_srqs_fini(struct daemon_srqs *all);
 
 /* 0; -EAGAIN: memory is being freed, the client asks again; -ENOMEM. */
 int daemon_srq_new(struct daemon_srqs *all, struct daemon_hca *h,

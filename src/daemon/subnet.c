@@ -495,14 +495,3 @@ int daemon_subnet_start(struct daemon_subnet *s)
 		sweep_slice(s);
 	return s->mad.sa ? 0 : -ENOMEM;
 }
-
-void daemon_subnet_fini(struct daemon_subnet *s)
-{
-	daemon_subnet_mad_fini(&s->mad);
-	give_up(s);
-	subnet_state_fini(&s->saved);
-	base_timer_stop(&s->sm_timer);
-	base_timer_stop(&s->role_timer);
-	if (s->mad.role)
-		sm_role_free(s->mad.role);
-}

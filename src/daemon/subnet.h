@@ -58,7 +58,6 @@ void daemon_subnet_init(struct daemon_subnet *s, struct daemon_requests *all);
 /* Starts it, unless the settings say that there is none; not for Ethernet ports, whose subnets
  * nobody manages. 0 or -errno. */
 int daemon_subnet_start(struct daemon_subnet *s);
-void daemon_subnet_fini(struct daemon_subnet *s);
 
 /*
  * The fabric has changed: if the embedded SM is the master it sweeps, in slices. Between them the

@@ -386,11 +386,3 @@ int daemon_subnet_mad_init(struct daemon_subnet_mad *m, struct fabric *f, struct
 	daemon_responses_init(&m->responses, loop, mads);
 	return sa_segments_new(&m->segments);
 }
-
-void daemon_subnet_mad_fini(struct daemon_subnet_mad *m)
-{
-	if (m->loop)
-		daemon_subnet_mad_forget(m);
-	daemon_responses_fini(&m->responses);
-	sa_segments_free(m->segments);
-}

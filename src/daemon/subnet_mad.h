@@ -31,7 +31,6 @@ struct daemon_subnet_mad {
 
 int daemon_subnet_mad_init(struct daemon_subnet_mad *m, struct fabric *f, struct daemon_loop *loop,
                            struct daemon_mads *mads); /* 0 or -ENOMEM */
-void daemon_subnet_mad_fini(struct daemon_subnet_mad *m);
 
 /* A MAD has come to a port and no program there wants it. Whether it was for us. */
 bool daemon_subnet_mad(struct daemon_subnet_mad *m, struct fabric_port *at,

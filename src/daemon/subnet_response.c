@@ -44,12 +44,6 @@ static void response_free(struct daemon_response *r)
 	free(r);
 }
 
-void daemon_responses_fini(struct daemon_responses *all)
-{
-	while (!LIST_EMPTY(&all->all))
-		response_free(LIST_FIRST(&all->all));
-}
-
 static void on_ack_late(struct base_timer *t);
 
 static void send_segments(struct daemon_response *r)

@@ -17,7 +17,6 @@ struct daemon_responses {
 
 void daemon_responses_init(struct daemon_responses *all, struct daemon_loop *loop,
                            struct daemon_mads *mads);
-void daemon_responses_fini(struct daemon_responses *all);
 
 /*
  * Sends @payload, whose ownership is transferred, from @from. @mad: the addresses of all segments,

@@ -33,10 +33,3 @@ void daemon_traps_init(struct daemon_traps *traps, struct fabric *f, struct daem
 	traps->loop = loop;
 	f->mads->clock = (struct fabric_clock){ .now_ns = now_ns, .wake = wake, .arg = traps };
 }
-
-void daemon_traps_fini(struct daemon_traps *traps)
-{
-	if (traps->f)
-		traps->f->mads->clock = (struct fabric_clock){ 0 };
-	base_timer_stop(&traps->again);
-}

@@ -15,6 +15,5 @@ struct daemon_traps {
 };
 
 void daemon_traps_init(struct daemon_traps *traps, struct fabric *f, struct daemon_loop *loop);
-void daemon_traps_fini(struct daemon_traps *traps);
 
 #endif

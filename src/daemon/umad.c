@@ -418,17 +418,7 @@ int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *n
 	return 0;
 }
 
-void daemon_umad_fini(struct daemon_umad *u)
+void daemon_umad_stop(struct daemon_umad *u)
 {
-	if (!u)
-		return;
-	for (uint32_t i = 0; i < u->ports.size; i++)
-		if (base_idtable_get(&u->ports, i))
-			port_free(base_idtable_get(&u->ports, i));
 	umad_issm_fini(u);
-	base_hash_fini(&u->requests_by_tid);
-	base_hash_fini(&u->reassemblies_by_tid);
-	base_idtable_fini(&u->ports);
-	free(u->at);
-	free(u);
 }

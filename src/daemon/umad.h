@@ -12,6 +12,7 @@
 /* Adds the requests to the table. 0 or -errno. */
 int daemon_umad_init(struct daemon_umad **u, const struct daemon_umad_needs *needs,
                      struct daemon_requests *all);
-void daemon_umad_fini(struct daemon_umad *u);
+/* Removes its files. */
+void daemon_umad_stop(struct daemon_umad *u);
 
 #endif

@@ -34,11 +34,6 @@ int daemon_xrcds_init(struct daemon_xrcds *all)
 	return base_idtable_add(&all->ids, all, &none); /* no domain is 0 */
 }
 
-void daemon_xrcds_fini(struct daemon_xrcds *all)
-{
-	base_idtable_fini(&all->ids);
-}
-
 static struct daemon_xrcd *find(const struct daemon_xrcds *all, uint32_t hca,
                                 const struct statx *file)
 {

@@ -22,7 +22,6 @@ struct daemon_xrcd_handle;
 
 /* 0 or -ENOMEM. */
 int daemon_xrcds_init(struct daemon_xrcds *all);
-void daemon_xrcds_fini(struct daemon_xrcds *all);
 
 /* Opens the domain of the file @fd, which stays the caller's; -1: a new one that has no file.
  * *@number: not 0. 0; -EAGAIN, -EINVAL as control_open_xrcd has it; -ENOMEM: too many. */
