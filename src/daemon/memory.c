@@ -2,12 +2,9 @@
 /*
  * Rings and payload memory, in use and retired: see memory.h.
  */
-#define _GNU_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/util.h"
@@ -27,11 +24,6 @@
 #define MAX_LOOKS    64
 #define KEYS_BYTES   (1ull << 30) /* a word keeps no more keys of the dead than that */
 #define PIECE        16 /* pages: memory is freed in such pieces if others are still used */
-
-/* Units of work (chores.h). */
-#define SEEK_COST  16
-#define CLEAR_COST 512
-#define CLEAR_MAX  (2ull << 20) /* bytes that are cleared for it */
 
 struct daemon_retired {
 	TAILQ_ENTRY(daemon_retired) entry;
@@ -73,6 +65,7 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	spares_init(&m->spare_payloads);
 	shm_extents_init(&m->rings, PAGE, control->rings_off, control->rings_size);
 	shm_extents_init(&m->payloads, PAGE, control->payloads_off, control->payloads_size);
+	daemon_unowned_init(&m->unowned, region, chores, &m->rings, &m->payloads);
 }
 
 /* ---- clearing: pages go back to the system, and what is read there is zero ---- */
@@ -80,17 +73,9 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 /* Where the next page is that was written, from @off on; @end: there is none before. */
 static uint64_t next_data(const struct daemon_memory *m, uint64_t off, uint64_t end)
 {
-	off_t data = lseek(m->region->data_fd, (off_t)off, SEEK_DATA);
+	uint64_t data = daemon_pages_next(m->region, off);
 
-	return data < 0 || (uint64_t)data > end ? end : (uint64_t)data;
-}
-
-static void punch(const struct daemon_memory *m, uint64_t off, uint64_t bytes)
-{
-	if (fallocate(m->region->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)off,
-	              (off_t)bytes))
-		base_log_warning(shm, "cannot free %llu bytes of shared memory",
-		                 (unsigned long long)bytes);
+	return data < end ? data : end;
 }
 
 static bool clear_one(struct daemon_memory *m, struct daemon_retired *r, uint32_t *budget)
@@ -98,17 +83,14 @@ static bool clear_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 	const uint64_t end = r->off + r->bytes;
 
 	while (r->at < r->bytes) {
-		uint64_t from, bytes;
+		uint64_t from;
 
-		if (!daemon_chore_spend(budget, SEEK_COST))
+		if (!daemon_chore_spend(budget, DAEMON_PAGES_SEEK))
 			return false;
 		from = next_data(m, r->off + r->at, end);
-		bytes = end - from < CLEAR_MAX ? end - from : CLEAR_MAX;
-		if (bytes && daemon_chore_spend(budget, CLEAR_COST))
-			punch(m, from, bytes);
-		else if (bytes)
-			return false;
-		r->at = from + bytes - r->off;
+		r->at = from - r->off;
+		if (from < end)
+			r->at += daemon_pages_free(m->region, from, end - from, budget);
 	}
 	return true;
 }
@@ -309,7 +291,7 @@ static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 		uint64_t n;
 
 		if (r->at >= r->data_end) {
-			daemon_chore_spend(budget, SEEK_COST);
+			daemon_chore_spend(budget, DAEMON_PAGES_SEEK);
 			r->at = next_data(m, r->off + r->at, r->off + end) - r->off;
 			r->data_end = (r->at / PAGE + 1) * PAGE;
 			continue;

@@ -31,6 +31,8 @@
 #include <sys/queue.h>
 
 #include "daemon/chores.h"
+#include "daemon/pages.h"
+#include "daemon/unowned.h"
 #include "shm/extent.h"
 #include "shm/region.h"
 #include "shm/ring.h"
@@ -62,7 +64,6 @@ struct daemon_memory_users {
 
 TAILQ_HEAD(daemon_retired_list, daemon_retired);
 
-#define DAEMON_PAGE        4096
 #define DAEMON_SPARE_PAGES 4 /* of a piece that is kept, at most */
 
 /* Pieces that nobody uses, by their pages. */
@@ -117,6 +118,7 @@ struct daemon_memory {
 	uint32_t revoke_index;
 	bool revoke_wrapped; /* it has begun with the first queue pair again */
 	uint64_t revoked;    /* bytes */
+	struct daemon_unowned unowned;
 	struct base_timer look;
 	uint64_t look_ns; /* when it looks again */
 	bool stopping;    /* nothing is freed: those that have it mapped may use it to the end */

@@ -136,6 +136,7 @@ static bool release(struct daemon_chore *c, uint32_t *budget)
 void daemon_objects_release(struct daemon_objects *o, struct daemon_holder *holder)
 {
 	holder->dead = true;
+	daemon_unowned_look(&o->memory.unowned);
 	/* first what others may wait for */
 	begin_undo(o, holder);
 	daemon_chore_add(&o->chores, &holder->end, release);

@@ -141,9 +141,11 @@ static uint32_t split(struct shm_extents *e, uint32_t i, uint32_t units)
 /* Makes one range of @i and the one behind it. Neither is in a list. */
 static void merge(struct shm_extents *e, uint32_t i)
 {
-	uint32_t after;
+	uint32_t after = i + e->range[i].units;
 
-	e->range[i].units += e->range[i + e->range[i].units].units;
+	if (e->walk == after)
+		e->walk = i;
+	e->range[i].units += e->range[after].units;
 	after = i + e->range[i].units;
 	if (after < e->n_units)
 		e->range[after].before = i;
@@ -200,4 +202,26 @@ void shm_extent_put(struct shm_extents *e, uint64_t off)
 		i = before;
 	}
 	list_add(e, i);
+}
+
+void shm_extent_walk_begin(struct shm_extents *e)
+{
+	e->walk = e->range || !start(e) ? 0 : e->n_units;
+}
+
+bool shm_extent_walk(const struct shm_extents *e, struct shm_extent_range_at *range)
+{
+	const struct shm_extent_range *r = e->range + e->walk;
+
+	if (e->walk >= e->n_units)
+		return false;
+	*range = (struct shm_extent_range_at){ .from = e->from + e->walk * e->unit,
+		                               .to = e->from + (e->walk + r->units) * e->unit,
+		                               .free = r->free };
+	return true;
+}
+
+void shm_extent_walk_on(struct shm_extents *e)
+{
+	e->walk += e->range[e->walk].units;
 }

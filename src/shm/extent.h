@@ -15,6 +15,7 @@
 #ifndef SHM_EXTENT_H
 #define SHM_EXTENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SHM_EXTENT_ORDERS 32
@@ -24,6 +25,7 @@ struct shm_extents {
 	uint64_t unit; /* the smallest size, bytes */
 	uint64_t from;
 	uint32_t n_units;
+	uint32_t walk; /* where shm_extent_walk() is: the first unit of a range */
 	uint64_t in_use;                /* bytes */
 	struct shm_extent_range *range; /* by first unit; NULL before the first request */
 	uint32_t orders;                /* bit o: splits[o] is not zero */
@@ -44,6 +46,20 @@ void shm_extent_put(struct shm_extents *e, uint64_t off);
 
 /* Makes two extents of the one at @off, the first of @bytes, a multiple of the unit. */
 void shm_extent_split(struct shm_extents *e, uint64_t off, uint64_t bytes);
+
+/* A range of it, in use or free. */
+struct shm_extent_range_at {
+	uint64_t from, to; /* offsets in bytes */
+	bool free;
+};
+
+/*
+ * A walk over all ranges in order, while extents come and go. The range where the walk is; false: it
+ * has come to the end. One that was joined to the one before it meanwhile is walked over with that.
+ */
+void shm_extent_walk_begin(struct shm_extents *e);
+bool shm_extent_walk(const struct shm_extents *e, struct shm_extent_range_at *range);
+void shm_extent_walk_on(struct shm_extents *e);
 
 /* The bytes of the extent at @off: those that were asked for, rounded up. */
 uint64_t shm_extent_bytes(const struct shm_extents *e, uint64_t off);

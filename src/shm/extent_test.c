@@ -4,6 +4,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -168,6 +169,63 @@ static void extents_never_overlap_and_all_of_them_merge_again(void **state)
 	assert_int_equal(shm_extent_get(e, BYTES), FROM);
 }
 
+struct walk_test {
+	uint64_t held[HELD];
+	bool stays[UNITS]; /* free since the walk began */
+	unsigned seed;
+};
+
+static void note(struct walk_test *t, const struct shm_extents *e, uint64_t off, bool free)
+{
+	uint64_t first = (off - FROM) / UNIT;
+
+	for (uint64_t u = 0; u < shm_extent_bytes(e, off) / UNIT; u++)
+		t->stays[first + u] = free;
+}
+
+/* One comes or goes. */
+static void change(struct walk_test *t, struct shm_extents *e)
+{
+	uint64_t *held = &t->held[rand_r(&t->seed) % HELD];
+
+	if (*held)
+		shm_extent_put(e, *held);
+	*held = rand_r(&t->seed) % 3 ? shm_extent_get(e, UNIT * (1 + rand_r(&t->seed) % 40)) : 0;
+	if (*held)
+		note(t, e, *held, false);
+}
+
+/* Whatever comes and goes while a walk pauses, in the middle of a range too. */
+static void a_walk_misses_nothing_that_stays_free(void **state)
+{
+	struct shm_extents *e = *state;
+	struct walk_test t = { .seed = 5 };
+	struct shm_extent_range_at r;
+
+	for (unsigned round = 0; round < 500; round++) {
+		bool seen[UNITS] = { false };
+		uint64_t at = 0;
+
+		memset(t.stays, true, sizeof(t.stays));
+		for (unsigned i = 0; i < HELD; i++)
+			if (t.held[i])
+				note(&t, e, t.held[i], false);
+		shm_extent_walk_begin(e);
+		while (shm_extent_walk(e, &r)) {
+			uint64_t stop = r.from + UNIT * (rand_r(&t.seed) % 60);
+
+			at = at < r.from ? r.from : at;
+			for (; r.free && at < r.to && at < stop; at += UNIT)
+				seen[(at - FROM) / UNIT] = true;
+			if (!r.free || at >= r.to)
+				shm_extent_walk_on(e);
+			change(&t, e);
+		}
+		for (unsigned u = 0; u < UNITS; u++)
+			assert_true(seen[u] || !t.stays[u]);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -179,6 +237,7 @@ int main(void)
 		TEST(what_was_freed_serves_requests_of_any_size),
 		TEST(a_hole_serves_what_fits_in_it),
 		TEST(extents_never_overlap_and_all_of_them_merge_again),
+		TEST(a_walk_misses_nothing_that_stays_free),
 	};
 
 	return cmocka_run_group_tests_name("shm.extent", tests, NULL, NULL);
