@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Much ends at once: connections of clients, queue pairs with attachments, posted receives.
+ * Meanwhile the daemon does little between another client's request and its reply. Its processor
+ * time is measured, so that a busy machine does not matter; what the slowest request took by the
+ * clock is printed beside it.
+ *
+ * adversary.ends [CONNECTIONS [ATTACHMENTS [RECEIVES]]]; `adversary.ends hold ...` makes all of
+ * these, says so, and keeps them.
+ */
+#include "verbs/lab.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control/client.h"
+#include "control/path.h"
+
+#define LIMIT_NS  30000000ull /* it was 100 ms and more */
+#define HOSTS     4
+#define RECEIVERS 25 /* queue pairs of a host with attachments */
+#define GROUPS \
+	8000 /* of a host: no two queue pairs have the same ones, until they have gone round */
+#define CROWD   500 /* queue pairs of one group more, to which others send */
+#define SENDERS 8
+#define MLID    0xC123
+#define AT_MOST 16384 /* receives of a queue pair */
+
+static unsigned connections = 3000, attachments = 100000, receives = 1000000;
+
+static struct {
+	int ready[2]; /* a byte: the child has made all */
+	clockid_t clock;
+} shared;
+
+/* ---- what ends ---- */
+
+static void connect_one(const char *path)
+{
+	const struct control_open_hca open = { .hca = 1 };
+	struct control_open_hca_reply opened;
+	struct control_hello_reply hello;
+	struct control_client *client;
+	int fd[2], events = -1;
+
+	assert_int_equal(control_connect(&client, path, CONTROL_ROLE_VERBS, NULL), 0);
+	control_hello(client, &hello, fd);
+	close(fd[0]);
+	close(fd[1]);
+	assert_int_equal(control_call(client, &(struct control_call){ .type = CONTROL_OPEN_HCA,
+	                                                              .request = &open,
+	                                                              .request_bytes = sizeof(open),
+	                                                              .reply = &opened,
+	                                                              .reply_bytes = sizeof(opened),
+	                                                              .fd = &events }),
+	                 0);
+}
+
+static void make_connections(void)
+{
+	char path[200];
+
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	for (unsigned i = 0; i < connections; i++)
+		connect_one(path);
+}
+
+static struct ibv_qp *small_qp(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq, .cap = { 1, 1, 1, 1, 0 }
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	assert_non_null(qp);
+	lab_start(qp, LAB_QKEY);
+	return qp;
+}
+
+static void attach(struct ibv_qp *qp, unsigned group)
+{
+	const union ibv_gid mgid = lab_mgid(group);
+
+	assert_int_equal(ibv_attach_mcast(qp, &mgid, MLID), 0);
+}
+
+static void send_to(struct lab_end *e, unsigned group)
+{
+	const union ibv_gid mgid = lab_mgid(group);
+	struct ibv_ah_attr attr = {
+		.is_global = 1, .dlid = MLID, .port_num = 1, .grh = { .dgid = mgid }
+	};
+
+	lab_send(e, lab_ah(e->pd, &attr), LAB_MCAST, NULL, 8);
+}
+
+static void make_attachments(void)
+{
+	const unsigned each = attachments / (HOSTS * RECEIVERS);
+
+	for (int host = 1; host <= HOSTS; host++) {
+		struct ibv_context *context = lab_open(host);
+		struct ibv_pd *pd = lab_pd(context);
+		struct ibv_cq *cq = lab_cq(context, 16, NULL);
+
+		for (unsigned i = 0; i < RECEIVERS; i++) {
+			struct ibv_qp *qp = small_qp(pd, cq);
+
+			for (unsigned k = 0; k < each; k++)
+				attach(qp, (i * each + k) % GROUPS);
+		}
+		for (unsigned i = 0; i < CROWD / HOSTS; i++)
+			attach(small_qp(pd, cq), GROUPS);
+	}
+	for (unsigned i = 0; i < SENDERS; i++)
+		send_to(lab_end(1 + (int)i % HOSTS), GROUPS);
+}
+
+static void make_receives(void)
+{
+	struct ibv_context *context = lab_open(1);
+	struct ibv_pd *pd = lab_pd(context);
+	const unsigned n = (receives + AT_MOST - 1) / AT_MOST;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct ibv_cq *cq = lab_cq(context, AT_MOST, NULL);
+		struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD,
+			                         .send_cq = cq,
+			                         .recv_cq = cq,
+			                         .cap = { 1, AT_MOST, 1, 1, 0 } };
+		struct ibv_recv_wr wr = { 0 }, *bad;
+		struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+		assert_non_null(qp);
+		lab_start(qp, LAB_QKEY);
+		for (unsigned k = 0; k < receives / n; k++)
+			assert_int_equal(ibv_post_recv(qp, &wr, &bad), 0);
+	}
+}
+
+static void make_all(void)
+{
+	make_connections();
+	make_attachments();
+	make_receives();
+}
+
+/* ---- who is served meanwhile ---- */
+
+static pid_t start(void (*make)(void))
+{
+	pid_t pid = fork();
+	char byte = 0;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		make();
+		if (write(shared.ready[1], &byte, 1) == 1)
+			pause();
+		_exit(1);
+	}
+	assert_int_equal(read(shared.ready[0], &byte, 1), 1);
+	return pid;
+}
+
+static unsigned status_of(const char *what)
+{
+	char command[200];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(command, sizeof(command),
+	         "umbel status --json | sed -n 's/^ *\"%s\": \\([0-9]*\\).*/\\1/p'", what);
+	f = popen(command, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%u", &n), 1);
+	pclose(f);
+	return n;
+}
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	assert_int_equal(clock_gettime(clock, &t), 0);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Asks until all but this process has gone: the most that the daemon did until it replied. */
+static void ask_until_they_have_gone(struct ibv_context *context, const char *what)
+{
+	uint64_t work = 0, time = 0;
+
+	do {
+		for (unsigned i = 0; i < 1000; i++) {
+			uint64_t before = now_ns(shared.clock), from = now_ns(CLOCK_MONOTONIC);
+			struct ibv_cq *cq = ibv_create_cq(context, 1, NULL, NULL, 0);
+
+			time = larger(time, now_ns(CLOCK_MONOTONIC) - from);
+			work = larger(work, now_ns(shared.clock) - before);
+			assert_non_null(cq);
+			assert_int_equal(ibv_destroy_cq(cq), 0);
+		}
+	} while (status_of("clients") != 1 || status_of("qps") || status_of("flows"));
+	print_message("%s: the slowest request took %.1f ms, and %.1f ms of the daemon's time\n",
+	              what, (double)time / 1e6, (double)work / 1e6);
+	assert_true(work < LIMIT_NS);
+}
+
+static void all_end_while_another_asks(void (*make)(void), const char *what)
+{
+	pid_t pid = start(make);
+	struct ibv_context *context = lab_open(2);
+
+	assert_int_equal(clock_getcpuclockid((pid_t)status_of("pid"), &shared.clock), 0);
+	kill(pid, SIGKILL);
+	ask_until_they_have_gone(context, what);
+	waitpid(pid, NULL, 0);
+}
+
+static void nobody_waits_for_connections_that_end(void **state)
+{
+	(void)state;
+	all_end_while_another_asks(make_connections, "connections end");
+}
+
+static void nobody_waits_for_attachments_that_end(void **state)
+{
+	(void)state;
+	all_end_while_another_asks(make_attachments, "attachments end");
+}
+
+static void nobody_waits_for_receives_that_end(void **state)
+{
+	(void)state;
+	all_end_while_another_asks(make_receives, "receives end");
+}
+
+static int set_up(void **state)
+{
+	struct rlimit r;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+	r.rlim_cur = r.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &r), 0);
+	/* the daemon has three descriptors for each connection */
+	if (connections > (r.rlim_max - 200) / 3)
+		connections = (unsigned)(r.rlim_max - 200) / 3;
+	return pipe(shared.ready);
+}
+
+static void hold(void **state)
+{
+	(void)state;
+	make_all();
+	print_message("all is made\n");
+	pause();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(nobody_waits_for_connections_that_end),
+		LAB_TEST(nobody_waits_for_attachments_that_end),
+		LAB_TEST(nobody_waits_for_receives_that_end),
+	};
+	const struct CMUnitTest holds[] = { LAB_TEST(hold) };
+	bool holds_all = argc > 1 && !strcmp(argv[1], "hold");
+	unsigned *size[] = { &connections, &attachments, &receives };
+
+	for (int i = 1 + holds_all; i < argc && i <= 3 + holds_all; i++)
+		*size[i - 1 - holds_all] = (unsigned)atoi(argv[i]);
+	return holds_all ? cmocka_run_group_tests_name("hold", holds, set_up, NULL)
+	                 : cmocka_run_group_tests_name("adversary.ends", tests, set_up, NULL);
+}
