@@ -402,8 +402,8 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 		                                        memory_order_relaxed);
 }
 
-/* Releases what the dead process of @qpn held of queue pair @peer: its lock, and that of the memory
- * of its process. */
+/* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
+ * memory of its process. */
 static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 {
 	struct daemon_qp *other = live_qp_at(all, SHM_QP_INDEX(peer));
@@ -413,7 +413,8 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 		return;
 	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
 	keys = shm_data_at(all->f->region, other->holder->keys_off);
-	release_lock(&keys->atomics, qpn);
+	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
+		release_lock(&keys->atomics[i], qpn);
 }
 
 /* Finds out in whose ring the QP may have claimed something. */

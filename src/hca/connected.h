@@ -30,7 +30,7 @@ struct hca_connected_qp {
 	/* what the first of them waits for: since when, or 0 */
 	uint64_t waits_since_ns;
 	uint32_t waits_position;
-	int waits_for; /* HCA_WAITS_FOR_RECEIVE or _PATH */
+	int waits_for; /* HCA_WAITS_FOR_RECEIVE, _PATH or _LOCK */
 	/* to which it was connected, until nobody of that one's process uses our memory any more */
 	_Atomic uint32_t last_peer;
 	_Atomic uint8_t helpers; /* threads that went on with the peer's requests */

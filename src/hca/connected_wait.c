@@ -6,6 +6,9 @@
  *  - the requester, when it polls or posts;
  *  - the responder, when it has posted receives, or has moved to RTR (connected_help.c).
  *
+ * An atomic operation waits as well while another requester is in the middle of one; for ever, as
+ * that one may be stopped.
+ *
  * Retries are time here: a request that waits for a receive fails once rnr_retry times the
  * responder's min_rnr_timer have passed, one that gets lost once retry_cnt + 1 times the timeout
  * have. The requester looks whether that is so when it polls. A program that sleeps instead is
@@ -126,6 +129,8 @@ static uint64_t patience(const struct hca_connected_qp *c)
 		return 1 + 10000ull * a->rnr_retry *
 		                   rnr_timer[c->x.responder.qp.connection.min_rnr_timer % 32];
 	}
+	if (c->waits_for == HCA_WAITS_FOR_LOCK)
+		return 0;
 	/* section 9.7.6.1.3: 4.096 microseconds times a power of two; 0: for ever */
 	return a->timeout ? (4096ull << a->timeout) * (a->retry_cnt + 1u) : 0;
 }
@@ -325,8 +330,9 @@ static uint32_t sleeps_on(const struct hca_connected_qp *c)
 
 /*
  * Has the daemon wake a program that sleeps: when the first request has waited for too long, and,
- * if it gets lost, now and then, as the path may be back. Who waits for a receive is woken by the
- * responder, or when that is gone; but no process goes on with what an XRC target was sent.
+ * if it gets lost or waits for a lock, now and then, as the way may be free. Who waits for a
+ * receive is woken by the responder, or when that is gone; but no process goes on with what an XRC
+ * target was sent.
  */
 static void sleep_no_longer(struct hca_connected_qp *c)
 {
@@ -338,7 +344,8 @@ static void sleep_no_longer(struct hca_connected_qp *c)
 	waited = base_now_ns() - c->waits_since_ns;
 	if (most)
 		req.ns = waited < most ? most - waited + NS_PER_MS : 1;
-	if ((c->waits_for == HCA_WAITS_FOR_PATH || c->x.is_xrc) && (!req.ns || req.ns > RETRY_NS))
+	if ((c->waits_for != HCA_WAITS_FOR_RECEIVE || c->x.is_xrc) &&
+	    (!req.ns || req.ns > RETRY_NS))
 		req.ns = RETRY_NS;
 	if (req.ns)
 		hca_request(c->qp.ctx->process, CONTROL_WAIT, &req, sizeof(req));

@@ -31,7 +31,7 @@
 
 /* What becomes of a request beside those in exchange.h: UC's responder refuses it. For the
  * requester it is a success (section 9.8.2.2.3). */
-enum { DROPPED = -3 };
+enum { DROPPED = -4 };
 
 /* Parts of one end's memory, found by its keys. */
 struct parts {
@@ -866,34 +866,54 @@ static int read_memory(struct hca_exchange *x, const struct shm_request *r,
 	return copy(x, &x->requester, &to, &x->responder, &from, r->length);
 }
 
-/* The lock of all atomic operations on the responder's memory; NULL: it is not to be had now. */
-static struct shm_keys *lock_atomics(struct hca_exchange *x)
+/* Whether the queue pair that a lock names is gone: nobody else will release it. */
+static bool is_gone(const struct hca_exchange *x, uint32_t holder)
+{
+	uint32_t qpn = holder & IB_QPN_MASK;
+	const struct shm_qp *qp = &x->process->region.qps[SHM_QP_INDEX(qpn)];
+
+	return holder &&
+	       atomic_load_explicit((_Atomic uint32_t *)&qp->qpn, memory_order_relaxed) != qpn;
+}
+
+static bool try_atomics(const struct hca_exchange *x, _Atomic uint32_t *lock, uint32_t holder)
+{
+	/* acquire: pairs with the release in unlock_atomics() */
+	return atomic_compare_exchange_strong_explicit(lock, &holder, x->worker,
+	                                               memory_order_acquire, memory_order_relaxed);
+}
+
+/*
+ * The lock of atomic operations on this word of the responder's. The place of a word in its page is
+ * the same wherever the page is mapped. NULL: it is not to be had now. Who has it may be stopped:
+ * that is no failure of this request, which waits.
+ */
+static _Atomic uint32_t *lock_atomics(struct hca_exchange *x, const struct parts *word)
 {
 	struct shm_keys *keys = shm_payload_at(&x->process->region,
 	                                       x->responder.qp.connection.keys_off, sizeof(*keys));
+	uintptr_t at = (uintptr_t)word->iov[0].iov_base;
+	_Atomic uint32_t *lock = keys ? &keys->atomics[at / 8 % SHM_ATOMIC_LOCKS] : NULL;
+	uint32_t holder;
 
-	for (unsigned tries = 0; keys && tries < ATOMICS_TRIES; tries++) {
-		uint32_t nobody = 0;
-
-		/* acquire: pairs with the release in unlock_atomics() */
-		if (atomic_compare_exchange_strong_explicit(&keys->atomics, &nobody, x->worker,
-		                                            memory_order_acquire,
-		                                            memory_order_relaxed))
-			return keys;
+	for (unsigned tries = 0; lock && tries < ATOMICS_TRIES; tries++) {
+		if (try_atomics(x, lock, 0))
+			return lock;
 		if (tries % 64)
 			base_relax();
 		else
 			sched_yield();
 	}
-	return NULL;
+	holder = lock ? atomic_load_explicit(lock, memory_order_relaxed) : 0;
+	return is_gone(x, holder) && try_atomics(x, lock, holder) ? lock : NULL;
 }
 
-static void unlock_atomics(const struct hca_exchange *x, struct shm_keys *keys)
+static void unlock_atomics(const struct hca_exchange *x, _Atomic uint32_t *lock)
 {
 	uint32_t worker = x->worker;
 
-	/* release: pairs with the acquire in lock_atomics() */
-	atomic_compare_exchange_strong_explicit(&keys->atomics, &worker, 0, memory_order_release,
+	/* release: pairs with the acquire in try_atomics() */
+	atomic_compare_exchange_strong_explicit(lock, &worker, 0, memory_order_release,
 	                                        memory_order_relaxed);
 }
 
@@ -929,7 +949,7 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
                          const struct shm_entry *e)
 {
 	struct hca_span source, target;
-	struct shm_keys *keys;
+	_Atomic uint32_t *lock;
 	struct parts word, to;
 	struct iovec here;
 	uint64_t old;
@@ -945,11 +965,11 @@ static int change_memory(struct hca_exchange *x, const struct shm_request *r,
 		ret = remote_part(x, r, sizeof(old), IBV_ACCESS_REMOTE_ATOMIC, &word);
 	if (ret)
 		return ret;
-	keys = lock_atomics(x);
-	if (!keys)
-		return HCA_WAITS_FOR_PATH;
+	lock = lock_atomics(x, &word);
+	if (!lock)
+		return HCA_WAITS_FOR_LOCK;
 	ret = change_word(x, r, &word, &old);
-	unlock_atomics(x, keys);
+	unlock_atomics(x, lock);
 	if (ret)
 		return copy_failed(x, ret);
 	here = (struct iovec){ &old, sizeof(old) };
@@ -984,7 +1004,7 @@ static int write_word(struct hca_exchange *x, const struct shm_request *r,
 	struct iovec here = { &word, sizeof(word) };
 	struct hca_span target = { .iov = &here, .n = 1 }, source;
 	struct parts from, to;
-	struct shm_keys *keys;
+	_Atomic uint32_t *lock;
 	int ret;
 
 	if (!local_parts(x, r, e, 0, &from))
@@ -1002,11 +1022,11 @@ static int write_word(struct hca_exchange *x, const struct shm_request *r,
 	if (ret)
 		return ret == -ESRCH ? HCA_WAITS_FOR_PATH : IBV_WC_LOC_PROT_ERR;
 	/* so that no other atomic operation overwrites it by what it read */
-	keys = lock_atomics(x);
-	if (!keys)
-		return HCA_WAITS_FOR_PATH;
+	lock = lock_atomics(x, &to);
+	if (!lock)
+		return HCA_WAITS_FOR_LOCK;
 	ret = store_word(x, &to, word);
-	unlock_atomics(x, keys);
+	unlock_atomics(x, lock);
 	return ret ? copy_failed(x, ret) : IBV_WC_SUCCESS;
 }
 

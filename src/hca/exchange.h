@@ -77,6 +77,7 @@ struct hca_exchange {
 enum {
 	HCA_WAITS_FOR_RECEIVE = -1, /* RNR: no receive is posted */
 	HCA_WAITS_FOR_PATH = -2,    /* it gets lost: there is no responder, or no way to it */
+	HCA_WAITS_FOR_LOCK = -3,    /* another requester is in the middle of an atomic operation */
 };
 
 /* Prepares @x, whose records are filled in, for exchanges. */

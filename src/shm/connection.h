@@ -158,22 +158,25 @@ struct shm_object {
 };
 static_assert(sizeof(struct shm_object) == 48, "layout");
 
-#define SHM_GUARDS 2
+#define SHM_GUARDS       2
+#define SHM_ATOMIC_LOCKS 16
 
 /* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
 struct shm_keys {
 	/* So that another process can prove that it reaches this one's memory: a word there. */
 	uint64_t witness_addr, witness;
-	/* likewise of the queue pair whose process carries out an atomic operation */
-	_Atomic uint32_t atomics;
 	/* flag: the process is moving memory that keys name. What finds a key then has to wait */
 	_Atomic uint32_t busy;
+	uint32_t reserved;
 	/* Bytes at addresses that no other address space has: who reaches these reaches the right
 	 * process (hca/memory.c). 0: there are none. */
 	uint64_t guard[SHM_GUARDS];
 	uint32_t reserved2[6];
 	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];
 	struct shm_object objects[SHM_OBJECTS];
+	/* locks of atomic operations, by the address of the word: each names the queue pair whose
+	 * process carries one out; 0: none does */
+	_Atomic uint32_t atomics[SHM_ATOMIC_LOCKS];
 };
 static_assert(offsetof(struct shm_keys, chunk_off) == 64, "layout");
 
