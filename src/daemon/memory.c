@@ -55,6 +55,8 @@ void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,
 	m->users = *users;
 	TAILQ_INIT(&m->closing);
 	TAILQ_INIT(&m->filling);
+	TAILQ_INIT(&m->taken);
+	TAILQ_INIT(&m->taken_now);
 	TAILQ_INIT(&m->retired);
 	TAILQ_INIT(&m->passing);
 	TAILQ_INIT(&m->unread);
@@ -254,21 +256,6 @@ static bool may_fill(void *arg, uint16_t index)
 	return c->m->users.may_fill(c->m->users.arg, index, c->qpn);
 }
 
-/* Whether a live sender says that it deals with queue pair @qpn, which is gone. */
-static bool is_dealt_with(struct daemon_memory *m, uint32_t qpn, uint32_t *budget)
-{
-	const struct daemon_memory_users *users = &m->users;
-	uint32_t index = 0;
-	uint8_t shift;
-
-	for (; users->next_ring(users->arg, &index, &shift); index++) {
-		daemon_chore_spend(budget, 1);
-		if (users->may_fill(users->arg, (uint16_t)index, qpn))
-			return true;
-	}
-	return false;
-}
-
 /*
  * Closes slots, but those of pages that were never written: they are zero.
  *
@@ -307,6 +294,74 @@ static bool close_one(struct daemon_memory *m, struct daemon_retired *r, uint32_
 
 static void look_again(struct daemon_memory *m);
 
+/* Senders may be filling slots of it. */
+static void close_later(struct daemon_memory *m, struct daemon_retired *r)
+{
+	r->again = true;
+	TAILQ_INSERT_TAIL(&m->filling, r, entry);
+	look_again(m);
+}
+
+/* Notes if the sender says that it deals with a queue pair that is gone. */
+static void note_target(struct daemon_memory *m, uint32_t sender)
+{
+	/* acquire: pairs with the release of who has come to the end of its deliveries */
+	uint32_t qpn =
+	        IB_QPN_MASK &
+	        atomic_load_explicit((_Atomic uint32_t *)&m->region->senders[sender].target_qpn,
+	                             memory_order_acquire);
+	uint32_t index = SHM_QP_INDEX(qpn);
+
+	if (qpn && m->users.qpn_of(m->users.arg, index) != qpn)
+		m->targets[index / 64] |= 1ull << (index % 64);
+}
+
+/* Of all live senders. True: it is done. */
+static bool note_targets(struct daemon_memory *m, uint32_t *budget)
+{
+	const struct daemon_memory_users *users = &m->users;
+	uint8_t shift;
+
+	for (; *budget; m->target_index++) {
+		uint32_t from = m->target_index;
+
+		if (!users->next_ring(users->arg, &m->target_index, &shift))
+			return true;
+		daemon_chore_spend(budget, 1 + (m->target_index - from) / 8);
+		note_target(m, m->target_index);
+	}
+	return false;
+}
+
+/* One walk over all senders serves all rings that wait for it. */
+static bool look_at_taken(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_memory *m = container_of(c, struct daemon_memory, look_taken);
+	struct daemon_retired *r;
+
+	if (TAILQ_EMPTY(&m->taken_now)) {
+		TAILQ_CONCAT(&m->taken_now, &m->taken, entry);
+		memset(m->targets, 0, sizeof(m->targets));
+		m->target_index = 0;
+	}
+	if (!note_targets(m, budget))
+		return false;
+	while ((r = TAILQ_FIRST(&m->taken_now))) {
+		uint32_t index = SHM_QP_INDEX(r->qpn);
+
+		if (!daemon_chore_spend(budget, 2))
+			return false;
+		TAILQ_REMOVE(&m->taken_now, r, entry);
+		if (m->targets[index / 64] >> (index % 64) & 1)
+			close_later(m, r);
+		else
+			put_away(m, r);
+	}
+	if (!TAILQ_EMPTY(&m->taken))
+		daemon_chore_add(m->chores, &m->look_taken, look_at_taken);
+	return true;
+}
+
 static bool close_rings(struct daemon_chore *c, uint32_t *budget)
 {
 	struct daemon_memory *m = container_of(c, struct daemon_memory, close);
@@ -316,12 +371,11 @@ static bool close_rings(struct daemon_chore *c, uint32_t *budget)
 		if (!close_one(m, r, budget))
 			return false;
 		TAILQ_REMOVE(&m->closing, r, entry);
-		if (r->taken && is_dealt_with(m, r->qpn, budget))
-			r->filling++;
 		if (r->filling) {
-			r->again = true;
-			TAILQ_INSERT_TAIL(&m->filling, r, entry);
-			look_again(m);
+			close_later(m, r);
+		} else if (r->taken) {
+			TAILQ_INSERT_TAIL(&m->taken, r, entry);
+			daemon_chore_add(m->chores, &m->look_taken, look_at_taken);
 		} else {
 			put_away(m, r);
 		}

@@ -96,6 +96,12 @@ struct daemon_memory {
 	struct shm_extents rings, payloads;
 	/* rings: being closed; live senders are filling slots of it */
 	struct daemon_retired_list closing, filling;
+	/* closed, but the owner has made claims void: waits for a walk over all senders; for the
+	 * one that is under way, which notes those of them
+	 * with whom they deal, by index */
+	struct daemon_retired_list taken, taken_now;
+	uint64_t targets[SHM_MAX_QPS / 64];
+	uint32_t target_index; /* of the next sender */
 	/* payload memory: waits for the next pass; of this pass; has a mark of the last one */
 	struct daemon_retired_list retired, passing, unread;
 	/* memory of keys: waits for the next look at who deals with whom; for the end of what was
@@ -107,7 +113,7 @@ struct daemon_memory {
 	struct daemon_retired_list clearing;              /* all kinds: nobody uses it any more */
 	struct daemon_spares spare_rings, spare_payloads; /* nor these, but somebody may soon */
 	struct base_timer tidy;
-	struct daemon_chore close, pass, free_keys, clear, revoke;
+	struct daemon_chore close, look_taken, pass, free_keys, clear, revoke;
 	struct {
 		enum { DAEMON_PASS_NONE, DAEMON_PASS_MARKS, DAEMON_PASS_SWEEPS } step;
 		uint64_t *marks;     /* a bit for each page of payload memory */

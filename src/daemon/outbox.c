@@ -25,8 +25,9 @@
 #define MAX_BYTES    ((size_t)64 << 20)
 #define BESIDE_BYTES ((size_t)8 << 20) /* on their way in memfds; one memfd always may be */
 
-#define TURN     256 /* datagrams that are sent, before others have their turn */
-#define RETRY_MS 100 /* of a wait for room for which there was no memory */
+#define TURN     256  /* datagrams that are sent, before others have their turn */
+#define DROP     4096 /* messages that are freed, likewise */
+#define RETRY_MS 100  /* of a wait for room for which there was no memory */
 
 /* So many rings wait, by their byte. */
 struct rings {
@@ -59,20 +60,38 @@ static bool is_waiting(const struct cm_outbox *box)
 	return box->n_rings || !TAILQ_EMPTY(&box->waiting);
 }
 
-static void drop_waiting(struct cm_outbox *box)
+/* True: none is left. */
+static bool drop_messages(struct cm_outbox *box)
 {
 	struct message *m;
+	unsigned left;
 
-	while ((m = TAILQ_FIRST(&box->waiting))) {
+	for (left = DROP; left && (m = TAILQ_FIRST(&box->waiting)); left--) {
 		TAILQ_REMOVE(&box->waiting, m, entry);
+		box->n_waiting--;
+		box->bytes_waiting -= m->bytes + m->beside_bytes;
 		free(m);
 	}
-	box->n_waiting = 0;
-	box->bytes_waiting = 0;
+	return left;
+}
+
+static void on_drop(struct base_timer *t);
+
+/* Nobody reads what waits. */
+static void drop_waiting(struct cm_outbox *box)
+{
+	daemon_source_stop(&box->source);
 	box->ahead = (struct rings){ 0 };
 	box->n_rings = 0;
-	base_timer_stop(&box->retry);
-	daemon_source_stop(&box->source);
+	if (drop_messages(box))
+		base_timer_stop(&box->retry);
+	else
+		base_timer_set_in(&box->loop->timers, &box->retry, 0, on_drop);
+}
+
+static void on_drop(struct base_timer *t)
+{
+	drop_waiting(container_of(t, struct cm_outbox, retry));
 }
 
 /* A memfd with what is too long for a datagram. It is made as late as possible: a backlog of
@@ -326,10 +345,21 @@ int daemon_outbox_fd(const struct cm_outbox *box)
 	return box->fd;
 }
 
+/* Nobody uses the box any more: frees it, with what waits, in turns. */
+static void on_end(struct base_timer *t)
+{
+	struct cm_outbox *box = container_of(t, struct cm_outbox, retry);
+
+	if (drop_messages(box))
+		free(box);
+	else
+		base_timer_set_in(&box->loop->timers, &box->retry, 0, on_end);
+}
+
 void daemon_outbox_close(struct cm_outbox *box)
 {
-	drop_waiting(box);
 	base_timer_stop(&box->retry);
+	daemon_source_stop(&box->source);
 	close(box->fd);
-	free(box);
+	on_end(&box->retry);
 }

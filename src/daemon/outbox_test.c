@@ -43,6 +43,8 @@ static int teardown(void **state)
 	if (l->fd >= 0)
 		close(l->fd);
 	daemon_outbox_close(l->box);
+	while (base_timers_next(&l->loop.timers) != BASE_TIMER_NEVER) /* it frees what waits */
+		assert_int_equal(daemon_loop_turn(&l->loop), 0);
 	daemon_loop_fini(&l->loop);
 	free(l);
 	return 0;
