@@ -10,6 +10,7 @@
  */
 #include "verbs/lab.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -28,6 +29,8 @@
 #define CROWD   500 /* queue pairs of one group more, to which others send */
 #define SENDERS 8
 #define MLID    0xC123
+#define QPS     20000
+#define IDS     10000
 #define AT_MOST 16384 /* receives of a queue pair */
 
 static unsigned connections = 3000, attachments = 100000, receives = 1000000;
@@ -142,6 +145,46 @@ static void make_receives(void)
 	}
 }
 
+/* Queue pairs with a flow each, some in the middle of things. */
+static void make_qps(void)
+{
+	struct lab_end *to = lab_end(2);
+
+	for (int host = 1; host <= HOSTS; host++) {
+		struct ibv_context *context = lab_open(host);
+		struct ibv_pd *pd = lab_pd(context);
+		struct ibv_cq *cq = lab_cq(context, 16, NULL);
+		const struct ibv_ah_attr attr = lab_attr_to(to);
+		struct ibv_ah *ah = lab_ah(pd, &attr);
+
+		for (unsigned i = 0; i < QPS / HOSTS; i++) {
+			struct ibv_qp *qp = small_qp(pd, cq);
+			struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
+
+			wr.wr.ud.ah = ah;
+			wr.wr.ud.remote_qpn = to->qp->qp_num;
+			wr.wr.ud.remote_qkey = LAB_QKEY;
+			assert_int_equal(ibv_post_send(qp, &wr, &bad), 0);
+		}
+	}
+}
+
+/* Identifiers of rdma_cm, each listening at a port of its own. */
+static void make_identifiers(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sockaddr_in any = { .sin_family = AF_INET };
+
+	assert_non_null(channel);
+	for (unsigned i = 0; i < IDS; i++) {
+		struct rdma_cm_id *id;
+
+		assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), 0);
+		assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&any), 0);
+		assert_int_equal(rdma_listen(id, 8), 0);
+	}
+}
+
 static void make_all(void)
 {
 	make_connections();
@@ -210,7 +253,8 @@ static void ask_until_they_have_gone(struct ibv_context *context, const char *wh
 			assert_non_null(cq);
 			assert_int_equal(ibv_destroy_cq(cq), 0);
 		}
-	} while (status_of("clients") != 1 || status_of("qps") || status_of("flows"));
+	} while (status_of("clients") != 1 || status_of("qps") || status_of("flows") ||
+	         status_of("listeners"));
 	print_message("%s: the slowest request took %.1f ms, and %.1f ms of the daemon's time\n",
 	              what, (double)time / 1e6, (double)work / 1e6);
 	assert_true(work < LIMIT_NS);
@@ -237,6 +281,18 @@ static void nobody_waits_for_attachments_that_end(void **state)
 {
 	(void)state;
 	all_end_while_another_asks(make_attachments, "attachments end");
+}
+
+static void nobody_waits_for_queue_pairs_that_end(void **state)
+{
+	(void)state;
+	all_end_while_another_asks(make_qps, "queue pairs end");
+}
+
+static void nobody_waits_for_identifiers_that_end(void **state)
+{
+	(void)state;
+	all_end_while_another_asks(make_identifiers, "identifiers end");
 }
 
 static void nobody_waits_for_receives_that_end(void **state)
@@ -273,6 +329,8 @@ int main(int argc, char **argv)
 		LAB_TEST(nobody_waits_for_connections_that_end),
 		LAB_TEST(nobody_waits_for_attachments_that_end),
 		LAB_TEST(nobody_waits_for_receives_that_end),
+		LAB_TEST(nobody_waits_for_queue_pairs_that_end),
+		LAB_TEST(nobody_waits_for_identifiers_that_end),
 	};
 	const struct CMUnitTest holds[] = { LAB_TEST(hold) };
 	bool holds_all = argc > 1 && !strcmp(argv[1], "hold");
