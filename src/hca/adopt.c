@@ -15,15 +15,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/util.h"
 #include "hca/adopt.h"
-#include "hca/connected.h"
-#include "hca/keys.h"
 #include "hca/maps.h"
 #include "hca/mr.h"
 #include "hca/plain.h"
@@ -36,20 +33,50 @@
 #define PIECE        (256ull << 10)
 #define MOST_REGIONS 4096 /* with more, a look at all of them costs too much */
 #define MOST_WAIT_MS 1000 /* for a child */
+#define MOST_ENDS    64   /* who registers for each message has no use for it */
 
 static struct {
+	/* a leaf: nothing else is waited for with it held, and no signal is taken */
+	pthread_mutex_t lock;
 	struct hca_process *owner; /* whose regions they are; NULL: nothing was ever adopted */
 	int fd;
+	int proc, spare; /* /proc, and a descriptor to use when there is none left */
 	ino_t inode;
-	bool never;   /* no more: there is no file, or the process has forked */
+	bool never;   /* no more: there is no file, the process has forked, or it registers often */
 	bool offered; /* peers can have the file */
 	bool forks_watched;
-	bool locked;   /* fork() has the owner's lock */
-	bool in_child; /* which must leave the file as it is */
-	int wait[2];   /* a pipe that the child holds until it has what it needs; or -1 */
-	unsigned n;
+	bool in_child;    /* which must leave the file as it is */
+	unsigned forking; /* threads that are in fork(): nothing moves */
+	unsigned n, ends; /* slots in use; how often one was given back */
 	uint64_t from[SHM_OBJECTS], to[SHM_OBJECTS]; /* by slot; both 0: none */
-} adopted = { .fd = -1, .wait = { -1, -1 } };
+	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
+} adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
+
+/* Of a thread that forks: a pipe whose other end the child closes when it has what it needs; or -1.
+ */
+static __thread int child_has_it[2] = { -1, -1 };
+
+/* Returns the signals that were blocked before. */
+static sigset_t lock(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	pthread_mutex_lock(&adopted.lock);
+	return before;
+}
+
+static void unlock(const sigset_t *before)
+{
+	pthread_mutex_unlock(&adopted.lock);
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+bool hca_adopt_is_spent(unsigned slot)
+{
+	return adopted.spent[slot];
+}
 
 bool hca_adopt_any(void)
 {
@@ -58,15 +85,19 @@ bool hca_adopt_any(void)
 
 /* ---- the file ---- */
 
-static bool make_file(void)
+/* A file that is larger than a process may make is a signal. */
+static bool may_write_files(void)
 {
 	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur == RLIM_INFINITY;
+}
+
+static bool make_file(void)
+{
 	struct stat s;
 	int fd;
 
-	/* a file that is larger than a process may make is a signal */
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY)
-		return false;
 	fd = memfd_create("umbel-adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return false;
@@ -150,48 +181,75 @@ static bool move_in(uint64_t at, uint64_t offset, uint64_t bytes)
 	return false;
 }
 
-/* Makes the memory at @at, which is mapped of the file, private anonymous memory. */
-static bool move_out(uint64_t at, uint64_t offset, uint64_t bytes, int prot)
-{
-	if (mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
-	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-		return false;
-	if (!read_file(at, offset, bytes)) {
-		map_file(at, offset, bytes, prot, MAP_SHARED);
-		return false;
-	}
-	if (prot != (PROT_READ | PROT_WRITE))
-		mprotect((void *)(uintptr_t)at, bytes, prot);
-	free_pages(offset, bytes);
-	return true;
-}
-
-/* Likewise, in pieces. */
-static bool move_all(const struct hca_vma *v)
+/* Copies the file to private memory, and empties it, in pieces: then what is there twice is little.
+ */
+static bool read_pieces(const struct hca_vma *v)
 {
 	for (uint64_t done = 0, n; done < v->to - v->from; done += n) {
 		n = v->to - v->from - done;
 		n = n < PIECE ? n : PIECE;
-		if (!move_out(v->from + done, v->offset + done, n, v->prot))
+		if (!read_file(v->from + done, v->offset + done, n))
 			return false;
+		free_pages(v->offset + done, n);
 	}
 	return true;
 }
 
-/* Likewise, while other threads may be writing there: see adopt.h. */
+/* Makes memory that is mapped of the file private anonymous memory. All of it is mapped at once: it
+ * is one mapping with what is beside it then. */
+static bool move_out(const struct hca_vma *v)
+{
+	uint64_t bytes = v->to - v->from;
+
+	if (mmap((void *)(uintptr_t)v->from, bytes, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		map_file(v->from, v->offset, bytes, v->prot, MAP_SHARED); /* it may be gone */
+		return false;
+	}
+	if (!read_pieces(v))
+		return false;
+	if (v->prot != (PROT_READ | PROT_WRITE))
+		mprotect((void *)(uintptr_t)v->from, bytes, v->prot);
+	return true;
+}
+
+/* Makes it private memory while other threads may be writing there: see adopt.h. */
 static bool detach(const struct hca_vma *v)
 {
 	uint64_t bytes = v->to - v->from;
 
 	if (!map_file(v->from, v->offset, bytes, v->prot, MAP_PRIVATE))
 		return false;
-	/* if it cannot be had for writing, what nobody writes stays in the file */
-	if (!madvise((void *)(uintptr_t)v->from, bytes, MADV_POPULATE_WRITE))
-		free_pages(v->offset, bytes);
+	adopted.spent[v->offset >> HCA_ADOPT_SHIFT] = true;
+	for (uint64_t done = 0, n; done < bytes; done += n) {
+		n = bytes - done < PIECE ? bytes - done : PIECE;
+		/* if it cannot be had for writing, what nobody writes stays in the file */
+		if (!madvise((void *)(uintptr_t)(v->from + done), n, MADV_POPULATE_WRITE))
+			free_pages(v->offset + done, n);
+	}
 	return true;
 }
 
 /* ---- what is mapped of the file ---- */
+
+/* The list of mappings, also behind chroot(2), and when there is no descriptor left. */
+static bool open_maps(struct hca_maps *m)
+{
+	if (hca_maps_open_at(m, adopted.proc, "self/maps"))
+		return true;
+	if (errno != EMFILE && errno != ENFILE)
+		return false;
+	close(adopted.spare);
+	adopted.spare = -1;
+	return hca_maps_open_at(m, adopted.proc, "self/maps");
+}
+
+static void close_maps(struct hca_maps *m)
+{
+	hca_maps_close(m);
+	if (adopted.spare < 0)
+		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
+}
 
 /* Calls @visit for each shared mapping of the slot's part of the file, wherever the program has
  * moved it by now (mremap(2)). Whether it was true for all of them. */
@@ -201,37 +259,38 @@ static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
 	struct hca_vma v;
 	bool good = true;
 
-	if (!hca_maps_open(&m, "/proc/self/maps"))
+	if (!open_maps(&m))
 		return false;
 	while (good && hca_maps_next(&m, &v))
 		if (v.inode == adopted.inode && v.shared && v.offset >> HCA_ADOPT_SHIFT == slot &&
 		    strstr(v.name, "umbel-adopted"))
 			good = visit(&v);
-	hca_maps_close(&m);
+	close_maps(&m);
 	return good;
 }
 
+/* With the lock held. */
 static bool give_back(unsigned slot, bool is_alone)
 {
-	sigset_t all, before;
-	bool done;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before); /* no handler writes there meanwhile */
-	done = each_mapping(slot, is_alone ? move_all : detach);
-	if (done) {
-		adopted.from[slot] = adopted.to[slot] = 0;
-		adopted.n--;
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return done;
+	if (adopted.forking || !each_mapping(slot, is_alone ? move_out : detach))
+		return false;
+	if (is_alone) /* what the program has unmapped itself */
+		free_pages(hca_adopt_offset(slot, adopted.from[slot]),
+		           adopted.to[slot] - adopted.from[slot]);
+	adopted.from[slot] = adopted.to[slot] = 0;
+	adopted.n--;
+	if (++adopted.ends >= MOST_ENDS)
+		adopted.never = true;
+	return true;
 }
 
 bool hca_adopt_end(unsigned slot, bool is_alone)
 {
 	int cancel_state = base_cancel_off();
+	sigset_t before = lock();
 	bool done = give_back(slot, is_alone);
 
+	unlock(&before);
 	base_cancel_restore(cancel_state);
 	return done;
 }
@@ -247,142 +306,110 @@ bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to)
 
 /* ---- fork ---- */
 
-/* Whether the slot's memory may be given back although regions lie there, once peers do not use the
- * file any more. */
-static bool can_leave(unsigned slot)
-{
-	struct hca_process *p = adopted.owner;
-
-	return adopted.to[slot] && !hca_mr_overlaps(&p->mrs, adopted.from[slot], adopted.to[slot],
-	                                            &p->mrs.objects[slot]);
-}
-
-/* Gives back what can be, and has peers reach it as other memory, once all is moved: a copy by the
- * kernel could be under way to where a page was. */
-static void leave_all(void)
-{
-	struct hca_process *p = adopted.owner;
-	bool leaves[SHM_OBJECTS];
-	bool is_alone;
-
-	if (hca_plain_pinned())
-		return;
-	hca_keys_set_busy(p, true);
-	for (unsigned i = 0; i < SHM_OBJECTS; i++) {
-		leaves[i] = can_leave(i);
-		if (leaves[i])
-			hca_keys_unmap(p, i);
-	}
-	if (hca_connections_wait_all(p)) {
-		is_alone = hca_plain_alone();
-		for (unsigned i = 0; i < SHM_OBJECTS; i++)
-			if (leaves[i] && give_back(i, is_alone))
-				hca_mr_forget_object(&p->mrs, i);
-	}
-	hca_keys_set_busy(p, false);
-}
-
-/* The owner's lock; not for long: who calls fork() in a signal handler may have it already. */
-static bool try_lock(void)
-{
-	pthread_mutex_t *lock = &adopted.owner->mrs.lock;
-	struct timespec until;
-
-	if (!pthread_mutex_trylock(lock))
-		return true;
-	if (hca_plain_alone()) /* it is this thread's */
-		return false;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += 200000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	return !pthread_mutex_clocklock(lock, CLOCK_MONOTONIC, &until);
-}
-
+/* Nothing moves until fork() is over. No lock is held meanwhile: other handlers of fork() may wait
+ * for threads that register. */
 static void before_fork(void)
 {
-	int cancel_state;
+	sigset_t before;
 
-	if (!adopted.n)
+	if (!adopted.owner)
 		return;
-	cancel_state = base_cancel_off();
-	adopted.never = true;
-	adopted.locked = try_lock();
-	if (adopted.locked)
-		leave_all();
-	if (adopted.n && pipe2(adopted.wait, O_CLOEXEC))
-		adopted.wait[0] = adopted.wait[1] = -1;
-	base_cancel_restore(cancel_state);
-}
-
-static void unlock(void)
-{
-	if (adopted.locked)
-		pthread_mutex_unlock(&adopted.owner->mrs.lock);
-	adopted.locked = false;
+	before = lock();
+	adopted.forking++;
+	if (adopted.n) {
+		adopted.never = true;
+		if (pipe2(child_has_it, O_CLOEXEC))
+			child_has_it[0] = child_has_it[1] = -1;
+	}
+	unlock(&before);
 }
 
 static void close_pipe(void)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		if (adopted.wait[i] >= 0)
-			close(adopted.wait[i]);
-		adopted.wait[i] = -1;
+		if (child_has_it[i] >= 0)
+			close(child_has_it[i]);
+		child_has_it[i] = -1;
 	}
 }
 
-/* What the child has not got yet it takes out of the file, as it is before fork() returns here. */
+/* What is adopted the child takes out of the file, as it is before fork() returns here. */
 static void after_fork_in_parent(void)
 {
-	struct pollfd end = { .fd = adopted.wait[0] };
-	int cancel_state = base_cancel_off();
+	struct pollfd end = { .fd = child_has_it[0], .events = POLLIN };
+	int cancel_state;
+	sigset_t before;
 
-	if (adopted.wait[1] >= 0) {
-		close(adopted.wait[1]);
-		adopted.wait[1] = -1;
+	if (!adopted.owner)
+		return;
+	cancel_state = base_cancel_off();
+	if (child_has_it[1] >= 0) {
+		close(child_has_it[1]);
+		child_has_it[1] = -1;
 		while (poll(&end, 1, MOST_WAIT_MS) < 0 && errno == EINTR)
 			;
 	}
 	close_pipe();
-	unlock();
+	before = lock();
+	adopted.forking--;
+	unlock(&before);
 	base_cancel_restore(cancel_state);
 }
 
-/* The child starts anew. */
+static void close_files(void)
+{
+	const int files[] = { adopted.fd, adopted.proc, adopted.spare };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(files); i++)
+		if (files[i] >= 0)
+			close(files[i]);
+	adopted.fd = adopted.proc = adopted.spare = -1;
+}
+
+/* The child starts anew. It has the memory mapped of its parent's file until it has copied it. */
 static void after_fork_in_child(void)
 {
+	if (!adopted.owner)
+		return;
 	adopted.in_child = true;
 	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++)
-		if (adopted.to[i] && !each_mapping(i, move_all))
+		if (adopted.to[i] && !each_mapping(i, move_out))
 			base_log_warning(verbs, "a child of fork() shares registered memory");
 	close_pipe();
-	unlock();
-	if (adopted.fd >= 0)
-		close(adopted.fd);
+	close_files();
+	pthread_mutex_init(&adopted.lock, NULL);
 	memset(adopted.from, 0, sizeof(adopted.from));
 	memset(adopted.to, 0, sizeof(adopted.to));
-	adopted.fd = -1;
-	adopted.n = 0;
+	memset(adopted.spent, 0, sizeof(adopted.spent));
+	adopted.n = adopted.forking = adopted.ends = 0;
 	adopted.owner = NULL;
 	adopted.never = adopted.offered = adopted.in_child = false;
 }
 
 /* ---- adopting ---- */
 
+static bool has_files(void)
+{
+	if (adopted.proc < 0)
+		adopted.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (adopted.spare < 0)
+		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
+	return adopted.spare >= 0 && (adopted.fd >= 0 || make_file());
+}
+
 static bool prepare(struct hca_process *p)
 {
 	if (adopted.owner && adopted.owner != p)
 		return false; /* a former fabric's */
-	adopted.owner = p;
-	adopted.never = adopted.fd < 0 && !make_file(); /* it would not be better next time */
+	if (!has_files())
+		adopted.never = true; /* it would not be better next time */
 	if (adopted.never)
 		return false;
 	if (!adopted.forks_watched &&
 	    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
 		return false;
 	adopted.forks_watched = true;
+	adopted.owner = p;
 	return offer(p);
 }
 
@@ -390,20 +417,8 @@ static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to)
 {
 	return p->region.control->settings.adopt && !adopted.never &&
 	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
-	       hca_plain_alone() && !hca_mr_overlaps(&p->mrs, from, to, NULL) &&
-	       hca_plain_range(from, to) && !hca_plain_pinned() && prepare(p);
-}
-
-/* The pages that were moved become private memory again. */
-static void undo(unsigned slot, uint64_t from, uint64_t to)
-{
-	const struct hca_vma v = { .from = from,
-		                   .to = to,
-		                   .offset = hca_adopt_offset(slot, from),
-		                   .prot = PROT_READ | PROT_WRITE };
-
-	if (!move_all(&v))
-		base_log_warning(verbs, "registered memory stays in a file");
+	       hca_plain_alone() && may_write_files() && !hca_mr_overlaps(&p->mrs, from, to) &&
+	       !hca_plain_pinned() && hca_plain_range(from, to) && prepare(p);
 }
 
 /* Moves all in. Returns up to where: there may be no memory left. */
@@ -417,30 +432,39 @@ static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to)
 	return from;
 }
 
+/* With the lock held. */
 static bool adopt(unsigned slot, uint64_t from, uint64_t to)
 {
-	sigset_t all, before;
-	uint64_t at;
+	uint64_t at = from;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before); /* no handler writes there meanwhile */
-	at = move_range(slot, from, to);
+	if (!adopted.forking)
+		at = move_range(slot, from, to);
 	if (at == to) {
 		adopted.from[slot] = from;
 		adopted.to[slot] = to;
 		adopted.n++;
-	} else {
-		undo(slot, from, at);
+		return true;
 	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return at == to;
+	/* the pages that were moved become private memory again */
+	if (at > from && !move_out(&(struct hca_vma){ .from = from,
+	                                              .to = at,
+	                                              .offset = hca_adopt_offset(slot, from),
+	                                              .prot = PROT_READ | PROT_WRITE }))
+		base_log_warning(verbs, "registered memory stays in a file");
+	return false;
 }
 
 bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
 {
 	int cancel_state = base_cancel_off();
-	bool done = can_adopt(p, from, to) && adopt(slot, from, to);
+	bool done = can_adopt(p, from, to);
+	sigset_t before;
 
+	if (done) {
+		before = lock();
+		done = adopt(slot, from, to);
+		unlock(&before);
+	}
 	base_cancel_restore(cancel_state);
 	return done;
 }

@@ -15,9 +15,9 @@
  * - Something may have pinned the pages by now, or another region overlaps: not yet, but as soon as
  * a region comes or goes and that is over.
  *
- * fork(): before it, all is given back, and the process adopts no more, so the kernel does what it
- * does with private memory. What cannot be given back is given back in the child, which has it
- * shared with its parent until then.
+ * fork(): the child has the memory shared with its parent until it has made it private memory of
+ * its own, for which the parent waits. Who has forked adopts no more, and neither does who
+ * deregisters often.
  *
  * Each place of the table of objects (object.h) has a part of the file of its own, as large as the
  * address space, in which an address is the offset: nothing but holes is beside what is adopted.
@@ -50,6 +50,10 @@ bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to);
 /* Gives back what was adopted as @slot. Nobody is using it, nothing is pinned; @is_alone: the
  * process is (plain.h). False: that cannot be done now. */
 bool hca_adopt_end(unsigned slot, bool is_alone);
+
+/* Whether nothing can be adopted as @slot any more: a private mapping of its part of the file may be
+ * left, which shows what is there. */
+bool hca_adopt_is_spent(unsigned slot);
 
 /* Whether anything is adopted. */
 bool hca_adopt_any(void);

@@ -158,9 +158,6 @@ int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint3
  */
 void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS], bool polls);
 
-/* Likewise for all that anybody is doing, before fork(). False: that cannot be told now. */
-bool hca_connections_wait_all(struct hca_process *p);
-
 /* Likewise, when @qp does not receive any more, for @peer, to which it was connected. */
 void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer);
 

@@ -208,9 +208,6 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 #define LATER_NS    10000000ull
 #define LATER_TIMES 2
 
-/* How often to try for the list of connected queue pairs. */
-#define MOST_TRIES 1000
-
 /* Whether enough was waited for a word that is looked at since @since. @began: for the first one.
  */
 static bool is_over(uint64_t since, uint64_t began)
@@ -354,23 +351,6 @@ static bool wait_for_users(struct hca_process *p, const uint32_t *users)
 			else
 				wait_for_user(p, users[i], &began[own]);
 		}
-	return true;
-}
-
-bool hca_connections_wait_all(struct hca_process *p)
-{
-	unsigned tries = 0;
-
-	/* who calls fork() in a signal handler may have it already */
-	while (!base_trylock(&p->connected_lock))
-		if (++tries > MOST_TRIES)
-			return false;
-		else
-			sched_yield();
-	pthread_mutex_unlock(&p->mrs.lock);
-	wait_for_connections(p);
-	base_unlock(&p->connected_lock);
-	pthread_mutex_lock(&p->mrs.lock);
 	return true;
 }
 

@@ -98,16 +98,6 @@ static BASE_COLD void join_key(const struct hca_exchange *x, struct hca_known *k
 	k->length = 0; /* it was that of another serial */
 }
 
-/* Whether the other process is moving memory. */
-static BASE_HOT bool is_busy(struct hca_exchange *x, const struct hca_end *end)
-{
-	if (end->is_own || !end->memory ||
-	    base_likely(!atomic_load_explicit(&end->memory->keys->busy, memory_order_relaxed)))
-		return false;
-	x->keys_busy = true;
-	return true;
-}
-
 /* shm_key_read() of a key of @end. Where it stands is looked up once if it is used again, and its
  * owner hears of a user once. */
 static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint32_t key,
@@ -125,7 +115,7 @@ static BASE_HOT bool read_key(struct hca_exchange *x, struct hca_end *end, uint3
 	for (int tries = 0; tries < 2 && shm_key_read_at(k->at, key, reach); tries++) {
 		if (base_likely(atomic_load_explicit(&k->at->serial, memory_order_relaxed) ==
 		                k->joined))
-			return !is_busy(x, end);
+			return true;
 		join_key(x, k);
 	}
 	return false;
@@ -329,15 +319,6 @@ static BASE_COLD void wake_sends(struct hca_exchange *x)
 	hca_cq_alert(x->process, &r->cqs[x->responder.qp.connection.send_cq]);
 }
 
-/* Whether a key was not to be had because its process is moving memory. */
-static bool was_busy(struct hca_exchange *x)
-{
-	bool busy = x->keys_busy;
-
-	x->keys_busy = false;
-	return busy;
-}
-
 /* Moves the responder to ERR: marks why, wakes who polls it, and has the event sent. */
 static BASE_COLD void fail_responder(struct hca_exchange *x, enum ibv_event_type type)
 {
@@ -361,7 +342,7 @@ static BASE_COLD int refuse(struct hca_exchange *x, enum ibv_event_type type,
 	if (x->responder.qp.type == IBV_QPT_UC)
 		return DROPPED;
 	/* if it is gone by now, its keys were, too */
-	if (!hca_exchange_is_current(x) || was_busy(x))
+	if (!hca_exchange_is_current(x))
 		return HCA_WAITS_FOR_PATH;
 	fail_responder(x, type);
 	return base_because((int)status, "QP 0x%06x, the responder, refuses: %s",
@@ -567,7 +548,7 @@ static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_reque
 {
 	fill(x, r, slot, SHM_OPERATION_PLACED);
 	slot->status = (uint8_t)status;
-	if (!is_ours(x) || was_busy(x))
+	if (!is_ours(x))
 		return give_back(x, slot, pos);
 	mark_failed(x,
 	            SHM_ERROR_RECEIVE); /* first: its owner may reset it as soon as it sees that */
@@ -1157,11 +1138,9 @@ int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
 
 	if (base_unlikely(!hca_exchange_is_there(x))) {
 		outcome = hca_exchange_check_local(x, r, entries);
-		return outcome && !was_busy(x) ? outcome : HCA_WAITS_FOR_PATH;
+		return outcome ? outcome : HCA_WAITS_FOR_PATH;
 	}
 	outcome = base_unlikely(x->is_xrc && !x->has_srq) ? refuse_srq(x, r, entries)
 	                                                  : dispatch(x, r, entries);
-	if (base_unlikely(outcome == IBV_WC_LOC_PROT_ERR) && was_busy(x))
-		return HCA_WAITS_FOR_PATH;
 	return base_likely(!(outcome | x->tells)) ? IBV_WC_SUCCESS : see_to(x, r, outcome);
 }

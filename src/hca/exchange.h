@@ -67,7 +67,6 @@ struct hca_exchange {
 	struct shm_cq *cq; /* of its receives */
 	uint8_t more;      /* requests like this one that follow in the list: a hint */
 	bool in_list;      /* the one before it was like it */
-	bool keys_busy;    /* the other process is moving memory (shm_keys.busy) */
 	bool is_match;     /* the responder listens to the requester, as their records say */
 	const _Atomic uint32_t *error; /* of the responder: shm_connection.error */
 	int tells; /* not 0: the responder is to know what was done: it is in RTR, or it counts */

@@ -61,29 +61,6 @@ void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY
 		memset(users, 0, SHM_KEY_USERS * sizeof(*users));
 }
 
-void hca_keys_unmap(struct hca_process *p, uint32_t index)
-{
-	const uint32_t named = SHM_KEY_MAPPABLE | index << SHM_KEY_OBJECT_SHIFT;
-
-	for (uint32_t i = 0; i < p->mrs.ids.size; i++) {
-		struct shm_key *k = shm_key_at(&p->region, p->mrs.keys_off, i << 8);
-		uint32_t access = k ? atomic_load_explicit(&k->access, memory_order_relaxed) : 0;
-
-		if ((access & (SHM_KEY_MAPPABLE | SHM_KEY_OBJECT_MASK)) == named)
-			shm_key_unmap(k, next_serial(p));
-	}
-	/* before the look who is at work; pairs with hca_exchange_begin() */
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
-void hca_keys_set_busy(struct hca_process *p, bool busy)
-{
-	struct shm_keys *keys = shm_payload_at(&p->region, p->mrs.keys_off, sizeof(*keys));
-
-	/* release: what was moved comes before; who sees the serial of hca_keys_unmap() sees it */
-	atomic_store_explicit(&keys->busy, busy, memory_order_release);
-}
-
 /* ---- how others reach the memory ---- */
 
 /* The guards are where no program has anything by itself, in a window of 2^32 pages: above what a

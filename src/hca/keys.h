@@ -25,12 +25,4 @@ int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *re
  * hca_connections_wait(). */
 void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY_USERS]);
 
-/* From now on nobody finds memory of this process's keys in its memory object @index. Who found it
- * there before may be using it: hca_connections_wait_all(). */
-void hca_keys_unmap(struct hca_process *p, uint32_t index);
-
-/* Until it is called again with false, other processes' requests that look up a key of this one
- * wait. Keys that they know they look up again only after hca_keys_unmap(). */
-void hca_keys_set_busy(struct hca_process *p, bool busy);
-
 #endif

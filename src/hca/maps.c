@@ -14,7 +14,12 @@
 
 bool hca_maps_open(struct hca_maps *m, const char *file)
 {
-	m->fd = open(file, O_RDONLY | O_CLOEXEC);
+	return hca_maps_open_at(m, AT_FDCWD, file);
+}
+
+bool hca_maps_open_at(struct hca_maps *m, int dir, const char *file)
+{
+	m->fd = openat(dir, file, O_RDONLY | O_CLOEXEC);
 	m->at = m->end = 0;
 	m->cut = false;
 	return m->fd >= 0;
@@ -70,11 +75,14 @@ char *hca_maps_line(struct hca_maps *m)
 bool hca_maps_parse(const char *line, struct hca_vma *v)
 {
 	struct hca_vma next = { 0 };
+	unsigned major, minor;
 	char may[5];
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %" SCNu64 " %47[^\n]",
-	           &next.from, &next.to, may, &next.offset, &next.inode, next.name) < 5)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %47[^\n]",
+	           &next.from, &next.to, may, &next.offset, &major, &minor, &next.inode,
+	           next.name) < 7)
 		return false;
+	next.device = (uint64_t)major << 32 | minor;
 	*v = next;
 	v->prot = (may[0] == 'r' ? PROT_READ : 0) | (may[1] == 'w' ? PROT_WRITE : 0) |
 	          (may[2] == 'x' ? PROT_EXEC : 0);

@@ -23,6 +23,7 @@ struct hca_vma {
 	uint64_t from, to;
 	uint64_t offset; /* in its file */
 	uint64_t inode;  /* of that; 0: it has no file */
+	uint64_t device; /* on which that is */
 	int prot;        /* PROT_READ ... */
 	bool shared;
 	char name[48]; /* its beginning; "" if it has none */
@@ -30,6 +31,8 @@ struct hca_vma {
 
 /* @file: "/proc/self/maps" or "/proc/self/smaps". False: it cannot be read. */
 bool hca_maps_open(struct hca_maps *m, const char *file);
+/* Likewise below the directory @dir (openat(2)). */
+bool hca_maps_open_at(struct hca_maps *m, int dir, const char *file);
 void hca_maps_close(struct hca_maps *m);
 
 /* The next line, which stands until the next call; NULL: there is none. */

@@ -89,7 +89,7 @@ static BASE_COLD bool change_way(struct hca_memory *m)
 	bool changed;
 
 	pthread_mutex_lock(&m->process->memory_lock);
-	changed = try_descriptor(m);
+	changed = try_descriptor(m) && proves_itself(m);
 	pthread_mutex_unlock(&m->process->memory_lock);
 	return changed;
 }
@@ -180,7 +180,8 @@ static void *map_sysv(const struct shm_object *o)
 	char *here;
 
 	if (o->space != hca_object_space() || shmctl((int)o->id, IPC_STAT, &ds) ||
-	    ds.shm_segsz < o->offset || ds.shm_segsz - o->offset < o->to - o->from)
+	    base_align_up(ds.shm_segsz, HCA_PAGE) < o->offset ||
+	    base_align_up(ds.shm_segsz, HCA_PAGE) - o->offset < o->to - o->from)
 		return NULL;
 	here = shmat((int)o->id, NULL, 0);
 	return here == (void *)-1 ? NULL : here + o->offset;
@@ -188,18 +189,21 @@ static void *map_sysv(const struct shm_object *o)
 
 /* A mapping of the object. It may have been mapped before: who registers the same memory again and
  * again needs one. With the lock held. */
-static struct hca_mapping *find_mapping(const struct hca_memory *m, const struct shm_object *o)
+static struct hca_mapping *find_mapping(const struct hca_memory *m, uint32_t index,
+                                        const struct shm_object *o)
 {
 	struct hca_mapping *map;
 
 	LIST_FOREACH(map, &m->mappings, entry)
-	if (map->of.kind == o->kind && map->of.from == o->from && map->of.to == o->to &&
-	    map->of.offset == o->offset && map->of.space == o->space && map->of.id == o->id)
+	if (map->index == index && map->of.kind == o->kind && map->of.from == o->from &&
+	    map->of.to == o->to && map->of.offset == o->offset && map->of.space == o->space &&
+	    map->of.id == o->id)
 		return map;
 	return NULL;
 }
 
-static struct hca_mapping *add_mapping(struct hca_memory *m, const struct shm_object *o)
+static struct hca_mapping *add_mapping(struct hca_memory *m, uint32_t index,
+                                       const struct shm_object *o)
 {
 	struct hca_mapping *map;
 
@@ -211,6 +215,7 @@ static struct hca_mapping *add_mapping(struct hca_memory *m, const struct shm_ob
 	if (!map)
 		return NULL;
 	map->of = *o;
+	map->index = index;
 	map->here = o->kind == SHM_OBJECT_ADOPTED ? map_adopted(m, o)
 	            : o->kind == SHM_OBJECT_SYSV  ? map_sysv(o)
 	                                          : NULL;
@@ -229,9 +234,9 @@ static BASE_COLD struct hca_mapping *map_anew(struct hca_memory *m, uint32_t ind
 	struct hca_mapping *map;
 
 	pthread_mutex_lock(&m->process->memory_lock);
-	map = find_mapping(m, &o);
+	map = find_mapping(m, index, &o);
 	if (!map)
-		map = add_mapping(m, &o);
+		map = add_mapping(m, index, &o);
 	if (map) {
 		atomic_store_explicit(&map->serial, serial, memory_order_relaxed);
 		/* release: the mapping comes before; pairs with the acquire in hca_memory_map() */
@@ -285,8 +290,10 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 	m = find(p, q, keys);
 	if (!m)
 		m = add(p, q, keys);
-	if (m)
+	if (m) {
+		m->qpn = q->qpn; /* the former one may be gone */
 		m->refs++;
+	}
 	pthread_mutex_unlock(&p->memory_lock);
 	return m;
 }

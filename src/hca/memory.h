@@ -33,6 +33,7 @@ enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY
 struct hca_mapping {
 	LIST_ENTRY(hca_mapping) entry;
 	struct shm_object of;    /* a copy, but for the serial */
+	uint32_t index;          /* of that, in the process's table */
 	_Atomic uint32_t serial; /* that it had last */
 	uint64_t from, to;       /* its addresses in that process; both 0: it cannot be mapped */
 	char *here;

@@ -175,15 +175,13 @@ static int next_key(struct hca_mr_table *t, uint32_t index, uint8_t *key)
 	return 0;
 }
 
-bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to,
-                     const struct hca_object *but)
+bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to)
 {
 	for (uint32_t i = 0; i < t->ids.size; i++) {
 		const struct hca_mr *mr = base_idtable_get(&t->ids, i);
 		uint64_t start, end;
 
-		if (!mr || mr->kind == HCA_MR_WINDOW || mr->kind == HCA_MR_NULL || mr->unsettled ||
-		    (but && mr->object == but))
+		if (!mr || mr->kind == HCA_MR_WINDOW || mr->kind == HCA_MR_NULL || mr->unsettled)
 			continue;
 		start = (uintptr_t)mr->start & ~(HCA_PAGE - 1);
 		end = (uintptr_t)mr->start + mr->mr.length;
@@ -191,18 +189,6 @@ bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to,
 			return true;
 	}
 	return false;
-}
-
-void hca_mr_forget_object(struct hca_mr_table *t, unsigned index)
-{
-	for (uint32_t i = 0; i < t->ids.size; i++) {
-		struct hca_mr *mr = base_idtable_get(&t->ids, i);
-
-		if (mr && mr->object == &t->objects[index])
-			mr->object = NULL;
-	}
-	t->objects[index].regions = 0;
-	t->objects[index].is_adopted = false;
 }
 
 /* The memory object in which the region lies, if peers' processes will see its key. */

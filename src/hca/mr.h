@@ -70,13 +70,9 @@ struct hca_mr_table {
 
 struct hca_process;
 
-/* Whether a region, with the pages that it begins and ends in, overlaps memory from @from to @to;
- * not one that lies in @but. With the table's lock held. */
-bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to,
-                     const struct hca_object *but);
-
-/* No region lies in object @index any more, which is free then. With the table's lock held. */
-void hca_mr_forget_object(struct hca_mr_table *t, unsigned index);
+/* Whether a region, with the pages that it begins and ends in, overlaps memory from @from to @to.
+ * With the table's lock held. */
+bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to);
 
 /* Publishes the keys of all regions: hca_keys_open() calls it with the table's lock held. 0 or
  * -ENOMEM. */

@@ -3,8 +3,10 @@
  * Finding and publishing memory objects: see object.h.
  */
 #include <string.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 
+#include "base/signals.h"
 #include "base/util.h"
 #include "hca/adopt.h"
 #include "hca/maps.h"
@@ -31,10 +33,11 @@ static bool is_free(const struct hca_object *object)
 	return !object->regions && !object->is_adopted;
 }
 
-static struct hca_object *find_free(struct hca_process *p)
+/* @adopts: it is to have memory of the file. */
+static struct hca_object *find_free(struct hca_process *p, bool adopts)
 {
 	for (unsigned i = 0; i < SHM_OBJECTS; i++)
-		if (is_free(&p->mrs.objects[i]))
+		if (is_free(&p->mrs.objects[i]) && !(adopts && hca_adopt_is_spent(i)))
 			return &p->mrs.objects[i];
 	return NULL;
 }
@@ -58,7 +61,7 @@ static void publish(struct hca_process *p, const struct hca_object *object)
 
 static struct hca_object *add(struct hca_process *p, const struct shm_object *o)
 {
-	struct hca_object *object = find_free(p);
+	struct hca_object *object = find_free(p, false);
 
 	if (!object)
 		return NULL;
@@ -69,6 +72,22 @@ static struct hca_object *add(struct hca_process *p, const struct shm_object *o)
 }
 
 /* ---- System V segments ---- */
+
+/* Whether the identifier names that segment in this IPC namespace: attached again, it is of the
+ * same file system. The process may have attached it in another namespace. */
+static bool is_named(const struct hca_vma *v)
+{
+	void *again = shmat((int)v->inode, NULL, SHM_RDONLY);
+	struct hca_vma other;
+	bool same;
+
+	if (again == (void *)-1)
+		return false;
+	same = hca_maps_find((uintptr_t)again, &other) && other.device == v->device &&
+	       other.inode == v->inode;
+	shmdt(again);
+	return same;
+}
 
 /* Whether @v is of a segment: the kernel names it by its key, and has its identifier as the inode.
  */
@@ -107,8 +126,8 @@ static struct hca_object *get_segment(struct hca_process *p, uint64_t from, uint
 	object = find_segment(p, &o);
 	if (object)
 		object->regions++;
-	else if (!hca_maps_has_flag(v.from,
-	                            "ht")) /* huge pages may run out when they are touched */
+	/* huge pages may run out when they are touched */
+	else if (is_named(&v) && !hca_maps_has_flag(v.from, "ht"))
 		object = add(p, &o);
 	return object;
 }
@@ -130,7 +149,7 @@ static struct hca_object *find_adopted(struct hca_process *p, uint64_t from, uin
 
 static struct hca_object *adopt(struct hca_process *p, uint64_t from, uint64_t to)
 {
-	struct hca_object *object = find_free(p);
+	struct hca_object *object = find_free(p, true);
 	unsigned slot;
 
 	if (!object)
@@ -163,15 +182,12 @@ static struct hca_object *get_adopted(struct hca_process *p, uint64_t from, uint
 
 /* ---- all ---- */
 
-struct hca_object *hca_object_get(struct hca_process *p, const void *start, size_t length)
+static struct hca_object *find(struct hca_process *p, const void *start, size_t length)
 {
 	uint64_t from = (uintptr_t)start, to = from + length;
 	uint64_t first = base_align_up(from, HCA_PAGE), last = to & ~(HCA_PAGE - 1);
 	struct hca_object *object = NULL;
 
-	if (!length)
-		return NULL;
-	hca_object_settle(p);
 	if (first < last)
 		object = get_adopted(p, first, last);
 	if (object)
@@ -185,10 +201,10 @@ struct hca_object *hca_object_get(struct hca_process *p, const void *start, size
 static bool is_waiting(struct hca_process *p, const struct hca_object *object)
 {
 	return object->is_adopted && !object->regions &&
-	       !hca_mr_overlaps(&p->mrs, object->o.from, object->o.to, NULL);
+	       !hca_mr_overlaps(&p->mrs, object->o.from, object->o.to);
 }
 
-void hca_object_settle(struct hca_process *p)
+static void settle(struct hca_process *p)
 {
 	bool is_alone = false, asked = false;
 
@@ -203,6 +219,26 @@ void hca_object_settle(struct hca_process *p)
 		asked = true;
 		object->is_adopted = !hca_adopt_end(i, is_alone);
 	}
+}
+
+void hca_object_settle(struct hca_process *p)
+{
+	int cancel_state = base_cancel_off();
+
+	settle(p);
+	base_cancel_restore(cancel_state);
+}
+
+struct hca_object *hca_object_get(struct hca_process *p, const void *start, size_t length)
+{
+	struct hca_object *object = NULL;
+	int cancel_state = base_cancel_off();
+
+	settle(p);
+	if (length)
+		object = find(p, start, length);
+	base_cancel_restore(cancel_state);
+	return object;
 }
 
 void hca_object_put(struct hca_process *p, struct hca_object *object)

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/io_uring.h>
 #include <linux/kcmp.h>
 #include <linux/mempolicy.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,10 @@
 /* Looking into /proc/self/smaps takes the longer the more memory a process has. */
 #define MOST_PAGES (1ull << 16)
 #define MOST_FDS   256 /* each costs a system call */
+
+#ifndef IORING_ENTER_REGISTERED_RING
+#define IORING_ENTER_REGISTERED_RING (1u << 4)
+#endif
 
 /* ---- who else has this address space ---- */
 
@@ -82,6 +88,12 @@ bool hca_plain_alone(void)
 {
 	struct stat s;
 
+	/* changes nothing, and succeeds only if nobody else uses the memory */
+	if (!unshare(CLONE_VM))
+		return true;
+	if (errno == EINVAL)
+		return false;
+	/* forbidden, as in containers */
 	return !stat("/proc/self/task", &s) && s.st_nlink == 3 && children_are_apart();
 }
 
@@ -127,6 +139,15 @@ static bool is_plain_socket(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) && domain != AF_XDP;
 }
 
+/* Rings that have neither a descriptor nor a mapping of their own. */
+static bool has_registered_rings(void)
+{
+	for (unsigned i = 0; i < 16; i++)
+		if (!syscall(SYS_io_uring_enter, i, 0, 0, IORING_ENTER_REGISTERED_RING, NULL, 0))
+			return true;
+	return false;
+}
+
 /* What open files are of which the kernel writes to no memory later. */
 static const char *const harmless[] = {
 	"/dev/null",
@@ -156,6 +177,7 @@ static const char *const harmless[] = {
 
 static bool is_harmless(int dir, const char *name)
 {
+	struct stat s;
 	char link[64];
 	ssize_t n = readlinkat(dir, name, link, sizeof(link) - 1);
 
@@ -167,7 +189,9 @@ static bool is_harmless(int dir, const char *name)
 	for (unsigned i = 0; i < ARRAY_SIZE(harmless); i++)
 		if (!strncmp(link, harmless[i], strlen(harmless[i])))
 			return true;
-	return link[0] == '/' && strncmp(link, "/dev/", 5);
+	/* what is read from a device, or past the kernel's buffers, may come later */
+	return link[0] == '/' && !fstatat(dir, name, &s, 0) && !S_ISCHR(s.st_mode) &&
+	       !S_ISBLK(s.st_mode) && !(fcntl(atoi(name), F_GETFL) & O_DIRECT);
 }
 
 /* Whether all entries of a piece of the directory are harmless; counts them. */
@@ -201,7 +225,7 @@ static bool has_doubtful_files(void)
 
 bool hca_plain_pinned(void)
 {
-	return has_vm_pin() || has_rings() || has_doubtful_files();
+	return has_vm_pin() || has_rings() || has_registered_rings() || has_doubtful_files();
 }
 
 /* ---- the pages ---- */

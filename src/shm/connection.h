@@ -165,8 +165,7 @@ static_assert(sizeof(struct shm_object) == 48, "layout");
 struct shm_keys {
 	/* So that another process can prove that it reaches this one's memory: a word there. */
 	uint64_t witness_addr, witness;
-	/* flag: the process is moving memory that keys name. What finds a key then has to wait */
-	_Atomic uint32_t busy;
+	uint32_t reserved3;
 	uint32_t reserved;
 	/* Bytes at addresses that no other address space has: who reaches these reaches the right
 	 * process (hca/memory.c). 0: there are none. */

@@ -106,20 +106,6 @@ static inline void shm_key_write(struct shm_key *k, uint32_t key, uint32_t seria
 	atomic_store_explicit(&k->key, key, memory_order_release);
 }
 
-/*
- * From now on the memory of @k's key is in no memory object. @serial: as for shm_key_write(). Who
- * found it there before is a user of the key, and may use it so until he has ended what he began.
- */
-static inline void shm_key_unmap(struct shm_key *k, uint32_t serial)
-{
-	uint32_t access = atomic_load_explicit(&k->access, memory_order_relaxed);
-
-	atomic_store_explicit(&k->access, access & ~(SHM_KEY_MAPPABLE | SHM_KEY_OBJECT_MASK),
-	                      memory_order_relaxed);
-	/* release: who sees this serial joins, and sees the access; pairs with shm_key_join() */
-	atomic_store_explicit(&k->serial, serial, memory_order_release);
-}
-
 /* Nobody finds @key at @k any more; @users: who may have found it. It may be gone already. */
 static inline void shm_key_remove(struct shm_key *k, uint32_t key, uint32_t users[SHM_KEY_USERS])
 {

@@ -128,10 +128,6 @@ registration_death)
 	proven registration -DDEATH=1
 	fails "1 14 15" registration -DDEATH=1
 	;;
-registration_leave)
-	proven registration_leave
-	fails "1 2 3 4 5 6 7 8" registration_leave
-	;;
 queue)
 	proven queue
 	fails "1 2 3 4 5 6 7 8" queue
