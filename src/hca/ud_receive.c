@@ -227,11 +227,14 @@ static BASE_HOT bool complete(struct hca_rq *rq, const struct shm_arrival *slot,
 static BASE_COLD bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot,
                                       struct ibv_wc *wc)
 {
+	const uint16_t index = (uint16_t)SHM_QP_INDEX(rq->qpn);
 	struct ibv_sge sge[HCA_MAX_SGE];
 	uint32_t n_sge;
 
-	if (!hca_srq_take_next(rq->srq, (uint16_t)SHM_QP_INDEX(rq->qpn), &wc->wr_id, sge, &n_sge))
+	if (!hca_srq_take_next(rq->srq, index, &wc->wr_id, sge, &n_sge)) {
+		HCA_COUNT(rq->process, rq->process->region.qps[index].port, no_receive);
 		return false;
+	}
 	complete_by(rq, slot, sge, n_sge, wc);
 	return true;
 }
