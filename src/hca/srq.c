@@ -580,22 +580,32 @@ void hca_srq_return(struct hca_srq *srq, uint32_t n)
 	base_unlock(&srq->lock);
 }
 
-bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
-                       uint32_t *n_sge)
+/* With the lock held. */
+static bool take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                      uint32_t *n_sge)
 {
 	const struct shm_ring_view v =
 	        shm_ring_view(srq->ring, srq->ring_shift, srq->ring_gen, writer);
-	struct shm_arrival *slot;
-	bool found = false;
 	uint32_t pos;
+	struct shm_arrival *slot = shm_ring_claim(&v, &pos);
+	bool found;
 
+	if (!slot)
+		return false;
+	found = take(srq, slot->imm, wr_id, sge, n_sge);
+	shm_ring_publish(&v, slot, pos);
+	check_limit(srq);
+	return found;
+}
+
+bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                       uint32_t *n_sge)
+{
+	bool found;
+
+	/* before the ring is looked at: it may be about to become a larger one */
 	base_lock(&srq->lock);
-	slot = shm_ring_claim(&v, &pos);
-	if (slot) {
-		found = take(srq, slot->imm, wr_id, sge, n_sge);
-		shm_ring_publish(&v, slot, pos);
-		check_limit(srq);
-	}
+	found = take_next(srq, writer, wr_id, sge, n_sge);
 	base_unlock(&srq->lock);
 	return found;
 }
