@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -148,6 +149,38 @@ static void make_qp(struct lab_peer_objects *p, const struct lab_peer_options *o
 	lab_undo(undo_qp, p->qp);
 }
 
+static void *wait_for(void *mutex)
+{
+	pthread_mutex_lock(mutex);
+	pthread_mutex_unlock(mutex);
+	return NULL;
+}
+
+/* Memory that is registered while the process has two threads stays where it is, and so do all
+ * regions that are published by the first queue pair. */
+static void make_far(struct lab_peer_objects *p, const struct lab_peer_options *o,
+                     void (*rest)(struct lab_peer_objects *, const struct lab_peer_options *))
+{
+	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t thread;
+
+	pthread_mutex_lock(&mutex);
+	assert_int_equal(pthread_create(&thread, NULL, wait_for, &mutex), 0);
+	rest(p, o);
+	pthread_mutex_unlock(&mutex);
+	pthread_join(thread, NULL);
+}
+
+static void make_mr_and_qp(struct lab_peer_objects *p, const struct lab_peer_options *o)
+{
+	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
+	                   (LAB_ALL_ACCESS & ~o->no_access) |
+	                           (o->flush_access & ~o->no_flush_access));
+	assert_non_null(p->mr);
+	lab_undo(undo_mr, p->mr);
+	make_qp(p, o);
+}
+
 static struct lab_peer_objects *make(struct command *c)
 {
 	const struct lab_peer_options *o = &c->options;
@@ -172,12 +205,10 @@ static struct lab_peer_objects *make(struct command *c)
 	                           : lab_cq(p->context, o->cqe, p->channel);
 	p->recv_cq = o->shares_cqs ? o->neighbour->here->recv_cq
 	                           : lab_cq(p->context, o->cqe, p->channel);
-	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
-	                   (LAB_ALL_ACCESS & ~o->no_access) |
-	                           (o->flush_access & ~o->no_flush_access));
-	assert_non_null(p->mr);
-	lab_undo(undo_mr, p->mr);
-	make_qp(p, o);
+	if (o->far)
+		make_far(p, o, make_mr_and_qp);
+	else
+		make_mr_and_qp(p, o);
 	assert_int_equal(ibv_query_port(p->context, 1, &port), 0);
 	c->address = (struct lab_peer_address){ .qpn = p->qp->qp_num,
 		                                .rkey = p->mr->rkey,

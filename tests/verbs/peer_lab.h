@@ -17,8 +17,10 @@
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
 /* The test @name with its second peer here, and with that elsewhere (*state tells). */
-#define LAB_BOTH(name)                                                                     \
-	{ #name, name, NULL, lab_clean_up, NULL },                                         \
+#define LAB_BOTH(name) { #name, name, NULL, lab_clean_up, NULL }, LAB_ELSEWHERE(name)
+
+/* With that elsewhere only. */
+#define LAB_ELSEWHERE(name)                                                                \
 	{                                                                                  \
 #name "__elsewhere", name, NULL, lab_clean_up, (void *)(uintptr_t)lab_open \
 	}
@@ -33,6 +35,7 @@ struct lab_peer_options {
 	bool elsewhere;
 	size_t bytes;          /* of its memory; LAB_PEER_BYTES if not said */
 	size_t period;         /* not 0: it is so many bytes, mapped again and again */
+	bool far;              /* other processes reach it by system calls only */
 	unsigned no_access;    /* of LAB_ALL_ACCESS: what its region has not */
 	unsigned no_qp_access; /* likewise, its queue pair */
 	struct ibv_qp_cap cap; /* what is 0 becomes 64 requests, 4 entries, 64 bytes inline */
