@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What arrives at connected queue pairs. Most of the work was done by the thread that carried out
- * the request (exchange.c); a short message has yet to be copied.
+ * the request (exchange.c); a short message to memory that it had not mapped has yet to be copied.
  */
 #include <string.h>
 

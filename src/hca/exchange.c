@@ -151,7 +151,10 @@ static BASE_HOT void *place_at(const struct hca_end *end, struct hca_known *k,
 	void *here;
 
 	if (end->is_own) {
-		hca_known_place(k, 0, reach->length, (char *)(uintptr_t)reach->start);
+		if (base_unlikely(reach->access & IBV_ACCESS_ON_DEMAND))
+			parts->here = false; /* nobody knows whether its pages are there */
+		else
+			hca_known_place(k, 0, reach->length, (char *)(uintptr_t)reach->start);
 		return (void *)(uintptr_t)at;
 	}
 	if (!parts->here)
@@ -175,24 +178,6 @@ static BASE_HOT bool read_entry(struct hca_exchange *x, struct hca_end *end,
 		return true;
 	hca_known_keep(hca_known_of(end, e->lkey), reach);
 	return base_likely(shm_reach_addr(reach, e->addr, e->length, at));
-}
-
-/* Whether @end may have the first @length bytes of @n entries so. */
-static BASE_HOT bool may_have(struct hca_exchange *x, struct hca_end *end,
-                              const struct shm_entry *e, unsigned n, uint32_t length,
-                              uint32_t access)
-{
-	struct shm_reach reach;
-	uint64_t at;
-
-	for (; n && length; n--, e++) {
-		if (e->length &&
-		    base_unlikely(!hca_known_allows(end, e->lkey, e->addr, e->length, access)) &&
-		    !read_entry(x, end, e, access, &reach, &at))
-			return false;
-		length -= e->length < length ? e->length : length;
-	}
-	return true;
 }
 
 /* Adds the first @length bytes of the entry. False: @end may not have it so. */
@@ -667,21 +652,13 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 	return publish(x, rcv->slot, rcv->pos);
 }
 
-/* A message that fits into it; @from: NULL for inline data. */
-static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request *r,
-                               const struct shm_entry *e, struct parts *from,
-                               const struct receive *rcv)
+/* The message has been copied. */
+static BASE_HOT int finish_small(struct hca_exchange *x, const struct shm_request *r,
+                                 const struct receive *rcv, enum shm_operation operation)
 {
 	int ret;
 
-	if (base_unlikely(!may_have(x, &x->responder, rcv->entries, rcv->n, r->length,
-	                            IBV_ACCESS_LOCAL_WRITE)))
-		return fail_receive(x, r, rcv->slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
-	if (!from)
-		gather_inline(r, e, rcv->slot->data);
-	else if (base_unlikely(gather_small(x, r, from, rcv->slot->data)))
-		return give_back(x, rcv->slot, rcv->pos); /* the requester is gone */
-	fill(x, r, rcv->slot, SHM_OPERATION_SEND);
+	fill(x, r, rcv->slot, operation);
 	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
 		do_invalidate(x, r, rcv->slot);
 	ret = publish(x, rcv->slot, rcv->pos);
@@ -690,6 +667,70 @@ static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request 
 	else
 		shm_ring_prefetch_next(&x->view, SHM_RING_LIST_AHEAD - 1);
 	return ret;
+}
+
+/* Copies the message, of at most SHM_INLINE bytes; @from: NULL for inline data. */
+static BASE_HOT int gather(struct hca_exchange *x, const struct shm_request *r,
+                           const struct shm_entry *e, struct parts *from, void *to)
+{
+	if (base_likely(from))
+		return gather_small(x, r, from, to);
+	gather_inline(r, e, to);
+	return 0;
+}
+
+/* Whether nothing but system calls leads to the receive's memory, as far as that is known. */
+static bool is_far(struct hca_exchange *x, const struct receive *rcv)
+{
+	const struct hca_known *k = hca_known_of(&x->responder, rcv->one.lkey);
+
+	return rcv->entries == &rcv->one && !k->here && !(k->access & SHM_KEY_MAPPABLE) &&
+	       hca_known_allows(&x->responder, rcv->one.lkey, rcv->one.addr, rcv->one.length,
+	                        IBV_ACCESS_LOCAL_WRITE);
+}
+
+/* A message that goes to several places, or where none is known. */
+static __attribute__((noinline)) int send_elsewhere(struct hca_exchange *x,
+                                                    const struct shm_request *r,
+                                                    const struct shm_entry *e, struct parts *from,
+                                                    const struct receive *rcv)
+{
+	struct shm_arrival *slot = rcv->slot;
+	struct iovec here = { slot->data, r->length };
+	struct hca_span source = { .iov = &here, .n = 1 }, target;
+	struct parts to = { .here = false };
+
+	if (!is_far(x, rcv) && !find_parts(x, &x->responder, rcv->entries, rcv->n, r->length,
+	                                   IBV_ACCESS_LOCAL_WRITE, &to))
+		return fail_receive(x, r, slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
+	if (base_unlikely(gather(x, r, e, from, slot->data)))
+		return give_back(x, slot, rcv->pos); /* the requester is gone */
+	if (to.here) {
+		target = span_of(&x->responder, &to);
+		hca_memory_copy(&target, &source, r->length);
+	}
+	return finish_small(x, r, rcv, to.here ? SHM_OPERATION_PLACED : SHM_OPERATION_SEND);
+}
+
+/*
+ * A message that fits into the arrival; @from: NULL for inline data. It goes to its place at once
+ * if that is in this process: what comes later, or what becomes of the memory, finds it there.
+ */
+static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request *r,
+                               const struct shm_entry *e, struct parts *from,
+                               const struct receive *rcv)
+{
+	void *to = NULL;
+
+	if (base_likely(rcv->entries == &rcv->one))
+		to = hca_known_at(&x->responder, rcv->one.lkey, rcv->one.addr, rcv->one.length,
+		                  IBV_ACCESS_LOCAL_WRITE);
+	if (base_unlikely(!to))
+		return send_elsewhere(x, r, e, from, rcv);
+	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
+	if (base_unlikely(gather(x, r, e, from, to)))
+		return give_back(x, rcv->slot, rcv->pos); /* the requester is gone */
+	return finish_small(x, r, rcv, SHM_OPERATION_PLACED);
 }
 
 static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_request *r,

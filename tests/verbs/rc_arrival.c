@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A message that has come lies in its receive's memory, though nobody has polled yet: what its
+ * sender asks for next finds it there, or is not undone by it, and the memory may go.
+ */
+#include "peer_lab.h"
+
+#include <sys/mman.h>
+
+#define WORD 8u
+
+static const uint32_t sizes[] = { 1, WORD, 64, 65, 200, 4096, 5000 };
+
+static struct lab_work send_of(uint64_t at, uint32_t bytes)
+{
+	return (struct lab_work){ .opcode = IBV_WR_SEND, .n = 1, .piece = { { at, bytes, 0 } } };
+}
+
+static struct lab_work rdma_of(enum ibv_wr_opcode opcode, uint64_t at, uint32_t bytes,
+                               struct lab_peer *to)
+{
+	return (struct lab_work){
+		.opcode = opcode, .n = 1, .piece = { { at, bytes, 0 } }, .to = to
+	};
+}
+
+/* p[0] sends @bytes of pattern 1 to the beginning of p[1]'s memory, which has pattern 2. */
+static void send_first(struct lab_peer *p[2], uint32_t bytes)
+{
+	struct lab_work w = send_of(0, bytes);
+
+	lab_peer_fill(p[0], 0, bytes, 1);
+	lab_peer_fill(p[1], 0, bytes, 2);
+	lab_peer_receive(p[1], 1, 0, bytes);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+}
+
+static void expect_receive(struct lab_peer *p, uint32_t bytes)
+{
+	assert_int_equal(lab_peer_received(p, IBV_WC_SUCCESS).byte_len, bytes);
+}
+
+/* ---- order ---- */
+
+static void a_read_finds_what_was_sent(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, NULL, state);
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
+		struct lab_work read = rdma_of(IBV_WR_RDMA_READ, 8192, sizes[i], p[1]);
+
+		send_first(p, sizes[i]);
+		lab_peer_do(p[0], &read, IBV_WC_SUCCESS);
+		lab_peer_expect(p[0], 8192, sizes[i], 1);
+		expect_receive(p[1], sizes[i]);
+		lab_peer_expect(p[1], 0, sizes[i], 1);
+	}
+}
+
+static void what_is_written_later_stays(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, NULL, state);
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
+		struct lab_work write = rdma_of(IBV_WR_RDMA_WRITE, 8192, sizes[i], p[1]);
+
+		send_first(p, sizes[i]);
+		lab_peer_fill(p[0], 8192, sizes[i], 3);
+		lab_peer_do(p[0], &write, IBV_WC_SUCCESS);
+		expect_receive(p[1], sizes[i]);
+		lab_peer_expect(p[1], 0, sizes[i], 3);
+	}
+}
+
+static void an_atomic_finds_what_was_sent(void **state)
+{
+	struct lab_peer *p[2];
+	uint64_t word = 5;
+
+	lab_peers(p, NULL, state);
+	for (int i = 0; i < 3; i++) {
+		struct lab_work w = send_of(0, WORD);
+		struct lab_work add = rdma_of(IBV_WR_ATOMIC_FETCH_AND_ADD, 8192, WORD, p[1]);
+
+		add.compare_add = 2;
+		word = 5;
+		lab_peer_put(p[0], 0, &word, WORD);
+		lab_peer_receive(p[1], 1, 0, WORD);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_do(p[0], &add, IBV_WC_SUCCESS);
+		lab_peer_get(p[0], 8192, &word, WORD);
+		assert_int_equal(word, 5);
+		expect_receive(p[1], WORD);
+		lab_peer_get(p[1], 0, &word, WORD);
+		assert_int_equal(word, 7);
+	}
+}
+
+/* ---- memory that goes ---- */
+
+struct region {
+	char *at;
+	struct ibv_mr *mr;
+};
+
+/* p[0], which is here, receives in memory of its own. */
+static struct region region_for(struct lab_peer *p, uint32_t bytes)
+{
+	struct region r = { .at = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+		                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+	struct ibv_recv_wr wr = { .wr_id = 1, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = { .addr = (uintptr_t)r.at, .length = bytes };
+
+	assert_true(r.at != MAP_FAILED);
+	r.mr = ibv_reg_mr(p->here->pd, r.at, 8192, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(r.mr);
+	sge.lkey = r.mr->lkey;
+	wr.sg_list = &sge;
+	assert_int_equal(ibv_post_recv(p->here->qp, &wr, &bad), 0);
+	return r;
+}
+
+static void send_to_region(struct lab_peer *p[2], uint32_t bytes)
+{
+	struct lab_work w = send_of(0, bytes);
+
+	lab_peer_fill(p[1], 0, bytes, 1);
+	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+}
+
+static void a_region_may_go(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, NULL, state);
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
+		struct region r = region_for(p[0], sizes[i]);
+
+		send_to_region(p, sizes[i]);
+		assert_int_equal(ibv_dereg_mr(r.mr), 0);
+		for (uint32_t k = 0; k < sizes[i]; k++)
+			assert_int_equal((uint8_t)r.at[k], lab_pattern(1, k));
+		munmap(r.at, 8192);
+		expect_receive(p[0], sizes[i]);
+	}
+}
+
+static void memory_may_go(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, NULL, state);
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
+		struct region r = region_for(p[0], sizes[i]);
+
+		send_to_region(p, sizes[i]);
+		munmap(r.at, 8192);
+		expect_receive(p[0], sizes[i]);
+		assert_int_equal(ibv_dereg_mr(r.mr), 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_BOTH(a_read_finds_what_was_sent),
+		LAB_BOTH(what_is_written_later_stays),
+		LAB_BOTH(an_atomic_finds_what_was_sent),
+		LAB_BOTH(a_region_may_go),
+		LAB_BOTH(memory_may_go),
+	};
+
+	lab_peers_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
