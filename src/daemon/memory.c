@@ -425,7 +425,9 @@ static bool mark_ring(struct daemon_memory *m, uint32_t *budget)
 		if (!slot)
 			return true;
 		/* a message begins where a page does; only a hostile one crosses pages */
-		if (shm_slot_kind(s) == SHM_SLOT_DONE && (slot->flags & SHM_ARRIVAL_PAYLOAD))
+		/* who has taken an arrival may be reading its message; what a claim that is just
+		 * being filled seems to mark is looked at again */
+		if (shm_slot_kind(s) != SHM_SLOT_VOID && (slot->flags & SHM_ARRIVAL_PAYLOAD))
 			mark(m, slot->payload_off);
 	}
 	return false;

@@ -457,6 +457,19 @@ static bool begin_undo_srq(struct daemon_qps *all, struct daemon_qp *qp)
 	return true;
 }
 
+/* Undoes what the dead queue pair with index @writer had begun with the slot. */
+static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t state,
+                      uint16_t writer)
+{
+	const struct shm_connection *c = &all->f->region->connections[writer];
+
+	/* of a message that it has sent, and was placing, nothing is lost */
+	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state))
+		shm_ring_restore(slot, state, writer);
+	else
+		shm_ring_void(slot, state, writer);
+}
+
 bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
 {
 	const uint16_t writer = (uint16_t)SHM_QP_INDEX(qp->qpn);
@@ -474,7 +487,7 @@ bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32
 			return false;
 		slot = shm_ring_walk_next(&qp->undo, &state);
 		if (slot) {
-			shm_ring_void(slot, state, writer);
+			undo_slot(all, slot, state, writer);
 			continue;
 		}
 		if (begin_undo_srq(all, qp))

@@ -9,6 +9,7 @@
 #include "hca/connected.h"
 #include "hca/flow.h"
 #include "hca/keys.h"
+#include "hca/place.h"
 
 static int connected_init(struct hca_qp *qp)
 {
@@ -80,6 +81,7 @@ static void connected_flush(struct hca_qp *qp)
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
+	hca_place_forget(&c->x);
 	hca_connected_unlock(c->shm, qp->sender.qpn);
 }
 

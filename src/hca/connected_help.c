@@ -42,6 +42,8 @@ static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *
 	x->responder.memory = hca_connected(qp)->x.requester.memory;
 	x->requester.memory = hca_memory_get(p, &x->requester.qp);
 	hca_exchange_prepare(x);
+	x->unplaced =
+	        true; /* what is known of that is in shared memory, where the lock guards it */
 	return x->requester.memory;
 }
 

@@ -61,7 +61,7 @@ static BASE_HOT enum ibv_wc_status place(struct hca_rq *rq, const struct shm_arr
 
 	if (a->status)
 		return (enum ibv_wc_status)a->status;
-	if ((a->operation & ~SHM_OPERATION_INVALIDATE) != SHM_OPERATION_SEND)
+	if (base_likely(!shm_arrival_is_unplaced(a)))
 		return IBV_WC_SUCCESS;
 	if (a->flags & SHM_ARRIVAL_PAYLOAD)
 		message = shm_payload_at(&rq->process->region, a->payload_off, a->length);
@@ -115,28 +115,42 @@ static BASE_COLD void fail(struct hca_rq *rq, const struct ibv_wc *wc, const str
 	rq->cq->failed = true;
 }
 
+/* Whether the arrival is the receiver's: what is yet to be placed could also be its sender's. It
+ * may be placed afterwards. */
+static BASE_HOT bool is_ours(struct hca_rq *rq, struct shm_arrival *slot)
+{
+	return base_likely(!shm_arrival_is_unplaced(slot)) || hca_rq_take(rq, slot);
+}
+
 /* A function of type hca_rq_complete. */
-static BASE_HOT bool complete(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arrival *slot,
+                                             struct ibv_wc *wc)
 {
 	const struct ibv_sge *sge;
-	struct hca_rwqe *rwqe = hca_rq_next(rq, &sge);
+	struct hca_rwqe *rwqe;
 	struct shm_arrival a;
 
+	if (base_unlikely(!is_ours(rq, slot)))
+		return HCA_RQ_LATER;
+	rwqe = hca_rq_next(rq, &sge);
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
 	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		fail(rq, wc, sge, rwqe->n_sge);
-	return true;
+	return HCA_RQ_DONE;
 }
 
 /* The same for a receive of a shared receive queue. */
-static bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+static enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct shm_arrival *slot,
+                                           struct ibv_wc *wc)
 {
 	struct ibv_sge sge[HCA_MAX_SGE];
 	struct shm_arrival a;
 	uint32_t n_sge = 0;
 
+	if (!is_ours(rq, slot))
+		return HCA_RQ_LATER;
 	read_arrival(rq, slot, &a, wc);
 	wc->status = IBV_WC_GENERAL_ERR;
 	wc->wr_id = 0;
@@ -144,24 +158,28 @@ static bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot, s
 		wc->status = place(rq, &a, slot->data, sge, n_sge);
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		fail(rq, wc, sge, n_sge);
-	return true;
+	return HCA_RQ_DONE;
 }
 
 /* The same for an XRC shared receive queue, where messages to many targets arrive. One that fails
  * moves its target to ERR, not the queue. */
-static bool complete_xrc(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+static enum hca_rq_outcome complete_xrc(struct hca_rq *rq, struct shm_arrival *slot,
+                                        struct ibv_wc *wc)
 {
 	const struct ibv_sge *sge;
-	struct hca_rwqe *rwqe = hca_rq_next(rq, &sge);
+	struct hca_rwqe *rwqe;
 	struct shm_arrival a;
 
+	if (!is_ours(rq, slot))
+		return HCA_RQ_LATER;
+	rwqe = hca_rq_next(rq, &sge);
 	read_arrival(rq, slot, &a, wc);
 	wc->wr_id = rwqe->wr_id;
 	wc->status = place(rq, &a, slot->data, sge, rwqe->n_sge);
 	wc->qp_num = a.class_flow & IB_QPN_MASK;
 	if (base_unlikely(wc->status != IBV_WC_SUCCESS))
 		hca_explain_failed_receive(rq, wc, sge, rwqe->n_sge);
-	return true;
+	return HCA_RQ_DONE;
 }
 
 static BASE_HOT void look_for_error(struct hca_rq *rq, int done)

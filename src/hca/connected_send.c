@@ -13,6 +13,7 @@
 #include "hca/known.h"
 #include "hca/mw.h"
 #include "hca/operation.h"
+#include "hca/place.h"
 
 /* ---- requests ---- */
 
@@ -158,6 +159,7 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
 	struct hca_exchange *x = &c->x;
+	const struct shm_ring_view ring = x->view;
 	struct hca_memory *old = x->responder.memory;
 	const struct shm_qp *from;
 	struct shm_qp srq;
@@ -173,6 +175,18 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	if (old)
 		hca_memory_put(p, old);
 	hca_exchange_prepare(x);
+	if (x->view.ring != ring.ring || x->view.claim != ring.claim)
+		hca_place_forget(x);
+}
+
+/* The next request names another shared receive queue: what was sent to this one is placed. */
+static BASE_COLD int leave_srq(struct hca_exchange *x)
+{
+	hca_exchange_begin(x, x->srqn);
+	if (hca_exchange_is_current(x) && hca_exchange_is_there(x))
+		return hca_place_sends(x);
+	hca_place_forget(x);
+	return 0;
 }
 
 /* The flow to the responder, if it leads to where that is. */
@@ -238,6 +252,8 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		return hca_mw_carry_out(&c->qp, r);
 	}
+	if (base_unlikely(x->unplaced && x->is_xrc && r->srqn != x->srqn && leave_srq(x)))
+		return HCA_WAITS_FOR_PATH;
 	/* first: who resets or destroys the responder waits for whom it sees here; what hardly
 	 * takes time may be followed by more */
 	hca_exchange_begin(x, base_unlikely(x->is_xrc) ? r->srqn : c->qp.connection.dest_qpn);
@@ -377,7 +393,7 @@ static BASE_HOT bool is_settled(struct hca_connected_qp *c)
 
 	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
 	                   !x->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
-	                   !x->tells &&
+	                   !x->tells && !x->unplaced &&
 	                   (x->responder.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
 }
 

@@ -74,6 +74,7 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	/* before the look whether the lock is free; pairs with must_look_again() of who has it */
 	atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;
+	c->x.unplaced = true; /* the responder's thread may leave SENDs so (connected_help.c) */
 	hca_cq_add_waiting(c->qp.send_cq, c);
 }
 

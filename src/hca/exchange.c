@@ -19,6 +19,7 @@
 #include "hca/known.h"
 #include "hca/operation.h"
 #include "hca/payload.h"
+#include "hca/place.h"
 #include "hca/qp.h"
 #include "hca/sender.h"
 #include "hca/srq.h"
@@ -367,6 +368,7 @@ static BASE_HOT void read_credit(struct hca_exchange *x, const struct shm_arriva
 	if (base_likely(slot->operation == 1))
 		return;
 	out->n = out->one.length;
+	out->one.addr = many_off; /* for who places the message later */
 	out->entries = shm_payload_at(&x->process->region, many_off, max_sge * sizeof(out->one));
 	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->entries)
 		out->n = 0;
@@ -472,6 +474,19 @@ static BASE_HOT bool take_receive(struct hca_exchange *x, struct receive *out)
 	return true;
 }
 
+bool hca_exchange_find_receive(struct hca_exchange *x, struct hca_receive_memory *m,
+                               uint32_t length)
+{
+	struct parts parts;
+
+	if (!find_parts(x, &x->responder, m->entries, m->n, length, IBV_ACCESS_LOCAL_WRITE, &parts))
+		return false;
+	m->span = span_of(&x->responder, &parts);
+	memcpy(m->iov, parts.iov, parts.n * sizeof(*m->iov));
+	m->span.iov = m->iov;
+	return true;
+}
+
 static BASE_HOT uint64_t bytes_of(const struct receive *rcv)
 {
 	uint64_t bytes = 0;
@@ -574,10 +589,26 @@ static BASE_HOT int gather_small(struct hca_exchange *x, const struct shm_reques
 	return 0;
 }
 
+/* The message lies in the arrival, or in payload memory, until it is polled or placed. */
+static void leave_unplaced(struct hca_exchange *x, const struct shm_request *r,
+                           const struct receive *rcv)
+{
+	struct shm_arrival *slot = rcv->slot;
+
+	fill(x, r, slot, SHM_OPERATION_SEND);
+	/* that of a shared receive queue says so elsewhere */
+	slot->receive.addr = rcv->one.addr;
+	slot->receive.length = rcv->one.length;
+	slot->receive.lkey = rcv->one.lkey;
+	if (rcv->entries != &rcv->one)
+		slot->operation |= SHM_OPERATION_MANY;
+	hca_place_note(x, rcv->pos);
+}
+
 /* Writes the message to payload memory, from which the responder copies it. False: there is none,
  * or it is not the requester's thread, whose memory that is, or parts are no memory. */
 static bool put_payload(struct hca_exchange *x, const struct shm_request *r, struct parts *from,
-                        struct shm_arrival *slot, uint32_t pos)
+                        const struct receive *rcv)
 {
 	struct hca_payload *p;
 	char *to;
@@ -592,12 +623,12 @@ static bool put_payload(struct hca_exchange *x, const struct shm_request *r, str
 		memcpy(to, from->iov[i].iov_base, from->iov[i].iov_len);
 		to += from->iov[i].iov_len;
 	}
-	fill(x, r, slot, SHM_OPERATION_SEND);
-	slot->flags |= SHM_ARRIVAL_PAYLOAD;
-	slot->payload_off = p->off;
+	leave_unplaced(x, r, rcv);
+	rcv->slot->flags |= SHM_ARRIVAL_PAYLOAD;
+	rcv->slot->payload_off = p->off;
 	p->hold[p->n++] = (struct hca_payload_hold){ .ring = x->view.ring,
 		                                     .gen = x->responder.qp.ring_gen,
-		                                     .pos = pos };
+		                                     .pos = rcv->pos };
 	return true;
 }
 
@@ -639,7 +670,9 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 	if (!find_parts(x, &x->responder, rcv->entries, rcv->n, r->length, IBV_ACCESS_LOCAL_WRITE,
 	                &to))
 		return fail_receive(x, r, rcv->slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
-	if (to.here || !put_payload(x, r, from, rcv->slot, rcv->pos)) {
+	if (to.here || !put_payload(x, r, from, rcv)) {
+		if (base_unlikely(x->unplaced) && hca_place_until(x, rcv->pos))
+			return give_back(x, rcv->slot, rcv->pos);
 		ret = copy_parts(&x->responder, &to, &x->requester, from, r->length);
 		if (ret == -ESRCH)
 			return give_back(x, rcv->slot, rcv->pos);
@@ -654,11 +687,10 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 
 /* The message has been copied. */
 static BASE_HOT int finish_small(struct hca_exchange *x, const struct shm_request *r,
-                                 const struct receive *rcv, enum shm_operation operation)
+                                 const struct receive *rcv)
 {
 	int ret;
 
-	fill(x, r, rcv->slot, operation);
 	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
 		do_invalidate(x, r, rcv->slot);
 	ret = publish(x, rcv->slot, rcv->pos);
@@ -705,11 +737,16 @@ static __attribute__((noinline)) int send_elsewhere(struct hca_exchange *x,
 		return fail_receive(x, r, slot, rcv->pos, IBV_WC_LOC_PROT_ERR);
 	if (base_unlikely(gather(x, r, e, from, slot->data)))
 		return give_back(x, slot, rcv->pos); /* the requester is gone */
-	if (to.here) {
-		target = span_of(&x->responder, &to);
-		hca_memory_copy(&target, &source, r->length);
+	if (!to.here) {
+		leave_unplaced(x, r, rcv);
+		return finish_small(x, r, rcv);
 	}
-	return finish_small(x, r, rcv, to.here ? SHM_OPERATION_PLACED : SHM_OPERATION_SEND);
+	if (x->unplaced && hca_place_until(x, rcv->pos)) /* where it goes they may go, too */
+		return give_back(x, slot, rcv->pos);
+	target = span_of(&x->responder, &to);
+	hca_memory_copy(&target, &source, r->length);
+	fill(x, r, slot, SHM_OPERATION_PLACED);
+	return finish_small(x, r, rcv);
 }
 
 /*
@@ -725,12 +762,13 @@ static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request 
 	if (base_likely(rcv->entries == &rcv->one))
 		to = hca_known_at(&x->responder, rcv->one.lkey, rcv->one.addr, rcv->one.length,
 		                  IBV_ACCESS_LOCAL_WRITE);
-	if (base_unlikely(!to))
+	if (base_unlikely(!to || x->unplaced))
 		return send_elsewhere(x, r, e, from, rcv);
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
 	if (base_unlikely(gather(x, r, e, from, to)))
 		return give_back(x, rcv->slot, rcv->pos); /* the requester is gone */
-	return finish_small(x, r, rcv, SHM_OPERATION_PLACED);
+	fill(x, r, rcv->slot, SHM_OPERATION_PLACED);
+	return finish_small(x, r, rcv);
 }
 
 static BASE_HOT int send_message(struct hca_exchange *x, const struct shm_request *r,
@@ -1077,14 +1115,20 @@ static int flush(struct hca_exchange *x, const struct shm_request *r)
 
 /* ---- all ---- */
 
+static BASE_HOT bool is_send(const struct shm_request *r)
+{
+	return r->opcode == IBV_WR_SEND || r->opcode == IBV_WR_SEND_WITH_IMM ||
+	       r->opcode == IBV_WR_SEND_WITH_INV;
+}
+
 static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries)
 {
-	switch (r->opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
+	if (base_likely(is_send(r)))
 		return send_message(x, r, entries);
+	if (base_unlikely(x->unplaced) && hca_place_sends(x))
+		return HCA_WAITS_FOR_PATH;
+	switch (r->opcode) {
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		return write_memory(x, r, entries);

@@ -68,6 +68,7 @@ struct hca_exchange {
 	uint8_t more;      /* requests like this one that follow in the list: a hint */
 	bool in_list;      /* the one before it was like it */
 	bool is_match;     /* the responder listens to the requester, as their records say */
+	bool unplaced;     /* SENDs of the requester may lie unplaced (place.h) */
 	const _Atomic uint32_t *error; /* of the responder: shm_connection.error */
 	int tells; /* not 0: the responder is to know what was done: it is in RTR, or it counts */
 };

@@ -367,10 +367,28 @@ BASE_COLD bool hca_rq_pass(struct hca_rq *rq, uint32_t pos)
 	return true;
 }
 
+bool hca_rq_take(struct hca_rq *rq, struct shm_arrival *slot)
+{
+	/* acquire: pairs with the release in shm_ring_put_back() */
+	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
+
+	return shm_slot_kind(s) == SHM_SLOT_DONE &&
+	       shm_ring_take(slot, s, (uint16_t)SHM_QP_INDEX(rq->qpn));
+}
+
+/* Whether what is at the position can be forgotten: no sender is placing it, or will. */
+static bool may_forget(struct hca_rq *rq, uint32_t pos)
+{
+	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+
+	return shm_slot_peek(slot, pos) != SHM_SLOT_DONE || !rq->connected ||
+	       !shm_arrival_is_unplaced(slot) || hca_rq_take(rq, slot);
+}
+
 /* Whether the arrival at @pos, the next position, is passed over: it came before a reset. */
 BASE_COLD bool hca_rq_discard(struct hca_rq *rq, uint32_t pos)
 {
-	if (!rq->n_discard)
+	if (!rq->n_discard || !may_forget(rq, pos))
 		return false;
 	forget_shared(rq, pos);
 	set_discard(rq, rq->n_discard - 1);
@@ -518,7 +536,8 @@ void hca_rq_reset(struct hca_rq *rq)
 	set(&rq->rwqe_head, hca_rq_load(&rq->rwqe_tail));
 	consumed = hca_rq_load(&rq->consumed);
 	while (consumed != posted &&
-	       shm_ring_peek(rq->ring, rq->ring_shift, consumed) != SHM_SLOT_CLOSED)
+	       shm_ring_peek(rq->ring, rq->ring_shift, consumed) != SHM_SLOT_CLOSED &&
+	       may_forget(rq, consumed))
 		consumed++;
 	set(&rq->consumed, consumed);
 	shm_ring_consume(rq->ring, consumed);

@@ -204,9 +204,21 @@ static inline struct hca_rwqe *hca_rq_next(struct hca_rq *rq, const struct ibv_s
 	return &rq->rwqe[i];
 }
 
-/* Consumes the arrival in @slot: uses the oldest request and fills in @wc. False: there is none (UD
- * with a shared receive queue), and the message is dropped. */
-typedef bool hca_rq_complete(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc);
+/* What becomes of an arrival. */
+enum hca_rq_outcome {
+	HCA_RQ_LATER = -1, /* its sender is placing it: it is as if it had not come yet */
+	HCA_RQ_DROPPED = 0,
+	HCA_RQ_DONE = 1,
+};
+
+/* Consumes the arrival in @slot: uses the oldest request and fills in @wc. It is dropped if there
+ * is none: UD with a shared receive queue. */
+typedef enum hca_rq_outcome hca_rq_complete(struct hca_rq *rq, struct shm_arrival *slot,
+                                            struct ibv_wc *wc);
+
+/* Of a connected queue pair: takes an arrival that is yet to be placed, in order to consume it.
+ * False: its sender is placing it. */
+bool hca_rq_take(struct hca_rq *rq, struct shm_arrival *slot);
 
 /* Parts of hca_rq_poll() that are rarely needed. */
 bool hca_rq_pass(struct hca_rq *rq, uint32_t pos);
@@ -229,6 +241,7 @@ static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uin
 	posted = hca_rq_load(&rq->posted);
 	for (pos = hca_rq_load(&rq->consumed); pos != posted && done < n; pos++) {
 		struct shm_arrival *a = shm_ring_slot(rq->ring, rq->ring_shift, pos);
+		enum hca_rq_outcome outcome;
 
 		if (base_unlikely(shm_slot_peek(a, pos) != SHM_SLOT_DONE)) {
 			if (hca_rq_pass(rq, pos))
@@ -241,10 +254,13 @@ static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uin
 			++*arrivals;
 			continue;
 		}
-		++*arrivals;
 		if (a->flags & SHM_ARRIVAL_PAYLOAD)
 			hca_rq_prefetch(rq, pos + 1);
-		done += complete(rq, a, wc + done);
+		outcome = complete(rq, a, wc + done);
+		if (base_unlikely(outcome == HCA_RQ_LATER))
+			break;
+		++*arrivals;
+		done += outcome;
 		shm_ring_take_lines(a);
 	}
 	if (pos != hca_rq_load(&rq->consumed)) {

@@ -96,13 +96,13 @@ static void deliver(struct lab *l)
 	assert_true(shm_ring_publish(&l->view, slot, pos));
 }
 
-static bool complete(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+static enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arrival *slot, struct ibv_wc *wc)
 {
 	const struct ibv_sge *sge;
 
 	(void)slot;
 	wc->wr_id = hca_rq_next(rq, &sge)->wr_id;
-	return true;
+	return HCA_RQ_DONE;
 }
 
 /* Polls @n completions, of the receives from @wr_id on, and finds no more. */

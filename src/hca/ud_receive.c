@@ -214,18 +214,19 @@ static BASE_HOT void complete_by(struct hca_rq *rq, const struct shm_arrival *sl
 }
 
 /* Both are functions of type hca_rq_complete. */
-static BASE_HOT bool complete(struct hca_rq *rq, const struct shm_arrival *slot, struct ibv_wc *wc)
+static BASE_HOT enum hca_rq_outcome complete(struct hca_rq *rq, struct shm_arrival *slot,
+                                             struct ibv_wc *wc)
 {
 	const struct ibv_sge *sge;
 	struct hca_rwqe *rwqe = hca_rq_next(rq, &sge);
 
 	wc->wr_id = rwqe->wr_id;
 	complete_by(rq, slot, sge, rwqe->n_sge, wc);
-	return true;
+	return HCA_RQ_DONE;
 }
 
-static BASE_COLD bool complete_shared(struct hca_rq *rq, const struct shm_arrival *slot,
-                                      struct ibv_wc *wc)
+static BASE_COLD enum hca_rq_outcome complete_shared(struct hca_rq *rq, struct shm_arrival *slot,
+                                                     struct ibv_wc *wc)
 {
 	const uint16_t index = (uint16_t)SHM_QP_INDEX(rq->qpn);
 	struct ibv_sge sge[HCA_MAX_SGE];
@@ -233,10 +234,10 @@ static BASE_COLD bool complete_shared(struct hca_rq *rq, const struct shm_arriva
 
 	if (!hca_srq_take_next(rq->srq, index, &wc->wr_id, sge, &n_sge)) {
 		HCA_COUNT(rq->process, rq->process->region.qps[index].port, no_receive);
-		return false;
+		return HCA_RQ_DROPPED;
 	}
 	complete_by(rq, slot, sge, n_sge, wc);
-	return true;
+	return HCA_RQ_DONE;
 }
 
 int hca_ud_receive(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals)

@@ -15,6 +15,8 @@
 #ifndef SHM_CONNECTION_H
 #define SHM_CONNECTION_H
 
+#include <stdbool.h>
+
 #include "shm/layout.h"
 
 /* RDMA READs or WRITEs that peers have carried out, if the queue pair counts them
@@ -39,7 +41,13 @@ struct shm_connection {
 	_Atomic uint32_t helps;
 	/* asynchronous events of the queue pair: events.h */
 	_Atomic uint32_t events;
-	uint32_t reserved[9];
+	/* 1: messages that it has sent may lie unplaced in the ring where it sends, none of them
+	 * before unplaced_from (hca/place.h). Whoever carries out its requests writes both. */
+	_Atomic uint32_t unplaced, unplaced_from;
+	/* 1 + the position there, modulo 2^30, of the one that its own thread is placing; 0: none
+	 */
+	_Atomic uint32_t placing;
+	uint32_t reserved[6];
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.
@@ -91,8 +99,18 @@ enum shm_operation {
 	SHM_OPERATION_SEND,   /* the message is in the arrival, or in payload memory */
 	SHM_OPERATION_PLACED, /* a SEND whose message lies in the receive's memory already */
 	SHM_OPERATION_WRITE,  /* an RDMA WRITE with immediate data */
+	/* ORed to SHM_OPERATION_SEND: the receive has other than one entry. There are as many as
+	 * receive.length says, at receive.addr in the data part */
+	SHM_OPERATION_MANY = 0x40,
 	SHM_OPERATION_INVALIDATE = 0x80, /* ORed: it has invalidated a key, which is in imm */
 };
+
+/* Whether the message in the arrival is yet to be copied to the receive's memory. */
+static inline bool shm_arrival_is_unplaced(const struct shm_arrival *a)
+{
+	return (a->operation & ~(SHM_OPERATION_INVALIDATE | SHM_OPERATION_MANY)) ==
+	       SHM_OPERATION_SEND;
+}
 
 /* ---- keys ---- */
 

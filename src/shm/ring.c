@@ -157,15 +157,27 @@ struct shm_arrival *shm_ring_walk_next(struct shm_ring_walk *w, uint64_t *state)
 	return NULL;
 }
 
-bool shm_ring_void(struct shm_arrival *slot, uint64_t state, uint16_t writer)
+/* Ends a claim of @writer's. */
+static bool end_claim(struct shm_arrival *slot, uint64_t state, uint16_t writer,
+                      enum shm_slot_kind next)
 {
 	if (shm_slot_kind(state) != SHM_SLOT_CLAIMED || shm_slot_writer(state) != writer)
 		return false;
 	/* release: pairs with the acquire in shm_ring_peek(). The writer may be stopped, not dead
 	 */
 	return atomic_compare_exchange_strong_explicit(&slot->state, &state,
-	                                               state - SHM_SLOT_CLAIMED + SHM_SLOT_VOID,
+	                                               state - SHM_SLOT_CLAIMED + next,
 	                                               memory_order_release, memory_order_relaxed);
+}
+
+bool shm_ring_void(struct shm_arrival *slot, uint64_t state, uint16_t writer)
+{
+	return end_claim(slot, state, writer, SHM_SLOT_VOID);
+}
+
+bool shm_ring_restore(struct shm_arrival *slot, uint64_t state, uint16_t writer)
+{
+	return end_claim(slot, state, writer, SHM_SLOT_DONE);
 }
 
 unsigned shm_ring_close(struct shm_ring *ring, uint32_t from, uint32_t n,

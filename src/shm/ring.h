@@ -15,7 +15,10 @@
  *    posts the credit again;
  *  - senders write to ring memory only between claim and publish, apart from hints, and the daemon
  *    frees no ring in which a live sender has a claim, or had one that the owner has taken from it
- *    because it was stopped (`taken`).
+ *    because it was stopped (`taken`);
+ *  - between connected queue pairs, an arrival whose message is yet to be copied to its place is
+ *    taken first, by whoever copies it: its owner, which then consumes it, or its sender, which
+ *    puts it back.
  *
  * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
  * may lag (then a sender walks forward over claimed slots) but never lead.
@@ -71,18 +74,24 @@ static inline enum shm_slot_kind shm_slot_kind(uint64_t s)
 	return (enum shm_slot_kind)(s & 3);
 }
 
+/* The position and generation of a slot's state, in one number. */
+static inline uint64_t shm_slot_lap(uint64_t s)
+{
+	return s >> 18;
+}
+
+/* What @state becomes if @taker takes the arrival. */
+static inline uint64_t shm_slot_taken(uint64_t state, uint16_t taker)
+{
+	return shm_slot_lap(state) << 18 | (uint64_t)taker << 2 | SHM_SLOT_CLAIMED;
+}
+
 static inline struct shm_arrival *shm_ring_slot(struct shm_ring *ring, unsigned shift, uint32_t pos)
 {
 	return (struct shm_arrival *)(ring + 1) + (pos & ((1u << shift) - 1));
 }
 
 /* ---- senders ---- */
-
-/* The position and generation of a slot's state, in one number. */
-static inline uint64_t shm_slot_lap(uint64_t s)
-{
-	return s >> 18;
-}
 
 static inline bool shm_slot_same_lap(uint64_t a, uint64_t b)
 {
@@ -230,6 +239,30 @@ static inline bool shm_ring_publish(const struct shm_ring_view *v, struct shm_ar
 	return ours;
 }
 
+/*
+ * Takes an arrival that was published, whose state is @state: it belongs to @taker, the owner's QP
+ * index or its sender's, as if that one had just claimed it. False: somebody else was faster. It is
+ * the same arrival in between, or has become one that is placed.
+ */
+static inline bool shm_ring_take(struct shm_arrival *slot, uint64_t state, uint16_t taker)
+{
+	/* acquire: who had it before has written to it */
+	return atomic_compare_exchange_strong_explicit(&slot->state, &state,
+	                                               shm_slot_taken(state, taker),
+	                                               memory_order_acquire, memory_order_relaxed);
+}
+
+/* Puts it back. A full barrier, as shm_ring_publish(). */
+static inline void shm_ring_put_back(struct shm_arrival *slot, uint64_t state, uint16_t taker)
+{
+	uint64_t taken = shm_slot_taken(state, taker);
+
+	/* release part: pairs with the acquire in shm_ring_peek() */
+	atomic_compare_exchange_strong_explicit(&slot->state, &taken, state, memory_order_seq_cst,
+	                                        memory_order_relaxed);
+	base_fence_behind_seq_cst();
+}
+
 /* ---- the owner ---- */
 
 /* How many more credits the owner may post. */
@@ -325,6 +358,9 @@ struct shm_arrival *shm_ring_walk_next(struct shm_ring_walk *w, uint64_t *state)
 /* Voids the slot, which the walk found with @state, if @writer has claimed it, who is dead, and has
  * not published it. Whether it did. */
 bool shm_ring_void(struct shm_arrival *slot, uint64_t state, uint16_t writer);
+
+/* The same for an arrival that @writer had taken to place it: it is as before. */
+bool shm_ring_restore(struct shm_arrival *slot, uint64_t state, uint16_t writer);
 
 struct shm_ring_writers {
 	bool (*is_alive)(void *arg, uint16_t writer);

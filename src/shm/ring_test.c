@@ -395,6 +395,77 @@ static void an_old_sender_harms_no_rings_of_other_sizes(void **state)
 	free(before);
 }
 
+/* ---- arrivals that are taken ---- */
+
+static struct shm_arrival *arrival_at(struct lab *l, uint32_t pos, uint64_t *state)
+{
+	struct shm_arrival *slot = shm_ring_slot(l->ring, l->shift, pos);
+
+	*state = atomic_load(&slot->state);
+	return slot;
+}
+
+static void an_arrival_that_is_taken_has_not_come_until_it_is_put_back(void **state)
+{
+	struct lab *l = *state;
+	struct shm_arrival *slot;
+	uint64_t s;
+
+	start(l, 2);
+	post(l, 4);
+	assert_true(send_as(l, ME, 1));
+	assert_true(send_as(l, ME, 2));
+	slot = arrival_at(l, 0, &s);
+	assert_true(shm_ring_take(slot, s, OTHER));
+	assert_false(shm_ring_take(slot, s, ME));
+	expect_empty(l);
+	shm_ring_put_back(slot, s, OTHER);
+	expect_received(l, ME, 1);
+	expect_received(l, ME, 2);
+	expect_empty(l);
+}
+
+static void an_arrival_that_was_consumed_cannot_be_taken(void **state)
+{
+	struct lab *l = *state;
+	struct shm_arrival *slot;
+	uint64_t s;
+
+	start(l, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		post(l, 1);
+		assert_true(send_as(l, ME, i));
+		slot = arrival_at(l, 0, &s);
+		assert_true(shm_ring_take(slot, s, OTHER)); /* the owner, to consume it */
+		shm_ring_consume(l->ring, ++l->consumed);
+		assert_false(shm_ring_take(slot, s, ME));
+	}
+	post(l, 1);
+	assert_true(send_as(l, ME, 3)); /* whoever had the lap before */
+	assert_false(shm_ring_take(slot, s, ME));
+	expect_received(l, ME, 3);
+}
+
+static void what_the_dead_had_taken_has_come_all_the_same(void **state)
+{
+	struct lab *l = *state;
+	struct shm_arrival *slot;
+	uint64_t s, taken;
+
+	start(l, 2);
+	post(l, 4);
+	assert_true(send_as(l, ME, 1));
+	slot = arrival_at(l, 0, &s);
+	assert_true(shm_ring_take(slot, s, ME));
+	arrival_at(l, 0, &taken);
+	assert_false(shm_ring_restore(slot, taken, OTHER));
+	assert_true(shm_ring_restore(slot, taken, ME));
+	shm_ring_put_back(slot, s, ME); /* it was not dead */
+	expect_received(l, ME, 1);
+	post(l, 1);
+	assert_int_equal(count_credits(l), 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +491,9 @@ int main(void)
 		TEST(a_walk_that_pauses_misses_nothing_that_still_waits),
 		TEST(memory_of_a_freed_ring_gives_an_old_sender_nothing),
 		TEST(an_old_sender_harms_no_rings_of_other_sizes),
+		TEST(an_arrival_that_is_taken_has_not_come_until_it_is_put_back),
+		TEST(an_arrival_that_was_consumed_cannot_be_taken),
+		TEST(what_the_dead_had_taken_has_come_all_the_same),
 	};
 
 	return cmocka_run_group_tests_name("shm.ring", tests, NULL, NULL);

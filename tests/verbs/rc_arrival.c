@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A message that has come lies in its receive's memory, though nobody has polled yet: what its
- * sender asks for next finds it there, or is not undone by it, and the memory may go.
+ * sender asks for next finds it there, or is not undone by it, and the memory may go. "Far": other
+ * processes reach the memory by system calls only.
  */
 #include "peer_lab.h"
 
@@ -10,6 +11,26 @@
 #define WORD 8u
 
 static const uint32_t sizes[] = { 1, WORD, 64, 65, 200, 4096, 5000 };
+
+static struct lab_peer_options options;
+
+static int set_far(void **state)
+{
+	(void)state;
+	options.far = true;
+	return 0;
+}
+
+static int clean_up_far(void **state)
+{
+	options.far = false;
+	return lab_clean_up(state);
+}
+
+#define FAR(name)                                                                       \
+	{                                                                               \
+#name "__far", name, set_far, clean_up_far, (void *)(uintptr_t)lab_open \
+	}
 
 static struct lab_work send_of(uint64_t at, uint32_t bytes)
 {
@@ -46,7 +67,7 @@ static void a_read_finds_what_was_sent(void **state)
 {
 	struct lab_peer *p[2];
 
-	lab_peers(p, NULL, state);
+	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct lab_work read = rdma_of(IBV_WR_RDMA_READ, 8192, sizes[i], p[1]);
 
@@ -62,7 +83,7 @@ static void what_is_written_later_stays(void **state)
 {
 	struct lab_peer *p[2];
 
-	lab_peers(p, NULL, state);
+	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct lab_work write = rdma_of(IBV_WR_RDMA_WRITE, 8192, sizes[i], p[1]);
 
@@ -79,7 +100,7 @@ static void an_atomic_finds_what_was_sent(void **state)
 	struct lab_peer *p[2];
 	uint64_t word = 5;
 
-	lab_peers(p, NULL, state);
+	lab_peers(p, &options, state);
 	for (int i = 0; i < 3; i++) {
 		struct lab_work w = send_of(0, WORD);
 		struct lab_work add = rdma_of(IBV_WR_ATOMIC_FETCH_AND_ADD, 8192, WORD, p[1]);
@@ -96,6 +117,77 @@ static void an_atomic_finds_what_was_sent(void **state)
 		lab_peer_get(p[1], 0, &word, WORD);
 		assert_int_equal(word, 7);
 	}
+}
+
+/* Not all messages are polled before the next request. */
+static void what_was_sent_before_and_behind_is_in_order(void **state)
+{
+	struct lab_peer *p[2];
+	const uint32_t n = 20;
+
+	lab_peers(p, &options, state);
+	lab_peer_fill(p[0], 0, 200 * n, 1);
+	lab_peer_fill(p[0], 8192, 200 * n, 3);
+	for (uint32_t i = 0; i < n; i++) {
+		struct lab_work w = send_of(200ull * i, i % 2 ? 200 : 50);
+		struct lab_work write = rdma_of(IBV_WR_RDMA_WRITE, 8192 + 200ull * i, 25, p[1]);
+
+		lab_peer_receive(p[1], i, 200ull * i, 200);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		write.remote = 200ull * i;
+		if (i % 3 == 0)
+			lab_peer_do(p[0], &write, IBV_WC_SUCCESS);
+		if (i % 4 == 3)
+			for (int k = 0; k < 2; k++)
+				lab_peer_received(p[1], IBV_WC_SUCCESS);
+	}
+	for (uint32_t k = 0; k < n / 2; k++)
+		lab_peer_received(p[1], IBV_WC_SUCCESS);
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t got[50];
+
+		lab_peer_get(p[1], 200ull * i, got, sizeof(got));
+		for (uint32_t k = 0; k < sizeof(got); k++)
+			assert_int_equal(got[k], i % 3 == 0 && k < 25
+			                                 ? lab_pattern(3, 200ull * i + k)
+			                                 : lab_pattern(1, 200ull * i + k));
+	}
+}
+
+/* Receives of other than one entry, and where nothing goes. */
+static void entries_of_a_receive_are_found(void **state)
+{
+	struct lab_work receive = { .wr_id = 1,
+		                    .n = 3,
+		                    .piece = { { 100, 5, 0 }, { 0, 30, 0 }, { 200, 100, 0 } } };
+	struct lab_work none = { .wr_id = 2 };
+	struct lab_peer *p[2];
+
+	lab_peers(p, &options, state);
+	lab_peer_fill(p[0], 0, 60, 1);
+	lab_peer_fill(p[1], 0, 1024, 2);
+	assert_int_equal(lab_peer_try_receive(p[1], &receive), 0);
+	assert_int_equal(lab_peer_try_receive(p[1], &none), 0);
+	lab_peer_do(p[0],
+	            &(struct lab_work){ .opcode = IBV_WR_SEND, .n = 1, .piece = { { 0, 60, 0 } } },
+	            IBV_WC_SUCCESS);
+	lab_peer_do(p[0], &(struct lab_work){ .opcode = IBV_WR_SEND }, IBV_WC_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		struct lab_work read = rdma_of(IBV_WR_RDMA_READ, 8192, 512, p[1]);
+		uint8_t got[512];
+
+		lab_peer_do(p[0], &read, IBV_WC_SUCCESS);
+		lab_peer_get(p[0], 8192, got, sizeof(got));
+		for (unsigned k = 0; k < 60; k++)
+			assert_int_equal(got[k < 5    ? 100 + k
+			                     : k < 35 ? k - 5
+			                              : 200 + k - 35],
+			                 lab_pattern(1, k));
+		assert_int_equal(got[30], lab_pattern(2, 30));
+		assert_int_equal(got[225], lab_pattern(2, 225));
+	}
+	expect_receive(p[1], 60);
+	expect_receive(p[1], 0);
 }
 
 /* ---- memory that goes ---- */
@@ -134,7 +226,7 @@ static void a_region_may_go(void **state)
 {
 	struct lab_peer *p[2];
 
-	lab_peers(p, NULL, state);
+	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct region r = region_for(p[0], sizes[i]);
 
@@ -151,7 +243,7 @@ static void memory_may_go(void **state)
 {
 	struct lab_peer *p[2];
 
-	lab_peers(p, NULL, state);
+	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
 		struct region r = region_for(p[0], sizes[i]);
 
@@ -166,8 +258,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_BOTH(a_read_finds_what_was_sent),
+		FAR(a_read_finds_what_was_sent),
 		LAB_BOTH(what_is_written_later_stays),
+		FAR(what_is_written_later_stays),
 		LAB_BOTH(an_atomic_finds_what_was_sent),
+		FAR(an_atomic_finds_what_was_sent),
+		LAB_BOTH(what_was_sent_before_and_behind_is_in_order),
+		FAR(what_was_sent_before_and_behind_is_in_order),
+		LAB_BOTH(entries_of_a_receive_are_found),
+		FAR(entries_of_a_receive_are_found),
 		LAB_BOTH(a_region_may_go),
 		LAB_BOTH(memory_may_go),
 	};
