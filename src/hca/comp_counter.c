@@ -228,6 +228,15 @@ static bool set_aside(struct hca_rq *rq)
 	return true;
 }
 
+/* Sets aside what has come: as many as there were at first, as others may go on sending. */
+static void set_all_aside(struct hca_rq *rq)
+{
+	for (uint32_t left = 1u << rq->ring_shift; left && set_aside(rq); left--)
+		;
+	if (hca_rq_load(&rq->aside))
+		hca_cq_set_ready(rq->cq->shm, rq->ready_bit);
+}
+
 void hca_counted_update(struct hca_qp *qp)
 {
 	struct hca_counted *q = qp->counted;
@@ -237,13 +246,45 @@ void hca_counted_update(struct hca_qp *qp)
 		return;
 	count_remote(&q->operation[HCA_OPERATION_REMOTE_READ]);
 	count_remote(&q->operation[HCA_OPERATION_REMOTE_WRITE]);
-	if (!q->receive)
+	if (q->operation[HCA_OPERATION_RECEIVE].counter)
+		set_all_aside(rq);
+}
+
+/* What the queue pair needs for its first counter, or for completions that are set aside. */
+static struct hca_counted *counted_new(struct hca_qp *qp)
+{
+	struct hca_counted *q = calloc(1, sizeof(*q));
+
+	for (unsigned i = 0; q && i < HCA_OPERATIONS; i++) {
+		q->operation[i].qp = qp;
+		q->operation[i].kind = (enum hca_operation)i;
+	}
+	return q;
+}
+
+/* From now on completions of receives may be set aside. */
+static void begin_aside(struct hca_qp *qp)
+{
+	if (qp->counted->receive)
 		return;
-	/* as many as there were at first: others may go on sending */
-	for (uint32_t left = 1u << rq->ring_shift; left && set_aside(rq); left--)
-		;
-	if (hca_rq_load(&rq->aside))
-		hca_cq_set_ready(rq->cq->shm, rq->ready_bit);
+	qp->counted->receive = qp->rq->receive;
+	qp->rq->receive = counted_receive;
+}
+
+void hca_counted_take(struct hca_rq *rq)
+{
+	struct hca_qp *qp = qp_of(rq);
+
+	if (!hca_rq_has_arrived(rq))
+		return;
+	if (!qp->counted)
+		qp->counted = counted_new(qp);
+	if (!qp->counted || qp->counted->over)
+		return;
+	begin_aside(qp);
+	rq->known = (struct hca_mr_known){ .doubts = true };
+	set_all_aside(rq);
+	rq->known = (struct hca_mr_known){ 0 };
 }
 
 void hca_counted_close(struct hca_qp *qp)
@@ -359,18 +400,6 @@ static uint32_t operations_of(const struct hca_qp *qp)
 	}
 }
 
-/* What the queue pair needs for its first counter. */
-static struct hca_counted *counted_new(struct hca_qp *qp)
-{
-	struct hca_counted *q = calloc(1, sizeof(*q));
-
-	for (unsigned i = 0; q && i < HCA_OPERATIONS; i++) {
-		q->operation[i].qp = qp;
-		q->operation[i].kind = (enum hca_operation)i;
-	}
-	return q;
-}
-
 /* Has @c count operation @kind. With the locks of send queue and receives' CQ held. */
 static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_operation kind)
 {
@@ -384,25 +413,15 @@ static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_operatio
 		count_remote(o); /* those of whoever had the number before */
 		qp->counts_remote = true;
 	}
-	if (kind == HCA_OPERATION_RECEIVE) {
-		qp->counted->receive = qp->rq->receive;
-		qp->rq->receive = counted_receive;
-	}
+	if (kind == HCA_OPERATION_RECEIVE)
+		begin_aside(qp);
 	o->counter = c;
 	LIST_INSERT_HEAD(&c->uses, o, entry);
 }
 
-/* With the send lock held. */
-static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operations)
+/* -ENOMEM, or -EBUSY: a counter has one of the operations. With these locks held. */
+static int may_use(struct hca_qp *qp, uint32_t operations)
 {
-	struct hca_cq *recv_cq = qp->rq->cq;
-	enum ibv_qp_state state = hca_qp_state(qp);
-
-	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
-		return base_because(-EINVAL,
-		                    "QP 0x%06x is in %s: counters are attached in RESET "
-		                    "or INIT",
-		                    qp->sender.qpn, hca_state_name(state));
 	if (!qp->counted)
 		qp->counted = counted_new(qp);
 	if (!qp->counted)
@@ -411,12 +430,28 @@ static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operat
 		if ((operations & BIT(i)) && qp->counted->operation[i].counter)
 			return base_because(-EBUSY,
 			                    "another counter counts one of these operations");
+	return 0;
+}
+
+/* With the send lock held. */
+static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operations)
+{
+	struct hca_cq *recv_cq = qp->rq->cq;
+	enum ibv_qp_state state = hca_qp_state(qp);
+	int ret;
+
+	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
+		return base_because(-EINVAL,
+		                    "QP 0x%06x is in %s: counters are attached in RESET "
+		                    "or INIT",
+		                    qp->sender.qpn, hca_state_name(state));
 	base_lock(&recv_cq->lock);
-	for (unsigned i = 0; i < HCA_OPERATIONS; i++)
+	ret = may_use(qp, operations);
+	for (unsigned i = 0; !ret && i < HCA_OPERATIONS; i++)
 		if (operations & BIT(i))
 			use(c, qp, (enum hca_operation)i);
 	base_unlock(&recv_cq->lock);
-	return 0;
+	return ret;
 }
 
 int hca_comp_counter_attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operations)

@@ -8,8 +8,8 @@
  * counter does what polling would do, and sets the completions aside, where polling finds them.
  * RDMA by peers is counted in shared memory by whoever carries it out, and added by who reads.
  *
- * A queue pair without counters pays nothing: one that has some is given other functions for its
- * completions.
+ * A queue pair without counters pays nothing: one that has some, or has completions set aside for
+ * another reason, is given other functions for its completions.
  *
  * Thread-safe. Lock order: a counter's lock, then those of qp.h.
  */
@@ -68,6 +68,13 @@ void hca_comp_counter_add(struct hca_comp_counter *c, enum hca_comp_count which,
 /* Brings the counters of @qp up to date: takes what has arrived from its ring, where it waits to be
  * polled, and adds what peers did. With the lock of its receives' CQ held. */
 void hca_counted_update(struct hca_qp *qp);
+
+/* ---- for who deregisters memory ---- */
+
+/* Takes what has arrived at @rq, of a queue pair, from its ring, and sets the completions aside:
+ * what came while its memory was registered lies there before it is not. Memory may have been
+ * unmapped already. With the lock of its CQ held. */
+void hca_counted_take(struct hca_rq *rq);
 /* Its part of shared memory is another's now: nothing is counted any more. With that lock held. */
 void hca_counted_close(struct hca_qp *qp);
 /* Forgets the completions of @rq that wait to be polled. With that lock held. */

@@ -149,14 +149,14 @@ int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint3
 
 /*
  * A key of this process is gone, of which hca_keys_remove() has told the @users: waits until nobody
- * uses it any more, other threads of this process included; @polls: also those that poll, who find
- * regions, not windows. At most HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it
+ * uses it any more, other threads of this process included, but for those that poll
+ * (hca_cqs_wait()). At most HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it
  * copies.
  *
  * With the lock of the table of regions held, which is released meanwhile: a thread that is waited
  * for may poll, or wait for one that does, which wants it (hca_mw_invalidated()).
  */
-void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS], bool polls);
+void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS]);
 
 /* Likewise, when @qp does not receive any more, for @peer, to which it was connected. */
 void hca_connected_wait_for(const struct hca_qp *qp, uint32_t peer);

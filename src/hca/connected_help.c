@@ -356,17 +356,11 @@ static bool wait_for_users(struct hca_process *p, const uint32_t *users)
 	return true;
 }
 
-void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS], bool polls)
+void hca_connections_wait(struct hca_process *p, const uint32_t users[SHM_KEY_USERS])
 {
-	/* without peers the lock is kept, as keys may be about to be opened; no poll wants it */
-	const bool has_peers = p->mrs.keys_off;
-
-	if (has_peers)
-		pthread_mutex_unlock(&p->mrs.lock);
-	if (polls)
-		hca_cqs_wait(p);
-	if (!has_peers)
+	if (!p->mrs.keys_off) /* it has no peers */
 		return;
+	pthread_mutex_unlock(&p->mrs.lock);
 	if (!wait_for_users(p, users)) {
 		base_lock(&p->connected_lock);
 		wait_for_connections(p);

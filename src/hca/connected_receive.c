@@ -12,6 +12,19 @@
 #include "hca/mw.h"
 #include "hca/srq.h"
 
+/* Copies to memory of a region, which need not be there. */
+static void copy(const struct hca_rq *rq, char *to, const char *from, uint32_t bytes)
+{
+	if (to == HCA_MR_DISCARD)
+		return; /* a null region */
+	if (base_unlikely(rq->known.doubts) && !hca_mr_is_there(to, bytes))
+		return; /* it was when the message came */
+	if (bytes <= BASE_COPY_SHORT)
+		base_copy_short(to, from, bytes);
+	else
+		memcpy(to, from, bytes);
+}
+
 /* Copies the message to the entries. They were checked when it was sent, and may be gone now. */
 static enum ibv_wc_status scatter(struct hca_rq *rq, const struct ibv_sge *sge, uint32_t n,
                                   const char *from, uint32_t bytes)
@@ -26,12 +39,7 @@ static enum ibv_wc_status scatter(struct hca_rq *rq, const struct ibv_sge *sge, 
 			                  IBV_ACCESS_LOCAL_WRITE);
 		if (base_unlikely(!to && part))
 			return IBV_WC_LOC_PROT_ERR;
-		if (base_unlikely(to == HCA_MR_DISCARD))
-			; /* a null region */
-		else if (part <= BASE_COPY_SHORT)
-			base_copy_short(to, from, part);
-		else
-			memcpy(to, from, part);
+		copy(rq, to, from, part);
 		from += part;
 		bytes -= part;
 	}
@@ -44,7 +52,8 @@ static BASE_HOT enum ibv_wc_status scatter_short(struct hca_rq *rq, const struct
 {
 	char *to;
 
-	if (base_unlikely(n != 1 || bytes > BASE_COPY_SHORT || sge->length < bytes))
+	if (base_unlikely(n != 1 || bytes > BASE_COPY_SHORT || sge->length < bytes ||
+	                  rq->known.doubts))
 		return scatter(rq, sge, n, from, bytes);
 	to = hca_mr_resolve(&rq->process->mrs, rq->domain, sge, IBV_ACCESS_LOCAL_WRITE);
 	if (base_unlikely(!to || to == HCA_MR_DISCARD))

@@ -185,6 +185,46 @@ void hca_cqs_wait(struct hca_process *p)
 	base_unlock(&p->cqs_lock);
 }
 
+static unsigned map_words(const struct hca_ready *r)
+{
+	unsigned bits = r->next_bit < SHM_CQ_READY_BITS ? r->next_bit : SHM_CQ_READY_BITS;
+
+	return (bits + 63) / 64;
+}
+
+/* With the CQ's lock held. */
+static void take_arrivals(struct hca_cq *cq)
+{
+	if (cq->direct)
+		hca_counted_take(cq->direct);
+	for (unsigned i = 0; cq->ready && i < map_words(cq->ready); i++) {
+		/* acquire: pairs with hca_cq_set_ready() */
+		uint64_t bits = atomic_load_explicit(&cq->shm->ready[i], memory_order_acquire);
+
+		for (; bits; bits &= bits - 1) {
+			struct hca_rq *rq =
+			        cq->ready->by_bit[64 * i + (unsigned)__builtin_ctzll(bits)];
+
+			for (; rq; rq = rq->next_of_bit)
+				hca_counted_take(rq);
+		}
+	}
+}
+
+void hca_cqs_take(struct hca_process *p)
+{
+	struct hca_cq *cq;
+
+	base_lock(&p->cqs_lock);
+	LIST_FOREACH(cq, &p->cqs, process_entry)
+	{
+		base_lock(&cq->lock);
+		take_arrivals(cq);
+		base_unlock(&cq->lock);
+	}
+	base_unlock(&p->cqs_lock);
+}
+
 /* ---- queue pairs that complete here ---- */
 
 /* Counts arrivals anew. It reads the rings before the counter: what arrives in between makes the
@@ -677,13 +717,6 @@ static int poll_watched(struct hca_cq *cq, unsigned i, int n, struct ibv_wc *wc)
 	if (got == n)
 		rotate_chain(cq, bit);
 	return got;
-}
-
-static unsigned map_words(const struct hca_ready *r)
-{
-	unsigned bits = r->next_bit < SHM_CQ_READY_BITS ? r->next_bit : SHM_CQ_READY_BITS;
-
-	return (bits + 63) / 64;
 }
 
 static uint64_t unwatched_bits(const struct hca_cq *cq, unsigned word)

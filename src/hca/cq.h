@@ -117,6 +117,10 @@ int hca_cq_destroy(struct hca_cq *cq);
  * has found. Not with the lock of a CQ held. */
 void hca_cqs_wait(struct hca_process *p);
 
+/* Takes what has arrived from all rings, while its memory can be found (hca_counted_take()). Not
+ * with the lock of a CQ held. */
+void hca_cqs_take(struct hca_process *p);
+
 /* ibv_poll_cq(): how many, or negative: the CQ is in error. */
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc);
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only);

@@ -132,6 +132,11 @@ static int populate(void *addr, size_t length, unsigned access)
 	return no_memory(addr, length);
 }
 
+bool hca_mr_is_there(void *at, size_t length)
+{
+	return !populate(at, length, IBV_ACCESS_LOCAL_WRITE);
+}
+
 /* The place of @index in the table. */
 static struct hca_mr *_Atomic *entry_of(struct hca_mr_table *t, uint32_t index)
 {
@@ -239,14 +244,31 @@ static int publish_key(struct hca_process *p, struct hca_mr *mr)
 	return ret;
 }
 
-/* Nobody finds the key of @mr any more, or uses it. With the lock held, which is released
- * meanwhile. */
-static void unpublish_key(struct hca_process *p, struct hca_mr *mr)
+/* Calls one that takes the locks of CQs: who has one may want that of the table, which is released
+ * meanwhile. Without peers nobody does, and it is kept, as keys may be about to be opened. */
+static void without_lock(struct hca_process *p, void (*call)(struct hca_process *))
 {
+	const bool has_peers = p->mrs.keys_off;
+
+	if (has_peers)
+		pthread_mutex_unlock(&p->mrs.lock);
+	call(p);
+	if (has_peers)
+		pthread_mutex_lock(&p->mrs.lock);
+}
+
+/* Nobody finds @mr or its key any more, or uses it; what has come lies there. With the lock held,
+ * which is released meanwhile. */
+static void hide(struct hca_process *p, struct hca_mr *mr)
+{
+	struct hca_mr_table *t = &p->mrs;
 	uint32_t users[SHM_KEY_USERS];
 
 	hca_keys_remove(p, mr->mr.lkey, users);
-	hca_connections_wait(p, users, true);
+	hca_connections_wait(p, users);
+	without_lock(p, hca_cqs_take);
+	set_entry(t, entry_of(t, mr->index), NULL);
+	without_lock(p, hca_cqs_wait);
 	leave_object(p, mr);
 }
 
@@ -279,9 +301,12 @@ void *hca_mr_resolve_anew(struct hca_mr_table *mrs, struct hca_mr_known *known,
 {
 	/* acquire: before the look into the table */
 	uint32_t changes = atomic_load_explicit(&mrs->changes, memory_order_acquire);
-	void *at = hca_mr_resolve(mrs, domain, sge, access);
 	const struct hca_mr *mr;
+	void *at;
 
+	if (known->doubts)
+		return NULL;
+	at = hca_mr_resolve(mrs, domain, sge, access);
 	if (known->lkey != sge->lkey) {
 		*known = (struct hca_mr_known){ .lkey = sge->lkey };
 		return at;
@@ -458,8 +483,8 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	else
 		key = (uint8_t)mr->mr.lkey;
 	if (!ret) {
-		set_entry(t, entry_of_mr(t, mr), NULL);
-		unpublish_key(p, mr);
+		mr->gone = true; /* nobody is to use it anew */
+		hide(p, mr);
 		/* it was without the lock for a time: others may have a handle now */
 		next.handles = mr->handles;
 		next.windows = mr->windows;
@@ -493,8 +518,7 @@ static void retire(struct hca_mr_table *t, struct hca_mr *region)
 	struct hca_process *p = hca_context(region->mr.context)->process;
 
 	region->gone = true;
-	set_entry(t, entry_of_mr(t, region), NULL);
-	unpublish_key(p, region);
+	hide(p, region);
 	base_idtable_remove(&t->ids, region->index);
 	if (region->dm)
 		hca_dm_put(region->dm);

@@ -159,7 +159,11 @@ struct hca_mr_known {
 	uint32_t changes; /* of the table, when it was found */
 	uint64_t iova, length;
 	char *start;
+	bool doubts; /* memory of regions may have been unmapped: none is known */
 };
+
+/* Whether the memory is there, and may be written to. A system call. */
+bool hca_mr_is_there(void *at, size_t length);
 
 /* hca_mr_resolve(); if it finds the region of @known, it is known from now on. */
 void *hca_mr_resolve_anew(struct hca_mr_table *mrs, struct hca_mr_known *known,

@@ -66,7 +66,7 @@ static void unbind(struct hca_process *p, struct hca_mw *mw, bool wait)
 	mw->key = 0;
 	hca_keys_remove(p, key, users);
 	if (wait)
-		hca_connections_wait(p, users, false);
+		hca_connections_wait(p, users);
 	if (mr) /* it is there still: regions that have windows stay */
 		mr->windows--;
 }
@@ -106,7 +106,7 @@ static bool may_bind(const struct hca_qp *qp, const struct hca_mw *mw, const str
 {
 	uint64_t offset;
 
-	if (!mr || !(mr->access & IBV_ACCESS_MW_BIND) || mr->own_domain != qp->domain ||
+	if (!mr || mr->gone || !(mr->access & IBV_ACCESS_MW_BIND) || mr->own_domain != qp->domain ||
 	    mw->entry.own_domain != qp->domain || (r->access & ~(unsigned)KNOWN) ||
 	    (mr->access & IBV_ACCESS_ZERO_BASED))
 		return false;

@@ -58,8 +58,9 @@ struct hca_rq {
 	struct hca_process *process;
 	struct hca_cq *cq;
 	const struct hca_domain *domain;
-	uint32_t qpn;              /* of its queue pair */
-	struct hca_mr_known known; /* where UD receives went last */
+	uint32_t qpn; /* of its queue pair */
+	struct hca_mr_known
+	        known; /* where UD receives went last; of all: whether there are doubts */
 	struct base_lock lock;
 	struct shm_ring *ring;
 	uint8_t ring_shift;

@@ -50,7 +50,7 @@ static enum ibv_wc_status scatter(struct hca_rq *rq, struct cursor *c, const voi
 			if (to == HCA_MR_DISCARD)
 				source = NULL;
 		}
-		if (source && part)
+		if (source && part && (!rq->known.doubts || hca_mr_is_there(to + c->done, part)))
 			memcpy(to + c->done, source, part);
 		if (from)
 			from = (const char *)from + part;

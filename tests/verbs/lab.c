@@ -199,6 +199,10 @@ void lab_start(struct ibv_qp *qp, uint32_t qkey)
 
 void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access)
 {
+	const int rc_rtr = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	const int rc_rts =
+	        IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	const bool is_uc = qp->qp_type == IBV_QPT_UC;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 		                    .port_num = 1,
 		                    .qp_access_flags = access };
@@ -217,17 +221,14 @@ void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, un
 	assert_int_equal(ibv_modify_qp(qp, &attr,
 	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	                                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+	                                       (is_uc ? 0 : rc_rtr)),
 	                 0);
 	attr.qp_state = IBV_QPS_RTS;
 	attr.rnr_retry = 7;
 	attr.retry_cnt = 7;
 	attr.timeout = 14;
-	assert_int_equal(ibv_modify_qp(qp, &attr,
-	                               IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-	                                       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	                                       IBV_QP_MAX_QP_RD_ATOMIC),
-	                 0);
+	assert_int_equal(
+	        ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (is_uc ? 0 : rc_rts)), 0);
 }
 
 void lab_to(struct ibv_qp *qp, enum ibv_qp_state state)

@@ -64,7 +64,7 @@ void lab_to_rtr(struct ibv_qp *qp);
 void lab_to_rts(struct ibv_qp *qp);
 void lab_start(struct ibv_qp *qp, uint32_t qkey);
 void lab_to(struct ibv_qp *qp, enum ibv_qp_state state); /* nothing but the state */
-/* RC or XRC, from RESET to RTS: connected to number @peer at port 1 of device @there. Of XRC,
+/* RC, UC or XRC, from RESET to RTS: connected to number @peer at port 1 of device @there. Of XRC,
  * attributes of the side that it does not have are given, too: they mean nothing. */
 void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, unsigned access);
 enum ibv_qp_state lab_state(struct ibv_qp *qp);

@@ -156,23 +156,28 @@ static void *wait_for(void *mutex)
 	return NULL;
 }
 
-/* Memory that is registered while the process has two threads stays where it is, and so do all
- * regions that are published by the first queue pair. */
-static void make_far(struct lab_peer_objects *p, const struct lab_peer_options *o,
-                     void (*rest)(struct lab_peer_objects *, const struct lab_peer_options *))
+void lab_with_two_threads(void (*call)(void *), void *arg)
 {
 	pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	pthread_t thread;
 
 	pthread_mutex_lock(&mutex);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for, &mutex), 0);
-	rest(p, o);
+	call(arg);
 	pthread_mutex_unlock(&mutex);
 	pthread_join(thread, NULL);
 }
 
-static void make_mr_and_qp(struct lab_peer_objects *p, const struct lab_peer_options *o)
+struct making {
+	struct lab_peer_objects *p;
+	const struct lab_peer_options *o;
+};
+
+static void make_mr_and_qp(void *arg)
 {
+	struct lab_peer_objects *p = ((struct making *)arg)->p;
+	const struct lab_peer_options *o = ((struct making *)arg)->o;
+
 	p->mr = ibv_reg_mr(p->pd, p->memory, o->bytes,
 	                   (LAB_ALL_ACCESS & ~o->no_access) |
 	                           (o->flush_access & ~o->no_flush_access));
@@ -185,6 +190,7 @@ static struct lab_peer_objects *make(struct command *c)
 {
 	const struct lab_peer_options *o = &c->options;
 	struct lab_peer_objects *p = calloc(1, sizeof(*p));
+	struct making making = { .p = p, .o = o };
 	struct ibv_port_attr port;
 
 	assert_non_null(p);
@@ -205,10 +211,10 @@ static struct lab_peer_objects *make(struct command *c)
 	                           : lab_cq(p->context, o->cqe, p->channel);
 	p->recv_cq = o->shares_cqs ? o->neighbour->here->recv_cq
 	                           : lab_cq(p->context, o->cqe, p->channel);
-	if (o->far)
-		make_far(p, o, make_mr_and_qp);
+	if (o->far) /* regions are published by the first queue pair at the latest */
+		lab_with_two_threads(make_mr_and_qp, &making);
 	else
-		make_mr_and_qp(p, o);
+		make_mr_and_qp(&making);
 	assert_int_equal(ibv_query_port(p->context, 1, &port), 0);
 	c->address = (struct lab_peer_address){ .qpn = p->qp->qp_num,
 		                                .rkey = p->mr->rkey,

@@ -194,8 +194,17 @@ static void entries_of_a_receive_are_found(void **state)
 
 struct region {
 	char *at;
+	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 };
+
+static void register_it(void *arg)
+{
+	struct region *r = arg;
+
+	r->mr = ibv_reg_mr(r->pd, r->at, 8192, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(r->mr);
+}
 
 /* p[0], which is here, receives in memory of its own. */
 static struct region region_for(struct lab_peer *p, uint32_t bytes)
@@ -206,8 +215,11 @@ static struct region region_for(struct lab_peer *p, uint32_t bytes)
 	struct ibv_sge sge = { .addr = (uintptr_t)r.at, .length = bytes };
 
 	assert_true(r.at != MAP_FAILED);
-	r.mr = ibv_reg_mr(p->here->pd, r.at, 8192, IBV_ACCESS_LOCAL_WRITE);
-	assert_non_null(r.mr);
+	r.pd = p->here->pd;
+	if (options.far)
+		lab_with_two_threads(register_it, &r);
+	else
+		register_it(&r);
 	sge.lkey = r.mr->lkey;
 	wr.sg_list = &sge;
 	assert_int_equal(ibv_post_recv(p->here->qp, &wr, &bad), 0);
@@ -254,6 +266,22 @@ static void memory_may_go(void **state)
 	}
 }
 
+/* Messages to the memory were not polled when it went. */
+static void memory_may_go_before_its_region(void **state)
+{
+	struct lab_peer *p[2];
+
+	lab_peers(p, &options, state);
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
+		struct region r = region_for(p[0], sizes[i]);
+
+		send_to_region(p, sizes[i]);
+		munmap(r.at, 8192);
+		assert_int_equal(ibv_dereg_mr(r.mr), 0);
+		expect_receive(p[0], sizes[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,7 +296,10 @@ int main(void)
 		LAB_BOTH(entries_of_a_receive_are_found),
 		FAR(entries_of_a_receive_are_found),
 		LAB_BOTH(a_region_may_go),
+		FAR(a_region_may_go),
 		LAB_BOTH(memory_may_go),
+		LAB_BOTH(memory_may_go_before_its_region),
+		FAR(memory_may_go_before_its_region),
 	};
 
 	lab_peers_begin();

@@ -8,6 +8,7 @@
 #include "lab.h"
 
 #include <endian.h>
+#include <sys/mman.h>
 
 /* One receive with these entries; @wr_id 0. */
 static int post_entries(struct lab_end *e, struct ibv_sge *sge, int n)
@@ -425,6 +426,66 @@ static void without_a_receive_the_message_is_lost_and_counted(void **state)
 	lab_expect_nothing(b, a);
 }
 
+/* Posts @n receives in memory that is registered for them alone. */
+static char *post_elsewhere(struct lab_end *e, unsigned n, struct ibv_mr **mr)
+{
+	char *memory = mmap(NULL, n * LAB_SLOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+	                    -1, 0);
+
+	assert_true(memory != MAP_FAILED);
+	*mr = ibv_reg_mr(e->pd, memory, n * LAB_SLOT, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(*mr);
+	for (unsigned i = 0; i < n; i++) {
+		struct ibv_sge sge = { .addr = (uintptr_t)memory + i * LAB_SLOT,
+			               .length = LAB_SLOT,
+			               .lkey = (*mr)->lkey };
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		assert_int_equal(ibv_post_recv(e->qp, &wr, &bad), 0);
+	}
+	return memory;
+}
+
+/* @unmapped: before the region goes. */
+static void let_memory_go(bool unmapped)
+{
+	static const char *const texts[] = { "one", "two", "three" };
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_mr *mr;
+	char *memory = post_elsewhere(b, LAB_ARRAY(texts), &mr);
+
+	lab_post(b, 1);
+	for (size_t i = 0; i < LAB_ARRAY(texts); i++)
+		lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, texts[i]);
+	if (unmapped)
+		munmap(memory, LAB_ARRAY(texts) * LAB_SLOT);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	for (size_t i = 0; i < LAB_ARRAY(texts) && !unmapped; i++)
+		assert_memory_equal(memory + i * LAB_SLOT + LAB_GRH, texts[i], strlen(texts[i]));
+	if (!unmapped)
+		munmap(memory, LAB_ARRAY(texts) * LAB_SLOT);
+	lab_send_text(a, lab_ah_to(a, b), b->qp->qp_num, "and more");
+	for (size_t i = 0; i < LAB_ARRAY(texts); i++) {
+		struct ibv_wc wc = lab_complete(b->cq, IBV_WC_SUCCESS);
+
+		assert_int_equal(wc.wr_id, i);
+		assert_int_equal(wc.byte_len, LAB_GRH + strlen(texts[i]));
+	}
+	lab_expect_text(b, "and more");
+}
+
+static void what_came_before_its_region_went_lies_there(void **state)
+{
+	(void)state;
+	let_memory_go(false);
+}
+
+static void memory_may_go_before_its_region(void **state)
+{
+	(void)state;
+	let_memory_go(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +511,8 @@ int main(void)
 		LAB_TEST(a_bad_receive_stops_the_list_and_is_named),
 		LAB_TEST(a_list_that_does_not_fit_is_posted_as_far_as_it_does),
 		LAB_TEST(without_a_receive_the_message_is_lost_and_counted),
+		LAB_TEST(what_came_before_its_region_went_lies_there),
+		LAB_TEST(memory_may_go_before_its_region),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -253,11 +253,45 @@ static void what_finds_no_receive_is_counted(void **state)
 	assert_int_equal(lab_counter(1, "no_receive"), lost_at_1);
 }
 
+/* ---- without memory ---- */
+
+static void what_came_before_its_region_went_lies_there(void **state)
+{
+	struct fixture f;
+	struct ibv_mr *mr;
+	char *memory = calloc(2 * MEMBERS, BYTES);
+	uint32_t n;
+
+	(void)state;
+	assert_non_null(memory);
+	lab_undo(free, memory);
+	make(&f);
+	mr = ibv_reg_mr(f.to->pd, memory, 2 * MEMBERS * BYTES, IBV_ACCESS_LOCAL_WRITE);
+	assert_non_null(mr);
+	for (uint64_t i = 0; i < 2 * MEMBERS; i++) {
+		struct ibv_sge sge = { .addr = (uintptr_t)memory + i * BYTES,
+			               .length = BYTES,
+			               .lkey = mr->lkey };
+		struct ibv_recv_wr wr = { .wr_id = i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		assert_int_equal(ibv_post_srq_recv(f.srq, &wr, &bad), 0);
+	}
+	send_number(&f, 7);
+	send_number(&f, 7);
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	for (unsigned i = 0; i < 2 * MEMBERS; i++) {
+		memcpy(&n, memory + i * BYTES + LAB_GRH, sizeof(n));
+		assert_int_equal(n, 7);
+	}
+	assert_int_equal(poll_all(&f), 2 * MEMBERS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(nothing_is_lost_while_it_grows),
 		LAB_TEST(what_finds_no_receive_is_counted),
+		LAB_TEST(what_came_before_its_region_went_lies_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
