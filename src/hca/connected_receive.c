@@ -12,13 +12,22 @@
 #include "hca/mw.h"
 #include "hca/srq.h"
 
-/* Copies to memory of a region, which need not be there. */
-static void copy(const struct hca_rq *rq, char *to, const char *from, uint32_t bytes)
+/* Whether memory may have been unmapped though its region is there. */
+static BASE_HOT bool may_be_gone(const struct hca_rq *rq, const struct ibv_sge *sge)
+{
+	const struct hca_mr *mr = hca_mr_find(&rq->process->mrs, sge->lkey);
+
+	return base_unlikely(rq->known.doubts || (mr && mr->is_doubtful));
+}
+
+/* Copies to memory of the region of @sge. */
+static void copy(const struct hca_rq *rq, const struct ibv_sge *sge, char *to, const char *from,
+                 uint32_t bytes)
 {
 	if (to == HCA_MR_DISCARD)
 		return; /* a null region */
-	if (base_unlikely(rq->known.doubts) && !hca_mr_is_there(to, bytes))
-		return; /* it was when the message came */
+	if (may_be_gone(rq, sge) && !hca_mr_is_there(to, bytes))
+		return; /* it was there when the message came */
 	if (bytes <= BASE_COPY_SHORT)
 		base_copy_short(to, from, bytes);
 	else
@@ -39,7 +48,7 @@ static enum ibv_wc_status scatter(struct hca_rq *rq, const struct ibv_sge *sge, 
 			                  IBV_ACCESS_LOCAL_WRITE);
 		if (base_unlikely(!to && part))
 			return IBV_WC_LOC_PROT_ERR;
-		copy(rq, to, from, part);
+		copy(rq, &sge[i], to, from, part);
 		from += part;
 		bytes -= part;
 	}
@@ -53,7 +62,7 @@ static BASE_HOT enum ibv_wc_status scatter_short(struct hca_rq *rq, const struct
 	char *to;
 
 	if (base_unlikely(n != 1 || bytes > BASE_COPY_SHORT || sge->length < bytes ||
-	                  rq->known.doubts))
+	                  may_be_gone(rq, sge)))
 		return scatter(rq, sge, n, from, bytes);
 	to = hca_mr_resolve(&rq->process->mrs, rq->domain, sge, IBV_ACCESS_LOCAL_WRITE);
 	if (base_unlikely(!to || to == HCA_MR_DISCARD))

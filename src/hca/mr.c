@@ -33,6 +33,9 @@
 	 HCA_ACCESS_FLUSH_GLOBAL)
 #define ACCESS_NEEDS_LOCAL_WRITE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
+/* Regions that one which is registered is compared with. */
+#define MOST_LOOKED_AT 1024
+
 /* Bytes of a region whose pages stay absent until they are used. */
 #define LARGE (1ull << 30)
 
@@ -196,6 +199,14 @@ bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to)
 	return false;
 }
 
+/* Whether another region has its memory, if there are not too many to look at. */
+static bool has_company(struct hca_mr_table *t, const struct hca_mr *mr)
+{
+	const uint64_t from = (uintptr_t)mr->start;
+
+	return t->ids.used <= MOST_LOOKED_AT && hca_mr_overlaps(t, from, from + mr->mr.length);
+}
+
 /* The memory object in which the region lies, if peers' processes will see its key. */
 static void find_object(struct hca_process *p, struct hca_mr *mr)
 {
@@ -204,6 +215,7 @@ static void find_object(struct hca_process *p, struct hca_mr *mr)
 		return;
 	mr->unsettled = true;
 	mr->object = hca_object_get(p, mr->start, mr->mr.length);
+	mr->is_doubtful = !mr->object && has_company(&p->mrs, mr);
 	mr->unsettled = false;
 }
 

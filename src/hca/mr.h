@@ -51,7 +51,10 @@ struct hca_mr {
 	struct hca_object *object; /* in which it lies (object.h); or NULL */
 	bool unsettled;            /* that is just being found, or given up */
 	bool gone;                 /* it is deregistered */
-	uint64_t iova;             /* what work requests call the first byte */
+	/* another region covered its memory before: that has been unmapped since, perhaps, and so
+	 * may this be */
+	bool is_doubtful;
+	uint64_t iova; /* what work requests call the first byte */
 	unsigned access;
 };
 

@@ -4,6 +4,7 @@
  * sender asks for next finds it there, or is not undone by it, and the memory may go. "Far": other
  * processes reach the memory by system calls only.
  */
+#define _GNU_SOURCE
 #include "peer_lab.h"
 
 #include <sys/mman.h>
@@ -206,11 +207,12 @@ static void register_it(void *arg)
 	assert_non_null(r->mr);
 }
 
-/* p[0], which is here, receives in memory of its own. */
-static struct region region_for(struct lab_peer *p, uint32_t bytes)
+/* p[0], which is here, receives in memory of its own; @at: there, or anywhere. */
+static struct region region_for(struct lab_peer *p, uint32_t bytes, char *at)
 {
-	struct region r = { .at = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
-		                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) };
+	struct region r = { .at = mmap(at, 8192, PROT_READ | PROT_WRITE,
+		                       MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0),
+		                       -1, 0) };
 	struct ibv_recv_wr wr = { .wr_id = 1, .num_sge = 1 }, *bad;
 	struct ibv_sge sge = { .addr = (uintptr_t)r.at, .length = bytes };
 
@@ -240,7 +242,7 @@ static void a_region_may_go(void **state)
 
 	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
-		struct region r = region_for(p[0], sizes[i]);
+		struct region r = region_for(p[0], sizes[i], NULL);
 
 		send_to_region(p, sizes[i]);
 		assert_int_equal(ibv_dereg_mr(r.mr), 0);
@@ -257,7 +259,7 @@ static void memory_may_go(void **state)
 
 	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
-		struct region r = region_for(p[0], sizes[i]);
+		struct region r = region_for(p[0], sizes[i], NULL);
 
 		send_to_region(p, sizes[i]);
 		munmap(r.at, 8192);
@@ -273,13 +275,32 @@ static void memory_may_go_before_its_region(void **state)
 
 	lab_peers(p, &options, state);
 	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
-		struct region r = region_for(p[0], sizes[i]);
+		struct region r = region_for(p[0], sizes[i], NULL);
 
 		send_to_region(p, sizes[i]);
 		munmap(r.at, 8192);
 		assert_int_equal(ibv_dereg_mr(r.mr), 0);
 		expect_receive(p[0], sizes[i]);
 	}
+}
+
+/* So it is registered twice when it is mapped again. */
+static void memory_may_go_again_and_again(void **state)
+{
+	struct lab_peer *p[2];
+	struct region r[LAB_ARRAY(sizes)];
+	char *at = NULL;
+
+	lab_peers(p, &options, state);
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++) {
+		r[i] = region_for(p[0], sizes[i], at);
+		at = r[i].at;
+		send_to_region(p, sizes[i]);
+		munmap(at, 8192);
+		expect_receive(p[0], sizes[i]);
+	}
+	for (size_t i = 0; i < LAB_ARRAY(sizes); i++)
+		assert_int_equal(ibv_dereg_mr(r[i].mr), 0);
 }
 
 int main(void)
@@ -298,6 +319,7 @@ int main(void)
 		LAB_BOTH(a_region_may_go),
 		FAR(a_region_may_go),
 		LAB_BOTH(memory_may_go),
+		LAB_BOTH(memory_may_go_again_and_again),
 		LAB_BOTH(memory_may_go_before_its_region),
 		FAR(memory_may_go_before_its_region),
 	};
