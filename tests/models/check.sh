@@ -140,6 +140,10 @@ events)
 	proven events
 	fails "1 2 3 4 5 6" events
 	;;
+place)
+	proven place
+	fails "1 2 3 4 5 6" place
+	;;
 roce_turn)
 	proven roce_turn
 	fails "1 2 3 4" roce_turn

@@ -27,7 +27,7 @@
  *  src/hca/payload.c search b4f58c38da66
  *  src/hca/payload.c next_slot f032434249af
  *  src/hca/payload.c hca_payload_get 2089ed323ad3
- *  src/daemon/memory.c mark_ring 81b20412e4e5
+ *  src/daemon/memory.c mark_ring ca2321698982
  *  src/daemon/memory.c sweep_one a5746a982cf7
  */
 #ifndef MUTANT

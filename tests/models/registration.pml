@@ -46,7 +46,7 @@
  *  src/hca/connected_help.c say_whom f36fe91d1583
  *  src/hca/connected_help.c say_nobody 749474535d16
  *  src/hca/connected_help.c work_locked 2d8efac7ba29
- *  src/hca/connected_help.c hca_connections_wait 246a0e24a714
+ *  src/hca/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/hca/connected_help.c wait_until_done 9151d16175b9
  *  src/hca/connected_wait.c bear_helper e3e0a8746d31
  *  src/hca/adopt.c hca_adopt 9bc917e1811e

@@ -38,12 +38,12 @@
  *  src/shm/ring.h shm_ring_take_lines 34387650d4a8
  *  src/shm/ring.c shm_ring_claim_slowly af8646b6a610
  *  src/shm/ring.c shm_ring_post_first_lap 900a8c00c875
- *  src/shm/ring.c shm_ring_void def96f2700f3
+ *  src/shm/ring.c shm_ring_void 417b5a0564e4
  *  src/shm/ring.c shm_ring_withdraw 097b64f42f32
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
- *  src/hca/rq.h hca_rq_poll 9780286002b9
- *  src/hca/rq.c hca_rq_reset 61cfbf356e06
- *  src/daemon/qp.c daemon_qp_undo_sending 72fb4bef5fc7
+ *  src/hca/rq.h hca_rq_poll aea0f8d5f82f
+ *  src/hca/rq.c hca_rq_reset b37734c5d595
+ *  src/daemon/qp.c daemon_qp_undo_sending c892f1fc8ef3
  */
 #ifndef MUTANT
 #define MUTANT 0
