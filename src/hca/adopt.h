@@ -51,8 +51,8 @@ bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to);
  * process is (plain.h). False: that cannot be done now. */
 bool hca_adopt_end(unsigned slot, bool is_alone);
 
-/* Whether nothing can be adopted as @slot any more: a private mapping of its part of the file may be
- * left, which shows what is there. */
+/* Whether nothing can be adopted as @slot any more: a private mapping of its part of the file may
+ * be left, which shows what is there. */
 bool hca_adopt_is_spent(unsigned slot);
 
 /* Whether anything is adopted. */

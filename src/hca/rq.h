@@ -174,8 +174,8 @@ static inline bool hca_rq_pending(struct hca_rq *rq)
 	return hca_rq_has_arrived(rq) || hca_rq_load(&rq->aside);
 }
 
-/* Whether one of the messages that wait was solicited, or has more than @room bytes with its GRH and
- * so fails a receive, or something is flushed. With the CQ's lock held. */
+/* Whether one of the messages that wait was solicited, or has more than @room bytes with its GRH
+ * and so fails a receive, or something is flushed. With the CQ's lock held. */
 bool hca_rq_has_solicited(struct hca_rq *rq, uint32_t room);
 
 /* Whether the peer's process has found one of its requests wrong, and polling is to move the queue

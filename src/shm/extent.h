@@ -25,7 +25,7 @@ struct shm_extents {
 	uint64_t unit; /* the smallest size, bytes */
 	uint64_t from;
 	uint32_t n_units;
-	uint32_t walk; /* where shm_extent_walk() is: the first unit of a range */
+	uint32_t walk;                  /* where shm_extent_walk() is: the first unit of a range */
 	uint64_t in_use;                /* bytes */
 	struct shm_extent_range *range; /* by first unit; NULL before the first request */
 	uint32_t orders;                /* bit o: splits[o] is not zero */
@@ -54,8 +54,9 @@ struct shm_extent_range_at {
 };
 
 /*
- * A walk over all ranges in order, while extents come and go. The range where the walk is; false: it
- * has come to the end. One that was joined to the one before it meanwhile is walked over with that.
+ * A walk over all ranges in order, while extents come and go. The range where the walk is; false:
+ * it has come to the end. One that was joined to the one before it meanwhile is walked over with
+ * that.
  */
 void shm_extent_walk_begin(struct shm_extents *e);
 bool shm_extent_walk(const struct shm_extents *e, struct shm_extent_range_at *range);

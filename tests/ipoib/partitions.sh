@@ -62,7 +62,7 @@ expect 1 'umbel-ipoib: ib1: no such InfiniBand port: *' \
 	on h4 umbel exec h4 -- umbel-ipoib --interface ib1 --port 2
 expect 1 'umbel-ipoib: ib0: the interface: Device or resource busy' \
 	on h4 umbel exec h4 -- umbel-ipoib --interface ib0
-expect 2 'umbel-ipoib: which --interface[?]' on h4 umbel exec h4 -- umbel-ipoib
+expect 2 'umbel-ipoib: which --interface[?]*' on h4 umbel exec h4 -- umbel-ipoib
 expect 1 'umbel-ipoib: ib1: no such InfiniBand port: *' umbel-ipoib --interface ib1
 
 # ---- partitions change: a P_Key has another place in the table; a host is in no longer

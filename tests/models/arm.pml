@@ -26,16 +26,16 @@
  *  src/hca/deliver.h hca_deliver_into 52ba31db6550
  *  src/hca/cq.h hca_cq_announce 088c83f2a6e8
  *  src/hca/cq.h hca_cq_notify_arrival 838022ddef71
- *  src/hca/cq.c hca_cq_wake_arrival dda54b2abe59
- *  src/hca/cq.c hca_cq_wake 7d2932d74a26
+ *  src/hca/cq_event.c hca_cq_wake_arrival dda54b2abe59
+ *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
  *  src/hca/cq.c hca_cq_set_ready ef8e591efac4
- *  src/hca/cq.c hca_cq_arm c0ae74e53344
+ *  src/hca/cq_event.c hca_cq_arm 37115797d2db
  *  src/hca/cq.c poll_once 5fb75fe248bd
  *  src/hca/cq.c poll_map 6091ae10938e
  *  src/hca/cq.c poll_watched 36c6901eb629
  *  src/hca/cq.c watch f4787c0003e7
  *  src/hca/cq.c unwatch 18fbad706c5e
- *  src/daemon/cq.c daemon_cq_wake abd5e7eb8fce
+ *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT
 #define MUTANT 0

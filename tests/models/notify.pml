@@ -18,10 +18,10 @@
  *  3 the daemon wakes nobody	4 the sender writes the unit before the count
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/cq.c hca_cq_wake 7d2932d74a26
- *  src/hca/channel.c next_notified 406783836f70
- *  src/hca/channel.c hca_channel_get_event dd47e72da6f4
- *  src/daemon/cq.c daemon_cq_wake abd5e7eb8fce
+ *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
+ *  src/hca/channel.c next_notified 0de27937720b
+ *  src/hca/channel.c hca_channel_get_event afe5e3e421f8
+ *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT
 #define MUTANT 0

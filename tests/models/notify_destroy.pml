@@ -1,4 +1,11 @@
-/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause *
+ * Functions that it models (tools/check-models.py):
+ *
+ *  src/hca/cq_event.c hca_cq_leave_channel 1420ff3f06b1
+ *  src/hca/cq_event.c hca_cq_take_events_along 933c521b3616
+ *  src/hca/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/channel.c hca_channel_get_event afe5e3e421f8
+ */
 /*
  * A CQ of a channel is destroyed while its event, and those of another CQ, come and are got
  * (fire(), hca_cq_leave_channel(), hca_cq_take_events_along(), hca_channel_settle() and the

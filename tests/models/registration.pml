@@ -41,7 +41,7 @@
  *  src/shm/key.h shm_key_write cc6756567f37
  *  src/shm/key.h shm_key_remove 21f1fb2a1515
  *  src/shm/key.h shm_key_read_at e0461d82149c
- *  src/hca/exchange.c read_key 7821986b5594
+ *  src/hca/exchange.c read_key 5846dbe6a679
  *  src/hca/connected_send.c hca_connected_carry_out d5a8c733faf9
  *  src/hca/connected_help.c say_whom f36fe91d1583
  *  src/hca/connected_help.c say_nobody 749474535d16
@@ -49,12 +49,12 @@
  *  src/hca/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/hca/connected_help.c wait_until_done 9151d16175b9
  *  src/hca/connected_wait.c bear_helper e3e0a8746d31
- *  src/hca/adopt.c hca_adopt 9bc917e1811e
- *  src/hca/adopt.c hca_adopt_end 3ee0d9ff555d
+ *  src/hca/adopt.c hca_adopt 32a5f2b6d520
+ *  src/hca/adopt.c hca_adopt_end 74c3a8e700cc
  *  src/daemon/memory.c daemon_memory_retire_keys f00461be397c
  *  src/daemon/memory.c look_again cc22ebca625d
  *  src/daemon/memory.c free_keys 3ebf649e9838
- *  src/daemon/objects.c daemon_objects_release 1d1d9ce15b62
+ *  src/daemon/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT
 #define MUTANT 0

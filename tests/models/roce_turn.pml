@@ -22,11 +22,11 @@
  *  src/hca/link_roce_receive.c hca_roce_receive 691be25d46c0
  *  src/hca/link_roce_receive.c hca_roce_rest da099f0771a9
  *  src/hca/link_roce_receive.c hca_roce_release 6f7a3c255e4c
- *  src/daemon/roce_port.c on_wake 1777e129a435
- *  src/daemon/roce_port.c on_receive a81ec4fe3b31
+ *  src/daemon/roce_port.c on_wake 5f8f025015ce
+ *  src/daemon/roce_port.c on_receive 713759df790c
  *  src/daemon/roce_port.c on_away b5d1a84b70f9
- *  src/daemon/roce_port.c come_back 973f9cb2d3cc
- *  src/daemon/roce_port.c go_away cf22f6303199
+ *  src/daemon/roce_port.c come_back 6f00df4a8f9f
+ *  src/daemon/roce_port.c go_away 99449d35d976
  */
 #ifndef MUTANT
 #define MUTANT 0

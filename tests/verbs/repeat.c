@@ -572,7 +572,7 @@ static void the_region_may_change_its_domain(void **state)
 
 /* Receives by these entries of a region of two slots fail with a message of 64 bytes, as @status
  * says. */
-static void expect_bad_entry(long offset, uint32_t length, enum ibv_wc_status status)
+static void receive_into(long offset, uint32_t length, enum ibv_wc_status status)
 {
 	struct talk t = { .a = lab_end(1), .b = lab_end(2) };
 	char *at = t.b->slot + LAB_SLOT;
@@ -587,25 +587,37 @@ static void expect_bad_entry(long offset, uint32_t length, enum ibv_wc_status st
 		assert_memory_equal(at + i + LAB_GRH, bytes, 64);
 	}
 	post_at(t.b, mr, at + offset, length);
-	fail_to_receive(&t, status);
+	if (status != IBV_WC_SUCCESS) {
+		fail_to_receive(&t, status);
+		return;
+	}
+	send_one(&t);
+	lab_complete(t.b->cq, IBV_WC_SUCCESS);
+	assert_memory_equal(at + offset + LAB_GRH, bytes, 64);
 }
 
 static void an_entry_may_be_outside_of_the_region(void **state)
 {
 	(void)state;
-	expect_bad_entry(-1, 104, IBV_WC_LOC_PROT_ERR);
-	expect_bad_entry(2 * LAB_SLOT - 103, 104, IBV_WC_LOC_PROT_ERR);
-	expect_bad_entry(2 * LAB_SLOT + 1, 104, IBV_WC_LOC_PROT_ERR);
-	expect_bad_entry(0, 2 * LAB_SLOT + 1, IBV_WC_LOC_PROT_ERR);
-	expect_bad_entry(0, UINT32_MAX, IBV_WC_LOC_PROT_ERR);
+	receive_into(-1, 104, IBV_WC_LOC_PROT_ERR);
+	receive_into(2 * LAB_SLOT - 103, 104, IBV_WC_LOC_PROT_ERR);
+	receive_into(2 * LAB_SLOT + 1, 104, IBV_WC_LOC_PROT_ERR);
+}
+
+/* What is written lies in the region. */
+static void an_entry_may_reach_beyond_the_region(void **state)
+{
+	(void)state;
+	receive_into(0, 2 * LAB_SLOT + 1, IBV_WC_SUCCESS);
+	receive_into(0, UINT32_MAX, IBV_WC_SUCCESS);
 }
 
 static void an_entry_may_be_too_short(void **state)
 {
 	(void)state;
-	expect_bad_entry(0, 103, IBV_WC_LOC_LEN_ERR);
-	expect_bad_entry(0, 39, IBV_WC_LOC_LEN_ERR);
-	expect_bad_entry(0, 0, IBV_WC_LOC_LEN_ERR);
+	receive_into(0, 103, IBV_WC_LOC_LEN_ERR);
+	receive_into(0, 39, IBV_WC_LOC_LEN_ERR);
+	receive_into(0, 0, IBV_WC_LOC_LEN_ERR);
 }
 
 static void its_key_may_be_nobody_s(void **state)
@@ -721,6 +733,7 @@ int main(void)
 		LAB_TEST(the_region_may_become_read_only),
 		LAB_TEST(the_region_may_change_its_domain),
 		LAB_TEST(an_entry_may_be_outside_of_the_region),
+		LAB_TEST(an_entry_may_reach_beyond_the_region),
 		LAB_TEST(an_entry_may_be_too_short),
 		LAB_TEST(its_key_may_be_nobody_s),
 		LAB_TEST(regions_may_alternate),
