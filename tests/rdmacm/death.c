@@ -2,6 +2,8 @@
 /*
  * The daemon dies: every call says so, and none waits for ever. The last test of this
  * fabric.
+ *
+ * Ends its fabric.
  */
 #include "daemon.h"
 

@@ -3,6 +3,8 @@
  * The fabric ends under a running program, and with it the devices: each identifier that is bound
  * to one gets RDMA_CM_EVENT_DEVICE_REMOVAL, after what came before and once, and can be destroyed.
  * Prepared by the first test, which ends the daemon.
+ *
+ * Ends its fabric.
  */
 #include "daemon.h"
 

@@ -3,6 +3,8 @@
  * The fabric ends under stream rsockets: what has arrived can still be received, a peer that had
  * said so before has ended in order, and all else is EIO, for who sleeps and who does not. Prepared
  * by the first test, which ends the daemon.
+ *
+ * Ends its fabric.
  */
 #include "rsocket_stream.h"
 
