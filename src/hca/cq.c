@@ -427,9 +427,10 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	TAILQ_FOREACH(qp, &cq->users, cq_entry)
 	waiting += hca_rq_waiting(qp->rq);
 	old = cq->ring;
-	if (waiting > cqe) {
+	/* though the smallest queue may have room */
+	if (waiting > hca_queue_size(cq->ctx->process, asked, cqe)) {
 		ret = base_because(-EINVAL, "%u completions wait in it: no room for them in %u",
-		                   waiting, cqe);
+		                   waiting, asked);
 		old = ring;
 		goto out;
 	}

@@ -34,6 +34,24 @@ static void a_completion_queue_says_how_large_it_is(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+/* Where hardware refuses to shrink one, programs expect it, though the smallest here is larger. */
+static void a_completion_queue_does_not_shrink_below_what_waits(void **state)
+{
+	struct lab_end *a = lab_end(1);
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+
+	(void)state;
+	lab_request(a, &r, lab_ah_to(a, a), a->qp->qp_num, "x", 1);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+	assert_int_equal(ibv_resize_cq(a->send_cq, 4), EINVAL);
+	assert_int_equal(ibv_resize_cq(a->send_cq, 5), 0); /* rounded up to 8 at least */
+	for (int i = 0; i < 5; i++)
+		lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_resize_cq(a->send_cq, 1), 0);
+}
+
 /* The queue takes as many as it says, and holds their completions. */
 static void a_queue_pair_takes_as_many_as_it_says(void **state)
 {
@@ -137,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(a_completion_queue_says_how_large_it_is),
+		LAB_TEST(a_completion_queue_does_not_shrink_below_what_waits),
 		LAB_TEST(a_queue_pair_takes_as_many_as_it_says),
 		LAB_TEST(without_requests_a_queue_has_none),
 		LAB_TEST(a_shared_queue_takes_as_many_as_it_says),
