@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Arming a completion queue (src/hca/cq.c and the announcement of an arrival): two senders, one of
+ * Arming a completion queue (src/hca/cq_event.c and the announcement of an arrival): two senders, one of
  * whom may die at every step, the program that polls and sleeps, and the daemon. Two queue pairs
  * complete on the CQ. DIRECT 1: the first is looked at without being told, the other by its bit in
  * the ready map. DIRECT 0: both by their bits. One bit can be watched at a time.

@@ -7,9 +7,10 @@
  * What is proven: the event that a CQ's arming was used up for comes, and is of this CQ.
  *
  * An event has two parts: the CQ's count `notified`, and a unit of the channel's eventfd. Units
- * may be too many: who reads one and finds no CQ reads on. A count too many gives a unit to the
- * wrong CQ, and the right one's event then stays behind. So the daemon, who does not know how far
- * the dead sender came, counts one event and writes two units.
+ * may be too many: who reads one and finds no CQ reads on, and while no CQ has an event they are
+ * taken out. A count too many gives a unit to the wrong CQ, and the right one's event then stays
+ * behind. So the daemon, who does not know how far the dead sender came, counts one event and
+ * writes two units.
  *
  * Mutants:
  *  1 the daemon writes one unit
@@ -19,8 +20,10 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
+ *  src/hca/cq_event.c fire 93cad8a9ecd8
  *  src/hca/channel.c next_notified 0de27937720b
- *  src/hca/channel.c hca_channel_get_event afe5e3e421f8
+ *  src/hca/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/channel.c get_event 09e766be8041
  *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT
@@ -150,6 +153,15 @@ active proctype program()
 			}
 		:: else
 		fi;
+		/* hca_channel_settle(): with no event left, no unit is */
+		do
+		:: units ->
+			if
+			:: notified[0] || notified[1] -> break
+			:: else -> d_step { units -> units-- }
+			fi
+		:: else -> break
+		od;
 		if
 		:: cq < CQS ->
 			armed[cq] = 1;

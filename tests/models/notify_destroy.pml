@@ -19,6 +19,15 @@
  *  1 the CQ's senders are not waited for		2 the CQ is not disarmed
  *  3 units are taken while a CQ has an event	4 the other CQ's senders are not waited for
  *  5 a unit and what it stands for are taken without the channel's lock in between
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/cq_event.c fire 93cad8a9ecd8
+ *  src/hca/cq_event.c hca_cq_leave_channel 1420ff3f06b1
+ *  src/hca/cq_event.c hca_cq_await_wakers 2175b04e581f
+ *  src/hca/cq_event.c hca_cq_take_events_along 933c521b3616
+ *  src/hca/channel.c next_notified 0de27937720b
+ *  src/hca/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/channel.c get_event 09e766be8041
  */
 #ifndef MUTANT
 #define MUTANT 0
