@@ -186,7 +186,6 @@ static void on_alarm(int signal)
 /* Wherever the signal interrupts a registration. */
 static void a_signal_handler_may_fork(void **state)
 {
-	struct itimerval often = { { 0, 700 }, { 0, 700 } }, never = { { 0, 0 }, { 0, 0 } };
 	char *m = lab_adopted_memory();
 	struct lab_peer *p[2];
 
@@ -194,10 +193,14 @@ static void a_signal_handler_may_fork(void **state)
 	lab_adopted_begin(p);
 	looked_at = m;
 	signal(SIGALRM, on_alarm);
-	setitimer(ITIMER_REAL, &often, NULL);
-	while (forks < 100)
+	for (unsigned i = 0; forks < 100; i++) {
+		/* once each, later and later */
+		struct itimerval once = { .it_value = { 0, 1 + 37 * i % 3000 } };
+
+		setitimer(ITIMER_REAL, &once, NULL);
 		lab_adopted_deregister(lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES));
-	setitimer(ITIMER_REAL, &never, NULL);
+	}
+	setitimer(ITIMER_REAL, &(struct itimerval){ 0 }, NULL);
 	assert_false(bad);
 	lab_adopted_holds(m, 0, LAB_ADOPTED_BYTES, 1);
 	munmap(m, LAB_ADOPTED_BYTES);
