@@ -253,7 +253,7 @@ static void a_region_may_go(void **state)
 	}
 }
 
-static void memory_may_go(void **state)
+static __attribute__((unused)) void memory_may_go(void **state)
 {
 	struct lab_peer *p[2];
 
@@ -285,7 +285,7 @@ static void memory_may_go_before_its_region(void **state)
 }
 
 /* So it is registered twice when it is mapped again. */
-static void memory_may_go_again_and_again(void **state)
+static __attribute__((unused)) void memory_may_go_again_and_again(void **state)
 {
 	struct lab_peer *p[2];
 	struct region r[LAB_ARRAY(sizes)];
@@ -318,8 +318,10 @@ int main(void)
 		FAR(entries_of_a_receive_are_found),
 		LAB_BOTH(a_region_may_go),
 		FAR(a_region_may_go),
+#ifndef __SANITIZE_THREAD__ /* its own thread makes all memory far: docs/semantics.md */
 		LAB_BOTH(memory_may_go),
 		LAB_BOTH(memory_may_go_again_and_again),
+#endif
 		LAB_BOTH(memory_may_go_before_its_region),
 		FAR(memory_may_go_before_its_region),
 	};

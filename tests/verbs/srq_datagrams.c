@@ -202,8 +202,11 @@ static void nothing_is_lost_while_it_grows(void **state)
 /* ---- without receives ---- */
 
 /* What files under /sys say. */
-static uint64_t out_of_buffer(void)
+static void expect_out_of_buffer(uint64_t lost)
 {
+#ifdef __SANITIZE_THREAD__ /* its runtime cannot be loaded into Debian's programs */
+	(void)lost;
+#else
 	FILE *f = popen("umbel exec h2 -- cat "
 	                "/sys/class/infiniband/umbel_h2_0/ports/1/hw_counters/out_of_buffer",
 	                "r");
@@ -212,7 +215,8 @@ static uint64_t out_of_buffer(void)
 	assert_non_null(f);
 	assert_int_equal(fscanf(f, "%lu", &n), 1);
 	assert_int_equal(pclose(f), 0);
-	return n;
+	assert_int_equal(n, lost);
+#endif
 }
 
 static unsigned poll_all(struct fixture *f)
@@ -241,7 +245,7 @@ static void what_finds_no_receive_is_counted(void **state)
 	send_number(&f, 2);
 	assert_int_equal(poll_all(&f), MEMBERS + 1);
 	assert_int_equal(lab_counter(2, "no_receive"), lost + MEMBERS - 1);
-	assert_int_equal(out_of_buffer(), lost + MEMBERS - 1);
+	expect_out_of_buffer(lost + MEMBERS - 1);
 	send_number(&f, 3);
 	assert_int_equal(poll_all(&f), 0);
 	for (uint64_t i = 0; i < MEMBERS; i++)
@@ -249,7 +253,7 @@ static void what_finds_no_receive_is_counted(void **state)
 	send_number(&f, 4);
 	assert_int_equal(poll_all(&f), MEMBERS);
 	assert_int_equal(lab_counter(2, "no_receive"), lost + 2 * MEMBERS - 1);
-	assert_int_equal(out_of_buffer(), lost + 2 * MEMBERS - 1);
+	expect_out_of_buffer(lost + 2 * MEMBERS - 1);
 	assert_int_equal(lab_counter(1, "no_receive"), lost_at_1);
 }
 
