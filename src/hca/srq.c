@@ -338,6 +338,7 @@ static BASE_COLD void help_all(struct hca_srq *srq)
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int ret = hca_process_gone(srq->ctx->process) ? -EIO : 0;
+	struct shm_ring *ring;
 
 	if (srq->xrc)
 		return hca_rq_post(srq->xrc->rq, wr, bad);
@@ -347,12 +348,13 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		if (ret)
 			break;
 	}
+	ring = srq->ring; /* another one after the lock is left, once it has grown */
 	base_unlock(&srq->lock);
 	if (ret)
 		*bad = wr;
 	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
-	if (base_unlikely(atomic_load_explicit(&srq->ring->waited_for, memory_order_relaxed)) &&
-	    atomic_exchange_explicit(&srq->ring->waited_for, 0, memory_order_seq_cst))
+	if (base_unlikely(atomic_load_explicit(&ring->waited_for, memory_order_relaxed)) &&
+	    atomic_exchange_explicit(&ring->waited_for, 0, memory_order_seq_cst))
 		help_all(srq);
 	return ret;
 }
