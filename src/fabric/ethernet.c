@@ -37,17 +37,30 @@ static bool has_gid(const struct fabric_port *p, const struct ib_gid *gid)
 	return false;
 }
 
-struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
-                                         const struct ib_gid *gid)
+struct fabric_port *fabric_ethernet_find_anywhere(const struct fabric *f, struct fabric_port *from,
+                                                  const struct ib_gid *gid)
 {
+	struct fabric_port *found = NULL;
+
 	if (ib_gid_is_zero(gid))
 		return NULL; /* as are all entries that are empty */
 	if (has_gid(from, gid))
 		return from;
-	for (unsigned i = 0; i < f->n_hca_ports; i++)
-		if (f->hca_port[i]->ethernet &&
-		    f->hca_port[i]->ethernet->network == from->ethernet->network &&
-		    has_gid(f->hca_port[i], gid))
+	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+		if (!has_gid(f->hca_port[i], gid))
+			continue;
+		if (f->hca_port[i]->ethernet->network == from->ethernet->network)
 			return f->hca_port[i];
-	return NULL;
+		if (!found)
+			found = f->hca_port[i];
+	}
+	return found;
+}
+
+struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
+                                         const struct ib_gid *gid)
+{
+	struct fabric_port *to = fabric_ethernet_find_anywhere(f, from, gid);
+
+	return to && to->ethernet->network == from->ethernet->network ? to : NULL;
 }

@@ -48,5 +48,9 @@ unsigned fabric_ethernet_set(struct fabric *f, struct fabric_port *p,
  */
 struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
                                          const struct ib_gid *gid);
+/* Likewise, but if none of @from's network has it, one of another network: for connected queue
+ * pairs, which meet in memory whatever their networks are. */
+struct fabric_port *fabric_ethernet_find_anywhere(const struct fabric *f, struct fabric_port *from,
+                                                  const struct ib_gid *gid);
 
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <infiniband/verbs.h>
+
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
@@ -417,23 +419,30 @@ static void walk(struct fabric *f, struct fabric_mcast_path *s)
 	s->mtu = w.mtu;
 }
 
+/* Whether the queue pair sends datagrams, and no messages of a connection. */
+static bool sends_datagrams(const struct shm_qp *qp)
+{
+	return qp->type == IBV_QPT_UD || qp->flags & SHM_QP_ROCE;
+}
+
 /*
  * From an Ethernet port: packets to a group go to the queue pairs attached on this HCA and to the
- * network; packets to a GID of this fabric go to its port in memory; all others go to the network.
- * Packets received from the network are for this HCA only.
+ * network; packets to a GID of this fabric go to its port in memory; all others go to the network,
+ * but for those of connections. Packets received from the network are for this HCA only.
  */
 static void walk_ethernet(struct fabric *f, struct fabric_mcast_path *s)
 {
 	const struct shm_qp *qp = &f->region->qps[SHM_QP_INDEX(s->key.qpn)];
-	bool from_wire = qp->flags & SHM_QP_ROCE;
+	bool is_datagram = sends_datagrams(qp), from_wire = qp->flags & SHM_QP_ROCE;
 	struct fabric_port *to = s->from;
 
 	s->mtu = s->from->mtu;
 	if (s->from->state != IB_PORT_ACTIVE)
 		return;
-	s->roce = !from_wire;
+	s->roce = is_datagram && !from_wire;
 	if (!ib_lid_is_mcast(s->key.dlid)) {
-		to = fabric_ethernet_find(f, s->from, &s->key.dgid);
+		to = is_datagram ? fabric_ethernet_find(f, s->from, &s->key.dgid)
+		                 : fabric_ethernet_find_anywhere(f, s->from, &s->key.dgid);
 		if (!to)
 			return;
 		s->roce = false;

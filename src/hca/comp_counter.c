@@ -16,7 +16,6 @@
 #define REMOTE         (BIT(HCA_OPERATION_REMOTE_READ) | BIT(HCA_OPERATION_REMOTE_WRITE))
 #define DATAGRAM       (BIT(HCA_OPERATION_SEND) | BIT(HCA_OPERATION_RECEIVE))
 #define READS          (BIT(HCA_OPERATION_READ) | BIT(HCA_OPERATION_REMOTE_READ))
-#define ALL            (BIT(HCA_OPERATIONS) - 1)
 
 /* Where room for completions that were set aside begins. */
 #define ASIDE_FIRST 64
@@ -379,22 +378,13 @@ void hca_comp_counter_add(struct hca_comp_counter *c, enum hca_comp_count which,
 
 /* ---- queue pairs ---- */
 
-uint32_t hca_comp_counter_operations(struct hca_context *ctx)
-{
-	struct shm_port port;
-
-	/* as long as an Ethernet port has datagrams only */
-	return hca_port(ctx, 1, &port) || port.link_layer == IBV_LINK_LAYER_ETHERNET ? DATAGRAM
-	                                                                             : ALL;
-}
-
 static uint32_t operations_of(const struct hca_qp *qp)
 {
 	switch (qp->transport->type) {
 	case IBV_QPT_RC:
-		return hca_comp_counter_operations(qp->ctx);
+		return HCA_COMP_COUNTER_OPERATIONS;
 	case IBV_QPT_UC:
-		return hca_comp_counter_operations(qp->ctx) & ~READS;
+		return HCA_COMP_COUNTER_OPERATIONS & ~READS;
 	default:
 		return DATAGRAM;
 	}

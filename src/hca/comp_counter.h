@@ -53,8 +53,9 @@ int hca_comp_counter_create(struct hca_context *ctx, bool bytes, struct hca_comp
 /* -EBUSY: a queue pair has it. */
 int hca_comp_counter_destroy(struct hca_comp_counter *c);
 
-/* The kinds of operations that queue pairs of @ctx can have counted, as bits. */
-uint32_t hca_comp_counter_operations(struct hca_context *ctx);
+/* The kinds of operations that queue pairs can have counted, as bits. */
+#define HCA_COMP_COUNTER_OPERATIONS ((1u << HCA_OPERATIONS) - 1)
+
 /* Has @c count those kinds of operations. -EINVAL: the queue pair's state; -EOPNOTSUPP: it has no
  * such operations; -EBUSY: another counter has one of them. */
 int hca_comp_counter_attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operations);

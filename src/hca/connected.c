@@ -4,7 +4,6 @@
  */
 #include <errno.h>
 
-#include "base/reason.h"
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/flow.h"
@@ -13,10 +12,6 @@
 
 static int connected_init(struct hca_qp *qp)
 {
-	/* a port on Ethernet has no connected transport yet */
-	if (qp->ctx->network)
-		return base_because(-EOPNOTSUPP, "%s queue pairs are not supported on RoCE",
-		                    qp->transport->name);
 	qp->rq->connected = qp;
 	return hca_keys_open(qp->ctx->process);
 }

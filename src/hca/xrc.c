@@ -53,18 +53,12 @@ static int make(struct hca_xrcd *x)
 int hca_xrcd_open(struct hca_context *ctx, int fd, int flags, struct hca_xrcd **out)
 {
 	struct hca_xrcd *x;
-	struct shm_port port;
 	int ret;
 
 	if (flags & ~(O_CREAT | O_EXCL))
 		return base_because(-EINVAL, "oflags are O_CREAT and O_EXCL, or none");
 	if (fd >= 0 && fcntl(fd, F_GETFD) < 0)
 		return -EBADF;
-	ret = hca_port(ctx, 1, &port);
-	if (ret)
-		return ret;
-	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
-		return base_because(-EOPNOTSUPP, "XRC is not supported on RoCE");
 	x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;

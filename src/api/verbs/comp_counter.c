@@ -56,9 +56,10 @@ int verbs_query_comp_counter_caps(struct ibv_context *context, void *caps, size_
 	const struct verbs_comp_counter_caps all = {
 		.max_value = UINT64_MAX,
 		.max_counters = HCA_MAX_COMP_COUNTERS,
-		.operations = hca_comp_counter_operations(hca_context(context)),
+		.operations = HCA_COMP_COUNTER_OPERATIONS,
 	};
 
+	(void)context;
 	memset(caps, 0, size);
 	memcpy(caps, &all, size < sizeof(all) ? size : sizeof(all));
 	return 0;

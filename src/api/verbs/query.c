@@ -25,8 +25,6 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	const struct shm_settings *s = settings_of(context);
 	struct hca_context *ctx = hca_context(context);
 	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
-	bool is_ethernet =
-	        ctx->process->region.ports[h->first_port].link_layer == IBV_LINK_LAYER_ETHERNET;
 
 	*attr = (struct ibv_device_attr){
 		.fw_ver = "0.1.0",
@@ -44,7 +42,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
 		                    IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_RC_RNR_NAK_GEN |
 		                    IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-		                    IBV_DEVICE_SRQ_RESIZE,
+		                    IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC,
 		.max_sge = (int)s->max_sge,
 		.max_sge_rd = (int)s->max_sge,
 		.max_cq = SHM_MAX_CQS,
@@ -67,33 +65,20 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = (uint8_t)h->n_ports,
 	};
-	if (!is_ethernet)
-		attr->device_cap_flags |= IBV_DEVICE_XRC;
 	return 0;
 }
 
-/* What connected queue pairs have besides. No memory here is persistent, so none can be flushed so.
- */
-static void add_connected(struct ibv_device_attr_ex *all)
-{
-	uint32_t *on_demand = &all->odp_caps.per_transport_caps.rc_odp_caps;
-
-	all->device_cap_flags_ex |= HCA_DEVICE_ATOMIC_WRITE | HCA_DEVICE_FLUSH_GLOBAL;
-	if (!all->odp_caps.general_caps)
-		return;
-	*on_demand |= HCA_ODP_SUPPORT_ATOMIC_WRITE | HCA_ODP_SUPPORT_FLUSH;
-	all->xrc_odp_caps = *on_demand;
-}
+#define CONNECTED_ON_DEMAND                                                         \
+	(IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |      \
+	 IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV | \
+	 HCA_ODP_SUPPORT_ATOMIC_WRITE | HCA_ODP_SUPPORT_FLUSH)
 
 int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
                           struct ibv_device_attr_ex *attr, size_t len)
 {
 	static const struct ibv_odp_caps on_demand = {
 		.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT,
-		.per_transport_caps = { .rc_odp_caps =
-		                                IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
-		                                IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
-		                                IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV,
+		.per_transport_caps = { .rc_odp_caps = CONNECTED_ON_DEMAND,
 		                        .uc_odp_caps = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
 		                                       IBV_ODP_SUPPORT_WRITE,
 		                        .ud_odp_caps =
@@ -106,11 +91,13 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 	ibv_query_device(context, &all.orig_attr);
 	all.completion_timestamp_mask = UINT64_MAX;
 	all.hca_core_clock = 1000000; /* kHz: one tick a nanosecond */
-	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-	if (hca_mr_has_on_demand())
+	/* no memory here is persistent, so none can be flushed so */
+	all.device_cap_flags_ex =
+	        all.orig_attr.device_cap_flags | HCA_DEVICE_ATOMIC_WRITE | HCA_DEVICE_FLUSH_GLOBAL;
+	if (hca_mr_has_on_demand()) {
 		all.odp_caps = on_demand;
-	if (all.orig_attr.device_cap_flags & IBV_DEVICE_XRC) /* it has connections */
-		add_connected(&all);
+		all.xrc_odp_caps = CONNECTED_ON_DEMAND;
+	}
 	all.cq_mod_caps = (struct ibv_cq_moderation_caps){ UINT16_MAX, UINT16_MAX };
 	all.max_dm_size = HCA_DM_BYTES;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
