@@ -154,7 +154,7 @@ static bool has_gid(const struct cm *cm, const struct fabric_port *port, const s
 static uint16_t check_request(const struct received *r, const struct cm_id *listener,
                               const struct cm_asked *asked, const struct wire_cm_req *req)
 {
-	if (!listener || r->port->ethernet) /* which has no connected transport yet */
+	if (!listener || !cm_roce_connects(r->cm, r->port, &req->primary.local_gid))
 		return CM_REJ_INVALID_SERVICE_ID;
 	if (listener->qp_type != qp_type_of(req))
 		return CM_REJ_CONSUMER_DEFINED;

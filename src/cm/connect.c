@@ -23,16 +23,11 @@ static bool is_supported(const struct cm_id *id, enum ibv_qp_type xrc)
 {
 	if (id->qp_type == IBV_QPT_UD)
 		return true;
-	if (cm_roce(id)) /* a port on Ethernet has no connected transport yet */
-		return false;
 	return id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC || id->qp_type == xrc;
 }
 
 static int not_supported(const struct cm_id *id)
 {
-	if (cm_roce(id))
-		return base_because(-EOPNOTSUPP, "RC, UC and XRC are not supported on RoCE, so no "
-		                                 "identifier there listens or connects");
 	return base_because(-EOPNOTSUPP, "there are no connections of queue pair type %u",
 	                    id->qp_type);
 }
@@ -89,6 +84,9 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 		return -EINVAL;
 	if (!is_supported(id, IBV_QPT_XRC_SEND))
 		return not_supported(id);
+	if (id->qp_type != IBV_QPT_UD && !cm_roce_connects(id->client->cm, id->port, &id->dgid))
+		return base_because(-EOPNOTSUPP, "RC, UC and XRC on RoCE are between hosts of one "
+		                                 "fabric, and the destination is in none of this one");
 	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
 	                                : cm_conn_connect(id, request);
 	if (!ret)

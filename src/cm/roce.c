@@ -10,6 +10,7 @@
 #include <infiniband/verbs.h>
 
 #include "cm/state.h"
+#include "fabric/ethernet.h"
 #include "wire/ip.h"
 
 #define HOP_LIMIT 64 /* of groups, as Linux has it */
@@ -34,6 +35,11 @@ bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a)
 		if (ib_gid_equal(&p->gid[i], &gid))
 			return true;
 	return false;
+}
+
+bool cm_roce_connects(const struct cm *cm, struct fabric_port *port, const struct ib_gid *peer)
+{
+	return !port->ethernet || fabric_ethernet_find_anywhere(cm->f, port, peer);
 }
 
 /* ---- source and destination ---- */

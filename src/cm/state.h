@@ -249,6 +249,10 @@ bool cm_addr_from_wire(const struct wire_cm_ip *ip, uint16_t dst_port, union con
  */
 bool cm_roce(const struct cm_id *id);
 
+/* Whether connected queue pairs of @port reach the port with the GID @peer: on Ethernet, if that is
+ * a port of this fabric. */
+bool cm_roce_connects(const struct cm *cm, struct fabric_port *port, const struct ib_gid *peer);
+
 /* An address as a GID, IPv4 mapped; and whether @p has it. */
 void cm_roce_gid(const union control_cm_addr *a, struct ib_gid *gid);
 bool cm_roce_has_addr(const struct shm_port *p, const union control_cm_addr *a);
