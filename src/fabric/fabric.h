@@ -93,6 +93,10 @@ struct fabric_port {
 		 * came while no queue pair was attached */
 		uint64_t mcast_unheard, mcast_unattached;
 	} stats; /* xmit_bytes and recv_bytes: of payload */
+	/* Ethernet: packets from the network, and their bytes, that are in stats */
+	struct {
+		uint64_t packets, bytes;
+	} collected;
 	/* the counts when the PMA's counters were last written: they count from here (pma.c) */
 	uint64_t zero[FABRIC_COUNTERS], zero_extended[FABRIC_COUNTERS];
 	struct fabric_pma_zeros *zero_details; /* pma_details.c: likewise; NULL: never written */

@@ -298,9 +298,13 @@ void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
 static void collect_wire(struct fabric *f, struct fabric_port *p)
 {
 	struct shm_roce_port *w = &f->region->roce_ports[p->index];
+	uint64_t packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
 
-	p->stats.recv_packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
-	p->stats.recv_bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
+	p->stats.recv_packets += packets - p->collected.packets;
+	p->stats.recv_bytes += bytes - p->collected.bytes;
+	p->collected.packets = packets;
+	p->collected.bytes = bytes;
 }
 
 /* Adds what was counted on the flow with this number, if it has one. How much work that was. */

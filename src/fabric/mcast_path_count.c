@@ -183,7 +183,8 @@ bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 		                             .sl = flow->key.sl };
 	struct sent more = more_back(f, flow);
 
-	/* nobody responds to UD and UC, in groups, or on Ethernet yet, whoever has written that */
+	/* nobody responds to UD and UC, or in groups, whoever has written that; on Ethernet there
+	 * are no links to be found */
 	if (!more.packets || (type != IBV_QPT_RC && type != IBV_QPT_XRC_SEND) || back_fits(flow) ||
 	    !flow->path->n_reached || ib_lid_is_mcast(flow->key.dlid) || flow->from->ethernet)
 		return false;
@@ -194,15 +195,38 @@ bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow)
 	return true;
 }
 
+/* Between Ethernet ports that meet in memory there are no links. */
+static void count_in_memory(struct fabric_port *from, struct fabric_port *to,
+                            const struct sent *more)
+{
+	if (from == to)
+		return;
+	from->stats.xmit_packets += more->packets;
+	from->stats.xmit_bytes += more->bytes;
+	to->stats.recv_packets += more->packets;
+	to->stats.recv_bytes += more->bytes;
+}
+
+/* Whether its messages go from one Ethernet port to another in memory. */
+static bool is_in_memory(const struct fabric_flow *flow)
+{
+	return flow->from->ethernet && !flow->path->roce && flow->path->n_reached;
+}
+
 static void count_back(struct fabric *f, struct fabric_flow *flow, uint8_t type)
 {
 	struct fabric_flow_counted *counted = &f->flows->counted[flow->id];
 	struct sent more = more_back(f, flow);
+	bool in_memory = is_in_memory(flow);
 
-	if (!more.packets || !back_fits(flow))
+	if (!more.packets || (!in_memory && !back_fits(flow)))
 		return;
 	counted->back_packets += more.packets;
 	counted->back_bytes += more.bytes;
+	if (in_memory) {
+		count_in_memory(flow->path->reached[0], flow->from, &more);
+		return;
+	}
 	more.sl = flow->key.sl;
 	more.headers = more.packets * header_bytes(&flow->key, type);
 	for (uint32_t i = 0; i < flow->back->n_hops; i++)
@@ -232,6 +256,8 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	if (flow->path->roce) {
 		flow->from->stats.xmit_packets += more.packets;
 		flow->from->stats.xmit_bytes += more.bytes;
+	} else if (is_in_memory(flow)) {
+		count_in_memory(flow->from, flow->path->reached[0], &more);
 	}
 	if (flow->start != FABRIC_FLOW_CUT)
 		count_path(f, flow, &more);
