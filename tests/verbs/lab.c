@@ -51,14 +51,24 @@ int lab_clean_up(void **state)
 
 /* ---- objects ---- */
 
+/* Of a host's HCA. On one host with Ethernet ports, eth0 stands for the first host, eth1 for the
+ * second; on a fabric of RoCE hosts LAB_HOSTS is "r". */
+static void name_device(int host, char name[32])
+{
+	const char *hosts = getenv("LAB_HOSTS");
+
+	if (getenv("LAB_ETHERNET"))
+		snprintf(name, 32, "umbel_eth%d", host - 1);
+	else
+		snprintf(name, 32, "umbel_%s%d_0", hosts ? hosts : "h", host);
+}
+
 struct ibv_device *lab_device(int host)
 {
 	struct ibv_device **list, *found = NULL;
 	char name[32];
 
-	/* on a fabric of Ethernet ports, eth0 stands for the first host, eth1 for the second */
-	snprintf(name, sizeof(name), getenv("LAB_ETHERNET") ? "umbel_eth%d" : "umbel_h%d_0",
-	         getenv("LAB_ETHERNET") ? host - 1 : host);
+	name_device(host, name);
 	list = ibv_get_device_list(NULL);
 	assert_non_null(list);
 	for (int i = 0; list[i]; i++)
@@ -67,6 +77,44 @@ struct ibv_device *lab_device(int host)
 	ibv_free_device_list(list);
 	assert_non_null(found);
 	return found;
+}
+
+struct ibv_ah_attr lab_path(struct ibv_context *to)
+{
+	struct ibv_ah_attr attr = { .port_num = 1 };
+	struct ibv_port_attr port;
+
+	assert_int_equal(ibv_query_port(to, 1, &port), 0);
+	attr.dlid = port.lid;
+	if (port.link_layer == IBV_LINK_LAYER_ETHERNET) { /* by its IPv4 address */
+		attr.is_global = 1;
+		attr.grh.sgid_index = 1;
+		attr.grh.hop_limit = 64;
+		assert_int_equal(ibv_query_gid(to, 1, 1, &attr.grh.dgid), 0);
+	}
+	return attr;
+}
+
+void lab_link(int host, bool up)
+{
+	struct ibv_context *context = ibv_open_device(lab_device(host));
+	const enum ibv_port_state state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	struct ibv_port_attr port;
+	char line[96];
+
+	assert_non_null(context);
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	if (port.link_layer == IBV_LINK_LAYER_ETHERNET)
+		snprintf(line, sizeof(line), "umbel exec r%d -- ip link set eth0 %s", host,
+		         up ? "up" : "down");
+	else
+		snprintf(line, sizeof(line), "umbel link %s h%d:1 > /dev/null", up ? "up" : "down",
+		         host);
+	assert_int_equal(system(line), 0);
+	do /* an Ethernet port follows its device soon */
+		assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	while (port.state != state);
+	ibv_close_device(context);
 }
 
 static void undo_open(void *o)
@@ -206,9 +254,7 @@ void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, un
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 		                    .port_num = 1,
 		                    .qp_access_flags = access };
-	struct ibv_port_attr port;
 
-	assert_int_equal(ibv_query_port(there, 1, &port), 0);
 	assert_int_equal(
 	        ibv_modify_qp(qp, &attr,
 	                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
@@ -217,7 +263,7 @@ void lab_connect(struct ibv_qp *qp, uint32_t peer, struct ibv_context *there, un
 	attr.path_mtu = IBV_MTU_4096;
 	attr.dest_qp_num = peer;
 	attr.max_dest_rd_atomic = 1;
-	attr.ah_attr = (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
+	attr.ah_attr = lab_path(there);
 	assert_int_equal(ibv_modify_qp(qp, &attr,
 	                               IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 	                                       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -379,10 +425,7 @@ struct lab_end *lab_end(int host)
 
 struct ibv_ah_attr lab_attr_to(const struct lab_end *to)
 {
-	struct ibv_port_attr port;
-
-	assert_int_equal(ibv_query_port(to->context, 1, &port), 0);
-	return (struct ibv_ah_attr){ .dlid = port.lid, .port_num = 1 };
+	return lab_path(to->context);
 }
 
 struct ibv_ah_attr lab_attr_global(const struct lab_end *to)
@@ -723,7 +766,7 @@ static struct json_object *port_of(struct json_object *counters, int host)
 	struct json_object *ports, *node;
 	char name[32];
 
-	snprintf(name, sizeof(name), "umbel_h%d_0", host);
+	name_device(host, name);
 	assert_true(json_object_object_get_ex(counters, "ports", &ports));
 	for (size_t i = 0; i < json_object_array_length(ports); i++) {
 		struct json_object *port = json_object_array_get_idx(ports, i);

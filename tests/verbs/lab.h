@@ -108,6 +108,10 @@ struct lab_end *lab_end(int host);
 struct lab_end *lab_end_with(const struct lab_options *options);
 
 /* Address handles from one end to another: by LID, by LID and GID. */
+/* Takes the link of the host's port 1 down, or up, and waits until the port's state says so. */
+void lab_link(int host, bool up);
+/* The path from any port to port 1 of that device. */
+struct ibv_ah_attr lab_path(struct ibv_context *to);
 struct ibv_ah_attr lab_attr_to(const struct lab_end *to);
 struct ibv_ah_attr lab_attr_global(const struct lab_end *to);
 struct ibv_ah *lab_ah_to(struct lab_end *from, const struct lab_end *to);

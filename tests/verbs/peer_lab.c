@@ -191,7 +191,6 @@ static struct lab_peer_objects *make(struct command *c)
 	const struct lab_peer_options *o = &c->options;
 	struct lab_peer_objects *p = calloc(1, sizeof(*p));
 	struct making making = { .p = p, .o = o };
-	struct ibv_port_attr port;
 
 	assert_non_null(p);
 	p->memory = mmap(NULL, o->bytes + 2 * GUARD, PROT_READ | PROT_WRITE,
@@ -215,10 +214,9 @@ static struct lab_peer_objects *make(struct command *c)
 		lab_with_two_threads(make_mr_and_qp, &making);
 	else
 		make_mr_and_qp(&making);
-	assert_int_equal(ibv_query_port(p->context, 1, &port), 0);
 	c->address = (struct lab_peer_address){ .qpn = p->qp->qp_num,
 		                                .rkey = p->mr->rkey,
-		                                .lid = port.lid,
+		                                .path = lab_path(p->context),
 		                                .addr = (uintptr_t)p->memory };
 	c->lkey = p->lkey = p->mr->lkey;
 	return p;
@@ -353,15 +351,18 @@ static int post(struct lab_peer_objects *p, const struct command *c)
 	return ibv_post_send(p->qp, &wr, &bad);
 }
 
+/* But for changes of GIDs: link-local addresses of Ethernet go and come with the link. */
 static int next_event(struct lab_peer_objects *p, struct command *c)
 {
 	struct pollfd fd = { .fd = p->context->async_fd, .events = POLLIN };
 	struct ibv_async_event event;
 
-	if (poll(&fd, 1, c->what == EVENT ? LAB_SECONDS * 1000 : 0) != 1)
-		return -1;
-	assert_int_equal(ibv_get_async_event(p->context, &event), 0);
-	ibv_ack_async_event(&event);
+	do {
+		if (poll(&fd, 1, c->what == EVENT ? LAB_SECONDS * 1000 : 0) != 1)
+			return -1;
+		assert_int_equal(ibv_get_async_event(p->context, &event), 0);
+		ibv_ack_async_event(&event);
+	} while (event.event_type == IBV_EVENT_GID_CHANGE);
 	return (int)event.event_type;
 }
 
@@ -822,7 +823,7 @@ void lab_peer_to_rtr(struct lab_peer *p, const struct lab_peer *to)
 		.dest_qp_num = to->address.qpn,
 		.max_dest_rd_atomic = p->o.no_read ? 0 : 16,
 		.min_rnr_timer = p->o.min_rnr_timer,
-		.ah_attr = { .dlid = to->address.lid, .port_num = 1 },
+		.ah_attr = to->address.path,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 

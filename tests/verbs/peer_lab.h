@@ -58,7 +58,7 @@ struct lab_peer_options {
 /* Where the other queue pair is. */
 struct lab_peer_address {
 	uint32_t qpn, rkey;
-	uint16_t lid;
+	struct ibv_ah_attr path;
 	uint64_t addr;
 };
 

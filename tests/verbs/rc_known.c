@@ -4,6 +4,7 @@
  * looked up any more, and all that a first request would be refused for is seen all the same.
  *
  * umbel: --set exact_sizes=1
+ * On RoCE, too.
  */
 #include "peer_lab.h"
 

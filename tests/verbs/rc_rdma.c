@@ -2,6 +2,7 @@
 /*
  * RDMA WRITE, RDMA READ and atomic operations over RC: what they do to memory, what completes, and
  * how a responder refuses them.
+ * On RoCE, too.
  */
 #include "peer_lab.h"
 

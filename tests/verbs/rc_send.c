@@ -2,6 +2,7 @@
 /*
  * SEND over RC: messages and receives, requests that wait for a receive or for a responder, and how
  * both ends fail.
+ * On RoCE, too.
  */
 #include "peer_lab.h"
 
@@ -17,14 +18,6 @@ static struct lab_work send_of(uint64_t at, uint32_t length)
 	return (struct lab_work){
 		.opcode = IBV_WR_SEND, .wr_id = 7, .n = 1, .piece = { { at, length, 0 } }
 	};
-}
-
-static void command(const char *line)
-{
-	char text[256];
-
-	snprintf(text, sizeof(text), "umbel %s > /dev/null", line);
-	assert_int_equal(system(text), 0);
 }
 
 /* ---- messages ---- */
@@ -351,16 +344,13 @@ static void a_link_that_returns_in_time_is_no_error(void **state)
 	lab_peers(p, &o, state);
 	for (int end = 1; end <= 2; end++) {
 		struct lab_work w = send_of(0, 10);
-		char line[64];
 
 		lab_peer_receive(p[1], 1, 0, 10);
-		snprintf(line, sizeof(line), "link down h%d:1", end);
-		command(line);
+		lab_link(end, false);
 		lab_peer_post(p[0], &w);
 		assert_int_equal(lab_peer_try_sent(p[0], &wc), 0);
 		assert_int_equal(lab_peer_try_received(p[1], &wc), 0);
-		snprintf(line, sizeof(line), "link up h%d:1", end);
-		command(line);
+		lab_link(end, true);
 		lab_peer_sent(p[0], IBV_WC_SUCCESS);
 		lab_peer_received(p[1], IBV_WC_SUCCESS);
 		lab_peer_event(p[end - 1], IBV_EVENT_PORT_ERR);
@@ -376,9 +366,9 @@ static void a_link_that_stays_away_is_a_retry_error(void **state)
 
 	lab_peers(p, &o, state);
 	lab_peer_receive(p[1], 1, 0, 10);
-	command("link down h2:1");
+	lab_link(2, false);
 	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
-	command("link up h2:1");
+	lab_link(2, true);
 }
 
 /* ---- failures ---- */

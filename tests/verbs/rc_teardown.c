@@ -3,6 +3,7 @@
  * A responder takes its memory back while its peer writes there as fast as it can, or a thread of
  * its own does: once ibv_dereg_mr(), ibv_destroy_qp() or a reset has returned, no byte changes any
  * more.
+ * On RoCE, too.
  */
 #include "peer_lab.h"
 

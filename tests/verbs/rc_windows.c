@@ -2,6 +2,7 @@
 /*
  * Memory windows of both types over RC: bound, used by the peer, invalidated by either end. The
  * windows' owner is here, its peer here or elsewhere.
+ * On RoCE, too.
  */
 #include "peer_lab.h"
 

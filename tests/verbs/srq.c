@@ -4,6 +4,7 @@
  * are on h1.
  *
  * umbel: --set exact_sizes=1
+ * On RoCE, too.
  */
 #include "lab.h"
 

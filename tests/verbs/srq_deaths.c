@@ -22,7 +22,6 @@ struct responder {
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	char *memory;
-	uint16_t lid;
 	unsigned size;     /* of the queue */
 	bool posted[MOST]; /* by wr_id */
 	unsigned n;        /* of these */
@@ -41,7 +40,6 @@ static void undo_qp(void *qp)
 static void make(struct responder *r)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = MAX_WR, .max_sge = 1 } };
-	struct ibv_port_attr port;
 
 	memset(r, 0, sizeof(*r));
 	r->size = MAX_WR;
@@ -54,8 +52,6 @@ static void make(struct responder *r)
 	r->srq = ibv_create_srq(r->pd, &init);
 	assert_non_null(r->srq);
 	lab_undo(undo_srq, r->srq);
-	assert_int_equal(ibv_query_port(r->context, 1, &port), 0);
-	r->lid = port.lid;
 }
 
 /* Posts all receives that are not. */
@@ -108,7 +104,7 @@ static struct lab_peer *requester(struct responder *r, bool elsewhere)
 	assert_non_null(here.qp);
 	lab_undo(undo_qp, here.qp);
 	responder.here = &here;
-	responder.address = (struct lab_peer_address){ .qpn = here.qp->qp_num, .lid = r->lid };
+	responder.address = (struct lab_peer_address){ .qpn = here.qp->qp_num, .path = lab_path(r->context) };
 	lab_peer_connect(&responder, p);
 	lab_peer_connect(p, &responder);
 	return p;

@@ -2,6 +2,7 @@
 /*
  * XRC: domains, shared receive queues, targets, and who sends to them. Requesters are on h1,
  * targets on h2, where another process may share them.
+ * On RoCE, too.
  */
 #include "xrc_lab.h"
 
