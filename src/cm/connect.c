@@ -85,8 +85,9 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 	if (!is_supported(id, IBV_QPT_XRC_SEND))
 		return not_supported(id);
 	if (id->qp_type != IBV_QPT_UD && !cm_roce_connects(id->client->cm, id->port, &id->dgid))
-		return base_because(-EOPNOTSUPP, "RC, UC and XRC on RoCE are between hosts of one "
-		                                 "fabric, and the destination is in none of this one");
+		return base_because(-EOPNOTSUPP,
+		                    "RC, UC and XRC on RoCE are between hosts of one "
+		                    "fabric, and the destination is in none of this one");
 	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
 	                                : cm_conn_connect(id, request);
 	if (!ret)

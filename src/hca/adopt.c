@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -53,8 +54,9 @@ static struct {
 } adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
 
 /* Of a thread that forks: a pipe whose other end the child closes when it has what it needs; or -1.
+ * A signal handler may fork, so the first use must not allocate.
  */
-static __thread int child_has_it[2] = { -1, -1 };
+static __thread __attribute__((tls_model("initial-exec"))) int child_has_it[2] = { -1, -1 };
 
 /* Returns the signals that were blocked before. */
 static sigset_t lock(void)
@@ -134,11 +136,13 @@ static void free_pages(uint64_t offset, uint64_t bytes)
 	          (off_t)bytes);
 }
 
+/* Not by pread() and pwrite(): under the sanitizers these complain of memory that the program has
+ * freed before it deregisters it. */
 static bool write_file(uint64_t offset, uint64_t at, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
-		ssize_t n = pwrite(adopted.fd, (const void *)(uintptr_t)(at + done), bytes - done,
-		                   (off_t)(offset + done));
+		ssize_t n = syscall(SYS_pwrite64, adopted.fd, at + done, bytes - done,
+		                    (off_t)(offset + done));
 
 		if (n <= 0)
 			return false;
@@ -150,8 +154,8 @@ static bool write_file(uint64_t offset, uint64_t at, uint64_t bytes)
 static bool read_file(uint64_t at, uint64_t offset, uint64_t bytes)
 {
 	for (uint64_t done = 0; done < bytes;) {
-		ssize_t n = pread(adopted.fd, (void *)(uintptr_t)(at + done), bytes - done,
-		                  (off_t)(offset + done));
+		ssize_t n = syscall(SYS_pread64, adopted.fd, at + done, bytes - done,
+		                    (off_t)(offset + done));
 
 		if (n <= 0)
 			return false;

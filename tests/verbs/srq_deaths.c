@@ -104,7 +104,8 @@ static struct lab_peer *requester(struct responder *r, bool elsewhere)
 	assert_non_null(here.qp);
 	lab_undo(undo_qp, here.qp);
 	responder.here = &here;
-	responder.address = (struct lab_peer_address){ .qpn = here.qp->qp_num, .path = lab_path(r->context) };
+	responder.address =
+	        (struct lab_peer_address){ .qpn = here.qp->qp_num, .path = lab_path(r->context) };
 	lab_peer_connect(&responder, p);
 	lab_peer_connect(p, &responder);
 	return p;
