@@ -15,10 +15,15 @@ void base_idtable_init(struct base_idtable *t, uint32_t limit)
 	*t = (struct base_idtable){ .limit = limit };
 }
 
+void base_idtable_init_from_1(struct base_idtable *t, uint32_t limit)
+{
+	*t = (struct base_idtable){ .limit = limit, .first = 1 };
+}
+
 void base_idtable_fini(struct base_idtable *t)
 {
 	free(t->slot);
-	base_idtable_init(t, t->limit);
+	*t = (struct base_idtable){ .limit = t->limit, .first = t->first };
 }
 
 static int grow(struct base_idtable *t)
@@ -46,12 +51,12 @@ int base_idtable_add(struct base_idtable *t, void *p, uint32_t *id)
 
 	if (!p)
 		return -EINVAL;
-	if (t->used == t->size) {
+	if (t->used + t->first >= t->size) {
 		ret = grow(t);
 		if (ret)
 			return ret;
 	}
-	while (t->slot[t->next % t->size])
+	while (t->next % t->size < t->first || t->slot[t->next % t->size])
 		t->next++;
 	*id = t->next % t->size;
 	t->slot[*id] = p;
@@ -66,7 +71,7 @@ int base_idtable_add_at(struct base_idtable *t, void *p, uint32_t id)
 
 	if (!p)
 		return -EINVAL;
-	if (id >= t->limit || base_idtable_get(t, id))
+	if (id < t->first || id >= t->limit || base_idtable_get(t, id))
 		return -ENOSPC;
 	while (id >= t->size) {
 		uint32_t next = t->next;

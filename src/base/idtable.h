@@ -12,12 +12,15 @@ struct base_idtable {
 	void **slot;
 	uint32_t size;  /* slots allocated */
 	uint32_t limit; /* numbers are below this */
+	uint32_t first; /* and not below this */
 	uint32_t next;  /* where the search for a free number starts */
 	uint32_t used;
 };
 
 /* An empty table for numbers in [0, @limit). It allocates memory with the first number. */
 void base_idtable_init(struct base_idtable *t, uint32_t limit);
+/* Likewise for numbers in [1, @limit): 0 stands for none. */
+void base_idtable_init_from_1(struct base_idtable *t, uint32_t limit);
 void base_idtable_fini(struct base_idtable *t);
 
 /*
@@ -27,7 +30,8 @@ void base_idtable_fini(struct base_idtable *t);
  */
 int base_idtable_add(struct base_idtable *t, void *p, uint32_t *id);
 
-/* Stores @p under the number @id. Likewise; -ENOSPC also: it is in use, or not below the limit. */
+/* Stores @p under the number @id. Likewise; -ENOSPC also: it is in use, or no number of the
+ * table. */
 int base_idtable_add_at(struct base_idtable *t, void *p, uint32_t id);
 
 /* Frees the number. Returns the pointer that was there, or NULL. */

@@ -159,10 +159,35 @@ static void a_number_can_be_asked_for(void **state)
 	base_idtable_fini(&t);
 }
 
+static void a_table_from_1_has_no_0(void **state)
+{
+	struct base_idtable t;
+	uint32_t id;
+	int a;
+
+	(void)state;
+	base_idtable_init_from_1(&t, 40);
+	assert_int_equal(base_idtable_add_at(&t, &a, 0), -ENOSPC);
+	for (unsigned round = 0; round < 100; round++) {
+		assert_int_equal(base_idtable_add(&t, &a, &id), 0);
+		assert_int_equal(id, 1 + round % 15);
+		base_idtable_remove(&t, id);
+	}
+	for (unsigned i = 1; i < 40; i++)
+		assert_int_equal(base_idtable_add(&t, &a, &id), 0);
+	assert_null(base_idtable_get(&t, 0));
+	assert_int_equal(base_idtable_add(&t, &a, &id), -ENOSPC);
+	base_idtable_fini(&t);
+	assert_int_equal(base_idtable_add(&t, &a, &id), 0);
+	assert_int_equal(id, 1);
+	base_idtable_fini(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_number_can_be_asked_for),
+		cmocka_unit_test(a_table_from_1_has_no_0),
 		cmocka_unit_test(the_first_numbers_are_the_lowest),
 		cmocka_unit_test(a_number_rests_before_it_is_used_again),
 		cmocka_unit_test(a_free_number_is_found_behind_the_last_one),
