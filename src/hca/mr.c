@@ -175,7 +175,7 @@ static int next_key(struct hca_mr_table *t, uint32_t index, uint8_t *key)
 
 		if (!p)
 			return -ENOMEM;
-		memset(p + t->n_keys, 1, n - t->n_keys); /* no key is 0 */
+		memset(p + t->n_keys, 0, n - t->n_keys);
 		t->key = p;
 		t->n_keys = n;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Memory regions. An lkey is an index and a byte that changes each time the index is used
- * again, so that the key of a region that is gone names nothing.
+ * again, so that the key of a region that is gone names nothing. No index is 0, and so no key is.
  *
  * hca_mr_resolve() finds ordinary regions. It returns NULL for two rare kinds, which hca_mr_fault()
  * finds: on-demand regions, whose pages are brought in at each use, and null regions, which read as

@@ -43,7 +43,7 @@ static struct hca_process *process_alloc(bool is_daemon)
 	LIST_INIT(&p->cqs);
 	LIST_INIT(&p->connected);
 	TAILQ_INIT(&p->waiting);
-	base_idtable_init(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
+	base_idtable_init_from_1(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
 	STAILQ_INIT(&p->free_ahs);
 	return p;

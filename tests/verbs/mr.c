@@ -78,6 +78,28 @@ static void a_region_says_what_it_is(void **state)
 	assert_int_not_equal(mr->rkey, 0);
 }
 
+/* 0 says that there is none. The low byte of a window's key is the program's. */
+static void no_key_is_0_however_many_there_were(void **state)
+{
+	struct ibv_pd *pd = lab_pd(lab_open(1));
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+
+	(void)state;
+	for (unsigned i = 0; i < 10000; i++) {
+		mr = ibv_reg_mr(pd, memory, BYTES, IBV_ACCESS_LOCAL_WRITE);
+		assert_non_null(mr);
+		assert_int_not_equal(mr->lkey, 0);
+		assert_int_equal(ibv_dereg_mr(mr), 0);
+	}
+	for (unsigned i = 0; i < 100; i++) {
+		mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+		assert_non_null(mw);
+		assert_int_not_equal(mw->rkey & ~0xFFu, 0);
+		assert_int_equal(ibv_dealloc_mw(mw), 0);
+	}
+}
+
 static void the_same_memory_can_be_registered_again(void **state)
 {
 	struct ibv_pd *pd = lab_pd(lab_open(1));
@@ -477,6 +499,7 @@ int main(void)
 		LAB_TEST(rereg_changes_the_pd),
 		LAB_TEST(bad_input_to_rereg_leaves_the_region_valid),
 		LAB_TEST(rereg_checks_access_as_reg_does),
+		LAB_TEST(no_key_is_0_however_many_there_were),
 		LAB_TEST(a_pd_with_a_region_is_busy),
 		LAB_TEST(a_pd_with_a_qp_is_busy),
 		LAB_TEST(fork_needs_no_preparation),
