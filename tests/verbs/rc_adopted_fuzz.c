@@ -53,6 +53,7 @@ static struct buffer *pinned; /* by the ring; or NULL: there is none */
 static pthread_t thread;
 static bool has_thread;
 static bool was_disturbed; /* there was a thread, or a ring */
+static bool was_pinned;    /* there was a ring */
 static sem_t may_end;
 
 static unsigned pick(unsigned n)
@@ -154,10 +155,19 @@ static void resize_buffer(struct buffer *b)
 	fill(b);
 }
 
+static unsigned pages_of(const struct buffer *b)
+{
+	return (unsigned)((b->bytes + LAB_ADOPTED_PAGE - 1) / LAB_ADOPTED_PAGE);
+}
+
 static void empty_buffer(struct buffer *b)
 {
 	if (regions_of(b) || pinned == b || b->kind != MAPPED)
 		return;
+	if (lab_adopted_pages(b->at, pages_of(b))) { /* it waits until no page may be pinned */
+		assert_true(was_pinned);
+		return;
+	}
 	assert_int_equal(madvise(b->at, b->bytes, MADV_DONTNEED), 0);
 	for (size_t i = 0; i < b->bytes; i++)
 		assert_int_equal(b->at[i], 0);
@@ -247,7 +257,7 @@ static void pin_or_unpin(struct buffer *b)
 		lab_uring_open(&ring, b->at, b->bytes);
 		ring.n_threads = UINT_MAX; /* threads may come meanwhile */
 		pinned = b;
-		was_disturbed = true;
+		was_disturbed = was_pinned = true;
 		return;
 	}
 	lab_uring_read(&ring, pinned->at, pinned->bytes, pinned->seed + 1);
