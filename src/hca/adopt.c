@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,9 +33,9 @@
 /* Moved at once: what there is twice meanwhile must not be what a limit of memory is exceeded by.
  */
 #define PIECE        (256ull << 10)
-#define MOST_REGIONS 4096 /* with more, a look at all of them costs too much */
-#define MOST_WAIT_MS 1000 /* for a child */
-#define MOST_ENDS    64   /* who registers for each message has no use for it */
+#define MOST_REGIONS 4096  /* with more, a look at all of them costs too much */
+#define MOST_WAIT_MS 10000 /* for a child to take the next piece: it may have been stopped */
+#define MOST_ENDS    64    /* who registers for each message has no use for it */
 
 static struct {
 	/* a leaf: nothing else is waited for with it held, and no signal is taken */
@@ -53,10 +54,11 @@ static struct {
 	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
 } adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
 
-/* Of a thread that forks: a pipe whose other end the child closes when it has what it needs; or -1.
+/* Of a thread that forks: a socket whose other end is the child's, which says how far it is; or -1.
  * A signal handler may fork, so the first use must not allocate.
  */
-static __thread __attribute__((tls_model("initial-exec"))) int child_has_it[2] = { -1, -1 };
+enum { TAKES_MEMORY = 't', HAS_MEMORY = 'h' };
+static __thread __attribute__((tls_model("initial-exec"))) int child_says[2] = { -1, -1 };
 
 /* Returns the signals that were blocked before. */
 static sigset_t lock(void)
@@ -185,6 +187,12 @@ static bool move_in(uint64_t at, uint64_t offset, uint64_t bytes)
 	return false;
 }
 
+/* In the child of a fork(). @flags: of send(2). */
+static void say(char what, int flags)
+{
+	send(child_says[1], &what, 1, MSG_NOSIGNAL | flags);
+}
+
 /* Copies the file to private memory, and empties it, in pieces: then what is there twice is little.
  */
 static bool read_pieces(const struct hca_vma *v)
@@ -195,6 +203,8 @@ static bool read_pieces(const struct hca_vma *v)
 		if (!read_file(v->from + done, v->offset + done, n))
 			return false;
 		free_pages(v->offset + done, n);
+		if (adopted.in_child)
+			say(TAKES_MEMORY, MSG_DONTWAIT);
 	}
 	return true;
 }
@@ -322,38 +332,52 @@ static void before_fork(void)
 	adopted.forking++;
 	if (adopted.n) {
 		adopted.never = true;
-		if (pipe2(child_has_it, O_CLOEXEC))
-			child_has_it[0] = child_has_it[1] = -1;
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child_says))
+			child_says[0] = child_says[1] = -1;
 	}
 	unlock(&before);
 }
 
-static void close_pipe(void)
+static void close_end(unsigned i)
 {
-	for (unsigned i = 0; i < 2; i++) {
-		if (child_has_it[i] >= 0)
-			close(child_has_it[i]);
-		child_has_it[i] = -1;
+	if (child_says[i] >= 0)
+		close(child_says[i]);
+	child_says[i] = -1;
+}
+
+/* Until the child has the memory, or has ended. */
+static void wait_for_child(void)
+{
+	struct pollfd said = { .fd = child_says[0], .events = POLLIN };
+	char what = TAKES_MEMORY;
+	int n;
+
+	while (what == TAKES_MEMORY) {
+		n = poll(&said, 1, MOST_WAIT_MS);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (!n)
+			base_log_warning(verbs, "a child of fork() does not go on: it shares "
+			                        "registered memory until it does");
+		if (n <= 0 || read(said.fd, &what, 1) <= 0)
+			break;
 	}
 }
 
 /* What is adopted the child takes out of the file, as it is before fork() returns here. */
 static void after_fork_in_parent(void)
 {
-	struct pollfd end = { .fd = child_has_it[0], .events = POLLIN };
 	int cancel_state;
 	sigset_t before;
 
 	if (!adopted.owner)
 		return;
 	cancel_state = base_cancel_off();
-	if (child_has_it[1] >= 0) {
-		close(child_has_it[1]);
-		child_has_it[1] = -1;
-		while (poll(&end, 1, MOST_WAIT_MS) < 0 && errno == EINTR)
-			;
+	if (child_says[1] >= 0) {
+		close_end(1); /* then the child has the only one */
+		wait_for_child();
 	}
-	close_pipe();
+	close_end(0);
 	before = lock();
 	adopted.forking--;
 	unlock(&before);
@@ -376,10 +400,13 @@ static void after_fork_in_child(void)
 	if (!adopted.owner)
 		return;
 	adopted.in_child = true;
+	close_end(0);
 	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++)
 		if (adopted.to[i] && !each_mapping(i, move_out))
 			base_log_warning(verbs, "a child of fork() shares registered memory");
-	close_pipe();
+	if (child_says[1] >= 0)
+		say(HAS_MEMORY, 0);
+	close_end(1);
 	close_files();
 	pthread_mutex_init(&adopted.lock, NULL);
 	memset(adopted.from, 0, sizeof(adopted.from));

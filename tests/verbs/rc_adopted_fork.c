@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static bool has_pattern(const char *m, unsigned seed)
@@ -209,6 +210,35 @@ static void a_signal_handler_may_fork(void **state)
 	munmap(m, LAB_ADOPTED_BYTES);
 }
 
+static bool children_are_slow;
+
+/* In the child of a fork(), before it takes the memory. */
+static void be_slow(void)
+{
+	struct timespec rest = { 1, 500000000 };
+
+	while (children_are_slow && nanosleep(&rest, &rest))
+		;
+}
+
+static void a_slow_child_is_waited_for(void **state)
+{
+	char *m = lab_adopted_memory();
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+
+	(void)state;
+	assert_int_equal(pthread_atfork(NULL, NULL, be_slow), 0); /* before the library's */
+	lab_adopted_begin(p);
+	mr = lab_adopted_region(p[0], m, LAB_ADOPTED_BYTES);
+	lab_adopted_expect(m, LAB_ADOPTED_PAGES, LAB_ADOPTED_PAGES);
+	lab_adopted_write(p, 0, LAB_ADOPTED_BYTES, 1);
+	children_are_slow = true;
+	fork_and_compare(p, m);
+	lab_adopted_deregister(mr);
+	munmap(m, LAB_ADOPTED_BYTES);
+}
+
 /* ---- each in a process of its own ---- */
 
 static const struct CMUnitTest tests[] = {
@@ -217,6 +247,7 @@ static const struct CMUnitTest tests[] = {
 	LAB_TEST(a_child_has_it_also_if_pages_are_pinned),
 	LAB_TEST(a_child_of_one_of_two_threads_has_it),
 	LAB_TEST(a_signal_handler_may_fork),
+	LAB_TEST(a_slow_child_is_waited_for),
 };
 
 /* Runs this program for one test. */
