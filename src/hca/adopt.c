@@ -35,7 +35,7 @@
 #define PIECE        (256ull << 10)
 #define MOST_REGIONS 4096  /* with more, a look at all of them costs too much */
 #define MOST_WAIT_MS 10000 /* for a child to take the next piece: it may have been stopped */
-#define MOST_ENDS    64    /* who registers for each message has no use for it */
+#define MOST_ENDS    64    /* one that registers for each message has no use for it */
 
 static struct {
 	/* a leaf: nothing else is waited for with it held, and no signal is taken */
