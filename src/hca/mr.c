@@ -4,8 +4,6 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,6 +16,7 @@
 #include "hca/connected.h"
 #include "hca/dm.h"
 #include "hca/keys.h"
+#include "hca/maps.h"
 #include "hca/plain.h"
 #include "shm/key.h"
 
@@ -81,25 +80,20 @@ static int check_range(const void *addr, size_t length)
  * no /proc to tell, it is. */
 static bool is_mapped(uintptr_t from, uintptr_t to, bool write)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
-	uintptr_t begin, end;
-	char may[5], *line = NULL;
-	size_t room = 0;
+	const int prot = write ? PROT_WRITE : PROT_READ;
+	struct hca_maps m;
+	struct hca_vma v;
 
-	if (!maps)
+	if (!hca_maps_open(&m, "/proc/self/maps"))
 		return true;
-	while (from < to && getline(&line, &room, maps) > 0) {
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end, may) != 3 ||
-		    begin > from)
-			break;
-		if (end <= from)
+	while (from < to && hca_maps_next(&m, &v) && v.from <= from) {
+		if (v.to <= from)
 			continue;
-		if (may[write] == '-')
+		if (!(v.prot & prot))
 			break;
-		from = end;
+		from = v.to;
 	}
-	free(line);
-	fclose(maps);
+	hca_maps_close(&m);
 	return from >= to;
 }
 
