@@ -331,11 +331,17 @@ int hca_mr_publish_all(struct hca_process *p)
 {
 	struct hca_mr *mr;
 	int ret = 0;
+	uint32_t n;
 
-	for (uint32_t i = 0; i < p->mrs.ids.size && !ret; i++) {
-		mr = base_idtable_get(&p->mrs.ids, i);
+	for (n = 0; n < p->mrs.ids.size && !ret; n++) {
+		mr = base_idtable_get(&p->mrs.ids, n);
 		if (mr)
 			ret = publish_key(p, mr);
+	}
+	while (ret && n--) { /* the next time all of them are published again */
+		mr = base_idtable_get(&p->mrs.ids, n);
+		if (mr && mr->object)
+			leave_object(p, mr);
 	}
 	return ret;
 }

@@ -78,7 +78,7 @@ struct hca_process;
 bool hca_mr_overlaps(struct hca_mr_table *t, uint64_t from, uint64_t to);
 
 /* Publishes the keys of all regions: hca_keys_open() calls it with the table's lock held. 0 or
- * -ENOMEM. */
+ * -ENOMEM: no region lies in an object then. */
 int hca_mr_publish_all(struct hca_process *p);
 
 /* Windows (mw.c) have an index in the table. 0, -ENOMEM. leave: with the lock held. */
