@@ -165,6 +165,13 @@ static BASE_HOT void *place_at(const struct hca_end *end, struct hca_known *k,
 	return here ? here : (void *)(uintptr_t)at;
 }
 
+/* Whether @reach may be used of @end: peers could have written to this process's keys, too. */
+static BASE_HOT bool is_sound(const struct hca_exchange *x, const struct hca_end *end, uint32_t key,
+                              const struct shm_reach *reach)
+{
+	return !end->is_own || base_likely(hca_mr_reaches(&x->process->mrs, key, reach));
+}
+
 /* What the entry's key gives access to: *@reach, and *@at, where the entry begins in that memory,
  * unless it is a null region's. False: @end may not have it so. */
 static BASE_HOT bool read_entry(struct hca_exchange *x, struct hca_end *end,
@@ -177,6 +184,8 @@ static BASE_HOT bool read_entry(struct hca_exchange *x, struct hca_end *end,
 		return false;
 	if (base_unlikely(reach->access & SHM_KEY_NULL))
 		return true;
+	if (base_unlikely(!is_sound(x, end, e->lkey, reach)))
+		return false;
 	hca_known_keep(hca_known_of(end, e->lkey), reach);
 	return base_likely(shm_reach_addr(reach, e->addr, e->length, at));
 }
@@ -818,7 +827,8 @@ static BASE_HOT bool find_remote(struct hca_exchange *x, const struct shm_reques
 	const struct shm_qp_connection *c = &x->responder.qp.connection;
 
 	if (base_unlikely(!read_key(x, &x->responder, r->rkey, reach) ||
-	                  reach->domain != c->domain || (reach->access & access) != access))
+	                  reach->domain != c->domain || (reach->access & access) != access ||
+	                  !is_sound(x, &x->responder, r->rkey, reach)))
 		return false;
 	if (reach->qpn) /* a window that is one queue pair's: receives may not have it */
 		return reach->qpn == x->responder.qp.qpn;

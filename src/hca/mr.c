@@ -283,11 +283,10 @@ struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key)
 	return base_idtable_get(&t->ids, key >> 8);
 }
 
-struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
+/* The region or window that has the index, as threads find it without the lock. */
+static struct hca_mr *look_up(struct hca_mr_table *t, uint32_t index)
 {
-	uint32_t index = key >> 8;
 	struct hca_mr *_Atomic *chunk;
-	struct hca_mr *mr;
 
 	if (index >= HCA_MR_CHUNK * HCA_MR_CHUNKS)
 		return NULL;
@@ -295,8 +294,29 @@ struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
 	chunk = atomic_load_explicit(&t->chunk[index / HCA_MR_CHUNK], memory_order_acquire);
 	if (!chunk)
 		return NULL;
-	mr = atomic_load_explicit(&chunk[index % HCA_MR_CHUNK], memory_order_acquire);
+	return atomic_load_explicit(&chunk[index % HCA_MR_CHUNK], memory_order_acquire);
+}
+
+struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key)
+{
+	struct hca_mr *mr = look_up(t, key >> 8);
+
 	return mr && mr->kind != HCA_MR_WINDOW && mr->mr.lkey == key ? mr : NULL;
+}
+
+bool hca_mr_reaches(struct hca_mr_table *t, uint32_t key, const struct shm_reach *reach)
+{
+	const unsigned writes = ACCESS_NEEDS_LOCAL_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	const struct hca_mr *mr = look_up(t, key >> 8);
+	uint64_t offset;
+
+	if (!mr || (mr->kind != HCA_MR_WINDOW && mr->mr.lkey != key))
+		return false;
+	if ((reach->access & writes) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return false;
+	offset = reach->start - (uintptr_t)mr->start;
+	return reach->start >= (uintptr_t)mr->start && offset <= mr->mr.length &&
+	       reach->length <= mr->mr.length - offset;
 }
 
 /* A region is known when it is found for the second time in a row: who uses many in turn pays no

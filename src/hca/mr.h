@@ -91,6 +91,12 @@ struct hca_mr *hca_mr_at(struct hca_mr_table *t, uint32_t key);
 /* The region with this key, of any kind, in any domain; or NULL. Without the lock. */
 struct hca_mr *hca_mr_find(struct hca_mr_table *t, uint32_t key);
 
+struct shm_reach;
+
+/* Whether @reach, which was found where others can write, is within what the program has registered
+ * or bound by the key. Without the lock; the key stands as long as the caller uses it (keys.h). */
+bool hca_mr_reaches(struct hca_mr_table *t, uint32_t key, const struct shm_reach *reach);
+
 /* Registers memory; *@error is negative then. -EFAULT: not this process's memory. */
 struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                                unsigned access, int *error);

@@ -147,6 +147,10 @@ static int bind_window(struct hca_qp *qp, const struct shm_request *r)
 		                            (r->access & REMOTE) | hca_object_access(p, mr->object),
 		                    .domain = mr->own_domain->number,
 		                    .qpn = mw->mw.type == IBV_MW_TYPE_2 ? qp->sender.qpn : 0 };
+	/* as hca_mr_reaches() looks at it */
+	entry->start = (char *)(uintptr_t)reach.start;
+	entry->mr.length = reach.length;
+	entry->access = mr->access;
 	if (hca_keys_put(p, r->rkey, &reach))
 		return IBV_WC_MW_BIND_ERR;
 	mw->key = r->rkey;

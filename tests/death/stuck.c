@@ -356,6 +356,44 @@ static void a_word_does_not_keep_keys_without_limit(void **state)
 	atomic_store(word, 0);
 }
 
+static struct shm_key *key_of(const struct lab_peer *p, uint32_t key)
+{
+	struct shm_qp q;
+
+	shm_qp_read(&region, p->address.qpn, &q);
+	return shm_key_at(&region, q.connection.keys_off, key);
+}
+
+/* Forges the key of a peer's region: moves it by @by, and has it go on for @longer. The peer at
+ * @whose does not carry out a WRITE that uses it. */
+static void expect_refused(unsigned whose, uint64_t by, uint64_t longer)
+{
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1, .piece = { { 0, 100, 0 } } };
+	struct lab_peer *p[2];
+	struct shm_key *k;
+
+	lab_peers(p, NULL, (void *[]){ NULL });
+	k = key_of(p[whose], whose ? p[1]->address.rkey : p[0]->lkey);
+	atomic_fetch_add(&k->start, by);
+	atomic_fetch_add(&k->length, longer);
+	w.to = p[1];
+	lab_peer_do(p[0], &w, whose ? IBV_WC_REM_ACCESS_ERR : IBV_WC_LOC_PROT_ERR);
+	lab_clean_up(NULL);
+}
+
+/* Both ends are in this process, so that its memory is reached as it is. */
+static void a_forged_key_of_our_own_names_no_other_memory(void **state)
+{
+	(void)state;
+	for (unsigned whose = 0; whose < 2; whose++) {
+		expect_refused(whose, 1ull << 40, 0);
+		expect_refused(whose, (uint64_t)-4096, 0);
+		expect_refused(whose, 1, 0);
+		expect_refused(whose, 0, 1);
+		expect_refused(whose, 0, UINT64_MAX / 2);
+	}
+}
+
 /* A peer that carries out one request after the other. */
 struct busy {
 	pthread_t thread;
@@ -516,6 +554,7 @@ int main(void)
 		LAB_TEST(keys_of_the_dead_stay_while_a_thread_deals_with_them),
 		LAB_TEST(keys_of_the_dead_stay_while_a_thread_helps_them),
 		LAB_TEST(a_word_does_not_keep_keys_without_limit),
+		LAB_TEST(a_forged_key_of_our_own_names_no_other_memory),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 
