@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/adopt.h"
+#include "hca/maps.h"
 #include "hca/memory.h"
 #include "hca/object.h"
 #include "hca/plain.h"
@@ -172,19 +173,35 @@ static void *map_adopted(struct hca_memory *m, const struct shm_object *o)
 	return here == MAP_FAILED ? NULL : here;
 }
 
-/* Attaches a System V segment; NULL: it is not there, or not for this process. It cannot become
- * shorter. */
+/* Whether what is attached at @at has all of the object, and touching it never is a signal: it is a
+ * segment, which cannot become shorter, and not of huge pages, of which there may be none left. The
+ * identifier that the other process told may be another segment's. */
+static bool is_good_segment(const struct shm_object *o, uint64_t at)
+{
+	struct hca_vma v;
+	uint64_t bytes;
+
+	if (!hca_maps_find(at, &v) || v.from != at)
+		return false;
+	bytes = v.to - v.from;
+	return bytes >= o->offset && bytes - o->offset >= o->to - o->from &&
+	       !hca_maps_has_flag(at, "ht");
+}
+
+/* Attaches a System V segment; NULL: it is not there, not good, or not for this process. */
 static void *map_sysv(const struct shm_object *o)
 {
-	struct shmid_ds ds;
 	char *here;
 
-	if (o->space != hca_object_space() || shmctl((int)o->id, IPC_STAT, &ds) ||
-	    base_align_up(ds.shm_segsz, HCA_PAGE) < o->offset ||
-	    base_align_up(ds.shm_segsz, HCA_PAGE) - o->offset < o->to - o->from)
+	if (o->space != hca_object_space())
 		return NULL;
 	here = shmat((int)o->id, NULL, 0);
-	return here == (void *)-1 ? NULL : here + o->offset;
+	if (here == (void *)-1)
+		return NULL;
+	if (is_good_segment(o, (uintptr_t)here))
+		return here + o->offset;
+	shmdt(here);
+	return NULL;
 }
 
 /* A mapping of the object. It may have been mapped before: who registers the same memory again and

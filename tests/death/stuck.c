@@ -3,6 +3,7 @@
  * Connected queue pairs whose peer was stopped at the worst moment, or writes nonsense into all
  * that it shares. What it would have left is written here, into the shared memory itself.
  */
+#define _GNU_SOURCE
 #include "verbs/peer_lab.h"
 
 #include <pthread.h>
@@ -10,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -394,6 +396,60 @@ static void a_forged_key_of_our_own_names_no_other_memory(void **state)
 	}
 }
 
+/* Publishes that the region of @p, which lies in a segment, lies in another one. */
+static void forge_segment(const struct lab_peer *p, int id)
+{
+	struct shm_qp q;
+	struct shm_keys *keys;
+	struct shm_object *o;
+	uint32_t access = atomic_load(&key_of(p, p->address.rkey)->access);
+
+	shm_qp_read(&region, p->address.qpn, &q);
+	keys = shm_data_at(&region, q.connection.keys_off);
+	assert_true(access & SHM_KEY_MAPPABLE);
+	o = &keys->objects[shm_key_object(access)];
+	assert_int_equal(o->kind, SHM_OBJECT_SYSV);
+	o->id = (uint32_t)id;
+}
+
+/* A segment that the peer attaches in the place of the region's kills nobody. */
+static void expect_harmless(size_t bytes, int flags)
+{
+	int good = shmget(IPC_PRIVATE, LAB_PEER_BYTES, IPC_CREAT | 0600);
+	int bad = shmget(IPC_PRIVATE, bytes, IPC_CREAT | 0600 | flags);
+	char *m = shmat(good, NULL, 0);
+	struct lab_work w = { .opcode = IBV_WR_RDMA_WRITE, .n = 1 };
+	struct lab_peer *p[2];
+	struct ibv_mr *mr;
+
+	shmctl(good, IPC_RMID, NULL);
+	if (bad < 0)
+		return; /* huge pages are not for everybody */
+	lab_peers(p, NULL, (void *[]){ (void *)1 });
+	mr = ibv_reg_mr(p[0]->here->pd, m, LAB_PEER_BYTES, LAB_ALL_ACCESS);
+	assert_non_null(mr);
+	p[0]->address.rkey = mr->rkey;
+	p[0]->address.addr = (uintptr_t)m;
+	forge_segment(p[0], bad);
+	lab_peer_fill(p[1], 0, LAB_PEER_BYTES, 1);
+	w.to = p[0];
+	w.piece[0].length = LAB_PEER_BYTES;
+	lab_peer_do(p[1], &w, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < LAB_PEER_BYTES; i++)
+		assert_int_equal((uint8_t)m[i], lab_pattern(1, i));
+	assert_int_equal(ibv_dereg_mr(mr), 0);
+	shmdt(m);
+	shmctl(bad, IPC_RMID, NULL);
+	lab_clean_up(NULL);
+}
+
+static void a_bad_segment_kills_nobody(void **state)
+{
+	(void)state;
+	expect_harmless(4096, 0); /* too short */
+	expect_harmless(2 << 20, SHM_HUGETLB | SHM_NORESERVE);
+}
+
 /* A peer that carries out one request after the other. */
 struct busy {
 	pthread_t thread;
@@ -555,6 +611,7 @@ int main(void)
 		LAB_TEST(keys_of_the_dead_stay_while_a_thread_helps_them),
 		LAB_TEST(a_word_does_not_keep_keys_without_limit),
 		LAB_TEST(a_forged_key_of_our_own_names_no_other_memory),
+		LAB_TEST(a_bad_segment_kills_nobody),
 		LAB_TEST(nonsense_from_a_peer_harms_nobody),
 	};
 
