@@ -779,24 +779,26 @@ static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
 
 /* ---- whether there are any ---- */
 
-static bool is_due(const struct hca_cq *cq, struct hca_rq *rq, bool solicited)
+/* How many, if there are less than two; else two, or more. */
+static unsigned count_due(const struct hca_cq *cq, struct hca_rq *rq, bool solicited)
+{
+	uint32_t limit = atomic_load_explicit(&cq->shm->fails_above, memory_order_relaxed);
+
+	return solicited ? hca_rq_has_solicited(rq, limit) : hca_rq_count_pending(rq);
+}
+
+static unsigned count_local(const struct hca_cq *cq, bool solicited)
 {
 	if (!solicited)
-		return hca_rq_pending(rq);
-	return hca_rq_has_solicited(
-	        rq, atomic_load_explicit(&cq->shm->fails_above, memory_order_relaxed));
-}
-
-static bool holds_local(const struct hca_cq *cq, bool solicited)
-{
+		return cq->tail - cq->head;
 	for (uint32_t i = cq->head; i != cq->tail; i++)
-		if (!solicited || cq->ring[i % cq->ring_size].status != IBV_WC_SUCCESS)
-			return true;
-	return false;
+		if (cq->ring[i % cq->ring_size].status != IBV_WC_SUCCESS)
+			return 1;
+	return 0;
 }
 
-/* The bits of watched queues are set, too. */
-static bool holds_arrivals(const struct hca_cq *cq, bool solicited)
+/* Adds to @n, which is returned when it is @enough. The bits of watched queues are set, too. */
+static unsigned add_arrivals(const struct hca_cq *cq, bool solicited, unsigned n, unsigned enough)
 {
 	for (unsigned word = 0; word < map_words(cq->ready); word++) {
 		/* acquire: the arrival was published before the bit was set */
@@ -805,23 +807,48 @@ static bool holds_arrivals(const struct hca_cq *cq, bool solicited)
 		for (; bits; bits &= bits - 1) {
 			unsigned bit = word * 64 + (unsigned)__builtin_ctzll(bits);
 
-			for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq; rq = rq->next_of_bit)
-				if (is_due(cq, rq, solicited))
-					return true;
+			for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && n < enough;
+			     rq = rq->next_of_bit)
+				n += count_due(cq, rq, solicited);
+			if (n >= enough)
+				return n;
 		}
 	}
-	return false;
+	return n;
 }
 
-bool hca_cq_holds(struct hca_cq *cq, bool solicited)
+/* How many completions there are to be polled, up to @enough at least. With the lock held. */
+static unsigned count_held(const struct hca_cq *cq, bool solicited, unsigned enough)
+{
+	unsigned n = count_local(cq, solicited);
+
+	if (n < enough && cq->direct)
+		n += count_due(cq, cq->direct, solicited);
+	return n < enough && cq->ready ? add_arrivals(cq, solicited, n, enough) : n;
+}
+
+bool hca_cq_holds_solicited(struct hca_cq *cq)
 {
 	bool holds;
 
 	base_lock(&cq->lock);
-	holds = holds_local(cq, solicited) || (cq->direct && is_due(cq, cq->direct, solicited)) ||
-	        (cq->ready && holds_arrivals(cq, solicited));
+	holds = count_held(cq, true, 1);
 	base_unlock(&cq->lock);
 	return holds;
+}
+
+bool hca_cq_has_news(struct hca_cq *cq)
+{
+	unsigned known, held;
+	uint32_t polled;
+
+	base_lock(&cq->lock);
+	polled = cq->head + cq->arrivals_polled;
+	known = (int32_t)(cq->told - polled) > 0;
+	held = count_held(cq, false, 2);
+	cq->told = polled + base_min((int)held, (int)known) + 1;
+	base_unlock(&cq->lock);
+	return held > known;
 }
 
 /* ---- turns ---- */

@@ -79,6 +79,9 @@ struct hca_cq {
 	struct hca_rq *behind;   /* one that has caught up with a list; or NULL: is_behind() */
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
+	/* number of the completion behind the one that the last event was for, or the next will be:
+	 * completions count from 0 */
+	uint32_t told;
 	unsigned first;           /* completions polled before their turn, one after the other */
 	unsigned turn, turn_used; /* whose turn it is, and completions that it has had (cq.c) */
 	bool counts_arrivals;     /* more than cqe may arrive: arrivals are counted against it */
@@ -125,9 +128,12 @@ void hca_cqs_take(struct hca_process *p);
 int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc);
 void hca_cq_arm(struct hca_cq *cq, bool solicited_only);
 
-/* Whether there is a completion to poll; @solicited: one of a message that was solicited, or one
- * that failed. Takes the lock. */
-bool hca_cq_holds(struct hca_cq *cq, bool solicited);
+/* Whether there is a completion to poll of a message that was solicited, or one that failed. Takes
+ * the lock. */
+bool hca_cq_holds_solicited(struct hca_cq *cq);
+/* It is being armed: whether there is a completion to poll beside the one that the last event was
+ * for. Takes the lock. */
+bool hca_cq_has_news(struct hca_cq *cq);
 
 /* ibv_modify_cq(): once @count completions have come that it is armed for, or @us microseconds
  * after the first of them, it fires its event. 0: not by that; both: each completion does. */

@@ -91,15 +91,16 @@ static void watch_capacity(struct hca_cq *cq)
 	base_unlock(&cq->lock);
 }
 
-/* As hardware does, for what has completed before and was not polled. Moderation counts what comes
- * from now on. */
+/* As hardware does, for what has completed before and was not polled. Not twice for the same
+ * completion, as the event that it brought may be why the program arms before it polls. Moderation
+ * counts what comes from now on. */
 static void fire_for_old(struct hca_cq *cq, bool solicited_only)
 {
 	struct hca_process *p = cq->ctx->process;
 
 	if (p->region.control->settings.arm_fires &&
 	    !atomic_load_explicit(&cq->shm->moderation, memory_order_relaxed) &&
-	    hca_cq_holds(cq, solicited_only))
+	    (solicited_only ? hca_cq_holds_solicited(cq) : hca_cq_has_news(cq)))
 		hca_cq_alert(p, cq->shm);
 }
 

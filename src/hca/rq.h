@@ -174,6 +174,20 @@ static inline bool hca_rq_pending(struct hca_rq *rq)
 	return hca_rq_has_arrived(rq) || hca_rq_load(&rq->aside);
 }
 
+/* How much polling would find: 0, 1, or 2 for more. */
+static inline unsigned hca_rq_count_pending(struct hca_rq *rq)
+{
+	uint32_t next = hca_rq_load(&rq->consumed) + 1;
+
+	if (!hca_rq_pending(rq))
+		return 0;
+	return hca_rq_is_flushing(rq) || hca_rq_load(&rq->aside) ||
+	                       (next != hca_rq_load(&rq->posted) &&
+	                        shm_ring_peek(rq->ring, rq->ring_shift, next) != SHM_SLOT_CLOSED)
+	               ? 2
+	               : 1;
+}
+
 /* Whether one of the messages that wait was solicited, or has more than @room bytes with its GRH
  * and so fails a receive, or something is flushed. With the CQ's lock held. */
 bool hca_rq_has_solicited(struct hca_rq *rq, uint32_t room);
