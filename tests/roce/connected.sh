@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Programs that use connected queue pairs, on hosts with Ethernet ports of one fabric: pingpongs, perftest,
+# rdma_cm's programs by IPv4 and IPv6, UCX, MPI. What leads to another machine is refused, and said.
+
+. "${0%/*}/../system/rdmacm.bash"
+. "${0%/*}/../system/ucx.bash"
+. "${0%/*}/../mpi/lib.bash"
+
+address=172.16.0.1 address6=fd75:6d62:656c:e000::1
+
+# run NAME SERVER_COMMAND -- CLIENT_COMMAND: on r1 and r2, by rdma_cm, until both have ended well.
+run()
+{
+	local name=$1 server=()
+	shift
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	serve_cm "$name" r1 "${server[@]}"
+	start "client-$name" r2 "${@:2}"
+	wait_ended "client-$name" 0
+	wait_ended "server-$name" 0
+}
+
+# listens PORT: whether a program on r1 does.
+listens()
+{
+	umbel exec r1 -- bash -c "$(declare -f port_in_state); port_in_state $1 0A"
+}
+
+# pair NAME COMMAND...: likewise, by a port of TCP that both are told.
+pair()
+{
+	local name=$1
+	shift
+	new_port
+	start "server-$name" r1 "$@" -p "$port"
+	wait_until "server-$name listens" listens "$port" || return
+	start "client-$name" r2 "$@" -p "$port" $address
+	wait_ended "client-$name" 0
+	wait_ended "server-$name" 0
+}
+
+umbel up --roce-hosts 2 > /dev/null || exit 1
+expect 0 '*umbel_r1_0*' umbel exec r1 -- ibv_devices
+
+# ---- by themselves
+n=0
+for program in "ibv_rc_pingpong -n 100 -c" "ibv_rc_pingpong -e -s 1 -n 100" "ibv_uc_pingpong -n 100" \
+	"ibv_srq_pingpong -q 4 -n 100"; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086
+	pair "$n" $program -g 1
+	expect_said "client-$n" '[0-9]* iters in '
+done
+for program in "ib_send_bw -n 200" "ib_send_lat -n 50 -c XRC" "ib_write_bw -n 200 -c UC" "ib_read_lat -n 50" \
+	"ib_atomic_bw -n 200" "ib_send_bw -n 200 -r 512 -b"; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086
+	pair "$n" $program
+done
+
+# ---- by rdma_cm
+run rping rping -s -a $address -C 10 -v -- rping -c -a $address -C 10 -V
+run rping6 rping -s -a $address6 -C 10 -v -- rping -c -a $address6 -C 10 -V
+run ucmatose ucmatose -b $address -- ucmatose -s $address
+run rstream rstream -b $address -S 4000 -C 200 -- rstream -s $address -S 4000 -C 200
+run xclient rdma_xserver -c x -- rdma_xclient -s $address -c x
+run client rdma_server -- rdma_client -s $address
+run write ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 $address
+run atomic ib_atomic_lat -R -n 50 -- ib_atomic_lat -R -n 50 $address
+
+# ---- what came by it is counted at both ends
+count()
+{
+	umbel exec "$1" -- cat "/sys/class/infiniband/umbel_$1_0/ports/1/counters/unicast_$2_packets"
+}
+[ "$(count r1 rcv)" -gt 1000 ] || complain "r1 has received $(count r1 rcv) packets"
+[ "$(count r2 xmit)" -gt 1000 ] || complain "r2 has sent $(count r2 xmit) packets"
+
+# ---- UCX and MPI
+export UCX_TLS=rc_v,self
+new_port
+start ucx r1 ucx_perftest "${alone[@]}" -p "$port"
+wait_until "ucx_perftest listens" listens "$port"
+expect 0 '*Final: * 500 *' umbel exec r2 -- ucx_perftest $address "${alone[@]}" -p "$port" -t tag_lat -n 500 -w 10
+wait_ended ucx 0
+unset OMPI_MCA_plm_rsh_agent OMPI_MCA_pml
+for mpi in openmpi mpich; do
+	OMPI_MCA_pml=ucx expect 0 '*2 ranks, 0 wrong*' \
+		timeout 100 umbel mpirun --mpirun mpirun.$mpi -n 2 "$TMPDIR/collectives.$mpi"
+done
+
+# ---- to elsewhere
+expect 1 '*in none of this one*rdma_connect failed*' env UMBEL_LOG=warning bash -c 'umbel exec r1 -- ib_write_lat -R 172.16.0.9 2>&1'
+umbel down > /dev/null
