@@ -418,6 +418,22 @@ static void explain_handle(const struct hca_qp *qp, const struct hca_ah *ah, int
 		             ah->dest.port_num, qp->port_num);
 }
 
+/* Whether its port is on Ethernet, and its path leads to no port of this fabric. */
+static bool is_elsewhere(const struct hca_qp *qp)
+{
+	const struct shm_region *r = &qp->ctx->process->region;
+	const uint8_t *dgid = qp->connection.path.grh.dgid.raw;
+
+	if (r->ports[qp->sender.port].link_layer != IBV_LINK_LAYER_ETHERNET)
+		return false;
+	for (uint32_t i = 0; i < r->control->n_ports; i++)
+		for (unsigned k = 0; r->ports[i].state == IB_PORT_ACTIVE && k < r->ports[i].n_gids;
+		     k++)
+			if (!memcmp(r->ports[i].gid[k].raw, dgid, sizeof(r->ports[i].gid[k].raw)))
+				return false;
+	return true;
+}
+
 /* Why the responder could not be reached. */
 static void explain_silence(const struct hca_qp *qp, int error)
 {
@@ -429,6 +445,10 @@ static void explain_silence(const struct hca_qp *qp, int error)
 	shm_qp_read(r, dest, &to);
 	if (r->ports[qp->sender.port].state != IB_PORT_ACTIVE)
 		base_because(error, "port %u is not active", qp->port_num);
+	else if (is_elsewhere(qp))
+		base_because(error,
+		             "no port of this fabric that is up has the GID in ah_attr: RC, UC "
+		             "and XRC on RoCE do not reach other machines yet");
 	else if (to.qpn != dest)
 		base_because(error, "dest_qp_num 0x%06x: there is no such queue pair", dest);
 	else if (!(to.flags & SHM_QP_RECEIVES))
