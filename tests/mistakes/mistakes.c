@@ -741,15 +741,20 @@ static void join_without_sm(void)
 	is_refused("rdma_join_multicast_ex", EADDRNOTAVAIL, errno);
 }
 
-static struct rdma_cm_id *resolved_id(void)
+static struct rdma_cm_id *id_resolved(const char *from, const char *address)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(7471) };
-	struct rdma_cm_id *id = bound_id("10.0.0.1", RDMA_PS_TCP, 0);
+	struct rdma_cm_id *id = bound_id(from, RDMA_PS_TCP, 0);
 
-	inet_pton(AF_INET, "10.0.0.2", &to.sin_addr);
+	inet_pton(AF_INET, address, &to.sin_addr);
 	MUST(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 2000));
 	rdma_ack_cm_event(next_event(RDMA_CM_EVENT_ADDR_RESOLVED));
 	return id;
+}
+
+static struct rdma_cm_id *resolved_id(void)
+{
+	return id_resolved("10.0.0.1", "10.0.0.2");
 }
 
 static void connect_too_early(void)
@@ -775,13 +780,18 @@ static void nobody_listens(void)
 	next_event(RDMA_CM_EVENT_REJECTED);
 }
 
-static void listen_on_roce(void)
+static void connect_elsewhere_on_roce(void)
 {
-	struct rdma_cm_id *id = bound_id("172.16.0.1", RDMA_PS_TCP, 0);
+	struct rdma_cm_id *id = id_resolved("172.16.0.1", "172.16.0.9");
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1 } };
+	struct rdma_conn_param param = { 0 };
 
+	MUST(!rdma_resolve_route(id, 2000));
+	rdma_ack_cm_event(next_event(RDMA_CM_EVENT_ROUTE_RESOLVED));
+	MUST(!rdma_create_qp(id, NULL, &init));
 	errno = 0;
-	MUST(rdma_listen(id, 1) == -1);
-	is_refused("rdma_listen", EOPNOTSUPP, errno);
+	MUST(rdma_connect(id, &param) == -1);
+	is_refused("rdma_connect", EOPNOTSUPP, errno);
 }
 
 /* ---- MADs ---- */
@@ -896,7 +906,7 @@ static const struct {
 	MISTAKE_OF_CM(join_without_sm),
 	MISTAKE_OF_CM(connect_too_early),
 	MISTAKE_OF_CM(nobody_listens),
-	MISTAKE_OF_CM(listen_on_roce),
+	MISTAKE_OF_CM(connect_elsewhere_on_roce),
 	MISTAKE_OF_CM(mad_to_nobody),
 	MISTAKE_OF_CM(mad_unregistered),
 	MISTAKE_OF_CM(mad_class_twice),
