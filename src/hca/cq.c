@@ -227,6 +227,12 @@ void hca_cqs_take(struct hca_process *p)
 
 /* ---- queue pairs that complete here ---- */
 
+/* Completions count anew: the next arming fires for each that is held. */
+static void forget_told(struct hca_cq *cq)
+{
+	cq->told = cq->head + cq->arrivals_polled;
+}
+
 /* Counts arrivals anew. It reads the rings before the counter: what arrives in between makes the
  * limit too high, not too low. */
 static void recount(struct hca_cq *cq)
@@ -238,6 +244,7 @@ static void recount(struct hca_cq *cq)
 	waiting += hca_rq_arrived(qp->rq);
 	cq->arrivals_polled =
 	        atomic_load_explicit(&cq->shm->arrived, memory_order_relaxed) - waiting;
+	forget_told(cq);
 }
 
 /* Arrivals may have been dropped without being polled. If the counter has none that were not
@@ -343,6 +350,7 @@ static void purge(struct hca_cq *cq, const struct hca_qp *qp)
 		if (cq->ring[from % cq->ring_size].qp != qp)
 			cq->ring[to++ % cq->ring_size] = cq->ring[from % cq->ring_size];
 	cq->tail = to;
+	forget_told(cq);
 	set_limit(cq);
 }
 
@@ -440,6 +448,7 @@ int hca_cq_resize(struct hca_cq *cq, uint32_t cqe)
 	cq->ring_size = cqe;
 	cq->head = 0;
 	cq->tail = n;
+	forget_told(cq);
 	cq->cq.cqe = (int)cqe;
 	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
 	if (cq->capacity_used > cqe && !cq->counts_arrivals && !cq->ignores_overrun)
