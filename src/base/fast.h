@@ -17,7 +17,7 @@
 
 /* A function that is off the fast path: not inlined, and placed apart. */
 #define BASE_COLD __attribute__((cold, noinline))
-/* One that is on it, and inlined however large it is. */
+/* A function on the fast path: inlined, however large it is. */
 #define BASE_HOT inline __attribute__((always_inline))
 
 /*

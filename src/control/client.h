@@ -99,8 +99,8 @@ int control_post_now(struct control_client *c, enum control_type type, const voi
 
 /*
  * A batch: what a thread asks by control_request() and control_post() is kept, with status 0, and
- * goes ahead of the next request that it waits for, or when the batch ends. If one of them fails,
- * those that go with it behind fail like it.
+ * goes ahead of the next request that it waits for, or when the batch ends. If a request of a batch
+ * fails, those behind it in the batch fail with the same error.
  */
 struct control_batch {
 	LIST_ENTRY(control_batch) entry;

@@ -26,7 +26,7 @@
 #define CONTROL_WHY_ROOM 640
 
 /*
- * Opens the directory @path. @make: makes it, and those above it, if they are missing. @why: what
+ * Opens the directory @path. @make: missing directories of the path are made. @why: what
  * is wrong, in words, on failure. Returns the descriptor; -ENOENT: it does not exist; -EPERM: it
  * is not private; -ELOOP: it is a symbolic link; -errno.
  */

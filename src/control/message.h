@@ -224,8 +224,8 @@ _Static_assert(sizeof(struct control_reserve_qps_reply) <= CONTROL_MAX_BYTES, "i
 
 /*
  * An XRC domain of the HCA: a new one (OPEN_XRCD), or the one that the file stands for whose
- * descriptor comes with the request (OPEN_XRCD_FILE). -EAGAIN: there is none, and @create does not
- * say that it may be made; -EINVAL: there is one, but @exclusive says that it must be new.
+ * descriptor comes with the request (OPEN_XRCD_FILE). -EAGAIN: the file has no domain yet, and
+ * @create is not set; -EINVAL: the file has a domain already, and @exclusive is set.
  */
 struct control_open_xrcd {
 	uint32_t hca_handle;
@@ -263,9 +263,9 @@ struct control_create_srq_reply { /* CREATE_SRQ, RESIZE_SRQ */
 };
 
 /*
- * Attributes of an XRC target that matter to nobody but the processes that have it open: as in
- * struct ibv_qp_attr and its ibv_ah_attr. One that has it open has set them, GET_TARGET tells the
- * others.
+ * Attributes of an XRC target that only processes with the target open need, as in struct
+ * ibv_qp_attr and its ibv_ah_attr. One of these processes sets them; the others get them by
+ * GET_TARGET.
  */
 struct control_target {
 	struct ib_gid dgid;

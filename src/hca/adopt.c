@@ -209,8 +209,8 @@ static bool read_pieces(const struct hca_vma *v)
 	return true;
 }
 
-/* Makes memory that is mapped of the file private anonymous memory. All of it is mapped at once: it
- * is one mapping with what is beside it then. */
+/* Turns memory that is mapped from the file into private anonymous memory. One mmap() for all of
+ * it, so that the kernel merges it with its neighbours to one mapping. */
 static bool move_out(const struct hca_vma *v)
 {
 	uint64_t bytes = v->to - v->from;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Address handles. They are checked when they are made, so that posting need not check them. An AH
- * belongs to the process. The daemon learns of its destination when a queue pair first sends there
- * (flow.h). Thread-safe.
+ * Address handles, each of one process. An address handle is checked when it is made, so that
+ * posting need not check it. The daemon learns of its destination when a queue pair first sends
+ * there (flow.h). Thread-safe.
  */
 #ifndef HCA_AH_H
 #define HCA_AH_H

@@ -133,7 +133,7 @@ static inline bool hca_connected_park(struct hca_exchange *x)
 
 static inline uint32_t hca_connected_load(const _Atomic uint32_t *v)
 {
-	/* acquire: what the one who moved it had done is seen */
+	/* acquire: work that was done before the counter moved is seen */
 	return atomic_load_explicit(v, memory_order_acquire);
 }
 

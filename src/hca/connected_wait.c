@@ -315,8 +315,8 @@ static void bear_helper(struct hca_connected_qp *c)
 	hca_connected_unlock(c->shm, c->qp.sender.qpn);
 }
 
-/* The completion queue that the program sleeps on: that of its sends, or else the one that it armed
- * last. UINT32_MAX: on none. */
+/* The completion queue that the program sleeps on: that of the queue pair's sends, if it is armed,
+ * else the queue that was armed last. UINT32_MAX: no queue is armed. */
 static uint32_t sleeps_on(const struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;

@@ -178,7 +178,7 @@ void hca_cqs_wait(struct hca_process *p)
 	base_lock(&p->cqs_lock);
 	LIST_FOREACH(cq, &p->cqs, process_entry)
 	{
-		/* who polls later acquires what this one has written before it came here */
+		/* a thread that polls later sees all that this thread wrote before it came here */
 		base_lock(&cq->lock);
 		base_unlock(&cq->lock);
 	}

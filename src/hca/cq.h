@@ -83,7 +83,8 @@ struct hca_cq {
 	 * completions count from 0 */
 	uint32_t told;
 	unsigned first;           /* completions polled before their turn, one after the other */
-	unsigned turn, turn_used; /* whose turn it is, and completions that it has had (cq.c) */
+	unsigned turn, turn_used; /* the source whose turn it is, and how many completions it has
+	                             had in that turn (cq.c) */
 	bool counts_arrivals;     /* more than cqe may arrive: arrivals are counted against it */
 	bool gone_seen;           /* the daemon is gone, so its QPs flush */
 	bool failed;              /* a receive has failed, or requests wait: attend() */

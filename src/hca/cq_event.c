@@ -29,7 +29,7 @@ static bool is_held_back(struct hca_process *p, struct shm_cq *shm)
 	return n > 1 || !us || !hca_request(p, CONTROL_MODERATE_CQ, &req, sizeof(req));
 }
 
-/* @arm: what its word was, which says that it is armed. */
+/* @arm: the value of the queue's arm word, which was not SHM_CQ_IDLE. */
 static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 {
 	const uint32_t channel = atomic_load_explicit(&shm->channel, memory_order_relaxed);

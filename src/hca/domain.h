@@ -69,7 +69,7 @@ static inline void hca_pd_use(struct ibv_pd *pd)
 static inline void hca_pd_unuse(struct ibv_pd *pd)
 {
 	atomic_fetch_sub_explicit(&hca_pd(pd)->domain->users, 1, memory_order_relaxed);
-	/* acq_rel: the thread that frees it sees what all others did with it */
+	/* acq_rel: the thread that frees the PD sees all that other threads did with it */
 	if (atomic_fetch_sub_explicit(&hca_pd(pd)->users, 1, memory_order_acq_rel) == 1)
 		hca_pd_free(hca_pd(pd));
 }

@@ -559,8 +559,8 @@ static BASE_COLD int fail_receive(struct hca_exchange *x, const struct shm_reque
 	slot->status = (uint8_t)status;
 	if (!is_ours(x))
 		return give_back(x, slot, pos);
-	mark_failed(x,
-	            SHM_ERROR_RECEIVE); /* first: its owner may reset it as soon as it sees that */
+	mark_failed(x, SHM_ERROR_RECEIVE); /* before the arrival is published: the owner may reset
+	                                      the queue pair when it sees that */
 	publish(x, slot, pos);
 	wake_sends(x);
 	if (x->responder.qp.type == IBV_QPT_UC)
@@ -1091,7 +1091,7 @@ static int write_word(struct hca_exchange *x, const struct shm_request *r,
 	ret = r->n_entries ? hca_memory_copy(&target, &source, sizeof(word)) : 0;
 	if (ret)
 		return ret == -ESRCH ? HCA_WAITS_FOR_PATH : IBV_WC_LOC_PROT_ERR;
-	/* so that no other atomic operation overwrites it by what it read */
+	/* no other atomic operation may write between our read of the word and our write */
 	lock = lock_atomics(x, &to);
 	if (!lock)
 		return HCA_WAITS_FOR_LOCK;

@@ -47,8 +47,8 @@ struct hca_exchange {
 	/* the record in which the thread says whom it is dealing with, and whom that is; or 0 */
 	struct shm_sender *self;
 	uint32_t target;
-	/* number of that one of the two whose process this is; above its 24 bits the responder's
-	 * threads differ */
+	/* number of the end, requester or responder, that is in this process. Bits above 24 tell
+	 * threads of the responder apart */
 	uint32_t worker;
 	/* above 24 bits: a number of this exchange, by which it differs from the one before */
 	uint32_t turn;

@@ -174,7 +174,8 @@ static uint32_t evict(struct hca_sender *s, uint32_t looks, uint32_t most, bool 
 	return req.n;
 }
 
-/* Asks the daemon for a flow; gives others back if it says that there are enough. 0 or -errno. */
+/* Asks the daemon for a flow. If the daemon says that this sender has enough flows, gives old ones
+ * back first. 0 or -errno. */
 static int ask(struct hca_sender *s, const struct hca_ah *ah, uint32_t *id)
 {
 	struct control_get_flow req = { .qpn = s->qpn,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flows: what one sender sends to one destination, and whom it reaches. The daemon keeps each
- * flow's record in shared memory current; the sender keeps a copy and compares sequence
- * numbers. A flow belongs to one sender, so its counters have one writer.
+ * A flow is all packets of one sender to one destination, with the list of receivers that these
+ * packets reach. The daemon keeps each flow's record in shared memory current; the sender keeps a
+ * copy and compares sequence numbers. A flow belongs to one sender, so its counters have one
+ * writer.
  *
  * Complication: an AH keeps a hint, the flow that it was last used with, and may outlive that flow.
  * So struct hca_flow is never freed, only used again for another flow with another `use` number. A

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What an end's keys give access to, as they were read last: nothing is looked up as long as they
- * stand as they did. A key has one place among those that are known, from which it drives out
- * others. With hca_exchange_begin() before, as for all looks at keys.
+ * stand as they did. Each key has one place in this table; another key with the same place replaces
+ * it. With hca_exchange_begin() before, as for all looks at keys.
  */
 #ifndef HCA_KNOWN_H
 #define HCA_KNOWN_H

@@ -25,7 +25,7 @@
 
 /* ---- which way ---- */
 
-/* Whether it is really that process whose memory is reached so. */
+/* Whether the memory that is reached this way is that process's: its witness word is there. */
 static bool proves_itself(struct hca_memory *m)
 {
 	uint64_t witness = 0;

@@ -244,7 +244,7 @@ bool hca_rq_discard(struct hca_rq *rq, uint32_t pos);
 
 /*
  * Polls up to @n completions. Adds the number of arrivals that it consumed to @arrivals. With the
- * CQ's lock held. Inline, so that it is one function for each transport.
+ * CQ's lock held. Inline, so that the compiler makes one function of it for each transport.
  */
 static BASE_HOT int hca_rq_poll(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals,
                                 hca_rq_complete *complete)

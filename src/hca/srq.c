@@ -361,7 +361,7 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 
 /* ---- size ---- */
 
-/* Memory for @room receives, of which the first ones are those that there are. -ENOMEM. */
+/* Enlarges the memory to @room receives, and keeps the present ones. -ENOMEM. */
 static int make_room(struct hca_srq *srq, uint32_t room)
 {
 	struct hca_srq_receive *receive = realloc(srq->receive, room * sizeof(*srq->receive));
@@ -379,7 +379,7 @@ static int make_room(struct hca_srq *srq, uint32_t room)
 	return receive && sge && at ? 0 : -ENOMEM;
 }
 
-/* The receives behind those that there are become free ones. */
+/* Adds free receives behind the present ones, up to @room. */
 static void add_room(struct hca_srq *srq, uint32_t room)
 {
 	for (uint32_t i = srq->room; i < room; i++)

@@ -271,8 +271,8 @@ static BASE_HOT char *make_room(struct hca_qp *qp, const struct hca_flow *f, str
 	return shm_data_at(&qp->sender.process->region, pkt->payload->off);
 }
 
-/* Whether the link gives the packet to whom the flow lists: it says nothing of those that it drops
- * (hca_link_shm's address()). */
+/* Whether the link delivers the packet to the queue pairs that the flow lists. The link does not
+ * report packets that it drops (hca_link_shm's address()). */
 static bool reaches_list(const struct hca_flow *f, uint32_t remote_qpn)
 {
 	return f->is_mcast ? remote_qpn == IB_QPN_MCAST : f->to->qpn == remote_qpn;

@@ -37,8 +37,8 @@ int hca_xrcd_open(struct hca_context *ctx, int fd, int flags, struct hca_xrcd **
 /* -EBUSY: it has users. */
 int hca_xrcd_close(struct hca_xrcd *xrcd);
 
-/* A target; @opened: the number of one that there is, in this process or another; 0: a new one.
- * -EINVAL: there is none. */
+/* Makes a target. @opened: the number of an existing target of this or another process, which is
+ * opened; 0: a new target. -EINVAL: no target has that number. */
 int hca_xrc_target(struct hca_xrcd *xrcd, const struct ibv_qp_init_attr_ex *attr, uint32_t opened,
                    struct hca_qp **out);
 

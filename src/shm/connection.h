@@ -9,8 +9,8 @@
  * process held.
  *
  * The keys of a process's memory regions and windows lie here as well: the process of the other
- * queue pair looks them up. A process writes its own keys. They name nothing but its own memory, so
- * it cannot harm others by them (shm/key.h).
+ * queue pair looks them up. A process writes its own keys. These name its own memory only, so wrong
+ * keys harm no other process (shm/key.h).
  */
 #ifndef SHM_CONNECTION_H
 #define SHM_CONNECTION_H
@@ -137,8 +137,9 @@ static inline uint32_t shm_key_object(uint32_t access)
 
 /*
  * A region or window that can be named by a key. Its owner clears the key before it changes the
- * rest; a reader compares the key before and after it has copied the rest. Who uses it says so
- * before (shm_key_join()), so that its owner knows for whom to wait when it is gone.
+ * rest; a reader compares the key before and after it has copied the rest. A process joins a key
+ * before it uses it (shm_key_join()), so that the owner knows whom to wait for when it removes the
+ * key.
  */
 struct shm_key {
 	_Atomic uint32_t key; /* 0: none */
@@ -181,7 +182,8 @@ static_assert(sizeof(struct shm_object) == 48, "layout");
 
 /* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
 struct shm_keys {
-	/* So that another process can prove that it reaches this one's memory: a word there. */
+	/* A word in this process's memory. A peer reads it there, and so proves that it reaches the
+	 * right memory. */
 	uint64_t witness_addr, witness;
 	uint32_t reserved3;
 	uint32_t reserved;

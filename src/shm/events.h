@@ -21,8 +21,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The words of one process: of identifiers whose numbers are lower, of each of two kinds: those
- * that it makes, and those that requests bring. Others have none, and the process asks the daemon.
+/* The words of one process. Identifiers that the process makes have one if their number is below
+ * this, and so have identifiers that connect requests bring. For all other identifiers the process
+ * asks the daemon.
  */
 #define SHM_EVENT_NUMBERS 16384u
 

@@ -472,9 +472,9 @@ struct shm_roce_port {
 	_Atomic uint64_t no_member;         /* to a group to which no QP is attached */
 	_Atomic uint64_t overflow;          /* dropped because a socket was full */
 	_Atomic uint64_t unreachable;       /* sent, but there is no route */
-	_Atomic uint64_t
-	        overtakes;        /* times that another process took the turn of one that stalled */
-	_Atomic uint64_t bad_mad; /* to QP1, but no MAD */
+	_Atomic uint64_t overtakes; /* times that a process took the turn of another process, which
+	                               had stalled */
+	_Atomic uint64_t bad_mad;   /* to QP1, but no MAD */
 };
 static_assert(sizeof(struct shm_roce_port) == 192, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");

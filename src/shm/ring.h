@@ -16,9 +16,9 @@
  *  - senders write to ring memory only between claim and publish, apart from hints, and the daemon
  *    frees no ring in which a live sender has a claim, or had one that the owner has taken from it
  *    because it was stopped (`taken`);
- *  - between connected queue pairs, an arrival whose message is yet to be copied to its place is
- *    taken first, by whoever copies it: its owner, which then consumes it, or its sender, which
- *    puts it back.
+ *  - between connected queue pairs, the message of an arrival may still have to be copied to its
+ * receive. Either the owner of the ring takes the arrival, copies the message and consumes the
+ * arrival, or the sender takes it, copies the message and puts the arrival back.
  *
  * Complications: `tail` and `posted_seen` are hints; several senders write them in any order. They
  * may lag (then a sender walks forward over claimed slots) but never lead.

@@ -61,7 +61,8 @@ void wire_decode(const struct wire_layout *layout, const uint8_t *wire, void *ho
 /*
  * Whether two structs are equal in the components that @mask names (section 15.4.4). Bits of
  * reserved fields and bits beyond the last field are ignored. Selectors are compared as numbers:
- * callers that interpret them clear their bits, and those of what they select.
+ * a caller that interprets a selector clears the bits of the selector and of the field that it
+ * selects.
  */
 bool wire_match(const struct wire_layout *layout, uint64_t mask, const void *a, const void *b);
 

@@ -21,8 +21,8 @@
  * wire_vl_arb_entry_encode() and _decode(); and what WIRE_AT() and WIRE_COMPONENTS() need.
  *
  * A word means something else in each pass over a file, of which PASS is the prefix. layouts.c
- * makes the tables so, and tests a list of them. declare.def makes the words undefined, which are
- * short ones: who needs them includes this file again, behind all others.
+ * makes the tables so, and tests a list of them. declare.def undefines the words, as their names
+ *are short. A file that needs them includes this file once more, after all other headers.
  */
 #include <assert.h>
 
