@@ -114,7 +114,7 @@ static int end_daemon(const struct target *t, struct ending *e)
 		control_close(client);
 	}
 	e->unsaved = ret == CONTROL_STOPS_UNSAVED;
-	/* that it is gone is what counts, not what it said */
+	/* whatever the daemon has answered, it has to be gone */
 	if (ret != -ETIMEDOUT && !wait_for_end(t))
 		return 0;
 	e->killed = true;

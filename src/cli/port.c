@@ -72,7 +72,7 @@ static struct json_object *find_named(struct json_object *array, const char *nam
 	return NULL;
 }
 
-/* The node that @name means: its own, or that of the host whose HCA it is. */
+/* The node called @name, or the HCA of the host called @name. */
 static struct json_object *find_node(const struct view *v, const char *name)
 {
 	struct json_object *node = find_named(v->nodes, name), *host;

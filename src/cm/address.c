@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Addresses of the three families that rdma_cm knows, IPv4, IPv6 and AF_IB: what kind
- * they are, whose they are, what MGID they stand for. Used by all of cm/.
+ * Addresses of the three families that rdma_cm knows, IPv4, IPv6 and AF_IB: the kind of an address,
+ * the port that has it, the MGID of a multicast address. Used by all of cm/.
  */
 #include <endian.h>
 #include <string.h>

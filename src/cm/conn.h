@@ -70,7 +70,7 @@ struct cm_conn *cm_conn_new(struct cm_id *id);
 struct cm_conn *cm_conn_find(const struct cm *cm, const struct fabric_port *port, uint32_t local_id,
                              uint32_t remote_id);
 
-/* The one whose peer has that ID, or that queue pair. */
+/* The connection whose peer has that ID, or that queue pair. */
 struct cm_conn *cm_conn_find_peer(const struct cm *cm, const struct fabric_port *port,
                                   uint64_t guid, uint32_t remote_id);
 struct cm_conn *cm_conn_find_qpn(const struct cm *cm, const struct fabric_port *port, uint64_t guid,
@@ -79,7 +79,7 @@ struct cm_conn *cm_conn_find_qpn(const struct cm *cm, const struct fabric_port *
 /* The peer's IDs are known: it can be found by them. 0 or -ENOMEM. */
 int cm_conn_add_peer(struct cm_conn *c);
 
-/* Ends it without a trace, or so that nothing takes its place too soon. */
+/* Ends the connection: at once, or by TIMEWAIT, in which its numbers are not used again. */
 void cm_conn_reset(struct cm_conn *c);
 void cm_conn_enter_timewait(struct cm_conn *c);
 

@@ -189,7 +189,7 @@ void cm_connect_read_addresses(const struct cm *cm, struct cm_asked *asked)
 		memset(&asked->dst, 0, sizeof(asked->dst));
 		asked->src.sa.sa_family = asked->dst.sa.sa_family = AF_IB;
 	} else if (cm_addr_is_any(&asked->dst)) {
-		/* for those who listen there it is no loopback address */
+		/* the listener is not told of a loopback address, but of the port's own */
 		cm_addr_from_port(cm, asked->port, false, &asked->dst);
 	}
 }

@@ -265,7 +265,7 @@ static void enter(struct cm_port *p)
 		TAILQ_INSERT_HEAD(&sa->ports, p, of_sa);
 }
 
-/* Another port asks for what this one was asking for. */
+/* Another port takes over the query that this port had under way. */
 static void leave(struct cm_port *p)
 {
 	struct cm_sa *sa = p->sa;

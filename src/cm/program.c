@@ -70,8 +70,8 @@ static void set_states(struct cm_membership *m, uint8_t states)
 	m->generation = m->group->generation;
 }
 
-/* What is left behind by one program is ended by the next one that joins and leaves, or only
- * leaves. But one that leaves at its end leaves its own first. */
+/* A membership that one program leaves behind is ended by the next program that leaves the group.
+ * But a program whose end leaves for it ends its own membership first. */
 static uint8_t states_spared(const struct cm_membership *m)
 {
 	return m->program->leaves_at_end ? m->group->left_behind & states_of(m) : 0;

@@ -89,7 +89,7 @@ static struct fabric_mad mad_of(const struct program *p, uint8_t method,
 	return mad;
 }
 
-/* It sends, and its MAD is one of those that are counted. */
+/* The program sends a request, and the daemon takes its MAD to count the membership. */
 static void program_send(struct program *p, uint8_t method, const char *group, uint8_t states)
 {
 	struct wire_mcmember r = record(p, group, states);

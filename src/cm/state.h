@@ -156,7 +156,8 @@ struct cm_id {
 	int scope; /* host on which its port number is in use, or CM_ALL_HOSTS */
 
 	int backlog;          /* listener: requests that may still be announced, */
-	int backlog_for_each; /* ... down to this by those who have one that waits */
+	int backlog_for_each; /* ... but not below this for a port that has a request waiting
+	                         already */
 	bool serves;          /* listener: the daemon responds to requests, none is announced */
 	/* listener: requests that were sent, of which the process has not said that it has read
 	 * them, and their number; and how many it has */
@@ -287,7 +288,7 @@ void cm_roce_leave(struct cm_port *p, const struct ib_gid *mgid, uint8_t states)
 
 /* ---- binding.c: port spaces ---- */
 
-/* Reserves the port number in @id->src; if that is 0 a free one, and writes it there.
+/* Reserves the port number in @id->src. If that is 0, chooses a free one and writes it to @id->src.
  * -EADDRINUSE, -EADDRNOTAVAIL, -EPROTONOSUPPORT, -ENOMEM. */
 int cm_binding_reserve(struct cm *cm, struct cm_id *id);
 void cm_binding_release(struct cm *cm, struct cm_id *id);

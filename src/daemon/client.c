@@ -411,7 +411,8 @@ static void on_request(struct daemon_source *s, uint32_t events)
 		daemon_client_free(c);
 	if (ret) /* or the socket has its turn when they are served */
 		return;
-	/* the first datagram was there before; what comes ahead of another one is not served yet */
+	/* the first datagram was there before; posts ahead of a second datagram have not been
+	 * served yet */
 	while (serve_next(c) && !c->posts.ring && n++ < TURN && base_now_ns() < until)
 		;
 }

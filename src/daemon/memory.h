@@ -96,9 +96,9 @@ struct daemon_memory {
 	struct shm_extents rings, payloads;
 	/* rings: being closed; live senders are filling slots of it */
 	struct daemon_retired_list closing, filling;
-	/* closed, but the owner has made claims void: waits for a walk over all senders; for the
-	 * one that is under way, which notes those of them
-	 * with whom they deal, by index */
+	/* closed rings in which the owner has made claims void: the first list waits for the next
+	 * walk over all senders, the second for the walk under way. The walk notes, by index, the
+	 * queue pairs that senders deal with */
 	struct daemon_retired_list taken, taken_now;
 	uint64_t targets[SHM_MAX_QPS / 64];
 	uint32_t target_index; /* of the next sender */
@@ -127,7 +127,8 @@ struct daemon_memory {
 	struct daemon_unowned unowned;
 	struct base_timer look;
 	uint64_t look_ns; /* when it looks again */
-	bool stopping;    /* nothing is freed: those that have it mapped may use it to the end */
+	bool stopping; /* nothing is freed any more: processes may use what they have mapped until
+	                  they end */
 };
 
 void daemon_memory_init(struct daemon_memory *m, struct shm_region *region,

@@ -626,7 +626,7 @@ static bool end_qp(struct daemon_chore *c, uint32_t *budget)
 	return true;
 }
 
-/* The QP is gone: its peer, whose requests wait for it, is to see that. */
+/* The QP is gone: wakes its peer, whose requests may wait for it. */
 static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
 {
 	uint32_t peer = record_of(all, qp->qpn)->connection.dest_qpn;

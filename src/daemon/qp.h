@@ -86,9 +86,9 @@ int daemon_qp_new(struct daemon_qps *all, struct daemon_cq *cq,
                   const struct control_create_qp *want, struct daemon_qp **out);
 
 /*
- * The same in two steps: all that can fail, after which nobody sees a QP yet, and what makes one of
- * it. @shape: that of what is wanted. @want: who waits for memory if there is none, or NULL: nobody
- * does, and nothing is done to get some; -ENOMEM then.
+ * The same in two steps: daemon_qp_prepare() does all that can fail, and nobody sees a QP yet; the
+ * second step makes it a QP. @shape: the wanted QP's. @want: waits for memory if there is none;
+ * NULL: nobody waits, no memory is sought, and the error is -ENOMEM.
  */
 int daemon_qp_prepare(struct daemon_qps *all, const struct daemon_holder *holder,
                       const struct control_qp_shape *shape, struct daemon_memory_want *want,

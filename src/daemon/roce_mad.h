@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Management datagrams of Ethernet ports: QP1 only, in UDP as data is. One that is received is
- * checked as QP1 of an HCA does, and goes on as a MAD that came by a link; one that is sent gets
- * the headers that it needs.
+ * checked as QP1 of an HCA does, and goes on as a MAD that came by a link; a MAD that is sent gets
+ * its headers here.
  */
 #ifndef DAEMON_ROCE_MAD_H
 #define DAEMON_ROCE_MAD_H

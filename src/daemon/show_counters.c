@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The view "counters": what the ports have counted. A counter is a line of one of the tables
- * here: its name, where it is, and what it counts.
+ * The view "counters": what the ports have counted. A counter is a line of one of the tables here,
+ * with its name, its offset and its meaning.
  */
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The view "groups": multicast groups with their members, the queue pairs attached to them and
- * their trees. What it can know depends on whose they are: our SA's, another SA's or, with RoCE,
- * the network's.
+ * their trees. The view knows less of groups that another SA or, with RoCE, the network manages
+ * than of those of our SA.
  */
 #include <stdlib.h>
 #include <string.h>

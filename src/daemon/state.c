@@ -33,8 +33,9 @@ static bool is_named(const struct daemon_state *s, int fd)
 	       ours.st_dev == now.st_dev && ours.st_ino == now.st_ino;
 }
 
-/* Opens the file and locks it; one that is not there is made, without entries. So of several who
- * find none one has it. It may be replaced meanwhile: by a fabric that has it. */
+/* Opens the file and locks it; a missing file is made, without entries. So if several fabrics find
+ * no file, one of them gets the lock. A fabric that holds the lock may replace the file meanwhile.
+ */
 static int open_locked(const struct daemon_state *s)
 {
 	const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;

@@ -243,7 +243,7 @@ static int take_over(struct daemon_subnet *s)
 	sm_set_partitions(s->sm, s->partitions);
 	sm_sweep_begin(s->sm);
 	s->sweep = DAEMON_SWEEP_SM;
-	s->swept = 0; /* who has started it has done so, also if it then gives way to another one */
+	s->swept = 0; /* the SM counts as started, even if it then gives way to another SM */
 	s->mad.sweep_wanted = false;
 	s->mad.is_taking_over = true;
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The congestion control agent: what it keeps, of which kind of node, and its key.
+ * The congestion control agent: attributes that it stores, which kinds of nodes have them, and the
+ * CC_Key.
  */
 #include "fabric/testing_mads.h"
 #include "wire/cc.h"

@@ -312,7 +312,8 @@ static bool is_own_user(int user)
 	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-/* To the directory where we were; by its name, so that it is that of the new mounts. */
+/* Returns to the former working directory, by its name: that leads to the directory in the new
+ * mounts. */
 static void return_to(const char *cwd, int cwd_fd)
 {
 	if (*cwd == '/' && !chdir(cwd))

@@ -13,7 +13,8 @@
 void hosts_processors_pick(const bool *all, unsigned n_all, unsigned host, unsigned n, bool *own);
 
 /* Limits this process, and whatever it starts, to @n processors for host number @host; 0: to none.
- * @was_on_host: it may be limited already, to those of another one. 0 or -errno. */
+ * @was_on_host: the process may already be limited to the processors of another host. 0 or -errno.
+ */
 int hosts_processors_limit(unsigned host, unsigned n, bool was_on_host);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Processors of hosts: which they get, and that a process is limited to them.
+ * Processors of hosts: each host gets its own, and a process on a host runs on those alone.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>

@@ -225,7 +225,7 @@ static void serve(struct ibsim_server *s, struct ibsim_ctl *ctl, const struct ib
 		ret = connect_client(s, ctl, sender);
 	} else if (c) {
 		ret = answer(s, c, ctl);
-	} else { /* one that we have let go may say that it goes */
+	} else { /* a client that we have disconnected may still send a disconnect */
 		ret = ctl->type == IBSIM_CTL_DISCONNECT ? 0 : -ENOTCONN;
 	}
 	if (ret)

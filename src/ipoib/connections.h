@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connections of an interface in connected mode (RFC 4755), by rdma_cm. Two interfaces have one for
- * each direction: who has packets for a neighbour that offers RC asks for a connection, on which it
- * sends alone; by those that others have asked for it only receives. Groups, ARP and neighbour
- * discovery stay with the UD queue pair, and so do packets for neighbours that do not offer RC, or
- * with whom there is no connection after all.
+ * each direction: an interface with packets for a neighbour that offers RC requests a connection,
+ * and only sends on it. On connections that neighbours have requested it only receives. Groups, ARP
+ * and neighbour discovery stay with the UD queue pair, and so do packets for neighbours that do not
+ * offer RC, or with whom there is no connection after all.
  *
  * Packets wait while a connection is made. It ends when it fails, when the peer ends it, or when it
  * was not used for long; the next packet asks for another. After a failure packets go as datagrams

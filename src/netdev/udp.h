@@ -88,8 +88,8 @@ int netdev_udp_receive(int fd, struct netdev_udp_datagram *datagram, unsigned n,
  * A message to send. A message that follows has the same headers as the one before it and the same
  * length; the last one may be shorter. Such messages leave as one piece of at most
  * NETDEV_UDP_PIECE_BYTES, which the device, or the kernel right before it, cuts into datagrams
- * (UDP_SEGMENT). That costs a fifth of sending them one by one. Over IPv4 the identifications of a
- * piece's datagrams count up from 0.
+ * (UDP_SEGMENT). One such piece costs a fifth of as many single datagrams. Over IPv4 the
+ * identifications of a piece's datagrams count up from 0.
  */
 struct netdev_udp_message {
 	const struct wire_ip *ip; /* udp_source and ipv4_id are ignored: the socket sets them */

@@ -286,7 +286,8 @@ static bool receives(const struct world *w, unsigned group, unsigned from, unsig
 	       joined_by_links(w, from, to);
 }
 
-/* Whether the tree of the MLID reaches the host: for this group, or for another that shares it. */
+/* Whether the tree of the MLID reaches the host, be it for this group or for another group with the
+ * same MLID. */
 static bool is_led_to(const struct world *w, unsigned group, unsigned from, unsigned to)
 {
 	for (unsigned g = 0; g < N_GROUPS; g++)

@@ -22,7 +22,9 @@
 static int parse(const char *text, struct partitions **p, char *why, size_t len)
 {
 	size_t bytes = strlen(text);
-	char *copy = malloc(bytes + 1); /* so that a sanitizer sees who reads beyond it */
+	char *copy = malloc(
+	        bytes +
+	        1); /* a copy of its exact size: a sanitizer then finds reads beyond the end */
 	const struct partitions_file file = { "conf", copy, bytes };
 	int ret;
 
@@ -44,7 +46,7 @@ static struct partitions *read_text(const char *text)
 	return p;
 }
 
-/* Rules of the text; those that hold before its first line are not among them. */
+/* A rule of the text. The two rules in front, which hold without any text, are skipped. */
 static const struct partition_rule *rule(const struct partitions *p, unsigned i)
 {
 	assert_true(i + 2 < p->n_rules);

@@ -89,8 +89,8 @@ int sa_new_restored(struct sa **sa, struct fabric *f, struct sm *sm,
 /*
  * After a take-over the caller asks all ports to register their memberships again, and sets
  * ->registering until all have been asked. Whether a request should not be answered until then, so
- * that it is repeated: all but those who join with the MLID that they had. Else whoever is the
- * first to create a group would give it an MLID that its other members do not have.
+ * that its sender repeats it. Only joins that name the former MLID are answered: otherwise the
+ * first join would create the group anew, with an MLID that its other members do not have.
  */
 bool sa_is_too_early(const struct sa *sa, uint16_t attribute, uint64_t mask);
 

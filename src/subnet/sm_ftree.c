@@ -152,7 +152,8 @@ static void list_up(struct sm_ftree *t)
 	t->first_up[net->n] = n;
 }
 
-/* Measures the paths to the present root: those that go down alone, then those that go up first. */
+/* Measures the paths to the present root: first the paths that only go down, then the paths that go
+ * up before they go down. */
 static void measure(struct sm_ftree *t, unsigned root)
 {
 	const struct sm_net *net = t->r->net;

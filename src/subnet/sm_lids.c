@@ -81,7 +81,7 @@ static void set(struct sm *sm, struct fabric_port *p, uint16_t lid, uint8_t lmc)
 	note_changed(sm, p);
 }
 
-/* Reserves the port's LIDs; if another port has them, it loses them (lid 0). */
+/* Reserves the port's LIDs; if another port has these LIDs, this port loses them and gets lid 0. */
 static void keep(struct sm *sm, struct fabric_port *p)
 {
 	uint8_t lmc = lmc_of(sm, p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several subnet managers on one fabric, each at a host's port: which one becomes the master, which
- * ones stand by, and what happens when one dies. The test sets the time.
+ * Several subnet managers on one fabric, each at a host's port: one becomes the master and the
+ * others stand by; when the master dies, a standby takes over. The test sets the time.
  */
 #include "fabric/link.h"
 #include "fabric/testing.h"

@@ -227,9 +227,10 @@ static inline void sm_fresh_prefetch(const struct sm_routes *r, unsigned at)
 }
 
 /*
- * Writes the routes of all switches to @n switches, from @first on, that have been measured; or
- * that of switch @at to the present root; or those to its HCAs, which have one LID each. What the
- * tables had does not matter. 0 or -ENOMEM.
+ * sm_fresh_switches() writes the routes of all switches to @n switches, from @first on, whose
+ * distances have been measured; sm_fresh_switch() the route of switch @at to the present root;
+ * sm_fresh_hcas() the routes to the HCAs of switch @at, which have one LID each. Former entries are
+ * overwritten. 0 or -ENOMEM.
  */
 int sm_fresh_switches(struct sm_routes *r, unsigned first, unsigned n);
 int sm_fresh_switch(struct sm_routes *r, unsigned at);

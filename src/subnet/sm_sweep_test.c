@@ -318,7 +318,8 @@ static void changes_in_mid_sweep_are_the_next_sweeps(void **state)
 				sm_sweep_begin(e->sm);
 			if (!roll(e, 8))
 				change_link(e);
-			if (!roll(e, 8)) /* beyond all that there is, so that the table grows */
+			if (!roll(e,
+			          8)) /* a LID above all that are in use, so that the table grows */
 				fabric_lft_set(sm_switch(e->sm, roll(e, e->f->n_switches)),
 				               (uint16_t)(300 + 64 * step), 1);
 			if (sm_sweep_step(e->sm, &budget))

@@ -25,7 +25,7 @@ static const char full[] = FIRST "lid 0x0000000000000011 7\n"
 
 /* ---- the text ---- */
 
-/* In memory of its own, so that a sanitizer sees who reads beyond it. */
+/* The text is copied to memory of its exact size: a sanitizer then finds reads beyond the end. */
 static int parse_bytes(const void *text, size_t bytes, struct subnet_state *s, char why[static 200])
 {
 	char *copy = malloc(bytes);
@@ -207,7 +207,7 @@ static size_t mutate(char text[static 2048], size_t bytes, uint64_t *seed)
 	return bytes;
 }
 
-/* What parses is written so that it parses to the same. */
+/* A state that was parsed, written and parsed again is the same state. */
 static void check_again(const struct subnet_state *s)
 {
 	struct subnet_state again;

@@ -19,8 +19,8 @@ struct sysfs_home {
 /* NULL: there is none. */
 const struct sysfs_home *sysfs_home_get(void);
 
-/* If @path is that of a stand-in: makes it that of the directory for which it stands, which is
- * shorter. Whether it was. */
+/* If @path names a stand-in, replaces it by the path of the directory that it stands for, which is
+ * shorter. Returns whether it did. */
 bool sysfs_home_to_path(char *path);
 
 #endif

@@ -150,7 +150,7 @@ struct rsocket *rsocket_enter_call(const char *call, int fd);
 #define rsocket_leave(rs, ret) rsocket_leave_call(__func__, rs, ret)
 ssize_t rsocket_leave_call(const char *call, struct rsocket *rs, ssize_t ret);
 
-/* A new one with its descriptors, which no table knows yet. 0 or -errno. */
+/* Makes an rsocket with its descriptors, which is in no table yet. 0 or -errno. */
 int rsocket_new(const struct rsocket_type *type, int domain, bool cloexec, struct rsocket **rs);
 
 /* The last reference has gone. */

@@ -142,7 +142,8 @@ static const struct verbs_context verbs_template = {
 	},
 };
 
-/* The process that @device is open in: after a fork it is another one, with its own connection. */
+/* The process that @device is open in. After a fork() the child has a process structure and a
+ * connection of its own. */
 static struct hca_process *process_of(struct verbs_hca *d, int *error)
 {
 	struct hca_process *p = hca_process_get(error);

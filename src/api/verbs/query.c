@@ -107,8 +107,8 @@ int verbs_query_device_ex(struct ibv_context *context, const struct ibv_query_de
 }
 
 /*
- * The clock of completion timestamps, in ticks of hca_core_clock, which are all in tv_nsec:
- * programs read them there, since libmlx5 puts them there. The comp_mask says what was queried.
+ * The clock of completion timestamps, in ticks of hca_core_clock, all of them in tv_nsec, as
+ * libmlx5 has it: programs read nothing else. comp_mask says which values were queried.
  * ibv_query_rt_values_ex(3)
  */
 int verbs_query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
