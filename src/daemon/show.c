@@ -166,7 +166,7 @@ static bool is_node(const struct daemon_show *s, const char *name)
 	return false;
 }
 
-/* Of what the daemon does not know: others write it. */
+/* The daemon does not know the interfaces: the keeper of the hosts writes this view. */
 static int show_interfaces(const struct daemon_show *s, struct daemon_call *call)
 {
 	int fd, ret = daemon_hosts_show(s->hosts, &fd);

@@ -205,8 +205,9 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	hca_memory_put(p, x.requester.memory);
 }
 
-/* A word that stays has used up the time: how long others are given then, to end their copies, and
- * for how many times the time. */
+/* All words together are waited for HCA_CONNECTED_WAIT_NS. When that is over, as one of a stopped
+ * process stays, each further word still gets LATER_NS, so that a copy under way can end, until
+ * LATER_TIMES that time has passed. */
 #define LATER_NS    10000000ull
 #define LATER_TIMES 2
 

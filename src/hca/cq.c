@@ -1043,7 +1043,8 @@ static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
 	return done;
 }
 
-/* The same, and passes over nothing: a program that gets 0 may go to sleep. */
+/* The same, but looks at every source and skips no queue: a program that gets 0 completions may go
+ * to sleep. */
 static int poll_all(struct hca_cq *cq, int n, struct ibv_wc *wc)
 {
 	int done;

@@ -424,7 +424,8 @@ static bool take_shared(struct hca_exchange *x, struct receive *out)
 	uint64_t many_off;
 	uint32_t pos;
 
-	/* what is withdrawn looks as if it were there: each try would cost a position */
+	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
+	 * claim one would waste a position */
 	if (!has_credits(x->credits) || is_moving(x))
 		return false;
 	out->slot = shm_ring_claim(&x->view, &out->pos);

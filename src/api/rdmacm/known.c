@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Addresses that this process has resolved lately. Who resolves one of them anew, by an identifier
- * that is as fresh, is not refused at once; so he need not wait until the daemon has said so.
+ * Addresses that this process has resolved lately. Resolving one of them again, by another
+ * identifier in the same state, cannot be refused at once, so the call need not wait for the
+ * daemon's answer.
  */
 #include <string.h>
 
