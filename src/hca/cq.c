@@ -227,10 +227,16 @@ void hca_cqs_take(struct hca_process *p)
 
 /* ---- queue pairs that complete here ---- */
 
+/* The number of the next completion to be polled. */
+static uint32_t next_number(const struct hca_cq *cq)
+{
+	return cq->head + cq->arrivals_polled + cq->flushes_polled;
+}
+
 /* Completions count anew: the next arming fires for each that is held. */
 static void forget_told(struct hca_cq *cq)
 {
-	cq->told = cq->head + cq->arrivals_polled;
+	cq->told = next_number(cq);
 }
 
 /* Counts arrivals anew. It reads the rings before the counter: what arrives in between makes the
@@ -852,7 +858,7 @@ bool hca_cq_has_news(struct hca_cq *cq)
 	uint32_t polled;
 
 	base_lock(&cq->lock);
-	polled = cq->head + cq->arrivals_polled;
+	polled = next_number(cq);
 	known = (int32_t)(cq->told - polled) > 0;
 	held = count_held(cq, false, 2);
 	cq->told = polled + base_min((int)held, (int)known) + 1;

@@ -79,6 +79,7 @@ struct hca_cq {
 	struct hca_rq *behind;   /* one that has caught up with a list; or NULL: is_behind() */
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
+	uint32_t flushes_polled; /* receives that completed in error as their queue pair had */
 	/* number of the completion behind the one that the last event was for, or the next will be:
 	 * completions count from 0 */
 	uint32_t told;

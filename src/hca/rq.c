@@ -428,6 +428,7 @@ BASE_COLD int hca_rq_poll_flushed(struct hca_rq *rq, uint32_t pos, int n, struct
 		complete_flushed(rq, &wc[done]);
 		hca_explain_failed_receive(rq, &wc[done], NULL, 0);
 	}
+	rq->cq->flushes_polled += (uint32_t)done;
 	return done;
 }
 

@@ -93,6 +93,51 @@ static void what_came_unarmed_has_an_event(void **state)
 	}
 }
 
+/* A message that goes with its queue pair takes its event along: the next one has its own. */
+static void an_event_of_what_was_destroyed_counts_for_no_other_message(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = sleeper(), *c;
+
+	(void)state;
+	c = lab_end_with(&(struct lab_options){ .neighbour = b });
+	lab_post(b, 1);
+	lab_post(c, 1);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	send_byte(a, c, 0);
+	get_event(b);
+	lab_to(c->qp, IBV_QPS_RESET);
+	lab_quiet(b->cq);
+	send_byte(a, b, 0);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	get_event(b);
+	lab_receive(b);
+}
+
+/* The same for receives that were flushed. */
+static void an_event_of_what_was_flushed_counts_for_no_message(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = sleeper(), *c;
+
+	(void)state;
+	c = lab_end_with(&(struct lab_options){ .neighbour = b });
+	lab_post(b, 2);
+	lab_post(c, 3);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	lab_to(c->qp, IBV_QPS_ERR);
+	for (int i = 0; i < 3; i++) {
+		get_event(b);
+		assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+		lab_complete(b->cq, IBV_WC_WR_FLUSH_ERR);
+	}
+	send_byte(a, b, 0);
+	get_event(b);
+	lab_receive(b);
+	send_byte(a, b, 0);
+	assert_int_equal(ibv_req_notify_cq(b->cq, 0), 0);
+	get_event(b);
+	lab_receive(b);
+}
+
 /* Of 70 queue pairs on the queue the last one alone has a message. */
 static void a_message_of_any_of_many_queue_pairs_counts(void **state)
 {
@@ -174,6 +219,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(one_completion_for_each_event_is_enough),
 		LAB_TEST(a_completion_has_one_event),
+		LAB_TEST(an_event_of_what_was_destroyed_counts_for_no_other_message),
+		LAB_TEST(an_event_of_what_was_flushed_counts_for_no_message),
 		LAB_TEST(what_came_unarmed_has_an_event),
 		LAB_TEST(a_message_of_any_of_many_queue_pairs_counts),
 		LAB_TEST(what_was_flushed_counts),
