@@ -88,6 +88,15 @@ int rsocket_timeout_ms(uint64_t until_ms)
 	return until_ms - now < INT32_MAX ? (int)(until_ms - now) : INT32_MAX;
 }
 
+/* The thread is cancelled as it waits, which ends with the lock held. */
+static void follow_no_more(void *rsocket)
+{
+	struct rsocket *rs = rsocket;
+
+	rs->n_followers--;
+	pthread_mutex_unlock(&rs->lock);
+}
+
 static int follow(struct rsocket *rs, uint64_t until_ms)
 {
 	struct timespec until = { .tv_sec = (time_t)(until_ms / 1000),
@@ -95,12 +104,26 @@ static int follow(struct rsocket *rs, uint64_t until_ms)
 	int ret;
 
 	rs->n_followers++;
+	pthread_cleanup_push(follow_no_more, rs);
 	if (until_ms == UINT64_MAX)
 		ret = pthread_cond_wait(&rs->changed, &rs->lock);
 	else
 		ret = pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+	pthread_cleanup_pop(0);
 	rs->n_followers--;
 	return -ret;
+}
+
+/* The thread is cancelled as it sleeps: another one leads. Its reference stays, as who called
+ * rsocket_sleep() may have others that only that one knows. */
+static void lead_no_more(void *rsocket)
+{
+	struct rsocket *rs = rsocket;
+
+	pthread_mutex_lock(&rs->lock);
+	rs->is_led = false;
+	rsocket_changed(rs);
+	pthread_mutex_unlock(&rs->lock);
 }
 
 static int lead(struct rsocket *rs, uint64_t until_ms)
@@ -111,8 +134,10 @@ static int lead(struct rsocket *rs, uint64_t until_ms)
 
 	rs->is_led = true;
 	pthread_mutex_unlock(&rs->lock);
+	pthread_cleanup_push(lead_no_more, rs);
 	n = poll(p, 2, rsocket_timeout_ms(until_ms));
 	err = errno;
+	pthread_cleanup_pop(0);
 	if (n > 0 && p[1].revents)
 		rsocket_serve_listeners();
 	pthread_mutex_lock(&rs->lock);
