@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/reason.h"
+#include "base/signals.h"
 #include "base/util.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
@@ -420,7 +421,10 @@ static void set_kind(struct hca_mr *mr, enum hca_mr_kind kind)
 /* Gives @mr its key. Returns @mr; NULL: *@error, and @mr is freed. */
 static struct hca_mr *enter(struct hca_mr *mr, int *error)
 {
+	int cancel_state = base_cancel_off(); /* system calls with the lock held */
+
 	*error = publish(hca_context(mr->mr.context)->process, mr);
+	base_cancel_restore(cancel_state);
 	if (*error) {
 		free(mr);
 		return NULL;
@@ -560,6 +564,7 @@ static void retire(struct hca_mr_table *t, struct hca_mr *region)
 int hca_mr_deregister(struct hca_mr *mr)
 {
 	struct hca_mr_table *t = &hca_context(mr->mr.context)->process->mrs;
+	int cancel_state = base_cancel_off(); /* system calls with the lock held */
 	int ret = 0;
 
 	pthread_mutex_lock(&t->lock);
@@ -572,6 +577,7 @@ int hca_mr_deregister(struct hca_mr *mr)
 		give_up(mr);
 	}
 	pthread_mutex_unlock(&t->lock);
+	base_cancel_restore(cancel_state);
 	return ret;
 }
 
