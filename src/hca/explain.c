@@ -461,8 +461,8 @@ static void explain_silence(const struct hca_qp *qp, int error)
 		             dest);
 	else
 		base_because(error,
-		             "no way leads from the port to QP 0x%06x by LID %u: is ah_attr that "
-		             "of its port, and do the switches forward?",
+		             "QP 0x%06x does not answer by LID %u: is ah_attr that of its port, do "
+		             "the switches forward, and does its process live?",
 		             dest, qp->connection.path.dlid);
 }
 

@@ -25,16 +25,18 @@
 
 /* ---- which way ---- */
 
-/* Whether the memory that is reached this way is that process's: its witness word is there. */
-static bool proves_itself(struct hca_memory *m)
+/* Whether the memory that is reached this way is that process's: its witness word is there. 0, or
+ * as hca_memory_copy(). */
+static int prove(struct hca_memory *m)
 {
 	uint64_t witness = 0;
 	struct iovec here = { &witness, sizeof(witness) };
 	struct iovec there = { (void *)(uintptr_t)m->keys->witness_addr, sizeof(witness) };
 	struct hca_span to = { .iov = &here, .n = 1 };
 	struct hca_span from = { .memory = m, .iov = &there, .n = 1 };
+	int ret = hca_memory_copy(&to, &from, sizeof(witness));
 
-	return !hca_memory_copy(&to, &from, sizeof(witness)) && witness == m->witness;
+	return !ret && witness != m->witness ? -EFAULT : ret;
 }
 
 /* A descriptor of the memory of that process; -1: none. */
@@ -69,19 +71,24 @@ static bool try_descriptor(struct hca_memory *m)
 
 static void find_way(struct hca_memory *m)
 {
+	int ret = -EFAULT;
+
 	set_way(m, HCA_MEMORY_OWN);
 	if (m->keys_off == m->process->mrs.keys_off)
 		return;
 	set_way(m, HCA_MEMORY_VM);
-	if (m->pid > 0 && m->guard[0] && proves_itself(m))
+	if (m->pid > 0 && m->guard[0] && !prove(m))
 		return;
-	if (try_descriptor(m) && proves_itself(m))
+	if (try_descriptor(m))
+		ret = prove(m);
+	if (!ret)
 		return;
-	set_way(m, HCA_MEMORY_NONE);
-	base_log_warning(verbs,
-	                 "the memory of process %d cannot be reached: process_vm_readv() is "
-	                 "forbidden, and so is /proc/self/mem",
-	                 (int)m->pid);
+	set_way(m, ret == -ESRCH ? HCA_MEMORY_GONE : HCA_MEMORY_NONE);
+	if (ret != -ESRCH)
+		base_log_warning(verbs,
+		                 "the memory of process %d cannot be reached: process_vm_readv() "
+		                 "is forbidden, and so is /proc/self/mem",
+		                 (int)m->pid);
 }
 
 /* The process forbids the system calls now: by the descriptor, which it offered before. */
@@ -90,7 +97,7 @@ static BASE_COLD bool change_way(struct hca_memory *m)
 	bool changed;
 
 	pthread_mutex_lock(&m->process->memory_lock);
-	changed = try_descriptor(m) && proves_itself(m);
+	changed = try_descriptor(m) && !prove(m);
 	pthread_mutex_unlock(&m->process->memory_lock);
 	return changed;
 }
@@ -437,6 +444,8 @@ static ssize_t copy_memory(const struct hca_span *to, const struct hca_span *fro
 		return copy_vm(to, from);
 	case HCA_MEMORY_FILE:
 		return copy_file(to, from);
+	case HCA_MEMORY_GONE:
+		return -ESRCH;
 	default:
 		return -EFAULT;
 	}

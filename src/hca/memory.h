@@ -27,7 +27,13 @@
 #include "hca/process.h"
 #include "shm/connection.h"
 
-enum hca_memory_way { HCA_MEMORY_NONE, HCA_MEMORY_OWN, HCA_MEMORY_VM, HCA_MEMORY_FILE };
+enum hca_memory_way {
+	HCA_MEMORY_NONE,
+	HCA_MEMORY_OWN,
+	HCA_MEMORY_VM,
+	HCA_MEMORY_FILE,
+	HCA_MEMORY_GONE, /* the process had ended before it was tried */
+};
 
 /* A memory object of another process (object.h), which this process has mapped. */
 struct hca_mapping {
@@ -58,7 +64,7 @@ struct hca_memory {
 };
 
 /* The memory of the process of queue pair @q; hca_memory_put() gives it up. NULL: no memory left.
- * Its way is HCA_MEMORY_NONE if it cannot be reached. */
+ * Its way is HCA_MEMORY_NONE if it cannot be reached, HCA_MEMORY_GONE if it has ended. */
 struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
 void hca_memory_put(struct hca_process *p, struct hca_memory *m);
 

@@ -569,7 +569,7 @@ static void become_another(const struct lab_peer_objects *objects, int fd)
 	snprintf(at, sizeof(at), "%" PRIuPTR, (uintptr_t)objects->mr->addr);
 	snprintf(bytes, sizeof(bytes), "%zu", objects->mr->length);
 	snprintf(file, sizeof(file), "%d", fd);
-	for (int i = 3; i < 256; i++)
+	for (int i = 0; i < 256; i++)
 		fcntl(i, F_SETFD, 0);
 	execl("/proc/self/exe", "another", at, bytes, file, (char *)NULL);
 	_exit(1);

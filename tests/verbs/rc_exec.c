@@ -56,6 +56,28 @@ static void what_is_reached_by_system_calls(void **state)
 	}
 }
 
+/* It ends before its peer has looked at its memory. It has refused nothing: it does not answer. */
+static void what_nobody_had_reached(void **state)
+{
+	struct lab_peer_options o = { .host = 1, .period = 4096, .timeout = 10, .retry_cnt = 1 };
+	struct lab_peer *here = lab_peer(&o), *there;
+
+	(void)state;
+	o.host = 2;
+	o.elsewhere = true;
+	there = lab_peer(&o);
+	lab_peer_connect(there, here);
+	lab_peer_exec(there);
+	lab_peer_connect(here, there);
+	lab_peer_do(here,
+	            &(struct lab_work){ .opcode = IBV_WR_RDMA_WRITE,
+	                                .n = 1,
+	                                .piece = { { 0, 64, 0 } },
+	                                .to = there },
+	            IBV_WC_RETRY_EXC_ERR);
+	assert_true(lab_peer_is_untouched(there));
+}
+
 static void what_was_adopted(void **state)
 {
 	for (unsigned i = 0; i < LAB_ARRAY(requests); i++) {
@@ -68,6 +90,7 @@ int main(int argc, char *argv[])
 {
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(what_is_reached_by_system_calls),
+		LAB_TEST(what_nobody_had_reached),
 		LAB_TEST(what_was_adopted),
 	};
 
