@@ -67,6 +67,7 @@ enum control_type {
 	CONTROL_CREATE_SRQ,
 	CONTROL_DESTROY_SRQ,
 	CONTROL_MODERATE_CQ,
+	CONTROL_COUNT_ARRIVALS,
 	CONTROL_OPEN_XRCD,
 	CONTROL_OPEN_XRCD_FILE,
 	CONTROL_CLOSE_XRCD,
@@ -125,7 +126,8 @@ struct control_open_hca {
 struct control_open_hca_reply {
 	uint32_t handle;
 };
-/* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ, CLOSE_XRCD */
+/* CLOSE_HCA, DESTROY_CHANNEL, DESTROY_CQ, DESTROY_QP, DESTROY_SRQ, CLOSE_XRCD; COUNT_ARRIVALS:
+ * senders count from now on what arrives for the CQ, as it may overrun */
 struct control_handle {
 	uint32_t handle;
 };
@@ -167,7 +169,7 @@ struct control_create_qp {
 	uint32_t hca_handle;
 	uint32_t cq; /* of the receive queue */
 	uint32_t max_recv_wr;
-	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, COUNT_ARRIVALS, STAMPS */
+	uint32_t flags; /* enum shm_qp_flags: BLOCK_LOOPBACK, STAMPS */
 	uint32_t ready_bit;
 	uint32_t type; /* enum ibv_qp_type or SHM_QPT_XRC_SRQ */
 	/* connected types: */
@@ -286,7 +288,6 @@ struct control_modify_qp {
 	uint16_t pkey_index; /* in the port's table */
 	uint8_t port_num;    /* 0: none yet */
 	uint8_t receives;    /* accepts packets */
-	uint32_t count_arrivals;
 	uint32_t dest_qpn;
 	uint32_t access; /* enum ibv_access_flags: what a peer may do */
 	uint8_t state;   /* enum ibv_qp_state */

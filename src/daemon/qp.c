@@ -312,8 +312,8 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	struct shm_qp *s = record_of(all, qp->qpn);
 
 	shm_write_begin(&s->seq);
-	s->flags = SHM_QP_LIVE |
-	           (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_COUNT_ARRIVALS | SHM_QP_STAMPS));
+	s->flags = SHM_QP_LIVE | (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_STAMPS)) |
+	           (cq && cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0);
 	s->cq = cq ? cq->id : 0;
 	s->ready_bit = (uint16_t)want->ready_bit;
 	s->type = (uint8_t)want->type;
@@ -754,11 +754,9 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	s->port = m->port_num ? h->first_port + m->port_num - 1 : 0;
 	s->pkey_index = m->pkey_index;
 	s->pkey = m->port_num ? region->ports[s->port].pkey[m->pkey_index] : 0;
-	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNT_ARRIVALS | SHM_QP_COUNTS_REMOTE);
+	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNTS_REMOTE);
 	if (m->receives)
 		s->flags |= SHM_QP_RECEIVES;
-	if (m->count_arrivals)
-		s->flags |= SHM_QP_COUNT_ARRIVALS;
 	if (m->counts_remote)
 		s->flags |= SHM_QP_COUNTS_REMOTE;
 	if (m->state == IBV_QPS_RESET)
@@ -777,6 +775,25 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	if (s->pkey != old_pkey)
 		walk_again(all, qp);
 	return 0;
+}
+
+void daemon_qps_count_arrivals(struct daemon_qps *all, struct daemon_cq *cq)
+{
+	const struct daemon_qp *qp;
+
+	if (cq->counts_arrivals)
+		return;
+	cq->counts_arrivals = true;
+	TAILQ_FOREACH(qp, &cq->holder->qps, entry)
+	{
+		struct shm_qp *s = record_of(all, qp->qpn);
+
+		if (qp->cq != cq)
+			continue;
+		shm_write_begin(&s->seq);
+		s->flags |= SHM_QP_COUNT_ARRIVALS;
+		shm_write_end(&s->seq);
+	}
 }
 
 void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq)

@@ -127,6 +127,8 @@ unsigned daemon_qps_count(const struct daemon_qps *all);
 int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
                      const struct control_modify_qp *m);
 
+/* Who sends to a queue pair that receives by @cq, now or later, counts what arrives. */
+void daemon_qps_count_arrivals(struct daemon_qps *all, struct daemon_cq *cq);
 /* What a shared receive queue's record says has changed: who sends to a queue pair that receives by
  * it looks again. */
 void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq);

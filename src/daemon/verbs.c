@@ -787,6 +787,18 @@ static int moderate_cq(struct daemon_call *call)
 	return daemon_cq_moderate(&v->objects->cqs, req->cq);
 }
 
+static int count_arrivals(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_cq *cq = own_cq(call, req->handle);
+
+	if (!cq)
+		return -EINVAL;
+	daemon_qps_count_arrivals(&v->objects->qps, cq);
+	return 0;
+}
+
 #define ROW(request, body_bytes, function)                                             \
 	{                                                                              \
 		.type = CONTROL_##request, .bytes = (body_bytes), .who = DAEMON_VERBS, \
@@ -804,6 +816,7 @@ static const struct daemon_request requests[] = {
 	ROW(CREATE_CQ, sizeof(struct control_create_cq), create_cq),
 	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
 	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
+	ROW(COUNT_ARRIVALS, sizeof(struct control_handle), count_arrivals),
 	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
 	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
 	ROW(MODIFY_QP, sizeof(struct control_modify_qp), modify_qp),

@@ -262,22 +262,18 @@ static void forget_dropped(struct hca_cq *cq)
 		recount(cq);
 }
 
-/* Has the daemon tell senders to count arrivals, for the QPs that the CQ has already. If the daemon
- * refuses that for some, the count of the others is right all the same. */
+/* Has the daemon tell senders to count arrivals. It knows which QPs the CQ has: other threads may
+ * be making or changing some. */
 static int count_arrivals(struct hca_cq *cq)
 {
-	struct hca_qp *qp;
-	int ret = 0;
+	struct control_handle req = { .handle = cq->id };
+	int ret = hca_request(cq->ctx->process, CONTROL_COUNT_ARRIVALS, &req, sizeof(req));
 
+	if (ret)
+		return ret;
 	cq->counts_arrivals = true;
-	TAILQ_FOREACH(qp, &cq->users, cq_entry)
-	{
-		ret = hca_qp_publish(qp);
-		if (ret)
-			break;
-	}
 	recount(cq);
-	return ret;
+	return 0;
 }
 
 /* Sets the number of arrivals at which the CQ overruns. Called when one of its terms has changed.

@@ -117,7 +117,6 @@ static int ask_new(struct hca_qp *qp, struct control_create_qp_reply *rep)
 		.flags = (qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB
 		                  ? SHM_QP_BLOCK_LOOPBACK
 		                  : 0) |
-		         (recv_cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0) |
 		         (recv_cq->stamps ? SHM_QP_STAMPS : 0),
 	};
 
@@ -308,7 +307,6 @@ int hca_qp_publish(struct hca_qp *qp)
 		.pkey_index = qp->pkey_index,
 		.port_num = qp->port_num,
 		.receives = receives(hca_qp_state(qp)),
-		.count_arrivals = qp->rq->cq->counts_arrivals,
 		.dest_qpn = qp->connection.dest_qpn,
 		.access = qp->connection.access,
 		.state = (uint8_t)hca_qp_state(qp),

@@ -800,6 +800,7 @@ static const uint32_t verbs_bytes[] = {
 	[CONTROL_CREATE_SRQ] = sizeof(struct control_create_srq),
 	[CONTROL_DESTROY_SRQ] = sizeof(struct control_handle),
 	[CONTROL_MODERATE_CQ] = sizeof(struct control_moderate_cq),
+	[CONTROL_COUNT_ARRIVALS] = sizeof(struct control_handle),
 	[CONTROL_OPEN_XRCD] = sizeof(struct control_open_xrcd),
 	[CONTROL_CLOSE_XRCD] = sizeof(struct control_handle),
 	[CONTROL_OPEN_QP] = sizeof(struct control_open_qp),

@@ -295,6 +295,57 @@ static void threads_make_objects_of_one_context(void **state)
 	lab_forget(e->pd);
 }
 
+struct shared {
+	struct lab_end *e;
+	struct ibv_cq *cq;
+	pthread_barrier_t begin;
+	_Atomic unsigned failures;
+};
+
+#define QPS 8 /* of each thread */
+
+/* Makes queue pairs as the other threads do, moves and destroys them. */
+static void *make_qps(void *arg)
+{
+	struct shared *s = arg;
+	struct ibv_qp_init_attr attr = {
+		.send_cq = s->cq, .recv_cq = s->cq, .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD
+	};
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
+	const int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+	struct ibv_qp *qp[QPS];
+
+	pthread_barrier_wait(&s->begin);
+	for (int i = 0; i < QPS; i++) {
+		qp[i] = ibv_create_qp(s->e->pd, &attr);
+		s->failures += !qp[i] || ibv_modify_qp(qp[i], &init, mask);
+	}
+	for (int i = 0; i < QPS; i++)
+		s->failures += !qp[i] || ibv_destroy_qp(qp[i]);
+	return NULL;
+}
+
+/* A queue that may overrun has arrivals counted: one of the threads sees to that while the others
+ * make, change and destroy theirs. */
+static void threads_make_qps_on_one_small_cq(void **state)
+{
+	struct shared s = { .e = lab_end(1) };
+	pthread_t thread[THREADS];
+
+	(void)state;
+	assert_int_equal(pthread_barrier_init(&s.begin, NULL, THREADS), 0);
+	for (int round = 0; round < 200; round++) {
+		s.cq = ibv_create_cq(s.e->context, 1, NULL, NULL, 0);
+		assert_non_null(s.cq);
+		for (unsigned i = 0; i < THREADS; i++)
+			start(&thread[i], make_qps, &s);
+		for (unsigned i = 0; i < THREADS; i++)
+			pthread_join(thread[i], NULL);
+		assert_int_equal(ibv_destroy_cq(s.cq), 0);
+	}
+	assert_int_equal(s.failures, 0);
+}
+
 /* ---- ERR while others post ---- */
 
 struct flood {
@@ -357,6 +408,7 @@ int main(void)
 		LAB_TEST(eight_senders_to_one_group_lose_nothing),
 		LAB_TEST(threads_that_poll_one_cq_share_its_completions),
 		LAB_TEST(threads_make_objects_of_one_context),
+		LAB_TEST(threads_make_qps_on_one_small_cq),
 		LAB_TEST(what_is_posted_while_the_qp_fails_completes),
 	};
 
