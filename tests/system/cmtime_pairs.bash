@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# cmtime of rdma-core 56, sourced by cmtime.sh: pairs of a server and a client, which end together. Not with several threads
-# (-n): one creates a queue pair with the CQ that another has yet to create.
+# cmtime of rdma-core 56, sourced by cmtime.sh: pairs of a server and a client, which end together.
 
 umbel up --hosts 3 --ipoib > /dev/null || exit 1
 interfaces=$(field qps default)	# have queue pairs
@@ -46,7 +45,7 @@ pair many 1 2 300
 expect_timed many
 pair self 1 1 20
 expect_timed self
-pair options 2 3 50 -r 5 -t 10000
+pair options 2 3 50 -r 5 -t 10000 -n 4
 expect_timed options
 
 # ---- two pairs at once
