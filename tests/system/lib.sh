@@ -135,6 +135,13 @@ wait_ended()
 	[ "${ended[$1]}" -eq "$2" ] || complain "status ${ended[$1]}, not $2: $1"
 }
 
+# kill_hard NAME: it has no time to say anything.
+kill_hard()
+{
+	kill -9 "${pid[$1]}"
+	wait_ended "$1" 137
+}
+
 # expect_said NAME TEXT...: it has printed these lines.
 expect_said()
 {

@@ -26,13 +26,6 @@ opensm()
 		opensm -F "$dir/conf" -f "$dir/log" "$@"
 }
 
-# kill_hard NAME: it has no time to say anything.
-kill_hard()
-{
-	kill -9 "${pid[$1]}"
-	wait_ended "$1" 137
-}
-
 # all_ports STATE: whether every port with a cable is in this state.
 all_ports()
 {
