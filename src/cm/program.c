@@ -19,6 +19,7 @@
 
 #define MAX_REQUESTS 16384 /* of a program, */
 #define MAX_OF_GROUP 8     /* and for one group: others have their turn as well */
+#define AT_ONCE      64    /* memberships of a program that ends; the others end in slices */
 
 struct cm_program {
 	struct cm *cm;
@@ -347,15 +348,26 @@ void cm_program_leave_at_end(struct cm_program *p)
 	p->leaves_at_end = true;
 }
 
+/* Who asks for something after the end of the program finds that it has ended. */
 void cm_program_free(struct cm_program *p)
 {
+	struct cm *cm = p->cm;
+
 	p->gone = true;
-	if (!LIST_EMPTY(&p->idle)) {
-		TAILQ_INSERT_TAIL(&p->cm->gone, p, of_gone);
-		cm_sweep_begin(p->cm);
-	} else if (LIST_EMPTY(&p->waiting)) {
-		free(p);
+	if (LIST_EMPTY(&p->idle)) {
+		if (LIST_EMPTY(&p->waiting))
+			free(p);
+		return;
 	}
+	TAILQ_INSERT_HEAD(&cm->gone, p, of_gone);
+	for (unsigned n = 0; n < AT_ONCE && TAILQ_FIRST(&cm->gone) == p; n++)
+		cm_programs_work(cm);
+	if (TAILQ_FIRST(&cm->gone) == p) {
+		TAILQ_REMOVE(&cm->gone, p, of_gone);
+		TAILQ_INSERT_TAIL(&cm->gone, p, of_gone);
+	}
+	if (cm_programs_wait(cm))
+		cm_sweep_begin(cm);
 }
 
 bool cm_programs_wait(const struct cm *cm)

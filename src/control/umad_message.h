@@ -29,6 +29,8 @@ enum control_umad_type {
 	CONTROL_UMAD_OPEN_PORT = CONTROL_UMAD_FIRST, /* descriptor with the reply */
 	CONTROL_UMAD_REGISTER,
 	CONTROL_UMAD_UNREGISTER,
+	CONTROL_UMAD_CLOSED, /* the process has closed its socket: if that was the last one, what
+	                      * others send from now on comes after the end of the port */
 	CONTROL_UMAD_ISSM, /* makes the FIFO issmINDEX in the fabric's directory, if it is not there
 	                    */
 	CONTROL_UMAD_END,
@@ -39,7 +41,7 @@ struct control_umad_at { /* OPEN_PORT, ISSM */
 	uint32_t index;  /* in the port table */
 };
 
-struct control_umad_port { /* OPEN_PORT's reply */
+struct control_umad_port { /* CLOSED; OPEN_PORT's reply */
 	uint32_t port;
 };
 

@@ -362,6 +362,17 @@ static int unregister_agent(struct daemon_call *call)
 	return 0;
 }
 
+static int closed(struct daemon_call *call)
+{
+	struct daemon_umad *u = call->module;
+	const struct control_umad_port *req = call->body;
+	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+
+	if (port && is_closed(port))
+		port_free(port);
+	return 0;
+}
+
 /* ---- requests ---- */
 
 static int issm(struct daemon_call *call)
@@ -386,6 +397,10 @@ static const struct daemon_request requests[] = {
 	  .bytes = sizeof(struct control_umad_agent),
 	  .who = DAEMON_UMAD,
 	  .serve = unregister_agent },
+	{ .type = CONTROL_UMAD_CLOSED,
+	  .bytes = sizeof(struct control_umad_port),
+	  .who = DAEMON_UMAD,
+	  .serve = closed },
 	{ .type = CONTROL_UMAD_ISSM,
 	  .bytes = sizeof(struct control_umad_at),
 	  .who = DAEMON_UMAD | DAEMON_SYSFS,

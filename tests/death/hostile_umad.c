@@ -408,7 +408,7 @@ static void random_requests_get_responses(void **state)
 	(void)state;
 	for (int i = 0; i < ROUNDS; i++) {
 		uint8_t body[CONTROL_MAX_BYTES], reply[CONTROL_MAX_BYTES];
-		enum control_umad_type type = CONTROL_UMAD_FIRST + below(6);
+		enum control_umad_type type = CONTROL_UMAD_FIRST + below(7);
 		uint32_t bytes = below(4) ? (type == CONTROL_UMAD_REGISTER     ? 32
 		                             : type == CONTROL_UMAD_UNREGISTER ? 8
 		                                                               : 4)
@@ -420,7 +420,8 @@ static void random_requests_get_responses(void **state)
 			memset(body, 0, 4);
 			body[0] = (uint8_t)below(HOSTS);
 		}
-		ret = call(type, body, bytes, reply, type == CONTROL_UMAD_ISSM ? 0 : 4,
+		ret = call(type, body, bytes, reply,
+		           type == CONTROL_UMAD_ISSM || type == CONTROL_UMAD_CLOSED ? 0 : 4,
 		           type == CONTROL_UMAD_OPEN_PORT ? &fd : NULL);
 		assert_int_not_equal(ret, -EIO);
 		if (!ret && fd >= 0)

@@ -192,6 +192,31 @@ static void who_subscribed_is_told_of_groups(void **state)
 	expect_report(fd, agent, 67, mgid);
 }
 
+/* A program joins, and is over. */
+static void join_and_close(const uint8_t *mgid)
+{
+	int fd = umad_open_port(lab_ca(3), 1);
+	int agent = umad_register(fd, SA_CLASS, UMAD_SA_CLASS_VERSION, UMAD_RMPP_VERSION, NULL);
+
+	assert_true(agent >= 0);
+	member(fd, agent, UMAD_METHOD_SET, mgid);
+	assert_int_equal(umad_close_port(fd), 0);
+}
+
+/* The port stays a member. So another program may leave for it, and not while the first one is
+ * there to do so: umad_close_port() has returned when it is not. */
+static void who_closes_its_port_leaves_its_groups_to_others(void **state)
+{
+	const uint8_t mgid[16] = { 0xFF, 0x12, 0xA0, 0x1C, 0xFE, 0x80, [15] = 0x43 };
+	int agent, fd = open_sa(3, &agent);
+
+	(void)state;
+	for (int i = 0; i < 500; i++) {
+		join_and_close(mgid);
+		member(fd, agent, UMAD_SA_METHOD_DELETE, mgid);
+	}
+}
+
 /* ---- keys ---- */
 
 #define PORT_INFO   0x0015
@@ -268,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAB_TEST(a_request_of_several_segments_is_answered),
 		LAB_TEST(who_subscribed_is_told_of_groups),
+		LAB_TEST(who_closes_its_port_leaves_its_groups_to_others),
 		LAB_TEST(who_is_trusted_is_told_of_wrong_keys),
 	};
 

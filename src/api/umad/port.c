@@ -128,9 +128,9 @@ int umad_close_port(int fd)
 
 	umad_lock(&cancel_state);
 	port = umad_open_find(fd);
-	if (port)
-		umad_open_remove(port);
 	close(fd); /* with the lock: another thread may be opening one */
+	if (port)
+		umad_open_closed(port);
 	umad_unlock(cancel_state);
 	TRACE("closed fd %d", fd);
 	return 0;

@@ -113,17 +113,31 @@ struct umad_open *umad_open_find(int fd)
 	return NULL;
 }
 
+static void open_remove(struct umad_open *port)
+{
+	LIST_REMOVE(port, entry);
+	free(port);
+}
+
 void umad_open_add(struct umad_open *port)
 {
 	struct umad_open *stale = umad_open_find(port->fd);
 
 	if (stale) /* closed by close() */
-		umad_open_remove(stale);
+		open_remove(stale);
 	LIST_INSERT_HEAD(&session.ports, port, entry);
 }
 
-void umad_open_remove(struct umad_open *port)
+void umad_open_closed(struct umad_open *port)
 {
-	LIST_REMOVE(port, entry);
-	free(port);
+	struct control_umad_port req = { .port = port->handle };
+	struct umad_fabric *f = &session.fabric;
+
+	open_remove(port);
+	if (!f->client || f->pid != getpid() || shm_daemon_gone(&f->region))
+		return; /* it was another process's first, or nobody is there to be told */
+	control_call(f->client,
+	             &(struct control_call){ .type = (enum control_type)CONTROL_UMAD_CLOSED,
+	                                     .request = &req,
+	                                     .request_bytes = sizeof(req) });
 }

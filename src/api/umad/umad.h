@@ -57,7 +57,9 @@ int umad_call(enum control_umad_type type, const void *request, uint32_t bytes, 
 /* Open ports, with the lock held. The one with that descriptor, or NULL. */
 struct umad_open *umad_open_find(int fd);
 void umad_open_add(struct umad_open *port);
-void umad_open_remove(struct umad_open *port);
+/* Its descriptor is closed. What this process asks for from now on, by whatever descriptor, comes
+ * after that. */
+void umad_open_closed(struct umad_open *port);
 
 /*
  * The library's dialect: the call @name fails with @error, -errno. Logs why (base/reason.h), and
