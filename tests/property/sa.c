@@ -57,6 +57,7 @@ void sa_open(struct sa_port *p, const char *ca, int num)
 	if (p->agent < 0 || umad_get_port(ca, num, &port))
 		errx(EXIT_FAILURE, "libibumad does not open port %d of %s", num, ca);
 	p->qkey = QKEY;
+	p->retries = RETRIES;
 	memcpy(p->gid, &port.gid_prefix, 8);
 	memcpy(p->gid + 8, &port.port_guid, 8);
 	umad_release_port(&port);
@@ -96,7 +97,7 @@ static int ask(const struct sa_port *p, struct packet *q, void *response, int by
 	int ret, length;
 
 	umad_set_addr(q, sm_lid(p), 1, 0, (int)UMAD_QKEY);
-	ret = umad_send(p->fd, p->agent, q, sizeof(q->sa), TIMEOUT_MS, RETRIES);
+	ret = umad_send(p->fd, p->agent, q, sizeof(q->sa), TIMEOUT_MS, p->retries);
 	if (ret == -ENETDOWN || ret == -EHOSTUNREACH)
 		return -1;
 	if (ret)

@@ -17,6 +17,7 @@ struct sa_port {
 	uint8_t gid[16];
 	uint32_t qkey; /* of groups that it joins: as librdmacm has it, unless it is set after
 	                  sa_open() */
+	int retries;   /* of a request, each after half a second: 3, likewise */
 };
 
 struct sa_member {
