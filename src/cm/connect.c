@@ -18,16 +18,12 @@
 /* ---- listening ---- */
 
 /* Whether identifiers of this type can connect: queue pairs of theirs exist. Of XRC one type asks
- * and one is asked: @xrc. */
-static bool is_supported(const struct cm_id *id, enum ibv_qp_type xrc)
+ * and one is asked: @xrc. 0 or -EOPNOTSUPP. */
+static int check_type(const struct cm_id *id, enum ibv_qp_type xrc)
 {
-	if (id->qp_type == IBV_QPT_UD)
-		return true;
-	return id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC || id->qp_type == xrc;
-}
-
-static int not_supported(const struct cm_id *id)
-{
+	if (id->qp_type == IBV_QPT_UD || id->qp_type == IBV_QPT_RC || id->qp_type == IBV_QPT_UC ||
+	    id->qp_type == xrc)
+		return 0;
 	return base_because(-EOPNOTSUPP, "there are no connections of queue pair type %u",
 	                    id->qp_type);
 }
@@ -35,10 +31,10 @@ static int not_supported(const struct cm_id *id)
 int cm_connect_start_listening(struct cm_id *id, int backlog)
 {
 	union control_cm_addr any = { .in = { .sin_family = AF_INET } };
-	int ret;
+	int ret = check_type(id, IBV_QPT_XRC_RECV);
 
-	if (!is_supported(id, IBV_QPT_XRC_RECV))
-		return not_supported(id);
+	if (ret)
+		return ret;
 	if (id->state == CM_IDLE) {
 		ret = cm_resolve_bind_id(id, &any);
 		if (ret)
@@ -82,8 +78,9 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 		                    "and its event");
 	if (request->bytes > CONTROL_CM_PRIVATE)
 		return -EINVAL;
-	if (!is_supported(id, IBV_QPT_XRC_SEND))
-		return not_supported(id);
+	ret = check_type(id, IBV_QPT_XRC_SEND);
+	if (ret)
+		return ret;
 	if (id->qp_type != IBV_QPT_UD && !cm_roce_connects(id->client->cm, id->port, &id->dgid))
 		return base_because(-EOPNOTSUPP,
 		                    "RC, UC and XRC on RoCE are between hosts of one "
