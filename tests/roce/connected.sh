@@ -8,22 +8,8 @@
 . "${0%/*}/../system/ucx.bash"
 . "${0%/*}/../mpi/lib.bash"
 
+server_host=r1 client_host=r2
 address=172.16.0.1 address6=fd75:6d62:656c:e000::1
-
-# run NAME SERVER_COMMAND -- CLIENT_COMMAND: on r1 and r2, by rdma_cm, until both have ended well.
-run()
-{
-	local name=$1 server=()
-	shift
-	while [ "$1" != -- ]; do
-		server+=("$1")
-		shift
-	done
-	serve_cm "$name" r1 "${server[@]}"
-	start "client-$name" r2 "${@:2}"
-	wait_ended "client-$name" 0
-	wait_ended "server-$name" 0
-}
 
 # listens PORT: whether a program on r1 does.
 listens()
@@ -37,9 +23,9 @@ pair()
 	local name=$1
 	shift
 	new_port
-	start "server-$name" r1 "$@" -p "$port"
+	start "server-$name" $server_host "$@" -p "$port"
 	wait_until "server-$name listens" listens "$port" || return
-	start "client-$name" r2 "$@" -p "$port" $address
+	start "client-$name" $client_host "$@" -p "$port" $address
 	wait_ended "client-$name" 0
 	wait_ended "server-$name" 0
 }
@@ -64,14 +50,14 @@ for program in "ib_send_bw -n 200" "ib_send_lat -n 50 -c XRC" "ib_write_bw -n 20
 done
 
 # ---- by rdma_cm
-run rping rping -s -a $address -C 10 -v -- rping -c -a $address -C 10 -V
-run rping6 rping -s -a $address6 -C 10 -v -- rping -c -a $address6 -C 10 -V
-run ucmatose ucmatose -b $address -- ucmatose -s $address
-run rstream rstream -b $address -S 4000 -C 200 -- rstream -s $address -S 4000 -C 200
-run xclient rdma_xserver -c x -- rdma_xclient -s $address -c x
-run client rdma_server -- rdma_client -s $address
-run write ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 $address
-run atomic ib_atomic_lat -R -n 50 -- ib_atomic_lat -R -n 50 $address
+run_pair rping rping -s -a $address -C 10 -v -- rping -c -a $address -C 10 -V
+run_pair rping6 rping -s -a $address6 -C 10 -v -- rping -c -a $address6 -C 10 -V
+run_pair ucmatose ucmatose -b $address -- ucmatose -s $address
+run_pair rstream rstream -b $address -S 4000 -C 200 -- rstream -s $address -S 4000 -C 200
+run_pair xclient rdma_xserver -c x -- rdma_xclient -s $address -c x
+run_pair client rdma_server -- rdma_client -s $address
+run_pair write ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 $address
+run_pair atomic ib_atomic_lat -R -n 50 -- ib_atomic_lat -R -n 50 $address
 
 # ---- what came by it is counted at both ends
 count()

@@ -26,7 +26,9 @@ listening_or_gone()
 	listen $((listeners + 1)) || gone "${pid[server-$1]}"
 }
 
-# run_pair NAME SERVER_COMMAND -- CLIENT_COMMAND: on h1 and h2, until both have ended well.
+server_host=h1 client_host=h2
+
+# run_pair NAME SERVER_COMMAND -- CLIENT_COMMAND: on these hosts, until both have ended well.
 run_pair()
 {
 	local name=$1 server=()
@@ -36,8 +38,8 @@ run_pair()
 		shift
 	done
 	shift
-	serve_cm "$name" h1 "${server[@]}"
-	start "client-$name" h2 "$@"
+	serve_cm "$name" $server_host "${server[@]}"
+	start "client-$name" $client_host "$@"
 	wait_ended "client-$name" 0
 	wait_ended "server-$name" 0
 }
