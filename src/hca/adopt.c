@@ -209,8 +209,8 @@ static bool read_pieces(const struct hca_vma *v)
 	return true;
 }
 
-/* Turns memory that is mapped from the file into private anonymous memory. One mmap() for all of
- * it, so that the kernel merges it with its neighbours to one mapping. */
+/* Turns memory that is mapped from the file into private anonymous memory, by one mmap(): the
+ * kernel makes it one mapping with the anonymous memory beside it. */
 static bool move_out(const struct hca_vma *v)
 {
 	uint64_t bytes = v->to - v->from;

@@ -83,7 +83,8 @@ struct shm_settings {
 	uint32_t ipoib_mode;  /* of the hosts' interfaces. 0: datagram, 1: connected */
 	uint32_t routing_lanes; /* that routing may give to paths */
 	uint32_t adopt;         /* flag: processes adopt memory (hca/adopt.h); may change */
-	uint32_t arm_fires;     /* flag: arming a CQ that holds completions fires its event */
+	uint32_t arm_fires;     /* flag: arming a CQ fires its event for a completion that it holds,
+	                         * unless that one's event was told already */
 	uint32_t exact_sizes;   /* flag: queues are as large as asked for, and not rounded up */
 	uint32_t reserved[6];
 };

@@ -114,8 +114,9 @@ static int follow(struct rsocket *rs, uint64_t until_ms)
 	return -ret;
 }
 
-/* The thread is cancelled as it sleeps: another one leads. Its reference stays, as who called
- * rsocket_sleep() may have others that only that one knows. */
+/* The thread is cancelled as it sleeps: another one leads. The thread's references to rsockets
+ * stay, and these rsockets are never freed: rsocket_sleep() does not know all that its caller
+ * holds. */
 static void lead_no_more(void *rsocket)
 {
 	struct rsocket *rs = rsocket;
