@@ -82,8 +82,11 @@ static void print_sm(struct json_object *status)
 {
 	struct json_object *sm = json_object_object_get(status, "sm");
 
-	printf("embedded subnet manager: %s, at %s\n", cli_json_text(sm, "state"),
+	printf("embedded subnet manager: %s, at %s", cli_json_text(sm, "state"),
 	       cli_json_text(sm, "port"));
+	if (json_object_object_get(sm, "routing"))
+		printf(", has routed by %s", cli_json_text(sm, "routing"));
+	putchar('\n');
 }
 
 static int print_settings(struct json_object *status)

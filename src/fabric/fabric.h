@@ -211,6 +211,9 @@ bool fabric_settings_get(const struct shm_settings *s, unsigned i, const char **
 /* The values that the setting @key can have, as text for messages. */
 const char *fabric_settings_want(const char *key);
 
+/* The name of a value of the setting "routing"; NULL: there is no such value. */
+const char *fabric_routing_name(unsigned routing);
+
 /* The name of the value of setting @i, for example "minhop"; NULL: its values are numbers. */
 const char *fabric_settings_name(const struct shm_settings *s, unsigned i);
 

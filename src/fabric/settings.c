@@ -143,6 +143,11 @@ const char *fabric_settings_name(const struct shm_settings *s, unsigned i)
 	return def->names ? def->names[*field((struct shm_settings *)s, def)] : NULL;
 }
 
+const char *fabric_routing_name(unsigned routing)
+{
+	return routing < ARRAY_SIZE(routings) ? routings[routing] : NULL;
+}
+
 const char *fabric_settings_want(const char *key)
 {
 	if (!strcmp(key, "mtu"))

@@ -336,6 +336,11 @@ struct fabric_port *sm_port(const struct sm *sm)
 	return sm->f->hca_port[sm->home];
 }
 
+enum sm_routing sm_routing(const struct sm *sm)
+{
+	return sm_routes_engine(sm->routes);
+}
+
 int sm_path_sl(const struct sm *sm, const struct fabric_port *from, uint16_t dlid)
 {
 	if (from->node->type == FABRIC_HCA)

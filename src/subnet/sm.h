@@ -100,6 +100,9 @@ void sm_move_to(struct sm *sm, struct fabric_port *home);
 /* Makes the next HCA port that is ACTIVE the SM's port, if there is one. */
 void sm_move(struct sm *sm);
 
+/* How it has routed the fabric: not always as the setting says. */
+enum sm_routing sm_routing(const struct sm *sm);
+
 /* The SM's port, an HCA port. */
 struct fabric_port *sm_port(const struct sm *sm);
 

@@ -4,7 +4,8 @@
  * Called by sm_routes.c.
  *
  * A switch's level is its distance from the switches with hosts, level 0. In a fat tree each link
- * leads one level up or down. Paths go up, then down, so there are no credit loops.
+ * leads one level up or down. Paths go up, then down, so there are no credit loops. Where links
+ * have failed there may be no such path between leaves that others connect: then it is no fat tree.
  *
  * Each LID gets a stem: from its leaf up to the top, one switch a level, at each by the link that
  * the fewest stems come down. All paths to the LID go to its stem, as near to the top as they can,
@@ -36,8 +37,9 @@ struct sm_ftree {
 	/* by level and switch: bits of the root's LIDs whose paths from there join the stem at that
 	 * level */
 	uint64_t *joins[MAX_LEVELS];
-	bool routed;   /* the tables are ours, and fit the links */
-	unsigned next; /* root to be routed to; all are: the number of switches */
+	bool routed;      /* the tables are ours, and fit the links */
+	bool has_written; /* they have paths of ours */
+	unsigned next;    /* root to be routed to; all are: the number of switches */
 };
 
 int sm_ftree_new(struct sm_ftree **out, struct sm_routes *r)
@@ -151,6 +153,138 @@ static void list_up(struct sm_ftree *t)
 	}
 	t->first_up[net->n] = n;
 }
+
+/* ---- whether leaves reach each other ---- */
+
+/* The leaves, and which of them each switch leads to. */
+struct reach {
+	unsigned *leaf; /* their switches */
+	unsigned n_leaves;
+	unsigned words;   /* of the bits of a switch */
+	uint64_t *bits;   /* by switch and leaf */
+	unsigned *island; /* by switch: the lowest one that links connect with it */
+};
+
+static int reach_init(struct reach *c, const struct sm_ftree *t)
+{
+	const struct sm_net *net = t->r->net;
+
+	*c = (struct reach){ .leaf = calloc(net->n, sizeof(*c->leaf)),
+		             .island = calloc(net->n, sizeof(*c->island)) };
+	if (!c->leaf || !c->island)
+		return -ENOMEM;
+	for (unsigned i = 0; i < net->n; i++)
+		if (t->r->load.has_hosts[i] && !net->sw[i]->dead)
+			c->leaf[c->n_leaves++] = i;
+	c->words = c->n_leaves / 64 + 1;
+	c->bits = calloc((size_t)net->n * c->words, sizeof(*c->bits));
+	return c->bits ? 0 : -ENOMEM;
+}
+
+static void reach_fini(struct reach *c)
+{
+	free(c->leaf);
+	free(c->island);
+	free(c->bits);
+}
+
+static uint64_t *bits_of(const struct reach *c, unsigned at)
+{
+	return &c->bits[(size_t)at * c->words];
+}
+
+static void add_bits(const struct reach *c, unsigned to, unsigned from)
+{
+	uint64_t *a = bits_of(c, to);
+	const uint64_t *b = bits_of(c, from);
+
+	for (unsigned i = 0; i < c->words; i++)
+		a[i] |= b[i];
+}
+
+/* First the leaves below each switch; then those that it reaches by going up as well. */
+static void find_reached(const struct sm_ftree *t, const struct reach *c)
+{
+	const struct sm_net *net = t->r->net;
+
+	for (unsigned i = 0; i < c->n_leaves; i++)
+		bits_of(c, c->leaf[i])[i / 64] |= 1ull << (i % 64);
+	for (unsigned i = net->n; i-- > 0;)
+		for (unsigned at = t->sorted[i], k = t->first_up[at]; k < t->first_up[at + 1]; k++)
+			add_bits(c, net->link[t->up[k]].to, at);
+	for (unsigned i = 0; i < net->n; i++)
+		for (unsigned at = t->sorted[i], k = t->first_up[at]; k < t->first_up[at + 1]; k++)
+			add_bits(c, at, net->link[t->up[k]].to);
+}
+
+static void find_islands(const struct sm_ftree *t, const struct reach *c)
+{
+	const struct sm_net *net = t->r->net;
+
+	memset(c->island, 0xFF, net->n * sizeof(*c->island));
+	for (unsigned first = 0; first < net->n; first++) {
+		unsigned head = 0, tail = 0;
+
+		if (c->island[first] != UINT32_MAX)
+			continue;
+		c->island[first] = first;
+		t->queue[tail++] = first;
+		while (head < tail) {
+			unsigned at = t->queue[head++];
+
+			for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+				unsigned to = net->link[k].to;
+
+				if (!net->link[k].up || c->island[to] != UINT32_MAX)
+					continue;
+				c->island[to] = first;
+				t->queue[tail++] = to;
+			}
+		}
+	}
+}
+
+/* A leaf that links connect with the leaf at @from, and that it does not reach; or NULL. */
+static const unsigned *first_missed(const struct reach *c, unsigned from)
+{
+	const uint64_t *bits = bits_of(c, from);
+
+	for (unsigned word = 0; word < c->words; word++)
+		for (uint64_t rest = ~bits[word]; rest; rest &= rest - 1) {
+			unsigned i = word * 64 + (unsigned)__builtin_ctzll(rest);
+
+			if (i < c->n_leaves && c->island[c->leaf[i]] == c->island[from])
+				return &c->leaf[i];
+		}
+	return NULL;
+}
+
+/* Whether each leaf has a path to all that links connect it with; if not, says which one has none.
+ * *@ret: 0 or -ENOMEM. */
+static bool is_whole(const struct sm_ftree *t, int *ret)
+{
+	const struct sm_net *net = t->r->net;
+	const unsigned *missed = NULL;
+	struct reach c;
+
+	*ret = reach_init(&c, t);
+	if (!*ret) {
+		find_reached(t, &c);
+		find_islands(t, &c);
+	}
+	for (unsigned i = 0; i < c.n_leaves && !*ret && !missed; i++) {
+		missed = first_missed(&c, c.leaf[i]);
+		if (missed)
+			base_log_warning(sm,
+			                 "routing=ftree: too many links are down, as no path from "
+			                 "'%s' to '%s' goes up and then down; it is routed up/down",
+			                 net->sw[c.leaf[i]]->name, net->sw[*missed]->name);
+	}
+	reach_fini(&c);
+	return !missed;
+}
+
+/* ---- distances ---- */
 
 /* Measures the paths to the present root: first the paths that only go down, then the paths that go
  * up before they go down. */
@@ -460,11 +594,24 @@ bool sm_ftree_begin(struct sm_ftree *t, int *ret)
 	if (!is_fat_tree(t))
 		return false;
 	list_up(t);
+	if (!is_whole(t, ret))
+		return false;
+	if (*ret)
+		return true;
+	t->has_written = true;
 	sm_load_clear(t->r);
 	memset(t->stems, 0, net->n * sizeof(*t->stems));
 	t->r->hops = t->r->rows;
 	t->next = 0;
 	return true;
+}
+
+bool sm_ftree_give_way(struct sm_ftree *t)
+{
+	const bool had_written = t->has_written;
+
+	t->has_written = false;
+	return had_written;
 }
 
 bool sm_ftree_step(struct sm_ftree *t, uint32_t *budget, int *ret)

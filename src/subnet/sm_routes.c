@@ -82,6 +82,11 @@ void sm_routes_free(struct sm_routes *r)
 	free(r);
 }
 
+enum sm_routing sm_routes_engine(const struct sm_routes *r)
+{
+	return r->engine;
+}
+
 int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid)
 {
 	return r->dfsssp ? sm_dfsssp_lane(r->dfsssp, at, lid) : -1;
@@ -527,6 +532,7 @@ static enum sm_routes_phase first_roots(const struct sm_routes *r)
 /* All paths are chosen: anew, or those that cannot be kept. */
 static void begin_all(struct sm_routes *r)
 {
+	r->engine = r->updn ? SM_ROUTING_UPDN : SM_ROUTING_MINHOP;
 	r->keep = !r->net->came_up && !r->fresh;
 	sm_load_clear(r);
 	if (r->updn)
@@ -552,10 +558,14 @@ static int begin_to_route(struct sm_routes *r)
 	if (r->net->nothing_changed)
 		return 0;
 	if (r->ftree && sm_ftree_begin(r->ftree, &ret)) {
+		r->engine = SM_ROUTING_FTREE;
 		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_FTREE;
 		return ret;
 	}
+	if (r->ftree)
+		r->fresh |= sm_ftree_give_way(r->ftree);
 	if (r->dfsssp) {
+		r->engine = SM_ROUTING_DFSSSP;
 		ret = sm_dfsssp_begin(r->dfsssp);
 		r->phase = ret ? SM_ROUTES_DONE : SM_ROUTES_DFSSSP;
 		return ret;

@@ -79,10 +79,11 @@ struct sm_routes {
 	unsigned *order; /* the switches, the farthest from the present root first */
 	unsigned *start; /* scratch */
 	enum sm_routes_phase phase;
-	unsigned next; /* root of the phase; or switch */
-	uint16_t top;  /* the highest LID */
-	bool keep;     /* paths that are still shortest are kept */
-	bool fresh;    /* no switch had a table before this sweep */
+	enum sm_routing engine; /* by which the tables were written last */
+	unsigned next;          /* root of the phase; or switch */
+	uint16_t top;           /* the highest LID */
+	bool keep;              /* paths that are still shortest are kept */
+	bool fresh;    /* no switch had a table before this sweep, or one of another engine's */
 	bool measured; /* a repair measured the distances to the last root, and routed to it, anew
 	                */
 	struct sm_leads leads;
@@ -242,11 +243,15 @@ int sm_fresh_hcas(struct sm_routes *r, unsigned at);
 int sm_ftree_new(struct sm_ftree **t, struct sm_routes *r);
 void sm_ftree_free(struct sm_ftree *t);
 
-/* Begins to write all tables. False: the fabric is no fat tree. *@ret: 0 or -errno. */
+/* Begins to write all tables. False: the fabric is no fat tree, or not any more. *@ret: 0 or
+ * -errno. */
 bool sm_ftree_begin(struct sm_ftree *t, int *ret);
 
 /* A step, as sm_routes_step(). True: all are written, or it has failed. */
 bool sm_ftree_step(struct sm_ftree *t, uint32_t *budget, int *ret);
+
+/* Others write the tables now. Whether they find paths there that were chosen here. */
+bool sm_ftree_give_way(struct sm_ftree *t);
 
 /* ---- sm_dfsssp.c ---- */
 

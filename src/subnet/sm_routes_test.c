@@ -722,9 +722,59 @@ static void fat_tree_routing_has_no_credit_loops(void **state)
 			fabric_link_set(e->f, nth_link(e, next_random(&seed)), false);
 			assert_int_equal(sm_sweep(e->sm), 0);
 			assert_false(has_credit_loop(e));
+			assert_connected_are_reached(e);
 		}
 		stop(e);
 	}
+}
+
+/* Half of the links fail, one after the other, and come back in another order. */
+static void fat_tree_routing_loses_nobody_whatever_fails(void **state)
+{
+	unsigned seed = 17;
+
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) {
+		struct env *e = start_fat_tree(3, 4, "ftree");
+		struct tables *t = remember(e);
+		struct fabric_port *down[32];
+
+		for (unsigned i = 0; i < ARRAY_SIZE(down); i++) {
+			down[i] = nth_link(e, next_random(&seed));
+			fabric_link_set(e->f, down[i], false);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			assert_false(has_credit_loop(e));
+			assert_connected_are_reached(e);
+		}
+		for (unsigned i = 0; i < ARRAY_SIZE(down); i++) {
+			fabric_link_set(e->f, down[i], true);
+			assert_int_equal(sm_sweep(e->sm), 0);
+			assert_connected_are_reached(e);
+		}
+		assert_int_equal(sm_routing(e->sm), SM_ROUTING_FTREE);
+		assert_same_tables(e, t);
+		free(t);
+		stop(e);
+	}
+}
+
+/* Three links fail so that some leaves have no path to each other that goes up and then down. */
+static void a_fat_tree_that_is_none_any_more_is_routed_up_down(void **state)
+{
+	struct env *e = start_fat_tree(3, 4, "ftree");
+
+	(void)state;
+	assert_int_equal(sm_routing(e->sm), SM_ROUTING_FTREE);
+	cut(e, "agg5", 3);
+	cut(e, "agg5", 4);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(sm_routing(e->sm), SM_ROUTING_FTREE);
+	cut(e, "agg6", 2);
+	assert_int_equal(sm_sweep(e->sm), 0);
+	assert_int_equal(sm_routing(e->sm), SM_ROUTING_UPDN);
+	assert_all_reached(e);
+	assert_false(has_credit_loop(e));
+	stop(e);
 }
 
 static void what_is_no_fat_tree_is_routed_up_down(void **state)
@@ -784,6 +834,8 @@ int main(void)
 		cmocka_unit_test(with_links_failed_no_link_carries_much_more_than_its_share),
 		cmocka_unit_test(fat_tree_routing_has_no_credit_loops),
 		cmocka_unit_test(what_is_no_fat_tree_is_routed_up_down),
+		cmocka_unit_test(fat_tree_routing_loses_nobody_whatever_fails),
+		cmocka_unit_test(a_fat_tree_that_is_none_any_more_is_routed_up_down),
 		cmocka_unit_test(with_ftree_a_link_of_a_host_moves_no_other_path),
 	};
 

@@ -150,6 +150,9 @@ void sm_routes_begin(struct sm_routes *r, uint16_t top, uint64_t changed[IB_LID_
 int sm_routes_step(struct sm_routes *r, uint32_t *budget);
 bool sm_routes_are_written(const struct sm_routes *r);
 
+/* How the routes were chosen last. */
+enum sm_routing sm_routes_engine(const struct sm_routes *r);
+
 /* The lane that paths from switch @at to a LID are to have; -1: any. */
 int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid);
 

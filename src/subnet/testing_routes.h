@@ -243,6 +243,25 @@ static UNUSED void assert_all_reached(const struct env *e)
 		}
 }
 
+/* Hosts that links connect reach each other. */
+static UNUSED void assert_connected_are_reached(const struct env *e)
+{
+	unsigned hops[MAX_SWITCH];
+
+	for (unsigned i = 0; i < e->f->n_hca_ports; i++) {
+		const struct fabric_port *to = e->f->hca_port[i];
+
+		distances(e, to->peer->node, hops);
+		for (unsigned k = 0; k < e->f->n_hca_ports; k++) {
+			struct fabric_node *from = e->f->hca_port[k]->peer->node;
+
+			if (hops[from->index] != FAR)
+				assert_int_not_equal(path_length(from, to->peer->node, to->lid),
+				                     FAR);
+		}
+	}
+}
+
 /* The @n-th port that leads to a switch. */
 static UNUSED struct fabric_port *nth_link(const struct env *e, unsigned n)
 {

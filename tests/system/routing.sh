@@ -49,6 +49,25 @@ for routing in minhop updn ftree; do
 	umbel down > /dev/null
 done
 
+# Three links fail, and from then on no path between some hosts goes up and then down.
+routed_by()
+{
+	expect 0 "*embedded subnet manager: master, at umbel_h1_0:1, has routed by $1"$'\n*' umbel status --name default
+}
+umbel up --fat-tree 3 --radix 4 --set routing=ftree > /dev/null
+umbel link down agg5:3
+umbel link down agg5:4
+routed_by ftree
+umbel link down agg6:2
+routed_by updn
+for lid in {2..16}; do
+	expect 0 $'From ca *\nTo ca *' umbel exec h1 -- ibtracert 1 "$lid"
+	expect 0 $'From ca *\nTo ca *' umbel exec h1 -- ibtracert "$lid" 12
+done
+umbel link up agg6:2
+routed_by ftree
+umbel down > /dev/null
+
 expect 1 "*setting 'routing=lash': want key=value, the value minhop, updn, ftree or dfsssp" \
 	umbel up --set routing=lash
 umbel up --set routing=updn > /dev/null
