@@ -61,6 +61,8 @@ static const struct counter groups[] = {
 static const struct counter errors[] = {
 	{ "no_receive", COUNT(no_receive),
 	  "packets lost as no receive was posted: post more of them, and before the peer sends" },
+	{ "receive_waits", COUNT(receive_waits),
+	  "times that a sender waited for a receive to be posted (setting ud_wait_us)" },
 	{ "bad_qkey", COUNT(bad_qkey),
 	  "packets refused as their Q_Key (wr.ud.remote_qkey) was not the receiving queue pair's" },
 	{ "bad_pkey", COUNT(bad_pkey),

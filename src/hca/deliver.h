@@ -51,6 +51,14 @@ static inline bool hca_receiver_is_plain(const struct hca_receiver *r)
 }
 
 /*
+ * No receive is posted: waits for one, if the setting ud_wait_us says so, and if nobody has waited
+ * in vain since the receiver posted its last one. As shm_ring_claim(); NULL: the packet is lost,
+ * and counted. Packets from the network do not wait: who receives them may be who is to post.
+ */
+struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
+                                     const struct hca_receiver *r, uint32_t *pos);
+
+/*
  * Claims a receive, writes the packet there, publishes it, and wakes who waits. @plain is a
  * constant: that the receiver is (hca_receiver_is_plain()), and that the packet is small and not
  * traced. Then what only others need is left out.
@@ -66,8 +74,12 @@ static BASE_HOT void hca_deliver_into(struct hca_process *p, const struct hca_pa
 	atomic_store_explicit(&pkt->sender->target_qpn, r->qpn, memory_order_release);
 	slot = shm_ring_claim(&r->ring, &pos);
 	if (base_unlikely(!slot)) {
-		HCA_COUNT(p, r->port, no_receive);
-		return;
+		uint32_t late; /* not pos, which then need not be in memory */
+
+		slot = hca_deliver_wait(p, pkt, r, &late);
+		if (!slot)
+			return;
+		pos = late;
 	}
 	hca_deliver_fill(slot, pkt, plain);
 	if (!plain && base_unlikely(!hca_receiver_is_plain(r)))

@@ -2,6 +2,7 @@
 /*
  * The link in shared memory: see link_shm.h.
  */
+#include <sched.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -87,6 +88,41 @@ static BASE_COLD void count_refusal(struct hca_process *p, struct hca_receiver *
 		HCA_COUNT(p, port, no_qp);
 	else
 		refuse_key(p, r, pkt, port, has_pkey(p, r, pkt->a.pkey));
+}
+
+/* Claims a receive that is posted within @us microseconds. NULL: none is, or the receiver has
+ * changed. */
+static struct shm_arrival *claim_within(const struct hca_receiver *r, uint32_t us, uint32_t *pos)
+{
+	const uint64_t end = base_now_ns() + 1000ull * us;
+	struct shm_arrival *slot;
+
+	do {
+		sched_yield(); /* to who is to post it */
+		slot = shm_ring_claim(&r->ring, pos);
+	} while (!slot && hca_receiver_is_current(r) && base_now_ns() < end);
+	return slot;
+}
+
+BASE_COLD struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
+                                               const struct hca_receiver *r, uint32_t *pos)
+{
+	const uint32_t us = p->region.control->settings.ud_wait_us;
+	struct shm_ring *ring = r->ring.ring;
+	const uint32_t posted = atomic_load_explicit(&ring->posted, memory_order_relaxed);
+	struct shm_arrival *slot = NULL;
+
+	if (us && !(pkt->a.flags & SHM_ARRIVAL_ROCE) &&
+	    atomic_load_explicit(&ring->given_up, memory_order_relaxed) != ~posted) {
+		atomic_fetch_add_explicit(&p->region.port_counts[r->port].receive_waits, 1,
+		                          memory_order_relaxed);
+		slot = claim_within(r, us, pos);
+		if (!slot)
+			atomic_store_explicit(&ring->given_up, ~posted, memory_order_relaxed);
+	}
+	if (!slot)
+		HCA_COUNT(p, r->port, no_receive);
+	return slot;
 }
 
 /* Delivers to @r, whose copy is current. */

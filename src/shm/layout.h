@@ -86,7 +86,8 @@ struct shm_settings {
 	uint32_t arm_fires;     /* flag: arming a CQ fires its event for a completion that it holds,
 	                         * unless that one's event was told already */
 	uint32_t exact_sizes;   /* flag: queues are as large as asked for, and not rounded up */
-	uint32_t reserved[6];
+	uint32_t ud_wait_us;    /* how long UD waits for a receive, us; may change */
+	uint32_t reserved[5];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 
@@ -358,6 +359,8 @@ struct shm_ring {
 	_Alignas(
 	        64) _Atomic uint32_t tail; /* a hint: positions below were claimed; senders write */
 	_Atomic uint32_t posted_seen;      /* a hint: posted is at least this; senders write */
+	/* ~posted, as it was when a sender waited for a receive in vain; senders write */
+	_Atomic uint32_t given_up;
 };
 static_assert(sizeof(struct shm_ring) == 128, "layout");
 
@@ -446,8 +449,9 @@ struct shm_port_count {
 	_Atomic uint64_t not_mcast_qpn;   /* sent to a group, but not to QP number 0xFFFFFF */
 	_Atomic uint64_t xmit_mtu;        /* those of xmit_discards that were larger */
 	struct shm_bad_key last_bad_pkey, last_bad_qkey;
-	_Atomic uint64_t uc_refused; /* requests of UC that a responder of the port refused */
-	uint64_t reserved2[3];
+	_Atomic uint64_t uc_refused;    /* requests of UC that a responder of the port refused */
+	_Atomic uint64_t receive_waits; /* times that a sender waited for a receive (ud_wait_us) */
+	uint64_t reserved2[2];
 };
 static_assert(sizeof(struct shm_port_count) == 128, "layout");
 

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A datagram for which no receive is posted waits, as long as the setting ud_wait_us says.
+ */
+#include "lab.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define MESSAGES 1000
+#define HOSTS    3 /* that receive, from host 2 on */
+
+static void set_wait(unsigned us)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "umbel set ud_wait_us=%u > /dev/null", us);
+	assert_int_equal(system(command), 0);
+}
+
+/* ---- receivers with one receive each ---- */
+
+struct receiver {
+	struct lab_end *e;
+	pthread_t thread;
+	unsigned wrong;
+};
+
+static int post(struct lab_end *e)
+{
+	struct ibv_sge sge = { (uintptr_t)e->slot, LAB_SLOT, e->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	return ibv_post_recv(e->qp, &wr, &bad);
+}
+
+/* Takes one message after the other. */
+static void *receive_all(void *arg)
+{
+	struct receiver *r = arg;
+	struct ibv_wc wc;
+
+	for (uint32_t i = 0, got; i < MESSAGES; i++) {
+		lab_poll(r->e->cq, 1, &wc);
+		memcpy(&got, r->e->slot + LAB_GRH, sizeof(got));
+		r->wrong += wc.status != IBV_WC_SUCCESS || got != i || post(r->e);
+	}
+	return NULL;
+}
+
+static void start(struct receiver *r, int host)
+{
+	*r = (struct receiver){ .e = lab_end(host) };
+	assert_int_equal(post(r->e), 0);
+}
+
+static void let_go(struct receiver *r)
+{
+	assert_int_equal(pthread_create(&r->thread, NULL, receive_all, r), 0);
+}
+
+static void end(struct receiver *r)
+{
+	pthread_join(r->thread, NULL);
+	assert_int_equal(r->wrong, 0);
+}
+
+static void send_all(struct lab_end *from, struct ibv_ah *ah, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < MESSAGES; i++)
+		lab_send(from, ah, qpn, &i, sizeof(i));
+}
+
+static void a_sender_waits_for_a_slow_receiver(void **state)
+{
+	struct lab_end *from = lab_end(1);
+	uint64_t waits = lab_counter(2, "receive_waits"), lost = lab_counter(2, "no_receive");
+	struct receiver r;
+
+	(void)state;
+	set_wait(30000000);
+	start(&r, 2);
+	let_go(&r);
+	send_all(from, lab_ah_to(from, r.e), r.e->qp->qp_num);
+	end(&r);
+	assert_true(lab_counter(2, "receive_waits") > waits);
+	assert_int_equal(lab_counter(2, "no_receive"), lost);
+}
+
+static void a_sender_to_a_group_waits_for_all_receivers(void **state)
+{
+	struct lab_end *from = lab_end(1);
+	struct lab_group *g = lab_join_send_only(1, "239.4.4.4");
+	struct receiver r[HOSTS];
+
+	(void)state;
+	set_wait(30000000);
+	for (int i = 0; i < HOSTS; i++) {
+		struct lab_group *joined = lab_join(2 + i, "239.4.4.4");
+
+		start(&r[i], 2 + i);
+		lab_attach(r[i].e->qp, &joined->mgid, joined->mlid);
+		ibv_modify_qp(r[i].e->qp, &(struct ibv_qp_attr){ .qkey = joined->qkey },
+		              IBV_QP_QKEY);
+	}
+	for (int i = 0; i < HOSTS; i++)
+		let_go(&r[i]);
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		struct lab_request q;
+
+		lab_request(from, &q, lab_ah_group(from, g), LAB_MCAST, &i, sizeof(i));
+		q.wr.wr.ud.remote_qkey = g->qkey;
+		lab_send_request(from, &q);
+	}
+	for (int i = 0; i < HOSTS; i++)
+		end(&r[i]);
+}
+
+/* ---- one that does not receive ---- */
+
+static void send_lost(struct lab_end *from, struct ibv_ah *ah, uint32_t qpn, unsigned n)
+{
+	const uint64_t waits = lab_counter(2, "receive_waits"), lost = lab_counter(2, "no_receive");
+
+	for (unsigned i = 0; i < n; i++)
+		lab_send_text(from, ah, qpn, "?");
+	assert_int_equal(lab_counter(2, "receive_waits"), waits + 1);
+	assert_int_equal(lab_counter(2, "no_receive"), lost + n);
+}
+
+static void who_posts_nothing_is_waited_for_once(void **state)
+{
+	struct lab_end *from = lab_end(1), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(from, to);
+
+	(void)state;
+	set_wait(100000);
+	send_lost(from, ah, to->qp->qp_num, 100);
+	lab_post(to, 1);
+	lab_send_text(from, ah, to->qp->qp_num, "it has one");
+	lab_expect_text(to, "it has one");
+	send_lost(from, ah, to->qp->qp_num, 100);
+}
+
+/* The queue pair that is waited for goes: nobody waits on. */
+static void *destroy(void *arg)
+{
+	struct lab_end *e = arg;
+	int ret = ibv_destroy_qp(e->qp);
+
+	return (void *)(intptr_t)ret;
+}
+
+static void who_is_destroyed_is_waited_for_no_longer(void **state)
+{
+	struct lab_end *from = lab_end(1), *to = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(from, to);
+	pthread_t thread;
+	void *ret;
+
+	(void)state;
+	set_wait(60000000);
+	assert_int_equal(pthread_create(&thread, NULL, destroy, to), 0);
+	alarm(50); /* less than the wait */
+	lab_send_text(from, ah, to->qp->qp_num, "?");
+	pthread_join(thread, &ret);
+	alarm(0);
+	assert_null(ret);
+	lab_forget(to->qp);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(a_sender_waits_for_a_slow_receiver),
+		LAB_TEST(a_sender_to_a_group_waits_for_all_receivers),
+		LAB_TEST(who_posts_nothing_is_waited_for_once),
+		LAB_TEST(who_is_destroyed_is_waited_for_no_longer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
