@@ -33,7 +33,8 @@ as_other()
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
 }
 
-as_other "$programs/daemon" /tmp/umbel-0 > "$TMPDIR/daemon.out" 2>&1 &
+# not as_other: its shell would be what is killed at the end
+setpriv --reuid 65534 --regid 65534 --clear-groups "$programs/daemon" /tmp/umbel-0 > "$TMPDIR/daemon.out" 2>&1 &
 foreign=$!
 wait_until "the other user's daemon listens" grep -q listens "$TMPDIR/daemon.out"
 
