@@ -15,7 +15,7 @@ struct daemon_cq {
 	struct daemon_holder *holder;
 	uint32_t id; /* index of its record */
 	struct daemon_hca *hca;
-	unsigned n_qps; /* that receive by it */
+	LIST_HEAD(, daemon_qp) qps; /* that receive by it */
 	bool counts_arrivals;
 	bool overrun_told; /* its holder has been told of an overrun */
 	uint32_t events;   /* asynchronous ones that were sent */

@@ -327,7 +327,7 @@ static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hc
 	qp->hca_index = h->hca;
 	qp->cq = cq;
 	if (cq)
-		cq->n_qps++;
+		LIST_INSERT_HEAD(&cq->qps, qp, of_cq);
 	if (want->srq) {
 		qp->srq = daemon_srq_find(all->srqs, want->srq - 1);
 		qp->srq->n_qps++;
@@ -687,7 +687,7 @@ static bool hand_over(struct daemon_qp *qp)
 	/* what its requesters did to others is not undone in its name: it sends nothing */
 	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
 	if (qp->cq) /* it has been handed over before, otherwise */
-		qp->cq->n_qps--;
+		LIST_REMOVE(qp, of_cq);
 	qp->cq = NULL;
 	qp->hca = user->hca;
 	qp->holder = user->hca->holder;
@@ -713,7 +713,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 	all->n_roce -= qp->is_roce_sender;
 	all->n_ending++;
 	if (qp->cq)
-		qp->cq->n_qps--;
+		LIST_REMOVE(qp, of_cq);
 	if (qp->srq)
 		qp->srq->n_qps--;
 	qp->srq = NULL;
@@ -784,12 +784,10 @@ void daemon_qps_count_arrivals(struct daemon_qps *all, struct daemon_cq *cq)
 	if (cq->counts_arrivals)
 		return;
 	cq->counts_arrivals = true;
-	TAILQ_FOREACH(qp, &cq->holder->qps, entry)
+	LIST_FOREACH(qp, &cq->qps, of_cq)
 	{
 		struct shm_qp *s = record_of(all, qp->qpn);
 
-		if (qp->cq != cq)
-			continue;
 		shm_write_begin(&s->seq);
 		s->flags |= SHM_QP_COUNT_ARRIVALS;
 		shm_write_end(&s->seq);

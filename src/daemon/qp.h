@@ -17,7 +17,8 @@ struct daemon_qp {
 	struct daemon_holder *holder; /* NULL: it is coming to its end, or none yet (reserve.h) */
 	struct daemon_hca *hca;
 	struct daemon_cq *cq; /* NULL: it is hidden */
-	bool is_roce_sender;  /* hidden: in its name a process delivers what RoCE receives */
+	LIST_ENTRY(daemon_qp) of_cq;
+	bool is_roce_sender; /* hidden: in its name a process delivers what RoCE receives */
 	uint32_t qpn;
 	uint64_t ring_off;
 	uint8_t ring_shift;

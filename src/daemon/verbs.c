@@ -223,7 +223,7 @@ static int destroy_cq(struct daemon_call *call)
 
 	if (!cq)
 		return -EINVAL;
-	if (cq->n_qps)
+	if (!LIST_EMPTY(&cq->qps))
 		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
 	tell_events(call, cq->events);
 	daemon_cq_free(&v->objects->cqs, cq);
