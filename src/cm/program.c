@@ -19,7 +19,7 @@
 
 #define MAX_REQUESTS 16384 /* of a program, */
 #define MAX_OF_GROUP 8     /* and for one group: others have their turn as well */
-#define AT_ONCE      64    /* memberships of a program that ends; the others end in slices */
+#define AT_ONCE      16    /* memberships of a program that ends; the others end in slices */
 
 struct cm_program {
 	struct cm *cm;
@@ -348,7 +348,8 @@ void cm_program_leave_at_end(struct cm_program *p)
 	p->leaves_at_end = true;
 }
 
-/* Who asks for something after the end of the program finds that it has ended. */
+/* Who asks for something after the end of a program of few memberships finds that they have ended.
+ */
 void cm_program_free(struct cm_program *p)
 {
 	struct cm *cm = p->cm;

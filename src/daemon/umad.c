@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -367,8 +368,10 @@ static int closed(struct daemon_call *call)
 	struct daemon_umad *u = call->module;
 	const struct control_umad_port *req = call->body;
 	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+	struct pollfd at = { .fd = port ? port->fd : -1 };
 
-	if (port && is_closed(port))
+	/* others may have it still, a child for example */
+	if (poll(&at, 1, 0) == 1 && (at.revents & POLLHUP) && is_closed(port))
 		port_free(port);
 	return 0;
 }

@@ -57,8 +57,8 @@ int umad_call(enum control_umad_type type, const void *request, uint32_t bytes, 
 /* Open ports, with the lock held. The one with that descriptor, or NULL. */
 struct umad_open *umad_open_find(int fd);
 void umad_open_add(struct umad_open *port);
-/* Its descriptor is closed. What this process asks for from now on, by whatever descriptor, comes
- * after that. */
+/* Its descriptor is closed. If that was the last one, what this process asks for from now on comes
+ * after the end of the port, and of its memberships unless they are many. */
 void umad_open_closed(struct umad_open *port);
 
 /*
