@@ -45,6 +45,7 @@ int sm_routes_new(struct sm_routes **out, struct sm_net *net)
 	if (!r)
 		return -ENOMEM;
 	r->net = net;
+	r->engine = (enum sm_routing)net->f->settings.routing;
 	r->has_all_rows = net->n <= MAX_ROWS;
 	r->rows = calloc((size_t)(r->has_all_rows ? net->n : SM_HOPS_ROOTS) * net->n + 1,
 	                 sizeof(*r->rows));
