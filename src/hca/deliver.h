@@ -53,7 +53,8 @@ static inline bool hca_receiver_is_plain(const struct hca_receiver *r)
 /*
  * No receive is posted: waits for one, if the setting ud_wait_us says so, and if nobody has waited
  * in vain since the receiver posted its last one. As shm_ring_claim(); NULL: the packet is lost,
- * and counted. Packets from the network do not wait: who receives them may be who is to post.
+ * and counted. Packets from the network do not wait: who receives them may be who is to post. Nor
+ * do IPoIB's, whose interface sends for all programs of a host.
  */
 struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
                                      const struct hca_receiver *r, uint32_t *pos);

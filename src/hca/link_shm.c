@@ -90,41 +90,6 @@ static BASE_COLD void count_refusal(struct hca_process *p, struct hca_receiver *
 		refuse_key(p, r, pkt, port, has_pkey(p, r, pkt->a.pkey));
 }
 
-/* Claims a receive that is posted within @us microseconds. NULL: none is, or the receiver has
- * changed. */
-static struct shm_arrival *claim_within(const struct hca_receiver *r, uint32_t us, uint32_t *pos)
-{
-	const uint64_t end = base_now_ns() + 1000ull * us;
-	struct shm_arrival *slot;
-
-	do {
-		sched_yield(); /* to who is to post it */
-		slot = shm_ring_claim(&r->ring, pos);
-	} while (!slot && hca_receiver_is_current(r) && base_now_ns() < end);
-	return slot;
-}
-
-BASE_COLD struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
-                                               const struct hca_receiver *r, uint32_t *pos)
-{
-	const uint32_t us = p->region.control->settings.ud_wait_us;
-	struct shm_ring *ring = r->ring.ring;
-	const uint32_t posted = atomic_load_explicit(&ring->posted, memory_order_relaxed);
-	struct shm_arrival *slot = NULL;
-
-	if (us && !(pkt->a.flags & SHM_ARRIVAL_ROCE) &&
-	    atomic_load_explicit(&ring->given_up, memory_order_relaxed) != ~posted) {
-		atomic_fetch_add_explicit(&p->region.port_counts[r->port].receive_waits, 1,
-		                          memory_order_relaxed);
-		slot = claim_within(r, us, pos);
-		if (!slot)
-			atomic_store_explicit(&ring->given_up, ~posted, memory_order_relaxed);
-	}
-	if (!slot)
-		HCA_COUNT(p, r->port, no_receive);
-	return slot;
-}
-
 /* Delivers to @r, whose copy is current. */
 static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
                              struct hca_receiver *r, uint32_t port)
@@ -151,6 +116,71 @@ static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r,
 	r->ready_bit = q.ready_bit;
 	r->flags = q.qpn == r->qpn ? q.flags : 0;
 }
+
+/* ---- waiting for a receive ---- */
+
+/* Whether a sender that waits may go on as if the record had not changed: @now is a new copy, and
+ * all that delivering by @r looks at is as it was. */
+static bool is_as_before(struct hca_process *p, const struct hca_packet *pkt,
+                         const struct hca_receiver *r, struct hca_receiver *now)
+{
+	read_record(p, now, pkt->writer);
+	return lets_in(p, now, pkt, r->port) && now->ring.ring == r->ring.ring &&
+	       now->ring.claim == r->ring.claim && now->cq == r->cq && now->flags == r->flags &&
+	       now->ready_bit == r->ready_bit;
+}
+
+/* What is noted of a receiver that was waited for in vain. */
+static uint64_t waited_for(const struct hca_receiver *r)
+{
+	return (uint64_t)r->qpn << 32 |
+	       atomic_load_explicit(&r->ring.ring->posted, memory_order_relaxed);
+}
+
+/* Claims a receive that is posted in time. NULL: none is. *@in_vain: the time is over. */
+static struct shm_arrival *claim_in_time(struct hca_process *p, const struct hca_packet *pkt,
+                                         const struct hca_receiver *r, uint32_t *pos, bool *in_vain)
+{
+	const struct shm_settings *settings = &p->region.control->settings;
+	const uint64_t began = base_now_ns();
+	struct hca_receiver now = *r;
+	struct shm_arrival *slot = NULL;
+
+	*in_vain = false;
+	while (!slot && !*in_vain) {
+		sched_yield(); /* to who is to post it */
+		if (hca_process_gone(p) ||
+		    (!hca_receiver_is_current(&now) && !is_as_before(p, pkt, r, &now)))
+			break;
+		slot = shm_ring_claim(&r->ring, pos);
+		*in_vain = !slot && base_now_ns() - began >= 1000ull * settings->ud_wait_us;
+	}
+	return slot;
+}
+
+BASE_COLD struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
+                                               const struct hca_receiver *r, uint32_t *pos)
+{
+	_Atomic uint64_t *given_up = &p->region.connections[SHM_QP_INDEX(r->qpn)].given_up;
+	const uint64_t whom = waited_for(r);
+	struct shm_arrival *slot = NULL;
+	bool in_vain;
+
+	if (p->region.control->settings.ud_wait_us && pkt->qkey != IPOIB_QKEY &&
+	    !(pkt->a.flags & SHM_ARRIVAL_ROCE) &&
+	    atomic_load_explicit(given_up, memory_order_relaxed) != whom) {
+		atomic_fetch_add_explicit(&p->region.port_counts[r->port].receive_waits, 1,
+		                          memory_order_relaxed);
+		slot = claim_in_time(p, pkt, r, pos, &in_vain);
+		if (in_vain)
+			atomic_store_explicit(given_up, whom, memory_order_relaxed);
+	}
+	if (!slot)
+		HCA_COUNT(p, r->port, no_receive);
+	return slot;
+}
+
+/* ---- delivering ---- */
 
 /* Begins to fetch the slot for the packet. A hint only, so an old copy suffices. */
 static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)

@@ -47,7 +47,10 @@ struct shm_connection {
 	/* 1 + the position there, modulo 2^30, of the one that its own thread is placing; 0: none
 	 */
 	_Atomic uint32_t placing;
-	uint32_t reserved[6];
+	/* UD: whom senders have waited for in vain: QP number << 32 | posted of its ring then; 0:
+	 * nobody. Senders write it. */
+	_Atomic uint64_t given_up;
+	uint32_t reserved[4];
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.

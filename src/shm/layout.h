@@ -359,8 +359,6 @@ struct shm_ring {
 	_Alignas(
 	        64) _Atomic uint32_t tail; /* a hint: positions below were claimed; senders write */
 	_Atomic uint32_t posted_seen;      /* a hint: posted is at least this; senders write */
-	/* ~posted, as it was when a sender waited for a receive in vain; senders write */
-	_Atomic uint32_t given_up;
 };
 static_assert(sizeof(struct shm_ring) == 128, "layout");
 

@@ -24,7 +24,6 @@
 #include "wire/rate.h"
 
 #define DEFAULT_PKEY 0x7FFF
-#define IPOIB_QKEY   0x0B1B
 #define WORD_MAX     256
 #define SCOPES       16
 

@@ -24,7 +24,6 @@
 #define FULL_STATES  (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
 #define RECEIVES     (IB_JOIN_FULL | IB_JOIN_NON)
 #define DEFAULT_LIFE 18 /* about a second */
-#define IPOIB_QKEY   0x0B1B
 
 static bool asks_for(uint64_t mask, uint64_t both)
 {

@@ -23,6 +23,7 @@
 #define IB_PKEY_FULL_MEMBER 0x8000
 #define IB_PKEY_BASE_MASK   0x7FFF
 
+#define IPOIB_QKEY         0x0B1B     /* of IPoIB's groups, if the partition has no other */
 #define IB_QKEY_CONTROLLED 0x80000000 /* in a WQE: use the Q_Key of the sending QP */
 #define IB_QKEY_GSI        0x80010000
 #define IB_QKEY_RDMACM_UDP 0x01234567

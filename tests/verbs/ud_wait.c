@@ -4,6 +4,7 @@
  */
 #include "lab.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -143,31 +144,89 @@ static void who_posts_nothing_is_waited_for_once(void **state)
 	send_lost(from, ah, to->qp->qp_num, 100);
 }
 
-/* The queue pair that is waited for goes: nobody waits on. */
-static void *destroy(void *arg)
-{
-	struct lab_end *e = arg;
-	int ret = ibv_destroy_qp(e->qp);
+/* ---- what happens to who is waited for ---- */
 
-	return (void *)(intptr_t)ret;
+struct change {
+	struct lab_end *e;
+	uint64_t waits; /* before somebody waits */
+	int (*make)(struct lab_end *e);
+	int ret;
+};
+
+static void *change(void *arg)
+{
+	struct change *c = arg;
+
+	while (lab_counter(2, "receive_waits") == c->waits)
+		poll(NULL, 0, 1);
+	c->ret = c->make(c->e);
+	return NULL;
+}
+
+/* Somebody sends and waits; then @make is called. Less than a minute passes, which the wait is. */
+static void send_and(int (*make)(struct lab_end *e), struct lab_end *to)
+{
+	struct change c = { to, lab_counter(2, "receive_waits"), make, -1 };
+	struct lab_end *from = lab_end(1);
+	struct ibv_ah *ah = lab_ah_to(from, to);
+	const uint32_t qpn = to->qp->qp_num;
+	pthread_t thread;
+
+	set_wait(60000000);
+	assert_int_equal(pthread_create(&thread, NULL, change, &c), 0);
+	alarm(50);
+	lab_send_text(from, ah, qpn, "late");
+	pthread_join(thread, NULL);
+	alarm(0);
+	assert_int_equal(c.ret, 0);
+}
+
+static int destroy(struct lab_end *e)
+{
+	return ibv_destroy_qp(e->qp);
+}
+
+static int wait_no_more(struct lab_end *e)
+{
+	(void)e;
+	return system("umbel set ud_wait_us=0 > /dev/null");
+}
+
+static int modify(struct lab_end *e)
+{
+	return ibv_modify_qp(e->qp, &(struct ibv_qp_attr){ .qkey = LAB_QKEY }, IBV_QP_QKEY);
+}
+
+/* Its record is written anew, twice, and says the same. */
+static int change_twice(struct lab_end *e)
+{
+	return modify(e) || modify(e) || post(e);
 }
 
 static void who_is_destroyed_is_waited_for_no_longer(void **state)
 {
-	struct lab_end *from = lab_end(1), *to = lab_end(2);
-	struct ibv_ah *ah = lab_ah_to(from, to);
-	pthread_t thread;
-	void *ret;
+	struct lab_end *to = lab_end(2);
 
 	(void)state;
-	set_wait(60000000);
-	assert_int_equal(pthread_create(&thread, NULL, destroy, to), 0);
-	alarm(50); /* less than the wait */
-	lab_send_text(from, ah, to->qp->qp_num, "?");
-	pthread_join(thread, &ret);
-	alarm(0);
-	assert_null(ret);
 	lab_forget(to->qp);
+	send_and(destroy, to);
+}
+
+static void who_waits_hears_of_the_setting(void **state)
+{
+	(void)state;
+	send_and(wait_no_more, lab_end(2));
+}
+
+static void a_change_that_changes_nothing_loses_nothing(void **state)
+{
+	struct lab_end *to = lab_end(2);
+	struct ibv_wc wc;
+
+	(void)state;
+	send_and(change_twice, to);
+	wc = lab_complete(to->cq, IBV_WC_SUCCESS);
+	assert_int_equal(wc.byte_len, LAB_GRH + strlen("late"));
 }
 
 int main(void)
@@ -177,6 +236,8 @@ int main(void)
 		LAB_TEST(a_sender_to_a_group_waits_for_all_receivers),
 		LAB_TEST(who_posts_nothing_is_waited_for_once),
 		LAB_TEST(who_is_destroyed_is_waited_for_no_longer),
+		LAB_TEST(who_waits_hears_of_the_setting),
+		LAB_TEST(a_change_that_changes_nothing_loses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
