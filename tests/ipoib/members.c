@@ -150,6 +150,7 @@ static void join(struct rdma_cm_id *new, const char *address, struct ibv_ah_attr
 	assert_int_equal(rdma_get_cm_event(channel, &e), 0);
 	while (e->event == RDMA_CM_EVENT_MULTICAST_ERROR && e->status == -ETIMEDOUT) {
 		rdma_ack_cm_event(e);
+		assert_true(time(NULL) < end);
 		ask_to_join(new, &to, end);
 		assert_int_equal(rdma_get_cm_event(channel, &e), 0);
 	}

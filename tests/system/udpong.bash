@@ -24,20 +24,23 @@ lost()
 	counters | awk '/"no_receive":/ { n += $2 } END { print n + 0 }'
 }
 
-ends_soon()
+# Ended, or it has gone on for 20 s, and something was lost meanwhile.
+ended_or_locked_up()
 {
-	local end=$((SECONDS + 20))
-	until gone "${pid[$1]}"; do
-		[ $SECONDS -lt $end ] || return
-		sleep 0.02
-	done
+	gone "${pid[$1]}" || { [ $SECONDS -ge $again ] && [ "$(lost)" -gt "$lost_before" ]; }
 }
 
 # wait_result NAME [TEST]: until it has ended well, and said how long the test took.
 wait_result()
 {
-	until ends_soon "$1" || [ "$(lost)" -eq 0 ]; do
-		kill_hard "$1"
+	local again lost_before=0
+	while true; do
+		again=$((SECONDS + 20))
+		wait_until "$1 ends" ended_or_locked_up "$1" || return
+		! gone "${pid[$1]}" || break
+		lost_before=$(lost)
+		kill -9 "${pid[$1]}"
+		wait "${pid[$1]}" 2>/dev/null
 		# shellcheck disable=SC2086
 		client ${asked[$1]}
 	done
