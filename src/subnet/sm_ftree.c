@@ -217,33 +217,6 @@ static void find_reached(const struct sm_ftree *t, const struct reach *c)
 			add_bits(c, at, net->link[t->up[k]].to);
 }
 
-static void find_islands(const struct sm_ftree *t, const struct reach *c)
-{
-	const struct sm_net *net = t->r->net;
-
-	memset(c->island, 0xFF, net->n * sizeof(*c->island));
-	for (unsigned first = 0; first < net->n; first++) {
-		unsigned head = 0, tail = 0;
-
-		if (c->island[first] != UINT32_MAX)
-			continue;
-		c->island[first] = first;
-		t->queue[tail++] = first;
-		while (head < tail) {
-			unsigned at = t->queue[head++];
-
-			for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
-				unsigned to = net->link[k].to;
-
-				if (!net->link[k].up || c->island[to] != UINT32_MAX)
-					continue;
-				c->island[to] = first;
-				t->queue[tail++] = to;
-			}
-		}
-	}
-}
-
 /* A leaf that links connect with the leaf at @from, and that it does not reach; or NULL. */
 static const unsigned *first_missed(const struct reach *c, unsigned from)
 {
@@ -270,7 +243,7 @@ static bool is_whole(const struct sm_ftree *t, int *ret)
 	*ret = reach_init(&c, t);
 	if (!*ret) {
 		find_reached(t, &c);
-		find_islands(t, &c);
+		sm_net_find_islands(net, c.island, t->queue);
 	}
 	for (unsigned i = 0; i < c.n_leaves && !*ret && !missed; i++) {
 		missed = first_missed(&c, c.leaf[i]);

@@ -141,3 +141,34 @@ void sm_net_look(struct sm_net *net)
 	                       !net->n_homes_changed;
 	net->left = true;
 }
+
+/* ---- islands ---- */
+
+/* All switches that links connect with switch @first are of its island. */
+static void fill_island(const struct sm_net *net, unsigned first, unsigned *island, unsigned *queue)
+{
+	unsigned head = 0, tail = 0;
+
+	island[first] = first;
+	queue[tail++] = first;
+	while (head < tail) {
+		unsigned at = queue[head++];
+
+		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+			unsigned to = net->link[k].to;
+
+			if (!net->link[k].up || island[to] != UINT32_MAX)
+				continue;
+			island[to] = first;
+			queue[tail++] = to;
+		}
+	}
+}
+
+void sm_net_find_islands(const struct sm_net *net, unsigned *island, unsigned *queue)
+{
+	memset(island, 0xFF, net->n * sizeof(*island));
+	for (unsigned i = 0; i < net->n; i++)
+		if (island[i] == UINT32_MAX)
+			fill_island(net, i, island, queue);
+}

@@ -104,6 +104,10 @@ void sm_net_look_at_lids(struct sm_net *net);
 /* Looks at all links and HCA ports, and notes what has changed. */
 void sm_net_look(struct sm_net *net);
 
+/* Notes of each switch the lowest one that links connect with it, perhaps itself. @queue: scratch,
+ * with room for all switches. */
+void sm_net_find_islands(const struct sm_net *net, unsigned *island, unsigned *queue);
+
 /* The port at the far end of a link that is not down, or NULL. */
 struct fabric_port *sm_far_end(const struct fabric_port *p);
 

@@ -120,25 +120,6 @@ static void set_far(const struct sm_updn *u, uint16_t *dist)
 	memset(dist, 0xFF, u->net->n * sizeof(*dist));
 }
 
-static void find_islands(struct sm_updn *u)
-{
-	unsigned n = u->net->n;
-
-	for (unsigned i = 0; i < n; i++)
-		u->island[i] = UINT32_MAX;
-	for (unsigned i = 0; i < n; i++) {
-		unsigned reached;
-
-		if (u->island[i] != UINT32_MAX)
-			continue;
-		set_far(u, u->hops);
-		u->hops[i] = 0;
-		reached = measure_hops(u, u->hops);
-		for (unsigned k = 0; k < reached; k++)
-			u->island[u->queue[k]] = i;
-	}
-}
-
 static bool has_hosts(const struct fabric_node *sw)
 {
 	for (unsigned k = 1; k <= sw->n_ports; k++) {
@@ -228,7 +209,7 @@ static void begin_phase(struct sm_updn *u, unsigned phase)
 void sm_updn_begin(struct sm_updn *u)
 {
 	u->again = false;
-	find_islands(u);
+	sm_net_find_islands(u->net, u->island, u->queue);
 	find_levels(u);
 	begin_phase(u, FIND_MIDDLES);
 }
