@@ -110,7 +110,7 @@ stop_h2()
 stop_h2 KILL
 wait_until "h1 does not reach h2" not reaches h1 192.0.2.2
 pings 3 h1 -i 0.01 -M 'do' -s 60000 192.0.2.4
-{ kill -9 "${pid[ib0-h2]}" && wait_ended ib0-h2 137; } 2> /dev/null # who held it
+kill_hard ib0-h2 2> /dev/null # who held it
 ended[ib0-h2]=
 rm "$TMPDIR/h2.control"
 mode=connected

@@ -76,7 +76,7 @@ interface h3
 pings 1 h1 -s 60000 192.0.2.3
 gid=$(status h1 "*[n['gid'] for n in s['neighbours'] if n['ip'] == '192.0.2.3']")
 qpn=$(status h1 "*[n['qpn'] for n in s['neighbours'] if n['ip'] == '192.0.2.3']")
-{ kill -9 "${pid[ib0-h3]}" && wait_ended ib0-h3 137; } 2> /dev/null
+kill_hard ib0-h3 2> /dev/null
 start posing h3 "$programs_dir/ipoib.asker" posing "$gid" "$qpn"
 wait_said posing listens
 tell()

@@ -90,7 +90,7 @@ check
 
 # ---- the program: its neighbours learn of its new queue pair
 what="interface killed"
-{ kill -9 "${pid[ib0-h2]}" && wait_ended ib0-h2 137; } 2> /dev/null
+kill_hard ib0-h2 2> /dev/null
 expect 1 '*' on h1 ping -n -q -c 1 -W 1 192.0.2.2
 ended[ib0-h2]=
 interface h2

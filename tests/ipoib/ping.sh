@@ -32,7 +32,7 @@ pings 1000 h4 -f -l 3 192.0.2.1
 expect 1 '*Destination Host Unreachable*100% packet loss*' on h1 ping -n -c 1 192.0.2.99
 expect 1 '*Address unreachable*100% packet loss*' on h1 ping -n -c 1 2001:db8::99
 
-{ kill -9 "${pid[ib0-h4]}" && wait_ended ib0-h4 137; } 2> /dev/null
+kill_hard ib0-h4 2> /dev/null
 wait_until "the interface is gone" not ip -n h4 link show dev ib0 2> /dev/null
 on h2 ip link del ib0
 wait_ended ib0-h2 1
