@@ -10,11 +10,10 @@
 #include "ipoib/groups.h"
 #include "wire/mgid.h"
 
-#define SECOND_NS    1000000000ull
-#define RENEW_NS     (5 * SECOND_NS)
-#define MAX_IDLE     12 /* times of it */
-#define MAX_BACKOFF  4  /* 16 s */
-#define DEFAULT_QKEY 0x0B1B
+#define SECOND_NS   1000000000ull
+#define RENEW_NS    (5 * SECOND_NS)
+#define MAX_IDLE    12 /* times of it */
+#define MAX_BACKOFF 4  /* 16 s */
 
 static uint64_t hash_of(const struct ib_gid *mgid)
 {
@@ -115,7 +114,7 @@ static uint64_t fill(const struct ipoib_group *g, struct wire_mcmember *rec)
 
 	*rec = t->parameters;
 	if (is_broadcast)
-		*rec = (struct wire_mcmember){ .qkey = DEFAULT_QKEY };
+		*rec = (struct wire_mcmember){ .qkey = IPOIB_QKEY };
 	rec->mgid = g->mgid;
 	rec->port_gid = t->port->gid;
 	rec->pkey = t->port->pkey | IB_PKEY_FULL_MEMBER;

@@ -19,7 +19,6 @@
 
 #define LOOK_NS     (10 * 1000000000ull)
 #define HELD_BYTES  (4u << 20)
-#define QKEY        0x0B1B /* until the broadcast group says another */
 #define PREFIX_BITS 64
 
 /* What woke us. */
@@ -396,7 +395,9 @@ static int watch_all(struct ipoib_interface *i)
 /* The parts in their order; *@what: the one that failed. */
 static int open_all(struct ipoib_interface *i, const char **what)
 {
-	struct ipoib_link_options link = { .qkey = QKEY };
+	struct ipoib_link_options link = {
+		.qkey = IPOIB_QKEY
+	}; /* until the broadcast group says another */
 	int ret;
 
 	*what = "no such InfiniBand port";
