@@ -93,6 +93,7 @@ static void a_sender_to_a_group_waits_for_all_receivers(void **state)
 {
 	struct lab_end *from = lab_end(1);
 	struct lab_group *g = lab_join_send_only(1, "239.4.4.4");
+	struct ibv_ah *ah = lab_ah_group(from, g);
 	struct receiver r[HOSTS];
 
 	(void)state;
@@ -110,7 +111,7 @@ static void a_sender_to_a_group_waits_for_all_receivers(void **state)
 	for (uint32_t i = 0; i < MESSAGES; i++) {
 		struct lab_request q;
 
-		lab_request(from, &q, lab_ah_group(from, g), LAB_MCAST, &i, sizeof(i));
+		lab_request(from, &q, ah, LAB_MCAST, &i, sizeof(i));
 		q.wr.wr.ud.remote_qkey = g->qkey;
 		lab_send_request(from, &q);
 	}
@@ -142,6 +143,23 @@ static void who_posts_nothing_is_waited_for_once(void **state)
 	lab_send_text(from, ah, to->qp->qp_num, "it has one");
 	lab_expect_text(to, "it has one");
 	send_lost(from, ah, to->qp->qp_num, 100);
+}
+
+/* An interface of IPoIB sends for all programs of a host. */
+static void what_has_the_qkey_of_ipoib_does_not_wait(void **state)
+{
+	const struct lab_options o = { .host = 2, .qkey = 0x0B1B };
+	struct lab_end *from = lab_end(1), *to = lab_end_with(&o);
+	const uint64_t waits = lab_counter(2, "receive_waits"), lost = lab_counter(2, "no_receive");
+	struct lab_request q;
+
+	(void)state;
+	set_wait(60000000);
+	lab_request(from, &q, lab_ah_to(from, to), to->qp->qp_num, "?", 1);
+	q.wr.wr.ud.remote_qkey = o.qkey;
+	lab_send_request(from, &q);
+	assert_int_equal(lab_counter(2, "receive_waits"), waits);
+	assert_int_equal(lab_counter(2, "no_receive"), lost + 1);
 }
 
 /* ---- what happens to who is waited for ---- */
@@ -235,6 +253,7 @@ int main(void)
 		LAB_TEST(a_sender_waits_for_a_slow_receiver),
 		LAB_TEST(a_sender_to_a_group_waits_for_all_receivers),
 		LAB_TEST(who_posts_nothing_is_waited_for_once),
+		LAB_TEST(what_has_the_qkey_of_ipoib_does_not_wait),
 		LAB_TEST(who_is_destroyed_is_waited_for_no_longer),
 		LAB_TEST(who_waits_hears_of_the_setting),
 		LAB_TEST(a_change_that_changes_nothing_loses_nothing),
