@@ -395,9 +395,8 @@ static int watch_all(struct ipoib_interface *i)
 /* The parts in their order; *@what: the one that failed. */
 static int open_all(struct ipoib_interface *i, const char **what)
 {
-	struct ipoib_link_options link = {
-		.qkey = IPOIB_QKEY
-	}; /* until the broadcast group says another */
+	/* until the broadcast group says another */
+	struct ipoib_link_options link = { .qkey = IPOIB_QKEY };
 	int ret;
 
 	*what = "no such InfiniBand port";
