@@ -12,10 +12,10 @@
 #include "shm/connection.h"
 
 #define BIT(operation) (1u << (operation))
-#define LOCAL          (BIT(HCA_OPERATION_SEND) | BIT(HCA_OPERATION_READ) | BIT(HCA_OPERATION_WRITE))
-#define REMOTE         (BIT(HCA_OPERATION_REMOTE_READ) | BIT(HCA_OPERATION_REMOTE_WRITE))
-#define DATAGRAM       (BIT(HCA_OPERATION_SEND) | BIT(HCA_OPERATION_RECEIVE))
-#define READS          (BIT(HCA_OPERATION_READ) | BIT(HCA_OPERATION_REMOTE_READ))
+#define LOCAL          (BIT(HCA_COMP_KIND_SEND) | BIT(HCA_COMP_KIND_READ) | BIT(HCA_COMP_KIND_WRITE))
+#define REMOTE         (BIT(HCA_COMP_KIND_REMOTE_READ) | BIT(HCA_COMP_KIND_REMOTE_WRITE))
+#define DATAGRAM       (BIT(HCA_COMP_KIND_SEND) | BIT(HCA_COMP_KIND_RECEIVE))
+#define READS          (BIT(HCA_COMP_KIND_READ) | BIT(HCA_COMP_KIND_REMOTE_READ))
 
 /* Where room for completions that were set aside begins. */
 #define ASIDE_FIRST 64
@@ -24,7 +24,7 @@
 struct hca_counted_operation {
 	struct hca_comp_counter *counter; /* NULL: they are not counted */
 	struct hca_qp *qp;
-	enum hca_operation kind;
+	enum hca_comp_kind kind;
 	LIST_ENTRY(hca_counted_operation) entry; /* of the counter */
 	uint64_t requests, bytes, errors; /* remote: what the counter has of the shared ones */
 };
@@ -36,7 +36,7 @@ struct aside {
 };
 
 struct hca_counted {
-	struct hca_counted_operation operation[HCA_OPERATIONS];
+	struct hca_counted_operation operation[HCA_COMP_KINDS];
 	bool over; /* its records in shared memory are not ours any more */
 	int (*receive)(struct hca_rq *rq, int n, struct ibv_wc *wc, uint32_t *arrivals);
 	struct aside *aside; /* hca_rq.aside of them, from head on */
@@ -63,21 +63,21 @@ static void count(const struct hca_counted_operation *o, enum ibv_wc_status stat
 		add(c, HCA_COMP_FAILED, 1);
 }
 
-/* The kind of a request; HCA_OPERATIONS: one that is not counted. */
-static enum hca_operation kind_of(enum ibv_wr_opcode opcode)
+/* The kind of a request; HCA_COMP_KINDS: one that is not counted. */
+static enum hca_comp_kind kind_of(enum ibv_wr_opcode opcode)
 {
 	switch (opcode) {
 	case IBV_WR_SEND:
 	case IBV_WR_SEND_WITH_IMM:
 	case IBV_WR_SEND_WITH_INV:
-		return HCA_OPERATION_SEND;
+		return HCA_COMP_KIND_SEND;
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return HCA_OPERATION_WRITE;
+		return HCA_COMP_KIND_WRITE;
 	case IBV_WR_RDMA_READ:
-		return HCA_OPERATION_READ;
+		return HCA_COMP_KIND_READ;
 	default:
-		return HCA_OPERATIONS;
+		return HCA_COMP_KINDS;
 	}
 }
 
@@ -85,9 +85,9 @@ static enum hca_operation kind_of(enum ibv_wr_opcode opcode)
 static void counted_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
                          enum ibv_wc_status status)
 {
-	enum hca_operation kind = kind_of(wr->opcode);
+	enum hca_comp_kind kind = kind_of(wr->opcode);
 
-	if (kind != HCA_OPERATIONS)
+	if (kind != HCA_COMP_KINDS)
 		count(&qp->counted->operation[kind], status, bytes);
 	if ((wr->send_flags & IBV_SEND_SIGNALED) || qp->signal_all || status != IBV_WC_SUCCESS)
 		hca_qp_push(qp, wr, bytes, status);
@@ -96,7 +96,7 @@ static void counted_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32
 static void count_receives(const struct hca_counted *q, const struct ibv_wc *wc, int n)
 {
 	for (int i = 0; i < n; i++)
-		count(&q->operation[HCA_OPERATION_RECEIVE], wc[i].status, wc[i].byte_len);
+		count(&q->operation[HCA_COMP_KIND_RECEIVE], wc[i].status, wc[i].byte_len);
 }
 
 /* Adds what peers have done since the last time. */
@@ -106,8 +106,8 @@ static void count_remote(struct hca_counted_operation *o)
 	struct shm_connection *shm =
 	        &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->sender.qpn)];
 	struct shm_remote *r =
-	        o->kind == HCA_OPERATION_REMOTE_READ ? &shm->remote_reads : &shm->remote_writes;
-	/* acquire: pairs with the release in count_remote(), exchange.c */
+	        o->kind == HCA_COMP_KIND_REMOTE_READ ? &shm->remote_reads : &shm->remote_writes;
+	/* acquire: pairs with the release in count_remote(), responder.c */
 	uint64_t requests = atomic_load_explicit(&r->requests, memory_order_acquire);
 	uint64_t bytes = atomic_load_explicit(&r->bytes, memory_order_relaxed);
 	uint64_t errors = atomic_load_explicit(&r->errors, memory_order_acquire);
@@ -243,9 +243,9 @@ void hca_counted_update(struct hca_qp *qp)
 
 	if (!q || q->over)
 		return;
-	count_remote(&q->operation[HCA_OPERATION_REMOTE_READ]);
-	count_remote(&q->operation[HCA_OPERATION_REMOTE_WRITE]);
-	if (q->operation[HCA_OPERATION_RECEIVE].counter)
+	count_remote(&q->operation[HCA_COMP_KIND_REMOTE_READ]);
+	count_remote(&q->operation[HCA_COMP_KIND_REMOTE_WRITE]);
+	if (q->operation[HCA_COMP_KIND_RECEIVE].counter)
 		set_all_aside(rq);
 }
 
@@ -254,9 +254,9 @@ static struct hca_counted *counted_new(struct hca_qp *qp)
 {
 	struct hca_counted *q = calloc(1, sizeof(*q));
 
-	for (unsigned i = 0; q && i < HCA_OPERATIONS; i++) {
+	for (unsigned i = 0; q && i < HCA_COMP_KINDS; i++) {
 		q->operation[i].qp = qp;
-		q->operation[i].kind = (enum hca_operation)i;
+		q->operation[i].kind = (enum hca_comp_kind)i;
 	}
 	return q;
 }
@@ -391,7 +391,7 @@ static uint32_t operations_of(const struct hca_qp *qp)
 }
 
 /* Has @c count operation @kind. With the locks of send queue and receives' CQ held. */
-static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_operation kind)
+static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_comp_kind kind)
 {
 	struct hca_counted_operation *o = &qp->counted->operation[kind];
 
@@ -403,7 +403,7 @@ static void use(struct hca_comp_counter *c, struct hca_qp *qp, enum hca_operatio
 		count_remote(o); /* those of whoever had the number before */
 		qp->counts_remote = true;
 	}
-	if (kind == HCA_OPERATION_RECEIVE)
+	if (kind == HCA_COMP_KIND_RECEIVE)
 		begin_aside(qp);
 	o->counter = c;
 	LIST_INSERT_HEAD(&c->uses, o, entry);
@@ -416,7 +416,7 @@ static int may_use(struct hca_qp *qp, uint32_t operations)
 		qp->counted = counted_new(qp);
 	if (!qp->counted)
 		return -ENOMEM;
-	for (unsigned i = 0; i < HCA_OPERATIONS; i++)
+	for (unsigned i = 0; i < HCA_COMP_KINDS; i++)
 		if ((operations & BIT(i)) && qp->counted->operation[i].counter)
 			return base_because(-EBUSY,
 			                    "another counter counts one of these operations");
@@ -437,9 +437,9 @@ static int attach(struct hca_comp_counter *c, struct hca_qp *qp, uint32_t operat
 		                    qp->sender.qpn, hca_state_name(state));
 	base_lock(&recv_cq->lock);
 	ret = may_use(qp, operations);
-	for (unsigned i = 0; !ret && i < HCA_OPERATIONS; i++)
+	for (unsigned i = 0; !ret && i < HCA_COMP_KINDS; i++)
 		if (operations & BIT(i))
-			use(c, qp, (enum hca_operation)i);
+			use(c, qp, (enum hca_comp_kind)i);
 	base_unlock(&recv_cq->lock);
 	return ret;
 }
@@ -465,7 +465,7 @@ void hca_counted_free(struct hca_qp *qp)
 {
 	struct hca_counted *q = qp->counted;
 
-	for (unsigned i = 0; q && i < HCA_OPERATIONS; i++) {
+	for (unsigned i = 0; q && i < HCA_COMP_KINDS; i++) {
 		struct hca_counted_operation *o = &q->operation[i];
 
 		if (!o->counter)

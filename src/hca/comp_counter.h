@@ -25,14 +25,14 @@
 #include "hca/qp.h"
 
 /* Kinds of operations: bits of enum ibv_qp_attach_comp_cntr_op. */
-enum hca_operation {
-	HCA_OPERATION_SEND,
-	HCA_OPERATION_RECEIVE,
-	HCA_OPERATION_READ,
-	HCA_OPERATION_REMOTE_READ, /* by a peer, of our memory */
-	HCA_OPERATION_WRITE,
-	HCA_OPERATION_REMOTE_WRITE,
-	HCA_OPERATIONS,
+enum hca_comp_kind {
+	HCA_COMP_KIND_SEND,
+	HCA_COMP_KIND_RECEIVE,
+	HCA_COMP_KIND_READ,
+	HCA_COMP_KIND_REMOTE_READ, /* by a peer, of our memory */
+	HCA_COMP_KIND_WRITE,
+	HCA_COMP_KIND_REMOTE_WRITE,
+	HCA_COMP_KINDS,
 };
 
 #define HCA_MAX_COMP_COUNTERS 65536 /* of an open HCA */
@@ -54,7 +54,7 @@ int hca_comp_counter_create(struct hca_context *ctx, bool bytes, struct hca_comp
 int hca_comp_counter_destroy(struct hca_comp_counter *c);
 
 /* The kinds of operations that queue pairs can have counted, as bits. */
-#define HCA_COMP_COUNTER_OPERATIONS ((1u << HCA_OPERATIONS) - 1)
+#define HCA_COMP_COUNTER_OPERATIONS ((1u << HCA_COMP_KINDS) - 1)
 
 /* Has @c count those kinds of operations. -EINVAL: the queue pair's state; -EOPNOTSUPP: it has no
  * such operations; -EBUSY: another counter has one of them. */

@@ -25,11 +25,12 @@ static void connected_made(struct hca_qp *qp)
 	atomic_store_explicit(&c->shm->flow, UINT32_MAX, memory_order_relaxed);
 	qp->rq->connection = c->shm;
 	c->x.process = p;
+	c->x.responder.process = p;
 	c->x.sender = &qp->sender;
 	c->x.self = qp->sender.shm;
-	c->x.worker = qp->sender.qpn;
+	c->x.responder.worker = qp->sender.qpn;
 	hca_connected_read_own(c);
-	c->x.is_xrc = qp->transport == &hca_xrc_send;
+	c->x.responder.is_xrc = qp->transport == &hca_xrc_send;
 	qp->rq->entries = shm_data_at(&p->region, c->x.requester.qp.connection.entries_off);
 	c->x.requester.memory = hca_memory_get(p, &c->x.requester.qp);
 	base_lock(&p->connected_lock);
@@ -54,8 +55,8 @@ static void connected_fini(struct hca_qp *qp)
 	base_lock(&p->connected_lock);
 	LIST_REMOVE(c, entry);
 	base_unlock(&p->connected_lock);
-	if (c->x.responder.memory)
-		hca_memory_put(p, c->x.responder.memory);
+	if (c->x.responder.end.memory)
+		hca_memory_put(p, c->x.responder.end.memory);
 	if (c->x.requester.memory)
 		hca_memory_put(p, c->x.requester.memory);
 }

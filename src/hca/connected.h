@@ -4,7 +4,7 @@
  * sections 9.7 and 9.8.2). connected.c has the tables; connected_send.c posts requests,
  * connected_wait.c keeps those that cannot be carried out now, connected_help.c is what the
  * responder does for them, connected_receive.c polls what arrives. What a request does to both ends
- * is exchange.c.
+ * is in exchange.c and responder.c.
  */
 #ifndef HCA_CONNECTED_H
 #define HCA_CONNECTED_H
@@ -125,7 +125,8 @@ static inline bool hca_connected_park(struct hca_exchange *x)
 {
 	/* seq_cst, and a barrier: before the next try; pairs with post_connected() in rq.c and
 	 * hca_srq_post() */
-	bool was_said = atomic_exchange_explicit(&x->credits->waited_for, 1, memory_order_seq_cst);
+	bool was_said = atomic_exchange_explicit(&x->responder.credits->waited_for, 1,
+	                                         memory_order_seq_cst);
 
 	base_fence_behind_seq_cst();
 	return was_said;

@@ -29,17 +29,19 @@ static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *
 
 	memset((void *)x, 0, sizeof(*x));
 	x->process = p;
-	x->worker = qp->sender.qpn | (uint32_t)atomic_fetch_add_explicit(
-	                                     &hca_connected(qp)->helpers, 1, memory_order_relaxed)
-	                                     << 24;
-	x->held = &p->region.connections[SHM_QP_INDEX(peer)].lock;
-	shm_qp_read(&p->region, qp->sender.qpn, &x->responder.qp);
+	x->responder.process = p;
+	x->responder.worker =
+	        qp->sender.qpn | (uint32_t)atomic_fetch_add_explicit(&hca_connected(qp)->helpers, 1,
+	                                                             memory_order_relaxed)
+	                                 << 24;
+	x->responder.held = &p->region.connections[SHM_QP_INDEX(peer)].lock;
+	shm_qp_read(&p->region, qp->sender.qpn, &x->responder.end.qp);
 	shm_qp_read(&p->region, peer, &x->requester.qp);
 	if (x->requester.qp.qpn != peer || !sends(&x->requester.qp) ||
 	    x->requester.qp.connection.dest_qpn != qp->sender.qpn ||
 	    !x->requester.qp.connection.requests_off)
 		return false;
-	x->responder.memory = hca_connected(qp)->x.requester.memory;
+	x->responder.end.memory = hca_connected(qp)->x.requester.memory;
 	x->requester.memory = hca_memory_get(p, &x->requester.qp);
 	hca_exchange_prepare(x);
 	x->unplaced =
@@ -57,7 +59,7 @@ static bool path_leads_here(const struct hca_exchange *x, const struct shm_conne
 	if (id >= SHM_MAX_FLOWS)
 		return false;
 	return r->ports[x->requester.qp.port].state == IB_PORT_ACTIVE && f->count &&
-	       f->dest_port == x->responder.qp.port;
+	       f->dest_port == x->responder.end.qp.port;
 }
 
 /* Whom a thread that helps deals with, as it says in its queue pair's `helps`. */
@@ -123,14 +125,14 @@ static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connec
 
 		/* acquire, behind the copy: what was copied is one request, not parts of two */
 		atomic_thread_fence(memory_order_acquire);
-		if (hca_connected_load(&c->lock) != x->worker)
+		if (hca_connected_load(&c->lock) != x->responder.worker)
 			break;
 		if (r.opcode == IBV_WR_BIND_MW || r.opcode == IBV_WR_LOCAL_INV)
 			return true; /* the requester's own business: it is woken */
 		outcome = hca_exchange(x, &r, entries);
 		if (outcome == HCA_WAITS_FOR_RECEIVE && !hca_connected_park(x))
 			continue;
-		if (outcome < 0 || hca_connected_load(&c->lock) != x->worker)
+		if (outcome < 0 || hca_connected_load(&c->lock) != x->responder.worker)
 			break;
 		tells = true;
 		if (!hca_connected_settle(c, head, outcome))
@@ -153,11 +155,13 @@ static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x
                         bool *all)
 {
 	struct shm_connection *c = &x->process->region.connections[SHM_QP_INDEX(peer)];
-	struct helper h = { .c = hca_connected(qp), .lock = &c->lock, .worker = x->worker };
+	struct helper h = { .c = hca_connected(qp),
+		            .lock = &c->lock,
+		            .worker = x->responder.worker };
 	uint32_t nobody = 0;
 
 	*all = false;
-	if (!atomic_compare_exchange_strong_explicit(&c->lock, &nobody, x->worker,
+	if (!atomic_compare_exchange_strong_explicit(&c->lock, &nobody, x->responder.worker,
 	                                             memory_order_acquire, memory_order_relaxed))
 		return false;
 	if (!say_whom(&h, peer))
@@ -165,7 +169,7 @@ static bool work_locked(struct hca_qp *qp, uint32_t peer, struct hca_exchange *x
 	if (hca_exchange_is_current(x)) /* it may have been reset since the records were copied */
 		*tells |= work_for(&h, x, c, all);
 	say_nobody(&h);
-	hca_connected_unlock(c, x->worker);
+	hca_connected_unlock(c, x->responder.worker);
 	return true;
 }
 
@@ -177,7 +181,8 @@ static bool must_look_again(const struct hca_exchange *x, const struct shm_conne
 	atomic_thread_fence(memory_order_seq_cst); /* the lock is free before the look */
 	return hca_connected_load(&c->head) != hca_connected_load(&c->tail) &&
 	       !hca_connected_load(&c->failed) &&
-	       (all || !atomic_load_explicit(&x->credits->waited_for, memory_order_relaxed));
+	       (all ||
+	        !atomic_load_explicit(&x->responder.credits->waited_for, memory_order_relaxed));
 }
 
 BASE_COLD void hca_connected_help(struct hca_qp *qp)

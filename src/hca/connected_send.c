@@ -10,7 +10,6 @@
 #include "hca/connected.h"
 #include "hca/explain.h"
 #include "hca/flow.h"
-#include "hca/known.h"
 #include "hca/mw.h"
 #include "hca/operation.h"
 #include "hca/place.h"
@@ -106,42 +105,12 @@ static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
 {
 	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC) {
 		if (outcome == HCA_WAITS_FOR_RECEIVE)
-			HCA_COUNT(c->qp.ctx->process, c->x.responder.qp.port, no_receive);
+			HCA_COUNT(c->qp.ctx->process, c->x.responder.end.qp.port, no_receive);
 		else
 			HCA_COUNT(c->qp.ctx->process, c->qp.sender.port, xmit_discards);
 		return IBV_WC_SUCCESS;
 	}
 	return outcome;
-}
-
-/* Whose memory and receives are used: the responder's, or those of XRC's shared receive queue. */
-static const struct shm_qp *responder_of(struct hca_exchange *x, struct shm_qp *srq)
-{
-	if (!x->is_xrc)
-		return &x->responder.qp;
-	shm_qp_read(&x->process->region, x->srqn, srq);
-	x->srq_seq = srq->seq;
-	x->has_srq = srq->qpn == x->srqn && srq->type == SHM_QPT_XRC_SRQ &&
-	             x->responder.qp.connection.xrcd &&
-	             srq->connection.xrcd == x->responder.qp.connection.xrcd;
-	return x->has_srq ? srq : &x->responder.qp;
-}
-
-/* The receives of XRC's shared receive queue stand for the target's own. */
-static void take_over(struct shm_qp *target, const struct shm_qp *srq)
-{
-	const uint8_t of_cq = SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS;
-
-	target->flags = (uint8_t)((target->flags & ~of_cq) | (srq->flags & of_cq));
-	target->cq = srq->cq;
-	target->ready_bit = srq->ready_bit;
-	target->ring_off = srq->ring_off;
-	target->ring_gen = srq->ring_gen;
-	target->ring_shift = srq->ring_shift;
-	target->connection.keys_off = srq->connection.keys_off;
-	target->connection.domain = srq->connection.domain;
-	target->connection.entries_off = srq->connection.entries_off;
-	target->connection.max_recv_sge = srq->connection.max_recv_sge;
 }
 
 void hca_connected_read_own(struct hca_connected_qp *c)
@@ -157,32 +126,25 @@ void hca_connected_read_own(struct hca_connected_qp *c)
 /* Copies the records of both ends again. */
 BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 {
-	struct hca_process *p = c->qp.ctx->process;
 	struct hca_exchange *x = &c->x;
-	const struct shm_ring_view ring = x->view;
-	struct hca_memory *old = x->responder.memory;
-	const struct shm_qp *from;
-	struct shm_qp srq;
+	const struct shm_ring_view ring = x->responder.view;
 
 	hca_connected_read_own(c);
-	shm_qp_read(&p->region, x->requester.qp.connection.dest_qpn, &x->responder.qp);
-	from = responder_of(x, &srq);
-	x->responder.memory = NULL;
-	if (from->qpn && from->connection.keys_off)
-		x->responder.memory = hca_memory_get(p, from);
-	if (from == &srq)
-		take_over(&x->responder.qp, &srq);
-	if (old)
-		hca_memory_put(p, old);
+	hca_responder_read(&x->responder, x->requester.qp.connection.dest_qpn);
 	hca_exchange_prepare(x);
-	if (x->view.ring != ring.ring || x->view.claim != ring.claim)
+	if (x->responder.view.ring != ring.ring || x->responder.view.claim != ring.claim)
 		hca_place_forget(x);
+}
+
+static BASE_HOT bool is_for_another_srq(const struct hca_exchange *x, const struct shm_request *r)
+{
+	return x->responder.is_xrc && r->srqn != x->responder.srqn;
 }
 
 /* The next request names another shared receive queue: what was sent to this one is placed. */
 static BASE_COLD int leave_srq(struct hca_exchange *x)
 {
-	hca_exchange_begin(x, x->srqn);
+	hca_exchange_begin(x, x->responder.srqn);
 	if (hca_exchange_is_current(x) && hca_exchange_is_there(x))
 		return hca_place_sends(x);
 	hca_place_forget(x);
@@ -198,7 +160,7 @@ static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
 	if (base_unlikely(r->ports[c->qp.sender.port].state != IB_PORT_ACTIVE))
 		return NULL;
 	f = hca_flow_get(&c->qp.sender, &c->path);
-	if (base_unlikely(!f || !f->count || f->dest_port != c->x.responder.qp.port))
+	if (base_unlikely(!f || !f->count || f->dest_port != c->x.responder.end.qp.port))
 		return NULL;
 	return f;
 }
@@ -252,13 +214,14 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		return hca_mw_carry_out(&c->qp, r);
 	}
-	if (base_unlikely(x->unplaced && x->is_xrc && r->srqn != x->srqn && leave_srq(x)))
+	if (base_unlikely(x->unplaced && is_for_another_srq(x, r) && leave_srq(x)))
 		return HCA_WAITS_FOR_PATH;
 	/* first: who resets or destroys the responder waits for whom it sees here; what hardly
 	 * takes time may be followed by more */
-	hca_exchange_begin(x, base_unlikely(x->is_xrc) ? r->srqn : c->qp.connection.dest_qpn);
-	if (base_unlikely((x->is_xrc && r->srqn != x->srqn) || !hca_exchange_is_current(x))) {
-		x->srqn = r->srqn;
+	hca_exchange_begin(x, base_unlikely(x->responder.is_xrc) ? r->srqn
+	                                                         : c->qp.connection.dest_qpn);
+	if (base_unlikely(is_for_another_srq(x, r) || !hca_exchange_is_current(x))) {
+		x->responder.srqn = r->srqn;
 		hca_connected_renew(c);
 	}
 	f = path_of(c);
@@ -359,8 +322,8 @@ static BASE_HOT bool find_write(struct hca_connected_qp *c, const struct ibv_sen
 	                  e->length - 1 >= HCA_CONNECTED_SHORT))
 		return false;
 	w->length = e->length;
-	w->to = hca_known_at(&c->x.responder, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, e->length,
-	                     IBV_ACCESS_REMOTE_WRITE);
+	w->to = hca_known_at(&c->x.responder.end, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
+	                     e->length, IBV_ACCESS_REMOTE_WRITE);
 	if (!(wr->send_flags & IBV_SEND_INLINE))
 		w->from = hca_known_at(&c->x.requester, e->lkey, e->addr, e->length, 0);
 	else if (base_likely(e->length <= c->qp.cap.max_inline_data))
@@ -390,11 +353,12 @@ static BASE_HOT unsigned find_writes(struct hca_connected_qp *c, const struct ib
 static BASE_HOT bool is_settled(struct hca_connected_qp *c)
 {
 	const struct hca_exchange *x = &c->x;
+	const struct hca_responder *to = &x->responder;
 
 	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
-	                   !x->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
-	                   !x->tells && !x->unplaced &&
-	                   (x->responder.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
+	                   !to->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
+	                   !to->tells && !x->unplaced &&
+	                   (to->end.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
 }
 
 /* Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
@@ -444,17 +408,17 @@ static uint8_t count_more(const struct hca_exchange *x, const struct ibv_send_wr
 
 	for (; n < UINT8_MAX && next && next->opcode == wr->opcode; n++)
 		next = next->next;
-	return base_unlikely(x->is_xrc) ? count_more_xrc(wr, n) : n;
+	return base_unlikely(x->responder.is_xrc) ? count_more_xrc(wr, n) : n;
 }
 
 /* Tells the exchange of the request what follows. */
 static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr *wr)
 {
-	x->in_list = x->more;
+	x->in_list = x->responder.more;
 	if (base_likely(x->in_list))
-		x->more--;
+		x->responder.more--;
 	else if (wr->next)
-		x->more = count_more(x, wr);
+		x->responder.more = count_more(x, wr);
 }
 
 /* 0, or -errno: what is wrong with the request at *@wr. */
@@ -475,7 +439,7 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 		if (base_likely(!ret))
 			*wr = (*wr)->next;
 	}
-	c->x.more = 0;
+	c->x.responder.more = 0;
 	hca_connected_leave(c);
 	return ret;
 }

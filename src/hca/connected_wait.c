@@ -128,7 +128,7 @@ static uint64_t patience(const struct hca_connected_qp *c)
 		if (a->rnr_retry == INFINITELY)
 			return 0;
 		return 1 + 10000ull * a->rnr_retry *
-		                   rnr_timer[c->x.responder.qp.connection.min_rnr_timer % 32];
+		                   rnr_timer[c->x.responder.end.qp.connection.min_rnr_timer % 32];
 	}
 	if (c->waits_for == HCA_WAITS_FOR_LOCK)
 		return 0;
@@ -345,7 +345,7 @@ static void sleep_no_longer(struct hca_connected_qp *c)
 	waited = base_now_ns() - c->waits_since_ns;
 	if (most)
 		req.ns = waited < most ? most - waited + NS_PER_MS : 1;
-	if ((c->waits_for != HCA_WAITS_FOR_RECEIVE || c->x.is_xrc) &&
+	if ((c->waits_for != HCA_WAITS_FOR_RECEIVE || c->x.responder.is_xrc) &&
 	    (!req.ns || req.ns > RETRY_NS))
 		req.ns = RETRY_NS;
 	if (req.ns)
@@ -358,7 +358,7 @@ static bool must_look_again(const struct hca_connected_qp *c)
 	atomic_thread_fence(memory_order_seq_cst); /* the lock is free before the look */
 	return hca_connected_waits(c) && c->waits_since_ns &&
 	       c->waits_for == HCA_WAITS_FOR_RECEIVE &&
-	       !atomic_load_explicit(&c->x.credits->waited_for, memory_order_relaxed);
+	       !atomic_load_explicit(&c->x.responder.credits->waited_for, memory_order_relaxed);
 }
 
 /* Goes on with what waits. */

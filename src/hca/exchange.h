@@ -2,9 +2,9 @@
 /*
  * An exchange is one request between two connected queue pairs on this fabric. The thread that
  * carries it out does what the HCAs of both ends would do: it checks the request against the
- * requester's regions, and against what the responder lets in, copies the data, and uses the
- * responder's receive. When it is done, so is everything: the data is in the responder's memory,
- * and an arrival in its ring.
+ * requester's regions, has the responder (responder.h) check what it lets in, copies the data, and
+ * uses the responder's receive. When it is done, so is everything: the data is in the responder's
+ * memory, and an arrival in its ring.
  *
  * The thread is the requester's while it posts, or the responder's when it goes on with requests
  * that waited for it. At least one of the two ends is in its own process.
@@ -12,72 +12,23 @@
 #ifndef HCA_EXCHANGE_H
 #define HCA_EXCHANGE_H
 
-#include "hca/memory.h"
-#include "shm/key.h"
-#include "shm/ring.h"
+#include "hca/responder.h"
 
 struct hca_sender;
 
-/* How many keys of each end are known. */
-#define HCA_KNOWN 4
-
-/* A key of an end that was used: see known.h. */
-struct hca_known {
-	uint32_t key;
-	uint32_t joined;       /* its serial, when this thread became a user of it */
-	struct shm_key *at;    /* where it stands; or NULL */
-	uint64_t iova, length; /* what it gives access to; 0: nothing that is known */
-	char *here;            /* where all of that lies in this process; or NULL */
-	uint32_t access;
-};
-
-/* What a queue pair of an exchange is, for the thread that carries it out. */
-struct hca_end {
-	struct shm_qp qp;            /* a copy of its record */
-	const _Atomic uint32_t *seq; /* of the record itself */
-	struct hca_memory *memory;
-	bool is_own; /* it is this process's memory */
-	struct hca_known known[HCA_KNOWN];
-};
-
 struct hca_exchange {
 	struct hca_process *process;
-	struct hca_end requester, responder;
+	struct hca_end requester;
+	struct hca_responder responder;
 	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
 	/* the record in which the thread says whom it is dealing with, and whom that is; or 0 */
 	struct shm_sender *self;
 	uint32_t target;
-	/* number of the end, requester or responder, that is in this process. Bits above 24 tell
-	 * threads of the responder apart */
-	uint32_t worker;
 	/* above 24 bits: a number of this exchange, by which it differs from the one before */
 	uint32_t turn;
-	/* of the responder's thread: the lock that it needs while it finishes a request, or NULL */
-	_Atomic uint32_t *held;
-	/*
-	 * XRC: the responder is a target, and what it receives goes to the shared receive queue
-	 * that the request names. Its ring, CQ and memory stand in responder then.
-	 */
-	bool is_xrc, has_srq;
-	uint32_t srqn, srq_seq;
-	struct shm_ring_view view; /* of the responder's ring, where messages arrive */
-	/* where its receives are: that, or the ring of its shared receive queue */
-	struct shm_ring *credits;
-	struct shm_srq srq;
-	struct shm_cq *cq; /* of its receives */
-	uint8_t more;      /* requests like this one that follow in the list: a hint */
-	bool in_list;      /* the one before it was like it */
-	bool is_match;     /* the responder listens to the requester, as their records say */
-	bool unplaced;     /* SENDs of the requester may lie unplaced (place.h) */
-	const _Atomic uint32_t *error; /* of the responder: shm_connection.error */
-	int tells; /* not 0: the responder is to know what was done: it is in RTR, or it counts */
-};
-
-/* What becomes of a request: enum ibv_wc_status, or one of these. */
-enum {
-	HCA_WAITS_FOR_RECEIVE = -1, /* RNR: no receive is posted */
-	HCA_WAITS_FOR_PATH = -2,    /* it gets lost: there is no responder, or no way to it */
-	HCA_WAITS_FOR_LOCK = -3,    /* another requester is in the middle of an atomic operation */
+	bool in_list;  /* the request before this one in the list was like it */
+	bool is_match; /* the responder listens to the requester, as their records say */
+	bool unplaced; /* SENDs of the requester may lie unplaced (place.h) */
 };
 
 /* Prepares @x, whose records are filled in, for exchanges. */
@@ -119,21 +70,23 @@ static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
 /* Whether the responder is there, and has found no error. */
 static BASE_HOT bool hca_exchange_is_there(const struct hca_exchange *x)
 {
-	return base_likely(x->is_match && !atomic_load_explicit(x->error, memory_order_relaxed));
+	return base_likely(x->is_match && hca_responder_is_well(&x->responder));
 }
 
 /* Whether the records of both ends have not changed since they were copied. */
 static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
 {
+	const struct hca_responder *to = &x->responder;
+
 	/* acquire: all pair with the release in shm_write_end() */
-	return base_likely(atomic_load_explicit(x->responder.seq, memory_order_acquire) ==
-	                           x->responder.qp.seq &&
+	return base_likely(atomic_load_explicit(to->end.seq, memory_order_acquire) ==
+	                           to->end.qp.seq &&
 	                   atomic_load_explicit(x->requester.seq, memory_order_acquire) ==
 	                           x->requester.qp.seq) &&
-	       (base_likely(!x->is_xrc) ||
+	       (base_likely(!to->is_xrc) ||
 	        atomic_load_explicit(
-	                (_Atomic uint32_t *)&x->process->region.qps[SHM_QP_INDEX(x->srqn)].seq,
-	                memory_order_acquire) == x->srq_seq);
+	                (_Atomic uint32_t *)&x->process->region.qps[SHM_QP_INDEX(to->srqn)].seq,
+	                memory_order_acquire) == to->srq_seq);
 }
 
 #endif

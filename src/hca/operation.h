@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the operations of connected queue pairs have in common, by enum ibv_wr_opcode. Constant
- * data, safe from any thread.
+ * What the operations of connected queue pairs have in common, by enum ibv_wr_opcode, and the
+ * limits of requests. Constant data, safe from any thread.
  */
 #ifndef HCA_OPERATION_H
 #define HCA_OPERATION_H
 
 #include "hca/newer_verbs.h"
+
+#define HCA_MAX_INLINE    1024
+#define HCA_MAX_MESSAGE   (1u << 31) /* bytes, of connected queue pairs */
+#define HCA_MAX_SGE       256
+#define HCA_MAX_RD_ATOMIC 16
 
 enum hca_operation {
 	HCA_OP_POSTED = 1 << 0, /* ibv_post_send() has it: a flush cannot be said by it */

@@ -53,20 +53,30 @@ void hca_place_forget(struct hca_exchange *x)
 /* The index of the queue pair whose ring it is. */
 static uint16_t owner_of(const struct hca_exchange *x)
 {
-	return (uint16_t)SHM_QP_INDEX(x->is_xrc ? x->srqn : x->responder.qp.qpn);
+	return (uint16_t)SHM_QP_INDEX(x->responder.is_xrc ? x->responder.srqn
+	                                                  : x->responder.end.qp.qpn);
 }
 
 /* In whose name this thread takes an arrival: the requester's, whose process it is, or else the
  * responder's, so that nobody undoes what it does when the requester dies. */
 static uint16_t taker_of(const struct hca_exchange *x)
 {
-	return x->held ? owner_of(x) : (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
+	return x->responder.held ? owner_of(x) : (uint16_t)SHM_QP_INDEX(x->requester.qp.qpn);
 }
+
+/* Where a receive of the responder's is: its entries, which are @one or in shared memory; and the
+ * memory that they name. */
+struct receive {
+	struct shm_entry one;
+	const struct shm_entry *entries;
+	unsigned n;
+	struct hca_parts parts;
+};
 
 /* Where the message is, and where it goes. False: it is nonsense, or a key is gone: the responder
  * is deregistering that memory, and will have polled the message soon. */
 static bool find(struct hca_exchange *x, const struct shm_arrival *slot, struct iovec *from,
-                 struct hca_receive_memory *to)
+                 struct receive *to)
 {
 	const struct shm_region *r = &x->process->region;
 
@@ -88,16 +98,19 @@ static bool find(struct hca_exchange *x, const struct shm_arrival *slot, struct 
 		                      : shm_payload_at(r, to->one.addr, to->n * sizeof(to->one));
 	}
 	return from->iov_base && to->entries &&
-	       hca_exchange_find_receive(x, to, (uint32_t)from->iov_len);
+	       hca_parts_find(&x->responder.end, to->entries, to->n, (uint32_t)from->iov_len,
+	                      IBV_ACCESS_LOCAL_WRITE, &to->parts);
 }
 
 /* It was taken: copies the message. Memory that is not there any more was when the message came, so
  * that is no error. */
-static int copy(struct shm_arrival *slot, struct iovec *from, struct hca_receive_memory *to)
+static int copy(struct hca_exchange *x, struct shm_arrival *slot, struct iovec *from,
+                struct receive *to)
 {
+	struct hca_span target = hca_parts_span(&x->responder.end, &to->parts);
 	struct hca_span source = { .iov = from, .n = 1 };
 
-	if (hca_memory_copy(&to->span, &source, from->iov_len) == -ESRCH)
+	if (hca_memory_copy(&target, &source, from->iov_len) == -ESRCH)
 		return NOT_NOW;
 	slot->operation = (slot->operation & SHM_OPERATION_INVALIDATE) | SHM_OPERATION_PLACED;
 	return DONE;
@@ -106,8 +119,8 @@ static int copy(struct shm_arrival *slot, struct iovec *from, struct hca_receive
 /* It is there again: for who has polled meanwhile it has just come. */
 static void tell(struct hca_exchange *x, const struct shm_arrival *slot)
 {
-	hca_cq_announce(x->cq, x->responder.qp.ready_bit);
-	hca_cq_notify(x->process, x->cq, slot->flags & SHM_ARRIVAL_SOLICITED);
+	hca_cq_announce(x->responder.cq, x->responder.end.qp.ready_bit);
+	hca_cq_notify(x->process, x->responder.cq, slot->flags & SHM_ARRIVAL_SOLICITED);
 }
 
 /* Places the message in an arrival of state @state. False: somebody has taken it meanwhile. */
@@ -116,7 +129,7 @@ static bool place(struct hca_exchange *x, struct shm_arrival *slot, uint64_t sta
 {
 	struct shm_connection *c = connection_of(x);
 	const uint16_t taker = taker_of(x);
-	struct hca_receive_memory to;
+	struct receive to;
 	struct iovec from;
 	bool taken;
 
@@ -124,15 +137,16 @@ static bool place(struct hca_exchange *x, struct shm_arrival *slot, uint64_t sta
 	/* the keys first: their owner waits for who has found them */
 	if (!find(x, slot, &from, &to))
 		return atomic_load_explicit(&slot->state, memory_order_acquire) == state;
-	if (!x->held) /* before it is taken: the daemon puts it back if this process dies */
+	if (!x->responder
+	             .held) /* before it is taken: the daemon puts it back if this process dies */
 		store(&c->placing, 1 + shm_slot_pos(state));
 	taken = shm_ring_take(slot, state, taker);
 	if (taken) {
-		*out = shm_arrival_is_unplaced(slot) ? copy(slot, &from, &to) : DONE;
+		*out = shm_arrival_is_unplaced(slot) ? copy(x, slot, &from, &to) : DONE;
 		shm_ring_put_back(slot, state, taker);
 		tell(x, slot);
 	}
-	if (!x->held)
+	if (!x->responder.held)
 		atomic_store_explicit(&c->placing, 0, memory_order_release);
 	return taken;
 }
@@ -154,7 +168,7 @@ static bool is_own(const struct hca_exchange *x, const struct shm_arrival *slot,
 /* Sees to it that what has come to the position is placed. */
 static enum outcome see_to(struct hca_exchange *x, uint32_t pos)
 {
-	struct shm_arrival *slot = shm_ring_at(&x->view, pos);
+	struct shm_arrival *slot = shm_ring_at(&x->responder.view, pos);
 	enum outcome out;
 
 	for (unsigned tries = 0; tries < TRIES; tries++) {
@@ -162,9 +176,9 @@ static enum outcome see_to(struct hca_exchange *x, uint32_t pos)
 		uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
 
 		if (shm_slot_pos(s) != (pos & SHM_POS_MASK) ||
-		    shm_slot_gen(s) != shm_slot_gen(x->view.claim))
+		    shm_slot_gen(s) != shm_slot_gen(x->responder.view.claim))
 			/* acquire: what was polled has been placed before */
-			return (int32_t)(atomic_load_explicit(&x->view.ring->consumed,
+			return (int32_t)(atomic_load_explicit(&x->responder.view.ring->consumed,
 			                                      memory_order_acquire) -
 			                 pos) > 0
 			               ? DONE
@@ -176,7 +190,8 @@ static enum outcome see_to(struct hca_exchange *x, uint32_t pos)
 		}
 		/* acquire: as above */
 		if (!is_taken(x, s) ||
-		    (int32_t)(atomic_load_explicit(&x->view.ring->consumed, memory_order_acquire) -
+		    (int32_t)(atomic_load_explicit(&x->responder.view.ring->consumed,
+		                                   memory_order_acquire) -
 		              pos) > 0)
 			return DONE;
 		sched_yield();
@@ -189,7 +204,7 @@ static enum outcome see_to(struct hca_exchange *x, uint32_t pos)
  */
 static uint32_t first_of(const struct hca_exchange *x, const struct shm_connection *c, uint32_t end)
 {
-	const struct shm_ring *ring = x->view.ring;
+	const struct shm_ring *ring = x->responder.view.ring;
 	/* acquire: what was polled has been placed before */
 	uint32_t consumed =
 	        atomic_load_explicit((_Atomic uint32_t *)&ring->consumed, memory_order_acquire);
@@ -199,7 +214,7 @@ static uint32_t first_of(const struct hca_exchange *x, const struct shm_connecti
 		from = consumed;
 	if ((int32_t)(end - from) <= 0)
 		return end;
-	return end - from > x->view.mask + 1 ? end - x->view.mask - 1 : from;
+	return end - from > x->responder.view.mask + 1 ? end - x->responder.view.mask - 1 : from;
 }
 
 int hca_place_until(struct hca_exchange *x, uint32_t end)
@@ -222,5 +237,5 @@ int hca_place_until(struct hca_exchange *x, uint32_t end)
 
 int hca_place_sends(struct hca_exchange *x)
 {
-	return hca_place_until(x, load(&x->view.ring->posted));
+	return hca_place_until(x, load(&x->responder.view.ring->posted));
 }

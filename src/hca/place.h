@@ -13,7 +13,6 @@
 #define HCA_PLACE_H
 
 #include "hca/exchange.h"
-#include "hca/qp.h"
 
 /* A message of the requester's is about to be published at @pos of the responder's ring, and lies
  * unplaced. */
@@ -27,21 +26,5 @@ int hca_place_sends(struct hca_exchange *x);
 
 /* The responder's ring is another one: what came to the old one is none of ours any more. */
 void hca_place_forget(struct hca_exchange *x);
-
-/* ---- of exchange.c ---- */
-
-/* Where a receive of the responder's is: its entries, which are @one or in shared memory; and the
- * memory that they name, whose parts are in @iov. */
-struct hca_receive_memory {
-	struct shm_entry one;
-	const struct shm_entry *entries;
-	unsigned n;
-	struct iovec iov[HCA_MAX_SGE];
-	struct hca_span span;
-};
-
-/* Finds the memory for @length bytes. False: the responder may not have its entries so. */
-bool hca_exchange_find_receive(struct hca_exchange *x, struct hca_receive_memory *m,
-                               uint32_t length);
 
 #endif

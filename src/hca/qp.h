@@ -8,15 +8,10 @@
 #define HCA_QP_H
 
 #include "hca/cq.h"
-#include "hca/newer_verbs.h"
+#include "hca/operation.h"
 #include "hca/rq.h"
 #include "hca/sender.h"
 #include "hca/transport.h"
-
-#define HCA_MAX_INLINE    1024
-#define HCA_MAX_MESSAGE   (1u << 31) /* bytes, of connected queue pairs */
-#define HCA_MAX_SGE       256
-#define HCA_MAX_RD_ATOMIC 16
 
 struct hca_counted;
 struct hca_wr_batch;

@@ -303,7 +303,7 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 }
 
 /* The position is void. If a sender had taken a receive of the shared queue for it, that comes back
- * (take_shared(), exchange.c). */
+ * (take_shared(), responder.c). */
 static void return_shared(struct hca_rq *rq, uint32_t pos)
 {
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);

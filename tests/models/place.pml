@@ -22,8 +22,8 @@
  *  6 the requester says that it is placing when it has taken the arrival, not before
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/place.c place 4943faa9c427
- *  src/hca/place.c see_to 39ea923bde75
+ *  src/hca/place.c place 509a4e66451f
+ *  src/hca/place.c see_to bc00affac025
  *  src/hca/place.c hca_place_until 6d413d719a57
  *  src/hca/rq.c hca_rq_take 8ec80d3c8c6a
  *  src/hca/connected_receive.c complete d7c276b2103e

@@ -22,13 +22,13 @@
  *  src/hca/connected_wait.c hca_connected_lock 7714800f733d
  *  src/hca/connected_wait.c hca_connected_go_on 785c4a1ec8a7
  *  src/hca/connected_wait.c work_off ad28e3334dd1
- *  src/hca/connected_wait.c must_look_again c80e04c170e4
+ *  src/hca/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/hca/connected_wait.c note_wait 4241f9d3b434
  *  src/hca/connected_wait.c bear_helper e3e0a8746d31
  *  src/hca/connected_help.c hca_connected_help 3b42004a67d7
- *  src/hca/connected_help.c work_for b2253a7feaff
- *  src/hca/connected_help.c work_locked 2d8efac7ba29
- *  src/hca/connected_help.c must_look_again fe659a9902f9
+ *  src/hca/connected_help.c work_for e724aa929fe4
+ *  src/hca/connected_help.c work_locked 3425a526e49e
+ *  src/hca/connected_help.c must_look_again e2cbdb0b4fa7
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -41,11 +41,11 @@
  *  src/shm/key.h shm_key_write cc6756567f37
  *  src/shm/key.h shm_key_remove 21f1fb2a1515
  *  src/shm/key.h shm_key_read_at e0461d82149c
- *  src/hca/exchange.c read_key 5846dbe6a679
+ *  src/hca/parts.c hca_parts_read_key 85fa300342e5
  *  src/hca/connected_send.c hca_connected_carry_out d5a8c733faf9
  *  src/hca/connected_help.c say_whom f36fe91d1583
  *  src/hca/connected_help.c say_nobody 749474535d16
- *  src/hca/connected_help.c work_locked 2d8efac7ba29
+ *  src/hca/connected_help.c work_locked 3425a526e49e
  *  src/hca/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/hca/connected_help.c wait_until_done 9151d16175b9
  *  src/hca/connected_wait.c bear_helper e3e0a8746d31

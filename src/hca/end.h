@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an end's keys give access to, as they were read last: nothing is looked up as long as they
- * stand as they did. Each key has one place in this table; another key with the same place replaces
- * it. With hca_exchange_begin() before, as for all looks at keys.
+ * One end of a connection, for the thread that carries out requests: a copy of its queue pair's
+ * record, its memory, and what its keys give access to, as they were read last. Nothing is looked
+ * up as long as the keys stand as they did. Each key has one place in this table; another key with
+ * the same place replaces it.
+ *
+ * Before a key is looked at, the thread says whom it deals with (hca_exchange_begin()).
  */
-#ifndef HCA_KNOWN_H
-#define HCA_KNOWN_H
+#ifndef HCA_END_H
+#define HCA_END_H
 
-#include "hca/exchange.h"
+#include "hca/memory.h"
+#include "shm/key.h"
+
+/* How many keys of each end are known. */
+#define HCA_KNOWN 4
+
+/* A key of an end that was used. */
+struct hca_known {
+	uint32_t key;
+	uint32_t joined;       /* its serial, when this thread became a user of it */
+	struct shm_key *at;    /* where it stands; or NULL */
+	uint64_t iova, length; /* what it gives access to; 0: nothing that is known */
+	char *here;            /* where all of that lies in this process; or NULL */
+	uint32_t access;
+};
+
+struct hca_end {
+	struct shm_qp qp;            /* a copy of its record */
+	const _Atomic uint32_t *seq; /* of the record itself */
+	struct hca_process *process; /* the thread's */
+	struct hca_memory *memory;
+	uint32_t user; /* the queue pair in whose name the thread becomes a user of keys */
+	bool is_own;   /* it is this process's memory */
+	struct hca_known known[HCA_KNOWN];
+};
 
 /* The place of @key. */
 static BASE_HOT struct hca_known *hca_known_of(struct hca_end *end, uint32_t key)
