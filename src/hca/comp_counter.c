@@ -66,19 +66,13 @@ static void count(const struct hca_counted_operation *o, enum ibv_wc_status stat
 /* The kind of a request; HCA_COMP_KINDS: one that is not counted. */
 static enum hca_comp_kind kind_of(enum ibv_wr_opcode opcode)
 {
-	switch (opcode) {
-	case IBV_WR_SEND:
-	case IBV_WR_SEND_WITH_IMM:
-	case IBV_WR_SEND_WITH_INV:
+	const unsigned op = hca_operation(opcode);
+
+	if (op & HCA_OP_SEND)
 		return HCA_COMP_KIND_SEND;
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
+	if (op & HCA_OP_WRITE)
 		return HCA_COMP_KIND_WRITE;
-	case IBV_WR_RDMA_READ:
-		return HCA_COMP_KIND_READ;
-	default:
-		return HCA_COMP_KINDS;
-	}
+	return op & HCA_OP_READ ? HCA_COMP_KIND_READ : HCA_COMP_KINDS;
 }
 
 /* hca_qp.push of a queue pair that has its sends counted: it is told of each of them. */

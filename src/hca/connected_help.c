@@ -127,7 +127,7 @@ static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connec
 		atomic_thread_fence(memory_order_acquire);
 		if (hca_connected_load(&c->lock) != x->responder.worker)
 			break;
-		if (r.opcode == IBV_WR_BIND_MW || r.opcode == IBV_WR_LOCAL_INV)
+		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
 			return true; /* the requester's own business: it is woken */
 		outcome = hca_exchange(x, &r, entries);
 		if (outcome == HCA_WAITS_FOR_RECEIVE && !hca_connected_park(x))

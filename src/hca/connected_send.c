@@ -33,7 +33,7 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 	const unsigned op = hca_operation(wr->opcode);
 
 	if (base_unlikely(!(op & HCA_OP_POSTED) ||
-	                  ((op & HCA_OP_NOT_UC) && qp->transport->type == IBV_QPT_UC)))
+	                  ((op & HCA_OP_ANSWERED) && qp->transport->type == IBV_QPT_UC)))
 		return -EINVAL;
 	if (base_unlikely((uint32_t)wr->num_sge > qp->cap.max_send_sge)) /* negative ones too */
 		return -EINVAL;
@@ -51,32 +51,27 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 /* What the ibv_wr_ calls alone can say: wr_flush() and wr_atomic_write() in wr_api.c. */
 static bool is_of_wr_api(const struct ibv_send_wr *wr)
 {
-	return wr->opcode == (enum ibv_wr_opcode)HCA_WR_FLUSH ||
-	       (wr->opcode == (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE && !wr->num_sge);
+	const unsigned op = hca_operation(wr->opcode);
+
+	return op && (!(op & HCA_OP_POSTED) || ((op & HCA_OP_VALUE) && !wr->num_sge));
 }
 
 static void describe_rare(const struct ibv_send_wr *wr, struct shm_request *r)
 {
-	switch ((unsigned)wr->opcode) {
-	case IBV_WR_BIND_MW:
-		hca_mw_describe(wr, r);
-		break;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-	case HCA_WR_FLUSH:
+	const unsigned op = hca_operation(wr->opcode);
+
+	if (op & HCA_OP_ATOMIC) {
 		r->remote_addr = wr->wr.atomic.remote_addr;
 		r->rkey = wr->wr.atomic.rkey;
 		r->compare_add = wr->wr.atomic.compare_add;
 		r->swap = wr->wr.atomic.swap;
-		break;
-	case HCA_WR_ATOMIC_WRITE:
+	} else if (op & HCA_OP_VALUE) {
 		r->remote_addr = wr->wr.rdma.remote_addr;
 		r->rkey = wr->wr.rdma.rkey;
 		r->swap = wr->wr.atomic.swap; /* the word, if there are no entries */
 		r->length = sizeof(uint64_t);
-		break;
-	default:
-		break; /* it has no remote memory */
+	} else if (op & HCA_OP_BIND) {
+		hca_mw_describe(wr, r);
 	}
 }
 
@@ -176,9 +171,10 @@ static BASE_HOT uint32_t packets_of(const struct hca_connected_qp *c, uint32_t l
 static void count_both_ways(const struct hca_connected_qp *c, struct hca_flow *f,
                             const struct shm_request *r)
 {
-	bool is_read = r->opcode == IBV_WR_RDMA_READ;
+	const unsigned op = hca_operation(r->opcode);
+	const bool is_read = op & HCA_OP_READ;
 
-	hca_flow_count_packets(f, 1, r->opcode == HCA_WR_ATOMIC_WRITE ? r->length : 0);
+	hca_flow_count_packets(f, 1, op & HCA_OP_BACK ? 0 : r->length);
 	hca_flow_count_back(f, is_read ? packets_of(c, r->length) : 1, is_read ? r->length : 0);
 }
 
@@ -186,7 +182,7 @@ static void count_both_ways(const struct hca_connected_qp *c, struct hca_flow *f
 static BASE_HOT void count(const struct hca_connected_qp *c, struct hca_flow *f,
                            const struct shm_request *r)
 {
-	if (base_likely(r->opcode < IBV_WR_RDMA_READ || r->opcode == IBV_WR_SEND_WITH_INV))
+	if (base_likely(!(hca_operation(r->opcode) & HCA_OP_ANSWERED)))
 		hca_flow_count_packets(f, packets_of(c, r->length), r->length);
 	else
 		count_both_ways(c, f, r);
@@ -196,7 +192,7 @@ void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r
 {
 	struct hca_flow *f;
 
-	if (r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV)
+	if (hca_operation(r->opcode) & HCA_OP_LOCAL)
 		return;
 	f = hca_flow_get(&c->qp.sender, &c->path);
 	if (f)
@@ -210,7 +206,7 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 	struct hca_flow *f;
 	int outcome;
 
-	if (base_unlikely(r->opcode == IBV_WR_BIND_MW || r->opcode == IBV_WR_LOCAL_INV)) {
+	if (base_unlikely(hca_operation(r->opcode) & HCA_OP_LOCAL)) {
 		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		return hca_mw_carry_out(&c->qp, r);
 	}

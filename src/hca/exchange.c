@@ -308,8 +308,8 @@ static int write_with_imm(struct hca_exchange *x, const struct shm_request *r,
 	return hca_responder_publish(t, &rcv);
 }
 
-static BASE_HOT int write_memory(struct hca_exchange *x, const struct shm_request *r,
-                                 const struct shm_entry *e)
+static int write_memory(struct hca_exchange *x, const struct shm_request *r,
+                        const struct shm_entry *e)
 {
 	struct hca_parts from, to;
 	int ret;
@@ -385,35 +385,36 @@ static int write_word(struct hca_exchange *x, const struct shm_request *r,
 
 /* ---- all ---- */
 
-static BASE_HOT bool is_send(const struct shm_request *r)
+static int flush(struct hca_exchange *x, const struct shm_request *r, const struct shm_entry *e)
 {
-	return r->opcode == IBV_WR_SEND || r->opcode == IBV_WR_SEND_WITH_IMM ||
-	       r->opcode == IBV_WR_SEND_WITH_INV;
+	(void)e;
+	return hca_responder_flush(&x->responder, r);
+}
+
+/* Carries out an operation that is no SEND. */
+static BASE_HOT int carry_out(struct hca_exchange *x, const struct shm_request *r,
+                              const struct shm_entry *entries)
+{
+#define OPERATION(opcode, name, completion, calls, carry_out, properties) [opcode] = carry_out,
+	static int (*const table[])(struct hca_exchange * x, const struct shm_request *r,
+	                            const struct shm_entry *entries) = {
+#include "hca/operation.def"
+	};
+#undef OPERATION
+
+	if (base_unlikely(r->opcode >= ARRAY_SIZE(table) || !table[r->opcode]))
+		return IBV_WC_LOC_QP_OP_ERR;
+	return table[r->opcode](x, r, entries);
 }
 
 static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries)
 {
-	if (base_likely(is_send(r)))
+	if (base_likely(hca_operation(r->opcode) & HCA_OP_SEND))
 		return send_message(x, r, entries);
 	if (base_unlikely(x->unplaced) && hca_place_sends(x))
 		return HCA_WAITS_FOR_PATH;
-	switch (r->opcode) {
-	case IBV_WR_RDMA_WRITE:
-	case IBV_WR_RDMA_WRITE_WITH_IMM:
-		return write_memory(x, r, entries);
-	case IBV_WR_RDMA_READ:
-		return read_memory(x, r, entries);
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return change_memory(x, r, entries);
-	case HCA_WR_ATOMIC_WRITE:
-		return write_word(x, r, entries);
-	case HCA_WR_FLUSH:
-		return hca_responder_flush(&x->responder, r);
-	default:
-		return IBV_WC_LOC_QP_OP_ERR;
-	}
+	return carry_out(x, r, entries);
 }
 
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,

@@ -46,21 +46,12 @@ const char *hca_status_name(enum ibv_wc_status status)
 
 const char *hca_opcode_name(unsigned opcode)
 {
+#define OPERATION(opcode, name, completion, calls, carry_out, properties) [opcode] = name,
 	static const char *const names[] = {
-		[IBV_WR_RDMA_WRITE] = "RDMA write",
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA write with immediate data",
-		[IBV_WR_SEND] = "send",
-		[IBV_WR_SEND_WITH_IMM] = "send with immediate data",
-		[IBV_WR_RDMA_READ] = "RDMA read",
-		[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic compare and swap",
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic fetch and add",
-		[IBV_WR_LOCAL_INV] = "local invalidate",
-		[IBV_WR_BIND_MW] = "memory window bind",
-		[IBV_WR_SEND_WITH_INV] = "send with invalidate",
-		[IBV_WR_TSO] = "TSO",
-		[HCA_WR_FLUSH] = "flush",
-		[HCA_WR_ATOMIC_WRITE] = "atomic write",
+#include "hca/operation.def"
+		[IBV_WR_TSO] = "TSO", /* which no transport has */
 	};
+#undef OPERATION
 
 	return name_in(names, ARRAY_SIZE(names), opcode);
 }
@@ -75,7 +66,7 @@ static int explain_request(const struct hca_qp *qp, const struct ibv_send_wr *wr
 	bool is_ud = qp->transport->type == IBV_QPT_UD;
 	bool has = is_ud ? wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM
 	                 : (op & HCA_OP_POSTED) &&
-	                           !((op & HCA_OP_NOT_UC) && qp->transport->type == IBV_QPT_UC);
+	                           !((op & HCA_OP_ANSWERED) && qp->transport->type == IBV_QPT_UC);
 
 	if (!has)
 		return base_because(error, "%s queue pairs have no operation '%s' (opcode %u)",

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the operations of connected queue pairs have in common, by enum ibv_wr_opcode, and the
- * limits of requests. Constant data, safe from any thread.
+ * The operations of connected queue pairs, and the limits of requests. An operation is a row of
+ * operation.def, from which these tables are made, and exchange.c's. Constant data, safe from any
+ * thread.
  */
 #ifndef HCA_OPERATION_H
 #define HCA_OPERATION_H
@@ -15,34 +16,42 @@
 
 enum hca_operation {
 	HCA_OP_POSTED = 1 << 0, /* ibv_post_send() has it: a flush cannot be said by it */
-	HCA_OP_NOT_UC = 1 << 1,
-	HCA_OP_BACK = 1 << 2, /* brings data back: its entries are written to, and never inline */
-	HCA_OP_WORD = 1 << 3, /* of 8 bytes, always */
-	HCA_OP_BIND = 1 << 4, /* has a window, and no message */
-	HCA_OP_IMM = 1 << 5,  /* its completion says imm_data, or the key that it invalidates */
+	HCA_OP_SEND = 1 << 1,
+	HCA_OP_WRITE = 1 << 2,
+	HCA_OP_READ = 1 << 3,
+	/* it has a response of its own, for which the responder needs a resource; not UC's */
+	HCA_OP_ANSWERED = 1 << 4,
+	HCA_OP_BACK = 1 << 5,   /* brings data back: its entries are written to, and never inline */
+	HCA_OP_WORD = 1 << 6,   /* of 8 bytes, always */
+	HCA_OP_VALUE = 1 << 7,  /* these may be in the request itself, by the ibv_wr_ calls */
+	HCA_OP_ATOMIC = 1 << 8, /* wr.atomic says what it wants, not wr.rdma */
+	HCA_OP_IMM = 1 << 9,    /* its completion says imm_data, or the key that it invalidates */
+	HCA_OP_LOCAL = 1 << 10, /* the requester carries it out by itself */
+	HCA_OP_BIND = 1 << 11,  /* has a window, and no message */
 };
 
 /* The properties of @opcode, enum hca_operation; 0: there is no such operation. */
 static inline unsigned hca_operation(unsigned opcode)
 {
-	static const uint8_t table[] = {
-		[IBV_WR_SEND] = HCA_OP_POSTED,
-		[IBV_WR_SEND_WITH_IMM] = HCA_OP_POSTED | HCA_OP_IMM,
-		[IBV_WR_SEND_WITH_INV] = HCA_OP_POSTED | HCA_OP_IMM,
-		[IBV_WR_RDMA_WRITE] = HCA_OP_POSTED,
-		[IBV_WR_RDMA_WRITE_WITH_IMM] = HCA_OP_POSTED | HCA_OP_IMM,
-		[IBV_WR_RDMA_READ] = HCA_OP_POSTED | HCA_OP_NOT_UC | HCA_OP_BACK,
-		[IBV_WR_ATOMIC_CMP_AND_SWP] =
-		        HCA_OP_POSTED | HCA_OP_NOT_UC | HCA_OP_BACK | HCA_OP_WORD,
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] =
-		        HCA_OP_POSTED | HCA_OP_NOT_UC | HCA_OP_BACK | HCA_OP_WORD,
-		[HCA_WR_ATOMIC_WRITE] = HCA_OP_POSTED | HCA_OP_NOT_UC | HCA_OP_WORD,
-		[HCA_WR_FLUSH] = HCA_OP_NOT_UC,
-		[IBV_WR_LOCAL_INV] = HCA_OP_POSTED,
-		[IBV_WR_BIND_MW] = HCA_OP_POSTED | HCA_OP_BIND,
+#define OPERATION(opcode, name, completion, calls, carry_out, properties) [opcode] = properties,
+	static const uint16_t table[] = {
+#include "hca/operation.def"
 	};
+#undef OPERATION
 
-	return opcode < sizeof(table) ? table[opcode] : 0;
+	return opcode < sizeof(table) / sizeof(table[0]) ? table[opcode] : 0;
+}
+
+/* The ibv_wr_ calls that have it: enum ibv_qp_create_send_ops_flags. It must be one. */
+static inline uint64_t hca_operation_calls(unsigned opcode)
+{
+#define OPERATION(opcode, name, completion, calls, carry_out, properties) [opcode] = calls,
+	static const uint64_t table[] = {
+#include "hca/operation.def"
+	};
+#undef OPERATION
+
+	return table[opcode];
 }
 
 #endif

@@ -675,20 +675,11 @@ void hca_qp_query(struct hca_qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_ini
 /* ---- completion ---- */
 
 /* enum ibv_wc_opcode of a request's completion, by enum ibv_wr_opcode. */
+#define OPERATION(opcode, name, completion, calls, carry_out, properties) [opcode] = completion,
 static const uint8_t completion_opcodes[] = {
-	[IBV_WR_SEND] = IBV_WC_SEND,
-	[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
-	[IBV_WR_SEND_WITH_INV] = IBV_WC_SEND,
-	[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-	[IBV_WR_BIND_MW] = IBV_WC_BIND_MW,
-	[IBV_WR_LOCAL_INV] = IBV_WC_LOCAL_INV,
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-	[HCA_WR_FLUSH] = HCA_WC_FLUSH,
-	[HCA_WR_ATOMIC_WRITE] = HCA_WC_ATOMIC_WRITE,
+#include "hca/operation.def"
 };
+#undef OPERATION
 
 void hca_qp_push(struct hca_qp *qp, const struct ibv_send_wr *wr, uint32_t bytes,
                  enum ibv_wc_status status)

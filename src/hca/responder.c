@@ -526,12 +526,11 @@ static BASE_COLD void establish(struct hca_responder *t)
 /* Counts the READ or WRITE. */
 static void count_remote(struct hca_responder *t, uint8_t opcode, uint32_t bytes, int outcome)
 {
+	const unsigned op = hca_operation(opcode);
 	struct shm_connection *c = connection_of(t);
-	struct shm_remote *n = &c->remote_writes;
+	struct shm_remote *n = op & HCA_OP_READ ? &c->remote_reads : &c->remote_writes;
 
-	if (opcode == IBV_WR_RDMA_READ)
-		n = &c->remote_reads;
-	else if (opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+	if (!(op & (HCA_OP_READ | HCA_OP_WRITE)))
 		return;
 	/* release: all that was done comes before; pairs with count_remote() in comp_counter.c */
 	if (outcome == IBV_WC_SUCCESS) {

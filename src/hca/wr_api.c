@@ -98,7 +98,7 @@ static struct ibv_send_wr *current_wr(struct hca_qp *qp)
 
 /* Begins a request. NULL: it cannot be, and the batch fails. */
 static BASE_HOT struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
-                                          uint64_t op_flag, __be32 imm)
+                                          __be32 imm)
 {
 	struct hca_qp *qp = qp_of(ex);
 	struct hca_wr_batch *b = qp->batch;
@@ -106,7 +106,7 @@ static BASE_HOT struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opco
 
 	if (base_unlikely(!b || b->error))
 		return NULL;
-	if (base_unlikely(!(qp->send_ops_flags & op_flag))) {
+	if (base_unlikely(!(qp->send_ops_flags & hca_operation_calls(opcode)))) {
 		fail(b, EINVAL);
 		return NULL;
 	}
@@ -127,23 +127,23 @@ static BASE_HOT struct ibv_send_wr *begin(struct ibv_qp_ex *ex, enum ibv_wr_opco
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	begin(ex, IBV_WR_SEND, IBV_QP_EX_WITH_SEND, 0);
+	begin(ex, IBV_WR_SEND, 0);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 {
-	begin(ex, IBV_WR_SEND_WITH_IMM, IBV_QP_EX_WITH_SEND_WITH_IMM, imm);
+	begin(ex, IBV_WR_SEND_WITH_IMM, imm);
 }
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	begin(ex, IBV_WR_SEND_WITH_INV, IBV_QP_EX_WITH_SEND_WITH_INV, rkey);
+	begin(ex, IBV_WR_SEND_WITH_INV, rkey);
 }
 
-static void begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint64_t op_flag,
+static void begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode,
                        const struct ibv_send_wr *what)
 {
-	struct ibv_send_wr *wr = begin(ex, opcode, op_flag, what->imm_data);
+	struct ibv_send_wr *wr = begin(ex, opcode, what->imm_data);
 
 	if (base_likely(wr))
 		wr->wr = what->wr;
@@ -153,7 +153,7 @@ static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 {
 	const struct ibv_send_wr what = { .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
 
-	begin_rdma(ex, IBV_WR_RDMA_WRITE, IBV_QP_EX_WITH_RDMA_WRITE, &what);
+	begin_rdma(ex, IBV_WR_RDMA_WRITE, &what);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
@@ -161,14 +161,14 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
 	const struct ibv_send_wr what = { .imm_data = imm,
 		                          .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
 
-	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, &what);
+	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, &what);
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 {
 	const struct ibv_send_wr what = { .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
 
-	begin_rdma(ex, IBV_WR_RDMA_READ, IBV_QP_EX_WITH_RDMA_READ, &what);
+	begin_rdma(ex, IBV_WR_RDMA_READ, &what);
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
@@ -179,7 +179,7 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr
 		                                         .swap = swap,
 		                                         .rkey = rkey } };
 
-	begin_rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, &what);
+	begin_rdma(ex, IBV_WR_ATOMIC_CMP_AND_SWP, &what);
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
@@ -188,7 +188,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t ad
 		.wr.atomic = { .remote_addr = addr, .compare_add = add, .rkey = rkey }
 	};
 
-	begin_rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, &what);
+	begin_rdma(ex, IBV_WR_ATOMIC_FETCH_AND_ADD, &what);
 }
 
 /* The word is the request's own: swap, in a place that rdma has not (connected_send.c). */
@@ -199,7 +199,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, 
 	memcpy(&what.wr.atomic.swap, word, sizeof(what.wr.atomic.swap));
 	what.wr.rdma.remote_addr = addr;
 	what.wr.rdma.rkey = rkey;
-	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE, HCA_QP_EX_WITH_ATOMIC_WRITE, &what);
+	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_ATOMIC_WRITE, &what);
 }
 
 /* ibv_wr_flush() of rdma-core 45. The request has the bytes in compare_add, and in swap what is
@@ -213,7 +213,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t 
 		                                         .rkey = rkey } };
 	struct hca_wr_batch *b = qp_of(ex)->batch;
 
-	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_FLUSH, HCA_QP_EX_WITH_FLUSH, &what);
+	begin_rdma(ex, (enum ibv_wr_opcode)HCA_WR_FLUSH, &what);
 	if (b && (!type || type & ~(HCA_FLUSH_GLOBAL | HCA_FLUSH_PERSISTENT) ||
 	          level > HCA_FLUSH_MR || (level == HCA_FLUSH_RANGE && length > HCA_MAX_MESSAGE)))
 		fail(b, EINVAL);
@@ -222,7 +222,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, size_t 
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
                        const struct ibv_mw_bind_info *info)
 {
-	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW, IBV_QP_EX_WITH_BIND_MW, 0);
+	struct ibv_send_wr *wr = begin(ex, IBV_WR_BIND_MW, 0);
 
 	if (!wr)
 		return;
@@ -233,7 +233,7 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
-	begin(ex, IBV_WR_LOCAL_INV, IBV_QP_EX_WITH_LOCAL_INV, rkey);
+	begin(ex, IBV_WR_LOCAL_INV, rkey);
 }
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)

@@ -26,7 +26,7 @@
  *  src/hca/connected_wait.c note_wait 4241f9d3b434
  *  src/hca/connected_wait.c bear_helper e3e0a8746d31
  *  src/hca/connected_help.c hca_connected_help 3b42004a67d7
- *  src/hca/connected_help.c work_for e724aa929fe4
+ *  src/hca/connected_help.c work_for 6f0b1eafa575
  *  src/hca/connected_help.c work_locked 3425a526e49e
  *  src/hca/connected_help.c must_look_again e2cbdb0b4fa7
  */
