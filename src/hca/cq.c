@@ -12,7 +12,7 @@
 #include "hca/comp_counter.h"
 #include "hca/connected.h"
 #include "hca/explain.h"
-#include "hca/link_roce.h"
+#include "hca/link.h"
 #include "hca/qp.h"
 
 /* The smallest CQ. */
@@ -33,18 +33,19 @@
 
 /* ---- life ---- */
 
-/* Opens the network link of an Ethernet port, which polling has make progress. Before the first CQ
- * nothing polls. */
+/* Opens the network link of the port, if it has one: polling has it make progress. Before the first
+ * CQ nothing polls. */
 static int open_network(struct hca_context *ctx)
 {
 	struct shm_port port;
 	int ret = 0;
 
-	if (hca_port(ctx, 1, &port) || port.link_layer != IBV_LINK_LAYER_ETHERNET)
+	if (hca_port(ctx, 1, &port))
 		return 0;
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->network)
-		ret = hca_roce_open(ctx->process, ctx->hca, ctx->handle, &ctx->network);
+		ret = hca_network_open(ctx->process, port.link_layer, ctx->hca, ctx->handle,
+		                       &ctx->network);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }

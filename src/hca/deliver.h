@@ -13,8 +13,9 @@
 
 #include "base/log.h"
 #include "hca/cq.h"
-#include "hca/link_shm.h"
+#include "hca/packet.h"
 #include "hca/payload.h"
+#include "hca/receiver.h"
 
 /* Writes the packet to a claimed slot. The copies have a fixed size, so the compiler calls nothing.
  */

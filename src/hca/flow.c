@@ -9,8 +9,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/flow.h"
-#include "hca/link_roce.h"
-#include "hca/link_trace.h"
+#include "hca/link.h"
 
 /* Room for @count receivers. */
 static int reserve(struct hca_process *p, struct hca_flow *f, uint32_t count)
@@ -48,13 +47,13 @@ static uint8_t path_bits(const struct shm_region *r, const struct hca_flow *f)
 }
 
 /* How its packets leave: to receivers here, by the network, or both. */
-static const struct hca_link_ops *link_of(const struct hca_flow *f)
+static const struct hca_link_ops *link_of(const struct hca_sender *s, const struct hca_flow *f)
 {
 	if (base_log_on(packet, BASE_LOG_TRACE))
 		return &hca_link_trace;
 	if (!f->leaves)
 		return &hca_link_shm;
-	return f->count ? &hca_link_shm_and_roce : &hca_link_roce;
+	return f->count ? s->network->ops->and_here : s->network->ops;
 }
 
 /* Copies the record under its sequence number. 0, -ENOMEM, or -EIO: the daemon has died. */
@@ -84,8 +83,8 @@ static int refresh(struct hca_sender *s, struct hca_flow *f)
 	} while (shm_read_retry(&f->shm->seq, seq));
 	f->count = count;
 	f->seq = seq;
-	f->leaves = flags & SHM_FLOW_ROCE;
-	f->link = link_of(f);
+	f->leaves = s->network && (flags & SHM_FLOW_ROCE);
+	f->link = link_of(s, f);
 	f->path_bits = 0;
 	if (f->is_mcast)
 		follow_list(s->process, f);

@@ -19,7 +19,8 @@
 #define HCA_FLOW_H
 
 #include "hca/ah.h"
-#include "hca/link_shm.h"
+#include "hca/link.h"
+#include "hca/receiver.h"
 #include "hca/sender.h"
 
 struct hca_flow {

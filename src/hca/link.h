@@ -13,6 +13,7 @@
 struct hca_flow;
 struct hca_link;
 struct hca_packet;
+struct hca_process;
 struct hca_sender;
 
 struct hca_link_ops {
@@ -35,11 +36,29 @@ struct hca_link_ops {
 	/* The caller is about to sleep: the daemon is to make progress for it. */
 	void (*rest)(struct hca_link *link);
 	void (*close)(struct hca_link *link);
+	/* Of a network: the link of flows that have receivers on this fabric, too. */
+	const struct hca_link_ops *and_here;
 };
 
 /* The state of one port's link, for links that have state. */
 struct hca_link {
 	const struct hca_link_ops *ops;
 };
+
+/* A network that leads out of the fabric, by the link layer of its ports: a row of link.c. */
+struct hca_network {
+	uint8_t link_layer; /* IBV_LINK_LAYER_ */
+	/* *@link: of HCA @hca (index), which the process has open as @handle. 0 or -errno. */
+	int (*open)(struct hca_process *p, uint32_t hca, uint32_t handle, struct hca_link **link);
+};
+
+/* Opens the network of ports with that link layer. 0, and *@link is NULL if there is none, or
+ * -errno. ops->close() closes it. */
+int hca_network_open(struct hca_process *p, uint8_t link_layer, uint32_t hca, uint32_t handle,
+                     struct hca_link **link);
+
+/* Each in a file link_NAME.c */
+extern const struct hca_link_ops hca_link_shm, hca_link_trace;
+extern const struct hca_network hca_network_roce;
 
 #endif

@@ -185,3 +185,8 @@ void hca_roce_close(struct hca_link *link)
 	free(w->memory);
 	free(w);
 }
+
+const struct hca_network hca_network_roce = {
+	.link_layer = IBV_LINK_LAYER_ETHERNET,
+	.open = hca_roce_open,
+};

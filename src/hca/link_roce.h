@@ -88,8 +88,8 @@ static inline struct hca_roce *hca_roce(struct hca_link *link)
 	return (struct hca_roce *)link;
 }
 
-/* For flows with all receivers outside of the machine, and for flows with some there. */
-extern const struct hca_link_ops hca_link_roce, hca_link_shm_and_roce;
+/* For flows with all receivers outside of the machine. */
+extern const struct hca_link_ops hca_link_roce;
 
 /* Whether a process is receiving, or has polled a moment ago and will again. */
 bool hca_roce_is_polled(const struct hca_roce *roce);

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "hca/flow.h"
 #include "hca/link_roce.h"
+#include "hca/link_shm.h"
 
 static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 

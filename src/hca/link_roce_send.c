@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "hca/link_roce.h"
-#include "hca/link_shm.h"
 #include "hca/packet.h"
 
 /* Where a packet goes. Kept for the next packet, which often goes there too. */
@@ -340,6 +339,13 @@ int hca_roce_send_one(struct hca_roce *w, struct wire_roce_packet *packet)
 	return netdev_udp_send(fd, &message, 1) ? 0 : message.error;
 }
 
+/* Of flows that have receivers here, too. */
+static const struct hca_link_ops shm_and_roce = {
+	.name = "shm and roce",
+	.send = send_to_both,
+	.flush = flush,
+};
+
 const struct hca_link_ops hca_link_roce = {
 	.name = "roce",
 	.send = send_to_network,
@@ -347,10 +353,5 @@ const struct hca_link_ops hca_link_roce = {
 	.progress = hca_roce_receive,
 	.rest = hca_roce_rest,
 	.close = hca_roce_close,
-};
-
-const struct hca_link_ops hca_link_shm_and_roce = {
-	.name = "shm and roce",
-	.send = send_to_both,
-	.flush = flush,
+	.and_here = &shm_and_roce,
 };

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Packets that are traced: see link_trace.h.
+ * The link of flows that are traced (UMBEL_LOG=packet=trace). It logs where each packet goes, marks
+ * the packet, so that its receivers log it too, and sends it by the flow's own links. A flow has it
+ * only while tracing is on, so tracing costs nothing otherwise.
  */
 #include <stdio.h>
 
 #include "base/log.h"
 #include "hca/flow.h"
-#include "hca/link_roce.h"
-#include "hca/link_trace.h"
+#include "hca/link.h"
+#include "hca/packet.h"
 #include "wire/text.h"
 
 /* The destination as text, in @text: the GID if the packet has one, else the LID. */
@@ -45,7 +47,7 @@ static void send_traced(struct hca_sender *s, struct hca_flow *f, const struct h
 	log_packet(s, f, pkt, remote_qpn);
 	hca_link_shm.send(s, f, &marked, remote_qpn);
 	if (f->leaves)
-		hca_link_roce.send(s, f, &marked, remote_qpn);
+		s->network->ops->send(s, f, &marked, remote_qpn);
 }
 
 const struct hca_link_ops hca_link_trace = {
