@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/roce_port.h"
+#include "hca/flow.h"
 #include "netdev/udp.h"
 
 #define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */
@@ -223,8 +224,10 @@ void roce_port_fini(struct daemon_roce *r)
 {
 	for (unsigned i = 0; i < r->n_ports; i++)
 		roce_port_stop(&r->port[i]);
-	if (r->process)
+	if (r->process) {
+		hca_flows_free(r->process);
 		hca_process_local_free(r->process);
+	}
 	if (r->control)
 		control_close(r->control);
 	if (r->self)

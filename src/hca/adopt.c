@@ -24,7 +24,7 @@
 #include "base/util.h"
 #include "hca/adopt.h"
 #include "hca/maps.h"
-#include "hca/mr.h"
+#include "hca/mr_table.h"
 #include "hca/plain.h"
 #include "hca/process.h"
 

@@ -36,7 +36,7 @@ int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)
 	ch->id = rep.channel;
 	pthread_mutex_init(&ch->lock, NULL);
 	TAILQ_INIT(&ch->cqs);
-	hca_wakes_enter(ctx->process, ch->id, ch->channel.fd);
+	hca_wakes_enter(&ctx->process->wakes, ch->id, ch->channel.fd);
 	*out = ch;
 	return 0;
 }
@@ -52,7 +52,7 @@ int hca_channel_destroy(struct hca_channel *ch)
 	pthread_mutex_unlock(&ch->lock);
 	if (used)
 		return base_because(-EBUSY, "completion queues still use it: destroy them first");
-	hca_wakes_leave(ctx->process, ch->id);
+	hca_wakes_leave(&ctx->process->wakes, ch->id);
 	hca_request(ctx->process, CONTROL_DESTROY_CHANNEL, &req, sizeof(req));
 	close(ch->channel.fd);
 	pthread_mutex_destroy(&ch->lock);

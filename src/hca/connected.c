@@ -7,13 +7,13 @@
 #include "base/util.h"
 #include "hca/connected.h"
 #include "hca/flow.h"
-#include "hca/keys.h"
+#include "hca/mr.h"
 #include "hca/place.h"
 
 static int connected_init(struct hca_qp *qp)
 {
 	qp->rq->connected = qp;
-	return hca_keys_open(qp->ctx->process);
+	return hca_mr_publish_keys(qp->ctx->process, hca_connections_wait);
 }
 
 static void connected_made(struct hca_qp *qp)

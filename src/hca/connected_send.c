@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/util.h"
+#include "hca/payload.h"
 #include "hca/connected.h"
 #include "hca/explain.h"
 #include "hca/flow.h"

@@ -37,7 +37,7 @@ static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 	if (channel == SHM_NO_CHANNEL)
 		return;
 	/* before the exchange below: the process that wins it must wake without delay */
-	hca_wake_prepare(p, shm, channel);
+	hca_wake_prepare(&p->wakes, shm, channel);
 	/* seq_cst: the exchange comes behind it; pairs with hca_cq_leave_channel() */
 	atomic_fetch_add_explicit(&shm->waking, 1, memory_order_seq_cst);
 	base_fence_behind_seq_cst();
@@ -45,7 +45,7 @@ static void fire(struct hca_process *p, struct shm_cq *shm, uint32_t arm)
 	                                            memory_order_relaxed, memory_order_relaxed)) {
 		/* release: pairs with the acquire in next_notified() */
 		atomic_fetch_add_explicit(&shm->notified, 1, memory_order_release);
-		hca_wake(p, channel);
+		hca_wake(&p->wakes, channel);
 	} /* else another thread wakes */
 	/* release: pairs with the acquire in hca_cq_await_wakers() */
 	atomic_fetch_sub_explicit(&shm->waking, 1, memory_order_release);

@@ -278,3 +278,15 @@ void hca_flow_drop_all(struct hca_sender *s)
 	}
 	base_hash_fini(&s->flows);
 }
+
+void hca_flows_free(struct hca_process *p)
+{
+	struct hca_flow *f;
+
+	while ((f = SLIST_FIRST(&p->free_flows))) {
+		SLIST_REMOVE_HEAD(&p->free_flows, free);
+		free(f->list);
+		free(f->to);
+		free(f);
+	}
+}

@@ -108,4 +108,7 @@ static inline void hca_flow_count(struct hca_flow *f, uint32_t bytes)
 
 void hca_flow_drop_all(struct hca_sender *s);
 
+/* Frees those of @p that no sender has: before hca_process_local_free(). */
+void hca_flows_free(struct hca_process *p);
+
 #endif

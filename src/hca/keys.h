@@ -14,15 +14,14 @@
 
 struct shm_reach;
 
-/* Publishes the keys of all regions, from now on. Returns 0 also if that was done before; -ENOMEM;
- * -EIO. */
+/* From now on keys are published: there are none yet. 0, -ENOMEM or -EIO. */
 int hca_keys_open(struct hca_process *p);
 
 /* Publishes @key, if keys are published. 0 or -ENOMEM. */
 int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *reach);
 
 /* Nobody finds @key any more; @users: the queue pairs that may have (shm_key_join()), for
- * hca_connections_wait(). */
+ * hca_process.wait_for_users(). */
 void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY_USERS]);
 
 #endif

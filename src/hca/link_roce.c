@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "hca/payload.h"
 #include "hca/flow.h"
 #include "hca/link_roce.h"
 

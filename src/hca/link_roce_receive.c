@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/payload.h"
 #include "hca/flow.h"
 #include "hca/link_roce.h"
 #include "hca/link_shm.h"

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "hca/payload.h"
 #include "hca/link_roce.h"
 #include "hca/packet.h"
 

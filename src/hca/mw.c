@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
-#include "hca/connected.h"
 #include "hca/keys.h"
+#include "hca/mr.h"
 #include "hca/mw.h"
+#include "hca/qp.h"
+#include "shm/key.h"
 
 #define REMOTE                                                                         \
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
@@ -66,7 +68,7 @@ static void unbind(struct hca_process *p, struct hca_mw *mw, bool wait)
 	mw->key = 0;
 	hca_keys_remove(p, key, users);
 	if (wait)
-		hca_connections_wait(p, users);
+		p->wait_for_users(p, users);
 	if (mr) /* it is there still: regions that have windows stay */
 		mr->windows--;
 }

@@ -13,19 +13,9 @@
 #ifndef HCA_OBJECT_H
 #define HCA_OBJECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "shm/connection.h"
+#include "hca/mr_table.h"
 
 struct hca_process;
-
-struct hca_object {
-	unsigned regions; /* that lie there; 0: the place is free, or waits (is_adopted) */
-	bool is_adopted;  /* its pages are in the file of adopted memory */
-	struct shm_object o;
-};
 
 /* The object that the region's memory lies in, from now on or already; NULL: none. Of an adopted
  * one it may be the region's whole pages only. */

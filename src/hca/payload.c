@@ -11,6 +11,7 @@
 
 #include "base/util.h"
 #include "base/fast.h"
+#include "hca/payload.h"
 #include "hca/link.h"
 #include "hca/sender.h"
 #include "shm/ring.h"

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "hca/payload.h"
 #include "hca/sender.h"
 #include "shm/ring.h"
 

@@ -8,11 +8,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/reason.h"
 #include "base/util.h"
 #include "control/join.h"
-#include "hca/context.h"
-#include "hca/flow.h"
+#include "hca/process.h"
 
 /* The registry: the process's connection. A connection from before a fork, or to a daemon that is
  * gone, is replaced but not freed: objects refer to it. */
@@ -21,19 +19,15 @@ static struct {
 	struct hca_process *current;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* A struct without a connection, for the daemon or another process. NULL: no memory. */
-static struct hca_process *process_alloc(bool is_daemon)
+/* All but the connection, which is there. 0 or -ENOMEM. */
+static int init(struct hca_process *p, bool is_daemon)
 {
-	struct hca_process *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	if (hca_wakes_init(&p->wakes, !is_daemon)) {
-		free(p);
-		return NULL;
-	}
+	if (hca_wakes_init(&p->wakes, p->control, p->region.cqs, !is_daemon))
+		return -ENOMEM;
 	p->must_not_block = is_daemon;
 	p->pid = getpid();
+	p->reserve.control = p->control;
+	p->reserve.senders = p->region.senders;
 	pthread_mutex_init(&p->device_lock, NULL);
 	pthread_mutex_init(&p->file_lock, NULL);
 	LIST_INIT(&p->files);
@@ -46,20 +40,25 @@ static struct hca_process *process_alloc(bool is_daemon)
 	base_idtable_init_from_1(&p->mrs.ids, HCA_MR_CHUNK * HCA_MR_CHUNKS);
 	SLIST_INIT(&p->free_flows);
 	STAILQ_INIT(&p->free_ahs);
-	return p;
+	return 0;
 }
 
 static struct hca_process *process_new(int *error)
 {
-	struct hca_process *p = process_alloc(false);
+	struct hca_process *p = calloc(1, sizeof(*p));
 
 	*error = -ENOMEM;
 	if (!p)
 		return NULL;
 	*error = control_join(&p->control, CONTROL_ROLE_VERBS, &p->region, &p->host_index);
+	if (*error)
+		goto err_free;
+	*error = init(p, false);
 	if (!*error)
 		return p;
-	hca_wakes_fini(&p->wakes);
+	shm_region_unmap(&p->region);
+	control_close(p->control);
+err_free:
 	free(p);
 	return NULL;
 }
@@ -67,26 +66,21 @@ static struct hca_process *process_new(int *error)
 struct hca_process *hca_process_local(struct control_client *control,
                                       const struct shm_region *region)
 {
-	struct hca_process *p = process_alloc(true);
+	struct hca_process *p = calloc(1, sizeof(*p));
 
 	if (!p)
 		return NULL;
 	p->control = control;
 	p->region = *region;
 	p->host_index = -1;
-	return p;
+	if (!init(p, true))
+		return p;
+	free(p);
+	return NULL;
 }
 
 void hca_process_local_free(struct hca_process *p)
 {
-	struct hca_flow *f;
-
-	while ((f = SLIST_FIRST(&p->free_flows))) {
-		SLIST_REMOVE_HEAD(&p->free_flows, free);
-		free(f->list);
-		free(f->to);
-		free(f);
-	}
 	base_hash_fini(&p->memories);
 	hca_wakes_fini(&p->wakes);
 	free(p);
@@ -145,15 +139,4 @@ uint32_t hca_queue_size(const struct hca_process *p, uint32_t asked, uint32_t mo
 		return asked;
 	size = 1u << base_log2_up(asked);
 	return size < most ? size : most;
-}
-
-int hca_port(struct hca_context *ctx, unsigned num, struct shm_port *port)
-{
-	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
-
-	if (num < 1 || num > h->n_ports)
-		return base_because(-EINVAL, "there is no port %u: %.32s has %u", num, h->name,
-		                    h->n_ports);
-	shm_port_read(&ctx->process->region, h->first_port + num - 1, port);
-	return 0;
 }

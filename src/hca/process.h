@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/lock.h"
 #include "control/client.h"
-#include "hca/mr.h"
+#include "hca/mr_table.h"
 #include "hca/reserve.h"
 #include "hca/wake.h"
 #include "shm/region.h"
@@ -24,6 +24,10 @@
 struct hca_ah;
 struct hca_command_file;
 struct hca_flow;
+struct hca_process;
+
+/* Waits until the queue pairs @users (shm_key_join()) do not use a key that is gone. */
+typedef void hca_wait_for_users(struct hca_process *p, const uint32_t users[SHM_KEY_USERS]);
 
 struct hca_process {
 	pid_t pid;
@@ -39,6 +43,7 @@ struct hca_process {
 	bool must_not_block;                 /* it is the daemon */
 	struct hca_wakes wakes;
 	struct hca_mr_table mrs;
+	hca_wait_for_users *wait_for_users; /* NULL: no keys are published */
 	struct hca_reserve reserve;
 	pthread_mutex_t memory_lock;
 	struct base_hash memories; /* struct hca_memory: of peers, under memory_lock */

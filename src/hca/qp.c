@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "base/reason.h"
+#include "hca/payload.h"
 #include "hca/comp_counter.h"
 #include "hca/explain.h"
 #include "hca/flow.h"
@@ -100,8 +101,9 @@ static bool get_reserved(struct hca_qp *qp, const struct control_create_qp *req,
 {
 	const struct control_qp_shape shape = control_qp_shape(req);
 
-	return !qp->xrcd && req->type != IBV_QPT_XRC_SEND &&
-	       hca_reserve_get(qp->ctx->process, &shape, rep);
+	/* the daemon would take them back from itself */
+	return !qp->xrcd && req->type != IBV_QPT_XRC_SEND && !qp->ctx->process->must_not_block &&
+	       hca_reserve_get(&qp->ctx->process->reserve, &shape, rep);
 }
 
 /* Creates the QP in the daemon. */

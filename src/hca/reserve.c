@@ -4,8 +4,9 @@
  */
 #include <string.h>
 
-#include "hca/process.h"
+#include "control/client.h"
 #include "hca/reserve.h"
+#include "shm/layout.h"
 
 #define MADE_BEFORE  2  /* queue pairs, before some are reserved */
 #define MADE_BETWEEN 64 /* after none could be */
@@ -34,12 +35,12 @@ static struct hca_reserve_of *reserve_of(struct hca_reserve *all,
 }
 
 /* False: none is left, or the daemon has taken back what was. */
-static bool take(struct hca_process *p, struct hca_reserve_of *of,
+static bool take(struct hca_reserve *r, struct hca_reserve_of *of,
                  struct control_create_qp_reply *out)
 {
 	while (of->next < of->n) {
 		const struct control_reserved_qp *first = &of->of[of->next++];
-		struct shm_sender *sender = &p->region.senders[SHM_QP_INDEX(first->qp.qpn)];
+		struct shm_sender *sender = &r->senders[SHM_QP_INDEX(first->qp.qpn)];
 		uint64_t ticket = first->ticket;
 
 		/* relaxed: what belongs to it was there before the daemon's reply */
@@ -54,7 +55,7 @@ static bool take(struct hca_process *p, struct hca_reserve_of *of,
 }
 
 /* Asks the daemon for twice as many as the last time. */
-static void ask(struct hca_process *p, struct hca_reserve_of *of)
+static void ask(struct hca_reserve *r, struct hca_reserve_of *of)
 {
 	struct control_reserve_qps req = { .shape = of->shape, .n = 2 * of->n_asked };
 	struct control_reserve_qps_reply rep = { .n = 0 };
@@ -63,7 +64,7 @@ static void ask(struct hca_process *p, struct hca_reserve_of *of)
 		req.n = 2;
 	if (req.n > CONTROL_MAX_RESERVED)
 		req.n = CONTROL_MAX_RESERVED;
-	if (control_ask(p->control, CONTROL_RESERVE_QPS, &req, &rep) ||
+	if (control_ask(r->control, CONTROL_RESERVE_QPS, &req, &rep) ||
 	    rep.n > CONTROL_MAX_RESERVED)
 		rep.n = 0;
 	of->n_asked = req.n;
@@ -76,26 +77,24 @@ static void ask(struct hca_process *p, struct hca_reserve_of *of)
 	memcpy(of->of, rep.of, rep.n * sizeof(*rep.of));
 }
 
-static bool get(struct hca_process *p, struct hca_reserve_of *of,
+static bool get(struct hca_reserve *r, struct hca_reserve_of *of,
                 struct control_create_qp_reply *out)
 {
-	if (take(p, of, out))
+	if (take(r, of, out))
 		return true;
 	if (of->made++ < MADE_BEFORE)
 		return false;
-	ask(p, of);
-	return take(p, of, out);
+	ask(r, of);
+	return take(r, of, out);
 }
 
-bool hca_reserve_get(struct hca_process *p, const struct control_qp_shape *shape,
+bool hca_reserve_get(struct hca_reserve *r, const struct control_qp_shape *shape,
                      struct control_create_qp_reply *out)
 {
 	bool got;
 
-	if (p->must_not_block) /* it is the daemon, which would take them back from itself */
-		return false;
-	pthread_mutex_lock(&p->reserve.lock);
-	got = get(p, reserve_of(&p->reserve, shape), out);
-	pthread_mutex_unlock(&p->reserve.lock);
+	pthread_mutex_lock(&r->lock);
+	got = get(r, reserve_of(r, shape), out);
+	pthread_mutex_unlock(&r->lock);
 	return got;
 }

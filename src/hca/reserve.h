@@ -17,11 +17,14 @@
 
 #include "control/message.h"
 
-struct hca_process;
+struct control_client;
+struct shm_sender;
 
 #define HCA_RESERVE_SHAPES 4
 
 struct hca_reserve {
+	struct control_client *control;
+	struct shm_sender *senders; /* all of the fabric */
 	pthread_mutex_t lock;
 	uint64_t uses; /* the last hca_reserve_of.use */
 	struct hca_reserve_of {
@@ -36,7 +39,7 @@ struct hca_reserve {
 
 /* Takes what lies reserved for a queue pair of this shape, of which *@out tells; asks the daemon
  * for more if the process makes many. False: the queue pair has to be asked for. */
-bool hca_reserve_get(struct hca_process *p, const struct control_qp_shape *shape,
+bool hca_reserve_get(struct hca_reserve *r, const struct control_qp_shape *shape,
                      struct control_create_qp_reply *out);
 
 #endif

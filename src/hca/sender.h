@@ -14,11 +14,24 @@
 #include <sys/queue.h>
 
 #include "base/hash.h"
-#include "hca/payload.h"
 #include "hca/process.h"
 
 struct hca_link;
+struct hca_payload;
 struct hca_roce_batch;
+
+/* Its payload memory: payload.h. */
+struct hca_payloads {
+	struct hca_payload *slot;
+	uint32_t n;
+	uint32_t window; /* slots [0, window) are used in turn */
+	uint32_t cursor;
+	uint32_t max_pinned; /* slots that a link may be sending at one time */
+	bool leased;         /* shm_sender.payload_lease is IN_USE */
+	bool crowded;        /* in this round a slot was still in use when its turn came */
+	uint64_t looks;      /* how often we have looked at a receiver's ring */
+	struct hca_payload_seen *seen;
+};
 
 struct hca_sender {
 	struct hca_process *process;
@@ -35,8 +48,5 @@ struct hca_sender {
 	uint32_t psn;                 /* of the next packet to the network */
 	bool unfinished; /* has a batch or a lease: a post ends with hca_sender_finish() */
 };
-
-/* Ends a post: what a link kept back is sent, and the lease of payload memory ends. */
-void hca_sender_finish(struct hca_sender *s);
 
 #endif

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "base/signals.h"
-#include "hca/process.h"
+#include "control/client.h"
+#include "hca/wake.h"
+#include "shm/layout.h"
 
 /* A process that may have fewer keeps none: it counts on having them. */
 #define FEWEST 256
@@ -17,8 +19,11 @@
  * what is used much comes to have one. */
 #define TURNS 16
 
-int hca_wakes_init(struct hca_wakes *w, bool keeps)
+int hca_wakes_init(struct hca_wakes *w, struct control_client *control, const struct shm_cq *cqs,
+                   bool keeps)
 {
+	w->control = control;
+	w->cqs = cqs;
 	pthread_mutex_init(&w->lock, NULL);
 	if (!keeps)
 		return 0;
@@ -91,34 +96,30 @@ static void replace(struct hca_wakes *w, uint32_t channel)
 }
 
 /* Whether the queue that a descriptor was got for still wakes that channel. */
-static bool is_alive(const struct hca_process *p, unsigned place)
+static bool is_alive(const struct hca_wakes *w, unsigned place)
 {
-	const struct hca_wake_fd *e = &p->wakes.by_index[p->wakes.kept[place]];
+	const struct hca_wake_fd *e = &w->by_index[w->kept[place]];
 
-	return atomic_load_explicit(&p->region.cqs[e->cq].channel, memory_order_relaxed) ==
-	       e->channel;
+	return atomic_load_explicit(&w->cqs[e->cq].channel, memory_order_relaxed) == e->channel;
 }
 
 /* Looks at the next @n, and gives up those whose channels may be gone. */
-static void look_around(struct hca_process *p, unsigned n)
+static void look_around(struct hca_wakes *w, unsigned n)
 {
-	struct hca_wakes *w = &p->wakes;
-
 	for (; n && w->n_kept; n--) {
 		w->hand = (w->hand + 1) % w->n_kept;
-		if (!is_alive(p, w->hand))
+		if (!is_alive(w, w->hand))
 			give_up(w, w->hand);
 	}
 }
 
 /* Whether there is to be one descriptor more; makes room for it. */
-static bool make_room(struct hca_process *p)
+static bool make_room(struct hca_wakes *w)
 {
-	struct hca_wakes *w = &p->wakes;
 	const unsigned most = hca_wakes_most(descriptor_limit());
 	const bool is_turn = ++w->n_without % TURNS == 0;
 
-	look_around(p, w->n_kept);
+	look_around(w, w->n_kept);
 	give_up_beyond(w, most);
 	if (!most || ((w->is_short || w->n_kept == most) && !is_turn))
 		return false;
@@ -129,10 +130,8 @@ static bool make_room(struct hca_process *p)
 
 /* Keeps it, unless the program uses so many descriptors that it may need all: the lowest number is
  * given first, so about @fd are in use. */
-static void keep(struct hca_process *p, const struct shm_cq *cq, uint32_t channel, int fd)
+static void keep(struct hca_wakes *w, const struct shm_cq *cq, uint32_t channel, int fd)
 {
-	struct hca_wakes *w = &p->wakes;
-
 	w->is_short = (rlim_t)fd >= descriptor_limit() / 2;
 	if (w->is_short) {
 		close(fd);
@@ -140,31 +139,29 @@ static void keep(struct hca_process *p, const struct shm_cq *cq, uint32_t channe
 		return;
 	}
 	replace(w, channel);
-	*entry_of(w, channel) = (struct hca_wake_fd){ .channel = channel,
-		                                      .cq = (uint32_t)(cq - p->region.cqs),
-		                                      .fd = fd,
-		                                      .kind = HCA_WAKE_KEPT };
+	*entry_of(w, channel) = (struct hca_wake_fd){
+		.channel = channel, .cq = (uint32_t)(cq - w->cqs), .fd = fd, .kind = HCA_WAKE_KEPT
+	};
 	w->kept[w->n_kept++] = (uint16_t)(channel & SHM_CHANNEL_INDEX);
 }
 
 /* Asks the daemon for it. If that fails the daemon wakes. */
-static void get(struct hca_process *p, const struct shm_cq *cq, uint32_t channel)
+static void get(struct hca_wakes *w, const struct shm_cq *cq, uint32_t channel)
 {
 	struct control_get_channel req = { .channel = channel };
 	int fd;
 
-	if (!control_call(p->control, &(struct control_call){ .type = CONTROL_GET_CHANNEL,
+	if (!control_call(w->control, &(struct control_call){ .type = CONTROL_GET_CHANNEL,
 	                                                      .request = &req,
 	                                                      .request_bytes = sizeof(req),
 	                                                      .fd = &fd }))
-		keep(p, cq, channel, fd);
+		keep(w, cq, channel, fd);
 }
 
 /* ---- channels ---- */
 
-void hca_wakes_enter(struct hca_process *p, uint32_t channel, int fd)
+void hca_wakes_enter(struct hca_wakes *w, uint32_t channel, int fd)
 {
-	struct hca_wakes *w = &p->wakes;
 	int cancel_state = base_cancel_off(); /* close() with the lock held */
 
 	pthread_mutex_lock(&w->lock);
@@ -175,21 +172,19 @@ void hca_wakes_enter(struct hca_process *p, uint32_t channel, int fd)
 	base_cancel_restore(cancel_state);
 }
 
-void hca_wakes_leave(struct hca_process *p, uint32_t channel)
+void hca_wakes_leave(struct hca_wakes *w, uint32_t channel)
 {
-	struct hca_wakes *w = &p->wakes;
 	int cancel_state = base_cancel_off();
 
 	pthread_mutex_lock(&w->lock);
 	entry_of(w, channel)->kind = HCA_WAKE_NONE;
-	look_around(p, w->n_kept);
+	look_around(w, w->n_kept);
 	pthread_mutex_unlock(&w->lock);
 	base_cancel_restore(cancel_state);
 }
 
-void hca_wake_prepare(struct hca_process *p, const struct shm_cq *cq, uint32_t channel)
+void hca_wake_prepare(struct hca_wakes *w, const struct shm_cq *cq, uint32_t channel)
 {
-	struct hca_wakes *w = &p->wakes;
 	int cancel_state;
 
 	if (!w->by_index)
@@ -197,27 +192,27 @@ void hca_wake_prepare(struct hca_process *p, const struct shm_cq *cq, uint32_t c
 	cancel_state = base_cancel_off(); /* close() with the lock held */
 	pthread_mutex_lock(&w->lock);
 	if (descriptor_of(w, channel) >= 0)
-		look_around(p, 1);
-	else if (make_room(p))
-		get(p, cq, channel);
+		look_around(w, 1);
+	else if (make_room(w))
+		get(w, cq, channel);
 	pthread_mutex_unlock(&w->lock);
 	base_cancel_restore(cancel_state);
 }
 
-void hca_wake(struct hca_process *p, uint32_t channel)
+void hca_wake(struct hca_wakes *w, uint32_t channel)
 {
 	const struct control_get_channel req = { .channel = channel };
 	int cancel_state = base_cancel_off(); /* write() with the lock held */
 	const uint64_t one = 1;
 	int fd;
 
-	pthread_mutex_lock(&p->wakes.lock);
-	fd = descriptor_of(&p->wakes, channel);
+	pthread_mutex_lock(&w->lock);
+	fd = descriptor_of(w, channel);
 	if (fd >= 0)
 		while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
-	pthread_mutex_unlock(&p->wakes.lock);
+	pthread_mutex_unlock(&w->lock);
 	if (fd < 0)
-		control_post_now(p->control, CONTROL_WAKE, &req, sizeof(req));
+		control_post_now(w->control, CONTROL_WAKE, &req, sizeof(req));
 	base_cancel_restore(cancel_state);
 }

@@ -16,13 +16,15 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-struct hca_process;
+struct control_client;
 struct shm_cq;
 
 /* So many descriptors are kept at most, however many the process may have. */
 #define HCA_WAKES_KEPT 256
 
 struct hca_wakes {
+	struct control_client *control;
+	const struct shm_cq *cqs; /* all of the fabric */
 	pthread_mutex_t lock;
 	struct hca_wake_fd {
 		uint32_t channel;
@@ -37,21 +39,22 @@ struct hca_wakes {
 };
 
 /* @keeps: whether there are descriptors at all. 0 or -ENOMEM. */
-int hca_wakes_init(struct hca_wakes *w, bool keeps);
+int hca_wakes_init(struct hca_wakes *w, struct control_client *control, const struct shm_cq *cqs,
+                   bool keeps);
 void hca_wakes_fini(struct hca_wakes *w);
 
 /* How many descriptors of other processes' channels are kept by one that may have @limit. */
 unsigned hca_wakes_most(rlim_t limit);
 
 /* Channel @channel is this process's, by descriptor @fd, until hca_wakes_leave(). */
-void hca_wakes_enter(struct hca_process *p, uint32_t channel, int fd);
-void hca_wakes_leave(struct hca_process *p, uint32_t channel);
+void hca_wakes_enter(struct hca_wakes *w, uint32_t channel, int fd);
+void hca_wakes_leave(struct hca_wakes *w, uint32_t channel);
 
 /* Gets a descriptor of the channel @channel that @cq wakes, if one is to be kept. This may wait for
  * the daemon; hca_wake() then does not. */
-void hca_wake_prepare(struct hca_process *p, const struct shm_cq *cq, uint32_t channel);
+void hca_wake_prepare(struct hca_wakes *w, const struct shm_cq *cq, uint32_t channel);
 
 /* Adds an event to the eventfd of @channel. */
-void hca_wake(struct hca_process *p, uint32_t channel);
+void hca_wake(struct hca_wakes *w, uint32_t channel);
 
 #endif

@@ -20,7 +20,7 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
- *  src/hca/cq_event.c fire 93cad8a9ecd8
+ *  src/hca/cq_event.c fire 575bdaf5940b
  *  src/hca/channel.c next_notified 0de27937720b
  *  src/hca/channel.c hca_channel_settle 13e441a84e6a
  *  src/hca/channel.c get_event 09e766be8041

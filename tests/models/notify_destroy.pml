@@ -21,7 +21,7 @@
  *  5 a unit and what it stands for are taken without the channel's lock in between
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/cq_event.c fire 93cad8a9ecd8
+ *  src/hca/cq_event.c fire 575bdaf5940b
  *  src/hca/cq_event.c hca_cq_leave_channel 1420ff3f06b1
  *  src/hca/cq_event.c hca_cq_await_wakers 2175b04e581f
  *  src/hca/cq_event.c hca_cq_take_events_along 933c521b3616

@@ -4,6 +4,7 @@
  * ibv_import_dm(3). src/hca/command_file.h says what works between processes. Safe from any thread.
  */
 #include "api/verbs/verbs.h"
+#include "hca/mr.h"
 #include "hca/dm.h"
 
 /* ENOENT: there is no such PD. */
