@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "hca/domain.h"
 #include "hca/ah.h"
 #include "wire/grh.h"
 #include "wire/ip.h"

@@ -9,9 +9,10 @@
 
 #include "base/log.h"
 #include "base/signals.h"
-#include "hca/qp.h"
-#include "hca/srq.h"
+#include "control/client.h"
+#include "hca/async.h"
 #include "shm/events.h"
+#include "shm/layout.h"
 
 #define PATIENCE_MS 1000
 
@@ -22,101 +23,119 @@ struct hca_async_event {
 	struct control_event event;
 };
 
-void hca_async_init(struct hca_async *a)
+int hca_async_init(struct hca_async *a)
 {
+	static const uint32_t most[] = { [HCA_ASYNC_CQ] = SHM_MAX_CQS,
+		                         [HCA_ASYNC_QP] = SHM_MAX_QPS,
+		                         [HCA_ASYNC_SRQ] = SHM_MAX_SRQS,
+		                         [HCA_ASYNC_XRC_SRQ] = SHM_MAX_QPS };
+
+	for (unsigned kind = 0; kind < HCA_ASYNC_KINDS; kind++) {
+		a->objects[kind] = calloc(most[kind], sizeof(*a->objects[kind]));
+		if (!a->objects[kind])
+			return -ENOMEM;
+	}
 	pthread_mutex_init(&a->lock, NULL);
+	pthread_mutex_init(&a->objects_lock, NULL);
 	TAILQ_INIT(&a->kept);
+	return 0;
 }
 
-void hca_async_source_init(struct hca_async_source *s)
+void hca_async_open(struct hca_async *a, struct control_client *control, uint32_t handle, int fd)
 {
-	TAILQ_INIT(&s->kept);
-	s->n_got = 0;
+	a->control = control;
+	a->handle = handle;
+	a->fd = fd;
+}
+
+void hca_async_fini(struct hca_async *a)
+{
+	for (unsigned kind = 0; kind < HCA_ASYNC_KINDS; kind++)
+		free(a->objects[kind]);
 }
 
 /* ---- what an event is about ---- */
 
-struct object {
-	enum { CQ, QP, SRQ, PORT, DEVICE } kind;
-	union {
-		struct hca_cq *cq;
-		struct hca_qp *qp;
-		struct hca_srq *srq;
-	};
-	struct hca_async_source *source;
-	uint32_t *to_be_acked;
-};
-
-static struct object cq_of(const struct hca_context *ctx, uint32_t id)
+/* A queue pair's number has a part that changes each time the index is used again; that of an XRC
+ * shared receive queue, too, as it is a queue pair's. */
+static struct hca_async_object **place_of(struct hca_async *a, enum hca_async_kind kind,
+                                          uint32_t number)
 {
-	struct hca_cq *cq = id < SHM_MAX_CQS ? ctx->cq_by_id[id] : NULL;
+	bool is_qpn = kind == HCA_ASYNC_QP || kind == HCA_ASYNC_XRC_SRQ;
 
-	return (struct object){ .kind = CQ,
-		                .cq = cq,
-		                .source = cq ? &cq->async : NULL,
-		                .to_be_acked = cq ? &cq->async_events_got : NULL };
+	return &a->objects[kind][is_qpn ? SHM_QP_INDEX(number) : number];
 }
 
-static struct object qp_of(const struct hca_context *ctx, uint32_t qpn)
+void hca_async_object_init(struct hca_async_object *o, enum hca_async_kind kind, void *element)
 {
-	struct hca_qp *qp = ctx->qp_by_index[SHM_QP_INDEX(qpn)];
-
-	if (qp && qp->ex.qp_base.qp_num != qpn)
-		qp = NULL;
-	return (struct object){ .kind = QP,
-		                .qp = qp,
-		                .source = qp ? qp->async : NULL,
-		                .to_be_acked = qp ? &qp->async_events_got : NULL };
+	*o = (struct hca_async_object){ .kind = kind, .element = element, .source = &o->own };
+	TAILQ_INIT(&o->own.kept);
 }
 
-static struct object srq_of(const struct hca_context *ctx, uint32_t index)
+void hca_async_enter(struct hca_async *a, struct hca_async_object *o, uint32_t number)
 {
-	struct hca_srq *srq;
-
-	LIST_FOREACH(srq, &ctx->srqs, entry)
-	if (srq->index == index)
-		break;
-	return (struct object){ .kind = SRQ,
-		                .srq = srq,
-		                .source = srq ? &srq->async : NULL,
-		                .to_be_acked = srq ? &srq->async_events_got : NULL };
+	o->number = number;
+	pthread_mutex_lock(&a->objects_lock);
+	*place_of(a, o->kind, number) = o;
+	pthread_mutex_unlock(&a->objects_lock);
 }
 
-/* With the context's lock held. Its source is NULL if it is gone, or none. */
-static struct object object_of(const struct hca_context *ctx, const struct control_event *e)
+void hca_async_leave(struct hca_async *a, struct hca_async_object *o)
+{
+	struct hca_async_object **at = place_of(a, o->kind, o->number);
+
+	pthread_mutex_lock(&a->objects_lock);
+	if (*at == o) /* or another one's by now, or another handle of an XRC target */
+		*at = NULL;
+	pthread_mutex_unlock(&a->objects_lock);
+}
+
+/* The kind of object that an event is about; HCA_ASYNC_KINDS: a port, or the device. */
+static enum hca_async_kind kind_of(const struct control_event *e)
 {
 	switch (e->type) {
 	case IBV_EVENT_CQ_ERR:
-		return cq_of(ctx, e->element);
+		return HCA_ASYNC_CQ;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return qp_of(ctx, e->element);
+		return HCA_ASYNC_QP;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return srq_of(ctx, e->element);
-	case IBV_EVENT_DEVICE_FATAL:
-		return (struct object){ .kind = DEVICE };
+		return e->element & SHM_XRC_SRQ ? HCA_ASYNC_XRC_SRQ : HCA_ASYNC_SRQ;
 	default:
-		return (struct object){ .kind = PORT };
+		return HCA_ASYNC_KINDS;
 	}
 }
 
-static struct object find(struct hca_context *ctx, const struct control_event *e)
+/* With the lock of the objects held. NULL: it is gone, or there is none (kind_of()). */
+static struct hca_async_object *object_of(struct hca_async *a, const struct control_event *e)
 {
-	struct object o;
+	enum hca_async_kind kind = kind_of(e);
+	struct hca_async_object *o;
 
-	pthread_mutex_lock(&ctx->lock);
-	o = object_of(ctx, e);
-	pthread_mutex_unlock(&ctx->lock);
-	return o;
+	if (kind == HCA_ASYNC_KINDS || (kind == HCA_ASYNC_CQ && e->element >= SHM_MAX_CQS) ||
+	    (kind == HCA_ASYNC_SRQ && e->element >= SHM_MAX_SRQS))
+		return NULL;
+	o = *place_of(a, kind, e->element);
+	return o && o->number == e->element ? o : NULL;
 }
 
-static bool is_gone(const struct object *o)
+/* Where events of its object are kept. *@is_gone: there is such an object no more. */
+static struct hca_async_source *source_of(struct hca_async *a, const struct control_event *e,
+                                          bool *is_gone)
 {
-	return o->kind < PORT && !o->source;
+	struct hca_async_source *source;
+	struct hca_async_object *o;
+
+	pthread_mutex_lock(&a->objects_lock);
+	o = object_of(a, e);
+	source = o ? o->source : NULL;
+	pthread_mutex_unlock(&a->objects_lock);
+	*is_gone = !o && kind_of(e) != HCA_ASYNC_KINDS;
+	return source;
 }
 
 /* ---- datagrams: with the lock held ---- */
@@ -124,12 +143,12 @@ static bool is_gone(const struct object *o)
 enum datagram { EVENT, KEPT /* it stands for one that is kept */ };
 
 /* 0; -EAGAIN: there is none now; -EIO: there will be none. */
-static int receive(struct hca_context *ctx, struct control_event *e, enum datagram *kind)
+static int receive(struct hca_async *a, struct control_event *e, enum datagram *kind)
 {
 	ssize_t n;
 
 	do {
-		n = recv(ctx->vctx.context.async_fd, e, sizeof(*e), MSG_DONTWAIT);
+		n = recv(a->fd, e, sizeof(*e), MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return n && errno != ECONNRESET ? -errno : -EIO;
@@ -139,10 +158,10 @@ static int receive(struct hca_context *ctx, struct control_event *e, enum datagr
 
 /* Waits for one, whatever the flags of the descriptor; not for ever, as a child of the process may
  * have received it. */
-static int receive_surely(struct hca_context *ctx, struct control_event *e, enum datagram *kind)
+static int receive_surely(struct hca_async *a, struct control_event *e, enum datagram *kind)
 {
-	struct pollfd p = { .fd = ctx->vctx.context.async_fd, .events = POLLIN };
-	int ret = receive(ctx, e, kind);
+	struct pollfd p = { .fd = a->fd, .events = POLLIN };
+	int ret = receive(a, e, kind);
 
 	while (ret == -EAGAIN) {
 		int n = poll(&p, 1, PATIENCE_MS);
@@ -151,28 +170,29 @@ static int receive_surely(struct hca_context *ctx, struct control_event *e, enum
 			return -ETIMEDOUT;
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		ret = receive(ctx, e, kind);
+		ret = receive(a, e, kind);
 	}
 	return ret;
 }
 
 /* False: it is of an object that is gone, or there is no memory. */
-static bool keep(struct hca_context *ctx, const struct control_event *e)
+static bool keep(struct hca_async *a, const struct control_event *e)
 {
-	const struct object o = find(ctx, e);
-	struct hca_async_event *k = is_gone(&o) ? NULL : malloc(sizeof(*k));
+	bool is_gone;
+	struct hca_async_source *source = source_of(a, e, &is_gone);
+	struct hca_async_event *k = is_gone ? NULL : malloc(sizeof(*k));
 
-	if (!k && o.source)
-		o.source->n_got++; /* nobody waits for it */
-	if (!k && !is_gone(&o))
+	if (!k && source)
+		source->n_got++; /* nobody waits for it */
+	if (!k && !is_gone)
 		base_log_warning(verbs, "out of memory: an asynchronous event is lost");
 	if (!k)
 		return false;
-	k->source = o.source;
+	k->source = source;
 	k->event = *e;
-	TAILQ_INSERT_TAIL(&ctx->async.kept, k, of_context);
-	if (k->source)
-		TAILQ_INSERT_TAIL(&k->source->kept, k, of_source);
+	TAILQ_INSERT_TAIL(&a->kept, k, of_context);
+	if (source)
+		TAILQ_INSERT_TAIL(&source->kept, k, of_source);
 	return true;
 }
 
@@ -197,16 +217,15 @@ void hca_async_close(struct hca_async *a)
 
 /* The next one to be told: those that are kept come first. With the lock held. -EAGAIN: the
  * datagram stood for none. */
-static int next(struct hca_context *ctx, struct control_event *e)
+static int next(struct hca_async *a, struct control_event *e)
 {
-	struct hca_async *a = &ctx->async;
 	struct hca_async_event *first;
 	enum datagram kind;
-	int ret = receive(ctx, e, &kind);
+	int ret = receive(a, e, &kind);
 
 	if (ret && ret != -EIO)
 		return ret;
-	if (!ret && kind == EVENT && (TAILQ_EMPTY(&a->kept) || !keep(ctx, e)))
+	if (!ret && kind == EVENT && (TAILQ_EMPTY(&a->kept) || !keep(a, e)))
 		return 0;
 	first = TAILQ_FIRST(&a->kept);
 	if (first) {
@@ -222,36 +241,32 @@ static int next(struct hca_context *ctx, struct control_event *e)
 	return ret ? ret : -EAGAIN;
 }
 
-/* With the lock held. False: its object is gone. *@failed: a queue pair that may have been moved to
- * ERR by its peer; it stays, as its event is not acknowledged. */
-static bool tell(struct hca_context *ctx, const struct control_event *e,
-                 struct ibv_async_event *event, struct hca_qp **failed)
+/* With the lock held. False: its object is gone. *@told: the object, or NULL; it stays, as its
+ * event is not acknowledged. */
+static bool tell(struct hca_async *a, const struct control_event *e, struct ibv_async_event *event,
+                 struct hca_async_object **told)
 {
-	struct object o;
+	struct hca_async_object *o;
 
-	pthread_mutex_lock(&ctx->lock);
-	o = object_of(ctx, e);
-	if (o.source) {
-		o.source->n_got++;
-		++*o.to_be_acked;
+	pthread_mutex_lock(&a->objects_lock);
+	o = object_of(a, e);
+	if (o) {
+		o->source->n_got++;
+		o->n_got++;
 	}
-	pthread_mutex_unlock(&ctx->lock);
+	pthread_mutex_unlock(&a->objects_lock);
 	event->event_type = (enum ibv_event_type)e->type;
-	if (o.kind == CQ)
-		event->element.cq = (struct ibv_cq *)o.cq;
-	else if (o.kind == QP)
-		event->element.qp = (struct ibv_qp *)o.qp;
-	else if (o.kind == SRQ)
-		event->element.srq = (struct ibv_srq *)o.srq;
+	if (o)
+		event->element.qp = o->element; /* a union of pointers to objects */
 	else
 		event->element.port_num = (int)e->element;
-	*failed = o.kind == QP ? o.qp : NULL;
-	return !is_gone(&o);
+	*told = o;
+	return o || kind_of(e) == HCA_ASYNC_KINDS;
 }
 
-int hca_async_get(struct hca_context *ctx, struct ibv_async_event *event)
+int hca_async_get(struct hca_async *a, struct ibv_async_event *event)
 {
-	struct hca_qp *failed = NULL;
+	struct hca_async_object *told = NULL;
 	int ret, cancel_state;
 
 	do {
@@ -259,16 +274,16 @@ int hca_async_get(struct hca_context *ctx, struct ibv_async_event *event)
 
 		/* it may be restarted after a signal, and may end the thread: nothing is taken yet
 		 */
-		if (recv(ctx->vctx.context.async_fd, &e, 1, MSG_PEEK) < 0 && errno != ECONNRESET)
+		if (recv(a->fd, &e, 1, MSG_PEEK) < 0 && errno != ECONNRESET)
 			return -errno;
 		cancel_state = base_cancel_off();
-		pthread_mutex_lock(&ctx->async.lock);
-		ret = next(ctx, &e);
-		if (!ret && !tell(ctx, &e, event, &failed))
+		pthread_mutex_lock(&a->lock);
+		ret = next(a, &e);
+		if (!ret && !tell(a, &e, event, &told))
 			ret = -EAGAIN;
-		pthread_mutex_unlock(&ctx->async.lock);
-		if (!ret && failed)
-			hca_qp_notice_error(failed);
+		pthread_mutex_unlock(&a->lock);
+		if (!ret && told && told->notice)
+			told->notice(told->element);
 		base_cancel_restore(cancel_state);
 	} while (ret == -EAGAIN);
 	return ret;
@@ -277,15 +292,15 @@ int hca_async_get(struct hca_context *ctx, struct ibv_async_event *event)
 /* ---- withdrawing: with the lock held ---- */
 
 /* So many datagrams more, for events that are kept. */
-static int ring(struct hca_context *ctx, uint32_t n)
+static int ring(struct hca_async *a, uint32_t n)
 {
 	int ret = 0;
 
 	while (!ret && n) {
-		struct control_ring_hca req = { .hca_handle = ctx->handle,
+		struct control_ring_hca req = { .hca_handle = a->handle,
 			                        .n = n < CONTROL_MAX_RING ? n : CONTROL_MAX_RING };
 
-		ret = control_call(ctx->process->control,
+		ret = control_call(a->control,
 		                   &(struct control_call){ .type = CONTROL_RING_HCA,
 		                                           .request = &req,
 		                                           .request_bytes = sizeof(req) });
@@ -295,64 +310,65 @@ static int ring(struct hca_context *ctx, uint32_t n)
 }
 
 /* Drops what is kept of it. Returns how many. */
-static uint32_t drop_kept(struct hca_context *ctx, struct hca_async_source *s)
+static uint32_t drop_kept(struct hca_async *a, struct hca_async_source *s)
 {
 	uint32_t n = 0;
 
 	for (; !TAILQ_EMPTY(&s->kept); n++)
-		unkeep(&ctx->async, TAILQ_FIRST(&s->kept));
+		unkeep(a, TAILQ_FIRST(&s->kept));
 	return n;
 }
 
 /* Receives @n of its events, and @surplus datagrams that stood for others which are dropped. */
-static void withdraw(struct hca_context *ctx, const struct hca_async_source *s, uint32_t n,
+static void withdraw(struct hca_async *a, const struct hca_async_source *s, uint32_t n,
                      uint32_t surplus)
 {
 	uint32_t lacking = 0;
 	struct control_event e;
 	enum datagram kind;
+	bool is_gone;
 
-	while ((n || surplus) && !receive_surely(ctx, &e, &kind)) {
-		if (kind == EVENT && n && find(ctx, &e).source == s)
+	while ((n || surplus) && !receive_surely(a, &e, &kind)) {
+		if (kind == EVENT && n && source_of(a, &e, &is_gone) == s)
 			n--;
-		else if (kind == EVENT && !keep(ctx, &e))
+		else if (kind == EVENT && !keep(a, &e))
 			continue;
 		else if (surplus)
 			surplus--;
 		else
 			lacking++;
 	}
-	ring(ctx, lacking);
+	ring(a, lacking);
 }
 
-static int destroy_and_withdraw(struct hca_context *ctx, struct hca_async_source *s,
+static int destroy_and_withdraw(struct hca_async *a, struct hca_async_source *s,
                                 enum control_type type, uint32_t handle)
 {
 	const struct control_handle req = { .handle = handle };
 	struct control_destroy_reply rep = { 0 };
-	int ret = control_ask(ctx->process->control, type, &req, &rep);
+	int ret = control_ask(a->control, type, &req, &rep);
 	uint32_t n_kept;
 
 	if (ret == -EBUSY)
 		return ret;
-	n_kept = drop_kept(ctx, s);
-	if (!ret && !ctx->async.closed)
-		withdraw(ctx, s, rep.events - s->n_got - n_kept, n_kept);
+	n_kept = drop_kept(a, s);
+	if (!ret && !a->closed)
+		withdraw(a, s, rep.events - s->n_got - n_kept, n_kept);
 	return ret;
 }
 
-int hca_async_end(struct hca_context *ctx, struct hca_async_source *s, enum control_type type,
+int hca_async_end(struct hca_async *a, struct hca_async_source *s, enum control_type type,
                   uint32_t handle, _Atomic uint32_t *word)
 {
 	const struct control_handle req = { .handle = handle };
 	int ret, cancel_state = base_cancel_off();
 
-	pthread_mutex_lock(&ctx->async.lock);
+	pthread_mutex_lock(&a->lock);
 	if (word && shm_events_end(word, s->n_got))
-		ret = hca_post(ctx->process, type, &req, sizeof(req));
+		ret = control_post(a->control, type, &req, sizeof(req));
 	else
-		ret = destroy_and_withdraw(ctx, s, type, handle);
-	pthread_mutex_unlock(&ctx->async.lock);
+		ret = destroy_and_withdraw(a, s, type, handle);
+	pthread_mutex_unlock(&a->lock);
 	base_cancel_restore(cancel_state);
 	return ret;
 }

@@ -13,6 +13,7 @@
 #include "base/reason.h"
 #include "base/signals.h"
 #include "base/util.h"
+#include "hca/channel.h"
 #include "hca/cq.h"
 
 int hca_channel_create(struct hca_context *ctx, struct hca_channel **out)

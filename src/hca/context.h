@@ -13,23 +13,16 @@
 #include <infiniband/verbs.h>
 
 #include "hca/async.h"
-#include "hca/domain.h"
 #include "hca/process.h"
 
 struct hca_command_file;
-struct hca_cq;
 struct hca_link;
-struct hca_qp;
-struct hca_srq;
 
 struct hca_context {
 	struct hca_process *process;
 	uint32_t hca;    /* index */
 	uint32_t handle; /* the daemon's name for this opened HCA */
 	pthread_mutex_t lock;
-	struct hca_qp **qp_by_index; /* to find the object of an asynchronous event */
-	struct hca_cq **cq_by_id;
-	LIST_HEAD(, hca_srq) srqs;
 	unsigned n_objects; /* domains of all kinds, device memory, completion queues */
 	uint32_t n_comp_counters, next_comp_counter;
 	struct hca_command_file *file; /* what cmd_fd is */

@@ -100,28 +100,20 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	cq->shm = &ctx->process->region.cqs[rep.cq];
 	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
 	TAILQ_INIT(&cq->users);
-	hca_async_source_init(&cq->async);
+	hca_async_object_init(&cq->events, HCA_ASYNC_CQ, &cq->cq);
 	cq->cq.context = &ctx->vctx.context;
-	cq->cq.channel = ch ? &ch->channel : NULL;
 	cq->cq.cq_context = cq_context;
 	cq->cq.handle = rep.cq;
 	cq->cq.cqe = (int)cqe;
 	pthread_mutex_init(&cq->cq.mutex, NULL);
 	pthread_cond_init(&cq->cq.cond, NULL);
-	if (ch) {
-		atomic_store_explicit(&cq->shm->channel, ch->id, memory_order_relaxed);
-		pthread_mutex_lock(&ch->lock);
-		ch->channel.refcnt++;
-		TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
-		pthread_mutex_unlock(&ch->lock);
-	}
+	if (ch)
+		hca_cq_enter_channel(cq);
 	base_lock(&ctx->process->cqs_lock);
 	LIST_INSERT_HEAD(&ctx->process->cqs, cq, process_entry);
 	base_unlock(&ctx->process->cqs_lock);
-	pthread_mutex_lock(&ctx->lock);
-	ctx->cq_by_id[cq->id] = cq;
-	ctx->n_objects++;
-	pthread_mutex_unlock(&ctx->lock);
+	hca_async_enter(&ctx->async, &cq->events, cq->id);
+	hca_context_count(ctx, 1);
 	*out = cq;
 	return 0;
 err_ring:
@@ -136,7 +128,7 @@ static void wait_acked(struct hca_cq *cq)
 {
 	pthread_mutex_lock(&cq->cq.mutex);
 	while (cq->cq.comp_events_completed != cq->comp_events_got ||
-	       cq->cq.async_events_completed != cq->async_events_got)
+	       cq->cq.async_events_completed != cq->events.n_got)
 		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
 	pthread_mutex_unlock(&cq->cq.mutex);
 }
@@ -153,12 +145,9 @@ int hca_cq_destroy(struct hca_cq *cq)
 	LIST_REMOVE(cq, process_entry);
 	base_unlock(&ctx->process->cqs_lock);
 	/* when it is done the daemon fires no event any more, either */
-	hca_async_end(ctx, &cq->async, CONTROL_DESTROY_CQ, cq->id, NULL);
-	pthread_mutex_lock(&ctx->lock);
-	if (ctx->cq_by_id[cq->id] == cq) /* or another one's by now */
-		ctx->cq_by_id[cq->id] = NULL;
-	ctx->n_objects--;
-	pthread_mutex_unlock(&ctx->lock);
+	hca_async_end(&ctx->async, cq->events.source, CONTROL_DESTROY_CQ, cq->id, NULL);
+	hca_async_leave(&ctx->async, &cq->events);
+	hca_context_count(ctx, -1);
 	wait_acked(cq);
 	if (cq->ch)
 		hca_cq_take_events_along(cq);

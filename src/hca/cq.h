@@ -23,7 +23,6 @@
 
 #include "base/fast.h"
 #include "base/lock.h"
-#include "hca/channel.h"
 #include "hca/context.h"
 
 struct hca_connected_qp;
@@ -94,8 +93,8 @@ struct hca_cq {
 	TAILQ_ENTRY(hca_cq) channel_entry;
 	TAILQ_HEAD(, hca_qp) users; /* QPs that receive here */
 	unsigned n_users;           /* QPs that send or receive here */
-	uint32_t comp_events_got, async_events_got;
-	struct hca_async_source async;
+	uint32_t comp_events_got;
+	struct hca_async_object events;
 	bool ignores_overrun; /* completions are lost, and the CQ goes on */
 	/* ibv_start_poll() and on */
 	bool single_threaded; /* the program sees to it that one thread polls at a time */
@@ -153,6 +152,8 @@ void hca_cq_serve_waiting(struct hca_process *p, unsigned most);
  * base_now_ns(), when this began for all CQs. */
 void hca_cq_await_wakers(const struct hca_cq *cq, uint64_t began);
 
+/* It is new, and belongs to a channel (ch). */
+void hca_cq_enter_channel(struct hca_cq *cq);
 /* The CQ is being destroyed: no further event of it is got, nor fired, but by who has begun to. */
 void hca_cq_leave_channel(struct hca_cq *cq);
 /* Then its events that nobody has got leave the channel, too. */

@@ -6,6 +6,7 @@
 #include <sched.h>
 
 #include "base/util.h"
+#include "hca/channel.h"
 #include "hca/cq.h"
 #include "hca/link.h"
 #include "hca/qp.h"
@@ -133,6 +134,18 @@ void hca_cq_moderate(struct hca_cq *cq, uint16_t count, uint16_t us)
 {
 	atomic_store_explicit(&cq->shm->moderation, count == 1 ? 0 : (uint32_t)us << 16 | count,
 	                      memory_order_relaxed);
+}
+
+void hca_cq_enter_channel(struct hca_cq *cq)
+{
+	struct hca_channel *ch = cq->ch;
+
+	cq->cq.channel = &ch->channel;
+	atomic_store_explicit(&cq->shm->channel, ch->id, memory_order_relaxed);
+	pthread_mutex_lock(&ch->lock);
+	ch->channel.refcnt++;
+	TAILQ_INSERT_TAIL(&ch->cqs, cq, channel_entry);
+	pthread_mutex_unlock(&ch->lock);
 }
 
 void hca_cq_leave_channel(struct hca_cq *cq)

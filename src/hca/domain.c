@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
+#include "hca/domain.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
 

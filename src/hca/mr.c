@@ -12,6 +12,7 @@
 #include "base/reason.h"
 #include "base/signals.h"
 #include "base/util.h"
+#include "hca/domain.h"
 #include "hca/command_file.h"
 #include "hca/context.h"
 #include "hca/cq.h"

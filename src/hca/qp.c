@@ -165,6 +165,12 @@ static int register_qp(struct hca_qp *qp, uint32_t opened)
 	return 0;
 }
 
+/* hca_async_object.notice: the event may say that the peer has found an error. */
+static void notice_error(void *element)
+{
+	hca_qp_notice_error(hca_qp(element));
+}
+
 static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
 	const uint32_t most = qp->ctx->process->region.control->settings.max_qp_wr;
@@ -182,8 +188,8 @@ static void init_public(struct hca_qp *qp, const struct ibv_qp_init_attr_ex *att
 	base->srq = attr->srq;
 	base->qp_type = attr->qp_type;
 	base->state = IBV_QPS_RESET;
-	hca_async_source_init(&qp->own_async);
-	qp->async = &qp->own_async;
+	hca_async_object_init(&qp->events, HCA_ASYNC_QP, base);
+	qp->events.notice = notice_error;
 	pthread_mutex_init(&base->mutex, NULL);
 	pthread_cond_init(&base->cond, NULL);
 	qp->cap = attr->cap;
@@ -276,9 +282,7 @@ int hca_qp_create_as(struct hca_context *ctx, const struct hca_transport *transp
 	if (attr->srq)
 		hca_srq_add_qp(hca_srq(attr->srq), qp);
 	hca_wr_api_init(qp);
-	pthread_mutex_lock(&ctx->lock);
-	ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = qp;
-	pthread_mutex_unlock(&ctx->lock);
+	hca_async_enter(&ctx->async, &qp->events, qp->ex.qp_base.qp_num);
 	hca_pd_use(attr->pd);
 	if (qp->xrcd)
 		atomic_fetch_add_explicit(&qp->xrcd->users, 1, memory_order_relaxed);
@@ -708,7 +712,7 @@ static void wait_acked(struct hca_qp *qp)
 	struct ibv_qp *base = &qp->ex.qp_base;
 
 	pthread_mutex_lock(&base->mutex);
-	while (base->events_completed != qp->async_events_got)
+	while (base->events_completed != qp->events.n_got)
 		pthread_cond_wait(&base->cond, &base->mutex);
 	pthread_mutex_unlock(&base->mutex);
 }
@@ -735,7 +739,8 @@ static int unregister_qp(struct hca_qp *qp)
 
 	if (qp->transport->end && hca_qp_state(qp) == IBV_QPS_ERR && qp->told_state == IBV_QPS_ERR)
 		word = &qp->ctx->process->region.connections[SHM_QP_INDEX(qp->sender.qpn)].events;
-	return hca_async_end(qp->ctx, qp->async, CONTROL_DESTROY_QP, qp->ex.qp_base.qp_num, word);
+	return hca_async_end(&qp->ctx->async, qp->events.source, CONTROL_DESTROY_QP,
+	                     qp->ex.qp_base.qp_num, word);
 }
 
 int hca_qp_destroy(struct hca_qp *qp)
@@ -771,11 +776,7 @@ int hca_qp_destroy(struct hca_qp *qp)
 	 */
 	while (atomic_load_explicit(&qp->in_use, memory_order_acquire))
 		sched_yield();
-	pthread_mutex_lock(&qp->ctx->lock);
-	if (qp->ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] ==
-	    qp) /* or an XRC target's */
-		qp->ctx->qp_by_index[SHM_QP_INDEX(qp->ex.qp_base.qp_num)] = NULL;
-	pthread_mutex_unlock(&qp->ctx->lock);
+	hca_async_leave(&qp->ctx->async, &qp->events);
 	wait_acked(qp);
 	free_qp(qp);
 	hca_pd_unuse(pd); /* its allocators' memory is freed now */

@@ -68,8 +68,7 @@ struct hca_qp {
 	struct hca_rq own_rq;
 	TAILQ_ENTRY(hca_qp) cq_entry;
 	TAILQ_ENTRY(hca_qp) srq_entry; /* of the shared receive queue, if it has one */
-	uint32_t async_events_got;
-	struct hca_async_source own_async, *async; /* an XRC shared receive queue has its own */
+	struct hca_async_object events;
 	_Atomic uint32_t in_use; /* polling threads that move it to ERR: it cannot be freed */
 };
 

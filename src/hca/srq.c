@@ -52,13 +52,12 @@ static void init_public(struct hca_srq *srq, struct ibv_pd *pd, void *srq_contex
 static void enter(struct hca_srq *srq, struct ibv_pd *pd, void *srq_context)
 {
 	init_public(srq, pd, srq_context);
-	hca_async_source_init(&srq->async);
+	hca_async_object_init(&srq->events, srq->xrc ? HCA_ASYNC_XRC_SRQ : HCA_ASYNC_SRQ,
+	                      &srq->srq);
 	if (srq->xrc)
-		srq->xrc->async = &srq->async;
-	pthread_mutex_lock(&srq->ctx->lock);
-	LIST_INSERT_HEAD(&srq->ctx->srqs, srq, entry);
-	srq->ctx->n_objects++;
-	pthread_mutex_unlock(&srq->ctx->lock);
+		srq->xrc->events.source = srq->events.source;
+	hca_async_enter(&srq->ctx->async, &srq->events, srq->index);
+	hca_context_count(srq->ctx, 1);
 	hca_pd_use(pd);
 }
 
@@ -171,7 +170,7 @@ int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, str
 static void wait_acked(struct hca_srq *srq)
 {
 	pthread_mutex_lock(&srq->srq.mutex);
-	while (srq->srq.events_completed != srq->async_events_got)
+	while (srq->srq.events_completed != srq->events.n_got)
 		pthread_cond_wait(&srq->srq.cond, &srq->srq.mutex);
 	pthread_mutex_unlock(&srq->srq.mutex);
 }
@@ -189,11 +188,10 @@ int hca_srq_destroy(struct hca_srq *srq)
 	if (srq->xrc)
 		hca_qp_destroy(srq->xrc);
 	else
-		hca_async_end(ctx, &srq->async, CONTROL_DESTROY_SRQ, srq->index, NULL);
-	pthread_mutex_lock(&ctx->lock);
-	LIST_REMOVE(srq, entry);
-	ctx->n_objects--;
-	pthread_mutex_unlock(&ctx->lock);
+		hca_async_end(&ctx->async, srq->events.source, CONTROL_DESTROY_SRQ, srq->index,
+		              NULL);
+	hca_async_leave(&ctx->async, &srq->events);
+	hca_context_count(ctx, -1);
 	wait_acked(srq);
 	hca_pd_unuse(srq->srq.pd);
 	pthread_mutex_destroy(&srq->srq.mutex);

@@ -33,13 +33,11 @@ struct hca_srq_receive {
 };
 
 struct hca_srq {
-	struct ibv_srq srq;        /* public */
-	LIST_ENTRY(hca_srq) entry; /* of the context */
+	struct ibv_srq srq; /* public */
 	struct hca_context *ctx;
 	const struct hca_domain *domain;
 	uint32_t index;
-	uint32_t async_events_got;
-	struct hca_async_source async;
+	struct hca_async_object events;
 	uint32_t max_wr, max_sge;
 	uint32_t room;   /* receives that there is memory for: max_wr or more */
 	uint32_t n_used; /* of these: posted, and not polled */

@@ -175,20 +175,11 @@ void umbel_qp_has_moved(struct ibv_qp *qp)
 	hca_qp_has_moved(hca_qp(qp));
 }
 
-/* Tables by number, of queue pairs and completion queues. 0 or -ENOMEM. */
-static int make_tables(struct hca_context *ctx)
-{
-	ctx->qp_by_index = calloc(SHM_MAX_QPS, sizeof(*ctx->qp_by_index));
-	ctx->cq_by_id = calloc(SHM_MAX_CQS, sizeof(*ctx->cq_by_id));
-	return ctx->qp_by_index && ctx->cq_by_id ? 0 : -ENOMEM;
-}
-
 static void free_context(struct hca_context *ctx)
 {
 	if (ctx->file)
 		hca_command_file_put(ctx->file);
-	free(ctx->qp_by_index);
-	free(ctx->cq_by_id);
+	hca_async_fini(&ctx->async);
 	free(ctx);
 }
 
@@ -225,7 +216,7 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 	ctx->process = p;
 	ctx->hca = ((struct verbs_hca *)device)->hca;
 	ctx->file = file;
-	ret = make_tables(ctx);
+	ret = hca_async_init(&ctx->async);
 	if (!ret)
 		ret = request_open(ctx);
 	if (ret) {
@@ -235,7 +226,7 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 	ctx->vctx.context.cmd_fd = cmd_fd;
 	ctx->vctx.context.device = device;
 	pthread_mutex_init(&ctx->lock, NULL);
-	hca_async_init(&ctx->async);
+	hca_async_open(&ctx->async, p->control, ctx->handle, ctx->vctx.context.async_fd);
 	pthread_mutex_init(&ctx->vctx.context.mutex, NULL);
 	*out = ctx;
 	return 0;

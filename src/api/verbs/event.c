@@ -39,7 +39,7 @@ static enum element element_of(uint32_t type)
 /* -1 and errno; EIO once the device is dead and that has been told. ibv_get_async_event(3) */
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	int ret = hca_async_get(hca_context(context), event);
+	int ret = hca_async_get(&hca_context(context)->async, event);
 
 	if (!ret)
 		return 0;
