@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
+#include "subnet/sm.h"
 #include "subnet/sm_state.h"
 #include "wire/sm_attr.h"
 
