@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/util.h"
+#include "fabric/mads.h"
 #include "subnet/sa_query.h"
 
 #define MAX_BYTES (256u << 20)
@@ -52,6 +53,22 @@ bool sa_query_stops(struct sa_query *q)
 	q->stopped = q->too_much || !q->budget || sa_query_has_enough(q);
 	sa_query_spend(q, 1);
 	return q->stopped;
+}
+
+bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have)
+{
+	if ((mask & both) != both)
+		return true;
+	switch (selector) {
+	case SA_GREATER:
+		return have > want;
+	case SA_LESS:
+		return have < want;
+	case SA_EXACTLY:
+		return have == want;
+	default:
+		return true; /* the largest available */
+	}
 }
 
 /* ---- ports ---- */

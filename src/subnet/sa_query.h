@@ -6,8 +6,8 @@
 #ifndef SUBNET_SA_QUERY_H
 #define SUBNET_SA_QUERY_H
 
-#include "subnet/sa.h"
 #include "subnet/sa_request.h"
+#include "subnet/sa_state.h"
 #include "wire/sa_records.h"
 
 /* A query and its result. */
@@ -87,6 +87,9 @@ struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
  * NULL.
  */
 struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid);
+
+/* Whether @have satisfies selector and value. True if @mask lacks one of the bits in @both. */
+bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have);
 
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 
