@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/state.h"
 #include "cm/testing_sa.h"
 #include "fabric/plan.h"
