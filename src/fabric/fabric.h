@@ -170,7 +170,6 @@ struct fabric_ethernet;
 struct fabric_lanes;
 struct fabric_flows;
 struct fabric_mads;
-struct fabric_plan;
 
 struct fabric {
 	struct shm_region *region;
@@ -217,19 +216,14 @@ const char *fabric_routing_name(unsigned routing);
 /* The name of the value of setting @i, for example "minhop"; NULL: its values are numbers. */
 const char *fabric_settings_name(const struct shm_settings *s, unsigned i);
 
-/*
- * Makes the fabric that @plan, a finished one (plan.h), describes, and its shared memory. Copies
- * what it needs of @plan. Returns 0 and *@f, to be freed by fabric_free(); or -errno.
- */
-int fabric_new(struct fabric **f, const struct fabric_plan *plan,
-               const struct shm_settings *settings);
-void fabric_free(struct fabric *f);
-
 /* The number of the host named @name, or -1. */
 int fabric_host_find(const struct fabric *f, const char *name);
 
 /* Copies the port's state to its record in shared memory. To be called after any change to it. */
 void fabric_port_publish(struct fabric *f, struct fabric_port *p);
+
+/* Has fabric_port_by_gid() find the HCA port by its own GUID. 0 or -ENOMEM. */
+int fabric_port_index(struct fabric *f, struct fabric_port *p);
 
 /* The HCA port that has @gid, made from its own GUID or from an alias; or NULL. */
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid);

@@ -22,7 +22,7 @@
 #include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/flow.h"
-#include "fabric/plan.h"
+#include "fabric/build.h"
 
 #define UNUSED __attribute__((unused))
 
