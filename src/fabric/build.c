@@ -8,7 +8,6 @@
 
 #include "fabric/attach.h"
 #include "fabric/build.h"
-#include "fabric/ethernet.h"
 #include "fabric/flow.h"
 #include "fabric/lanes.h"
 #include "fabric/mads.h"

@@ -10,9 +10,8 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "fabric/ethernet.h"
 #include "fabric/fabric.h"
-#include "fabric/mads.h"
+#include "wire/sm_attr.h"
 
 #define PHYS_POLLING  2
 #define PHYS_DISABLED 3
@@ -52,6 +51,42 @@ static uint64_t guid_hash(uint64_t guid)
 int fabric_port_index(struct fabric *f, struct fabric_port *p)
 {
 	return base_hash_add(&f->by_guid, &p->by_guid, guid_hash(p->guid));
+}
+
+static bool ethernet_has_gid(const struct fabric_port *p, const struct ib_gid *gid)
+{
+	for (unsigned i = 0; p->ethernet && i < SHM_GIDS; i++)
+		if (ib_gid_equal(&p->ethernet->gid[i], gid))
+			return p->state == IB_PORT_ACTIVE;
+	return false;
+}
+
+struct fabric_port *fabric_ethernet_find_anywhere(const struct fabric *f, struct fabric_port *from,
+                                                  const struct ib_gid *gid)
+{
+	struct fabric_port *found = NULL;
+
+	if (ib_gid_is_zero(gid))
+		return NULL; /* as are all entries that are empty */
+	if (ethernet_has_gid(from, gid))
+		return from;
+	for (unsigned i = 0; i < f->n_hca_ports; i++) {
+		if (!ethernet_has_gid(f->hca_port[i], gid))
+			continue;
+		if (f->hca_port[i]->ethernet->network == from->ethernet->network)
+			return f->hca_port[i];
+		if (!found)
+			found = f->hca_port[i];
+	}
+	return found;
+}
+
+struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
+                                         const struct ib_gid *gid)
+{
+	struct fabric_port *to = fabric_ethernet_find_anywhere(f, from, gid);
+
+	return to && to->ethernet->network == from->ethernet->network ? to : NULL;
 }
 
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid)
@@ -108,6 +143,19 @@ int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, ui
 	return ret;
 }
 
+uint32_t fabric_port_capabilities(const struct fabric_port *p)
+{
+	bool is_switch = p->node->type == FABRIC_SWITCH;
+
+	if (is_switch && p->num)
+		return 0;
+	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
+	       PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_CLIENT_REREGISTER |
+	       PORT_CAP_SL_MAPPING |
+	       (is_switch ? PORT_CAP_MULTICAST_FDB_TOP | PORT_CAP_PKEY_SWITCH_TRAP : 0) |
+	       p->capabilities;
+}
+
 /* The port's own GID and those of its aliases. */
 static void publish_gids(struct fabric *f, const struct fabric_port *p, struct ib_gid *gid)
 {
@@ -131,7 +179,7 @@ static void publish_infiniband(struct fabric *f, const struct fabric_port *p, st
 	s->sm_lid = p->sm_lid;
 	s->sm_sl = p->sm_sl;
 	s->subnet_timeout = p->subnet_timeout;
-	s->cap_flags = fabric_sma_capabilities(p);
+	s->cap_flags = fabric_port_capabilities(p);
 	s->phys_state = p->state == IB_PORT_DOWN ? PHYS_POLLING : PHYS_LINK_UP;
 }
 
