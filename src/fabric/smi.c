@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "fabric/collect.h"
 #include "fabric/flow.h"
 #include "fabric/lanes.h"
 #include "fabric/mads.h"

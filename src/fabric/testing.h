@@ -23,6 +23,7 @@
 #include "fabric/attach.h"
 #include "fabric/flow.h"
 #include "fabric/build.h"
+#include "fabric/collect.h"
 
 #define UNUSED __attribute__((unused))
 
