@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/attach.h"
+#include "fabric/attach_table.h"
 #include "fabric/build.h"
 #include "fabric/flow.h"
 #include "fabric/lanes.h"

@@ -183,8 +183,8 @@ struct fabric_mads;
 
 struct fabric {
 	struct shm_region *region;
-	struct fabric_attach *attach; /* attach.h */
-	struct fabric_flows *flows;   /* flow.h */
+	struct fabric_attach *attach; /* attach_table.h */
+	struct fabric_flows *flows;   /* flow_state.h */
 	struct fabric_mads *mads;     /* mads.h */
 	struct shm_settings settings;
 	struct fabric_host *host;

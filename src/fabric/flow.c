@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/attach.h"
+#include "fabric/attach_table.h"
 #include "fabric/flow.h"
 #include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
