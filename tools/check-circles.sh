@@ -11,7 +11,7 @@ set -eu -o pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
 # In these one header says what all files share, and includes some of theirs.
-circular=(src/cli src/cm src/fabric src/hca src/subnet src/wire)
+circular=(src/hca)
 
 folders()
 {

@@ -13,14 +13,7 @@
 #include <getopt.h>
 #include <stddef.h>
 
-enum cli_exit {
-	CLI_OK = 0,
-	CLI_FAILED = 1,
-	CLI_USAGE = 2,
-	CLI_FABRIC_FAILED = 125, /* umbel run: not the command failed but its fabric */
-	CLI_CANNOT_RUN = 126,    /* as a shell has them */
-	CLI_NOT_FOUND = 127,
-};
+#include "cli/exit.h"
 
 /* One command. @run gets argv[0] = the command's name and returns the exit status. */
 struct cli_command {

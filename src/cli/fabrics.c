@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/command.h"
+#include "cli/exit.h"
 #include "cli/fabrics.h"
 #include "control/client.h"
 #include "control/directory.h"

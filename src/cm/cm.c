@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/state.h"
 
 #define MAX_CHANNELS 4096

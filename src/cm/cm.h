@@ -12,48 +12,11 @@
 #ifndef CM_CM_H
 #define CM_CM_H
 
-#include "base/timer.h"
-#include "control/cm_message.h"
+#include "cm/ops.h"
 #include "control/socket.h"
-#include "fabric/mads.h"
 
 struct cm;
 struct cm_client; /* one process's connection */
-struct cm_outbox; /* how one event channel reaches its process; the daemon's */
-
-struct cm_ops {
-	/* Opens an outbox; *@process_fd is the end that goes to the process. 0 or -errno. */
-	int (*outbox_open)(void *arg, struct cm_outbox **box, int *process_fd);
-	/* Sends one datagram, in order; never blocks. 0, or -errno: it is lost. */
-	int (*outbox_send)(struct cm_outbox *box, const void *data, size_t bytes);
-	/* Sends a byte of enum control_cm_byte, in order but for KEPT ahead of ASK or behind it; is
-	 * never lost. */
-	void (*outbox_ring)(struct cm_outbox *box, uint8_t byte);
-	/* How many datagrams the process's end has had no room for yet. */
-	unsigned (*outbox_waiting)(const struct cm_outbox *box);
-	void (*outbox_close)(struct cm_outbox *box);
-	/* Has a MAD sent from an HCA port, soon, in order: not before this returns. */
-	void (*mad_send)(void *arg, struct fabric_port *port, const struct fabric_mad *mad);
-	/* Memory that the process has, too, all zero: its address, and its offset there. NULL:
-	 * there is none. */
-	void *(*memory_get)(void *arg, uint32_t bytes, uint64_t *off);
-	void (*memory_put)(void *arg, uint64_t off);
-	/* Ethernet ports only; may be NULL where there are none. */
-	/*
-	 * Asks the routes of host @host for the address from which packets to @dst leave. @src: its
-	 * family is set; an address in it, if not zero, is the source that the route is for.
-	 * Neither has a port number. 0; -ENETUNREACH and the like: there is no route.
-	 */
-	int (*route)(void *arg, int host, const union control_cm_addr *dst,
-	             union control_cm_addr *src);
-	/* Joins a group on a port's network, or ends one of several joins. 0 or -errno. */
-	int (*join)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
-	void (*leave)(void *arg, struct fabric_port *port, const struct ib_gid *mgid);
-	uint32_t tid_high; /* of the transaction IDs of our requests: nobody else has it */
-	uint32_t random;   /* where request IDs begin: elsewhere than another daemon's before us */
-	void *arg;
-	struct base_timers *timers; /* which the daemon runs */
-};
 
 int cm_new(struct cm **cm, struct fabric *f, const struct cm_ops *ops);
 

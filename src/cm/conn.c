@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "cm/conn.h"
+#include "cm/mad.h"
 
 #define PSN_MASK 0xFFFFFF
 

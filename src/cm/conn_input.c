@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cm/conn.h"
+#include "cm/mad.h"
 
 struct received {
 	struct cm *cm;

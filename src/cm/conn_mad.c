@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cm/conn.h"
+#include "cm/mad.h"
 
 static const struct cm *cm_of(const struct cm_conn *c)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/mad.h"
 #include "cm/state.h"
 

@@ -9,14 +9,7 @@
 #ifndef CM_MAD_H
 #define CM_MAD_H
 
-#include <stdint.h>
-
-#include "fabric/mads.h"
-#include "wire/cm_mad.h"
-#include "wire/sa_records.h"
-
-struct cm;
-struct cm_transaction;
+#include "cm/state.h"
 
 /* A request to the subnet administrator. */
 struct cm_sa_request {
@@ -48,15 +41,6 @@ static inline const uint8_t *cm_sa_record(const struct fabric_mad *response)
 {
 	return response->data + SA_DATA_AT;
 }
-
-/* The other end: on InfiniBand its LID, and its GID if packets carry a GRH; else its GID. */
-struct cm_peer {
-	struct ib_gid gid, own; /* its, and ours */
-	uint16_t lid;
-	bool has_grh; /* these are in the packet, which is by GID as well */
-	uint8_t sl;
-	uint16_t pkey_index; /* of our own port */
-};
 
 /* The sender of @mad, which was received. */
 struct cm_peer cm_peer_of(const struct fabric_mad *mad);

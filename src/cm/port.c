@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/mad.h"
 #include "cm/state.h"
 #include "wire/mgid.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/group.h"
 #include "wire/rmpp.h"
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/reason.h"
+#include "cm/mad.h"
 #include "cm/state.h"
 
 /* ---- source ---- */

@@ -10,7 +10,6 @@
 #include <infiniband/verbs.h>
 
 #include "cm/state.h"
-#include "fabric/ethernet.h"
 #include "wire/ip.h"
 
 #define HOP_LIMIT 64 /* of groups, as Linux has it */

@@ -17,9 +17,9 @@
 
 #include "base/hash.h"
 #include "base/idtable.h"
-#include "cm/cm.h"
-#include "cm/mad.h"
-#include "control/cm_message.h"
+#include "cm/ops.h"
+#include "wire/cm_mad.h"
+#include "wire/sa_records.h"
 
 #define CM_NO_HANDLE  UINT32_MAX
 #define CM_NS_PER_MS  1000000ull
@@ -84,6 +84,15 @@ struct cm_client {
 	struct base_idtable ids, announced; /* identifiers: the process's own, and of requests */
 	struct shm_events *events;          /* shm/events.h; NULL: there is no memory for it */
 	uint64_t events_off;
+};
+
+/* The other end: on InfiniBand its LID, and its GID if packets carry a GRH; else its GID. */
+struct cm_peer {
+	struct ib_gid gid, own; /* its, and ours */
+	uint16_t lid;
+	bool has_grh; /* these are in the packet, which is by GID as well */
+	uint8_t sl;
+	uint16_t pkey_index; /* of our own port */
 };
 
 struct cm_event {

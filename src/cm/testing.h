@@ -20,9 +20,10 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "cm/cm.h"
 #include "cm/state.h"
 #include "cm/testing_sa.h"
-#include "fabric/plan.h"
+#include "fabric/build.h"
 
 struct testing_datagram {
 	STAILQ_ENTRY(testing_datagram) entry;

@@ -3,6 +3,7 @@
  * The fabric as the options say: see build.h.
  */
 #include "daemon/build.h"
+#include "fabric/build.h"
 
 static int plan_fabric(const struct daemon_build *b, struct fabric_plan *plan, char *why,
                        size_t len)

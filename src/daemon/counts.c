@@ -4,7 +4,8 @@
  */
 #include "base/util.h"
 #include "daemon/counts.h"
-#include "fabric/flow.h"
+#include "fabric/collect.h"
+#include "fabric/flow_state.h"
 
 static void on_turn(struct base_timer *t)
 {

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "daemon/views.h"
+#include "fabric/collect.h"
 #include "fabric/mads.h"
 #include "wire/roce.h"
 

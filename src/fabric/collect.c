@@ -1,16 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Readers of counters: see collect.h.
+ * Collecting counters, and those who read them: see collect.h.
  */
 #include "base/util.h"
-#include "fabric/flow.h"
+#include "fabric/collect.h"
+#include "fabric/mcast_path.h"
 
-#define READ_WORK 128 /* units: a reader may want all ports of a switch */
+#define READ_WORK           128 /* units: a reader may want all ports of a switch */
+#define WAY_BACK_WORK       32  /* units: finding one takes a microsecond */
+#define LOOK_FOR_GROUP_WORK 2   /* whether anybody is attached */
 
 static void spend(uint32_t *budget, uint32_t units)
 {
 	*budget -= units < *budget ? units : *budget;
 }
+
+/* ---- flows ---- */
+
+/* Packets from the network: the process that received them has counted them. */
+static void collect_wire(struct fabric *f, struct fabric_port *p)
+{
+	struct shm_roce_port *w = &f->region->roce_ports[p->index];
+	uint64_t packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
+	uint64_t bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
+
+	p->stats.recv_packets += packets - p->collected.packets;
+	p->stats.recv_bytes += bytes - p->collected.bytes;
+	p->collected.packets = packets;
+	p->collected.bytes = bytes;
+}
+
+/* Adds what was counted on the flow with this number, if it has one. How much work that was. */
+static uint32_t collect_flow(struct fabric *f, uint32_t id)
+{
+	struct fabric_flow *flow = base_idtable_get(&f->flows->ids, id);
+	uint32_t work = 1;
+
+	if (!flow || !fabric_flow_has_more(f, id))
+		return work;
+	if (fabric_flow_find_back(f, flow))
+		work += WAY_BACK_WORK;
+	fabric_flow_count(f, flow);
+	if (ib_lid_is_mcast(flow->key.dlid))
+		work += LOOK_FOR_GROUP_WORK * flow->path->n_reached;
+	return work + flow->path->n_hops + (flow->back ? flow->back->n_hops : 0);
+}
+
+bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget)
+{
+	uint32_t size = f->flows->ids.size;
+
+	for (; *at < size && *budget; ++*at)
+		spend(budget, collect_flow(f, *at));
+	if (*at < size)
+		return false;
+	for (unsigned i = f->n_ib_ports; i < f->n_hca_ports; i++)
+		collect_wire(f, f->hca_port[i]);
+	return true;
+}
+
+void fabric_flow_collect(struct fabric *f)
+{
+	uint32_t at = 0, budget;
+
+	do
+		budget = FABRIC_COLLECT_SLICE;
+	while (!fabric_flow_collect_step(f, &at, &budget));
+}
+
+/* ---- readers ---- */
 
 bool fabric_collect_at_once(struct fabric *f)
 {

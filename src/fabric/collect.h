@@ -28,16 +28,12 @@ struct fabric_reader {
 	void (*read)(struct fabric *f, struct fabric_reader *r);
 };
 
-struct fabric_collect {
-	TAILQ_HEAD(, fabric_reader) waiting; /* in the order of their passes */
-	uint64_t begun, done;                /* passes */
-	uint32_t at;                         /* how far the present one has come */
-	uint32_t spare;                      /* work that is left for those who shall not wait */
-	/* Asks the owner to call fabric_collect_run() soon. NULL: nobody waits, however long it
-	 * takes. */
-	void (*wake)(void *arg);
-	void *arg;
-};
+/* Adds what senders have counted since the last call to the counters of the ports. */
+void fabric_flow_collect(struct fabric *f);
+
+/* The same in slices: each spends some of @budget (FABRIC_COLLECT_SLICE) and goes on at *@at, which
+ * is 0 at first. True: that was the last. */
+bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget);
 
 /* Collects all that is counted, if that does not take long. False: the reader has to wait. */
 bool fabric_collect_at_once(struct fabric *f);

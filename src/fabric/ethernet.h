@@ -12,17 +12,6 @@
 
 #include "fabric/fabric.h"
 
-/* The state of a network device. All zero: there is no device. */
-struct fabric_ethernet {
-	uint32_t ifindex;
-	uint32_t network; /* devices of other networks are reached by packets only */
-	bool up;          /* it carries packets */
-	uint16_t round;   /* counts up when the port gets other sockets */
-	uint32_t ipv4;    /* its first address, network order; 0: none */
-	uint8_t ipv6[16];
-	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
-};
-
 /* Whether the ports of HCA @hca (index) are Ethernet's. */
 static inline bool fabric_hca_is_ethernet(const struct fabric *f, uint32_t hca)
 {
@@ -41,16 +30,5 @@ enum fabric_ethernet_change {
  */
 unsigned fabric_ethernet_set(struct fabric *f, struct fabric_port *p,
                              const struct fabric_ethernet *now, uint8_t mtu);
-
-/*
- * The Ethernet port of this fabric, and of @from's network, that has @gid, and is not down; NULL:
- * there is none. @from comes first, as a link-local address may be in use on several devices.
- */
-struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
-                                         const struct ib_gid *gid);
-/* Likewise, but if none of @from's network has it, one of another network: for connected queue
- * pairs, which meet in memory whatever their networks are. */
-struct fabric_port *fabric_ethernet_find_anywhere(const struct fabric *f, struct fabric_port *from,
-                                                  const struct ib_gid *gid);
 
 #endif

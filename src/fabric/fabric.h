@@ -66,6 +66,17 @@ struct fabric_alias {
 	uint64_t guid;
 };
 
+/* The network device of an Ethernet port (ethernet.h). All zero: there is none. */
+struct fabric_ethernet {
+	uint32_t ifindex;
+	uint32_t network; /* devices of other networks are reached by packets only */
+	bool up;          /* it carries packets */
+	uint16_t round;   /* counts up when the port gets other sockets */
+	uint32_t ipv4;    /* its first address, network order; 0: none */
+	uint8_t ipv6[16];
+	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
+};
+
 struct fabric_port {
 	struct fabric_node *node;
 	struct fabric_port *peer; /* other end of the link; NULL: nothing plugged in */
@@ -126,7 +137,7 @@ struct fabric_port {
 	uint32_t capabilities; /* the bits of PortInfo:CapabilityMask that may change */
 	uint16_t pkey[SHM_PKEYS];
 	LIST_HEAD(, fabric_trap) traps;   /* traps.c: of an HCA's port or a switch's port 0 */
-	struct fabric_ethernet *ethernet; /* ethernet.h; NULL: the link layer is InfiniBand */
+	struct fabric_ethernet *ethernet; /* NULL: the link layer is InfiniBand */
 	struct fabric_cc *cc;             /* cca.c: end ports; NULL: nobody has asked yet */
 	struct fabric_lanes *lanes;       /* lanes.h; NULL: as they are by default */
 	/* mcast_path.h: where flows leave by this port, or would if it had a lane for them */
@@ -166,16 +177,14 @@ struct fabric_host {
 };
 
 struct fabric_attach;
-struct fabric_ethernet;
 struct fabric_lanes;
 struct fabric_flows;
 struct fabric_mads;
-struct fabric_plan;
 
 struct fabric {
 	struct shm_region *region;
-	struct fabric_attach *attach; /* attach.h */
-	struct fabric_flows *flows;   /* flow.h */
+	struct fabric_attach *attach; /* attach_table.h */
+	struct fabric_flows *flows;   /* flow_state.h */
 	struct fabric_mads *mads;     /* mads.h */
 	struct shm_settings settings;
 	struct fabric_host *host;
@@ -217,22 +226,28 @@ const char *fabric_routing_name(unsigned routing);
 /* The name of the value of setting @i, for example "minhop"; NULL: its values are numbers. */
 const char *fabric_settings_name(const struct shm_settings *s, unsigned i);
 
-/*
- * Makes the fabric that @plan, a finished one (plan.h), describes, and its shared memory. Copies
- * what it needs of @plan. Returns 0 and *@f, to be freed by fabric_free(); or -errno.
- */
-int fabric_new(struct fabric **f, const struct fabric_plan *plan,
-               const struct shm_settings *settings);
-void fabric_free(struct fabric *f);
-
 /* The number of the host named @name, or -1. */
 int fabric_host_find(const struct fabric *f, const char *name);
 
 /* Copies the port's state to its record in shared memory. To be called after any change to it. */
 void fabric_port_publish(struct fabric *f, struct fabric_port *p);
 
+/* Has fabric_port_by_gid() find the HCA port by its own GUID. 0 or -ENOMEM. */
+int fabric_port_index(struct fabric *f, struct fabric_port *p);
+
 /* The HCA port that has @gid, made from its own GUID or from an alias; or NULL. */
 struct fabric_port *fabric_port_by_gid(struct fabric *f, const struct ib_gid *gid);
+
+/*
+ * The Ethernet port of this fabric, and of @from's network, that has @gid, and is not down; NULL:
+ * there is none. @from comes first, as a link-local address may be in use on several devices.
+ */
+struct fabric_port *fabric_ethernet_find(const struct fabric *f, struct fabric_port *from,
+                                         const struct ib_gid *gid);
+/* Likewise, but if none of @from's network has it, one of another network: for connected queue
+ * pairs, which meet in memory whatever their networks are. */
+struct fabric_port *fabric_ethernet_find_anywhere(const struct fabric *f, struct fabric_port *from,
+                                                  const struct ib_gid *gid);
 
 /* Whether the HCA port has @gid. */
 bool fabric_port_has_gid(const struct fabric *f, const struct fabric_port *p,
@@ -249,6 +264,9 @@ int fabric_port_set_guid(struct fabric *f, struct fabric_port *p, unsigned i, ui
 
 /* The GID of @guid in this fabric's subnet (InfiniBand specification, section 4.1.1). */
 void fabric_gid_make(const struct fabric *f, uint64_t guid, struct ib_gid *gid);
+
+/* PortInfo:CapabilityMask of an HCA's port or a switch's port 0; 0: another port of a switch. */
+uint32_t fabric_port_capabilities(const struct fabric_port *p);
 
 /* ---- forwarding tables: what a subnet manager may write ---- */
 

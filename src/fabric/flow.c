@@ -10,7 +10,8 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/attach.h"
+#include "fabric/attach_table.h"
+#include "fabric/flow.h"
 #include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 
@@ -287,63 +288,4 @@ void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
 	end_changed(f, p);
 	if (p->peer)
 		end_changed(f, p->peer);
-}
-
-/* ---- counters ---- */
-
-#define WAY_BACK_WORK       32 /* units: finding one takes a microsecond */
-#define LOOK_FOR_GROUP_WORK 2  /* whether anybody is attached */
-
-/* Packets from the network: the process that received them has counted them. */
-static void collect_wire(struct fabric *f, struct fabric_port *p)
-{
-	struct shm_roce_port *w = &f->region->roce_ports[p->index];
-	uint64_t packets = atomic_load_explicit(&w->packets, memory_order_relaxed);
-	uint64_t bytes = atomic_load_explicit(&w->bytes, memory_order_relaxed);
-
-	p->stats.recv_packets += packets - p->collected.packets;
-	p->stats.recv_bytes += bytes - p->collected.bytes;
-	p->collected.packets = packets;
-	p->collected.bytes = bytes;
-}
-
-/* Adds what was counted on the flow with this number, if it has one. How much work that was. */
-static uint32_t collect(struct fabric *f, uint32_t id)
-{
-	struct fabric_flow *flow = base_idtable_get(&f->flows->ids, id);
-	uint32_t work = 1;
-
-	if (!flow || !fabric_flow_has_more(f, id))
-		return work;
-	if (fabric_flow_find_back(f, flow))
-		work += WAY_BACK_WORK;
-	fabric_flow_count(f, flow);
-	if (ib_lid_is_mcast(flow->key.dlid))
-		work += LOOK_FOR_GROUP_WORK * flow->path->n_reached;
-	return work + flow->path->n_hops + (flow->back ? flow->back->n_hops : 0);
-}
-
-bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget)
-{
-	uint32_t size = f->flows->ids.size;
-
-	for (; *at < size && *budget; ++*at) {
-		uint32_t work = collect(f, *at);
-
-		*budget -= work < *budget ? work : *budget;
-	}
-	if (*at < size)
-		return false;
-	for (unsigned i = f->n_ib_ports; i < f->n_hca_ports; i++)
-		collect_wire(f, f->hca_port[i]);
-	return true;
-}
-
-void fabric_flow_collect(struct fabric *f)
-{
-	uint32_t at = 0, budget;
-
-	do
-		budget = FABRIC_COLLECT_SLICE;
-	while (!fabric_flow_collect_step(f, &at, &budget));
 }

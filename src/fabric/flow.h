@@ -7,74 +7,14 @@
  * their copy is old.
  *
  * A flow also knows the links that its packets cross, so that what its sender counted can be
- * added to the counters of all ports along the path (fabric_flow_collect()).
+ * added to the counters of all ports along the path (collect.h).
  *
  * Only the daemon uses this; not thread-safe.
  */
 #ifndef FABRIC_FLOW_H
 #define FABRIC_FLOW_H
 
-#include <sys/queue.h>
-
-#include "base/hash.h"
-#include "base/idtable.h"
-#include "fabric/collect.h"
-#include "fabric/fabric.h"
-#include "shm/extent.h"
-
-struct fabric_flow_key {
-	uint32_t qpn; /* of the sender */
-	uint16_t dlid;
-	uint8_t path_bits;
-	bool is_global;
-	uint8_t sl;
-	struct ib_gid dgid; /* zero if not global */
-};
-
-struct fabric_mcast_path;
-
-/* Whether its packets get into the subnet, over their first link. */
-enum fabric_flow_start {
-	FABRIC_FLOW_CUT,    /* no: the link is not active */
-	FABRIC_FLOW_BARRED, /* no: the switch's port blocks their partition */
-	FABRIC_FLOW_IN,
-};
-
-struct fabric_flow {
-	uint32_t id; /* index of its record */
-	struct fabric_flow_key key;
-	struct fabric_port *from;
-	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
-	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
-	enum fabric_flow_start start;                     /* when its record was written */
-	uint8_t vl;                                       /* of the first link, likewise */
-	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
-};
-
-/* How many of a flow's packets, and of the responses, have been added to the ports' counters. In an
- * array: whoever collects looks at all of them. */
-struct fabric_flow_counted {
-	uint64_t packets, bytes, back_packets, back_bytes;
-};
-
-struct fabric_flows {
-	struct base_idtable ids;
-	struct fabric_flow_counted *counted; /* by the flow's number */
-	uint32_t counted_room;
-	struct fabric_collect collect;
-	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
-	LIST_HEAD(, fabric_mcast_path)
-	lacking;                                  /* paths that may cross links they are not in the
-	                                           * lists of: all changes of links concern them */
-	TAILQ_HEAD(, fabric_mcast_path) unpruned; /* they may list queue pairs that are gone */
-	struct shm_extents lists;
-	uint32_t *list; /* scratch: where a list of receivers is built */
-	uint32_t n_list, list_room;
-	/* how much has been done to compile flows: 1 is a flow, a link that it crosses, a receiver;
-	 * or so many looks at flows, or queue pairs, that may have to change and do not */
-#define FABRIC_FLOW_LOOKS 16
-	uint64_t work;
-};
+#include "fabric/flow_state.h"
 
 void fabric_flow_init(struct fabric *f);
 void fabric_flow_fini(struct fabric *f);
@@ -130,13 +70,5 @@ void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_
 /* The link of @p carries packets, or no longer does: compiles the flows again that cross it or end
  * there, and looks at no others. */
 void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p);
-
-/* Adds what senders have counted since the last call to the counters of the ports. collect.h: who
- * may wait for that. */
-void fabric_flow_collect(struct fabric *f);
-
-/* The same in slices: each spends some of @budget (FABRIC_COLLECT_SLICE) and goes on at *@at, which
- * is 0 at first. True: that was the last. */
-bool fabric_flow_collect_step(struct fabric *f, uint32_t *at, uint32_t *budget);
 
 #endif

@@ -208,12 +208,9 @@ uint16_t fabric_sma_get(struct fabric *f, struct fabric_port *at, uint16_t attri
 uint16_t fabric_sma_set(struct fabric *f, struct fabric_port *at, uint16_t attribute,
                         uint32_t modifier, uint8_t *data);
 
-/* PortInfo:CapabilityMask of an HCA's port or a switch's port 0; 0: another port of a switch. */
-uint32_t fabric_sma_capabilities(const struct fabric_port *p);
-
 /*
- * Sets and clears bits of it, such as PORT_CAP_SM. Sends trap 144 to the subnet manager and
- * publishes the port to processes.
+ * Sets and clears bits of fabric_port_capabilities(), such as PORT_CAP_SM. Sends trap 144 to the
+ * subnet manager and publishes the port to processes.
  */
 void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32_t set,
                                  uint32_t clear);

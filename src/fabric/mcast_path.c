@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/ethernet.h"
 #include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 #include "wire/ip.h"

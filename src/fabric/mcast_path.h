@@ -20,8 +20,8 @@
 
 #include <sys/queue.h>
 
-#include "fabric/attach.h"
-#include "fabric/flow.h"
+#include "fabric/attach_table.h"
+#include "fabric/flow_state.h"
 
 /* A link that packets cross, by the port where it begins, and their lane; FABRIC_LANE_NONE: they
  * have none there, or the link carries none, and they are dropped. */

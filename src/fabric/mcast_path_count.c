@@ -5,7 +5,7 @@
  */
 #include <infiniband/verbs.h>
 
-#include "fabric/attach.h"
+#include "fabric/attach_table.h"
 #include "fabric/lanes.h"
 #include "fabric/mcast_path.h"
 #include "fabric/traps.h"

@@ -2,7 +2,7 @@
 /*
  * The plan of a fabric before it is built: hosts, their HCAs, switches, links. The builders here
  * or a topology file (topology_file.h) fill it; fabric_plan_finish() completes it; fabric_new()
- * builds the fabric. A plan has no port states and no LIDs.
+ * (build.h) builds the fabric. A plan has no port states and no LIDs.
  *
  * Nodes and hosts have numbers, from 0 in the order in which they were added. Names are made
  * unique. Not thread-safe.

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "fabric/pma_details.h"
 #include "fabric/traps.h"

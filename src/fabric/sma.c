@@ -200,17 +200,6 @@ static uint16_t violations(_Atomic uint64_t *count, uint64_t zero)
 	return n > UINT16_MAX ? UINT16_MAX : (uint16_t)n;
 }
 
-uint32_t fabric_sma_capabilities(const struct fabric_port *p)
-{
-	if (!is_end_port(p))
-		return 0;
-	return PORT_CAP_TRAP | PORT_CAP_SYSTEM_IMAGE_GUID | PORT_CAP_EXTENDED_SPEEDS |
-	       PORT_CAP_DR_NOTICE | PORT_CAP_CAP_MASK_NOTICE | PORT_CAP_CLIENT_REREGISTER |
-	       PORT_CAP_SL_MAPPING |
-	       (is_switch(p->node) ? PORT_CAP_MULTICAST_FDB_TOP | PORT_CAP_PKEY_SWITCH_TRAP : 0) |
-	       p->capabilities;
-}
-
 void fabric_sma_set_capabilities(struct fabric *f, struct fabric_port *p, uint32_t set,
                                  uint32_t clear)
 {
@@ -256,7 +245,7 @@ static void end_port_get(struct request *r, const struct fabric_port *p, struct 
 	i->lmc = p->lmc;
 	i->master_sm_lid = p->sm_lid;
 	i->master_sm_sl = p->sm_sl;
-	i->capability_mask = fabric_sma_capabilities(p);
+	i->capability_mask = fabric_port_capabilities(p);
 	i->m_key_lease_period = p->m_key_lease;
 	i->m_key_protect_bits = p->m_key_protect;
 	i->m_key_violations = p->m_key_violations;

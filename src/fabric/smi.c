@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "fabric/ethernet.h"
+#include "fabric/collect.h"
 #include "fabric/flow.h"
 #include "fabric/lanes.h"
 #include "fabric/mads.h"

@@ -22,7 +22,8 @@
 #include "base/util.h"
 #include "fabric/attach.h"
 #include "fabric/flow.h"
-#include "fabric/plan.h"
+#include "fabric/build.h"
+#include "fabric/collect.h"
 
 #define UNUSED __attribute__((unused))
 

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "fabric/topology_file.h"
 #include "fabric/topology_scan.h"
 
 /* Hosts that may get more HCAs: by the first word of their descriptions. */

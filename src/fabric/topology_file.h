@@ -20,19 +20,9 @@
 #ifndef FABRIC_TOPOLOGY_FILE_H
 #define FABRIC_TOPOLOGY_FILE_H
 
-#include <stddef.h>
+#include "fabric/topology_text.h"
 
 struct fabric_plan;
-
-struct fabric_topology_file {
-	const char *name; /* for messages */
-	const char *text; /* need not end in a zero byte */
-	size_t bytes;
-	/* What was passed over is written here: "NAME:LINE: ..." a line, as much as fits. NULL:
-	 * nobody wants to know. */
-	char *notes;
-	size_t notes_len;
-};
 
 /*
  * Fills @plan, which is empty, with what the file describes, and finishes it. Any text is safe as

@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "fabric/plan.h"
-#include "fabric/topology_file.h"
+#include "fabric/topology_text.h"
 
 /* A piece of the text; at NULL: none. */
 struct topology_word {

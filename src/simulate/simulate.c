@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "fabric/build.h"
 #include "fabric/link.h"
 #include "fabric/port_name.h"
 #include "simulate/simulate.h"

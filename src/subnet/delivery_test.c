@@ -7,6 +7,7 @@
 #include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 
 #define TOPOLOGIES 60
 #define STEPS      120

@@ -12,6 +12,7 @@
 #include "fabric/link.h"
 #include "fabric/testing.h"
 #include "fabric/traps.h"
+#include "subnet/sa.h"
 #include "subnet/sa_segments.h"
 #include "subnet/sa_server.h"
 #include "wire/testing_mad_fuzz.h"

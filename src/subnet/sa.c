@@ -12,6 +12,7 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
+#include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 #include "wire/mgid.h"
@@ -21,14 +22,6 @@
 #define JOIN_MASK   (SA_MCM_MGID | SA_MCM_PORT_GID | SA_MCM_JOIN_STATE)
 #define JOIN_STATES 0xF
 #define FULL_STATES (IB_JOIN_FULL | IB_JOIN_SEND_ONLY_FULL)
-
-struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port)
-{
-	for (unsigned i = 0; i < g->n_members; i++)
-		if (g->member[i].port == port)
-			return &g->member[i];
-	return NULL;
-}
 
 /* ---- groups ---- */
 
@@ -111,22 +104,6 @@ static bool asks_for(uint64_t mask, uint64_t both)
 bool sa_is_too_early(const struct sa *sa, uint16_t attribute, uint64_t mask)
 {
 	return sa->registering && !(attribute == SA_ATTR_MCMEMBER && (mask & SA_MCM_MLID));
-}
-
-bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have)
-{
-	if ((mask & both) != both)
-		return true;
-	switch (selector) {
-	case SA_GREATER:
-		return have > want;
-	case SA_LESS:
-		return have < want;
-	case SA_EXACTLY:
-		return have == want;
-	default:
-		return true; /* the largest available */
-	}
 }
 
 /* Whether the group agrees with what the request says about it. */

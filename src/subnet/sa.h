@@ -9,66 +9,7 @@
 #ifndef SUBNET_SA_H
 #define SUBNET_SA_H
 
-#include <sys/queue.h>
-
-#include "base/hash.h"
-#include "base/idtable.h"
-#include "subnet/sm.h"
-#include "subnet/sm_role.h"
-#include "wire/notice.h"
-#include "wire/sa.h"
-
-struct sa_member {
-	struct fabric_port *port;
-	uint8_t join_state; /* enum ib_join_state, ORed */
-	bool proxy_join;    /* another port joined it */
-};
-
-/*
- * A multicast LID and its groups: one, or several if there are more groups than MLIDs and the
- * setting mlid_sharing allows it.
- */
-struct sa_mlid {
-	uint16_t mlid;
-	TAILQ_HEAD(, sa_group) groups;
-};
-
-struct sa_group {
-	struct base_hash_node node;
-	TAILQ_ENTRY(sa_group) of_mlid;
-	struct sa_mlid *mlid;
-	struct wire_mcmember rec; /* the group's; without port and join state */
-	struct sa_member *member;
-	unsigned n_members, room;
-	bool well_known; /* it exists without members, such as the IPoIB broadcast group */
-	/* it was there before the fabric ended, and no full member has come yet (state.h) */
-	bool awaited;
-};
-
-/* Where the SA's own notices (traps 64 to 67) go, for subscribers. tell may be NULL. */
-struct sa_reports {
-	void (*tell)(void *arg, const struct wire_notice *notice);
-	void *arg;
-};
-
-struct sa {
-	struct fabric *f;
-	struct sm *sm;
-	const struct sm_role *role; /* knows the other subnet managers; NULL: there are none */
-	struct base_hash groups;
-	struct base_idtable mlids;        /* struct sa_mlid, by MLID - 0xC000 */
-	uint32_t next_shared;             /* the MLID that the next group shares */
-	bool registering;                 /* the owner's: sa_is_too_early() */
-	uint64_t changes;                 /* of the groups that there are */
-	uint64_t made_up;                 /* the number of MGIDs that the SA has created */
-	uint32_t guids_assigned;          /* sa_guids.c */
-	uint16_t *end_of_lid;             /* sa_end_by_lid(): a cache of end port numbers by LID */
-	LIST_HEAD(, sa_service) services; /* sa_services.c */
-	LIST_HEAD(, sa_inform) informs;   /* sa_informs.c */
-	unsigned n_services, n_informs;
-	struct sa_reports reports;
-	struct sa_service_state *service_state; /* sa_reports.c */
-};
+#include "subnet/sa_state.h"
 
 /*
  * Makes an SA with the groups of the SM's partitions; without partitions, with the IPoIB broadcast
@@ -143,14 +84,5 @@ void sa_each_subscriber(struct sa *sa, const struct wire_notice *notice,
 
 /* The M_Key of the end port with this LID, which TrapRepress to it needs; 0: it has none. */
 uint64_t sa_m_key(const struct sa *sa, uint16_t lid);
-
-/* The group with this MGID, or NULL. */
-struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
-
-/* The port's membership, or NULL. */
-struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port);
-
-/* Whether @have satisfies selector and value. True if @mask lacks one of the bits in @both. */
-bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have);
 
 #endif

@@ -43,6 +43,14 @@ struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid)
 	return NULL;
 }
 
+struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port)
+{
+	for (unsigned i = 0; i < g->n_members; i++)
+		if (g->member[i].port == port)
+			return &g->member[i];
+	return NULL;
+}
+
 /* ---- MLIDs ---- */
 
 /* Allocates an MLID: @want, if that is one and free. NULL: none is, or there is no memory. */

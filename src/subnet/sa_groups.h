@@ -6,7 +6,16 @@
 #ifndef SUBNET_SA_GROUPS_H
 #define SUBNET_SA_GROUPS_H
 
-#include "subnet/sa.h"
+#include "subnet/sa_state.h"
+
+struct subnet_state;
+struct subnet_state_misfits;
+
+/* The group with this MGID, or NULL. */
+struct sa_group *sa_group_find(const struct sa *sa, const struct ib_gid *mgid);
+
+/* The port's membership, or NULL. */
+struct sa_member *sa_member_find(const struct sa_group *g, const struct fabric_port *port);
 
 /* Creates the groups of the partitions. Returns 0; -ENOSPC: no MLID is left; -ENOMEM. */
 int sa_groups_add_well_known(struct sa *sa);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric/mads.h"
+#include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 
 #define MAX_SUBSCRIPTIONS (1u << 16)

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 #include "wire/rate.h"
 

@@ -8,6 +8,7 @@
 
 #include "base/util.h"
 #include "subnet/sa_query.h"
+#include "subnet/sm_role.h"
 
 static bool is_switch(const struct fabric_node *node)
 {

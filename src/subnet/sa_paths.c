@@ -10,7 +10,9 @@
 
 #include "base/util.h"
 #include "fabric/lanes.h"
+#include "fabric/mads.h"
 #include "subnet/partitions.h"
+#include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"
 #include "wire/rate.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the files of the SA's server share: a query, and how they add records to its response. For
- * sa_server.c, sa_nodes.c, sa_paths.c, sa_members.c, sa_services.c,
- * sa_informs.c and sa_guids.c.
+ * What the files of the SA share: a query, how they add records to its response, how they find end
+ * ports, and what each of them does for the others. sa_server.c runs the queries.
  */
 #ifndef SUBNET_SA_QUERY_H
 #define SUBNET_SA_QUERY_H
 
-#include "subnet/sa_server.h"
+#include "subnet/sa_request.h"
+#include "subnet/sa_state.h"
 #include "wire/sa_records.h"
 
 /* A query and its result. */
@@ -35,6 +35,9 @@ struct sa_query {
  * returns, as the slice is used up, or as there are records enough.
  */
 bool sa_query_stops(struct sa_query *q);
+
+/* Whether a response to Get, of one record, has all that it needs to be made, or refused. */
+bool sa_query_has_enough(const struct sa_query *q);
 
 /* Spends @units of the slice: a tenth of a microsecond each. */
 static inline void sa_query_spend(struct sa_query *q, uint32_t units)
@@ -84,6 +87,9 @@ struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
  * NULL.
  */
 struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid);
+
+/* Whether @have satisfies selector and value. True if @mask lacks one of the bits in @both. */
+bool sa_selects(uint64_t mask, uint64_t both, uint8_t selector, unsigned want, unsigned have);
 
 bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "subnet/sa.h"
 #include "subnet/sa_query.h"
 
 /* The end ports that were in service after the last sweep, by their numbers of sa_end(). */

@@ -1,140 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The SA's responses: see sa_server.h. The files of sa_query.h know the records; this one has what
+ * The SA's responses: see sa_server.h. The kinds of sa_query.h know the records; this file has what
  * all have in common: versions, methods, keys, and the number of records.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/util.h"
 #include "subnet/sa_query.h"
-
-#define MAX_BYTES (256u << 20)
-
-/* ---- collecting ---- */
-
-static bool make_room(struct sa_query *q, size_t bytes)
-{
-	size_t need = q->out->bytes + bytes;
-
-	if (need > MAX_BYTES || base_array_reserve(&q->out->records, &q->room, need))
-		q->too_much = true;
-	return !q->too_much;
-}
-
-void sa_query_add(struct sa_query *q, const void *record)
-{
-	size_t bytes = base_align_up(q->kind->layout->bytes, 8);
-
-	if (q->too_much || !make_room(q, bytes))
-		return;
-	sa_query_spend(q, 3);
-	memset(q->out->records + q->out->bytes, 0, bytes);
-	wire_encode(q->kind->layout, record, q->out->records + q->out->bytes);
-	q->out->record_bytes = (uint16_t)bytes;
-	q->out->bytes += bytes;
-	q->out->n++;
-}
-
-void sa_query_offer(struct sa_query *q, const void *record)
-{
-	sa_query_spend(q, 1);
-	if (wire_match(q->kind->layout, q->mask, q->wanted, record))
-		sa_query_add(q, record);
-}
-
-/* Whether a response to Get, of one record, has all that it needs to be made, or refused. */
-static bool has_enough(const struct sa_query *q)
-{
-	return q->in->mad->mad.method == MAD_GET && q->out->n >= (q->kind->any ? 1 : 2);
-}
-
-bool sa_query_stops(struct sa_query *q)
-{
-	q->stopped = q->too_much || !q->budget || has_enough(q);
-	sa_query_spend(q, 1);
-	return q->stopped;
-}
-
-/* ---- what all of them need ---- */
-
-struct fabric_port *sa_end(const struct sa *sa, unsigned i)
-{
-	const struct fabric *f = sa->f;
-	struct fabric_node *sw;
-
-	if (i < f->n_ib_ports)
-		return f->hca_port[i];
-	sw = sm_switch(sa->sm, i - f->n_ib_ports);
-	return sw ? &sw->port[0] : NULL;
-}
-
-/* Fills the cache of end ports by LID. */
-static void note_lids(const struct sa *sa)
-{
-	struct fabric_port *p;
-
-	for (unsigned i = 0; (p = sa_end(sa, i)); i++)
-		for (unsigned lid = p->lid; lid < p->lid + (1u << p->lmc); lid++)
-			if (lid < IB_LID_MCAST_FIRST)
-				sa->end_of_lid[lid] = (uint16_t)i;
-}
-
-/* LIDs change rarely: the cache is tried first, and filled again if it is wrong. */
-struct fabric_port *sa_end_by_lid(const struct sa *sa, uint16_t lid)
-{
-	for (int noted = 0; lid && lid < IB_LID_MCAST_FIRST && noted < 2; noted++) {
-		struct fabric_port *p = sa_end(sa, sa->end_of_lid[lid]);
-
-		if (p && fabric_port_has_lid(p, lid))
-			return p;
-		if (!noted)
-			note_lids(sa);
-	}
-	return NULL;
-}
-
-struct fabric_port *sa_port_by_lid(const struct sa *sa, uint16_t lid)
-{
-	struct fabric_port *p = sa_end_by_lid(sa, lid);
-
-	return p && p->node->type == FABRIC_HCA ? p : NULL;
-}
-
-struct fabric_port *sa_end_by_gid(const struct sa *sa, const struct ib_gid *gid)
-{
-	struct fabric_port *p = fabric_port_by_gid(sa->f, gid);
-	struct ib_gid own;
-
-	for (unsigned i = sa->f->n_ib_ports; !p; i++) {
-		struct fabric_port *port = sa_end(sa, i);
-
-		if (!port)
-			return NULL;
-		fabric_gid_make(sa->f, port->guid, &own);
-		if (ib_gid_equal(&own, gid))
-			p = port;
-	}
-	return p;
-}
-
-struct fabric_port *sa_port_by_guid(struct fabric *f, const struct ib_gid *gid)
-{
-	struct ib_gid g;
-
-	fabric_gid_make(f, 0, &g);
-	memcpy(g.raw + 8, gid->raw + 8, 8);
-	return fabric_port_by_gid(f, &g);
-}
-
-bool sa_has_pkey(const struct fabric_port *p, uint16_t pkey)
-{
-	for (unsigned i = 0; i < SHM_PKEYS; i++)
-		if (p->pkey[i] && !((p->pkey[i] ^ pkey) & IB_PKEY_BASE_MASK))
-			return true;
-	return false;
-}
+#include "subnet/sa_server.h"
 
 /* ---- requests ---- */
 
@@ -319,7 +193,7 @@ static bool run(struct sa_query *q, uint32_t budget)
 	q->stopped = false;
 	out->attribute = q->in->mad->mad.attribute_id;
 	out->status = serve(q);
-	if (q->stopped && !q->too_much && !q->budget && !has_enough(q))
+	if (q->stopped && !q->too_much && !q->budget && !sa_query_has_enough(q))
 		return false;
 	if (q->kind && !out->n)
 		out->record_bytes = (uint16_t)base_align_up(q->kind->layout->bytes, 8);

@@ -11,29 +11,11 @@
 
 #include <stddef.h>
 
-#include "fabric/mads.h"
-#include "subnet/sa.h"
+#include "subnet/sa_request.h"
+
+struct sa;
 
 #define SA_KEY 1 /* the SM_Key of trusted requests, which see everything; OpenSM's default */
-
-struct sa_request {
-	const struct wire_sa_mad *mad;
-	const uint8_t *data; /* the data after the header: mad->data, or that of all segments */
-	size_t bytes;
-	uint16_t slid; /* the sender */
-	uint32_t qpn;
-	uint64_t now_s; /* monotonic time, seconds; for leases */
-};
-
-struct sa_response {
-	uint8_t method;        /* enum mad_method; 0: send no response */
-	uint16_t attribute;    /* of the records */
-	uint16_t status;       /* enum mad_status or enum sa_status */
-	uint16_t record_bytes; /* the distance of records, a multiple of 8 */
-	uint8_t *records;      /* the caller frees it; NULL: none */
-	size_t bytes;          /* of all records */
-	unsigned n;
-};
 
 /*
  * Serves the SubnAdm request @in. Errors of the request, and a lack of memory, are reported by the

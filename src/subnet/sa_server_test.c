@@ -7,6 +7,8 @@
 #include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
+#include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "subnet/sa_server.h"
 #include "wire/mgid.h"
 #include "wire/sa_records.h"

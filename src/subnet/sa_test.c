@@ -6,6 +6,7 @@
 #include "fabric/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "wire/mgid.h"
 
 #include <arpa/inet.h>

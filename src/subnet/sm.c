@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "fabric/flow.h"
 #include "fabric/mads.h"
+#include "subnet/sm.h"
 #include "subnet/sm_state.h"
 #include "wire/sm_attr.h"
 
@@ -69,7 +70,7 @@ static void publish(struct fabric *f, struct fabric_port *p)
 	const struct shm_port *s = &f->region->ports[p->index];
 
 	if (s->lid != p->lid || s->lmc != p->lmc || s->state != p->state ||
-	    s->sm_lid != p->sm_lid || s->cap_flags != fabric_sma_capabilities(p))
+	    s->sm_lid != p->sm_lid || s->cap_flags != fabric_port_capabilities(p))
 		fabric_port_publish(f, p);
 }
 

@@ -13,24 +13,10 @@
 #include <stdint.h>
 
 #include "fabric/fabric.h"
+#include "subnet/sm_ops.h"
 
 struct partitions;
 struct sm;
-
-#define SM_MAX_LMC 7
-
-/* The setting "routing". */
-enum sm_routing { SM_ROUTING_MINHOP, SM_ROUTING_UPDN, SM_ROUTING_FTREE, SM_ROUTING_DFSSSP };
-
-/*
- * @wake asks the daemon to call sm_run_due() after @ms milliseconds. @now_ms: the clock whose time
- * sm_run_due() is given, ms; NULL: the system's monotonic clock.
- */
-struct sm_ops {
-	void (*wake)(void *arg, unsigned ms);
-	uint64_t (*now_ms)(void *arg);
-	void *arg;
-};
 
 /*
  * Makes an SM, which has done nothing yet. Returns 0 and *@sm, which sm_free() frees; or -ENOMEM.

@@ -14,6 +14,7 @@
 #include "fabric/flow.h"
 #include "fabric/mads.h"
 #include "subnet/partitions.h"
+#include "subnet/sm.h"
 #include "subnet/sm_state.h"
 
 /* The P_Keys that a port must have. */

@@ -9,6 +9,7 @@
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
 #include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "subnet/sm.h"
 
 #define HOSTS 4

@@ -11,7 +11,8 @@
 #ifndef SUBNET_SM_STATE_H
 #define SUBNET_SM_STATE_H
 
-#include "subnet/sm.h"
+#include "fabric/fabric.h"
+#include "subnet/sm_ops.h"
 
 /* A cable to another switch (or back to the same one), seen from one of its ends. */
 struct sm_link {

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "fabric/flow.h"
+#include "subnet/sm.h"
 #include "subnet/sm_state.h"
 
 #define NO_SWITCH (~0u)

@@ -16,6 +16,7 @@
 #include "base/complain.h"
 #include "base/util.h"
 #include "fabric/guids.h"
+#include "shm/layout.h"
 #include "subnet/state.h"
 #include "wire/rate.h"
 #include "wire/text.h"

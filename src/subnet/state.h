@@ -12,7 +12,10 @@
 
 #include <stddef.h>
 
-#include "subnet/sa.h"
+#include "wire/sa.h"
+
+struct fabric;
+struct sa;
 
 /* What is said of the end port with this GUID. */
 struct state_port {

@@ -8,6 +8,7 @@
 
 #include "base/array.h"
 #include "fabric/guids.h"
+#include "subnet/sa_state.h"
 #include "subnet/state.h"
 
 /* ---- taking ---- */

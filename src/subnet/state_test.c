@@ -8,6 +8,8 @@
 
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
+#include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "subnet/state.h"
 
 #define FIRST "umbel-state 1\n"

@@ -12,6 +12,7 @@
  */
 #include "fabric/mads.h"
 #include "subnet/sa.h"
+#include "subnet/sa_groups.h"
 #include "subnet/testing_routes.h"
 #include "wire/testing_mad_fuzz.h"
 

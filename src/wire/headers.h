@@ -14,16 +14,7 @@
 
 #include "wire/opcode.h"
 
-#define WIRE_BTH_BYTES       12
-#define WIRE_DETH_BYTES      8
-#define WIRE_XRCETH_BYTES    4
-#define WIRE_RETH_BYTES      16
-#define WIRE_ATOMICETH_BYTES 28
-#define WIRE_AETH_BYTES      4
-#define WIRE_ATOMICACK_BYTES 8
-#define WIRE_IMMDT_BYTES     4
-#define WIRE_IETH_BYTES      4
-#define WIRE_ICRC_BYTES      4
+#define WIRE_ICRC_BYTES 4
 
 /* The headers of the opcode that has most: atomic operations of XRC. */
 #define WIRE_HEADERS_MAX_BYTES (WIRE_BTH_BYTES + WIRE_XRCETH_BYTES + WIRE_ATOMICETH_BYTES)

@@ -2,7 +2,7 @@
 /*
  * The table of opcodes: see opcode.h.
  */
-#include "wire/headers.h"
+#include "wire/opcode.h"
 
 #define HEADER_BYTES(headers)                                                                      \
 	(((headers)&WIRE_BTH ? WIRE_BTH_BYTES : 0) + ((headers)&WIRE_DETH ? WIRE_DETH_BYTES : 0) + \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The opcodes of the transport layer, in one table: what each is called, which headers
- * follow the BTH, and what the packet is to its message (InfiniBand specification volume 1,
- * section 9.2.1, tables 38 and 39; annex A14 for XRC; annex A17.9 for the CNP of RoCEv2).
+ * follow the BTH, how long these are, and what the packet is to its message (InfiniBand
+ * specification volume 1, section 9.2.1, tables 38 and 39; annex A14 for XRC; annex A17.9 for the
+ * CNP of RoCEv2).
  * headers.h encodes and decodes by it. Reliable Datagram (RD) is not in it: no HCA has it.
  * Constant data, safe from any thread.
  */
@@ -67,6 +68,16 @@ enum wire_header {
 	WIRE_IETH = 1 << 8,      /* Invalidate Extended Transport Header */
 	WIRE_HEADER_KINDS = 9,
 };
+
+#define WIRE_BTH_BYTES       12
+#define WIRE_DETH_BYTES      8
+#define WIRE_XRCETH_BYTES    4
+#define WIRE_RETH_BYTES      16
+#define WIRE_ATOMICETH_BYTES 28
+#define WIRE_AETH_BYTES      4
+#define WIRE_ATOMICACK_BYTES 8
+#define WIRE_IMMDT_BYTES     4
+#define WIRE_IETH_BYTES      4
 
 enum wire_opcode_flag {
 	WIRE_OPCODE_FIRST = 1, /* begins a message */

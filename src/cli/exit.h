@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What `umbel` returns to the shell. Functions of src/cli that can fail return it, too.
+ */
+#ifndef CLI_EXIT_H
+#define CLI_EXIT_H
+
+enum cli_exit {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_FABRIC_FAILED = 125, /* umbel run: not the command failed but its fabric */
+	CLI_CANNOT_RUN = 126,    /* as a shell has them */
+	CLI_NOT_FOUND = 127,
+};
+
+#endif
