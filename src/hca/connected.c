@@ -13,6 +13,7 @@
 static int connected_init(struct hca_qp *qp)
 {
 	qp->rq->connected = qp;
+	qp->rq->help = hca_connected_help;
 	return hca_mr_publish_keys(qp->ctx->process, hca_connections_wait);
 }
 
@@ -77,7 +78,7 @@ static void connected_flush(struct hca_qp *qp)
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->established, 0, memory_order_relaxed);
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
-	hca_place_forget(&c->x);
+	hca_place_forget(&c->x.responder);
 	hca_connected_unlock(c->shm, qp->sender.qpn);
 }
 

@@ -13,9 +13,6 @@
 #include "hca/exchange.h"
 #include "hca/qp.h"
 
-/* How long anybody waits for a process that may be stopped, ns. */
-#define HCA_CONNECTED_WAIT_NS 1000000000ull
-
 /* Bytes of a request after which others are told at once that it is done. */
 #define HCA_CONNECTED_SHORT 4096
 
@@ -96,7 +93,7 @@ void hca_connected_flush(struct hca_connected_qp *c);
 void hca_connected_fail(struct hca_connected_qp *c);
 
 /* Acquires the lock of the queue in shared memory. If the peer's process is stopped while it holds
- * it, it loses it after HCA_CONNECTED_WAIT_NS, and does not finish its work when it goes on. */
+ * it, it loses it after HCA_STOPPED_WAIT_NS, and does not finish its work when it goes on. */
 void hca_connected_lock(struct hca_connected_qp *c);
 
 /* Copies request @position of the requester of @x, and its entries, of which there may be
@@ -151,7 +148,7 @@ int hca_connected_receive_xrc(struct hca_rq *rq, int n, struct ibv_wc *wc, uint3
 /*
  * A key of this process is gone, of which hca_keys_remove() has told the @users: waits until nobody
  * uses it any more, other threads of this process included, but for those that poll
- * (hca_cqs_wait()). At most HCA_CONNECTED_WAIT_NS, if a process of a peer is stopped while it
+ * (hca_cqs_wait()). At most HCA_STOPPED_WAIT_NS, if a process of a peer is stopped while it
  * copies.
  *
  * With the lock of the table of regions held, which is released meanwhile: a thread that is waited

@@ -44,7 +44,7 @@ static bool prepare_help(struct hca_qp *qp, uint32_t peer, struct hca_exchange *
 	x->responder.end.memory = hca_connected(qp)->x.requester.memory;
 	x->requester.memory = hca_memory_get(p, &x->requester.qp);
 	hca_exchange_prepare(x);
-	x->unplaced =
+	x->responder.unplaced =
 	        true; /* what is known of that is in shared memory, where the lock guards it */
 	return x->requester.memory;
 }
@@ -210,7 +210,7 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	hca_memory_put(p, x.requester.memory);
 }
 
-/* All words together are waited for HCA_CONNECTED_WAIT_NS. When that is over, as one of a stopped
+/* All words together are waited for HCA_STOPPED_WAIT_NS. When that is over, as one of a stopped
  * process stays, each further word still gets LATER_NS, so that a copy under way can end, until
  * LATER_TIMES that time has passed. */
 #define LATER_NS    10000000ull
@@ -222,8 +222,8 @@ static bool is_over(uint64_t since, uint64_t began)
 {
 	uint64_t now = base_now_ns();
 
-	return now - began > HCA_CONNECTED_WAIT_NS &&
-	       (now - since > LATER_NS || now - began > LATER_TIMES * HCA_CONNECTED_WAIT_NS);
+	return now - began > HCA_STOPPED_WAIT_NS &&
+	       (now - since > LATER_NS || now - began > LATER_TIMES * HCA_STOPPED_WAIT_NS);
 }
 
 /*

@@ -129,7 +129,7 @@ BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
 	hca_responder_read(&x->responder, x->requester.qp.connection.dest_qpn);
 	hca_exchange_prepare(x);
 	if (x->responder.view.ring != ring.ring || x->responder.view.claim != ring.claim)
-		hca_place_forget(x);
+		hca_place_forget(&x->responder);
 }
 
 static BASE_HOT bool is_for_another_srq(const struct hca_exchange *x, const struct shm_request *r)
@@ -142,8 +142,8 @@ static BASE_COLD int leave_srq(struct hca_exchange *x)
 {
 	hca_exchange_begin(x, x->responder.srqn);
 	if (hca_exchange_is_current(x) && hca_exchange_is_there(x))
-		return hca_place_sends(x);
-	hca_place_forget(x);
+		return hca_place_sends(&x->responder);
+	hca_place_forget(&x->responder);
 	return 0;
 }
 
@@ -211,7 +211,7 @@ static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_reque
 		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		return hca_mw_carry_out(&c->qp, r);
 	}
-	if (base_unlikely(x->unplaced && is_for_another_srq(x, r) && leave_srq(x)))
+	if (base_unlikely(x->responder.unplaced && is_for_another_srq(x, r) && leave_srq(x)))
 		return HCA_WAITS_FOR_PATH;
 	/* first: who resets or destroys the responder waits for whom it sees here; what hardly
 	 * takes time may be followed by more */
@@ -354,7 +354,7 @@ static BASE_HOT bool is_settled(struct hca_connected_qp *c)
 
 	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
 	                   !to->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
-	                   !to->tells && !x->unplaced &&
+	                   !to->tells && !to->unplaced &&
 	                   (to->end.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
 }
 

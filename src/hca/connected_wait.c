@@ -74,7 +74,8 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	/* before the look whether the lock is free; pairs with must_look_again() of who has it */
 	atomic_thread_fence(memory_order_seq_cst);
 	c->qp.sq_kept++;
-	c->x.unplaced = true; /* the responder's thread may leave SENDs so (connected_help.c) */
+	c->x.responder.unplaced =
+	        true; /* the responder's thread may leave SENDs so (connected_help.c) */
 	hca_cq_add_waiting(c->qp.send_cq, c);
 }
 
@@ -191,7 +192,7 @@ void hca_connected_lock(struct hca_connected_qp *c)
 	while (!try_lock(c, false)) {
 		if (!began)
 			began = base_now_ns();
-		if (base_now_ns() - began > HCA_CONNECTED_WAIT_NS && try_lock(c, true))
+		if (base_now_ns() - began > HCA_STOPPED_WAIT_NS && try_lock(c, true))
 			return;
 		sched_yield();
 	}
@@ -307,7 +308,7 @@ static void bear_helper(struct hca_connected_qp *c)
 	note_wait(c, hca_connected_load(&c->shm->head), HCA_WAITS_FOR_PATH);
 	most = patience(c);
 	waited = base_now_ns() - c->waits_since_ns;
-	if (!most || waited < most || waited < HCA_CONNECTED_WAIT_NS || !try_lock(c, true))
+	if (!most || waited < most || waited < HCA_STOPPED_WAIT_NS || !try_lock(c, true))
 		return;
 	hca_connected_harvest(c);
 	if (hca_connected_waits(c))

@@ -111,6 +111,35 @@ static inline struct hca_cq *hca_cq(struct ibv_cq *cq)
 	return (struct hca_cq *)cq;
 }
 
+/* How many words of the ready map have bits that are used. */
+static inline unsigned hca_ready_words(const struct hca_ready *r)
+{
+	unsigned bits = r->next_bit < SHM_CQ_READY_BITS ? r->next_bit : SHM_CQ_READY_BITS;
+
+	return (bits + 63) / 64;
+}
+
+/* The number of the next completion to be polled. */
+static inline uint32_t hca_cq_next_number(const struct hca_cq *cq)
+{
+	return cq->head + cq->arrivals_polled + cq->flushes_polled;
+}
+
+/* Sets the number of arrivals at which the CQ overruns. Called when one of its terms has changed.
+ */
+static inline void hca_cq_set_limit(struct hca_cq *cq)
+{
+	uint32_t local = cq->tail - cq->head;
+
+	if (cq->counts_arrivals)
+		atomic_store_explicit(&cq->shm->limit, cq->arrivals_polled + cq->ring_size - local,
+		                      memory_order_relaxed);
+}
+
+/* The size of a CQ for which @asked completions are asked; 0: there is none such. Programs of
+ * hardware get by with CQs that are a little small, as there the smallest ones are larger. */
+uint32_t hca_cq_size(const struct hca_process *p, uint32_t asked);
+
 int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
                   void *cq_context, struct hca_cq **cq);
 int hca_cq_resize(struct hca_cq *cq, uint32_t cqe);
@@ -228,6 +257,9 @@ void hca_cq_remove_qp(struct hca_cq *cq, struct hca_qp *qp, bool receives, uint3
 
 /* Requests of @qp, which sends here, wait: polling any queue of the process goes on with them. */
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *qp);
+
+/* @qp is being destroyed: none of its requests is gone on with. */
+void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp);
 
 /* Drops the completions of @qp that wait, and subtracts the arrivals that its receive queue
  * dropped. */

@@ -120,7 +120,7 @@ static void leave_unplaced(struct hca_exchange *x, const struct shm_request *r,
 	slot->receive.lkey = rcv->one.lkey;
 	if (rcv->entries != &rcv->one)
 		slot->operation |= SHM_OPERATION_MANY;
-	hca_place_note(x, rcv->pos);
+	hca_place_note(&x->responder, rcv->pos);
 }
 
 /* Writes the message to payload memory, from which the responder copies it. False: there is none,
@@ -161,7 +161,8 @@ static int send_large(struct hca_exchange *x, const struct shm_request *r, struc
 	                    IBV_ACCESS_LOCAL_WRITE, &to))
 		return hca_responder_fail_receive(&x->responder, r, rcv, IBV_WC_LOC_PROT_ERR);
 	if (to.here || !put_payload(x, r, from, rcv)) {
-		if (base_unlikely(x->unplaced) && hca_place_until(x, rcv->pos))
+		if (base_unlikely(x->responder.unplaced) &&
+		    hca_place_until(&x->responder, rcv->pos))
 			return hca_responder_give_back(&x->responder, rcv);
 		ret = hca_parts_copy(&x->responder.end, &to, &x->requester, from, r->length);
 		if (ret == -ESRCH)
@@ -227,7 +228,8 @@ send_elsewhere(struct hca_exchange *x, const struct shm_request *r, const struct
 		leave_unplaced(x, r, rcv);
 		return finish_small(x, r, rcv);
 	}
-	if (x->unplaced && hca_place_until(x, rcv->pos)) /* where it goes they may go, too */
+	if (x->responder.unplaced &&
+	    hca_place_until(&x->responder, rcv->pos)) /* where it goes they may go, too */
 		return hca_responder_give_back(&x->responder, rcv);
 	target = hca_parts_span(&x->responder.end, &to);
 	hca_memory_copy(&target, &source, r->length);
@@ -248,7 +250,7 @@ static BASE_HOT int send_small(struct hca_exchange *x, const struct shm_request 
 	if (base_likely(rcv->entries == &rcv->one))
 		to = hca_known_at(&x->responder.end, rcv->one.lkey, rcv->one.addr, rcv->one.length,
 		                  IBV_ACCESS_LOCAL_WRITE);
-	if (base_unlikely(!to || x->unplaced))
+	if (base_unlikely(!to || x->responder.unplaced))
 		return send_elsewhere(x, r, e, from, rcv);
 	atomic_thread_fence(memory_order_acq_rel); /* as hca_memory_copy_here() */
 	if (base_unlikely(gather(x, r, e, from, to)))
@@ -412,7 +414,7 @@ static BASE_HOT int dispatch(struct hca_exchange *x, const struct shm_request *r
 {
 	if (base_likely(hca_operation(r->opcode) & HCA_OP_SEND))
 		return send_message(x, r, entries);
-	if (base_unlikely(x->unplaced) && hca_place_sends(x))
+	if (base_unlikely(x->responder.unplaced) && hca_place_sends(&x->responder))
 		return HCA_WAITS_FOR_PATH;
 	return carry_out(x, r, entries);
 }

@@ -28,7 +28,6 @@ struct hca_exchange {
 	uint32_t turn;
 	bool in_list;  /* the request before this one in the list was like it */
 	bool is_match; /* the responder listens to the requester, as their records say */
-	bool unplaced; /* SENDs of the requester may lie unplaced (place.h) */
 };
 
 /* Prepares @x, whose records are filled in, for exchanges. */

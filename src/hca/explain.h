@@ -9,11 +9,14 @@
 #ifndef HCA_EXPLAIN_H
 #define HCA_EXPLAIN_H
 
-#include "hca/rq.h"
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
 
 struct hca_connected_qp;
 struct hca_cq;
 struct hca_qp;
+struct hca_rq;
 struct hca_srq;
 
 /* "RTS" and so on; "IBV_WC_SUCCESS" and so on; "send" and so on, of enum ibv_wr_opcode. */

@@ -54,4 +54,14 @@ static inline uint64_t hca_operation_calls(unsigned opcode)
 	return table[opcode];
 }
 
+/* The bytes that the entries have together. */
+static inline uint64_t hca_sge_bytes(const struct ibv_sge *sge, uint32_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		bytes += sge[i].length;
+	return bytes;
+}
+
 #endif

@@ -12,19 +12,19 @@
 #ifndef HCA_PLACE_H
 #define HCA_PLACE_H
 
-#include "hca/exchange.h"
+#include "hca/responder.h"
 
 /* A message of the requester's is about to be published at @pos of the responder's ring, and lies
  * unplaced. */
-void hca_place_note(struct hca_exchange *x, uint32_t pos);
+void hca_place_note(struct hca_responder *t, uint32_t pos);
 
 /* Places those that are not placed, but for such at @end or behind it. 0, or HCA_WAITS_FOR_PATH:
  * not now. */
-int hca_place_until(struct hca_exchange *x, uint32_t end);
+int hca_place_until(struct hca_responder *t, uint32_t end);
 /* All that there are. */
-int hca_place_sends(struct hca_exchange *x);
+int hca_place_sends(struct hca_responder *t);
 
 /* The responder's ring is another one: what came to the old one is none of ours any more. */
-void hca_place_forget(struct hca_exchange *x);
+void hca_place_forget(struct hca_responder *t);
 
 #endif

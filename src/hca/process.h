@@ -75,6 +75,9 @@ struct hca_process *hca_process_local(struct control_client *control,
                                       const struct shm_region *region);
 void hca_process_local_free(struct hca_process *p);
 
+/* How long anybody waits for a process that may be stopped, ns. */
+#define HCA_STOPPED_WAIT_NS 1000000000ull
+
 /* Whether the daemon is gone. One load. */
 static inline bool hca_process_gone(struct hca_process *p)
 {

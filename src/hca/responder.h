@@ -56,8 +56,9 @@ struct hca_responder {
 	struct shm_srq srq;
 	struct shm_cq *cq;             /* of its receives */
 	const _Atomic uint32_t *error; /* shm_connection.error */
-	int tells;    /* not 0: it is to know what was done: it is in RTR, or it counts */
-	uint8_t more; /* requests like this one that follow in the list: a hint */
+	int tells;     /* not 0: it is to know what was done: it is in RTR, or it counts */
+	bool unplaced; /* SENDs of the requester may lie unplaced (place.h) */
+	uint8_t more;  /* requests like this one that follow in the list: a hint */
 	/* number of the queue pair in whose name this thread works, its own one of the two. Bits
 	 * above 24 tell threads of the responder's process apart */
 	uint32_t worker;

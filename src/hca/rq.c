@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "hca/connected.h"
+#include "hca/operation.h"
 #include "hca/cq.h"
 #include "hca/explain.h"
 #include "hca/rq.h"
@@ -252,7 +252,7 @@ static BASE_COLD void see_to(struct hca_rq *rq, enum remains remains)
 	if (remains == KICK)
 		hca_cq_kick(rq->cq, rq);
 	else
-		hca_connected_help(rq->connected);
+		rq->help(rq->connected);
 }
 
 int hca_rq_post(struct hca_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
@@ -295,7 +295,7 @@ static bool take_from_stopped(struct hca_rq *rq, uint32_t pos)
 	struct shm_arrival *slot = shm_ring_slot(rq->ring, rq->ring_shift, pos);
 	uint64_t s = atomic_load_explicit(&slot->state, memory_order_acquire);
 
-	if (base_now_ns() - rq->flushed_ns <= HCA_CONNECTED_WAIT_NS)
+	if (base_now_ns() - rq->flushed_ns <= HCA_STOPPED_WAIT_NS)
 		return false;
 	/* it may go on, and write: the daemon gives the ring to nobody before (close_rings()) */
 	atomic_store_explicit(&rq->ring->taken, 1, memory_order_relaxed);

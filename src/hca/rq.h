@@ -91,6 +91,8 @@ struct hca_rq {
 	 * receive is, so a position of the ring and its request have the same number.
 	 */
 	struct hca_qp *connected;
+	/* its receives were posted: requests of its peer may wait for them */
+	void (*help)(struct hca_qp *qp);
 	struct shm_connection *connection;
 	struct shm_entry *entries; /* max_sge for each position */
 	struct hca_srq *srq;       /* where its receives come from: all positions are credits */

@@ -202,7 +202,7 @@ static void a_claim_of_before_a_reset_is_not_waited_for_long(void **state)
 		deliver(l);
 	expect(l, 0, 0);
 	assert_int_equal(l->ring->taken, 0);
-	l->rq.flushed_ns -= 2 * HCA_CONNECTED_WAIT_NS;
+	l->rq.flushed_ns -= 2 * HCA_STOPPED_WAIT_NS;
 	expect(l, SIZE - 1, first);
 	assert_int_equal(l->ring->taken, 1);
 	assert_false(shm_ring_publish(&l->view, slot, pos));

@@ -60,6 +60,9 @@ static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
 	return (struct hca_srq *)srq;
 }
 
+/* The room of a queue for which @asked receives are asked. */
+uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked);
+
 /* -EINVAL: limits; -ENOMEM. *@attr becomes what there is. */
 int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out);
 /* One of XRC: @init has its XRC domain and CQ, too. Its number is that of xrc. */
@@ -71,11 +74,15 @@ int hca_srq_destroy(struct hca_srq *srq);
  * stopped while it takes a receive, for a second at most. */
 int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask);
 void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr);
+/* Not of an XRC one, whose receives are those of its queue pair (xrc). */
 int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /* A queue pair that receives by it. */
 void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp);
 void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp);
+/* Receives were posted: requests of peers of its queue pairs that wait for some are gone on with.
+ */
+void hca_srq_help(struct hca_srq *srq);
 
 /* Takes receive number @n, which an arrival names: copies its entries. False: there is none such.
  */

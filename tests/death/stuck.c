@@ -254,10 +254,10 @@ static void who_deals_with_others_is_not_waited_for(void **state)
 	deals_with = &region.senders[SHM_QP_INDEX(p[1]->address.qpn)].target_qpn;
 	atomic_store(deals_with, other->address.qpn);
 	for (unsigned i = 1; i < LAB_ARRAY(mr); i++)
-		waits += deregistration_ns(mr[i]) >= HCA_CONNECTED_WAIT_NS;
+		waits += deregistration_ns(mr[i]) >= HCA_STOPPED_WAIT_NS;
 	assert_int_not_equal(waits, LAB_ARRAY(mr) - 1);
 	atomic_store(deals_with, p[0]->address.qpn);
-	assert_true(deregistration_ns(mr[0]) >= HCA_CONNECTED_WAIT_NS);
+	assert_true(deregistration_ns(mr[0]) >= HCA_STOPPED_WAIT_NS);
 	atomic_store(deals_with, 0);
 }
 

@@ -30,11 +30,11 @@
  *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
  *  src/hca/cq.c hca_cq_set_ready ef8e591efac4
  *  src/hca/cq_event.c hca_cq_arm 37115797d2db
- *  src/hca/cq.c poll_once 5fb75fe248bd
- *  src/hca/cq.c poll_map 6091ae10938e
- *  src/hca/cq.c poll_watched 36c6901eb629
- *  src/hca/cq.c watch f4787c0003e7
- *  src/hca/cq.c unwatch 18fbad706c5e
+ *  src/hca/cq_poll.c poll_once 5fb75fe248bd
+ *  src/hca/cq_poll.c poll_map 28883e1cec4d
+ *  src/hca/cq_poll.c poll_watched 36c6901eb629
+ *  src/hca/cq_poll.c watch f4787c0003e7
+ *  src/hca/cq_poll.c unwatch 18fbad706c5e
  *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT

@@ -22,9 +22,9 @@
  *  6 the requester says that it is placing when it has taken the arrival, not before
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/place.c place 509a4e66451f
- *  src/hca/place.c see_to bc00affac025
- *  src/hca/place.c hca_place_until 6d413d719a57
+ *  src/hca/place.c place b1785933ff69
+ *  src/hca/place.c see_to 858737dd40fe
+ *  src/hca/place.c hca_place_until 4926c76e0731
  *  src/hca/rq.c hca_rq_take 8ec80d3c8c6a
  *  src/hca/connected_receive.c complete d7c276b2103e
  *  src/shm/ring.h shm_ring_take 0700dabbdb78

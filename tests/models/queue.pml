@@ -19,12 +19,12 @@
  *  8 it looks again only if a receive was posted, not if a request was
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/connected_wait.c hca_connected_lock 7714800f733d
+ *  src/hca/connected_wait.c hca_connected_lock 917de9d906b3
  *  src/hca/connected_wait.c hca_connected_go_on 785c4a1ec8a7
  *  src/hca/connected_wait.c work_off ad28e3334dd1
  *  src/hca/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/hca/connected_wait.c note_wait 4241f9d3b434
- *  src/hca/connected_wait.c bear_helper e3e0a8746d31
+ *  src/hca/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/connected_help.c hca_connected_help 3b42004a67d7
  *  src/hca/connected_help.c work_for 6f0b1eafa575
  *  src/hca/connected_help.c work_locked 3425a526e49e

@@ -48,7 +48,7 @@
  *  src/hca/connected_help.c work_locked 3425a526e49e
  *  src/hca/connected_help.c hca_connections_wait 5fa47ffca057
  *  src/hca/connected_help.c wait_until_done 9151d16175b9
- *  src/hca/connected_wait.c bear_helper e3e0a8746d31
+ *  src/hca/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/adopt.c hca_adopt 32a5f2b6d520
  *  src/hca/adopt.c hca_adopt_end 74c3a8e700cc
  *  src/daemon/memory.c daemon_memory_retire_keys f00461be397c
