@@ -87,46 +87,34 @@ void daemon_objects_undo(struct daemon_objects *o, struct daemon_holder *holder)
 	daemon_chores_slice(&o->chores);
 }
 
+/* Frees the objects in an order in which each goes before what it needs. */
 static bool release(struct daemon_chore *c, uint32_t *budget)
 {
 	struct daemon_holder *holder = container_of(c, struct daemon_holder, end);
 	struct daemon_objects *o = holder->objects;
+	struct daemon_qp_user *used;
+	struct daemon_qp *qp, *reserved;
+	struct daemon_srq *srq;
+	struct daemon_cq *cq;
+	struct daemon_channel *channel;
+	struct daemon_hca *hca;
 
-	while (!LIST_EMPTY(&holder->used_qps)) {
-		if (!daemon_chore_spend(budget, QP_COST))
-			return false;
-		daemon_qp_close(LIST_FIRST(&holder->used_qps));
-	}
-	while (!TAILQ_EMPTY(&holder->qps)) {
-		if (!daemon_chore_spend(budget, QP_COST))
-			return false;
-		daemon_qp_free(&o->qps, TAILQ_FIRST(&holder->qps));
-	}
-	while (!TAILQ_EMPTY(&holder->reserved)) {
-		if (!daemon_chore_spend(budget, QP_COST))
-			return false;
-		daemon_reserve_free(&o->qps, TAILQ_FIRST(&holder->reserved));
-	}
-	while (!LIST_EMPTY(&holder->srqs)) {
-		if (!daemon_chore_spend(budget, QP_COST))
-			return false;
-		daemon_srq_free(&o->srqs, LIST_FIRST(&holder->srqs));
-	}
-	while (!LIST_EMPTY(&holder->cqs)) {
-		if (!daemon_chore_spend(budget, CQ_COST))
-			return false;
-		daemon_cq_free(&o->cqs, LIST_FIRST(&holder->cqs));
-	}
-	while (!LIST_EMPTY(&holder->channels)) {
-		if (!daemon_chore_spend(budget, SYSTEM_COST))
-			return false;
-		daemon_channel_free(&o->channels, LIST_FIRST(&holder->channels));
-	}
-	while (!LIST_EMPTY(&holder->hcas)) {
-		if (!daemon_chore_spend(budget, SYSTEM_COST))
-			return false;
-		daemon_hca_free(&o->hcas, LIST_FIRST(&holder->hcas));
-	}
+	while ((used = LIST_FIRST(&holder->used_qps)) && daemon_chore_spend(budget, QP_COST))
+		daemon_qp_close(used);
+	while ((qp = TAILQ_FIRST(&holder->qps)) && daemon_chore_spend(budget, QP_COST))
+		daemon_qp_free(&o->qps, qp);
+	while ((reserved = TAILQ_FIRST(&holder->reserved)) && daemon_chore_spend(budget, QP_COST))
+		daemon_reserve_free(&o->qps, reserved);
+	while ((srq = LIST_FIRST(&holder->srqs)) && daemon_chore_spend(budget, QP_COST))
+		daemon_srq_free(&o->srqs, srq);
+	while ((cq = LIST_FIRST(&holder->cqs)) && daemon_chore_spend(budget, CQ_COST))
+		daemon_cq_free(&o->cqs, cq);
+	while ((channel = LIST_FIRST(&holder->channels)) && daemon_chore_spend(budget, SYSTEM_COST))
+		daemon_channel_free(&o->channels, channel);
+	while ((hca = LIST_FIRST(&holder->hcas)) && daemon_chore_spend(budget, SYSTEM_COST))
+		daemon_hca_free(&o->hcas, hca);
+	if (used || qp || reserved || srq || cq || channel || hca)
+		return false; /* the budget was used up there */
 	daemon_xrcd_close_all(&o->xrcds, holder);
 	daemon_keys_close(&o->memory, holder);
 	free(holder);

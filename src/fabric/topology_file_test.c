@@ -247,10 +247,15 @@ static void options_of_ibsim_are_rates(void **state)
 		{ "s=2", FABRIC_WIDTH_4X, FABRIC_SPEED_DDR },
 		{ "s=3", FABRIC_WIDTH_4X, FABRIC_SPEED_DDR },
 		{ "s=4", FABRIC_WIDTH_4X, FABRIC_SPEED_QDR },
+		{ "s=5", FABRIC_WIDTH_4X, FABRIC_SPEED_QDR },
+		{ "s=6", FABRIC_WIDTH_4X, FABRIC_SPEED_QDR },
 		{ "s=7 e=0", FABRIC_WIDTH_4X, FABRIC_SPEED_QDR },
 		{ "e=1", FABRIC_WIDTH_4X, FABRIC_SPEED_FDR },
+		{ "e=2", FABRIC_WIDTH_4X, FABRIC_SPEED_EDR },
 		{ "e=3 s=7", FABRIC_WIDTH_4X, FABRIC_SPEED_EDR },
 		{ "e=4", FABRIC_WIDTH_4X, FABRIC_SPEED_HDR },
+		{ "e=7", FABRIC_WIDTH_4X, FABRIC_SPEED_HDR },
+		{ "s=4 e=8", FABRIC_WIDTH_4X, FABRIC_SPEED_NDR },
 		{ "e=0xF w=0xC", FABRIC_WIDTH_12X, FABRIC_SPEED_NDR },
 	};
 
@@ -407,6 +412,12 @@ static void a_line_that_does_not_parse_is_named(void **state)
 		  "net:2: expected a speed from 1 to 7, found '8'" },
 		{ "Ca 2 \"x\"\n[1] \"y\"[1] e=", "net:2: expected a speed from 0 to 15, found the "
 		                                 "end of the line" },
+		{ "Ca 2 \"x\"\n[1] \"y\"[1] s=0",
+		  "net:2: expected a speed from 1 to 7, found '0'" },
+		{ "Ca 2 \"x\"\n[1] \"y\"[1] e=16",
+		  "net:2: expected a speed from 0 to 15, found '16'" },
+		{ "Ca 2 \"x\"\n[1] \"y\"[1] w=1 w 4",
+		  "net:2: expected w=, s=, e=, a comment or the end of the line, found 'w 4'" },
 		{ "Ca 2 \"x\"\n[1] \"y\"[1] z=1",
 		  "net:2: expected w=, s=, e=, a comment or the end of the line, found 'z=1'" },
 		{ "vendid=0x1000000", "net:1: expected a vendor ID of 24 bits, found '0x1000000'" },

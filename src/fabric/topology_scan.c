@@ -382,40 +382,63 @@ static void parse_rate(struct cursor *c, struct fabric_link_rate *rate)
 	}
 }
 
-/* ibsim's "w=12", "s=4" and "e=2": lanes, LinkSpeed and LinkSpeedExt; the fastest is used. */
+/* The speed of the highest one of @bits, whose lowest one means @first. */
+static uint8_t fastest(enum fabric_speed first, uint64_t bits)
+{
+	return (uint8_t)(first << base_log2_up(bits / 2 + 1));
+}
+
+/* What ibsim's options "w=12", "s=4" and "e=2" set. False: they cannot have that value. */
+static bool set_lanes(struct fabric_link_rate *rate, uint64_t lanes)
+{
+	rate->width = width_of(lanes);
+	return rate->width;
+}
+
+/* LinkSpeed: one of LinkSpeedExt that was named before is faster, and stays. */
+static bool set_speed(struct fabric_link_rate *rate, uint64_t bits)
+{
+	if (bits < 1 || bits > 7)
+		return false;
+	if (rate->speed < FABRIC_SPEED_FDR)
+		rate->speed = fastest(FABRIC_SPEED_SDR, bits);
+	return true;
+}
+
+/* LinkSpeedExt; 0: it has none. */
+static bool set_speed_ext(struct fabric_link_rate *rate, uint64_t bits)
+{
+	if (bits > 15)
+		return false;
+	if (bits)
+		rate->speed = fastest(FABRIC_SPEED_FDR, bits);
+	return true;
+}
+
 static int parse_option(struct cursor *c, struct fabric_link_rate *rate)
 {
-	struct cursor before = *c;
-	char key = c->at < c->end ? *c->at : '\0';
-	uint64_t value;
-	bool valid;
+	static const struct {
+		const char *key;
+		bool (*set)(struct fabric_link_rate *rate, uint64_t value);
+		const char *values;
+	} options[] = {
+		{ "w=", set_lanes, "1, 2, 4, 8 or 12 lanes" },
+		{ "s=", set_speed, "a speed from 1 to 7" },
+		{ "e=", set_speed_ext, "a speed from 0 to 15" },
+	};
 
-	if (!strchr("wse", key) || !key)
-		return expected(c, "w=, s=, e=, a comment or the end of the line");
-	c->at++;
-	if (!parse_char(c, '='))
-		return expected(&before, "w=, s=, e=, a comment or the end of the line");
-	before = *c;
-	valid = parse_c_number(c, &value);
-	switch (key) {
-	case 'w':
-		valid = valid && width_of(value);
-		rate->width = valid ? width_of(value) : 0;
-		break;
-	case 's':
-		valid = valid && value && value <= 7;
-		if (valid && rate->speed < FABRIC_SPEED_FDR)
-			rate->speed = (uint8_t)(4u >> (2 - base_log2_up(value / 2 + 1)));
-		break;
-	default:
-		valid = valid && value <= 15;
-		if (valid && value)
-			rate->speed = (uint8_t)(FABRIC_SPEED_FDR << base_log2_up(value / 2 + 1));
+	for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+		struct cursor before;
+		uint64_t value;
+
+		if (!parse_text(c, options[i].key))
+			continue;
+		before = *c;
+		if (parse_c_number(c, &value) && options[i].set(rate, value))
+			return 0;
+		return expected(&before, options[i].values);
 	}
-	return valid ? 0
-	             : expected(&before, key == 'w'   ? "1, 2, 4, 8 or 12 lanes"
-	                                 : key == 's' ? "a speed from 1 to 7"
-	                                              : "a speed from 0 to 15");
+	return expected(c, "w=, s=, e=, a comment or the end of the line");
 }
 
 static int add_end(struct topology_scan *s, const struct topology_end *end)

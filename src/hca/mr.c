@@ -243,6 +243,23 @@ void hca_mr_leave_window(struct hca_process *p, struct hca_mr *entry)
 	base_idtable_remove(&p->mrs.ids, entry->index);
 }
 
+/* Whether a region may be registered so. Its memory is touched (hca_mr_populate()). */
+static int check(void *addr, size_t length, unsigned access)
+{
+	int ret = check_access(access);
+
+	if (!ret)
+		ret = check_range(addr, length);
+	if (!ret && !(access & IBV_ACCESS_ON_DEMAND))
+		ret = hca_mr_populate(addr, length, access);
+	return ret;
+}
+
+static enum hca_mr_kind kind_for(unsigned access)
+{
+	return access & IBV_ACCESS_ON_DEMAND ? HCA_MR_ON_DEMAND : HCA_MR_ORDINARY;
+}
+
 static void set_kind(struct hca_mr *mr, enum hca_mr_kind kind)
 {
 	mr->kind = kind;
@@ -270,11 +287,7 @@ struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uin
 {
 	struct hca_mr *mr;
 
-	*error = check_access(access);
-	if (!*error)
-		*error = check_range(addr, length);
-	if (!*error && !(access & IBV_ACCESS_ON_DEMAND))
-		*error = hca_mr_populate(addr, length, access);
+	*error = check(addr, length, access);
 	if (*error)
 		return NULL;
 	mr = calloc(1, sizeof(*mr));
@@ -287,7 +300,7 @@ struct hca_mr *hca_mr_register(struct ibv_pd *pd, void *addr, size_t length, uin
 	mr->iova = iova;
 	mr->start = addr;
 	mr->access = access;
-	set_kind(mr, access & IBV_ACCESS_ON_DEMAND ? HCA_MR_ON_DEMAND : HCA_MR_ORDINARY);
+	set_kind(mr, kind_for(access));
 	return enter(mr, error);
 }
 
@@ -308,62 +321,60 @@ struct hca_mr *hca_mr_alloc_null(struct ibv_pd *pd, int *error)
 	return mr;
 }
 
-static struct hca_mr *_Atomic *entry_of_mr(struct hca_mr_table *t, const struct hca_mr *mr)
+/* Has @mr be what @next says, with this key. With the lock held, which is released meanwhile. */
+static int become(struct hca_mr *mr, struct hca_mr *next, uint8_t key)
 {
-	return hca_mr_place(t, mr->index);
+	struct hca_process *p = hca_context(mr->mr.context)->process;
+	int ret;
+
+	mr->gone = true; /* nobody is to use it anew */
+	hide(p, mr);
+	/* it was without the lock for a time: others may have a handle now */
+	next->handles = mr->handles;
+	next->windows = mr->windows;
+	next->object = NULL;
+	next->mr.lkey = next->mr.rkey = mr->index << 8 | key;
+	hca_pd_unuse(mr->mr.pd);
+	hca_pd_use(next->mr.pd);
+	*mr = *next;
+	ret = publish_key(p, mr);
+	hca_mr_set(&p->mrs, hca_mr_place(&p->mrs, mr->index), mr);
+	return ret;
 }
 
 int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
                       unsigned access)
 {
-	struct hca_process *p = hca_context(mr->mr.context)->process;
-	struct hca_mr_table *t = &p->mrs;
+	struct hca_mr_table *t = &hca_context(mr->mr.context)->process->mrs;
+	const bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	struct hca_mr next = *mr;
-	uint8_t key = 0;
+	uint8_t key;
 	int ret;
 
-	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
-		next.mr.addr = addr;
+	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
+		return -EINVAL;
+	if (moves) {
+		next.mr.addr = next.start = addr;
 		next.mr.length = length;
 		next.iova = (uintptr_t)addr;
-		next.start = addr;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		next.mr.pd = pd;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		next.access = access;
-	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
-		return -EINVAL;
-	set_kind(&next, next.access & IBV_ACCESS_ON_DEMAND ? HCA_MR_ON_DEMAND : HCA_MR_ORDINARY);
-	ret = check_access(next.access);
-	if (!ret)
-		ret = check_range(next.mr.addr, next.mr.length);
-	if (!ret && next.kind == HCA_MR_ORDINARY)
-		ret = hca_mr_populate(next.mr.addr, next.mr.length, next.access);
+	set_kind(&next, kind_for(next.access));
+	ret = check(next.mr.addr, next.mr.length, next.access);
 	if (ret)
 		return ret;
 	pthread_mutex_lock(&t->lock);
 	/* who has the key of a region that stays where it is may go on using it, as on hardware */
+	key = (uint8_t)mr->mr.lkey;
 	if (mr->windows)
 		ret = base_because(-EBUSY, "memory windows are bound to it"); /* and give access */
-	else if (flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+	else if (moves)
 		ret = next_key(t, mr->index, &key);
-	else
-		key = (uint8_t)mr->mr.lkey;
-	if (!ret) {
-		mr->gone = true; /* nobody is to use it anew */
-		hide(p, mr);
-		/* it was without the lock for a time: others may have a handle now */
-		next.handles = mr->handles;
-		next.windows = mr->windows;
-		next.object = NULL;
-		next.mr.lkey = next.mr.rkey = mr->index << 8 | key;
-		hca_pd_unuse(mr->mr.pd);
-		hca_pd_use(next.mr.pd);
-		*mr = next;
-		ret = publish_key(p, mr);
-		hca_mr_set(t, entry_of_mr(t, mr), mr);
-	}
+	if (!ret)
+		ret = become(mr, &next, key);
 	pthread_mutex_unlock(&t->lock);
 	return ret;
 }

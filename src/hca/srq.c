@@ -19,6 +19,15 @@ uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked)
 	return asked > most ? asked : hca_queue_size(ctx->process, asked, most);
 }
 
+void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply *made)
+{
+	srq->ring = shm_data_at(&srq->ctx->process->region, made->ring_off);
+	srq->entries = shm_data_at(&srq->ctx->process->region, made->entries_off);
+	srq->ring_shift = made->ring_shift;
+	srq->ring_gen = made->ring_gen;
+	srq->posted = srq->consumed = 0;
+}
+
 void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
                          uint32_t next)
 {
@@ -151,7 +160,33 @@ int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	return ret;
 }
 
-/* ---- size ---- */
+/*
+ * ---- size ----
+ *
+ * A queue that grows has another ring, to which its credits move. What others see, in this order:
+ *
+ *               old ring        new ring       who finds no credit
+ *  it stays     credits                        there is none: RNR
+ *  it leaves    credits, moving                tries again
+ *  between      fewer, moving   none, moving   tries again; the record names the new ring by now
+ *  it is there  none, moving    credits        in the new one there is none: RNR
+ *
+ * A credit is in one ring only: what is posted in the new one was withdrawn from the old one
+ * before. Whoever posts, polls or resizes waits for the lock meanwhile.
+ */
+
+/* It leaves: seq_cst, before the daemon's record names another ring. */
+static void begin_move(struct shm_ring *old)
+{
+	atomic_store_explicit(&old->moving, 1, memory_order_seq_cst);
+}
+
+/* It stays where it is, or is there: all credits are posted in @ring. */
+static void end_move(struct shm_ring *ring)
+{
+	/* release: pairs with the acquire in is_moving() in exchange.c */
+	atomic_store_explicit(&ring->moving, 0, memory_order_release);
+}
 
 /* Enlarges the memory to @room receives, and keeps the present ones. -ENOMEM. */
 static int make_room(struct hca_srq *srq, uint32_t room)
@@ -213,26 +248,27 @@ static uint32_t withdraw(struct hca_srq *srq, uint32_t *moved)
 	return n;
 }
 
-/* Moves the credits to the new ring. @moved has room for all positions of the old one. */
+/* The event is due for the credits of the new ring from now on. */
+static void move_limit(struct shm_ring *old, struct shm_ring *next)
+{
+	atomic_store_explicit(&next->limit,
+	                      atomic_exchange_explicit(&old->limit, 0, memory_order_acq_rel),
+	                      memory_order_seq_cst);
+}
+
+/* From between to there. @moved has room for all positions of the old ring. */
 static void move(struct hca_srq *srq, const struct control_create_srq_reply *next, uint32_t room,
                  uint32_t *moved)
 {
 	struct shm_ring *old = srq->ring;
-	uint32_t n = withdraw(srq, moved);
+	const uint32_t n = withdraw(srq, moved);
 
-	srq->ring = shm_data_at(&srq->ctx->process->region, next->ring_off);
-	srq->entries = shm_data_at(&srq->ctx->process->region, next->entries_off);
-	srq->ring_shift = next->ring_shift;
-	srq->ring_gen = next->ring_gen;
-	srq->posted = srq->consumed = 0;
+	hca_srq_use_ring(srq, next);
 	add_room(srq, room);
 	for (uint32_t i = 0; i < n; i++)
 		add_credit(srq, moved[i]);
-	atomic_store_explicit(&srq->ring->limit,
-	                      atomic_exchange_explicit(&old->limit, 0, memory_order_acq_rel),
-	                      memory_order_seq_cst);
-	/* release: pairs with the acquire in without_receive() */
-	atomic_store_explicit(&srq->ring->moving, 0, memory_order_release);
+	move_limit(old, srq->ring);
+	end_move(srq->ring);
 	/* who has found no credit there, and holds its queue's lock, is to look again */
 	atomic_store_explicit(&old->waited_for, 0, memory_order_seq_cst);
 	check_limit(srq);
@@ -251,11 +287,10 @@ static int grow(struct hca_srq *srq, uint32_t max_wr)
 	if (ret)
 		goto out;
 	reclaim(srq);
-	/* seq_cst: before the ring is another one. Who finds no credit here looks there */
-	atomic_store_explicit(&srq->ring->moving, 1, memory_order_seq_cst);
+	begin_move(srq->ring);
 	ret = hca_ask_memory(srq->ctx->process, &CONTROL_CALL(CONTROL_RESIZE_SRQ, &req, &rep));
 	if (ret)
-		atomic_store_explicit(&srq->ring->moving, 0, memory_order_release);
+		end_move(srq->ring);
 	else
 		move(srq, &rep, req.max_wr, moved);
 out:

@@ -60,6 +60,9 @@ static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
 	return (struct hca_srq *)srq;
 }
 
+/* Has the queue post to the ring that the daemon has made, which is empty. */
+void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply *made);
+
 /* The room of a queue for which @asked receives are asked. */
 uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked);
 

@@ -87,10 +87,7 @@ int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca
 	srq->index = rep.srq;
 	srq->max_wr = req.max_wr;
 	srq->max_sge = req.max_sge;
-	srq->ring = shm_data_at(&ctx->process->region, rep.ring_off);
-	srq->entries = shm_data_at(&ctx->process->region, rep.entries_off);
-	srq->ring_shift = rep.ring_shift;
-	srq->ring_gen = rep.ring_gen;
+	hca_srq_use_ring(srq, &rep);
 	TAILQ_INIT(&srq->qps);
 	ret = allocate(srq);
 	if (ret)

@@ -26,6 +26,24 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
+/*
+ * The tables of both parts in the order in which they lie there: T(part, name, record, how many
+ * records). A table's NAME_off in struct shm_control, *c, says where it begins, and its NAME in
+ * struct shm_region points there.
+ */
+#define TABLES(T)                                                  \
+	T(control, hcas, struct shm_hca, c->n_hcas)                \
+	T(control, ports, struct shm_port, c->n_ports)             \
+	T(control, qps, struct shm_qp, SHM_MAX_QPS)                \
+	T(control, srqs, struct shm_srq, SHM_MAX_SRQS)             \
+	T(control, flows, struct shm_flow, SHM_MAX_FLOWS)          \
+	T(data, senders, struct shm_sender, SHM_MAX_QPS)           \
+	T(data, cqs, struct shm_cq, SHM_MAX_CQS)                   \
+	T(data, flow_counts, struct shm_flow_count, SHM_MAX_FLOWS) \
+	T(data, port_counts, struct shm_port_count, c->n_ports)    \
+	T(data, roce_ports, struct shm_roce_port, c->n_ports)      \
+	T(data, connections, struct shm_connection, SHM_MAX_QPS)
+
 static uint64_t reserve(uint64_t *end, uint64_t bytes)
 {
 	uint64_t off = *end;
@@ -54,52 +72,41 @@ err_close:
 	return ret;
 }
 
+/* Finds a place for all that the parts hold. */
+static void lay_out(struct shm_control *c)
+{
+	uint64_t control = PAGE, data = PAGE; /* the ends of both parts */
+
+#define RESERVE(part, name, record, n) c->name##_off = reserve(&(part), (n) * sizeof(record));
+	TABLES(RESERVE);
+	c->lists_off = reserve(&control, LISTS_SIZE);
+	c->rings_off = reserve(&data, c->rings_size);
+	c->payloads_off = reserve(&data, c->payloads_size);
+	c->size = control;
+	c->data_size = data;
+}
+
 static void set_tables(struct shm_region *r)
 {
 	char *control = (char *)r->control, *data = (char *)r->data;
 
-	r->hcas = (void *)(control + r->control->hcas_off);
-	r->ports = (void *)(control + r->control->ports_off);
-	r->qps = (void *)(control + r->control->qps_off);
-	r->srqs = (void *)(control + r->control->srqs_off);
-	r->flows = (void *)(control + r->control->flows_off);
-	r->senders = (void *)(data + r->control->senders_off);
-	r->cqs = (void *)(data + r->control->cqs_off);
-	r->connections = (void *)(data + r->control->connections_off);
-	r->flow_counts = (void *)(data + r->control->flow_counts_off);
-	r->port_counts = (void *)(data + r->control->port_counts_off);
-	r->roce_ports = (void *)(data + r->control->roce_ports_off);
+#define POINT(part, name, record, n) r->name = (void *)((part) + r->control->name##_off);
+	TABLES(POINT);
 }
 
 int shm_region_create(struct shm_region *r, uint32_t n_hcas, uint32_t n_ports)
 {
-	struct shm_control c = { .magic = SHM_MAGIC, .version = SHM_VERSION };
+	struct shm_control c = { .magic = SHM_MAGIC,
+		                 .version = SHM_VERSION,
+		                 .n_hcas = n_hcas,
+		                 .n_ports = n_ports,
+		                 .rings_size = RINGS_SIZE,
+		                 .payloads_size = PAYLOADS_SIZE };
 	struct shm_data d = { .magic = SHM_MAGIC, .version = SHM_VERSION };
 	void *map;
 	int ret;
 
-	c.n_hcas = n_hcas;
-	c.n_ports = n_ports;
-	c.size = PAGE;
-	c.hcas_off = reserve(&c.size, n_hcas * sizeof(struct shm_hca));
-	c.ports_off = reserve(&c.size, n_ports * sizeof(struct shm_port));
-	c.qps_off = reserve(&c.size, SHM_MAX_QPS * sizeof(struct shm_qp));
-	c.srqs_off = reserve(&c.size, SHM_MAX_SRQS * sizeof(struct shm_srq));
-	c.flows_off = reserve(&c.size, SHM_MAX_FLOWS * sizeof(struct shm_flow));
-	c.lists_off = reserve(&c.size, LISTS_SIZE);
-
-	c.data_size = PAGE;
-	c.senders_off = reserve(&c.data_size, SHM_MAX_QPS * sizeof(struct shm_sender));
-	c.cqs_off = reserve(&c.data_size, SHM_MAX_CQS * sizeof(struct shm_cq));
-	c.flow_counts_off = reserve(&c.data_size, SHM_MAX_FLOWS * sizeof(struct shm_flow_count));
-	c.port_counts_off = reserve(&c.data_size, n_ports * sizeof(struct shm_port_count));
-	c.roce_ports_off = reserve(&c.data_size, n_ports * sizeof(struct shm_roce_port));
-	c.connections_off = reserve(&c.data_size, SHM_MAX_QPS * sizeof(struct shm_connection));
-	c.rings_size = RINGS_SIZE;
-	c.rings_off = reserve(&c.data_size, RINGS_SIZE);
-	c.payloads_size = PAYLOADS_SIZE;
-	c.payloads_off = reserve(&c.data_size, PAYLOADS_SIZE);
-
+	lay_out(&c);
 	memset(r, 0, sizeof(*r));
 	ret = make("umbel-control", c.size, &map, &r->control_fd);
 	if (ret)
@@ -158,24 +165,15 @@ static bool is_well_formed(const struct shm_region *r)
 {
 	const struct shm_control *c = r->control;
 	const struct shm_hca *hcas = (void *)((char *)r->control + c->hcas_off);
-	const uint64_t size = r->control_size, data_size = r->data_size;
+	const uint64_t control = r->control_size, data = r->data_size;
+	bool fits = lie_within(c->lists_off, 0, 1, control) &&
+	            lie_within(c->rings_off, c->rings_size, 1, data) &&
+	            lie_within(c->payloads_off, c->payloads_size, 1, data);
 
-	if (!lie_within(c->hcas_off, c->n_hcas, sizeof(struct shm_hca), size) ||
-	    !lie_within(c->ports_off, c->n_ports, sizeof(struct shm_port), size) ||
-	    !lie_within(c->qps_off, SHM_MAX_QPS, sizeof(struct shm_qp), size) ||
-	    !lie_within(c->srqs_off, SHM_MAX_SRQS, sizeof(struct shm_srq), size) ||
-	    !lie_within(c->flows_off, SHM_MAX_FLOWS, sizeof(struct shm_flow), size) ||
-	    !lie_within(c->lists_off, 0, 1, size) ||
-	    !lie_within(c->senders_off, SHM_MAX_QPS, sizeof(struct shm_sender), data_size) ||
-	    !lie_within(c->cqs_off, SHM_MAX_CQS, sizeof(struct shm_cq), data_size) ||
-	    !lie_within(c->flow_counts_off, SHM_MAX_FLOWS, sizeof(struct shm_flow_count),
-	                data_size) ||
-	    !lie_within(c->port_counts_off, c->n_ports, sizeof(struct shm_port_count), data_size) ||
-	    !lie_within(c->roce_ports_off, c->n_ports, sizeof(struct shm_roce_port), data_size) ||
-	    !lie_within(c->connections_off, SHM_MAX_QPS, sizeof(struct shm_connection),
-	                data_size) ||
-	    !lie_within(c->rings_off, c->rings_size, 1, data_size) ||
-	    !lie_within(c->payloads_off, c->payloads_size, 1, data_size))
+#define CHECK(part, name, record, n) \
+	fits = fits && lie_within(c->name##_off, n, sizeof(record), part);
+	TABLES(CHECK);
+	if (!fits)
 		return false;
 	for (uint32_t i = 0; i < c->n_hcas; i++)
 		if (hcas[i].first_port > c->n_ports ||

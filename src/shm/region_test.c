@@ -80,6 +80,7 @@ static void the_tables_do_not_overlap(void **state)
 		{ c->cqs_off, SHM_MAX_CQS * sizeof(struct shm_cq) },
 		{ c->flow_counts_off, SHM_MAX_FLOWS * sizeof(struct shm_flow_count) },
 		{ c->port_counts_off, PORTS * sizeof(struct shm_port_count) },
+		{ c->roce_ports_off, PORTS * sizeof(struct shm_roce_port) },
 		{ c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection) },
 		{ c->rings_off, c->rings_size },
 		{ c->payloads_off, c->payloads_size },
@@ -186,9 +187,10 @@ static void tables_that_lie_outside_are_refused(void **state)
 	struct shm_control *c = l->daemon.control;
 	const struct shm_control good = *c;
 	uint64_t *const offsets[] = {
-		&c->hcas_off,    &c->ports_off, &c->qps_off,         &c->flows_off,
-		&c->lists_off,   &c->cqs_off,   &c->flow_counts_off, &c->port_counts_off,
-		&c->senders_off, &c->rings_off, &c->roce_ports_off,  &c->payloads_off,
+		&c->hcas_off,        &c->ports_off,       &c->qps_off,        &c->srqs_off,
+		&c->flows_off,       &c->lists_off,       &c->senders_off,    &c->cqs_off,
+		&c->flow_counts_off, &c->port_counts_off, &c->roce_ports_off, &c->connections_off,
+		&c->rings_off,       &c->payloads_off,
 	};
 	const uint64_t bad[] = { 0, 4096 + 1, good.data_size + 64, 1ull << 46, -64ull };
 	struct shm_region r;
@@ -205,9 +207,52 @@ static void tables_that_lie_outside_are_refused(void **state)
 	c->rings_size = UINT64_MAX;
 	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
 	*c = good;
+	c->payloads_size = UINT64_MAX;
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	*c = good;
 	l->daemon.hcas[1].first_port = PORTS;
 	l->daemon.hcas[1].n_ports = 1;
 	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+	l->daemon.hcas[1].first_port = PORTS + 1;
+	l->daemon.hcas[1].n_ports = 0;
+	assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), -EPROTO);
+}
+
+/* It may end where its part ends, and not behind that. */
+static void a_table_lies_in_its_part_with_all_its_records(void **state)
+{
+	struct lab *l = *state;
+	struct shm_control *c = l->daemon.control;
+	const struct shm_control good = *c;
+	const struct {
+		uint64_t *off, bytes, size;
+	} tables[] = {
+		{ &c->hcas_off, HCAS * sizeof(struct shm_hca), c->size },
+		{ &c->ports_off, PORTS * sizeof(struct shm_port), c->size },
+		{ &c->qps_off, SHM_MAX_QPS * sizeof(struct shm_qp), c->size },
+		{ &c->srqs_off, SHM_MAX_SRQS * sizeof(struct shm_srq), c->size },
+		{ &c->flows_off, SHM_MAX_FLOWS * sizeof(struct shm_flow), c->size },
+		{ &c->senders_off, SHM_MAX_QPS * sizeof(struct shm_sender), c->data_size },
+		{ &c->cqs_off, SHM_MAX_CQS * sizeof(struct shm_cq), c->data_size },
+		{ &c->flow_counts_off, SHM_MAX_FLOWS * sizeof(struct shm_flow_count),
+		  c->data_size },
+		{ &c->port_counts_off, PORTS * sizeof(struct shm_port_count), c->data_size },
+		{ &c->roce_ports_off, PORTS * sizeof(struct shm_roce_port), c->data_size },
+		{ &c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection), c->data_size },
+		{ &c->rings_off, c->rings_size, c->data_size },
+		{ &c->payloads_off, c->payloads_size, c->data_size },
+	};
+	struct shm_region r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		*tables[i].off = (tables[i].size - tables[i].bytes) & ~63ull;
+		assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd), 0);
+		shm_region_unmap(&r);
+		*tables[i].off += 64;
+		assert_int_equal(shm_region_map(&r, l->daemon.control_fd, l->daemon.data_fd),
+		                 -EPROTO);
+		*c = good;
+	}
 }
 
 static void memory_that_could_shrink_is_refused(void **state)
@@ -319,6 +364,7 @@ int main(void)
 		TEST(nobody_resizes_either_part),
 		TEST(what_is_no_fabric_is_refused),
 		TEST(tables_that_lie_outside_are_refused),
+		TEST(a_table_lies_in_its_part_with_all_its_records),
 		TEST(memory_that_could_shrink_is_refused),
 		TEST(a_record_that_is_being_rewritten_is_read_whole),
 		TEST(a_qp_record_that_the_daemon_died_writing_is_no_qp),

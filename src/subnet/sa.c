@@ -167,9 +167,10 @@ static void describe(const struct sa_group *g, uint8_t join_state, struct wire_m
 	rec->mtu_selector = rec->rate_selector = rec->life_selector = SA_EXACTLY;
 }
 
-/* Adds states to the membership of @port; on failure nothing changes. */
+/* Adds the states that the request @rec asks for to the membership of @port, and makes @rec the
+ * response; on failure nothing changes. */
 static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port *port,
-                           uint8_t states, uint8_t *now)
+                           struct wire_mcmember *rec)
 {
 	struct sa_member *m = member_add(g, port);
 	uint8_t before;
@@ -177,10 +178,10 @@ static enum sa_status join(struct sa *sa, struct sa_group *g, struct fabric_port
 	if (!m)
 		return SA_NO_RESOURCES;
 	before = m->join_state;
-	m->join_state |= states;
-	*now = m->join_state;
+	m->join_state |= rec->join_state;
 	if (before == m->join_state || !sa_group_route(sa, g)) {
 		g->awaited &= !(m->join_state & FULL_STATES);
+		describe(g, m->join_state, rec);
 		return SA_OK;
 	}
 	m->join_state = before;
@@ -202,6 +203,26 @@ static enum sa_status port_find(struct sa *sa, const struct ib_gid *gid, struct 
 	return memcmp(gid, &prefix, 8) ? SA_REQ_INVALID_GID : SA_REQ_INVALID;
 }
 
+/* The port that a request has join or leave. */
+static enum sa_status member_port(struct sa *sa, uint64_t mask, const struct wire_mcmember *rec,
+                                  struct fabric_port **port)
+{
+	return asks_for(mask, JOIN_MASK) ? port_find(sa, &rec->port_gid, port)
+	                                 : SA_INSUFFICIENT_COMPONENTS;
+}
+
+/* Whether a request to join is a good one, whatever group it is about. */
+static bool is_valid_join(const struct sa *sa, uint64_t mask, const struct wire_mcmember *rec)
+{
+	const uint8_t states = rec->join_state;
+
+	if (!states || (states & ~JOIN_STATES))
+		return false;
+	if ((states & IB_JOIN_SEND_ONLY_FULL) && !sa->f->settings.sa_send_only)
+		return false;
+	return valid_values(mask, rec);
+}
+
 static bool may_join(const struct sa_group *g, const struct fabric_port *port, uint64_t mask,
                      const struct wire_mcmember *rec)
 {
@@ -209,45 +230,42 @@ static bool may_join(const struct sa_group *g, const struct fabric_port *port, u
 	       sa_has_pkey(port, g->rec.pkey);
 }
 
+/* Whether a new group of the request's may take the place of @g, to which nobody has come back. */
+static bool may_replace(const struct sa_group *g, const struct fabric_port *port, uint64_t mask,
+                        const struct wire_mcmember *rec)
+{
+	return g->awaited && !g->n_members && sa_group_may_create(port, mask, rec);
+}
+
 enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmember *rec)
 {
 	struct fabric_port *port;
 	struct sa_group *g;
-	bool created = false;
-	enum sa_status status;
-	uint8_t now;
+	enum sa_status status = member_port(sa, mask, rec, &port);
+	bool is_new;
 
-	if (!asks_for(mask, JOIN_MASK))
-		return SA_INSUFFICIENT_COMPONENTS;
-	status = port_find(sa, &rec->port_gid, &port);
 	if (status != SA_OK)
 		return status;
-	if (!valid_values(mask, rec) || !(rec->join_state & JOIN_STATES) ||
-	    (rec->join_state & ~JOIN_STATES))
-		return SA_REQ_INVALID;
-	if ((rec->join_state & IB_JOIN_SEND_ONLY_FULL) && !sa->f->settings.sa_send_only)
+	if (!is_valid_join(sa, mask, rec))
 		return SA_REQ_INVALID;
 	g = sa_group_find(sa, &rec->mgid);
 	if (g && !may_join(g, port, mask, rec)) {
-		if (!g->awaited || g->n_members || !sa_group_may_create(port, mask, rec))
+		if (!may_replace(g, port, mask, rec))
 			return SA_REQ_INVALID;
 		sa_group_free(sa, g);
 		g = NULL;
 	}
-	if (!g) {
+	is_new = !g;
+	if (is_new)
 		status = sa_group_create(sa, port, mask, rec, &g);
-		if (status != SA_OK)
-			return status;
-		created = true;
-	}
+	if (status != SA_OK)
+		return status;
 	base_log_trace(join, "SA: %s:%u joins %s, MLID 0x%04x%s", port->node->name, port->num,
-	               wire_gid_text(&g->rec.mgid), g->rec.mlid, created ? ", a new group" : "");
-	status = join(sa, g, port, rec->join_state, &now);
-	if (status == SA_OK && created)
+	               wire_gid_text(&g->rec.mgid), g->rec.mlid, is_new ? ", a new group" : "");
+	status = join(sa, g, port, rec);
+	if (is_new && status == SA_OK)
 		sa_report_group(sa, g, true);
-	if (status == SA_OK)
-		describe(g, now, rec);
-	else if (created)
+	else if (is_new)
 		sa_group_free(sa, g);
 	return status;
 }
@@ -260,9 +278,7 @@ enum sa_status sa_mcmember_delete(struct sa *sa, uint64_t mask, struct wire_mcme
 	struct sa_member *m;
 	uint8_t left;
 
-	if (!asks_for(mask, JOIN_MASK))
-		return SA_INSUFFICIENT_COMPONENTS;
-	status = port_find(sa, &rec->port_gid, &port);
+	status = member_port(sa, mask, rec, &port);
 	if (status != SA_OK)
 		return status;
 	g = sa_group_find(sa, &rec->mgid);

@@ -616,6 +616,9 @@ static void a_gid_that_is_no_ports_is_refused(void **state)
 	rec.port_gid.raw[0] ^= 1; /* of another one */
 	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_REQ_INVALID_GID);
 	assert_int_equal(sa_mcmember_delete(e->sa, JOIN, &rec), SA_REQ_INVALID_GID);
+	rec.join_state = 0; /* what is wrong besides comes behind it, or before it */
+	assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_REQ_INVALID_GID);
+	assert_int_equal(sa_mcmember_set(e->sa, 0, &rec), SA_INSUFFICIENT_COMPONENTS);
 	assert_int_equal(groups(e), 0);
 }
 
@@ -903,6 +906,24 @@ static void a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both(void **
 	assert_int_equal(forwarded(e, mlid), 0);
 	assert_int_equal(e->sa->mlids.used, 1);
 	stop(e);
+}
+
+static void what_cannot_be_routed_leaves_all_as_it_was(void **state)
+{
+	struct env *e = *state;
+	const uint32_t capacity = e->f->settings.mft_capacity;
+
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK);
+	e->f->settings.mft_capacity = 1; /* has room for the broadcast group alone */
+	assert_int_equal(join(e, 0, GROUP, FULL | NON), SA_NO_RESOURCES);
+	assert_int_equal(state_of(e, 0, GROUP), FULL);
+	assert_int_equal(join(e, 1, GROUP, FULL), SA_NO_RESOURCES);
+	assert_int_equal(find(e, GROUP)->n_members, 1);
+	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_NO_RESOURCES);
+	assert_null(find(e, "ff12:1::2"));
+	assert_int_equal(join(e, 0, GROUP, FULL), SA_OK); /* it is a member as it is */
+	e->f->settings.mft_capacity = capacity;
+	assert_int_equal(join(e, 1, "ff12:1::2", FULL), SA_OK);
 }
 
 static void refused_requests_cost_no_mlid(void **state)
@@ -1209,6 +1230,7 @@ int main(void)
 		cmocka_unit_test(groups_share_mlids_when_there_are_no_more),
 		cmocka_unit_test(the_tree_of_a_shared_mlid_leads_to_the_members_of_all),
 		cmocka_unit_test(a_port_in_two_groups_of_an_mlid_stays_until_it_has_left_both),
+		TEST(what_cannot_be_routed_leaves_all_as_it_was),
 		TEST(refused_requests_cost_no_mlid),
 		TEST(every_mlid_comes_back),
 		TEST(the_broadcast_group_is_there_from_the_start),

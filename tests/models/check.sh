@@ -144,6 +144,10 @@ place)
 	proven place
 	fails "1 2 3 4 5 6" place
 	;;
+srq)
+	proven srq
+	fails "1 2 3 4 5 6 7 8 9 10 11 12" srq -DRECEIVES=2
+	;;
 roce_turn)
 	proven roce_turn
 	fails "1 2 3 4" roce_turn

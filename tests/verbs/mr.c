@@ -361,12 +361,15 @@ static void rereg_moves_the_region(void **state)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+	uint32_t lkey = mr->lkey;
 
 	(void)state;
 	assert_int_equal(
 	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + BYTES, BYTES, 0),
 	        0);
 	assert_ptr_equal(mr->addr, memory + BYTES);
+	assert_int_not_equal(mr->lkey, lkey); /* who has the old one has nothing any more */
+	assert_int_equal(mr->rkey, mr->lkey);
 	assert_int_equal(send_from(e, (uintptr_t)memory + BYTES, 64, mr->lkey), IBV_WC_SUCCESS);
 	assert_int_equal(send_from(e, (uintptr_t)memory, 64, mr->lkey), IBV_WC_LOC_PROT_ERR);
 }
@@ -375,11 +378,13 @@ static void rereg_changes_the_access(void **state)
 {
 	struct lab_end *e = lab_end(1);
 	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+	uint32_t lkey = mr->lkey;
 
 	(void)state;
 	assert_int_equal(
 	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
 	        0);
+	assert_int_equal(mr->lkey, lkey);
 	assert_int_equal(receive_into(e, (uintptr_t)memory, BYTES, mr->lkey), IBV_WC_SUCCESS);
 }
 
@@ -427,6 +432,26 @@ static void rereg_checks_access_as_reg_does(void **state)
 	                              IBV_ACCESS_REMOTE_WRITE),
 	                 IBV_REREG_MR_ERR_CMD);
 	assert_int_equal(errno, EINVAL);
+}
+
+static void rereg_checks_memory_as_reg_does(void **state)
+{
+	struct lab_end *e = lab_end(1);
+	struct ibv_mr *mr = reg(e->pd, memory, BYTES, 0);
+	uint32_t lkey = mr->lkey;
+	void *gone = mmap(NULL, BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	assert_int_equal(munmap(gone, BYTES), 0);
+	assert_int_equal(
+	        ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory, SIZE_MAX, 0),
+	        IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, gone, BYTES, 0),
+	                 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EFAULT);
+	assert_int_equal(mr->lkey, lkey);
+	assert_int_equal(send_from(e, (uintptr_t)memory, 64, lkey), IBV_WC_SUCCESS);
 }
 
 /* ---- protection domains and fork ---- */
@@ -499,6 +524,7 @@ int main(void)
 		LAB_TEST(rereg_changes_the_pd),
 		LAB_TEST(bad_input_to_rereg_leaves_the_region_valid),
 		LAB_TEST(rereg_checks_access_as_reg_does),
+		LAB_TEST(rereg_checks_memory_as_reg_does),
 		LAB_TEST(no_key_is_0_however_many_there_were),
 		LAB_TEST(a_pd_with_a_region_is_busy),
 		LAB_TEST(a_pd_with_a_qp_is_busy),

@@ -245,6 +245,9 @@ static void a_region_with_windows_is_busy(void **state)
 	make(&f, IBV_MW_TYPE_2, state);
 	w.imm = bind_window(&f);
 	assert_int_equal(ibv_dereg_mr(f.mr), EBUSY);
+	assert_int_equal(ibv_rereg_mr(f.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0),
+	                 IBV_REREG_MR_ERR_CMD);
+	assert_int_equal(errno, EBUSY);
 	expect_writable(&f, w.imm);
 	lab_peer_do(f.p[0], &w, IBV_WC_SUCCESS);
 	lab_forget(f.mr);

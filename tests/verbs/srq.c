@@ -330,6 +330,15 @@ static void datagrams_take_receives_of_it_too(void **state)
 
 /* ---- size ---- */
 
+static void never_retry(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .rnr_retry = 0 };
+
+	lab_to(qp, IBV_QPS_SQD);
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_RNR_RETRY), 0);
+	lab_to(qp, IBV_QPS_RTS);
+}
+
 static int resize(struct fixture *f, uint32_t max_wr)
 {
 	struct ibv_srq_attr attr = { .max_wr = max_wr };
@@ -384,6 +393,50 @@ static void a_queue_grows_with_its_receives(void **state)
 	assert_int_equal(post(&f, 3), 0);
 	assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_SUCCESS);
 	expect_message(&f, 0, 10, 'w');
+}
+
+static void undo_qp(void *qp)
+{
+	ibv_destroy_qp(qp);
+}
+
+/* Queue pairs that no memory is left for, but for some small rings. */
+static void use_up_memory(struct fixture *f)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = f->b.send_cq,
+		.recv_cq = f->b.recv_cq,
+		.qp_type = IBV_QPT_UD,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 }
+	};
+	struct ibv_device_attr limits;
+	struct ibv_qp *qp;
+
+	assert_int_equal(ibv_query_device(f->b.context, &limits), 0);
+	init.cap.max_recv_wr = (uint32_t)limits.max_qp_wr;
+	while ((qp = ibv_create_qp(f->b.pd, &init)))
+		lab_undo(undo_qp, qp);
+	assert_int_equal(errno, ENOMEM);
+}
+
+/* It is what it was, and who finds no receive hears of that. */
+static void a_queue_that_cannot_grow_stays(void **state)
+{
+	struct ibv_device_attr limits;
+	struct fixture f;
+
+	(void)state;
+	make(&f, 0);
+	assert_int_equal(ibv_query_device(f.b.context, &limits), 0);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(post(&f, i), 0);
+	never_retry(f.a.qp[0]);
+	use_up_memory(&f);
+	assert_int_equal(resize(&f, (uint32_t)limits.max_srq_wr), ENOMEM);
+	expect_size(&f, MAX_WR);
+	expect_receives(&f, 5);
+	send_by(&f, 0, 10, 'w');
+	assert_int_equal(poll_one(f.a.send_cq).status, IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
 static void a_queue_shrinks_to_what_is_posted(void **state)
@@ -485,7 +538,6 @@ static void *send_many(void *o)
 static void who_sends_meanwhile_does_not_notice(void **state)
 {
 	struct fixture f;
-	struct ibv_qp_attr attr = { .rnr_retry = 0 };
 	struct ibv_wc wc;
 	pthread_t thread;
 
@@ -493,9 +545,7 @@ static void who_sends_meanwhile_does_not_notice(void **state)
 	n_received = 0;
 	has_failed = false;
 	make(&f, 0);
-	lab_to(f.a.qp[0], IBV_QPS_SQD);
-	assert_int_equal(ibv_modify_qp(f.a.qp[0], &attr, IBV_QP_RNR_RETRY), 0);
-	lab_to(f.a.qp[0], IBV_QPS_RTS);
+	never_retry(f.a.qp[0]);
 	assert_int_equal(resize(&f, MANY), 0);
 	for (unsigned i = 0; i < MANY; i++)
 		assert_int_equal(post(&f, i % MAX_WR), 0);
@@ -542,6 +592,7 @@ int main(void)
 		LAB_TEST(receives_of_unread_messages_come_back),
 		LAB_TEST(datagrams_take_receives_of_it_too),
 		LAB_TEST(a_queue_grows_with_its_receives),
+		LAB_TEST(a_queue_that_cannot_grow_stays),
 		LAB_TEST(a_queue_shrinks_to_what_is_posted),
 		LAB_TEST(messages_that_are_not_polled_keep_their_receives),
 		LAB_TEST(the_limit_goes_along),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XRC with processes that are killed at any instruction: a requester, the owner of a target, the
- * owner of a shared receive queue. The others go on, or hear of it.
+ * XRC with processes that are killed at any instruction: a requester, the owner or a user of a
+ * target, the owner of a shared receive queue. The others go on, or hear of it; and what ordinary
+ * shared receive queues have is free again, too.
  */
 #include "xrc_lab.h"
 
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #define ROUNDS 8
+#define QUEUES 160 /* times ROUNDS: more rings of the largest size than there is memory for */
 
 /* ---- processes ---- */
 
@@ -135,13 +137,45 @@ static void play_queue(void **state)
 			assert_int_equal(xrc_lab_receive(&q, wc.wr_id, XRC_LAB_BYTES), 0);
 }
 
+/* On h2: has another process's target open, too, whose number comes. */
+static void play_user(void **state)
+{
+	struct ibv_context *context = lab_open(2);
+	struct ibv_qp_open_attr open = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+		                                      IBV_QP_OPEN_ATTR_TYPE,
+		                         .xrcd = xrc_lab_domain(context, DOMAIN_FILE),
+		                         .qp_type = IBV_QPT_XRC_RECV,
+		                         .qp_num = get(SOCKET) };
+
+	(void)state;
+	put(SOCKET, ibv_open_qp(context, &open) != NULL);
+	pause();
+}
+
+/* On h2: many ordinary shared receive queues, as large as they can be. Tells how many there are. */
+static void play_owner(void **state)
+{
+	struct ibv_context *context = lab_open(2);
+	struct ibv_pd *pd = lab_pd(context);
+	struct ibv_srq_init_attr init = { .attr = { .max_sge = 1 } };
+	struct ibv_device_attr limits;
+	uint32_t n = 0;
+
+	(void)state;
+	assert_int_equal(ibv_query_device(context, &limits), 0);
+	init.attr.max_wr = (uint32_t)limits.max_srq_wr;
+	while (n < QUEUES && ibv_create_srq(pd, &init))
+		n++;
+	put(SOCKET, n);
+	pause();
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void **state);
 } roles[] = {
-	{ "requester", play_requester },
-	{ "target", play_target },
-	{ "queue", play_queue },
+	{ "requester", play_requester }, { "target", play_target }, { "queue", play_queue },
+	{ "user", play_user },           { "owner", play_owner },
 };
 
 /* ---- here ---- */
@@ -392,6 +426,16 @@ static void a_target_outlives_its_owner_if_another_has_it_open(void **state)
 	expect_all_receives_used(&f);
 }
 
+/* A process opens the target and is killed. */
+static void use_and_die(struct fixture *f, uint32_t target)
+{
+	struct child *c = start("user", f->file);
+
+	put(c->socket, target);
+	assert_true(get(c->socket));
+	kill_child(c);
+}
+
 static void a_requester_hears_that_its_targets_owner_is_killed(void **state)
 {
 	struct fixture f;
@@ -402,9 +446,13 @@ static void a_requester_hears_that_its_targets_owner_is_killed(void **state)
 		struct child *c = start("target", f.file);
 		struct ibv_qp *sender = xrc_lab_sender(f.pd, f.cq);
 		enum ibv_wc_status status;
+		uint32_t target;
 
 		put(c->socket, sender->qp_num);
-		xrc_lab_connect(sender, get(c->socket), f.to);
+		target = get(c->socket);
+		if (i) /* who had it open, too, is dead as well */
+			use_and_die(&f, target);
+		xrc_lab_connect(sender, target, f.to);
 		send_many(&f, sender, 10 + i);
 		kill_child(c);
 		post_all_receives(&f);
@@ -418,6 +466,20 @@ static void a_requester_hears_that_its_targets_owner_is_killed(void **state)
 	expect_all_receives_used(&f);
 }
 
+static void the_queues_of_who_is_killed_are_free_again(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	make(&f);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct child *c = start("owner", f.file);
+
+		assert_int_equal(get(c->socket), QUEUES);
+		kill_child(c);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -425,6 +487,7 @@ int main(int argc, char **argv)
 		LAB_TEST(who_sends_to_a_queue_hears_that_its_owner_is_killed),
 		LAB_TEST(a_target_outlives_its_owner_if_another_has_it_open),
 		LAB_TEST(a_requester_hears_that_its_targets_owner_is_killed),
+		LAB_TEST(the_queues_of_who_is_killed_are_free_again),
 	};
 
 	for (size_t i = 0; i < LAB_ARRAY(roles) && argc > 1; i++) {

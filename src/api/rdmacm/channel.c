@@ -245,8 +245,9 @@ struct withdrawal {
 	struct rdmacm_channel *to; /* where they go; NULL: nowhere */
 	struct rdmacm_kept_list moved;
 	uint32_t n_moved;
-	uint32_t surplus; /* datagrams there are of what was kept */
-	uint32_t lacking; /* datagrams of what is kept */
+	/* Datagrams beyond the events that stay: one that was kept and is withdrawn leaves its own.
+	 * Negative: so many lack, for events that are kept and whose datagrams were taken. */
+	int64_t surplus;
 };
 
 static void put(struct withdrawal *w, struct rdmacm_kept *k)
@@ -309,21 +310,20 @@ static bool keep_other(struct withdrawal *w, const struct datagram *d)
 	return true;
 }
 
-/* A datagram that was not kept yet. */
+/* Takes a datagram: of what is withdrawn, or of what is kept, already or from now on. */
 static void withdraw_one(struct withdrawal *w, const struct datagram *d)
 {
 	if (d->kind == ASK && w->asks) {
-		w->asks--;
+		w->asks--; /* all of them are alike */
 	} else if (d->kind == EVENT && id_of(d) == w->id && w->events) {
 		withdraw_own(w, d);
-	} else if (d->kind != KEPT && !keep_other(w, d)) {
-		/* a datagram too many does no harm; to come across this one for ever would */
-		w->surplus = 0;
-		give_back(w->ch, d);
-	} else if (w->surplus) {
+	} else if (d->kind == KEPT || keep_other(w, d)) {
 		w->surplus--;
 	} else {
-		w->lacking++;
+		/* a datagram too many does no harm; to come across this one for ever would */
+		if (w->surplus > 0)
+			w->surplus = 0;
+		give_back(w->ch, d);
 	}
 }
 
@@ -336,12 +336,12 @@ static int withdraw(struct withdrawal *w)
 	if (!w->events && !w->asks)
 		return 0;
 	withdraw_kept(w);
-	while (!ret && (w->events || w->asks || w->surplus)) {
+	while (!ret && (w->events || w->asks || w->surplus > 0)) {
 		ret = receive_surely(w->ch, &d);
 		if (!ret)
 			withdraw_one(w, &d);
 	}
-	return ring(w->ch, CONTROL_CM_KEPT, w->lacking);
+	return w->surplus < 0 ? ring(w->ch, CONTROL_CM_KEPT, (uint32_t)-w->surplus) : 0;
 }
 
 /*
