@@ -13,6 +13,8 @@
 #include <getopt.h>
 #include <stddef.h>
 
+#include "cli/options.h"
+
 enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
@@ -22,11 +24,23 @@ enum cli_exit {
 	CLI_NOT_FOUND = 127,
 };
 
-/* One command. @run gets argv[0] = the command's name and returns the exit status. */
+/* One command. */
 struct cli_command {
 	const char *name;
-	const char *summary; /* NULL: not listed */
-	const char *help;
+	const char *summary;  /* NULL: not listed */
+	const char *help;     /* what it says before the options */
+	const char *help_end; /* and behind them; NULL: nothing */
+	const struct cli_option *options;
+	size_t bytes;         /* of the struct that the options are stored in */
+	const void *defaults; /* of such a struct; NULL: all zero */
+	/* A word among the options. 0 or the exit status. NULL: at the first one the options end.
+	 */
+	int (*word)(const struct cli_command *self, void *options, const char *word);
+	bool has_command;    /* the options end at "--", and a command follows */
+	bool passes_on;      /* the options end at one that is not in the table */
+	const char *ignored; /* letters of others that are passed over, as getopt() has them */
+	/* Does it, with the words behind the options. Returns the exit status. */
+	int (*execute)(const struct cli_command *self, void *options, int argc, char **argv);
 	int (*run)(const struct cli_command *self, int argc, char **argv);
 };
 

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Options of commands: see options.h. They are read by getopt_long(), for which the rows become
+ * what it needs.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "cli/command.h"
+#include "cli/options.h"
+
+#define MAX_OPTIONS 32
+#define NO_LETTER   256 /* and the row's number: how getopt_long() calls an option without one */
+
+/* The rows of a command as getopt_long() wants them. */
+struct table {
+	unsigned n;
+	const struct cli_option *row[MAX_OPTIONS];
+	struct option known[MAX_OPTIONS + 1];
+	char name[MAX_OPTIONS][32]; /* with the dashes */
+	char letters[128];
+};
+
+/* ---- what becomes of a value ---- */
+
+static int add_to_list(struct cli_list *list, const char *text)
+{
+	const char **grown = realloc(list->at, (list->n + 1) * sizeof(*grown));
+
+	if (!grown || !text) {
+		base_log("%s", strerror(ENOMEM));
+		return CLI_FAILED;
+	}
+	grown[list->n++] = text;
+	list->at = grown;
+	return 0;
+}
+
+int cli_store_flag(const struct cli_value *v, void *to)
+{
+	(void)v;
+	*(bool *)to = true;
+	return 0;
+}
+
+int cli_store_text(const struct cli_value *v, void *to)
+{
+	*(const char **)to = v->text;
+	return 0;
+}
+
+int cli_store_list(const struct cli_value *v, void *to)
+{
+	return add_to_list(to, v->text);
+}
+
+int cli_store_number(const struct cli_value *v, void *to)
+{
+	const struct cli_option *o = v->option;
+
+	if (!base_parse_number(v->text, o->min, o->max, to))
+		return 0;
+	if (o->wrong)
+		return cli_usage_error(v->cmd, "'%s' %s", v->text, o->wrong);
+	return cli_usage_error(v->cmd, "'%s' is no number from %ld to %ld", v->text, o->min,
+	                       o->max);
+}
+
+/* ---- the rows ---- */
+
+static void print_lines(const struct cli_option *rows)
+{
+	for (; rows->line || rows->more; rows++) {
+		if (rows->more)
+			print_lines(rows->more);
+		else
+			fputs(rows->line, stdout);
+	}
+}
+
+void cli_print_help(const struct cli_command *cmd)
+{
+	fputs(cmd->help, stdout);
+	if (cmd->options)
+		print_lines(cmd->options);
+	if (cmd->help_end)
+		fputs(cmd->help_end, stdout);
+}
+
+static void add_row(struct table *t, const struct cli_option *row)
+{
+	const char *dashes = strstr(row->line, "--"), *behind = dashes + strcspn(dashes, " ");
+	bool has_value = behind[0] == ' ' && behind[1] != ' ';
+	char letter = row->line[2] == '-' ? row->line[3] : '\0';
+	char *name = t->name[t->n];
+
+	snprintf(name, sizeof(t->name[0]), "%.*s", (int)(behind - dashes), dashes);
+	t->row[t->n] = row;
+	t->known[t->n] = (struct option){ .name = name + 2,
+		                          .has_arg = has_value ? required_argument : no_argument,
+		                          .val = letter ? letter : NO_LETTER + (int)t->n };
+	if (letter)
+		sprintf(strchr(t->letters, '\0'), "%c%s", letter, has_value ? ":" : "");
+	t->n++;
+}
+
+static void add_rows(struct table *t, const struct cli_option *rows)
+{
+	for (; (rows->line || rows->more) && t->n < MAX_OPTIONS; rows++) {
+		if (rows->more)
+			add_rows(t, rows->more);
+		else
+			add_row(t, rows);
+	}
+}
+
+/* ---- the command line ---- */
+
+/* What is wrong with an option: getopt_long() returned @got. */
+static int refuse(const struct cli_command *cmd, int got, const char *word)
+{
+	if (got == ':')
+		return cli_usage_error(cmd, "option '%s' needs a value", word);
+	if (strncmp(word, "--", 2) || (optopt && !strchr(word, '=')))
+		return cli_usage_error(cmd, "no option '-%c'", optopt);
+	if (optopt)
+		return cli_usage_error(cmd, "option '%.*s' takes no value", (int)strcspn(word, "="),
+		                       word);
+	return cli_usage_error(cmd, "no option '%s'", word);
+}
+
+/* Notes that the option was given, if its row wants that. */
+static int note_given(const struct cli_value *v, const char *name, void *options)
+{
+	struct cli_list *given = (void *)((char *)options + v->option->given);
+	int ret = 0;
+
+	if (v->option->given)
+		ret = add_to_list(given, strdup(name));
+	if (!ret && v->option->given && v->text)
+		ret = add_to_list(given, v->text);
+	return ret;
+}
+
+/* An option that getopt_long() calls @got. */
+static int take(const struct cli_command *cmd, const struct table *t, int got, void *options)
+{
+	struct cli_value v = { .cmd = cmd, .text = optarg };
+	unsigned i = 0;
+	int ret;
+
+	while (i < t->n && t->known[i].val != got)
+		i++;
+	if (i == t->n) /* one of cmd->ignored */
+		return 0;
+	v.option = t->row[i];
+	if (!v.option->store) {
+		cli_print_help(cmd);
+		return CLI_HELPED;
+	}
+	ret = v.option->store(&v, (char *)options + v.option->offset);
+	return ret ? ret : note_given(&v, t->name[i], options);
+}
+
+int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void *options)
+{
+	struct table t = { .n = 0 };
+	int got, first, ret = 0;
+
+	snprintf(t.letters, sizeof(t.letters), "%c:%s", cmd->word ? '-' : '+',
+	         cmd->ignored ? cmd->ignored : "");
+	add_rows(&t, cmd->options);
+	if (cmd->has_command)
+		argc = cli_find_dashes(argc, argv);
+	while (!ret &&
+	       (first = optind, got = getopt_long(argc, argv, t.letters, t.known, NULL)) != -1) {
+		if (got == '?' && cmd->passes_on) {
+			optind = first;
+			return 0;
+		}
+		if (got == 1)
+			ret = cmd->word(cmd, options, optarg);
+		else if (got == '?' || got == ':')
+			ret = refuse(cmd, got, argv[optind - 1]);
+		else
+			ret = take(cmd, &t, got, options);
+	}
+	return ret;
+}
+
+const struct cli_option cli_name_options[] = {
+	{ CLI_NAME_LINE, CLI_TEXT(struct cli_name_options, name) },
+	CLI_HELP_ROW,
+	{ 0 },
+};
