@@ -66,7 +66,7 @@ int cli_find_dashes(int argc, char **argv)
 {
 	int i;
 
-	for (i = 1; i < argc && strcmp(argv[i], "--"); i++)
+	for (i = 0; i < argc && strcmp(argv[i], "--"); i++)
 		;
 	return i;
 }

@@ -41,8 +41,11 @@ struct cli_command {
 	const char *ignored; /* letters of others that are passed over, as getopt() has them */
 	/* Does it, with the words behind the options. Returns the exit status. */
 	int (*execute)(const struct cli_command *self, void *options, int argc, char **argv);
-	int (*run)(const struct cli_command *self, int argc, char **argv);
+	int (*run)(const struct cli_command *self, int argc, char **argv); /* reads them, too */
 };
+
+/* The rows and the struct of a command's options. */
+#define CLI_OPTIONS(rows, type) .options = (rows), .bytes = sizeof(type)
 
 /* "umbel CMD: MESSAGE; see umbel CMD --help". Returns CLI_USAGE. */
 int cli_usage_error(const struct cli_command *cmd, const char *format, ...)

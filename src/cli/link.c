@@ -15,8 +15,7 @@ static const char help[] =
         "\n"
         "Takes the link at a port down, as if its cable were pulled, or up again. Returns when\n"
         "the subnet manager has routed around it. NODE is a switch (sw1:3), a host (h2:1) or\n"
-        "an HCA (umbel_h2_0:1); 'umbel show topology' lists them.\n"
-        "\n";
+        "an HCA (umbel_h2_0:1); 'umbel show topology' lists them.\n";
 
 static int set_link(const char *fabric, const struct cli_port *port, bool up)
 {
@@ -60,7 +59,6 @@ const struct cli_command cli_link = {
 	.name = "link",
 	.summary = "take a link down, or up again",
 	.help = help,
-	.options = cli_name_options,
-	.bytes = sizeof(struct cli_name_options),
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
 	.execute = link_execute,
 };

@@ -79,8 +79,10 @@ static int help(const char *name)
 		base_log("no command '%s'; see umbel --help", name);
 		return CLI_USAGE;
 	}
-	if (cmd)
+	if (cmd && cmd->options)
 		cli_print_help(cmd);
+	else if (cmd)
+		fputs(cmd->help, stdout);
 	else
 		print_help();
 	return cli_finish(CLI_OK);

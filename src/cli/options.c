@@ -73,23 +73,24 @@ int cli_store_number(const struct cli_value *v, void *to)
 
 /* ---- the rows ---- */
 
-static void print_lines(const struct cli_option *rows)
+static void print_lines(const struct cli_option *row)
 {
-	for (; rows->line || rows->more; rows++) {
-		if (rows->more)
-			print_lines(rows->more);
+	for (; row->store || row->more; row++) {
+		if (row->more)
+			print_lines(row->more);
 		else
-			fputs(rows->line, stdout);
+			fputs(row->line, stdout);
 	}
+	if (row->line)
+		fputs(row->line, stdout);
 }
 
 void cli_print_help(const struct cli_command *cmd)
 {
-	fputs(cmd->help, stdout);
-	if (cmd->options)
-		print_lines(cmd->options);
+	printf("%s\n", cmd->help);
+	print_lines(cmd->options);
 	if (cmd->help_end)
-		fputs(cmd->help_end, stdout);
+		printf("\n%s", cmd->help_end);
 }
 
 static void add_row(struct table *t, const struct cli_option *row)
@@ -109,14 +110,16 @@ static void add_row(struct table *t, const struct cli_option *row)
 	t->n++;
 }
 
-static void add_rows(struct table *t, const struct cli_option *rows)
+static void add_rows(struct table *t, const struct cli_option *row)
 {
-	for (; (rows->line || rows->more) && t->n < MAX_OPTIONS; rows++) {
-		if (rows->more)
-			add_rows(t, rows->more);
+	for (; row->store || row->more; row++) {
+		if (row->more)
+			add_rows(t, row->more);
 		else
-			add_row(t, rows);
+			add_row(t, row);
 	}
+	if (row->line)
+		add_row(t, row);
 }
 
 /* ---- the command line ---- */
@@ -196,5 +199,4 @@ int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void 
 const struct cli_option cli_name_options[] = {
 	{ CLI_NAME_LINE, CLI_TEXT(struct cli_name_options, name) },
 	CLI_HELP_ROW,
-	{ 0 },
 };

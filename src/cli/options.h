@@ -28,13 +28,14 @@ struct cli_value {
 /*
  * A row. Its line in the help says the letter, the name and whether there is a value:
  * "  -n, --name NAME   the fabric\n" has all three. "      --json        as JSON\n" has no letter,
- * and no value, as two blanks follow the name. After a table's last row comes one that is all zero.
+ * and no value, as two blanks follow the name. A table ends with the row of --help, or with one
+ * that is all zero.
  */
 struct cli_option {
 	const char *line;
 	const struct cli_option *more; /* without a line: the rows of this table stand here */
 	/* Takes the value. @to: the member of the command's struct that is at @offset. 0, or the
-	 * exit status. NULL: the option is --help. */
+	 * exit status. NULL in the last row. */
 	int (*store)(const struct cli_value *v, void *to);
 	size_t offset;
 	long min, max;     /* of a number */
@@ -42,8 +43,8 @@ struct cli_option {
 	size_t given;      /* not 0: a struct cli_list at this offset gets the option as given */
 };
 
-/* How a row goes on behind its line: the member of the command's struct that gets the value, a bool,
- * a const char *, a struct cli_list, a long. */
+/* How a row goes on behind its line: the member of the command's struct that gets the value, a
+ * bool, a const char *, a struct cli_list, a long. */
 /* clang-format off */
 #define CLI_STORE(how, type, member) .store = (how), .offset = offsetof(type, member)
 #define CLI_FLAG(type, member) CLI_STORE(cli_store_flag, type, member)

@@ -15,8 +15,7 @@
 static const char help[] =
         "Usage: umbel set [OPTION]... KEY=VALUE...\n"
         "\n"
-        "Changes settings of a running fabric; 'umbel status --name NAME' shows them.\n"
-        "\n";
+        "Changes settings of a running fabric; 'umbel status --name NAME' shows them.\n";
 
 static int set_one(struct control_client *client, const char *setting)
 {
@@ -71,7 +70,6 @@ const struct cli_command cli_set = {
 	.name = "set",
 	.summary = "change settings of a running fabric",
 	.help = help,
-	.options = cli_name_options,
-	.bytes = sizeof(struct cli_name_options),
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
 	.execute = set_execute,
 };

@@ -32,8 +32,7 @@ static const char help[] =
         "\n"
         "  lid-change HOST:PORT          gives the port another LID\n"
         "  client-reregister HOST:PORT   asks it to register anew\n"
-        "  sm-change                     moves on to another host's port\n"
-        "\n";
+        "  sm-change                     moves on to another host's port\n";
 
 static const struct event {
 	const char *name;
@@ -160,7 +159,6 @@ const struct cli_command cli_sm = {
 	.name = "sm",
 	.summary = "start or stop the subnet manager, have it do something",
 	.help = help,
-	.options = cli_name_options,
-	.bytes = sizeof(struct cli_name_options),
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
 	.execute = sm_execute,
 };

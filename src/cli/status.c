@@ -19,11 +19,7 @@
 
 static const char help[] = "Usage: umbel status [OPTION]...\n"
                            "\n"
-                           "Shows the fabrics of this user, or one with its settings.\n"
-                           "\n"
-                           "  -n, --name NAME   this one; fails if it is not up\n"
-                           "      --json        as JSON\n"
-                           "  -h, --help        this text\n";
+                           "Shows the fabrics of this user, or one with its settings.\n";
 
 static const char *const headers[] = { "NAME", "HOSTS",  "PID",     "CLIENTS",
 	                               "QPS",  "GROUPS", "UP SINCE" };
@@ -173,35 +169,31 @@ static int show_one(const char *name, bool json)
 	return ret;
 }
 
-static int status_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *name = NULL;
-	bool json = false;
-	int opt;
+struct options {
+	const char *name;
+	bool json;
+};
 
-	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt == 'n')
-			name = optarg;
-		else if (opt == 'j')
-			json = true;
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	if (optind < argc)
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME   this one; fails if it is not up\n", CLI_TEXT(struct options, name) },
+	{ "      --json        as JSON\n", CLI_FLAG(struct options, json) },
+	CLI_HELP_ROW,
+};
+
+static int status_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct options *o = from;
+
+	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'; a fabric is named with --name",
-		                       argv[optind]);
-	return name ? show_one(name, json) : show_all(json);
+		                       argv[0]);
+	return o->name ? show_one(o->name, o->json) : show_all(o->json);
 }
 
 const struct cli_command cli_status = {
 	.name = "status",
 	.summary = "show the fabrics that are up",
 	.help = help,
-	.run = status_run,
+	CLI_OPTIONS(options, struct options),
+	.execute = status_execute,
 };

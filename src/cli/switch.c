@@ -14,8 +14,7 @@ static const char help[] =
         "Usage: umbel switch [OPTION]... kill|revive SWITCH\n"
         "\n"
         "Kills a switch: all its links go down, its tables are lost. Or revives it. Returns\n"
-        "when the subnet manager has routed around it; 'umbel show topology' lists switches.\n"
-        "\n";
+        "when the subnet manager has routed around it; 'umbel show topology' lists switches.\n";
 
 static int set_switch(const char *fabric, const char *name, bool alive)
 {
@@ -56,7 +55,6 @@ const struct cli_command cli_switch = {
 	.name = "switch",
 	.summary = "kill a switch, or revive it",
 	.help = help,
-	.options = cli_name_options,
-	.bytes = sizeof(struct cli_name_options),
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
 	.execute = switch_execute,
 };
