@@ -41,7 +41,6 @@ struct cli_command {
 	const char *ignored; /* letters of others that are passed over, as getopt() has them */
 	/* Does it, with the words behind the options. Returns the exit status. */
 	int (*execute)(const struct cli_command *self, void *options, int argc, char **argv);
-	int (*run)(const struct cli_command *self, int argc, char **argv); /* reads them, too */
 };
 
 /* The rows and the struct of a command's options. */
@@ -50,15 +49,6 @@ struct cli_command {
 /* "umbel CMD: MESSAGE; see umbel CMD --help". Returns CLI_USAGE. */
 int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
-
-/* Ends the parsing of options at one that the command does not know: getopt_long() returned @got.
- * For 'h' it prints the help; for '?' and ':' it says what is wrong. The command's short options
- * must begin with "+:". Returns the exit status. */
-int cli_option_end(const struct cli_command *cmd, int got, char **argv);
-
-/* Parses the options of a command that has --name and --help alone; its words begin at optind
- * then. 0 and the fabric's name, or -1 and the exit status. */
-int cli_words(const struct cli_command *cmd, int argc, char **argv, const char **name, int *status);
 
 /* The index of the "--" that ends the options of `exec` and `run`, or @argc. */
 int cli_find_dashes(int argc, char **argv);

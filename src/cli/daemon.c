@@ -17,24 +17,38 @@
 static const char help[] =
         "Usage: umbel daemon [OPTION]...\n"
         "\n"
-        "Runs the daemon of a fabric in the foreground. 'umbel up' does it in the background.\n"
-        "\n"
-        "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else "
-        "'default')\n" CLI_FABRIC_HELP "      --topology-fd FD  the text of the topology\n"
-        "      --partitions-fd FD  the text of the partitions\n"
-        "      --ready-fd FD     gets notes and a zero byte when it serves, or the error\n"
-        "      --remove-dir DIR  removed, with what is in it, at the end\n"
-        "  -h, --help            this text\n";
+        "Runs the daemon of a fabric in the foreground. 'umbel up' does it in the background.\n";
 
-static int read_fd(const struct cli_command *self, const char *text, int *fd)
+struct options {
+	struct cli_fabric_options fabric;
+	int ready_fd;
+	const char *remove_dir;
+};
+
+static int store_fd(const struct cli_value *v, void *fd)
 {
-	long v;
+	long number;
 
-	if (base_parse_number(text, 0, INT_MAX, &v))
-		return cli_usage_error(self, "'%s' is no descriptor", text);
-	*fd = (int)v;
+	if (base_parse_number(v->text, 0, INT_MAX, &number))
+		return cli_usage_error(v->cmd, "'%s' is no descriptor", v->text);
+	*(int *)fd = (int)number;
 	return 0;
 }
+
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_STORE(cli_store_name, struct options, fabric.name) },
+	{ .more = cli_fabric_rows },
+	{ "      --topology-fd FD  the text of the topology\n",
+	  CLI_STORE(store_fd, struct options, fabric.topology.fd) },
+	{ "      --partitions-fd FD  the text of the partitions\n",
+	  CLI_STORE(store_fd, struct options, fabric.partitions.fd) },
+	{ "      --ready-fd FD     gets notes and a zero byte when it serves, or the error\n",
+	  CLI_STORE(store_fd, struct options, ready_fd) },
+	{ "      --remove-dir DIR  removed, with what is in it, at the end\n",
+	  CLI_TEXT(struct options, remove_dir) },
+	{ .line = "  -h, --help            this text\n" },
+};
 
 /* Programs that the daemon starts find the fabric by the absolute path of its directory. */
 static int fix_runtime_dir(void)
@@ -47,71 +61,56 @@ static int fix_runtime_dir(void)
 	return ret;
 }
 
-static int daemon_run(const struct cli_command *self, int argc, char **argv)
+/* Runs the daemon. Its exit status. */
+static int serve(struct options *own)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		CLI_FABRIC_LONG_OPTIONS,
-		{ "topology-fd", required_argument, NULL, 't' },
-		{ "partitions-fd", required_argument, NULL, 'p' },
-		{ "ready-fd", required_argument, NULL, 'r' },
-		{ "remove-dir", required_argument, NULL, 'd' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
+	struct cli_fabric_options *fabric = &own->fabric;
+	struct daemon_options o = {
+		.ready_fd = own->ready_fd,
+		.fabric = cli_fabric_name(fabric->name),
+		.roce = fabric->roce,
+		.roce_hosts = (unsigned)fabric->roce_hosts,
+		.shape = cli_fabric_shape(fabric),
+		.partitions = { fabric->partitions.name, fabric->partitions.text,
+		                fabric->partitions.bytes },
+		.state = fabric->state_path,
+		.settings = fabric->settings.at,
+		.n_settings = fabric->settings.n,
+		.ipoib = fabric->ipoib,
+		.pkey = fabric->pkey,
+		.n_pkeys = fabric->n_pkeys,
+		.own_networks = fabric->own_networks,
+		.become = cli_exec_own,
 	};
-	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
-	struct daemon_options o = { .ready_fd = -1 };
-	const char *remove_dir = NULL;
-	const pid_t owner = getppid();
-	int opt, ret = 0;
 
-	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt == 'r')
-			ret = read_fd(self, optarg, &o.ready_fd);
-		else if (opt == 'd')
-			remove_dir = optarg;
-		else if (opt == 't')
-			ret = read_fd(self, optarg, &fabric.topology.fd);
-		else if (opt == 'p')
-			ret = read_fd(self, optarg, &fabric.partitions.fd);
-		else if (cli_is_fabric_option(opt))
-			ret = cli_fabric_option(self, &fabric, opt, optarg);
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	if (!ret && optind < argc)
-		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
+	fabric->topology.text = NULL; /* the daemon frees it */
+	return daemon_main(&o);
+}
+
+static int daemon_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const pid_t owner = getppid();
+	struct options *o = from;
+	int ret = 0;
+
+	if (argc > 0)
+		ret = cli_usage_error(self, "it takes no '%s'", argv[0]);
 	if (!ret)
-		ret = cli_fabric_options_end(self, &fabric);
-	if (!ret && fabric.own_networks)
+		ret = cli_fabric_options_end(self, &o->fabric);
+	if (!ret && o->fabric.own_networks)
 		ret = fix_runtime_dir();
-	if (!ret) {
-		o.fabric = cli_fabric_name(fabric.name);
-		o.roce = fabric.roce;
-		o.roce_hosts = (unsigned)fabric.roce_hosts;
-		o.shape = cli_fabric_shape(&fabric);
-		o.partitions =
-		        (struct partitions_file){ fabric.partitions.name, fabric.partitions.text,
-			                          fabric.partitions.bytes };
-		o.state = fabric.state_path;
-		o.settings = fabric.settings;
-		o.n_settings = fabric.n_settings;
-		o.ipoib = fabric.ipoib;
-		o.pkey = fabric.pkey;
-		o.n_pkeys = fabric.n_pkeys;
-		o.own_networks = fabric.own_networks;
-		o.become = cli_exec_own;
-		fabric.topology.text = NULL; /* the daemon frees it */
-		ret = daemon_main(&o);
-	}
-	if (remove_dir && (!ret || getppid() != owner)) /* else the owner does, and reads the log */
-		cli_remove_dir(remove_dir);
-	cli_fabric_options_fini(&fabric);
+	if (!ret)
+		ret = serve(o);
+	/* if it has failed, its owner reads the log first, and removes it */
+	if (o->remove_dir && (!ret || getppid() != owner))
+		cli_remove_dir(o->remove_dir);
 	return ret;
 }
 
 const struct cli_command cli_daemon = {
 	.name = "daemon",
 	.help = help,
-	.run = daemon_run,
+	CLI_OPTIONS(options, struct options),
+	.defaults = &(const struct options){ .fabric = CLI_FABRIC_DEFAULTS, .ready_fd = -1 },
+	.execute = daemon_execute,
 };

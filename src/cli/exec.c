@@ -17,6 +17,9 @@ static const char help[] =
         "host and no others. Without a host it sees those of all hosts. If hosts have a network\n"
         "of their own (umbel up --ipoib or --roce-hosts), it is on that of the host.\n";
 
+static const char help_end[] =
+        "Exit status: the command's; 126 or 127 if it cannot run; 1 if the fabric is not up.\n";
+
 struct options {
 	const char *name;
 	bool stay; /* on the network that umbel runs on */
@@ -59,9 +62,7 @@ const struct cli_command cli_exec = {
 	.name = "exec",
 	.summary = "run a program on a host of a fabric",
 	.help = help,
-	.help_end =
-	        "Exit status: the command's; 126 or 127 if it cannot run; 1 if the fabric is not "
-	        "up.\n",
+	.help_end = help_end,
 	CLI_OPTIONS(options, struct options),
 	.has_command = true,
 	.execute = exec_execute,

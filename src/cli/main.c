@@ -79,10 +79,8 @@ static int help(const char *name)
 		base_log("no command '%s'; see umbel --help", name);
 		return CLI_USAGE;
 	}
-	if (cmd && cmd->options)
+	if (cmd)
 		cli_print_help(cmd);
-	else if (cmd)
-		fputs(cmd->help, stdout);
 	else
 		print_help();
 	return cli_finish(CLI_OK);
@@ -94,8 +92,6 @@ static int run(const struct cli_command *cmd, int argc, char **argv)
 	static void *options; /* static: at its end, leak checkers see what it has */
 	int ret;
 
-	if (cmd->run)
-		return cmd->run(cmd, argc, argv);
 	options = calloc(1, cmd->bytes);
 	if (!options) {
 		base_log("%s", strerror(ENOMEM));

@@ -28,7 +28,7 @@ struct table {
 
 /* ---- what becomes of a value ---- */
 
-static int add_to_list(struct cli_list *list, const char *text)
+int cli_list_add(struct cli_list *list, const char *text)
 {
 	const char **grown = realloc(list->at, (list->n + 1) * sizeof(*grown));
 
@@ -56,7 +56,7 @@ int cli_store_text(const struct cli_value *v, void *to)
 
 int cli_store_list(const struct cli_value *v, void *to)
 {
-	return add_to_list(to, v->text);
+	return cli_list_add(to, v->text);
 }
 
 int cli_store_number(const struct cli_value *v, void *to)
@@ -67,31 +67,10 @@ int cli_store_number(const struct cli_value *v, void *to)
 		return 0;
 	if (o->wrong)
 		return cli_usage_error(v->cmd, "'%s' %s", v->text, o->wrong);
-	return cli_usage_error(v->cmd, "'%s' is no number from %ld to %ld", v->text, o->min,
-	                       o->max);
+	return cli_usage_error(v->cmd, CLI_NO_NUMBER, v->text, o->min, o->max);
 }
 
 /* ---- the rows ---- */
-
-static void print_lines(const struct cli_option *row)
-{
-	for (; row->store || row->more; row++) {
-		if (row->more)
-			print_lines(row->more);
-		else
-			fputs(row->line, stdout);
-	}
-	if (row->line)
-		fputs(row->line, stdout);
-}
-
-void cli_print_help(const struct cli_command *cmd)
-{
-	printf("%s\n", cmd->help);
-	print_lines(cmd->options);
-	if (cmd->help_end)
-		printf("\n%s", cmd->help_end);
-}
 
 static void add_row(struct table *t, const struct cli_option *row)
 {
@@ -100,6 +79,8 @@ static void add_row(struct table *t, const struct cli_option *row)
 	char letter = row->line[2] == '-' ? row->line[3] : '\0';
 	char *name = t->name[t->n];
 
+	if (t->n == MAX_OPTIONS)
+		return;
 	snprintf(name, sizeof(t->name[0]), "%.*s", (int)(behind - dashes), dashes);
 	t->row[t->n] = row;
 	t->known[t->n] = (struct option){ .name = name + 2,
@@ -118,8 +99,20 @@ static void add_rows(struct table *t, const struct cli_option *row)
 		else
 			add_row(t, row);
 	}
-	if (row->line)
+	if (row->line) /* that of --help */
 		add_row(t, row);
+}
+
+void cli_print_help(const struct cli_command *cmd)
+{
+	struct table t = { .n = 0 };
+
+	add_rows(&t, cmd->options);
+	printf("%s\n", cmd->help);
+	for (unsigned i = 0; i < t.n; i++)
+		fputs(t.row[i]->line, stdout);
+	if (cmd->help_end)
+		printf("\n%s", cmd->help_end);
 }
 
 /* ---- the command line ---- */
@@ -137,23 +130,11 @@ static int refuse(const struct cli_command *cmd, int got, const char *word)
 	return cli_usage_error(cmd, "no option '%s'", word);
 }
 
-/* Notes that the option was given, if its row wants that. */
-static int note_given(const struct cli_value *v, const char *name, void *options)
-{
-	struct cli_list *given = (void *)((char *)options + v->option->given);
-	int ret = 0;
-
-	if (v->option->given)
-		ret = add_to_list(given, strdup(name));
-	if (!ret && v->option->given && v->text)
-		ret = add_to_list(given, v->text);
-	return ret;
-}
-
 /* An option that getopt_long() calls @got. */
 static int take(const struct cli_command *cmd, const struct table *t, int got, void *options)
 {
 	struct cli_value v = { .cmd = cmd, .text = optarg };
+	struct cli_list *given;
 	unsigned i = 0;
 	int ret;
 
@@ -167,7 +148,10 @@ static int take(const struct cli_command *cmd, const struct table *t, int got, v
 		return CLI_HELPED;
 	}
 	ret = v.option->store(&v, (char *)options + v.option->offset);
-	return ret ? ret : note_given(&v, t->name[i], options);
+	given = v.option->given ? (void *)((char *)options + v.option->given) : NULL;
+	if (!ret && given)
+		ret = cli_list_add(given, strdup(t->name[i]));
+	return ret || !given || !v.text ? ret : cli_list_add(given, v.text);
 }
 
 int cli_read_options(const struct cli_command *cmd, int argc, char **argv, void *options)

@@ -55,8 +55,12 @@ struct cli_option {
 
 /* What many commands have. */
 #define CLI_NAME_LINE "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
+#define CLI_NO_NUMBER "'%s' is no number from %ld to %ld"
 #define CLI_HELP_ROW { .line = "  -h, --help        this text\n" }
 /* clang-format on */
+
+/* Adds a text, which is not copied. 0 or CLI_FAILED. */
+int cli_list_add(struct cli_list *list, const char *text);
 
 int cli_store_flag(const struct cli_value *v, void *to);
 int cli_store_text(const struct cli_value *v, void *to);

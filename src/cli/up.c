@@ -16,10 +16,7 @@ static const char help[] =
         "Usage: umbel up [OPTION]...\n"
         "\n"
         "Starts a fabric: hosts h1, h2, ... with one HCA each, 10.0.0.1, 10.0.0.2, ..., on one\n"
-        "switch, or on as many as it takes, with a subnet manager. It stays until 'umbel down'.\n"
-        "\n"
-        "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else "
-        "'default')\n" CLI_FABRIC_HELP "  -h, --help            this text\n";
+        "switch, or on as many as it takes, with a subnet manager. It stays until 'umbel down'.\n";
 
 /* Whether a daemon of that name is up; if so, says it. */
 static bool is_up(const char *name)
@@ -70,36 +67,30 @@ static int start(const struct cli_fabric_options *fabric)
 	return CLI_OK;
 }
 
-static int up_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		CLI_FABRIC_LONG_OPTIONS,
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
-	int opt, ret = 0;
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_STORE(cli_store_name, struct cli_fabric_options, name) },
+	{ .more = cli_fabric_rows },
+	{ .line = "  -h, --help            this text\n" },
+};
 
-	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (!cli_is_fabric_option(opt))
-			return cli_option_end(self, opt, argv);
-		ret = cli_fabric_option(self, &fabric, opt, optarg);
-	}
-	if (!ret && optind < argc)
-		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
-	fabric.name = cli_fabric_name(fabric.name);
-	if (!ret)
-		ret = cli_fabric_options_end(self, &fabric);
-	if (!ret)
-		ret = start(&fabric);
-	cli_fabric_options_fini(&fabric);
-	return ret;
+static int up_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	struct cli_fabric_options *fabric = from;
+	int ret;
+
+	if (argc > 0)
+		return cli_usage_error(self, "it takes no '%s'", argv[0]);
+	fabric->name = cli_fabric_name(fabric->name);
+	ret = cli_fabric_options_end(self, fabric);
+	return ret ? ret : start(fabric);
 }
 
 const struct cli_command cli_up = {
 	.name = "up",
 	.summary = "start a fabric",
 	.help = help,
-	.run = up_run,
+	CLI_OPTIONS(options, struct cli_fabric_options),
+	.defaults = &(const struct cli_fabric_options)CLI_FABRIC_DEFAULTS,
+	.execute = up_execute,
 };
