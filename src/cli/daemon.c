@@ -21,7 +21,6 @@ static const char help[] =
 
 struct options {
 	struct cli_fabric_options fabric;
-	int ready_fd;
 	const char *remove_dir;
 };
 
@@ -37,14 +36,14 @@ static int store_fd(const struct cli_value *v, void *fd)
 
 static const struct cli_option options[] = {
 	{ "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n",
-	  CLI_STORE(cli_store_name, struct options, fabric.name) },
+	  CLI_STORE(cli_store_name, struct options, fabric.daemon.fabric) },
 	{ .more = cli_fabric_rows },
 	{ "      --topology-fd FD  the text of the topology\n",
 	  CLI_STORE(store_fd, struct options, fabric.topology.fd) },
 	{ "      --partitions-fd FD  the text of the partitions\n",
 	  CLI_STORE(store_fd, struct options, fabric.partitions.fd) },
 	{ "      --ready-fd FD     gets notes and a zero byte when it serves, or the error\n",
-	  CLI_STORE(store_fd, struct options, ready_fd) },
+	  CLI_STORE(store_fd, struct options, fabric.daemon.ready_fd) },
 	{ "      --remove-dir DIR  removed, with what is in it, at the end\n",
 	  CLI_TEXT(struct options, remove_dir) },
 	{ .line = "  -h, --help            this text\n" },
@@ -61,46 +60,24 @@ static int fix_runtime_dir(void)
 	return ret;
 }
 
-/* Runs the daemon. Its exit status. */
-static int serve(struct options *own)
-{
-	struct cli_fabric_options *fabric = &own->fabric;
-	struct daemon_options o = {
-		.ready_fd = own->ready_fd,
-		.fabric = cli_fabric_name(fabric->name),
-		.roce = fabric->roce,
-		.roce_hosts = (unsigned)fabric->roce_hosts,
-		.shape = cli_fabric_shape(fabric),
-		.partitions = { fabric->partitions.name, fabric->partitions.text,
-		                fabric->partitions.bytes },
-		.state = fabric->state_path,
-		.settings = fabric->settings.at,
-		.n_settings = fabric->settings.n,
-		.ipoib = fabric->ipoib,
-		.pkey = fabric->pkey,
-		.n_pkeys = fabric->n_pkeys,
-		.own_networks = fabric->own_networks,
-		.become = cli_exec_own,
-	};
-
-	fabric->topology.text = NULL; /* the daemon frees it */
-	return daemon_main(&o);
-}
-
 static int daemon_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
 	const pid_t owner = getppid();
 	struct options *o = from;
+	struct daemon_options *d = &o->fabric.daemon;
 	int ret = 0;
 
 	if (argc > 0)
 		ret = cli_usage_error(self, "it takes no '%s'", argv[0]);
 	if (!ret)
 		ret = cli_fabric_options_end(self, &o->fabric);
-	if (!ret && o->fabric.own_networks)
+	if (!ret && d->own_networks)
 		ret = fix_runtime_dir();
-	if (!ret)
-		ret = serve(o);
+	if (!ret) {
+		d->fabric = cli_fabric_name(d->fabric);
+		d->become = cli_exec_own;
+		ret = daemon_main(d);
+	}
 	/* if it has failed, its owner reads the log first, and removes it */
 	if (o->remove_dir && (!ret || getppid() != owner))
 		cli_remove_dir(o->remove_dir);
@@ -111,6 +88,6 @@ const struct cli_command cli_daemon = {
 	.name = "daemon",
 	.help = help,
 	CLI_OPTIONS(options, struct options),
-	.defaults = &(const struct options){ .fabric = CLI_FABRIC_DEFAULTS, .ready_fd = -1 },
+	.defaults = &(const struct options){ .fabric = CLI_FABRIC_DEFAULTS },
 	.execute = daemon_execute,
 };

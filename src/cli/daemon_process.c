@@ -112,12 +112,12 @@ static char **daemon_argv(const struct cli_daemon_process_start *how)
 	snprintf(topology, sizeof(topology), "%d", TOPOLOGY_FD);
 	snprintf(partitions, sizeof(partitions), "%d", PARTITIONS_FD);
 	to = add(argv, "umbel", "daemon");
-	to = add(to, "--name", f->name);
+	to = add(to, "--name", f->daemon.fabric);
 	for (unsigned i = 0; i < f->given.n; i++)
 		*to++ = f->given.at[i];
 	to = add(to, "--topology-fd", f->topology.name ? topology : NULL);
 	to = add(to, "--partitions-fd", f->partitions.name ? partitions : NULL);
-	to = add(to, "--state", f->state_path);
+	to = add(to, "--state", f->daemon.state);
 	to = add(to, "--ready-fd", ready);
 	add(to, "--remove-dir", how->remove_dir);
 	return (char **)argv;
@@ -222,7 +222,7 @@ static void print_notes(char *notes)
 
 static void report_failure(const struct cli_fabric_options *fabric, int ret, const char *error)
 {
-	const char *name = fabric->name;
+	const char *name = fabric->daemon.fabric;
 
 	if (ret == 1)
 		return;
@@ -278,7 +278,7 @@ static const char *advice(int error)
 static int launch(struct cli_daemon_process *m, const struct cli_daemon_process_start *how,
                   struct pipes *p)
 {
-	int log = open_log(how->fabric->name);
+	int log = open_log(how->fabric->daemon.fabric);
 
 	if (log < 0)
 		return -1;
@@ -323,7 +323,7 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 	report_failure(how->fabric, ret, error);
 	kill(m->pid, SIGTERM); /* it may have begun to serve just now */
 	cli_daemon_process_stop(m);
-	cli_daemon_process_remove_log(how->fabric->name);
+	cli_daemon_process_remove_log(how->fabric->daemon.fabric);
 	return CLI_FAILED;
 }
 

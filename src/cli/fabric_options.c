@@ -40,9 +40,9 @@ static int store_sm(const struct cli_value *v, void *settings)
 
 static int store_radix(const struct cli_value *v, void *radix)
 {
-	int ret = cli_store_number(v, radix);
+	int ret = cli_store_unsigned(v, radix);
 
-	if (ret || *(long *)radix % 2 == 0)
+	if (ret || *(unsigned *)radix % 2 == 0)
 		return ret;
 	return cli_usage_error(v->cmd, "'%s' %s", v->text, v->option->wrong);
 }
@@ -50,7 +50,7 @@ static int store_radix(const struct cli_value *v, void *radix)
 /* Full and limited members are in the same partition. */
 static int store_pkey(const struct cli_value *v, void *options)
 {
-	struct cli_fabric_options *o = options;
+	struct daemon_options *o = options;
 	long number;
 
 	if (base_parse_number(v->text, 1, UINT16_MAX, &number) || !(number & IB_PKEY_BASE_MASK))
@@ -72,16 +72,16 @@ static int store_pkey(const struct cli_value *v, void *options)
 #define STORE(how, member) \
 	CLI_STORE(how, struct cli_fabric_options, member), \
 	.given = offsetof(struct cli_fabric_options, given)
-#define NUMBER(member, least, most) STORE(cli_store_number, member), .min = (least), .max = (most)
+#define NUMBER(member, least, most) STORE(cli_store_unsigned, member), .min = (least), .max = (most)
 
 const struct cli_option cli_shape_rows[] = {
 	{ "      --hosts N         how many hosts (default: " DIGITS(HOSTS_DEFAULT) ")\n",
-	  NUMBER(hosts, 1, HOSTS_MAX), .wrong = "hosts: a fabric has 1 to " DIGITS(HOSTS_MAX) },
+	  NUMBER(daemon.shape.hosts, 1, HOSTS_MAX), .wrong = "hosts: a fabric has 1 to " DIGITS(HOSTS_MAX) },
 	{ "      --fat-tree LEVELS the switches form a fat tree of 2 or 3 levels; --hosts N then\n"
 	  "                        means fewer hosts than there is room for\n",
-	  NUMBER(levels, 2, 3), .wrong = "levels: a fat tree has 2 or 3" },
+	  NUMBER(daemon.shape.levels, 2, 3), .wrong = "levels: a fat tree has 2 or 3" },
 	{ "      --radix N         ports of a switch of the fat tree (default: " DIGITS(RADIX_DEFAULT) ")\n",
-	  STORE(store_radix, radix), .min = 2, .max = 254,
+	  STORE(store_radix, daemon.shape.radix), .min = 2, .max = 254,
 	  .wrong = "ports: a fat tree's switch has 2 to 254, an even number" },
 	{ "      --topology FILE   hosts, switches and links as in FILE, which ibnetdiscover wrote,\n"
 	  "                        or which ibsim reads\n",
@@ -95,7 +95,7 @@ const struct cli_option cli_fabric_rows[] = {
 	  STORE(cli_store_text, partitions.name) },
 	{ "      --state FILE      keep LIDs and multicast groups in FILE, also when the fabric ends\n"
 	  "                        and starts again\n",
-	  CLI_TEXT(struct cli_fabric_options, state) },
+	  CLI_TEXT(struct cli_fabric_options, daemon.state) },
 	{ "      --sm embedded|none  the subnet manager to start with (default: embedded); with\n"
 	  "                        none ports stay in INIT until one is started on a host, such as\n"
 	  "                        OpenSM, or by 'umbel sm start'\n",
@@ -103,18 +103,18 @@ const struct cli_option cli_fabric_rows[] = {
 	{ "      --roce IFACE[,...] no switches: one host, with an HCA for each of these network\n"
 	  "                        devices, which speaks RoCEv2 on it; with IFACE@HOST it is on a host\n"
 	  "                        of the fabric; @HOST alone gets a port as hosts of --roce-hosts\n",
-	  STORE(cli_store_text, roce) },
+	  STORE(cli_store_text, daemon.roce) },
 	{ "      --roce-hosts N    so many hosts, r1, r2, ..., with RoCEv2 on an Ethernet of their own;\n"
 	  "                        each host of the fabric then has a network of its own\n",
-	  NUMBER(roce_hosts, 1, ROCE_HOSTS_MAX),
+	  NUMBER(daemon.roce_hosts, 1, ROCE_HOSTS_MAX),
 	  .wrong = "hosts with RoCE: there may be 1 to " DIGITS(ROCE_HOSTS_MAX) },
 	{ "      --ipoib           each host has a network of its own (a namespace), with IP over\n"
 	  "                        InfiniBand, a host name, and the names of the others\n",
-	  STORE(cli_store_flag, ipoib) },
+	  STORE(cli_store_flag, daemon.ipoib) },
 	{ "      --ipoib-pkey PKEY with --ipoib: also an interface in this partition, such as\n"
 	  "                        ib0.8001 for 0x8001, on hosts whose port is a member; as often as\n"
 	  "                        needed\n",
-	  .store = store_pkey, .given = offsetof(struct cli_fabric_options, given) },
+	  STORE(store_pkey, daemon) },
 	{ "      --set KEY=VALUE   a setting of the fabric, as often as needed\n",
 	  STORE(cli_store_setting, settings) },
 	{ 0 },
@@ -124,19 +124,21 @@ const struct cli_option cli_fabric_rows[] = {
 /* Devices without a host are a fabric of their own; those with hosts go with other options. */
 static int check_roce(const struct cli_command *cmd, const struct cli_fabric_options *o)
 {
-	const char *other = o->hosts             ? "--hosts"
-	                    : o->levels          ? "--fat-tree"
+	const struct fabric_shape *shape = &o->daemon.shape;
+	const char *roce = o->daemon.roce;
+	const char *other = shape->hosts         ? "--hosts"
+	                    : shape->levels      ? "--fat-tree"
 	                    : o->topology.name   ? "--topology"
-	                    : o->radix           ? "--radix"
+	                    : shape->radix       ? "--radix"
 	                    : o->partitions.name ? "--partitions"
 	                                         : NULL;
-	bool is_beside = strchr(o->roce, '@');
+	bool is_beside = strchr(roce, '@');
 
 	if (other && !is_beside)
 		return cli_usage_error(
 		        cmd, "%s goes with --roce only if that says a host: --roce %.*s@HOST",
-		        other, (int)strcspn(o->roce, ","), o->roce);
-	for (const char *at = o->roce; at && is_beside;) {
+		        other, (int)strcspn(roce, ","), roce);
+	for (const char *at = roce; at && is_beside;) {
 		size_t bytes = strcspn(at, ",");
 
 		if (!memchr(at, '@', bytes))
@@ -148,63 +150,75 @@ static int check_roce(const struct cli_command *cmd, const struct cli_fabric_opt
 }
 
 /* How many ports of the hosts' own Ethernet --roce asks for. */
-static long count_bridged(const char *roce)
+static unsigned count_bridged(const char *roce)
 {
-	long n = 0;
+	unsigned n = 0;
 
 	for (const char *at = roce; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
 		n += *at == '@';
 	return n;
 }
 
-/* Whether nothing asks for InfiniBand. */
-static bool is_plain(const struct cli_fabric_options *o)
+/* How many hosts, and ports of a switch, if the options do not say it. */
+static void set_default_shape(struct daemon_options *d)
 {
-	return !o->hosts && !o->levels && !o->ipoib;
+	struct fabric_shape *shape = &d->shape;
+	bool plain = !shape->hosts && !shape->levels && !d->ipoib; /* nothing is InfiniBand's */
+
+	if (d->roce ? !strchr(d->roce, '@') : d->roce_hosts && plain)
+		return;
+	if (shape->levels && !shape->radix)
+		shape->radix = RADIX_DEFAULT;
+	if (!shape->levels && !shape->hosts)
+		shape->hosts = HOSTS_DEFAULT;
+}
+
+/* Reads the files. 0 or CLI_FAILED. */
+static int read_files(struct cli_fabric_options *o)
+{
+	struct daemon_options *d = &o->daemon;
+	char *path;
+
+	if (o->partitions.name && cli_file_read(&o->partitions))
+		return CLI_FAILED;
+	d->partitions = (struct partitions_file){ o->partitions.name, o->partitions.text,
+		                                  o->partitions.bytes };
+	if (d->state && cli_file_path(d->state, &path))
+		return CLI_FAILED;
+	d->state = d->state ? path : NULL;
+	if (o->topology.name && cli_file_read(&o->topology))
+		return CLI_FAILED;
+	d->shape.topology = o->topology.name;
+	d->shape.text = o->topology.text;
+	d->shape.text_bytes = o->topology.bytes;
+	return 0;
 }
 
 int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_options *o)
 {
+	struct daemon_options *d = &o->daemon;
+	unsigned bridged = count_bridged(d->roce);
 	int ret;
 
-	if (o->topology.name && (o->hosts || o->levels || o->radix))
+	if (o->topology.name && (d->shape.hosts || d->shape.levels || d->shape.radix))
 		return cli_usage_error(cmd, "%s does not go with --topology: the file says it",
-		                       o->hosts    ? "--hosts"
-		                       : o->levels ? "--fat-tree"
-		                                   : "--radix");
-	ret = o->roce ? check_roce(cmd, o) : 0;
+		                       d->shape.hosts    ? "--hosts"
+		                       : d->shape.levels ? "--fat-tree"
+		                                         : "--radix");
+	ret = d->roce ? check_roce(cmd, o) : 0;
 	if (ret)
 		return ret;
-	o->own_networks = o->ipoib || o->roce_hosts || count_bridged(o->roce);
-	if (o->roce_hosts + count_bridged(o->roce) > ROCE_HOSTS_MAX)
+	if (d->roce_hosts + bridged > ROCE_HOSTS_MAX)
 		return cli_usage_error(cmd, "the hosts' Ethernet has %d ports", ROCE_HOSTS_MAX);
-	if (o->n_pkeys && !o->ipoib)
+	if (d->n_pkeys && !d->ipoib)
 		return cli_usage_error(cmd, "--ipoib-pkey needs --ipoib");
-	if (o->radix && !o->levels)
+	if (d->shape.radix && !d->shape.levels)
 		return cli_usage_error(cmd, "--radix needs --fat-tree");
-	if (o->partitions.name && cli_file_read(&o->partitions))
-		return CLI_FAILED;
-	if (o->state && cli_file_path(o->state, &o->state_path))
-		return CLI_FAILED;
-	if (o->topology.name)
-		return cli_file_read(&o->topology);
-	if ((o->roce && !strchr(o->roce, '@')) || (!o->roce && o->roce_hosts && is_plain(o)))
-		return 0;
-	if (o->levels && !o->radix)
-		o->radix = RADIX_DEFAULT;
-	if (!o->levels && !o->hosts)
-		o->hosts = HOSTS_DEFAULT;
-	return 0;
-}
-
-struct fabric_shape cli_fabric_shape(const struct cli_fabric_options *o)
-{
-	return (struct fabric_shape){
-		.hosts = (unsigned)o->hosts,
-		.levels = (unsigned)o->levels,
-		.radix = (unsigned)o->radix,
-		.topology = o->topology.name,
-		.text = o->topology.text,
-		.text_bytes = o->topology.bytes,
-	};
+	d->own_networks = d->ipoib || d->roce_hosts || bridged;
+	d->settings = o->settings.at;
+	d->n_settings = o->settings.n;
+	ret = read_files(o);
+	if (!ret && !o->topology.name)
+		set_default_shape(d);
+	return ret;
 }

@@ -70,6 +70,16 @@ int cli_store_number(const struct cli_value *v, void *to)
 	return cli_usage_error(v->cmd, CLI_NO_NUMBER, v->text, o->min, o->max);
 }
 
+int cli_store_unsigned(const struct cli_value *v, void *to)
+{
+	long number;
+	int ret = cli_store_number(v, &number);
+
+	if (!ret)
+		*(unsigned *)to = (unsigned)number;
+	return ret;
+}
+
 /* ---- the rows ---- */
 
 static void add_row(struct table *t, const struct cli_option *row)

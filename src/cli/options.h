@@ -66,6 +66,7 @@ int cli_store_flag(const struct cli_value *v, void *to);
 int cli_store_text(const struct cli_value *v, void *to);
 int cli_store_list(const struct cli_value *v, void *to);
 int cli_store_number(const struct cli_value *v, void *to);
+int cli_store_unsigned(const struct cli_value *v, void *to); /* likewise, into an unsigned */
 
 /* The rows and the struct of a command that has these two options alone. */
 struct cli_name_options {

@@ -102,7 +102,7 @@ static int make_private_dir(struct run *r)
 	}
 	setenv("UMBEL_RUNTIME_DIR", r->dir, 1);
 	snprintf(r->name, sizeof(r->name), "run-%d", (int)getpid());
-	r->fabric.name = r->name;
+	r->fabric.daemon.fabric = r->name;
 	return 0;
 }
 

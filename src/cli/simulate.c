@@ -50,7 +50,7 @@ static const struct cli_option options[] = {
 	{ "      --set KEY=VALUE   a setting of the fabric, as often as needed: routing, lmc, mtu\n",
 	  CLI_STORE(cli_store_setting, struct request, fabric.settings) },
 	{ "      --fail WHAT       a link (NODE:PORT) or a switch fails, as often as needed\n",
-	  CLI_STORE(cli_store_list, struct request, fail) },
+	  CLI_LIST(struct request, fail) },
 	{ "      --fail-switches N switches that fail by chance\n",
 	  CLI_NUMBER(struct request, fail_switches, 0, INT32_MAX) },
 	{ "      --fail-links N    links between switches that fail by chance\n",
@@ -199,7 +199,7 @@ static int fail_all(struct request *r, struct simulation *s)
 
 static int simulate(struct request *r, struct simulation *s)
 {
-	struct fabric_shape shape = cli_fabric_shape(&r->fabric);
+	struct fabric_shape shape = r->fabric.daemon.shape;
 	struct shm_settings settings;
 	int ret = fabric_shape_settings(&settings, r->fabric.settings.at, r->fabric.settings.n,
 	                                r->why, sizeof(r->why));

@@ -54,22 +54,23 @@ static long count_hosts(const char *name)
 static int start(const struct cli_fabric_options *fabric)
 {
 	struct cli_daemon_process_start how = { .fabric = fabric, .interrupt_fd = -1 };
+	const char *name = fabric->daemon.fabric;
 	struct cli_daemon_process daemon;
 	long hosts;
 
-	if (cli_check_name(fabric->name))
+	if (cli_check_name(name))
 		return CLI_USAGE;
-	if (is_up(fabric->name) || cli_daemon_process_start(&daemon, &how))
+	if (is_up(name) || cli_daemon_process_start(&daemon, &how))
 		return CLI_FAILED;
-	hosts = count_hosts(fabric->name);
-	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", fabric->name, hosts,
-	       hosts == 1 ? "" : "s", (int)daemon.pid);
+	hosts = count_hosts(name);
+	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", name, hosts, hosts == 1 ? "" : "s",
+	       (int)daemon.pid);
 	return CLI_OK;
 }
 
 static const struct cli_option options[] = {
 	{ "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n",
-	  CLI_STORE(cli_store_name, struct cli_fabric_options, name) },
+	  CLI_STORE(cli_store_name, struct cli_fabric_options, daemon.fabric) },
 	{ .more = cli_fabric_rows },
 	{ .line = "  -h, --help            this text\n" },
 };
@@ -81,7 +82,7 @@ static int up_execute(const struct cli_command *self, void *from, int argc, char
 
 	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'", argv[0]);
-	fabric->name = cli_fabric_name(fabric->name);
+	fabric->daemon.fabric = cli_fabric_name(fabric->daemon.fabric);
 	ret = cli_fabric_options_end(self, fabric);
 	return ret ? ret : start(fabric);
 }
