@@ -21,38 +21,27 @@ static const char help[] = "Usage: umbel status [OPTION]...\n"
                            "\n"
                            "Shows the fabrics of this user, or one with its settings.\n";
 
-static const char *const headers[] = { "NAME", "HOSTS",  "PID",     "CLIENTS",
-	                               "QPS",  "GROUPS", "UP SINCE" };
-
-static void add_row(struct cli_table *t, struct json_object *status)
+static void add_time(struct cli_table *t, struct json_object *status, const char *key)
 {
-	time_t since = cli_json_number(status, "up_since");
+	time_t since = cli_json_number(status, key);
 	char when[64] = "-";
 	struct tm tm;
 
 	if (since && localtime_r(&since, &tm))
 		strftime(when, sizeof(when), "%F %T", &tm);
-	cli_table_add(t, "%s", cli_json_text(status, "name"));
-	cli_table_add(t, "%s", cli_json_text(status, "hosts"));
-	cli_table_add(t, "%s", cli_json_text(status, "pid"));
-	cli_table_add(t, "%s", cli_json_text(status, "clients"));
-	cli_table_add(t, "%s", cli_json_text(status, "qps"));
-	cli_table_add(t, "%s", cli_json_text(status, "groups"));
 	cli_table_add(t, "%s", when);
 }
 
 static int print_table(struct json_object *fabrics)
 {
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
-	int ret;
+	static const struct cli_column columns[] = {
+		{ "NAME", "name", cli_add_text, 0 },     { "HOSTS", "hosts", cli_add_text, 0 },
+		{ "PID", "pid", cli_add_text, 0 },       { "CLIENTS", "clients", cli_add_text, 0 },
+		{ "QPS", "qps", cli_add_text, 0 },       { "GROUPS", "groups", cli_add_text, 0 },
+		{ "UP SINCE", "up_since", add_time, 0 }, { 0 },
+	};
 
-	for (size_t i = 0; i < json_object_array_length(fabrics); i++)
-		add_row(t, json_object_array_get_idx(fabrics, i));
-	ret = cli_table_print(t, stdout, cli_colour());
-	if (ret)
-		base_log("%s", strerror(-ret));
-	cli_table_free(t);
-	return ret ? CLI_FAILED : 0;
+	return cli_json_print_table(fabrics, columns, NULL);
 }
 
 /* "ports with a cable: 12 active, 4 init": the best state first. */
@@ -90,7 +79,6 @@ static int print_settings(struct json_object *status)
 	static const char *const setting_headers[] = { "SETTING", "VALUE" };
 	struct json_object *settings = json_object_object_get(status, "settings");
 	struct cli_table *t;
-	int ret;
 
 	if (!json_object_is_type(settings, json_type_object))
 		return 0;
@@ -102,11 +90,7 @@ static int print_settings(struct json_object *status)
 		cli_table_add(t, "%s", cli_json_text(settings, key));
 	}
 	putchar('\n');
-	ret = cli_table_print(t, stdout, cli_colour());
-	if (ret)
-		base_log("%s", strerror(-ret));
-	cli_table_free(t);
-	return ret ? CLI_FAILED : 0;
+	return cli_table_end(t);
 }
 
 /* Adds the status of a fabric to the array @arg, if it is up. It need not be. */
