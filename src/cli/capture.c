@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/fabrics.h"
 #include "cli/pcapng.h"
 #include "cli/port.h"
@@ -33,14 +34,7 @@ static const char help[] =
         "Writes the management datagrams (MADs) that a fabric carries to a file that Wireshark\n"
         "and tshark read: subnet management, the subnet administrator, connections of rdma_cm,\n"
         "performance counters. With NODE, a host, an HCA or a switch, those that it sends or\n"
-        "receives. Ends by a signal (Ctrl-C), or when the fabric does.\n"
-        "\n"
-        "  -n, --name NAME     the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "  -o, --output FILE   the file (default: standard output, for '| tshark -r -')\n"
-        "  -c, --count N       ends after N of them\n"
-        "      --class CLASS   those of a class: smp, sa, cm, perf, or its number; more than one\n"
-        "                      may be given\n"
-        "  -h, --help          this text\n";
+        "receives. Ends by a signal (Ctrl-C), or when the fabric does.\n";
 
 #define AT_ONCE 256 /* records that are read */
 
@@ -60,12 +54,12 @@ static volatile sig_atomic_t signalled;
 
 /* ---- what is wanted ---- */
 
-static void add_class(struct run *r, unsigned class)
+static void add_class(struct control_capture *which, unsigned class)
 {
-	r->which.classes[class / 64] |= 1ull << (class % 64);
+	which->classes[class / 64] |= 1ull << (class % 64);
 }
 
-static int parse_class(const struct cli_command *self, struct run *r, const char *text)
+static int store_class(const struct cli_value *v, void *which)
 {
 	static const struct {
 		const char *name;
@@ -79,23 +73,24 @@ static int parse_class(const struct cli_command *self, struct run *r, const char
 	long number;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		if (strcmp(names[i].name, text))
+		if (strcmp(names[i].name, v->text))
 			continue;
-		add_class(r, names[i].class);
+		add_class(which, names[i].class);
 		if (names[i].also)
-			add_class(r, names[i].also);
+			add_class(which, names[i].also);
 		return 0;
 	}
-	if (base_parse_number(text, 1, UINT8_MAX, &number))
-		return cli_usage_error(self, "'%s' is no class: smp, sa, cm, perf or a number",
-		                       text);
-	add_class(r, (unsigned)number);
+	if (base_parse_number(v->text, 1, UINT8_MAX, &number))
+		return cli_usage_error(v->cmd, "'%s' is no class: smp, sa, cm, perf or a number",
+		                       v->text);
+	add_class(which, (unsigned)number);
 	return 0;
 }
 
 /* "NODE" or "NODE:PORT" */
-static int parse_at(const struct cli_command *self, struct run *r, const char *text)
+static int parse_at(const struct cli_command *self, void *options, const char *text)
 {
+	struct run *r = options;
 	struct control_port *at = &r->which.at;
 	struct cli_port port = { .text = text };
 
@@ -361,41 +356,36 @@ static int capture(struct run *r)
 	return ret;
 }
 
-static int capture_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "output", required_argument, NULL, 'o' },
-		{ "count", required_argument, NULL, 'c' },
-		{ "class", required_argument, NULL, 'C' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct run r = { .fabric = NULL };
-	int opt, ret = 0;
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME     the fabric (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_TEXT(struct run, fabric) },
+	{ "  -o, --output FILE   the file (default: standard output, for '| tshark -r -')\n",
+	  CLI_TEXT(struct run, output) },
+	{ "  -c, --count N       ends after N of them\n",
+	  CLI_NUMBER(struct run, count, 1, LONG_MAX), .wrong = "is no number of MADs" },
+	{ "      --class CLASS   those of a class: smp, sa, cm, perf, or its number; more than "
+	  "one\n"
+	  "                      may be given\n",
+	  CLI_STORE(store_class, struct run, which) },
+	{ .line = "  -h, --help          this text\n" },
+};
 
-	/* '-': the words may come between the options */
-	while (!ret && (opt = getopt_long(argc, argv, "-:n:o:c:h", options, NULL)) != -1) {
-		if (opt == 'n')
-			r.fabric = optarg;
-		else if (opt == 'o')
-			r.output = optarg;
-		else if (opt == 'c' && base_parse_number(optarg, 1, LONG_MAX, &r.count))
-			ret = cli_usage_error(self, "'%s' is no number of MADs", optarg);
-		else if (opt == 'C')
-			ret = parse_class(self, &r, optarg);
-		else if (opt == 1)
-			ret = parse_at(self, &r, optarg);
-		else if (opt != 'c')
-			return cli_option_end(self, opt, argv);
-	}
-	r.fabric = cli_fabric_name(r.fabric);
-	return ret ? ret : capture(&r);
+static int capture_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	struct run *r = from;
+
+	(void)self;
+	(void)argc; /* parse_at() has had them */
+	(void)argv;
+	r->fabric = cli_fabric_name(r->fabric);
+	return capture(r);
 }
 
 const struct cli_command cli_capture = {
 	.name = "capture",
 	.summary = "write the MADs that a fabric carries to a file for Wireshark",
 	.help = help,
-	.run = capture_run,
+	CLI_OPTIONS(options, struct run),
+	.word = parse_at,
+	.execute = capture_execute,
 };

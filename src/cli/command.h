@@ -15,26 +15,33 @@
 
 #include "cli/exit.h"
 
-/* One command. @run gets argv[0] = the command's name and returns the exit status. */
+struct cli_option;
+
+/* One command. */
 struct cli_command {
 	const char *name;
-	const char *summary; /* NULL: not listed */
-	const char *help;
-	int (*run)(const struct cli_command *self, int argc, char **argv);
+	const char *summary;  /* NULL: not listed */
+	const char *help;     /* what it says before the options */
+	const char *help_end; /* and behind them; NULL: nothing */
+	const struct cli_option *options;
+	size_t bytes;         /* of the struct that the options are stored in */
+	const void *defaults; /* of such a struct; NULL: all zero */
+	/* A word among the options. 0 or the exit status. NULL: at the first one the options end.
+	 */
+	int (*word)(const struct cli_command *self, void *options, const char *word);
+	bool has_command;    /* the options end at "--", and a command follows */
+	bool passes_on;      /* the options end at one that is not in the table */
+	const char *ignored; /* letters of others that are passed over, as getopt() has them */
+	/* Does it, with the words behind the options. Returns the exit status. */
+	int (*execute)(const struct cli_command *self, void *options, int argc, char **argv);
 };
+
+/* The rows and the struct of a command's options. */
+#define CLI_OPTIONS(rows, type) .options = (rows), .bytes = sizeof(type)
 
 /* "umbel CMD: MESSAGE; see umbel CMD --help". Returns CLI_USAGE. */
 int cli_usage_error(const struct cli_command *cmd, const char *format, ...)
         __attribute__((format(printf, 2, 3)));
-
-/* Ends the parsing of options at one that the command does not know: getopt_long() returned @got.
- * For 'h' it prints the help; for '?' and ':' it says what is wrong. The command's short options
- * must begin with "+:". Returns the exit status. */
-int cli_option_end(const struct cli_command *cmd, int got, char **argv);
-
-/* Parses the options of a command that has --name and --help alone; its words begin at optind
- * then. 0 and the fabric's name, or -1 and the exit status. */
-int cli_words(const struct cli_command *cmd, int argc, char **argv, const char **name, int *status);
 
 /* The index of the "--" that ends the options of `exec` and `run`, or @argc. */
 int cli_find_dashes(int argc, char **argv);

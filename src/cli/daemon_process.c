@@ -89,77 +89,37 @@ void cli_daemon_process_remove_log(const char *name)
 	close(dir);
 }
 
-/* Adds an option with a number, unless it is 0. Returns how many words were added. */
-static size_t add_number(const char **argv, const char *option, long value, char text[static 24])
+/* Adds an option and its value, if there is one. Returns where the next word goes. */
+static const char **add(const char **to, const char *option, const char *value)
 {
 	if (!value)
-		return 0;
-	snprintf(text, 24, "%ld", value);
-	argv[0] = option;
-	argv[1] = text;
-	return 2;
-}
-
-/* Adds the options that name a file and the descriptor with its text, if there is a file. Returns
- * how many words were added. */
-static size_t add_file(const char **argv, const struct cli_file *f, const char *option,
-                       const char *fd_option, const char *fd)
-{
-	if (!f->name)
-		return 0;
-	argv[0] = option;
-	argv[1] = f->name;
-	argv[2] = fd_option;
-	argv[3] = fd;
-	return 4;
+		return to;
+	to[0] = option;
+	to[1] = value;
+	return to + 2;
 }
 
 /* The command line of the daemon, for exec; NULL if there is no memory. */
 static char **daemon_argv(const struct cli_daemon_process_start *how)
 {
 	const struct cli_fabric_options *f = how->fabric;
-	static char hosts[24], levels[24], radix[24], roce[24], ready[8], topology[8],
-	        partitions[8], pkey[FABRIC_PLAN_PKEYS][24];
-	const char **argv = calloc(29 + 2 * (f->n_pkeys + f->n_settings), sizeof(*argv));
-	size_t n = 0;
+	const char **argv = calloc(f->given.n + 16, sizeof(*argv)), **to;
+	static char ready[8], topology[8], partitions[8];
 
 	if (!argv)
 		return NULL;
 	snprintf(ready, sizeof(ready), "%d", READY_FD);
 	snprintf(topology, sizeof(topology), "%d", TOPOLOGY_FD);
 	snprintf(partitions, sizeof(partitions), "%d", PARTITIONS_FD);
-	argv[n++] = "umbel";
-	argv[n++] = "daemon";
-	argv[n++] = "--name";
-	argv[n++] = f->name;
-	n += add_number(argv + n, "--hosts", f->hosts, hosts);
-	n += add_number(argv + n, "--fat-tree", f->levels, levels);
-	n += add_number(argv + n, "--radix", f->radix, radix);
-	if (f->roce) {
-		argv[n++] = "--roce";
-		argv[n++] = f->roce;
-	}
-	n += add_number(argv + n, "--roce-hosts", f->roce_hosts, roce);
-	if (f->ipoib)
-		argv[n++] = "--ipoib";
-	for (unsigned i = 0; i < f->n_pkeys; i++)
-		n += add_number(argv + n, "--ipoib-pkey", f->pkey[i], pkey[i]);
-	n += add_file(argv + n, &f->topology, "--topology", "--topology-fd", topology);
-	n += add_file(argv + n, &f->partitions, "--partitions", "--partitions-fd", partitions);
-	if (f->state_path) {
-		argv[n++] = "--state";
-		argv[n++] = f->state_path;
-	}
-	for (unsigned i = 0; i < f->n_settings; i++) {
-		argv[n++] = "--set";
-		argv[n++] = f->settings[i];
-	}
-	argv[n++] = "--ready-fd";
-	argv[n++] = ready;
-	if (how->remove_dir) {
-		argv[n++] = "--remove-dir";
-		argv[n++] = how->remove_dir;
-	}
+	to = add(argv, "umbel", "daemon");
+	to = add(to, "--name", f->daemon.fabric);
+	for (unsigned i = 0; i < f->given.n; i++)
+		*to++ = f->given.at[i];
+	to = add(to, "--topology-fd", f->topology.name ? topology : NULL);
+	to = add(to, "--partitions-fd", f->partitions.name ? partitions : NULL);
+	to = add(to, "--state", f->daemon.state);
+	to = add(to, "--ready-fd", ready);
+	add(to, "--remove-dir", how->remove_dir);
 	return (char **)argv;
 }
 
@@ -262,7 +222,7 @@ static void print_notes(char *notes)
 
 static void report_failure(const struct cli_fabric_options *fabric, int ret, const char *error)
 {
-	const char *name = fabric->name;
+	const char *name = fabric->daemon.fabric;
 
 	if (ret == 1)
 		return;
@@ -318,7 +278,7 @@ static const char *advice(int error)
 static int launch(struct cli_daemon_process *m, const struct cli_daemon_process_start *how,
                   struct pipes *p)
 {
-	int log = open_log(how->fabric->name);
+	int log = open_log(how->fabric->daemon.fabric);
 
 	if (log < 0)
 		return -1;
@@ -363,7 +323,7 @@ int cli_daemon_process_start(struct cli_daemon_process *m,
 	report_failure(how->fabric, ret, error);
 	kill(m->pid, SIGTERM); /* it may have begun to serve just now */
 	cli_daemon_process_stop(m);
-	cli_daemon_process_remove_log(how->fabric->name);
+	cli_daemon_process_remove_log(how->fabric->daemon.fabric);
 	return CLI_FAILED;
 }
 

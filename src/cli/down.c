@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/daemon_process.h"
 #include "cli/down.h"
 #include "cli/fabrics.h"
@@ -25,11 +26,7 @@
 static const char help[] =
         "Usage: umbel down [OPTION]...\n"
         "\n"
-        "Ends a fabric. Programs that still run on it get IBV_EVENT_DEVICE_FATAL and errors.\n"
-        "\n"
-        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "      --all         every fabric of this user\n"
-        "  -h, --help        this text\n";
+        "Ends a fabric. Programs that still run on it get IBV_EVENT_DEVICE_FATAL and errors.\n";
 
 /* A daemon that is to end, found without its help. */
 struct target {
@@ -219,32 +216,28 @@ static int down_each(const char *name, void *arg)
 	return 0;
 }
 
-static int down_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "all", no_argument, NULL, 'a' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *name = NULL;
-	bool all = false;
-	int opt, ret, status = CLI_OK;
+struct options {
+	const char *name;
+	bool all;
+};
 
-	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt == 'n')
-			name = optarg;
-		else if (opt == 'a')
-			all = true;
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	if (optind < argc)
-		return cli_usage_error(self, "it takes no '%s'", argv[optind]);
-	if (all && name)
+static const struct cli_option options[] = {
+	{ CLI_NAME_LINE, CLI_TEXT(struct options, name) },
+	{ "      --all         every fabric of this user\n", CLI_FLAG(struct options, all) },
+	CLI_HELP_ROW,
+};
+
+static int down_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct options *o = from;
+	int ret, status = CLI_OK;
+
+	if (argc > 0)
+		return cli_usage_error(self, "it takes no '%s'", argv[0]);
+	if (o->all && o->name)
 		return cli_usage_error(self, "either --all or --name");
-	if (!all)
-		return down_one(cli_fabric_name(name));
+	if (!o->all)
+		return down_one(cli_fabric_name(o->name));
 	ret = cli_each_fabric(down_each, &status);
 	return ret ? ret : status;
 }
@@ -253,5 +246,6 @@ const struct cli_command cli_down = {
 	.name = "down",
 	.summary = "end a fabric",
 	.help = help,
-	.run = down_run,
+	CLI_OPTIONS(options, struct options),
+	.execute = down_execute,
 };

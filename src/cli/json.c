@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/json.h"
+#include "cli/table.h"
 #include "control/client.h"
 
 struct json_object *cli_request_json(struct control_client *client, const char *what)
@@ -86,6 +87,49 @@ int cli_json_print(struct json_object *o)
 	}
 	puts(text);
 	return 0;
+}
+
+/* ---- tables ---- */
+
+void cli_add_text(struct cli_table *t, struct json_object *element, const char *key)
+{
+	cli_table_add(t, "%s", cli_json_text(element, key));
+}
+
+struct rows {
+	struct cli_table *t;
+	const struct cli_column *columns;
+	const char *const *inner;
+	struct json_object *at[3]; /* the element of each depth */
+};
+
+static void add_rows(struct rows *r, struct json_object *array, unsigned depth)
+{
+	const char *inner = r->inner ? r->inner[depth] : NULL;
+	const struct cli_column *c;
+
+	for (size_t i = 0; i < json_object_array_length(array); i++) {
+		r->at[depth] = json_object_array_get_idx(array, i);
+		if (inner)
+			add_rows(r, cli_json_array(r->at[depth], inner), depth + 1);
+		for (c = r->columns; !inner && c->header; c++)
+			c->add(r->t, r->at[c->depth], c->key);
+	}
+}
+
+int cli_json_print_table(struct json_object *array, const struct cli_column *columns,
+                         const char *const *inner)
+{
+	struct rows r = { .columns = columns, .inner = inner };
+	unsigned n = 0;
+
+	while (columns[n].header)
+		n++;
+	r.t = cli_table_new(n, NULL);
+	for (unsigned i = 0; i < n; i++)
+		cli_table_add(r.t, "%s", columns[i].header);
+	add_rows(&r, array, 0);
+	return cli_table_end(r.t);
 }
 
 /* ---- text as it comes ---- */

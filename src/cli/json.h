@@ -6,8 +6,19 @@
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
+struct cli_table;
 struct control_client;
 struct json_object;
+
+/* A column of a table: its header, and the key of what is below it. */
+struct cli_column {
+	const char *header, *key;
+	/* Adds the cell to the table, mostly the text under the key. */
+	void (*add)(struct cli_table *t, struct json_object *element, const char *key);
+	unsigned depth; /* of the element: 0 is in the outermost array */
+};
+
+void cli_add_text(struct cli_table *t, struct json_object *element, const char *key);
 
 /* The daemon's reply to "show @what", parsed; the caller puts it. NULL after an error. */
 struct json_object *cli_request_json(struct control_client *client, const char *what);
@@ -20,6 +31,13 @@ int cli_request_text(struct control_client *client, const char *what, const char
 const char *cli_json_text(struct json_object *o, const char *key);
 long cli_json_number(struct json_object *o, const char *key);
 struct json_object *cli_json_array(struct json_object *o, const char *key);
+
+/* Prints a table. Its rows are the elements of @array; with @inner, say { "hcas", "ports", NULL },
+ * the ports in the HCAs in them. After the last of @columns comes one that is all zero. 0 or
+ * CLI_FAILED.
+ */
+int cli_json_print_table(struct json_object *array, const struct cli_column *columns,
+                         const char *const *inner);
 
 /* Prints @o to standard output, indented. 0 or CLI_FAILED. */
 int cli_json_print(struct json_object *o);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/fabrics.h"
 #include "cli/port.h"
 #include "control/client.h"
@@ -15,10 +16,7 @@ static const char help[] =
         "\n"
         "Takes the link at a port down, as if its cable were pulled, or up again. Returns when\n"
         "the subnet manager has routed around it. NODE is a switch (sw1:3), a host (h2:1) or\n"
-        "an HCA (umbel_h2_0:1); 'umbel show topology' lists them.\n"
-        "\n"
-        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "  -h, --help        this text\n";
+        "an HCA (umbel_h2_0:1); 'umbel show topology' lists them.\n";
 
 static int set_link(const char *fabric, const struct cli_port *port, bool up)
 {
@@ -38,17 +36,12 @@ static int set_link(const char *fabric, const struct cli_port *port, bool up)
 	return ret;
 }
 
-static int link_run(const struct cli_command *self, int argc, char **argv)
+static int link_execute(const struct cli_command *self, void *options, int argc, char **argv)
 {
+	const struct cli_name_options *o = options;
 	struct cli_port port;
-	const char *fabric;
-	int status;
 	bool up;
 
-	if (cli_words(self, argc, argv, &fabric, &status))
-		return status;
-	argc -= optind;
-	argv += optind;
 	if (argc < 1)
 		return cli_usage_error(self, "'down' or 'up'?");
 	up = !strcmp(argv[0], "up");
@@ -60,12 +53,13 @@ static int link_run(const struct cli_command *self, int argc, char **argv)
 		return cli_usage_error(self, "one port at a time, not '%s' too", argv[2]);
 	if (cli_port_parse(self, argv[1], &port))
 		return CLI_USAGE;
-	return set_link(fabric, &port, up);
+	return set_link(cli_fabric_name(o->name), &port, up);
 }
 
 const struct cli_command cli_link = {
 	.name = "link",
 	.summary = "take a link down, or up again",
 	.help = help,
-	.run = link_run,
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
+	.execute = link_execute,
 };

@@ -3,11 +3,14 @@
  * The program `umbel`: finds the command in the table and runs it. Each command is a
  * file; no other file names them all.
  */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/command.h"
 
 /* All commands, in the order of `umbel --help`. A new one is a line here. */
@@ -78,10 +81,29 @@ static int help(const char *name)
 		return CLI_USAGE;
 	}
 	if (cmd)
-		fputs(cmd->help, stdout);
+		cli_print_help(cmd);
 	else
 		print_help();
 	return cli_finish(CLI_OK);
+}
+
+/* Reads the command's options and does what it is for. */
+static int run(const struct cli_command *cmd, int argc, char **argv)
+{
+	static void *options; /* static: at its end, leak checkers see what it has */
+	int ret;
+
+	options = calloc(1, cmd->bytes);
+	if (!options) {
+		base_log("%s", strerror(ENOMEM));
+		return CLI_FAILED;
+	}
+	if (cmd->defaults)
+		memcpy(options, cmd->defaults, cmd->bytes);
+	ret = cli_read_options(cmd, argc, argv, options);
+	if (ret)
+		return ret == CLI_HELPED ? CLI_OK : ret;
+	return cmd->execute(cmd, options, argc - optind, argv + optind);
 }
 
 int main(int argc, char **argv)
@@ -91,7 +113,7 @@ int main(int argc, char **argv)
 
 	base_log_start(BASE_LOG_WARNING);
 	if (!strcmp(slash ? slash + 1 : argv[0], "umbel-rsh"))
-		return cli_finish(find_command("rsh")->run(find_command("rsh"), argc, argv));
+		return cli_finish(run(find_command("rsh"), argc, argv));
 	if (argc < 2) {
 		base_log("which command? see umbel --help");
 		return CLI_USAGE;
@@ -109,5 +131,5 @@ int main(int argc, char **argv)
 		base_log("no command '%s'; see umbel --help", argv[1]);
 		return CLI_USAGE;
 	}
-	return cli_finish(cmd->run(cmd, argc - 1, argv + 1));
+	return cli_finish(run(cmd, argc - 1, argv + 1));
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
@@ -23,13 +24,7 @@ static const char help[] =
         "\n"
         "Runs mpirun, of Open MPI or MPICH, on the first host of a fabric whose hosts have a\n"
         "network of their own (umbel up --ipoib). It starts ranks on all hosts in turn, by\n"
-        "'umbel rsh'. The arguments are mpirun's: -n 8 ./a.out\n"
-        "\n"
-        "      --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "      --mpirun PROGRAM  this mpirun (default: mpirun)\n"
-        "  -h, --help            this text\n"
-        "\n"
-        "Exit status: mpirun's.\n";
+        "'umbel rsh'. The arguments are mpirun's: -n 8 ./a.out\n";
 
 /* The first host, and all with commas between; from malloc(). */
 struct hosts {
@@ -145,38 +140,34 @@ static int run_mpi(const char *fabric, const char *program, int argc, char **arg
 	return ret;
 }
 
-static int mpirun_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'f' },
-		{ "mpirun", required_argument, NULL, 'm' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *name = NULL, *program = "mpirun";
-	int opt, first;
+struct options {
+	const char *name, *program;
+};
 
-	/* from the first option on that is none of ours they are mpirun's */
-	while (first = optind, (opt = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		if (opt == 'f')
-			name = optarg;
-		else if (opt == 'm')
-			program = optarg;
-		else if (opt == '?')
-			break;
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	if (opt == -1)
-		first = optind;
-	if (first == argc)
+static const struct cli_option options[] = {
+	{ "      --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_TEXT(struct options, name) },
+	{ "      --mpirun PROGRAM  this mpirun (default: mpirun)\n",
+	  CLI_TEXT(struct options, program) },
+	{ .line = "  -h, --help            this text\n" },
+};
+
+static int mpirun_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct options *o = from;
+
+	if (argc < 1)
 		return cli_usage_error(self, "what is to run?");
-	return run_mpi(cli_fabric_name(name), program, argc - first, argv + first);
+	return run_mpi(cli_fabric_name(o->name), o->program, argc, argv);
 }
 
 const struct cli_command cli_mpirun = {
 	.name = "mpirun",
 	.summary = "run an MPI program on all hosts of a fabric",
 	.help = help,
-	.run = mpirun_run,
+	.help_end = "Exit status: mpirun's.\n",
+	CLI_OPTIONS(options, struct options),
+	.defaults = &(const struct options){ .program = "mpirun" },
+	.passes_on = true,
+	.execute = mpirun_execute,
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
@@ -21,13 +22,7 @@ static const char help[] =
         "Runs the command on a host of a fabric as ssh would: a shell reads it, and all words\n"
         "of it are one line. Without a command it is a shell. In place of ssh it serves\n"
         "launchers: mpirun --mca plm_rsh_agent 'umbel rsh' (Open MPI), mpiexec -launcher-exec\n"
-        "umbel-rsh (MPICH). Options of ssh's that mean nothing here are passed over.\n"
-        "\n"
-        "      --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "  -n, --no-input        standard input is /dev/null\n"
-        "  -h, --help            this text\n"
-        "\n"
-        "Exit status: the command's.\n";
+        "umbel-rsh (MPICH). Options of ssh's that mean nothing here are passed over.\n";
 
 /* Options of ssh that have a value, and those that have none. Which the help lists are not among
  * them. */
@@ -80,45 +75,45 @@ static int close_input(void)
 	return 0;
 }
 
-static int rsh_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 256 },
-		{ "no-input", no_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *name = NULL, *host, *at;
-	bool no_input = false;
-	int opt, ret;
+struct options {
+	const char *name;
+	bool no_input;
+};
 
-	while ((opt = getopt_long(argc, argv, "+:nh" SSH_OPTIONS, options, NULL)) != -1) {
-		if (opt == 256)
-			name = optarg;
-		else if (opt == 'n')
-			no_input = true;
-		else if (opt == 'h' || opt == '?' || opt == ':')
-			return cli_option_end(self, opt, argv);
-	}
-	if (optind == argc)
+static const struct cli_option options[] = {
+	{ "      --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_TEXT(struct options, name) },
+	{ "  -n, --no-input        standard input is /dev/null\n",
+	  CLI_FLAG(struct options, no_input) },
+	{ .line = "  -h, --help            this text\n" },
+};
+
+static int rsh_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct options *o = from;
+	const char *name = cli_fabric_name(o->name), *host = argv[0], *at;
+	int ret;
+
+	if (argc < 1)
 		return cli_usage_error(self, "which host?");
-	host = argv[optind++];
 	at = strchr(host, '@'); /* the user is the same everywhere */
 	host = at ? at + 1 : host;
-	name = cli_fabric_name(name);
 	ret = cli_check_host(name, host);
 	if (!ret)
 		ret = cli_environ_set(name, host);
 	if (!ret)
 		ret = cli_enter_host(name, host, false);
-	if (!ret && no_input)
+	if (!ret && o->no_input)
 		ret = close_input();
-	return ret ? ret : exec_shell(argv + optind);
+	return ret ? ret : exec_shell(argv + 1);
 }
 
 const struct cli_command cli_rsh = {
 	.name = "rsh",
 	.summary = "run a command on a host as ssh would, for launchers",
 	.help = help,
-	.run = rsh_run,
+	.help_end = "Exit status: the command's.\n",
+	CLI_OPTIONS(options, struct options),
+	.ignored = SSH_OPTIONS,
+	.execute = rsh_execute,
 };

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/daemon_process.h"
 #include "cli/down.h"
 #include "cli/environ.h"
@@ -28,11 +29,9 @@ static const char help[] =
         "Usage: umbel run [OPTION]... -- COMMAND [ARGUMENT]...\n"
         "\n"
         "Starts a private fabric, runs the command on it, and ends the fabric. In the command,\n"
-        "'umbel' is on the PATH and means this fabric.\n"
-        "\n" CLI_FABRIC_HELP
-        "      --host HOST       run on this host (default: on all of them at once)\n"
-        "  -h, --help            this text\n"
-        "\n"
+        "'umbel' is on the PATH and means this fabric.\n";
+
+static const char help_end[] =
         "Exit status: the command's; 128 and the signal's number if a signal ended it; 126 or\n"
         "127 if it cannot run; 125 if the fabric failed, such as by a killed daemon, whatever the\n"
         "command's status.\n";
@@ -104,7 +103,7 @@ static int make_private_dir(struct run *r)
 	}
 	setenv("UMBEL_RUNTIME_DIR", r->dir, 1);
 	snprintf(r->name, sizeof(r->name), "run-%d", (int)getpid());
-	r->fabric.name = r->name;
+	r->fabric.daemon.fabric = r->name;
 	return 0;
 }
 
@@ -248,44 +247,36 @@ out_signals:
 	return ret;
 }
 
-static int run_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		CLI_FABRIC_LONG_OPTIONS,
-		{ "host", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	int dashes = cli_find_dashes(argc, argv);
-	struct run r = { .fabric = CLI_FABRIC_OPTIONS_INIT };
-	int opt, ret = 0;
+static const struct cli_option options[] = {
+	{ .more = cli_fabric_rows },
+	{ "      --host HOST       run on this host (default: on all of them at once)\n",
+	  CLI_TEXT(struct run, host) },
+	{ .line = "  -h, --help            this text\n" },
+};
 
-	while (!ret && (opt = getopt_long(dashes, argv, "+:h", options, NULL)) != -1) {
-		if (opt == 'o')
-			r.host = optarg;
-		else if (cli_is_fabric_option(opt))
-			ret = cli_fabric_option(self, &r.fabric, opt, optarg);
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	if (!ret && optind < dashes)
-		ret = cli_usage_error(self, "put '--' before '%s'", argv[optind]);
-	if (!ret && dashes > argc - 2)
-		ret = cli_usage_error(self, "'--' and a command are missing");
-	r.command = argv + dashes + 1;
-	if (!ret)
-		ret = cli_fabric_options_end(self, &r.fabric);
-	if (ret == CLI_FAILED)
-		ret = CLI_FABRIC_FAILED;
-	if (!ret)
-		ret = run_command(&r);
-	cli_fabric_options_fini(&r.fabric);
-	return ret;
+static int run_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	int dashes = cli_find_dashes(argc, argv), ret;
+	struct run *r = from;
+
+	if (dashes > 0)
+		return cli_usage_error(self, "put '--' before '%s'", argv[0]);
+	if (argc < 2)
+		return cli_usage_error(self, "'--' and a command are missing");
+	r->command = argv + 1;
+	ret = cli_fabric_options_end(self, &r->fabric);
+	if (ret)
+		return ret == CLI_FAILED ? CLI_FABRIC_FAILED : ret;
+	return run_command(r);
 }
 
 const struct cli_command cli_run = {
 	.name = "run",
 	.summary = "run a program on a fabric of its own",
 	.help = help,
-	.run = run_run,
+	.help_end = help_end,
+	CLI_OPTIONS(options, struct run),
+	.defaults = &(const struct run){ .fabric = CLI_FABRIC_DEFAULTS },
+	.has_command = true,
+	.execute = run_execute,
 };

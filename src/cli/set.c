@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
 #include "control/client.h"
@@ -15,10 +16,7 @@
 static const char help[] =
         "Usage: umbel set [OPTION]... KEY=VALUE...\n"
         "\n"
-        "Changes settings of a running fabric; 'umbel status --name NAME' shows them.\n"
-        "\n"
-        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "  -h, --help        this text\n";
+        "Changes settings of a running fabric; 'umbel status --name NAME' shows them.\n";
 
 static int set_one(struct control_client *client, const char *setting)
 {
@@ -47,33 +45,23 @@ static int set_one(struct control_client *client, const char *setting)
 	}
 }
 
-static int set_run(const struct cli_command *self, int argc, char **argv)
+static int set_execute(const struct cli_command *self, void *options, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
+	const struct cli_name_options *o = options;
 	struct control_client *client;
-	const char *name = NULL;
-	int opt, ret;
+	int ret;
 
-	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt != 'n')
-			return cli_option_end(self, opt, argv);
-		name = optarg;
-	}
-	if (optind == argc)
+	if (argc < 1)
 		return cli_usage_error(self, "which setting? write key=value");
-	for (int i = optind; i < argc; i++) {
+	for (int i = 0; i < argc; i++) {
 		if (!strchr(argv[i], '=') || argv[i][0] == '=')
 			return cli_usage_error(self, "'%s' is no setting: write key=value",
 			                       argv[i]);
 	}
-	ret = cli_connect(&client, cli_fabric_name(name));
+	ret = cli_connect(&client, cli_fabric_name(o->name));
 	if (ret)
 		return ret;
-	for (int i = optind; i < argc && !ret; i++)
+	for (int i = 0; i < argc && !ret; i++)
 		ret = set_one(client, argv[i]);
 	control_close(client);
 	return ret;
@@ -83,5 +71,6 @@ const struct cli_command cli_set = {
 	.name = "set",
 	.summary = "change settings of a running fabric",
 	.help = help,
-	.run = set_run,
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
+	.execute = set_execute,
 };

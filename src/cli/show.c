@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
 #include "cli/interfaces.h"
@@ -26,17 +27,21 @@ static const char help[] =
         "  routes       what the switches forward where; 'routes SWITCH': that one\n"
         "  counters     what the ports have counted\n"
         "  hosts        hosts with their addresses, HCAs and interfaces\n"
-        "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"
-        "\n"
-        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "      --json        as JSON\n"
-        "      --explain     of counters: what each that is not 0 means, and what to do\n"
-        "      --load        of routes: how many of them each link between switches carries\n"
-        "  -h, --help        this text\n";
+        "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n";
 
 struct show {
 	const char *name, *what, *of;
 	bool json, load, explain;
+};
+
+static const struct cli_option options[] = {
+	{ CLI_NAME_LINE, CLI_TEXT(struct show, name) },
+	{ "      --json        as JSON\n", CLI_FLAG(struct show, json) },
+	{ "      --explain     of counters: what each that is not 0 means, and what to do\n",
+	  CLI_FLAG(struct show, explain) },
+	{ "      --load        of routes: how many of them each link between switches carries\n",
+	  CLI_FLAG(struct show, load) },
+	CLI_HELP_ROW,
 };
 
 /* As JSON text that is printed as it comes. */
@@ -119,12 +124,15 @@ static int print(const struct show *s, struct control_client *client)
 	return ret;
 }
 
-static int show(const struct cli_command *self, const struct show *s)
+static int show(const struct cli_command *self, void *from, int argc, char **argv)
 {
+	const struct show *s = from;
 	bool routes = s->what && !strcmp(s->what, "routes");
 	struct control_client *client;
 	int ret;
 
+	(void)argc; /* take_word() has had them */
+	(void)argv;
 	if (!s->what)
 		return cli_usage_error(
 		        self, "what? topology, groups, routes, counters, hosts or neighbours");
@@ -148,44 +156,22 @@ static int show(const struct cli_command *self, const struct show *s)
 	return ret;
 }
 
-static int show_run(const struct cli_command *self, int argc, char **argv)
+/* The first word is what to show, the second one of what. */
+static int take_word(const struct cli_command *self, void *options, const char *word)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' }, /* of the fabric */
-		{ "json", no_argument, NULL, 'j' },
-		{ "load", no_argument, NULL, 'l' },    /* of routes */
-		{ "explain", no_argument, NULL, 'e' }, /* of counters */
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct show s = { 0 };
-	int opt;
+	struct show *s = options;
 
-	/* "-": getopt_long() returns 1 for a word among the options */
-	while ((opt = getopt_long(argc, argv, "-:n:h", options, NULL)) != -1) {
-		if (opt == 'n')
-			s.name = optarg;
-		else if (opt == 'j')
-			s.json = true;
-		else if (opt == 1 && !s.what)
-			s.what = optarg;
-		else if (opt == 1 && !s.of)
-			s.of = optarg;
-		else if (opt == 'l')
-			s.load = true;
-		else if (opt == 'e')
-			s.explain = true;
-		else if (opt == 1)
-			return cli_usage_error(self, "one thing at a time, not '%s' too", optarg);
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	return show(self, &s);
+	if (s->what && s->of)
+		return cli_usage_error(self, "one thing at a time, not '%s' too", word);
+	*(s->what ? &s->of : &s->what) = word;
+	return 0;
 }
 
 const struct cli_command cli_show = {
 	.name = "show",
 	.summary = "show topology, groups, routes, counters, hosts or neighbours",
 	.help = help,
-	.run = show_run,
+	CLI_OPTIONS(options, struct show),
+	.word = take_word,
+	.execute = show,
 };

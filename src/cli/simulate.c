@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/fabric_options.h"
 #include "cli/port.h"
 #include "cli/simulation.h"
@@ -25,34 +26,14 @@ static const char help[] =
         "  shift N           host number i to number i + N\n"
         "  permutation       each host to one other by chance, one to each\n"
         "  groups N MEMBERS  N groups of so many hosts by chance, each to all others of its group\n"
-        "  file FILE         as FILE says: umbel-simulate(1)\n"
-        "\n"
-        "      --hosts N         how many hosts (default: 4)\n"
-        "      --fat-tree LEVELS the switches form a fat tree of 2 or 3 levels; --hosts N then\n"
-        "                        means fewer hosts than there is room for\n"
-        "      --radix N         ports of a switch of the fat tree (default: 36)\n"
-        "      --topology FILE   hosts, switches and links as in FILE, which ibnetdiscover wrote,\n"
-        "                        or which ibsim reads\n"
-        "      --set KEY=VALUE   a setting of the fabric, as often as needed: routing, lmc, mtu\n"
-        "      --fail WHAT       a link (NODE:PORT) or a switch fails, as often as needed\n"
-        "      --fail-switches N switches that fail by chance\n"
-        "      --fail-links N    links between switches that fail by chance\n"
-        "      --no-reroute      the subnet manager has not noticed the failures yet\n"
-        "      --seed N          of what chance decides (default: 1)\n"
-        "      --size BYTES      of a message (default: 4096)\n"
-        "      --hop NS          nanoseconds for a link and the switch behind it (default: 100)\n"
-        "      --json            as JSON, with each link\n"
-        "  -h, --help            this text\n";
-
-enum { FAIL = 256, FAIL_SWITCHES, FAIL_LINKS, NO_REROUTE, SEED, SIZE, HOP, JSON };
+        "  file FILE         as FILE says: umbel-simulate(1)\n";
 
 #define MAX_SIZE (1u << 30) /* as ibv_port_attr.max_msg_sz */
 
 struct request {
+	struct cli_fabric_options fabric; /* of which simulate has not all */
 	const struct cli_command *self;
-	struct cli_fabric_options fabric;
-	const char **fail;
-	unsigned n_fail;
+	struct cli_list fail;
 	long fail_switches, fail_links, seed, size, hop;
 	bool no_reroute, json;
 	const char *pattern;
@@ -64,50 +45,35 @@ struct request {
 
 /* ---- arguments ---- */
 
-static int read_number(const struct request *r, const char *text, long max, long *v)
+/* clang-format off */
+static const struct cli_option options[] = {
+	{ .more = cli_shape_rows },
+	{ "      --set KEY=VALUE   a setting of the fabric, as often as needed: routing, lmc, mtu\n",
+	  CLI_STORE(cli_store_setting, struct request, fabric.settings) },
+	{ "      --fail WHAT       a link (NODE:PORT) or a switch fails, as often as needed\n",
+	  CLI_LIST(struct request, fail) },
+	{ "      --fail-switches N switches that fail by chance\n",
+	  CLI_NUMBER(struct request, fail_switches, 0, INT32_MAX) },
+	{ "      --fail-links N    links between switches that fail by chance\n",
+	  CLI_NUMBER(struct request, fail_links, 0, INT32_MAX) },
+	{ "      --no-reroute      the subnet manager has not noticed the failures yet\n",
+	  CLI_FLAG(struct request, no_reroute) },
+	{ "      --seed N          of what chance decides (default: 1)\n",
+	  CLI_NUMBER(struct request, seed, 0, INT64_MAX) },
+	{ "      --size BYTES      of a message (default: 4096)\n",
+	  CLI_NUMBER(struct request, size, 0, MAX_SIZE) },
+	{ "      --hop NS          nanoseconds for a link and the switch behind it (default: 100)\n",
+	  CLI_NUMBER(struct request, hop, 0, 1000000000) },
+	{ "      --json            as JSON, with each link\n", CLI_FLAG(struct request, json) },
+	{ .line = "  -h, --help            this text\n" },
+};
+/* clang-format on */
+
+static int read_number(const struct request *r, const char *text, long *v)
 {
-	if (base_parse_number(text, 0, max, v))
-		return cli_usage_error(r->self, "'%s' is no number from 0 to %ld", text, max);
+	if (base_parse_number(text, 0, INT32_MAX, v))
+		return cli_usage_error(r->self, CLI_NO_NUMBER, text, 0L, (long)INT32_MAX);
 	return 0;
-}
-
-static int add_fail(struct request *r, const char *what)
-{
-	const char **grown = realloc(r->fail, (r->n_fail + 1) * sizeof(*grown));
-
-	if (!grown) {
-		base_log("%s", strerror(ENOMEM));
-		return CLI_FAILED;
-	}
-	r->fail = grown;
-	r->fail[r->n_fail++] = what;
-	return 0;
-}
-
-static int read_option(struct request *r, int opt)
-{
-	switch (opt) {
-	case FAIL:
-		return add_fail(r, optarg);
-	case FAIL_SWITCHES:
-		return read_number(r, optarg, INT32_MAX, &r->fail_switches);
-	case FAIL_LINKS:
-		return read_number(r, optarg, INT32_MAX, &r->fail_links);
-	case NO_REROUTE:
-		r->no_reroute = true;
-		return 0;
-	case SEED:
-		return read_number(r, optarg, INT64_MAX, &r->seed);
-	case SIZE:
-		return read_number(r, optarg, MAX_SIZE, &r->size);
-	case HOP:
-		return read_number(r, optarg, 1000000000, &r->hop);
-	case JSON:
-		r->json = true;
-		return 0;
-	default:
-		return cli_fabric_option(r->self, &r->fabric, opt, optarg);
-	}
 }
 
 /* The patterns and their words. */
@@ -143,8 +109,8 @@ static int read_pattern(struct request *r, int argc, char **argv)
 	if (*p->name == 'f')
 		r->file.name = argv[1];
 	else if (p->words > 0)
-		ret = read_number(r, argv[1], INT32_MAX, &r->n);
-	return ret || p->words < 2 ? ret : read_number(r, argv[2], INT32_MAX, &r->members);
+		ret = read_number(r, argv[1], &r->n);
+	return ret || p->words < 2 ? ret : read_number(r, argv[2], &r->members);
 }
 
 /* ---- doing ---- */
@@ -221,8 +187,8 @@ static int fail_all(struct request *r, struct simulation *s)
 {
 	int ret = 0;
 
-	for (unsigned i = 0; i < r->n_fail && !ret; i++)
-		ret = fail_one(r, s, r->fail[i]);
+	for (unsigned i = 0; i < r->fail.n && !ret; i++)
+		ret = fail_one(r, s, r->fail.at[i]);
 	if (!ret)
 		ret = simulate_fail_switches(s, (unsigned)r->fail_switches, &r->random);
 	if (!ret)
@@ -234,10 +200,10 @@ static int fail_all(struct request *r, struct simulation *s)
 
 static int simulate(struct request *r, struct simulation *s)
 {
-	struct fabric_shape shape = cli_fabric_shape(&r->fabric);
+	struct fabric_shape shape = r->fabric.daemon.shape;
 	struct shm_settings settings;
-	int ret = fabric_shape_settings(&settings, r->fabric.settings, r->fabric.n_settings, r->why,
-	                                sizeof(r->why));
+	int ret = fabric_shape_settings(&settings, r->fabric.settings.at, r->fabric.settings.n,
+	                                r->why, sizeof(r->why));
 
 	shape.notes = r->notes;
 	shape.notes_len = sizeof(r->notes);
@@ -277,59 +243,29 @@ static int run(struct request *r)
 	return ret;
 }
 
-static const struct option options[] = {
-	{ "hosts", required_argument, NULL, 'H' },
-	{ "fat-tree", required_argument, NULL, 'F' },
-	{ "radix", required_argument, NULL, 'R' },
-	{ "topology", required_argument, NULL, 'T' },
-	{ "set", required_argument, NULL, 's' },
-	{ "fail", required_argument, NULL, FAIL },
-	{ "fail-switches", required_argument, NULL, FAIL_SWITCHES },
-	{ "fail-links", required_argument, NULL, FAIL_LINKS },
-	{ "no-reroute", no_argument, NULL, NO_REROUTE },
-	{ "seed", required_argument, NULL, SEED },
-	{ "size", required_argument, NULL, SIZE },
-	{ "hop", required_argument, NULL, HOP },
-	{ "json", no_argument, NULL, JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
-static int simulate_run(const struct cli_command *self, int argc, char **argv)
+static int simulate_execute(const struct cli_command *self, void *from, int argc, char **argv)
 {
-	struct request r = { .self = self,
-		             .fabric = CLI_FABRIC_OPTIONS_INIT,
-		             .seed = 1,
-		             .size = 4096,
-		             .hop = 100,
-		             .file = { .fd = -1 } };
-	int opt, ret = 0;
+	struct request *r = from;
+	int ret;
 
-	while (!ret && (opt = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		if (opt == 'h' || opt == '?' || opt == ':') {
-			ret = cli_option_end(self, opt, argv);
-			goto out;
-		}
-		ret = read_option(&r, opt);
-	}
+	r->self = self;
+	ret = read_pattern(r, argc, argv);
 	if (!ret)
-		ret = read_pattern(&r, argc - optind, argv + optind);
-	if (!ret)
-		ret = cli_fabric_options_end(self, &r.fabric);
-	if (!ret && r.file.name)
-		ret = cli_file_read(&r.file);
-	if (!ret)
-		ret = run(&r);
-out:
-	cli_file_fini(&r.file);
-	cli_fabric_options_fini(&r.fabric);
-	free(r.fail);
-	return ret;
+		ret = cli_fabric_options_end(self, &r->fabric);
+	if (!ret && r->file.name)
+		ret = cli_file_read(&r->file);
+	return ret ? ret : run(r);
 }
 
 const struct cli_command cli_simulate = {
 	.name = "simulate",
 	.summary = "what links of a fabric would carry, and how long that takes",
 	.help = help,
-	.run = simulate_run,
+	CLI_OPTIONS(options, struct request),
+	.defaults = &(const struct request){ .fabric = CLI_FABRIC_DEFAULTS,
+	                                     .seed = 1,
+	                                     .size = 4096,
+	                                     .hop = 100,
+	                                     .file = { .fd = -1 } },
+	.execute = simulate_execute,
 };

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/fabrics.h"
 #include "cli/file.h"
 #include "cli/port.h"
@@ -32,10 +33,7 @@ static const char help[] =
         "\n"
         "  lid-change HOST:PORT          gives the port another LID\n"
         "  client-reregister HOST:PORT   asks it to register anew\n"
-        "  sm-change                     moves on to another host's port\n"
-        "\n"
-        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "  -h, --help        this text\n";
+        "  sm-change                     moves on to another host's port\n";
 
 static const struct event {
 	const char *name;
@@ -124,17 +122,12 @@ static int send_partitions(const char *fabric, const char *name)
 	return ret;
 }
 
-static int sm_run(const struct cli_command *self, int argc, char **argv)
+static int sm_execute(const struct cli_command *self, void *options, int argc, char **argv)
 {
+	const char *fabric = cli_fabric_name(((struct cli_name_options *)options)->name);
 	struct cli_port port = { 0 };
 	const struct event *e;
-	const char *fabric;
-	int status;
 
-	if (cli_words(self, argc, argv, &fabric, &status))
-		return status;
-	argc -= optind;
-	argv += optind;
 	e = argc < 1                    ? NULL
 	    : !strcmp(argv[0], "start") ? &start
 	    : !strcmp(argv[0], "stop")  ? &stop
@@ -167,5 +160,6 @@ const struct cli_command cli_sm = {
 	.name = "sm",
 	.summary = "start or stop the subnet manager, have it do something",
 	.help = help,
-	.run = sm_run,
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
+	.execute = sm_execute,
 };

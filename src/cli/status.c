@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
 #include "cli/json.h"
@@ -19,44 +20,29 @@
 
 static const char help[] = "Usage: umbel status [OPTION]...\n"
                            "\n"
-                           "Shows the fabrics of this user, or one with its settings.\n"
-                           "\n"
-                           "  -n, --name NAME   this one; fails if it is not up\n"
-                           "      --json        as JSON\n"
-                           "  -h, --help        this text\n";
+                           "Shows the fabrics of this user, or one with its settings.\n";
 
-static const char *const headers[] = { "NAME", "HOSTS",  "PID",     "CLIENTS",
-	                               "QPS",  "GROUPS", "UP SINCE" };
-
-static void add_row(struct cli_table *t, struct json_object *status)
+static void add_time(struct cli_table *t, struct json_object *status, const char *key)
 {
-	time_t since = cli_json_number(status, "up_since");
+	time_t since = cli_json_number(status, key);
 	char when[64] = "-";
 	struct tm tm;
 
 	if (since && localtime_r(&since, &tm))
 		strftime(when, sizeof(when), "%F %T", &tm);
-	cli_table_add(t, "%s", cli_json_text(status, "name"));
-	cli_table_add(t, "%s", cli_json_text(status, "hosts"));
-	cli_table_add(t, "%s", cli_json_text(status, "pid"));
-	cli_table_add(t, "%s", cli_json_text(status, "clients"));
-	cli_table_add(t, "%s", cli_json_text(status, "qps"));
-	cli_table_add(t, "%s", cli_json_text(status, "groups"));
 	cli_table_add(t, "%s", when);
 }
 
 static int print_table(struct json_object *fabrics)
 {
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
-	int ret;
+	static const struct cli_column columns[] = {
+		{ "NAME", "name", cli_add_text, 0 },     { "HOSTS", "hosts", cli_add_text, 0 },
+		{ "PID", "pid", cli_add_text, 0 },       { "CLIENTS", "clients", cli_add_text, 0 },
+		{ "QPS", "qps", cli_add_text, 0 },       { "GROUPS", "groups", cli_add_text, 0 },
+		{ "UP SINCE", "up_since", add_time, 0 }, { 0 },
+	};
 
-	for (size_t i = 0; i < json_object_array_length(fabrics); i++)
-		add_row(t, json_object_array_get_idx(fabrics, i));
-	ret = cli_table_print(t, stdout, cli_colour());
-	if (ret)
-		base_log("%s", strerror(-ret));
-	cli_table_free(t);
-	return ret ? CLI_FAILED : 0;
+	return cli_json_print_table(fabrics, columns, NULL);
 }
 
 /* "ports with a cable: 12 active, 4 init": the best state first. */
@@ -94,7 +80,6 @@ static int print_settings(struct json_object *status)
 	static const char *const setting_headers[] = { "SETTING", "VALUE" };
 	struct json_object *settings = json_object_object_get(status, "settings");
 	struct cli_table *t;
-	int ret;
 
 	if (!json_object_is_type(settings, json_type_object))
 		return 0;
@@ -106,11 +91,7 @@ static int print_settings(struct json_object *status)
 		cli_table_add(t, "%s", cli_json_text(settings, key));
 	}
 	putchar('\n');
-	ret = cli_table_print(t, stdout, cli_colour());
-	if (ret)
-		base_log("%s", strerror(-ret));
-	cli_table_free(t);
-	return ret ? CLI_FAILED : 0;
+	return cli_table_end(t);
 }
 
 /* Adds the status of a fabric to the array @arg, if it is up. It need not be. */
@@ -173,35 +154,31 @@ static int show_one(const char *name, bool json)
 	return ret;
 }
 
-static int status_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	const char *name = NULL;
-	bool json = false;
-	int opt;
+struct options {
+	const char *name;
+	bool json;
+};
 
-	while ((opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (opt == 'n')
-			name = optarg;
-		else if (opt == 'j')
-			json = true;
-		else
-			return cli_option_end(self, opt, argv);
-	}
-	if (optind < argc)
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME   this one; fails if it is not up\n", CLI_TEXT(struct options, name) },
+	{ "      --json        as JSON\n", CLI_FLAG(struct options, json) },
+	CLI_HELP_ROW,
+};
+
+static int status_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct options *o = from;
+
+	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'; a fabric is named with --name",
-		                       argv[optind]);
-	return name ? show_one(name, json) : show_all(json);
+		                       argv[0]);
+	return o->name ? show_one(o->name, o->json) : show_all(o->json);
 }
 
 const struct cli_command cli_status = {
 	.name = "status",
 	.summary = "show the fabrics that are up",
 	.help = help,
-	.run = status_run,
+	CLI_OPTIONS(options, struct options),
+	.execute = status_execute,
 };

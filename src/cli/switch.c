@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/fabrics.h"
 #include "cli/port.h"
 #include "control/client.h"
@@ -14,10 +15,7 @@ static const char help[] =
         "Usage: umbel switch [OPTION]... kill|revive SWITCH\n"
         "\n"
         "Kills a switch: all its links go down, its tables are lost. Or revives it. Returns\n"
-        "when the subnet manager has routed around it; 'umbel show topology' lists switches.\n"
-        "\n"
-        "  -n, --name NAME   the fabric (default: $UMBEL_FABRIC, else 'default')\n"
-        "  -h, --help        this text\n";
+        "when the subnet manager has routed around it; 'umbel show topology' lists switches.\n";
 
 static int set_switch(const char *fabric, const char *name, bool alive)
 {
@@ -37,16 +35,11 @@ static int set_switch(const char *fabric, const char *name, bool alive)
 	return ret;
 }
 
-static int switch_run(const struct cli_command *self, int argc, char **argv)
+static int switch_execute(const struct cli_command *self, void *options, int argc, char **argv)
 {
-	const char *fabric;
-	int status;
+	const struct cli_name_options *o = options;
 	bool alive;
 
-	if (cli_words(self, argc, argv, &fabric, &status))
-		return status;
-	argc -= optind;
-	argv += optind;
 	if (argc < 1)
 		return cli_usage_error(self, "'kill' or 'revive'?");
 	alive = !strcmp(argv[0], "revive");
@@ -56,12 +49,13 @@ static int switch_run(const struct cli_command *self, int argc, char **argv)
 		return cli_usage_error(self, "which switch?");
 	if (argc > 2)
 		return cli_usage_error(self, "one switch at a time, not '%s' too", argv[2]);
-	return set_switch(fabric, argv[1], alive);
+	return set_switch(cli_fabric_name(o->name), argv[1], alive);
 }
 
 const struct cli_command cli_switch = {
 	.name = "switch",
 	.summary = "kill a switch, or revive it",
 	.help = help,
-	.run = switch_run,
+	CLI_OPTIONS(cli_name_options, struct cli_name_options),
+	.execute = switch_execute,
 };

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "cli/command.h"
 #include "cli/table.h"
 
 struct column {
@@ -72,7 +74,7 @@ struct cli_table *cli_table_new(unsigned columns, const char *const *headers)
 		return NULL;
 	}
 	t->columns = columns;
-	for (unsigned i = 0; i < columns; i++)
+	for (unsigned i = 0; headers && i < columns; i++)
 		append(t, strdup(headers[i]));
 	return t;
 }
@@ -124,6 +126,16 @@ int cli_table_print(const struct cli_table *t, FILE *to, bool colour)
 	if (colour && t->n_cells <= t->columns)
 		fputs("\033[0m", to);
 	return 0;
+}
+
+int cli_table_end(struct cli_table *t)
+{
+	int ret = cli_table_print(t, stdout, cli_colour());
+
+	if (ret)
+		base_log("%s", strerror(-ret));
+	cli_table_free(t);
+	return ret ? CLI_FAILED : 0;
 }
 
 void cli_table_free(struct cli_table *t)

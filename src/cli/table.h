@@ -12,8 +12,8 @@
 
 struct cli_table;
 
-/* @headers: @columns strings, which are copied. NULL if there is no memory; the other functions
- * accept NULL. */
+/* @headers: @columns strings, which are copied; NULL: they are added as the first row. NULL if
+ * there is no memory; the other functions accept NULL. */
 struct cli_table *cli_table_new(unsigned columns, const char *const *headers);
 
 /* Adds the next cell: from left to right, then the next row. */
@@ -22,6 +22,9 @@ void cli_table_add(struct cli_table *t, const char *format, ...)
 
 /* Prints header and rows; a last row that is not full ends early. 0 or -ENOMEM. */
 int cli_table_print(const struct cli_table *t, FILE *to, bool colour);
+
+/* Prints it to standard output and frees it. 0 or CLI_FAILED. */
+int cli_table_end(struct cli_table *t);
 
 void cli_table_free(struct cli_table *t);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "cli/options.h"
 #include "cli/daemon_process.h"
 #include "cli/fabrics.h"
 #include "cli/json.h"
@@ -16,10 +17,7 @@ static const char help[] =
         "Usage: umbel up [OPTION]...\n"
         "\n"
         "Starts a fabric: hosts h1, h2, ... with one HCA each, 10.0.0.1, 10.0.0.2, ..., on one\n"
-        "switch, or on as many as it takes, with a subnet manager. It stays until 'umbel down'.\n"
-        "\n"
-        "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else "
-        "'default')\n" CLI_FABRIC_HELP "  -h, --help            this text\n";
+        "switch, or on as many as it takes, with a subnet manager. It stays until 'umbel down'.\n";
 
 /* Whether a daemon of that name is up; if so, says it. */
 static bool is_up(const char *name)
@@ -57,49 +55,44 @@ static long count_hosts(const char *name)
 static int start(const struct cli_fabric_options *fabric)
 {
 	struct cli_daemon_process_start how = { .fabric = fabric, .interrupt_fd = -1 };
+	const char *name = fabric->daemon.fabric;
 	struct cli_daemon_process daemon;
 	long hosts;
 
-	if (cli_check_name(fabric->name))
+	if (cli_check_name(name))
 		return CLI_USAGE;
-	if (is_up(fabric->name) || cli_daemon_process_start(&daemon, &how))
+	if (is_up(name) || cli_daemon_process_start(&daemon, &how))
 		return CLI_FAILED;
-	hosts = count_hosts(fabric->name);
-	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", fabric->name, hosts,
-	       hosts == 1 ? "" : "s", (int)daemon.pid);
+	hosts = count_hosts(name);
+	printf("fabric '%s' is up: %ld host%s, daemon pid %d\n", name, hosts, hosts == 1 ? "" : "s",
+	       (int)daemon.pid);
 	return CLI_OK;
 }
 
-static int up_run(const struct cli_command *self, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		CLI_FABRIC_LONG_OPTIONS,
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
-	struct cli_fabric_options fabric = CLI_FABRIC_OPTIONS_INIT;
-	int opt, ret = 0;
+static const struct cli_option options[] = {
+	{ "  -n, --name NAME       its name (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_STORE(cli_store_name, struct cli_fabric_options, daemon.fabric) },
+	{ .more = cli_fabric_rows },
+	{ .line = "  -h, --help            this text\n" },
+};
 
-	while (!ret && (opt = getopt_long(argc, argv, "+:n:h", options, NULL)) != -1) {
-		if (!cli_is_fabric_option(opt))
-			return cli_option_end(self, opt, argv);
-		ret = cli_fabric_option(self, &fabric, opt, optarg);
-	}
-	if (!ret && optind < argc)
-		ret = cli_usage_error(self, "it takes no '%s'", argv[optind]);
-	fabric.name = cli_fabric_name(fabric.name);
-	if (!ret)
-		ret = cli_fabric_options_end(self, &fabric);
-	if (!ret)
-		ret = start(&fabric);
-	cli_fabric_options_fini(&fabric);
-	return ret;
+static int up_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	struct cli_fabric_options *fabric = from;
+	int ret;
+
+	if (argc > 0)
+		return cli_usage_error(self, "it takes no '%s'", argv[0]);
+	fabric->daemon.fabric = cli_fabric_name(fabric->daemon.fabric);
+	ret = cli_fabric_options_end(self, fabric);
+	return ret ? ret : start(fabric);
 }
 
 const struct cli_command cli_up = {
 	.name = "up",
 	.summary = "start a fabric",
 	.help = help,
-	.run = up_run,
+	CLI_OPTIONS(options, struct cli_fabric_options),
+	.defaults = &(const struct cli_fabric_options)CLI_FABRIC_DEFAULTS,
+	.execute = up_execute,
 };

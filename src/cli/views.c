@@ -27,23 +27,6 @@ static struct json_object *at(struct json_object *array, size_t i)
 	return json_object_array_get_idx(array, i);
 }
 
-/* Prints and frees the table. 0 or CLI_FAILED. */
-static int finish(struct cli_table *t)
-{
-	int ret = cli_table_print(t, stdout, cli_colour());
-
-	if (ret)
-		base_log("%s", strerror(-ret));
-	cli_table_free(t);
-	return ret ? CLI_FAILED : 0;
-}
-
-/* A cell with the text under @key; '-' if @o is NULL. */
-static void add_text(struct cli_table *t, struct json_object *o, const char *key)
-{
-	cli_table_add(t, "%s", cli_json_text(o, key));
-}
-
 /* A key or identifier, which may come as a number, is written in hex. */
 static void print_hex(struct json_object *o, const char *key)
 {
@@ -70,28 +53,18 @@ static char *join(struct json_object *array)
 	return text;
 }
 
-static void add_joined(struct cli_table *t, struct json_object *array)
+static void add_joined(struct cli_table *t, struct json_object *element, const char *key)
 {
-	char *text = join(array);
+	char *text = join(cli_json_array(element, key));
 
 	cli_table_add(t, "%s", text ? text : "?");
 	free(text);
 }
 
-static void add_host_port(struct cli_table *t, struct json_object *hca, struct json_object *port)
-{
-	add_text(t, hca, "name");
-	add_text(t, hca, "node_guid");
-	add_text(t, port, "port");
-	add_text(t, port, "lid");
-	add_text(t, port, "state");
-	add_text(t, port, "gid");
-}
-
 /* "sw1/3", the network device of an Ethernet port, or "-" where nothing is plugged in. */
-static void add_peer(struct cli_table *t, struct json_object *port)
+static void add_peer(struct cli_table *t, struct json_object *port, const char *key)
 {
-	const char *peer = cli_json_text(port, "peer");
+	const char *peer = cli_json_text(port, key);
 
 	if (!strcmp(peer, "-"))
 		cli_table_add(t, "%s", cli_json_text(port, "device"));
@@ -101,29 +74,16 @@ static void add_peer(struct cli_table *t, struct json_object *port)
 
 static int print_topology(struct json_object *topology)
 {
-	static const char *const headers[] = { "NODE", "TYPE", "GUID", "PORT", "STATE",
-		                               "LID",  "PEER", "MTU",  "RATE" };
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
-	struct json_object *nodes = cli_json_array(topology, "nodes");
+	static const char *const ports[] = { "ports", NULL };
+	static const struct cli_column columns[] = {
+		{ "NODE", "name", cli_add_text, 0 },   { "TYPE", "type", cli_add_text, 0 },
+		{ "GUID", "guid", cli_add_text, 0 },   { "PORT", "port", cli_add_text, 1 },
+		{ "STATE", "state", cli_add_text, 1 }, { "LID", "lid", cli_add_text, 1 },
+		{ "PEER", "peer", add_peer, 1 },       { "MTU", "mtu", cli_add_text, 1 },
+		{ "RATE", "rate", cli_add_text, 1 },   { 0 },
+	};
 
-	for (size_t i = 0; i < count(nodes); i++) {
-		struct json_object *ports = cli_json_array(at(nodes, i), "ports");
-
-		for (size_t j = 0; j < count(ports); j++) {
-			struct json_object *port = at(ports, j);
-
-			add_text(t, at(nodes, i), "name");
-			add_text(t, at(nodes, i), "type");
-			add_text(t, at(nodes, i), "guid");
-			add_text(t, port, "port");
-			add_text(t, port, "state");
-			add_text(t, port, "lid");
-			add_peer(t, port);
-			add_text(t, port, "mtu");
-			add_text(t, port, "rate");
-		}
-	}
-	return finish(t);
+	return cli_json_print_table(cli_json_array(topology, "nodes"), columns, ports);
 }
 
 /* "h1 full", or "h1 QP 0x000002". The columns that it takes. */
@@ -249,25 +209,23 @@ static bool any_counter_moved(struct json_object *array)
 /* A row for each element, with the columns that @columns says are shown. */
 static int print_counter_table(struct json_object *array, struct json_object *columns)
 {
-	const char **headers = calloc((size_t)json_object_object_length(columns), sizeof(*headers));
-	struct cli_table *t;
+	size_t room = (size_t)json_object_object_length(columns) + 1;
+	struct cli_column *shown = calloc(room, sizeof(*shown));
 	unsigned n = 0;
+	int ret;
 
-	if (!headers) {
+	if (!shown) {
 		base_log("no memory");
 		return CLI_FAILED;
 	}
-	json_object_object_foreach(columns, key, shown)
+	json_object_object_foreach(columns, key, is_shown)
 	{
-		if (json_object_get_boolean(shown))
-			headers[n++] = key;
+		if (json_object_get_boolean(is_shown))
+			shown[n++] = (struct cli_column){ key, key, cli_add_text, 0 };
 	}
-	t = cli_table_new(n, headers);
-	for (size_t i = 0; i < count(array); i++)
-		for (unsigned k = 0; k < n; k++)
-			add_text(t, at(array, i), headers[k]);
-	free(headers);
-	return finish(t);
+	ret = cli_json_print_table(array, shown, NULL);
+	free(shown);
+	return ret;
 }
 
 static int print_counter_array(struct json_object *array)
@@ -306,26 +264,21 @@ static int print_counters(struct json_object *counters)
 
 static int print_hosts(struct json_object *hosts)
 {
-	static const char *const headers[] = { "HOST", "ADDRESSES", "HCA",   "NODE GUID",
-		                               "PORT", "LID",       "STATE", "GID" };
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
+	static const char *const ports[] = { "hcas", "ports", NULL };
+	static const struct cli_column columns[] = {
+		{ "HOST", "name", cli_add_text, 0 },
+		{ "ADDRESSES", "addresses", add_joined, 2 },
+		{ "HCA", "name", cli_add_text, 1 },
+		{ "NODE GUID", "node_guid", cli_add_text, 1 },
+		{ "PORT", "port", cli_add_text, 2 },
+		{ "LID", "lid", cli_add_text, 2 },
+		{ "STATE", "state", cli_add_text, 2 },
+		{ "GID", "gid", cli_add_text, 2 },
+		{ 0 },
+	};
 	struct json_object *counters;
-	int ret;
+	int ret = cli_json_print_table(hosts, columns, ports);
 
-	for (size_t i = 0; i < count(hosts); i++) {
-		struct json_object *hcas = cli_json_array(at(hosts, i), "hcas");
-
-		for (size_t j = 0; j < count(hcas); j++) {
-			struct json_object *ports = cli_json_array(at(hcas, j), "ports");
-
-			for (size_t k = 0; k < count(ports); k++) {
-				add_text(t, at(hosts, i), "name");
-				add_joined(t, cli_json_array(at(ports, k), "addresses"));
-				add_host_port(t, at(hcas, j), at(ports, k));
-			}
-		}
-	}
-	ret = finish(t);
 	counters = cli_interfaces_counters(hosts);
 	if (!ret && count(counters) > 0) {
 		putchar('\n');
@@ -337,17 +290,14 @@ static int print_hosts(struct json_object *hosts)
 
 static int print_neighbours(struct json_object *neighbours)
 {
-	static const char *const headers[] = { "HOST", "INTERFACE", "ADDRESS", "STATE",
-		                               "MODE", "QPN",       "GID" };
-	static const char *const keys[] = {
-		"host", "interface", "ip", "state", "mode", "qpn", "gid"
+	static const struct cli_column columns[] = {
+		{ "HOST", "host", cli_add_text, 0 },  { "INTERFACE", "interface", cli_add_text, 0 },
+		{ "ADDRESS", "ip", cli_add_text, 0 }, { "STATE", "state", cli_add_text, 0 },
+		{ "MODE", "mode", cli_add_text, 0 },  { "QPN", "qpn", cli_add_text, 0 },
+		{ "GID", "gid", cli_add_text, 0 },    { 0 },
 	};
-	struct cli_table *t = cli_table_new(ARRAY_SIZE(headers), headers);
 
-	for (size_t i = 0; i < count(neighbours); i++)
-		for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
-			add_text(t, at(neighbours, i), keys[k]);
-	return finish(t);
+	return cli_json_print_table(neighbours, columns, NULL);
 }
 
 static const struct cli_view views[] = {

@@ -25,8 +25,8 @@ struct daemon_options {
 	const char *state; /* a file that keeps the subnet manager's state (state.h); NULL: none */
 	const char **settings; /* "key=value" */
 	unsigned n_settings;
-	bool ipoib;           /* hosts have interfaces of IP over InfiniBand */
-	const uint16_t *pkey; /* of partitions in which they have one, too */
+	bool ipoib;                       /* hosts have interfaces of IP over InfiniBand */
+	uint16_t pkey[FABRIC_PLAN_PKEYS]; /* of partitions in which they have one, too */
 	unsigned n_pkeys;
 	bool own_networks; /* hosts have a network of their own: so with those */
 	/* In a process on @host: becomes the program argv[0] of ours. Returns if that fails, after

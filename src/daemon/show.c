@@ -20,16 +20,29 @@ struct view {
 	const char *name;
 	const char *open, *close; /* around the parts */
 	bool (*part)(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+	/* Instead of parts: another process writes it. Gives the reader's end. 0 or -errno. */
+	int (*give)(const struct daemon_show *s, struct daemon_call *call);
 };
 
+/* The daemon does not know the interfaces: the keeper of the hosts writes this view. */
+static int give_interfaces(const struct daemon_show *s, struct daemon_call *call)
+{
+	int fd, ret = daemon_hosts_show(s->hosts, &fd);
+
+	if (!ret)
+		daemon_call_give(call, fd);
+	return ret;
+}
+
 static const struct view views[] = {
-	{ "status", "", "", daemon_show_status },
-	{ "hosts", "[", "]", daemon_show_host },
-	{ "topology", "{\"nodes\":[", "]}", daemon_show_node },
-	{ "groups", "[", "]", daemon_show_group },
-	{ "routes", "[", "]", daemon_show_tables },
-	{ "counters", "{\"ports\":[", "]}", daemon_show_counters },
-	{ "counter_texts", "", "", daemon_show_counter_texts },
+	{ "status", "", "", daemon_show_status, NULL },
+	{ "hosts", "[", "]", daemon_show_host, NULL },
+	{ "topology", "{\"nodes\":[", "]}", daemon_show_node, NULL },
+	{ "groups", "[", "]", daemon_show_group, NULL },
+	{ "routes", "[", "]", daemon_show_tables, NULL },
+	{ "counters", "{\"ports\":[", "]}", daemon_show_counters, NULL },
+	{ "counter_texts", "", "", daemon_show_counter_texts, NULL },
+	{ .name = "interfaces", .give = give_interfaces },
 };
 
 /* A view on its way to a client. */
@@ -166,16 +179,6 @@ static bool is_node(const struct daemon_show *s, const char *name)
 	return false;
 }
 
-/* The daemon does not know the interfaces: the keeper of the hosts writes this view. */
-static int show_interfaces(const struct daemon_show *s, struct daemon_call *call)
-{
-	int fd, ret = daemon_hosts_show(s->hosts, &fd);
-
-	if (!ret)
-		daemon_call_give(call, fd);
-	return ret;
-}
-
 static int show(struct daemon_call *call)
 {
 	struct daemon_show *s = call->module;
@@ -186,11 +189,10 @@ static int show(struct daemon_call *call)
 	end_older(s, call->client->id);
 	if (*req.of && !is_node(s, req.of))
 		return -ENOENT;
-	if (!strcmp(req.what, "interfaces"))
-		return show_interfaces(s, call);
 	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
 		if (!strcmp(views[i].name, req.what))
-			return start(s, &views[i], &req, call);
+			return views[i].give ? views[i].give(s, call)
+			                     : start(s, &views[i], &req, call);
 	return -EINVAL;
 }
 
