@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Each folder in src/ may include only itself and the folders under it: see ARCHITECTURE.md.
+# Each folder in src/ may include only itself and the folders under it, and so may each room of a folder:
+# see ARCHITECTURE.md.
 # Called by tools/check-static.sh. Prints each include that is not allowed, as FILE:LINE.
 
 set -eu -o pipefail
@@ -33,6 +34,13 @@ BEGIN {
 	restrict("simulate", "simulate subnet fabric wire base")
 	# A command talks to the daemon, or becomes it, or simulates.
 	restrict("cli", "cli simulate hosts control wire base")
+	rooms("hca", "transport registration link queue memory process")
+}
+# The rooms of a folder, from the top to the bottom.
+function rooms(folder, list,    i, k, name) {
+	k = split(list, name)
+	for (i = 1; i <= k; i++)
+		level[folder, name[i]] = k - i + 1
 }
 function restrict(folder, list,    i, allowed, k) {
 	for (i = 1; i <= n; i++)
@@ -50,6 +58,10 @@ match($0, /^[ \t]*#[ \t]*include[ \t]*"[^"]+"/) {
 	} else if (!((path[2], part[1]) in may) &&
 		   !(path[2] == "cli" && quoted[2] ~ "^(daemon/daemon|fabric/shape)[.]h$")) {
 		printf "%s:%d: %s may not include \"%s\"\n", FILENAME, FNR, path[2], quoted[2]
+		bad = 1
+	} else if (path[2] == part[1] && level[path[2], path[3]] < level[part[1], part[2]]) {
+		printf "%s:%d: %s/%s may not include \"%s\"\n", FILENAME, FNR, path[2], path[3],
+			quoted[2]
 		bad = 1
 	}
 }

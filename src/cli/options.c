@@ -87,10 +87,11 @@ static void add_row(struct table *t, const struct cli_option *row)
 	const char *dashes = strstr(row->line, "--"), *behind = dashes + strcspn(dashes, " ");
 	bool has_value = behind[0] == ' ' && behind[1] != ' ';
 	char letter = row->line[2] == '-' ? row->line[3] : '\0';
-	char *name = t->name[t->n];
+	char *name;
 
 	if (t->n == MAX_OPTIONS)
 		return;
+	name = t->name[t->n];
 	snprintf(name, sizeof(t->name[0]), "%.*s", (int)(behind - dashes), dashes);
 	t->row[t->n] = row;
 	t->known[t->n] = (struct option){ .name = name + 2,

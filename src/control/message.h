@@ -303,7 +303,7 @@ struct control_modify_qp {
  */
 enum control_memory_kind {
 	CONTROL_MEMORY_ALL,     /* /proc/self/mem */
-	CONTROL_MEMORY_ADOPTED, /* the file of adopted memory (hca/adopt.h) */
+	CONTROL_MEMORY_ADOPTED, /* the file of adopted memory (hca/memory/adopt.h) */
 	CONTROL_MEMORY_KINDS,
 };
 struct control_keys_reply { /* OPEN_KEYS */

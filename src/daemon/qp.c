@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "daemon/qp.h"
 #include "fabric/attach.h"
-#include "hca/link_roce.h"
+#include "hca/link/link_roce.h"
 #include "shm/connection.h"
 #include "shm/events.h"
 #include "shm/ring.h"

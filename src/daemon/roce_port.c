@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/roce_port.h"
-#include "hca/flow.h"
+#include "hca/link/flow.h"
 #include "netdev/udp.h"
 
 #define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the files about RoCE share: the network devices that are the fabric's Ethernet ports, and
- * the daemon's part in receiving from them (hca/link_roce.h).
+ * the daemon's part in receiving from them (hca/link/link_roce.h).
  */
 #ifndef DAEMON_ROCE_STATE_H
 #define DAEMON_ROCE_STATE_H
@@ -13,7 +13,7 @@
 #include "daemon/ports.h"
 #include "hosts/namespaces.h"
 #include "hosts/plan.h"
-#include "hca/link_roce.h"
+#include "hca/link/link_roce.h"
 #include "netdev/mcast.h"
 #include "netdev/netdev.h"
 

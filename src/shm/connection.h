@@ -42,7 +42,8 @@ struct shm_connection {
 	/* asynchronous events of the queue pair: events.h */
 	_Atomic uint32_t events;
 	/* 1: messages that it has sent may lie unplaced in the ring where it sends, none of them
-	 * before unplaced_from (hca/place.h). Whoever carries out its requests writes both. */
+	 * before unplaced_from (hca/transport/place.h). Whoever carries out its requests writes
+	 * both. */
 	_Atomic uint32_t unplaced, unplaced_from;
 	/* 1 + the position there, modulo 2^30, of the one that its own thread is placing; 0: none
 	 */
@@ -161,7 +162,7 @@ static_assert(sizeof(struct shm_key) == 64, "layout");
 #define SHM_OBJECTS 256
 
 enum shm_object_kind {
-	SHM_OBJECT_ADOPTED, /* in the file of adopted memory (hca/adopt.h) */
+	SHM_OBJECT_ADOPTED, /* in the file of adopted memory (hca/memory/adopt.h) */
 	SHM_OBJECT_SYSV,    /* a System V segment, which @id names in IPC namespace @space */
 };
 
@@ -191,7 +192,7 @@ struct shm_keys {
 	uint32_t reserved3;
 	uint32_t reserved;
 	/* Bytes at addresses that no other address space has: who reaches these reaches the right
-	 * process (hca/memory.c). 0: there are none. */
+	 * process (hca/memory/memory.c). 0: there are none. */
 	uint64_t guard[SHM_GUARDS];
 	uint32_t reserved2[6];
 	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];

@@ -82,7 +82,7 @@ struct shm_settings {
 	uint32_t host_cpus;   /* processors that a host with a network of its own may use; 0: all */
 	uint32_t ipoib_mode;  /* of the hosts' interfaces. 0: datagram, 1: connected */
 	uint32_t routing_lanes; /* that routing may give to paths */
-	uint32_t adopt;         /* flag: processes adopt memory (hca/adopt.h); may change */
+	uint32_t adopt;         /* flag: processes adopt memory (hca/memory/adopt.h); may change */
 	uint32_t arm_fires;     /* flag: arming a CQ fires its event for a completion that it holds,
 	                         * unless that one's event was told already */
 	uint32_t exact_sizes;   /* flag: queues are as large as asked for, and not rounded up */
@@ -457,8 +457,8 @@ static_assert(sizeof(struct shm_port_count) == 128, "layout");
 
 /*
  * Packets that an Ethernet port receives from the network are received by one process for all
- * processes of the host: by one that polls, or if none does, by the daemon (hca/link_roce.h). This
- * record says whose turn it is, and counts. Several processes write it.
+ * processes of the host: by one that polls, or if none does, by the daemon (hca/link/link_roce.h).
+ * This record says whose turn it is, and counts. Several processes write it.
  */
 struct shm_roce_port {
 	/* who receives now: microseconds << 16 | index of its QP for the network; 0: nobody */

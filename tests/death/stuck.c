@@ -20,7 +20,7 @@
 #include "base/util.h"
 #include "control/path.h"
 #include "control/socket.h"
-#include "hca/connected.h"
+#include "hca/transport/connected.h"
 #include "shm/connection.h"
 #include "shm/key.h"
 #include "shm/region.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Arming a completion queue (src/hca/cq_event.c and the announcement of an arrival): two senders, one of
+ * Arming a completion queue (src/hca/queue/cq_event.c and the announcement of an arrival): two senders, one of
  * whom may die at every step, the program that polls and sleeps, and the daemon. Two queue pairs
  * complete on the CQ. DIRECT 1: the first is looked at without being told, the other by its bit in
  * the ready map. DIRECT 0: both by their bits. One bit can be watched at a time.
@@ -23,18 +23,18 @@
  *  8 the daemon wakes nobody		9 a poll that finds nothing does not look at the map
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/deliver.h hca_deliver_into 42a2e2c4294f
- *  src/hca/cq.h hca_cq_announce 088c83f2a6e8
- *  src/hca/cq.h hca_cq_notify_arrival 838022ddef71
- *  src/hca/cq_event.c hca_cq_wake_arrival dda54b2abe59
- *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
- *  src/hca/cq.c hca_cq_set_ready ef8e591efac4
- *  src/hca/cq_event.c hca_cq_arm 37115797d2db
- *  src/hca/cq_poll.c poll_once 5fb75fe248bd
- *  src/hca/cq_poll.c poll_map 28883e1cec4d
- *  src/hca/cq_poll.c poll_watched 36c6901eb629
- *  src/hca/cq_poll.c watch f4787c0003e7
- *  src/hca/cq_poll.c unwatch 18fbad706c5e
+ *  src/hca/link/deliver.h hca_deliver_into 42a2e2c4294f
+ *  src/hca/queue/cq.h hca_cq_announce 088c83f2a6e8
+ *  src/hca/queue/cq.h hca_cq_notify_arrival 838022ddef71
+ *  src/hca/queue/cq_event.c hca_cq_wake_arrival dda54b2abe59
+ *  src/hca/queue/cq_event.c hca_cq_wake 7d2932d74a26
+ *  src/hca/queue/cq.c hca_cq_set_ready ef8e591efac4
+ *  src/hca/queue/cq_event.c hca_cq_arm 37115797d2db
+ *  src/hca/queue/cq_poll.c poll_once 5fb75fe248bd
+ *  src/hca/queue/cq_poll.c poll_map 28883e1cec4d
+ *  src/hca/queue/cq_poll.c poll_watched 36c6901eb629
+ *  src/hca/queue/cq_poll.c watch f4787c0003e7
+ *  src/hca/queue/cq_poll.c unwatch 18fbad706c5e
  *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT

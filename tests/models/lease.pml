@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The lease of payload memory (src/hca/payload.c, daemon_qp_revoke() and the pass in
+ * The lease of payload memory (src/hca/link/payload.c, daemon_qp_revoke() and the pass in
  * src/daemon/memory.c): a sender with one payload slot, a receiver that reads late, and the daemon,
  * which wants the memory for somebody else. The sender may die at every step.
  *
@@ -19,8 +19,8 @@
  *  6 the daemon revokes memory that is in use
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/payload.c begin 34df6e16ce39
- *  src/hca/payload.c hca_payload_end 6a8eb5d90e2f
+ *  src/hca/link/payload.c begin 34df6e16ce39
+ *  src/hca/link/payload.c hca_payload_end 6a8eb5d90e2f
  *  src/daemon/qp.c daemon_qp_revoke 98d866780105
  *  src/daemon/memory.c revoke_idle f2ffd565f5ff
  *  src/daemon/memory.c pass 412e721d0498

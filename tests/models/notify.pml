@@ -19,11 +19,11 @@
  *  3 the daemon wakes nobody	4 the sender writes the unit before the count
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/cq_event.c hca_cq_wake 7d2932d74a26
- *  src/hca/cq_event.c fire 575bdaf5940b
- *  src/hca/channel.c next_notified 0de27937720b
- *  src/hca/channel.c hca_channel_settle 13e441a84e6a
- *  src/hca/channel.c get_event 09e766be8041
+ *  src/hca/queue/cq_event.c hca_cq_wake 7d2932d74a26
+ *  src/hca/queue/cq_event.c fire 575bdaf5940b
+ *  src/hca/queue/channel.c next_notified 0de27937720b
+ *  src/hca/queue/channel.c hca_channel_settle 13e441a84e6a
+ *  src/hca/queue/channel.c get_event 09e766be8041
  *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * SENDs that are yet to be placed (src/hca/place.c, hca_rq_take(), undo_slot() in
+ * SENDs that are yet to be placed (src/hca/transport/place.c, hca_rq_take(), undo_slot() in
  * src/daemon/qp.c): a requester sends MESSAGES, places those that are not polled, and then writes to
  * the memory of all receives. Its receiver polls at any time, and has the memory back with each
  * completion. The requester may die at every step; then the daemon undoes what it had begun.
@@ -22,11 +22,11 @@
  *  6 the requester says that it is placing when it has taken the arrival, not before
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/place.c place b1785933ff69
- *  src/hca/place.c see_to 858737dd40fe
- *  src/hca/place.c hca_place_until 4926c76e0731
- *  src/hca/rq.c hca_rq_take 8ec80d3c8c6a
- *  src/hca/connected_receive.c complete d7c276b2103e
+ *  src/hca/transport/place.c place b1785933ff69
+ *  src/hca/transport/place.c see_to 858737dd40fe
+ *  src/hca/transport/place.c hca_place_until 4926c76e0731
+ *  src/hca/queue/rq.c hca_rq_take 8ec80d3c8c6a
+ *  src/hca/transport/connected_receive.c complete d7c276b2103e
  *  src/shm/ring.h shm_ring_take 0700dabbdb78
  *  src/shm/ring.h shm_ring_put_back bfeead1e9d51
  *  src/daemon/qp.c undo_slot 805973d94831

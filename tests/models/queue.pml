@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Requests of a connected queue pair that wait for receives (src/hca/connected_wait.c,
+ * Requests of a connected queue pair that wait for receives (src/hca/transport/connected_wait.c,
  * connected_help.c): the requester, and two threads of the responder, which post receives and go on
  * with the requests. The requester may take the lock from the responder at any time: it cannot tell
  * one that is stopped from one that is slow. Memory is sequentially consistent here: all accesses
@@ -19,16 +19,16 @@
  *  8 it looks again only if a receive was posted, not if a request was
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/connected_wait.c hca_connected_lock 917de9d906b3
- *  src/hca/connected_wait.c hca_connected_go_on 785c4a1ec8a7
- *  src/hca/connected_wait.c work_off ad28e3334dd1
- *  src/hca/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/hca/connected_wait.c note_wait 4241f9d3b434
- *  src/hca/connected_wait.c bear_helper d878a472dd4e
- *  src/hca/connected_help.c hca_connected_help 3b42004a67d7
- *  src/hca/connected_help.c work_for 6f0b1eafa575
- *  src/hca/connected_help.c work_locked 3425a526e49e
- *  src/hca/connected_help.c must_look_again e2cbdb0b4fa7
+ *  src/hca/transport/connected_wait.c hca_connected_lock 917de9d906b3
+ *  src/hca/transport/connected_wait.c hca_connected_go_on 785c4a1ec8a7
+ *  src/hca/transport/connected_wait.c work_off ad28e3334dd1
+ *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
+ *  src/hca/transport/connected_wait.c note_wait 4241f9d3b434
+ *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
+ *  src/hca/transport/connected_help.c hca_connected_help 3b42004a67d7
+ *  src/hca/transport/connected_help.c work_for 6f0b1eafa575
+ *  src/hca/transport/connected_help.c work_locked 3425a526e49e
+ *  src/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registration against copies under way (src/hca/keys.c, connected_help.c, adopt.c, exchange.h): a
+ * Registration against copies under way (src/hca/memory/keys.c, connected_help.c, adopt.c, exchange.h): a
  * program registers two regions on one page, and deregisters them, while its peer carries out
  * requests there. The peer may be stopped, go on, or die at every step.
  *
@@ -35,22 +35,22 @@
  * 15 the daemon looks who deals with the dead before it changes the record
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/keys.c hca_keys_put d2745d059bda
- *  src/hca/keys.c hca_keys_remove 43b81899db10
+ *  src/hca/memory/keys.c hca_keys_put d2745d059bda
+ *  src/hca/memory/keys.c hca_keys_remove 43b81899db10
  *  src/shm/key.h shm_key_join b343e57d0608
  *  src/shm/key.h shm_key_write cc6756567f37
  *  src/shm/key.h shm_key_remove 21f1fb2a1515
  *  src/shm/key.h shm_key_read_at e0461d82149c
- *  src/hca/parts.c hca_parts_read_key 85fa300342e5
- *  src/hca/connected_send.c hca_connected_carry_out d5a8c733faf9
- *  src/hca/connected_help.c say_whom f36fe91d1583
- *  src/hca/connected_help.c say_nobody 749474535d16
- *  src/hca/connected_help.c work_locked 3425a526e49e
- *  src/hca/connected_help.c hca_connections_wait 5fa47ffca057
- *  src/hca/connected_help.c wait_until_done 9151d16175b9
- *  src/hca/connected_wait.c bear_helper d878a472dd4e
- *  src/hca/adopt.c hca_adopt 32a5f2b6d520
- *  src/hca/adopt.c hca_adopt_end 74c3a8e700cc
+ *  src/hca/memory/parts.c hca_parts_read_key 85fa300342e5
+ *  src/hca/transport/connected_send.c hca_connected_carry_out d5a8c733faf9
+ *  src/hca/transport/connected_help.c say_whom f36fe91d1583
+ *  src/hca/transport/connected_help.c say_nobody 749474535d16
+ *  src/hca/transport/connected_help.c work_locked 3425a526e49e
+ *  src/hca/transport/connected_help.c hca_connections_wait 5fa47ffca057
+ *  src/hca/transport/connected_help.c wait_until_done 9151d16175b9
+ *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
+ *  src/hca/memory/adopt.c hca_adopt 32a5f2b6d520
+ *  src/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc
  *  src/daemon/memory.c daemon_memory_retire_keys f00461be397c
  *  src/daemon/memory.c look_again cc22ebca625d
  *  src/daemon/memory.c free_keys 3ebf649e9838

@@ -41,8 +41,8 @@
  *  src/shm/ring.c shm_ring_void 417b5a0564e4
  *  src/shm/ring.c shm_ring_withdraw 097b64f42f32
  *  src/shm/ring.c shm_ring_close 76458eaa3a37
- *  src/hca/rq.h hca_rq_poll aea0f8d5f82f
- *  src/hca/rq.c hca_rq_reset b37734c5d595
+ *  src/hca/queue/rq.h hca_rq_poll aea0f8d5f82f
+ *  src/hca/queue/rq.c hca_rq_reset b37734c5d595
  *  src/daemon/qp.c daemon_qp_undo_sending c892f1fc8ef3
  */
 #ifndef MUTANT
@@ -321,7 +321,7 @@ proctype sender(byte me)
 /* ---- the owner ---- */
 
 byte c, p;		/* consumed and posted, as the owner has them */
-/* positions of this run are few; hca/rq.c, whose positions go round, counts what is left below them */
+/* positions of this run are few; hca/queue/rq.c, whose positions go round, counts what is left below them */
 byte void_below, discard_below;
 byte left;		/* receives that the program may yet post */
 byte wanted;		/* receives in the FIFO */

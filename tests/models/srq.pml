@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A shared receive queue that moves to a larger ring (the table before begin_move() in
- * src/hca/srq.c): its owner, who posts one more receive before or after, two requesters that take
+ * src/hca/queue/srq.c): its owner, who posts one more receive before or after, two requesters that take
  * receives, and the daemon, which may refuse the larger ring. Requester 0 may die at every step, or
  * be stopped for longer than the owner waits.
  *
@@ -32,19 +32,19 @@
  * 12 the mark stays when the daemon has refused
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/srq.c reclaim dbbcdc170e28
- *  src/hca/srq.c hca_srq_post b6de52d4a2e5
- *  src/hca/srq.c begin_move ffd479785b6a
- *  src/hca/srq.c end_move 93d43abb2888
- *  src/hca/srq.c wait_for_senders 54aa20c36661
- *  src/hca/srq.c withdraw d322a4f0e3be
- *  src/hca/srq.c move 81c149ae8099
- *  src/hca/srq.c grow 3d644f3bc3f9
- *  src/hca/srq.c hca_srq_modify 440c6e2bbf05
- *  src/hca/responder.c take_shared d7b9146c2b8f
- *  src/hca/responder.c hca_responder_without_receive 62e384e17ee3
- *  src/hca/connected.h hca_connected_park d56931864101
- *  src/hca/connected_wait.c must_look_again ccdb1fb0dca8
+ *  src/hca/queue/srq.c reclaim dbbcdc170e28
+ *  src/hca/queue/srq.c hca_srq_post b6de52d4a2e5
+ *  src/hca/queue/srq.c begin_move ffd479785b6a
+ *  src/hca/queue/srq.c end_move 93d43abb2888
+ *  src/hca/queue/srq.c wait_for_senders 54aa20c36661
+ *  src/hca/queue/srq.c withdraw d322a4f0e3be
+ *  src/hca/queue/srq.c move 81c149ae8099
+ *  src/hca/queue/srq.c grow 3d644f3bc3f9
+ *  src/hca/queue/srq.c hca_srq_modify 440c6e2bbf05
+ *  src/hca/transport/responder.c take_shared d7b9146c2b8f
+ *  src/hca/transport/responder.c hca_responder_without_receive 62e384e17ee3
+ *  src/hca/transport/connected.h hca_connected_park d56931864101
+ *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/daemon/srq.c publish 4604e73c28ca
  *  src/daemon/srq.c daemon_srq_resize 7d33ce1f478d
  *  src/daemon/verbs.c resize_srq 076d136faf1b

@@ -8,7 +8,7 @@
 
 #include "api/verbs/verbs.h"
 #include "base/util.h"
-#include "hca/comp_counter.h"
+#include "hca/queue/comp_counter.h"
 
 /* struct ibv_comp_cntr_caps */
 struct verbs_comp_counter_caps {

@@ -4,7 +4,7 @@
  */
 #include "base/reason.h"
 #include "api/verbs/verbs.h"
-#include "hca/channel.h"
+#include "hca/queue/channel.h"
 
 #define WC_FLAGS_HERE                                                            \
 	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \

@@ -16,8 +16,8 @@
 #include "api/verbs/verbs.h"
 #include "base/util.h"
 #include "control/join.h"
-#include "hca/command_file.h"
-#include "hca/link.h"
+#include "hca/process/command_file.h"
+#include "hca/process/link.h"
 
 static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {

@@ -8,7 +8,7 @@
 
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
-#include "hca/srq.h"
+#include "hca/queue/srq.h"
 
 enum element { ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_PORT, ELEMENT_NONE };
 

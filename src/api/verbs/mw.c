@@ -3,7 +3,7 @@
  * Memory windows, which programs call through the context. Safe from any thread.
  */
 #include "api/verbs/verbs.h"
-#include "hca/mw.h"
+#include "hca/registration/mw.h"
 
 /* Types 1 and 2 (2B); EOPNOTSUPP: another. ibv_alloc_mw(3) */
 struct ibv_mw *verbs_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)

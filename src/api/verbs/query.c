@@ -9,8 +9,8 @@
 
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
-#include "hca/command_file.h"
-#include "hca/dm.h"
+#include "hca/process/command_file.h"
+#include "hca/memory/dm.h"
 #include "wire/rate.h"
 #include "base/util.h"
 

@@ -3,7 +3,7 @@
  * Shared receive queues. Safe from any thread.
  */
 #include "api/verbs/verbs.h"
-#include "hca/srq.h"
+#include "hca/queue/srq.h"
 
 /* EINVAL: more than the device has (max_srq_wr, max_srq_sge). *@init becomes what there is.
  * ibv_create_srq(3) */

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stddef.h>
 
-#include "hca/ah.h"
-#include "hca/qp.h"
+#include "hca/queue/ah.h"
+#include "hca/queue/qp.h"
 
 /*
  * The call @name fails with @ret, -errno: logs why (base/reason.h) and sets errno, as Debian's

@@ -3,8 +3,8 @@
  * XRC: domains, targets, and the numbers of shared receive queues. Safe from any thread.
  */
 #include "api/verbs/verbs.h"
-#include "hca/srq.h"
-#include "hca/xrc.h"
+#include "hca/queue/srq.h"
+#include "hca/transport/xrc.h"
 
 /* EINVAL: @init lacks the file or the flags, or has others than O_CREAT and O_EXCL, or the domain
  * is there and must not be; EAGAIN: it is not there and must not be made. ibv_open_xrcd(3) */

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Receives from the network: whose turn it is, and to whom each datagram is delivered.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/link/flow.h"
+#include "hca/link/link_roce.h"
+#include "hca/link/link_shm.h"
+
+static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
+
+/* A holder that receives for longer is stopped or stuck: another thread becomes the holder. */
+#define STALL_US 100000
+/* While one socket has datagrams, one of this many looks is at the other. */
+#define OTHER_POLLS 16
+
+static void count(_Atomic uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* ---- taking turns ---- */
+
+/* Notes that the caller polls. Writes the shared cache line at most 8 times in HCA_ROCE_POLL_NS. */
+static void note_poll(struct hca_roce *w, uint64_t now)
+{
+	uint64_t last = atomic_load_explicit(&w->shm->polled_ns, memory_order_relaxed);
+
+	if (now - last > HCA_ROCE_POLL_NS / 8)
+		atomic_store_explicit(&w->shm->polled_ns, now, memory_order_relaxed);
+}
+
+void hca_roce_rest(struct hca_link *link)
+{
+	struct hca_roce *w = hca_roce(link);
+	uint64_t one = 1;
+
+	/* seq_cst: first says that nobody polls, then looks whether the daemon is away. The daemon
+	 * first says that it is away, then looks whether somebody polls. */
+	atomic_store_explicit(&w->shm->polled_ns, 0, memory_order_seq_cst);
+	if (!atomic_load_explicit(&w->shm->daemon_away, memory_order_seq_cst) ||
+	    !atomic_exchange_explicit(&w->shm->daemon_away, 0, memory_order_seq_cst))
+		return;
+	while (write(w->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static bool is_held(uint64_t held, uint64_t now)
+{
+	return held && now / 1000 - (held >> 16) < STALL_US;
+}
+
+bool hca_roce_is_polled(const struct hca_roce *w)
+{
+	uint64_t now = base_now_ns();
+
+	if (is_held(atomic_load_explicit(&w->shm->holder, memory_order_relaxed), now))
+		return true;
+	/* seq_cst: see hca_roce_rest() */
+	return now - atomic_load_explicit(&w->shm->polled_ns, memory_order_seq_cst) <
+	       HCA_ROCE_POLL_NS;
+}
+
+/* Makes this thread the holder. *@turn: the value that says so. False: another thread is. */
+static bool claim_turn(struct hca_roce *w, uint64_t now, uint64_t *turn)
+{
+	uint64_t held = atomic_load_explicit(&w->shm->holder, memory_order_relaxed);
+
+	if (is_held(held, now))
+		return false;
+	*turn = now / 1000 << 16 | SHM_QP_INDEX(w->sender.qpn);
+	/* acquire: pairs with the release in end_turn() */
+	if (!atomic_compare_exchange_strong_explicit(&w->shm->holder, &held, *turn,
+	                                             memory_order_acquire, memory_order_relaxed))
+		return false;
+	if (held)
+		count(&w->shm->overtakes, 1);
+	return true;
+}
+
+/* Ends our turn, unless another thread has become the holder meanwhile. */
+static void end_turn(struct hca_roce *w, uint64_t turn)
+{
+	/* release: our deliveries come before those of the next holder */
+	atomic_compare_exchange_strong_explicit(&w->shm->holder, &turn, 0, memory_order_release,
+	                                        memory_order_relaxed);
+}
+
+void hca_roce_release(struct shm_roce_port *shm, uint16_t writer)
+{
+	uint64_t held = atomic_load_explicit(&shm->holder, memory_order_relaxed);
+
+	if ((held & 0xFFFF) == writer)
+		atomic_compare_exchange_strong_explicit(&shm->holder, &held, 0,
+		                                        memory_order_relaxed, memory_order_relaxed);
+}
+
+/* ---- to whom ---- */
+
+/* A datagram: its length, and its decoded headers. */
+struct message {
+	const struct wire_roce_packet *in;
+	uint32_t bytes;
+};
+
+/* Makes the message a packet for @n receivers, and copies it to a payload slot. False: no slot is
+ * free; it is counted. */
+static bool describe(struct hca_roce *w, const struct message *m, uint32_t n,
+                     struct hca_packet *pkt)
+{
+	const struct wire_roce_packet *in = m->in;
+	struct hca_payload *payload = hca_payload_get(&w->sender);
+
+	if (!payload || hca_payload_reserve(payload, n)) {
+		HCA_COUNT(w->process, w->port, no_payload_slot);
+		return false;
+	}
+	memcpy(shm_data_at(&w->process->region, payload->off), in->payload, in->payload_bytes);
+	*pkt = (struct hca_packet){
+		.a = { .src_qpn = in->h.deth.src_qpn,
+		       .src_port = w->port,
+		       .pkey = in->h.bth.pkey,
+		       .length = in->payload_bytes,
+		       .hop_limit = in->ip.hop_limit,
+		       .flags = SHM_ARRIVAL_GRH | SHM_ARRIVAL_PAYLOAD | SHM_ARRIVAL_ETHERNET |
+		                SHM_ARRIVAL_ROCE,
+		       .dgid = in->ip.dgid,
+		       .payload_off = payload->off },
+		.qkey = in->h.deth.qkey,
+		.payload = payload,
+		.sender = w->sender.shm,
+		.writer = (uint16_t)SHM_QP_INDEX(w->sender.qpn),
+	};
+	wire_ip_grh(&in->ip, (uint16_t)m->bytes, pkt->a.data);
+	if (base_log_on(packet, BASE_LOG_TRACE))
+		pkt->a.flags |= SHM_ARRIVAL_TRACED;
+	if (in->h.bth.opcode == WIRE_OPCODE_UD_SEND_ONLY_IMM) {
+		pkt->a.flags |= SHM_ARRIVAL_IMM;
+		pkt->a.imm = in->h.imm_data;
+	}
+	if (in->h.bth.solicited)
+		pkt->a.flags |= SHM_ARRIVAL_SOLICITED;
+	return true;
+}
+
+/* Whether we sent it: on a loopback device, all that we send to a group comes back. */
+static bool is_own(struct hca_roce *w, const struct ib_gid *sgid)
+{
+	const struct shm_port *port = &w->process->region.ports[w->port];
+	/* acquire: the GIDs read below are no older than this */
+	uint32_t seq = atomic_load_explicit((_Atomic uint32_t *)&port->seq, memory_order_acquire);
+
+	if (seq == w->foreign_seq && ib_gid_equal(&w->foreign, sgid))
+		return false;
+	for (int i = 0; i < SHM_GIDS; i++)
+		if (ib_gid_equal(&port->gid[i], sgid))
+			return true;
+	w->foreign = *sgid;
+	w->foreign_seq = seq;
+	return false;
+}
+
+/* The flow that lists the queue pairs attached to @mgid on this HCA, or NULL. */
+static struct hca_flow *group_flow(struct hca_roce *w, const struct ib_gid *mgid)
+{
+	if (memcmp(w->group.dest.gid, mgid, sizeof(w->group.dest.gid)) != 0) {
+		memcpy(w->group.dest.gid, mgid, sizeof(w->group.dest.gid));
+		atomic_store_explicit(&w->group.flow, NULL, memory_order_relaxed);
+	}
+	w->group.dest.lid = IB_LID_MCAST_FIRST;
+	w->group.dest.port_num = 1;
+	w->group.dest.is_global = true;
+	return hca_flow_get(&w->sender, &w->group);
+}
+
+static void deliver_to_group(struct hca_roce *w, const struct message *m)
+{
+	const struct wire_roce_packet *in = m->in;
+	struct hca_packet pkt;
+	struct hca_flow *f;
+
+	if (in->h.bth.dest_qpn != IB_QPN_MCAST) { /* malformed */
+		HCA_COUNT(w->process, w->port, no_qp);
+		return;
+	}
+	if (is_own(w, &in->ip.sgid)) {
+		count(&w->shm->own, 1);
+		return;
+	}
+	f = group_flow(w, &in->ip.dgid);
+	if (!f || !f->count) {
+		count(&w->shm->no_member, 1);
+		return;
+	}
+	if (!describe(w, m, f->count, &pkt))
+		return;
+	hca_deliver_to(w->process, &pkt, HCA_ANY_PORT, f->to, f->count);
+	w->now.delivered += pkt.payload->n != 0;
+}
+
+static void deliver_to_qp(struct hca_roce *w, const struct message *m)
+{
+	struct hca_packet pkt;
+
+	if (!describe(w, m, 1, &pkt))
+		return;
+	hca_deliver(w->process, &pkt, m->in->h.bth.dest_qpn, w->port);
+	w->now.delivered += pkt.payload->n != 0;
+}
+
+/* Passes a MAD for QP1 to the daemon, which has the general services. */
+static void give_to_daemon(struct hca_roce *w, const struct wire_roce_packet *in)
+{
+	struct control_roce_mad req = { .hca_handle = w->hca_handle,
+		                        .src_qpn = in->h.deth.src_qpn,
+		                        .qkey = in->h.deth.qkey,
+		                        .pkey = in->h.bth.pkey,
+		                        .sgid = in->ip.sgid,
+		                        .dgid = in->ip.dgid };
+
+	if (in->payload_bytes != sizeof(req.data)) {
+		count(&w->shm->bad_mad, 1);
+		return;
+	}
+	memcpy(req.data, in->payload, sizeof(req.data));
+	hca_request(w->process, CONTROL_ROCE_MAD, &req, sizeof(req));
+}
+
+static void deliver(struct hca_roce *w, const struct message *m)
+{
+	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
+
+	if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
+		give_to_daemon(w, m->in);
+	else if (is_mcast)
+		deliver_to_group(w, m);
+	else
+		deliver_to_qp(w, m);
+}
+
+/* Receives one datagram. @ip: its IP header, with a guess at its IPv4 identification. Returns the
+ * true identification if the ICRC shows it. */
+static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t bytes,
+                                 const struct wire_ip *ip)
+{
+	const struct wire_roce_datagram raw = { .at = at,
+		                                .bytes = bytes,
+		                                .truncated = bytes > WIRE_ROCE_MAX_BYTES,
+		                                .transports = 1 << WIRE_TRANSPORT_UD };
+	struct wire_roce_packet in = { .ip = *ip };
+	enum wire_roce_status status = wire_roce_parse(&raw, &in);
+
+	w->now.datagrams++;
+	base_log_trace(packet, "roce: %u bytes, PSN %u, to QP 0x%06x: %s", bytes, in.h.bth.psn,
+	               in.h.bth.dest_qpn, wire_roce_status_name(status));
+	if (status != WIRE_ROCE_OK) {
+		count(&w->shm->bad[status], 1);
+		return ip->ipv4_id;
+	}
+	deliver(w, &(struct message){ .in = &in, .bytes = bytes });
+	w->now.packets++;
+	w->now.bytes += in.payload_bytes;
+	return in.ip.ipv4_id;
+}
+
+/* Receives all datagrams that the kernel has joined. Mostly their identifications count up. */
+static void receive_joined(struct hca_roce *w, const struct netdev_udp_datagram *d)
+{
+	const uint8_t *at = d->iov[0].iov_base;
+	uint32_t left = d->bytes;
+	struct wire_ip ip = d->ip;
+
+	do {
+		uint32_t bytes = d->each && d->each < left ? d->each : left;
+
+		ip.ipv4_id = receive_datagram(w, at, bytes, &ip) + 1;
+		at += bytes;
+		left -= bytes;
+	} while (left);
+}
+
+/* ---- batches ---- */
+
+/*
+ * How many buffers to ask the kernel to fill, after it filled @got of @asked with @datagrams
+ * datagrams. Each buffer that stays empty costs the kernel a look, so on a quiet network we ask for
+ * one. And not for too many: receivers must keep up.
+ */
+static unsigned next_batch(unsigned asked, unsigned got, unsigned datagrams)
+{
+	unsigned n = got < asked ? got + 1 : asked * 4;
+
+	while (n > 1 && got && n * datagrams > got * NETDEV_UDP_BATCH)
+		n /= 2;
+	return n < NETDEV_UDP_BATCH ? n : NETDEV_UDP_BATCH;
+}
+
+static void note_lost(struct hca_roce *w, unsigned version, uint32_t lost)
+{
+	uint32_t before = atomic_load_explicit(&w->shm->lost[version], memory_order_relaxed);
+
+	if (lost == before)
+		return;
+	atomic_store_explicit(&w->shm->lost[version], lost, memory_order_relaxed);
+	count(&w->shm->overflow, lost - before);
+}
+
+/* Receives one batch. @version: 0 is IPv4, 1 is IPv6. Whether there was a datagram. */
+static bool receive_batch(struct hca_roce *w, unsigned version)
+{
+	uint32_t lost = atomic_load_explicit(&w->shm->lost[version], memory_order_relaxed);
+	int fd = w->receive_fd[version], n;
+
+	if (fd < 0)
+		return false;
+	n = netdev_udp_receive(fd, w->datagram, w->batch, &lost);
+	if (n <= 0) {
+		w->batch = 1;
+		return false;
+	}
+	note_lost(w, version, lost);
+	memset(&w->now, 0, sizeof(w->now));
+	for (int i = 0; i < n; i++)
+		receive_joined(w, &w->datagram[i]);
+	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);
+	count(&w->shm->packets, w->now.packets);
+	count(&w->shm->bytes, w->now.bytes);
+	return true;
+}
+
+/* Mostly one IP version is in use. A caller that polls (@again) looks at the other socket seldom.
+ */
+static void receive(struct hca_roce *w, bool again)
+{
+	if (hca_process_gone(w->process))
+		hca_roce_abandon(w);
+	else if (w->process->region.ports[w->port].socket_round != w->round)
+		hca_roce_reopen(w);
+	if (receive_batch(w, w->busy) || (again && ++w->polls % OTHER_POLLS))
+		return;
+	if (receive_batch(w, !w->busy))
+		w->busy = !w->busy;
+}
+
+bool hca_roce_receive(struct hca_link *link, bool again)
+{
+	struct hca_roce *w = hca_roce(link);
+	uint64_t now = base_now_ns(), turn;
+	bool delivered = false;
+
+	if (again)
+		note_poll(w, now);
+	if (!base_trylock(&w->receive_lock))
+		return false;
+	if (claim_turn(w, now, &turn)) {
+		w->now.delivered = 0;
+		receive(w, again);
+		delivered = w->now.delivered;
+		hca_sender_finish(&w->sender);
+		end_turn(w, turn);
+	}
+	base_unlock(&w->receive_lock);
+	return delivered;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which process receives from the network, and when the daemon does. The port has no sockets here,
+ * so a turn ends at once. tests/roce tests what comes by sockets.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "hca/link/link_roce.h"
+
+#define OURS   0x00005 /* QP numbers */
+#define OTHERS 0x00006
+
+struct lab {
+	struct hca_process process;
+	struct shm_control control;
+	struct shm_port port[1];
+	struct shm_roce_port shm;
+	struct hca_roce roce;
+};
+
+static int setup(void **state)
+{
+	struct lab *l = aligned_alloc(128, base_align_up(sizeof(*l), 128));
+
+	assert_non_null(l);
+	memset((void *)l, 0, sizeof(*l));
+	l->process.region.control = &l->control;
+	l->process.region.ports = l->port;
+	l->roce.process = &l->process;
+	l->roce.shm = &l->shm;
+	l->roce.sender.qpn = OURS;
+	l->roce.receive_fd[0] = l->roce.receive_fd[1] = -1;
+	l->roce.wake_fd = eventfd(0, EFD_NONBLOCK);
+	assert_true(l->roce.wake_fd >= 0);
+	*state = l;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct lab *l = *state;
+
+	close(l->roce.wake_fd);
+	free(l);
+	return 0;
+}
+
+/* As if QP @qpn had begun to receive @ms ago. */
+static uint64_t hold(struct lab *l, uint32_t qpn, uint64_t ms)
+{
+	uint64_t word = (base_now_ns() / 1000 - ms * 1000) << 16 | SHM_QP_INDEX(qpn);
+
+	l->shm.holder = word;
+	return word;
+}
+
+static bool woken(struct lab *l)
+{
+	uint64_t n;
+
+	return read(l->roce.wake_fd, &n, sizeof(n)) == sizeof(n);
+}
+
+static void a_turn_ends_with_nobody_receiving(void **state)
+{
+	struct lab *l = *state;
+
+	assert_false(hca_roce_receive(&l->roce.link, true));
+	assert_int_equal(l->shm.holder, 0);
+	assert_int_equal(l->shm.overtakes, 0);
+}
+
+static void while_one_receives_no_other_does(void **state)
+{
+	struct lab *l = *state;
+	uint64_t word = hold(l, OTHERS, 0);
+
+	hca_roce_receive(&l->roce.link, true);
+	assert_int_equal(l->shm.holder, word);
+	assert_int_equal(l->shm.overtakes, 0);
+}
+
+static void a_receiver_that_stalls_is_overtaken(void **state)
+{
+	struct lab *l = *state;
+
+	hold(l, OTHERS, 5000);
+	hca_roce_receive(&l->roce.link, true);
+	assert_int_equal(l->shm.holder, 0);
+	assert_int_equal(l->shm.overtakes, 1);
+}
+
+static void a_dead_receiver_delays_nobody(void **state)
+{
+	struct lab *l = *state;
+	uint64_t word = hold(l, OTHERS, 0);
+
+	hca_roce_release(&l->shm, SHM_QP_INDEX(OURS));
+	assert_int_equal(l->shm.holder, word);
+	hca_roce_release(&l->shm, SHM_QP_INDEX(OTHERS));
+	assert_int_equal(l->shm.holder, 0);
+}
+
+static void random_values_delay_nobody_for_ever(void **state)
+{
+	struct lab *l = *state;
+
+	l->shm.holder = UINT64_MAX; /* in the far future */
+	hca_roce_receive(&l->roce.link, true);
+	assert_int_equal(l->shm.holder, 0);
+	l->shm.polled_ns = UINT64_MAX;
+	assert_false(hca_roce_is_polled(&l->roce));
+}
+
+static void a_poll_keeps_the_daemon_away(void **state)
+{
+	struct lab *l = *state;
+
+	assert_false(hca_roce_is_polled(&l->roce));
+	hca_roce_receive(&l->roce.link, false); /* the daemon itself, or who will sleep */
+	assert_false(hca_roce_is_polled(&l->roce));
+	hca_roce_receive(&l->roce.link, true);
+	assert_true(hca_roce_is_polled(&l->roce));
+}
+
+static void a_poll_long_ago_does_not(void **state)
+{
+	struct lab *l = *state;
+
+	l->shm.polled_ns = base_now_ns() - 2 * HCA_ROCE_POLL_NS;
+	assert_false(hca_roce_is_polled(&l->roce));
+}
+
+static void a_receiver_keeps_the_daemon_away(void **state)
+{
+	struct lab *l = *state;
+
+	hold(l, OTHERS, 0);
+	assert_true(hca_roce_is_polled(&l->roce));
+	hold(l, OTHERS, 5000);
+	assert_false(hca_roce_is_polled(&l->roce));
+}
+
+static void going_to_sleep_calls_the_daemon_back(void **state)
+{
+	struct lab *l = *state;
+
+	hca_roce_receive(&l->roce.link, true);
+	hca_roce_rest(&l->roce.link);
+	assert_false(hca_roce_is_polled(&l->roce));
+	assert_false(woken(l));
+	l->shm.daemon_away = 1;
+	hca_roce_rest(&l->roce.link);
+	assert_true(woken(l));
+	assert_int_equal(l->shm.daemon_away, 0);
+	hca_roce_rest(&l->roce.link); /* it was called already */
+	assert_false(woken(l));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_turn_ends_with_nobody_receiving),
+		TEST(while_one_receives_no_other_does),
+		TEST(a_receiver_that_stalls_is_overtaken),
+		TEST(a_dead_receiver_delays_nobody),
+		TEST(random_values_delay_nobody_for_ever),
+		TEST(a_poll_keeps_the_daemon_away),
+		TEST(a_poll_long_ago_does_not),
+		TEST(a_receiver_keeps_the_daemon_away),
+		TEST(going_to_sleep_calls_the_daemon_back),
+#undef TEST
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The link in shared memory: see link_shm.h.
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/queue/cq.h"
+#include "hca/link/deliver.h"
+#include "hca/link/flow.h"
+#include "hca/link/link_shm.h"
+#include "shm/ring.h"
+
+#define AHEAD 4 /* receivers whose slots are being fetched while one is served */
+
+/* Whether the receiver takes packets with this P_Key; if so, that is known from now on. Rarely
+ * called, but not BASE_COLD: gcc would then place all that comes after it apart. */
+static __attribute__((noinline)) bool has_pkey(struct hca_process *p, struct hca_receiver *r,
+                                               uint16_t pkey)
+{
+	struct shm_qp q;
+
+	shm_qp_read(&p->region, r->qpn, &q);
+	if (!(r->flags & SHM_QP_RECEIVES) || !ib_pkey_match(q.pkey, pkey))
+		return false;
+	r->good_pkey = pkey;
+	return true;
+}
+
+/* Whether @r is on port @port (index, or HCA_ANY_PORT) and has the packet's Q_Key. */
+static BASE_HOT bool is_meant(const struct hca_receiver *r, const struct hca_packet *pkt,
+                              uint32_t port)
+{
+	return base_likely(r->qkey == pkt->qkey && (port == HCA_ANY_PORT || r->port == port));
+}
+
+static BASE_HOT bool lets_in(struct hca_process *p, struct hca_receiver *r,
+                             const struct hca_packet *pkt, uint32_t port)
+{
+	return is_meant(r, pkt, port) &&
+	       (base_likely(r->good_pkey == pkt->a.pkey) || has_pkey(p, r, pkt->a.pkey));
+}
+
+bool hca_receiver_lets_in(const struct hca_receiver *r, const struct hca_packet *pkt, uint32_t port)
+{
+	return is_meant(r, pkt, port) && r->good_pkey == pkt->a.pkey;
+}
+
+/* Counts a packet with a key that its receiver does not have, and notes it for a trap. */
+static void refuse_key(struct hca_process *p, const struct hca_receiver *r,
+                       const struct hca_packet *pkt, uint32_t port, bool is_qkey)
+{
+	struct shm_port_count *c = &p->region.port_counts[port];
+	struct shm_bad_key *last = is_qkey ? &c->last_bad_qkey : &c->last_bad_pkey;
+	uint32_t key = is_qkey ? pkt->qkey : pkt->a.pkey;
+
+	atomic_store_explicit(&last->ends,
+	                      (uint64_t)pkt->a.slid << 48 |
+	                              (uint64_t)(pkt->a.src_qpn & IB_QPN_MASK) << 24 |
+	                              (r->qpn & IB_QPN_MASK),
+	                      memory_order_relaxed);
+	atomic_store_explicit(&last->key, (uint64_t)pkt->a.sl << 32 | key, memory_order_relaxed);
+	atomic_fetch_add_explicit(is_qkey ? &c->bad_qkey : &c->bad_pkey, 1, memory_order_relaxed);
+	/* release: pairs with the acquire of fabric_traps_notice_keys() */
+	atomic_fetch_add_explicit(&p->region.data->bad_keys, 1, memory_order_release);
+}
+
+/* Counts a packet that @r does not receive, for the first reason that there is. */
+static BASE_COLD void count_refusal(struct hca_process *p, struct hca_receiver *r,
+                                    const struct hca_packet *pkt, uint32_t port)
+{
+	bool here = port == HCA_ANY_PORT || r->port == port;
+	const char *why = "it has another P_Key";
+
+	if (port == HCA_ANY_PORT)
+		port = r->port;
+	if (!r->flags || !here)
+		why = "there is no such QP on the port";
+	else if (!(r->flags & SHM_QP_RECEIVES))
+		why = "it is not ready to receive";
+	else if (has_pkey(p, r, pkt->a.pkey))
+		why = "it has another Q_Key";
+	base_log_debug(packet, "QP 0x%06x: not delivered to QP 0x%06x: %s", pkt->a.src_qpn, r->qpn,
+	               why);
+	if (!(r->flags & SHM_QP_RECEIVES) || !here)
+		HCA_COUNT(p, port, no_qp);
+	else
+		refuse_key(p, r, pkt, port, has_pkey(p, r, pkt->a.pkey));
+}
+
+/* Delivers to @r, whose copy is current. */
+static BASE_HOT void deliver(struct hca_process *p, const struct hca_packet *pkt,
+                             struct hca_receiver *r, uint32_t port)
+{
+	if (base_likely(lets_in(p, r, pkt, port)))
+		hca_deliver_into(p, pkt, r, pkt->ahead, false);
+	else
+		count_refusal(p, r, pkt, port);
+}
+
+/* Copies the record to @r again. */
+static BASE_COLD void read_record(struct hca_process *p, struct hca_receiver *r, uint16_t writer)
+{
+	struct shm_qp q;
+
+	shm_qp_read(&p->region, r->qpn, &q);
+	r->seq = q.seq;
+	r->ring = shm_ring_view(shm_data_at(&p->region, q.ring_off), q.ring_shift, q.ring_gen,
+	                        writer);
+	r->cq = &p->region.cqs[q.cq];
+	r->port = q.port;
+	r->qkey = q.qkey;
+	r->good_pkey = HCA_NO_PKEY;
+	r->ready_bit = q.ready_bit;
+	r->flags = q.qpn == r->qpn ? q.flags : 0;
+}
+
+/* ---- waiting for a receive ---- */
+
+/* Whether a sender that waits may go on as if the record had not changed: @now is a new copy, and
+ * all that delivering by @r looks at is as it was. */
+static bool is_as_before(struct hca_process *p, const struct hca_packet *pkt,
+                         const struct hca_receiver *r, struct hca_receiver *now)
+{
+	read_record(p, now, pkt->writer);
+	return lets_in(p, now, pkt, r->port) && now->ring.ring == r->ring.ring &&
+	       now->ring.claim == r->ring.claim && now->cq == r->cq && now->flags == r->flags &&
+	       now->ready_bit == r->ready_bit;
+}
+
+/* What is noted of a receiver that was waited for in vain. */
+static uint64_t waited_for(const struct hca_receiver *r)
+{
+	return (uint64_t)r->qpn << 32 |
+	       atomic_load_explicit(&r->ring.ring->posted, memory_order_relaxed);
+}
+
+/* Claims a receive that is posted in time. NULL: none is. *@in_vain: the time is over. */
+static struct shm_arrival *claim_in_time(struct hca_process *p, const struct hca_packet *pkt,
+                                         const struct hca_receiver *r, uint32_t *pos, bool *in_vain)
+{
+	const struct shm_settings *settings = &p->region.control->settings;
+	const uint64_t began = base_now_ns();
+	struct hca_receiver now = *r;
+	struct shm_arrival *slot = NULL;
+
+	*in_vain = false;
+	while (!slot && !*in_vain) {
+		sched_yield(); /* to who is to post it */
+		if (hca_process_gone(p) ||
+		    (!hca_receiver_is_current(&now) && !is_as_before(p, pkt, r, &now)))
+			break;
+		slot = shm_ring_claim(&r->ring, pos);
+		*in_vain = !slot && base_now_ns() - began >= 1000ull * settings->ud_wait_us;
+	}
+	return slot;
+}
+
+BASE_COLD struct shm_arrival *hca_deliver_wait(struct hca_process *p, const struct hca_packet *pkt,
+                                               const struct hca_receiver *r, uint32_t *pos)
+{
+	_Atomic uint64_t *given_up = &p->region.connections[SHM_QP_INDEX(r->qpn)].given_up;
+	const uint64_t whom = waited_for(r);
+	struct shm_arrival *slot = NULL;
+	bool in_vain;
+
+	if (p->region.control->settings.ud_wait_us && pkt->qkey != IPOIB_QKEY &&
+	    !(pkt->a.flags & SHM_ARRIVAL_ROCE) &&
+	    atomic_load_explicit(given_up, memory_order_relaxed) != whom) {
+		atomic_fetch_add_explicit(&p->region.port_counts[r->port].receive_waits, 1,
+		                          memory_order_relaxed);
+		slot = claim_in_time(p, pkt, r, pos, &in_vain);
+		if (in_vain)
+			atomic_store_explicit(given_up, whom, memory_order_relaxed);
+	}
+	if (!slot)
+		HCA_COUNT(p, r->port, no_receive);
+	return slot;
+}
+
+/* ---- delivering ---- */
+
+/* Begins to fetch the slot for the packet. A hint only, so an old copy suffices. */
+static BASE_HOT void prefetch(const struct hca_receiver *r, const struct hca_packet *pkt)
+{
+	if (r->flags & SHM_QP_RECEIVES)
+		shm_ring_prefetch(&r->ring, hca_packet_is_small(pkt));
+}
+
+/* Delivers to @r. */
+static BASE_HOT void deliver_one(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
+                                 struct hca_receiver *r)
+{
+	if (base_unlikely(!hca_receiver_is_current(r)))
+		read_record(p, r, pkt->writer);
+	deliver(p, pkt, r, port);
+}
+
+static __attribute__((noinline)) void deliver_to_many(struct hca_process *p,
+                                                      const struct hca_packet *pkt, uint32_t port,
+                                                      struct hca_receiver *to, uint32_t n)
+{
+	struct hca_receiver *end = to + n,
+	                    *ahead = pkt->ahead.fetched && hca_packet_is_small(pkt) ? end : to + 1;
+
+	for (struct hca_receiver *r = to; r < end; r++) {
+		for (; ahead < end && ahead <= r + AHEAD; ahead++)
+			prefetch(ahead, pkt);
+		deliver_one(p, pkt, port, r);
+	}
+}
+
+static BASE_HOT void deliver_each(struct hca_process *p, const struct hca_packet *pkt,
+                                  uint32_t port, struct hca_receiver *to, uint32_t n)
+{
+	if (base_likely(n == 1))
+		deliver_one(p, pkt, port, to);
+	else
+		deliver_to_many(p, pkt, port, to, n);
+	hca_deliver_end(pkt);
+}
+
+void hca_deliver_to(struct hca_process *p, const struct hca_packet *pkt, uint32_t port,
+                    struct hca_receiver *to, uint32_t n)
+{
+	deliver_each(p, pkt, port, to, n);
+}
+
+void hca_deliver(struct hca_process *p, const struct hca_packet *pkt, uint32_t qpn, uint32_t port)
+{
+	struct hca_receiver r;
+
+	hca_receiver_init(p, &r, qpn);
+	hca_deliver_to(p, pkt, port, &r, 1);
+}
+
+/* *@port: where the receivers of the flow are, as in hca_deliver_to(). False: the packet is
+ * malformed and dropped: multicast, but not to QP number 0xFFFFFF. */
+static BASE_HOT bool address(struct hca_sender *s, struct hca_flow *f, uint32_t remote_qpn,
+                             uint32_t *port)
+{
+	*port = HCA_ANY_PORT;
+	if (f->is_mcast)
+		return base_likely(remote_qpn == IB_QPN_MCAST);
+	if (base_unlikely(f->to->qpn != remote_qpn))
+		hca_receiver_init(s->process, f->to, remote_qpn);
+	*port = f->dest_port;
+	return true;
+}
+
+/* The packet is malformed. */
+static BASE_COLD void drop(struct hca_sender *s, const struct hca_packet *pkt, uint32_t remote_qpn)
+{
+	HCA_COUNT(s->process, s->port, not_mcast_qpn);
+	if (pkt->a.flags & SHM_ARRIVAL_TRACED)
+		base_log_trace(packet, "QP 0x%06x: dropped: a multicast packet to QP 0x%06x",
+		               pkt->a.src_qpn, remote_qpn);
+}
+
+static void send_along(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
+                       uint32_t remote_qpn)
+{
+	uint32_t port;
+
+	if (address(s, f, remote_qpn, &port))
+		deliver_each(s->process, pkt, port, f->to, f->count);
+	else
+		drop(s, pkt, remote_qpn);
+}
+
+const struct hca_link_ops hca_link_shm = {
+	.name = "shm",
+	.send = send_along,
+};

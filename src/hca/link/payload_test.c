@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * When a sender's payload slot is free again: a receiver's ring, and a sender that has all the
+ * slots that it needs, so that nobody asks a daemon for more.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/queue/sender.h"
+#include "shm/ring.h"
+
+#define GEN   7
+#define SLOTS 16
+
+struct lab {
+	struct hca_sender sender;
+	struct shm_sender shm;
+	struct shm_ring *ring;
+};
+
+static int setup(void **state)
+{
+	struct lab *l = calloc(1, sizeof(*l));
+	struct hca_payloads *all = &l->sender.payloads;
+
+	l->sender.shm = &l->shm;
+	l->ring = aligned_alloc(128, sizeof(*l->ring));
+	shm_ring_init(l->ring, GEN, 1);
+	all->slot = calloc(SLOTS, sizeof(*all->slot));
+	all->seen = calloc(1, 65536);
+	all->n = all->window = SLOTS;
+	*state = l;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct lab *l = *state;
+
+	hca_payload_fini(&l->sender.payloads);
+	free(l->ring);
+	free(l);
+	return 0;
+}
+
+/* Sends a message that lies at position @pos of the ring. Its slot. */
+static struct hca_payload *send_at(struct lab *l, uint32_t pos)
+{
+	struct hca_payload *p = hca_payload_get(&l->sender);
+
+	assert_non_null(p);
+	assert_int_equal(hca_payload_reserve(p, 1), 0);
+	p->hold[p->n++] =
+	        (struct hca_payload_hold){ .ring = l->ring, .gen = l->ring->gen, .pos = pos };
+	return p;
+}
+
+/* Whether the slot's turn comes in a round of all slots. */
+static bool comes_free(struct lab *l, const struct hca_payload *p)
+{
+	for (unsigned i = 0; i < SLOTS; i++)
+		if (hca_payload_get(&l->sender) == p)
+			return true;
+	return false;
+}
+
+static void the_daemon_leaves_memory_alone_while_a_post_uses_it(void **state)
+{
+	struct lab *l = *state;
+
+	assert_int_equal(l->shm.payload_lease, SHM_LEASE_FREE);
+	send_at(l, 0);
+	send_at(l, 1);
+	assert_int_equal(l->shm.payload_lease, SHM_LEASE_IN_USE);
+	hca_sender_finish(&l->sender);
+	assert_int_equal(l->shm.payload_lease, SHM_LEASE_FREE);
+	hca_sender_finish(&l->sender); /* had nothing to finish */
+	assert_int_equal(l->shm.payload_lease, SHM_LEASE_FREE);
+}
+
+static void a_slot_is_free_when_the_receiver_has_passed_it(void **state)
+{
+	struct lab *l = *state;
+	struct hca_payload *p = send_at(l, 0);
+
+	assert_false(comes_free(l, p));
+	shm_ring_consume(l->ring, 1);
+	assert_true(comes_free(l, p));
+}
+
+static void a_slot_is_free_when_the_ring_has_gone(void **state)
+{
+	struct lab *l = *state;
+	struct hca_payload *p = send_at(l, 0);
+
+	assert_false(comes_free(l, p));
+	shm_ring_init(l->ring, GEN + 1, 1);
+	assert_true(comes_free(l, p));
+}
+
+static void a_slot_is_not_free_because_positions_have_wrapped(void **state)
+{
+	static const uint32_t passed[] = { 1u << 30, (1u << 31) + 8, 3u << 30, -8u };
+	struct lab *l = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(passed); i++) {
+		uint32_t pos = atomic_load(&l->ring->consumed);
+		struct hca_payload *p = send_at(l, pos);
+
+		/* the sender sees that this one has passed */
+		shm_ring_consume(l->ring, ++pos);
+		assert_true(comes_free(l, p));
+		/* small messages of others pass, and then comes ours */
+		pos += passed[i];
+		shm_ring_consume(l->ring, pos);
+		p = send_at(l, pos);
+		assert_false(comes_free(l, p));
+		shm_ring_consume(l->ring, pos + 1);
+		assert_true(comes_free(l, p));
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(the_daemon_leaves_memory_alone_while_a_post_uses_it),
+		TEST(a_slot_is_free_when_the_receiver_has_passed_it),
+		TEST(a_slot_is_free_when_the_ring_has_gone),
+		TEST(a_slot_is_not_free_because_positions_have_wrapped),
+	};
+
+	return cmocka_run_group_tests_name("hca.payload", tests, NULL, NULL);
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Adopting pages, and giving them back: see adopt.h.
+ *
+ * What this file knows lies in its own variables: memory of malloc(3) could be what is just being
+ * moved.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "base/util.h"
+#include "hca/memory/adopt.h"
+#include "hca/process/maps.h"
+#include "hca/process/mr_table.h"
+#include "hca/process/plain.h"
+#include "hca/process/process.h"
+
+#define SLOT_BYTES (1ull << HCA_ADOPT_SHIFT)
+#define FILE_BYTES (SHM_OBJECTS * SLOT_BYTES)
+/* Moved at once: what there is twice meanwhile must not be what a limit of memory is exceeded by.
+ */
+#define PIECE        (256ull << 10)
+#define MOST_REGIONS 4096  /* with more, a look at all of them costs too much */
+#define MOST_WAIT_MS 10000 /* for a child to take the next piece: it may have been stopped */
+#define MOST_ENDS    64    /* one that registers for each message has no use for it */
+
+static struct {
+	/* a leaf: nothing else is waited for with it held, and no signal is taken */
+	pthread_mutex_t lock;
+	struct hca_process *owner; /* whose regions they are; NULL: nothing was ever adopted */
+	int fd;
+	int proc, spare; /* /proc, and a descriptor to use when there is none left */
+	ino_t inode;
+	bool never;   /* no more: there is no file, the process has forked, or it registers often */
+	bool offered; /* peers can have the file */
+	bool forks_watched;
+	bool in_child;    /* which must leave the file as it is */
+	unsigned forking; /* threads that are in fork(): nothing moves */
+	unsigned n, ends; /* slots in use; how often one was given back */
+	uint64_t from[SHM_OBJECTS], to[SHM_OBJECTS]; /* by slot; both 0: none */
+	bool spent[SHM_OBJECTS]; /* a private mapping of the slot's part of the file may be there */
+} adopted = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .proc = -1, .spare = -1 };
+
+/* Of a thread that forks: a socket whose other end is the child's, which says how far it is; or -1.
+ * A signal handler may fork, so the first use must not allocate.
+ */
+enum { TAKES_MEMORY = 't', HAS_MEMORY = 'h' };
+static __thread __attribute__((tls_model("initial-exec"))) int child_says[2] = { -1, -1 };
+
+/* Returns the signals that were blocked before. */
+static sigset_t lock(void)
+{
+	sigset_t all, before;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	pthread_mutex_lock(&adopted.lock);
+	return before;
+}
+
+static void unlock(const sigset_t *before)
+{
+	pthread_mutex_unlock(&adopted.lock);
+	pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+bool hca_adopt_is_spent(unsigned slot)
+{
+	return adopted.spent[slot];
+}
+
+bool hca_adopt_any(void)
+{
+	return adopted.n;
+}
+
+/* ---- the file ---- */
+
+/* A file that is larger than a process may make is a signal. */
+static bool may_write_files(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur == RLIM_INFINITY;
+}
+
+static bool make_file(void)
+{
+	struct stat s;
+	int fd;
+
+	fd = memfd_create("umbel-adopted", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return false;
+	/* peers map it: it may not shrink under them */
+	if (ftruncate(fd, (off_t)FILE_BYTES) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) || fstat(fd, &s)) {
+		close(fd);
+		return false;
+	}
+	adopted.inode = s.st_ino;
+	adopted.fd = fd;
+	return true;
+}
+
+/* Lets peers have the file. */
+static bool offer(struct hca_process *p)
+{
+	struct control_offer_memory req = { .kind = CONTROL_MEMORY_ADOPTED };
+
+	if (!adopted.offered)
+		adopted.offered = !control_call(
+		        p->control, &(struct control_call){ .type = CONTROL_OFFER_MEMORY,
+		                                            .request = &req,
+		                                            .request_bytes = sizeof(req),
+		                                            .send_fd = &adopted.fd });
+	return adopted.offered;
+}
+
+static void free_pages(uint64_t offset, uint64_t bytes)
+{
+	if (adopted.in_child)
+		return;
+	fallocate(adopted.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+	          (off_t)bytes);
+}
+
+/* Not by pread() and pwrite(): under the sanitizers these complain of memory that the program has
+ * freed before it deregisters it. */
+static bool write_file(uint64_t offset, uint64_t at, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		ssize_t n = syscall(SYS_pwrite64, adopted.fd, at + done, bytes - done,
+		                    (off_t)(offset + done));
+
+		if (n <= 0)
+			return false;
+		done += (uint64_t)n;
+	}
+	return true;
+}
+
+static bool read_file(uint64_t at, uint64_t offset, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		ssize_t n = syscall(SYS_pread64, adopted.fd, at + done, bytes - done,
+		                    (off_t)(offset + done));
+
+		if (n <= 0)
+			return false;
+		done += (uint64_t)n;
+	}
+	return true;
+}
+
+/* ---- moving: the caller's thread is alone, and takes no signal ---- */
+
+static bool map_file(uint64_t at, uint64_t offset, uint64_t bytes, int prot, int flags)
+{
+	return mmap((void *)(uintptr_t)at, bytes, prot, flags | MAP_FIXED, adopted.fd,
+	            (off_t)offset) != MAP_FAILED;
+}
+
+/* Has the memory at @at lie in the file. */
+static bool move_in(uint64_t at, uint64_t offset, uint64_t bytes)
+{
+	/* first: if there is no memory, touching the file is a signal */
+	if (fallocate(adopted.fd, FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))
+		return false;
+	if (write_file(offset, at, bytes) &&
+	    map_file(at, offset, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE))
+		return true;
+	free_pages(offset, bytes);
+	return false;
+}
+
+/* In the child of a fork(). @flags: of send(2). */
+static void say(char what, int flags)
+{
+	send(child_says[1], &what, 1, MSG_NOSIGNAL | flags);
+}
+
+/* Copies the file to private memory, and empties it, in pieces: then what is there twice is little.
+ */
+static bool read_pieces(const struct hca_vma *v)
+{
+	for (uint64_t done = 0, n; done < v->to - v->from; done += n) {
+		n = v->to - v->from - done;
+		n = n < PIECE ? n : PIECE;
+		if (!read_file(v->from + done, v->offset + done, n))
+			return false;
+		free_pages(v->offset + done, n);
+		if (adopted.in_child)
+			say(TAKES_MEMORY, MSG_DONTWAIT);
+	}
+	return true;
+}
+
+/* Turns memory that is mapped from the file into private anonymous memory, by one mmap(): the
+ * kernel makes it one mapping with the anonymous memory beside it. */
+static bool move_out(const struct hca_vma *v)
+{
+	uint64_t bytes = v->to - v->from;
+
+	if (mmap((void *)(uintptr_t)v->from, bytes, PROT_READ | PROT_WRITE,
+	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+		map_file(v->from, v->offset, bytes, v->prot, MAP_SHARED); /* it may be gone */
+		return false;
+	}
+	if (!read_pieces(v))
+		return false;
+	if (v->prot != (PROT_READ | PROT_WRITE))
+		mprotect((void *)(uintptr_t)v->from, bytes, v->prot);
+	return true;
+}
+
+/* Makes it private memory while other threads may be writing there: see adopt.h. */
+static bool detach(const struct hca_vma *v)
+{
+	uint64_t bytes = v->to - v->from;
+
+	if (!map_file(v->from, v->offset, bytes, v->prot, MAP_PRIVATE))
+		return false;
+	adopted.spent[v->offset >> HCA_ADOPT_SHIFT] = true;
+	for (uint64_t done = 0, n; done < bytes; done += n) {
+		n = bytes - done < PIECE ? bytes - done : PIECE;
+		/* if it cannot be had for writing, what nobody writes stays in the file */
+		if (!madvise((void *)(uintptr_t)(v->from + done), n, MADV_POPULATE_WRITE))
+			free_pages(v->offset + done, n);
+	}
+	return true;
+}
+
+/* ---- what is mapped of the file ---- */
+
+/* The list of mappings, also behind chroot(2), and when there is no descriptor left. */
+static bool open_maps(struct hca_maps *m)
+{
+	if (hca_maps_open_at(m, adopted.proc, "self/maps"))
+		return true;
+	if (errno != EMFILE && errno != ENFILE)
+		return false;
+	close(adopted.spare);
+	adopted.spare = -1;
+	return hca_maps_open_at(m, adopted.proc, "self/maps");
+}
+
+static void close_maps(struct hca_maps *m)
+{
+	hca_maps_close(m);
+	if (adopted.spare < 0)
+		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
+}
+
+/* Calls @visit for each shared mapping of the slot's part of the file, wherever the program has
+ * moved it by now (mremap(2)). Whether it was true for all of them. */
+static bool each_mapping(unsigned slot, bool (*visit)(const struct hca_vma *v))
+{
+	struct hca_maps m;
+	struct hca_vma v;
+	bool good = true;
+
+	if (!open_maps(&m))
+		return false;
+	while (good && hca_maps_next(&m, &v))
+		if (v.inode == adopted.inode && v.shared && v.offset >> HCA_ADOPT_SHIFT == slot &&
+		    strstr(v.name, "umbel-adopted"))
+			good = visit(&v);
+	close_maps(&m);
+	return good;
+}
+
+/* With the lock held. */
+static bool give_back(unsigned slot, bool is_alone)
+{
+	if (adopted.forking || !each_mapping(slot, is_alone ? move_out : detach))
+		return false;
+	if (is_alone) /* what the program has unmapped itself */
+		free_pages(hca_adopt_offset(slot, adopted.from[slot]),
+		           adopted.to[slot] - adopted.from[slot]);
+	adopted.from[slot] = adopted.to[slot] = 0;
+	adopted.n--;
+	if (++adopted.ends >= MOST_ENDS)
+		adopted.never = true;
+	return true;
+}
+
+bool hca_adopt_end(unsigned slot, bool is_alone)
+{
+	int cancel_state = base_cancel_off();
+	sigset_t before = lock();
+	bool done = give_back(slot, is_alone);
+
+	unlock(&before);
+	base_cancel_restore(cancel_state);
+	return done;
+}
+
+bool hca_adopt_is_there(unsigned slot, uint64_t from, uint64_t to)
+{
+	uint64_t offset = hca_adopt_offset(slot, from);
+	struct hca_vma v;
+
+	return hca_maps_find(from, &v) && v.shared && v.inode == adopted.inode && v.to >= to &&
+	       v.offset + (from - v.from) == offset;
+}
+
+/* ---- fork ---- */
+
+/* Nothing moves until fork() is over. No lock is held meanwhile: other handlers of fork() may wait
+ * for threads that register. */
+static void before_fork(void)
+{
+	sigset_t before;
+
+	if (!adopted.owner)
+		return;
+	before = lock();
+	adopted.forking++;
+	if (adopted.n) {
+		adopted.never = true;
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, child_says))
+			child_says[0] = child_says[1] = -1;
+	}
+	unlock(&before);
+}
+
+static void close_end(unsigned i)
+{
+	if (child_says[i] >= 0)
+		close(child_says[i]);
+	child_says[i] = -1;
+}
+
+/* Until the child has the memory, or has ended. */
+static void wait_for_child(void)
+{
+	struct pollfd said = { .fd = child_says[0], .events = POLLIN };
+	char what = TAKES_MEMORY;
+	int n;
+
+	while (what == TAKES_MEMORY) {
+		n = poll(&said, 1, MOST_WAIT_MS);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (!n)
+			base_log_warning(verbs, "a child of fork() does not go on: it shares "
+			                        "registered memory until it does");
+		if (n <= 0 || read(said.fd, &what, 1) <= 0)
+			break;
+	}
+}
+
+/* What is adopted the child takes out of the file, as it is before fork() returns here. */
+static void after_fork_in_parent(void)
+{
+	int cancel_state;
+	sigset_t before;
+
+	if (!adopted.owner)
+		return;
+	cancel_state = base_cancel_off();
+	if (child_says[1] >= 0) {
+		close_end(1); /* then the child has the only one */
+		wait_for_child();
+	}
+	close_end(0);
+	before = lock();
+	adopted.forking--;
+	unlock(&before);
+	base_cancel_restore(cancel_state);
+}
+
+static void close_files(void)
+{
+	const int files[] = { adopted.fd, adopted.proc, adopted.spare };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(files); i++)
+		if (files[i] >= 0)
+			close(files[i]);
+	adopted.fd = adopted.proc = adopted.spare = -1;
+}
+
+/* The child starts anew. It has the memory mapped of its parent's file until it has copied it. */
+static void after_fork_in_child(void)
+{
+	if (!adopted.owner)
+		return;
+	adopted.in_child = true;
+	close_end(0);
+	for (unsigned i = 0; i < SHM_OBJECTS && adopted.n; i++)
+		if (adopted.to[i] && !each_mapping(i, move_out))
+			base_log_warning(verbs, "a child of fork() shares registered memory");
+	if (child_says[1] >= 0)
+		say(HAS_MEMORY, 0);
+	close_end(1);
+	close_files();
+	pthread_mutex_init(&adopted.lock, NULL);
+	memset(adopted.from, 0, sizeof(adopted.from));
+	memset(adopted.to, 0, sizeof(adopted.to));
+	memset(adopted.spent, 0, sizeof(adopted.spent));
+	adopted.n = adopted.forking = adopted.ends = 0;
+	adopted.owner = NULL;
+	adopted.never = adopted.offered = adopted.in_child = false;
+}
+
+/* ---- adopting ---- */
+
+static bool has_files(void)
+{
+	if (adopted.proc < 0)
+		adopted.proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (adopted.spare < 0)
+		adopted.spare = fcntl(adopted.proc, F_DUPFD_CLOEXEC, 0);
+	return adopted.spare >= 0 && (adopted.fd >= 0 || make_file());
+}
+
+static bool prepare(struct hca_process *p)
+{
+	if (adopted.owner && adopted.owner != p)
+		return false; /* a former fabric's */
+	if (!has_files())
+		adopted.never = true; /* it would not be better next time */
+	if (adopted.never)
+		return false;
+	if (!adopted.forks_watched &&
+	    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
+		return false;
+	adopted.forks_watched = true;
+	adopted.owner = p;
+	return offer(p);
+}
+
+static bool can_adopt(struct hca_process *p, uint64_t from, uint64_t to)
+{
+	return p->region.control->settings.adopt && !adopted.never &&
+	       p->mrs.ids.used <= MOST_REGIONS && to - from <= HCA_ADOPT_MOST && to < SLOT_BYTES &&
+	       hca_plain_alone() && may_write_files() && !hca_mr_overlaps(&p->mrs, from, to) &&
+	       !hca_plain_pinned() && hca_plain_range(from, to) && prepare(p);
+}
+
+/* Moves all in. Returns up to where: there may be no memory left. */
+static uint64_t move_range(unsigned slot, uint64_t from, uint64_t to)
+{
+	for (uint64_t n; from < to; from += n) {
+		n = to - from < PIECE ? to - from : PIECE;
+		if (!move_in(from, hca_adopt_offset(slot, from), n))
+			break;
+	}
+	return from;
+}
+
+/* With the lock held. */
+static bool adopt(unsigned slot, uint64_t from, uint64_t to)
+{
+	uint64_t at = from;
+
+	if (!adopted.forking)
+		at = move_range(slot, from, to);
+	if (at == to) {
+		adopted.from[slot] = from;
+		adopted.to[slot] = to;
+		adopted.n++;
+		return true;
+	}
+	/* the pages that were moved become private memory again */
+	if (at > from && !move_out(&(struct hca_vma){ .from = from,
+	                                              .to = at,
+	                                              .offset = hca_adopt_offset(slot, from),
+	                                              .prot = PROT_READ | PROT_WRITE }))
+		base_log_warning(verbs, "registered memory stays in a file");
+	return false;
+}
+
+bool hca_adopt(struct hca_process *p, unsigned slot, uint64_t from, uint64_t to)
+{
+	int cancel_state = base_cancel_off();
+	bool done = can_adopt(p, from, to);
+	sigset_t before;
+
+	if (done) {
+		before = lock();
+		done = adopt(slot, from, to);
+		unlock(&before);
+	}
+	base_cancel_restore(cancel_state);
+	return done;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One end of a connection, for the thread that carries out requests: a copy of its queue pair's
+ * record, its memory, and what its keys give access to, as they were read last. Nothing is looked
+ * up as long as the keys stand as they did. Each key has one place in this table; another key with
+ * the same place replaces it.
+ *
+ * Before a key is looked at, the thread says whom it deals with (hca_exchange_begin()).
+ */
+#ifndef HCA_END_H
+#define HCA_END_H
+
+#include "hca/memory/memory.h"
+#include "shm/key.h"
+
+/* How many keys of each end are known. */
+#define HCA_KNOWN 4
+
+/* A key of an end that was used. */
+struct hca_known {
+	uint32_t key;
+	uint32_t joined;       /* its serial, when this thread became a user of it */
+	struct shm_key *at;    /* where it stands; or NULL */
+	uint64_t iova, length; /* what it gives access to; 0: nothing that is known */
+	char *here;            /* where all of that lies in this process; or NULL */
+	uint32_t access;
+};
+
+struct hca_end {
+	struct shm_qp qp;            /* a copy of its record */
+	const _Atomic uint32_t *seq; /* of the record itself */
+	struct hca_process *process; /* the thread's */
+	struct hca_memory *memory;
+	uint32_t user; /* the queue pair in whose name the thread becomes a user of keys */
+	bool is_own;   /* it is this process's memory */
+	struct hca_known known[HCA_KNOWN];
+};
+
+/* The place of @key. */
+static BASE_HOT struct hca_known *hca_known_of(struct hca_end *end, uint32_t key)
+{
+	return &end->known[(key >> 8) % HCA_KNOWN]; /* the low 8 bits are the program's */
+}
+
+/* Whether that memory may be had so, as @key says, which stands as it did. False: it is to be
+ * looked up. */
+static BASE_HOT bool hca_known_allows(struct hca_end *end, uint32_t key, uint64_t addr,
+                                      uint32_t length, uint32_t access)
+{
+	const struct hca_known *k = hca_known_of(end, key);
+	uint64_t offset = addr - k->iova;
+
+	if (base_unlikely(offset >= k->length || k->length - offset < length || k->key != key ||
+	                  (k->access & access) != access))
+		return false;
+	/* acquire: pairs with the release in shm_key_write(): a key that came back has another
+	 * serial */
+	return base_likely(atomic_load_explicit(&k->at->key, memory_order_acquire) == key &&
+	                   atomic_load_explicit(&k->at->serial, memory_order_relaxed) == k->joined);
+}
+
+/* Likewise, where it lies in this process; or NULL. */
+static BASE_HOT void *hca_known_at(struct hca_end *end, uint32_t key, uint64_t addr,
+                                   uint32_t length, uint32_t access)
+{
+	const struct hca_known *k = hca_known_of(end, key);
+
+	return base_likely(k->here && hca_known_allows(end, key, addr, length, access))
+	               ? k->here + (addr - k->iova)
+	               : NULL;
+}
+
+/* The key gives access to what @reach says. */
+static BASE_HOT void hca_known_keep(struct hca_known *k, const struct shm_reach *reach)
+{
+	k->iova = reach->iova;
+	k->length = reach->length;
+	k->here = NULL;
+	k->access = reach->access;
+}
+
+/* Of that, @length bytes from @offset on lie at @here in this process; no more is known then.
+ * Nothing if the key is a window's that one queue pair alone may use. */
+static BASE_HOT void hca_known_place(struct hca_known *k, uint64_t offset, uint64_t length,
+                                     char *here)
+{
+	if (!k->length)
+		return;
+	k->iova += offset;
+	k->length = length;
+	k->here = here;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The memory of a process, as another process reaches it. A thread that carries out a request
+ * copies between its own process's memory and that of the other queue pair's process:
+ *
+ *   HCA_MEMORY_OWN	both are one process: it just copies
+ *   HCA_MEMORY_VM	process_vm_readv(2) and process_vm_writev(2): one system call, one copy
+ *   HCA_MEMORY_FILE	by a descriptor of the process's memory, where the other way is forbidden or
+ *			the process is in another PID namespace: two copies
+ *
+ * Which one it is, is tried once for each process, and again if the process forbids the first later
+ * (PR_SET_DUMPABLE).
+ *
+ * Either way reaches the address space in which the keys were published, or none. A process that
+ * calls exec() gets another address space, and another process may get its PID. The descriptor
+ * belongs to the address space. The system calls take a PID, but carry out a whole list of pieces
+ * in one address space, in order, up to the first that is not there: so each list begins with the
+ * guards (shm_keys.guard), which no other address space has.
+ */
+#ifndef HCA_MEMORY_H
+#define HCA_MEMORY_H
+
+#include <string.h>
+#include <sys/uio.h>
+
+#include "base/fast.h"
+#include "hca/process/process.h"
+#include "shm/connection.h"
+
+enum hca_memory_way {
+	HCA_MEMORY_NONE,
+	HCA_MEMORY_OWN,
+	HCA_MEMORY_VM,
+	HCA_MEMORY_FILE,
+	HCA_MEMORY_GONE, /* the process had ended before it was tried */
+};
+
+/* A memory object of another process (object.h), which this process has mapped. */
+struct hca_mapping {
+	LIST_ENTRY(hca_mapping) entry;
+	struct shm_object of;    /* a copy, but for the serial */
+	uint32_t index;          /* of that, in the process's table */
+	_Atomic uint32_t serial; /* that it had last */
+	uint64_t from, to;       /* its addresses in that process; both 0: it cannot be mapped */
+	char *here;
+};
+
+struct hca_memory {
+	struct base_hash_node node; /* of the process, by client */
+	unsigned refs;
+	bool known; /* its way was found */
+	_Atomic enum hca_memory_way way;
+	struct hca_process *process; /* this one */
+	struct shm_keys *keys;
+	uint64_t keys_off, witness;
+	uint64_t guard[SHM_GUARDS];
+	uint32_t client, qpn;
+	pid_t pid;
+	int fd;         /* of all of it; -1: not asked for yet */
+	int adopted_fd; /* -1: not asked for yet; -2: there is none that we may map */
+	struct hca_mapping *_Atomic mapped[SHM_OBJECTS]; /* as it was mapped last */
+	LIST_HEAD(, hca_mapping) mappings;
+	unsigned n_mappings;
+};
+
+/* The memory of the process of queue pair @q; hca_memory_put() gives it up. NULL: no memory left.
+ * Its way is HCA_MEMORY_NONE if it cannot be reached, HCA_MEMORY_GONE if it has ended. */
+struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q);
+void hca_memory_put(struct hca_process *p, struct hca_memory *m);
+
+/* The mapping of that process's memory object @index, of whose memory the caller is using a key. It
+ * lasts as long as @m. NULL: it cannot be mapped, and is reached as other memory. */
+const struct hca_mapping *hca_memory_map(struct hca_memory *m, uint32_t index);
+
+/* The address of a part that is in a null region (ibv_alloc_null_mr(3)): it reads as zeros, and
+ * discards what is written. No memory is there. */
+#define HCA_MEMORY_NULL ((void *)-1)
+
+/* Parts of a process's memory, one after the other. */
+struct hca_span {
+	struct hca_memory *memory;
+	struct iovec *iov;
+	unsigned n;
+};
+
+/* Copies @length bytes within what this process has mapped, after all that it copied before: a
+ * program may look at its memory. The places may overlap. */
+static BASE_HOT void hca_memory_copy_here(void *to, const void *from, size_t length)
+{
+	atomic_thread_fence(memory_order_acq_rel);
+	/* bytes by themselves are not copied as if they overlapped */
+	if (base_likely(length - sizeof(uint32_t) <= BASE_COPY_SHORT - sizeof(uint32_t)))
+		base_copy_short(to, from, length);
+	else
+		memmove(to, from, length);
+}
+
+/*
+ * Copies @length bytes, as many as each span has. One of the two lies in this process. It changes
+ * the spans. 0; -EFAULT: something is not there; -ESRCH: the process is gone.
+ */
+int hca_memory_copy(struct hca_span *to, struct hca_span *from, uint64_t length);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion queues: how they are made, and what those do who deliver to their queue pairs. See
+ * cq.h; cq_members.c has their queue pairs and completions, cq_poll.c polls, cq_waiting.c goes on
+ * with requests that wait, cq_event.c fires events.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "base/util.h"
+#include "hca/queue/cq.h"
+#include "hca/process/link.h"
+#include "hca/process/domain.h"
+
+/* The smallest CQ. */
+#define LEAST_CQE 16
+
+/* ---- life ---- */
+
+/* Opens the network link of the port, if it has one: polling has it make progress. Before the first
+ * CQ nothing polls. */
+static int open_network(struct hca_context *ctx)
+{
+	struct shm_port port;
+	int ret = 0;
+
+	if (hca_port(ctx, 1, &port))
+		return 0;
+	pthread_mutex_lock(&ctx->lock);
+	if (!ctx->network)
+		ret = hca_network_open(ctx->process, port.link_layer, ctx->hca, ctx->handle,
+		                       &ctx->network);
+	pthread_mutex_unlock(&ctx->lock);
+	return ret;
+}
+
+uint32_t hca_cq_size(const struct hca_process *p, uint32_t asked)
+{
+	const struct shm_settings *s = &p->region.control->settings;
+
+	if (asked > s->max_cqe)
+		return 0;
+	if (asked && asked < LEAST_CQE && !s->exact_sizes)
+		asked = LEAST_CQE;
+	return hca_queue_size(p, asked, s->max_cqe);
+}
+
+int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
+                  void *cq_context, struct hca_cq **out)
+{
+	struct control_create_cq req = { .hca_handle = ctx->handle,
+		                         .cqe = hca_cq_size(ctx->process, cqe) };
+	struct control_create_cq_reply rep;
+	struct hca_cq *cq;
+	int ret;
+
+	if (!req.cqe)
+		return base_because(-EINVAL, "cqe is %u: 1 to %u (max_cqe) are possible", cqe,
+		                    ctx->process->region.control->settings.max_cqe);
+	if (vector < 0 || vector >= ctx->vctx.context.num_comp_vectors)
+		return base_because(-EINVAL, "comp_vector is %d: there are %d", vector,
+		                    ctx->vctx.context.num_comp_vectors);
+	cqe = req.cqe;
+	ret = open_network(ctx);
+	if (ret)
+		return ret;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	cq->ring_size = cqe;
+	cq->ring = calloc(cqe, sizeof(*cq->ring));
+	if (!cq->ring) {
+		ret = -ENOMEM;
+		goto err_free;
+	}
+	ret = control_ask(ctx->process->control, CONTROL_CREATE_CQ, &req, &rep);
+	if (ret)
+		goto err_ring;
+	cq->ctx = ctx;
+	cq->ch = ch;
+	cq->id = rep.cq;
+	cq->shm = &ctx->process->region.cqs[rep.cq];
+	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
+	TAILQ_INIT(&cq->users);
+	hca_async_object_init(&cq->events, HCA_ASYNC_CQ, &cq->cq);
+	cq->cq.context = &ctx->vctx.context;
+	cq->cq.cq_context = cq_context;
+	cq->cq.handle = rep.cq;
+	cq->cq.cqe = (int)cqe;
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+	if (ch)
+		hca_cq_enter_channel(cq);
+	base_lock(&ctx->process->cqs_lock);
+	LIST_INSERT_HEAD(&ctx->process->cqs, cq, process_entry);
+	base_unlock(&ctx->process->cqs_lock);
+	hca_async_enter(&ctx->async, &cq->events, cq->id);
+	hca_context_count(ctx, 1);
+	*out = cq;
+	return 0;
+err_ring:
+	free(cq->ring);
+err_free:
+	free(cq);
+	return ret;
+}
+
+/* Waits until the program has acknowledged all events that it got. */
+static void wait_acked(struct hca_cq *cq)
+{
+	pthread_mutex_lock(&cq->cq.mutex);
+	while (cq->cq.comp_events_completed != cq->comp_events_got ||
+	       cq->cq.async_events_completed != cq->events.n_got)
+		pthread_cond_wait(&cq->cq.cond, &cq->cq.mutex);
+	pthread_mutex_unlock(&cq->cq.mutex);
+}
+
+int hca_cq_destroy(struct hca_cq *cq)
+{
+	struct hca_context *ctx = cq->ctx;
+
+	if (cq->n_users)
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
+	if (cq->ch)
+		hca_cq_leave_channel(cq);
+	base_lock(&ctx->process->cqs_lock);
+	LIST_REMOVE(cq, process_entry);
+	base_unlock(&ctx->process->cqs_lock);
+	/* when it is done the daemon fires no event any more, either */
+	hca_async_end(&ctx->async, cq->events.source, CONTROL_DESTROY_CQ, cq->id, NULL);
+	hca_async_leave(&ctx->async, &cq->events);
+	hca_context_count(ctx, -1);
+	wait_acked(cq);
+	if (cq->ch)
+		hca_cq_take_events_along(cq);
+	if (cq->parent_domain)
+		hca_pd_unuse(cq->parent_domain);
+	pthread_mutex_destroy(&cq->cq.mutex);
+	pthread_cond_destroy(&cq->cq.cond);
+	free(cq->ready);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+void hca_cqs_wait(struct hca_process *p)
+{
+	struct hca_cq *cq;
+
+	base_lock(&p->cqs_lock);
+	LIST_FOREACH(cq, &p->cqs, process_entry)
+	{
+		/* a thread that polls later sees all that this thread wrote before it came here */
+		base_lock(&cq->lock);
+		base_unlock(&cq->lock);
+	}
+	base_unlock(&p->cqs_lock);
+}
+
+/* ---- completions ---- */
+
+void hca_cq_overrun(struct hca_process *p, uint32_t id, struct shm_cq *shm)
+{
+	struct control_raise_event req = { .type = IBV_EVENT_CQ_ERR, .element = id };
+
+	if (atomic_exchange_explicit(&shm->overrun, 1, memory_order_acq_rel))
+		return;
+	base_log_warning(verbs,
+	                 "completion queue %u overruns: more requests complete there than it has "
+	                 "room for (cqe)",
+	                 id);
+	hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+BASE_COLD void hca_cq_set_ready(struct shm_cq *shm, uint16_t ready_bit)
+{
+	if (ready_bit >= SHM_CQ_READY_BITS)
+		return;
+	/* seq_cst: before the look whether the CQ is armed; pairs with hca_cq_arm() */
+	atomic_fetch_or_explicit(&shm->ready[ready_bit / 64], 1ull << (ready_bit % 64),
+	                         memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
+
+BASE_COLD void hca_cq_note_arrival(struct hca_process *p, struct shm_cq *shm, uint32_t flags,
+                                   struct shm_arrival *slot)
+{
+	if (flags & SHM_QP_STAMPS) {
+		slot->flags |= SHM_ARRIVAL_STAMPED;
+		*shm_arrival_time(slot) = base_now_ns();
+	}
+	if ((flags & SHM_QP_COUNT_ARRIVALS) &&
+	    (int32_t)(atomic_fetch_add_explicit(&shm->arrived, 1, memory_order_relaxed) + 1 -
+	              atomic_load_explicit(&shm->limit, memory_order_relaxed)) > 0)
+		hca_cq_overrun(p, (uint32_t)(shm - p->region.cqs), shm);
+}

@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Polling a completion queue: see cq.h.
+ */
+#include <string.h>
+
+#include "base/util.h"
+#include "hca/queue/comp_counter.h"
+#include "hca/queue/cq.h"
+#include "hca/queue/explain.h"
+#include "hca/process/link.h"
+#include "hca/queue/qp.h"
+
+/* Completions that one source may have polled before others have their turn (docs/semantics.md). */
+#define TURN 16
+/* After this many polls in a row that find nothing, a ready bit is not watched any more. */
+#define IDLE_POLLS 1024
+/* While watched rings have arrivals, one of this many polls or turns looks at the whole map. */
+#define MAP_POLLS 16
+/* QPs whose requests wait that one poll goes on with. */
+#define WAITING_SERVED 16
+/* A poll in the middle of a list waits for this many of its messages at most, */
+#define MAX_AHEAD 32u
+/* and not longer, as the sender may have been interrupted: 5 to 10 us in all. */
+#define AHEAD_PAUSES_EACH 8u
+#define AHEAD_PAUSES      200u
+
+/* Polls completions of this process. Not inlined, as most polls find none. */
+static __attribute__((noinline)) int poll_local(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	while (done < n && cq->head != cq->tail) {
+		const struct hca_cqe *e = &cq->ring[cq->head++ % cq->ring_size];
+
+		memset(&wc[done], 0, sizeof(wc[done]));
+		wc[done].wr_id = e->wr_id;
+		wc[done].status = (enum ibv_wc_status)e->status;
+		wc[done].opcode = (enum ibv_wc_opcode)e->opcode;
+		wc[done].byte_len = e->byte_len;
+		wc[done].qp_num = e->qp->ex.qp_base.qp_num;
+		/* release: pairs with the acquire in hca_qp_sq_is_full(): the room is the poster's
+		 */
+		atomic_store_explicit(&e->qp->sq_done, e->sq_after, memory_order_release);
+		done++;
+	}
+	return done;
+}
+
+/* How many messages of a list are to come behind the last one that was consumed, or will be waited
+ * for. */
+static uint32_t announced(const struct hca_rq *rq)
+{
+	uint32_t posted = hca_rq_load(&rq->posted) - hca_rq_load(&rq->consumed);
+
+	return base_min(base_min((uint32_t)rq->announced, MAX_AHEAD), posted);
+}
+
+/* Whether the last message that was consumed came without a copy of its own. */
+static bool was_small(const struct hca_rq *rq)
+{
+	uint32_t last = hca_rq_load(&rq->consumed) - 1;
+
+	return shm_ring_slot(rq->ring, rq->ring_shift, last)->length <= SHM_INLINE;
+}
+
+/*
+ * Whether we have caught up with a sender that is in the middle of a list of small messages. To
+ * follow on its heels would cost both of us several times as much as to let it get ahead: before
+ * the processor knows that a slot is not written yet it looks at the next ones, too, and takes
+ * their lines from the sender. So others have their turn, and if they have nothing, the poll
+ * waits; but only once for the same end, as the sender may have been stopped. Large messages are
+ * copied, which is to begin while the next ones are being written.
+ */
+static __attribute__((noinline)) bool is_behind(struct hca_cq *cq, struct hca_rq *rq)
+{
+	uint32_t n = announced(rq), end = hca_rq_load(&rq->consumed) + n - 1;
+
+	if (!n || cq->hurries || !was_small(rq) ||
+	    shm_ring_peek(rq->ring, rq->ring_shift, end) != SHM_SLOT_CLOSED)
+		return false;
+	if (end == rq->list_end) {
+		if (!hca_rq_pending(rq))
+			rq->announced = 0; /* it has broken off, or goes on late */
+		return false;
+	}
+	rq->list_end = end;
+	cq->behind = rq;
+	return true;
+}
+
+static BASE_HOT bool lets_ahead(struct hca_cq *cq, struct hca_rq *rq)
+{
+	return base_unlikely(rq->announced) && is_behind(cq, rq);
+}
+
+static BASE_HOT int receive(struct hca_cq *cq, struct hca_rq *rq, int n, struct ibv_wc *wc)
+{
+	return rq->receive(rq, n, wc, &cq->arrivals_polled);
+}
+
+static BASE_HOT int poll_rq(struct hca_cq *cq, struct hca_rq *rq, int n, struct ibv_wc *wc)
+{
+	return lets_ahead(cq, rq) ? 0 : receive(cq, rq, n, wc);
+}
+
+/* Moves the first queue of the chain to its end: its turn is over. */
+static void rotate_chain(struct hca_cq *cq, unsigned bit)
+{
+	struct hca_rq *first = cq->ready->by_bit[bit], *last = first;
+
+	if (!first || !first->next_of_bit)
+		return;
+	while (last->next_of_bit)
+		last = last->next_of_bit;
+	last->next_of_bit = first;
+	cq->ready->by_bit[bit] = first->next_of_bit;
+	first->next_of_bit = NULL;
+}
+
+/* Whether there is anything to do with a queue: who adds a reason to call receive() adds it here.
+ * What came before a reset may wait for a sender that was stopped. */
+static bool has_work(struct hca_rq *rq)
+{
+	return hca_rq_pending(rq) || hca_rq_is_refused(rq) || (hca_rq_stops(rq) & HCA_RQ_DISCARDS);
+}
+
+/* Polls all queues of one ready bit. */
+static int poll_chain(struct hca_cq *cq, unsigned bit, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	for (struct hca_rq *rq = cq->ready->by_bit[bit]; rq && done < n; rq = rq->next_of_bit)
+		if (!lets_ahead(cq, rq) && has_work(rq))
+			done += receive(cq, rq, n - done, wc + done);
+	return done;
+}
+
+static bool chain_pending(struct hca_cq *cq, unsigned bit)
+{
+	struct hca_rq *rq = cq->ready->by_bit[bit];
+
+	while (rq && !has_work(rq))
+		rq = rq->next_of_bit;
+	return rq;
+}
+
+/* Ends the watch of a bit. The bit stays set if its rings have arrivals. */
+static void unwatch(struct hca_cq *cq, unsigned i)
+{
+	struct hca_ready *r = cq->ready;
+	unsigned bit = r->watched[i].bit;
+	_Atomic uint64_t *word = &cq->shm->ready[bit / 64];
+	uint64_t mask = 1ull << (bit % 64);
+
+	/* seq_cst: cleared before the rings are looked at; a sender publishes, then looks */
+	atomic_fetch_and_explicit(word, ~mask, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+	if (chain_pending(cq, bit))
+		atomic_fetch_or_explicit(word, mask, memory_order_relaxed);
+	r->is_watched[bit / 64] &= ~mask;
+	r->watched[i] = r->watched[--r->n_watched];
+}
+
+static void watch(struct hca_cq *cq, unsigned bit)
+{
+	struct hca_ready *r = cq->ready;
+
+	if (r->n_watched == HCA_CQ_WATCHED)
+		unwatch(cq, r->next_victim++ % HCA_CQ_WATCHED);
+	r->watched[r->n_watched].bit = (uint16_t)bit;
+	r->watched[r->n_watched++].idle = 0;
+	r->is_watched[bit / 64] |= 1ull << (bit % 64);
+}
+
+static int poll_watched(struct hca_cq *cq, unsigned i, int n, struct ibv_wc *wc)
+{
+	struct hca_ready *r = cq->ready;
+	unsigned bit = r->watched[i].bit;
+	int got = poll_chain(cq, bit, n, wc);
+
+	if (got) {
+		r->watched[i].idle = 0;
+	} else if (++r->watched[i].idle == IDLE_POLLS) {
+		unwatch(cq, i);
+		if (i <
+		    r->n_watched) /* the last one has come here, and its turn might have passed */
+			return poll_watched(cq, i, n, wc);
+	}
+	if (got == n)
+		rotate_chain(cq, bit);
+	return got;
+}
+
+static uint64_t unwatched_bits(const struct hca_cq *cq, unsigned word)
+{
+	return atomic_load_explicit(&cq->shm->ready[word], memory_order_acquire) &
+	       ~cq->ready->is_watched[word];
+}
+
+/* Whether a bit is set that is not watched, as most polls find none. Relaxed: who finds one
+ * acquires it, by unwatched_bits(). */
+static BASE_HOT bool has_unwatched(const struct hca_cq *cq)
+{
+	const _Atomic uint64_t *ready = cq->shm->ready;
+	const uint64_t *is_watched = cq->ready->is_watched;
+	uint64_t any = 0;
+
+	for (unsigned i = 0, n = hca_ready_words(cq->ready); i < n; i++)
+		any |= atomic_load_explicit(&ready[i], memory_order_relaxed) & ~is_watched[i];
+	return any;
+}
+
+/* The first bit at or behind @from, and before @end, that is set and not watched; or @end. */
+static unsigned next_unwatched(const struct hca_cq *cq, unsigned from, unsigned end)
+{
+	while (from < end) {
+		uint64_t bits = unwatched_bits(cq, from / 64) >> (from % 64);
+
+		if (bits)
+			return base_min((int)(from + (unsigned)__builtin_ctzll(bits)), (int)end);
+		from = from / 64 * 64 + 64;
+	}
+	return end;
+}
+
+/*
+ * Finds a bit that is set and not watched, watches it, and polls its queues. The search continues
+ * where the last one ended, so that each bit has its turn.
+ */
+static int poll_map(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_ready *r = cq->ready;
+	unsigned end = hca_ready_words(r) * 64;
+	int done = 0;
+
+	for (unsigned looked = 0; looked < 2 && !done;) {
+		unsigned bit = next_unwatched(cq, r->map_next, end);
+
+		r->map_next = bit + 1;
+		if (bit == end) {
+			r->map_next = 0;
+			looked++;
+			continue;
+		}
+		watch(cq, bit);
+		done = poll_chain(cq, bit, n, wc);
+	}
+	return done;
+}
+
+/* ---- turns ---- */
+
+/* Sources of completions, in the order of their turns. Behind them come the watched bits. */
+enum { SOURCE_LOCAL, SOURCE_DIRECT, SOURCE_MAP, SOURCE_WATCHED };
+
+static unsigned n_sources(const struct hca_cq *cq)
+{
+	return SOURCE_WATCHED + (cq->ready ? cq->ready->n_watched : 0);
+}
+
+/* While other sources have completions, polls look at the map now and then only. But a poll returns
+ * 0 only after it looked at everything: a program may then go to sleep. */
+static bool map_is_due(struct hca_cq *cq, int done)
+{
+	struct hca_ready *r = cq->ready;
+
+	if (!r || !r->n || (done && ++r->polls < MAP_POLLS))
+		return false;
+	r->polls = 0;
+	return has_unwatched(cq);
+}
+
+static int poll_source(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
+{
+	switch (cq->turn) {
+	case SOURCE_LOCAL:
+		return cq->head != cq->tail ? poll_local(cq, n, wc) : 0;
+	case SOURCE_DIRECT:
+		return cq->direct ? poll_rq(cq, cq->direct, n, wc) : 0;
+	case SOURCE_MAP:
+		return map_is_due(cq, done) ? poll_map(cq, n, wc) : 0;
+	default:
+		return poll_watched(cq, cq->turn - SOURCE_WATCHED, n, wc);
+	}
+}
+
+/*
+ * Polls completions of connected queue pairs, which come before messages that wait. A program may
+ * count on that order: when a reply has come, it takes the request for done. At most TURN of them
+ * in a row, as others wait.
+ */
+static int poll_first(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	while (done < n && cq->head != cq->tail && cq->first < TURN) {
+		if (!cq->ring[cq->head % cq->ring_size].is_first)
+			break;
+		done += poll_local(cq, 1, wc + done);
+		cq->first++;
+	}
+	return done;
+}
+
+/*
+ * Several sources may have completions. Each has its turn of at most TURN completions, which may
+ * last several polls. So each source waits for at most TURN completions of each other one.
+ */
+static __attribute__((noinline)) int poll_in_turn(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	/* the first one's turn may be over at once */
+	unsigned left = n_sources(cq) + (cq->turn_used ? 1 : 0);
+	int done = poll_first(cq, n, wc);
+
+	if (done == n)
+		return done;
+	cq->first = 0;
+	while (done < n && left--) {
+		int want = base_min(n - done, (int)(TURN - cq->turn_used));
+		int got;
+
+		if (cq->turn >= n_sources(cq))
+			cq->turn = SOURCE_LOCAL;
+		got = poll_source(cq, done, want, wc + done);
+		done += got;
+		cq->turn_used += (unsigned)got;
+		if (got == want && cq->turn_used < TURN)
+			break; /* the poll is full, the turn is not over */
+		if (got == want)
+			left = n_sources(cq);
+		cq->turn++;
+		cq->turn_used = 0;
+	}
+	return done;
+}
+
+/* ---- polls that find nothing: most, where a program waits ---- */
+
+/* Whether a poll has nothing to do with the queue that every poll looks at. */
+static bool is_quiet(struct hca_rq *rq)
+{
+	return !rq->announced && !has_work(rq) && !hca_rq_stops(rq) &&
+	       (!rq->srq || !shm_ring_room(hca_rq_load(&rq->posted), hca_rq_load(&rq->consumed),
+	                                   rq->ring_shift));
+}
+
+static bool is_chain_quiet(const struct hca_ready *r, unsigned bit)
+{
+	struct hca_rq *rq = r->by_bit[bit];
+
+	while (rq && !rq->announced && !has_work(rq))
+		rq = rq->next_of_bit;
+	return !rq;
+}
+
+/* The watched bits have had a poll. Whether that was all there is to do with them. */
+static bool are_watched_quiet(struct hca_ready *r)
+{
+	for (unsigned i = 0; i < r->n_watched; i++)
+		if (r->watched[i].idle + 1 >= IDLE_POLLS || !is_chain_quiet(r, r->watched[i].bit))
+			return false;
+	for (unsigned i = 0; i < r->n_watched; i++)
+		r->watched[i].idle++;
+	return true;
+}
+
+/* Whether there is nothing to poll: all sources are looked at, and none has a turn. */
+static bool is_empty(struct hca_cq *cq)
+{
+	return cq->head == cq->tail && (!cq->direct || is_quiet(cq->direct)) &&
+	       !has_unwatched(cq) && are_watched_quiet(cq->ready);
+}
+
+/* A bit is set that is not watched: its queues first, then all in turn. */
+static int poll_others(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = poll_map(cq, base_min(n, TURN), wc);
+
+	return done < n ? done + poll_in_turn(cq, n - done, wc + done) : done;
+}
+
+/* Polls the only watched bit, and looks for others after each turn that it has had. */
+static int poll_the_watched(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_ready *r = cq->ready;
+	int done = 0, want, got;
+
+	do {
+		if (r->since_map >= TURN) {
+			r->since_map = 0;
+			if (has_unwatched(cq))
+				return done + poll_others(cq, n - done, wc + done);
+		}
+		want = base_min(n - done, (int)(TURN - r->since_map));
+		got = poll_watched(cq, 0, want, wc + done);
+		done += got;
+		r->since_map += (unsigned)got;
+	} while (done < n && got == want);
+	return done;
+}
+
+/* Polls where there are ready bits, but no completions of this process. Of many queue pairs mostly
+ * one has some, or none has: then nobody has to take turns. */
+static __attribute__((noinline)) int poll_ready(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_rq *direct = cq->direct;
+	int done = 0;
+
+	if (cq->ready->n_watched > 1 || (direct && hca_rq_pending(direct)))
+		return is_empty(cq) ? 0 : poll_in_turn(cq, n, wc);
+	cq->first = 0;
+	if (cq->ready->n_watched)
+		done = poll_the_watched(cq, n, wc);
+	/* its peer may have found an error, or its ring may have room */
+	if (!done && direct && !is_quiet(direct))
+		done = poll_rq(cq, direct, n, wc);
+	return done || !has_unwatched(cq) ? done : poll_map(cq, n, wc);
+}
+
+static BASE_HOT int poll_sources(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	if (base_unlikely(cq->head != cq->tail))
+		done = poll_in_turn(cq, n, wc);
+	else if (base_unlikely(cq->ready))
+		done = poll_ready(cq, n, wc);
+	else if (cq->direct)
+		done = poll_rq(cq, cq->direct, n, wc);
+	hca_cq_set_limit(cq);
+	return done;
+}
+
+/* The same, but looks at every source and skips no queue: a program that gets 0 completions may go
+ * to sleep. */
+static int poll_all(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done;
+
+	cq->hurries = true;
+	done = poll_sources(cq, n, wc);
+	cq->hurries = false;
+	return done;
+}
+
+static bool must_fail(const struct hca_qp *qp, bool all)
+{
+	enum ibv_qp_state state = hca_qp_state(qp);
+
+	return (hca_rq_stops(qp->rq) & HCA_RQ_FAILED) ||
+	       (all && state != IBV_QPS_RESET && state != IBV_QPS_ERR);
+}
+
+/* The next QP that must go to ERR, or NULL. Its in_use is raised; the caller lowers it. */
+static struct hca_qp *next_failed(struct hca_cq *cq, bool all)
+{
+	struct hca_qp *qp;
+
+	base_lock(&cq->lock);
+	cq->failed = false;
+	TAILQ_FOREACH(qp, &cq->users, cq_entry)
+	{
+		if (must_fail(qp, all)) {
+			atomic_fetch_add_explicit(&qp->in_use, 1, memory_order_relaxed);
+			break;
+		}
+	}
+	base_unlock(&cq->lock);
+	return qp;
+}
+
+/* Moves QPs to ERR: those with a failed receive, or @all when the daemon is gone. One whose send
+ * lock is held is tried again by the next poll. */
+static BASE_COLD void fail_qps(struct hca_cq *cq, bool all)
+{
+	struct hca_qp *qp;
+	bool done = true;
+
+	while (done && (qp = next_failed(cq, all))) {
+		done = hca_qp_enter_error(qp, !all);
+		/* release: pairs with the acquire in hca_qp_destroy() */
+		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+	}
+	if (done)
+		return;
+	base_lock(&cq->lock);
+	cq->failed = !all;
+	cq->gone_seen = cq->gone_seen && !all;
+	base_unlock(&cq->lock);
+}
+
+/* Does what polling left to do: moves failed QPs to ERR, goes on with requests that wait. */
+static BASE_COLD int attend(struct hca_cq *cq, int done, int n, struct ibv_wc *wc)
+{
+	struct hca_process *p = cq->ctx->process;
+
+	fail_qps(cq, false);
+	hca_cq_serve_waiting(p, WAITING_SERVED);
+	base_lock(&cq->lock);
+	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
+		cq->failed = true; /* some of them may complete here */
+	if (!done)
+		done = poll_all(cq, n, wc);
+	base_unlock(&cq->lock);
+	return done;
+}
+
+/* What a poll that found nothing waits for: the arrival at a position of a ring. */
+struct ahead {
+	struct shm_ring *ring; /* or NULL: just so many pauses */
+	unsigned shift, pauses;
+	uint32_t pos;
+};
+
+/* Behind large messages: a pause for each one to come, once. */
+static struct ahead pause_for_large(struct hca_cq *cq)
+{
+	struct hca_rq *rq = cq->direct;
+	struct ahead a = { 0 };
+
+	if (rq && rq->announced && !was_small(rq)) {
+		a.pauses = announced(rq);
+		rq->announced = 0;
+	}
+	return a;
+}
+
+/* The last message of the list in whose middle a sender is, or one far ahead. With the CQ's lock
+ * held. */
+static struct ahead look_ahead(struct hca_cq *cq)
+{
+	struct hca_rq *rq = cq->behind;
+
+	if (!rq)
+		return pause_for_large(cq);
+	cq->behind = NULL;
+	return (struct ahead){ .ring = rq->ring,
+		               .shift = rq->ring_shift,
+		               .pauses = base_min(announced(rq) * AHEAD_PAUSES_EACH, AHEAD_PAUSES),
+		               .pos = rq->list_end };
+}
+
+/* The ring stays mapped whatever becomes of its queue pair; what is read there only says how long
+ * we wait. */
+static void await_ahead(const struct ahead *a)
+{
+	for (unsigned i = 0; i < a->pauses; i++) {
+		if (a->ring && shm_ring_peek(a->ring, a->shift, a->pos) != SHM_SLOT_CLOSED)
+			return;
+		base_relax();
+	}
+}
+
+static void found_nothing(struct hca_cq *cq)
+{
+	/* a program may poll for the answer to a request, and not for its completion */
+	if (base_unlikely(atomic_load_explicit(&cq->ctx->process->n_waiting, memory_order_relaxed)))
+		hca_cq_serve_waiting(cq->ctx->process, WAITING_SERVED);
+	if (hca_process_gone(cq->ctx->process) && !cq->gone_seen) {
+		cq->gone_seen = true;
+		fail_qps(cq, true);
+	}
+}
+
+/* Waits until the sender is ahead, and polls what it has written. Not with the CQ's lock held. */
+static int poll_ahead(struct hca_cq *cq, const struct ahead *ahead, int n, struct ibv_wc *wc)
+{
+	bool failed;
+	int done;
+
+	await_ahead(ahead);
+	if (!ahead->ring)
+		return 0;
+	base_lock(&cq->lock);
+	done = poll_all(cq, n, wc);
+	failed = cq->failed;
+	base_unlock(&cq->lock);
+	return base_unlikely(failed) ? attend(cq, done, n, wc) : done;
+}
+
+/* The same in the middle of a list. With the CQ's lock held, which is released. */
+static __attribute__((noinline)) int poll_within_list(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	const struct ahead ahead = look_ahead(cq);
+	bool failed = cq->failed;
+	int done = 0;
+
+	base_unlock(&cq->lock);
+	if (base_unlikely(failed))
+		done = attend(cq, 0, n, wc);
+	return done || !ahead.pauses ? done : poll_ahead(cq, &ahead, n, wc);
+}
+
+/* A poll has found nothing so far. With the CQ's lock held, which is released. */
+static __attribute__((noinline)) int poll_in_vain(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = 0;
+
+	cq->first = 0; /* nobody waits for a turn */
+	if (cq->behind || (cq->direct && cq->direct->announced)) {
+		done = poll_within_list(cq, n, wc);
+	} else {
+		bool failed = cq->failed;
+
+		base_unlock(&cq->lock);
+		if (base_unlikely(failed))
+			done = attend(cq, 0, n, wc);
+	}
+	if (!done)
+		found_nothing(cq);
+	return done;
+}
+
+static BASE_HOT int poll_once(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	bool failed;
+	int done;
+
+	if (base_unlikely(atomic_load_explicit(&cq->shm->overrun, memory_order_relaxed)))
+		return hca_explain_overrun(cq);
+	base_lock(&cq->lock);
+	done = poll_sources(cq, n, wc);
+	if (!done)
+		return poll_in_vain(cq, n, wc);
+	failed = cq->failed;
+	base_unlock(&cq->lock);
+	return base_unlikely(failed) ? attend(cq, done, n, wc) : done;
+}
+
+void hca_cq_progress(struct hca_cq *cq, struct hca_qp *receives)
+{
+	bool failed;
+
+	if (cq->ctx->network)
+		cq->ctx->network->ops->progress(cq->ctx->network, false);
+	base_lock(&cq->lock);
+	if (receives)
+		hca_counted_update(receives);
+	hca_cq_set_limit(cq);
+	failed = cq->failed;
+	base_unlock(&cq->lock);
+	if (failed)
+		fail_qps(cq, false);
+	found_nothing(cq); /* goes on with requests that wait */
+}
+
+/* On an Ethernet port: receives from the network, and polls again. */
+static BASE_COLD int poll_network(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct hca_link *network = cq->ctx->network;
+	/* a program that has armed the CQ may sleep now, so it does not promise to look again */
+	bool again = atomic_load_explicit(&cq->shm->arm, memory_order_relaxed) == SHM_CQ_IDLE;
+
+	return network->ops->progress(network, again) ? poll_once(cq, n, wc) : 0;
+}
+
+int hca_cq_poll(struct hca_cq *cq, int n, struct ibv_wc *wc)
+{
+	int done = poll_once(cq, n, wc);
+
+	return base_likely(done || !cq->ctx->network) ? done : poll_network(cq, n, wc);
+}

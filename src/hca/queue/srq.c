@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues: see srq.h.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reason.h"
+#include "base/util.h"
+#include "hca/queue/srq.h"
+
+/* For @asked receives; one that asks for too many is refused by the daemon. */
+uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked)
+{
+	const uint32_t most = ctx->process->region.control->settings.max_qp_wr;
+
+	return asked > most ? asked : hca_queue_size(ctx->process, asked, most);
+}
+
+void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply *made)
+{
+	srq->ring = shm_data_at(&srq->ctx->process->region, made->ring_off);
+	srq->entries = shm_data_at(&srq->ctx->process->region, made->entries_off);
+	srq->ring_shift = made->ring_shift;
+	srq->ring_gen = made->ring_gen;
+	srq->posted = srq->consumed = 0;
+}
+
+void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                         uint32_t next)
+{
+	struct control_raise_event req = { .type = IBV_EVENT_SRQ_LIMIT_REACHED, .element = index };
+	/* acquire: with the limit come the credits that were posted before it was set */
+	uint32_t limit = atomic_load_explicit(&ring->limit, memory_order_acquire);
+	int32_t left = (int32_t)(atomic_load_explicit(&ring->posted, memory_order_relaxed) - next);
+
+	if (!limit || left >= (int32_t)limit ||
+	    !atomic_compare_exchange_strong_explicit(&ring->limit, &limit, 0, memory_order_acq_rel,
+	                                             memory_order_relaxed))
+		return;
+	/* release: pairs with the acquire in daemon_srq_limit() */
+	atomic_store_explicit(&ring->limit_reached, 1, memory_order_release);
+	hca_request(p, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+static void check_limit(struct hca_srq *srq)
+{
+	hca_srq_check_limit(srq->ctx->process, srq->ring, srq->index,
+	                    atomic_load_explicit(&srq->ring->tail, memory_order_relaxed));
+}
+
+void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr)
+{
+	attr->max_wr = srq->max_wr;
+	attr->max_sge = srq->max_sge;
+	attr->srq_limit = atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
+}
+
+/* ---- posting ---- */
+
+/* Makes the next position a credit for receive @n. */
+static void add_credit(struct hca_srq *srq, uint32_t n)
+{
+	struct shm_arrival *slot = shm_ring_slot(srq->ring, srq->ring_shift, srq->posted);
+	const struct ibv_sge *sge = &srq->sge[(size_t)n * srq->max_sge];
+	const uint32_t n_sge = srq->receive[n].n_sge;
+
+	srq->at_position[srq->posted & ((1u << srq->ring_shift) - 1)] = n;
+	srq->receive[n].position = srq->posted;
+	srq->receive[n].used = false;
+	slot->imm = n;
+	slot->operation = n_sge == 1;
+	slot->receive.length = n_sge;
+	if (n_sge == 1) {
+		slot->receive.addr = sge->addr;
+		slot->receive.length = sge->length;
+		slot->receive.lkey = sge->lkey;
+	} else {
+		memcpy((void *)(srq->entries + (size_t)n * srq->max_sge), sge,
+		       n_sge * sizeof(*sge));
+	}
+	shm_ring_post(srq->ring, srq->ring_shift, srq->ring_gen, srq->posted, 1);
+	srq->posted++;
+}
+
+/* Goes past positions that were claimed and given up. What a dead process had claimed and not used
+ * is posted again. */
+static void reclaim(struct hca_srq *srq)
+{
+	uint32_t end = srq->posted;
+
+	while (srq->consumed != end) {
+		enum shm_slot_kind kind = shm_ring_peek(srq->ring, srq->ring_shift, srq->consumed);
+		uint32_t n = srq->at_position[srq->consumed & ((1u << srq->ring_shift) - 1)];
+
+		if (kind == SHM_SLOT_CLOSED)
+			break;
+		shm_ring_consume(srq->ring, ++srq->consumed);
+		if (kind == SHM_SLOT_VOID)
+			add_credit(srq, n);
+	}
+}
+
+/* Whether the ring has room for a credit. */
+static bool has_room(struct hca_srq *srq)
+{
+	if (srq->posted - srq->consumed == 1u << srq->ring_shift)
+		reclaim(srq);
+	return srq->posted - srq->consumed < 1u << srq->ring_shift;
+}
+
+static int post_one(struct hca_srq *srq, const struct ibv_recv_wr *wr)
+{
+	struct hca_srq_receive *r;
+	uint32_t n;
+
+	if ((uint32_t)wr->num_sge > srq->max_sge) /* negative ones too */
+		return base_because(-EINVAL, "num_sge is %d: the queue has max_sge %u", wr->num_sge,
+		                    srq->max_sge);
+	if (srq->n_used >= srq->max_wr || !has_room(srq))
+		return base_because(-ENOMEM,
+		                    "the shared receive queue is full: it has room for %u requests "
+		                    "(max_wr) that are not completed",
+		                    srq->max_wr);
+	n = srq->first_free - 1;
+	r = &srq->receive[n];
+	srq->first_free = r->next_free;
+	r->wr_id = wr->wr_id;
+	r->n_sge = (uint32_t)wr->num_sge;
+	r->in_use = true;
+	srq->n_used++;
+	if (wr->num_sge)
+		memcpy(&srq->sge[(size_t)n * srq->max_sge], wr->sg_list,
+		       r->n_sge * sizeof(*wr->sg_list));
+	add_credit(srq, n);
+	return 0;
+}
+
+int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int ret = hca_process_gone(srq->ctx->process) ? -EIO : 0;
+	struct shm_ring *ring;
+
+	base_lock(&srq->lock);
+	for (; !ret && wr; wr = wr->next) {
+		ret = post_one(srq, wr);
+		if (ret)
+			break;
+	}
+	ring = srq->ring; /* another one after the lock is left, once it has grown */
+	base_unlock(&srq->lock);
+	if (ret)
+		*bad = wr;
+	atomic_thread_fence(memory_order_seq_cst); /* the credits before the look */
+	if (base_unlikely(atomic_load_explicit(&ring->waited_for, memory_order_relaxed)) &&
+	    atomic_exchange_explicit(&ring->waited_for, 0, memory_order_seq_cst))
+		hca_srq_help(srq);
+	return ret;
+}
+
+/*
+ * ---- size ----
+ *
+ * A queue that grows has another ring, to which its credits move. What others see, in this order:
+ *
+ *               old ring        new ring       who finds no credit
+ *  it stays     credits                        there is none: RNR
+ *  it leaves    credits, moving                tries again
+ *  between      fewer, moving   none, moving   tries again; the record names the new ring by now
+ *  it is there  none, moving    credits        in the new one there is none: RNR
+ *
+ * A credit is in one ring only: what is posted in the new one was withdrawn from the old one
+ * before. Whoever posts, polls or resizes waits for the lock meanwhile.
+ */
+
+/* It leaves: seq_cst, before the daemon's record names another ring. */
+static void begin_move(struct shm_ring *old)
+{
+	atomic_store_explicit(&old->moving, 1, memory_order_seq_cst);
+}
+
+/* It stays where it is, or is there: all credits are posted in @ring. */
+static void end_move(struct shm_ring *ring)
+{
+	/* release: pairs with the acquire in is_moving() in exchange.c */
+	atomic_store_explicit(&ring->moving, 0, memory_order_release);
+}
+
+/* Enlarges the memory to @room receives, and keeps the present ones. -ENOMEM. */
+static int make_room(struct hca_srq *srq, uint32_t room)
+{
+	struct hca_srq_receive *receive = realloc(srq->receive, room * sizeof(*srq->receive));
+	struct ibv_sge *sge;
+	uint32_t *at;
+
+	if (receive)
+		srq->receive = receive;
+	sge = realloc(srq->sge, (size_t)room * srq->max_sge * sizeof(*srq->sge));
+	if (sge)
+		srq->sge = sge;
+	at = realloc(srq->at_position, 4 * (size_t)room * sizeof(*srq->at_position));
+	if (at)
+		srq->at_position = at;
+	return receive && sge && at ? 0 : -ENOMEM;
+}
+
+/* Adds free receives behind the present ones, up to @room. */
+static void add_room(struct hca_srq *srq, uint32_t room)
+{
+	for (uint32_t i = srq->room; i < room; i++)
+		srq->receive[i] =
+		        (struct hca_srq_receive){ .next_free =
+			                                  i + 1 < room ? i + 2 : srq->first_free };
+	srq->first_free = srq->room + 1;
+	srq->room = room;
+}
+
+/* No credit is left in the ring: waits for those that senders are about to use. One that is stopped
+ * meanwhile uses it later: the ring and the entries stay. */
+static void wait_for_senders(struct hca_srq *srq)
+{
+	uint64_t began = base_now_ns();
+
+	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++)
+		while (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_CLOSED) {
+			if (base_now_ns() - began > HCA_STOPPED_WAIT_NS ||
+			    hca_process_gone(srq->ctx->process))
+				return;
+			sched_yield();
+		}
+}
+
+/* Takes all credits out of the ring. Returns how many: *@moved has the numbers of their receives.
+ */
+static uint32_t withdraw(struct hca_srq *srq, uint32_t *moved)
+{
+	uint32_t n = 0;
+
+	shm_ring_withdraw(srq->ring, srq->ring_shift, srq->ring_gen, srq->consumed, srq->posted);
+	wait_for_senders(srq);
+	for (uint32_t i = 0; i < srq->room; i++)
+		srq->receive[i].used = srq->receive[i].in_use;
+	for (uint32_t pos = srq->consumed; pos != srq->posted; pos++)
+		if (shm_ring_peek(srq->ring, srq->ring_shift, pos) == SHM_SLOT_VOID)
+			moved[n++] = srq->at_position[pos & ((1u << srq->ring_shift) - 1)];
+	return n;
+}
+
+/* The event is due for the credits of the new ring from now on. */
+static void move_limit(struct shm_ring *old, struct shm_ring *next)
+{
+	atomic_store_explicit(&next->limit,
+	                      atomic_exchange_explicit(&old->limit, 0, memory_order_acq_rel),
+	                      memory_order_seq_cst);
+}
+
+/* From between to there. @moved has room for all positions of the old ring. */
+static void move(struct hca_srq *srq, const struct control_create_srq_reply *next, uint32_t room,
+                 uint32_t *moved)
+{
+	struct shm_ring *old = srq->ring;
+	const uint32_t n = withdraw(srq, moved);
+
+	hca_srq_use_ring(srq, next);
+	add_room(srq, room);
+	for (uint32_t i = 0; i < n; i++)
+		add_credit(srq, moved[i]);
+	move_limit(old, srq->ring);
+	end_move(srq->ring);
+	/* who has found no credit there, and holds its queue's lock, is to look again */
+	atomic_store_explicit(&old->waited_for, 0, memory_order_seq_cst);
+	check_limit(srq);
+}
+
+/* With the lock held. */
+static int grow(struct hca_srq *srq, uint32_t max_wr)
+{
+	const uint32_t most = srq->ctx->process->region.control->settings.max_qp_wr;
+	uint32_t room = max_wr > 2 * srq->room ? max_wr : 2 * srq->room;
+	struct control_resize_srq req = { .srq = srq->index, .max_wr = room < most ? room : most };
+	uint32_t *moved = malloc(sizeof(*moved) << srq->ring_shift);
+	struct control_create_srq_reply rep;
+	int ret = moved ? make_room(srq, req.max_wr) : -ENOMEM;
+
+	if (ret)
+		goto out;
+	reclaim(srq);
+	begin_move(srq->ring);
+	ret = hca_ask_memory(srq->ctx->process, &CONTROL_CALL(CONTROL_RESIZE_SRQ, &req, &rep));
+	if (ret)
+		end_move(srq->ring);
+	else
+		move(srq, &rep, req.max_wr, moved);
+out:
+	free(moved);
+	return ret;
+}
+
+/* With the lock held. */
+static int resize(struct hca_srq *srq, uint32_t max_wr)
+{
+	int ret = 0;
+
+	if (max_wr < srq->n_used)
+		return base_because(-EINVAL, "max_wr is %u: %u receives are posted", max_wr,
+		                    srq->n_used);
+	if (max_wr > srq->room)
+		ret = grow(srq, max_wr);
+	if (!ret)
+		srq->max_wr = max_wr;
+	return ret;
+}
+
+static int check_modify(const struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	const struct shm_settings *s = &srq->ctx->process->region.control->settings;
+	uint32_t max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->max_wr;
+	uint32_t limit = mask & IBV_SRQ_LIMIT
+	                         ? attr->srq_limit
+	                         : atomic_load_explicit(&srq->ring->limit, memory_order_relaxed);
+
+	if (mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) || (mask & IBV_SRQ_MAX_WR && srq->xrc))
+		return base_because(-EINVAL, "limit and size can be modified, and an XRC queue's "
+		                             "limit alone");
+	if (!max_wr || max_wr > s->max_qp_wr || limit > max_wr)
+		return base_because(-EINVAL,
+		                    "max_wr is %u, srq_limit %u: the limit is at most max_wr, and "
+		                    "that at most %u",
+		                    max_wr, limit, s->max_qp_wr);
+	return 0;
+}
+
+int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask)
+{
+	int ret;
+
+	base_lock(&srq->lock);
+	ret = check_modify(srq, attr, mask);
+	if (!ret && (mask & IBV_SRQ_MAX_WR))
+		ret = resize(srq, hca_srq_size(srq->ctx, attr->max_wr));
+	if (!ret && (mask & IBV_SRQ_LIMIT)) {
+		/* seq_cst: before the look at the credits; pairs with take_shared() in responder.c
+		 */
+		atomic_store_explicit(&srq->ring->limit, attr->srq_limit, memory_order_seq_cst);
+		check_limit(srq);
+	}
+	base_unlock(&srq->lock);
+	if (!ret && (mask & IBV_SRQ_MAX_WR))
+		hca_srq_help(srq);
+	return ret;
+}
+
+/* With the lock held. */
+static bool take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+                 uint32_t *n_sge)
+{
+	struct hca_srq_receive *r = &srq->receive[n];
+
+	if (n >= srq->room || !r->in_use)
+		return false;
+	*wr_id = r->wr_id;
+	*n_sge = r->n_sge;
+	memcpy(sge, &srq->sge[(size_t)n * srq->max_sge], r->n_sge * sizeof(*sge));
+	r->in_use = false;
+	srq->n_used--;
+	r->next_free = srq->first_free;
+	srq->first_free = n + 1;
+	return true;
+}
+
+bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+                  uint32_t *n_sge)
+{
+	bool found;
+
+	base_lock(&srq->lock);
+	found = take(srq, n, wr_id, sge, n_sge);
+	base_unlock(&srq->lock);
+	return found;
+}
+
+void hca_srq_return(struct hca_srq *srq, uint32_t n)
+{
+	base_lock(&srq->lock);
+	/* if its credit is not used up, or is void, reclaim() sees to it */
+	if (n < srq->room && srq->receive[n].in_use &&
+	    (srq->receive[n].used || shm_ring_peek(srq->ring, srq->ring_shift,
+	                                           srq->receive[n].position) == SHM_SLOT_DONE) &&
+	    has_room(srq))
+		add_credit(srq, n);
+	base_unlock(&srq->lock);
+}
+
+/* With the lock held. */
+static bool take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                      uint32_t *n_sge)
+{
+	const struct shm_ring_view v =
+	        shm_ring_view(srq->ring, srq->ring_shift, srq->ring_gen, writer);
+	uint32_t pos;
+	struct shm_arrival *slot = shm_ring_claim(&v, &pos);
+	bool found;
+
+	if (!slot)
+		return false;
+	found = take(srq, slot->imm, wr_id, sge, n_sge);
+	shm_ring_publish(&v, slot, pos);
+	check_limit(srq);
+	return found;
+}
+
+bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                       uint32_t *n_sge)
+{
+	bool found;
+
+	/* before the ring is looked at: it may be about to become a larger one */
+	base_lock(&srq->lock);
+	found = take_next(srq, writer, wr_id, sge, n_sge);
+	base_unlock(&srq->lock);
+	return found;
+}

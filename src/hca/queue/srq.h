@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues. Queue pairs that have one take their receives there.
+ *
+ * Its ring in shared memory (shm/ring.h) has credits only. The thread that carries out a request
+ * claims one, which names a receive; the arrival in the queue pair's own ring names it again. So
+ * completions are polled where each queue pair's are, in their order, and receives come back in any
+ * order.
+ *
+ * Thread-safe: `lock` protects all below it.
+ */
+#ifndef HCA_SRQ_H
+#define HCA_SRQ_H
+
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/lock.h"
+#include "hca/process/context.h"
+#include "shm/ring.h"
+
+struct hca_qp;
+struct shm_entry;
+
+struct hca_srq_receive {
+	uint64_t wr_id;
+	uint32_t n_sge;
+	uint32_t next_free; /* 1 + its number; 0: the last */
+	uint32_t position;  /* of its credit in the ring */
+	bool in_use;        /* it was posted, and its completion was not polled */
+	bool used;          /* its credit was used up in a ring that was smaller */
+};
+
+struct hca_srq {
+	struct ibv_srq srq; /* public */
+	struct hca_context *ctx;
+	const struct hca_domain *domain;
+	uint32_t index;
+	struct hca_async_object events;
+	uint32_t max_wr, max_sge;
+	uint32_t room;   /* receives that there is memory for: max_wr or more */
+	uint32_t n_used; /* of these: posted, and not polled */
+	struct shm_ring *ring;
+	struct shm_entry *entries; /* in shared memory: max_sge for each receive */
+	uint8_t ring_shift;
+	uint16_t ring_gen;
+	struct base_lock lock;
+	uint32_t posted, consumed; /* positions of the ring */
+	uint32_t first_free;       /* as next_free */
+	struct hca_srq_receive *receive;
+	struct hca_qp *xrc;    /* an XRC one is its receive queue, and has none of these: */
+	struct ibv_sge *sge;   /* max_sge for each receive */
+	uint32_t *at_position; /* the receive that a position of the ring stands for */
+	TAILQ_HEAD(, hca_qp) qps;
+};
+
+static inline struct hca_srq *hca_srq(struct ibv_srq *srq)
+{
+	return (struct hca_srq *)srq;
+}
+
+/* Has the queue post to the ring that the daemon has made, which is empty. */
+void hca_srq_use_ring(struct hca_srq *srq, const struct control_create_srq_reply *made);
+
+/* The room of a queue for which @asked receives are asked. */
+uint32_t hca_srq_size(const struct hca_context *ctx, uint32_t asked);
+
+/* -EINVAL: limits; -ENOMEM. *@attr becomes what there is. */
+int hca_srq_create(struct ibv_pd *pd, struct ibv_srq_init_attr *attr, struct hca_srq **out);
+/* One of XRC: @init has its XRC domain and CQ, too. Its number is that of xrc. */
+int hca_srq_create_xrc(struct ibv_pd *pd, struct ibv_srq_init_attr_ex *init, struct hca_srq **out);
+/* -EBUSY: a queue pair uses it. Waits until all its events are acknowledged. */
+int hca_srq_destroy(struct hca_srq *srq);
+/* ibv_modify_srq(3): the size and the limit. -EINVAL: more than the device has, fewer than are
+ * posted, a limit above the size, or the size of an XRC one; -ENOMEM. Waits for a sender that is
+ * stopped while it takes a receive, for a second at most. */
+int hca_srq_modify(struct hca_srq *srq, const struct ibv_srq_attr *attr, int mask);
+void hca_srq_query(struct hca_srq *srq, struct ibv_srq_attr *attr);
+/* Not of an XRC one, whose receives are those of its queue pair (xrc). */
+int hca_srq_post(struct hca_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+/* A queue pair that receives by it. */
+void hca_srq_add_qp(struct hca_srq *srq, struct hca_qp *qp);
+void hca_srq_remove_qp(struct hca_srq *srq, struct hca_qp *qp);
+/* Receives were posted: requests of peers of its queue pairs that wait for some are gone on with.
+ */
+void hca_srq_help(struct hca_srq *srq);
+
+/* Takes receive number @n, which an arrival names: copies its entries. False: there is none such.
+ */
+bool hca_srq_take(struct hca_srq *srq, uint32_t n, uint64_t *wr_id, struct ibv_sge *sge,
+                  uint32_t *n_sge);
+
+/* Has the event sent if fewer credits than the limit are left of @ring, which is that of shared
+ * receive queue @index: those from position @next on. Of any process. */
+void hca_srq_check_limit(struct hca_process *p, struct shm_ring *ring, uint32_t index,
+                         uint32_t next);
+
+/* A message that had taken receive number @n did not come: another one can have it. */
+void hca_srq_return(struct hca_srq *srq, uint32_t n);
+
+/* Takes the oldest receive, as a sender with queue pair index @writer would. False: there is none.
+ */
+bool hca_srq_take_next(struct hca_srq *srq, uint16_t writer, uint64_t *wr_id, struct ibv_sge *sge,
+                       uint32_t *n_sge);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connected queue pairs, sending: the caller's thread checks a request and carries it out before
+ * ibv_post_send() returns (exchange.h). If it cannot be carried out now, it waits, and those behind
+ * it do, too: connected_wait.c.
+ */
+#include <errno.h>
+
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/transport/connected.h"
+#include "hca/queue/explain.h"
+#include "hca/link/flow.h"
+#include "hca/registration/mw.h"
+#include "hca/process/operation.h"
+#include "hca/transport/place.h"
+
+/* ---- requests ---- */
+
+static uint64_t message_length(const struct ibv_send_wr *wr)
+{
+	uint64_t total = 0;
+
+	if (base_likely(wr->num_sge == 1))
+		return wr->sg_list->length;
+	for (int i = 0; i < wr->num_sge; i++)
+		total += wr->sg_list[i].length;
+	return total;
+}
+
+/* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
+static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
+{
+	const unsigned op = hca_operation(wr->opcode);
+
+	if (base_unlikely(!(op & HCA_OP_POSTED) ||
+	                  ((op & HCA_OP_ANSWERED) && qp->transport->type == IBV_QPT_UC)))
+		return -EINVAL;
+	if (base_unlikely((uint32_t)wr->num_sge > qp->cap.max_send_sge)) /* negative ones too */
+		return -EINVAL;
+	*length = message_length(wr);
+	if (base_unlikely(*length > HCA_MAX_MESSAGE))
+		return -EINVAL;
+	if ((wr->send_flags & IBV_SEND_INLINE) &&
+	    base_unlikely(*length > qp->cap.max_inline_data || (op & HCA_OP_BACK)))
+		return -EINVAL;
+	if (base_unlikely((op & HCA_OP_BIND) && (!wr->bind_mw.mw || *length)))
+		return -EINVAL;
+	return base_unlikely((op & HCA_OP_WORD) && *length != sizeof(uint64_t)) ? -EINVAL : 0;
+}
+
+/* What the ibv_wr_ calls alone can say: wr_flush() and wr_atomic_write() in wr_api.c. */
+static bool is_of_wr_api(const struct ibv_send_wr *wr)
+{
+	const unsigned op = hca_operation(wr->opcode);
+
+	return op && (!(op & HCA_OP_POSTED) || ((op & HCA_OP_VALUE) && !wr->num_sge));
+}
+
+static void describe_rare(const struct ibv_send_wr *wr, struct shm_request *r)
+{
+	const unsigned op = hca_operation(wr->opcode);
+
+	if (op & HCA_OP_ATOMIC) {
+		r->remote_addr = wr->wr.atomic.remote_addr;
+		r->rkey = wr->wr.atomic.rkey;
+		r->compare_add = wr->wr.atomic.compare_add;
+		r->swap = wr->wr.atomic.swap;
+	} else if (op & HCA_OP_VALUE) {
+		r->remote_addr = wr->wr.rdma.remote_addr;
+		r->rkey = wr->wr.rdma.rkey;
+		r->swap = wr->wr.atomic.swap; /* the word, if there are no entries */
+		r->length = sizeof(uint64_t);
+	} else if (op & HCA_OP_BIND) {
+		hca_mw_describe(wr, r);
+	}
+}
+
+static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_request *r)
+{
+	r->wr_id = wr->wr_id;
+	r->imm = wr->imm_data; /* or invalidate_rkey, in the same place */
+	r->length = length;
+	r->n_entries = (uint16_t)wr->num_sge;
+	r->opcode = (uint8_t)wr->opcode;
+	r->flags = (uint8_t)wr->send_flags;
+	r->srqn = wr->qp_type.xrc.remote_srqn; /* means nothing but to XRC */
+	if (base_likely(wr->opcode <=
+	                IBV_WR_RDMA_READ)) { /* SENDs have it, too: it means nothing */
+		r->remote_addr = wr->wr.rdma.remote_addr;
+		r->rkey = wr->wr.rdma.rkey;
+	} else {
+		describe_rare(wr, r);
+	}
+}
+
+/* ---- carrying out ---- */
+
+/* UC has no retries: what gets lost is lost. */
+static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
+{
+	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC) {
+		if (outcome == HCA_WAITS_FOR_RECEIVE)
+			HCA_COUNT(c->qp.ctx->process, c->x.responder.end.qp.port, no_receive);
+		else
+			HCA_COUNT(c->qp.ctx->process, c->qp.sender.port, xmit_discards);
+		return IBV_WC_SUCCESS;
+	}
+	return outcome;
+}
+
+void hca_connected_read_own(struct hca_connected_qp *c)
+{
+	struct shm_qp *own = &c->x.requester.qp;
+
+	shm_qp_read(&c->qp.ctx->process->region, c->qp.sender.qpn, own);
+	own->type = (uint8_t)c->qp.transport->type;
+	own->connection.domain = c->qp.domain->number;
+	own->connection.send_cq = c->qp.send_cq->id;
+}
+
+/* Copies the records of both ends again. */
+BASE_COLD void hca_connected_renew(struct hca_connected_qp *c)
+{
+	struct hca_exchange *x = &c->x;
+	const struct shm_ring_view ring = x->responder.view;
+
+	hca_connected_read_own(c);
+	hca_responder_read(&x->responder, x->requester.qp.connection.dest_qpn);
+	hca_exchange_prepare(x);
+	if (x->responder.view.ring != ring.ring || x->responder.view.claim != ring.claim)
+		hca_place_forget(&x->responder);
+}
+
+static BASE_HOT bool is_for_another_srq(const struct hca_exchange *x, const struct shm_request *r)
+{
+	return x->responder.is_xrc && r->srqn != x->responder.srqn;
+}
+
+/* The next request names another shared receive queue: what was sent to this one is placed. */
+static BASE_COLD int leave_srq(struct hca_exchange *x)
+{
+	hca_exchange_begin(x, x->responder.srqn);
+	if (hca_exchange_is_current(x) && hca_exchange_is_there(x))
+		return hca_place_sends(&x->responder);
+	hca_place_forget(&x->responder);
+	return 0;
+}
+
+/* The flow to the responder, if it leads to where that is. */
+static BASE_HOT struct hca_flow *path_of(struct hca_connected_qp *c)
+{
+	const struct shm_region *r = &c->qp.ctx->process->region;
+	struct hca_flow *f;
+
+	if (base_unlikely(r->ports[c->qp.sender.port].state != IB_PORT_ACTIVE))
+		return NULL;
+	f = hca_flow_get(&c->qp.sender, &c->path);
+	if (base_unlikely(!f || !f->count || f->dest_port != c->x.responder.end.qp.port))
+		return NULL;
+	return f;
+}
+
+static BASE_HOT uint32_t packets_of(const struct hca_connected_qp *c, uint32_t length)
+{
+	const unsigned shift = 7u + c->qp.connection.path_mtu; /* IBV_MTU_256 is 1 */
+
+	return length ? ((length - 1) >> shift) + 1 : 1;
+}
+
+/* Counts a request that brings something back, and that. */
+static void count_both_ways(const struct hca_connected_qp *c, struct hca_flow *f,
+                            const struct shm_request *r)
+{
+	const unsigned op = hca_operation(r->opcode);
+	const bool is_read = op & HCA_OP_READ;
+
+	hca_flow_count_packets(f, 1, op & HCA_OP_BACK ? 0 : r->length);
+	hca_flow_count_back(f, is_read ? packets_of(c, r->length) : 1, is_read ? r->length : 0);
+}
+
+/* Counts the packets of a request, and what it brings back, but for acknowledgements. */
+static BASE_HOT void count(const struct hca_connected_qp *c, struct hca_flow *f,
+                           const struct shm_request *r)
+{
+	if (base_likely(!(hca_operation(r->opcode) & HCA_OP_ANSWERED)))
+		hca_flow_count_packets(f, packets_of(c, r->length), r->length);
+	else
+		count_both_ways(c, f, r);
+}
+
+void hca_connected_count(struct hca_connected_qp *c, const struct shm_request *r)
+{
+	struct hca_flow *f;
+
+	if (hca_operation(r->opcode) & HCA_OP_LOCAL)
+		return;
+	f = hca_flow_get(&c->qp.sender, &c->path);
+	if (f)
+		count(c, f, r);
+}
+
+static BASE_HOT int carry_out(struct hca_connected_qp *c, const struct shm_request *r,
+                              const struct shm_entry *entries)
+{
+	struct hca_exchange *x = &c->x;
+	struct hca_flow *f;
+	int outcome;
+
+	if (base_unlikely(hca_operation(r->opcode) & HCA_OP_LOCAL)) {
+		hca_connected_leave(c); /* that one waits for all that deal with anybody */
+		return hca_mw_carry_out(&c->qp, r);
+	}
+	if (base_unlikely(x->responder.unplaced && is_for_another_srq(x, r) && leave_srq(x)))
+		return HCA_WAITS_FOR_PATH;
+	/* first: who resets or destroys the responder waits for whom it sees here; what hardly
+	 * takes time may be followed by more */
+	hca_exchange_begin(x, base_unlikely(x->responder.is_xrc) ? r->srqn
+	                                                         : c->qp.connection.dest_qpn);
+	if (base_unlikely(is_for_another_srq(x, r) || !hca_exchange_is_current(x))) {
+		x->responder.srqn = r->srqn;
+		hca_connected_renew(c);
+	}
+	f = path_of(c);
+	if (base_likely(f)) {
+		outcome = hca_exchange(x, r, entries);
+	} else {
+		outcome = hca_exchange_check_local(x, r, entries);
+		outcome = outcome ? outcome : HCA_WAITS_FOR_PATH;
+	}
+	if (base_unlikely(r->length > HCA_CONNECTED_SHORT))
+		hca_exchange_end(x);
+	if (base_likely(outcome == IBV_WC_SUCCESS && !hca_connected_waits(c)))
+		count(c, f, r);
+	if (base_unlikely(c->qp.sender.unfinished))
+		hca_sender_finish(&c->qp.sender);
+	return settle(c, outcome);
+}
+
+int hca_connected_carry_out(struct hca_connected_qp *c, const struct shm_request *r,
+                            const struct shm_entry *entries)
+{
+	return carry_out(c, r, entries);
+}
+
+/* ---- posting ---- */
+
+static BASE_COLD int post_kept(struct hca_connected_qp *c, const struct shm_request *r,
+                               const struct ibv_sge *sge)
+{
+	hca_connected_keep(c, r, sge);
+	hca_connected_go_on(c);
+	return 0;
+}
+
+static uint32_t used_of(const struct hca_qp *qp)
+{
+	return qp->sq_posted + qp->sq_kept -
+	       atomic_load_explicit(&qp->sq_done, memory_order_acquire);
+}
+
+static bool is_full(const struct hca_qp *qp)
+{
+	return used_of(qp) >= qp->cap.max_send_wr;
+}
+
+/* It has completed in error. */
+static BASE_COLD void fail(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                           enum ibv_wc_status status)
+{
+	hca_explain_failed_send(&c->qp, wr, status);
+	if (hca_qp_state(&c->qp) == IBV_QPS_RTS)
+		hca_connected_fail(c);
+}
+
+static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_wr *wr, bool checked)
+{
+	uint64_t length = checked ? message_length(wr) : 0;
+	enum ibv_qp_state state = hca_qp_state(&c->qp);
+	struct shm_request r;
+	int outcome = is_full(&c->qp) ? -ENOMEM : checked ? 0 : check(&c->qp, wr, &length);
+
+	if (base_unlikely(outcome))
+		return outcome;
+	describe(wr, (uint32_t)length, &r);
+	if (base_unlikely(hca_connected_waits(c) || state == IBV_QPS_SQD))
+		return post_kept(c, &r, wr->sg_list);
+	outcome = IBV_WC_WR_FLUSH_ERR;
+	if (base_likely(state == IBV_QPS_RTS))
+		outcome = carry_out(c, &r, (const struct shm_entry *)wr->sg_list);
+	if (base_unlikely(outcome < 0))
+		return post_kept(c, &r, wr->sg_list);
+	hca_qp_complete(&c->qp, wr, r.length, (enum ibv_wc_status)outcome);
+	if (base_unlikely(outcome))
+		fail(c, wr, (enum ibv_wc_status)outcome);
+	return 0;
+}
+
+/* ---- RDMA WRITEs of memory that was used before ---- */
+
+/* So many are looked at before they are carried out: the lines that they go to, but for the first
+ * one's, are fetched from their readers meanwhile. */
+#define WRITES 8
+
+struct write {
+	char *to;
+	const char *from;
+	uint32_t length;
+};
+
+/* Where the request goes, and from where. False: it is no short RDMA WRITE of one piece, or
+ * something is to be looked up. */
+static BASE_HOT bool find_write(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                                struct write *w)
+{
+	const struct ibv_sge *e = wr->sg_list;
+
+	if (base_unlikely(wr->opcode != IBV_WR_RDMA_WRITE || wr->num_sge != 1 ||
+	                  e->length - 1 >= HCA_CONNECTED_SHORT))
+		return false;
+	w->length = e->length;
+	w->to = hca_known_at(&c->x.responder.end, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr,
+	                     e->length, IBV_ACCESS_REMOTE_WRITE);
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		w->from = hca_known_at(&c->x.requester, e->lkey, e->addr, e->length, 0);
+	else if (base_likely(e->length <= c->qp.cap.max_inline_data))
+		w->from = (const char *)(uintptr_t)e->addr;
+	else
+		return false;
+	return base_likely(w->to && w->from);
+}
+
+/* How many requests at the head of the list are such, as far as there is room for them. */
+static BASE_HOT unsigned find_writes(struct hca_connected_qp *c, const struct ibv_send_wr *wr,
+                                     struct write *w)
+{
+	unsigned n = 0;
+
+	for (uint32_t used = used_of(&c->qp); wr && n < WRITES && used + n < c->qp.cap.max_send_wr;
+	     wr = wr->next, n++) {
+		if (base_unlikely(!find_write(c, wr, &w[n])))
+			break;
+		if (n)
+			base_prefetch_write(w[n].to);
+	}
+	return n;
+}
+
+/* Whether all is as it was when the last request was carried out, and nobody is to be told. */
+static BASE_HOT bool is_settled(struct hca_connected_qp *c)
+{
+	const struct hca_exchange *x = &c->x;
+	const struct hca_responder *to = &x->responder;
+
+	return base_likely(hca_qp_state(&c->qp) == IBV_QPS_RTS && !hca_connected_waits(c) &&
+	                   !to->is_xrc && hca_exchange_is_current(x) && hca_exchange_is_there(x) &&
+	                   !to->tells && !to->unplaced &&
+	                   (to->end.qp.connection.access & IBV_ACCESS_REMOTE_WRITE));
+}
+
+/* Carries out the first requests of the list, if they are such, and moves *@wr behind them. Whether
+ * there were any. */
+static BASE_HOT bool post_writes(struct hca_connected_qp *c, const struct ibv_send_wr **wr)
+{
+	uint32_t packets = 0, bytes = 0;
+	struct write w[WRITES];
+	struct hca_flow *f;
+	unsigned i, n;
+
+	hca_exchange_begin(&c->x, c->qp.connection.dest_qpn);
+	f = base_likely(is_settled(c)) ? path_of(c) : NULL;
+	n = base_likely(f) ? find_writes(c, *wr, w) : 0;
+	if (base_unlikely(!n))
+		return false;
+	i = 0;
+	do {
+		hca_memory_copy_here(w[i].to, w[i].from, w[i].length);
+		packets += packets_of(c, w[i].length);
+		bytes += w[i].length;
+		hca_qp_complete(&c->qp, *wr, w[i].length, IBV_WC_SUCCESS);
+		*wr = (*wr)->next;
+	} while (++i < n);
+	hca_flow_count_packets(f, packets, bytes);
+	return true;
+}
+
+/* ---- all ---- */
+
+/* How many of the @n requests directly after @wr go to the same shared receive queue. */
+static BASE_COLD uint8_t count_more_xrc(const struct ibv_send_wr *wr, uint8_t n)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t i = 0;
+
+	for (; i < n && next->qp_type.xrc.remote_srqn == wr->qp_type.xrc.remote_srqn; i++)
+		next = next->next;
+	return i;
+}
+
+/* How many requests directly after @wr are like it, and for the same receiver. */
+static uint8_t count_more(const struct hca_exchange *x, const struct ibv_send_wr *wr)
+{
+	const struct ibv_send_wr *next = wr->next;
+	uint8_t n = 0;
+
+	for (; n < UINT8_MAX && next && next->opcode == wr->opcode; n++)
+		next = next->next;
+	return base_unlikely(x->responder.is_xrc) ? count_more_xrc(wr, n) : n;
+}
+
+/* Tells the exchange of the request what follows. */
+static BASE_HOT void look_ahead(struct hca_exchange *x, const struct ibv_send_wr *wr)
+{
+	x->in_list = x->responder.more;
+	if (base_likely(x->in_list))
+		x->responder.more--;
+	else if (wr->next)
+		x->responder.more = count_more(x, wr);
+}
+
+/* 0, or -errno: what is wrong with the request at *@wr. */
+static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, bool checked)
+{
+	struct hca_connected_qp *c = hca_connected(qp);
+	int ret = hca_qp_can_post(hca_qp_state(qp)) ? 0 : -EINVAL;
+
+	if (!ret && hca_process_gone(qp->ctx->process))
+		ret = -EIO;
+	if (base_unlikely(hca_connected_load(&c->shm->error)) && !ret)
+		hca_connected_notice_error(c);
+	while (!ret && *wr) {
+		if ((*wr)->opcode == IBV_WR_RDMA_WRITE && post_writes(c, wr))
+			continue;
+		look_ahead(&c->x, *wr);
+		ret = post_one(c, *wr, checked);
+		if (base_likely(!ret))
+			*wr = (*wr)->next;
+	}
+	c->x.responder.more = 0;
+	hca_connected_leave(c);
+	return ret;
+}
+
+/* ---- for the transports' tables ---- */
+
+int hca_connected_check(const struct hca_qp *qp, const struct ibv_send_wr *wr)
+{
+	uint64_t length;
+
+	if (is_of_wr_api(wr)) /* the queue pair has the operation, or ibv_wr_ would have failed */
+		return wr->num_sge ? -EINVAL : 0;
+	return check(qp, wr, &length);
+}
+
+int hca_connected_post_checked(struct hca_qp *qp, const struct ibv_send_wr **wr)
+{
+	return post_list(qp, wr, true);
+}
+
+int hca_connected_post(struct hca_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	const struct ibv_send_wr *at = wr;
+	int ret;
+
+	base_lock(&qp->send_lock);
+	ret = post_list(qp, &at, false);
+	base_unlock(&qp->send_lock);
+	if (base_unlikely(ret)) {
+		*bad = (struct ibv_send_wr *)at;
+		hca_explain_send(qp, at, ret);
+	}
+	return ret;
+}

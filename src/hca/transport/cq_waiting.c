@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests of connected queue pairs that wait: polling any completion queue of the process goes on
+ * with them. See cq.h.
+ */
+#include "hca/transport/connected.h"
+#include "hca/queue/cq.h"
+
+void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
+{
+	struct hca_process *p = cq->ctx->process;
+
+	base_lock(&p->waiting_lock);
+	if (!c->is_waiting && !c->goes) {
+		TAILQ_INSERT_TAIL(&p->waiting, c, waiting);
+		atomic_fetch_add_explicit(&p->n_waiting, 1, memory_order_relaxed);
+		c->is_waiting = true;
+	}
+	base_unlock(&p->waiting_lock);
+	base_lock(&cq->lock);
+	cq->failed = true;
+	base_unlock(&cq->lock);
+}
+
+/* With waiting_lock held. */
+static void take_waiting(struct hca_process *p, struct hca_connected_qp *c)
+{
+	TAILQ_REMOVE(&p->waiting, c, waiting);
+	atomic_fetch_sub_explicit(&p->n_waiting, 1, memory_order_relaxed);
+	c->is_waiting = false;
+}
+
+void hca_cq_remove_waiting(struct hca_process *p, struct hca_qp *qp)
+{
+	if (!qp->transport->poll)
+		return;
+	base_lock(&p->waiting_lock);
+	if (hca_connected(qp)->is_waiting)
+		take_waiting(p, hca_connected(qp));
+	hca_connected(qp)->goes = true; /* a thread that has it just now does not add it again */
+	base_unlock(&p->waiting_lock);
+}
+
+/* The next QP of the process whose requests wait, or NULL. Its in_use is raised. */
+static struct hca_qp *next_waiting(struct hca_process *p)
+{
+	struct hca_connected_qp *c;
+
+	base_lock(&p->waiting_lock);
+	c = TAILQ_FIRST(&p->waiting);
+	if (c) {
+		take_waiting(p, c);
+		atomic_fetch_add_explicit(&c->qp.in_use, 1, memory_order_relaxed);
+	}
+	base_unlock(&p->waiting_lock);
+	return c ? &c->qp : NULL;
+}
+
+BASE_COLD void hca_cq_serve_waiting(struct hca_process *p, unsigned most)
+{
+	unsigned n = atomic_load_explicit(&p->n_waiting, memory_order_relaxed);
+	struct hca_qp *qp;
+
+	for (n = n < most ? n : most; n && (qp = next_waiting(p)); n--) {
+		bool locked = base_trylock(&qp->send_lock), again = true;
+
+		if (locked) {
+			qp->transport->poll(qp);
+			again = qp->sq_kept;
+			base_unlock(&qp->send_lock);
+		}
+		if (again)
+			hca_cq_add_waiting(qp->send_cq, hca_connected(qp));
+		/* release: pairs with the acquire in hca_qp_destroy() */
+		atomic_fetch_sub_explicit(&qp->in_use, 1, memory_order_release);
+	}
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An exchange is one request between two connected queue pairs on this fabric. The thread that
+ * carries it out does what the HCAs of both ends would do: it checks the request against the
+ * requester's regions, has the responder (responder.h) check what it lets in, copies the data, and
+ * uses the responder's receive. When it is done, so is everything: the data is in the responder's
+ * memory, and an arrival in its ring.
+ *
+ * The thread is the requester's while it posts, or the responder's when it goes on with requests
+ * that waited for it. At least one of the two ends is in its own process.
+ */
+#ifndef HCA_EXCHANGE_H
+#define HCA_EXCHANGE_H
+
+#include "hca/transport/responder.h"
+
+struct hca_sender;
+
+struct hca_exchange {
+	struct hca_process *process;
+	struct hca_end requester;
+	struct hca_responder responder;
+	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
+	/* the record in which the thread says whom it is dealing with, and whom that is; or 0 */
+	struct shm_sender *self;
+	uint32_t target;
+	/* above 24 bits: a number of this exchange, by which it differs from the one before */
+	uint32_t turn;
+	bool in_list;  /* the request before this one in the list was like it */
+	bool is_match; /* the responder listens to the requester, as their records say */
+};
+
+/* Prepares @x, whose records are filled in, for exchanges. */
+void hca_exchange_prepare(struct hca_exchange *x);
+
+/*
+ * Carries out the request: @r, and its scatter entries, or its inline data as entries that need no
+ * key. Returns what becomes of it. Unless it waits, nothing is left to do but its completion.
+ */
+int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
+                 const struct shm_entry *entries);
+
+/* Whether the requester may have its own memory so as @r says: IBV_WC_SUCCESS or the error. This is
+ * looked at first, so a request that gets lost fails by it, too. */
+int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
+                             const struct shm_entry *entries);
+
+/* Says whom this thread deals with, before it looks at anything of theirs. It may do so once for
+ * several requests. */
+static BASE_HOT void hca_exchange_begin(struct hca_exchange *x, uint32_t qpn)
+{
+	if (base_likely(x->target == qpn))
+		return;
+	x->target = qpn;
+	x->turn += IB_QPN_MASK + 1;
+	/* seq_cst: before the look at keys; pairs with hca_connections_wait() */
+	atomic_store_explicit(&x->self->target_qpn, qpn | x->turn, memory_order_seq_cst);
+	base_fence_behind_seq_cst();
+}
+
+/* All that was done is done. */
+static BASE_HOT void hca_exchange_end(struct hca_exchange *x)
+{
+	x->target = 0;
+	/* release: all that was done comes before "deals with nobody" */
+	atomic_store_explicit(&x->self->target_qpn, 0, memory_order_release);
+}
+
+/* Whether the responder is there, and has found no error. */
+static BASE_HOT bool hca_exchange_is_there(const struct hca_exchange *x)
+{
+	return base_likely(x->is_match && hca_responder_is_well(&x->responder));
+}
+
+/* Whether the records of both ends have not changed since they were copied. */
+static BASE_HOT bool hca_exchange_is_current(const struct hca_exchange *x)
+{
+	const struct hca_responder *to = &x->responder;
+
+	/* acquire: all pair with the release in shm_write_end() */
+	return base_likely(atomic_load_explicit(to->end.seq, memory_order_acquire) ==
+	                           to->end.qp.seq &&
+	                   atomic_load_explicit(x->requester.seq, memory_order_acquire) ==
+	                           x->requester.qp.seq) &&
+	       (base_likely(!to->is_xrc) ||
+	        atomic_load_explicit(
+	                (_Atomic uint32_t *)&x->process->region.qps[SHM_QP_INDEX(to->srqn)].seq,
+	                memory_order_acquire) == to->srq_seq);
+}
+
+#endif

@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a responder does for requests: see responder.h. What is inline there is what nearly every
+ * request needs.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/util.h"
+#include "hca/transport/responder.h"
+
+/* How often to try for the lock of atomic operations; then the request waits. */
+#define ATOMICS_TRIES 1000
+
+static struct shm_connection *connection_of(const struct hca_responder *t)
+{
+	return &t->process->region.connections[SHM_QP_INDEX(t->end.qp.qpn)];
+}
+
+/* Whether it is told what was done. */
+static int wants_to_know(const struct shm_qp *qp)
+{
+	return qp->state == IBV_QPS_RTR || (qp->flags & SHM_QP_COUNTS_REMOTE);
+}
+
+/* Whose memory and receives are used: the queue pair's own, or those of XRC's shared receive queue,
+ * whose record is copied to *@srq. */
+static const struct shm_qp *owner_of(struct hca_responder *t, struct shm_qp *srq)
+{
+	const struct shm_qp *own = &t->end.qp;
+
+	if (!t->is_xrc)
+		return own;
+	shm_qp_read(&t->process->region, t->srqn, srq);
+	t->srq_seq = srq->seq;
+	t->has_srq = srq->qpn == t->srqn && srq->type == SHM_QPT_XRC_SRQ && own->connection.xrcd &&
+	             srq->connection.xrcd == own->connection.xrcd;
+	return t->has_srq ? srq : own;
+}
+
+/* The receives of XRC's shared receive queue stand for the target's own. */
+static void take_over(struct shm_qp *target, const struct shm_qp *srq)
+{
+	const uint8_t of_cq = SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS;
+
+	target->flags = (uint8_t)((target->flags & ~of_cq) | (srq->flags & of_cq));
+	target->cq = srq->cq;
+	target->ready_bit = srq->ready_bit;
+	target->ring_off = srq->ring_off;
+	target->ring_gen = srq->ring_gen;
+	target->ring_shift = srq->ring_shift;
+	target->connection.keys_off = srq->connection.keys_off;
+	target->connection.domain = srq->connection.domain;
+	target->connection.entries_off = srq->connection.entries_off;
+	target->connection.max_recv_sge = srq->connection.max_recv_sge;
+}
+
+void hca_responder_read(struct hca_responder *t, uint32_t qpn)
+{
+	struct hca_memory *old = t->end.memory;
+	const struct shm_qp *owner;
+	struct shm_qp srq;
+
+	shm_qp_read(&t->process->region, qpn, &t->end.qp);
+	owner = owner_of(t, &srq);
+	t->end.memory = NULL;
+	if (owner->qpn && owner->connection.keys_off)
+		t->end.memory = hca_memory_get(t->process, owner);
+	if (owner == &srq)
+		take_over(&t->end.qp, &srq);
+	if (old)
+		hca_memory_put(t->process, old);
+}
+
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester)
+{
+	const struct shm_region *r = &t->process->region;
+	uint32_t srq = t->end.qp.connection.srq;
+
+	t->requester = requester;
+	t->credits = shm_data_at(r, t->end.qp.ring_off);
+	t->view = shm_ring_view(t->credits, t->end.qp.ring_shift, t->end.qp.ring_gen,
+	                        (uint16_t)SHM_QP_INDEX(requester));
+	if (srq && srq <= SHM_MAX_SRQS) {
+		shm_srq_read(r, srq - 1, &t->srq);
+		t->credits = shm_data_at(r, t->srq.ring_off);
+	}
+	t->cq = &r->cqs[t->end.qp.cq];
+	t->error = &connection_of(t)->error;
+	t->tells = wants_to_know(&t->end.qp);
+}
+
+/* ---- refusing ---- */
+
+/* What the requester's completion says of a NAK, and the event of the responder's queue pair. */
+static const struct {
+	enum ibv_wc_status status;
+	enum ibv_event_type event;
+} naks[] = {
+	[HCA_NAK_INVALID_REQUEST] = { IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR },
+	[HCA_NAK_REMOTE_ACCESS] = { IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+	[HCA_NAK_REMOTE_OPERATION] = { IBV_WC_REM_OP_ERR, IBV_EVENT_QP_ACCESS_ERR },
+};
+
+/* Marks why the queue pair must move to ERR. False: it must already. */
+static BASE_COLD bool mark_failed(struct hca_responder *t, uint32_t why)
+{
+	uint32_t none = 0;
+
+	/* release: pairs with the acquire in daemon_qp_peer_event() */
+	return atomic_compare_exchange_strong_explicit(&connection_of(t)->error, &none, why,
+	                                               memory_order_release, memory_order_relaxed);
+}
+
+/* Requests of its own may wait: they will be flushed. */
+static BASE_COLD void wake_sends(struct hca_responder *t)
+{
+	hca_cq_alert(t->process, &t->process->region.cqs[t->end.qp.connection.send_cq]);
+}
+
+/* Moves to ERR: marks why, wakes who polls, and has the event sent. */
+static BASE_COLD void move_to_error(struct hca_responder *t, enum ibv_event_type type)
+{
+	const struct shm_qp *q = &t->end.qp;
+	struct control_raise_event req = { .type = type, .element = q->qpn };
+
+	if (!mark_failed(t, type))
+		return;
+	hca_cq_set_ready(t->cq, q->ready_bit);
+	atomic_thread_fence(memory_order_seq_cst);
+	hca_cq_alert(t->process, t->cq);
+	wake_sends(t);
+	hca_request(t->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+}
+
+BASE_COLD int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, const char *why)
+{
+	base_log_debug(packet, "QP 0x%06x: refuses a request of QP 0x%06x: %s", t->end.qp.qpn,
+	               t->requester, why);
+	t->nak = nak;
+	t->why = why;
+	return HCA_REFUSED;
+}
+
+BASE_COLD int hca_responder_fail(struct hca_responder *t)
+{
+	if (t->end.qp.type == IBV_QPT_UC)
+		return HCA_DROPPED;
+	move_to_error(t, naks[t->nak].event);
+	return base_because((int)naks[t->nak].status, "QP 0x%06x, the responder, refuses: %s",
+	                    t->end.qp.qpn, t->why);
+}
+
+BASE_COLD int hca_responder_copy_failed(struct hca_responder *t, int error)
+{
+	if (error == -ESRCH)
+		return HCA_WAITS_FOR_PATH;
+	return hca_responder_refuse(t, HCA_NAK_REMOTE_OPERATION,
+	                            "the memory is not there any more");
+}
+
+BASE_COLD int hca_responder_refuse_operation(struct hca_responder *t)
+{
+	return hca_responder_refuse(t, HCA_NAK_INVALID_REQUEST,
+	                            "the queue pair does not allow the operation");
+}
+
+static BASE_COLD int refuse_access(struct hca_responder *t)
+{
+	return hca_responder_refuse(t, HCA_NAK_REMOTE_ACCESS,
+	                            "no region with this key allows the access");
+}
+
+/* ---- receives ---- */
+
+BASE_COLD int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv)
+{
+	const struct shm_qp *q = &t->end.qp;
+	uint16_t writer = (uint16_t)SHM_QP_INDEX(t->requester);
+
+	shm_ring_void(rcv->slot, shm_slot_state(rcv->pos, q->ring_gen, writer, SHM_SLOT_CLAIMED),
+	              writer);
+	hca_cq_set_ready(t->cq, q->ready_bit);
+	return HCA_WAITS_FOR_PATH;
+}
+
+/* Whether credits are left, as far as hints tell. */
+static bool has_credits(const struct shm_ring *ring)
+{
+	uint32_t tail = atomic_load_explicit((_Atomic uint32_t *)&ring->tail, memory_order_relaxed);
+
+	return (int32_t)(atomic_load_explicit((_Atomic uint32_t *)&ring->posted,
+	                                      memory_order_acquire) -
+	                 tail) > 0;
+}
+
+static bool is_moving(const struct hca_responder *t)
+{
+	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
+	return atomic_load_explicit(&t->credits->moving, memory_order_acquire);
+}
+
+/*
+ * Takes a receive of the shared receive queue, for a message that will arrive in the queue pair's
+ * own ring. Its slot there says which receive that is before the credit is used up: if the message
+ * does not come, the owner finds a void slot with that number, and has its receive back. False:
+ * there is none.
+ */
+static bool take_shared(struct hca_responder *t, struct hca_receive *out)
+{
+	const struct shm_srq *s = &t->srq;
+	const struct shm_ring_view v = shm_ring_view(t->credits, s->ring_shift, s->ring_gen,
+	                                             (uint16_t)SHM_QP_INDEX(t->requester));
+	struct shm_arrival *credit;
+	uint64_t many_off;
+	uint32_t pos;
+
+	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
+	 * claim one would waste a position */
+	if (!has_credits(t->credits) || is_moving(t))
+		return false;
+	out->slot = shm_ring_claim(&t->view, &out->pos);
+	if (!out->slot)
+		return false;
+	credit = shm_ring_claim(&v, &pos);
+	if (!credit) {
+		hca_responder_give_back(t, out);
+		return false;
+	}
+	many_off = s->entries_off + (uint64_t)credit->imm * s->max_sge * sizeof(out->one);
+	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
+	out->slot->class_flow = credit->imm;
+	shm_ring_publish(&v, credit, pos);
+	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
+	return true;
+}
+
+int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out)
+{
+	return take_shared(t, out) ? 0 : hca_responder_without_receive(t, out);
+}
+
+/*
+ * While credits are moved to a larger ring, there may be some: it is no RNR, and is tried again. If
+ * they are not being moved now, they may have been when we looked. So we look once more. It is RNR
+ * if that finds none, and they were not being moved before that look, nor behind it.
+ */
+BASE_COLD int hca_responder_without_receive(struct hca_responder *t, struct hca_receive *out)
+{
+	if (is_moving(t))
+		return HCA_WAITS_FOR_PATH;
+	if (t->end.qp.connection.srq) {
+		if (take_shared(t, out))
+			return 0;
+		/* positions of its ring that were given back: it is not the program that lacks them
+		 */
+		if (has_credits(t->credits) && shm_ring_has_void(&t->view))
+			return HCA_WAITS_FOR_PATH;
+	}
+	return is_moving(t) ? HCA_WAITS_FOR_PATH : HCA_WAITS_FOR_RECEIVE;
+}
+
+BASE_COLD int hca_responder_fail_receive(struct hca_responder *t, const struct shm_request *r,
+                                         const struct hca_receive *rcv, enum ibv_wc_status status)
+{
+	hca_responder_fill(t, r, rcv->slot, SHM_OPERATION_PLACED);
+	rcv->slot->status = (uint8_t)status;
+	if (!hca_responder_is_ours(t))
+		return hca_responder_give_back(t, rcv);
+	mark_failed(t, SHM_ERROR_RECEIVE); /* before the arrival is published: the owner may reset
+	                                      the queue pair when it sees that */
+	hca_responder_publish(t, rcv);
+	wake_sends(t);
+	if (t->end.qp.type == IBV_QPT_UC)
+		return HCA_DROPPED;
+	return status == IBV_WC_LOC_LEN_ERR ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_OP_ERR;
+}
+
+/* ---- SEND with Invalidate ---- */
+
+int hca_responder_check_key(struct hca_responder *t, uint32_t key)
+{
+	const struct shm_qp_connection *c = &t->end.qp.connection;
+	struct shm_reach reach;
+
+	if (!shm_key_read(&t->process->region, c->keys_off, key, &reach) ||
+	    reach.domain != c->domain || reach.qpn != t->end.qp.qpn)
+		return hca_responder_refuse(t, HCA_NAK_REMOTE_ACCESS,
+		                            "it has no key that can be invalidated so");
+	return IBV_WC_SUCCESS;
+}
+
+void hca_responder_invalidate(struct hca_responder *t, uint32_t key, struct shm_arrival *slot)
+{
+	struct shm_key *k = shm_key_at(&t->process->region, t->end.qp.connection.keys_off, key);
+
+	if (k)
+		atomic_compare_exchange_strong_explicit(&k->key, &key, 0, memory_order_seq_cst,
+		                                        memory_order_relaxed);
+	slot->operation |= SHM_OPERATION_INVALIDATE;
+}
+
+/* ---- RDMA WRITE and READ ---- */
+
+/* *@reach: what the request's key gives access to, if that is @access. */
+static bool find_remote(struct hca_responder *t, const struct shm_request *r, uint32_t access,
+                        struct shm_reach *reach)
+{
+	struct hca_end *end = &t->end;
+
+	if (base_unlikely(!hca_parts_read_key(end, r->rkey, reach) ||
+	                  reach->domain != end->qp.connection.domain ||
+	                  (reach->access & access) != access ||
+	                  !hca_parts_is_sound(end, r->rkey, reach)))
+		return false;
+	if (reach->qpn) /* a window that is one queue pair's: receives may not have it */
+		return reach->qpn == end->qp.qpn;
+	hca_known_keep(hca_known_of(end, r->rkey), reach);
+	return true;
+}
+
+int hca_responder_look_up(struct hca_responder *t, const struct shm_request *r, uint32_t length,
+                          uint32_t access, struct hca_parts *parts)
+{
+	struct shm_reach reach;
+	uint64_t at = 0;
+
+	if (base_unlikely(!find_remote(t, r, access, &reach) ||
+	                  !shm_reach_addr(&reach, r->remote_addr, length, &at)))
+		return refuse_access(t);
+	hca_parts_add(&t->end, r->rkey, &reach, at, length, parts);
+	return IBV_WC_SUCCESS;
+}
+
+/* Whether it has resources for READs and atomic operations. */
+static int has_resource(struct hca_responder *t)
+{
+	if (base_likely(t->end.qp.connection.max_dest_rd_atomic))
+		return IBV_WC_SUCCESS;
+	return hca_responder_refuse(t, HCA_NAK_INVALID_REQUEST, "max_dest_rd_atomic is 0");
+}
+
+int hca_responder_begin_read(struct hca_responder *t, const struct shm_request *r,
+                             struct hca_parts *parts)
+{
+	int ret = has_resource(t);
+
+	return ret ? ret : hca_responder_begin_rdma(t, r, r->length, IBV_ACCESS_REMOTE_READ, parts);
+}
+
+/* ---- atomic operations, atomic WRITE and FLUSH: the last two are in annex A19 ---- */
+
+int hca_responder_begin_word(struct hca_responder *t, const struct shm_request *r, uint32_t access,
+                             struct hca_parts *word)
+{
+	int ret;
+
+	if (r->remote_addr % sizeof(uint64_t))
+		return hca_responder_refuse(t, HCA_NAK_INVALID_REQUEST,
+		                            "the address is no multiple of 8");
+	ret = has_resource(t);
+	return ret ? ret : hca_responder_begin_rdma(t, r, sizeof(uint64_t), access, word);
+}
+
+/* Whether the queue pair that a lock names is gone: nobody else will release it. */
+static bool is_gone(const struct hca_responder *t, uint32_t holder)
+{
+	uint32_t qpn = holder & IB_QPN_MASK;
+	const struct shm_qp *qp = &t->process->region.qps[SHM_QP_INDEX(qpn)];
+
+	return holder &&
+	       atomic_load_explicit((_Atomic uint32_t *)&qp->qpn, memory_order_relaxed) != qpn;
+}
+
+static bool try_atomics(const struct hca_responder *t, _Atomic uint32_t *lock, uint32_t holder)
+{
+	/* acquire: pairs with the release in unlock_atomics() */
+	return atomic_compare_exchange_strong_explicit(lock, &holder, t->worker,
+	                                               memory_order_acquire, memory_order_relaxed);
+}
+
+/*
+ * The lock of atomic operations on this word. The place of a word in its page is the same wherever
+ * the page is mapped. NULL: it is not to be had now. Who has it may be stopped: that is no failure
+ * of this request, which waits.
+ */
+static _Atomic uint32_t *lock_atomics(struct hca_responder *t, const struct hca_parts *word)
+{
+	struct shm_keys *keys =
+	        shm_payload_at(&t->process->region, t->end.qp.connection.keys_off, sizeof(*keys));
+	uintptr_t at = (uintptr_t)word->iov[0].iov_base;
+	_Atomic uint32_t *lock = keys ? &keys->atomics[at / 8 % SHM_ATOMIC_LOCKS] : NULL;
+	uint32_t holder;
+
+	for (unsigned tries = 0; lock && tries < ATOMICS_TRIES; tries++) {
+		if (try_atomics(t, lock, 0))
+			return lock;
+		if (tries % 64)
+			base_relax();
+		else
+			sched_yield();
+	}
+	holder = lock ? atomic_load_explicit(lock, memory_order_relaxed) : 0;
+	return is_gone(t, holder) && try_atomics(t, lock, holder) ? lock : NULL;
+}
+
+static void unlock_atomics(const struct hca_responder *t, _Atomic uint32_t *lock)
+{
+	uint32_t worker = t->worker;
+
+	/* release: pairs with the acquire in try_atomics() */
+	atomic_compare_exchange_strong_explicit(lock, &worker, 0, memory_order_release,
+	                                        memory_order_relaxed);
+}
+
+static uint64_t result_of(const struct shm_request *r, uint64_t old)
+{
+	if (r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		return old + r->compare_add;
+	return old == r->compare_add ? r->swap : old;
+}
+
+/* Reads the word, and writes what it becomes. Other requests are kept out. */
+static int change_word(struct hca_responder *t, const struct shm_request *r, struct hca_parts *at,
+                       uint64_t *old)
+{
+	uint64_t next;
+	struct iovec here = { old, sizeof(*old) }, there = at->iov[0];
+	struct hca_span mine = { .iov = &here, .n = 1 };
+	struct hca_span word = hca_parts_span(&t->end, at);
+	int ret;
+
+	word.iov = &there;
+	ret = hca_memory_copy(&mine, &word, sizeof(*old));
+	if (ret)
+		return ret;
+	next = result_of(r, *old);
+	here = (struct iovec){ &next, sizeof(next) };
+	mine = (struct hca_span){ .iov = &here, .n = 1 };
+	word = hca_parts_span(&t->end, at);
+	return next == *old ? 0 : hca_memory_copy(&word, &mine, sizeof(next));
+}
+
+int hca_responder_change(struct hca_responder *t, const struct shm_request *r,
+                         struct hca_parts *word, uint64_t *old)
+{
+	_Atomic uint32_t *lock = lock_atomics(t, word);
+	int ret;
+
+	if (!lock)
+		return HCA_WAITS_FOR_LOCK;
+	ret = change_word(t, r, word, old);
+	unlock_atomics(t, lock);
+	return ret ? hca_responder_copy_failed(t, ret) : IBV_WC_SUCCESS;
+}
+
+/* Stores the word at once, if this process can. */
+static int store_word(struct hca_responder *t, struct hca_parts *at, uint64_t word)
+{
+	struct hca_span source, target = hca_parts_span(&t->end, at);
+	struct iovec here = { &word, sizeof(word) };
+
+	if (at->here && (uintptr_t)at->iov[0].iov_base % sizeof(word) == 0) {
+		/* release: what was written before is seen by who reads the word */
+		atomic_store_explicit((_Atomic uint64_t *)at->iov[0].iov_base, word,
+		                      memory_order_release);
+		return 0;
+	}
+	source = (struct hca_span){ .iov = &here, .n = 1 };
+	return hca_memory_copy(&target, &source, sizeof(word));
+}
+
+int hca_responder_store(struct hca_responder *t, struct hca_parts *word, uint64_t value)
+{
+	/* no other atomic operation may write between our read of the word and our write */
+	_Atomic uint32_t *lock = lock_atomics(t, word);
+	int ret;
+
+	if (!lock)
+		return HCA_WAITS_FOR_LOCK;
+	ret = store_word(t, word, value);
+	unlock_atomics(t, lock);
+	return ret ? hca_responder_copy_failed(t, ret) : IBV_WC_SUCCESS;
+}
+
+/* What was written before lies in memory already, for all to see. So nothing is left to do but to
+ * check whether the requester may ask for it. */
+int hca_responder_flush(struct hca_responder *t, const struct shm_request *r)
+{
+	uint8_t type = hca_flush_type(r->swap);
+	uint32_t access = (type & HCA_FLUSH_GLOBAL ? HCA_ACCESS_FLUSH_GLOBAL : 0) |
+	                  (type & HCA_FLUSH_PERSISTENT ? HCA_ACCESS_FLUSH_PERSISTENT : 0);
+	struct shm_reach reach;
+	uint64_t at;
+	int ret = has_resource(t);
+
+	if (ret)
+		return ret;
+	if ((t->end.qp.connection.access & access) != access)
+		return hca_responder_refuse_operation(t);
+	if (!find_remote(t, r, access, &reach) ||
+	    (hca_flush_level(r->swap) == HCA_FLUSH_RANGE &&
+	     !shm_reach_addr(&reach, r->remote_addr, r->compare_add, &at)))
+		return refuse_access(t);
+	atomic_thread_fence(memory_order_seq_cst);
+	return IBV_WC_SUCCESS;
+}
+
+/* ---- all ---- */
+
+/* If the first message came before the queue pair moved to RTS, it is told, once. Whether it is in
+ * RTS by now is in the mark, not in its record. */
+static BASE_COLD void establish(struct hca_responder *t)
+{
+	struct control_raise_event req = { .type = IBV_EVENT_COMM_EST, .element = t->end.qp.qpn };
+
+	if (!atomic_exchange_explicit(&connection_of(t)->established, 1, memory_order_acq_rel))
+		hca_request(t->process, CONTROL_RAISE_EVENT, &req, sizeof(req));
+	t->end.qp.state = IBV_QPS_RTS; /* our copy: it need not be asked again */
+	t->tells = wants_to_know(&t->end.qp);
+}
+
+/* Counts the READ or WRITE. */
+static void count_remote(struct hca_responder *t, uint8_t opcode, uint32_t bytes, int outcome)
+{
+	const unsigned op = hca_operation(opcode);
+	struct shm_connection *c = connection_of(t);
+	struct shm_remote *n = op & HCA_OP_READ ? &c->remote_reads : &c->remote_writes;
+
+	if (!(op & (HCA_OP_READ | HCA_OP_WRITE)))
+		return;
+	/* release: all that was done comes before; pairs with count_remote() in comp_counter.c */
+	if (outcome == IBV_WC_SUCCESS) {
+		atomic_fetch_add_explicit(&n->bytes, bytes, memory_order_relaxed);
+		atomic_fetch_add_explicit(&n->requests, 1, memory_order_release);
+	} else if (outcome == HCA_DROPPED || outcome == IBV_WC_REM_INV_REQ_ERR ||
+	           outcome == IBV_WC_REM_ACCESS_ERR || outcome == IBV_WC_REM_OP_ERR) {
+		atomic_fetch_add_explicit(&n->errors, 1, memory_order_release);
+	}
+}
+
+BASE_COLD void hca_responder_tell(struct hca_responder *t, const struct shm_request *r, int outcome)
+{
+	if (t->end.qp.state == IBV_QPS_RTR && outcome == IBV_WC_SUCCESS)
+		establish(t);
+	if (t->end.qp.flags & SHM_QP_COUNTS_REMOTE)
+		count_remote(t, r->opcode, r->length, outcome);
+}

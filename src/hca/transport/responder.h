@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A responder: what the HCA does that a request of a connected queue pair is for. It knows the
+ * request, and the number of the queue pair that sent it; not the requester's record or memory, nor
+ * how the bytes come here. That is a link's business: exchange.c copies them in memory. In three
+ * steps:
+ *
+ *   begin	checks the request against what the queue pair lets in (specification, volume 1,
+ *		section 9.7.4), takes the receive that it uses, and says where in memory it goes
+ *   place	the link copies the bytes to those parts, or from them
+ *   end	what uses a receive arrives in the ring; or the receive fails, or is given back
+ *
+ * One thread at a time carries out the requests of one requester. Threads may do so at the same
+ *time for different requesters; each has a struct hca_responder of its own.
+ */
+#ifndef HCA_RESPONDER_H
+#define HCA_RESPONDER_H
+
+#include <infiniband/verbs.h>
+
+#include "hca/queue/cq.h"
+#include "hca/process/operation.h"
+#include "hca/memory/parts.h"
+#include "hca/queue/srq.h"
+#include "shm/ring.h"
+
+/* What becomes of a request: enum ibv_wc_status, or one of these. */
+enum {
+	HCA_WAITS_FOR_RECEIVE = -1, /* RNR NAK: no receive is posted */
+	HCA_WAITS_FOR_PATH = -2,    /* it gets lost: there is no responder, or no way to it */
+	HCA_WAITS_FOR_LOCK = -3,    /* another requester is in the middle of an atomic operation */
+	HCA_DROPPED = -4,           /* UC: refused, a success for its requester (9.8.2.2.3) */
+	HCA_REFUSED = -5,           /* NAK: hca_responder.nak */
+};
+
+/* Why a responder refuses: the NAK codes of table 46 of the specification. */
+enum hca_nak {
+	HCA_NAK_INVALID_REQUEST,
+	HCA_NAK_REMOTE_ACCESS,
+	HCA_NAK_REMOTE_OPERATION,
+};
+
+struct hca_responder {
+	struct hca_process *process; /* the thread's */
+	struct hca_end end;          /* the queue pair, and its memory */
+	uint32_t requester;          /* the queue pair whose requests these are */
+	/*
+	 * XRC: the queue pair is a target, and what it receives goes to the shared receive queue
+	 * that the request names. Its ring, CQ and memory stand in end then.
+	 */
+	bool is_xrc, has_srq;
+	uint32_t srqn, srq_seq;
+	struct shm_ring_view view; /* of the queue pair's ring, where messages arrive */
+	/* where its receives are: that, or the ring of its shared receive queue */
+	struct shm_ring *credits;
+	struct shm_srq srq;
+	struct shm_cq *cq;             /* of its receives */
+	const _Atomic uint32_t *error; /* shm_connection.error */
+	int tells;     /* not 0: it is to know what was done: it is in RTR, or it counts */
+	bool unplaced; /* SENDs of the requester may lie unplaced (place.h) */
+	uint8_t more;  /* requests like this one that follow in the list: a hint */
+	/* number of the queue pair in whose name this thread works, its own one of the two. Bits
+	 * above 24 tell threads of the responder's process apart */
+	uint32_t worker;
+	/* of the responder's thread: the lock without which it may not finish a request, or NULL */
+	_Atomic uint32_t *held;
+	/* why it refuses the request: HCA_REFUSED */
+	enum hca_nak nak;
+	const char *why;
+};
+
+/* A receive that a request uses. */
+struct hca_receive {
+	struct shm_arrival *slot; /* claimed, of the ring */
+	uint32_t pos;
+	const struct shm_entry *entries; /* its scatter entries; they are checked */
+	unsigned n;
+	struct shm_entry one;
+};
+
+/* Copies the record of queue pair @qpn, or of XRC's shared receive queue @t->srqn as far as that
+ * stands for it, and gets their memory. */
+void hca_responder_read(struct hca_responder *t, uint32_t qpn);
+
+/* Prepares for requests of @requester; end.qp, end.memory, held and worker are filled in. */
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester);
+
+/* Whether it has found no error. */
+static BASE_HOT bool hca_responder_is_well(const struct hca_responder *t)
+{
+	return base_likely(!atomic_load_explicit(t->error, memory_order_relaxed));
+}
+
+/* ---- refusing ---- */
+
+/* Notes why. Returns HCA_REFUSED. */
+int hca_responder_refuse(struct hca_responder *t, enum hca_nak nak, const char *why);
+
+/*
+ * The requester is told that: moves the queue pair to ERR, with its event. Returns the status of
+ * the request, or HCA_DROPPED.
+ */
+int hca_responder_fail(struct hca_responder *t);
+
+/* What a failed copy to or from its memory means: hca_memory_copy()'s @error. */
+int hca_responder_copy_failed(struct hca_responder *t, int error);
+
+/* ---- receives ---- */
+
+/* Whether the request is still this thread's: a requester whose peer was stopped gives it up. */
+static BASE_HOT bool hca_responder_is_ours(const struct hca_responder *t)
+{
+	if (base_likely(!t->held))
+		return true;
+	/* the copy before the look: who takes the lock, by an acquire in try_lock(), goes on to
+	 * use its buffers for other things */
+	atomic_thread_fence(memory_order_acquire);
+	return atomic_load_explicit(t->held, memory_order_relaxed) == t->worker;
+}
+
+/* The rare half of hca_responder_take(): from the shared receive queue, or why there is none. */
+int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out);
+int hca_responder_without_receive(struct hca_responder *t, struct hca_receive *out);
+
+/* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked, as
+ * its owner wrote them. @many_off: where they are if there are several. */
+static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
+                                               const struct shm_arrival *slot, uint64_t many_off,
+                                               uint32_t max_sge, struct hca_receive *out)
+{
+	out->one = (struct shm_entry){ .addr = slot->receive.addr,
+		                       .length = slot->receive.length,
+		                       .lkey = slot->receive.lkey };
+	out->entries = &out->one;
+	out->n = 1;
+	if (base_likely(slot->operation == 1))
+		return;
+	out->n = out->one.length;
+	out->one.addr = many_off; /* for who places the message later */
+	out->entries = shm_payload_at(&t->process->region, many_off, max_sge * sizeof(out->one));
+	if (out->n > max_sge || out->n > HCA_MAX_SGE || !out->entries)
+		out->n = 0;
+}
+
+/* Takes the oldest receive. 0, HCA_WAITS_FOR_RECEIVE, or HCA_WAITS_FOR_PATH: not now. */
+static BASE_HOT int hca_responder_take(struct hca_responder *t, struct hca_receive *out)
+{
+	const struct shm_qp *q = &t->end.qp;
+	const struct shm_qp_connection *c = &q->connection;
+	uint64_t index;
+
+	if (base_unlikely(c->srq))
+		return hca_responder_take_shared(t, out);
+	out->slot = shm_ring_claim(&t->view, &out->pos);
+	if (base_unlikely(!out->slot))
+		return hca_responder_without_receive(t, out);
+	index = (uint64_t)(out->pos & ((1u << q->ring_shift) - 1)) * c->max_recv_sge;
+	hca_responder_read_credit(t, out->slot, c->entries_off + index * sizeof(out->one),
+	                          c->max_recv_sge, out);
+	if (base_unlikely(t->is_xrc))
+		out->slot->class_flow = q->qpn; /* the completion says which target received it */
+	return 0;
+}
+
+/* The receive stays what it was: the request is not carried out. Returns HCA_WAITS_FOR_PATH. */
+int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv);
+
+/* Fills in what all arrivals have. */
+static BASE_HOT void hca_responder_fill(const struct hca_responder *t, const struct shm_request *r,
+                                        struct shm_arrival *slot, enum shm_operation operation)
+{
+	bool has_imm = hca_operation(r->opcode) & HCA_OP_IMM;
+
+	slot->src_qpn = t->requester;
+	slot->length = r->length;
+	slot->imm = has_imm ? r->imm : 0;
+	slot->flags = (uint8_t)((has_imm ? SHM_ARRIVAL_IMM : 0) |
+	                        (r->flags & IBV_SEND_SOLICITED ? SHM_ARRIVAL_SOLICITED : 0));
+	slot->more = t->more;
+	slot->operation = (uint8_t)operation;
+	slot->status = IBV_WC_SUCCESS;
+}
+
+/* The arrival can be polled. Returns IBV_WC_SUCCESS, or what hca_responder_give_back() does. */
+static BASE_HOT int hca_responder_publish(struct hca_responder *t, const struct hca_receive *rcv)
+{
+	const struct shm_qp *q = &t->end.qp;
+	struct shm_arrival *slot = rcv->slot;
+	bool solicited = (slot->flags & SHM_ARRIVAL_SOLICITED) || slot->status;
+
+	if (base_unlikely(!hca_responder_is_ours(t)))
+		return hca_responder_give_back(t, rcv);
+	if (base_unlikely(q->flags & (SHM_QP_STAMPS | SHM_QP_COUNT_ARRIVALS)))
+		hca_cq_note_arrival(t->process, t->cq, q->flags, slot);
+	shm_ring_publish(&t->view, slot, rcv->pos);
+	if (base_unlikely(t->is_xrc)) /* behind the barrier; pairs with hca_srq_modify() */
+		hca_srq_check_limit(t->process, t->view.ring, SHM_XRC_SRQ | t->srqn, rcv->pos + 1);
+	hca_cq_announce(t->cq, q->ready_bit);
+	hca_cq_notify(t->process, t->cq, solicited);
+	return IBV_WC_SUCCESS;
+}
+
+/* The receive fails with @status. Returns the status of the request, or HCA_DROPPED. */
+int hca_responder_fail_receive(struct hca_responder *t, const struct shm_request *r,
+                               const struct hca_receive *rcv, enum ibv_wc_status status);
+
+static BASE_HOT uint64_t hca_receive_bytes(const struct hca_receive *rcv)
+{
+	uint64_t bytes = 0;
+
+	if (base_likely(rcv->entries == &rcv->one))
+		return rcv->one.length;
+	for (unsigned i = 0; i < rcv->n; i++)
+		bytes += rcv->entries[i].length;
+	return bytes;
+}
+
+/* ---- SEND ---- */
+
+/* Whether the key that a SEND with Invalidate names can be invalidated so. */
+int hca_responder_check_key(struct hca_responder *t, uint32_t key);
+/* Has it name nothing. */
+void hca_responder_invalidate(struct hca_responder *t, uint32_t key, struct shm_arrival *slot);
+
+/* Begins a SEND: IBV_WC_SUCCESS and its receive, or what becomes of it. */
+static BASE_HOT int hca_responder_begin_send(struct hca_responder *t, const struct shm_request *r,
+                                             struct hca_receive *rcv)
+{
+	int ret = base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV)
+	                  ? hca_responder_check_key(t, r->imm)
+	                  : IBV_WC_SUCCESS;
+
+	if (base_likely(!ret))
+		ret = hca_responder_take(t, rcv);
+	if (base_unlikely(ret))
+		return ret;
+	if (base_unlikely(hca_receive_bytes(rcv) < r->length))
+		return hca_responder_fail_receive(t, r, rcv, IBV_WC_LOC_LEN_ERR);
+	return IBV_WC_SUCCESS;
+}
+
+/* Ends it: its bytes are where they belong, and the arrival is filled in. */
+static BASE_HOT int hca_responder_end_send(struct hca_responder *t, const struct shm_request *r,
+                                           const struct hca_receive *rcv)
+{
+	if (base_unlikely(r->opcode == IBV_WR_SEND_WITH_INV))
+		hca_responder_invalidate(t, r->imm, rcv->slot);
+	return hca_responder_publish(t, rcv);
+}
+
+/* ---- RDMA WRITE, READ and atomics ---- */
+
+/* The rare half of hca_responder_begin_rdma(): the key is looked up. */
+int hca_responder_look_up(struct hca_responder *t, const struct shm_request *r, uint32_t length,
+                          uint32_t access, struct hca_parts *parts);
+int hca_responder_refuse_operation(struct hca_responder *t);
+
+/* Begins a request for @length bytes of memory: IBV_WC_SUCCESS and where they are, or how it is
+ * refused. */
+static BASE_HOT int hca_responder_begin_rdma(struct hca_responder *t, const struct shm_request *r,
+                                             uint32_t length, uint32_t access,
+                                             struct hca_parts *parts)
+{
+	void *here;
+
+	if (base_unlikely(!(t->end.qp.connection.access & access)))
+		return hca_responder_refuse_operation(t);
+	parts->n = 0;
+	parts->has_null = false;
+	parts->here = true;
+	if (!length) /* the key means nothing: o9-33 */
+		return IBV_WC_SUCCESS;
+	here = hca_known_at(&t->end, r->rkey, r->remote_addr, length, access);
+	if (base_unlikely(!here))
+		return hca_responder_look_up(t, r, length, access, parts);
+	parts->iov[parts->n++] = (struct iovec){ here, length };
+	return IBV_WC_SUCCESS;
+}
+
+/* Likewise for those that need a resource of the responder's (max_dest_rd_atomic). */
+int hca_responder_begin_read(struct hca_responder *t, const struct shm_request *r,
+                             struct hca_parts *parts);
+/* And for one word of 8 bytes. */
+int hca_responder_begin_word(struct hca_responder *t, const struct shm_request *r, uint32_t access,
+                             struct hca_parts *word);
+
+/* An atomic operation on the word: *@old is what it was. HCA_WAITS_FOR_LOCK: not now. */
+int hca_responder_change(struct hca_responder *t, const struct shm_request *r,
+                         struct hca_parts *word, uint64_t *old);
+/* Writes @value at once, so that nobody sees a part of it. */
+int hca_responder_store(struct hca_responder *t, struct hca_parts *word, uint64_t value);
+/* FLUSH: annex A19. */
+int hca_responder_flush(struct hca_responder *t, const struct shm_request *r);
+
+/* ---- all ---- */
+
+/* What follows from a request that was carried out so while @t->tells: it may be established by it,
+ * and counts it. */
+void hca_responder_tell(struct hca_responder *t, const struct shm_request *r, int outcome);
+
+#endif
