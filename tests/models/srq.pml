@@ -10,10 +10,6 @@
  * a dead requester had claimed in the old ring is a credit in the new one, unless the owner has
  * stopped waiting for it.
  *
- * What is not: the daemon refuses the larger ring, so that the mark of the old one goes between a
- * requester's second look, which it kept from finding anything, and the look at the mark behind that.
- * Then a receive that was posted in between is missed: the requester says RNR.
- *
  * All steps are seen in one order: what is written between claiming and publishing is in ring.pml,
  * and so is what hints may say. A requester that is to try again does so once it would find anything
  * else: if it never would, the search ends there. The limit is not in this model.
@@ -41,8 +37,8 @@
  *  src/hca/queue/srq.c move 81c149ae8099
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
  *  src/hca/queue/srq.c hca_srq_modify 440c6e2bbf05
- *  src/hca/transport/responder.c take_shared d7b9146c2b8f
- *  src/hca/transport/responder.c hca_responder_without_receive 62e384e17ee3
+ *  src/hca/transport/responder.c take_shared 409298d693f7
+ *  src/hca/transport/responder.c hca_responder_without_receive ddccac451860
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/daemon/srq.c publish 4604e73c28ca
@@ -84,7 +80,7 @@ bit waits[2], locked[2], helped[2];
 byte used[RECEIVES];
 byte credits;		/* in the rings, or on their way from one to the other */
 mtype look[2] = BLIND;	/* each requester's last one */
-bit dead, refused, has_moved, gave_up;
+bit dead, has_moved, gave_up;
 byte ended;
 
 inline post_credit(ring, r)
@@ -145,7 +141,7 @@ inline take_shared()
 {
 	got = 0;
 	if
-	:: moving[ring]
+	:: moving[ring] -> goto later
 	:: else ->
 		claim();
 		if
@@ -202,7 +198,7 @@ again:
 				:: moving[ring] && MUTANT != 7 -> goto later
 				:: else
 				fi;
-				assert(look[me] == SAW_NONE || refused);
+				assert(look[me] == SAW_NONE);
 				look[me] = BLIND
 			};
 			/* hca_connected_park() */
@@ -394,7 +390,7 @@ inline grow()
 		help_all()
 #endif
 	:: true ->	/* the daemon refuses */
-		refused = 1;
+		skip;
 #if MUTANT != 12
 		moving[OLD] = 0
 #endif

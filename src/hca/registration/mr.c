@@ -348,8 +348,8 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	struct hca_mr_table *t = &hca_context(mr->mr.context)->process->mrs;
 	const bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
 	struct hca_mr next = *mr;
+	int ret, cancel_state;
 	uint8_t key;
-	int ret;
 
 	if (mr->kind == HCA_MR_NULL || mr->dm || mr->region != mr)
 		return -EINVAL;
@@ -366,6 +366,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	ret = check(next.mr.addr, next.mr.length, next.access);
 	if (ret)
 		return ret;
+	cancel_state = base_cancel_off(); /* system calls with the lock held */
 	pthread_mutex_lock(&t->lock);
 	/* who has the key of a region that stays where it is may go on using it, as on hardware */
 	key = (uint8_t)mr->mr.lkey;
@@ -376,6 +377,7 @@ int hca_mr_reregister(struct hca_mr *mr, int flags, struct ibv_pd *pd, void *add
 	if (!ret)
 		ret = become(mr, &next, key);
 	pthread_mutex_unlock(&t->lock);
+	base_cancel_restore(cancel_state);
 	return ret;
 }
 

@@ -206,10 +206,10 @@ static bool is_moving(const struct hca_responder *t)
 /*
  * Takes a receive of the shared receive queue, for a message that will arrive in the queue pair's
  * own ring. Its slot there says which receive that is before the credit is used up: if the message
- * does not come, the owner finds a void slot with that number, and has its receive back. False:
- * there is none.
+ * does not come, the owner finds a void slot with that number, and has its receive back. 0,
+ * HCA_WAITS_FOR_RECEIVE: there is none; or HCA_WAITS_FOR_PATH: credits are being moved.
  */
-static bool take_shared(struct hca_responder *t, struct hca_receive *out)
+static int take_shared(struct hca_responder *t, struct hca_receive *out)
 {
 	const struct shm_srq *s = &t->srq;
 	const struct shm_ring_view v = shm_ring_view(t->credits, s->ring_shift, s->ring_gen,
@@ -220,27 +220,31 @@ static bool take_shared(struct hca_responder *t, struct hca_receive *out)
 
 	/* while the queue moves to another ring, withdrawn credits still look usable: each try to
 	 * claim one would waste a position */
-	if (!has_credits(t->credits) || is_moving(t))
-		return false;
+	if (is_moving(t))
+		return HCA_WAITS_FOR_PATH;
+	if (!has_credits(t->credits))
+		return HCA_WAITS_FOR_RECEIVE;
 	out->slot = shm_ring_claim(&t->view, &out->pos);
 	if (!out->slot)
-		return false;
+		return HCA_WAITS_FOR_RECEIVE;
 	credit = shm_ring_claim(&v, &pos);
 	if (!credit) {
 		hca_responder_give_back(t, out);
-		return false;
+		return HCA_WAITS_FOR_RECEIVE;
 	}
 	many_off = s->entries_off + (uint64_t)credit->imm * s->max_sge * sizeof(out->one);
 	hca_responder_read_credit(t, credit, many_off, s->max_sge, out);
 	out->slot->class_flow = credit->imm;
 	shm_ring_publish(&v, credit, pos);
 	hca_srq_check_limit(t->process, t->credits, t->end.qp.connection.srq - 1, pos + 1);
-	return true;
+	return 0;
 }
 
 int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out)
 {
-	return take_shared(t, out) ? 0 : hca_responder_without_receive(t, out);
+	int ret = take_shared(t, out);
+
+	return ret == HCA_WAITS_FOR_RECEIVE ? hca_responder_without_receive(t, out) : ret;
 }
 
 /*
@@ -253,8 +257,10 @@ BASE_COLD int hca_responder_without_receive(struct hca_responder *t, struct hca_
 	if (is_moving(t))
 		return HCA_WAITS_FOR_PATH;
 	if (t->end.qp.connection.srq) {
-		if (take_shared(t, out))
-			return 0;
+		int ret = take_shared(t, out);
+
+		if (ret != HCA_WAITS_FOR_RECEIVE)
+			return ret;
 		/* positions of its ring that were given back: it is not the program that lacks them
 		 */
 		if (has_credits(t->credits) && shm_ring_has_void(&t->view))
