@@ -13,7 +13,7 @@
 #include "cli/environ.h"
 #include "cli/fabric_options.h"
 #include "cli/fabrics.h"
-#include "daemon/daemon.h"
+#include "daemon/core/daemon.h"
 
 static const char help[] =
         "Usage: umbel daemon [OPTION]...\n"

@@ -10,7 +10,7 @@
 #include "cli/options.h"
 #include "cli/command.h"
 #include "cli/file.h"
-#include "daemon/daemon.h"
+#include "daemon/core/daemon.h"
 
 struct cli_fabric_options {
 	struct daemon_options daemon; /* of the shape, 0: not given */

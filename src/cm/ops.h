@@ -8,7 +8,7 @@
 
 #include "base/timer.h"
 #include "control/cm_message.h"
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 
 struct cm_outbox; /* how one event channel reaches its process; the daemon's */
 

@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "cm/testing.h"
-#include "fabric/ethernet.h"
+#include "fabric/plan/ethernet.h"
 
 #define GROUP      "239.1.1.1"
 #define TIMEOUT_MS 3000

@@ -6,7 +6,7 @@
 #include <infiniband/verbs.h>
 
 #include "cm/testing.h"
-#include "fabric/ethernet.h"
+#include "fabric/plan/ethernet.h"
 
 #define GROUPS 4
 

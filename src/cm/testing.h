@@ -23,7 +23,7 @@
 #include "cm/cm.h"
 #include "cm/state.h"
 #include "cm/testing_sa.h"
-#include "fabric/build.h"
+#include "fabric/plan/build.h"
 
 struct testing_datagram {
 	STAILQ_ENTRY(testing_datagram) entry;

@@ -13,7 +13,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "wire/mgid.h"
 #include "wire/sa_records.h"
 

@@ -20,10 +20,10 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "fabric/attach.h"
-#include "fabric/flow.h"
-#include "fabric/build.h"
-#include "fabric/collect.h"
+#include "fabric/forwarding/attach.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/plan/build.h"
+#include "fabric/forwarding/collect.h"
 
 #define UNUSED __attribute__((unused))
 

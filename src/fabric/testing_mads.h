@@ -6,7 +6,7 @@
 #ifndef FABRIC_TESTING_MADS_H
 #define FABRIC_TESTING_MADS_H
 
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "fabric/testing.h"
 #include "wire/sm_attr.h"
 

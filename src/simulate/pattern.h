@@ -54,8 +54,8 @@ int simulate_pattern_groups(struct simulate_pattern *p, unsigned hosts,
                             const struct simulate_groups *groups, struct simulate_random *r);
 
 /*
- * What a file says, line by line; '#' begins a comment. Hosts are named as fabric/port_name.h says,
- * with ":PORT" if there are several.
+ * What a file says, line by line; '#' begins a comment. Hosts are named as fabric/plan/port_name.h
+ *says, with ":PORT" if there are several.
  *
  *	unicast FROM TO...	FROM sends a message to each TO
  *	group HOST...		the hosts join a new group

@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/util.h"
-#include "fabric/fabric.h"
+#include "fabric/model/fabric.h"
 #include "simulate/pattern.h"
 
 #define WORD 80 /* bytes of a name with its port, and a zero byte; no longer name is a host's */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "fabric/build.h"
-#include "fabric/link.h"
-#include "fabric/port_name.h"
+#include "fabric/plan/build.h"
+#include "fabric/agents/link.h"
+#include "fabric/plan/port_name.h"
 #include "simulate/simulate.h"
 #include "subnet/sm.h"
 #include "wire/rate.h"

@@ -12,7 +12,7 @@
 #ifndef SIMULATE_SIMULATE_H
 #define SIMULATE_SIMULATE_H
 
-#include "fabric/shape.h"
+#include "fabric/plan/shape.h"
 #include "simulate/load.h"
 #include "simulate/pattern.h"
 
@@ -40,7 +40,7 @@ void simulate_close(struct simulation *s);
 int simulate_join(struct simulation *s);
 
 /* The link at port @num of the node named @name fails; or with @num 0 that switch. 0; -ENOENT,
- * -EMLINK, -ERANGE (fabric/port_name.h); -ENOTTY: no switch; -ENOTCONN: nothing is plugged in
+ * -EMLINK, -ERANGE (fabric/plan/port_name.h); -ENOTTY: no switch; -ENOTCONN: nothing is plugged in
  * there; -EALREADY: it has failed; -ENOMEM. */
 int simulate_fail(struct simulation *s, const char name[static FABRIC_NAME], unsigned num);
 

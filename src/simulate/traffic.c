@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "fabric/lanes.h"
+#include "fabric/model/lanes.h"
 #include "simulate/simulate.h"
 #include "subnet/sm.h"
 

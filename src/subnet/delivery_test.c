@@ -4,7 +4,7 @@
  * and switches fail and return. After each step a member's packet must reach exactly the right
  * receivers, once; also in a subnet that is split.
  */
-#include "fabric/link.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"

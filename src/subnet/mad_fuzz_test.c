@@ -8,10 +8,10 @@
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
-#include "fabric/lanes.h"
-#include "fabric/link.h"
+#include "fabric/model/lanes.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
-#include "fabric/traps.h"
+#include "fabric/agents/traps.h"
 #include "subnet/sa.h"
 #include "subnet/sa_segments.h"
 #include "subnet/sa_server.h"

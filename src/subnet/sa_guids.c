@@ -4,7 +4,7 @@
  * 15.2.5.18): a port requests additional GUIDs, which it or the subnet administrator chooses, and
  * removes them. Each becomes a GID of the port. Its own GUID, the first, does not change.
  */
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "subnet/sa_query.h"
 
 #define ASSIGNED 0x02756DFE00000000ull /* the GUIDs that the SA chooses begin here */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"

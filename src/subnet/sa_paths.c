@@ -9,8 +9,8 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "fabric/lanes.h"
-#include "fabric/mads.h"
+#include "fabric/model/lanes.h"
+#include "fabric/agents/mads.h"
 #include "subnet/partitions.h"
 #include "subnet/sa_groups.h"
 #include "subnet/sa_query.h"

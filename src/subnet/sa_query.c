@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/util.h"
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "subnet/sa_query.h"
 
 #define MAX_BYTES (256u << 20)

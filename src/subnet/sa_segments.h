@@ -10,7 +10,7 @@
 #ifndef SUBNET_SA_SEGMENTS_H
 #define SUBNET_SA_SEGMENTS_H
 
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "wire/rmpp.h"
 
 #define SA_SEGMENTS_BYTES   65536 /* the longest request, without the SA's header */

@@ -3,8 +3,8 @@
  * The SA's responses on a fabric that the embedded subnet manager has brought up: every kind of
  * record, component masks and selectors, and access rights.
  */
-#include "fabric/lanes.h"
-#include "fabric/link.h"
+#include "fabric/model/lanes.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
 #include "subnet/sa.h"

@@ -3,7 +3,7 @@
  * MCMemberRecord requests: which ports may create, join and leave groups, the values of groups, and
  * that every MLID is freed.
  */
-#include "fabric/link.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "fabric/flow.h"
-#include "fabric/mads.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/agents/mads.h"
 #include "subnet/sm.h"
 #include "subnet/sm_state.h"
 #include "wire/sm_attr.h"

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "fabric/fabric.h"
+#include "fabric/model/fabric.h"
 #include "subnet/sm_ops.h"
 
 struct partitions;

@@ -4,7 +4,7 @@
  * topologies with failures, tori, rings, fat trees; links are used more evenly than with minhop.
  * Deadlock is looked for in the graph of links that wait for each other, of each lane.
  */
-#include "fabric/lanes.h"
+#include "fabric/model/lanes.h"
 #include "subnet/testing_routes.h"
 
 /* ---- the graphs ---- */

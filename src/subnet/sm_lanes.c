@@ -17,8 +17,8 @@
 
 #include "base/array.h"
 #include "base/log.h"
-#include "fabric/flow.h"
-#include "fabric/lanes.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/model/lanes.h"
 #include "subnet/sm_routes.h"
 
 /*

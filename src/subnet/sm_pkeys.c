@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "fabric/flow.h"
-#include "fabric/mads.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/agents/mads.h"
 #include "subnet/partitions.h"
 #include "subnet/sm.h"
 #include "subnet/sm_state.h"

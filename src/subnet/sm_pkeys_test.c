@@ -4,8 +4,8 @@
  */
 #include <arpa/inet.h>
 
-#include "fabric/link.h"
-#include "fabric/mads.h"
+#include "fabric/agents/link.h"
+#include "fabric/agents/mads.h"
 #include "fabric/testing.h"
 #include "subnet/partitions.h"
 #include "subnet/sa.h"

@@ -14,7 +14,7 @@
 #ifndef SUBNET_SM_ROLE_H
 #define SUBNET_SM_ROLE_H
 
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "wire/sm_attr.h"
 
 #define SM_KEY 1 /* in SMInfo; OpenSM's default, which it requires */

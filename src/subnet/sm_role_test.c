@@ -3,7 +3,7 @@
  * Several subnet managers on one fabric, each at a host's port: one becomes the master and the
  * others stand by; when the master dies, a standby takes over. The test sets the time.
  */
-#include "fabric/link.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm_role.h"
 

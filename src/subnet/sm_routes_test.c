@@ -4,7 +4,7 @@
  * possible; up/down routing has no credit loops, shown by the graph of links that wait for each
  * other.
  */
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "subnet/testing_routes.h"
 #include "wire/sm_attr.h"
 

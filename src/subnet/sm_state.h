@@ -11,7 +11,7 @@
 #ifndef SUBNET_SM_STATE_H
 #define SUBNET_SM_STATE_H
 
-#include "fabric/fabric.h"
+#include "fabric/model/fabric.h"
 #include "subnet/sm_ops.h"
 
 /* A cable to another switch (or back to the same one), seen from one of its ends. */

@@ -6,8 +6,8 @@
  * it; flows are what a fresh walk finds. In the end all is as after a sweep in one piece.
  */
 #include "base/util.h"
-#include "fabric/link.h"
-#include "fabric/mcast_path.h"
+#include "fabric/agents/link.h"
+#include "fabric/forwarding/mcast_path.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 

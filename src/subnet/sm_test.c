@@ -3,7 +3,7 @@
  * The subnet manager: LIDs, unicast routes between all pairs, the rows of multicast trees, and
  * delayed tables. The test sets the time.
  */
-#include "fabric/link.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 

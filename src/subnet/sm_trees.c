@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/flow.h"
+#include "fabric/forwarding/flow.h"
 #include "subnet/sm.h"
 #include "subnet/sm_state.h"
 

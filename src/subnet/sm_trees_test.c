@@ -4,7 +4,7 @@
  * when somebody joins or leaves, and lead around failures.
  */
 #include "base/util.h"
-#include "fabric/link.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 

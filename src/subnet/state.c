@@ -15,7 +15,7 @@
 #include "base/array.h"
 #include "base/complain.h"
 #include "base/util.h"
-#include "fabric/guids.h"
+#include "fabric/plan/guids.h"
 #include "shm/layout.h"
 #include "subnet/state.h"
 #include "wire/rate.h"

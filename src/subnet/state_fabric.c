@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "fabric/guids.h"
+#include "fabric/plan/guids.h"
 #include "subnet/sa_state.h"
 #include "subnet/state.h"
 

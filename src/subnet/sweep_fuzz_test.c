@@ -3,14 +3,14 @@
  * Sweeps in slices while programs set LIDs, LMCs, port states and forwarding tables by SMPs, links
  * fail and return, and hosts join and leave groups: on several topologies, with all ways of
  * routing. Switches die and return between sweeps. Subnet managers end, wherever they are, and
- * others take over, as the daemon does it (daemon/subnet.c). Whatever has happened, a sweep ends
- * without an error, and flows are what the tables say; once all links are up again, the next ones
- * put all in order: who is a member of a group, and has had a link since, is in its tree.
+ * others take over, as the daemon does it (daemon/subnet/subnet.c). Whatever has happened, a sweep
+ * ends without an error, and flows are what the tables say; once all links are up again, the next
+ * ones put all in order: who is a member of a group, and has had a link since, is in its tree.
  *
  * The test runs for UMBEL_FUZZ_SECONDS, or for about a second. UMBEL_FUZZ_SEED sets the first seed.
  * Each fabric has a seed, which a failure prints: with it as the first, the failure comes at once.
  */
-#include "fabric/mads.h"
+#include "fabric/agents/mads.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "subnet/testing_routes.h"

@@ -7,7 +7,7 @@
 #define SUBNET_TESTING_ROUTES_H
 
 #include "base/util.h"
-#include "fabric/link.h"
+#include "fabric/agents/link.h"
 #include "fabric/testing.h"
 #include "subnet/sm.h"
 

@@ -4,7 +4,7 @@
  * by cables reach each other, by unicast and as a multicast group; others do not.
  */
 #include "fabric/testing.h"
-#include "fabric/topology_file.h"
+#include "fabric/plan/topology_file.h"
 #include "subnet/sm.h"
 
 #define EXAMPLES "/usr/share/doc/ibsim-utils/net-examples/"

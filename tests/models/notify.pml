@@ -24,7 +24,7 @@
  *  src/hca/queue/channel.c next_notified 0de27937720b
  *  src/hca/queue/channel.c hca_channel_settle 13e441a84e6a
  *  src/hca/queue/channel.c get_event 09e766be8041
- *  src/daemon/cq.c daemon_cq_wake 6de5a50dc992
+ *  src/daemon/clients/cq.c daemon_cq_wake 6de5a50dc992
  */
 #ifndef MUTANT
 #define MUTANT 0

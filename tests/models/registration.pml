@@ -7,7 +7,7 @@
  * By default the page is adopted if it can be, and given back. HELP 1: the peer's requests are ours,
  * which waited, and two threads of its process go on with them; one of the two may be stopped, and
  * lose the lock. RESET 1: another thread of the program resets the queue pair meanwhile. DEATH 1: the
- * program's process dies, and the memory of its keys serves others (src/daemon/memory.c).
+ * program's process dies, and the memory of its keys serves others (src/daemon/clients/memory.c).
  *
  * What is proven: when a deregistration, or a reset, has returned, nobody reads or writes there but
  * who had begun and was then stopped for longer than the bound; what has been written is in the
@@ -51,10 +51,10 @@
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/memory/adopt.c hca_adopt 32a5f2b6d520
  *  src/hca/memory/adopt.c hca_adopt_end 74c3a8e700cc
- *  src/daemon/memory.c daemon_memory_retire_keys f00461be397c
- *  src/daemon/memory.c look_again cc22ebca625d
- *  src/daemon/memory.c free_keys 3ebf649e9838
- *  src/daemon/objects.c daemon_objects_release f6e0fc529928
+ *  src/daemon/clients/memory.c daemon_memory_retire_keys f00461be397c
+ *  src/daemon/clients/memory.c look_again cc22ebca625d
+ *  src/daemon/clients/memory.c free_keys 3ebf649e9838
+ *  src/daemon/clients/objects.c daemon_objects_release f6e0fc529928
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Who receives from an Ethernet port's sockets (hca/link/link_roce_receive.c and daemon/roce_port.c):
+ * Who receives from an Ethernet port's sockets (hca/link/link_roce_receive.c and daemon/network/roce_port.c):
  * two processes that poll and then sleep, one of whom may die or stall at every step, and the
  * daemon, which receives when nobody polls.
  *
@@ -22,11 +22,11 @@
  *  src/hca/link/link_roce_receive.c hca_roce_receive 691be25d46c0
  *  src/hca/link/link_roce_receive.c hca_roce_rest da099f0771a9
  *  src/hca/link/link_roce_receive.c hca_roce_release 6f7a3c255e4c
- *  src/daemon/roce_port.c on_wake 5f8f025015ce
- *  src/daemon/roce_port.c on_receive 713759df790c
- *  src/daemon/roce_port.c on_away b5d1a84b70f9
- *  src/daemon/roce_port.c come_back 6f00df4a8f9f
- *  src/daemon/roce_port.c go_away 99449d35d976
+ *  src/daemon/network/roce_port.c on_wake 5f8f025015ce
+ *  src/daemon/network/roce_port.c on_receive 713759df790c
+ *  src/daemon/network/roce_port.c on_away b5d1a84b70f9
+ *  src/daemon/network/roce_port.c come_back 6f00df4a8f9f
+ *  src/daemon/network/roce_port.c go_away 99449d35d976
  */
 #ifndef MUTANT
 #define MUTANT 0

@@ -41,9 +41,9 @@
  *  src/hca/transport/responder.c hca_responder_without_receive ddccac451860
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
- *  src/daemon/srq.c publish 4604e73c28ca
- *  src/daemon/srq.c daemon_srq_resize 7d33ce1f478d
- *  src/daemon/verbs.c resize_srq 076d136faf1b
+ *  src/daemon/clients/srq.c publish 4604e73c28ca
+ *  src/daemon/clients/srq.c daemon_srq_resize 7d33ce1f478d
+ *  src/daemon/top/verbs.c resize_srq 076d136faf1b
  */
 #ifndef MUTANT
 #define MUTANT 0

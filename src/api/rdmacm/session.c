@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "api/rdmacm/rdmacm.h"
-#include "api/rdmacm/rsocket.h"
+#include "api/rdmacm/rsocket/rsocket.h"
 #include "api/verbs/connection.h"
 #include "base/array.h"
 #include "base/idtable.h"

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rpoll() and rselect(): rsockets and ordinary descriptors, mixed. Of an rsocket we know ourselves
+ * what could be done; while there is nothing to do for any, its epoll instance stands for it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+
+#include "api/rdmacm/rsocket/rsocket.h"
+
+#define LOOK_MS 500 /* rsocket_sleep.c says why */
+
+struct poll_set {
+	struct pollfd *fds;  /* the program's */
+	struct pollfd *real; /* the same with what the kernel is to look at */
+	struct rsocket **rs; /* NULL: an ordinary descriptor */
+	nfds_t n;
+};
+
+/* ---- the set ---- */
+
+static void close_set(struct poll_set *s)
+{
+	for (nfds_t i = 0; s->rs && i < s->n; i++)
+		if (s->rs[i])
+			rdmacm_session_rsocket_put(s->rs[i]);
+	free(s->rs);
+	free(s->real);
+}
+
+static int open_set(struct poll_set *s, struct pollfd *fds, nfds_t n)
+{
+	*s = (struct poll_set){ .fds = fds, .n = n };
+	s->real = calloc(n + 1, sizeof(*s->real));
+	s->rs = calloc(n + 1, sizeof(struct rsocket *));
+	if (!s->real || !s->rs) {
+		close_set(s);
+		return -ENOMEM;
+	}
+	for (nfds_t i = 0; i < n; i++) {
+		s->real[i] = fds[i];
+		s->rs[i] = rdmacm_session_rsocket(fds[i].fd);
+	}
+	return 0;
+}
+
+/* What could be done with an rsocket now. @arm: it is to wake who sleeps. */
+static short look(struct rsocket *rs, short wanted, bool arm)
+{
+	short events;
+
+	wanted |= POLLERR | POLLHUP;
+	pthread_mutex_lock(&rs->lock);
+	events = rs->type->events(rs) & wanted;
+	if (!events) {
+		rsocket_drain(rs);
+		if (arm)
+			rs->type->arm(rs);
+		events = rs->type->events(rs) & wanted;
+	}
+	pthread_mutex_unlock(&rs->lock);
+	return events;
+}
+
+/* How many descriptors have something, of which the program is told. -errno. */
+static int check(struct poll_set *s, bool arm)
+{
+	int n, ret = 0;
+
+	for (nfds_t i = 0; i < s->n; i++)
+		if (s->rs[i])
+			s->real[i].fd = -1;
+	if (poll(s->real, s->n, 0) < 0)
+		return -errno;
+	for (nfds_t i = 0; i < s->n; i++) {
+		n = s->rs[i] ? look(s->rs[i], s->fds[i].events, arm) : s->real[i].revents;
+		s->fds[i].revents = (short)n;
+		ret += n != 0;
+	}
+	return ret;
+}
+
+/* Who waits in calls leaves it to us to poll; when we leave, they do so again. */
+static void count_poller(struct poll_set *s, int by)
+{
+	for (nfds_t i = 0; i < s->n; i++) {
+		if (!s->rs[i])
+			continue;
+		pthread_mutex_lock(&s->rs[i]->lock);
+		s->rs[i]->n_pollers += (unsigned)by;
+		if (by < 0) {
+			rsocket_changed(s->rs[i]);
+			rsocket_pass_on(s->rs[i]);
+		}
+		pthread_mutex_unlock(&s->rs[i]->lock);
+	}
+}
+
+/* Until any has something, or @ms have passed. 0 or -errno. */
+static int sleep_on(struct poll_set *s, int ms)
+{
+	struct pollfd *listeners = &s->real[s->n];
+
+	for (nfds_t i = 0; i < s->n; i++) {
+		if (!s->rs[i])
+			continue;
+		s->real[i].fd = s->rs[i]->fd;
+		s->real[i].events = POLLIN;
+	}
+	*listeners = (struct pollfd){ .fd = rdmacm_session_listeners(), .events = POLLIN };
+	if (poll(s->real, s->n + 1, ms) < 0)
+		return -errno;
+	if (listeners->revents)
+		rsocket_serve_listeners();
+	return 0;
+}
+
+/* ---- rpoll ---- */
+
+static int left_ms(uint64_t began_ms, int timeout)
+{
+	uint64_t gone = rsocket_now_ms() - began_ms;
+
+	if (timeout < 0)
+		return -1;
+	return gone < (uint64_t)timeout ? timeout - (int)gone : 0;
+}
+
+static int wait_any(struct poll_set *s, int timeout)
+{
+	uint64_t began = rsocket_now_ms();
+	int ret, ms;
+
+	do {
+		ms = left_ms(began, timeout);
+		ret = check(s, true);
+		if (ret)
+			return ret;
+		ret = sleep_on(s, ms < 0 || ms > LOOK_MS ? LOOK_MS : ms);
+		if (ret)
+			return ret;
+	} while (ms);
+	return check(s, false);
+}
+
+static int poll_set(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct poll_set s;
+	int ret = open_set(&s, fds, n);
+
+	if (ret)
+		return ret;
+	ret = check(&s, false);
+	if (!ret && timeout) {
+		count_poller(&s, 1);
+		ret = wait_any(&s, timeout);
+		count_poller(&s, -1);
+	}
+	close_set(&s);
+	return ret;
+}
+
+int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	int ret = poll_set(fds, nfds, timeout);
+
+	return ret < 0 ? rdmacm_return(ret) : ret;
+}
+
+/* ---- rselect ---- */
+
+#define READABLE    (POLLIN | POLLRDNORM | POLLHUP | POLLERR)
+#define WRITABLE    (POLLOUT | POLLWRNORM | POLLERR)
+#define EXCEPTIONAL POLLPRI
+
+struct sets {
+	fd_set *read, *write, *except;
+};
+
+static bool is_in(const fd_set *set, int fd)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static nfds_t to_poll(int nfds, const struct sets *sets, struct pollfd *fds)
+{
+	nfds_t n = 0;
+
+	for (int fd = 0; fd < nfds; fd++) {
+		short events = 0;
+
+		if (is_in(sets->read, fd))
+			events |= POLLIN;
+		if (is_in(sets->write, fd))
+			events |= POLLOUT;
+		if (is_in(sets->except, fd))
+			events |= POLLPRI;
+		if (events)
+			fds[n++] = (struct pollfd){ .fd = fd, .events = events };
+	}
+	return n;
+}
+
+/* Leaves a descriptor in the set if it is to be told. 1: it is. */
+static int tell(fd_set *set, const struct pollfd *p, short bits)
+{
+	if (!is_in(set, p->fd))
+		return 0;
+	if (p->revents & bits)
+		return 1;
+	FD_CLR(p->fd, set);
+	return 0;
+}
+
+static int from_poll(const struct pollfd *fds, nfds_t n, const struct sets *sets)
+{
+	int ret = 0;
+
+	for (nfds_t i = 0; i < n; i++)
+		if (fds[i].revents & POLLNVAL)
+			return -EBADF;
+	for (nfds_t i = 0; i < n; i++)
+		ret += tell(sets->read, &fds[i], READABLE) + tell(sets->write, &fds[i], WRITABLE) +
+		       tell(sets->except, &fds[i], EXCEPTIONAL);
+	return ret;
+}
+
+static int timeout_ms(const struct timeval *timeout)
+{
+	uint64_t ms;
+
+	if (!timeout)
+		return -1;
+	ms = (uint64_t)timeout->tv_sec * 1000 + ((uint64_t)timeout->tv_usec + 999) / 1000;
+	return ms < INT32_MAX ? (int)ms : INT32_MAX;
+}
+
+int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds, struct timeval *timeout)
+{
+	const struct sets sets = { readfds, writefds, exceptfds };
+	struct pollfd fds[FD_SETSIZE];
+	nfds_t n;
+	int ret;
+
+	if (nfds < 0 || nfds > FD_SETSIZE ||
+	    (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
+		return rdmacm_return(-EINVAL);
+	n = to_poll(nfds, &sets, fds);
+	ret = poll_set(fds, n, timeout_ms(timeout));
+	if (ret >= 0)
+		ret = from_poll(fds, n, &sets);
+	return ret < 0 ? rdmacm_return(ret) : ret;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How calls on an rsocket wait, without the lock. A completion channel fires once, so of the
+ * threads that wait in calls on one rsocket, one polls its epoll instance and acknowledges what has
+ * woken it; the others follow, by a condition variable. If a thread is in rpoll() with the rsocket,
+ * that is the one: all who wait in calls follow. (With two such threads, one may not notice what
+ * the other one acknowledges, so rpoll() looks twice a second, as the original does.)
+ *
+ * Who waits also serves the listeners of the process: nobody else does.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "api/rdmacm/rsocket/rsocket.h"
+
+#define EVENTS 16
+
+void rsocket_wake(struct rsocket *rs)
+{
+	eventfd_write(rs->kick, 1);
+	pthread_cond_broadcast(&rs->changed);
+}
+
+void rsocket_changed(struct rsocket *rs)
+{
+	if (rs->n_followers)
+		pthread_cond_broadcast(&rs->changed);
+	if (rs->n_pollers)
+		eventfd_write(rs->kick, 1);
+}
+
+void rsocket_drain(struct rsocket *rs)
+{
+	struct epoll_event event[EVENTS];
+	eventfd_t count;
+	int n;
+
+	if (rs->is_led)
+		return;
+	do {
+		n = epoll_wait(rs->fd, event, EVENTS, 0);
+		for (int i = 0; i < n; i++) {
+			if (event[i].data.ptr == &rs->kick)
+				eventfd_read(rs->kick, &count);
+			else if (event[i].data.ptr == &rs->events)
+				rs->type->progress(rs);
+			else
+				rs->type->disarm(rs, event[i].data.ptr);
+		}
+	} while (n == EVENTS);
+}
+
+/* ---- listeners ---- */
+
+static void serve_listener(int fd)
+{
+	struct rsocket *rs = rdmacm_session_rsocket(fd);
+
+	if (!rs)
+		return;
+	pthread_mutex_lock(&rs->lock);
+	rsocket_drain(rs);
+	pthread_mutex_unlock(&rs->lock);
+	rdmacm_session_rsocket_put(rs);
+}
+
+void rsocket_serve_listeners(void)
+{
+	struct epoll_event event[EVENTS];
+	int fd = rdmacm_session_listeners();
+	int n = fd < 0 ? 0 : epoll_wait(fd, event, EVENTS, 0);
+
+	for (int i = 0; i < n; i++)
+		serve_listener(event[i].data.fd);
+}
+
+/* ---- sleeping ---- */
+
+int rsocket_timeout_ms(uint64_t until_ms)
+{
+	uint64_t now = rsocket_now_ms();
+
+	if (until_ms == UINT64_MAX)
+		return -1;
+	if (until_ms <= now)
+		return 0;
+	return until_ms - now < INT32_MAX ? (int)(until_ms - now) : INT32_MAX;
+}
+
+/* The thread is cancelled as it waits, which ends with the lock held. */
+static void follow_no_more(void *rsocket)
+{
+	struct rsocket *rs = rsocket;
+
+	rs->n_followers--;
+	pthread_mutex_unlock(&rs->lock);
+}
+
+static int follow(struct rsocket *rs, uint64_t until_ms)
+{
+	struct timespec until = { .tv_sec = (time_t)(until_ms / 1000),
+		                  .tv_nsec = (long)(until_ms % 1000) * 1000000 };
+	int ret;
+
+	rs->n_followers++;
+	pthread_cleanup_push(follow_no_more, rs);
+	if (until_ms == UINT64_MAX)
+		ret = pthread_cond_wait(&rs->changed, &rs->lock);
+	else
+		ret = pthread_cond_timedwait(&rs->changed, &rs->lock, &until);
+	pthread_cleanup_pop(0);
+	rs->n_followers--;
+	return -ret;
+}
+
+/* The thread is cancelled as it sleeps: another one leads. The thread's references to rsockets
+ * stay, and these rsockets are never freed: rsocket_sleep() does not know all that its caller
+ * holds. */
+static void lead_no_more(void *rsocket)
+{
+	struct rsocket *rs = rsocket;
+
+	pthread_mutex_lock(&rs->lock);
+	rs->is_led = false;
+	rsocket_changed(rs);
+	pthread_mutex_unlock(&rs->lock);
+}
+
+static int lead(struct rsocket *rs, uint64_t until_ms)
+{
+	struct pollfd p[] = { { .fd = rs->fd, .events = POLLIN },
+		              { .fd = rdmacm_session_listeners(), .events = POLLIN } };
+	int n, err;
+
+	rs->is_led = true;
+	pthread_mutex_unlock(&rs->lock);
+	pthread_cleanup_push(lead_no_more, rs);
+	n = poll(p, 2, rsocket_timeout_ms(until_ms));
+	err = errno;
+	pthread_cleanup_pop(0);
+	if (n > 0 && p[1].revents)
+		rsocket_serve_listeners();
+	pthread_mutex_lock(&rs->lock);
+	rs->is_led = false;
+	rsocket_drain(rs);
+	rsocket_changed(rs);
+	if (n < 0)
+		return -err;
+	return n ? 0 : -ETIMEDOUT;
+}
+
+int rsocket_sleep(struct rsocket *rs, uint64_t until_ms)
+{
+	if (rs->is_led || rs->n_pollers)
+		return follow(rs, until_ms);
+	return lead(rs, until_ms);
+}
+
+void rsocket_pass_on(struct rsocket *rs)
+{
+	if (!rs->is_led && !rs->n_followers && !rs->n_pollers)
+		return;
+	rs->type->arm(rs);
+	if (rs->type->events(rs) & POLLIN)
+		rsocket_wake(rs);
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Clients: accept, check who it is, read a request, reply. See client.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "base/reason.h"
+#include "daemon/clients/client.h"
+#include "fabric/agents/mads.h"
+
+#define MAX_CLIENTS (1u << 20)
+
+/* Datagrams of one client that are served before others have their turn, and for how long. */
+#define TURN    16
+#define TURN_NS 500000
+
+/* ---- hello ---- */
+
+static void on_more_posts(struct base_timer *t);
+
+static void close_source(struct daemon_source *s)
+{
+	if (!daemon_source_is_watched(s))
+		return;
+	daemon_source_stop(s);
+	close(s->fd);
+}
+
+/*
+ * A child that the process forked may hold the connection open beyond its death. The
+ * objects then stay, as with a kernel's file; but nobody else may wait for what it was
+ * about to do.
+ */
+static void on_exit_of_process(struct daemon_source *s, uint32_t events)
+{
+	struct daemon_client *c = container_of(s, struct daemon_client, exit_source);
+
+	(void)events;
+	daemon_objects_undo(c->all->objects, c->holds);
+	close_source(&c->exit_source);
+	if (c->posts.ring) /* it may have died before it told us */
+		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
+}
+
+static void watch_process(struct daemon_client *c)
+{
+	int fd = c->pid > 0 ? pidfd_open(c->pid, 0) : -1;
+
+	if (fd < 0)
+		return; /* it is in another namespace: the end of its connection has to do */
+	c->exit_source.ready = on_exit_of_process;
+	c->exit_source.patient = EPOLLIN;
+	if (daemon_source_watch(c->all->loop, &c->exit_source, fd, EPOLLIN))
+		close(fd);
+}
+
+static int find_host(struct daemon_client *c, const char *host)
+{
+	c->host_index = -1;
+	if (!*host)
+		return 0;
+	c->host_index = fabric_host_find(c->all->f, host);
+	return c->host_index < 0 ? -EHOSTUNREACH : 0;
+}
+
+/* The shared memory. */
+static int give_region(struct daemon_call *call, const struct shm_region *r)
+{
+	int ret = daemon_call_give_copy(call, r->control_fd);
+
+	if (!ret)
+		ret = daemon_call_give_copy(call, r->data_fd);
+	return ret ? -EMFILE : 0;
+}
+
+static int hello(struct daemon_call *call)
+{
+	struct control_hello req = *(const struct control_hello *)call->body;
+	struct daemon_client *c = call->client;
+	struct control_hello_reply *rep;
+	int ret;
+
+	req.host[sizeof(req.host) - 1] = '\0';
+	if (c->greeted || req.version != CONTROL_VERSION || req.role > CONTROL_ROLE_SYSFS)
+		return -EPROTO;
+	ret = find_host(c, req.host);
+	if (ret)
+		return ret;
+	c->role = req.role;
+	c->greeted = true;
+	if (c->role == CONTROL_ROLE_VERBS)
+		watch_process(c);
+	rep = daemon_call_reply(call, sizeof(*rep));
+	*rep = (struct control_hello_reply){ .client = c->id, .host_index = c->host_index };
+	return c->role == CONTROL_ROLE_CLI ? 0 : give_region(call, c->all->f->region);
+}
+
+static int stop(struct daemon_call *call)
+{
+	struct daemon_clients *all = call->client->all;
+
+	daemon_loop_end(all->loop, 0);
+	return all->stopping ? all->stopping(all->stopping_arg) : 0;
+}
+
+static int open_posts(struct daemon_call *call)
+{
+	struct daemon_client *c = call->client;
+	int fd, ret;
+
+	if (c->posts.ring)
+		return -EBUSY;
+	ret = control_posts_make(&c->posts, &fd);
+	if (!ret)
+		daemon_call_give(call, fd);
+	return ret;
+}
+
+/* What has been posted was served ahead of this. */
+static int posted(struct daemon_call *call)
+{
+	(void)call;
+	return 0;
+}
+
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_HELLO,
+	  .bytes = sizeof(struct control_hello),
+	  .who = DAEMON_STRANGER | DAEMON_ANYBODY,
+	  .serve = hello },
+	{ .type = CONTROL_OPEN_POSTS, .who = DAEMON_VERBS, .serve = open_posts },
+	{ .type = CONTROL_POSTED, .who = DAEMON_VERBS, .serve = posted },
+	{ .type = CONTROL_STOP, .bytes = DAEMON_ANY_BYTES, .who = DAEMON_CLI, .serve = stop },
+};
+
+/* ---- requests ---- */
+
+/* A request is refused: the reply says why, if that is known. */
+static void tell_why(struct control_packet *reply)
+{
+	char why[BASE_REASON_MAX];
+
+	base_reason_take(reply->header.status, why);
+	reply->header.bytes = (uint32_t)strlen(why);
+	memcpy(reply->body, why, reply->header.bytes);
+}
+
+/* Makes @reply, which is all zero. */
+static void serve(struct daemon_client *c, const struct control_packet *request,
+                  struct control_packet *reply)
+{
+	struct daemon_call call = {
+		.client = c, .request = request, .reply = reply, .collected = c->collected
+	};
+	uint32_t who = c->greeted ? 1u << c->role : DAEMON_STRANGER;
+
+	c->collected = false;
+	reply->header.type = request->header.type;
+	reply->header.serial = request->header.serial;
+	reply->header.status = daemon_requests_serve(&c->all->requests, who, &call);
+	if (reply->header.status < 0) {
+		tell_why(reply);
+		control_close_fds(reply);
+	}
+}
+
+void daemon_client_serve(void *client, struct control_packet *p)
+{
+	struct control_packet reply = { 0 };
+
+	serve(client, p, &reply);
+	*p = reply;
+}
+
+static void send_reply(struct daemon_client *c, struct control_packet *reply)
+{
+	/* without a serial number nobody waits for it */
+	int ret = reply->header.serial ? control_send(c->sock, reply) : 0;
+
+	control_close_fds(reply);
+	if (ret) /* it does not read its replies, or is gone */
+		daemon_client_free(c);
+}
+
+static void on_collected(struct fabric *f, struct fabric_reader *r);
+
+/* Both packets are the waiting request's from now on, with their descriptors. 0 or -ENOMEM. */
+static int serve_later(struct daemon_client *c, const struct control_packet *request,
+                       const struct control_packet *reply)
+{
+	struct daemon_later *l = malloc(sizeof(*l));
+
+	if (!l)
+		return -ENOMEM;
+	*l = (struct daemon_later){ .client = c,
+		                    .wait = (enum daemon_wait)reply->header.status,
+		                    .request = *request,
+		                    .reply = *reply };
+	l->reply.header.status = 0;
+	c->later = l;
+	if (l->wait == DAEMON_SERVE_COLLECTED)
+		fabric_collect_wait(c->all->f, &l->reader, on_collected);
+	else
+		TAILQ_INSERT_TAIL(&c->all->waiting, l, entry);
+	daemon_source_stop(&c->source);
+	return 0;
+}
+
+/* It is in no queue any more. */
+static void end_wait(struct daemon_client *c)
+{
+	free(c->later);
+	c->later = NULL;
+	if (daemon_source_watch(c->all->loop, &c->source, c->sock, EPOLLIN))
+		base_log_warning(daemon, "no memory: a client is not heard any more");
+}
+
+/* Serves the request, whose descriptors it closes, and replies, or has it wait. @failed: the status
+ * of one ahead of it, if that is not 0; it is not served then. */
+static void answer(struct daemon_client *c, struct control_packet *request, int failed)
+{
+	struct control_packet reply = { 0 };
+
+	if (failed)
+		reply.header = (struct control_header){ .type = request->header.type,
+			                                .serial = request->header.serial,
+			                                .status = failed };
+	else
+		serve(c, request, &reply);
+	if (reply.header.status > 0 && !serve_later(c, request, &reply))
+		return;
+	if (reply.header.status > 0)
+		reply.header.status = -ENOMEM;
+	/* what the request has changed has effect once its reply arrives */
+	fabric_mads_settle(c->all->f);
+	control_close_fds(request);
+	send_reply(c, &reply);
+}
+
+/* Serves a request that goes ahead of others, and that nobody waits for. The status. */
+static int serve_ahead(struct daemon_client *c, const struct control_packet *request)
+{
+	struct control_packet reply = { 0 };
+
+	if (request->header.serial || !c->greeted || c->role != CONTROL_ROLE_VERBS)
+		return -EPROTO;
+	serve(c, request, &reply);
+	control_close_fds(&reply);
+	/* one that is served later cannot be waited for here */
+	return reply.header.status > 0 ? -EPROTO : reply.header.status;
+}
+
+/* Serves all requests of a datagram, up to the first one that fails. Whether nobody waits for a
+ * reply: the client is there then. */
+static bool answer_all(struct daemon_client *c, struct control_packet *request)
+{
+	int failed = 0;
+	bool is_post;
+
+	while (request->behind) {
+		failed = failed ? failed : serve_ahead(c, request);
+		control_packet_next(request);
+	}
+	is_post = !request->header.serial;
+	answer(c, request, failed);
+	return is_post;
+}
+
+static void reply_now(struct daemon_later *l, int status)
+{
+	struct daemon_client *c = l->client;
+	struct control_packet reply = l->reply;
+
+	if (l->wait == DAEMON_REPLY_RESULT)
+		reply.header.status = status;
+	control_close_fds(&l->request);
+	TAILQ_REMOVE(&c->all->waiting, l, entry);
+	end_wait(c);
+	send_reply(c, &reply);
+}
+
+/* The request is in no queue any more. */
+static void serve_now(struct daemon_later *l)
+{
+	struct daemon_client *c = l->client;
+	struct control_packet request = l->request;
+
+	end_wait(c);
+	answer(c, &request, 0);
+}
+
+static void on_collected(struct fabric *f, struct fabric_reader *r)
+{
+	struct daemon_later *l = container_of(r, struct daemon_later, reader);
+
+	(void)f;
+	l->client->collected = true;
+	serve_now(l);
+}
+
+void daemon_clients_go_on(struct daemon_clients *all, int status)
+{
+	struct daemon_later *l, *next;
+	unsigned n = 0;
+
+	if (TAILQ_EMPTY(&all->waiting))
+		return;
+	fabric_mads_settle(all->f);
+	for (l = TAILQ_FIRST(&all->waiting); l; l = next) {
+		next = TAILQ_NEXT(l, entry);
+		if (l->wait != DAEMON_SERVE_AGAIN)
+			reply_now(l, status);
+		else
+			n++;
+	}
+	/* whoever has to wait now has changed something: those behind have their turn later. Each
+	 * has one turn: who is to be served again waits for the sweep that has begun */
+	for (; n && (l = TAILQ_LAST(&all->waiting, daemon_laters)) && l->wait == DAEMON_SERVE_AGAIN;
+	     n--) {
+		l = TAILQ_FIRST(&all->waiting);
+		TAILQ_REMOVE(&all->waiting, l, entry);
+		serve_now(l);
+	}
+}
+
+/* Serves what has been posted to the ring by now, until then, of base_now_ns(). 0: all; -EAGAIN:
+ * not all; -EPROTO: what is there is nothing of that. */
+static int serve_posts(struct daemon_client *c, uint64_t until)
+{
+	const uint32_t written = c->posts.ring ? control_posts_written(&c->posts) : c->posts.tail;
+	struct control_packet request;
+	int ret;
+
+	while (c->posts.tail != written) {
+		ret = control_posts_take(&c->posts, written, &request);
+		if (ret || request.header.serial)
+			return -EPROTO;
+		answer_all(c, &request);
+		if (base_now_ns() >= until)
+			return c->posts.tail == written ? 0 : -EAGAIN;
+	}
+	return 0;
+}
+
+/* The client's turn is over: it tells us when it has posted more, or has another turn. */
+static void leave_posts(struct daemon_client *c)
+{
+	if (!control_posts_sleep(&c->posts))
+		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
+}
+
+static void on_more_posts(struct base_timer *t)
+{
+	struct daemon_client *c = container_of(t, struct daemon_client, more_posts);
+
+	if (serve_posts(c, base_now_ns() + TURN_NS) == -EPROTO)
+		daemon_client_free(c);
+	else
+		leave_posts(c);
+}
+
+/* Serves what comes next. False: nothing has come, or somebody waits for the reply, and asks for
+ * nothing more meanwhile; the client may be gone then. */
+static bool serve_next(struct daemon_client *c)
+{
+	struct control_packet request;
+	int ret = control_receive(c->sock, &request);
+	bool is_post;
+
+	if (ret == -EAGAIN)
+		return false;
+	if (ret == -EPROTO) {
+		/* what came is no packet: a reply without a request says so, once */
+		const struct control_packet reply = { .header.status = -EPROTO };
+
+		control_send(c->sock, &reply);
+	}
+	if (ret) {
+		daemon_client_free(c);
+		return false;
+	}
+	is_post = answer_all(c, &request);
+	if (!is_post || c->later)
+		return false;
+	if (request.header.type != CONTROL_POSTED || !c->posts.ring)
+		return true;
+	leave_posts(c);
+	return false;
+}
+
+/* A request without a reply is likely to have others behind it: they have the same turn. */
+static void on_request(struct daemon_source *s, uint32_t events)
+{
+	const uint64_t until = base_now_ns() + TURN_NS;
+	struct daemon_client *c = container_of(s, struct daemon_client, source);
+	unsigned n = 1;
+	int ret = serve_posts(c, until);
+
+	(void)events;
+	if (ret == -EPROTO)
+		daemon_client_free(c);
+	if (ret) /* or the socket has its turn when they are served */
+		return;
+	/* the first datagram was there before; posts ahead of a second datagram have not been
+	 * served yet */
+	while (serve_next(c) && !c->posts.ring && n++ < TURN && base_now_ns() < until)
+		;
+}
+
+/* ---- connections ---- */
+
+static int client_new(struct daemon_clients *all, int sock, pid_t pid, struct daemon_client **out)
+{
+	struct daemon_client *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		return -ENOMEM;
+	c->all = all;
+	c->sock = sock;
+	c->pid = pid;
+	ret = base_idtable_add(&all->ids, c, &c->id);
+	if (ret)
+		goto err_free;
+	ret = -ENOMEM;
+	c->holds = daemon_objects_holder(all->objects, c->id, pid);
+	if (!c->holds)
+		goto err_id;
+	*out = c;
+	return 0;
+err_id:
+	base_idtable_remove(&all->ids, c->id);
+err_free:
+	free(c);
+	return ret;
+}
+
+int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **out)
+{
+	int ret = client_new(all, -1, getpid(), out);
+
+	if (ret)
+		return ret;
+	(*out)->role = CONTROL_ROLE_VERBS;
+	(*out)->greeted = true;
+	(*out)->host_index = -1;
+	return 0;
+}
+
+static int add_client(struct daemon_clients *all, int sock, pid_t pid)
+{
+	struct daemon_client *c;
+	int ret = client_new(all, sock, pid, &c);
+
+	if (ret)
+		return ret;
+	c->source.ready = on_request;
+	c->source.patient = EPOLLHUP;
+	ret = daemon_source_watch(all->loop, &c->source, sock, EPOLLIN);
+	if (ret) {
+		base_idtable_remove(&all->ids, c->id);
+		free(c->holds);
+		free(c);
+		return ret;
+	}
+	return 0;
+}
+
+static int open_spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* There are no more descriptors. The connection is closed: left waiting, it would wake the loop
+ * again and again. */
+static void refuse(struct daemon_clients *all, int listen_fd)
+{
+	int sock;
+
+	close(all->spare_fd);
+	sock = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (sock >= 0)
+		close(sock);
+	all->spare_fd = open_spare();
+}
+
+static void on_connection(struct daemon_source *s, uint32_t events)
+{
+	struct daemon_clients *all = container_of(s, struct daemon_clients, listening);
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int sock = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (sock < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			refuse(all, s->fd);
+		return;
+	}
+	/* the directory is private already; this does not rely on it */
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
+	    (cred.uid != geteuid() && cred.uid != 0)) {
+		close(sock);
+		return;
+	}
+	if (add_client(all, sock, cred.pid)) {
+		base_log_warning(daemon, "no memory for a client");
+		close(sock);
+	}
+}
+
+void daemon_client_free(struct daemon_client *c)
+{
+	struct daemon_clients *all = c->all;
+
+	if (c->later) {
+		if (c->later->wait == DAEMON_SERVE_COLLECTED)
+			fabric_collect_cancel(all->f, &c->later->reader);
+		else
+			TAILQ_REMOVE(&all->waiting, c->later, entry);
+		control_close_fds(&c->later->request);
+		control_close_fds(&c->later->reply);
+		end_wait(c);
+	}
+	base_timer_stop(&c->more_posts);
+	control_posts_unmap(c->posts.ring);
+	if (c->cm)
+		cm_client_free(all->cm, c->cm);
+	daemon_objects_release(all->objects, c->holds);
+	close_source(&c->exit_source);
+	daemon_source_stop(&c->source);
+	if (c->sock >= 0)
+		close(c->sock);
+	base_idtable_remove(&all->ids, c->id);
+	free(c);
+}
+
+/* ---- all ---- */
+
+void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, struct fabric *f,
+                         struct daemon_objects *objects)
+{
+	all->loop = loop;
+	all->f = f;
+	all->objects = objects;
+	all->spare_fd = open_spare();
+	TAILQ_INIT(&all->waiting);
+	base_idtable_init(&all->ids, MAX_CLIENTS);
+	daemon_requests_add(&all->requests, requests, ARRAY_SIZE(requests), all);
+}
+
+int daemon_clients_listen(struct daemon_clients *all, int listen_fd)
+{
+	all->listening.ready = on_connection;
+	return daemon_source_watch(all->loop, &all->listening, listen_fd, EPOLLIN);
+}
+
+unsigned daemon_clients_count_verbs(const struct daemon_clients *all)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < all->ids.size; i++) {
+		const struct daemon_client *c = base_idtable_get(&all->ids, i);
+
+		n += c && c->role == CONTROL_ROLE_VERBS && c->greeted && c->sock >= 0;
+	}
+	return n;
+}
+
+bool daemon_client_sees(const struct daemon_client *c, uint32_t host_index)
+{
+	return c->host_index < 0 || (uint32_t)c->host_index == host_index;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Clients: connections of processes. Each request on one gets a reply, or the connection ends;
+ * and when it ends, all that the client holds is freed.
+ */
+#ifndef DAEMON_CLIENT_H
+#define DAEMON_CLIENT_H
+
+#include <sys/types.h>
+
+#include "cm/cm.h"
+#include "control/posts.h"
+#include "daemon/clients/objects.h"
+#include "daemon/clients/request.h"
+#include "fabric/forwarding/collect.h"
+
+/* A request that waits for the subnet to be at rest, or for counters. */
+struct daemon_later {
+	TAILQ_ENTRY(daemon_later) entry; /* in ->waiting, unless it waits for counters */
+	struct fabric_reader reader;
+	struct daemon_client *client;
+	enum daemon_wait wait;
+	struct control_packet request, reply;
+};
+
+struct daemon_clients {
+	struct daemon_loop *loop;
+	TAILQ_HEAD(daemon_laters, daemon_later) waiting;
+	struct fabric *f;
+	struct daemon_objects *objects;
+	struct cm *cm;              /* set when there is one */
+	int (*stopping)(void *arg); /* before the daemon ends by request: 0, or what it replies */
+	void *stopping_arg;
+	struct daemon_requests requests;
+	struct base_idtable ids;
+	struct daemon_source listening;
+	int spare_fd; /* given up to refuse a client when there are no more descriptors */
+};
+
+struct daemon_client {
+	struct daemon_clients *all;
+	uint32_t id;
+	int sock; /* -1: it is the daemon itself */
+	struct daemon_source source;
+	struct daemon_source exit_source; /* the process's exit */
+	enum control_role role;
+	bool greeted;
+	int host_index; /* -1: it sees all hosts */
+	pid_t pid;
+	struct daemon_holder *holds;
+	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
+	struct control_posts_reader posts;
+	struct base_timer more_posts; /* it has posted more than has been served */
+	struct daemon_later *later;   /* its request that waits; it is not heard meanwhile */
+	bool collected;               /* the next one has waited for counters */
+};
+
+/* Has them served, by rows that modules add to ->requests. */
+void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, struct fabric *f,
+                         struct daemon_objects *objects);
+
+/* Accepts connections at @listen_fd. 0 or -errno. */
+int daemon_clients_listen(struct daemon_clients *all, int listen_fd);
+
+/* How many processes use verbs, but for the daemon itself. */
+unsigned daemon_clients_count_verbs(const struct daemon_clients *all);
+
+/*
+ * The daemon as a client of itself, greeted as one of role VERBS on all hosts. Its requests come
+ * by daemon_client_serve(). 0, -ENOSPC, -ENOMEM.
+ */
+int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **c);
+
+/* Serves the request in @p, of which it makes the reply: of type control_serve. */
+void daemon_client_serve(void *client, struct control_packet *p);
+
+/*
+ * The subnet is at rest: replies to those that waited for it, with @status where that is their
+ * reply, and serves the requests that had to wait for their turn, in their order, until one of them
+ * has to wait again.
+ */
+void daemon_clients_go_on(struct daemon_clients *all, int status);
+
+/* Ends a connection and all that hangs on it. */
+void daemon_client_free(struct daemon_client *c);
+
+/* Whether the client may use what is on this host (an index). */
+bool daemon_client_sees(const struct daemon_client *c, uint32_t host_index);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * HCAs that processes have open. Each is an outbox for the asynchronous events of the HCA.
+ */
+#ifndef DAEMON_HCA_H
+#define DAEMON_HCA_H
+
+#include <infiniband/verbs.h>
+
+#include "base/idtable.h"
+#include "daemon/clients/holder.h"
+#include "daemon/core/loop.h"
+#include "daemon/core/outbox.h"
+
+struct daemon_hca {
+	LIST_ENTRY(daemon_hca) entry;
+	struct daemon_holder *holder;
+	uint32_t handle;
+	uint32_t hca; /* index in the shared memory's table */
+	struct cm_outbox *events;
+};
+
+struct daemon_hcas {
+	struct daemon_loop *loop;
+	struct base_idtable ids;
+};
+
+void daemon_hcas_init(struct daemon_hcas *all, struct daemon_loop *loop);
+
+/* Opens HCA @hca for @holder. *@fd: the process's end of the events, the caller's to close. 0 or
+ * -errno. */
+int daemon_hca_open(struct daemon_hcas *all, struct daemon_holder *holder, uint32_t hca,
+                    struct daemon_hca **out, int *fd);
+void daemon_hca_free(struct daemon_hcas *all, struct daemon_hca *h);
+
+/* The open HCA with this handle if it is @holder's, or NULL. */
+struct daemon_hca *daemon_hca_of(const struct daemon_hcas *all, const struct daemon_holder *holder,
+                                 uint32_t handle);
+
+/* Sends an asynchronous event to the process that has @h open. False: it is lost. */
+bool daemon_hca_event(struct daemon_hca *h, enum ibv_event_type type, uint32_t element);
+
+/* Sends one to every process that has HCA @hca open. */
+void daemon_hcas_event(struct daemon_hcas *all, uint32_t hca, enum ibv_event_type type,
+                       uint32_t element);
+
+#endif

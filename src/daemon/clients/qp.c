@@ -1,0 +1,949 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queue pairs: see qp.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/util.h"
+#include "daemon/clients/qp.h"
+#include "fabric/forwarding/attach.h"
+#include "hca/link/link_roce.h"
+#include "shm/connection.h"
+#include "shm/events.h"
+#include "shm/ring.h"
+
+/* Payload memory of a QP. */
+struct daemon_payload {
+	LIST_ENTRY(daemon_payload) entry;
+	uint64_t off;
+};
+
+/* Units of work (chores.h). */
+#define ATTACH_COST 4
+#define FLOW_COST   16
+#define QP_COST     8
+
+#define MAX_USERS 256 /* of an XRC target */
+
+int daemon_qps_init(struct daemon_qps *all, struct fabric *f, struct daemon_memory *memory,
+                    struct daemon_cqs *cqs, struct daemon_srqs *srqs)
+{
+	uint32_t id;
+
+	all->f = f;
+	all->memory = memory;
+	all->chores = memory->chores;
+	all->cqs = cqs;
+	all->srqs = srqs;
+	TAILQ_INIT(&all->reserved);
+	base_idtable_init(&all->ids, SHM_MAX_QPS - 1); /* never number 0xFFFFFF, multicast */
+	/* QP 0 and QP 1 are the subnet manager's and the general services' */
+	for (uint32_t special = 0; special <= IB_QPN_GSI; special++)
+		if (base_idtable_add(&all->ids, all, &id))
+			return -ENOMEM;
+	return 0;
+}
+
+/* The QP at @index, or NULL; no special one, none that is coming to its end, and nothing that lies
+ * reserved. */
+static struct daemon_qp *qp_at(const struct daemon_qps *all, uint32_t index)
+{
+	struct daemon_qp *qp = index > IB_QPN_GSI ? base_idtable_get(&all->ids, index) : NULL;
+
+	return qp && qp->holder ? qp : NULL;
+}
+
+/* The same, if its process lives. */
+static struct daemon_qp *live_qp_at(const struct daemon_qps *all, uint32_t index)
+{
+	struct daemon_qp *qp = qp_at(all, index);
+
+	return qp && !qp->holder->dead ? qp : NULL;
+}
+
+struct daemon_qp *daemon_qp_find(const struct daemon_qps *all, uint32_t qpn)
+{
+	struct daemon_qp *qp = qp_at(all, SHM_QP_INDEX(qpn));
+
+	return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+unsigned daemon_qps_count(const struct daemon_qps *all)
+{
+	return all->ids.used - (IB_QPN_GSI + 1) - all->n_roce - all->n_ending - all->n_reserved;
+}
+
+/* The record of the QP in shared memory. */
+static struct shm_qp *record_of(const struct daemon_qps *all, uint32_t qpn)
+{
+	return &all->f->region->qps[SHM_QP_INDEX(qpn)];
+}
+
+static struct shm_ring *ring_of(const struct daemon_qps *all, const struct daemon_qp *qp)
+{
+	return daemon_memory_ring_at(all->memory, qp->ring_off);
+}
+
+/* ---- who uses memory ---- */
+
+bool daemon_qp_may_fill(void *qps, uint16_t index, uint32_t qpn)
+{
+	const struct daemon_qps *all = qps;
+	const struct shm_sender *sender = &all->f->region->senders[index];
+
+	/* acquire: pairs with the release of who has come to the end of its deliveries */
+	uint32_t target =
+	        atomic_load_explicit((_Atomic uint32_t *)&sender->target_qpn, memory_order_acquire);
+
+	return live_qp_at(all, index) && (!qpn || (target & IB_QPN_MASK) == qpn);
+}
+
+struct shm_ring *daemon_qp_next_ring(void *qps, uint32_t *index, uint8_t *shift)
+{
+	const struct daemon_qps *all = qps;
+	const struct daemon_qp *qp;
+
+	for (; *index < all->ids.size; ++*index) {
+		qp = live_qp_at(all, *index);
+		if (!qp || qp->is_roce_sender)
+			continue;
+		*shift = qp->ring_shift;
+		return ring_of(all, qp);
+	}
+	return NULL;
+}
+
+uint32_t daemon_qp_number_of(void *qps, uint32_t index)
+{
+	const struct daemon_qp *qp = live_qp_at(qps, index);
+
+	return qp ? qp->qpn : 0;
+}
+
+/* ---- making ---- */
+
+/* There is no memory: as daemon_qp_prepare() says. */
+static int none(struct daemon_qps *all, bool is_ring, struct daemon_memory_want *want)
+{
+	return want ? daemon_memory_none(all->memory, is_ring, want) : -ENOMEM;
+}
+
+/* A number for the QP. 0, -EAGAIN or -ENOMEM. */
+static int number(struct daemon_qps *all, struct daemon_qp *qp,
+                  const struct daemon_memory_want *want)
+{
+	const struct daemon_memory_users *users = &all->memory->users;
+	uint32_t index;
+	int ret = base_idtable_add(&all->ids, qp, &index);
+
+	if (ret && want && users->take_back(users->arg))
+		ret = base_idtable_add(&all->ids, qp, &index);
+	if (ret) /* QPs that come to their end have numbers */
+		return all->n_ending ? -EAGAIN : -ENOMEM;
+	qp->qpn = (uint32_t)all->round[index]++ << 16 | index;
+	return 0;
+}
+
+static uint64_t requests_bytes(const struct control_qp_shape *shape)
+{
+	return (uint64_t)shape->request_bytes << base_log2_up(shape->max_send_wr);
+}
+
+/* Of memory for the requests that wait, and for the entries of receives that have several. */
+static uint64_t queue_bytes(const struct control_qp_shape *shape)
+{
+	uint64_t entries = (uint64_t)shape->max_recv_sge * sizeof(struct shm_entry);
+
+	return requests_bytes(shape) + (entries << base_log2_up(shape->max_recv_wr));
+}
+
+/* Gives the QP its memory. 0, -EAGAIN or -ENOMEM. */
+static int allocate(struct daemon_qps *all, struct daemon_qp *qp,
+                    const struct control_qp_shape *shape, struct daemon_memory_want *want)
+{
+	int ret;
+
+	qp->ring_shift = (uint8_t)base_log2_up(shape->max_recv_wr);
+	qp->ring_off = daemon_memory_ring(all->memory, qp->ring_shift);
+	if (!qp->ring_off)
+		return none(all, true, want);
+	if (!shape->request_bytes)
+		return 0;
+	qp->queue_off = daemon_memory_payload(all->memory, queue_bytes(shape));
+	if (qp->queue_off)
+		return 0;
+	/* before a chore has to close the ring: it would be waited for, again and again */
+	ret = none(all, false, want);
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
+	return ret;
+}
+
+/* Writes what the record says before there is a QP: where its memory is. */
+static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
+                     const struct daemon_holder *holder, const struct control_qp_shape *shape)
+{
+	struct shm_qp *s = record_of(all, qp->qpn);
+
+	shm_write_begin(&s->seq);
+	s->qpn = qp->qpn;
+	s->qkey = 0;
+	s->pkey = 0;
+	s->pkey_index = 0;
+	s->flags = 0;
+	s->port_num = 0;
+	s->port = 0;
+	s->cq = 0;
+	s->ring_off = qp->ring_off;
+	s->ring_gen = (uint16_t)ring_of(all, qp)->gen;
+	s->ring_shift = qp->ring_shift;
+	s->ready_bit = SHM_NO_READY_BIT;
+	s->client = holder->client;
+	s->type = 0;
+	s->state = IBV_QPS_RESET;
+	s->connection = (struct shm_qp_connection){
+		.keys_off = qp->queue_off ? holder->keys_off : 0,
+		.requests_off = qp->queue_off,
+		.entries_off = qp->queue_off + requests_bytes(shape),
+		.pid = holder->pid,
+		.request_bytes = (uint16_t)shape->request_bytes,
+		.max_recv_sge = (uint16_t)shape->max_recv_sge,
+		.request_shift = (uint8_t)base_log2_up(shape->max_send_wr),
+	};
+	shm_write_end(&s->seq);
+}
+
+/* Initializes what others see of the QP: ring, sender's record, record. Its process may write there
+ * from now on. */
+static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
+                    const struct daemon_holder *holder, const struct control_qp_shape *shape)
+{
+	struct shm_sender *sender = &all->f->region->senders[SHM_QP_INDEX(qp->qpn)];
+
+	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
+	       sizeof(struct shm_connection));
+	shm_ring_init(ring_of(all, qp), daemon_memory_generation(all->memory), qp->qpn);
+	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
+	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
+	atomic_store_explicit(&sender->ticket, 0, memory_order_relaxed);
+	describe(all, qp, holder, shape);
+}
+
+int daemon_qp_prepare(struct daemon_qps *all, const struct daemon_holder *holder,
+                      const struct control_qp_shape *shape, struct daemon_memory_want *want,
+                      struct daemon_qp **out)
+{
+	struct daemon_qp *qp = calloc(1, sizeof(*qp));
+	int ret;
+
+	if (!qp)
+		return -ENOMEM;
+	qp->all = all;
+	LIST_INIT(&qp->flows);
+	LIST_INIT(&qp->payloads);
+	LIST_INIT(&qp->users);
+	ret = number(all, qp, want);
+	if (ret)
+		goto err_free;
+	ret = allocate(all, qp, shape, want);
+	if (ret)
+		goto err_number;
+	publish(all, qp, holder, shape);
+	*out = qp;
+	return 0;
+err_number:
+	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
+err_free:
+	free(qp);
+	return ret;
+}
+
+void daemon_qp_tell(const struct daemon_qps *all, const struct daemon_qp *qp,
+                    struct control_create_qp_reply *out)
+{
+	const struct shm_qp *s = record_of(all, qp->qpn);
+
+	*out = (struct control_create_qp_reply){
+		.ring_off = qp->ring_off,
+		.requests_off = qp->queue_off,
+		.entries_off = s->connection.entries_off,
+		.qpn = qp->qpn,
+		.ring_gen = s->ring_gen,
+		.ring_shift = qp->ring_shift,
+	};
+}
+
+uint64_t daemon_qp_bytes(const struct control_qp_shape *shape)
+{
+	uint64_t ring = shm_ring_bytes((uint8_t)base_log2_up(shape->max_recv_wr));
+	uint64_t queue = shape->request_bytes ? queue_bytes(shape) : 0;
+
+	return base_align_up(ring, DAEMON_PAGE) + base_align_up(queue, DAEMON_PAGE);
+}
+
+/* Nobody finds it by its record any more. */
+static void clear_record(struct daemon_qps *all, uint32_t qpn)
+{
+	struct shm_qp *s = record_of(all, qpn);
+
+	shm_write_begin(&s->seq);
+	s->flags = 0;
+	s->qpn = 0;
+	shm_write_end(&s->seq);
+}
+
+void daemon_qp_give_up(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	clear_record(all, qp->qpn);
+	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
+	if (qp->queue_off)
+		daemon_memory_free_payload(all->memory, qp->queue_off);
+	free(qp);
+}
+
+/* It is a QP from now on. @cq: NULL for a hidden one. */
+static void enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_hca *h,
+                  struct daemon_cq *cq, const struct control_create_qp *want)
+{
+	struct shm_qp *s = record_of(all, qp->qpn);
+
+	shm_write_begin(&s->seq);
+	s->flags = SHM_QP_LIVE | (want->flags & (SHM_QP_BLOCK_LOOPBACK | SHM_QP_STAMPS)) |
+	           (cq && cq->counts_arrivals ? SHM_QP_COUNT_ARRIVALS : 0);
+	s->cq = cq ? cq->id : 0;
+	s->ready_bit = (uint16_t)want->ready_bit;
+	s->type = (uint8_t)want->type;
+	s->connection.domain = want->domain;
+	s->connection.send_cq = want->send_cq;
+	s->connection.srq = want->srq;
+	s->connection.xrcd = want->xrcd;
+	shm_write_end(&s->seq);
+	qp->holder = h->holder;
+	qp->hca = h;
+	qp->hca_index = h->hca;
+	qp->cq = cq;
+	if (cq)
+		LIST_INSERT_HEAD(&cq->qps, qp, of_cq);
+	if (want->srq) {
+		qp->srq = daemon_srq_find(all->srqs, want->srq - 1);
+		qp->srq->n_qps++;
+	}
+	TAILQ_INSERT_HEAD(&qp->holder->qps, qp, entry);
+}
+
+void daemon_qp_enter(struct daemon_qps *all, struct daemon_qp *qp, struct daemon_cq *cq,
+                     const struct control_create_qp *want)
+{
+	enter(all, qp, cq->hca, cq, want);
+}
+
+/* @cq is NULL for a hidden one. */
+static int qp_new(struct daemon_qps *all, struct daemon_hca *h, struct daemon_cq *cq,
+                  const struct control_create_qp *want, struct daemon_qp **out)
+{
+	const struct control_qp_shape shape = control_qp_shape(want);
+	int ret = daemon_qp_prepare(all, h->holder, &shape, &h->holder->want, out);
+
+	if (!ret)
+		enter(all, *out, h, cq, want);
+	return ret;
+}
+
+int daemon_qp_new(struct daemon_qps *all, struct daemon_cq *cq,
+                  const struct control_create_qp *want, struct daemon_qp **out)
+{
+	return qp_new(all, cq->hca, cq, want, out);
+}
+
+/* The port that a hidden QP stands for. */
+static uint32_t roce_port(const struct daemon_qps *all, const struct daemon_qp *qp)
+{
+	return all->f->region->hcas[qp->hca_index].first_port;
+}
+
+int daemon_qp_new_roce(struct daemon_qps *all, struct daemon_hca *h, struct daemon_qp **out)
+{
+	/* it receives nothing by its ring, but has one as every QP has */
+	const struct control_create_qp want = { .max_recv_wr = 1,
+		                                .ready_bit = SHM_NO_READY_BIT,
+		                                .type = IBV_QPT_UD };
+	struct daemon_qp *qp;
+	struct shm_qp *s;
+	int ret = qp_new(all, h, NULL, &want, &qp);
+
+	if (ret)
+		return ret;
+	qp->is_roce_sender = true;
+	s = record_of(all, qp->qpn);
+	shm_write_begin(&s->seq);
+	s->flags |= SHM_QP_ROCE;
+	s->port_num = 1;
+	s->port = roce_port(all, qp);
+	shm_write_end(&s->seq);
+	all->n_roce++;
+	*out = qp;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+/* Releases the lock if the dead process of @qpn held it: a thread of its, by the lower 24 bits. */
+static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
+{
+	uint32_t holder = atomic_load_explicit(lock, memory_order_relaxed);
+
+	/* release: what it had done comes before the next holder's work */
+	if ((holder & IB_QPN_MASK) == qpn)
+		atomic_compare_exchange_strong_explicit(lock, &holder, 0, memory_order_release,
+		                                        memory_order_relaxed);
+}
+
+/* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
+ * memory of its process. */
+static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
+{
+	struct daemon_qp *other = live_qp_at(all, SHM_QP_INDEX(peer));
+	struct shm_keys *keys;
+
+	if (!other || other->qpn != peer || !other->queue_off)
+		return;
+	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
+	keys = shm_data_at(all->f->region, other->holder->keys_off);
+	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
+		release_lock(&keys->atomics[i], qpn);
+}
+
+/* Finds out in whose ring the QP may have claimed something. */
+static void begin_undo(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	struct shm_region *region = all->f->region;
+	uint16_t index = (uint16_t)SHM_QP_INDEX(qp->qpn);
+	struct shm_sender *sender = &region->senders[index];
+	uint32_t qpn =
+	        IB_QPN_MASK & atomic_load_explicit(&sender->target_qpn, memory_order_acquire);
+	struct daemon_qp *target = qpn ? live_qp_at(all, SHM_QP_INDEX(qpn)) : NULL;
+
+	release_connection(all, qp->qpn, record_of(all, qp->qpn)->connection.dest_qpn);
+	release_connection(all, qp->qpn, qpn); /* an XRC shared receive queue has other memory */
+	/* nobody is to wait for the dead: hca_connections_wait() */
+	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
+	atomic_store_explicit(&region->connections[index].helps, 0, memory_order_relaxed);
+	if (qp->is_roce_sender)
+		hca_roce_release(&region->roce_ports[roce_port(all, qp)], index);
+	if (!target || target->qpn != qpn)
+		return;
+	qp->undo_qpn = qpn;
+	qp->undo_srq = 0;
+	shm_ring_walk_begin(&qp->undo, ring_of(all, target), target->ring_shift);
+}
+
+/* The ring is done with. Goes on with those of the shared queue by which its QP receives; false:
+ * there is none, or they are done as well. */
+static bool begin_undo_srq(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	const struct daemon_qp *target = live_qp_at(all, SHM_QP_INDEX(qp->undo_qpn));
+	const struct daemon_srq *srq = target ? target->srq : NULL;
+	const struct daemon_srq_ring *r;
+
+	if (!srq || qp->undo_srq > srq->n_old)
+		return false;
+	r = qp->undo_srq ? &srq->old[qp->undo_srq - 1] : &srq->ring;
+	qp->undo_srq++;
+	shm_ring_walk_begin(&qp->undo, daemon_memory_ring_at(all->memory, r->off), r->shift);
+	return true;
+}
+
+/* Undoes what the dead queue pair with index @writer had begun with the slot. */
+static void undo_slot(struct daemon_qps *all, struct shm_arrival *slot, uint64_t state,
+                      uint16_t writer)
+{
+	const struct shm_connection *c = &all->f->region->connections[writer];
+
+	/* of a message that it has sent, and was placing, nothing is lost */
+	if (atomic_load_explicit(&c->placing, memory_order_relaxed) == 1 + shm_slot_pos(state))
+		shm_ring_restore(slot, state, writer);
+	else
+		shm_ring_void(slot, state, writer);
+}
+
+bool daemon_qp_undo_sending(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
+{
+	const uint16_t writer = (uint16_t)SHM_QP_INDEX(qp->qpn);
+	struct shm_region *region = all->f->region;
+	struct shm_arrival *slot;
+	struct shm_qp *s;
+	uint64_t state;
+
+	if (!qp->undo_qpn)
+		begin_undo(all, qp);
+	/* the target may go while this pauses */
+	while (qp->undo_qpn &&
+	       daemon_qp_number_of(all, SHM_QP_INDEX(qp->undo_qpn)) == qp->undo_qpn) {
+		if (!daemon_chore_spend(budget, 1))
+			return false;
+		slot = shm_ring_walk_next(&qp->undo, &state);
+		if (slot) {
+			undo_slot(all, slot, state, writer);
+			continue;
+		}
+		if (begin_undo_srq(all, qp))
+			continue;
+		s = record_of(all, qp->undo_qpn);
+		if (s->ready_bit < SHM_CQ_READY_BITS)
+			atomic_fetch_or_explicit(&region->cqs[s->cq].ready[s->ready_bit / 64],
+			                         1ull << (s->ready_bit % 64), memory_order_release);
+		daemon_cq_wake_bereaved(all->cqs, s->cq);
+		break;
+	}
+	qp->undo_qpn = 0;
+	return true;
+}
+
+/*
+ * Flow records are shared by all. SHM_QP_FLOWS of them are reserved for each QP that there may be.
+ * Of the others a process may have as many as it leaves for the next one: half of them if it is
+ * alone, a third if there are two such processes, and so on. So nobody can use them up.
+ */
+static bool may_have_flow(const struct daemon_qps *all, const struct daemon_qp *qp)
+{
+	const uint32_t shared = SHM_MAX_FLOWS - SHM_QP_FLOWS * SHM_MAX_QPS;
+
+	if (qp->n_flows < SHM_QP_FLOWS)
+		return true;
+	return qp->n_flows < SHM_QP_MAX_FLOWS &&
+	       qp->holder->extra_flows < shared - all->extra_flows;
+}
+
+static void add_flow(struct daemon_qps *all, struct daemon_qp *qp, struct fabric_flow *flow)
+{
+	LIST_INSERT_HEAD(&qp->flows, flow, of_sender);
+	if (++qp->n_flows <= SHM_QP_FLOWS)
+		return;
+	qp->holder->extra_flows++;
+	all->extra_flows++;
+}
+
+static void drop_flow(struct daemon_qps *all, struct daemon_qp *qp, struct fabric_flow *flow)
+{
+	LIST_REMOVE(flow, of_sender);
+	if (qp->n_flows-- > SHM_QP_FLOWS) {
+		all->extra_flows--;
+		if (qp->holder)
+			qp->holder->extra_flows--;
+	}
+	fabric_flow_remove(all->f, flow);
+}
+
+static void drop_flows(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	while (!LIST_EMPTY(&qp->flows))
+		drop_flow(all, qp, LIST_FIRST(&qp->flows));
+}
+
+/* Returns its bytes. */
+static uint64_t retire_payloads(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	struct daemon_payload *p;
+	uint64_t bytes = 0;
+
+	while ((p = LIST_FIRST(&qp->payloads))) {
+		bytes += shm_extent_bytes(&all->memory->payloads, p->off);
+		LIST_REMOVE(p, entry);
+		daemon_memory_retire_payload(all->memory, p->off);
+		free(p);
+	}
+	return bytes;
+}
+
+uint64_t daemon_qp_revoke(void *qps, uint32_t *index)
+{
+	struct daemon_qps *all = qps;
+
+	while (*index < all->ids.size) {
+		uint32_t i = (*index)++, lease = SHM_LEASE_FREE;
+		struct daemon_qp *qp = live_qp_at(all, i);
+
+		if (!qp || LIST_EMPTY(&qp->payloads))
+			continue;
+		/* acquire: pairs with the release in hca_payload_end() */
+		if (atomic_compare_exchange_strong_explicit(
+		            &all->f->region->senders[i].payload_lease, &lease, SHM_LEASE_REVOKED,
+		            memory_order_acquire, memory_order_relaxed))
+			return retire_payloads(all, qp);
+	}
+	return 0;
+}
+
+/* Flows list no queue pairs any more that are gone. */
+static bool prune(struct daemon_chore *c, uint32_t *budget)
+{
+	return fabric_flow_prune(container_of(c, struct daemon_qps, prune)->f, budget);
+}
+
+/* From all groups. True: it is done. */
+static bool detach(struct daemon_qps *all, struct daemon_qp *qp, uint32_t *budget)
+{
+	while (fabric_attach_count(all->f, qp->qpn)) {
+		uint64_t before = all->f->flows->work;
+
+		if (!daemon_chore_spend(budget, ATTACH_COST))
+			return false;
+		fabric_attach_drop(all->f, qp->qpn);
+		daemon_chore_spend(budget, (uint32_t)(all->f->flows->work - before));
+		/* behind all that are coming to their end already */
+		daemon_chore_add(all->chores, &all->prune, prune);
+	}
+	return true;
+}
+
+static bool end_qp(struct daemon_chore *c, uint32_t *budget)
+{
+	struct daemon_qp *qp = container_of(c, struct daemon_qp, end);
+	struct daemon_qps *all = qp->all;
+
+	if (!daemon_qp_undo_sending(all, qp, budget))
+		return false;
+	if (!detach(all, qp, budget))
+		return false;
+	while (!LIST_EMPTY(&qp->flows)) {
+		if (!daemon_chore_spend(budget, FLOW_COST))
+			return false;
+		drop_flow(all, qp, LIST_FIRST(&qp->flows));
+	}
+	daemon_chore_spend(budget, QP_COST);
+	/* before the index serves another QP: its claims in retired rings are nobody's now */
+	base_idtable_remove(&all->ids, SHM_QP_INDEX(qp->qpn));
+	all->n_ending--;
+	daemon_memory_retire_ring(all->memory, qp->ring_off, qp->ring_shift, qp->qpn);
+	if (qp->queue_off)
+		daemon_memory_free_payload(all->memory, qp->queue_off);
+	retire_payloads(all, qp);
+	free(qp);
+	return true;
+}
+
+/* The QP is gone: wakes its peer, whose requests may wait for it. */
+static void wake_peer(struct daemon_qps *all, const struct daemon_qp *qp)
+{
+	uint32_t peer = record_of(all, qp->qpn)->connection.dest_qpn;
+	const struct daemon_qp *other = live_qp_at(all, SHM_QP_INDEX(peer));
+	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(peer)];
+
+	if (qp->queue_off && other && other->qpn == peer && other->queue_off &&
+	    atomic_load_explicit(&c->head, memory_order_relaxed) !=
+	            atomic_load_explicit(&c->tail, memory_order_relaxed))
+		daemon_cq_wake_bereaved(all->cqs, record_of(all, peer)->connection.send_cq);
+}
+
+/* ---- XRC targets ---- */
+
+int daemon_qp_open(struct daemon_hca *h, struct daemon_qp *qp)
+{
+	struct daemon_qp_user *user = qp->n_users < MAX_USERS ? calloc(1, sizeof(*user)) : NULL;
+
+	if (!user)
+		return -ENOMEM;
+	qp->n_users++;
+	user->hca = h;
+	user->qp = qp;
+	LIST_INSERT_HEAD(&qp->users, user, of_qp);
+	LIST_INSERT_HEAD(&h->holder->used_qps, user, of_holder);
+	return 0;
+}
+
+struct daemon_qp_user *daemon_qp_user_of(const struct daemon_qp *qp,
+                                         const struct daemon_holder *holder)
+{
+	struct daemon_qp_user *user;
+
+	LIST_FOREACH(user, &qp->users, of_qp)
+	if (user->hca->holder == holder)
+		return user;
+	return NULL;
+}
+
+void daemon_qp_close(struct daemon_qp_user *user)
+{
+	user->qp->n_users--;
+	LIST_REMOVE(user, of_qp);
+	LIST_REMOVE(user, of_holder);
+	free(user);
+}
+
+/* The XRC target gets another owner. False: nobody has it open. */
+static bool hand_over(struct daemon_qp *qp)
+{
+	struct daemon_qp_user *user;
+
+	LIST_FOREACH(user, &qp->users, of_qp)
+	if (!user->hca->holder->dead)
+		break;
+	if (!user)
+		return false;
+	/* what its requesters did to others is not undone in its name: it sends nothing */
+	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
+	if (qp->cq) /* it has been handed over before, otherwise */
+		LIST_REMOVE(qp, of_cq);
+	qp->cq = NULL;
+	qp->hca = user->hca;
+	qp->holder = user->hca->holder;
+	qp->events = user->events;
+	qp->undone = 0;
+	TAILQ_INSERT_HEAD(&qp->holder->qps, qp, entry);
+	daemon_qp_close(user);
+	return true;
+}
+
+/* ---- the end of one ---- */
+
+void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	if (hand_over(qp))
+		return;
+	while (!LIST_EMPTY(&qp->users)) /* of processes that are dead, too */
+		daemon_qp_close(LIST_FIRST(&qp->users));
+	clear_record(all, qp->qpn);
+	shm_events_clear(&all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events);
+	wake_peer(all, qp);
+	base_timer_stop(&qp->wait);
+	all->n_roce -= qp->is_roce_sender;
+	all->n_ending++;
+	if (qp->cq)
+		LIST_REMOVE(qp, of_cq);
+	if (qp->srq)
+		qp->srq->n_qps--;
+	qp->srq = NULL;
+	TAILQ_REMOVE(&qp->holder->qps, qp, entry);
+	if (qp->n_flows > SHM_QP_FLOWS)
+		qp->holder->extra_flows -= qp->n_flows - SHM_QP_FLOWS;
+	qp->holder = NULL;
+	qp->hca = NULL;
+	qp->cq = NULL;
+	daemon_chore_add(all->chores, &qp->end, end_qp);
+}
+
+/* ---- its life ---- */
+
+/* Switches may let its packets pass now, or no more. */
+static void walk_again(struct daemon_qps *all, struct daemon_qp *qp)
+{
+	struct fabric_flow *flow;
+
+	LIST_FOREACH(flow, &qp->flows, of_sender)
+	fabric_flow_pkey_changed(all->f, flow);
+}
+
+int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
+                     const struct control_modify_qp *m)
+{
+	const struct shm_region *region = all->f->region;
+	const struct shm_hca *h = &region->hcas[qp->hca->hca];
+	struct shm_qp *s = record_of(all, qp->qpn);
+	uint8_t old_port = s->port_num;
+	uint16_t old_pkey = s->pkey;
+
+	if (m->port_num > h->n_ports || (m->receives && !m->port_num) || m->pkey_index >= SHM_PKEYS)
+		return -EINVAL;
+	shm_write_begin(&s->seq);
+	s->qkey = m->qkey;
+	s->port_num = m->port_num;
+	s->port = m->port_num ? h->first_port + m->port_num - 1 : 0;
+	s->pkey_index = m->pkey_index;
+	s->pkey = m->port_num ? region->ports[s->port].pkey[m->pkey_index] : 0;
+	s->flags &= (uint8_t) ~(SHM_QP_RECEIVES | SHM_QP_COUNTS_REMOTE);
+	if (m->receives)
+		s->flags |= SHM_QP_RECEIVES;
+	if (m->counts_remote)
+		s->flags |= SHM_QP_COUNTS_REMOTE;
+	if (m->state == IBV_QPS_RESET)
+		qp->told_error = qp->told_established = false;
+	s->state = m->state;
+	qp->target = m->target;
+	s->connection.dest_qpn = m->dest_qpn;
+	s->connection.access = m->access;
+	s->connection.min_rnr_timer = m->min_rnr_timer;
+	s->connection.max_dest_rd_atomic = m->max_dest_rd_atomic;
+	shm_write_end(&s->seq);
+	if (m->port_num != old_port) {
+		drop_flows(all, qp); /* they left by another port */
+		fabric_attach_qp_moved(all->f, qp->qpn);
+	}
+	if (s->pkey != old_pkey)
+		walk_again(all, qp);
+	return 0;
+}
+
+void daemon_qps_count_arrivals(struct daemon_qps *all, struct daemon_cq *cq)
+{
+	const struct daemon_qp *qp;
+
+	if (cq->counts_arrivals)
+		return;
+	cq->counts_arrivals = true;
+	LIST_FOREACH(qp, &cq->qps, of_cq)
+	{
+		struct shm_qp *s = record_of(all, qp->qpn);
+
+		shm_write_begin(&s->seq);
+		s->flags |= SHM_QP_COUNT_ARRIVALS;
+		shm_write_end(&s->seq);
+	}
+}
+
+void daemon_qps_renew(struct daemon_qps *all, const struct daemon_srq *srq)
+{
+	const struct daemon_qp *qp;
+
+	TAILQ_FOREACH(qp, &srq->holder->qps, entry)
+	{
+		struct shm_qp *s = record_of(all, qp->qpn);
+
+		if (qp->srq != srq)
+			continue;
+		shm_write_begin(&s->seq);
+		shm_write_end(&s->seq);
+	}
+}
+
+void daemon_qps_follow_pkeys(struct daemon_qps *all, const struct fabric_port *p)
+{
+	const uint16_t *table = all->f->region->ports[p->index].pkey;
+
+	for (uint32_t i = 0; i < all->ids.size; i++) {
+		struct daemon_qp *qp = qp_at(all, i);
+		struct shm_qp *s = &all->f->region->qps[i];
+
+		if (!qp || !s->port_num || s->port != p->index || s->pkey == table[s->pkey_index])
+			continue;
+		shm_write_begin(&s->seq);
+		s->pkey = table[s->pkey_index];
+		shm_write_end(&s->seq);
+		walk_again(all, qp);
+	}
+	all->f->flows->work += all->ids.size / FABRIC_FLOW_LOOKS;
+}
+
+int daemon_qp_flow(struct daemon_qps *all, struct daemon_qp *qp, const struct fabric_flow_key *key,
+                   uint32_t *id)
+{
+	const struct shm_qp *s = record_of(all, qp->qpn);
+	struct fabric_flow *flow;
+	int ret;
+
+	if (!s->port_num)
+		return -EINVAL;
+	if (!may_have_flow(all, qp))
+		return -ENOSPC;
+	ret = fabric_flow_add(all->f, all->f->hca_port[s->port], key, &flow);
+	if (ret)
+		return ret;
+	add_flow(all, qp, flow);
+	*id = flow->id;
+	return 0;
+}
+
+int daemon_qp_put_flow(struct daemon_qps *all, struct daemon_qp *qp, uint32_t id)
+{
+	struct fabric_flow *flow = fabric_flow_find(all->f, id);
+
+	if (!flow || flow->key.qpn != qp->qpn)
+		return -EINVAL;
+	drop_flow(all, qp, flow);
+	return 0;
+}
+
+int daemon_qp_payload(struct daemon_qps *all, struct daemon_qp *qp, uint32_t bytes, uint64_t *off)
+{
+	struct daemon_payload *p = malloc(sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	p->off = daemon_memory_payload(all->memory, bytes);
+	if (!p->off) {
+		free(p);
+		return daemon_memory_none(all->memory, false, &qp->want);
+	}
+	qp->want.looks = 0;
+	LIST_INSERT_HEAD(&qp->payloads, p, entry);
+	*off = p->off;
+	return 0;
+}
+
+static void on_wait(struct base_timer *t)
+{
+	struct daemon_qp *qp = container_of(t, struct daemon_qp, wait);
+
+	if (daemon_cq_of(qp->all->cqs, qp->holder, qp->wait_cq))
+		daemon_cq_wake(qp->all->cqs, qp->wait_cq);
+}
+
+int daemon_qp_wait(struct daemon_qps *all, struct daemon_qp *qp, uint32_t cq, uint64_t ns)
+{
+	if (!qp->queue_off)
+		return -EINVAL;
+	base_timer_stop(&qp->wait);
+	qp->wait_cq = cq;
+	if (ns)
+		base_timer_set_in(all->chores->timers, &qp->wait, ns, on_wait);
+	return 0;
+}
+
+/* Unless its process has destroyed it already, by a request that is on its way. */
+static void send_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type,
+                       uint32_t element)
+{
+	_Atomic uint32_t *word = &all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events;
+
+	if (shm_events_send(word))
+		qp->events += daemon_hca_event(qp->hca, type, element);
+}
+
+void daemon_qp_event(struct daemon_qps *all, struct daemon_qp *qp, enum ibv_event_type type)
+{
+	send_event(all, qp, type, qp->qpn);
+}
+
+int daemon_qp_peer_event(struct daemon_qps *all, uint32_t qpn, uint32_t type)
+{
+	struct daemon_qp *qp = daemon_qp_find(all, qpn);
+	const struct shm_connection *c = &all->f->region->connections[SHM_QP_INDEX(qpn)];
+	struct daemon_qp_user *user;
+	bool *told;
+
+	if (!qp || !qp->hca)
+		return -EINVAL;
+	/* the marks in shared memory are what anybody can check; without one the request is wrong
+	 */
+	if (type == IBV_EVENT_COMM_EST) {
+		told = &qp->told_established;
+		if (!atomic_load_explicit(&c->established, memory_order_acquire))
+			return -EINVAL;
+	} else {
+		told = &qp->told_error;
+		if (atomic_load_explicit(&c->error, memory_order_acquire) != type)
+			return -EINVAL;
+	}
+	if (!*told) {
+		daemon_qp_event(all, qp, type);
+		LIST_FOREACH(user, &qp->users, of_qp)
+		user->events += daemon_hca_event(user->hca, type, qp->qpn);
+	}
+	*told = true;
+	return 0;
+}
+
+int daemon_qp_limit(struct daemon_qps *all, uint32_t qpn)
+{
+	struct daemon_qp *qp = daemon_qp_find(all, qpn);
+
+	/* likewise */
+	if (!qp || qp->holder->dead || record_of(all, qpn)->type != SHM_QPT_XRC_SRQ ||
+	    !atomic_exchange_explicit(&ring_of(all, qp)->limit_reached, 0, memory_order_acq_rel))
+		return -EINVAL;
+	send_event(all, qp, IBV_EVENT_SRQ_LIMIT_REACHED, SHM_XRC_SRQ | qpn);
+	return 0;
+}

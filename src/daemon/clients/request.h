@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The requests that processes send, as one table by type: how long the body is, who may ask,
+ * and the function that serves it. Each module adds its rows when it starts; a new request is a
+ * row and a function. Length and role are checked here, every number of a body by the function.
+ */
+#ifndef DAEMON_REQUEST_H
+#define DAEMON_REQUEST_H
+
+#include <stddef.h>
+
+#include "control/socket.h"
+
+struct daemon_client;
+
+/* A request that is being served. */
+struct daemon_call {
+	struct daemon_client *client;
+	const void *body;             /* as long as the row says, aligned for what it is */
+	struct control_packet *reply; /* all zero but for type and serial */
+	void *module;                 /* whose row it is */
+	const struct control_packet *request;
+	bool collected; /* it has waited by DAEMON_SERVE_COLLECTED */
+};
+
+enum daemon_asker {
+	DAEMON_CLI = 1 << CONTROL_ROLE_CLI,
+	DAEMON_VERBS = 1 << CONTROL_ROLE_VERBS,
+	DAEMON_UMAD = 1 << CONTROL_ROLE_UMAD,
+	DAEMON_SYSFS = 1 << CONTROL_ROLE_SYSFS,
+	DAEMON_ANYBODY = DAEMON_CLI | DAEMON_VERBS | DAEMON_UMAD | DAEMON_SYSFS,
+	DAEMON_STRANGER = 1 << 30, /* who has yet to say hello */
+};
+
+#define DAEMON_ANY_BYTES UINT16_MAX /* the function checks the length */
+
+struct daemon_request {
+	uint8_t type, last; /* last: of a range of types that are served alike; 0: it is one */
+	uint8_t n_fds;      /* that must come with it; 0: those that come are closed */
+	uint16_t bytes;     /* of the body */
+	uint32_t who;       /* enum daemon_asker, ORed */
+	/* The status of the reply: 0 or -errno; or enum daemon_wait. Fills in its body, length and
+	 * descriptors. */
+	int (*serve)(struct daemon_call *call);
+};
+
+/* What a function returns if the reply has to wait: but for the last one until the subnet is at
+ * rest (client.h), and only for DAEMON_CLI. */
+enum daemon_wait {
+	DAEMON_SERVE_AGAIN = 1, /* nothing has been done: the request is served then */
+	DAEMON_REPLY_THEN,      /* all has been done: the reply is as it is, and sent then */
+	DAEMON_REPLY_RESULT,    /* and its status is what came out */
+	DAEMON_SERVE_COLLECTED, /* as the first, until counters are collected
+	                           (fabric/forwarding/collect.h) */
+};
+
+struct daemon_requests {
+	struct {
+		const struct daemon_request *row; /* NULL: there is no such request */
+		void *module;
+	} of[UINT8_MAX + 1];
+};
+
+/* Adds @n rows, which stay where they are. */
+void daemon_requests_add(struct daemon_requests *all, const struct daemon_request *row, size_t n,
+                         void *module);
+
+/*
+ * Serves a request of @who, an enum daemon_asker. The status: that of the function; -ENOSYS: there
+ * is no such request for this role; -EPROTO: it has the wrong length, or lacks descriptors, or
+ * comes before the hello.
+ */
+int daemon_requests_serve(const struct daemon_requests *all, uint32_t who,
+                          struct daemon_call *call);
+
+/* The body of the reply, from now on of @bytes. */
+void *daemon_call_reply(struct daemon_call *call, size_t bytes);
+
+/* Hands @fd over with the reply: it is the reply's from now on. */
+void daemon_call_give(struct daemon_call *call, int fd);
+
+/* Hands a duplicate of @fd over. 0 or -errno. */
+int daemon_call_give_copy(struct daemon_call *call, int fd);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What queue pairs may lack, numbers and memory, reserved for a process that is likely to make some
+ * soon. It then makes one by a request that cannot fail, and does not wait for the daemon.
+ *
+ * What lies reserved is a struct daemon_qp without a holder: no queue pair, for anybody. It belongs
+ * to its process as long as that does not use it and nobody lacks it. Which of the two comes first,
+ * the use or the end, a word in shared memory decides (struct shm_sender.ticket), as the daemon
+ * does not know of a use before the request comes.
+ */
+#ifndef DAEMON_RESERVE_H
+#define DAEMON_RESERVE_H
+
+#include "daemon/clients/qp.h"
+
+/* Reserves for @holder what @want says, or less: none at all if numbers or memory are scarce. */
+void daemon_reserve(struct daemon_qps *all, struct daemon_holder *holder,
+                    const struct control_reserve_qps *want, struct control_reserve_qps_reply *out);
+
+/* Takes what lies reserved for @holder under @qpn, to make a queue pair of it, or to give it up.
+ * NULL: nothing does. */
+struct daemon_qp *daemon_reserve_take(struct daemon_qps *all, const struct daemon_holder *holder,
+                                      uint32_t qpn);
+
+/* Frees it, whether the process uses it or not: that is dead. */
+void daemon_reserve_free(struct daemon_qps *all, struct daemon_qp *qp);
+
+/* struct daemon_memory_users; @qps: struct daemon_qps. */
+bool daemon_reserve_take_back(void *qps);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sockets of Ethernet ports: see roce_port.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/eventfd.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "daemon/network/roce_port.h"
+#include "hca/link/flow.h"
+#include "netdev/udp.h"
+
+#define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */
+#define AWAY_MAX_NS (8 * DAEMON_NS_PER_MS)
+#define BATCHES     16 /* then other events have their turn */
+
+static const int families[2] = { AF_INET, AF_INET6 };
+
+/* ---- when nobody polls ---- */
+
+static void on_receive(struct daemon_source *s, uint32_t events);
+
+/* 0 or -errno. */
+static int hear(struct daemon_roce_port *p)
+{
+	int ret = 0;
+
+	for (int v = 0; v < 2 && !ret; v++) {
+		struct daemon_source *s = &p->ear[v].source;
+
+		s->ready = on_receive;
+		p->ear[v].port = p;
+		if (p->receive_fd[v] >= 0 && !daemon_source_is_watched(s))
+			ret = daemon_source_watch(p->roce->d.loop, s, p->receive_fd[v], EPOLLIN);
+	}
+	return ret;
+}
+
+static void hear_no_more(struct daemon_roce_port *p)
+{
+	for (int v = 0; v < 2; v++)
+		daemon_source_stop(&p->ear[v].source);
+}
+
+static void come_back(struct daemon_roce_port *p)
+{
+	atomic_store_explicit(&p->link->shm->daemon_away, 0, memory_order_relaxed);
+	p->away_ns = AWAY_NS;
+	base_timer_stop(&p->away_timer);
+	if (hear(p))
+		base_log_warning(roce, "no memory: a port hears nothing while nobody polls");
+}
+
+static void on_away(struct base_timer *t);
+
+static void look_later(struct daemon_roce_port *p)
+{
+	base_timer_set_in(&p->roce->d.loop->timers, &p->away_timer, p->away_ns, on_away);
+	if (p->away_ns < AWAY_MAX_NS)
+		p->away_ns *= 2;
+}
+
+static void go_away(struct daemon_roce_port *p)
+{
+	hear_no_more(p);
+	/* seq_cst: away, and only then a look whether somebody polls; see hca_roce_rest() */
+	atomic_store_explicit(&p->link->shm->daemon_away, 1, memory_order_seq_cst);
+	if (hca_roce_is_polled(p->link))
+		look_later(p);
+	else
+		come_back(p);
+}
+
+static void receive(struct daemon_roce_port *p)
+{
+	for (int i = 0; i < BATCHES && !hca_roce_is_polled(p->link); i++)
+		if (!hca_roce_receive(&p->link->link, false))
+			break;
+	if (hca_roce_is_polled(p->link))
+		go_away(p);
+}
+
+static void on_receive(struct daemon_source *s, uint32_t events)
+{
+	(void)events;
+	receive(container_of(s, struct daemon_roce_ear, source)->port);
+}
+
+static void on_away(struct base_timer *t)
+{
+	struct daemon_roce_port *p = container_of(t, struct daemon_roce_port, away_timer);
+
+	if (hca_roce_is_polled(p->link))
+		look_later(p);
+	else
+		come_back(p);
+}
+
+static void on_wake(struct daemon_source *s, uint32_t events)
+{
+	(void)events;
+	if (base_eventfd_drain(s->fd))
+		come_back(container_of(s, struct daemon_roce_port, wake_source));
+}
+
+/* ---- sockets ---- */
+
+/*
+ * Processes that sleep keep their duplicates, and with them the UDP port: sockets that take their
+ * place can only be opened because these are retired.
+ */
+void roce_port_retire(struct daemon_roce_port *p)
+{
+	for (int v = 0; v < 2; v++) {
+		daemon_source_stop(&p->ear[v].source);
+		if (p->receive_fd[v] >= 0) {
+			netdev_udp_retire(p->receive_fd[v]);
+			close(p->receive_fd[v]);
+		}
+		p->receive_fd[v] = -1;
+	}
+	if (p->link)
+		hca_roce_abandon(p->link); /* nobody else receives by the daemon's duplicates */
+}
+
+static int open_receive(const struct daemon_roce_port *p, int family, char *why, size_t len)
+{
+	const struct netdev_site at = { roce_port_network(p), p->device };
+
+	return p->round ? netdev_udp_reopen_receive(family, &at, why, len)
+	                : netdev_udp_open_receive(family, &at, why, len);
+}
+
+int roce_port_open(struct daemon_roce_port *p, char *why, size_t len)
+{
+	roce_port_retire(p);
+	for (int v = 0; v < 2; v++) {
+		int fd = open_receive(p, families[v], why, len);
+
+		if (fd == -EAFNOSUPPORT)
+			continue; /* a kernel without IPv6 */
+		if (fd < 0)
+			return fd;
+		p->receive_fd[v] = fd;
+	}
+	p->round = p->round == UINT16_MAX ? 1 : p->round + 1; /* 0: never opened */
+	atomic_store_explicit(&p->roce->d.f->region->roce_ports[p->port->index].lost[0], 0,
+	                      memory_order_relaxed);
+	atomic_store_explicit(&p->roce->d.f->region->roce_ports[p->port->index].lost[1], 0,
+	                      memory_order_relaxed);
+	return 0;
+}
+
+static int open_send(const struct daemon_roce_port *p, const struct control_roce_socket *request,
+                     uint32_t *source_port)
+{
+	const struct netdev *dev = netdev_watch_at(p->network->watch, p->ifindex);
+	struct netdev_site at = { roce_port_network(p), NULL };
+	uint16_t port = (uint16_t)request->source_port;
+	char why[256] = "";
+	int fd;
+
+	if (!dev)
+		return -ENODEV;
+	if (request->source_port < NETDEV_UDP_SOURCE_FIRST ||
+	    request->source_port > NETDEV_UDP_SOURCE_LAST)
+		return -EINVAL;
+	at.device = dev->name;
+	fd = netdev_udp_open_send(families[request->is_ipv6], &at, &port, why, sizeof(why));
+	if (fd < 0)
+		base_log_warning(roce, "%s", why);
+	*source_port = port;
+	return fd;
+}
+
+static int duplicate(int fd)
+{
+	int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -EAFNOSUPPORT : copy < 0 ? -errno : copy;
+}
+
+int daemon_roce_socket(struct daemon_roce *r, uint32_t port,
+                       const struct control_roce_socket *request, uint32_t *source_port)
+{
+	struct daemon_roce_port *p = daemon_roce_port(r, port);
+
+	switch (request->kind) {
+	case CONTROL_ROCE_RECEIVE:
+		return duplicate(p->receive_fd[request->is_ipv6]);
+	case CONTROL_ROCE_WAKE:
+		return duplicate(p->wake_fd);
+	case CONTROL_ROCE_SEND:
+		return open_send(p, request, source_port);
+	default:
+		return -EINVAL;
+	}
+}
+
+/* ---- life ---- */
+
+int roce_port_init(struct daemon_roce *r)
+{
+	int ret = daemon_client_new_local(r->d.clients, &r->self);
+
+	if (ret)
+		return ret;
+	ret = control_local(&r->control, daemon_client_serve, r->self);
+	if (ret)
+		return ret;
+	r->process = hca_process_local(r->control, r->d.f->region);
+	return r->process ? 0 : -ENOMEM;
+}
+
+void roce_port_fini(struct daemon_roce *r)
+{
+	for (unsigned i = 0; i < r->n_ports; i++)
+		roce_port_stop(&r->port[i]);
+	if (r->process) {
+		hca_flows_free(r->process);
+		hca_process_local_free(r->process);
+	}
+	if (r->control)
+		control_close(r->control);
+	if (r->self)
+		daemon_client_free(r->self);
+	r->process = NULL;
+	r->control = NULL;
+	r->self = NULL;
+}
+
+/* The daemon's own HCA. Its events have no reader. */
+static int open_roce(struct daemon_roce_port *p)
+{
+	struct daemon_client *self = p->roce->self;
+	struct daemon_hca *h;
+	struct hca_link *link;
+	int fd, ret = daemon_hca_open(&self->all->objects->hcas, self->holds, p->port->node->hca,
+	                              &h, &fd);
+
+	if (ret)
+		return ret;
+	close(fd);
+	ret = hca_roce_open(p->roce->process, h->hca, h->handle, &link);
+	if (!ret)
+		p->link = hca_roce(link);
+	return ret;
+}
+
+static int add_sources(struct daemon_roce_port *p)
+{
+	int ret = hear(p);
+
+	if (ret || daemon_source_is_watched(&p->wake_source))
+		return ret;
+	p->wake_source.ready = on_wake;
+	return daemon_source_watch(p->roce->d.loop, &p->wake_source, p->wake_fd, EPOLLIN);
+}
+
+int roce_port_start(struct daemon_roce_port *p)
+{
+	int ret = 0;
+
+	if (p->wake_fd < 0)
+		p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (p->wake_fd < 0)
+		return -errno;
+	if (!p->link)
+		ret = open_roce(p);
+	if (!ret)
+		ret = add_sources(p);
+	if (!ret)
+		come_back(p);
+	return ret;
+}
+
+void roce_port_stop(struct daemon_roce_port *p)
+{
+	roce_port_retire(p);
+	daemon_source_stop(&p->wake_source);
+	base_timer_stop(&p->away_timer);
+	base_timer_stop(&p->retry_timer);
+	if (p->link)
+		hca_roce_close(&p->link->link);
+	if (p->wake_fd >= 0)
+		close(p->wake_fd);
+	p->link = NULL;
+	p->wake_fd = -1;
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The view "counters": what the ports have counted. A counter is a line of one of the tables here,
+ * with its name, its offset and its meaning.
+ */
+#include <stddef.h>
+
+#include "base/util.h"
+#include "daemon/show/views.h"
+#include "fabric/forwarding/collect.h"
+#include "fabric/agents/mads.h"
+#include "wire/roce.h"
+
+struct counter {
+	const char *name;
+	size_t at; /* offset of a 64-bit integer in the struct that has it */
+	const char *text;
+};
+
+/* Of every port: struct fabric_port_stats. */
+static const struct counter traffic[] = {
+	{ "xmit_pkts", offsetof(struct fabric_port_stats, xmit_packets), "packets sent" },
+	{ "rcv_pkts", offsetof(struct fabric_port_stats, recv_packets), "packets received" },
+	{ "xmit_bytes", offsetof(struct fabric_port_stats, xmit_bytes), "bytes sent" },
+	{ "rcv_bytes", offsetof(struct fabric_port_stats, recv_bytes), "bytes received" },
+};
+
+#define LOST(what) offsetof(struct fabric_port_stats, lost[FABRIC_LOST_##what])
+
+/* Of a switch's port: likewise. */
+static const struct counter losses[] = {
+	{ "relay_errors", LOST(RELAY),
+	  "packets that the switch had no table entry for: nobody has the destination LID, or "
+	  "nobody "
+	  "has joined the group of the MLID; see 'umbel show routes' and 'umbel show groups'" },
+	{ "vl_errors", LOST(VL),
+	  "packets that the switch had no virtual lane for: the SL of the address handle is none "
+	  "of "
+	  "the path's" },
+	{ "xmit_discards", LOST(DISCARD),
+	  "packets discarded as the link is down, or its MTU is less; see 'umbel show topology'" },
+	{ "xmit_constraint", LOST(XMIT_PKEY),
+	  "packets that did not leave here: the port behind this one is not in their partition" },
+	{ "rcv_constraint", LOST(RCV_PKEY),
+	  "packets that did not enter here: the port behind this one is not in their partition" },
+};
+
+/* Of an HCA's port on InfiniBand: likewise. */
+static const struct counter groups[] = {
+	{ "mcast_unheard", offsetof(struct fabric_port_stats, mcast_unheard),
+	  "packets sent to a group that reached no other port: nobody else of this fabric has "
+	  "joined "
+	  "it as a full member; see 'umbel show groups', and 'umbel status' for other fabrics" },
+	{ "mcast_unattached", offsetof(struct fabric_port_stats, mcast_unattached),
+	  "packets to a group that came while no queue pair of the HCA was attached to it: "
+	  "ibv_attach_mcast() with the MGID and MLID of the join" },
+};
+
+#define COUNT(what) offsetof(struct shm_port_count, what)
+
+/* Of an HCA's port: struct shm_port_count. */
+static const struct counter errors[] = {
+	{ "no_receive", COUNT(no_receive),
+	  "packets lost as no receive was posted: post more of them, and before the peer sends" },
+	{ "receive_waits", COUNT(receive_waits),
+	  "times that a sender waited for a receive to be posted (setting ud_wait_us)" },
+	{ "bad_qkey", COUNT(bad_qkey),
+	  "packets refused as their Q_Key (wr.ud.remote_qkey) was not the receiving queue pair's" },
+	{ "bad_pkey", COUNT(bad_pkey),
+	  "packets refused as the receiver is not in their partition; see pkey_index of both" },
+	{ "no_qp", COUNT(no_qp),
+	  "packets lost as there is no such queue pair on the port, or it is not in RTR or RTS: "
+	  "look at wr.ud.remote_qpn and the address handle" },
+	{ "not_mcast_qpn", COUNT(not_mcast_qpn),
+	  "packets to a group that were not sent to QP number 0xffffff (wr.ud.remote_qpn)" },
+	{ "uc_refused", COUNT(uc_refused),
+	  "requests of UC dropped: key, bounds or access of the memory here, or the length of the "
+	  "receive, did not allow them" },
+	{ "xmit_discards", COUNT(xmit_discards),
+	  "messages not sent: larger than the MTU of their path (xmit_mtu of them), or the port "
+	  "was "
+	  "not active" },
+	{ "xmit_mtu", COUNT(xmit_mtu),
+	  "messages of xmit_discards that were larger than the MTU of their path: a datagram is "
+	  "one "
+	  "packet" },
+	{ "no_payload_slot", COUNT(no_payload_slot),
+	  "messages lost as their sender had no payload memory left: receivers do not poll" },
+};
+
+/* Of an Ethernet port: struct shm_roce_port. */
+static const struct counter roce[] = {
+	{ "own", offsetof(struct shm_roce_port, own), "our own messages to groups that came back" },
+	{ "no_member", offsetof(struct shm_roce_port, no_member),
+	  "datagrams to groups to which no queue pair here is attached" },
+	{ "overflow", offsetof(struct shm_roce_port, overflow),
+	  "datagrams lost as the sockets were full: programs poll too rarely" },
+	{ "unreachable", offsetof(struct shm_roce_port, unreachable),
+	  "datagrams that the network could not deliver: has the peer's address a route?" },
+	{ "bad_mad", offsetof(struct shm_roce_port, bad_mad), "datagrams to QP1 that were no MAD" },
+	{ "overtakes", offsetof(struct shm_roce_port, overtakes),
+	  "times that a process which was receiving had stalled" },
+};
+
+#define MADS(what) offsetof(struct fabric_mad_stats, what)
+
+/* Of all ports: MADs that came to nobody. */
+static const struct counter mads[] = {
+	{ "mad_no_route", MADS(no_route),
+	  "MADs lost on their way: nobody has the LID, a link is down, or a directed route leads "
+	  "out" },
+	{ "mad_bad_path", MADS(bad_path), "MADs with a hop pointer and count that no route has" },
+	{ "mad_bad_pkey", MADS(bad_p_key), "MADs whose sender and receiver share no partition" },
+	{ "mad_bad_mkey", MADS(bad_m_key), "MADs refused as they have not the port's M_Key" },
+	{ "mad_bad_cckey", MADS(bad_cc_key), "MADs refused as they have not the node's CC_Key" },
+	{ "mad_unwanted", MADS(unwanted),
+	  "MADs for which the port has no agent: no program there has registered for their class, "
+	  "or "
+	  "a response came too late" },
+	{ "mad_unread", MADS(unread),
+	  "MADs lost as a program with an agent does not read what comes: umad_recv()" },
+	{ "mad_backlog", MADS(backlog),
+	  "connect requests that a listener had no room for, which come again: give rdma_listen() "
+	  "a "
+	  "larger backlog, and call rdma_get_cm_event() sooner" },
+	{ "mad_no_memory", MADS(no_memory), "MADs lost as the daemon had no memory" },
+};
+
+/* Datagrams that were refused: by enum wire_roce_status. */
+static const char *const refused[WIRE_ROCE_STATUSES] = {
+	[WIRE_ROCE_TRUNCATED] = "datagrams longer than any that RoCEv2 has",
+	[WIRE_ROCE_SHORT] = "datagrams shorter than their headers",
+	[WIRE_ROCE_VERSION] = "datagrams of another version of the transport header",
+	[WIRE_ROCE_OPCODE] = "datagrams of another transport than UD, which alone is supported",
+	[WIRE_ROCE_PAD] = "datagrams with more padding than payload",
+	[WIRE_ROCE_ICRC] = "datagrams whose check sum (ICRC) is wrong: damaged on the network",
+};
+
+static void add_plain(struct show_json *o, const void *from, const struct counter *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		show_add_u64(o, c[i].name, *(const uint64_t *)((const char *)from + c[i].at));
+}
+
+/* Of shared memory: processes count meanwhile. */
+static void add_shared(struct show_json *o, const void *from, const struct counter *c, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const _Atomic uint64_t *at = (const void *)((const char *)from + c[i].at);
+
+		show_add_u64(o, c[i].name, atomic_load_explicit(at, memory_order_relaxed));
+	}
+}
+
+/* Datagrams that were refused, by what was wrong with them: wire/roce.h has their names. */
+static void add_refused(struct show_json *o, const struct shm_roce_port *w)
+{
+	for (int i = WIRE_ROCE_OK + 1; i < WIRE_ROCE_STATUSES; i++)
+		show_add_u64(o, wire_roce_status_name((enum wire_roce_status)i),
+		             atomic_load_explicit(&w->bad[i], memory_order_relaxed));
+}
+
+static void add_port(const struct daemon_show *s, struct show_json *o, const struct fabric_port *p)
+{
+	show_open(o, NULL, '{');
+	show_add_string(o, "node", p->node->name);
+	show_add_u64(o, "port", p->num);
+	add_plain(o, &p->stats, traffic, ARRAY_SIZE(traffic));
+	if (p->ethernet) {
+		add_refused(o, &s->f->region->roce_ports[p->index]);
+		add_shared(o, &s->f->region->roce_ports[p->index], roce, ARRAY_SIZE(roce));
+	}
+	if (p->node->type == FABRIC_HCA)
+		add_shared(o, &s->f->region->port_counts[p->index], errors, ARRAY_SIZE(errors));
+	if (p->node->type == FABRIC_HCA && !p->ethernet)
+		add_plain(o, &p->stats, groups, ARRAY_SIZE(groups));
+	if (p->node->type == FABRIC_SWITCH)
+		add_plain(o, &p->stats, losses, ARRAY_SIZE(losses));
+	show_close(o, '}');
+}
+
+/* A slice. Whether all is collected that was counted before the view began. */
+static bool collect(const struct daemon_show *s, struct show_at *at)
+{
+	uint32_t budget = FABRIC_COLLECT_SLICE;
+
+	if (fabric_flow_collect_step(s->f, &at->n, &budget))
+		return true;
+	at->work = DAEMON_SLICE;
+	return false;
+}
+
+/* Behind the ports, whose array ends. */
+static void add_mads(const struct daemon_show *s, struct show_json *o)
+{
+	show_close(o, ']');
+	show_open(o, "mads", '[');
+	show_open(o, NULL, '{');
+	show_add_string(o, "fabric", s->name);
+	add_plain(o, &s->f->mads->stats, mads, ARRAY_SIZE(mads));
+	show_close(o, '}');
+}
+
+bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	const struct fabric_node *node;
+
+	if (!at->collected) {
+		at->collected = collect(s, at);
+		at->part--; /* no part yet */
+		return true;
+	}
+	if (at->part > s->f->n_nodes)
+		return false;
+	if (at->part == s->f->n_nodes) {
+		add_mads(s, o);
+		return true;
+	}
+	node = s->f->node[at->part];
+	for (unsigned k = 1; k <= node->n_ports; k++)
+		if (node->port[k].peer || node->port[k].ethernet)
+			add_port(s, o, &node->port[k]);
+	return true;
+}
+
+bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	static const struct {
+		const char *of;
+		const struct counter *row;
+		size_t n;
+	} tables[] = {
+		{ "port", traffic, ARRAY_SIZE(traffic) }, { "switch", losses, ARRAY_SIZE(losses) },
+		{ "hca", errors, ARRAY_SIZE(errors) },    { "group", groups, ARRAY_SIZE(groups) },
+		{ "ethernet", roce, ARRAY_SIZE(roce) },   { "mad", mads, ARRAY_SIZE(mads) },
+	};
+
+	(void)s;
+	if (at->part)
+		return false;
+	show_open(o, NULL, '{');
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		show_open(o, tables[i].of, '{');
+		for (size_t k = 0; k < tables[i].n; k++)
+			show_add_string(o, tables[i].row[k].name, tables[i].row[k].text);
+		show_close(o, '}');
+	}
+	show_open(o, "datagram", '{');
+	for (int i = WIRE_ROCE_OK + 1; i < WIRE_ROCE_STATUSES; i++)
+		show_add_string(o, wire_roce_status_name((enum wire_roce_status)i), refused[i]);
+	show_close(o, '}');
+	show_close(o, '}');
+	return true;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The views that `umbel show` and `umbel status` ask for: each writes JSON of what the fabric is
+ * just now, part by part: a host, a switch, a group. Between two parts others have a turn, so the
+ * fabric may change meanwhile. show.c has the table of views.
+ */
+#ifndef DAEMON_VIEWS_H
+#define DAEMON_VIEWS_H
+
+#include "daemon/core/chores.h"
+#include "daemon/clients/client.h"
+#include "daemon/network/hosts.h"
+#include "daemon/network/roce.h"
+#include "daemon/show/show_json.h"
+#include "daemon/subnet/subnet.h"
+
+/* What the views look at. */
+struct daemon_show {
+	const char *name;
+	uint64_t up_since; /* seconds since 1970 */
+	struct fabric *f;
+	struct daemon_loop *loop;
+	const struct daemon_clients *clients;
+	const struct daemon_objects *objects;
+	const struct daemon_subnet *subnet;
+	const struct daemon_hosts *hosts;
+	const struct daemon_roce *roce;      /* NULL: the fabric is InfiniBand's */
+	const struct fabric_node **switches; /* each at its index */
+	LIST_HEAD(, show_stream) streams;
+};
+
+/* How far a view has come. */
+struct show_at {
+	uint32_t part;  /* from 0 */
+	const char *of; /* the node that it is about; "": all */
+	void *state;    /* a view's own; freed by free() at the end */
+	uint32_t n;     /* likewise */
+	bool collected; /* likewise */
+	uint32_t work;  /* units (chores.h) that a view adds for work that leaves no text */
+};
+
+/* Each writes the next part. False: there was none left. */
+bool daemon_show_status(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_host(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_node(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+
+/* What each counter counts: its text by its name. */
+bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,
+                               struct show_json *o);
+
+#endif

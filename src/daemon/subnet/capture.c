@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Captures: see capture.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "daemon/subnet/capture.h"
+#include "fabric/model/lanes.h"
+#include "fabric/agents/link.h"
+
+#define RECORDS 8192 /* that wait for one reader; one more may, the last */
+#define BYTES   ((RECORDS + 1) * sizeof(struct control_captured))
+
+#define MANAGEMENT_LANE 15
+
+struct capture {
+	LIST_ENTRY(capture) entry;
+	struct daemon_captures *all;
+	int fd;
+	struct daemon_source source;
+	bool full;   /* the socket has no room: we hear when it has */
+	bool ending; /* the last record is in the buffer */
+	uint32_t lost;
+	/* what is wanted */
+	const struct fabric_node **node; /* NULL: all */
+	unsigned n_nodes;
+	unsigned port; /* 0: all */
+	uint64_t classes[4];
+	/* a ring of records, of which the first may have been sent in part */
+	size_t first, used; /* bytes */
+	uint8_t ring[];
+};
+
+static void look(struct daemon_captures *c);
+
+static void destroy(struct capture *t)
+{
+	free(t->node);
+	free(t);
+}
+
+static void capture_free(struct capture *t)
+{
+	struct daemon_captures *all = t->all;
+
+	LIST_REMOVE(t, entry);
+	all->n--;
+	look(all);
+	daemon_source_stop(&t->source);
+	close(t->fd);
+	destroy(t);
+}
+
+/* ---- what is wanted ---- */
+
+static bool is_wanted_port(const struct capture *t, const struct fabric_port *p)
+{
+	for (unsigned i = 0; i < t->n_nodes; i++)
+		if (p->node == t->node[i] && (!t->port || t->port == p->num))
+			return true;
+	return false;
+}
+
+/* Whether the lost MAD @seen was on its way to a port that is wanted. */
+static bool was_for_wanted_port(const struct capture *t, const struct fabric_mad_seen *seen)
+{
+	for (unsigned i = 0; i < t->n_nodes; i++) {
+		const struct fabric_node *node = t->node[i];
+
+		/* a switch has its LID at port 0 */
+		for (unsigned n = node->type == FABRIC_SWITCH ? 0 : 1; n <= node->n_ports; n++)
+			if ((!t->port || t->port == n) &&
+			    fabric_port_has_lid(&node->port[n], seen->mad->dlid))
+				return true;
+	}
+	return false;
+}
+
+static bool wants(const struct capture *t, const struct fabric_mad_seen *seen)
+{
+	uint8_t class = seen->mad->data[1];
+
+	if (t->ending || !(t->classes[class / 64] >> (class % 64) & 1))
+		return false;
+	if (!t->node || is_wanted_port(t, seen->from))
+		return true;
+	return seen->at ? is_wanted_port(t, seen->at) : was_for_wanted_port(t, seen);
+}
+
+/* ---- records ---- */
+
+static const char *const notes[] = {
+	[FABRIC_MAD_DELIVERED] = "",
+	[FABRIC_MAD_NO_ROUTE] = "lost: no route",
+	[FABRIC_MAD_BAD_PATH] = "lost: no such path",
+	[FABRIC_MAD_BAD_P_KEY] = "lost: bad P_Key",
+	[FABRIC_MAD_BAD_M_KEY] = "dropped: bad M_Key",
+	[FABRIC_MAD_BAD_CC_KEY] = "dropped: bad CC_Key",
+	[FABRIC_MAD_UNWANTED] = "unwanted: nobody there receives it",
+};
+
+static uint16_t get16(const uint8_t *d)
+{
+	return (uint16_t)(d[0] << 8 | d[1]);
+}
+
+/* As the LRH has them: where a packet goes by a directed route alone, no LIDs (section 14.2.2.2).
+ */
+static void set_lids(const struct fabric_mad *mad, uint16_t pkey, struct control_captured *r)
+{
+	bool directed = !pkey && mad->data[1] == MAD_CLASS_SUBN_DIRECTED &&
+	                get16(mad->data + SMP_AT_DR_SLID) == IB_LID_PERMISSIVE &&
+	                get16(mad->data + SMP_AT_DR_DLID) == IB_LID_PERMISSIVE;
+
+	r->slid = directed ? IB_LID_PERMISSIVE : mad->slid;
+	r->dlid = directed ? IB_LID_PERMISSIVE : mad->dlid;
+}
+
+static void describe(const struct fabric_mad_seen *seen, struct control_captured *r)
+{
+	const struct fabric_mad *mad = seen->mad;
+	struct timespec now;
+
+	static_assert(sizeof(r->from.node) == FABRIC_NAME, "a node's name fits");
+	clock_gettime(CLOCK_REALTIME, &now);
+	r->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	set_lids(mad, seen->pkey, r);
+	r->src_qpn = mad->src_qpn;
+	r->dest_qpn = mad->dest_qpn;
+	r->qkey = mad->qkey;
+	r->pkey = seen->pkey ? seen->pkey : IB_PKEY_DEFAULT;
+	r->sl = mad->sl;
+	r->vl = seen->pkey ? fabric_lane_of(seen->from, 0, mad->sl & 0xF) : MANAGEMENT_LANE;
+	r->has_grh = mad->has_grh;
+	r->sgid = mad->sgid;
+	r->dgid = mad->dgid;
+	r->from.port = seen->from->num;
+	memcpy(r->from.node, seen->from->node->name, sizeof(r->from.node));
+	strcpy(r->note, notes[seen->fate]);
+	memcpy(r->data, mad->data, sizeof(r->data));
+}
+
+/* The next free record, all zero; there is room. */
+static struct control_captured *append(struct capture *t)
+{
+	struct control_captured *r = (void *)(t->ring + (t->first + t->used) % BYTES);
+
+	memset(r, 0, sizeof(*r));
+	r->lost = t->lost;
+	t->lost = 0;
+	t->used += sizeof(*r);
+	return r;
+}
+
+static void see(void *arg, const struct fabric_mad_seen *seen)
+{
+	struct daemon_captures *c = arg;
+	struct capture *t;
+
+	if (seen->from->ethernet)
+		return;
+	LIST_FOREACH(t, &c->all, entry)
+	{
+		if (!wants(t, seen))
+			continue;
+		if (t->used + 2 * sizeof(struct control_captured) <= BYTES)
+			describe(seen, append(t));
+		else if (t->lost < UINT32_MAX)
+			t->lost++;
+	}
+}
+
+/* Has see() called, if there is somebody to capture for. */
+static void look(struct daemon_captures *c)
+{
+	c->f->mads->tap = (struct fabric_mad_tap){ .see = c->n ? see : NULL, .arg = c };
+}
+
+/* ---- sending ---- */
+
+static void wait_for_room(struct capture *t, bool full)
+{
+	if (t->full == full)
+		return;
+	t->full = full;
+	daemon_source_change(&t->source, full ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* Sends what there is room for. False: the reader is gone, or has all; the capture has ended. */
+static bool flush(struct capture *t)
+{
+	size_t bytes = t->used < BYTES - t->first ? t->used : BYTES - t->first;
+	ssize_t n = bytes ? send(t->fd, t->ring + t->first, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+
+	if (n < 0 && errno != EAGAIN && errno != ENOBUFS && errno != EINTR) {
+		capture_free(t);
+		return false;
+	}
+	if (n > 0) {
+		t->first = (t->first + (size_t)n) % BYTES;
+		t->used -= (size_t)n;
+	}
+	if (t->ending && !t->used) {
+		capture_free(t);
+		return false;
+	}
+	wait_for_room(t, t->used);
+	return true;
+}
+
+void daemon_captures_flush(struct daemon_captures *c)
+{
+	struct capture *t, *next;
+
+	for (t = LIST_FIRST(&c->all); t; t = next) {
+		next = LIST_NEXT(t, entry);
+		if (t->used && !t->full)
+			flush(t);
+	}
+}
+
+/* The reader wants no more: the last record. There is always room for it. */
+static void end(struct capture *t)
+{
+	if (t->ending)
+		return;
+	append(t)->end = true;
+	t->ending = true;
+	daemon_source_change(&t->source, EPOLLOUT);
+	t->full = true;
+}
+
+static void on_event(struct daemon_source *source, uint32_t events)
+{
+	struct capture *t = container_of(source, struct capture, source);
+	char byte;
+
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		capture_free(t);
+		return;
+	}
+	if (events & EPOLLIN) {
+		ssize_t n = recv(t->fd, &byte, sizeof(byte), MSG_DONTWAIT);
+
+		if (n == 0)
+			end(t);
+		else if (n > 0) { /* it has nothing to say */
+			capture_free(t);
+			return;
+		}
+	}
+	flush(t);
+}
+
+/* ---- requests ---- */
+
+/* What a name means: a node, or all HCAs of a host. */
+static unsigned find_nodes(const struct fabric *f, const char *name,
+                           const struct fabric_node **found)
+{
+	unsigned n = 0;
+
+	found[0] = fabric_node_find(f, name);
+	if (found[0])
+		return 1;
+	for (unsigned i = 0; i < f->n_nodes; i++)
+		if (f->node[i]->type == FABRIC_HCA &&
+		    !strcmp(f->region->hcas[f->node[i]->hca].host, name))
+			found[n++] = f->node[i];
+	return n;
+}
+
+static int find_wanted(struct capture *t, const struct control_port *at)
+{
+	if (!memchr(at->node, '\0', sizeof(at->node)))
+		return -ENOENT;
+	if (!*at->node)
+		return 0;
+	t->node = calloc(t->all->f->n_nodes, sizeof(struct fabric_node *));
+	if (!t->node)
+		return -ENOMEM;
+	t->n_nodes = find_nodes(t->all->f, at->node, t->node);
+	t->port = at->port;
+	if (!t->n_nodes)
+		return -ENOENT;
+	for (unsigned i = 0; i < t->n_nodes; i++)
+		if (t->port <= t->node[i]->n_ports)
+			return 0;
+	return -ERANGE;
+}
+
+static int capture_new(struct daemon_captures *c, const struct control_capture *req,
+                       struct capture **out)
+{
+	static const uint64_t none[4];
+	struct capture *t = malloc(sizeof(*t) + BYTES);
+	int ret;
+
+	if (!t)
+		return -ENOMEM;
+	memset(t, 0, sizeof(*t));
+	t->all = c;
+	memcpy(t->classes, req->classes, sizeof(t->classes));
+	if (!memcmp(t->classes, none, sizeof(none)))
+		memset(t->classes, 0xFF, sizeof(t->classes));
+	ret = find_wanted(t, &req->at);
+	if (ret) {
+		destroy(t);
+		return ret;
+	}
+	*out = t;
+	return 0;
+}
+
+static int capture(struct daemon_call *call)
+{
+	struct daemon_captures *c = call->module;
+	struct capture *t;
+	int pair[2], ret;
+
+	if (!c->f->n_ib_ports)
+		return -EOPNOTSUPP;
+	if (c->n == DAEMON_CAPTURES)
+		return -EUSERS;
+	ret = capture_new(c, call->body, &t);
+	if (ret)
+		return ret;
+	ret = -EMFILE;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		goto err_free;
+	t->fd = pair[1];
+	t->source.ready = on_event;
+	ret = daemon_source_watch(c->loop, &t->source, t->fd, EPOLLIN);
+	if (ret)
+		goto err_pair;
+	LIST_INSERT_HEAD(&c->all, t, entry);
+	c->n++;
+	look(c);
+	daemon_call_give(call, pair[0]);
+	return 0;
+err_pair:
+	close(pair[0]);
+	close(pair[1]);
+err_free:
+	destroy(t);
+	return ret;
+}
+
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_CAPTURE,
+	  .bytes = sizeof(struct control_capture),
+	  .who = DAEMON_CLI,
+	  .serve = capture },
+};
+
+void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all)
+{
+	LIST_INIT(&c->all);
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), c);
+}
+
+void daemon_captures_stop(struct daemon_captures *c)
+{
+	while (!LIST_EMPTY(&c->all)) {
+		struct capture *t = LIST_FIRST(&c->all);
+
+		end(t);
+		if (flush(t) && flush(t)) /* the ring's other part */
+			capture_free(t);
+	}
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * `umbel capture`: MADs on their way to who wants to see them. While nobody does, a MAD costs one
+ * branch (struct fabric_mad_tap). Each who does has a buffer of its own, and a socket that takes
+ * what it has room for after each turn of the loop. When the buffer is full, MADs are counted and
+ * not captured: a reader that is slow, stopped or hostile holds up nobody.
+ */
+#ifndef DAEMON_CAPTURE_H
+#define DAEMON_CAPTURE_H
+
+#include <sys/queue.h>
+
+#include "daemon/core/loop.h"
+#include "daemon/clients/request.h"
+#include "fabric/agents/mads.h"
+
+#define DAEMON_CAPTURES 8 /* at one time */
+
+struct daemon_captures {
+	struct fabric *f;
+	struct daemon_loop *loop;
+	LIST_HEAD(, capture) all;
+	unsigned n;
+};
+
+/* f and loop are set. */
+void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all);
+/* Sends what there is to send. */
+void daemon_captures_stop(struct daemon_captures *c);
+
+/* After each turn of the loop: sends what there is room for. */
+void daemon_captures_flush(struct daemon_captures *c);
+
+#endif

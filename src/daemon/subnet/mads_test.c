@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Tests of mads.c: a storm of MADs leaves others their turns.
+ */
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "daemon/subnet/mads.h"
+#include "fabric/testing.h"
+
+struct storm {
+	struct daemon_mads *mads;
+	struct fabric_port *from;
+	struct fabric_mad mad;
+	struct daemon_source request;
+	unsigned long delivered, asked;
+};
+
+/* Each MAD that arrives brings the next one about. */
+static bool deliver(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct storm *s = arg;
+
+	(void)at;
+	(void)mad;
+	s->delivered++;
+	daemon_mads_queue(s->mads, s->from, &s->mad);
+	return true;
+}
+
+static void on_request(struct daemon_source *source, uint32_t events)
+{
+	(void)events;
+	container_of(source, struct storm, request)->asked++;
+}
+
+static void endless_mads_leave_a_client_its_turns(void **state)
+{
+	struct fabric *f = testing_fabric(2);
+	struct daemon_loop loop = { 0 };
+	struct daemon_mads mads = { 0 };
+	struct storm storm = { .mads = &mads, .from = f->hca_port[0] };
+	int fd = eventfd(1, EFD_CLOEXEC);
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		f->hca_port[i]->lid = (uint16_t)(i + 1);
+		f->hca_port[i]->state = IB_PORT_ACTIVE;
+	}
+	assert_int_equal(daemon_loop_init(&loop), 0);
+	daemon_mads_init(&mads, f, &loop);
+	f->mads->sink.deliver = deliver;
+	f->mads->sink.arg = &storm;
+	/* to itself, on QP1: the class of vendors, which no agent wants */
+	storm.mad = (struct fabric_mad){
+		.slid = 1, .dlid = 1, .src_qpn = 1, .dest_qpn = 1, .qkey = IB_QKEY_GSI
+	};
+	storm.mad.data[0] = 1;
+	storm.mad.data[1] = 0x0A;
+	storm.mad.data[2] = 1;
+	storm.mad.data[3] = 1;
+	storm.request.ready = on_request;
+	assert_int_equal(daemon_source_watch(&loop, &storm.request, fd, EPOLLIN), 0);
+	daemon_mads_queue(&mads, storm.from, &storm.mad);
+	daemon_mads_send(&mads);
+	assert_true(storm.delivered > 100);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(daemon_loop_turn(&loop), 0);
+	assert_true(storm.delivered > 10000); /* the storm goes on */
+	assert_true(storm.asked > 20);
+	daemon_mads_fini(&mads);
+	daemon_loop_fini(&loop);
+	close(fd);
+	fabric_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(endless_mads_leave_a_client_its_turns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

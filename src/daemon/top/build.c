@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The fabric as the options say: see build.h.
+ */
+#include "daemon/top/build.h"
+#include "fabric/plan/build.h"
+
+static int plan_fabric(const struct daemon_build *b, struct fabric_plan *plan, char *why,
+                       size_t len)
+{
+	const struct fabric_shape *shape = b->shape;
+	bool only_roce = b->roce && !shape->topology && !shape->levels && !shape->hosts;
+	int ret = only_roce ? 0 : fabric_shape_plan(shape, plan, why, len);
+
+	return ret || !b->roce ? ret : daemon_roce_plan(b->roce, plan, why, len);
+}
+
+int daemon_build_fabric(struct fabric **f, const struct daemon_build *b, char *why, size_t len)
+{
+	struct fabric_plan plan;
+	int ret;
+
+	fabric_plan_init(&plan);
+	ret = plan_fabric(b, &plan, why, len);
+	if (!ret)
+		ret = fabric_new(f, &plan, b->settings);
+	if (!ret)
+		ret = fabric_shape_check_lids(*f, why, len);
+	fabric_plan_fini(&plan);
+	return ret;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The daemon's part of rdma_cm: see rdmacm.h.
+ */
+#include <errno.h>
+#include <sys/random.h>
+
+#include "base/util.h"
+#include "daemon/top/rdmacm.h"
+#include "daemon/network/roce_groups.h"
+
+static_assert(CONTROL_CM_BYTES <= DAEMON_OUTBOX_RINGS, "bytes");
+
+static int outbox_open(void *arg, struct cm_outbox **box, int *process_fd)
+{
+	struct daemon_rdmacm *r = arg;
+
+	return daemon_outbox_open(r->loop, box, process_fd);
+}
+
+static void mad_send(void *arg, struct fabric_port *from, const struct fabric_mad *mad)
+{
+	struct daemon_rdmacm *r = arg;
+
+	daemon_mads_queue(r->mads, from, mad);
+}
+
+static void *memory_get(void *arg, uint32_t bytes, uint64_t *off)
+{
+	struct daemon_rdmacm *r = arg;
+
+	*off = daemon_memory_payload(r->memory, bytes);
+	return *off ? shm_data_at(r->memory->region, *off) : NULL;
+}
+
+static void memory_put(void *arg, uint64_t off)
+{
+	struct daemon_rdmacm *r = arg;
+
+	daemon_memory_free_payload(r->memory, off);
+}
+
+static int route(void *arg, int host, const union control_cm_addr *dst, union control_cm_addr *src)
+{
+	const struct daemon_rdmacm *r = arg;
+
+	return daemon_roce_route(r->roce, host, dst, src);
+}
+
+static int join(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
+{
+	struct daemon_rdmacm *r = arg;
+
+	return daemon_roce_join(r->roce, port, mgid);
+}
+
+static void leave(void *arg, struct fabric_port *port, const struct ib_gid *mgid)
+{
+	struct daemon_rdmacm *r = arg;
+
+	daemon_roce_leave(r->roce, port, mgid);
+}
+
+/* What rdma_cm asks the embedded SA is done before the reply. What it asks another SA has been sent
+ * then. */
+static int serve(struct daemon_call *call)
+{
+	struct daemon_rdmacm *r = call->module;
+	struct daemon_client *client = call->client;
+	int ret = client->cm ? 0 : cm_client_new(r->cm, client->host_index, &client->cm);
+
+	if (!ret)
+		ret = cm_request(r->cm, client->cm, call->request, call->reply);
+	daemon_mads_send(r->mads);
+	return ret;
+}
+
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_CM_FIRST,
+	  .last = CONTROL_CM_LAST,
+	  .bytes = DAEMON_ANY_BYTES,
+	  .who = DAEMON_VERBS,
+	  .serve = serve },
+};
+
+int daemon_rdmacm_init(struct daemon_rdmacm *r, struct daemon_clients *clients)
+{
+	struct cm_ops ops = { .outbox_open = outbox_open,
+		              .outbox_send = daemon_outbox_send,
+		              .outbox_ring = daemon_outbox_ring,
+		              .outbox_waiting = daemon_outbox_waiting,
+		              .outbox_close = daemon_outbox_close,
+		              .mad_send = mad_send,
+		              .memory_get = memory_get,
+		              .memory_put = memory_put,
+		              .route = route,
+		              .join = join,
+		              .leave = leave,
+		              .tid_high = DAEMON_TID_CM,
+		              .arg = r,
+		              .timers = &r->loop->timers };
+	int ret;
+
+	if (getrandom(&ops.random, sizeof(ops.random), 0) < 0)
+		return -errno;
+	ret = cm_new(&r->cm, r->f, &ops);
+	if (ret)
+		return ret;
+	clients->cm = r->cm;
+	daemon_requests_add(&clients->requests, requests, ARRAY_SIZE(requests), r);
+	return 0;
+}

@@ -1,0 +1,859 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Requests of the verbs library: see verbs.h.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "base/eventfd.h"
+#include "base/reason.h"
+#include "base/util.h"
+#include "daemon/clients/client.h"
+#include "daemon/clients/keys.h"
+#include "daemon/clients/reserve.h"
+#include "daemon/network/roce_groups.h"
+#include "daemon/network/roce_mad.h"
+#include "daemon/network/roce_port.h"
+#include "daemon/top/verbs.h"
+#include "fabric/forwarding/attach.h"
+#include "fabric/plan/ethernet.h"
+#include "wire/mgid.h"
+#include "wire/text.h"
+
+#define MAX_REQUEST_BYTES 8192 /* scatter entries or inline data included */
+
+/* The QP of the client, if it sends; a hidden one does no more than that. */
+static struct daemon_qp *own_sender(const struct daemon_call *call, uint32_t qpn)
+{
+	const struct daemon_verbs *v = call->module;
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
+
+	return qp && qp->holder == call->client->holds ? qp : NULL;
+}
+
+static struct daemon_qp *own_qp(const struct daemon_call *call, uint32_t qpn)
+{
+	struct daemon_qp *qp = own_sender(call, qpn);
+
+	return qp && !qp->is_roce_sender ? qp : NULL;
+}
+
+static struct daemon_hca *own_hca(const struct daemon_call *call, uint32_t handle)
+{
+	const struct daemon_verbs *v = call->module;
+
+	return daemon_hca_of(&v->objects->hcas, call->client->holds, handle);
+}
+
+static struct daemon_cq *own_cq(const struct daemon_call *call, uint32_t id)
+{
+	const struct daemon_verbs *v = call->module;
+
+	return daemon_cq_of(&v->objects->cqs, call->client->holds, id);
+}
+
+static int open_hca(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_open_hca *req = call->body;
+	struct control_open_hca_reply *rep;
+	struct daemon_hca *h;
+	int ret, fd;
+
+	if (req->hca >= v->f->region->control->n_hcas ||
+	    !daemon_client_sees(call->client, v->f->region->hcas[req->hca].host_index))
+		return -ENODEV;
+	ret = daemon_hca_open(&v->objects->hcas, call->client->holds, req->hca, &h, &fd);
+	if (ret)
+		return ret;
+	daemon_call_give(call, fd);
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->handle = h->handle;
+	return 0;
+}
+
+static int ring_hca(struct daemon_call *call)
+{
+	const struct control_ring_hca *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+
+	if (!h || req->n > CONTROL_MAX_RING)
+		return -EINVAL;
+	for (uint32_t i = 0; i < req->n; i++)
+		daemon_outbox_ring(h->events, 0);
+	return 0;
+}
+
+/* The hidden QP of @h, or NULL. */
+static struct daemon_qp *hidden_qp_of(const struct daemon_hca *h)
+{
+	struct daemon_qp *qp;
+
+	TAILQ_FOREACH(qp, &h->holder->qps, entry)
+	if (qp->is_roce_sender && qp->hca == h)
+		return qp;
+	return NULL;
+}
+
+/* Whether an object of its holder refers to it. XRC targets may have no completion queue. */
+static bool is_used(const struct daemon_hca *h)
+{
+	const struct daemon_qp_user *user;
+	const struct daemon_cq *cq;
+	const struct daemon_qp *qp;
+
+	LIST_FOREACH(cq, &h->holder->cqs, entry)
+	if (cq->hca == h)
+		return true;
+	LIST_FOREACH(user, &h->holder->used_qps, of_holder)
+	if (user->hca == h)
+		return true;
+	TAILQ_FOREACH(qp, &h->holder->qps, entry)
+	if (qp->hca == h && !qp->is_roce_sender)
+		return true;
+	return false;
+}
+
+static int close_hca(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->handle);
+	struct daemon_qp *qp;
+
+	if (!h)
+		return -EINVAL;
+	if (is_used(h))
+		return -EBUSY;
+	while ((qp = hidden_qp_of(h)))
+		daemon_qp_free(&v->objects->qps, qp);
+	daemon_hca_free(&v->objects->hcas, h);
+	return 0;
+}
+
+static int create_channel(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	struct control_channel_reply *rep;
+	struct daemon_channel *ch;
+	int ret;
+
+	ret = daemon_channel_new(&v->objects->channels, call->client->holds, &ch);
+	if (ret)
+		return ret;
+	ret = daemon_call_give_copy(call, ch->eventfd);
+	if (ret) {
+		daemon_channel_free(&v->objects->channels, ch);
+		return ret;
+	}
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->channel = ch->id;
+	return 0;
+}
+
+static int destroy_channel(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->handle);
+
+	if (!ch || ch->holder != call->client->holds)
+		return -EINVAL;
+	daemon_channel_free(&v->objects->channels, ch);
+	return 0;
+}
+
+/* Anybody may ask: a sender wakes the receiver itself. */
+static int get_channel(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_channel *req = call->body;
+	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
+
+	return ch ? daemon_call_give_copy(call, ch->eventfd) : -ENOENT;
+}
+
+/* Likewise, for a sender that has no descriptor of it. */
+static int wake(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_channel *req = call->body;
+	struct daemon_channel *ch = daemon_channel_find(&v->objects->channels, req->channel);
+
+	if (!ch)
+		return -ENOENT;
+	base_eventfd_add(ch->eventfd); /* one that is full wakes anyway */
+	return 0;
+}
+
+static int create_cq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_create_cq *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct control_create_cq_reply *rep;
+	struct daemon_cq *cq;
+	int ret;
+
+	if (!h || !req->cqe || req->cqe > v->f->settings.max_cqe)
+		return -EINVAL;
+	ret = daemon_cq_new(&v->objects->cqs, call->client->holds, h, &cq);
+	if (ret)
+		return ret == -ENOSPC ? -ENOMEM : ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->cq = cq->id;
+	return 0;
+}
+
+static void tell_events(struct daemon_call *call, uint32_t events)
+{
+	struct control_destroy_reply *rep = daemon_call_reply(call, sizeof(*rep));
+
+	rep->events = events;
+}
+
+static int destroy_cq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_cq *cq = own_cq(call, req->handle);
+
+	if (!cq)
+		return -EINVAL;
+	if (!LIST_EMPTY(&cq->qps))
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
+	tell_events(call, cq->events);
+	daemon_cq_free(&v->objects->cqs, cq);
+	return 0;
+}
+
+static struct daemon_srq *own_srq(const struct daemon_call *call, uint32_t index)
+{
+	const struct daemon_verbs *v = call->module;
+	struct daemon_srq *srq = daemon_srq_find(&v->objects->srqs, index);
+
+	return srq && srq->holder == call->client->holds ? srq : NULL;
+}
+
+/* Whether QPs of the type are connected, and have an XRC domain or not, as the request says. */
+static bool is_connected_type(const struct daemon_call *call, const struct control_create_qp *req)
+{
+	switch (req->type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+		return !req->xrcd;
+	case IBV_QPT_XRC_SEND:
+		return !req->xrcd && !req->srq;
+	case IBV_QPT_XRC_RECV:
+	case SHM_QPT_XRC_SRQ:
+		return daemon_xrcd_is_open(call->client->holds, req->xrcd) && !req->srq;
+	default:
+		return false;
+	}
+}
+
+/* Whether queue pairs may be so large. UD's have no requests that wait. */
+static bool is_possible(const struct daemon_call *call, const struct control_qp_shape *shape)
+{
+	const struct daemon_verbs *v = call->module;
+
+	if (shape->max_recv_wr > v->f->settings.max_qp_wr)
+		return false;
+	return !shape->request_bytes ||
+	       (shape->request_bytes % 64 == 0 && shape->request_bytes <= MAX_REQUEST_BYTES &&
+	        shape->max_send_wr <= v->f->settings.max_qp_wr &&
+	        shape->max_recv_sge <= v->f->settings.max_sge && call->client->holds->keys_off);
+}
+
+/* Whether what the request says of a connected QP is right. */
+static bool may_connect(const struct daemon_call *call, const struct control_create_qp *req)
+{
+	if (req->srq && !own_srq(call, req->srq - 1))
+		return false;
+	if (req->type == IBV_QPT_UD)
+		return !req->request_bytes;
+	return is_connected_type(call, req) && req->request_bytes && own_cq(call, req->send_cq);
+}
+
+static bool may_create(const struct daemon_call *call, const struct daemon_cq *cq,
+                       const struct control_create_qp *req)
+{
+	const struct control_qp_shape shape = control_qp_shape(req);
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+
+	return h && cq && cq->hca == h &&
+	       (req->ready_bit < SHM_CQ_READY_BITS || req->ready_bit == SHM_NO_READY_BIT) &&
+	       is_possible(call, &shape) && may_connect(call, req);
+}
+
+static void tell_qp(struct daemon_call *call, const struct daemon_qp *qp)
+{
+	const struct daemon_verbs *v = call->module;
+
+	daemon_qp_tell(&v->objects->qps, qp,
+	               daemon_call_reply(call, sizeof(struct control_create_qp_reply)));
+}
+
+/* Makes a queue pair of what lies reserved. That is used up, also if the request is wrong. */
+static int create_reserved(struct daemon_call *call, struct daemon_cq *cq,
+                           const struct control_create_qp *req)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_qp_shape shape = control_qp_shape(req);
+	struct daemon_qp *qp =
+	        daemon_reserve_take(&v->objects->qps, call->client->holds, req->reserved);
+
+	if (!qp)
+		return -EINVAL;
+	if (memcmp(&shape, &qp->shape, sizeof(shape)) != 0 || req->xrcd ||
+	    req->type == IBV_QPT_XRC_SEND || !may_create(call, cq, req)) {
+		daemon_qp_give_up(&v->objects->qps, qp);
+		return -EINVAL;
+	}
+	daemon_qp_enter(&v->objects->qps, qp, cq, req);
+	tell_qp(call, qp);
+	return 0;
+}
+
+static int create_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_create_qp *req = call->body;
+	struct daemon_cq *cq = own_cq(call, req->cq);
+	struct daemon_qp *qp;
+	int ret;
+
+	if (req->reserved)
+		return create_reserved(call, cq, req);
+	if (!may_create(call, cq, req))
+		return -EINVAL;
+	ret = daemon_qp_new(&v->objects->qps, cq, req, &qp);
+	if (!ret)
+		tell_qp(call, qp);
+	return ret;
+}
+
+static int reserve_qps(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_reserve_qps *req = call->body;
+
+	if (!is_possible(call, &req->shape))
+		return -EINVAL;
+	daemon_reserve(&v->objects->qps, call->client->holds, req,
+	               daemon_call_reply(call, sizeof(struct control_reserve_qps_reply)));
+	return 0;
+}
+
+/* Another one's XRC target. */
+static int open_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_open_qp *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
+	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(req->qpn)];
+	int ret;
+
+	if (!h || !qp || s->type != IBV_QPT_XRC_RECV || s->connection.xrcd != req->xrcd ||
+	    !daemon_xrcd_is_open(call->client->holds, req->xrcd) || qp->hca_index != h->hca)
+		return -EINVAL;
+	ret = daemon_qp_open(h, qp);
+	if (!ret)
+		tell_qp(call, qp);
+	return ret;
+}
+
+static void tell_srq(struct daemon_call *call, const struct daemon_srq *srq)
+{
+	const struct daemon_verbs *v = call->module;
+	struct control_create_srq_reply *rep = daemon_call_reply(call, sizeof(*rep));
+
+	*rep = (struct control_create_srq_reply){
+		.ring_off = srq->ring.off,
+		.entries_off = srq->ring.entries_off,
+		.srq = srq->index,
+		.ring_gen = v->f->region->srqs[srq->index].ring_gen,
+		.ring_shift = srq->ring.shift,
+	};
+}
+
+static int create_srq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_create_srq *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct daemon_srq *srq;
+	int ret;
+
+	if (!h)
+		return -EINVAL;
+	if (!req->max_wr || req->max_wr > v->f->settings.max_qp_wr || !req->max_sge ||
+	    req->max_sge > v->f->settings.max_sge)
+		return base_because(-EINVAL,
+		                    "max_wr is %u and max_sge %u: 1 to %u and to %u are possible",
+		                    req->max_wr, req->max_sge, v->f->settings.max_qp_wr,
+		                    v->f->settings.max_sge);
+	ret = daemon_srq_new(&v->objects->srqs, h, req, &srq);
+	if (!ret)
+		tell_srq(call, srq);
+	return ret;
+}
+
+static int resize_srq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_resize_srq *req = call->body;
+	struct daemon_srq *srq = own_srq(call, req->srq);
+	int ret;
+
+	if (!srq || req->max_wr > v->f->settings.max_qp_wr)
+		return -EINVAL;
+	ret = daemon_srq_resize(&v->objects->srqs, srq, req->max_wr);
+	if (ret)
+		return ret;
+	daemon_qps_renew(&v->objects->qps, srq);
+	tell_srq(call, srq);
+	return 0;
+}
+
+static int destroy_srq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_srq *srq = own_srq(call, req->handle);
+
+	if (!srq)
+		return -EINVAL;
+	if (srq->n_qps)
+		return base_because(-EBUSY, "queue pairs still use it: destroy them first");
+	tell_events(call, srq->events);
+	daemon_srq_free(&v->objects->srqs, srq);
+	return 0;
+}
+
+static int serve_open_xrcd(struct daemon_call *call, int fd)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_open_xrcd *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct control_open_xrcd_reply *rep;
+	uint32_t number;
+	int ret = h ? daemon_xrcd_open(&v->objects->xrcds, h, fd, req, &number) : -EINVAL;
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->xrcd = number;
+	return 0;
+}
+
+static int open_xrcd(struct daemon_call *call)
+{
+	return serve_open_xrcd(call, -1);
+}
+
+static int open_xrcd_file(struct daemon_call *call)
+{
+	return serve_open_xrcd(call, call->request->fd[0]);
+}
+
+static int close_xrcd(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+
+	return daemon_xrcd_close(&v->objects->xrcds, call->client->holds, req->handle);
+}
+
+/* The client's queue pair, or an XRC target that it has open; or NULL. */
+static struct daemon_qp *used_qp(struct daemon_call *call, uint32_t qpn)
+{
+	struct daemon_verbs *v = call->module;
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, qpn);
+
+	return qp && daemon_qp_user_of(qp, call->client->holds) ? qp : own_qp(call, qpn);
+}
+
+static int get_target(struct daemon_call *call)
+{
+	const struct control_get_target *req = call->body;
+	const struct daemon_qp *qp = used_qp(call, req->qpn);
+
+	if (!qp)
+		return -EINVAL;
+	*(struct control_target *)daemon_call_reply(call, sizeof(qp->target)) = qp->target;
+	return 0;
+}
+
+static int modify_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_modify_qp *req = call->body;
+	struct daemon_qp *qp = used_qp(call, req->qpn);
+
+	return qp ? daemon_qp_modify(&v->objects->qps, qp, req) : -EINVAL;
+}
+
+static int destroy_qp(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->handle);
+	struct daemon_qp_user *user = qp ? daemon_qp_user_of(qp, call->client->holds) : NULL;
+
+	if (user) {
+		tell_events(call, user->events);
+		daemon_qp_close(user);
+		return 0;
+	}
+	qp = own_qp(call, req->handle);
+	if (!qp)
+		return -EINVAL;
+	if (fabric_attach_count(v->f, qp->qpn))
+		return base_because(-EBUSY,
+		                    "QP 0x%06x is still attached to %u multicast group(s): "
+		                    "ibv_detach_mcast() first",
+		                    qp->qpn, fabric_attach_count(v->f, qp->qpn));
+	tell_events(call, qp->events);
+	daemon_qp_free(&v->objects->qps, qp);
+	daemon_chores_slice(&v->objects->chores);
+	return 0;
+}
+
+/* 0, or -EINVAL: @req does not name a multicast group of the link layer of @qp; -ENOSYS: there are
+ * none. */
+static int check_group(const struct daemon_verbs *v, const struct daemon_qp *qp,
+                       const struct control_attach *req)
+{
+	const bool is_ethernet = qp && fabric_hca_is_ethernet(v->f, qp->hca->hca);
+
+	if (!v->f->settings.max_mcast_grp)
+		return base_because(-ENOSYS, "the device has no multicast (max_mcast_grp is 0)");
+	if (!qp)
+		return -EINVAL;
+	if (is_ethernet ? !wire_mgid_ethernet_lid(&req->mgid) : !ib_gid_is_mcast(&req->mgid))
+		return base_because(-EINVAL, "%s is not a multicast GID",
+		                    wire_gid_text(&req->mgid));
+	if (!is_ethernet && !ib_lid_is_mcast(req->mlid)) /* Ethernet has no LIDs */
+		return base_because(
+		        -EINVAL,
+		        "0x%04x is no multicast LID: the MLID that the join gave is one "
+		        "of 0xc000 to 0xfffe",
+		        req->mlid);
+	return 0;
+}
+
+static int attach(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_attach *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
+	int ret = check_group(v, qp, req);
+
+	if (ret)
+		return ret;
+	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
+		return daemon_roce_attach(v->roce, qp, &req->mgid, req->mlid);
+	return fabric_attach_add(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+}
+
+static int detach(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_attach *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
+	int ret = check_group(v, qp, req);
+
+	if (ret)
+		return ret;
+	return fabric_attach_remove(v->f, qp->hca->hca, qp->qpn, &req->mgid, req->mlid);
+}
+
+static int get_flow(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_flow *req = call->body;
+	struct daemon_qp *qp = own_sender(call, req->qpn);
+	struct fabric_flow_key key = { .qpn = req->qpn,
+		                       .dlid = req->dlid,
+		                       .path_bits = req->path_bits,
+		                       .is_global = req->is_global,
+		                       .sl = (uint8_t)req->sl };
+	struct control_get_flow_reply *rep;
+	uint32_t id;
+	int ret;
+
+	if (!qp || req->sl >= IB_SLS)
+		return -EINVAL;
+	if (key.is_global)
+		key.dgid = req->dgid;
+	if (fabric_hca_is_ethernet(v->f, qp->hca->hca))
+		key.dlid = wire_mgid_ethernet_lid(&key.dgid);
+	ret = daemon_qp_flow(&v->objects->qps, qp, &key, &id);
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->flow = id;
+	return 0;
+}
+
+static int put_flow(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_put_flow *req = call->body;
+	struct daemon_qp *qp = own_sender(call, req->qpn);
+	int ret = 0;
+
+	if (!qp || req->n > CONTROL_MAX_PUT_FLOWS)
+		return -EINVAL;
+	for (uint32_t i = 0; i < req->n && !ret; i++)
+		ret = daemon_qp_put_flow(&v->objects->qps, qp, req->flow[i]);
+	return ret;
+}
+
+static int get_payload(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_payload *req = call->body;
+	struct daemon_qp *qp = own_sender(call, req->qpn);
+	struct control_get_payload_reply *rep;
+	uint64_t off;
+	int ret;
+
+	if (!qp || !req->bytes || req->bytes > 1u << 30)
+		return -EINVAL;
+	ret = daemon_qp_payload(&v->objects->qps, qp, req->bytes, &off);
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->off = off;
+	return 0;
+}
+
+static int raise_event(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_raise_event *req = call->body;
+	struct daemon_qp *qp;
+
+	if (req->type == IBV_EVENT_CQ_ERR)
+		return daemon_cq_overrun(&v->objects->cqs, req->element);
+	if (req->type == IBV_EVENT_SRQ_LIMIT_REACHED && (req->element & SHM_XRC_SRQ))
+		return daemon_qp_limit(&v->objects->qps, req->element & ~SHM_XRC_SRQ);
+	if (req->type == IBV_EVENT_SRQ_LIMIT_REACHED)
+		return daemon_srq_limit(&v->objects->srqs, req->element);
+	if (req->type == IBV_EVENT_QP_REQ_ERR || req->type == IBV_EVENT_QP_ACCESS_ERR ||
+	    req->type == IBV_EVENT_COMM_EST)
+		return daemon_qp_peer_event(&v->objects->qps, req->element, req->type);
+	if (req->type != IBV_EVENT_QP_FATAL && req->type != IBV_EVENT_SQ_DRAINED &&
+	    req->type != IBV_EVENT_QP_LAST_WQE_REACHED)
+		return -EINVAL;
+	qp = own_qp(call, req->element);
+	if (!qp)
+		return -EINVAL;
+	daemon_qp_event(&v->objects->qps, qp, (enum ibv_event_type)req->type);
+	return 0;
+}
+
+static int open_roce(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->handle);
+	struct control_open_roce_reply *rep;
+	struct daemon_qp *qp;
+	int ret;
+
+	if (!h || hidden_qp_of(h))
+		return -EINVAL;
+	if (!fabric_hca_is_ethernet(v->f, h->hca))
+		return -EOPNOTSUPP;
+	ret = daemon_qp_new_roce(&v->objects->qps, h, &qp);
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->qpn = qp->qpn;
+	return 0;
+}
+
+static int roce_socket(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_roce_socket *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+	struct control_roce_socket_reply *rep;
+	uint32_t source_port = 0;
+	int fd;
+
+	if (!h || req->is_ipv6 > 1)
+		return -EINVAL;
+	if (!fabric_hca_is_ethernet(v->f, h->hca))
+		return -EOPNOTSUPP;
+	fd = daemon_roce_socket(v->roce, v->f->region->hcas[h->hca].first_port, req, &source_port);
+	if (fd < 0)
+		return fd;
+	daemon_call_give(call, fd);
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->source_port = source_port;
+	return 0;
+}
+
+static int roce_mad(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_roce_mad *req = call->body;
+	struct daemon_hca *h = own_hca(call, req->hca_handle);
+
+	if (!h || !fabric_hca_is_ethernet(v->f, h->hca))
+		return -EINVAL;
+	daemon_roce_mad(v->roce, v->f->region->hcas[h->hca].first_port, req);
+	return 0;
+}
+
+static int open_keys(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	struct control_keys_reply *rep;
+	uint64_t off;
+	int ret = daemon_keys_open(&v->objects->memory, call->client->holds, &off);
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->off = off;
+	return 0;
+}
+
+static int add_keys(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_add_keys *req = call->body;
+	struct control_add_keys_reply *rep;
+	uint64_t off;
+	int ret = daemon_keys_add(&v->objects->memory, call->client->holds, req->chunk, &off);
+
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->off = off;
+	return 0;
+}
+
+static int offer_memory(struct daemon_call *call)
+{
+	const struct control_offer_memory *req = call->body;
+
+	if (req->kind >= CONTROL_MEMORY_KINDS)
+		return -EINVAL;
+	return daemon_keys_offer(call->client->holds, req->kind, call->request->fd[0]);
+}
+
+/* Anybody may ask: the process is the same user's. */
+static int get_memory(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_get_memory *req = call->body;
+	const struct daemon_qp *qp = daemon_qp_find(&v->objects->qps, req->qpn);
+
+	if (!qp)
+		return -ENOENT;
+	if (req->kind >= CONTROL_MEMORY_KINDS)
+		return -EINVAL;
+	if (qp->holder->memory_fd[req->kind] < 0)
+		return -ENODATA;
+	return daemon_call_give_copy(call, qp->holder->memory_fd[req->kind]);
+}
+
+static int wake_later(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_wait *req = call->body;
+	struct daemon_qp *qp = own_qp(call, req->qpn);
+
+	if (!qp || !own_cq(call, req->cq))
+		return -EINVAL;
+	return daemon_qp_wait(&v->objects->qps, qp, req->cq, req->ns);
+}
+
+static int moderate_cq(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_moderate_cq *req = call->body;
+
+	return daemon_cq_moderate(&v->objects->cqs, req->cq);
+}
+
+static int count_arrivals(struct daemon_call *call)
+{
+	struct daemon_verbs *v = call->module;
+	const struct control_handle *req = call->body;
+	struct daemon_cq *cq = own_cq(call, req->handle);
+
+	if (!cq)
+		return -EINVAL;
+	daemon_qps_count_arrivals(&v->objects->qps, cq);
+	return 0;
+}
+
+#define ROW(request, body_bytes, function)                                             \
+	{                                                                              \
+		.type = CONTROL_##request, .bytes = (body_bytes), .who = DAEMON_VERBS, \
+		.serve = (function)                                                    \
+	}
+
+static const struct daemon_request requests[] = {
+	ROW(OPEN_HCA, sizeof(struct control_open_hca), open_hca),
+	ROW(CLOSE_HCA, sizeof(struct control_handle), close_hca),
+	ROW(RING_HCA, sizeof(struct control_ring_hca), ring_hca),
+	ROW(CREATE_CHANNEL, 0, create_channel),
+	ROW(DESTROY_CHANNEL, sizeof(struct control_handle), destroy_channel),
+	ROW(GET_CHANNEL, sizeof(struct control_get_channel), get_channel),
+	ROW(WAKE, sizeof(struct control_get_channel), wake),
+	ROW(CREATE_CQ, sizeof(struct control_create_cq), create_cq),
+	ROW(DESTROY_CQ, sizeof(struct control_handle), destroy_cq),
+	ROW(MODERATE_CQ, sizeof(struct control_moderate_cq), moderate_cq),
+	ROW(COUNT_ARRIVALS, sizeof(struct control_handle), count_arrivals),
+	ROW(CREATE_QP, sizeof(struct control_create_qp), create_qp),
+	ROW(RESERVE_QPS, sizeof(struct control_reserve_qps), reserve_qps),
+	ROW(MODIFY_QP, sizeof(struct control_modify_qp), modify_qp),
+	ROW(DESTROY_QP, sizeof(struct control_handle), destroy_qp),
+	ROW(ATTACH, sizeof(struct control_attach), attach),
+	ROW(DETACH, sizeof(struct control_attach), detach),
+	ROW(GET_FLOW, sizeof(struct control_get_flow), get_flow),
+	ROW(PUT_FLOW, sizeof(struct control_put_flow), put_flow),
+	ROW(GET_PAYLOAD, sizeof(struct control_get_payload), get_payload),
+	ROW(OPEN_ROCE, sizeof(struct control_handle), open_roce),
+	ROW(ROCE_SOCKET, sizeof(struct control_roce_socket), roce_socket),
+	ROW(ROCE_MAD, sizeof(struct control_roce_mad), roce_mad),
+	ROW(CREATE_SRQ, sizeof(struct control_create_srq), create_srq),
+	ROW(RESIZE_SRQ, sizeof(struct control_resize_srq), resize_srq),
+	ROW(DESTROY_SRQ, sizeof(struct control_handle), destroy_srq),
+	ROW(OPEN_XRCD, sizeof(struct control_open_xrcd), open_xrcd),
+	{ .type = CONTROL_OPEN_XRCD_FILE,
+	  .bytes = sizeof(struct control_open_xrcd),
+	  .n_fds = 1,
+	  .who = DAEMON_VERBS,
+	  .serve = open_xrcd_file },
+	ROW(CLOSE_XRCD, sizeof(struct control_handle), close_xrcd),
+	ROW(OPEN_QP, sizeof(struct control_open_qp), open_qp),
+	ROW(GET_TARGET, sizeof(struct control_get_target), get_target),
+	ROW(OPEN_KEYS, 0, open_keys),
+	ROW(ADD_KEYS, sizeof(struct control_add_keys), add_keys),
+	{ .type = CONTROL_OFFER_MEMORY,
+	  .bytes = sizeof(struct control_offer_memory),
+	  .n_fds = 1,
+	  .who = DAEMON_VERBS,
+	  .serve = offer_memory },
+	ROW(GET_MEMORY, sizeof(struct control_get_memory), get_memory),
+	ROW(WAIT, sizeof(struct control_wait), wake_later),
+	ROW(RAISE_EVENT, sizeof(struct control_raise_event), raise_event),
+};
+
+void daemon_verbs_init(struct daemon_verbs *v, struct daemon_requests *all)
+{
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), v);
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Open ports and agents of libibumad's programs: see umad.h.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/reason.h"
+#include "base/util.h"
+#include "daemon/clients/client.h"
+#include "daemon/umad/umad.h"
+#include "daemon/umad/umad_issm.h"
+#include "daemon/umad/umad_mad.h"
+#include "daemon/umad/umad_request.h"
+#include "daemon/umad/umad_rmpp.h"
+
+#define MAX_CLASS   0x50 /* the kernel's limits: none beyond but directed routes, */
+#define MAX_VERSION 0x83
+#define OUI_BITS    24
+#define MAX_PORTS   (1u << 20)
+#define AT_ONCE     16   /* datagrams, before others have their turn */
+#define BEFORE      4096 /* datagrams that a socket may hold */
+
+/* ---- receiving from programs ---- */
+
+/* All that follows struct ib_user_mad is in the memfd, which its sender may still change: it is
+ * read, not mapped. Another file could block who reads it (FUSE); only memory has seals. */
+static void submit_memfd(struct umad_open *port, const struct ib_user_mad *header, int fd)
+{
+	size_t bytes = header->length - sizeof(*header);
+	uint8_t *data;
+	struct stat st;
+
+	if (header->length < sizeof(*header) || bytes > CONTROL_UMAD_MAX_BYTES ||
+	    fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) < 0 || (uint64_t)st.st_size < bytes)
+		return;
+	data = malloc(bytes + 1);
+	if (data && pread(fd, data, bytes, 0) == (ssize_t)bytes)
+		umad_mad_submit(port, header, data, bytes);
+	free(data);
+}
+
+/* The descriptor that came with a message, or -1. */
+static int descriptor_of(struct msghdr *msg)
+{
+	int fd = -1;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c))
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+			memcpy(&fd, CMSG_DATA(c), sizeof(fd)); /* there is room for one */
+	return fd;
+}
+
+/* One datagram. 0; -EAGAIN: there is none; -EPIPE: there will be none. */
+static int receive_one(struct umad_open *port)
+{
+	struct daemon_umad *u = port->u;
+	struct ib_user_mad header;
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov[] = { { &header, sizeof(header) }, { u->in, sizeof(u->in) } };
+	struct msghdr msg = { .msg_iov = iov,
+		              .msg_iovlen = 2,
+		              .msg_control = &control,
+		              .msg_controllen = sizeof(control.space) };
+	ssize_t n = recvmsg(port->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	int fd;
+
+	if (n < 0 && (errno == EINTR || errno == ECONNRESET))
+		return 0; /* ECONNRESET: it did not read all that it got; what it sent still comes
+		           */
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN ? -EAGAIN : -EPIPE;
+	fd = descriptor_of(&msg);
+	if ((size_t)n >= sizeof(header) && !(msg.msg_flags & MSG_TRUNC)) {
+		if (fd >= 0)
+			submit_memfd(port, &header, fd);
+		else
+			umad_mad_submit(port, &header, u->in, (size_t)n - sizeof(header));
+	}
+	if (fd >= 0)
+		close(fd);
+	daemon_mads_send(u->d.mads);
+	return 0;
+}
+
+static void port_free(struct umad_open *port);
+
+static void on_datagrams(struct daemon_source *s, uint32_t events)
+{
+	struct umad_open *port = container_of(s, struct umad_open, source);
+	int ret = 0;
+
+	(void)events;
+	for (int i = 0; i < AT_ONCE && !ret; i++)
+		ret = receive_one(port);
+	if (ret == -EPIPE)
+		port_free(port);
+}
+
+/* ---- ports ---- */
+
+static void agent_free(struct umad_agent *agent)
+{
+	umad_request_forget(agent);
+	umad_rmpp_forget(agent);
+	agent->port->agent[agent->id] = NULL;
+	free(agent);
+}
+
+static void port_free(struct umad_open *port)
+{
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
+		if (port->agent[i])
+			agent_free(port->agent[i]);
+	LIST_REMOVE(port, entry);
+	daemon_source_stop(&port->source);
+	close(port->fd);
+	daemon_outbox_close(port->box);
+	base_idtable_remove(&port->u->ports, port->handle);
+	cm_program_free(port->program);
+	free(port);
+}
+
+static void respond(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	umad_mad_deliver(arg, at, mad);
+}
+
+/* @process_fd: the program's end of the socket. */
+static int port_new(struct daemon_umad *u, struct fabric_port *at, struct umad_open **out,
+                    int *process_fd)
+{
+	struct umad_open *port = calloc(1, sizeof(*port));
+	const struct cm_program_ops ops = { .respond = respond, .arg = u };
+	int ret = -ENOMEM;
+
+	if (!port)
+		return ret;
+	port->u = u;
+	port->at = at;
+	ret = cm_program_new(u->d.cm, at, &ops, &port->program);
+	if (ret)
+		goto err_free;
+	ret = base_idtable_add(&u->ports, port, &port->handle);
+	if (ret)
+		goto err_program;
+	ret = daemon_outbox_open(u->d.loop, &port->box, process_fd);
+	if (ret)
+		goto err_id;
+	port->fd = dup(daemon_outbox_fd(port->box));
+	ret = port->fd < 0 ? -errno : 0;
+	if (ret)
+		goto err_box;
+	port->source.ready = on_datagrams;
+	port->source.patient = EPOLLHUP;
+	ret = daemon_source_watch(u->d.loop, &port->source, port->fd, EPOLLIN);
+	if (ret)
+		goto err_fd;
+	LIST_INSERT_HEAD(&u->at[at->index], port, entry);
+	*out = port;
+	return 0;
+err_fd:
+	close(port->fd);
+err_box:
+	close(*process_fd);
+	daemon_outbox_close(port->box);
+err_id:
+	base_idtable_remove(&u->ports, port->handle);
+err_program:
+	cm_program_free(port->program);
+err_free:
+	free(port);
+	return ret;
+}
+
+/* The HCA port of that index, if the program is on its host. */
+static struct fabric_port *port_in_sight(const struct daemon_call *call, uint32_t index)
+{
+	const struct daemon_umad *u = call->module;
+	const struct fabric *f = u->d.f;
+	struct fabric_port *at = index < f->n_hca_ports ? f->hca_port[index] : NULL;
+
+	if (!at || !daemon_client_sees(call->client, f->region->hcas[at->node->hca].host_index))
+		return NULL;
+	return at;
+}
+
+static int open_port(struct daemon_call *call)
+{
+	struct daemon_umad *u = call->module;
+	const struct control_umad_at *req = call->body;
+	struct fabric_port *at = port_in_sight(call, req->index);
+	struct control_umad_port *rep;
+	struct umad_open *port;
+	int ret, fd;
+
+	if (!at)
+		return -ENODEV;
+	ret = port_new(u, at, &port, &fd);
+	if (ret)
+		return ret;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->port = port->handle;
+	daemon_call_give(call, fd);
+	return 0;
+}
+
+/* ---- agents ---- */
+
+static bool is_smp_class(uint8_t c)
+{
+	return c == MAD_CLASS_SUBN_LID || c == MAD_CLASS_SUBN_DIRECTED;
+}
+
+static bool is_oui_class(uint8_t c)
+{
+	return c >= MAD_CLASS_VENDOR2_FIRST && c <= MAD_CLASS_VENDOR2_LAST;
+}
+
+/* One flag is only known to agents that may join groups. */
+static uint32_t known_flags(const struct control_umad_register *as)
+{
+	return UMAD_USER_RMPP | (as->mgmt_class == MAD_CLASS_SUBN_ADM ? MAD_AGENT_LEAVES : 0);
+}
+
+static int check_agent(const struct control_umad_register *as)
+{
+	uint8_t c = as->mgmt_class;
+
+	if (as->qpn > IB_QPN_GSI || as->rmpp_version > RMPP_VERSION ||
+	    (as->flags & ~known_flags(as)))
+		return base_because(-EINVAL,
+		                    "QP %u, RMPP version %u or flags 0x%x are not supported",
+		                    as->qpn, as->rmpp_version, as->flags);
+	if (!c) /* nothing unasked */
+		return as->flags ? -EINVAL : 0;
+	if (as->mgmt_class_version >= MAX_VERSION || as->oui >> OUI_BITS ||
+	    (c >= MAX_CLASS && c != MAD_CLASS_SUBN_DIRECTED) || (is_oui_class(c) && !as->oui))
+		return base_because(-EINVAL,
+		                    "class 0x%02x, version %u or OUI 0x%06x is not one that "
+		                    "agents can have",
+		                    c, as->mgmt_class_version, as->oui);
+	if (as->rmpp_version && !wire_rmpp_data_at(c))
+		return base_because(-EINVAL, "class 0x%02x does not use RMPP", c);
+	if (is_smp_class(c) != (as->qpn == IB_QPN_SMI))
+		return base_because(-EINVAL, "class 0x%02x does not go by QP %u", c, as->qpn);
+	return 0;
+}
+
+static bool is_same_class(const struct control_umad_register *a,
+                          const struct control_umad_register *b)
+{
+	return a->mgmt_class == b->mgmt_class && a->mgmt_class_version == b->mgmt_class_version &&
+	       (!is_oui_class(a->mgmt_class) || a->oui == b->oui);
+}
+
+/* The port with an agent that gets one of these requests, at this HCA port. */
+static struct umad_open *conflicting_port(struct daemon_umad *u, const struct fabric_port *at,
+                                          const struct control_umad_register *as)
+{
+	struct umad_open *port;
+
+	LIST_FOREACH(port, &u->at[at->index], entry)
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++) {
+		const struct umad_agent *a = port->agent[i];
+
+		if (a && is_same_class(&a->as, as) &&
+		    ((a->as.method_mask[0] & as->method_mask[0]) ||
+		     (a->as.method_mask[1] & as->method_mask[1])))
+			return port;
+	}
+	return NULL;
+}
+
+/* Whether all processes have closed it, though the loop has not got to it yet. Receives what they
+ * sent before. */
+static bool is_closed(struct umad_open *port)
+{
+	int ret = 0;
+
+	for (int i = 0; i < BEFORE && !ret; i++)
+		ret = receive_one(port);
+	return ret == -EPIPE;
+}
+
+static int check_free(struct umad_open *port, const struct control_umad_register *as)
+{
+	struct umad_open *other;
+
+	while (as->mgmt_class && (other = conflicting_port(port->u, port->at, as))) {
+		if (other == port || !is_closed(other))
+			return base_because(-EINVAL,
+			                    "another agent at that port gets the requests of "
+			                    "class 0x%02x already",
+			                    as->mgmt_class);
+		port_free(other);
+	}
+	return 0;
+}
+
+static int register_agent(struct daemon_call *call)
+{
+	struct daemon_umad *u = call->module;
+	const struct control_umad_register *req = call->body;
+	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+	struct control_umad_agent *rep;
+	struct umad_agent *agent;
+	uint32_t id = 0;
+	int ret;
+
+	if (!port)
+		return -EBADF;
+	while (id < UMAD_CA_MAX_AGENTS && port->agent[id])
+		id++;
+	if (id == UMAD_CA_MAX_AGENTS)
+		return base_because(-ENOMEM, "the descriptor has %d agents already",
+		                    UMAD_CA_MAX_AGENTS);
+	ret = check_agent(req);
+	if (!ret)
+		ret = check_free(port, req);
+	if (ret)
+		return ret;
+	agent = calloc(1, sizeof(*agent));
+	if (!agent)
+		return -ENOMEM;
+	agent->port = port;
+	agent->as = *req;
+	agent->id = id;
+	agent->tid_high = ++port->u->last_tid_high;
+	agent->reassembles = req->rmpp_version && !(req->flags & UMAD_USER_RMPP);
+	port->agent[id] = agent;
+	if (req->flags & MAD_AGENT_LEAVES)
+		cm_program_leave_at_end(port->program);
+	rep = daemon_call_reply(call, sizeof(*rep));
+	*rep = (struct control_umad_agent){ .port = port->handle, .agent = id };
+	return 0;
+}
+
+static int unregister_agent(struct daemon_call *call)
+{
+	struct daemon_umad *u = call->module;
+	const struct control_umad_agent *req = call->body;
+	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+
+	if (!port)
+		return -EBADF;
+	if (req->agent >= UMAD_CA_MAX_AGENTS || !port->agent[req->agent])
+		return -EINVAL;
+	is_closed(port); /* receives what was sent before */
+	agent_free(port->agent[req->agent]);
+	return 0;
+}
+
+static int closed(struct daemon_call *call)
+{
+	struct daemon_umad *u = call->module;
+	const struct control_umad_port *req = call->body;
+	struct umad_open *port = base_idtable_get(&u->ports, req->port);
+	struct pollfd at = { .fd = port ? port->fd : -1 };
+
+	/* others may have it still, a child for example */
+	if (poll(&at, 1, 0) == 1 && (at.revents & POLLHUP) && is_closed(port))
+		port_free(port);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static int issm(struct daemon_call *call)
+{
+	struct daemon_umad *u = call->module;
+	const struct control_umad_at *req = call->body;
+	struct fabric_port *at = port_in_sight(call, req->index);
+
+	return at ? umad_issm_open(u, at) : -ENODEV;
+}
+
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_UMAD_OPEN_PORT,
+	  .bytes = sizeof(struct control_umad_at),
+	  .who = DAEMON_UMAD,
+	  .serve = open_port },
+	{ .type = CONTROL_UMAD_REGISTER,
+	  .bytes = sizeof(struct control_umad_register),
+	  .who = DAEMON_UMAD,
+	  .serve = register_agent },
+	{ .type = CONTROL_UMAD_UNREGISTER,
+	  .bytes = sizeof(struct control_umad_agent),
+	  .who = DAEMON_UMAD,
+	  .serve = unregister_agent },
+	{ .type = CONTROL_UMAD_CLOSED,
+	  .bytes = sizeof(struct control_umad_port),
+	  .who = DAEMON_UMAD,
+	  .serve = closed },
+	{ .type = CONTROL_UMAD_ISSM,
+	  .bytes = sizeof(struct control_umad_at),
+	  .who = DAEMON_UMAD | DAEMON_SYSFS,
+	  .serve = issm },
+};
+
+/* ---- start and end ---- */
+
+int daemon_umad_init(struct daemon_umad **out, const struct daemon_umad_needs *needs,
+                     struct daemon_requests *all)
+{
+	struct daemon_umad *u = calloc(1, sizeof(*u));
+	int ret = -ENOMEM;
+
+	if (!u)
+		return ret;
+	u->d = *needs;
+	u->at = calloc(u->d.f->n_hca_ports, sizeof(*u->at));
+	if (u->at)
+		ret = umad_issm_init(u);
+	if (ret) {
+		free(u->at);
+		free(u);
+		return ret;
+	}
+	base_idtable_init(&u->ports, MAX_PORTS);
+	u->last_tid_high = DAEMON_TID_PROGRAMS;
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), u);
+	*out = u;
+	return 0;
+}
+
+void daemon_umad_stop(struct daemon_umad *u)
+{
+	umad_issm_fini(u);
+}

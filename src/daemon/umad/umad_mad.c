@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * MADs between programs and the fabric: see umad_mad.h.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/umad/umad_mad.h"
+#include "daemon/umad/umad_program.h"
+#include "daemon/umad/umad_request.h"
+#include "daemon/umad/umad_rmpp.h"
+
+#define MIN_BYTES 36 /* of what a program sends */
+#define OUI_AT    37
+
+static bool is_smp(const struct wire_mad *head)
+{
+	return head->mgmt_class == MAD_CLASS_SUBN_LID ||
+	       head->mgmt_class == MAD_CLASS_SUBN_DIRECTED;
+}
+
+/* ---- from the program ---- */
+
+static bool set_addresses(const struct umad_agent *agent, const struct ib_user_mad *header,
+                          struct fabric_mad *mad)
+{
+	const struct ib_mad_addr *addr = &header->addr;
+	const struct fabric_port *at = agent->port->at;
+	const struct shm_port *shared = &agent->port->u->d.f->region->ports[at->index];
+
+	mad->dlid = be16toh(addr->lid);
+	mad->slid = at->lid | (addr->path_bits & ((1u << at->lmc) - 1));
+	mad->src_qpn = agent->as.qpn;
+	mad->dest_qpn = be32toh(addr->qpn) & IB_QPN_MASK;
+	mad->qkey = agent->as.qpn == IB_QPN_GSI ? IB_QKEY_GSI : 0; /* not addr->qkey */
+	mad->pkey_index = addr->pkey_index;
+	mad->sl = addr->sl;
+	mad->has_grh = addr->grh_present;
+	if (addr->pkey_index >= SHM_PKEYS)
+		return false;
+	if (!mad->has_grh)
+		return true;
+	if (addr->gid_index >= SHM_GIDS)
+		return false;
+	mad->sgid = shared->gid[addr->gid_index];
+	memcpy(mad->dgid.raw, addr->gid, sizeof(mad->dgid.raw));
+	return true;
+}
+
+/*
+ * In a request the high half of the transaction ID becomes the agent's own: requests of
+ * different agents differ, and a response finds its agent.
+ */
+static void set_tid(const struct umad_agent *agent, uint8_t *mad)
+{
+	uint32_t high = htobe32(agent->tid_high);
+
+	memcpy(mad + MAD_TID_AT, &high, sizeof(high));
+}
+
+/* With something to wait for. 0 or -errno. */
+static int submit_request(struct umad_agent *agent, const struct ib_user_mad *header,
+                          const struct fabric_mad *mad, const uint8_t *data, size_t bytes)
+{
+	struct umad_request *r;
+	struct wire_mad head;
+	int ret;
+
+	wire_mad_decode(mad->data, &head);
+	if (umad_request_find(agent, &head, umad_is_response(&head)))
+		return -EINVAL;
+	ret = umad_request_new(agent, header, mad, &r);
+	if (ret)
+		return ret;
+	if (!data) {
+		umad_request_send(r);
+		return 0;
+	}
+	ret = umad_rmpp_send(r, data, bytes);
+	if (ret)
+		umad_request_free(r);
+	return ret;
+}
+
+/* Whether it is to be sent in segments, whatever else its header says. */
+static bool is_message(const struct umad_agent *agent, const struct fabric_mad *mad)
+{
+	return agent->reassembles && wire_rmpp_is_active(mad->data) &&
+	       !cm_program_wants(agent->port->program, mad);
+}
+
+/* The library has refused most of what is wrong already. What is left, the program gets back. */
+void umad_mad_submit(struct umad_open *port, const struct ib_user_mad *header, const uint8_t *data,
+                     size_t bytes)
+{
+	struct umad_agent *agent =
+	        header->agent_id < UMAD_CA_MAX_AGENTS ? port->agent[header->agent_id] : NULL;
+	struct fabric_mad mad = { 0 };
+	struct wire_mad head;
+	bool message, addressed;
+	int ret = 0;
+
+	if (!agent || bytes < MIN_BYTES)
+		return;
+	memcpy(mad.data, data, bytes < MAD_BYTES ? bytes : MAD_BYTES);
+	wire_mad_decode(mad.data, &head);
+	if (!umad_is_response(&head))
+		set_tid(agent, mad.data);
+	addressed = set_addresses(agent, header, &mad);
+	message = is_message(agent, &mad);
+	if (!addressed || (bytes > MAD_BYTES && !message))
+		ret = -EINVAL;
+	else if (is_smp(&head) != (agent->as.qpn == IB_QPN_SMI))
+		ret = -EINVAL; /* the kernel drops it at the other end */
+	else if (message || header->timeout_ms)
+		ret = submit_request(agent, header, &mad, message ? data : NULL, bytes);
+	else
+		umad_request_send_mad(port, &mad);
+	if (ret)
+		umad_program_return(agent, header, mad.data, -ret);
+}
+
+/* ---- from the fabric ---- */
+
+static struct umad_agent *agent_of_response(struct daemon_umad *u, const struct fabric_port *at,
+                                            const struct wire_mad *head)
+{
+	uint32_t high = (uint32_t)(head->transaction_id >> 32);
+	struct umad_open *port;
+
+	LIST_FOREACH(port, &u->at[at->index], entry)
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
+		if (port->agent[i] && port->agent[i]->tid_high == high)
+			return port->agent[i];
+	return NULL;
+}
+
+static bool wants(const struct control_umad_register *as, const struct wire_mad *head,
+                  const uint8_t *data)
+{
+	unsigned method = head->method & ~MAD_METHOD_RESPONSE;
+	uint32_t oui =
+	        (uint32_t)data[OUI_AT] << 16 | (uint32_t)data[OUI_AT + 1] << 8 | data[OUI_AT + 2];
+
+	return as->mgmt_class && as->mgmt_class == head->mgmt_class &&
+	       as->mgmt_class_version == head->class_version &&
+	       (as->method_mask[method / 64] >> (method % 64) & 1) &&
+	       (head->mgmt_class < MAD_CLASS_VENDOR2_FIRST ||
+	        head->mgmt_class > MAD_CLASS_VENDOR2_LAST || as->oui == oui);
+}
+
+static struct umad_agent *agent_of_request(struct daemon_umad *u, const struct fabric_port *at,
+                                           const struct wire_mad *head, const uint8_t *data)
+{
+	struct umad_open *port;
+
+	LIST_FOREACH(port, &u->at[at->index], entry)
+	for (unsigned i = 0; i < UMAD_CA_MAX_AGENTS; i++)
+		if (port->agent[i] && wants(&port->agent[i]->as, head, data))
+			return port->agent[i];
+	return NULL;
+}
+
+bool umad_mad_deliver(struct daemon_umad *u, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct umad_agent *agent;
+	struct wire_mad head;
+
+	wire_mad_decode(mad->data, &head);
+	if (head.base_version != MAD_BASE_VERSION ||
+	    mad->dest_qpn != (is_smp(&head) ? IB_QPN_SMI : IB_QPN_GSI))
+		return false;
+	agent = umad_is_response(&head) ? agent_of_response(u, at, &head)
+	                                : agent_of_request(u, at, &head, mad->data);
+	if (!agent || agent->as.qpn != mad->dest_qpn)
+		return false;
+	if (agent->reassembles && wire_rmpp_is_active(mad->data))
+		umad_rmpp_receive(agent, mad);
+	else
+		umad_request_receive(agent, mad, mad->data, MAD_BYTES);
+	daemon_mads_send_soon(u->d.mads);
+	return true;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The memory of messages: see umad_memory.h.
+ */
+#include "daemon/umad/umad_memory.h"
+
+#define MAX_BYTES      (512u << 20) /* of all messages */
+#define MAX_PORT_BYTES (128u << 20) /* of those of one open port */
+
+bool umad_memory_reserve(struct umad_open *port, size_t bytes)
+{
+	if (bytes > MAX_PORT_BYTES - port->message_bytes ||
+	    bytes > MAX_BYTES - port->u->message_bytes)
+		return false;
+	port->message_bytes += bytes;
+	port->u->message_bytes += bytes;
+	return true;
+}
+
+void umad_memory_release(struct umad_open *port, size_t bytes)
+{
+	port->message_bytes -= bytes;
+	port->u->message_bytes -= bytes;
+}

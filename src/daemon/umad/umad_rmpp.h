@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages of several segments, for agents that leave RMPP to us: the program sends and gets them
+ * whole. The protocol is wire/rmpp.h's; here are its memory, its time and its peers.
+ */
+#ifndef DAEMON_UMAD_RMPP_H
+#define DAEMON_UMAD_RMPP_H
+
+#include "daemon/umad/umad_state.h"
+
+/* Begins to send the message of @r, of several segments. 0 or -errno. */
+int umad_rmpp_send(struct umad_request *r, const uint8_t *data, size_t bytes);
+
+/* A segment, or what its receiver says to it, has come for the agent. */
+void umad_rmpp_receive(struct umad_agent *agent, const struct fabric_mad *mad);
+
+/* The agent is no more: forgets the messages that it was receiving. */
+void umad_rmpp_forget(struct umad_agent *agent);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What libibumad's programs have in the daemon, which is to them what the kernel's user_mad and
+ * ib_mad are: open ports with agents, requests that wait for their responses, messages that are
+ * cut into segments and put together by RMPP. Behaviour is the kernel's unless a comment says
+ * otherwise.
+ *
+ * From the bottom to the top: umad_program.c sends to programs, umad_request.c has what waits for
+ * a response, umad_rmpp.c has messages of several segments, umad_mad.c decides what a MAD is,
+ * umad.c has ports and agents and receives from programs.
+ */
+#ifndef DAEMON_UMAD_STATE_H
+#define DAEMON_UMAD_STATE_H
+
+#include "base/hash.h"
+#include "base/idtable.h"
+#include "cm/cm.h"
+#include "control/umad_message.h"
+#include "daemon/subnet/mads.h"
+#include "daemon/core/outbox.h"
+#include "wire/rmpp.h"
+
+struct daemon_subnet;
+struct umad_open;
+
+struct umad_agent {
+	struct umad_open *port;
+	struct control_umad_register as;
+	uint32_t id;       /* in port->agent */
+	uint32_t tid_high; /* of its requests, and so of their responses */
+	bool reassembles;  /* RMPP is not its own business */
+	unsigned n_requests, n_reassemblies, n_lingering;
+};
+
+/* What umad_open_port() opens. */
+struct umad_open {
+	LIST_ENTRY(umad_open) entry;
+	struct daemon_umad *u;
+	struct fabric_port *at;
+	uint32_t handle;
+	int fd; /* the same socket as box's, for receiving */
+	struct daemon_source source;
+	struct cm_outbox *box;
+	struct cm_program *program; /* what it has joined by MADs */
+	uint64_t message_bytes;     /* memory of its messages, both directions */
+	struct umad_agent *agent[UMAD_CA_MAX_AGENTS];
+};
+
+/* A MAD that waits for its response; before that, one of several segments for their ACKs. */
+struct umad_request {
+	LIST_ENTRY(umad_request) entry;
+	struct base_hash_node by_tid;
+	struct umad_agent *agent;
+	struct ib_user_mad header; /* as the program sent it */
+	struct fabric_mad mad;     /* the first, or only, one */
+	struct wire_mad head;
+	struct base_timer timer; /* for the response, or the ACKs */
+	uint32_t retries;        /* that are left */
+	/* of several segments */
+	struct wire_rmpp_sender sender;
+	uint8_t *message; /* NULL: a single MAD */
+	uint32_t message_bytes;
+};
+
+/* A message that arrives in segments. */
+struct umad_reassembly {
+	LIST_ENTRY(umad_reassembly) entry;
+	struct base_hash_node by_tid;
+	struct umad_agent *agent;
+	struct fabric_mad first; /* its addresses tell it from others */
+	struct wire_mad head;
+	struct base_timer timer;
+	struct wire_rmpp_receiver receiver;
+	bool lingers; /* done */
+	uint8_t *message;
+	uint32_t bytes, room;
+};
+
+struct umad_issm;
+
+/* What umad needs of the daemon. */
+struct daemon_umad_needs {
+	const char *fabric; /* its name */
+	struct fabric *f;
+	struct daemon_loop *loop;
+	struct daemon_mads *mads;
+	struct daemon_subnet *subnet;
+	struct cm *cm;
+};
+
+struct daemon_umad {
+	struct daemon_umad_needs d;
+	struct base_idtable ports;
+	LIST_HEAD(, umad_open) * at; /* open ports by HCA port, by index */
+	uint32_t last_tid_high;
+	LIST_HEAD(, umad_request) requests;
+	LIST_HEAD(, umad_reassembly) reassemblies;
+	struct base_hash requests_by_tid, reassemblies_by_tid;
+	uint64_t message_bytes; /* of all ports */
+	int issm_fd;            /* says that somebody opens one of: */
+	struct daemon_source issm_source;
+	LIST_HEAD(, umad_issm) issms;
+	uint8_t in[CONTROL_UMAD_DATAGRAM], packet[CONTROL_UMAD_DATAGRAM];
+};
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Links and switches that fail and return: see link.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric/forwarding/flow.h"
+#include "fabric/agents/link.h"
+#include "fabric/agents/training.h"
+#include "fabric/agents/traps.h"
+
+struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
+{
+	for (unsigned i = 0; i < f->n_nodes; i++)
+		if (!strcmp(f->node[i]->name, name))
+			return f->node[i];
+	return NULL;
+}
+
+/* Sets the state of a port because its link changed, not because a subnet manager set it. */
+static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
+{
+	if (state == IB_PORT_DOWN)
+		p->stats.link_downed++;
+	p->state = state;
+	if (p->node->type == FABRIC_HCA)
+		fabric_port_publish(f, p);
+	else
+		p->node->state_change = 1;
+}
+
+static bool may_come_up(const struct fabric_port *p)
+{
+	return !p->cut && !p->disabled && !p->node->dead;
+}
+
+/* Sets the states of both ends to what the link now allows. True: they changed. */
+static bool settle(struct fabric *f, struct fabric_port *p)
+{
+	bool up = may_come_up(p) && may_come_up(p->peer) && fabric_link_can_train(p);
+
+	if (up == (p->state != IB_PORT_DOWN))
+		return false;
+	if (up)
+		fabric_link_train(p);
+	set_state(f, p, up ? IB_PORT_INIT : IB_PORT_DOWN);
+	set_state(f, p->peer, up ? IB_PORT_INIT : IB_PORT_DOWN);
+	return true;
+}
+
+static void tell(struct fabric *f, struct fabric_port *p)
+{
+	fabric_trap_link_state(f, p->node);
+	fabric_trap_link_state(f, p->peer->node);
+}
+
+void fabric_port_disable(struct fabric *f, struct fabric_port *p, bool disabled)
+{
+	p->disabled = disabled;
+	fabric_port_poll(f, p);
+}
+
+void fabric_port_poll(struct fabric *f, struct fabric_port *p)
+{
+	if (p->peer && settle(f, p))
+		tell(f, p);
+}
+
+void fabric_port_retrain(struct fabric *f, struct fabric_port *p)
+{
+	if (!p->peer || p->state == IB_PORT_DOWN)
+		return;
+	set_state(f, p, IB_PORT_DOWN);
+	set_state(f, p->peer, IB_PORT_DOWN);
+	settle(f, p);
+	tell(f, p);
+}
+
+int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
+{
+	if (!p->peer)
+		return -ENOTCONN;
+	if (up && (p->node->dead || p->peer->node->dead))
+		return -EHOSTDOWN;
+	if (p->cut == !up)
+		return -EALREADY;
+	p->cut = p->peer->cut = !up;
+	if (settle(f, p))
+		tell(f, p);
+	if (!up)
+		fabric_flow_link_changed(f, p);
+	return 0;
+}
+
+static void forget_tables(struct fabric_node *sw)
+{
+	free(sw->lft);
+	free(sw->mft);
+	sw->lft = NULL;
+	sw->mft = NULL;
+	sw->lft_size = sw->mft_size = 0;
+	sw->lft_top = sw->mft_top = 0;
+}
+
+int fabric_switch_set(struct fabric *f, struct fabric_node *sw, bool alive)
+{
+	if (sw->dead == !alive)
+		return -EALREADY;
+	sw->dead = !alive;
+	if (!alive) {
+		forget_tables(sw);
+		f->foreign++;
+	}
+	for (unsigned i = 1; i <= sw->n_ports; i++) {
+		if (!sw->port[i].peer || !settle(f, &sw->port[i]))
+			continue;
+		fabric_trap_link_state(f, sw->port[i].peer->node);
+		if (!alive)
+			fabric_flow_link_changed(f, &sw->port[i]);
+	}
+	return 0;
+}

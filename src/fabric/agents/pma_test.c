@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The performance management agent: the counters of one port and of all ports of a node, and Sets
+ * of counters.
+ */
+#include "fabric/model/lanes.h"
+#include "fabric/agents/link.h"
+#include "fabric/testing_mads.h"
+#include "wire/perf.h"
+
+#define MLID    0xC001
+#define PACKETS 10
+#define BYTES   4000
+#define HEADERS 32 /* bytes of a datagram beside its payload */
+#define WORDS   ((BYTES + PACKETS * HEADERS) / 4)
+
+static struct wire_perf_mad request(uint8_t method, uint16_t attribute)
+{
+	return (struct wire_perf_mad){ .mad = { .base_version = MAD_BASE_VERSION,
+		                                .mgmt_class = MAD_CLASS_PERF,
+		                                .class_version = MAD_VERSION_PERF,
+		                                .method = method,
+		                                .transaction_id = 7,
+		                                .attribute_id = attribute } };
+}
+
+/* Host 0 sends the request @p, which becomes the response. Its status. */
+static uint16_t ask(struct lab *l, uint16_t lid, struct wire_perf_mad *p)
+{
+	struct fabric_mad mad = {
+		.slid = 1, .dlid = lid, .src_qpn = 1, .dest_qpn = 1, .qkey = IB_QKEY_GSI
+	};
+
+	wire_perf_mad_encode(p, mad.data);
+	lab_ask(l, lab_host(l, 0), &mad);
+	wire_perf_mad_decode(l->got.data, p);
+	return p->mad.status;
+}
+
+static struct wire_port_counters counters(struct lab *l, uint16_t lid, uint8_t port)
+{
+	struct wire_port_counters c = { .port_select = port };
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+
+	wire_port_counters_encode(&c, p.data);
+	assert_int_equal(ask(l, lid, &p), MAD_STATUS_OK);
+	wire_port_counters_decode(p.data, &c);
+	assert_int_equal(c.port_select, port);
+	return c;
+}
+
+static struct wire_port_counters write_counters(struct lab *l, uint16_t lid,
+                                                const struct wire_port_counters *want)
+{
+	struct wire_perf_mad p = request(MAD_SET, PERF_ATTR_PORT_COUNTERS);
+	struct wire_port_counters c;
+
+	wire_port_counters_encode(want, p.data);
+	assert_int_equal(ask(l, lid, &p), MAD_STATUS_OK);
+	wire_port_counters_decode(p.data, &c);
+	return c;
+}
+
+static struct wire_port_counters_extended extended(struct lab *l, uint16_t lid, uint8_t port)
+{
+	struct wire_port_counters_extended c = { .port_select = port };
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS_EXTENDED);
+
+	wire_port_counters_extended_encode(&c, p.data);
+	assert_int_equal(ask(l, lid, &p), MAD_STATUS_OK);
+	wire_port_counters_extended_decode(p.data, &c);
+	return c;
+}
+
+/* Counts more packets and bytes from host 0 to host 1. */
+static void send_packets(struct lab *l, uint64_t packets, uint64_t bytes)
+{
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct fabric_flow *flow = testing_flow(l->f, lab_host(l, 0), qpn, 2, NULL);
+	struct shm_flow_count *c = &l->f->region->flow_counts[flow->id];
+
+	atomic_fetch_add(&c->packets, packets);
+	atomic_fetch_add(&c->bytes, bytes);
+}
+
+static void every_port_along_the_path_has_counted(void **state)
+{
+	struct lab *l = *state;
+	static const struct {
+		uint16_t lid;
+		uint8_t out, in;
+	} hops[] = { { SW_LID, TO_RIGHT, TO_HOST },
+		     { SW_LID + 1, TO_RIGHT, TO_LEFT },
+		     { SW_LID + 2, TO_HOST, TO_LEFT } };
+
+	send_packets(l, PACKETS, BYTES);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
+	assert_int_equal(counters(l, 1, 1).xmit_data, WORDS);
+	assert_int_equal(counters(l, 1, 1).rcv_packets, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(hops); i++) {
+		assert_int_equal(counters(l, hops[i].lid, hops[i].out).xmit_packets, PACKETS);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].out).rcv_packets, 0);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_packets, PACKETS);
+		assert_int_equal(counters(l, hops[i].lid, hops[i].in).rcv_data, WORDS);
+	}
+	assert_int_equal(counters(l, 2, 1).rcv_packets, PACKETS);
+	assert_int_equal(extended(l, 2, 1).rcv_data, WORDS);
+}
+
+/* Counts that host 0 has sent this many more packets on @flow. */
+static void send_on(struct lab *l, struct fabric_flow *flow, uint64_t packets)
+{
+	atomic_fetch_add(&l->f->region->flow_counts[flow->id].packets, packets);
+}
+
+static struct fabric_flow *flow_to(struct lab *l, uint16_t dlid, uint16_t pkey)
+{
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct ib_gid mgid = testing_mgid(1);
+
+	l->f->region->qps[qpn].pkey = pkey;
+	return testing_flow(l->f, lab_host(l, 0), qpn, dlid, ib_lid_is_mcast(dlid) ? &mgid : NULL);
+}
+
+static void packets_to_groups_are_counted_apart(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters_extended c;
+
+	testing_row(l->f, l->sw[0], MLID, TO_HOST, TO_RIGHT, 0);
+	send_on(l, flow_to(l, MLID, 0), PACKETS);
+	send_packets(l, 1, 4);
+	c = extended(l, 1, 1);
+	assert_int_equal(c.xmit_packets, PACKETS + 1);
+	assert_int_equal(c.multicast_xmit_packets, PACKETS);
+	assert_int_equal(c.unicast_xmit_packets, 1);
+	c = extended(l, SW_LID, TO_HOST);
+	assert_int_equal(c.multicast_rcv_packets, PACKETS);
+	assert_int_equal(c.unicast_rcv_packets, 1);
+}
+
+static void a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by(void **state)
+{
+	struct lab *l = *state;
+
+	fabric_lft_set(l->sw[1], 2, FABRIC_LFT_NONE);
+	send_on(l, flow_to(l, 2, 0), PACKETS);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_switch_relay_errors, PACKETS);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_packets, PACKETS);
+	send_on(l, flow_to(l, MLID, 0), PACKETS); /* there is no row for it */
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, PACKETS);
+}
+
+static void a_port_discards_what_it_cannot_send(void **state)
+{
+	struct lab *l = *state;
+
+	l->sw[0]->port[TO_RIGHT].state = IB_PORT_INIT;
+	send_on(l, flow_to(l, 2, 0), PACKETS);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_discards, PACKETS);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_packets, 0);
+}
+
+static void losses_are_counted_where_a_row_ends(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = flow_to(l, MLID, 0);
+
+	send_on(l, flow, 1);
+	testing_row(l->f, l->sw[0], MLID, TO_HOST, 0);
+	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID);
+	send_on(l, flow, 1);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 1);
+	testing_row(l->f, l->sw[0], MLID, 0);
+	fabric_flow_edge_changed(l->f, &l->sw[0]->port[TO_HOST], MLID);
+	send_on(l, flow, 1);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_switch_relay_errors, 2);
+}
+
+static void a_port_holds_back_partitions_that_it_is_not_in(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *out = &l->sw[0]->port[TO_RIGHT], *in = out->peer;
+	struct fabric_flow *flow = flow_to(l, 2, 0x8001);
+
+	assert_int_equal(testing_receivers(l->f, flow), 1); /* nobody enforces it */
+	out->link.partition_outbound = true;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	send_on(l, flow, 3);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_constraint_errors, 3);
+	out->pkey[1] = 0x8001;
+	in->link.partition_inbound = true;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	send_on(l, flow, 4);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_constraint_errors, 3);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_constraint_errors, 4);
+	in->pkey[1] = 0x8001;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+}
+
+static void a_queue_pair_that_changes_its_partition_gets_through(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = flow_to(l, 2, 0x8001);
+
+	l->sw[0]->port[TO_HOST].link.partition_inbound = true;
+	fabric_flow_all_changed(l->f);
+	assert_int_equal(testing_receivers(l->f, flow), 0);
+	l->f->region->qps[10].pkey = IB_PKEY_DEFAULT;
+	fabric_flow_pkey_changed(l->f, flow);
+	assert_int_equal(testing_receivers(l->f, flow), 1);
+}
+
+static void all_ports_are_the_sum(void **state)
+{
+	struct lab *l = *state;
+
+	send_packets(l, PACKETS, BYTES);
+	assert_int_equal(counters(l, SW_LID, 255).xmit_packets, PACKETS);
+	assert_int_equal(counters(l, SW_LID, 255).rcv_packets, PACKETS);
+	assert_int_equal(extended(l, SW_LID, 255).xmit_packets, PACKETS);
+	assert_int_equal(counters(l, 1, 255).xmit_packets, PACKETS);
+}
+
+static void a_set_writes_the_counters_that_it_selects(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1,
+		                        .counter_select = PERF_SELECT_XMIT_PACKETS };
+
+	send_packets(l, PACKETS, BYTES);
+	c = write_counters(l, 1, &c);
+	assert_int_equal(c.xmit_packets, 0);
+	assert_int_equal(c.xmit_data, WORDS);
+	send_packets(l, 3, 40);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, 3);
+	assert_int_equal(counters(l, 1, 1).xmit_data, WORDS + (40 + 3 * HEADERS) / 4);
+}
+
+static void a_set_that_selects_none_writes_none(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1 };
+
+	send_packets(l, PACKETS, BYTES);
+	write_counters(l, 1, &c);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, PACKETS);
+}
+
+static void a_set_may_write_other_than_zero(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1,
+		                        .counter_select = 0xFFFF,
+		                        .xmit_packets = 100,
+		                        .xmit_data = 200,
+		                        .link_downed = 5 };
+
+	c = write_counters(l, 1, &c);
+	assert_int_equal(c.xmit_packets, 100);
+	send_packets(l, PACKETS, BYTES);
+	c = counters(l, 1, 1);
+	assert_int_equal(c.xmit_packets, 100 + PACKETS);
+	assert_int_equal(c.xmit_data, 200 + WORDS);
+	assert_int_equal(c.link_downed, 5);
+}
+
+static void to_clear_all_ports_clears_each(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 255, .counter_select = 0xFFFF };
+
+	send_packets(l, PACKETS, BYTES);
+	c = write_counters(l, SW_LID, &c);
+	assert_int_equal(c.xmit_packets, 0);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).xmit_packets, 0);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).rcv_packets, 0);
+	assert_int_equal(counters(l, SW_LID + 1, TO_LEFT).rcv_packets, PACKETS);
+}
+
+static void the_two_attributes_are_cleared_apart(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1, .counter_select = 0xFFFF };
+	struct wire_port_counters_extended e = { .port_select = 1, .counter_select = 0xFF };
+	struct wire_perf_mad p = request(MAD_SET, PERF_ATTR_PORT_COUNTERS_EXTENDED);
+
+	send_packets(l, PACKETS, BYTES);
+	write_counters(l, 1, &c);
+	assert_int_equal(extended(l, 1, 1).xmit_packets, PACKETS);
+	send_packets(l, 5, 100);
+	wire_port_counters_extended_encode(&e, p.data);
+	assert_int_equal(ask(l, 1, &p), MAD_STATUS_OK);
+	wire_port_counters_extended_decode(p.data, &e);
+	assert_int_equal(e.xmit_packets, 0);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, 5);
+}
+
+static void short_counters_stop_at_their_largest_value(void **state)
+{
+	struct lab *l = *state;
+
+	send_packets(l, 1ull << 40, 1ull << 50);
+	assert_int_equal(counters(l, 1, 1).xmit_packets, UINT32_MAX);
+	assert_int_equal(counters(l, 1, 1).xmit_data, UINT32_MAX);
+	assert_true(extended(l, 1, 1).xmit_packets == 1ull << 40);
+	assert_true(extended(l, 1, 1).xmit_data == (1ull << 48) + (1ull << 40) * HEADERS / 4);
+	atomic_store(&l->f->region->port_counts[0].xmit_discards, 70000);
+	assert_int_equal(counters(l, 1, 1).xmit_discards, UINT16_MAX);
+}
+
+static void a_link_that_went_down_is_counted_at_both_ends(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_port *p = &l->sw[1]->port[4];
+
+	testing_plug(p, &l->sw[0]->port[4]);
+	assert_int_equal(fabric_link_set(l->f, p, false), 0);
+	assert_int_equal(fabric_link_set(l->f, p, true), 0);
+	assert_int_equal(counters(l, SW_LID, 4).link_downed, 1);
+	assert_int_equal(counters(l, SW_LID + 1, 4).link_downed, 1);
+	assert_int_equal(counters(l, SW_LID, TO_HOST).link_downed, 0);
+}
+
+static void ports_that_there_are_not_are_a_bad_field(void **state)
+{
+	static const struct {
+		uint16_t lid;
+		uint8_t port;
+	} bad[] = { { SW_LID, SW_PORTS + 1 }, { SW_LID, 254 }, { 2, 0 }, { 2, 2 } };
+	static const uint16_t attributes[] = { PERF_ATTR_PORT_COUNTERS,
+		                               PERF_ATTR_PORT_COUNTERS_EXTENDED };
+	struct lab *l = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		for (size_t k = 0; k < ARRAY_SIZE(attributes); k++) {
+			struct wire_perf_mad p = request(MAD_GET, attributes[k]);
+
+			p.data[1] = bad[i].port;
+			assert_int_equal(ask(l, bad[i].lid, &p), MAD_STATUS_BAD_FIELD);
+			p = request(MAD_SET, attributes[k]);
+			p.data[1] = bad[i].port;
+			assert_int_equal(ask(l, bad[i].lid, &p), MAD_STATUS_BAD_FIELD);
+		}
+	}
+}
+
+/* ---- optional counters ---- */
+
+static uint16_t ask_details(struct lab *l, uint16_t lid, uint8_t method, uint16_t attribute,
+                            struct wire_perf_details_32 *d, const struct wire_layout *layout)
+{
+	struct wire_perf_mad p = request(method, attribute);
+	uint16_t status;
+
+	wire_encode(layout, d, p.data);
+	status = ask(l, lid, &p);
+	wire_decode(layout, p.data, d);
+	return status;
+}
+
+#define DETAILS(l, lid, port, attribute, bits, i) \
+	details(l, lid, port, attribute, &wire_perf_details_##bits##_layout)[i]
+
+static const uint32_t *details(struct lab *l, uint16_t lid, uint8_t port, uint16_t attribute,
+                               const struct wire_layout *layout)
+{
+	static struct wire_perf_details_32 d;
+
+	d = (struct wire_perf_details_32){ .port_select = port };
+	assert_int_equal(ask_details(l, lid, MAD_GET, attribute, &d, layout), MAD_STATUS_OK);
+	assert_int_equal(d.port_select, port);
+	return d.counter;
+}
+
+/* Counts packets of @sl from host 0 to host 1, with 100 bytes each. */
+static void send_sl(struct lab *l, uint8_t sl, uint64_t packets)
+{
+	uint32_t qpn = testing_qp(l->f, 10, lab_host(l, 0));
+	struct fabric_flow *flow = testing_flow_sl(l->f, lab_host(l, 0), qpn, 2, sl);
+
+	l->f->region->flow_counts[flow->id].packets += packets;
+	l->f->region->flow_counts[flow->id].bytes += 100 * packets;
+}
+
+static void data_is_counted_by_service_level(void **state)
+{
+	struct lab *l = *state;
+
+	send_sl(l, 0, 4);
+	send_sl(l, 3, 5);
+	send_sl(l, 15, 6);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DATA_SL, 32, 0), 4 * 33);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DATA_SL, 32, 3), 5 * 33);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DATA_SL, 32, 15), 6 * 33);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_RCV_DATA_SL, 32, 3), 0);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_RCV_DATA_SL, 32, 0), 4 * 33);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_RCV_DATA_SL, 32, 15), 6 * 33);
+	assert_int_equal(DETAILS(l, SW_LID + 1, TO_LEFT, PERF_ATTR_RCV_DATA_SL, 32, 3), 5 * 33);
+}
+
+/* SL n uses lane n modulo 8 until somebody says otherwise. */
+static void datagrams_are_counted_by_lane(void **state)
+{
+	struct lab *l = *state;
+
+	send_sl(l, 0, 4);
+	send_sl(l, 3, 5);
+	send_sl(l, 11, 6);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_OP_RCV_COUNTERS, 32, PERF_OP_RCV_PACKETS), 15);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_OP_RCV_COUNTERS, 32, PERF_OP_RCV_DATA),
+	                 15 * 33);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 0), 4);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 3), 11);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_DATA, 32, 3), 11 * 33);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_DATA, 32, 11), 0);
+	send_sl(l, 3, 70000); /* stops at the largest value */
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 3), UINT16_MAX);
+	assert_int_equal(DETAILS(l, SW_LID, 255, PERF_ATTR_VL_OP_PACKETS, 16, 3), UINT16_MAX);
+}
+
+static void losses_are_counted_by_reason(void **state)
+{
+	const struct wire_sl_to_vl none = { { [0 ... 15] = FABRIC_LANE_NONE } };
+	struct lab *l = *state;
+
+	fabric_lft_set(l->sw[1], 2, FABRIC_LFT_NONE);
+	send_sl(l, 0, 4);
+	assert_int_equal(DETAILS(l, SW_LID + 1, TO_LEFT, PERF_ATTR_RCV_ERROR_DETAILS, 16,
+	                         PERF_RCV_DLID_MAPPING),
+	                 4);
+	fabric_lanes_map_write(&l->sw[0]->port[TO_RIGHT], TO_HOST, &none);
+	send_sl(l, 0, 5);
+	assert_int_equal(
+	        DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_VL_MAPPING),
+	        5);
+	assert_int_equal(counters(l, SW_LID, TO_RIGHT).rcv_switch_relay_errors, 5);
+	l->sw[0]->port[TO_RIGHT].state = IB_PORT_INIT;
+	send_sl(l, 0, 6);
+	assert_int_equal(DETAILS(l, SW_LID, TO_RIGHT, PERF_ATTR_XMIT_DISCARD_DETAILS, 16,
+	                         PERF_XMIT_INACTIVE),
+	                 6);
+	l->f->region->port_counts[0].xmit_discards = 9;
+	l->f->region->port_counts[0].xmit_mtu = 7;
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_INACTIVE),
+	                 2);
+	assert_int_equal(
+	        DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_NEIGHBOR_MTU), 7);
+}
+
+static void optional_counters_are_written_apart(void **state)
+{
+	struct wire_perf_details_32 d = { .port_select = 1, .counter_select = 1 << 3 };
+	struct lab *l = *state;
+
+	d.counter[3] = 100;
+	send_sl(l, 0, 4);
+	send_sl(l, 3, 5);
+	assert_int_equal(ask_details(l, 2, MAD_SET, PERF_ATTR_VL_OP_PACKETS, &d,
+	                             &wire_perf_details_16_layout),
+	                 MAD_STATUS_OK);
+	assert_int_equal(d.counter[3], 100);
+	send_sl(l, 3, 2);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 3), 102);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_PACKETS, 16, 0), 4);
+	assert_int_equal(DETAILS(l, 2, 1, PERF_ATTR_VL_OP_DATA, 32, 3), 7 * 33);
+	d.op_code = 0x04; /* RC's SEND Only */
+	assert_int_equal(ask_details(l, 2, MAD_SET, PERF_ATTR_VL_OP_PACKETS, &d,
+	                             &wire_perf_details_16_layout),
+	                 MAD_STATUS_BAD_FIELD);
+}
+
+static void what_never_happens_is_counted_as_zero(void **state)
+{
+	static const uint16_t zeros[] = {
+		PERF_ATTR_FLOW_CTL_COUNTERS,     PERF_ATTR_VL_XMIT_FLOW_CTL_UPDATE_ERRORS,
+		PERF_ATTR_VL_XMIT_WAIT_COUNTERS, PERF_ATTR_SW_PORT_VL_CONGESTION,
+		PERF_ATTR_RCV_CON_CTRL,          PERF_ATTR_SL_RCV_FECN,
+		PERF_ATTR_SL_RCV_BECN,           PERF_ATTR_XMIT_CON_CTRL,
+		PERF_ATTR_VL_XMIT_TIME_CONG
+	};
+	struct wire_perf_details_32 d = { .port_select = 1 };
+	struct lab *l = *state;
+
+	send_sl(l, 3, 5);
+	for (size_t i = 0; i < ARRAY_SIZE(zeros); i++)
+		for (unsigned k = 0; k < PERF_DETAILS; k++)
+			assert_int_equal(DETAILS(l, SW_LID, TO_HOST, zeros[i], 32, k), 0);
+	/* not of an HCA, and of no port that there is not */
+	assert_int_equal(ask_details(l, 2, MAD_GET, PERF_ATTR_SW_PORT_VL_CONGESTION, &d,
+	                             &wire_perf_details_16_layout),
+	                 MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	d.port_select = 9;
+	assert_int_equal(
+	        ask_details(l, 2, MAD_GET, PERF_ATTR_VL_OP_DATA, &d, &wire_perf_details_32_layout),
+	        MAD_STATUS_BAD_FIELD);
+}
+
+static void it_says_what_it_can(void **state)
+{
+	struct lab *l = *state;
+	struct wire_perf_mad p = request(MAD_GET, MAD_ATTR_CLASS_PORT_INFO);
+	struct wire_class_port_info c;
+
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_OK);
+	wire_class_port_info_decode(p.data, &c);
+	assert_int_equal(c.base_version, 1);
+	assert_int_equal(c.class_version, 1);
+	assert_true(c.capability_mask & PERF_CAP_ALL_PORT_SELECT);
+	assert_true(c.capability_mask & PERF_CAP_EXTENDED_WIDTH);
+	assert_false(c.capability_mask & PERF_CAP_EXTENDED_WIDTH_NO_IETF);
+	p.mad.method = MAD_SET;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+}
+
+static void what_it_does_not_know_gets_a_status(void **state)
+{
+	static const uint16_t bad[] = { 0, 0x10, 0x11, 0x13, 0x1E, 0x38, 0xFF00 };
+	struct lab *l = *state;
+	struct wire_perf_mad p;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		p = request(MAD_GET, bad[i]);
+		assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	}
+	p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+	p.mad.class_version = 2;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_VERSION);
+	p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+	p.mad.base_version = 0x80;
+	assert_int_equal(ask(l, SW_LID, &p), MAD_STATUS_BAD_VERSION);
+}
+
+/* ---- readers that wait ---- */
+
+static void note_wake(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* Sends a Get of PortCounters of host 0's port from there. */
+static void send_get(struct lab *l)
+{
+	const struct wire_port_counters c = { .port_select = 1 };
+	struct wire_perf_mad p = request(MAD_GET, PERF_ATTR_PORT_COUNTERS);
+	struct fabric_mad mad = {
+		.slid = 1, .dlid = 1, .src_qpn = 1, .dest_qpn = 1, .qkey = IB_QKEY_GSI
+	};
+
+	wire_port_counters_encode(&c, p.data);
+	wire_perf_mad_encode(&p, mad.data);
+	fabric_mad_send(l->f, lab_host(l, 0), &mad);
+}
+
+static uint32_t packets_got(const struct lab *l)
+{
+	struct wire_port_counters c;
+	struct wire_perf_mad p;
+
+	wire_perf_mad_decode(l->got.data, &p);
+	assert_int_equal(p.mad.method, MAD_GET_RESP);
+	assert_int_equal(p.mad.status, MAD_STATUS_OK);
+	wire_port_counters_decode(p.data, &c);
+	return c.xmit_packets;
+}
+
+static void without_time_a_request_waits_for_the_next_pass(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = flow_to(l, 2, IB_PKEY_DEFAULT);
+	struct fabric_collect *c = &l->f->flows->collect;
+	struct fabric_mad_stats *stats = &l->f->mads->stats;
+	unsigned wakes = 0;
+
+	c->wake = note_wake;
+	c->arg = &wakes;
+	send_get(l); /* nobody has given it time to collect at once */
+	assert_int_equal(l->n_got, 0);
+	assert_int_equal(wakes, 1);
+	send_on(l, flow, PACKETS);
+	c->begun++; /* the first slice of a pass was done, so the next request has missed its flow
+	             */
+	c->at = flow->id + 1;
+	send_get(l);
+	fabric_collect_run(l->f);
+	assert_int_equal(l->n_got, 2);
+	assert_int_equal(packets_got(l), PACKETS);
+	assert_int_equal(stats->sent, stats->delivered);
+	assert_int_equal(stats->delivered, stats->answered + stats->accepted);
+	fabric_collect_turn(l->f);
+	send_on(l, flow, 1);
+	send_get(l); /* there is time again */
+	assert_int_equal(l->n_got, 3);
+	assert_int_equal(packets_got(l), PACKETS + 1);
+}
+
+static void many_flows_are_looked_at_in_slices(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_flow *flow = NULL;
+	const unsigned n = 2 * FABRIC_COLLECT_SLICE;
+	unsigned wakes = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		flow = flow_to(l, 2, IB_PKEY_DEFAULT);
+	send_on(l, flow, PACKETS);
+	l->f->flows->collect.wake = note_wake;
+	l->f->flows->collect.arg = &wakes;
+	fabric_collect_turn(l->f);
+	send_get(l);
+	while (!l->n_got)
+		fabric_collect_run(l->f);
+	assert_int_equal(packets_got(l), PACKETS);
+	assert_in_range(wakes, 2, 5);
+}
+
+static void requests_end_with_the_fabric(void **state)
+{
+	struct lab *l = *state;
+	unsigned wakes = 0;
+
+	flow_to(l, 2, IB_PKEY_DEFAULT);
+	l->f->flows->collect.wake = note_wake;
+	l->f->flows->collect.arg = &wakes;
+	for (unsigned i = 0; i < 5000; i++)
+		send_get(l);
+	assert_in_range(wakes, 4000, 4999); /* there are limits */
+	assert_int_equal(l->f->mads->stats.unwanted, 5000 - wakes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ACTIVE_TEST(every_port_along_the_path_has_counted),
+		ACTIVE_TEST(all_ports_are_the_sum),
+		ACTIVE_TEST(packets_to_groups_are_counted_apart),
+		ACTIVE_TEST(a_packet_without_a_route_is_a_relay_error_at_the_port_it_came_in_by),
+		ACTIVE_TEST(a_port_discards_what_it_cannot_send),
+		ACTIVE_TEST(losses_are_counted_where_a_row_ends),
+		ACTIVE_TEST(a_port_holds_back_partitions_that_it_is_not_in),
+		ACTIVE_TEST(a_queue_pair_that_changes_its_partition_gets_through),
+		ACTIVE_TEST(a_set_writes_the_counters_that_it_selects),
+		ACTIVE_TEST(a_set_that_selects_none_writes_none),
+		ACTIVE_TEST(a_set_may_write_other_than_zero),
+		ACTIVE_TEST(to_clear_all_ports_clears_each),
+		ACTIVE_TEST(the_two_attributes_are_cleared_apart),
+		ACTIVE_TEST(short_counters_stop_at_their_largest_value),
+		ACTIVE_TEST(a_link_that_went_down_is_counted_at_both_ends),
+		ACTIVE_TEST(ports_that_there_are_not_are_a_bad_field),
+		ACTIVE_TEST(data_is_counted_by_service_level),
+		ACTIVE_TEST(datagrams_are_counted_by_lane),
+		ACTIVE_TEST(losses_are_counted_by_reason),
+		ACTIVE_TEST(optional_counters_are_written_apart),
+		ACTIVE_TEST(what_never_happens_is_counted_as_zero),
+		ACTIVE_TEST(it_says_what_it_can),
+		ACTIVE_TEST(what_it_does_not_know_gets_a_status),
+		ACTIVE_TEST(without_time_a_request_waits_for_the_next_pass),
+		ACTIVE_TEST(many_flows_are_looked_at_in_slices),
+		ACTIVE_TEST(requests_end_with_the_fabric),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How MADs travel: directed routes out and back, LIDs on the management lane and off it,
+ * P_Keys, and MADs that are dropped or that nobody wants.
+ */
+#include "fabric/agents/link.h"
+#include "fabric/testing_mads.h"
+#include "wire/perf.h"
+
+static uint64_t guid_at(struct lab *l, const uint8_t *path)
+{
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, path);
+	struct wire_node_info info;
+
+	smp = lab_ask(l, lab_host(l, 0), &mad);
+	assert_int_equal(smp.mad.status, MAD_STATUS_OK);
+	assert_int_equal(smp.direction, 1);
+	assert_int_equal(smp.hop_pointer, 0);
+	wire_node_info_decode(smp.data, &info);
+	return info.node_guid;
+}
+
+#define PATH(...) ((const uint8_t[]){ __VA_ARGS__, 0 })
+
+static struct fabric_mad node_info(const uint8_t *path)
+{
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+
+	return lab_directed(&smp, path);
+}
+
+/* ---- directed routes ---- */
+
+static void no_hop_is_the_port_that_it_is_sent_from(void **state)
+{
+	struct lab *l = *state;
+
+	assert_true(guid_at(l, PATH(0)) == lab_host(l, 0)->node->guid);
+}
+
+static void each_hop_leads_one_switch_on(void **state)
+{
+	struct lab *l = *state;
+
+	assert_true(guid_at(l, PATH(1)) == l->sw[0]->guid);
+	assert_true(guid_at(l, PATH(1, TO_RIGHT)) == l->sw[1]->guid);
+	assert_true(guid_at(l, PATH(1, TO_RIGHT, TO_RIGHT)) == l->sw[2]->guid);
+	assert_true(guid_at(l, PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST)) == lab_host(l, 1)->node->guid);
+}
+
+static void a_route_may_turn_back(void **state)
+{
+	struct lab *l = *state;
+
+	assert_true(guid_at(l, PATH(1, TO_RIGHT, TO_LEFT)) == l->sw[0]->guid);
+	assert_true(guid_at(l, PATH(1, TO_HOST)) == lab_host(l, 0)->node->guid);
+}
+
+static void a_response_lists_the_ports_that_the_request_came_in_by(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
+	struct wire_smp smp = lab_ask(l, lab_host(l, 0), &mad);
+	const uint8_t want[] = { 0, TO_HOST, TO_LEFT, TO_LEFT, 1 };
+
+	assert_memory_equal(smp.return_path, want, sizeof(want));
+}
+
+static void a_response_says_by_which_port_the_request_arrived(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT));
+	struct wire_smp smp = lab_ask(l, lab_host(l, 0), &mad);
+	struct wire_node_info info;
+
+	wire_node_info_decode(smp.data, &info);
+	assert_int_equal(info.local_port_num, TO_LEFT);
+}
+
+static void ports_that_lead_nowhere_swallow_it(void **state)
+{
+	struct lab *l = *state;
+	const uint8_t bad[] = { 4, SW_PORTS, SW_PORTS + 1, 255 };
+
+	for (size_t i = 0; i < sizeof(bad); i++) {
+		struct fabric_mad mad = node_info(PATH(1, bad[i]));
+
+		lab_lost(l, lab_host(l, 0), &mad);
+	}
+	assert_int_equal(l->f->mads->stats.no_route, sizeof(bad));
+}
+
+static void a_link_that_is_down_swallows_it(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT));
+
+	assert_int_equal(fabric_link_set(l->f, &l->sw[0]->port[TO_RIGHT], false), 0);
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.no_route, 1);
+	assert_int_equal(fabric_link_set(l->f, &l->sw[0]->port[TO_RIGHT], true), 0);
+	lab_ask(l, lab_host(l, 0), &mad);
+}
+
+static void an_hca_sends_by_the_port_that_it_sends_from(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = node_info(PATH(2));
+
+	lab_lost(l, lab_host(l, 0), &mad);
+}
+
+static void an_hca_passes_nothing_on(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = node_info(PATH(1, TO_HOST, 1));
+
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.no_route, 1);
+}
+
+static void hop_counts_and_pointers_that_no_path_has_are_dropped(void **state)
+{
+	struct lab *l = *state;
+	unsigned n = 0;
+
+	for (unsigned count = 0; count < 256; count++) {
+		for (unsigned pointer = 0; pointer < 256; pointer++) {
+			struct fabric_mad mad = node_info(PATH(1, TO_RIGHT));
+
+			if (count <= SMP_MAX_HOPS && pointer <= count + 1)
+				continue;
+			mad.data[SMP_AT_HOP_COUNT] = (uint8_t)count;
+			mad.data[SMP_AT_HOP_POINTER] = (uint8_t)pointer;
+			lab_lost(l, lab_host(l, 0), &mad);
+			n++;
+		}
+	}
+	assert_int_equal(l->f->mads->stats.bad_path, n);
+}
+
+static void an_smp_that_claims_to_be_on_a_path_is_dropped(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = node_info(PATH(1, TO_RIGHT, TO_RIGHT));
+
+	mad.data[SMP_AT_HOP_POINTER] = 1;
+	lab_lost(l, lab_host(l, 0), &mad);
+	mad.data[SMP_AT_STATUS] |= 0x80;
+	mad.data[SMP_AT_HOP_POINTER] = 2;
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.bad_path, 2);
+}
+
+static void the_longest_path_has_63_hops(void **state)
+{
+	struct lab *l = *state;
+	uint8_t path[SMP_MAX_HOPS + 1] = { 1 };
+
+	/* to and fro between the first two switches */
+	for (int i = 1; i < SMP_MAX_HOPS; i++)
+		path[i] = i % 2 ? TO_RIGHT : TO_LEFT;
+	assert_true(guid_at(l, path) == l->sw[0]->guid);
+}
+
+static void an_unsolicited_response_is_forwarded(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET_RESP, SMP_ATTR_SM_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
+
+	/* as host 1 responds to a request that came by that path */
+	mad.data[SMP_AT_STATUS] |= 0x80;
+	mad.data[SMP_AT_HOP_POINTER] = 5;
+	memcpy(mad.data + SMP_AT_RETURN_PATH, PATH(0, TO_HOST, TO_LEFT, TO_LEFT, 1), 5);
+	fabric_mad_send(l->f, lab_host(l, 1), &mad);
+	assert_int_equal(l->n_got, 1);
+	assert_ptr_equal(l->at, lab_host(l, 0));
+	assert_int_equal(l->got.data[SMP_AT_HOP_POINTER], 0);
+}
+
+/* ---- routes that begin or end by LID ---- */
+
+static void a_route_may_begin_at_the_switch_of_a_lid(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(TO_RIGHT));
+	struct wire_node_info info;
+
+	/* as ibportstate looks at the far end of a switch's port */
+	mad.slid = 1;
+	mad.dlid = SW_LID + 1;
+	mad.data[SMP_AT_DR_SLID] = 0;
+	mad.data[SMP_AT_DR_SLID + 1] = 1;
+	smp = lab_ask(l, lab_host(l, 0), &mad);
+	wire_node_info_decode(smp.data, &info);
+	assert_true(info.node_guid == l->sw[2]->guid);
+	assert_int_equal(smp.hop_pointer, 0);
+}
+
+static void a_route_may_end_by_a_lid(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT));
+	struct wire_node_info info;
+
+	mad.slid = 1;
+	mad.data[SMP_AT_DR_DLID] = 0;
+	mad.data[SMP_AT_DR_DLID + 1] = 2;
+	smp = lab_ask(l, lab_host(l, 0), &mad);
+	wire_node_info_decode(smp.data, &info);
+	assert_true(info.node_guid == lab_host(l, 1)->node->guid);
+}
+
+/* ---- by LID ---- */
+
+static void smps_by_lid_cross_links_that_are_init(void **state)
+{
+	struct lab *l = *state;
+	struct wire_node_info info;
+	uint8_t data[SMP_DATA_BYTES];
+
+	for (unsigned i = 0; i < CHAIN; i++) {
+		assert_int_equal(lab_get(l, (uint16_t)(SW_LID + i), SMP_ATTR_NODE_INFO, 0, data),
+		                 0);
+		wire_node_info_decode(data, &info);
+		assert_true(info.node_guid == l->sw[i]->guid);
+		assert_int_equal(info.local_port_num, i ? TO_LEFT : TO_HOST);
+	}
+	assert_int_equal(lab_get(l, 2, SMP_ATTR_NODE_INFO, 0, data), 0);
+	wire_node_info_decode(data, &info);
+	assert_true(info.node_guid == lab_host(l, 1)->node->guid);
+}
+
+static void a_response_comes_from_where_the_request_went(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_to_lid(lab_host(l, 0), SW_LID + 2, &smp);
+
+	mad.src_qpn = 0;
+	mad.sl = 3;
+	lab_ask(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->got.slid, SW_LID + 2);
+	assert_int_equal(l->got.dlid, 1);
+	assert_int_equal(l->got.sl, 3);
+}
+
+static void every_lid_of_a_port_leads_to_it(void **state)
+{
+	struct lab *l = *state;
+	uint8_t data[SMP_DATA_BYTES];
+
+	lab_host(l, 1)->lid = 4;
+	lab_host(l, 1)->lmc = 2;
+	for (unsigned i = 0; i < CHAIN; i++)
+		for (uint16_t lid = 4; lid < 10; lid++)
+			fabric_lft_set(l->sw[i], lid, i == CHAIN - 1 ? TO_HOST : TO_RIGHT);
+	for (uint16_t lid = 4; lid < 8; lid++)
+		assert_int_equal(lab_get(l, lid, SMP_ATTR_NODE_INFO, 0, data), MAD_STATUS_OK);
+	for (uint16_t lid = 8; lid < 10; lid++) {
+		struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+		struct fabric_mad mad = lab_to_lid(lab_host(l, 0), lid, &smp);
+
+		lab_lost(l, lab_host(l, 0), &mad);
+	}
+}
+
+static void lids_that_lead_nowhere_swallow_it(void **state)
+{
+	struct lab *l = *state;
+	const uint16_t bad[] = { 0, 77, 0xBFFF, 0xC000, 0xFFFE };
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		struct fabric_mad mad = lab_to_lid(lab_host(l, 0), bad[i], &smp);
+
+		lab_lost(l, lab_host(l, 0), &mad);
+	}
+	assert_int_equal(l->f->mads->stats.no_route, ARRAY_SIZE(bad));
+}
+
+static void a_loop_in_the_tables_ends(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_to_lid(lab_host(l, 0), 50, &smp);
+
+	fabric_lft_set(l->sw[0], 50, TO_RIGHT);
+	fabric_lft_set(l->sw[1], 50, TO_LEFT);
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.no_route, 1);
+}
+
+static void a_switch_accepts_only_its_own_smps(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_to_lid(lab_host(l, 0), 50, &smp);
+
+	fabric_lft_set(l->sw[0], 50, 0);
+	lab_lost(l, lab_host(l, 0), &mad);
+}
+
+static void the_permissive_lid_is_whoever_gets_the_smp(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_to_lid(lab_host(l, 0), IB_LID_PERMISSIVE, &smp);
+	struct wire_node_info info;
+
+	smp = lab_ask(l, lab_host(l, 0), &mad);
+	wire_node_info_decode(smp.data, &info);
+	assert_true(info.node_guid == lab_host(l, 0)->node->guid);
+	assert_int_equal(l->got.slid, 1);
+}
+
+static void a_switch_responds_to_itself(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_to_lid(&l->sw[1]->port[0], SW_LID + 1, &smp);
+
+	lab_ask(l, &l->sw[1]->port[0], &mad);
+	mad = lab_to_lid(&l->sw[1]->port[0], SW_LID + 2, &smp);
+	lab_ask(l, &l->sw[1]->port[0], &mad);
+}
+
+/* ---- others than SMPs ---- */
+
+static struct fabric_mad gmp(const struct fabric_port *from, uint16_t dlid, uint8_t mgmt_class,
+                             uint8_t method)
+{
+	struct fabric_mad mad = { .slid = from->lid,
+		                  .dlid = dlid,
+		                  .src_qpn = IB_QPN_GSI,
+		                  .dest_qpn = IB_QPN_GSI,
+		                  .qkey = IB_QKEY_GSI };
+	struct wire_mad h = { .base_version = MAD_BASE_VERSION,
+		              .mgmt_class = mgmt_class,
+		              .class_version = 1,
+		              .method = method,
+		              .attribute_id = MAD_ATTR_CLASS_PORT_INFO };
+
+	wire_mad_encode(&h, mad.data);
+	return mad;
+}
+
+static void gmps_cross_active_links_alone(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
+
+	lab_lost(l, lab_host(l, 0), &mad);
+	testing_activate_all(l->f);
+	l->sw[1]->port[TO_RIGHT].state = IB_PORT_ARMED;
+	lab_lost(l, lab_host(l, 0), &mad);
+	l->sw[1]->port[TO_RIGHT].state = IB_PORT_ACTIVE;
+	fabric_mad_send(l->f, lab_host(l, 0), &mad);
+	assert_int_equal(l->n_got, 1);
+	assert_ptr_equal(l->at, lab_host(l, 1));
+	assert_int_equal(l->f->mads->stats.no_route, 2);
+}
+
+static void gmps_have_no_permissive_lid(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), IB_LID_PERMISSIVE, MAD_CLASS_PERF, MAD_GET);
+
+	lab_lost(l, lab_host(l, 0), &mad);
+}
+
+static void a_port_sends_gmps_to_itself_when_it_is_active(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 1, MAD_CLASS_PERF, MAD_GET);
+
+	lab_lost(l, lab_host(l, 0), &mad);
+	lab_host(l, 0)->state = IB_PORT_ACTIVE;
+	lab_ask(l, lab_host(l, 0), &mad);
+}
+
+static void qp0_accepts_only_smps_and_qp1_none(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_PERF, MAD_GET);
+
+	l->refuses = true;
+	mad.dest_qpn = IB_QPN_SMI;
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.no_route, 1);
+	mad = lab_to_lid(lab_host(l, 0), 2, &smp);
+	mad.dest_qpn = IB_QPN_GSI;
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.unwanted,
+	                 2); /* the request, and the response that refuses it */
+}
+
+static void partitions_keep_gmps_apart(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
+
+	lab_host(l, 0)->pkey[1] = 0x8001;
+	lab_host(l, 1)->pkey[0] = 0x8001;
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.bad_p_key, 1);
+	mad.pkey_index = 1;
+	fabric_mad_send(l->f, lab_host(l, 0), &mad);
+	assert_int_equal(l->n_got, 1);
+	assert_int_equal(l->got.pkey_index, 0); /* where the receiver has it */
+}
+
+static void two_limited_members_do_not_talk(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
+
+	lab_host(l, 0)->pkey[0] = lab_host(l, 1)->pkey[0] = 0x7FFF;
+	lab_lost(l, lab_host(l, 0), &mad);
+	lab_host(l, 1)->pkey[0] = 0xFFFF;
+	fabric_mad_send(l->f, lab_host(l, 0), &mad);
+	assert_int_equal(l->n_got, 1);
+}
+
+static void a_pkey_index_that_there_is_not_is_dropped(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_COM_MGT, MAD_SEND);
+
+	for (unsigned i = 1; i <= UINT16_MAX; i = i * 2 + 1) {
+		mad.pkey_index = (uint16_t)i;
+		lab_lost(l, lab_host(l, 0), &mad);
+	}
+}
+
+static void a_response_goes_back_to_the_gid_of_the_request(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_PERF, MAD_GET);
+
+	mad.has_grh = true;
+	fabric_gid_make(l->f, lab_host(l, 0)->guid, &mad.sgid);
+	fabric_gid_make(l->f, lab_host(l, 1)->guid, &mad.dgid);
+	lab_ask(l, lab_host(l, 0), &mad);
+	assert_memory_equal(&l->got.sgid, &mad.dgid, 16);
+	assert_memory_equal(&l->got.dgid, &mad.sgid, 16);
+	assert_int_equal(l->got.dest_qpn, IB_QPN_GSI);
+}
+
+static bool only_host_0(void *arg, struct fabric_port *at, const struct fabric_mad *mad)
+{
+	struct lab *l = arg;
+
+	return at == lab_host(l, 0) && lab_deliver(arg, at, mad);
+}
+
+static void a_gmp_that_nobody_wants_is_refused_if_it_asks(void **state)
+{
+	struct lab *l = *state;
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_DEV_MGT, MAD_GET);
+	struct wire_mad h;
+
+	l->f->mads->sink.deliver = only_host_0;
+	lab_ask(l, lab_host(l, 0), &mad);
+	wire_mad_decode(l->got.data, &h);
+	assert_int_equal(h.status, MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	mad = gmp(lab_host(l, 0), 2, MAD_CLASS_DEV_MGT, MAD_SEND);
+	lab_lost(l, lab_host(l, 0), &mad);
+	assert_int_equal(l->f->mads->stats.unwanted, 2);
+}
+
+static void an_smp_that_nobody_wants_is_refused_along_its_path(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_SM_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT, TO_RIGHT, TO_HOST));
+
+	l->f->mads->sink.deliver = only_host_0;
+	smp = lab_ask(l, lab_host(l, 0), &mad);
+	assert_int_equal(smp.mad.status, MAD_STATUS_BAD_METHOD_ATTRIBUTE);
+	assert_int_equal(smp.mad.attribute_id, SMP_ATTR_SM_INFO);
+}
+
+/* ---- who looks ---- */
+
+struct looker {
+	unsigned n;
+	struct fabric_mad_seen seen[8];
+	struct fabric_mad mad[8];
+};
+
+static void look(void *arg, const struct fabric_mad_seen *seen)
+{
+	struct looker *k = arg;
+
+	assert_true(k->n < ARRAY_SIZE(k->seen));
+	k->mad[k->n] = *seen->mad;
+	k->seen[k->n++] = *seen;
+}
+
+static void request_and_response_are_seen_as_they_arrive(void **state)
+{
+	struct lab *l = *state;
+	struct looker k = { .n = 0 };
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = lab_directed(&smp, PATH(1, TO_RIGHT));
+
+	l->f->mads->tap = (struct fabric_mad_tap){ look, &k };
+	lab_ask(l, lab_host(l, 0), &mad);
+	assert_int_equal(k.n, 2);
+	assert_ptr_equal(k.seen[0].from, lab_host(l, 0));
+	assert_ptr_equal(k.seen[0].at, &l->sw[1]->port[TO_LEFT]);
+	assert_ptr_equal(k.seen[1].from, k.seen[0].at);
+	assert_ptr_equal(k.seen[1].at, lab_host(l, 0));
+	assert_int_equal(k.mad[0].data[SMP_AT_HOP_POINTER], 3);
+	assert_memory_equal(k.mad[1].data, l->got.data, MAD_BYTES);
+	for (unsigned i = 0; i < k.n; i++) {
+		assert_int_equal(k.seen[i].fate, FABRIC_MAD_DELIVERED);
+		assert_int_equal(k.seen[i].pkey, 0);
+	}
+}
+
+static enum fabric_mad_fate fate_of_one(struct lab *l, const struct fabric_mad *mad)
+{
+	struct looker k = { .n = 0 };
+
+	l->f->mads->tap = (struct fabric_mad_tap){ look, &k };
+	fabric_mad_send(l->f, lab_host(l, 0), mad);
+	l->f->mads->tap = (struct fabric_mad_tap){ 0 };
+	/* a trap comes before what it is about */
+	assert_ptr_equal(k.seen[k.n - 1].from, lab_host(l, 0));
+	return k.seen[k.n - 1].fate;
+}
+
+static void what_becomes_of_a_mad_is_seen(void **state)
+{
+	struct lab *l = *state;
+	struct wire_smp smp = lab_smp(MAD_GET, SMP_ATTR_NODE_INFO, 0);
+	struct fabric_mad mad = gmp(lab_host(l, 0), 2, MAD_CLASS_DEV_MGT, MAD_SEND);
+
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_DELIVERED);
+	l->refuses = true;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_UNWANTED);
+	mad.dlid = 99;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_NO_ROUTE);
+	mad.pkey_index = 7;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_P_KEY);
+	mad = lab_directed(&smp, PATH(1, TO_RIGHT));
+	mad.data[SMP_AT_HOP_COUNT] = 64;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_PATH);
+	smp = lab_smp(MAD_SET, SMP_ATTR_PORT_INFO, 1);
+	mad = lab_to_lid(lab_host(l, 0), 2, &smp);
+	lab_host(l, 1)->m_key = 1;
+	assert_int_equal(fate_of_one(l, &mad), FABRIC_MAD_BAD_M_KEY);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAB_TEST(no_hop_is_the_port_that_it_is_sent_from),
+		LAB_TEST(each_hop_leads_one_switch_on),
+		LAB_TEST(a_route_may_turn_back),
+		LAB_TEST(a_response_lists_the_ports_that_the_request_came_in_by),
+		LAB_TEST(a_response_says_by_which_port_the_request_arrived),
+		LAB_TEST(ports_that_lead_nowhere_swallow_it),
+		LAB_TEST(a_link_that_is_down_swallows_it),
+		LAB_TEST(an_hca_sends_by_the_port_that_it_sends_from),
+		LAB_TEST(an_hca_passes_nothing_on),
+		LAB_TEST(hop_counts_and_pointers_that_no_path_has_are_dropped),
+		LAB_TEST(an_smp_that_claims_to_be_on_a_path_is_dropped),
+		LAB_TEST(the_longest_path_has_63_hops),
+		LAB_TEST(an_unsolicited_response_is_forwarded),
+		LAB_TEST(a_route_may_begin_at_the_switch_of_a_lid),
+		LAB_TEST(a_route_may_end_by_a_lid),
+		LAB_TEST(smps_by_lid_cross_links_that_are_init),
+		LAB_TEST(a_response_comes_from_where_the_request_went),
+		LAB_TEST(every_lid_of_a_port_leads_to_it),
+		LAB_TEST(lids_that_lead_nowhere_swallow_it),
+		LAB_TEST(a_loop_in_the_tables_ends),
+		LAB_TEST(a_switch_accepts_only_its_own_smps),
+		LAB_TEST(the_permissive_lid_is_whoever_gets_the_smp),
+		LAB_TEST(a_switch_responds_to_itself),
+		LAB_TEST(gmps_cross_active_links_alone),
+		ACTIVE_TEST(gmps_have_no_permissive_lid),
+		LAB_TEST(a_port_sends_gmps_to_itself_when_it_is_active),
+		ACTIVE_TEST(qp0_accepts_only_smps_and_qp1_none),
+		ACTIVE_TEST(partitions_keep_gmps_apart),
+		ACTIVE_TEST(two_limited_members_do_not_talk),
+		ACTIVE_TEST(a_pkey_index_that_there_is_not_is_dropped),
+		ACTIVE_TEST(a_response_goes_back_to_the_gid_of_the_request),
+		ACTIVE_TEST(a_gmp_that_nobody_wants_is_refused_if_it_asks),
+		LAB_TEST(an_smp_that_nobody_wants_is_refused_along_its_path),
+		LAB_TEST(request_and_response_are_seen_as_they_arrive),
+		ACTIVE_TEST(what_becomes_of_a_mad_is_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Compiled forwarding: see flow.h. This file adds and removes flows, and finds those that a change
+ * of the fabric affects; mcast_path.c compiles them.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/log.h"
+#include "base/util.h"
+#include "fabric/model/attach_table.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/model/lanes.h"
+#include "fabric/forwarding/mcast_path.h"
+
+#define LIST_UNIT 64
+
+void fabric_flow_init(struct fabric *f)
+{
+	struct shm_control *c = f->region->control;
+
+	base_idtable_init(&f->flows->ids, SHM_MAX_FLOWS);
+	shm_extents_init(&f->flows->lists, LIST_UNIT, c->lists_off, c->size - c->lists_off);
+	TAILQ_INIT(&f->flows->unpruned);
+	TAILQ_INIT(&f->flows->collect.waiting);
+}
+
+void fabric_flow_fini(struct fabric *f)
+{
+	for (uint32_t i = 0; i < f->flows->ids.size; i++)
+		if (base_idtable_get(&f->flows->ids, i))
+			fabric_flow_remove(f, base_idtable_get(&f->flows->ids, i));
+	base_idtable_fini(&f->flows->ids);
+	base_hash_fini(&f->flows->by_gid);
+	base_hash_fini(&f->flows->by_lid);
+	base_hash_fini(&f->flows->by_key);
+	shm_extents_fini(&f->flows->lists);
+	free(f->flows->list);
+	free(f->flows->counted);
+}
+
+/* Makes the counts of a new flow zero. 0 or -ENOMEM. */
+static int reset_counts(struct fabric *f, uint32_t id)
+{
+	struct shm_flow_count *c = &f->region->flow_counts[id];
+	struct fabric_flows *t = f->flows;
+	int ret = base_array_reserve(&t->counted, &t->counted_room, (size_t)id + 1);
+
+	if (ret)
+		return ret;
+	t->counted[id] = (struct fabric_flow_counted){ 0 };
+	atomic_store_explicit(&c->packets, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->back_packets, 0, memory_order_relaxed);
+	atomic_store_explicit(&c->back_bytes, 0, memory_order_relaxed);
+	return 0;
+}
+
+int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
+                    struct fabric_flow **out)
+{
+	struct fabric_flow *flow = calloc(1, sizeof(*flow));
+	struct fabric_mcast_path *path;
+	int ret;
+
+	if (!flow)
+		return -ENOMEM;
+	flow->from = from;
+	flow->key = *key;
+	ret = base_idtable_add(&f->flows->ids, flow, &flow->id);
+	if (ret)
+		goto err_free;
+	ret = reset_counts(f, flow->id);
+	if (!ret)
+		ret = fabric_mcast_path_get(f, from, key, &path);
+	if (ret)
+		goto err_id;
+	fabric_mcast_path_join(f, path, flow);
+	*out = flow;
+	return 0;
+err_id:
+	base_idtable_remove(&f->flows->ids, flow->id);
+err_free:
+	free(flow);
+	return ret;
+}
+
+void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
+{
+	struct shm_flow *r = &f->region->flows[flow->id];
+	struct fabric_mcast_path *path = flow->path;
+
+	fabric_flow_find_back(f, flow);
+	fabric_flow_count(f, flow);
+	shm_write_begin(&r->seq);
+	r->count = 0;
+	shm_write_end(&r->seq);
+	fabric_mcast_path_leave(flow);
+	fabric_mcast_path_put(f, path);
+	if (flow->back)
+		fabric_mcast_path_put(f, flow->back);
+	base_idtable_remove(&f->flows->ids, flow->id);
+	free(flow);
+}
+
+struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id)
+{
+	return base_idtable_get(&f->flows->ids, id);
+}
+
+/* ---- changes ---- */
+
+static void each_to_group(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn,
+                          void (*what)(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn))
+{
+	struct base_hash_node *n = base_hash_first(&f->flows->by_gid, base_hash_of(mgid, 16, 0));
+
+	for (; n; n = base_hash_next(n)) {
+		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_gid);
+
+		/* a multicast GID with a unicast LID reaches a port, and no attached QP */
+		if (ib_gid_equal(&s->key.dgid, mgid) && ib_lid_is_mcast(s->key.dlid))
+			what(f, s, qpn);
+	}
+}
+
+void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
+{
+	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_add);
+}
+
+void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn)
+{
+	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_remove);
+}
+
+static void note_unpruned(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+{
+	(void)qpn;
+	f->flows->work++;
+	if (s->unpruned)
+		return;
+	s->unpruned = true;
+	TAILQ_INSERT_TAIL(&f->flows->unpruned, s, of_unpruned);
+}
+
+void fabric_flow_dropped(struct fabric *f, const struct ib_gid *mgid)
+{
+	each_to_group(f, mgid, 0, note_unpruned);
+}
+
+bool fabric_flow_prune(struct fabric *f, uint32_t *budget)
+{
+	struct fabric_mcast_path *s;
+
+	while ((s = TAILQ_FIRST(&f->flows->unpruned)) && *budget) {
+		uint64_t before = f->flows->work, cost;
+
+		fabric_mcast_path_prune(f, s);
+		cost = f->flows->work - before;
+		*budget -= cost < *budget ? (uint32_t)cost : *budget;
+	}
+	return !s;
+}
+
+void fabric_flow_lid_changed(struct fabric *f, uint16_t lid)
+{
+	struct base_hash_node *n;
+
+	if (ib_lid_is_mcast(lid))
+		base_log_trace(join, "flows to MLID 0x%04x are compiled again", lid);
+	for (n = base_hash_first(&f->flows->by_lid, lid); n; n = base_hash_next(n))
+		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
+}
+
+/* Gives the flow the path that it should have now. False: it has it already. */
+static bool change_path(struct fabric *f, struct fabric_flow *flow)
+{
+	struct fabric_mcast_path *old = flow->path, *new;
+
+	fabric_flow_count(f, flow);
+	if (fabric_mcast_path_get(f, flow->from, &flow->key, &new)) {
+		base_log_warning(fabric, "out of memory: a flow keeps its old path");
+		return true;
+	}
+	if (new == old)
+		return false;
+	fabric_mcast_path_leave(flow);
+	fabric_mcast_path_join(f, new, flow);
+	fabric_mcast_path_put(f, old);
+	return true;
+}
+
+void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow)
+{
+	if (!change_path(f, flow))
+		fabric_mcast_path_compile(f, flow->path);
+}
+
+/* Lanes begin to depend on the port in: flows that enter at @sw by different ones part. */
+static void part_flows(struct fabric *f, struct fabric_node *sw)
+{
+	struct fabric_mcast_path *s = LIST_FIRST(&sw->entering), *next;
+
+	for (; s; s = next) {
+		struct fabric_flow *flow = LIST_FIRST(&s->flows), *other;
+
+		next = LIST_NEXT(s, of_ingress); /* new paths come before it */
+		for (; flow; flow = other) {
+			other = LIST_NEXT(flow, of_mcast_path);
+			change_path(f, flow);
+		}
+	}
+}
+
+void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out)
+{
+	struct fabric_node *node = out->node;
+
+	if (node->type == FABRIC_SWITCH && !node->maps_lanes && out->lanes && out->lanes->map) {
+		node->maps_lanes = true;
+		part_flows(f, node);
+	}
+	fabric_mcast_path_lanes_changed(f, out);
+}
+
+void fabric_flow_all_changed(struct fabric *f)
+{
+	struct base_hash_node *n = NULL;
+
+	while ((n = base_hash_walk(&f->flows->by_lid, n)))
+		fabric_mcast_path_compile(f, container_of(n, struct fabric_mcast_path, by_lid));
+}
+
+void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid)
+{
+	const struct fabric_attached *g = NULL;
+	const struct ib_gid *mgid = NULL;
+	struct base_hash_node *n;
+
+	base_log_trace(join, "flows to MLID 0x%04x that cross %s: they reach %s%s", mlid,
+	               out->node->name, out->peer->node->name,
+	               fabric_row_has(fabric_mft_get(out->node, mlid), out->num) ? "" : " no more");
+	for (n = base_hash_first(&f->flows->by_lid, mlid); n; n = base_hash_next(n)) {
+		struct fabric_mcast_path *s = container_of(n, struct fabric_mcast_path, by_lid);
+
+		if (!fabric_mcast_path_visits(s, out->node))
+			continue;
+		if (!mgid || !ib_gid_equal(mgid, &s->key.dgid)) {
+			mgid = &s->key.dgid;
+			g = fabric_attach_find(f, out->peer->node->hca, mgid);
+		}
+		fabric_mcast_path_edge(f, s, out, g);
+	}
+}
+
+/* What an HCA sends to itself crosses no link. */
+static void loops_changed(struct fabric *f, const struct fabric_port *p)
+{
+	uint64_t looks = 0;
+
+	for (unsigned i = 0; p->lid && i < 1u << p->lmc; i++) {
+		struct base_hash_node *n = base_hash_first(&f->flows->by_lid, p->lid + i);
+
+		for (; n; n = base_hash_next(n)) {
+			struct fabric_mcast_path *s =
+			        container_of(n, struct fabric_mcast_path, by_lid);
+
+			looks++;
+			if (s->from == p && !s->ingress)
+				fabric_mcast_path_compile(f, s);
+		}
+	}
+	f->flows->work += looks / FABRIC_FLOW_LOOKS;
+}
+
+static void end_changed(struct fabric *f, struct fabric_port *p)
+{
+	fabric_mcast_path_link_changed(f, p);
+	if (p->node->type == FABRIC_HCA)
+		loops_changed(f, p);
+}
+
+void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p)
+{
+	end_changed(f, p);
+	if (p->peer)
+		end_changed(f, p->peer);
+}

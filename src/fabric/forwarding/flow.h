@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Compiled forwarding. A flow is what one queue pair sends to one destination. Its record in
+ * shared memory lists the queue pairs that its packets reach, by the tables of the switches and
+ * the attachments of the HCAs. When these change, the daemon compiles the affected flows again:
+ * it walks the tables and rewrites the records. A record's sequence number tells senders that
+ * their copy is old.
+ *
+ * A flow also knows the links that its packets cross, so that what its sender counted can be
+ * added to the counters of all ports along the path (collect.h).
+ *
+ * Only the daemon uses this; not thread-safe.
+ */
+#ifndef FABRIC_FLOW_H
+#define FABRIC_FLOW_H
+
+#include "fabric/model/flow_state.h"
+
+void fabric_flow_init(struct fabric *f);
+void fabric_flow_fini(struct fabric *f);
+
+/*
+ * Adds a flow from @from and compiles it. Returns 0 and *@flow, which fabric_flow_remove() frees;
+ * -ENOSPC: there is no free record; -ENOMEM.
+ */
+int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
+                    struct fabric_flow **flow);
+void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow);
+
+/* The flow with this number, or NULL. */
+struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id);
+
+/*
+ * @qpn was attached to @mgid, or detached: adds it to the flows to that group that reach its
+ * port, or removes it. Walks no tables, so that groups of thousands can form quickly.
+ */
+void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
+void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
+
+/*
+ * A queue pair that is gone was attached to @mgid. Flows to that group list it until
+ * fabric_flow_prune(), which removes all that are gone from a flow's list at once. It does some of
+ * that, until *@budget is used up (fabric_flows.work); true: all is done.
+ */
+void fabric_flow_dropped(struct fabric *f, const struct ib_gid *mgid);
+bool fabric_flow_prune(struct fabric *f, uint32_t *budget);
+
+/*
+ * The lanes out of @out have changed, by its table or its OperationalVLs (lanes.h): what leaves
+ * there has its new lane from now on, or is dropped. Looks at the flows that leave there only, as a
+ * subnet manager writes a table for each pair of a switch's ports. The first time that a switch's
+ * table is written, flows part that enter there by different ports and shared a path.
+ */
+void fabric_flow_lanes_changed(struct fabric *f, struct fabric_port *out);
+
+/* The P_Key of the sending queue pair has changed: compiles the flow again. */
+void fabric_flow_pkey_changed(struct fabric *f, struct fabric_flow *flow);
+
+/* Compiles the flows again that go to this LID; or all. */
+void fabric_flow_lid_changed(struct fabric *f, uint16_t lid);
+void fabric_flow_all_changed(struct fabric *f);
+
+/*
+ * @out, which leads to an HCA, was added to the row of @mlid in its switch, or removed: adds the
+ * receivers behind it to the flows through that switch, or removes them. Walks no tables, so that
+ * groups of thousands can form quickly.
+ */
+void fabric_flow_edge_changed(struct fabric *f, struct fabric_port *out, uint16_t mlid);
+
+/* The link of @p carries packets, or no longer does: compiles the flows again that cross it or end
+ * there, and looks at no others. */
+void fabric_flow_link_changed(struct fabric *f, struct fabric_port *p);
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Multicast paths: the queue pairs that packets to a multicast LID reach from one switch, and the
+ * links that they cross. All flows to a group that enter the subnet by the same switch share one,
+ * so that thousands of senders to thousands of receivers cost no more than the number of
+ * switches. Some flows share with no other and have a path of their own: unicast flows, flows from
+ * an Ethernet port, and flows of a queue pair that wants no copy of its own messages.
+ *
+ * Complication: senders at different ports of the switch differ in two links: the first link, and
+ * the link back to the sender, which its packets do not cross, as the HCA gives the sender's own
+ * port its copy. A flow adds the first and leaves out the second by itself. Flows of different
+ * partitions never share a path, as switches may block one partition and pass the other; nor do
+ * flows of different service levels, which use different lanes, nor senders at different ports of
+ * a switch whose lanes depend on the port (fabric_node.maps_lanes).
+ *
+ * For flow.c. Only the daemon uses this; not thread-safe.
+ */
+#ifndef FABRIC_MCAST_PATH_H
+#define FABRIC_MCAST_PATH_H
+
+#include <sys/queue.h>
+
+#include "fabric/model/attach_table.h"
+#include "fabric/model/flow_state.h"
+
+/* A link that packets cross, by the port where it begins, and their lane; FABRIC_LANE_NONE: they
+ * have none there, or the link carries none, and they are dropped. */
+struct fabric_mcast_path_hop {
+	struct fabric_port *out;
+	struct fabric_mcast_path *path;
+	LIST_ENTRY(fabric_mcast_path_hop) of_port;
+	uint8_t vl;
+	uint8_t in; /* the port by which they came to @out's switch; FABRIC_HOP_IN_UNKNOWN */
+};
+
+#define FABRIC_HOP_IN_UNKNOWN 255 /* no switch has such a port */
+
+/* A switch's port that drops packets. */
+struct fabric_mcast_path_loss {
+	struct fabric_port *at; /* port 0: the port by which the sender's packets came in */
+	enum fabric_loss why;
+};
+
+struct fabric_mcast_path {
+	struct fabric_flow_key key; /* qpn 0: several senders may share it */
+	uint16_t pkey;              /* of the packets */
+	uint8_t in; /* the port of the ingress by which they come; 0: any, it makes no difference */
+	struct fabric_node *ingress; /* the switch where packets enter the subnet, or NULL */
+	struct fabric_port *from;    /* ingress is NULL: the port where the walk begins */
+	LIST_HEAD(, fabric_flow) flows;
+	LIST_ENTRY(fabric_mcast_path) of_ingress;
+	SLIST_ENTRY(fabric_mcast_path) next_stale; /* of those to be compiled again */
+	bool stale;
+	struct base_hash_node by_gid, by_lid, by_key; /* by_gid: to a multicast GID */
+	uint64_t list_off;                            /* of QP numbers, in shared memory */
+	uint32_t list_room, count;
+	struct fabric_mcast_path_hop *hop;
+	struct fabric_port **reached;
+	struct fabric_mcast_path_loss *loss;
+	uint32_t n_hops, n_reached, n_losses, hop_room, reached_room, loss_room;
+	uint64_t *visited; /* multicast: bits of the switches that packets come through, by index */
+	uint32_t visited_words;
+	uint8_t mtu;
+	bool unpruned; /* it may list queue pairs that are gone */
+	TAILQ_ENTRY(fabric_mcast_path) of_unpruned;
+	bool lacks_hops,
+	        is_noted; /* there was no memory for all of them; it is in the list of such */
+	LIST_ENTRY(fabric_mcast_path) of_lacking;
+	bool roce; /* packets go out to the network by an Ethernet port */
+};
+
+/* Finds the path that a flow from @from shares, or makes a new one. Returns 0 or -ENOMEM. */
+int fabric_mcast_path_get(struct fabric *f, struct fabric_port *from,
+                          const struct fabric_flow_key *key, struct fabric_mcast_path **path);
+
+/* Frees it if it has no flows. */
+void fabric_mcast_path_put(struct fabric *f, struct fabric_mcast_path *s);
+
+/* Adds @flow to @s and writes its record; or removes it. */
+void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s,
+                            struct fabric_flow *flow);
+void fabric_mcast_path_leave(struct fabric_flow *flow);
+
+/* Walks the tables again and rewrites the records of all its flows. */
+void fabric_mcast_path_compile(struct fabric *f, struct fabric_mcast_path *s);
+
+/* Adds the receiver @qpn, if the path reaches its port; or removes it. */
+void fabric_mcast_path_receiver_add(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn);
+void fabric_mcast_path_receiver_remove(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn);
+
+/* Removes the receivers that are gone, as their records say. */
+void fabric_mcast_path_prune(struct fabric *f, struct fabric_mcast_path *s);
+
+/*
+ * @out, which leads to an HCA, was added to the multicast row of its switch, or removed: adds or
+ * removes the receivers behind it. @g: the queue pairs attached there; NULL: none.
+ */
+void fabric_mcast_path_edge(struct fabric *f, struct fabric_mcast_path *s, struct fabric_port *out,
+                            const struct fabric_attached *g);
+
+/*
+ * The lanes out of @out have changed: what leaves there has its new lane from now on. Only paths
+ * that begin or cease to be dropped there are compiled again. fabric_flow_lanes_changed()
+ */
+void fabric_mcast_path_lanes_changed(struct fabric *f, struct fabric_port *out);
+
+/* The link of @out carries packets, or no longer does: compiles the paths again that leave there.
+ */
+void fabric_mcast_path_link_changed(struct fabric *f, struct fabric_port *out);
+
+/* Whether packets come through @sw. */
+bool fabric_mcast_path_visits(const struct fabric_mcast_path *s, const struct fabric_node *sw);
+
+/* Finds the way by which responses to the flow come back, if any have come. It is kept, as it is
+ * needed again. Not while paths are walked through: it may be a new one. Returns whether it is. */
+bool fabric_flow_find_back(struct fabric *f, struct fabric_flow *flow);
+
+/* Whether something was counted on the flow with this number since it was last added up. */
+bool fabric_flow_has_more(const struct fabric *f, uint32_t id);
+
+/* Adds what the flow's sender has counted since the last call to the ports along the path, and to
+ * those of the way back, if that is known. */
+void fabric_flow_count(struct fabric *f, struct fabric_flow *flow);
+
+#endif

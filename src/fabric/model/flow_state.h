@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * All flows of a fabric. flow.c adds and removes them, mcast_path.c compiles them, collect.c
+ * collects what is counted on them.
+ */
+#ifndef FABRIC_FLOW_STATE_H
+#define FABRIC_FLOW_STATE_H
+
+#include <sys/queue.h>
+
+#include "base/hash.h"
+#include "base/idtable.h"
+#include "fabric/model/fabric.h"
+#include "shm/extent.h"
+
+struct fabric_flow_key {
+	uint32_t qpn; /* of the sender */
+	uint16_t dlid;
+	uint8_t path_bits;
+	bool is_global;
+	uint8_t sl;
+	struct ib_gid dgid; /* zero if not global */
+};
+
+struct fabric_mcast_path;
+
+/* Whether its packets get into the subnet, over their first link. */
+enum fabric_flow_start {
+	FABRIC_FLOW_CUT,    /* no: the link is not active */
+	FABRIC_FLOW_BARRED, /* no: the switch's port blocks their partition */
+	FABRIC_FLOW_IN,
+};
+
+struct fabric_flow {
+	uint32_t id; /* index of its record */
+	struct fabric_flow_key key;
+	struct fabric_port *from;
+	struct fabric_mcast_path *path; /* mcast_path.h: whom it reaches and how */
+	LIST_ENTRY(fabric_flow) of_mcast_path, of_sender; /* of_sender: its owner's */
+	enum fabric_flow_start start;                     /* when its record was written */
+	uint8_t vl;                                       /* of the first link, likewise */
+	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
+};
+
+/* How many of a flow's packets, and of the responses, have been added to the ports' counters. In an
+ * array: whoever collects looks at all of them. */
+struct fabric_flow_counted {
+	uint64_t packets, bytes, back_packets, back_bytes;
+};
+
+struct fabric_collect {
+	TAILQ_HEAD(, fabric_reader) waiting; /* in the order of their passes */
+	uint64_t begun, done;                /* passes */
+	uint32_t at;                         /* how far the present one has come */
+	uint32_t spare;                      /* work that is left for those who shall not wait */
+	/* Asks the owner to call fabric_collect_run() soon. NULL: nobody waits, however long it
+	 * takes. */
+	void (*wake)(void *arg);
+	void *arg;
+};
+
+struct fabric_flows {
+	struct base_idtable ids;
+	struct fabric_flow_counted *counted; /* by the flow's number */
+	uint32_t counted_room;
+	struct fabric_collect collect;
+	struct base_hash by_gid, by_lid, by_key; /* struct fabric_mcast_path */
+	LIST_HEAD(, fabric_mcast_path)
+	lacking;                                  /* paths that may cross links they are not in the
+	                                           * lists of: all changes of links concern them */
+	TAILQ_HEAD(, fabric_mcast_path) unpruned; /* they may list queue pairs that are gone */
+	struct shm_extents lists;
+	uint32_t *list; /* scratch: where a list of receivers is built */
+	uint32_t n_list, list_room;
+	/* how much has been done to compile flows: 1 is a flow, a link that it crosses, a receiver;
+	 * or so many looks at flows, or queue pairs, that may have to change and do not */
+#define FABRIC_FLOW_LOOKS 16
+	uint64_t work;
+};
+
+#endif
