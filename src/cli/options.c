@@ -30,9 +30,9 @@ struct table {
 
 int cli_list_add(struct cli_list *list, const char *text)
 {
-	const char **grown = realloc(list->at, (list->n + 1) * sizeof(*grown));
+	const char **grown = text ? realloc(list->at, (list->n + 1) * sizeof(*grown)) : NULL;
 
-	if (!grown || !text) {
+	if (!grown) {
 		base_log("%s", strerror(ENOMEM));
 		return CLI_FAILED;
 	}

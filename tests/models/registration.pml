@@ -152,7 +152,7 @@ inline say(me, n)
 	d_step { !to_say[me] -> new_says[me] = n; to_say[me] = 1 }
 }
 
-/* read_key(). Each thread becomes a user once; two threads of a process are one user. */
+/* hca_parts_read_key(). Each thread becomes a user once; two threads of a process are one user. */
 inline find(me, region, found, file_too)
 {
 	d_step { found = key[region]; file_too = by_file[region] }

@@ -177,7 +177,7 @@ again:
 			:: got -> goto done
 			:: else
 			fi;
-			/* without_receive() */
+			/* hca_responder_without_receive() */
 			atomic {
 				look[me] = LOOKS;
 				see_none(me);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RDMA WRITEs to memory that was used before (src/hca/known.h), and lists of them: nothing is
+ * RDMA WRITEs to memory that was used before (src/hca/end.h), and lists of them: nothing is
  * looked up any more, and all that a first request would be refused for is seen all the same.
  *
  * umbel: --set exact_sizes=1

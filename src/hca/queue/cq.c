@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/reason.h"
 #include "base/util.h"
@@ -23,6 +22,7 @@
  * CQ nothing polls. */
 static int open_network(struct hca_context *ctx)
 {
+	struct hca_link *network = NULL;
 	struct shm_port port;
 	int ret = 0;
 
@@ -31,7 +31,9 @@ static int open_network(struct hca_context *ctx)
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->network)
 		ret = hca_network_open(ctx->process, port.link_layer, ctx->hca, ctx->handle,
-		                       &ctx->network);
+		                       &network);
+	if (network) /* where there is none, nothing is written: others poll */
+		ctx->network = network;
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }

@@ -84,7 +84,7 @@ struct hca_cq {
 	uint32_t told;
 	unsigned first;           /* completions polled before their turn, one after the other */
 	unsigned turn, turn_used; /* the source whose turn it is, and how many completions it has
-	                             had in that turn (cq.c) */
+	                             had in that turn (cq_poll.c) */
 	bool counts_arrivals;     /* more than cqe may arrive: arrivals are counted against it */
 	bool gone_seen;           /* the daemon is gone, so its QPs flush */
 	bool failed;              /* a receive has failed, or requests wait: attend() */

@@ -4,10 +4,6 @@
  * explain_post.c, why attributes are in explain_modify.c, why requests complete in error in
  * explain_completion.c.
  */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/reason.h"
 #include "base/util.h"

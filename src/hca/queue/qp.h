@@ -123,7 +123,7 @@ static inline bool hca_qp_can_post(enum ibv_qp_state state)
 /* Whether the send queue has no room for one more. */
 static inline bool hca_qp_sq_is_full(const struct hca_qp *qp)
 {
-	/* acquire: pairs with the release in poll_local(), cq.c: the room may be used again */
+	/* acquire: pairs with the release in poll_local(), cq_poll.c: the room may be used again */
 	return qp->sq_posted - atomic_load_explicit(&qp->sq_done, memory_order_acquire) >=
 	       qp->cap.max_send_wr;
 }

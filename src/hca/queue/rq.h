@@ -70,7 +70,7 @@ struct hca_rq {
 	_Atomic uint8_t stops; /* enum hca_rq_stops */
 	/* written with the CQ's lock held: */
 	uint8_t announced; /* messages that the last arrival's sender sends next, in one list */
-	uint32_t list_end; /* a position that polls have waited for: is_behind() in cq.c */
+	uint32_t list_end; /* a position that polls have waited for: is_behind() in cq_poll.c */
 	_Atomic uint32_t posted;   /* ring positions; written under the lock */
 	_Atomic uint32_t consumed; /* likewise */
 	uint32_t n_discard;        /* so many of the next positions hold what came before a reset */

@@ -184,7 +184,7 @@ static void begin_move(struct shm_ring *old)
 /* It stays where it is, or is there: all credits are posted in @ring. */
 static void end_move(struct shm_ring *ring)
 {
-	/* release: pairs with the acquire in is_moving() in exchange.c */
+	/* release: pairs with the acquire in is_moving() in responder.c */
 	atomic_store_explicit(&ring->moving, 0, memory_order_release);
 }
 

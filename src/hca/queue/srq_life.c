@@ -4,9 +4,7 @@
  * srq.h.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/reason.h"
 #include "base/util.h"

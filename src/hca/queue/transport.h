@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A transport: what queue pairs of one type do with work requests and arrivals. qp.c has what all
- * types have in common, and calls the rest by this table. A transport consists of one or two files
- * with one constant table at the end, which transport.c lists.
+ * A transport: what queue pairs of one type do with work requests and arrivals. qp_create.c and
+ * qp_modify.c have what all types have in common, and call the rest by this table. A transport
+ * consists of one or two files with one constant table at the end, which transport.c lists.
  */
 #ifndef HCA_TRANSPORT_H
 #define HCA_TRANSPORT_H

@@ -30,6 +30,7 @@ static void connected_made(struct hca_qp *qp)
 	c->x.sender = &qp->sender;
 	c->x.self = qp->sender.shm;
 	c->x.responder.worker = qp->sender.qpn;
+	c->x.responder.requester = qp->sender.qpn;
 	hca_connected_read_own(c);
 	c->x.responder.is_xrc = qp->transport == &hca_xrc_send;
 	qp->rq->entries = shm_data_at(&p->region, c->x.requester.qp.connection.entries_off);

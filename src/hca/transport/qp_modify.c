@@ -4,9 +4,9 @@
  * tables (transport.h).
  */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/queue/comp_counter.h"

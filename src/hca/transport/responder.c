@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/reason.h"
@@ -199,7 +198,7 @@ static bool has_credits(const struct shm_ring *ring)
 
 static bool is_moving(const struct hca_responder *t)
 {
-	/* acquire: pairs with the release in hca_srq's move(): credits came before it was 0 */
+	/* acquire: pairs with the release in end_move(), srq.c: credits came before it was 0 */
 	return atomic_load_explicit(&t->credits->moving, memory_order_acquire);
 }
 

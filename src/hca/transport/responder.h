@@ -11,7 +11,7 @@
  *   end	what uses a receive arrives in the ring; or the receive fails, or is given back
  *
  * One thread at a time carries out the requests of one requester. Threads may do so at the same
- *time for different requesters; each has a struct hca_responder of its own.
+ * time for different requesters; each has a struct hca_responder of its own.
  */
 #ifndef HCA_RESPONDER_H
 #define HCA_RESPONDER_H
