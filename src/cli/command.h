@@ -11,6 +11,7 @@
 #define CLI_COMMAND_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "cli/exit.h"

@@ -116,7 +116,7 @@ static void offer_memory(struct hca_process *p)
 
 int hca_keys_open(struct hca_process *p)
 {
-	struct control_keys_reply rep;
+	struct control_keys_reply rep = { 0 };
 	struct shm_keys *keys;
 	int ret;
 

@@ -15,6 +15,8 @@
 
 #include "hca/process/context.h"
 
+struct hca_qp;
+
 struct hca_xrcd {
 	struct ibv_xrcd xrcd; /* public */
 	struct hca_context *ctx;
