@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The checks of the sources: style, the order of the folders in src/, headers that stand alone,
+# The checks of the sources: style, the order of the folders in src/, lengths, headers that stand alone,
 # white space, licences, models whose functions have changed, cppcheck. Called by .ci/run. Each
 # check prints what it finds, and all are made, whatever the others found.
 
@@ -113,6 +113,7 @@ check_licence_texts()
 check "the style" check_format
 check "the order of the folders" tools/check-layers.sh
 check "for circles of modules" tools/check-circles.sh
+check "the length of functions and files" tools/check-shape.py
 check "that headers stand alone" check_headers
 check "for white space at the end of lines" check_white_space
 check "for licence lines" check_spdx

@@ -861,6 +861,31 @@ static void learn(uint32_t type, const struct control_packet *reply)
 		memcpy(&known[made[type]][below(4)], reply->body, sizeof(uint32_t));
 }
 
+/* As random_verbs_body(), of requests about Ethernet ports. */
+static void random_roce_body(uint32_t type, uint8_t *body)
+{
+	struct control_roce_socket *socket = (void *)body;
+	struct control_roce_mad *mad = (void *)body;
+
+	switch (type) {
+	case CONTROL_ROCE_SOCKET:
+		socket->hca_handle = pick(HCA);
+		socket->kind = (uint16_t)below(4);
+		socket->is_ipv6 = (uint16_t)below(3);
+		socket->source_port = below(0x5000) + 0xC000;
+		break;
+	case CONTROL_ROCE_MAD:
+		mad->hca_handle = pick(HCA);
+		mad->qkey = below(4) ? IB_QKEY_GSI : 0;
+		mad->pkey = below(4) ? 0xFFFF : 0;
+		/* whose it is now and then, and what is said there */
+		memset(&mad->dgid, 0, sizeof(mad->dgid));
+		memcpy(mad->dgid.raw + 10, "\xff\xff\xc0\0\2\1", 6);
+		memcpy(mad->data, "\1\7\2\3", 4);
+		break;
+	}
+}
+
 /* Makes sense of some of a random body, so that more than the first check is passed. */
 static void random_verbs_body(uint32_t type, uint8_t *body)
 {
@@ -868,8 +893,6 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 	struct control_attach *attach = (void *)body;
 	struct control_get_flow *flow = (void *)body;
 	struct control_raise_event *raise = (void *)body;
-	struct control_roce_socket *socket = (void *)body;
-	struct control_roce_mad *mad = (void *)body;
 	struct control_reserve_qps *reserve = (void *)body;
 	uint32_t *word = (void *)body;
 
@@ -930,24 +953,12 @@ static void random_verbs_body(uint32_t type, uint8_t *body)
 		flow->qpn = pick(QP);
 		flow->dlid = (uint16_t)(below(2) ? 0xC000 + below(4) : below(8));
 		break;
-	case CONTROL_ROCE_SOCKET:
-		socket->hca_handle = pick(HCA);
-		socket->kind = (uint16_t)below(4);
-		socket->is_ipv6 = (uint16_t)below(3);
-		socket->source_port = below(0x5000) + 0xC000;
-		break;
-	case CONTROL_ROCE_MAD:
-		mad->hca_handle = pick(HCA);
-		mad->qkey = below(4) ? IB_QKEY_GSI : 0;
-		mad->pkey = below(4) ? 0xFFFF : 0;
-		/* whose it is now and then, and what is said there */
-		memset(&mad->dgid, 0, sizeof(mad->dgid));
-		memcpy(mad->dgid.raw + 10, "\xff\xff\xc0\0\2\1", 6);
-		memcpy(mad->data, "\1\7\2\3", 4);
-		break;
 	case CONTROL_RAISE_EVENT:
 		raise->type = below(2) ? IBV_EVENT_SQ_DRAINED : below(20);
 		raise->element = pick(QP);
+		break;
+	default:
+		random_roce_body(type, body);
 		break;
 	}
 }

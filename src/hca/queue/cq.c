@@ -49,6 +49,37 @@ uint32_t hca_cq_size(const struct hca_process *p, uint32_t asked)
 	return hca_queue_size(p, asked, s->max_cqe);
 }
 
+/* Gives a queue that the daemon has made as @id what the program sees of it. */
+static void init(struct hca_cq *cq, struct hca_context *ctx, uint32_t id, void *cq_context)
+{
+	cq->ctx = ctx;
+	cq->id = id;
+	cq->shm = &ctx->process->region.cqs[id];
+	atomic_store_explicit(&cq->shm->cqe, cq->ring_size, memory_order_relaxed);
+	TAILQ_INIT(&cq->users);
+	hca_async_object_init(&cq->events, HCA_ASYNC_CQ, &cq->cq);
+	cq->cq.context = &ctx->vctx.context;
+	cq->cq.cq_context = cq_context;
+	cq->cq.handle = id;
+	cq->cq.cqe = (int)cq->ring_size;
+	pthread_mutex_init(&cq->cq.mutex, NULL);
+	pthread_cond_init(&cq->cq.cond, NULL);
+}
+
+/* Others find it from now on. */
+static void enter(struct hca_cq *cq)
+{
+	struct hca_process *p = cq->ctx->process;
+
+	if (cq->ch)
+		hca_cq_enter_channel(cq);
+	base_lock(&p->cqs_lock);
+	LIST_INSERT_HEAD(&p->cqs, cq, process_entry);
+	base_unlock(&p->cqs_lock);
+	hca_async_enter(&cq->ctx->async, &cq->events, cq->id);
+	hca_context_count(cq->ctx, 1);
+}
+
 int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch, int vector,
                   void *cq_context, struct hca_cq **out)
 {
@@ -64,42 +95,23 @@ int hca_cq_create(struct hca_context *ctx, uint32_t cqe, struct hca_channel *ch,
 	if (vector < 0 || vector >= ctx->vctx.context.num_comp_vectors)
 		return base_because(-EINVAL, "comp_vector is %d: there are %d", vector,
 		                    ctx->vctx.context.num_comp_vectors);
-	cqe = req.cqe;
 	ret = open_network(ctx);
 	if (ret)
 		return ret;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;
-	cq->ring_size = cqe;
-	cq->ring = calloc(cqe, sizeof(*cq->ring));
-	if (!cq->ring) {
-		ret = -ENOMEM;
+	ret = -ENOMEM;
+	cq->ch = ch;
+	cq->ring_size = req.cqe;
+	cq->ring = calloc(req.cqe, sizeof(*cq->ring));
+	if (!cq->ring)
 		goto err_free;
-	}
 	ret = control_ask(ctx->process->control, CONTROL_CREATE_CQ, &req, &rep);
 	if (ret)
 		goto err_ring;
-	cq->ctx = ctx;
-	cq->ch = ch;
-	cq->id = rep.cq;
-	cq->shm = &ctx->process->region.cqs[rep.cq];
-	atomic_store_explicit(&cq->shm->cqe, cqe, memory_order_relaxed);
-	TAILQ_INIT(&cq->users);
-	hca_async_object_init(&cq->events, HCA_ASYNC_CQ, &cq->cq);
-	cq->cq.context = &ctx->vctx.context;
-	cq->cq.cq_context = cq_context;
-	cq->cq.handle = rep.cq;
-	cq->cq.cqe = (int)cqe;
-	pthread_mutex_init(&cq->cq.mutex, NULL);
-	pthread_cond_init(&cq->cq.cond, NULL);
-	if (ch)
-		hca_cq_enter_channel(cq);
-	base_lock(&ctx->process->cqs_lock);
-	LIST_INSERT_HEAD(&ctx->process->cqs, cq, process_entry);
-	base_unlock(&ctx->process->cqs_lock);
-	hca_async_enter(&ctx->async, &cq->events, cq->id);
-	hca_context_count(ctx, 1);
+	init(cq, ctx, rep.cq, cq_context);
+	enter(cq);
 	*out = cq;
 	return 0;
 err_ring:
