@@ -9,14 +9,14 @@
 umbel up --fat-tree 3 --radix 24 || complain 'no fabric'
 
 # ---- text and JSON tell the same
-umbel show routes leaf7 > routes.txt
-expect 0 $'SWITCH *LID *PORTS\nleaf7 *' cat routes.txt
-[ "$(tail -n +2 routes.txt | awk '{ print $2, $3 }')" = "$(umbel show routes leaf7 --json |
+umbel show routes leaf7 > "$TMPDIR/routes"
+expect 0 $'SWITCH *LID *PORTS\nleaf7 *' cat "$TMPDIR/routes"
+[ "$(tail -n +2 "$TMPDIR/routes" | awk '{ print $2, $3 }')" = "$(umbel show routes leaf7 --json |
 	python3 -c 'import json, sys
 for e in json.load(sys.stdin)[0]["lft"]: print(e["lid"], e["port"])')" ] ||
 	complain 'the tables of leaf7 differ'
 # 3456 HCAs and 720 switches have LIDs
-[ "$(wc -l < routes.txt)" -eq 4177 ] || complain "$(wc -l < routes.txt) lines, not 4177"
+[ "$(wc -l < "$TMPDIR/routes")" -eq 4177 ] || complain "$(wc -l < "$TMPDIR/routes") lines, not 4177"
 [ "$(umbel show routes | wc -l)" -eq $((4176 * 720 + 1)) ] || complain 'not all routes are shown'
 [ "$(umbel show topology --json | python3 -c 'import json, sys
 print(len(json.load(sys.stdin)["nodes"]))')" -eq 4176 ] || complain 'not all nodes are shown'
@@ -41,10 +41,10 @@ umbel link up leaf2:13
 umbel link up leaf2:14
 
 # ---- who does not read holds up nobody
-mkfifo unread
-umbel show routes --json > unread 2> /dev/null &
+mkfifo "$TMPDIR/unread"
+umbel show routes --json > "$TMPDIR/unread" 2> /dev/null &
 reader=$!
-exec 3< unread
+exec 3< "$TMPDIR/unread"
 head -c 1000 <&3 > begin
 expect 0 '*"hosts": 3456,*' umbel status --json
 expect 0 '' umbel link down leaf1:20
