@@ -247,6 +247,7 @@ static void threads_that_poll_one_cq_share_its_completions(void **state)
 struct maker {
 	struct lab_end *e;
 	unsigned number, failures;
+	_Atomic unsigned *left; /* threads that are at it */
 };
 
 static void *make_objects(void *arg)
@@ -267,20 +268,24 @@ static void *make_objects(void *arg)
 		m->failures += !ah || ibv_destroy_ah(ah);
 		m->failures += !mr || ibv_dereg_mr(mr);
 	}
+	atomic_fetch_sub(m->left, 1);
 	return NULL;
 }
 
 static void threads_make_objects_of_one_context(void **state)
 {
 	struct lab_end *e = lab_end(1);
+	_Atomic unsigned left = THREADS;
 	pthread_t thread[THREADS];
 	struct maker m[THREADS];
 
 	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
-		m[i] = (struct maker){ e, i, 0 };
+		m[i] = (struct maker){ e, i, 0, &left };
 		start(&thread[i], make_objects, &m[i]);
 	}
+	while (atomic_load(&left)) /* this one polls meanwhile */
+		lab_quiet(e->cq);
 	for (unsigned i = 0; i < THREADS; i++) {
 		pthread_join(thread[i], NULL);
 		assert_int_equal(m[i].failures, 0);
