@@ -186,8 +186,8 @@ static_assert(sizeof(struct shm_object) == 48, "layout");
 
 /* The keys of a process: chunks of SHM_KEY_CHUNK, by the upper 24 bits of a key. */
 struct shm_keys {
-	/* A word in this process's memory. A peer reads it there, and so proves that it reaches the
-	 * right memory. */
+	/* The address and value of a word in this process's memory: a peer that reads that value at
+	 * that address reaches the right memory. */
 	uint64_t witness_addr, witness;
 	uint32_t reserved3;
 	uint32_t reserved;

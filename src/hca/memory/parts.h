@@ -20,8 +20,8 @@ struct hca_parts {
  * nothing. */
 bool hca_parts_read_key(struct hca_end *end, uint32_t key, struct shm_reach *reach);
 
-/* Whether the end may use @reach, which its key says. Others can write to this process's keys, so
- * they are compared with its regions. */
+/* Whether the regions of the end's process agree with @reach: other processes can write to the
+ * memory that its keys lie in. */
 bool hca_parts_is_sound(const struct hca_end *end, uint32_t key, const struct shm_reach *reach);
 
 /*

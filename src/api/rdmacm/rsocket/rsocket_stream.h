@@ -148,8 +148,8 @@ struct rsocket_stream {
 	uint64_t keepalive_ms; /* when the next one is due; 0: not known */
 	uint64_t drained_ms;   /* when a call that does not block last looked for events */
 
-	/* while it listens: its connections that are being accepted, and those that
-	 * rsocket_accept() has yet to return */
+	/* while it listens: connections under way, and finished ones that rsocket_accept() has not
+	 * returned */
 	int backlog;
 	bool is_full;
 	TAILQ_HEAD(rsocket_streams, rsocket_stream) accepting, accepted;
