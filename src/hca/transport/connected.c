@@ -149,86 +149,55 @@ static int connected_set_path(struct hca_qp *qp, const struct ibv_ah_attr *attr)
 	return hca_ah_fill(&hca_connected(qp)->path, qp->ctx, attr);
 }
 
-#define RC_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define ANY_RTS (IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
-#define RC_RTS  (ANY_RTS | IBV_QP_MIN_RNR_TIMER)
+#define AT_INIT (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define AT_RTS                                                                             \
+	(IBV_QP_CUR_STATE | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | \
+	 IBV_QP_PATH_MIG_STATE)
 
-/* Table 91 of the specification, volume 1, section 11.2.5.2, as ibv_modify_qp(3) lists it. */
-static const struct hca_transition rc_transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
-	{ IBV_QPS_INIT, IBV_QPS_RTR,
-	  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS,
-	  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	          IBV_QP_MAX_QP_RD_ATOMIC,
-	  RC_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, RC_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, RC_RTS },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
-	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	          IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX |
-	          IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
-	          IBV_QP_PATH_MIG_STATE },
-	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
-};
+/* Table 91 of the specification, volume 1, section 11.2.5.2, as ibv_modify_qp(3) lists it for RC;
+ * but for the attributes @no, which a type does not have. */
+#define TRANSITIONS(no)                                                                           \
+	{ IBV_QPS_RESET, IBV_QPS_INIT, AT_INIT, 0 }, { IBV_QPS_INIT, IBV_QPS_INIT, 0, AT_INIT },  \
+	        { IBV_QPS_INIT, IBV_QPS_RTR,                                                      \
+		  (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |                \
+		   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) &                            \
+		          ~(no),                                                                  \
+		  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },                    \
+	        { IBV_QPS_RTR, IBV_QPS_RTS,                                                       \
+		  (IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |         \
+		   IBV_QP_MAX_QP_RD_ATOMIC) &                                                     \
+		          ~(no),                                                                  \
+		  AT_RTS & ~(no) },                                                               \
+	        { IBV_QPS_RTS, IBV_QPS_RTS, 0, AT_RTS & ~(no) },                                  \
+	        { IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },                      \
+	        { IBV_QPS_SQD, IBV_QPS_RTS, 0, AT_RTS & ~(no) },                                  \
+	{                                                                                         \
+		IBV_QPS_SQD, IBV_QPS_SQD, 0,                                                      \
+		        (IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |            \
+		         IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | \
+		         IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |              \
+		         IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE) &                          \
+		                ~(no)                                                             \
+	}
+#define NO_MORE                                    \
+	{                                          \
+		IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 \
+	}
+
+#define OF_RECEIVES (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define OF_SENDS    (IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY)
+
+static const struct hca_transition rc_transitions[] = { TRANSITIONS(0), NO_MORE };
 
 /* XRC's, as the kernel has them: who sends has no receive side, and a target next to no send side.
  * What belongs to the other side is ignored. */
-static const struct hca_transition xrc_send_transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
-	{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS,
-	  IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-	          IBV_QP_MAX_QP_RD_ATOMIC,
-	  ANY_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, ANY_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, ANY_RTS },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
-	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	          IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH |
-	          IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE },
-	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
-};
-
-static const struct hca_transition xrc_recv_transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
-	{ IBV_QPS_INIT, IBV_QPS_RTR,
-	  IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, RC_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, RC_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, RC_RTS },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
-	  IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_PKEY_INDEX |
-	          IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER |
-	          IBV_QP_PATH_MIG_STATE },
-	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
-};
+static const struct hca_transition xrc_send_transitions[] = { TRANSITIONS(OF_RECEIVES), NO_MORE };
+static const struct hca_transition xrc_recv_transitions[] = { TRANSITIONS(OF_SENDS), NO_MORE };
 
 static const struct hca_transition uc_transitions[] = {
-	{ IBV_QPS_RESET, IBV_QPS_INIT, RC_INIT, 0 },
-	{ IBV_QPS_INIT, IBV_QPS_INIT, 0, RC_INIT },
-	{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
-	  IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
-	{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, ANY_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, ANY_RTS },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, ANY_RTS },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
-	  IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS |
-	          IBV_QP_PATH_MIG_STATE },
+	TRANSITIONS(OF_RECEIVES | OF_SENDS | IBV_QP_TIMEOUT | IBV_QP_PORT),
 	{ IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS },
-	{ IBV_QPS_RESET, IBV_QPS_RESET, 0, 0 },
+	NO_MORE,
 };
 
 #define UC_OPS                                                                                     \
@@ -272,7 +241,7 @@ const struct hca_transport hca_xrc_send = {
 	.name = "XRC",
 	.type = IBV_QPT_XRC_SEND,
 	.send_ops = RC_OPS,
-	.ignored = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	.ignored = OF_RECEIVES,
 	.transitions = xrc_send_transitions,
 	.receive = hca_connected_receive,
 	CONNECTED,
@@ -281,7 +250,7 @@ const struct hca_transport hca_xrc_send = {
 const struct hca_transport hca_xrc_recv = {
 	.name = "XRC",
 	.type = IBV_QPT_XRC_RECV,
-	.ignored = IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY,
+	.ignored = OF_SENDS,
 	.transitions = xrc_recv_transitions,
 	.receive = hca_connected_receive,
 	CONNECTED,
