@@ -198,6 +198,17 @@ static int fail_all(struct request *r, struct simulation *s)
 	return ret;
 }
 
+static int check_size(struct request *r, const struct simulation *s)
+{
+	int ret = simulate_check_size(s, (uint64_t)r->size);
+
+	if (ret)
+		snprintf(r->why, sizeof(r->why),
+		         "a message to a group is a datagram: --size is %ld, the MTU %u", r->size,
+		         IB_MTU_BYTES(s->f->settings.mtu));
+	return ret;
+}
+
 static int simulate(struct request *r, struct simulation *s)
 {
 	struct fabric_shape shape = r->fabric.daemon.shape;
@@ -211,6 +222,8 @@ static int simulate(struct request *r, struct simulation *s)
 		ret = simulate_open(s, &shape, &settings, r->why, sizeof(r->why));
 	if (!ret)
 		ret = make_pattern(r, s);
+	if (!ret)
+		ret = check_size(r, s);
 	if (!ret)
 		ret = simulate_join(s);
 	if (ret == -ENOSPC && !*r->why)

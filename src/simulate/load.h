@@ -23,10 +23,11 @@
 
 /* A link that begins at a switch's port. */
 struct load_link {
-	uint32_t to;       /* index of the switch there, LOAD_HOST or LOAD_NOWHERE */
-	uint32_t host;     /* LOAD_HOST: index of the host */
-	uint64_t messages; /* that have crossed it */
-	uint64_t lids;     /* LIDs that messages crossed it for, counted by load_count() */
+	uint32_t to;        /* index of the switch there, LOAD_HOST or LOAD_NOWHERE */
+	uint32_t host;      /* LOAD_HOST: index of the host */
+	uint64_t messages;  /* that have crossed it */
+	uint64_t to_groups; /* those of them that are to groups */
+	uint64_t lids;      /* LIDs that messages crossed it for, counted by load_count() */
 };
 
 struct load_switch {
@@ -41,9 +42,9 @@ struct load_switch {
 /* A port of a host. */
 struct load_host {
 	const char *name;
-	unsigned lid;      /* 0: it has none */
-	unsigned at;       /* index of its switch; LOAD_NOWHERE: its link carries nothing */
-	uint64_t messages; /* that crossed its link to the switch */
+	unsigned lid; /* 0: it has none */
+	unsigned at;  /* index of its switch; LOAD_NOWHERE: its link carries nothing */
+	uint64_t messages, to_groups; /* that crossed its link to the switch */
 };
 
 /* What became of messages. */

@@ -290,7 +290,7 @@ static int set_net(struct simulation *s)
 		const struct fabric_port *p = f->hca_port[i];
 		struct load_host *host = &s->net.host[i];
 
-		*host = (struct load_host){ p->node->name, p->lid, LOAD_NOWHERE, 0 };
+		*host = (struct load_host){ p->node->name, p->lid, LOAD_NOWHERE, 0, 0 };
 		if (!fabric_port_carries(p) || p->peer->node->type != FABRIC_SWITCH)
 			continue;
 		host->at = p->peer->node->index;
@@ -361,11 +361,19 @@ uint64_t *simulate_link_at(const struct simulation *s, const struct fabric_port 
 	return &s->net.sw[from->node->index].port[from->num].messages;
 }
 
+uint64_t *simulate_groups_at(const struct simulation *s, const struct fabric_port *from)
+{
+	if (from->node->type == FABRIC_HCA)
+		return &s->net.host[from->index].to_groups;
+	return &s->net.sw[from->node->index].port[from->num].to_groups;
+}
+
 static const struct fabric_port *found(const struct simulation *s, struct simulate_link *l,
                                        const struct fabric_port *from)
 {
 	l->from = from;
 	l->messages = *simulate_link_at(s, from);
+	l->to_groups = *simulate_groups_at(s, from);
 	return from;
 }
 
@@ -400,18 +408,32 @@ static double data_rate(const struct fabric_port *p)
 	return p->speed == FABRIC_SPEED_FDR ? nominal * 64 / 66 : nominal;
 }
 
+int simulate_check_size(const struct simulation *s, uint64_t bytes)
+{
+	return s->pattern.n_groups && bytes > IB_MTU_BYTES(s->f->settings.mtu) ? -EMSGSIZE : 0;
+}
+
+/* How many bits cross the link. */
+static double bits_on(const struct simulation *s, const struct simulate_link *l, uint64_t bytes)
+{
+	const uint64_t mtu = IB_MTU_BYTES(s->f->settings.mtu);
+	const uint64_t packets = bytes ? (bytes + mtu - 1) / mtu : 1;
+	const double to_groups = (double)l->to_groups;
+
+	return 8.0 * (((double)l->messages - to_groups) *
+	                      ((double)bytes + (double)packets * SIMULATE_HEADERS) +
+	              to_groups * (double)(bytes + SIMULATE_GROUP_HEADERS));
+}
+
 void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
                    struct simulate_time *t)
 {
-	uint64_t mtu = IB_MTU_BYTES(s->f->settings.mtu);
-	uint64_t packets = cost->bytes ? (cost->bytes + mtu - 1) / mtu : 1;
-	double bits = 8.0 * ((double)cost->bytes + (double)packets * SIMULATE_HEADERS);
 	struct simulate_link l = { 0 };
 
 	*t = (struct simulate_time){ 0 };
 	while (simulate_next_link(s, &l)) {
 		double rate = data_rate(l.from),
-		       ns = rate > 0 ? (double)l.messages * bits / rate : 0;
+		       ns = rate > 0 ? bits_on(s, &l, cost->bytes) / rate : 0;
 		bool of_host =
 		        l.from->node->type == FABRIC_HCA || l.from->peer->node->type == FABRIC_HCA;
 

@@ -59,17 +59,19 @@ int simulate_count(struct simulation *s);
  * that were plugged in are there, also those that have failed. */
 struct simulate_link {
 	const struct fabric_port *from;
-	uint64_t messages;
-	unsigned host, sw, port; /* where the next one is looked for */
+	uint64_t messages, to_groups; /* all; those to groups */
+	unsigned host, sw, port;      /* where the next one is looked for */
 };
 const struct fabric_port *simulate_next_link(const struct simulation *s, struct simulate_link *l);
 
 /*
  * How long the pattern takes, at least: the busiest link sends without a pause, at its data rate,
- * and the last message then takes the longest path. A message of @bytes is sent in packets of the
- * MTU, with SIMULATE_HEADERS bytes each.
+ * and the last message then takes the longest path. A message of @bytes to a host is sent in
+ * packets of the MTU, as connected queue pairs send it. One to a group is a datagram: one packet,
+ * of the MTU at most (simulate_check_size()).
  */
-#define SIMULATE_HEADERS 26 /* LRH, BTH, ICRC, VCRC */
+#define SIMULATE_HEADERS       26 /* of a packet to a host: LRH, BTH, ICRC, VCRC */
+#define SIMULATE_GROUP_HEADERS 74 /* to a group: LRH, GRH, BTH, DETH, ICRC, VCRC */
 struct simulate_cost {
 	uint64_t bytes;
 	unsigned hop_ns; /* a link and the switch behind it */
@@ -79,6 +81,9 @@ struct simulate_time {
 	double path_ns;
 	struct simulate_link busiest; /* from NULL: nothing is sent */
 };
+/* 0, or -EMSGSIZE: messages to groups of the pattern have more @bytes than the MTU. */
+int simulate_check_size(const struct simulation *s, uint64_t bytes);
+
 void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
                    struct simulate_time *t);
 
@@ -86,8 +91,9 @@ void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
 
 void simulate_tell(const struct simulation *s, const char *what, uint64_t done, uint64_t of);
 
-/* The link that begins at @from; the count of what has crossed it. */
+/* The link that begins at @from; the count of what has crossed it, and of that to groups. */
 uint64_t *simulate_link_at(const struct simulation *s, const struct fabric_port *from);
+uint64_t *simulate_groups_at(const struct simulation *s, const struct fabric_port *from);
 
 /* traffic.c: those of pairs and of groups. 0 or -ENOMEM. */
 int simulate_count_pairs(struct simulation *s);

@@ -249,6 +249,31 @@ static void the_links_of_one_switch_carry_what_one_expects(void **state)
 
 /* ---- groups ---- */
 
+static void a_message_to_a_group_is_a_datagram(void **state)
+{
+	const struct simulate_groups groups = { 1, 4 };
+	struct simulate_random r = { .state = 1 };
+	struct simulate_time t;
+	struct simulation s;
+
+	(void)state;
+	seed = 4; /* lmc=0 */
+	s = open_hosts(4);
+	assert_int_equal(simulate_check_size(&s, 1 << 20), 0);
+	assert_int_equal(simulate_pattern_groups(&s.pattern, 4, &groups, &r), 0);
+	assert_int_equal(simulate_check_size(&s, IB_MTU_BYTES(s.f->settings.mtu)), 0);
+	assert_int_equal(simulate_check_size(&s, IB_MTU_BYTES(s.f->settings.mtu) + 1), -EMSGSIZE);
+	assert_int_equal(simulate_pattern_shift(&s.pattern, 4, 1), 0);
+	assert_int_equal(simulate_join(&s), 0);
+	assert_int_equal(simulate_count(&s), 0);
+	for (struct simulate_link l = { 0 }; simulate_next_link(&s, &l);)
+		assert_int_equal(l.messages - l.to_groups, 1);
+	/* to each host, at 100 Gb/s: 3 messages with 74 bytes of headers, and one with 26 */
+	simulate_time(&s, &(struct simulate_cost){ 64, 150 }, &t);
+	assert_int_equal((int)(t.transfer_ns * 100 + 0.5), (3 * (64 + 74) + 64 + 26) * 8);
+	simulate_close(&s);
+}
+
 /* Each message by itself. */
 static void hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
@@ -490,6 +515,7 @@ int main(void)
 		cmocka_unit_test(tables_that_lead_anywhere_lose_the_same),
 		cmocka_unit_test(more_switches_than_a_packet_may_cross_lose_it),
 		cmocka_unit_test(the_links_of_one_switch_carry_what_one_expects),
+		cmocka_unit_test(a_message_to_a_group_is_a_datagram),
 		cmocka_unit_test(messages_to_groups_are_those_of_single_senders),
 		cmocka_unit_test(more_groups_than_switches_have_room_for_are_refused),
 		cmocka_unit_test(what_cannot_fail_is_refused),

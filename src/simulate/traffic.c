@@ -87,6 +87,7 @@ static void group_cross(void *arg, struct fabric_port *out, uint8_t in, uint8_t 
 		return;
 	w->crossed = w->links[out->node->index] + 1;
 	*simulate_link_at(w->s, out) += w->messages;
+	*simulate_groups_at(w->s, out) += w->messages;
 	if (out->peer->node->type == FABRIC_SWITCH)
 		w->links[out->peer->node->index] = w->crossed;
 }
@@ -99,6 +100,7 @@ static void group_reach(void *arg, struct fabric_port *hca)
 	unsigned most = LOAD_MAX_SWITCHES + 1;
 
 	*simulate_link_at(w->s, hca->peer) -= own;
+	*simulate_groups_at(w->s, hca->peer) -= own;
 	if (w->member[hca->index] == w->mark)
 		w->s->net.sum.links[w->crossed < most ? w->crossed : most] += w->messages - own;
 }
@@ -123,6 +125,12 @@ static void count_ingress(struct group_walk *w, const struct simulate_list *send
 	w->first[at] = NONE;
 }
 
+static void leave(struct load_host *host)
+{
+	host->messages++;
+	host->to_groups++;
+}
+
 /* A message leaves its host. */
 static void send(struct group_walk *w, const struct simulate_list *senders, uint32_t i)
 {
@@ -130,11 +138,11 @@ static void send(struct group_walk *w, const struct simulate_list *senders, uint
 	const struct fabric_port *p = w->s->f->hca_port[senders->host[i]];
 
 	if (host->at != LOAD_NOWHERE) {
-		host->messages++;
+		leave(host);
 		w->next[i] = w->first[host->at];
 		w->first[host->at] = i;
 	} else if (p->peer && fabric_port_carries(p)) { /* to another host */
-		host->messages++;
+		leave(host);
 		w->s->net.sum.links[1] += w->member[p->peer->index] == w->mark;
 	}
 }

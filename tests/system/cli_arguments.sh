@@ -81,6 +81,8 @@ expect 1 "umbel: with lmc=7 this fabric needs * LIDs; there are 49151" \
 	umbel simulate --hosts 400 --set lmc=7 all-to-all
 expect 1 "umbel: setting 'routing=best': *" umbel simulate --set routing=best all-to-all
 expect 1 'umbel: a group of 5: there are 4 hosts' umbel simulate groups 1 5
+expect 1 'umbel: a message to a group is a datagram: --size is 4097, the MTU 4096' \
+	umbel simulate --size 4097 groups 1 3
 expect 1 'umbel: the switches have no room for so many groups' \
 	umbel simulate --set mft_capacity=3 groups 3 2
 expect 1 'umbel: --fail sw9: there is no such node' umbel simulate --fail sw9 all-to-all
