@@ -27,6 +27,7 @@
 	X(capture)  \
 	X(set)      \
 	X(status)   \
+	X(wait)     \
 	X(link)     \
 	X(switch)   \
 	X(sm)       \

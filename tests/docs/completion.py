@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun simulate ibsim show capture set status link switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun simulate ibsim show capture set status wait link switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
