@@ -16,7 +16,7 @@
 struct fabric_attachment {
 	uint32_t qpn;
 	uint16_t mlid;
-	bool again;     /* another entry of the same QP counts, and has it get its one copy */
+	bool again; /* the QP is in the group by another entry already; this one changes nothing */
 	uint32_t of_qp; /* where it is in the list of its QP */
 };
 

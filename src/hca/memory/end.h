@@ -42,8 +42,8 @@ static BASE_HOT struct hca_known *hca_known_of(struct hca_end *end, uint32_t key
 	return &end->known[(key >> 8) % HCA_KNOWN]; /* the low 8 bits are the program's */
 }
 
-/* Whether that memory may be had so, as @key says, which stands as it did. False: it is to be
- * looked up. */
+/* Whether @key, as it is known, allows @access to @length bytes from @addr on, and has not changed
+ * since. False: it is to be looked up. */
 static BASE_HOT bool hca_known_allows(struct hca_end *end, uint32_t key, uint64_t addr,
                                       uint32_t length, uint32_t access)
 {
@@ -79,8 +79,8 @@ static BASE_HOT void hca_known_keep(struct hca_known *k, const struct shm_reach 
 	k->access = reach->access;
 }
 
-/* Of that, @length bytes from @offset on lie at @here in this process; no more is known then.
- * Nothing if the key is a window's that one queue pair alone may use. */
+/* Narrows what is known to @length bytes from @offset on, which lie at @here in this process. Does
+ * nothing if nothing is known, as of a window that one queue pair alone may use. */
 static BASE_HOT void hca_known_place(struct hca_known *k, uint64_t offset, uint64_t length,
                                      char *here)
 {

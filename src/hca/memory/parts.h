@@ -16,8 +16,8 @@ struct hca_parts {
 	bool here;     /* the addresses are this process's: its own, or where it has mapped them */
 };
 
-/* What @key gives access to: *@reach. The end hears of a user of its key once. False: the key names
- * nothing. */
+/* What @key gives access to: *@reach. The first time it joins the key (shm_key_join()), so that the
+ * key's owner knows who uses it. False: the key names nothing. */
 bool hca_parts_read_key(struct hca_end *end, uint32_t key, struct shm_reach *reach);
 
 /* Whether the regions of the end's process agree with @reach: other processes can write to the

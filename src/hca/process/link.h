@@ -2,7 +2,8 @@
 /*
  * A link: how packets leave a port. In shared memory (link_shm.h) send() delivers a packet to its
  * receivers before it returns. On RoCEv2 (link_roce.h) a packet becomes a datagram. A flow refers
- * to its link, so the code that sends is the same for all links.
+ * to its link, so the code that sends datagrams is the same for all links. Connected queue pairs
+ * do not use it: both ends are on this fabric (exchange.h).
  */
 #ifndef HCA_LINK_H
 #define HCA_LINK_H

@@ -79,8 +79,8 @@ struct hca_cq {
 	uint32_t capacity_used;  /* completions that its queues may have outstanding */
 	uint32_t arrivals_polled;
 	uint32_t flushes_polled; /* receives that completed in error as their queue pair had */
-	/* number of the completion behind the one that the last event was for, or the next will be:
-	 * completions count from 0 */
+	/* completions are numbered from 0: one more than the number of the completion that the last
+	 * event was for, or the next one will be for */
 	uint32_t told;
 	unsigned first;           /* completions polled before their turn, one after the other */
 	unsigned turn, turn_used; /* the source whose turn it is, and how many completions it has

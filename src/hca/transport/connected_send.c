@@ -66,13 +66,15 @@ static void describe_rare(const struct ibv_send_wr *wr, struct shm_request *r)
 		r->rkey = wr->wr.atomic.rkey;
 		r->compare_add = wr->wr.atomic.compare_add;
 		r->swap = wr->wr.atomic.swap;
-	} else if (op & HCA_OP_VALUE) {
-		r->remote_addr = wr->wr.rdma.remote_addr;
-		r->rkey = wr->wr.rdma.rkey;
-		r->swap = wr->wr.atomic.swap; /* the word, if there are no entries */
-		r->length = sizeof(uint64_t);
 	} else if (op & HCA_OP_BIND) {
 		hca_mw_describe(wr, r);
+	} else {
+		r->remote_addr = wr->wr.rdma.remote_addr;
+		r->rkey = wr->wr.rdma.rkey;
+	}
+	if (op & HCA_OP_VALUE) {
+		r->swap = wr->wr.atomic.swap; /* the word, if there are no entries */
+		r->length = sizeof(uint64_t);
 	}
 }
 

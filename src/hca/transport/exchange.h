@@ -21,9 +21,8 @@ struct hca_exchange {
 	struct hca_end requester;
 	struct hca_responder responder;
 	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
-	/* the record in which the thread says whom it is dealing with, and whom that is; or 0 */
-	struct shm_sender *self;
-	uint32_t target;
+	struct shm_sender *self;   /* this thread's record, where others read whom it deals with */
+	uint32_t target;           /* that queue pair's number; 0: nobody */
 	/* above 24 bits: a number of this exchange, by which it differs from the one before */
 	uint32_t turn;
 	bool in_list;  /* the request before this one in the list was like it */
@@ -40,8 +39,8 @@ void hca_exchange_prepare(struct hca_exchange *x);
 int hca_exchange(struct hca_exchange *x, const struct shm_request *r,
                  const struct shm_entry *entries);
 
-/* Whether the requester may have its own memory so as @r says: IBV_WC_SUCCESS or the error. This is
- * looked at first, so a request that gets lost fails by it, too. */
+/* Whether the requester's own keys allow what @r does with its memory: IBV_WC_SUCCESS or the error.
+ * This is looked at first, so a request that gets lost fails by it, too. */
 int hca_exchange_check_local(struct hca_exchange *x, const struct shm_request *r,
                              const struct shm_entry *entries);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A responder: what the HCA does that a request of a connected queue pair is for. It knows the
- * request, and the number of the queue pair that sent it; not the requester's record or memory, nor
- * how the bytes come here. That is a link's business: exchange.c copies them in memory. In three
- * steps:
+ * A responder: the work of the HCA that a connected queue pair's request is addressed to. It knows
+ * the request, and the number of the queue pair that sent it; not the requester's record or memory,
+ * nor how the bytes come here. That is a link's business: exchange.c copies them in memory. In
+ *three steps:
  *
  *   begin	checks the request against what the queue pair lets in (specification, volume 1,
  *		section 9.7.4), takes the receive that it uses, and says where in memory it goes
@@ -56,11 +56,11 @@ struct hca_responder {
 	struct shm_srq srq;
 	struct shm_cq *cq;             /* of its receives */
 	const _Atomic uint32_t *error; /* shm_connection.error */
-	int tells;     /* not 0: it is to know what was done: it is in RTR, or it counts */
-	bool unplaced; /* SENDs of the requester may lie unplaced (place.h) */
-	uint8_t more;  /* requests like this one that follow in the list: a hint */
-	/* number of the queue pair in whose name this thread works, its own one of the two. Bits
-	 * above 24 tell threads of the responder's process apart */
+	int tells;                     /* not 0: hca_responder_tell() follows each request */
+	bool unplaced;                 /* SENDs of the requester may lie unplaced (place.h) */
+	uint8_t more;                  /* requests like this one that follow in the list: a hint */
+	/* of the two queue pairs, the number of the one that belongs to this thread's process. In
+	 * the responder's process, bits above 24 tell its threads apart */
 	uint32_t worker;
 	/* of the responder's thread: the lock without which it may not finish a request, or NULL */
 	_Atomic uint32_t *held;
@@ -107,7 +107,8 @@ int hca_responder_copy_failed(struct hca_responder *t, int error);
 
 /* ---- receives ---- */
 
-/* Whether the request is still this thread's: a requester whose peer was stopped gives it up. */
+/* Whether this thread may still finish the request: a requester takes the lock from a thread of its
+ * peer that was stopped. */
 static BASE_HOT bool hca_responder_is_ours(const struct hca_responder *t)
 {
 	if (base_likely(!t->held))
@@ -122,8 +123,8 @@ static BASE_HOT bool hca_responder_is_ours(const struct hca_responder *t)
 int hca_responder_take_shared(struct hca_responder *t, struct hca_receive *out);
 int hca_responder_without_receive(struct hca_responder *t, struct hca_receive *out);
 
-/* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked, as
- * its owner wrote them. @many_off: where they are if there are several. */
+/* Fills in the entries of the receive that @slot stands for, one of a credit. They are checked: the
+ * receiver's process may have written anything. @many_off: where they are if there are several. */
 static BASE_HOT void hca_responder_read_credit(struct hca_responder *t,
                                                const struct shm_arrival *slot, uint64_t many_off,
                                                uint32_t max_sge, struct hca_receive *out)
@@ -294,8 +295,8 @@ int hca_responder_flush(struct hca_responder *t, const struct shm_request *r);
 
 /* ---- all ---- */
 
-/* What follows from a request that was carried out so while @t->tells: it may be established by it,
- * and counts it. */
+/* Called after a request if @t->tells; @outcome is what became of it. The first message may
+ * establish the connection; READs and WRITEs are counted. */
 void hca_responder_tell(struct hca_responder *t, const struct shm_request *r, int outcome);
 
 #endif
