@@ -20,8 +20,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "cli/pcapng.h"
 #include "cli/port.h"
 #include "control/client.h"

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/environ.h"
 #include "cli/fabric_options.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "daemon/core/daemon.h"
 
 static const char help[] =

@@ -15,10 +15,10 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/daemon_process.h"
 #include "cli/down.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "control/client.h"
 #include "control/directory.h"
 #include "control/path.h"

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 
 static const char help[] =
         "Usage: umbel exec [OPTION]... [HOST] -- COMMAND [ARGUMENT]...\n"

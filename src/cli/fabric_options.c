@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/fabric_options.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "wire/ib.h"
 
 #define HOSTS_DEFAULT  4

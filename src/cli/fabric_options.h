@@ -7,9 +7,9 @@
 #ifndef CLI_FABRIC_OPTIONS_H
 #define CLI_FABRIC_OPTIONS_H
 
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/file.h"
+#include "cli/options.h"
 #include "daemon/core/daemon.h"
 
 struct cli_fabric_options {

@@ -4,10 +4,10 @@
  */
 #include <stdlib.h>
 
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 
 static const char help[] =
         "Usage: umbel ibsim [OPTION]...\n"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/options.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "cli/port.h"
 #include "control/client.h"
 

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
 #include "cli/json.h"
+#include "cli/options.h"
 #include "control/client.h"
 
 static const char help[] =

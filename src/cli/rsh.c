@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 
 static const char help[] =
         "Usage: umbel rsh [OPTION]... HOST [COMMAND [ARGUMENT]...]\n"

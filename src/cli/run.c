@@ -18,11 +18,11 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/daemon_process.h"
 #include "cli/down.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "control/owner.h"
 
 static const char help[] =

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
+#include "cli/options.h"
 #include "control/client.h"
 
 static const char help[] =

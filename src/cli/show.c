@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
 #include "cli/interfaces.h"
 #include "cli/json.h"
 #include "cli/legend.h"
+#include "cli/options.h"
 #include "cli/routes.h"
 #include "cli/views.h"
 #include "control/client.h"

@@ -11,8 +11,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/fabric_options.h"
+#include "cli/options.h"
 #include "cli/port.h"
 #include "cli/simulation.h"
 

@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/fabrics.h"
 #include "cli/file.h"
+#include "cli/options.h"
 #include "cli/port.h"
 #include "control/client.h"
 

@@ -11,10 +11,10 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "cli/options.h"
 #include "cli/command.h"
 #include "cli/fabrics.h"
 #include "cli/json.h"
+#include "cli/options.h"
 #include "cli/table.h"
 #include "control/client.h"
 

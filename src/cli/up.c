@@ -7,10 +7,10 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "cli/options.h"
 #include "cli/daemon_process.h"
 #include "cli/fabrics.h"
 #include "cli/json.h"
+#include "cli/options.h"
 #include "control/client.h"
 
 static const char help[] =

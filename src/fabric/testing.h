@@ -21,9 +21,9 @@
 
 #include "base/util.h"
 #include "fabric/forwarding/attach.h"
+#include "fabric/forwarding/collect.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/plan/build.h"
-#include "fabric/forwarding/collect.h"
 
 #define UNUSED __attribute__((unused))
 

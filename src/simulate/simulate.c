@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "fabric/plan/build.h"
 #include "fabric/agents/link.h"
+#include "fabric/plan/build.h"
 #include "fabric/plan/port_name.h"
 #include "simulate/simulate.h"
 #include "subnet/sm.h"

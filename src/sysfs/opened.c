@@ -16,10 +16,10 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/util.h"
-#include "sysfs/real.h"
-#include "sysfs/stand_in.h"
 #include "sysfs/opened.h"
+#include "sysfs/real.h"
 #include "sysfs/session.h"
+#include "sysfs/stand_in.h"
 
 #define MAX_TRACKED 1024
 

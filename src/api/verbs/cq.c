@@ -2,8 +2,8 @@
 /*
  * Completion channels and queues. Safe from any thread.
  */
-#include "base/reason.h"
 #include "api/verbs/verbs.h"
+#include "base/reason.h"
 #include "hca/queue/channel.h"
 
 #define WC_FLAGS_HERE                                                            \

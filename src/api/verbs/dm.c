@@ -3,8 +3,8 @@
  * Device memory: ibv_alloc_dm(3). Safe from any thread.
  */
 #include "api/verbs/verbs.h"
-#include "hca/registration/mr.h"
 #include "hca/memory/dm.h"
+#include "hca/registration/mr.h"
 
 struct ibv_dm *verbs_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
 {

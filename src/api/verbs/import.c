@@ -5,8 +5,8 @@
  * thread.
  */
 #include "api/verbs/verbs.h"
-#include "hca/registration/mr.h"
 #include "hca/memory/dm.h"
+#include "hca/registration/mr.h"
 
 /* ENOENT: there is no such PD. */
 struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)

@@ -3,8 +3,8 @@
  * Memory regions, and the fork helpers. Safe from any thread.
  */
 #include "api/verbs/verbs.h"
-#include "hca/registration/mr.h"
 #include "base/reason.h"
+#include "hca/registration/mr.h"
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
                           unsigned access)

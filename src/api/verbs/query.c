@@ -9,10 +9,10 @@
 
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
-#include "hca/process/command_file.h"
-#include "hca/memory/dm.h"
-#include "wire/rate.h"
 #include "base/util.h"
+#include "hca/memory/dm.h"
+#include "hca/process/command_file.h"
+#include "wire/rate.h"
 
 static const struct shm_settings *settings_of(struct ibv_context *context)
 {

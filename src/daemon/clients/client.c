@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/util.h"
 #include "base/reason.h"
+#include "base/util.h"
 #include "daemon/clients/client.h"
 #include "fabric/agents/mads.h"
 

@@ -30,9 +30,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "daemon/core/chores.h"
 #include "daemon/clients/pages.h"
 #include "daemon/clients/unowned.h"
+#include "daemon/core/chores.h"
 #include "shm/extent.h"
 #include "shm/region.h"
 #include "shm/ring.h"

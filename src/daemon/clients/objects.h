@@ -14,12 +14,12 @@
 #define DAEMON_OBJECTS_H
 
 #include "daemon/clients/channel.h"
-#include "daemon/core/chores.h"
 #include "daemon/clients/cq.h"
 #include "daemon/clients/hca.h"
 #include "daemon/clients/memory.h"
 #include "daemon/clients/qp.h"
 #include "daemon/clients/xrc.h"
+#include "daemon/core/chores.h"
 
 struct daemon_objects {
 	struct daemon_chores chores;

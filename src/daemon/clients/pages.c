@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/core/chores.h"
 #include "daemon/clients/pages.h"
+#include "daemon/core/chores.h"
 
 #define AT_ONCE     (256ull << 10) /* bytes */
 #define NS_PER_UNIT 100

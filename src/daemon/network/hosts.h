@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
+#include "daemon/clients/request.h"
 #include "daemon/core/daemon.h"
 #include "daemon/core/loop.h"
-#include "daemon/clients/request.h"
 #include "fabric/model/fabric.h"
 #include "hosts/keeper.h"
 

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/util.h"
 #include "daemon/network/roce.h"
 #include "daemon/network/roce_groups.h"
 #include "daemon/network/roce_port.h"
 #include "fabric/plan/ethernet.h"
 #include "fabric/plan/plan.h"
-#include "base/util.h"
 #include "hosts/socket.h"
 #include "wire/ip.h"
 

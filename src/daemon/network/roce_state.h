@@ -11,9 +11,9 @@
 #include "daemon/clients/client.h"
 #include "daemon/subnet/mads.h"
 #include "daemon/subnet/ports.h"
+#include "hca/link/link_roce.h"
 #include "hosts/namespaces.h"
 #include "hosts/plan.h"
-#include "hca/link/link_roce.h"
 #include "netdev/mcast.h"
 #include "netdev/netdev.h"
 

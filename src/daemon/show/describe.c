@@ -8,8 +8,8 @@
 #include "base/util.h"
 #include "daemon/clients/client.h"
 #include "daemon/show/describe.h"
-#include "fabric/forwarding/collect.h"
 #include "fabric/agents/mads.h"
+#include "fabric/forwarding/collect.h"
 #include "wire/perf.h"
 
 static void fill(struct control_describe_port_reply *rep, const struct wire_port_counters *basic,

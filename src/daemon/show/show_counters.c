@@ -7,8 +7,8 @@
 
 #include "base/util.h"
 #include "daemon/show/views.h"
-#include "fabric/forwarding/collect.h"
 #include "fabric/agents/mads.h"
+#include "fabric/forwarding/collect.h"
 #include "wire/roce.h"
 
 struct counter {

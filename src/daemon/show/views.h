@@ -7,8 +7,8 @@
 #ifndef DAEMON_VIEWS_H
 #define DAEMON_VIEWS_H
 
-#include "daemon/core/chores.h"
 #include "daemon/clients/client.h"
+#include "daemon/core/chores.h"
 #include "daemon/network/hosts.h"
 #include "daemon/network/roce.h"
 #include "daemon/show/show_json.h"

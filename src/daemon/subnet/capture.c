@@ -13,8 +13,8 @@
 
 #include "base/util.h"
 #include "daemon/subnet/capture.h"
-#include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
+#include "fabric/model/lanes.h"
 
 #define RECORDS 8192 /* that wait for one reader; one more may, the last */
 #define BYTES   ((RECORDS + 1) * sizeof(struct control_captured))

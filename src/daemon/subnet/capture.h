@@ -10,8 +10,8 @@
 
 #include <sys/queue.h>
 
-#include "daemon/core/loop.h"
 #include "daemon/clients/request.h"
+#include "daemon/core/loop.h"
 #include "fabric/agents/mads.h"
 
 #define DAEMON_CAPTURES 8 /* at one time */

@@ -5,9 +5,9 @@
 #ifndef DAEMON_SETTINGS_H
 #define DAEMON_SETTINGS_H
 
+#include "daemon/clients/request.h"
 #include "daemon/subnet/mads.h"
 #include "daemon/subnet/ports.h"
-#include "daemon/clients/request.h"
 
 struct daemon_settings {
 	struct fabric *f;

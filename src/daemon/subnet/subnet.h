@@ -16,9 +16,9 @@
 #ifndef DAEMON_SUBNET_H
 #define DAEMON_SUBNET_H
 
+#include "daemon/clients/request.h"
 #include "daemon/subnet/mads.h"
 #include "daemon/subnet/ports.h"
-#include "daemon/clients/request.h"
 #include "daemon/subnet/subnet_mad.h"
 #include "subnet/partitions.h"
 #include "subnet/sm.h"

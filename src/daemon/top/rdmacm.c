@@ -6,8 +6,8 @@
 #include <sys/random.h>
 
 #include "base/util.h"
-#include "daemon/top/rdmacm.h"
 #include "daemon/network/roce_groups.h"
+#include "daemon/top/rdmacm.h"
 
 static_assert(CONTROL_CM_BYTES <= DAEMON_OUTBOX_RINGS, "bytes");
 

@@ -8,9 +8,9 @@
 
 #include "cm/cm.h"
 #include "daemon/clients/client.h"
-#include "daemon/subnet/mads.h"
 #include "daemon/clients/memory.h"
 #include "daemon/network/roce.h"
+#include "daemon/subnet/mads.h"
 
 struct daemon_rdmacm {
 	struct fabric *f;

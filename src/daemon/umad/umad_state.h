@@ -16,8 +16,8 @@
 #include "base/idtable.h"
 #include "cm/cm.h"
 #include "control/umad_message.h"
-#include "daemon/subnet/mads.h"
 #include "daemon/core/outbox.h"
+#include "daemon/subnet/mads.h"
 #include "wire/rmpp.h"
 
 struct daemon_subnet;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/forwarding/flow.h"
 #include "fabric/agents/link.h"
 #include "fabric/agents/training.h"
 #include "fabric/agents/traps.h"
+#include "fabric/forwarding/flow.h"
 
 struct fabric_node *fabric_node_find(const struct fabric *f, const char *name)
 {

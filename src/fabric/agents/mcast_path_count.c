@@ -5,10 +5,10 @@
  */
 #include <infiniband/verbs.h>
 
+#include "fabric/agents/traps.h"
+#include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/attach_table.h"
 #include "fabric/model/lanes.h"
-#include "fabric/forwarding/mcast_path.h"
-#include "fabric/agents/traps.h"
 
 /* What every packet has beside its payload: LRH and ICRC, BTH; and what some have. */
 #define HEADER_BYTES (8 + 4 + 12)

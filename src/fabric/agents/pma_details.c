@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "fabric/model/lanes.h"
 #include "fabric/agents/pma_details.h"
+#include "fabric/model/lanes.h"
 #include "wire/opcode.h"
 #include "wire/perf.h"
 

@@ -3,8 +3,8 @@
  * The performance management agent: the counters of one port and of all ports of a node, and Sets
  * of counters.
  */
-#include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
+#include "fabric/model/lanes.h"
 #include "fabric/testing_mads.h"
 #include "wire/perf.h"
 

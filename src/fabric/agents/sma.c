@@ -9,12 +9,12 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "fabric/forwarding/flow.h"
-#include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
 #include "fabric/agents/mads.h"
 #include "fabric/agents/training.h"
 #include "fabric/agents/traps.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/model/lanes.h"
 #include "wire/sm_attr.h"
 
 #define MLNX_VENDOR_ID 0x2C9

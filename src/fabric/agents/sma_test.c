@@ -3,8 +3,8 @@
  * The subnet management agent: Get and Set of each attribute, as subnet managers and diagnostic
  * programs send them, and what a Set does to the fabric.
  */
-#include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
+#include "fabric/model/lanes.h"
 #include "fabric/testing_mads.h"
 #include "wire/notice.h"
 

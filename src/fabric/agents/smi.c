@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "fabric/agents/mads.h"
+#include "fabric/agents/traps.h"
 #include "fabric/forwarding/collect.h"
 #include "fabric/forwarding/flow.h"
 #include "fabric/model/lanes.h"
-#include "fabric/agents/mads.h"
-#include "fabric/agents/traps.h"
 
 #define DIRECTION_BIT 0x80 /* of the status' high byte */
 

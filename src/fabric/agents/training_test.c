@@ -3,8 +3,8 @@
  * Width and speed of a link that comes up, by what its ends were built for and have enabled.
  */
 #include "fabric/agents/link.h"
-#include "fabric/testing.h"
 #include "fabric/agents/training.h"
+#include "fabric/testing.h"
 #include "wire/sm_attr.h"
 
 /* Two hosts back to back. */

@@ -4,8 +4,8 @@
  * manager.
  */
 #include "fabric/agents/link.h"
-#include "fabric/testing_mads.h"
 #include "fabric/agents/traps.h"
+#include "fabric/testing_mads.h"
 #include "wire/notice.h"
 
 #define KEY     0x1122334455667788

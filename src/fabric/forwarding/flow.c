@@ -10,10 +10,10 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/model/attach_table.h"
 #include "fabric/forwarding/flow.h"
-#include "fabric/model/lanes.h"
 #include "fabric/forwarding/mcast_path.h"
+#include "fabric/model/attach_table.h"
+#include "fabric/model/lanes.h"
 
 #define LIST_UNIT 64
 

@@ -3,9 +3,9 @@
  * Flows: the queue pairs that they list after each change of tables and attachments, compared with
  * a model without lists; and the counters along their path.
  */
-#include "fabric/model/lanes.h"
 #include "fabric/agents/link.h"
 #include "fabric/forwarding/mcast_path.h"
+#include "fabric/model/lanes.h"
 #include "fabric/testing.h"
 
 #define MLID 0xC001

@@ -11,8 +11,8 @@
 #include "base/array.h"
 #include "base/log.h"
 #include "base/util.h"
-#include "fabric/model/lanes.h"
 #include "fabric/forwarding/mcast_path.h"
+#include "fabric/model/lanes.h"
 #include "wire/ip.h"
 
 #define LIST_UNIT 64

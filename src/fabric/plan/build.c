@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric/model/attach_table.h"
-#include "fabric/plan/build.h"
-#include "fabric/forwarding/flow.h"
-#include "fabric/model/lanes.h"
 #include "fabric/agents/mads.h"
 #include "fabric/agents/traps.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/model/attach_table.h"
+#include "fabric/model/lanes.h"
+#include "fabric/plan/build.h"
 
 #define SUBNET_TIMEOUT  18 /* about a second */
 #define ERROR_THRESHOLD 15 /* the largest value of PortInfo:LocalPhyErrors and OverrunErrors */

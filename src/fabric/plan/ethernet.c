@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "fabric/plan/ethernet.h"
 #include "fabric/forwarding/flow.h"
+#include "fabric/plan/ethernet.h"
 
 unsigned fabric_ethernet_set(struct fabric *f, struct fabric_port *p,
                              const struct fabric_ethernet *now, uint8_t mtu)

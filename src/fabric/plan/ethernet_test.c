@@ -5,8 +5,8 @@
  */
 #include <arpa/inet.h>
 
-#include "fabric/plan/ethernet.h"
 #include "fabric/agents/mads.h"
+#include "fabric/plan/ethernet.h"
 #include "fabric/testing.h"
 
 #define SENDER    2 /* queue pairs, by index; on the first port */

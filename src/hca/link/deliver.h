@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "hca/queue/cq.h"
 #include "hca/link/packet.h"
 #include "hca/link/payload.h"
 #include "hca/link/receiver.h"
+#include "hca/queue/cq.h"
 
 /* Writes the packet to a claimed slot. The copies have a fixed size, so the compiler calls nothing.
  */

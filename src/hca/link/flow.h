@@ -18,9 +18,9 @@
 #ifndef HCA_FLOW_H
 #define HCA_FLOW_H
 
-#include "hca/queue/ah.h"
-#include "hca/process/link.h"
 #include "hca/link/receiver.h"
+#include "hca/process/link.h"
+#include "hca/queue/ah.h"
 #include "hca/queue/sender.h"
 
 struct hca_flow {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "hca/link/payload.h"
 #include "hca/link/flow.h"
 #include "hca/link/link_roce.h"
+#include "hca/link/payload.h"
 
 /* Room for a datagram and some more, so that the first lines of the buffers do not compete for the
  * same cache sets. Most of it is never touched. */

@@ -25,8 +25,8 @@
 #ifndef HCA_LINK_ROCE_H
 #define HCA_LINK_ROCE_H
 
-#include "hca/queue/ah.h"
 #include "hca/process/link.h"
+#include "hca/queue/ah.h"
 #include "hca/queue/sender.h"
 #include "netdev/udp.h"
 #include "wire/roce.h"

@@ -9,10 +9,10 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/link/payload.h"
 #include "hca/link/flow.h"
 #include "hca/link/link_roce.h"
 #include "hca/link/link_shm.h"
+#include "hca/link/payload.h"
 
 static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 

@@ -9,9 +9,9 @@
 
 #include "base/hash.h"
 #include "base/log.h"
-#include "hca/link/payload.h"
 #include "hca/link/link_roce.h"
 #include "hca/link/packet.h"
+#include "hca/link/payload.h"
 
 /* Where a packet goes. Kept for the next packet, which often goes there too. */
 struct path {

@@ -7,10 +7,10 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/queue/cq.h"
 #include "hca/link/deliver.h"
 #include "hca/link/flow.h"
 #include "hca/link/link_shm.h"
+#include "hca/queue/cq.h"
 #include "shm/ring.h"
 
 #define AHEAD 4 /* receivers whose slots are being fetched while one is served */

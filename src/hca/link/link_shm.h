@@ -12,9 +12,9 @@
 #ifndef HCA_LINK_SHM_H
 #define HCA_LINK_SHM_H
 
-#include "hca/process/link.h"
 #include "hca/link/packet.h"
 #include "hca/link/receiver.h"
+#include "hca/process/link.h"
 
 #define HCA_ANY_PORT UINT32_MAX
 

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "hca/link/flow.h"
-#include "hca/process/link.h"
 #include "hca/link/packet.h"
+#include "hca/process/link.h"
 #include "wire/text.h"
 
 /* The destination as text, in @text: the GID if the packet has one, else the LID. */

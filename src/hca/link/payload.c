@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/util.h"
 #include "base/fast.h"
+#include "base/util.h"
 #include "hca/link/payload.h"
 #include "hca/process/link.h"
 #include "hca/queue/sender.h"

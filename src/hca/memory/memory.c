@@ -17,9 +17,9 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "hca/memory/adopt.h"
-#include "hca/process/maps.h"
 #include "hca/memory/memory.h"
 #include "hca/memory/object.h"
+#include "hca/process/maps.h"
 #include "hca/process/plain.h"
 #include "shm/key.h"
 

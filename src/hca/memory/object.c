@@ -9,8 +9,8 @@
 #include "base/signals.h"
 #include "base/util.h"
 #include "hca/memory/adopt.h"
-#include "hca/process/maps.h"
 #include "hca/memory/object.h"
+#include "hca/process/maps.h"
 #include "hca/process/plain.h"
 #include "hca/process/process.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/reason.h"
-#include "hca/process/domain.h"
 #include "hca/process/command_file.h"
 #include "hca/process/context.h"
+#include "hca/process/domain.h"
 
 #define PARENT_MASK_KNOWN \
 	(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)

@@ -9,9 +9,9 @@
 
 #include "base/reason.h"
 #include "base/util.h"
-#include "hca/queue/cq.h"
-#include "hca/process/link.h"
 #include "hca/process/domain.h"
+#include "hca/process/link.h"
+#include "hca/queue/cq.h"
 
 /* The smallest CQ. */
 #define LEAST_CQE 16

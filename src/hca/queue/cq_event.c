@@ -6,9 +6,9 @@
 #include <sched.h>
 
 #include "base/util.h"
+#include "hca/process/link.h"
 #include "hca/queue/channel.h"
 #include "hca/queue/cq.h"
-#include "hca/process/link.h"
 #include "hca/queue/qp.h"
 
 /* So long those are waited for who are about to fire an event. */

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "hca/process/link.h"
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/explain.h"
-#include "hca/process/link.h"
 #include "hca/queue/qp.h"
 
 /* Completions that one source may have polled before others have their turn (docs/semantics.md). */

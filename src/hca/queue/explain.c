@@ -7,8 +7,8 @@
 
 #include "base/reason.h"
 #include "base/util.h"
-#include "hca/queue/explain.h"
 #include "hca/process/operation.h"
+#include "hca/queue/explain.h"
 
 static const char *name_in(const char *const *names, size_t n, unsigned i)
 {

@@ -7,9 +7,9 @@
 
 #include "base/reason.h"
 #include "base/util.h"
+#include "hca/process/operation.h"
 #include "hca/queue/ah.h"
 #include "hca/queue/explain.h"
-#include "hca/process/operation.h"
 #include "hca/queue/qp.h"
 
 /* What is wrong with the request itself, whatever the transport. 0: nothing. */

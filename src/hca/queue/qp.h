@@ -7,8 +7,8 @@
 #ifndef HCA_QP_H
 #define HCA_QP_H
 
-#include "hca/queue/cq.h"
 #include "hca/process/operation.h"
+#include "hca/queue/cq.h"
 #include "hca/queue/rq.h"
 #include "hca/queue/sender.h"
 #include "hca/queue/transport.h"

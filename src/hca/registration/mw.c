@@ -7,9 +7,9 @@
 
 #include "base/reason.h"
 #include "hca/memory/keys.h"
+#include "hca/queue/qp.h"
 #include "hca/registration/mr.h"
 #include "hca/registration/mw.h"
-#include "hca/queue/qp.h"
 #include "shm/key.h"
 
 #define REMOTE                                                                         \

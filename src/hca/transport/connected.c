@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "hca/transport/connected.h"
 #include "hca/link/flow.h"
 #include "hca/registration/mr.h"
+#include "hca/transport/connected.h"
 #include "hca/transport/place.h"
 
 static int connected_init(struct hca_qp *qp)

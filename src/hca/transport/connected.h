@@ -10,8 +10,8 @@
 #define HCA_CONNECTED_H
 
 #include "hca/queue/ah.h"
-#include "hca/transport/exchange.h"
 #include "hca/queue/qp.h"
+#include "hca/transport/exchange.h"
 
 /* Bytes of a request after which others are told at once that it is done. */
 #define HCA_CONNECTED_SHORT 4096

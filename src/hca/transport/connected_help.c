@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "hca/transport/connected.h"
 #include "hca/queue/cq.h"
+#include "hca/transport/connected.h"
 #include "shm/connection.h"
 
 /* A queue that nothing can be done for must not keep us. */

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "hca/transport/connected.h"
 #include "hca/queue/cq.h"
 #include "hca/queue/explain.h"
-#include "hca/registration/mw.h"
 #include "hca/queue/srq.h"
+#include "hca/registration/mw.h"
+#include "hca/transport/connected.h"
 
 /* Whether memory may have been unmapped though its region is there. */
 static BASE_HOT bool may_be_gone(const struct hca_rq *rq, const struct ibv_sge *sge)

@@ -7,12 +7,12 @@
 #include <errno.h>
 
 #include "base/util.h"
-#include "hca/link/payload.h"
-#include "hca/transport/connected.h"
-#include "hca/queue/explain.h"
 #include "hca/link/flow.h"
-#include "hca/registration/mw.h"
+#include "hca/link/payload.h"
 #include "hca/process/operation.h"
+#include "hca/queue/explain.h"
+#include "hca/registration/mw.h"
+#include "hca/transport/connected.h"
 #include "hca/transport/place.h"
 
 /* ---- requests ---- */

@@ -19,8 +19,8 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/transport/connected.h"
 #include "hca/queue/explain.h"
+#include "hca/transport/connected.h"
 
 #define NS_PER_MS  1000000ull
 #define RETRY_NS   (20 * NS_PER_MS)

@@ -3,8 +3,8 @@
  * Requests of connected queue pairs that wait: polling any completion queue of the process goes on
  * with them. See cq.h.
  */
-#include "hca/transport/connected.h"
 #include "hca/queue/cq.h"
+#include "hca/transport/connected.h"
 
 void hca_cq_add_waiting(struct hca_cq *cq, struct hca_connected_qp *c)
 {

@@ -12,10 +12,10 @@
 #include <infiniband/verbs.h>
 
 #include "base/util.h"
-#include "hca/transport/exchange.h"
 #include "hca/link/payload.h"
-#include "hca/transport/place.h"
 #include "hca/queue/sender.h"
+#include "hca/transport/exchange.h"
+#include "hca/transport/place.h"
 
 /* Longer messages go to their place at once; shorter ones are copied twice, without a system call.
  */

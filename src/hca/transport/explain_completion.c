@@ -8,9 +8,9 @@
 
 #include "base/reason.h"
 #include "base/util.h"
-#include "hca/transport/connected.h"
-#include "hca/queue/explain.h"
 #include "hca/process/operation.h"
+#include "hca/queue/explain.h"
+#include "hca/transport/connected.h"
 
 /* ---- memory ---- */
 

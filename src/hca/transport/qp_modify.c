@@ -9,9 +9,9 @@
 
 #include "base/reason.h"
 #include "base/util.h"
+#include "hca/link/flow.h"
 #include "hca/queue/comp_counter.h"
 #include "hca/queue/explain.h"
-#include "hca/link/flow.h"
 #include "hca/queue/qp.h"
 #include "hca/queue/srq.h"
 #include "hca/transport/xrc.h"

@@ -18,9 +18,9 @@
 
 #include <infiniband/verbs.h>
 
-#include "hca/queue/cq.h"
-#include "hca/process/operation.h"
 #include "hca/memory/parts.h"
+#include "hca/process/operation.h"
+#include "hca/queue/cq.h"
 #include "hca/queue/srq.h"
 #include "shm/ring.h"
 

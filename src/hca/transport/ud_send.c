@@ -12,10 +12,10 @@
 
 #include "base/util.h"
 #include "hca/link/deliver.h"
-#include "hca/queue/explain.h"
 #include "hca/link/flow.h"
-#include "hca/process/link.h"
 #include "hca/link/packet.h"
+#include "hca/process/link.h"
+#include "hca/queue/explain.h"
 #include "hca/transport/ud.h"
 
 /* A request posted in SQD, kept until the queue leaves that state. The program may meanwhile
