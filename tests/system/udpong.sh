@@ -61,6 +61,7 @@ done
 for i in 1 2 3 4 5 6; do
 	wait_result "crowd-$i"
 done
+grep -h '^custom' "$TMPDIR"/crowd-*.out | awk '{ n += $3 } END { exit !n }' || complain 'nothing of the crowd arrives'
 
 # ---- a server that never sleeps
 start server-busy h4 udpong -b 10.0.0.4
