@@ -7,6 +7,7 @@
 #ifndef HCA_OPERATION_H
 #define HCA_OPERATION_H
 
+#include "base/fast.h"
 #include "hca/process/newer_verbs.h"
 
 #define HCA_MAX_INLINE    1024
@@ -62,6 +63,14 @@ static inline uint64_t hca_sge_bytes(const struct ibv_sge *sge, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		bytes += sge[i].length;
 	return bytes;
+}
+
+/* Of a message; none if num_sge is negative. */
+static BASE_HOT uint64_t hca_message_length(const struct ibv_send_wr *wr)
+{
+	if (base_likely(wr->num_sge == 1))
+		return wr->sg_list->length;
+	return wr->num_sge > 0 ? hca_sge_bytes(wr->sg_list, (uint32_t)wr->num_sge) : 0;
 }
 
 #endif

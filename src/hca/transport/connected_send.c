@@ -17,17 +17,6 @@
 
 /* ---- requests ---- */
 
-static uint64_t message_length(const struct ibv_send_wr *wr)
-{
-	uint64_t total = 0;
-
-	if (base_likely(wr->num_sge == 1))
-		return wr->sg_list->length;
-	for (int i = 0; i < wr->num_sge; i++)
-		total += wr->sg_list[i].length;
-	return total;
-}
-
 /* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes. */
 static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, uint64_t *length)
 {
@@ -38,7 +27,7 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 		return -EINVAL;
 	if (base_unlikely((uint32_t)wr->num_sge > qp->cap.max_send_sge)) /* negative ones too */
 		return -EINVAL;
-	*length = message_length(wr);
+	*length = hca_message_length(wr);
 	if (base_unlikely(*length > HCA_MAX_MESSAGE))
 		return -EINVAL;
 	if ((wr->send_flags & IBV_SEND_INLINE) &&
@@ -277,7 +266,7 @@ static BASE_COLD void fail(struct hca_connected_qp *c, const struct ibv_send_wr 
 
 static BASE_HOT int post_one(struct hca_connected_qp *c, const struct ibv_send_wr *wr, bool checked)
 {
-	uint64_t length = checked ? message_length(wr) : 0;
+	uint64_t length = checked ? hca_message_length(wr) : 0;
 	enum ibv_qp_state state = hca_qp_state(&c->qp);
 	struct shm_request r;
 	int outcome = is_full(&c->qp) ? -ENOMEM : checked ? 0 : check(&c->qp, wr, &length);

@@ -32,17 +32,6 @@ static struct hca_ud_qp *ud(struct hca_qp *qp)
 	return (struct hca_ud_qp *)qp;
 }
 
-static BASE_HOT uint64_t message_length(const struct ibv_send_wr *wr)
-{
-	uint64_t total = 0;
-
-	if (base_likely(wr->num_sge == 1))
-		return wr->sg_list->length;
-	for (int i = 0; i < wr->num_sge; i++)
-		total += wr->sg_list[i].length;
-	return total;
-}
-
 /* 0, or -errno: what is wrong with the request itself. *@length: of the message, in bytes.
  * @in_list: its address handle is that of the request before it. */
 static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr, bool in_list,
@@ -56,7 +45,7 @@ static BASE_HOT int check(const struct hca_qp *qp, const struct ibv_send_wr *wr,
 		return -EINVAL;
 	if (!in_list && (!ah || ah->alive != HCA_AH_ALIVE))
 		return -EINVAL;
-	*length = message_length(wr);
+	*length = hca_message_length(wr);
 	if ((wr->send_flags & IBV_SEND_INLINE) && *length > qp->cap.max_inline_data)
 		return -EINVAL;
 	return 0;
@@ -447,7 +436,7 @@ static __attribute__((noinline)) int post_one(struct hca_qp *qp, const struct ib
                                               bool checked)
 {
 	bool in_list = ud(qp)->path.pkt.a.more;
-	uint64_t length = checked ? message_length(wr) : 0;
+	uint64_t length = checked ? hca_message_length(wr) : 0;
 	int ret = hca_qp_sq_is_full(qp) ? -ENOMEM : checked ? 0 : check(qp, wr, in_list, &length);
 
 	if (base_unlikely(ret))
