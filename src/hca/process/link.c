@@ -12,7 +12,6 @@ static const struct hca_network *const networks[] = {
 int hca_network_open(struct hca_process *p, uint8_t link_layer, uint32_t hca, uint32_t handle,
                      struct hca_link **link)
 {
-	*link = NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(networks); i++)
 		if (networks[i]->link_layer == link_layer)
 			return networks[i]->open(p, hca, handle, link);

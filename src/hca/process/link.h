@@ -53,8 +53,8 @@ struct hca_network {
 	int (*open)(struct hca_process *p, uint32_t hca, uint32_t handle, struct hca_link **link);
 };
 
-/* Opens the network of ports with that link layer. 0, and *@link is NULL if there is none, or
- * -errno. ops->close() closes it. */
+/* Opens the network of ports with that link layer. 0 or -errno; *@link stays as it is after an
+ * error, and if there is no such network. ops->close() closes it. */
 int hca_network_open(struct hca_process *p, uint8_t link_layer, uint32_t hca, uint32_t handle,
                      struct hca_link **link);
 

@@ -22,7 +22,6 @@
  * CQ nothing polls. */
 static int open_network(struct hca_context *ctx)
 {
-	struct hca_link *network = NULL;
 	struct shm_port port;
 	int ret = 0;
 
@@ -31,9 +30,7 @@ static int open_network(struct hca_context *ctx)
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->network)
 		ret = hca_network_open(ctx->process, port.link_layer, ctx->hca, ctx->handle,
-		                       &network);
-	if (network) /* where there is none, nothing is written: others poll */
-		ctx->network = network;
+		                       &ctx->network);
 	pthread_mutex_unlock(&ctx->lock);
 	return ret;
 }
