@@ -21,8 +21,9 @@ struct hca_exchange {
 	struct hca_end requester;
 	struct hca_responder responder;
 	struct hca_sender *sender; /* of the requester, if the thread is the requester's */
-	struct shm_sender *self;   /* this thread's record, where others read whom it deals with */
-	uint32_t target;           /* that queue pair's number; 0: nobody */
+	/* of this thread: other processes read there which queue pair it deals with, @target */
+	struct shm_sender *self;
+	uint32_t target; /* the number of that queue pair; 0: none */
 	/* above 24 bits: a number of this exchange, by which it differs from the one before */
 	uint32_t turn;
 	bool in_list;  /* the request before this one in the list was like it */
