@@ -163,7 +163,7 @@ static int add_links(const struct load *l, struct cli_kinds *kinds)
 			const struct load_link *p = &l->net.sw[i].port[k];
 			const struct cli_kinds_link link = { .from = l->net.sw[i].name,
 				                             .to = to_switch(l, p),
-				                             .messages = p->messages,
+				                             .messages = p->crossed.messages,
 				                             .lids = p->lids };
 
 			if (link.to)
@@ -200,7 +200,7 @@ static int print_json(const struct load *l)
 			printf("%s    { \"switch\": \"%s\", \"port\": %u, \"peer\": \"%s\", "
 			       "\"paths\": %ju, \"lids\": %ju }",
 			       separator, l->net.sw[i].name, k, to_switch(l, p),
-			       (uintmax_t)p->messages, (uintmax_t)p->lids);
+			       (uintmax_t)p->crossed.messages, (uintmax_t)p->lids);
 			separator = ",\n";
 		}
 	puts("\n  ]\n}");

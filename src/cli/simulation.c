@@ -156,7 +156,7 @@ static int print_kinds(const struct simulation *s)
 	while (!ret && simulate_next_link(s, &l)) {
 		const struct cli_kinds_link link = { .from = name_of(s, l.from->node),
 			                             .to = name_of(s, l.from->peer->node),
-			                             .messages = l.messages };
+			                             .messages = l.crossed.messages };
 
 		if (fabric_port_carries(l.from))
 			ret = cli_kinds_add(&kinds, &link);
@@ -175,15 +175,15 @@ static void print_histogram(const struct simulation *s)
 	unsigned longest = 0, first = 0;
 
 	while (simulate_next_link(s, &l))
-		if (is_between_switches(l.from) && l.messages > most)
-			most = l.messages;
+		if (is_between_switches(l.from) && l.crossed.messages > most)
+			most = l.crossed.messages;
 	if (!most)
 		return;
 	width = most / BINS + 1;
 	l = (struct simulate_link){ 0 };
 	while (simulate_next_link(s, &l))
 		if (is_between_switches(l.from) && fabric_port_carries(l.from))
-			bin[l.messages / width]++;
+			bin[l.crossed.messages / width]++;
 	for (unsigned i = 0; i < BINS; i++)
 		longest = bin[i] > longest ? (unsigned)bin[i] : longest;
 	printf("\nlinks between switches, by messages:\n");
@@ -226,7 +226,7 @@ static void print_json_links(const struct simulation *s)
 		       "\"up\": %s, \"messages\": %ju }",
 		       separator, l.from->node->name, l.from->num, l.from->peer->node->name,
 		       l.from->peer->num, fabric_port_carries(l.from) ? "true" : "false",
-		       (uintmax_t)l.messages);
+		       (uintmax_t)l.crossed.messages);
 		separator = ",\n";
 	}
 	puts("\n  ]");

@@ -152,7 +152,7 @@ static void add(struct load_net *net, unsigned end, const struct load_host *to)
 		}
 		if (!s->link || !s->messages)
 			continue;
-		s->link->messages += s->messages;
+		s->link->crossed.messages += s->messages;
 		s->link->lids++;
 		if (s->next != LOAD_NOWHERE)
 			net->step[s->next].messages += s->messages;

@@ -21,13 +21,17 @@
 /* A packet that has come through more switches is lost: FABRIC_MAX_HOPS. */
 #define LOAD_MAX_SWITCHES 64
 
+/* The messages that have crossed a link: all of them, and those that are to groups. */
+struct load_crossed {
+	uint64_t messages, to_groups;
+};
+
 /* A link that begins at a switch's port. */
 struct load_link {
-	uint32_t to;        /* index of the switch there, LOAD_HOST or LOAD_NOWHERE */
-	uint32_t host;      /* LOAD_HOST: index of the host */
-	uint64_t messages;  /* that have crossed it */
-	uint64_t to_groups; /* those of them that are to groups */
-	uint64_t lids;      /* LIDs that messages crossed it for, counted by load_count() */
+	uint32_t to;   /* index of the switch there, LOAD_HOST or LOAD_NOWHERE */
+	uint32_t host; /* LOAD_HOST: index of the host */
+	struct load_crossed crossed;
+	uint64_t lids; /* LIDs that messages crossed it for, counted by load_count() */
 };
 
 struct load_switch {
@@ -44,7 +48,7 @@ struct load_host {
 	const char *name;
 	unsigned lid; /* 0: it has none */
 	unsigned at;  /* index of its switch; LOAD_NOWHERE: its link carries nothing */
-	uint64_t messages, to_groups; /* that crossed its link to the switch */
+	struct load_crossed crossed; /* its link to the switch */
 };
 
 /* What became of messages. */

@@ -290,7 +290,7 @@ static int set_net(struct simulation *s)
 		const struct fabric_port *p = f->hca_port[i];
 		struct load_host *host = &s->net.host[i];
 
-		*host = (struct load_host){ p->node->name, p->lid, LOAD_NOWHERE, 0, 0 };
+		*host = (struct load_host){ p->node->name, p->lid, LOAD_NOWHERE, { 0 } };
 		if (!fabric_port_carries(p) || p->peer->node->type != FABRIC_SWITCH)
 			continue;
 		host->at = p->peer->node->index;
@@ -306,7 +306,7 @@ static void count_back_to_back(struct simulation *s, unsigned host, unsigned to)
 
 	if (!p->peer || p->peer->node->type != FABRIC_HCA || !fabric_port_carries(p))
 		return;
-	s->net.host[host].messages++;
+	s->net.host[host].crossed.messages++;
 	s->net.sum.links[1] += p->peer->index == to;
 }
 
@@ -325,7 +325,7 @@ static void count_all_to_all(struct simulation *s)
 	}
 	for (unsigned i = 0; i < n; i++) {
 		if (net->host[i].at != LOAD_NOWHERE)
-			net->host[i].messages += n_lids - (net->host[i].lid != 0);
+			net->host[i].crossed.messages += n_lids - (net->host[i].lid != 0);
 		else if (s->f->hca_port[i]->peer)
 			for (unsigned to = 0; to < n; to++)
 				if (to != i && net->host[to].lid)
@@ -354,26 +354,18 @@ int simulate_count(struct simulation *s)
 
 /* ---- results ---- */
 
-uint64_t *simulate_link_at(const struct simulation *s, const struct fabric_port *from)
+struct load_crossed *simulate_link_at(const struct simulation *s, const struct fabric_port *from)
 {
 	if (from->node->type == FABRIC_HCA)
-		return &s->net.host[from->index].messages;
-	return &s->net.sw[from->node->index].port[from->num].messages;
-}
-
-uint64_t *simulate_groups_at(const struct simulation *s, const struct fabric_port *from)
-{
-	if (from->node->type == FABRIC_HCA)
-		return &s->net.host[from->index].to_groups;
-	return &s->net.sw[from->node->index].port[from->num].to_groups;
+		return &s->net.host[from->index].crossed;
+	return &s->net.sw[from->node->index].port[from->num].crossed;
 }
 
 static const struct fabric_port *found(const struct simulation *s, struct simulate_link *l,
                                        const struct fabric_port *from)
 {
 	l->from = from;
-	l->messages = *simulate_link_at(s, from);
-	l->to_groups = *simulate_groups_at(s, from);
+	l->crossed = *simulate_link_at(s, from);
 	return from;
 }
 
@@ -418,9 +410,9 @@ static double bits_on(const struct simulation *s, const struct simulate_link *l,
 {
 	const uint64_t mtu = IB_MTU_BYTES(s->f->settings.mtu);
 	const uint64_t packets = bytes ? (bytes + mtu - 1) / mtu : 1;
-	const double to_groups = (double)l->to_groups;
+	const double to_groups = (double)l->crossed.to_groups;
 
-	return 8.0 * (((double)l->messages - to_groups) *
+	return 8.0 * (((double)l->crossed.messages - to_groups) *
 	                      ((double)bytes + (double)packets * SIMULATE_HEADERS) +
 	              to_groups * (double)(bytes + SIMULATE_GROUP_HEADERS));
 }

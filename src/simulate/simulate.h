@@ -59,8 +59,8 @@ int simulate_count(struct simulation *s);
  * that were plugged in are there, also those that have failed. */
 struct simulate_link {
 	const struct fabric_port *from;
-	uint64_t messages, to_groups; /* all; those to groups */
-	unsigned host, sw, port;      /* where the next one is looked for */
+	struct load_crossed crossed;
+	unsigned host, sw, port; /* where the next one is looked for */
 };
 const struct fabric_port *simulate_next_link(const struct simulation *s, struct simulate_link *l);
 
@@ -91,9 +91,8 @@ void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
 
 void simulate_tell(const struct simulation *s, const char *what, uint64_t done, uint64_t of);
 
-/* The link that begins at @from; the count of what has crossed it, and of that to groups. */
-uint64_t *simulate_link_at(const struct simulation *s, const struct fabric_port *from);
-uint64_t *simulate_groups_at(const struct simulation *s, const struct fabric_port *from);
+/* What has crossed the link that begins at @from. */
+struct load_crossed *simulate_link_at(const struct simulation *s, const struct fabric_port *from);
 
 /* traffic.c: those of pairs and of groups. 0 or -ENOMEM. */
 int simulate_count_pairs(struct simulation *s);

@@ -129,7 +129,7 @@ static void assert_same_links(const struct simulation *a, const struct simulatio
 
 	while (simulate_next_link(a, &x)) {
 		assert_ptr_equal(simulate_next_link(b, &y), x.from);
-		assert_int_equal(x.messages, y.messages);
+		assert_int_equal(x.crossed.messages, y.crossed.messages);
 	}
 	assert_null(simulate_next_link(b, &y));
 }
@@ -238,7 +238,7 @@ static void the_links_of_one_switch_carry_what_one_expects(void **state)
 	assert_int_equal(s.net.sum.lost, 0);
 	assert_int_equal(s.net.sum.links[2], 56);
 	for (struct simulate_link l = { 0 }; simulate_next_link(&s, &l);)
-		assert_int_equal(l.messages, 7);
+		assert_int_equal(l.crossed.messages, 7);
 	/* 7 messages of 10,000 bytes in 3 packets at 100 Gb/s, and 2 links */
 	simulate_time(&s, &(struct simulate_cost){ 10000, 150 }, &t);
 	assert_int_equal((int)(t.transfer_ns * 100 + 0.5), 7 * 10078 * 8);
@@ -267,7 +267,7 @@ static void a_message_to_a_group_is_a_datagram(void **state)
 	assert_int_equal(simulate_join(&s), 0);
 	assert_int_equal(simulate_count(&s), 0);
 	for (struct simulate_link l = { 0 }; simulate_next_link(&s, &l);)
-		assert_int_equal(l.messages - l.to_groups, 1);
+		assert_int_equal(l.crossed.messages - l.crossed.to_groups, 1);
 	/* to each host, at 100 Gb/s: 3 messages with 74 bytes of headers, and one with 26 */
 	simulate_time(&s, &(struct simulate_cost){ 64, 150 }, &t);
 	assert_int_equal((int)(t.transfer_ns * 100 + 0.5), (3 * (64 + 74) + 64 + 26) * 8);
@@ -281,7 +281,7 @@ static void hop(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 
 	(void)in;
 	(void)vl;
-	++*simulate_link_at(s, out);
+	simulate_link_at(s, out)->messages++;
 }
 
 static void reached(void *arg, struct fabric_port *hca)

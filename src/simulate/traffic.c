@@ -26,7 +26,7 @@ static void cross(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 	if (vl == FABRIC_LANE_NONE)
 		return;
 	w->links++;
-	++*simulate_link_at(w->s, out);
+	simulate_link_at(w->s, out)->messages++;
 }
 
 static void reach(void *arg, struct fabric_port *hca)
@@ -78,6 +78,13 @@ struct group_walk {
 	unsigned crossed;  /* links, by the message that has crossed the last one */
 };
 
+/* @n messages more; they may be fewer. */
+static void cross_to_group(struct load_crossed *c, int64_t n)
+{
+	c->messages += (uint64_t)n;
+	c->to_groups += (uint64_t)n;
+}
+
 static void group_cross(void *arg, struct fabric_port *out, uint8_t in, uint8_t vl)
 {
 	struct group_walk *w = arg;
@@ -86,8 +93,7 @@ static void group_cross(void *arg, struct fabric_port *out, uint8_t in, uint8_t 
 	if (vl == FABRIC_LANE_NONE)
 		return;
 	w->crossed = w->links[out->node->index] + 1;
-	*simulate_link_at(w->s, out) += w->messages;
-	*simulate_groups_at(w->s, out) += w->messages;
+	cross_to_group(simulate_link_at(w->s, out), (int64_t)w->messages);
 	if (out->peer->node->type == FABRIC_SWITCH)
 		w->links[out->peer->node->index] = w->crossed;
 }
@@ -99,8 +105,7 @@ static void group_reach(void *arg, struct fabric_port *hca)
 	uint32_t own = w->own[hca->index];
 	unsigned most = LOAD_MAX_SWITCHES + 1;
 
-	*simulate_link_at(w->s, hca->peer) -= own;
-	*simulate_groups_at(w->s, hca->peer) -= own;
+	cross_to_group(simulate_link_at(w->s, hca->peer), -(int64_t)own);
 	if (w->member[hca->index] == w->mark)
 		w->s->net.sum.links[w->crossed < most ? w->crossed : most] += w->messages - own;
 }
@@ -125,12 +130,6 @@ static void count_ingress(struct group_walk *w, const struct simulate_list *send
 	w->first[at] = NONE;
 }
 
-static void leave(struct load_host *host)
-{
-	host->messages++;
-	host->to_groups++;
-}
-
 /* A message leaves its host. */
 static void send(struct group_walk *w, const struct simulate_list *senders, uint32_t i)
 {
@@ -138,11 +137,11 @@ static void send(struct group_walk *w, const struct simulate_list *senders, uint
 	const struct fabric_port *p = w->s->f->hca_port[senders->host[i]];
 
 	if (host->at != LOAD_NOWHERE) {
-		leave(host);
+		cross_to_group(&host->crossed, 1);
 		w->next[i] = w->first[host->at];
 		w->first[host->at] = i;
 	} else if (p->peer && fabric_port_carries(p)) { /* to another host */
-		leave(host);
+		cross_to_group(&host->crossed, 1);
 		w->s->net.sum.links[1] += w->member[p->peer->index] == w->mark;
 	}
 }
