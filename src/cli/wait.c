@@ -3,9 +3,7 @@
  * `umbel wait`: until a multicast group has members, so that a script need not guess when its
  * receivers are ready.
  */
-#include <arpa/inet.h>
 #include <json-c/json.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -18,6 +16,7 @@
 #include "cli/json.h"
 #include "cli/options.h"
 #include "control/client.h"
+#include "wire/text.h"
 
 #define NS_PER_MS    1000000ull
 #define NS_PER_S     1000000000ull
@@ -62,17 +61,8 @@ static bool is_enough(const struct wait *w, const struct count *n)
 	return n->members >= w->members && n->attached >= w->attached;
 }
 
-/* The group may be written in another way than the daemon writes it. */
-static bool is_group(struct json_object *group, const struct in6_addr *mgid)
-{
-	struct in6_addr is;
-
-	return inet_pton(AF_INET6, cli_json_text(group, "mgid"), &is) == 1 &&
-	       !memcmp(&is, mgid, sizeof(is));
-}
-
 /* 0, or CLI_FAILED. Nothing is there of a group that is not. */
-static int look(struct control_client *client, const struct in6_addr *mgid, struct count *n)
+static int look(struct control_client *client, const char *mgid, struct count *n)
 {
 	struct json_object *groups = cli_request_json(client, "groups");
 
@@ -82,7 +72,7 @@ static int look(struct control_client *client, const struct in6_addr *mgid, stru
 	for (size_t i = 0; i < json_object_array_length(groups); i++) {
 		struct json_object *group = json_object_array_get_idx(groups, i);
 
-		if (!is_group(group, mgid))
+		if (strcmp(cli_json_text(group, "mgid"), mgid) != 0)
 			continue;
 		n->members = (long)json_object_array_length(cli_json_array(group, "members"));
 		n->attached = (long)json_object_array_length(cli_json_array(group, "attached"));
@@ -105,8 +95,7 @@ static void end_progress(uint64_t waited_ns)
 }
 
 /* Looks, in the end every LONGEST_MS, as a look at many groups costs the daemon some time. */
-static int wait_for(const struct wait *w, struct control_client *client,
-                    const struct in6_addr *mgid)
+static int wait_for(const struct wait *w, struct control_client *client, const char *mgid)
 {
 	const uint64_t began = base_now_ns();
 	uint64_t ms = SHORTEST_MS, waited;
@@ -136,19 +125,19 @@ static int wait_execute(const struct cli_command *self, void *from, int argc, ch
 {
 	const struct wait *w = from;
 	struct control_client *client;
-	struct in6_addr mgid;
+	struct ib_gid mgid;
 	int ret;
 
 	if (argc > 0)
 		return cli_usage_error(self, "it takes no '%s'", argv[0]);
 	if (!w->group)
 		return cli_usage_error(self, "for which group? --group MGID");
-	if (inet_pton(AF_INET6, w->group, &mgid) != 1 || mgid.s6_addr[0] != 0xFF)
+	if (!wire_mgid_parse(w->group, &mgid))
 		return cli_usage_error(self, "'%s' is no multicast GID", w->group);
 	ret = cli_connect(&client, cli_fabric_name(w->name));
 	if (ret)
 		return ret;
-	ret = wait_for(w, client, &mgid);
+	ret = wait_for(w, client, wire_gid_text(&mgid)); /* as the daemon writes it */
 	control_close(client);
 	return ret;
 }

@@ -22,6 +22,7 @@
 #include "subnet/partitions.h"
 #include "wire/mgid.h"
 #include "wire/rate.h"
+#include "wire/text.h"
 
 #define DEFAULT_PKEY 0x7FFF
 #define WORD_MAX     256
@@ -373,7 +374,7 @@ static bool is_mgid(struct piece p, struct ib_gid *mgid)
 		return false;
 	memcpy(text, p.at, p.len);
 	text[p.len] = '\0';
-	return inet_pton(AF_INET6, text, mgid->raw) == 1 && ib_gid_is_mcast(mgid);
+	return wire_mgid_parse(text, mgid);
 }
 
 /* Parses the flags after "mgid=...", which is parsed already, up to the end of its line. */

@@ -3,7 +3,6 @@
  * The text of a subnet manager's state: see state.h. A line is a word, then values separated by
  * blanks. The last one is "end", so that a text that was cut is known as one.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -285,8 +284,7 @@ static int read_mgid(struct parser *p, struct ib_gid *mgid)
 
 	skip_blanks(p);
 	at = p->at;
-	if (!take_word(p, word) || inet_pton(AF_INET6, word, mgid->raw) != 1 ||
-	    !ib_gid_is_mcast(mgid))
+	if (!take_word(p, word) || !wire_mgid_parse(word, mgid))
 		return expected(p, "a multicast GID", at);
 	return 0;
 }

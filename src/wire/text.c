@@ -13,6 +13,11 @@ const char *wire_gid_format(const void *gid, char text[static WIRE_TEXT])
 	return inet_ntop(AF_INET6, gid, text, WIRE_TEXT);
 }
 
+bool wire_mgid_parse(const char *text, struct ib_gid *mgid)
+{
+	return inet_pton(AF_INET6, text, mgid->raw) == 1 && ib_gid_is_mcast(mgid);
+}
+
 const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT])
 {
 	switch (addr->sa_family) {

@@ -15,6 +15,9 @@
 /* As an IPv6 address: "ff12:4001:ffff::f01:101". @gid: 16 bytes. */
 const char *wire_gid_format(const void *gid, char text[static WIRE_TEXT]);
 
+/* The other way round, of a multicast GID. False: the text is none. */
+bool wire_mgid_parse(const char *text, struct ib_gid *mgid);
+
 /* Of AF_INET, AF_INET6 or AF_IB, without the port; "?" for others. */
 const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT]);
 
