@@ -4,7 +4,7 @@
 # Programs that use connected queue pairs, on hosts with Ethernet ports of one fabric: pingpongs, perftest,
 # rdma_cm's programs by IPv4 and IPv6, UCX, MPI. What leads to another machine is refused, and said.
 
-. "${0%/*}/../system/rdmacm.bash"
+. "${0%/*}/../system/perftest_rdmacm.bash"
 . "${0%/*}/../system/ucx.bash"
 . "${0%/*}/../mpi/lib.bash"
 
@@ -56,8 +56,7 @@ run_pair ucmatose ucmatose -b $address -- ucmatose -s $address
 run_pair rstream rstream -b $address -S 4000 -C 200 -- rstream -s $address -S 4000 -C 200
 run_pair xclient rdma_xserver -c x -- rdma_xclient -s $address -c x
 run_pair client rdma_server -- rdma_client -s $address
-run_pair write ib_write_bw -R -n 200 -- ib_write_bw -R -n 200 $address
-run_pair atomic ib_atomic_lat -R -n 50 -- ib_atomic_lat -R -n 50 $address
+run_each "ib_write_bw -n 200" "ib_atomic_lat -n 50"
 
 # ---- what came by it is counted at both ends
 count()

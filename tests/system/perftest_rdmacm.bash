@@ -8,6 +8,8 @@
 
 . "${BASH_SOURCE[0]%/*}/rdmacm.bash"
 
+address=10.0.0.1 # of $server_host
+
 # What a client says that is refused: no such service. By UD it hears so from a SIDR_REP.
 refused='.*\(RDMA_CM_EVENT_REJECTED; error: 8\|Unexpected CM event bl blka 8'
 refused+='\|RDMA_CM_EVENT_UNREACHABLE; error: 1\)'
@@ -17,8 +19,8 @@ try()
 {
 	local name=$1
 	shift
-	serve_cm "$name" h1 "$@" -R
-	start "client-$name" h2 "$@" -R 10.0.0.1
+	serve_cm "$name" $server_host "$@" -R
+	start "client-$name" $client_host "$@" -R $address
 	wait_until "client-$name ends" gone "${pid[client-$name]}"
 	says "client-$name" "$refused" || return 0
 	kill -9 "${pid[server-$name]}"
@@ -33,10 +35,10 @@ run_each()
 
 	for i in "${!pairs[@]}"; do
 		# shellcheck disable=SC2086
-		wait_until "${pairs[i]} connects" try "$i" ${pairs[i]}
+		wait_until "${pairs[i]} connects" try "cm$i" ${pairs[i]}
 		for side in client server; do
-			wait_ended "$side-$i" 0
+			wait_ended "$side-cm$i" 0
 		done
-		expect_said "client-$i" ' [0-9][0-9]*  *[0-9][0-9]*  *[0-9.]*  *[0-9]'
+		expect_said "client-cm$i" ' [0-9][0-9]*  *[0-9][0-9]*  *[0-9.]*  *[0-9]'
 	done
 }
