@@ -44,8 +44,16 @@ wait_ended udaddy-server 0
 # the kernel's rdma_cm joins on the network device, for IPv4 groups
 machine_launch mckey-receiver v11 mckey -m 239.1.1.1 -b 192.0.2.11 -C 3
 wait_members 239.1.1.1 "v11"
-machine_launch mckey-sender v12 mckey -m 239.1.1.1 -b 192.0.2.12 -C 3 -s
-wait_ended mckey-sender 0
+
+# On a busy machine rdma_rxe loses some of a burst before they are on the network: mckey sends again,
+# until its receiver has as many as it wants.
+send_to_group()
+{
+	machine_launch mckey-sender v12 mckey -m 239.1.1.1 -b 192.0.2.12 -C 3 -s
+	wait_ended mckey-sender 0
+	gone "${pid[mckey-receiver]}"
+}
+wait_until "mckey's receiver has all messages" send_to_group
 wait_ended mckey-receiver 0
 expect_said mckey-receiver 'data transfers complete'
 wait_members 239.1.1.1 ""
@@ -54,5 +62,6 @@ captured v12
 expect_packets 20 v12 'infiniband && ip.addr == 192.0.2.11 && udp.length == 136'
 expect_packets 20 v12 'infiniband && ipv6.addr == 2001:db8::11 && udp.length == 136'
 expect_packets 20 v12 'infiniband && ipv6.addr == fe80::ff:fe00:11 && udp.length == 36'
-expect_packets 3 v12 'infiniband && ip.dst == 239.1.1.1'
+decode v12 'infiniband && ip.dst == 239.1.1.1' > "$TMPDIR/decoded"
+[ "$(wc -l < "$TMPDIR/decoded")" -ge 3 ] || complain "to the group: $(cat "$TMPDIR/decoded")"
 expect_sound v12
