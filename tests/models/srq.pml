@@ -37,7 +37,7 @@
  *  src/hca/queue/srq.c move 81c149ae8099
  *  src/hca/queue/srq.c grow 3d644f3bc3f9
  *  src/hca/queue/srq.c hca_srq_modify 440c6e2bbf05
- *  src/hca/transport/responder.c take_shared 409298d693f7
+ *  src/hca/transport/responder.c take_shared 907bf61e3969
  *  src/hca/transport/responder.c hca_responder_without_receive ddccac451860
  *  src/hca/transport/connected.h hca_connected_park d56931864101
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8

@@ -36,6 +36,18 @@ struct hca_end {
 	struct hca_known known[HCA_KNOWN];
 };
 
+/* Prepares @end, whose record and memory are filled in, for a thread of @p that uses keys in the
+ * name of @worker. Nothing is known yet. */
+static inline void hca_end_prepare(struct hca_end *end, struct hca_process *p, uint32_t qpn,
+                                   uint32_t worker)
+{
+	end->seq = &p->region.qps[SHM_QP_INDEX(qpn)].seq;
+	end->process = p;
+	end->user = worker & IB_QPN_MASK;
+	memset(end->known, 0, sizeof(end->known));
+	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
+}
+
 /* The place of @key. */
 static BASE_HOT struct hca_known *hca_known_of(struct hca_end *end, uint32_t key)
 {

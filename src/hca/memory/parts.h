@@ -6,6 +6,8 @@
 #ifndef HCA_PARTS_H
 #define HCA_PARTS_H
 
+#include <infiniband/verbs.h>
+
 #include "hca/memory/end.h"
 #include "hca/process/operation.h"
 
@@ -76,6 +78,22 @@ static BASE_HOT bool hca_parts_find(struct hca_end *end, const struct shm_entry 
 	/* an address of each kind could be among them */
 	return base_likely(parts->here || parts->n == 1) ||
 	       hca_parts_add_entries(end, e, n, length, access, parts);
+}
+
+/* The memory of a requester that its request @r names: its scatter entries @e, or its inline data,
+ * which lies in this process, as entries that need no key. False: it may not have it so. */
+static BASE_HOT bool hca_parts_of_request(struct hca_end *end, const struct shm_request *r,
+                                          const struct shm_entry *e, uint32_t access,
+                                          struct hca_parts *parts)
+{
+	if (!(r->flags & IBV_SEND_INLINE))
+		return hca_parts_find(end, e, r->n_entries, r->length, access, parts);
+	parts->has_null = false;
+	parts->here = true;
+	parts->n = r->n_entries;
+	for (unsigned i = 0; i < r->n_entries; i++)
+		parts->iov[i] = (struct iovec){ (void *)(uintptr_t)e[i].addr, e[i].length };
+	return true;
 }
 
 static inline struct hca_span hca_parts_span(const struct hca_end *end, struct hca_parts *parts)

@@ -33,23 +33,14 @@ static bool is_match(const struct hca_exchange *x)
 	       x->requester.memory;
 }
 
-static void prepare_end(const struct hca_exchange *x, struct hca_end *end, uint32_t qpn)
-{
-	end->seq = &x->process->region.qps[SHM_QP_INDEX(qpn)].seq;
-	end->process = x->process;
-	end->user = x->responder.worker & IB_QPN_MASK;
-	memset(end->known, 0, sizeof(end->known));
-	end->is_own = end->memory && end->memory->way == HCA_MEMORY_OWN;
-}
-
 void hca_exchange_prepare(struct hca_exchange *x)
 {
 	struct hca_responder *to = &x->responder;
 
-	hca_responder_prepare(to, x->requester.qp.qpn);
+	hca_responder_prepare(to, x->requester.qp.qpn, x->requester.qp.qpn);
 	x->is_match = is_match(x);
-	prepare_end(x, &x->requester, x->requester.qp.qpn);
-	prepare_end(x, &to->end, x->requester.qp.connection.dest_qpn);
+	hca_end_prepare(&x->requester, x->process, x->requester.qp.qpn, to->worker);
+	hca_end_prepare(&to->end, x->process, x->requester.qp.connection.dest_qpn, to->worker);
 }
 
 /* The requester's memory that @r names. */
@@ -57,15 +48,7 @@ static BASE_HOT bool local_parts(struct hca_exchange *x, const struct shm_reques
                                  const struct shm_entry *e, uint32_t access,
                                  struct hca_parts *parts)
 {
-	if (!(r->flags & IBV_SEND_INLINE))
-		return hca_parts_find(&x->requester, e, r->n_entries, r->length, access, parts);
-	/* inline data lies in this process in any case */
-	parts->has_null = false;
-	parts->here = true;
-	parts->n = r->n_entries;
-	for (unsigned i = 0; i < r->n_entries; i++)
-		parts->iov[i] = (struct iovec){ (void *)(uintptr_t)e[i].addr, e[i].length };
-	return true;
+	return hca_parts_of_request(&x->requester, r, e, access, parts);
 }
 
 /* The responder refuses: what the requester is told. If a record changed meanwhile, the keys may be

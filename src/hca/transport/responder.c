@@ -74,15 +74,16 @@ void hca_responder_read(struct hca_responder *t, uint32_t qpn)
 		hca_memory_put(t->process, old);
 }
 
-void hca_responder_prepare(struct hca_responder *t, uint32_t requester)
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant)
 {
 	const struct shm_region *r = &t->process->region;
 	uint32_t srq = t->end.qp.connection.srq;
 
 	t->requester = requester;
+	t->claimant = claimant;
 	t->credits = shm_data_at(r, t->end.qp.ring_off);
 	t->view = shm_ring_view(t->credits, t->end.qp.ring_shift, t->end.qp.ring_gen,
-	                        (uint16_t)SHM_QP_INDEX(requester));
+	                        (uint16_t)SHM_QP_INDEX(claimant));
 	if (srq && srq <= SHM_MAX_SRQS) {
 		shm_srq_read(r, srq - 1, &t->srq);
 		t->credits = shm_data_at(r, t->srq.ring_off);
@@ -178,7 +179,7 @@ static BASE_COLD int refuse_access(struct hca_responder *t)
 BASE_COLD int hca_responder_give_back(struct hca_responder *t, const struct hca_receive *rcv)
 {
 	const struct shm_qp *q = &t->end.qp;
-	uint16_t writer = (uint16_t)SHM_QP_INDEX(t->requester);
+	uint16_t writer = (uint16_t)SHM_QP_INDEX(t->claimant);
 
 	shm_ring_void(rcv->slot, shm_slot_state(rcv->pos, q->ring_gen, writer, SHM_SLOT_CLAIMED),
 	              writer);
@@ -212,7 +213,7 @@ static int take_shared(struct hca_responder *t, struct hca_receive *out)
 {
 	const struct shm_srq *s = &t->srq;
 	const struct shm_ring_view v = shm_ring_view(t->credits, s->ring_shift, s->ring_gen,
-	                                             (uint16_t)SHM_QP_INDEX(t->requester));
+	                                             (uint16_t)SHM_QP_INDEX(t->claimant));
 	struct shm_arrival *credit;
 	uint64_t many_off;
 	uint32_t pos;

@@ -44,6 +44,7 @@ struct hca_responder {
 	struct hca_process *process; /* the thread's */
 	struct hca_end end;          /* the queue pair, and its memory */
 	uint32_t requester;          /* the queue pair whose requests these are */
+	uint32_t claimant;           /* the one of this fabric in whose name receives are claimed */
 	/*
 	 * XRC: the queue pair is a target, and what it receives goes to the shared receive queue
 	 * that the request names. Its ring, CQ and memory stand in end then.
@@ -82,8 +83,9 @@ struct hca_receive {
  * stands for it, and gets their memory. */
 void hca_responder_read(struct hca_responder *t, uint32_t qpn);
 
-/* Prepares for requests of @requester; end.qp, end.memory, held and worker are filled in. */
-void hca_responder_prepare(struct hca_responder *t, uint32_t requester);
+/* Prepares for requests of @requester, whose receives are claimed in the name of @claimant, a queue
+ * pair of this fabric; end.qp, end.memory, held and worker are filled in. */
+void hca_responder_prepare(struct hca_responder *t, uint32_t requester, uint32_t claimant);
 
 /* Whether it has found no error. */
 static BASE_HOT bool hca_responder_is_well(const struct hca_responder *t)
