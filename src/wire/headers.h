@@ -51,6 +51,21 @@ struct wire_atomiceth {
 	uint64_t swap_or_add, compare;
 };
 
+/* Bits 6 and 5 of an AETH's syndrome (section 9.7.5.2.4, table 44). The others are the credits of
+ * an ACK, of which all ones say nothing; the timer of an RNR NAK; the code of a NAK (table 46). */
+enum wire_aeth_kind { WIRE_AETH_ACK = 0, WIRE_AETH_RNR = 1, WIRE_AETH_NAK = 3 };
+#define WIRE_AETH_SYNDROME(kind, value) ((uint8_t)((kind) << 5 | (value)))
+#define WIRE_AETH_NO_CREDITS            31
+
+/* Codes of a NAK. */
+enum wire_nak {
+	WIRE_NAK_SEQUENCE,
+	WIRE_NAK_INVALID_REQUEST,
+	WIRE_NAK_REMOTE_ACCESS,
+	WIRE_NAK_REMOTE_OPERATION,
+	WIRE_NAK_INVALID_RD_REQUEST,
+};
+
 struct wire_aeth {
 	uint8_t syndrome;
 	uint32_t msn; /* 24 bits */

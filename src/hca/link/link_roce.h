@@ -48,6 +48,8 @@ struct hca_roce_source {
 	uint16_t round; /* of the port's sockets when it was opened */
 };
 
+TAILQ_HEAD(hca_wire_list, hca_wire);
+
 struct hca_roce {
 	struct hca_link link; /* first */
 	struct hca_process *process;
@@ -67,8 +69,10 @@ struct hca_roce {
 	struct ib_gid foreign; /* the source of the last one; it is no address of ours */
 	uint32_t foreign_seq;  /* of the port's record then */
 	struct netdev_udp_datagram datagram[NETDEV_UDP_BATCH];
-	uint8_t *memory; /* of their buffers */
-	struct {         /* of the batch just now */
+	uint8_t *memory;          /* of their buffers */
+	struct base_hash wires;   /* struct hca_wire, of connected queue pairs: wires.h */
+	struct hca_wire_list due; /* of these, those that have something to send */
+	struct {                  /* of the batch just now */
 		unsigned datagrams, packets, delivered;
 		uint64_t bytes;
 	} now;
@@ -98,11 +102,35 @@ bool hca_roce_is_polled(const struct hca_roce *roce);
  */
 void hca_roce_release(struct shm_roce_port *shm, uint16_t writer);
 
+/* Where packets go, and the queue pair that they are of. */
+struct hca_roce_route {
+	struct ib_gid dgid;
+	uint32_t class_flow; /* traffic class << 20 | flow label */
+	uint32_t qpn;
+	uint8_t hop_limit, sgid_index;
+};
+
+/*
+ * A packet of a connected queue pair, in two steps. begin(): room for its payload of @bytes, up to
+ * WIRE_ROCE_MAX_PAYLOAD. NULL: there is no way there, which is counted, or no memory. end(): adds
+ * the packet to the batch of @s; the payload lies in that room, or stays as it is until
+ * hca_sender_finish() sends the rest of the batch.
+ */
+uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes);
+void hca_roce_end(struct hca_sender *s, const struct wire_headers *h, const void *payload,
+                  uint32_t bytes);
+
+/* Frees the batch of @s, if it has one. */
+void hca_roce_free_batch(struct hca_sender *s);
+
 /*
  * Sends one packet at once, for the daemon itself. Fills in its UDP source port. 0 or -errno: see
  * netdev_udp_send().
  */
 int hca_roce_send_one(struct hca_roce *roce, struct wire_roce_packet *packet);
+
+/* Calls the daemon, if it sleeps or leaves the port to others: there is something to look at. */
+void hca_roce_call_daemon(struct hca_roce *roce);
 
 /* ---- between the files of the link ---- */
 

@@ -15,7 +15,7 @@
 
 /* Where a packet goes. Kept for the next packet, which often goes there too. */
 struct path {
-	uint32_t class_flow;
+	uint32_t class_flow, qpn;
 	uint32_t seq; /* of the port's record */
 	uint8_t hop_limit, sgid_index;
 	struct wire_ip ip;
@@ -37,7 +37,8 @@ struct hca_roce_batch {
 	struct wire_roce_packet packet[NETDEV_UDP_BATCH];
 	struct wire_roce_frame frame[NETDEV_UDP_BATCH];
 	uint8_t small[NETDEV_UDP_BATCH][SMALL_BYTES];
-	uint32_t slot[NETDEV_UDP_BATCH]; /* payload memory that is pinned */
+	uint32_t slot[NETDEV_UDP_BATCH]; /* payload memory that is pinned; or HCA_ROCE_NO_SLOT */
+	uint8_t *room;                   /* hca_roce_room(); NULL: never asked for */
 };
 
 static struct hca_roce_batch *batch_of(struct hca_sender *s)
@@ -69,10 +70,10 @@ static uint32_t read_gid(struct hca_process *p, uint32_t port, uint8_t index, st
 
 /* All packets of a flow have one UDP source port; flows are distributed over the ports (annex
  * A17.3.1.2). */
-static unsigned source_of(const struct hca_sender *s, const struct hca_packet *pkt)
+static unsigned source_of(const struct hca_roce_route *r)
 {
-	uint32_t label = pkt->a.class_flow & 0xFFFFF;
-	uint32_t key = label ? label : s->qpn;
+	uint32_t label = r->class_flow & 0xFFFFF;
+	uint32_t key = label ? label : r->qpn;
 
 	return (unsigned)base_hash_of(&key, sizeof(key), 0);
 }
@@ -81,15 +82,14 @@ static void flush(struct hca_sender *s);
 
 /* Chooses the socket for the packet. If the batch waits for another socket, sends it first. The
  * descriptor or -errno. */
-static int choose_socket(struct hca_sender *s, const struct hca_packet *pkt, struct wire_ip *ip)
+static int choose_socket(struct hca_sender *s, const struct hca_roce_route *r, struct wire_ip *ip)
 {
 	bool is_ipv4 = wire_gid_is_ipv4(&ip->dgid);
 	int fd = -EADDRNOTAVAIL;
 
 	/* the address may be gone, or replaced by another one */
 	if (wire_gid_is_ipv4(&ip->sgid) == is_ipv4 && !ib_gid_is_zero(&ip->sgid))
-		fd = hca_roce_source(hca_roce(s->network), !is_ipv4, source_of(s, pkt),
-		                     &ip->udp_source);
+		fd = hca_roce_source(hca_roce(s->network), !is_ipv4, source_of(r), &ip->udp_source);
 	if (fd < 0)
 		return fd;
 	if (s->batch->n && s->batch->fd != fd)
@@ -149,7 +149,7 @@ static void build(struct hca_roce_batch *b, unsigned i)
 	m->ip = &p->ip;
 	m->n_iov = 1;
 	m->follows = p->ip.ipv4_id != 0;
-	if (b->slot[i] == HCA_ROCE_NO_SLOT) {
+	if (p->payload == b->small[i] + SMALL_HEAD) {
 		put_together(b, i);
 		return;
 	}
@@ -159,15 +159,32 @@ static void build(struct hca_roce_batch *b, unsigned i)
 	m->iov[2] = (struct iovec){ f->trailer, f->trailer_bytes };
 }
 
-/* Adds the packet to the batch. */
-static void add(struct hca_sender *s, const struct hca_packet *pkt, const struct wire_ip *ip,
-                uint32_t remote_qpn)
+/* The packet in the next place of the batch is whole. */
+static void append(struct hca_sender *s)
 {
 	struct hca_roce_batch *b = s->batch;
 	unsigned i = b->n++;
 	struct wire_roce_packet *p = &b->packet[i];
 
-	*p = (struct wire_roce_packet){
+	if (!can_follow(s, b, i)) {
+		b->first = i;
+		b->piece_bytes = 0;
+	}
+	b->piece_bytes += wire_roce_udp_payload(p);
+	p->ip.ipv4_id = (uint16_t)(i - b->first);
+	build(b, i);
+	base_log_trace(packet, "roce: datagram of %u bytes, %s, PSN %u, to QP 0x%06x",
+	               wire_roce_udp_payload(p), wire_opcodes[p->h.bth.opcode].name, p->h.bth.psn,
+	               p->h.bth.dest_qpn);
+}
+
+/* Adds the packet to the batch. */
+static void add(struct hca_sender *s, const struct hca_packet *pkt, const struct wire_ip *ip,
+                uint32_t remote_qpn)
+{
+	struct hca_roce_batch *b = s->batch;
+
+	b->packet[b->n] = (struct wire_roce_packet){
 		.ip = *ip,
 		.h.bth = { .opcode = pkt->a.flags & SHM_ARRIVAL_IMM ? WIRE_OPCODE_UD_SEND_ONLY_IMM
 		                                                    : WIRE_OPCODE_UD_SEND_ONLY,
@@ -178,46 +195,39 @@ static void add(struct hca_sender *s, const struct hca_packet *pkt, const struct
 		           .psn = s->psn++ & 0xFFFFFF },
 		.h.deth = { .qkey = pkt->qkey, .src_qpn = pkt->a.src_qpn },
 		.h.imm_data = pkt->a.imm,
-		.payload = keep(s, pkt, i),
+		.payload = keep(s, pkt, b->n),
 		.payload_bytes = pkt->a.length,
 	};
-	if (!can_follow(s, b, i)) {
-		b->first = i;
-		b->piece_bytes = 0;
-	}
-	b->piece_bytes += wire_roce_udp_payload(p);
-	p->ip.ipv4_id = (uint16_t)(i - b->first);
-	build(b, i);
-	base_log_trace(packet, "roce: datagram of %u bytes, PSN %u, to QP 0x%06x",
-	               wire_roce_udp_payload(p), p->h.bth.psn, remote_qpn);
+	append(s);
 }
 
-/* Whether @pkt goes where the last packet went, and the port has not changed since. */
-static bool is_same_path(const struct hca_sender *s, const struct hca_packet *pkt)
+/* Whether @r is where the last packet went, and the port has not changed since. */
+static bool is_same_path(const struct hca_sender *s, const struct hca_roce_route *r)
 {
 	const struct path *w = &s->batch->path;
 	const struct shm_port *port = &s->process->region.ports[s->port];
 
-	return w->fd >= 0 && ib_gid_equal(&w->ip.dgid, &pkt->a.dgid) &&
-	       w->class_flow == pkt->a.class_flow && w->hop_limit == pkt->a.hop_limit &&
-	       w->sgid_index == pkt->a.sgid_index &&
+	return w->fd >= 0 && ib_gid_equal(&w->ip.dgid, &r->dgid) && w->qpn == r->qpn &&
+	       w->class_flow == r->class_flow && w->hop_limit == r->hop_limit &&
+	       w->sgid_index == r->sgid_index &&
 	       w->seq == atomic_load_explicit((_Atomic uint32_t *)&port->seq, memory_order_acquire);
 }
 
-/* Finds @pkt's path. 0 or -errno. */
-static int find_path(struct hca_sender *s, const struct hca_packet *pkt)
+/* Finds the path. 0 or -errno. */
+static int find_path(struct hca_sender *s, const struct hca_roce_route *r)
 {
 	struct path *w = &s->batch->path;
 
-	*w = (struct path){ .class_flow = pkt->a.class_flow,
-		            .hop_limit = pkt->a.hop_limit,
-		            .sgid_index = pkt->a.sgid_index,
-		            .ip = { .dgid = pkt->a.dgid,
-		                    .flow_label = pkt->a.class_flow & 0xFFFFF,
-		                    .traffic_class = (uint8_t)(pkt->a.class_flow >> 20),
-		                    .hop_limit = pkt->a.hop_limit } };
+	*w = (struct path){ .class_flow = r->class_flow,
+		            .qpn = r->qpn,
+		            .hop_limit = r->hop_limit,
+		            .sgid_index = r->sgid_index,
+		            .ip = { .dgid = r->dgid,
+		                    .flow_label = r->class_flow & 0xFFFFF,
+		                    .traffic_class = (uint8_t)(r->class_flow >> 20),
+		                    .hop_limit = r->hop_limit } };
 	w->seq = read_gid(s->process, s->port, w->sgid_index, &w->ip.sgid);
-	w->fd = choose_socket(s, pkt, &w->ip);
+	w->fd = choose_socket(s, r, &w->ip);
 	w->first = s->batch->n;
 	return w->fd < 0 ? w->fd : 0;
 }
@@ -288,16 +298,60 @@ static void flush(struct hca_sender *s)
 	b->path.first = 0;
 }
 
+static bool is_reached(struct hca_sender *s, const struct hca_roce_route *r)
+{
+	if (batch_of(s) && (is_same_path(s, r) || !find_path(s, r)))
+		return true;
+	HCA_COUNT(s->process, s->port, xmit_discards);
+	return false;
+}
+
+static void flush_if_full(struct hca_sender *s)
+{
+	if (s->batch->n == NETDEV_UDP_BATCH)
+		flush(s);
+}
+
 /* Adds the packet to the batch. */
 static void add_packet(struct hca_sender *s, const struct hca_packet *pkt, uint32_t remote_qpn)
 {
-	if (!batch_of(s) || (!is_same_path(s, pkt) && find_path(s, pkt))) {
-		HCA_COUNT(s->process, s->port, xmit_discards);
+	const struct hca_roce_route to = { .dgid = pkt->a.dgid,
+		                           .class_flow = pkt->a.class_flow,
+		                           .qpn = s->qpn,
+		                           .hop_limit = pkt->a.hop_limit,
+		                           .sgid_index = pkt->a.sgid_index };
+
+	if (!is_reached(s, &to))
 		return;
-	}
 	add(s, pkt, &s->batch->path.ip, remote_qpn);
-	if (s->batch->n == NETDEV_UDP_BATCH)
-		flush(s);
+	flush_if_full(s);
+}
+
+uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes)
+{
+	struct hca_roce_batch *b;
+
+	if (!is_reached(s, to))
+		return NULL;
+	b = s->batch;
+	b->slot[b->n] = HCA_ROCE_NO_SLOT;
+	if (bytes <= SHM_INLINE)
+		return b->small[b->n] + SMALL_HEAD;
+	if (!b->room)
+		b->room = malloc((size_t)NETDEV_UDP_BATCH * WIRE_ROCE_MAX_PAYLOAD);
+	return b->room ? b->room + (size_t)b->n * WIRE_ROCE_MAX_PAYLOAD : NULL;
+}
+
+void hca_roce_end(struct hca_sender *s, const struct wire_headers *h, const void *payload,
+                  uint32_t bytes)
+{
+	struct hca_roce_batch *b = s->batch;
+
+	b->packet[b->n] = (struct wire_roce_packet){
+		.ip = b->path.ip, .h = *h, .payload = payload, .payload_bytes = bytes
+	};
+	append(s);
+	flush_if_full(s);
 }
 
 static bool is_malformed(const struct hca_packet *pkt, uint32_t remote_qpn)
@@ -322,6 +376,14 @@ static void send_to_both(struct hca_sender *s, struct hca_flow *flow, const stru
 	hca_link_shm.send(s, flow, pkt, remote_qpn);
 	if (!is_malformed(pkt, remote_qpn)) /* or it has been counted */
 		add_packet(s, pkt, remote_qpn);
+}
+
+void hca_roce_free_batch(struct hca_sender *s)
+{
+	if (s->batch)
+		free(s->batch->room);
+	free(s->batch);
+	s->batch = NULL;
 }
 
 int hca_roce_send_one(struct hca_roce *w, struct wire_roce_packet *packet)

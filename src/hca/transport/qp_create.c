@@ -10,6 +10,7 @@
 #include "base/reason.h"
 #include "base/util.h"
 #include "hca/link/flow.h"
+#include "hca/link/link_roce.h"
 #include "hca/link/payload.h"
 #include "hca/process/link.h"
 #include "hca/process/reserve.h"
@@ -292,7 +293,7 @@ static void free_qp(struct hca_qp *qp)
 	qp->transport->fini(qp);
 	hca_flow_drop_all(&qp->sender);
 	hca_payload_fini(&qp->sender.payloads);
-	free(qp->sender.batch);
+	hca_roce_free_batch(&qp->sender);
 	hca_wr_api_fini(qp);
 	pthread_mutex_destroy(&qp->ex.qp_base.mutex);
 	pthread_cond_destroy(&qp->ex.qp_base.cond);
