@@ -102,7 +102,7 @@ struct shm_control {
 	char fabric[40];
 	/* offsets in the data part, bytes */
 	uint64_t senders_off, cqs_off, flow_counts_off, port_counts_off, roce_ports_off;
-	uint64_t connections_off;
+	uint64_t connections_off, wires_off, wire_busy_off;
 	uint64_t rings_off, rings_size;
 	uint64_t payloads_off, payloads_size;
 	_Alignas(64) struct shm_settings settings;
@@ -467,7 +467,8 @@ struct shm_roce_port {
 	/* 1: the daemon leaves the sockets to the processes that poll; the last one wakes it */
 	_Atomic uint32_t daemon_away;
 	_Atomic uint32_t lost[2]; /* datagrams that the sockets, IPv4 and IPv6, say they dropped */
-	uint32_t reserved[9];
+	_Atomic uint32_t ticking; /* the daemon looks at the times of connections (shm/wire.h) */
+	uint32_t reserved[8];
 	/* counts: atomic additions, as any process may receive */
 	_Atomic uint64_t packets, bytes;    /* received and valid */
 	_Atomic uint64_t bad[SHM_ROCE_BAD]; /* received and invalid, by enum wire_roce_status */

@@ -16,6 +16,7 @@
 #include "base/util.h"
 #include "shm/connection.h"
 #include "shm/region.h"
+#include "shm/wire.h"
 
 #define PAGE          4096
 #define LISTS_SIZE    (256ull << 20)
@@ -42,7 +43,9 @@
 	T(data, flow_counts, struct shm_flow_count, SHM_MAX_FLOWS) \
 	T(data, port_counts, struct shm_port_count, c->n_ports)    \
 	T(data, roce_ports, struct shm_roce_port, c->n_ports)      \
-	T(data, connections, struct shm_connection, SHM_MAX_QPS)
+	T(data, connections, struct shm_connection, SHM_MAX_QPS)   \
+	T(data, wires, struct shm_wire, SHM_MAX_QPS)               \
+	T(data, wire_busy, struct shm_wire_busy, SHM_MAX_QPS / 64)
 
 static uint64_t reserve(uint64_t *end, uint64_t bytes)
 {

@@ -27,6 +27,8 @@ struct shm_region {
 	struct shm_flow *flows;
 	struct shm_sender *senders;
 	struct shm_connection *connections; /* by queue pair index, as the senders */
+	struct shm_wire *wires;             /* likewise */
+	struct shm_wire_busy *wire_busy;    /* SHM_MAX_QPS / 64 */
 	struct shm_cq *cqs;
 	struct shm_flow_count *flow_counts;
 	struct shm_port_count *port_counts;

@@ -21,6 +21,7 @@
 #include "base/util.h"
 #include "shm/connection.h"
 #include "shm/region.h"
+#include "shm/wire.h"
 
 #define HCAS  3
 #define PORTS 6
@@ -82,6 +83,8 @@ static void the_tables_do_not_overlap(void **state)
 		{ c->port_counts_off, PORTS * sizeof(struct shm_port_count) },
 		{ c->roce_ports_off, PORTS * sizeof(struct shm_roce_port) },
 		{ c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection) },
+		{ c->wires_off, SHM_MAX_QPS * sizeof(struct shm_wire) },
+		{ c->wire_busy_off, SHM_MAX_QPS / 8 },
 		{ c->rings_off, c->rings_size },
 		{ c->payloads_off, c->payloads_size },
 	};
@@ -190,7 +193,7 @@ static void tables_that_lie_outside_are_refused(void **state)
 		&c->hcas_off,        &c->ports_off,       &c->qps_off,        &c->srqs_off,
 		&c->flows_off,       &c->lists_off,       &c->senders_off,    &c->cqs_off,
 		&c->flow_counts_off, &c->port_counts_off, &c->roce_ports_off, &c->connections_off,
-		&c->rings_off,       &c->payloads_off,
+		&c->rings_off,       &c->payloads_off,    &c->wires_off,      &c->wire_busy_off,
 	};
 	const uint64_t bad[] = { 0, 4096 + 1, good.data_size + 64, 1ull << 46, -64ull };
 	struct shm_region r;
@@ -239,6 +242,8 @@ static void a_table_lies_in_its_part_with_all_its_records(void **state)
 		{ &c->port_counts_off, PORTS * sizeof(struct shm_port_count), c->data_size },
 		{ &c->roce_ports_off, PORTS * sizeof(struct shm_roce_port), c->data_size },
 		{ &c->connections_off, SHM_MAX_QPS * sizeof(struct shm_connection), c->data_size },
+		{ &c->wires_off, SHM_MAX_QPS * sizeof(struct shm_wire), c->data_size },
+		{ &c->wire_busy_off, SHM_MAX_QPS / 8, c->data_size },
 		{ &c->rings_off, c->rings_size, c->data_size },
 		{ &c->payloads_off, c->payloads_size, c->data_size },
 	};

@@ -20,13 +20,13 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/transport/connected_wait.c hca_connected_lock 917de9d906b3
- *  src/hca/transport/connected_wait.c hca_connected_go_on 785c4a1ec8a7
- *  src/hca/transport/connected_wait.c work_off ad28e3334dd1
+ *  src/hca/transport/connected_wait.c hca_connected_go_on c1869ca236d2
+ *  src/hca/transport/connected_wait.c work_off 04f079ca99e4
  *  src/hca/transport/connected_wait.c must_look_again ccdb1fb0dca8
  *  src/hca/transport/connected_wait.c note_wait 4241f9d3b434
  *  src/hca/transport/connected_wait.c bear_helper d878a472dd4e
  *  src/hca/transport/connected_help.c hca_connected_help 3b42004a67d7
- *  src/hca/transport/connected_help.c work_for 6f0b1eafa575
+ *  src/hca/transport/connected_help.c work_for ebf79f0f075a
  *  src/hca/transport/connected_help.c work_locked 3425a526e49e
  *  src/hca/transport/connected_help.c must_look_again e2cbdb0b4fa7
  */

@@ -20,9 +20,9 @@
  *  src/hca/link/link_roce_receive.c claim_turn 39cef7921893
  *  src/hca/link/link_roce_receive.c end_turn 7ddb68fb1d88
  *  src/hca/link/link_roce_receive.c hca_roce_receive 691be25d46c0
- *  src/hca/link/link_roce_receive.c hca_roce_rest da099f0771a9
+ *  src/hca/link/link_roce_receive.c hca_roce_rest 8c4be0c22f5c
  *  src/hca/link/link_roce_receive.c hca_roce_release 6f7a3c255e4c
- *  src/daemon/network/roce_port.c on_wake 5f8f025015ce
+ *  src/daemon/network/roce_port.c on_wake 8808ffde36ce
  *  src/daemon/network/roce_port.c on_receive 713759df790c
  *  src/daemon/network/roce_port.c on_away b5d1a84b70f9
  *  src/daemon/network/roce_port.c come_back 6f00df4a8f9f

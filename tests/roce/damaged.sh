@@ -62,7 +62,8 @@ for family in IPv4 IPv6; do
 	expect_good
 	expect_dropped bad_icrc icrc=0xffff0001
 	expect_dropped bad_version version=1
-	expect_dropped unknown_opcode opcode=0x04
+	expect_dropped unknown_opcode opcode=0x44
+	expect_dropped no_qp opcode=0x04
 	expect_dropped unknown_opcode opcode=0xff
 	expect_dropped bad_pad pad=3 size=0
 	expect_dropped too_short cut=80

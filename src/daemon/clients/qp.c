@@ -15,6 +15,7 @@
 #include "shm/connection.h"
 #include "shm/events.h"
 #include "shm/ring.h"
+#include "shm/wire.h"
 
 /* Payload memory of a QP. */
 struct daemon_payload {
@@ -412,6 +413,7 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 	if (!other || other->qpn != peer || !other->queue_off)
 		return;
 	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
+	release_lock(&all->f->region->wires[SHM_QP_INDEX(peer)].lock, qpn);
 	keys = shm_data_at(all->f->region, other->holder->keys_off);
 	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
 		release_lock(&keys->atomics[i], qpn);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/network/roce_port.h"
+#include "daemon/network/roce_wires.h"
 #include "hca/link/flow.h"
 #include "netdev/udp.h"
 
@@ -106,9 +107,13 @@ static void on_away(struct base_timer *t)
 
 static void on_wake(struct daemon_source *s, uint32_t events)
 {
+	struct daemon_roce_port *p = container_of(s, struct daemon_roce_port, wake_source);
+
 	(void)events;
-	if (base_eventfd_drain(s->fd))
-		come_back(container_of(s, struct daemon_roce_port, wake_source));
+	if (!base_eventfd_drain(s->fd))
+		return;
+	come_back(p);
+	roce_wires_begin(p->roce);
 }
 
 /* ---- sockets ---- */
@@ -222,6 +227,7 @@ int roce_port_init(struct daemon_roce *r)
 
 void roce_port_fini(struct daemon_roce *r)
 {
+	roce_wires_stop(r);
 	for (unsigned i = 0; i < r->n_ports; i++)
 		roce_port_stop(&r->port[i]);
 	if (r->process) {

@@ -79,6 +79,8 @@ struct daemon_roce {
 	struct daemon_client *self;
 	struct control_client *control;
 	struct hca_process *process;
+	struct base_timer wires_timer; /* roce_wires.h */
+	uint32_t next_word;            /* of the bits, where it looks first */
 };
 
 /* What its sockets' network is: NULL for the machine's. */

@@ -426,8 +426,8 @@ static bool sends_datagrams(const struct shm_qp *qp)
 
 /*
  * From an Ethernet port: packets to a group go to the queue pairs attached on this HCA and to the
- * network; packets to a GID of this fabric go to its port in memory; all others go to the network,
- * but for those of connections. Packets received from the network are for this HCA only.
+ * network; packets to a GID of this fabric go to its port in memory, all others to the network.
+ * Packets received from the network are for this HCA only.
  */
 static void walk_ethernet(struct fabric *f, struct fabric_mcast_path *s)
 {
@@ -438,7 +438,7 @@ static void walk_ethernet(struct fabric *f, struct fabric_mcast_path *s)
 	s->mtu = s->from->mtu;
 	if (s->from->state != IB_PORT_ACTIVE)
 		return;
-	s->roce = is_datagram && !from_wire;
+	s->roce = !from_wire;
 	if (!ib_lid_is_mcast(s->key.dlid)) {
 		to = is_datagram ? fabric_ethernet_find(f, s->from, &s->key.dgid)
 		                 : fabric_ethernet_find_anywhere(f, s->from, &s->key.dgid);

@@ -13,6 +13,7 @@
 #include "hca/link/link_roce.h"
 #include "hca/link/link_shm.h"
 #include "hca/link/payload.h"
+#include "hca/link/wires.h"
 
 static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 
@@ -37,10 +38,17 @@ static void note_poll(struct hca_roce *w, uint64_t now)
 		atomic_store_explicit(&w->shm->polled_ns, now, memory_order_relaxed);
 }
 
+void hca_roce_call_daemon(struct hca_roce *w)
+{
+	uint64_t one = 1;
+
+	while (write(w->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
 void hca_roce_rest(struct hca_link *link)
 {
 	struct hca_roce *w = hca_roce(link);
-	uint64_t one = 1;
 
 	/* seq_cst: first says that nobody polls, then looks whether the daemon is away. The daemon
 	 * first says that it is away, then looks whether somebody polls. */
@@ -48,8 +56,7 @@ void hca_roce_rest(struct hca_link *link)
 	if (!atomic_load_explicit(&w->shm->daemon_away, memory_order_seq_cst) ||
 	    !atomic_exchange_explicit(&w->shm->daemon_away, 0, memory_order_seq_cst))
 		return;
-	while (write(w->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+	hca_roce_call_daemon(w);
 }
 
 static bool is_held(uint64_t held, uint64_t now)
@@ -237,7 +244,9 @@ static void deliver(struct hca_roce *w, const struct message *m)
 {
 	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
 
-	if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
+	if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
+		hca_wires_receive(w, m->in);
+	else if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
 		give_to_daemon(w, m->in);
 	else if (is_mcast)
 		deliver_to_group(w, m);
@@ -253,7 +262,9 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 	const struct wire_roce_datagram raw = { .at = at,
 		                                .bytes = bytes,
 		                                .truncated = bytes > WIRE_ROCE_MAX_BYTES,
-		                                .transports = 1 << WIRE_TRANSPORT_UD };
+		                                .transports = 1 << WIRE_TRANSPORT_RC |
+		                                              1 << WIRE_TRANSPORT_UC |
+		                                              1 << WIRE_TRANSPORT_UD };
 	struct wire_roce_packet in = { .ip = *ip };
 	enum wire_roce_status status = wire_roce_parse(&raw, &in);
 
@@ -329,6 +340,8 @@ static bool receive_batch(struct hca_roce *w, unsigned version)
 	memset(&w->now, 0, sizeof(w->now));
 	for (int i = 0; i < n; i++)
 		receive_joined(w, &w->datagram[i]);
+	if (!TAILQ_EMPTY(&w->due))
+		hca_wires_finish(w);
 	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);
 	count(&w->shm->packets, w->now.packets);
 	count(&w->shm->bytes, w->now.bytes);
@@ -339,6 +352,8 @@ static bool receive_batch(struct hca_roce *w, unsigned version)
  */
 static void receive(struct hca_roce *w, bool again)
 {
+	if (base_unlikely(!TAILQ_EMPTY(&w->due)))
+		w->now.delivered += hca_wires_finish(w);
 	if (hca_process_gone(w->process))
 		hca_roce_abandon(w);
 	else if (w->process->region.ports[w->port].socket_round != w->round)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The transports RC, UC and XRC: connected queue pairs (InfiniBand specification volume 1,
- * sections 9.7 and 9.8.2). connected.c has the tables; connected_send.c posts requests,
+ * sections 9.7 and 9.8.2). connected_life.c has the tables; connected_send.c posts requests,
  * connected_wait.c keeps those that cannot be carried out now, connected_help.c is what the
  * responder does for them, connected_receive.c polls what arrives. What a request does to both ends
  * is in exchange.c and responder.c.
@@ -22,6 +22,7 @@ struct hca_connected_qp {
 	struct hca_ah path;
 	struct hca_exchange x;
 	struct shm_connection *shm;
+	struct hca_wire *wire; /* NULL: the peer is of this fabric (wire.h) */
 	/* requests that wait: positions count up, as those of a ring */
 	uint32_t completed; /* requests below have their completions */
 	/* what the first of them waits for: since when, or 0 */
@@ -96,9 +97,12 @@ void hca_connected_fail(struct hca_connected_qp *c);
  * it, it loses it after HCA_STOPPED_WAIT_NS, and does not finish its work when it goes on. */
 void hca_connected_lock(struct hca_connected_qp *c);
 
-/* Copies request @position of the requester of @x, and its entries, of which there may be
+/* How long an RNR NAK with @timer (5 bits) has its requester wait, ns. */
+uint64_t hca_rnr_ns(unsigned timer);
+
+/* Copies request @position of the requester @end, and its entries, of which there may be
  * HCA_MAX_SGE. False: it is wrong. All programs can write there, so a copy is checked. */
-bool hca_connected_take(const struct hca_exchange *x, uint32_t position, struct shm_request *r,
+bool hca_connected_take(const struct hca_end *end, uint32_t position, struct shm_request *r,
                         struct shm_entry *entries);
 
 /* The request is done: @outcome, no HCA_WAITS_FOR_. Whether the next one is to be carried out. */

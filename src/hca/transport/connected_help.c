@@ -120,7 +120,7 @@ static bool work_for(struct helper *h, struct hca_exchange *x, struct shm_connec
 	bool tells = false;
 
 	while (head != hca_connected_load(&c->tail) && left && !hca_connected_load(&c->failed) &&
-	       path_leads_here(x, c) && hca_connected_take(x, head, &r, entries)) {
+	       path_leads_here(x, c) && hca_connected_take(&x->requester, head, &r, entries)) {
 		int outcome;
 
 		/* acquire, behind the copy: what was copied is one request, not parts of two */

@@ -9,6 +9,7 @@
 #include "hca/registration/mr.h"
 #include "hca/transport/connected.h"
 #include "hca/transport/place.h"
+#include "hca/transport/wire.h"
 
 static int connected_init(struct hca_qp *qp)
 {
@@ -52,6 +53,7 @@ static void connected_fini(struct hca_qp *qp)
 
 	if (!c->shm)
 		return;
+	hca_wire_free(c);
 	hca_connected_wait_for(qp, qp->xrcd ? qp->connection.dest_qpn : last_peer(c));
 	/* not before: a thread that deregisters memory waits as well */
 	base_lock(&p->connected_lock);
@@ -68,6 +70,7 @@ static void connected_flush(struct hca_qp *qp)
 {
 	struct hca_connected_qp *c = hca_connected(qp);
 
+	hca_wire_close(c);
 	hca_connected_lock(c);
 	c->completed += qp->sq_kept;
 	atomic_store_explicit(&c->shm->head, c->completed, memory_order_release);
@@ -107,17 +110,21 @@ static void connected_progress(struct hca_qp *qp)
 
 	switch (hca_qp_state(qp)) {
 	case IBV_QPS_RTR:
+		hca_wire_open(c);
 		hca_connected_renew(c);
 		hca_connected_help(qp);
 		break;
 	case IBV_QPS_RTS:
 		atomic_store_explicit(&c->shm->established, 1, memory_order_release);
+		hca_wire_open(c);
 		hca_connected_renew(c);
 		hca_connected_help(qp); /* the move to RTR may have been told together with this */
 		hca_connected_go_on(c);
 		break;
 	case IBV_QPS_ERR:
 	case IBV_QPS_SQE:
+		if (hca_qp_state(qp) == IBV_QPS_ERR)
+			hca_wire_close(c);
 		if (!hca_connected_waits(c))
 			break;
 		hca_connected_lock(c);
@@ -126,6 +133,7 @@ static void connected_progress(struct hca_qp *qp)
 		hca_connected_unlock(c->shm, qp->sender.qpn);
 		break;
 	case IBV_QPS_RESET:
+		hca_wire_free(c);
 		hca_connected_wait_for(qp, last_peer(c));
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->last_peer, 0, memory_order_relaxed);

@@ -90,7 +90,7 @@ static void describe(const struct ibv_send_wr *wr, uint32_t length, struct shm_r
 /* UC has no retries: what gets lost is lost. */
 static BASE_HOT int settle(const struct hca_connected_qp *c, int outcome)
 {
-	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC) {
+	if (base_unlikely(outcome < 0) && c->qp.transport->type == IBV_QPT_UC && !c->wire) {
 		if (outcome == HCA_WAITS_FOR_RECEIVE)
 			HCA_COUNT(c->qp.ctx->process, c->x.responder.end.qp.port, no_receive);
 		else
@@ -240,7 +240,8 @@ static BASE_COLD int post_kept(struct hca_connected_qp *c, const struct shm_requ
                                const struct ibv_sge *sge)
 {
 	hca_connected_keep(c, r, sge);
-	hca_connected_go_on(c);
+	if (!c->wire) /* else as soon as all of the list are there */
+		hca_connected_go_on(c);
 	return 0;
 }
 
@@ -429,6 +430,8 @@ static BASE_HOT int post_list(struct hca_qp *qp, const struct ibv_send_wr **wr, 
 	}
 	c->x.responder.more = 0;
 	hca_connected_leave(c);
+	if (base_unlikely(c->wire) && hca_connected_waits(c))
+		hca_connected_go_on(c);
 	return ret;
 }
 

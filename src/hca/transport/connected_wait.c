@@ -21,26 +21,27 @@
 #include "base/util.h"
 #include "hca/queue/explain.h"
 #include "hca/transport/connected.h"
+#include "hca/transport/wire.h"
 
 #define NS_PER_MS  1000000ull
 #define RETRY_NS   (20 * NS_PER_MS)
 #define INFINITELY 7 /* rnr_retry */
 
-/* Where request @position of the requester of @x is. NULL: its record is wrong, which our own never
+/* Where request @position of the requester @end is. NULL: its record is wrong, which our own never
  * is. */
-static struct shm_request *slot_of(const struct hca_exchange *x, uint32_t position)
+static struct shm_request *slot_of(const struct hca_end *end, uint32_t position)
 {
-	const struct shm_qp_connection *c = &x->requester.qp.connection;
+	const struct shm_qp_connection *c = &end->qp.connection;
 	uint64_t index = position & ((1u << c->request_shift) - 1);
 
-	return shm_payload_at(&x->process->region, c->requests_off + index * c->request_bytes,
+	return shm_payload_at(&end->process->region, c->requests_off + index * c->request_bytes,
 	                      c->request_bytes);
 }
 
 /* Of our own. */
 static struct shm_request *request_at(const struct hca_connected_qp *c, uint32_t position)
 {
-	return slot_of(&c->x, position);
+	return slot_of(&c->x.requester, position);
 }
 
 /* Positions of the requests that wait are completed to this. Others can write to shm->tail. */
@@ -79,11 +80,11 @@ BASE_COLD void hca_connected_keep(struct hca_connected_qp *c, const struct shm_r
 	hca_cq_add_waiting(c->qp.send_cq, c);
 }
 
-bool hca_connected_take(const struct hca_exchange *x, uint32_t position, struct shm_request *r,
+bool hca_connected_take(const struct hca_end *end, uint32_t position, struct shm_request *r,
                         struct shm_entry *entries)
 {
-	const struct shm_request *from = slot_of(x, position);
-	uint64_t room = x->requester.qp.connection.request_bytes - sizeof(*r);
+	const struct shm_request *from = slot_of(end, position);
+	uint64_t room = end->qp.connection.request_bytes - sizeof(*r);
 
 	if (!from)
 		return false;
@@ -114,8 +115,7 @@ bool hca_connected_settle(struct shm_connection *shm, uint32_t position, int out
 	                                               memory_order_release, memory_order_relaxed);
 }
 
-/* How long the first request may wait for what it waits for, ns; 0: for ever. */
-static uint64_t patience(const struct hca_connected_qp *c)
+uint64_t hca_rnr_ns(unsigned timer)
 {
 	/* section 9.7.5.2.8, table 45: in units of 10 microseconds, the first one is the largest */
 	static const uint32_t rnr_timer[32] = {
@@ -123,13 +123,20 @@ static uint64_t patience(const struct hca_connected_qp *c)
 		48,    64,   96,   128,  192,  256,   384,   512,   768,   1024,  1536,
 		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 	};
+
+	return 10000ull * rnr_timer[timer % 32];
+}
+
+/* How long the first request may wait for what it waits for, ns; 0: for ever. */
+static uint64_t patience(const struct hca_connected_qp *c)
+{
 	const struct hca_connection *a = &c->qp.connection;
 
 	if (c->waits_for == HCA_WAITS_FOR_RECEIVE) {
 		if (a->rnr_retry == INFINITELY)
 			return 0;
-		return 1 + 10000ull * a->rnr_retry *
-		                   rnr_timer[c->x.responder.end.qp.connection.min_rnr_timer % 32];
+		return 1 +
+		       a->rnr_retry * hca_rnr_ns(c->x.responder.end.qp.connection.min_rnr_timer);
 	}
 	if (c->waits_for == HCA_WAITS_FOR_LOCK)
 		return 0;
@@ -264,7 +271,7 @@ static void work_off(struct hca_connected_qp *c)
 	while (head != tail_of(c) && !hca_connected_load(&c->shm->failed)) {
 		int outcome = IBV_WC_LOC_QP_OP_ERR;
 
-		if (hca_connected_take(&c->x, head, &r, entries))
+		if (hca_connected_take(&c->x.requester, head, &r, entries))
 			outcome = hca_connected_carry_out(c, &r, entries);
 		if (outcome == HCA_WAITS_FOR_RECEIVE) {
 			if (!hca_connected_park(&c->x))
@@ -370,6 +377,11 @@ BASE_COLD void hca_connected_go_on(struct hca_connected_qp *c)
 		hca_connected_notice_error(c);
 	if (hca_connected_waits(c) && hca_process_gone(c->qp.ctx->process))
 		hca_connected_flush(c);
+	if (c->wire) {
+		hca_wire_go_on(c);
+		hca_connected_harvest(c);
+		return;
+	}
 	while (hca_connected_waits(c) && hca_qp_state(&c->qp) == IBV_QPS_RTS) {
 		if (!try_lock(c, false)) {
 			bear_helper(c);

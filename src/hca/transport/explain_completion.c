@@ -10,7 +10,8 @@
 #include "base/util.h"
 #include "hca/process/operation.h"
 #include "hca/queue/explain.h"
-#include "hca/transport/connected.h"
+#include "hca/transport/wire.h"
+#include "wire/text.h"
 
 /* ---- memory ---- */
 
@@ -131,6 +132,23 @@ static bool is_elsewhere(const struct hca_qp *qp)
 	return true;
 }
 
+/* The peer is outside of the fabric, and has not acknowledged what was sent. */
+static void explain_wire(const struct hca_qp *qp, int error)
+{
+	const struct hca_wire *w = ((const struct hca_connected_qp *)qp)->wire;
+
+	if (!w)
+		base_because(error, "the GID in ah_attr is no port's of this fabric that is up: on "
+		                    "RoCE, XRC does not reach other machines yet");
+	else
+		base_because(error,
+		             "%s does not acknowledge PSN %u: has it QP 0x%06x, which is in RTR "
+		             "or RTS and connected to this one? (%" PRIu64
+		             " packets were sent again)",
+		             wire_gid_text(&w->path.dgid), w->shm->acked, qp->connection.dest_qpn,
+		             w->shm->retransmissions);
+}
+
 /* Why the responder could not be reached. */
 static void explain_silence(const struct hca_qp *qp, int error)
 {
@@ -143,9 +161,7 @@ static void explain_silence(const struct hca_qp *qp, int error)
 	if (r->ports[qp->sender.port].state != IB_PORT_ACTIVE)
 		base_because(error, "port %u is not active", qp->port_num);
 	else if (is_elsewhere(qp))
-		base_because(error,
-		             "no port of this fabric that is up has the GID in ah_attr: RC, UC "
-		             "and XRC on RoCE do not reach other machines yet");
+		explain_wire(qp, error);
 	else if (to.qpn != dest)
 		base_because(error, "dest_qp_num 0x%06x: there is no such queue pair", dest);
 	else if (!(to.flags & SHM_QP_RECEIVES))

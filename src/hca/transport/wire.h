@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire: connected queue pairs (RC, UC) whose peer is outside of the fabric exchange packets of
+ * RoCEv2 with it (InfiniBand specification volume 1, sections 9.7 and 9.8; annex A17).
+ *
+ * wire_requester.c sends requests that wait in the send queue, as packets, and reads what comes
+ * back. wire_responder.c carries out what packets ask for, by the responder of all connected queue
+ * pairs (responder.h), and answers. How far they are stands in shared memory (shm/wire.h), so any
+ * thread of any process can go on with either half: the one that posts; the one that takes a
+ * datagram off the port's sockets for all (hca/link/link_roce.h); or the daemon, while nobody
+ * polls, and when a time is over. What a thread needs for that is a struct hca_wire, of its own.
+ *
+ * A half is worked on with its lock held, which names the holder: see shm/wire.h.
+ */
+#ifndef HCA_WIRE_H
+#define HCA_WIRE_H
+
+#include "hca/link/link_roce.h"
+#include "hca/transport/connected.h"
+#include "shm/wire.h"
+
+struct hca_wire {
+	struct base_hash_node node;  /* of the port's, by queue pair number; not of the owner's */
+	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_roce.due */
+	bool is_due;
+	uint32_t qpn;
+	uint32_t worker; /* in whose name this thread works: a queue pair of its process */
+	uint32_t turn;   /* as hca_exchange.turn */
+	struct hca_sender *sender; /* by which packets leave */
+	struct shm_wire *shm;
+	struct shm_connection *connection;
+	struct hca_roce_route route;
+	struct shm_wire_path path;
+	/* its memory, for what it sends and what READs bring; and the same queue pair as the
+	 * responder of its peer's requests */
+	struct hca_end end;
+	struct hca_responder responder;
+};
+
+/* Whether @a is before @b, as PSNs go: 24 bits that come around. */
+static inline int32_t wire_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline uint32_t wire_psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & WIRE_PSN_MASK;
+}
+
+/* Packets of a message of @bytes: one, if it is empty. */
+static inline uint32_t hca_wire_packets(const struct hca_wire *w, uint32_t bytes)
+{
+	return bytes ? ((bytes - 1) >> w->path.mtu_shift) + 1 : 1;
+}
+
+/* ---- for its owner, with the send lock held ---- */
+
+/* The queue pair moves to RTR, or RTS: opens the wire, if its path leads out of the fabric. */
+void hca_wire_open(struct hca_connected_qp *c);
+
+/* It does not send or receive any more. Returns when nobody works on it. */
+void hca_wire_close(struct hca_connected_qp *c);
+
+/* Requests were posted, or it polls: sends what may be sent, and sees to what is late. */
+void hca_wire_go_on(struct hca_connected_qp *c);
+
+void hca_wire_free(struct hca_connected_qp *c);
+
+/* ---- both halves ---- */
+
+/* Copies the queue pair's record anew if it has changed. False: there is no such queue pair. */
+bool hca_wire_renew(struct hca_wire *w);
+
+/* Acquires a lock in shared memory, unless somebody else keeps it for long. */
+bool hca_wire_lock(const struct hca_wire *w, _Atomic uint32_t *lock);
+void hca_wire_unlock(_Atomic uint32_t *lock, uint32_t worker);
+
+/* The queue pair has something to wait for, so the daemon looks at it now and then. */
+void hca_wire_watch(struct hca_wire *w);
+
+/* Fills in what all packets of the queue pair have. */
+struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation operation, uint32_t psn);
+
+/* @bytes of @parts from @offset on: where they lie, or, if not in one piece of this process, in
+ * @room, to which they are copied. NULL: they are not there any more. */
+const void *hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                            uint32_t bytes, uint8_t *room);
+/* The other way round: 0 or as hca_memory_copy(). */
+int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                     const void *from, uint32_t bytes);
+
+/* ---- requester: with the lock of the send queue held ---- */
+
+/* Sends what may be sent. */
+void hca_wire_send(struct hca_wire *w);
+/* Sees to what is late. */
+void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
+/* A response has come. */
+void hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
+
+/* ---- responder: with its lock held ---- */
+
+/* A request has come. */
+void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
+/* Sends responses and acknowledgements that are due. Whether some are left. */
+bool hca_wire_respond(struct hca_wire *w);
+
+#endif

@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire, the requester's half: requests become packets, and what comes back completes them. See
+ * wire.h.
+ *
+ * Packets are sent again from the first one on that was not acknowledged ("go back N"): after a NAK
+ * of the sequence, after a response that shows that an earlier one got lost, and when nothing has
+ * come for the timeout (section 9.7.6). The number of packets under way is limited; the limit grows
+ * while all goes well, and is halved when packets get lost.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/link/payload.h"
+#include "hca/process/operation.h"
+#include "hca/queue/cq.h"
+#include "hca/transport/wire.h"
+
+#define WINDOW_LEAST 8
+#define WINDOW_MOST  256
+/* So many packets of an RDMA READ are asked for at one time: its responses must not overwhelm us.
+ */
+#define READ_MOST 64
+/* A packet in so many asks for an acknowledgement, besides the last one of each message. */
+#define ACK_EVERY  32
+#define INFINITELY 7 /* rnr_retry */
+
+/* Requests under way, as far as that is not in struct shm_wire. */
+static uint32_t head_of(const struct hca_wire *w)
+{
+	return hca_connected_load(&w->connection->head);
+}
+
+static uint32_t under_way(const struct hca_wire *w)
+{
+	return wire_psn_add(w->shm->psn, -w->shm->acked);
+}
+
+static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r)
+{
+	const unsigned op = hca_operation(r->opcode);
+
+	return op & HCA_OP_WORD ? 1 : hca_wire_packets(w, r->length);
+}
+
+/* ---- what becomes of requests ---- */
+
+static void tell_owner(struct hca_wire *w)
+{
+	struct hca_process *p = w->end.process;
+
+	atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
+	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
+}
+
+/* The first request fails: those behind it are not sent any more. */
+static void fail(struct hca_wire *w, enum ibv_wc_status status)
+{
+	base_log_debug(packet, "QP 0x%06x: its first request fails, status %d", w->qpn,
+	               (int)status);
+	atomic_store_explicit(&w->connection->failed, shm_failed(head_of(w), status),
+	                      memory_order_release);
+	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
+	tell_owner(w);
+}
+
+static bool has_failed(const struct hca_wire *w)
+{
+	return hca_connected_load(&w->connection->failed);
+}
+
+/* The first request, @r, of @n packets, is done. */
+static void complete(struct hca_wire *w, uint32_t n)
+{
+	uint32_t head = head_of(w);
+
+	if (w->shm->next == head) { /* it was to be sent again */
+		w->shm->next++;
+		w->shm->offset = 0;
+	}
+	w->shm->head_psn = wire_psn_add(w->shm->head_psn, n);
+	hca_connected_settle(w->connection, head, IBV_WC_SUCCESS);
+}
+
+/* Copies the first request. False: no part of it was ever sent. */
+static bool first_request(const struct hca_wire *w, struct shm_request *r, struct shm_entry *e)
+{
+	uint32_t head = head_of(w);
+
+	if (head == hca_connected_load(&w->connection->tail) ||
+	    wire_psn_diff(w->shm->beyond, w->shm->head_psn) <= 0)
+		return false;
+	return hca_connected_take(&w->end, head, r, e);
+}
+
+/* ---- time ---- */
+
+static uint64_t timeout_ns(const struct hca_wire *w)
+{
+	/* section 9.7.6.1.3: 4.096 microseconds times a power of two; 0: for ever */
+	return w->path.timeout ? 4096ull << w->path.timeout : 0;
+}
+
+/* Something was sent, or acknowledged. */
+static void set_deadline(struct hca_wire *w)
+{
+	uint64_t timeout = timeout_ns(w);
+	bool waits = w->shm->psn != w->shm->acked && timeout;
+
+	atomic_store_explicit(&w->shm->deadline_ns, waits ? base_now_ns() + timeout : 0,
+	                      memory_order_relaxed);
+	if (waits)
+		hca_wire_watch(w);
+}
+
+/* ---- going back ---- */
+
+/* The next packet is the first that is not acknowledged. */
+static void rewind_to_acked(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+
+	s->next = head_of(w);
+	s->offset = wire_psn_add(s->acked, -s->head_psn);
+	s->psn = s->acked;
+	s->answered = 0;
+}
+
+/* Has all that is not acknowledged sent again, as some of it got lost. */
+static void go_back(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+
+	rewind_to_acked(w);
+	s->recovers = true;
+	s->window = s->window / 2 < WINDOW_LEAST ? WINDOW_LEAST : s->window / 2;
+	s->grown = 0;
+}
+
+/* What was sent is taken for lost. */
+static void retry(struct hca_wire *w, const char *why)
+{
+	base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on: %s", w->qpn, w->shm->acked,
+	               why);
+	if (w->shm->retries++ >= w->path.retry_cnt)
+		fail(w, IBV_WC_RETRY_EXC_ERR);
+	else
+		go_back(w);
+}
+
+static void grow(struct hca_wire *w, uint32_t packets)
+{
+	struct shm_wire *s = w->shm;
+
+	s->retries = 0;
+	s->rnr_retries = 0;
+	s->recovers = false;
+	s->grown += packets;
+	if (s->grown < s->window)
+		return;
+	s->grown = 0;
+	if (s->window < WINDOW_MOST)
+		s->window += s->window < WINDOW_MOST / 2 ? s->window / 4 : 1;
+}
+
+/* PSNs before @psn are acknowledged. */
+static void move_acked(struct hca_wire *w, uint32_t psn)
+{
+	int32_t n = wire_psn_diff(psn, w->shm->acked);
+
+	if (n <= 0)
+		return;
+	w->shm->acked = psn;
+	if (wire_psn_diff(w->shm->psn, psn) < 0) /* it was to be sent again */
+		rewind_to_acked(w);
+	grow(w, (uint32_t)n);
+	set_deadline(w);
+}
+
+/*
+ * PSNs before @psn are acknowledged, by a response to a later one, or to the last one of them.
+ * Completes requests. False: the first one lacks a response of its own, which must have got lost.
+ */
+static bool acknowledge(struct hca_wire *w, uint32_t psn)
+{
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_request r;
+
+	while (first_request(w, &r, entries)) {
+		uint32_t n = packets_of(w, &r), end = wire_psn_add(w->shm->head_psn, n);
+
+		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
+			break;
+		if (hca_operation(r.opcode) & HCA_OP_ANSWERED) {
+			move_acked(w, wire_psn_diff(psn, w->shm->head_psn) < 0 ? psn
+			                                                       : w->shm->head_psn);
+			return wire_psn_diff(psn, w->shm->acked) <= 0;
+		}
+		if (wire_psn_diff(psn, end) < 0)
+			break;
+		complete(w, n);
+		if (wire_psn_diff(w->shm->acked, end) < 0)
+			move_acked(w, end);
+	}
+	move_acked(w, psn);
+	return true;
+}
+
+/* ---- sending ---- */
+
+static enum wire_operation with(enum wire_operation first, uint32_t i, uint32_t n,
+                                enum wire_operation last, enum wire_operation only)
+{
+	return n == 1 ? only : !i ? first : i + 1 == n ? last : (enum wire_operation)(first + 1);
+}
+
+/* What packet @i of the @n of request @r is. */
+static enum wire_operation operation_of(const struct shm_request *r, uint32_t i, uint32_t n)
+{
+	switch (r->opcode) {
+	case IBV_WR_SEND:
+		return with(WIRE_SEND_FIRST, i, n, WIRE_SEND_LAST, WIRE_SEND_ONLY);
+	case IBV_WR_SEND_WITH_IMM:
+		return with(WIRE_SEND_FIRST, i, n, WIRE_SEND_LAST_IMM, WIRE_SEND_ONLY_IMM);
+	case IBV_WR_SEND_WITH_INV:
+		return with(WIRE_SEND_FIRST, i, n, WIRE_SEND_LAST_INVALIDATE,
+		            WIRE_SEND_ONLY_INVALIDATE);
+	case IBV_WR_RDMA_WRITE:
+		return with(WIRE_WRITE_FIRST, i, n, WIRE_WRITE_LAST, WIRE_WRITE_ONLY);
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return with(WIRE_WRITE_FIRST, i, n, WIRE_WRITE_LAST_IMM, WIRE_WRITE_ONLY_IMM);
+	case IBV_WR_RDMA_READ:
+		return WIRE_READ_REQUEST;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		return WIRE_COMPARE_SWAP;
+	default:
+		return WIRE_FETCH_ADD;
+	}
+}
+
+/* Whether the wire has the operation: annex A19's have no place there yet. */
+static bool is_known(const struct shm_request *r)
+{
+	return r->opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD || r->opcode == IBV_WR_SEND_WITH_INV;
+}
+
+/* Fills in the headers besides the BTH. */
+static void fill_headers(const struct shm_request *r, uint64_t at, uint32_t length,
+                         struct wire_headers *h)
+{
+	const unsigned headers = wire_opcodes[h->bth.opcode].headers;
+
+	if (headers & WIRE_RETH)
+		h->reth = (struct wire_reth){ .va = at, .rkey = r->rkey, .dma_length = length };
+	if (headers & WIRE_ATOMICETH) {
+		bool adds = r->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+
+		h->atomic = (struct wire_atomiceth){ .va = at,
+			                             .rkey = r->rkey,
+			                             .swap_or_add = adds ? r->compare_add : r->swap,
+			                             .compare = adds ? 0 : r->compare_add };
+	}
+	if (headers & (WIRE_IMMDT | WIRE_IETH)) /* both lie in one place */
+		h->imm_data = r->imm;
+}
+
+static void note_sent(struct hca_wire *w, uint32_t packets)
+{
+	struct shm_wire *s = w->shm;
+	uint32_t next = wire_psn_add(s->psn, packets);
+
+	if (wire_psn_diff(s->beyond, s->psn) > 0)
+		s->retransmissions += packets;
+	if (wire_psn_diff(next, s->beyond) > 0)
+		s->beyond = next;
+	s->psn = next;
+	s->offset += packets;
+}
+
+/* Sends packets of a SEND or WRITE, of @n in all, as many as may be under way. An enum
+ * ibv_wc_status.
+ */
+static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca_parts *from,
+                     uint32_t n)
+{
+	const uint32_t mtu = 1u << w->path.mtu_shift;
+
+	const bool is_uc = w->end.qp.type == IBV_QPT_UC;
+
+	while (w->shm->offset < n && (is_uc || under_way(w) < w->shm->window)) {
+		uint32_t i = w->shm->offset;
+		uint64_t at = (uint64_t)i * mtu;
+		uint32_t bytes = r->length - at < mtu ? (uint32_t)(r->length - at) : mtu;
+		bool is_last = i + 1 == n;
+		struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, i, n),
+			                                      w->shm->psn) };
+		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
+		const void *payload;
+
+		if (!room) { /* as if it had got lost */
+			note_sent(w, 1);
+			continue;
+		}
+		payload = hca_wire_gather(&w->end, from, at, bytes, room);
+		if (!payload)
+			return IBV_WC_LOC_PROT_ERR;
+		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
+		h.bth.ack_requested = is_last || i % ACK_EVERY == ACK_EVERY - 1;
+		fill_headers(r, r->remote_addr, r->length, &h);
+		hca_roce_end(w->sender, &h, payload, bytes);
+		note_sent(w, 1);
+	}
+	return IBV_WC_SUCCESS;
+}
+
+/* Asks for something that is answered: a READ, or a part of it, or an atomic operation. False: not
+ * now. */
+static bool ask(struct hca_wire *w, const struct shm_request *r, uint32_t n)
+{
+	struct shm_wire *s = w->shm;
+	/* asked for again, it is no more than was asked for before */
+	uint32_t part = READ_MOST - s->offset % READ_MOST;
+	uint32_t packets = n - s->offset < part ? n - s->offset : part;
+	uint64_t at = (uint64_t)s->offset << w->path.mtu_shift;
+	uint64_t bytes = (uint64_t)packets << w->path.mtu_shift;
+	struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, 0, 1), s->psn) };
+	uint32_t most = w->path.max_rd_atomic ? w->path.max_rd_atomic : 1;
+
+	if (s->answered >= most || (n > READ_MOST && s->psn != s->acked) ||
+	    (under_way(w) && under_way(w) + packets > s->window))
+		return false;
+	h.bth.ack_requested = true;
+	if (bytes > r->length - at)
+		bytes = r->length - at;
+	fill_headers(r, r->remote_addr + at, (uint32_t)bytes, &h);
+	if (hca_roce_begin(w->sender, &w->route, 0)) /* else as if it had got lost */
+		hca_roce_end(w->sender, &h, NULL, 0);
+	s->answered++;
+	note_sent(w, packets);
+	return true;
+}
+
+/* Sends the next request, or a part of it. False: no more can be sent now. */
+static bool send_next(struct hca_wire *w, const struct shm_request *r, const struct shm_entry *e)
+{
+	const unsigned op = hca_operation(r->opcode);
+	const bool is_answered = op & HCA_OP_ANSWERED, is_uc = w->end.qp.type == IBV_QPT_UC;
+	struct shm_wire *s = w->shm;
+	uint32_t n = packets_of(w, r);
+	struct hca_parts parts;
+	int status;
+
+	if ((op & HCA_OP_LOCAL) || /* its owner's business */
+	    ((r->flags & IBV_SEND_FENCE) && s->answered && !s->offset))
+		return false;
+	status = !is_known(r) ? IBV_WC_LOC_QP_OP_ERR
+	         : hca_parts_of_request(&w->end, r, e, is_answered ? IBV_ACCESS_LOCAL_WRITE : 0,
+	                                &parts)
+	                 ? IBV_WC_SUCCESS
+	                 : IBV_WC_LOC_PROT_ERR;
+	if (!status && is_answered && !ask(w, r, n))
+		return false;
+	if (!status && !is_answered)
+		status = send_data(w, r, &parts, n);
+	if (status) {
+		if (s->next == head_of(w)) /* else those before it are still to be done */
+			fail(w, (enum ibv_wc_status)status);
+		return false;
+	}
+	if (s->offset < n)
+		return is_answered;
+	s->next++;
+	s->offset = 0;
+	if (is_uc) { /* nobody acknowledges anything */
+		hca_sender_finish(w->sender);
+		s->acked = s->psn;
+		complete(w, n);
+		tell_owner(w);
+	}
+	return true;
+}
+
+void hca_wire_send(struct hca_wire *w)
+{
+	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
+	uint32_t before = w->shm->psn;
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct shm_request r;
+
+	if (resume && base_now_ns() < resume)
+		return;
+	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
+	while (!has_failed(w) && w->shm->next != hca_connected_load(&w->connection->tail) &&
+	       under_way(w) < w->shm->window &&
+	       hca_connected_take(&w->end, w->shm->next, &r, entries) && send_next(w, &r, entries))
+		;
+	if (w->shm->psn != before &&
+	    !atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed))
+		set_deadline(w);
+	if (w->sender->unfinished)
+		hca_sender_finish(w->sender);
+}
+
+void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
+{
+	uint64_t deadline = atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed);
+
+	if (!deadline || now < deadline || has_failed(w))
+		return;
+	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
+	retry(w, "nothing has come for the timeout");
+}
+
+/* ---- what comes back ---- */
+
+/* Waits as the peer wants, which has no receive; then all is sent again. */
+static void wait_for_receive(struct hca_wire *w, unsigned timer)
+{
+	struct shm_wire *s = w->shm;
+
+	if (w->path.rnr_retry != INFINITELY && s->rnr_retries++ >= w->path.rnr_retry) {
+		fail(w, IBV_WC_RNR_RETRY_EXC_ERR);
+		return;
+	}
+	go_back(w);
+	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&s->resume_ns, base_now_ns() + hca_rnr_ns(timer),
+	                      memory_order_relaxed);
+	hca_wire_watch(w);
+}
+
+static void take_nak(struct hca_wire *w, unsigned code)
+{
+	static const enum ibv_wc_status status[] = {
+		[WIRE_NAK_INVALID_REQUEST] = IBV_WC_REM_INV_REQ_ERR,
+		[WIRE_NAK_REMOTE_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+		[WIRE_NAK_REMOTE_OPERATION] = IBV_WC_REM_OP_ERR,
+		[WIRE_NAK_INVALID_RD_REQUEST] = IBV_WC_REM_INV_RD_REQ_ERR,
+	};
+
+	if (!code && !w->shm->recovers) /* one is enough until something comes */
+		retry(w, "the peer has seen a gap");
+	else if (code && code < ARRAY_SIZE(status))
+		fail(w, status[code]);
+}
+
+static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
+{
+	const unsigned kind = syndrome >> 5 & 3;
+	bool complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
+
+	if (!complete_before && !w->shm->recovers) {
+		retry(w, "a response got lost");
+		return;
+	}
+	if (kind == WIRE_AETH_RNR)
+		wait_for_receive(w, syndrome & 31);
+	else if (kind == WIRE_AETH_NAK)
+		take_nak(w, syndrome & 31);
+}
+
+/* Copies what has come to the memory of the request. An enum ibv_wc_status. */
+static int place(struct hca_wire *w, const struct shm_request *r, const struct shm_entry *e,
+                 uint64_t offset, const void *from, uint32_t bytes)
+{
+	struct hca_parts to;
+
+	if (!hca_parts_of_request(&w->end, r, e, IBV_ACCESS_LOCAL_WRITE, &to) ||
+	    hca_wire_scatter(&w->end, &to, offset, from, bytes))
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+/* A part of what a READ asked for, or what an atomic operation found. */
+static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool is_atomic)
+{
+	struct shm_entry entries[HCA_MAX_SGE];
+	const void *from = is_atomic ? &p->h.atomic_original : p->payload;
+	uint32_t bytes = is_atomic ? sizeof(p->h.atomic_original) : p->payload_bytes;
+	uint32_t psn = p->h.bth.psn, n, i;
+	struct shm_request r;
+	uint64_t at;
+	int status;
+
+	if (!acknowledge(w, psn)) {
+		if (!w->shm->recovers)
+			retry(w, "a response got lost");
+		return;
+	}
+	if (psn != w->shm->acked || !first_request(w, &r, entries) ||
+	    !(hca_operation(r.opcode) & HCA_OP_ANSWERED))
+		return; /* it came twice, or nobody asked for it */
+	n = packets_of(w, &r);
+	i = wire_psn_add(psn, -w->shm->head_psn);
+	at = (uint64_t)i << w->path.mtu_shift;
+	if (i >= n)
+		return;
+	if (is_atomic != !!(hca_operation(r.opcode) & HCA_OP_ATOMIC) ||
+	    bytes != (r.length - at < 1u << w->path.mtu_shift ? r.length - at
+	                                                      : 1u << w->path.mtu_shift)) {
+		fail(w, IBV_WC_BAD_RESP_ERR);
+		return;
+	}
+	status = place(w, &r, entries, at, from, bytes);
+	if (status) {
+		fail(w, (enum ibv_wc_status)status);
+		return;
+	}
+	if ((wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST) && w->shm->answered)
+		w->shm->answered--;
+	if (i + 1 == n) /* before the move: what is acknowledged is not behind the first request */
+		complete(w, n);
+	move_acked(w, wire_psn_add(psn, 1));
+}
+
+void hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	uint32_t head = head_of(w), psn = p->h.bth.psn;
+
+	/* what was never sent, or was acknowledged long ago, nobody asked for */
+	if (has_failed(w) || wire_psn_diff(psn, w->shm->beyond) >= 0 ||
+	    wire_psn_diff(psn, wire_psn_add(w->shm->acked, -1)) < 0)
+		return;
+	switch (p->h.bth.opcode & 31) {
+	case WIRE_ACKNOWLEDGE:
+		take_aeth(w, psn, p->h.aeth.syndrome);
+		break;
+	case WIRE_ATOMIC_ACKNOWLEDGE:
+		take_data(w, p, true);
+		break;
+	default:
+		take_data(w, p, false);
+	}
+	if (head_of(w) != head)
+		tell_owner(w);
+	if (!has_failed(w))
+		hca_wire_send(w);
+}

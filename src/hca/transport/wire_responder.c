@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire, the responder's half: packets of requests are checked (section 9.7.4 of the
+ * specification; section 9.8.2 for UC), carried out by the responder of all connected queue pairs,
+ * and answered. See wire.h.
+ *
+ * READs and atomic operations are answered in order, and an acknowledgement says that all before is
+ * done: so responses that wait to be sent come first. Requests that come again are acknowledged
+ * again; a READ is carried out again; an atomic operation is answered from what it found.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/util.h"
+#include "hca/transport/wire.h"
+
+/* So many packets of responses are sent at one time; then other queue pairs have their turn. */
+#define RESPONSES_MOST 64
+
+/* What becomes of a packet. */
+enum verdict {
+	DONE,
+	DROPPED, /* as if it had got lost: it will come again */
+	REFUSED, /* the peer was told */
+};
+
+static bool is_uc(const struct hca_wire *w)
+{
+	return w->end.qp.type == IBV_QPT_UC;
+}
+
+static uint32_t mtu_of(const struct hca_wire *w)
+{
+	return 1u << w->path.mtu_shift;
+}
+
+/* ---- answers ---- */
+
+static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
+{
+	struct wire_headers h = { .bth = hca_wire_bth(w, WIRE_ACKNOWLEDGE, psn) };
+
+	h.aeth = (struct wire_aeth){ .syndrome = syndrome, .msn = w->shm->msn };
+	if (hca_roce_begin(w->sender, &w->route, 0))
+		hca_roce_end(w->sender, &h, NULL, 0);
+}
+
+/* Tells the peer why its request is not carried out. Responses that it waits for come first, so it
+ * is not told while some are due: it will ask again. */
+static enum verdict refuse(struct hca_wire *w, uint8_t syndrome)
+{
+	if (is_uc(w) || w->shm->n_responses)
+		return DROPPED;
+	if (!w->shm->nak_sent)
+		send_aeth(w, w->shm->expected, syndrome);
+	w->shm->nak_sent = true;
+	return REFUSED;
+}
+
+/* The responder says what becomes of the request: @outcome, not IBV_WC_SUCCESS. */
+static enum verdict refuse_as(struct hca_wire *w, int outcome)
+{
+	static const uint8_t codes[] = {
+		[HCA_NAK_INVALID_REQUEST] = WIRE_NAK_INVALID_REQUEST,
+		[HCA_NAK_REMOTE_ACCESS] = WIRE_NAK_REMOTE_ACCESS,
+		[HCA_NAK_REMOTE_OPERATION] = WIRE_NAK_REMOTE_OPERATION,
+	};
+	struct hca_responder *t = &w->responder;
+	uint8_t code = WIRE_NAK_REMOTE_OPERATION;
+
+	if (outcome == HCA_WAITS_FOR_RECEIVE) {
+		w->shm->nak_sent = false; /* each try is told */
+		return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
+	}
+	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
+		return DROPPED;
+	if (outcome == HCA_REFUSED)
+		code = codes[t->nak];
+	else if (outcome == IBV_WC_REM_INV_REQ_ERR)
+		code = WIRE_NAK_INVALID_REQUEST;
+	if (outcome == HCA_REFUSED)
+		hca_responder_fail(t);
+	if (is_uc(w))
+		HCA_COUNT(t->process, t->end.qp.port, uc_refused);
+	w->shm->nak_sent = false;
+	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, code));
+}
+
+static enum verdict refuse_invalid(struct hca_wire *w, const char *why)
+{
+	return refuse_as(w, hca_responder_refuse(&w->responder, HCA_NAK_INVALID_REQUEST, why));
+}
+
+/* A place for one more response. NULL: the peer asks for more than there is room for. */
+static struct shm_wire_response *new_response(struct hca_wire *w, uint32_t psn, uint32_t packets)
+{
+	struct shm_wire_response *r;
+
+	if (w->shm->n_responses >= SHM_WIRE_RESPONSES)
+		return NULL;
+	r = &w->shm->response[w->shm->next_response % SHM_WIRE_RESPONSES];
+	*r = (struct shm_wire_response){ .psn = psn, .packets = packets };
+	return r;
+}
+
+static void add_response(struct hca_wire *w, struct shm_wire_response *r)
+{
+	r->msn = w->shm->msn;
+	w->shm->next_response++;
+	w->shm->n_responses++;
+	hca_wire_watch(w);
+}
+
+static enum wire_operation response_of(uint32_t i, uint32_t n)
+{
+	return n == 1       ? WIRE_READ_RESPONSE_ONLY
+	       : !i         ? WIRE_READ_RESPONSE_FIRST
+	       : i + 1 == n ? WIRE_READ_RESPONSE_LAST
+	                    : WIRE_READ_RESPONSE_MIDDLE;
+}
+
+static void send_atomic(struct hca_wire *w, const struct shm_wire_response *r)
+{
+	struct wire_headers h = { .bth = hca_wire_bth(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn) };
+
+	h.aeth = (struct wire_aeth){
+		.syndrome = WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS), .msn = r->msn
+	};
+	h.atomic_original = r->value;
+	if (hca_roce_begin(w->sender, &w->route, 0))
+		hca_roce_end(w->sender, &h, NULL, 0);
+}
+
+/* Sends up to @most packets of what a READ asked for. False: its memory is not there any more. */
+static bool send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
+{
+	const struct shm_request request = { .rkey = r->rkey, .remote_addr = r->addr };
+	struct hca_parts from;
+
+	if (hca_responder_begin_rdma(&w->responder, &request, r->length, IBV_ACCESS_REMOTE_READ,
+	                             &from))
+		return false;
+	for (; r->sent < r->packets && most; r->sent++, most--) {
+		uint64_t at = (uint64_t)r->sent << w->path.mtu_shift;
+		uint32_t bytes =
+		        r->length - at < mtu_of(w) ? (uint32_t)(r->length - at) : mtu_of(w);
+		uint32_t psn = wire_psn_add(r->psn, r->sent);
+		struct wire_headers h = { .bth = hca_wire_bth(w, response_of(r->sent, r->packets),
+			                                      psn) };
+		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
+		const void *payload;
+
+		if (!room)
+			continue;
+		payload = hca_wire_gather(&w->responder.end, &from, at, bytes, room);
+		if (!payload)
+			return false;
+		h.aeth = (struct wire_aeth){ .syndrome = WIRE_AETH_SYNDROME(WIRE_AETH_ACK,
+			                                                    WIRE_AETH_NO_CREDITS),
+			                     .msn = r->msn };
+		hca_roce_end(w->sender, &h, payload, bytes);
+	}
+	return true;
+}
+
+/* The oldest response that is yet to be sent. */
+static struct shm_wire_response *first_response(struct hca_wire *w)
+{
+	const struct shm_wire *s = w->shm;
+
+	return &w->shm->response[(s->next_response - s->n_responses) % SHM_WIRE_RESPONSES];
+}
+
+bool hca_wire_respond(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+	uint32_t most = RESPONSES_MOST;
+
+	if (s->n_responses > SHM_WIRE_RESPONSES)
+		s->n_responses = 0; /* others can write there */
+	while (s->n_responses && most) {
+		struct shm_wire_response *r = first_response(w);
+		uint32_t before = r->sent;
+
+		if (r->is_atomic) {
+			send_atomic(w, r);
+			r->sent = r->packets;
+		} else if (!send_read(w, r, most)) {
+			s->n_responses = 0;
+			s->nak_sent = false;
+			hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_ACCESS,
+			                     "the memory is not there any more");
+			hca_responder_fail(&w->responder);
+			send_aeth(w, wire_psn_add(r->psn, r->sent),
+			          WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_REMOTE_ACCESS));
+			break;
+		}
+		most -= r->sent - before < most ? r->sent - before : most;
+		if (r->sent >= r->packets)
+			s->n_responses--;
+	}
+	if (!s->n_responses && s->ack_due) {
+		send_aeth(w, wire_psn_add(s->expected, -1),
+		          WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS));
+		s->ack_due = false;
+	}
+	return s->n_responses;
+}
+
+/* ---- SEND ---- */
+
+/* The receive that the message under way uses. False: it is not ours any more. */
+static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
+{
+	struct hca_responder *t = &w->responder;
+	const struct shm_qp_connection *c = &t->end.qp.connection;
+	uint64_t index, off = c->entries_off;
+	uint32_t max_sge = c->max_recv_sge;
+
+	rcv->pos = w->shm->claimed;
+	rcv->slot = shm_ring_at(&t->view, rcv->pos);
+	if (atomic_load_explicit(&rcv->slot->state, memory_order_acquire) !=
+	    shm_ring_claimed(&t->view, rcv->pos))
+		return false;
+	index = rcv->pos & t->view.mask;
+	if (c->srq) {
+		index = rcv->slot->class_flow;
+		off = t->srq.entries_off;
+		max_sge = t->srq.max_sge;
+	}
+	hca_responder_read_credit(t, rcv->slot, off + index * max_sge * sizeof(rcv->one), max_sge,
+	                          rcv);
+	return true;
+}
+
+/* Takes a receive for a message, which the following packets of it find again. As
+ * hca_responder_take(). */
+static int take_receive(struct hca_wire *w, struct hca_receive *rcv)
+{
+	int ret = hca_responder_take(&w->responder, rcv);
+
+	if (ret)
+		return ret;
+	w->shm->claimed = rcv->pos;
+	if (w->responder.end.qp.connection.srq) { /* the credit itself is gone */
+		rcv->slot->operation = rcv->entries == &rcv->one;
+		rcv->slot->receive.addr = rcv->one.addr;
+		rcv->slot->receive.length = rcv->one.length;
+		rcv->slot->receive.lkey = rcv->one.lkey;
+	}
+	return 0;
+}
+
+/* The entries of a receive from @offset on. */
+static unsigned skip(const struct hca_receive *rcv, uint64_t offset, struct shm_entry *out)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < rcv->n; i++) {
+		struct shm_entry e = rcv->entries[i];
+		uint32_t part = offset < e.length ? (uint32_t)offset : e.length;
+
+		offset -= part;
+		e.addr += part;
+		e.length -= part;
+		if (e.length)
+			out[n++] = e;
+	}
+	return n;
+}
+
+/* Places bytes of a message. An enum ibv_wc_status, of the receive. */
+static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const void *from,
+                      uint32_t bytes)
+{
+	struct hca_end *end = &w->responder.end;
+	struct shm_entry entries[HCA_MAX_SGE];
+	struct hca_parts to;
+	unsigned n;
+
+	if (w->shm->offset_in + (uint64_t)bytes > hca_receive_bytes(rcv))
+		return IBV_WC_LOC_LEN_ERR;
+	if (!bytes)
+		return IBV_WC_SUCCESS;
+	n = skip(rcv, w->shm->offset_in, entries);
+	if (!hca_parts_find(end, entries, n, bytes, IBV_ACCESS_LOCAL_WRITE, &to) ||
+	    hca_wire_scatter(end, &to, 0, from, bytes))
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+/* The request that a packet ends, as the responder knows it. */
+static struct shm_request describe(const struct wire_roce_packet *p, uint32_t length)
+{
+	const unsigned headers = wire_opcodes[p->h.bth.opcode].headers;
+	bool is_write = (p->h.bth.opcode & 31) >= WIRE_WRITE_FIRST &&
+	                (p->h.bth.opcode & 31) <= WIRE_WRITE_ONLY_IMM;
+	uint8_t opcode = is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
+
+	if (headers & WIRE_IMMDT)
+		opcode = is_write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM;
+	else if (headers & WIRE_IETH)
+		opcode = IBV_WR_SEND_WITH_INV;
+	return (struct shm_request){ .opcode = opcode,
+		                     .length = length,
+		                     .imm = p->h.imm_data,
+		                     .flags = p->h.bth.solicited ? IBV_SEND_SOLICITED : 0 };
+}
+
+/* The message has come as a whole: as hca_responder_end_send(). */
+static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
+                    const struct hca_receive *rcv)
+{
+	struct shm_request r = describe(p, w->shm->offset_in);
+	int ret;
+
+	hca_responder_fill(&w->responder, &r, rcv->slot, SHM_OPERATION_PLACED);
+	ret = hca_responder_end_send(&w->responder, &r, rcv);
+	if (!ret && w->responder.tells)
+		hca_responder_tell(&w->responder, &r, ret);
+	return ret;
+}
+
+static enum verdict take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+{
+	struct shm_wire *s = w->shm;
+	struct hca_receive rcv;
+	int ret = 0;
+
+	if (wire_opcodes[p->h.bth.opcode].headers & WIRE_IETH)
+		ret = hca_responder_check_key(&w->responder, p->h.invalidate_rkey);
+	if (ret)
+		return refuse_as(w, ret);
+	if (flags & WIRE_OPCODE_FIRST) {
+		ret = take_receive(w, &rcv);
+		if (ret)
+			return refuse_as(w, ret);
+		s->operation = SHM_WIRE_SEND;
+		s->offset_in = 0;
+	} else if (!find_receive(w, &rcv)) {
+		return DROPPED;
+	}
+	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
+	if (ret) {
+		struct shm_request r = describe(p, s->offset_in);
+
+		s->operation = SHM_WIRE_NONE;
+		return refuse_as(w, hca_responder_fail_receive(&w->responder, &r, &rcv,
+		                                               (enum ibv_wc_status)ret));
+	}
+	s->offset_in += p->payload_bytes;
+	if (flags & WIRE_OPCODE_LAST) {
+		s->operation = SHM_WIRE_NONE;
+		ret = end_send(w, p, &rcv);
+	}
+	return ret ? DROPPED : DONE;
+}
+
+/* ---- RDMA WRITE ---- */
+
+static int place_write(struct hca_wire *w, const struct wire_roce_packet *p, uint32_t check)
+{
+	const struct shm_request r = { .opcode = IBV_WR_RDMA_WRITE,
+		                       .rkey = w->shm->rkey,
+		                       .remote_addr = w->shm->addr + w->shm->offset_in };
+	struct hca_responder *t = &w->responder;
+	struct hca_parts to;
+	int ret = hca_responder_begin_rdma(t, &r, check, IBV_ACCESS_REMOTE_WRITE, &to);
+
+	if (ret || !p->payload_bytes)
+		return ret;
+	ret = hca_wire_scatter(&t->end, &to, 0, p->payload, p->payload_bytes);
+	return ret ? hca_responder_copy_failed(t, ret) : 0;
+}
+
+static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struct hca_receive *rcv)
+{
+	struct hca_responder *t = &w->responder;
+	struct shm_request r = describe(p, w->shm->length);
+	int ret = 0;
+
+	if (r.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+		hca_responder_fill(t, &r, rcv->slot, SHM_OPERATION_WRITE);
+		ret = hca_responder_publish(t, rcv);
+	}
+	if (!ret && t->tells)
+		hca_responder_tell(t, &r, ret);
+	return ret;
+}
+
+static enum verdict take_write(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+{
+	const bool has_imm = wire_opcodes[p->h.bth.opcode].headers & WIRE_IMMDT;
+	const uint32_t bytes = p->payload_bytes;
+	struct shm_wire *s = w->shm;
+	struct hca_receive rcv;
+	int ret;
+
+	if (flags & WIRE_OPCODE_FIRST) {
+		s->addr = p->h.reth.va;
+		s->rkey = p->h.reth.rkey;
+		s->length = p->h.reth.dma_length;
+		s->offset_in = 0;
+	}
+	if (s->length > HCA_MAX_MESSAGE || bytes > s->length - s->offset_in ||
+	    ((flags & WIRE_OPCODE_LAST) && bytes != s->length - s->offset_in))
+		return refuse_invalid(w, "a WRITE is not as long as it says");
+	ret = has_imm ? hca_responder_take(&w->responder, &rcv) : 0;
+	if (ret)
+		return refuse_as(w, ret);
+	/* the first packet: whether all of it is allowed */
+	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->length : bytes);
+	if (ret && has_imm)
+		hca_responder_give_back(&w->responder, &rcv);
+	if (ret)
+		return refuse_as(w, ret);
+	s->operation = SHM_WIRE_WRITE;
+	s->offset_in += bytes;
+	if (flags & WIRE_OPCODE_LAST) {
+		s->operation = SHM_WIRE_NONE;
+		ret = end_write(w, p, &rcv);
+	}
+	return ret ? DROPPED : DONE;
+}
+
+/* ---- READ and atomic operations ---- */
+
+/* @again: it has come before. *@packets: as many PSNs as the response takes. */
+static enum verdict take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool again)
+{
+	const struct shm_request r = { .opcode = IBV_WR_RDMA_READ,
+		                       .rkey = p->h.reth.rkey,
+		                       .length = p->h.reth.dma_length,
+		                       .remote_addr = p->h.reth.va };
+	uint32_t packets = hca_wire_packets(w, r.length);
+	struct shm_wire_response *response = new_response(w, p->h.bth.psn, packets);
+	struct hca_parts from;
+	int ret;
+
+	if (!response)
+		return DROPPED;
+	if (r.length > HCA_MAX_MESSAGE)
+		return again ? DROPPED : refuse_invalid(w, "a READ is longer than messages are");
+	ret = hca_responder_begin_read(&w->responder, &r, &from);
+	if (ret)
+		return again ? DROPPED : refuse_as(w, ret);
+	response->rkey = r.rkey;
+	response->addr = r.remote_addr;
+	response->length = r.length;
+	if (!again) {
+		w->shm->msn = wire_psn_add(w->shm->msn, 1);
+		w->shm->expected = wire_psn_add(w->shm->expected, packets);
+		if (w->responder.tells)
+			hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
+	}
+	add_response(w, response);
+	return DONE;
+}
+
+static void save(struct hca_wire *w, uint32_t psn, uint64_t value)
+{
+	w->shm->saved[w->shm->next_saved++ % SHM_WIRE_RESPONSES] =
+	        (struct shm_wire_saved){ .value = value, .psn = psn, .valid = true };
+}
+
+static enum verdict take_atomic(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	const bool adds = (p->h.bth.opcode & 31) == WIRE_FETCH_ADD;
+	const struct shm_request r = {
+		.opcode = adds ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_ATOMIC_CMP_AND_SWP,
+		.rkey = p->h.atomic.rkey,
+		.length = sizeof(uint64_t),
+		.remote_addr = p->h.atomic.va,
+		.compare_add = adds ? p->h.atomic.swap_or_add : p->h.atomic.compare,
+		.swap = p->h.atomic.swap_or_add,
+	};
+	struct shm_wire_response *response = new_response(w, p->h.bth.psn, 1);
+	struct hca_parts word;
+	uint64_t old = 0;
+	int ret;
+
+	if (!response)
+		return DROPPED;
+	ret = hca_responder_begin_word(&w->responder, &r, IBV_ACCESS_REMOTE_ATOMIC, &word);
+	if (!ret)
+		ret = hca_responder_change(&w->responder, &r, &word, &old);
+	if (ret)
+		return refuse_as(w, ret);
+	save(w, p->h.bth.psn, old);
+	response->is_atomic = true;
+	response->value = old;
+	w->shm->msn = wire_psn_add(w->shm->msn, 1);
+	w->shm->expected = wire_psn_add(w->shm->expected, 1);
+	add_response(w, response);
+	if (w->responder.tells)
+		hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
+	return DONE;
+}
+
+/* ---- what comes again ---- */
+
+/* Whether a response that is yet to be sent has this PSN. */
+static bool is_pending(const struct hca_wire *w, uint32_t psn)
+{
+	const struct shm_wire *s = w->shm;
+
+	for (uint32_t i = s->next_response - s->n_responses; i != s->next_response; i++) {
+		const struct shm_wire_response *r = &s->response[i % SHM_WIRE_RESPONSES];
+
+		if (wire_psn_add(psn, -r->psn) < r->packets)
+			return true;
+	}
+	return false;
+}
+
+static void answer_again(struct hca_wire *w, uint32_t psn)
+{
+	for (unsigned i = 0; i < SHM_WIRE_RESPONSES; i++) {
+		const struct shm_wire_saved *s = &w->shm->saved[i];
+		struct shm_wire_response *r;
+
+		if (!s->valid || s->psn != psn)
+			continue;
+		r = new_response(w, psn, 1);
+		if (!r)
+			return;
+		r->is_atomic = true;
+		r->value = s->value;
+		add_response(w, r);
+		return;
+	}
+}
+
+static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	w->shm->duplicates++;
+	if (is_uc(w) || is_pending(w, p->h.bth.psn))
+		return;
+	switch (p->h.bth.opcode & 31) {
+	case WIRE_READ_REQUEST:
+		take_read(w, p, true);
+		break;
+	case WIRE_COMPARE_SWAP:
+	case WIRE_FETCH_ADD:
+		answer_again(w, p->h.bth.psn);
+		break;
+	default:
+		w->shm->ack_due = true;
+	}
+}
+
+/* ---- all ---- */
+
+/* Whether a packet of these flags can come now, and is as long as it must be. */
+static bool fits(const struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags,
+                 enum shm_wire_operation operation)
+{
+	const uint32_t mtu = mtu_of(w), bytes = p->payload_bytes;
+	enum shm_wire_operation now = w->shm->operation;
+
+	if (flags & WIRE_OPCODE_FIRST ? now != SHM_WIRE_NONE : now != operation)
+		return false;
+	if (!(flags & WIRE_OPCODE_LAST))
+		return bytes == mtu;
+	return bytes <= mtu && (bytes || (flags & WIRE_OPCODE_FIRST));
+}
+
+/* UC: a part of the message under way is missing. The rest of it is dropped (section 9.8.2.2.1). */
+static void drop_message(struct hca_wire *w)
+{
+	struct hca_receive rcv;
+
+	if (w->shm->operation == SHM_WIRE_SEND && find_receive(w, &rcv))
+		hca_responder_give_back(&w->responder, &rcv);
+	w->shm->operation = SHM_WIRE_NONE;
+}
+
+static enum verdict carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+{
+	const unsigned op = p->h.bth.opcode & 31;
+	bool is_write = op >= WIRE_WRITE_FIRST && op <= WIRE_WRITE_ONLY_IMM;
+
+	if (op == WIRE_READ_REQUEST || op == WIRE_COMPARE_SWAP || op == WIRE_FETCH_ADD) {
+		if (w->shm->operation != SHM_WIRE_NONE)
+			return refuse_invalid(w, "a message is not whole");
+		return op == WIRE_READ_REQUEST ? take_read(w, p, false) : take_atomic(w, p);
+	}
+	if (!fits(w, p, flags, is_write ? SHM_WIRE_WRITE : SHM_WIRE_SEND))
+		return refuse_invalid(w, "a packet does not fit its message");
+	return is_write ? take_write(w, p, flags) : take_send(w, p, flags);
+}
+
+/* The packet that was to come next. */
+static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+{
+	const bool is_answered = !(flags & WIRE_OPCODE_PAYLOAD);
+	enum verdict v = carry_out(w, p, flags);
+
+	if (v == DONE)
+		w->shm->nak_sent = false;
+	if (v == DONE && !is_answered) {
+		w->shm->expected = wire_psn_add(w->shm->expected, 1);
+		if (flags & WIRE_OPCODE_LAST)
+			w->shm->msn = wire_psn_add(w->shm->msn, 1);
+		w->shm->ack_due |= p->h.bth.ack_requested && !is_uc(w);
+	}
+	if (v != DONE && is_uc(w)) { /* nobody sends it again */
+		drop_message(w);
+		w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
+	}
+}
+
+void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
+	int32_t diff = wire_psn_diff(p->h.bth.psn, w->shm->expected);
+
+	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
+		return;
+	if (is_uc(w) && diff) {
+		drop_message(w);
+		w->shm->expected = p->h.bth.psn;
+		diff = 0;
+		if (!(flags & WIRE_OPCODE_FIRST)) {
+			w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
+			return;
+		}
+	}
+	if (diff < 0)
+		take_duplicate(w, p);
+	else if (!diff)
+		take_expected(w, p, flags);
+	else
+		refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is known of a connected queue pair whose peer is outside of the fabric, on RoCEv2: how far
+ * its packets are, both ways. By queue pair index, in the data part: whoever takes datagrams off
+ * the port's sockets, or sees that a time is over, works on it, in whatever process it is, the
+ * daemon included (hca/transport/wire.h).
+ *
+ * There are two halves, the requester's and the responder's, each with a lock that names its
+ * holder, so that the daemon can release what a dead process held. The requester's is the lock of
+ * the send queue (shm_connection.lock). All programs of the fabric can write here, so nothing that
+ * stands here is used as an address or an index unchecked.
+ */
+#ifndef SHM_WIRE_H
+#define SHM_WIRE_H
+
+#include "shm/layout.h"
+
+/* READs and atomic operations that a responder may have to answer: as many as max_dest_rd_atomic
+ * may be. */
+#define SHM_WIRE_RESPONSES 16
+
+/* One that is yet to be answered. */
+struct shm_wire_response {
+	uint32_t psn;     /* of its first packet */
+	uint32_t packets; /* that it has */
+	uint32_t sent;    /* of these */
+	uint32_t msn;     /* of the message that asked for it */
+	uint32_t rkey;
+	uint32_t length; /* READ: bytes from addr on */
+	uint64_t addr;
+	uint64_t value;     /* atomic: what the word was */
+	uint32_t is_atomic; /* bool */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct shm_wire_response) == 48, "layout");
+
+/* What an atomic operation found, for requests that come again. */
+struct shm_wire_saved {
+	uint64_t value;
+	uint32_t psn;
+	uint32_t valid; /* bool */
+};
+
+/* The attributes by which its packets go. Its owner writes them while the wire is closed. */
+struct shm_wire_path {
+	struct ib_gid dgid;
+	uint32_t class_flow; /* traffic class << 20 | flow label */
+	uint32_t domain;     /* its protection domain's number */
+	uint8_t hop_limit, sgid_index;
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* as in struct ibv_qp_attr */
+	uint8_t max_rd_atomic, mtu_shift;                     /* log2 of the path MTU in bytes */
+};
+
+struct shm_wire {
+	/* 0: the wire is closed: no packet is sent or received. Its owner writes it, and RTR and
+	 * RTS open it: enum shm_wire_open */
+	_Atomic uint32_t open;
+	/* of the responder's half: as shm_connection.lock */
+	_Atomic uint32_t lock;
+	struct shm_wire_path path;
+
+	/* ---- requester: under shm_connection.lock ---- */
+
+	_Alignas(64) uint32_t next;   /* position of the request that is sent next */
+	uint32_t offset;              /* packets of it that were sent */
+	uint32_t psn;                 /* of the packet that is sent next */
+	uint32_t acked;               /* PSNs before are acknowledged */
+	uint32_t head_psn;            /* of the first packet of the first request */
+	uint32_t beyond;              /* PSNs from here on were never sent */
+	uint32_t answered;            /* READs and atomic operations under way */
+	uint32_t window;              /* packets that may be under way */
+	uint32_t grown;               /* that were acknowledged since the window grew */
+	uint8_t retries, rnr_retries; /* that were used up */
+	uint8_t recovers;             /* it goes back, and nothing was acknowledged since */
+	uint8_t reserved;
+	/* CLOCK_MONOTONIC, ns; 0: none. Others read them without the lock */
+	_Atomic uint64_t deadline_ns; /* when what was sent is taken for lost */
+	_Atomic uint64_t resume_ns;   /* when to send again after a RNR NAK */
+	uint64_t retransmissions;     /* packets that were sent again */
+
+	/* ---- responder: under lock ---- */
+
+	_Alignas(64) uint32_t expected; /* PSN */
+	uint32_t msn;                   /* messages that were carried out, modulo 2^24 */
+	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
+	uint8_t operation;              /* enum shm_wire_operation: the message under way */
+	uint8_t ack_due;                /* bool: once all responses are sent */
+	uint8_t reserved2;
+	uint32_t n_responses;   /* that are yet to be sent */
+	uint32_t next_response; /* where the next one goes; counts up */
+	uint32_t next_saved;    /* likewise */
+	uint32_t offset_in;     /* bytes of the message under way that were placed */
+	uint32_t claimed;       /* position in the ring of the receive that it uses */
+	uint32_t rkey;          /* WRITE: to where */
+	uint32_t length;        /* WRITE: of the whole message */
+	uint64_t addr;
+	uint64_t duplicates; /* requests that came again */
+	struct shm_wire_response response[SHM_WIRE_RESPONSES];
+	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
+};
+
+/* A bit for each queue pair index: it waits for a time, or has responses to send. */
+struct shm_wire_busy {
+	_Atomic uint64_t bits;
+};
+
+enum shm_wire_open {
+	SHM_WIRE_RECEIVES = 1,
+	SHM_WIRE_SENDS = 2,
+};
+
+enum shm_wire_operation { SHM_WIRE_NONE, SHM_WIRE_SEND, SHM_WIRE_WRITE };
+
+#endif
