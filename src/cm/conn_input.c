@@ -155,10 +155,13 @@ static bool has_gid(const struct cm *cm, const struct fabric_port *port, const s
 static uint16_t check_request(const struct received *r, const struct cm_id *listener,
                               const struct cm_asked *asked, const struct wire_cm_req *req)
 {
-	if (!listener || !cm_roce_connects(r->cm, r->port, &req->primary.local_gid))
+	if (!listener)
 		return CM_REJ_INVALID_SERVICE_ID;
 	if (listener->qp_type != qp_type_of(req))
 		return CM_REJ_CONSUMER_DEFINED;
+	if (listener->qp_type == IBV_QPT_XRC_RECV &&
+	    !cm_roce_connects(r->cm, r->port, &req->primary.local_gid))
+		return CM_REJ_INVALID_SERVICE_ID;
 	if (listener->src.sa.sa_family != AF_IB && asked->dst.sa.sa_family == AF_IB)
 		return CM_REJ_CONSUMER_DEFINED; /* there are no IP addresses in it */
 	if (!has_gid(r->cm, r->port, &req->primary.remote_gid))

@@ -81,10 +81,11 @@ static int start_connecting(struct cm_id *id, const struct control_cm_connect *r
 	ret = check_type(id, IBV_QPT_XRC_SEND);
 	if (ret)
 		return ret;
-	if (id->qp_type != IBV_QPT_UD && !cm_roce_connects(id->client->cm, id->port, &id->dgid))
+	if (id->qp_type == IBV_QPT_XRC_SEND &&
+	    !cm_roce_connects(id->client->cm, id->port, &id->dgid))
 		return base_because(-EOPNOTSUPP,
-		                    "RC, UC and XRC on RoCE are between hosts of one "
-		                    "fabric, and the destination is in none of this one");
+		                    "XRC on RoCE is between hosts of one fabric, and the "
+		                    "destination is in none of this one");
 	ret = id->qp_type == IBV_QPT_UD ? cm_sidr_connect(id, request)
 	                                : cm_conn_connect(id, request);
 	if (!ret)

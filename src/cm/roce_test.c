@@ -245,8 +245,8 @@ static void the_ipoib_port_space_is_not_for_ethernet(void **state)
 	cm_client_free(t->cm, c);
 }
 
-/* 0, or what rdma_connect() to the address fails with. */
-static int connect_to(struct cm_client *c, const char *address)
+/* 0, or what rdma_connect() to the address by that type fails with. */
+static int connect_to(struct cm_client *c, const char *address, enum ibv_qp_type type)
 {
 	uint32_t id = testing_id(c, RDMA_PS_TCP, 1);
 	struct control_cm_resolve_route route = { .id = id, .timeout_ms = 1000 };
@@ -256,17 +256,20 @@ static int connect_to(struct cm_client *c, const char *address)
 	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	assert_int_equal(REQUEST(c, RESOLVE_ROUTE, route, NULL), 0);
 	testing_expect(c, id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	cm_id_at(c, id)->qp_type = (uint8_t)type;
 	return REQUEST(c, CONNECT, connect, NULL);
 }
 
-static void connections_stay_within_the_fabric(void **state)
+static void connections_leave_the_fabric_but_not_by_xrc(void **state)
 {
 	struct testing *t = *state;
 	struct cm_client *c = testing_client(t, 0);
 
 	assert_int_equal(testing_listen(c, testing_id(c, RDMA_PS_TCP, 1), 0), 0);
-	assert_int_equal(connect_to(c, "192.0.2.7"), -EOPNOTSUPP);
-	assert_int_equal(connect_to(c, "10.0.0.1"), 0);
+	assert_int_equal(connect_to(c, "192.0.2.7", IBV_QPT_RC), 0);
+	assert_int_equal(connect_to(c, "192.0.2.7", IBV_QPT_XRC_SEND), -EOPNOTSUPP);
+	assert_int_equal(connect_to(c, "10.0.0.1", IBV_QPT_RC), 0);
+	assert_int_equal(connect_to(c, "10.0.0.1", IBV_QPT_XRC_SEND), 0);
 	cm_client_free(t->cm, c);
 }
 
@@ -452,7 +455,7 @@ int main(void)
 		TEST(a_route_by_a_device_without_hca_is_an_error),
 		TEST(the_ipoib_port_space_is_not_for_ethernet),
 		TEST(af_ib_leads_nowhere),
-		TEST(connections_stay_within_the_fabric),
+		TEST(connections_leave_the_fabric_but_not_by_xrc),
 		TEST(a_path_needs_nobody_to_be_asked),
 		TEST(a_join_says_what_a_sender_needs),
 		TEST(an_ipv6_group_is_its_own_mgid),

@@ -780,20 +780,6 @@ static void nobody_listens(void)
 	next_event(RDMA_CM_EVENT_REJECTED);
 }
 
-static void connect_elsewhere_on_roce(void)
-{
-	struct rdma_cm_id *id = id_resolved("172.16.0.1", "172.16.0.9");
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1 } };
-	struct rdma_conn_param param = { 0 };
-
-	MUST(!rdma_resolve_route(id, 2000));
-	rdma_ack_cm_event(next_event(RDMA_CM_EVENT_ROUTE_RESOLVED));
-	MUST(!rdma_create_qp(id, NULL, &init));
-	errno = 0;
-	MUST(rdma_connect(id, &param) == -1);
-	is_refused("rdma_connect", EOPNOTSUPP, errno);
-}
-
 /* ---- MADs ---- */
 
 static void mad_to_nobody(void)
@@ -906,7 +892,6 @@ static const struct {
 	MISTAKE_OF_CM(join_without_sm),
 	MISTAKE_OF_CM(connect_too_early),
 	MISTAKE_OF_CM(nobody_listens),
-	MISTAKE_OF_CM(connect_elsewhere_on_roce),
 	MISTAKE_OF_CM(mad_to_nobody),
 	MISTAKE_OF_CM(mad_unregistered),
 	MISTAKE_OF_CM(mad_class_twice),

@@ -164,13 +164,3 @@ env UMBEL_FABRIC=gone LD_LIBRARY_PATH="$UMBEL_LIBDIR" "$program" attach_rc > "$l
 umbel up --hosts 2 > /dev/null
 expect 1 "*no host 'h9'*" umbel exec h9 -- "$program" attach_rc
 umbel down > /dev/null
-
-# ---- on RoCE, if namespaces can be made
-
-if umbel up --roce-hosts 2 > "$log" 2>&1; then
-	status=0
-	UMBEL_LOG=warning umbel exec r1 -- "$program" connect_elsewhere_on_roce > "$log" 2>&1 || status=$?
-	[ $status -eq 0 ] && [[ $(cat "$log") == *'rdma_connect() fails with EOPNOTSUPP: RC, UC and XRC on RoCE are between hosts of one fabric'* ]] ||
-		complain "connecting elsewhere on RoCE: status $status: $(cat "$log")"
-	umbel down > /dev/null
-fi
