@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connected queue pairs between two machines with Umbel, on RoCEv2: pingpongs and perftest, all opcodes.
+
+. "${0%/*}/lab.sh"
+
+lab_up 2
+roce_up h1 h2
+capture h2
+
+listens()
+{
+	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
+}
+
+# pair NAME COMMAND...: on both, and both must end well. The client is told its server's address.
+pair()
+{
+	local name=$1
+	shift
+	new_port
+	start_on "server-$name" h1 "$@" -p "$port"
+	wait_until "server-$name listens" listens h1 "$port" || return
+	start_on "client-$name" h2 "$@" -p "$port" 192.0.2.1
+	wait_ended "client-$name" 0
+	wait_ended "server-$name" 0
+}
+
+n=0
+for program in "ibv_rc_pingpong -g 1 -n 100 -c" "ibv_rc_pingpong -g 1 -e -s 1 -n 100" "ibv_uc_pingpong -g 1 -n 100" \
+	"ibv_srq_pingpong -g 1 -q 4 -n 100"; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086
+	pair "$n" $program
+	expect_said "client-$n" '[0-9]* iters in '
+done
+for program in "ib_send_bw -n 200" "ib_send_lat -n 50" "ib_write_bw -n 200" "ib_write_lat -n 50" "ib_write_bw -n 200 -c UC" \
+	"ib_read_bw -n 200" "ib_read_lat -n 50" "ib_atomic_bw -n 200" "ib_atomic_lat -n 50 -A CMP_AND_SWAP" \
+	"ib_write_bw -n 200 -b -q 4" "ib_read_bw -n 20 -s 1000000" "ib_send_bw -n 20 -s 1000000"; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086
+	pair "$n" $program
+done
+
+captured h2
+expect_sound h2
