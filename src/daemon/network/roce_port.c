@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +23,9 @@
 #define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */
 #define AWAY_MAX_NS (8 * DAEMON_NS_PER_MS)
 #define BATCHES     16 /* then other events have their turn */
+/* Datagrams lay there that nobody took: a program may look at its memory alone, and poll only when
+ * it finds there what a peer has written. So long the daemon then goes on to receive. */
+#define ATTENTIVE_NS (100 * DAEMON_NS_PER_MS)
 
 static const int families[2] = { AF_INET, AF_INET6 };
 
@@ -80,13 +84,27 @@ static void go_away(struct daemon_roce_port *p)
 		come_back(p);
 }
 
+/* Whether processes that poll take what comes. */
+static bool is_left_to_others(const struct daemon_roce_port *p)
+{
+	return base_now_ns() >= p->attentive_ns && hca_roce_is_polled(p->link);
+}
+
 static void receive(struct daemon_roce_port *p)
 {
-	for (int i = 0; i < BATCHES && !hca_roce_is_polled(p->link); i++)
+	for (int i = 0; i < BATCHES && !is_left_to_others(p); i++)
 		if (!hca_roce_receive(&p->link->link, false))
 			break;
-	if (hca_roce_is_polled(p->link))
+	if (is_left_to_others(p))
 		go_away(p);
+}
+
+static bool has_datagrams(const struct daemon_roce_port *p)
+{
+	struct pollfd fds[2] = { { .fd = p->receive_fd[0], .events = POLLIN },
+		                 { .fd = p->receive_fd[1], .events = POLLIN } };
+
+	return poll(fds, 2, 0) > 0;
 }
 
 static void on_receive(struct daemon_source *s, uint32_t events)
@@ -99,10 +117,13 @@ static void on_away(struct base_timer *t)
 {
 	struct daemon_roce_port *p = container_of(t, struct daemon_roce_port, away_timer);
 
-	if (hca_roce_is_polled(p->link))
+	if (hca_roce_is_polled(p->link)) {
 		look_later(p);
-	else
-		come_back(p);
+		return;
+	}
+	if (has_datagrams(p))
+		p->attentive_ns = base_now_ns() + ATTENTIVE_NS;
+	come_back(p);
 }
 
 static void on_wake(struct daemon_source *s, uint32_t events)
