@@ -52,8 +52,9 @@ struct shm_wire_path {
 };
 
 struct shm_wire {
-	/* 0: the wire is closed: no packet is sent or received. Its owner writes it, and RTR and
-	 * RTS open it: enum shm_wire_open */
+	/* enum shm_wire_open: whether packets are sent and received. Its owner writes it when it
+	 * moves to RTR and RTS, and when that ends; above 8 bits a number that differs each time,
+	 * so that others copy the path anew */
 	_Atomic uint32_t open;
 	/* of the responder's half: as shm_connection.lock */
 	_Atomic uint32_t lock;
@@ -85,7 +86,9 @@ struct shm_wire {
 	uint8_t nak_sent;               /* bool: the gap before the next packet was told */
 	uint8_t operation;              /* enum shm_wire_operation: the message under way */
 	uint8_t ack_due;                /* bool: once all responses are sent */
-	uint8_t reserved2;
+	/* bool: a process died while it had one of the locks, nobody knows how far it was. The
+	 * daemon writes it */
+	_Atomic uint8_t broken;
 	uint32_t n_responses;   /* that are yet to be sent */
 	uint32_t next_response; /* where the next one goes; counts up */
 	uint32_t next_saved;    /* likewise */
@@ -107,6 +110,7 @@ struct shm_wire_busy {
 enum shm_wire_open {
 	SHM_WIRE_RECEIVES = 1,
 	SHM_WIRE_SENDS = 2,
+	SHM_WIRE_OPENED = 1 << 8, /* added each time */
 };
 
 enum shm_wire_operation { SHM_WIRE_NONE, SHM_WIRE_SEND, SHM_WIRE_WRITE };

@@ -217,6 +217,16 @@ static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
 	shm_write_end(&s->seq);
 }
 
+/* Nothing of a queue pair that had the number before stays. Memory that was never used stays so
+ * where no port is on Ethernet. */
+static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
+{
+	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
+
+	if (all->f->region->control->n_ports > all->f->n_ib_ports)
+		memset((void *)w, 0, sizeof(*w));
+}
+
 /* Initializes what others see of the QP: ring, sender's record, record. Its process may write there
  * from now on. */
 static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
@@ -226,6 +236,7 @@ static void publish(struct daemon_qps *all, const struct daemon_qp *qp,
 
 	memset((void *)&all->f->region->connections[SHM_QP_INDEX(qp->qpn)], 0,
 	       sizeof(struct shm_connection));
+	clear_wire(all, qp->qpn);
 	shm_ring_init(ring_of(all, qp), daemon_memory_generation(all->memory), qp->qpn);
 	atomic_store_explicit(&sender->target_qpn, 0, memory_order_relaxed);
 	atomic_store_explicit(&sender->payload_lease, SHM_LEASE_FREE, memory_order_relaxed);
@@ -403,6 +414,25 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 		                                        memory_order_relaxed);
 }
 
+/* The same for both halves of a connection that leaves the fabric, if it is one. */
+static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
+{
+	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
+	_Atomic uint32_t *locks[] = { &w->lock,
+		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
+
+	if (all->f->region->control->n_ports == all->f->n_ib_ports ||
+	    !atomic_load_explicit(&w->open, memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
+		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);
+
+		if ((holder & IB_QPN_MASK) == qpn) /* before the lock is free */
+			atomic_store_explicit(&w->broken, true, memory_order_relaxed);
+		release_lock(locks[i], qpn);
+	}
+}
+
 /* Releases what the dead process of @qpn held of queue pair @peer: its lock, and those of the
  * memory of its process. */
 static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
@@ -412,8 +442,8 @@ static void release_connection(struct daemon_qps *all, uint32_t qpn, uint32_t pe
 
 	if (!other || other->qpn != peer || !other->queue_off)
 		return;
+	release_wire(all, qpn, peer);
 	release_lock(&all->f->region->connections[SHM_QP_INDEX(peer)].lock, qpn);
-	release_lock(&all->f->region->wires[SHM_QP_INDEX(peer)].lock, qpn);
 	keys = shm_data_at(all->f->region, other->holder->keys_off);
 	for (unsigned i = 0; i < SHM_ATOMIC_LOCKS; i++)
 		release_lock(&keys->atomics[i], qpn);

@@ -52,13 +52,17 @@ static bool look(struct daemon_roce *r)
 	uint64_t now = base_now_ns();
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < WORDS && base_now_ns() - now < TURN_NS; i++) {
-		uint32_t word = r->next_word++ % WORDS;
+	for (unsigned i = 0; i < WORDS; i++) {
+		uint32_t word = r->next_word % WORDS;
 		uint64_t bits = atomic_load_explicit(&r->d.f->region->wire_busy[word].bits,
 		                                     memory_order_seq_cst);
 
-		for (; bits; bits &= bits - 1, n++)
+		for (; bits; bits &= bits - 1, n++) {
+			if (n && base_now_ns() - now > TURN_NS)
+				return true; /* the others of this word are first the next time */
 			look_at(r, word * 64 + (uint32_t)__builtin_ctzll(bits), now);
+		}
+		r->next_word++;
 	}
 	return n;
 }

@@ -71,6 +71,7 @@ struct hca_roce {
 	struct netdev_udp_datagram datagram[NETDEV_UDP_BATCH];
 	uint8_t *memory;          /* of their buffers */
 	struct base_hash wires;   /* struct hca_wire, of connected queue pairs: wires.h */
+	unsigned n_wires;         /* that there ever were */
 	struct hca_wire_list due; /* of these, those that have something to send */
 	struct {                  /* of the batch just now */
 		unsigned datagrams, packets, delivered;

@@ -10,6 +10,7 @@
 #include "hca/queue/cq.h"
 #include "hca/transport/connected.h"
 #include "shm/connection.h"
+#include "shm/wire.h"
 
 /* A queue that nothing can be done for must not keep us. */
 #define MOST_ROUNDS 16
@@ -258,7 +259,8 @@ static void wait_for(const struct hca_process *p, uint32_t peer, uint32_t qpn, u
 	wait_until_done(&p->region.connections[SHM_QP_INDEX(peer)].helps, qpn, began);
 }
 
-/* Waits for all that deal with an XRC shared receive queue of this process: anybody may. */
+/* Waits for all that deal with an XRC shared receive queue of this process, or with a queue pair
+ * whose peer is outside of the fabric: anybody may. */
 static void wait_for_all(const struct hca_process *p, uint64_t *began)
 {
 	for (uint32_t i = 0; i < SHM_MAX_QPS; i++) {
@@ -266,7 +268,10 @@ static void wait_for_all(const struct hca_process *p, uint64_t *began)
 		                                                 memory_order_seq_cst);
 		const struct shm_qp *q = &p->region.qps[SHM_QP_INDEX(to)];
 
-		if (to && q->type == SHM_QPT_XRC_SRQ && q->connection.keys_off == p->mrs.keys_off)
+		bool may_be_anybodys = q->type == SHM_QPT_XRC_SRQ ||
+		                       (p->region.wires[SHM_QP_INDEX(to)].open & SHM_WIRE_RECEIVES);
+
+		if (to && may_be_anybodys && q->connection.keys_off == p->mrs.keys_off)
 			wait_for(p, i, to, began);
 	}
 }
@@ -302,17 +307,17 @@ static void wait_for_connections(struct hca_process *p)
 {
 	const struct hca_connected_qp *c;
 	uint64_t began = 0, own_began = 0;
-	bool has_xrc = false;
+	bool is_anybodys = false;
 
 	/* this process's own threads first: no other process's keeps this from waiting for them */
 	LIST_FOREACH(c, &p->connected, entry)
 	{
-		has_xrc |= c->qp.transport == &hca_xrc_srq;
+		is_anybodys |= c->qp.transport == &hca_xrc_srq || c->wire;
 		wait_for(p, c->qp.sender.qpn, 0, &own_began);
 	}
 	LIST_FOREACH(c, &p->connected, entry)
 	wait_for_peers(p, c, &began);
-	if (has_xrc)
+	if (is_anybodys)
 		wait_for_all(p, &began);
 }
 

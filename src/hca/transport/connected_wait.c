@@ -89,6 +89,8 @@ bool hca_connected_take(const struct hca_end *end, uint32_t position, struct shm
 	if (!from)
 		return false;
 	*r = *from;
+	if (r->length > HCA_MAX_MESSAGE)
+		return false;
 	if (r->flags & IBV_SEND_INLINE) {
 		*entries = (struct shm_entry){ .addr = (uintptr_t)(from + 1), .length = r->length };
 		return r->length <= room && r->n_entries == 1;
@@ -213,6 +215,7 @@ BASE_COLD void hca_connected_fail(struct hca_connected_qp *c)
 		hca_connected_flush(c);
 		return;
 	}
+	hca_wire_close(c);
 	hca_qp_fail(&c->qp);
 	hca_connected_flush(c);
 }
@@ -225,6 +228,7 @@ BASE_COLD void hca_connected_notice_error(struct hca_connected_qp *c)
 		return;
 	hca_connected_lock(c);
 	hca_connected_harvest(c);
+	hca_wire_close(c);
 	hca_qp_fail(&c->qp);
 	hca_connected_flush(c);
 	hca_connected_unlock(c->shm, c->qp.sender.qpn);

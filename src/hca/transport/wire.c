@@ -15,11 +15,19 @@
 #include "hca/transport/wire.h"
 
 #define FIRST_WINDOW 64
-/* So long a lock is waited for, ns; then it is as if the packet had got lost. Who has it may have
- * been stopped by the scheduler, in favour of the one who waits: so that one yields. */
-#define LOCK_NS        10000000
-#define DAEMON_LOCK_NS 2000000
-#define LOCK_SPINS     50
+/* Who has a lock has it for a microsecond, unless the scheduler stops it: it is not waited for. */
+#define LOCK_SPINS 50
+/* So many packets of a queue pair are put off, as its lock was not to be had; more get lost. */
+#define MOST_DEFERRED 64
+/* After so many more queue pairs a port's receiver forgets those that are closed. */
+#define SWEEP 16
+
+/* A packet that was put off. */
+struct hca_wire_deferred {
+	STAILQ_ENTRY(hca_wire_deferred) entry;
+	struct wire_roce_packet packet;
+	uint8_t payload[];
+};
 
 /* ---- locks ---- */
 
@@ -34,18 +42,10 @@ static bool try_lock(_Atomic uint32_t *lock, uint32_t worker)
 
 bool hca_wire_lock(const struct hca_wire *w, _Atomic uint32_t *lock)
 {
-	uint64_t began = 0, most = w->end.process->must_not_block ? DAEMON_LOCK_NS : LOCK_NS;
-
 	for (unsigned spins = 0; !try_lock(lock, w->worker); spins++) {
-		if (spins < LOCK_SPINS) {
-			base_relax();
-			continue;
-		}
-		if (!began)
-			began = base_now_ns();
-		else if (base_now_ns() - began > most)
+		if (spins == LOCK_SPINS)
 			return false;
-		sched_yield();
+		base_relax();
 	}
 	return true;
 }
@@ -59,10 +59,18 @@ void hca_wire_unlock(_Atomic uint32_t *lock, uint32_t worker)
 
 /* ---- what a thread needs to know ---- */
 
-static bool is_open(const struct hca_wire *w, uint32_t what)
+static uint32_t opened(const struct hca_wire *w)
 {
 	/* acquire: pairs with the release in hca_wire_open(): the path came before */
-	return atomic_load_explicit(&w->shm->open, memory_order_acquire) & what;
+	return atomic_load_explicit(&w->shm->open, memory_order_acquire);
+}
+
+/* Whether it is open for that, and all that this thread knows is still so. */
+static bool is_open(const struct hca_wire *w, uint32_t what)
+{
+	uint32_t open = opened(w);
+
+	return (open & what) && open == w->open;
 }
 
 static void prepare(struct hca_wire *w)
@@ -78,6 +86,7 @@ static void prepare(struct hca_wire *w)
 	hca_responder_prepare(&w->responder, peer, w->qpn);
 	hca_end_prepare(&w->end, p, w->qpn, w->worker);
 	hca_end_prepare(&w->responder.end, p, w->qpn, w->worker);
+	w->open = opened(w); /* before the path: what changes meanwhile is copied again */
 	w->path = w->shm->path;
 	w->path.mtu_shift = w->path.mtu_shift < 8    ? 8
 	                    : w->path.mtu_shift > 12 ? 12
@@ -95,7 +104,8 @@ bool hca_wire_renew(struct hca_wire *w)
 	struct hca_memory *old = w->end.memory;
 
 	/* acquire: pairs with the release in shm_write_end() */
-	if (old && atomic_load_explicit(w->end.seq, memory_order_acquire) == w->end.qp.seq)
+	if (old && atomic_load_explicit(w->end.seq, memory_order_acquire) == w->end.qp.seq &&
+	    opened(w) == w->open)
 		return true;
 	shm_qp_read(&p->region, w->qpn, &w->end.qp);
 	w->end.memory = NULL;
@@ -117,12 +127,19 @@ static void init(struct hca_wire *w, struct hca_process *p, uint32_t qpn, uint32
 	w->sender = sender;
 	w->shm = &p->region.wires[SHM_QP_INDEX(qpn)];
 	w->connection = &p->region.connections[SHM_QP_INDEX(qpn)];
+	STAILQ_INIT(&w->deferred);
 	w->end.process = p;
 	w->end.seq = &p->region.qps[SHM_QP_INDEX(qpn)].seq;
 }
 
 static void fini(struct hca_wire *w)
 {
+	struct hca_wire_deferred *d;
+
+	while ((d = STAILQ_FIRST(&w->deferred)) != NULL) {
+		STAILQ_REMOVE_HEAD(&w->deferred, entry);
+		free(d);
+	}
 	if (w->end.memory)
 		hca_memory_put(w->end.process, w->end.memory);
 }
@@ -145,6 +162,8 @@ void hca_wire_watch(struct hca_wire *w)
 	struct shm_wire_busy *busy = &p->region.wire_busy[index / 64];
 	struct shm_roce_port *port = &p->region.roce_ports[w->end.qp.port];
 
+	/* seq_cst: what it waits for is written before the look, and read after the bit is taken */
+	atomic_thread_fence(memory_order_seq_cst);
 	if (!(atomic_load_explicit(&busy->bits, memory_order_relaxed) >> index % 64 & 1))
 		atomic_fetch_or_explicit(&busy->bits, 1ull << index % 64, memory_order_seq_cst);
 	/* seq_cst: first the bit, then the look; the daemon says that it does not look any more,
@@ -186,17 +205,10 @@ const void *hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, 
 {
 	struct iovec iov[HCA_MAX_SGE], here = { room, bytes };
 	struct hca_span to = { .iov = &here, .n = 1 }, from;
-	unsigned n;
 
 	if (!bytes)
 		return room;
-	n = pieces(parts, offset, iov);
-	if (!n)
-		return NULL;
-	if (parts->here && iov[0].iov_len >= bytes && iov[0].iov_base != HCA_MEMORY_NULL &&
-	    bytes > SHM_INLINE)
-		return iov[0].iov_base;
-	from = span_of(end, parts, iov, n);
+	from = span_of(end, parts, iov, pieces(parts, offset, iov));
 	return hca_memory_copy(&to, &from, bytes) ? NULL : room;
 }
 
@@ -228,11 +240,11 @@ static bool leads_out(struct hca_connected_qp *c)
 	return f && f->leaves && !f->count;
 }
 
-static void write_path(const struct hca_connected_qp *c, struct shm_wire_path *path)
+static void write_path(const struct hca_connected_qp *c, struct shm_wire_path *to)
 {
 	const struct hca_connection *a = &c->qp.connection;
-
-	*path = (struct shm_wire_path){ .class_flow = c->path.class_flow,
+	struct shm_wire_path path =
+	        (struct shm_wire_path){ .class_flow = c->path.class_flow,
 		                        .hop_limit = c->path.hop_limit,
 		                        .sgid_index = c->path.sgid_index,
 		                        .timeout = a->timeout,
@@ -241,7 +253,9 @@ static void write_path(const struct hca_connected_qp *c, struct shm_wire_path *p
 		                        .min_rnr_timer = a->min_rnr_timer,
 		                        .max_rd_atomic = a->max_rd_atomic,
 		                        .mtu_shift = (uint8_t)(7 + a->path_mtu) };
-	memcpy(&path->dgid, c->path.dest.gid, sizeof(path->dgid));
+
+	memcpy(&path.dgid, c->path.dest.gid, sizeof(path.dgid));
+	*to = path;
 }
 
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
@@ -264,32 +278,42 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	atomic_store_explicit(&s->resume_ns, 0, memory_order_relaxed);
 }
 
+/* UC has been in SQE: what failed is completed, and the next request is the first one. */
+static void resume(struct hca_connected_qp *c, struct shm_wire *s)
+{
+	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
+	s->next = hca_connected_load(&c->shm->head);
+	s->offset = 0;
+	s->acked = s->head_psn = s->psn;
+}
+
 void hca_wire_open(struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
 	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(c->qp.sender.qpn)];
-	uint32_t open = atomic_load_explicit(&s->open, memory_order_relaxed);
 	bool sends = hca_qp_state(&c->qp) == IBV_QPS_RTS;
+	enum ibv_qp_type type = c->qp.transport->type;
+	uint32_t open;
 
-	if (!c->wire &&
-	    (c->qp.transport->type == IBV_QPT_RC || c->qp.transport->type == IBV_QPT_UC) &&
-	    leads_out(c)) {
+	if (!c->wire && (type == IBV_QPT_RC || type == IBV_QPT_UC) && leads_out(c)) {
 		c->wire = calloc(1, sizeof(*c->wire));
 		if (!c->wire)
 			return; /* as if all that it sends got lost */
 		init(c->wire, p, c->qp.sender.qpn, c->qp.sender.qpn, &c->qp.sender);
-		open = 0;
 	}
 	if (!c->wire)
 		return;
+	open = atomic_load_explicit(&s->open, memory_order_relaxed);
 	write_path(c, &s->path);
 	if (!(open & SHM_WIRE_RECEIVES))
 		open_responder(c, s);
 	if (sends && !(open & SHM_WIRE_SENDS))
 		open_requester(c, s);
+	else if (sends && type == IBV_QPT_UC)
+		resume(c, s);
 	open |= SHM_WIRE_RECEIVES | (sends ? SHM_WIRE_SENDS : 0);
-	atomic_store_explicit(&s->open, open, memory_order_release);
-	c->wire->end.qp.seq = 1; /* no record's: it is read anew */
+	/* release: pairs with the acquire in opened() */
+	atomic_store_explicit(&s->open, open + SHM_WIRE_OPENED, memory_order_release);
 }
 
 /* Acquires a lock from whoever has it for longer than a living thread may. */
@@ -304,15 +328,18 @@ static void lock_for_good(_Atomic uint32_t *lock, uint32_t worker)
 	}
 }
 
-/* Its program has seen what has arrived, perhaps before that was acknowledged. */
+/* What has come was perhaps seen before it was acknowledged; a part of a message will not be whole.
+ */
 static void acknowledge_all(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
 
-	if (!is_open(w, SHM_WIRE_RECEIVES) || !w->shm->ack_due || !hca_wire_renew(w))
+	if (!hca_wire_renew(w) || !is_open(w, SHM_WIRE_RECEIVES))
 		return;
 	hca_exchange_begin(&c->x, w->qpn);
-	hca_wire_respond(w);
+	if (w->shm->ack_due)
+		hca_wire_respond(w);
+	hca_wire_drop_message(w);
 	hca_sender_finish(w->sender);
 	hca_connected_leave(c);
 }
@@ -325,7 +352,8 @@ void hca_wire_close(struct hca_connected_qp *c)
 		return;
 	lock_for_good(&w->shm->lock, w->worker);
 	acknowledge_all(c);
-	atomic_store_explicit(&w->shm->open, 0, memory_order_release);
+	atomic_store_explicit(&w->shm->open, (opened(w) & ~(SHM_WIRE_OPENED - 1)) + SHM_WIRE_OPENED,
+	                      memory_order_release);
 	hca_wire_unlock(&w->shm->lock, w->worker);
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
@@ -353,26 +381,64 @@ static void carry_out_local(struct hca_connected_qp *c)
 	       !hca_connected_load(&c->shm->failed) &&
 	       hca_connected_take(&c->wire->end, s->next, &r, entries) &&
 	       (hca_operation(r.opcode) & HCA_OP_LOCAL)) {
+		hca_connected_leave(c); /* that one waits for all that deal with anybody */
 		status = hca_mw_carry_out(&c->qp, &r);
+		hca_exchange_begin(&c->x, c->wire->qpn);
 		if (!hca_connected_settle(c->shm, s->next, status))
 			return;
 		s->next++;
 	}
 }
 
+/* A process died while it worked on the queue pair, or was stopped for long: nobody knows how far
+ * it was, so that what it did must not be done again. */
+static void give_up(struct hca_connected_qp *c)
+{
+	struct shm_connection *s = c->shm;
+
+	base_log_debug(packet, "QP 0x%06x: whoever worked on it was stopped", c->wire->qpn);
+	atomic_store_explicit(&s->failed,
+	                      shm_failed(hca_connected_load(&s->head), IBV_WC_RETRY_EXC_ERR),
+	                      memory_order_release);
+}
+
+/* Somebody else has the lock: goes on without it, if that one must have been stopped. */
+static void bear(struct hca_connected_qp *c)
+{
+	struct hca_wire *w = c->wire;
+	uint64_t now = base_now_ns();
+
+	if (!w->barred_since_ns)
+		w->barred_since_ns = now;
+	else if (now - w->barred_since_ns > HCA_STOPPED_WAIT_NS)
+		give_up(c);
+	hca_wire_watch(w); /* who has the lock may have seen the queue before */
+}
+
 void hca_wire_go_on(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
+	bool more = true;
 
-	if (!hca_wire_renew(w) || !is_open(w, SHM_WIRE_SENDS) || !hca_wire_lock(w, &c->shm->lock))
+	if (!hca_wire_renew(w) || !is_open(w, SHM_WIRE_SENDS) ||
+	    hca_qp_state(&c->qp) != IBV_QPS_RTS)
 		return;
+	if (atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
+		give_up(c);
 	hca_exchange_begin(&c->x, w->qpn);
-	hca_wire_look_at_time(w, base_now_ns());
-	carry_out_local(c);
-	hca_wire_send(w);
-	carry_out_local(c);
+	while (more && hca_wire_lock(w, &c->shm->lock)) {
+		w->barred_since_ns = 0;
+		hca_wire_look_at_time(w, base_now_ns());
+		carry_out_local(c);
+		more = hca_wire_send(w);
+		carry_out_local(c);
+		hca_wire_unlock(&c->shm->lock, w->worker);
+		/* not before: it may take long, and what comes back wants the lock */
+		hca_sender_finish(w->sender);
+	}
 	hca_connected_leave(c);
-	hca_wire_unlock(&c->shm->lock, w->worker);
+	if (more)
+		bear(c);
 }
 
 /* ---- whoever receives ---- */
@@ -394,6 +460,29 @@ static void end(struct hca_wire *w)
 	atomic_store_explicit(&w->sender->shm->target_qpn, 0, memory_order_release);
 }
 
+static void forget(struct hca_roce *port, struct hca_wire *w)
+{
+	if (w->is_due)
+		TAILQ_REMOVE(&port->due, w, entry);
+	base_hash_remove(&port->wires, &w->node);
+	fini(w);
+	free(w);
+}
+
+/* Forgets those that are closed, and with them the memory of processes that may be gone. */
+static void sweep(struct hca_roce *port)
+{
+	struct base_hash_node *node = base_hash_walk(&port->wires, NULL), *next;
+
+	for (; node; node = next) {
+		struct hca_wire *w = container_of(node, struct hca_wire, node);
+
+		next = base_hash_walk(&port->wires, node);
+		if (!(opened(w) & SHM_WIRE_RECEIVES) || !hca_wire_renew(w))
+			forget(port, w);
+	}
+}
+
 /* What this port's receiver knows of queue pair @qpn. NULL: it has no wire, or there is no memory.
  */
 static struct hca_wire *wire_of(struct hca_roce *port, uint32_t qpn)
@@ -406,9 +495,12 @@ static struct hca_wire *wire_of(struct hca_roce *port, uint32_t qpn)
 		if (w->qpn == qpn)
 			return w;
 	}
-	if (!atomic_load_explicit(&port->process->region.wires[SHM_QP_INDEX(qpn)].open,
-	                          memory_order_relaxed))
+	if (!(atomic_load_explicit(&port->process->region.wires[SHM_QP_INDEX(qpn)].open,
+	                           memory_order_relaxed) &
+	      SHM_WIRE_RECEIVES))
 		return NULL;
+	if (++port->n_wires % SWEEP == 0)
+		sweep(port);
 	w = calloc(1, sizeof(*w));
 	if (!w || base_hash_add(&port->wires, &w->node, qpn)) {
 		free(w);
@@ -416,15 +508,6 @@ static struct hca_wire *wire_of(struct hca_roce *port, uint32_t qpn)
 	}
 	init(w, port->process, qpn, port->sender.qpn, &port->sender);
 	return w;
-}
-
-static void forget(struct hca_roce *port, struct hca_wire *w)
-{
-	if (w->is_due)
-		TAILQ_REMOVE(&port->due, w, entry);
-	base_hash_remove(&port->wires, &w->node);
-	fini(w);
-	free(w);
 }
 
 /* Whether the packet is its peer's. */
@@ -447,33 +530,94 @@ static void set_due(struct hca_roce *port, struct hca_wire *w)
 	TAILQ_INSERT_TAIL(&port->due, w, entry);
 }
 
-static void take_request(struct hca_roce *port, struct hca_wire *w,
-                         const struct wire_roce_packet *p)
+/* The lock is held: whether there is anything to do. If a process died while it held it, the queue
+ * pair fails. */
+static bool may_work(struct hca_wire *w, uint32_t what)
 {
-	if (!is_open(w, SHM_WIRE_RECEIVES) || !hca_wire_lock(w, &w->shm->lock))
-		return;
-	if (is_open(w, SHM_WIRE_RECEIVES)) {
-		begin(w);
-		hca_wire_request(w, p);
-		if (w->shm->ack_due || w->shm->n_responses)
-			set_due(port, w);
-		end(w);
+	if (!is_open(w, what))
+		return false;
+	if (!atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
+		return true;
+	if (hca_responder_is_well(&w->responder)) {
+		hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_OPERATION,
+		                     "a process died while it received for the queue pair");
+		hca_responder_fail(&w->responder);
 	}
-	hca_wire_unlock(&w->shm->lock, w->worker);
+	return false;
 }
 
-static void take_response(struct hca_wire *w, const struct wire_roce_packet *p)
+/* Sends all that may be sent, after something has come. */
+static void go_on(struct hca_wire *w)
 {
-	_Atomic uint32_t *lock = &w->connection->lock;
+	bool more = true;
 
-	if (!is_open(w, SHM_WIRE_SENDS) || !hca_wire_lock(w, lock))
-		return;
-	if (is_open(w, SHM_WIRE_SENDS)) {
-		begin(w);
-		hca_wire_response(w, p);
+	while (more && hca_wire_lock(w, &w->connection->lock)) {
+		more = may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
+		hca_wire_unlock(&w->connection->lock, w->worker);
+		hca_sender_finish(w->sender);
+	}
+	if (more)
+		hca_wire_watch(w);
+}
+
+/* Works on one half, with its lock held, for a packet. False: the lock is not to be had. */
+static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	bool is_request = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_REQUEST;
+	_Atomic uint32_t *lock = is_request ? &w->shm->lock : &w->connection->lock;
+	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
+	bool more = false;
+
+	begin(w); /* first: if this process dies, the daemon looks there for the lock */
+	if (!hca_wire_lock(w, lock)) {
 		end(w);
+		return false;
+	}
+	if (may_work(w, what)) {
+		if (is_request)
+			hca_wire_request(w, p);
+		else
+			more = hca_wire_response(w, p);
 	}
 	hca_wire_unlock(lock, w->worker);
+	if (more)
+		go_on(w);
+	end(w);
+	return true;
+}
+
+/* Keeps a copy of the packet until the lock is to be had. */
+static void defer(struct hca_wire *w, const struct wire_roce_packet *p)
+{
+	struct hca_wire_deferred *d = NULL;
+
+	if (w->n_deferred < MOST_DEFERRED)
+		d = malloc(sizeof(*d) + p->payload_bytes);
+	if (!d) {
+		base_log_debug(packet, "QP 0x%06x: is not to be had: PSN %u gets lost", w->qpn,
+		               p->h.bth.psn);
+		return;
+	}
+	d->packet = *p;
+	if (p->payload_bytes)
+		memcpy(d->payload, p->payload, p->payload_bytes);
+	d->packet.payload = d->payload;
+	STAILQ_INSERT_TAIL(&w->deferred, d, entry);
+	w->n_deferred++;
+	hca_wire_watch(w);
+}
+
+/* Works on what was put off. Whether some still is. */
+static bool work_deferred(struct hca_wire *w)
+{
+	struct hca_wire_deferred *d;
+
+	while ((d = STAILQ_FIRST(&w->deferred)) != NULL && work(w, &d->packet)) {
+		STAILQ_REMOVE_HEAD(&w->deferred, entry);
+		w->n_deferred--;
+		free(d);
+	}
+	return d;
 }
 
 void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
@@ -486,28 +630,29 @@ void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
 			forget(port, w);
 		return;
 	}
-	if (wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_REQUEST)
-		take_request(port, w, p);
-	else
-		take_response(w, p);
+	if (work_deferred(w) || !work(w, p)) /* in the order in which they came */
+		defer(w, p);
+	if (w->shm->ack_due || w->shm->n_responses || w->n_deferred)
+		set_due(port, w);
 	port->now.delivered++;
 }
 
-/* Sends what is due of one queue pair. Whether some is left. */
-static bool respond(struct hca_wire *w)
+/* Does what is due of one queue pair. Whether some is left. */
+static bool do_due(struct hca_wire *w)
 {
-	bool more = true;
+	bool more = work_deferred(w);
 
-	if (!is_open(w, SHM_WIRE_RECEIVES) || !hca_wire_renew(w))
-		return false;
-	if (!try_lock(&w->shm->lock, w->worker))
-		return true;
-	if (is_open(w, SHM_WIRE_RECEIVES)) {
-		begin(w);
-		more = hca_wire_respond(w);
+	if (!is_open(w, SHM_WIRE_RECEIVES) || (!w->shm->ack_due && !w->shm->n_responses))
+		return more;
+	begin(w);
+	if (!hca_wire_lock(w, &w->shm->lock)) {
 		end(w);
+		return true;
 	}
+	if (may_work(w, SHM_WIRE_RECEIVES))
+		more |= hca_wire_respond(w);
 	hca_wire_unlock(&w->shm->lock, w->worker);
+	end(w);
 	return more;
 }
 
@@ -520,36 +665,60 @@ bool hca_wires_finish(struct hca_roce *port)
 	while ((w = TAILQ_FIRST(&now)) != NULL) {
 		TAILQ_REMOVE(&now, w, entry);
 		w->is_due = false;
-		if (respond(w))
-			set_due(port, w);
+		if (!hca_wire_renew(w) || !do_due(w))
+			continue;
+		set_due(port, w);
+		hca_wire_watch(w); /* if this process does not come back for it */
 	}
 	return !TAILQ_EMPTY(&port->due);
 }
 
+/* Whether it is time to look at what it sends: a time is over, or nobody has sent what was posted.
+ * *@waits: there is a time to wait for. */
+static bool is_time(const struct hca_wire *w, uint64_t now, bool *waits)
+{
+	const struct shm_wire *s = w->shm;
+	uint64_t resume = atomic_load_explicit(&s->resume_ns, memory_order_relaxed);
+	uint64_t deadline = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
+	bool idle = s->psn == s->acked && !resume && !hca_connected_load(&w->connection->failed) &&
+	            s->next != hca_connected_load(&w->connection->tail);
+
+	*waits = resume || deadline;
+	return idle || (resume && resume <= now) || (deadline && deadline <= now);
+}
+
+/* Sees to the times of what it sends. Whether it has to wait for one. */
+static bool look_at_time(struct hca_wire *w, uint64_t now)
+{
+	bool waits;
+
+	if (!is_open(w, SHM_WIRE_SENDS))
+		return false;
+	if (!is_time(w, now, &waits))
+		return waits;
+	begin(w);
+	if (!hca_wire_lock(w, &w->connection->lock)) {
+		end(w);
+		return true;
+	}
+	if (may_work(w, SHM_WIRE_SENDS))
+		hca_wire_look_at_time(w, now);
+	hca_wire_unlock(&w->connection->lock, w->worker);
+	go_on(w);
+	end(w);
+	is_time(w, now, &waits);
+	return waits;
+}
+
 bool hca_wires_tick(struct hca_roce *port, uint32_t index, uint64_t now)
 {
-	uint32_t qpn = port->process->region.qps[index].qpn;
-	struct hca_wire *w = wire_of(port, qpn);
-	uint64_t resume, deadline;
+	struct hca_wire *w = wire_of(port, port->process->region.qps[index].qpn);
+	bool more;
 
-	if (!w || !hca_wire_renew(w))
+	if (!w || !hca_wire_renew(w) || w->end.qp.port != port->port)
 		return false;
-	if (w->end.qp.port != port->port)
-		return false;
-	if (w->shm->n_responses)
-		respond(w);
-	if (is_open(w, SHM_WIRE_SENDS) && try_lock(&w->connection->lock, w->worker)) {
-		begin(w);
-		hca_wire_look_at_time(w, now);
-		resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
-		if (!resume || resume <= now)
-			hca_wire_send(w);
-		end(w);
-		hca_wire_unlock(&w->connection->lock, w->worker);
-	}
-	resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
-	deadline = atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed);
-	return is_open(w, SHM_WIRE_RECEIVES) && (resume || deadline || w->shm->n_responses);
+	more = do_due(w);
+	return look_at_time(w, now) || more;
 }
 
 void hca_wires_free(struct hca_roce *port)

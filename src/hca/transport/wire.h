@@ -23,9 +23,15 @@ struct hca_wire {
 	struct base_hash_node node;  /* of the port's, by queue pair number; not of the owner's */
 	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_roce.due */
 	bool is_due;
+	STAILQ_HEAD(, hca_wire_deferred)
+	deferred; /* packets that are put off: the lock was another's */
+	unsigned n_deferred;
 	uint32_t qpn;
-	uint32_t worker; /* in whose name this thread works: a queue pair of its process */
-	uint32_t turn;   /* as hca_exchange.turn */
+	uint32_t worker;          /* in whose name this thread works: a queue pair of its process */
+	uint32_t turn;            /* as hca_exchange.turn */
+	uint32_t open;            /* shm_wire.open, when this was prepared */
+	uint64_t barred_since_ns; /* its owner has not had the lock since then; 0: it has */
+	uint32_t room;            /* in the sender's batch, for packets of requests */
 	struct hca_sender *sender; /* by which packets leave */
 	struct shm_wire *shm;
 	struct shm_connection *connection;
@@ -72,7 +78,7 @@ void hca_wire_free(struct hca_connected_qp *c);
 /* Copies the queue pair's record anew if it has changed. False: there is no such queue pair. */
 bool hca_wire_renew(struct hca_wire *w);
 
-/* Acquires a lock in shared memory, unless somebody else keeps it for long. */
+/* Acquires a lock in shared memory, unless somebody else keeps it. */
 bool hca_wire_lock(const struct hca_wire *w, _Atomic uint32_t *lock);
 void hca_wire_unlock(_Atomic uint32_t *lock, uint32_t worker);
 
@@ -92,17 +98,20 @@ int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_
 
 /* ---- requester: with the lock of the send queue held ---- */
 
-/* Sends what may be sent. */
-void hca_wire_send(struct hca_wire *w);
+/* Puts what may be sent into the sender's batch, up to as much as that has room for. Whether there
+ * is more. */
+bool hca_wire_send(struct hca_wire *w);
 /* Sees to what is late. */
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
-/* A response has come. */
-void hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
+/* A response has come. As hca_wire_send(), which follows. */
+bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
 
 /* ---- responder: with its lock held ---- */
 
 /* A request has come. */
 void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
+/* The message under way will not be whole: gives its receive back. */
+void hca_wire_drop_message(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
 

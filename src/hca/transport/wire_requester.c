@@ -12,7 +12,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "hca/link/payload.h"
 #include "hca/process/operation.h"
 #include "hca/queue/cq.h"
 #include "hca/transport/wire.h"
@@ -37,6 +36,12 @@ static uint32_t under_way(const struct hca_wire *w)
 	return wire_psn_add(w->shm->psn, -w->shm->acked);
 }
 
+/* How many packets may be under way. Others can write to the record. */
+static uint32_t window_of(const struct hca_wire *w)
+{
+	return w->shm->window < WINDOW_MOST ? w->shm->window : WINDOW_MOST;
+}
+
 static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r)
 {
 	const unsigned op = hca_operation(r->opcode);
@@ -46,12 +51,19 @@ static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r
 
 /* ---- what becomes of requests ---- */
 
+static bool has_failed(const struct hca_wire *w)
+{
+	return hca_connected_load(&w->connection->failed);
+}
+
 static void tell_owner(struct hca_wire *w)
 {
 	struct hca_process *p = w->end.process;
 
 	atomic_thread_fence(memory_order_seq_cst); /* head before the look at arm */
 	hca_cq_alert(p, &p->region.cqs[w->end.qp.connection.send_cq]);
+	if (has_failed(w)) /* its receives will be flushed */
+		hca_cq_alert(p, &p->region.cqs[w->end.qp.cq]);
 }
 
 /* The first request fails: those behind it are not sent any more. */
@@ -64,11 +76,6 @@ static void fail(struct hca_wire *w, enum ibv_wc_status status)
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 	tell_owner(w);
-}
-
-static bool has_failed(const struct hca_wire *w)
-{
-	return hca_connected_load(&w->connection->failed);
 }
 
 /* The first request, @r, of @n packets, is done. */
@@ -188,7 +195,7 @@ static bool acknowledge(struct hca_wire *w, uint32_t psn)
 	struct shm_entry entries[HCA_MAX_SGE];
 	struct shm_request r;
 
-	while (first_request(w, &r, entries)) {
+	for (unsigned i = 0; i <= WINDOW_MOST && first_request(w, &r, entries); i++) {
 		uint32_t n = packets_of(w, &r), end = wire_psn_add(w->shm->head_psn, n);
 
 		if (hca_operation(r.opcode) & HCA_OP_LOCAL)
@@ -277,6 +284,7 @@ static void note_sent(struct hca_wire *w, uint32_t packets)
 		s->beyond = next;
 	s->psn = next;
 	s->offset += packets;
+	w->room--;
 }
 
 /* Sends packets of a SEND or WRITE, of @n in all, as many as may be under way. An enum
@@ -289,7 +297,7 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 
 	const bool is_uc = w->end.qp.type == IBV_QPT_UC;
 
-	while (w->shm->offset < n && (is_uc || under_way(w) < w->shm->window)) {
+	while (w->room && w->shm->offset < n && (is_uc || under_way(w) < window_of(w))) {
 		uint32_t i = w->shm->offset;
 		uint64_t at = (uint64_t)i * mtu;
 		uint32_t bytes = r->length - at < mtu ? (uint32_t)(r->length - at) : mtu;
@@ -304,10 +312,15 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 			continue;
 		}
 		payload = hca_wire_gather(&w->end, from, at, bytes, room);
+		if (!payload && w->worker != w->qpn) { /* to its own thread it is there, perhaps */
+			note_sent(w, 1);
+			continue;
+		}
 		if (!payload)
 			return IBV_WC_LOC_PROT_ERR;
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
-		h.bth.ack_requested = is_last || i % ACK_EVERY == ACK_EVERY - 1;
+		h.bth.ack_requested = is_last || i % ACK_EVERY == ACK_EVERY - 1 ||
+		                      under_way(w) + 1 >= window_of(w);
 		fill_headers(r, r->remote_addr, r->length, &h);
 		hca_roce_end(w->sender, &h, payload, bytes);
 		note_sent(w, 1);
@@ -329,7 +342,7 @@ static bool ask(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 	uint32_t most = w->path.max_rd_atomic ? w->path.max_rd_atomic : 1;
 
 	if (s->answered >= most || (n > READ_MOST && s->psn != s->acked) ||
-	    (under_way(w) && under_way(w) + packets > s->window))
+	    (under_way(w) && under_way(w) + packets > window_of(w)))
 		return false;
 	h.bth.ack_requested = true;
 	if (bytes > r->length - at)
@@ -370,11 +383,10 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 		return false;
 	}
 	if (s->offset < n)
-		return is_answered;
+		return is_answered || !w->room;
 	s->next++;
 	s->offset = 0;
 	if (is_uc) { /* nobody acknowledges anything */
-		hca_sender_finish(w->sender);
 		s->acked = s->psn;
 		complete(w, n);
 		tell_owner(w);
@@ -382,25 +394,27 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	return true;
 }
 
-void hca_wire_send(struct hca_wire *w)
+bool hca_wire_send(struct hca_wire *w)
 {
 	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
 	uint32_t before = w->shm->psn;
 	struct shm_entry entries[HCA_MAX_SGE];
 	struct shm_request r;
+	bool more = true;
 
 	if (resume && base_now_ns() < resume)
-		return;
+		return false;
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
-	while (!has_failed(w) && w->shm->next != hca_connected_load(&w->connection->tail) &&
-	       under_way(w) < w->shm->window &&
-	       hca_connected_take(&w->end, w->shm->next, &r, entries) && send_next(w, &r, entries))
-		;
+	w->room = NETDEV_UDP_BATCH - 1; /* one more would send the batch, with the lock held */
+	while (more && w->room)
+		more = !has_failed(w) && w->shm->next != hca_connected_load(&w->connection->tail) &&
+		       under_way(w) < window_of(w) &&
+		       hca_connected_take(&w->end, w->shm->next, &r, entries) &&
+		       send_next(w, &r, entries);
 	if (w->shm->psn != before &&
 	    !atomic_load_explicit(&w->shm->deadline_ns, memory_order_relaxed))
 		set_deadline(w);
-	if (w->sender->unfinished)
-		hca_sender_finish(w->sender);
+	return more;
 }
 
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
@@ -420,6 +434,8 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer)
 {
 	struct shm_wire *s = w->shm;
 
+	if (atomic_load_explicit(&s->resume_ns, memory_order_relaxed))
+		return; /* it waits already */
 	if (w->path.rnr_retry != INFINITELY && s->rnr_retries++ >= w->path.rnr_retry) {
 		fail(w, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
@@ -449,7 +465,11 @@ static void take_nak(struct hca_wire *w, unsigned code)
 static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 {
 	const unsigned kind = syndrome >> 5 & 3;
-	bool complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
+	bool complete_before;
+
+	if (kind && wire_psn_diff(psn, w->shm->acked) < 0)
+		return; /* it was told twice */
+	complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
 
 	if (!complete_before && !w->shm->recovers) {
 		retry(w, "a response got lost");
@@ -515,14 +535,14 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	move_acked(w, wire_psn_add(psn, 1));
 }
 
-void hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
+bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	uint32_t head = head_of(w), psn = p->h.bth.psn;
 
 	/* what was never sent, or was acknowledged long ago, nobody asked for */
 	if (has_failed(w) || wire_psn_diff(psn, w->shm->beyond) >= 0 ||
 	    wire_psn_diff(psn, wire_psn_add(w->shm->acked, -1)) < 0)
-		return;
+		return false;
 	switch (p->h.bth.opcode & 31) {
 	case WIRE_ACKNOWLEDGE:
 		take_aeth(w, psn, p->h.aeth.syndrome);
@@ -535,6 +555,5 @@ void hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 	}
 	if (head_of(w) != head)
 		tell_owner(w);
-	if (!has_failed(w))
-		hca_wire_send(w);
+	return hca_wire_send(w);
 }

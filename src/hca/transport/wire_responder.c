@@ -68,6 +68,8 @@ static enum verdict refuse_as(struct hca_wire *w, int outcome)
 	struct hca_responder *t = &w->responder;
 	uint8_t code = WIRE_NAK_REMOTE_OPERATION;
 
+	if (w->shm->n_responses && hca_wire_respond(w))
+		return DROPPED; /* those come first */
 	if (outcome == HCA_WAITS_FOR_RECEIVE) {
 		w->shm->nak_sent = false; /* each try is told */
 		return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
@@ -174,7 +176,7 @@ static struct shm_wire_response *first_response(struct hca_wire *w)
 bool hca_wire_respond(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
-	uint32_t most = RESPONSES_MOST;
+	uint32_t most = RESPONSES_MOST, n;
 
 	if (s->n_responses > SHM_WIRE_RESPONSES)
 		s->n_responses = 0; /* others can write there */
@@ -195,7 +197,8 @@ bool hca_wire_respond(struct hca_wire *w)
 			          WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_REMOTE_ACCESS));
 			break;
 		}
-		most -= r->sent - before < most ? r->sent - before : most;
+		n = r->sent > before ? r->sent - before : 1;
+		most -= n < most ? n : most;
 		if (r->sent >= r->packets)
 			s->n_responses--;
 	}
@@ -499,16 +502,22 @@ static enum verdict take_atomic(struct hca_wire *w, const struct wire_roce_packe
 
 /* ---- what comes again ---- */
 
-/* Whether a response that is yet to be sent has this PSN. */
-static bool is_pending(const struct hca_wire *w, uint32_t psn)
+/* Whether a response that is yet to be sent has this PSN. It goes on from there, if it was further.
+ */
+static bool is_pending(struct hca_wire *w, uint32_t psn)
 {
-	const struct shm_wire *s = w->shm;
+	const uint32_t next = w->shm->next_response, n = w->shm->n_responses;
 
-	for (uint32_t i = s->next_response - s->n_responses; i != s->next_response; i++) {
-		const struct shm_wire_response *r = &s->response[i % SHM_WIRE_RESPONSES];
+	for (uint32_t i = 0; i < n && i < SHM_WIRE_RESPONSES; i++) {
+		struct shm_wire_response *r =
+		        &w->shm->response[(next - n + i) % SHM_WIRE_RESPONSES];
+		uint32_t at = wire_psn_add(psn, -r->psn);
 
-		if (wire_psn_add(psn, -r->psn) < r->packets)
-			return true;
+		if (at >= r->packets)
+			continue;
+		if (at < r->sent)
+			r->sent = at;
+		return true;
 	}
 	return false;
 }
@@ -566,7 +575,7 @@ static bool fits(const struct hca_wire *w, const struct wire_roce_packet *p, uns
 }
 
 /* UC: a part of the message under way is missing. The rest of it is dropped (section 9.8.2.2.1). */
-static void drop_message(struct hca_wire *w)
+void hca_wire_drop_message(struct hca_wire *w)
 {
 	struct hca_receive rcv;
 
@@ -605,7 +614,7 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 		w->shm->ack_due |= p->h.bth.ack_requested && !is_uc(w);
 	}
 	if (v != DONE && is_uc(w)) { /* nobody sends it again */
-		drop_message(w);
+		hca_wire_drop_message(w);
 		w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
 	}
 }
@@ -618,7 +627,7 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
 		return;
 	if (is_uc(w) && diff) {
-		drop_message(w);
+		hca_wire_drop_message(w);
 		w->shm->expected = p->h.bth.psn;
 		diff = 0;
 		if (!(flags & WIRE_OPCODE_FIRST)) {
