@@ -41,7 +41,8 @@ struct shm_wire_saved {
 	uint32_t valid; /* bool */
 };
 
-/* The attributes by which its packets go. Its owner writes them while the wire is closed. */
+/* The attributes by which its packets go. Its owner writes them when it moves to RTR, and to RTS.
+ */
 struct shm_wire_path {
 	struct ib_gid dgid;
 	uint32_t class_flow; /* traffic class << 20 | flow label */

@@ -69,8 +69,8 @@ static const struct counter errors[] = {
 	{ "bad_pkey", COUNT(bad_pkey),
 	  "packets refused as the receiver is not in their partition; see pkey_index of both" },
 	{ "no_qp", COUNT(no_qp),
-	  "packets lost as there is no such queue pair on the port, or it is not in RTR or RTS: "
-	  "look at wr.ud.remote_qpn and the address handle" },
+	  "packets lost as there is no such queue pair on the port, or it is not in RTR or RTS, or "
+	  "is connected to another address: look at wr.ud.remote_qpn and the address handle" },
 	{ "not_mcast_qpn", COUNT(not_mcast_qpn),
 	  "packets to a group that were not sent to QP number 0xffffff (wr.ud.remote_qpn)" },
 	{ "uc_refused", COUNT(uc_refused),
@@ -131,7 +131,8 @@ static const char *const refused[WIRE_ROCE_STATUSES] = {
 	[WIRE_ROCE_TRUNCATED] = "datagrams longer than any that RoCEv2 has",
 	[WIRE_ROCE_SHORT] = "datagrams shorter than their headers",
 	[WIRE_ROCE_VERSION] = "datagrams of another version of the transport header",
-	[WIRE_ROCE_OPCODE] = "datagrams of another transport than UD, which alone is supported",
+	[WIRE_ROCE_OPCODE] =
+	        "datagrams of another transport than UD, RC and UC, which alone are supported",
 	[WIRE_ROCE_PAD] = "datagrams with more padding than payload",
 	[WIRE_ROCE_ICRC] = "datagrams whose check sum (ICRC) is wrong: damaged on the network",
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connected queue pairs at a port's network link: what the link calls in hca/transport/wire.c. All
- * under the port's receive lock, in its receiver's turn.
+ * Connected queue pairs at a port's network link: what the link and the daemon call in
+ * hca/transport/wire.c. Receiving and finishing: under the port's receive lock, in its receiver's
+ * turn. Ticking: by the daemon's one thread, also while a process has the turn.
  */
 #ifndef HCA_WIRES_H
 #define HCA_WIRES_H

@@ -3,7 +3,9 @@
  * A link: how packets leave a port. In shared memory (link_shm.h) send() delivers a packet to its
  * receivers before it returns. On RoCEv2 (link_roce.h) a packet becomes a datagram. A flow refers
  * to its link, so the code that sends datagrams is the same for all links. Connected queue pairs
- * do not use it: both ends are on this fabric (exchange.h).
+ * do not use send(): where both ends are on this fabric they copy (exchange.h), else they add
+ * packets of their own to the batches of link_roce.h, and get those that come
+ * (hca/transport/wire.h).
  */
 #ifndef HCA_LINK_H
 #define HCA_LINK_H

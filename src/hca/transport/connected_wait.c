@@ -6,6 +6,9 @@
  *  - the requester, when it polls or posts;
  *  - the responder, when it has posted receives, or has moved to RTR (connected_help.c).
  *
+ * Where the responder is outside of the fabric all requests lie there, and who goes on with them is
+ * in wire.h; what follows is not of them.
+ *
  * An atomic operation waits as well while another requester is in the middle of one; for ever, as
  * that one may be stopped.
  *

@@ -78,7 +78,7 @@ static void fail(struct hca_wire *w, enum ibv_wc_status status)
 	tell_owner(w);
 }
 
-/* The first request, @r, of @n packets, is done. */
+/* The first request, of @n packets, is done. */
 static void complete(struct hca_wire *w, uint32_t n)
 {
 	uint32_t head = head_of(w);

@@ -428,7 +428,7 @@ static enum verdict take_write(struct hca_wire *w, const struct wire_roce_packet
 
 /* ---- READ and atomic operations ---- */
 
-/* @again: it has come before. *@packets: as many PSNs as the response takes. */
+/* @again: it has come before. */
 static enum verdict take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool again)
 {
 	const struct shm_request r = { .opcode = IBV_WR_RDMA_READ,
