@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connected queue pairs (RC) between two machines over a bad cable: whatever it does to packets, all
+# that programs get is exact, and comes in seconds; when the cable is good again, nothing stalls.
+
+. "${0%/*}/lab.sh"
+. "${0%/*}/crossing.bash"
+
+lab_up 2
+cross
+cable
+roce_up h1 h2
+unplug
+
+shopt -s extglob
+runs=0
+
+# lossy FAULTS [KEY=VALUE]...: lossy.c on both hosts, over a cable with these faults, and again when it is
+# good.
+lossy()
+{
+	local client server fault faults=$1 command=("$programs_dir/roce.lossy" seed=$((++runs)) again=1)
+	shift
+	client=client-$runs server=server-$runs
+	# shellcheck disable=SC2086
+	cable $faults
+	new_port
+	start_on $server h1 "${command[@]}" port="$port" "$@"
+	wait_until "$server listens" listens h1 "$port" || return
+	start_on $client h2 "${command[@]}" port="$port" "$@" server=192.0.2.1
+	wait_said $client again && wait_said $server again && good_cable || return
+	kill -USR1 "${pid[$client]}" "${pid[$server]}"
+	wait_ended $client 0
+	wait_ended $server 0
+	expect_said $client 'all is exact'
+	expect_said $server 'all is exact'
+	unplug
+	for fault in ${faults//=*([^ ])/}; do
+		case $fault in
+		delay|jitter) ;;
+		*) not grep -q " $fault 0 " "$cable_report" || complain "no packet has the fault $fault" ;;
+		esac
+	done
+}
+
+listens()
+{
+	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
+}
+
+# pair PROGRAM [OPTION]...: Debian's, on both hosts; both must end well.
+pair()
+{
+	local client server
+	client=client-$((++runs)) server=server-$runs
+	new_port
+	start_on $server h1 "$@" -p "$port"
+	wait_until "$server listens" listens h1 "$port" || return
+	start_on $client h2 "$@" -p "$port" 192.0.2.1
+	wait_ended $client 0
+	wait_ended $server 0
+}
+
+if [ $# -gt 0 ]; then	# by hand: what is to be seen
+	lossy "$@"
+	cat "$TMPDIR/client-1.out" "$cable_report"
+	exit
+fi
+
+lossy ''
+lossy 'drop=1' sleeps=1
+lossy 'drop=5'
+lossy 'duplicate=5'
+lossy 'reorder=10 delay=200'
+lossy 'corrupt=2' sleeps=1
+lossy 'delay=5000'
+lossy 'drop=0.5 duplicate=1 reorder=2 corrupt=0.5 delay=300 jitter=500' gid=2
+
+cable drop=1
+for program in "ibv_rc_pingpong -g 1 -c -n 500" "ib_send_bw -n 200" "ib_write_bw -n 200" "ib_read_bw -n 200" \
+	"ib_atomic_bw -n 200"; do
+	# shellcheck disable=SC2086
+	pair $program
+done
+unplug
