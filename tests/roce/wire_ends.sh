@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connections between two machines end, or go on, as they must: a target that is stopped is served, one that
+# is killed is noticed by the peer's retries, a neighbour that dies while it receives for all is nobody's
+# loss, a device may be down for a moment, and no daemon is harmed.
+
+. "${0%/*}/lab.sh"
+
+lab_up 2
+roce_up h1 h2
+
+listens()
+{
+	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
+}
+
+# pair NAME COMMAND...: both begin.
+pair()
+{
+	local name=$1
+	shift
+	new_port
+	start_on "server-$name" h1 "$@" -p "$port"
+	wait_until "server-$name listens" listens h1 "$port" || return
+	start_on "client-$name" h2 "$@" -p "$port" 192.0.2.1
+}
+
+# ended_well NAME...
+ended_well()
+{
+	local name
+	for name; do
+		wait_ended "client-$name" 0
+		wait_ended "server-$name" 0
+	done
+}
+
+# sent HOST: packets that its connections have sent, as its network counts them.
+sent()
+{
+	on "$1" cat /sys/class/net/eth0/statistics/tx_packets
+}
+
+# flows HOST: until many more packets have left it.
+flows()
+{
+	local before
+	before=$(sent "$1")
+	wait_until "packets leave $1" more_than "$1" $((before + 5000))
+}
+
+more_than()
+{
+	[ "$(sent "$1")" -gt "$2" ]
+}
+
+# ---- a target that runs no instruction is served, by its daemon
+pair stopped ib_write_bw -D 3 -s 4096
+flows h2
+kill -STOP "${pid[server-stopped]}"
+flows h2
+kill -CONT "${pid[server-stopped]}"
+ended_well stopped
+
+# ---- one that is killed
+pair killed ib_write_bw -D 30 -s 4096
+flows h2
+kill_hard server-killed
+wait_ended client-killed 1
+expect_said client-killed ' Completion with error at client'
+
+# ---- neighbours that poll, and so receive for all, are killed again and again
+pair goes-on ib_send_bw -D 6 -s 2000
+flows h2
+for i in 1 2 3 4 5; do
+	pair "neighbour$i" ib_send_lat -n 1000000 -c UD
+	sleep 0.3
+	kill_hard "client-neighbour$i"
+	kill_hard "server-neighbour$i"
+done
+ended_well goes-on
+
+# ---- the device is down for a moment: what got lost is sent again
+pair blink ib_write_bw -D 4 -s 4096 -u 16
+flows h2
+ip -n h1 link set eth0 down
+sleep 0.2
+ip -n h1 link set eth0 up
+flows h2
+ended_well blink
+
+# ---- a daemon that is killed
+pair orphan ib_send_bw -D 30 -s 4096
+flows h2
+kill -9 "$(field pid h1)"
+wait_until "the client has ended" gone "${pid[client-orphan]}"
+expect_said client-orphan " Completion with error at client"
+wait_until "the server has ended" gone "${pid[server-orphan]}"
+expect 0 '*' umbel_on h2 status
