@@ -479,8 +479,18 @@ struct shm_roce_port {
 	_Atomic uint64_t overtakes; /* times that a process took the turn of another process, which
 	                               had stalled */
 	_Atomic uint64_t bad_mad;   /* to QP1, but no MAD */
+	/* of connections with other machines, by the names that HCAs have for them */
+	_Atomic uint64_t duplicate_request; /* requests that came again */
+	_Atomic uint64_t out_of_sequence;   /* requests that came before an earlier one */
+	_Atomic uint64_t packet_seq_err;    /* NAKs of the sequence that came */
+	_Atomic uint64_t
+	        implied_nak_seq_err; /* responses that showed that an earlier one is lost */
+	_Atomic uint64_t local_ack_timeout_err; /* times that nothing came for the timeout */
+	_Atomic uint64_t rnr_nak_retry_err;     /* RNR NAKs that came */
+	_Atomic uint64_t rp_cnp_ignored;        /* congestion notifications that came */
+	uint64_t reserved2;
 };
-static_assert(sizeof(struct shm_roce_port) == 192, "layout");
+static_assert(sizeof(struct shm_roce_port) == 256, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 
 /* The start of the data part. magic and version help a reader of a dump; no code relies on them. */

@@ -98,7 +98,6 @@ struct shm_wire {
 	uint32_t rkey;          /* WRITE: to where */
 	uint32_t length;        /* WRITE: of the whole message */
 	uint64_t addr;
-	uint64_t duplicates; /* requests that came again */
 	struct shm_wire_response response[SHM_WIRE_RESPONSES];
 	struct shm_wire_saved saved[SHM_WIRE_RESPONSES];
 };

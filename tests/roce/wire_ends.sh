@@ -89,6 +89,9 @@ sleep 0.2
 ip -n h1 link set eth0 up
 flows h2
 ended_well blink
+counters=$(umbel_on h2 show counters --json)
+[[ $counters =~ \"(local_ack_timeout_err|packet_seq_err)\":\ [1-9] ]] ||
+	complain "h2 counts no retransmission: $counters"
 
 # ---- a daemon that is killed
 pair orphan ib_send_bw -D 30 -s 4096

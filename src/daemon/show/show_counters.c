@@ -100,6 +100,21 @@ static const struct counter roce[] = {
 	{ "bad_mad", offsetof(struct shm_roce_port, bad_mad), "datagrams to QP1 that were no MAD" },
 	{ "overtakes", offsetof(struct shm_roce_port, overtakes),
 	  "times that a process which was receiving had stalled" },
+	{ "duplicate_request", offsetof(struct shm_roce_port, duplicate_request),
+	  "requests of connections that came again" },
+	{ "out_of_sequence", offsetof(struct shm_roce_port, out_of_sequence),
+	  "requests of connections that came before an earlier one, which got lost on its way "
+	  "here" },
+	{ "packet_seq_err", offsetof(struct shm_roce_port, packet_seq_err),
+	  "times that a peer has seen a gap: packets got lost on their way there" },
+	{ "implied_nak_seq_err", offsetof(struct shm_roce_port, implied_nak_seq_err),
+	  "times that the response to a READ or atomic operation got lost on its way here" },
+	{ "local_ack_timeout_err", offsetof(struct shm_roce_port, local_ack_timeout_err),
+	  "times that a peer acknowledged nothing for the queue pair's timeout" },
+	{ "rnr_nak_retry_err", offsetof(struct shm_roce_port, rnr_nak_retry_err),
+	  "times that a peer had posted no receive: post more of them there" },
+	{ "rp_cnp_ignored", offsetof(struct shm_roce_port, rp_cnp_ignored),
+	  "congestion notifications, which change nothing: there is no congestion control" },
 };
 
 #define MADS(what) offsetof(struct fabric_mad_stats, what)

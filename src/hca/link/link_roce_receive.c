@@ -244,7 +244,9 @@ static void deliver(struct hca_roce *w, const struct message *m)
 {
 	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
 
-	if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
+	if (m->in->h.bth.opcode == WIRE_OPCODE_CNP)
+		count(&w->shm->rp_cnp_ignored, 1);
+	else if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
 		hca_wires_receive(w, m->in);
 	else if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
 		give_to_daemon(w, m->in);
@@ -263,6 +265,7 @@ static uint16_t receive_datagram(struct hca_roce *w, const uint8_t *at, uint32_t
 		                                .bytes = bytes,
 		                                .truncated = bytes > WIRE_ROCE_MAX_BYTES,
 		                                .transports = 1 << WIRE_TRANSPORT_RC |
+		                                              1 << WIRE_TRANSPORT_CNP |
 		                                              1 << WIRE_TRANSPORT_UC |
 		                                              1 << WIRE_TRANSPORT_UD };
 	struct wire_roce_packet in = { .ip = *ip };

@@ -85,6 +85,11 @@ void hca_wire_unlock(_Atomic uint32_t *lock, uint32_t worker);
 /* The queue pair has something to wait for, so the daemon looks at it now and then. */
 void hca_wire_watch(struct hca_wire *w);
 
+/* Counts at the queue pair's port: a member of struct shm_roce_port. */
+#define HCA_WIRE_COUNT(w, what)                                                                   \
+	atomic_fetch_add_explicit(&(w)->end.process->region.roce_ports[(w)->end.qp.port].what, 1, \
+	                          memory_order_relaxed)
+
 /* Fills in what all packets of the queue pair have. */
 struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation operation, uint32_t psn);
 

@@ -157,6 +157,12 @@ static void retry(struct hca_wire *w, const char *why)
 		go_back(w);
 }
 
+static void retry_for_response(struct hca_wire *w)
+{
+	HCA_WIRE_COUNT(w, implied_nak_seq_err);
+	retry(w, "a response got lost");
+}
+
 static void grow(struct hca_wire *w, uint32_t packets)
 {
 	struct shm_wire *s = w->shm;
@@ -424,6 +430,7 @@ void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
 	if (!deadline || now < deadline || has_failed(w))
 		return;
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
+	HCA_WIRE_COUNT(w, local_ack_timeout_err);
 	retry(w, "nothing has come for the timeout");
 }
 
@@ -436,6 +443,7 @@ static void wait_for_receive(struct hca_wire *w, unsigned timer)
 
 	if (atomic_load_explicit(&s->resume_ns, memory_order_relaxed))
 		return; /* it waits already */
+	HCA_WIRE_COUNT(w, rnr_nak_retry_err);
 	if (w->path.rnr_retry != INFINITELY && s->rnr_retries++ >= w->path.rnr_retry) {
 		fail(w, IBV_WC_RNR_RETRY_EXC_ERR);
 		return;
@@ -456,6 +464,8 @@ static void take_nak(struct hca_wire *w, unsigned code)
 		[WIRE_NAK_INVALID_RD_REQUEST] = IBV_WC_REM_INV_RD_REQ_ERR,
 	};
 
+	if (!code)
+		HCA_WIRE_COUNT(w, packet_seq_err);
 	if (!code && !w->shm->recovers) /* one is enough until something comes */
 		retry(w, "the peer has seen a gap");
 	else if (code && code < ARRAY_SIZE(status))
@@ -472,7 +482,7 @@ static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 	complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
 
 	if (!complete_before && !w->shm->recovers) {
-		retry(w, "a response got lost");
+		retry_for_response(w);
 		return;
 	}
 	if (kind == WIRE_AETH_RNR)
@@ -506,7 +516,7 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 
 	if (!acknowledge(w, psn)) {
 		if (!w->shm->recovers)
-			retry(w, "a response got lost");
+			retry_for_response(w);
 		return;
 	}
 	if (psn != w->shm->acked || !first_request(w, &r, entries) ||

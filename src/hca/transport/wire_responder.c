@@ -542,7 +542,7 @@ static void answer_again(struct hca_wire *w, uint32_t psn)
 
 static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	w->shm->duplicates++;
+	HCA_WIRE_COUNT(w, duplicate_request);
 	if (is_uc(w) || is_pending(w, p->h.bth.psn))
 		return;
 	switch (p->h.bth.opcode & 31) {
@@ -639,6 +639,8 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 		take_duplicate(w, p);
 	else if (!diff)
 		take_expected(w, p, flags);
-	else
+	else {
+		HCA_WIRE_COUNT(w, out_of_sequence);
 		refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE));
+	}
 }
