@@ -49,17 +49,21 @@ listens()
 	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
 }
 
-# pair PROGRAM [OPTION]...: Debian's, on both hosts; both must end well.
+# pair PROGRAM [OPTION]...: starts Debian's, on both hosts.
 pair()
 {
-	local client server
 	client=client-$((++runs)) server=server-$runs
 	new_port
 	start_on $server h1 "$@" -p "$port"
 	wait_until "$server listens" listens h1 "$port" || return
 	start_on $client h2 "$@" -p "$port" 192.0.2.1
-	wait_ended $client 0
-	wait_ended $server 0
+}
+
+# ends_perhaps NAME: it ends well, or with a request that was not acknowledged.
+ends_perhaps()
+{
+	wait_until "$1 ends" gone "${pid[$1]}" || return
+	wait_ended "$1" "$(grep -q 'transport retry counter exceeded' "$TMPDIR/$1.out" && echo 1 || echo 0)"
 }
 
 if [ $# -gt 0 ]; then	# by hand: what is to be seen
@@ -78,9 +82,16 @@ lossy 'delay=5000'
 lossy 'drop=0.5 duplicate=1 reorder=2 corrupt=0.5 delay=300 jitter=500' gid=2
 
 cable drop=1
-for program in "ibv_rc_pingpong -g 1 -c -n 500" "ib_send_bw -n 200" "ib_write_bw -n 200" "ib_read_bw -n 200" \
-	"ib_atomic_bw -n 200"; do
+# Who has all destroys its queue pair, which does not acknowledge a second time what it did before: of
+# the two one may fail at its last message, as with any HCA.
+pair ibv_rc_pingpong -g 1 -c -n 500
+ends_perhaps $client
+ends_perhaps $server
+[ "${ended[$client]}${ended[$server]}" != 11 ] || complain "both ends of ibv_rc_pingpong fail"
+for program in "ib_send_bw -n 200" "ib_write_bw -n 200" "ib_read_bw -n 200" "ib_atomic_bw -n 200"; do
 	# shellcheck disable=SC2086
 	pair $program
+	wait_ended $client 0
+	wait_ended $server 0
 done
 unplug
