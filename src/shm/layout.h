@@ -488,7 +488,9 @@ struct shm_roce_port {
 	_Atomic uint64_t local_ack_timeout_err; /* times that nothing came for the timeout */
 	_Atomic uint64_t rnr_nak_retry_err;     /* RNR NAKs that came */
 	_Atomic uint64_t rp_cnp_ignored;        /* congestion notifications that came */
-	uint64_t reserved2;
+	/* bool: queue pairs of the port have been connected to other machines */
+	_Atomic uint32_t has_wires;
+	uint32_t reserved2;
 };
 static_assert(sizeof(struct shm_roce_port) == 256, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");

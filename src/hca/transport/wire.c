@@ -311,6 +311,8 @@ void hca_wire_open(struct hca_connected_qp *c)
 		open_requester(c, s);
 	else if (sends && type == IBV_QPT_UC)
 		resume(c, s);
+	atomic_store_explicit(&p->region.roce_ports[c->qp.sender.port].has_wires, true,
+	                      memory_order_relaxed);
 	open |= SHM_WIRE_RECEIVES | (sends ? SHM_WIRE_SENDS : 0);
 	/* release: pairs with the acquire in opened() */
 	atomic_store_explicit(&s->open, open + SHM_WIRE_OPENED, memory_order_release);
