@@ -85,6 +85,10 @@ static void renew_source(struct hca_roce *w, struct hca_roce_source *s,
 
 	if (fd < 0)
 		return; /* until the netdev is back, sending fails */
+	/* the daemon waits for no room in a socket: what it sends for others gets lost, and comes
+	 * again */
+	if (w->process->must_not_block)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	if (s->fd < 0) {
 		s->fd = fd;
 	} else {
