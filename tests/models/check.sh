@@ -60,6 +60,11 @@ fails()
 }
 
 case $name in
+wire)
+	proven wire
+	proven wire -DFAULTS=4
+	fails "1 2 3 4 5 6" wire
+	;;
 ring)
 	proven ring
 	fails "1 2 3 4 5 6 7 8 9 12" ring -DMESSAGES_1=1

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A connection between two machines (hca/transport/wire_requester.c and wire_responder.c): a requester sends
+ * three requests of one packet each, a SEND, an atomic operation and a SEND, to a responder, over a network
+ * that loses, repeats and reorders packets, both ways, with a timer that may fire too early; at most FAULTS times. The second request has a response
+ * of its own.
+ *
+ * What is proven: each request is carried out once, in order; a request completes after it was carried out,
+ * the atomic operation with what it found; and if faults end, all complete. A fault costs a retry, of which
+ * there are enough.
+ *
+ * PSNs do not come around: how they are compared is wire_psn_diff(). Locks are not here: each half is worked on
+ * with its own.
+ *
+ * Mutants:
+ *  1 an acknowledgement completes an atomic operation	2 a gap is carried out
+ *  3 a request that comes again is carried out again	4 one that comes again is not acknowledged
+ *  5 an atomic operation that comes again is not answered	6 there is no timeout
+ *
+ * Functions that it models (tools/check-models.py):
+ *  src/hca/transport/wire_requester.c rewind_to_acked bf57785d4beb
+ *  src/hca/transport/wire_requester.c move_acked 9e304b23b387
+ *  src/hca/transport/wire_requester.c acknowledge 61d4cd62004a
+ *  src/hca/transport/wire_requester.c take_aeth eb2253e121ca
+ *  src/hca/transport/wire_requester.c take_data 47c9a5f9c329
+ *  src/hca/transport/wire_requester.c hca_wire_response 294a1ce6abac
+ *  src/hca/transport/wire_requester.c hca_wire_look_at_time e9fabd0e155e
+ *  src/hca/transport/wire_responder.c take_expected f70ad2e476f4
+ *  src/hca/transport/wire_responder.c take_duplicate 29e35f6dd29d
+ *  src/hca/transport/wire_responder.c answer_again 864f43d498c1
+ *  src/hca/transport/wire_responder.c refuse 0e4a3134d311
+ *  src/hca/transport/wire_responder.c hca_wire_request 986f04a5a9b7
+ */
+#ifndef MUTANT
+#define MUTANT 0
+#endif
+
+#define REQUESTS 3
+#define ATOMIC   1	/* the PSN of the one that is answered */
+#define ROOM     4
+#ifndef FAULTS
+#define FAULTS 2
+#endif
+
+mtype = { REQUEST, ACK, NAK, ANSWER };
+
+/* the network, each way: a packet is its kind, its PSN, and what an answer says */
+chan there = [ROOM] of { mtype, byte, byte };
+chan back = [ROOM] of { mtype, byte, byte };
+
+byte faults;
+
+/* the requester's half of struct shm_wire */
+byte psn, acked, beyond, head;
+bit recovers;
+byte retries;	/* since something was acknowledged */
+byte found;	/* what the atomic operation's completion says */
+
+/* the responder's half */
+byte expected, saved;
+bit nak_sent;
+
+byte done[REQUESTS];	/* how often each was carried out */
+byte counter;		/* how many were, when the atomic operation was */
+
+/* All that were sent before @to, and are not answered by a response of their own, are done. */
+inline acknowledge(to)
+{
+	do
+	:: head < to && head < beyond && (head != ATOMIC || MUTANT == 1) ->
+		assert(done[head] == 1);
+		head++
+	:: else -> break
+	od;
+	/* what is acknowledged is not behind a request that lacks its answer */
+	if
+	:: head == ATOMIC && to > ATOMIC -> to = ATOMIC
+	:: else
+	fi;
+	if
+	:: to > acked ->
+		acked = to;
+		recovers = 0;
+		retries = 0;
+		if
+		:: psn < acked -> psn = acked
+		:: else
+		fi
+	:: else
+	fi
+}
+
+/* Each time there was a fault. */
+inline go_back()
+{
+	psn = acked;
+	recovers = 1;
+	retries++;
+	assert(retries <= FAULTS + 1)
+}
+
+proctype requester()
+{
+	mtype kind;
+	byte at, value, to;
+
+	do
+	/* hca_wire_send() */
+	:: atomic { psn < REQUESTS && nfull(there) ->
+		there ! REQUEST(psn, 0);
+		psn++;
+		if
+		:: psn > beyond -> beyond = psn
+		:: else
+		fi }
+	/* hca_wire_response() */
+	:: atomic { back ? kind(at, value) ->
+		if
+		:: at >= beyond || at + 1 < acked	/* nobody asked for it */
+		:: else ->
+			to = (kind == ACK -> at + 1 : at);
+			if
+			:: kind == NAK && at < acked -> to = 0	/* it was told twice */
+			:: else
+			fi;
+			acknowledge(to);
+			if
+			:: kind == ANSWER && at == acked && head == ATOMIC && at == ATOMIC ->
+				found = value;
+				assert(found == 1);
+				head++;
+				acknowledge(head)
+			/* the answer before it got lost; or it says that there is a gap */
+			:: !recovers && ((kind == ACK && at + 1 > acked) || (kind == NAK && at >= acked)) ->
+				go_back()
+			:: else
+			fi
+		fi;
+		kind = REQUEST; at = 0; value = 0; to = 0 }
+	/* hca_wire_look_at_time(): what was sent is taken for lost */
+	:: atomic { MUTANT != 6 && acked < psn && timeout ->
+		go_back() }
+	:: atomic { acked < psn && faults < FAULTS ->	/* too early */
+		faults++;
+		go_back() }
+	:: head == REQUESTS -> break
+	od;
+	assert(found == 1)
+}
+
+inline carry_out(at)
+{
+	done[at]++;
+	assert(done[at] == 1);
+	if
+	:: at == ATOMIC -> saved = counter
+	:: else
+	fi;
+	counter++
+}
+
+proctype responder()
+{
+	mtype kind;
+	byte at, value;
+
+end:
+	do
+	:: atomic { nfull(back) && nempty(there) ->
+		there ? kind(at, value);
+		if
+		:: at == expected || (at > expected && MUTANT == 2) ->
+			carry_out(at);
+			expected = at + 1;
+			nak_sent = 0;
+			if
+			:: at == ATOMIC -> back ! ANSWER(at, saved)
+			:: else -> back ! ACK(at, 0)
+			fi
+		:: at < expected ->
+			if
+			:: MUTANT == 3 -> carry_out(at)
+			:: else
+			fi;
+			if
+			:: at == ATOMIC && MUTANT != 5 -> back ! ANSWER(at, saved)
+			:: at != ATOMIC && MUTANT != 4 -> back ! ACK(expected - 1, 0)
+			:: else
+			fi
+		:: else ->
+			if
+			:: !nak_sent -> back ! NAK(expected, 0); nak_sent = 1
+			:: else
+			fi
+		fi;
+		kind = REQUEST; at = 0; value = 0 }
+	od
+}
+
+/* Loses, repeats and reorders: the packet at the front goes, or to the end, or a copy of it does. */
+proctype network(chan way)
+{
+	mtype kind;
+	byte at, value;
+
+end:
+	do
+	:: d_step { faults < FAULTS && nempty(way) ->
+		way ? kind(at, value); faults++; kind = REQUEST; at = 0; value = 0 }
+	:: d_step { faults < FAULTS && nempty(way) ->
+		way ? kind(at, value); way ! kind(at, value); faults++; kind = REQUEST; at = 0; value = 0 }
+	:: d_step { faults < FAULTS && nempty(way) && nfull(way) ->
+		way ? <kind(at, value)>; way ! kind(at, value); faults++; kind = REQUEST; at = 0; value = 0 }
+	od
+}
+
+init {
+	atomic {
+		run requester();
+		run responder();
+		run network(there);
+		run network(back)
+	}
+}
