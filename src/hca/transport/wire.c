@@ -265,6 +265,7 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 	s->nak_sent = s->operation = s->ack_due = 0;
 	s->n_responses = s->next_response = s->next_saved = 0;
 	memset(s->saved, 0, sizeof(s->saved));
+	atomic_store_explicit(&s->broken, false, memory_order_relaxed);
 }
 
 static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
