@@ -509,6 +509,7 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	struct shm_entry entries[HCA_MAX_SGE];
 	const void *from = is_atomic ? &p->h.atomic_original : p->payload;
 	uint32_t bytes = is_atomic ? sizeof(p->h.atomic_original) : p->payload_bytes;
+	bool ends = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST, must_end;
 	uint32_t psn = p->h.bth.psn, n, i;
 	struct shm_request r;
 	uint64_t at;
@@ -527,7 +528,8 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	at = (uint64_t)i << w->path.mtu_shift;
 	if (i >= n)
 		return;
-	if (is_atomic != !!(hca_operation(r.opcode) & HCA_OP_ATOMIC) ||
+	must_end = i + 1 == n || (i + 1) % READ_MOST == 0; /* as ask() has asked for it */
+	if (ends != must_end || is_atomic != !!(hca_operation(r.opcode) & HCA_OP_ATOMIC) ||
 	    bytes != (r.length - at < 1u << w->path.mtu_shift ? r.length - at
 	                                                      : 1u << w->path.mtu_shift)) {
 		fail(w, IBV_WC_BAD_RESP_ERR);
@@ -538,7 +540,7 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 		fail(w, (enum ibv_wc_status)status);
 		return;
 	}
-	if ((wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST) && w->shm->answered)
+	if (ends && w->shm->answered)
 		w->shm->answered--;
 	if (i + 1 == n) /* before the move: what is acknowledged is not behind the first request */
 		complete(w, n);
