@@ -585,6 +585,8 @@ static void respond_in_full(struct fuzzer *f, struct target *t)
 		           : !i         ? READ_FIRST
 		           : i + 1 == n ? READ_LAST
 		                        : READ_MIDDLE;
+		if (one_in(f, 16)) /* as long as it must be, but not what it must be */
+			s.opcode = (uint8_t)(READ_FIRST + below(f, 4));
 		s.psn = q->psn + i;
 		s.payload = i + 1 < n ? MTU : q->length - i * MTU;
 		s.pad = -s.payload & 3;
@@ -734,7 +736,8 @@ static void open_sockets(struct fuzzer *f, const char *here, const char *there)
 	}
 }
 
-static void step(struct fuzzer *f)
+/* @late: nothing that asks the victim for anything, so what it asks for itself comes further. */
+static void step(struct fuzzer *f, bool late)
 {
 	static void (*const steps[32])(struct fuzzer * f, struct target * t) = {
 		send_valid,      send_valid,      send_valid,      send_valid, send_valid,
@@ -745,10 +748,12 @@ static void step(struct fuzzer *f)
 		respond_in_full, respond_in_full, respond_in_full,
 	};
 	struct target *t = &f->target[below(f, FUZZ_QPS)];
-	unsigned i = below(f, 32);
+	unsigned i = late ? 19 + below(f, 9) : below(f, 32);
 	/* a few that go on with one queue pair come deeper */
 	uint32_t n = 1 + below(f, 12);
 
+	if (t->is_uc && late)
+		return;
 	if (t->is_uc && i >= 18)
 		i = 0;
 	if (steps[i] == send_valid || !steps[i])
@@ -761,7 +766,7 @@ static void step(struct fuzzer *f)
 int main(int argc, char **argv)
 {
 	struct fuzzer *f = &fuzzer;
-	time_t end;
+	time_t end, late;
 
 	if (argc == 3 && !strcmp(argv[1], "victim"))
 		return fuzz_victim(argv[2]);
@@ -774,10 +779,11 @@ int main(int argc, char **argv)
 	open_sockets(f, argv[3], argv[4]);
 	f->state = strtoull(argv[5], NULL, 0);
 	end = time(NULL) + atoi(argv[6]);
+	late = end - atoi(argv[6]) / 4;
 	for (uint64_t i = 0; time(NULL) < end; i++) {
 		if (i % 16 == 0)
 			read_lines(f);
-		step(f);
+		step(f, time(NULL) >= late);
 		hear(f);
 		if (i % 32 == 31)
 			usleep(1 + below(f, one_in(f, 64) ? 20000 : 500));

@@ -45,6 +45,8 @@
 #define OURS_AT       SOURCE_AT
 #define OURS_SIZE     (AREA - 8 * PAGE - OURS_AT)
 
+#define FINISH_MS 20000 /* many times the timeout, with all retries */
+
 #define IS_RECEIVE (1ull << 63)
 #define REMOTE     (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -220,7 +222,7 @@ static void connect_qp(struct victim *v, unsigned i)
 		                    .timeout = 13, /* 34 ms */
 		                    .retry_cnt = 7,
 		                    .rnr_retry = (uint8_t)(below(v, 2) ? 7 : 3),
-		                    .max_rd_atomic = 4 };
+		                    .max_rd_atomic = (uint8_t)(1 + below(v, 4)) };
 
 	attr.rq_psn = (uint32_t)(below(v, 3) ? fuzz_random(&v->state) : 0xfffff0) & FUZZ_PSN_MASK;
 	attr.sq_psn = (uint32_t)(below(v, 3) ? fuzz_random(&v->state) : 0xfffff0) & FUZZ_PSN_MASK;
@@ -401,6 +403,21 @@ static void serve(struct victim *v)
 	}
 }
 
+/* The peer is silent by now: requests under way must end, in error perhaps. */
+static void finish(struct victim *v)
+{
+	const uint64_t end = now_ms() + FINISH_MS;
+
+	for (unsigned i = 0; i < FUZZ_QPS; i++) {
+		while (v->qp[i].requests && now_ms() < end)
+			sleep_for_completion(v);
+		if (v->qp[i].requests)
+			errx(EXIT_FAILURE,
+			     "victim: %u requests of queue pair %u, type %u, never end",
+			     v->qp[i].requests, i, v->qp[i].type);
+	}
+}
+
 int fuzz_victim(const char *peer)
 {
 	struct victim *v = &victim;
@@ -422,7 +439,7 @@ int fuzz_victim(const char *peer)
 	}
 	puts("ready");
 	serve(v);
-	drain(v);
+	finish(v);
 	check_memory(v);
 	printf("received %lu by RC, %lu by UC, %lu by a shared queue; %lu requests done; "
 	       "%lu completions in error; %lu connections\n",
