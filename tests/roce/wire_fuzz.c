@@ -2,11 +2,10 @@
 /*
  * A hostile peer of connected queue pairs (RC, UC) over RoCEv2.
  *
- * wire_fuzz fuzz LINES [KEY=VALUE]...: sends a victim what a peer may and may not send, and much of
- * it: "seconds" long, by "seed". LINES is the file of what the victim prints. Nothing of Umbel's is
- * used here. It fails if it is sent what lies outside of the memory that it may read.
- *
- * wire_fuzz_victim.c is the victim.
+ * wire_fuzz LINES HERE VICTIM SEED SECONDS: sends a victim (wire_fuzz_victim.c) what a peer may and
+ * may not send, and much of it. HERE and VICTIM are IPv4 addresses, LINES is the file of what the
+ * victim prints. Nothing of Umbel's is used here. It fails if it is sent what lies outside of the
+ * memory that it may read.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -768,18 +767,15 @@ int main(int argc, char **argv)
 	struct fuzzer *f = &fuzzer;
 	time_t end, late;
 
-	if (argc == 3 && !strcmp(argv[1], "victim"))
-		return fuzz_victim(argv[2]);
-	if (argc != 7 || strcmp(argv[1], "fuzz"))
-		errx(EXIT_FAILURE, "usage: wire_fuzz victim PEER, or "
-		                   "wire_fuzz fuzz LINES HERE VICTIM SEED SECONDS");
-	f->lines = fopen(argv[2], "r");
+	if (argc != 6)
+		errx(EXIT_FAILURE, "usage: wire_fuzz LINES HERE VICTIM SEED SECONDS");
+	f->lines = fopen(argv[1], "r");
 	if (!f->lines)
-		err(EXIT_FAILURE, "%s", argv[2]);
-	open_sockets(f, argv[3], argv[4]);
-	f->state = strtoull(argv[5], NULL, 0);
-	end = time(NULL) + atoi(argv[6]);
-	late = end - atoi(argv[6]) / 4;
+		err(EXIT_FAILURE, "%s", argv[1]);
+	open_sockets(f, argv[2], argv[3]);
+	f->state = strtoull(argv[4], NULL, 0);
+	end = time(NULL) + atoi(argv[5]);
+	late = end - atoi(argv[5]) / 4;
 	for (uint64_t i = 0; time(NULL) < end; i++) {
 		if (i % 16 == 0)
 			read_lines(f);

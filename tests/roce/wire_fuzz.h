@@ -31,7 +31,4 @@ static inline uint64_t fuzz_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* The victim. Its exit status. */
-int fuzz_victim(const char *peer);
-
 #endif

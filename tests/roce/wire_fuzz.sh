@@ -60,11 +60,12 @@ answers()
 attack()
 {
 	local name=$1 rounds=0
-	start_on "victim-$name" h2 "$programs_dir/roce.wire_fuzz" victim 192.0.2.1
+	start_on "victim-$name" h2 "$programs_dir/roce.wire_fuzz_victim" 192.0.2.1
 	wait_said "victim-$name" ready || return
 	# as long as that polls it receives for all; then it is the victim, or the daemon while that sleeps
 	pair "bw-$name" ib_send_bw -D $((seconds / 2)) -s 2000 -u 20
-	launch_on "fuzz-$name" h1 "$programs_dir/roce.wire_fuzz" fuzz "$TMPDIR/victim-$name.out" \
+	# not by launch_on(): the sanitizers' runtime must come before what stdbuf preloads
+	launch "fuzz-$name" ip netns exec h1 "$programs_dir/roce.wire_fuzz" "$TMPDIR/victim-$name.out" \
 		192.0.2.1 192.0.2.2 "$name" "$seconds"
 	until gone "${pid[fuzz-$name]}" || [ $failed -ne 0 ]; do
 		if gone "${pid[client-bw-$name]}"; then

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * wire_fuzz victim PEER: connected queue pairs whose peer, at that address, is hostile
+ * wire_fuzz_victim PEER: connected queue pairs whose peer, at that address, is hostile
  * (wire_fuzz.c). It prints of each how it may be reached, again when it had to be connected anew,
  * and of its memory what a peer would be told. It receives, and sends of all kinds. By turns it
  * polls and sleeps. After SIGTERM it ends: in error if a byte has changed that nobody may write, or
@@ -418,14 +418,16 @@ static void finish(struct victim *v)
 	}
 }
 
-int fuzz_victim(const char *peer)
+int main(int argc, char **argv)
 {
 	struct victim *v = &victim;
 	struct in_addr address;
 
+	if (argc != 2)
+		errx(EXIT_FAILURE, "usage: wire_fuzz_victim PEER");
 	setlinebuf(stdout);
 	signal(SIGTERM, end);
-	check(inet_pton(AF_INET, peer, &address) == 1, peer);
+	check(inet_pton(AF_INET, argv[1], &address) == 1, argv[1]);
 	v->peer.raw[10] = v->peer.raw[11] = 0xff;
 	memcpy(v->peer.raw + 12, &address, 4);
 	prepare_memory(v);
