@@ -5,6 +5,7 @@
 # that programs get is exact, and comes in seconds; when the cable is good again, nothing stalls.
 
 . "${0%/*}/lab.sh"
+. "${0%/*}/pairs.bash"
 . "${0%/*}/crossing.bash"
 
 lab_up 2
@@ -42,11 +43,6 @@ lossy()
 		*) not grep -q " $fault 0 " "$cable_report" || complain "no packet has the fault $fault" ;;
 		esac
 	done
-}
-
-listens()
-{
-	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
 }
 
 # pair PROGRAM [OPTION]...: starts Debian's, on both hosts.

@@ -4,27 +4,17 @@
 # Connected queue pairs between two machines with Umbel, on RoCEv2: pingpongs and perftest, all opcodes.
 
 . "${0%/*}/lab.sh"
+. "${0%/*}/pairs.bash"
 
 lab_up 2
 roce_up h1 h2
 capture h2
 
-listens()
-{
-	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
-}
-
-# pair NAME COMMAND...: on both, and both must end well. The client is told its server's address.
+# pair NAME COMMAND...: on both, and both must end well.
 pair()
 {
-	local name=$1
-	shift
-	new_port
-	start_on "server-$name" h1 "$@" -p "$port"
-	wait_until "server-$name listens" listens h1 "$port" || return
-	start_on "client-$name" h2 "$@" -p "$port" 192.0.2.1
-	wait_ended "client-$name" 0
-	wait_ended "server-$name" 0
+	begin_pair "$@"
+	end_pair "$1"
 }
 
 n=0

@@ -6,35 +6,10 @@
 # loss, a device may be down for a moment, and no daemon is harmed.
 
 . "${0%/*}/lab.sh"
+. "${0%/*}/pairs.bash"
 
 lab_up 2
 roce_up h1 h2
-
-listens()
-{
-	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
-}
-
-# pair NAME COMMAND...: both begin.
-pair()
-{
-	local name=$1
-	shift
-	new_port
-	start_on "server-$name" h1 "$@" -p "$port"
-	wait_until "server-$name listens" listens h1 "$port" || return
-	start_on "client-$name" h2 "$@" -p "$port" 192.0.2.1
-}
-
-# ended_well NAME...
-ended_well()
-{
-	local name
-	for name; do
-		wait_ended "client-$name" 0
-		wait_ended "server-$name" 0
-	done
-}
 
 # sent HOST: packets that its connections have sent, as its network counts them.
 sent()
@@ -56,45 +31,45 @@ more_than()
 }
 
 # ---- a target that runs no instruction is served, by its daemon
-pair stopped ib_write_bw -D 3 -s 4096
+begin_pair stopped ib_write_bw -D 3 -s 4096
 flows h2
 kill -STOP "${pid[server-stopped]}"
 flows h2
 kill -CONT "${pid[server-stopped]}"
-ended_well stopped
+end_pair stopped
 
 # ---- one that is killed
-pair killed ib_write_bw -D 30 -s 4096
+begin_pair killed ib_write_bw -D 30 -s 4096
 flows h2
 kill_hard server-killed
 wait_ended client-killed 1
 expect_said client-killed ' Completion with error at client'
 
 # ---- neighbours that poll, and so receive for all, are killed again and again
-pair goes-on ib_send_bw -D 6 -s 2000
+begin_pair goes-on ib_send_bw -D 6 -s 2000
 flows h2
 for i in 1 2 3 4 5; do
-	pair "neighbour$i" ib_send_lat -n 1000000 -c UD
+	begin_pair "neighbour$i" ib_send_lat -n 1000000 -c UD
 	sleep 0.3
 	kill_hard "client-neighbour$i"
 	kill_hard "server-neighbour$i"
 done
-ended_well goes-on
+end_pair goes-on
 
 # ---- the device is down for a moment: what got lost is sent again
-pair blink ib_write_bw -D 4 -s 4096 -u 16
+begin_pair blink ib_write_bw -D 4 -s 4096 -u 16
 flows h2
 ip -n h1 link set eth0 down
 sleep 0.2
 ip -n h1 link set eth0 up
 flows h2
-ended_well blink
+end_pair blink
 counters=$(umbel_on h2 show counters --json)
 [[ $counters =~ \"(local_ack_timeout_err|packet_seq_err)\":\ [1-9] ]] ||
 	complain "h2 counts no retransmission: $counters"
 
 # ---- a daemon that is killed
-pair orphan ib_send_bw -D 30 -s 4096
+begin_pair orphan ib_send_bw -D 30 -s 4096
 flows h2
 kill -9 "$(field pid h1)"
 wait_until "the client has ended" gone "${pid[client-orphan]}"

@@ -8,6 +8,7 @@
 # By hand, with any of these arguments: seconds=N (for each seed), seed=N.
 
 . "${0%/*}/lab.sh"
+. "${0%/*}/pairs.bash"
 
 seconds=9
 seeds=(1 "$(date +%Y%m%d)")
@@ -22,29 +23,8 @@ done
 lab_up 2
 roce_up h2
 daemon=$(field pid h2)
-
-listens()
-{
-	on "$1" bash -c "$(declare -f port_in_state); port_in_state $2 0A"
-}
-
-# pair NAME COMMAND...: two programs on h2, which have nothing to do with h1.
-pair()
-{
-	local name=$1
-	shift
-	new_port
-	start_on "server-$name" h2 "$@" -p "$port"
-	wait_until "server-$name listens" listens h2 "$port" || return
-	start_on "client-$name" h2 "$@" -p "$port" 192.0.2.2
-}
-
-# pair_ends NAME: and well.
-pair_ends()
-{
-	wait_ended "client-$1" 0
-	wait_ended "server-$1" 0
-}
+# the pairs are on h2, and have nothing to do with h1
+server_on=h2 server_address=192.0.2.2
 
 # answers: the daemon is there at once.
 answers()
@@ -63,7 +43,7 @@ attack()
 	start_on "victim-$name" h2 "$programs_dir/roce.wire_fuzz_victim" 192.0.2.1
 	wait_said "victim-$name" ready || return
 	# as long as that polls it receives for all; then it is the victim, or the daemon while that sleeps
-	pair "bw-$name" ib_send_bw -D $((seconds / 2)) -s 2000 -u 20
+	begin_pair "bw-$name" ib_send_bw -D $((seconds / 2)) -s 2000 -u 20
 	# not by launch_on(): the sanitizers' runtime must come before what stdbuf preloads
 	launch "fuzz-$name" ip netns exec h1 "$programs_dir/roce.wire_fuzz" "$TMPDIR/victim-$name.out" \
 		192.0.2.1 192.0.2.2 "$name" "$seconds"
@@ -71,15 +51,15 @@ attack()
 		if gone "${pid[client-bw-$name]}"; then
 			sleep 0.2
 		else
-			pair "pp" ibv_rc_pingpong -g 1 -c -n 500
-			pair_ends pp
+			begin_pair "pp" ibv_rc_pingpong -g 1 -c -n 500
+			end_pair pp
 		fi
 		answers
 		rounds=$((rounds + 1))
 		gone "${pid[victim-$name]}" && break
 	done
 	wait_ended "fuzz-$name" 0
-	pair_ends "bw-$name"
+	end_pair "bw-$name"
 	kill -TERM "${pid[victim-$name]}"
 	wait_ended "victim-$name" 0
 	expect_said "victim-$name" unharmed
@@ -97,6 +77,6 @@ done
 
 [ "$(field pid h2)" = "$daemon" ] || complain "the daemon has died"
 expect 0 '*' umbel_on h2 show counters
-pair after ibv_rc_pingpong -g 1 -c -n 1000
-pair_ends after
+begin_pair after ibv_rc_pingpong -g 1 -c -n 1000
+end_pair after
 expect_said client-after '1000 iters in '
