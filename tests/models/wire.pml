@@ -22,7 +22,7 @@
  *  src/hca/transport/wire_requester.c move_acked 9e304b23b387
  *  src/hca/transport/wire_requester.c acknowledge 61d4cd62004a
  *  src/hca/transport/wire_requester.c take_aeth eb2253e121ca
- *  src/hca/transport/wire_requester.c take_data 47c9a5f9c329
+ *  src/hca/transport/wire_requester.c take_data 356163ff6ea0
  *  src/hca/transport/wire_requester.c hca_wire_response 294a1ce6abac
  *  src/hca/transport/wire_requester.c hca_wire_look_at_time e9fabd0e155e
  *  src/hca/transport/wire_responder.c take_expected f70ad2e476f4
