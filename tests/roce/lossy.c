@@ -673,7 +673,7 @@ static void parse_key(struct end *e, const char *argument)
 int main(int argc, char **argv)
 {
 	static struct end e = {
-		.value = { [GID] = 1, [SEED] = 1, [COUNT] = 160, [ADDS] = 300, [TIMEOUT] = 12 }
+		.value = { [GID] = 1, [SEED] = 1, [COUNT] = 160, [ADDS] = 300, [TIMEOUT] = 16 }
 	};
 	sigset_t set;
 

@@ -31,7 +31,7 @@ more_than()
 }
 
 # ---- a target that runs no instruction is served, by its daemon
-begin_pair stopped ib_write_bw -D 3 -s 4096
+begin_pair stopped ib_write_bw -D 5 -s 4096
 flows h2
 kill -STOP "${pid[server-stopped]}"
 flows h2
@@ -51,13 +51,15 @@ flows h2
 for i in 1 2 3 4 5; do
 	begin_pair "neighbour$i" ib_send_lat -n 1000000 -c UD
 	sleep 0.3
-	kill_hard "client-neighbour$i"
-	kill_hard "server-neighbour$i"
+	kill -9 "${pid[client-neighbour$i]}" "${pid[server-neighbour$i]}"
+	for side in client server; do
+		wait_until "$side-neighbour$i is dead" gone "${pid[$side-neighbour$i]}"
+	done
 done
 end_pair goes-on
 
 # ---- the device is down for a moment: what got lost is sent again
-begin_pair blink ib_write_bw -D 4 -s 4096 -u 16
+begin_pair blink ib_write_bw -D 8 -s 4096 -u 16
 flows h2
 ip -n h1 link set eth0 down
 sleep 0.2
