@@ -30,12 +30,15 @@ client()
 # wait_pair NAME SIZE ITERATIONS: until both have ended and told their result.
 wait_pair()
 {
-	local side
+	local side figures
 
 	for side in client server; do
+		figures='[0-9.]*  *[0-9]'
 		wait_ended "$side-$1" 0
+		# perftest makes no sense of a busy machine's clock, and says so
+		! says "$side-$1" 'Correlation coefficient r^2: ' || figures='inf  *inf'
 		expect_said "$side-$1" ' Connection type : UD' ' local address: LID 0x' \
-			' remote address: LID 0x' " $2  *$3  *[0-9.]*  *[0-9]"
+			' remote address: LID 0x' " $2  *$3  *$figures"
 	done
 }
 
