@@ -11,7 +11,6 @@ sides_up
 # ---- by themselves
 both_ways rc-ip4 ibv_rc_pingpong -g @gid4 -n 50 -c
 both_ways rc-ip6 ibv_rc_pingpong -g @gid6 -n 20 -s 3 -e
-both_ways uc ibv_uc_pingpong -g @gid4 -n 20 -s 500
 both_ways srq ibv_srq_pingpong -g @gid4 -n 20 -q 2
 both_ways send-bw ib_send_bw -F -x @gid4 -n 100
 both_ways send-lat ib_send_lat -F -x @gid6 -n 20 -s 5

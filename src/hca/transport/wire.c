@@ -576,6 +576,9 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 		end(w);
 		return false;
 	}
+	/* it has moved to RTS just now: UC's peer would not send it again */
+	if (opened(w) != w->open && !hca_wire_renew(w))
+		what = 0;
 	if (may_work(w, what)) {
 		if (is_request)
 			hca_wire_request(w, p);
