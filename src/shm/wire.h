@@ -46,7 +46,6 @@ struct shm_wire_saved {
 struct shm_wire_path {
 	struct ib_gid dgid;
 	uint32_t class_flow; /* traffic class << 20 | flow label */
-	uint32_t domain;     /* its protection domain's number */
 	uint8_t hop_limit, sgid_index;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* as in struct ibv_qp_attr */
 	uint8_t max_rd_atomic, mtu_shift;                     /* log2 of the path MTU in bytes */
