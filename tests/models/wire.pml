@@ -22,13 +22,13 @@
  *  src/hca/transport/wire_requester.c move_acked 9e304b23b387
  *  src/hca/transport/wire_requester.c acknowledge 61d4cd62004a
  *  src/hca/transport/wire_requester.c take_aeth eb2253e121ca
- *  src/hca/transport/wire_requester.c take_data 356163ff6ea0
+ *  src/hca/transport/wire_requester.c take_data e81eaea79971
  *  src/hca/transport/wire_requester.c hca_wire_response 294a1ce6abac
  *  src/hca/transport/wire_requester.c hca_wire_look_at_time e9fabd0e155e
- *  src/hca/transport/wire_responder.c take_expected f70ad2e476f4
+ *  src/hca/transport/wire_responder.c take_expected 679c38fcc878
  *  src/hca/transport/wire_responder.c take_duplicate 29e35f6dd29d
  *  src/hca/transport/wire_responder.c answer_again 864f43d498c1
- *  src/hca/transport/wire_responder.c refuse 0e4a3134d311
+ *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
  *  src/hca/transport/wire_responder.c hca_wire_request 986f04a5a9b7
  */
 #ifndef MUTANT

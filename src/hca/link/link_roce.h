@@ -72,7 +72,7 @@ struct hca_roce {
 	struct netdev_udp_datagram datagram[NETDEV_UDP_BATCH];
 	uint8_t *memory;          /* of their buffers */
 	struct base_hash wires;   /* struct hca_wire, of connected queue pairs: wires.h */
-	unsigned n_wires;         /* that there ever were */
+	size_t sweep_at;          /* so many wires, and those that are closed are forgotten */
 	struct hca_wire_list due; /* of these, those that have something to send */
 	struct {                  /* of the batch just now */
 		unsigned datagrams, packets, delivered;
@@ -114,13 +114,12 @@ struct hca_roce_route {
 
 /*
  * A packet of a connected queue pair, in two steps. begin(): room for its payload of @bytes, up to
- * WIRE_ROCE_MAX_PAYLOAD. NULL: there is no way there, which is counted, or no memory. end(): adds
- * the packet to the batch of @s; the payload lies in that room, or stays as it is until
- * hca_sender_finish() sends the rest of the batch.
+ * WIRE_ROCE_MAX_PAYLOAD. NULL: there is no way there, which is counted, or no memory. end(): the
+ * payload is there; adds the packet to the batch of @s, of which hca_sender_finish() sends the
+ * rest.
  */
 uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes);
-void hca_roce_end(struct hca_sender *s, const struct wire_headers *h, const void *payload,
-                  uint32_t bytes);
+void hca_roce_end(struct hca_sender *s, const struct wire_headers *h);
 
 /* Frees the batch of @s, if it has one. */
 void hca_roce_free_batch(struct hca_sender *s);

@@ -38,7 +38,7 @@ struct hca_roce_batch {
 	struct wire_roce_frame frame[NETDEV_UDP_BATCH];
 	uint8_t small[NETDEV_UDP_BATCH][SMALL_BYTES];
 	uint32_t slot[NETDEV_UDP_BATCH]; /* payload memory that is pinned; or HCA_ROCE_NO_SLOT */
-	uint8_t *room;                   /* hca_roce_room(); NULL: never asked for */
+	uint8_t *room;                   /* payloads of hca_roce_begin(); NULL: never asked for */
 };
 
 static struct hca_roce_batch *batch_of(struct hca_sender *s)
@@ -327,14 +327,9 @@ static void add_packet(struct hca_sender *s, const struct hca_packet *pkt, uint3
 	flush_if_full(s);
 }
 
-uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes)
+/* Where the payload of the next packet goes. NULL: no memory. */
+static uint8_t *payload_room(struct hca_roce_batch *b, uint32_t bytes)
 {
-	struct hca_roce_batch *b;
-
-	if (!is_reached(s, to))
-		return NULL;
-	b = s->batch;
-	b->slot[b->n] = HCA_ROCE_NO_SLOT;
 	if (bytes <= SHM_INLINE)
 		return b->small[b->n] + SMALL_HEAD;
 	if (!b->room)
@@ -342,14 +337,25 @@ uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, u
 	return b->room ? b->room + (size_t)b->n * WIRE_ROCE_MAX_PAYLOAD : NULL;
 }
 
-void hca_roce_end(struct hca_sender *s, const struct wire_headers *h, const void *payload,
-                  uint32_t bytes)
+uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, uint32_t bytes)
 {
-	struct hca_roce_batch *b = s->batch;
+	struct hca_roce_batch *b;
+	uint8_t *room;
 
-	b->packet[b->n] = (struct wire_roce_packet){
-		.ip = b->path.ip, .h = *h, .payload = payload, .payload_bytes = bytes
-	};
+	if (!is_reached(s, to))
+		return NULL;
+	b = s->batch;
+	b->slot[b->n] = HCA_ROCE_NO_SLOT;
+	room = payload_room(b, bytes);
+	b->packet[b->n] = (struct wire_roce_packet){ .ip = b->path.ip,
+		                                     .payload = room,
+		                                     .payload_bytes = bytes };
+	return room;
+}
+
+void hca_roce_end(struct hca_sender *s, const struct wire_headers *h)
+{
+	s->batch->packet[s->batch->n].h = *h;
 	append(s);
 	flush_if_full(s);
 }

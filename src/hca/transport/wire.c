@@ -19,7 +19,8 @@
 #define LOCK_SPINS 50
 /* So many packets of a queue pair are put off, as its lock was not to be had; more get lost. */
 #define MOST_DEFERRED 64
-/* After so many more queue pairs a port's receiver forgets those that are closed. */
+/* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
+ * the last time, and so many more. */
 #define SWEEP 16
 
 /* A packet that was put off. */
@@ -35,12 +36,13 @@ static bool try_lock(_Atomic uint32_t *lock, uint32_t worker)
 {
 	uint32_t nobody = 0;
 
-	/* acquire: pairs with the release in hca_wire_unlock() */
+	/* acquire: pairs with the release in release() */
 	return atomic_compare_exchange_strong_explicit(lock, &nobody, worker, memory_order_acquire,
 	                                               memory_order_relaxed);
 }
 
-bool hca_wire_lock(const struct hca_wire *w, _Atomic uint32_t *lock)
+/* Acquires a lock in shared memory, unless somebody else keeps it. */
+static bool acquire(const struct hca_wire *w, _Atomic uint32_t *lock)
 {
 	for (unsigned spins = 0; !try_lock(lock, w->worker); spins++) {
 		if (spins == LOCK_SPINS)
@@ -50,7 +52,7 @@ bool hca_wire_lock(const struct hca_wire *w, _Atomic uint32_t *lock)
 	return true;
 }
 
-void hca_wire_unlock(_Atomic uint32_t *lock, uint32_t worker)
+static void release(_Atomic uint32_t *lock, uint32_t worker)
 {
 	/* it may have been taken from a thread that was stopped */
 	atomic_compare_exchange_strong_explicit(lock, &worker, 0, memory_order_release,
@@ -200,16 +202,16 @@ static struct hca_span span_of(const struct hca_end *end, const struct hca_parts
 	return (struct hca_span){ .memory = parts->here ? NULL : end->memory, .iov = iov, .n = n };
 }
 
-const void *hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
-                            uint32_t bytes, uint8_t *room)
+int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                    uint32_t bytes, uint8_t *room)
 {
 	struct iovec iov[HCA_MAX_SGE], here = { room, bytes };
 	struct hca_span to = { .iov = &here, .n = 1 }, from;
 
 	if (!bytes)
-		return room;
+		return 0;
 	from = span_of(end, parts, iov, pieces(parts, offset, iov));
-	return hca_memory_copy(&to, &from, bytes) ? NULL : room;
+	return hca_memory_copy(&to, &from, bytes);
 }
 
 int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
@@ -357,7 +359,7 @@ void hca_wire_close(struct hca_connected_qp *c)
 	acknowledge_all(c);
 	atomic_store_explicit(&w->shm->open, (opened(w) & ~(SHM_WIRE_OPENED - 1)) + SHM_WIRE_OPENED,
 	                      memory_order_release);
-	hca_wire_unlock(&w->shm->lock, w->worker);
+	release(&w->shm->lock, w->worker);
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 }
@@ -429,13 +431,13 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 	if (atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
 		give_up(c);
 	hca_exchange_begin(&c->x, w->qpn);
-	while (more && hca_wire_lock(w, &c->shm->lock)) {
+	while (more && acquire(w, &c->shm->lock)) {
 		w->barred_since_ns = 0;
 		hca_wire_look_at_time(w, base_now_ns());
 		carry_out_local(c);
 		more = hca_wire_send(w);
 		carry_out_local(c);
-		hca_wire_unlock(&c->shm->lock, w->worker);
+		release(&c->shm->lock, w->worker);
 		/* not before: it may take long, and what comes back wants the lock */
 		hca_sender_finish(w->sender);
 	}
@@ -457,10 +459,21 @@ static void begin(struct hca_wire *w)
 
 static void end(struct hca_wire *w)
 {
-	if (w->sender->unfinished) /* what it sends may lie in memory of the queue pair's process */
+	if (w->sender->unfinished)
 		hca_sender_finish(w->sender);
 	/* release: all that was done comes before "deals with nobody" */
 	atomic_store_explicit(&w->sender->shm->target_qpn, 0, memory_order_release);
+}
+
+/* Says so and acquires the lock. That order: if this process dies, the daemon looks for the lock at
+ * whom it dealt with. False: the lock is not to be had. */
+static bool enter(struct hca_wire *w, _Atomic uint32_t *lock)
+{
+	begin(w);
+	if (acquire(w, lock))
+		return true;
+	end(w);
+	return false;
 }
 
 static void forget(struct hca_roce *port, struct hca_wire *w)
@@ -484,6 +497,7 @@ static void sweep(struct hca_roce *port)
 		if (!(opened(w) & SHM_WIRE_RECEIVES) || !hca_wire_renew(w))
 			forget(port, w);
 	}
+	port->sweep_at = SWEEP + 2 * port->wires.n;
 }
 
 /* What this port's receiver knows of queue pair @qpn. NULL: it has no wire, or there is no memory.
@@ -502,7 +516,7 @@ static struct hca_wire *wire_of(struct hca_roce *port, uint32_t qpn)
 	                           memory_order_relaxed) &
 	      SHM_WIRE_RECEIVES))
 		return NULL;
-	if (++port->n_wires % SWEEP == 0)
+	if (port->wires.n >= port->sweep_at)
 		sweep(port);
 	w = calloc(1, sizeof(*w));
 	if (!w || base_hash_add(&port->wires, &w->node, qpn)) {
@@ -554,9 +568,9 @@ static void go_on(struct hca_wire *w)
 {
 	bool more = true;
 
-	while (more && hca_wire_lock(w, &w->connection->lock)) {
+	while (more && acquire(w, &w->connection->lock)) {
 		more = may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
-		hca_wire_unlock(&w->connection->lock, w->worker);
+		release(&w->connection->lock, w->worker);
 		hca_sender_finish(w->sender);
 	}
 	if (more)
@@ -571,11 +585,8 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
 	bool more = false;
 
-	begin(w); /* first: if this process dies, the daemon looks there for the lock */
-	if (!hca_wire_lock(w, lock)) {
-		end(w);
+	if (!enter(w, lock))
 		return false;
-	}
 	/* it has moved to RTS just now: UC's peer would not send it again */
 	if (opened(w) != w->open && !hca_wire_renew(w))
 		what = 0;
@@ -585,7 +596,7 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 		else
 			more = hca_wire_response(w, p);
 	}
-	hca_wire_unlock(lock, w->worker);
+	release(lock, w->worker);
 	if (more)
 		go_on(w);
 	end(w);
@@ -650,14 +661,11 @@ static bool do_due(struct hca_wire *w)
 
 	if (!is_open(w, SHM_WIRE_RECEIVES) || (!w->shm->ack_due && !w->shm->n_responses))
 		return more;
-	begin(w);
-	if (!hca_wire_lock(w, &w->shm->lock)) {
-		end(w);
+	if (!enter(w, &w->shm->lock))
 		return true;
-	}
 	if (may_work(w, SHM_WIRE_RECEIVES))
 		more |= hca_wire_respond(w);
-	hca_wire_unlock(&w->shm->lock, w->worker);
+	release(&w->shm->lock, w->worker);
 	end(w);
 	return more;
 }
@@ -702,14 +710,11 @@ static bool look_at_time(struct hca_wire *w, uint64_t now)
 		return false;
 	if (!is_time(w, now, &waits))
 		return waits;
-	begin(w);
-	if (!hca_wire_lock(w, &w->connection->lock)) {
-		end(w);
+	if (!enter(w, &w->connection->lock))
 		return true;
-	}
 	if (may_work(w, SHM_WIRE_SENDS))
 		hca_wire_look_at_time(w, now);
-	hca_wire_unlock(&w->connection->lock, w->worker);
+	release(&w->connection->lock, w->worker);
 	go_on(w);
 	end(w);
 	is_time(w, now, &waits);

@@ -37,13 +37,11 @@ struct hca_wire {
 	struct shm_connection *connection;
 	struct hca_roce_route route;
 	struct shm_wire_path path;
-	/* its memory, for what it sends and what READs bring; and the same queue pair as the
-	 * responder of its peer's requests */
-	struct hca_end end;
-	struct hca_responder responder;
+	struct hca_end end;             /* memory of the queue pair's process, for its requests */
+	struct hca_responder responder; /* the same queue pair, for requests of its peer */
 };
 
-/* Whether @a is before @b, as PSNs go: 24 bits that come around. */
+/* How far PSN @a is behind @b; less than 0: before it. PSNs have 24 bits and come around. */
 static inline int32_t wire_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
@@ -58,6 +56,14 @@ static inline uint32_t wire_psn_add(uint32_t psn, uint32_t n)
 static inline uint32_t hca_wire_packets(const struct hca_wire *w, uint32_t bytes)
 {
 	return bytes ? ((bytes - 1) >> w->path.mtu_shift) + 1 : 1;
+}
+
+/* Bytes of packet @i of a message of @length. */
+static inline uint32_t hca_wire_packet_bytes(const struct hca_wire *w, uint32_t length, uint32_t i)
+{
+	const uint64_t left = length - ((uint64_t)i << w->path.mtu_shift);
+
+	return left < 1u << w->path.mtu_shift ? (uint32_t)left : 1u << w->path.mtu_shift;
 }
 
 /* ---- for its owner, with the send lock held ---- */
@@ -78,10 +84,6 @@ void hca_wire_free(struct hca_connected_qp *c);
 /* Copies the queue pair's record anew if it has changed. False: there is no such queue pair. */
 bool hca_wire_renew(struct hca_wire *w);
 
-/* Acquires a lock in shared memory, unless somebody else keeps it. */
-bool hca_wire_lock(const struct hca_wire *w, _Atomic uint32_t *lock);
-void hca_wire_unlock(_Atomic uint32_t *lock, uint32_t worker);
-
 /* The queue pair has something to wait for, so the daemon looks at it now and then. */
 void hca_wire_watch(struct hca_wire *w);
 
@@ -93,11 +95,11 @@ void hca_wire_watch(struct hca_wire *w);
 /* Fills in what all packets of the queue pair have. */
 struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation operation, uint32_t psn);
 
-/* @bytes of @parts from @offset on: where they lie, or, if not in one piece of this process, in
- * @room, to which they are copied. NULL: they are not there any more. */
-const void *hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
-                            uint32_t bytes, uint8_t *room);
-/* The other way round: 0 or as hca_memory_copy(). */
+/* Copies @bytes of @parts, from @offset on, to @room. 0 or as hca_memory_copy(). The program may
+ * change them meanwhile, and the ICRC is of the copy. */
+int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                    uint32_t bytes, uint8_t *room);
+/* The other way round. */
 int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
                      const void *from, uint32_t bytes);
 

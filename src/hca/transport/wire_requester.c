@@ -157,8 +157,11 @@ static void retry(struct hca_wire *w, const char *why)
 		go_back(w);
 }
 
+/* Unless that is so already since something was acknowledged last. */
 static void retry_for_response(struct hca_wire *w)
 {
+	if (w->shm->recovers)
+		return;
 	HCA_WIRE_COUNT(w, implied_nak_seq_err);
 	retry(w, "a response got lost");
 }
@@ -299,36 +302,30 @@ static void note_sent(struct hca_wire *w, uint32_t packets)
 static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca_parts *from,
                      uint32_t n)
 {
-	const uint32_t mtu = 1u << w->path.mtu_shift;
-
 	const bool is_uc = w->end.qp.type == IBV_QPT_UC;
 
 	while (w->room && w->shm->offset < n && (is_uc || under_way(w) < window_of(w))) {
 		uint32_t i = w->shm->offset;
-		uint64_t at = (uint64_t)i * mtu;
-		uint32_t bytes = r->length - at < mtu ? (uint32_t)(r->length - at) : mtu;
+		uint32_t bytes = hca_wire_packet_bytes(w, r->length, i);
 		bool is_last = i + 1 == n;
 		struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, i, n),
 			                                      w->shm->psn) };
 		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
-		const void *payload;
+		int ret = room ? hca_wire_gather(&w->end, from, (uint64_t)i << w->path.mtu_shift,
+		                                 bytes, room)
+		               : 0;
 
-		if (!room) { /* as if it had got lost */
-			note_sent(w, 1);
-			continue;
-		}
-		payload = hca_wire_gather(&w->end, from, at, bytes, room);
-		if (!payload && w->worker != w->qpn) { /* to its own thread it is there, perhaps */
-			note_sent(w, 1);
-			continue;
-		}
-		if (!payload)
+		if (ret && w->worker == w->qpn)
 			return IBV_WC_LOC_PROT_ERR;
+		if (!room || ret) { /* as if it had got lost: its own thread may reach its memory */
+			note_sent(w, 1);
+			continue;
+		}
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
 		h.bth.ack_requested = is_last || i % ACK_EVERY == ACK_EVERY - 1 ||
 		                      under_way(w) + 1 >= window_of(w);
 		fill_headers(r, r->remote_addr, r->length, &h);
-		hca_roce_end(w->sender, &h, payload, bytes);
+		hca_roce_end(w->sender, &h);
 		note_sent(w, 1);
 	}
 	return IBV_WC_SUCCESS;
@@ -355,7 +352,7 @@ static bool ask(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 		bytes = r->length - at;
 	fill_headers(r, r->remote_addr + at, (uint32_t)bytes, &h);
 	if (hca_roce_begin(w->sender, &w->route, 0)) /* else as if it had got lost */
-		hca_roce_end(w->sender, &h, NULL, 0);
+		hca_roce_end(w->sender, &h);
 	s->answered++;
 	note_sent(w, packets);
 	return true;
@@ -512,12 +509,10 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	bool ends = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST, must_end;
 	uint32_t psn = p->h.bth.psn, n, i;
 	struct shm_request r;
-	uint64_t at;
 	int status;
 
 	if (!acknowledge(w, psn)) {
-		if (!w->shm->recovers)
-			retry_for_response(w);
+		retry_for_response(w);
 		return;
 	}
 	if (psn != w->shm->acked || !first_request(w, &r, entries) ||
@@ -525,17 +520,15 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 		return; /* it came twice, or nobody asked for it */
 	n = packets_of(w, &r);
 	i = wire_psn_add(psn, -w->shm->head_psn);
-	at = (uint64_t)i << w->path.mtu_shift;
 	if (i >= n)
 		return;
 	must_end = i + 1 == n || (i + 1) % READ_MOST == 0; /* as ask() has asked for it */
 	if (ends != must_end || is_atomic != !!(hca_operation(r.opcode) & HCA_OP_ATOMIC) ||
-	    bytes != (r.length - at < 1u << w->path.mtu_shift ? r.length - at
-	                                                      : 1u << w->path.mtu_shift)) {
+	    bytes != hca_wire_packet_bytes(w, r.length, i)) {
 		fail(w, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
-	status = place(w, &r, entries, at, from, bytes);
+	status = place(w, &r, entries, (uint64_t)i << w->path.mtu_shift, from, bytes);
 	if (status) {
 		fail(w, (enum ibv_wc_status)status);
 		return;

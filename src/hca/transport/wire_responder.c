@@ -16,13 +16,7 @@
 
 /* So many packets of responses are sent at one time; then other queue pairs have their turn. */
 #define RESPONSES_MOST 64
-
-/* What becomes of a packet. */
-enum verdict {
-	DONE,
-	DROPPED, /* as if it had got lost: it will come again */
-	REFUSED, /* the peer was told */
-};
+#define ACKNOWLEDGED   WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS)
 
 static bool is_uc(const struct hca_wire *w)
 {
@@ -36,29 +30,40 @@ static uint32_t mtu_of(const struct hca_wire *w)
 
 /* ---- answers ---- */
 
+/* A packet without payload. @value: what an atomic operation found. */
+static void send_answer(struct hca_wire *w, enum wire_operation operation, uint32_t psn,
+                        struct wire_aeth aeth, uint64_t value)
+{
+	struct wire_headers h = { .bth = hca_wire_bth(w, operation, psn) };
+
+	h.aeth = aeth;
+	h.atomic_original = value;
+	if (hca_roce_begin(w->sender, &w->route, 0))
+		hca_roce_end(w->sender, &h);
+}
+
 static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 {
-	struct wire_headers h = { .bth = hca_wire_bth(w, WIRE_ACKNOWLEDGE, psn) };
+	const struct wire_aeth aeth = { .syndrome = syndrome, .msn = w->shm->msn };
 
-	h.aeth = (struct wire_aeth){ .syndrome = syndrome, .msn = w->shm->msn };
-	if (hca_roce_begin(w->sender, &w->route, 0))
-		hca_roce_end(w->sender, &h, NULL, 0);
+	send_answer(w, WIRE_ACKNOWLEDGE, psn, aeth, 0);
 }
 
 /* Tells the peer why its request is not carried out. Responses that it waits for come first, so it
- * is not told while some are due: it will ask again. */
-static enum verdict refuse(struct hca_wire *w, uint8_t syndrome)
+ * is not told while some are due: it will ask again. False, as the functions below say of a packet
+ * that was not carried out. */
+static bool refuse(struct hca_wire *w, uint8_t syndrome)
 {
 	if (is_uc(w) || w->shm->n_responses)
-		return DROPPED;
+		return false;
 	if (!w->shm->nak_sent)
 		send_aeth(w, w->shm->expected, syndrome);
 	w->shm->nak_sent = true;
-	return REFUSED;
+	return false;
 }
 
 /* The responder says what becomes of the request: @outcome, not IBV_WC_SUCCESS. */
-static enum verdict refuse_as(struct hca_wire *w, int outcome)
+static bool refuse_as(struct hca_wire *w, int outcome)
 {
 	static const uint8_t codes[] = {
 		[HCA_NAK_INVALID_REQUEST] = WIRE_NAK_INVALID_REQUEST,
@@ -69,13 +74,13 @@ static enum verdict refuse_as(struct hca_wire *w, int outcome)
 	uint8_t code = WIRE_NAK_REMOTE_OPERATION;
 
 	if (w->shm->n_responses && hca_wire_respond(w))
-		return DROPPED; /* those come first */
+		return false; /* those come first */
 	if (outcome == HCA_WAITS_FOR_RECEIVE) {
 		w->shm->nak_sent = false; /* each try is told */
 		return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_RNR, w->path.min_rnr_timer & 31));
 	}
 	if (outcome == HCA_WAITS_FOR_PATH || outcome == HCA_WAITS_FOR_LOCK)
-		return DROPPED;
+		return false;
 	if (outcome == HCA_REFUSED)
 		code = codes[t->nak];
 	else if (outcome == IBV_WC_REM_INV_REQ_ERR)
@@ -88,7 +93,7 @@ static enum verdict refuse_as(struct hca_wire *w, int outcome)
 	return refuse(w, WIRE_AETH_SYNDROME(WIRE_AETH_NAK, code));
 }
 
-static enum verdict refuse_invalid(struct hca_wire *w, const char *why)
+static bool refuse_invalid(struct hca_wire *w, const char *why)
 {
 	return refuse_as(w, hca_responder_refuse(&w->responder, HCA_NAK_INVALID_REQUEST, why));
 }
@@ -121,18 +126,6 @@ static enum wire_operation response_of(uint32_t i, uint32_t n)
 	                    : WIRE_READ_RESPONSE_MIDDLE;
 }
 
-static void send_atomic(struct hca_wire *w, const struct shm_wire_response *r)
-{
-	struct wire_headers h = { .bth = hca_wire_bth(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn) };
-
-	h.aeth = (struct wire_aeth){
-		.syndrome = WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS), .msn = r->msn
-	};
-	h.atomic_original = r->value;
-	if (hca_roce_begin(w->sender, &w->route, 0))
-		hca_roce_end(w->sender, &h, NULL, 0);
-}
-
 /* Sends up to @most packets of what a READ asked for. False: its memory is not there any more. */
 static bool send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
 {
@@ -143,24 +136,19 @@ static bool send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t 
 	                             &from))
 		return false;
 	for (; r->sent < r->packets && most; r->sent++, most--) {
-		uint64_t at = (uint64_t)r->sent << w->path.mtu_shift;
-		uint32_t bytes =
-		        r->length - at < mtu_of(w) ? (uint32_t)(r->length - at) : mtu_of(w);
+		uint32_t bytes = hca_wire_packet_bytes(w, r->length, r->sent);
 		uint32_t psn = wire_psn_add(r->psn, r->sent);
 		struct wire_headers h = { .bth = hca_wire_bth(w, response_of(r->sent, r->packets),
 			                                      psn) };
 		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
-		const void *payload;
 
 		if (!room)
 			continue;
-		payload = hca_wire_gather(&w->responder.end, &from, at, bytes, room);
-		if (!payload)
+		if (hca_wire_gather(&w->responder.end, &from,
+		                    (uint64_t)r->sent << w->path.mtu_shift, bytes, room))
 			return false;
-		h.aeth = (struct wire_aeth){ .syndrome = WIRE_AETH_SYNDROME(WIRE_AETH_ACK,
-			                                                    WIRE_AETH_NO_CREDITS),
-			                     .msn = r->msn };
-		hca_roce_end(w->sender, &h, payload, bytes);
+		h.aeth = (struct wire_aeth){ ACKNOWLEDGED, r->msn };
+		hca_roce_end(w->sender, &h);
 	}
 	return true;
 }
@@ -185,7 +173,8 @@ bool hca_wire_respond(struct hca_wire *w)
 		uint32_t before = r->sent;
 
 		if (r->is_atomic) {
-			send_atomic(w, r);
+			send_answer(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn,
+			            (struct wire_aeth){ ACKNOWLEDGED, r->msn }, r->value);
 			r->sent = r->packets;
 		} else if (!send_read(w, r, most)) {
 			s->n_responses = 0;
@@ -203,8 +192,7 @@ bool hca_wire_respond(struct hca_wire *w)
 			s->n_responses--;
 	}
 	if (!s->n_responses && s->ack_due) {
-		send_aeth(w, wire_psn_add(s->expected, -1),
-		          WIRE_AETH_SYNDROME(WIRE_AETH_ACK, WIRE_AETH_NO_CREDITS));
+		send_aeth(w, wire_psn_add(s->expected, -1), ACKNOWLEDGED);
 		s->ack_due = false;
 	}
 	return s->n_responses;
@@ -324,7 +312,7 @@ static int end_send(struct hca_wire *w, const struct wire_roce_packet *p,
 	return ret;
 }
 
-static enum verdict take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
 	struct shm_wire *s = w->shm;
 	struct hca_receive rcv;
@@ -341,7 +329,7 @@ static enum verdict take_send(struct hca_wire *w, const struct wire_roce_packet 
 		s->operation = SHM_WIRE_SEND;
 		s->offset_in = 0;
 	} else if (!find_receive(w, &rcv)) {
-		return DROPPED;
+		return false;
 	}
 	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
 	if (ret) {
@@ -356,7 +344,7 @@ static enum verdict take_send(struct hca_wire *w, const struct wire_roce_packet 
 		s->operation = SHM_WIRE_NONE;
 		ret = end_send(w, p, &rcv);
 	}
-	return ret ? DROPPED : DONE;
+	return !ret;
 }
 
 /* ---- RDMA WRITE ---- */
@@ -391,7 +379,7 @@ static int end_write(struct hca_wire *w, const struct wire_roce_packet *p, struc
 	return ret;
 }
 
-static enum verdict take_write(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
 	const bool has_imm = wire_opcodes[p->h.bth.opcode].headers & WIRE_IMMDT;
 	const uint32_t bytes = p->payload_bytes;
@@ -423,13 +411,13 @@ static enum verdict take_write(struct hca_wire *w, const struct wire_roce_packet
 		s->operation = SHM_WIRE_NONE;
 		ret = end_write(w, p, &rcv);
 	}
-	return ret ? DROPPED : DONE;
+	return !ret;
 }
 
 /* ---- READ and atomic operations ---- */
 
 /* @again: it has come before. */
-static enum verdict take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool again)
+static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool again)
 {
 	const struct shm_request r = { .opcode = IBV_WR_RDMA_READ,
 		                       .rkey = p->h.reth.rkey,
@@ -441,12 +429,12 @@ static enum verdict take_read(struct hca_wire *w, const struct wire_roce_packet 
 	int ret;
 
 	if (!response)
-		return DROPPED;
+		return false;
 	if (r.length > HCA_MAX_MESSAGE)
-		return again ? DROPPED : refuse_invalid(w, "a READ is longer than messages are");
+		return !again && refuse_invalid(w, "a READ is longer than messages are");
 	ret = hca_responder_begin_read(&w->responder, &r, &from);
 	if (ret)
-		return again ? DROPPED : refuse_as(w, ret);
+		return !again && refuse_as(w, ret);
 	response->rkey = r.rkey;
 	response->addr = r.remote_addr;
 	response->length = r.length;
@@ -457,7 +445,7 @@ static enum verdict take_read(struct hca_wire *w, const struct wire_roce_packet 
 			hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
 	}
 	add_response(w, response);
-	return DONE;
+	return true;
 }
 
 static void save(struct hca_wire *w, uint32_t psn, uint64_t value)
@@ -466,7 +454,7 @@ static void save(struct hca_wire *w, uint32_t psn, uint64_t value)
 	        (struct shm_wire_saved){ .value = value, .psn = psn, .valid = true };
 }
 
-static enum verdict take_atomic(struct hca_wire *w, const struct wire_roce_packet *p)
+static bool take_atomic(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	const bool adds = (p->h.bth.opcode & 31) == WIRE_FETCH_ADD;
 	const struct shm_request r = {
@@ -483,7 +471,7 @@ static enum verdict take_atomic(struct hca_wire *w, const struct wire_roce_packe
 	int ret;
 
 	if (!response)
-		return DROPPED;
+		return false;
 	ret = hca_responder_begin_word(&w->responder, &r, IBV_ACCESS_REMOTE_ATOMIC, &word);
 	if (!ret)
 		ret = hca_responder_change(&w->responder, &r, &word, &old);
@@ -497,7 +485,7 @@ static enum verdict take_atomic(struct hca_wire *w, const struct wire_roce_packe
 	add_response(w, response);
 	if (w->responder.tells)
 		hca_responder_tell(&w->responder, &r, IBV_WC_SUCCESS);
-	return DONE;
+	return true;
 }
 
 /* ---- what comes again ---- */
@@ -584,7 +572,7 @@ void hca_wire_drop_message(struct hca_wire *w)
 	w->shm->operation = SHM_WIRE_NONE;
 }
 
-static enum verdict carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
+static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
 	const unsigned op = p->h.bth.opcode & 31;
 	bool is_write = op >= WIRE_WRITE_FIRST && op <= WIRE_WRITE_ONLY_IMM;
@@ -603,17 +591,17 @@ static enum verdict carry_out(struct hca_wire *w, const struct wire_roce_packet 
 static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
 {
 	const bool is_answered = !(flags & WIRE_OPCODE_PAYLOAD);
-	enum verdict v = carry_out(w, p, flags);
+	bool done = carry_out(w, p, flags);
 
-	if (v == DONE)
+	if (done)
 		w->shm->nak_sent = false;
-	if (v == DONE && !is_answered) {
+	if (done && !is_answered) {
 		w->shm->expected = wire_psn_add(w->shm->expected, 1);
 		if (flags & WIRE_OPCODE_LAST)
 			w->shm->msn = wire_psn_add(w->shm->msn, 1);
 		w->shm->ack_due |= p->h.bth.ack_requested && !is_uc(w);
 	}
-	if (v != DONE && is_uc(w)) { /* nobody sends it again */
+	if (!done && is_uc(w)) { /* nobody sends it again */
 		hca_wire_drop_message(w);
 		w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
 	}
