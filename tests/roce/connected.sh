@@ -20,14 +20,20 @@ listens()
 # pair NAME COMMAND...: likewise, by a port of TCP that both are told.
 pair()
 {
+	wait_until "perftest believes the clock" attempt "$@"
+	wait_ended "client-$1" 0
+	wait_ended "server-$1" 0
+}
+
+attempt()
+{
 	local name=$1
 	shift
 	new_port
 	start "server-$name" $server_host "$@" -p "$port"
 	wait_until "server-$name listens" listens "$port" || return
 	start "client-$name" $client_host "$@" -p "$port" $address
-	wait_ended "client-$name" 0
-	wait_ended "server-$name" 0
+	believes_clock "$name"
 }
 
 umbel up --roce-hosts 2 > /dev/null || exit 1

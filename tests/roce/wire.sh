@@ -13,8 +13,14 @@ capture h2
 # pair NAME COMMAND...: on both, and both must end well.
 pair()
 {
-	begin_pair "$@"
+	wait_until "perftest believes the clock" attempt "$@"
 	end_pair "$1"
+}
+
+attempt()
+{
+	begin_pair "$@"
+	believes_clock "$1"
 }
 
 n=0
