@@ -20,7 +20,7 @@
 #include "netdev/network.h"
 #include "wire/ip.h"
 
-#define NETDEV_UDP_BATCH        32 /* datagrams for each system call */
+#define NETDEV_UDP_BATCH        64 /* datagrams for each system call */
 #define NETDEV_UDP_WAIT_SECONDS 1  /* the longest wait for room in a socket */
 
 /*

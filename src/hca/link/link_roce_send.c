@@ -344,6 +344,7 @@ uint8_t *hca_roce_begin(struct hca_sender *s, const struct hca_roce_route *to, u
 
 	if (!is_reached(s, to))
 		return NULL;
+	flush_if_full(s);
 	b = s->batch;
 	b->slot[b->n] = HCA_ROCE_NO_SLOT;
 	room = payload_room(b, bytes);
@@ -357,7 +358,6 @@ void hca_roce_end(struct hca_sender *s, const struct wire_headers *h)
 {
 	s->batch->packet[s->batch->n].h = *h;
 	append(s);
-	flush_if_full(s);
 }
 
 static bool is_malformed(const struct hca_packet *pkt, uint32_t remote_qpn)

@@ -397,6 +397,18 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 	return true;
 }
 
+/* Whether so much of the window is free that it is worth a system call: packets that leave together
+ * cost less on their way and at the peer, which acknowledges them together. Those under way bring
+ * an acknowledgement, so that the rest will be free. */
+static bool is_worth(const struct hca_wire *w)
+{
+	const uint32_t window = window_of(w), under = under_way(w);
+	const uint32_t enough =
+	        window / 4 < NETDEV_UDP_BATCH - 1 ? window / 4 : NETDEV_UDP_BATCH - 1;
+
+	return !under || under + enough <= window;
+}
+
 bool hca_wire_send(struct hca_wire *w)
 {
 	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
@@ -405,10 +417,10 @@ bool hca_wire_send(struct hca_wire *w)
 	struct shm_request r;
 	bool more = true;
 
-	if (resume && base_now_ns() < resume)
+	if ((resume && base_now_ns() < resume) || !is_worth(w))
 		return false;
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
-	w->room = NETDEV_UDP_BATCH - 1; /* one more would send the batch, with the lock held */
+	w->room = NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
 	while (more && w->room)
 		more = !has_failed(w) && w->shm->next != hca_connected_load(&w->connection->tail) &&
 		       under_way(w) < window_of(w) &&
