@@ -89,6 +89,10 @@ struct shm_wire {
 	/* bool: a process died while it had one of the locks, nobody knows how far it was. The
 	 * daemon writes it */
 	_Atomic uint8_t broken;
+	/* whether its owner mostly posts a request after what has come; hints, without a lock */
+	_Atomic uint8_t unanswered; /* bool: it has not, since something came */
+	_Atomic uint8_t replies;    /* so often it did, the last times; see hca/transport/wire.c */
+	uint16_t reserved2;
 	uint32_t n_responses;   /* that are yet to be sent */
 	uint32_t next_response; /* where the next one goes; counts up */
 	uint32_t next_saved;    /* likewise */

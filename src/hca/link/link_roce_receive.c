@@ -326,8 +326,9 @@ static void note_lost(struct hca_roce *w, unsigned version, uint32_t lost)
 	count(&w->shm->overflow, lost - before);
 }
 
-/* Receives one batch. @version: 0 is IPv4, 1 is IPv6. Whether there was a datagram. */
-static bool receive_batch(struct hca_roce *w, unsigned version)
+/* Receives one batch. @version: 0 is IPv4, 1 is IPv6. @again: the caller polls. Whether there was a
+ * datagram. */
+static bool receive_batch(struct hca_roce *w, unsigned version, bool again)
 {
 	uint32_t lost = atomic_load_explicit(&w->shm->lost[version], memory_order_relaxed);
 	int fd = w->receive_fd[version], n;
@@ -344,7 +345,7 @@ static bool receive_batch(struct hca_roce *w, unsigned version)
 	for (int i = 0; i < n; i++)
 		receive_joined(w, &w->datagram[i]);
 	if (!TAILQ_EMPTY(&w->due))
-		hca_wires_finish(w);
+		hca_wires_finish(w, again);
 	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);
 	count(&w->shm->packets, w->now.packets);
 	count(&w->shm->bytes, w->now.bytes);
@@ -356,14 +357,14 @@ static bool receive_batch(struct hca_roce *w, unsigned version)
 static void receive(struct hca_roce *w, bool again)
 {
 	if (base_unlikely(!TAILQ_EMPTY(&w->due)))
-		w->now.delivered += hca_wires_finish(w);
+		w->now.delivered += hca_wires_finish(w, false);
 	if (hca_process_gone(w->process))
 		hca_roce_abandon(w);
 	else if (w->process->region.ports[w->port].socket_round != w->round)
 		hca_roce_reopen(w);
-	if (receive_batch(w, w->busy) || (again && ++w->polls % OTHER_POLLS))
+	if (receive_batch(w, w->busy, again) || (again && ++w->polls % OTHER_POLLS))
 		return;
-	if (receive_batch(w, !w->busy))
+	if (receive_batch(w, !w->busy, again))
 		w->busy = !w->busy;
 }
 

@@ -16,8 +16,9 @@ struct wire_roce_packet;
 /* A packet of RC or UC has come. */
 void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *packet);
 
-/* The batch is done: sends acknowledgements and responses that are due. Whether some are left. */
-bool hca_wires_finish(struct hca_roce *port);
+/* The batch is done: sends acknowledgements and responses that are due. @later: acknowledgements
+ * may wait for a reply, as the caller will poll again. Whether some are left. */
+bool hca_wires_finish(struct hca_roce *port, bool later);
 
 /* The daemon looks at the queue pair with this index, for which a time may be over. False: there is
  * nothing that it waits for. */

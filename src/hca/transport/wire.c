@@ -22,6 +22,8 @@
 /* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
  * the last time, and so many more. */
 #define SWEEP 16
+/* Who has answered so many times in a row will do so again. */
+#define REPLIES_ENOUGH 4
 
 /* A packet that was put off. */
 struct hca_wire_deferred {
@@ -420,9 +422,64 @@ static void bear(struct hca_connected_qp *c)
 	hca_wire_watch(w); /* who has the lock may have seen the queue before */
 }
 
+/* The lock is held: whether there is anything to do. If a process died while it held it, the queue
+ * pair fails. */
+static bool may_work(struct hca_wire *w, uint32_t what)
+{
+	if (!is_open(w, what))
+		return false;
+	if (!atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
+		return true;
+	if (hca_responder_is_well(&w->responder)) {
+		hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_OPERATION,
+		                     "a process died while it received for the queue pair");
+		hca_responder_fail(&w->responder);
+	}
+	return false;
+}
+
+/*
+ * Acknowledgements wait for replies. An acknowledgement by itself costs as much as a message: a
+ * system call here, and one at the peer. A program that answers what comes sends it along, in one
+ * piece with the answer. So if the owner has posted a request after each of the last messages, the
+ * thread that polls puts it off until it comes back, or the owner posts; and the daemon sends it if
+ * neither happens for a tick.
+ */
+static bool reply_is_likely(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+	bool answered = !atomic_load_explicit(&s->unanswered, memory_order_relaxed);
+
+	if (answered)
+		atomic_store_explicit(&s->unanswered, true, memory_order_relaxed);
+	else
+		atomic_store_explicit(&s->replies, 0, memory_order_relaxed);
+	return answered &&
+	       atomic_load_explicit(&s->replies, memory_order_relaxed) >= REPLIES_ENOUGH;
+}
+
+/* The owner has sent something: perhaps the reply. */
+static void acknowledge_by_reply(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+	uint8_t replies = atomic_load_explicit(&s->replies, memory_order_relaxed);
+
+	if (!atomic_load_explicit(&s->unanswered, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&s->unanswered, false, memory_order_relaxed);
+	if (replies < REPLIES_ENOUGH)
+		atomic_store_explicit(&s->replies, replies + 1, memory_order_relaxed);
+	if (!acquire(w, &s->lock))
+		return;
+	if (may_work(w, SHM_WIRE_RECEIVES))
+		hca_wire_acknowledge(w);
+	release(&s->lock, w->worker);
+}
+
 void hca_wire_go_on(struct hca_connected_qp *c)
 {
 	struct hca_wire *w = c->wire;
+	uint32_t before = w->shm->psn;
 	bool more = true;
 
 	if (!hca_wire_renew(w) || !is_open(w, SHM_WIRE_SENDS) ||
@@ -438,6 +495,8 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 		more = hca_wire_send(w);
 		carry_out_local(c);
 		release(&c->shm->lock, w->worker);
+		if (!more && w->shm->psn != before)
+			acknowledge_by_reply(w);
 		/* not before: it may take long, and what comes back wants the lock */
 		hca_sender_finish(w->sender);
 	}
@@ -547,22 +606,6 @@ static void set_due(struct hca_roce *port, struct hca_wire *w)
 	TAILQ_INSERT_TAIL(&port->due, w, entry);
 }
 
-/* The lock is held: whether there is anything to do. If a process died while it held it, the queue
- * pair fails. */
-static bool may_work(struct hca_wire *w, uint32_t what)
-{
-	if (!is_open(w, what))
-		return false;
-	if (!atomic_load_explicit(&w->shm->broken, memory_order_relaxed))
-		return true;
-	if (hca_responder_is_well(&w->responder)) {
-		hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_OPERATION,
-		                     "a process died while it received for the queue pair");
-		hca_responder_fail(&w->responder);
-	}
-	return false;
-}
-
 /* Sends all that may be sent, after something has come. */
 static void go_on(struct hca_wire *w)
 {
@@ -654,13 +697,19 @@ void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
 	port->now.delivered++;
 }
 
-/* Does what is due of one queue pair. Whether some is left. */
-static bool do_due(struct hca_wire *w)
+/* Does what is due of one queue pair. @later: its acknowledgement may wait for a reply. Whether
+ * some is left. */
+static bool do_due(struct hca_wire *w, bool later)
 {
-	bool more = work_deferred(w);
+	bool more = work_deferred(w), waited = w->waits_for_reply;
 
+	w->waits_for_reply = false;
 	if (!is_open(w, SHM_WIRE_RECEIVES) || (!w->shm->ack_due && !w->shm->n_responses))
 		return more;
+	if (!waited && reply_is_likely(w) && later && !w->shm->n_responses) {
+		w->waits_for_reply = true;
+		return true;
+	}
 	if (!enter(w, &w->shm->lock))
 		return true;
 	if (may_work(w, SHM_WIRE_RECEIVES))
@@ -670,7 +719,7 @@ static bool do_due(struct hca_wire *w)
 	return more;
 }
 
-bool hca_wires_finish(struct hca_roce *port)
+bool hca_wires_finish(struct hca_roce *port, bool later)
 {
 	struct hca_wire_list now = TAILQ_HEAD_INITIALIZER(now);
 	struct hca_wire *w;
@@ -679,7 +728,7 @@ bool hca_wires_finish(struct hca_roce *port)
 	while ((w = TAILQ_FIRST(&now)) != NULL) {
 		TAILQ_REMOVE(&now, w, entry);
 		w->is_due = false;
-		if (!hca_wire_renew(w) || !do_due(w))
+		if (!hca_wire_renew(w) || !do_due(w, later))
 			continue;
 		set_due(port, w);
 		hca_wire_watch(w); /* if this process does not come back for it */
@@ -728,7 +777,7 @@ bool hca_wires_tick(struct hca_roce *port, uint32_t index, uint64_t now)
 
 	if (!w || !hca_wire_renew(w) || w->end.qp.port != port->port)
 		return false;
-	more = do_due(w);
+	more = do_due(w, false);
 	return look_at_time(w, now) || more;
 }
 

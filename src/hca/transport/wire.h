@@ -37,6 +37,7 @@ struct hca_wire {
 	struct shm_connection *connection;
 	struct hca_roce_route route;
 	struct shm_wire_path path;
+	bool waits_for_reply;           /* an acknowledgement was put off */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
 	struct hca_responder responder; /* the same queue pair, for requests of its peer */
 };
@@ -121,5 +122,7 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
 void hca_wire_drop_message(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
+/* The acknowledgement alone, if one is due and no response comes first. */
+void hca_wire_acknowledge(struct hca_wire *w);
 
 #endif

@@ -161,6 +161,16 @@ static struct shm_wire_response *first_response(struct hca_wire *w)
 	return &w->shm->response[(s->next_response - s->n_responses) % SHM_WIRE_RESPONSES];
 }
 
+void hca_wire_acknowledge(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+
+	if (s->n_responses || !s->ack_due)
+		return;
+	send_aeth(w, wire_psn_add(s->expected, -1), ACKNOWLEDGED);
+	s->ack_due = false;
+}
+
 bool hca_wire_respond(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
@@ -191,10 +201,7 @@ bool hca_wire_respond(struct hca_wire *w)
 		if (r->sent >= r->packets)
 			s->n_responses--;
 	}
-	if (!s->n_responses && s->ack_due) {
-		send_aeth(w, wire_psn_add(s->expected, -1), ACKNOWLEDGED);
-		s->ack_due = false;
-	}
+	hca_wire_acknowledge(w);
 	return s->n_responses;
 }
 
