@@ -41,8 +41,8 @@ struct shm_wire_saved {
 	uint32_t valid; /* bool */
 };
 
-/* The attributes by which its packets go. Its owner writes them when it moves to RTR, and to RTS.
- */
+/* The attributes by which its packets go. Its owner writes them when it moves to RTR and RTS, and
+ * when the program changes them there or in SQD. */
 struct shm_wire_path {
 	struct ib_gid dgid;
 	uint32_t class_flow; /* traffic class << 20 | flow label */
@@ -52,8 +52,8 @@ struct shm_wire_path {
 };
 
 struct shm_wire {
-	/* enum shm_wire_open: whether packets are sent and received. Its owner writes it when it
-	 * moves to RTR and RTS, and when that ends; above 8 bits a number that differs each time,
+	/* enum shm_wire_open: whether packets are sent and received. Its owner writes it when its
+	 * state or its path changes; above 8 bits a number that differs each time,
 	 * so that others copy the path anew */
 	_Atomic uint32_t open;
 	/* of the responder's half: as shm_connection.lock */
@@ -92,7 +92,7 @@ struct shm_wire {
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
 	_Atomic uint8_t unanswered; /* bool: it has not, since something came */
 	_Atomic uint8_t replies;    /* so often it did, the last times; see hca/transport/wire.c */
-	uint16_t reserved2;
+	uint16_t reserved_too;
 	uint32_t n_responses;   /* that are yet to be sent */
 	uint32_t next_response; /* where the next one goes; counts up */
 	uint32_t next_saved;    /* likewise */
@@ -113,6 +113,7 @@ struct shm_wire_busy {
 enum shm_wire_open {
 	SHM_WIRE_RECEIVES = 1,
 	SHM_WIRE_SENDS = 2,
+	SHM_WIRE_PAUSED = 4,      /* besides: but no request is begun (SQD) */
 	SHM_WIRE_OPENED = 1 << 8, /* added each time */
 };
 

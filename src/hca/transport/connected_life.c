@@ -138,6 +138,10 @@ static void connected_progress(struct hca_qp *qp)
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->last_peer, 0, memory_order_relaxed);
 		break;
+	case IBV_QPS_SQD:
+		hca_wire_open(c);
+		hca_connected_harvest(c);
+		break;
 	default:
 		hca_connected_harvest(c);
 		break;

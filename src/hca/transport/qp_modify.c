@@ -245,8 +245,11 @@ static void follow_state(struct hca_qp *qp, enum ibv_qp_state from, enum ibv_qp_
 		tell_last(qp);
 	if (to != from && (to == IBV_QPS_RTR || to == IBV_QPS_RTS || to == IBV_QPS_ERR))
 		qp->transport->progress(qp);
-	if (to == IBV_QPS_RESET && qp->transport->set_path)
-		qp->transport->progress(qp); /* waits for who deals with it */
+	/* one with a path: in RTS and SQD it may be another now; RESET waits for who deals with it
+	 */
+	else if (qp->transport->set_path &&
+	         (to == IBV_QPS_RTS || to == IBV_QPS_SQD || to == IBV_QPS_RESET))
+		qp->transport->progress(qp);
 }
 
 /* Whether requests of the peer wait. */

@@ -244,22 +244,29 @@ static bool leads_out(struct hca_connected_qp *c)
 	return f && f->leaves && !f->count;
 }
 
-static void write_path(const struct hca_connected_qp *c, struct shm_wire_path *to)
+/* What is open in that state. */
+static uint32_t what_of(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_RTS   ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS
+	       : state == IBV_QPS_SQD ? SHM_WIRE_RECEIVES | SHM_WIRE_SENDS | SHM_WIRE_PAUSED
+	                              : SHM_WIRE_RECEIVES;
+}
+
+static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path)
 {
 	const struct hca_connection *a = &c->qp.connection;
-	struct shm_wire_path path =
-	        (struct shm_wire_path){ .class_flow = c->path.class_flow,
-		                        .hop_limit = c->path.hop_limit,
-		                        .sgid_index = c->path.sgid_index,
-		                        .timeout = a->timeout,
-		                        .retry_cnt = a->retry_cnt,
-		                        .rnr_retry = a->rnr_retry,
-		                        .min_rnr_timer = a->min_rnr_timer,
-		                        .max_rd_atomic = a->max_rd_atomic,
-		                        .mtu_shift = (uint8_t)(7 + a->path_mtu) };
 
-	memcpy(&path.dgid, c->path.dest.gid, sizeof(path.dgid));
-	*to = path;
+	memset(path, 0, sizeof(*path));
+	memcpy(&path->dgid, c->path.dest.gid, sizeof(path->dgid));
+	path->class_flow = c->path.class_flow;
+	path->hop_limit = c->path.hop_limit;
+	path->sgid_index = c->path.sgid_index;
+	path->timeout = a->timeout;
+	path->retry_cnt = a->retry_cnt;
+	path->rnr_retry = a->rnr_retry;
+	path->min_rnr_timer = a->min_rnr_timer;
+	path->max_rd_atomic = a->max_rd_atomic;
+	path->mtu_shift = (uint8_t)(7 + a->path_mtu);
 }
 
 static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
@@ -286,41 +293,53 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 /* UC has been in SQE: what failed is completed, and the next request is the first one. */
 static void resume(struct hca_connected_qp *c, struct shm_wire *s)
 {
+	if (!hca_connected_load(&c->shm->failed))
+		return;
 	atomic_store_explicit(&c->shm->failed, 0, memory_order_relaxed);
 	s->next = hca_connected_load(&c->shm->head);
 	s->offset = 0;
 	s->acked = s->head_psn = s->psn;
 }
 
+static struct hca_wire *make(struct hca_connected_qp *c)
+{
+	const enum ibv_qp_type type = c->qp.transport->type;
+
+	if ((type != IBV_QPT_RC && type != IBV_QPT_UC) || !leads_out(c))
+		return NULL;
+	c->wire = calloc(1, sizeof(*c->wire));
+	if (c->wire) /* else it is as if all that it sends got lost */
+		init(c->wire, c->qp.ctx->process, c->qp.sender.qpn, c->qp.sender.qpn,
+		     &c->qp.sender);
+	return c->wire;
+}
+
 void hca_wire_open(struct hca_connected_qp *c)
 {
 	struct hca_process *p = c->qp.ctx->process;
 	struct shm_wire *s = &p->region.wires[SHM_QP_INDEX(c->qp.sender.qpn)];
-	bool sends = hca_qp_state(&c->qp) == IBV_QPS_RTS;
-	enum ibv_qp_type type = c->qp.transport->type;
-	uint32_t open;
+	const enum ibv_qp_state state = hca_qp_state(&c->qp);
+	uint32_t open = atomic_load_explicit(&s->open, memory_order_relaxed);
+	const uint32_t before = open % SHM_WIRE_OPENED, after = what_of(state);
+	struct shm_wire_path path;
 
-	if (!c->wire && (type == IBV_QPT_RC || type == IBV_QPT_UC) && leads_out(c)) {
-		c->wire = calloc(1, sizeof(*c->wire));
-		if (!c->wire)
-			return; /* as if all that it sends got lost */
-		init(c->wire, p, c->qp.sender.qpn, c->qp.sender.qpn, &c->qp.sender);
-	}
-	if (!c->wire)
+	if (!c->wire && !make(c))
 		return;
-	open = atomic_load_explicit(&s->open, memory_order_relaxed);
-	write_path(c, &s->path);
-	if (!(open & SHM_WIRE_RECEIVES))
-		open_responder(c, s);
-	if (sends && !(open & SHM_WIRE_SENDS))
-		open_requester(c, s);
-	else if (sends && type == IBV_QPT_UC)
+	path_of(c, &path);
+	if (state == IBV_QPS_RTS && c->qp.transport->type == IBV_QPT_UC)
 		resume(c, s);
+	if (before == after && !memcmp(&path, &s->path, sizeof(path)))
+		return;
+	s->path = path;
+	if (!(before & SHM_WIRE_RECEIVES))
+		open_responder(c, s);
+	if (after & ~before & SHM_WIRE_SENDS)
+		open_requester(c, s);
 	atomic_store_explicit(&p->region.roce_ports[c->qp.sender.port].has_wires, true,
 	                      memory_order_relaxed);
-	open |= SHM_WIRE_RECEIVES | (sends ? SHM_WIRE_SENDS : 0);
 	/* release: pairs with the acquire in opened() */
-	atomic_store_explicit(&s->open, open + SHM_WIRE_OPENED, memory_order_release);
+	atomic_store_explicit(&s->open, open - before + SHM_WIRE_OPENED + after,
+	                      memory_order_release);
 }
 
 /* Acquires a lock from whoever has it for longer than a living thread may. */
@@ -359,7 +378,8 @@ void hca_wire_close(struct hca_connected_qp *c)
 		return;
 	lock_for_good(&w->shm->lock, w->worker);
 	acknowledge_all(c);
-	atomic_store_explicit(&w->shm->open, (opened(w) & ~(SHM_WIRE_OPENED - 1)) + SHM_WIRE_OPENED,
+	atomic_store_explicit(&w->shm->open,
+	                      opened(w) / SHM_WIRE_OPENED * SHM_WIRE_OPENED + SHM_WIRE_OPENED,
 	                      memory_order_release);
 	release(&w->shm->lock, w->worker);
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);

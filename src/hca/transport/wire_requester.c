@@ -409,6 +409,13 @@ static bool is_worth(const struct hca_wire *w)
 	return !under || under + enough <= window;
 }
 
+/* In SQD what was begun is finished, and nothing else is begun. */
+static bool may_begin(const struct hca_wire *w)
+{
+	return !(w->open & SHM_WIRE_PAUSED) || w->shm->offset ||
+	       wire_psn_diff(w->shm->psn, w->shm->beyond) < 0;
+}
+
 bool hca_wire_send(struct hca_wire *w)
 {
 	uint64_t resume = atomic_load_explicit(&w->shm->resume_ns, memory_order_relaxed);
@@ -423,7 +430,7 @@ bool hca_wire_send(struct hca_wire *w)
 	w->room = NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
 	while (more && w->room)
 		more = !has_failed(w) && w->shm->next != hca_connected_load(&w->connection->tail) &&
-		       under_way(w) < window_of(w) &&
+		       under_way(w) < window_of(w) && may_begin(w) &&
 		       hca_connected_take(&w->end, w->shm->next, &r, entries) &&
 		       send_next(w, &r, entries);
 	if (w->shm->psn != before &&
