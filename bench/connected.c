@@ -51,7 +51,10 @@ struct side {
 static void open_side(struct side *s)
 {
 	s->room = s->plan->bytes < 4096 ? 4096 : s->plan->bytes;
-	bench_rc_open(&s->rc, s->plan->told, s->number, 2 * s->room, RECEIVES, s->plan->is_shared);
+	bench_rc_open(&s->rc, s->plan->told, s->number,
+	              &(struct bench_rc_plan){ .bytes = 2 * s->room,
+	                                       .depth = RECEIVES,
+	                                       .is_shared = s->plan->is_shared });
 	bench_rc_connect(&s->rc);
 	s->half = s->rc.memory + s->room;
 }

@@ -183,8 +183,10 @@ static struct ibv_qp *connected_qp(struct ibv_cq *cq)
 
 static void connect_two(struct ibv_qp *qp[2], uint16_t lid)
 {
-	bench_rc_bring_up(qp[0], qp[1]->qp_num, lid);
-	bench_rc_bring_up(qp[1], qp[0]->qp_num, lid);
+	const struct ibv_ah_attr path = { .dlid = lid, .port_num = 1 };
+
+	bench_rc_bring_up(qp[0], qp[1]->qp_num, &path);
+	bench_rc_bring_up(qp[1], qp[0]->qp_num, &path);
 }
 
 /* A message by each of them. How many arrived. */

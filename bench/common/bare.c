@@ -16,7 +16,7 @@
 #define MCAST_QPN 0xFFFFFF
 #define HOP_LIMIT 64
 
-static union ibv_gid mapped(const char *address)
+union ibv_gid bench_mapped_gid(const char *address)
 {
 	union ibv_gid gid = { .raw = { [10] = 0xFF, [11] = 0xFF } };
 
@@ -25,9 +25,9 @@ static union ibv_gid mapped(const char *address)
 	return gid;
 }
 
-static uint8_t find_gid(struct ibv_context *verbs, const char *address)
+uint8_t bench_find_gid(struct ibv_context *verbs, const char *address)
 {
-	const union ibv_gid wanted = mapped(address);
+	const union ibv_gid wanted = bench_mapped_gid(address);
 	struct ibv_gid_entry table[256];
 	ssize_t n = ibv_query_gid_table(verbs, table, sizeof(table) / sizeof(*table), 0);
 
@@ -52,7 +52,7 @@ void bench_bare_open(struct bench_endpoint *e, const char *address)
 	if (!e->pd)
 		bench_fail("ibv_alloc_pd");
 	e->port_num = PORT;
-	e->sgid_index = find_gid(e->verbs, address);
+	e->sgid_index = bench_find_gid(e->verbs, address);
 }
 
 void bench_bare_close(struct bench_endpoint *e)
@@ -82,7 +82,7 @@ void bench_bare_qp(struct bench_endpoint *e, struct ibv_qp_init_attr_ex *attr)
 
 void bench_bare_attach(struct bench_endpoint *e, const char *group)
 {
-	const union ibv_gid gid = mapped(group);
+	const union ibv_gid gid = bench_mapped_gid(group);
 
 	errno = ibv_attach_mcast(e->qp, &gid, 0);
 	if (errno)
@@ -93,7 +93,7 @@ void bench_bare_lead(struct bench_endpoint *e, const char *group)
 {
 	struct ibv_ah_attr attr = { .is_global = 1,
 		                    .port_num = PORT,
-		                    .grh = { .dgid = mapped(group),
+		                    .grh = { .dgid = bench_mapped_gid(group),
 		                             .sgid_index = e->sgid_index,
 		                             .hop_limit = HOP_LIMIT } };
 

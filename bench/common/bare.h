@@ -11,6 +11,10 @@
 
 #include "common/endpoint.h"
 
+/* The GID of an IPv4 address, and the index that it has in the table of @verbs. */
+union ibv_gid bench_mapped_gid(const char *address);
+uint8_t bench_find_gid(struct ibv_context *verbs, const char *address);
+
 /* The device, and its GID that stands for the IPv4 address @address. */
 void bench_bare_open(struct bench_endpoint *e, const char *address);
 void bench_bare_close(struct bench_endpoint *e);

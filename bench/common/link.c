@@ -134,11 +134,11 @@ const struct bench_link_ops bench_event_ops = {
 
 const struct bench_link_ops *bench_link_find(const char *name)
 {
-	static const struct bench_link_ops *const all[] = { &bench_ring_ops,    &bench_udp_ops,
-		                                            &bench_eventfd_ops, &bench_verbs_ops,
-		                                            &bench_wr_ops,      &bench_event_ops,
-		                                            &bench_roce_ops,    &bench_rc_send_ops,
-		                                            &bench_rc_write_ops };
+	static const struct bench_link_ops *const all[] = { &bench_ring_ops,     &bench_udp_ops,
+		                                            &bench_eventfd_ops,  &bench_verbs_ops,
+		                                            &bench_wr_ops,       &bench_event_ops,
+		                                            &bench_roce_ops,     &bench_rc_send_ops,
+		                                            &bench_rc_write_ops, &bench_tcp_ops };
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (!strcmp(all[i]->name, name))

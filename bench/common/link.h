@@ -12,8 +12,10 @@
  *	roce		the same on RoCEv2, between the two sides' network devices
  *	umbel-wr	the same with ibv_wr_*() and an extended CQ
  *	umbel-event	the same as umbel, but the receiver sleeps on a completion channel
- *	rc-send		SEND and RECV between two RC queue pairs
+ *	rc-send		SEND and RECV between two RC queue pairs; with network devices, on RoCEv2
+ *			between them
  *	rc-write	RDMA WRITE between them, to memory that the receiver looks at
+ *	tcp		a TCP connection between the two sides' network devices
  */
 #ifndef BENCH_COMMON_LINK_H
 #define BENCH_COMMON_LINK_H
@@ -37,6 +39,8 @@ struct bench_link_ops {
 	void *(*prepare)(const struct bench_spec *spec);
 	void *(*open)(void *shared, const struct bench_spec *spec, int side);
 	void (*send)(void *link, unsigned n);
+	/* Called while the receiver has no room. NULL: there is nothing to do. */
+	void (*wait)(void *link);
 	/* Looks once (a link that sleeps: until there is one). How many came, up to @max. */
 	unsigned (*receive)(void *link, unsigned max);
 	/* Lets the sender have the room of what was received. */
@@ -50,5 +54,6 @@ const struct bench_link_ops *bench_link_find(const char *name);
 extern const struct bench_link_ops bench_ring_ops, bench_udp_ops, bench_eventfd_ops;
 extern const struct bench_link_ops bench_verbs_ops, bench_wr_ops, bench_event_ops;
 extern const struct bench_link_ops bench_roce_ops, bench_rc_send_ops, bench_rc_write_ops;
+extern const struct bench_link_ops bench_tcp_ops;
 
 #endif

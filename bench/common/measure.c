@@ -111,9 +111,12 @@ static void send_all(struct bench_end *end, unsigned total)
 	uint32_t room = end->spec.depth;
 
 	for (uint32_t sent = 0; sent < total; sent += end->list) {
-		while (room - sent < end->list)
+		while (room - sent < end->list) {
+			if (end->ops->wait)
+				end->ops->wait(end->link);
 			/* acquire: pairs with the release in receive_all() */
 			room = end->spec.depth + atomic_load_explicit(credit, memory_order_acquire);
+		}
 		end->ops->send(end->link, end->list);
 	}
 }

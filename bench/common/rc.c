@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/endpoint.h"
+#include "common/bare.h"
 #include "common/rc.h"
 #include "common/util.h"
 
@@ -17,21 +17,23 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 #define MOST_AT_ONCE BENCH_LIST /* completions */
+#define HOP_LIMIT    64
 
-static struct ibv_device *device_of(int side)
+static struct ibv_device *device_of(const struct bench_rc *rc)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	char name[64];
 
-	snprintf(name, sizeof(name), "umbel_h%d_0", side + 1);
+	snprintf(name, sizeof(name), "umbel_h%d_0", rc->side + 1);
 	for (int i = 0; list && list[i]; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
+		if (rc->ip || !strcmp(ibv_get_device_name(list[i]), name))
 			return list[i];
-	errx(EXIT_FAILURE, "there is no device %s", name);
+	errx(EXIT_FAILURE, "there is no device %s", rc->ip ? "of the fabric" : name);
 }
 
-static void make(struct bench_rc *rc, unsigned depth, bool is_shared)
+static void make(struct bench_rc *rc, const struct bench_rc_plan *plan)
 {
+	const unsigned depth = plan->depth;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 		                         .cap = { .max_send_wr = depth,
 		                                  .max_recv_wr = depth,
@@ -39,8 +41,8 @@ static void make(struct bench_rc *rc, unsigned depth, bool is_shared)
 		                                  .max_recv_sge = 1,
 		                                  .max_inline_data = 64 } };
 
-	rc->memory = bench_alloc(rc->bytes, is_shared);
-	rc->context = ibv_open_device(device_of(rc->side));
+	rc->memory = bench_alloc(rc->bytes, plan->is_shared);
+	rc->context = ibv_open_device(device_of(rc));
 	rc->pd = rc->context ? ibv_alloc_pd(rc->context) : NULL;
 	if (!rc->pd)
 		bench_fail("opening the device");
@@ -63,6 +65,8 @@ static void tell(const struct bench_rc *rc)
 		                                                 .lid = port.lid,
 		                                                 .memory = (uintptr_t)rc->memory,
 		                                                 .pid = getpid() };
+	if (rc->ip)
+		rc->told->address[rc->side].gid = bench_mapped_gid(rc->ip);
 	/* release: pairs with the acquire in bench_rc_connect() */
 	atomic_store_explicit(&rc->told->is_there[rc->side], 1, memory_order_release);
 }
@@ -75,19 +79,22 @@ static void to(struct ibv_qp *qp, struct ibv_qp_attr *attr, enum ibv_qp_state st
 		bench_fail("ibv_modify_qp");
 }
 
-void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
+void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, const struct ibv_ah_attr *path)
 {
+	struct ibv_port_attr port;
 	struct ibv_qp_attr attr = { .port_num = 1,
 		                    .qp_access_flags = ACCESS,
-		                    .path_mtu = IBV_MTU_4096,
 		                    .dest_qp_num = peer,
-		                    .ah_attr = { .dlid = lid, .port_num = 1 },
+		                    .ah_attr = *path,
 		                    .max_dest_rd_atomic = 1,
 		                    .max_rd_atomic = 1,
 		                    .timeout = 14,
 		                    .retry_cnt = 7,
 		                    .rnr_retry = 7 };
 
+	if (ibv_query_port(qp->context, 1, &port))
+		bench_fail("ibv_query_port");
+	attr.path_mtu = port.active_mtu;
 	to(qp, &attr, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	to(qp, &attr, IBV_QPS_RTR,
 	   IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -97,21 +104,31 @@ void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, uint16_t lid)
 	           IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, size_t bytes,
-                   unsigned depth, bool is_shared)
+void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side,
+                   const struct bench_rc_plan *plan)
 {
-	*rc = (struct bench_rc){ .told = told, .side = side, .bytes = bytes };
-	make(rc, depth, is_shared);
+	*rc = (struct bench_rc){ .told = told, .side = side, .bytes = plan->bytes, .ip = plan->ip };
+	make(rc, plan);
 	tell(rc);
 }
 
 void bench_rc_connect(struct bench_rc *rc)
 {
+	struct ibv_ah_attr path;
+
 	/* acquire: pairs with the release in tell() */
 	while (!atomic_load_explicit(&rc->told->is_there[!rc->side], memory_order_acquire))
 		bench_relax();
 	rc->peer = &rc->told->address[!rc->side];
-	bench_rc_bring_up(rc->qp, rc->peer->qpn, rc->peer->lid);
+	path = (struct ibv_ah_attr){ .dlid = rc->peer->lid,
+		                     .port_num = 1,
+		                     .is_global = rc->ip != NULL };
+	if (rc->ip)
+		path.grh = (struct ibv_global_route){ .dgid = rc->peer->gid,
+			                              .sgid_index =
+			                                      bench_find_gid(rc->context, rc->ip),
+			                              .hop_limit = HOP_LIMIT };
+	bench_rc_bring_up(rc->qp, rc->peer->qpn, &path);
 }
 
 void bench_rc_close(struct bench_rc *rc)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * One side of a measurement between two RC queue pairs: a queue pair on host h1 (side 0) or h2
- * (side 1), connected to that of the other side, with one region that the other side may write,
- * read and change by atomics. Plain verbs, as any program would use them. Errors end the program.
+ * (side 1), or on the one device of a RoCE fabric, connected to that of the other side, with one
+ * region that the other side may write, read and change by atomics. Plain verbs, as any program
+ * would use them. Errors end the program.
  *
  * Thread safety: one thread a side.
  */
@@ -22,6 +23,7 @@ struct bench_rc_told {
 	struct bench_rc_address {
 		uint32_t qpn, rkey;
 		uint16_t lid;
+		union ibv_gid gid; /* RoCE */
 		uint64_t memory;
 		pid_t pid;
 	} address[2];
@@ -31,6 +33,7 @@ struct bench_rc_told {
 struct bench_rc {
 	struct bench_rc_told *told;
 	int side;
+	const char *ip; /* IPv4 address of this side's device; NULL: InfiniBand */
 	const struct bench_rc_address *peer; /* once it is connected */
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -41,17 +44,23 @@ struct bench_rc {
 	size_t bytes;
 };
 
-/* Makes it, and tells the other side. @bytes: of the region; @depth: of each queue; @is_shared: the
- * region is of memory that is shared with processes forked later. */
-void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side, size_t bytes,
-                   unsigned depth, bool is_shared);
+struct bench_rc_plan {
+	size_t bytes;   /* of the region */
+	unsigned depth; /* of each queue */
+	bool is_shared; /* the region is of memory that is shared with processes forked later */
+	const char *ip; /* as above */
+};
+
+/* Makes it, and tells the other side. */
+void bench_rc_open(struct bench_rc *rc, struct bench_rc_told *told, int side,
+                   const struct bench_rc_plan *plan);
 /* Waits for the other side to be open, and connects this one. */
 void bench_rc_connect(struct bench_rc *rc);
 void bench_rc_close(struct bench_rc *rc);
 
-/* Connects a new RC queue pair to number @peer at port @lid, by its device's port 1: ready to send.
- */
-void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, uint16_t lid);
+/* Connects a new RC queue pair to number @peer, there by @path of its device's port 1: ready to
+ * send. */
+void bench_rc_bring_up(struct ibv_qp *qp, uint32_t peer, const struct ibv_ah_attr *path);
 
 /* Polls, and ends the program if a request failed. How many completions there were. */
 int bench_rc_poll(struct ibv_cq *cq, int max);

@@ -2,7 +2,7 @@
 """The goals: one row each of the table, from the samples of a run."""
 
 from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, JOIN_GROUPS,
-                          JOINS, PROCESSES, QPS, SUBNETS, WIRE_SIZES)
+                          JOINS, PROCESSES, QPS, SUBNETS, WIRE_CONNECTED, WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -384,6 +384,28 @@ def beside_sockets(s, what, limit, **which):
                     invert=not slow)
 
 
+def wire_connected(s):
+    """Rows of RC between two hosts on RoCEv2."""
+    def links(link, measure, bytes):
+        which = dict(part="roce", series="connected", measure=measure, bytes=bytes)
+        return dict(which, link=link), dict(which, link="udp"), dict(which, link="tcp")
+
+    for link, operation in (("rc-send", "SEND"), ("rc-write", "WRITE")):
+        mine, udp, _ = links(link, "latency", 64)
+        yield compared(f"64 B, RC {operation}, one way", s, "ns", mine, udp, "UDP", 1.2)
+    for link, operation in (("rc-send", "SEND"), ("rc-write", "WRITE")):
+        for bytes in WIRE_CONNECTED:
+            mine, _, tcp = links(link, "rate", bytes)
+            what = f"{size(bytes)}, RC {operation} in lists of 32"
+            if bytes == 64:
+                done = s.figure("ns", **mine)
+                yield Row(what, done, to_rate, goal="at least 2 M/s",
+                          met=done and done.median <= 500)
+            else:
+                yield compared(what, s, "ns", mine, tcp, "TCP", 1.2, form=bandwidth(bytes),
+                               invert=True)
+
+
 def roce(s):
     for size in WIRE_SIZES:
         yield beside_sockets(s, f"{size:,} B, one way", 1.3, measure="latency", bytes=size)
@@ -400,6 +422,7 @@ def roce(s):
         yield Row(f"64 B, {processes}, datagrams received a message", mine,
                   lambda x: f"{x:.2f}", f"UDP {other.median:.2f}" if other else "", None,
                   "at most 1", mine and mine.high <= 1)
+    yield from wire_connected(s)
 
 
 def ipoib(s):

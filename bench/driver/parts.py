@@ -27,6 +27,7 @@ JOINS = 1000  # a second
 CONNECTS = (1, 32)  # that are under way at once
 SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")}  # by hosts
 WIRE_SIZES = {64: 1500, 1024: 1500, 4096: 4500}  # bytes of a message: MTU of the wire
+WIRE_CONNECTED = {64: 1500, 4096: 4500, 65536: 1500}  # likewise, of connected queue pairs
 PROCESSES = (1, 2, 4, 8)
 SUBNET_SECONDS = 60
 JOIN_HOSTS = 648
@@ -376,19 +377,29 @@ class Perftest:
 
 
 class Roce:
-    """RoCEv2 between two hosts beside UDP sockets: latency, rate, receiving processes"""
+    """RoCEv2 between two hosts beside UDP sockets and TCP: latency, rate, receiving processes"""
     name = "roce"
 
-    def links(self, lab, size, cut, what, *links):
-        return tag(lab.wire(WIRE_SIZES[size], cut, "links", "--turns", 5, "--bytes", size,
+    def links(self, lab, size, mtu, cut, what, *links):
+        return tag(lab.wire(mtu, cut, "links", "--turns", 5, "--bytes", size,
                             "--device", "eth0", "--from", "192.0.2.1", "--to", "192.0.2.2",
                             what, *links), cut=cut)
 
+    def connected(self, lab):
+        for size, mtu in WIRE_CONNECTED.items():
+            others = ("udp", "tcp") if size in WIRE_SIZES else ("tcp",)
+            yield from self.links(lab, size, mtu, False, "latency", "--exchanges", 1000,
+                                  "rc-send", "rc-write", *others)
+            yield from self.links(lab, size, mtu, False, "rate", "rc-send:32", "rc-write:32",
+                                  *(f"{other}:32" for other in others))
+
     def round(self, lab):
+        yield from tag(self.connected(lab), series="connected")
         for size in WIRE_SIZES:
-            yield from self.links(lab, size, False, "latency", "roce", "udp")
+            mtu = WIRE_SIZES[size]
+            yield from self.links(lab, size, mtu, False, "latency", "roce", "udp")
             for cut in (False, True):
-                yield from self.links(lab, size, cut, "rate", "roce:32", "udp:32")
+                yield from self.links(lab, size, mtu, cut, "rate", "roce:32", "udp:32")
         for number in PROCESSES:
             yield from lab.wire(1500, False, "receivers", "--turns", 3, "--processes", number)
 
