@@ -24,8 +24,9 @@
 #define AWAY_MAX_NS (8 * DAEMON_NS_PER_MS)
 #define BATCHES     16 /* then other events have their turn */
 /* Datagrams lay there that nobody took: a program may look at its memory alone, and poll only when
- * it finds there what a peer has written. So long the daemon then goes on to receive. */
-#define ATTENTIVE_NS (100 * DAEMON_NS_PER_MS)
+ * it finds there what a peer has written. So the daemon goes on to receive, until it comes too late
+ * so many times in a row: then programs poll, and it would only take their processors. */
+#define VAIN_MOST 64
 
 static const int families[2] = { AF_INET, AF_INET6 };
 
@@ -89,14 +90,17 @@ static void go_away(struct daemon_roce_port *p)
 /* Whether processes that poll take what comes. */
 static bool is_left_to_others(const struct daemon_roce_port *p)
 {
-	return base_now_ns() >= p->attentive_ns && hca_roce_is_polled(p->link);
+	return !p->vain_left && hca_roce_is_polled(p->link);
 }
 
 static void receive(struct daemon_roce_port *p)
 {
-	for (int i = 0; i < BATCHES && !is_left_to_others(p); i++)
-		if (!hca_roce_receive(&p->link->link, false))
-			break;
+	unsigned n = 0;
+
+	while (n < BATCHES && !is_left_to_others(p) && hca_roce_receive(&p->link->link, false))
+		n++;
+	if (p->vain_left)
+		p->vain_left = n ? VAIN_MOST : p->vain_left - 1;
 	if (is_left_to_others(p))
 		go_away(p);
 }
@@ -124,7 +128,7 @@ static void on_away(struct base_timer *t)
 		return;
 	}
 	if (has_datagrams(p))
-		p->attentive_ns = base_now_ns() + ATTENTIVE_NS;
+		p->vain_left = VAIN_MOST;
 	come_back(p);
 }
 

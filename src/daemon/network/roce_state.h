@@ -61,8 +61,8 @@ struct daemon_roce_port {
 	struct daemon_roce_ear ear[2];
 	struct daemon_source wake_source;
 	struct base_timer away_timer, retry_timer;
-	uint64_t away_ns;      /* until the daemon looks again whether somebody polls */
-	uint64_t attentive_ns; /* until then it receives, whoever polls */
+	uint64_t away_ns;   /* until the daemon looks again whether somebody polls */
+	unsigned vain_left; /* it receives, whoever polls, until it comes too late so often */
 	struct hca_roce *link;
 	struct netdev_mcast *mcast;
 };
