@@ -87,7 +87,8 @@ struct shm_settings {
 	                         * unless that one's event was told already */
 	uint32_t exact_sizes;   /* flag: queues are as large as asked for, and not rounded up */
 	uint32_t ud_wait_us;    /* how long UD waits for a receive, us; may change */
-	uint32_t reserved[5];
+	uint32_t roce_ecn;      /* flag: connections on RoCEv2 react to congestion */
+	uint32_t reserved[4];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 
@@ -487,12 +488,15 @@ struct shm_roce_port {
 	        implied_nak_seq_err; /* responses that showed that an earlier one is lost */
 	_Atomic uint64_t local_ack_timeout_err; /* times that nothing came for the timeout */
 	_Atomic uint64_t rnr_nak_retry_err;     /* RNR NAKs that came */
-	_Atomic uint64_t rp_cnp_ignored;        /* congestion notifications that came */
+	/* congestion notifications that came, and slowed a queue pair down, or did not */
+	_Atomic uint64_t rp_cnp_handled, rp_cnp_ignored;
+	_Atomic uint64_t np_ecn_marked_roce_packets; /* that came through congestion */
+	_Atomic uint64_t np_cnp_sent;                /* notifications of that */
 	/* bool: queue pairs of the port have been connected to other machines */
 	_Atomic uint32_t has_wires;
-	uint32_t reserved2;
+	uint32_t reserved2[11];
 };
-static_assert(sizeof(struct shm_roce_port) == 256, "layout");
+static_assert(sizeof(struct shm_roce_port) == 320, "layout");
 static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 
 /* The start of the data part. magic and version help a reader of a dump; no code relies on them. */

@@ -73,7 +73,8 @@ struct shm_wire {
 	uint32_t grown;               /* that were acknowledged since the window grew */
 	uint8_t retries, rnr_retries; /* that were used up */
 	uint8_t recovers;             /* it goes back, and nothing was acknowledged since */
-	uint8_t reserved;
+	uint8_t slowed;               /* by a CNP, until slowed_until is acknowledged */
+	uint32_t slowed_until;        /* PSN */
 	/* CLOCK_MONOTONIC, ns; 0: none. Others read them without the lock */
 	_Atomic uint64_t deadline_ns; /* when what was sent is taken for lost */
 	_Atomic uint64_t resume_ns;   /* when to send again after a RNR NAK */

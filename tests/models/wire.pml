@@ -23,7 +23,7 @@
  *  src/hca/transport/wire_requester.c acknowledge 61d4cd62004a
  *  src/hca/transport/wire_requester.c take_aeth eb2253e121ca
  *  src/hca/transport/wire_requester.c take_data e81eaea79971
- *  src/hca/transport/wire_requester.c hca_wire_response 294a1ce6abac
+ *  src/hca/transport/wire_requester.c hca_wire_response ab444cd6bf3c
  *  src/hca/transport/wire_requester.c hca_wire_look_at_time e9fabd0e155e
  *  src/hca/transport/wire_responder.c take_expected 679c38fcc878
  *  src/hca/transport/wire_responder.c take_duplicate 29e35f6dd29d

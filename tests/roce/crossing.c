@@ -6,6 +6,7 @@
  * good one. At SIGTERM it says what it has done. Nothing of Umbel's is used.
  *
  *   drop, duplicate, reorder, corrupt   percent of the packets
+ *   mark                                likewise, of those that say that they may be (ECN)
  *   delay, jitter                       microseconds; jitter leaves the packets in order
  *   seed                                of what is random: the Nth packet has the same fate again
  *
@@ -46,11 +47,11 @@
 /* A packet out of order is later than it should be by this, and by up to as much again. */
 #define BEHIND_NS 200000
 
-enum key { DROP, DUPLICATE, REORDER, CORRUPT, DELAY, JITTER, SEED, KEYS };
+enum key { DROP, DUPLICATE, REORDER, CORRUPT, MARK, DELAY, JITTER, SEED, KEYS };
 
 static const char *const key_name[KEYS] = {
-	[DROP] = "drop",   [DUPLICATE] = "duplicate", [REORDER] = "reorder", [CORRUPT] = "corrupt",
-	[DELAY] = "delay", [JITTER] = "jitter",       [SEED] = "seed",
+	[DROP] = "drop", [DUPLICATE] = "duplicate", [REORDER] = "reorder", [CORRUPT] = "corrupt",
+	[MARK] = "mark", [DELAY] = "delay",         [JITTER] = "jitter",   [SEED] = "seed",
 };
 
 struct frame {
@@ -223,6 +224,32 @@ static void corrupt(struct direction *d, struct frame *f, struct packet *p)
 	make_checksum(f, p);
 }
 
+/* Whether the packet's sender reacts to ECN, and nobody has marked it yet. */
+static bool can_be_marked(const struct packet *p)
+{
+	unsigned ecn = p->ip[0] >> 4 == 4 ? p->ip[1] & 3 : p->ip[1] >> 4 & 3;
+
+	return ecn == 1 || ecn == 2;
+}
+
+/* Marks it, as a congested router does. */
+static void mark(struct packet *p)
+{
+	uint32_t sum;
+
+	if (p->ip[0] >> 4 != 4) {
+		p->ip[1] |= 3 << 4;
+		return;
+	}
+	p->ip[1] |= 3;
+	memset(p->ip + 10, 0, 2);
+	sum = sum16(0, p->ip, (size_t)(p->ip[0] & 15) * 4);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	p->ip[10] = (uint8_t)(~sum >> 8);
+	p->ip[11] = (uint8_t)~sum;
+}
+
 /* ---- the cable ---- */
 
 static void forward(struct direction *d, const struct frame *f)
@@ -263,6 +290,8 @@ static void take_packet(struct crossing *x, struct direction *d, struct frame *f
 	d->packets++;
 	if (happens(x, d, CORRUPT))
 		corrupt(d, f, p);
+	if (can_be_marked(p) && happens(x, d, MARK))
+		mark(p);
 	if (due < d->in_order)
 		due = d->in_order;
 	if (happens(x, d, REORDER))
@@ -357,10 +386,10 @@ static void report(const struct direction *d)
 	socklen_t bytes = sizeof(stats);
 
 	getsockopt(d->in, SOL_PACKET, PACKET_STATISTICS, &stats, &bytes);
-	printf("%s to %s: packets %lu drop %lu duplicate %lu reorder %lu corrupt %lu overflow %u "
-	       "waited %lu us\n",
+	printf("%s to %s: packets %lu drop %lu duplicate %lu reorder %lu corrupt %lu mark %lu "
+	       "overflow %u waited %lu us\n",
 	       d->from, d->to, d->packets, d->count[DROP], d->count[DUPLICATE], d->count[REORDER],
-	       d->count[CORRUPT], stats.tp_drops, d->waited_ns / 1000);
+	       d->count[CORRUPT], d->count[MARK], stats.tp_drops, d->waited_ns / 1000);
 }
 
 /* Whether it goes on. */

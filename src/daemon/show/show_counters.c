@@ -113,8 +113,16 @@ static const struct counter roce[] = {
 	  "times that a peer acknowledged nothing for the queue pair's timeout" },
 	{ "rnr_nak_retry_err", offsetof(struct shm_roce_port, rnr_nak_retry_err),
 	  "times that a peer had posted no receive: post more of them there" },
+	{ "rp_cnp_handled", offsetof(struct shm_roce_port, rp_cnp_handled),
+	  "congestion notifications that slowed a queue pair down" },
 	{ "rp_cnp_ignored", offsetof(struct shm_roce_port, rp_cnp_ignored),
-	  "congestion notifications, which change nothing: there is no congestion control" },
+	  "congestion notifications that changed nothing (setting roce_ecn), or came too soon "
+	  "after "
+	  "another" },
+	{ "np_ecn_marked_roce_packets", offsetof(struct shm_roce_port, np_ecn_marked_roce_packets),
+	  "packets that a congested network has marked" },
+	{ "np_cnp_sent", offsetof(struct shm_roce_port, np_cnp_sent),
+	  "notifications to peers whose packets came marked" },
 };
 
 #define MADS(what) offsetof(struct fabric_mad_stats, what)

@@ -244,9 +244,7 @@ static void deliver(struct hca_roce *w, const struct message *m)
 {
 	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
 
-	if (m->in->h.bth.opcode == WIRE_OPCODE_CNP)
-		count(&w->shm->rp_cnp_ignored, 1);
-	else if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
+	if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
 		hca_wires_receive(w, m->in);
 	else if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
 		give_to_daemon(w, m->in);

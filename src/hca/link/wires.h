@@ -13,7 +13,7 @@
 struct hca_roce;
 struct wire_roce_packet;
 
-/* A packet of RC or UC has come. */
+/* A packet of RC or UC has come, or a CNP. */
 void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *packet);
 
 /* The batch is done: sends acknowledgements and responses that are due. @later: acknowledgements

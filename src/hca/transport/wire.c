@@ -24,6 +24,13 @@
 #define SWEEP 16
 /* Who has answered so many times in a row will do so again. */
 #define REPLIES_ENOUGH 4
+/* A peer whose packets come marked by congestion is told so once in so many ns. */
+#define CNP_NS    50000
+#define CNP_BYTES 16 /* reserved */
+/* The two bits of ECN in a traffic class: not marked, may be; and marked. */
+#define ECN_MASK    3
+#define ECN_CAPABLE 2
+#define ECN_MARKED  3
 
 /* A packet that was put off. */
 struct hca_wire_deferred {
@@ -100,6 +107,8 @@ static void prepare(struct hca_wire *w)
 		                            .qpn = w->qpn,
 		                            .hop_limit = w->path.hop_limit,
 		                            .sgid_index = w->path.sgid_index };
+	if (p->region.control->settings.roce_ecn && !(w->path.class_flow >> 20 & ECN_MASK))
+		w->route.class_flow |= ECN_CAPABLE << 20;
 }
 
 bool hca_wire_renew(struct hca_wire *w)
@@ -285,7 +294,7 @@ static void open_requester(struct hca_connected_qp *c, struct shm_wire *s)
 	s->next = hca_connected_load(&c->shm->head);
 	s->offset = s->answered = s->grown = 0;
 	s->window = FIRST_WINDOW;
-	s->retries = s->rnr_retries = s->recovers = 0;
+	s->retries = s->rnr_retries = s->recovers = s->slowed = 0;
 	atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->resume_ns, 0, memory_order_relaxed);
 }
@@ -613,7 +622,8 @@ static bool is_peers(const struct hca_wire *w, const struct hca_roce *port,
 	unsigned transport = w->end.qp.type == IBV_QPT_UC ? WIRE_TRANSPORT_UC : WIRE_TRANSPORT_RC;
 
 	return w->end.qp.port == port->port &&
-	       wire_opcode_transport(p->h.bth.opcode) == transport &&
+	       (wire_opcode_transport(p->h.bth.opcode) == transport ||
+	        p->h.bth.opcode == WIRE_OPCODE_CNP) &&
 	       ib_gid_equal(&p->ip.sgid, &w->path.dgid) &&
 	       ib_pkey_match(w->end.qp.pkey, p->h.bth.pkey);
 }
@@ -700,16 +710,45 @@ static bool work_deferred(struct hca_wire *w)
 	return d;
 }
 
+/* Tells the peer that its packets come marked by congestion (annex A17.9). */
+static void notify(struct hca_wire *w)
+{
+	const struct wire_headers h = { .bth = { .opcode = WIRE_OPCODE_CNP,
+		                                 .migrated = true,
+		                                 .becn = true,
+		                                 .pkey = w->end.qp.pkey,
+		                                 .dest_qpn = w->end.qp.connection.dest_qpn } };
+	uint64_t now = base_now_ns();
+	uint8_t *room;
+
+	HCA_WIRE_COUNT(w, np_ecn_marked_roce_packets);
+	if (now - w->notified_ns < CNP_NS)
+		return;
+	room = hca_roce_begin(w->sender, &w->route, CNP_BYTES);
+	if (!room)
+		return;
+	memset(room, 0, CNP_BYTES);
+	hca_roce_end(w->sender, &h);
+	w->notified_ns = now;
+	HCA_WIRE_COUNT(w, np_cnp_sent);
+}
+
 void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
 {
 	struct hca_wire *w = wire_of(port, p->h.bth.dest_qpn);
 
 	if (!w || !hca_wire_renew(w) || !is_peers(w, port, p)) {
-		HCA_COUNT(port->process, port->port, no_qp);
+		if (p->h.bth.opcode == WIRE_OPCODE_CNP)
+			atomic_fetch_add_explicit(&port->shm->rp_cnp_ignored, 1,
+			                          memory_order_relaxed);
+		else
+			HCA_COUNT(port->process, port->port, no_qp);
 		if (w && w->end.qp.qpn != w->qpn)
 			forget(port, w);
 		return;
 	}
+	if (base_unlikely((p->ip.traffic_class & ECN_MASK) == ECN_MARKED))
+		notify(w);
 	if (work_deferred(w) || !work(w, p)) /* in the order in which they came */
 		defer(w, p);
 	if (w->shm->ack_due || w->shm->n_responses || w->n_deferred)

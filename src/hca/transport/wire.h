@@ -38,6 +38,7 @@ struct hca_wire {
 	struct hca_roce_route route;
 	struct shm_wire_path path;
 	bool waits_for_reply;           /* an acknowledgement was put off */
+	uint64_t notified_ns;           /* when this thread has sent a CNP last */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
 	struct hca_responder responder; /* the same queue pair, for requests of its peer */
 };
@@ -111,7 +112,7 @@ int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_
 bool hca_wire_send(struct hca_wire *w);
 /* Sees to what is late. */
 void hca_wire_look_at_time(struct hca_wire *w, uint64_t now);
-/* A response has come. As hca_wire_send(), which follows. */
+/* A response, or a CNP, has come. As hca_wire_send(), which follows. */
 bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
 
 /* ---- responder: with its lock held ---- */

@@ -135,15 +135,20 @@ static void rewind_to_acked(struct hca_wire *w)
 	s->answered = 0;
 }
 
-/* Has all that is not acknowledged sent again, as some of it got lost. */
-static void go_back(struct hca_wire *w)
+static void shrink(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 
-	rewind_to_acked(w);
-	s->recovers = true;
 	s->window = s->window / 2 < WINDOW_LEAST ? WINDOW_LEAST : s->window / 2;
 	s->grown = 0;
+}
+
+/* Has all that is not acknowledged sent again, as some of it got lost. */
+static void go_back(struct hca_wire *w)
+{
+	rewind_to_acked(w);
+	w->shm->recovers = true;
+	shrink(w);
 }
 
 /* What was sent is taken for lost. */
@@ -173,6 +178,7 @@ static void grow(struct hca_wire *w, uint32_t packets)
 	s->retries = 0;
 	s->rnr_retries = 0;
 	s->recovers = false;
+	s->slowed = s->slowed && wire_psn_diff(s->acked, s->slowed_until) < 0;
 	s->grown += packets;
 	if (s->grown < s->window)
 		return;
@@ -559,10 +565,31 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 	move_acked(w, wire_psn_add(psn, 1));
 }
 
+/* A CNP (annex A17.9): what this sends meets congestion. What was sent before this slowed down says
+ * nothing new. */
+static void slow_down(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+
+	if (s->slowed || !w->end.process->region.control->settings.roce_ecn ||
+	    w->end.qp.type == IBV_QPT_UC) {
+		HCA_WIRE_COUNT(w, rp_cnp_ignored);
+		return;
+	}
+	HCA_WIRE_COUNT(w, rp_cnp_handled);
+	s->slowed = s->psn != s->acked;
+	s->slowed_until = s->psn;
+	shrink(w);
+}
+
 bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	uint32_t head = head_of(w), psn = p->h.bth.psn;
 
+	if (p->h.bth.opcode == WIRE_OPCODE_CNP) {
+		slow_down(w);
+		return false;
+	}
 	/* what was never sent, or was acknowledged long ago, nobody asked for */
 	if (has_failed(w) || wire_psn_diff(psn, w->shm->beyond) >= 0 ||
 	    wire_psn_diff(psn, wire_psn_add(w->shm->acked, -1)) < 0)
