@@ -59,9 +59,10 @@ void hca_roce_rest(struct hca_link *link)
 	hca_roce_call_daemon(w);
 }
 
+/* @now may be older than the turn: this thread looked at the clock before the other one did. */
 static bool is_held(uint64_t held, uint64_t now)
 {
-	return held && now / 1000 - (held >> 16) < STALL_US;
+	return held && now / 1000 + STALL_US - (held >> 16) < 2 * STALL_US;
 }
 
 bool hca_roce_is_polled(const struct hca_roce *w)
@@ -70,9 +71,10 @@ bool hca_roce_is_polled(const struct hca_roce *w)
 
 	if (is_held(atomic_load_explicit(&w->shm->holder, memory_order_relaxed), now))
 		return true;
-	/* seq_cst: see hca_roce_rest() */
-	return now - atomic_load_explicit(&w->shm->polled_ns, memory_order_seq_cst) <
-	       HCA_ROCE_POLL_NS;
+	/* seq_cst: see hca_roce_rest(). It may be newer than now */
+	return now + HCA_ROCE_POLL_NS -
+	               atomic_load_explicit(&w->shm->polled_ns, memory_order_seq_cst) <
+	       2 * HCA_ROCE_POLL_NS;
 }
 
 /* Makes this thread the holder. *@turn: the value that says so. False: another thread is. */

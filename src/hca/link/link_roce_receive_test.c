@@ -90,6 +90,18 @@ static void while_one_receives_no_other_does(void **state)
 	assert_int_equal(l->shm.overtakes, 0);
 }
 
+/* Who looked at the clock, and was stopped before it looked at the turn. */
+static void one_that_began_a_moment_later_is_not_overtaken(void **state)
+{
+	struct lab *l = *state;
+	uint64_t word = hold(l, OTHERS, (uint64_t)-50);
+
+	hca_roce_receive(&l->roce.link, true);
+	assert_int_equal(l->shm.holder, word);
+	assert_int_equal(l->shm.overtakes, 0);
+	assert_true(hca_roce_is_polled(&l->roce));
+}
+
 static void a_receiver_that_stalls_is_overtaken(void **state)
 {
 	struct lab *l = *state;
@@ -141,6 +153,14 @@ static void a_poll_long_ago_does_not(void **state)
 	assert_false(hca_roce_is_polled(&l->roce));
 }
 
+static void a_poll_a_moment_later_keeps_the_daemon_away(void **state)
+{
+	struct lab *l = *state;
+
+	l->shm.polled_ns = base_now_ns() + HCA_ROCE_POLL_NS / 2;
+	assert_true(hca_roce_is_polled(&l->roce));
+}
+
 static void a_receiver_keeps_the_daemon_away(void **state)
 {
 	struct lab *l = *state;
@@ -173,11 +193,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_turn_ends_with_nobody_receiving),
 		TEST(while_one_receives_no_other_does),
+		TEST(one_that_began_a_moment_later_is_not_overtaken),
 		TEST(a_receiver_that_stalls_is_overtaken),
 		TEST(a_dead_receiver_delays_nobody),
 		TEST(random_values_delay_nobody_for_ever),
 		TEST(a_poll_keeps_the_daemon_away),
 		TEST(a_poll_long_ago_does_not),
+		TEST(a_poll_a_moment_later_keeps_the_daemon_away),
 		TEST(a_receiver_keeps_the_daemon_away),
 		TEST(going_to_sleep_calls_the_daemon_back),
 #undef TEST
