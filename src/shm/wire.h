@@ -59,6 +59,9 @@ struct shm_wire {
 	/* of the responder's half: as shm_connection.lock */
 	_Atomic uint32_t lock;
 	struct shm_wire_path path;
+	/* Packets that were put off, by whoever received them, have numbers: that of the next one,
+	 * and that of the one whose turn it is. Equal: there is none */
+	_Atomic uint32_t put_off, taken_up;
 
 	/* ---- requester: under shm_connection.lock ---- */
 

@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 #define STALL_US 100000
 /* While one socket has datagrams, one of this many looks is at the other. */
 #define OTHER_POLLS 16
+/* So often who will sleep tries to do what is due, and lets others have the processor between. */
+#define FINISH_TRIES 20
 
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
@@ -46,10 +49,25 @@ void hca_roce_call_daemon(struct hca_roce *w)
 		;
 }
 
+/* This process will sleep: what it has put off must not wait so long, nor what came behind that. */
+static void finish_due(struct hca_roce *w)
+{
+	bool more = true;
+
+	for (int i = 0; i < FINISH_TRIES && more && base_trylock(&w->receive_lock); i++) {
+		more = !TAILQ_EMPTY(&w->due) && hca_wires_finish(w, false);
+		hca_sender_finish(&w->sender);
+		base_unlock(&w->receive_lock);
+		if (more)
+			sched_yield();
+	}
+}
+
 void hca_roce_rest(struct hca_link *link)
 {
 	struct hca_roce *w = hca_roce(link);
 
+	finish_due(w);
 	/* seq_cst: first says that nobody polls, then looks whether the daemon is away. The daemon
 	 * first says that it is away, then looks whether somebody polls. */
 	atomic_store_explicit(&w->shm->polled_ns, 0, memory_order_seq_cst);

@@ -19,6 +19,8 @@
 #define LOCK_SPINS 50
 /* So many packets of a queue pair are put off, as its lock was not to be had; more get lost. */
 #define MOST_DEFERRED 64
+/* So long packets wait for one that another process has put off: then it counts as lost. */
+#define PATIENCE_NS 100000000
 /* A port's receiver forgets queue pairs that are closed when it knows twice as many as were left
  * the last time, and so many more. */
 #define SWEEP 16
@@ -35,6 +37,7 @@
 /* A packet that was put off. */
 struct hca_wire_deferred {
 	STAILQ_ENTRY(hca_wire_deferred) entry;
+	uint32_t number; /* as in shm_wire.put_off */
 	struct wire_roce_packet packet;
 	uint8_t payload[];
 };
@@ -285,6 +288,9 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 	s->nak_sent = s->operation = s->ack_due = 0;
 	s->n_responses = s->next_response = s->next_saved = 0;
 	memset(s->saved, 0, sizeof(s->saved));
+	/* packets of before, if somebody still has some, are passed over */
+	atomic_store_explicit(&s->taken_up, atomic_load_explicit(&s->put_off, memory_order_relaxed),
+	                      memory_order_relaxed);
 	atomic_store_explicit(&s->broken, false, memory_order_relaxed);
 }
 
@@ -650,10 +656,25 @@ static void go_on(struct hca_wire *w)
 		hca_wire_watch(w);
 }
 
+/* Sends responses and acknowledgements that are due. Whether some are left. */
+static bool respond(struct hca_wire *w)
+{
+	bool more = false;
+
+	if (!enter(w, &w->shm->lock))
+		return true;
+	if (may_work(w, SHM_WIRE_RECEIVES))
+		more = hca_wire_respond(w);
+	release(&w->shm->lock, w->worker);
+	end(w);
+	return more;
+}
+
 /* Works on one half, with its lock held, for a packet. False: the lock is not to be had. */
 static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 {
-	bool is_request = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_REQUEST;
+	const unsigned flags = wire_opcodes[p->h.bth.opcode].flags;
+	bool is_request = flags & WIRE_OPCODE_REQUEST;
 	_Atomic uint32_t *lock = is_request ? &w->shm->lock : &w->connection->lock;
 	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
 	bool more = false;
@@ -676,7 +697,55 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 	return true;
 }
 
-/* Keeps a copy of the packet until the lock is to be had. */
+/*
+ * Packets that are put off. A queue pair's packets are worked on in the order in which they came,
+ * also when others receive meanwhile: programs rely on it that what a peer sends does not overtake
+ * what it has answered before. So a packet that comes while any is put off is put off as well. Each
+ * has a number, and is worked on when its turn comes, by the process that has it.
+ */
+
+/* Whether it is the turn of the packet with this number. Whoever has those before it may have gone:
+ * after a while they are passed over. */
+static bool is_turn(struct hca_wire *w, uint32_t number)
+{
+	/* acquire: pairs with the release in took_up() */
+	uint32_t next = atomic_load_explicit(&w->shm->taken_up, memory_order_acquire);
+	uint64_t now;
+
+	if (next == number) {
+		w->awaited_since_ns = 0;
+		return true;
+	}
+	now = base_now_ns();
+	if (!w->awaited_since_ns || w->awaited != next) {
+		w->awaited = next;
+		w->awaited_since_ns = now;
+	}
+	if (now - w->awaited_since_ns < PATIENCE_NS)
+		return false;
+	base_log_debug(packet, "QP 0x%06x: %u packets that were put off get lost", w->qpn,
+	               number - next);
+	w->awaited_since_ns = 0;
+	return atomic_compare_exchange_strong_explicit(&w->shm->taken_up, &next, number,
+	                                               memory_order_acquire, memory_order_relaxed);
+}
+
+static bool was_passed_over(const struct hca_wire *w, uint32_t number)
+{
+	uint32_t next = atomic_load_explicit(&w->shm->taken_up, memory_order_relaxed);
+
+	return (int32_t)(number - next) < 0;
+}
+
+/* The packet with this number was worked on: it is the next one's turn. */
+static void took_up(struct hca_wire *w, uint32_t number)
+{
+	/* it may have been passed over meanwhile */
+	atomic_compare_exchange_strong_explicit(&w->shm->taken_up, &number, number + 1,
+	                                        memory_order_release, memory_order_relaxed);
+}
+
+/* Keeps a copy of the packet until its turn comes, and the lock is to be had. */
 static void defer(struct hca_wire *w, const struct wire_roce_packet *p)
 {
 	struct hca_wire_deferred *d = NULL;
@@ -692,6 +761,7 @@ static void defer(struct hca_wire *w, const struct wire_roce_packet *p)
 	if (p->payload_bytes)
 		memcpy(d->payload, p->payload, p->payload_bytes);
 	d->packet.payload = d->payload;
+	d->number = atomic_fetch_add_explicit(&w->shm->put_off, 1, memory_order_relaxed);
 	STAILQ_INSERT_TAIL(&w->deferred, d, entry);
 	w->n_deferred++;
 	hca_wire_watch(w);
@@ -702,12 +772,23 @@ static bool work_deferred(struct hca_wire *w)
 {
 	struct hca_wire_deferred *d;
 
-	while ((d = STAILQ_FIRST(&w->deferred)) != NULL && work(w, &d->packet)) {
+	while ((d = STAILQ_FIRST(&w->deferred)) != NULL) {
+		if (!was_passed_over(w, d->number)) {
+			if (!is_turn(w, d->number) || !work(w, &d->packet))
+				return true;
+			took_up(w, d->number);
+		}
 		STAILQ_REMOVE_HEAD(&w->deferred, entry);
 		w->n_deferred--;
 		free(d);
 	}
-	return d;
+	return false;
+}
+
+/* Whether other processes have put off packets that came before. */
+static bool is_behind(struct hca_wire *w)
+{
+	return !is_turn(w, atomic_load_explicit(&w->shm->put_off, memory_order_relaxed));
 }
 
 /* Tells the peer that its packets come marked by congestion (annex A17.9). */
@@ -749,7 +830,7 @@ void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
 	}
 	if (base_unlikely((p->ip.traffic_class & ECN_MASK) == ECN_MARKED))
 		notify(w);
-	if (work_deferred(w) || !work(w, p)) /* in the order in which they came */
+	if (work_deferred(w) || is_behind(w) || !work(w, p))
 		defer(w, p);
 	if (w->shm->ack_due || w->shm->n_responses || w->n_deferred)
 		set_due(port, w);
@@ -769,13 +850,7 @@ static bool do_due(struct hca_wire *w, bool later)
 		w->waits_for_reply = true;
 		return true;
 	}
-	if (!enter(w, &w->shm->lock))
-		return true;
-	if (may_work(w, SHM_WIRE_RECEIVES))
-		more |= hca_wire_respond(w);
-	release(&w->shm->lock, w->worker);
-	end(w);
-	return more;
+	return respond(w) || more;
 }
 
 bool hca_wires_finish(struct hca_roce *port, bool later)

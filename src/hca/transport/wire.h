@@ -26,6 +26,9 @@ struct hca_wire {
 	STAILQ_HEAD(, hca_wire_deferred)
 	deferred; /* packets that are put off: the lock was another's */
 	unsigned n_deferred;
+	/* the turn of this one, of another process, is waited for since then; 0: of none */
+	uint32_t awaited;
+	uint64_t awaited_since_ns;
 	uint32_t qpn;
 	uint32_t worker;          /* in whose name this thread works: a queue pair of its process */
 	uint32_t turn;            /* as hca_exchange.turn */
