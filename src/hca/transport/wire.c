@@ -679,6 +679,9 @@ static bool work(struct hca_wire *w, const struct wire_roce_packet *p)
 	uint32_t what = is_request ? SHM_WIRE_RECEIVES : SHM_WIRE_SENDS;
 	bool more = false;
 
+	/* who sees a message may send one: it must not overtake what was asked for before */
+	if ((flags & WIRE_OPCODE_RECEIVES) && w->shm->n_responses)
+		respond(w);
 	if (!enter(w, lock))
 		return false;
 	/* it has moved to RTS just now: UC's peer would not send it again */
