@@ -3,66 +3,10 @@
 #
 # fio's rdma engine writes, reads and sends. Its server is a job that reads, its client one that
 # writes, whatever the verb is. Messages carry a checksum and a pattern, which the server verifies.
-#
-# fio retries nothing when no receive is posted. Its client waits half a second for the server to
-# post them; a busy machine may need longer. Such a pair is started anew.
 
-. "${0%/*}/rdmacm.bash"
+. "${0%/*}/fio.bash"
 
-cd "$TMPDIR" || exit # fio keeps a file of what it could not verify
 umbel up --hosts 2 > /dev/null
-
-# end NAME: by force, with the processes of its jobs.
-end()
-{
-	pkill -9 -P "${pid[$1]}"
-	kill -9 "${pid[$1]}"
-	wait "${pid[$1]}"
-	ended[$1]=137
-} 2> /dev/null
-
-not_ready_or_gone()
-{
-	says "$1" 'fio: cq completion status 13(RNR' || gone "${pid[$1]}"
-}
-
-# ask NAME OPTION...: the client, until it has ended. Nonzero: the server was not ready.
-ask()
-{
-	local name=$1
-	shift
-	start "client-$name" h2 fio "$@"
-	wait_until "client-$name ends" not_ready_or_gone "client-$name"
-	says "client-$name" 'fio: cq completion status 13(RNR' || return 0
-	end "client-$name"
-	end "server-$name"
-	return 1
-}
-
-# try NAME [SERVER_OPTION...] -- [CLIENT_OPTION...]: as ask, with its server.
-try()
-{
-	local name=$1 server=()
-	shift
-	while [ "$1" != -- ]; do
-		server+=("$1")
-		shift
-	done
-	shift
-	serve_cm "$name" h1 fio "${engine[@]}" --rw=read "${server[@]}"
-	ask "$name" "${engine[@]}" --rw=write --hostname=10.0.0.1 "$@"
-}
-
-# pair NAME SERVER_STATUS [SERVER_OPTION...] -- [CLIENT_OPTION...]
-pair()
-{
-	local name=$1 status=$2
-	shift 2
-	wait_until "$name is in time" try "$name" "$@"
-	wait_ended "client-$name" 0
-	wait_ended "server-$name" "$status"
-	expect_said "client-$name" ".*err= 0: " ' *issued rwts: total=0,[0-9]*,0,0 short=0,0,0,0'
-}
 
 new_port
 engine=(--name=job --ioengine=rdma --port="$port" --bs=4k --thread)
@@ -101,9 +45,9 @@ all_listen()
 several()
 {
 	wait_until 'earlier servers have ended' listen 0
-	start server-several h1 fio "${engine[@]}" --rw=read "${jobs[@]}"
+	start server-several $server_host fio "${engine[@]}" --rw=read "${jobs[@]}"
 	wait_until 'three servers listen' all_listen
-	ask several "${engine[@]}" --rw=write --hostname=10.0.0.1 "${jobs[@]}"
+	ask several "${engine[@]}" --rw=write --hostname=$address "${jobs[@]}"
 }
 wait_until 'three jobs are in time' several
 wait_ended client-several 0
@@ -114,4 +58,4 @@ for name in first second third; do
 done
 
 expect 1 "*RDMA network IO can't be random*" umbel exec h2 -- fio --name=job --ioengine=rdma \
-	--port="$port" --hostname=10.0.0.1 --size=1m --rw=randread
+	--port="$port" --hostname=$address --size=1m --rw=randread
