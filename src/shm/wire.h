@@ -78,10 +78,15 @@ struct shm_wire {
 	uint8_t recovers;             /* it goes back, and nothing was acknowledged since */
 	uint8_t slowed;               /* by a CNP, until slowed_until is acknowledged */
 	uint32_t slowed_until;        /* PSN */
+	uint8_t early;                /* times that it went back before the timeout was over */
 	/* CLOCK_MONOTONIC, ns; 0: none. Others read them without the lock */
 	_Atomic uint64_t deadline_ns; /* when what was sent is taken for lost */
 	_Atomic uint64_t resume_ns;   /* when to send again after a RNR NAK */
 	uint64_t retransmissions;     /* packets that were sent again */
+	uint64_t waits_since_ns;      /* nothing was acknowledged since then */
+	uint64_t round_ns;            /* how long it takes until a packet is acknowledged */
+	uint64_t timed_ns;            /* when the packet was sent whose time is taken; 0: none */
+	uint32_t timed_psn;
 
 	/* ---- responder: under lock ---- */
 

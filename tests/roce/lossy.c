@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * lossy KEY=VALUE...: RC queue pairs between two hosts, whose network may lose, double, damage and
- * reorder packets; all that they do must be exact. One process on each host, a client and a server,
- * does the same to the other at the same time (tcp port "port", the server's address is "server"):
+ * lossy KEY=VALUE...: queue pairs, RC unless it says otherwise, between two hosts, whose network
+ * may lose, double, damage and reorder packets; all that they do must be exact. One process on each
+ * host, a client and a server, does the same to the other at the same time (tcp port "port", the
+ * server's address is "server"):
  *
  *   messages    SEND, SEND and RDMA WRITE with immediate, of random lengths and contents, in order
  *   writes      RDMA WRITEs to random places, then a READ of the whole
  *   mixture     READs of random parts, WRITEs and fetch-and-adds under way together
  *   counter     queue pairs of both hosts add to one word of the server's
+ *
+ * With uc=1 the queue pairs are UC, and instead there are
+ *
+ *   unreliable  SEND and RDMA WRITE with immediate: what comes is whole, if not all comes. The
+ * second time all comes
  *
  * With again=1 it then says "again", waits for SIGUSR1, and does it a second time, of which it says
  * how long it took. It ends in error when anything is wrong, or nothing happens for STALL_MS.
@@ -40,16 +46,20 @@
 	64 /* of what WRITE with immediate brings: more than may be under way, and be unseen */
 #define AREA      300000   /* more than one READ of Umbel's asks for at a time */
 #define ADDERS    3        /* queue pairs that add: the first is used for all else, too */
+#define ROUND     8        /* messages of UC before both sides meet */
+#define MOST_UC   8000     /* bytes of each: nobody tells the sender when there is no room */
+#define QUIET_MS  20       /* then what has not come is taken for lost */
 #define FIRST_PSN 0xffff80 /* they come around soon */
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-enum key { PORT, GID, SEED, COUNT, ADDS, TIMEOUT, SLEEPS, AGAIN, KEYS };
+enum key { PORT, GID, SEED, COUNT, ADDS, TIMEOUT, SLEEPS, AGAIN, UC, KEYS };
 
 static const char *const key_name[KEYS] = {
-	[PORT] = "port", [GID] = "gid",         [SEED] = "seed",     [COUNT] = "count",
-	[ADDS] = "adds", [TIMEOUT] = "timeout", [SLEEPS] = "sleeps", [AGAIN] = "again",
+	[PORT] = "port",     [GID] = "gid",     [SEED] = "seed",
+	[COUNT] = "count",   [ADDS] = "adds",   [TIMEOUT] = "timeout",
+	[SLEEPS] = "sleeps", [AGAIN] = "again", [UC] = "uc",
 };
 
 /* What the peer reaches, and what is sent from. */
@@ -230,12 +240,13 @@ static struct ibv_qp *create_qp(struct end *e)
 {
 	struct ibv_qp_init_attr init = { .send_cq = e->cq,
 		                         .recv_cq = e->cq,
-		                         .qp_type = IBV_QPT_RC,
+		                         .qp_type = e->value[UC] ? IBV_QPT_UC : IBV_QPT_RC,
 		                         .sq_sig_all = 1,
 		                         .cap = { DEPTH, RECEIVES, 1, 1, 0 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 		                    .port_num = 1,
-		                    .qp_access_flags = ACCESS };
+		                    .qp_access_flags =
+		                            e->value[UC] ? IBV_ACCESS_REMOTE_WRITE : ACCESS };
 	struct ibv_qp *qp = ibv_create_qp(e->pd, &init);
 
 	check(qp, "ibv_create_qp");
@@ -259,20 +270,24 @@ static void connect_qp(struct end *e, struct ibv_qp *qp, union ibv_gid gid, uint
 		                    .sq_psn = FIRST_PSN,
 		                    .max_rd_atomic = READS };
 
+	const bool is_rc = !e->value[UC];
+
 	attr.ah_attr.is_global = 1;
 	attr.ah_attr.port_num = 1;
 	attr.ah_attr.grh.dgid = gid;
 	attr.ah_attr.grh.sgid_index = (uint8_t)e->value[GID];
 	attr.ah_attr.grh.hop_limit = 64;
-	check(!ibv_modify_qp(qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-	                             IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-	                             IBV_QP_MIN_RNR_TIMER),
+	check(!ibv_modify_qp(
+	              qp, &attr,
+	              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	                      (is_rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)),
 	      "RTR");
 	attr.qp_state = IBV_QPS_RTS;
 	check(!ibv_modify_qp(qp, &attr,
-	                     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-	                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	                     IBV_QP_STATE | IBV_QP_SQ_PSN |
+	                             (is_rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	                                              IBV_QP_MAX_QP_RD_ATOMIC
+	                                    : 0)),
 	      "RTS");
 }
 
@@ -611,7 +626,7 @@ static void count_together(struct end *e)
 		              0);
 }
 
-/* ---- all ---- */
+/* ---- UC ---- */
 
 static unsigned ms_since(const struct timespec *t)
 {
@@ -621,6 +636,108 @@ static unsigned ms_since(const struct timespec *t)
 	return (unsigned)((now.tv_sec - t->tv_sec) * 1000 + (now.tv_nsec - t->tv_nsec) / 1000000);
 }
 
+static struct choice choose_unreliable(const struct end *e, bool of_server, uint64_t i)
+{
+	struct choice c = choose(e, of_server, 'u', i);
+
+	c.length %= MOST_UC;
+	return c;
+}
+
+static void post_unreliable(struct end *e, uint64_t i)
+{
+	struct choice c = choose_unreliable(e, !e->server, i);
+	struct ibv_send_wr wr = { .wr_id = i,
+		                  .opcode = c.kind & 1 ? IBV_WR_SEND_WITH_IMM
+		                                       : IBV_WR_RDMA_WRITE_WITH_IMM,
+		                  .imm_data = htonl((uint32_t)i) };
+
+	fill(memory.send[i % DEPTH], c.length, c.contents);
+	post(e, e->qp[0], &wr, memory.send[i % DEPTH], c.length, memory.slot[i % SLOTS]);
+}
+
+/* Something has come, while messages before @end may have been sent. */
+static void take_unreliable(struct end *e, const struct ibv_wc *wc, uint64_t end)
+{
+	uint64_t i = ntohl(wc->imm_data);
+	struct choice c = choose_unreliable(e, e->server, i);
+	bool writes = wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+
+	if (i >= end || !(wc->wc_flags & IBV_WC_WITH_IMM))
+		errx(EXIT_FAILURE, "nobody has sent message %lu yet", i);
+	expect_number(writes, !(c.kind & 1), "whether it is a WRITE, message", i);
+	expect_number(wc->byte_len, c.length, "length of message", i);
+	expect_filled(writes ? memory.slot[i % SLOTS] : memory.receive[wc->wr_id], &c, "message",
+	              i);
+	post_receive(e, wc->wr_id);
+}
+
+/* Messages from @first on, both ways. How many have come. */
+static uint64_t do_round(struct end *e, uint64_t first)
+{
+	const unsigned patience = e->turn ? STALL_MS : QUIET_MS;
+	uint64_t sent = 0, received = 0;
+	struct timespec began;
+	struct ibv_wc wc;
+	bool told = false;
+
+	for (uint64_t i = 0; i < ROUND; i++)
+		post_unreliable(e, first + i);
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	while (sent < ROUND || !told || (received < ROUND && ms_since(&began) < patience)) {
+		if (sent == ROUND && !told) {
+			meet(e, (uint32_t)first);
+			told = true;
+			clock_gettime(CLOCK_MONOTONIC, &began);
+		}
+		if (!ibv_poll_cq(e->cq, 1, &wc)) {
+			sched_yield();
+			continue;
+		}
+		if (wc.status != IBV_WC_SUCCESS)
+			errx(EXIT_FAILURE, "%s", ibv_wc_status_str(wc.status));
+		if (wc.opcode & IBV_WC_RECV) {
+			take_unreliable(e, &wc, first + ROUND);
+			received++;
+		} else {
+			expect_number(wc.wr_id, first + sent++, "sent", first);
+		}
+	}
+	return received;
+}
+
+/* What was late comes to an end. */
+static void wait_for_quiet(struct end *e)
+{
+	struct timespec began;
+	struct ibv_wc wc;
+
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	while (ms_since(&began) < QUIET_MS) {
+		if (ibv_poll_cq(e->cq, 1, &wc)) {
+			post_receive(e, wc.wr_id);
+			clock_gettime(CLOCK_MONOTONIC, &began);
+		}
+	}
+}
+
+static void send_unreliably(struct end *e)
+{
+	uint64_t n = e->value[COUNT] / ROUND * ROUND, received = 0;
+
+	wait_for_quiet(e);
+	meet(e, 9);
+	for (uint64_t i = 0; i < n; i += ROUND) {
+		received += do_round(e, i);
+		meet(e, 9); /* none of the next round is sent before */
+	}
+	printf("%lu of %lu messages have come\n", received, n);
+	if (received < (e->turn ? n : n / 8))
+		errx(EXIT_FAILURE, "too few");
+}
+
+/* ---- all ---- */
+
 static void do_all(struct end *e)
 {
 	static const struct {
@@ -629,10 +746,13 @@ static void do_all(struct end *e)
 	} parts[] = { { "messages", send_messages },
 		      { "writes", write_and_read },
 		      { "mixture", do_mixture },
-		      { "counter", count_together } };
+		      { "counter", count_together },
+		      { "unreliable", send_unreliably } };
+	const unsigned n = sizeof(parts) / sizeof(parts[0]);
+	const unsigned from = e->value[UC] ? n - 1 : 0, to = e->value[UC] ? n : n - 1;
 	struct timespec began;
 
-	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (unsigned i = from; i < to; i++) {
 		clock_gettime(CLOCK_MONOTONIC, &began);
 		parts[i].run(e);
 		printf("%s%s: %u ms\n", parts[i].name, e->turn ? " again" : "", ms_since(&began));

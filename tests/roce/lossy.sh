@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Connected queue pairs (RC) between two machines over a bad cable: whatever it does to packets, all
-# that programs get is exact, and comes in seconds; when the cable is good again, nothing stalls.
+# Connected queue pairs between two machines over a bad cable: whatever it does to packets, all that programs get
+# is exact, and by RC it comes, in seconds; when the cable is good again, nothing stalls.
 
 . "${0%/*}/lab.sh"
 . "${0%/*}/pairs.bash"
@@ -69,13 +69,21 @@ if [ $# -gt 0 ]; then	# by hand: what is to be seen
 fi
 
 lossy ''
+lossy 'drop=0.1' count=800
 lossy 'drop=1' sleeps=1
 lossy 'drop=5'
 lossy 'duplicate=5'
 lossy 'reorder=10 delay=200'
 lossy 'corrupt=2' sleeps=1
+lossy 'delay=1000'
 lossy 'delay=5000'
+lossy 'delay=50000' adds=100
 lossy 'drop=0.5 duplicate=1 reorder=2 corrupt=0.5 delay=300 jitter=500' gid=2
+# nobody waits for this timeout, of 34 s
+lossy 'drop=5' timeout=23
+for faults in 'drop=1' 'drop=5 corrupt=2' 'reorder=10 delay=200 drop=2' 'duplicate=5'; do
+	lossy "$faults" uc=1 count=400
+done
 
 cable drop=1
 # Who has all destroys its queue pair, which does not acknowledge a second time what it did before: of

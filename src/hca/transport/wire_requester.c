@@ -5,8 +5,10 @@
  *
  * Packets are sent again from the first one on that was not acknowledged ("go back N"): after a NAK
  * of the sequence, after a response that shows that an earlier one got lost, and when nothing has
- * come for the timeout (section 9.7.6). The number of packets under way is limited; the limit grows
- * while all goes well, and is halved when packets get lost.
+ * come for the timeout (section 9.7.6). That may be long, and peers tell a gap once only; so
+ * packets are sent again earlier, too, when nothing has come for much longer than usual: that is no
+ * retry, of which there are few, and the next time it waits twice as long. The number of packets
+ * under way is limited; the limit grows while all goes well, and is halved when packets get lost.
  */
 #include <string.h>
 
@@ -24,6 +26,9 @@
 /* A packet in so many asks for an acknowledgement, besides the last one of each message. */
 #define ACK_EVERY  32
 #define INFINITELY 7 /* rnr_retry */
+/* Nothing that comes for so long, and twice the usual time, is taken for a loss. Threads that
+ * answer may have to wait for a processor. */
+#define EARLY_NS 4000000
 
 /* Requests under way, as far as that is not in struct shm_wire. */
 static uint32_t head_of(const struct hca_wire *w)
@@ -110,16 +115,42 @@ static uint64_t timeout_ns(const struct hca_wire *w)
 	return w->path.timeout ? 4096ull << w->path.timeout : 0;
 }
 
+static void write_deadline(struct hca_wire *w)
+{
+	struct shm_wire *s = w->shm;
+	uint64_t timeout = timeout_ns(w), early = (EARLY_NS + 2 * s->round_ns) << (s->early & 31);
+
+	atomic_store_explicit(&s->deadline_ns,
+	                      s->waits_since_ns +
+	                              (s->round_ns && early < timeout ? early : timeout),
+	                      memory_order_relaxed);
+	hca_wire_watch(w);
+}
+
 /* Something was sent, or acknowledged. */
 static void set_deadline(struct hca_wire *w)
 {
-	uint64_t timeout = timeout_ns(w);
-	bool waits = w->shm->psn != w->shm->acked && timeout;
+	struct shm_wire *s = w->shm;
 
-	atomic_store_explicit(&w->shm->deadline_ns, waits ? base_now_ns() + timeout : 0,
-	                      memory_order_relaxed);
-	if (waits)
-		hca_wire_watch(w);
+	if (s->psn == s->acked || !timeout_ns(w)) {
+		atomic_store_explicit(&s->deadline_ns, 0, memory_order_relaxed);
+		return;
+	}
+	s->waits_since_ns = base_now_ns();
+	s->early = 0;
+	write_deadline(w);
+}
+
+/* Takes the time of a packet, one after the other: the longest, which fades. */
+static void time_packet(struct shm_wire *s)
+{
+	uint64_t took;
+
+	if (!s->timed_ns || wire_psn_diff(s->acked, s->timed_psn) <= 0)
+		return;
+	took = base_now_ns() - s->timed_ns;
+	s->round_ns = took > s->round_ns ? took : s->round_ns - (s->round_ns - took) / 8;
+	s->timed_ns = 0;
 }
 
 /* ---- going back ---- */
@@ -147,6 +178,7 @@ static void shrink(struct hca_wire *w)
 static void go_back(struct hca_wire *w)
 {
 	rewind_to_acked(w);
+	w->shm->timed_ns = 0; /* nobody could tell what is acknowledged */
 	w->shm->recovers = true;
 	shrink(w);
 }
@@ -195,6 +227,7 @@ static void move_acked(struct hca_wire *w, uint32_t psn)
 	if (n <= 0)
 		return;
 	w->shm->acked = psn;
+	time_packet(w->shm);
 	if (wire_psn_diff(w->shm->psn, psn) < 0) /* it was to be sent again */
 		rewind_to_acked(w);
 	grow(w, (uint32_t)n);
@@ -293,8 +326,12 @@ static void note_sent(struct hca_wire *w, uint32_t packets)
 	struct shm_wire *s = w->shm;
 	uint32_t next = wire_psn_add(s->psn, packets);
 
-	if (wire_psn_diff(s->beyond, s->psn) > 0)
+	if (wire_psn_diff(s->beyond, s->psn) > 0) {
 		s->retransmissions += packets;
+	} else if (!s->timed_ns) {
+		s->timed_ns = base_now_ns();
+		s->timed_psn = s->psn;
+	}
 	if (wire_psn_diff(next, s->beyond) > 0)
 		s->beyond = next;
 	s->psn = next;
@@ -451,6 +488,14 @@ void hca_wire_look_at_time(struct hca_wire *w, uint64_t now)
 
 	if (!deadline || now < deadline || has_failed(w))
 		return;
+	if (now - w->shm->waits_since_ns < timeout_ns(w)) {
+		base_log_debug(packet, "QP 0x%06x: sends again from PSN %u on, early", w->qpn,
+		               w->shm->acked);
+		w->shm->early++;
+		go_back(w);
+		write_deadline(w);
+		return;
+	}
 	atomic_store_explicit(&w->shm->deadline_ns, 0, memory_order_relaxed);
 	HCA_WIRE_COUNT(w, local_ack_timeout_err);
 	retry(w, "nothing has come for the timeout");
