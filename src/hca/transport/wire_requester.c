@@ -469,6 +469,8 @@ bool hca_wire_send(struct hca_wire *w)
 
 	if ((resume && base_now_ns() < resume) || !is_worth(w))
 		return false;
+	if (resume) /* what gets lost from now on has not been told yet */
+		w->shm->recovers = false;
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 	w->room = NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
 	while (more && w->room)
