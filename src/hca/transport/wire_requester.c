@@ -572,13 +572,34 @@ static int place(struct hca_wire *w, const struct shm_request *r, const struct s
 	return IBV_WC_SUCCESS;
 }
 
+/* Whether a packet is what must come as packet @i of the @n that answer request @r. */
+static bool answers(const struct hca_wire *w, const struct shm_request *r,
+                    const struct wire_roce_packet *p, uint32_t i, uint32_t n)
+{
+	const struct wire_opcode *opcode = &wire_opcodes[p->h.bth.opcode];
+	const bool is_atomic = opcode->headers & WIRE_ATOMICACK;
+	/* as ask() has asked for it; asked for again, it may begin anywhere */
+	bool must_begin = i % READ_MOST == 0, must_end = i + 1 == n || (i + 1) % READ_MOST == 0;
+
+	if (!(hca_operation(r->opcode) & HCA_OP_ANSWERED) ||
+	    is_atomic != !!(hca_operation(r->opcode) & HCA_OP_ATOMIC))
+		return false;
+	if ((opcode->headers & WIRE_AETH) && (p->h.aeth.syndrome >> 5 & 3) != WIRE_AETH_ACK)
+		return false;
+	if (is_atomic)
+		return !p->payload_bytes;
+	return p->payload_bytes == hca_wire_packet_bytes(w, r->length, i) &&
+	       must_end == !!(opcode->flags & WIRE_OPCODE_LAST) &&
+	       (!must_begin || (opcode->flags & WIRE_OPCODE_FIRST));
+}
+
 /* A part of what a READ asked for, or what an atomic operation found. */
 static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool is_atomic)
 {
 	struct shm_entry entries[HCA_MAX_SGE];
 	const void *from = is_atomic ? &p->h.atomic_original : p->payload;
 	uint32_t bytes = is_atomic ? sizeof(p->h.atomic_original) : p->payload_bytes;
-	bool ends = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST, must_end;
+	bool ends = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_LAST;
 	uint32_t psn = p->h.bth.psn, n, i;
 	struct shm_request r;
 	int status;
@@ -588,15 +609,13 @@ static void take_data(struct hca_wire *w, const struct wire_roce_packet *p, bool
 		return;
 	}
 	if (psn != w->shm->acked || !first_request(w, &r, entries) ||
-	    !(hca_operation(r.opcode) & HCA_OP_ANSWERED))
+	    (hca_operation(r.opcode) & HCA_OP_LOCAL))
 		return; /* it came twice, or nobody asked for it */
 	n = packets_of(w, &r);
 	i = wire_psn_add(psn, -w->shm->head_psn);
 	if (i >= n)
 		return;
-	must_end = i + 1 == n || (i + 1) % READ_MOST == 0; /* as ask() has asked for it */
-	if (ends != must_end || is_atomic != !!(hca_operation(r.opcode) & HCA_OP_ATOMIC) ||
-	    bytes != hca_wire_packet_bytes(w, r.length, i)) {
+	if (!answers(w, &r, p, i, n)) {
 		fail(w, IBV_WC_BAD_RESP_ERR);
 		return;
 	}
