@@ -437,6 +437,9 @@ static bool take_read(struct hca_wire *w, const struct wire_roce_packet *p, bool
 
 	if (!response)
 		return false;
+	/* what comes again is what was there before, or the rest of it */
+	if (again && wire_psn_diff(wire_psn_add(p->h.bth.psn, packets), w->shm->expected) > 0)
+		return false;
 	if (r.length > HCA_MAX_MESSAGE)
 		return !again && refuse_invalid(w, "a READ is longer than messages are");
 	ret = hca_responder_begin_read(&w->responder, &r, &from);
@@ -537,8 +540,10 @@ static void answer_again(struct hca_wire *w, uint32_t psn)
 
 static void take_duplicate(struct hca_wire *w, const struct wire_roce_packet *p)
 {
+	const bool has_data = wire_opcodes[p->h.bth.opcode].flags & WIRE_OPCODE_PAYLOAD;
+
 	HCA_WIRE_COUNT(w, duplicate_request);
-	if (is_uc(w) || is_pending(w, p->h.bth.psn))
+	if (is_uc(w) || (!has_data && p->payload_bytes) || is_pending(w, p->h.bth.psn))
 		return;
 	switch (p->h.bth.opcode & 31) {
 	case WIRE_READ_REQUEST:
@@ -584,9 +589,11 @@ static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 	const unsigned op = p->h.bth.opcode & 31;
 	bool is_write = op >= WIRE_WRITE_FIRST && op <= WIRE_WRITE_ONLY_IMM;
 
-	if (op == WIRE_READ_REQUEST || op == WIRE_COMPARE_SWAP || op == WIRE_FETCH_ADD) {
+	if (!(flags & WIRE_OPCODE_PAYLOAD)) { /* a READ or an atomic operation */
 		if (w->shm->operation != SHM_WIRE_NONE)
 			return refuse_invalid(w, "a message is not whole");
+		if (p->payload_bytes)
+			return refuse_invalid(w, "a packet has data that must have none");
 		return op == WIRE_READ_REQUEST ? take_read(w, p, false) : take_atomic(w, p);
 	}
 	if (!fits(w, p, flags, is_write ? SHM_WIRE_WRITE : SHM_WIRE_SEND))
