@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * puppet PEER SECONDS: a connected queue pair whose peer is at that IPv4 address, and that does
+ * what it is told, line by line. Each line is answered by one line, after so many seconds at most.
+ * Keys are KEY=VALUE.
+ *
+ *   qp KEYS            another queue pair, in RTS, instead of the last one: "qp NUMBER"
+ *   recv AT BYTES      posts a receive: "ok"
+ *   post KEYS          posts a request: "ok"
+ *   wait               the next completion, for which it waits: "wc ID STATUS OPCODE BYTES IMM"
+ *   look               likewise, or "none"
+ *   state              "state NUMBER", as in enum ibv_qp_state
+ *   event              the next asynchronous event, for which it waits: "event NUMBER"
+ *   poke AT BYTES BYTE fills memory: "ok"
+ *   peek AT BYTES      memory, in hexadecimal
+ *
+ * AT is an offset into its memory, of which "memory ADDRESS RKEY READABLE-RKEY" says at first where
+ * it is: the first key lets peers do all, the other one lets them read the last page.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PAGE   4096
+#define AREA   (16 * PAGE)
+#define DEPTH  64
+#define REMOTE (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+enum key {
+	/* qp */
+	UC,
+	PEER_QPN,
+	MTU, /* enum ibv_mtu */
+	SQ_PSN,
+	RQ_PSN,
+	TIMEOUT,
+	RETRY,
+	RNR,
+	TIMER,
+	READS,
+	/* post */
+	ID,
+	OPCODE, /* enum ibv_wr_opcode */
+	AT,
+	BYTES,
+	REMOTE_ADDR,
+	RKEY,
+	IMM,
+	COMPARE,
+	SWAP,
+	FENCE,
+	KEYS,
+};
+
+static const char *const key_name[KEYS] = {
+	[UC] = "uc",         [PEER_QPN] = "peer", [MTU] = "mtu",
+	[SQ_PSN] = "sq_psn", [RQ_PSN] = "rq_psn", [TIMEOUT] = "timeout",
+	[RETRY] = "retry",   [RNR] = "rnr",       [TIMER] = "timer",
+	[READS] = "reads",   [ID] = "id",         [OPCODE] = "opcode",
+	[AT] = "at",         [BYTES] = "bytes",   [REMOTE_ADDR] = "remote",
+	[RKEY] = "rkey",     [IMM] = "imm",       [COMPARE] = "compare",
+	[SWAP] = "swap",     [FENCE] = "fence",
+};
+
+static struct puppet {
+	union ibv_gid peer;
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr, *readable;
+	struct ibv_qp *qp;
+	uint64_t value[KEYS];
+	unsigned wait_ms;
+} puppet;
+
+static _Alignas(PAGE) uint8_t area[AREA];
+
+static void check(bool ok, const char *what)
+{
+	if (!ok)
+		err(EXIT_FAILURE, "puppet: %s", what);
+}
+
+/* The keys of a line, of those that strtok() has yet to find. */
+static void parse_keys(struct puppet *p)
+{
+	char *word;
+
+	memset(p->value, 0, sizeof(p->value));
+	while ((word = strtok(NULL, " ")) != NULL) {
+		size_t length = strcspn(word, "=");
+		unsigned i = 0;
+
+		while (i < KEYS &&
+		       (strlen(key_name[i]) != length || strncmp(word, key_name[i], length) != 0))
+			i++;
+		if (i == KEYS || word[length] != '=')
+			errx(EXIT_FAILURE, "puppet: '%s' is not understood", word);
+		p->value[i] = strtoull(word + length + 1, NULL, 0);
+	}
+}
+
+/* The next number of a line. */
+static uint64_t number(void)
+{
+	const char *word = strtok(NULL, " ");
+
+	if (!word)
+		errx(EXIT_FAILURE, "puppet: a number is missing");
+	return strtoull(word, NULL, 0);
+}
+
+/* An offset and a length that lie in the memory. */
+static uint8_t *place(uint32_t *bytes)
+{
+	uint64_t at = number();
+
+	*bytes = (uint32_t)number();
+	if (at > AREA || *bytes > AREA - at)
+		errx(EXIT_FAILURE, "puppet: outside of all");
+	return area + at;
+}
+
+/* ---- commands ---- */
+
+static void open_device(struct puppet *p)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+
+	errno = ENODEV;
+	check(list && list[0], "ibv_get_device_list");
+	p->context = ibv_open_device(list[0]);
+	check(p->context, "ibv_open_device");
+	ibv_free_device_list(list);
+	p->pd = ibv_alloc_pd(p->context);
+	check(p->pd, "ibv_alloc_pd");
+	p->mr = ibv_reg_mr(p->pd, area, AREA - PAGE, IBV_ACCESS_LOCAL_WRITE | REMOTE);
+	p->readable = ibv_reg_mr(p->pd, area + AREA - PAGE, PAGE, IBV_ACCESS_REMOTE_READ);
+	check(p->mr && p->readable, "ibv_reg_mr");
+	p->cq = ibv_create_cq(p->context, 4 * DEPTH, NULL, NULL, 0);
+	check(p->cq, "ibv_create_cq");
+}
+
+static void connect_qp(struct puppet *p)
+{
+	const uint64_t *v = p->value;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
+		                    .port_num = 1,
+		                    .qp_access_flags = v[UC] ? IBV_ACCESS_REMOTE_WRITE : REMOTE };
+
+	check(!ibv_modify_qp(p->qp, &attr,
+	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	      "INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	attr.path_mtu = (enum ibv_mtu)v[MTU];
+	attr.dest_qp_num = (uint32_t)v[PEER_QPN];
+	attr.rq_psn = (uint32_t)v[RQ_PSN];
+	attr.max_dest_rd_atomic = 16;
+	attr.min_rnr_timer = (uint8_t)v[TIMER];
+	attr.ah_attr.is_global = 1;
+	attr.ah_attr.port_num = 1;
+	attr.ah_attr.grh.dgid = p->peer;
+	attr.ah_attr.grh.sgid_index = 1;
+	attr.ah_attr.grh.hop_limit = 64;
+	check(!ibv_modify_qp(
+	              p->qp, &attr,
+	              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+	                      (v[UC] ? 0 : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)),
+	      "RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	attr.sq_psn = (uint32_t)v[SQ_PSN];
+	attr.timeout = (uint8_t)v[TIMEOUT];
+	attr.retry_cnt = (uint8_t)v[RETRY];
+	attr.rnr_retry = (uint8_t)v[RNR];
+	attr.max_rd_atomic = (uint8_t)v[READS];
+	check(!ibv_modify_qp(p->qp, &attr,
+	                     IBV_QP_STATE | IBV_QP_SQ_PSN |
+	                             (v[UC] ? 0
+	                                    : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+	                                              IBV_QP_MAX_QP_RD_ATOMIC)),
+	      "RTS");
+}
+
+static void make_qp(struct puppet *p)
+{
+	struct ibv_qp_init_attr init = { .send_cq = p->cq,
+		                         .recv_cq = p->cq,
+		                         .cap = { DEPTH, DEPTH, 1, 1, 0 },
+		                         .sq_sig_all = 1 };
+
+	parse_keys(p);
+	if (p->qp) {
+		errno = ibv_destroy_qp(p->qp);
+		check(!errno, "ibv_destroy_qp");
+	}
+	init.qp_type = p->value[UC] ? IBV_QPT_UC : IBV_QPT_RC;
+	p->qp = ibv_create_qp(p->pd, &init);
+	check(p->qp, "ibv_create_qp");
+	connect_qp(p);
+	printf("qp %u\n", p->qp->qp_num);
+}
+
+static void post_receive(struct puppet *p)
+{
+	uint32_t bytes;
+	uint8_t *at = place(&bytes);
+	struct ibv_sge sge = { (uintptr_t)at, bytes, p->mr->lkey };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	wr.wr_id = (uint64_t)(at - area);
+	errno = ibv_post_recv(p->qp, &wr, &bad);
+	check(!errno, "ibv_post_recv");
+	puts("ok");
+}
+
+static void post_request(struct puppet *p)
+{
+	const uint64_t *v = p->value;
+	struct ibv_send_wr wr = { .num_sge = 1 }, *bad;
+	struct ibv_sge sge;
+
+	parse_keys(p);
+	wr.wr_id = v[ID];
+	wr.opcode = (enum ibv_wr_opcode)v[OPCODE];
+	wr.imm_data = htonl((uint32_t)v[IMM]);
+	wr.send_flags = v[FENCE] ? IBV_SEND_FENCE : 0;
+	sge = (struct ibv_sge){ (uintptr_t)area + v[AT], (uint32_t)v[BYTES], p->mr->lkey };
+	wr.sg_list = &sge;
+	if (wr.opcode == IBV_WR_SEND_WITH_INV)
+		wr.invalidate_rkey = (uint32_t)v[RKEY];
+	if (wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = v[REMOTE_ADDR];
+		wr.wr.atomic.rkey = (uint32_t)v[RKEY];
+		wr.wr.atomic.compare_add = v[COMPARE];
+		wr.wr.atomic.swap = v[SWAP];
+	} else {
+		wr.wr.rdma.remote_addr = v[REMOTE_ADDR];
+		wr.wr.rdma.rkey = (uint32_t)v[RKEY];
+	}
+	errno = ibv_post_send(p->qp, &wr, &bad);
+	check(!errno, "ibv_post_send");
+	puts("ok");
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void show_completion(struct puppet *p, uint64_t wait_ms)
+{
+	const uint64_t end = now_ms() + wait_ms;
+	struct ibv_wc wc;
+	int n;
+
+	while (!(n = ibv_poll_cq(p->cq, 1, &wc)) && now_ms() < end)
+		sched_yield();
+	check(n >= 0, "ibv_poll_cq");
+	if (n)
+		printf("wc %lu %u %u %u %u\n", (unsigned long)wc.wr_id, wc.status, wc.opcode,
+		       wc.byte_len, wc.wc_flags & IBV_WC_WITH_IMM ? ntohl(wc.imm_data) : 0);
+	else
+		puts("none");
+}
+
+static void show_state(const struct puppet *p)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	errno = ibv_query_qp(p->qp, &attr, IBV_QP_STATE, &init);
+	check(!errno, "ibv_query_qp");
+	printf("state %u\n", attr.qp_state);
+}
+
+static void show_event(struct puppet *p)
+{
+	struct pollfd fd = { p->context->async_fd, POLLIN, 0 };
+	struct ibv_async_event event;
+
+	if (poll(&fd, 1, (int)p->wait_ms) != 1) {
+		puts("none");
+		return;
+	}
+	check(!ibv_get_async_event(p->context, &event), "ibv_get_async_event");
+	ibv_ack_async_event(&event);
+	printf("event %u\n", event.event_type);
+}
+
+static void peek(void)
+{
+	uint32_t bytes;
+	const uint8_t *at = place(&bytes);
+
+	for (uint32_t i = 0; i < bytes; i++)
+		printf("%02x", at[i]);
+	puts("");
+}
+
+static void poke(void)
+{
+	uint32_t bytes;
+	uint8_t *at = place(&bytes);
+
+	memset(at, (int)number(), bytes);
+	puts("ok");
+}
+
+static void obey(struct puppet *p, const char *command)
+{
+	if (!strcmp(command, "qp"))
+		make_qp(p);
+	else if (!strcmp(command, "recv"))
+		post_receive(p);
+	else if (!strcmp(command, "post"))
+		post_request(p);
+	else if (!strcmp(command, "wait"))
+		show_completion(p, p->wait_ms);
+	else if (!strcmp(command, "look"))
+		show_completion(p, 0);
+	else if (!strcmp(command, "state"))
+		show_state(p);
+	else if (!strcmp(command, "event"))
+		show_event(p);
+	else if (!strcmp(command, "peek"))
+		peek();
+	else if (!strcmp(command, "poke"))
+		poke();
+	else
+		errx(EXIT_FAILURE, "puppet: '%s' is not understood", command);
+}
+
+int main(int argc, char **argv)
+{
+	static char line[1000];
+	struct puppet *p = &puppet;
+
+	if (argc != 3 || inet_pton(AF_INET, argv[1], p->peer.raw + 12) != 1)
+		errx(EXIT_FAILURE, "usage: puppet PEER SECONDS");
+	p->wait_ms = (unsigned)strtoul(argv[2], NULL, 0) * 1000;
+	p->peer.raw[10] = p->peer.raw[11] = 0xff;
+	setlinebuf(stdout);
+	open_device(p);
+	printf("memory %lu %u %u\n", (unsigned long)(uintptr_t)area, p->mr->rkey,
+	       p->readable->rkey);
+	while (fgets(line, sizeof(line), stdin)) {
+		const char *command;
+
+		line[strcspn(line, "\n")] = '\0';
+		command = strtok(line, " ");
+		if (command)
+			obey(p, command);
+	}
+	return EXIT_SUCCESS;
+}

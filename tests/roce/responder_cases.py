@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+Cases of wire_cases.py: a responder, and a requester that asks twice, or leaves out something, or asks for what
+it must not (volume 1, sections 9.7.3, 9.7.4, 9.8.2 and 9.9.3).
+"""
+
+import struct
+
+import packets
+from packets import ACCESS, INVALID, RNR, SEQUENCE, after
+from wire_peer import (FLUSHED, LEN_ERR, QP_ACCESS_ERR, QP_REQ_ERR, RTS, case, of_each, pattern)
+
+
+# ---- the responder: what comes twice
+
+@case
+def send_again(c):
+    c.qp()
+    c.receive(0, 1000)
+    c.receive(1024, 1000)
+    psn = c.request('SEND_ONLY_IMM', payload=pattern(9), imm=3)
+    c.acknowledged(psn, 1)
+    c.completes(0, bytes=9, imm=3)
+    for ack in (True, False):
+        c.send('SEND_ONLY_IMM', psn, payload=pattern(9), imm=3, ack=ack)
+        c.acknowledged(psn, 1)
+    c.nothing_came()
+    first = c.request('SEND_FIRST', ack=False, payload=pattern(256))
+    last = c.request('SEND_LAST', payload=pattern(9))
+    c.acknowledged(last, 3)
+    c.completes(1024, bytes=265)
+    c.send('SEND_FIRST', first, payload=pattern(256))
+    c.acknowledged(last, 3)
+    c.send('SEND_LAST', last, payload=pattern(9))
+    c.acknowledged(last, 3)
+    c.nothing_came()
+
+
+@case
+def write_again(c):
+    c.qp()
+    c.poke(0, 1024, 0)
+    to = dict(va=c.va(3), rkey=c.puppet.rkey)
+    psn = c.request('WRITE_ONLY', payload=b'first', length=5, **to)
+    c.acknowledged(psn, 1)
+    second = c.request('WRITE_ONLY', payload=b'again', length=5, **to)
+    c.acknowledged(second, 2)
+    c.send('WRITE_ONLY', psn, ack=True, payload=b'first', length=5, **to)
+    c.acknowledged(second, 2)
+    c.holds(3, b'again')
+    c.receive(0x400, 10)
+    psn = c.request('WRITE_ONLY_IMM', payload=b'third', length=5, imm=8, **to)
+    c.acknowledged(psn, 3)
+    c.completes(0x400, imm=8, bytes=5)
+    c.send('WRITE_ONLY_IMM', psn, ack=True, payload=b'other', length=5, imm=8, **to)
+    c.acknowledged(psn, 3)
+    c.holds(3, b'third')
+    c.nothing_came()
+
+
+def expect_read(c, psn, data, begin, msn):
+    """What a READ of all @data that lies behind @begin gets."""
+    n = (len(data) - 1) // 256 + 1
+    for i in range(begin // 256, n):
+        name = ('READ_ONLY' if begin // 256 + 1 == n else 'READ_FIRST' if i == begin // 256
+                else 'READ_LAST' if i + 1 == n else 'READ_MIDDLE')
+        more = {} if name == 'READ_MIDDLE' else dict(syndrome=packets.ACK | packets.NO_CREDITS, msn=msn)
+        c.hear(name, psn + i, payload=data[256 * i:256 * (i + 1)], **more)
+
+
+@case
+def read_again(c):
+    """It is carried out again; also a part of it; not more than it was."""
+    c.qp()
+    c.poke(0, 1024, 0x11)
+    key = dict(rkey=c.puppet.rkey)
+    psn = c.request('READ_REQUEST', 4, va=c.va(0), length=1000, **key)
+    expect_read(c, psn, b'\x11' * 1000, 0, 1)
+    c.told = 1
+    c.poke(0, 1024, 0x22)
+    for begin in (0, 256, 512, 768):
+        c.send('READ_REQUEST', psn + begin // 256, ack=True, va=c.va(begin), length=1000 - begin, **key)
+        expect_read(c, psn, b'\x22' * 1000, begin, 1)
+    c.send('READ_REQUEST', psn + 1, ack=True, va=c.va(256), length=256, **key)
+    c.hear('READ_ONLY', psn + 1, payload=b'\x22' * 256)
+    for begin, length in ((0, 1025), (768, 257), (256, 1 << 20)):
+        c.send('READ_REQUEST', psn + begin // 256, ack=True, va=c.va(begin), length=length, **key)
+    c.send('READ_REQUEST', psn, ack=True, va=c.va(0), length=1000, rkey=0x123)
+    c.nothing_came()
+    c.is_in(RTS)
+
+
+@of_each('COMPARE_SWAP', 'FETCH_ADD')
+def atomic_again(c, what):
+    """It is not: the answer is what it found. Of the last 16 that is known."""
+    c.qp()
+    c.poke(0, 64, 0)
+    fields = dict(va=c.va(8), rkey=c.puppet.rkey)
+    answers = {}
+    for i in range(17):
+        p = dict(swap=i + 1, compare=i) if what == 'COMPARE_SWAP' else dict(swap=1)
+        psn = c.request(what, **p, **fields)
+        c.told += 1
+        c.hear('ATOMIC_ACKNOWLEDGE', psn, original=i, msn=c.told, syndrome=packets.ACK | packets.NO_CREDITS)
+        answers[psn] = i, p
+    c.poke(8, 8, 0xFF)
+    for psn, (i, p) in answers.items():
+        c.send(what, psn, ack=True, **p, **fields)
+        if i > 0:
+            c.hear('ATOMIC_ACKNOWLEDGE', psn, original=i)
+    c.nothing_came()
+    c.holds(8, b'\xff' * 8)
+
+
+# ---- the responder: what is missing, or in the wrong order
+
+@of_each('SEND_ONLY', 'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP', 'SEND_MIDDLE')
+def out_of_sequence(c, what):
+    """One NAK, until what is missing comes; nothing behind the gap is carried out."""
+    c.qp()
+    c.poke(0, 64, 0)
+    before = c.counter('out_of_sequence')
+    c.receive(0, 100)
+    data = dict(payload=pattern(256)) if what == 'SEND_MIDDLE' else dict(payload=b'x', length=1)
+    if what in ('READ_REQUEST', 'COMPARE_SWAP'):
+        data = dict(length=1)
+    data.update(va=c.va(0), rkey=c.puppet.rkey, swap=7)
+    gap = c.ours
+    for n in (1, 2, 9, 1 << 20):
+        c.send(what, gap + n, ack=True, **data)
+    c.refused(gap, SEQUENCE)
+    c.nothing_came()
+    c.holds(0, bytes(16))
+    for n in (2, 1):
+        c.send(what, c.ours + n, ack=True, **data)
+    c.refused(c.ours, SEQUENCE)
+    psn = c.request('SEND_ONLY', payload=pattern(5))
+    c.acknowledged(psn, 2)
+    c.completes(0, bytes=5)
+    c.nothing_came()
+    c.counts('out_of_sequence', before, 6)
+
+
+@case
+def missing_in_message(c):
+    """The part that was lost, and what was behind it, comes again: the message is whole."""
+    c.qp()
+    c.receive(0, 2000)
+    data = pattern(1100)
+    names = ['SEND_FIRST', 'SEND_MIDDLE', 'SEND_MIDDLE', 'SEND_MIDDLE', 'SEND_LAST']
+    first = c.ours
+    for i in (0, 1, 3, 4):
+        c.send(names[i], first + i, ack=i == 4, payload=data[256 * i:256 * (i + 1)])
+    c.refused(after(first, 2), SEQUENCE)
+    for i in (2, 3, 4):
+        c.send(names[i], first + i, ack=i == 4, payload=data[256 * i:256 * (i + 1)])
+    c.acknowledged(after(first, 4), 1)
+    c.completes(0, bytes=1100)
+    c.holds(0, data)
+    c.ours = after(first, 5)
+    c.nothing_came()
+
+
+@case
+def acknowledged_within(c):
+    """A packet within a message asks for it: the message is not counted before it is whole."""
+    c.qp()
+    c.receive(0, 2000)
+    psn = c.request('SEND_FIRST', payload=pattern(256))
+    c.acknowledged(psn, 0)
+    psn = c.request('SEND_MIDDLE', payload=pattern(256))
+    c.acknowledged(psn, 0)
+    psn = c.request('SEND_LAST', payload=pattern(1))
+    c.acknowledged(psn, 1)
+    c.completes(0, bytes=513)
+
+
+@case
+def receive_is_missing(c):
+    """Each try is told so; what comes behind it is not; then all goes on."""
+    c.qp(timer=5)
+    c.poke(0, 64, 0)
+    to = dict(va=c.va(0), rkey=c.puppet.rkey, length=5)
+    psn = c.ours
+    for operation in ('SEND_ONLY', 'WRITE_ONLY_IMM', 'SEND_FIRST'):
+        for _ in range(2):
+            c.send(operation, psn, ack=True, payload=pattern(256 if operation == 'SEND_FIRST' else 5), **to)
+            c.hear('ACKNOWLEDGE', psn, syndrome=RNR | 5, msn=0)
+            c.send('WRITE_ONLY', psn + 1, ack=True, payload=b'wrong', **to)
+    c.holds(0, bytes(5))
+    c.receive(16, 100)
+    c.request('SEND_ONLY', payload=b'right')
+    c.acknowledged(psn, 1)
+    c.completes(16, bytes=5)
+    c.nothing_came()
+
+
+@of_each('SEND_MIDDLE', 'SEND_LAST', 'SEND_LAST_IMM', 'SEND_LAST_INVALIDATE', 'WRITE_MIDDLE', 'WRITE_LAST',
+         'WRITE_LAST_IMM')
+def without_first(c, operation):
+    c.qp()
+    c.receive(0, 1000)
+    psn = c.request(operation, payload=pattern(256))
+    c.refused(psn, INVALID)
+    c.event(QP_REQ_ERR)
+    c.completes(0, FLUSHED)
+    c.is_silent()
+
+
+@of_each(*((first, then) for first in ('SEND_FIRST', 'WRITE_FIRST')
+           for then in ('SEND_FIRST', 'SEND_ONLY', 'SEND_ONLY_IMM', 'SEND_ONLY_INVALIDATE', 'WRITE_FIRST',
+                        'WRITE_ONLY', 'READ_REQUEST', 'COMPARE_SWAP',
+                        'WRITE_MIDDLE' if first == 'SEND_FIRST' else 'SEND_MIDDLE',
+                        'WRITE_LAST' if first == 'SEND_FIRST' else 'SEND_LAST')))
+def message_without_end(c, first, then):
+    """A message begins, and something else follows."""
+    c.qp()
+    c.receive(0, 1000)
+    to = dict(va=c.va(0x1000), rkey=c.puppet.rkey, length=600)
+    c.request(first, ack=False, payload=pattern(256), **to)
+    psn = c.request(then, payload=b'' if then in packets.EMPTY else pattern(256), **to)
+    c.refused(psn, INVALID)
+    c.event(QP_REQ_ERR)
+    c.completes(0, FLUSHED)
+    c.is_silent()
+
+
+@of_each(('SEND_FIRST', 255), ('SEND_FIRST', 257), ('SEND_FIRST', 0), ('SEND_ONLY', 257),
+         ('WRITE_FIRST', 255), ('WRITE_FIRST', 260), ('WRITE_ONLY', 257), ('WRITE_ONLY', 6), ('WRITE_ONLY', 4),
+         ('WRITE_ONLY_IMM', 4), ('READ_REQUEST', 1), ('READ_REQUEST', 4), ('READ_REQUEST', 256),
+         ('COMPARE_SWAP', 8), ('FETCH_ADD', 1))
+def wrong_length(c, operation, size):
+    """Of a packet: not the path MTU, not what the RETH says, or something where nothing may be."""
+    c.qp()
+    c.poke(0x1000, 64, 0)
+    c.receive(0, 1000)
+    length = 600 if operation == 'WRITE_FIRST' else 257 if size == 257 else 5
+    psn = c.request(operation, payload=pattern(size), va=c.va(0x1000), rkey=c.puppet.rkey, length=length, swap=9)
+    c.refused(psn, INVALID)
+    c.event(QP_REQ_ERR)
+    c.completes(0, FLUSHED)
+    c.holds(0x1000, bytes(64))
+    c.is_silent()
+
+
+@of_each(('SEND', 'MIDDLE', 255), ('SEND', 'MIDDLE', 257), ('SEND', 'LAST', 0), ('SEND', 'LAST', 257),
+         ('WRITE', 'MIDDLE', 255), ('WRITE', 'MIDDLE', 0), ('WRITE', 'LAST', 0), ('WRITE', 'LAST', 43),
+         ('WRITE', 'LAST', 45), ('WRITE', 'LAST', 300))
+def wrong_length_within(c, what, part, size):
+    c.qp()
+    c.receive(0, 1000)
+    c.request(what + '_FIRST', ack=False, payload=pattern(256), va=c.va(0x1000), rkey=c.puppet.rkey, length=300)
+    psn = c.request(f'{what}_{part}', payload=pattern(size))
+    c.refused(psn, INVALID)
+    c.event(QP_REQ_ERR)
+    c.completes(0, FLUSHED)
+    c.is_silent()
+
+
+@case
+def too_long_for_receive(c):
+    c.qp()
+    c.receive(0, 300)
+    c.request('SEND_FIRST', ack=False, payload=pattern(256))
+    psn = c.request('SEND_LAST', payload=pattern(45))
+    c.refused(psn, INVALID)
+    c.completes(0, LEN_ERR)
+    c.is_silent()
+
+
+@of_each(*((what, why) for what in ('WRITE_ONLY', 'WRITE_FIRST', 'READ_REQUEST', 'COMPARE_SWAP', 'FETCH_ADD')
+           for why in ('key', 'before', 'behind', 'around', 'right')
+           if (what, why) != ('READ_REQUEST', 'right')))
+def not_allowed(c, what, why):
+    c.qp()
+    c.poke(0xF000, 4096, 0x77)
+    length = 300 if what == 'WRITE_FIRST' else 8
+    va = dict(before=c.va(-8), behind=c.va(0xF000 - length + 8), around=(1 << 64) - 8).get(why, c.va(0xF000))
+    rkey = dict(key=c.puppet.rkey ^ 1, right=c.puppet.readable).get(why, c.puppet.rkey)
+    payload = b'' if what in packets.EMPTY else pattern(min(length, 256))
+    psn = c.request(what, va=va, rkey=rkey, length=length, payload=payload, swap=1)
+    c.refused(psn, ACCESS)
+    c.event(QP_ACCESS_ERR)
+    c.holds(0xF000, b'\x77' * 1000)
+    c.is_silent()
+
+
+@case
+def not_aligned(c):
+    c.qp()
+    psn = c.request('FETCH_ADD', va=c.va(4), rkey=c.puppet.rkey, swap=1)
+    c.refused(psn, INVALID)
+    c.is_silent()
+
+
+@case
+def empty_messages(c):
+    """They need no key."""
+    c.qp()
+    c.receive(0, 0)
+    psn = c.request('SEND_ONLY')
+    c.acknowledged(psn, 1)
+    c.completes(0, bytes=0)
+    psn = c.request('WRITE_ONLY', va=1, rkey=2, length=0)
+    c.acknowledged(psn, 2)
+    psn = c.request('READ_REQUEST', va=1, rkey=2, length=0)
+    c.hear('READ_ONLY', psn, payload=b'', msn=3)
+    c.told = 3
+    c.nothing_came()
+
+
+@case
+def requests_of_strangers(c):
+    """Of another partition, transport, queue pair or version, damaged, or of no known opcode."""
+    c.qp()
+    c.receive(0, 100)
+    no_qp = c.counter('no_qp')
+    psn = c.ours
+    c.send('SEND_ONLY', psn, ack=True, pkey=0x7FFE)
+    c.send('SEND_ONLY', psn, ack=True, transport=packets.UC)
+    c.send('SEND_ONLY', psn, ack=True, qpn=c.qpn ^ 0x400000)
+    c.counts('no_qp', no_qp, 3)
+    c.send('SEND_ONLY', psn, ack=True, version=1)
+    c.send('SEND_ONLY', psn, ack=True, damage=0x80)
+    c.send('SEND_ONLY', psn, ack=True, transport=packets.XRC)
+    c.send('SEND_ONLY', psn, ack=True, opcode=packets.RC | 0x1F)
+    c.send('SEND_ONLY', psn, ack=True, payload=b'x', pad=0)
+    c.counts('no_qp', no_qp, 3)
+    c.acknowledged(psn, 1)
+    c.ours = after(psn)
+    c.completes(0, bytes=4)
+    c.nothing_came()
+    c.request('SEND_ONLY', pkey=0x7FFF, ack=False)  # a limited member of it
+    c.hear('ACKNOWLEDGE', after(psn, 2), syndrome=RNR | 1)
+
+
+@case
+def answers_in_order(c):
+    """READs and atomic operations are answered before what was behind them."""
+    c.qp()
+    c.poke(0, 1024, 0)
+    c.receive(0x800, 100)
+    key = dict(va=c.va(0), rkey=c.puppet.rkey)
+    read = c.request('READ_REQUEST', 3, length=700, **key)
+    add = c.request('FETCH_ADD', swap=5, **key)
+    again = c.request('READ_REQUEST', length=8, **key)
+    send = c.request('SEND_ONLY', payload=b'behind')
+    expect_read(c, read, bytes(700), 0, 1)
+    c.hear('ATOMIC_ACKNOWLEDGE', add, original=0, msn=2)
+    c.hear('READ_ONLY', again, payload=struct.pack('=Q', 5), msn=3)
+    c.acknowledged(send, 4)
+    c.completes(0x800, bytes=6)
+    c.nothing_came()
+
+
+# ---- UC: nobody answers
+
+def uc(c, **keys):
+    c.qp(uc=1, **keys)
+    c.poke(0, 0x2000, 0)
+    c.receive(0, 1000)
+    c.receive(0x400, 1000)
+
+
+def uc_receives(c, content, imm=0):
+    """The next message is this one, by whichever receive."""
+    at = c.receives(bytes=len(content), imm=imm)
+    c.holds(at, content)
+
+
+@case
+def uc_sends(c):
+    """It completes at once, and is acknowledged by nobody."""
+    uc(c)
+    c.post('SEND_IMM', 300, imm=5, id=1)
+    c.hear('SEND_FIRST', c.psn)
+    c.hear('SEND_LAST_IMM', c.psn + 1, imm=5)
+    c.completes(1)
+    c.post('WRITE', 0, id=2)
+    c.hear('WRITE_ONLY', c.psn + 2)
+    c.completes(2)
+    c.send('ACKNOWLEDGE', c.psn, syndrome=packets.NAK | ACCESS, transport=packets.RC)
+    c.post('SEND', 3, id=3)
+    c.hear('SEND_ONLY', c.psn + 3)
+    c.completes(3)
+
+
+@of_each('gap', 'middle', 'last', 'short', 'empty', 'mixed')
+def uc_broken_message(c, what):
+    """It is dropped as a whole, and its receive is there for others."""
+    uc(c)
+    if what not in ('middle', 'last'):
+        c.request('SEND_FIRST', payload=pattern(256, 3))
+    if what == 'gap':
+        c.ours = after(c.ours)
+        c.request('SEND_MIDDLE', payload=pattern(256, 3))
+    if what == 'middle':
+        c.request('SEND_MIDDLE', payload=pattern(256, 3))
+    if what == 'short':
+        c.request('SEND_MIDDLE', payload=pattern(200, 3))
+    if what == 'mixed':
+        c.request('WRITE_MIDDLE', payload=pattern(256, 3))
+    c.request('SEND_LAST', payload=b'' if what == 'empty' else pattern(3, 3))
+    c.request('SEND_ONLY', payload=b'whole')
+    uc_receives(c, b'whole')
+    # a gap between messages does no harm
+    c.ours = after(c.ours, 100)
+    c.request('SEND_FIRST', payload=pattern(256))
+    c.request('SEND_LAST_IMM', payload=b'end', imm=9)
+    uc_receives(c, pattern(256) + b'end', 9)
+    c.completes_nothing()
+    c.is_in(RTS)
+
+
+@of_each('key', 'length')
+def uc_refused(c, why):
+    """Nothing is written, and the queue pair goes on."""
+    uc(c)
+    before = c.counter('uc_refused')
+    key = c.puppet.rkey ^ (why == 'key')
+    c.request('WRITE_ONLY_IMM', va=c.va(0x1000), rkey=key, length=5 + (why == 'length'), payload=b'wrong')
+    c.counts('uc_refused', before)
+    c.request('WRITE_ONLY_IMM', va=c.va(0x1100), rkey=c.puppet.rkey, length=5, payload=b'right', imm=6)
+    c.receives(bytes=5, imm=6)
+    c.holds(0x1000, bytes(256) + b'right')
+    c.is_in(RTS)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+wire_cases.py HERE THERE COUNTERS-COMMAND , PROGRAM... [, CASE...]: cases of a connected queue pair's peer that
+errs, or over whose network packets get lost: see wire_peer.py. All of them, or those whose names have that in
+them.
+"""
+
+import sys
+import traceback
+
+import packets
+import requester_cases  # noqa: F401, it has cases
+import responder_cases  # noqa: F401, likewise
+from wire_peer import CASES, Case, Puppet, Wire, Wrong
+
+
+def recover(c):
+    """After a case that has failed: nothing of it is left."""
+    c.qp()
+    c.request('READ_REQUEST', va=c.va(0), rkey=c.puppet.rkey, length=1)
+    while True:
+        p, _ = c.wire.receive()
+        if p.qpn == c.keys['peer'] and p.operation == 'READ_ONLY':
+            break
+    while c.puppet.tell('look') != ['none']:
+        pass
+
+
+def main(arguments):
+    words = [[]]
+    for word in arguments:
+        if word == ',':
+            words.append([])
+        else:
+            words[-1].append(word)
+    (here, there, *counters), program, *named = words
+    wire, puppet = Wire(here, there), Puppet(program)
+    failed = []
+    chosen = [(name, run) for name, run in CASES if not named or any(n in name for n in named[0])]
+    for name, run in chosen:
+        c = Case(wire, puppet, counters)
+        try:
+            run(c)
+        except (Wrong, packets.Malformed) as why:
+            print(f'{name}: {why}')
+            traceback.print_tb(why.__traceback__, limit=-3, file=sys.stdout)
+            failed.append(name)
+            sys.stdout.flush()
+            recover(c)
+    puppet.end()
+    print(f'{len(chosen) - len(failed)} of {len(chosen)} cases are as they should be')
+    return 1 if failed or not chosen else 0
+
+
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Connected queue pairs of an unmodified program, whose peer is a script: what they answer to each error of
+# a peer or of the network, and what the program gets to know of it. By hand with parts of cases' names: these.
+
+. "${0%/*}/lab.sh"
+
+lab_up 2
+roce_up h2
+
+as_h2=(env UMBEL_FABRIC=h2 ip netns exec h2 "${without_privileges[@]}" umbel)
+launch cases ip netns exec h1 python3 -uB "${0%/*}/wire_cases.py" 192.0.2.1 192.0.2.2 \
+	"${as_h2[@]}" show counters --json , \
+	"${as_h2[@]}" exec -- "$programs_dir/roce.puppet" 192.0.2.1 ${1:+, "$@"}
+wait_ended cases 0
+expect_said cases '[1-9][0-9]* of [0-9]* cases are as they should be'
+tail -n 1 "$TMPDIR/cases.out"

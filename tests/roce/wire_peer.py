@@ -1,0 +1,311 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""
+A peer by script, of a real queue pair (puppet.c): it says what the program there posts, sends packets,
+and holds what comes back against what must come. It waits long for what must come, and for nothing
+that must not: it asks for something else, and sees that the answer to that is the next packet.
+"""
+
+import json
+import os
+import socket
+import struct
+import subprocess
+import time
+
+import packets
+from packets import Packet, after
+
+WAIT = float(os.environ.get('WIRE_WAIT', 40))  # seconds, for what must come
+QPN = 0x123400  # the first number of ours
+TIMESTAMPS = 35  # SO_TIMESTAMPNS
+MTUS = {1: 256, 2: 512, 3: 1024}
+
+SUCCESS, LEN_ERR, FLUSHED, BAD_RESP, INV_REQ = 0, 1, 5, 7, 9
+REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 10, 11, 12, 13
+INV_RD_REQ = 15
+RTS, ERR = 3, 6
+QP_REQ_ERR, QP_ACCESS_ERR = 2, 3
+OPCODE = {'WRITE': 0, 'WRITE_IMM': 1, 'SEND': 2, 'SEND_IMM': 3, 'READ': 4, 'CAS': 5, 'ADD': 6, 'SEND_INV': 9}
+
+
+class Wrong(Exception):
+    pass
+
+
+class Wire:
+    """UDP port 4791 at @here, and what comes there from @there."""
+
+    def __init__(self, here, there):
+        self.here, self.there = here, there
+        self.addresses = socket.inet_aton(here) + socket.inet_aton(there)
+        self.out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.out.setsockopt(socket.IPPROTO_IP, 10, 3)  # IP_MTU_DISCOVER, IP_PMTUDISC_PROBE
+        self.out.bind((here, packets.PORT))  # so that nothing is sent back by ICMP
+        self.frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        self.frames.bind(('eth0', 0x0800))
+        self.frames.setsockopt(socket.SOL_SOCKET, 33, 4 << 20)  # SO_RCVBUFFORCE
+        self.frames.setsockopt(socket.SOL_SOCKET, TIMESTAMPS, 1)
+        self.frames.settimeout(WAIT)
+
+    def send(self, p, damage=0):
+        body = p.pack()
+        length = len(body) + 12
+        ip = struct.pack('>BBHHHBBH', 0x45, 0, 20 + length, 0, 0x4000, 0, 17, 0) + self.addresses
+        udp = struct.pack('>HHHH', packets.PORT, packets.PORT, length, 0)
+        crc = packets.icrc(ip, udp, body)
+        self.out.sendto(body + bytes([crc[0] ^ damage]) + crc[1:], (self.there, packets.PORT))
+
+    def receive(self):
+        """The next packet, and when it came, by the kernel's clock."""
+        end = time.monotonic() + WAIT
+        while time.monotonic() < end:
+            try:
+                frame, control, _, origin = self.frames.recvmsg(9000, 64)
+            except TimeoutError:
+                break
+            ip = frame[14:]
+            if origin[2] == socket.PACKET_OUTGOING or ip[9] != 17 or ip[12:16] != self.addresses[4:]:
+                continue
+            udp = ip[(ip[0] & 15) * 4:]
+            if struct.unpack('>H', udp[2:4])[0] != packets.PORT:
+                continue
+            seconds, ns = struct.unpack('qq', control[0][2])
+            return self.take_apart(ip[:(ip[0] & 15) * 4], udp), seconds + ns / 1e9
+        raise Wrong('nothing comes')
+
+    def take_apart(self, ip, udp):
+        body = udp[8:struct.unpack('>H', udp[4:6])[0]]
+        if packets.icrc(ip, udp[:8], body[:-4]) != body[-4:]:
+            raise Wrong(f'a wrong ICRC: {body.hex()}')
+        return packets.unpack(body[:-4])
+
+
+class Puppet:
+    def __init__(self, command):
+        self.process = subprocess.Popen([*command, str(int(WAIT))], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        _, self.address, self.rkey, self.readable = self.line()
+        self.address, self.rkey, self.readable = int(self.address), int(self.rkey), int(self.readable)
+
+    def line(self):
+        line = self.process.stdout.readline().split()
+        if not line:
+            raise Wrong(f'the program has ended: {self.process.wait()}')
+        return line
+
+    def tell(self, *words):
+        self.process.stdin.write(' '.join(str(word) for word in words) + '\n')
+        self.process.stdin.flush()
+        return self.line()
+
+    def end(self):
+        self.process.stdin.close()
+        if self.process.wait() != 0:
+            raise Wrong(f'the program ends with {self.process.returncode}')
+
+
+class Case:
+    """One queue pair, connected to us."""
+    made = 0
+
+    def __init__(self, wire, puppet, counters):
+        self.wire, self.puppet, self.show_counters = wire, puppet, counters
+        self.came = None  # when the last packet did
+
+    def qp(self, **keys):
+        Case.made += 1
+        # both directions come around soon
+        self.keys = dict(uc=0, peer=QPN + Case.made, mtu=1, sq_psn=0xFFFFFE, rq_psn=0xFFFFFD, timeout=0,
+                         retry=7, rnr=7, timer=1, reads=16)
+        self.keys.update(keys)
+        self.transport = packets.UC if self.keys['uc'] else packets.RC
+        self.mtu = MTUS[self.keys['mtu']]
+        self.qpn = int(self.puppet.tell('qp', *(f'{k}={v}' for k, v in self.keys.items()))[1])
+        self.psn = self.keys['sq_psn']  # of its next request, the first of those that are not answered
+        self.ours = self.keys['rq_psn']  # of our next one
+        self.msn = 0  # of its, that it has carried out
+        self.told = 0  # MSN of ours
+
+    # ---- the program
+
+    def post(self, opcode, bytes=0, **keys):
+        keys = dict(opcode=OPCODE[opcode], bytes=bytes, remote=0x70000, rkey=0x77, **keys)
+        self.puppet.tell('post', *(f'{k}={v}' for k, v in keys.items()))
+
+    def receive(self, at, bytes):
+        self.puppet.tell('recv', at, bytes)
+
+    def completion(self):
+        """ID and status of the next one, and the rest of it."""
+        line = self.puppet.tell('wait')
+        if line == ['none']:
+            raise Wrong('nothing completes')
+        id, status, opcode, length, imm = map(int, line[1:])
+        return id, status, dict(opcode=opcode, bytes=length, imm=imm)
+
+    def completes(self, id, status=SUCCESS, **expected):
+        got, got_status, found = self.completion()
+        if got != id or got_status != status:
+            raise Wrong(f'request {got} completes with status {got_status}, not {id} with {status}')
+        expect(found, expected, f'the completion of {id}')
+
+    def receives(self, **expected):
+        """The next completion is one like this, of whichever receive: of this one."""
+        id, status, found = self.completion()
+        expect(dict(found, status=status), dict(expected, status=SUCCESS), f'the completion of {id}')
+        return id
+
+    def completes_nothing(self):
+        line = self.puppet.tell('look')
+        if line != ['none']:
+            raise Wrong(f'a completion too many: {line}')
+
+    def is_in(self, state):
+        got = int(self.puppet.tell('state')[1])
+        if got != state:
+            raise Wrong(f'the queue pair is in state {got}, not {state}')
+
+    def fails(self, id, status):
+        """The first request does; what is posted behind it is flushed."""
+        self.completes(id, status)
+        self.is_in(ERR)
+        self.post('SEND', 1, id=999)
+        self.completes(999, FLUSHED)
+
+    def event(self, number):
+        line = self.puppet.tell('event')
+        if line != ['event', str(number)]:
+            raise Wrong(f'{line}, not event {number}')
+
+    def poke(self, at, bytes, value):
+        self.puppet.tell('poke', at, bytes, value)
+
+    def holds(self, at, content):
+        got = self.puppet.tell('peek', at, len(content))[0]
+        if got != content.hex():
+            raise Wrong(f'at {at} there is {got}, not {content.hex()}')
+
+    def va(self, at):
+        return self.puppet.address + at
+
+    def counter(self, name):
+        out = subprocess.run(self.show_counters, check=True, capture_output=True).stdout
+        return find(json.loads(out), name)
+
+    def counts(self, name, before, n=1):
+        """The counter grows by that; not at once, perhaps."""
+        end = time.monotonic() + WAIT
+        while self.counter(name) < before + n and time.monotonic() < end:
+            time.sleep(0.02)
+        if self.counter(name) != before + n:
+            raise Wrong(f'{name} is {self.counter(name)}, was {before}')
+
+    # ---- packets
+
+    def hear(self, operation, psn, **expected):
+        """The next packet is this one."""
+        p, self.came = self.wire.receive()
+        packets.check(p, self.mtu)
+        expected = dict(operation=operation, psn=psn % packets.PSNS, transport=self.transport,
+                        qpn=self.keys['peer'], **expected)
+        for key, value in expected.items():
+            if getattr(p, key) != value:
+                raise Wrong(f'{p}; its {key} is not {value}, but {getattr(p, key)}')
+        return p
+
+    def send(self, operation, psn, **fields):
+        damage = fields.pop('damage', 0)
+        fields = dict(dict(transport=self.transport, qpn=self.qpn), **fields)
+        self.wire.send(Packet(operation, psn=psn % packets.PSNS, **fields), damage)
+
+    # ---- as its responder
+
+    def ack(self, psn, msn=None):
+        self.msn = self.msn + 1 if msn is None else msn
+        self.send('ACKNOWLEDGE', psn, msn=self.msn)
+
+    def nak(self, psn, code):
+        self.send('ACKNOWLEDGE', psn, syndrome=packets.NAK | code, msn=self.msn)
+
+    def rnr(self, psn, timer):
+        self.send('ACKNOWLEDGE', psn, syndrome=packets.RNR | timer, msn=self.msn)
+
+    def respond(self, operation, psn, payload, **fields):
+        self.send(operation, psn, payload=payload, msn=self.msn, **fields)
+
+    # ---- as its requester
+
+    def request(self, operation, n=1, ack=True, **fields):
+        """With the next PSN; of a READ, @n."""
+        psn = self.ours
+        self.send(operation, psn, ack=ack, **fields)
+        self.ours = after(psn, n)
+        return psn
+
+    def acknowledged(self, psn, msn):
+        self.told = msn
+        self.hear('ACKNOWLEDGE', psn, syndrome=packets.ACK | packets.NO_CREDITS, msn=msn)
+
+    def refused(self, psn, code, msn=None):
+        self.hear('ACKNOWLEDGE', psn, syndrome=packets.NAK | code, msn=self.told if msn is None else msn)
+
+    def nothing_came(self):
+        """Neither packet nor completion, but for the answer to this."""
+        at = 0xEF00
+        psn = self.request('READ_REQUEST', va=self.va(at), rkey=self.puppet.rkey, length=1)
+        self.told += 1
+        self.hear('READ_ONLY', psn, msn=self.told)
+        self.completes_nothing()
+
+    def notify(self):
+        """A congestion notification, and until it is counted."""
+        before = self.counter('rp_cnp_ignored')
+        self.wire.send(Packet(opcode=packets.CNP, qpn=self.qpn, payload=bytes(16)))
+        self.counts('rp_cnp_ignored', before)
+
+    def is_silent(self):
+        """It is in error, and does not answer any more."""
+        self.is_in(ERR)
+        for operation in ('SEND_ONLY', 'WRITE_ONLY', 'READ_REQUEST'):
+            self.request(operation, va=self.va(0), rkey=self.puppet.rkey)
+        self.notify()
+        self.qp()
+        self.nothing_came()
+
+
+def expect(found, expected, what):
+    for key, value in expected.items():
+        if found[key] != value:
+            raise Wrong(f'{what} has {key} {found[key]}, not {value}')
+
+
+CASES = []  # name, function of a Case
+
+
+def case(function):
+    CASES.append((function.__name__, function))
+    return function
+
+
+def of_each(*values):
+    """A case for each of these."""
+    def add(function):
+        for value in values:
+            words = value if isinstance(value, tuple) else (value,)
+            name = ' '.join([function.__name__, *map(str, words)])
+            CASES.append((name, lambda c, words=words: function(c, *words)))
+        return function
+    return add
+
+
+def pattern(n, seed=1):
+    return bytes((i * 7 + seed) % 256 for i in range(n))
+
+
+def find(value, name):
+    """The counters of that name anywhere in what JSON says, added up."""
+    if isinstance(value, dict):
+        return sum(v if k == name else find(v, name) for k, v in value.items())
+    if isinstance(value, list):
+        return sum(find(v, name) for v in value)
+    return 0
