@@ -4,9 +4,11 @@
  * what it is told, line by line. Each line is answered by one line, after so many seconds at most.
  * Keys are KEY=VALUE.
  *
- *   qp KEYS            another queue pair, in RTS, instead of the last one: "qp NUMBER"
+ *   create KEYS        another queue pair, instead of the last one: "qp NUMBER"
+ *   connect KEYS       brings it to RTS: "ok"
  *   recv AT BYTES      posts a receive: "ok"
  *   post KEYS          posts a request: "ok"
+ *   window AT BYTES    gives this memory a key that peers can invalidate: "window RKEY"
  *   wait               the next completion, for which it waits: "wc ID STATUS OPCODE BYTES IMM"
  *   look               likewise, or "none"
  *   state              "state NUMBER", as in enum ibv_qp_state
@@ -144,7 +146,8 @@ static void open_device(struct puppet *p)
 	ibv_free_device_list(list);
 	p->pd = ibv_alloc_pd(p->context);
 	check(p->pd, "ibv_alloc_pd");
-	p->mr = ibv_reg_mr(p->pd, area, AREA - PAGE, IBV_ACCESS_LOCAL_WRITE | REMOTE);
+	p->mr = ibv_reg_mr(p->pd, area, AREA - PAGE,
+	                   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | REMOTE);
 	p->readable = ibv_reg_mr(p->pd, area + AREA - PAGE, PAGE, IBV_ACCESS_REMOTE_READ);
 	check(p->mr && p->readable, "ibv_reg_mr");
 	p->cq = ibv_create_cq(p->context, 4 * DEPTH, NULL, NULL, 0);
@@ -156,8 +159,12 @@ static void connect_qp(struct puppet *p)
 	const uint64_t *v = p->value;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT,
 		                    .port_num = 1,
-		                    .qp_access_flags = v[UC] ? IBV_ACCESS_REMOTE_WRITE : REMOTE };
+		                    .qp_access_flags = REMOTE };
 
+	parse_keys(p);
+
+	if (v[UC])
+		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	check(!ibv_modify_qp(p->qp, &attr,
 	                     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
 	      "INIT");
@@ -189,9 +196,10 @@ static void connect_qp(struct puppet *p)
 	                                    : IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 	                                              IBV_QP_MAX_QP_RD_ATOMIC)),
 	      "RTS");
+	puts("ok");
 }
 
-static void make_qp(struct puppet *p)
+static void create_qp(struct puppet *p)
 {
 	struct ibv_qp_init_attr init = { .send_cq = p->cq,
 		                         .recv_cq = p->cq,
@@ -206,7 +214,6 @@ static void make_qp(struct puppet *p)
 	init.qp_type = p->value[UC] ? IBV_QPT_UC : IBV_QPT_RC;
 	p->qp = ibv_create_qp(p->pd, &init);
 	check(p->qp, "ibv_create_qp");
-	connect_qp(p);
 	printf("qp %u\n", p->qp->qp_num);
 }
 
@@ -250,6 +257,30 @@ static void post_request(struct puppet *p)
 	errno = ibv_post_send(p->qp, &wr, &bad);
 	check(!errno, "ibv_post_send");
 	puts("ok");
+}
+
+/* Nothing may be under way. */
+static void make_window(struct puppet *p)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW }, *bad;
+	struct ibv_wc wc = { 0 };
+	uint32_t bytes;
+
+	check(mw, "ibv_alloc_mw");
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info.mr = p->mr;
+	wr.bind_mw.bind_info.addr = (uintptr_t)place(&bytes);
+	wr.bind_mw.bind_info.length = bytes;
+	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+	errno = ibv_post_send(p->qp, &wr, &bad);
+	check(!errno, "ibv_post_send");
+	while (!ibv_poll_cq(p->cq, 1, &wc))
+		sched_yield();
+	if (wc.status != IBV_WC_SUCCESS || wc.opcode != IBV_WC_BIND_MW)
+		errx(EXIT_FAILURE, "puppet: not bound: %s", ibv_wc_status_str(wc.status));
+	printf("window %u\n", wr.bind_mw.rkey);
 }
 
 static uint64_t now_ms(void)
@@ -321,12 +352,16 @@ static void poke(void)
 
 static void obey(struct puppet *p, const char *command)
 {
-	if (!strcmp(command, "qp"))
-		make_qp(p);
+	if (!strcmp(command, "create"))
+		create_qp(p);
+	else if (!strcmp(command, "connect"))
+		connect_qp(p);
 	else if (!strcmp(command, "recv"))
 		post_receive(p);
 	else if (!strcmp(command, "post"))
 		post_request(p);
+	else if (!strcmp(command, "window"))
+		make_window(p);
 	else if (!strcmp(command, "wait"))
 		show_completion(p, p->wait_ms);
 	else if (!strcmp(command, "look"))

@@ -11,7 +11,7 @@ import traceback
 import packets
 import requester_cases  # noqa: F401, it has cases
 import responder_cases  # noqa: F401, likewise
-from wire_peer import CASES, Case, Puppet, Wire, Wrong
+from wire_peer import CASES, Case, Puppet, Wire, Wrong, words_of
 
 
 def recover(c):
@@ -27,13 +27,7 @@ def recover(c):
 
 
 def main(arguments):
-    words = [[]]
-    for word in arguments:
-        if word == ',':
-            words.append([])
-        else:
-            words[-1].append(word)
-    (here, there, *counters), program, *named = words
+    (here, there, *counters), program, *named = words_of(arguments)
     wire, puppet = Wire(here, there), Puppet(program)
     failed = []
     chosen = [(name, run) for name, run in CASES if not named or any(n in name for n in named[0])]

@@ -32,28 +32,36 @@ class Wrong(Exception):
     pass
 
 
-class Wire:
-    """UDP port 4791 at @here, and what comes there from @there."""
+class Sender:
+    """Sends from @here to @there, from that UDP port or any."""
 
-    def __init__(self, here, there):
-        self.here, self.there = here, there
+    def __init__(self, here, there, port=0):
+        self.there = there
         self.addresses = socket.inet_aton(here) + socket.inet_aton(there)
         self.out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.out.setsockopt(socket.IPPROTO_IP, 10, 3)  # IP_MTU_DISCOVER, IP_PMTUDISC_PROBE
-        self.out.bind((here, packets.PORT))  # so that nothing is sent back by ICMP
-        self.frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
-        self.frames.bind(('eth0', 0x0800))
-        self.frames.setsockopt(socket.SOL_SOCKET, 33, 4 << 20)  # SO_RCVBUFFORCE
-        self.frames.setsockopt(socket.SOL_SOCKET, TIMESTAMPS, 1)
-        self.frames.settimeout(WAIT)
+        self.out.bind((here, port))
+        self.port = self.out.getsockname()[1]
 
     def send(self, p, damage=0):
         body = p.pack()
         length = len(body) + 12
         ip = struct.pack('>BBHHHBBH', 0x45, 0, 20 + length, 0, 0x4000, 0, 17, 0) + self.addresses
-        udp = struct.pack('>HHHH', packets.PORT, packets.PORT, length, 0)
+        udp = struct.pack('>HHHH', self.port, packets.PORT, length, 0)
         crc = packets.icrc(ip, udp, body)
         self.out.sendto(body + bytes([crc[0] ^ damage]) + crc[1:], (self.there, packets.PORT))
+
+
+class Wire(Sender):
+    """UDP port 4791 at @here, and what comes there from @there."""
+
+    def __init__(self, here, there):
+        super().__init__(here, there, packets.PORT)  # its own: nothing is sent back by ICMP
+        self.frames = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        self.frames.bind(('eth0', 0x0800))
+        self.frames.setsockopt(socket.SOL_SOCKET, 33, 4 << 20)  # SO_RCVBUFFORCE
+        self.frames.setsockopt(socket.SOL_SOCKET, TIMESTAMPS, 1)
+        self.frames.settimeout(WAIT)
 
     def receive(self):
         """The next packet, and when it came, by the kernel's clock."""
@@ -120,7 +128,9 @@ class Case:
         self.keys.update(keys)
         self.transport = packets.UC if self.keys['uc'] else packets.RC
         self.mtu = MTUS[self.keys['mtu']]
-        self.qpn = int(self.puppet.tell('qp', *(f'{k}={v}' for k, v in self.keys.items()))[1])
+        words = [f'{k}={v}' for k, v in self.keys.items()]
+        self.qpn = int(self.puppet.tell('create', *words)[1])
+        self.puppet.tell('connect', *words)
         self.psn = self.keys['sq_psn']  # of its next request, the first of those that are not answered
         self.ours = self.keys['rq_psn']  # of our next one
         self.msn = 0  # of its, that it has carried out
@@ -300,6 +310,17 @@ def of_each(*values):
 
 def pattern(n, seed=1):
     return bytes((i * 7 + seed) % 256 for i in range(n))
+
+
+def words_of(arguments):
+    """The lists that commas are between."""
+    lists = [[]]
+    for word in arguments:
+        if word == ',':
+            lists.append([])
+        else:
+            lists[-1].append(word)
+    return lists
 
 
 def find(value, name):
