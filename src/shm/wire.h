@@ -107,6 +107,7 @@ struct shm_wire {
 	uint32_t next_saved;    /* likewise */
 	uint32_t offset_in;     /* bytes of the message under way that were placed */
 	uint32_t claimed;       /* position in the ring of the receive that it uses */
+	uint32_t keeps;         /* bool: the next message uses that receive */
 	uint32_t rkey;          /* WRITE: to where */
 	uint32_t length;        /* WRITE: of the whole message */
 	uint64_t addr;

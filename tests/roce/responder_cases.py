@@ -362,12 +362,6 @@ def uc(c, **keys):
     c.receive(0x400, 1000)
 
 
-def uc_receives(c, content, imm=0):
-    """The next message is this one, by whichever receive."""
-    at = c.receives(bytes=len(content), imm=imm)
-    c.holds(at, content)
-
-
 @case
 def uc_sends(c):
     """It completes at once, and is acknowledged by nobody."""
@@ -387,7 +381,7 @@ def uc_sends(c):
 
 @of_each('gap', 'middle', 'last', 'short', 'empty', 'mixed')
 def uc_broken_message(c, what):
-    """It is dropped as a whole, and its receive is there for others."""
+    """It is dropped as a whole, and its receive is used by the next one."""
     uc(c)
     if what not in ('middle', 'last'):
         c.request('SEND_FIRST', payload=pattern(256, 3))
@@ -402,12 +396,14 @@ def uc_broken_message(c, what):
         c.request('WRITE_MIDDLE', payload=pattern(256, 3))
     c.request('SEND_LAST', payload=b'' if what == 'empty' else pattern(3, 3))
     c.request('SEND_ONLY', payload=b'whole')
-    uc_receives(c, b'whole')
+    c.completes(0, bytes=5)
+    c.holds(0, b'whole')
     # a gap between messages does no harm
     c.ours = after(c.ours, 100)
     c.request('SEND_FIRST', payload=pattern(256))
     c.request('SEND_LAST_IMM', payload=b'end', imm=9)
-    uc_receives(c, pattern(256) + b'end', 9)
+    c.completes(0x400, bytes=259, imm=9)
+    c.holds(0x400, pattern(256) + b'end')
     c.completes_nothing()
     c.is_in(RTS)
 
@@ -421,6 +417,6 @@ def uc_refused(c, why):
     c.request('WRITE_ONLY_IMM', va=c.va(0x1000), rkey=key, length=5 + (why == 'length'), payload=b'wrong')
     c.counts('uc_refused', before)
     c.request('WRITE_ONLY_IMM', va=c.va(0x1100), rkey=c.puppet.rkey, length=5, payload=b'right', imm=6)
-    c.receives(bytes=5, imm=6)
+    c.completes(0, bytes=5, imm=6)
     c.holds(0x1000, bytes(256) + b'right')
     c.is_in(RTS)

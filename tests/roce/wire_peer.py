@@ -145,25 +145,18 @@ class Case:
     def receive(self, at, bytes):
         self.puppet.tell('recv', at, bytes)
 
-    def completion(self):
-        """ID and status of the next one, and the rest of it."""
+    def completes(self, id, status=SUCCESS, **expected):
+        """The next completion is that."""
         line = self.puppet.tell('wait')
         if line == ['none']:
-            raise Wrong('nothing completes')
-        id, status, opcode, length, imm = map(int, line[1:])
-        return id, status, dict(opcode=opcode, bytes=length, imm=imm)
-
-    def completes(self, id, status=SUCCESS, **expected):
-        got, got_status, found = self.completion()
+            raise Wrong(f'request {id} never completes')
+        got, got_status, opcode, length, imm = map(int, line[1:])
+        found = dict(opcode=opcode, bytes=length, imm=imm)
         if got != id or got_status != status:
             raise Wrong(f'request {got} completes with status {got_status}, not {id} with {status}')
-        expect(found, expected, f'the completion of {id}')
-
-    def receives(self, **expected):
-        """The next completion is one like this, of whichever receive: of this one."""
-        id, status, found = self.completion()
-        expect(dict(found, status=status), dict(expected, status=SUCCESS), f'the completion of {id}')
-        return id
+        for key, value in expected.items():
+            if found[key] != value:
+                raise Wrong(f'the completion of {id} has {key} {found[key]}, not {value}')
 
     def completes_nothing(self):
         line = self.puppet.tell('look')
@@ -281,12 +274,6 @@ class Case:
         self.notify()
         self.qp()
         self.nothing_came()
-
-
-def expect(found, expected, what):
-    for key, value in expected.items():
-        if found[key] != value:
-            raise Wrong(f'{what} has {key} {found[key]}, not {value}')
 
 
 CASES = []  # name, function of a Case

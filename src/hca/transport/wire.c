@@ -286,6 +286,7 @@ static void open_responder(struct hca_connected_qp *c, struct shm_wire *s)
 	s->expected = c->qp.connection.rq_psn;
 	s->msn = 0;
 	s->nak_sent = s->operation = s->ack_due = 0;
+	s->keeps = false;
 	s->n_responses = s->next_response = s->next_saved = 0;
 	memset(s->saved, 0, sizeof(s->saved));
 	/* packets of before, if somebody still has some, are passed over */
@@ -381,7 +382,7 @@ static void acknowledge_all(struct hca_connected_qp *c)
 	hca_exchange_begin(&c->x, w->qpn);
 	if (w->shm->ack_due)
 		hca_wire_respond(w);
-	hca_wire_drop_message(w);
+	hca_wire_give_back(w);
 	hca_sender_finish(w->sender);
 	hca_connected_leave(c);
 }

@@ -122,8 +122,8 @@ bool hca_wire_response(struct hca_wire *w, const struct wire_roce_packet *p);
 
 /* A request has come. */
 void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p);
-/* The message under way will not be whole: gives its receive back. */
-void hca_wire_drop_message(struct hca_wire *w);
+/* No more will come, the rest of a message neither: gives back a receive that is kept for it. */
+void hca_wire_give_back(struct hca_wire *w);
 /* Sends responses and acknowledgements that are due. Whether some are left. */
 bool hca_wire_respond(struct hca_wire *w);
 /* The acknowledgement alone, if one is due and no response comes first. */

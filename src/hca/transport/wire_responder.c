@@ -235,8 +235,13 @@ static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
  * hca_responder_take(). */
 static int take_receive(struct hca_wire *w, struct hca_receive *rcv)
 {
-	int ret = hca_responder_take(&w->responder, rcv);
+	bool keeps = w->shm->keeps;
+	int ret;
 
+	w->shm->keeps = false;
+	if (keeps && find_receive(w, rcv))
+		return 0;
+	ret = hca_responder_take(&w->responder, rcv);
 	if (ret)
 		return ret;
 	w->shm->claimed = rcv->pos;
@@ -403,12 +408,14 @@ static bool take_write(struct hca_wire *w, const struct wire_roce_packet *p, uns
 	if (s->length > HCA_MAX_MESSAGE || bytes > s->length - s->offset_in ||
 	    ((flags & WIRE_OPCODE_LAST) && bytes != s->length - s->offset_in))
 		return refuse_invalid(w, "a WRITE is not as long as it says");
-	ret = has_imm ? hca_responder_take(&w->responder, &rcv) : 0;
+	ret = has_imm ? take_receive(w, &rcv) : 0;
 	if (ret)
 		return refuse_as(w, ret);
 	/* the first packet: whether all of it is allowed */
 	ret = place_write(w, p, flags & WIRE_OPCODE_FIRST ? s->length : bytes);
-	if (ret && has_imm)
+	if (ret && has_imm && is_uc(w))
+		w->shm->keeps = true;
+	else if (ret && has_imm)
 		hca_responder_give_back(&w->responder, &rcv);
 	if (ret)
 		return refuse_as(w, ret);
@@ -574,14 +581,23 @@ static bool fits(const struct hca_wire *w, const struct wire_roce_packet *p, uns
 	return bytes <= mtu && (bytes || (flags & WIRE_OPCODE_FIRST));
 }
 
-/* UC: a part of the message under way is missing. The rest of it is dropped (section 9.8.2.2.1). */
-void hca_wire_drop_message(struct hca_wire *w)
+/* UC: a part of the message under way is missing. The rest of it is dropped, and the next one has
+ * its receive (section 9.8.2.2.1). */
+static void drop_message(struct hca_wire *w)
+{
+	if (w->shm->operation == SHM_WIRE_SEND)
+		w->shm->keeps = true;
+	w->shm->operation = SHM_WIRE_NONE;
+}
+
+void hca_wire_give_back(struct hca_wire *w)
 {
 	struct hca_receive rcv;
 
-	if (w->shm->operation == SHM_WIRE_SEND && find_receive(w, &rcv))
+	if ((w->shm->operation == SHM_WIRE_SEND || w->shm->keeps) && find_receive(w, &rcv))
 		hca_responder_give_back(&w->responder, &rcv);
 	w->shm->operation = SHM_WIRE_NONE;
+	w->shm->keeps = false;
 }
 
 static bool carry_out(struct hca_wire *w, const struct wire_roce_packet *p, unsigned flags)
@@ -616,7 +632,7 @@ static void take_expected(struct hca_wire *w, const struct wire_roce_packet *p, 
 		w->shm->ack_due |= p->h.bth.ack_requested && !is_uc(w);
 	}
 	if (!done && is_uc(w)) { /* nobody sends it again */
-		hca_wire_drop_message(w);
+		drop_message(w);
 		w->shm->expected = wire_psn_add(p->h.bth.psn, 1);
 	}
 }
@@ -629,7 +645,7 @@ void hca_wire_request(struct hca_wire *w, const struct wire_roce_packet *p)
 	if (w->shm->n_responses > SHM_WIRE_RESPONSES || !hca_responder_is_well(&w->responder))
 		return;
 	if (is_uc(w) && diff) {
-		hca_wire_drop_message(w);
+		drop_message(w);
 		w->shm->expected = p->h.bth.psn;
 		diff = 0;
 		if (!(flags & WIRE_OPCODE_FIRST)) {
