@@ -75,7 +75,7 @@ struct shm_wire {
 	uint32_t window;              /* packets that may be under way */
 	uint32_t grown;               /* that were acknowledged since the window grew */
 	uint8_t retries, rnr_retries; /* that were used up */
-	uint8_t recovers;             /* it goes back, and nothing was acknowledged since */
+	uint8_t recovers;             /* enum shm_wire_recovers */
 	uint8_t slowed;               /* by a CNP, until slowed_until is acknowledged */
 	uint32_t slowed_until;        /* PSN */
 	uint8_t early;                /* times that it went back before the timeout was over */
@@ -125,6 +125,13 @@ enum shm_wire_open {
 	SHM_WIRE_SENDS = 2,
 	SHM_WIRE_PAUSED = 4,      /* besides: but no request is begun (SQD) */
 	SHM_WIRE_OPENED = 1 << 8, /* added each time */
+};
+
+/* Since something was acknowledged. Of a loss the peer's packets tell more than once. */
+enum shm_wire_recovers {
+	SHM_WIRE_GOES_ON,    /* nothing got lost */
+	SHM_WIRE_RECOVERS,   /* it goes back, and hears of no other loss */
+	SHM_WIRE_HAS_WAITED, /* it went back and waited for a receive of the peer */
 };
 
 enum shm_wire_operation { SHM_WIRE_NONE, SHM_WIRE_SEND, SHM_WIRE_WRITE };

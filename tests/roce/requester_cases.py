@@ -303,20 +303,42 @@ def sequence_nak_without_retries(c):
     c.fails(1, RETRY_EXC)
 
 
-@case
-def sequence_nak_after_wait(c):
-    """What was sent again after an RNR NAK can get lost as well."""
-    c.qp()
+@of_each(0, 1)
+def sequence_nak_after_wait(c, retries):
+    """What was sent again after an RNR NAK can get lost as well. Not each one is a retry: what was behind the
+    one for which there was no receive is a gap to some responders, which say so, and late."""
+    c.qp(retry=retries)
     c.post('SEND', 300, id=1)
-    for i in range(3):
+    for i in range(9):
         c.hear('SEND_FIRST', c.psn)
         c.hear('SEND_LAST', c.psn + 1)
-        if i == 0:
-            c.rnr(c.psn, 1)
-        if i == 1:
+        if i % 2:
             c.nak(c.psn, SEQUENCE)
+        elif i < 8:
+            c.rnr(c.psn, 1)
     c.ack(c.psn + 1)
     c.completes(1)
+
+
+@case
+def response_lost_after_wait(c):
+    """Likewise, of a READ: here, too, one is enough."""
+    c.qp()
+    c.post('READ', 1, id=1)
+    c.post('SEND', 1, id=2)
+    for i in range(3):
+        c.hear('READ_REQUEST', c.psn)
+        c.hear('SEND_ONLY', c.psn + 1)
+        if i == 0:
+            c.rnr(c.psn, 1)
+        elif i == 1:
+            for _ in range(3):
+                c.ack(c.psn + 1, 2)
+    c.nothing_came()
+    c.respond('READ_ONLY', c.psn, b'x')
+    c.ack(c.psn + 1, 2)
+    c.completes(1)
+    c.completes(2)
 
 
 @case

@@ -179,7 +179,7 @@ static void go_back(struct hca_wire *w)
 {
 	rewind_to_acked(w);
 	w->shm->timed_ns = 0; /* nobody could tell what is acknowledged */
-	w->shm->recovers = true;
+	w->shm->recovers = SHM_WIRE_RECOVERS;
 	shrink(w);
 }
 
@@ -194,13 +194,22 @@ static void retry(struct hca_wire *w, const char *why)
 		go_back(w);
 }
 
-/* Unless that is so already since something was acknowledged last. */
+/* The peer's packets show that something got lost. */
+static void take_loss(struct hca_wire *w, const char *why)
+{
+	if (w->shm->recovers == SHM_WIRE_GOES_ON)
+		retry(w, why);
+	else if (w->shm->recovers == SHM_WIRE_HAS_WAITED)
+		go_back(w); /* it may be of before the wait, so it uses up no retry */
+}
+
+/* Unless it goes back already. */
 static void retry_for_response(struct hca_wire *w)
 {
-	if (w->shm->recovers)
+	if (w->shm->recovers == SHM_WIRE_RECOVERS)
 		return;
 	HCA_WIRE_COUNT(w, implied_nak_seq_err);
-	retry(w, "a response got lost");
+	take_loss(w, "a response got lost");
 }
 
 static void grow(struct hca_wire *w, uint32_t packets)
@@ -209,7 +218,7 @@ static void grow(struct hca_wire *w, uint32_t packets)
 
 	s->retries = 0;
 	s->rnr_retries = 0;
-	s->recovers = false;
+	s->recovers = SHM_WIRE_GOES_ON;
 	s->slowed = s->slowed && wire_psn_diff(s->acked, s->slowed_until) < 0;
 	s->grown += packets;
 	if (s->grown < s->window)
@@ -470,7 +479,7 @@ bool hca_wire_send(struct hca_wire *w)
 	if ((resume && base_now_ns() < resume) || !is_worth(w))
 		return false;
 	if (resume) /* what gets lost from now on has not been told yet */
-		w->shm->recovers = false;
+		w->shm->recovers = SHM_WIRE_HAS_WAITED;
 	atomic_store_explicit(&w->shm->resume_ns, 0, memory_order_relaxed);
 	w->room = NETDEV_UDP_BATCH; /* one more would send the batch, with the lock held */
 	while (more && w->room)
@@ -533,12 +542,12 @@ static void take_nak(struct hca_wire *w, unsigned code)
 		[WIRE_NAK_INVALID_RD_REQUEST] = IBV_WC_REM_INV_RD_REQ_ERR,
 	};
 
-	if (!code)
+	if (!code) {
 		HCA_WIRE_COUNT(w, packet_seq_err);
-	if (!code && !w->shm->recovers) /* one is enough until something comes */
-		retry(w, "the peer has seen a gap");
-	else if (code && code < ARRAY_SIZE(status))
+		take_loss(w, "the peer has seen a gap");
+	} else if (code < ARRAY_SIZE(status)) {
 		fail(w, status[code]);
+	}
 }
 
 static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
@@ -550,7 +559,7 @@ static void take_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
 		return; /* it was told twice */
 	complete_before = acknowledge(w, kind ? psn : wire_psn_add(psn, 1));
 
-	if (!complete_before && !w->shm->recovers) {
+	if (!complete_before && w->shm->recovers != SHM_WIRE_RECOVERS) {
 		retry_for_response(w);
 		return;
 	}
