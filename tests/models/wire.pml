@@ -19,17 +19,17 @@
  *
  * Functions that it models (tools/check-models.py):
  *  src/hca/transport/wire_requester.c rewind_to_acked bf57785d4beb
- *  src/hca/transport/wire_requester.c move_acked 9e304b23b387
+ *  src/hca/transport/wire_requester.c move_acked bef4d2d2c829
  *  src/hca/transport/wire_requester.c acknowledge 61d4cd62004a
- *  src/hca/transport/wire_requester.c take_aeth eb2253e121ca
- *  src/hca/transport/wire_requester.c take_data e81eaea79971
+ *  src/hca/transport/wire_requester.c take_aeth 1f97d6a96c1f
+ *  src/hca/transport/wire_requester.c take_data ec096e5821e2
  *  src/hca/transport/wire_requester.c hca_wire_response ab444cd6bf3c
- *  src/hca/transport/wire_requester.c hca_wire_look_at_time e9fabd0e155e
- *  src/hca/transport/wire_responder.c take_expected 679c38fcc878
- *  src/hca/transport/wire_responder.c take_duplicate 29e35f6dd29d
+ *  src/hca/transport/wire_requester.c hca_wire_look_at_time 388b7c7020e7
+ *  src/hca/transport/wire_responder.c take_expected 177ac02bde2e
+ *  src/hca/transport/wire_responder.c take_duplicate 9e3360d85b05
  *  src/hca/transport/wire_responder.c answer_again 864f43d498c1
  *  src/hca/transport/wire_responder.c refuse 93fa10b6cc14
- *  src/hca/transport/wire_responder.c hca_wire_request 986f04a5a9b7
+ *  src/hca/transport/wire_responder.c hca_wire_request 25ce7077f730
  */
 #ifndef MUTANT
 #define MUTANT 0
