@@ -20,7 +20,7 @@
  *  src/hca/link/link_roce_receive.c claim_turn 39cef7921893
  *  src/hca/link/link_roce_receive.c end_turn 7ddb68fb1d88
  *  src/hca/link/link_roce_receive.c hca_roce_receive 691be25d46c0
- *  src/hca/link/link_roce_receive.c hca_roce_rest 8c4be0c22f5c
+ *  src/hca/link/link_roce_receive.c hca_roce_rest 962dcf20fc0c
  *  src/hca/link/link_roce_receive.c hca_roce_release 6f7a3c255e4c
  *  src/daemon/network/roce_port.c on_wake 8808ffde36ce
  *  src/daemon/network/roce_port.c on_receive 713759df790c
