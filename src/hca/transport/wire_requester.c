@@ -29,6 +29,8 @@
 /* Nothing that comes for so long, and twice the usual time, is taken for a loss. Threads that
  * answer may have to wait for a processor. */
 #define EARLY_NS 4000000
+/* Twice the usual time, while it is not known. */
+#define UNKNOWN_NS 250000000
 
 /* Requests under way, as far as that is not in struct shm_wire. */
 static uint32_t head_of(const struct hca_wire *w)
@@ -118,11 +120,11 @@ static uint64_t timeout_ns(const struct hca_wire *w)
 static void write_deadline(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
-	uint64_t timeout = timeout_ns(w), early = (EARLY_NS + 2 * s->round_ns) << (s->early & 31);
+	uint64_t timeout = timeout_ns(w), usual = s->round_ns ? 2 * s->round_ns : UNKNOWN_NS;
+	uint64_t early = (EARLY_NS + usual) << (s->early & 31);
 
 	atomic_store_explicit(&s->deadline_ns,
-	                      s->waits_since_ns +
-	                              (s->round_ns && early < timeout ? early : timeout),
+	                      s->waits_since_ns + (early < timeout ? early : timeout),
 	                      memory_order_relaxed);
 	hca_wire_watch(w);
 }
