@@ -11,7 +11,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 
 find src \( -name '*.[ch]' -o -name '*.def' \) -print0 | sort -z | xargs -0 awk '
 BEGIN {
-	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs api hca fabric hosts netdev control shm wire base", order)
+	n = split("ibsim ipoib cli daemon simulate cm subnet sysfs api hca fabric hosts netdev control shm wire check base", order)
 	for (i = 1; i <= n; i++)
 		for (j = i; j <= n; j++)
 			may[order[i], order[j]] = 1
@@ -32,8 +32,11 @@ BEGIN {
 	delete may["cm", "subnet"]
 	# A simulation is the fabric and its subnet manager alone.
 	restrict("simulate", "simulate subnet fabric wire base")
+	# Tables are judged without knowing who wrote them.
+	restrict("check", "check base")
+	delete may["daemon", "check"]
 	# A command talks to the daemon, or becomes it, or simulates.
-	restrict("cli", "cli simulate hosts control wire base")
+	restrict("cli", "cli simulate check hosts control wire base")
 	rooms("hca", "transport registration link queue memory process")
 	rooms("fabric", "plan agents forwarding model")
 	rooms("daemon", "top show network umad subnet clients core")

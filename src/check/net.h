@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A subnet as its tables describe it, whoever wrote them: switches with their links, forwarding
+ * tables and lanes, ports of hosts, multicast groups. check.h judges it. Who fills it in says what
+ * is linked: the two directions of a cable are two links, each named by the port where it begins.
+ * Not thread-safe.
+ */
+#ifndef CHECK_NET_H
+#define CHECK_NET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHECK_NONE     UINT32_MAX
+#define CHECK_NO_ROUTE 255 /* in an LFT */
+#define CHECK_ANY_SL   255 /* of a path: any service level will do */
+#define CHECK_SLS      16
+#define CHECK_LANES    8
+#define CHECK_BLOCKS   4 /* of 64 ports, in a row of an MFT */
+#define CHECK_MLID     0xC000
+#define CHECK_MLIDS    0x4000
+
+/* What a link leads to. */
+enum check_end { CHECK_TO_NOTHING, CHECK_TO_SWITCH, CHECK_TO_HOST };
+
+/* A P_Key table. */
+struct check_keys {
+	uint16_t *key; /* from malloc() */
+	unsigned n;    /* 0: nobody knows */
+};
+
+/* A port of a switch. */
+struct check_port {
+	enum check_end end;     /* nothing, too: a link that does not carry packets */
+	uint32_t to;            /* index of the switch or host there */
+	uint8_t to_port;        /* of a switch */
+	uint8_t mtu;            /* enum ibv_mtu; 0: unknown */
+	uint8_t vls;            /* data lanes in use; 0: all */
+	bool inbound, outbound; /* it blocks P_Keys that its table does not have */
+	unsigned rate;          /* in 100 Mbit/s; 0: unknown */
+	struct check_keys keys;
+	/* lanes of packets that leave by it, by the port that they came in by; NULL: SL n has lane
+	 * n modulo the lanes in use. From malloc(). */
+	uint8_t (*map)[CHECK_SLS];
+};
+
+struct check_switch {
+	const char *name;
+	unsigned n_ports;
+	struct check_port *port; /* from 1 */
+	uint8_t *lft;            /* out port by LID; from malloc() */
+	unsigned n_lids;
+	uint16_t lid; /* 0: it has none */
+	uint8_t *sl;  /* by LID: of packets that hosts here send to it; NULL: any. From malloc() */
+	unsigned n_sls;
+	unsigned n_hosts; /* check_net_finish() */
+	uint32_t island;  /* likewise: those with the same number are connected by links */
+};
+
+/* A port of a host. */
+struct check_host {
+	const char *name;
+	uint32_t at; /* index of its switch; CHECK_NONE: its link carries nothing */
+	uint8_t at_port;
+	uint8_t mtu;     /* as of a switch's port */
+	uint16_t lid;    /* 0: it has none */
+	uint16_t n_lids; /* from lid on */
+	unsigned rate;
+	struct check_keys keys;
+};
+
+/* Whom a multicast LID leads to. */
+struct check_row {
+	uint32_t sw;
+	uint64_t ports[CHECK_BLOCKS];
+};
+
+struct check_tree {
+	uint16_t mlid;
+	struct check_row *row;
+	uint32_t n, room;
+};
+
+struct check_member {
+	uint32_t host;
+	bool sends, receives;
+};
+
+struct check_group {
+	const char *name;
+	uint16_t mlid, pkey; /* pkey 0: unknown */
+	uint8_t sl, mtu;     /* mtu 0: unknown */
+	unsigned rate;       /* in 100 Mbit/s; 0: unknown */
+	struct check_member *member;
+	uint32_t n, room;
+};
+
+struct check_net {
+	struct check_switch *sw;
+	struct check_host *host;
+	uint32_t n, n_hosts;
+	struct check_tree *tree;
+	uint32_t n_trees, trees_room;
+	struct check_group *group;
+	uint32_t n_groups, groups_room;
+	uint32_t *tree_of; /* by MLID - CHECK_MLID: index, or CHECK_NONE */
+	uint8_t sl;        /* of paths that may have any */
+	/* check_net_finish(): a channel is a port of a switch, as packets leave by it */
+	uint32_t *first;      /* by switch: its channel 0 */
+	uint32_t *channel_at; /* by channel: the switch */
+	uint32_t n_channels;
+};
+
+/* Makes room for @n switches and @n_hosts ports of hosts, all zero. 0 or -ENOMEM; check_net_fini()
+ * is due in any case. */
+int check_net_init(struct check_net *net, uint32_t n, uint32_t n_hosts);
+void check_net_fini(struct check_net *net);
+
+/* Gives @sw its ports, none of which leads anywhere. 0 or -ENOMEM. */
+int check_set_ports(struct check_switch *sw, unsigned n_ports);
+
+/* Links port @port of switch @from to the switch @to, this direction alone; or both directions of a
+ * switch's port and a host's. */
+void check_link(struct check_net *net, uint32_t from, unsigned port, uint32_t to, unsigned to_port);
+void check_link_host(struct check_net *net, uint32_t sw, unsigned port, uint32_t host);
+
+/* Switch @sw forwards @mlid to @ports. 0 or -ENOMEM. */
+int check_add_row(struct check_net *net, uint16_t mlid, uint32_t sw,
+                  const uint64_t ports[CHECK_BLOCKS]);
+
+/* A new group, which is valid until the next one; NULL: there is no memory. */
+struct check_group *check_add_group(struct check_net *net);
+int check_add_member(struct check_group *group, const struct check_member *member);
+
+/* After all has been filled in. 0 or -ENOMEM. */
+int check_net_finish(struct check_net *net);
+
+/* The tree of @mlid, or NULL. */
+const struct check_tree *check_tree_of(const struct check_net *net, uint16_t mlid);
+
+/* The lane of packets with @sl that came into the switch @sw by port @in and leave by @out;
+ * CHECK_LANES or more: they are dropped. */
+static inline unsigned check_lane(const struct check_switch *sw, unsigned out, unsigned in,
+                                  unsigned sl)
+{
+	const struct check_port *p = &sw->port[out];
+	unsigned vls = p->vls ? p->vls : CHECK_LANES;
+
+	if (!p->map)
+		return sl % vls;
+	return p->map[in][sl] < vls ? p->map[in][sl] : CHECK_LANES;
+}
+
+static inline bool check_row_has(const struct check_row *row, unsigned port)
+{
+	return row->ports[port / 64] >> port % 64 & 1;
+}
+
+/* Whether the table has the P_Key, of a full or a limited member; also if nobody knows it. */
+bool check_has_key(const struct check_keys *keys, uint16_t pkey);
+
+#endif
