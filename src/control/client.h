@@ -114,8 +114,8 @@ struct control_batch {
 void control_batch_begin(struct control_client *c, struct control_batch *b);
 int control_batch_end(struct control_client *c, struct control_batch *b);
 
-/* JSON text about @what ("status", "hosts", "topology", "groups", "routes", "counters"), to be
- * freed. -EINVAL: unknown. */
+/* JSON text about @what ("status", "hosts", "topology", "groups", "routes", "ports", "counters"),
+ * to be freed. -EINVAL: unknown. */
 int control_show(struct control_client *c, const char *what, char **json);
 
 /* Likewise, of the switch @of alone, which "routes" can; NULL: of all. -ENOENT: no such switch. */

@@ -40,6 +40,7 @@ static const struct view views[] = {
 	{ "topology", "{\"nodes\":[", "]}", daemon_show_node, NULL },
 	{ "groups", "[", "]", daemon_show_group, NULL },
 	{ "routes", "[", "]", daemon_show_tables, NULL },
+	{ "ports", "[", "]", daemon_show_ports, NULL },
 	{ "counters", "{\"ports\":[", "]}", daemon_show_counters, NULL },
 	{ "counter_texts", "", "", daemon_show_counter_texts, NULL },
 	{ .name = "interfaces", .give = give_interfaces },

@@ -18,6 +18,8 @@ static void add_sm(const struct daemon_show *s, struct show_json *o)
 	show_add_string(o, "state", states[sm_role_state(s->subnet->mad.role)]);
 	show_add_text(o, "port", "%s:%u", home->node->name, home->num);
 	show_add_u64(o, "master_lid", home->sm_lid);
+	if (daemon_subnet_is_sweeping(s->subnet))
+		show_add_true(o, "sweeping");
 	if (s->subnet->sm)
 		show_add_string(o, "routing", fabric_routing_name(sm_routing(s->subnet->sm)));
 	show_close(o, '}');

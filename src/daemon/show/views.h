@@ -44,6 +44,7 @@ bool daemon_show_status(const struct daemon_show *s, struct show_at *at, struct 
 bool daemon_show_host(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_node(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
