@@ -59,8 +59,8 @@ int cli_kinds_add(struct cli_kinds *all, const struct cli_kinds_link *link)
 	struct kind *k;
 	char name[80];
 
-	snprintf(name, sizeof(name), "%.*s>%.*s", letters(link->from), link->from,
-	         letters(link->to), link->to);
+	snprintf(name, sizeof(name), "%.*s%s%.*s", letters(link->from), link->from,
+	         link->to ? ">" : "", link->to ? letters(link->to) : 0, link->to ? link->to : "");
 	k = get(all, name);
 	if (!k)
 		return -ENOMEM;
@@ -110,22 +110,50 @@ static void add_row(struct cli_table *t, const struct kind *k, bool lids)
 	cli_table_add(t, "%ju", (uintmax_t)k->lids_max);
 }
 
+/* The kinds by name, from malloc(); NULL: there is no memory. */
+static struct kind **sorted(const struct cli_kinds *all, size_t *n)
+{
+	struct kind **kinds = calloc(all->by_name.n + 1, sizeof(*kinds));
+	struct base_hash_node *node = NULL;
+
+	*n = 0;
+	while (kinds && (node = base_hash_walk(&all->by_name, node)))
+		kinds[(*n)++] = kind_at(node);
+	if (kinds)
+		qsort(kinds, *n, sizeof(*kinds), by_name);
+	return kinds;
+}
+
+int cli_kinds_each(const struct cli_kinds *all,
+                   void (*each)(void *arg, const struct cli_kind *kind), void *arg)
+{
+	size_t n;
+	struct kind **kinds = sorted(all, &n);
+
+	for (size_t i = 0; kinds && i < n; i++) {
+		const struct kind *k = kinds[i];
+
+		each(arg, &(struct cli_kind){ k->name, k->n, k->unused, k->max,
+		                              (double)k->sum / (double)k->n });
+	}
+	if (!kinds)
+		return -ENOMEM;
+	free(kinds);
+	return 0;
+}
+
 int cli_kinds_print(const struct cli_kinds *all, bool lids)
 {
 	static const char *const headers[] = { "LINKS",     "NUMBER",  "UNUSED",   "MIN",
 		                               "MEAN",      "MAX",     "MAX/MEAN", "MIN LIDS",
 		                               "MEAN LIDS", "MAX LIDS" };
-	struct kind **kinds = calloc(all->by_name.n + 1, sizeof(*kinds));
-	struct base_hash_node *node = NULL;
 	struct cli_table *t;
-	size_t n = 0;
+	size_t n;
+	struct kind **kinds = sorted(all, &n);
 	int ret;
 
 	if (!kinds)
 		return -ENOMEM;
-	while ((node = base_hash_walk(&all->by_name, node)))
-		kinds[n++] = kind_at(node);
-	qsort(kinds, n, sizeof(*kinds), by_name);
 	t = cli_table_new(ARRAY_SIZE(headers) - (lids ? 0 : 3), headers);
 	for (size_t i = 0; i < n; i++)
 		add_row(t, kinds[i], lids);
