@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The view "ports": what `umbel check` has to know of nodes beside their links and tables: LMCs,
- * P_Keys and who enforces them, lanes, and the service levels of paths. What is as it is without a
- * subnet manager is left out.
+ * The view "ports": what `umbel check` has to know of nodes beside their links and tables: GUIDs
+ * and LMCs, P_Keys and who enforces them, lanes, and the service levels of paths. What is as it is
+ * without a subnet manager is left out.
  */
 #include <stdlib.h>
 
@@ -33,6 +33,8 @@ static void add_port(struct show_json *o, const struct fabric_port *p)
 {
 	show_open(o, NULL, '{');
 	show_add_u64(o, "port", p->num);
+	if (p->node->type == FABRIC_HCA)
+		show_add_text(o, "guid", "0x%016llx", (unsigned long long)p->guid);
 	if (p->lmc)
 		show_add_u64(o, "lmc", p->lmc);
 	if (fabric_lanes_used(p) != FABRIC_LANES)
@@ -83,7 +85,7 @@ bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct s
 	}
 	show_open(o, "ports", '[');
 	for (unsigned k = 1; k <= node->n_ports; k++)
-		if (node->port[k].peer)
+		if (node->port[k].peer || node->port[k].ethernet)
 			add_port(o, &node->port[k]);
 	show_close(o, ']');
 	show_close(o, '}');
