@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun simulate ibsim show capture set status wait link switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun simulate ibsim show check capture set status wait link switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -66,6 +66,8 @@ CASES = [
     ("umbel simulate --fat-tree 2 s", ["shift"]),
     ("umbel simulate file /etc/hostn", ["/etc/hostname"]),
     ("umbel simulate shift ", []),
+    ("umbel check --lfts /etc/hostn", ["/etc/hostname"]),
+    ("umbel check --except deadlock", ["deadlock", "deadlock-groups"]),
     ("umbel up --sm ", ["embedded", "none"]),
     ("umbel up --topology /etc/hostn", ["/etc/hostname"]),
     ("umbel up --roce l", ["lo"]),

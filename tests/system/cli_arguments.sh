@@ -68,6 +68,13 @@ expect 2 'umbel: set: which setting? write key=value; *' umbel set
 expect 2 "umbel: set: 'mtu' is no setting: write key=value; *" umbel set mtu
 expect 2 "umbel: status: it takes no 'x'; *" umbel status x
 
+expect 2 'umbel: check: --lfts needs --topology; *' umbel check --lfts x
+expect 2 'umbel: check: --topology needs --lfts; *' umbel check --topology x
+expect 2 'umbel: check: --name does not go with --topology; *' umbel check --name x --topology x --lfts x
+expect 2 "umbel: check: 'luck' is nothing that is checked; *" umbel check --except luck
+expect 2 "umbel: check: it takes no 'now'; *" umbel check now
+expect 2 "umbel: check: '16' is no number *" umbel check --sl 16
+expect 1 "umbel: cannot read '/nope': *" umbel check --topology /nope --lfts /nope
 expect 2 'umbel: simulate: which pattern? all-to-all, *' umbel simulate
 expect 2 "umbel: simulate: no pattern 'none': *" umbel simulate none
 expect 2 "umbel: simulate: 'groups' takes two numbers: *" umbel simulate groups 3
