@@ -44,7 +44,8 @@ static const struct check defaults = { .files.topology.fd = -1, .most = 3 };
 
 /* clang-format off */
 static const struct cli_option options[] = {
-	{ CLI_NAME_LINE, CLI_TEXT(struct check, name) },
+	{ "  -n, --name NAME       the fabric (default: $UMBEL_FABRIC, else 'default')\n",
+	  CLI_TEXT(struct check, name) },
 	{ "      --topology FILE   no fabric: nodes and links as ibnetdiscover printed them\n",
 	  CLI_TEXT(struct check, files.topology.name) },
 	{ "      --lfts FILE       with --topology: the tables, as dump_lfts printed them\n",
