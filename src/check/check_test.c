@@ -272,6 +272,16 @@ static void test_lanes(void **state)
 	expect_only(CHECK_PROPERTIES, "");
 	begin_dateline(1);
 	expect_only(CHECK_DEADLOCK, "3 links wait for each other");
+	/* the same, host by host, and if nobody asks for one */
+	for (uint32_t asking = 0; asking <= 3; asking += 3) {
+		begin_ring(3);
+		for (uint32_t i = 0; i < asking; i++)
+			for (uint32_t to = 0; to < i; to++) {
+				assert_int_equal(check_set_level(&net.host[i], 1 + to, 1), 0);
+				assert_int_equal(check_set_level(&net.host[i], 33 + to, 1), 0);
+			}
+		expect_only(asking == 3 ? CHECK_PROPERTIES : CHECK_DEADLOCK, "3 links wait");
+	}
 }
 
 /* The lanes of a table: what comes by the line between s3 and s0 goes on to lane 1. */

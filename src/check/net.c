@@ -40,8 +40,10 @@ void check_net_fini(struct check_net *net)
 		free(sw->lft);
 		free(sw->sl);
 	}
-	for (uint32_t i = 0; i < net->n_hosts; i++)
+	for (uint32_t i = 0; i < net->n_hosts; i++) {
 		free(net->host[i].keys.key);
+		free(net->host[i].sl);
+	}
 	for (uint32_t i = 0; i < net->n_trees; i++)
 		free(net->tree[i].row);
 	for (uint32_t i = 0; i < net->n_groups; i++)
@@ -122,6 +124,20 @@ int check_add_member(struct check_group *group, const struct check_member *membe
 	return 0;
 }
 
+int check_set_level(struct check_host *host, unsigned lid, uint8_t sl)
+{
+	if (!host->sl) {
+		host->sl = malloc(CHECK_MLID);
+		if (!host->sl)
+			return -ENOMEM;
+		memset(host->sl, CHECK_ANY_SL, CHECK_MLID);
+		host->n_sls = CHECK_MLID;
+	}
+	if (lid < host->n_sls)
+		host->sl[lid] = sl;
+	return 0;
+}
+
 /* Gives the switches their islands. */
 static int find_islands(struct check_net *net)
 {
@@ -176,8 +192,10 @@ int check_net_finish(struct check_net *net)
 		for (uint32_t c = net->first[i]; c < net->first[i + 1]; c++)
 			net->channel_at[c] = i;
 	for (uint32_t i = 0; i < net->n_hosts; i++)
-		if (net->host[i].at != CHECK_NONE)
+		if (net->host[i].at != CHECK_NONE) {
 			net->sw[net->host[i].at].n_hosts++;
+			net->sw[net->host[i].at].own_levels |= net->host[i].sl != NULL;
+		}
 	return find_islands(net);
 }
 

@@ -55,6 +55,7 @@ struct check_switch {
 	uint8_t *sl;  /* by LID: of packets that hosts here send to it; NULL: any. From malloc() */
 	unsigned n_sls;
 	unsigned n_hosts; /* check_net_finish() */
+	bool own_levels;  /* likewise: some of its hosts have service levels of their own */
 	uint32_t island;  /* likewise: those with the same number are connected by links */
 };
 
@@ -67,6 +68,9 @@ struct check_host {
 	uint16_t lid;    /* 0: it has none */
 	uint16_t n_lids; /* from lid on */
 	unsigned rate;
+	uint8_t *sl; /* by LID: of packets that it sends there, if its switch's do not hold. From
+	              * malloc() */
+	unsigned n_sls;
 	struct check_keys keys;
 };
 
@@ -138,6 +142,9 @@ int check_net_finish(struct check_net *net);
 
 /* The tree of @mlid, or NULL. */
 const struct check_tree *check_tree_of(const struct check_net *net, uint16_t mlid);
+
+/* Packets from @host to @lid have @sl. 0 or -ENOMEM. */
+int check_set_level(struct check_host *host, unsigned lid, uint8_t sl);
 
 /* The lane of packets with @sl that came into the switch @sw by port @in and leave by @out;
  * CHECK_LANES or more: they are dropped. */

@@ -74,7 +74,7 @@ static void give_lids(struct paths *p)
 		const struct check_host *h = &p->net->host[i];
 		const struct target to = { h->name, i, h->at };
 
-		p->r->result[CHECK_LIDS].checked++;
+		p->r->result[CHECK_LIDS].checked += !p->again;
 		if (!h->lid && h->at != CHECK_NONE && !p->again)
 			check_found(p->r, CHECK_LIDS, "%s has no LID", h->name);
 		for (unsigned k = 0; h->lid && k < h->n_lids && h->lid + k <= MAX_LID; k++)
@@ -84,7 +84,7 @@ static void give_lids(struct paths *p)
 		const struct check_switch *sw = &p->net->sw[i];
 		const struct target to = { sw->name, CHECK_NONE, i };
 
-		p->r->result[CHECK_LIDS].checked++;
+		p->r->result[CHECK_LIDS].checked += !p->again;
 		if (sw->lid && sw->lid <= MAX_LID)
 			give_lid(p, sw->lid, &to);
 	}
@@ -208,22 +208,37 @@ static void pass_lane(struct paths *p, uint32_t at, unsigned sl, unsigned lane)
 	s->lanes[sl] |= (uint8_t)(1u << lane);
 }
 
-/* What hosts at switch @at send leaves it on some lane. */
+/* The service level of what the host there, NULL: each one, sends to it from switch @sw. */
+static unsigned level_of(const struct paths *p, const struct check_switch *sw,
+                         const struct check_host *host)
+{
+	unsigned sl = CHECK_ANY_SL;
+
+	if (host && host->sl && p->lid < host->n_sls)
+		sl = host->sl[p->lid];
+	if (sl == CHECK_ANY_SL && sw->sl && p->lid < sw->n_sls)
+		sl = sw->sl[p->lid];
+	return sl == CHECK_ANY_SL ? p->net->sl : sl;
+}
+
+/* What hosts at switch @at send leaves it on some lanes. */
 static void enter(struct paths *p, uint32_t at)
 {
 	const struct check_switch *sw = &p->net->sw[at];
 	const struct step *s = &p->step[at];
-	unsigned sl = sw->sl && p->lid < sw->n_sls ? sw->sl[p->lid] : CHECK_ANY_SL;
 
-	if (sl == CHECK_ANY_SL)
-		sl = p->net->sl;
-	if (!sw->port[s->out].map) {
+	if (!sw->port[s->out].map && !sw->own_levels) {
+		unsigned sl = level_of(p, sw, NULL);
+
 		pass_lane(p, at, sl, check_lane(sw, s->out, 0, sl));
 		return;
 	}
 	for (unsigned k = 1; k <= sw->n_ports; k++)
-		if (sw->port[k].end == CHECK_TO_HOST && sw->port[k].to != p->to.host)
+		if (sw->port[k].end == CHECK_TO_HOST && sw->port[k].to != p->to.host) {
+			unsigned sl = level_of(p, sw, &p->net->host[sw->port[k].to]);
+
 			pass_lane(p, at, sl, check_lane(sw, s->out, k, sl));
+		}
 }
 
 /* What leaves switch @at leaves the next one, too. 0 or -ENOMEM. */
