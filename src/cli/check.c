@@ -33,7 +33,7 @@ static const char help[] =
         "  rate             likewise\n";
 
 struct check {
-	const char *name;
+	const char *name, *paths;
 	struct cli_subnet_files files;
 	struct cli_list except;
 	long most, balance, sl;
@@ -52,6 +52,8 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct check, files.lfts) },
 	{ "      --mfts FILE       with --topology: multicast tables, as dump_mfts printed them\n",
 	  CLI_TEXT(struct check, files.mfts) },
+	{ "      --paths FILE      the service levels of paths, as saquery -p printed them\n",
+	  CLI_TEXT(struct check, paths) },
 	{ "      --sl N            the service level of paths that may have any (default: 0)\n",
 	  CLI_NUMBER(struct check, sl, 0, CHECK_SLS - 1) },
 	{ "      --except WHAT     what need not hold, as often as needed\n",
@@ -126,7 +128,9 @@ static int judge(const struct check *c, struct cli_subnet *s, unsigned excepted)
 	int ret;
 
 	s->net.sl = (uint8_t)c->sl;
-	ret = check_run(&s->net, &report);
+	ret = check_net_finish(&s->net);
+	if (!ret)
+		ret = check_run(&s->net, &report);
 	if (ret) {
 		base_log("%s", strerror(-ret));
 		ret = CLI_FAILED;
@@ -152,6 +156,8 @@ static int check(const struct cli_command *self, void *from, int argc, char **ar
 	if (ret)
 		return ret;
 	ret = read_subnet(c, &s);
+	if (!ret && c->paths)
+		ret = cli_subnet_read_paths(&s, c->paths);
 	if (!ret)
 		ret = judge(c, &s, excepted);
 	cli_subnet_fini(&s);

@@ -433,5 +433,5 @@ int cli_subnet_read(struct cli_subnet *s, struct control_client *client)
 		ret = read_tables(s, client);
 	if (!ret)
 		ret = read_groups(s, client);
-	return !ret && check_net_finish(&s->net) ? no_memory() : ret;
+	return ret;
 }

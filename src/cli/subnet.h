@@ -38,6 +38,9 @@ int cli_subnet_read(struct cli_subnet *s, struct control_client *client);
 int cli_subnet_read_files(struct cli_subnet *s, struct cli_subnet_files *files);
 void cli_subnet_fini(struct cli_subnet *s);
 
+/* Reads which service levels paths have, as `saquery -p` prints them. 0 or CLI_FAILED. */
+int cli_subnet_read_paths(struct cli_subnet *s, const char *name);
+
 /* ---- for those that read ---- */
 
 /* What has a GUID, or a name: a switch, or a port of a host; of a name, the first port. */

@@ -262,5 +262,61 @@ int cli_subnet_read_files(struct cli_subnet *s, struct cli_subnet_files *files)
 		ret = read_dump(s, files->lfts, "Unicast lids [", take_route);
 	if (!ret && files->mfts)
 		ret = read_dump(s, files->mfts, "Multicast mlids [", take_row);
-	return !ret && check_net_finish(&s->net) ? no_memory() : ret;
+	return ret;
+}
+
+/* ---- service levels ---- */
+
+struct paths {
+	struct cli_subnet *s;
+	uint32_t *host; /* by LID, from 1; 0: none */
+	unsigned slid, dlid;
+};
+
+/* "\t\tsl......................0x1": the last line of a path that matters. */
+static int take_field(struct paths *p, const char *line)
+{
+	const char *value = strstr(line, "..");
+	unsigned long v;
+
+	line += strspn(line, "\t ");
+	if (!value)
+		return 0;
+	v = strtoul(value + strspn(value, "."), NULL, 0);
+	if (!strncmp(line, "slid.", 5))
+		p->slid = (unsigned)v;
+	else if (!strncmp(line, "dlid.", 5))
+		p->dlid = (unsigned)v;
+	else if (!strncmp(line, "sl.", 3) && p->slid && p->slid <= MAX_LID && p->host[p->slid] &&
+	         check_set_level(&p->s->net.host[p->host[p->slid] - 1], p->dlid,
+	                         (uint8_t)(v % CHECK_SLS)))
+		return no_memory();
+	return 0;
+}
+
+int cli_subnet_read_paths(struct cli_subnet *s, const char *name)
+{
+	struct paths p = { .s = s };
+	FILE *from = fopen(name, "re");
+	char *line = NULL;
+	size_t room = 0;
+	int ret = 0;
+
+	if (!from) {
+		base_log("cannot read '%s': %s", name, strerror(errno));
+		return CLI_FAILED;
+	}
+	p.host = calloc(MAX_LID + 1, sizeof(*p.host));
+	if (!p.host)
+		ret = no_memory();
+	for (uint32_t i = 0; !ret && i < s->net.n_hosts; i++)
+		for (unsigned k = 0; s->net.host[i].lid && k < s->net.host[i].n_lids; k++)
+			if (s->net.host[i].lid + k <= MAX_LID)
+				p.host[s->net.host[i].lid + k] = i + 1;
+	while (!ret && getline(&line, &room, from) >= 0)
+		ret = take_field(&p, line);
+	free(line);
+	free(p.host);
+	fclose(from);
+	return ret;
 }
