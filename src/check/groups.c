@@ -30,6 +30,7 @@ struct walk {
 	uint32_t *copies, *counted; /* by host: how many it gets, in which turn */
 	uint32_t *is_member;        /* by host: turn of the MLID */
 	struct place *queue;
+	uint32_t again; /* a switch that a message enters twice by one link; CHECK_NONE */
 	bool whole; /* each link of the tree is in both tables, and no switch is reached twice */
 };
 
@@ -84,8 +85,10 @@ static bool enter(struct walk *w, uint32_t sw, unsigned in)
 	if (w->visited[sw] == w->turn)
 		w->whole = false;
 	w->visited[sw] = w->turn;
-	if (w->entered[channel] == w->turn)
+	if (w->entered[channel] == w->turn) {
+		w->again = sw;
 		return false;
+	}
 	w->entered[channel] = w->turn;
 	return true;
 }
@@ -121,6 +124,7 @@ static void walk_from(struct walk *w, uint32_t sw)
 
 	w->turn++;
 	w->whole = true;
+	w->again = CHECK_NONE;
 	enter(w, sw, 0);
 	w->queue[tail++] = (struct place){ sw, 0 };
 	while (head < tail) {
@@ -187,11 +191,18 @@ static void compare(struct walk *w, uint32_t from)
 		for (unsigned k = 1; k <= sw->n_ports; k++) {
 			const struct check_port *p = &sw->port[k];
 
-			if (p->end == CHECK_TO_HOST && w->is_member[p->to] != w->class &&
-			    copies_of(w, p->to))
+			unsigned n = p->end == CHECK_TO_HOST ? copies_of(w, p->to) : 0;
+
+			/* one copy of its own does not leave the switch by its port */
+			if (n && w->is_member[p->to] != w->class &&
+			    (n > 1 || other_sends(w, from, p->to)))
 				list_add(&strangers, w->net->host[p->to].name);
 		}
 	}
+	if (w->again != CHECK_NONE)
+		check_found(w->r, CHECK_GROUPS,
+		            "group %s, from %s: goes round, or twice to %s by one link", m->name,
+		            w->net->sw[from].name, w->net->sw[w->again].name);
 	report_list(w, &missed, "not reached", from);
 	report_list(w, &twice, "reached more than once", from);
 	report_list(w, &strangers, "reached, and no member", from);
