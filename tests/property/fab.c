@@ -27,6 +27,18 @@ void fab_umbel(const char *format, ...)
 		errx(EXIT_FAILURE, "%s: it failed", command);
 }
 
+bool fab_is_right(char *why, size_t len)
+{
+	FILE *f = popen("umbel check --except deadlock --except deadlock-groups", "r");
+	char line[512];
+
+	snprintf(why, len, "umbel check says nothing");
+	while (f && fgets(line, sizeof(line), f))
+		if (strstr(line, " WRONG ") && fgets(line, sizeof(line), f))
+			snprintf(why, len, "umbel check: %s", line);
+	return f && !pclose(f);
+}
+
 static struct json_object *show(const char *what)
 {
 	char command[64], part[8192];

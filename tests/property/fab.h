@@ -8,6 +8,7 @@
 #define TESTS_PROPERTY_FAB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define FAB_NODES  32
@@ -80,6 +81,10 @@ int fab_walk_unicast(const struct fab *f, const struct fab_tables *t, int from, 
 
 /* By switch and HCA end: equal where links that are up lead. @island: by end. */
 void fab_find_islands(const struct fab *f, unsigned island[FAB_ENDS]);
+
+/* Whether `umbel check` finds nothing wrong but links that could wait for each other; if not, @why
+ * is its first finding. */
+bool fab_is_right(char *why, size_t len);
 
 /* `umbel WORDS`. */
 void fab_umbel(const char *format, ...) __attribute__((format(printf, 1, 2)));
