@@ -78,6 +78,28 @@ static int judge_waits(const struct check_net *net, struct check_report *r)
 	return ret;
 }
 
+/* ---- links ---- */
+
+static void judge_links(const struct check_net *net, struct check_report *r)
+{
+	struct check_result *links = &r->result[CHECK_LINKS];
+
+	for (uint32_t i = 0; i < net->n_hosts; i++) {
+		links->checked += net->host[i].at != CHECK_NONE || net->host[i].idle;
+		if (net->host[i].idle)
+			check_found(r, CHECK_LINKS, "%s is not active", net->host[i].name);
+	}
+	for (uint32_t i = 0; i < net->n; i++)
+		for (unsigned k = 1; k <= net->sw[i].n_ports; k++) {
+			const struct check_port *p = &net->sw[i].port[k];
+
+			links->checked += p->end != CHECK_TO_NOTHING || p->idle;
+			if (p->idle)
+				check_found(r, CHECK_LINKS, "%s:%u is not active", net->sw[i].name,
+				            k);
+		}
+}
+
 /* ---- partitions ---- */
 
 /* The P_Keys of hosts that the port of a switch blocks. */
@@ -123,6 +145,7 @@ int check_run(const struct check_net *net, struct check_report *r)
 	r->trees = calloc((size_t)net->n + 1, sizeof(*r->trees));
 	if (!r->routes || !r->trees)
 		return -ENOMEM;
+	judge_links(net, r);
 	ret = judge_waits(net, r);
 	if (!ret)
 		ret = check_groups(net, r);

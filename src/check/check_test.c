@@ -189,6 +189,22 @@ static void test_hole(void **state)
 	end();
 }
 
+/* No subnet manager has been there. */
+static void test_idle_links(void **state)
+{
+	(void)state;
+	begin(1);
+	net.host[0].at = CHECK_NONE;
+	net.host[0].idle = true;
+	net.sw[0].port[HOST].end = CHECK_TO_NOTHING;
+	net.sw[0].port[HOST].idle = true;
+	judge();
+	assert_int_equal(report.result[CHECK_LINKS].found, 2);
+	assert_string_equal(report.result[CHECK_LINKS].text[0], "h0 is not active");
+	assert_string_equal(report.result[CHECK_LINKS].text[1], "s0:1 is not active");
+	end();
+}
+
 static void test_wrong_ways(void **state)
 {
 	(void)state;
@@ -464,19 +480,13 @@ static void test_balance(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),
-		cmocka_unit_test(test_hole),
-		cmocka_unit_test(test_wrong_ways),
-		cmocka_unit_test(test_islands),
-		cmocka_unit_test(test_loop),
-		cmocka_unit_test(test_credit_loop),
-		cmocka_unit_test(test_lanes),
-		cmocka_unit_test(test_lane_map),
-		cmocka_unit_test(test_group_credit_loop),
-		cmocka_unit_test(test_group_members),
-		cmocka_unit_test(test_group_twice),
-		cmocka_unit_test(test_slow_links),
-		cmocka_unit_test(test_partitions),
+		cmocka_unit_test(test_right),         cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_idle_links),    cmocka_unit_test(test_wrong_ways),
+		cmocka_unit_test(test_islands),       cmocka_unit_test(test_loop),
+		cmocka_unit_test(test_credit_loop),   cmocka_unit_test(test_lanes),
+		cmocka_unit_test(test_lane_map),      cmocka_unit_test(test_group_credit_loop),
+		cmocka_unit_test(test_group_members), cmocka_unit_test(test_group_twice),
+		cmocka_unit_test(test_slow_links),    cmocka_unit_test(test_partitions),
 		cmocka_unit_test(test_balance),
 	};
 

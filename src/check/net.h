@@ -37,6 +37,7 @@ struct check_port {
 	uint8_t to_port;        /* of a switch */
 	uint8_t mtu;            /* enum ibv_mtu; 0: unknown */
 	uint8_t vls;            /* data lanes in use; 0: all */
+	bool idle;              /* its link is up, but carries nothing yet */
 	bool inbound, outbound; /* it blocks P_Keys that its table does not have */
 	unsigned rate;          /* in 100 Mbit/s; 0: unknown */
 	struct check_keys keys;
@@ -64,6 +65,7 @@ struct check_host {
 	const char *name;
 	uint32_t at; /* index of its switch; CHECK_NONE: its link carries nothing */
 	uint8_t at_port;
+	bool idle;       /* as of a switch's port */
 	uint8_t mtu;     /* as of a switch's port */
 	uint16_t lid;    /* 0: it has none */
 	uint16_t n_lids; /* from lid on */

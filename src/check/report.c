@@ -11,11 +11,17 @@
 #include "check/report.h"
 
 static const char *const names[CHECK_PROPERTIES] = {
-	[CHECK_LIDS] = "lids",         [CHECK_PATHS] = "paths",
-	[CHECK_LOOPS] = "loops",       [CHECK_SWITCH_PATHS] = "switches",
-	[CHECK_DEADLOCK] = "deadlock", [CHECK_DEADLOCK_GROUPS] = "deadlock-groups",
-	[CHECK_GROUPS] = "groups",     [CHECK_PARTITIONS] = "partitions",
-	[CHECK_MTU] = "mtu",           [CHECK_RATE] = "rate",
+	[CHECK_LINKS] = "links",
+	[CHECK_LIDS] = "lids",
+	[CHECK_PATHS] = "paths",
+	[CHECK_LOOPS] = "loops",
+	[CHECK_SWITCH_PATHS] = "switches",
+	[CHECK_DEADLOCK] = "deadlock",
+	[CHECK_DEADLOCK_GROUPS] = "deadlock-groups",
+	[CHECK_GROUPS] = "groups",
+	[CHECK_PARTITIONS] = "partitions",
+	[CHECK_MTU] = "mtu",
+	[CHECK_RATE] = "rate",
 };
 
 const char *check_property_name(enum check_property p)

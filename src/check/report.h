@@ -10,11 +10,12 @@
 #include <stdint.h>
 
 enum check_property {
-	CHECK_LIDS,            /* each port has LIDs of its own */
-	CHECK_PATHS,           /* hosts reach each other */
-	CHECK_LOOPS,           /* no packet goes round in circles */
-	CHECK_SWITCH_PATHS,    /* hosts and switches reach each other */
-	CHECK_DEADLOCK,        /* links do not wait for each other in circles: messages to LIDs */
+	CHECK_LINKS,        /* what has a link carries packets: a subnet manager has been there */
+	CHECK_LIDS,         /* each port has LIDs of its own */
+	CHECK_PATHS,        /* hosts reach each other */
+	CHECK_LOOPS,        /* no packet goes round in circles */
+	CHECK_SWITCH_PATHS, /* hosts and switches reach each other */
+	CHECK_DEADLOCK,     /* links do not wait for each other in circles: messages to LIDs */
 	CHECK_DEADLOCK_GROUPS, /* and with messages to groups */
 	CHECK_GROUPS,          /* members are reached once, and nobody else */
 	CHECK_PARTITIONS,      /* no switch blocks a partition of hosts */

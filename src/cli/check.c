@@ -21,6 +21,7 @@ static const char help[] =
         "\n"
         "Judges the switches' tables as they stand, whoever wrote them:\n"
         "\n"
+        "  links            what has a link is active\n"
         "  lids             each port has LIDs of its own\n"
         "  paths            hosts reach each other\n"
         "  loops            no packet goes round in circles\n"

@@ -21,6 +21,7 @@ static const char *const verdict_names[] = { "ok", "note", "WRONG" };
 
 /* What the number of what was looked at counts. */
 static const char *const units[CHECK_PROPERTIES] = {
+	[CHECK_LINKS] = "ports with a link",
 	[CHECK_LIDS] = "ports of hosts, and switches",
 	[CHECK_PATHS] = "pairs of hosts",
 	[CHECK_LOOPS] = "LIDs",

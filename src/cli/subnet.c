@@ -79,6 +79,13 @@ static bool is_active(struct json_object *port)
 	return !strcmp(cli_json_text(port, "state"), "active");
 }
 
+/* Up, but no subnet manager has made it active. */
+static bool is_idle(struct json_object *port)
+{
+	return !is_active(port) && strcmp(cli_json_text(port, "state"), "down") != 0 &&
+	       json_object_object_get(port, "peer");
+}
+
 static int read_switch(struct cli_subnet *s, struct json_object *node, uint32_t i)
 {
 	struct check_switch *sw = &s->net.sw[i];
@@ -91,7 +98,10 @@ static int read_switch(struct cli_subnet *s, struct json_object *node, uint32_t 
 	for (size_t k = 0; k < count(ports); k++) {
 		unsigned num = (unsigned)cli_json_number(at(ports, k), "port");
 
-		if (num > sw->n_ports || !is_active(at(ports, k)))
+		if (num > sw->n_ports)
+			continue;
+		sw->port[num].idle = is_idle(at(ports, k));
+		if (!is_active(at(ports, k)))
 			continue;
 		sw->port[num].mtu = mtu_of(cli_json_number(at(ports, k), "mtu"));
 		sw->port[num].rate = rate_of(cli_json_text(at(ports, k), "rate"));
@@ -148,6 +158,7 @@ static int read_hosts(struct cli_subnet *s, struct json_object *node, uint32_t *
 			return CLI_FAILED;
 		h->lid = (uint16_t)cli_json_number(port, "lid");
 		h->n_lids = 1;
+		h->idle = is_idle(port);
 		h->mtu = mtu_of(cli_json_number(port, "mtu"));
 		h->rate = rate_of(cli_json_text(port, "rate"));
 		end = far_end(s, port, &far);

@@ -107,6 +107,11 @@ done
 judge 'no members'
 umbel down > /dev/null
 
+# ---- nobody has written any tables
+umbel up --hosts 2 --sm none > /dev/null
+expect 1 $'*\nlinks * WRONG  4 ports with a link\n    umbel_h1_0 is not active\n    umbel_h2_0 *\nlids * ok *' umbel check
+umbel down > /dev/null
+
 # ---- files, and what is wrong in them
 files()
 {
