@@ -88,7 +88,9 @@ struct shm_settings {
 	uint32_t exact_sizes;   /* flag: queues are as large as asked for, and not rounded up */
 	uint32_t ud_wait_us;    /* how long UD waits for a receive, us; may change */
 	uint32_t roce_ecn;      /* flag: connections on RoCEv2 react to congestion */
-	uint32_t reserved[4];
+	uint32_t
+	        roce_adp_retrans; /* flag: they send again before the timeout is over; may change */
+	uint32_t reserved[3];
 };
 static_assert(sizeof(struct shm_settings) == 128, "layout");
 

@@ -16,7 +16,10 @@ ip -n h1 neighbour replace 192.0.2.2 lladdr 02:00:00:00:00:02 dev eth0 nud perma
 ip -n h2 neighbour replace 192.0.2.1 lladdr 02:00:00:00:00:01 dev eth0 nud permanent
 cross
 cable
-roce_up h1 h2
+# what is sent again has a reason in the packets
+for host in h1 h2; do
+	umbel_on $host up --roce eth0 --set roce_adp_retrans=0 > /dev/null || exit 1
+done
 unplug
 
 # begin_capture HOST: at its end of the cable.

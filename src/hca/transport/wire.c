@@ -822,9 +822,11 @@ static void notify(struct hca_wire *w)
 void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
 {
 	struct hca_wire *w = wire_of(port, p->h.bth.dest_qpn);
+	const bool is_cnp = p->h.bth.opcode == WIRE_OPCODE_CNP;
 
-	if (!w || !hca_wire_renew(w) || !is_peers(w, port, p)) {
-		if (p->h.bth.opcode == WIRE_OPCODE_CNP)
+	if (!w || !hca_wire_renew(w) || !is_peers(w, port, p) ||
+	    (is_cnp && !is_open(w, SHM_WIRE_SENDS))) {
+		if (is_cnp)
 			atomic_fetch_add_explicit(&port->shm->rp_cnp_ignored, 1,
 			                          memory_order_relaxed);
 		else

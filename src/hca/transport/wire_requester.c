@@ -123,6 +123,8 @@ static void write_deadline(struct hca_wire *w)
 	uint64_t timeout = timeout_ns(w), usual = s->round_ns ? 2 * s->round_ns : UNKNOWN_NS;
 	uint64_t early = (EARLY_NS + usual) << (s->early & 31);
 
+	if (!w->end.process->region.control->settings.roce_adp_retrans)
+		early = timeout;
 	atomic_store_explicit(&s->deadline_ns,
 	                      s->waits_since_ns + (early < timeout ? early : timeout),
 	                      memory_order_relaxed);
