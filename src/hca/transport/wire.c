@@ -71,6 +71,16 @@ static void release(_Atomic uint32_t *lock, uint32_t worker)
 	                                        memory_order_relaxed);
 }
 
+/* Releases the lock of the send queue. What is to be sent leaves behind that, as it may take long,
+ * and what comes back wants the lock; then packets of another thread may overtake it. UC, to which
+ * nothing comes back, would lose messages by that. */
+static void release_queue(const struct hca_wire *w)
+{
+	if (w->end.qp.type == IBV_QPT_UC)
+		hca_sender_finish(w->sender);
+	release(&w->connection->lock, w->worker);
+}
+
 /* ---- what a thread needs to know ---- */
 
 static uint32_t opened(const struct hca_wire *w)
@@ -531,10 +541,9 @@ void hca_wire_go_on(struct hca_connected_qp *c)
 		carry_out_local(c);
 		more = hca_wire_send(w);
 		carry_out_local(c);
-		release(&c->shm->lock, w->worker);
+		release_queue(w);
 		if (!more && w->shm->psn != before)
 			acknowledge_by_reply(w);
-		/* not before: it may take long, and what comes back wants the lock */
 		hca_sender_finish(w->sender);
 	}
 	hca_connected_leave(c);
@@ -651,7 +660,7 @@ static void go_on(struct hca_wire *w)
 
 	while (more && acquire(w, &w->connection->lock)) {
 		more = may_work(w, SHM_WIRE_SENDS) && hca_wire_send(w);
-		release(&w->connection->lock, w->worker);
+		release_queue(w);
 		hca_sender_finish(w->sender);
 	}
 	if (more)
