@@ -99,7 +99,7 @@ cat > "$TMPDIR/shell" <<'END'
 #!/bin/bash
 host=h${1##*.}
 shift
-exec ip netns exec "$host" unshare --uts bash -c 'hostname "$1"; shift; eval exec "$*"' shell "$host" "$@"
+exec ip netns exec "$host" unshare --uts bash -c 'hostname "$1"; shift; eval "$*"' shell "$host" "$@"
 END
 cat > "$TMPDIR/rank.sh" <<END
 host=h\$((PMI_RANK % 2 + 1))
