@@ -17,7 +17,7 @@ struct rc_link {
 	struct bench_rc rc;
 	uint32_t bytes, depth;
 	uint32_t sent, done, received, posted; /* messages; done: sends completed */
-	char *slots, *from;                    /* depth messages to come, a list's to send */
+	char *slots, *from;                    /* depth messages to come, and as many to send */
 	struct ibv_sge send_sge[BENCH_LIST], recv_sge[BENCH_LIST];
 	struct ibv_send_wr send_wr[BENCH_LIST];
 	struct ibv_recv_wr recv_wr[BENCH_LIST];
@@ -34,10 +34,8 @@ static void prepare_lists(struct rc_link *l, enum ibv_wr_opcode opcode)
 	for (unsigned i = 0; i < BENCH_LIST; i++) {
 		struct ibv_send_wr *wr = &l->send_wr[i];
 
-		l->send_sge[i] =
-		        (struct ibv_sge){ .addr = (uintptr_t)l->from + (size_t)i * l->bytes,
-			                  .length = l->bytes,
-			                  .lkey = l->rc.mr->lkey };
+		l->send_sge[i].length = l->bytes;
+		l->send_sge[i].lkey = l->rc.mr->lkey;
 		wr->sg_list = &l->send_sge[i];
 		wr->num_sge = 1;
 		wr->opcode = opcode;
@@ -57,7 +55,7 @@ static struct rc_link *open_link(void *shared, const struct bench_spec *spec, in
 	l->bytes = spec->bytes;
 	l->depth = spec->depth;
 	bench_rc_open(&l->rc, shared, side,
-	              &(struct bench_rc_plan){ .bytes = (size_t)l->bytes * (l->depth + BENCH_LIST),
+	              &(struct bench_rc_plan){ .bytes = (size_t)l->bytes * l->depth * 2,
 	                                       .depth = l->depth,
 	                                       .ip = spec->device ? spec->address[side] : NULL });
 	bench_rc_connect(&l->rc);
@@ -84,6 +82,8 @@ static void post(struct rc_link *l, unsigned n)
 	struct ibv_send_wr *bad;
 
 	for (unsigned i = 0; i < n; i++) {
+		/* on a network it is read until its completion is there */
+		l->send_sge[i].addr = (uintptr_t)l->from + slot_of(l, l->sent);
 		l->send_wr[i].send_flags = flags | (++l->sent % BENCH_LIST ? 0 : IBV_SEND_SIGNALED);
 		l->send_wr[i].next = i + 1 < n ? &l->send_wr[i + 1] : NULL;
 	}
@@ -172,8 +172,8 @@ static void write_send(void *link, unsigned n)
 	struct rc_link *l = link;
 
 	for (unsigned i = 0; i < n; i++) {
-		atomic_store_explicit(number_of(l, l->from + (size_t)i * l->bytes), l->sent + i + 1,
-		                      memory_order_relaxed);
+		atomic_store_explicit(number_of(l, l->from + slot_of(l, l->sent + i)),
+		                      l->sent + i + 1, memory_order_relaxed);
 		l->send_wr[i].wr.rdma.remote_addr = l->rc.peer->memory + slot_of(l, l->sent + i);
 	}
 	post(l, n);
