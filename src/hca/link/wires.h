@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connected queue pairs at a port's network link: what the link and the daemon call in
- * hca/transport/wire.c. Receiving: under the port's receive lock, in its receiver's turn. Finishing:
- * likewise, or without the turn before it sleeps. Ticking: by the daemon's one thread, also while a
- * process has the turn.
+ * hca/transport/wire.c. Receiving: under the port's receive lock, in its receiver's turn.
+ * Finishing: likewise, or without the turn before it sleeps. Ticking: by the daemon's one thread,
+ * also while a process has the turn.
  */
 #ifndef HCA_WIRES_H
 #define HCA_WIRES_H
