@@ -11,6 +11,7 @@
  *   window AT BYTES    gives this memory a key that peers can invalidate: "window RKEY"
  *   wait               the next completion, for which it waits: "wc ID STATUS OPCODE BYTES IMM"
  *   look               likewise, or "none"
+ *   move STATE [TIMER] to SQD, or to RTS with this min_rnr_timer: "ok"
  *   state              "state NUMBER", as in enum ibv_qp_state
  *   event              the next asynchronous event, for which it waits: "event NUMBER"
  *   poke AT BYTES BYTE fills memory: "ok"
@@ -331,6 +332,21 @@ static void show_event(struct puppet *p)
 	printf("event %u\n", event.event_type);
 }
 
+/* To a state, with another min_rnr_timer unless the state is SQD, which takes none on the way. */
+static void move(struct puppet *p)
+{
+	struct ibv_qp_attr attr = { .qp_state = (enum ibv_qp_state)number() };
+	int mask = IBV_QP_STATE;
+
+	if (attr.qp_state != IBV_QPS_SQD) {
+		attr.min_rnr_timer = (uint8_t)number();
+		mask |= IBV_QP_MIN_RNR_TIMER;
+	}
+	errno = ibv_modify_qp(p->qp, &attr, mask);
+	check(!errno, "ibv_modify_qp");
+	puts("ok");
+}
+
 static void peek(void)
 {
 	uint32_t bytes;
@@ -366,6 +382,8 @@ static void obey(struct puppet *p, const char *command)
 		show_completion(p, p->wait_ms);
 	else if (!strcmp(command, "look"))
 		show_completion(p, 0);
+	else if (!strcmp(command, "move"))
+		move(p);
 	else if (!strcmp(command, "state"))
 		show_state(p);
 	else if (!strcmp(command, "event"))

@@ -10,7 +10,7 @@ import time
 import packets
 from packets import ACCESS, INVALID, INVALID_READ, OPERATION, SEQUENCE, after
 from wire_peer import (BAD_RESP, ERR, FLUSHED, INV_RD_REQ, INV_REQ, REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC,
-                       RTS, SUCCESS, Wrong, case, of_each, pattern)
+                       RTS, SQD, SUCCESS, Wrong, case, of_each, pattern)
 
 
 # ---- the requester: what it sends
@@ -28,6 +28,26 @@ def sends_in_packets(c, what):
     c.completes_nothing()
     c.ack(c.psn + 2)
     c.completes(1, SUCCESS)
+
+
+@case
+def drains(c):
+    """In SQD what was sent is finished, and sent again if need be; what is posted then waits for RTS."""
+    c.qp()
+    c.poke(0, 2, 0)
+    c.post('SEND', 1, id=1)
+    c.hear('SEND_ONLY', c.psn)
+    c.move(SQD)
+    c.post('SEND', 2, id=2)
+    c.nak(c.psn, SEQUENCE)
+    c.hear('SEND_ONLY', c.psn, payload=bytes(1))
+    c.ack(c.psn)
+    c.completes(1)
+    c.nothing_came()
+    c.move(RTS, 1)
+    c.hear('SEND_ONLY', after(c.psn), payload=bytes(2))
+    c.ack(after(c.psn))
+    c.completes(2)
 
 
 @case

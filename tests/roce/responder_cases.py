@@ -195,6 +195,18 @@ def receive_is_missing(c):
     c.nothing_came()
 
 
+@case
+def timer_changes(c):
+    """min_rnr_timer can be changed in RTS: the next one without a receive is told the new one."""
+    c.qp(timer=5)
+    psn = c.ours
+    for timer in (5, 9, 31):
+        if timer != 5:
+            c.move(RTS, timer)
+        c.send('SEND_ONLY', psn, ack=True, payload=b'x')
+        c.hear('ACKNOWLEDGE', psn, syndrome=RNR | timer, msn=0)
+
+
 @of_each('SEND_MIDDLE', 'SEND_LAST', 'SEND_LAST_IMM', 'SEND_LAST_INVALIDATE', 'WRITE_MIDDLE', 'WRITE_LAST',
          'WRITE_LAST_IMM')
 def without_first(c, operation):

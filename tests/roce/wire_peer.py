@@ -23,7 +23,7 @@ MTUS = {1: 256, 2: 512, 3: 1024}
 SUCCESS, LEN_ERR, FLUSHED, BAD_RESP, INV_REQ = 0, 1, 5, 7, 9
 REM_ACCESS, REM_OP, RETRY_EXC, RNR_EXC = 10, 11, 12, 13
 INV_RD_REQ = 15
-RTS, ERR = 3, 6
+RTS, SQD, ERR = 3, 4, 6
 QP_REQ_ERR, QP_ACCESS_ERR = 2, 3
 OPCODE = {'WRITE': 0, 'WRITE_IMM': 1, 'SEND': 2, 'SEND_IMM': 3, 'READ': 4, 'CAS': 5, 'ADD': 6, 'SEND_INV': 9}
 
@@ -157,6 +157,10 @@ class Case:
         for key, value in expected.items():
             if found[key] != value:
                 raise Wrong(f'the completion of {id} has {key} {found[key]}, not {value}')
+
+    def move(self, state, *timer):
+        """Of min_rnr_timer to RTS; without to SQD."""
+        self.puppet.tell('move', state, *timer)
 
     def completes_nothing(self):
         line = self.puppet.tell('look')
