@@ -19,7 +19,7 @@
 #include "hca/transport/wire.h"
 
 #define WINDOW_LEAST 8
-#define WINDOW_MOST  256
+#define WINDOW_MOST  256 /* a quarter of it is one batch: see is_worth() */
 /* So many packets of an RDMA READ are asked for at one time: its responses must not overwhelm us.
  */
 #define READ_MOST 64
@@ -459,10 +459,8 @@ static bool send_next(struct hca_wire *w, const struct shm_request *r, const str
 static bool is_worth(const struct hca_wire *w)
 {
 	const uint32_t window = window_of(w), under = under_way(w);
-	const uint32_t enough =
-	        window / 4 < NETDEV_UDP_BATCH - 1 ? window / 4 : NETDEV_UDP_BATCH - 1;
 
-	return !under || under + enough <= window;
+	return !under || under + window / 4 <= window;
 }
 
 /* In SQD what was begun is finished, and nothing else is begun. */
