@@ -26,7 +26,7 @@ struct walk {
 	const struct check_row **row; /* by switch: of the MLID; NULL: none */
 	uint32_t *entered;  /* by channel, those of the ports that packets come in by: the turn */
 	uint32_t *visited;  /* by switch: the turn */
-	uint32_t *of_class; /* by switch: since this turn it reaches what another one does */
+	uint32_t *of_class; /* by switch: the turn since when it reaches what another switch does */
 	uint32_t *copies, *counted; /* by host: how many it gets, in which turn */
 	uint32_t *is_member;        /* by host: turn of the MLID */
 	struct place *queue;

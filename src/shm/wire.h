@@ -59,8 +59,9 @@ struct shm_wire {
 	/* of the responder's half: as shm_connection.lock */
 	_Atomic uint32_t lock;
 	struct shm_wire_path path;
-	/* Packets that were put off, by whoever received them, have numbers: that of the next one,
-	 * and that of the one whose turn it is. Equal: there is none */
+	/* Packets that were put off have numbers, whichever process received them. put_off: the
+	 * number of the next packet that is put off; taken_up: of the packet that is worked on
+	 * next. Equal: no packet is put off */
 	_Atomic uint32_t put_off, taken_up;
 
 	/* ---- requester: under shm_connection.lock ---- */
@@ -101,7 +102,7 @@ struct shm_wire {
 	/* whether its owner mostly posts a request after what has come; hints, without a lock */
 	_Atomic uint8_t unanswered; /* bool: it has not, since something came */
 	_Atomic uint8_t replies;    /* so often it did, the last times; see hca/transport/wire.c */
-	uint16_t reserved_too;
+	uint16_t reserved;
 	uint32_t n_responses;   /* that are yet to be sent */
 	uint32_t next_response; /* where the next one goes; counts up */
 	uint32_t next_saved;    /* likewise */
