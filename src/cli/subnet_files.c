@@ -141,6 +141,8 @@ struct dump {
 	unsigned line;
 	uint32_t sw; /* whose table this is; CHECK_NONE: none has begun */
 	unsigned n_tables;
+	const char *head; /* how a line begins that begins a table; others are for take() */
+	int (*take)(struct dump *d, const char *line);
 };
 
 static int complain(const struct dump *d, const char *what)
@@ -225,10 +227,10 @@ static int take_row(struct dump *d, const char *line)
 	return check_add_row(&d->s->net, (uint16_t)mlid, d->sw, ports) ? no_memory() : 0;
 }
 
-static int read_dump(struct cli_subnet *s, const char *name, const char *head,
-                     int (*take)(struct dump *d, const char *line))
+/* Gives @take each line of the file, without its end, until that fails: its result, or CLI_FAILED.
+ */
+static int for_each_line(const char *name, int (*take)(void *arg, const char *line), void *arg)
 {
-	struct dump d = { s, name, 0, CHECK_NONE, 0 };
 	FILE *from = fopen(name, "re");
 	char *line = NULL;
 	size_t room = 0;
@@ -239,12 +241,28 @@ static int read_dump(struct cli_subnet *s, const char *name, const char *head,
 		return CLI_FAILED;
 	}
 	while (!ret && getline(&line, &room, from) >= 0) {
-		d.line++;
 		line[strcspn(line, "\r\n")] = '\0';
-		ret = strncmp(line, head, strlen(head)) ? take(&d, line) : take_switch(&d, line);
+		ret = take(arg, line);
 	}
 	free(line);
 	fclose(from);
+	return ret;
+}
+
+static int take_line(void *arg, const char *line)
+{
+	struct dump *d = arg;
+
+	d->line++;
+	return strncmp(line, d->head, strlen(d->head)) ? d->take(d, line) : take_switch(d, line);
+}
+
+static int read_dump(struct cli_subnet *s, const char *name, const char *head,
+                     int (*take)(struct dump *d, const char *line))
+{
+	struct dump d = { .s = s, .name = name, .sw = CHECK_NONE, .head = head, .take = take };
+	int ret = for_each_line(name, take_line, &d);
+
 	if (!ret && !d.n_tables) {
 		base_log("%s: no line begins with '%s'", name, head);
 		return CLI_FAILED;
@@ -274,8 +292,9 @@ struct paths {
 };
 
 /* "\t\tsl......................0x1": the last line of a path that matters. */
-static int take_field(struct paths *p, const char *line)
+static int take_field(void *arg, const char *line)
 {
+	struct paths *p = arg;
 	const char *value = strstr(line, "..");
 	unsigned long v;
 
@@ -296,27 +315,16 @@ static int take_field(struct paths *p, const char *line)
 
 int cli_subnet_read_paths(struct cli_subnet *s, const char *name)
 {
-	struct paths p = { .s = s };
-	FILE *from = fopen(name, "re");
-	char *line = NULL;
-	size_t room = 0;
-	int ret = 0;
+	struct paths p = { .s = s, .host = calloc(MAX_LID + 1, sizeof(*p.host)) };
+	int ret;
 
-	if (!from) {
-		base_log("cannot read '%s': %s", name, strerror(errno));
-		return CLI_FAILED;
-	}
-	p.host = calloc(MAX_LID + 1, sizeof(*p.host));
 	if (!p.host)
-		ret = no_memory();
-	for (uint32_t i = 0; !ret && i < s->net.n_hosts; i++)
+		return no_memory();
+	for (uint32_t i = 0; i < s->net.n_hosts; i++)
 		for (unsigned k = 0; s->net.host[i].lid && k < s->net.host[i].n_lids; k++)
 			if (s->net.host[i].lid + k <= MAX_LID)
 				p.host[s->net.host[i].lid + k] = i + 1;
-	while (!ret && getline(&line, &room, from) >= 0)
-		ret = take_field(&p, line);
-	free(line);
+	ret = for_each_line(name, take_field, &p);
 	free(p.host);
-	fclose(from);
 	return ret;
 }
