@@ -43,15 +43,10 @@ ask()
 # try NAME [SERVER_OPTION...] -- [CLIENT_OPTION...]: as ask, with its server.
 try()
 {
-	local name=$1 server=()
-	shift
-	while [ "$1" != -- ]; do
-		server+=("$1")
-		shift
-	done
-	shift
+	local name=$1 server client
+	split "${@:2}"
 	serve_cm "$name" $server_host fio "${engine[@]}" --rw=read "${server[@]}"
-	ask "$name" "${engine[@]}" --rw=write --hostname=$address "$@"
+	ask "$name" "${engine[@]}" --rw=write --hostname=$address "${client[@]}"
 }
 
 # pair NAME SERVER_STATUS [SERVER_OPTION...] -- [CLIENT_OPTION...]

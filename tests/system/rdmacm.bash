@@ -28,18 +28,24 @@ listening_or_gone()
 
 server_host=h1 client_host=h2
 
-# run_pair NAME SERVER_COMMAND -- CLIENT_COMMAND: on these hosts, until both have ended well.
-run_pair()
+# split WORD... -- WORD...: of the server those before the dashes, in $server; of the client the others, in $client.
+split()
 {
-	local name=$1 server=()
-	shift
+	server=()
 	while [ "$1" != -- ]; do
 		server+=("$1")
 		shift
 	done
-	shift
+	client=("${@:2}")
+}
+
+# run_pair NAME SERVER_COMMAND -- CLIENT_COMMAND: on these hosts, until both have ended well.
+run_pair()
+{
+	local name=$1 server client
+	split "${@:2}"
 	serve_cm "$name" $server_host "${server[@]}"
-	start "client-$name" $client_host "$@"
+	start "client-$name" $client_host "${client[@]}"
 	wait_ended "client-$name" 0
 	wait_ended "server-$name" 0
 }
