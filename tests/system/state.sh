@@ -152,7 +152,7 @@ sed 's/umbel-state 1/umbel-state 0/' at_down > lab.state
 refused "1: expected 'umbel-state 1', found 'umbel-state 0'"
 sed '3s/ 6$/ 60000/' at_down > lab.state
 refused "3: expected a LID from 1 to 49151, found '60000'"
-head -c 100000 /dev/urandom > lab.state
+{ printf x; head -c 100000 /dev/urandom; } > lab.state # its first line is not empty
 refused "1: expected 'umbel-state 1', found '*'"
 truncate -s 65M lab.state
 refused ' larger than 64 MiB'
