@@ -6,6 +6,7 @@
 #include <infiniband/ib.h>
 #include <netinet/in.h>
 
+#include "wire/ip.h"
 #include "wire/text.h"
 
 const char *wire_gid_format(const void *gid, char text[static WIRE_TEXT])
@@ -16,6 +17,11 @@ const char *wire_gid_format(const void *gid, char text[static WIRE_TEXT])
 bool wire_mgid_parse(const char *text, struct ib_gid *mgid)
 {
 	return inet_pton(AF_INET6, text, mgid->raw) == 1 && ib_gid_is_mcast(mgid);
+}
+
+bool wire_group_parse(const char *text, struct ib_gid *group)
+{
+	return inet_pton(AF_INET6, text, group->raw) == 1 && wire_gid_is_ip_mcast(group);
 }
 
 const char *wire_address_format(const struct sockaddr *addr, char text[static WIRE_TEXT])

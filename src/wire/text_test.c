@@ -26,6 +26,23 @@ static void a_gid_reads_as_an_ipv6_address(void **state)
 	assert_string_equal(wire_gid_text(&gid), "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff");
 }
 
+static void a_group_is_read_from_what_was_written(void **state)
+{
+	static const char *const good[] = { "ff12:401b:ffff::1", "::ffff:239.1.1.1" };
+	static const char *const bad[] = { "::ffff:10.0.0.1", "fe80::1", "239.1.1.1", "::ffff",
+		                           "" };
+	struct ib_gid group;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(wire_group_parse(good[i], &group));
+		assert_string_equal(wire_gid_text(&group), good[i]);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		assert_false(wire_group_parse(bad[i], &group));
+	assert_false(wire_mgid_parse(good[1], &group));
+}
+
 static void an_address_reads_as_its_family_writes_it(void **state)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = 7 };
@@ -47,6 +64,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_gid_reads_as_an_ipv6_address),
+		cmocka_unit_test(a_group_is_read_from_what_was_written),
 		cmocka_unit_test(an_address_reads_as_its_family_writes_it),
 	};
 
