@@ -94,7 +94,7 @@ static void find_levels(struct sm_ftree *t)
 
 	memset(t->level, 0xFF, net->n * sizeof(*t->level));
 	for (unsigned i = 0; i < net->n; i++) {
-		if (!t->r->load.has_hosts[i] || net->sw[i]->dead)
+		if (!t->r->net->has_hosts[i] || net->sw[i]->dead)
 			continue;
 		t->level[i] = 0;
 		t->queue[tail++] = i;
@@ -174,7 +174,7 @@ static int reach_init(struct reach *c, const struct sm_ftree *t)
 	if (!c->leaf || !c->island)
 		return -ENOMEM;
 	for (unsigned i = 0; i < net->n; i++)
-		if (t->r->load.has_hosts[i] && !net->sw[i]->dead)
+		if (t->r->net->has_hosts[i] && !net->sw[i]->dead)
 			c->leaf[c->n_leaves++] = i;
 	c->words = c->n_leaves / 64 + 1;
 	c->bits = calloc((size_t)net->n * c->words, sizeof(*c->bits));
@@ -436,7 +436,7 @@ static int route_level(struct sm_ftree *t, struct ways *w, unsigned level, unsig
 	uint64_t once = 0, twice = 0;
 	int ret = 0;
 
-	w->counts = !t->above[w->at] && (level || t->r->load.has_hosts[w->at]);
+	w->counts = !t->above[w->at] && (level || t->r->net->has_hosts[w->at]);
 	for (unsigned k = 0; k < w->n; k++) {
 		uint64_t can = *need & joins(t, level, w->link[k]->to, word);
 

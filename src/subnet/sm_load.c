@@ -9,14 +9,6 @@
 
 #include "subnet/sm_routes.h"
 
-static bool has_hosts(const struct fabric_node *sw)
-{
-	for (unsigned k = 1; k <= sw->n_ports; k++)
-		if (sw->port[k].peer && sw->port[k].peer->node->type == FABRIC_HCA)
-			return true;
-	return false;
-}
-
 /* The most HCAs that are plugged into one switch. */
 static unsigned most_hosts(const struct sm_net *net)
 {
@@ -42,14 +34,12 @@ int sm_load_init(struct sm_routes *r)
 	l->left_out = SM_NOBODY;
 	l->words = ((most_hosts(net) << net->f->settings.lmc) + 63) / 64;
 	l->first = calloc(net->n + 1, sizeof(*l->first));
-	l->has_hosts = calloc(net->n + 1, sizeof(*l->has_hosts));
 	l->reached = calloc((size_t)net->n * l->words + 1, sizeof(*l->reached));
-	if (!l->first || !l->has_hosts || !l->reached)
+	if (!l->first || !l->reached)
 		return -ENOMEM;
 	for (unsigned i = 0; i < net->n; i++) {
 		l->first[i] = n_ports;
 		n_ports += net->sw[i]->n_ports + 1;
-		l->has_hosts[i] = has_hosts(net->sw[i]);
 	}
 	l->first[net->n] = n_ports;
 	l->lids = calloc(n_ports + 1, sizeof(*l->lids));
@@ -65,7 +55,6 @@ int sm_load_init(struct sm_routes *r)
 void sm_load_fini(struct sm_routes *r)
 {
 	free(r->load.first);
-	free(r->load.has_hosts);
 	free(r->load.reached);
 	free(r->load.lids);
 	free(r->load.link);
@@ -81,7 +70,7 @@ void sm_load_begin(struct sm_routes *r)
 	struct sm_load *l = &r->load;
 
 	for (unsigned i = 0; i < r->net->n; i++)
-		memset(&l->reached[(size_t)i * l->words], l->has_hosts[i] ? 0xFF : 0,
+		memset(&l->reached[(size_t)i * l->words], r->net->has_hosts[i] ? 0xFF : 0,
 		       l->words * sizeof(*l->reached));
 }
 
@@ -148,7 +137,7 @@ static bool is_reached_by(const struct sm_routes *r, unsigned at, uint16_t lid, 
 {
 	const struct sm_net *net = r->net;
 
-	if (r->load.has_hosts[at])
+	if (net->has_hosts[at])
 		return true;
 	for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
 		const struct sm_link *l = &net->link[k];

@@ -21,6 +21,14 @@ static bool leads_to_switch(const struct fabric_port *p)
 	return p->peer && p->peer->node->type == FABRIC_SWITCH;
 }
 
+static bool has_hosts(const struct fabric_node *sw)
+{
+	for (unsigned k = 1; k <= sw->n_ports; k++)
+		if (sw->port[k].peer && sw->port[k].peer->node->type == FABRIC_HCA)
+			return true;
+	return false;
+}
+
 static void list_links(struct sm_net *net)
 {
 	unsigned n = 0;
@@ -59,9 +67,15 @@ int sm_net_init(struct sm_net *net, struct fabric *f)
 	net->known = calloc(f->n_ib_ports + 1, sizeof(*net->known));
 	net->lid = calloc(f->n_nodes + 1, sizeof(*net->lid));
 	net->home_changed = calloc(f->n_nodes + 1, sizeof(*net->home_changed));
-	if (!net->link || !net->down || !net->known || !net->lid || !net->home_changed)
+	net->has_hosts = calloc(f->n_nodes + 1, sizeof(*net->has_hosts));
+	net->level = calloc(f->n_nodes + 1, sizeof(*net->level));
+	net->queue = calloc(f->n_nodes + 1, sizeof(*net->queue));
+	if (!net->link || !net->down || !net->known || !net->lid || !net->home_changed ||
+	    !net->has_hosts || !net->level || !net->queue)
 		return -ENOMEM;
 	list_links(net);
+	for (unsigned i = 0; i < net->n; i++)
+		net->has_hosts[i] = has_hosts(net->sw[i]);
 	return 0;
 }
 
@@ -74,6 +88,9 @@ void sm_net_fini(struct sm_net *net)
 	free(net->known);
 	free(net->lid);
 	free(net->home_changed);
+	free(net->has_hosts);
+	free(net->level);
+	free(net->queue);
 }
 
 static void look_at_link(struct sm_net *net, unsigned at, struct sm_link *l)
@@ -97,6 +114,37 @@ static void look_at_port(struct sm_net *net, const struct fabric_port *p)
 		net->n_homes_changed++;
 	}
 	known->up = up;
+}
+
+unsigned sm_net_measure(const struct sm_net *net, uint16_t *dist, unsigned *queue)
+{
+	unsigned head = 0, tail = 0;
+
+	for (unsigned i = 0; i < net->n; i++)
+		if (!dist[i])
+			queue[tail++] = i;
+	while (head < tail) {
+		unsigned at = queue[head++];
+
+		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
+			const struct sm_link *l = &net->link[k];
+
+			if (!l->up || dist[l->to] != SM_FAR)
+				continue;
+			dist[l->to] = dist[at] + 1;
+			queue[tail++] = l->to;
+		}
+	}
+	return tail;
+}
+
+static void measure_levels(struct sm_net *net)
+{
+	memset(net->level, 0xFF, net->n * sizeof(*net->level));
+	for (unsigned i = 0; i < net->n; i++)
+		if (net->has_hosts[i] && !net->sw[i]->dead)
+			net->level[i] = 0;
+	sm_net_measure(net, net->level, net->queue);
 }
 
 void sm_net_look_at_lids(struct sm_net *net)
@@ -133,6 +181,7 @@ void sm_net_look(struct sm_net *net)
 			look_at_link(net, i, &net->link[k]);
 	for (unsigned i = 0; i < net->f->n_ib_ports; i++)
 		look_at_port(net, net->f->hca_port[i]);
+	measure_levels(net);
 	if (first)
 		net->came_up = false;
 	net->little_changed = !first && !net->left && !net->came_up && !net->lids_changed &&

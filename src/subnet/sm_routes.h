@@ -24,7 +24,6 @@ struct sm_load {
 	unsigned *first; /* by switch: where its ports are in the next two */
 	uint32_t *lids;  /* by port: LIDs of HCAs that go out by it */
 	uint32_t *link;  /* by port: 1 + the index of the link; 0: it leads to no switch */
-	bool *has_hosts; /* by switch: HCAs are plugged in */
 	uint64_t *
 	        reached; /* by switch: bits of the root's LIDs that a host's packets reach it for */
 	unsigned words;  /* of each switch's bits */

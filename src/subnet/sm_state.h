@@ -14,6 +14,8 @@
 #include "fabric/model/fabric.h"
 #include "subnet/sm_ops.h"
 
+#define SM_FAR UINT16_MAX /* a distance: there is no path */
+
 /* A cable to another switch (or back to the same one), seen from one of its ends. */
 struct sm_link {
 	uint32_t to; /* index of the switch there */
@@ -40,10 +42,13 @@ struct sm_net {
 	unsigned n;
 	struct sm_link *link;
 	unsigned *first; /* switch i has link[first[i]] to link[first[i + 1] - 1] */
+	bool *has_hosts; /* by switch: HCAs are plugged in */
 	/* the results of the last look, on which all routing relies: what programs' SMPs change
 	 * meanwhile is for the next sweep */
 	struct sm_known_port *known; /* by the HCA port's index */
 	uint16_t *lid;               /* by switch */
+	uint16_t *level;             /* by switch: distance from those with hosts; SM_FAR */
+	unsigned *queue;             /* scratch of the look */
 	bool looked;
 	bool left;            /* what the look before has found is not all in the tables */
 	bool came_up;         /* a link between switches came up after the first look */
@@ -109,6 +114,10 @@ void sm_net_look(struct sm_net *net);
  * with room for all switches. */
 void sm_net_find_islands(const struct sm_net *net, unsigned *island, unsigned *queue);
 
+/* Measures distances over links that are up: from the switches that have 0 in @dist, to those that
+ * have SM_FAR. @queue: the switches as they were reached. How many. */
+unsigned sm_net_measure(const struct sm_net *net, uint16_t *dist, unsigned *queue);
+
 /* The port at the far end of a link that is not down, or NULL. */
 struct fabric_port *sm_far_end(const struct fabric_port *p);
 
@@ -162,8 +171,6 @@ enum sm_routing sm_routes_engine(const struct sm_routes *r);
 int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid);
 
 /* ---- sm_updn.c ---- */
-
-#define SM_FAR UINT16_MAX /* a distance: there is no path */
 
 /* 0 or -ENOMEM. */
 int sm_updn_new(struct sm_updn **u, struct sm_net *net);
