@@ -124,6 +124,52 @@ struct fabric_port *sm_far_end(const struct fabric_port *p);
 struct sm_updn;
 struct sm_cores;
 
+/* ---- sm_order.c ---- */
+
+#define SM_NO_SWITCH (~0u)
+#define SM_TOPS      1024 /* of an island that are looked for */
+
+struct sm_order {
+	const struct sm_net *net;
+	unsigned *place;  /* by switch; up is towards 0 */
+	unsigned *sorted; /* the switches in that order */
+	/* sm_order_find_tops(): the switches of an island from which no link leads up; all, if all
+	 * have hosts */
+	unsigned *island; /* by switch: the lowest switch connected to it */
+	bool *is_flat;    /* by island: all switches have hosts */
+	unsigned *n_tops; /* by island */
+	unsigned *top;    /* by switch: its number among those of its island; or SM_NO_SWITCH */
+	uint64_t *above;  /* by switch: bits of the tops from which ways lead down to it */
+	unsigned words;   /* of each switch's bits */
+	/* scratch */
+	unsigned *queue, *hosts, *from;
+	bool *covered;
+};
+
+/* 0 or -ENOMEM. */
+int sm_order_new(struct sm_order **o, const struct sm_net *net);
+void sm_order_free(struct sm_order *o);
+
+/* Orders the switches by their ranks, or by their levels from the highest one down; those of one
+ * rank or level by their index. */
+void sm_order_by_rank(struct sm_order *o, const uint16_t *rank);
+void sm_order_by_level(struct sm_order *o);
+
+/* Whether they differed. */
+bool sm_order_copy(struct sm_order *to, const struct sm_order *from);
+
+/* By the links that are up. */
+void sm_order_find_tops(struct sm_order *o);
+
+static inline uint64_t *sm_order_above(const struct sm_order *o, unsigned at)
+{
+	return &o->above[(size_t)at * o->words];
+}
+
+/* Has the ways from one switch lead down to all switches with hosts that links connect. How many
+ * got another place for that. */
+unsigned sm_order_mend(struct sm_order *o);
+
 /* ---- sm_lids.c ---- */
 
 /* Gives all ports that the SM sees their LIDs, and notes in ->changed what has changed. Returns 0
