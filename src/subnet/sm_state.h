@@ -227,6 +227,9 @@ void sm_updn_free(struct sm_updn *u);
 void sm_updn_begin(struct sm_updn *u);
 bool sm_updn_step(struct sm_updn *u, uint32_t *budget);
 
+/* The order of the switches by their ranks: packets go up first. */
+const struct sm_order *sm_updn_order(const struct sm_updn *u);
+
 /* The place of a switch in the order of ranks: packets go up to lower places first. */
 unsigned sm_updn_place(const struct sm_updn *u, unsigned at);
 

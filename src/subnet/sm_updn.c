@@ -5,9 +5,9 @@
  * for each other's buffers (a credit loop), which shortest paths alone do not prevent.
  *
  * The roots are the switches farthest from the switches with hosts: the spines of a fat tree. If
- * there are none, or if some hosts then have no legal path to each other, the switch in the middle
- * is the only root; over it there is always a path. Between two roots there may be none, as with
- * OpenSM; no host needs one.
+ * there are none, the switch in the middle is the only root. The order of ranks is mended
+ * (sm_order.c), so all hosts that links connect reach each other by way of one root, at least.
+ * Between two roots there may be no path, as with OpenSM; no host needs one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,21 +18,17 @@
 
 struct sm_updn {
 	struct sm_net *net;
-	uint16_t *rank;   /* 0: a root */
-	unsigned *order;  /* the position of a switch in the order of ranks; up is towards 0 */
-	unsigned *sorted; /* the switches in that order */
-	bool *is_down;    /* by switch: its path to the measured root only goes down */
+	uint16_t *rank; /* 0: a root */
+	struct sm_order *order;
+	bool *is_down; /* by switch: its path to the measured root only goes down */
 	/* while ranking */
 	unsigned *island;       /* by switch: the lowest switch connected to it */
-	uint16_t *level;        /* by switch: the distance from hosts */
 	uint16_t *top;          /* by island: its highest level */
 	bool *single;           /* by island: it has one root, */
 	unsigned *middle;       /* this one; */
 	uint64_t *eccentricity; /* how far it is from the others, the less the better */
-	bool *has_hosts;
-	enum { RANKED, FIND_MIDDLES, TRY_ROOTS } phase;
+	enum { RANKED, FIND_MIDDLES } phase;
 	unsigned next;  /* switch of the phase */
-	bool again;     /* some islands have become single ones */
 	uint16_t *hops; /* scratch */
 	unsigned *queue;
 };
@@ -46,21 +42,16 @@ int sm_updn_new(struct sm_updn **out, struct sm_net *net)
 		return -ENOMEM;
 	u->net = net;
 	u->rank = calloc(n, sizeof(*u->rank));
-	u->order = calloc(n, sizeof(*u->order));
-	u->sorted = calloc(n, sizeof(*u->sorted));
 	u->is_down = calloc(n, sizeof(*u->is_down));
 	u->island = calloc(n, sizeof(*u->island));
-	u->level = calloc(n, sizeof(*u->level));
 	u->top = calloc(n, sizeof(*u->top));
 	u->single = calloc(n, sizeof(*u->single));
 	u->middle = calloc(n, sizeof(*u->middle));
 	u->eccentricity = calloc(n, sizeof(*u->eccentricity));
-	u->has_hosts = calloc(n, sizeof(*u->has_hosts));
 	u->hops = calloc(n, sizeof(*u->hops));
 	u->queue = calloc(n, sizeof(*u->queue));
-	if (!u->rank || !u->order || !u->sorted || !u->is_down || !u->island || !u->level ||
-	    !u->top || !u->single || !u->middle || !u->eccentricity || !u->has_hosts || !u->hops ||
-	    !u->queue) {
+	if (!u->rank || !u->is_down || !u->island || !u->top || !u->single || !u->middle ||
+	    !u->eccentricity || !u->hops || !u->queue || sm_order_new(&u->order, net)) {
 		sm_updn_free(u);
 		return -ENOMEM;
 	}
@@ -70,17 +61,15 @@ int sm_updn_new(struct sm_updn **out, struct sm_net *net)
 
 void sm_updn_free(struct sm_updn *u)
 {
+	if (u->order)
+		sm_order_free(u->order);
 	free(u->rank);
-	free(u->order);
-	free(u->sorted);
 	free(u->is_down);
 	free(u->island);
-	free(u->level);
 	free(u->top);
 	free(u->single);
 	free(u->middle);
 	free(u->eccentricity);
-	free(u->has_hosts);
 	free(u->hops);
 	free(u->queue);
 	free(u);
@@ -88,63 +77,20 @@ void sm_updn_free(struct sm_updn *u)
 
 /* ---- ranks ---- */
 
-/*
- * Measures distances from the switches with 0 in @dist; the others have SM_FAR. How many it
- * reached.
- */
-static unsigned measure_hops(struct sm_updn *u, uint16_t *dist)
-{
-	const struct sm_net *net = u->net;
-	unsigned head = 0, tail = 0;
-
-	for (unsigned i = 0; i < net->n; i++)
-		if (!dist[i])
-			u->queue[tail++] = i;
-	while (head < tail) {
-		unsigned at = u->queue[head++];
-
-		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
-			const struct sm_link *l = &net->link[k];
-
-			if (!l->up || dist[l->to] != SM_FAR)
-				continue;
-			dist[l->to] = dist[at] + 1;
-			u->queue[tail++] = l->to;
-		}
-	}
-	return tail;
-}
-
 static void set_far(const struct sm_updn *u, uint16_t *dist)
 {
 	memset(dist, 0xFF, u->net->n * sizeof(*dist));
 }
 
-static bool has_hosts(const struct fabric_node *sw)
+/* Finds the highest level of each island. */
+static void find_tops(struct sm_updn *u)
 {
-	for (unsigned k = 1; k <= sw->n_ports; k++) {
-		const struct fabric_port *end = sm_far_end(&sw->port[k]);
+	const uint16_t *level = u->net->level;
 
-		if (end && end->node->type == FABRIC_HCA)
-			return true;
-	}
-	return false;
-}
-
-/* Measures the levels of switches, and the highest one of each island. */
-static void find_levels(struct sm_updn *u)
-{
-	set_far(u, u->level);
 	memset(u->top, 0, u->net->n * sizeof(*u->top));
-	for (unsigned i = 0; i < u->net->n; i++) {
-		u->has_hosts[i] = has_hosts(u->net->sw[i]);
-		if (u->has_hosts[i])
-			u->level[i] = 0;
-	}
-	measure_hops(u, u->level);
 	for (unsigned i = 0; i < u->net->n; i++)
-		if (u->level[i] != SM_FAR && u->level[i] > u->top[u->island[i]])
-			u->top[u->island[i]] = u->level[i];
+		if (level[i] != SM_FAR && level[i] > u->top[u->island[i]])
+			u->top[u->island[i]] = level[i];
 	for (unsigned i = 0; i < u->net->n; i++)
 		u->single[i] = !u->top[i];
 }
@@ -158,7 +104,7 @@ static void try_middle(struct sm_updn *u, unsigned at)
 
 	set_far(u, u->hops);
 	u->hops[at] = 0;
-	reached = measure_hops(u, u->hops);
+	reached = sm_net_measure(u->net, u->hops, u->queue);
 	for (unsigned k = 0; k < reached; k++)
 		sum += u->hops[u->queue[k]];
 	sum |= (uint64_t)u->hops[u->queue[reached - 1]] << 40; /* the last is the farthest */
@@ -170,73 +116,32 @@ static void try_middle(struct sm_updn *u, unsigned at)
 
 static void rank_all(struct sm_updn *u)
 {
-	unsigned n = u->net->n, placed = 0;
+	unsigned n = u->net->n, moved;
 
 	set_far(u, u->rank);
 	for (unsigned i = 0; i < n; i++)
-		if (!u->single[u->island[i]] && u->level[i] == u->top[u->island[i]])
+		if (!u->single[u->island[i]] && u->net->level[i] == u->top[u->island[i]])
 			u->rank[i] = 0;
 	for (unsigned i = 0; i < n; i++)
 		if (u->island[i] == i && u->single[i])
 			u->rank[u->middle[i]] = 0;
-	measure_hops(u, u->rank);
-	for (unsigned rank = 0; placed < n; rank++)
-		for (unsigned i = 0; i < n; i++)
-			if (u->rank[i] == rank) {
-				u->order[i] = placed;
-				u->sorted[placed++] = i;
-			}
-}
-
-/* Whether all hosts of the island have a legal path to the hosts of switch @to. */
-static bool is_reached(struct sm_updn *u, unsigned to)
-{
-	sm_updn_measure(u, to, u->hops);
-	for (unsigned i = 0; i < u->net->n; i++)
-		if (u->has_hosts[i] && u->island[i] == u->island[to] && u->hops[i] == SM_FAR)
-			return false;
-	return true;
-}
-
-static void begin_phase(struct sm_updn *u, unsigned phase)
-{
-	u->phase = phase;
-	u->next = 0;
-	if (phase == FIND_MIDDLES)
-		memset(u->eccentricity, 0xFF, u->net->n * sizeof(*u->eccentricity));
+	sm_net_measure(u->net, u->rank, u->queue);
+	sm_order_by_rank(u->order, u->rank);
+	moved = sm_order_mend(u->order);
+	if (moved)
+		base_log_info(sm,
+		              "up/down routing: links lead down to all hosts from no root that was "
+		              "found; they do as %u switches have another place",
+		              moved);
 }
 
 void sm_updn_begin(struct sm_updn *u)
 {
-	u->again = false;
 	sm_net_find_islands(u->net, u->island, u->queue);
-	find_levels(u);
-	begin_phase(u, FIND_MIDDLES);
-}
-
-/* Whether all hosts reach those of this switch; if not, the island gets one root instead. */
-static void try_roots(struct sm_updn *u, unsigned at)
-{
-	unsigned island = u->island[at];
-
-	if (is_reached(u, at))
-		return;
-	base_log_warning(sm,
-	                 "up/down routing: from the roots that were found no legal path leads from "
-	                 "all hosts to those of '%s'; there is one root instead",
-	                 u->net->sw[at]->name);
-	u->single[island] = u->again = true;
-}
-
-/* All switches have had their turns. */
-static void end_phase(struct sm_updn *u)
-{
-	if (u->phase == FIND_MIDDLES) {
-		rank_all(u);
-		begin_phase(u, u->again ? RANKED : TRY_ROOTS);
-	} else {
-		begin_phase(u, u->again ? FIND_MIDDLES : RANKED);
-	}
+	find_tops(u);
+	memset(u->eccentricity, 0xFF, u->net->n * sizeof(*u->eccentricity));
+	u->phase = FIND_MIDDLES;
+	u->next = 0;
 }
 
 bool sm_updn_step(struct sm_updn *u, uint32_t *budget)
@@ -247,15 +152,13 @@ bool sm_updn_step(struct sm_updn *u, uint32_t *budget)
 		unsigned at = u->next++;
 
 		if (at == u->net->n) {
-			end_phase(u);
+			rank_all(u);
+			u->phase = RANKED;
+		} else if (u->single[u->island[at]]) {
+			try_middle(u, at);
+		} else {
 			continue;
 		}
-		if (u->phase == FIND_MIDDLES && u->single[u->island[at]])
-			try_middle(u, at);
-		else if (u->phase == TRY_ROOTS && u->has_hosts[at] && !u->single[u->island[at]])
-			try_roots(u, at);
-		else
-			continue;
 		*budget -= cost < *budget ? cost : *budget;
 	}
 	return u->phase == RANKED;
@@ -263,7 +166,12 @@ bool sm_updn_step(struct sm_updn *u, uint32_t *budget)
 
 unsigned sm_updn_place(const struct sm_updn *u, unsigned at)
 {
-	return u->order[at];
+	return u->order->place[at];
+}
+
+const struct sm_order *sm_updn_order(const struct sm_updn *u)
+{
+	return u->order;
 }
 
 /* ---- paths ---- */
@@ -283,7 +191,8 @@ static void measure_down(struct sm_updn *u, unsigned root, uint16_t *hops)
 		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
 			const struct sm_link *l = &net->link[k];
 
-			if (!l->up || u->order[l->to] >= u->order[at] || hops[l->to] != SM_FAR)
+			if (!l->up || u->order->place[l->to] >= u->order->place[at] ||
+			    hops[l->to] != SM_FAR)
 				continue;
 			hops[l->to] = hops[at] + 1;
 			u->is_down[l->to] = true;
@@ -298,14 +207,14 @@ static void measure_up(struct sm_updn *u, uint16_t *hops)
 	const struct sm_net *net = u->net;
 
 	for (unsigned i = 0; i < net->n; i++) {
-		unsigned at = u->sorted[i];
+		unsigned at = u->order->sorted[i];
 
 		if (u->is_down[at])
 			continue;
 		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
 			const struct sm_link *l = &net->link[k];
 
-			if (l->up && u->order[l->to] < i && hops[l->to] != SM_FAR &&
+			if (l->up && u->order->place[l->to] < i && hops[l->to] != SM_FAR &&
 			    hops[l->to] + 1 < hops[at])
 				hops[at] = hops[l->to] + 1;
 		}
@@ -325,6 +234,6 @@ void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops)
 bool sm_updn_may_go(const struct sm_updn *u, unsigned from, unsigned to)
 {
 	if (u->is_down[from]) /* packets from above may come through here: they may only go down */
-		return u->is_down[to] && u->order[to] > u->order[from];
-	return u->order[to] < u->order[from];
+		return u->is_down[to] && u->order->place[to] > u->order->place[from];
+	return u->order->place[to] < u->order->place[from];
 }
