@@ -4,8 +4,10 @@
  * Called by sm_routes.c.
  *
  * A switch's level is its distance from the switches with hosts, level 0. In a fat tree each link
- * leads one level up or down. Paths go up, then down, so there are no credit loops. Where links
- * have failed there may be no such path between leaves that others connect: then it is no fat tree.
+ * leads one level up or down. Paths go up, then down, so there are no credit loops. The trees of
+ * groups do as well, in one order with the paths (sm_order.c): where links have failed, some may
+ * have to be left to them. If there are no such paths between leaves that links connect, it is no
+ * fat tree.
  *
  * Each LID gets a stem: from its leaf up to the top, one switch a level, at each by the link that
  * the fewest stems come down. All paths to the LID go to its stem, as near to the top as they can,
@@ -27,11 +29,11 @@
 
 struct sm_ftree {
 	struct sm_routes *r;
-	uint16_t *level;  /* by switch */
-	unsigned *sorted; /* the switches, from the top down */
-	unsigned *queue;  /* scratch */
-	bool *above;      /* by switch: the present root can be reached by going down alone */
-	unsigned *up;     /* links that lead up: up[first_up[i]] to up[first_up[i + 1] - 1] */
+	const uint16_t *level; /* by switch */
+	struct sm_order *order;
+	unsigned *queue; /* scratch */
+	bool *above;     /* by switch: the present root can be reached by going down alone */
+	unsigned *up;    /* links that lead up: up[first_up[i]] to up[first_up[i + 1] - 1] */
 	unsigned *first_up;
 	uint32_t *stems; /* by switch: those that end here, at the top */
 	/* by level and switch: bits of the root's LIDs whose paths from there join the stem at that
@@ -51,8 +53,7 @@ int sm_ftree_new(struct sm_ftree **out, struct sm_routes *r)
 	if (!t)
 		return -ENOMEM;
 	t->r = r;
-	t->level = calloc(n, sizeof(*t->level));
-	t->sorted = calloc(n, sizeof(*t->sorted));
+	t->level = r->net->level;
 	t->queue = calloc(n, sizeof(*t->queue));
 	t->above = calloc(n, sizeof(*t->above));
 	t->up = calloc((size_t)r->net->first[r->net->n] + 1, sizeof(*t->up));
@@ -62,8 +63,8 @@ int sm_ftree_new(struct sm_ftree **out, struct sm_routes *r)
 		t->joins[i] = calloc(n * r->load.words + 1, sizeof(*t->joins[i]));
 		failed |= !t->joins[i];
 	}
-	if (failed || !t->level || !t->sorted || !t->queue || !t->above || !t->up || !t->first_up ||
-	    !t->stems) {
+	if (failed || !t->queue || !t->above || !t->up || !t->first_up || !t->stems ||
+	    sm_order_new(&t->order, r->net)) {
 		sm_ftree_free(t);
 		return -ENOMEM;
 	}
@@ -71,12 +72,17 @@ int sm_ftree_new(struct sm_ftree **out, struct sm_routes *r)
 	return 0;
 }
 
+const struct sm_order *sm_ftree_order(const struct sm_ftree *t)
+{
+	return t->order;
+}
+
 void sm_ftree_free(struct sm_ftree *t)
 {
 	for (unsigned i = 0; i < MAX_LEVELS; i++)
 		free(t->joins[i]);
-	free(t->level);
-	free(t->sorted);
+	if (t->order)
+		sm_order_free(t->order);
 	free(t->queue);
 	free(t->above);
 	free(t->up);
@@ -86,38 +92,6 @@ void sm_ftree_free(struct sm_ftree *t)
 }
 
 /* ---- levels ---- */
-
-static void find_levels(struct sm_ftree *t)
-{
-	const struct sm_net *net = t->r->net;
-	unsigned head = 0, tail = 0;
-
-	memset(t->level, 0xFF, net->n * sizeof(*t->level));
-	for (unsigned i = 0; i < net->n; i++) {
-		if (!t->r->net->has_hosts[i] || net->sw[i]->dead)
-			continue;
-		t->level[i] = 0;
-		t->queue[tail++] = i;
-	}
-	while (head < tail) {
-		unsigned at = t->queue[head++];
-
-		for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
-			const struct sm_link *l = &net->link[k];
-
-			if (!l->up || t->level[l->to] != SM_FAR)
-				continue;
-			t->level[l->to] = t->level[at] + 1;
-			t->queue[tail++] = l->to;
-		}
-	}
-	/* the queue has them from the bottom up; those far from hosts have no links */
-	for (unsigned i = 0; i < tail; i++)
-		t->sorted[tail - 1 - i] = t->queue[i];
-	for (unsigned i = 0; i < net->n; i++)
-		if (t->level[i] == SM_FAR)
-			t->sorted[tail++] = i;
-}
 
 /* Whether each link leads one level up or down; if not, says which one. */
 static bool is_fat_tree(const struct sm_ftree *t)
@@ -140,15 +114,29 @@ static bool is_fat_tree(const struct sm_ftree *t)
 	return true;
 }
 
+/* Whether paths go up from @at to its neighbour @to. They do not where the order is another one
+ * than that of levels: such a link is left to groups. */
+static inline bool rises(const struct sm_ftree *t, unsigned at, unsigned to)
+{
+	return t->level[to] > t->level[at] && t->order->place[to] < t->order->place[at];
+}
+
 static void list_up(struct sm_ftree *t)
 {
 	const struct sm_net *net = t->r->net;
-	unsigned n = 0;
+	unsigned n = 0, moved;
 
+	sm_order_by_level(t->order);
+	moved = sm_order_mend(t->order);
+	if (moved)
+		base_log_info(sm,
+		              "routing=ftree: links lead down to all hosts from no switch at the "
+		              "top; they do as %u switches have another place",
+		              moved);
 	for (unsigned i = 0; i < net->n; i++) {
 		t->first_up[i] = n;
 		for (unsigned k = net->first[i]; k < net->first[i + 1]; k++)
-			if (net->link[k].up && t->level[net->link[k].to] > t->level[i])
+			if (net->link[k].up && rises(t, i, net->link[k].to))
 				t->up[n++] = k;
 	}
 	t->first_up[net->n] = n;
@@ -210,10 +198,12 @@ static void find_reached(const struct sm_ftree *t, const struct reach *c)
 	for (unsigned i = 0; i < c->n_leaves; i++)
 		bits_of(c, c->leaf[i])[i / 64] |= 1ull << (i % 64);
 	for (unsigned i = net->n; i-- > 0;)
-		for (unsigned at = t->sorted[i], k = t->first_up[at]; k < t->first_up[at + 1]; k++)
+		for (unsigned at = t->order->sorted[i], k = t->first_up[at];
+		     k < t->first_up[at + 1]; k++)
 			add_bits(c, net->link[t->up[k]].to, at);
 	for (unsigned i = 0; i < net->n; i++)
-		for (unsigned at = t->sorted[i], k = t->first_up[at]; k < t->first_up[at + 1]; k++)
+		for (unsigned at = t->order->sorted[i], k = t->first_up[at];
+		     k < t->first_up[at + 1]; k++)
 			add_bits(c, at, net->link[t->up[k]].to);
 }
 
@@ -286,7 +276,7 @@ static void measure(struct sm_ftree *t, unsigned root)
 		}
 	}
 	for (unsigned i = 0; i < net->n; i++) {
-		unsigned at = t->sorted[i];
+		unsigned at = t->order->sorted[i];
 
 		for (unsigned k = t->first_up[at]; k < t->first_up[at + 1] && !t->above[at]; k++) {
 			unsigned to = net->link[t->up[k]].to;
@@ -302,8 +292,7 @@ static inline bool leads(const struct sm_ftree *t, unsigned at, const struct sm_
 {
 	if (!l->up || t->r->hops[l->to] + 1 != t->r->hops[at])
 		return false;
-	return t->above[at] ? t->above[l->to] && t->level[l->to] < t->level[at]
-	                    : t->level[l->to] > t->level[at];
+	return t->above[at] ? t->above[l->to] && rises(t, l->to, at) : rises(t, at, l->to);
 }
 
 /* ---- stems ---- */
@@ -563,7 +552,6 @@ bool sm_ftree_begin(struct sm_ftree *t, int *ret)
 		return true;
 	}
 	t->routed = false;
-	find_levels(t);
 	if (!is_fat_tree(t))
 		return false;
 	list_up(t);

@@ -242,6 +242,9 @@ int sm_fresh_hcas(struct sm_routes *r, unsigned at);
 int sm_ftree_new(struct sm_ftree **t, struct sm_routes *r);
 void sm_ftree_free(struct sm_ftree *t);
 
+/* The order in which its paths go up and down. */
+const struct sm_order *sm_ftree_order(const struct sm_ftree *t);
+
 /* Begins to write all tables. False: the fabric is no fat tree, or not any more. *@ret: 0 or
  * -errno. */
 bool sm_ftree_begin(struct sm_ftree *t, int *ret);
