@@ -199,6 +199,8 @@ static int do_phase(struct sm *sm, uint32_t *budget)
 		return 0;
 	case SM_SWEEP_TELL:
 		sm->net.left = sm->swept != 0;
+		if (!sm->swept)
+			sm_trees_obey(sm->trees, sm_routes_order(sm->routes));
 		tell_top(sm);
 		tell_sm_lid(sm);
 		return 0;

@@ -88,6 +88,13 @@ enum sm_routing sm_routes_engine(const struct sm_routes *r)
 	return r->engine;
 }
 
+const struct sm_order *sm_routes_order(const struct sm_routes *r)
+{
+	if (r->engine == SM_ROUTING_MINHOP)
+		return NULL;
+	return r->engine == SM_ROUTING_FTREE ? sm_ftree_order(r->ftree) : sm_updn_order(r->updn);
+}
+
 int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid)
 {
 	return r->dfsssp ? sm_dfsssp_lane(r->dfsssp, at, lid) : -1;

@@ -213,6 +213,9 @@ bool sm_routes_are_written(const struct sm_routes *r);
 /* How the routes were chosen last. */
 enum sm_routing sm_routes_engine(const struct sm_routes *r);
 
+/* The order in which all paths that were written last go up and then down; NULL: they do not. */
+const struct sm_order *sm_routes_order(const struct sm_routes *r);
+
 /* The lane that paths from switch @at to a LID are to have; -1: any. */
 int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid);
 
@@ -248,6 +251,9 @@ void sm_trees_free(struct sm_trees *t);
 /* The links have been looked at. */
 void sm_trees_look(struct sm_trees *t);
 
+/* All routes have been written: trees go up and down in the same order; NULL: they have none. */
+void sm_trees_obey(struct sm_trees *t, const struct sm_order *order);
+
 /* ---- sm_cores.c ---- */
 
 #define SM_CORE_TRIES 16
@@ -256,22 +262,40 @@ void sm_trees_look(struct sm_trees *t);
 int sm_cores_new(struct sm_cores **c, struct sm_net *net);
 void sm_cores_free(struct sm_cores *c);
 
-/* The links have been looked at: measures the heights of switches. */
+/* The links have been looked at. */
 void sm_cores_look(struct sm_cores *c);
 
+/* From now on trees go up and down in this order; NULL: in that of the levels. */
+void sm_cores_obey(struct sm_cores *c, const struct sm_order *order);
+
+/* The order in which the island of switch @at has its trees; NULL: any will do. */
+const struct sm_order *sm_core_order(struct sm_cores *c, unsigned at);
+
+/* The lowest switch that links connect with @at. */
+unsigned sm_core_island(struct sm_cores *c, unsigned at);
+
 /*
- * The core of @mlid's tree, a switch; the first time, or when it is dead, one above the switch
- * @edge is chosen. *@turn: the same number each time, that spreads trees of one core. *@check: it
- * has not been asked for since the last look.
+ * The core of @mlid's tree, a switch from which the ways lead down to those of the @n switches
+ * @edge that are in its island; SM_NO_SWITCH: one has to be chosen. *@check: it has not been asked
+ * for since the last look.
  */
-unsigned sm_core_get(struct sm_cores *c, uint16_t mlid, unsigned edge, unsigned *turn, bool *check);
+unsigned sm_core_get(struct sm_cores *c, uint16_t mlid, const unsigned *edge, unsigned n,
+                     bool *check);
 
-/* Number @i, from 0, of the switches above @edge that could be cores, by the trees that they have;
- * ~0u: there are no more. */
-unsigned sm_core_other(struct sm_cores *c, unsigned edge, unsigned i);
+/* Lists switches that could be the core for @edge[0] and those of the other @n - 1 switches that
+ * are in its island, the best first: at least one, and @room at most. */
+unsigned sm_core_list(struct sm_cores *c, const unsigned *edge, unsigned n, unsigned *core,
+                      unsigned room);
 
-/* Makes @core the core of @mlid's tree, which has one. */
+/* Makes @core the core of @mlid's tree. */
 void sm_core_set(struct sm_cores *c, uint16_t mlid, unsigned core);
+
+/* The same number each time, that spreads the trees of one core. */
+unsigned sm_core_turn(const struct sm_cores *c, uint16_t mlid);
+
+/* Whether its tree goes up and down in the order; and whether it may not do so any more. */
+void sm_core_obeys(struct sm_cores *c, uint16_t mlid, bool obeys);
+bool sm_core_is_stale(const struct sm_cores *c, uint16_t mlid);
 
 /* The tree of @mlid was not affected by what the last look found. */
 void sm_core_keep(struct sm_cores *c, uint16_t mlid);

@@ -3,9 +3,9 @@
  * Multicast: the spanning tree that connects the members of a group, and the rows of the switches
  * on it, written at once or after a delay. See sm_route_mcast() in sm.h.
  *
- * An MLID has a core, a switch from which the shortest paths to all members are its tree
- * (sm_cores.c). It keeps its core, so who joins or leaves moves nobody else. The end of the tree at
- * the core is cut off as far as it does not branch.
+ * An MLID has a core, a switch from which the shortest ways down to all members are its tree
+ * (sm_cores.c). It keeps its core as long as there are such ways, so who joins or leaves moves
+ * nobody else. The end of the tree at the core is cut off as far as it does not branch.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,6 @@
 #include "subnet/sm.h"
 #include "subnet/sm_state.h"
 
-#define NO_SWITCH (~0u)
-
 /* A multicast table to be written later. */
 struct pending {
 	struct pending *next;
@@ -29,9 +27,14 @@ struct pending {
 
 struct sm_trees {
 	struct sm_cores *cores;
-	unsigned *parent;        /* scratch: breadth-first tree by switch index */
-	uint8_t *up;             /* scratch: the port towards the parent; 0: this is the root */
-	unsigned *queue;         /* scratch */
+	unsigned *parent; /* scratch: breadth-first tree by switch index */
+	uint8_t *up;      /* scratch: the port towards the parent; 0: this is the root */
+	unsigned *queue;  /* scratch */
+	unsigned *edge;   /* scratch: the switches with members, in the order of these */
+	unsigned n_edges;
+	unsigned *root; /* scratch: of the trees: one in each island */
+	unsigned n_roots;
+	bool obey;               /* they go up and down in the order */
 	struct on_tree *on_tree; /* scratch: by switch */
 	struct pending *pending; /* in order of time */
 };
@@ -41,6 +44,7 @@ struct on_tree {
 	unsigned members, children; /* here, and neighbours away from the root that lead to some */
 	unsigned child;             /* one of them */
 	bool climbed;               /* it counts as its parent's child */
+	bool listed;                /* as a switch with members */
 };
 
 int sm_trees_new(struct sm_trees **out, struct sm *sm)
@@ -53,8 +57,11 @@ int sm_trees_new(struct sm_trees **out, struct sm *sm)
 	t->parent = calloc(n, sizeof(*t->parent));
 	t->up = calloc(n, sizeof(*t->up));
 	t->queue = calloc(n, sizeof(*t->queue));
+	t->edge = calloc(n, sizeof(*t->edge));
+	t->root = calloc(n, sizeof(*t->root));
 	t->on_tree = calloc(n, sizeof(*t->on_tree));
-	if (!t->parent || !t->up || !t->queue || !t->on_tree || sm_cores_new(&t->cores, &sm->net)) {
+	if (!t->parent || !t->up || !t->queue || !t->edge || !t->root || !t->on_tree ||
+	    sm_cores_new(&t->cores, &sm->net)) {
 		sm_trees_free(t);
 		return -ENOMEM;
 	}
@@ -75,6 +82,8 @@ void sm_trees_free(struct sm_trees *t)
 	free(t->parent);
 	free(t->up);
 	free(t->queue);
+	free(t->edge);
+	free(t->root);
 	free(t->on_tree);
 	free(t);
 }
@@ -84,24 +93,24 @@ void sm_trees_look(struct sm_trees *t)
 	sm_cores_look(t->cores);
 }
 
-static void clear_trees(struct sm *sm)
+void sm_trees_obey(struct sm_trees *t, const struct sm_order *order)
 {
-	for (unsigned i = 0; i < sm->net.n; i++)
-		sm->trees->parent[i] = NO_SWITCH;
-	memset(sm->trees->on_tree, 0, sm->net.n * sizeof(struct on_tree));
+	sm_cores_obey(t->cores, order);
 }
 
-/* Grows the breadth-first tree from @root, which is in none yet: fills parent and up. @turn: where
- * each switch begins with its links, of which several may be equal. */
-static void grow_tree(struct sm *sm, unsigned root, unsigned turn)
+/* ---- trees ---- */
+
+/*
+ * Grows the breadth-first tree on from the switches that are in it, number @head to @tail of the
+ * queue: fills parent and up. @order: only down; or NULL. @turn: where each switch begins with its
+ * links, of which several may be equal. How many there are then.
+ */
+static unsigned spread(struct sm *sm, const struct sm_order *order, unsigned turn, unsigned head,
+                       unsigned tail)
 {
 	const struct sm_net *net = &sm->net;
 	struct sm_trees *t = sm->trees;
-	unsigned head = 0, tail = 0;
 
-	t->parent[root] = root;
-	t->up[root] = 0;
-	t->queue[tail++] = root;
 	while (head < tail) {
 		unsigned at = t->queue[head++], n = net->first[at + 1] - net->first[at];
 		unsigned begin = n ? turn % n : 0;
@@ -110,49 +119,81 @@ static void grow_tree(struct sm *sm, unsigned root, unsigned turn)
 			unsigned k = begin + i < n ? begin + i : begin + i - n;
 			const struct sm_link *l = &net->link[net->first[at] + k];
 
-			if (!l->up || t->parent[l->to] != NO_SWITCH)
+			if (!l->up || t->parent[l->to] != SM_NO_SWITCH ||
+			    (order && order->place[l->to] < order->place[at]))
 				continue;
 			t->parent[l->to] = at;
 			t->up[l->to] = net->sw[at]->port[l->port].peer->num;
 			t->queue[tail++] = l->to;
 		}
 	}
+	return tail;
 }
 
-/* The switch of a member; NULL: it has none, as its link is down. */
-static const struct fabric_port *edge_of(const struct sm_member *m)
+/* Whether the tree in this island has reached the switches with members. */
+static bool has_all(const struct sm *sm, unsigned island)
 {
-	const struct fabric_port *edge = sm_far_end(m->port);
+	const struct sm_trees *t = sm->trees;
 
-	return edge && edge->node->type == FABRIC_SWITCH ? edge : NULL;
+	for (unsigned i = 0; i < t->n_edges; i++)
+		if (t->parent[t->edge[i]] == SM_NO_SWITCH &&
+		    sm_core_island(t->cores, t->edge[i]) == island)
+			return false;
+	return true;
 }
 
-/* Grows the trees: from the core, and one from some member in each island that this is not in. */
-static void grow_trees(struct sm *sm, unsigned core, unsigned turn, const struct sm_member *member,
-                       unsigned n)
+/*
+ * Grows the tree from @root, which is in none yet. In mid-sweep, when links have failed and the
+ * order is not yet known that the new routes will have, it may not reach all by going down: then it
+ * does not obey, and is grown anew after the sweep.
+ */
+static void grow_tree(struct sm *sm, unsigned root, unsigned turn)
 {
-	clear_trees(sm);
-	if (core != NO_SWITCH)
-		grow_tree(sm, core, turn);
-	for (unsigned i = 0; i < n; i++) {
-		const struct fabric_port *edge = edge_of(&member[i]);
+	struct sm_trees *t = sm->trees;
+	const struct sm_order *order = sm_core_order(t->cores, root);
+	unsigned n;
 
-		if (edge && sm->trees->parent[edge->node->index] == NO_SWITCH)
-			grow_tree(sm, edge->node->index, turn);
+	t->root[t->n_roots++] = root;
+	t->parent[root] = root;
+	t->up[root] = 0;
+	t->queue[0] = root;
+	n = spread(sm, order, turn, 0, 1);
+	if (!order || has_all(sm, sm_core_island(t->cores, root)))
+		return;
+	spread(sm, NULL, turn, 0, n);
+	t->obey = false;
+}
+
+/* Grows the trees: from the core, and one in each island with members that this is not in. */
+static void grow_trees(struct sm *sm, unsigned core, unsigned turn)
+{
+	struct sm_trees *t = sm->trees;
+
+	for (unsigned i = 0; i < sm->net.n; i++)
+		t->parent[i] = SM_NO_SWITCH;
+	t->n_roots = 0;
+	t->obey = true;
+	grow_tree(sm, core, turn);
+	for (unsigned i = 0; i < t->n_edges; i++) {
+		unsigned other;
+
+		if (t->parent[t->edge[i]] != SM_NO_SWITCH)
+			continue;
+		sm_core_list(t->cores, &t->edge[i], t->n_edges - i, &other, 1);
+		grow_tree(sm, other, turn);
 	}
 }
 
 /* Whether some member is farther from the core than the way straight up. */
-static bool is_long(const struct sm *sm, unsigned core, const struct sm_member *member, unsigned n)
+static bool is_long(const struct sm *sm, unsigned core)
 {
 	const struct sm_trees *t = sm->trees;
 	unsigned height = sm_core_height(t->cores, core);
 
-	for (unsigned i = 0; i < n; i++) {
-		const struct fabric_port *edge = edge_of(&member[i]);
-		unsigned steps = 0, at = edge ? edge->node->index : core;
+	for (unsigned i = 0; i < t->n_edges && height; i++) {
+		unsigned steps = 0;
 
-		for (; t->up[at] && steps <= height; at = t->parent[at])
+		for (unsigned at = t->edge[i]; t->up[at] && steps <= height; at = t->parent[at])
 			steps++;
 		if (steps > height)
 			return true;
@@ -164,34 +205,57 @@ static bool is_long(const struct sm *sm, unsigned core, const struct sm_member *
  * Chooses the core and grows the trees. After a sweep in which the tree was affected, another core
  * may be better: one with all members straight below it, as each has been so far.
  */
-static unsigned choose_core(struct sm *sm, uint16_t mlid, const struct sm_member *member,
-                            unsigned n)
+static void choose_core(struct sm *sm, uint16_t mlid)
 {
-	struct sm_cores *cores = sm->trees->cores;
-	const struct fabric_port *edge = NULL;
-	unsigned core, other, turn;
+	struct sm_trees *t = sm->trees;
+	unsigned other[SM_CORE_TRIES], n, best = 0;
+	const unsigned turn = sm_core_turn(t->cores, mlid);
 	bool check;
+	const unsigned core = sm_core_get(t->cores, mlid, t->edge, t->n_edges, &check);
 
-	for (unsigned i = 0; i < n && !edge; i++)
-		edge = edge_of(&member[i]);
-	if (!edge)
-		return NO_SWITCH;
-	core = sm_core_get(cores, mlid, edge->node->index, &turn, &check);
-	grow_trees(sm, core, turn, member, n);
-	if (!check || !sm_core_height(cores, core) || !is_long(sm, core, member, n))
-		return core;
-	for (unsigned i = 0; i < SM_CORE_TRIES; i++) {
-		other = sm_core_other(cores, edge->node->index, i);
-		if (other == NO_SWITCH)
-			break;
-		grow_trees(sm, other, turn, member, n);
-		if (is_long(sm, other, member, n))
-			continue;
-		sm_core_set(cores, mlid, other);
-		return other;
+	if (core != SM_NO_SWITCH) {
+		grow_trees(sm, core, turn);
+		if (!check || !is_long(sm, core))
+			return;
 	}
-	grow_trees(sm, core, turn, member, n);
-	return core;
+	n = sm_core_list(t->cores, t->edge, t->n_edges, other, SM_CORE_TRIES);
+	for (; best < n; best++) {
+		grow_trees(sm, other[best], turn);
+		if (!is_long(sm, other[best]))
+			break;
+	}
+	if (best == n) {
+		if (core == SM_NO_SWITCH)
+			sm_core_set(t->cores, mlid, other[0]);
+		grow_trees(sm, core == SM_NO_SWITCH ? other[0] : core, turn);
+		return;
+	}
+	sm_core_set(t->cores, mlid, other[best]);
+}
+
+/* The switch of a member; NULL: it has none, as its link is down. */
+static const struct fabric_port *edge_of(const struct sm_member *m)
+{
+	const struct fabric_port *edge = sm_far_end(m->port);
+
+	return edge && edge->node->type == FABRIC_SWITCH ? edge : NULL;
+}
+
+static void list_edges(struct sm *sm, const struct sm_member *member, unsigned n)
+{
+	struct sm_trees *t = sm->trees;
+
+	memset(t->on_tree, 0, sm->net.n * sizeof(*t->on_tree));
+	t->n_edges = 0;
+	for (unsigned i = 0; i < n; i++) {
+		const struct fabric_port *edge = edge_of(&member[i]);
+
+		if (!edge)
+			continue;
+		if (!t->on_tree[edge->node->index].listed)
+			t->edge[t->n_edges++] = edge->node->index;
+		t->on_tree[edge->node->index].listed = true;
+	}
 }
 
 /* Notes that the way from @at to its parent is used. */
@@ -206,7 +270,7 @@ static void note_child(struct sm_trees *t, unsigned at)
 	parent->child = at;
 }
 
-/* Cuts off the end of the tree at @core that does not branch. */
+/* Cuts off the end of the tree at its root @core that does not branch. */
 static void prune(const struct sm_trees *t, unsigned core, struct fabric_mft_row *row)
 {
 	static const struct fabric_mft_row nothing;
@@ -228,8 +292,12 @@ static void build_rows(struct sm *sm, uint16_t mlid, const struct sm_member *mem
                        struct fabric_mft_row *row)
 {
 	struct sm_trees *t = sm->trees;
-	unsigned core = choose_core(sm, mlid, member, n);
 
+	list_edges(sm, member, n);
+	if (!t->n_edges)
+		return;
+	choose_core(sm, mlid);
+	sm_core_obeys(t->cores, mlid, t->obey);
 	for (unsigned i = 0; i < n; i++) {
 		const struct fabric_port *edge = edge_of(&member[i]);
 		unsigned at;
@@ -249,8 +317,8 @@ static void build_rows(struct sm *sm, uint16_t mlid, const struct sm_member *mem
 				fabric_row_add(&row[t->parent[at]], up->peer->num);
 		}
 	}
-	if (core != NO_SWITCH)
-		prune(t, core, row);
+	for (unsigned i = 0; i < t->n_roots; i++)
+		prune(t, t->root[i], row);
 }
 
 static const struct fabric_mft_row empty;
@@ -481,7 +549,7 @@ static bool is_stale(const struct sm *sm, uint16_t mlid)
 {
 	const struct sm_net *net = &sm->net;
 
-	if (!net->little_changed)
+	if (!net->little_changed || sm_core_is_stale(sm->trees->cores, mlid))
 		return true;
 	for (const struct pending *p = sm->trees->pending; p; p = p->next)
 		if (p->mlid == mlid)

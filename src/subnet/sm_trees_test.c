@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Multicast trees on fat trees: they are spread over the spines, as short as can be, do not move
- * when somebody joins or leaves, and lead around failures.
+ * when somebody joins or leaves, unless links have failed, and lead around failures.
  */
 #include "base/util.h"
 #include "fabric/agents/link.h"
@@ -23,7 +23,7 @@ static void no_wake(void *arg, unsigned ms)
 	(void)ms;
 }
 
-static struct env *start(unsigned levels, unsigned radix)
+static struct env *start_routed(unsigned levels, unsigned radix, const char *routing)
 {
 	const struct fabric_fat_tree shape = { levels, radix, 0 };
 	const struct sm_ops ops = { .wake = no_wake };
@@ -33,6 +33,7 @@ static struct env *start(unsigned levels, unsigned radix)
 	char why[160];
 
 	fabric_settings_default(&settings);
+	assert_int_equal(fabric_settings_set(&settings, "routing", routing, false), 0);
 	fabric_plan_init(&plan);
 	assert_int_equal(fabric_plan_fat_tree(&plan, &shape, why, sizeof(why)), 0);
 	e->f = testing_build(&plan, &settings);
@@ -41,6 +42,11 @@ static struct env *start(unsigned levels, unsigned radix)
 	assert_int_equal(sm_new(&e->sm, e->f, &ops), 0);
 	assert_int_equal(sm_sweep(e->sm), 0);
 	return e;
+}
+
+static struct env *start(unsigned levels, unsigned radix)
+{
+	return start_routed(levels, radix, "minhop");
 }
 
 static void stop(struct env *e)
@@ -249,6 +255,81 @@ static void a_tree_around_a_failure_is_as_short(void **state)
 	stop(e);
 }
 
+static const char *const engines[] = { "minhop", "updn", "ftree", "dfsssp" };
+
+/* leaf8 has lost its link to spine1, where one of four groups has its core; then it joins all. */
+static void a_core_moves_for_who_joins_and_is_not_below_it(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < ARRAY_SIZE(engines); k++) {
+		struct env *e = start_routed(2, 8, engines[k]);
+		struct members g = { .n = 0 };
+		struct tables before, after;
+		unsigned uses, had_core = 0;
+
+		assert_int_equal(fabric_link_set(e->f, &find(e, "leaf8")->port[5], false), 0);
+		assert_int_equal(sm_sweep(e->sm), 0);
+		join(e, &g, 0, 7, 4);
+		for (uint16_t i = 0; i < 4; i++) {
+			route(e, 0xC000 + i, &g);
+			assert_int_equal(count_links(e, 0xC000 + i, "spine1", &uses), 7);
+			had_core += uses;
+		}
+		assert_int_equal(had_core, 1);
+		join(e, &g, 28, 1, 1);
+		for (uint16_t i = 0; i < 4; i++) {
+			route(e, 0xC000 + i, &g);
+			assert_int_equal(count_links(e, 0xC000 + i, "spine1", &uses), 8);
+			assert_int_equal(uses, 0);
+			assert_reached(e, 0xC000 + i, &g);
+			remember(e, 0xC000 + i, &before);
+			route(e, 0xC000 + i, &g); /* and there it stays */
+			remember(e, 0xC000 + i, &after);
+			assert_memory_equal(&before, &after, sizeof(before));
+		}
+		stop(e);
+	}
+}
+
+/* After this, no spine is above both leaf1 and leaf2. */
+static void cut(struct env *e)
+{
+	assert_int_equal(fabric_link_set(e->f, &find(e, "leaf1")->port[3], false), 0);
+	assert_int_equal(fabric_link_set(e->f, &find(e, "leaf2")->port[4], false), 0);
+}
+
+/* In mid-sweep the order is not yet known in which trees will go; they reach all, and then follow.
+ */
+static void who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < ARRAY_SIZE(engines); k++) {
+		struct env *e = start_routed(2, 4, engines[k]);
+		struct members g = { .n = 0 };
+		unsigned steps = 0, uses;
+		uint32_t budget = 1;
+
+		join(e, &g, 0, 1, 1);
+		route(e, 0xC000, &g);
+		cut(e);
+		join(e, &g, 2, 1, 1);
+		sm_sweep_begin(e->sm);
+		for (; !sm_sweep_step(e->sm, &budget); budget = 1) {
+			if (++steps < 3) /* LIDs and links have been looked at */
+				continue;
+			route(e, 0xC000, &g);
+			assert_reached(e, 0xC000, &g);
+		}
+		assert_true(steps > 3);
+		assert_true(sm_mcast_is_stale(e->sm, 0xC000));
+		route(e, 0xC000, &g);
+		assert_false(sm_mcast_is_stale(e->sm, 0xC000));
+		assert_reached(e, 0xC000, &g);
+		assert_int_equal(count_links(e, 0xC000, "leaf", &uses), 4);
+		stop(e);
+	}
+}
+
 /* Who only sends is on the way to those who receive, and gets nothing. */
 static void who_only_sends_reaches_all(void **state)
 {
@@ -274,6 +355,8 @@ int main(void)
 		cmocka_unit_test(trees_are_as_short_as_can_be),
 		cmocka_unit_test(who_joins_or_leaves_moves_nobody),
 		cmocka_unit_test(a_tree_around_a_failure_is_as_short),
+		cmocka_unit_test(a_core_moves_for_who_joins_and_is_not_below_it),
+		cmocka_unit_test(who_joins_in_mid_sweep_is_reached_and_then_the_tree_obeys),
 		cmocka_unit_test(who_only_sends_reaches_all),
 	};
 
