@@ -248,6 +248,7 @@ enum sa_status sa_mcmember_set(struct sa *sa, uint64_t mask, struct wire_mcmembe
 		return status;
 	if (!is_valid_join(sa, mask, rec))
 		return SA_REQ_INVALID;
+	rec->sl = sa_group_sl(sa, rec->sl);
 	g = sa_group_find(sa, &rec->mgid);
 	if (g && !may_join(g, port, mask, rec)) {
 		if (!may_replace(g, port, mask, rec))

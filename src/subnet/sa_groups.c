@@ -234,6 +234,13 @@ void sa_group_forget(struct sa *sa, struct sa_group *g)
 	free(g);
 }
 
+uint8_t sa_group_sl(const struct sa *sa, uint8_t sl)
+{
+	int must = sm_group_sl(sa->sm);
+
+	return must < 0 ? sl : (uint8_t)must;
+}
+
 /* ---- groups that are there from the start ---- */
 
 /* The MTU and rate that all HCA ports have, so that each can join. */
@@ -256,7 +263,8 @@ static void common_values(const struct fabric *f, uint8_t *mtu, uint8_t *rate)
 }
 
 /* The record of a group that the partitions have. */
-static struct wire_mcmember record_of(const struct partition_group *p, uint16_t mlid)
+static struct wire_mcmember record_of(const struct sa *sa, const struct partition_group *p,
+                                      uint16_t mlid)
 {
 	uint8_t scope = p->mgid.raw[1] & 0xF;
 
@@ -268,7 +276,7 @@ static struct wire_mcmember record_of(const struct partition_group *p, uint16_t 
 		.qkey = p->qkey,
 		.mtu = p->mtu,
 		.rate = p->rate,
-		.sl = p->sl,
+		.sl = sa_group_sl(sa, p->sl),
 		.tclass = p->tclass,
 		.flow_label = p->flow_label,
 		.hop_limit = scope == WIRE_SCOPE_LINK ? 0 : UINT8_MAX,
@@ -284,7 +292,7 @@ static int add_well_known(struct sa *sa, const struct partition_group *p)
 
 	if (g) {
 		if (g->awaited && !g->n_members)
-			g->rec = record_of(p, g->rec.mlid);
+			g->rec = record_of(sa, p, g->rec.mlid);
 		g->awaited = false;
 		g->well_known = true;
 		return 0;
@@ -293,7 +301,7 @@ static int add_well_known(struct sa *sa, const struct partition_group *p)
 	if (!g)
 		return -ENOMEM;
 	g->well_known = true;
-	g->rec = record_of(p, 0);
+	g->rec = record_of(sa, p, 0);
 	if (sa_group_add(sa, g)) {
 		free(g);
 		return -ENOSPC;
@@ -349,6 +357,7 @@ void sa_groups_restore(struct sa *sa, const struct subnet_state *state,
 			g = calloc(1, sizeof(*g));
 		if (g) {
 			g->rec = from->rec;
+			g->rec.sl = sa_group_sl(sa, from->rec.sl);
 			g->awaited = true;
 		}
 		if (!g || sa_group_add(sa, g)) {

@@ -44,6 +44,10 @@ void sa_group_free(struct sa *sa, struct sa_group *g);
 /* The same, but the tables of the switches stay. */
 void sa_group_forget(struct sa *sa, struct sa_group *g);
 
+/* The service level of a group for which @sl was asked: where routing gives paths lanes, messages
+ * to groups have the one of theirs (sm_group_sl()). */
+uint8_t sa_group_sl(const struct sa *sa, uint8_t sl);
+
 /* Has the SM route the group to its members. Returns 0, -ENOSPC or -ENOMEM (sm_route_mcast()). */
 int sa_group_route(struct sa *sa, const struct sa_group *g);
 

@@ -5,6 +5,7 @@
  */
 #include "fabric/agents/link.h"
 #include "fabric/testing.h"
+#include "subnet/partitions.h"
 #include "subnet/sa.h"
 #include "subnet/sa_groups.h"
 #include "wire/mgid.h"
@@ -163,6 +164,40 @@ static void a_group_is_created_with_what_was_asked_for(void **state)
 	assert_int_equal(rec.join_state, FULL);
 	assert_int_equal(rec.scope, 2);
 	assert_memory_equal(&rec.port_gid, port_gid(e, 1), 16);
+}
+
+/* With dfsssp messages to groups have the lane of their trees. */
+static void where_paths_have_lanes_groups_have_one(void **state)
+{
+	struct partition partition[] = { { .pkey = 0x7FFF, .sl = 3 } };
+	struct partition_group group[] = { { .mgid = gid_of("ff12::b10e"),
+		                             .pkey = IB_PKEY_DEFAULT,
+		                             .mtu = IBV_MTU_2048,
+		                             .rate = IBV_RATE_10_GBPS,
+		                             .sl = 3 } };
+	const struct partitions partitions = {
+		.partition = partition, .n = 1, .group = group, .n_groups = 1
+	};
+	struct shm_settings settings;
+	struct wire_mcmember rec;
+	struct env *e;
+
+	(void)state;
+	fabric_settings_default(&settings);
+	settings.routing = SM_ROUTING_DFSSSP;
+	e = start(&settings);
+	sm_set_partitions(e->sm, &partitions);
+	assert_int_equal(sa_partitions_changed(e->sa), 0);
+	assert_int_equal(find(e, "ff12::b10e")->rec.sl, sm_group_sl(e->sm));
+	for (unsigned i = 0; i < 2; i++) {
+		rec = request(e, i, GROUP, FULL);
+		rec.sl = (uint8_t)(2 + i);
+		assert_int_equal(sa_mcmember_set(e->sa, CREATE, &rec), SA_OK);
+		assert_int_equal(rec.sl, sm_group_sl(e->sm));
+	}
+	assert_int_equal(find(e, GROUP)->n_members, 2);
+	assert_int_equal(sm_group_sl(e->sm), 0);
+	stop(e);
 }
 
 static void what_the_request_leaves_out_is_filled_in(void **state)
@@ -1189,6 +1224,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_group_is_created_with_what_was_asked_for),
+		cmocka_unit_test(where_paths_have_lanes_groups_have_one),
 		TEST(what_the_request_leaves_out_is_filled_in),
 		TEST(creating_needs_each_component),
 		TEST(only_full_members_create),

@@ -344,6 +344,11 @@ enum sm_routing sm_routing(const struct sm *sm)
 	return sm_routes_engine(sm->routes);
 }
 
+int sm_group_sl(const struct sm *sm)
+{
+	return sm->f->settings.routing == SM_ROUTING_DFSSSP ? SM_UPDN_LANE : -1;
+}
+
 int sm_path_sl(const struct sm *sm, const struct fabric_port *from, uint16_t dlid)
 {
 	if (from->node->type == FABRIC_HCA)

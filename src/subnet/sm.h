@@ -99,6 +99,10 @@ struct fabric_node *sm_switch(const struct sm *sm, unsigned i);
  * lanes to be free of deadlock; -1: any. */
 int sm_path_sl(const struct sm *sm, const struct fabric_port *from, uint16_t dlid);
 
+/* The service level that messages to groups must have, likewise; -1: any. It stays the same when
+ * links fail, as members do not ask again. */
+int sm_group_sl(const struct sm *sm);
+
 /* A member of a multicast group. */
 struct sm_member {
 	struct fabric_port *port;

@@ -535,6 +535,9 @@ static void finish(struct sm_dfsssp *d, int ret)
 	forget_rows(d);
 	if (ret)
 		sm_lanes_tell(d->lanes, false);
+	else
+		base_log_debug(sm, "dfsssp routing: %u lanes, chosen %u times",
+		               sm_lanes_count(d->lanes), d->attempt + 1);
 	if (ret == -ENOSPC)
 		base_log_warning(sm,
 		                 "dfsssp routing: %u lanes are too few to be free of deadlock; the "

@@ -5,10 +5,12 @@
  * dependency graph. If no lane's graph has a circle, packets cannot wait for each other in one
  * (Dally and Seitz). Called by sm_dfsssp.c when all paths are chosen.
  *
- * Each path, from a switch to a LID, gets the first lane that it fits in. Each graph has a
- * topological order, which is repaired when a dependency does not fit in (Pearce and Kelly, 2006);
- * it begins with that of up/down paths, so that these never need a repair. Links to hosts wait for
- * nothing, and are left out. So are paths between switches without hosts: nobody sends there.
+ * Each path, from a switch to a LID, gets the first lane that it fits in. The first one is for
+ * those that go up and then down, as the trees of groups do in the same order (sm_cores.c): so
+ * groups have a lane in which no circle can be, whichever there are, and need no other service
+ * level when links fail. In the others each graph has a topological order, which is repaired when a
+ * dependency does not fit in (Pearce and Kelly, 2006). Links to hosts wait for nothing, and are
+ * left out. So are paths between switches without hosts: nobody sends there.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +34,8 @@ struct sm_lanes {
 	uint8_t *present;          /* by dependency: it is in that lane's graph */
 	uint8_t *closes;           /* it would close a circle */
 	uint32_t *place[SM_LANES]; /* by link: its place in the order of a lane; NULL: not in use */
-	uint32_t *initial;         /* by link: its first place */
+	uint32_t *updown;          /* by link: its place in the order of up/down paths */
+	uint32_t *initial;         /* by link: its first place in the lanes but 0 */
 	uint8_t **lane;            /* by LID: by switch; NULL: all have lane 0 */
 	unsigned n_lanes;          /* in use */
 	uint8_t **told;            /* the same of the paths that are in the tables */
@@ -82,6 +85,7 @@ int sm_lanes_new(struct sm_lanes **out, struct sm_routes *r)
 	l->r = r;
 	l->base = calloc(n_links, sizeof(*l->base));
 	l->reverse = calloc(n_links, sizeof(*l->reverse));
+	l->updown = calloc(n_links, sizeof(*l->updown));
 	l->initial = calloc(n_links, sizeof(*l->initial));
 	l->lane = calloc(IB_LID_MCAST_FIRST, sizeof(*l->lane));
 	l->told = calloc(IB_LID_MCAST_FIRST, sizeof(*l->told));
@@ -90,8 +94,8 @@ int sm_lanes_new(struct sm_lanes **out, struct sm_routes *r)
 	l->behind = calloc(n_links, sizeof(*l->behind));
 	l->places = calloc(n_links, sizeof(*l->places));
 	l->seen = calloc(n_links, sizeof(*l->seen));
-	if (!l->base || !l->reverse || !l->initial || !l->lane || !l->told || !l->stack ||
-	    !l->ahead || !l->behind || !l->places || !l->seen) {
+	if (!l->base || !l->reverse || !l->updown || !l->initial || !l->lane || !l->told ||
+	    !l->stack || !l->ahead || !l->behind || !l->places || !l->seen) {
 		sm_lanes_free(l);
 		return -ENOMEM;
 	}
@@ -116,6 +120,7 @@ void sm_lanes_free(struct sm_lanes *l)
 		free(l->place[i]);
 	free(l->base);
 	free(l->reverse);
+	free(l->updown);
 	free(l->initial);
 	free(l->present);
 	free(l->closes);
@@ -135,6 +140,11 @@ int sm_lanes_of(const struct sm_lanes *l, unsigned at, uint16_t lid)
 	if (l->n_told < 2 || lid >= IB_LID_MCAST_FIRST)
 		return -1;
 	return l->told[lid] ? l->told[lid][at] : 0;
+}
+
+unsigned sm_lanes_count(const struct sm_lanes *l)
+{
+	return l->n_told;
 }
 
 void sm_lanes_tell(struct sm_lanes *l, bool known)
@@ -337,33 +347,39 @@ static int try_path(struct sm_lanes *l, unsigned lane, unsigned at)
 	return ret;
 }
 
+/* Whether the path from switch @at to the LID goes up and then down. */
+static bool is_up_down(const struct sm_lanes *l, unsigned at)
+{
+	uint32_t link = next_link(l, at), next;
+
+	for (; link != SM_NOBODY; link = next) {
+		next = next_link(l, l->r->net->link[link].to);
+		if (next != SM_NOBODY && l->updown[link] >= l->updown[next])
+			return false;
+	}
+	return true;
+}
+
 /* ---- all ---- */
 
 /* The order of up/down paths: up, from the lowest switches, and then down. */
-static int list_initial(struct sm_lanes *l)
+static void list_updown(struct sm_lanes *l)
 {
 	const struct sm_net *net = l->r->net;
-	uint32_t *sorted = calloc((size_t)net->n + 1, sizeof(*sorted)), n = 0;
+	const struct sm_order *o = sm_updn_order(l->r->updn);
+	uint32_t n = 0;
 
-	if (!sorted)
-		return -ENOMEM;
-	for (unsigned i = 0; i < net->n; i++)
-		sorted[sm_updn_place(l->r->updn, i)] = i;
 	for (unsigned pass = 0; pass < 2; pass++)
 		for (unsigned i = 0; i < net->n; i++) {
-			unsigned at = sorted[pass ? i : net->n - 1 - i];
+			unsigned at = o->sorted[pass ? i : net->n - 1 - i];
 
 			for (unsigned k = net->first[at]; k < net->first[at + 1]; k++) {
 				unsigned to = net->link[k].to;
-				bool up = sm_updn_place(l->r->updn, to) <
-				          sm_updn_place(l->r->updn, at);
 
-				if (up == !pass)
-					l->initial[k] = n++;
+				if ((o->place[to] < o->place[at]) == !pass)
+					l->updown[k] = n++;
 			}
 		}
-	free(sorted);
-	return 0;
 }
 
 static int use_lane(struct sm_lanes *l, unsigned lane)
@@ -383,7 +399,7 @@ static int use_lane(struct sm_lanes *l, unsigned lane)
 
 static int set_lane(struct sm_lanes *l, unsigned lane, unsigned at, uint16_t lid)
 {
-	if (!lane)
+	if (!lane) /* so have all that are not told another one */
 		return 0;
 	if (!l->lane[lid])
 		l->lane[lid] = calloc(l->r->net->n, sizeof(**l->lane));
@@ -396,7 +412,10 @@ static int set_lane(struct sm_lanes *l, unsigned lane, unsigned at, uint16_t lid
 /* Gives the path from switch @at to a LID the first lane that has room for it. */
 static int assign_path(struct sm_lanes *l, unsigned at, uint16_t lid)
 {
-	for (unsigned lane = 0; lane < l->r->net->f->settings.routing_lanes; lane++) {
+	if (is_up_down(l, at))
+		return set_lane(l, SM_UPDN_LANE, at, lid);
+	for (unsigned lane = SM_UPDN_LANE + 1; lane < l->r->net->f->settings.routing_lanes;
+	     lane++) {
 		int ret = use_lane(l, lane);
 
 		if (!ret)
@@ -429,16 +448,17 @@ int sm_lanes_clear(struct sm_lanes *l)
 {
 	int ret = clear_graphs(l);
 
-	if (!ret)
-		ret = list_initial(l);
+	list_updown(l);
+	memcpy(l->initial, l->updown, l->r->net->first[l->r->net->n] * sizeof(*l->initial));
 	return ret ? ret : use_lane(l, 0);
 }
 
-/* All begin with the order that lane 0 has come to while paths were chosen. */
+/* All but lane 0 begin with the order that this has come to while paths were chosen. */
 int sm_lanes_begin(struct sm_lanes *l)
 {
 	int ret = clear_graphs(l);
 
+	l->n_lanes = 1;
 	memcpy(l->initial, l->place[0], l->r->net->first[l->r->net->n] * sizeof(*l->initial));
 	return ret;
 }

@@ -308,6 +308,9 @@ bool sm_lanes_write(struct sm_lanes *l, uint32_t *budget, int *ret);
 /* From now on sm_lanes_of() tells the lanes that were chosen last; or none. */
 void sm_lanes_tell(struct sm_lanes *l, bool known);
 
+/* How many lanes they are; 0: none were chosen. */
+unsigned sm_lanes_count(const struct sm_lanes *l);
+
 /* The lane of paths from switch @at to a LID; -1: any will do, as one is enough for all paths. */
 int sm_lanes_of(const struct sm_lanes *l, unsigned at, uint16_t lid);
 

@@ -219,6 +219,9 @@ const struct sm_order *sm_routes_order(const struct sm_routes *r);
 /* The lane that paths from switch @at to a LID are to have; -1: any. */
 int sm_routes_lane(const struct sm_routes *r, unsigned at, uint16_t lid);
 
+/* With lanes: that of paths that go up and then down, and of trees. */
+#define SM_UPDN_LANE 0
+
 /* ---- sm_updn.c ---- */
 
 /* 0 or -ENOMEM. */
@@ -232,9 +235,6 @@ bool sm_updn_step(struct sm_updn *u, uint32_t *budget);
 
 /* The order of the switches by their ranks: packets go up first. */
 const struct sm_order *sm_updn_order(const struct sm_updn *u);
-
-/* The place of a switch in the order of ranks: packets go up to lower places first. */
-unsigned sm_updn_place(const struct sm_updn *u, unsigned at);
 
 /* Writes the lengths, in links, of the shortest legal paths to @root to @hops; SM_FAR: none. */
 void sm_updn_measure(struct sm_updn *u, unsigned root, uint16_t *hops);

@@ -164,11 +164,6 @@ bool sm_updn_step(struct sm_updn *u, uint32_t *budget)
 	return u->phase == RANKED;
 }
 
-unsigned sm_updn_place(const struct sm_updn *u, unsigned at)
-{
-	return u->order->place[at];
-}
-
 const struct sm_order *sm_updn_order(const struct sm_updn *u)
 {
 	return u->order;
