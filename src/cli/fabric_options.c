@@ -12,6 +12,7 @@
 
 #define HOSTS_DEFAULT  4
 #define HOSTS_MAX      49151 /* there are no more LIDs */
+#define HCAS_MAX       256   /* FABRIC_MAX_HOST_PORTS */
 #define RADIX_DEFAULT  36
 #define ROCE_HOSTS_MAX 1023 /* a bridge has no more ports */
 #define DIGITS_OF(x)   #x
@@ -92,6 +93,8 @@ const struct cli_option cli_shape_rows[] = {
 
 const struct cli_option cli_fabric_rows[] = {
 	{ .more = cli_shape_rows },
+	{ "      --hcas N          how many HCAs each of these hosts has (default: 1)\n",
+	  NUMBER(daemon.shape.hcas, 1, HCAS_MAX), .wrong = "HCAs: a host has 1 to " DIGITS(HCAS_MAX) },
 	{ "      --partitions FILE P_Keys of ports as in FILE, a partitions.conf of OpenSM\n",
 	  STORE(cli_store_text, partitions.name) },
 	{ "      --state FILE      keep LIDs and multicast groups in FILE, also when the fabric ends\n"
@@ -129,6 +132,7 @@ static int check_roce(const struct cli_command *cmd, const struct cli_fabric_opt
 	const char *roce = o->daemon.roce;
 	const char *other = shape->hosts         ? "--hosts"
 	                    : shape->levels      ? "--fat-tree"
+	                    : shape->hcas        ? "--hcas"
 	                    : o->topology.name   ? "--topology"
 	                    : shape->radix       ? "--radix"
 	                    : o->partitions.name ? "--partitions"
@@ -164,7 +168,8 @@ static unsigned count_bridged(const char *roce)
 static void set_default_shape(struct daemon_options *d)
 {
 	struct fabric_shape *shape = &d->shape;
-	bool plain = !shape->hosts && !shape->levels && !d->ipoib; /* nothing is InfiniBand's */
+	bool plain = !shape->hosts && !shape->hcas && !shape->levels &&
+	             !d->ipoib; /* nothing is InfiniBand's */
 
 	if (d->roce ? !strchr(d->roce, '@') : d->roce_hosts && plain)
 		return;
@@ -201,9 +206,11 @@ int cli_fabric_options_end(const struct cli_command *cmd, struct cli_fabric_opti
 	unsigned bridged = count_bridged(d->roce);
 	int ret;
 
-	if (o->topology.name && (d->shape.hosts || d->shape.levels || d->shape.radix))
+	if (o->topology.name &&
+	    (d->shape.hosts || d->shape.hcas || d->shape.levels || d->shape.radix))
 		return cli_usage_error(cmd, "%s does not go with --topology: the file says it",
 		                       d->shape.hosts    ? "--hosts"
+		                       : d->shape.hcas   ? "--hcas"
 		                       : d->shape.levels ? "--fat-tree"
 		                                         : "--radix");
 	ret = d->roce ? check_roce(cmd, o) : 0;

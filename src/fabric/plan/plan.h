@@ -64,6 +64,7 @@ struct fabric_plan {
 	unsigned n_hosts, n_nodes, n_hcas, n_switches, n_hca_ports, n_ports;
 	unsigned host_room, node_room;
 	struct fabric_names host_names, node_names;
+	unsigned hcas; /* of each host that the builders below make; 0: one */
 };
 
 void fabric_plan_init(struct fabric_plan *plan);
@@ -122,7 +123,7 @@ void fabric_plan_ethernet_address(unsigned n, uint32_t *ipv4, uint8_t ipv6[16]);
 /* ---- plan_build.c: the shapes that `umbel up` offers; on a fresh plan, and finished ---- */
 
 /*
- * @n hosts, h1 and so on, with one HCA of one port each, on one 36-port switch if its ports
+ * @n hosts, h1 and so on, with HCAs of one port each, on one 36-port switch if its ports
  * suffice, else on a tree of them. Returns 0; -ERANGE: too few or too many hosts; -ENOMEM.
  */
 int fabric_plan_tree(struct fabric_plan *plan, unsigned n);

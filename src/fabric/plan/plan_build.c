@@ -20,15 +20,25 @@ static int finish(struct fabric_plan *plan)
 	                          sizeof(why)); /* it has no GUIDs that could clash */
 }
 
-/* Adds @n hosts, each with one HCA of one port: nodes 0 to @n - 1. */
+static unsigned hcas_of_host(const struct fabric_plan *plan)
+{
+	return plan->hcas ? plan->hcas : 1;
+}
+
+/* Adds hosts that have @n HCAs of one port together: nodes 0 to @n - 1, a host's side by side. */
 static int add_hosts(struct fabric_plan *plan, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		int host = fabric_plan_add_host(plan, NULL);
-		int hca = host < 0 ? host : fabric_plan_add_hca(plan, (unsigned)host, 1);
+	for (unsigned i = 0, host = 0; i < n; i++) {
+		int ret = 0;
 
-		if (hca < 0)
-			return hca;
+		if (i % hcas_of_host(plan) == 0)
+			ret = fabric_plan_add_host(plan, NULL);
+		if (ret >= 0 && i % hcas_of_host(plan) == 0)
+			host = (unsigned)ret;
+		if (ret >= 0)
+			ret = fabric_plan_add_hca(plan, host, 1);
+		if (ret < 0)
+			return ret;
 	}
 	return 0;
 }
@@ -80,17 +90,18 @@ int fabric_plan_tree(struct fabric_plan *plan, unsigned n_hosts)
 {
 	static const char *const names[] = { "sw", "agg", "core", "top" };
 	struct fabric_plan_end *below;
-	int n = (int)n_hosts, ret;
+	unsigned n_hcas = n_hosts * hcas_of_host(plan);
+	int n = (int)n_hcas, ret;
 
-	if (!n_hosts || n_hosts > FABRIC_MAX_HOSTS)
+	if (!n_hosts || n_hosts > FABRIC_MAX_HOSTS || n_hcas > FABRIC_MAX_LIDS)
 		return -ERANGE;
-	ret = add_hosts(plan, n_hosts);
+	ret = add_hosts(plan, n_hcas);
 	if (ret)
 		return ret;
-	below = calloc(n_hosts, sizeof(*below));
+	below = calloc(n_hcas, sizeof(*below));
 	if (!below)
 		return -ENOMEM;
-	for (unsigned i = 0; i < n_hosts; i++)
+	for (unsigned i = 0; i < n_hcas; i++)
 		below[i] = (struct fabric_plan_end){ i, 1 };
 	for (unsigned layer = 0; layer == 0 || n > 1; layer++)
 		n = add_layer(plan, names[layer], below, (unsigned)n);
@@ -103,13 +114,14 @@ int fabric_plan_tree(struct fabric_plan *plan, unsigned n_hosts)
 /* A fat tree while it is built: the number of switches of each kind, and their first nodes. */
 struct fat_tree {
 	unsigned half; /* of a switch's ports: up, or down */
-	unsigned hosts, leaves, aggs, spines;
+	unsigned hcas, leaves, aggs, spines;
 	unsigned first_leaf, first_agg, first_spine;
 };
 
-static int check_shape(const struct fabric_fat_tree *shape, unsigned *hosts, char *why, size_t len)
+/* @hcas: of a host, and then of all. */
+static int check_shape(const struct fabric_fat_tree *shape, unsigned *hcas, char *why, size_t len)
 {
-	unsigned half = shape->radix / 2, room = 2 * half * half;
+	unsigned half = shape->radix / 2, room = 2 * half * half, hosts;
 
 	if (shape->levels != 2 && shape->levels != 3)
 		return snprintf(why, len, "a fat tree has 2 or 3 levels, not %u", shape->levels),
@@ -121,17 +133,23 @@ static int check_shape(const struct fabric_fat_tree *shape, unsigned *hosts, cha
 		       -EINVAL;
 	if (shape->levels == 3)
 		room *= half;
-	*hosts = shape->hosts ? shape->hosts : room;
-	if (*hosts > room)
+	room /= *hcas;
+	hosts = shape->hosts ? shape->hosts : room;
+	if (hosts > room)
 		return snprintf(why, len, "%u levels of %u-port switches take %u hosts, not %u",
-		                shape->levels, shape->radix, room, *hosts),
+		                shape->levels, shape->radix, room, hosts),
 		       -EINVAL;
-	if (*hosts > FABRIC_MAX_HOSTS)
+	if (hosts > FABRIC_MAX_HOSTS)
 		return snprintf(why, len,
 		                "%u levels of %u-port switches take %u hosts, more than the %d of "
 		                "a fabric: say how many it shall have",
-		                shape->levels, shape->radix, *hosts, FABRIC_MAX_HOSTS),
+		                shape->levels, shape->radix, hosts, FABRIC_MAX_HOSTS),
 		       -EINVAL;
+	if (!hosts)
+		return snprintf(why, len, "%u levels of %u-port switches have no room for a host",
+		                shape->levels, shape->radix),
+		       -EINVAL;
+	*hcas *= hosts;
 	return 0;
 }
 
@@ -143,11 +161,11 @@ static int add_fat_nodes(struct fabric_plan *plan, const struct fabric_fat_tree 
 	int ret;
 
 	t->half = shape->radix / 2;
-	t->leaves = (t->hosts + t->half - 1) / t->half;
+	t->leaves = (t->hcas + t->half - 1) / t->half;
 	pods = (t->leaves + t->half - 1) / t->half;
 	t->aggs = shape->levels == 3 ? pods * t->half : 0;
 	t->spines = shape->levels == 3 ? t->half * t->half : t->half;
-	ret = add_hosts(plan, t->hosts);
+	ret = add_hosts(plan, t->hcas);
 	t->first_leaf = plan->n_nodes;
 	if (!ret)
 		ret = add_switches(plan, "leaf", t->leaves, shape->radix);
@@ -170,7 +188,7 @@ static int link_leaf(struct fabric_plan *plan, const struct fat_tree *t, unsigne
 		above = t->first_agg + leaf / t->half * t->half;
 		port = leaf % t->half + 1;
 	}
-	for (unsigned i = leaf * t->half; i < t->hosts && i < (leaf + 1) * t->half && !ret; i++)
+	for (unsigned i = leaf * t->half; i < t->hcas && i < (leaf + 1) * t->half && !ret; i++)
 		ret = plug(plan, i, 1, t->first_leaf + leaf, i % t->half + 1);
 	for (unsigned i = 0; i < t->half && !ret; i++)
 		ret = plug(plan, t->first_leaf + leaf, t->half + 1 + i, above + i, port);
@@ -191,8 +209,8 @@ static int link_agg(struct fabric_plan *plan, const struct fat_tree *t, unsigned
 int fabric_plan_fat_tree(struct fabric_plan *plan, const struct fabric_fat_tree *shape, char *why,
                          size_t len)
 {
-	struct fat_tree t = { 0 };
-	int ret = check_shape(shape, &t.hosts, why, len);
+	struct fat_tree t = { .hcas = hcas_of_host(plan) };
+	int ret = check_shape(shape, &t.hcas, why, len);
 
 	if (ret)
 		return ret;

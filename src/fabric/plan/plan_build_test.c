@@ -124,6 +124,48 @@ static void every_switch_below_the_spines_leads_up_by_half_its_ports(void **stat
 	}
 }
 
+/* The HCAs of each host have links of their own, to its switch. */
+static void assert_hcas(const struct fabric_plan *plan, unsigned hosts, unsigned hcas)
+{
+	assert_int_equal(plan->n_hosts, hosts);
+	assert_int_equal(plan->n_hcas, hosts * hcas);
+	for (unsigned i = 0; i < plan->n_hcas; i++) {
+		assert_int_equal(plan->node[i].type, FABRIC_HCA);
+		assert_int_equal(plan->node[i].host, i / hcas);
+		assert_int_equal(linked(&plan->node[i]), 1);
+	}
+}
+
+static void hosts_may_have_several_hcas(void **state)
+{
+	const struct fabric_fat_tree shape = { .levels = 2, .radix = 4 };
+	struct fabric_plan plan;
+	char why[160];
+
+	(void)state;
+	fabric_plan_init(&plan);
+	plan.hcas = 3;
+	assert_int_equal(fabric_plan_tree(&plan, 20), 0);
+	assert_hcas(&plan, 20, 3);
+	assert_string_equal(plan.node[59].name, "umbel_h20_2");
+	fabric_plan_fini(&plan);
+	fabric_plan_init(&plan);
+	plan.hcas = 256;
+	assert_int_equal(fabric_plan_tree(&plan, FABRIC_MAX_HOSTS), -ERANGE);
+	fabric_plan_fini(&plan);
+
+	fabric_plan_init(&plan);
+	plan.hcas = 3;
+	assert_int_equal(fabric_plan_fat_tree(&plan, &shape, why, sizeof(why)), 0);
+	assert_hcas(&plan, 2, 3); /* there are 8 ports */
+	fabric_plan_fini(&plan);
+	fabric_plan_init(&plan);
+	plan.hcas = 9;
+	assert_int_equal(fabric_plan_fat_tree(&plan, &shape, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "2 levels of 4-port switches have no room for a host");
+	fabric_plan_fini(&plan);
+}
+
 static void impossible_shapes_are_refused_with_a_reason(void **state)
 {
 	static const struct {
@@ -160,6 +202,7 @@ int main(void)
 		cmocka_unit_test(a_fat_tree_has_these_switches),
 		cmocka_unit_test(every_port_of_a_full_fat_tree_is_linked),
 		cmocka_unit_test(every_switch_below_the_spines_leads_up_by_half_its_ports),
+		cmocka_unit_test(hosts_may_have_several_hcas),
 		cmocka_unit_test(impossible_shapes_are_refused_with_a_reason),
 	};
 

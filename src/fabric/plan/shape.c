@@ -50,6 +50,7 @@ int fabric_shape_plan(const struct fabric_shape *shape, struct fabric_plan *plan
 	const struct fabric_fat_tree tree = { shape->levels, shape->radix, shape->hosts };
 	int ret;
 
+	plan->hcas = shape->hcas;
 	if (shape->topology)
 		return fabric_topology_parse(plan, &file, why, len);
 	if (shape->levels)
@@ -57,8 +58,8 @@ int fabric_shape_plan(const struct fabric_shape *shape, struct fabric_plan *plan
 	ret = fabric_plan_tree(plan, shape->hosts);
 	if (ret == -ERANGE)
 		snprintf(why, len,
-		         "%u hosts and their switches need more than the %d LIDs of a fabric",
-		         shape->hosts, FABRIC_MAX_LIDS);
+		         "%u hosts%s and their switches need more than the %d LIDs of a fabric",
+		         shape->hosts, shape->hcas > 1 ? ", their HCAs" : "", FABRIC_MAX_LIDS);
 	return ret;
 }
 

@@ -12,6 +12,7 @@
  * else a plain tree. */
 struct fabric_shape {
 	unsigned hosts;         /* of a fat tree, 0: as many as there is room for */
+	unsigned hcas;          /* of a host; 0: one */
 	unsigned levels, radix; /* of a fat tree */
 	const char *topology;   /* the file's name, for messages; NULL: there is none */
 	char *text;             /* the owner's to free */
