@@ -10,13 +10,15 @@
 #include "cli/options.h"
 #include "wire/ib.h"
 
-#define HOSTS_DEFAULT  4
-#define HOSTS_MAX      49151 /* there are no more LIDs */
-#define HCAS_MAX       256   /* FABRIC_MAX_HOST_PORTS */
-#define RADIX_DEFAULT  36
-#define ROCE_HOSTS_MAX 1023 /* a bridge has no more ports */
-#define DIGITS_OF(x)   #x
-#define DIGITS(number) DIGITS_OF(number)
+#define HOSTS_DEFAULT    4
+#define HOSTS_MAX        49151 /* there are no more LIDs */
+#define HCAS_MAX         256   /* FABRIC_MAX_HOST_PORTS */
+#define RADIX_DEFAULT    36
+#define ROCE_HOSTS_MAX   1023 /* a bridge has no more ports */
+#define DEVICE_NAMES_MAX 18   /* with the number 255 for %d it fits UMAD_CA_NAME_LEN */
+#define NAME_LETTERS     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define DIGITS_OF(x)     #x
+#define DIGITS(number)   DIGITS_OF(number)
 
 int cli_store_name(const struct cli_value *v, void *name)
 {
@@ -47,6 +49,22 @@ static int store_radix(const struct cli_value *v, void *radix)
 	if (ret || *(unsigned *)radix % 2 == 0)
 		return ret;
 	return cli_usage_error(v->cmd, "'%s' %s", v->text, v->option->wrong);
+}
+
+static int store_device_names(const struct cli_value *v, void *names)
+{
+	const char *number = strstr(v->text, "%d");
+	size_t length = strlen(v->text);
+
+	cli_store_text(v, names);
+	if (number && length <= DEVICE_NAMES_MAX && v->text[0] != '%' &&
+	    strspn(v->text, NAME_LETTERS) == (size_t)(number - v->text) &&
+	    strspn(number + 2, NAME_LETTERS) == strlen(number + 2))
+		return 0;
+	return cli_usage_error(v->cmd,
+	                       "'%s': write names as 'mlx5_%%d', with %%d once, and up to %d "
+	                       "letters, digits, '_' and '-'",
+	                       v->text, DEVICE_NAMES_MAX - 2);
 }
 
 /* Full and limited members are in the same partition. */
@@ -95,6 +113,9 @@ const struct cli_option cli_fabric_rows[] = {
 	{ .more = cli_shape_rows },
 	{ "      --hcas N          how many HCAs each of these hosts has (default: 1)\n",
 	  NUMBER(daemon.shape.hcas, 1, HCAS_MAX), .wrong = "HCAs: a host has 1 to " DIGITS(HCAS_MAX) },
+	{ "      --device-names NAMES  what HCAs are called on their hosts, such as 'mlx5_%d': the\n"
+	  "                        first one of each host is mlx5_0\n",
+	  STORE(store_device_names, daemon.shape.device_names) },
 	{ "      --partitions FILE P_Keys of ports as in FILE, a partitions.conf of OpenSM\n",
 	  STORE(cli_store_text, partitions.name) },
 	{ "      --state FILE      keep LIDs and multicast groups in FILE, also when the fabric ends\n"

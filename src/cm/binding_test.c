@@ -101,7 +101,7 @@ static void a_gid_binds_as_af_ib(void **state)
 	request.addr.ib.sib_family = AF_IB;
 	memcpy(&request.addr.ib.sib_addr, &t->f->region->ports[0].gid[0], 16);
 	assert_int_equal(REQUEST(c, BIND_ADDR, request, &reply), 0);
-	assert_string_equal(reply.hca, t->f->hca_port[0]->node->name);
+	assert_string_equal(reply.hca, t->f->region->hcas[t->f->hca_port[0]->node->hca].device);
 	assert_int_equal(be64toh(reply.src.ib.sib_sid) >> 16, RDMA_PS_UDP);
 	assert_true(cm_addr_port(&reply.src) >= 32768);
 	cm_client_free(t->cm, c);

@@ -239,12 +239,15 @@ int cm_id_migrate(struct cm_call *call)
 
 void cm_id_describe(const struct cm_id *id, struct control_cm_id_reply *reply)
 {
+	const struct shm_hca *hcas = id->client->cm->f->region->hcas;
+
 	memset(reply, 0, sizeof(*reply));
 	reply->src = id->src;
 	reply->dst = id->dst;
 	if (!id->port)
 		return;
-	memcpy(reply->hca, id->port->node->name, sizeof(reply->hca));
+	memcpy(reply->hca, shm_hca_called(&hcas[id->port->node->hca], id->client->host),
+	       sizeof(reply->hca));
 	reply->sgid = id->sgid;
 	reply->dgid = id->dgid;
 	reply->pkey = id->pkey;

@@ -170,7 +170,7 @@ struct control_cm_path {
 /* BIND_ADDR, LISTEN, SERVE, QUERY_ID: what is known of an identifier. */
 struct control_cm_id_reply {
 	union control_cm_addr src, dst;
-	char hca[32]; /* empty: not bound to one */
+	char hca[32]; /* as its program calls it; empty: not bound to one */
 	struct ib_gid sgid, dgid;
 	uint16_t pkey;
 	uint8_t port_num;

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define GUID_DIGITS 16
-#define DEVICE      "umbel_" /* HOST_NUMBER */
+#define DEVICE      "umbel_" /* HOST_NUMBER; devices with names of their own: HOST.NAME */
 
 /* ---- what an HCA says of itself ---- */
 
@@ -176,11 +176,10 @@ static uint64_t guid_of(const char *name)
  * as names of hosts are; @number -1: any. */
 static bool is_of_host(const char *device, const char *host, size_t len, int number)
 {
-	char suffix[16];
+	bool is_ours = !strncmp(device, DEVICE, strlen(DEVICE));
+	const char *digits;
 
-	if (strncmp(device, DEVICE, strlen(DEVICE)))
-		return false;
-	device += strlen(DEVICE);
+	device += is_ours ? strlen(DEVICE) : 0;
 	for (size_t i = 0; i < len; i++) {
 		char c = host[i];
 
@@ -190,15 +189,25 @@ static bool is_of_host(const char *device, const char *host, size_t len, int num
 			return false;
 	}
 	device += len;
-	if (number < 0)
-		return device[0] == '_' && strspn(device + 1, "0123456789") == strlen(device + 1);
-	snprintf(suffix, sizeof(suffix), "_%d", number);
-	return !strcmp(device, suffix);
+	if (*device++ != (is_ours ? '_' : '.'))
+		return false;
+	for (digits = device + strlen(device);
+	     digits > device && isdigit((unsigned char)digits[-1]);)
+		digits--;
+	return *digits && (!is_ours || digits == device) && (number < 0 || atoi(digits) == number);
 }
 
+/* Whether the device has a name of its own on the fabric's only host. */
+static bool is_of_only_host(const char *device)
+{
+	return strncmp(device, DEVICE, strlen(DEVICE)) != 0 && !strchr(device, '.');
+}
+
+/* @name: a description, or of the only host, its beginning. */
 static bool is_described_so(const char *device, const char *name)
 {
 	char path[128], text[NODE_DESCRIPTION_BYTES + 2];
+	size_t length;
 	FILE *f;
 
 	snprintf(path, sizeof(path), SYS_INFINIBAND "/%s/node_desc", device);
@@ -209,7 +218,9 @@ static bool is_described_so(const char *device, const char *name)
 		text[0] = '\0';
 	fclose(f);
 	text[strcspn(text, "\n")] = '\0';
-	return !strcmp(text, name);
+	length = strlen(name);
+	return !strcmp(text, name) ||
+	       (is_of_only_host(device) && !strncmp(text, name, length) && text[length] == ' ');
 }
 
 /* The device that is meant, or NULL. */
@@ -225,7 +236,8 @@ static struct ibv_device *choose(struct ibv_device **list, const char *name)
 			return *d;
 	/* a description begins with the host's name */
 	for (struct ibv_device **d = list; *d; d++)
-		if (is_of_host(ibv_get_device_name(*d), name, word, -1) &&
+		if ((is_of_only_host(ibv_get_device_name(*d)) ||
+		     is_of_host(ibv_get_device_name(*d), name, word, -1)) &&
 		    is_described_so(ibv_get_device_name(*d), name))
 			return *d;
 	return NULL;

@@ -119,7 +119,7 @@ struct shm_control {
 static_assert(sizeof(struct shm_control) == 448, "layout");
 
 struct shm_hca {
-	char name[32];
+	char name[32]; /* the fabric's */
 	char host[32];
 	uint64_t node_guid;  /* host order */
 	uint32_t first_port; /* index of port 1 in the port table */
@@ -127,9 +127,16 @@ struct shm_hca {
 	uint32_t host_index;
 	uint32_t reserved0;
 	uint64_t system_guid;
-	uint32_t reserved[8];
+	char device[32]; /* its host's: HCAs of several hosts may have the same one */
 };
 static_assert(sizeof(struct shm_hca) == 128, "layout");
+
+/* What a program calls the HCA: one on a host, or one that sees those of all hosts, @host_index -1.
+ */
+static inline const char *shm_hca_called(const struct shm_hca *h, int host_index)
+{
+	return host_index < 0 ? h->name : h->device;
+}
 
 /* A port of an HCA. Readers copy it and retry until seq is even and the same before and after. */
 struct shm_port {

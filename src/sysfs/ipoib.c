@@ -36,8 +36,8 @@ static bool read_alias(const char *name, struct wire_ipoib_alias *a)
 static bool find_hca(const struct sysfs_session *s, const char *name, uint32_t *hca)
 {
 	for (*hca = 0; *hca < s->region.control->n_hcas; ++*hca)
-		if (!strncmp(s->region.hcas[*hca].name, name, sizeof(s->region.hcas[0].name)))
-			return sysfs_session_sees(s, *hca);
+		if (sysfs_session_sees(s, *hca) && !strcmp(sysfs_session_hca(s, *hca), name))
+			return true;
 	return false;
 }
 

@@ -86,6 +86,11 @@ bool sysfs_session_sees(const struct sysfs_session *s, uint32_t hca)
 	return s->host_index < 0 || s->region.hcas[hca].host_index == (uint32_t)s->host_index;
 }
 
+const char *sysfs_session_hca(const struct sysfs_session *s, uint32_t hca)
+{
+	return shm_hca_called(&s->region.hcas[hca], s->host_index);
+}
+
 /* One request on a connection of its own. 0 or -errno. */
 static int ask(const struct control_call *call)
 {

@@ -20,6 +20,9 @@ struct sysfs_session {
 /* The session of this process. NULL: there is no fabric, or it has ended. Never freed. */
 const struct sysfs_session *sysfs_session(void);
 
+/* What the process calls the HCA. */
+const char *sysfs_session_hca(const struct sysfs_session *s, uint32_t hca);
+
 /* Whether the process may see that HCA. */
 bool sysfs_session_sees(const struct sysfs_session *s, uint32_t hca);
 

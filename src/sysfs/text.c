@@ -52,7 +52,7 @@ int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_R
 	case SYSFS_SYSTEM_GUID:
 		return put_guid(text, h->system_guid);
 	case SYSFS_HCA_NAME:
-		PUT("%.*s", (int)sizeof(h->name), h->name);
+		PUT("%s", sysfs_session_hca(of->s, of->node.unit));
 		return 0;
 	case SYSFS_NODE_DESC:
 		return put_description(h, text);
@@ -150,7 +150,7 @@ int sysfs_text_port(const struct sysfs_subject *of, char text[static SYSFS_TEXT_
 		PUT("%u", p.port_num);
 		break;
 	case SYSFS_PORT_HCA:
-		PUT("%.*s", (int)sizeof(r->hcas[p.hca].name), r->hcas[p.hca].name);
+		PUT("%s", sysfs_session_hca(of->s, p.hca));
 		break;
 	}
 	return 0;

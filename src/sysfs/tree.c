@@ -336,14 +336,6 @@ static uint32_t candidates(const struct sysfs_session *s, const struct row *row,
 	return 0;
 }
 
-static void copy_hca_name(const struct sysfs_session *s, uint32_t hca, char *name)
-{
-	size_t n = strnlen(s->region.hcas[hca].name, sizeof(s->region.hcas[hca].name));
-
-	memcpy(name, s->region.hcas[hca].name, n);
-	name[n] = '\0';
-}
-
 /* The name of a node of a row that describes several. */
 static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
                     char name[static SYSFS_NAME_ROOM])
@@ -358,7 +350,7 @@ static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
 	case EACH_HCA:
 	case EACH_PORT_HCA:
 	case EACH_IPOIB_HCA:
-		copy_hca_name(s, n->unit, name);
+		strcpy(name, sysfs_session_hca(s, n->unit));
 		return true;
 	case EACH_UVERBS:
 		return snprintf(name, SYSFS_NAME_ROOM, "uverbs%u", n->unit) > 0;

@@ -62,6 +62,18 @@ expect 0 '*node1 mlx5_0' other 'node1 mlx5_0' smpquery nodedesc -D 0
 expect 0 '*node1 mlx5_1' other 'node1 mlx5_1' smpquery nodedesc -D 0
 expect 0 '*Port 2:*State: Active*Port GUID: 0x0002c90000000020*' other 'node1 mlx5_1' ibstat
 expect 0 '*Hca1*' at Hca1 ibnodes
+# by the only host's name, and by that of one of several, of which each has an mlx5_0
+expect 0 '*node1 mlx5_0' other node1 smpquery nodedesc -D 0
+expect 255 '*connect failed*' other node smpquery nodedesc -D 0
+umbel up --name named --hosts 3 --hcas 2 --device-names 'mlx5_%d' > /dev/null
+ibsim_for third named --socket "$IBSIM_SOCKNAME-3" || exit
+for at in h2 h2.mlx5_0 'h2 mlx5_0' H-02756d0000000300; do
+	expect 0 '*h2 mlx5_0' env "IBSIM_SOCKNAME=$IBSIM_SOCKNAME-3" "SIM_HOST=$at" timeout 60 ibsim-run smpquery nodedesc -D 0
+done
+expect 0 '*h2 mlx5_1' env "IBSIM_SOCKNAME=$IBSIM_SOCKNAME-3" 'SIM_HOST=h2 mlx5_1' timeout 60 ibsim-run smpquery nodedesc -D 0
+expect 255 '*connect failed*' env "IBSIM_SOCKNAME=$IBSIM_SOCKNAME-3" SIM_HOST=mlx5_0 timeout 60 ibsim-run smpquery nodedesc -D 0
+umbel down --name named > /dev/null
+wait_ended third 1
 
 # refused as ibsim refuses: there is no such node, or it is a switch
 expect 255 '*ctl error*connect failed*' at Hca9 ibnodes

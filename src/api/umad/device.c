@@ -33,13 +33,18 @@ static const struct shm_hca *next_hca(const struct umad_fabric *f, uint32_t *i)
 	return NULL;
 }
 
+static const char *name_of(const struct umad_fabric *f, const struct shm_hca *h)
+{
+	return shm_hca_called(h, f->host_index);
+}
+
 static const struct shm_hca *find_hca(const struct umad_fabric *f, const char *name)
 {
 	const struct shm_hca *h;
 	uint32_t i = 0;
 
 	while ((h = next_hca(f, &i)))
-		if (!strncmp(h->name, name, sizeof(h->name)))
+		if (!strcmp(name_of(f, h), name))
 			return h;
 	return NULL;
 }
@@ -121,16 +126,6 @@ int umad_resolve_port(const struct umad_fabric *f, const char *ca_name, int *num
 
 /* ---- descriptions ---- */
 
-static void copy_name(char *to, size_t len, const char *from, size_t from_len)
-{
-	size_t n = strnlen(from, from_len);
-
-	if (n >= len)
-		n = len - 1;
-	memcpy(to, from, n);
-	to[n] = '\0';
-}
-
 static int describe_port(const struct umad_fabric *f, const struct shm_hca *h, int num,
                          umad_port_t *port)
 {
@@ -142,7 +137,7 @@ static int describe_port(const struct umad_fabric *f, const struct shm_hca *h, i
 	shm_port_read(&f->region, h->first_port + (uint32_t)num - 1, &p);
 	memcpy(port->pkeys, p.pkey, SHM_PKEYS * sizeof(*port->pkeys));
 	port->pkeys_size = SHM_PKEYS;
-	copy_name(port->ca_name, sizeof(port->ca_name), h->name, sizeof(h->name));
+	snprintf(port->ca_name, sizeof(port->ca_name), "%.*s", UMAD_CA_NAME_LEN - 1, name_of(f, h));
 	port->portnum = num;
 	port->base_lid = p.lid;
 	port->lmc = p.lmc;
@@ -162,7 +157,7 @@ static int describe_port(const struct umad_fabric *f, const struct shm_hca *h, i
 static int describe_ca(const struct umad_fabric *f, const struct shm_hca *h, umad_ca_t *ca)
 {
 	memset(ca, 0, sizeof(*ca));
-	copy_name(ca->ca_name, sizeof(ca->ca_name), h->name, sizeof(h->name));
+	snprintf(ca->ca_name, sizeof(ca->ca_name), "%.*s", UMAD_CA_NAME_LEN - 1, name_of(f, h));
 	ca->node_type = NODE_TYPE_CA;
 	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "0.1.0");
 	snprintf(ca->ca_type, sizeof(ca->ca_type), "Umbel");
@@ -289,8 +284,8 @@ static int sorted_names(const struct umad_fabric *f, char cas[][UMAD_CA_NAME_LEN
 	if (!name)
 		return 0;
 	while ((h = next_hca(f, &i)))
-		if (strnlen(h->name, sizeof(h->name)) < UMAD_CA_NAME_LEN)
-			name[n++] = h->name;
+		if (strlen(name_of(f, h)) < UMAD_CA_NAME_LEN)
+			name[n++] = name_of(f, h);
 	qsort(name, n, sizeof(*name), compare_names);
 	for (used = 0; used < max && (size_t)used < n; used++)
 		strcpy(cas[used], name[used]);
@@ -313,14 +308,14 @@ int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 	return n;
 }
 
-static struct umad_device_node *device_node(const struct shm_hca *h)
+static struct umad_device_node *device_node(const char *name)
 {
-	size_t len = strnlen(h->name, sizeof(h->name));
+	size_t len = strlen(name);
 	struct umad_device_node *node = calloc(1, sizeof(*node) + len + 1);
 
 	if (!node)
 		return NULL;
-	memcpy(node + 1, h->name, len);
+	memcpy(node + 1, name, len);
 	node->ca_name = (const char *)(node + 1);
 	return node;
 }
@@ -336,7 +331,7 @@ struct umad_device_node *umad_get_ca_device_list(void)
 
 	umad_lock(&cancel_state);
 	while (!umad_fabric_get(&f) && (h = next_hca(f, &i))) {
-		*tail = device_node(h);
+		*tail = device_node(name_of(f, h));
 		if (!*tail)
 			break;
 		tail = &(*tail)->next;

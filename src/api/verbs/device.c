@@ -21,11 +21,11 @@
 
 static void describe(struct verbs_hca *d, struct hca_process *p, uint32_t hca)
 {
-	const struct shm_hca *h = &p->region.hcas[hca];
+	const char *name = shm_hca_called(&p->region.hcas[hca], p->host_index);
 
 	d->device.node_type = IBV_NODE_CA;
 	d->device.transport_type = IBV_TRANSPORT_IB;
-	snprintf(d->device.name, sizeof(d->device.name), "%.*s", (int)sizeof(h->name), h->name);
+	snprintf(d->device.name, sizeof(d->device.name), "%s", name);
 	snprintf(d->device.dev_name, sizeof(d->device.dev_name), "uverbs%u", hca);
 	snprintf(d->device.dev_path, sizeof(d->device.dev_path),
 	         "/sys/class/infiniband_verbs/uverbs%u", hca);

@@ -21,6 +21,7 @@ int daemon_build_fabric(struct fabric **f, const struct daemon_build *b, char *w
 	int ret;
 
 	fabric_plan_init(&plan);
+	plan.device_names = b->shape->device_names;
 	ret = plan_fabric(b, &plan, why, len);
 	if (!ret)
 		ret = fabric_new(f, &plan, b->settings);

@@ -19,6 +19,7 @@
 #include "wire/ib.h"
 
 #define FABRIC_NAME       32
+#define FABRIC_DEVICE     20  /* a device's name, with a zero byte: UMAD_CA_NAME_LEN */
 #define FABRIC_DESC       65  /* a NodeDescription and a zero byte */
 #define FABRIC_MAX_PORTS  254 /* of a switch; 255 means "nowhere" in an LFT */
 #define FABRIC_LFT_NONE   255

@@ -153,6 +153,7 @@ static void publish_hca(struct fabric *f, const struct fabric_plan_node *plan,
 	struct shm_hca *h = &f->region->hcas[node->hca];
 
 	memcpy(h->name, node->name, sizeof(h->name));
+	memcpy(h->device, plan->device, sizeof(h->device));
 	memcpy(h->host, f->host[plan->host].name, sizeof(h->host));
 	h->node_guid = node->guid;
 	h->system_guid = node->system_guid;

@@ -83,6 +83,12 @@ static int new_node(struct fabric_plan *plan, unsigned n_ports, struct fabric_pl
 	return 0;
 }
 
+static void describe_hca(const struct fabric_plan_host *host, const char *device,
+                         char desc[static FABRIC_DESC])
+{
+	snprintf(desc, FABRIC_DESC, "%s %s", host->name, device);
+}
+
 /* Adds an HCA to @host, which names it @want. */
 static int add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports, const char *want)
 {
@@ -102,7 +108,7 @@ static int add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports, co
 		free(node->port);
 		return ret;
 	}
-	snprintf(node->desc, sizeof(node->desc), "%s %s", h->name, node->name);
+	describe_hca(h, node->name, node->desc);
 	h->n_hcas++;
 	h->n_ports += n_ports;
 	plan->n_hcas++;
@@ -188,6 +194,54 @@ int fabric_plan_link(struct fabric_plan *plan, struct fabric_plan_end a, struct 
 }
 
 /* ---- finishing ---- */
+
+/* The device's name of HCA number @n of a host. */
+static void fill_in(const char *names, unsigned n, char device[static FABRIC_NAME])
+{
+	const char *number = strstr(names, "%d");
+
+	snprintf(device, FABRIC_NAME, "%.*s%u%s", (int)(number - names), names, n, number + 2);
+}
+
+/* Names the HCA, number @n of its host, by its device. The host's name is cut, so that the device's
+ * fits. 0 or -errno. */
+static int name_by_device(struct fabric_plan *plan, struct fabric_plan_node *node, unsigned n)
+{
+	const struct fabric_plan_host *host = &plan->host[node->host];
+	char desc[FABRIC_DESC], full[2 * FABRIC_NAME];
+
+	if (plan->device_names)
+		fill_in(plan->device_names, n, node->device);
+	if (!*node->device)
+		memcpy(node->device, node->name, sizeof(node->device));
+	if (!strcmp(node->device, node->name))
+		return 0;
+	describe_hca(host, node->name, desc);
+	if (!strcmp(desc, node->desc))
+		describe_hca(host, node->device, node->desc);
+	snprintf(full, sizeof(full), "%.*s.%s", (int)(FABRIC_NAME - 8 - strlen(node->device)),
+	         host->name, node->device);
+	node->is_named = true;
+	return fabric_names_reserve(&plan->node_names, plan->n_hosts > 1 ? full : node->device,
+	                            node->name);
+}
+
+static int name_hcas(struct fabric_plan *plan)
+{
+	unsigned *n = calloc(plan->n_hosts, sizeof(*n));
+	int ret = n ? 0 : -ENOMEM;
+
+	for (unsigned i = 0; i < plan->n_nodes && !ret; i++) {
+		struct fabric_plan_node *node = &plan->node[i];
+
+		if (node->type == FABRIC_HCA && !node->is_named)
+			ret = name_by_device(plan, node, n[node->host]);
+		if (node->type == FABRIC_HCA)
+			n[node->host]++;
+	}
+	free(n);
+	return ret;
+}
 
 /* The first port that has a GUID of its own. */
 static unsigned first_port(const struct fabric_plan_node *node)
@@ -293,7 +347,9 @@ int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t le
 		snprintf(why, len, "there is no host");
 		return -EINVAL;
 	}
-	ret = guids(plan, &clash);
+	ret = name_hcas(plan);
+	if (!ret)
+		ret = guids(plan, &clash);
 	if (ret != -EEXIST)
 		return ret;
 	*node = (int)clash.second;

@@ -43,8 +43,10 @@ struct fabric_plan_port {
 struct fabric_plan_node {
 	enum fabric_node_type type;
 	char name[FABRIC_NAME];
-	char desc[FABRIC_DESC]; /* NodeDescription */
-	unsigned host;          /* HCAs */
+	char device[FABRIC_NAME]; /* HCAs: what programs on its host call it; empty: as @name */
+	bool is_named;            /* by its device */
+	char desc[FABRIC_DESC];   /* NodeDescription */
+	unsigned host;            /* HCAs */
 	unsigned n_ports;
 	struct fabric_plan_port *port; /* [1] to [n_ports], and a switch's [0] */
 	uint64_t guid, system_guid;    /* 0: fabric_plan_finish() chooses one */
@@ -64,6 +66,9 @@ struct fabric_plan {
 	unsigned n_hosts, n_nodes, n_hcas, n_switches, n_hca_ports, n_ports;
 	unsigned host_room, node_room;
 	struct fabric_names host_names, node_names;
+	/* what HCAs are called on their hosts, with one "%d" for a number from 0; NULL: as they say
+	 */
+	const char *device_names;
 	unsigned hcas; /* of each host that the builders below make; 0: one */
 };
 
@@ -74,8 +79,9 @@ void fabric_plan_fini(struct fabric_plan *plan);
  * These add a host or a node and return its number; -ERANGE: more than a fabric can have
  * (FABRIC_MAX_*); -EINVAL: no such host, or a node cannot have so many ports; -ENOMEM. Its name is
  * made from @name; if that is NULL or has no usable character, it is "h" or "sw" and a number. An
- * HCA is named after its host: umbel_h1_0. The description of a switch is its name, that of an HCA
- * its host's name and its own.
+ * HCA is named after its host: umbel_h1_0; if it has a device's name, fabric_plan_finish() changes
+ * that to h1.mlx5_0, or mlx5_0 where there is no other host. The description of a switch is its
+ * name, that of an HCA its host's name and its device's.
  */
 int fabric_plan_add_host(struct fabric_plan *plan, const char *name);
 int fabric_plan_add_hca(struct fabric_plan *plan, unsigned host, unsigned n_ports);

@@ -146,6 +146,45 @@ static void hcas_of_hosts_with_long_names_differ(void **state)
 	fabric_plan_fini(p);
 }
 
+static void devices_are_numbered_on_each_host(void **state)
+{
+	struct fabric_plan plan, *p = fresh(&plan);
+
+	(void)state;
+	p->device_names = "mlx5_%d";
+	fabric_plan_add_host(p, NULL);
+	fabric_plan_add_host(p, "a-host-with-a-very-long-name-01");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(fabric_plan_add_hca(p, i % 2, 1), i);
+	finish(p);
+	assert_string_equal(p->node[0].device, "mlx5_0");
+	assert_string_equal(p->node[0].name, "h1.mlx5_0");
+	assert_string_equal(p->node[0].desc, "h1 mlx5_0");
+	assert_string_equal(p->node[2].device, "mlx5_1");
+	assert_string_equal(p->node[2].name, "h1.mlx5_1");
+	assert_string_equal(p->node[1].device, "mlx5_0");
+	assert_string_equal(p->node[3].name, "a-host-with-a-very.mlx5_1");
+	/* with more HCAs it is finished again */
+	assert_int_equal(fabric_plan_add_ethernet(p, 0, "eth0"), 4);
+	finish(p);
+	assert_string_equal(p->node[0].name, "h1.mlx5_0");
+	assert_string_equal(p->node[4].name, "h1.mlx5_2");
+	fabric_plan_fini(p);
+}
+
+static void the_devices_of_an_only_host_need_no_other_name(void **state)
+{
+	struct fabric_plan plan, *p = fresh(&plan);
+
+	(void)state;
+	p->device_names = "x%d_y";
+	fabric_plan_add_hca(p, (unsigned)fabric_plan_add_host(p, NULL), 1);
+	finish(p);
+	assert_string_equal(p->node[0].device, "x0_y");
+	assert_string_equal(p->node[0].name, "x0_y");
+	fabric_plan_fini(p);
+}
+
 /* ---- limits ---- */
 
 static void what_cannot_be_is_refused(void **state)
@@ -441,6 +480,8 @@ int main(void)
 		cmocka_unit_test(a_name_in_use_gets_a_number),
 		cmocka_unit_test(hosts_switches_and_hcas_have_names_without_being_given_any),
 		cmocka_unit_test(hcas_of_hosts_with_long_names_differ),
+		cmocka_unit_test(devices_are_numbered_on_each_host),
+		cmocka_unit_test(the_devices_of_an_only_host_need_no_other_name),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(there_is_an_end_to_hosts_and_their_ports),
 		cmocka_unit_test(there_are_no_more_ports_than_lids),

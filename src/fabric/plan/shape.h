@@ -19,6 +19,7 @@ struct fabric_shape {
 	size_t text_bytes;
 	char *notes; /* lines about what of the file was passed over; NULL: nobody wants to know */
 	size_t notes_len;
+	const char *device_names; /* as in struct fabric_plan */
 };
 
 /* Fills @plan, which is empty, and finishes it. 0, or -errno with @why or without; the caller calls

@@ -4,6 +4,7 @@
  * identifiers, named, and linked. The lines of both ends of a link must agree.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,13 +114,34 @@ static struct topology_word next_word(struct topology_word *text)
 	return w;
 }
 
-static bool is_two_words(struct topology_word text, struct topology_word *first)
+static bool is_two_words(struct topology_word text, struct topology_word *first,
+                         struct topology_word *second)
 {
-	struct topology_word second;
-
 	*first = next_word(&text);
-	second = next_word(&text);
-	return second.len && !next_word(&text).len;
+	*second = next_word(&text);
+	return second->len && !next_word(&text).len;
+}
+
+/*
+ * Copies the device's name to @device if the title is "node1 mlx5_0", as Linux describes an HCA. A
+ * name of ours is left out: we name HCAs so that do not say how.
+ */
+static void find_device(struct topology_word title, char device[static FABRIC_NAME])
+{
+	struct topology_word host, w;
+	bool has_digit = false;
+
+	if (!is_two_words(title, &host, &w) || w.len >= FABRIC_DEVICE ||
+	    !islower((unsigned char)*w.at) || (w.len > 6 && !memcmp(w.at, "umbel_", 6)))
+		return;
+	for (size_t i = 0; i < w.len; i++) {
+		if (!islower((unsigned char)w.at[i]) && !isdigit((unsigned char)w.at[i]) &&
+		    w.at[i] != '_')
+			return;
+		has_digit |= isdigit((unsigned char)w.at[i]) != 0;
+	}
+	if (has_digit)
+		snprintf(device, FABRIC_NAME, "%.*s", (int)w.len, w.at);
 }
 
 /* The start of a name in the file, as a string; NULL: there is none. */
@@ -153,16 +175,17 @@ static struct host_word *find_word(const struct reader *r, struct topology_word 
 	return NULL;
 }
 
-/* Whether the host has an HCA of that description already: then the new one is another host's. */
+/* Whether the host has an HCA with that second word already: then the new one is another host's. */
 static bool has_such_hca(const struct reader *r, const struct host_word *e,
-                         struct topology_word title)
+                         struct topology_word want)
 {
 	unsigned i = e->last_hca;
 
 	for (;;) {
 		const struct topology_node *n = &r->scan.node[i];
+		struct topology_word first, second;
 
-		if (same_word(title_of(n), title))
+		if (is_two_words(title_of(n), &first, &second) && same_word(second, want))
 			return true;
 		if (!n->next_hca)
 			return false;
@@ -181,14 +204,14 @@ static int new_host(struct reader *r, struct topology_word title)
 static int host_of(struct reader *r, unsigned i)
 {
 	struct topology_node *n = &r->scan.node[i];
-	struct topology_word title = title_of(n), first;
+	struct topology_word title = title_of(n), first, second;
 	struct host_word *e;
 	int host;
 
-	if (!is_two_words(title, &first))
+	if (!is_two_words(title, &first, &second))
 		return new_host(r, title);
 	e = find_word(r, first);
-	if (e && !has_such_hca(r, e, title)) {
+	if (e && !has_such_hca(r, e, second)) {
 		n->next_hca = e->last_hca + 1;
 		e->last_hca = i;
 		return (int)e->host;
@@ -257,6 +280,7 @@ static void describe(const struct reader *r, const struct topology_node *n,
 		node->port[0].guid = n->port_guid ? n->port_guid : node->guid;
 		return;
 	}
+	find_device(title, node->device);
 	for (unsigned i = 0; i < n->n_ends; i++) {
 		const struct topology_end *e = &r->scan.end[n->first_end + i];
 

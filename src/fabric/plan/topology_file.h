@@ -15,7 +15,8 @@
  *
  * A node's name is the first word of its description, or of its identifier if it has none. HCAs
  * with the same first word belong to one host if each description has two words and they differ
- * ("node1 HCA-1", "node1 HCA-2").
+ * ("node1 HCA-1", "node1 HCA-2"). If the second word is a device's name as Linux has them ("node1
+ * mlx5_0"), programs on the host see that name.
  */
 #ifndef FABRIC_TOPOLOGY_FILE_H
 #define FABRIC_TOPOLOGY_FILE_H

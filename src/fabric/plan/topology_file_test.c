@@ -154,6 +154,32 @@ static void nodes_are_described_as_in_the_file(void **state)
 	fabric_plan_fini(&p);
 }
 
+static void devices_have_the_names_that_linux_gave_them(void **state)
+{
+	struct fabric_plan p;
+
+	(void)state;
+	parse(&p, "Ca 1 \"a\" # \"node1 mlx5_0\"\n"
+	          "Ca 1 \"b\" # \"node1 mlx5_1\"\n"
+	          "Ca 1 \"c\" # \"node1  mlx5_1\"\n" /* so another node1 */
+	          "Ca 1 \"d\" # \"node2 HCA-1\"\n"
+	          "Ca 1 \"e\" # \"node3 umbel_h9_0\"\n"
+	          "Ca 1 \"f\" # \"node4 a_name_of_19_bytes_\"\n"
+	          "Ca 1 \"g\" # \"node5 a_name_of_20_bytes__\"\n");
+	assert_string_equal(p.node[0].device, "mlx5_0");
+	assert_string_equal(p.node[0].name, "node1.mlx5_0");
+	assert_string_equal(p.node[1].name, "node1.mlx5_1");
+	assert_int_equal(p.node[1].host, 0);
+	assert_string_equal(p.node[2].device, "mlx5_1");
+	assert_string_equal(p.node[2].name, "node1-2.mlx5_1");
+	assert_string_equal(p.node[2].desc, "node1  mlx5_1");
+	assert_string_equal(p.node[3].device, "umbel_node2_0");
+	assert_string_equal(p.node[4].device, "umbel_node3_0");
+	assert_string_equal(p.node[5].device, "a_name_of_19_bytes_");
+	assert_string_equal(p.node[6].device, "umbel_node5_0");
+	fabric_plan_fini(&p);
+}
+
 static void guids_are_those_of_the_file(void **state)
 {
 	struct fabric_plan p;
@@ -810,6 +836,7 @@ int main(void)
 		cmocka_unit_test(messages_of_programs_are_named_and_passed_over),
 		cmocka_unit_test(what_ibnetdiscover_prints_is_read),
 		cmocka_unit_test(nodes_are_described_as_in_the_file),
+		cmocka_unit_test(devices_have_the_names_that_linux_gave_them),
 		cmocka_unit_test(guids_are_those_of_the_file),
 		cmocka_unit_test(links_have_the_rate_of_the_file),
 		cmocka_unit_test(a_link_whose_ends_differ_has_the_slower_rate),
