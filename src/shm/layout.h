@@ -128,8 +128,15 @@ struct shm_hca {
 	uint32_t reserved0;
 	uint64_t system_guid;
 	char device[32]; /* its host's: HCAs of several hosts may have the same one */
+	/* what it says that it is */
+	uint32_t vendor_id; /* an OUI */
+	uint32_t device_id;
+	char type[16];
+	char fw_ver[16];
+	char board_id[16];
+	uint32_t reserved[2];
 };
-static_assert(sizeof(struct shm_hca) == 128, "layout");
+static_assert(sizeof(struct shm_hca) == 192, "layout");
 
 /* What a program calls the HCA: one on a host, or one that sees those of all hosts, @host_index -1.
  */

@@ -56,6 +56,15 @@ int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_R
 		return 0;
 	case SYSFS_NODE_DESC:
 		return put_description(h, text);
+	case SYSFS_HCA_TYPE:
+		PUT("%s", h->type);
+		return 0;
+	case SYSFS_FW_VER:
+		PUT("%s", h->fw_ver);
+		return 0;
+	case SYSFS_BOARD_ID:
+		PUT("%s", h->board_id);
+		return 0;
 	}
 	return -EIO;
 }

@@ -23,7 +23,15 @@ typedef int sysfs_write_text(const struct sysfs_subject *of, char text[static SY
 sysfs_write_text sysfs_text_fixed; /* the row's text */
 
 /* of an HCA; @arg: which one, enum sysfs_hca_text */
-enum sysfs_hca_text { SYSFS_NODE_GUID, SYSFS_SYSTEM_GUID, SYSFS_HCA_NAME, SYSFS_NODE_DESC };
+enum sysfs_hca_text {
+	SYSFS_NODE_GUID,
+	SYSFS_SYSTEM_GUID,
+	SYSFS_HCA_NAME,
+	SYSFS_NODE_DESC,
+	SYSFS_HCA_TYPE,
+	SYSFS_FW_VER,
+	SYSFS_BOARD_ID,
+};
 sysfs_write_text sysfs_text_hca;
 
 /* of a port; @arg: enum sysfs_port_text */

@@ -197,10 +197,10 @@ static const struct row rows[] = {
 	FIXED(IPOIB, "umcast", "0"),
 
 	FIXED(HCA, "node_type", "1: CA"),
-	FIXED(HCA, "fw_ver", "0.1.0"),
+	FILE(HCA, "fw_ver", hca, SYSFS_FW_VER),
 	FIXED(HCA, "hw_rev", "1"),
-	FIXED(HCA, "hca_type", "Umbel"),
-	FIXED(HCA, "board_id", "Umbel"),
+	FILE(HCA, "hca_type", hca, SYSFS_HCA_TYPE),
+	FILE(HCA, "board_id", hca, SYSFS_BOARD_ID),
 	FILE(HCA, "node_guid", hca, SYSFS_NODE_GUID),
 	FILE(HCA, "sys_image_guid", hca, SYSFS_SYSTEM_GUID),
 	FILE(HCA, "node_desc", hca, SYSFS_NODE_DESC),

@@ -159,8 +159,8 @@ static int describe_ca(const struct umad_fabric *f, const struct shm_hca *h, uma
 	memset(ca, 0, sizeof(*ca));
 	snprintf(ca->ca_name, sizeof(ca->ca_name), "%.*s", UMAD_CA_NAME_LEN - 1, name_of(f, h));
 	ca->node_type = NODE_TYPE_CA;
-	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "0.1.0");
-	snprintf(ca->ca_type, sizeof(ca->ca_type), "Umbel");
+	snprintf(ca->fw_ver, sizeof(ca->fw_ver), "%s", h->fw_ver);
+	snprintf(ca->ca_type, sizeof(ca->ca_type), "%s", h->type);
 	snprintf(ca->hw_ver, sizeof(ca->hw_ver), "1");
 	ca->node_guid = htobe64(h->node_guid);
 	ca->system_guid = htobe64(h->system_guid);

@@ -27,13 +27,12 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	const struct shm_hca *h = &ctx->process->region.hcas[ctx->hca];
 
 	*attr = (struct ibv_device_attr){
-		.fw_ver = "0.1.0",
 		.node_guid = htobe64(h->node_guid),
 		.sys_image_guid = htobe64(h->system_guid),
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = 0xFFFFF000,
-		.vendor_id = VERBS_VENDOR_ID,
-		.vendor_part_id = VERBS_PART_ID,
+		.vendor_id = h->vendor_id,
+		.vendor_part_id = h->device_id,
 		.hw_ver = 1,
 		.max_qp = SHM_MAX_QPS - 3,
 		.max_qp_wr = (int)s->max_qp_wr,
@@ -65,6 +64,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.local_ca_ack_delay = 15,
 		.phys_port_cnt = (uint8_t)h->n_ports,
 	};
+	memcpy(attr->fw_ver, h->fw_ver, sizeof(h->fw_ver));
 	return 0;
 }
 

@@ -41,8 +41,6 @@ static inline int verbs_minus_one_of(const char *name, int ret)
 #define verbs_null(ret)      verbs_null_of(__func__, ret)
 #define verbs_minus_one(ret) verbs_minus_one_of(__func__, ret)
 
-#define VERBS_VENDOR_ID    0x02756D
-#define VERBS_PART_ID      1
 #define VERBS_COMP_VECTORS 4
 
 /* Called through struct verbs_context. */

@@ -18,8 +18,6 @@
 #include "wire/sm_attr.h"
 
 #define MLNX_VENDOR_ID 0x2C9
-#define VENDOR_ID      0x02756D
-#define DEVICE_ID      1
 #define LFT_CAPACITY   IB_LID_MCAST_FIRST
 #define NO_MCAST_PORT  255
 #define MFT_MODIFIER   0xF00001FF /* position and block */
@@ -85,10 +83,10 @@ static uint16_t node_info(struct request *r)
 		.node_guid = r->node->guid,
 		.port_guid = fabric_own_port(r->at)->guid,
 		.partition_cap = SHM_PKEYS,
-		.device_id = (uint16_t)(r->node->device_id ? r->node->device_id : DEVICE_ID),
+		.device_id = (uint16_t)r->node->device_id,
 		.revision = 1,
 		.local_port_num = r->at->num,
-		.vendor_id = r->node->vendor_id ? r->node->vendor_id : VENDOR_ID,
+		.vendor_id = r->node->vendor_id,
 	};
 
 	if (r->is_set)

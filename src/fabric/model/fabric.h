@@ -25,6 +25,9 @@
 #define FABRIC_LFT_NONE   255
 #define FABRIC_MFT_BLOCKS 4 /* 64 ports each */
 #define FABRIC_MAX_HOPS   64
+#define FABRIC_WORD       16 /* a firmware's version, a board's name */
+#define FABRIC_VENDOR_ID  0x02756D
+#define FABRIC_DEVICE_ID  1
 #define FABRIC_OUI_GUID   0x02756D0000000000ull /* a locally administered prefix */
 
 enum fabric_node_type { FABRIC_HCA, FABRIC_SWITCH };
@@ -155,7 +158,7 @@ struct fabric_node {
 	char name[FABRIC_NAME];
 	char desc[FABRIC_DESC]; /* NodeDescription */
 	uint64_t guid, system_guid;
-	uint32_t vendor_id, device_id; /* from the plan; 0: unknown */
+	uint32_t vendor_id, device_id; /* from the plan */
 	bool enhanced_port0;           /* switches */
 	unsigned n_ports;
 	struct fabric_port *port; /* [0] is a switch's own port 0; an HCA's begin at [1] */

@@ -160,6 +160,11 @@ static void publish_hca(struct fabric *f, const struct fabric_plan_node *plan,
 	h->first_port = node->port[1].index;
 	h->n_ports = node->n_ports;
 	h->host_index = plan->host;
+	h->vendor_id = node->vendor_id;
+	h->device_id = node->device_id;
+	memcpy(h->type, plan->type_name, sizeof(h->type));
+	memcpy(h->fw_ver, plan->fw_ver, sizeof(h->fw_ver));
+	memcpy(h->board_id, plan->board_id, sizeof(h->board_id));
 }
 
 /* Finds for each host the first of its ports that is linked. */

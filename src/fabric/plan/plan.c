@@ -13,6 +13,8 @@
 #include "fabric/plan/guids.h"
 #include "fabric/plan/plan.h"
 
+#define MELLANOX_VENDOR_ID 0x2C9
+
 void fabric_plan_init(struct fabric_plan *plan)
 {
 	*plan = (struct fabric_plan){ 0 };
@@ -243,6 +245,30 @@ static int name_hcas(struct fabric_plan *plan)
 	return ret;
 }
 
+static void fill_in_word(char word[static FABRIC_WORD], const char *text)
+{
+	if (!*word)
+		snprintf(word, FABRIC_WORD, "%s", text);
+}
+
+/* What the plan does not say about a node. Mellanox's HCAs have their type from the device ID. */
+static void identify(struct fabric_plan_node *node)
+{
+	char type[FABRIC_WORD] = "Umbel";
+
+	if (node->vendor_id == MELLANOX_VENDOR_ID && node->device_id)
+		snprintf(type, sizeof(type), "MT%u", node->device_id & 0xFFFF);
+	if (!node->vendor_id)
+		node->vendor_id = FABRIC_VENDOR_ID;
+	if (!node->device_id)
+		node->device_id = FABRIC_DEVICE_ID;
+	if (node->type != FABRIC_HCA)
+		return;
+	fill_in_word(node->type_name, type);
+	fill_in_word(node->fw_ver, "0.1.0");
+	fill_in_word(node->board_id, "Umbel");
+}
+
 /* The first port that has a GUID of its own. */
 static unsigned first_port(const struct fabric_plan_node *node)
 {
@@ -347,6 +373,8 @@ int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t le
 		snprintf(why, len, "there is no host");
 		return -EINVAL;
 	}
+	for (unsigned i = 0; i < plan->n_nodes; i++)
+		identify(&plan->node[i]);
 	ret = name_hcas(plan);
 	if (!ret)
 		ret = guids(plan, &clash);

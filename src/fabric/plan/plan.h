@@ -50,7 +50,10 @@ struct fabric_plan_node {
 	unsigned n_ports;
 	struct fabric_plan_port *port; /* [1] to [n_ports], and a switch's [0] */
 	uint64_t guid, system_guid;    /* 0: fabric_plan_finish() chooses one */
-	uint32_t vendor_id, device_id; /* 0: unknown */
+	/* what it says that it is; zero, empty: fabric_plan_finish() fills in what Umbel's nodes
+	 * say */
+	uint32_t vendor_id, device_id;
+	char type_name[FABRIC_WORD], fw_ver[FABRIC_WORD], board_id[FABRIC_WORD]; /* HCAs */
 	bool enhanced_port0;
 	bool ethernet; /* HCAs: each port is a network device (ethernet.h) */
 };
@@ -99,7 +102,8 @@ int fabric_plan_link(struct fabric_plan *plan, struct fabric_plan_end a, struct 
                      struct fabric_link_rate rate);
 
 /*
- * Chooses the missing GUIDs and checks the plan as a whole. Returns 0; -EINVAL: the reason is in
+ * Names the HCAs, fills in what nodes say that they are, chooses the missing GUIDs, and checks the
+ * plan as a whole. Returns 0; -EINVAL: the reason is in
  * @why (at most @len bytes) and the number of the node in @node (-1: none); -ENOMEM.
  */
 int fabric_plan_finish(struct fabric_plan *plan, int *node, char *why, size_t len);

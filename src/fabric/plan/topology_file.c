@@ -259,6 +259,11 @@ static int add_node(struct reader *r, unsigned i)
 	return host < 0 ? host : fabric_plan_add_hca(r->plan, (unsigned)host, n->n_ports);
 }
 
+static void copy_word(struct topology_word w, char word[static FABRIC_WORD])
+{
+	snprintf(word, FABRIC_WORD, "%.*s", (int)w.len, w.at ? w.at : "");
+}
+
 /* Copies what the file says about a node, with the GUIDs of its ports. */
 static void describe(const struct reader *r, const struct topology_node *n,
                      struct fabric_plan_node *node)
@@ -281,6 +286,9 @@ static void describe(const struct reader *r, const struct topology_node *n,
 		return;
 	}
 	find_device(title, node->device);
+	copy_word(n->type_name, node->type_name);
+	copy_word(n->fw_ver, node->fw_ver);
+	copy_word(n->board_id, node->board_id);
 	for (unsigned i = 0; i < n->n_ends; i++) {
 		const struct topology_end *e = &r->scan.end[n->first_end + i];
 

@@ -145,8 +145,8 @@ static void nodes_are_described_as_in_the_file(void **state)
 	assert_string_equal(p.node[3].name, "umbel_node1_1");
 	assert_int_equal(p.node[0].vendor_id, 0x2C9);
 	assert_int_equal(p.node[0].device_id, 0xBD36);
-	assert_int_equal(p.node[3].vendor_id,
-	                 0); /* the lines about one node do not apply to the next */
+	/* the lines about one node do not apply to the next */
+	assert_int_equal(p.node[3].vendor_id, FABRIC_VENDOR_ID);
 	assert_true(p.node[0].enhanced_port0);
 	assert_false(p.node[1].enhanced_port0);
 	assert_string_equal(p.host[0].name, "node1");
@@ -177,6 +177,26 @@ static void devices_have_the_names_that_linux_gave_them(void **state)
 	assert_string_equal(p.node[4].device, "umbel_node3_0");
 	assert_string_equal(p.node[5].device, "a_name_of_19_bytes_");
 	assert_string_equal(p.node[6].device, "umbel_node5_0");
+	fabric_plan_fini(&p);
+}
+
+static void hcas_say_what_the_file_says_that_they_are(void **state)
+{
+	struct fabric_plan p;
+
+	(void)state;
+	parse(&p, "vendid=0x2c9\ndevid=0x1017\nfwver=16.35.2000\nboardid=MT_0000000012\n"
+	          "Ca 1 \"a\"\n"
+	          "vendid=0x66a\ndevid=0x7322\ncatype=InfiniPath_QLE7\nCa 1 \"b\"\n"
+	          "Ca 1 \"c\"\n");
+	assert_string_equal(p.node[0].type_name, "MT4119");
+	assert_string_equal(p.node[0].fw_ver, "16.35.2000");
+	assert_string_equal(p.node[0].board_id, "MT_0000000012");
+	assert_int_equal(p.node[1].vendor_id, 0x66A);
+	assert_string_equal(p.node[1].type_name, "InfiniPath_QLE7");
+	assert_string_equal(p.node[1].fw_ver, "0.1.0");
+	assert_int_equal(p.node[2].vendor_id, FABRIC_VENDOR_ID);
+	assert_string_equal(p.node[2].type_name, "Umbel");
 	fabric_plan_fini(&p);
 }
 
@@ -450,6 +470,10 @@ static void a_line_that_does_not_parse_is_named(void **state)
 		{ "devid=-1", "net:1: expected a device ID of 16 bits, found '-1'" },
 		{ "caguid=0x", "net:1: expected a GUID: 0x and up to 16 hex digits, found '0x'" },
 		{ "switchguid=0x1(2", "net:1: expected ')', found the end of the line" },
+		{ "fwver=0123456789abcdef",
+		  "net:1: expected a word of 1 to 15 characters, found '0123456789abcdef'" },
+		{ "boardid=",
+		  "net:1: expected a word of 1 to 15 characters, found the end of the line" },
 		{ "devid=0x1 7", "net:1: expected the end of the line, found '7'" },
 		{ "include \"other\"", "net:1: expected Switch, Ca, Hca, Rt, an identifier or a "
 		                       "port, found 'include \"other\"'" },
@@ -837,6 +861,7 @@ int main(void)
 		cmocka_unit_test(what_ibnetdiscover_prints_is_read),
 		cmocka_unit_test(nodes_are_described_as_in_the_file),
 		cmocka_unit_test(devices_have_the_names_that_linux_gave_them),
+		cmocka_unit_test(hcas_say_what_the_file_says_that_they_are),
 		cmocka_unit_test(guids_are_those_of_the_file),
 		cmocka_unit_test(links_have_the_rate_of_the_file),
 		cmocka_unit_test(a_link_whose_ends_differ_has_the_slower_rate),

@@ -204,6 +204,37 @@ static const char *find(const char *from, const char *end, const char *want)
 
 /* ---- lines before a node: "devid=0x5a06" ---- */
 
+/* "fwver=16.35.2000": ours, as ibnetdiscover does not ask for these. -ENOENT: no such line. */
+static int parse_property(struct cursor *c)
+{
+	struct topology_node *n = &c->s->coming;
+	const struct {
+		const char *key;
+		struct topology_word *word;
+	} keys[] = {
+		{ "catype=", &n->type_name },
+		{ "fwver=", &n->fw_ver },
+		{ "boardid=", &n->board_id },
+	};
+	struct topology_word *w;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(keys) && !parse_text(c, keys[i].key); i++)
+		;
+	if (i == ARRAY_SIZE(keys))
+		return -ENOENT;
+	w = keys[i].word;
+	*w = (struct topology_word){ c->at, 0 };
+	while (c->at < c->end && (unsigned char)*c->at > ' ' && (unsigned char)*c->at < 0x7F)
+		c->at++;
+	w->len = (size_t)(c->at - w->at);
+	if (!w->len || w->len >= FABRIC_WORD) {
+		c->at = w->at;
+		return expected(c, "a word of 1 to 15 characters");
+	}
+	return end_of_line(c);
+}
+
 /* -ENOENT: no such line. */
 static int parse_identifier(struct cursor *c)
 {
@@ -555,6 +586,8 @@ static int parse_line(struct cursor *c)
 	ret = parse_node(c);
 	if (ret == -ENOENT)
 		ret = parse_identifier(c);
+	if (ret == -ENOENT)
+		ret = parse_property(c);
 	if (ret == -ENOENT)
 		ret = expected(c, "Switch, Ca, Hca, Rt, an identifier or a port");
 	return ret;

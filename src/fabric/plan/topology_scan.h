@@ -36,6 +36,7 @@ struct topology_node {
 	struct topology_word id, desc;
 	uint64_t guid, port_guid, system_guid; /* 0: the file does not say */
 	uint32_t vendor_id, device_id;
+	struct topology_word type_name, fw_ver, board_id; /* at NULL: the file does not say */
 	bool enhanced_port0;
 	unsigned first_end, n_ends;
 	/* topology_file.c: */
