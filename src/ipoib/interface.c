@@ -279,7 +279,8 @@ static int set_alias(const struct ipoib_interface *i)
 {
 	struct wire_ipoib_alias a = { .connected = i->options->connected,
 		                      .port = i->port_num,
-		                      .pkey = i->options->pkey };
+		                      .pkey = i->options->pkey,
+		                      .qpn = ipoib_link_qpn(i->link) };
 	char text[WIRE_IPOIB_ALIAS_ROOM];
 
 	strcpy(a.device, i->device);

@@ -17,6 +17,7 @@ struct wire_ipoib_alias {
 	unsigned port;
 	char device[WIRE_IPOIB_DEVICE_ROOM]; /* the HCA */
 	uint16_t pkey;
+	uint32_t qpn; /* of its UD queue pair */
 };
 
 void wire_ipoib_alias_encode(const struct wire_ipoib_alias *a,

@@ -180,7 +180,7 @@ END
 umbel up --hosts 3 --ipoib --partitions "$TMPDIR/partitions" --ipoib-pkey 0x8001 --ipoib-pkey 2 > /dev/null || exit 1
 expect 0 '*ib0.8001 *10.16.0.1/16 fd75:6d62:656c:10::1/64 *ib0.8002 *10.32.0.1/16 fd75:6d62:656c:20::1/64 *' \
 	on h1 'ip -brief address show scope global | sort'
-expect 0 '*IPoIB in datagram mode, port 1 of umbel_h1_0, P_Key 0x8002' on h1 'ip link show ib0.8002'
+expect 0 '*IPoIB in datagram mode, port 1 of umbel_h1_0, P_Key 0x8002, QPN *' on h1 'ip link show ib0.8002'
 expect 0 $'ib0\nib0.8001\nlo' on h2 'ls /sys/class/net'
 expect 0 $'ib0\nib0.8002\nlo' on h3 'ls /sys/class/net'
 expect 0 '*' on h2 'ping -c 1 -w 200 10.16.0.1'

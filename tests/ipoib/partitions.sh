@@ -35,7 +35,7 @@ for name in h1-8010 h2-8010 h3-8010 h1-8020 h2-8020; do
 	wait_said $name R
 done
 
-expect 0 "*IPoIB in $mode mode, port 1 of umbel_h1_0, P_Key 0x8010" on h1 ip link show ib0.8010
+expect 0 "*IPoIB in $mode mode, port 1 of umbel_h1_0, P_Key 0x8010, QPN *" on h1 ip link show ib0.8010
 expect 0 $'0xffff\n0x8010\n0x8020' on h1 umbel exec h1 -- sh -c \
 	'cd /sys/class/net; cat ib0/pkey ib0.8010/pkey ib0.8020/pkey'
 
