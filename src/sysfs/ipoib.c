@@ -53,8 +53,9 @@ bool sysfs_ipoib_find(const struct sysfs_session *s, uint32_t ifindex, struct wi
 	return found;
 }
 
-uint32_t sysfs_ipoib_index(const struct sysfs_session *s, const char *name, size_t length)
+uint32_t sysfs_ipoib_index(const char *name, size_t length)
 {
+	const struct sysfs_session *s;
 	struct wire_ipoib_alias a;
 	char copy[IF_NAMESIZE];
 	uint32_t ifindex, hca;
@@ -66,5 +67,21 @@ uint32_t sysfs_ipoib_index(const struct sysfs_session *s, const char *name, size
 	copy[length] = '\0';
 	ifindex = if_nametoindex(copy);
 	errno = error;
-	return ifindex && sysfs_ipoib_find(s, ifindex, &a, &hca) ? ifindex : 0;
+	if (!ifindex || !read_alias(copy, &a))
+		return 0;
+	s = sysfs_session();
+	return s && find_hca(s, a.device, &hca) ? ifindex : 0;
+}
+
+uint32_t sysfs_ipoib_last(void)
+{
+	struct if_nameindex *list = if_nameindex();
+	uint32_t last = 0;
+
+	for (struct if_nameindex *i = list; i && i->if_index; i++)
+		if (i->if_index > last)
+			last = i->if_index;
+	if (list)
+		if_freenameindex(list);
+	return last;
 }

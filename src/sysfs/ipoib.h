@@ -17,7 +17,11 @@
 bool sysfs_ipoib_find(const struct sysfs_session *s, uint32_t ifindex, struct wire_ipoib_alias *a,
                       uint32_t *hca);
 
-/* Likewise, by its name, of @length bytes. 0: it is none. */
-uint32_t sysfs_ipoib_index(const struct sysfs_session *s, const char *name, size_t length);
+/* Likewise, by its name, of @length bytes. 0: it is none; if its alias says so, no fabric is asked.
+ */
+uint32_t sysfs_ipoib_index(const char *name, size_t length);
+
+/* No network device has a higher index. */
+uint32_t sysfs_ipoib_last(void);
 
 #endif

@@ -8,11 +8,14 @@
 #include <inttypes.h>
 #include <net/if.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/util.h"
 #include "sysfs/ipoib.h"
+#include "sysfs/real.h"
 #include "sysfs/text.h"
 #include "wire/rate.h"
 
@@ -67,6 +70,120 @@ int sysfs_text_hca(const struct sysfs_subject *of, char text[static SYSFS_TEXT_R
 		return 0;
 	}
 	return -EIO;
+}
+
+/* ---- places */
+
+/* The vendor by its OUI, as verbs have it, and by its number in the PCI specification. */
+#define MELLANOX_OUI 0x2C9
+#define MELLANOX_PCI 0x15B3
+
+#define DOMAIN 0x756Du /* of the first 256 */
+
+void sysfs_function_name(uint32_t hca, char name[static SYSFS_NAME_ROOM])
+{
+	snprintf(name, SYSFS_NAME_ROOM, "%04x:%02x:00.0", DOMAIN + (hca >> 8), hca & 0xFF);
+}
+
+uint32_t sysfs_function_hca(const char *name)
+{
+	char *end;
+	unsigned long domain = strtoul(name, &end, 16);
+	unsigned long bus = *end == ':' ? strtoul(end + 1, NULL, 16) : 0;
+
+	return (uint32_t)(domain - DOMAIN) << 8 | (bus & 0xFF);
+}
+
+static int put_hca_path(const struct sysfs_subject *of, const char *root, char *text)
+{
+	char function[SYSFS_NAME_ROOM];
+
+	sysfs_function_name(of->node.unit, function);
+	PUT("%sdevices/" SYSFS_BUS "/%s/infiniband/%s", root, function,
+	    sysfs_session_hca(of->s, of->node.unit));
+	return 0;
+}
+
+int sysfs_text_class_link(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	return put_hca_path(of, "../../", text);
+}
+
+int sysfs_text_hca_link(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	return put_hca_path(of, "/sys/", text);
+}
+
+/* The link of the machine's from a port's network device to its place; false: there is none. */
+static bool put_machine_place(const struct sysfs_session *s, uint32_t port, char *text)
+{
+	char name[IF_NAMESIZE];
+	struct shm_port p;
+	struct stat st;
+	int error = errno;
+	bool found;
+
+	shm_port_read(&s->region, port, &p);
+	found = p.ifindex && if_indextoname(p.ifindex, name) &&
+	        PUT("/sys/class/net/%s/device", name) && !sysfs_real()->lstat(text, &st);
+	errno = error;
+	return found;
+}
+
+int sysfs_text_place(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	uint32_t hca = of->node.unit;
+	char function[SYSFS_NAME_ROOM];
+	struct wire_ipoib_alias alias;
+
+	if (of->arg == SYSFS_OF_PORT)
+		hca = of->s->region.ports[hca].hca;
+	if (of->arg == SYSFS_OF_IPOIB && !sysfs_ipoib_find(of->s, of->node.unit, &alias, &hca))
+		return -ENODEV;
+	if (put_machine_place(of->s, of->s->region.hcas[hca].first_port, text))
+		return 0;
+	sysfs_function_name(hca, function);
+	PUT("/sys/devices/" SYSFS_BUS "/%s", function);
+	return 0;
+}
+
+int sysfs_text_driver(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	static const struct {
+		const char *devices, *driver;
+	} known[] = { { "mlx4_", "mlx4_core" }, { "mlx5_", "mlx5_core" } };
+	const char *driver = "umbel", *device = of->s->region.hcas[of->node.unit].device;
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		if (!strncmp(device, known[i].devices, strlen(known[i].devices)))
+			driver = known[i].driver;
+	PUT("../../../bus/pci/drivers/%s", driver);
+	return 0;
+}
+
+int sysfs_text_function(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
+{
+	const struct shm_region *r = &of->s->region;
+	uint64_t bytes = 1 << 20, start = of->node.unit * bytes + (0x756DULL << 32);
+	const struct shm_hca *h = &r->hcas[of->node.unit];
+	bool is_ethernet = r->ports[h->first_port].link_layer == IBV_LINK_LAYER_ETHERNET;
+
+	switch ((enum sysfs_function_text)of->arg) {
+	case SYSFS_PCI_VENDOR:
+		PUT("0x%04x", h->vendor_id == MELLANOX_OUI ? MELLANOX_PCI : h->vendor_id & 0xFFFF);
+		break;
+	case SYSFS_PCI_DEVICE:
+		PUT("0x%04x", h->device_id & 0xFFFF);
+		break;
+	case SYSFS_PCI_CLASS:
+		PUT("0x%06x", is_ethernet ? 0x020000 : 0x020700);
+		break;
+	case SYSFS_PCI_RESOURCE: /* first, last byte and flags; what each function has alone */
+		PUT("0x%016" PRIx64 " 0x%016" PRIx64 " 0x%016x", start, start + bytes - 1,
+		    0x140204);
+		break;
+	}
+	return 0;
 }
 
 /* ---- ports */
@@ -203,6 +320,24 @@ int sysfs_text_gid_ndev(const struct sysfs_subject *of, char text[static SYSFS_T
 	return -EINVAL;
 }
 
+/* RFC 4391, section 9.1.1: a flag that says whether it takes connections, the QPN, and the GID. */
+static int put_address(const struct sysfs_session *s, uint32_t hca,
+                       const struct wire_ipoib_alias *a, char *text)
+{
+	const struct shm_hca *h = &s->region.hcas[hca];
+	struct shm_port p;
+	int n;
+
+	if (!a->port || a->port > h->n_ports)
+		return -ENODEV;
+	shm_port_read(&s->region, h->first_port + a->port - 1, &p);
+	n = PUT("%02x:%02x:%02x:%02x", a->connected ? 0x80 : 0, a->qpn >> 16 & 0xFF,
+	        a->qpn >> 8 & 0xFF, a->qpn & 0xFF);
+	for (unsigned i = 0; i < sizeof(p.gid[0].raw); i++)
+		n += sprintf(text + n, ":%02x", p.gid[0].raw[i]);
+	return 0;
+}
+
 int sysfs_text_ipoib(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])
 {
 	struct wire_ipoib_alias alias;
@@ -210,10 +345,22 @@ int sysfs_text_ipoib(const struct sysfs_subject *of, char text[static SYSFS_TEXT
 
 	if (!sysfs_ipoib_find(of->s, of->node.unit, &alias, &hca))
 		return -ENODEV;
-	if (of->arg == SYSFS_IPOIB_PKEY)
-		PUT("0x%04x", alias.pkey);
-	else
+	switch ((enum sysfs_ipoib_text)of->arg) {
+	case SYSFS_IPOIB_MODE:
 		PUT("%s", alias.connected ? "connected" : "datagram");
+		break;
+	case SYSFS_IPOIB_PKEY:
+		PUT("0x%04x", alias.pkey);
+		break;
+	case SYSFS_IPOIB_ADDRESS:
+		return put_address(of->s, hca, &alias, text);
+	case SYSFS_IPOIB_DEV_ID:
+		PUT("0x%x", alias.port - 1);
+		break;
+	case SYSFS_IPOIB_DEV_PORT:
+		PUT("%u", alias.port - 1);
+		break;
+	}
 	return 0;
 }
 

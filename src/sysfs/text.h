@@ -34,6 +34,31 @@ enum sysfs_hca_text {
 };
 sysfs_write_text sysfs_text_hca;
 
+/*
+ * Each HCA is a function of a PCI bus that no machine has, as programs compare and group HCAs and
+ * network devices by their functions. They are numbered as the HCAs are.
+ */
+#define SYSFS_BUS "pci756d:00"
+void sysfs_function_name(uint32_t hca, char name[static SYSFS_NAME_ROOM]);
+uint32_t sysfs_function_hca(const char *name); /* if it has that name; any text is safe */
+enum sysfs_function_text {
+	SYSFS_PCI_VENDOR,
+	SYSFS_PCI_DEVICE,
+	SYSFS_PCI_CLASS,
+	SYSFS_PCI_RESOURCE,
+};
+sysfs_write_text sysfs_text_function;
+
+/* Where a link leads: from the class to an HCA, from elsewhere to it, and from what belongs to an
+ * HCA to its function; @arg: what the unit is. A network device of the machine's that has a place
+ * of its own is the HCA's as well. */
+enum sysfs_belongs { SYSFS_OF_HCA, SYSFS_OF_PORT, SYSFS_OF_IPOIB };
+sysfs_write_text sysfs_text_class_link, sysfs_text_hca_link, sysfs_text_place;
+
+/* Likewise from a function to its driver, the one whose devices have such names: Open MPI chooses
+ * UCX by it. */
+sysfs_write_text sysfs_text_driver;
+
 /* of a port; @arg: enum sysfs_port_text */
 enum sysfs_port_text {
 	SYSFS_STATE,
@@ -51,7 +76,13 @@ enum sysfs_port_text {
 sysfs_write_text sysfs_text_port;
 
 /* of an interface of IPoIB; @arg: enum sysfs_ipoib_text */
-enum sysfs_ipoib_text { SYSFS_IPOIB_MODE, SYSFS_IPOIB_PKEY };
+enum sysfs_ipoib_text {
+	SYSFS_IPOIB_MODE,
+	SYSFS_IPOIB_PKEY,
+	SYSFS_IPOIB_ADDRESS,
+	SYSFS_IPOIB_DEV_ID,
+	SYSFS_IPOIB_DEV_PORT,
+};
 sysfs_write_text sysfs_text_ipoib;
 
 /* entry node.index of a port's tables */

@@ -22,17 +22,20 @@
 /* What there are several of. Their rows say what their unit is. */
 enum each {
 	ONE,
-	EACH_HCA,       /* by its name; unit: HCA */
-	EACH_UVERBS,    /* uverbsN; unit: HCA */
-	EACH_UMAD,      /* umadN; unit: port */
-	EACH_ISSM,      /* issmN; unit: port */
-	EACH_PORT,      /* N, of the HCA that the parent's unit is; unit: port */
-	EACH_GID,       /* N; unit: port */
-	EACH_PKEY,      /* N; unit: port */
-	EACH_NETDEV,    /* a netdev that has a port; unit: port */
-	EACH_PORT_HCA,  /* by its name, the HCA of the parent's port; unit: HCA */
-	EACH_IPOIB,     /* a netdev that is an interface of IPoIB; unit: its index */
-	EACH_IPOIB_HCA, /* by its name, the HCA of the parent's interface; unit: HCA */
+	EACH_HCA,        /* by its name; unit: HCA */
+	EACH_FUNCTION,   /* by its place on a bus (text.h); unit: HCA */
+	EACH_OWN_HCA,    /* by its name, the HCA that the parent's unit is */
+	EACH_UVERBS,     /* uverbsN; unit: HCA */
+	EACH_UMAD,       /* umadN; unit: port */
+	EACH_ISSM,       /* issmN; unit: port */
+	EACH_PORT,       /* N, of the HCA that the parent's unit is; unit: port */
+	EACH_GID,        /* N; unit: port */
+	EACH_PKEY,       /* N; unit: port */
+	EACH_NETDEV,     /* a netdev that has a port; unit: port */
+	EACH_PORT_HCA,   /* by its name, the HCA of the parent's port; unit: HCA */
+	EACH_IPOIB,      /* a netdev that is an interface of IPoIB; unit: its index */
+	EACH_HCA_NETDEV, /* a netdev that has a port of the parent's HCA; unit: port */
+	EACH_HCA_IPOIB,  /* an interface of IPoIB on the parent's HCA; unit: its index */
 };
 
 struct row {
@@ -60,11 +63,11 @@ enum {
 	NETDEV_DEVICE,
 	NETDEV_IB,
 	IPOIB,
-	IPOIB_DEVICE,
-	IPOIB_IB,
 	DEVICES,
-	VIRTUAL,
-	VIRTUAL_IB,
+	BUS,
+	FUNCTION,
+	FUNCTION_NET,
+	FUNCTION_IB,
 	HCA,
 	PORTS,
 	PORT,
@@ -75,6 +78,7 @@ enum {
 	PKEYS,
 	COUNTERS,
 	HW_COUNTERS,
+	VIRTUAL,
 	VIRTUAL_VERBS,
 	UVERBS,
 	VIRTUAL_MAD,
@@ -107,6 +111,15 @@ enum {
 #define LINKS(p, e, to)                                                       \
 	{                                                                     \
 		.parent = (p), .kind = SYSFS_LINK, .each = (e), .fixed = (to) \
+	}
+/* Links whose text is made by a function. */
+#define LINK_TO(p, n, t, a)                                                                        \
+	{                                                                                          \
+		.parent = (p), .kind = SYSFS_LINK, .name = (n), .text = sysfs_text_##t, .arg = (a) \
+	}
+#define LINKS_TO(p, e, t)                                                              \
+	{                                                                              \
+		.parent = (p), .kind = SYSFS_LINK, .each = (e), .text = sysfs_text_##t \
 	}
 #define FIXED(p, n, t)                                                                    \
 	{                                                                                 \
@@ -153,15 +166,15 @@ static const struct row rows[] = {
 	[CLASS_MISC] = OUTSIDE(CLASS, "misc"),
 	[CLASS_NET] = OUTSIDE(CLASS, "net"),
 	[NETDEV] = { .parent = CLASS_NET, .kind = SYSFS_OUTSIDE, .each = EACH_NETDEV },
-	[NETDEV_DEVICE] = DIR(NETDEV, "device"),
+	[NETDEV_DEVICE] = LINK_TO(NETDEV, "device", place, SYSFS_OF_PORT),
 	[NETDEV_IB] = DIR(NETDEV_DEVICE, "infiniband"),
 	[IPOIB] = { .parent = CLASS_NET, .kind = SYSFS_OUTSIDE, .each = EACH_IPOIB },
-	[IPOIB_DEVICE] = DIR(IPOIB, "device"),
-	[IPOIB_IB] = DIR(IPOIB_DEVICE, "infiniband"),
 	[DEVICES] = OUTSIDE(SYS, "devices"),
-	[VIRTUAL] = OUTSIDE(DEVICES, "virtual"),
-	[VIRTUAL_IB] = DIR(VIRTUAL, "infiniband"),
-	[HCA] = DIRS(VIRTUAL_IB, EACH_HCA),
+	[BUS] = DIR(DEVICES, SYSFS_BUS),
+	[FUNCTION] = DIRS(BUS, EACH_FUNCTION),
+	[FUNCTION_NET] = DIR(FUNCTION, "net"),
+	[FUNCTION_IB] = DIR(FUNCTION, "infiniband"),
+	[HCA] = DIRS(FUNCTION_IB, EACH_OWN_HCA),
 	[PORTS] = DIR(HCA, "ports"),
 	[PORT] = DIRS(PORTS, EACH_PORT),
 	[GIDS] = DIR(PORT, "gids"),
@@ -171,6 +184,7 @@ static const struct row rows[] = {
 	[PKEYS] = DIR(PORT, "pkeys"),
 	[COUNTERS] = DIR(PORT, "counters"),
 	[HW_COUNTERS] = DIR(PORT, "hw_counters"),
+	[VIRTUAL] = OUTSIDE(DEVICES, "virtual"),
 	[VIRTUAL_VERBS] = DIR(VIRTUAL, "infiniband_verbs"),
 	[UVERBS] = DIRS(VIRTUAL_VERBS, EACH_UVERBS),
 	[VIRTUAL_MAD] = DIR(VIRTUAL, "infiniband_mad"),
@@ -181,7 +195,7 @@ static const struct row rows[] = {
 	[DEV] = OUTSIDE(ROOT, "dev"),
 	[DEV_IB] = DIR(DEV, "infiniband"),
 
-	[N_DIRS] = LINKS(CLASS_IB, EACH_HCA, TO_VIRTUAL "infiniband/"),
+	[N_DIRS] = LINKS_TO(CLASS_IB, EACH_HCA, class_link),
 	FIXED(CLASS_VERBS, "abi_version", "6"),
 	LINKS(CLASS_VERBS, EACH_UVERBS, TO_VIRTUAL "infiniband_verbs/"),
 	FIXED(CLASS_MAD, "abi_version", "5"),
@@ -189,12 +203,27 @@ static const struct row rows[] = {
 	LINKS(CLASS_MAD, EACH_ISSM, TO_VIRTUAL "infiniband_mad/"),
 	FIXED(CLASS_CM, "abi_version", "5"),
 	LINK(CLASS_MISC, "rdma_cm", TO_VIRTUAL "misc/rdma_cm"),
-	/* absolute: the directory has two paths */
-	LINKS(NETDEV_IB, EACH_PORT_HCA, "/sys/devices/virtual/infiniband/"),
-	LINKS(IPOIB_IB, EACH_IPOIB_HCA, "/sys/devices/virtual/infiniband/"),
+	LINKS_TO(NETDEV_IB, EACH_PORT_HCA, hca_link),
+	LINK_TO(IPOIB, "device", place, SYSFS_OF_IPOIB),
 	FILE(IPOIB, "mode", ipoib, SYSFS_IPOIB_MODE),
 	FILE(IPOIB, "pkey", ipoib, SYSFS_IPOIB_PKEY),
 	FIXED(IPOIB, "umcast", "0"),
+	/* instead of those of its network device, which is a TUN device */
+	FILE(IPOIB, "address", ipoib, SYSFS_IPOIB_ADDRESS),
+	FIXED(IPOIB, "addr_len", "20"),
+	FIXED(IPOIB, "type", "32"),
+	FILE(IPOIB, "dev_id", ipoib, SYSFS_IPOIB_DEV_ID),
+	FILE(IPOIB, "dev_port", ipoib, SYSFS_IPOIB_DEV_PORT),
+
+	FILE(FUNCTION, "vendor", function, SYSFS_PCI_VENDOR),
+	FILE(FUNCTION, "device", function, SYSFS_PCI_DEVICE),
+	FILE(FUNCTION, "class", function, SYSFS_PCI_CLASS),
+	FILE(FUNCTION, "resource", function, SYSFS_PCI_RESOURCE),
+	FIXED(FUNCTION, "numa_node", "-1"),
+	LINK(FUNCTION, "subsystem", "../../../bus/pci"),
+	LINK_TO(FUNCTION, "driver", driver, 0),
+	LINKS(FUNCTION_NET, EACH_HCA_NETDEV, "/sys/class/net/"),
+	LINKS(FUNCTION_NET, EACH_HCA_IPOIB, "/sys/class/net/"),
 
 	FIXED(HCA, "node_type", "1: CA"),
 	FILE(HCA, "fw_ver", hca, SYSFS_FW_VER),
@@ -204,7 +233,8 @@ static const struct row rows[] = {
 	FILE(HCA, "node_guid", hca, SYSFS_NODE_GUID),
 	FILE(HCA, "sys_image_guid", hca, SYSFS_SYSTEM_GUID),
 	FILE(HCA, "node_desc", hca, SYSFS_NODE_DESC),
-	LINK(HCA, "subsystem", "../../../../class/infiniband"),
+	LINK(HCA, "subsystem", "../../../../../class/infiniband"),
+	LINK_TO(HCA, "device", place, SYSFS_OF_HCA),
 
 	FILE(PORT, "state", port, SYSFS_STATE),
 	FILE(PORT, "phys_state", port, SYSFS_PHYS_STATE),
@@ -257,16 +287,19 @@ static const struct row rows[] = {
 	FILE(UVERBS, "dev", device, SYSFS_UVERBS),
 	FILE(UVERBS, "uevent", uevent, SYSFS_UVERBS),
 	LINK(UVERBS, "subsystem", "../../../../class/infiniband_verbs"),
+	LINK_TO(UVERBS, "device", place, SYSFS_OF_HCA),
 	FILE(UMAD, "ibdev", port, SYSFS_PORT_HCA),
 	FILE(UMAD, "port", port, SYSFS_PORT_NUM),
 	FILE(UMAD, "dev", device, SYSFS_UMAD),
 	FILE(UMAD, "uevent", uevent, SYSFS_UMAD),
 	LINK(UMAD, "subsystem", "../../../../class/infiniband_mad"),
+	LINK_TO(UMAD, "device", place, SYSFS_OF_PORT),
 	FILE(ISSM, "ibdev", port, SYSFS_PORT_HCA),
 	FILE(ISSM, "port", port, SYSFS_PORT_NUM),
 	FILE(ISSM, "dev", device, SYSFS_ISSM),
 	FILE(ISSM, "uevent", uevent, SYSFS_ISSM),
 	LINK(ISSM, "subsystem", "../../../../class/infiniband_mad"),
+	LINK_TO(ISSM, "device", place, SYSFS_OF_PORT),
 	FIXED(RDMA_CM, "abi_version", "4"),
 	FILE(RDMA_CM, "dev", device, SYSFS_RDMA_CM),
 	FILE(RDMA_CM, "uevent", uevent, SYSFS_RDMA_CM),
@@ -315,11 +348,14 @@ static uint32_t candidates(const struct sysfs_session *s, const struct row *row,
 	switch ((enum each)row->each) {
 	case ONE:
 	case EACH_PORT_HCA:
-	case EACH_IPOIB_HCA:
+	case EACH_OWN_HCA:
 		return 1;
 	case EACH_IPOIB: /* the machine lists them */
 		return 0;
+	case EACH_HCA_IPOIB:
+		return sysfs_ipoib_last();
 	case EACH_HCA:
+	case EACH_FUNCTION:
 	case EACH_UVERBS:
 		return r->control->n_hcas;
 	case EACH_UMAD:
@@ -327,6 +363,7 @@ static uint32_t candidates(const struct sysfs_session *s, const struct row *row,
 	case EACH_NETDEV:
 		return r->control->n_ports;
 	case EACH_PORT:
+	case EACH_HCA_NETDEV:
 		return r->hcas[dir->unit].n_ports;
 	case EACH_GID:
 		return base_min(r->ports[dir->unit].n_gids, SHM_GIDS);
@@ -349,8 +386,11 @@ static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
 		return true;
 	case EACH_HCA:
 	case EACH_PORT_HCA:
-	case EACH_IPOIB_HCA:
+	case EACH_OWN_HCA:
 		strcpy(name, sysfs_session_hca(s, n->unit));
+		return true;
+	case EACH_FUNCTION:
+		sysfs_function_name(n->unit, name);
 		return true;
 	case EACH_UVERBS:
 		return snprintf(name, SYSFS_NAME_ROOM, "uverbs%u", n->unit) > 0;
@@ -364,9 +404,11 @@ static bool name_of(const struct sysfs_session *s, const struct sysfs_node *n,
 	case EACH_PKEY:
 		return snprintf(name, SYSFS_NAME_ROOM, "%u", n->index) > 0;
 	case EACH_NETDEV:
+	case EACH_HCA_NETDEV:
 		shm_port_read(&s->region, n->unit, &p);
 		return p.ifindex && if_indextoname(p.ifindex, name);
 	case EACH_IPOIB:
+	case EACH_HCA_IPOIB:
 		return if_indextoname(n->unit, name);
 	}
 	return false;
@@ -386,6 +428,7 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 {
 	const struct shm_region *r = &s->region;
 	struct wire_ipoib_alias alias;
+	uint32_t hca;
 
 	*child = *dir;
 	child->row = (uint16_t)(row - rows);
@@ -394,9 +437,12 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 		child->index = child->row == NETDEV_DEVICE && machine_has_device(child);
 		return !row->ethernet || is_ethernet(s, dir->unit);
 	case EACH_HCA:
+	case EACH_FUNCTION:
 	case EACH_UVERBS:
 		child->unit = i;
 		return sysfs_session_sees(s, i);
+	case EACH_OWN_HCA:
+		return true;
 	case EACH_UMAD:
 	case EACH_ISSM:
 	case EACH_NETDEV:
@@ -405,8 +451,9 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 			return false;
 		return row->each == EACH_UMAD || is_ethernet(s, i) == (row->each == EACH_NETDEV);
 	case EACH_PORT:
+	case EACH_HCA_NETDEV:
 		child->unit = r->hcas[dir->unit].first_port + i;
-		return true;
+		return row->each == EACH_PORT || is_ethernet(s, child->unit);
 	case EACH_GID:
 	case EACH_PKEY:
 		child->index = (uint16_t)i;
@@ -416,8 +463,9 @@ static bool choose(const struct sysfs_session *s, const struct row *row,
 		return true;
 	case EACH_IPOIB:
 		break;
-	case EACH_IPOIB_HCA:
-		return sysfs_ipoib_find(s, dir->unit, &alias, &child->unit);
+	case EACH_HCA_IPOIB:
+		child->unit = i + 1;
+		return sysfs_ipoib_find(s, child->unit, &alias, &hca) && hca == dir->unit;
 	}
 	return false;
 }
@@ -431,8 +479,18 @@ static bool same_name(const char *a, const char *b, size_t length)
 
 static bool is_numbered(const struct row *row)
 {
-	return row->each != ONE && row->each != EACH_HCA && row->each != EACH_NETDEV &&
-	       row->each != EACH_PORT_HCA && row->each != EACH_IPOIB_HCA;
+	switch ((enum each)row->each) {
+	case EACH_FUNCTION:
+	case EACH_UVERBS:
+	case EACH_UMAD:
+	case EACH_ISSM:
+	case EACH_PORT:
+	case EACH_GID:
+	case EACH_PKEY:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* Which candidate a name with a number means: ports begin with 1. */
@@ -443,6 +501,8 @@ static uint32_t candidate_of(const struct row *row, const char *name, size_t len
 	for (size_t i = strcspn(name, "0123456789"); i < length; i++)
 		if (name[i] >= '0' && name[i] <= '9' && n < UINT32_MAX)
 			n = n * 10 + (uint64_t)(name[i] - '0');
+	if (row->each == EACH_FUNCTION)
+		n = sysfs_function_hca(name);
 	if (row->each == EACH_PORT)
 		n--;
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
@@ -495,10 +555,8 @@ bool sysfs_netdev_has(const char *rest)
 static bool find_ipoib(const struct row *row, const char *name, size_t length,
                        struct sysfs_node *child)
 {
-	const struct sysfs_session *s = sysfs_session();
-
 	*child = (struct sysfs_node){ .row = (uint16_t)(row - rows) };
-	child->unit = s ? sysfs_ipoib_index(s, name, length) : 0;
+	child->unit = sysfs_ipoib_index(name, length);
 	return child->unit;
 }
 
@@ -611,13 +669,15 @@ int sysfs_text(const struct sysfs_node *n, char text[static SYSFS_TEXT_ROOM])
 
 	if (!of.s)
 		return -ENODEV;
-	if (row->kind == SYSFS_LINK)
+	if (row->kind == SYSFS_LINK && !row->text)
 		return link_text(of.s, n, text);
 	if (!row->text)
 		return -EINVAL;
 	ret = row->text(&of, text);
 	if (ret)
 		return ret;
+	if (row->kind == SYSFS_LINK)
+		return (int)strlen(text);
 	length = strnlen(text, SYSFS_TEXT_ROOM - 2);
 	strcpy(text + length, "\n");
 	return (int)length + 1;

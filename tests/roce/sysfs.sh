@@ -32,11 +32,15 @@ expect 0 'umad0' umbel_on h1 exec -- sh -c 'cd /sys/class/infiniband_mad; echo *
 expect 0 'rdma_cm umad0 uverbs0' umbel_on h1 exec -- sh -c 'cd /dev/infiniband; echo *'
 
 # from the device to the HCA, as scripts go; a device of the machine's own has its directory still
-for way in 'echo /sys/class/net/*/device/infiniband/*' 'cd /sys/class/net/eth0/device; find "$PWD" -type l'; do
+for way in 'echo /sys/class/net/*/device/infiniband/*' \
+	'cd /sys/class/net/eth0/device; find "$PWD/infiniband" -mindepth 1 -maxdepth 1'; do
 	expect 0 /sys/class/net/eth0/device/infiniband/umbel_eth0 umbel_on h1 exec -- bash -c "$way"
 done
+# and back
+expect 0 eth0 umbel_on h1 exec -- ls /sys/class/infiniband/umbel_eth0/device/net
+see 0x020000 /sys/class/net/eth0/device/class
 see Ethernet /sys/class/net/eth0/device/infiniband/umbel_eth0/ports/1/link_layer
-expect 0 /sys/devices/virtual/infiniband/umbel_eth0 \
+expect 0 /sys/devices/pci756d:00/756d:00:00.0/infiniband/umbel_eth0 \
 	umbel_on h1 exec -- realpath /sys/class/net/eth0/device/infiniband/umbel_eth0
 see 02:00:00:00:00:01 /sys/class/net/eth0/address
 expect 2 '*No such file*' umbel_on h1 exec -- ls /sys/class/net/lo/device

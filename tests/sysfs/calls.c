@@ -31,12 +31,13 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define CLASS   "/sys/class/infiniband"
-#define VIRTUAL "/sys/devices/virtual/infiniband"
-#define HCA     CLASS "/umbel_h2_0"
-#define PORT    HCA "/ports/1"
-#define DEVICE  "/dev/infiniband/uverbs1"
-#define ACTIVE  "4: ACTIVE\n"
+#define CLASS     "/sys/class/infiniband"
+#define PLACE     "pci756d:00/756d:01:00.0/infiniband"
+#define DIRECTORY "/sys/devices/" PLACE
+#define HCA       CLASS "/umbel_h2_0"
+#define PORT      HCA "/ports/1"
+#define DEVICE    "/dev/infiniband/uverbs1"
+#define ACTIVE    "4: ACTIVE\n"
 
 /* ---- helpers */
 
@@ -180,10 +181,10 @@ static void paths_are_walked_as_the_kernel_walks_them(void **state)
 	(void)state;
 	expect_file("//sys///class/./infiniband//umbel_h2_0/ports/1/state", ACTIVE);
 	expect_file("/sys/class/net/../infiniband/umbel_h2_0/ports/1/state", ACTIVE);
-	expect_file(HCA "/../umbel_h3_0/ports/1/lid", "0x3\n");
-	expect_file(HCA "/../../../../class/infiniband_verbs/uverbs1/ibdev", "umbel_h2_0\n");
+	expect_file(HCA "/../../../756d:02:00.0/infiniband/umbel_h3_0/ports/1/lid", "0x3\n");
+	expect_file(HCA "/../../../../../class/infiniband_verbs/uverbs1/ibdev", "umbel_h2_0\n");
 	expect_file(HCA "/subsystem/umbel_h4_0/ports/1/lid", "0x4\n");
-	expect_file(VIRTUAL "/umbel_h2_0/ports/1/state", ACTIVE);
+	expect_file(DIRECTORY "/umbel_h2_0/ports/1/state", ACTIVE);
 	/* and out of the tree again */
 	assert_int_equal(access(CLASS "/../net/lo/address", R_OK), 0);
 	expect_errno(access(CLASS "/../no-such-class", F_OK), ENOENT);
@@ -445,18 +446,18 @@ static void a_program_can_go_there(void **state)
 
 	(void)state;
 	assert_int_equal(chdir(HCA), 0);
-	assert_string_equal(getcwd(buf, sizeof(buf)), VIRTUAL "/umbel_h2_0");
-	assert_string_equal(getcwd(small, sizeof(small)), VIRTUAL "/umbel_h2_0");
+	assert_string_equal(getcwd(buf, sizeof(buf)), DIRECTORY "/umbel_h2_0");
+	assert_string_equal(getcwd(small, sizeof(small)), DIRECTORY "/umbel_h2_0");
 	assert_null(getcwd(small, 8));
 	assert_int_equal(errno, ERANGE);
 	name = get_current_dir_name();
-	assert_string_equal(name, VIRTUAL "/umbel_h2_0");
+	assert_string_equal(name, DIRECTORY "/umbel_h2_0");
 	free(name);
 	expect_file("ports/1/state", ACTIVE);
 	assert_int_equal(chdir("ports/1"), 0);
 	expect_file("./state", ACTIVE);
 	assert_int_equal(chdir(".."), 0);
-	assert_string_equal(getcwd(buf, sizeof(buf)), VIRTUAL "/umbel_h2_0/ports");
+	assert_string_equal(getcwd(buf, sizeof(buf)), DIRECTORY "/umbel_h2_0/ports");
 	assert_int_equal(stat(".", &a), 0);
 	assert_int_equal(stat(HCA "/ports", &b), 0);
 	expect_same(&a, &b);
@@ -472,8 +473,9 @@ static void a_child_starts_there(void **state)
 	(void)state;
 	assert_int_equal(chdir(PORT), 0);
 	expect_command("cat state", ACTIVE);
-	expect_command("/bin/pwd", VIRTUAL "/umbel_h2_0/ports/1\n");
-	expect_command("cd ../../../umbel_h3_0 && cat ports/1/lid", "0x3\n");
+	expect_command("/bin/pwd", DIRECTORY "/umbel_h2_0/ports/1\n");
+	expect_command("cd ../../../../../756d:02:00.0/infiniband/umbel_h3_0 && cat ports/1/lid",
+	               "0x3\n");
 	expect_command("cd /tmp && pwd -P", "/tmp\n");
 }
 
@@ -484,7 +486,7 @@ static void a_descriptor_of_a_directory_leads_there(void **state)
 
 	(void)state;
 	assert_int_equal(fchdir(dir), 0);
-	assert_string_equal(getcwd(buf, sizeof(buf)), VIRTUAL "/umbel_h2_0/ports/1");
+	assert_string_equal(getcwd(buf, sizeof(buf)), DIRECTORY "/umbel_h2_0/ports/1");
 	expect_file("state", ACTIVE);
 	assert_int_equal(fchdir(home), 0);
 	assert_string_equal(getcwd(buf, sizeof(buf)), "/tmp");
@@ -542,14 +544,14 @@ static void links_are_read_and_resolved(void **state)
 	int dir;
 
 	(void)state;
-	assert_int_equal(n, strlen("../../devices/virtual/infiniband/umbel_h2_0"));
-	assert_memory_equal(buf, "../../devices/virtual/infiniband/umbel_h2_0", n);
+	assert_int_equal(n, strlen("../../devices/" PLACE "/umbel_h2_0"));
+	assert_memory_equal(buf, "../../devices/" PLACE "/umbel_h2_0", n);
 	assert_int_equal(readlink(HCA, buf, 5), 5);
 	dir = open(CLASS, O_RDONLY);
 	assert_int_equal(readlinkat(dir, "umbel_h2_0", buf, sizeof(buf)), n);
 	close(dir);
 	expect_errno(readlink(PORT "/state", buf, sizeof(buf)), EINVAL);
-	assert_string_equal(realpath(PORT "/state", buf), VIRTUAL "/umbel_h2_0/ports/1/state");
+	assert_string_equal(realpath(PORT "/state", buf), DIRECTORY "/umbel_h2_0/ports/1/state");
 	path = canonicalize_file_name(HCA "/subsystem");
 	assert_string_equal(path, CLASS);
 	free(path);

@@ -38,14 +38,14 @@ expect 0 $'issm1\nrdma_cm\numad1\nuverbs1' umbel exec h2 -- ls /dev/infiniband
 expect 1 '' umbel exec h2 -- test -e /dev/infiniband/uverbs0
 
 # complete
-expect 0 $'board_id\nfw_ver\nhca_type\nhw_rev\nnode_desc\nnode_guid\nnode_type\nports\nsubsystem\nsys_image_guid' \
+expect 0 $'board_id\ndevice\nfw_ver\nhca_type\nhw_rev\nnode_desc\nnode_guid\nnode_type\nports\nsubsystem\nsys_image_guid' \
 	umbel exec h2 -- ls $class/umbel_h2_0
 expect 0 $'cap_mask\ncounters\ngid_attrs\ngids\nhw_counters\nlid\nlid_mask_count\nlink_layer\nphys_state\npkeys\nrate\nsm_lid\nsm_sl\nstate' \
 	umbel exec h2 -- ls $files
 expect 0 '16 16 16 16 21 1' umbel exec h2 -- bash -c \
 	"cd $files; for i in gids gid_attrs/types gid_attrs/ndevs pkeys counters hw_counters; do ls \$i | wc -l; done | xargs"
 # every file can be read, but for the types and netdevs of empty entries
-expect 0 89 umbel exec h2 -- bash -c "find /sys/devices/virtual/infiniband* -type f ! -path '*/gid_attrs/*' |
+expect 0 94 umbel exec h2 -- bash -c "find /sys/devices/pci756d:00 /sys/devices/virtual/infiniband_* -type f ! -path '*/gid_attrs/*' |
 	xargs cat | grep -c ."
 for what in 'infiniband_verbs/abi_version 6' 'infiniband_verbs/uverbs1/ibdev umbel_h2_0' \
 	'infiniband_verbs/uverbs1/abi_version 1' 'infiniband_verbs/uverbs1/dev 231:193' \
@@ -121,3 +121,16 @@ kill -9 "$(cat "$UMBEL_RUNTIME_DIR/default/lock")"
 expect 1 '*No such file or directory' umbel run --hosts 1 -- env UMBEL_FABRIC=default cat $files/state
 umbel up --hosts 1 > /dev/null
 [ ! -e "$UMBEL_RUNTIME_DIR/default/sysfs" ] || complain "a dead daemon's stand-ins are left"
+
+# each HCA has a place of its own, however many there are
+umbel up --name many --hosts 300 > /dev/null
+expect 0 /sys/devices/pci756d:00/756e:2b:00.0 \
+	umbel exec --name many h300 -- readlink -f $class/umbel_h300_0/device
+for there in h300 ''; do
+	# shellcheck disable=SC2086
+	expect 0 umbel_h300_0 umbel exec --name many $there -- ls /sys/devices/pci756d:00/756e:2b:00.0/infiniband
+done
+expect 2 '*No such file*' umbel exec --name many h300 -- ls /sys/devices/pci756d:00/756e:2a:00.0
+expect 2 '*No such file*' umbel exec --name many -- ls /sys/devices/pci756d:00/756e:2c:00.0
+expect 2 '*No such file*' umbel exec --name many -- ls /sys/devices/pci756d:00/:2b:00.0
+umbel down --name many > /dev/null

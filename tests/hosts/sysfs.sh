@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Scripts and programs find the network device of an HCA, and the HCA of a network device, as they do on
+# real machines: by the links of both, by `resource`, and by the address of an interface of IPoIB.
+
+. "${0%/*}/lab.sh"
+
+umbel up --hosts 2 --ipoib --roce-hosts 1 --roce @h1 --device-names 'mlx5_%d' > /dev/null || exit 1
+
+# on HOST COMMAND
+on()
+{
+	umbel exec "$1" -- bash -c "$2"
+}
+
+# in both directions, whichever way is gone
+devices='for i in /sys/class/infiniband/*; do echo "${i##*/}" $(ls "$i/device/net"); done'
+expect 0 $'mlx5_0 ib0\nmlx5_1 eth0' on h1 "$devices"
+expect 0 'mlx5_0 eth0' on r1 "$devices"
+expect 0 $'eth0 mlx5_1\nib0 mlx5_0' on h1 'cd /sys/class/net; for n in *; do
+	[ ! -e "$n/device" ] || echo $n $(ls $n/device/infiniband); done'
+for pair in 'mlx5_0 ib0' 'mlx5_1 eth0'; do
+	read -r hca netdev <<< "$pair"
+	expect 0 "$(on h1 "realpath /sys/class/infiniband/$hca/device")" on h1 "realpath /sys/class/net/$netdev/device"
+	expect 0 "*/$hca" on h1 "realpath /sys/class/net/$netdev/device/net/$netdev/device/infiniband/$hca"
+	expect 0 pci on h1 "basename \$(readlink /sys/class/infiniband/$hca/device/subsystem)"
+	expect 0 infiniband on h1 "basename \$(readlink /sys/class/infiniband/$hca/subsystem)"
+	expect 0 -1 on h1 "cat /sys/class/infiniband/$hca/../../numa_node"
+done
+
+# as ibdev2netdev: the same resource, and the port's number
+match='for i in /sys/class/infiniband/*; do for n in /sys/class/net/*; do
+	[ -f "$n/device/resource" ] && cmp -s "$n/device/resource" "$i/device/resource" &&
+		echo "${i##*/} port $(($(cat "$n/dev_port") + 1)) ==> ${n##*/}"; done; done; true'
+expect 0 $'mlx5_0 port 1 ==> ib0\nmlx5_1 port 1 ==> eth0' on h1 "$match"
+
+# an interface of IPoIB has an InfiniBand's address: its queue pair, and the port's GID
+guid=$(on h1 'cat /sys/class/infiniband/mlx5_0/ports/1/gids/0' | tr -d : | sed 's/../:&/g')
+expect 0 "00:00:00:[0-9a-f][0-9a-f]$guid" on h1 'cat /sys/class/net/ib0/address'
+expect 0 $'32\n20\n0x0\n0' on h1 'cd /sys/class/net/ib0; cat type addr_len dev_id dev_port'
+expect 0 02:75:6d:00:00:02 on h1 'cat /sys/class/net/eth0/address'
+expect 0 00:00:00:00:00:00 on h1 'cat /sys/class/net/lo/address'
+
+# of several HCAs each has an interface
+expect 0 $'mlx5_0 ib0\nmlx5_1 ib1\nmlx5_2 ib2' umbel run --hosts 2 --hcas 3 --ipoib --device-names 'mlx5_%d' \
+	--host h2 -- bash -c "$devices"
+
+# a program that looks at other network devices asks no fabric, and so does not wait for one that is stopped
+mkfifo "$TMPDIR/go"
+start looker h1 bash -c "echo ready; read -r < $TMPDIR/go; exec timeout 3 cat /sys/class/net/lo/address /sys/class/net/lo/type"
+wait_said looker ready
+daemon=$(field pid default)
+kill -STOP "$daemon"
+echo > "$TMPDIR/go"
+wait_ended looker 0
+kill -CONT "$daemon"
+[[ $(cat "$TMPDIR/looker.out") == *772 ]] || complain 'lo has another type'
