@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The wire: how its packets are made and leave, and how payloads get from memory and into it. See
+ * wire.h.
+ */
+#include "hca/transport/wire.h"
+
+/* ---- packets ---- */
+
+struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation operation, uint32_t psn)
+{
+	unsigned transport = w->end.qp.type == IBV_QPT_UC ? WIRE_TRANSPORT_UC : WIRE_TRANSPORT_RC;
+
+	return (struct wire_bth){ .opcode = (uint8_t)WIRE_OPCODE(transport, operation),
+		                  .migrated = true,
+		                  .pkey = w->end.qp.pkey,
+		                  .dest_qpn = w->end.qp.connection.dest_qpn,
+		                  .psn = psn };
+}
+
+/* ---- memory ---- */
+
+/* The pieces of @parts from @offset on. @iov: HCA_MAX_SGE. */
+static unsigned pieces(const struct hca_parts *parts, uint64_t offset, struct iovec *iov)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < parts->n; i++) {
+		struct iovec v = parts->iov[i];
+		size_t part = offset < v.iov_len ? offset : v.iov_len;
+
+		offset -= part;
+		if (v.iov_base != HCA_MEMORY_NULL)
+			v.iov_base = (char *)v.iov_base + part;
+		v.iov_len -= part;
+		if (v.iov_len)
+			iov[n++] = v;
+	}
+	return n;
+}
+
+/* As hca_parts_span(), of these pieces. */
+static struct hca_span span_of(const struct hca_end *end, const struct hca_parts *parts,
+                               struct iovec *iov, unsigned n)
+{
+	return (struct hca_span){ .memory = parts->here ? NULL : end->memory, .iov = iov, .n = n };
+}
+
+int hca_wire_gather(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                    uint32_t bytes, uint8_t *room)
+{
+	struct iovec iov[HCA_MAX_SGE], here = { room, bytes };
+	struct hca_span to = { .iov = &here, .n = 1 }, from;
+
+	if (!bytes)
+		return 0;
+	from = span_of(end, parts, iov, pieces(parts, offset, iov));
+	return hca_memory_copy(&to, &from, bytes);
+}
+
+int hca_wire_scatter(const struct hca_end *end, struct hca_parts *parts, uint64_t offset,
+                     const void *from, uint32_t bytes)
+{
+	struct iovec iov[HCA_MAX_SGE], here = { (void *)from, bytes };
+	struct hca_span to, source = { .iov = &here, .n = 1 };
+	unsigned n;
+
+	if (!bytes)
+		return 0;
+	n = pieces(parts, offset, iov);
+	if (n && parts->here && iov[0].iov_len >= bytes && iov[0].iov_base != HCA_MEMORY_NULL) {
+		hca_memory_copy_here(iov[0].iov_base, from, bytes);
+		return 0;
+	}
+	to = span_of(end, parts, iov, n);
+	return hca_memory_copy(&to, &source, bytes);
+}
