@@ -8,6 +8,7 @@
  * done: so responses that wait to be sent come first. Requests that come again are acknowledged
  * again; a READ is carried out again; an atomic operation is answered from what it found.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -126,31 +127,50 @@ static enum wire_operation response_of(uint32_t i, uint32_t n)
 	                    : WIRE_READ_RESPONSE_MIDDLE;
 }
 
-/* Sends up to @most packets of what a READ asked for. False: its memory is not there any more. */
-static bool send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
+/* Sends up to @most packets of what a READ asked for. 0; -EFAULT: its memory is not there any more;
+ * -ESRCH: its process is not. */
+static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t most)
 {
 	const struct shm_request request = { .rkey = r->rkey, .remote_addr = r->addr };
 	struct hca_parts from;
 
 	if (hca_responder_begin_rdma(&w->responder, &request, r->length, IBV_ACCESS_REMOTE_READ,
 	                             &from))
-		return false;
+		return -EFAULT;
 	for (; r->sent < r->packets && most; r->sent++, most--) {
 		uint32_t bytes = hca_wire_packet_bytes(w, r->length, r->sent);
 		uint32_t psn = wire_psn_add(r->psn, r->sent);
 		struct wire_headers h = { .bth = hca_wire_bth(w, response_of(r->sent, r->packets),
 			                                      psn) };
 		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
+		int ret;
 
 		if (!room)
 			continue;
-		if (hca_wire_gather(&w->responder.end, &from,
-		                    (uint64_t)r->sent << w->path.mtu_shift, bytes, room))
-			return false;
+		ret = hca_wire_gather(&w->responder.end, &from,
+		                      (uint64_t)r->sent << w->path.mtu_shift, bytes, room);
+		if (ret)
+			return ret;
 		h.aeth = (struct wire_aeth){ ACKNOWLEDGED, r->msn };
 		hca_roce_end(w->sender, &h);
 	}
-	return true;
+	return 0;
+}
+
+/* What is left of the first response cannot be sent. Of a process that has ended nobody tells the
+ * peer: it finds out by its timeout, as of any that is gone. */
+static void fail_response(struct hca_wire *w, const struct shm_wire_response *r, int error)
+{
+	w->shm->n_responses = 0;
+	w->shm->ack_due = false; /* it would be of what came behind */
+	w->shm->nak_sent = false;
+	if (error == -ESRCH)
+		return;
+	hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_ACCESS,
+	                     "the memory is not there any more");
+	hca_responder_fail(&w->responder);
+	send_aeth(w, wire_psn_add(r->psn, r->sent),
+	          WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_REMOTE_ACCESS));
 }
 
 /* The oldest response that is yet to be sent. */
@@ -181,20 +201,16 @@ bool hca_wire_respond(struct hca_wire *w)
 	while (s->n_responses && most) {
 		struct shm_wire_response *r = first_response(w);
 		uint32_t before = r->sent;
+		int ret = r->is_atomic ? 0 : send_read(w, r, most);
 
+		if (ret) {
+			fail_response(w, r, ret);
+			return false;
+		}
 		if (r->is_atomic) {
 			send_answer(w, WIRE_ATOMIC_ACKNOWLEDGE, r->psn,
 			            (struct wire_aeth){ ACKNOWLEDGED, r->msn }, r->value);
 			r->sent = r->packets;
-		} else if (!send_read(w, r, most)) {
-			s->n_responses = 0;
-			s->nak_sent = false;
-			hca_responder_refuse(&w->responder, HCA_NAK_REMOTE_ACCESS,
-			                     "the memory is not there any more");
-			hca_responder_fail(&w->responder);
-			send_aeth(w, wire_psn_add(r->psn, r->sent),
-			          WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_REMOTE_ACCESS));
-			break;
 		}
 		n = r->sent > before ? r->sent - before : 1;
 		most -= n < most ? n : most;
@@ -206,6 +222,15 @@ bool hca_wire_respond(struct hca_wire *w)
 }
 
 /* ---- SEND ---- */
+
+/* A part of the message under way is missing. The rest of it is dropped, and the next one has its
+ * receive (UC: section 9.8.2.2.1). */
+static void drop_message(struct hca_wire *w)
+{
+	if (w->shm->operation == SHM_WIRE_SEND)
+		w->shm->keeps = true;
+	w->shm->operation = SHM_WIRE_NONE;
+}
 
 /* The receive that the message under way uses. False: it is not ours any more. */
 static bool find_receive(struct hca_wire *w, struct hca_receive *rcv)
@@ -272,7 +297,7 @@ static unsigned skip(const struct hca_receive *rcv, uint64_t offset, struct shm_
 	return n;
 }
 
-/* Places bytes of a message. An enum ibv_wc_status, of the receive. */
+/* Places bytes of a message. An enum ibv_wc_status, of the receive; or HCA_WAITS_FOR_PATH. */
 static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const void *from,
                       uint32_t bytes)
 {
@@ -280,16 +305,17 @@ static int place_send(struct hca_wire *w, const struct hca_receive *rcv, const v
 	struct shm_entry entries[HCA_MAX_SGE];
 	struct hca_parts to;
 	unsigned n;
+	int ret;
 
 	if (w->shm->offset_in + (uint64_t)bytes > hca_receive_bytes(rcv))
 		return IBV_WC_LOC_LEN_ERR;
 	if (!bytes)
 		return IBV_WC_SUCCESS;
 	n = skip(rcv, w->shm->offset_in, entries);
-	if (!hca_parts_find(end, entries, n, bytes, IBV_ACCESS_LOCAL_WRITE, &to) ||
-	    hca_wire_scatter(end, &to, 0, from, bytes))
+	if (!hca_parts_find(end, entries, n, bytes, IBV_ACCESS_LOCAL_WRITE, &to))
 		return IBV_WC_LOC_PROT_ERR;
-	return IBV_WC_SUCCESS;
+	ret = hca_wire_scatter(end, &to, 0, from, bytes);
+	return ret == -ESRCH ? HCA_WAITS_FOR_PATH : ret ? IBV_WC_LOC_PROT_ERR : IBV_WC_SUCCESS;
 }
 
 /* The request that a packet ends, as the responder knows it. */
@@ -344,6 +370,11 @@ static bool take_send(struct hca_wire *w, const struct wire_roce_packet *p, unsi
 		return false;
 	}
 	ret = place_send(w, &rcv, p->payload, p->payload_bytes);
+	if (ret == HCA_WAITS_FOR_PATH) { /* as if the packet had got lost */
+		if (flags & WIRE_OPCODE_FIRST)
+			drop_message(w);
+		return false;
+	}
 	if (ret) {
 		struct shm_request r = describe(p, s->offset_in);
 
@@ -579,15 +610,6 @@ static bool fits(const struct hca_wire *w, const struct wire_roce_packet *p, uns
 	if (!(flags & WIRE_OPCODE_LAST))
 		return bytes == mtu;
 	return bytes <= mtu && (bytes || (flags & WIRE_OPCODE_FIRST));
-}
-
-/* UC: a part of the message under way is missing. The rest of it is dropped, and the next one has
- * its receive (section 9.8.2.2.1). */
-static void drop_message(struct hca_wire *w)
-{
-	if (w->shm->operation == SHM_WIRE_SEND)
-		w->shm->keeps = true;
-	w->shm->operation = SHM_WIRE_NONE;
 }
 
 void hca_wire_give_back(struct hca_wire *w)
