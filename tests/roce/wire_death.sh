@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Programs with connections to another machine are killed, stopped, fork and exec, at random instructions while both
+# ends send: the other end gets right data, or an error within its timeouts; the next program connects at once.
+#
+# By hand: wire_death.sh ROUNDS SEED [WAY], by wire_death.c's numbers.
+
+. "${0%/*}/lab.sh"
+. "${0%/*}/traffic.bash"
+
+lab_up 2
+roce_up h1 h2
+daemons=$(field pid h1)\ $(field pid h2)
+
+begin_both rounds="${1:-200}" seed="${2:-$RANDOM}" ${3:+only="$3"}
+end_both
+[ "$(field pid h1) $(field pid h2)" = "$daemons" ] || complain "a daemon has died"
+[ $# -eq 0 ] || { cat "$TMPDIR/$peer.out"; exit; }
+
+# ---- a daemon dies: its own program is told so, the other one's requests fail
+declare -A dies=([h1]=10 [h2]=11)	# wire_death.c's numbers
+for host in h1 h2 h1 h2 h1 h2; do
+	begin_both seed=$RANDOM only=${dies[$host]}
+	wait_said "$victims" sends
+	sleep 0.00$((RANDOM % 10))
+	kill -9 "$(field pid $host)"
+	end_both
+	roce_up $host
+done
