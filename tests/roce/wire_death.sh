@@ -18,6 +18,14 @@ end_both
 [ "$(field pid h1) $(field pid h2)" = "$daemons" ] || complain "a daemon has died"
 [ $# -eq 0 ] || { cat "$TMPDIR/$peer.out"; exit; }
 
+# ---- rdma_cm tells at once
+start_on listener h1 "$programs_dir/roce.wire_cm_death" listen "$TMPDIR/rounds" 192.0.2.1
+start_on connectors h2 "$programs_dir/roce.wire_cm_death" connect "$TMPDIR/rounds" 192.0.2.1
+for name in connectors listener; do
+	wait_ended $name 0
+	expect_said $name 'all is well'
+done
+
 # ---- a daemon dies: its own program is told so, the other one's requests fail
 declare -A dies=([h1]=10 [h2]=11)	# wire_death.c's numbers
 for host in h1 h2 h1 h2 h1 h2; do

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * wire_cm_death listen|connect FILE ADDRESS [ROUNDS]: a listener of rdma_cm on one host, and on the
+ * other one programs that connect to it and are killed at a random moment, perhaps before they are
+ * connected. Both note in FILE, which they share, when what happened. The listener looks in the
+ * end: who was connected has got DISCONNECTED, at once; who was about to be has got some event that
+ * ends it.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PORT     7174
+#define ROUNDS   1000     /* at most */
+#define MOMENT   8000     /* us, at least, of which each is a moment to die */
+#define AT_ONCE  2000     /* ms, on a busy machine; retries take longer */
+#define PATIENCE 20000000 /* us, that the last one may take to be heard of */
+
+struct round {
+	_Atomic uint64_t died_ns, requested_ns, established_ns, ended_ns;
+	_Atomic uint32_t event;
+};
+
+static struct shared {
+	_Atomic uint32_t listens, rounds; /* rounds: all are over, and were so many */
+	struct round round[ROUNDS];
+} * shared;
+
+static void check(bool ok, const char *what)
+{
+	if (!ok)
+		err(EXIT_FAILURE, "%s", what);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void create_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
+
+	check(!rdma_create_qp(id, NULL, &attr), "rdma_create_qp");
+}
+
+/* ---- the listener ---- */
+
+static unsigned n_open;
+
+static void take_request(struct rdma_cm_event *event)
+{
+	struct rdma_conn_param param = { .responder_resources = 1, .retry_count = 7 };
+	struct round *r;
+	uint32_t number;
+
+	memcpy(&number, event->param.conn.private_data, sizeof(number));
+	check(number < ROUNDS, "the number of a round");
+	r = &shared->round[number];
+	event->id->context = r;
+	atomic_store(&r->requested_ns, now_ns());
+	create_qp(event->id);
+	if (rdma_accept(event->id, &param))
+		atomic_store(&r->ended_ns, now_ns()); /* it has gone already */
+	else
+		n_open++;
+}
+
+/* The connection has ended. Its identifier is destroyed behind the event. */
+static struct rdma_cm_id *note_end(const struct rdma_cm_event *event)
+{
+	struct round *r = event->id->context;
+
+	if (atomic_load(&r->ended_ns))
+		errx(EXIT_FAILURE, "%s of a connection that has ended",
+		     rdma_event_str(event->event));
+	atomic_store(&r->event, event->event);
+	atomic_store(&r->ended_ns, now_ns());
+	n_open--;
+	return event->id;
+}
+
+static void take_event(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *ended = NULL;
+	struct rdma_cm_event *event;
+
+	check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		take_request(event);
+	else if (event->event == RDMA_CM_EVENT_ESTABLISHED)
+		atomic_store(&((struct round *)event->id->context)->established_ns, now_ns());
+	else if (event->event != RDMA_CM_EVENT_TIMEWAIT_EXIT)
+		ended = note_end(event);
+	rdma_ack_cm_event(event);
+	if (!ended)
+		return;
+	rdma_destroy_qp(ended);
+	rdma_destroy_id(ended);
+}
+
+static uint64_t judge(unsigned n)
+{
+	unsigned established = 0, requested = 0, early = 0;
+	uint64_t longest = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct round *r = &shared->round[i];
+		const uint64_t took =
+		        r->ended_ns > r->died_ns ? (r->ended_ns - r->died_ns) / 1000000 : 0;
+
+		if (!r->requested_ns)
+			continue;
+		requested++;
+		if (!r->ended_ns)
+			errx(EXIT_FAILURE, "round %u never ends%s", i,
+			     r->established_ns ? ", which was established" : "");
+		longest = took > longest ? took : longest;
+		early += !r->established_ns;
+		if (!r->established_ns)
+			continue;
+		established++;
+		if (r->event != RDMA_CM_EVENT_DISCONNECTED || took > AT_ONCE)
+			errx(EXIT_FAILURE, "round %u ends with %s, after %lu ms", i,
+			     rdma_event_str(r->event), took);
+	}
+	printf("%u of %u were established, %u were not; the last heard after %lu ms\n", established,
+	       requested, early, longest);
+	return established;
+}
+
+static void listen_at(struct sockaddr_in *address)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct pollfd p = { .events = POLLIN };
+	struct rdma_cm_id *listener;
+	uint64_t over_ns = 0;
+
+	check(channel && !rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), "rdma_create_id");
+	check(!rdma_bind_addr(listener, (struct sockaddr *)address) &&
+	              !rdma_listen(listener, ROUNDS),
+	      "rdma_listen");
+	p.fd = channel->fd;
+	atomic_store(&shared->listens, 1);
+	while (!over_ns || n_open) {
+		if (poll(&p, 1, 10) == 1)
+			take_event(channel);
+		if (!over_ns && atomic_load(&shared->rounds))
+			over_ns = now_ns();
+		if (over_ns && (now_ns() - over_ns) / 1000 > PATIENCE)
+			break;
+	}
+	if (!judge(atomic_load(&shared->rounds)))
+		errx(EXIT_FAILURE, "nobody was connected");
+	puts("all is well");
+}
+
+/* ---- those that connect ---- */
+
+static void expect_event(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
+{
+	struct rdma_cm_event *event;
+
+	check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	if (event->event != type)
+		errx(EXIT_FAILURE, "%s", rdma_event_str(event->event));
+	rdma_ack_cm_event(event);
+}
+
+__attribute__((noreturn)) static void be_victim(struct sockaddr_in *address, uint32_t number)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = { .private_data = &number,
+		                         .private_data_len = sizeof(number),
+		                         .initiator_depth = 1,
+		                         .retry_count = 7 };
+	struct rdma_cm_id *id;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	check(channel && !rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), "rdma_create_id");
+	check(!rdma_resolve_addr(id, NULL, (struct sockaddr *)address, 2000), "rdma_resolve_addr");
+	expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	check(!rdma_resolve_route(id, 2000), "rdma_resolve_route");
+	expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	create_qp(id);
+	check(!rdma_connect(id, &param), "rdma_connect");
+	expect_event(channel, RDMA_CM_EVENT_ESTABLISHED);
+	for (;;)
+		pause();
+}
+
+/* The first one is established before it dies: how long that takes here, and as long again. */
+static useconds_t await_first(useconds_t moment)
+{
+	const uint64_t began = now_ns();
+	uint64_t took;
+
+	while (!atomic_load(&shared->round[0].established_ns))
+		usleep(1000);
+	took = (now_ns() - began) / 1000;
+	return 2 * took > moment ? (useconds_t)(2 * took) : moment;
+}
+
+static void make_victims(struct sockaddr_in *address, unsigned rounds)
+{
+	useconds_t moment = MOMENT;
+
+	srand((unsigned)now_ns());
+	while (!atomic_load(&shared->listens))
+		usleep(1000);
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t pid = fork();
+		int status;
+
+		check(pid >= 0, "fork");
+		if (!pid)
+			be_victim(address, i);
+		if (i)
+			usleep((useconds_t)rand() % moment);
+		else
+			moment = await_first(moment);
+		atomic_store(&shared->round[i].died_ns, now_ns());
+		kill(pid, SIGKILL);
+		check(waitpid(pid, &status, 0) == pid, "waitpid");
+		if (!WIFSIGNALED(status))
+			errx(EXIT_FAILURE, "round %u: status 0x%x", i, status);
+	}
+	atomic_store(&shared->rounds, rounds);
+	puts("all is well");
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	unsigned rounds = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 400;
+	int fd;
+
+	if (argc < 4 || rounds > ROUNDS || inet_pton(AF_INET, argv[3], &address.sin_addr) != 1)
+		errx(2, "usage: wire_cm_death listen|connect FILE ADDRESS [ROUNDS]");
+	fd = open(argv[2], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	check(fd >= 0 && !ftruncate(fd, sizeof(*shared)), argv[2]);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	check(shared != MAP_FAILED, "mmap");
+	setlinebuf(stdout);
+	if (!strcmp(argv[1], "listen"))
+		listen_at(&address);
+	else
+		make_victims(&address, rounds);
+	return 0;
+}
