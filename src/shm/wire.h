@@ -44,7 +44,7 @@ struct shm_wire_saved {
 /* The attributes by which its packets go. Its owner writes them when it moves to RTR and RTS, and
  * when the program changes them there or in SQD. */
 struct shm_wire_path {
-	struct ib_gid dgid;
+	struct ib_gid sgid, dgid;
 	uint32_t class_flow; /* traffic class << 20 | flow label */
 	uint8_t hop_limit, sgid_index;
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer; /* as in struct ibv_qp_attr */

@@ -118,8 +118,8 @@ static void prepare(struct hca_wire *w)
 	w->route = (struct hca_roce_route){ .dgid = w->path.dgid,
 		                            .class_flow = w->path.class_flow,
 		                            .qpn = w->qpn,
-		                            .hop_limit = w->path.hop_limit,
-		                            .sgid_index = w->path.sgid_index };
+		                            .hop_limit = w->path.hop_limit };
+	hca_wire_find_source(w);
 	if (p->region.control->settings.roce_ecn && !(w->path.class_flow >> 20 & ECN_MASK))
 		w->route.class_flow |= ECN_CAPABLE << 20;
 }
@@ -207,6 +207,7 @@ static uint32_t what_of(enum ibv_qp_state state)
 
 static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path)
 {
+	const struct shm_port *port = &c->qp.ctx->process->region.ports[c->qp.sender.port];
 	const struct hca_connection *a = &c->qp.connection;
 
 	memset(path, 0, sizeof(*path));
@@ -214,6 +215,7 @@ static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path
 	path->class_flow = c->path.class_flow;
 	path->hop_limit = c->path.hop_limit;
 	path->sgid_index = c->path.sgid_index;
+	path->sgid = port->gid[path->sgid_index % SHM_GIDS];
 	path->timeout = a->timeout;
 	path->retry_cnt = a->retry_cnt;
 	path->rnr_retry = a->rnr_retry;
@@ -284,6 +286,8 @@ void hca_wire_open(struct hca_connected_qp *c)
 	if (!c->wire && !make(c))
 		return;
 	path_of(c, &path);
+	if (before && path.sgid_index == s->path.sgid_index)
+		path.sgid = s->path.sgid; /* its first one */
 	if (state == IBV_QPS_RTS && c->qp.transport->type == IBV_QPT_UC)
 		resume(c, s);
 	if (before == after && !memcmp(&path, &s->path, sizeof(path)))
@@ -750,11 +754,11 @@ static void notify(struct hca_wire *w)
 	HCA_WIRE_COUNT(w, np_ecn_marked_roce_packets);
 	if (now - w->notified_ns < CNP_NS)
 		return;
-	room = hca_roce_begin(w->sender, &w->route, CNP_BYTES);
+	room = hca_wire_begin(w, CNP_BYTES);
 	if (!room)
 		return;
 	memset(room, 0, CNP_BYTES);
-	hca_roce_end(w->sender, &h);
+	hca_wire_end(w, &h);
 	w->notified_ns = now;
 	HCA_WIRE_COUNT(w, np_cnp_sent);
 }

@@ -41,6 +41,8 @@ struct hca_wire {
 	struct shm_connection *connection;
 	struct hca_roce_route route;
 	struct shm_wire_path path;
+	uint32_t gids_seq;              /* of the port's record, when its GID was looked for */
+	bool has_source;                /* the port has the GID by which its packets leave */
 	bool waits_for_reply;           /* an acknowledgement was put off */
 	uint64_t notified_ns;           /* when this thread has sent a CNP last */
 	struct hca_end end;             /* memory of the queue pair's process, for its requests */
@@ -98,6 +100,17 @@ void hca_wire_watch(struct hca_wire *w);
 #define HCA_WIRE_COUNT(w, what)                                                                   \
 	atomic_fetch_add_explicit(&(w)->end.process->region.roce_ports[(w)->end.qp.port].what, 1, \
 	                          memory_order_relaxed)
+
+/*
+ * A packet of the queue pair, in two steps. begin(): room for its payload of @bytes, up to
+ * WIRE_ROCE_MAX_PAYLOAD. NULL: as if it had got lost. end(): the payload is there; the packet
+ * leaves, at the latest with hca_sender_finish().
+ */
+uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes);
+void hca_wire_end(struct hca_wire *w, const struct wire_headers *h);
+
+/* Finds the GID of the port by which its packets leave: the table of GIDs may be another now. */
+void hca_wire_find_source(struct hca_wire *w);
 
 /* Fills in what all packets of the queue pair have. */
 struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation operation, uint32_t psn);

@@ -18,6 +18,40 @@ struct wire_bth hca_wire_bth(const struct hca_wire *w, enum wire_operation opera
 		                  .psn = psn };
 }
 
+/* A connection has the address that its port had when it was made, at whatever place of the port's
+ * table it is now: if another address comes in its place, the peer would not know that one. */
+void hca_wire_find_source(struct hca_wire *w)
+{
+	const struct shm_port *port = &w->end.process->region.ports[w->end.qp.port];
+	unsigned i = 0;
+
+	/* acquire: the GIDs read below are no older than this */
+	w->gids_seq = atomic_load_explicit((_Atomic uint32_t *)&port->seq, memory_order_acquire);
+	while (i < SHM_GIDS && !ib_gid_equal(&port->gid[i], &w->path.sgid))
+		i++;
+	w->has_source = i < SHM_GIDS;
+	if (w->has_source)
+		w->route.sgid_index = (uint8_t)i;
+}
+
+uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes)
+{
+	const struct shm_port *port = &w->end.process->region.ports[w->end.qp.port];
+
+	if (base_unlikely(atomic_load_explicit((_Atomic uint32_t *)&port->seq,
+	                                       memory_order_acquire) != w->gids_seq))
+		hca_wire_find_source(w);
+	if (base_likely(w->has_source))
+		return hca_roce_begin(w->sender, &w->route, bytes);
+	HCA_COUNT(w->end.process, w->end.qp.port, xmit_discards);
+	return NULL;
+}
+
+void hca_wire_end(struct hca_wire *w, const struct wire_headers *h)
+{
+	hca_roce_end(w->sender, h);
+}
+
 /* ---- memory ---- */
 
 /* The pieces of @parts from @offset on. @iov: HCA_MAX_SGE. */

@@ -366,7 +366,7 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 		bool is_last = i + 1 == n;
 		struct wire_headers h = { .bth = hca_wire_bth(w, operation_of(r, i, n),
 			                                      w->shm->psn) };
-		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
+		uint8_t *room = hca_wire_begin(w, bytes);
 		int ret = room ? hca_wire_gather(&w->end, from, (uint64_t)i << w->path.mtu_shift,
 		                                 bytes, room)
 		               : 0;
@@ -381,7 +381,7 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 		h.bth.ack_requested = is_last || i % ACK_EVERY == ACK_EVERY - 1 ||
 		                      under_way(w) + 1 >= window_of(w);
 		fill_headers(r, r->remote_addr, r->length, &h);
-		hca_roce_end(w->sender, &h);
+		hca_wire_end(w, &h);
 		note_sent(w, 1);
 	}
 	return IBV_WC_SUCCESS;
@@ -407,8 +407,8 @@ static bool ask(struct hca_wire *w, const struct shm_request *r, uint32_t n)
 	if (bytes > r->length - at)
 		bytes = r->length - at;
 	fill_headers(r, r->remote_addr + at, (uint32_t)bytes, &h);
-	if (hca_roce_begin(w->sender, &w->route, 0)) /* else as if it had got lost */
-		hca_roce_end(w->sender, &h);
+	if (hca_wire_begin(w, 0)) /* else as if it had got lost */
+		hca_wire_end(w, &h);
 	s->answered++;
 	note_sent(w, packets);
 	return true;

@@ -39,8 +39,8 @@ static void send_answer(struct hca_wire *w, enum wire_operation operation, uint3
 
 	h.aeth = aeth;
 	h.atomic_original = value;
-	if (hca_roce_begin(w->sender, &w->route, 0))
-		hca_roce_end(w->sender, &h);
+	if (hca_wire_begin(w, 0))
+		hca_wire_end(w, &h);
 }
 
 static void send_aeth(struct hca_wire *w, uint32_t psn, uint8_t syndrome)
@@ -142,7 +142,7 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 		uint32_t psn = wire_psn_add(r->psn, r->sent);
 		struct wire_headers h = { .bth = hca_wire_bth(w, response_of(r->sent, r->packets),
 			                                      psn) };
-		uint8_t *room = hca_roce_begin(w->sender, &w->route, bytes);
+		uint8_t *room = hca_wire_begin(w, bytes);
 		int ret;
 
 		if (!room)
@@ -152,7 +152,7 @@ static int send_read(struct hca_wire *w, struct shm_wire_response *r, uint32_t m
 		if (ret)
 			return ret;
 		h.aeth = (struct wire_aeth){ ACKNOWLEDGED, r->msn };
-		hca_roce_end(w->sender, &h);
+		hca_wire_end(w, &h);
 	}
 	return 0;
 }
