@@ -42,7 +42,7 @@ static void look_at(const struct daemon_roce *r, uint32_t index, uint64_t now)
 
 	atomic_fetch_and_explicit(&busy->bits, ~bit, memory_order_seq_cst);
 	link = link_of(r, index);
-	if (link && hca_wires_tick(link, index, now))
+	if (link && hca_wires_tick(&link->wires, index, now))
 		atomic_fetch_or_explicit(&busy->bits, bit, memory_order_relaxed);
 }
 

@@ -13,7 +13,6 @@
 #include "hca/link/flow.h"
 #include "hca/link/link_roce.h"
 #include "hca/link/payload.h"
-#include "hca/link/wires.h"
 
 /* Room for a datagram and some more, so that the first lines of the buffers do not compete for the
  * same cache sets. Most of it is never touched. */
@@ -170,7 +169,7 @@ int hca_roce_open(struct hca_process *p, uint32_t hca, uint32_t handle, struct h
 	for (int i = 0; i < HCA_ROCE_SOURCES; i++)
 		w->source[0][i].fd = w->source[1][i].fd = -1;
 	hca_roce_reopen(w);
-	TAILQ_INIT(&w->due);
+	hca_wires_init(&w->wires, p, &w->sender, w->port);
 	*out = &w->link;
 	return 0;
 err_close:
@@ -188,7 +187,7 @@ void hca_roce_close(struct hca_link *link)
 	hca_roce_abandon(w);
 	close_sources(w);
 	close(w->wake_fd);
-	hca_wires_free(w);
+	hca_wires_fini(&w->wires);
 	hca_flow_drop_all(&w->sender);
 	hca_payload_fini(&w->sender.payloads);
 	hca_roce_free_batch(&w->sender);

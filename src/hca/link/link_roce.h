@@ -26,6 +26,7 @@
 #ifndef HCA_LINK_ROCE_H
 #define HCA_LINK_ROCE_H
 
+#include "hca/link/wires.h"
 #include "hca/process/link.h"
 #include "hca/queue/ah.h"
 #include "hca/queue/sender.h"
@@ -49,8 +50,6 @@ struct hca_roce_source {
 	uint16_t round; /* of the port's sockets when it was opened */
 };
 
-TAILQ_HEAD(hca_wire_list, hca_wire);
-
 struct hca_roce {
 	struct hca_link link; /* first */
 	struct hca_process *process;
@@ -70,11 +69,9 @@ struct hca_roce {
 	struct ib_gid foreign; /* the source of the last one; it is no address of ours */
 	uint32_t foreign_seq;  /* of the port's record then */
 	struct netdev_udp_datagram datagram[NETDEV_UDP_BATCH];
-	uint8_t *memory;          /* of their buffers */
-	struct base_hash wires;   /* struct hca_wire, of connected queue pairs: wires.h */
-	size_t sweep_at;          /* so many wires, and those that are closed are forgotten */
-	struct hca_wire_list due; /* of these, those that have something to send */
-	struct {                  /* of the batch just now */
+	uint8_t *memory;        /* of their buffers */
+	struct hca_wires wires; /* connected queue pairs whose packets come */
+	struct {                /* of the batch just now */
 		unsigned datagrams, packets, delivered;
 		uint64_t bytes;
 	} now;

@@ -14,7 +14,6 @@
 #include "hca/link/link_roce.h"
 #include "hca/link/link_shm.h"
 #include "hca/link/payload.h"
-#include "hca/link/wires.h"
 
 static_assert(WIRE_ROCE_STATUSES <= SHM_ROCE_BAD, "a counter for each");
 
@@ -55,7 +54,7 @@ static void finish_due(struct hca_roce *w)
 	bool more = true;
 
 	for (int i = 0; i < FINISH_TRIES && more && base_trylock(&w->receive_lock); i++) {
-		more = !TAILQ_EMPTY(&w->due) && hca_wires_finish(w, false);
+		more = !TAILQ_EMPTY(&w->wires.due) && hca_wires_finish(&w->wires, false);
 		hca_sender_finish(&w->sender);
 		base_unlock(&w->receive_lock);
 		if (more)
@@ -265,7 +264,7 @@ static void deliver(struct hca_roce *w, const struct message *m)
 	bool is_mcast = wire_gid_is_ip_mcast(&m->in->ip.dgid);
 
 	if (wire_opcode_transport(m->in->h.bth.opcode) != WIRE_TRANSPORT_UD)
-		hca_wires_receive(w, m->in);
+		w->now.delivered += hca_wires_receive(&w->wires, m->in);
 	else if (m->in->h.bth.dest_qpn == IB_QPN_GSI && !is_mcast)
 		give_to_daemon(w, m->in);
 	else if (is_mcast)
@@ -362,8 +361,8 @@ static bool receive_batch(struct hca_roce *w, unsigned version, bool again)
 	memset(&w->now, 0, sizeof(w->now));
 	for (int i = 0; i < n; i++)
 		receive_joined(w, &w->datagram[i]);
-	if (!TAILQ_EMPTY(&w->due))
-		hca_wires_finish(w, again);
+	if (!TAILQ_EMPTY(&w->wires.due))
+		hca_wires_finish(&w->wires, again);
 	w->batch = next_batch(w->batch, (unsigned)n, w->now.datagrams);
 	count(&w->shm->packets, w->now.packets);
 	count(&w->shm->bytes, w->now.bytes);
@@ -374,8 +373,8 @@ static bool receive_batch(struct hca_roce *w, unsigned version, bool again)
  */
 static void receive(struct hca_roce *w, bool again)
 {
-	if (base_unlikely(!TAILQ_EMPTY(&w->due)))
-		w->now.delivered += hca_wires_finish(w, false);
+	if (base_unlikely(!TAILQ_EMPTY(&w->wires.due)))
+		w->now.delivered += hca_wires_finish(&w->wires, false);
 	if (hca_process_gone(w->process))
 		hca_roce_abandon(w);
 	else if (w->process->region.ports[w->port].socket_round != w->round)

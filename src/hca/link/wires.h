@@ -1,30 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Connected queue pairs at a port's network link: what the link and the daemon call in
- * hca/transport/wire.c. Receiving: under the port's receive lock, in its receiver's turn.
- * Finishing: likewise, or without the turn before it sleeps. Ticking: by the daemon's one thread,
- * also while a process has the turn.
+ * What a thread knows of the connected queue pairs whose packets it receives at an Ethernet port's
+ * network link. The functions are those of hca/transport/wire.c that links and the daemon call.
+ * Receiving: under the port's receive lock, in its receiver's turn. Finishing: likewise, or
+ * without the turn before it sleeps. Ticking: by the daemon's one thread, also while a process has
+ * the turn.
  */
 #ifndef HCA_WIRES_H
 #define HCA_WIRES_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
-struct hca_roce;
+#include "base/hash.h"
+
+struct hca_process;
+struct hca_sender;
 struct wire_roce_packet;
 
-/* A packet of RC or UC has come, or a CNP. */
-void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *packet);
+TAILQ_HEAD(hca_wire_list, hca_wire);
+
+struct hca_wires {
+	struct hca_process *process;
+	struct hca_sender *sender; /* by which their answers leave */
+	uint32_t port;             /* index: where packets come in */
+	struct base_hash all;      /* struct hca_wire, by queue pair number */
+	size_t sweep_at;           /* so many, and those that are closed are forgotten */
+	struct hca_wire_list due;  /* of these, those that have something to send */
+};
+
+void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_sender *sender,
+                    uint32_t port);
+void hca_wires_fini(struct hca_wires *wires);
+
+/* A packet of RC or UC has come, or a CNP. Whether it was for a queue pair that there is. */
+bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *packet);
 
 /* The batch is done: sends acknowledgements and responses that are due. @later: acknowledgements
  * may wait for a reply, as the caller will poll again. Whether some are left. */
-bool hca_wires_finish(struct hca_roce *port, bool later);
+bool hca_wires_finish(struct hca_wires *wires, bool later);
 
 /* The daemon looks at the queue pair with this index, for which a time may be over. False: there is
  * nothing that it waits for. */
-bool hca_wires_tick(struct hca_roce *port, uint32_t index, uint64_t now);
-
-void hca_wires_free(struct hca_roce *port);
+bool hca_wires_tick(struct hca_wires *wires, uint32_t index, uint64_t now);
 
 #endif

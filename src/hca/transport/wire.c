@@ -516,35 +516,35 @@ static bool enter(struct hca_wire *w, _Atomic uint32_t *lock)
 	return false;
 }
 
-static void forget(struct hca_roce *port, struct hca_wire *w)
+static void forget(struct hca_wires *wires, struct hca_wire *w)
 {
 	if (w->is_due)
-		TAILQ_REMOVE(&port->due, w, entry);
-	base_hash_remove(&port->wires, &w->node);
+		TAILQ_REMOVE(&wires->due, w, entry);
+	base_hash_remove(&wires->all, &w->node);
 	fini(w);
 	free(w);
 }
 
 /* Forgets those that are closed, and with them the memory of processes that may be gone. */
-static void sweep(struct hca_roce *port)
+static void sweep(struct hca_wires *wires)
 {
-	struct base_hash_node *node = base_hash_walk(&port->wires, NULL), *next;
+	struct base_hash_node *node = base_hash_walk(&wires->all, NULL), *next;
 
 	for (; node; node = next) {
 		struct hca_wire *w = container_of(node, struct hca_wire, node);
 
-		next = base_hash_walk(&port->wires, node);
+		next = base_hash_walk(&wires->all, node);
 		if (!(opened(w) & SHM_WIRE_RECEIVES) || !hca_wire_renew(w))
-			forget(port, w);
+			forget(wires, w);
 	}
-	port->sweep_at = SWEEP + 2 * port->wires.n;
+	wires->sweep_at = SWEEP + 2 * wires->all.n;
 }
 
 /* What this port's receiver knows of queue pair @qpn. NULL: it has no wire, or there is no memory.
  */
-static struct hca_wire *wire_of(struct hca_roce *port, uint32_t qpn)
+static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 {
-	struct base_hash_node *node = base_hash_first(&port->wires, qpn);
+	struct base_hash_node *node = base_hash_first(&wires->all, qpn);
 	struct hca_wire *w;
 
 	for (; node; node = base_hash_next(node)) {
@@ -552,40 +552,40 @@ static struct hca_wire *wire_of(struct hca_roce *port, uint32_t qpn)
 		if (w->qpn == qpn)
 			return w;
 	}
-	if (!(atomic_load_explicit(&port->process->region.wires[SHM_QP_INDEX(qpn)].open,
+	if (!(atomic_load_explicit(&wires->process->region.wires[SHM_QP_INDEX(qpn)].open,
 	                           memory_order_relaxed) &
 	      SHM_WIRE_RECEIVES))
 		return NULL;
-	if (port->wires.n >= port->sweep_at)
-		sweep(port);
+	if (wires->all.n >= wires->sweep_at)
+		sweep(wires);
 	w = calloc(1, sizeof(*w));
-	if (!w || base_hash_add(&port->wires, &w->node, qpn)) {
+	if (!w || base_hash_add(&wires->all, &w->node, qpn)) {
 		free(w);
 		return NULL;
 	}
-	init(w, port->process, qpn, port->sender.qpn, &port->sender);
+	init(w, wires->process, qpn, wires->sender->qpn, wires->sender);
 	return w;
 }
 
 /* Whether the packet is its peer's. */
-static bool is_peers(const struct hca_wire *w, const struct hca_roce *port,
+static bool is_peers(const struct hca_wire *w, const struct hca_wires *wires,
                      const struct wire_roce_packet *p)
 {
 	unsigned transport = w->end.qp.type == IBV_QPT_UC ? WIRE_TRANSPORT_UC : WIRE_TRANSPORT_RC;
 
-	return w->end.qp.port == port->port &&
+	return w->end.qp.port == wires->port &&
 	       (wire_opcode_transport(p->h.bth.opcode) == transport ||
 	        p->h.bth.opcode == WIRE_OPCODE_CNP) &&
 	       ib_gid_equal(&p->ip.sgid, &w->path.dgid) &&
 	       ib_pkey_match(w->end.qp.pkey, p->h.bth.pkey);
 }
 
-static void set_due(struct hca_roce *port, struct hca_wire *w)
+static void set_due(struct hca_wires *wires, struct hca_wire *w)
 {
 	if (w->is_due)
 		return;
 	w->is_due = true;
-	TAILQ_INSERT_TAIL(&port->due, w, entry);
+	TAILQ_INSERT_TAIL(&wires->due, w, entry);
 }
 
 /* Sends all that may be sent, after something has come. */
@@ -763,29 +763,30 @@ static void notify(struct hca_wire *w)
 	HCA_WIRE_COUNT(w, np_cnp_sent);
 }
 
-void hca_wires_receive(struct hca_roce *port, const struct wire_roce_packet *p)
+bool hca_wires_receive(struct hca_wires *wires, const struct wire_roce_packet *p)
 {
-	struct hca_wire *w = wire_of(port, p->h.bth.dest_qpn);
+	struct hca_wire *w = wire_of(wires, p->h.bth.dest_qpn);
 	const bool is_cnp = p->h.bth.opcode == WIRE_OPCODE_CNP;
 
-	if (!w || !hca_wire_renew(w) || !is_peers(w, port, p) ||
+	if (!w || !hca_wire_renew(w) || !is_peers(w, wires, p) ||
 	    (is_cnp && !is_open(w, SHM_WIRE_SENDS))) {
 		if (is_cnp)
-			atomic_fetch_add_explicit(&port->shm->rp_cnp_ignored, 1,
-			                          memory_order_relaxed);
+			atomic_fetch_add_explicit(
+			        &wires->process->region.roce_ports[wires->port].rp_cnp_ignored, 1,
+			        memory_order_relaxed);
 		else
-			HCA_COUNT(port->process, port->port, no_qp);
+			HCA_COUNT(wires->process, wires->port, no_qp);
 		if (w && w->end.qp.qpn != w->qpn)
-			forget(port, w);
-		return;
+			forget(wires, w);
+		return false;
 	}
 	if (base_unlikely((p->ip.traffic_class & ECN_MASK) == ECN_MARKED))
 		notify(w);
 	if (work_deferred(w) || is_behind(w) || !work(w, p))
 		defer(w, p);
 	if (w->shm->ack_due || w->shm->n_responses || w->n_deferred)
-		set_due(port, w);
-	port->now.delivered++;
+		set_due(wires, w);
+	return true;
 }
 
 /* Does what is due of one queue pair. @later: its acknowledgement may wait for a reply. Whether
@@ -804,21 +805,21 @@ static bool do_due(struct hca_wire *w, bool later)
 	return respond(w) || more;
 }
 
-bool hca_wires_finish(struct hca_roce *port, bool later)
+bool hca_wires_finish(struct hca_wires *wires, bool later)
 {
 	struct hca_wire_list now = TAILQ_HEAD_INITIALIZER(now);
 	struct hca_wire *w;
 
-	TAILQ_CONCAT(&now, &port->due, entry);
+	TAILQ_CONCAT(&now, &wires->due, entry);
 	while ((w = TAILQ_FIRST(&now)) != NULL) {
 		TAILQ_REMOVE(&now, w, entry);
 		w->is_due = false;
 		if (!hca_wire_renew(w) || !do_due(w, later))
 			continue;
-		set_due(port, w);
+		set_due(wires, w);
 		hca_wire_watch(w); /* if this process does not come back for it */
 	}
-	return !TAILQ_EMPTY(&port->due);
+	return !TAILQ_EMPTY(&wires->due);
 }
 
 /* Whether it is time to look at what it sends: a time is over, or nobody has sent what was posted.
@@ -855,22 +856,29 @@ static bool look_at_time(struct hca_wire *w, uint64_t now)
 	return waits;
 }
 
-bool hca_wires_tick(struct hca_roce *port, uint32_t index, uint64_t now)
+bool hca_wires_tick(struct hca_wires *wires, uint32_t index, uint64_t now)
 {
-	struct hca_wire *w = wire_of(port, port->process->region.qps[index].qpn);
+	struct hca_wire *w = wire_of(wires, wires->process->region.qps[index].qpn);
 	bool more;
 
-	if (!w || !hca_wire_renew(w) || w->end.qp.port != port->port)
+	if (!w || !hca_wire_renew(w))
 		return false;
 	more = do_due(w, false);
 	return look_at_time(w, now) || more;
 }
 
-void hca_wires_free(struct hca_roce *port)
+void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_sender *sender,
+                    uint32_t port)
+{
+	*wires = (struct hca_wires){ .process = p, .sender = sender, .port = port };
+	TAILQ_INIT(&wires->due);
+}
+
+void hca_wires_fini(struct hca_wires *wires)
 {
 	struct base_hash_node *node;
 
-	while ((node = base_hash_walk(&port->wires, NULL)) != NULL)
-		forget(port, container_of(node, struct hca_wire, node));
-	base_hash_fini(&port->wires);
+	while ((node = base_hash_walk(&wires->all, NULL)) != NULL)
+		forget(wires, container_of(node, struct hca_wire, node));
+	base_hash_fini(&wires->all);
 }

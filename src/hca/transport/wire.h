@@ -22,7 +22,7 @@
 
 struct hca_wire {
 	struct base_hash_node node;  /* of the port's, by queue pair number; not of the owner's */
-	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_roce.due */
+	TAILQ_ENTRY(hca_wire) entry; /* of those that have something to send: hca_wires.due */
 	bool is_due;
 	STAILQ_HEAD(, hca_wire_deferred)
 	deferred; /* packets that are put off: the lock was another's */
