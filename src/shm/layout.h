@@ -484,8 +484,7 @@ struct shm_roce_port {
 	/* 1: the daemon leaves the sockets to the processes that poll; the last one wakes it */
 	_Atomic uint32_t daemon_away;
 	_Atomic uint32_t lost[2]; /* datagrams that the sockets, IPv4 and IPv6, say they dropped */
-	_Atomic uint32_t ticking; /* the daemon looks at the times of connections (shm/wire.h) */
-	uint32_t reserved[8];
+	uint32_t reserved[9];
 	/* counts: atomic additions, as any process may receive */
 	_Atomic uint64_t packets, bytes;    /* received and valid */
 	_Atomic uint64_t bad[SHM_ROCE_BAD]; /* received and invalid, by enum wire_roce_status */
@@ -519,7 +518,7 @@ static_assert(offsetof(struct shm_roce_port, packets) == 64, "layout");
 struct shm_data {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t reserved;
+	_Atomic uint32_t ticking;  /* the daemon looks at the times of connections (shm/wire.h) */
 	_Atomic uint64_t bad_keys; /* packets with a bad key at all ports; added after the port's
 	                              own counters */
 };

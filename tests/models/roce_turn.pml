@@ -22,7 +22,7 @@
  *  src/hca/link/link_roce_receive.c hca_roce_receive 691be25d46c0
  *  src/hca/link/link_roce_receive.c hca_roce_rest 962dcf20fc0c
  *  src/hca/link/link_roce_receive.c hca_roce_release 6f7a3c255e4c
- *  src/daemon/network/roce_port.c on_wake 8808ffde36ce
+ *  src/daemon/network/roce_port.c on_wake 13d953c08744
  *  src/daemon/network/roce_port.c on_receive 713759df790c
  *  src/daemon/network/roce_port.c on_away d45dda1ba33a
  *  src/daemon/network/roce_port.c come_back 6f00df4a8f9f

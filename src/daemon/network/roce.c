@@ -502,10 +502,9 @@ static int start_port(struct daemon_roce_port *p, char *why, size_t len)
 int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *needs, char *why,
                       size_t len)
 {
-	int ret;
+	int ret = 0;
 
 	r->d = *needs;
-	ret = roce_port_init(r);
 	for (unsigned i = 0; i < r->n_ports && !ret; i++) {
 		r->port[i].port = r->d.f->hca_port[r->d.f->n_ib_ports + i];
 		ret = start_port(&r->port[i], why, len);
@@ -522,7 +521,8 @@ int daemon_roce_start(struct daemon_roce *r, const struct daemon_roce_needs *nee
 
 void daemon_roce_stop(struct daemon_roce *r)
 {
-	roce_port_fini(r);
+	for (unsigned i = 0; i < r->n_ports; i++)
+		roce_port_stop(&r->port[i]);
 }
 
 const char *daemon_roce_device(const struct daemon_roce *r, uint32_t index)

@@ -16,8 +16,6 @@
 #include "base/log.h"
 #include "base/util.h"
 #include "daemon/network/roce_port.h"
-#include "daemon/network/roce_wires.h"
-#include "hca/link/flow.h"
 #include "netdev/udp.h"
 
 #define AWAY_NS     (1 * DAEMON_NS_PER_MS) /* at first; seldomer while somebody goes on polling */
@@ -140,7 +138,7 @@ static void on_wake(struct daemon_source *s, uint32_t events)
 	if (!base_eventfd_drain(s->fd))
 		return;
 	come_back(p);
-	roce_wires_begin(p->roce);
+	daemon_wires_begin(p->roce->d.wires);
 }
 
 /* ---- sockets ---- */
@@ -239,53 +237,21 @@ int daemon_roce_socket(struct daemon_roce *r, uint32_t port,
 
 /* ---- life ---- */
 
-int roce_port_init(struct daemon_roce *r)
-{
-	int ret = daemon_client_new_local(r->d.clients, &r->self);
-
-	if (ret)
-		return ret;
-	ret = control_local(&r->control, daemon_client_serve, r->self);
-	if (ret)
-		return ret;
-	r->process = hca_process_local(r->control, r->d.f->region);
-	return r->process ? 0 : -ENOMEM;
-}
-
-void roce_port_fini(struct daemon_roce *r)
-{
-	roce_wires_stop(r);
-	for (unsigned i = 0; i < r->n_ports; i++)
-		roce_port_stop(&r->port[i]);
-	if (r->process) {
-		hca_flows_free(r->process);
-		hca_process_local_free(r->process);
-	}
-	if (r->control)
-		control_close(r->control);
-	if (r->self)
-		daemon_client_free(r->self);
-	r->process = NULL;
-	r->control = NULL;
-	r->self = NULL;
-}
-
-/* The daemon's own HCA. Its events have no reader. */
+/* The daemon's own HCA. */
 static int open_roce(struct daemon_roce_port *p)
 {
-	struct daemon_client *self = p->roce->self;
-	struct daemon_hca *h;
+	struct daemon_self *self = p->roce->d.self;
+	uint32_t hca = p->port->node->hca, handle;
 	struct hca_link *link;
-	int fd, ret = daemon_hca_open(&self->all->objects->hcas, self->holds, p->port->node->hca,
-	                              &h, &fd);
+	int ret = daemon_self_open_hca(self, hca, &handle);
 
+	if (!ret)
+		ret = hca_roce_open(self->process, hca, handle, &link);
 	if (ret)
 		return ret;
-	close(fd);
-	ret = hca_roce_open(p->roce->process, h->hca, h->handle, &link);
-	if (!ret)
-		p->link = hca_roce(link);
-	return ret;
+	p->link = hca_roce(link);
+	p->roce->d.wires->of_port[p->port->index] = &p->link->wires;
+	return 0;
 }
 
 static int add_sources(struct daemon_roce_port *p)
@@ -321,8 +287,10 @@ void roce_port_stop(struct daemon_roce_port *p)
 	daemon_source_stop(&p->wake_source);
 	base_timer_stop(&p->away_timer);
 	base_timer_stop(&p->retry_timer);
-	if (p->link)
+	if (p->link) {
+		p->roce->d.wires->of_port[p->port->index] = NULL;
 		hca_roce_close(&p->link->link);
+	}
 	if (p->wake_fd >= 0)
 		close(p->wake_fd);
 	p->link = NULL;

@@ -11,12 +11,6 @@
 
 #include "daemon/network/roce_state.h"
 
-/* The daemon opens its own HCAs, to receive when nobody else does. 0 or -errno. */
-int roce_port_init(struct daemon_roce *r);
-
-/* Before the clients go, of whom it is one. */
-void roce_port_fini(struct daemon_roce *r);
-
 /* Opens the port's sockets, for the first time or anew. 0, or -errno with @why. */
 int roce_port_open(struct daemon_roce_port *p, char *why, size_t len);
 

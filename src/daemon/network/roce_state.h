@@ -8,7 +8,8 @@
 
 #include <net/if.h>
 
-#include "daemon/clients/client.h"
+#include "daemon/network/self.h"
+#include "daemon/network/wires.h"
 #include "daemon/subnet/mads.h"
 #include "daemon/subnet/ports.h"
 #include "hca/link/link_roce.h"
@@ -24,7 +25,8 @@ struct daemon_roce_needs {
 	struct daemon_loop *loop;
 	struct daemon_mads *mads;
 	struct daemon_ports *ports;
-	struct daemon_clients *clients;
+	struct daemon_self *self;
+	struct daemon_wires *wires;
 };
 
 /* Where devices are: the machine's network, or that of a host that has its own. */
@@ -76,12 +78,6 @@ struct daemon_roce {
 	struct hosts_device *made; /* by port: what hosts are to get; NULL: it is there already */
 	struct daemon_roce_port *port; /* all ports on Ethernet, in the order of the port table */
 	unsigned n_ports;
-	/* the daemon as a process that uses its own fabric */
-	struct daemon_client *self;
-	struct control_client *control;
-	struct hca_process *process;
-	struct base_timer wires_timer; /* roce_wires.h */
-	uint32_t next_word;            /* of the bits, where it looks first */
 };
 
 /* What its sockets' network is: NULL for the machine's. */

@@ -65,6 +65,8 @@ struct daemon {
 	struct daemon_counts counts;
 	struct daemon_rdmacm rdmacm;
 	struct daemon_umad *umad;
+	struct daemon_self self;
+	struct daemon_wires wires;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct daemon_verbs verbs;
 	struct daemon_links links;
@@ -280,7 +282,8 @@ static int start_roce(struct daemon *d, char *why, size_t len)
 		                                 .loop = &d->loop,
 		                                 .mads = &d->mads,
 		                                 .ports = &d->ports,
-		                                 .clients = &d->clients };
+		                                 .self = &d->self,
+		                                 .wires = &d->wires };
 
 	return daemon_roce_start(d->roce, &needs, why, len);
 }
@@ -312,6 +315,10 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	daemon_counts_init(&d->counts, d->f, &d->loop);
 	ret = add_requests(d, name);
 	connect_sink(d);
+	if (!ret)
+		ret = daemon_self_init(&d->self, &d->clients, d->f);
+	if (!ret)
+		ret = daemon_wires_init(&d->wires, d->f, &d->loop.timers);
 	if (ret)
 		return ret;
 	if (d->roce)
@@ -450,6 +457,8 @@ static void leave(struct daemon *d)
 		d->f->mads->sink = (struct fabric_mad_sink){ 0 };
 	if (d->roce)
 		daemon_roce_stop(d->roce);
+	daemon_wires_fini(&d->wires);
+	daemon_self_fini(&d->self);
 	daemon_hosts_stop(&d->hosts);
 	daemon_captures_stop(&d->captures);
 	if (d->umad)

@@ -175,7 +175,6 @@ void hca_wire_watch(struct hca_wire *w)
 	struct hca_process *p = w->end.process;
 	uint32_t index = SHM_QP_INDEX(w->qpn);
 	struct shm_wire_busy *busy = &p->region.wire_busy[index / 64];
-	struct shm_roce_port *port = &p->region.roce_ports[w->end.qp.port];
 
 	/* seq_cst: what it waits for is written before the look, and read after the bit is taken */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -183,7 +182,9 @@ void hca_wire_watch(struct hca_wire *w)
 		atomic_fetch_or_explicit(&busy->bits, 1ull << index % 64, memory_order_seq_cst);
 	/* seq_cst: first the bit, then the look; the daemon says that it does not look any more,
 	 * and then looks for bits */
-	if (w->sender->network && !atomic_load_explicit(&port->ticking, memory_order_seq_cst))
+	if (atomic_load_explicit(&p->region.data->ticking, memory_order_seq_cst))
+		return;
+	if (w->sender->network)
 		hca_roce_call_daemon(hca_roce(w->sender->network));
 }
 

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The times of connections whose requests become packets (hca/transport/wire.h): a timeout, an RNR
+ * NAK's delay, responses that are yet to be sent. Processes that poll see to them; the daemon does
+ * for those that do not. It looks at the queue pairs whose bits are set (struct shm_wire_busy),
+ * each millisecond while there are any.
+ */
+#ifndef DAEMON_WIRES_H
+#define DAEMON_WIRES_H
+
+#include "base/timer.h"
+#include "fabric/model/fabric.h"
+#include "hca/link/wires.h"
+
+struct daemon_wires {
+	struct fabric *f;
+	struct base_timers *timers;
+	struct base_timer timer;
+	uint32_t next; /* index of the queue pair that it looks at first */
+	/* by port index: what comes in there from the network; NULL: nothing does */
+	struct hca_wires **of_port;
+};
+
+/* 0 or -ENOMEM. */
+int daemon_wires_init(struct daemon_wires *wires, struct fabric *f, struct base_timers *timers);
+void daemon_wires_fini(struct daemon_wires *wires);
+
+/* A process has called: begins to look, unless it does already. */
+void daemon_wires_begin(struct daemon_wires *wires);
+
+#endif
