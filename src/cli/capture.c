@@ -27,6 +27,7 @@
 #include "control/client.h"
 #include "wire/mad.h"
 #include "wire/packet.h"
+#include "wire/roce.h"
 
 static const char help[] =
         "Usage: umbel capture [OPTION]... [NODE[:PORT]]\n"
@@ -36,7 +37,7 @@ static const char help[] =
         "performance counters. With NODE, a host, an HCA or a switch, those that it sends or\n"
         "receives. Ends by a signal (Ctrl-C), or when the fabric does.\n";
 
-#define AT_ONCE 256 /* records that are read */
+#define AT_ONCE (128 << 10) /* bytes that are read: more than the longest record */
 
 struct run {
 	const char *fabric, *output;
@@ -179,19 +180,22 @@ static void catch_signals(void)
 
 static int write_packet(struct run *r, const struct control_captured *c)
 {
-	const struct wire_grh grh = { .hop_limit = UINT8_MAX, .sgid = c->sgid, .dgid = c->dgid };
+	const struct wire_grh grh = { .traffic_class = (uint8_t)(c->class_flow >> 20),
+		                      .flow_label = c->class_flow & 0xFFFFF,
+		                      .hop_limit = c->hop_limit,
+		                      .sgid = c->sgid,
+		                      .dgid = c->dgid };
 	const struct wire_packet packet = {
 		.vl = c->vl,
 		.sl = c->sl & 0xF,
 		.slid = c->slid,
 		.dlid = c->dlid,
 		.grh = c->has_grh ? &grh : NULL,
-		.bth = { .migrated = true, .pkey = c->pkey, .dest_qpn = c->dest_qpn },
-		.deth = { .qkey = c->qkey, .src_qpn = c->src_qpn },
-		.payload = c->data,
-		.payload_bytes = sizeof(c->data),
+		.h = c->h,
+		.payload = c + 1,
+		.payload_bytes = c->payload_bytes,
 	};
-	uint8_t bytes[WIRE_PACKET_MAX_OVERHEAD + sizeof(c->data)];
+	uint8_t bytes[WIRE_PACKET_MAX_OVERHEAD + WIRE_ROCE_MAX_PAYLOAD];
 	char port[64];
 
 	snprintf(port, sizeof(port), "%.32s:%u", c->from.node, c->from.port);
@@ -210,16 +214,30 @@ static bool is_enough(const struct run *r)
 	return r->count && r->captured >= (uint64_t)r->count;
 }
 
-/* Writes @n records. 0, or 1: that was all; -errno. */
-static int write_records(struct run *r, const struct control_captured *c, size_t n)
+/* Bytes of the record at @at, of which @have are there; 0: it is not whole yet. */
+static size_t whole_record(const uint8_t *at, size_t have)
 {
-	for (size_t i = 0; i < n; i++) {
+	const struct control_captured *c = (const void *)at;
+	size_t bytes = have < sizeof(*c) ? SIZE_MAX : control_captured_bytes(c->payload_bytes);
+
+	return bytes <= have ? bytes : 0;
+}
+
+/* Writes the records that are whole, *@done bytes. 0, or 1: that was all; -errno. */
+static int write_records(struct run *r, const uint8_t *at, size_t have, size_t *done)
+{
+	size_t bytes;
+
+	for (*done = 0; (bytes = whole_record(at + *done, have - *done)) != 0; *done += bytes) {
+		const struct control_captured *c = (const void *)(at + *done);
 		int ret;
 
-		r->lost += c[i].lost;
-		if (c[i].end)
+		if (c->payload_bytes > WIRE_ROCE_MAX_PAYLOAD)
+			return -EPROTO;
+		r->lost += c->lost;
+		if (c->end)
 			return 1;
-		ret = write_packet(r, &c[i]);
+		ret = write_packet(r, c);
 		if (ret)
 			return ret;
 		r->captured++;
@@ -233,23 +251,21 @@ static int write_records(struct run *r, const struct control_captured *c, size_t
 /* Reads records up to the end. 0 or -errno, of reading or writing. */
 static int copy(struct run *r)
 {
-	static struct control_captured records[AT_ONCE];
-	size_t have = 0; /* bytes */
+	static _Alignas(8) uint8_t records[AT_ONCE];
+	size_t have = 0, done;
 	int ret = 0;
 
 	while (!ret) {
-		ssize_t n = read(stream, (char *)records + have, sizeof(records) - have);
-		size_t whole;
+		ssize_t n = read(stream, records + have, sizeof(records) - have);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return n < 0 && errno != ECONNRESET ? -errno : 0;
 		have += (size_t)n;
-		whole = have / sizeof(*records);
-		ret = write_records(r, records, whole);
-		have -= whole * sizeof(*records);
-		memmove(records, records + whole, have);
+		ret = write_records(r, records, have, &done);
+		have -= done;
+		memmove(records, records + done, have);
 	}
 	return ret < 0 ? ret : 0;
 }

@@ -33,9 +33,9 @@ enum option {
 	STATISTICS_LOST = 5,
 };
 
-/* A block that is being made: nothing of ours is longer. */
+/* A block that is being made: nothing of ours is longer than a packet of 4 KiB with its options. */
 struct text {
-	uint8_t at[1024];
+	uint8_t at[8192];
 	size_t n;
 };
 

@@ -20,6 +20,7 @@
 #include <netinet/in.h>
 #include <stdint.h>
 
+#include "wire/headers.h"
 #include "wire/ib.h"
 
 #define CONTROL_VERSION 2
@@ -493,32 +494,40 @@ struct control_enter_host_reply {
 };
 
 /*
- * Descriptor with the reply: a socket by which a struct control_captured comes for each MAD from
- * now on. Who shuts down its side has the rest sent, then one whose @end is set, and the end. What
- * there is no room for because the reader is slow is lost, and counted. -ENOENT, -EMLINK, -ERANGE
- * as for LINK; -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet.
+ * Descriptor with the reply: a socket by which a struct control_captured, with its payload behind
+ * it, comes for each MAD from now on, and if @data, for each message and packet of queue pairs. Who
+ * shuts down its side has the rest sent, then one whose @end is set, and the end. What there is no
+ * room for because the reader is slow is lost, and counted. -ENOENT, -EMLINK, -ERANGE as for LINK;
+ * -EUSERS: as many as may be capture already; -EOPNOTSUPP: all ports are on Ethernet.
  */
 struct control_capture {
 	struct control_port at; /* what sends or receives; port 0: all; no node: all */
-	uint32_t reserved;
-	uint64_t classes[4]; /* by bits; none: all */
+	uint32_t data;          /* bool */
+	uint64_t classes[4];    /* of MADs, by bits; none: all */
 };
 
-/* A MAD with what the headers of its packet have, when its way has ended. */
+/* A packet: of a MAD when its way has ended, of a message when rules of faults have judged it. */
 struct control_captured {
-	uint64_t time_ns; /* since 1970 */
-	uint32_t lost;    /* so many before it */
+	uint64_t time_ns;       /* since 1970 */
+	uint32_t lost;          /* so many before it */
+	uint32_t payload_bytes; /* that follow, and as many zeros as make it a multiple of 8 */
 	uint16_t slid, dlid;
-	uint32_t src_qpn, dest_qpn, qkey;
-	uint16_t pkey;
 	uint8_t sl, vl;
 	uint8_t has_grh, end;
-	uint16_t reserved;
+	uint32_t class_flow; /* traffic class << 20 | flow label */
+	uint8_t hop_limit;
+	uint8_t reserved[7];
 	struct control_port from;
-	char note[36]; /* what has become of it, if that is unusual */
+	char note[60]; /* what has become of it, if that is unusual */
 	struct ib_gid sgid, dgid;
-	uint8_t data[256];
+	struct wire_headers h;
 };
+
+/* Bytes of its record. */
+static inline uint32_t control_captured_bytes(uint32_t payload_bytes)
+{
+	return (uint32_t)sizeof(struct control_captured) + ((payload_bytes + 7) & ~7u);
+}
 
 /*
  * What sysfs shows of an HCA's port and is not in the shared memory: the description of its node,

@@ -68,7 +68,9 @@ static void put_lrh(const struct wire_packet *p, size_t bytes, uint8_t *out)
 
 size_t wire_packet_build(const struct wire_packet *p, uint8_t *out)
 {
-	struct wire_headers h = { .bth = p->bth, .deth = p->deth };
+	const uint32_t bytes = wire_opcodes[p->h.bth.opcode].header_bytes,
+	               padded = (p->payload_bytes + 3) & ~3u;
+	struct wire_headers h = p->h;
 	size_t at = WIRE_LRH_BYTES;
 	uint32_t icrc;
 	uint16_t vcrc;
@@ -76,14 +78,16 @@ size_t wire_packet_build(const struct wire_packet *p, uint8_t *out)
 	if (p->grh) {
 		struct wire_grh grh = *p->grh;
 
-		grh.payload_bytes = wire_grh_ud_payload(p->payload_bytes, false);
+		grh.payload_bytes = (uint16_t)(bytes + padded + WIRE_ICRC_BYTES);
 		wire_grh_encode(&grh, out + at);
 		at += IB_GRH_BYTES;
 	}
-	h.bth.opcode = WIRE_OPCODE_UD_SEND_ONLY;
+	h.bth.pad = (uint8_t)(padded - p->payload_bytes);
 	at += wire_headers_encode(&h, out + at);
-	memcpy(out + at, p->payload, p->payload_bytes);
-	at += p->payload_bytes;
+	if (p->payload_bytes)
+		memcpy(out + at, p->payload, p->payload_bytes);
+	memset(out + at + p->payload_bytes, 0, h.bth.pad);
+	at += padded;
 	put_lrh(p, at + WIRE_ICRC_BYTES, out);
 	icrc = htole32(wire_packet_icrc(out, at));
 	memcpy(out + at, &icrc, WIRE_ICRC_BYTES);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A whole InfiniBand packet as it is on a link, of a datagram (UD) without immediate data:
+ * A whole InfiniBand packet as it is on a link, of any opcode:
  *
- *     LRH 8  [GRH 40]  BTH 12  DETH 8  payload  ICRC 4  VCRC 2
+ *     LRH 8  [GRH 40]  BTH 12  [other headers]  payload  pad 0 to 3  ICRC 4  VCRC 2
  *
  * (InfiniBand specification volume 1, sections 5.2, 7.7 and 7.8). Nothing sends such packets: they
  * are for captures. Pure functions.
@@ -20,18 +20,17 @@
 #define WIRE_VCRC_BYTES 2
 
 /* All that is before and behind the payload. */
-#define WIRE_PACKET_MAX_OVERHEAD                                                              \
-	(WIRE_LRH_BYTES + IB_GRH_BYTES + WIRE_BTH_BYTES + WIRE_DETH_BYTES + WIRE_ICRC_BYTES + \
+#define WIRE_PACKET_MAX_OVERHEAD                                                        \
+	(WIRE_LRH_BYTES + IB_GRH_BYTES + WIRE_HEADERS_MAX_BYTES + 3 + WIRE_ICRC_BYTES + \
 	 WIRE_VCRC_BYTES)
 
 struct wire_packet {
 	uint8_t vl, sl; /* 4 bits */
 	uint16_t slid, dlid;
 	const struct wire_grh *grh; /* its payload_bytes is filled in; NULL: none */
-	struct wire_bth bth;        /* its opcode is that of UD's SEND */
-	struct wire_deth deth;
+	struct wire_headers h;      /* the pad is filled in */
 	const void *payload;
-	uint32_t payload_bytes; /* a multiple of 4 */
+	uint32_t payload_bytes;
 };
 
 /* Writes the packet to @out, WIRE_PACKET_MAX_OVERHEAD bytes and those of the payload at most.

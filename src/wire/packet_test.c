@@ -62,14 +62,16 @@ static void packet_has_its_headers_in_order(void **state)
 {
 	static const uint8_t payload[256] = { 1, 7, 2, 3 };
 	const struct wire_grh grh = { .hop_limit = 1, .sgid.raw = { 0xFE, 0x80 } };
-	struct wire_packet p = { .vl = 3,
-		                 .sl = 5,
-		                 .slid = 0x1234,
-		                 .dlid = 0x5678,
-		                 .bth = { .pkey = 0xFFFF, .dest_qpn = 1 },
-		                 .deth = { .qkey = 0x80010000, .src_qpn = 1 },
-		                 .payload = payload,
-		                 .payload_bytes = sizeof(payload) };
+	struct wire_packet p = {
+		.vl = 3,
+		.sl = 5,
+		.slid = 0x1234,
+		.dlid = 0x5678,
+		.h.bth = { .opcode = WIRE_OPCODE_UD_SEND_ONLY, .pkey = 0xFFFF, .dest_qpn = 1 },
+		.h.deth = { .qkey = 0x80010000, .src_qpn = 1 },
+		.payload = payload,
+		.payload_bytes = sizeof(payload)
+	};
 	uint8_t out[WIRE_PACKET_MAX_OVERHEAD + sizeof(payload)];
 
 	(void)state;
@@ -78,10 +80,28 @@ static void packet_has_its_headers_in_order(void **state)
 	assert_int_equal(out[8], 0x64);
 	assert_memory_equal(out + 28, payload, sizeof(payload));
 	p.grh = &grh;
-	assert_int_equal(wire_packet_build(&p, out), sizeof(out));
+	assert_int_equal(wire_packet_build(&p, out), 330);
 	assert_memory_equal(out, ((uint8_t[]){ 0x30, 0x53, 0x56, 0x78, 0, 82, 0x12, 0x34 }), 8);
 	assert_memory_equal(out + 8, ((uint8_t[]){ 0x60, 0, 0, 0, 1, 0x18, 0x1B, 1 }), 8);
 	assert_memory_equal(out + 68, payload, sizeof(payload));
+}
+
+static void a_payload_is_padded_to_words(void **state)
+{
+	static const uint8_t payload[5] = { 1, 2, 3, 4, 5 };
+	struct wire_packet p = { .h.bth = { .opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC,
+		                                                  WIRE_SEND_LAST) },
+		                 .payload = payload,
+		                 .payload_bytes = sizeof(payload) };
+	uint8_t out[WIRE_PACKET_MAX_OVERHEAD + sizeof(payload)];
+
+	(void)state;
+	assert_int_equal(wire_packet_build(&p, out), 8 + 12 + 8 + 6);
+	assert_int_equal(out[9] >> 4 & 3, 3); /* PadCnt */
+	assert_memory_equal(out + 20, ((uint8_t[]){ 1, 2, 3, 4, 5, 0, 0, 0 }), 8);
+	p.payload_bytes = 0;
+	p.h.bth.opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_ACKNOWLEDGE);
+	assert_int_equal(wire_packet_build(&p, out), 8 + 12 + 4 + 6);
 }
 
 int main(void)
@@ -91,6 +111,7 @@ int main(void)
 		cmocka_unit_test(icrc_ignores_what_changes_on_the_way),
 		cmocka_unit_test(vcrc_covers_packet_and_icrc),
 		cmocka_unit_test(packet_has_its_headers_in_order),
+		cmocka_unit_test(a_payload_is_padded_to_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

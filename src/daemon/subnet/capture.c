@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -14,10 +15,12 @@
 #include "base/util.h"
 #include "daemon/subnet/capture.h"
 #include "fabric/agents/link.h"
+#include "fabric/forwarding/mcast_path.h"
 #include "fabric/model/lanes.h"
 
-#define RECORDS 8192 /* that wait for one reader; one more may, the last */
-#define BYTES   ((RECORDS + 1) * sizeof(struct control_captured))
+#define RECORDS    8192                            /* of MADs, that wait for one reader */
+#define LAST_BYTES sizeof(struct control_captured) /* of the last record: there is always room */
+#define BYTES      (RECORDS * (LAST_BYTES + MAD_BYTES) + LAST_BYTES)
 
 #define MANAGEMENT_LANE 15
 
@@ -33,6 +36,7 @@ struct capture {
 	const struct fabric_node **node; /* NULL: all */
 	unsigned n_nodes;
 	unsigned port; /* 0: all */
+	bool data;
 	uint64_t classes[4];
 	/* a ring of records, of which the first may have been sent in part */
 	size_t first, used; /* bytes */
@@ -53,6 +57,7 @@ static void capture_free(struct capture *t)
 
 	LIST_REMOVE(t, entry);
 	all->n--;
+	all->n_data -= t->data;
 	look(all);
 	daemon_source_stop(&t->source);
 	close(t->fd);
@@ -124,19 +129,27 @@ static void set_lids(const struct fabric_mad *mad, uint16_t pkey, struct control
 	r->dlid = directed ? IB_LID_PERMISSIVE : mad->dlid;
 }
 
+static void set_time(struct control_captured *r)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	r->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static void describe(const struct fabric_mad_seen *seen, struct control_captured *r)
 {
 	const struct fabric_mad *mad = seen->mad;
-	struct timespec now;
 
 	static_assert(sizeof(r->from.node) == FABRIC_NAME, "a node's name fits");
-	clock_gettime(CLOCK_REALTIME, &now);
-	r->time_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	set_time(r);
 	set_lids(mad, seen->pkey, r);
-	r->src_qpn = mad->src_qpn;
-	r->dest_qpn = mad->dest_qpn;
-	r->qkey = mad->qkey;
-	r->pkey = seen->pkey ? seen->pkey : IB_PKEY_DEFAULT;
+	r->h.bth = (struct wire_bth){ .opcode = WIRE_OPCODE_UD_SEND_ONLY,
+		                      .migrated = true,
+		                      .pkey = seen->pkey ? seen->pkey : IB_PKEY_DEFAULT,
+		                      .dest_qpn = mad->dest_qpn };
+	r->h.deth = (struct wire_deth){ .qkey = mad->qkey, .src_qpn = mad->src_qpn };
+	r->hop_limit = UINT8_MAX;
 	r->sl = mad->sl;
 	r->vl = seen->pkey ? fabric_lane_of(seen->from, 0, mad->sl & 0xF) : MANAGEMENT_LANE;
 	r->has_grh = mad->has_grh;
@@ -145,36 +158,101 @@ static void describe(const struct fabric_mad_seen *seen, struct control_captured
 	r->from.port = seen->from->num;
 	memcpy(r->from.node, seen->from->node->name, sizeof(r->from.node));
 	strcpy(r->note, notes[seen->fate]);
-	memcpy(r->data, mad->data, sizeof(r->data));
+	r->payload_bytes = MAD_BYTES;
 }
 
-/* The next free record, all zero; there is room. */
-static struct control_captured *append(struct capture *t)
+/* Copies @bytes behind what is there; there is room. */
+static void put(struct capture *t, const void *from, size_t bytes)
 {
-	struct control_captured *r = (void *)(t->ring + (t->first + t->used) % BYTES);
+	size_t at = (t->first + t->used) % BYTES;
+	size_t part = bytes < BYTES - at ? bytes : BYTES - at;
 
-	memset(r, 0, sizeof(*r));
+	memcpy(t->ring + at, from, part);
+	memcpy(t->ring, (const uint8_t *)from + part, bytes - part);
+	t->used += bytes;
+}
+
+/* Adds the record, if there is room for it and for the last one. */
+static void append(struct capture *t, struct control_captured *r, const void *payload)
+{
+	static const uint8_t zeros[8];
+
+	if (t->used + control_captured_bytes(r->payload_bytes) + LAST_BYTES > BYTES) {
+		t->lost += t->lost < UINT32_MAX;
+		return;
+	}
 	r->lost = t->lost;
 	t->lost = 0;
-	t->used += sizeof(*r);
-	return r;
+	put(t, r, sizeof(*r));
+	put(t, payload, r->payload_bytes);
+	put(t, zeros, -r->payload_bytes & 7);
 }
 
 static void see(void *arg, const struct fabric_mad_seen *seen)
 {
 	struct daemon_captures *c = arg;
+	struct control_captured r = { 0 };
 	struct capture *t;
 
 	if (seen->from->ethernet)
 		return;
+	describe(seen, &r);
 	LIST_FOREACH(t, &c->all, entry)
 	{
-		if (!wants(t, seen))
-			continue;
-		if (t->used + 2 * sizeof(struct control_captured) <= BYTES)
-			describe(seen, append(t));
-		else if (t->lost < UINT32_MAX)
-			t->lost++;
+		if (wants(t, seen))
+			append(t, &r, seen->mad->data);
+	}
+}
+
+/* ---- packets of queue pairs ---- */
+
+static void describe_packet(const struct daemon_captures *c, const struct daemon_seen_packet *seen,
+                            struct control_captured *r)
+{
+	const struct fabric_flow *flow = seen->flow;
+	const struct shm_port *port = &c->f->region->ports[flow->from->index];
+
+	set_time(r);
+	r->slid = flow->from->lid | flow->key.path_bits;
+	r->dlid = flow->key.dlid;
+	r->sl = flow->key.sl;
+	r->vl = fabric_lane_of(flow->from, 0, flow->key.sl);
+	r->has_grh = flow->key.is_global;
+	r->class_flow = seen->class_flow;
+	r->hop_limit = seen->hop_limit;
+	r->sgid = port->gid[seen->sgid_index % SHM_GIDS];
+	r->dgid = flow->key.dgid;
+	r->from.port = flow->from->num;
+	memcpy(r->from.node, flow->from->node->name, sizeof(r->from.node));
+	snprintf(r->note, sizeof(r->note), "%s", seen->note);
+	r->h = *seen->h;
+	r->payload_bytes = seen->payload_bytes;
+}
+
+static bool wants_packet(const struct capture *t, const struct fabric_flow *flow)
+{
+	if (!t->data || t->ending)
+		return false;
+	if (!t->node || is_wanted_port(t, flow->from))
+		return true;
+	for (uint32_t i = 0; i < flow->path->n_reached; i++)
+		if (is_wanted_port(t, flow->path->reached[i]))
+			return true;
+	return false;
+}
+
+void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_packet *seen)
+{
+	struct control_captured r = { 0 };
+	struct capture *t;
+
+	if (!c->n_data || seen->flow->from->ethernet)
+		return;
+	describe_packet(c, seen, &r);
+	LIST_FOREACH(t, &c->all, entry)
+	{
+		if (wants_packet(t, seen->flow))
+			append(t, &r, seen->payload);
 	}
 }
 
@@ -182,6 +260,8 @@ static void see(void *arg, const struct fabric_mad_seen *seen)
 static void look(struct daemon_captures *c)
 {
 	c->f->mads->tap = (struct fabric_mad_tap){ .see = c->n ? see : NULL, .arg = c };
+	if (c->data_wanted)
+		c->data_wanted(c->data_arg);
 }
 
 /* ---- sending ---- */
@@ -232,7 +312,7 @@ static void end(struct capture *t)
 {
 	if (t->ending)
 		return;
-	append(t)->end = true;
+	put(t, &(struct control_captured){ .lost = t->lost, .end = true }, LAST_BYTES);
 	t->ending = true;
 	daemon_source_change(&t->source, EPOLLOUT);
 	t->full = true;
@@ -308,6 +388,7 @@ static int capture_new(struct daemon_captures *c, const struct control_capture *
 		return -ENOMEM;
 	memset(t, 0, sizeof(*t));
 	t->all = c;
+	t->data = req->data;
 	memcpy(t->classes, req->classes, sizeof(t->classes));
 	if (!memcmp(t->classes, none, sizeof(none)))
 		memset(t->classes, 0xFF, sizeof(t->classes));
@@ -343,6 +424,7 @@ static int capture(struct daemon_call *call)
 		goto err_pair;
 	LIST_INSERT_HEAD(&c->all, t, entry);
 	c->n++;
+	c->n_data += t->data;
 	look(c);
 	daemon_call_give(call, pair[0]);
 	return 0;

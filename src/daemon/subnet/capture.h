@@ -13,6 +13,8 @@
 #include "daemon/clients/request.h"
 #include "daemon/core/loop.h"
 #include "fabric/agents/mads.h"
+#include "fabric/forwarding/flow.h"
+#include "wire/headers.h"
 
 #define DAEMON_CAPTURES 8 /* at one time */
 
@@ -20,8 +22,23 @@ struct daemon_captures {
 	struct fabric *f;
 	struct daemon_loop *loop;
 	LIST_HEAD(, capture) all;
-	unsigned n;
+	unsigned n, n_data; /* n_data: of these, those that see messages of queue pairs */
+	/* there are such now, or none any more */
+	void (*data_wanted)(void *arg);
+	void *data_arg;
 };
+
+/* A packet of a queue pair, for those who want it. @note: what becomes of it; "": what ought to. */
+struct daemon_seen_packet {
+	const struct fabric_flow *flow; /* by which it goes */
+	const struct wire_headers *h;
+	const void *payload;
+	uint32_t payload_bytes;
+	uint32_t class_flow;
+	uint8_t hop_limit, sgid_index;
+	const char *note;
+};
+void daemon_captures_packet(struct daemon_captures *c, const struct daemon_seen_packet *seen);
 
 /* f and loop are set. */
 void daemon_captures_init(struct daemon_captures *c, struct daemon_requests *all);
