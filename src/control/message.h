@@ -79,7 +79,8 @@ enum control_type {
 	CONTROL_POSTED,     /* there is something in it */
 	CONTROL_RESERVE_QPS,
 	CONTROL_RING_HCA,
-	CONTROL_WAKE, /* adds an event to a channel */
+	CONTROL_WAKE,        /* adds an event to a channel */
+	CONTROL_OPEN_DETOUR, /* descriptor with the reply: packets are sent by it (detour.h) */
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,

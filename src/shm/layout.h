@@ -115,6 +115,9 @@ struct shm_control {
 	 */
 	_Alignas(64) _Atomic uint32_t daemon_futex;
 	_Atomic uint32_t daemon_stopped; /* 1: the daemon has ended the fabric */
+	/* 1: packets go by the daemon: those of connections that are made now; of others the
+	 * flow's record says so */
+	_Atomic uint32_t detour;
 };
 static_assert(sizeof(struct shm_control) == 448, "layout");
 
@@ -262,7 +265,8 @@ static_assert(sizeof(struct shm_qp) == 128, "layout");
 static_assert(offsetof(struct shm_qp, connection) == 64, "layout");
 
 enum shm_flow_flags {
-	SHM_FLOW_ROCE = 1, /* a copy of each message goes to the network */
+	SHM_FLOW_ROCE = 1,   /* a copy of each message goes to the network */
+	SHM_FLOW_DETOUR = 2, /* messages go by the daemon (hca/link/detour.h) */
 };
 
 /*

@@ -260,7 +260,10 @@ static void fill_record(const struct fabric *f, const struct fabric_mcast_path *
 	r->count = flow->start == FABRIC_FLOW_IN ? s->count : 0;
 	r->list_off = s->list_off;
 	r->dest_port = s->n_reached ? s->reached[0]->index : 0;
-	r->flags = s->roce ? SHM_FLOW_ROCE : 0;
+	r->flags = (s->roce ? SHM_FLOW_ROCE : 0) |
+	           (atomic_load_explicit(&f->region->control->detour, memory_order_relaxed)
+	                    ? SHM_FLOW_DETOUR
+	                    : 0);
 	r->mtu = IB_MTU_BYTES(mtu);
 }
 
@@ -290,6 +293,12 @@ static void write_record(const struct fabric *f, struct fabric_mcast_path *s,
 	shm_write_begin(&record_of(f, flow)->seq);
 	fill_record(f, s, flow);
 	shm_write_end(&record_of(f, flow)->seq);
+}
+
+void fabric_mcast_path_rewrite(const struct fabric *f, const struct fabric_mcast_path *s)
+{
+	begin(f, s);
+	end(f, s);
 }
 
 void fabric_mcast_path_join(struct fabric *f, struct fabric_mcast_path *s, struct fabric_flow *flow)

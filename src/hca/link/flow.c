@@ -51,6 +51,8 @@ static const struct hca_link_ops *link_of(const struct hca_sender *s, const stru
 {
 	if (base_log_on(packet, BASE_LOG_TRACE))
 		return &hca_link_trace;
+	if (f->detours)
+		return &hca_link_detour;
 	if (!f->leaves)
 		return &hca_link_shm;
 	return f->count ? s->network->ops->and_here : s->network->ops;
@@ -84,6 +86,7 @@ static int refresh(struct hca_sender *s, struct hca_flow *f)
 	f->count = count;
 	f->seq = seq;
 	f->leaves = s->network && (flags & SHM_FLOW_ROCE);
+	f->detours = flags & SHM_FLOW_DETOUR;
 	f->link = link_of(s, f);
 	f->path_bits = 0;
 	if (f->is_mcast)

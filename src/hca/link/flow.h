@@ -39,7 +39,8 @@ struct hca_flow {
 	uint32_t dest_port;
 	uint8_t path_bits; /* unicast: which of the port's LIDs it goes to */
 	bool is_mcast;
-	bool leaves; /* packets leave the machine, too */
+	bool leaves;  /* packets leave the machine, too */
+	bool detours; /* those that do not go by the daemon */
 	uint32_t room;
 	uint32_t *list;          /* QP numbers as the record lists them */
 	struct hca_receiver *to; /* the same queue pairs; unicast: one */

@@ -35,7 +35,9 @@ static void log_packet(struct hca_sender *s, const struct hca_flow *f, const str
 	        "here%s",
 	        s->qpn, pkt->a.length, r->hcas[port->hca].name, port->port_num,
 	        destination(f, pkt, text), remote_qpn, f->id, f->count,
-	        f->leaves ? ", and the network" : "");
+	        f->detours  ? ", by the daemon"
+	        : f->leaves ? ", and the network"
+	                    : "");
 }
 
 static void send_traced(struct hca_sender *s, struct hca_flow *f, const struct hca_packet *pkt,
@@ -45,6 +47,10 @@ static void send_traced(struct hca_sender *s, struct hca_flow *f, const struct h
 
 	marked.a.flags |= SHM_ARRIVAL_TRACED;
 	log_packet(s, f, pkt, remote_qpn);
+	if (f->detours) {
+		hca_link_detour.send(s, f, &marked, remote_qpn);
+		return;
+	}
 	hca_link_shm.send(s, f, &marked, remote_qpn);
 	if (f->leaves)
 		s->network->ops->send(s, f, &marked, remote_qpn);

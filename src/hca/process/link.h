@@ -5,7 +5,7 @@
  * to its link, so the code that sends datagrams is the same for all links. Connected queue pairs
  * do not use send(): where both ends are on this fabric they copy (exchange.h), else they add
  * packets of their own to the batches of link_roce.h, and get those that come
- * (hca/transport/wire.h).
+ * (hca/transport/wire.h). While the daemon is to see packets, they go by it (detour.h).
  */
 #ifndef HCA_LINK_H
 #define HCA_LINK_H
@@ -61,7 +61,7 @@ int hca_network_open(struct hca_process *p, uint8_t link_layer, uint32_t hca, ui
                      struct hca_link **link);
 
 /* Each in a file link_NAME.c */
-extern const struct hca_link_ops hca_link_shm, hca_link_trace;
+extern const struct hca_link_ops hca_link_shm, hca_link_trace, hca_link_detour;
 extern const struct hca_network hca_network_roce;
 
 #endif

@@ -21,6 +21,7 @@
 #include "hca/process/wake.h"
 #include "shm/region.h"
 
+struct control_detour;
 struct hca_ah;
 struct hca_command_file;
 struct hca_flow;
@@ -28,6 +29,15 @@ struct hca_process;
 
 /* Waits until the queue pairs @users (shm_key_join()) do not use a key that is gone. */
 typedef void hca_wait_for_users(struct hca_process *p, const uint32_t users[SHM_KEY_USERS]);
+
+/* Its socket for packets that go by the daemon (hca/link/detour.h). */
+struct hca_process_detour {
+	struct base_lock lock;
+	_Atomic int fd; /* 1 + the descriptor; 0: none was needed */
+	/* of the daemon itself: takes a packet, as if it had come by the socket */
+	void (*take)(void *arg, const struct control_detour *packet, const void *payload);
+	void *arg;
+};
 
 struct hca_process {
 	pid_t pid;
@@ -58,6 +68,7 @@ struct hca_process {
 	struct base_lock flow_lock;
 	SLIST_HEAD(, hca_flow) free_flows; /* used again for flows, never freed */
 	uint64_t flow_uses;                /* the last struct hca_flow.use */
+	struct hca_process_detour detour;
 	struct base_lock ah_lock;
 	/* used again too, so that a destroyed handle can be recognized */
 	STAILQ_HEAD(, hca_ah) free_ahs;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The detour: packets that go by the daemon, where faults are applied to them and captures see
+ * them. Else the daemon is not in the way of packets; flows make the detour only while it is open,
+ * as their records say (SHM_FLOW_DETOUR). Datagrams make it from the next one on. RC and UC queue
+ * pairs that are connected meanwhile exchange packets (hca/transport/wire.h), as with other
+ * machines, and do so until they are reset; those that were connected before do not.
+ *
+ * Packets reach the daemon by a socket of each process, in the order in which they are sent. There
+ * it takes what time it takes: who sends more waits.
+ *
+ * Thread-safe.
+ */
+#ifndef HCA_DETOUR_H
+#define HCA_DETOUR_H
+
+#include <stdbool.h>
+
+#include "control/detour.h"
+#include "hca/process/process.h"
+
+/* Sends a packet. False: it is lost, as the daemon is gone or stopped, or there is no descriptor.
+ */
+bool hca_detour_send(struct hca_process *p, const struct control_detour *packet,
+                     const void *payload);
+
+/* Has the daemon look at the times of connections. */
+void hca_detour_call(struct hca_process *p);
+
+#endif
