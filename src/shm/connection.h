@@ -52,7 +52,10 @@ struct shm_connection {
 	/* UD: whom senders have waited for in vain: QP number << 32 | posted of its ring then; 0:
 	 * nobody. Senders write it. */
 	_Atomic uint64_t given_up;
-	uint32_t reserved[4];
+	/* RC, UC: how the owner exchanges requests with its peer: number of that << 8 | SHM_BY_;
+	 * 0: it is not connected */
+	_Atomic uint32_t chosen;
+	uint32_t reserved[3];
 	/*
 	 * enum ibv_event_type: what the peer's process found wrong with a request; or
 	 * SHM_ERROR_RECEIVE; 0: nothing. The owner moves its queue pair to ERR when it sees that.
@@ -65,6 +68,9 @@ struct shm_connection {
 	uint32_t reserved2[2];
 };
 static_assert(sizeof(struct shm_connection) == 128, "layout");
+
+#define SHM_BY_MEMORY 1
+#define SHM_BY_DETOUR 2 /* as packets that go by the daemon */
 
 #define SHM_ERROR_RECEIVE 256 /* a receive has failed */
 #define SHM_ERROR_ENDED   257 /* it is in ERR */

@@ -217,13 +217,19 @@ static void describe(struct daemon_qps *all, const struct daemon_qp *qp,
 	shm_write_end(&s->seq);
 }
 
-/* Nothing of a queue pair that had the number before stays. Memory that was never used stays so
- * where no port is on Ethernet. */
+/* Whether connected queue pairs may have exchanged packets: else the memory of their wires was
+ * never used, and stays so. */
+static bool has_wires(const struct fabric *f)
+{
+	return f->region->control->n_ports > f->n_ib_ports || f->flows->detoured;
+}
+
+/* Nothing of a queue pair that had the number before stays. */
 static void clear_wire(const struct daemon_qps *all, uint32_t qpn)
 {
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(qpn)];
 
-	if (all->f->region->control->n_ports > all->f->n_ib_ports)
+	if (has_wires(all->f))
 		memset((void *)w, 0, sizeof(*w));
 }
 
@@ -414,15 +420,14 @@ static void release_lock(_Atomic uint32_t *lock, uint32_t qpn)
 		                                        memory_order_relaxed);
 }
 
-/* The same for both halves of a connection that leaves the fabric, if it is one. */
+/* The same for both halves of a connection that exchanges packets, if it is one. */
 static void release_wire(struct daemon_qps *all, uint32_t qpn, uint32_t peer)
 {
 	struct shm_wire *w = &all->f->region->wires[SHM_QP_INDEX(peer)];
 	_Atomic uint32_t *locks[] = { &w->lock,
 		                      &all->f->region->connections[SHM_QP_INDEX(peer)].lock };
 
-	if (all->f->region->control->n_ports == all->f->n_ib_ports ||
-	    !atomic_load_explicit(&w->open, memory_order_relaxed))
+	if (!has_wires(all->f) || !atomic_load_explicit(&w->open, memory_order_relaxed))
 		return;
 	for (unsigned i = 0; i < ARRAY_SIZE(locks); i++) {
 		uint32_t holder = atomic_load_explicit(locks[i], memory_order_relaxed);

@@ -19,6 +19,7 @@ struct daemon_wires {
 	uint32_t next; /* index of the queue pair that it looks at first */
 	/* by port index: what comes in there from the network; NULL: nothing does */
 	struct hca_wires **of_port;
+	struct hca_wires *detour; /* what makes the detour; NULL: nothing does yet */
 };
 
 /* 0 or -ENOMEM. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a thread knows of the connected queue pairs whose packets it receives at an Ethernet port's
- * network link. The functions are those of hca/transport/wire.c that links and the daemon call.
- * Receiving: under the port's receive lock, in its receiver's turn. Finishing: likewise, or
- * without the turn before it sleeps. Ticking: by the daemon's one thread, also while a process has
- * the turn.
+ * What a thread knows of the connected queue pairs whose packets it receives: at an Ethernet port's
+ * network link, or, in the daemon, of packets that make the detour (hca/link/detour.h). The
+ * functions are those of hca/transport/wire.c that links and the daemon call. Receiving: under the
+ * port's receive lock, in its receiver's turn. Finishing: likewise, or without the turn before it
+ * sleeps. Ticking: by the daemon's one thread, also while a process has the turn.
  */
 #ifndef HCA_WIRES_H
 #define HCA_WIRES_H
@@ -25,6 +25,7 @@ struct hca_wires {
 	struct hca_process *process;
 	struct hca_sender *sender; /* by which their answers leave */
 	uint32_t port;             /* index: where packets come in */
+	uint32_t from;             /* index: where they were sent, if they make the detour */
 	struct base_hash all;      /* struct hca_wire, by queue pair number */
 	size_t sweep_at;           /* so many, and those that are closed are forgotten */
 	struct hca_wire_list due;  /* of these, those that have something to send */

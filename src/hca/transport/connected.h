@@ -140,6 +140,13 @@ static inline uint32_t hca_connected_load(const _Atomic uint32_t *v)
 	return atomic_load_explicit(v, memory_order_acquire);
 }
 
+/* Whether its requests go to the peer as packets by the daemon (wire.h): nobody carries them out in
+ * memory. */
+static inline bool hca_connected_detours(const struct shm_connection *shm)
+{
+	return (hca_connected_load(&shm->chosen) & 0xFF) == SHM_BY_DETOUR;
+}
+
 /* ---- receiving ---- */
 
 /* Receives were posted to @qp: its peer's requests that waited for them are carried out. */

@@ -198,7 +198,8 @@ BASE_COLD void hca_connected_help(struct hca_qp *qp)
 	/* what the caller has taken back, waited_for, before the look whether the lock is free;
 	 * pairs with must_look_again() of who has it */
 	base_fence_behind_seq_cst();
-	if (qp->xrcd || hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
+	if (qp->xrcd || hca_connected_detours(hca_connected(qp)->shm) ||
+	    hca_connected_load(&c->head) == hca_connected_load(&c->tail) ||
 	    !prepare_help(qp, peer, &x))
 		return; /* XRC's requesters go on by themselves */
 	while (work_locked(qp, peer, &x, &tells, &all) && must_look_again(&x, c, all) &&

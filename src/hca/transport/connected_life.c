@@ -136,6 +136,7 @@ static void connected_progress(struct hca_qp *qp)
 		hca_wire_free(c);
 		hca_connected_wait_for(qp, last_peer(c));
 		atomic_store_explicit(&c->shm->error, 0, memory_order_relaxed);
+		atomic_store_explicit(&c->shm->chosen, 0, memory_order_relaxed);
 		atomic_store_explicit(&c->last_peer, 0, memory_order_relaxed);
 		break;
 	case IBV_QPS_SQD:

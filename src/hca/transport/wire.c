@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "hca/link/detour.h"
 #include "hca/link/flow.h"
 #include "hca/link/payload.h"
 #include "hca/link/wires.h"
@@ -168,6 +169,7 @@ static void fini(struct hca_wire *w)
 	}
 	if (w->end.memory)
 		hca_memory_put(w->end.process, w->end.memory);
+	free(w->payload);
 }
 
 void hca_wire_watch(struct hca_wire *w)
@@ -184,18 +186,54 @@ void hca_wire_watch(struct hca_wire *w)
 	 * and then looks for bits */
 	if (atomic_load_explicit(&p->region.data->ticking, memory_order_seq_cst))
 		return;
-	if (w->sender->network)
+	if (w->path.detours)
+		hca_detour_call(p);
+	else if (w->sender->network)
 		hca_roce_call_daemon(hca_roce(w->sender->network));
 }
 
 /* ---- its owner ---- */
 
-/* Whether what it sends leaves the fabric. */
-static bool leads_out(struct hca_connected_qp *c)
+/* What was chosen by queue pair @qpn for its connection with @peer: SHM_BY_DETOUR, SHM_BY_MEMORY,
+ * or 0: nothing yet. */
+static uint32_t choice_of(const struct shm_region *r, uint32_t qpn, uint32_t peer)
+{
+	uint32_t word = hca_connected_load(&r->connections[SHM_QP_INDEX(qpn)].chosen);
+
+	return word >> 8 == peer ? word & 0xFF : 0;
+}
+
+/* Whether packets go by the daemon. Both ends have to choose alike, once: who is the second chooses
+ * as the first has, whatever is open now. */
+static bool detours(struct hca_connected_qp *c)
+{
+	const struct shm_region *r = &c->qp.ctx->process->region;
+	const uint32_t own = c->qp.sender.qpn, peer = c->qp.connection.dest_qpn;
+	uint32_t choice = choice_of(r, own, peer);
+
+	if (!choice)
+		choice = choice_of(r, peer, own);
+	if (!choice)
+		choice = atomic_load_explicit(&r->control->detour, memory_order_relaxed)
+		                 ? SHM_BY_DETOUR
+		                 : SHM_BY_MEMORY;
+	atomic_store_explicit(&c->shm->chosen, c->qp.connection.dest_qpn << 8 | choice,
+	                      memory_order_release);
+	return choice == SHM_BY_DETOUR;
+}
+
+/* Whether what it sends becomes packets. *@path: says where they go. */
+static bool makes_packets(struct hca_connected_qp *c, struct shm_wire_path *path)
 {
 	struct hca_flow *f = c->qp.sender.network ? hca_flow_get(&c->qp.sender, &c->path) : NULL;
 
-	return f && f->leaves && !f->count;
+	if (f && f->leaves && !f->count)
+		return true;
+	path->detours = detours(c);
+	if (path->detours && !f) /* else it is asked for when it is needed, if ever */
+		f = hca_flow_get(&c->qp.sender, &c->path);
+	path->flow = path->detours && f ? f->id : 0;
+	return path->detours && f;
 }
 
 /* What is open in that state. */
@@ -211,7 +249,6 @@ static void path_of(const struct hca_connected_qp *c, struct shm_wire_path *path
 	const struct shm_port *port = &c->qp.ctx->process->region.ports[c->qp.sender.port];
 	const struct hca_connection *a = &c->qp.connection;
 
-	memset(path, 0, sizeof(*path));
 	memcpy(&path->dgid, c->path.dest.gid, sizeof(path->dgid));
 	path->class_flow = c->path.class_flow;
 	path->hop_limit = c->path.hop_limit;
@@ -264,10 +301,6 @@ static void resume(struct hca_connected_qp *c, struct shm_wire *s)
 
 static struct hca_wire *make(struct hca_connected_qp *c)
 {
-	const enum ibv_qp_type type = c->qp.transport->type;
-
-	if ((type != IBV_QPT_RC && type != IBV_QPT_UC) || !leads_out(c))
-		return NULL;
 	c->wire = calloc(1, sizeof(*c->wire));
 	if (c->wire) /* else it is as if all that it sends got lost */
 		init(c->wire, c->qp.ctx->process, c->qp.sender.qpn, c->qp.sender.qpn,
@@ -282,9 +315,11 @@ void hca_wire_open(struct hca_connected_qp *c)
 	const enum ibv_qp_state state = hca_qp_state(&c->qp);
 	uint32_t open = atomic_load_explicit(&s->open, memory_order_relaxed);
 	const uint32_t before = open % SHM_WIRE_OPENED, after = what_of(state);
-	struct shm_wire_path path;
+	struct shm_wire_path path = { .detours = false };
 
-	if (!c->wire && !make(c))
+	if (c->qp.transport->type != IBV_QPT_RC && c->qp.transport->type != IBV_QPT_UC)
+		return;
+	if (!makes_packets(c, &path) || (!c->wire && !make(c)))
 		return;
 	path_of(c, &path);
 	if (before && path.sgid_index == s->path.sgid_index)
@@ -568,6 +603,16 @@ static struct hca_wire *wire_of(struct hca_wires *wires, uint32_t qpn)
 	return w;
 }
 
+/* Whether the packet was sent where its peer is. */
+static bool comes_from_peer(const struct hca_wire *w, const struct hca_wires *wires,
+                            const struct wire_roce_packet *p)
+{
+	if (w->path.detours)
+		return w->path.flow < SHM_MAX_FLOWS &&
+		       wires->process->region.flows[w->path.flow].dest_port == wires->from;
+	return ib_gid_equal(&p->ip.sgid, &w->path.dgid);
+}
+
 /* Whether the packet is its peer's. */
 static bool is_peers(const struct hca_wire *w, const struct hca_wires *wires,
                      const struct wire_roce_packet *p)
@@ -577,8 +622,7 @@ static bool is_peers(const struct hca_wire *w, const struct hca_wires *wires,
 	return w->end.qp.port == wires->port &&
 	       (wire_opcode_transport(p->h.bth.opcode) == transport ||
 	        p->h.bth.opcode == WIRE_OPCODE_CNP) &&
-	       ib_gid_equal(&p->ip.sgid, &w->path.dgid) &&
-	       ib_pkey_match(w->end.qp.pkey, p->h.bth.pkey);
+	       comes_from_peer(w, wires, p) && ib_pkey_match(w->end.qp.pkey, p->h.bth.pkey);
 }
 
 static void set_due(struct hca_wires *wires, struct hca_wire *w)
@@ -871,7 +915,9 @@ bool hca_wires_tick(struct hca_wires *wires, uint32_t index, uint64_t now)
 void hca_wires_init(struct hca_wires *wires, struct hca_process *p, struct hca_sender *sender,
                     uint32_t port)
 {
-	*wires = (struct hca_wires){ .process = p, .sender = sender, .port = port };
+	*wires = (struct hca_wires){
+		.process = p, .sender = sender, .port = port, .from = UINT32_MAX
+	};
 	TAILQ_INIT(&wires->due);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The wire: connected queue pairs (RC, UC) whose peer is outside of the fabric exchange packets of
- * RoCEv2 with it (InfiniBand specification volume 1, sections 9.7 and 9.8; annex A17).
+ * RoCEv2 with it (InfiniBand specification volume 1, sections 9.7 and 9.8; annex A17). So do those
+ * of one fabric whose packets make the detour by the daemon (hca/link/detour.h).
  *
  * wire_packet.c makes packets, and moves payloads. wire_requester.c sends requests that wait in the
  * send queue, as packets, and reads what comes back. wire_responder.c carries out what packets ask
@@ -40,6 +41,9 @@ struct hca_wire {
 	struct shm_wire *shm;
 	struct shm_connection *connection;
 	struct hca_roce_route route;
+	/* of a packet that makes the detour, between begin() and end(): room for its payload */
+	uint8_t *payload;
+	uint32_t payload_bytes;
 	struct shm_wire_path path;
 	uint32_t gids_seq;              /* of the port's record, when its GID was looked for */
 	bool has_source;                /* the port has the GID by which its packets leave */

@@ -3,6 +3,9 @@
  * The wire: how its packets are made and leave, and how payloads get from memory and into it. See
  * wire.h.
  */
+#include <stdlib.h>
+
+#include "hca/link/detour.h"
 #include "hca/transport/wire.h"
 
 /* ---- packets ---- */
@@ -34,7 +37,8 @@ void hca_wire_find_source(struct hca_wire *w)
 		w->route.sgid_index = (uint8_t)i;
 }
 
-uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes)
+/* To the network. */
+static uint8_t *begin_roce(struct hca_wire *w, uint32_t bytes)
 {
 	const struct shm_port *port = &w->end.process->region.ports[w->end.qp.port];
 
@@ -47,9 +51,37 @@ uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes)
 	return NULL;
 }
 
+uint8_t *hca_wire_begin(struct hca_wire *w, uint32_t bytes)
+{
+	if (base_likely(!w->path.detours))
+		return begin_roce(w, bytes);
+	if (!w->payload)
+		w->payload = malloc(WIRE_ROCE_MAX_PAYLOAD);
+	w->payload_bytes = bytes;
+	return w->payload;
+}
+
+/* Sends the packet that was begun to the daemon. */
+static void end_detour(struct hca_wire *w, const struct wire_headers *h)
+{
+	const struct control_detour d = { .src_qpn = w->qpn,
+		                          .flow = w->path.flow,
+		                          .payload_bytes = w->payload_bytes,
+		                          .class_flow = w->route.class_flow,
+		                          .h = *h,
+		                          .hop_limit = w->path.hop_limit,
+		                          .sgid_index = w->route.sgid_index };
+
+	if (!hca_detour_send(w->end.process, &d, w->payload))
+		HCA_COUNT(w->end.process, w->end.qp.port, xmit_discards);
+}
+
 void hca_wire_end(struct hca_wire *w, const struct wire_headers *h)
 {
-	hca_roce_end(w->sender, h);
+	if (base_likely(!w->path.detours))
+		hca_roce_end(w->sender, h);
+	else
+		end_detour(w, h);
 }
 
 /* ---- memory ---- */
