@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Packets at the end of their detour: see landing.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "daemon/detour/landing.h"
+#include "daemon/network/roce_state.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/model/flow_state.h"
+#include "hca/link/flow.h"
+#include "hca/link/link_shm.h"
+#include "hca/link/payload.h"
+#include "wire/roce.h"
+
+/* ---- datagrams ---- */
+
+/* Makes a packet for @n receivers of it. False: no memory; it is counted. */
+static bool describe(struct daemon_landing *l, const struct control_detour *in, const void *payload,
+                     const struct fabric_port *from, uint32_t n, struct hca_packet *pkt)
+{
+	const uint8_t kept = SHM_ARRIVAL_GRH | SHM_ARRIVAL_IMM | SHM_ARRIVAL_SOLICITED |
+	                     SHM_ARRIVAL_ETHERNET | SHM_ARRIVAL_TRACED;
+	struct hca_payload *slot;
+
+	*pkt = (struct hca_packet){
+		.a = { .src_qpn = in->src_qpn,
+		       .length = in->payload_bytes,
+		       .imm = in->h.imm_data,
+		       .class_flow = in->class_flow,
+		       .slid = in->slid,
+		       .pkey = in->h.bth.pkey,
+		       .src_port = from->index,
+		       .sgid_index = in->sgid_index,
+		       .hop_limit = in->hop_limit,
+		       .sl = in->sl,
+		       .flags = in->flags & kept,
+		       .path_bits = in->path_bits,
+		       .dgid = in->dgid },
+		.qkey = in->h.deth.qkey,
+		.sender = l->sender.shm,
+		.writer = (uint16_t)SHM_QP_INDEX(l->sender.qpn),
+	};
+	if (in->payload_bytes <= SHM_INLINE) {
+		memcpy(pkt->a.data, payload, in->payload_bytes);
+		return true;
+	}
+	slot = hca_payload_get(&l->sender);
+	if (!slot || hca_payload_reserve(slot, n)) {
+		HCA_COUNT(l->self->process, from->index, no_payload_slot);
+		return false;
+	}
+	memcpy(shm_data_at(&l->self->process->region, slot->off), payload, in->payload_bytes);
+	pkt->a.flags |= SHM_ARRIVAL_PAYLOAD;
+	pkt->a.payload_off = slot->off;
+	pkt->payload = slot;
+	return true;
+}
+
+/* To all queue pairs that the flow lists. */
+static void land_mcast(struct daemon_landing *l, const struct control_detour *in,
+                       const void *payload, const struct fabric_flow *flow, const uint8_t *cut)
+{
+	const struct shm_flow *r = &l->f->region->flows[flow->id];
+	const uint32_t *list = (const void *)((const char *)l->f->region->control + r->list_off);
+	struct hca_process *p = l->self->process;
+	struct hca_packet pkt;
+	uint32_t n = 0;
+
+	if (in->h.bth.dest_qpn != IB_QPN_MCAST) {
+		HCA_COUNT(p, flow->from->index, not_mcast_qpn);
+		return;
+	}
+	if (!r->count || base_array_reserve(&l->to, &l->to_room, r->count) ||
+	    !describe(l, in, payload, flow->from, r->count, &pkt))
+		return;
+	for (uint32_t i = 0; i < r->count; i++)
+		if (!cut || !cut[l->f->region->qps[SHM_QP_INDEX(list[i])].port])
+			hca_receiver_init(p, &l->to[n++], list[i]);
+	hca_deliver_to(p, &pkt, HCA_ANY_PORT, l->to, n);
+}
+
+/* To the network, for receivers elsewhere. */
+static void send_to_network(const struct daemon_landing *l, const struct control_detour *in,
+                            const void *payload, const struct fabric_port *from)
+{
+	struct hca_roce *link = daemon_roce_port(l->roce, from->index)->link;
+	struct wire_roce_packet packet = {
+		.ip = { .sgid = l->f->region->ports[from->index].gid[in->sgid_index % SHM_GIDS],
+		        .dgid = in->dgid,
+		        .flow_label = in->class_flow & 0xFFFFF,
+		        .traffic_class = (uint8_t)(in->class_flow >> 20),
+		        .hop_limit = in->hop_limit },
+		.h = in->h,
+		.payload = payload,
+		.payload_bytes = in->payload_bytes,
+	};
+
+	packet.h.deth.src_qpn = in->src_qpn;
+	if (!link || ib_gid_is_zero(&packet.ip.sgid) ||
+	    wire_gid_is_ipv4(&packet.ip.sgid) != wire_gid_is_ipv4(&packet.ip.dgid) ||
+	    hca_roce_send_one(link, &packet))
+		HCA_COUNT(l->self->process, from->index, xmit_discards);
+}
+
+static void land_datagram(struct daemon_landing *l, const struct control_detour *in,
+                          const void *payload, const struct fabric_flow *flow, const uint8_t *cut)
+{
+	const struct shm_flow *r = &l->f->region->flows[flow->id];
+	struct hca_packet pkt;
+
+	if (r->flags & SHM_FLOW_ROCE)
+		send_to_network(l, in, payload, flow->from);
+	if (ib_lid_is_mcast(flow->key.dlid) && (r->count || !(r->flags & SHM_FLOW_ROCE)))
+		land_mcast(l, in, payload, flow, cut);
+	else if (r->count && describe(l, in, payload, flow->from, 1, &pkt))
+		hca_deliver(l->self->process, &pkt, in->h.bth.dest_qpn, r->dest_port);
+}
+
+/* ---- packets of connected queue pairs ---- */
+
+static void land_connected(struct daemon_landing *l, const struct control_detour *in,
+                           const void *payload, const struct fabric_flow *flow)
+{
+	const struct shm_flow *r = &l->f->region->flows[flow->id];
+	const struct wire_roce_packet packet = {
+		.ip = { .traffic_class = (uint8_t)(in->class_flow >> 20) },
+		.h = in->h,
+		.payload = payload,
+		.payload_bytes = in->payload_bytes,
+	};
+
+	if (!r->count)
+		return;
+	l->wires.port = r->dest_port;
+	l->wires.from = flow->from->index;
+	hca_wires_receive(&l->wires, &packet);
+}
+
+void daemon_land(struct daemon_landing *l, const struct control_detour *in, const void *payload,
+                 const uint8_t *cut)
+{
+	const struct fabric_flow *flow = fabric_flow_find(l->f, in->flow);
+
+	if (!l->is_ready || !flow || flow->key.qpn != in->src_qpn)
+		return;
+	if (in->payload_bytes > l->f->region->flows[flow->id].mtu) {
+		HCA_COUNT(l->self->process, flow->from->index, xmit_discards);
+		HCA_COUNT(l->self->process, flow->from->index, xmit_mtu);
+		return;
+	}
+	if (wire_opcode_transport(in->h.bth.opcode) == WIRE_TRANSPORT_UD)
+		land_datagram(l, in, payload, flow, cut);
+	else
+		land_connected(l, in, payload, flow);
+}
+
+/* ---- life ---- */
+
+bool daemon_landing_finish(struct daemon_landing *l)
+{
+	bool more = !TAILQ_EMPTY(&l->wires.due) && hca_wires_finish(&l->wires, false);
+
+	hca_sender_finish(&l->sender);
+	return more;
+}
+
+int daemon_landing_open(struct daemon_landing *l)
+{
+	struct hca_process *process = l->self->process;
+	struct control_open_roce_reply rep = { 0 };
+	struct control_handle req;
+	int ret = daemon_self_open_hca(l->self, 0, &req.handle);
+
+	if (!ret)
+		ret = hca_ask_memory(process, &CONTROL_CALL(CONTROL_OPEN_ROCE, &req, &rep));
+	if (ret)
+		return ret;
+	l->sender = (struct hca_sender){
+		.process = process,
+		.qpn = rep.qpn,
+		.shm = &l->f->region->senders[SHM_QP_INDEX(rep.qpn)],
+	};
+	hca_wires_init(&l->wires, process, &l->sender, 0);
+	l->is_ready = true;
+	return 0;
+}
+
+void daemon_landing_close(struct daemon_landing *l)
+{
+	free(l->to);
+	l->to = NULL;
+	if (!l->is_ready)
+		return;
+	l->is_ready = false;
+	hca_wires_fini(&l->wires);
+	hca_flow_drop_all(&l->sender);
+	hca_payload_fini(&l->sender.payloads);
+}
