@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rules of faults: see rules.h.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "daemon/detour/rules.h"
+#include "fabric/forwarding/mcast_path.h"
+#include "fabric/plan/port_name.h"
+#include "wire/headers.h"
+#include "wire/ip.h"
+#include "wire/text.h"
+
+#define NS_PER_US 1000ull
+#define NS_PER_MS 1000000ull
+#define NS_PER_S  1000000000ull
+/* The longest delay. A packet that is held takes memory of the daemon. */
+#define MAX_DELAY_NS (10 * NS_PER_S)
+#define MAX_TIME_NS  (86400 * NS_PER_S)
+
+/* A rule that is being read. */
+struct reading {
+	const struct fabric *f;
+	struct daemon_rule *rule;
+	const char *word, *value; /* NAME=VALUE; value NULL: it is no such word */
+	char *why;
+	size_t len;
+};
+
+static int wrong(struct reading *r, const char *what)
+{
+	snprintf(r->why, r->len, "'%s': %s", r->word, what);
+	return -EINVAL;
+}
+
+/* ---- words ---- */
+
+static int read_number(struct reading *r, uint64_t most, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(r->value, &end, 0);
+	if (errno || end == r->value || *end || *r->value == '-' || *number > most) {
+		snprintf(r->why, r->len, "'%s': not a number from 0 to %llu", r->word,
+		         (unsigned long long)most);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* HOST:QPN, HOST:* or *:* */
+static int read_qp(struct reading *r, unsigned *host, uint32_t *qpn)
+{
+	const char *colon = strrchr(r->value, ':');
+	char name[FABRIC_NAME] = "", *end;
+	unsigned long number = 0;
+	int found = -1;
+
+	if (!colon || colon == r->value || !colon[1] || colon - r->value >= FABRIC_NAME)
+		return wrong(r, "write HOST:QPN, as in h1:0x105, or HOST:* for all of the host");
+	memcpy(name, r->value, (size_t)(colon - r->value));
+	if (strcmp(name, "*") != 0) {
+		found = fabric_host_find(r->f, name);
+		if (found < 0)
+			return wrong(r, "there is no such host");
+	}
+	if (strcmp(colon + 1, "*") != 0) {
+		number = strtoul(colon + 1, &end, 0);
+		if (*end || !number || number > IB_QPN_MASK)
+			return wrong(r, "not the number of a queue pair, 1 to 0xffffff, or *");
+	}
+	*host = (unsigned)(found + 1);
+	*qpn = (uint32_t)number;
+	return 0;
+}
+
+static int read_from(struct reading *r)
+{
+	return read_qp(r, &r->rule->from_host, &r->rule->from_qpn);
+}
+
+static int read_to(struct reading *r)
+{
+	return read_qp(r, &r->rule->to_host, &r->rule->to_qpn);
+}
+
+static int read_link(struct reading *r)
+{
+	const char *colon = strrchr(r->value, ':');
+	char name[FABRIC_NAME] = "", *end;
+	unsigned long port;
+
+	if (!colon || colon - r->value >= FABRIC_NAME)
+		return wrong(r, "write NODE:PORT, as in sw1:3");
+	memcpy(name, r->value, (size_t)(colon - r->value));
+	port = strtoul(colon + 1, &end, 10);
+	if (*end || end == colon + 1 || !port || port > UINT8_MAX)
+		return wrong(r, "write NODE:PORT, as in sw1:3");
+	return fabric_port_named(r->f, name, (unsigned)port, &r->rule->link)
+	               ? wrong(r, "there is no such port")
+	               : 0;
+}
+
+/* A multicast GID, or, as groups on Ethernet are named, an IP address. */
+static int read_group(struct reading *r)
+{
+	struct ib_gid *group = &r->rule->group;
+	struct in_addr ipv4;
+	bool is_group;
+
+	r->rule->has_group = true;
+	if (inet_pton(AF_INET, r->value, &ipv4) == 1) {
+		*group = wire_gid_from_ipv4(ipv4.s_addr);
+		is_group = wire_gid_is_ip_mcast(group);
+	} else {
+		is_group = wire_group_parse(r->value, group);
+	}
+	return is_group ? 0 : wrong(r, "not the GID or IP address of a group");
+}
+
+static int read_opcode(struct reading *r)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(wire_opcodes); i++) {
+		if (!wire_opcodes[i].name || strcasecmp(wire_opcodes[i].name, r->value) != 0)
+			continue;
+		r->rule->opcode = 1 + i;
+		return 0;
+	}
+	return wrong(r, "not an opcode, as in RC_SEND_ONLY or RC_ACKNOWLEDGE");
+}
+
+static int read_psn(struct reading *r)
+{
+	uint64_t psn;
+
+	if (read_number(r, WIRE_PSN_MASK, &psn))
+		return -EINVAL;
+	r->rule->psn = 1 + (uint32_t)psn;
+	return 0;
+}
+
+static int read_nth(struct reading *r)
+{
+	if (read_number(r, INT64_MAX, &r->rule->nth))
+		return -EINVAL;
+	return r->rule->nth ? 0 : wrong(r, "the first one is 1");
+}
+
+static int read_count(struct reading *r)
+{
+	if (read_number(r, INT64_MAX, &r->rule->count))
+		return -EINVAL;
+	return r->rule->count ? 0 : wrong(r, "at least 1");
+}
+
+static int read_seed(struct reading *r)
+{
+	return read_number(r, UINT64_MAX, &r->rule->random);
+}
+
+/* A part of 1, as in 0.5% */
+static int read_chance(struct reading *r)
+{
+	char *end;
+	double percent = strtod(r->value, &end);
+
+	if (end == r->value || strcmp(end, "%") != 0 || !(percent > 0 && percent <= 100))
+		return wrong(r, "write a percentage, as in 0.5%");
+	r->rule->chance = (uint32_t)(percent / 100 * UINT32_MAX);
+	if (!r->rule->chance)
+		return wrong(r, "so small a chance is none");
+	return 0;
+}
+
+/* A time, of @most ns. */
+static int read_time(struct reading *r, uint64_t most, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		uint64_t ns;
+	} units[] = { { "us", NS_PER_US }, { "ms", NS_PER_MS }, { "s", NS_PER_S } };
+	char *end;
+	double n = strtod(r->value, &end);
+
+	for (size_t i = 0; i < ARRAY_SIZE(units) && end != r->value && n > 0; i++) {
+		if (strcmp(end, units[i].unit) != 0)
+			continue;
+		if (n * (double)units[i].ns > (double)most)
+			return wrong(r, "that is too long");
+		*ns = (uint64_t)(n * (double)units[i].ns);
+		return 0;
+	}
+	return wrong(r, "write a time, as in 5ms: us, ms or s");
+}
+
+static int read_delay(struct reading *r)
+{
+	return read_time(r, MAX_DELAY_NS, &r->rule->delay_ns);
+}
+
+static int read_after(struct reading *r)
+{
+	return read_time(r, MAX_TIME_NS, &r->rule->after_ns);
+}
+
+static int read_until(struct reading *r)
+{
+	return read_time(r, MAX_TIME_NS, &r->rule->until_ns);
+}
+
+static int read_nak(struct reading *r)
+{
+	static const struct {
+		const char *name;
+		uint8_t syndrome;
+	} naks[] = {
+		{ "rnr", WIRE_AETH_SYNDROME(WIRE_AETH_RNR, 0) },
+		{ "sequence", WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_SEQUENCE) },
+		{ "invalid", WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_INVALID_REQUEST) },
+		{ "access", WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_REMOTE_ACCESS) },
+		{ "operation", WIRE_AETH_SYNDROME(WIRE_AETH_NAK, WIRE_NAK_REMOTE_OPERATION) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(naks); i++) {
+		if (strcmp(naks[i].name, r->value) != 0)
+			continue;
+		r->rule->syndrome = naks[i].syndrome;
+		return 0;
+	}
+	return wrong(r, "not a NAK: rnr, sequence, invalid, access or operation");
+}
+
+static const struct {
+	const char *name;
+	int (*read)(struct reading *r); /* NULL: the word has no value */
+	unsigned fault;                 /* what it says; 0: it chooses */
+} words[] = {
+	{ "qp", read_from, 0 },
+	{ "to", read_to, 0 },
+	{ "link", read_link, 0 },
+	{ "group", read_group, 0 },
+	{ "opcode", read_opcode, 0 },
+	{ "psn", read_psn, 0 },
+	{ "nth", read_nth, 0 },
+	{ "count", read_count, 0 },
+	{ "chance", read_chance, 0 },
+	{ "seed", read_seed, 0 },
+	{ "after", read_after, 0 },
+	{ "until", read_until, 0 },
+	{ "loss", read_chance, DAEMON_FAULT_DROP },
+	{ "delay", read_delay, DAEMON_FAULT_DELAY },
+	{ "drop", NULL, DAEMON_FAULT_DROP },
+	{ "corrupt", NULL, DAEMON_FAULT_CORRUPT },
+	{ "duplicate", NULL, DAEMON_FAULT_DUPLICATE },
+	{ "reorder", NULL, DAEMON_FAULT_REORDER },
+	{ "ecn", NULL, DAEMON_FAULT_ECN },
+	{ "nak", read_nak, DAEMON_FAULT_NAK },
+};
+
+static int read_word(struct reading *r)
+{
+	size_t name = strcspn(r->word, "=");
+
+	r->value = r->word[name] ? r->word + name + 1 : NULL;
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strlen(words[i].name) != name || strncmp(words[i].name, r->word, name) != 0)
+			continue;
+		if (!words[i].read != !r->value)
+			return wrong(r, r->value ? "the word has no value"
+			                         : "the word needs a value: NAME=VALUE");
+		if (words[i].fault && r->rule->fault)
+			return wrong(r, "a rule says one thing that happens; add another rule");
+		r->rule->fault |= words[i].fault;
+		return r->value ? words[i].read(r) : 0;
+	}
+	return wrong(r, "unknown; umbel-fault(1) has the words of rules");
+}
+
+static int read_rule(struct reading *r, char *text)
+{
+	struct daemon_rule *rule = r->rule;
+	char *rest;
+	int ret = 0;
+
+	for (char *word = strtok_r(text, " \t", &rest); word && !ret;
+	     word = strtok_r(NULL, " \t", &rest)) {
+		r->word = word;
+		ret = read_word(r);
+	}
+	if (ret)
+		return ret;
+	if (!rule->fault) {
+		snprintf(r->why, r->len,
+		         "the rule does not say what happens: drop, loss=, corrupt, duplicate, "
+		         "reorder, delay=, ecn or nak=");
+		return -EINVAL;
+	}
+	if (!rule->count && (rule->psn || rule->nth))
+		rule->count = 1; /* what is sent again has its PSN, and gets through */
+	return 0;
+}
+
+/* ---- the list ---- */
+
+void daemon_rules_init(struct daemon_rules *rules, const struct fabric *f)
+{
+	*rules = (struct daemon_rules){ .f = f };
+	TAILQ_INIT(&rules->all);
+}
+
+int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_ns,
+                     struct daemon_rule **out, char *why, size_t len)
+{
+	struct reading r = { .f = rules->f, .why = why, .len = len };
+	char words_of[DAEMON_RULE_TEXT];
+	int ret;
+
+	if (rules->n == DAEMON_RULES)
+		return -ENOSPC;
+	if (!rules->behind)
+		rules->behind = calloc(rules->f->n_switches + rules->f->n_hca_ports + 1, 1);
+	if (!rules->behind)
+		return -ENOMEM;
+	if (strlen(text) >= sizeof(words_of)) {
+		snprintf(why, len, "a rule has at most %d bytes", DAEMON_RULE_TEXT - 1);
+		return -EINVAL;
+	}
+	r.rule = calloc(1, sizeof(*r.rule));
+	if (!r.rule)
+		return -ENOMEM;
+	strcpy(r.rule->text, text);
+	strcpy(words_of, text);
+	ret = read_rule(&r, words_of);
+	if (ret) {
+		free(r.rule);
+		return ret;
+	}
+	r.rule->number = ++rules->last_number;
+	r.rule->added_ns = now_ns;
+	rules->n++;
+	TAILQ_INSERT_TAIL(&rules->all, r.rule, entry);
+	*out = r.rule;
+	return 0;
+}
+
+bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
+{
+	struct daemon_rule *rule, *next;
+	unsigned before = rules->n;
+
+	for (rule = TAILQ_FIRST(&rules->all); rule; rule = next) {
+		next = TAILQ_NEXT(rule, entry);
+		if (number && rule->number != number)
+			continue;
+		TAILQ_REMOVE(&rules->all, rule, entry);
+		rules->n--;
+		free(rule);
+	}
+	return !number || rules->n != before;
+}
+
+void daemon_rules_fini(struct daemon_rules *rules)
+{
+	daemon_rules_remove(rules, 0);
+	free(rules->behind);
+	rules->behind = NULL;
+}
+
+/* ---- packets ---- */
+
+static unsigned host_of(const struct daemon_rules *rules, const struct fabric_port *p)
+{
+	return 1 + rules->f->region->hcas[p->node->hca].host_index;
+}
+
+static bool crosses(const struct daemon_rule_packet *p, const struct fabric_port *link)
+{
+	if (p->from == link || (link->peer && p->from == link->peer))
+		return true; /* its first link is no hop of the path */
+	for (uint32_t i = 0; i < p->path->n_hops; i++)
+		if (p->path->hop[i].out == link || p->path->hop[i].out == link->peer)
+			return true;
+	for (uint32_t i = 0; i < p->path->n_reached; i++)
+		if (p->path->reached[i] == link) /* on Ethernet there are no hops */
+			return true;
+	return p->to == link;
+}
+
+static bool reaches_host(const struct daemon_rules *rules, const struct daemon_rule_packet *p,
+                         unsigned host)
+{
+	for (uint32_t i = 0; i < p->path->n_reached; i++)
+		if (host_of(rules, p->path->reached[i]) == host)
+			return true;
+	return p->to && host_of(rules, p->to) == host;
+}
+
+/* Whether the packet can meet that at all. */
+static bool can_be(enum daemon_fault fault, uint8_t opcode)
+{
+	return fault != DAEMON_FAULT_NAK || (wire_opcode_transport(opcode) == WIRE_TRANSPORT_RC &&
+	                                     (wire_opcodes[opcode].flags & WIRE_OPCODE_REQUEST));
+}
+
+static bool is_chosen(const struct daemon_rules *rules, const struct daemon_rule *r,
+                      const struct daemon_rule_packet *p)
+{
+	return can_be(r->fault, p->opcode) && p->now_ns - r->added_ns >= r->after_ns &&
+	       (!r->until_ns || p->now_ns - r->added_ns < r->until_ns) &&
+	       (!r->from_host || r->from_host == host_of(rules, p->from)) &&
+	       (!r->from_qpn || r->from_qpn == p->src_qpn) &&
+	       (!r->to_qpn || r->to_qpn == p->dest_qpn) &&
+	       (!r->opcode || r->opcode == 1u + p->opcode) && (!r->psn || r->psn == 1 + p->psn) &&
+	       (!r->has_group || (ib_lid_is_mcast(p->path->key.dlid) &&
+	                          ib_gid_equal(&r->group, &p->path->key.dgid))) &&
+	       (!r->to_host || reaches_host(rules, p, r->to_host)) &&
+	       (!r->link || crosses(p, r->link));
+}
+
+/* splitmix64: any seed will do, 0 as well. */
+static uint32_t next_random(struct daemon_rule *r)
+{
+	uint64_t z = (r->random += 0x9E3779B97F4A7C15u);
+
+	z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+	z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+	return (uint32_t)((z ^ (z >> 31)) >> 32);
+}
+
+/* Of a packet that fits: whether the rule fires. */
+static bool fires(struct daemon_rule *r)
+{
+	r->fitted++;
+	if (r->nth && (r->fitted < r->nth || r->fitted - r->nth >= r->count))
+		return false;
+	if (r->count && r->fired >= r->count)
+		return false;
+	if (r->chance && next_random(r) > r->chance)
+		return false;
+	r->fired++;
+	return true;
+}
+
+/* ---- packets that come damaged ---- */
+
+/* Where the packet comes out of the link. */
+static struct fabric_port *end_of(const struct daemon_rule_packet *p, struct fabric_port *link)
+{
+	if (p->from == link)
+		return link->peer;
+	for (uint32_t i = 0; i < p->path->n_hops; i++)
+		if (p->path->hop[i].out == link)
+			return link->peer;
+	return link;
+}
+
+/* The port that drops it notices: behind the link that the rule names, or where it ends. */
+static void note_damage(const struct daemon_rule *r, const struct daemon_rule_packet *p)
+{
+	struct fabric_port *at = r->link ? end_of(p, r->link) : NULL;
+
+	if (at)
+		at->stats.damaged++;
+	for (uint32_t i = 0; !r->link && i < p->path->n_reached; i++)
+		p->path->reached[i]->stats.damaged++;
+}
+
+/* ---- copies of multicast packets ---- */
+
+/* Whether the rule is about some copies of the packet: it drops these, and no others. */
+static bool is_about_copies(const struct daemon_rule *r, const struct daemon_rule_packet *p)
+{
+	return ib_lid_is_mcast(p->path->key.dlid) &&
+	       (r->fault == DAEMON_FAULT_DROP || r->fault == DAEMON_FAULT_CORRUPT) &&
+	       (r->to_host || (r->link && p->from != r->link && p->from != r->link->peer));
+}
+
+/* The mark of where the hop leads to: of a switch, or of an HCA's port. */
+static uint8_t *mark_of(const struct daemon_rules *rules, const struct fabric_port *to)
+{
+	return to->node->type == FABRIC_SWITCH ? &rules->behind[to->node->index]
+	                                       : &rules->behind[rules->f->n_switches + to->index];
+}
+
+/* Cuts off the ports that packets reach by way of the link. A hop comes behind the one that leads
+ * to it. */
+static void cut_behind(struct daemon_rules *rules, const struct daemon_rule_packet *p,
+                       const struct fabric_port *link, uint8_t *cut)
+{
+	memset(rules->behind, 0, rules->f->n_switches + rules->f->n_hca_ports);
+	for (uint32_t i = 0; i < p->path->n_hops; i++) {
+		const struct fabric_port *out = p->path->hop[i].out;
+
+		if (out == link || out == link->peer ||
+		    (out->node->type == FABRIC_SWITCH && rules->behind[out->node->index]))
+			*mark_of(rules, out->peer) = 1;
+	}
+	for (uint32_t i = 0; i < p->path->n_reached; i++)
+		cut[p->path->reached[i]->index] |=
+		        *mark_of(rules, p->path->reached[i]) || p->path->reached[i] == link;
+}
+
+/* Notes whose copies the rule drops. */
+static void cut_copies(struct daemon_rules *rules, const struct daemon_rule *r,
+                       const struct daemon_rule_packet *p, struct daemon_verdict *v)
+{
+	if (!v->cut)
+		v->cut = calloc(rules->f->n_hca_ports, 1);
+	if (!v->cut)
+		return;
+	if (r->link) {
+		cut_behind(rules, p, r->link, v->cut);
+		return;
+	}
+	for (uint32_t i = 0; i < p->path->n_reached; i++)
+		v->cut[p->path->reached[i]->index] |=
+		        host_of(rules, p->path->reached[i]) == r->to_host;
+}
+
+struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
+                                         const struct daemon_rule_packet *packet)
+{
+	struct daemon_verdict v = { .faults = 0 };
+	struct daemon_rule *r;
+
+	TAILQ_FOREACH(r, &rules->all, entry)
+	{
+		if (!is_chosen(rules, r, packet) || !fires(r))
+			continue;
+		if (r->fault == DAEMON_FAULT_CORRUPT)
+			note_damage(r, packet);
+		if (is_about_copies(r, packet)) {
+			cut_copies(rules, r, packet, &v);
+			continue;
+		}
+		v.faults |= r->fault;
+		v.delay_ns += r->delay_ns;
+		if (r->syndrome)
+			v.syndrome = r->syndrome;
+	}
+	return v;
+}

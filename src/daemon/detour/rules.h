@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rules of faults: which packets, and what happens to them. A rule is a line of text, as `umbel
+ * fault add` and files of faults have it (umbel-fault(1)):
+ *
+ *     qp=h1:0x105 psn=4 drop          link=sw1:3 loss=1% seed=5         group=ff12::1 delay=5ms
+ *
+ * Words NAME=VALUE choose: all must fit. psn, nth and chance say which of the packets that fit,
+ * count how many times at most. One more word is what happens. Of several rules that fit, each
+ * counts the packet, and what happens is what all say together. The choice depends on the packets
+ * alone, and on the seed: the same packets in the same order meet the same faults, but for rules
+ * with a time.
+ *
+ * No system call: what a rule says is done by others (detour.h).
+ */
+#ifndef DAEMON_RULES_H
+#define DAEMON_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "wire/ib.h"
+
+struct fabric;
+struct fabric_mcast_path;
+struct fabric_port;
+
+#define DAEMON_RULE_TEXT 200 /* bytes of the longest rule, with the end */
+#define DAEMON_RULES     256 /* at one time */
+
+/* What may happen, as bits: several rules may fit. */
+enum daemon_fault {
+	DAEMON_FAULT_DROP = 1,
+	DAEMON_FAULT_CORRUPT = 2,   /* it comes, but its ICRC is wrong: dropped there */
+	DAEMON_FAULT_DUPLICATE = 4, /* it comes twice */
+	DAEMON_FAULT_REORDER = 8,   /* it comes behind the queue pair's next packet */
+	DAEMON_FAULT_DELAY = 16,
+	DAEMON_FAULT_ECN = 32, /* it is marked as one that met congestion */
+	DAEMON_FAULT_NAK = 64, /* a request of RC: it is answered by a NAK, and not carried out */
+};
+
+struct daemon_rule {
+	TAILQ_ENTRY(daemon_rule) entry;
+	unsigned number;
+	char text[DAEMON_RULE_TEXT];
+	/* whom it is about; a zero, or NULL, chooses nothing */
+	unsigned from_host, to_host; /* 1 + the number of the host */
+	uint32_t from_qpn, to_qpn;
+	struct fabric_port *link; /* packets that cross its link, either way */
+	bool has_group;
+	struct ib_gid group;
+	unsigned opcode; /* 1 + the opcode */
+	/* which of these */
+	uint32_t psn;    /* 1 + the PSN */
+	uint64_t nth;    /* from 1 */
+	uint64_t count;  /* at most; 0: no end */
+	uint32_t chance; /* of 2^32 - 1; 0: each */
+	uint64_t random; /* state of the generator */
+	uint64_t added_ns, after_ns,
+	        until_ns; /* it holds from so long after it was added, to then */
+	/* what */
+	enum daemon_fault fault;
+	uint64_t delay_ns;
+	uint8_t syndrome; /* of the NAK */
+	/* what there was */
+	uint64_t fitted, fired;
+};
+
+struct daemon_rules {
+	const struct fabric *f;
+	uint8_t *behind; /* scratch, by switch and by HCA port: whether a packet crosses a link to
+	                    there */
+	TAILQ_HEAD(, daemon_rule) all;
+	unsigned n, last_number;
+};
+
+/* A packet, for rules. */
+struct daemon_rule_packet {
+	const struct fabric_mcast_path *path;
+	const struct fabric_port *from;
+	const struct fabric_port
+	        *to; /* which it reaches by the network; NULL: none of this fabric */
+	uint32_t src_qpn, dest_qpn;
+	uint8_t opcode;
+	uint32_t psn;
+	uint64_t now_ns; /* of the clock that rules were added by */
+};
+
+struct daemon_verdict {
+	unsigned faults; /* enum daemon_fault, ORed */
+	uint64_t delay_ns;
+	uint8_t syndrome;
+	/* multicast: by HCA port index, 1 if its copy is dropped; to be freed. NULL: none is */
+	uint8_t *cut;
+};
+
+void daemon_rules_init(struct daemon_rules *rules, const struct fabric *f);
+void daemon_rules_fini(struct daemon_rules *rules);
+
+/* Adds the rule that the text is. 0 and *@rule; -EINVAL, and @why says what is wrong; -ENOSPC;
+ * -ENOMEM. */
+int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_ns,
+                     struct daemon_rule **rule, char *why, size_t len);
+
+/* Removes the rule with that number; 0: all. False: there is none. */
+bool daemon_rules_remove(struct daemon_rules *rules, unsigned number);
+
+/* What happens to the packet; counts it. */
+struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
+                                         const struct daemon_rule_packet *packet);
+
+#endif
