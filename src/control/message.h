@@ -97,6 +97,8 @@ enum control_type {
 	CONTROL_PARTITIONS,
 	CONTROL_ENTER_HOST,
 	CONTROL_CAPTURE,
+	CONTROL_ADD_FAULT,
+	CONTROL_CLEAR_FAULT, /* body: struct control_handle, the number of the rule; 0: all */
 	/* sysfs */
 	CONTROL_DESCRIBE_PORT,
 };
@@ -405,6 +407,14 @@ struct control_roce_socket {
 };
 struct control_roce_socket_reply {
 	uint32_t source_port; /* SEND: the one there is */
+};
+
+/* A rule of faults, as text. -EINVAL, with what is wrong; -ENOSPC: there are too many. */
+struct control_fault {
+	char rule[200];
+};
+struct control_fault_reply {
+	uint32_t number;
 };
 
 /* A MAD for QP1 of an Ethernet port, which a process has received from the network. */

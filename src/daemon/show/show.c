@@ -42,6 +42,7 @@ static const struct view views[] = {
 	{ "routes", "[", "]", daemon_show_tables, NULL },
 	{ "ports", "[", "]", daemon_show_ports, NULL },
 	{ "counters", "{\"ports\":[", "]}", daemon_show_counters, NULL },
+	{ "faults", "[", "]", daemon_show_fault, NULL },
 	{ "counter_texts", "", "", daemon_show_counter_texts, NULL },
 	{ .name = "interfaces", .give = give_interfaces },
 };

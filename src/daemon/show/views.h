@@ -9,6 +9,7 @@
 
 #include "daemon/clients/client.h"
 #include "daemon/core/chores.h"
+#include "daemon/detour/detour.h"
 #include "daemon/network/hosts.h"
 #include "daemon/network/roce.h"
 #include "daemon/show/show_json.h"
@@ -24,6 +25,7 @@ struct daemon_show {
 	const struct daemon_objects *objects;
 	const struct daemon_subnet *subnet;
 	const struct daemon_hosts *hosts;
+	const struct daemon_detour *detour;
 	const struct daemon_roce *roce;      /* NULL: the fabric is InfiniBand's */
 	const struct fabric_node **switches; /* each at its index */
 	LIST_HEAD(, show_stream) streams;
@@ -47,6 +49,8 @@ bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct s
 bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_tables(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+
+bool daemon_show_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
 /* What each counter counts: its text by its name. */
 bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,

@@ -27,6 +27,7 @@
 #include "daemon/clients/client.h"
 #include "daemon/core/daemon.h"
 #include "daemon/network/hosts.h"
+#include "daemon/detour/detour.h"
 #include "daemon/network/roce.h"
 #include "daemon/network/roce_mad.h"
 #include "daemon/show/counts.h"
@@ -67,6 +68,7 @@ struct daemon {
 	struct daemon_umad *umad;
 	struct daemon_self self;
 	struct daemon_wires wires;
+	struct daemon_detour detour;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct daemon_verbs verbs;
 	struct daemon_links links;
@@ -249,6 +251,13 @@ static int add_requests(struct daemon *d, const char *name)
 	daemon_hosts_init(&d->hosts, all);
 	d->captures = (struct daemon_captures){ .f = d->f, .loop = &d->loop };
 	daemon_captures_init(&d->captures, all);
+	d->detour = (struct daemon_detour){ .f = d->f,
+		                            .loop = &d->loop,
+		                            .self = &d->self,
+		                            .times = &d->wires,
+		                            .captures = &d->captures,
+		                            .roce = d->roce };
+	daemon_detour_init(&d->detour, all);
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
 		                        .f = d->f,
@@ -257,6 +266,7 @@ static int add_requests(struct daemon *d, const char *name)
 		                        .objects = &d->objects,
 		                        .subnet = &d->subnet,
 		                        .hosts = &d->hosts,
+		                        .detour = &d->detour,
 		                        .roce = d->roce };
 	return daemon_show_init(&d->show, all);
 }
@@ -457,6 +467,7 @@ static void leave(struct daemon *d)
 		d->f->mads->sink = (struct fabric_mad_sink){ 0 };
 	if (d->roce)
 		daemon_roce_stop(d->roce);
+	daemon_detour_stop(&d->detour);
 	daemon_wires_fini(&d->wires);
 	daemon_self_fini(&d->self);
 	daemon_hosts_stop(&d->hosts);

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Packets that go by the daemon: see detour.h. They come in, wait for their turn, pass the rules,
+ * and land (landing.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/reason.h"
+#include "base/util.h"
+#include "control/message.h"
+#include "daemon/detour/detour.h"
+#include "fabric/forwarding/flow.h"
+#include "fabric/forwarding/mcast_path.h"
+#include "shm/wire.h"
+#include "wire/roce.h"
+
+#define ROOM (sizeof(struct control_detour) + WIRE_ROCE_MAX_PAYLOAD)
+/* Packets of one socket, and of the list, before others have a turn: some 3 us each. */
+#define AT_ONCE 64
+#define TURN_NS (2 * DAEMON_NS_PER_MS) /* likewise: a message to a large group takes longer */
+/* So many packets wait for their turn, and no socket is read. */
+#define MOST_WAITING 1024
+/* As many as a socket may hold, and more. */
+#define ALL_OF_A_SOCKET 1024
+/* So many bytes are held, and what is to be held gets lost. */
+#define MOST_HELD (64 << 20)
+#define NOTE      sizeof(((struct control_captured *)0)->note)
+/* A queue pair's packet that waits for the next one does not wait for longer. */
+#define REORDER_NS (10 * DAEMON_NS_PER_MS)
+
+/* A process's socket. */
+struct daemon_detour_end {
+	struct base_hash_node node; /* by client */
+	struct daemon_detour *d;
+	struct daemon_source source;
+	uint32_t client; /* its number */
+};
+
+/* A packet on its way. */
+struct daemon_parcel {
+	TAILQ_ENTRY(daemon_parcel) entry;
+	struct base_timer timer; /* it is held */
+	struct daemon_detour *d;
+	bool is_held_for_next;
+	uint8_t *cut; /* as in struct daemon_verdict */
+	struct control_detour packet;
+	uint8_t payload[];
+};
+
+static void work(struct daemon_detour *d);
+
+static void on_turn(struct base_timer *t)
+{
+	work(container_of(t, struct daemon_detour, turn));
+}
+
+static void work_soon(struct daemon_detour *d)
+{
+	if (!base_timer_is_set(&d->turn))
+		base_timer_set_in(&d->loop->timers, &d->turn, 0, on_turn);
+}
+
+/* ---- packets that come in ---- */
+
+static struct daemon_parcel *wrap(struct daemon_detour *d, const struct control_detour *packet,
+                                  const void *payload)
+{
+	struct daemon_parcel *p = malloc(sizeof(*p) + packet->payload_bytes);
+
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p));
+	p->d = d;
+	p->packet = *packet;
+	if (packet->payload_bytes)
+		memcpy(p->payload, payload, packet->payload_bytes);
+	return p;
+}
+
+static void throw_away(struct daemon_parcel *p)
+{
+	free(p->cut);
+	free(p);
+}
+
+static void append(struct daemon_detour *d, const struct control_detour *packet,
+                   const void *payload)
+{
+	struct daemon_parcel *p = wrap(d, packet, payload);
+
+	if (!p)
+		return;
+	TAILQ_INSERT_TAIL(&d->waiting, p, entry);
+	d->n_waiting++;
+}
+
+/* Whether the process may send what it has sent. */
+static bool is_sound(const struct daemon_detour_end *e, const struct control_detour *packet,
+                     size_t bytes)
+{
+	const struct shm_qp *q;
+
+	if (bytes < sizeof(*packet) || packet->payload_bytes > WIRE_ROCE_MAX_PAYLOAD ||
+	    bytes != sizeof(*packet) + packet->payload_bytes)
+		return false;
+	q = &e->d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)];
+	return q->qpn == packet->src_qpn && q->client == e->client &&
+	       wire_opcodes[packet->h.bth.opcode].name;
+}
+
+/* Reads packets, @most at the most. How many there were; -1: the socket has ended. */
+static int read_end(struct daemon_detour_end *e, unsigned most)
+{
+	union {
+		struct control_detour packet;
+		uint8_t bytes[ROOM + 1];
+	} in;
+	unsigned n = 0;
+
+	for (; n < most; n++) {
+		ssize_t bytes = recv(e->source.fd, &in, sizeof(in), MSG_DONTWAIT);
+
+		if (bytes < 0 && errno == EINTR)
+			continue;
+		if (bytes < 0)
+			return errno == EAGAIN ? (int)n : -1;
+		if (!bytes)
+			return -1;
+		if ((size_t)bytes >= sizeof(in.packet) && in.packet.flow == CONTROL_DETOUR_CALL)
+			daemon_wires_begin(e->d->times);
+		else if (is_sound(e, &in.packet, (size_t)bytes))
+			append(e->d, &in.packet, in.bytes + sizeof(in.packet));
+	}
+	return (int)n;
+}
+
+static void end_free(struct daemon_detour_end *e)
+{
+	int fd = e->source.fd;
+
+	base_hash_remove(&e->d->ends, &e->node);
+	daemon_source_stop(&e->source);
+	close(fd);
+	free(e);
+}
+
+static struct daemon_detour_end *end_of(const struct daemon_detour *d, uint32_t client)
+{
+	struct base_hash_node *node = base_hash_first(&d->ends, client);
+
+	while (node && container_of(node, struct daemon_detour_end, node)->client != client)
+		node = base_hash_next(node);
+	return node ? container_of(node, struct daemon_detour_end, node) : NULL;
+}
+
+static void on_packets(struct daemon_source *s, uint32_t events)
+{
+	struct daemon_detour_end *e = container_of(s, struct daemon_detour_end, source);
+	struct daemon_detour *d = e->d;
+
+	(void)events;
+	if (d->n_waiting < MOST_WAITING && read_end(e, AT_ONCE) < 0)
+		end_free(e);
+	work(d);
+}
+
+/* What the daemon itself sends in the name of a queue pair: behind what its process has sent. */
+static void take(void *arg, const struct control_detour *packet, const void *payload)
+{
+	struct daemon_detour *d = arg;
+	struct daemon_detour_end *e =
+	        end_of(d, d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)].client);
+
+	if (packet->flow == CONTROL_DETOUR_CALL) {
+		daemon_wires_begin(d->times);
+		return;
+	}
+	if (e)
+		read_end(e, ALL_OF_A_SOCKET);
+	append(d, packet, payload);
+	work_soon(d);
+}
+
+/* ---- rules ---- */
+
+static void land(struct daemon_detour *d, const struct daemon_parcel *p)
+{
+	daemon_land(&d->landing, &p->packet, p->payload, p->cut);
+}
+
+/* The list that it is held in. */
+static struct daemon_parcels *list_of(struct daemon_parcel *p)
+{
+	return p->is_held_for_next ? &p->d->held_for_next : &p->d->held;
+}
+
+static void let_go(struct daemon_parcel *p)
+{
+	TAILQ_REMOVE(list_of(p), p, entry);
+	p->d->held_bytes -= sizeof(*p) + p->packet.payload_bytes;
+}
+
+static void on_held(struct base_timer *t)
+{
+	struct daemon_parcel *p = container_of(t, struct daemon_parcel, timer);
+	struct daemon_detour *d = p->d;
+
+	let_go(p);
+	land(d, p);
+	throw_away(p);
+	work_soon(d); /* what that has set off */
+}
+
+static void hold(struct daemon_detour *d, struct daemon_parcel *p, uint64_t ns)
+{
+	if (d->held_bytes > MOST_HELD) {
+		throw_away(p);
+		return;
+	}
+	d->held_bytes += sizeof(*p) + p->packet.payload_bytes;
+	TAILQ_INSERT_TAIL(list_of(p), p, entry);
+	base_timer_set_in(&d->loop->timers, &p->timer, ns, on_held);
+}
+
+/* A packet of the queue pair has landed: those that waited for that land now. */
+static void release(struct daemon_detour *d, uint32_t src_qpn)
+{
+	struct daemon_parcel *p, *next;
+
+	for (p = TAILQ_FIRST(&d->held_for_next); p; p = next) {
+		next = TAILQ_NEXT(p, entry);
+		if (p->packet.src_qpn != src_qpn)
+			continue;
+		base_timer_stop(&p->timer);
+		on_held(&p->timer);
+	}
+}
+
+static struct daemon_verdict judge(struct daemon_detour *d, const struct control_detour *packet)
+{
+	const struct fabric_flow *flow = fabric_flow_find(d->f, packet->flow);
+	struct daemon_rule_packet p = { .src_qpn = packet->src_qpn,
+		                        .dest_qpn = packet->h.bth.dest_qpn,
+		                        .opcode = packet->h.bth.opcode,
+		                        .psn = packet->h.bth.psn,
+		                        .now_ns = base_now_ns() };
+
+	if (!flow || flow->key.qpn != packet->src_qpn)
+		return (struct daemon_verdict){ .faults = DAEMON_FAULT_DROP };
+	p.from = flow->from;
+	p.path = flow->path;
+	if (flow->path->roce && !ib_lid_is_mcast(flow->key.dlid))
+		p.to = fabric_ethernet_find_anywhere(d->f, flow->from, &flow->key.dgid);
+	return daemon_rules_judge(&d->rules, &p);
+}
+
+/* Answers a request of RC as its responder would that refuses it. */
+static void refuse(struct daemon_detour *d, const struct control_detour *request, uint8_t syndrome)
+{
+	const struct shm_wire *w = &d->f->region->wires[SHM_QP_INDEX(request->h.bth.dest_qpn)];
+	struct control_detour nak = {
+		.src_qpn = request->h.bth.dest_qpn,
+		.flow = w->path.flow,
+		.h.bth = { .opcode = WIRE_OPCODE(WIRE_TRANSPORT_RC, WIRE_ACKNOWLEDGE),
+		           .migrated = true,
+		           .pkey = request->h.bth.pkey,
+		           .dest_qpn = request->src_qpn,
+		           .psn = request->h.bth.psn },
+		.h.aeth = { .syndrome = syndrome, .msn = w->msn },
+	};
+
+	if (syndrome == WIRE_AETH_SYNDROME(WIRE_AETH_RNR, 0))
+		nak.h.aeth.syndrome |= w->path.min_rnr_timer & 31;
+	append(d, &nak, "");
+}
+
+/* What becomes of the packet, as a comment of captures. */
+static const char *note_of(const struct daemon_verdict *v, char note[static NOTE])
+{
+	static const struct {
+		unsigned fault;
+		const char *text;
+	} texts[] = {
+		{ DAEMON_FAULT_DROP, "dropped" },  { DAEMON_FAULT_CORRUPT, "damaged" },
+		{ DAEMON_FAULT_ECN, "marked" },    { DAEMON_FAULT_DUPLICATE, "duplicated" },
+		{ DAEMON_FAULT_DELAY, "delayed" }, { DAEMON_FAULT_REORDER, "reordered" },
+		{ DAEMON_FAULT_NAK, "refused" },
+	};
+	size_t n = 0;
+
+	note[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(texts) && n < NOTE; i++)
+		if (v->faults & texts[i].fault)
+			n += (size_t)snprintf(note + n, NOTE - n, "%s%s",
+			                      n ? ", " : "fault: ", texts[i].text);
+	if (v->cut && n < NOTE)
+		snprintf(note + n, NOTE - n, "%s",
+		         n ? ", some copies dropped" : "fault: some copies dropped");
+	return note;
+}
+
+static void show(struct daemon_detour *d, const struct daemon_parcel *p,
+                 const struct daemon_verdict *v)
+{
+	const struct control_detour *packet = &p->packet;
+	const struct fabric_flow *flow = fabric_flow_find(d->f, packet->flow);
+	char note[NOTE];
+
+	if (flow && flow->key.qpn == packet->src_qpn)
+		daemon_captures_packet(d->captures, &(struct daemon_seen_packet){
+		                                            .flow = flow,
+		                                            .h = &packet->h,
+		                                            .payload = p->payload,
+		                                            .payload_bytes = packet->payload_bytes,
+		                                            .class_flow = packet->class_flow,
+		                                            .hop_limit = packet->hop_limit,
+		                                            .sgid_index = packet->sgid_index,
+		                                            .note = note_of(v, note) });
+}
+
+/* The packet has its turn. */
+static void pass(struct daemon_detour *d, struct daemon_parcel *p)
+{
+	const struct daemon_verdict v = judge(d, &p->packet);
+	const uint32_t src_qpn = p->packet.src_qpn;
+
+	p->cut = v.cut;
+	if (d->captures->n_data)
+		show(d, p, &v);
+	if (v.faults & DAEMON_FAULT_NAK)
+		refuse(d, &p->packet, v.syndrome);
+	if (v.faults & (DAEMON_FAULT_DROP | DAEMON_FAULT_CORRUPT | DAEMON_FAULT_NAK)) {
+		throw_away(p);
+		return;
+	}
+	if (v.faults & DAEMON_FAULT_ECN)
+		p->packet.class_flow |= DAEMON_ECN_MARKED << 20;
+	if (v.faults & DAEMON_FAULT_DUPLICATE) {
+		struct daemon_parcel *twin = wrap(d, &p->packet, p->payload);
+
+		if (twin)
+			hold(d, twin, v.delay_ns);
+	}
+	if (v.faults & (DAEMON_FAULT_DELAY | DAEMON_FAULT_REORDER)) {
+		p->is_held_for_next = v.faults & DAEMON_FAULT_REORDER;
+		hold(d, p, v.faults & DAEMON_FAULT_DELAY ? v.delay_ns : REORDER_NS);
+		return;
+	}
+	land(d, p);
+	throw_away(p);
+	if (!TAILQ_EMPTY(&d->held_for_next))
+		release(d, src_qpn);
+}
+
+static void work(struct daemon_detour *d)
+{
+	const uint64_t began = base_now_ns();
+	struct daemon_parcel *p;
+	bool more;
+
+	for (unsigned n = 0; (p = TAILQ_FIRST(&d->waiting)) && n < AT_ONCE; n++) {
+		if (n && base_now_ns() - began > TURN_NS)
+			break;
+		TAILQ_REMOVE(&d->waiting, p, entry);
+		d->n_waiting--;
+		pass(d, p);
+	}
+	more = d->landing.is_ready && daemon_landing_finish(&d->landing);
+	if (more || !TAILQ_EMPTY(&d->waiting))
+		work_soon(d);
+}
+
+/* ---- open and closed ---- */
+
+/* The daemon gets what it delivers by. 0 or -errno. */
+static int make_ready(struct daemon_detour *d)
+{
+	struct hca_process *process = d->self->process;
+	int ret;
+
+	if (d->landing.is_ready)
+		return 0;
+	ret = daemon_landing_open(&d->landing);
+	if (ret)
+		return ret;
+	process->detour.take = take;
+	process->detour.arg = d;
+	d->times->detour = &d->landing.wires;
+	return 0;
+}
+
+/* Opens or closes it, as there is need. 0 or -errno. */
+static int adapt(struct daemon_detour *d)
+{
+	bool open = d->rules.n || d->captures->n_data;
+	int ret = open ? make_ready(d) : 0;
+
+	if (!ret)
+		fabric_flow_detour(d->f, open);
+	return ret;
+}
+
+/* ---- requests ---- */
+
+static int open_end(struct daemon_call *call)
+{
+	struct daemon_detour *d = call->module;
+	struct daemon_detour_end *before = end_of(d, call->client->id);
+	struct daemon_detour_end *e = calloc(1, sizeof(*e));
+	int pair[2], ret = -ENOMEM;
+
+	if (!e)
+		return ret;
+	if (before) /* it needs one */
+		end_free(before);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		free(e);
+		return -errno;
+	}
+	e->d = d;
+	e->client = call->client->id;
+	e->source.ready = on_packets;
+	ret = base_hash_add(&d->ends, &e->node, e->client);
+	if (ret)
+		goto err_close;
+	ret = daemon_source_watch(d->loop, &e->source, pair[1], EPOLLIN);
+	if (ret)
+		goto err_hash;
+	daemon_call_give(call, pair[0]);
+	return 0;
+err_hash:
+	base_hash_remove(&d->ends, &e->node);
+err_close:
+	close(pair[0]);
+	close(pair[1]);
+	free(e);
+	return ret;
+}
+
+static int add_fault(struct daemon_call *call)
+{
+	struct daemon_detour *d = call->module;
+	const struct control_fault *req = call->body;
+	struct control_fault_reply *rep;
+	struct daemon_rule *rule;
+	char why[BASE_REASON_MAX] = "";
+	int ret;
+
+	if (!memchr(req->rule, '\0', sizeof(req->rule)))
+		return -EINVAL;
+	ret = daemon_rules_add(&d->rules, req->rule, base_now_ns(), &rule, why, sizeof(why));
+	if (ret)
+		return *why ? base_because(ret, "%s", why) : ret;
+	ret = adapt(d);
+	if (ret) {
+		daemon_rules_remove(&d->rules, rule->number);
+		return ret;
+	}
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->number = rule->number;
+	return 0;
+}
+
+static int clear_fault(struct daemon_call *call)
+{
+	struct daemon_detour *d = call->module;
+	const struct control_handle *req = call->body;
+
+	if (!daemon_rules_remove(&d->rules, req->handle))
+		return -ENOENT;
+	return adapt(d);
+}
+
+static const struct daemon_request requests[] = {
+	{ .type = CONTROL_OPEN_DETOUR, .who = DAEMON_VERBS, .serve = open_end },
+	{ .type = CONTROL_ADD_FAULT,
+	  .bytes = sizeof(struct control_fault),
+	  .who = DAEMON_CLI,
+	  .serve = add_fault },
+	{ .type = CONTROL_CLEAR_FAULT,
+	  .bytes = sizeof(struct control_handle),
+	  .who = DAEMON_CLI,
+	  .serve = clear_fault },
+};
+
+static void on_data_wanted(void *arg)
+{
+	if (adapt(arg))
+		base_log_warning(daemon, "no memory: captures see no messages of queue pairs");
+}
+
+void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all)
+{
+	d->captures->data_wanted = on_data_wanted;
+	d->captures->data_arg = d;
+	daemon_rules_init(&d->rules, d->f);
+	d->landing.f = d->f;
+	d->landing.self = d->self;
+	d->landing.roce = d->roce;
+	TAILQ_INIT(&d->waiting);
+	TAILQ_INIT(&d->held);
+	TAILQ_INIT(&d->held_for_next);
+	daemon_requests_add(all, requests, ARRAY_SIZE(requests), d);
+}
+
+static void drop_all(struct daemon_parcels *parcels)
+{
+	struct daemon_parcel *p;
+
+	while ((p = TAILQ_FIRST(parcels))) {
+		TAILQ_REMOVE(parcels, p, entry);
+		base_timer_stop(&p->timer);
+		throw_away(p);
+	}
+}
+
+void daemon_detour_stop(struct daemon_detour *d)
+{
+	struct base_hash_node *node;
+
+	if (d->captures)
+		d->captures->data_wanted = NULL;
+	while ((node = base_hash_walk(&d->ends, NULL)) != NULL)
+		end_free(container_of(node, struct daemon_detour_end, node));
+	base_hash_fini(&d->ends);
+	base_timer_stop(&d->turn);
+	drop_all(&d->waiting);
+	drop_all(&d->held);
+	drop_all(&d->held_for_next);
+	daemon_rules_fini(&d->rules);
+	daemon_landing_close(&d->landing);
+}
