@@ -104,8 +104,9 @@ _umbel_word()
 	show1 | simulate1) _umbel_offer "$(_umbel_listed "$command")" ;;
 	simulate2) [ "$2" != file ] || _umbel_files ;;
 	set*) _umbel_offer "$_umbel_settings" = ;;
-	link1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
+	link1 | fault1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
 	link2) _umbel_offer "$(_umbel_ports '')" ;;
+	fault*) [ "$2" != add ] || _umbel_offer "qp to link group opcode psn nth count chance seed after until loss delay nak" = ;;
 	show2) [ "$2" != routes ] || _umbel_offer "$(_umbel_switches)" ;;
 	switch2) _umbel_offer "$(_umbel_switches)" ;;
 	sm2)

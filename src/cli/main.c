@@ -30,6 +30,7 @@
 	X(status)   \
 	X(wait)     \
 	X(link)     \
+	X(fault)    \
 	X(switch)   \
 	X(sm)       \
 	X(daemon)

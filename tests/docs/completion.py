@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun simulate ibsim show check capture set status wait link switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun simulate ibsim show check capture set status wait link fault switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -53,6 +53,9 @@ CASES = [
     ("umbel link down s", ["sw1:1", "sw1:2", "sw1:3"]),
     ("umbel link down sw1:2", ["sw1:2"]),
     ("umbel link -n default up umbel_h2", ["umbel_h2_0:1"]),
+    ("umbel fault ", ["add", "show", "clear"]),
+    ("umbel fault add lo", ["loss="]),
+    ("umbel fault add drop op", ["opcode="]),
     ("umbel capture h", ["h1", "h2", "h3"]),
     ("umbel capture --output /etc/hostn", ["/etc/hostname"]),
     ("umbel capture --class ", ["smp", "sa", "cm", "perf"]),
