@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rules of faults (`umbel fault`): the packets that they name get lost, late, twice, damaged or out
+ * of order, no others do; and reliable connections bring everything all the same, or fail as on
+ * hardware.
+ * On RoCE, too.
+ */
+#include "peer_lab.h"
+
+#include <json-c/json.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MANY 400
+
+/* ---- rules ---- */
+
+static bool on_roce(void)
+{
+	return getenv("LAB_HOSTS");
+}
+
+/* The exit status of `umbel fault add TEXT`. Hosts are @1 to @4 in the text. */
+static int try_fault(const char *text)
+{
+	char command[512];
+	int status;
+
+	snprintf(command, sizeof(command), "umbel fault add %s > /dev/null 2>&1", text);
+	for (char *at = command; (at = strchr(at, '@')) != NULL;)
+		*at = on_roce() ? 'r' : 'h';
+	status = system(command);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void fault(const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (try_fault(text))
+		fail_msg("the rule '%s' is refused", text);
+}
+
+static int no_faults(void **state)
+{
+	int ret = lab_clean_up(state);
+
+	return system("umbel fault clear") ? -1 : ret;
+}
+
+/* How often rule @i has fired, in the order of adding. */
+static uint64_t fired(size_t i)
+{
+	FILE *from = popen("umbel fault show --json", "r");
+	char text[65536];
+	struct json_object *rules, *of;
+	uint64_t n;
+
+	assert_non_null(from);
+	text[fread(text, 1, sizeof(text) - 1, from)] = '\0';
+	assert_int_equal(pclose(from), 0);
+	rules = json_tokener_parse(text);
+	of = json_object_array_get_idx(rules, i);
+	assert_non_null(of);
+	n = (uint64_t)json_object_get_int64(json_object_object_get(of, "fired"));
+	json_object_put(rules);
+	return n;
+}
+
+/* ---- datagrams ---- */
+
+/* Sends the numbers from 0 to @n - 1. */
+static void send_numbers(struct lab_end *from, struct lab_end *to, uint32_t n)
+{
+	struct ibv_ah *ah = lab_ah_to(from, to);
+
+	for (uint32_t i = 0; i < n; i++)
+		lab_send(from, ah, to->qp->qp_num, &i, sizeof(i));
+}
+
+static uint32_t next_number(struct lab_end *at)
+{
+	struct lab_message m = lab_receive(at);
+	uint32_t n;
+
+	assert_int_equal(m.length, sizeof(n));
+	memcpy(&n, m.data, sizeof(n));
+	return n;
+}
+
+static void expect_numbers(struct lab_end *at, const uint32_t *list, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		assert_int_equal(next_number(at), list[i]);
+	usleep(50000);
+	lab_quiet(at->cq);
+}
+
+static void the_nth_datagram_gets_lost(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	fault("qp=@1:%u nth=3 drop", a->qp->qp_num);
+	lab_post(b, 8);
+	send_numbers(a, b, 5);
+	expect_numbers(b, (uint32_t[]){ 0, 1, 3, 4 }, 4);
+	assert_int_equal(fired(0), 1);
+}
+
+static void a_damaged_datagram_does_not_come(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	fault("to=@2:0x%x nth=2 count=2 corrupt", b->qp->qp_num);
+	lab_post(b, 8);
+	send_numbers(a, b, 5);
+	expect_numbers(b, (uint32_t[]){ 0, 3, 4 }, 3);
+}
+
+static void a_datagram_comes_twice(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	fault("qp=@1:* nth=1 duplicate");
+	lab_post(b, 8);
+	send_numbers(a, b, 1);
+	expect_numbers(b, (uint32_t[]){ 0, 0 }, 2);
+}
+
+static void a_datagram_comes_behind_the_next_one(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	fault("qp=@1:* nth=2 reorder");
+	lab_post(b, 8);
+	send_numbers(a, b, 4);
+	expect_numbers(b, (uint32_t[]){ 0, 2, 1, 3 }, 4);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void a_datagram_comes_late_and_in_order(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	uint64_t began;
+
+	(void)state;
+	fault("qp=@1:* delay=150ms");
+	lab_post(b, 8);
+	began = now_ms();
+	send_numbers(a, b, 3);
+	expect_numbers(b, (uint32_t[]){ 0, 1, 2 }, 3);
+	assert_true(now_ms() - began >= 150);
+}
+
+static void a_rule_holds_for_its_time(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+
+	(void)state;
+	fault("qp=@1:* after=2s drop");
+	fault("qp=@1:* until=1ms drop");
+	usleep(50000);
+	lab_post(b, LAB_SLOTS);
+	send_numbers(a, b, 1);
+	expect_numbers(b, (uint32_t[]){ 0 }, 1);
+	for (unsigned i = 0; !fired(0) && i < LAB_SLOTS - 1; i++) {
+		usleep(100000);
+		send_numbers(a, b, 1);
+	}
+	assert_true(fired(0) > 0);
+	assert_int_equal(fired(1), 0);
+}
+
+static void only_what_crosses_the_link_gets_lost(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2), *c = lab_end(3);
+
+	(void)state;
+	fault("link=@2:1 drop");
+	lab_post(b, 4);
+	lab_post(c, 4);
+	send_numbers(a, b, 2);
+	send_numbers(a, c, 2);
+	expect_numbers(c, (uint32_t[]){ 0, 1 }, 2);
+	lab_quiet(b->cq);
+	assert_int_equal(fired(0), 2);
+}
+
+static void a_member_alone_misses_a_message(void **state)
+{
+	struct lab_group *g = lab_join(1, "239.7.7.7");
+	struct lab_end *a = lab_end(1), *at[2];
+	struct ibv_ah *ah = lab_ah_group(a, g);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct lab_group *joined = lab_join(2 + i, "239.7.7.7");
+
+		at[i] = lab_end(2 + i);
+		lab_attach(at[i]->qp, &joined->mgid, joined->mlid);
+		ibv_modify_qp(at[i]->qp, &(struct ibv_qp_attr){ .qkey = joined->qkey },
+		              IBV_QP_QKEY);
+		lab_post(at[i], 8);
+	}
+	fault("group=%s nth=2 link=@3:1 drop", on_roce() ? "239.7.7.7" : "ff12:4001:ffff::f07:707");
+	for (uint32_t i = 0; i < 4; i++) {
+		struct lab_request q;
+
+		lab_request(a, &q, ah, LAB_MCAST, &i, sizeof(i));
+		q.wr.wr.ud.remote_qkey = g->qkey;
+		lab_send_request(a, &q);
+	}
+	expect_numbers(at[0], (uint32_t[]){ 0, 1, 2, 3 }, 4);
+	expect_numbers(at[1], (uint32_t[]){ 0, 2, 3 }, 3);
+}
+
+/* Which of MANY datagrams come, by that rule, as bits. */
+static void trace(const char *rule, uint8_t came[MANY])
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	struct ibv_ah *ah = lab_ah_to(a, b);
+	struct ibv_wc wc;
+
+	assert_int_equal(system("umbel fault clear"), 0);
+	fault("qp=@1:%u %s", a->qp->qp_num, rule);
+	memset(came, 0, MANY);
+	lab_post(b, LAB_SLOTS);
+	for (uint32_t i = 0; i < MANY; i++) {
+		lab_send(a, ah, b->qp->qp_num, &i, sizeof(i));
+		if (i % 50 == 49)
+			usleep(100000);
+		while (ibv_poll_cq(b->cq, 1, &wc) == 1) {
+			uint32_t n;
+
+			memcpy(&n, b->slot + wc.wr_id * LAB_SLOT + LAB_GRH, sizeof(n));
+			assert_true(n < MANY);
+			came[n]++;
+			lab_post(b, 1);
+		}
+	}
+}
+
+static void the_same_seed_brings_the_same_faults(void **state)
+{
+	static uint8_t first[MANY], again[MANY], other[MANY];
+
+	(void)state;
+	trace("loss=20% seed=9", first);
+	trace("loss=20% seed=9", again);
+	trace("loss=20% seed=10", other);
+	assert_memory_equal(first, again, MANY);
+	assert_true(memcmp(first, other, MANY) != 0);
+}
+
+/* ---- reliable connections ---- */
+
+static struct lab_work work_of(enum ibv_wr_opcode opcode, struct lab_peer *to, uint32_t length)
+{
+	return (struct lab_work){ .opcode = opcode,
+		                  .wr_id = 7,
+		                  .n = 1,
+		                  .piece = { { 0, length, 0 } },
+		                  .to = to,
+		                  .remote = 64 };
+}
+
+static void what_gets_lost_is_sent_again(void **state)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		const char *rule;
+	} cases[] = {
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_FIRST nth=1 drop" },
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_MIDDLE nth=4 drop" },
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_LAST nth=1 count=2 drop" },
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_MIDDLE nth=2 reorder" },
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_MIDDLE nth=3 duplicate" },
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_WRITE_MIDDLE nth=3 corrupt" },
+		{ IBV_WR_RDMA_WRITE, "opcode=RC_ACKNOWLEDGE nth=1 drop" },
+		{ IBV_WR_RDMA_READ, "opcode=RC_READ_REQUEST nth=1 drop" },
+		{ IBV_WR_RDMA_READ, "opcode=RC_READ_RESPONSE_FIRST nth=1 drop" },
+		{ IBV_WR_RDMA_READ, "opcode=RC_READ_RESPONSE_MIDDLE nth=3 drop" },
+		{ IBV_WR_RDMA_READ, "opcode=RC_READ_RESPONSE_LAST nth=1 drop" },
+		{ IBV_WR_RDMA_READ, "opcode=RC_READ_RESPONSE_MIDDLE nth=3 reorder" },
+	};
+
+	for (size_t i = 0; i < LAB_ARRAY(cases); i++) {
+		const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
+		const bool reads = cases[i].opcode == IBV_WR_RDMA_READ;
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		assert_int_equal(system("umbel fault clear"), 0);
+		fault("%s", cases[i].rule);
+		lab_peers(p, &o, state);
+		w = work_of(cases[i].opcode, p[1], 50000);
+		lab_peer_fill(p[reads], reads ? 64 : 0, 50000, (unsigned)i);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_expect(p[!reads], reads ? 0 : 64, 50000, (unsigned)i);
+		if (!fired(0))
+			fail_msg("'%s' has not fired", cases[i].rule);
+	}
+}
+
+/* A fork moves memory that peers have mapped; the daemon sends again, and places. */
+static void what_gets_lost_is_sent_again_after_a_fork(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
+	struct lab_peer *p[2];
+
+	fault("opcode=RC_WRITE_MIDDLE nth=4 drop");
+	fault("opcode=RC_READ_RESPONSE_MIDDLE nth=4 drop");
+	lab_peers(p, &o, state);
+	for (unsigned i = 0; i < 4; i++) {
+		const bool reads = i % 2;
+		struct lab_work w =
+		        work_of(reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, p[1], 50000);
+
+		assert_int_equal(system("true"), 0);
+		lab_peer_fill(p[reads], reads ? 64 : 0, 50000, i);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		lab_peer_expect(p[!reads], reads ? 0 : 64, 50000, i);
+	}
+	assert_int_equal(fired(0), 1);
+	assert_int_equal(fired(1), 1);
+}
+
+static void a_word_is_added_to_once(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 7 };
+	const uint64_t none = 0;
+	struct lab_peer *p[2];
+	struct lab_work w;
+	uint64_t sum;
+
+	fault("opcode=RC_FETCH_ADD loss=10%% seed=1");
+	fault("opcode=RC_ATOMIC_ACKNOWLEDGE loss=10%% seed=2");
+	fault("opcode=RC_FETCH_ADD chance=10%% seed=3 duplicate");
+	lab_peers(p, &o, state);
+	lab_peer_put(p[1], 64, &none, sizeof(none));
+	w = work_of(IBV_WR_ATOMIC_FETCH_AND_ADD, p[1], 8);
+	w.compare_add = 1;
+	for (unsigned i = 0; i < 200; i++)
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_get(p[1], 64, &sum, sizeof(sum));
+	assert_int_equal(sum, 200);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(fired(i) > 0);
+}
+
+static void without_a_way_retries_come_to_their_end(void **state)
+{
+	const struct lab_peer_options o = { .timeout = 8, .retry_cnt = 2, .rnr_retry = 7 };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault("qp=@1:* to=@2:* drop");
+	lab_peers(p, &o, state);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+	lab_peer_do(p[0], &w, IBV_WC_RETRY_EXC_ERR);
+	lab_peer_expect_state(p[0], IBV_QPS_ERR);
+}
+
+static void what_is_refused_fails_as_the_nak_says(void **state)
+{
+	static const struct {
+		const char *rule;
+		enum ibv_wc_status status;
+	} cases[] = {
+		{ "opcode=RC_SEND_ONLY nth=1 nak=access", IBV_WC_REM_ACCESS_ERR },
+		{ "opcode=RC_SEND_ONLY nth=1 nak=invalid", IBV_WC_REM_INV_REQ_ERR },
+		{ "opcode=RC_SEND_ONLY nth=1 nak=operation", IBV_WC_REM_OP_ERR },
+		{ "opcode=RC_SEND_ONLY nth=1 count=50 nak=rnr", IBV_WC_RNR_RETRY_EXC_ERR },
+		{ "opcode=RC_SEND_ONLY nth=1 nak=rnr", IBV_WC_SUCCESS },
+		{ "opcode=RC_SEND_ONLY nth=1 nak=sequence", IBV_WC_SUCCESS },
+	};
+
+	for (size_t i = 0; i < LAB_ARRAY(cases); i++) {
+		const struct lab_peer_options o = { .timeout = 19, .retry_cnt = 7, .rnr_retry = 2 };
+		struct lab_peer *p[2];
+		struct lab_work w;
+
+		assert_int_equal(system("umbel fault clear"), 0);
+		fault("%s", cases[i].rule);
+		lab_peers(p, &o, state);
+		lab_peer_receive(p[1], 1, 0, 4096);
+		w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+		lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+		w = work_of(IBV_WR_SEND, p[1], 64);
+		lab_peer_do(p[0], &w, cases[i].status);
+		assert_true(fired(0) > 0);
+	}
+}
+
+static void who_was_connected_before_is_not_concerned(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	lab_peers(p, NULL, state);
+	fault("qp=*:* drop");
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 5000);
+	lab_peer_fill(p[0], 0, 5000, 3);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 64, 5000, 3);
+	assert_int_equal(fired(0), 0);
+}
+
+static void what_began_with_faults_goes_on_without(void **state)
+{
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault("opcode=CNP drop");
+	lab_peers(p, NULL, state);
+	assert_int_equal(system("umbel fault clear"), 0);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 50000);
+	lab_peer_fill(p[0], 0, 50000, 3);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_expect(p[1], 64, 50000, 3);
+}
+
+/* ---- rules that are none ---- */
+
+static void what_is_wrong_is_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"''",
+		"psn=4",
+		"drop drop",
+		"drop loss=1%",
+		"drop=1",
+		"loss",
+		"loss=1",
+		"loss=0%",
+		"loss=101%",
+		"loss=nan%",
+		"delay=5",
+		"delay=-5ms",
+		"delay=11s",
+		"delay=infs",
+		"qp=@9:1 drop",
+		"qp=@1 drop",
+		"qp=@1: drop",
+		"qp=@1:0 drop",
+		"qp=@1:0x1000000 drop",
+		"qp=:1 drop",
+		"link=sw9:1 drop",
+		"link=@1:9 drop",
+		"link=@1 drop",
+		"group=fe80::1 drop",
+		"opcode=RC drop",
+		"psn=16777216 drop",
+		"psn=-1 drop",
+		"nth=0 drop",
+		"count=0 drop",
+		"nth=1x drop",
+		"nak=no",
+		"colour=red drop",
+		"chance=50% ecn seed=x",
+	};
+	char longest[300];
+
+	(void)state;
+	for (size_t i = 0; i < LAB_ARRAY(wrong); i++)
+		if (try_fault(wrong[i]) != 2)
+			fail_msg("'%s' is not refused", wrong[i]);
+	memset(longest, '1', sizeof(longest) - 1);
+	memcpy(longest, "drop nth=", 9);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(try_fault(longest), 2);
+	assert_int_equal(WEXITSTATUS(system("umbel fault clear 4711 2> /dev/null")), 1);
+}
+
+#define FAULT_TEST(name) cmocka_unit_test_teardown(name, no_faults)
+#define FAULT_BOTH(name)                                                                \
+	{ #name, name, NULL, no_faults, NULL },                                         \
+	{                                                                               \
+#name "__elsewhere", name, NULL, no_faults, (void *)(uintptr_t)lab_open \
+	}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAULT_TEST(the_nth_datagram_gets_lost),
+		FAULT_TEST(a_damaged_datagram_does_not_come),
+		FAULT_TEST(a_datagram_comes_twice),
+		FAULT_TEST(a_datagram_comes_behind_the_next_one),
+		FAULT_TEST(a_datagram_comes_late_and_in_order),
+		FAULT_TEST(a_rule_holds_for_its_time),
+		FAULT_TEST(only_what_crosses_the_link_gets_lost),
+		FAULT_TEST(the_same_seed_brings_the_same_faults),
+		FAULT_BOTH(what_gets_lost_is_sent_again),
+		FAULT_BOTH(what_gets_lost_is_sent_again_after_a_fork),
+		FAULT_BOTH(a_word_is_added_to_once),
+		FAULT_BOTH(without_a_way_retries_come_to_their_end),
+		FAULT_BOTH(what_is_refused_fails_as_the_nak_says),
+		FAULT_BOTH(who_was_connected_before_is_not_concerned),
+		FAULT_BOTH(what_began_with_faults_goes_on_without),
+		FAULT_TEST(what_is_wrong_is_refused),
+	};
+	/* on Ethernet the network makes the copies */
+	const struct CMUnitTest groups[] = {
+		FAULT_TEST(a_member_alone_misses_a_message),
+	};
+	int failed;
+
+	lab_peers_begin();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return on_roce() || failed ? failed : cmocka_run_group_tests(groups, NULL, NULL);
+}
