@@ -22,6 +22,7 @@
 #include "cli/down.h"
 #include "cli/environ.h"
 #include "cli/fabrics.h"
+#include "cli/faults.h"
 #include "cli/options.h"
 #include "control/owner.h"
 
@@ -34,11 +35,11 @@ static const char help[] =
 static const char help_end[] =
         "Exit status: the command's; 128 and the signal's number if a signal ended it; 126 or\n"
         "127 if it cannot run; 125 if the fabric failed, such as by a killed daemon, whatever the\n"
-        "command's status.\n";
+        "command's status; so it is if a rule of --faults is wrong, or has not fired.\n";
 
 struct run {
 	struct cli_fabric_options fabric;
-	const char *host;
+	const char *host, *faults;
 	char **command;
 	char name[CLI_NAME_MAX + 1];
 	char dir[PATH_MAX];   /* the private runtime directory */
@@ -233,9 +234,13 @@ static int run_command(struct run *r)
 	ret = start_fabric(r);
 	if (ret)
 		goto out_owner;
-	ret = start_command(r);
+	ret = r->faults ? cli_faults_read(r->name, r->faults) : 0;
+	if (!ret)
+		ret = start_command(r);
 	if (!ret)
 		ret = wait_command(r);
+	if (!ret && r->faults)
+		ret = cli_faults_have_fired(r->name);
 	ret = end_fabric(r, ret);
 	goto out_dir;
 out_owner:
@@ -251,6 +256,10 @@ static const struct cli_option options[] = {
 	{ .more = cli_fabric_rows },
 	{ "      --host HOST       run on this host (default: on all of them at once)\n",
 	  CLI_TEXT(struct run, host) },
+	{ "      --faults FILE     rules as of 'umbel fault add', a line each, that hold from the "
+	  "start;\n"
+	  "                        if one has not fired when the command succeeds, run fails\n",
+	  CLI_TEXT(struct run, faults) },
 	{ .line = "  -h, --help            this text\n" },
 };
 
