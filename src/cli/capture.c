@@ -35,7 +35,8 @@ static const char help[] =
         "Writes the management datagrams (MADs) that a fabric carries to a file that Wireshark\n"
         "and tshark read: subnet management, the subnet administrator, connections of rdma_cm,\n"
         "performance counters. With NODE, a host, an HCA or a switch, those that it sends or\n"
-        "receives. Ends by a signal (Ctrl-C), or when the fabric does.\n";
+        "receives. With --data, what queue pairs send, too. Ends by a signal (Ctrl-C), or when the "
+        "fabric does.\n";
 
 #define AT_ONCE (128 << 10) /* bytes that are read: more than the longest record */
 
@@ -43,7 +44,8 @@ struct run {
 	const char *fabric, *output;
 	struct control_capture which;
 	const char *at; /* as written */
-	long count;     /* 0: no end */
+	bool data;
+	long count; /* 0: no end */
 	int fd;
 	FILE *file; /* of fd */
 	struct cli_pcapng pcapng;
@@ -281,7 +283,7 @@ static int finish(struct run *r, int error)
 	cli_pcapng_fini(&r->pcapng);
 	if (!signalled && !error && !is_enough(r))
 		base_log("the fabric has ended");
-	base_log("%llu MADs captured, %llu lost", (unsigned long long)r->captured,
+	base_log("%llu packets captured, %llu lost", (unsigned long long)r->captured,
 	         (unsigned long long)r->lost);
 	if (!error)
 		return CLI_OK;
@@ -378,11 +380,16 @@ static const struct cli_option options[] = {
 	{ "  -o, --output FILE   the file (default: standard output, for '| tshark -r -')\n",
 	  CLI_TEXT(struct run, output) },
 	{ "  -c, --count N       ends after N of them\n",
-	  CLI_NUMBER(struct run, count, 1, LONG_MAX), .wrong = "is no number of MADs" },
+	  CLI_NUMBER(struct run, count, 1, LONG_MAX), .wrong = "is no number of packets" },
 	{ "      --class CLASS   those of a class: smp, sa, cm, perf, or its number; more than "
 	  "one\n"
 	  "                      may be given\n",
 	  CLI_STORE(store_class, struct run, which) },
+	{ "      --data          messages of queue pairs, too: they go by the daemon meanwhile, "
+	  "and "
+	  "RC and\n"
+	  "                      UC queue pairs that are connected from now on exchange packets\n",
+	  CLI_FLAG(struct run, data) },
 	{ .line = "  -h, --help          this text\n" },
 };
 
@@ -394,6 +401,7 @@ static int capture_execute(const struct cli_command *self, void *from, int argc,
 	(void)argc; /* parse_at() has had them */
 	(void)argv;
 	r->fabric = cli_fabric_name(r->fabric);
+	r->which.data = r->data;
 	return capture(r);
 }
 

@@ -32,8 +32,8 @@ captured()
 
 read_counts()
 {
-	n=$(sed -n 's/^umbel: \([0-9]*\) MADs captured, [0-9]* lost$/\1/p' "$TMPDIR/capture-$1.out")
-	lost=$(sed -n 's/^umbel: [0-9]* MADs captured, \([0-9]*\) lost$/\1/p' "$TMPDIR/capture-$1.out")
+	n=$(sed -n 's/^umbel: \([0-9]*\) packets captured, [0-9]* lost$/\1/p' "$TMPDIR/capture-$1.out")
+	lost=$(sed -n 's/^umbel: [0-9]* packets captured, \([0-9]*\) lost$/\1/p' "$TMPDIR/capture-$1.out")
 	[ "$n" ] && [ "$lost" ] || complain "capture-$1 does not say how many"
 }
 
@@ -124,7 +124,7 @@ counting=$!
 wait_until 'it begins' test -s "$TMPDIR/count.pcapng"
 expect 0 '*' umbel exec h1 -- perfquery 3 1
 wait "$counting" || complain "a capture of two ends with $?"
-expect 0 'umbel: 2 MADs captured, 0 lost' cat "$TMPDIR/count.err"
+expect 0 'umbel: 2 packets captured, 0 lost' cat "$TMPDIR/count.err"
 expect 0 '*PERF*PERF*' eval 'tshark -n -r - < "$TMPDIR/count.pcapng" 2> /dev/null'
 
 # ---- what gets lost says why
@@ -147,7 +147,7 @@ expect 1 "umbel: no node 'h9': there are h1 h2 h3 sw1" umbel capture -o /dev/nul
 expect 1 "umbel: 'h1' has no port 2: it has port 1" umbel capture -o /dev/null h1:2
 expect 2 "umbel: capture: 'x' in 'h1:x' is no number of a port; *" umbel capture -o /dev/null h1:x
 expect 2 "umbel: capture: 'ib' is no class: *" umbel capture -o /dev/null --class ib
-expect 2 "umbel: capture: '0' is no number of MADs; *" umbel capture -o /dev/null -c 0
+expect 2 "umbel: capture: '0' is no number of packets; *" umbel capture -o /dev/null -c 0
 expect 2 "umbel: capture: one node at a time, not 'h2' too; *" umbel capture -o /dev/null h1 h2
 expect 1 "umbel: cannot write '/nowhere/x': *" umbel capture -o /nowhere/x
 expect 1 '*umbel: cannot write the capture: No space left on device' umbel capture -o /dev/full
