@@ -19,6 +19,8 @@
 #include "cli/views.h"
 #include "control/client.h"
 
+#define WHAT "topology, groups, routes, counters, hosts, neighbours or qps"
+
 static const char help[] =
         "Usage: umbel show [OPTION]... WHAT [OPTION]...\n"
         "\n"
@@ -27,7 +29,8 @@ static const char help[] =
         "  routes       what the switches forward where; 'routes SWITCH': that one\n"
         "  counters     what the ports have counted\n"
         "  hosts        hosts with their addresses, HCAs and interfaces\n"
-        "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n";
+        "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"
+        "  qps          queue pairs: state, keys, receives, peers, PSNs\n";
 
 struct show {
 	const char *name, *what, *of;
@@ -134,14 +137,9 @@ static int show(const struct cli_command *self, void *from, int argc, char **arg
 	(void)argc; /* take_word() has had them */
 	(void)argv;
 	if (!s->what)
-		return cli_usage_error(
-		        self, "what? topology, groups, routes, counters, hosts or neighbours");
+		return cli_usage_error(self, "what? " WHAT);
 	if (!routes && !cli_view_find(s->what))
-		return cli_usage_error(
-		        self,
-		        "no '%s': it shows topology, groups, routes, counters, hosts or "
-		        "neighbours",
-		        s->what);
+		return cli_usage_error(self, "no '%s': it shows " WHAT, s->what);
 	if (s->of && (!routes || s->load))
 		return cli_usage_error(self, "one thing at a time, not '%s' too", s->of);
 	if (s->load && !routes)
@@ -169,7 +167,7 @@ static int take_word(const struct cli_command *self, void *options, const char *
 
 const struct cli_command cli_show = {
 	.name = "show",
-	.summary = "show topology, groups, routes, counters, hosts or neighbours",
+	.summary = "show " WHAT,
 	.help = help,
 	CLI_OPTIONS(options, struct show),
 	.word = take_word,

@@ -41,6 +41,7 @@
 #include "shm/region.h"
 #include "shm/connection.h"
 #include "shm/ring.h"
+#include "shm/wire.h"
 
 #define SECONDS 120 /* that anything may take */
 
@@ -1098,8 +1099,8 @@ static void random_cm_requests_get_replies(void **state)
 
 static void random_command_line_requests_get_replies(void **state)
 {
-	static const char *const what[] = { "status", "hosts",    "topology", "groups",
-		                            "routes", "counters", "",         "nonsense" };
+	static const char *const what[] = { "status",   "hosts", "topology", "groups", "routes",
+		                            "counters", "qps",   "ports",    "",       "nonsense" };
 	static const uint32_t breaking[] = { sizeof(struct control_link),
 		                             sizeof(struct control_switch),
 		                             sizeof(struct control_sm_event) };
@@ -1470,8 +1471,8 @@ static void the_control_part_is_not_for_writing(void **state)
 static void scribble(void)
 {
 	struct shm_region r;
-	uint64_t *word[4];
-	size_t n[4];
+	uint64_t *word[7];
+	size_t n[7];
 
 	close(greeted(CONTROL_ROLE_VERBS, &r));
 	word[0] = shm_data_at(&r, r.control->rings_off);
@@ -1482,6 +1483,12 @@ static void scribble(void)
 	n[2] = 64 * sizeof(*r.senders) / 8;
 	word[3] = (uint64_t *)r.roce_ports;
 	n[3] = sizeof(*r.roce_ports) / 8;
+	word[4] = (uint64_t *)r.connections;
+	n[4] = 64 * sizeof(*r.connections) / 8;
+	word[5] = (uint64_t *)r.wires;
+	n[5] = 64 * sizeof(*r.wires) / 8;
+	word[6] = (uint64_t *)r.port_counts;
+	n[6] = sizeof(*r.port_counts) / 8;
 	for (;;) {
 		unsigned what = below(ARRAY_SIZE(word));
 		uint64_t v = (uint64_t)random_number() << 32 | random_number();
@@ -1545,6 +1552,20 @@ static void exchange_without_end(void)
 	}
 }
 
+/* What they have there is nonsense now, but the answer is whole. */
+static void look_at_queue_pairs(void)
+{
+	struct control_client *c;
+	char path[512], *text;
+
+	assert_int_equal(control_path(path, sizeof(path), control_fabric_name(), "ctl"), 0);
+	assert_int_equal(control_connect(&c, path, CONTROL_ROLE_CLI, NULL), 0);
+	assert_int_equal(control_show(c, "qps", &text), 0);
+	assert_int_equal(text[strlen(text) - 1], ']');
+	free(text);
+	control_close(c);
+}
+
 static void scribbling_over_the_shared_memory_brings_nobody_down(void **state)
 {
 	enum { BYSTANDERS = 3 };
@@ -1569,6 +1590,7 @@ static void scribbling_over_the_shared_memory_brings_nobody_down(void **state)
 			pid[i] = start(exchange_without_end);
 		}
 		read_held();
+		look_at_queue_pairs();
 	}
 	kill(scribbler, SIGKILL);
 	waitpid(scribbler, NULL, 0);

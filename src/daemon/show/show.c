@@ -43,6 +43,7 @@ static const struct view views[] = {
 	{ "ports", "[", "]", daemon_show_ports, NULL },
 	{ "counters", "{\"ports\":[", "]}", daemon_show_counters, NULL },
 	{ "faults", "[", "]", daemon_show_fault, NULL },
+	{ "qps", "[", "]", daemon_show_qps, NULL },
 	{ "counter_texts", "", "", daemon_show_counter_texts, NULL },
 	{ .name = "interfaces", .give = give_interfaces },
 };

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The view "qps": queue pairs with what senders must know of them, how many receives they have, and
+ * how far their requests and packets are. A part is a queue pair index. Much of it lies in the data
+ * part, where any program may have written: it is shown, counts only if they can be right, and
+ * nothing there is followed.
+ */
+#include "daemon/show/views.h"
+#include "hca/queue/explain.h"
+#include "shm/connection.h"
+#include "shm/wire.h"
+#include "wire/headers.h"
+
+/* Units of work (chores.h). */
+#define EMPTY_COST 1
+#define QP_COST    32
+
+static const char *type_name(uint8_t type)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		return "RC";
+	case IBV_QPT_UC:
+		return "UC";
+	case IBV_QPT_UD:
+		return "UD";
+	case IBV_QPT_RAW_PACKET:
+		return "RAW";
+	case IBV_QPT_XRC_SEND:
+		return "XRC_SEND";
+	case IBV_QPT_XRC_RECV:
+		return "XRC_RECV";
+	case SHM_QPT_XRC_SRQ:
+		return "XRC_SRQ";
+	default:
+		return "?";
+	}
+}
+
+static uint32_t load(const _Atomic uint32_t *at)
+{
+	return atomic_load_explicit(at, memory_order_relaxed);
+}
+
+/* @to - @from, two positions of a queue of @room, which others write meanwhile. */
+static uint32_t between(uint32_t from, uint32_t to, uint32_t room)
+{
+	return to - from <= room ? to - from : 0;
+}
+
+static const struct shm_ring *ring_at(const struct daemon_show *s, uint64_t off)
+{
+	return shm_data_at(s->f->region, off);
+}
+
+/* Messages of a ring that wait to be polled, and receives that wait for messages. */
+static void count(const struct shm_ring *ring, uint32_t room, uint32_t *arrived, uint32_t *receives)
+{
+	/* in the order in which they come to a position, so none is taken for one further on */
+	uint32_t consumed = load(&ring->consumed), tail = load(&ring->tail);
+	uint32_t posted = load(&ring->posted);
+
+	*arrived = between(consumed, tail, room); /* the tail, a hint, may be behind */
+	*receives = between(consumed + *arrived, posted, room);
+}
+
+static void add_receives(const struct daemon_show *s, struct show_json *o, const struct shm_qp *q)
+{
+	uint32_t arrived, receives, srq = q->connection.srq;
+
+	count(ring_at(s, q->ring_off), 1u << q->ring_shift, &arrived, &receives);
+	if (srq && srq <= SHM_MAX_SRQS) {
+		const struct shm_srq *shared = &s->f->region->srqs[srq - 1];
+		uint32_t taken;
+
+		show_add_u64(o, "srq", srq - 1);
+		receives = 0;
+		if (shared->live) /* nothing arrives there: what was claimed is gone */
+			count(ring_at(s, shared->ring_off), 1u << shared->ring_shift, &taken,
+			      &receives);
+	}
+	show_add_u64(o, "receives", receives);
+	show_add_u64(o, "arrived", arrived);
+}
+
+/* The requests of a connected queue pair. */
+static void add_requests(struct show_json *o, const struct shm_qp *q,
+                         const struct shm_connection *c)
+{
+	uint32_t head = load(&c->head), failed = load(&c->failed);
+
+	show_add_u64(o, "waiting",
+	             between(head, load(&c->tail), 1u << q->connection.request_shift));
+	if (failed)
+		show_add_string(o, "failed", hca_status_name(failed & 0xFF));
+}
+
+/* Of one that exchanges packets: nobody holds its locks here, so each may be of another moment. */
+static void add_packets(struct show_json *o, const struct shm_wire *w)
+{
+	show_add_u64(o, "next_psn", w->psn & WIRE_PSN_MASK);
+	show_add_u64(o, "acked_psn", w->acked & WIRE_PSN_MASK);
+	show_add_u64(o, "expected_psn", w->expected & WIRE_PSN_MASK);
+	show_add_u64(o, "path_mtu", 1ull << (w->path.mtu_shift & 15));
+	show_add_u64(o, "timeout", w->path.timeout);
+	show_add_u64(o, "retries", w->retries);
+	show_add_u64(o, "retry_cnt", w->path.retry_cnt);
+	show_add_u64(o, "rnr_retries", w->rnr_retries);
+	show_add_u64(o, "rnr_retry", w->path.rnr_retry);
+	show_add_u64(o, "retransmissions", w->retransmissions);
+	if (load(&w->open) % SHM_WIRE_OPENED && !w->path.detours)
+		show_add_gid(o, "peer_gid", &w->path.dgid);
+}
+
+/* What it exchanges packets by; NULL: it does not. */
+static const struct shm_wire *wire_of(const struct daemon_show *s, const struct shm_qp *q)
+{
+	uint32_t index = SHM_QP_INDEX(q->qpn);
+	const struct shm_region *r = s->f->region;
+
+	if (q->type != IBV_QPT_RC && q->type != IBV_QPT_UC)
+		return NULL;
+	/* memory that was never used stays so */
+	if (r->ports[q->port].link_layer != IBV_LINK_LAYER_ETHERNET &&
+	    (load(&r->connections[index].chosen) & 0xFF) != SHM_BY_DETOUR)
+		return NULL;
+	return load(&r->wires[index].open) % SHM_WIRE_OPENED ? &r->wires[index] : NULL;
+}
+
+static void add_connection(const struct daemon_show *s, struct show_json *o, const struct shm_qp *q)
+{
+	const struct shm_region *r = s->f->region;
+	const struct shm_wire *w = wire_of(s, q);
+	const struct daemon_qp *peer = NULL;
+
+	if (!w || w->path.detours)
+		peer = daemon_qp_find(&s->objects->qps, q->connection.dest_qpn);
+	if (q->connection.dest_qpn)
+		show_add_text(o, "peer", "0x%06x", q->connection.dest_qpn);
+	if (peer && peer->hca)
+		show_add_text(o, "peer_host", "%s", r->hcas[peer->hca->hca].host);
+	add_requests(o, q, &r->connections[SHM_QP_INDEX(q->qpn)]);
+	if (w)
+		add_packets(o, w);
+}
+
+/* As its owner has it; what it did not tell senders is in the data part. */
+static const char *state_of(const struct daemon_show *s, const struct shm_qp *q)
+{
+	uint32_t own = load(&s->f->region->connections[SHM_QP_INDEX(q->qpn)].state);
+
+	return hca_state_name(own ? own - 1 : q->state);
+}
+
+static void add_qp(const struct daemon_show *s, struct show_json *o, const struct daemon_qp *qp)
+{
+	const struct shm_qp *q = &s->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+	const struct shm_hca *hca = &s->f->region->hcas[qp->hca->hca];
+
+	show_open(o, NULL, '{');
+	show_add_text(o, "host", "%s", hca->host);
+	show_add_text(o, "hca", "%s", hca->name);
+	show_add_u64(o, "port", q->port_num);
+	show_add_text(o, "qpn", "0x%06x", q->qpn);
+	show_add_string(o, "type", type_name(q->type));
+	show_add_string(o, "state", state_of(s, q));
+	show_add_u64(o, "pid", (uint32_t)qp->holder->pid);
+	if (q->port_num)
+		show_add_text(o, "pkey", "0x%04x", q->pkey);
+	if (q->type == IBV_QPT_UD)
+		show_add_text(o, "qkey", "0x%08x", q->qkey);
+	if (q->type != IBV_QPT_XRC_SEND && q->type != IBV_QPT_XRC_RECV)
+		add_receives(s, o, q);
+	if (q->type != IBV_QPT_UD && q->type != IBV_QPT_RAW_PACKET && q->type != SHM_QPT_XRC_SRQ)
+		add_connection(s, o, q);
+	show_close(o, '}');
+}
+
+bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	const struct daemon_qps *all = &s->objects->qps;
+	const struct daemon_qp *qp;
+
+	if (at->part >= all->ids.size)
+		return false;
+	qp = at->part > IB_QPN_GSI ? base_idtable_get(&all->ids, at->part) : NULL;
+	at->work += EMPTY_COST;
+	if (!qp || !qp->holder || qp->holder->dead || qp->is_roce_sender || !qp->hca)
+		return true;
+	at->work += QP_COST;
+	add_qp(s, o, qp);
+	return true;
+}
