@@ -10,9 +10,7 @@
 #include "cli/json.h"
 #include "cli/legend.h"
 
-/* Whether @element counts what @texts explains: two kinds of ports may have a counter of the same
- * name. */
-static bool has_all(struct json_object *element, struct json_object *texts)
+bool cli_legend_fits(struct json_object *element, struct json_object *texts)
 {
 	json_object_object_foreach(texts, name, text)
 	{
@@ -30,7 +28,7 @@ static bool is_counted(struct json_object *array, struct json_object *texts, con
 	for (size_t i = 0; i < json_object_array_length(array); i++) {
 		struct json_object *element = json_object_array_get_idx(array, i);
 
-		if (cli_json_number(element, name) && has_all(element, texts))
+		if (cli_json_number(element, name) && cli_legend_fits(element, texts))
 			return true;
 	}
 	return false;

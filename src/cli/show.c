@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/drops.h"
 #include "cli/fabrics.h"
 #include "cli/interfaces.h"
 #include "cli/json.h"
@@ -19,7 +20,7 @@
 #include "cli/views.h"
 #include "control/client.h"
 
-#define WHAT "topology, groups, routes, counters, hosts, neighbours or qps"
+#define WHAT "topology, groups, routes, counters, hosts, neighbours, qps or drops"
 
 static const char help[] =
         "Usage: umbel show [OPTION]... WHAT [OPTION]...\n"
@@ -30,7 +31,8 @@ static const char help[] =
         "  counters     what the ports have counted\n"
         "  hosts        hosts with their addresses, HCAs and interfaces\n"
         "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"
-        "  qps          queue pairs: state, keys, receives, peers, PSNs\n";
+        "  qps          queue pairs: state, keys, receives, peers, PSNs\n"
+        "  drops        what was lost, where, why, and what to do about it\n";
 
 struct show {
 	const char *name, *what, *of;
@@ -106,6 +108,8 @@ static int print(const struct show *s, struct control_client *client)
 	struct json_object *reply, *interfaces = NULL;
 	int ret;
 
+	if (!strcmp(s->what, "drops"))
+		return cli_drops_print(client, s->json);
 	if (!view)
 		return s->load ? cli_load_print(client, s->json)
 		               : cli_routes_print(client, s->of, s->json);
@@ -138,7 +142,7 @@ static int show(const struct cli_command *self, void *from, int argc, char **arg
 	(void)argv;
 	if (!s->what)
 		return cli_usage_error(self, "what? " WHAT);
-	if (!routes && !cli_view_find(s->what))
+	if (!routes && strcmp(s->what, "drops") != 0 && !cli_view_find(s->what))
 		return cli_usage_error(self, "no '%s': it shows " WHAT, s->what);
 	if (s->of && (!routes || s->load))
 		return cli_usage_error(self, "one thing at a time, not '%s' too", s->of);

@@ -35,7 +35,7 @@ CASES = [
     ("umbel ", COMMANDS + ["help", "--help", "--version"]),
     ("umbel st", ["status"]),
     ("umbel help sta", ["status"]),
-    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours", "qps"]),
+    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours", "qps", "drops"]),
     ("umbel show --json g", ["groups"]),
     ("umbel show -n default t", ["topology"]),
     ("umbel show --name=d", ["--name=default"]),

@@ -45,6 +45,7 @@ static const struct view views[] = {
 	{ "faults", "[", "]", daemon_show_fault, NULL },
 	{ "qps", "[", "]", daemon_show_qps, NULL },
 	{ "counter_texts", "", "", daemon_show_counter_texts, NULL },
+	{ "loss_texts", "", "", daemon_show_loss_texts, NULL },
 	{ .name = "interfaces", .give = give_interfaces },
 };
 

@@ -4,6 +4,7 @@
  * with its name, its offset and its meaning.
  */
 #include <stddef.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "daemon/show/views.h"
@@ -247,7 +248,32 @@ bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struc
 	return true;
 }
 
-bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+/* What it counts is no loss, and no sign of one. */
+static bool is_harmless(const char *counter)
+{
+	static const char *const names[] = {
+		"xmit_pkts",
+		"rcv_pkts",
+		"xmit_bytes",
+		"rcv_bytes",
+		"receive_waits",
+		"own",
+		"overtakes",
+		"duplicate_request",
+		"rp_cnp_handled",
+		"rp_cnp_ignored",
+		"np_ecn_marked_roce_packets",
+		"np_cnp_sent",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], counter))
+			return true;
+	return false;
+}
+
+/* The texts of the counters of each kind of port; of all, or of those that count losses. */
+static void add_texts(struct show_json *o, bool losses_only)
 {
 	static const struct {
 		const char *of;
@@ -259,14 +285,12 @@ bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at, 
 		{ "ethernet", roce, ARRAY_SIZE(roce) },   { "mad", mads, ARRAY_SIZE(mads) },
 	};
 
-	(void)s;
-	if (at->part)
-		return false;
 	show_open(o, NULL, '{');
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		show_open(o, tables[i].of, '{');
 		for (size_t k = 0; k < tables[i].n; k++)
-			show_add_string(o, tables[i].row[k].name, tables[i].row[k].text);
+			if (!losses_only || !is_harmless(tables[i].row[k].name))
+				show_add_string(o, tables[i].row[k].name, tables[i].row[k].text);
 		show_close(o, '}');
 	}
 	show_open(o, "datagram", '{');
@@ -274,5 +298,22 @@ bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at, 
 		show_add_string(o, wire_roce_status_name((enum wire_roce_status)i), refused[i]);
 	show_close(o, '}');
 	show_close(o, '}');
+}
+
+bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	(void)s;
+	if (at->part)
+		return false;
+	add_texts(o, false);
+	return true;
+}
+
+bool daemon_show_loss_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	(void)s;
+	if (at->part)
+		return false;
+	add_texts(o, true);
 	return true;
 }

@@ -56,5 +56,7 @@ bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct sho
 /* What each counter counts: its text by its name. */
 bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,
                                struct show_json *o);
+/* Likewise, of those alone that count what got lost. */
+bool daemon_show_loss_texts(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
 #endif
