@@ -29,12 +29,31 @@ static void add_map(struct show_json *o, const struct fabric_port *p)
 	             (p->node->n_ports + (size_t)1) * sizeof(p->lanes->map[0]));
 }
 
-static void add_port(struct show_json *o, const struct fabric_port *p)
+/* The last packet that the port refused as its Q_Key was wrong: programs write that. */
+static void add_bad_qkey(const struct daemon_show *s, struct show_json *o,
+                         const struct fabric_port *p)
+{
+	const struct shm_bad_key *last = &s->f->region->port_counts[p->index].last_bad_qkey;
+	uint64_t ends = atomic_load_explicit(&last->ends, memory_order_relaxed);
+	uint64_t key = atomic_load_explicit(&last->key, memory_order_relaxed);
+
+	if (!ends)
+		return;
+	show_open(o, "bad_qkey", '{');
+	show_add_text(o, "from", "0x%06x", (unsigned)(ends >> 24) & IB_QPN_MASK);
+	show_add_text(o, "to", "0x%06x", (unsigned)ends & IB_QPN_MASK);
+	show_add_text(o, "key", "0x%08x", (unsigned)key);
+	show_close(o, '}');
+}
+
+static void add_port(const struct daemon_show *s, struct show_json *o, const struct fabric_port *p)
 {
 	show_open(o, NULL, '{');
 	show_add_u64(o, "port", p->num);
 	if (p->node->type == FABRIC_HCA)
 		show_add_text(o, "guid", "0x%016llx", (unsigned long long)p->guid);
+	if (p->node->type == FABRIC_HCA)
+		add_bad_qkey(s, o, p);
 	if (p->lmc)
 		show_add_u64(o, "lmc", p->lmc);
 	if (fabric_lanes_used(p) != FABRIC_LANES)
@@ -86,7 +105,7 @@ bool daemon_show_ports(const struct daemon_show *s, struct show_at *at, struct s
 	show_open(o, "ports", '[');
 	for (unsigned k = 1; k <= node->n_ports; k++)
 		if (node->port[k].peer || node->port[k].ethernet)
-			add_port(o, &node->port[k]);
+			add_port(s, o, &node->port[k]);
 	show_close(o, ']');
 	show_close(o, '}');
 	return true;
