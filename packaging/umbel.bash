@@ -82,6 +82,7 @@ _umbel_value()
 	case $1 in
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
 	--topology | --lfts | --mfts | --paths | --partitions | --state | -o | --output) _umbel_files ;;
+	--from | --to) _umbel_offer "$(_umbel_hosts)" ;;
 	--except) _umbel_offer "$(_umbel_listed check)" ;;
 	--class) _umbel_offer 'smp sa cm perf' ;;
 	--sm) _umbel_offer 'embedded none' ;;

@@ -24,6 +24,7 @@
 	X(simulate) \
 	X(ibsim)    \
 	X(show)     \
+	X(explain)  \
 	X(check)    \
 	X(capture)  \
 	X(set)      \

@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun simulate ibsim show check capture set status wait link fault switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun simulate ibsim show explain check capture set status wait link fault switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -42,6 +42,7 @@ CASES = [
     ("umbel show --name ", ["default"]),
     ("umbel show routes ", ["sw1"]),
     ("umbel show hosts ", []),
+    ("umbel explain --from h1 --to h", ["h1", "h2", "h3"]),
     ("umbel exec ", ["h1", "h2", "h3", "--"]),
     ("umbel exec --net ", ["host"]),
     ("umbel rsh h", ["h1", "h2", "h3"]),
