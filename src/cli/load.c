@@ -215,37 +215,48 @@ static void load_free(struct load *l)
 	json_object_put(l->topology);
 }
 
-static int print_load(struct load *l, struct cli_tables *t, bool json)
+/* What all links carry; load_free() is due in any case. */
+static int read_load(struct load *l, struct control_client *client)
 {
-	int ret = cli_tables_each(t, keep_table, l);
+	struct cli_tables t;
+	int ret = read_topology(l, client);
 
-	if (ret)
-		return ret;
-	for (unsigned i = 0; i < l->net.n_hosts; i++)
+	if (ret == -ENOMEM)
+		base_log("%s", strerror(ENOMEM));
+	if (ret || cli_tables_read(&t, client, NULL))
+		return CLI_FAILED;
+	ret = cli_tables_each(&t, keep_table, l);
+	cli_tables_free(&t);
+	for (unsigned i = 0; i < l->net.n_hosts && !ret; i++)
 		load_count(&l->net, i);
-	ret = json ? print_json(l) : print_text(l);
-	if (ret)
-		base_log("%s", strerror(-ret));
-	return ret ? CLI_FAILED : CLI_OK;
+	return ret;
 }
 
 int cli_load_print(struct control_client *client, bool json)
 {
 	struct load l = { 0 };
-	struct cli_tables t;
-	int ret = read_topology(&l, client);
+	int ret = read_load(&l, client);
 
-	if (ret == -ENOMEM)
-		base_log("%s", strerror(ENOMEM));
-	if (ret) {
-		load_free(&l);
-		return CLI_FAILED;
-	}
-	ret = cli_tables_read(&t, client, NULL);
 	if (!ret) {
-		ret = print_load(&l, &t, json);
-		cli_tables_free(&t);
+		ret = json ? print_json(&l) : print_text(&l);
+		if (ret)
+			base_log("%s", strerror(-ret));
+		ret = ret ? CLI_FAILED : CLI_OK;
 	}
+	load_free(&l);
+	return ret;
+}
+
+int cli_load_each(struct control_client *client,
+                  void (*each)(void *arg, const char *name, unsigned port, uint64_t paths),
+                  void *arg)
+{
+	struct load l = { 0 };
+	int ret = read_load(&l, client);
+
+	for (unsigned i = 0; i < l.net.n && !ret; i++)
+		for (unsigned k = 1; k <= l.net.sw[i].n_ports; k++)
+			each(arg, l.net.sw[i].name, k, l.net.sw[i].port[k].crossed.messages);
 	load_free(&l);
 	return ret;
 }

@@ -8,6 +8,7 @@
 #define CLI_ROUTES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct control_client;
 
@@ -20,5 +21,11 @@ int cli_routes_print(struct control_client *client, const char *of, bool json);
  * 0 or CLI_FAILED.
  */
 int cli_load_print(struct control_client *client, bool json);
+
+/* Calls @each for every port of every switch, with the number of paths that leave by it. 0 or
+ * CLI_FAILED. */
+int cli_load_each(struct control_client *client,
+                  void (*each)(void *arg, const char *name, unsigned port, uint64_t paths),
+                  void *arg);
 
 #endif
