@@ -55,6 +55,11 @@ _umbel_switches()
 		awk 'NR > 1 && $2 == "switch" { print $1 }' | uniq
 }
 
+_umbel_groups()
+{
+	_umbel_ask show ${fabric:+--name "$fabric"} groups | sed -n 's/^\(ff[0-9a-f:]*\)$/\1/p'
+}
+
 # NODE:PORT of a type: switch, or host for those of HCAs; all without one
 _umbel_ports()
 {
@@ -108,7 +113,12 @@ _umbel_word()
 	link1 | fault1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
 	link2) _umbel_offer "$(_umbel_ports '')" ;;
 	fault*) [ "$2" != add ] || _umbel_offer "qp to link group opcode psn nth count chance seed after until loss delay nak" = ;;
-	show2) [ "$2" != routes ] || _umbel_offer "$(_umbel_switches)" ;;
+	show2)
+		[ "$2" != routes ] || _umbel_offer "$(_umbel_switches)"
+		[ "$2" != path ] || _umbel_offer "$(_umbel_hosts) $(_umbel_switches)"
+		[ "$2" != group ] || _umbel_offer "$(_umbel_groups)"
+		;;
+	show3) [ "$2" != path ] || _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
 	switch2) _umbel_offer "$(_umbel_switches)" ;;
 	sm2)
 		[ "$2" != partitions ] || _umbel_files

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * `umbel show`: what the daemon knows about its fabric, as text or as JSON. How each thing
- * looks as text is in views.c.
+ * `umbel show`: what the daemon knows about its fabric, as text, as JSON or as a picture. How each
+ * thing looks as text is in views.c, as a picture in show_picture.c.
  */
 #include <json-c/json.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "cli/legend.h"
 #include "cli/options.h"
 #include "cli/routes.h"
+#include "cli/show_picture.h"
 #include "cli/views.h"
 #include "control/client.h"
 
@@ -32,11 +34,18 @@ static const char help[] =
         "  hosts        hosts with their addresses, HCAs and interfaces\n"
         "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"
         "  qps          queue pairs: state, keys, receives, peers, PSNs\n"
-        "  drops        what was lost, where, why, and what to do about it\n";
+        "  drops        what was lost, where, why, and what to do about it\n"
+        "\n"
+        "As pictures (--svg, --png, --dot): topology, and\n"
+        "\n"
+        "  group        'group MGID': that one's tree and members\n"
+        "  path         'path HOST HOST': the way of packets from the first to the second\n";
 
 struct show {
 	const char *name, *what, *of;
+	struct cli_list words;
 	bool json, load, explain;
+	struct cli_show_picture picture;
 };
 
 static const struct cli_option options[] = {
@@ -44,8 +53,17 @@ static const struct cli_option options[] = {
 	{ "      --json        as JSON\n", CLI_FLAG(struct show, json) },
 	{ "      --explain     of counters: what each that is not 0 means, and what to do\n",
 	  CLI_FLAG(struct show, explain) },
-	{ "      --load        of routes: how many of them each link between switches carries\n",
+	{ "      --load        of routes: how many of them each link between switches carries;\n"
+	  "                    of pictures: lines are as wide as they carry routes\n",
 	  CLI_FLAG(struct show, load) },
+	{ "      --svg         a picture, by Graphviz\n", CLI_FLAG(struct show, picture.svg) },
+	{ "      --png         likewise\n", CLI_FLAG(struct show, picture.png) },
+	{ "      --dot         the picture's text, which Graphviz reads\n",
+	  CLI_FLAG(struct show, picture.dot) },
+	{ "      --lines N     of more boxes or lines, equal ones fold (default: 48)\n",
+	  CLI_NUMBER(struct show, picture.most, 1, INT_MAX), .wrong = "is no number of lines" },
+	{ "  -o, --output FILE the picture's file (default: standard output)\n",
+	  CLI_TEXT(struct show, picture.output) },
 	CLI_HELP_ROW,
 };
 
@@ -131,42 +149,70 @@ static int print(const struct show *s, struct control_client *client)
 	return ret;
 }
 
+/* What goes with what. 0 or CLI_USAGE. */
+static int check(const struct cli_command *self, const struct show *s)
+{
+	bool picture = cli_wants_picture(&s->picture), routes;
+
+	if (!s->what)
+		return cli_usage_error(self, "what? " WHAT);
+	routes = !strcmp(s->what, "routes");
+	if (!strcmp(s->what, "group") || !strcmp(s->what, "path") || picture || s->picture.output ||
+	    s->picture.most) {
+		int ret = cli_show_picture_check(self, &s->picture, &s->words);
+
+		if (!ret && (s->json || s->explain))
+			ret = cli_usage_error(self, "a picture is not --json and not --explain");
+		return ret;
+	}
+	if (!routes && strcmp(s->what, "drops") != 0 && !cli_view_find(s->what))
+		return cli_usage_error(self, "no '%s': it shows " WHAT, s->what);
+	if (s->words.n > 2 || (s->of && (!routes || s->load)))
+		return cli_usage_error(self, "one thing at a time, not '%s' too",
+		                       s->words.at[s->words.n > 2 ? 2 : 1]);
+	if (s->load && !routes)
+		return cli_usage_error(self, "--load goes with routes, not with %s", s->what);
+	if (s->explain && strcmp(s->what, "counters"))
+		return cli_usage_error(self, "--explain goes with counters, not with %s", s->what);
+	return 0;
+}
+
 static int show(const struct cli_command *self, void *from, int argc, char **argv)
 {
-	const struct show *s = from;
-	bool routes = s->what && !strcmp(s->what, "routes");
+	struct show *s = from;
+	const char *fabric = cli_fabric_name(s->name);
 	struct control_client *client;
 	int ret;
 
 	(void)argc; /* take_word() has had them */
 	(void)argv;
-	if (!s->what)
-		return cli_usage_error(self, "what? " WHAT);
-	if (!routes && strcmp(s->what, "drops") != 0 && !cli_view_find(s->what))
-		return cli_usage_error(self, "no '%s': it shows " WHAT, s->what);
-	if (s->of && (!routes || s->load))
-		return cli_usage_error(self, "one thing at a time, not '%s' too", s->of);
-	if (s->load && !routes)
-		return cli_usage_error(self, "--load goes with routes, not with %s", s->what);
-	if (s->explain && strcmp(s->what, "counters"))
-		return cli_usage_error(self, "--explain goes with counters, not with %s", s->what);
-	ret = cli_connect(&client, cli_fabric_name(s->name));
+	s->what = s->words.n > 0 ? s->words.at[0] : NULL;
+	s->of = s->words.n > 1 ? s->words.at[1] : NULL;
+	ret = check(self, s);
+	if (!ret && (s->picture.svg || s->picture.png) && !s->picture.output &&
+	    isatty(STDOUT_FILENO)) {
+		base_log("a picture is no text: write it to a file by --output, or to a pipe");
+		ret = CLI_USAGE;
+	}
+	if (!ret)
+		ret = cli_connect(&client, fabric);
 	if (ret)
 		return ret;
-	ret = print(s, client);
+	if (cli_wants_picture(&s->picture))
+		ret = cli_show_picture(&s->picture, client, fabric, &s->words, s->load);
+	else
+		ret = print(s, client);
 	control_close(client);
 	return ret;
 }
 
-/* The first word is what to show, the second one of what. */
+/* The first word is what to show, the next ones of what. */
 static int take_word(const struct cli_command *self, void *options, const char *word)
 {
 	struct show *s = options;
 
-	if (s->what && s->of)
-		return cli_usage_error(self, "one thing at a time, not '%s' too", word);
-	*(s->what ? &s->of : &s->what) = word;
-	return 0;
+	(void)self;
+	return cli_list_add(&s->words, word);
 }
 
 const struct cli_command cli_show = {
