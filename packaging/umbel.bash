@@ -105,6 +105,7 @@ _umbel_word()
 	help1) _umbel_offer "$(_umbel_commands)" ;;
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
+	ladder1) _umbel_files ;;
 	rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
 	show1 | simulate1) _umbel_offer "$(_umbel_listed "$command")" ;;

@@ -27,6 +27,7 @@
 	X(explain)  \
 	X(check)    \
 	X(capture)  \
+	X(ladder)   \
 	X(set)      \
 	X(status)   \
 	X(wait)     \

@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun simulate ibsim show explain check capture set status wait link fault switch sm daemon".split()
+COMMANDS = "up down run exec rsh mpirun simulate ibsim show explain check capture ladder set status wait link fault switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -64,6 +64,7 @@ CASES = [
     ("umbel capture h", ["h1", "h2", "h3"]),
     ("umbel capture --output /etc/hostn", ["/etc/hostname"]),
     ("umbel capture --class ", ["smp", "sa", "cm", "perf"]),
+    ("umbel ladder /etc/hostn", ["/etc/hostname"]),
     ("umbel switch ", ["kill", "revive"]),
     ("umbel switch kill ", ["sw1"]),
     ("umbel sm ", ["start", "stop", "partitions", "event"]),
