@@ -106,7 +106,7 @@ _umbel_word()
 	exec1) _umbel_offer "$(_umbel_hosts) --" ;;
 	capture1) _umbel_offer "$(_umbel_hosts) $(_umbel_switches)" ;;
 	ladder1) _umbel_files ;;
-	rsh1) _umbel_offer "$(_umbel_hosts)" ;;
+	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
 	show1 | simulate1) _umbel_offer "$(_umbel_listed "$command")" ;;
 	simulate2) [ "$2" != file ] || _umbel_files ;;

@@ -145,6 +145,22 @@ int cli_environ_set(const char *fabric, const char *host)
 	return 0;
 }
 
+bool cli_has_network(const char *fabric, const char *host)
+{
+	struct control_enter_host_reply about;
+	struct control_client *client;
+	int fd[CONTROL_MAX_FDS], ret = cli_connect_host(&client, fabric, host);
+
+	if (ret)
+		return false;
+	ret = control_enter_host(client, &about, fd);
+	control_close(client);
+	for (unsigned i = 0; !ret && i < CONTROL_MAX_FDS; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return !ret;
+}
+
 int cli_enter_host(const char *fabric, const char *host, bool must)
 {
 	struct control_enter_host_reply about;

@@ -20,6 +20,9 @@ int cli_environ_set(const char *fabric, const char *host);
  * an error if it has none. 0, or the exit status. */
 int cli_enter_host(const char *fabric, const char *host, bool must);
 
+/* Whether it has one. */
+bool cli_has_network(const char *fabric, const char *host);
+
 /* Becomes the program argv[0] of ours, one beside umbel, in that environment; for a process that is
  * on the host already. Returns only if that fails, after it has said why. */
 void cli_exec_own(const char *fabric, const char *host, char **argv);

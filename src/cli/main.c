@@ -19,6 +19,7 @@
 	X(down)     \
 	X(run)      \
 	X(exec)     \
+	X(env)      \
 	X(rsh)      \
 	X(mpirun)   \
 	X(simulate) \

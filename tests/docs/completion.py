@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec rsh mpirun simulate ibsim show explain check capture ladder set status wait link fault switch sm daemon".split()
+COMMANDS = "up down run exec env rsh mpirun simulate ibsim show explain check capture ladder set status wait link fault switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -49,6 +49,7 @@ CASES = [
     ("umbel show topology --svg -o /etc/hostn", ["/etc/hostname"]),
     ("umbel exec ", ["h1", "h2", "h3", "--"]),
     ("umbel exec --net ", ["host"]),
+    ("umbel env h", ["h1", "h2", "h3"]),
     ("umbel rsh h", ["h1", "h2", "h3"]),
     ("umbel exec h2 -- ibv_devi", ["ibv_devices", "ibv_devinfo"]),
     ("umbel exec h2 -- ls --al", ["--all", "--almost-all"]),
