@@ -24,7 +24,7 @@ fail()
 	exit 1
 }
 
-# packages NEED...: the packages in ./debian-packages for these needs, one a line.
+# packages NEED...: the packages in ./debian-packages, or $list, for these needs, one a line.
 packages()
 {
 	local need package _
@@ -33,7 +33,7 @@ packages()
 		case " $* " in
 		*" $need "*) echo "$package" ;;
 		esac
-	done < debian-packages | sort -u
+	done < "${list:-debian-packages}" | sort -u
 }
 
 # missing_packages NEED...: those that are not installed.
@@ -51,7 +51,13 @@ missing_packages()
 # say_packages NEED...: what it takes, for systems without dpkg.
 say_packages()
 {
-	echo "What it takes is in these packages on Debian: $(packages "$@" | tr '\n' ' ')" >&2
+	local list=debian-packages system='these packages on Debian'
+
+	# shellcheck disable=SC1091
+	case $(. /etc/os-release 2> /dev/null && echo " ${ID-} ${ID_LIKE-} ") in
+	*' fedora '*) list=fedora-packages system="Fedora's packages" ;;
+	esac
+	echo "What it takes is in $system: $(packages "$@" | tr '\n' ' ')" >&2
 }
 
 # need_packages NEED...: installs those that are missing, after it has named them.

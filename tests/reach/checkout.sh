@@ -38,6 +38,12 @@ rm build/release "$TMPDIR/bin/cmake"
 expect 1 '*What it takes is in these packages on Debian: * cmake *run: CMake could not configure build/release' \
 	env "PATH=$TMPDIR/bin" ./run build
 
+# on Fedora and what is made of it by its names
+printf 'ID=rhel\nID_LIKE="fedora"\nNAME=Other\n' > "$TMPDIR/os-release"
+expect 1 "*What it takes is in Fedora's packages: * rdma-core-devel *run: CMake could not configure build/release" \
+	unshare --map-root-user --mount env "PATH=$TMPDIR/bin" sh -c \
+	'mount --bind "$0" /etc/os-release && exec ./run build' "$TMPDIR/os-release"
+
 # ---- who may not install is told so, and not that apt-get failed
 mkdir "$TMPDIR/none" && touch "$TMPDIR/none/status"
 ln -s /usr/bin/dpkg-query "$TMPDIR/bin/dpkg-query"
