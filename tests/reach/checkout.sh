@@ -33,6 +33,13 @@ for program in /usr/bin/* /bin/*; do
 done
 rm -f "$TMPDIR"/bin/{dpkg-query,sudo}
 expect 0 'umbel [0-9]*' env "PATH=$TMPDIR/bin" ./run umbel --version
+# the action builds, where there is no umbel, and later steps find it
+rm -f packaging "$TMPDIR/bin/umbel" && cp -r "$source/packaging" .
+expect 0 "*built: *fabric 'default' is up*" env "PATH=$TMPDIR/bin" "GITHUB_ENV=$TMPDIR/env" "GITHUB_PATH=$TMPDIR/path" \
+	packaging/ci-start.sh
+expect 0 "$PWD/build/release/bin" cat "$TMPDIR/path"
+grep -q '^UMBEL_HOST=h1$' "$TMPDIR/env" || complain "the action says no host: $(cat "$TMPDIR/env")"
+umbel down > /dev/null
 # what is missed is named, and where it is to be had
 rm build/release "$TMPDIR/bin/cmake"
 expect 1 '*What it takes is in these packages on Debian: * cmake *run: CMake could not configure build/release' \

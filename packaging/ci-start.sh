@@ -1,0 +1,100 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Has a fabric up for the rest of a CI job, whose commands then see RDMA devices by themselves. What
+# action.yml is for GitHub; elsewhere:
+#
+#	eval "$(packaging/ci-start.sh)"
+#
+# Variables, those of action.yml's inputs:
+#
+#	INPUT_NAME                of the fabric (default)
+#	INPUT_HOSTS, INPUT_HCAS   how many hosts (1), and HCAs of each (1)
+#	INPUT_ROCE                true: RoCEv2 on a network device, instead of InfiniBand
+#	INPUT_NETDEV              that device; else the one that leads out, else lo
+#	INPUT_NAMES               of devices, such as mlx5_%d
+#	INPUT_HOST                the host that commands run on (h1); all: they see the devices of all
+#	INPUT_OPTIONS             others of umbel up, with blanks between
+#	INPUT_PACKAGE             a Debian package of Umbel to install; else an umbel on the PATH is used,
+#	                          and without one this checkout is built
+#
+# With GITHUB_ENV and GITHUB_PATH the variables for later steps go to these files. Without, commands for a
+# shell that set them are all that is on standard output.
+
+set -eu -o pipefail
+
+checkout=$(cd "$(dirname "$(readlink -f "$0")")/.." && pwd)
+
+fail()
+{
+	echo "ci-start.sh: $*" >&2
+	exit 1
+}
+
+as_root()
+{
+	if [ "$(id -u)" -eq 0 ]; then
+		"$@"
+	elif command -v sudo > /dev/null; then
+		sudo "$@"
+	else
+		fail "only root can do this, and there is no sudo: $*"
+	fi
+}
+
+install_package()
+{
+	local package
+
+	package=$(realpath "$1")
+	[ -f "$package" ] || fail "there is no package '$1'"
+	as_root apt-get -qq update
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 \
+		install --no-install-recommends "$package"
+}
+
+get_umbel()
+{
+	if [ "${INPUT_PACKAGE-}" ]; then
+		install_package "$INPUT_PACKAGE"
+	elif ! command -v umbel > /dev/null; then
+		"$checkout/run" build
+		PATH=$checkout/build/release/bin:$PATH
+		[ ! "${GITHUB_PATH-}" ] || echo "$checkout/build/release/bin" >> "$GITHUB_PATH"
+	fi
+}
+
+# The network device of the default route, in the kernel's table.
+outward()
+{
+	awk '$2 == "00000000" { print $1; found = 1; exit } END { if (!found) print "lo" }' /proc/net/route
+}
+
+start_fabric()
+{
+	local options=() more=()
+
+	case ${INPUT_ROCE:-false} in
+	true)
+		[ "${INPUT_HOSTS:-1}" = 1 ] && [ "${INPUT_HCAS:-1}" = 1 ] ||
+			fail "RoCE on a network device is one host's, with one HCA; see umbel up --roce-hosts"
+		options=(--roce "${INPUT_NETDEV:-$(outward)}")
+		;;
+	false) options=(--hosts "${INPUT_HOSTS:-1}" --hcas "${INPUT_HCAS:-1}") ;;
+	*) fail "roce is true or false, not '$INPUT_ROCE'" ;;
+	esac
+	[ ! "${INPUT_NAMES-}" ] || options+=(--device-names "$INPUT_NAMES")
+	read -r -a more <<< "${INPUT_OPTIONS-}"
+	umbel up --name "$name" "${options[@]}" "${more[@]}"
+}
+
+name=${INPUT_NAME:-default}
+get_umbel >&2
+start_fabric >&2
+host=${INPUT_HOST:-h1}
+[ "$host" != all ] || host=
+if [ "${GITHUB_ENV-}" ]; then
+	umbel env --name "$name" --plain ${host:+"$host"} >> "$GITHUB_ENV"
+else
+	umbel env --name "$name" ${host:+"$host"}
+fi

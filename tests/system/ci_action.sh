@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The action for GitHub's workflows, and the template for GitLab: plain steps behind it, without umbel exec,
+# see the devices that its inputs say.
+
+. "${0%/*}/lib.sh"
+
+# workflow INPUT... STEP...: prints what the steps say
+workflow()
+{
+	"${0%/*}/github.py" "$@" 2> "$TMPDIR/action.log" || {
+		local status=$?
+		cat "$TMPDIR/action.log"
+		return $status
+	}
+}
+
+down()
+{
+	umbel down --all > /dev/null
+}
+
+devices='ibv_devices | awk "NR > 2 { print \$1 }"; ls /sys/class/infiniband'
+
+expect 0 $'umbel_h1_0\numbel_h1_0' workflow "$devices"
+[[ $(< "$TMPDIR/action.log") == "fabric 'default' is up: 1 host, daemon pid "* ]] || complain 'the action says more'
+down
+expect 0 $'mlx5_0\nmlx5_1\nmlx5_0\nmlx5_1\nmlx5_0\nmlx5_1' workflow hosts=2 hcas=2 names=mlx5_%d "$devices" \
+	'umbel exec h2 -- ls /sys/class/infiniband'
+down
+expect 0 $'h1.mlx5_0\nh2.mlx5_0\n4096' workflow hosts=2 names=mlx5_%d host=all 'options=--set mtu=2048 --set max_qp_wr=4096' \
+	'ls /sys/class/infiniband; ibv_devinfo -v -d h1.mlx5_0 | sed -n "s/.*max_qp_wr:[[:blank:]]*//p"'
+down
+
+# RoCE on the device that leads out, or lo, and on one that is named
+expect 0 $'1\n*Ethernet' workflow roce=true names=rocep%ds0 \
+	'ls -d /sys/class/infiniband/rocep0s0 | wc -l; ibv_devinfo -d rocep0s0 | grep link_layer'
+down
+expect 0 umbel_lo workflow roce=true netdev=lo 'ls /sys/class/infiniband'
+down
+
+# in two steps: programs in loopback, by verbs and by rdma_cm
+new_port
+expect 0 '*65536 *200 *' workflow names=mlx5_%d "
+	ib_write_bw -d mlx5_0 -p $port -n 200 > /dev/null & until ss -ltn | grep -q :$port; do sleep 0.1; done
+	ib_write_bw -d mlx5_0 -p $port -n 200 127.0.0.1; wait"
+expect 0 '*test complete*return status 0*' workflow name=other "
+	stdbuf -oL mckey -b 10.0.0.1 -m 239.1.1.1 -c 1 -C 5 > $TMPDIR/receiver &
+	until grep -q 'joined dgid' $TMPDIR/receiver; do sleep 0.1; done
+	mckey -b 10.0.0.1 -m 239.1.1.1 -c 1 -C 5 -s; wait; cat $TMPDIR/receiver"
+down
+
+expect 0 mlx5_0 workflow name=other names=mlx5_%d 'umbel down -n default 2> /dev/null || true; ls /sys/class/infiniband'
+down
+
+# what is wrong ends the step, and the job
+expect 1 '*roce is true or false*' workflow roce=yes true
+expect 1 "*there is no package 'no.deb'*" workflow package=no.deb true
+expect 1 "*is one host's*" workflow roce=true hosts=2 true
+expect 1 "*no host 'h2'*" workflow host=h2 true
+down
+
+# as a script of GitLab's: its lines in one shell, which goes on
+lines=$(/usr/bin/python3 -c '
+import sys, yaml
+job = yaml.safe_load(open(sys.argv[1]))[".umbel"]
+print("\n".join(f"export {name}={value!r}" for name, value in job["variables"].items()))
+print("\n".join(job["before_script"]))' "${0%/*}/../../packaging/gitlab-ci.yml") || complain 'no template'
+ln -s "$(realpath "${0%/*}/../..")" "$TMPDIR/umbel"
+expect 0 $'*fabric \'default\' is up*\numbel_h1_0\numbel_h1_0' env -C "$TMPDIR" sh -ec "$lines
+$devices"
