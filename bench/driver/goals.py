@@ -2,7 +2,7 @@
 """The goals: one row each of the table, from the samples of a run."""
 
 from driver.parts import (CONNECTED_SIZES, CONNECTIONS, CONNECTS, CQ_QPS, GROUPS, JOIN_GROUPS,
-                          JOINS, PROCESSES, QPS, SUBNETS, WIRE_CONNECTED, WIRE_SIZES)
+                          JOINS, PROCESSES, QPS, SUBNETS, WIRES, WIRE_CONNECTED, WIRE_SIZES)
 
 LINE_OF_RATE = 50  # ns: the goal for the rate is stated for a line that takes so long
 UCX_RATE = 23.0    # million a second: UCX's shared-memory active messages, measured elsewhere
@@ -406,6 +406,19 @@ def wire_connected(s):
                                invert=True)
 
 
+def wires(s):
+    """Rows of many connections between two hosts on RoCEv2, beside one of them."""
+    for what, words in (("exchange", "64 B, RC SEND, one way"),
+                        ("lists", "64 B, RC WRITE in lists of 32, each")):
+        many, one = (dict(part="roce", measure="wires", what=what, connections=n)
+                     for n in (WIRES, 1))
+        yield compared(f"{words}, {WIRES:,} connections in turns", s, "ns", many, one,
+                       "one of them", 1.1)
+    yield Row(f"memory of the program, a connection of {WIRES:,}",
+              s.figure("kb", part="roce", measure="wires", what="memory"),
+              lambda kb: f"{kb:,.1f} KB")
+
+
 def roce(s):
     for size in WIRE_SIZES:
         yield beside_sockets(s, f"{size:,} B, one way", 1.3, measure="latency", bytes=size)
@@ -423,6 +436,7 @@ def roce(s):
                   lambda x: f"{x:.2f}", f"UDP {other.median:.2f}" if other else "", None,
                   "at most 1", mine and mine.high <= 1)
     yield from wire_connected(s)
+    yield from wires(s)
 
 
 def ipoib(s):

@@ -29,6 +29,7 @@ SUBNETS = {36: ("2", "--hosts", "36"), 648: ("2",), 3456: ("3", "--radix", "24")
 WIRE_SIZES = {64: 1500, 1024: 1500, 4096: 4500}  # bytes of a message: MTU of the wire
 WIRE_CONNECTED = {64: 1500, 4096: 4500, 65536: 1500}  # likewise, of connected queue pairs
 PROCESSES = (1, 2, 4, 8)
+WIRES = 1000  # connections between two hosts on RoCEv2
 SUBNET_SECONDS = 60
 JOIN_HOSTS = 648
 JOIN_GROUPS = (1, 100, 10000)
@@ -395,6 +396,7 @@ class Roce:
 
     def round(self, lab):
         yield from tag(self.connected(lab), series="connected")
+        yield from lab.wire(1500, False, "wires", WIRES)
         for size in WIRE_SIZES:
             mtu = WIRE_SIZES[size]
             yield from self.links(lab, size, mtu, False, "latency", "roce", "udp")
