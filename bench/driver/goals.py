@@ -419,6 +419,26 @@ def wires(s):
               lambda kb: f"{kb:,.1f} KB")
 
 
+def goodput(s):
+    """Rows of large messages between two hosts on RoCEv2 whose programs sleep, beside TCP."""
+    def per_second(x):
+        return f"{1 / x:,.2f} GB"
+
+    for operation in ("write", "read", "send"):
+        for bytes in WIRE_CONNECTED:
+            if bytes == 64:
+                continue
+            mine, other = (s.select(part="roce", measure="goodput", bytes=bytes, what=what)
+                           for what in (operation, "tcp"))
+            name = f"{size(bytes)}, RC {operation.upper()}"
+            ratio = s.compare(mine, other, lambda a, b: b["cpu"] / a["cpu"])
+            value = s.figure("cpu", part="roce", measure="goodput", bytes=bytes, what=operation)
+            tcp = s.figure("cpu", part="roce", measure="goodput", bytes=bytes, what="tcp")
+            yield Row(f"{name}, a processor second", value, per_second,
+                      f"TCP {per_second(tcp.median)}" if tcp else "",
+                      ratio and ratio.median, "at least 1.2", ratio and ratio.median >= 1.2)
+
+
 def roce(s):
     for size in WIRE_SIZES:
         yield beside_sockets(s, f"{size:,} B, one way", 1.3, measure="latency", bytes=size)
@@ -437,6 +457,7 @@ def roce(s):
                   "at most 1", mine and mine.high <= 1)
     yield from wire_connected(s)
     yield from wires(s)
+    yield from goodput(s)
 
 
 def ipoib(s):

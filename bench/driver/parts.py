@@ -397,6 +397,9 @@ class Roce:
     def round(self, lab):
         yield from tag(self.connected(lab), series="connected")
         yield from lab.wire(1500, False, "wires", WIRES)
+        for size, mtu in WIRE_CONNECTED.items():
+            if size > 64:
+                yield from lab.wire(mtu, False, "goodput", size)
         for size in WIRE_SIZES:
             mtu = WIRE_SIZES[size]
             yield from self.links(lab, size, mtu, False, "latency", "roce", "udp")
