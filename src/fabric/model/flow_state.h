@@ -61,7 +61,7 @@ struct fabric_collect {
 
 struct fabric_flows {
 	struct base_idtable ids;
-	bool detoured; /* packets have gone by the daemon, ever */
+	bool detoured;                       /* packets have gone by the daemon, ever */
 	struct fabric_flow_counted *counted; /* by the flow's number */
 	uint32_t counted_room;
 	struct fabric_collect collect;
