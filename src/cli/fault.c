@@ -58,7 +58,7 @@ static bool join(const struct fault *o, char *text, size_t len)
 
 static int add(const struct cli_command *self, const struct fault *o, struct control_client *client)
 {
-	char rule[sizeof(((struct control_fault *)0)->rule)];
+	char rule[CONTROL_RULE_BYTES];
 	unsigned number;
 	int ret;
 

@@ -409,9 +409,11 @@ struct control_roce_socket_reply {
 	uint32_t source_port; /* SEND: the one there is */
 };
 
+#define CONTROL_RULE_BYTES 200 /* of the longest rule, with the end */
+
 /* A rule of faults, as text. -EINVAL, with what is wrong; -ENOSPC: there are too many. */
 struct control_fault {
-	char rule[200];
+	char rule[CONTROL_RULE_BYTES];
 };
 struct control_fault_reply {
 	uint32_t number;

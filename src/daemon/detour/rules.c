@@ -318,7 +318,7 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
                      struct daemon_rule **out, char *why, size_t len)
 {
 	struct reading r = { .f = rules->f, .why = why, .len = len };
-	char words_of[DAEMON_RULE_TEXT];
+	char words_of[CONTROL_RULE_BYTES];
 	int ret;
 
 	if (rules->n == DAEMON_RULES)
@@ -328,7 +328,7 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 	if (!rules->behind)
 		return -ENOMEM;
 	if (strlen(text) >= sizeof(words_of)) {
-		snprintf(why, len, "a rule has at most %d bytes", DAEMON_RULE_TEXT - 1);
+		snprintf(why, len, "a rule has at most %d bytes", CONTROL_RULE_BYTES - 1);
 		return -EINVAL;
 	}
 	r.rule = calloc(1, sizeof(*r.rule));

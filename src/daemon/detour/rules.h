@@ -21,14 +21,14 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "control/message.h"
 #include "wire/ib.h"
 
 struct fabric;
 struct fabric_mcast_path;
 struct fabric_port;
 
-#define DAEMON_RULE_TEXT 200 /* bytes of the longest rule, with the end */
-#define DAEMON_RULES     256 /* at one time */
+#define DAEMON_RULES 256 /* at one time */
 
 /* What may happen, as bits: several rules may fit. */
 enum daemon_fault {
@@ -44,7 +44,7 @@ enum daemon_fault {
 struct daemon_rule {
 	TAILQ_ENTRY(daemon_rule) entry;
 	unsigned number;
-	char text[DAEMON_RULE_TEXT];
+	char text[CONTROL_RULE_BYTES];
 	/* whom it is about; a zero, or NULL, chooses nothing */
 	unsigned from_host, to_host; /* 1 + the number of the host */
 	uint32_t from_qpn, to_qpn;
