@@ -196,11 +196,13 @@ static void see(void *arg, const struct fabric_mad_seen *seen)
 
 	if (seen->from->ethernet)
 		return;
-	describe(seen, &r);
 	LIST_FOREACH(t, &c->all, entry)
 	{
-		if (wants(t, seen))
-			append(t, &r, seen->mad->data);
+		if (!wants(t, seen))
+			continue;
+		if (!r.time_ns)
+			describe(seen, &r);
+		append(t, &r, seen->mad->data);
 	}
 }
 
