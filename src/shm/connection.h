@@ -28,8 +28,8 @@ struct shm_remote {
 /* Who has claimed what: how far a queue pair's send queue is. By queue pair index. */
 struct shm_connection {
 	/* number of a queue pair whose process works on the queue, and above its 24 bits which
-	 * thread does; 0: none. It is one of the two; or, if the peer is outside of the fabric,
-	 * that by which a process receives from the network (hca/transport/wire.h) */
+	 * thread does; 0: none. It is one of the two; or, if they exchange packets, that by
+	 * which a process receives from the network (hca/transport/wire.h) */
 	_Atomic uint32_t lock;
 	_Atomic uint32_t head; /* requests below are done; the lock's holder writes it */
 	_Atomic uint32_t tail; /* requests below were posted; the owner writes it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of a connected queue pair whose peer is outside of the fabric, on RoCEv2: how far
- * its packets are, both ways. By queue pair index, in the data part: whoever takes datagrams off
+ * What is known of a connected queue pair that exchanges packets with its peer: how far they are,
+ * both ways. By queue pair index, in the data part: whoever takes datagrams off
  * the port's sockets, or sees that a time is over, works on it, in whatever process it is, the
  * daemon included (hca/transport/wire.h).
  *

@@ -399,7 +399,7 @@ static int use_lane(struct sm_lanes *l, unsigned lane)
 
 static int set_lane(struct sm_lanes *l, unsigned lane, unsigned at, uint16_t lid)
 {
-	if (!lane) /* so have all that are not told another one */
+	if (!lane) /* the one of every LID that has no other */
 		return 0;
 	if (!l->lane[lid])
 		l->lane[lid] = calloc(l->r->net->n, sizeof(**l->lane));

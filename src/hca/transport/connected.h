@@ -4,8 +4,8 @@
  * sections 9.7 and 9.8.2). connected_life.c has the tables; connected_send.c posts requests,
  * connected_wait.c keeps those that cannot be carried out now, connected_help.c is what the
  * responder does for them, connected_receive.c polls what arrives. What a request does to both ends
- * is in exchange.c and responder.c. Where the peer is outside of the fabric, requests become
- * packets: wire.h.
+ * is in exchange.c and responder.c. Where the peer is outside of the fabric, or packets make the
+ * detour by the daemon, requests become packets: wire.h.
  */
 #ifndef HCA_CONNECTED_H
 #define HCA_CONNECTED_H
@@ -23,7 +23,7 @@ struct hca_connected_qp {
 	struct hca_ah path;
 	struct hca_exchange x;
 	struct shm_connection *shm;
-	struct hca_wire *wire; /* NULL: the peer is of this fabric, or it is XRC (wire.h) */
+	struct hca_wire *wire; /* NULL: it exchanges no packets (wire.h) */
 	/* requests that wait: positions count up, as those of a ring */
 	uint32_t completed; /* requests below have their completions */
 	/* what the first of them waits for: since when, or 0 */

@@ -2,8 +2,8 @@
 /*
  * Connected queue pairs, sending: the caller's thread checks a request and carries it out before
  * ibv_post_send() returns (exchange.h). If it cannot be carried out now, it waits, and those behind
- * it do, too: connected_wait.c. If the peer is outside of the fabric all of them wait, until
- * packets have carried them out (wire.h).
+ * it do, too: connected_wait.c. If the queue pair exchanges packets all of them wait, until
+ * these have carried them out (wire.h).
  */
 #include <errno.h>
 

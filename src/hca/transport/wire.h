@@ -80,8 +80,8 @@ static inline uint32_t hca_wire_packet_bytes(const struct hca_wire *w, uint32_t 
 
 /* ---- for its owner, with the send lock held ---- */
 
-/* The queue pair moves to RTR, RTS or SQD, or its attributes change there: opens the wire, if its
- * path leads out of the fabric, or tells those who use it what is new. */
+/* The queue pair moves to RTR, RTS or SQD, or its attributes change there: opens the wire, if it is
+ * to exchange packets, or tells those who use it what is new. */
 void hca_wire_open(struct hca_connected_qp *c);
 
 /* It does not send or receive any more. Returns when nobody works on it. */
