@@ -24,6 +24,7 @@ mount -t tmpfs tmpfs /layer
 mkdir /layer/upper /layer/work
 mount -t overlay -o lowerdir=/lower,upperdir=/layer/upper,workdir=/layer/work overlay /root
 load late
+cp -r /modules /root/run/modules # what a test may load
 mount -t proc proc /root/proc
 mount -t sysfs sysfs /root/sys
 mount -t devtmpfs devtmpfs /root/dev

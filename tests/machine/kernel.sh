@@ -18,9 +18,10 @@ fail()
 	exit 1
 }
 
-# What init.sh loads before it has the root file system, and after.
+# What init.sh loads before it has the root file system, and after; and what tests load (machine_load() of lib.sh).
 early=(virtio_pci 9pnet_virtio 9p overlay)
 late=(virtio_net virtio_console veth 8021q crc32_generic crc32_pclmul rdma_rxe rdma_ucm ib_umad)
+ib_isert=(crc32c_generic target_core_file ib_isert)
 
 # one at a time: two builds' tests may share DIR
 exec 9> lock
@@ -69,17 +70,27 @@ unpack_kernel()
 	rm payload
 }
 
+# order LIST NAME...: writes what to load, and in which order, for these modules; what is in an earlier list is there.
+order()
+{
+	local list=$1
+	shift
+	modules "$@" | sed 's:.*/::; s/[.]xz$//' | grep -vxFf <(cat modules/early modules/late 2> /dev/null) \
+		> "modules/$list"
+}
+
 # copy_modules: ./modules/ and the orders to load them in
 copy_modules()
 {
 	rm -rf modules
 	mkdir modules
-	modules "${early[@]}" "${late[@]}" | xargs cp -t modules
+	modules "${wanted[@]}" | xargs cp -t modules
 	# Debian 13 packs them
 	find modules -name '*.xz' -exec xz -d {} +
-	modules "${early[@]}" | sed 's:.*/::; s/[.]xz$//' > modules/early
-	modules "${late[@]}" | sed 's:.*/::; s/[.]xz$//' | grep -vxFf modules/early > modules/late
-	echo "${early[@]}" "${late[@]}" > modules/wanted
+	order early "${early[@]}"
+	order late "${late[@]}"
+	order ib_isert "${ib_isert[@]}"
+	echo "${wanted[@]}" > modules/wanted
 }
 
 # make_initrd: ./initrd
@@ -95,7 +106,8 @@ make_initrd()
 	rm -rf root
 }
 
-if [ ! -s vmlinux ] || [ "$(cat modules/wanted 2>&1)" != "${early[*]} ${late[*]}" ]; then
+wanted=("${early[@]}" "${late[@]}" "${ib_isert[@]}")
+if [ ! -s vmlinux ] || [ "$(cat modules/wanted 2>&1)" != "${wanted[*]}" ]; then
 	rm -f vmlinux
 	download
 	rm -rf unpacked

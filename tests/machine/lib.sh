@@ -101,6 +101,12 @@ machine_cm_listens()
 	machine "$1" rdma resource show cm_id | grep -q 'state LISTEN'
 }
 
+# machine_load MACHINE LIST: the modules of that list of kernel.sh's.
+machine_load()
+{
+	machine "$1" bash -c "cd /run/modules && while read -r module; do insmod \$module || exit; done < $2"
+}
+
 machine_run()
 {
 	local id=$1 name=$2
