@@ -88,6 +88,22 @@ static void throw_away(struct daemon_parcel *p)
 	free(p);
 }
 
+/* A second one of the same, that misses the same ports. */
+static struct daemon_parcel *twin_of(struct daemon_detour *d, const struct daemon_parcel *p)
+{
+	struct daemon_parcel *twin = wrap(d, &p->packet, p->payload);
+
+	if (!twin || !p->cut)
+		return twin;
+	twin->cut = malloc(d->f->n_hca_ports);
+	if (!twin->cut) {
+		throw_away(twin);
+		return NULL;
+	}
+	memcpy(twin->cut, p->cut, d->f->n_hca_ports);
+	return twin;
+}
+
 static void append(struct daemon_detour *d, const struct control_detour *packet,
                    const void *payload)
 {
@@ -341,7 +357,7 @@ static void pass(struct daemon_detour *d, struct daemon_parcel *p)
 	if (v.faults & DAEMON_FAULT_ECN)
 		p->packet.class_flow |= DAEMON_ECN_MARKED << 20;
 	if (v.faults & DAEMON_FAULT_DUPLICATE) {
-		struct daemon_parcel *twin = wrap(d, &p->packet, p->payload);
+		struct daemon_parcel *twin = twin_of(d, p);
 
 		if (twin)
 			hold(d, twin, v.delay_ns);

@@ -36,8 +36,7 @@ void daemon_landing_close(struct daemon_landing *l);
 bool daemon_landing_finish(struct daemon_landing *l);
 
 /* Delivers a packet, as its sender in a process would. @cut: the ports that miss it, by index; or
- * NULL. What receivers do not take is counted as
- * ever. */
+ * NULL. What receivers do not take is counted as ever. */
 void daemon_land(struct daemon_landing *l, const struct control_detour *packet, const void *payload,
                  const uint8_t *cut);
 
