@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A unit test as users of libumbel write it: it starts its fabric itself, and breaks it.
+ */
+#include "verbs/lab.h"
+
+#include <arpa/inet.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "umbel.h"
+
+static int no_faults(void **state)
+{
+	assert_int_equal(umbel_fault_clear(), 0);
+	return lab_clean_up(state);
+}
+
+static void it_says(const char *words)
+{
+	if (!strstr(umbel_error(), words))
+		fail_msg("'%s' is not in '%s'", words, umbel_error());
+}
+
+/* Numbers from h1 to h2. */
+static void send_numbers(struct lab_end *a, struct lab_end *b, uint32_t n)
+{
+	struct ibv_ah *ah = lab_ah_to(a, b);
+
+	for (uint32_t i = 0; i < n; i++)
+		lab_send(a, ah, b->qp->qp_num, &i, sizeof(i));
+}
+
+static void expect_number(struct lab_end *at, uint32_t n)
+{
+	lab_expect(at, &n, sizeof(n));
+}
+
+static void a_fault_fires(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	int first = umbel_fault("to=h2:0x%x nth=2 drop", b->qp->qp_num);
+	int second = umbel_fault("to=h2:0x%x nth=9 drop", b->qp->qp_num);
+
+	(void)state;
+	assert_true(first > 0);
+	assert_true(second > first);
+	lab_post(b, 4);
+	send_numbers(a, b, 3);
+	expect_number(b, 0);
+	expect_number(b, 2);
+	assert_int_equal(umbel_fault_fired(first), 1);
+	assert_int_equal(umbel_fault_fired(second), 0);
+	assert_string_equal(umbel_error(), "");
+	assert_int_equal(umbel_fault_clear(), 0);
+	assert_int_equal(umbel_fault_fired(first), -1);
+	it_says("no rule");
+}
+
+static void a_link_goes_down_and_up(void **state)
+{
+	struct ibv_context *context = lab_open(2);
+	struct ibv_port_attr port;
+
+	(void)state;
+	assert_int_equal(umbel_link("h2:1", false), 0);
+	lab_async_event(context, IBV_EVENT_PORT_ERR);
+	assert_int_equal(ibv_query_port(context, 1, &port), 0);
+	assert_int_not_equal(port.state, IBV_PORT_ACTIVE);
+	assert_int_equal(umbel_link("h2:1", false), -1);
+	it_says("down already");
+	assert_int_equal(umbel_link("h2:1", true), 0);
+	lab_async_event(context, IBV_EVENT_PORT_ACTIVE);
+}
+
+static void a_switch_dies_and_lives(void **state)
+{
+	struct ibv_context *context = lab_open(1);
+
+	(void)state;
+	assert_int_equal(umbel_switch("sw1", false), 0);
+	lab_async_event(context, IBV_EVENT_PORT_ERR);
+	assert_int_equal(umbel_switch("sw1", true), 0);
+	lab_async_event(context, IBV_EVENT_PORT_ACTIVE);
+	assert_int_equal(umbel_switch("sw7", false), -1);
+	it_says("sw7");
+}
+
+static void counters_are_read(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	int64_t before = umbel_counter("h2:1", "no_receive");
+
+	(void)state;
+	assert_true(before >= 0);
+	send_numbers(a, b, 3);
+	assert_int_equal(umbel_counter("h2:1", "no_receive"), before + 3);
+	assert_true(umbel_counter("sw1:1", "rcv_pkts") >= 3);
+	errno = 0;
+	assert_int_equal(umbel_counter("h2:1", "nonsense"), -1);
+	assert_int_equal(errno, ENOENT);
+	it_says("nonsense");
+	assert_int_equal(umbel_counter("h2:9", "no_receive"), -1);
+	assert_int_equal(umbel_counter("h9:1", "no_receive"), -1);
+	assert_int_equal(umbel_counter("h2", "no_receive"), -1);
+	it_says("NODE:PORT");
+}
+
+static void a_group_is_waited_for(void **state)
+{
+	struct lab_group *g;
+	char mgid[INET6_ADDRSTRLEN];
+
+	(void)state;
+	g = lab_join(1, "239.7.7.7");
+	inet_ntop(AF_INET6, &g->mgid, mgid, sizeof(mgid));
+	assert_int_equal(umbel_wait_group(mgid, 1, 0, 60), 0);
+	assert_int_equal(umbel_wait_group(mgid, 2, 0, 1), -1);
+	it_says("1 of 2 members");
+	assert_int_equal(umbel_wait_group("nonsense", 1, 0, 1), -1);
+	it_says("nonsense");
+}
+
+static void anything_is_asked(void **state)
+{
+	char *text = umbel_ask((const char *const[]){ "show", "hosts", "--json", NULL });
+
+	(void)state;
+	assert_non_null(text);
+	assert_non_null(strstr(text, "umbel_h2_0"));
+	free(text);
+	errno = 0;
+	assert_null(umbel_ask((const char *const[]){ "nonsense", NULL }));
+	assert_int_equal(errno, EPROTO);
+	it_says("nonsense");
+}
+
+static void a_wrong_rule_is_refused(void **state)
+{
+	char longest[600];
+
+	(void)state;
+	memset(longest, '1', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	assert_int_equal(umbel_fault("to=h2:* dorp"), -1);
+	it_says("dorp");
+	assert_int_equal(umbel_fault("to=h9:* drop"), -1);
+	it_says("h9");
+	assert_int_equal(umbel_fault("drop nth=%s", longest), -1);
+	assert_int_equal(umbel_fault("drop nth=%.300s", longest), -1);
+	assert_string_not_equal(umbel_error(), "");
+}
+
+/* The test blocks and ignores what it likes: the command does not. */
+static void signals_are_the_tests_own(void **state)
+{
+	sigset_t all, old;
+	void (*was)(int) = signal(SIGPIPE, SIG_IGN);
+
+	(void)state;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	assert_int_equal(umbel_fault_clear(), 0);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	signal(SIGPIPE, was);
+}
+
+static void without_the_command_it_says_so(void **state)
+{
+	char *path = strdup(getenv("PATH"));
+
+	(void)state;
+	setenv("PATH", "/nowhere", 1);
+	errno = 0;
+	assert_int_equal(umbel_fault_clear(), -1);
+	assert_int_equal(errno, ENOENT);
+	it_says("cannot run umbel");
+	setenv("PATH", path, 1);
+	free(path);
+}
+
+static int no_command(char **argv)
+{
+	unsetenv("UMBEL_FABRIC");
+	setenv("PATH", "/nowhere", 1);
+	return umbel_enter(argv, NULL) == -1 && strstr(umbel_error(), "cannot run umbel") ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const options[] = { "--hosts", "2", NULL };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(a_fault_fires, no_faults),
+		LAB_TEST(a_link_goes_down_and_up),
+		LAB_TEST(a_switch_dies_and_lives),
+		LAB_TEST(counters_are_read),
+		LAB_TEST(a_group_is_waited_for),
+		LAB_TEST(anything_is_asked),
+		LAB_TEST(a_wrong_rule_is_refused),
+		LAB_TEST(signals_are_the_tests_own),
+		LAB_TEST(without_the_command_it_says_so),
+	};
+
+	if (argc > 1 && !strcmp(argv[1], "--no-command"))
+		return no_command(argv);
+	/* arguments get there as they are */
+	if (argc != 3 || strcmp(argv[1], "two words") != 0 || strcmp(argv[2], "") != 0)
+		return 2;
+	if (umbel_enter(argv, options)) {
+		fprintf(stderr, "%s\n", umbel_error());
+		return 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
