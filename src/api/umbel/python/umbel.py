@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A fabric for a unit test, as umbel.h has it for C: see umbel(3).
+
+    import umbel
+    umbel.enter("--hosts", "2")             # goes on in a fabric of its own
+    with umbel.fault("to=h2:* nth=1 drop"):
+        ...                                 # Error in the end, unless it has fired
+
+Each function runs the command umbel of the PATH. What fails raises umbel.Error, which says why.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+
+class Error(Exception):
+    """The command has failed; its words."""
+
+
+def enter(*options):
+    """Becomes `umbel run OPTION... -- PYTHON ...`, which runs this program anew, unless it runs on a fabric already."""
+    if "UMBEL_FABRIC" in os.environ:
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    command = ["umbel", "run", *options, "--", sys.executable, *sys.orig_argv[1:]]
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        raise Error(f"cannot run umbel: {error.strerror}") from error
+
+
+def ask(*arguments):
+    """What `umbel ARGUMENT...` prints."""
+    try:
+        done = subprocess.run(
+            ["umbel", *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    except OSError as error:
+        raise Error(f"cannot run umbel: {error.strerror}") from error
+    if done.returncode:
+        raise Error(done.stderr.strip() or "umbel has failed and does not say why")
+    return done.stdout
+
+
+def show(what, *options):
+    """A view of umbel-show(1): its JSON as lists, dictionaries, numbers and text."""
+    return json.loads(ask("show", *what.split(), *options, "--json"))
+
+
+def link(port, up):
+    """Takes the link at a port ("h2:1", "sw1:3") down, or up again."""
+    ask("link", "up" if up else "down", port)
+
+
+def switch(name, alive):
+    """Kills a switch, or revives it."""
+    ask("switch", "revive" if alive else "kill", name)
+
+
+def counter(port, name):
+    """What a port has counted: a key of show("counters")."""
+    node, _, number = port.rpartition(":")
+    if not number.isdigit():
+        raise Error(f"'{port}' is no port: write NODE:PORT, as in h2:1")
+    for host in show("hosts"):
+        if host["name"] == node and host["hcas"]:
+            node = host["hcas"][0]["name"]
+    for counted in show("counters")["ports"]:
+        if counted["node"] == node and counted["port"] == int(number) and name in counted:
+            return counted[name]
+    raise Error(f"port {number} of '{node}' has no counter '{name}'")
+
+
+def wait_group(group, members=0, attached=1, seconds=60):
+    """Waits until a multicast group has so many members and attached queue pairs."""
+    ask("wait", "--group", group, "--members", members, "--attached", attached, "--timeout", seconds)
+
+
+class Fault:
+    """A rule of umbel-fault(1), until all rules are cleared. As a context it must have fired in the end."""
+
+    def __init__(self, rule):
+        self.rule = rule
+        self.number = int(ask("fault", "add", rule))
+
+    def fired(self):
+        """How many packets it has met."""
+        for rule in json.loads(ask("fault", "show", "--json")):
+            if rule["number"] == self.number:
+                return rule["fired"]
+        raise Error(f"there is no rule {self.number}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        fired = self.fired()
+        clear_faults()
+        if not fired and kind is None:
+            raise Error(f"the fault '{self.rule}' has not fired")
+
+
+def fault(rule):
+    """Adds a rule by which packets get lost, late, damaged ...: a Fault."""
+    return Fault(rule)
+
+
+def clear_faults():
+    """Ends all rules."""
+    ask("fault", "clear")

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""pytest on a fabric: pytest -p umbel_pytest --umbel='--hosts 4' tests/
+
+All tests run on one fabric, of which `umbel run` takes these options. The fixture `umbel_fault` adds a rule of
+umbel-fault(1); when the test ends, rules that have not fired fail it, and all are cleared.
+"""
+
+import os
+import shlex
+
+import pytest
+import umbel
+
+
+def pytest_addoption(parser):
+    """--umbel."""
+    parser.addoption("--umbel", metavar="OPTIONS", help="run on a fabric that umbel run makes with these options")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Before anything is collected or printed."""
+    options = config.getoption("umbel")
+    if options is None or "UMBEL_FABRIC" in os.environ:
+        return
+    capture = config.pluginmanager.getplugin("capturemanager")
+    if capture:
+        capture.suspend_global_capture(in_=True)
+    umbel.enter(*shlex.split(options))
+
+
+@pytest.fixture
+def umbel_fault():
+    """A function that adds a rule, and returns its umbel.Fault."""
+    faults = []
+
+    def add(rule):
+        faults.append(umbel.fault(rule))
+        return faults[-1]
+
+    yield add
+    idle = [fault.rule for fault in faults if not fault.fired()]
+    if faults:
+        umbel.clear_faults()
+    assert not idle, f"these faults have not fired: {idle}"
