@@ -36,7 +36,7 @@ def check(path):
             begin = 0
 
 
-for folder in 'src', 'tests', 'bench':
+for folder in 'src', 'tests', 'bench', 'examples':
     for path in sorted((root / folder).rglob('*.[ch]')):
         check(path)
 sys.exit(bad)

@@ -22,7 +22,7 @@ check()
 
 sources()
 {
-	find src tests bench -name '*.[ch]' -print | sort
+	find src tests bench examples -name '*.[ch]' -print | sort
 }
 
 check_format()
@@ -98,7 +98,7 @@ check_licence_texts()
 	local named
 
 	named=$(grep -rhoE --include='*.[ch]' --include='*.sh' --include=CMakeLists.txt \
-		'SPDX-License-Identifier: [A-Za-z0-9. -]+' CMakeLists.txt src tests bench tools |
+		'SPDX-License-Identifier: [A-Za-z0-9. -]+' CMakeLists.txt src tests bench examples tools |
 		sed 's/^[^:]*: *//; s/ \(OR\|AND\|WITH\) /\n/g' | sed 's/ *$//' | sort -u)
 	diff -u <(sed 's/$/.txt/' <<< "$named") <(ls LICENSES) || {
 		echo "LICENSES/ and the licences in use (-) differ"
