@@ -21,7 +21,7 @@ for document in "${documents[@]}"; do
 	# `src/x/y.c`, `src/x`, (docs/z.md); patterns such as x_test.c and src/*/*.h name no file
 	while read -r path; do
 		[ -e "$path" ] || complain "$document" "$path"
-	done < <(grep -oE '[`(](src|docs|tests|tools|bench)/[A-Za-z0-9_./-]+[`)]' "$document" |
+	done < <(grep -oE '[`(](src|docs|tests|tools|bench|examples)/[A-Za-z0-9_./-]+[`)]' "$document" |
 		tr -d '`()' | sort -u)
 	while read -r name; do
 		grep -rqw --include='*.[ch]' "$name" src /usr/include/infiniband /usr/include/rdma ||
