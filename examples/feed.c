@@ -91,10 +91,8 @@ static void open_publisher(struct publisher *p, const struct options *o, char **
 	p->group.id = open_port(argv[0]);
 	must(!rdma_create_qp(p->group.id, NULL, &init), "rdma_create_qp");
 	join(&p->group, argv[1], RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER);
-	p->ring = calloc(1, size);
-	must(p->ring, "calloc");
-	mr = ibv_reg_mr(p->group.id->pd, p->ring, size, IBV_ACCESS_REMOTE_READ);
-	must(mr, "ibv_reg_mr");
+	mr = allocate(p->group.id->pd, size, IBV_ACCESS_REMOTE_READ);
+	p->ring = mr->addr;
 	p->offer = (struct offer){ (uintptr_t)p->ring, o->slots, mr->rkey, 0 };
 	p->channel = rdma_create_event_channel();
 	must(p->channel, "rdma_create_event_channel");
@@ -163,8 +161,10 @@ static void send_packet(struct publisher *p, struct packet *packet)
 	wr.wr.ud.remote_qpn = p->group.qpn;
 	wr.wr.ud.remote_qkey = p->group.qkey;
 	must(!(errno = ibv_post_send(p->group.id->qp, &wr, &bad)), "ibv_post_send");
-	if (is_half)
+	if (is_half) {
 		wait_completions(p->group.id->send_cq, 1, &wc, -1, -1);
+		check_completion(&wc);
+	}
 }
 
 static void write_message(struct publisher *p, const struct message *m)
@@ -233,17 +233,6 @@ struct subscriber {
 	uint64_t received, gaps, recovered, too_late, damaged;
 };
 
-static struct ibv_mr *allocate(struct ibv_pd *pd, size_t size)
-{
-	void *memory = calloc(1, size);
-	struct ibv_mr *mr;
-
-	must(memory, "calloc");
-	mr = ibv_reg_mr(pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
-	must(mr, "ibv_reg_mr");
-	return mr;
-}
-
 static void post_receive(struct subscriber *s, struct arrival *a)
 {
 	struct ibv_sge sge = { (uintptr_t)a, sizeof(*a), s->arrivals->lkey };
@@ -263,8 +252,9 @@ static void open_subscriber(struct subscriber *s, const struct options *o, char 
 
 	s->group.id = open_port(argv[0]);
 	must(!rdma_create_qp(s->group.id, NULL, &ud), "rdma_create_qp");
-	s->arrivals = allocate(s->group.id->pd, o->receives * sizeof(struct arrival));
-	s->copy = allocate(s->group.id->pd, sizeof(struct copy));
+	s->arrivals = allocate(s->group.id->pd, o->receives * sizeof(struct arrival),
+	                       IBV_ACCESS_LOCAL_WRITE);
+	s->copy = allocate(s->group.id->pd, sizeof(struct copy), IBV_ACCESS_LOCAL_WRITE);
 	a = s->arrivals->addr;
 	for (uint64_t i = 0; i < o->receives; i++)
 		post_receive(s, &a[i]);
@@ -308,6 +298,7 @@ static void read_ring(struct subscriber *s, uint64_t n)
 
 	must(!(errno = ibv_post_send(s->peer->qp, wr, &bad)), "ibv_post_send: READ");
 	wait_completions(s->peer->send_cq, 1, &wc, -1, -1);
+	check_completion(&wc);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -360,6 +351,7 @@ static void follow(struct subscriber *s)
 		/* its own channel has what becomes of the connection */
 		if (!wait_completions(s->group.id->recv_cq, 1, &wc, s->peer->channel->fd, -1))
 			errx(1, "the publisher has gone");
+		check_completion(&wc);
 		a = (struct arrival *)(uintptr_t)wc.wr_id;
 		take_packet(s, &a->packet);
 		end = a->packet.end;

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "setup.h"
@@ -50,6 +51,17 @@ static struct sockaddr_in address_of(const char *text, uint16_t port)
 	if (inet_pton(AF_INET, text, &a.sin_addr) != 1)
 		errx(2, "'%s' is no IPv4 address", text);
 	return a;
+}
+
+struct ibv_mr *allocate(struct ibv_pd *pd, size_t size, int access)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	must(memory != MAP_FAILED, "mmap");
+	mr = ibv_reg_mr(pd, memory, size, access);
+	must(mr, "ibv_reg_mr");
+	return mr;
 }
 
 /* ---- groups ---- */
@@ -141,14 +153,17 @@ void end_connection(struct rdma_cm_id *id)
 
 /* ---- completions ---- */
 
+void check_completion(const struct ibv_wc *wc)
+{
+	if (wc->status != IBV_WC_SUCCESS)
+		errx(1, "QP 0x%06x: %s", wc->qp_num, ibv_wc_status_str(wc->status));
+}
+
 static int poll_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got = ibv_poll_cq(cq, n, wc);
 
 	must(got >= 0, "ibv_poll_cq");
-	for (int i = 0; i < got; i++)
-		if (wc[i].status != IBV_WC_SUCCESS)
-			errx(1, "QP 0x%06x: %s", wc[i].qp_num, ibv_wc_status_str(wc[i].status));
 	return got;
 }
 
@@ -178,8 +193,10 @@ int wait_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other, int
 		if (fds[0].revents)
 			take_event(cq->channel);
 		got = poll_completions(cq, n, wc);
-		if (!got && (!readable || fds[1].revents))
+		if (!got && fds[1].revents)
 			return 0;
+		if (!got && !readable)
+			return -1;
 	}
 	return got;
 }

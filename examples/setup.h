@@ -38,6 +38,9 @@ struct rdma_cm_id *open_port(const char *address);
  * RDMA_MC_JOIN_FLAG_FULLMEMBER messages come from now on. */
 void join(struct group *g, const char *address, uint32_t flags);
 
+/* Memory of zeros, registered in the protection domain. */
+struct ibv_mr *allocate(struct ibv_pd *pd, size_t size, int access);
+
 /* Connects queue pairs of RC: from the @local address to who listens at @remote. Fills @offer, of
  * @size bytes, with the private data of the reply. Later events are in the identifier's own
  * channel. */
@@ -54,8 +57,11 @@ void accept_request(struct rdma_cm_id *id, struct ibv_qp_init_attr *init, const 
 /* Forgets a connection that has ended. Its events are acknowledged. */
 void end_connection(struct rdma_cm_id *id);
 
-/* Waits, asleep, until there are completions: up to @n of them, all successful. 0: the file
- * descriptor @other is readable instead, or @timeout_ms (-1: none) is over. */
+/* Waits, asleep, until there are completions, and takes up to @n of them. 0: the file descriptor
+ * @other is readable instead. -1: @timeout_ms (-1: none) is over. */
 int wait_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other, int timeout_ms);
+
+/* Ends the program if it is in error. */
+void check_completion(const struct ibv_wc *wc);
 
 #endif
