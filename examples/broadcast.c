@@ -31,6 +31,7 @@
 
 #define SEND_DEPTH  128
 #define BATCH       64 /* completions that are taken at once */
+#define WAKE_EVERY  32 /* chunks, receivers are woken */
 #define PATIENCE_MS 100
 #define MOST_READ   (1 << 20)
 #define READS       16
@@ -69,14 +70,16 @@ static uint64_t begin_of(const struct offer *o, uint32_t i)
 	return (uint64_t)i * o->chunk;
 }
 
-/* With zeros up to the last whole word. */
-static uint64_t hash_of(const void *memory, uint64_t size)
+static uint64_t hash_of(const char *memory, uint64_t size)
 {
-	const uint64_t *word = memory;
 	uint64_t h = 0xcbf29ce484222325;
 
-	for (uint64_t i = 0; i < (size + 7) / 8; i++)
-		h = (h ^ word[i]) * 0x100000001b3;
+	for (uint64_t at = 0; at < size; at += sizeof(uint64_t)) {
+		uint64_t word = 0;
+
+		memcpy(&word, memory + at, size - at < sizeof(word) ? size - at : sizeof(word));
+		h = (h ^ word) * 0x100000001b3;
+	}
 	return h;
 }
 
@@ -104,7 +107,7 @@ static void send_number(struct ibv_qp *qp, uint64_t wr_id, uint32_t value)
 {
 	struct ibv_send_wr wr = { .wr_id = wr_id,
 		                  .opcode = IBV_WR_SEND_WITH_IMM,
-		                  .send_flags = IBV_SEND_SIGNALED,
+		                  .send_flags = IBV_SEND_SIGNALED | IBV_SEND_SOLICITED,
 		                  .imm_data = htonl(value) },
 	                   *bad;
 
@@ -312,7 +315,8 @@ static bool hear_peers(struct sender *s, const struct options *o, int timeout_ms
 	return true;
 }
 
-/* A completion for half of the queue makes room in it. */
+/* A completion for half of the queue makes room in it. Receivers are woken now and then, and by the
+ * last chunk before they are waited for. */
 static void send_chunk(struct sender *s, uint32_t i)
 {
 	uint64_t begin = begin_of(&s->offer, i);
@@ -326,7 +330,10 @@ static void send_chunk(struct sender *s, uint32_t i)
 	struct ibv_wc wc;
 	bool is_half = ++s->n_sent % (SEND_DEPTH / 2) == 0;
 
-	wr.send_flags = is_half ? IBV_SEND_SIGNALED : 0;
+	if (is_half)
+		wr.send_flags |= IBV_SEND_SIGNALED;
+	if (s->n_sent % WAKE_EVERY == 0 || i + 1 >= s->granted)
+		wr.send_flags |= IBV_SEND_SOLICITED;
 	wr.wr.ud.ah = s->group.ah;
 	wr.wr.ud.remote_qpn = s->group.qpn;
 	wr.wr.ud.remote_qkey = s->group.qkey;
@@ -385,7 +392,7 @@ struct receiver {
 	uint32_t next_place, n_posted;
 	uint32_t next_chunk; /* behind the last one that has come */
 	uint32_t granted;
-	uint32_t n_grants; /* under way */
+	uint32_t n_grants, n_reads; /* under way */
 	bool ended;
 	uint64_t start_ns, repaired, moved;
 };
@@ -395,14 +402,14 @@ static bool has(const struct receiver *r, uint32_t i)
 	return r->bitmap[i / 64] >> i % 64 & 1;
 }
 
-/* The GRH goes where nobody looks, the chunk where it belongs. */
+/* The GRH goes where nobody looks, the chunk where it belongs. Each has room for a whole chunk, as
+ * another one may come. */
 static void post_place(struct receiver *r)
 {
 	uint32_t i = r->next_place++;
-	uint64_t begin = begin_of(&r->offer, i);
 	struct ibv_sge sge[2] = {
 		{ (uintptr_t)r->grh->addr, GRH_BYTES, r->grh->lkey },
-		{ (uintptr_t)r->memory->addr + begin, (uint32_t)(end_of(&r->offer, i) - begin),
+		{ (uintptr_t)r->memory->addr + begin_of(&r->offer, i), r->offer.chunk,
 		  r->memory->lkey },
 	};
 	struct ibv_recv_wr wr = { .wr_id = i, .sg_list = sge, .num_sge = 2 }, *bad;
@@ -432,6 +439,9 @@ static void take_completion(struct receiver *r, const struct ibv_wc *wc)
 	if (wc->wr_id == GRANT) {
 		check_completion(wc);
 		r->n_grants--;
+	} else if (wc->wr_id == READ) {
+		check_completion(wc);
+		r->n_reads--;
 	} else if (wc->wr_id == FROM_SENDER) {
 		check_completion(wc);
 		r->ended = true;
@@ -472,7 +482,7 @@ static void open_receiver(struct receiver *r, const struct options *o, char **ar
 	r->peer = connect_to(argv[0], argv[2], &rc, &r->offer, sizeof(r->offer));
 	must(!(errno = ibv_post_recv(r->peer->qp, &end, &bad)), "ibv_post_recv");
 	n = n_chunks(&r->offer);
-	r->memory = allocate(r->group.id->pd, r->offer.size, IBV_ACCESS_LOCAL_WRITE);
+	r->memory = allocate(r->group.id->pd, begin_of(&r->offer, n), IBV_ACCESS_LOCAL_WRITE);
 	r->grh = allocate(r->group.id->pd, GRH_BYTES, IBV_ACCESS_LOCAL_WRITE);
 	r->bitmap = calloc(n / 64 + 1, sizeof(*r->bitmap));
 	r->held = malloc(n * sizeof(*r->held));
@@ -497,21 +507,33 @@ static void grant(struct receiver *r, uint32_t window)
 	r->n_grants++;
 }
 
-static void wait_for_sender(struct receiver *r)
+static void take_completions(struct receiver *r, const struct ibv_wc *wc, int n)
 {
-	struct ibv_wc wc[BATCH];
-	int n = wait_completions(r->cq, BATCH, wc, r->peer->channel->fd, -1);
-
 	if (!n)
 		errx(1, "the sender has gone");
 	for (int i = 0; i < n; i++)
 		take_completion(r, &wc[i]);
 }
 
+/* Most chunks are taken when a later one wakes it. */
+static void wait_for_sender(struct receiver *r)
+{
+	struct ibv_wc wc[BATCH];
+
+	take_completions(r, wc, wait_solicited(r->cq, BATCH, wc, r->peer->channel->fd));
+}
+
+static void wait_for_requests(struct receiver *r)
+{
+	struct ibv_wc wc[BATCH];
+
+	take_completions(r, wc, wait_completions(r->cq, BATCH, wc, r->peer->channel->fd, -1));
+}
+
 static void wait_for_rest(struct receiver *r)
 {
 	while (r->n_posted || r->n_grants)
-		wait_for_sender(r);
+		wait_for_requests(r);
 }
 
 /* From now on nobody writes into the memory: who is in error gives back what was posted. */
@@ -540,10 +562,8 @@ static void move_displaced(struct receiver *r)
 	}
 }
 
-/* READs a part of what is missing, from @at on: neighbours at once. Returns where it ends. */
-static uint64_t post_read(struct receiver *r, uint64_t at, uint64_t end)
+static void post_read(struct receiver *r, uint64_t at, uint64_t size)
 {
-	uint64_t size = end - at < MOST_READ ? end - at : MOST_READ;
 	struct ibv_sge sge = { (uintptr_t)r->memory->addr + at, (uint32_t)size, r->memory->lkey };
 	struct ibv_send_wr wr = { .wr_id = READ,
 		                  .sg_list = &sge,
@@ -554,43 +574,43 @@ static uint64_t post_read(struct receiver *r, uint64_t at, uint64_t end)
 	                   *bad;
 
 	must(!(errno = ibv_post_send(r->peer->qp, &wr, &bad)), "ibv_post_send: READ");
+	r->n_reads++;
 	r->repaired += size;
-	return at + size;
 }
 
 /* Waits until at most so many READs are under way. */
-static int wait_reads(struct receiver *r, int n_reads, int most)
+static void wait_reads(struct receiver *r, uint32_t most)
 {
-	struct ibv_wc wc;
-
-	for (; n_reads > most; n_reads--) {
-		if (!wait_completions(r->cq, 1, &wc, r->peer->channel->fd, -1))
-			errx(1, "the sender has gone");
-		check_completion(&wc);
-	}
-	return n_reads;
+	while (r->n_reads > most)
+		wait_for_requests(r);
 }
 
+/* READs from @at to @end. */
+static void read_range(struct receiver *r, uint64_t at, uint64_t end)
+{
+	while (at < end) {
+		uint64_t size = end - at < MOST_READ ? end - at : MOST_READ;
+
+		wait_reads(r, READS - 1);
+		post_read(r, at, size);
+		at += size;
+	}
+}
+
+/* Neighbours at once. */
 static void repair(struct receiver *r)
 {
-	uint32_t n = n_chunks(&r->offer), i = 0;
-	int n_reads = 0;
+	uint32_t n = n_chunks(&r->offer);
 
-	while (i < n) {
-		uint32_t first = i;
-
-		while (i < n && !has(r, i))
+	for (uint32_t i = 0, first; i < n; i++) {
+		if (has(r, i))
+			continue;
+		first = i;
+		while (i + 1 < n && !has(r, i + 1))
 			i++;
-		for (uint64_t at = begin_of(&r->offer, first);
-		     i > first && at < end_of(&r->offer, i - 1);) {
-			n_reads = wait_reads(r, n_reads, READS - 1);
-			at = post_read(r, at, end_of(&r->offer, i - 1));
-			n_reads++;
-		}
-		while (i < n && has(r, i))
-			i++;
+		read_range(r, begin_of(&r->offer, first), end_of(&r->offer, i));
 	}
-	wait_reads(r, n_reads, 0);
+	wait_reads(r, 0);
 }
 
 static void write_file(const char *path, const char *memory, uint64_t size)

@@ -13,7 +13,7 @@
 
 #include "setup.h"
 
-#define RESOLVE_MS 5000
+#define RESOLVE_MS 20000
 #define BACKLOG    128
 #define FOREVER    7 /* retries after RNR: without end */
 
@@ -176,15 +176,14 @@ static void take_event(struct ibv_comp_channel *channel)
 	ibv_ack_cq_events(cq, 1);
 }
 
-int wait_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other, int timeout_ms)
+static int sleep_until_some(struct ibv_cq *cq, int n, struct ibv_wc *wc,
+                            struct pollfd fds[static 2], int timeout_ms, bool solicited)
 {
-	struct pollfd fds[2] = { { .fd = cq->channel->fd, .events = POLLIN },
-		                 { .fd = other, .events = POLLIN } };
 	int got = poll_completions(cq, n, wc), readable;
 
 	while (!got) {
 		/* armed first, then looked at again: what comes between both is not missed */
-		must(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
+		must(!(errno = ibv_req_notify_cq(cq, solicited)), "ibv_req_notify_cq");
 		got = poll_completions(cq, n, wc);
 		if (got)
 			break;
@@ -199,4 +198,20 @@ int wait_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other, int
 			return -1;
 	}
 	return got;
+}
+
+int wait_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other, int timeout_ms)
+{
+	struct pollfd fds[2] = { { .fd = cq->channel->fd, .events = POLLIN },
+		                 { .fd = other, .events = POLLIN } };
+
+	return sleep_until_some(cq, n, wc, fds, timeout_ms, false);
+}
+
+int wait_solicited(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other)
+{
+	struct pollfd fds[2] = { { .fd = cq->channel->fd, .events = POLLIN },
+		                 { .fd = other, .events = POLLIN } };
+
+	return sleep_until_some(cq, n, wc, fds, -1, true);
 }

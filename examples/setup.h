@@ -61,6 +61,10 @@ void end_connection(struct rdma_cm_id *id);
  * @other is readable instead. -1: @timeout_ms (-1: none) is over. */
 int wait_completions(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other, int timeout_ms);
 
+/* Likewise, but only messages that were sent with IBV_SEND_SOLICITED, and errors, end its sleep:
+ * many messages may wake it once. */
+int wait_solicited(struct ibv_cq *cq, int n, struct ibv_wc *wc, int other);
+
 /* Ends the program if it is in error. */
 void check_completion(const struct ibv_wc *wc);
 

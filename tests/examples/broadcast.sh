@@ -48,7 +48,7 @@ repaired()
 with_fault()
 {
 	umbel fault add group="$group" "${@:2}" > /dev/null
-	reach "$1" -m 4M
+	reach "$1" -m 4000001
 	umbel fault show --json | grep -q '"fired": [1-9]' || complain "it has not fired: $*"
 	umbel fault clear
 }

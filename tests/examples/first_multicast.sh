@@ -36,9 +36,9 @@ passes()
 	wait_until 'both print it' "both_print${3-}" "$1"
 	expect_said "two-$1" 'message 1$' 'message 2$'
 	expect_said "three-$1" 'message 1$' 'message 2$'
+	expect 0 'nothing was lost' umbel show drops
 	kill_hard "two-$1"
 	kill_hard "three-$1"
-	expect 0 'nothing was lost' umbel show drops
 	umbel down > /dev/null
 }
 
