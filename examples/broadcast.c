@@ -371,6 +371,8 @@ static int run_sender(const struct options *o, char **argv)
 		hear_peers(&s, o, -1);
 	report("sent", s.offer.size, now_ns() - start);
 	printf(" to %u receivers\n", s.n_done);
+	while (s.n_peers) /* each hangs up when it knows that we have heard it */
+		hear_peers(&s, o, -1);
 	if (s.n_gone)
 		errx(1, "%u receivers have gone", s.n_gone);
 	return 0;
