@@ -32,15 +32,18 @@ bool cm_addr_is_zero(const union control_cm_addr *a)
 	return !memcmp(long_address(a), zero, sizeof(zero));
 }
 
-bool cm_addr_is_any(const union control_cm_addr *a)
-{
-	static const uint8_t loopback[16] = { [15] = 1 };
+static const uint8_t long_loopback[16] = { [15] = 1 };
 
-	if (cm_addr_is_zero(a))
-		return true;
+bool cm_addr_is_loopback(const union control_cm_addr *a)
+{
 	if (a->sa.sa_family == AF_INET)
 		return be32toh(a->in.sin_addr.s_addr) >> 24 == 127;
-	return !memcmp(long_address(a), loopback, sizeof(loopback));
+	return !memcmp(long_address(a), long_loopback, sizeof(long_loopback));
+}
+
+bool cm_addr_is_any(const union control_cm_addr *a)
+{
+	return cm_addr_is_zero(a) || cm_addr_is_loopback(a);
 }
 
 bool cm_addr_is_mcast(const union control_cm_addr *a)
@@ -146,6 +149,17 @@ void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool
 		memcpy(a->ib.sib_addr.sib_raw, p->gid[0].raw, 16);
 		break;
 	}
+}
+
+void cm_addr_source(const struct cm *cm, const struct fabric_port *port,
+                    const union control_cm_addr *dst, union control_cm_addr *src)
+{
+	if (src->sa.sa_family == AF_IB || !cm_addr_is_loopback(dst))
+		cm_addr_from_port(cm, port, cm_addr_is_link_local(dst), src);
+	else if (src->sa.sa_family == AF_INET)
+		src->in.sin_addr.s_addr = htobe32(INADDR_LOOPBACK);
+	else
+		memcpy(src->in6.sin6_addr.s6_addr, long_loopback, sizeof(long_loopback));
 }
 
 /* ---- groups ---- */

@@ -186,8 +186,8 @@ void cm_connect_read_addresses(const struct cm *cm, struct cm_asked *asked)
 		memset(&asked->src, 0, sizeof(asked->src));
 		memset(&asked->dst, 0, sizeof(asked->dst));
 		asked->src.sa.sa_family = asked->dst.sa.sa_family = AF_IB;
-	} else if (cm_addr_is_any(&asked->dst)) {
-		/* the listener is not told of a loopback address, but of the port's own */
+	} else if (cm_addr_is_zero(&asked->dst)) {
+		/* the listener is not told of no address, but of the port's own */
 		cm_addr_from_port(cm, asked->port, false, &asked->dst);
 	}
 }
@@ -207,7 +207,7 @@ static void describe_by_gid(struct cm_id *id, const struct cm_asked *asked)
 }
 
 /* Finds the requester's GID: in its request, from its packet, or from the port that has its
- * address. */
+ * address. A loopback address is of the port that the request came to. */
 static void find_dgid(struct cm_id *id, const struct cm_asked *asked)
 {
 	const struct fabric_port *port = NULL;
@@ -217,6 +217,8 @@ static void find_dgid(struct cm_id *id, const struct cm_asked *asked)
 		id->dgid = *asked->gid;
 	else if (asked->peer->has_grh)
 		id->dgid = asked->peer->gid;
+	else if (id->dst.sa.sa_family != AF_IB && cm_addr_is_loopback(&id->dst))
+		id->dgid = id->sgid;
 	else if (id->dst.sa.sa_family != AF_IB)
 		port = cm_addr_find(cm, CM_ALL_HOSTS, &id->dst);
 	if (port)

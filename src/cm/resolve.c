@@ -169,7 +169,7 @@ static int use_some_device(struct cm_id *id)
 		cm_id_use_port(id, port);
 	}
 	if (cm_addr_is_any(&id->src))
-		cm_addr_from_port(cm, port, cm_addr_is_link_local(&id->dst), &id->src);
+		cm_addr_source(cm, port, &id->dst, &id->src);
 	return 0;
 }
 

@@ -133,14 +133,23 @@ static int choose_device(struct cm_id *id, union control_cm_addr *from)
 	if (id->ps == RDMA_PS_IPOIB)
 		return -EINVAL;
 	cm_id_use_port(id, port);
-	copy_address(&id->src, from);
+	if (cm_addr_is_loopback(&id->dst))
+		cm_addr_source(cm, port, &id->dst, &id->src);
+	else
+		copy_address(&id->src, from);
 	return 0;
 }
 
 void cm_roce_use_source(struct cm_id *id)
 {
-	if (id->port && id->port->ethernet && !cm_addr_is_any(&id->src))
-		cm_roce_gid(&id->src, &id->sgid);
+	union control_cm_addr src = id->src;
+
+	if (!id->port || !id->port->ethernet)
+		return;
+	if (cm_addr_is_loopback(&src)) /* packets have an address that the port has */
+		cm_addr_from_port(id->client->cm, id->port, false, &src);
+	if (!cm_addr_is_any(&src))
+		cm_roce_gid(&src, &id->sgid);
 }
 
 int cm_roce_resolve(struct cm_id *id, union control_cm_addr *from)

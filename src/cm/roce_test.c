@@ -170,6 +170,23 @@ static void the_hosts_route_says_device_and_source(void **state)
 	cm_client_free(t->cm, c);
 }
 
+static void by_a_loopback_address_the_gids_are_the_device_s(void **state)
+{
+	struct testing *t = *state;
+	struct cm_client *c = testing_client(t, 0);
+	uint32_t id = testing_id(c, RDMA_PS_TCP, 1);
+	struct control_cm_id_reply r;
+
+	assert_int_equal(testing_resolve(c, id, "127.0.0.1", 5), 0);
+	testing_expect(c, id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	r = testing_query(c, id);
+	assert_int_equal(r.src.in.sin_addr.s_addr, testing_addr("127.0.0.1", 0).in.sin_addr.s_addr);
+	assert_int_not_equal(r.src.in.sin_port, 0);
+	assert_gid(&r.sgid, "::ffff:10.0.0.1");
+	assert_gid(&r.dgid, "::ffff:10.0.0.1");
+	cm_client_free(t->cm, c);
+}
+
 static void a_bound_identifier_keeps_its_device(void **state)
 {
 	struct testing *t = *state;
@@ -450,6 +467,7 @@ int main(void)
 		TEST(each_address_of_a_device_can_be_bound_and_is_a_gid),
 		TEST(the_hosts_route_says_device_and_source),
 		TEST(a_bound_identifier_keeps_its_device),
+		TEST(by_a_loopback_address_the_gids_are_the_device_s),
 		TEST(without_a_route_the_call_fails_and_may_be_made_again),
 		TEST(with_a_source_only_a_host_needs_a_route),
 		TEST(a_route_by_a_device_without_hca_is_an_error),

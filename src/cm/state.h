@@ -220,6 +220,7 @@ struct cm_call {
 bool cm_addr_known(const union control_cm_addr *a);  /* its family */
 bool cm_addr_is_any(const union control_cm_addr *a); /* zero, or the loopback address */
 bool cm_addr_is_zero(const union control_cm_addr *a);
+bool cm_addr_is_loopback(const union control_cm_addr *a);
 bool cm_addr_is_mcast(const union control_cm_addr *a);
 bool cm_addr_equal(const union control_cm_addr *a, const union control_cm_addr *b); /* no ports */
 uint16_t cm_addr_port(const union control_cm_addr *a);                              /* host order */
@@ -236,6 +237,13 @@ struct fabric_port *cm_addr_default_port(const struct cm *cm, int host, bool eth
 /* Sets the address in @a, but no port number, to the one of @port; IPv6: link-local as asked. */
 void cm_addr_from_port(const struct cm *cm, const struct fabric_port *port, bool link_local,
                        union control_cm_addr *a);
+
+/*
+ * Sets the address in @src likewise, for who asks for none and goes from @port to @dst. By a
+ * loopback address it is the loopback address, as in Linux.
+ */
+void cm_addr_source(const struct cm *cm, const struct fabric_port *port,
+                    const union control_cm_addr *dst, union control_cm_addr *src);
 
 bool cm_addr_is_link_local(const union control_cm_addr *a);
 

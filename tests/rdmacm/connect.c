@@ -117,6 +117,62 @@ static void accept_says_where_to_send_to(void **state)
 	node_close(&l);
 }
 
+static void assert_ends(struct rdma_cm_id *id, const char *text)
+{
+	const union address a = address(text, 0);
+	struct sockaddr *end[] = { rdma_get_local_addr(id), rdma_get_peer_addr(id) };
+
+	for (int i = 0; i < 2; i++) {
+		const union address *b = (const union address *)(void *)end[i];
+
+		assert_int_equal(b->sa.sa_family, a.sa.sa_family);
+		if (a.sa.sa_family == AF_INET)
+			assert_int_equal(b->in.sin_addr.s_addr, a.in.sin_addr.s_addr);
+		else
+			assert_memory_equal(&b->in6.sin6_addr, &a.in6.sin6_addr, 16);
+	}
+}
+
+/* A listener at @bound of the host is asked by way of @to. */
+static void ask_oneself(enum rdma_port_space ps, const char *bound, const char *to)
+{
+	struct rdma_conn_param param = { .qp_num = 5 };
+	struct node l = node_open(ps), a = node_open(ps);
+	union address at = address(bound, PORT), dst = address(to, PORT);
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_bind_addr(l.id, &at.sa), 0);
+	assert_int_equal(rdma_listen(l.id, 0), 0);
+	assert_int_equal(rdma_resolve_addr(a.id, NULL, &dst.sa, 1000), 0);
+	expect_event(&a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_ends(a.id, to);
+	assert_int_equal(rdma_resolve_route(a.id, 1000), 0);
+	expect_event(&a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	assert_int_equal(rdma_connect(a.id, &param), 0);
+	id = wait_request(&l);
+	assert_ends(id, to);
+	assert_memory_equal(&id->route.addr.addr.ibaddr, &a.id->route.addr.addr.ibaddr,
+	                    sizeof(id->route.addr.addr.ibaddr));
+	param.qp_num++;
+	assert_int_equal(rdma_accept(id, &param), 0);
+	if (ps == RDMA_PS_UDP)
+		expect_event(&a, RDMA_CM_EVENT_ESTABLISHED);
+	else
+		expect_event(&a, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	node_close(&a);
+	node_close(&l);
+}
+
+static void by_a_loopback_address_both_ends_have_it(void **state)
+{
+	(void)state;
+	ask_oneself(RDMA_PS_UDP, "127.0.0.1", "127.0.0.1");
+	ask_oneself(RDMA_PS_UDP, "::", "::1");
+	ask_oneself(RDMA_PS_TCP, "0.0.0.0", "127.0.0.1");
+	ask_oneself(RDMA_PS_TCP, "::1", "::1");
+}
+
 static void accept_needs_a_qp_number_and_a_request(void **state)
 {
 	struct node l = listener(2, 0), a = asker(1, 2);
@@ -495,6 +551,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_an_identifier_of_its_own),
 		cmocka_unit_test(accept_says_where_to_send_to),
+		cmocka_unit_test(by_a_loopback_address_both_ends_have_it),
 		cmocka_unit_test(accept_needs_a_qp_number_and_a_request),
 		cmocka_unit_test(reject_says_no),
 		cmocka_unit_test(where_nobody_listens_it_is_unreachable),
