@@ -5,6 +5,14 @@
 #include "fabric/forwarding/attach.h"
 #include "fabric/forwarding/flow.h"
 
+/* What came to an HCA while a queue pair was attached is counted before the last one is not: later
+ * it would seem to have come in vain. */
+static void count_before_last(struct fabric *f, const struct fabric_attached *g)
+{
+	if (g && g->n == 1)
+		fabric_flow_count_group(f, &g->mgid);
+}
+
 int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                       uint16_t mlid)
 {
@@ -18,8 +26,10 @@ int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct
 int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
                          uint16_t mlid)
 {
-	int ret = fabric_attach_table_remove(f, hca, qpn, mgid, mlid);
+	int ret;
 
+	count_before_last(f, fabric_attach_find(f, hca, mgid));
+	ret = fabric_attach_table_remove(f, hca, qpn, mgid, mlid);
 	if (ret > 0)
 		fabric_flow_detached(f, mgid, qpn);
 	return ret < 0 ? ret : 0;
@@ -27,8 +37,11 @@ int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const str
 
 void fabric_attach_drop(struct fabric *f, uint32_t qpn)
 {
+	const struct fabric_attach_qp *qp = &f->attach->qp[SHM_QP_INDEX(qpn)];
 	struct ib_gid mgid;
 
+	if (qp->n)
+		count_before_last(f, qp->at[qp->n - 1].group);
 	if (fabric_attach_table_drop(f, qpn, &mgid))
 		fabric_flow_dropped(f, &mgid);
 }

@@ -136,6 +136,28 @@ void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
 	each_to_group(f, mgid, qpn, fabric_mcast_path_receiver_remove);
 }
 
+static void count_flows(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
+{
+	struct fabric_flow *flow;
+	uint32_t n = 0;
+
+	(void)qpn;
+	LIST_FOREACH(flow, &s->flows, of_mcast_path)
+	{
+		n++;
+		if (!fabric_flow_has_more(f, flow->id))
+			continue;
+		fabric_flow_count(f, flow);
+		f->flows->work += s->n_hops;
+	}
+	f->flows->work += 1 + n / FABRIC_FLOW_LOOKS;
+}
+
+void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid)
+{
+	each_to_group(f, mgid, 0, count_flows);
+}
+
 static void note_unpruned(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
 {
 	(void)qpn;

@@ -959,6 +959,32 @@ static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
 		assert_stats(e->f->hca_port[h], 0, 7);
 }
 
+static uint64_t in_vain(const struct env *e, unsigned host)
+{
+	return e->f->hca_port[host]->stats.mcast_unattached;
+}
+
+/* Whoever collects later asks who is attached then. */
+static void what_came_while_a_qp_was_attached_did_not_come_in_vain(void **state)
+{
+	struct env *e = *state;
+	struct fabric_flow *flow;
+
+	attach(e, 1);
+	attach(e, 2);
+	flow = flow_from(e, 0);
+	send(e, flow, 7, 700);
+	detach(e, 1);
+	send(e, flow, 5, 500);
+	fabric_attach_drop(e->f, 12);
+	send(e, flow, 3, 300);
+	fabric_flow_collect(e->f);
+	assert_int_equal(in_vain(e, 1), 5 + 3);
+	assert_int_equal(in_vain(e, 2), 3);
+	assert_int_equal(in_vain(e, 3), 7 + 5 + 3);
+	assert_stats(e->f->hca_port[1], 0, 15);
+}
+
 /* As the tables lead to the LID of the requester. */
 static void what_comes_back_counts_along_the_way_back(void **state)
 {
@@ -1232,6 +1258,7 @@ int main(void)
 		TEST(a_new_edge_follows_its_lanes),
 		TEST(lanes_are_those_of_a_fresh_walk),
 		TEST(what_was_sent_counts_at_every_port_along_the_tree),
+		TEST(what_came_while_a_qp_was_attached_did_not_come_in_vain),
 		TEST(what_comes_back_counts_along_the_way_back),
 		TEST(what_comes_back_from_nowhere_is_not_counted),
 		TEST(a_changed_path_keeps_what_the_old_one_carried),
