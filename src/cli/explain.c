@@ -291,15 +291,27 @@ static void check_group(struct cli_explain *e, const struct explain *x, struct j
 	cli_explain_losses(e, from, sent_group);
 }
 
+/* A port whose link is down is in no group. */
+static void explain_no_group(struct cli_explain *e, const struct explain *x, const char *mgid)
+{
+	struct cli_end end;
+
+	if (cli_explain_end(e, x->from, &end))
+		cli_explain_link(e, &end);
+	if (x->to && cli_explain_end(e, x->to, &end))
+		cli_explain_link(e, &end);
+	cli_explain_say(e, CLI_FAILS, "group",
+	                "nobody has joined it: rdma_join_multicast(), then umbel wait",
+	                "there is no group %s", mgid);
+}
+
 static void explain_group(struct cli_explain *e, const struct explain *x, const char *mgid)
 {
 	struct json_object *group = find_group(e, mgid);
 	struct cli_end from;
 
 	if (!group) {
-		cli_explain_say(e, CLI_FAILS, "group",
-		                "nobody has joined it: rdma_join_multicast(), then umbel wait",
-		                "there is no group %s", mgid);
+		explain_no_group(e, x, mgid);
 	} else if (cli_explain_end(e, x->from, &from)) {
 		add_by_host(group, "members", "members_by_host");
 		add_by_host(group, "attached", "attached_by_host");

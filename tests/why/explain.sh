@@ -42,7 +42,11 @@ expect 0 '*link *h1*active*link *h3*route *sw1: LID 3 leaves by port 3*mtu *4096
 expect 1 "FAILS  host  there is no host 'h9': *" umbel explain --from h9 --to h3
 expect 1 'FAILS  host  h1 has no port 7*' umbel explain --from h1:7 --to h3
 expect 1 "FAILS  qp  there is no queue pair 'h1:5': *" umbel explain --qp h1:5
-expect 1 "FAILS  group  there is no group $group: *" umbel explain --group $group --from h1
+expect 1 "ok *link *h1*FAILS  group  there is no group $group: *" umbel explain --group $group --from h1
+umbel link down h3:1
+expect 1 "*FAILS  link *h3: port 1 * is down: umbel link up*FAILS  group  there is no group *" \
+	umbel explain --group $group --from h1 --to h3
+umbel link up h3:1
 expect 2 'umbel: explain: which way? *' umbel explain --from h1
 expect 2 'umbel: explain: which way? *' umbel explain --qp h1:5 --from h1
 expect 2 "umbel: explain: 'h1' is no HOST:QPN; *" umbel explain --qp h1
