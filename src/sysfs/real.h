@@ -17,6 +17,7 @@
 #include "base/fast.h"
 
 struct addrinfo; /* in <netdb.h> */
+struct ifaddrs;  /* in <ifaddrs.h> */
 struct statx;    /* only with _GNU_SOURCE */
 
 typedef int sysfs_filter(const struct dirent *entry);
@@ -64,7 +65,8 @@ typedef int sysfs_glob_error(const char *path, int error);
 	X(ssize_t, llistxattr, (const char *path, char *list, size_t room))                      \
 	X(int, getaddrinfo,                                                                      \
 	  (const char *node, const char *service, const struct addrinfo *hints,                  \
-	   struct addrinfo **list))
+	   struct addrinfo **list))                                                              \
+	X(int, getifaddrs, (struct ifaddrs * *list))
 
 #define SYSFS_REAL_FIELD(result, name, args) result(*name) args;
 struct sysfs_reals {

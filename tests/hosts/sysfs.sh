@@ -42,6 +42,28 @@ expect 0 $'32\n20\n0x0\n0' on h1 'cd /sys/class/net/ib0; cat type addr_len dev_i
 expect 0 02:75:6d:00:00:02 on h1 'cat /sys/class/net/eth0/address'
 expect 0 00:00:00:00:00:00 on h1 'cat /sys/class/net/lo/address'
 
+# getifaddrs(3) has it, too, and no entry without an address, which programs would read
+cat > "$TMPDIR/ifaddrs.py" <<- 'END'
+	import ctypes
+	class Entry(ctypes.Structure):
+	    pass
+	Entry._fields_ = [("next", ctypes.POINTER(Entry)), ("name", ctypes.c_char_p), ("flags", ctypes.c_uint),
+	                  ("address", ctypes.POINTER(ctypes.c_ubyte * 32))]
+	libc = ctypes.CDLL(None, use_errno=True)
+	for again in range(2):
+	    entry = ctypes.POINTER(Entry)()
+	    assert libc.getifaddrs(ctypes.byref(entry)) == 0
+	    first = entry
+	    while entry:
+	        a = bytes(entry.contents.address.contents)
+	        if a[0] == 17 and entry.contents.name == b"ib0":
+	            print(a[8] | a[9] << 8, a[11], a[12:32].hex(":"))
+	        entry = entry.contents.next
+	    libc.freeifaddrs(first)
+END
+address="32 20 $(on h1 'cat /sys/class/net/ib0/address')"
+expect 0 "$address"$'\n'"$address" on h1 "/usr/bin/python3 $TMPDIR/ifaddrs.py"
+
 # of several HCAs each has an interface
 expect 0 $'mlx5_0 ib0\nmlx5_1 ib1\nmlx5_2 ib2' umbel run --hosts 2 --hcas 3 --ipoib --device-names 'mlx5_%d' \
 	--host h2 -- bash -c "$devices"
