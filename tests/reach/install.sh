@@ -2,18 +2,29 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # install.sh BUILD_DIR: `cmake --install` with a prefix brings the programs and their libraries, and
-# they work from there: umbel finds its libraries, Debian's programs load them. Nothing lies where
-# the system's linker would find it, and nothing looks into the build directory.
+# they work from there: umbel finds its libraries, Debian's programs load them. But for libumbel nothing
+# lies where the system's linker would find it, and nothing looks into the build directory.
 
 . "${0%/*}/../system/lib.sh"
 
 prefix=$TMPDIR/opt/umbel
 expect 0 '*' cmake --install "$1" --prefix "$prefix"
 
-installed=$(cd "$prefix" && find . ! -type d ! -path './bin/umbel*' ! -path './share/man/*' | sort | tr '\n' ' ')
-[ "$installed" = './lib/systemd/user/umbel@.service ./lib/umbel/libibumad.so.3 ./lib/umbel/libibverbs.so.1 ./lib/umbel/librdmacm.so.1 ./lib/umbel/libumbel-sysfs.so ./share/bash-completion/completions/umbel ' ] ||
-	complain "installed are: $installed"
-for file in "$prefix"/bin/* "$prefix"/lib/umbel/*; do
+installed=$(cd "$prefix" && find . ! -type d ! -path './bin/umbel*' ! -path './share/man/*' | LC_ALL=C sort)
+expected='./include/umbel.h
+./lib/libumbel.so
+./lib/libumbel.so.0
+./lib/pkgconfig/umbel.pc
+./lib/python3/dist-packages/umbel.py
+./lib/python3/dist-packages/umbel_pytest.py
+./lib/systemd/user/umbel@.service
+./lib/umbel/libibumad.so.3
+./lib/umbel/libibverbs.so.1
+./lib/umbel/librdmacm.so.1
+./lib/umbel/libumbel-sysfs.so
+./share/bash-completion/completions/umbel'
+[ "$installed" = "$expected" ] || complain "installed are: $installed"
+for file in "$prefix"/bin/* "$prefix"/lib/libumbel.so.0 "$prefix"/lib/umbel/*; do
 	readelf -d "$file" | grep -E 'R(UN)?PATH.*'"$1" && complain "${file##*/} looks into $1"
 done
 
