@@ -6,11 +6,11 @@
 #include "fabric/forwarding/flow.h"
 
 /* What came to an HCA while a queue pair was attached is counted before the last one is not: later
- * it would seem to have come in vain. */
-static void count_before_last(struct fabric *f, const struct fabric_attached *g)
+ * it would seem to have come in vain. @at_once: see fabric_flow_count_group(). */
+static void count_before_last(struct fabric *f, const struct fabric_attached *g, bool at_once)
 {
 	if (g && g->n == 1)
-		fabric_flow_count_group(f, &g->mgid);
+		fabric_flow_count_group(f, &g->mgid, at_once);
 }
 
 int fabric_attach_add(struct fabric *f, uint32_t hca, uint32_t qpn, const struct ib_gid *mgid,
@@ -28,7 +28,7 @@ int fabric_attach_remove(struct fabric *f, uint32_t hca, uint32_t qpn, const str
 {
 	int ret;
 
-	count_before_last(f, fabric_attach_find(f, hca, mgid));
+	count_before_last(f, fabric_attach_find(f, hca, mgid), false);
 	ret = fabric_attach_table_remove(f, hca, qpn, mgid, mlid);
 	if (ret > 0)
 		fabric_flow_detached(f, mgid, qpn);
@@ -41,7 +41,7 @@ void fabric_attach_drop(struct fabric *f, uint32_t qpn)
 	struct ib_gid mgid;
 
 	if (qp->n)
-		count_before_last(f, qp->at[qp->n - 1].group);
+		count_before_last(f, qp->at[qp->n - 1].group, true);
 	if (fabric_attach_table_drop(f, qpn, &mgid))
 		fabric_flow_dropped(f, &mgid);
 }

@@ -126,4 +126,5 @@ void fabric_collect_run(struct fabric *f)
 void fabric_collect_turn(struct fabric *f)
 {
 	f->flows->collect.spare = FABRIC_COLLECT_SLICE;
+	f->flows->collect.turn++;
 }

@@ -25,6 +25,7 @@ void fabric_flow_init(struct fabric *f)
 	shm_extents_init(&f->flows->lists, LIST_UNIT, c->lists_off, c->size - c->lists_off);
 	TAILQ_INIT(&f->flows->unpruned);
 	TAILQ_INIT(&f->flows->collect.waiting);
+	f->flows->collect.turn = 1;
 }
 
 void fabric_flow_fini(struct fabric *f)
@@ -153,9 +154,18 @@ static void count_flows(struct fabric *f, struct fabric_mcast_path *s, uint32_t 
 	f->flows->work += 1 + n / FABRIC_FLOW_LOOKS;
 }
 
-void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid)
+static void count_flows_once(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)
 {
-	each_to_group(f, mgid, 0, count_flows);
+	f->flows->work++;
+	if (s->counted_turn == f->flows->collect.turn)
+		return;
+	s->counted_turn = f->flows->collect.turn;
+	count_flows(f, s, qpn);
+}
+
+void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid, bool at_once)
+{
+	each_to_group(f, mgid, 0, at_once ? count_flows_once : count_flows);
 }
 
 static void note_unpruned(struct fabric *f, struct fabric_mcast_path *s, uint32_t qpn)

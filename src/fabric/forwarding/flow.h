@@ -37,8 +37,9 @@ struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id);
 void fabric_flow_attached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t qpn);
 
-/* Adds what was sent to the group since the last count to the counters of ports. */
-void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid);
+/* Adds what was sent to the group since the last count to the counters of ports. @at_once: for one
+ * of many that go at once, so only the first time in a turn of the loop. */
+void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid, bool at_once);
 
 /*
  * A queue pair that is gone was attached to @mgid. Flows to that group list it until

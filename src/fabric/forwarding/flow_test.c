@@ -985,6 +985,30 @@ static void what_came_while_a_qp_was_attached_did_not_come_in_vain(void **state)
 	assert_stats(e->f->hca_port[1], 0, 15);
 }
 
+/* A crowd that goes at once looks at its senders once in a turn, not each time. */
+static void many_that_go_at_once_are_counted_once(void **state)
+{
+	struct env *e = *state;
+	uint64_t before, first, second;
+
+	attach(e, 1);
+	attach(e, 2);
+	attach(e, 3);
+	for (unsigned i = 0; i < 100 * FABRIC_FLOW_LOOKS; i++)
+		flow_from(e, 0);
+	before = e->f->flows->work;
+	fabric_attach_drop(e->f, 11);
+	first = e->f->flows->work - before;
+	fabric_attach_drop(e->f, 12);
+	second = e->f->flows->work - before - first;
+	assert_true(first >= 100);
+	assert_true(second < 10);
+	fabric_collect_turn(e->f);
+	before = e->f->flows->work;
+	fabric_attach_drop(e->f, 13);
+	assert_true(e->f->flows->work - before >= 100);
+}
+
 /* As the tables lead to the LID of the requester. */
 static void what_comes_back_counts_along_the_way_back(void **state)
 {
@@ -1259,6 +1283,7 @@ int main(void)
 		TEST(lanes_are_those_of_a_fresh_walk),
 		TEST(what_was_sent_counts_at_every_port_along_the_tree),
 		TEST(what_came_while_a_qp_was_attached_did_not_come_in_vain),
+		TEST(many_that_go_at_once_are_counted_once),
 		TEST(what_comes_back_counts_along_the_way_back),
 		TEST(what_comes_back_from_nowhere_is_not_counted),
 		TEST(a_changed_path_keeps_what_the_old_one_carried),

@@ -53,6 +53,7 @@ struct fabric_collect {
 	uint64_t begun, done;                /* passes */
 	uint32_t at;                         /* how far the present one has come */
 	uint32_t spare;                      /* work that is left for those who shall not wait */
+	uint64_t turn;                       /* of the loop, from 1 */
 	/* Asks the owner to call fabric_collect_run() soon. NULL: nobody waits, however long it
 	 * takes. */
 	void (*wake)(void *arg);
