@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/signals.h"
 #include "sysfs/wrap.h"
 
 #define BYTES 20 /* of a link-layer address of IPoIB (RFC 4391, section 9.1.1) */
@@ -43,15 +44,17 @@ static _Atomic(struct given *) all;
 static bool read_text(const char *name, char text[static TEXT])
 {
 	char path[sizeof("/sys/class/net//address") + IF_NAMESIZE];
-	ssize_t n;
-	int fd;
+	ssize_t n = -1;
+	int fd, cancel_state;
 
 	snprintf(path, sizeof(path), "/sys/class/net/%s/address", name);
+	cancel_state = base_cancel_off();
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, TEXT);
-	close(fd);
+	if (fd >= 0) {
+		n = read(fd, text, TEXT);
+		close(fd);
+	}
+	base_cancel_restore(cancel_state);
 	return n == TEXT; /* the last byte is the newline */
 }
 
