@@ -14,6 +14,11 @@ try:
     sys.exit("it is down twice")
 except umbel.Error as error:
     assert "down already" in str(error), error
+try:
+    umbel.link("--help", False)
+    sys.exit("an option is a port")
+except umbel.Error as error:
+    assert "begins with" in str(error), error
 umbel.switch("sw1", False)
 umbel.switch("sw1", True)
 assert umbel.counter("h2:1", "no_receive") == 0

@@ -31,6 +31,14 @@ def test_rules_are_cleared():
     assert json.loads(umbel.ask("fault", "show", "--json")) == []
 
 
+def test_one_within_another():
+    """The end of the inner one leaves the outer one as it is."""
+    with umbel.fault("qp=h1:* delay=1ms"):
+        with umbel.fault("to=h2:* delay=1ms"):
+            pingpong()
+        pingpong()
+
+
 def test_an_idle_rule(umbel_fault):
     """Nothing is sent."""
     umbel_fault("to=h2:* drop")

@@ -70,6 +70,8 @@ static void a_link_goes_down_and_up(void **state)
 	assert_int_not_equal(port.state, IBV_PORT_ACTIVE);
 	assert_int_equal(umbel_link("h2:1", false), -1);
 	it_says("down already");
+	assert_int_equal(umbel_link("--help", false), -1);
+	it_says("begins with");
 	assert_int_equal(umbel_link("h2:1", true), 0);
 	lab_async_event(context, IBV_EVENT_PORT_ACTIVE);
 }
@@ -85,6 +87,8 @@ static void a_switch_dies_and_lives(void **state)
 	lab_async_event(context, IBV_EVENT_PORT_ACTIVE);
 	assert_int_equal(umbel_switch("sw7", false), -1);
 	it_says("sw7");
+	assert_int_equal(umbel_switch("--help", false), -1);
+	it_says("begins with");
 }
 
 static void counters_are_read(void **state)
@@ -147,6 +151,8 @@ static void a_wrong_rule_is_refused(void **state)
 	it_says("dorp");
 	assert_int_equal(umbel_fault("to=h9:* drop"), -1);
 	it_says("h9");
+	assert_int_equal(umbel_fault("--help"), -1);
+	it_says("begins with");
 	assert_int_equal(umbel_fault("drop nth=%s", longest), -1);
 	assert_int_equal(umbel_fault("drop nth=%.300s", longest), -1);
 	assert_string_not_equal(umbel_error(), "");

@@ -33,6 +33,14 @@ static size_t length_of(const char *const *list)
 	return n;
 }
 
+/* -1, with errno and the reason. */
+static int fail(int error, const char *what)
+{
+	umbel_set_reason("%s: %s", what, strerror(error));
+	errno = error;
+	return -1;
+}
+
 int umbel_enter(char **argv, const char *const *options)
 {
 	size_t n_options = length_of(options), n_arguments = length_of((const char *const *)argv);
@@ -40,17 +48,17 @@ int umbel_enter(char **argv, const char *const *options)
 	char program[PATH_MAX];
 	const char **all;
 	ssize_t length;
+	int error;
 
 	umbel_set_reason("%s", "");
 	if (getenv("UMBEL_FABRIC"))
 		return 0;
 	length = readlink("/proc/self/exe", program, sizeof(program) - 1);
+	if (length < 0)
+		return fail(errno, "cannot tell which program this is");
 	all = malloc((n_options + n_arguments + 5) * sizeof(*all));
-	if (length < 0 || !all) {
-		umbel_set_reason("cannot run this program anew: %s", strerror(errno));
-		free(all);
-		return -1;
-	}
+	if (!all)
+		return fail(ENOMEM, "cannot run this program anew");
 	program[length] = '\0';
 	all[n++] = "umbel";
 	all[n++] = "run";
@@ -62,9 +70,9 @@ int umbel_enter(char **argv, const char *const *options)
 		all[n++] = argv[i];
 	all[n] = NULL;
 	execvp(all[0], (char *const *)all);
-	umbel_set_reason("cannot run umbel: %s", strerror(errno));
+	error = errno;
 	free(all);
-	return -1;
+	return fail(error, "cannot run umbel");
 }
 
 /* ---- commands ---- */
@@ -72,6 +80,16 @@ int umbel_enter(char **argv, const char *const *options)
 char *umbel_ask(const char *const *arguments)
 {
 	return umbel_command(arguments);
+}
+
+/* Whether it is a name or a rule, not an option of the command. */
+static bool is_word(const char *text)
+{
+	if (*text != '-')
+		return true;
+	umbel_set_reason("'%s' begins with '-'", text);
+	errno = EINVAL;
+	return false;
 }
 
 /* Runs it for what it does. */
@@ -85,11 +103,15 @@ static int tell(const char *const *arguments)
 
 int umbel_link(const char *port, bool up)
 {
+	if (!is_word(port))
+		return -1;
 	return tell((const char *const[]){ "link", up ? "up" : "down", port, NULL });
 }
 
 int umbel_switch(const char *name, bool alive)
 {
+	if (!is_word(name))
+		return -1;
 	return tell((const char *const[]){ "switch", alive ? "revive" : "kill", name, NULL });
 }
 
@@ -107,7 +129,8 @@ int umbel_fault(const char *format, ...)
 		umbel_set_reason("the rule is too long");
 		return -1;
 	}
-	text = umbel_command((const char *const[]){ "fault", "add", rule, NULL });
+	text = is_word(rule) ? umbel_command((const char *const[]){ "fault", "add", rule, NULL })
+	                     : NULL;
 	if (!text)
 		return -1;
 	number = atoi(text);

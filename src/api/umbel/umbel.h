@@ -44,7 +44,8 @@ const char *umbel_error(void);
  */
 char *umbel_ask(const char *const *arguments);
 
-/* ---- breaking the fabric: 0; or -1 with umbel_error(), and errno as umbel_ask() has it ---- */
+/* ---- breaking the fabric: 0; or -1 with umbel_error(), and errno as umbel_ask() has it, or EINVAL
+ * for a name or a rule that begins with '-' ---- */
 
 /* Takes the link at a port, such as "h2:1" or "sw1:3", down, or up again. Returns when the subnet
  * manager has routed around it: umbel-link(1). */

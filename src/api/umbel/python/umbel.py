@@ -50,14 +50,21 @@ def show(what, *options):
     return json.loads(ask("show", *what.split(), *options, "--json"))
 
 
+def _word(text):
+    """A name or a rule, not an option of the command."""
+    if text.startswith("-"):
+        raise Error(f"'{text}' begins with '-'")
+    return text
+
+
 def link(port, up):
     """Takes the link at a port ("h2:1", "sw1:3") down, or up again."""
-    ask("link", "up" if up else "down", port)
+    ask("link", "up" if up else "down", _word(port))
 
 
 def switch(name, alive):
     """Kills a switch, or revives it."""
-    ask("switch", "revive" if alive else "kill", name)
+    ask("switch", "revive" if alive else "kill", _word(name))
 
 
 def counter(port, name):
@@ -80,11 +87,11 @@ def wait_group(group, members=0, attached=1, seconds=60):
 
 
 class Fault:
-    """A rule of umbel-fault(1), until all rules are cleared. As a context it must have fired in the end."""
+    """A rule of umbel-fault(1), until it is cleared. As a context it must have fired in the end, and is cleared then."""
 
     def __init__(self, rule):
         self.rule = rule
-        self.number = int(ask("fault", "add", rule))
+        self.number = int(ask("fault", "add", _word(rule)))
 
     def fired(self):
         """How many packets it has met."""
@@ -93,12 +100,16 @@ class Fault:
                 return rule["fired"]
         raise Error(f"there is no rule {self.number}")
 
+    def clear(self):
+        """Ends the rule."""
+        ask("fault", "clear", self.number)
+
     def __enter__(self):
         return self
 
     def __exit__(self, kind, *_):
         fired = self.fired()
-        clear_faults()
+        self.clear()
         if not fired and kind is None:
             raise Error(f"the fault '{self.rule}' has not fired")
 

@@ -2,7 +2,7 @@
 """pytest on a fabric: pytest -p umbel_pytest --umbel='--hosts 4' tests/
 
 All tests run on one fabric, of which `umbel run` takes these options. The fixture `umbel_fault` adds a rule of
-umbel-fault(1); when the test ends, rules that have not fired fail it, and all are cleared.
+umbel-fault(1); when the test ends, its rules that have not fired fail it, and they are cleared.
 """
 
 import os
@@ -40,6 +40,6 @@ def umbel_fault():
 
     yield add
     idle = [fault.rule for fault in faults if not fault.fired()]
-    if faults:
-        umbel.clear_faults()
+    for fault in faults:
+        fault.clear()
     assert not idle, f"these faults have not fired: {idle}"
