@@ -8,6 +8,7 @@
 #include "peer_lab.h"
 
 #include <json-c/json.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -186,6 +187,42 @@ static void a_datagram_comes_late_and_in_order(void **state)
 	send_numbers(a, b, 3);
 	expect_numbers(b, (uint32_t[]){ 0, 1, 2 }, 3);
 	assert_true(now_ms() - began >= 150);
+}
+
+/* What has left a queue pair comes, as by a wire, also if that queue pair is gone. */
+static void what_is_late_outlives_its_sender(void **state)
+{
+	struct lab_end *a = lab_end(1), *b = lab_end(2);
+	uint64_t began = now_ms();
+
+	(void)state;
+	fault("qp=@1:* delay=150ms");
+	lab_post(b, 8);
+	send_numbers(a, b, 3);
+	lab_forget(a->qp);
+	assert_int_equal(ibv_destroy_qp(a->qp), 0);
+	expect_numbers(b, (uint32_t[]){ 0, 1, 2 }, 3);
+	assert_true(now_ms() - began >= 150);
+}
+
+static void what_is_late_outlives_its_process(void **state)
+{
+	const struct lab_peer_options o = { .type = IBV_QPT_UC };
+	struct lab_work w = { .opcode = IBV_WR_SEND, .n = 1, .piece = { { .length = 3000 } } };
+	struct lab_peer *p[2];
+
+	fault("qp=@2:* delay=150ms");
+	lab_peers(p, &o, state);
+	lab_peer_fill(p[1], 0, 3000, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		lab_peer_receive(p[0], i, 4096 * i, 3000);
+		lab_peer_post(p[1], &w);
+	}
+	lab_peer_signal(p[1], SIGKILL);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(lab_peer_received(p[0], IBV_WC_SUCCESS).wr_id, i);
+		lab_peer_expect(p[0], 4096 * i, 3000, 1);
+	}
 }
 
 static void a_rule_holds_for_its_time(void **state)
@@ -525,6 +562,9 @@ int main(void)
 		FAULT_TEST(a_datagram_comes_twice),
 		FAULT_TEST(a_datagram_comes_behind_the_next_one),
 		FAULT_TEST(a_datagram_comes_late_and_in_order),
+		FAULT_TEST(what_is_late_outlives_its_sender),
+		{ "what_is_late_outlives_its_process", what_is_late_outlives_its_process, NULL,
+		  no_faults, (void *)(uintptr_t)lab_open },
 		FAULT_TEST(a_rule_holds_for_its_time),
 		FAULT_TEST(only_what_crosses_the_link_gets_lost),
 		FAULT_TEST(the_same_seed_brings_the_same_faults),

@@ -555,6 +555,12 @@ static bool may_have_flow(const struct daemon_qps *all, const struct daemon_qp *
 	       qp->holder->extra_flows < shared - all->extra_flows;
 }
 
+static void take_sent(struct daemon_qps *all, const struct daemon_qp *qp)
+{
+	if (all->take_sent)
+		all->take_sent(all->take_arg, record_of(all, qp->qpn)->client);
+}
+
 static void add_flow(struct daemon_qps *all, struct daemon_qp *qp, struct fabric_flow *flow)
 {
 	LIST_INSERT_HEAD(&qp->flows, flow, of_sender);
@@ -743,6 +749,7 @@ void daemon_qp_free(struct daemon_qps *all, struct daemon_qp *qp)
 		return;
 	while (!LIST_EMPTY(&qp->users)) /* of processes that are dead, too */
 		daemon_qp_close(LIST_FIRST(&qp->users));
+	take_sent(all, qp);
 	clear_record(all, qp->qpn);
 	shm_events_clear(&all->f->region->connections[SHM_QP_INDEX(qp->qpn)].events);
 	wake_peer(all, qp);
@@ -806,6 +813,7 @@ int daemon_qp_modify(struct daemon_qps *all, struct daemon_qp *qp,
 	s->connection.max_dest_rd_atomic = m->max_dest_rd_atomic;
 	shm_write_end(&s->seq);
 	if (m->port_num != old_port) {
+		take_sent(all, qp);
 		drop_flows(all, qp); /* they left by another port */
 		fabric_attach_qp_moved(all->f, qp->qpn);
 	}
@@ -889,6 +897,7 @@ int daemon_qp_put_flow(struct daemon_qps *all, struct daemon_qp *qp, uint32_t id
 
 	if (!flow || flow->key.qpn != qp->qpn)
 		return -EINVAL;
+	take_sent(all, qp);
 	drop_flow(all, qp, flow);
 	return 0;
 }

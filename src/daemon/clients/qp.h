@@ -75,6 +75,10 @@ struct daemon_qps {
 	TAILQ_HEAD(, daemon_qp) reserved;
 	unsigned n_reserved;
 	uint64_t last_ticket;
+	/* Takes what the client's process has sent by way of the daemon, before a queue pair or a
+	 * flow of it goes. NULL: nothing comes that way. */
+	void (*take_sent)(void *arg, uint32_t client);
+	void *take_arg;
 };
 
 /* 0 or -ENOMEM. */

@@ -46,6 +46,7 @@ struct daemon_parcel {
 	TAILQ_ENTRY(daemon_parcel) entry;
 	struct base_timer timer; /* it is held */
 	struct daemon_detour *d;
+	struct fabric_flow *flow; /* of its sender, which may be gone */
 	bool is_held_for_next;
 	uint8_t *cut; /* as in struct daemon_verdict */
 	struct control_detour packet;
@@ -67,15 +68,20 @@ static void work_soon(struct daemon_detour *d)
 
 /* ---- packets that come in ---- */
 
-static struct daemon_parcel *wrap(struct daemon_detour *d, const struct control_detour *packet,
-                                  const void *payload)
+/* NULL: no memory; it is counted. */
+static struct daemon_parcel *wrap(struct daemon_detour *d, struct fabric_flow *flow,
+                                  const struct control_detour *packet, const void *payload)
 {
 	struct daemon_parcel *p = malloc(sizeof(*p) + packet->payload_bytes);
 
-	if (!p)
+	if (!p) {
+		HCA_COUNT(d->self->process, flow->from->index, xmit_discards);
 		return NULL;
+	}
 	memset(p, 0, sizeof(*p));
 	p->d = d;
+	p->flow = flow;
+	fabric_flow_depart(flow);
 	p->packet = *packet;
 	if (packet->payload_bytes)
 		memcpy(p->payload, payload, packet->payload_bytes);
@@ -84,6 +90,7 @@ static struct daemon_parcel *wrap(struct daemon_detour *d, const struct control_
 
 static void throw_away(struct daemon_parcel *p)
 {
+	fabric_flow_arrive(p->d->f, p->flow);
 	free(p->cut);
 	free(p);
 }
@@ -91,7 +98,7 @@ static void throw_away(struct daemon_parcel *p)
 /* A second one of the same, that misses the same ports. */
 static struct daemon_parcel *twin_of(struct daemon_detour *d, const struct daemon_parcel *p)
 {
-	struct daemon_parcel *twin = wrap(d, &p->packet, p->payload);
+	struct daemon_parcel *twin = wrap(d, p->flow, &p->packet, p->payload);
 
 	if (!twin || !p->cut)
 		return twin;
@@ -107,8 +114,11 @@ static struct daemon_parcel *twin_of(struct daemon_detour *d, const struct daemo
 static void append(struct daemon_detour *d, const struct control_detour *packet,
                    const void *payload)
 {
-	struct daemon_parcel *p = wrap(d, packet, payload);
+	struct fabric_flow *flow = fabric_flow_find(d->f, packet->flow);
+	struct daemon_parcel *p = NULL;
 
+	if (flow && flow->key.qpn == packet->src_qpn)
+		p = wrap(d, flow, packet, payload);
 	if (!p)
 		return;
 	TAILQ_INSERT_TAIL(&d->waiting, p, entry);
@@ -185,6 +195,18 @@ static void on_packets(struct daemon_source *s, uint32_t events)
 	work(d);
 }
 
+/* A queue pair or a flow of the client's goes: what its process has sent by it comes first. */
+static void take_sent(void *arg, uint32_t client)
+{
+	struct daemon_detour_end *e = end_of(arg, client);
+
+	if (!e)
+		return;
+	work_soon(e->d);
+	if (read_end(e, ALL_OF_A_SOCKET) < 0)
+		end_free(e);
+}
+
 /* What the daemon itself sends in the name of a queue pair: behind what its process has sent. */
 static void take(void *arg, const struct control_detour *packet, const void *payload)
 {
@@ -206,7 +228,7 @@ static void take(void *arg, const struct control_detour *packet, const void *pay
 
 static void land(struct daemon_detour *d, const struct daemon_parcel *p)
 {
-	daemon_land(&d->landing, &p->packet, p->payload, p->cut);
+	daemon_land(&d->landing, p->flow, &p->packet, p->payload, p->cut);
 }
 
 /* The list that it is held in. */
@@ -235,6 +257,7 @@ static void on_held(struct base_timer *t)
 static void hold(struct daemon_detour *d, struct daemon_parcel *p, uint64_t ns)
 {
 	if (d->held_bytes > MOST_HELD) {
+		HCA_COUNT(d->self->process, p->flow->from->index, xmit_discards);
 		throw_away(p);
 		return;
 	}
@@ -257,19 +280,18 @@ static void release(struct daemon_detour *d, uint32_t src_qpn)
 	}
 }
 
-static struct daemon_verdict judge(struct daemon_detour *d, const struct control_detour *packet)
+static struct daemon_verdict judge(struct daemon_detour *d, const struct daemon_parcel *parcel)
 {
-	const struct fabric_flow *flow = fabric_flow_find(d->f, packet->flow);
+	const struct control_detour *packet = &parcel->packet;
+	const struct fabric_flow *flow = parcel->flow;
 	struct daemon_rule_packet p = { .src_qpn = packet->src_qpn,
 		                        .dest_qpn = packet->h.bth.dest_qpn,
 		                        .opcode = packet->h.bth.opcode,
 		                        .psn = packet->h.bth.psn,
-		                        .now_ns = base_now_ns() };
+		                        .now_ns = base_now_ns(),
+		                        .from = flow->from,
+		                        .path = flow->path };
 
-	if (!flow || flow->key.qpn != packet->src_qpn)
-		return (struct daemon_verdict){ .faults = DAEMON_FAULT_DROP };
-	p.from = flow->from;
-	p.path = flow->path;
 	if (flow->path->roce && !ib_lid_is_mcast(flow->key.dlid))
 		p.to = fabric_ethernet_find_anywhere(d->f, flow->from, &flow->key.dgid);
 	return daemon_rules_judge(&d->rules, &p);
@@ -324,25 +346,23 @@ static void show(struct daemon_detour *d, const struct daemon_parcel *p,
                  const struct daemon_verdict *v)
 {
 	const struct control_detour *packet = &p->packet;
-	const struct fabric_flow *flow = fabric_flow_find(d->f, packet->flow);
 	char note[NOTE];
 
-	if (flow && flow->key.qpn == packet->src_qpn)
-		daemon_captures_packet(d->captures, &(struct daemon_seen_packet){
-		                                            .flow = flow,
-		                                            .h = &packet->h,
-		                                            .payload = p->payload,
-		                                            .payload_bytes = packet->payload_bytes,
-		                                            .class_flow = packet->class_flow,
-		                                            .hop_limit = packet->hop_limit,
-		                                            .sgid_index = packet->sgid_index,
-		                                            .note = note_of(v, note) });
+	daemon_captures_packet(d->captures,
+	                       &(struct daemon_seen_packet){ .flow = p->flow,
+	                                                     .h = &packet->h,
+	                                                     .payload = p->payload,
+	                                                     .payload_bytes = packet->payload_bytes,
+	                                                     .class_flow = packet->class_flow,
+	                                                     .hop_limit = packet->hop_limit,
+	                                                     .sgid_index = packet->sgid_index,
+	                                                     .note = note_of(v, note) });
 }
 
 /* The packet has its turn. */
 static void pass(struct daemon_detour *d, struct daemon_parcel *p)
 {
-	const struct daemon_verdict v = judge(d, &p->packet);
+	const struct daemon_verdict v = judge(d, p);
 	const uint32_t src_qpn = p->packet.src_qpn;
 
 	p->cut = v.cut;
@@ -407,6 +427,8 @@ static int make_ready(struct daemon_detour *d)
 	process->detour.take = take;
 	process->detour.arg = d;
 	d->times->detour = &d->landing.wires;
+	d->qps->take_sent = take_sent;
+	d->qps->take_arg = d;
 	return 0;
 }
 
@@ -541,6 +563,8 @@ void daemon_detour_stop(struct daemon_detour *d)
 
 	if (d->captures)
 		d->captures->data_wanted = NULL;
+	if (d->qps)
+		d->qps->take_sent = NULL;
 	while ((node = base_hash_walk(&d->ends, NULL)) != NULL)
 		end_free(container_of(node, struct daemon_detour_end, node));
 	base_hash_fini(&d->ends);

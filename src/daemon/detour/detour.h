@@ -8,11 +8,13 @@
  * All packets are in one list, in the order in which they came. A queue pair's packets come by its
  * process's socket, and from the daemon itself, which acknowledges, answers and sends again for
  * processes (hca/transport/wire.h). Before one of these is added, that socket is read to its end:
- * what the process has sent before comes first.
+ * what the process has sent before comes first. A packet whose queue pair has gone meanwhile goes on
+ * as on a wire: it keeps its flow.
  */
 #ifndef DAEMON_DETOUR_H
 #define DAEMON_DETOUR_H
 
+#include "daemon/clients/qp.h"
 #include "daemon/clients/request.h"
 #include "daemon/core/loop.h"
 #include "daemon/detour/landing.h"
@@ -27,6 +29,7 @@ struct daemon_detour {
 	struct daemon_loop *loop;
 	struct daemon_self *self;
 	struct daemon_wires *times;
+	struct daemon_qps *qps;
 	struct daemon_captures *captures;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
 	struct daemon_rules rules;
@@ -40,7 +43,7 @@ struct daemon_detour {
 	struct base_timer turn;
 };
 
-/* f, loop, self, times, captures and roce are set. */
+/* f, loop, self, times, qps, captures and roce are set. */
 void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all);
 void daemon_detour_stop(struct daemon_detour *d);
 

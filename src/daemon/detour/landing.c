@@ -139,12 +139,10 @@ static void land_connected(struct daemon_landing *l, const struct control_detour
 	hca_wires_receive(&l->wires, &packet);
 }
 
-void daemon_land(struct daemon_landing *l, const struct control_detour *in, const void *payload,
-                 const uint8_t *cut)
+void daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
+                 const struct control_detour *in, const void *payload, const uint8_t *cut)
 {
-	const struct fabric_flow *flow = fabric_flow_find(l->f, in->flow);
-
-	if (!l->is_ready || !flow || flow->key.qpn != in->src_qpn)
+	if (!l->is_ready)
 		return;
 	if (in->payload_bytes > l->f->region->flows[flow->id].mtu) {
 		HCA_COUNT(l->self->process, flow->from->index, xmit_discards);

@@ -14,6 +14,7 @@
 #define DAEMON_ECN_MARKED 3u
 
 struct daemon_roce;
+struct fabric_flow;
 struct hca_receiver;
 
 /* By what the daemon delivers. */
@@ -35,9 +36,9 @@ void daemon_landing_close(struct daemon_landing *l);
 /* A batch of packets is done: acknowledgements and responses leave. Whether some are left. */
 bool daemon_landing_finish(struct daemon_landing *l);
 
-/* Delivers a packet, as its sender in a process would. @cut: the ports that miss it, by index; or
- * NULL. What receivers do not take is counted as ever. */
-void daemon_land(struct daemon_landing *l, const struct control_detour *packet, const void *payload,
-                 const uint8_t *cut);
+/* Delivers a packet of @flow, as its sender in a process would. @cut: the ports that miss it, by
+ * index; or NULL. What receivers do not take is counted as ever. */
+void daemon_land(struct daemon_landing *l, const struct fabric_flow *flow,
+                 const struct control_detour *packet, const void *payload, const uint8_t *cut);
 
 #endif

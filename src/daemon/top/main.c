@@ -255,6 +255,7 @@ static int add_requests(struct daemon *d, const char *name)
 		                            .loop = &d->loop,
 		                            .self = &d->self,
 		                            .times = &d->wires,
+		                            .qps = &d->objects.qps,
 		                            .captures = &d->captures,
 		                            .roce = d->roce };
 	daemon_detour_init(&d->detour, all);

@@ -30,9 +30,14 @@ void fabric_flow_init(struct fabric *f)
 
 void fabric_flow_fini(struct fabric *f)
 {
-	for (uint32_t i = 0; i < f->flows->ids.size; i++)
-		if (base_idtable_get(&f->flows->ids, i))
-			fabric_flow_remove(f, base_idtable_get(&f->flows->ids, i));
+	for (uint32_t i = 0; i < f->flows->ids.size; i++) {
+		struct fabric_flow *flow = base_idtable_get(&f->flows->ids, i);
+
+		if (!flow)
+			continue;
+		flow->n_under_way = 0;
+		fabric_flow_remove(f, flow);
+	}
 	base_idtable_fini(&f->flows->ids);
 	base_hash_fini(&f->flows->by_gid);
 	base_hash_fini(&f->flows->by_lid);
@@ -88,13 +93,11 @@ err_free:
 	return ret;
 }
 
-void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
+static void end_flow(struct fabric *f, struct fabric_flow *flow)
 {
 	struct shm_flow *r = &f->region->flows[flow->id];
 	struct fabric_mcast_path *path = flow->path;
 
-	fabric_flow_find_back(f, flow);
-	fabric_flow_count(f, flow);
 	shm_write_begin(&r->seq);
 	r->count = 0;
 	shm_write_end(&r->seq);
@@ -106,9 +109,31 @@ void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
 	free(flow);
 }
 
+void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow)
+{
+	fabric_flow_find_back(f, flow);
+	fabric_flow_count(f, flow);
+	flow->is_given_up = true;
+	if (!flow->n_under_way)
+		end_flow(f, flow);
+}
+
+void fabric_flow_depart(struct fabric_flow *flow)
+{
+	flow->n_under_way++;
+}
+
+void fabric_flow_arrive(struct fabric *f, struct fabric_flow *flow)
+{
+	if (!--flow->n_under_way && flow->is_given_up)
+		end_flow(f, flow);
+}
+
 struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id)
 {
-	return base_idtable_get(&f->flows->ids, id);
+	struct fabric_flow *flow = base_idtable_get(&f->flows->ids, id);
+
+	return flow && !flow->is_given_up ? flow : NULL;
 }
 
 /* ---- changes ---- */

@@ -20,15 +20,20 @@ void fabric_flow_init(struct fabric *f);
 void fabric_flow_fini(struct fabric *f);
 
 /*
- * Adds a flow from @from and compiles it. Returns 0 and *@flow, which fabric_flow_remove() frees;
- * -ENOSPC: there is no free record; -ENOMEM.
+ * Adds a flow from @from and compiles it. Returns 0 and *@flow, which fabric_flow_remove() frees,
+ * or the arrival of its last packet after that; -ENOSPC: there is no free record; -ENOMEM.
  */
 int fabric_flow_add(struct fabric *f, struct fabric_port *from, const struct fabric_flow_key *key,
                     struct fabric_flow **flow);
 void fabric_flow_remove(struct fabric *f, struct fabric_flow *flow);
 
-/* The flow with this number, or NULL. */
+/* The flow with this number, or NULL: there is none, or its sender has given it up. */
 struct fabric_flow *fabric_flow_find(const struct fabric *f, uint32_t id);
+
+/* A packet of the flow is under way, and has landed or got lost. Until then the flow stays, also if
+ * its sender gives it up. */
+void fabric_flow_depart(struct fabric_flow *flow);
+void fabric_flow_arrive(struct fabric *f, struct fabric_flow *flow);
 
 /*
  * @qpn was attached to @mgid, or detached: adds it to the flows to that group that reach its

@@ -40,6 +40,8 @@ struct fabric_flow {
 	enum fabric_flow_start start;                     /* when its record was written */
 	uint8_t vl;                                       /* of the first link, likewise */
 	struct fabric_mcast_path *back; /* the way of the responses; NULL: none have come */
+	uint32_t n_under_way;           /* packets of it that somebody keeps for later */
+	bool is_given_up;               /* its sender has none any more; it waits for these */
 };
 
 /* How many of a flow's packets, and of the responses, have been added to the ports' counters. In an
