@@ -24,11 +24,13 @@
  */
 #define READ_MOST 64
 /* A packet in so many asks for an acknowledgement, besides the last one of each message. */
-#define ACK_EVERY  32
-#define INFINITELY 7 /* rnr_retry */
+#define ACK_EVERY_MOST 32
+#define INFINITELY     7 /* rnr_retry */
 /* Nothing that comes for so long, and twice the usual time, is taken for a loss. Threads that
  * answer may have to wait for a processor. */
 #define EARLY_NS 4000000
+/* The same after a loss: what was sent again may be lost, too, and peers tell that no more. */
+#define EARLY_AGAIN_NS 1000000
 /* Twice the usual time, while it is not known. */
 #define UNKNOWN_NS 250000000
 
@@ -47,6 +49,15 @@ static uint32_t under_way(const struct hca_wire *w)
 static uint32_t window_of(const struct hca_wire *w)
 {
 	return w->shm->window < WINDOW_MOST ? w->shm->window : WINDOW_MOST;
+}
+
+/* How often packets ask for an acknowledgement: the packets that a window lets go at one time bring
+ * one at least, so that the loss of one alone stops nothing. */
+static uint32_t ack_every(const struct hca_wire *w)
+{
+	uint32_t every = window_of(w) / 4;
+
+	return every > ACK_EVERY_MOST ? ACK_EVERY_MOST : every ? every : 1;
 }
 
 static uint32_t packets_of(const struct hca_wire *w, const struct shm_request *r)
@@ -121,7 +132,8 @@ static void write_deadline(struct hca_wire *w)
 {
 	struct shm_wire *s = w->shm;
 	uint64_t timeout = timeout_ns(w), usual = s->round_ns ? 2 * s->round_ns : UNKNOWN_NS;
-	uint64_t early = (EARLY_NS + usual) << (s->early & 31);
+	uint64_t least = s->recovers == SHM_WIRE_RECOVERS ? EARLY_AGAIN_NS : EARLY_NS;
+	uint64_t early = (least + usual) << (s->early & 31);
 
 	if (!w->end.process->region.control->settings.roce_adp_retrans)
 		early = timeout;
@@ -378,8 +390,8 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 			continue;
 		}
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
-		h.bth.ack_requested = is_last || i % ACK_EVERY == ACK_EVERY - 1 ||
-		                      under_way(w) + 1 >= window_of(w);
+		h.bth.ack_requested =
+		        is_last || (i + 1) % ack_every(w) == 0 || under_way(w) + 1 >= window_of(w);
 		fill_headers(r, r->remote_addr, r->length, &h);
 		hca_wire_end(w, &h);
 		note_sent(w, 1);
