@@ -63,6 +63,9 @@ void simulate_close(struct simulation *s)
 {
 	simulate_pattern_fini(&s->pattern);
 	load_fini(&s->net);
+	credits_fini(&s->credits);
+	free(s->first_link);
+	free(s->link_from);
 	free(s->failed);
 	if (s->sm)
 		sm_free(s->sm);
@@ -389,9 +392,7 @@ const struct fabric_port *simulate_next_link(const struct simulation *s, struct 
 	return NULL;
 }
 
-/* Bits per nanosecond of a link's data: its nominal rate without 8b/10b or 64b/66b, where that does
- * not count it out. */
-static double data_rate(const struct fabric_port *p)
+double simulate_data_rate(const struct fabric_port *p)
 {
 	double nominal = wire_link_speed(p->width, p->speed) / 10.0;
 
@@ -424,7 +425,7 @@ void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
 
 	*t = (struct simulate_time){ 0 };
 	while (simulate_next_link(s, &l)) {
-		double rate = data_rate(l.from),
+		double rate = simulate_data_rate(l.from),
 		       ns = rate > 0 ? bits_on(s, &l, cost->bytes) / rate : 0;
 		bool of_host =
 		        l.from->node->type == FABRIC_HCA || l.from->peer->node->type == FABRIC_HCA;

@@ -7,12 +7,14 @@
  *
  * In this order: simulate_open(), simulate_pattern_*() on ->pattern, simulate_join(),
  * simulate_fail_*(), simulate_reroute() unless the subnet manager shall not have noticed yet,
- * simulate_count(), simulate_time(); simulate_close() in any case. Not thread-safe.
+ * simulate_count(), simulate_time(), simulate_credits() if packets shall wait for credits;
+ * simulate_close() in any case. Not thread-safe.
  */
 #ifndef SIMULATE_SIMULATE_H
 #define SIMULATE_SIMULATE_H
 
 #include "fabric/plan/shape.h"
+#include "simulate/credits.h"
 #include "simulate/load.h"
 #include "simulate/pattern.h"
 
@@ -25,6 +27,9 @@ struct simulation {
 	struct load_net net;             /* what was counted; switches and hosts by their index */
 	char (*failed)[2 * FABRIC_NAME]; /* names of what has failed: "leaf1", "leaf2:19" */
 	uint32_t n_failed, failed_room;
+	struct credits credits;               /* simulate_credits() */
+	uint32_t *first_link;                 /* by switch: the number of the link at its port 0 */
+	const struct fabric_port **link_from; /* by the link's number; NULL: there is none */
 	/* what is being done and how much of it; may be NULL */
 	void (*progress)(void *arg, const char *what, unsigned percent);
 	void *arg;
@@ -87,9 +92,26 @@ int simulate_check_size(const struct simulation *s, uint64_t bytes);
 void simulate_time(const struct simulation *s, const struct simulate_cost *cost,
                    struct simulate_time *t);
 
+/*
+ * After simulate_count(): sends the pattern's messages, all ready at once, over links with finite
+ * buffers: ->credits has what became of them. A lane of a link has room for @buffer packets at its
+ * end. Packets have the service levels that the subnet manager tells; ->hop_ns of @cost is what a
+ * packet's head takes for a link, and a credit back. 0; -EFBIG: the messages cross more than
+ * SIMULATE_MOST_HOPS links; -ENOMEM.
+ */
+#define SIMULATE_MOST_HOPS (1u << 25)
+int simulate_credits(struct simulation *s, const struct simulate_cost *cost, unsigned buffer);
+
 /* ---- for the files of this folder ---- */
 
 void simulate_tell(const struct simulation *s, const char *what, uint64_t done, uint64_t of);
+
+/* Bits per nanosecond of a link's data: its nominal rate without 8b/10b or 64b/66b, where that does
+ * not count it out. */
+double simulate_data_rate(const struct fabric_port *p);
+
+/* The number of the link that begins at @from, in ->credits. */
+uint32_t simulate_link_number(const struct simulation *s, const struct fabric_port *from);
 
 /* What has crossed the link that begins at @from. */
 struct load_crossed *simulate_link_at(const struct simulation *s, const struct fabric_port *from);

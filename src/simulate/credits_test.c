@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Packets that wait for credits: times that can be computed by hand, what queueing theory says of
+ * switches whose inputs have queues, links that wait for each other in circles and routes by which
+ * they do not; and on random fabrics each link is busy for what it is said to carry.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "simulate/simulate.h"
+#include "subnet/sm.h"
+
+#define HOP_NS    100
+#define HOP_PS    ((uint64_t)HOP_NS * 1000)
+#define MTU       4096
+#define PACKET_PS ((uint64_t)(MTU + SIMULATE_HEADERS) * 80) /* at 100 Gb/s */
+#define GROUP_PS  ((uint64_t)(MTU + SIMULATE_GROUP_HEADERS) * 80)
+#define FABRICS   60
+
+static unsigned seed;
+
+static unsigned any(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+/* ---- fabrics ---- */
+
+static struct simulation open_shape(const struct fabric_shape *shape, const char *routing)
+{
+	struct simulation s = { 0 };
+	struct shm_settings settings;
+	char why[256] = "";
+
+	fabric_settings_default(&settings);
+	assert_int_equal(fabric_settings_set(&settings, "routing", routing, false), 0);
+	assert_int_equal(simulate_open(&s, shape, &settings, why, sizeof(why)), 0);
+	return s;
+}
+
+/* On one switch. */
+static struct simulation open_hosts(unsigned n)
+{
+	const struct fabric_shape shape = { .hosts = n };
+
+	return open_shape(&shape, "minhop");
+}
+
+static struct simulation open_text(char *text, const char *routing)
+{
+	const struct fabric_shape shape = { .topology = "t",
+		                            .text = text,
+		                            .text_bytes = strlen(text) };
+
+	return open_shape(&shape, routing);
+}
+
+/* Switches in a circle, with a host each. */
+static struct simulation open_ring(unsigned n, const char *routing)
+{
+	char text[4096] = "";
+	size_t len = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		len += (size_t)sprintf(text + len,
+		                       "Switch 4 \"s%u\"\n[1] \"h%u\"[1]\n[2] \"s%u\"[3]\n", i, i,
+		                       (i + 1) % n);
+	for (unsigned i = 0; i < n; i++)
+		len += (size_t)sprintf(text + len, "Hca 1 \"h%u\"\n", i);
+	return open_text(text, routing);
+}
+
+#define SWITCHES 10
+
+/* A chain of switches with two hosts each, and more links between any of them. */
+static struct simulation open_random(const char *routing)
+{
+	unsigned switches = 3 + any(SWITCHES - 2), cables = any(2 * switches), ports[SWITCHES];
+	char section[SWITCHES][2048], text[SWITCHES * 2048] = "";
+	size_t len[SWITCHES];
+
+	for (unsigned i = 0; i < switches; i++) {
+		ports[i] = 2;
+		len[i] = (size_t)sprintf(
+		        section[i], "Switch 60 \"S%u\"\n[1] \"H%u\"[1]\n[2] \"G%u\"[1]\n", i, i, i);
+		sprintf(text + strlen(text), "Hca 1 \"H%u\"\nHca 1 \"G%u\"\n", i, i);
+	}
+	for (unsigned i = 0; i + 1 < switches + cables; i++) {
+		unsigned a = i + 1 < switches ? i : any(switches);
+		unsigned b = i + 1 < switches ? i + 1 : any(switches);
+
+		if (a == b)
+			continue;
+		len[a] += (size_t)sprintf(section[a] + len[a], "[%u] \"S%u\"[%u]\n", ++ports[a], b,
+		                          ports[b] + 1);
+		ports[b]++;
+	}
+	for (unsigned i = 0; i < switches; i++)
+		strcat(text, section[i]);
+	return open_text(text, routing);
+}
+
+static void add_pairs(struct simulation *s, uint32_t from, uint32_t to, unsigned n)
+{
+	for (; n; n--)
+		assert_int_equal(simulate_pattern_add_pair(&s->pattern, from, to), 0);
+}
+
+/* A group of the first @n hosts, to which number 0 sends so often. */
+static void add_group(struct simulation *s, unsigned n, unsigned times)
+{
+	assert_int_equal(simulate_pattern_add_group(&s->pattern), 0);
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(simulate_list_add(&s->pattern.group[0].members, i), 0);
+	for (s->pattern.group[0].has_senders = true; times; times--)
+		assert_int_equal(simulate_list_add(&s->pattern.group[0].senders, 0), 0);
+	assert_int_equal(simulate_join(s), 0);
+}
+
+static void run(struct simulation *s, uint64_t packets, unsigned buffer)
+{
+	const struct simulate_cost cost = { packets * MTU, HOP_NS };
+
+	assert_int_equal(simulate_count(s), 0);
+	assert_int_equal(simulate_credits(s, &cost, buffer), 0);
+}
+
+static void assert_all_arrived(const struct simulation *s)
+{
+	assert_int_equal(s->credits.stuck, 0);
+	assert_int_equal(s->credits.sent, s->credits.to_send);
+	for (uint32_t i = 0; i < s->credits.n_messages; i++)
+		assert_int_equal(s->credits.message[i].received, s->credits.message[i].copies);
+}
+
+/* ---- by hand ---- */
+
+static void a_link_that_always_has_credits_carries_its_rate(void **state)
+{
+	struct simulation s = open_hosts(2);
+
+	(void)state;
+	add_pairs(&s, 0, 1, 1);
+	run(&s, 1000, 4);
+	assert_all_arrived(&s);
+	assert_int_equal(s.credits.arrived_ps, 1000 * PACKET_PS + 2 * HOP_PS);
+	assert_int_equal(s.credits.link[0].busy_ps, 1000 * PACKET_PS);
+	assert_int_equal(s.credits.link[0].blocked_ps, 0);
+	simulate_close(&s);
+}
+
+/* The next packet goes when the first one has left the switch and the credit is back. */
+static void with_room_for_one_packet_a_link_waits_for_each_credit(void **state)
+{
+	const uint64_t period = PACKET_PS + 2 * HOP_PS;
+	struct simulation s = open_hosts(2);
+
+	(void)state;
+	add_pairs(&s, 0, 1, 1);
+	run(&s, 1000, 1);
+	assert_all_arrived(&s);
+	assert_int_equal(s.credits.arrived_ps, 999 * period + PACKET_PS + 2 * HOP_PS);
+	assert_int_equal(s.credits.link[0].blocked_ps, 999 * 2 * HOP_PS);
+	simulate_close(&s);
+}
+
+/* D/D/1 with all customers at the start: number k is served after k times the service time. */
+static void packets_for_one_host_are_served_one_after_the_other(void **state)
+{
+	struct simulation s = open_hosts(8);
+
+	(void)state;
+	for (uint32_t i = 1; i < 8; i++)
+		add_pairs(&s, i, 0, 1);
+	run(&s, 1, 4);
+	assert_all_arrived(&s);
+	for (uint32_t i = 0; i < 7; i++)
+		assert_int_equal(s.credits.message[i].arrived_ps, 2 * HOP_PS + (i + 1) * PACKET_PS);
+	simulate_close(&s);
+}
+
+static void senders_to_one_host_share_its_link_equally(void **state)
+{
+	(void)state;
+	for (unsigned n = 2; n < 12; n++) {
+		struct simulation s = open_hosts(n + 1);
+		uint64_t end = 2 * HOP_PS + (uint64_t)n * 100 * PACKET_PS;
+
+		for (uint32_t i = 1; i <= n; i++)
+			add_pairs(&s, i, 0, 1);
+		run(&s, 100, 4);
+		assert_all_arrived(&s);
+		assert_int_equal(s.credits.arrived_ps, end);
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(s.credits.message[i].arrived_ps,
+			                 end - (n - 1 - i) * PACKET_PS);
+		simulate_close(&s);
+	}
+}
+
+/* Hosts 0 and 1 are on one switch, the others on the next one. Host 1 could have the three quarters
+ * of the link between that host 0, one of four who send to host 2, does not get, and be done after
+ * 4/3 of its own time; but its packets stand behind those that wait for host 2. */
+static void the_first_packet_of_a_queue_holds_up_those_behind(void **state)
+{
+	char text[] = "Switch 3 \"a\"\n[1] \"h0\"[1]\n[2] \"h1\"[1]\n[3] \"b\"[1]\n"
+	              "Switch 9 \"b\"\n[2] \"h2\"[1]\n[3] \"h3\"[1]\n[4] \"h4\"[1]\n"
+	              "[5] \"h5\"[1]\n[6] \"h6\"[1]\n"
+	              "Hca 1 \"h0\"\nHca 1 \"h1\"\nHca 1 \"h2\"\nHca 1 \"h3\"\nHca 1 \"h4\"\n"
+	              "Hca 1 \"h5\"\nHca 1 \"h6\"\n";
+	struct simulation s = open_text(text, "minhop");
+	const struct credits_message *m;
+
+	(void)state;
+	add_pairs(&s, 0, 2, 1);
+	add_pairs(&s, 1, 3, 1);
+	for (uint32_t i = 4; i < 7; i++)
+		add_pairs(&s, i, 2, 1);
+	run(&s, 400, 4);
+	assert_all_arrived(&s);
+	m = s.credits.message;
+	assert_true(m[0].arrived_ps >= 3 * HOP_PS + 4 * 400 * PACKET_PS);
+	assert_in_range(m[1].arrived_ps, m[0].arrived_ps - 10 * PACKET_PS,
+	                m[0].arrived_ps + 10 * PACKET_PS);
+	simulate_close(&s);
+}
+
+/* Host 3 fills the link of host 2. */
+static void a_packet_to_a_group_waits_for_its_last_copy(void **state)
+{
+	struct simulation s = open_hosts(4);
+	const struct credits_message *m;
+
+	(void)state;
+	add_group(&s, 3, 100);
+	add_pairs(&s, 3, 2, 100);
+	run(&s, 1, 4);
+	assert_all_arrived(&s);
+	assert_int_equal(s.credits.arrived_ps, 2 * HOP_PS + 100 * (GROUP_PS + PACKET_PS));
+	m = &s.credits.message[100]; /* the first to the group: pairs come first */
+	assert_int_equal(m->copies, 2);
+	/* the two that are under way at the end wait for nobody */
+	assert_true(s.credits.link[0].busy_ps == 100 * GROUP_PS);
+	assert_true(s.credits.link[0].blocked_ps > 90 * PACKET_PS);
+	assert_int_equal(s.credits.lane[0][0].most, 4);
+	simulate_close(&s);
+}
+
+/* ---- queueing theory ---- */
+
+/* How much of its rate each output of a switch carries if each of @n inputs always has a packet for
+ * one of @n outputs, whichever chance says. */
+static double throughput(unsigned n)
+{
+	const unsigned packets = 40000;
+	struct simulation s = open_hosts(2 * n);
+	struct simulate_random r = { .state = n };
+	double busy;
+
+	for (unsigned k = 0; k < packets; k++)
+		for (uint32_t i = 0; i < n; i++)
+			add_pairs(&s, i, n + simulate_random_below(&r, n), 1);
+	run(&s, 1, 4);
+	assert_all_arrived(&s);
+	busy = (double)packets * (double)PACKET_PS / (double)s.credits.arrived_ps;
+	simulate_close(&s);
+	return busy;
+}
+
+/* M. J. Karol, M. G. Hluchyj, S. P. Morgan: Input versus output queueing on a space-division packet
+ * switch, 1987, table I. */
+static void queues_at_inputs_have_the_throughput_that_theory_says(void **state)
+{
+	static const double theory[] = {
+		0, 1, 0.75, 0.6825, 0.6553, 0.6399, 0.6302, 0.6234, 0.6184
+	};
+
+	(void)state;
+	for (unsigned n = 1; n < ARRAY_SIZE(theory); n++) {
+		double got = throughput(n);
+
+		if (fabs(got - theory[n]) > 0.005)
+			fail_msg("%u inputs carry %.4f, not %.4f", n, got, theory[n]);
+	}
+}
+
+/* ---- circles ---- */
+
+static void assert_circle(const struct simulation *s)
+{
+	const struct credits *c = &s->credits;
+
+	assert_true(c->n_circle > 1);
+	for (uint32_t i = 0; i < c->n_circle; i++) {
+		const struct fabric_port *here = s->link_from[c->circle[i].link];
+		const struct credits_wait *next = &c->circle[(i + 1) % c->n_circle];
+
+		assert_ptr_equal(here->peer->node, s->link_from[next->link]->node);
+		assert_int_not_equal(c->lane[next->link][next->lane].held, 0);
+		assert_true(c->link[next->link].blocked_ps > 0);
+	}
+}
+
+static void around_the_ring(struct simulation *s)
+{
+	assert_int_equal(simulate_pattern_shift(&s->pattern, s->f->n_ib_ports, 3), 0);
+	run(s, 64, 4);
+}
+
+static void shortest_paths_around_a_ring_deadlock(void **state)
+{
+	struct simulation s = open_ring(7, "minhop");
+
+	(void)state;
+	around_the_ring(&s);
+	assert_true(s.credits.stuck > 0);
+	assert_true(s.credits.sent < s.credits.to_send);
+	assert_int_equal(s.credits.n_circle, 7);
+	assert_circle(&s);
+	simulate_close(&s);
+}
+
+static void other_paths_or_more_lanes_mend_that(void **state)
+{
+	static const char *const routing[] = { "updn", "dfsssp" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(routing); i++) {
+		struct simulation s = open_ring(7, routing[i]);
+
+		around_the_ring(&s);
+		assert_all_arrived(&s);
+		assert_int_equal(s.credits.n_circle, 0);
+		simulate_close(&s);
+	}
+}
+
+/* ---- random fabrics ---- */
+
+static void fill(struct simulation *s)
+{
+	const struct simulate_groups groups = { 2, 2 + any(s->f->n_ib_ports - 1) };
+	struct simulate_random r = { seed };
+
+	s->pattern.all_to_all = true;
+	assert_int_equal(simulate_pattern_groups(&s->pattern, s->f->n_ib_ports, &groups, &r), 0);
+	assert_int_equal(simulate_join(s), 0);
+}
+
+static void engines_that_promise_it_have_no_deadlock(void **state)
+{
+	static const char *const routing[] = { "updn", "ftree", "dfsssp" };
+
+	(void)state;
+	for (seed = 1; seed <= FABRICS;) {
+		struct simulation s = open_random(routing[seed % ARRAY_SIZE(routing)]);
+		struct simulate_random r = { seed };
+		unsigned was = seed;
+
+		fill(&s);
+		if (any(2) && !simulate_fail_links(&s, 1, &r))
+			assert_int_equal(simulate_reroute(&s), 0);
+		run(&s, 1, 1);
+		assert_all_arrived(&s);
+		simulate_close(&s);
+		seed = was % 1000 + 1;
+	}
+}
+
+/* Also of those that are lost on their way. */
+static void links_are_busy_for_what_they_carry(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= FABRICS; n++) {
+		struct simulation s;
+		struct simulate_random r = { n };
+
+		seed = n;
+		s = open_random("updn");
+		fill(&s);
+		assert_int_equal(simulate_fail_links(&s, any(3), &r), 0);
+		run(&s, 1, 1 + any(8));
+		assert_all_arrived(&s);
+		for (struct simulate_link l = { 0 }; simulate_next_link(&s, &l);) {
+			uint64_t to_hosts = l.crossed.messages - l.crossed.to_groups;
+
+			assert_int_equal(s.credits.link[simulate_link_number(&s, l.from)].busy_ps,
+			                 to_hosts * PACKET_PS + l.crossed.to_groups * GROUP_PS);
+		}
+		simulate_close(&s);
+	}
+}
+
+static void who_is_stuck_is_on_a_circle(void **state)
+{
+	unsigned stuck = 0;
+
+	(void)state;
+	for (unsigned n = 1; n <= FABRICS; n++) {
+		struct simulation s;
+
+		seed = n;
+		s = open_random("minhop");
+		fill(&s);
+		run(&s, 1, 1);
+		if (s.credits.stuck)
+			assert_circle(&s);
+		else
+			assert_all_arrived(&s);
+		stuck += s.credits.stuck > 0;
+		simulate_close(&s);
+	}
+	assert_in_range(stuck, 1, FABRICS - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_link_that_always_has_credits_carries_its_rate),
+		cmocka_unit_test(with_room_for_one_packet_a_link_waits_for_each_credit),
+		cmocka_unit_test(packets_for_one_host_are_served_one_after_the_other),
+		cmocka_unit_test(senders_to_one_host_share_its_link_equally),
+		cmocka_unit_test(the_first_packet_of_a_queue_holds_up_those_behind),
+		cmocka_unit_test(a_packet_to_a_group_waits_for_its_last_copy),
+		cmocka_unit_test(queues_at_inputs_have_the_throughput_that_theory_says),
+		cmocka_unit_test(shortest_paths_around_a_ring_deadlock),
+		cmocka_unit_test(other_paths_or_more_lanes_mend_that),
+		cmocka_unit_test(engines_that_promise_it_have_no_deadlock),
+		cmocka_unit_test(links_are_busy_for_what_they_carry),
+		cmocka_unit_test(who_is_stuck_is_on_a_circle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
