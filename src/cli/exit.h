@@ -9,6 +9,7 @@ enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
 	CLI_USAGE = 2,
+	CLI_DEADLOCK = 3,        /* umbel simulate --credits */
 	CLI_FABRIC_FAILED = 125, /* umbel run: not the command failed but its fabric */
 	CLI_CANNOT_RUN = 126,    /* as a shell has them */
 	CLI_NOT_FOUND = 127,

@@ -29,13 +29,14 @@ static const char help[] =
         "  file FILE         as FILE says: umbel-simulate(1)\n";
 
 #define MAX_SIZE (1u << 30) /* as ibv_port_attr.max_msg_sz */
+#define BUFFER   4          /* packets; they suffice for 400 Gb/s: umbel-simulate(1) */
 
 struct request {
 	struct cli_fabric_options fabric; /* of which simulate has not all */
 	const struct cli_command *self;
 	struct cli_list fail;
-	long fail_switches, fail_links, seed, size, hop;
-	bool no_reroute, json;
+	long fail_switches, fail_links, seed, size, hop, buffer;
+	bool no_reroute, credits, json;
 	const char *pattern;
 	long n, members; /* the pattern's */
 	struct cli_file file;
@@ -64,6 +65,10 @@ static const struct cli_option options[] = {
 	  CLI_NUMBER(struct request, size, 0, MAX_SIZE) },
 	{ "      --hop NS          nanoseconds for a link and the switch behind it (default: 100)\n",
 	  CLI_NUMBER(struct request, hop, 0, 1000000000) },
+	{ "      --credits         links have finite buffers: packets wait, and may deadlock\n",
+	  CLI_FLAG(struct request, credits) },
+	{ "      --buffer PACKETS  of each lane of a link, with --credits (default: 4)\n",
+	  CLI_NUMBER(struct request, buffer, 1, 1000000) },
 	{ "      --json            as JSON, with each link\n", CLI_FLAG(struct request, json) },
 	{ .line = "  -h, --help            this text\n" },
 };
@@ -235,17 +240,33 @@ static int simulate(struct request *r, struct simulation *s)
 	return ret ? ret : simulate_count(s);
 }
 
+/* After simulate(). */
+static int send_by_credits(struct request *r, struct simulation *s,
+                           const struct cli_simulation *what)
+{
+	int ret = simulate_credits(s, &what->cost, what->buffer);
+
+	if (ret == -EFBIG)
+		snprintf(r->why, sizeof(r->why),
+		         "--credits: the messages cross more than %u links in all",
+		         SIMULATE_MOST_HOPS);
+	return ret;
+}
+
 static int run(struct request *r)
 {
 	const struct cli_simulation what = { .pattern = r->pattern,
 		                             .rerouted = !r->no_reroute,
-		                             .cost = { (uint64_t)r->size, (unsigned)r->hop } };
+		                             .cost = { (uint64_t)r->size, (unsigned)r->hop },
+		                             .buffer = r->credits ? (unsigned)r->buffer : 0 };
 	struct simulation s = { .progress =
 		                        isatty(STDERR_FILENO) ? cli_simulation_progress : NULL };
 	int ret;
 
 	r->random.state = (uint64_t)r->seed;
 	ret = simulate(r, &s);
+	if (!ret && what.buffer)
+		ret = send_by_credits(r, &s, &what);
 	for (char *line = strtok(r->notes, "\n"); line; line = strtok(NULL, "\n"))
 		base_log("%s", line);
 	if (ret)
@@ -263,6 +284,9 @@ static int simulate_execute(const struct cli_command *self, void *from, int argc
 
 	r->self = self;
 	ret = read_pattern(r, argc, argv);
+	if (!ret && r->buffer && !r->credits)
+		ret = cli_usage_error(self, "--buffer needs --credits");
+	r->buffer = r->buffer ? r->buffer : BUFFER;
 	if (!ret)
 		ret = cli_fabric_options_end(self, &r->fabric);
 	if (!ret && r->file.name)

@@ -85,13 +85,12 @@ static bool is_between_switches(const struct fabric_port *p)
 
 /* ---- text ---- */
 
-/* A host's port by its host's name. */
-static const char *name_of(const struct simulation *s, const struct fabric_node *node)
+const char *cli_simulation_name(const struct simulation *s, const struct fabric_node *node)
 {
 	return node->type == FABRIC_HCA ? s->f->region->hcas[node->hca].host : node->name;
 }
 
-static void print_ns(double ns)
+void cli_simulation_print_ns(double ns)
 {
 	if (ns < 1e4)
 		printf("%.0f ns", ns);
@@ -120,15 +119,15 @@ static void print_time(const struct simulation *s, const struct cli_simulation *
 
 	simulate_time(s, &what->cost, &t);
 	printf("time:      at least ");
-	print_ns(t.transfer_ns + t.path_ns);
+	cli_simulation_print_ns(t.transfer_ns + t.path_ns);
 	if (!t.busiest.from) {
 		putchar('\n');
 		return;
 	}
-	printf("; the busiest link begins at %s:%u\n", name_of(s, t.busiest.from->node),
+	printf("; the busiest link begins at %s:%u\n", cli_simulation_name(s, t.busiest.from->node),
 	       t.busiest.from->num);
 	printf("           ");
-	print_ns(t.hosts_ns + t.path_ns);
+	cli_simulation_print_ns(t.hosts_ns + t.path_ns);
 	printf(" if links between switches had no limit\n");
 }
 
@@ -154,8 +153,9 @@ static int print_kinds(const struct simulation *s)
 	int ret = 0;
 
 	while (!ret && simulate_next_link(s, &l)) {
-		const struct cli_kinds_link link = { .from = name_of(s, l.from->node),
-			                             .to = name_of(s, l.from->peer->node),
+		const struct cli_kinds_link link = { .from = cli_simulation_name(s, l.from->node),
+			                             .to = cli_simulation_name(s,
+			                                                       l.from->peer->node),
 			                             .messages = l.crossed.messages };
 
 		if (fabric_port_carries(l.from))
@@ -196,25 +196,35 @@ static void print_histogram(const struct simulation *s)
 		       "########################################");
 }
 
+static int status_of(const struct simulation *s)
+{
+	return s->credits.n_circle ? CLI_DEADLOCK : CLI_OK;
+}
+
 int cli_simulation_text(const struct simulation *s, const struct cli_simulation *what)
 {
 	int ret;
 
 	cli_simulation_progress(NULL, NULL, 0);
 	print_head(s, what);
+	if (what->buffer)
+		cli_credits_summary(s, what);
 	putchar('\n');
 	ret = print_kinds(s);
+	if (!ret)
+		print_histogram(s);
+	if (!ret && what->buffer)
+		ret = cli_credits_tables(s);
 	if (ret) {
 		base_log("%s", strerror(-ret));
 		return CLI_FAILED;
 	}
-	print_histogram(s);
-	return CLI_OK;
+	return status_of(s);
 }
 
 /* ---- JSON ---- */
 
-static void print_json_links(const struct simulation *s)
+static void print_json_links(const struct simulation *s, bool credits)
 {
 	struct simulate_link l = { 0 };
 	const char *separator = "\n";
@@ -223,10 +233,13 @@ static void print_json_links(const struct simulation *s)
 	while (simulate_next_link(s, &l)) {
 		printf("%s    { \"node\": \"%s\", \"port\": %u, \"peer\": \"%s\", \"peer_port\": "
 		       "%u, "
-		       "\"up\": %s, \"messages\": %ju }",
+		       "\"up\": %s, \"messages\": %ju",
 		       separator, l.from->node->name, l.from->num, l.from->peer->node->name,
 		       l.from->peer->num, fabric_port_carries(l.from) ? "true" : "false",
 		       (uintmax_t)l.crossed.messages);
+		if (credits)
+			cli_credits_json_link(s, l.from);
+		fputs(" }", stdout);
 		separator = ",\n";
 	}
 	puts("\n  ]");
@@ -253,7 +266,9 @@ int cli_simulation_json(const struct simulation *s, const struct cli_simulation 
 	       mean_links(&u), u.links_max);
 	printf("  \"time_ns\": %.0f,\n  \"time_by_hosts_ns\": %.0f,\n", t.transfer_ns + t.path_ns,
 	       t.hosts_ns + t.path_ns);
-	print_json_links(s);
+	if (what->buffer)
+		cli_credits_json(s, what);
+	print_json_links(s, what->buffer != 0);
 	puts("}");
-	return CLI_OK;
+	return status_of(s);
 }

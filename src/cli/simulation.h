@@ -11,14 +11,28 @@ struct cli_simulation {
 	const char *pattern; /* its name */
 	bool rerouted;       /* after failures, if there were any */
 	struct simulate_cost cost;
+	unsigned buffer; /* packets; 0: links had no credits */
 };
 
-/* Print what was counted. CLI_OK or CLI_FAILED. */
+/* Print what was counted. CLI_OK, CLI_FAILED, or with credits CLI_DEADLOCK. */
 int cli_simulation_text(const struct simulation *s, const struct cli_simulation *what);
 int cli_simulation_json(const struct simulation *s, const struct cli_simulation *what);
 
 /* Shows on standard error, a terminal, how far it is, if it has taken a second; @what NULL: takes
  * it away. For struct simulation. */
 void cli_simulation_progress(void *arg, const char *what, unsigned percent);
+
+/* ---- for simulation*.c ---- */
+
+/* A host's port by its host's name. */
+const char *cli_simulation_name(const struct simulation *s, const struct fabric_node *node);
+void cli_simulation_print_ns(double ns);
+
+/* simulation_credits.c: what became of messages; where packets waited, and which messages took
+ * longest, 0 or -ENOMEM; as JSON; of one link. */
+void cli_credits_summary(const struct simulation *s, const struct cli_simulation *what);
+int cli_credits_tables(const struct simulation *s);
+void cli_credits_json(const struct simulation *s, const struct cli_simulation *what);
+void cli_credits_json_link(const struct simulation *s, const struct fabric_port *from);
 
 #endif
