@@ -8,6 +8,7 @@
 #define CLI_PICTURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/hash.h"
@@ -65,7 +66,7 @@ struct cli_picture {
 	const char *loads; /* what loads count; NULL: there are none */
 };
 
-/* Reads the topology. 0 or CLI_FAILED; cli_picture_fini() is due in any case. */
+/* picture_read.c: reads the topology. 0 or CLI_FAILED; cli_picture_fini() is due in any case. */
 int cli_picture_read(struct cli_picture *p, struct control_client *client, const char *fabric);
 void cli_picture_fini(struct cli_picture *p);
 
@@ -85,6 +86,25 @@ static inline unsigned cli_picture_end(const struct cli_picture_link *l, uint32_
 	return l->node[0] != node;
 }
 
+/* ---- filling in ---- */
+
+/* Names are not copied. All return 0 or CLI_FAILED. First room for so many nodes and ports, and for
+ * the names of hosts, switches and HCAs; then the nodes, then their ports, then
+ * cli_picture_finish(). */
+int cli_picture_make_room(struct cli_picture *p, size_t nodes, size_t names, size_t ports);
+int cli_picture_add_host(struct cli_picture *p, const char *name);
+int cli_picture_add_hca(struct cli_picture *p, uint32_t host, const char *name);
+int cli_picture_add_switch(struct cli_picture *p, const char *name, bool dead, unsigned lid);
+
+/* A port with its link; the worse state of both ends is the link's. */
+struct cli_picture_port {
+	const char *node, *peer;
+	unsigned port, peer_port;
+	enum cli_picture_state state;
+};
+int cli_picture_add_port(struct cli_picture *p, const struct cli_picture_port *port);
+void cli_picture_finish(struct cli_picture *p);
+
 /* ---- picture_marks.c ---- */
 
 /* Gives links what their ports have counted, or how many routes cross them. 0 or CLI_FAILED. */
@@ -101,6 +121,13 @@ int cli_picture_light_path(struct cli_picture *p, struct control_client *client,
 
 /* The picture in Graphviz's language, of about @most lines at most, to be freed; NULL: there is
  * no memory. */
+#define CLI_PICTURE_MOST 48 /* boxes and lines that a person looks at */
 char *cli_picture_dot(struct cli_picture *p, unsigned most);
+
+/* ---- picture_write.c ---- */
+
+/* Writes that text, or with @format, "svg" or "png", the picture that Graphviz makes of it, to the
+ * file @name or to standard output, NULL. 0 or CLI_FAILED. */
+int cli_picture_write(const char *dot, const char *format, const char *name);
 
 #endif

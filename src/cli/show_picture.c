@@ -3,19 +3,14 @@
  * `umbel show ... --svg`, --png and --dot: see show_picture.h. Called by show.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/command.h"
-#include "cli/graphviz.h"
 #include "cli/options.h"
 #include "cli/picture.h"
 #include "cli/show_picture.h"
-
-#define MOST 48 /* boxes and lines that a person looks at */
 
 int cli_show_picture_check(const struct cli_command *self, const struct cli_show_picture *s,
                            const struct cli_list *words)
@@ -61,62 +56,9 @@ static int fill(struct cli_picture *p, struct control_client *client, const stru
 	return ret;
 }
 
-/* ---- writing ---- */
-
-static int cannot_write(const char *name)
+static const char *format_of(const struct cli_show_picture *s)
 {
-	base_log("cannot write '%s': %s", name ? name : "-", strerror(errno));
-	return CLI_FAILED;
-}
-
-static int write_all(int fd, const char *at, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(fd, at, bytes);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		at += n > 0 ? n : 0;
-		bytes -= n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
-/* What is left to read from @from. 0 or -1 and errno. */
-static int copy(int from, int to)
-{
-	char bytes[65536];
-	ssize_t n;
-
-	do {
-		n = read(from, bytes, sizeof(bytes));
-		if (n > 0 && write_all(to, bytes, (size_t)n))
-			return -1;
-	} while (n > 0 || (n < 0 && errno == EINTR));
-	return (int)n;
-}
-
-/* Writes the text, or the picture that dot makes of it. */
-static int put(const struct cli_show_picture *s, const char *dot)
-{
-	size_t bytes = strlen(dot);
-	int from = -1, to = STDOUT_FILENO, ret;
-
-	if (!s->dot) {
-		from = cli_graphviz(dot, bytes, s->svg ? "svg" : "png");
-		if (from < 0)
-			return CLI_FAILED;
-	}
-	if (s->output)
-		to = open(s->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	ret = to < 0 ? -1 : from < 0 ? write_all(to, dot, bytes) : copy(from, to);
-	if (ret)
-		ret = cannot_write(s->output);
-	if (s->output && to >= 0 && close(to) < 0 && !ret)
-		ret = cannot_write(s->output);
-	if (from >= 0)
-		close(from);
-	return ret;
+	return s->dot ? NULL : s->svg ? "svg" : "png";
 }
 
 int cli_show_picture(const struct cli_show_picture *s, struct control_client *client,
@@ -129,10 +71,10 @@ int cli_show_picture(const struct cli_show_picture *s, struct control_client *cl
 	if (!ret)
 		ret = fill(&p, client, words, routes);
 	if (!ret) {
-		dot = cli_picture_dot(&p, s->most ? (unsigned)s->most : MOST);
+		dot = cli_picture_dot(&p, s->most ? (unsigned)s->most : CLI_PICTURE_MOST);
 		if (!dot)
 			base_log("%s", strerror(ENOMEM));
-		ret = dot ? put(s, dot) : CLI_FAILED;
+		ret = dot ? cli_picture_write(dot, format_of(s), s->output) : CLI_FAILED;
 	}
 	free(dot);
 	cli_picture_fini(&p);
