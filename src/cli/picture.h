@@ -23,6 +23,7 @@ struct cli_picture_node {
 	const char *name;
 	bool is_switch, dead, lit;
 	bool end;       /* where a path ends */
+	bool stuck;     /* its links wait for each other in a circle */
 	unsigned level; /* hosts are at 0, switches so many links above a host */
 	unsigned lid;   /* of a switch, or of the port by which a host is reached; 0: none */
 	const char *hca;
@@ -41,7 +42,8 @@ struct cli_picture_link {
 	unsigned port[2];
 	enum cli_picture_state state; /* idle: no subnet manager has made it active */
 	bool lit;
-	uint64_t load; /* of that direction which has more */
+	uint64_t load;  /* of that direction which has more */
+	uint8_t circle; /* bit i: what leaves node[i] by it waits in a circle of links */
 };
 
 /* A name, with the number of a port or 0, and what is meant: an index. */
@@ -61,9 +63,10 @@ struct cli_picture {
 	/* nodes by host, nodes by switch or HCA, links by these and port */
 	struct base_hash hosts, nodes, ends;
 	struct json_object *kept[2]; /* the daemon's replies: names point there */
-	const char *fabric;
-	char about[256];   /* what is lit, in words; "" : nothing */
-	const char *loads; /* what loads count; NULL: there are none */
+	const char *fabric;          /* NULL: it is a simulation */
+	char about[256];             /* what is lit, in words; "" : nothing */
+	const char *loads;           /* what loads count; NULL: there are none */
+	bool scaled;                 /* they have colours, too, and a legend; nothing is lit */
 };
 
 /* picture_read.c: reads the topology. 0 or CLI_FAILED; cli_picture_fini() is due in any case. */

@@ -26,7 +26,7 @@ static uint64_t hash_words(const uint64_t *words, size_t n)
 
 static bool folds(const struct folding *f, const struct cli_picture_node *node)
 {
-	if (node->end)
+	if (node->end || node->stuck)
 		return false;
 	if (!node->is_switch)
 		return f->fold >= FOLD_HOSTS;
@@ -96,7 +96,7 @@ static bool is_line_of(const struct cli_picture_line *line, uint32_t a, uint32_t
                        const struct cli_picture_link *l)
 {
 	return line->box[0] == a && line->box[1] == b && line->first->state == l->state &&
-	       line->first->lit == l->lit;
+	       line->first->lit == l->lit && !line->first->circle && !l->circle;
 }
 
 static int put_into_line(struct cli_picture_boxes *b, const struct cli_picture_link *l)

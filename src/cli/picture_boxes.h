@@ -36,7 +36,8 @@ struct cli_picture_boxes {
  * Folds as little as leaves @most boxes and lines, in this order: the hosts of a switch; switches
  * that are not lit; those that are; those with links that have failed. Switches are equal if they
  * are on one level with as many hosts and links up and down; those that are linked on one level, as
- * in a torus, and the ends of a path stay. 0 or -ENOMEM; the second function is due in any case.
+ * in a torus, the ends of a path, and those of links that wait for each other stay. 0 or -ENOMEM;
+ * the second function is due in any case.
  */
 int cli_picture_fold(struct cli_picture_boxes *b, const struct cli_picture *p, unsigned most);
 void cli_picture_boxes_fini(struct cli_picture_boxes *b);

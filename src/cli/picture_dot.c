@@ -29,6 +29,13 @@ struct drawing {
 	uint64_t most; /* the highest load */
 };
 
+/* What has no load, and quarters of the highest one. */
+static const char *const scale[] = { "#b0bec5", "#90caf9", "#42a5f5", "#1565c0", "#0d2a5c" };
+
+#define QUARTERS 4
+#define RED      "#c62828" /* failed */
+#define PURPLE   "#8e24aa" /* waits in a circle */
+
 /* A text between quotes; '\n' in it begins a new line. */
 static void put_text(FILE *to, const char *text)
 {
@@ -121,6 +128,8 @@ static void put_colours(const struct drawing *d, const struct cli_picture_node *
 	if (node->dead)
 		fputs(", style=\"rounded,dashed\", color=\"#c62828\", fontcolor=\"#c62828\"",
 		      d->to);
+	else if (node->stuck)
+		fputs(", fillcolor=\"#f3e5f5\", color=\"" PURPLE "\"", d->to);
 	else if (node->end)
 		fputs(", fillcolor=\"#1b5e20\", color=\"#1b5e20\", fontcolor=white", d->to);
 	else if (node->lit)
@@ -180,10 +189,29 @@ static double width_of(const struct drawing *d, const struct cli_picture_line *l
 	return d->most ? least + WIDEST * (double)line->load / (double)d->most : least;
 }
 
+/* The highest load of the quarter, from 1. */
+static uint64_t quarter_end(const struct drawing *d, unsigned quarter)
+{
+	return (uint64_t)((double)d->most * quarter / QUARTERS);
+}
+
+static unsigned quarter_of(const struct drawing *d, uint64_t load)
+{
+	unsigned quarter = load ? 1 : 0;
+
+	while (quarter && quarter < QUARTERS && load > quarter_end(d, quarter))
+		quarter++;
+	return quarter;
+}
+
 static const char *colour_of(const struct drawing *d, const struct cli_picture_line *line)
 {
 	if (line->first->state == CLI_PICTURE_FAILED)
-		return "#c62828";
+		return RED;
+	if (line->first->circle)
+		return PURPLE;
+	if (d->p->scaled)
+		return scale[quarter_of(d, line->load)];
 	if (line->first->lit)
 		return "#2e7d32";
 	return d->dim ? "#cfd8dc" : d->most ? "#90a4ae" : "#607d8b";
@@ -204,6 +232,8 @@ static void put_tooltip(const struct drawing *d, const struct cli_picture_line *
 	if (d->most)
 		fprintf(d->to, ", %s%ju %s", line->n > 1 ? "at most " : "", (uintmax_t)line->load,
 		        d->p->loads);
+	if (l->circle)
+		fputs(", waits in a circle", d->to);
 	fputc('"', d->to);
 }
 
@@ -234,6 +264,11 @@ static void put_line(const struct drawing *d, const struct cli_picture_line *lin
 		fprintf(d->to, ", %slabel=\"%u links\"", d->curved ? "" : "x", line->n);
 	if (line->n == 1 && (d->ported || l->lit || l->state == CLI_PICTURE_FAILED))
 		put_ports(d, l, at);
+	if (l->circle)
+		fprintf(d->to, ", dir=%s, arrowsize=0.5, len=1.4",
+		        l->circle == 3         ? "both"
+		        : l->circle >> at & 1u ? "forward"
+		                               : "back");
 	put_tooltip(d, line, at);
 	fputs("]\n", d->to);
 }
@@ -251,6 +286,25 @@ static const char *plural(uint32_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* A text of the title: with a legend it is a table in HTML. */
+static void put_words(const struct drawing *d, const char *text)
+{
+	if (!d->p->scaled) {
+		put_text(d->to, text);
+		return;
+	}
+	for (; *text; text++)
+		if (strchr("&<>\"", *text))
+			fprintf(d->to, "&#%d;", *text);
+		else
+			fputc(*text, d->to);
+}
+
+static void put_new_line(const struct drawing *d)
+{
+	fputs(d->p->scaled ? "<br/>" : "\\n", d->to);
+}
+
 /* What is seen, below it. */
 static void put_title(const struct drawing *d)
 {
@@ -261,8 +315,8 @@ static void put_title(const struct drawing *d)
 		failed += p->link[i].state == CLI_PICTURE_FAILED;
 	for (uint32_t i = 0; i < p->n; i++)
 		dead += p->node[i].dead;
-	fprintf(d->to, "fabric ");
-	put_text(d->to, p->fabric);
+	fputs(p->fabric ? "fabric " : "simulation", d->to);
+	put_words(d, p->fabric ? p->fabric : "");
 	fprintf(d->to, ": %u host%s, %u switch%s", p->n_hosts, plural(p->n_hosts),
 	        p->n - p->n_hosts, p->n - p->n_hosts == 1 ? "" : "es");
 	if (dead)
@@ -271,11 +325,82 @@ static void put_title(const struct drawing *d)
 	if (failed)
 		fprintf(d->to, " (%u failed)", failed);
 	if (p->about[0]) {
-		fputs("\\n", d->to);
-		put_text(d->to, p->about);
+		put_new_line(d);
+		put_words(d, p->about);
 	}
-	if (d->most)
+	if (d->most && !p->scaled)
 		fprintf(d->to, "\\nthe widest line: %ju %s", (uintmax_t)d->most, p->loads);
+}
+
+/* ---- legend ---- */
+
+/* A piece of a line, @width points wide, and what it means. */
+static void put_sample(const struct drawing *d, const char *colour, double width)
+{
+	fprintf(d->to,
+	        "<td>  <table border=\"0\" cellspacing=\"0\" cellpadding=\"0\"><tr><td "
+	        "width=\"28\" "
+	        "height=\"%.0f\" fixedsize=\"true\" bgcolor=\"%s\"></td></tr></table></td><td "
+	        "align=\"left\">",
+	        width, colour);
+}
+
+static void put_quarters(const struct drawing *d)
+{
+	put_sample(d, scale[0], 1);
+	fputs("0</td>", d->to);
+	for (unsigned i = 1; i <= QUARTERS; i++) {
+		uint64_t from = quarter_end(d, i - 1) + 1, to = quarter_end(d, i);
+
+		if (from > to)
+			continue;
+		put_sample(d, scale[i], 1.2 + WIDEST * (double)i / QUARTERS);
+		fprintf(d->to, "%ju", (uintmax_t)from);
+		if (from < to)
+			fprintf(d->to, " to %ju", (uintmax_t)to);
+		if (i == QUARTERS)
+			fprintf(d->to, " %s", d->p->loads);
+		fputs("</td>", d->to);
+	}
+}
+
+static void put_legend(const struct drawing *d)
+{
+	bool failed = false, stuck = false;
+
+	for (uint32_t i = 0; i < d->p->n_links; i++) {
+		failed |= d->p->link[i].state == CLI_PICTURE_FAILED;
+		stuck |= d->p->link[i].circle != 0;
+	}
+	fputs("<table border=\"0\" cellspacing=\"3\" cellpadding=\"1\"><tr>", d->to);
+	if (d->most)
+		put_quarters(d);
+	if (failed) {
+		put_sample(d, RED, 2);
+		fputs("failed</td>", d->to);
+	}
+	if (stuck) {
+		put_sample(d, PURPLE, WIDEST);
+		fputs("waits in a circle</td>", d->to);
+	}
+	if (!d->most && !failed && !stuck)
+		fputs("<td></td>", d->to);
+	fputs("</tr></table>", d->to);
+}
+
+static void put_label(const struct drawing *d)
+{
+	if (!d->p->scaled) {
+		fputs("\"\\n", d->to);
+		put_title(d);
+		fputc('"', d->to);
+		return;
+	}
+	fputs("<<table border=\"0\" cellspacing=\"4\"><tr><td> </td></tr><tr><td>", d->to);
+	put_title(d);
+	fputs("</td></tr><tr><td>", d->to);
+	put_legend(d);
+	fputs("</td></tr></table>>", d->to);
 }
 
 /* A fabric is a mesh if more links lead to the same level than there are switches. */
@@ -293,9 +418,9 @@ static void choose_layout(struct drawing *d)
 
 static void put_graph(const struct drawing *d)
 {
-	fputs("graph umbel {\n\tgraph [label=\"\\n", d->to);
-	put_title(d);
-	fputs("\", fontname=\"Helvetica,Arial,sans-serif\", fontsize=13", d->to);
+	fputs("graph umbel {\n\tgraph [label=", d->to);
+	put_label(d);
+	fputs(", fontname=\"Helvetica,Arial,sans-serif\", fontsize=13", d->to);
 	if (d->mesh)
 		fprintf(d->to, ", layout=%s, overlap=false",
 		        d->b.n > MOST_SPRUNG ? "sfdp" : "neato");
@@ -319,7 +444,7 @@ static void put_graph(const struct drawing *d)
 
 char *cli_picture_dot(struct cli_picture *p, unsigned most)
 {
-	struct drawing d = { .p = p, .dim = p->about[0] != '\0' };
+	struct drawing d = { .p = p, .dim = p->about[0] && !p->scaled };
 	char *text = NULL;
 	size_t bytes;
 	bool failed;

@@ -41,6 +41,7 @@ struct request {
 	long n, members; /* the pattern's */
 	struct cli_file file;
 	struct simulate_random random;
+	struct cli_simulation_files pictures;
 	char why[512], notes[512];
 };
 
@@ -70,9 +71,21 @@ static const struct cli_option options[] = {
 	{ "      --buffer PACKETS  of each lane of a link, with --credits (default: 4)\n",
 	  CLI_NUMBER(struct request, buffer, 1, 1000000) },
 	{ "      --json            as JSON, with each link\n", CLI_FLAG(struct request, json) },
+	{ "      --svg FILE        a picture: links by what they carry; Graphviz draws it\n",
+	  CLI_TEXT(struct request, pictures.svg) },
+	{ "      --png FILE        likewise, as PNG\n", CLI_TEXT(struct request, pictures.png) },
+	{ "      --dot FILE        likewise, in Graphviz's language\n",
+	  CLI_TEXT(struct request, pictures.dot) },
+	{ "      --lines N         boxes and lines of a picture at most (default: 48)\n",
+	  CLI_NUMBER(struct request, pictures.most, 1, 1000000) },
 	{ .line = "  -h, --help            this text\n" },
 };
 /* clang-format on */
+
+static bool wants_picture(const struct request *r)
+{
+	return r->pictures.svg || r->pictures.png || r->pictures.dot;
+}
 
 static int read_number(const struct request *r, const char *text, long *v)
 {
@@ -253,6 +266,17 @@ static int send_by_credits(struct request *r, struct simulation *s,
 	return ret;
 }
 
+/* What pictures fail by is more than what they show. */
+static int print(const struct request *r, const struct simulation *s,
+                 const struct cli_simulation *what)
+{
+	int ret = r->json ? cli_simulation_json(s, what) : cli_simulation_text(s, what);
+
+	if (wants_picture(r) && cli_simulation_draw(s, what, &r->pictures))
+		return CLI_FAILED;
+	return ret;
+}
+
 static int run(struct request *r)
 {
 	const struct cli_simulation what = { .pattern = r->pattern,
@@ -272,7 +296,7 @@ static int run(struct request *r)
 	if (ret)
 		ret = fail(r, ret);
 	else
-		ret = r->json ? cli_simulation_json(&s, &what) : cli_simulation_text(&s, &what);
+		ret = print(r, &s, &what);
 	simulate_close(&s);
 	return ret;
 }
@@ -286,6 +310,8 @@ static int simulate_execute(const struct cli_command *self, void *from, int argc
 	ret = read_pattern(r, argc, argv);
 	if (!ret && r->buffer && !r->credits)
 		ret = cli_usage_error(self, "--buffer needs --credits");
+	if (!ret && r->pictures.most && !wants_picture(r))
+		ret = cli_usage_error(self, "--lines goes with --svg, --png or --dot");
 	r->buffer = r->buffer ? r->buffer : BUFFER;
 	if (!ret)
 		ret = cli_fabric_options_end(self, &r->fabric);

@@ -67,7 +67,7 @@ static double mean_links(const struct sums *u)
 	return u->arrived ? (double)u->links_sum / (double)u->arrived : 0;
 }
 
-static const char *routing_name(const struct simulation *s)
+const char *cli_simulation_routing(const struct simulation *s)
 {
 	const char *key;
 	uint32_t value;
@@ -137,7 +137,7 @@ static void print_head(const struct simulation *s, const struct cli_simulation *
 
 	add_up(s, &u);
 	printf("fabric:    %u hosts, %u switches, %u cables; routing %s\n", s->f->n_ib_ports,
-	       u.n_switches, u.n_cables, routing_name(s));
+	       u.n_switches, u.n_cables, cli_simulation_routing(s));
 	print_failed(s, what->rerouted);
 	printf("messages:  %ju sent, %ju lost\n", (uintmax_t)s->net.sum.sent,
 	       (uintmax_t)s->net.sum.lost);
@@ -255,8 +255,8 @@ int cli_simulation_json(const struct simulation *s, const struct cli_simulation 
 	simulate_time(s, &what->cost, &t);
 	printf("{\n  \"hosts\": %u,\n  \"switches\": %u,\n  \"cables\": %u,\n", s->f->n_ib_ports,
 	       u.n_switches, u.n_cables);
-	printf("  \"routing\": \"%s\",\n  \"pattern\": \"%s\",\n  \"failed\": [", routing_name(s),
-	       what->pattern);
+	printf("  \"routing\": \"%s\",\n  \"pattern\": \"%s\",\n  \"failed\": [",
+	       cli_simulation_routing(s), what->pattern);
 	for (unsigned i = 0; i < s->n_failed; i++)
 		printf("%s\"%s\"", i ? ", " : "", s->failed[i]);
 	printf("],\n  \"rerouted\": %s,\n", s->n_failed && what->rerouted ? "true" : "false");

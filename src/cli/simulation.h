@@ -22,7 +22,19 @@ int cli_simulation_json(const struct simulation *s, const struct cli_simulation 
  * it away. For struct simulation. */
 void cli_simulation_progress(void *arg, const char *what, unsigned percent);
 
+/* Pictures, each into a file; NULL: none. @most: as of cli_picture_dot(), or 0. CLI_OK or
+ * CLI_FAILED. */
+struct cli_simulation_files {
+	const char *svg, *png, *dot;
+	long most;
+};
+int cli_simulation_draw(const struct simulation *s, const struct cli_simulation *what,
+                        const struct cli_simulation_files *files);
+
 /* ---- for simulation*.c ---- */
+
+/* By which engine. */
+const char *cli_simulation_routing(const struct simulation *s);
 
 /* A host's port by its host's name. */
 const char *cli_simulation_name(const struct simulation *s, const struct fabric_node *node);

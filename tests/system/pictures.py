@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """
 pictures.py FILE.svg: what a picture shows, one a line and sorted: "box LABEL", the lines of a label with " / "
-between; "line FROM TO", with "failed" or "lit" behind those that are. Fails if it is no XML, or if what it shows
+between; "line FROM TO", with "failed", "lit" or "waits" behind those that are. Fails if it is no XML, or if what it shows
 lies outside of it.
 """
 
@@ -10,7 +10,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
-COLOURS = {"#c62828": " failed", "#2e7d32": " lit"}
+COLOURS = {"#c62828": " failed", "#2e7d32": " lit", "#8e24aa": " waits"}
 
 
 def title(g):
