@@ -86,7 +86,9 @@ _umbel_value()
 {
 	case $1 in
 	-n | --name) _umbel_offer "$(_umbel_ask status | awk 'NR > 1 { print $1 }')" ;;
-	--topology | --lfts | --mfts | --paths | --partitions | --state | -o | --output) _umbel_files ;;
+	--topology | --lfts | --mfts | --paths | --partitions | --state | -o | --output | --svg | --png | --dot)
+		_umbel_files
+		;;
 	--from | --to) _umbel_offer "$(_umbel_hosts)" ;;
 	--except) _umbel_offer "$(_umbel_listed check)" ;;
 	--class) _umbel_offer 'smp sa cm perf' ;;

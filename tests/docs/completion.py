@@ -76,6 +76,8 @@ CASES = [
     ("umbel simulate --fat-tree 2 s", ["shift"]),
     ("umbel simulate file /etc/hostn", ["/etc/hostname"]),
     ("umbel simulate shift ", []),
+    ("umbel simulate --svg /etc/hostn", ["/etc/hostname"]),
+    ("umbel show --svg top", ["topology"]),
     ("umbel check --lfts /etc/hostn", ["/etc/hostname"]),
     ("umbel check --except deadlock", ["deadlock", "deadlock-groups"]),
     ("umbel up --sm ", ["embedded", "none"]),
