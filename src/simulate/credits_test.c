@@ -254,6 +254,108 @@ static void a_packet_to_a_group_waits_for_its_last_copy(void **state)
 	simulate_close(&s);
 }
 
+/* ---- by hand, without a fabric ---- */
+
+/* Links of 100 Gb/s. */
+static struct credits open_links(uint32_t n, uint32_t packets)
+{
+	struct credits c = { .hop_ps = HOP_PS,
+		             .bytes = packets * MTU,
+		             .mtu = MTU,
+		             .headers = SIMULATE_HEADERS,
+		             .buffer = 4 * credits_blocks(MTU + SIMULATE_HEADERS) };
+
+	assert_int_equal(credits_open(&c, n), 0);
+	for (uint32_t i = 0; i < n; i++)
+		c.link[i].ps_per_byte = 80;
+	return c;
+}
+
+/* A message on one lane of these links, of which the last leads to a host. */
+static void send_over(struct credits *c, uint8_t lane, const uint32_t *links, unsigned n)
+{
+	struct credits_message m = { .copies = credits_packets(c) };
+	uint32_t at = CREDITS_NONE;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct credits_hop hop = { .link = links[i],
+			                         .lane = lane,
+			                         .arrives = i + 1 == n };
+
+		assert_int_equal(credits_add_hop(c, at, &hop, &at), 0);
+		if (!i)
+			m.hop = at;
+	}
+	assert_int_equal(credits_add_message(c, &m), 0);
+}
+#define SEND(c, lane, ...)                                    \
+	send_over(c, lane, (const uint32_t[]){ __VA_ARGS__ }, \
+	          ARRAY_SIZE(((const uint32_t[]){ __VA_ARGS__ })))
+
+/* As in the_first_packet_of_a_queue_holds_up_those_behind(). */
+static void another_lane_has_a_queue_of_its_own(void **state)
+{
+	struct credits c = open_links(8, 400);
+
+	(void)state;
+	SEND(&c, 0, 0, 2, 3);
+	SEND(&c, 1, 1, 2, 4);
+	SEND(&c, 0, 5, 3);
+	SEND(&c, 0, 6, 3);
+	SEND(&c, 0, 7, 3);
+	assert_int_equal(credits_run(&c), 0);
+	assert_int_equal(c.stuck, 0);
+	assert_in_range(c.message[0].arrived_ps, 1595 * PACKET_PS, 1601 * PACKET_PS);
+	/* what host 0 sends in the meantime has its turn, and the buffer before it is filled */
+	assert_in_range(c.message[1].arrived_ps, 533 * PACKET_PS, 550 * PACKET_PS);
+	credits_fini(&c);
+}
+
+/* Three messages cross link 3, of which two are on one lane. */
+static void lanes_take_turns(void **state)
+{
+	struct credits c = open_links(4, 100);
+
+	(void)state;
+	SEND(&c, 1, 0, 3);
+	SEND(&c, 0, 1, 3);
+	SEND(&c, 0, 2, 3);
+	assert_int_equal(credits_run(&c), 0);
+	assert_int_equal(c.message[0].arrived_ps, 2 * HOP_PS + 200 * PACKET_PS);
+	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + 299 * PACKET_PS);
+	assert_int_equal(c.message[2].arrived_ps, 2 * HOP_PS + 300 * PACKET_PS);
+	credits_fini(&c);
+}
+
+/* Though the other one's packet was looked at first. */
+static void of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first(void **state)
+{
+	struct credits c = open_links(3, 1);
+
+	(void)state;
+	SEND(&c, 1, 0, 2);
+	SEND(&c, 0, 1, 2);
+	assert_int_equal(credits_run(&c), 0);
+	assert_int_equal(c.message[0].arrived_ps, 2 * HOP_PS + 2 * PACKET_PS);
+	assert_int_equal(c.message[1].arrived_ps, 2 * HOP_PS + PACKET_PS);
+	credits_fini(&c);
+}
+
+/* Its bytes come no faster than the link before it has them. */
+static void a_faster_link_does_not_run_out_of_bytes(void **state)
+{
+	struct credits c = open_links(3, 1);
+
+	(void)state;
+	c.link[1].ps_per_byte = 20;
+	SEND(&c, 0, 0, 1, 2);
+	assert_int_equal(credits_run(&c), 0);
+	assert_int_equal(c.link[1].busy_ps, PACKET_PS / 4);
+	/* it waits for three quarters of the packet, and the next link begins with its head */
+	assert_int_equal(c.arrived_ps, 3 * HOP_PS + PACKET_PS * 3 / 4 + PACKET_PS);
+	credits_fini(&c);
+}
+
 /* ---- queueing theory ---- */
 
 /* How much of its rate each output of a switch carries if each of @n inputs always has a packet for
@@ -430,6 +532,11 @@ int main(void)
 		cmocka_unit_test(senders_to_one_host_share_its_link_equally),
 		cmocka_unit_test(the_first_packet_of_a_queue_holds_up_those_behind),
 		cmocka_unit_test(a_packet_to_a_group_waits_for_its_last_copy),
+		cmocka_unit_test(another_lane_has_a_queue_of_its_own),
+		cmocka_unit_test(lanes_take_turns),
+		cmocka_unit_test(
+		        of_packets_that_come_together_the_lane_whose_turn_it_is_goes_first),
+		cmocka_unit_test(a_faster_link_does_not_run_out_of_bytes),
 		cmocka_unit_test(queues_at_inputs_have_the_throughput_that_theory_says),
 		cmocka_unit_test(shortest_paths_around_a_ring_deadlock),
 		cmocka_unit_test(other_paths_or_more_lanes_mend_that),
