@@ -81,6 +81,7 @@ enum control_type {
 	CONTROL_RING_HCA,
 	CONTROL_WAKE,        /* adds an event to a channel */
 	CONTROL_OPEN_DETOUR, /* descriptor with the reply: packets are sent by it (detour.h) */
+	CONTROL_MEET_FAULT,
 	/* rdma_cm: see cm_message.h */
 	CONTROL_CM_FIRST = 64,
 	CONTROL_CM_LAST = 95,
@@ -417,6 +418,24 @@ struct control_fault {
 };
 struct control_fault_reply {
 	uint32_t number;
+};
+
+/* Calls that a rule of faults may be about. */
+enum control_call_kind {
+	CONTROL_CALL_POST,
+	CONTROL_CALL_RECEIVE,
+	CONTROL_CALL_COMPLETION,
+	CONTROL_CALL_REGISTER,
+};
+
+/* A call is about to be made: whether a rule is about it. Counts it. */
+struct control_meet_fault {
+	uint32_t hca; /* index */
+	uint32_t kind;
+	uint32_t qpn; /* 0: of no queue pair */
+};
+struct control_meet_fault_reply {
+	int32_t value; /* 0: nothing happens; errno, or of COMPLETION an enum ibv_wc_status */
 };
 
 /* A MAD for QP1 of an Ethernet port, which a process has received from the network. */

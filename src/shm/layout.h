@@ -118,6 +118,8 @@ struct shm_control {
 	/* 1: packets go by the daemon: those of connections that are made now; of others the
 	 * flow's record says so */
 	_Atomic uint32_t detour;
+	/* rules of faults that are about calls: of programs that open an HCA now */
+	_Atomic uint32_t faulty_calls;
 };
 static_assert(sizeof(struct shm_control) == 448, "layout");
 

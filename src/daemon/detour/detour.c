@@ -435,9 +435,11 @@ static int make_ready(struct daemon_detour *d)
 /* Opens or closes it, as there is need. 0 or -errno. */
 static int adapt(struct daemon_detour *d)
 {
-	bool open = d->rules.n || d->captures->n_data;
+	bool open = d->rules.n > d->rules.n_calls || d->captures->n_data;
 	int ret = open ? make_ready(d) : 0;
 
+	atomic_store_explicit(&d->f->region->control->faulty_calls, d->rules.n_calls,
+	                      memory_order_relaxed);
 	if (!ret)
 		fabric_flow_detour(d->f, open);
 	return ret;
@@ -514,7 +516,26 @@ static int clear_fault(struct daemon_call *call)
 	return adapt(d);
 }
 
+static int meet_fault(struct daemon_call *call)
+{
+	struct daemon_detour *d = call->module;
+	const struct control_meet_fault *req = call->body;
+	struct control_meet_fault_reply *rep;
+
+	if (req->hca >= d->f->region->control->n_hcas || req->kind > CONTROL_CALL_REGISTER ||
+	    !daemon_client_sees(call->client, d->f->region->hcas[req->hca].host_index))
+		return -EINVAL;
+	rep = daemon_call_reply(call, sizeof(*rep));
+	rep->value =
+	        daemon_rules_judge_call(&d->rules, req->kind, req->hca, req->qpn, base_now_ns());
+	return 0;
+}
+
 static const struct daemon_request requests[] = {
+	{ .type = CONTROL_MEET_FAULT,
+	  .bytes = sizeof(struct control_meet_fault),
+	  .who = DAEMON_VERBS,
+	  .serve = meet_fault },
 	{ .type = CONTROL_OPEN_DETOUR, .who = DAEMON_VERBS, .serve = open_end },
 	{ .type = CONTROL_ADD_FAULT,
 	  .bytes = sizeof(struct control_fault),

@@ -2,11 +2,14 @@
 /*
  * Rules of faults: see rules.h.
  */
+#define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <infiniband/verbs.h>
 
 #include "base/util.h"
 #include "daemon/detour/rules.h"
@@ -236,12 +239,77 @@ static int read_nak(struct reading *r)
 	return wrong(r, "not a NAK: rnr, sequence, invalid, access or operation");
 }
 
+#define LAST_ERRNO 133
+
+static int read_errno(struct reading *r)
+{
+	for (int error = 1; error <= LAST_ERRNO; error++) {
+		const char *name = strerrorname_np(error);
+
+		if (!name || strcmp(name, r->value) != 0)
+			continue;
+		r->rule->value = error;
+		return 0;
+	}
+	return wrong(r, "not the name of an error, as ENOMEM");
+}
+
+/* As in IBV_WC_RETRY_EXC_ERR; _ERR at the end may be left out. */
+static int read_status(struct reading *r)
+{
+	static const char *const names[] = {
+		[IBV_WC_LOC_LEN_ERR] = "LOC_LEN",
+		[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP",
+		[IBV_WC_LOC_EEC_OP_ERR] = "LOC_EEC_OP",
+		[IBV_WC_LOC_PROT_ERR] = "LOC_PROT",
+		[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH",
+		[IBV_WC_MW_BIND_ERR] = "MW_BIND",
+		[IBV_WC_BAD_RESP_ERR] = "BAD_RESP",
+		[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS",
+		[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ",
+		[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS",
+		[IBV_WC_REM_OP_ERR] = "REM_OP",
+		[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC",
+		[IBV_WC_LOC_RDD_VIOL_ERR] = "LOC_RDD_VIOL",
+		[IBV_WC_REM_INV_RD_REQ_ERR] = "REM_INV_RD_REQ",
+		[IBV_WC_REM_ABORT_ERR] = "REM_ABORT",
+		[IBV_WC_INV_EECN_ERR] = "INV_EECN",
+		[IBV_WC_INV_EEC_STATE_ERR] = "INV_EEC_STATE",
+		[IBV_WC_FATAL_ERR] = "FATAL",
+		[IBV_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT",
+		[IBV_WC_GENERAL_ERR] = "GENERAL",
+	};
+
+	for (size_t i = 1; i < ARRAY_SIZE(names); i++) {
+		const size_t n = names[i] ? strlen(names[i]) : 0;
+
+		if (!n || strncmp(names[i], r->value, n) != 0 ||
+		    (r->value[n] && strcmp(r->value + n, "_ERR") != 0))
+			continue;
+		r->rule->value = (int)i;
+		return 0;
+	}
+	return wrong(r, "not a status of completions, as RETRY_EXC or LOC_PROT");
+}
+
+static int read_host(struct reading *r)
+{
+	int found = fabric_host_find(r->f, r->value);
+
+	if (found < 0)
+		return wrong(r, "there is no such host");
+	r->rule->from_host = (unsigned)(found + 1);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*read)(struct reading *r); /* NULL: the word has no value */
 	unsigned fault;                 /* what it says; 0: it chooses */
 } words[] = {
 	{ "qp", read_from, 0 },
+	{ "host", read_host, 0 },
 	{ "to", read_to, 0 },
 	{ "link", read_link, 0 },
 	{ "group", read_group, 0 },
@@ -261,6 +329,10 @@ static const struct {
 	{ "reorder", NULL, DAEMON_FAULT_REORDER },
 	{ "ecn", NULL, DAEMON_FAULT_ECN },
 	{ "nak", read_nak, DAEMON_FAULT_NAK },
+	{ "post", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_POST) },
+	{ "receive", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_RECEIVE) },
+	{ "wc", read_status, DAEMON_FAULT_CALL_OF(CONTROL_CALL_COMPLETION) },
+	{ "register", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER) },
 };
 
 static int read_word(struct reading *r)
@@ -282,6 +354,19 @@ static int read_word(struct reading *r)
 	return wrong(r, "unknown; umbel-fault(1) has the words of rules");
 }
 
+static bool is_about_calls(const struct daemon_rule *r)
+{
+	return r->fault >= DAEMON_FAULT_CALL;
+}
+
+/* Whether a rule about calls chooses what only packets have, or a region's queue pair. */
+static bool has_wrong_choice(const struct daemon_rule *r)
+{
+	return is_about_calls(r) &&
+	       (r->to_host || r->to_qpn || r->link || r->has_group || r->opcode || r->psn ||
+	        (r->from_qpn && r->fault == DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER)));
+}
+
 static int read_rule(struct reading *r, char *text)
 {
 	struct daemon_rule *rule = r->rule;
@@ -298,7 +383,13 @@ static int read_rule(struct reading *r, char *text)
 	if (!rule->fault) {
 		snprintf(r->why, r->len,
 		         "the rule does not say what happens: drop, loss=, corrupt, duplicate, "
-		         "reorder, delay=, ecn or nak=");
+		         "reorder, delay=, ecn or nak=; post=, receive=, wc= or register=");
+		return -EINVAL;
+	}
+	if (has_wrong_choice(rule)) {
+		snprintf(r->why, r->len,
+		         "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= "
+		         "and until=; of registrations not by a queue pair");
 		return -EINVAL;
 	}
 	if (!rule->count && (rule->psn || rule->nth))
@@ -344,6 +435,7 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 	r.rule->number = ++rules->last_number;
 	r.rule->added_ns = now_ns;
 	rules->n++;
+	rules->n_calls += is_about_calls(r.rule);
 	TAILQ_INSERT_TAIL(&rules->all, r.rule, entry);
 	*out = r.rule;
 	return 0;
@@ -360,6 +452,7 @@ bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 			continue;
 		TAILQ_REMOVE(&rules->all, rule, entry);
 		rules->n--;
+		rules->n_calls -= is_about_calls(rule);
 		free(rule);
 	}
 	return !number || rules->n != before;
@@ -402,17 +495,24 @@ static bool reaches_host(const struct daemon_rules *rules, const struct daemon_r
 }
 
 /* Whether the packet can meet that at all. */
-static bool can_be(enum daemon_fault fault, uint8_t opcode)
+static bool can_be(const struct daemon_rule *r, uint8_t opcode)
 {
-	return fault != DAEMON_FAULT_NAK || (wire_opcode_transport(opcode) == WIRE_TRANSPORT_RC &&
-	                                     (wire_opcodes[opcode].flags & WIRE_OPCODE_REQUEST));
+	if (r->fault == DAEMON_FAULT_NAK)
+		return wire_opcode_transport(opcode) == WIRE_TRANSPORT_RC &&
+		       (wire_opcodes[opcode].flags & WIRE_OPCODE_REQUEST);
+	return !is_about_calls(r);
+}
+
+static bool is_its_time(const struct daemon_rule *r, uint64_t now_ns)
+{
+	return now_ns - r->added_ns >= r->after_ns &&
+	       (!r->until_ns || now_ns - r->added_ns < r->until_ns);
 }
 
 static bool is_chosen(const struct daemon_rules *rules, const struct daemon_rule *r,
                       const struct daemon_rule_packet *p)
 {
-	return can_be(r->fault, p->opcode) && p->now_ns - r->added_ns >= r->after_ns &&
-	       (!r->until_ns || p->now_ns - r->added_ns < r->until_ns) &&
+	return can_be(r, p->opcode) && is_its_time(r, p->now_ns) &&
 	       (!r->from_host || r->from_host == host_of(rules, p->from)) &&
 	       (!r->from_qpn || r->from_qpn == p->src_qpn) &&
 	       (!r->to_qpn || r->to_qpn == p->dest_qpn) &&
@@ -521,6 +621,23 @@ static void cut_copies(struct daemon_rules *rules, const struct daemon_rule *r,
 	for (uint32_t i = 0; i < p->path->n_reached; i++)
 		v->cut[p->path->reached[i]->index] |=
 		        host_of(rules, p->path->reached[i]) == r->to_host;
+}
+
+int daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind, uint32_t hca, uint32_t qpn,
+                            uint64_t now_ns)
+{
+	const unsigned host = 1 + rules->f->region->hcas[hca].host_index;
+	struct daemon_rule *r;
+	int value = 0;
+
+	TAILQ_FOREACH(r, &rules->all, entry)
+	{
+		if (r->fault == DAEMON_FAULT_CALL_OF(kind) && is_its_time(r, now_ns) &&
+		    (!r->from_host || r->from_host == host) &&
+		    (!r->from_qpn || r->from_qpn == qpn) && fires(r))
+			value = r->value;
+	}
+	return value;
 }
 
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,

@@ -11,7 +11,11 @@
  * alone, and on the seed: the same packets in the same order meet the same faults, but for rules
  * with a time.
  *
- * No system call: what a rule says is done by others (detour.h).
+ * Or a rule is about calls of programs that use verbs, which are counted and chosen alike:
+ *
+ *     qp=h1:* post=ENOMEM nth=3       qp=h1:* wc=RETRY_EXC nth=10       host=h2 register=ENOMEM
+ *
+ * No system call: what a rule says is done by others (detour.h, api/verbs/faults.h).
  */
 #ifndef DAEMON_RULES_H
 #define DAEMON_RULES_H
@@ -39,7 +43,10 @@ enum daemon_fault {
 	DAEMON_FAULT_DELAY = 16,
 	DAEMON_FAULT_ECN = 32, /* it is marked as one that met congestion */
 	DAEMON_FAULT_NAK = 64, /* a request of RC: it is answered by a NAK, and not carried out */
+	/* of calls: the bit of enum control_call_kind, behind those of packets */
+	DAEMON_FAULT_CALL = 256,
 };
+#define DAEMON_FAULT_CALL_OF(kind) ((unsigned)DAEMON_FAULT_CALL << (kind))
 
 struct daemon_rule {
 	TAILQ_ENTRY(daemon_rule) entry;
@@ -61,9 +68,10 @@ struct daemon_rule {
 	uint64_t added_ns, after_ns,
 	        until_ns; /* it holds from so long after it was added, to then */
 	/* what */
-	enum daemon_fault fault;
+	unsigned fault; /* enum daemon_fault */
 	uint64_t delay_ns;
 	uint8_t syndrome; /* of the NAK */
+	int value;        /* of a call: errno, or enum ibv_wc_status */
 	/* what there was */
 	uint64_t fitted, fired;
 };
@@ -74,6 +82,7 @@ struct daemon_rules {
 	                    there */
 	TAILQ_HEAD(, daemon_rule) all;
 	unsigned n, last_number;
+	unsigned n_calls; /* of these are about calls */
 };
 
 /* A packet, for rules. */
@@ -106,6 +115,11 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 
 /* Removes the rule with that number; 0: all. False: there is none. */
 bool daemon_rules_remove(struct daemon_rules *rules, unsigned number);
+
+/* What happens to a call of that kind (enum control_call_kind) by a program, to @hca; @qpn 0: by no
+ * queue pair. 0: nothing. Counts it. */
+int daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind, uint32_t hca, uint32_t qpn,
+                            uint64_t now_ns);
 
 /* What happens to the packet; counts it. */
 struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
