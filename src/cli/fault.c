@@ -159,7 +159,7 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_fault = {
 	.name = "fault",
-	.summary = "have packets get lost, come late, twice or damaged",
+	.summary = "have packets get lost, late or damaged, and calls fail",
 	.help = help,
 	CLI_OPTIONS(options, struct fault),
 	.word = take_word,

@@ -497,6 +497,186 @@ static void what_began_with_faults_goes_on_without(void **state)
 
 /* ---- rules that are none ---- */
 
+/* ---- calls ---- */
+
+static void the_nth_request_is_not_posted(void **state)
+{
+	struct lab_end *a, *b;
+	struct lab_request r[3];
+	struct ibv_send_wr *bad;
+	struct ibv_ah *ah;
+
+	(void)state;
+	fault("qp=@1:* post=ENOMEM nth=2 count=2");
+	a = lab_end(1);
+	b = lab_end(2);
+	ah = lab_ah_to(a, b);
+	lab_post(b, 8);
+	for (unsigned i = 0; i < 3; i++) {
+		lab_request(a, &r[i], ah, b->qp->qp_num, &i, sizeof(i));
+		r[i].wr.next = i < 2 ? &r[i + 1].wr : NULL;
+	}
+	assert_int_equal(ibv_post_send(a->qp, &r[0].wr, &bad), ENOMEM); /* the list ends there */
+	assert_ptr_equal(bad, &r[1].wr);
+	lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	assert_int_equal(ibv_post_send(a->qp, &r[1].wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &r[1].wr);
+	assert_int_equal(ibv_post_send(a->qp, &r[1].wr, &bad), 0);
+	lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	lab_complete(a->send_cq, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 3; i++)
+		lab_receive(b);
+	assert_int_equal(fired(0), 2);
+}
+
+static void a_receive_is_not_posted(void **state)
+{
+	struct lab_end *a, *b;
+
+	(void)state;
+	fault("host=@2 receive=EINVAL nth=2");
+	a = lab_end(1);
+	b = lab_end(2);
+	assert_int_equal(lab_try_post(b, 1), 0);
+	assert_int_equal(lab_try_post(b, 2), EINVAL);
+	assert_int_equal(lab_try_post(b, 3), 0);
+	send_numbers(a, b, 3);
+	expect_numbers(b, (uint32_t[]){ 0, 1 }, 2);
+}
+
+static void a_region_is_not_registered(void **state)
+{
+	char memory[64];
+	struct ibv_pd *pd;
+
+	(void)state;
+	fault("host=@1 register=ENOMEM nth=2");
+	pd = lab_pd(lab_open(1));
+	lab_mr(pd, memory, sizeof(memory));
+	errno = 0;
+	assert_null(ibv_reg_mr(pd, memory, sizeof(memory), 0));
+	assert_int_equal(errno, ENOMEM);
+	lab_mr(pd, memory, sizeof(memory));
+	assert_int_equal(fired(0), 1);
+}
+
+/* A request whose completion is an error ends its queue pair, as on hardware. */
+static void a_completion_is_an_error(void **state)
+{
+	const struct lab_peer_options o = { .signal_all = true };
+	struct lab_peer *p[2];
+	struct lab_work w;
+
+	fault("qp=@1:* wc=RETRY_EXC nth=2");
+	lab_peers(p, &o, state);
+	w = work_of(IBV_WR_RDMA_WRITE, p[1], 64);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+	lab_peer_post(p[0], &w);
+	lab_peer_post(p[0], &w);
+	lab_peer_sent(p[0], IBV_WC_RETRY_EXC_ERR);
+	lab_peer_expect_state(p[0], IBV_QPS_ERR);
+	lab_peer_sent(p[0], IBV_WC_WR_FLUSH_ERR); /* which was carried out */
+	lab_peer_do(p[0], &w, IBV_WC_WR_FLUSH_ERR);
+	lab_peer_to(p[0], IBV_QPS_RESET);
+	lab_peer_connect(p[0], p[1]);
+	lab_peer_do(p[0], &w, IBV_WC_SUCCESS);
+}
+
+/* Of datagrams the send queue alone stops, in SQE. */
+static void a_datagram_completes_in_error(void **state)
+{
+	struct lab_end *a, *b;
+	struct ibv_send_wr *bad;
+	struct lab_request r;
+	uint32_t n = 7;
+
+	(void)state;
+	fault("qp=@1:* wc=LOC_PROT_ERR nth=1");
+	a = lab_end(1);
+	b = lab_end(2);
+	lab_post(a, 1);
+	lab_post(b, 4);
+	lab_request(a, &r, lab_ah_to(a, b), b->qp->qp_num, &n, sizeof(n));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(ibv_post_send(a->qp, &r.wr, &bad), 0);
+		lab_complete(a->send_cq, i ? IBV_WC_WR_FLUSH_ERR : IBV_WC_LOC_PROT_ERR);
+		assert_int_equal(lab_state(a->qp), IBV_QPS_SQE);
+	}
+	send_numbers(b, a, 1); /* it receives still */
+	expect_numbers(a, (uint32_t[]){ 0 }, 1);
+	lab_to(a->qp, IBV_QPS_RTS);
+	lab_send_request(a, &r);
+}
+
+static void undo_cq(void *cq)
+{
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+}
+
+static void extended_calls_meet_faults(void **state)
+{
+	struct ibv_cq_init_attr_ex want = { .cqe = 16 };
+	struct ibv_poll_cq_attr none = { 0 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
+	struct lab_request r;
+	struct ibv_send_wr *bad;
+	struct ibv_cq_ex *cq;
+	struct ibv_qp_ex *ex;
+	struct lab_end *a, *b;
+	struct ibv_ah *ah;
+	struct ibv_qp *qp;
+
+	(void)state;
+	fault("qp=@1:* post=EAGAIN nth=1");
+	fault("qp=@1:* wc=GENERAL nth=2");
+	a = lab_end_with(&(struct lab_options){ .host = 1, .send_ops = IBV_QP_EX_WITH_SEND });
+	b = lab_end(2);
+	ah = lab_ah_to(a, b);
+	ex = ibv_qp_to_qp_ex(a->qp);
+	for (unsigned i = 0; i < 2; i++) {
+		ibv_wr_start(ex);
+		ex->wr_id = i;
+		ex->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_send(ex);
+		ibv_wr_set_ud_addr(ex, ah, b->qp->qp_num, b->qkey);
+		ibv_wr_set_sge(ex, a->mr->lkey, (uintptr_t)a->out, 4);
+		assert_int_equal(ibv_wr_complete(ex), i ? 0 : EAGAIN);
+	}
+	assert_int_equal(lab_complete(a->send_cq, IBV_WC_SUCCESS).wr_id, 1);
+	cq = ibv_create_cq_ex(a->context, &want);
+	assert_non_null(cq);
+	lab_undo(undo_cq, cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	qp = lab_qp(a->pd, &init);
+	lab_start(qp, a->qkey);
+	for (unsigned i = 0; i < 2; i++) {
+		lab_request(a, &r, ah, b->qp->qp_num, NULL, 4);
+		assert_int_equal(ibv_post_send(qp, &r.wr, &bad), 0);
+	}
+	assert_int_equal(ibv_start_poll(cq, &none), 0);
+	assert_int_equal(cq->status, IBV_WC_GENERAL_ERR);
+	assert_int_equal(ibv_next_poll(cq), 0);
+	assert_int_equal(cq->status, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(ibv_next_poll(cq), ENOENT);
+	ibv_end_poll(cq);
+}
+
+/* A program that had its device open before is not concerned; clearing the rules is the end. */
+static void who_was_open_before_is_not_concerned(void **state)
+{
+	struct ibv_context *before = lab_open(1);
+	struct ibv_pd *pd = lab_pd(before);
+	char memory[64];
+
+	(void)state;
+	fault("host=@1 register=ENOMEM");
+	lab_mr(pd, memory, sizeof(memory));
+	pd = lab_pd(lab_open(1));
+	assert_null(ibv_reg_mr(pd, memory, sizeof(memory), 0));
+	assert_int_equal(system("umbel fault clear"), 0);
+	lab_mr(pd, memory, sizeof(memory));
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
 	static const char *const wrong[] = {
@@ -533,6 +713,15 @@ static void what_is_wrong_is_refused(void **state)
 		"nak=no",
 		"colour=red drop",
 		"chance=50% ecn seed=x",
+		"post=ENOTHING",
+		"post=12",
+		"wc=SUCCESS",
+		"wc=RETRY",
+		"register=ENOMEM qp=@1:0x101",
+		"post=ENOMEM psn=4",
+		"post=ENOMEM link=@1:1",
+		"receive=ENOMEM to=@1:*",
+		"host=@9 post=ENOMEM",
 	};
 	char longest[300];
 
@@ -575,6 +764,13 @@ int main(void)
 		FAULT_BOTH(what_is_refused_fails_as_the_nak_says),
 		FAULT_BOTH(who_was_connected_before_is_not_concerned),
 		FAULT_BOTH(what_began_with_faults_goes_on_without),
+		FAULT_TEST(the_nth_request_is_not_posted),
+		FAULT_TEST(a_receive_is_not_posted),
+		FAULT_TEST(a_region_is_not_registered),
+		FAULT_TEST(a_completion_is_an_error),
+		FAULT_TEST(a_datagram_completes_in_error),
+		FAULT_TEST(extended_calls_meet_faults),
+		FAULT_TEST(who_was_open_before_is_not_concerned),
 		FAULT_TEST(what_is_wrong_is_refused),
 	};
 	/* on Ethernet the network makes the copies */

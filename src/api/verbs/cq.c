@@ -2,6 +2,7 @@
 /*
  * Completion channels and queues. Safe from any thread.
  */
+#include "api/verbs/faults.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "hca/queue/channel.h"
@@ -95,6 +96,7 @@ struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context, struct ibv_cq_
 	}
 	hca_cq_ex_init(hca_cq(cq), attr->wc_flags,
 	               attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0);
+	verbs_faults_add_cq_ex(hca_cq(cq));
 	return (struct ibv_cq_ex *)cq;
 }
 

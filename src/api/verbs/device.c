@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "api/verbs/connection.h"
+#include "api/verbs/faults.h"
 #include "api/verbs/verbs.h"
 #include "base/util.h"
 #include "control/join.h"
@@ -180,6 +181,7 @@ static void free_context(struct hca_context *ctx)
 	if (ctx->file)
 		hca_command_file_put(ctx->file);
 	hca_async_fini(&ctx->async);
+	verbs_faults_close(ctx);
 	free(ctx);
 }
 
@@ -217,6 +219,8 @@ static int open_context(struct ibv_device *device, struct hca_process *p,
 	ctx->hca = ((struct verbs_hca *)device)->hca;
 	ctx->file = file;
 	ret = hca_async_init(&ctx->async);
+	if (!ret)
+		ret = verbs_faults_open(ctx);
 	if (!ret)
 		ret = request_open(ctx);
 	if (ret) {

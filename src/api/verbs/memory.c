@@ -2,6 +2,7 @@
 /*
  * Memory regions, and the fork helpers. Safe from any thread.
  */
+#include "api/verbs/faults.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 #include "hca/registration/mr.h"
@@ -10,8 +11,10 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
                           unsigned access)
 {
 	struct hca_mr *mr;
-	int error;
+	int error = verbs_faults_meet(hca_context(pd->context), CONTROL_CALL_REGISTER);
 
+	if (error)
+		return verbs_null_of("ibv_reg_mr", error);
 	mr = hca_mr_register(pd, addr, length, access & IBV_ACCESS_ZERO_BASED ? 0 : iova, access,
 	                     &error);
 	return mr ? &mr->mr : verbs_null_of("ibv_reg_mr", error);

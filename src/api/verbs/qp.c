@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/verbs/faults.h"
 #include "api/verbs/verbs.h"
 #include "base/reason.h"
 
@@ -47,6 +48,11 @@ static int create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
 	ret = hca_qp_create(hca_context(context), attr, &qp);
 	if (ret)
 		return ret;
+	ret = verbs_faults_add_qp(qp);
+	if (ret) {
+		hca_qp_destroy(qp);
+		return ret;
+	}
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
 		qp->ex.qp_base.recv_cq = NULL;
 	*cap = qp->cap;
@@ -124,7 +130,13 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 /* EBUSY while attached to a group. Waits until all its events are acknowledged. */
 int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	return verbs_result(hca_qp_destroy(hca_qp(qp)));
+	int ret;
+
+	verbs_faults_remove_qp(hca_qp(qp));
+	ret = hca_qp_destroy(hca_qp(qp));
+	if (ret) /* it stays */
+		verbs_faults_add_qp(hca_qp(qp));
+	return verbs_result(ret);
 }
 
 int verbs_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

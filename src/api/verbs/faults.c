@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Calls that fail on purpose: see faults.h.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "api/verbs/faults.h"
+#include "api/verbs/verbs.h"
+#include "base/hash.h"
+#include "base/reason.h"
+#include "base/util.h"
+
+/* A queue pair of a context that meets faults. */
+struct faulty_qp {
+	struct base_hash_node node; /* by number */
+	struct hca_qp *qp;
+	bool failed; /* a completion of it was made an error: what completes behind it is flushed */
+	int (*wr_complete)(struct ibv_qp_ex *ex); /* its own */
+};
+
+struct hca_faults {
+	pthread_mutex_t lock;
+	struct base_hash qps;
+};
+
+/* What is refused for the sake of a rule says so. */
+static int refusal(int ret)
+{
+	return ret ? base_because(ret, "a rule of faults says so (umbel fault show)") : 0;
+}
+
+/* What a rule says of the call: errno or enum ibv_wc_status; 0: nothing. */
+static int ask(struct hca_context *ctx, enum control_call_kind kind, uint32_t qpn)
+{
+	struct control_meet_fault req = { .hca = ctx->hca, .kind = kind, .qpn = qpn };
+	struct control_meet_fault_reply rep = { 0 };
+	int ret =
+	        control_call(ctx->process->control, &CONTROL_CALL(CONTROL_MEET_FAULT, &req, &rep));
+
+	return ret ? 0 : rep.value; /* without a daemon nobody says anything */
+}
+
+int verbs_faults_meet(struct hca_context *ctx, enum control_call_kind kind)
+{
+	return ctx->faults ? refusal(-ask(ctx, kind, 0)) : 0;
+}
+
+/* With the lock held. NULL: it is none of the context's, or has gone. */
+static struct faulty_qp *find(const struct hca_faults *f, uint32_t qpn)
+{
+	struct base_hash_node *node = base_hash_first(&f->qps, qpn);
+
+	while (node && container_of(node, struct faulty_qp, node)->qp->ex.qp_base.qp_num != qpn)
+		node = base_hash_next(node);
+	return node ? container_of(node, struct faulty_qp, node) : NULL;
+}
+
+/* ---- posting ---- */
+
+/* One by one: a rule may refuse any request of a list. */
+
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	for (; wr; wr = wr->next) {
+		struct ibv_send_wr one = *wr, *failed;
+		int ret = ask(hca_context(qp->context), CONTROL_CALL_POST, qp->qp_num);
+
+		one.next = NULL;
+		if (ret)
+			verbs_error("ibv_post_send", refusal(-ret));
+		else
+			ret = verbs_post_send(qp, &one, &failed);
+		*bad = wr;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/* To a queue pair, or to a shared receive queue; the other one is NULL. */
+static int post_receives(struct ibv_context *context, struct ibv_qp *qp, struct ibv_srq *srq,
+                         struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	for (; wr; wr = wr->next) {
+		struct ibv_recv_wr one = *wr, *failed;
+		int ret = ask(hca_context(context), CONTROL_CALL_RECEIVE, qp ? qp->qp_num : 0);
+
+		one.next = NULL;
+		if (ret)
+			verbs_error(qp ? "ibv_post_recv" : "ibv_post_srq_recv", refusal(-ret));
+		else
+			ret = qp ? verbs_post_recv(qp, &one, &failed)
+			         : verbs_post_srq_recv(srq, &one, &failed);
+		*bad = wr;
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return post_receives(qp->context, qp, NULL, wr, bad);
+}
+
+static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return post_receives(srq->context, NULL, srq, wr, bad);
+}
+
+/* What ibv_wr_start() began is one request, however many it is. */
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct hca_context *ctx = hca_context(ex->qp_base.context);
+	int ret = ask(ctx, CONTROL_CALL_POST, ex->qp_base.qp_num);
+	int (*own)(struct ibv_qp_ex * ex);
+
+	if (ret) {
+		verbs_error("ibv_wr_complete", refusal(-ret));
+		ex->wr_abort(ex);
+		return ret;
+	}
+	pthread_mutex_lock(&ctx->faults->lock);
+	own = find(ctx->faults, ex->qp_base.qp_num)->wr_complete;
+	pthread_mutex_unlock(&ctx->faults->lock);
+	return own(ex);
+}
+
+/* ---- completions ---- */
+
+/* As a queue pair whose request or receive has failed: datagrams go on receiving. */
+static void fail(struct faulty_qp *q, bool is_receive)
+{
+	struct ibv_qp *qp = &q->qp->ex.qp_base;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	q->failed = true;
+	if (!is_receive && qp->qp_type != IBV_QPT_RC && qp->qp_type != IBV_QPT_XRC_SEND)
+		atomic_store_explicit(&q->qp->state, IBV_QPS_SQE, memory_order_relaxed);
+	else
+		hca_qp_modify(q->qp, &attr, IBV_QP_STATE);
+}
+
+/* Whether what completes now comes behind a failure that has not been seen to. */
+static bool is_flushed(struct faulty_qp *q, bool is_receive)
+{
+	const enum ibv_qp_state state = hca_qp_state(q->qp);
+
+	q->failed = q->failed && (state == IBV_QPS_ERR || state == IBV_QPS_SQE);
+	return q->failed && (state == IBV_QPS_ERR || !is_receive);
+}
+
+/* What a rule makes of a completion. */
+static enum ibv_wc_status meet(struct hca_context *ctx, const struct ibv_wc *wc)
+{
+	const bool is_receive = wc->opcode & IBV_WC_RECV;
+	enum ibv_wc_status status = wc->status;
+	struct faulty_qp *q;
+
+	if (status != IBV_WC_SUCCESS)
+		return status;
+	pthread_mutex_lock(&ctx->faults->lock);
+	q = find(ctx->faults, wc->qp_num);
+	if (q && is_flushed(q, is_receive))
+		status = IBV_WC_WR_FLUSH_ERR;
+	else if (q)
+		status = (enum ibv_wc_status)ask(ctx, CONTROL_CALL_COMPLETION, wc->qp_num);
+	if (q && status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR)
+		fail(q, is_receive);
+	pthread_mutex_unlock(&ctx->faults->lock);
+	return status;
+}
+
+static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	n = verbs_poll_cq(cq, n, wc);
+	for (int i = 0; i < n; i++)
+		wc[i].status = meet(hca_context(cq->context), &wc[i]);
+	return n;
+}
+
+/* All extended completion queues have the same functions of their own. */
+static int (*own_start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+static int (*own_next_poll)(struct ibv_cq_ex *cq);
+
+static int polled(struct ibv_cq_ex *cq, int ret)
+{
+	if (!ret)
+		cq->status = meet(hca_context(cq->context), &((struct hca_cq *)cq)->wc);
+	return ret;
+}
+
+static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	return polled(cq, own_start_poll(cq, attr));
+}
+
+static int next_poll(struct ibv_cq_ex *cq)
+{
+	return polled(cq, own_next_poll(cq));
+}
+
+void verbs_faults_add_cq_ex(struct hca_cq *cq)
+{
+	if (!cq->ctx->faults)
+		return;
+	own_start_poll = cq->cq.start_poll;
+	own_next_poll = cq->cq.next_poll;
+	cq->cq.start_poll = start_poll;
+	cq->cq.next_poll = next_poll;
+}
+
+/* ---- queue pairs and contexts ---- */
+
+int verbs_faults_add_qp(struct hca_qp *qp)
+{
+	struct hca_faults *f = qp->ctx->faults;
+	struct faulty_qp *q;
+	int ret;
+
+	if (!f)
+		return 0;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return -ENOMEM;
+	q->qp = qp;
+	q->wr_complete = qp->ex.wr_complete;
+	pthread_mutex_lock(&f->lock);
+	ret = base_hash_add(&f->qps, &q->node, qp->ex.qp_base.qp_num);
+	pthread_mutex_unlock(&f->lock);
+	if (ret)
+		free(q);
+	else if (q->wr_complete)
+		qp->ex.wr_complete = wr_complete;
+	return ret;
+}
+
+void verbs_faults_remove_qp(struct hca_qp *qp)
+{
+	struct hca_faults *f = qp->ctx->faults;
+	struct faulty_qp *q;
+
+	if (!f)
+		return;
+	pthread_mutex_lock(&f->lock);
+	q = find(f, qp->ex.qp_base.qp_num);
+	if (q) {
+		base_hash_remove(&f->qps, &q->node);
+		if (q->wr_complete)
+			qp->ex.wr_complete = q->wr_complete;
+		free(q);
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+int verbs_faults_open(struct hca_context *ctx)
+{
+	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
+
+	if (!atomic_load_explicit(&ctx->process->region.control->faulty_calls,
+	                          memory_order_relaxed))
+		return 0;
+	ctx->faults = calloc(1, sizeof(*ctx->faults));
+	if (!ctx->faults)
+		return -ENOMEM;
+	pthread_mutex_init(&ctx->faults->lock, NULL);
+	ops->post_send = post_send;
+	ops->post_recv = post_recv;
+	ops->post_srq_recv = post_srq_recv;
+	ops->poll_cq = poll_cq;
+	return 0;
+}
+
+void verbs_faults_close(struct hca_context *ctx)
+{
+	if (!ctx->faults)
+		return;
+	pthread_mutex_destroy(&ctx->faults->lock);
+	base_hash_fini(&ctx->faults->qps);
+	free(ctx->faults);
+}
