@@ -204,7 +204,10 @@ struct shm_keys {
 	/* Bytes at addresses that no other address space has: who reaches these reaches the right
 	 * process (hca/memory/memory.c). 0: there are none. */
 	uint64_t guard[SHM_GUARDS];
-	uint32_t reserved2[6];
+	/* For who shows them: how many keys there are, and above the index of every one. The owner
+	 * writes both. */
+	_Atomic uint32_t n_keys, key_end;
+	uint32_t reserved2[4];
 	_Atomic uint64_t chunk_off[SHM_KEY_CHUNKS];
 	struct shm_object objects[SHM_OBJECTS];
 	/* locks of atomic operations, by the address of the word: each names the queue pair whose

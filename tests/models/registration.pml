@@ -35,8 +35,8 @@
  * 15 the daemon looks who deals with the dead before it changes the record
  *
  * Functions that it models (tools/check-models.py):
- *  src/hca/memory/keys.c hca_keys_put d2745d059bda
- *  src/hca/memory/keys.c hca_keys_remove 43b81899db10
+ *  src/hca/memory/keys.c hca_keys_put 8c36ab07b88d
+ *  src/hca/memory/keys.c hca_keys_remove 15106abb3318
  *  src/shm/key.h shm_key_join b343e57d0608
  *  src/shm/key.h shm_key_write cc6756567f37
  *  src/shm/key.h shm_key_remove 21f1fb2a1515

@@ -39,8 +39,22 @@ static uint32_t next_serial(struct hca_process *p)
 	return p->mrs.serial;
 }
 
+static struct shm_keys *keys_of(struct hca_process *p)
+{
+	return shm_payload_at(&p->region, p->mrs.keys_off, sizeof(struct shm_keys));
+}
+
+/* There is a key more, or a key less. Nobody else writes there. */
+static void count_key(struct shm_keys *keys, uint32_t by)
+{
+	uint32_t n = atomic_load_explicit(&keys->n_keys, memory_order_relaxed);
+
+	atomic_store_explicit(&keys->n_keys, n + by, memory_order_relaxed);
+}
+
 int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *reach)
 {
+	struct shm_keys *keys;
 	struct shm_key *k;
 
 	if (!p->mrs.keys_off)
@@ -49,6 +63,10 @@ int hca_keys_put(struct hca_process *p, uint32_t key, const struct shm_reach *re
 	if (!k)
 		return -ENOMEM;
 	shm_key_write(k, key, next_serial(p), reach);
+	keys = keys_of(p);
+	count_key(keys, 1);
+	if (key >> 8 >= atomic_load_explicit(&keys->key_end, memory_order_relaxed))
+		atomic_store_explicit(&keys->key_end, (key >> 8) + 1, memory_order_relaxed);
 	return 0;
 }
 
@@ -56,10 +74,12 @@ void hca_keys_remove(struct hca_process *p, uint32_t key, uint32_t users[SHM_KEY
 {
 	struct shm_key *k = p->mrs.keys_off ? shm_key_at(&p->region, p->mrs.keys_off, key) : NULL;
 
-	if (k)
-		shm_key_remove(k, key, users);
-	else
+	if (!k) {
 		memset(users, 0, SHM_KEY_USERS * sizeof(*users));
+		return;
+	}
+	shm_key_remove(k, key, users);
+	count_key(keys_of(p), UINT32_MAX);
 }
 
 /* ---- how others reach the memory ---- */
@@ -130,6 +150,8 @@ int hca_keys_open(struct hca_process *p)
 	keys->witness = p->mrs.witness;
 	keys->witness_addr = (uintptr_t)&p->mrs.witness;
 	make_guards(keys);
+	/* those that a first attempt has published are published again */
+	atomic_store_explicit(&keys->n_keys, 0, memory_order_relaxed);
 	p->mrs.keys_off = rep.off;
 	offer_memory(p);
 	return 0;
