@@ -32,6 +32,29 @@ void cm_count(const struct cm *cm, struct cm_counts *counts);
 /* A process of host @host_index (-1: it sees all hosts) has connected. 0 or -ENOMEM. */
 int cm_client_new(struct cm *cm, int host_index, struct cm_client **client);
 
+/* What it has: identifiers, joins of multicast groups. */
+struct cm_client_counts {
+	uint32_t ids, joins;
+};
+void cm_client_count(const struct cm_client *client, struct cm_client_counts *counts);
+
+/* One of its identifiers that listens or has a connection, for who shows it. */
+struct cm_shown {
+	const char *state;         /* as the specification names it, or "LISTEN" */
+	const char *space;         /* its port space: "TCP" */
+	struct fabric_port *port;  /* NULL: bound to none */
+	union control_cm_addr src; /* of no family: it has none */
+	union control_cm_addr dst;
+	uint32_t qpn, peer_qpn; /* 0: not known */
+	struct ib_gid peer_gid;
+	bool listens;
+	uint32_t backlog; /* a listener: connect requests that it still has room for */
+};
+
+/* Shows the one with number @at, from 0 to cm_client_end() - 1. False: it has none there. */
+uint32_t cm_client_end(const struct cm_client *client);
+bool cm_client_show(const struct cm_client *client, uint32_t at, struct cm_shown *shown);
+
 /* It is gone: its identifiers, joins, listeners and channels go too. */
 void cm_client_free(struct cm *cm, struct cm_client *client);
 
