@@ -22,7 +22,9 @@
 #include "cli/views.h"
 #include "control/client.h"
 
-#define WHAT "topology, groups, routes, counters, hosts, neighbours, qps or drops"
+#define WHAT                                                                                   \
+	"topology, groups, routes, counters, hosts, neighbours, qps, connections, processes, " \
+	"mrs or drops"
 
 static const char help[] =
         "Usage: umbel show [OPTION]... WHAT [OPTION]...\n"
@@ -34,6 +36,9 @@ static const char help[] =
         "  hosts        hosts with their addresses, HCAs and interfaces\n"
         "  neighbours   what the hosts' interfaces know of each other (umbel up --ipoib)\n"
         "  qps          queue pairs: state, keys, receives, peers, PSNs\n"
+        "  connections  of rdma_cm, with listeners; and queue pairs connected by hand\n"
+        "  processes    programs, and what they have: queue pairs, completion queues, ...\n"
+        "  mrs          memory regions of programs that have connected queue pairs\n"
         "  drops        what was lost, where, why, and what to do about it\n"
         "\n"
         "As pictures (--svg, --png, --dot): topology, and\n"
@@ -217,7 +222,8 @@ static int take_word(const struct cli_command *self, void *options, const char *
 
 const struct cli_command cli_show = {
 	.name = "show",
-	.summary = "show " WHAT,
+	.summary =
+	        "show topology, groups, routes, counters, hosts, connections, processes or drops",
 	.help = help,
 	CLI_OPTIONS(options, struct show),
 	.word = take_word,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The text form of topology, groups, counters, hosts and neighbours: see views.h. Called by
- * show.c.
+ * The text form of topology, groups, counters, hosts and neighbours: see views.h. Called by show.c.
+ * What programs have is in views_programs.c.
  */
 #define _GNU_SOURCE
 #include <json-c/json.h>
@@ -300,81 +300,16 @@ static int print_neighbours(struct json_object *neighbours)
 	return cli_json_print_table(neighbours, columns, NULL);
 }
 
-/* ---- queue pairs ---- */
-
-/* "h2 0x000013"; the host is known if it is of this fabric. */
-static void add_qp_peer(struct cli_table *t, struct json_object *qp, const char *key)
-{
-	const char *peer = cli_json_text(qp, key), *host = cli_json_text(qp, "peer_host");
-
-	if (strcmp(host, "-") != 0)
-		cli_table_add(t, "%s %s", host, peer);
-	else
-		cli_table_add(t, "%s", peer);
-}
-
-/* Those of the SRQ that it receives by are in brackets. */
-static void add_receives(struct cli_table *t, struct json_object *qp, const char *key)
-{
-	if (json_object_object_get(qp, "srq"))
-		cli_table_add(t, "(%s)", cli_json_text(qp, key));
-	else
-		cli_table_add(t, "%s", cli_json_text(qp, key));
-}
-
-static int print_qps(struct json_object *qps)
-{
-	static const struct cli_column columns[] = {
-		{ "HOST", "host", cli_add_text, 0 },
-		{ "PORT", "port", cli_add_text, 0 },
-		{ "QPN", "qpn", cli_add_text, 0 },
-		{ "TYPE", "type", cli_add_text, 0 },
-		{ "STATE", "state", cli_add_text, 0 },
-		{ "PID", "pid", cli_add_text, 0 },
-		{ "P_KEY", "pkey", cli_add_text, 0 },
-		{ "Q_KEY", "qkey", cli_add_text, 0 },
-		{ "RECEIVES", "receives", add_receives, 0 },
-		{ "ARRIVED", "arrived", cli_add_text, 0 },
-		{ "PEER", "peer", add_qp_peer, 0 },
-		{ "WAITING", "waiting", cli_add_text, 0 },
-		{ 0 },
-	};
-	static const struct cli_column packets[] = {
-		{ "HOST", "host", cli_add_text, 0 },
-		{ "QPN", "qpn", cli_add_text, 0 },
-		{ "NEXT PSN", "next_psn", cli_add_text, 0 },
-		{ "ACKED", "acked_psn", cli_add_text, 0 },
-		{ "EXPECTED", "expected_psn", cli_add_text, 0 },
-		{ "MTU", "path_mtu", cli_add_text, 0 },
-		{ "RETRIES", "retries", cli_add_text, 0 },
-		{ "OF", "retry_cnt", cli_add_text, 0 },
-		{ "RNR", "rnr_retries", cli_add_text, 0 },
-		{ "OF", "rnr_retry", cli_add_text, 0 },
-		{ "SENT AGAIN", "retransmissions", cli_add_text, 0 },
-		{ 0 },
-	};
-	struct json_object *some = json_object_new_array();
-	int ret;
-
-	for (size_t i = 0; i < count(qps); i++)
-		if (json_object_object_get(at(qps, i), "next_psn"))
-			json_object_array_add(some, json_object_get(at(qps, i)));
-	if (count(qps))
-		ret = cli_json_print_table(qps, columns, NULL);
-	else
-		ret = puts("no queue pairs") < 0 ? CLI_FAILED : 0;
-	if (!ret && count(some)) {
-		putchar('\n');
-		ret = cli_json_print_table(some, packets, NULL);
-	}
-	json_object_put(some);
-	return ret;
-}
-
 static const struct cli_view views[] = {
-	{ "topology", false, print_topology },    { "groups", false, print_groups },
-	{ "counters", false, print_counters },    { "hosts", true, print_hosts },
-	{ "neighbours", true, print_neighbours }, { "qps", false, print_qps },
+	{ "topology", false, print_topology },
+	{ "groups", false, print_groups },
+	{ "counters", false, print_counters },
+	{ "hosts", true, print_hosts },
+	{ "neighbours", true, print_neighbours },
+	{ "qps", false, cli_views_qps },
+	{ "connections", false, cli_views_connections },
+	{ "processes", false, cli_views_processes },
+	{ "mrs", false, cli_views_mrs },
 };
 
 const struct cli_view *cli_view_find(const char *what)

@@ -20,4 +20,10 @@ struct cli_view {
 /* The view of @what; NULL if there is none. */
 const struct cli_view *cli_view_find(const char *what);
 
+/* views_programs.c */
+int cli_views_qps(struct json_object *qps);
+int cli_views_connections(struct json_object *connections);
+int cli_views_processes(struct json_object *processes);
+int cli_views_mrs(struct json_object *mrs);
+
 #endif

@@ -35,7 +35,7 @@ CASES = [
     ("umbel ", COMMANDS + ["help", "--help", "--version"]),
     ("umbel st", ["status"]),
     ("umbel help sta", ["status"]),
-    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours", "qps", "drops", "group", "path"]),
+    ("umbel show ", ["topology", "groups", "routes", "counters", "hosts", "neighbours", "qps", "connections", "processes", "mrs", "drops", "group", "path"]),
     ("umbel show --json g", ["groups", "group"]),
     ("umbel show -n default t", ["topology"]),
     ("umbel show --name=d", ["--name=default"]),

@@ -60,7 +60,7 @@ expect 2 "umbel: run: '-1' hosts: *" umbel run --hosts -1 -- true
 expect 125 "umbel: setting 'bogus=1': *" umbel run --set bogus=1 -- true
 expect 2 "umbel: exec: '--' and a command are missing; *" umbel exec h1
 expect 2 "umbel: exec: one host, then '--' and the command; *" umbel exec h1 true -- true
-expect 2 'umbel: show: what? topology, groups, routes, counters, hosts, neighbours, qps or drops; *' umbel show
+expect 2 'umbel: show: what? topology, groups, routes, counters, hosts, neighbours, qps, connections, processes, mrs or drops; *' umbel show
 expect 2 "umbel: show: no 'weather': it shows *" umbel show weather
 expect 2 "umbel: show: one thing at a time, not 'hosts' too; *" umbel show groups hosts
 expect 2 "umbel: show: option '--json' takes no value; *" umbel show --json=1 hosts

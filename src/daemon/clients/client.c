@@ -419,7 +419,8 @@ static void on_request(struct daemon_source *s, uint32_t events)
 
 /* ---- connections ---- */
 
-static int client_new(struct daemon_clients *all, int sock, pid_t pid, struct daemon_client **out)
+static int client_new(struct daemon_clients *all, int sock, const struct ucred *cred,
+                      struct daemon_client **out)
 {
 	struct daemon_client *c = calloc(1, sizeof(*c));
 	int ret;
@@ -428,12 +429,13 @@ static int client_new(struct daemon_clients *all, int sock, pid_t pid, struct da
 		return -ENOMEM;
 	c->all = all;
 	c->sock = sock;
-	c->pid = pid;
+	c->pid = cred->pid;
+	c->uid = cred->uid;
 	ret = base_idtable_add(&all->ids, c, &c->id);
 	if (ret)
 		goto err_free;
 	ret = -ENOMEM;
-	c->holds = daemon_objects_holder(all->objects, c->id, pid);
+	c->holds = daemon_objects_holder(all->objects, c->id, c->pid);
 	if (!c->holds)
 		goto err_id;
 	*out = c;
@@ -447,7 +449,8 @@ err_free:
 
 int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **out)
 {
-	int ret = client_new(all, -1, getpid(), out);
+	const struct ucred own = { .pid = getpid(), .uid = geteuid() };
+	int ret = client_new(all, -1, &own, out);
 
 	if (ret)
 		return ret;
@@ -457,10 +460,10 @@ int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **o
 	return 0;
 }
 
-static int add_client(struct daemon_clients *all, int sock, pid_t pid)
+static int add_client(struct daemon_clients *all, int sock, const struct ucred *cred)
 {
 	struct daemon_client *c;
-	int ret = client_new(all, sock, pid, &c);
+	int ret = client_new(all, sock, cred, &c);
 
 	if (ret)
 		return ret;
@@ -513,7 +516,7 @@ static void on_connection(struct daemon_source *s, uint32_t events)
 		close(sock);
 		return;
 	}
-	if (add_client(all, sock, cred.pid)) {
+	if (add_client(all, sock, &cred)) {
 		base_log_warning(daemon, "no memory for a client");
 		close(sock);
 	}
@@ -563,6 +566,12 @@ int daemon_clients_listen(struct daemon_clients *all, int listen_fd)
 {
 	all->listening.ready = on_connection;
 	return daemon_source_watch(all->loop, &all->listening, listen_fd, EPOLLIN);
+}
+
+bool daemon_client_is_program(const struct daemon_client *c)
+{
+	return c->greeted && c->sock >= 0 &&
+	       (c->role == CONTROL_ROLE_VERBS || c->role == CONTROL_ROLE_UMAD);
 }
 
 unsigned daemon_clients_count_verbs(const struct daemon_clients *all)

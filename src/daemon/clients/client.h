@@ -47,6 +47,7 @@ struct daemon_client {
 	bool greeted;
 	int host_index; /* -1: it sees all hosts */
 	pid_t pid;
+	uid_t uid;
 	struct daemon_holder *holds;
 	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
 	struct control_posts_reader posts;
@@ -61,6 +62,9 @@ void daemon_clients_init(struct daemon_clients *all, struct daemon_loop *loop, s
 
 /* Accepts connections at @listen_fd. 0 or -errno. */
 int daemon_clients_listen(struct daemon_clients *all, int listen_fd);
+
+/* Whether it is a process that uses verbs or libibumad. */
+bool daemon_client_is_program(const struct daemon_client *c);
 
 /* How many processes use verbs, but for the daemon itself. */
 unsigned daemon_clients_count_verbs(const struct daemon_clients *all);

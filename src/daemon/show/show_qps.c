@@ -5,7 +5,7 @@
  * part, where any program may have written: it is shown, counts only if they can be right, and
  * nothing there is followed.
  */
-#include "daemon/show/views.h"
+#include "daemon/show/show_qp.h"
 #include "hca/queue/explain.h"
 #include "shm/connection.h"
 #include "shm/wire.h"
@@ -14,10 +14,11 @@
 /* Units of work (chores.h). */
 #define EMPTY_COST 1
 #define QP_COST    32
+#define FLOW_COST  2
 
-static const char *type_name(uint8_t type)
+const char *show_qp_type(const struct shm_qp *q)
 {
-	switch (type) {
+	switch (q->type) {
 	case IBV_QPT_RC:
 		return "RC";
 	case IBV_QPT_UC:
@@ -144,15 +145,46 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 		add_packets(o, w);
 }
 
-/* As its owner has it; what it did not tell senders is in the data part. */
-static const char *state_of(const struct daemon_show *s, const struct shm_qp *q)
+/* What it did not tell senders is in the data part. */
+const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q)
 {
 	uint32_t own = load(&s->f->region->connections[SHM_QP_INDEX(q->qpn)].state);
 
 	return hca_state_name(own ? own - 1 : q->state);
 }
 
-static void add_qp(const struct daemon_show *s, struct show_json *o, const struct daemon_qp *qp)
+void show_add_room(struct show_json *o, const struct shm_qp *q)
+{
+	const struct shm_qp_connection *c = &q->connection;
+
+	if (c->requests_off)
+		show_add_u64(o, "send_room", 1ull << (c->request_shift & 31));
+	if (c->srq && c->srq <= SHM_MAX_SRQS)
+		show_add_u64(o, "srq", c->srq - 1);
+	else if (q->type != IBV_QPT_XRC_SEND && q->type != IBV_QPT_XRC_RECV)
+		show_add_u64(o, "receive_room", 1ull << (q->ring_shift & 31));
+}
+
+void show_add_sent(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                   const struct daemon_qp *qp)
+{
+	uint64_t packets = 0, bytes = 0;
+	const struct fabric_flow *flow;
+
+	LIST_FOREACH(flow, &qp->flows, of_sender)
+	{
+		const struct shm_flow_count *c = &s->f->region->flow_counts[flow->id];
+
+		packets += atomic_load_explicit(&c->packets, memory_order_relaxed);
+		bytes += atomic_load_explicit(&c->bytes, memory_order_relaxed);
+	}
+	at->work += FLOW_COST * qp->n_flows;
+	show_add_u64(o, "sent_packets", packets);
+	show_add_u64(o, "sent_bytes", bytes);
+}
+
+static void add_qp(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                   const struct daemon_qp *qp)
 {
 	const struct shm_qp *q = &s->f->region->qps[SHM_QP_INDEX(qp->qpn)];
 	const struct shm_hca *hca = &s->f->region->hcas[qp->hca->hca];
@@ -162,8 +194,8 @@ static void add_qp(const struct daemon_show *s, struct show_json *o, const struc
 	show_add_text(o, "hca", "%s", hca->name);
 	show_add_u64(o, "port", q->port_num);
 	show_add_text(o, "qpn", "0x%06x", q->qpn);
-	show_add_string(o, "type", type_name(q->type));
-	show_add_string(o, "state", state_of(s, q));
+	show_add_string(o, "type", show_qp_type(q));
+	show_add_string(o, "state", show_qp_state(s, q));
 	show_add_u64(o, "pid", (uint32_t)qp->holder->pid);
 	if (q->port_num)
 		show_add_text(o, "pkey", "0x%04x", q->pkey);
@@ -173,21 +205,30 @@ static void add_qp(const struct daemon_show *s, struct show_json *o, const struc
 		add_receives(s, o, q);
 	if (q->type != IBV_QPT_UD && q->type != IBV_QPT_RAW_PACKET && q->type != SHM_QPT_XRC_SRQ)
 		add_connection(s, o, q);
+	show_add_sent(s, at, o, qp);
 	show_close(o, '}');
+}
+
+const struct daemon_qp *show_qp_at(const struct daemon_show *s, struct show_at *at, uint32_t index)
+{
+	const struct daemon_qp *qp =
+	        index > IB_QPN_GSI ? base_idtable_get(&s->objects->qps.ids, index) : NULL;
+
+	at->work += EMPTY_COST;
+	if (!qp || !qp->holder || qp->holder->dead || qp->is_roce_sender || !qp->hca)
+		return NULL;
+	at->work += QP_COST;
+	return qp;
 }
 
 bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
-	const struct daemon_qps *all = &s->objects->qps;
 	const struct daemon_qp *qp;
 
-	if (at->part >= all->ids.size)
+	if (at->part >= s->objects->qps.ids.size)
 		return false;
-	qp = at->part > IB_QPN_GSI ? base_idtable_get(&all->ids, at->part) : NULL;
-	at->work += EMPTY_COST;
-	if (!qp || !qp->holder || qp->holder->dead || qp->is_roce_sender || !qp->hca)
-		return true;
-	at->work += QP_COST;
-	add_qp(s, o, qp);
+	qp = show_qp_at(s, at, at->part);
+	if (qp)
+		add_qp(s, at, o, qp);
 	return true;
 }

@@ -52,6 +52,9 @@ bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struc
 
 bool daemon_show_fault(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_processes(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
 /* What each counter counts: its text by its name. */
 bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A queue pair in several views: show_qps.c has these. Much of it lies where any program may have
+ * written.
+ */
+#ifndef DAEMON_SHOW_QP_H
+#define DAEMON_SHOW_QP_H
+
+#include "daemon/show/views.h"
+
+/* The one with this index that is shown; NULL: there is none. What the look costs is added to
+ * @at->work. */
+const struct daemon_qp *show_qp_at(const struct daemon_show *s, struct show_at *at, uint32_t index);
+
+const char *show_qp_type(const struct shm_qp *q);
+/* As its owner has it. */
+const char *show_qp_state(const struct daemon_show *s, const struct shm_qp *q);
+
+/* How many requests it has room for, if it is of a connected type, and how many receives; or the
+ * shared receive queue. */
+void show_add_room(struct show_json *o, const struct shm_qp *q);
+
+/* What it has sent where it still sends to. */
+void show_add_sent(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                   const struct daemon_qp *qp);
+
+#endif
