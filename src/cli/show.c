@@ -26,6 +26,8 @@
 	"topology, groups, routes, counters, hosts, neighbours, qps, connections, processes, " \
 	"mrs or drops"
 
+#define MOST_SECONDS 1000000
+
 static const char help[] =
         "Usage: umbel show [OPTION]... WHAT [OPTION]...\n"
         "\n"
@@ -50,6 +52,7 @@ struct show {
 	const char *name, *what, *of;
 	struct cli_list words;
 	bool json, load, explain;
+	long watch;
 	struct cli_show_picture picture;
 };
 
@@ -61,6 +64,8 @@ static const struct cli_option options[] = {
 	{ "      --load        of routes: how many of them each link between switches carries;\n"
 	  "                    of pictures: lines are as wide as they carry routes\n",
 	  CLI_FLAG(struct show, load) },
+	{ "      --watch N     again every N seconds, until it is interrupted\n",
+	  CLI_NUMBER(struct show, watch, 1, MOST_SECONDS) },
 	{ "      --svg         a picture, by Graphviz\n", CLI_FLAG(struct show, picture.svg) },
 	{ "      --png         likewise\n", CLI_FLAG(struct show, picture.png) },
 	{ "      --dot         the picture's text, which Graphviz reads\n",
@@ -154,6 +159,24 @@ static int print(const struct show *s, struct control_client *client)
 	return ret;
 }
 
+/* Prints it again and again. A terminal shows the last one alone. */
+static int watch(const struct show *s, struct control_client *client)
+{
+	const bool clears = isatty(STDOUT_FILENO) && !s->json;
+	int ret;
+
+	for (bool first = true;; first = false) {
+		if (clears)
+			fputs("\033[H\033[2J", stdout);
+		else if (!first && !s->json)
+			putchar('\n');
+		ret = cli_finish(print(s, client));
+		if (ret)
+			return ret;
+		sleep((unsigned)s->watch);
+	}
+}
+
 /* What goes with what. 0 or CLI_USAGE. */
 static int check(const struct cli_command *self, const struct show *s)
 {
@@ -166,8 +189,9 @@ static int check(const struct cli_command *self, const struct show *s)
 	    s->picture.most) {
 		int ret = cli_show_picture_check(self, &s->picture, &s->words);
 
-		if (!ret && (s->json || s->explain))
-			ret = cli_usage_error(self, "a picture is not --json and not --explain");
+		if (!ret && (s->json || s->explain || s->watch))
+			ret = cli_usage_error(
+			        self, "a picture is not --json, not --explain and not --watch");
 		return ret;
 	}
 	if (!routes && strcmp(s->what, "drops") != 0 && !cli_view_find(s->what))
@@ -206,7 +230,7 @@ static int show(const struct cli_command *self, void *from, int argc, char **arg
 	if (cli_wants_picture(&s->picture))
 		ret = cli_show_picture(&s->picture, client, fabric, &s->words, s->load);
 	else
-		ret = print(s, client);
+		ret = s->watch ? watch(s, client) : print(s, client);
 	control_close(client);
 	return ret;
 }

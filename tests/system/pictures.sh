@@ -46,7 +46,7 @@ umbel show topology --svg | cmp - "$TMPDIR/picture.svg" || complain 'a pipe gets
 
 # ---- what is refused
 expect 2 'umbel: show: one of --svg, --png and --dot at a time; *' umbel show topology --svg --dot
-expect 2 'umbel: show: a picture is not --json and not --explain; *' umbel show topology --svg --json
+expect 2 'umbel: show: a picture is not --json, not --explain and not --watch; *' umbel show topology --svg --json
 expect 2 'umbel: show: --output goes with --svg, --png or --dot; *' umbel show topology -o file
 expect 2 'umbel: show: --lines goes with --svg, --png or --dot; *' umbel show topology --lines 3
 expect 2 "umbel: show: '0' is no number of lines; *" umbel show topology --svg --lines 0

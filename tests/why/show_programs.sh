@@ -3,7 +3,7 @@
 #
 # show_programs.sh PROGRAM: `umbel show processes`, `connections` and `mrs` have what Debian's programs
 # and PROGRAM (why.c) have: connections by rdma_cm in each state and by hand, regions, thousands of
-# queue pairs; and nothing any more when they are gone.
+# queue pairs; and nothing any more when they are gone. `--watch` shows it again.
 
 . "${0%/*}/../system/lib.sh"
 
@@ -128,4 +128,14 @@ query processes "v[0]['qps'] == 3000"
 kill_hard many
 wait_until 'nothing is left' nothing
 
+# ---- again and again
+expect 2 "umbel: show: '0' is no number *" umbel show --watch 0 qps
+expect 2 'umbel: show: a picture is not *--watch; *' umbel show topology --svg --watch 1
+launch watch umbel show --watch 1 processes
+launch watch_json umbel show --watch 1 --json processes
+wait_said watch 'no processes' 2
+wait_said watch_json '\[]' 2
 umbel down > /dev/null
+wait_ended watch 1
+wait_ended watch_json 1
+grep -q '^umbel: ' "$TMPDIR/watch.out" || complain 'it ends without a word'
