@@ -204,15 +204,16 @@ static void add_port(const struct daemon_show *s, struct show_json *o, const str
 	show_close(o, '}');
 }
 
-/* A slice. Whether all is collected that was counted before the view began. */
-static bool collect(const struct daemon_show *s, struct show_at *at)
+bool daemon_show_collect(const struct daemon_show *s, struct show_at *at)
 {
 	uint32_t budget = FABRIC_COLLECT_SLICE;
 
-	if (fabric_flow_collect_step(s->f, &at->n, &budget))
-		return true;
-	at->work = DAEMON_SLICE;
-	return false;
+	if (!fabric_flow_collect_step(s->f, &at->n, &budget)) {
+		at->work = DAEMON_SLICE;
+		return false;
+	}
+	at->n = 0;
+	return true;
 }
 
 /* Behind the ports, whose array ends. */
@@ -231,7 +232,7 @@ bool daemon_show_counters(const struct daemon_show *s, struct show_at *at, struc
 	const struct fabric_node *node;
 
 	if (!at->collected) {
-		at->collected = collect(s, at);
+		at->collected = daemon_show_collect(s, at);
 		at->part--; /* no part yet */
 		return true;
 	}

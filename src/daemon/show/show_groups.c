@@ -10,7 +10,10 @@
 #include "daemon/show/show_tables.h"
 #include "daemon/show/views.h"
 #include "fabric/forwarding/attach.h"
+#include "fabric/forwarding/flow.h"
 #include "wire/rate.h"
+
+#define PATH_COST 2 /* units of work (chores.h) */
 
 static const char *join_name(unsigned state)
 {
@@ -57,6 +60,16 @@ static void add_attached(const struct daemon_show *s, struct show_json *o,
 	show_close(o, ']');
 }
 
+static void add_sent(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                     const struct ib_gid *mgid)
+{
+	struct fabric_flow_sent sent = fabric_flow_group_sent(s->f, mgid);
+
+	at->work += PATH_COST * sent.paths;
+	show_add_u64(o, "sent_packets", sent.packets);
+	show_add_u64(o, "sent_bytes", sent.bytes);
+}
+
 static int compare_members(const void *a, const void *b)
 {
 	const struct sa_member *const *m = a, *const *n = b;
@@ -89,7 +102,8 @@ static void add_members(const struct daemon_show *s, struct show_json *o, const 
 	free(sorted);
 }
 
-static void add_group(const struct daemon_show *s, struct show_json *o, const struct sa_group *g)
+static void add_group(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                      const struct sa_group *g)
 {
 	show_open(o, NULL, '{');
 	show_add_gid(o, "mgid", &g->rec.mgid);
@@ -100,6 +114,7 @@ static void add_group(const struct daemon_show *s, struct show_json *o, const st
 	show_add_u64(o, "rate", g->rec.rate);
 	show_add_u64(o, "rate_mbps", wire_rate_to_mbps(g->rec.rate));
 	show_add_u64(o, "sl", g->rec.sl);
+	add_sent(s, at, o, &g->rec.mgid);
 	add_members(s, o, g);
 	add_attached(s, o, &g->rec.mgid);
 	add_tree(s, o, g->rec.mlid);
@@ -117,7 +132,7 @@ static bool show_mlid(const struct sa *sa, const struct daemon_show *s, struct s
 		return false;
 	m = base_idtable_get(&sa->mlids, at->part);
 	for (g = m ? TAILQ_FIRST(&m->groups) : NULL; g; g = TAILQ_NEXT(g, of_mlid)) {
-		add_group(s, o, g);
+		add_group(s, at, o, g);
 		at->work += s->f->region->control->n_hcas;
 	}
 	return true;
@@ -179,7 +194,8 @@ static bool list_seen(const struct daemon_show *s, struct show_at *at)
 	return true;
 }
 
-static void add_seen(const struct daemon_show *s, struct show_json *o, const struct seen *g)
+static void add_seen(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                     const struct seen *g)
 {
 	show_open(o, NULL, '{');
 	show_add_gid(o, "mgid", &g->mgid);
@@ -187,6 +203,7 @@ static void add_seen(const struct daemon_show *s, struct show_json *o, const str
 		show_add_text(o, "hca", "%s", s->f->region->hcas[g->hca].name);
 	else
 		show_add_text(o, "mlid", "0x%04x", g->mlid);
+	add_sent(s, at, o, &g->mgid);
 	add_attached(s, o, &g->mgid);
 	if (s->f->n_ib_ports)
 		add_tree(s, o, g->mlid);
@@ -233,6 +250,11 @@ static bool show_bare_tree(const struct daemon_show *s, struct show_at *at, stru
 
 bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
+	if (!at->collected) {
+		at->collected = daemon_show_collect(s, at);
+		at->part--; /* no part yet */
+		return true;
+	}
 	if (s->f->n_ib_ports && s->subnet->mad.sa)
 		return show_mlid(s->subnet->mad.sa, s, at, o);
 	if (!at->state && !list_seen(s, at)) {
@@ -241,7 +263,7 @@ bool daemon_show_group(const struct daemon_show *s, struct show_at *at, struct s
 	}
 	if (at->part >= at->n)
 		return show_bare_tree(s, at, o);
-	add_seen(s, o, &((const struct seen *)at->state)[at->part]);
+	add_seen(s, at, o, &((const struct seen *)at->state)[at->part]);
 	at->work += s->f->region->control->n_hcas;
 	return true;
 }

@@ -56,6 +56,10 @@ bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, st
 bool daemon_show_processes(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
+/* Collects a slice of what senders have counted, by ->n. True: that was the last; ->n is 0 again.
+ */
+bool daemon_show_collect(const struct daemon_show *s, struct show_at *at);
+
 /* What each counter counts: its text by its name. */
 bool daemon_show_counter_texts(const struct daemon_show *s, struct show_at *at,
                                struct show_json *o);

@@ -253,6 +253,8 @@ void fabric_flow_count(struct fabric *f, struct fabric_flow *flow)
 	more.headers = more.packets * header_bytes(&flow->key, type);
 	counted->packets = packets;
 	counted->bytes = bytes;
+	flow->path->packets += more.packets;
+	flow->path->bytes += more.bytes;
 	if (flow->path->roce) {
 		flow->from->stats.xmit_packets += more.packets;
 		flow->from->stats.xmit_bytes += more.bytes;

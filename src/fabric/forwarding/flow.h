@@ -46,6 +46,13 @@ void fabric_flow_detached(struct fabric *f, const struct ib_gid *mgid, uint32_t 
  * of many that go at once, so only the first time in a turn of the loop. */
 void fabric_flow_count_group(struct fabric *f, const struct ib_gid *mgid, bool at_once);
 
+/* What was sent to the group by paths that there are, as far as it was counted; and how many. */
+struct fabric_flow_sent {
+	uint64_t packets, bytes;
+	uint32_t paths;
+};
+struct fabric_flow_sent fabric_flow_group_sent(const struct fabric *f, const struct ib_gid *mgid);
+
 /*
  * A queue pair that is gone was attached to @mgid. Flows to that group list it until
  * fabric_flow_prune(), which removes all that are gone from a flow's list at once. It does some of

@@ -959,6 +959,24 @@ static void what_was_sent_counts_at_every_port_along_the_tree(void **state)
 		assert_stats(e->f->hca_port[h], 0, 7);
 }
 
+static void what_was_sent_to_a_group_is_the_sum_of_its_senders(void **state)
+{
+	struct env *e = *state;
+	const struct ib_gid other = testing_mgid(2);
+	struct fabric_flow_sent sent;
+
+	send(e, flow_from(e, 0), 7, 700);
+	send(e, flow_from(e, 1), 5, 600);
+	send(e, flow_from(e, 3), 1, 10);
+	sent = fabric_flow_group_sent(e->f, &e->mgid);
+	assert_int_equal(sent.packets, 0); /* not collected yet */
+	fabric_flow_collect(e->f);
+	sent = fabric_flow_group_sent(e->f, &e->mgid);
+	assert_int_equal(sent.packets, 13);
+	assert_int_equal(sent.bytes, 1310);
+	assert_int_equal(fabric_flow_group_sent(e->f, &other).paths, 0);
+}
+
 static uint64_t in_vain(const struct env *e, unsigned host)
 {
 	return e->f->hca_port[host]->stats.mcast_unattached;
@@ -1282,6 +1300,7 @@ int main(void)
 		TEST(a_new_edge_follows_its_lanes),
 		TEST(lanes_are_those_of_a_fresh_walk),
 		TEST(what_was_sent_counts_at_every_port_along_the_tree),
+		TEST(what_was_sent_to_a_group_is_the_sum_of_its_senders),
 		TEST(what_came_while_a_qp_was_attached_did_not_come_in_vain),
 		TEST(many_that_go_at_once_are_counted_once),
 		TEST(what_comes_back_counts_along_the_way_back),
