@@ -110,7 +110,7 @@ _umbel_word()
 	ladder1) _umbel_files ;;
 	env1 | rsh1) _umbel_offer "$(_umbel_hosts)" ;;
 	exec2 | run1) _umbel_offer -- ;;
-	show1 | simulate1) _umbel_offer "$(_umbel_listed "$command")" ;;
+	show1 | simulate1 | top1) _umbel_offer "$(_umbel_listed "$command")" ;;
 	simulate2) [ "$2" != file ] || _umbel_files ;;
 	set*) _umbel_offer "$_umbel_settings" = ;;
 	link1 | fault1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;

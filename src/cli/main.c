@@ -25,6 +25,7 @@
 	X(simulate) \
 	X(ibsim)    \
 	X(show)     \
+	X(top)      \
 	X(explain)  \
 	X(check)    \
 	X(capture)  \

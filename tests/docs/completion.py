@@ -28,7 +28,7 @@ _umbel_seconds={}
 """
 
 SETTINGS = sys.argv[2].split()
-COMMANDS = "up down run exec env rsh mpirun simulate ibsim show explain check capture ladder set status wait link fault switch sm daemon".split()
+COMMANDS = "up down run exec env rsh mpirun simulate ibsim show top explain check capture ladder set status wait link fault switch sm daemon".split()
 
 # What is typed, and the words that must be in its last one's place then.
 CASES = [
@@ -42,6 +42,9 @@ CASES = [
     ("umbel show --name ", ["default"]),
     ("umbel show routes ", ["sw1"]),
     ("umbel show hosts ", []),
+    ("umbel top ", ["ports", "groups", "connections", "qps", "processes"]),
+    ("umbel top --interval 2 co", ["connections"]),
+    ("umbel top groups ", []),
     ("umbel explain --from h1 --to h", ["h1", "h2", "h3"]),
     ("umbel show --svg path ", ["h1", "h2", "h3", "sw1"]),
     ("umbel show path h1 h", ["h1", "h2", "h3"]),

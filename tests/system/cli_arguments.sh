@@ -64,6 +64,10 @@ expect 2 'umbel: show: what? topology, groups, routes, counters, hosts, neighbou
 expect 2 "umbel: show: no 'weather': it shows *" umbel show weather
 expect 2 "umbel: show: one thing at a time, not 'hosts' too; *" umbel show groups hosts
 expect 2 "umbel: show: option '--json' takes no value; *" umbel show --json=1 hosts
+expect 2 "umbel: top: no view 'weather': ports, groups, *" umbel top weather
+expect 2 "umbel: top: one view at first, not 'qps' too; *" umbel top ports qps
+expect 2 "umbel: top: '0' is no number *" umbel top --interval 0
+expect 2 'umbel: top: it needs a terminal; *' umbel top
 expect 2 'umbel: set: which setting? write key=value; *' umbel set
 expect 2 "umbel: set: 'mtu' is no setting: write key=value; *" umbel set mtu
 expect 2 "umbel: status: it takes no 'x'; *" umbel status x
