@@ -66,7 +66,7 @@ struct sampler {
 	struct control_client *client;
 	long interval;
 	_Atomic unsigned view;
-	_Atomic bool stops;
+	_Atomic bool stops, is_ahead; /* is_ahead: what it has sent was not taken yet */
 	int wake, out[2]; /* wake: another view, or the end; out: a pipe of struct message */
 	pthread_t thread;
 	struct json_object *texts;
@@ -98,13 +98,17 @@ static void *sample(void *arg)
 
 		m.error = cli_top_sample_take(s->client, &cli_top_views[view], &s->history[view],
 		                              &s->texts, &m.sample);
+		s->is_ahead = true;
 		if (write(s->out[1], &m, sizeof(m)) != sizeof(m)) {
 			cli_top_sample_free(m.sample);
 			break;
 		}
 		if (m.error)
 			break;
-		rest(s);
+		/* a terminal that is held (Ctrl-S) takes none for a while */
+		do
+			rest(s);
+		while (s->is_ahead && !s->stops);
 	}
 	return NULL;
 }
@@ -305,6 +309,7 @@ static int take(struct screen *s)
 
 	if (read(s->sampler->out[0], &m, sizeof(m)) != sizeof(m))
 		return -EIO;
+	s->sampler->is_ahead = false;
 	if (m.error)
 		return m.error;
 	s->heard_ns = base_now_ns();
