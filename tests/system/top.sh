@@ -134,7 +134,8 @@ terminal new-session -d -x 80 -y 24 "exec env PS1='\$ ' HISTFILE= bash --norc --
 keys "stty -g > '$TMPDIR/stty.before'; umbel top; echo \"status \$?\"" Enter
 comes "umbel: no fabric 'default' is up" 'status 1'
 umbel up --hosts 3 > /dev/null
-keys 'clear; TERM=nonsense umbel top; echo "status $?"' Enter
+# ncurses leaks what it has made before it finds that out
+keys 'clear; ASAN_OPTIONS=detect_leaks=0 TERM=nonsense umbel top; echo "status $?"' Enter
 comes "umbel: top: no terminal that it knows .*'nonsense'" 'status 2'
 
 # ---- h2 sends to h1, and to a group; h3 sent in vain
