@@ -111,9 +111,9 @@ static void draw_fabric(const struct cli_top_state *s)
 	attroff(A_BOLD);
 	if (!status)
 		return;
-	snprintf(text, sizeof(text), ": %s hosts, %s programs, %s queue pairs, %s connections",
+	snprintf(text, sizeof(text), ": %s hosts, %s programs, %s queue pairs, %s groups",
 	         cli_json_text(status, "hosts"), cli_json_text(status, "clients"),
-	         cli_json_text(status, "qps"), cli_json_text(status, "connections"));
+	         cli_json_text(status, "qps"), cli_json_text(status, "groups"));
 	put(0, (int)strlen("umbel top  ") + (int)strlen(s->fabric), text, COLS);
 }
 

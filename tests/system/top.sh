@@ -151,7 +151,7 @@ print(sum(d["count"] for d in json.load(sys.stdin)["drops"] if d["node"] == "umb
 keys clear Enter
 begin
 rate='[0-9.]+[KMGT]?' much='[0-9.]+[KMGT]'
-comes 'umbel top default: 3 hosts, [0-9]+ programs, [0-9]+ queue pairs, 0 connections' \
+comes 'umbel top default: 3 hosts, [0-9]+ programs, [0-9]+ queue pairs, [2-9] groups' \
 	'1 ports 2 groups 3 connections 4 qps 5 processes [0-9][0-9]:' \
 	'by SENT B/s, largest first; every 1 s; 6 of 6 rows' \
 	'NODE PORT SENT B/s RCVD B/s SENT P/s RCVD P/s DROPS DROPS/s' \
