@@ -20,6 +20,10 @@
 
 #define MAX_CLIENTS (1u << 20)
 
+#ifndef SO_PEERPIDFD /* a C library older than Linux 6.5 */
+#define SO_PEERPIDFD 77
+#endif
+
 /* Datagrams of one client that are served before others have their turn, and for how long. */
 #define TURN    16
 #define TURN_NS 500000
@@ -52,9 +56,21 @@ static void on_exit_of_process(struct daemon_source *s, uint32_t events)
 		base_timer_set_in(&c->all->loop->timers, &c->more_posts, 0, on_more_posts);
 }
 
+/* A descriptor of the client's process, -1 if there is none. The kernel has it with the connection,
+ * whatever PID namespace the process is in; before Linux 6.5 only one that has a PID here is found. */
+static int open_process(const struct daemon_client *c)
+{
+	int fd = -1;
+	socklen_t len = sizeof(fd);
+
+	if (!getsockopt(c->sock, SOL_SOCKET, SO_PEERPIDFD, &fd, &len))
+		return fd;
+	return c->pid > 0 ? pidfd_open(c->pid, 0) : -1;
+}
+
 static void watch_process(struct daemon_client *c)
 {
-	int fd = c->pid > 0 ? pidfd_open(c->pid, 0) : -1;
+	int fd = open_process(c);
 
 	if (fd < 0)
 		return; /* it is in another namespace: the end of its connection has to do */
