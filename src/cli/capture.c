@@ -307,7 +307,7 @@ static int refused(struct control_client *client, const struct run *r, int error
 		memcpy(port.node, r->which.at.node, sizeof(r->which.at.node));
 		return cli_port_refused(client, &port, error);
 	} else
-		base_log("cannot capture: %s", strerror(-error));
+		base_log("cannot capture: %s", cli_refusal(error));
 	return CLI_FAILED;
 }
 

@@ -110,6 +110,10 @@ static int end_daemon(const struct target *t, struct ending *e)
 		ret = control_stop(client);
 		control_close(client);
 	}
+	if (ret == -EACCES || ret == -CONTROL_REFUSED) {
+		base_log("cannot end fabric '%s': %s", t->name, cli_refusal(ret));
+		return CLI_FAILED;
+	}
 	e->unsaved = ret == CONTROL_STOPS_UNSAVED;
 	/* whatever the daemon has answered, it has to be gone */
 	if (ret != -ETIMEDOUT && !wait_for_end(t))

@@ -2,12 +2,14 @@
 /*
  * The options that describe a fabric: see fabric_options.h.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
 #include "cli/fabric_options.h"
 #include "cli/fabrics.h"
 #include "cli/options.h"
+#include "control/directory.h"
 #include "wire/ib.h"
 
 #define HOSTS_DEFAULT    4
@@ -88,6 +90,34 @@ static int store_pkey(const struct cli_value *v, void *options)
 	return 0;
 }
 
+static int add_user(const struct cli_command *cmd, struct daemon_options *o, const char *text)
+{
+	long uid;
+
+	if (base_parse_number(text, 0, UINT32_MAX - 1, &uid))
+		return cli_usage_error(cmd, "'%s' is no number of a user", text);
+	if (!control_user_is_known((uid_t)uid))
+		return cli_usage_error(cmd,
+		                       "in this user namespace %ld means all users that it has no "
+		                       "number for",
+		                       uid);
+	if (o->n_users == ARRAY_SIZE(o->user))
+		return cli_usage_error(cmd, "%zu users may be named at most", ARRAY_SIZE(o->user));
+	o->user[o->n_users++] = (uid_t)uid;
+	return 0;
+}
+
+static int store_users(const struct cli_value *v, void *options)
+{
+	char *list = strdup(v->text), *rest = list, *text;
+	int ret = list ? 0 : CLI_FAILED;
+
+	while (!ret && (text = strsep(&rest, ",")))
+		ret = add_user(v->cmd, options, text);
+	free(list);
+	return ret;
+}
+
 /* clang-format off */
 #define STORE(how, member) \
 	CLI_STORE(how, struct cli_fabric_options, member), \
@@ -140,6 +170,9 @@ const struct cli_option cli_fabric_rows[] = {
 	  "                        ib0.8001 for 0x8001, on hosts whose port is a member; as often as\n"
 	  "                        needed\n",
 	  STORE(store_pkey, daemon) },
+	{ "      --allow-user UID[,...]  these users, by number, may enter the fabric, too, such as from\n"
+	  "                        other containers; see umbel-up(1)\n",
+	  STORE(store_users, daemon) },
 	{ "      --set KEY=VALUE   a setting of the fabric, as often as needed\n",
 	  STORE(cli_store_setting, settings) },
 	{ 0 },

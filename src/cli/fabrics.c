@@ -114,6 +114,8 @@ int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
 	n = scandir(dir, &entries, is_fabric_dir, alphasort);
 	if (n < 0 && errno == ENOENT)
 		return 0;
+	if (n < 0 && errno == EACCES && access(dir, X_OK) == 0)
+		return each(cli_fabric_name(NULL), arg); /* another user's, who lets us pass */
 	if (n < 0) {
 		base_log("cannot read '%s': %s", dir, strerror(errno));
 		return CLI_FAILED;
@@ -125,6 +127,19 @@ int cli_each_fabric(int (*each)(const char *name, void *arg), void *arg)
 	}
 	free(entries);
 	return ret;
+}
+
+const char *cli_refusal(int error)
+{
+	static char text[80];
+
+	if (error == -EACCES)
+		return "only the fabric's owner may do that";
+	if (error != -CONTROL_REFUSED)
+		return strerror(-error);
+	snprintf(text, sizeof(text), "its owner has not named user %u (umbel up --allow-user)",
+	         (unsigned)geteuid());
+	return text;
 }
 
 /* As cli_try_connect(), as a program on @host (NULL: on all). -EHOSTUNREACH: no such host. */
@@ -180,6 +195,9 @@ int cli_connect_host(struct control_client **client, const char *name, const cha
 			base_log("fabric '%s' is not safe to use: %s", name, why);
 		else
 			base_log("fabric '%s' belongs to another user", name);
+		return CLI_FAILED;
+	case -CONTROL_REFUSED:
+		base_log("fabric '%s' cannot be used: %s", name, cli_refusal(ret));
 		return CLI_FAILED;
 	case -ETIMEDOUT:
 		base_log("fabric '%s' does not answer: its daemon is stopped or stuck; 'umbel "

@@ -41,6 +41,9 @@ int cli_connect(struct control_client **client, const char *name);
 /* Likewise, as a program on @host would. CLI_NO_HOST, of which it prints nothing: there is none. */
 int cli_connect_host(struct control_client **client, const char *name, const char *host);
 
+/* Why a daemon refuses a request that fails with @error, in words. */
+const char *cli_refusal(int error);
+
 /* As cli_connect(), but prints nothing. 0 or -errno; -ENOENT or -ECONNREFUSED: not up. */
 int cli_try_connect(struct control_client **client, const char *name);
 

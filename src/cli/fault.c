@@ -109,7 +109,7 @@ static int clear(const struct cli_command *self, const struct fault *o,
 	if (ret == -ENOENT)
 		base_log("there is no rule %ld", number);
 	else
-		base_log("cannot clear: %s", strerror(-ret));
+		base_log("cannot clear: %s", cli_refusal(ret));
 	return CLI_FAILED;
 }
 

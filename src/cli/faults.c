@@ -38,7 +38,7 @@ int cli_fault_add(struct control_client *client, const char *rule, unsigned *num
 	else if (ret == -ENOSPC)
 		base_log("there are too many rules already");
 	else
-		base_log("cannot add the rule '%s': %s", rule, strerror(-ret));
+		base_log("cannot add the rule '%s': %s", rule, cli_refusal(ret));
 	return ret == -EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/util.h"
+#include "cli/fabrics.h"
 #include "cli/json.h"
 #include "cli/port.h"
 #include "control/client.h"
@@ -173,7 +174,7 @@ static void explain(const struct view *v, const struct cli_port *p, int error)
 		base_log("%s is not active", p->text);
 		break;
 	default:
-		base_log("%s: %s", p->text, strerror(-error));
+		base_log("%s: %s", p->text, cli_refusal(error));
 	}
 }
 
@@ -201,7 +202,7 @@ int cli_switch_refused(struct control_client *client, const char *name, int erro
 	else if (error == -ENOTTY)
 		base_log("'%s' is no switch: there are %s", name, names);
 	else
-		base_log("switch '%s': %s", name, strerror(-error));
+		base_log("switch '%s': %s", name, cli_refusal(error));
 	view_fini(&v);
 	return CLI_FAILED;
 }

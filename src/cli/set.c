@@ -40,7 +40,7 @@ static int set_one(struct control_client *client, const char *setting)
 		base_log("setting '%s' cannot be '%s': %s", key, value, strerror(-ret));
 		return CLI_USAGE;
 	default:
-		base_log("cannot set '%s': %s", key, strerror(-ret));
+		base_log("cannot set '%s': %s", key, cli_refusal(ret));
 		return CLI_FAILED;
 	}
 }

@@ -76,7 +76,7 @@ static int refused(struct control_client *client, const struct event *e,
 	default:
 		if (e->has_port)
 			return cli_port_refused(client, port, error);
-		base_log("%s: %s", e->name, strerror(-error));
+		base_log("%s: %s", e->name, cli_refusal(error));
 	}
 	return CLI_FAILED;
 }
@@ -114,7 +114,7 @@ static int send_partitions(const char *fabric, const char *name)
 	if (!ret) {
 		ret = control_partitions(client, name, fd, why);
 		if (ret)
-			base_log("%s", *why ? why : strerror(-ret));
+			base_log("%s", *why ? why : cli_refusal(ret));
 		control_close(client);
 		ret = ret ? CLI_FAILED : CLI_OK;
 	}

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -43,14 +44,14 @@ struct control_client {
 };
 
 /* Whether the daemon at the other end belongs to who may be trusted. 0, -EACCES or -errno. */
-static int check_peer(int sock)
+static int check_peer(int sock, const char *path)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return -errno;
-	return control_user_is_trusted(peer.uid) ? 0 : -EACCES;
+	return control_user_is_trusted(peer.uid, path) ? 0 : -EACCES;
 }
 
 /* How long sending and receiving on @sock may wait; 0: for ever. */
@@ -78,7 +79,7 @@ static int connect_socket(const char *path, unsigned patience_ms)
 	do {
 		ret = connect(sock, (struct sockaddr *)&addr, sizeof(addr));
 	} while (ret < 0 && errno == EINTR);
-	ret = ret < 0 ? -errno : check_peer(sock);
+	ret = ret < 0 ? -errno : check_peer(sock, path);
 	if (ret == -EAGAIN)
 		ret = -ETIMEDOUT;
 	if (ret) {
@@ -440,6 +441,22 @@ int control_post_now(struct control_client *c, enum control_type type, const voi
 	                     true);
 }
 
+/* The connection has ended with @error before the daemon has heard of us. Who it refuses, it tells
+ * so; that lies behind the error that its end of the connection has left. */
+static int find_refusal(const struct control_client *c, int error)
+{
+	struct control_packet p;
+
+	fcntl(c->sock, F_SETFL, O_NONBLOCK);
+	for (unsigned i = 0; i < 2; i++) {
+		if (control_receive(c->sock, &p))
+			continue;
+		control_close_fds(&p);
+		return p.header.status == -CONTROL_REFUSED ? -CONTROL_REFUSED : error;
+	}
+	return error;
+}
+
 static int say_hello(struct control_client *c, enum control_role role, const char *host)
 {
 	struct control_hello hello = { .version = CONTROL_VERSION, .role = role };
@@ -456,7 +473,7 @@ static int say_hello(struct control_client *c, enum control_role role, const cha
 	                                       .request_bytes = sizeof(hello) },
 	               &p);
 	if (ret)
-		return ret;
+		return ret == -EIO ? find_refusal(c, ret) : ret;
 	if (p.header.bytes != sizeof(c->hello) || p.n_fds != (role == CONTROL_ROLE_CLI ? 0 : 2)) {
 		control_close_fds(&p);
 		return -EPROTO;

@@ -23,7 +23,8 @@
 struct walk {
 	int fd;              /* the directory that was reached, by O_PATH */
 	uid_t system;        /* the owner of "/" */
-	uid_t other;         /* the user whose directories root has passed; or NOBODY */
+	uid_t other;         /* the other user whose directories were passed; or NOBODY */
+	bool shared;         /* others than its owner may make entries in the directory reached */
 	bool make;           /* what is missing is made */
 	unsigned n_links;    /* that were followed */
 	char at[PATH_MAX];   /* its path, for messages */
@@ -31,16 +32,36 @@ struct walk {
 	char *why;
 };
 
-static bool enters_as_root(void)
+static bool names_a_directory(void)
 {
 	const char *named = secure_getenv("UMBEL_RUNTIME_DIR");
 
-	return geteuid() == 0 && named && *named;
+	return named && *named;
 }
 
-bool control_user_is_trusted(uid_t uid)
+bool control_user_is_trusted(uid_t uid, const char *socket)
 {
-	return uid == geteuid() || enters_as_root();
+	struct stat st;
+
+	if (uid == geteuid())
+		return true;
+	return names_a_directory() && (geteuid() == 0 || (!stat(socket, &st) && st.st_uid == uid));
+}
+
+bool control_user_is_known(uid_t uid)
+{
+	unsigned inside, outside, n;
+	FILE *map;
+	bool all;
+
+	if (uid != CONTROL_UNKNOWN_USER)
+		return true;
+	map = fopen("/proc/self/uid_map", "re");
+	all = map && fscanf(map, "%u %u %u", &inside, &outside, &n) == 3 && !inside && !outside &&
+	      n == UINT_MAX;
+	if (map)
+		fclose(map);
+	return all;
 }
 
 static int refuse(struct walk *w, int error, const char *what)
@@ -57,18 +78,29 @@ static int refuse_errno(struct walk *w, int error)
 
 static int refuse_owner(struct walk *w, uid_t uid)
 {
-	char what[64];
+	const bool may_visit = !w->make && names_a_directory();
+	char what[128];
 
-	snprintf(what, sizeof(what), "belongs to another user (%u)", (unsigned)uid);
+	snprintf(what, sizeof(what), "belongs to another user (%u)%s", (unsigned)uid,
+	         !may_visit                    ? ""
+	         : !control_user_is_known(uid) ? ", who has no number in this user namespace"
+	         : w->shared                   ? ", and is where anybody may make one"
+	                                       : "");
 	return refuse(w, -EPERM, what);
 }
 
-/* Whether the directory may belong to @uid: to this user, or to the one other whom root visits. */
+/*
+ * Whether the directory may belong to @uid: to this user, or to the one other who is visited. Root
+ * knows what it does. Others are to meet nobody's directory but that of whom they mean: it is not
+ * where anybody could have made one of that name.
+ */
 static bool may_own_directory(struct walk *w, uid_t uid)
 {
 	if (uid == geteuid())
 		return true;
-	if (w->make || !enters_as_root() || (w->other != NOBODY && w->other != uid))
+	if (w->make || !names_a_directory() || (w->other != NOBODY && w->other != uid))
+		return false;
+	if (geteuid() != 0 && uid != 0 && (w->shared || !control_user_is_known(uid)))
 		return false;
 	w->other = uid;
 	return true;
@@ -88,17 +120,24 @@ static int check_ancestor(struct walk *w, const struct stat *st)
 	return 0;
 }
 
+/* Whether others may pass, but neither look into it nor change what is in it. */
+static bool is_passable(const struct stat *st)
+{
+	return (st->st_mode & 0777) == CONTROL_PASSABLE && control_user_is_known(st->st_uid);
+}
+
 /* The last directory. Returns a descriptor to use it by. */
 static int check_private(struct walk *w, const struct stat *st)
 {
+	const bool is_visit = geteuid() != 0 && st->st_uid != geteuid();
 	int fd;
 
 	if (!may_own_directory(w, st->st_uid))
 		return refuse_owner(w, st->st_uid);
-	if (st->st_mode & 077)
+	if ((st->st_mode & 077) && !is_passable(st))
 		return refuse(w, -EPERM, "can be entered by other users; it must have mode 0700");
 	/* this proves the owner where numbers cannot: only he may search and read it */
-	fd = openat(w->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = openat(w->fd, ".", (is_visit ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? refuse_errno(w, -errno) : fd;
 }
 
@@ -119,9 +158,11 @@ static int start_at_root(struct walk *w)
 	*w->at = '\0';
 	if (!ret && fstat(w->fd, &st) < 0)
 		ret = -errno;
-	if (!ret)
-		w->system = st.st_uid;
-	return ret;
+	if (ret)
+		return ret;
+	w->system = st.st_uid;
+	w->shared = st.st_mode & 022;
+	return 0;
 }
 
 /* Puts what the symbolic link @fd says before the rest. Only root's and this user's lead on. */
@@ -183,6 +224,7 @@ static int step(struct walk *w, const char *name, bool is_last)
 		fd = -1;
 		if (!ret)
 			ret = is_last ? check_private(w, &st) : check_ancestor(w, &st);
+		w->shared = st.st_mode & 022;
 	}
 	if (fd >= 0)
 		close(fd);

@@ -14,6 +14,9 @@
  *    owner: nobody else can enter a directory of mode 0700.
  *  - Root may use a fabric of another user, but only one that $UMBEL_RUNTIME_DIR names. The
  *    directories may then belong to that user.
+ *  - So may any other user, whom the owner names (umbel up --allow-user): the directories then have
+ *    mode 0711, which lets others pass, and no more. Nobody but root, this user and the owner could
+ *    have put them where they are.
  *
  * Thread-safe.
  */
@@ -35,7 +38,16 @@ int control_directory_open(const char *path, bool make, char why[static CONTROL_
 /* Opens the directory of fabric @name in the same way. -EINVAL: no fabric can have this name. */
 int control_fabric_open(const char *name, bool make, char why[static CONTROL_WHY_ROOM]);
 
-/* Whether a daemon of that user may serve this process. */
-bool control_user_is_trusted(uid_t uid);
+/* Whether a daemon of that user may serve this process, at that socket in a directory as above. */
+bool control_user_is_trusted(uid_t uid, const char *socket);
+
+/* The number by which the kernel shows all users that a user namespace has no number for. */
+#define CONTROL_UNKNOWN_USER 65534
+
+/* Whether this number means one user: outside of user namespaces each does. */
+bool control_user_is_known(uid_t uid);
+
+/* What a fabric's directory has, and that which it is in, if others may enter the fabric. */
+#define CONTROL_PASSABLE 0711
 
 #endif

@@ -177,8 +177,8 @@ static void what_another_user_owns_is_refused(void **state)
 	check(l, "theirs", -EPERM);
 	assert_non_null(strstr(l->why, "another user (65533)"));
 	check(l, "theirs/mine", -EPERM);
-	assert_false(control_user_is_trusted(STRANGER));
-	assert_true(control_user_is_trusted(0));
+	assert_false(control_user_is_trusted(STRANGER, l->base));
+	assert_true(control_user_is_trusted(0, l->base));
 }
 
 static void root_uses_the_fabric_of_one_user_that_it_names(void **state)
@@ -192,10 +192,39 @@ static void root_uses_the_fabric_of_one_user_that_it_names(void **state)
 	setenv("UMBEL_RUNTIME_DIR", below(l, "theirs/fabrics"), 1);
 	check(l, "theirs/fabrics", 0);
 	check(l, "theirs/others", -EPERM);
-	assert_true(control_user_is_trusted(STRANGER));
+	assert_true(control_user_is_trusted(STRANGER, l->base));
 	/* but it makes nothing there */
 	assert_int_equal(control_directory_open(below(l, "theirs/new"), true, l->why), -EPERM);
 	assert_int_equal(access(l->path, F_OK), -1);
+}
+
+static void another_user_visits_what_lets_others_pass(void **state)
+{
+	struct lab *l = *state;
+
+	need_root();
+	make(l, "theirs", 0755, STRANGER);
+	make(l, "theirs/run", 0711, STRANGER);
+	make(l, "theirs/run/fabric", 0711, STRANGER);
+	make(l, "theirs/read", 0755, STRANGER);
+	make(l, "theirs/others", 0711, 65531);
+	make(l, "all", 01777, 0);
+	make(l, "all/run", 0711, STRANGER);
+	make(l, "all/roots", 0711, 0);
+	assert_int_equal(seteuid(OTHER), 0);
+	check(l, "theirs/run", -EPERM); /* without being named */
+	setenv("UMBEL_RUNTIME_DIR", below(l, "theirs/run"), 1);
+	check(l, "theirs/run", 0);
+	check(l, "theirs/read", -EPERM);
+	check(l, "theirs/others", -EPERM);
+	check(l, "all/run", -EPERM); /* anybody could have made it there */
+	assert_non_null(strstr(l->why, "anybody"));
+	check(l, "all/roots", 0);
+	below(l, "theirs/run/fabric");
+	assert_true(control_user_is_trusted(STRANGER, l->path));
+	assert_false(control_user_is_trusted(65531, l->path));
+	assert_int_equal(control_directory_open(below(l, "theirs/run/new"), true, l->why), -EPERM);
+	assert_int_equal(seteuid(0), 0);
 }
 
 static void what_is_missing_is_made_private(void **state)
@@ -257,6 +286,7 @@ int main(void)
 		TEST(where_all_users_may_change_names_nothing_is_private),
 		TEST(what_another_user_owns_is_refused),
 		TEST(root_uses_the_fabric_of_one_user_that_it_names),
+		TEST(another_user_visits_what_lets_others_pass),
 		TEST(what_is_missing_is_made_private),
 		TEST(a_fabric_is_a_private_directory_in_a_private_directory),
 		TEST(a_relative_path_begins_where_the_process_is),

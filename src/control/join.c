@@ -67,6 +67,8 @@ static const char *advice(int error)
 		return "its daemon is of another version of Umbel; start it again";
 	case -EACCES:
 		return "it belongs to another user";
+	case -CONTROL_REFUSED:
+		return "its owner has not named this user (umbel up --allow-user)";
 	default:
 		return NULL;
 	}

@@ -28,6 +28,11 @@
  * connection's errors. */
 #define CONTROL_STOPS_UNSAVED (-ESTALE)
 
+/* Status of what a user hears who may not enter the fabric, before the connection ends. It is the
+ * reply to a first request, which need not have been sent. */
+#define CONTROL_REFUSED      EKEYREJECTED
+#define CONTROL_FIRST_SERIAL 1
+
 #define CONTROL_MAX_BYTES 1024
 #define CONTROL_MAX_FDS   4
 
@@ -304,7 +309,8 @@ struct control_modify_qp {
 /*
  * Before a process has connected queue pairs: memory for its keys (struct shm_keys), to which
  * it can add chunks. OFFER_MEMORY comes with a descriptor of its memory, which the processes of
- * other queue pairs can ask for by GET_MEMORY. -ENODATA: it offers none.
+ * other queue pairs can ask for by GET_MEMORY. -ENODATA: it offers none; -ENOTCONN: it is another
+ * user's, and none of its queue pairs is connected to one of the asker's.
  */
 enum control_memory_kind {
 	CONTROL_MEMORY_ALL,     /* /proc/self/mem */

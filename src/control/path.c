@@ -13,19 +13,25 @@
 
 #define NAME_MAX_LEN 32
 
-int control_runtime_dir(char *buf, size_t len)
+int control_own_dir(char *buf, size_t len)
 {
-	const char *dir = secure_getenv("UMBEL_RUNTIME_DIR");
 	const char *xdg = secure_getenv("XDG_RUNTIME_DIR");
 	int n;
 
-	if (dir && *dir)
-		n = snprintf(buf, len, "%s", dir);
-	else if (xdg && *xdg)
+	if (xdg && *xdg)
 		n = snprintf(buf, len, "%s/umbel", xdg);
 	else
 		n = snprintf(buf, len, "/tmp/umbel-%u", (unsigned)geteuid());
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
+}
+
+int control_runtime_dir(char *buf, size_t len)
+{
+	const char *dir = secure_getenv("UMBEL_RUNTIME_DIR");
+
+	if (!dir || !*dir)
+		return control_own_dir(buf, len);
+	return (size_t)snprintf(buf, len, "%s", dir) >= len ? -ENAMETOOLONG : 0;
 }
 
 static int check_name(const char *name)

@@ -17,6 +17,9 @@
  */
 int control_runtime_dir(char *buf, size_t len);
 
+/* The same, whatever $UMBEL_RUNTIME_DIR says: this user's own. */
+int control_own_dir(char *buf, size_t len);
+
 /*
  * RUNTIME/@fabric/@leaf; the directory itself if @leaf is NULL. -EINVAL for a name
  * that is not 1 to 32 of [A-Za-z0-9_.-] or begins with '.' or '-'; -ENAMETOOLONG.

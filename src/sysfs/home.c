@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Where stand-ins are: see home.h. They are in FABRIC/sysfs/HOST, or FABRIC/sysfs/.all for a
- * process that sees all hosts.
+ * process that sees all hosts. Where that is another user's, who lets us pass but make nothing,
+ * they are in a directory of our own, OWN/.visits/FABRIC-SOCKET: each fabric of that name has
+ * another socket. It is left behind, as the daemon cannot remove it.
  */
 #define _GNU_SOURCE
 #include "sysfs/home.h"
@@ -23,18 +25,43 @@ static _Atomic(struct sysfs_home *) home;
 /* The search opens files itself. */
 static _Thread_local bool searching;
 
+/* Makes our own directory beside another user's fabric. 0 or -errno. */
+static int make_visit(char path[static PATH_MAX], const struct stat *socket)
+{
+	char own[PATH_MAX], why[CONTROL_WHY_ROOM];
+	int ret = control_own_dir(own, sizeof(own));
+
+	if (!ret && snprintf(path, PATH_MAX, "%s/.visits/%s-%llx-%llx", own, control_fabric_name(),
+	                     (unsigned long long)socket->st_ino,
+	                     (unsigned long long)socket->st_ctim.tv_sec * 1000000000 +
+	                             (unsigned long long)socket->st_ctim.tv_nsec) >= PATH_MAX)
+		ret = -ENAMETOOLONG;
+	if (!ret)
+		ret = control_directory_open(path, true, why);
+	if (ret < 0)
+		return ret;
+	close(ret);
+	return 0;
+}
+
 static int find_home(struct sysfs_home *h)
 {
 	char path[PATH_MAX], why[CONTROL_WHY_ROOM];
 	int ret, dir = control_fabric_open(control_fabric_name(), false, why);
-	struct stat st;
+	struct stat st, ctl;
 
 	if (dir < 0)
 		return dir;
 	ret = sysfs_real()->fstat(dir, &st) ? -errno : 0;
+	if (!ret && sysfs_real()->fstatat(dir, "ctl", &ctl, 0))
+		ret = -errno;
 	close(dir);
-	if (!ret)
+	if (ret)
+		return ret;
+	if (st.st_uid == geteuid() || geteuid() == 0)
 		ret = control_path(path, sizeof(path), control_fabric_name(), NULL);
+	else
+		ret = make_visit(path, &ctl);
 	if (ret)
 		return ret;
 	h->uid = st.st_uid;

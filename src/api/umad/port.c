@@ -46,6 +46,8 @@ static int open_port(struct umad_fabric *f, uint32_t index, struct umad_open *po
 	                                          .reply_bytes = sizeof(rep),
 	                                          .fd = &port->fd });
 
+	if (ret == -EACCES)
+		return base_because(-EIO, "MADs are for the fabric's owner and root");
 	if (ret)
 		return -EIO;
 	port->handle = rep.port;

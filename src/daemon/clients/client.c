@@ -57,7 +57,8 @@ static void on_exit_of_process(struct daemon_source *s, uint32_t events)
 }
 
 /* A descriptor of the client's process, -1 if there is none. The kernel has it with the connection,
- * whatever PID namespace the process is in; before Linux 6.5 only one that has a PID here is found. */
+ * whatever PID namespace the process is in; before Linux 6.5 only one that has a PID here is found.
+ */
 static int open_process(const struct daemon_client *c)
 {
 	int fd = -1;
@@ -156,7 +157,11 @@ static const struct daemon_request requests[] = {
 	  .serve = hello },
 	{ .type = CONTROL_OPEN_POSTS, .who = DAEMON_VERBS, .serve = open_posts },
 	{ .type = CONTROL_POSTED, .who = DAEMON_VERBS, .serve = posted },
-	{ .type = CONTROL_STOP, .bytes = DAEMON_ANY_BYTES, .who = DAEMON_CLI, .serve = stop },
+	{ .type = CONTROL_STOP,
+	  .bytes = DAEMON_ANY_BYTES,
+	  .is_owners = true,
+	  .who = DAEMON_CLI,
+	  .serve = stop },
 };
 
 /* ---- requests ---- */
@@ -178,7 +183,8 @@ static void serve(struct daemon_client *c, const struct control_packet *request,
 	struct daemon_call call = {
 		.client = c, .request = request, .reply = reply, .collected = c->collected
 	};
-	uint32_t who = c->greeted ? 1u << c->role : DAEMON_STRANGER;
+	uint32_t who =
+	        (c->greeted ? 1u << c->role : DAEMON_STRANGER) | (c->is_owner ? DAEMON_OWNER : 0);
 
 	c->collected = false;
 	reply->header.type = request->header.type;
@@ -435,7 +441,7 @@ static void on_request(struct daemon_source *s, uint32_t events)
 
 /* ---- connections ---- */
 
-static int client_new(struct daemon_clients *all, int sock, const struct ucred *cred,
+static int client_new(struct daemon_clients *all, int sock, const struct ucred *process,
                       struct daemon_client **out)
 {
 	struct daemon_client *c = calloc(1, sizeof(*c));
@@ -445,15 +451,15 @@ static int client_new(struct daemon_clients *all, int sock, const struct ucred *
 		return -ENOMEM;
 	c->all = all;
 	c->sock = sock;
-	c->pid = cred->pid;
-	c->uid = cred->uid;
+	c->pid = process->pid;
 	ret = base_idtable_add(&all->ids, c, &c->id);
 	if (ret)
 		goto err_free;
 	ret = -ENOMEM;
-	c->holds = daemon_objects_holder(all->objects, c->id, c->pid);
+	c->holds = daemon_objects_holder(all->objects, c->id, process->pid);
 	if (!c->holds)
 		goto err_id;
+	c->holds->uid = process->uid;
 	*out = c;
 	return 0;
 err_id:
@@ -465,24 +471,38 @@ err_free:
 
 int daemon_client_new_local(struct daemon_clients *all, struct daemon_client **out)
 {
-	const struct ucred own = { .pid = getpid(), .uid = geteuid() };
-	int ret = client_new(all, -1, &own, out);
+	const struct ucred self = { .pid = getpid(), .uid = geteuid() };
+	int ret = client_new(all, -1, &self, out);
 
 	if (ret)
 		return ret;
 	(*out)->role = CONTROL_ROLE_VERBS;
-	(*out)->greeted = true;
+	(*out)->greeted = (*out)->is_owner = true;
 	(*out)->host_index = -1;
 	return 0;
 }
 
-static int add_client(struct daemon_clients *all, int sock, const struct ucred *cred)
+static bool is_owner(uid_t uid)
+{
+	return uid == geteuid() || uid == 0;
+}
+
+static bool is_named(const struct daemon_clients *all, uid_t uid)
+{
+	for (unsigned i = 0; i < all->n_users; i++)
+		if (all->user[i] == uid)
+			return true;
+	return false;
+}
+
+static int add_client(struct daemon_clients *all, int sock, const struct ucred *process)
 {
 	struct daemon_client *c;
-	int ret = client_new(all, sock, cred, &c);
+	int ret = client_new(all, sock, process, &c);
 
 	if (ret)
 		return ret;
+	c->is_owner = is_owner(process->uid);
 	c->source.ready = on_request;
 	c->source.patient = EPOLLHUP;
 	ret = daemon_source_watch(all->loop, &c->source, sock, EPOLLIN);
@@ -526,9 +546,13 @@ static void on_connection(struct daemon_source *s, uint32_t events)
 			refuse(all, s->fd);
 		return;
 	}
-	/* the directory is private already; this does not rely on it */
+	/* the directory is private already, unless users are named; this does not rely on it */
 	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0 ||
-	    (cred.uid != geteuid() && cred.uid != 0)) {
+	    (!is_owner(cred.uid) && !is_named(all, cred.uid))) {
+		control_send(sock,
+		             &(struct control_packet){ .header = { .type = CONTROL_HELLO,
+		                                                   .serial = CONTROL_FIRST_SERIAL,
+		                                                   .status = -CONTROL_REFUSED } });
 		close(sock);
 		return;
 	}

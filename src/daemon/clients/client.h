@@ -28,7 +28,9 @@ struct daemon_clients {
 	TAILQ_HEAD(daemon_laters, daemon_later) waiting;
 	struct fabric *f;
 	struct daemon_objects *objects;
-	struct cm *cm;              /* set when there is one */
+	struct cm *cm;     /* set when there is one */
+	const uid_t *user; /* who may connect, besides the fabric's owner and root */
+	unsigned n_users;
 	int (*stopping)(void *arg); /* before the daemon ends by request: 0, or what it replies */
 	void *stopping_arg;
 	struct daemon_requests requests;
@@ -44,10 +46,9 @@ struct daemon_client {
 	struct daemon_source source;
 	struct daemon_source exit_source; /* the process's exit */
 	enum control_role role;
-	bool greeted;
-	int host_index; /* -1: it sees all hosts */
+	bool greeted, is_owner; /* is_owner: or root */
+	int host_index;         /* -1: it sees all hosts */
 	pid_t pid;
-	uid_t uid;
 	struct daemon_holder *holds;
 	struct cm_client *cm; /* once it has asked for something of rdma_cm's */
 	struct control_posts_reader posts;

@@ -20,6 +20,7 @@ struct daemon_holder {
 	struct daemon_objects *objects;
 	uint32_t client;                     /* its number */
 	pid_t pid;                           /* of its process, as the daemon sees it */
+	uid_t uid;                           /* likewise */
 	uint64_t keys_off;                   /* of its keys (shm/connection.h); 0: it has none */
 	int memory_fd[CONTROL_MEMORY_KINDS]; /* of its memory; -1: it offers none */
 	LIST_HEAD(, daemon_extent) key_chunks;

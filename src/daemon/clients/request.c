@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/reason.h"
 #include "daemon/clients/request.h"
 
 void daemon_requests_add(struct daemon_requests *all, const struct daemon_request *row, size_t n,
@@ -31,7 +32,9 @@ int daemon_requests_serve(const struct daemon_requests *all, uint32_t who, struc
 	const struct daemon_request *row = find(all, request->header.type);
 
 	if (!row || !(row->who & who))
-		return who == DAEMON_STRANGER ? -EPROTO : -ENOSYS;
+		return who & DAEMON_STRANGER ? -EPROTO : -ENOSYS;
+	if (row->is_owners && !(who & DAEMON_OWNER))
+		return base_because(-EACCES, "only the fabric's owner may do that");
 	if (row->bytes != DAEMON_ANY_BYTES && request->header.bytes != row->bytes)
 		return -EPROTO;
 	if (row->n_fds && request->n_fds != row->n_fds)

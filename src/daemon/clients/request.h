@@ -7,6 +7,7 @@
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "control/socket.h"
@@ -29,6 +30,7 @@ enum daemon_asker {
 	DAEMON_UMAD = 1 << CONTROL_ROLE_UMAD,
 	DAEMON_SYSFS = 1 << CONTROL_ROLE_SYSFS,
 	DAEMON_ANYBODY = DAEMON_CLI | DAEMON_VERBS | DAEMON_UMAD | DAEMON_SYSFS,
+	DAEMON_OWNER = 1 << 29,    /* ORed to it: the fabric's owner or root, not who is named */
 	DAEMON_STRANGER = 1 << 30, /* who has yet to say hello */
 };
 
@@ -37,6 +39,7 @@ enum daemon_asker {
 struct daemon_request {
 	uint8_t type, last; /* last: of a range of types that are served alike; 0: it is one */
 	uint8_t n_fds;      /* that must come with it; 0: those that come are closed */
+	bool is_owners;     /* not for those whom the owner has named (--allow-user) */
 	uint16_t bytes;     /* of the body */
 	uint32_t who;       /* enum daemon_asker, ORed */
 	/* The status of the reply: 0 or -errno; or enum daemon_wait. Fills in its body, length and
@@ -68,7 +71,7 @@ void daemon_requests_add(struct daemon_requests *all, const struct daemon_reques
 /*
  * Serves a request of @who, an enum daemon_asker. The status: that of the function; -ENOSYS: there
  * is no such request for this role; -EPROTO: it has the wrong length, or lacks descriptors, or
- * comes before the hello.
+ * comes before the hello; -EACCES: it is not for this user.
  */
 int daemon_requests_serve(const struct daemon_requests *all, uint32_t who,
                           struct daemon_call *call);

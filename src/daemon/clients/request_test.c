@@ -13,7 +13,15 @@
 #include "base/util.h"
 #include "daemon/clients/request.h"
 
-enum { ONE = 10, RANGE = 20, RANGE_END = 23, WITH_FD = 30, HELLO = 31, ANY = UINT8_MAX };
+enum {
+	ONE = 10,
+	RANGE = 20,
+	RANGE_END = 23,
+	WITH_FD = 30,
+	HELLO = 31,
+	OWNERS = 32,
+	ANY = UINT8_MAX
+};
 
 static int count(struct daemon_call *call)
 {
@@ -28,6 +36,7 @@ static const struct daemon_request rows[] = {
 	{ .type = WITH_FD, .bytes = 4, .n_fds = 1, .who = DAEMON_CLI, .serve = count },
 	{ .type = HELLO, .bytes = 4, .who = DAEMON_STRANGER | DAEMON_ANYBODY, .serve = count },
 	{ .type = ANY, .bytes = DAEMON_ANY_BYTES, .who = DAEMON_CLI, .serve = count },
+	{ .type = OWNERS, .bytes = 4, .is_owners = true, .who = DAEMON_CLI, .serve = count },
 };
 
 struct fixture {
@@ -54,6 +63,19 @@ static struct fixture make(void)
 static void fill(struct fixture *f)
 {
 	daemon_requests_add(&f->all, rows, ARRAY_SIZE(rows), &f->served);
+}
+
+static void the_owners_requests_are_for_the_owner(void **state)
+{
+	struct fixture f = make();
+
+	(void)state;
+	fill(&f);
+	assert_int_equal(serve(&f, DAEMON_CLI | DAEMON_OWNER, OWNERS, 4), 0);
+	assert_int_equal(serve(&f, DAEMON_CLI, OWNERS, 4), -EACCES);
+	assert_int_equal(serve(&f, DAEMON_VERBS | DAEMON_OWNER, OWNERS, 4), -ENOSYS);
+	assert_int_equal(serve(&f, DAEMON_STRANGER | DAEMON_OWNER, OWNERS, 4), -EPROTO);
+	assert_int_equal(f.served, 1);
 }
 
 static void a_request_is_served_by_its_row(void **state)
@@ -159,6 +181,7 @@ static void the_reply_has_a_copy_of_a_descriptor(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_owners_requests_are_for_the_owner),
 		cmocka_unit_test(a_request_is_served_by_its_row),
 		cmocka_unit_test(a_range_is_served_to_its_end),
 		cmocka_unit_test(other_roles_have_no_such_request),

@@ -11,9 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "fabric/plan/shape.h"
 #include "subnet/partitions.h"
+
+#define DAEMON_USERS 64
 
 struct daemon_options {
 	const char *fabric;  /* its name */
@@ -28,7 +31,9 @@ struct daemon_options {
 	bool ipoib;                       /* hosts have interfaces of IP over InfiniBand */
 	uint16_t pkey[FABRIC_PLAN_PKEYS]; /* of partitions in which they have one, too */
 	unsigned n_pkeys;
-	bool own_networks; /* hosts have a network of their own: so with those */
+	bool own_networks;        /* hosts have a network of their own: so with those */
+	uid_t user[DAEMON_USERS]; /* who may enter the fabric, besides its owner and root */
+	unsigned n_users;
 	/* In a process on @host: becomes the program argv[0] of ours. Returns if that fails, after
 	 * it has said why. */
 	void (*become)(const char *fabric, const char *host, char **argv);

@@ -539,10 +539,12 @@ static const struct daemon_request requests[] = {
 	{ .type = CONTROL_OPEN_DETOUR, .who = DAEMON_VERBS, .serve = open_end },
 	{ .type = CONTROL_ADD_FAULT,
 	  .bytes = sizeof(struct control_fault),
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = add_fault },
 	{ .type = CONTROL_CLEAR_FAULT,
 	  .bytes = sizeof(struct control_handle),
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = clear_fault },
 };

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/reason.h"
 #include "base/util.h"
 #include "daemon/clients/client.h"
 #include "daemon/network/hosts.h"
@@ -265,6 +266,8 @@ static int enter(struct daemon_call *call)
 
 	if (!hosts->of || host < 0)
 		return -EOPNOTSUPP;
+	if (!call->client->is_owner)
+		return base_because(-EACCES, "only the fabric's owner may enter its namespaces");
 	ns = &hosts->of[host];
 	for (unsigned i = 0; !ret && i < 4; i++) {
 		int fd = (int[]){ ns->net, ns->uts, ns->mnt, ns->user }[i];

@@ -172,7 +172,7 @@ static void add_process(const struct daemon_show *s, struct show_at *at, struct 
 	at->work += PROCESS_COST;
 	show_open(o, NULL, '{');
 	add_program(o, client->pid);
-	show_add_u64(o, "uid", client->uid);
+	show_add_u64(o, "uid", client->holds->uid);
 	show_add_string(o, "uses", client->role == CONTROL_ROLE_UMAD ? "umad" : "verbs");
 	add_hosts(s, at, o, client);
 	for (enum kind k = 0; k < KINDS; k++)

@@ -441,6 +441,7 @@ err_free:
 static const struct daemon_request requests[] = {
 	{ .type = CONTROL_CAPTURE,
 	  .bytes = sizeof(struct control_capture),
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = capture },
 };

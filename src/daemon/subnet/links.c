@@ -51,10 +51,12 @@ static int set_switch(struct daemon_call *call)
 static const struct daemon_request requests[] = {
 	{ .type = CONTROL_LINK,
 	  .bytes = sizeof(struct control_link),
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = set_link },
 	{ .type = CONTROL_SWITCH,
 	  .bytes = sizeof(struct control_switch),
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = set_switch },
 };

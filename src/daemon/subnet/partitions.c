@@ -83,6 +83,7 @@ static const struct daemon_request requests[] = {
 	{ .type = CONTROL_PARTITIONS,
 	  .bytes = sizeof(struct control_partitions),
 	  .n_fds = 1,
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = set },
 };

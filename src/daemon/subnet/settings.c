@@ -29,6 +29,7 @@ static int set(struct daemon_call *call)
 static const struct daemon_request requests[] = {
 	{ .type = CONTROL_SET,
 	  .bytes = sizeof(struct control_set),
+	  .is_owners = true,
 	  .who = DAEMON_CLI,
 	  .serve = set },
 };

@@ -300,13 +300,15 @@ static int start_roce(struct daemon *d, char *why, size_t len)
 }
 
 /* The fabric is built: makes all that serves it. */
-static int start_modules(struct daemon *d, const char *name, char *why, size_t len)
+static int start_modules(struct daemon *d, const struct daemon_options *o, char *why, size_t len)
 {
 	int ret = daemon_objects_init(&d->objects, d->f, &d->loop);
 
 	if (ret)
 		return ret;
 	daemon_clients_init(&d->clients, &d->loop, d->f, &d->objects);
+	d->clients.user = o->user;
+	d->clients.n_users = o->n_users;
 	d->clients.stopping = on_stopping;
 	d->clients.stopping_arg = d;
 	daemon_mads_init(&d->mads, d->f, &d->loop);
@@ -319,12 +321,12 @@ static int start_modules(struct daemon *d, const char *name, char *why, size_t l
 	if (!ret)
 		ret = daemon_ports_init(&d->ports, d->f, &d->objects, d->rdmacm.cm);
 	if (!ret)
-		ret = start_umad(d, name);
+		ret = start_umad(d, o->fabric);
 	if (ret)
 		return ret;
 	daemon_traps_init(&d->traps, d->f, &d->loop);
 	daemon_counts_init(&d->counts, d->f, &d->loop);
-	ret = add_requests(d, name);
+	ret = add_requests(d, o->fabric);
 	connect_sink(d);
 	if (!ret)
 		ret = daemon_self_init(&d->self, &d->clients, d->f);
@@ -444,7 +446,7 @@ static int start(struct daemon *d, const struct daemon_options *o, char *why, si
 	if (!ret && o->own_networks) /* a port on Ethernet begins with a device on its host */
 		ret = make_hosts(d, o, why, len);
 	if (!ret)
-		ret = start_modules(d, o->fabric, why, len);
+		ret = start_modules(d, o, why, len);
 	if (!ret)
 		daemon_state_note(&d->state, d->notes, sizeof(d->notes));
 	if (!ret)
@@ -518,7 +520,7 @@ int daemon_main(const struct daemon_options *o)
 
 	base_reason_keep(); /* for the processes, whatever the daemon itself logs */
 	d->ready_fd = o->ready_fd;
-	ret = daemon_place_occupy(&d->place, o->fabric, why);
+	ret = daemon_place_occupy(&d->place, o->fabric, o->n_users, why);
 	if (!ret)
 		ret = start(d, o, why, sizeof(why));
 	free(o->shape.text);

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -69,15 +71,34 @@ static int acquire_lock(int dir)
 	return fd;
 }
 
-static int lock(const char *fabric, char why[static CONTROL_WHY_ROOM])
+/* Lets other users pass to the fabric, or not: a dead daemon may have left it otherwise. The
+ * directory around it may have other fabrics in it, so that one is left as it is in that case. */
+static int set_passage(int dir, bool open)
 {
-	int dir = control_fabric_open(fabric, true, why), fd;
+	char path[PATH_MAX];
+	int ret;
+
+	if (fchmod(dir, open ? CONTROL_PASSABLE : 0700) < 0)
+		return -errno;
+	if (!open)
+		return 0;
+	ret = control_runtime_dir(path, sizeof(path));
+	return !ret && chmod(path, CONTROL_PASSABLE) < 0 ? -errno : ret;
+}
+
+static int lock(const char *fabric, bool open, char why[static CONTROL_WHY_ROOM])
+{
+	int dir = control_fabric_open(fabric, true, why), fd, ret;
 
 	if (dir < 0)
 		return dir;
 	fd = acquire_lock(dir);
+	ret = fd < 0 ? 0 : set_passage(dir, open);
 	close(dir);
-	return fd;
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
 }
 
 /* The directory is proven private, so its owner is this user's. */
@@ -93,15 +114,16 @@ static int find_owner(struct daemon_place *p, char why[static CONTROL_WHY_ROOM])
 	return ret < 0 ? ret : 0;
 }
 
-int daemon_place_occupy(struct daemon_place *p, const char *fabric,
+int daemon_place_occupy(struct daemon_place *p, const char *fabric, bool open,
                         char why[static CONTROL_WHY_ROOM])
 {
 	int ret;
 
+	p->open = open;
 	p->lock_fd = p->listen_fd = p->owner_fd = -1;
 	ret = find_place(p, fabric);
 	if (!ret)
-		ret = p->lock_fd = lock(fabric, why);
+		ret = p->lock_fd = lock(fabric, open, why);
 	if (ret < 0)
 		return ret;
 	remove_stand_ins(p);
@@ -131,7 +153,10 @@ static int listen_at(const char *path)
 int daemon_place_listen(struct daemon_place *p)
 {
 	p->listen_fd = listen_at(p->socket);
-	return p->listen_fd < 0 ? p->listen_fd : 0;
+	if (p->listen_fd < 0)
+		return p->listen_fd;
+	/* the daemon looks whom it lets in */
+	return p->open && chmod(p->socket, 0666) < 0 ? -errno : 0;
 }
 
 void daemon_place_unlisten(struct daemon_place *p)

@@ -12,13 +12,14 @@
 
 struct daemon_place {
 	char dir[DAEMON_PATH_LEN], socket[DAEMON_PATH_LEN], lock[DAEMON_PATH_LEN];
+	bool open;
 	int lock_fd, listen_fd; /* -1: not yet */
 	int owner_fd; /* hangs up when the `umbel run` ends whose directory it is; -1: none */
 };
 
-/* Makes the directory, proven private, and locks it. 0; -EEXIST: a daemon lives there; -errno, with
- * @why unless the number says it all. */
-int daemon_place_occupy(struct daemon_place *p, const char *fabric,
+/* Makes the directory, proven private, and locks it. @open: other users may pass, and connect.
+ * 0; -EEXIST: a daemon lives there; -errno, with @why unless the number says it all. */
+int daemon_place_occupy(struct daemon_place *p, const char *fabric, bool open,
                         char why[static CONTROL_WHY_ROOM]);
 
 /* Makes the socket that clients connect to, ->listen_fd. 0 or -errno. */

@@ -753,7 +753,29 @@ static int offer_memory(struct daemon_call *call)
 	return daemon_keys_offer(call->client->holds, req->kind, call->request->fd[0]);
 }
 
-/* Anybody may ask: the process is the same user's. */
+/* Whether one of the client's queue pairs is the peer of that one. */
+static bool is_peer(const struct daemon_call *call, const struct daemon_qp *qp)
+{
+	const struct daemon_verbs *v = call->module;
+	const struct shm_qp *s = &v->f->region->qps[SHM_QP_INDEX(qp->qpn)];
+
+	return s->connection.dest_qpn && own_qp(call, s->connection.dest_qpn);
+}
+
+/* Whether the memory of the process that has this queue pair is for the client: a process of the
+ * same user could reach it anyway. To others a process gives it by connecting to them. */
+static bool may_reach(const struct daemon_call *call, const struct daemon_qp *of)
+{
+	const struct daemon_qp *qp;
+
+	if (of->holder->uid == call->client->holds->uid || is_peer(call, of))
+		return true;
+	TAILQ_FOREACH(qp, &of->holder->qps, entry)
+	if (is_peer(call, qp))
+		return true;
+	return false;
+}
+
 static int get_memory(struct daemon_call *call)
 {
 	struct daemon_verbs *v = call->module;
@@ -764,6 +786,8 @@ static int get_memory(struct daemon_call *call)
 		return -ENOENT;
 	if (req->kind >= CONTROL_MEMORY_KINDS)
 		return -EINVAL;
+	if (!may_reach(call, qp))
+		return base_because(-ENOTCONN, "the process is another user's, and not connected");
 	if (qp->holder->memory_fd[req->kind] < 0)
 		return -ENODATA;
 	return daemon_call_give_copy(call, qp->holder->memory_fd[req->kind]);

@@ -39,18 +39,20 @@ static int prove(struct hca_memory *m)
 	return !ret && witness != m->witness ? -EFAULT : ret;
 }
 
-/* A descriptor of the memory of that process; -1: none. */
+#define NOT_YET (-ENOTCONN) /* instead of a descriptor of another user's memory */
+
+/* A descriptor of the memory of that process; negative: none. */
 static int get_descriptor(const struct hca_memory *m, enum control_memory_kind kind)
 {
 	struct control_get_memory req = { .qpn = m->qpn, .kind = kind };
-	int fd = -1;
+	int fd = -1, ret;
 
-	if (control_call(m->process->control, &(struct control_call){ .type = CONTROL_GET_MEMORY,
-	                                                              .request = &req,
-	                                                              .request_bytes = sizeof(req),
-	                                                              .fd = &fd }))
-		return -1;
-	return fd;
+	ret = control_call(m->process->control,
+	                   &(struct control_call){ .type = CONTROL_GET_MEMORY,
+	                                           .request = &req,
+	                                           .request_bytes = sizeof(req),
+	                                           .fd = &fd });
+	return ret ? ret : fd;
 }
 
 static void set_way(struct hca_memory *m, enum hca_memory_way way)
@@ -69,6 +71,14 @@ static bool try_descriptor(struct hca_memory *m)
 	return m->fd >= 0;
 }
 
+/* A process of another user gives its memory once it has connected its queue pair; then the record
+ * of that is read again. With the lock held. */
+static BASE_COLD void try_again(struct hca_memory *m)
+{
+	if (try_descriptor(m) && prove(m))
+		set_way(m, HCA_MEMORY_NONE);
+}
+
 static void find_way(struct hca_memory *m)
 {
 	int ret = -EFAULT;
@@ -84,7 +94,7 @@ static void find_way(struct hca_memory *m)
 	if (!ret)
 		return;
 	set_way(m, ret == -ESRCH ? HCA_MEMORY_GONE : HCA_MEMORY_NONE);
-	if (ret != -ESRCH)
+	if (ret != -ESRCH && m->fd != NOT_YET)
 		base_log_warning(verbs,
 		                 "the memory of process %d cannot be reached: process_vm_readv() "
 		                 "is forbidden, and so is /proc/self/mem",
@@ -312,12 +322,15 @@ struct hca_memory *hca_memory_get(struct hca_process *p, const struct shm_qp *q)
 		return NULL;
 	pthread_mutex_lock(&p->memory_lock);
 	m = find(p, q, keys);
-	if (!m)
-		m = add(p, q, keys);
 	if (m) {
 		m->qpn = q->qpn; /* the former one may be gone */
-		m->refs++;
+		if (m->fd == NOT_YET)
+			try_again(m);
+	} else {
+		m = add(p, q, keys);
 	}
+	if (m)
+		m->refs++;
 	pthread_mutex_unlock(&p->memory_lock);
 	return m;
 }

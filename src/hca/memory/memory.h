@@ -56,7 +56,7 @@ struct hca_memory {
 	uint64_t guard[SHM_GUARDS];
 	uint32_t client, qpn;
 	pid_t pid;
-	int fd;         /* of all of it; -1: not asked for yet */
+	int fd;         /* of all of it; negative: there is none yet */
 	int adopted_fd; /* -1: not asked for yet; -2: there is none that we may map */
 	struct hca_mapping *_Atomic mapped[SHM_OBJECTS]; /* as it was mapped last */
 	LIST_HEAD(, hca_mapping) mappings;
