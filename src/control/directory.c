@@ -120,12 +120,6 @@ static int check_ancestor(struct walk *w, const struct stat *st)
 	return 0;
 }
 
-/* Whether others may pass, but neither look into it nor change what is in it. */
-static bool is_passable(const struct stat *st)
-{
-	return (st->st_mode & 0777) == CONTROL_PASSABLE && control_user_is_known(st->st_uid);
-}
-
 /* The last directory. Returns a descriptor to use it by. */
 static int check_private(struct walk *w, const struct stat *st)
 {
@@ -134,8 +128,10 @@ static int check_private(struct walk *w, const struct stat *st)
 
 	if (!may_own_directory(w, st->st_uid))
 		return refuse_owner(w, st->st_uid);
-	if ((st->st_mode & 077) && !is_passable(st))
+	if ((st->st_mode & 077) && (st->st_mode & 0777) != CONTROL_PASSABLE)
 		return refuse(w, -EPERM, "can be entered by other users; it must have mode 0700");
+	if ((st->st_mode & 077) && !control_user_is_known(st->st_uid))
+		return refuse_owner(w, st->st_uid);
 	/* this proves the owner where numbers cannot: only he may search and read it */
 	fd = openat(w->fd, ".", (is_visit ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? refuse_errno(w, -errno) : fd;
