@@ -6,6 +6,8 @@
 # no registry: docker.io/library/debian:12 is a root that debootstrap makes, as Docker's own is (on Debian 13: 13). Containers have
 # no network unless told. Images go when the test ends.
 #
+# With own_image=yes the script makes its images itself, without that root.
+#
 # Sourced, with the arguments of the script, before it does anything else, in the sandbox of tests. It starts
 # the script again in mounts of its own. Only root can do that: status 77 for others.
 
@@ -66,7 +68,7 @@ docker()
 		engine run --pull never --cgroups disabled "${network[@]}" "${limits[@]}" --cap-drop all "${capabilities[@]}" \
 			--security-opt "seccomp=$containers/docker.json" "$@"
 		;;
-	exec | rm)
+	exec | rm | kill | load | tag | volume | inspect)
 		engine "$command" "$@"
 		;;
 	*)
@@ -97,6 +99,7 @@ docker_sources
 exec 9>&-
 storage=$(mktemp -d "$PWD/$containers/storage.XXXXXX")
 trap clean_up EXIT
+[ ! "${own_image-}" ] || return 0
 root=$UMBEL_TEST_ROOTS/$VERSION_CODENAME
 tools/debian-root.sh --suite "$VERSION_CODENAME" --copy "$root" || exit 1
 tar -C "$root" -c . | engine import --quiet - "$image" > /dev/null || fail "podman imports no root"
