@@ -763,12 +763,14 @@ static bool is_peer(const struct daemon_call *call, const struct daemon_qp *qp)
 }
 
 /* Whether the memory of the process that has this queue pair is for the client: a process of the
- * same user could reach it anyway. To others a process gives it by connecting to them. */
+ * same user could reach it anyway, and the daemon works for all. To others a process gives it by
+ * connecting to them. */
 static bool may_reach(const struct daemon_call *call, const struct daemon_qp *of)
 {
 	const struct daemon_qp *qp;
 
-	if (of->holder->uid == call->client->holds->uid || is_peer(call, of))
+	if (of->holder->uid == call->client->holds->uid || call->client->sock < 0 ||
+	    is_peer(call, of))
 		return true;
 	TAILQ_FOREACH(qp, &of->holder->qps, entry)
 	if (is_peer(call, qp))
