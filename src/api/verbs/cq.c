@@ -7,9 +7,7 @@
 #include "base/reason.h"
 #include "hca/queue/channel.h"
 
-#define WC_FLAGS_HERE                                                            \
-	((uint64_t)IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | \
-	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define WC_FLAGS_HERE      ((uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS)
 #define CQ_COMP_MASK_KNOWN ((uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 #define CQ_FLAGS_KNOWN     (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 

@@ -130,6 +130,27 @@ static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 	return cq_of(ex)->completed_ns + cq_of(ex)->wallclock_at_ns;
 }
 
+/* What programs may ask for that no packet here has: customer VLANs, tags of flow steering, tag
+ * matching. */
+
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static uint32_t read_flow_tag(struct ibv_cq_ex *ex)
+{
+	(void)ex;
+	return 0;
+}
+
+static void read_tm_info(struct ibv_cq_ex *ex, struct ibv_wc_tm_info *info)
+{
+	(void)ex;
+	*info = (struct ibv_wc_tm_info){ 0 };
+}
+
 void hca_cq_ex_init(struct hca_cq *cq, uint64_t wc_flags, uint32_t flags)
 {
 	struct ibv_cq_ex *ex = &cq->cq;
@@ -162,4 +183,10 @@ void hca_cq_ex_init(struct hca_cq *cq, uint64_t wc_flags, uint32_t flags)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+	if (wc_flags & IBV_WC_EX_WITH_CVLAN)
+		ex->read_cvlan = read_cvlan;
+	if (wc_flags & IBV_WC_EX_WITH_FLOW_TAG)
+		ex->read_flow_tag = read_flow_tag;
+	if (wc_flags & IBV_WC_EX_WITH_TM_INFO)
+		ex->read_tm_info = read_tm_info;
 }
