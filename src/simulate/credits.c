@@ -347,8 +347,8 @@ static void happen(struct credits *c, const struct simulate_event *e)
 static void try_all(struct credits *c)
 {
 	for (uint32_t i = 0; i < c->n_asked; i++) {
-		c->link[c->asked[i]].asked = false;
 		try_to_send(c, c->asked[i]);
+		c->link[c->asked[i]].asked = false; /* a host's link that sends asks for itself */
 	}
 	c->n_asked = 0;
 }
