@@ -93,6 +93,8 @@ static void count_next(const struct daemon_show *s, struct show_at *at, struct c
 		return;
 	}
 	object = base_idtable_get(table, c->at++);
+	if (object == &s->objects->qps) /* QP 0 and QP 1 */
+		object = NULL;
 	holder = object ? holder_of(c->kind, object) : NULL;
 	if (holder && !holder->dead && holder->client < c->n)
 		c->count[holder->client][c->kind]++;
