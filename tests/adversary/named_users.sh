@@ -91,8 +91,10 @@ for command in 'exec h1 -- true' 'status --name default' down; do
 	# shellcheck disable=SC2086
 	expect 1 "$refused" as 1005 umbel $command
 done
+# the runtime of sanitizers has to come first
+preload=$(ldd "$place/build/lib/umbel/libibverbs.so.1" | awk '$1 ~ /^libasan/ { print $3 }')
 expect 0 $'umbel: fabric \'default\' cannot be used: its owner has not named this user (umbel up --allow-user)\n*device*\n*------*' \
-	as 1005 env LD_LIBRARY_PATH="$place/build/lib/umbel" UMBEL_FABRIC=default ibv_devices
+	as 1005 env LD_PRELOAD="$preload" LD_LIBRARY_PATH="$place/build/lib/umbel" UMBEL_FABRIC=default ibv_devices
 for leaf in lock log; do
 	expect 1 '*Permission denied' as 1002 cat "$UMBEL_RUNTIME_DIR/default/$leaf"
 done
