@@ -767,6 +767,16 @@ static void connect_too_early(void)
 	is_refused("rdma_connect", EINVAL, errno);
 }
 
+static void rc_for_datagrams(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1 } };
+	struct rdma_cm_id *id = bound_id("10.0.0.1", RDMA_PS_UDP, 0);
+
+	errno = 0;
+	MUST(rdma_create_qp(id, NULL, &init) == -1);
+	is_refused("rdma_create_qp", EINVAL, errno);
+}
+
 static void nobody_listens(void)
 {
 	struct rdma_conn_param param = { 0 };
@@ -891,6 +901,7 @@ static const struct {
 	MISTAKE_OF_CM(join_unbound),
 	MISTAKE_OF_CM(join_without_sm),
 	MISTAKE_OF_CM(connect_too_early),
+	MISTAKE_OF_CM(rc_for_datagrams),
 	MISTAKE_OF_CM(nobody_listens),
 	MISTAKE_OF_CM(mad_to_nobody),
 	MISTAKE_OF_CM(mad_unregistered),

@@ -98,6 +98,7 @@ done <<- 'END'
 	wrong_address|rdma_bind_addr() fails with EADDRNOTAVAIL: no port of this host has that address
 	join_unbound|rdma_join_multicast_ex() fails with EINVAL: the identifier is not bound to a device
 	connect_too_early|rdma_connect() fails with EINVAL: the route is not resolved
+	rc_for_datagrams|rdma_create_qp_ex() fails with EINVAL: the identifier is of RDMA_PS_UDP, which is for UD queue pairs
 	mad_unregistered|umad_send() fails with EIO: agent 3 is not registered
 	mad_class_twice|umad_register() fails with EINVAL: another agent at that port gets * class 0x09
 END

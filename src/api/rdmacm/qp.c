@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/rdmacm/rdmacm.h"
+#include "base/reason.h"
 
 /* ---- attributes ---- */
 
@@ -258,6 +259,11 @@ static int check_qp_attr(const struct rdma_cm_id *id, struct ibv_qp_init_attr_ex
 {
 	if (id->qp || !id->verbs)
 		return -EINVAL;
+	if ((id->ps == RDMA_PS_UDP || id->ps == RDMA_PS_IPOIB) && attr->qp_type != IBV_QPT_UD)
+		return base_because(-EINVAL,
+		                    "the identifier is of %s, which is for UD queue pairs; "
+		                    "RDMA_PS_TCP is for connected ones",
+		                    id->ps == RDMA_PS_UDP ? "RDMA_PS_UDP" : "RDMA_PS_IPOIB");
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
 		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 		attr->pd = id->pd;
