@@ -9,14 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <infiniband/verbs.h>
-
 #include "base/util.h"
 #include "daemon/detour/rules.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/plan/port_name.h"
 #include "wire/headers.h"
 #include "wire/ip.h"
+#include "wire/status.h"
 #include "wire/text.h"
 
 #define NS_PER_US 1000ull
@@ -254,43 +253,13 @@ static int read_errno(struct reading *r)
 	return wrong(r, "not the name of an error, as ENOMEM");
 }
 
-/* As in IBV_WC_RETRY_EXC_ERR; _ERR at the end may be left out. */
 static int read_status(struct reading *r)
 {
-	static const char *const names[] = {
-		[IBV_WC_LOC_LEN_ERR] = "LOC_LEN",
-		[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP",
-		[IBV_WC_LOC_EEC_OP_ERR] = "LOC_EEC_OP",
-		[IBV_WC_LOC_PROT_ERR] = "LOC_PROT",
-		[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH",
-		[IBV_WC_MW_BIND_ERR] = "MW_BIND",
-		[IBV_WC_BAD_RESP_ERR] = "BAD_RESP",
-		[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS",
-		[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ",
-		[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS",
-		[IBV_WC_REM_OP_ERR] = "REM_OP",
-		[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC",
-		[IBV_WC_LOC_RDD_VIOL_ERR] = "LOC_RDD_VIOL",
-		[IBV_WC_REM_INV_RD_REQ_ERR] = "REM_INV_RD_REQ",
-		[IBV_WC_REM_ABORT_ERR] = "REM_ABORT",
-		[IBV_WC_INV_EECN_ERR] = "INV_EECN",
-		[IBV_WC_INV_EEC_STATE_ERR] = "INV_EEC_STATE",
-		[IBV_WC_FATAL_ERR] = "FATAL",
-		[IBV_WC_RESP_TIMEOUT_ERR] = "RESP_TIMEOUT",
-		[IBV_WC_GENERAL_ERR] = "GENERAL",
-	};
-
-	for (size_t i = 1; i < ARRAY_SIZE(names); i++) {
-		const size_t n = names[i] ? strlen(names[i]) : 0;
-
-		if (!n || strncmp(names[i], r->value, n) != 0 ||
-		    (r->value[n] && strcmp(r->value + n, "_ERR") != 0))
-			continue;
-		r->rule->value = (int)i;
-		return 0;
-	}
-	return wrong(r, "not a status of completions, as RETRY_EXC or LOC_PROT");
+	r->rule->value = wire_status_parse(r->value);
+	return r->rule->value > 0
+	               ? 0
+	               : wrong(r,
+	                       "not a status of completions that fail, as RETRY_EXC or LOC_PROT");
 }
 
 static int read_host(struct reading *r)
