@@ -24,7 +24,9 @@ static const char help[] =
         "Usage: umbel explain [OPTION]... --from HOST --to HOST\n"
         "       umbel explain [OPTION]... --group MGID --from HOST [--to HOST]\n"
         "       umbel explain [OPTION]... --qp HOST:QPN\n"
-        "Walk the way of a message and say what holds, what fails, and what to do about it.\n";
+        "       umbel explain [--json] wc STATUS\n"
+        "Walk the way of a message and say what holds, what fails, and what to do about it; or\n"
+        "say what the status of a completion means, as RETRY_EXC or 12.\n";
 
 struct explain {
 	const char *name, *from, *to, *group, *qp;
@@ -431,8 +433,10 @@ static int explain_execute(const struct cli_command *self, void *from, int argc,
 	struct ib_gid mgid;
 	int ret;
 
+	if (argc == 2 && !strcmp(argv[0], "wc") && !x->qp && !x->from && !x->to && !x->group)
+		return cli_explain_wc(self, argv[1], x->json);
 	if (argc > 0)
-		return cli_usage_error(self, "it takes no '%s'", argv[0]);
+		return cli_usage_error(self, "it takes no '%s'; 'wc STATUS' stands alone", argv[0]);
 	if (x->qp ? x->from || x->to || x->group : !x->from || (!x->to && !x->group))
 		return cli_usage_error(
 		        self, "which way? --from and --to, --group and --from, or --qp alone");

@@ -68,6 +68,13 @@ void cli_explain_unreached(struct cli_explain *e, const struct cli_end *to,
 void cli_explain_losses(struct cli_explain *e, const struct cli_end *end, const char *const *names);
 long cli_explain_counter(struct cli_explain *e, const struct cli_end *end, const char *name);
 
+struct cli_command;
+
+/* ---- explain_wc.c ---- */
+
+/* Prints what the status of a completion means, by name or number. An exit status. */
+int cli_explain_wc(const struct cli_command *self, const char *text, bool json);
+
 /* ---- explain_qp.c ---- */
 
 /* The queue pair of that number, as views write it; NULL: there is none. */

@@ -48,6 +48,15 @@ expect 1 "*FAILS  link *h3: port 1 * is down: umbel link up*FAILS  group  there 
 	umbel explain --group $group --from h1 --to h3
 umbel link up h3:1
 expect 2 'umbel: explain: which way? *' umbel explain --from h1
+expect 0 'IBV_WC_RETRY_EXC_ERR, 12: nobody has acknowledged *- the peer*- dest_qp_num*' umbel explain wc 12
+expect 0 'IBV_WC_SUCCESS, 0: *' umbel explain wc success
+expect 0 '{*"number": 13,*"name": "IBV_WC_RNR_RETRY_EXC_ERR",*"means": "*"causes": *' umbel explain --json wc RNR_RETRY_EXC
+for status in {0..23}; do
+	expect 0 "IBV_WC_*, $status: ?*" umbel explain wc "$status"
+done
+expect 2 "umbel: explain: '24' is no status of completions, *" umbel explain wc 24
+expect 2 "umbel: explain: it takes no 'wc'; *" umbel explain wc
+expect 2 "umbel: explain: it takes no 'wc'; *" umbel explain wc 12 --qp h1:5
 expect 2 'umbel: explain: which way? *' umbel explain --qp h1:5 --from h1
 expect 2 "umbel: explain: 'h1' is no HOST:QPN; *" umbel explain --qp h1
 expect 2 "umbel: explain: 'fe80::1' is no multicast GID; *" umbel explain --group fe80::1 --from h1
