@@ -25,6 +25,8 @@
 #define TURN_NS (2 * DAEMON_NS_PER_MS) /* likewise: a message to a large group takes longer */
 /* So many packets wait for their turn, and no socket is read. */
 #define MOST_WAITING 1024
+/* So many wait, and nothing is taken ahead of its turn: at most 70 MB. */
+#define MOST_TAKEN 16384
 /* As many as a socket may hold, and more. */
 #define ALL_OF_A_SOCKET 1024
 /* So many bytes are held, and what is to be held gets lost. */
@@ -195,31 +197,30 @@ static void on_packets(struct daemon_source *s, uint32_t events)
 	work(d);
 }
 
-/* A queue pair or a flow of the client's goes: what its process has sent by it comes first. */
+/* Takes all that the client's process has sent so far: it comes before what the daemon sends in the
+ * name of a queue pair, and before a queue pair or a flow goes. If it has sent far too much, the
+ * rest stays in its socket. */
 static void take_sent(void *arg, uint32_t client)
 {
-	struct daemon_detour_end *e = end_of(arg, client);
+	struct daemon_detour *d = arg;
+	struct daemon_detour_end *e = d->n_waiting < MOST_TAKEN ? end_of(d, client) : NULL;
 
 	if (!e)
 		return;
-	work_soon(e->d);
-	if (read_end(e, ALL_OF_A_SOCKET) < 0)
-		end_free(e);
+	read_end(e, ALL_OF_A_SOCKET);
+	work_soon(d);
 }
 
 /* What the daemon itself sends in the name of a queue pair: behind what its process has sent. */
 static void take(void *arg, const struct control_detour *packet, const void *payload)
 {
 	struct daemon_detour *d = arg;
-	struct daemon_detour_end *e =
-	        end_of(d, d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)].client);
 
 	if (packet->flow == CONTROL_DETOUR_CALL) {
 		daemon_wires_begin(d->times);
 		return;
 	}
-	if (e)
-		read_end(e, ALL_OF_A_SOCKET);
+	take_sent(d, d->f->region->qps[SHM_QP_INDEX(packet->src_qpn)].client);
 	append(d, packet, payload);
 	work_soon(d);
 }
