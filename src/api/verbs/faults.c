@@ -22,6 +22,10 @@ struct faulty_qp {
 struct hca_faults {
 	pthread_mutex_t lock;
 	struct base_hash qps;
+	/* what extended completion queues have of their own: all the same. Set with the first one
+	 */
+	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+	int (*next_poll)(struct ibv_cq_ex *cq);
 };
 
 /* What is refused for the sake of a rule says so. */
@@ -180,10 +184,6 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return n;
 }
 
-/* All extended completion queues have the same functions of their own. */
-static int (*own_start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
-static int (*own_next_poll)(struct ibv_cq_ex *cq);
-
 static int polled(struct ibv_cq_ex *cq, int ret)
 {
 	if (!ret)
@@ -193,20 +193,26 @@ static int polled(struct ibv_cq_ex *cq, int ret)
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	return polled(cq, own_start_poll(cq, attr));
+	return polled(cq, hca_context(cq->context)->faults->start_poll(cq, attr));
 }
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	return polled(cq, own_next_poll(cq));
+	return polled(cq, hca_context(cq->context)->faults->next_poll(cq));
 }
 
 void verbs_faults_add_cq_ex(struct hca_cq *cq)
 {
-	if (!cq->ctx->faults)
+	struct hca_faults *f = cq->ctx->faults;
+
+	if (!f)
 		return;
-	own_start_poll = cq->cq.start_poll;
-	own_next_poll = cq->cq.next_poll;
+	pthread_mutex_lock(&f->lock);
+	if (!f->start_poll) {
+		f->start_poll = cq->cq.start_poll;
+		f->next_poll = cq->cq.next_poll;
+	}
+	pthread_mutex_unlock(&f->lock);
 	cq->cq.start_poll = start_poll;
 	cq->cq.next_poll = next_poll;
 }
