@@ -32,13 +32,13 @@ void cm_count(const struct cm *cm, struct cm_counts *counts);
 /* A process of host @host_index (-1: it sees all hosts) has connected. 0 or -ENOMEM. */
 int cm_client_new(struct cm *cm, int host_index, struct cm_client **client);
 
-/* What it has: identifiers, joins of multicast groups. */
+/* How many identifiers a client has, and joins of multicast groups. */
 struct cm_client_counts {
 	uint32_t ids, joins;
 };
 void cm_client_count(const struct cm_client *client, struct cm_client_counts *counts);
 
-/* One of its identifiers that listens or has a connection, for who shows it. */
+/* One of its identifiers that listens or has a connection, for views. */
 struct cm_shown {
 	const char *state;         /* as the specification names it, or "LISTEN" */
 	const char *space;         /* its port space: "TCP" */
@@ -46,7 +46,6 @@ struct cm_shown {
 	union control_cm_addr src; /* of no family: it has none */
 	union control_cm_addr dst;
 	uint32_t qpn, peer_qpn; /* 0: not known */
-	struct ib_gid peer_gid;
 	bool listens;
 	uint32_t backlog; /* a listener: connect requests that it still has room for */
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a client has, for those who show it: see cm.h.
+ * What identifiers, joins and connections a client has, for views: see cm.h.
  */
 #include <string.h>
 
@@ -55,7 +55,6 @@ static void show_conn(const struct cm_conn *c, struct cm_shown *shown)
 	shown->state = conn_state_name(c->state);
 	shown->qpn = c->local_qpn;
 	shown->peer_qpn = c->remote_qpn;
-	shown->peer_gid = c->peer.gid;
 }
 
 uint32_t cm_client_end(const struct cm_client *client)
