@@ -371,6 +371,7 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
                      uint32_t n)
 {
 	const bool is_uc = w->end.qp.type == IBV_QPT_UC;
+	const uint32_t every = ack_every(w);
 
 	while (w->room && w->shm->offset < n && (is_uc || under_way(w) < window_of(w))) {
 		uint32_t i = w->shm->offset;
@@ -391,7 +392,7 @@ static int send_data(struct hca_wire *w, const struct shm_request *r, struct hca
 		}
 		h.bth.solicited = is_last && (r->flags & IBV_SEND_SOLICITED);
 		h.bth.ack_requested =
-		        is_last || (i + 1) % ack_every(w) == 0 || under_way(w) + 1 >= window_of(w);
+		        is_last || (i + 1) % every == 0 || under_way(w) + 1 >= window_of(w);
 		fill_headers(r, r->remote_addr, r->length, &h);
 		hca_wire_end(w, &h);
 		note_sent(w, 1);
