@@ -89,7 +89,7 @@ int cli_top_sample_take(struct control_client *client, const struct cli_top_view
 struct cli_top_order {
 	unsigned column;
 	bool reverse;       /* numbers: the smallest first; texts: the last */
-	const char *filter; /* "" : all; else those one of whose cells has it in it */
+	const char *filter; /* "": all rows; else rows with a cell that contains this text */
 };
 
 /* The numbers of the rows that fit, in their order: @which has room for all. How many. */

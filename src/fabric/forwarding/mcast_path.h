@@ -63,7 +63,8 @@ struct fabric_mcast_path {
 	uint8_t mtu;
 	bool unpruned;           /* it may list queue pairs that are gone */
 	uint64_t packets, bytes; /* that its flows have sent, as far as they were counted */
-	uint64_t counted_turn;   /* in which its flows were counted for one that goes; 0: in none */
+	uint64_t counted_turn; /* the loop's turn in which a leaving receiver had the flows counted;
+	                          0: none */
 	TAILQ_ENTRY(fabric_mcast_path) of_unpruned;
 	bool lacks_hops,
 	        is_noted; /* there was no memory for all of them; it is in the list of such */
