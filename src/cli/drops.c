@@ -13,16 +13,6 @@
 #include "cli/legend.h"
 #include "control/client.h"
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 /* Adds what @element has lost, by the counters of one kind of port. */
 static void add_losses(struct json_object *drops, struct json_object *element,
                        struct json_object *texts)
@@ -64,13 +54,14 @@ static struct json_object *find_losses(struct json_object *counters, struct json
 	json_object_object_foreach(counters, kind, array)
 	{
 		(void)kind;
-		for (size_t i = 0; json_object_is_type(array, json_type_array) && i < count(array);
+		for (size_t i = 0;
+		     json_object_is_type(array, json_type_array) && i < cli_json_count(array);
 		     i++) {
 			json_object_object_foreach(texts, of, table)
 			{
 				(void)of;
-				if (cli_legend_fits(at(array, i), table))
-					add_losses(drops, at(array, i), table);
+				if (cli_legend_fits(cli_json_at(array, i), table))
+					add_losses(drops, cli_json_at(array, i), table);
 			}
 		}
 	}
@@ -83,9 +74,9 @@ static struct json_object *find_fired(struct json_object *faults)
 {
 	struct json_object *fired = json_object_new_array();
 
-	for (size_t i = 0; i < count(faults); i++)
-		if (cli_json_number(at(faults, i), "fired"))
-			json_object_array_add(fired, json_object_get(at(faults, i)));
+	for (size_t i = 0; i < cli_json_count(faults); i++)
+		if (cli_json_number(cli_json_at(faults, i), "fired"))
+			json_object_array_add(fired, json_object_get(cli_json_at(faults, i)));
 	return fired;
 }
 
@@ -94,13 +85,13 @@ static void print_reasons(struct json_object *drops)
 {
 	struct json_object *seen = json_object_new_object(), *legend = json_object_new_array();
 
-	for (size_t i = 0; i < count(drops); i++) {
-		const char *text = cli_json_text(at(drops, i), "text");
+	for (size_t i = 0; i < cli_json_count(drops); i++) {
+		const char *text = cli_json_text(cli_json_at(drops, i), "text");
 
 		if (json_object_object_get_ex(seen, text, NULL))
 			continue;
 		json_object_object_add(seen, text, NULL);
-		json_object_array_add(legend, json_object_get(at(drops, i)));
+		json_object_array_add(legend, json_object_get(cli_json_at(drops, i)));
 	}
 	cli_legend_print(legend);
 	json_object_put(legend);
@@ -124,15 +115,15 @@ static int print_text(struct json_object *drops, struct json_object *fired)
 	};
 	int ret = 0;
 
-	if (!count(drops) && !count(fired))
+	if (!cli_json_count(drops) && !cli_json_count(fired))
 		puts("nothing was lost");
-	if (count(drops)) {
+	if (cli_json_count(drops)) {
 		ret = cli_json_print_table(drops, columns, NULL);
 		print_reasons(drops);
 	}
-	if (count(drops) && count(fired))
+	if (cli_json_count(drops) && cli_json_count(fired))
 		putchar('\n');
-	if (!ret && count(fired))
+	if (!ret && cli_json_count(fired))
 		ret = cli_json_print_table(fired, faults, NULL);
 	return ret;
 }

@@ -15,22 +15,12 @@
 #define MOST_HOPS 64
 #define MEMBER    0x8000 /* the bit of a P_Key: full member */
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 /* The element whose @key has that text, or that number. */
 static struct json_object *find(struct json_object *array, const char *key, const char *text)
 {
-	for (size_t i = 0; i < count(array); i++)
-		if (!strcmp(cli_json_text(at(array, i), key), text))
-			return at(array, i);
+	for (size_t i = 0; i < cli_json_count(array); i++)
+		if (!strcmp(cli_json_text(cli_json_at(array, i), key), text))
+			return cli_json_at(array, i);
 	return NULL;
 }
 
@@ -38,9 +28,9 @@ static struct json_object *find_port(struct json_object *node, long port)
 {
 	struct json_object *ports = cli_json_array(node, "ports");
 
-	for (size_t i = 0; i < count(ports); i++)
-		if (cli_json_number(at(ports, i), "port") == port)
-			return at(ports, i);
+	for (size_t i = 0; i < cli_json_count(ports); i++)
+		if (cli_json_number(cli_json_at(ports, i), "port") == port)
+			return cli_json_at(ports, i);
 	return NULL;
 }
 
@@ -80,14 +70,14 @@ bool cli_explain_end(struct cli_explain *e, const char *text, struct cli_end *en
 	snprintf(name, sizeof(name), "%.*s", (int)bytes, text);
 	host = json_object_object_get(e->by_host, name);
 	hcas = host ? cli_json_array(host, "hcas") : NULL;
-	if (!hcas || !count(hcas)) {
+	if (!hcas || !cli_json_count(hcas)) {
 		cli_explain_say(e, CLI_FAILS, "host", "umbel show hosts lists them",
 		                "there is no host '%.*s'%s", (int)bytes, text,
 		                host ? " with an HCA" : "");
 		return false;
 	}
 	end->host = cli_json_text(host, "name");
-	end->node = cli_json_text(at(hcas, 0), "name");
+	end->node = cli_json_text(cli_json_at(hcas, 0), "name");
 	return fill(e, end);
 }
 
@@ -229,9 +219,9 @@ static long fitting(const struct cli_end *end, long pkey)
 {
 	struct json_object *keys = cli_json_array(end->keys, "pkeys");
 
-	for (size_t i = 0; i < count(keys); i++)
-		if (fit(json_object_get_int64(at(keys, i)), pkey))
-			return (long)json_object_get_int64(at(keys, i));
+	for (size_t i = 0; i < cli_json_count(keys); i++)
+		if (fit(json_object_get_int64(cli_json_at(keys, i)), pkey))
+			return (long)json_object_get_int64(cli_json_at(keys, i));
 	return 0;
 }
 
@@ -239,8 +229,8 @@ bool cli_explain_pkeys(struct cli_explain *e, const struct cli_end *from, const 
 {
 	struct json_object *keys = cli_json_array(from->keys, "pkeys");
 
-	for (size_t i = 0; i < count(keys); i++) {
-		long pkey = (long)json_object_get_int64(at(keys, i));
+	for (size_t i = 0; i < cli_json_count(keys); i++) {
+		long pkey = (long)json_object_get_int64(cli_json_at(keys, i));
 
 		if (!fitting(to, pkey))
 			continue;
@@ -298,8 +288,8 @@ static void visit(struct cli_explain *e, struct walk *w, struct json_object *gro
 	if (!sw || !is_alive(e, sw))
 		return;
 	ports = row_of(group, cli_json_text(sw, "name"));
-	for (size_t i = 0; ports && i < count(ports); i++) {
-		long port = (long)json_object_get_int64(at(ports, i));
+	for (size_t i = 0; ports && i < cli_json_count(ports); i++) {
+		long port = (long)json_object_get_int64(cli_json_at(ports, i));
 
 		if (!port || port == cli_json_number(in, "peer_port"))
 			continue;
@@ -333,8 +323,8 @@ struct json_object *cli_explain_tree(struct cli_explain *e, const struct cli_end
 		                "%s, the switch of %s, has no entry for MLID %s", first, from->host,
 		                cli_json_text(group, "mlid"));
 	visit_later(&w, from->link);
-	for (size_t i = 0; i < count(w.todo); i++)
-		visit(e, &w, group, at(w.todo, i));
+	for (size_t i = 0; i < cli_json_count(w.todo); i++)
+		visit(e, &w, group, cli_json_at(w.todo, i));
 	json_object_put(w.todo);
 	json_object_put(w.seen);
 	return w.reached;
@@ -347,8 +337,9 @@ void cli_explain_unreached(struct cli_explain *e, const struct cli_end *to,
 	           *port = cli_json_text(to->link, "peer_port");
 	struct json_object *ports = row_of(group, sw);
 
-	for (size_t i = 0; ports && i < count(ports); i++)
-		if (json_object_get_int64(at(ports, i)) == cli_json_number(to->link, "peer_port")) {
+	for (size_t i = 0; ports && i < cli_json_count(ports); i++)
+		if (json_object_get_int64(cli_json_at(ports, i)) ==
+		    cli_json_number(to->link, "peer_port")) {
 			cli_explain_say(e, CLI_FAILS, "tree",
 			                "is a sweep under way? umbel status, umbel check",
 			                "the tree does not lead to %s, the switch of %s", sw,

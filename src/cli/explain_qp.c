@@ -13,16 +13,6 @@
 #define PSN_MASK    0xFFFFFFl
 #define MOST_OF_ALL 16 /* queue pairs of a host that are looked at one by one */
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 static bool is(struct json_object *qp, const char *key, const char *text)
 {
 	return !strcmp(cli_json_text(qp, key), text);
@@ -382,8 +372,8 @@ void cli_explain_between(struct cli_explain *e, const struct cli_end *from,
 	bool no_qp = cli_explain_counter(e, to, "no_qp") > 0;
 	unsigned n = 0;
 
-	for (size_t i = 0; i < count(e->qps); i++) {
-		struct json_object *qp = at(e->qps, i);
+	for (size_t i = 0; i < cli_json_count(e->qps); i++) {
+		struct json_object *qp = cli_json_at(e->qps, i);
 		bool connects = is(qp, "host", from->host) && is(qp, "peer_host", to->host);
 
 		if (!connects && !(is(qp, "host", to->host) && is(qp, "type", "UD")))

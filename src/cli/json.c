@@ -75,6 +75,16 @@ struct json_object *cli_json_array(struct json_object *o, const char *key)
 	return empty;
 }
 
+size_t cli_json_count(struct json_object *array)
+{
+	return json_object_array_length(array);
+}
+
+struct json_object *cli_json_at(struct json_object *array, size_t i)
+{
+	return json_object_array_get_idx(array, i);
+}
+
 int cli_json_print(struct json_object *o)
 {
 	int flags =

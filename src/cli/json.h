@@ -6,6 +6,8 @@
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
+#include <stddef.h>
+
 struct cli_table;
 struct control_client;
 struct json_object;
@@ -31,6 +33,10 @@ int cli_request_text(struct control_client *client, const char *what, const char
 const char *cli_json_text(struct json_object *o, const char *key);
 long cli_json_number(struct json_object *o, const char *key);
 struct json_object *cli_json_array(struct json_object *o, const char *key);
+
+/* How many elements the array has, and element @i, from 0. */
+size_t cli_json_count(struct json_object *array);
+struct json_object *cli_json_at(struct json_object *array, size_t i);
 
 /* Prints a table. Its rows are the elements of @array; with @inner, say { "hcas", "ports", NULL },
  * the ports in the HCAs in them. After the last of @columns comes one that is all zero. 0 or

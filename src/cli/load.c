@@ -23,16 +23,6 @@ struct load {
 	struct load_net net;
 };
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct load_switch *)a)->name, ((const struct load_switch *)b)->name);
@@ -61,8 +51,8 @@ static int read_switches(struct load *l)
 {
 	unsigned n = 0;
 
-	for (size_t i = 0; i < count(l->nodes); i++) {
-		struct json_object *node = at(l->nodes, i);
+	for (size_t i = 0; i < cli_json_count(l->nodes); i++) {
+		struct json_object *node = cli_json_at(l->nodes, i);
 		struct load_switch *sw = &l->net.sw[n];
 
 		if (!is_switch(node))
@@ -106,24 +96,25 @@ static int read_topology(struct load *l, struct control_client *client)
 	if (!l->topology)
 		return -EIO;
 	l->nodes = cli_json_array(l->topology, "nodes");
-	for (size_t i = 0; i < count(l->nodes); i++) {
-		struct json_object *node = at(l->nodes, i);
+	for (size_t i = 0; i < cli_json_count(l->nodes); i++) {
+		struct json_object *node = cli_json_at(l->nodes, i);
 
 		if (is_switch(node))
 			n_switches++;
 		else
-			n_ports += (unsigned)count(cli_json_array(node, "ports"));
+			n_ports += (unsigned)cli_json_count(cli_json_array(node, "ports"));
 	}
 	ret = load_init(&l->net, n_switches, n_ports);
 	l->net.n_hosts = 0; /* so far */
 	if (!ret)
 		ret = read_switches(l);
-	for (size_t i = 0; i < count(l->nodes) && !ret; i++) {
-		struct json_object *node = at(l->nodes, i), *ports = cli_json_array(node, "ports");
+	for (size_t i = 0; i < cli_json_count(l->nodes) && !ret; i++) {
+		struct json_object *node = cli_json_at(l->nodes, i),
+		                   *ports = cli_json_array(node, "ports");
 
-		for (size_t k = 0; k < count(ports); k++)
+		for (size_t k = 0; k < cli_json_count(ports); k++)
 			read_link(l, is_switch(node) ? find(l, cli_json_text(node, "name")) : NULL,
-			          at(ports, k));
+			          cli_json_at(ports, k));
 	}
 	return ret;
 }

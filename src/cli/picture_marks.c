@@ -17,16 +17,6 @@
 #include "cli/route_tables.h"
 #include "cli/routes.h"
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 /* ---- loads ---- */
 
 static void add_load(struct cli_picture *p, const char *name, unsigned port, uint64_t load)
@@ -44,10 +34,10 @@ int cli_picture_count_bytes(struct cli_picture *p, struct control_client *client
 	if (!counters)
 		return CLI_FAILED;
 	ports = cli_json_array(counters, "ports");
-	for (size_t i = 0; i < count(ports); i++)
-		add_load(p, cli_json_text(at(ports, i), "node"),
-		         (unsigned)cli_json_number(at(ports, i), "port"),
-		         (uint64_t)cli_json_number(at(ports, i), "xmit_bytes"));
+	for (size_t i = 0; i < cli_json_count(ports); i++)
+		add_load(p, cli_json_text(cli_json_at(ports, i), "node"),
+		         (unsigned)cli_json_number(cli_json_at(ports, i), "port"),
+		         (uint64_t)cli_json_number(cli_json_at(ports, i), "xmit_bytes"));
 	json_object_put(counters);
 	p->loads = "bytes";
 	return 0;
@@ -89,24 +79,24 @@ static bool is_group(struct json_object *group, const struct in6_addr *mgid)
 
 static size_t light_hosts(struct cli_picture *p, struct json_object *hosts)
 {
-	for (size_t i = 0; i < count(hosts); i++) {
-		uint32_t host = cli_picture_find(p, cli_json_text(at(hosts, i), "host"));
+	for (size_t i = 0; i < cli_json_count(hosts); i++) {
+		uint32_t host = cli_picture_find(p, cli_json_text(cli_json_at(hosts, i), "host"));
 
 		if (host != CLI_PICTURE_NONE)
 			p->node[host].lit = true;
 	}
-	return count(hosts);
+	return cli_json_count(hosts);
 }
 
 static void light_tree(struct cli_picture *p, struct json_object *tree)
 {
-	for (size_t i = 0; i < count(tree); i++) {
-		const char *name = cli_json_text(at(tree, i), "switch");
-		struct json_object *ports = cli_json_array(at(tree, i), "ports");
+	for (size_t i = 0; i < cli_json_count(tree); i++) {
+		const char *name = cli_json_text(cli_json_at(tree, i), "switch");
+		struct json_object *ports = cli_json_array(cli_json_at(tree, i), "ports");
 
-		for (size_t k = 0; k < count(ports); k++) {
+		for (size_t k = 0; k < cli_json_count(ports); k++) {
 			struct cli_picture_link *l = cli_picture_link_at(
-			        p, name, (unsigned)json_object_get_int(at(ports, k)));
+			        p, name, (unsigned)json_object_get_int(cli_json_at(ports, k)));
 
 			if (l)
 				light(p, l);
@@ -127,9 +117,9 @@ int cli_picture_light_group(struct cli_picture *p, struct control_client *client
 	groups = cli_request_json(client, "groups");
 	if (!groups)
 		return CLI_FAILED;
-	for (size_t i = 0; i < count(groups) && !group; i++)
-		if (is_group(at(groups, i), &wanted))
-			group = at(groups, i);
+	for (size_t i = 0; i < cli_json_count(groups) && !group; i++)
+		if (is_group(cli_json_at(groups, i), &wanted))
+			group = cli_json_at(groups, i);
 	if (!group) {
 		base_log("no group '%s'; 'umbel show groups' lists them", mgid);
 		json_object_put(groups);

@@ -9,16 +9,6 @@
 #include "cli/json.h"
 #include "cli/picture.h"
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 /* ---- nodes ---- */
 
 static bool is_switch(struct json_object *node)
@@ -33,8 +23,8 @@ static int add_host(struct cli_picture *p, struct json_object *host)
 	uint32_t index = p->n;
 	int ret = cli_picture_add_host(p, cli_json_text(host, "name"));
 
-	for (size_t i = 0; i < count(hcas) && !ret; i++)
-		ret = cli_picture_add_hca(p, index, cli_json_text(at(hcas, i), "name"));
+	for (size_t i = 0; i < cli_json_count(hcas) && !ret; i++)
+		ret = cli_picture_add_hca(p, index, cli_json_text(cli_json_at(hcas, i), "name"));
 	return ret;
 }
 
@@ -47,17 +37,17 @@ static int add_switch(struct cli_picture *p, struct json_object *node)
 
 static int add_nodes(struct cli_picture *p, struct json_object *hosts, struct json_object *nodes)
 {
-	size_t n_ports = 0, n = count(nodes) + count(hosts);
+	size_t n_ports = 0, n = cli_json_count(nodes) + cli_json_count(hosts);
 	int ret;
 
-	for (size_t i = 0; i < count(nodes); i++)
-		n_ports += count(cli_json_array(at(nodes, i), "ports"));
+	for (size_t i = 0; i < cli_json_count(nodes); i++)
+		n_ports += cli_json_count(cli_json_array(cli_json_at(nodes, i), "ports"));
 	ret = cli_picture_make_room(p, n, n + n_ports, n_ports); /* an HCA has a port */
-	for (size_t i = 0; i < count(hosts) && !ret; i++)
-		ret = add_host(p, at(hosts, i));
-	for (size_t i = 0; i < count(nodes) && !ret; i++)
-		if (is_switch(at(nodes, i)))
-			ret = add_switch(p, at(nodes, i));
+	for (size_t i = 0; i < cli_json_count(hosts) && !ret; i++)
+		ret = add_host(p, cli_json_at(hosts, i));
+	for (size_t i = 0; i < cli_json_count(nodes) && !ret; i++)
+		if (is_switch(cli_json_at(nodes, i)))
+			ret = add_switch(p, cli_json_at(nodes, i));
 	return ret;
 }
 
@@ -107,10 +97,10 @@ static int add_ports(struct cli_picture *p, struct json_object *node)
 
 	if (index == CLI_PICTURE_NONE)
 		return 0;
-	for (size_t i = 0; i < count(ports) && !ret; i++) {
-		ret = add_port(p, name, at(ports, i));
+	for (size_t i = 0; i < cli_json_count(ports) && !ret; i++) {
+		ret = add_port(p, name, cli_json_at(ports, i));
 		if (!p->node[index].is_switch)
-			choose_port(&p->node[index], name, at(ports, i));
+			choose_port(&p->node[index], name, cli_json_at(ports, i));
 	}
 	return ret;
 }
@@ -127,8 +117,8 @@ int cli_picture_read(struct cli_picture *p, struct control_client *client, const
 		return CLI_FAILED;
 	nodes = cli_json_array(p->kept[0], "nodes");
 	ret = add_nodes(p, p->kept[1], nodes);
-	for (size_t i = 0; i < count(nodes) && !ret; i++)
-		ret = add_ports(p, at(nodes, i));
+	for (size_t i = 0; i < cli_json_count(nodes) && !ret; i++)
+		ret = add_ports(p, cli_json_at(nodes, i));
 	if (ret)
 		return ret;
 	cli_picture_finish(p);

@@ -33,16 +33,6 @@ static void widen(int *width, size_t n)
 		*width = (int)n;
 }
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 /* The ports of a row of an MFT: "1 5 17". */
 static void ports_text(struct json_object *row, char text[static 1024])
 {
@@ -50,9 +40,9 @@ static void ports_text(struct json_object *row, char text[static 1024])
 	size_t len = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < count(ports) && len < 1000; i++)
+	for (size_t i = 0; i < cli_json_count(ports) && len < 1000; i++)
 		len += (size_t)sprintf(text + len, "%s%d", i ? " " : "",
-		                       json_object_get_int(at(ports, i)));
+		                       json_object_get_int(cli_json_at(ports, i)));
 }
 
 static int measure(void *arg, const struct cli_switch *sw)
@@ -68,9 +58,9 @@ static int measure(void *arg, const struct cli_switch *sw)
 		widen(&w->ports, (size_t)digits(sw->port[lid]));
 		w->rows++;
 	}
-	for (size_t i = 0; i < count(sw->mft); i++) {
-		ports_text(at(sw->mft, i), text);
-		widen(&w->lid, strlen(cli_json_text(at(sw->mft, i), "mlid")));
+	for (size_t i = 0; i < cli_json_count(sw->mft); i++) {
+		ports_text(cli_json_at(sw->mft, i), text);
+		widen(&w->lid, strlen(cli_json_text(cli_json_at(sw->mft, i), "mlid")));
 		/* one port is a number, several are not */
 		w->mlids = true;
 		widen(&w->ports, strlen(text));
@@ -119,10 +109,10 @@ static int print_switch(void *arg, const struct cli_switch *sw)
 	char text[1024];
 
 	print_lft(w, sw, !w->mlids);
-	for (size_t i = 0; i < count(sw->mft); i++) {
-		ports_text(at(sw->mft, i), text);
+	for (size_t i = 0; i < cli_json_count(sw->mft); i++) {
+		ports_text(cli_json_at(sw->mft, i), text);
 		printf("%-*s  %-*s  %s\n", w->name, sw->name, w->lid,
-		       cli_json_text(at(sw->mft, i), "mlid"), text);
+		       cli_json_text(cli_json_at(sw->mft, i), "mlid"), text);
 	}
 	return 0;
 }
@@ -147,16 +137,17 @@ static int print_text(struct cli_tables *t)
 
 static void print_mft(struct json_object *mft)
 {
-	for (size_t i = 0; i < count(mft); i++) {
-		struct json_object *ports = cli_json_array(at(mft, i), "ports");
+	for (size_t i = 0; i < cli_json_count(mft); i++) {
+		struct json_object *ports = cli_json_array(cli_json_at(mft, i), "ports");
 
 		printf("%s\n      {\n        \"mlid\": \"%s\",\n        \"ports\": [", i ? "," : "",
-		       cli_json_text(at(mft, i), "mlid"));
-		for (size_t k = 0; k < count(ports); k++)
-			printf("%s\n          %d", k ? "," : "", json_object_get_int(at(ports, k)));
+		       cli_json_text(cli_json_at(mft, i), "mlid"));
+		for (size_t k = 0; k < cli_json_count(ports); k++)
+			printf("%s\n          %d", k ? "," : "",
+			       json_object_get_int(cli_json_at(ports, k)));
 		fputs("\n        ]\n      }", stdout);
 	}
-	fputs(count(mft) ? "\n    ]" : "]", stdout);
+	fputs(cli_json_count(mft) ? "\n    ]" : "]", stdout);
 }
 
 static int print_json_switch(void *arg, const struct cli_switch *sw)

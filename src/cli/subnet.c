@@ -30,16 +30,6 @@ static int no_memory(void)
 	return CLI_FAILED;
 }
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 static bool is_switch(struct json_object *node)
 {
 	return !strcmp(cli_json_text(node, "type"), "switch");
@@ -95,16 +85,16 @@ static int read_switch(struct cli_subnet *s, struct json_object *node, uint32_t 
 	sw->lid = (uint16_t)cli_json_number(node, "lid");
 	if (check_set_ports(sw, (unsigned)cli_json_number(node, "n_ports")))
 		return no_memory();
-	for (size_t k = 0; k < count(ports); k++) {
-		unsigned num = (unsigned)cli_json_number(at(ports, k), "port");
+	for (size_t k = 0; k < cli_json_count(ports); k++) {
+		unsigned num = (unsigned)cli_json_number(cli_json_at(ports, k), "port");
 
 		if (num > sw->n_ports)
 			continue;
-		sw->port[num].idle = is_idle(at(ports, k));
-		if (!is_active(at(ports, k)))
+		sw->port[num].idle = is_idle(cli_json_at(ports, k));
+		if (!is_active(cli_json_at(ports, k)))
 			continue;
-		sw->port[num].mtu = mtu_of(cli_json_number(at(ports, k), "mtu"));
-		sw->port[num].rate = rate_of(cli_json_text(at(ports, k), "rate"));
+		sw->port[num].mtu = mtu_of(cli_json_number(cli_json_at(ports, k), "mtu"));
+		sw->port[num].rate = rate_of(cli_json_text(cli_json_at(ports, k), "rate"));
 	}
 	return cli_subnet_add_name(s, sw->name, (struct cli_subnet_end){ true, i });
 }
@@ -127,9 +117,9 @@ static void link_switch(struct cli_subnet *s, struct json_object *node, uint32_t
 	struct json_object *ports = cli_json_array(node, "ports");
 	unsigned far;
 
-	for (size_t k = 0; k < count(ports); k++) {
-		unsigned num = (unsigned)cli_json_number(at(ports, k), "port");
-		const struct cli_subnet_end *end = far_end(s, at(ports, k), &far);
+	for (size_t k = 0; k < cli_json_count(ports); k++) {
+		unsigned num = (unsigned)cli_json_number(cli_json_at(ports, k), "port");
+		const struct cli_subnet_end *end = far_end(s, cli_json_at(ports, k), &far);
 
 		if (end && num <= s->net.sw[i].n_ports)
 			check_link(&s->net, i, num, end->index, far);
@@ -142,10 +132,11 @@ static int read_hosts(struct cli_subnet *s, struct json_object *node, uint32_t *
 	struct json_object *ports = cli_json_array(node, "ports");
 	const char *name = cli_json_text(node, "name");
 
-	if (count(ports) && cli_subnet_add_name(s, name, (struct cli_subnet_end){ false, *n }))
+	if (cli_json_count(ports) &&
+	    cli_subnet_add_name(s, name, (struct cli_subnet_end){ false, *n }))
 		return CLI_FAILED;
-	for (size_t k = 0; k < count(ports); k++, (*n)++) {
-		struct json_object *port = at(ports, k);
+	for (size_t k = 0; k < cli_json_count(ports); k++, (*n)++) {
+		struct json_object *port = cli_json_at(ports, k);
 		struct check_host *h = &s->net.host[*n];
 		const struct cli_subnet_end *end;
 		unsigned far;
@@ -178,23 +169,24 @@ static int read_topology(struct cli_subnet *s, struct control_client *client)
 	if (!s->kept[0])
 		return CLI_FAILED;
 	nodes = cli_json_array(s->kept[0], "nodes");
-	for (size_t i = 0; i < count(nodes); i++) {
-		if (is_switch(at(nodes, i)))
+	for (size_t i = 0; i < cli_json_count(nodes); i++) {
+		if (is_switch(cli_json_at(nodes, i)))
 			n_switches++;
 		else
-			n_hosts += (uint32_t)count(cli_json_array(at(nodes, i), "ports"));
+			n_hosts += (uint32_t)cli_json_count(
+			        cli_json_array(cli_json_at(nodes, i), "ports"));
 	}
 	if (check_net_init(&s->net, n_switches, n_hosts))
 		return no_memory();
-	for (size_t i = 0; i < count(nodes) && !ret; i++)
-		if (is_switch(at(nodes, i)))
-			ret = read_switch(s, at(nodes, i), i_switch++);
+	for (size_t i = 0; i < cli_json_count(nodes) && !ret; i++)
+		if (is_switch(cli_json_at(nodes, i)))
+			ret = read_switch(s, cli_json_at(nodes, i), i_switch++);
 	i_switch = 0;
-	for (size_t i = 0; i < count(nodes) && !ret; i++)
-		if (is_switch(at(nodes, i)))
-			link_switch(s, at(nodes, i), i_switch++);
+	for (size_t i = 0; i < cli_json_count(nodes) && !ret; i++)
+		if (is_switch(cli_json_at(nodes, i)))
+			link_switch(s, cli_json_at(nodes, i), i_switch++);
 		else
-			ret = read_hosts(s, at(nodes, i), &i_host);
+			ret = read_hosts(s, cli_json_at(nodes, i), &i_host);
 	return ret;
 }
 
@@ -221,7 +213,7 @@ static uint8_t *bytes_of(struct json_object *o, const char *key, size_t least, s
 static int read_keys(struct json_object *port, struct check_keys *keys)
 {
 	struct json_object *array = cli_json_array(port, "pkeys");
-	size_t n = count(array);
+	size_t n = cli_json_count(array);
 
 	if (!n)
 		return 0;
@@ -229,7 +221,7 @@ static int read_keys(struct json_object *port, struct check_keys *keys)
 	if (!keys->key)
 		return no_memory();
 	for (size_t i = 0; i < n; i++)
-		keys->key[keys->n++] = (uint16_t)json_object_get_int(at(array, i));
+		keys->key[keys->n++] = (uint16_t)json_object_get_int(cli_json_at(array, i));
 	return 0;
 }
 
@@ -266,9 +258,10 @@ static int read_node_ports(struct cli_subnet *s, struct json_object *node)
 	struct json_object *ports = cli_json_array(node, "ports");
 	int ret = 0;
 
-	for (size_t k = 0; end && k < count(ports) && !ret; k++)
-		ret = end->is_switch ? read_switch_port(&s->net.sw[end->index], at(ports, k))
-		                     : read_host_port(s, end->index + (uint32_t)k, at(ports, k));
+	for (size_t k = 0; end && k < cli_json_count(ports) && !ret; k++)
+		ret = end->is_switch
+		              ? read_switch_port(&s->net.sw[end->index], cli_json_at(ports, k))
+		              : read_host_port(s, end->index + (uint32_t)k, cli_json_at(ports, k));
 	if (end && end->is_switch) {
 		struct check_switch *sw = &s->net.sw[end->index];
 		size_t n;
@@ -284,8 +277,8 @@ static int read_ports(struct cli_subnet *s, struct control_client *client)
 	struct json_object *nodes = cli_request_json(client, "ports");
 	int ret = nodes ? 0 : CLI_FAILED;
 
-	for (size_t i = 0; !ret && i < count(nodes); i++)
-		ret = read_node_ports(s, at(nodes, i));
+	for (size_t i = 0; !ret && i < cli_json_count(nodes); i++)
+		ret = read_node_ports(s, cli_json_at(nodes, i));
 	json_object_put(nodes);
 	return ret;
 }
@@ -294,13 +287,13 @@ static int read_ports(struct cli_subnet *s, struct control_client *client)
 
 static int read_mft(struct cli_subnet *s, uint32_t sw, struct json_object *mft)
 {
-	for (size_t i = 0; i < count(mft); i++) {
-		unsigned long mlid = strtoul(cli_json_text(at(mft, i), "mlid"), NULL, 16);
-		struct json_object *ports = cli_json_array(at(mft, i), "ports");
+	for (size_t i = 0; i < cli_json_count(mft); i++) {
+		unsigned long mlid = strtoul(cli_json_text(cli_json_at(mft, i), "mlid"), NULL, 16);
+		struct json_object *ports = cli_json_array(cli_json_at(mft, i), "ports");
 		uint64_t row[CHECK_BLOCKS] = { 0 };
 
-		for (size_t k = 0; k < count(ports); k++) {
-			unsigned port = (unsigned)json_object_get_int(at(ports, k));
+		for (size_t k = 0; k < cli_json_count(ports); k++) {
+			unsigned port = (unsigned)json_object_get_int(cli_json_at(ports, k));
 
 			if (port < 64 * CHECK_BLOCKS)
 				row[port / 64] |= 1ull << port % 64;
@@ -346,14 +339,15 @@ static int read_tables(struct cli_subnet *s, struct control_client *client)
 
 static int read_members(struct cli_subnet *s, struct check_group *g, struct json_object *members)
 {
-	for (size_t i = 0; i < count(members); i++) {
-		const char *state = cli_json_text(at(members, i), "join_state");
+	for (size_t i = 0; i < cli_json_count(members); i++) {
+		const char *state = cli_json_text(cli_json_at(members, i), "join_state");
 		struct check_member m = { .sends = true, .receives = !strstr(state, "send") };
 		const struct cli_subnet_end *end;
 		struct in6_addr gid;
 		uint64_t guid = 0;
 
-		if (inet_pton(AF_INET6, cli_json_text(at(members, i), "port_gid"), &gid) != 1)
+		if (inet_pton(AF_INET6, cli_json_text(cli_json_at(members, i), "port_gid"), &gid) !=
+		    1)
 			continue;
 		for (unsigned k = 8; k < 16; k++)
 			guid = guid << 8 | gid.s6_addr[k];
@@ -396,8 +390,8 @@ static int read_groups(struct cli_subnet *s, struct control_client *client)
 	s->kept[1] = cli_request_json(client, "groups");
 	if (!s->kept[1])
 		return CLI_FAILED;
-	for (size_t i = 0; i < count(s->kept[1]) && !ret; i++)
-		ret = read_group(s, at(s->kept[1], i));
+	for (size_t i = 0; i < cli_json_count(s->kept[1]) && !ret; i++)
+		ret = read_group(s, cli_json_at(s->kept[1], i));
 	return ret;
 }
 

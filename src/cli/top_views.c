@@ -11,16 +11,6 @@
 #include "cli/legend.h"
 #include "cli/top_data.h"
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 static void add_number(struct json_object *o, const char *key, int64_t number)
 {
 	json_object_object_add(o, key, json_object_new_int64(number));
@@ -51,8 +41,8 @@ static int64_t losses_of(struct json_object *port, struct json_object *texts)
 /* "drops": all that counts losses; @texts: which counters do. */
 static void add_drops(struct json_object *ports, struct json_object *texts)
 {
-	for (size_t i = 0; i < count(ports); i++)
-		add_number(at(ports, i), "drops", losses_of(at(ports, i), texts));
+	for (size_t i = 0; i < cli_json_count(ports); i++)
+		add_number(cli_json_at(ports, i), "drops", losses_of(cli_json_at(ports, i), texts));
 }
 
 /* ---- groups ---- */
@@ -60,11 +50,11 @@ static void add_drops(struct json_object *ports, struct json_object *texts)
 static void count_members(struct json_object *groups, struct json_object *more)
 {
 	(void)more;
-	for (size_t i = 0; i < count(groups); i++) {
-		struct json_object *g = at(groups, i);
+	for (size_t i = 0; i < cli_json_count(groups); i++) {
+		struct json_object *g = cli_json_at(groups, i);
 
-		add_number(g, "n_members", (int64_t)count(cli_json_array(g, "members")));
-		add_number(g, "n_attached", (int64_t)count(cli_json_array(g, "attached")));
+		add_number(g, "n_members", (int64_t)cli_json_count(cli_json_array(g, "members")));
+		add_number(g, "n_attached", (int64_t)cli_json_count(cli_json_array(g, "attached")));
 	}
 }
 
@@ -75,12 +65,13 @@ static void name_peers(struct json_object *rows, struct json_object *more)
 	char text[64];
 
 	(void)more;
-	for (size_t i = 0; i < count(rows); i++) {
-		const char *host = cli_json_text(at(rows, i), "peer_host");
+	for (size_t i = 0; i < cli_json_count(rows); i++) {
+		const char *host = cli_json_text(cli_json_at(rows, i), "peer_host");
 
 		snprintf(text, sizeof(text), "%.32s%s%.16s", strcmp(host, "-") != 0 ? host : "",
-		         strcmp(host, "-") != 0 ? " " : "", cli_json_text(at(rows, i), "peer"));
-		json_object_object_add(at(rows, i), "to", json_object_new_string(text));
+		         strcmp(host, "-") != 0 ? " " : "",
+		         cli_json_text(cli_json_at(rows, i), "peer"));
+		json_object_object_add(cli_json_at(rows, i), "to", json_object_new_string(text));
 	}
 }
 
@@ -105,11 +96,11 @@ static void name_hosts(struct json_object *process)
 	struct json_object *hosts = cli_json_array(process, "hosts");
 	char text[CLI_TOP_CELL] = "-";
 
-	if (count(hosts) == 1)
-		snprintf(text, sizeof(text), "%s", json_object_get_string(at(hosts, 0)));
-	else if (count(hosts))
-		snprintf(text, sizeof(text), "%.40s +%zu", json_object_get_string(at(hosts, 0)),
-		         count(hosts) - 1);
+	if (cli_json_count(hosts) == 1)
+		snprintf(text, sizeof(text), "%s", json_object_get_string(cli_json_at(hosts, 0)));
+	else if (cli_json_count(hosts))
+		snprintf(text, sizeof(text), "%.40s +%zu",
+		         json_object_get_string(cli_json_at(hosts, 0)), cli_json_count(hosts) - 1);
 	json_object_object_add(process, "on", json_object_new_string(text));
 }
 
@@ -118,10 +109,10 @@ static void add_up_qps(struct json_object *processes, struct json_object *qps)
 {
 	struct json_object *sums = json_object_new_object();
 
-	for (size_t i = 0; i < count(qps); i++)
-		add_to(sums, cli_json_text(at(qps, i), "pid"), at(qps, i));
-	for (size_t i = 0; i < count(processes); i++) {
-		struct json_object *p = at(processes, i);
+	for (size_t i = 0; i < cli_json_count(qps); i++)
+		add_to(sums, cli_json_text(cli_json_at(qps, i), "pid"), cli_json_at(qps, i));
+	for (size_t i = 0; i < cli_json_count(processes); i++) {
+		struct json_object *p = cli_json_at(processes, i);
 		struct json_object *sum = json_object_object_get(sums, cli_json_text(p, "pid"));
 
 		name_hosts(p);

@@ -17,16 +17,6 @@
 #include "cli/table.h"
 #include "cli/views.h"
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 /* A key or identifier, which may come as a number, is written in hex. */
 static void print_hex(struct json_object *o, const char *key)
 {
@@ -45,9 +35,9 @@ static char *join(struct json_object *array)
 
 	if (!to)
 		return NULL;
-	for (size_t i = 0; i < count(array); i++)
-		fprintf(to, "%s%s", i ? " " : "", json_object_get_string(at(array, i)));
-	if (count(array) == 0)
+	for (size_t i = 0; i < cli_json_count(array); i++)
+		fprintf(to, "%s%s", i ? " " : "", json_object_get_string(cli_json_at(array, i)));
+	if (cli_json_count(array) == 0)
 		fputc('-', to);
 	fclose(to);
 	return text;
@@ -100,30 +90,30 @@ static void print_pairs(const char *label, struct json_object *array, const char
 	const int wide = 72;
 	int column = printf("  %-9s ", label);
 
-	if (count(array) == 0)
+	if (cli_json_count(array) == 0)
 		putchar('-');
-	for (size_t i = 0; i < count(array); i++) {
+	for (size_t i = 0; i < cli_json_count(array); i++) {
 		if (i && column > wide)
 			column = printf(",\n  %-9s ", "");
 		else if (i)
 			column += printf(", ");
-		column += print_pair(at(array, i), first, second);
+		column += print_pair(cli_json_at(array, i), first, second);
 	}
 	putchar('\n');
 }
 
 static void print_tree(struct json_object *tree)
 {
-	for (size_t i = 0; i < count(tree); i++) {
-		struct json_object *ports = cli_json_array(at(tree, i), "ports");
+	for (size_t i = 0; i < cli_json_count(tree); i++) {
+		struct json_object *ports = cli_json_array(cli_json_at(tree, i), "ports");
 		char *text = join(ports);
 
 		printf("  %-9s %s: port%s %s\n", i ? "" : "tree",
-		       cli_json_text(at(tree, i), "switch"), count(ports) == 1 ? "" : "s",
-		       text ? text : "?");
+		       cli_json_text(cli_json_at(tree, i), "switch"),
+		       cli_json_count(ports) == 1 ? "" : "s", text ? text : "?");
 		free(text);
 	}
-	if (count(tree) == 0)
+	if (cli_json_count(tree) == 0)
 		printf("  %-9s -\n", "tree");
 }
 
@@ -160,12 +150,12 @@ static void print_group(struct json_object *group)
 
 static int print_groups(struct json_object *groups)
 {
-	if (count(groups) == 0)
+	if (cli_json_count(groups) == 0)
 		puts("no groups");
-	for (size_t i = 0; i < count(groups); i++) {
+	for (size_t i = 0; i < cli_json_count(groups); i++) {
 		if (i)
 			putchar('\n');
-		print_group(at(groups, i));
+		print_group(cli_json_at(groups, i));
 	}
 	return 0;
 }
@@ -196,8 +186,8 @@ static void note_fields(struct json_object *columns, struct json_object *element
 
 static bool any_counter_moved(struct json_object *array)
 {
-	for (size_t i = 0; i < count(array); i++) {
-		json_object_object_foreach(at(array, i), key, value)
+	for (size_t i = 0; i < cli_json_count(array); i++) {
+		json_object_object_foreach(cli_json_at(array, i), key, value)
 		{
 			if (!is_identity(key, value) && json_object_get_int64(value))
 				return true;
@@ -233,8 +223,8 @@ static int print_counter_array(struct json_object *array)
 	struct json_object *columns = json_object_new_object();
 	int ret;
 
-	for (size_t i = 0; i < count(array); i++)
-		note_fields(columns, at(array, i));
+	for (size_t i = 0; i < cli_json_count(array); i++)
+		note_fields(columns, cli_json_at(array, i));
 	ret = print_counter_table(array, columns);
 	json_object_put(columns);
 	return ret;
@@ -280,7 +270,7 @@ static int print_hosts(struct json_object *hosts)
 	int ret = cli_json_print_table(hosts, columns, ports);
 
 	counters = cli_interfaces_counters(hosts);
-	if (!ret && count(counters) > 0) {
+	if (!ret && cli_json_count(counters) > 0) {
 		putchar('\n');
 		ret = print_counter_array(counters);
 	}

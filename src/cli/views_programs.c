@@ -13,19 +13,9 @@
 #include "cli/table.h"
 #include "cli/views.h"
 
-static size_t count(struct json_object *array)
-{
-	return json_object_array_length(array);
-}
-
-static struct json_object *at(struct json_object *array, size_t i)
-{
-	return json_object_array_get_idx(array, i);
-}
-
 static int print_rows(struct json_object *rows, const struct cli_column *columns, const char *none)
 {
-	if (count(rows))
+	if (cli_json_count(rows))
 		return cli_json_print_table(rows, columns, NULL);
 	return puts(none) < 0 ? CLI_FAILED : 0;
 }
@@ -84,11 +74,11 @@ int cli_views_qps(struct json_object *qps)
 	struct json_object *some = json_object_new_array();
 	int ret;
 
-	for (size_t i = 0; i < count(qps); i++)
-		if (json_object_object_get(at(qps, i), "next_psn"))
-			json_object_array_add(some, json_object_get(at(qps, i)));
+	for (size_t i = 0; i < cli_json_count(qps); i++)
+		if (json_object_object_get(cli_json_at(qps, i), "next_psn"))
+			json_object_array_add(some, json_object_get(cli_json_at(qps, i)));
 	ret = print_rows(qps, columns, "no queue pairs");
-	if (!ret && count(some)) {
+	if (!ret && cli_json_count(some)) {
 		putchar('\n');
 		ret = cli_json_print_table(some, packets, NULL);
 	}
@@ -123,10 +113,10 @@ static void add_hosts(struct cli_table *t, struct json_object *process, const ch
 	struct json_object *hosts = cli_json_array(process, key);
 	char text[4 * 64 + 8] = "-";
 
-	for (size_t i = 0, n = 0; i < count(hosts) && i < most; i++)
+	for (size_t i = 0, n = 0; i < cli_json_count(hosts) && i < most; i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%.60s", i ? " " : "",
-		                      json_object_get_string(at(hosts, i)));
-	cli_table_add(t, "%s%s", text, count(hosts) > most ? " ..." : "");
+		                      json_object_get_string(cli_json_at(hosts, i)));
+	cli_table_add(t, "%s%s", text, cli_json_count(hosts) > most ? " ..." : "");
 }
 
 int cli_views_processes(struct json_object *processes)
@@ -156,9 +146,9 @@ static void add_access(struct cli_table *t, struct json_object *mr, const char *
 	struct json_object *names = cli_json_array(mr, key);
 	char text[256] = "-";
 
-	for (size_t i = 0, n = 0; i < count(names) && n < sizeof(text); i++)
+	for (size_t i = 0, n = 0; i < cli_json_count(names) && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s", i ? "," : "",
-		                      json_object_get_string(at(names, i)));
+		                      json_object_get_string(cli_json_at(names, i)));
 	cli_table_add(t, "%s", text);
 }
 
