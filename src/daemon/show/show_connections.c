@@ -4,8 +4,6 @@
  * client, and then the queue pairs that programs have connected by hand. A part is a look at one
  * place where there may be one.
  */
-#include <stdlib.h>
-
 #include "daemon/show/show_qp.h"
 #include "wire/text.h"
 
@@ -154,14 +152,10 @@ static bool show_next_by_hand(const struct daemon_show *s, struct show_at *at, s
 
 bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
-	struct position *p = at->state;
+	struct position *p = show_state(at, o, sizeof(*p));
 
 	if (!p)
-		p = at->state = calloc(1, sizeof(*p));
-	if (!p) {
-		o->failed = true;
 		return false;
-	}
 	if (!p->by_hand && show_next_identifier(s, at, o))
 		return true;
 	if (!p->by_hand)

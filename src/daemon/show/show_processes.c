@@ -66,16 +66,18 @@ static const struct daemon_holder *holder_of(enum kind kind, const void *object)
 	}
 }
 
-static struct census *census_new(const struct daemon_show *s)
+static struct census *census_of(const struct daemon_show *s, struct show_at *at,
+                                struct show_json *o)
 {
 	const uint32_t n = s->clients->ids.size;
-	struct census *c = calloc(1, sizeof(*c) + (size_t)n * sizeof(c->count[0]) +
-	                                     s->f->n_hosts * sizeof(*c->host));
+	struct census *c = show_state(at, o,
+	                              sizeof(*c) + (size_t)n * sizeof(c->count[0]) +
+	                                      s->f->n_hosts * sizeof(*c->host));
 
-	if (!c)
-		return NULL;
-	c->n = n;
-	c->host = (uint32_t *)&c->count[n];
+	if (c && !c->host) {
+		c->n = n;
+		c->host = (uint32_t *)&c->count[n];
+	}
 	return c;
 }
 
@@ -191,14 +193,10 @@ static void add_process(const struct daemon_show *s, struct show_at *at, struct 
 bool daemon_show_processes(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
 	const struct daemon_client *client;
-	struct census *c = at->state;
+	struct census *c = census_of(s, at, o);
 
 	if (!c)
-		c = at->state = census_new(s);
-	if (!c) {
-		o->failed = true;
 		return false;
-	}
 	if (c->kind < KINDS) {
 		count_next(s, at, c);
 		return true;
@@ -281,14 +279,10 @@ static bool show_some(const struct daemon_show *s, struct show_at *at, struct sh
 bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct show_json *o)
 {
 	const struct daemon_client *client;
-	struct position *p = at->state;
+	struct position *p = show_state(at, o, sizeof(*p));
 
 	if (!p)
-		p = at->state = calloc(1, sizeof(*p));
-	if (!p) {
-		o->failed = true;
 		return false;
-	}
 	at->work += EMPTY_COST;
 	if (p->client >= s->clients->ids.size)
 		return false;

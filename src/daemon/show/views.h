@@ -41,6 +41,9 @@ struct show_at {
 	uint32_t work;  /* units (chores.h) that a view adds for work that leaves no text */
 };
 
+/* The view's state, zeroed the first time. NULL: no memory; @o has failed. */
+void *show_state(struct show_at *at, struct show_json *o, size_t bytes);
+
 /* Each writes the next part. False: there was none left. */
 bool daemon_show_status(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_host(const struct daemon_show *s, struct show_at *at, struct show_json *o);
