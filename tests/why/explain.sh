@@ -4,18 +4,8 @@
 # explain.sh PROGRAM: `umbel explain` names each cause, with what PROGRAM (why.c) does wrong and with
 # programs of Debian's: who has not joined, keys, receives, links, routes, peers that have died or stand still.
 
-. "${0%/*}/../system/lib.sh"
-
-program=$1
+. "${0%/*}/why.bash"
 group=ff12:4001:ffff::f01:101
-
-# hold CAUSE: until it is as it should be; sets $from and $to, the numbers of its queue pairs.
-hold()
-{
-	start "$1" all "$program" "$@"
-	wait_said "$1" ready || return
-	read -r _ from to < <(grep ^ready "$TMPDIR/$1.out")
-}
 
 # cause NAME WORDS [OPTION]...: with what the program does, a line has the words, a pattern; without
 # options it is asked about the hosts.

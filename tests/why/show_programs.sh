@@ -5,16 +5,7 @@
 # and PROGRAM (why.c) have: connections by rdma_cm in each state and by hand, regions, thousands of
 # queue pairs; and nothing any more when they are gone. `--watch` shows it again.
 
-. "${0%/*}/../system/lib.sh"
-
-program=$1
-
-hold()
-{
-	start "$1" all "$program" "$@"
-	wait_said "$1" ready || return
-	read -r _ from to < <(grep ^ready "$TMPDIR/$1.out")
-}
+. "${0%/*}/why.bash"
 
 # has VIEW PATTERN...: whether each pattern fits a row of the view, its blanks as one.
 has()

@@ -4,17 +4,7 @@
 # show_qps.sh PROGRAM: `umbel show qps` has what PROGRAM (why.c) makes: states, receives, what has
 # arrived, peers, requests that wait, PSNs; and thousands of them.
 
-. "${0%/*}/../system/lib.sh"
-
-program=$1
-
-# hold CAUSE [NUMBER]: until it is as it should be; sets $from and $to, the numbers of its queue pairs.
-hold()
-{
-	start "$1" all "$program" "$@"
-	wait_said "$1" ready || return
-	read -r _ from to < <(grep ^ready "$TMPDIR/$1.out")
-}
+. "${0%/*}/why.bash"
 
 # row QPN: of the table, blanks as one
 row()
