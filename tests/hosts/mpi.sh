@@ -24,12 +24,9 @@ expect 1 "umbel: no host 'h9' in fabric 'default': it has h1 h2 h3" umbel rsh h9
 expect 2 'umbel: rsh: which host?; *' umbel rsh
 
 # ---- mpirun: ranks on all hosts in turn
-# Open MPI may warn of a race of its own. MPICH printed nothing at all in one of some dozens of runs,
-# of which we do not know the cause: so again.
+# Open MPI may warn of a race of its own.
 ranks_on_all()
 {
-	local output
-
 	output=$(timeout 100 umbel mpirun --mpirun "mpirun.$1" -n 6 hostname | grep -x 'h.' | sort)
 	[ "$output" = $'h1\nh1\nh2\nh2\nh3\nh3' ]
 }
@@ -40,7 +37,7 @@ sent()
 	umbel exec h1 -- cat /sys/class/infiniband/umbel_h1_0/ports/1/counters/unicast_xmit_packets
 }
 for mpi in openmpi mpich; do
-	wait_until "$mpi has ranks on all hosts" ranks_on_all $mpi
+	ranks_on_all $mpi || complain "$mpi has no ranks on all hosts: $output"
 	before=$(sent)
 	UCX_TLS=ud_verbs,self OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self expect 0 '*3 ranks, 0 wrong*' \
 		timeout 100 umbel mpirun --mpirun mpirun.$mpi -n 3 "$TMPDIR/collectives.$mpi"
