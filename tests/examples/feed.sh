@@ -49,6 +49,13 @@ both_have_all()
 	wait_ended publisher 0
 }
 
+# nothing_waits HOST: its sockets of RoCE hold nothing that the daemon has yet to take
+nothing_waits()
+{
+	umbel exec "$1" -- cat /proc/net/udp /proc/net/udp6 |
+		awk '$2 ~ /:12B7$/ && $5 !~ /:00000000$/ { waits = 1 } END { exit waits }'
+}
+
 # A receive queue of 16 packets of 4 messages is full, and then the publisher is further than its ring of 64.
 stands_still()
 {
@@ -57,6 +64,7 @@ stands_still()
 	kill -STOP "${pid[subscriber2]}"
 	subscribe 3
 	wait_said publisher "published $messages"
+	wait_until 'all that was sent is taken or lost' nothing_waits "${letter}2"
 	kill -CONT "${pid[subscriber2]}"
 	wait_ended subscriber2 0
 	wait_ended subscriber3 0
