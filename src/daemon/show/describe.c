@@ -24,6 +24,8 @@ static void fill(struct control_describe_port_reply *rep, const struct wire_port
 		.unicast_rcv_packets = extended->unicast_rcv_packets,
 		.multicast_xmit_packets = extended->multicast_xmit_packets,
 		.multicast_rcv_packets = extended->multicast_rcv_packets,
+		.symbol_errors = basic->symbol_errors,
+		.rcv_errors = basic->rcv_errors,
 		.link_downed = basic->link_downed,
 		.rcv_switch_relay_errors = basic->rcv_switch_relay_errors,
 		.xmit_discards = basic->xmit_discards,

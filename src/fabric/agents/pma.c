@@ -24,7 +24,8 @@ enum counter {
 	XMIT_MULTICAST,
 	RCV_MULTICAST,
 	LINK_DOWNED,
-	DAMAGED, /* packets: a symbol error each, at least */
+	DAMAGED,       /* packets */
+	SYMBOL_ERRORS, /* of these one each, at least, and those of no packet */
 	RELAY_ERRORS,
 	XMIT_DISCARDS,
 	XMIT_CONSTRAINT,
@@ -59,6 +60,7 @@ static struct counts counts_of(struct fabric *f, const struct fabric_port *p)
 		[RCV_MULTICAST] = p->stats.recv_mcast,
 		[LINK_DOWNED] = p->stats.link_downed,
 		[DAMAGED] = p->stats.damaged,
+		[SYMBOL_ERRORS] = p->stats.damaged + p->stats.symbol_errors,
 		[RELAY_ERRORS] = p->stats.lost[FABRIC_LOST_RELAY] + p->stats.lost[FABRIC_LOST_VL],
 		[XMIT_DISCARDS] = discards(f, p),
 		[XMIT_CONSTRAINT] = p->stats.lost[FABRIC_LOST_XMIT_PKEY],
@@ -133,6 +135,7 @@ static void set_port_counters(struct fabric *f, struct fabric_port *p,
 		{ PERF_SELECT_XMIT_PACKETS, XMIT_PACKETS, c->xmit_packets },
 		{ PERF_SELECT_RCV_PACKETS, RCV_PACKETS, c->rcv_packets },
 		{ PERF_SELECT_LINK_DOWNED, LINK_DOWNED, c->link_downed },
+		{ PERF_SELECT_SYMBOL_ERRORS, SYMBOL_ERRORS, c->symbol_errors },
 		{ PERF_SELECT_RCV_ERRORS, DAMAGED, c->rcv_errors },
 		{ PERF_SELECT_RCV_SWITCH_RELAY_ERRORS, RELAY_ERRORS, c->rcv_switch_relay_errors },
 		{ PERF_SELECT_XMIT_DISCARDS, XMIT_DISCARDS, c->xmit_discards },
@@ -149,7 +152,7 @@ static void fill_basic(struct wire_port_counters *c, const struct counts *sum, b
 	*c = (struct wire_port_counters){
 		.port_select = c->port_select,
 		.counter_select = is_set ? c->counter_select : 0,
-		.symbol_errors = (uint16_t)saturate(sum->n[DAMAGED], UINT16_MAX),
+		.symbol_errors = (uint16_t)saturate(sum->n[SYMBOL_ERRORS], UINT16_MAX),
 		.rcv_errors = (uint16_t)saturate(sum->n[DAMAGED], UINT16_MAX),
 		.link_downed = (uint8_t)saturate(sum->n[LINK_DOWNED], UINT8_MAX),
 		.rcv_switch_relay_errors = (uint16_t)saturate(sum->n[RELAY_ERRORS], UINT16_MAX),

@@ -28,6 +28,8 @@ static uint64_t nothing(const struct fabric *f, const struct fabric_port *p, uns
 static uint64_t rcv_errors(const struct fabric *f, const struct fabric_port *p, unsigned i)
 {
 	(void)f;
+	if (i == PERF_RCV_LOCAL_PHYSICAL)
+		return p->stats.damaged;
 	if (i == PERF_RCV_DLID_MAPPING)
 		return p->stats.lost[FABRIC_LOST_RELAY];
 	return i == PERF_RCV_VL_MAPPING ? p->stats.lost[FABRIC_LOST_VL] : 0;

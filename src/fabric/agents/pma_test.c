@@ -325,6 +325,27 @@ static void a_link_that_went_down_is_counted_at_both_ends(void **state)
 	assert_int_equal(counters(l, SW_LID, TO_HOST).link_downed, 0);
 }
 
+static void errors_of_symbols_and_of_packets_are_cleared_apart(void **state)
+{
+	struct lab *l = *state;
+	struct wire_port_counters c = { .port_select = 1,
+		                        .counter_select = PERF_SELECT_SYMBOL_ERRORS };
+
+	l->f->hca_port[0]->stats.damaged = 3;
+	l->f->hca_port[0]->stats.symbol_errors = 4;
+	assert_int_equal(counters(l, 1, 1).symbol_errors, 7);
+	assert_int_equal(counters(l, 1, 1).rcv_errors, 3);
+	c = write_counters(l, 1, &c);
+	assert_int_equal(c.symbol_errors, 0);
+	assert_int_equal(c.rcv_errors, 3);
+	c.counter_select = PERF_SELECT_RCV_ERRORS;
+	c.rcv_errors = 0;
+	write_counters(l, 1, &c);
+	l->f->hca_port[0]->stats.symbol_errors += 70000;
+	assert_int_equal(counters(l, 1, 1).symbol_errors, UINT16_MAX);
+	assert_int_equal(counters(l, 1, 1).rcv_errors, 0);
+}
+
 static void ports_that_there_are_not_are_a_bad_field(void **state)
 {
 	static const struct {
@@ -449,6 +470,9 @@ static void losses_are_counted_by_reason(void **state)
 	                 2);
 	assert_int_equal(
 	        DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_NEIGHBOR_MTU), 7);
+	l->f->hca_port[0]->stats.damaged = 8;
+	assert_int_equal(
+	        DETAILS(l, 1, 1, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_LOCAL_PHYSICAL), 8);
 }
 
 static void optional_counters_are_written_apart(void **state)
@@ -649,6 +673,7 @@ int main(void)
 		ACTIVE_TEST(the_two_attributes_are_cleared_apart),
 		ACTIVE_TEST(short_counters_stop_at_their_largest_value),
 		ACTIVE_TEST(a_link_that_went_down_is_counted_at_both_ends),
+		ACTIVE_TEST(errors_of_symbols_and_of_packets_are_cleared_apart),
 		ACTIVE_TEST(ports_that_there_are_not_are_a_bad_field),
 		ACTIVE_TEST(data_is_counted_by_service_level),
 		ACTIVE_TEST(datagrams_are_counted_by_lane),

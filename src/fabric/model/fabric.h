@@ -61,7 +61,7 @@ enum fabric_loss {
 	FABRIC_LOSSES,
 };
 
-#define FABRIC_COUNTERS 14 /* counters of a port that its PMA reports */
+#define FABRIC_COUNTERS 15 /* counters of a port that its PMA reports */
 
 /* An additional GUID of an HCA's port, set by a subnet manager (GUIDInfo). */
 struct fabric_alias {
@@ -104,6 +104,7 @@ struct fabric_port {
 		uint64_t recv_ud_packets, recv_ud_bytes; /* of datagrams, with headers */
 		uint64_t link_downed;
 		uint64_t damaged;             /* packets that came so, and were dropped: faults */
+		uint64_t symbol_errors;       /* beside these */
 		uint64_t lost[FABRIC_LOSSES]; /* of a switch's port */
 		/* of an HCA's: packets sent to a group that reached no other port; and those that
 		 * came while no queue pair was attached */
