@@ -40,22 +40,12 @@ static bool is_switch(struct json_object *node)
 /* 1000 of "4x EDR". */
 static unsigned rate_of(const char *text)
 {
-	static const char *const speeds[] = { "SDR", "DDR", "QDR", "FDR10",
-		                              "FDR", "EDR", "HDR", "NDR" };
-	unsigned width = 0;
+	unsigned width;
 	char speed[8] = "";
 
 	if (sscanf(text, "%ux %7s", &width, speed) != 2)
 		return 0;
-	for (unsigned i = 0; i < ARRAY_SIZE(speeds); i++)
-		if (!strcmp(speeds[i], speed))
-			return wire_link_speed(width == 12  ? 8
-			                       : width == 8 ? 4
-			                       : width == 4 ? 2
-			                       : width == 2 ? 16
-			                                    : 1,
-			                       1u << i);
-	return 0;
+	return wire_link_speed(wire_link_width(width), wire_link_speed_named(speed, strlen(speed)));
 }
 
 /* enum ibv_mtu of a number of bytes. */

@@ -55,25 +55,9 @@ static unsigned lane_mbps(uint8_t speed)
 	}
 }
 
-static unsigned lanes(uint8_t width)
-{
-	switch (width) {
-	case FABRIC_WIDTH_1X:
-		return 1;
-	case FABRIC_WIDTH_2X:
-		return 2;
-	case FABRIC_WIDTH_8X:
-		return 8;
-	case FABRIC_WIDTH_12X:
-		return 12;
-	default:
-		return 4;
-	}
-}
-
 unsigned sa_port_mbps(const struct fabric_port *p)
 {
-	return lane_mbps(p->speed) * lanes(p->width);
+	return lane_mbps(p->speed) * wire_link_lanes(p->width);
 }
 
 uint8_t sa_rate_of(unsigned mbps)

@@ -218,24 +218,10 @@ static void put_phys_state(char *text, unsigned state)
 /* "100 Gb/sec (4X EDR)" */
 static void put_rate(char *text, const struct shm_port *p)
 {
-	static const struct {
-		uint8_t speed;
-		const char *name;
-	} speeds[] = { { 1, "SDR" },  { 2, "DDR" },  { 4, "QDR" },  { 8, "FDR10" },
-		       { 16, "FDR" }, { 32, "EDR" }, { 64, "HDR" }, { 128, "NDR" } };
-	static const struct {
-		uint8_t width, lanes;
-	} widths[] = { { 1, 1 }, { 2, 4 }, { 4, 8 }, { 8, 12 }, { 16, 2 } };
-	unsigned rate = wire_link_speed(p->active_width, p->active_speed), lanes = 1;
-	const char *speed = "SDR";
+	unsigned rate = wire_link_speed(p->active_width, p->active_speed);
 
-	for (size_t i = 0; i < ARRAY_SIZE(speeds); i++)
-		if (speeds[i].speed == p->active_speed)
-			speed = speeds[i].name;
-	for (size_t i = 0; i < ARRAY_SIZE(widths); i++)
-		if (widths[i].width == p->active_width)
-			lanes = widths[i].lanes;
-	PUT("%u%s Gb/sec (%uX %s)", rate / 10, rate % 10 ? ".5" : "", lanes, speed);
+	PUT("%u%s Gb/sec (%uX %s)", rate / 10, rate % 10 ? ".5" : "",
+	    wire_link_lanes(p->active_width), wire_link_speed_name(p->active_speed));
 }
 
 int sysfs_text_port(const struct sysfs_subject *of, char text[static SYSFS_TEXT_ROOM])

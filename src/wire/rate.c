@@ -2,7 +2,9 @@
 /*
  * The table of static rates: see rate.h. Constant.
  */
+#include <limits.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <infiniband/verbs.h>
 
@@ -39,12 +41,51 @@ unsigned wire_rate_to_mbps(unsigned rate)
 	return r ? (unsigned)r->mbps : 0;
 }
 
+/* ---- widths and speeds of links: bit i is row i ---- */
+
+static const unsigned lanes_of[] = { 1, 4, 8, 12, 2 };
+
+static const struct {
+	const char *name;
+	unsigned lane; /* in units of 100 Mbit/s */
+} speeds[] = { { "SDR", 25 },  { "DDR", 50 },  { "QDR", 100 }, { "FDR10", 100 },
+	       { "FDR", 140 }, { "EDR", 250 }, { "HDR", 500 }, { "NDR", 1000 } };
+
+/* The row of the lowest bit; of no bit, none. */
+static unsigned row_of(unsigned bits)
+{
+	return bits ? (unsigned)__builtin_ctz(bits) : UINT_MAX;
+}
+
+unsigned wire_link_lanes(unsigned width)
+{
+	return row_of(width) < ARRAY_SIZE(lanes_of) ? lanes_of[row_of(width)] : 0;
+}
+
 unsigned wire_link_speed(unsigned width, unsigned speed)
 {
-	static const unsigned lane[] = { 25, 50, 100, 100, 140, 250, 500, 1000 };
-	static const unsigned lanes[] = { 1, 4, 8, 12, 2 };
-	unsigned w = width ? (unsigned)__builtin_ctz(width) : ARRAY_SIZE(lanes);
-	unsigned s = speed ? (unsigned)__builtin_ctz(speed) : ARRAY_SIZE(lane);
+	return row_of(speed) < ARRAY_SIZE(speeds)
+	               ? speeds[row_of(speed)].lane * wire_link_lanes(width)
+	               : 0;
+}
 
-	return w < ARRAY_SIZE(lanes) && s < ARRAY_SIZE(lane) ? lane[s] * lanes[w] : 0;
+unsigned wire_link_width(uint64_t lanes)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(lanes_of); i++)
+		if (lanes_of[i] == lanes)
+			return 1u << i;
+	return 0;
+}
+
+unsigned wire_link_speed_named(const char *name, size_t len)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(speeds); i++)
+		if (strlen(speeds[i].name) == len && !memcmp(speeds[i].name, name, len))
+			return 1u << i;
+	return 0;
+}
+
+const char *wire_link_speed_name(unsigned speed)
+{
+	return row_of(speed) < ARRAY_SIZE(speeds) ? speeds[row_of(speed)].name : "?";
 }

@@ -6,6 +6,9 @@
 #ifndef WIRE_RATE_H
 #define WIRE_RATE_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #define WIRE_RATES 23
 
 /* mult: the rate / 2.5 Gbit/s; 0: ibv_rate_to_mult(3) defines none. */
@@ -28,5 +31,14 @@ unsigned wire_rate_to_mbps(unsigned rate);
  * as in struct ibv_port_attr (ibv_query_port(3)). 0: one of them is unknown.
  */
 unsigned wire_link_speed(unsigned width, unsigned speed);
+
+/* A width by its number of lanes, and the other way round. 0: there is none. */
+unsigned wire_link_width(uint64_t lanes);
+unsigned wire_link_lanes(unsigned width);
+
+/* A speed by its name, as "EDR", which is @len bytes long; 0: there is none. The name of a speed.
+ */
+unsigned wire_link_speed_named(const char *name, size_t len);
+const char *wire_link_speed_name(unsigned speed);
 
 #endif

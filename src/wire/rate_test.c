@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include <infiniband/verbs.h>
@@ -51,12 +52,50 @@ static void an_unknown_rate_is_zero(void **state)
 	}
 }
 
+static void widths_and_speeds_have_names(void **state)
+{
+	static const unsigned lanes[] = { 1, 4, 8, 12, 2 };
+	static const char *const speeds[] = { "SDR", "DDR", "QDR", "FDR10",
+		                              "FDR", "EDR", "HDR", "NDR" };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_SIZE(lanes); i++) {
+		assert_int_equal(wire_link_width(lanes[i]), 1 << i);
+		assert_int_equal(wire_link_lanes(1 << i), lanes[i]);
+	}
+	for (unsigned i = 0; i < ARRAY_SIZE(speeds); i++) {
+		assert_int_equal(wire_link_speed_named(speeds[i], strlen(speeds[i])), 1 << i);
+		assert_string_equal(wire_link_speed_name(1 << i), speeds[i]);
+	}
+	assert_int_equal(wire_link_speed(1 << 1, 1 << 5), 1000);
+	assert_int_equal(wire_link_speed_named("FDR100", 3), 16);
+}
+
+static void what_is_no_width_or_speed_is_zero(void **state)
+{
+	static const uint64_t lanes[] = { 0, 3, 16, (1ull << 32) + 1 };
+	static const char *const speeds[] = { "", "EDRR", "FD", "edr" };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lanes); i++)
+		assert_int_equal(wire_link_width(lanes[i]), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(speeds); i++)
+		assert_int_equal(wire_link_speed_named(speeds[i], strlen(speeds[i])), 0);
+	assert_int_equal(wire_link_lanes(0), 0);
+	assert_int_equal(wire_link_lanes(1 << 5), 0);
+	assert_int_equal(wire_link_speed(1, 0), 0);
+	assert_int_equal(wire_link_speed(0, 1), 0);
+	assert_int_equal(wire_link_speed(1, 1 << 8), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_rates),
 		cmocka_unit_test(each_rate_is_listed_once),
 		cmocka_unit_test(an_unknown_rate_is_zero),
+		cmocka_unit_test(widths_and_speeds_have_names),
+		cmocka_unit_test(what_is_no_width_or_speed_is_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,32 +2,8 @@
 /*
  * The view "topology": nodes, their ports and what these are linked to.
  */
-#include "base/util.h"
 #include "daemon/show/views.h"
-
-static const char *width_name(unsigned width)
-{
-	switch (width) {
-	case FABRIC_WIDTH_1X:
-		return "1x";
-	case FABRIC_WIDTH_2X:
-		return "2x";
-	case FABRIC_WIDTH_4X:
-		return "4x";
-	case FABRIC_WIDTH_8X:
-		return "8x";
-	default:
-		return "12x";
-	}
-}
-
-static const char *speed_name(unsigned speed)
-{
-	static const char *const names[] = { "SDR", "DDR", "QDR", "FDR10",
-		                             "FDR", "EDR", "HDR", "NDR" };
-
-	return names[__builtin_ctz(speed | 0x80)];
-}
+#include "wire/rate.h"
 
 static void add_link(const struct daemon_show *s, struct show_json *o, const struct fabric_port *p)
 {
@@ -42,7 +18,8 @@ static void add_link(const struct daemon_show *s, struct show_json *o, const str
 	if (p->ethernet)
 		show_add_text(o, "device", "%s", daemon_roce_device(s->roce, p->index));
 	show_add_u64(o, "mtu", IB_MTU_BYTES(p->mtu));
-	show_add_text(o, "rate", "%s %s", width_name(p->width), speed_name(p->speed));
+	show_add_text(o, "rate", "%ux %s", wire_link_lanes(p->width),
+	              wire_link_speed_name(p->speed));
 	show_close(o, '}');
 }
 

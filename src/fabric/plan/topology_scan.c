@@ -14,6 +14,7 @@
 #include "base/complain.h"
 #include "base/util.h"
 #include "fabric/plan/topology_scan.h"
+#include "wire/rate.h"
 
 struct cursor {
 	struct topology_scan *s;
@@ -359,36 +360,6 @@ static int parse_node(struct cursor *c)
 
 /* ---- ports: `[1](guid) "S-0002c90200000000"[7] # lid 4 lmc 0 "leaf 1" lid 3 4xQDR` ---- */
 
-static uint8_t width_of(uint64_t lanes)
-{
-	switch (lanes) {
-	case 1:
-		return FABRIC_WIDTH_1X;
-	case 2:
-		return FABRIC_WIDTH_2X;
-	case 4:
-		return FABRIC_WIDTH_4X;
-	case 8:
-		return FABRIC_WIDTH_8X;
-	case 12:
-		return FABRIC_WIDTH_12X;
-	default:
-		return 0;
-	}
-}
-
-/* The speed that this word names, or 0. */
-static uint8_t speed_of(const char *at, size_t len)
-{
-	static const char *const names[] = { "SDR", "DDR", "QDR", "FDR10",
-		                             "FDR", "EDR", "HDR", "NDR" };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strlen(names[i]) == len && !memcmp(names[i], at, len))
-			return (uint8_t)(1u << i);
-	return 0;
-}
-
 /* "4xQDR" among the words after the remote node's description; other words are comments. */
 static void parse_rate(struct cursor *c, struct fabric_link_rate *rate)
 {
@@ -404,8 +375,8 @@ static void parse_rate(struct cursor *c, struct fabric_link_rate *rate)
 		if (parse_number(c, 10, &lanes) && parse_char(c, 'x')) {
 			for (word = c->at; c->at < c->end && !is_blank(*c->at); c->at++)
 				;
-			rate->speed = speed_of(word, (size_t)(c->at - word));
-			rate->width = width_of(lanes);
+			rate->speed = (uint8_t)wire_link_speed_named(word, (size_t)(c->at - word));
+			rate->width = (uint8_t)wire_link_width(lanes);
 			return;
 		}
 		while (c->at < c->end && !is_blank(*c->at))
@@ -422,7 +393,7 @@ static uint8_t fastest(enum fabric_speed first, uint64_t bits)
 /* What ibsim's options "w=12", "s=4" and "e=2" set. False: they cannot have that value. */
 static bool set_lanes(struct fabric_link_rate *rate, uint64_t lanes)
 {
-	rate->width = width_of(lanes);
+	rate->width = (uint8_t)wire_link_width(lanes);
 	return rate->width;
 }
 
