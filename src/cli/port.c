@@ -164,6 +164,9 @@ static void explain(const struct view *v, const struct cli_port *p, int error)
 		base_log("the link at %s cannot come up: switch '%s' is dead", p->text,
 		         dead_end(v, p));
 		break;
+	case -EBUSY:
+		base_log("a fault keeps the link at %s down: see 'umbel fault show'", p->text);
+		break;
 	case -ENOTCONN:
 		base_log("nothing is plugged in at %s", p->text);
 		break;

@@ -33,7 +33,7 @@ static void set_state(struct fabric *f, struct fabric_port *p, uint8_t state)
 
 static bool may_come_up(const struct fabric_port *p)
 {
-	return !p->cut && !p->disabled && !p->node->dead;
+	return !p->cut && !p->fault.down && !p->disabled && !p->node->dead;
 }
 
 /* Sets the states of both ends to what the link now allows. True: they changed. */
@@ -85,13 +85,32 @@ int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up)
 	if (up && (p->node->dead || p->peer->node->dead))
 		return -EHOSTDOWN;
 	if (p->cut == !up)
-		return -EALREADY;
+		return up && p->fault.down ? -EBUSY : -EALREADY;
 	p->cut = p->peer->cut = !up;
 	if (settle(f, p))
 		tell(f, p);
 	if (!up)
 		fabric_flow_link_changed(f, p);
 	return 0;
+}
+
+bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
+                           const struct fabric_link_fault *fault)
+{
+	bool can_differ = p->fault.widths != fault->widths || p->fault.speeds != fault->speeds;
+	bool carried = fabric_port_carries(p), changed;
+
+	p->fault = p->peer->fault = *fault;
+	changed = settle(f, p);
+	if (changed)
+		tell(f, p);
+	else if (can_differ && p->state != IB_PORT_DOWN && !fabric_link_is_trained(p)) {
+		fabric_port_retrain(f, p);
+		changed = true;
+	}
+	if (carried && changed)
+		fabric_flow_link_changed(f, p);
+	return changed;
 }
 
 static void forget_tables(struct fabric_node *sw)

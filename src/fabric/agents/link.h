@@ -22,9 +22,17 @@ struct fabric_node *fabric_node_find(const struct fabric *f, const char *name);
 /*
  * Sets the link at @p down, or up again. Returns 0; -ENOTCONN: nothing is plugged in there;
  * -EALREADY: it is down, or up, already; -EHOSTDOWN: it cannot come up, as a switch at one of its
- * ends is dead.
+ * ends is dead; -EBUSY: as a fault keeps it down.
  */
 int fabric_link_set(struct fabric *f, struct fabric_port *p, bool up);
+
+/*
+ * That is wrong with the link at @p from now on, which is plugged in, and nothing else. It goes
+ * down, comes up, or trains again, so that it gets another width or speed: then it is INIT. Flows
+ * follow. Whether the state of its ends has changed.
+ */
+bool fabric_link_set_fault(struct fabric *f, struct fabric_port *p,
+                           const struct fabric_link_fault *fault);
 
 /*
  * What an SMA does to its port when PortPhysicalState or PortState of PortInfo is set; the caller

@@ -46,15 +46,32 @@ static uint8_t speeds_enabled(const struct fabric_port *p)
 	return supported & (old | (uint8_t)(extended * FABRIC_SPEED_FDR));
 }
 
+static const uint8_t narrow_to_wide[] = { FABRIC_WIDTH_1X, FABRIC_WIDTH_2X, FABRIC_WIDTH_4X,
+	                                  FABRIC_WIDTH_8X, FABRIC_WIDTH_12X };
+
+uint8_t fabric_widths_up_to(uint8_t width)
+{
+	uint8_t all = 0;
+
+	for (unsigned i = 0; i < sizeof(narrow_to_wide); i++) {
+		all |= narrow_to_wide[i];
+		if (narrow_to_wide[i] == width)
+			break;
+	}
+	return all;
+}
+
+uint8_t fabric_speeds_up_to(uint8_t speed)
+{
+	return (uint8_t)(speed * 2 - 1);
+}
+
 /* The widest of a set of widths; 0: the set is empty. */
 static uint8_t widest(uint8_t widths)
 {
-	static const uint8_t order[] = { FABRIC_WIDTH_12X, FABRIC_WIDTH_8X, FABRIC_WIDTH_4X,
-		                         FABRIC_WIDTH_2X, FABRIC_WIDTH_1X };
-
-	for (unsigned i = 0; i < sizeof(order); i++)
-		if (widths & order[i])
-			return order[i];
+	for (unsigned i = sizeof(narrow_to_wide); i; i--)
+		if (widths & narrow_to_wide[i - 1])
+			return narrow_to_wide[i - 1];
 	return 0;
 }
 
@@ -63,16 +80,33 @@ static uint8_t fastest(uint8_t speeds)
 	return speeds ? (uint8_t)(1u << (31 - (unsigned)__builtin_clz(speeds))) : 0;
 }
 
+/* What the link gets if it trains now; 0: it cannot. */
+static uint8_t width_of(const struct fabric_port *p)
+{
+	return widest(widths_enabled(p) & widths_enabled(p->peer) &
+	              (p->fault.widths ? p->fault.widths : UINT8_MAX));
+}
+
+static uint8_t speed_of(const struct fabric_port *p)
+{
+	return fastest(speeds_enabled(p) & speeds_enabled(p->peer) &
+	               (p->fault.speeds ? p->fault.speeds : UINT8_MAX));
+}
+
 bool fabric_link_can_train(const struct fabric_port *p)
 {
-	return (widths_enabled(p) & widths_enabled(p->peer)) &&
-	       (speeds_enabled(p) & speeds_enabled(p->peer));
+	return width_of(p) && speed_of(p);
+}
+
+bool fabric_link_is_trained(const struct fabric_port *p)
+{
+	return p->width == width_of(p) && p->speed == speed_of(p);
 }
 
 void fabric_link_train(struct fabric_port *p)
 {
 	if (!fabric_link_can_train(p))
 		return;
-	p->width = p->peer->width = widest(widths_enabled(p) & widths_enabled(p->peer));
-	p->speed = p->peer->speed = fastest(speeds_enabled(p) & speeds_enabled(p->peer));
+	p->width = p->peer->width = width_of(p);
+	p->speed = p->peer->speed = speed_of(p);
 }

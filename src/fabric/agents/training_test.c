@@ -2,6 +2,8 @@
 /*
  * Width and speed of a link that comes up, by what its ends were built for and have enabled.
  */
+#include <errno.h>
+
 #include "fabric/agents/link.h"
 #include "fabric/agents/training.h"
 #include "fabric/testing.h"
@@ -121,6 +123,72 @@ static void the_slower_end_decides(void **state)
 	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_DDR);
 }
 
+static void a_bad_link_trains_to_what_is_left(void **state)
+{
+	struct fabric_link_fault bad = { .widths = fabric_widths_up_to(FABRIC_WIDTH_2X) };
+	struct env *e = *state;
+
+	e->a->state = e->b->state = IB_PORT_ACTIVE;
+	assert_true(fabric_link_set_fault(e->f, e->a, &bad));
+	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_EDR); /* 4X ports have no 2X */
+	assert_int_equal(e->b->stats.link_downed, 1);
+	assert_false(fabric_link_set_fault(e->f, e->b, &bad));
+	bad.speeds = fabric_speeds_up_to(FABRIC_SPEED_DDR);
+	assert_true(fabric_link_set_fault(e->f, e->b, &bad));
+	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_DDR);
+	fabric_port_retrain(e->f, e->a); /* by whomever */
+	expect(e, FABRIC_WIDTH_1X, FABRIC_SPEED_DDR);
+	assert_int_equal(e->a->stats.link_downed, 3);
+	assert_true(fabric_link_set_fault(e->f, e->a, &(struct fabric_link_fault){ 0 }));
+	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_EDR);
+}
+
+static void a_fault_that_leaves_what_there_is_changes_nothing(void **state)
+{
+	struct env *e = *state;
+
+	e->a->state = e->b->state = IB_PORT_ACTIVE;
+	e->a->link.width_enabled = LINK_WIDTH_1X; /* has to wait for the next training */
+	assert_false(fabric_link_set_fault(e->f, e->a, &(struct fabric_link_fault){ 0 }));
+	e->a->link.width_enabled = 0;
+	assert_false(fabric_link_set_fault(
+	        e->f, e->a,
+	        &(struct fabric_link_fault){ .widths = fabric_widths_up_to(FABRIC_WIDTH_4X),
+	                                     .speeds = fabric_speeds_up_to(FABRIC_SPEED_EDR) }));
+	assert_int_equal(e->a->state, IB_PORT_ACTIVE);
+	assert_int_equal(e->a->stats.link_downed, 0);
+}
+
+static void a_link_whose_last_width_is_disabled_stays_down(void **state)
+{
+	struct fabric_link_fault bad = { .widths = fabric_widths_up_to(FABRIC_WIDTH_1X) };
+	struct env *e = *state;
+
+	e->a->link.width_enabled = LINK_WIDTH_4X;
+	assert_true(fabric_link_set_fault(e->f, e->a, &bad));
+	assert_int_equal(e->a->state, IB_PORT_DOWN);
+	assert_true(fabric_link_set_fault(e->f, e->a, &(struct fabric_link_fault){ 0 }));
+	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_EDR);
+}
+
+static void a_fault_and_whoever_sets_a_link_down_do_not_know_each_other(void **state)
+{
+	const struct fabric_link_fault down = { .down = true }, none = { 0 };
+	struct env *e = *state;
+
+	assert_true(fabric_link_set_fault(e->f, e->a, &down));
+	assert_int_equal(e->b->state, IB_PORT_DOWN);
+	assert_int_equal(fabric_link_set(e->f, e->a, true), -EBUSY);
+	fabric_port_poll(e->f, e->b);
+	assert_int_equal(e->b->state, IB_PORT_DOWN);
+	assert_int_equal(fabric_link_set(e->f, e->b, false), 0);
+	assert_false(fabric_link_set_fault(e->f, e->b, &none));
+	assert_int_equal(e->b->state, IB_PORT_DOWN);
+	assert_int_equal(fabric_link_set(e->f, e->b, true), 0);
+	expect(e, FABRIC_WIDTH_4X, FABRIC_SPEED_EDR);
+	assert_int_equal(e->b->stats.link_downed, 1);
+}
+
 static void ends_with_nothing_in_common_stay_down(void **state)
 {
 	struct env *e = *state;
@@ -145,6 +213,10 @@ int main(void)
 		TEST(without_fdr10_a_link_has_qdr),
 		TEST(without_extended_speeds_the_others_are_left),
 		TEST(the_slower_end_decides),
+		TEST(a_bad_link_trains_to_what_is_left),
+		TEST(a_fault_that_leaves_what_there_is_changes_nothing),
+		TEST(a_link_whose_last_width_is_disabled_stays_down),
+		TEST(a_fault_and_whoever_sets_a_link_down_do_not_know_each_other),
 		TEST(ends_with_nothing_in_common_stay_down),
 	};
 

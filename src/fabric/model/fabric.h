@@ -81,6 +81,12 @@ struct fabric_ethernet {
 	struct ib_gid gid[SHM_GIDS]; /* zero where an entry is empty */
 };
 
+/* What is wrong with a link: what a bad cable does. All zero: nothing. */
+struct fabric_link_fault {
+	bool down;
+	uint8_t widths, speeds; /* that it can still have; 0: all */
+};
+
 struct fabric_port {
 	struct fabric_node *node;
 	struct fabric_port *peer; /* other end of the link; NULL: nothing plugged in */
@@ -91,6 +97,7 @@ struct fabric_port {
 	uint8_t width, speed;             /* of the link: enum fabric_width, fabric_speed */
 	uint8_t width_built, speed_built; /* the most that it supports; 0: the default */
 	bool cut;                         /* link.h: the link was set down */
+	struct fabric_link_fault fault;   /* link.h: of the link, at both ends */
 	bool disabled;                    /* PortPhysicalState: Disabled; the link stays down */
 	uint16_t lid;                     /* HCA ports and switch port 0 */
 	uint32_t index;                   /* HCA ports: in the shared port table */
