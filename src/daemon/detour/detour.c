@@ -436,7 +436,7 @@ static int make_ready(struct daemon_detour *d)
 /* Opens or closes it, as there is need. 0 or -errno. */
 static int adapt(struct daemon_detour *d)
 {
-	bool open = d->rules.n > d->rules.n_calls || d->captures->n_data;
+	bool open = d->rules.n > d->rules.n_calls + d->rules.n_links || d->captures->n_data;
 	int ret = open ? make_ready(d) : 0;
 
 	atomic_store_explicit(&d->f->region->control->faulty_calls, d->rules.n_calls,
@@ -483,6 +483,12 @@ err_close:
 	return ret;
 }
 
+/* The status of a request: if the subnet sweeps because of it, it waits for that. */
+static int when_swept(const struct daemon_detour *d, bool changed)
+{
+	return changed && daemon_subnet_is_sweeping(d->subnet) ? DAEMON_REPLY_THEN : 0;
+}
+
 static int add_fault(struct daemon_call *call)
 {
 	struct daemon_detour *d = call->module;
@@ -504,17 +510,21 @@ static int add_fault(struct daemon_call *call)
 	}
 	rep = daemon_call_reply(call, sizeof(*rep));
 	rep->number = rule->number;
-	return 0;
+	return daemon_rule_is_about_link(rule) ? when_swept(d, daemon_bad_links_run(&d->bad_links))
+	                                       : 0;
 }
 
 static int clear_fault(struct daemon_call *call)
 {
 	struct daemon_detour *d = call->module;
 	const struct control_handle *req = call->body;
+	const bool changed = daemon_bad_links_end(&d->bad_links, req->handle);
+	int ret;
 
 	if (!daemon_rules_remove(&d->rules, req->handle))
 		return -ENOENT;
-	return adapt(d);
+	ret = adapt(d);
+	return ret ? ret : when_swept(d, changed);
 }
 
 static int meet_fault(struct daemon_call *call)
@@ -561,6 +571,9 @@ void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all)
 	d->captures->data_wanted = on_data_wanted;
 	d->captures->data_arg = d;
 	daemon_rules_init(&d->rules, d->f);
+	d->bad_links = (struct daemon_bad_links){
+		.f = d->f, .loop = d->loop, .subnet = d->subnet, .rules = &d->rules
+	};
 	d->landing.f = d->f;
 	d->landing.self = d->self;
 	d->landing.roce = d->roce;
@@ -596,6 +609,7 @@ void daemon_detour_stop(struct daemon_detour *d)
 	drop_all(&d->waiting);
 	drop_all(&d->held);
 	drop_all(&d->held_for_next);
+	daemon_bad_links_stop(&d->bad_links);
 	daemon_rules_fini(&d->rules);
 	daemon_landing_close(&d->landing);
 }

@@ -17,6 +17,7 @@
 #include "daemon/clients/qp.h"
 #include "daemon/clients/request.h"
 #include "daemon/core/loop.h"
+#include "daemon/detour/bad_links.h"
 #include "daemon/detour/landing.h"
 #include "daemon/detour/rules.h"
 #include "daemon/network/wires.h"
@@ -32,7 +33,9 @@ struct daemon_detour {
 	struct daemon_qps *qps;
 	struct daemon_captures *captures;
 	struct daemon_roce *roce; /* NULL: no port is on Ethernet */
+	struct daemon_subnet *subnet;
 	struct daemon_rules rules;
+	struct daemon_bad_links bad_links;
 	struct daemon_landing landing;
 	struct base_hash ends; /* sockets of processes: struct daemon_detour_end */
 	TAILQ_HEAD(daemon_parcels, daemon_parcel) waiting; /* their turn is next */
@@ -43,7 +46,7 @@ struct daemon_detour {
 	struct base_timer turn;
 };
 
-/* f, loop, self, times, qps, captures and roce are set. */
+/* f, loop, self, times, qps, captures, roce and subnet are set. */
 void daemon_detour_init(struct daemon_detour *d, struct daemon_requests *all);
 void daemon_detour_stop(struct daemon_detour *d);
 

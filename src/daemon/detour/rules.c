@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,12 @@
 
 #include "base/util.h"
 #include "daemon/detour/rules.h"
+#include "fabric/agents/training.h"
 #include "fabric/forwarding/mcast_path.h"
 #include "fabric/plan/port_name.h"
 #include "wire/headers.h"
 #include "wire/ip.h"
+#include "wire/rate.h"
 #include "wire/status.h"
 #include "wire/text.h"
 
@@ -24,6 +27,8 @@
 /* The longest delay. A packet that is held takes memory of the daemon. */
 #define MAX_DELAY_NS (10 * NS_PER_S)
 #define MAX_TIME_NS  (86400 * NS_PER_S)
+/* What happens to a link more often keeps its subnet manager from finishing anything. */
+#define MIN_EVERY_NS NS_PER_MS
 
 /* A rule that is being read. */
 struct reading {
@@ -216,6 +221,48 @@ static int read_until(struct reading *r)
 	return read_time(r, MAX_TIME_NS, &r->rule->until_ns);
 }
 
+static int read_every(struct reading *r)
+{
+	if (read_time(r, MAX_TIME_NS, &r->rule->every_ns))
+		return -EINVAL;
+	return r->rule->every_ns < MIN_EVERY_NS ? wrong(r, "that is too often: 1ms or more") : 0;
+}
+
+static int read_flap(struct reading *r)
+{
+	return read_time(r, MAX_TIME_NS, &r->rule->down_ns);
+}
+
+static int read_errors(struct reading *r)
+{
+	if (read_number(r, UINT32_MAX, &r->rule->errors))
+		return -EINVAL;
+	return r->rule->errors ? 0 : wrong(r, "at least 1");
+}
+
+/* As in 1x */
+static int read_width(struct reading *r)
+{
+	char *end;
+	unsigned long lanes = strtoul(r->value, &end, 10);
+	uint8_t width = (uint8_t)wire_link_width(lanes);
+
+	if (!width || !isdigit(*r->value) || strcasecmp(end, "x") != 0)
+		return wrong(r, "not a width: 1x, 2x, 4x, 8x or 12x");
+	r->rule->up_to = fabric_widths_up_to(width);
+	return 0;
+}
+
+static int read_speed(struct reading *r)
+{
+	uint8_t speed = (uint8_t)wire_link_speed_named(r->value, strlen(r->value));
+
+	if (!speed)
+		return wrong(r, "not a speed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR or NDR");
+	r->rule->up_to = fabric_speeds_up_to(speed);
+	return 0;
+}
+
 static int read_nak(struct reading *r)
 {
 	static const struct {
@@ -290,6 +337,7 @@ static const struct {
 	{ "seed", read_seed, 0 },
 	{ "after", read_after, 0 },
 	{ "until", read_until, 0 },
+	{ "every", read_every, 0 },
 	{ "loss", read_chance, DAEMON_FAULT_DROP },
 	{ "delay", read_delay, DAEMON_FAULT_DELAY },
 	{ "drop", NULL, DAEMON_FAULT_DROP },
@@ -302,6 +350,10 @@ static const struct {
 	{ "receive", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_RECEIVE) },
 	{ "wc", read_status, DAEMON_FAULT_CALL_OF(CONTROL_CALL_COMPLETION) },
 	{ "register", read_errno, DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER) },
+	{ "width", read_width, DAEMON_FAULT_WIDTH },
+	{ "speed", read_speed, DAEMON_FAULT_SPEED },
+	{ "errors", read_errors, DAEMON_FAULT_ERRORS },
+	{ "flap", read_flap, DAEMON_FAULT_FLAP },
 };
 
 static int read_word(struct reading *r)
@@ -325,7 +377,7 @@ static int read_word(struct reading *r)
 
 static bool is_about_calls(const struct daemon_rule *r)
 {
-	return r->fault >= DAEMON_FAULT_CALL;
+	return r->fault >= DAEMON_FAULT_CALL && !daemon_rule_is_about_link(r);
 }
 
 /* Whether a rule about calls chooses what only packets have, or a region's queue pair. */
@@ -336,9 +388,66 @@ static bool has_wrong_choice(const struct daemon_rule *r)
 	        (r->from_qpn && r->fault == DAEMON_FAULT_CALL_OF(CONTROL_CALL_REGISTER)));
 }
 
+/* Whether the link cannot have more than the rule leaves it. */
+static bool has_no_effect(const struct daemon_rule *r)
+{
+	const struct fabric_port *p = r->link;
+	uint8_t all = r->fault == DAEMON_FAULT_WIDTH
+	                      ? fabric_widths_supported(p) & fabric_widths_supported(p->peer)
+	                      : fabric_speeds_supported(p) & fabric_speeds_supported(p->peer);
+
+	return !(all & ~r->up_to);
+}
+
+/* Of a rule about a link: what is wrong with it, or NULL. */
+static const char *wrong_with_link(const struct daemon_rule *r)
+{
+	const bool lasts = r->fault & (DAEMON_FAULT_WIDTH | DAEMON_FAULT_SPEED);
+
+	if (!r->link)
+		return "which link? write link=NODE:PORT";
+	if (r->from_host || r->from_qpn || r->to_host || r->to_qpn || r->has_group || r->opcode ||
+	    r->psn || r->nth)
+		return "of what happens to a link a rule chooses by link=, after=, until=, every=, "
+		       "count= and chance=";
+	if (r->link->ethernet)
+		return "the port is a network device's: tc and ip link do that there";
+	if (!r->link->peer)
+		return "nothing is plugged in at that port";
+	if (lasts && (r->every_ns || r->count || r->chance))
+		return "a width or a speed lasts: from after= to until=";
+	if (lasts && has_no_effect(r))
+		return "the link has no more than that";
+	if (r->count > 1 && !r->every_ns)
+		return "several times, but when? write every=TIME";
+	if (r->every_ns && r->every_ns <= r->down_ns)
+		return "the link must come up before it goes down again: every= more than flap=";
+	return NULL;
+}
+
+/* What is wrong with the choices of the rule, all words of which have been read; or NULL. */
+static const char *wrong_with(const struct daemon_rule *r)
+{
+	if (!r->fault)
+		return "the rule does not say what happens: drop, loss=, corrupt, duplicate, "
+		       "reorder, delay=, ecn or nak=; post=, receive=, wc= or register=; width=, "
+		       "speed=, errors= or flap=";
+	if (r->until_ns && r->until_ns <= r->after_ns)
+		return "the rule ends before it begins: until= more than after=";
+	if (daemon_rule_is_about_link(r))
+		return wrong_with_link(r);
+	if (r->every_ns)
+		return "every= is of errors= and flap=; packets and calls come when they come";
+	if (has_wrong_choice(r))
+		return "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= "
+		       "and until=; of registrations not by a queue pair";
+	return NULL;
+}
+
 static int read_rule(struct reading *r, char *text)
 {
 	struct daemon_rule *rule = r->rule;
+	const char *wrong;
 	char *rest;
 	int ret = 0;
 
@@ -349,16 +458,9 @@ static int read_rule(struct reading *r, char *text)
 	}
 	if (ret)
 		return ret;
-	if (!rule->fault) {
-		snprintf(r->why, r->len,
-		         "the rule does not say what happens: drop, loss=, corrupt, duplicate, "
-		         "reorder, delay=, ecn or nak=; post=, receive=, wc= or register=");
-		return -EINVAL;
-	}
-	if (has_wrong_choice(rule)) {
-		snprintf(r->why, r->len,
-		         "of calls a rule chooses by host= or qp=, nth=, count=, chance=, after= "
-		         "and until=; of registrations not by a queue pair");
+	wrong = wrong_with(rule);
+	if (wrong) {
+		snprintf(r->why, r->len, "%s", wrong);
 		return -EINVAL;
 	}
 	if (!rule->count && (rule->psn || rule->nth))
@@ -403,8 +505,10 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 	}
 	r.rule->number = ++rules->last_number;
 	r.rule->added_ns = now_ns;
+	r.rule->due_ns = now_ns + r.rule->after_ns;
 	rules->n++;
 	rules->n_calls += is_about_calls(r.rule);
+	rules->n_links += daemon_rule_is_about_link(r.rule);
 	TAILQ_INSERT_TAIL(&rules->all, r.rule, entry);
 	*out = r.rule;
 	return 0;
@@ -422,6 +526,7 @@ bool daemon_rules_remove(struct daemon_rules *rules, unsigned number)
 		TAILQ_REMOVE(&rules->all, rule, entry);
 		rules->n--;
 		rules->n_calls -= is_about_calls(rule);
+		rules->n_links -= daemon_rule_is_about_link(rule);
 		free(rule);
 	}
 	return !number || rules->n != before;
@@ -469,7 +574,7 @@ static bool can_be(const struct daemon_rule *r, uint8_t opcode)
 	if (r->fault == DAEMON_FAULT_NAK)
 		return wire_opcode_transport(opcode) == WIRE_TRANSPORT_RC &&
 		       (wire_opcodes[opcode].flags & WIRE_OPCODE_REQUEST);
-	return !is_about_calls(r);
+	return r->fault < DAEMON_FAULT_CALL;
 }
 
 static bool is_its_time(const struct daemon_rule *r, uint64_t now_ns)
@@ -502,8 +607,7 @@ static uint32_t next_random(struct daemon_rule *r)
 	return (uint32_t)((z ^ (z >> 31)) >> 32);
 }
 
-/* Of a packet that fits: whether the rule fires. */
-static bool fires(struct daemon_rule *r)
+bool daemon_rule_fires(struct daemon_rule *r)
 {
 	r->fitted++;
 	if (r->nth && (r->fitted < r->nth || r->fitted - r->nth >= r->count))
@@ -603,7 +707,7 @@ int daemon_rules_judge_call(struct daemon_rules *rules, unsigned kind, uint32_t 
 	{
 		if (r->fault == DAEMON_FAULT_CALL_OF(kind) && is_its_time(r, now_ns) &&
 		    (!r->from_host || r->from_host == host) &&
-		    (!r->from_qpn || r->from_qpn == qpn) && fires(r))
+		    (!r->from_qpn || r->from_qpn == qpn) && daemon_rule_fires(r))
 			value = r->value;
 	}
 	return value;
@@ -617,7 +721,7 @@ struct daemon_verdict daemon_rules_judge(struct daemon_rules *rules,
 
 	TAILQ_FOREACH(r, &rules->all, entry)
 	{
-		if (!is_chosen(rules, r, packet) || !fires(r))
+		if (!is_chosen(rules, r, packet) || !daemon_rule_fires(r))
 			continue;
 		if (r->fault == DAEMON_FAULT_CORRUPT)
 			note_damage(r, packet);

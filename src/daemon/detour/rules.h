@@ -15,7 +15,12 @@
  *
  *     qp=h1:* post=ENOMEM nth=3       qp=h1:* wc=RETRY_EXC nth=10       host=h2 register=ENOMEM
  *
- * No system call: what a rule says is done by others (detour.h, api/verbs/faults.h).
+ * Or about a link, which is bad from some time on or several times:
+ *
+ *     link=sw1:3 width=1x             link=sw1:3 errors=5 every=1s      link=h2:1 flap=20ms
+ * after=2s
+ *
+ * No system call: what a rule says is done by others (detour.h, api/verbs/faults.h, bad_links.h).
  */
 #ifndef DAEMON_RULES_H
 #define DAEMON_RULES_H
@@ -45,6 +50,11 @@ enum daemon_fault {
 	DAEMON_FAULT_NAK = 64, /* a request of RC: it is answered by a NAK, and not carried out */
 	/* of calls: the bit of enum control_call_kind, behind those of packets */
 	DAEMON_FAULT_CALL = 256,
+	/* of links, behind those of calls */
+	DAEMON_FAULT_WIDTH = 1 << 16,
+	DAEMON_FAULT_SPEED = 1 << 17,
+	DAEMON_FAULT_ERRORS = 1 << 18, /* of symbols, that the rule's port receives */
+	DAEMON_FAULT_FLAP = 1 << 19,   /* it is down for a time */
 };
 #define DAEMON_FAULT_CALL_OF(kind) ((unsigned)DAEMON_FAULT_CALL << (kind))
 
@@ -66,12 +76,19 @@ struct daemon_rule {
 	uint32_t chance; /* of 2^32 - 1; 0: each */
 	uint64_t random; /* state of the generator */
 	uint64_t added_ns, after_ns,
-	        until_ns; /* it holds from so long after it was added, to then */
+	        until_ns;  /* it holds from so long after it was added, to then */
+	uint64_t every_ns; /* links: it comes again; 0: once */
 	/* what */
 	unsigned fault; /* enum daemon_fault */
 	uint64_t delay_ns;
 	uint8_t syndrome; /* of the NAK */
 	int value;        /* of a call: errno, or enum ibv_wc_status */
+	uint8_t up_to;    /* of a link: the widths or speeds that are left */
+	uint64_t errors;  /* likewise: each time */
+	uint64_t down_ns; /* likewise: for so long */
+	/* of a link: bad_links.c's */
+	bool holds;               /* width and speed: the link has no more; flap: it is down */
+	uint64_t due_ns, ends_ns; /* when it comes next; when it holds no more */
 	/* what there was */
 	uint64_t fitted, fired;
 };
@@ -82,7 +99,7 @@ struct daemon_rules {
 	                    there */
 	TAILQ_HEAD(, daemon_rule) all;
 	unsigned n, last_number;
-	unsigned n_calls; /* of these are about calls */
+	unsigned n_calls, n_links; /* of these are about calls, and about links */
 };
 
 /* A packet, for rules. */
@@ -115,6 +132,14 @@ int daemon_rules_add(struct daemon_rules *rules, const char *text, uint64_t now_
 
 /* Removes the rule with that number; 0: all. False: there is none. */
 bool daemon_rules_remove(struct daemon_rules *rules, unsigned number);
+
+static inline bool daemon_rule_is_about_link(const struct daemon_rule *r)
+{
+	return r->fault >= DAEMON_FAULT_WIDTH;
+}
+
+/* Of what fits the rule: counts it. Whether the rule fires. */
+bool daemon_rule_fires(struct daemon_rule *r);
 
 /* What happens to a call of that kind (enum control_call_kind) by a program, to @hca; @qpn 0: by no
  * queue pair. 0: nothing. Counts it. */

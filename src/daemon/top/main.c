@@ -257,7 +257,8 @@ static int add_requests(struct daemon *d, const char *name)
 		                            .times = &d->wires,
 		                            .qps = &d->objects.qps,
 		                            .captures = &d->captures,
-		                            .roce = d->roce };
+		                            .roce = d->roce,
+		                            .subnet = &d->subnet };
 	daemon_detour_init(&d->detour, all);
 	d->show = (struct daemon_show){ .name = name,
 		                        .up_since = (uint64_t)time(NULL),
