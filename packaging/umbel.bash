@@ -115,7 +115,7 @@ _umbel_word()
 	set*) _umbel_offer "$_umbel_settings" = ;;
 	link1 | fault1 | switch1 | sm1) _umbel_offer "$(_umbel_verbs "$command")" ;;
 	link2) _umbel_offer "$(_umbel_ports '')" ;;
-	fault*) [ "$2" != add ] || _umbel_offer "qp to link group opcode psn nth count chance seed after until loss delay nak" = ;;
+	fault*) [ "$2" != add ] || _umbel_offer "qp to link group opcode psn nth count chance seed after until every loss delay nak width speed errors flap" = ;;
 	show2)
 		[ "$2" != routes ] || _umbel_offer "$(_umbel_switches)"
 		[ "$2" != path ] || _umbel_offer "$(_umbel_hosts) $(_umbel_switches)"

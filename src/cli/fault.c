@@ -30,12 +30,13 @@ static const char help[] =
         "  to=h2:* opcode=RC_ACKNOWLEDGE nth=3 drop    the third acknowledgement to host h2\n"
         "  link=sw1:3 loss=1% seed=5     each hundredth packet that crosses the link\n"
         "  group=ff12::1 delay=5ms       what is sent to a group\n"
+        "  link=sw1:3 width=1x           a link is narrow\n"
         "\n"
         "What happens: drop, loss=P%, corrupt, duplicate, reorder, delay=TIME, ecn, nak=KIND.\n"
         "Which: qp=HOST:QPN, to=HOST:QPN, link=NODE:PORT, group=MGID, opcode=NAME; psn=N,\n"
-        "nth=N, count=N, chance=P%, seed=N, after=TIME, until=TIME. RC and UC queue pairs that are "
-        "connected already\n"
-        "are not concerned: add the rules before. See umbel-fault(1).\n";
+        "nth=N, count=N, chance=P%, seed=N, after=TIME, until=TIME. RC and UC queue pairs that\n"
+        "are connected already are not concerned: add the rules before.\n"
+        "Of a link: width=1x, speed=SDR, errors=N, flap=TIME; every=TIME. See umbel-fault(1).\n";
 
 #define WORDS 64
 
@@ -159,7 +160,7 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_fault = {
 	.name = "fault",
-	.summary = "have packets get lost, late or damaged, and calls fail",
+	.summary = "have packets get lost or late, calls fail, and links be bad",
 	.help = help,
 	CLI_OPTIONS(options, struct fault),
 	.word = take_word,

@@ -64,6 +64,7 @@ CASES = [
     ("umbel link -n default up umbel_h2", ["umbel_h2_0:1"]),
     ("umbel fault ", ["add", "show", "clear"]),
     ("umbel fault add lo", ["loss="]),
+    ("umbel fault add link=sw1:3 fl", ["flap="]),
     ("umbel fault add drop op", ["opcode="]),
     ("umbel capture h", ["h1", "h2", "h3"]),
     ("umbel capture --output /etc/hostn", ["/etc/hostname"]),
