@@ -471,8 +471,8 @@ static void losses_are_counted_by_reason(void **state)
 	assert_int_equal(
 	        DETAILS(l, 1, 1, PERF_ATTR_XMIT_DISCARD_DETAILS, 16, PERF_XMIT_NEIGHBOR_MTU), 7);
 	l->f->hca_port[0]->stats.damaged = 8;
-	assert_int_equal(
-	        DETAILS(l, 1, 1, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_LOCAL_PHYSICAL), 8);
+	assert_int_equal(DETAILS(l, 1, 1, PERF_ATTR_RCV_ERROR_DETAILS, 16, PERF_RCV_LOCAL_PHYSICAL),
+	                 8);
 }
 
 static void optional_counters_are_written_apart(void **state)
