@@ -460,7 +460,8 @@ struct control_roce_mad {
  */
 struct control_show {
 	char what[32];
-	char of[32]; /* "routes": of this switch alone; empty: of all */
+	/* "routes": of this switch alone; empty: of all. "key": which, a number */
+	char of[32];
 };
 
 struct control_set {

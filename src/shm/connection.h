@@ -133,6 +133,7 @@ static inline bool shm_arrival_is_unplaced(const struct shm_arrival *a)
 
 /* Beside those of enum ibv_access_flags that say what may be done. */
 enum shm_key_access {
+	SHM_KEY_WINDOW = 1 << 28,   /* for who shows it */
 	SHM_KEY_MAPPABLE = 1 << 29, /* the memory lies in a memory object: shm_key_object() */
 	SHM_KEY_NULL = 1 << 30,     /* reads as zeros, discards what is written */
 };

@@ -22,6 +22,7 @@ struct view {
 	bool (*part)(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 	/* Instead of parts: another process writes it. Gives the reader's end. 0 or -errno. */
 	int (*give)(const struct daemon_show *s, struct daemon_call *call);
+	bool of_key; /* what it is of is no switch */
 };
 
 /* The daemon does not know the interfaces: the keeper of the hosts writes this view. */
@@ -47,6 +48,7 @@ static const struct view views[] = {
 	{ "connections", "[", "]", daemon_show_connections, NULL },
 	{ "processes", "[", "]", daemon_show_processes, NULL },
 	{ "mrs", "[", "]", daemon_show_mrs, NULL },
+	{ "key", "[", "]", daemon_show_key, .of_key = true },
 	{ "counter_texts", "", "", daemon_show_counter_texts, NULL },
 	{ "loss_texts", "", "", daemon_show_loss_texts, NULL },
 	{ .name = "interfaces", .give = give_interfaces },
@@ -195,21 +197,29 @@ static bool is_node(const struct daemon_show *s, const char *name)
 	return false;
 }
 
+static const struct view *find_view(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
+		if (!strcmp(views[i].name, name))
+			return &views[i];
+	return NULL;
+}
+
 static int show(struct daemon_call *call)
 {
 	struct daemon_show *s = call->module;
 	struct control_show req = *(const struct control_show *)call->body;
+	const struct view *view;
 
 	static_assert(sizeof(req.of) == FABRIC_NAME, "a node's name fits the request");
 	req.what[sizeof(req.what) - 1] = req.of[sizeof(req.of) - 1] = '\0';
 	end_older(s, call->client->id);
-	if (*req.of && !is_node(s, req.of))
+	view = find_view(req.what);
+	if (*req.of && !(view && view->of_key) && !is_node(s, req.of))
 		return -ENOENT;
-	for (size_t i = 0; i < ARRAY_SIZE(views); i++)
-		if (!strcmp(views[i].name, req.what))
-			return views[i].give ? views[i].give(s, call)
-			                     : start(s, &views[i], &req, call);
-	return -EINVAL;
+	if (!view)
+		return -EINVAL;
+	return view->give ? view->give(s, call) : start(s, view, &req, call);
 }
 
 static const struct daemon_request requests[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The views "processes": programs that are connected, and how many objects each has; and "mrs":
- * memory regions, of processes that publish their keys for peers. Others keep their regions to
- * themselves: a registration costs no message then.
+ * The views "processes": programs that are connected, and how many objects each has; "mrs":
+ * memory regions, of processes that publish their keys for peers; and "key": in which of these
+ * processes one key names something. Others keep their regions to themselves: a registration costs
+ * no message then.
  *
  * Whose an object is, it says itself. So a first pass through the tables of objects counts them for
  * all processes, a place of a table in each part; then each part is a client.
@@ -22,6 +23,7 @@
 #define PROCESS_COST 256 /* its name is read from /proc */
 #define KEYS_AT_ONCE 256
 #define KEY_COST     1
+#define PLACE_COST   4
 
 enum kind { QPS, CQS, SRQS, CHANNELS, KINDS };
 
@@ -175,6 +177,7 @@ static void add_process(const struct daemon_show *s, struct show_at *at, struct 
 
 	at->work += PROCESS_COST;
 	show_open(o, NULL, '{');
+	show_add_u64(o, "client", client->id);
 	add_program(o, client->pid);
 	show_add_u64(o, "uid", client->holds->uid);
 	show_add_string(o, "uses", client->role == CONTROL_ROLE_UMAD ? "umad" : "verbs");
@@ -216,7 +219,7 @@ struct position {
 	uint32_t client, key; /* and the key's index */
 };
 
-static void add_access(struct show_json *o, uint32_t access)
+void show_add_access(struct show_json *o, uint32_t access)
 {
 	static const struct {
 		uint32_t flag;
@@ -229,6 +232,7 @@ static void add_access(struct show_json *o, uint32_t access)
 		{ IBV_ACCESS_MW_BIND, "mw_bind" },
 		{ IBV_ACCESS_ZERO_BASED, "zero_based" },
 		{ IBV_ACCESS_ON_DEMAND, "on_demand" },
+		{ SHM_KEY_WINDOW, "window" },
 		{ SHM_KEY_NULL, "null" },
 	};
 
@@ -239,12 +243,8 @@ static void add_access(struct show_json *o, uint32_t access)
 	show_close(o, ']');
 }
 
-static void add_region(struct show_json *o, const struct daemon_client *client, uint32_t key,
-                       const struct shm_reach *reach)
+static void add_reach(struct show_json *o, uint32_t key, const struct shm_reach *reach)
 {
-	show_open(o, NULL, '{');
-	if (client->pid > 0)
-		show_add_u64(o, "pid", (uint32_t)client->pid);
 	show_add_text(o, "key", "0x%08x", key);
 	show_add_text(o, "address", "0x%llx", (unsigned long long)reach->start);
 	show_add_u64(o, "length", reach->length);
@@ -252,7 +252,17 @@ static void add_region(struct show_json *o, const struct daemon_client *client, 
 	show_add_u64(o, "pd", reach->domain);
 	if (reach->qpn)
 		show_add_text(o, "qpn", "0x%06x", reach->qpn & IB_QPN_MASK);
-	add_access(o, reach->access);
+	show_add_access(o, reach->access);
+}
+
+static void add_region(struct show_json *o, const struct daemon_client *client, uint32_t key,
+                       const struct shm_reach *reach)
+{
+	show_open(o, NULL, '{');
+	show_add_u64(o, "client", client->id);
+	if (client->pid > 0)
+		show_add_u64(o, "pid", (uint32_t)client->pid);
+	add_reach(o, key, reach);
 	show_close(o, '}');
 }
 
@@ -291,5 +301,47 @@ bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct sho
 		return true;
 	p->client++;
 	p->key = 0;
+	return true;
+}
+
+/* ---- one key ---- */
+
+/* What is where the key belongs among the keys of the client: what it names; or another key; or
+ * none, but what had one there last. */
+static void add_place(const struct daemon_show *s, struct show_at *at, struct show_json *o,
+                      const struct daemon_client *client, struct shm_key *k)
+{
+	uint32_t key = load(&k->key);
+	struct shm_reach reach;
+
+	at->work += PROCESS_COST;
+	show_open(o, NULL, '{');
+	show_add_u64(o, "client", client->id);
+	add_program(o, client->pid);
+	add_hosts(s, at, o, client);
+	if (shm_key_read_at(k, key, &reach))
+		add_reach(o, key, &reach);
+	else if (load(&k->qpn)) /* a window of type 2 was bound */
+		show_add_text(o, "was_qpn", "0x%06x", load(&k->qpn) & IB_QPN_MASK);
+	show_close(o, '}');
+}
+
+bool daemon_show_key(const struct daemon_show *s, struct show_at *at, struct show_json *o)
+{
+	const uint32_t key = (uint32_t)strtoul(at->of, NULL, 0);
+	const struct daemon_client *client;
+	struct census *c = census_of(s, at, o);
+	struct shm_key *k = NULL;
+
+	if (!c)
+		return false;
+	at->work += PLACE_COST;
+	if (c->at >= s->clients->ids.size)
+		return false;
+	client = base_idtable_get(&s->clients->ids, c->at++);
+	if (client && daemon_client_is_program(client) && client->holds->keys_off)
+		k = shm_key_at(s->f->region, client->holds->keys_off, key);
+	if (k && load(&k->serial)) /* else there never was a key */
+		add_place(s, at, o, client, k);
 	return true;
 }

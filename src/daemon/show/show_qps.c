@@ -136,6 +136,10 @@ static void add_connection(const struct daemon_show *s, struct show_json *o, con
 
 	if (!w || w->path.detours)
 		peer = daemon_qp_find(&s->objects->qps, q->connection.dest_qpn);
+	if (q->type != IBV_QPT_XRC_SEND) {
+		show_add_access(o, q->connection.access);
+		show_add_u64(o, "max_dest_rd_atomic", q->connection.max_dest_rd_atomic);
+	}
 	if (q->connection.dest_qpn)
 		show_add_text(o, "peer", "0x%06x", q->connection.dest_qpn);
 	if (peer && peer->hca)
@@ -196,7 +200,10 @@ static void add_qp(const struct daemon_show *s, struct show_at *at, struct show_
 	show_add_text(o, "qpn", "0x%06x", q->qpn);
 	show_add_string(o, "type", show_qp_type(q));
 	show_add_string(o, "state", show_qp_state(s, q));
+	show_add_u64(o, "client", qp->holder->client);
 	show_add_u64(o, "pid", (uint32_t)qp->holder->pid);
+	if (q->connection.keys_off)
+		show_add_u64(o, "pd", q->connection.domain);
 	if (q->port_num)
 		show_add_text(o, "pkey", "0x%04x", q->pkey);
 	if (q->type == IBV_QPT_UD)

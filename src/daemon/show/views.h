@@ -34,7 +34,7 @@ struct daemon_show {
 /* How far a view has come. */
 struct show_at {
 	uint32_t part;  /* from 0 */
-	const char *of; /* the node that it is about; "": all */
+	const char *of; /* the node, or key, that it is about; "": all */
 	void *state;    /* a view's own; freed by free() at the end */
 	uint32_t n;     /* likewise */
 	bool collected; /* likewise */
@@ -43,6 +43,9 @@ struct show_at {
 
 /* The view's state, zeroed the first time. NULL: no memory; @o has failed. */
 void *show_state(struct show_at *at, struct show_json *o, size_t bytes);
+
+/* Adds "access", by enum ibv_access_flags and enum shm_key_access. */
+void show_add_access(struct show_json *o, uint32_t access);
 
 /* Each writes the next part. False: there was none left. */
 bool daemon_show_status(const struct daemon_show *s, struct show_at *at, struct show_json *o);
@@ -58,6 +61,7 @@ bool daemon_show_qps(const struct daemon_show *s, struct show_at *at, struct sho
 bool daemon_show_connections(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_processes(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 bool daemon_show_mrs(const struct daemon_show *s, struct show_at *at, struct show_json *o);
+bool daemon_show_key(const struct daemon_show *s, struct show_at *at, struct show_json *o);
 
 /* Collects a slice of what senders have counted, by ->n. True: that was the last; ->n is 0 again.
  */

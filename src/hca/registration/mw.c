@@ -145,8 +145,8 @@ static int bind_window(struct hca_qp *qp, const struct shm_request *r)
 	reach = (struct shm_reach){ .iova = r->access & IBV_ACCESS_ZERO_BASED ? 0 : r->remote_addr,
 		                    .length = r->compare_add,
 		                    .start = (uintptr_t)mr->start + (r->remote_addr - mr->iova),
-		                    .access =
-		                            (r->access & REMOTE) | hca_object_access(p, mr->object),
+		                    .access = (r->access & REMOTE) | SHM_KEY_WINDOW |
+		                              hca_object_access(p, mr->object),
 		                    .domain = mr->own_domain->number,
 		                    .qpn = mw->mw.type == IBV_MW_TYPE_2 ? qp->sender.qpn : 0 };
 	/* as hca_mr_reaches() looks at it */
