@@ -90,6 +90,8 @@ _umbel_value()
 		_umbel_files
 		;;
 	--from | --to) _umbel_offer "$(_umbel_hosts)" ;;
+	--host) [ "$command" != explain ] || _umbel_offer "$(_umbel_hosts)" ;;
+	--op) _umbel_offer 'write read atomic' ;;
 	--except) _umbel_offer "$(_umbel_listed check)" ;;
 	--class) _umbel_offer 'smp sa cm perf' ;;
 	--sm) _umbel_offer 'embedded none' ;;

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/explain.h"
 #include "cli/fabrics.h"
@@ -24,12 +26,15 @@ static const char help[] =
         "Usage: umbel explain [OPTION]... --from HOST --to HOST\n"
         "       umbel explain [OPTION]... --group MGID --from HOST [--to HOST]\n"
         "       umbel explain [OPTION]... --qp HOST:QPN\n"
+        "       umbel explain [OPTION]... --rkey KEY [--host HOST] [--from HOST --to HOST]\n"
         "       umbel explain [--json] wc STATUS\n"
         "Walk the way of a message and say what holds, what fails, and what to do about it; or\n"
-        "say what the status of a completion means, as RETRY_EXC or 12.\n";
+        "say what memory a key names, and whether a request may go there; or what the status of\n"
+        "a completion means, as RETRY_EXC or 12.\n";
 
 struct explain {
 	const char *name, *from, *to, *group, *qp;
+	const char *rkey, *host, *op, *address, *length;
 	bool json;
 };
 
@@ -44,6 +49,17 @@ static const struct cli_option options[] = {
 	  CLI_TEXT(struct explain, group) },
 	{ "      --qp HOST:QPN   a queue pair and its connection, as in 'umbel show qps'\n",
 	  CLI_TEXT(struct explain, qp) },
+	{ "      --rkey KEY      the key of a memory region or window; --qp, or --from and --to,\n"
+	  "                      say which queue pair answers the request\n",
+	  CLI_TEXT(struct explain, rkey) },
+	{ "      --host HOST     the key of a process of this host\n",
+	  CLI_TEXT(struct explain, host) },
+	{ "      --op OPERATION  of a key: whether it allows a write, a read or an atomic\n",
+	  CLI_TEXT(struct explain, op) },
+	{ "      --address A     likewise, by its remote_addr\n",
+	  CLI_TEXT(struct explain, address) },
+	{ "      --length N      and of so many bytes (default: 1; of an atomic: 8)\n",
+	  CLI_TEXT(struct explain, length) },
 	{ "      --json          as JSON\n", CLI_FLAG(struct explain, json) },
 	{ .line = "  -h, --help          this text\n" },
 };
@@ -364,6 +380,8 @@ static int print(struct cli_explain *e, bool json)
 	}
 	all = json_object_new_object();
 	json_object_object_add(all, "holds", json_object_new_boolean(!e->n_failed));
+	if (e->status)
+		json_object_object_add(all, "status", json_object_new_string(e->status));
 	json_object_object_add(all, "findings", json_object_get(e->findings));
 	ret = cli_json_print(all);
 	json_object_put(all);
@@ -386,6 +404,37 @@ static struct json_object *by(struct json_object *array, const char *key, const 
 		json_object_object_add(all, name, json_object_get(o));
 	}
 	return all;
+}
+
+/* The view of one key, as JSON; NULL: it did not come. */
+static struct json_object *request_key(struct control_client *client, const char *rkey)
+{
+	char key[16];
+	struct json_object *reply;
+	int fd;
+
+	snprintf(key, sizeof(key), "0x%lx", strtoul(rkey, NULL, 0));
+	fd = cli_request_text(client, "key", key);
+	reply = fd < 0 ? NULL : json_object_from_fd(fd);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && !reply)
+		base_log("the daemon's key is no JSON");
+	return reply;
+}
+
+/* What is looked at for a key. False: a view did not come. */
+static bool request_of_key(struct cli_explain *e, const char *rkey)
+{
+	e->findings = json_object_new_array();
+	e->hosts = cli_request_json(e->client, "hosts");
+	e->qps = e->hosts ? cli_request_json(e->client, "qps") : NULL;
+	e->places = e->qps ? request_key(e->client, rkey) : NULL;
+	if (!e->places)
+		return false;
+	e->by_host = by(e->hosts, "name", NULL);
+	e->by_qpn = by(e->qps, "qpn", NULL);
+	return true;
 }
 
 /* False: a view did not come. */
@@ -417,6 +466,7 @@ static void put_all(struct cli_explain *e)
 	json_object_put(e->keys_by_node);
 	json_object_put(e->by_node);
 	json_object_put(e->by_host);
+	json_object_put(e->places);
 	json_object_put(e->groups);
 	json_object_put(e->qps);
 	json_object_put(e->texts);
@@ -426,37 +476,66 @@ static void put_all(struct cli_explain *e)
 	json_object_put(e->hosts);
 }
 
-static int explain_execute(const struct cli_command *self, void *from, int argc, char **argv)
+/* What goes with what. 0 or CLI_USAGE. */
+static int check(const struct cli_command *self, const struct explain *x,
+                 const struct cli_explain_rkey *key)
 {
-	const struct explain *x = from;
-	struct cli_explain e = { 0 };
 	struct ib_gid mgid;
-	int ret;
 
-	if (argc == 2 && !strcmp(argv[0], "wc") && !x->qp && !x->from && !x->to && !x->group)
-		return cli_explain_wc(self, argv[1], x->json);
-	if (argc > 0)
-		return cli_usage_error(self, "it takes no '%s'; 'wc STATUS' stands alone", argv[0]);
+	if (x->qp && !strchr(x->qp, ':'))
+		return cli_usage_error(self, "'%s' is no HOST:QPN", x->qp);
+	if (x->rkey && x->group)
+		return cli_usage_error(self, "groups have no keys");
+	if (x->rkey || x->host || x->op || x->address || x->length)
+		return cli_explain_rkey_check(self, key);
 	if (x->qp ? x->from || x->to || x->group : !x->from || (!x->to && !x->group))
 		return cli_usage_error(
 		        self, "which way? --from and --to, --group and --from, or --qp alone");
-	if (x->qp && !strchr(x->qp, ':'))
-		return cli_usage_error(self, "'%s' is no HOST:QPN", x->qp);
 	if (x->group && !wire_group_parse(x->group, &mgid))
 		return cli_usage_error(self, "'%s' is no multicast GID", x->group);
-	ret = cli_connect(&e.client, cli_fabric_name(x->name));
+	return 0;
+}
+
+/* False: a view did not come. */
+static bool explain(struct cli_explain *e, const struct explain *x,
+                    const struct cli_explain_rkey *key)
+{
+	struct ib_gid mgid;
+
+	if (!(x->rkey ? request_of_key(e, x->rkey) : request(e, x->group)))
+		return false;
+	if (x->rkey) {
+		cli_explain_rkey(e, key);
+	} else if (x->qp) {
+		cli_explain_qp(e, x->qp);
+	} else if (x->group) {
+		wire_group_parse(x->group, &mgid);
+		explain_group(e, x, wire_gid_text(&mgid)); /* as the daemon has it */
+	} else {
+		explain_pair(e, x);
+	}
+	return true;
+}
+
+static int explain_execute(const struct cli_command *self, void *from, int argc, char **argv)
+{
+	const struct explain *x = from;
+	const struct cli_explain_rkey key = { x->rkey, x->host, x->from,    x->to,
+		                              x->qp,   x->op,   x->address, x->length };
+	struct cli_explain e = { 0 };
+	int ret;
+
+	if (argc == 2 && !strcmp(argv[0], "wc") && !x->qp && !x->from && !x->to && !x->group &&
+	    !x->rkey)
+		return cli_explain_wc(self, argv[1], x->json);
+	if (argc > 0)
+		return cli_usage_error(self, "it takes no '%s'; 'wc STATUS' stands alone", argv[0]);
+	ret = check(self, x, &key);
+	if (!ret)
+		ret = cli_connect(&e.client, cli_fabric_name(x->name));
 	if (ret)
 		return ret;
-	ret = CLI_FAILED;
-	if (request(&e, x->group)) {
-		if (x->qp)
-			cli_explain_qp(&e, x->qp);
-		else if (x->group)
-			explain_group(&e, x, wire_gid_text(&mgid)); /* as the daemon has it */
-		else
-			explain_pair(&e, x);
-		ret = print(&e, x->json);
-	}
+	ret = explain(&e, x, &key) ? print(&e, x->json) : CLI_FAILED;
 	put_all(&e);
 	control_close(e.client);
 	return ret;

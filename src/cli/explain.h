@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What `umbel explain` looks at and what it finds: explain.c is the command, explain_path.c follows
- * links and tables, explain_qp.c looks at queue pairs. Single-threaded. All that is read are the
- * daemon's views (json.h).
+ * links and tables, explain_qp.c looks at queue pairs, explain_rkey.c at keys. Single-threaded. All
+ * that is read are the daemon's views (json.h).
  */
 #ifndef CLI_EXPLAIN_H
 #define CLI_EXPLAIN_H
@@ -22,14 +22,16 @@ struct cli_explain {
 	struct control_client *client;
 	/* views; NULL: not asked for */
 	struct json_object *hosts, *topology, *ports, *counters, *texts, *qps, *groups;
+	struct json_object *places; /* the view "key": what processes have there */
 	/* elements of these by what names them, as groups may have many members: hosts; nodes of
 	 * the topology and of the view "ports"; queue pairs; counters, by "NODE:PORT" */
 	struct json_object *by_host, *by_node, *keys_by_node, *by_qpn, *by_port;
 	struct json_object *findings;
 	unsigned n_failed;
-	bool quiet;  /* what holds is not worth a line */
-	bool silent; /* nothing is */
-	bool broken; /* a view did not come */
+	bool quiet;         /* what holds is not worth a line */
+	bool silent;        /* nothing is */
+	bool broken;        /* a view did not come */
+	const char *status; /* of a completion: what a request would fail with; or NULL */
 };
 
 /* A port of a host. */
@@ -81,6 +83,12 @@ int cli_explain_wc(const struct cli_command *self, const char *text, bool json);
 struct json_object *cli_explain_find_qp(struct cli_explain *e, const char *qpn);
 /* One that is attached to a group: as that one has its keys. */
 void cli_explain_attached(struct cli_explain *e, struct json_object *qp, struct json_object *group);
+/* "h3 QP 0x000012". In one of four buffers. */
+const char *cli_explain_name_qp(struct json_object *qp);
+/* Whether its state lets it receive. */
+bool cli_explain_receives(struct json_object *qp);
+/* The queue pair "HOST:QPN". NULL: there is none, and a finding says so. */
+struct json_object *cli_explain_get_qp(struct cli_explain *e, const char *text);
 /* All that can be said of "HOST:QPN". */
 void cli_explain_qp(struct cli_explain *e, const char *text);
 /* Queue pairs of both: connections between them, and those of @to that receive datagrams. */
@@ -88,5 +96,17 @@ void cli_explain_between(struct cli_explain *e, const struct cli_end *from,
                          const struct cli_end *to);
 /* The last packet at the port whose Q_Key was wrong, if it still would be. */
 void cli_explain_bad_qkey(struct cli_explain *e, const struct cli_end *to);
+
+/* ---- explain_rkey.c ---- */
+
+/* What is asked of a key, as given. */
+struct cli_explain_rkey {
+	const char *rkey, *host, *from, *to, *qp, *op, *address, *length;
+};
+
+/* 0, or CLI_USAGE. */
+int cli_explain_rkey_check(const struct cli_command *self, const struct cli_explain_rkey *x);
+/* What it names, and whether a request by it would be carried out. */
+void cli_explain_rkey(struct cli_explain *e, const struct cli_explain_rkey *x);
 
 #endif

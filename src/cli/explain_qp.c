@@ -29,8 +29,7 @@ static long hex(struct json_object *qp, const char *key)
 	return strtol(cli_json_text(qp, key), NULL, 16);
 }
 
-/* "h3 QP 0x000012". In one of four buffers. */
-static const char *name_of(struct json_object *qp)
+const char *cli_explain_name_qp(struct json_object *qp)
 {
 	static char text[4][128];
 	static unsigned next;
@@ -46,7 +45,7 @@ struct json_object *cli_explain_find_qp(struct cli_explain *e, const char *qpn)
 	return json_object_object_get(e->by_qpn, qpn);
 }
 
-static bool receives(struct json_object *qp)
+bool cli_explain_receives(struct json_object *qp)
 {
 	return is(qp, "state", "RTR") || is(qp, "state", "RTS") || is(qp, "state", "SQD") ||
 	       is(qp, "state", "SQE");
@@ -59,28 +58,28 @@ static void check_receives(struct cli_explain *e, struct json_object *qp, bool m
 {
 	long n = cli_json_number(qp, "receives"), arrived = cli_json_number(qp, "arrived");
 
-	if (!receives(qp))
+	if (!cli_explain_receives(qp))
 		cli_explain_say(e, must ? CLI_FAILS : CLI_HOLDS, "state",
 		                !must ? NULL
 		                : is(qp, "state", "ERR")
 		                        ? "a request has failed: UMBEL_LOG=warning says why"
 		                        : "ibv_modify_qp() to RTR and RTS",
-		                "%s is in %s, and receives nothing", name_of(qp),
+		                "%s is in %s, and receives nothing", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "state"));
 	else if (n)
 		cli_explain_say(e, CLI_HOLDS, "receive", NULL,
 		                "%s is in %s; %ld receive%s posted, %ld message%s not polled",
-		                name_of(qp), cli_json_text(qp, "state"), n,
+		                cli_explain_name_qp(qp), cli_json_text(qp, "state"), n,
 		                n == 1 ? " is" : "s are", arrived, arrived == 1 ? " is" : "s are");
 	else if (arrived)
 		cli_explain_say(e, CLI_FAILS, "receive",
 		                "ibv_poll_cq(), and post them again; or post more",
 		                "%s has used all its receives: %ld message%s not polled",
-		                name_of(qp), arrived, arrived == 1 ? " is" : "s are");
+		                cli_explain_name_qp(qp), arrived, arrived == 1 ? " is" : "s are");
 	else
 		cli_explain_say(e, must ? CLI_FAILS : CLI_HOLDS, "receive",
 		                must ? "ibv_post_recv(), before the peer sends" : NULL,
-		                "%s has no receive posted%s", name_of(qp),
+		                "%s has no receive posted%s", cli_explain_name_qp(qp),
 		                must ? "" : ", and can only send");
 }
 
@@ -91,16 +90,16 @@ void cli_explain_attached(struct cli_explain *e, struct json_object *qp, struct 
 		return;
 	if (hex(qp, "qkey") == hex(group, "qkey"))
 		cli_explain_say(e, CLI_HOLDS, "qkey", NULL, "%s has the group's Q_Key, %s",
-		                name_of(qp), cli_json_text(qp, "qkey"));
+		                cli_explain_name_qp(qp), cli_json_text(qp, "qkey"));
 	else
 		cli_explain_say(e, CLI_FAILS, "qkey",
 		                "ibv_modify_qp() with the qkey of the join; senders set "
 		                "wr.ud.remote_qkey to it",
-		                "%s has Q_Key %s, the group %s", name_of(qp),
+		                "%s has Q_Key %s, the group %s", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "qkey"), cli_json_text(group, "qkey"));
 	if ((hex(qp, "pkey") ^ hex(group, "pkey")) & 0x7FFF)
 		cli_explain_say(e, CLI_FAILS, "pkey", "ibv_modify_qp() with the right pkey_index",
-		                "%s has P_Key %s, the group %s", name_of(qp),
+		                "%s has P_Key %s, the group %s", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "pkey"), cli_json_text(group, "pkey"));
 }
 
@@ -120,7 +119,8 @@ void cli_explain_bad_qkey(struct cli_explain *e, const struct cli_end *to)
 	                "set, the sender's own is sent",
 	                "%s QP %s sent Q_Key %s to %s, which has %s",
 	                from ? cli_json_text(from, "host") : "a", cli_json_text(last, "from"),
-	                cli_json_text(last, "key"), name_of(qp), cli_json_text(qp, "qkey"));
+	                cli_json_text(last, "key"), cli_explain_name_qp(qp),
+	                cli_json_text(qp, "qkey"));
 }
 
 /* ---- connections ---- */
@@ -131,33 +131,35 @@ static bool check_peer(struct cli_explain *e, struct json_object *qp, struct jso
 	if (!peer) {
 		cli_explain_say(e, CLI_FAILS, "peer",
 		                "its process has destroyed it or has ended: connect again",
-		                "%s is connected to QP %s, which does not exist", name_of(qp),
-		                cli_json_text(qp, "peer"));
+		                "%s is connected to QP %s, which does not exist",
+		                cli_explain_name_qp(qp), cli_json_text(qp, "peer"));
 		return false;
 	}
-	if (!receives(peer)) {
+	if (!cli_explain_receives(peer)) {
 		cli_explain_say(e, CLI_FAILS, "peer",
 		                is(peer, "state", "ERR")
 		                        ? "a request of it has failed: both have to connect again"
 		                        : "it has to be in RTR before anybody sends to it",
-		                "the peer, %s, is in %s", name_of(peer),
+		                "the peer, %s, is in %s", cli_explain_name_qp(peer),
 		                cli_json_text(peer, "state"));
 		return false;
 	}
 	if (!is(peer, "peer", cli_json_text(qp, "qpn"))) {
 		cli_explain_say(e, CLI_FAILS, "peer", "exchange dest_qp_num anew",
-		                "the peer, %s, is connected to QP %s, not to %s", name_of(peer),
-		                cli_json_text(peer, "peer"), cli_json_text(qp, "qpn"));
+		                "the peer, %s, is connected to QP %s, not to %s",
+		                cli_explain_name_qp(peer), cli_json_text(peer, "peer"),
+		                cli_json_text(qp, "qpn"));
 		return false;
 	}
 	if (!is(peer, "type", cli_json_text(qp, "type")) && is(qp, "type", "RC")) {
 		cli_explain_say(e, CLI_FAILS, "peer", "both have to be of one type",
-		                "the peer, %s, is of type %s", name_of(peer),
+		                "the peer, %s, is of type %s", cli_explain_name_qp(peer),
 		                cli_json_text(peer, "type"));
 		return false;
 	}
 	cli_explain_say(e, CLI_HOLDS, "peer", NULL, "the peer, %s, is in %s and names %s",
-	                name_of(peer), cli_json_text(peer, "state"), cli_json_text(qp, "qpn"));
+	                cli_explain_name_qp(peer), cli_json_text(peer, "state"),
+	                cli_json_text(qp, "qpn"));
 	return true;
 }
 
@@ -169,8 +171,8 @@ static void check_pkey(struct cli_explain *e, struct json_object *qp, struct jso
 		                cli_json_text(qp, "pkey"));
 	else
 		cli_explain_say(e, CLI_FAILS, "pkey", "ibv_modify_qp() with another pkey_index",
-		                "%s has P_Key %s, %s has %s", name_of(qp),
-		                cli_json_text(qp, "pkey"), name_of(peer),
+		                "%s has P_Key %s, %s has %s", cli_explain_name_qp(qp),
+		                cli_json_text(qp, "pkey"), cli_explain_name_qp(peer),
 		                cli_json_text(peer, "pkey"));
 }
 
@@ -185,13 +187,15 @@ static void check_packets(struct cli_explain *e, struct json_object *qp, struct 
 		return;
 	if (peer && has(peer, "next_psn") &&
 	    ((expected - acked) & PSN_MASK) > ((next - acked) & PSN_MASK))
-		cli_explain_say(
-		        e, CLI_FAILS, "psn", "rq_psn of each end has to be sq_psn of the other one",
-		        "%s sends PSN %ld, the peer expects %ld", name_of(qp), acked, expected);
+		cli_explain_say(e, CLI_FAILS, "psn",
+		                "rq_psn of each end has to be sq_psn of the other one",
+		                "%s sends PSN %ld, the peer expects %ld", cli_explain_name_qp(qp),
+		                acked, expected);
 	else
 		cli_explain_say(e, CLI_HOLDS, "psn", NULL,
 		                "%s has sent up to PSN %ld; %ld packets are not acknowledged",
-		                name_of(qp), (next - 1) & PSN_MASK, (next - acked) & PSN_MASK);
+		                cli_explain_name_qp(qp), (next - 1) & PSN_MASK,
+		                (next - acked) & PSN_MASK);
 	if (used)
 		cli_explain_say(e, CLI_FAILS, "retries",
 		                "do packets or acknowledgements get lost? umbel fault show, "
@@ -204,7 +208,7 @@ static void check_packets(struct cli_explain *e, struct json_object *qp, struct 
 		                cli_json_text(qp, "rnr_retry"));
 	if (cli_json_number(qp, "retransmissions"))
 		cli_explain_say(e, CLI_LOST, "packets", "umbel fault show, umbel show drops",
-		                "%s has sent %s packets again", name_of(qp),
+		                "%s has sent %s packets again", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "retransmissions"));
 }
 
@@ -217,13 +221,13 @@ static void check_waiting(struct cli_explain *e, struct json_object *qp, struct 
 	if (has(qp, "failed"))
 		cli_explain_say(e, CLI_FAILS, "requests",
 		                "ibv_poll_cq() has it; UMBEL_LOG=warning says why",
-		                "a request of %s has failed with %s", name_of(qp),
+		                "a request of %s has failed with %s", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "failed"));
 	else if (n && !ready)
 		cli_explain_say(e, CLI_FAILS, "requests", NULL,
 		                "%ld request%s of %s wait%s for it, until timeout and retry_cnt "
 		                "are over: IBV_WC_RETRY_EXC_ERR",
-		                n, n == 1 ? "" : "s", name_of(qp), n == 1 ? "s" : "");
+		                n, n == 1 ? "" : "s", cli_explain_name_qp(qp), n == 1 ? "s" : "");
 	else if (n && peer && !cli_json_number(peer, "receives"))
 		cli_explain_say(
 		        e, CLI_FAILS, "receive",
@@ -231,13 +235,14 @@ static void check_waiting(struct cli_explain *e, struct json_object *qp, struct 
 		                ? "the peer has to poll and post receives again"
 		                : "the peer has to post receives before it is sent to (RNR)",
 		        "%ld request%s of %s wait%s, and %s has no receive posted", n,
-		        n == 1 ? "" : "s", name_of(qp), n == 1 ? "s" : "", name_of(peer));
+		        n == 1 ? "" : "s", cli_explain_name_qp(qp), n == 1 ? "s" : "",
+		        cli_explain_name_qp(peer));
 	else if (n)
 		cli_explain_say(e, CLI_HOLDS, "requests", NULL, "%ld request%s of %s under way", n,
-		                n == 1 ? "" : "s", name_of(qp));
+		                n == 1 ? "" : "s", cli_explain_name_qp(qp));
 	else
 		cli_explain_say(e, CLI_HOLDS, "requests", NULL, "no request of %s waits",
-		                name_of(qp));
+		                cli_explain_name_qp(qp));
 }
 
 static void check_own_state(struct cli_explain *e, struct json_object *qp)
@@ -246,15 +251,15 @@ static void check_own_state(struct cli_explain *e, struct json_object *qp)
 
 	if (!strcmp(state, "RTS") || !strcmp(state, "RTR") || !strcmp(state, "SQD"))
 		cli_explain_say(e, CLI_HOLDS, "state", NULL, "%s, %s of process %s, is in %s",
-		                name_of(qp), cli_json_text(qp, "type"), cli_json_text(qp, "pid"),
-		                state);
+		                cli_explain_name_qp(qp), cli_json_text(qp, "type"),
+		                cli_json_text(qp, "pid"), state);
 	else
 		cli_explain_say(e, CLI_FAILS, "state",
 		                !strcmp(state, "ERR")
 		                        ? "a request of it or of its peer has failed, "
 		                          "or it was disconnected: connect again"
 		                        : "ibv_modify_qp() to RTR and RTS",
-		                "%s, %s of process %s, is in %s", name_of(qp),
+		                "%s, %s of process %s, is in %s", cli_explain_name_qp(qp),
 		                cli_json_text(qp, "type"), cli_json_text(qp, "pid"), state);
 }
 
@@ -264,8 +269,8 @@ static void check_mtu(struct cli_explain *e, struct json_object *qp, long mtu)
 
 	if (path > mtu)
 		cli_explain_say(e, CLI_FAILS, "mtu", "ibv_modify_qp() with a smaller path_mtu",
-		                "%s sends packets of %ld bytes, the path carries %ld", name_of(qp),
-		                path, mtu);
+		                "%s sends packets of %ld bytes, the path carries %ld",
+		                cli_explain_name_qp(qp), path, mtu);
 	else
 		cli_explain_say(e, CLI_HOLDS, "mtu", NULL, "the path carries packets of %ld bytes",
 		                mtu);
@@ -303,7 +308,7 @@ static void check_connection(struct cli_explain *e, struct json_object *qp, bool
 	check_own_state(e, qp);
 	if (!has(qp, "peer")) {
 		cli_explain_say(e, CLI_FAILS, "peer", "ibv_modify_qp() to RTR with dest_qp_num",
-		                "%s is not connected", name_of(qp));
+		                "%s is not connected", cli_explain_name_qp(qp));
 		return;
 	}
 	if (has(qp, "peer_gid")) {
@@ -343,7 +348,7 @@ static void explain_datagrams(struct cli_explain *e, struct json_object *qp)
 	cli_explain_losses(e, &end, losses);
 }
 
-void cli_explain_qp(struct cli_explain *e, const char *text)
+struct json_object *cli_explain_get_qp(struct cli_explain *e, const char *text)
 {
 	const char *colon = strchr(text, ':');
 	struct json_object *qp = NULL;
@@ -353,11 +358,21 @@ void cli_explain_qp(struct cli_explain *e, const char *text)
 	snprintf(qpn, sizeof(qpn), "0x%06lx", number);
 	if (colon && colon[1] && !*end)
 		qp = cli_explain_find_qp(e, qpn);
-	if (!qp || strncmp(cli_json_text(qp, "host"), text, (size_t)(colon - text)) != 0 ||
-	    cli_json_text(qp, "host")[colon - text])
-		cli_explain_say(e, CLI_FAILS, "qp", "umbel show qps lists them",
-		                "there is no queue pair '%s'", text);
-	else if (is(qp, "type", "UD") || is(qp, "type", "RAW") || is(qp, "type", "XRC_SRQ"))
+	if (qp && !strncmp(cli_json_text(qp, "host"), text, (size_t)(colon - text)) &&
+	    !cli_json_text(qp, "host")[colon - text])
+		return qp;
+	cli_explain_say(e, CLI_FAILS, "qp", "umbel show qps lists them",
+	                "there is no queue pair '%s'", text);
+	return NULL;
+}
+
+void cli_explain_qp(struct cli_explain *e, const char *text)
+{
+	struct json_object *qp = cli_explain_get_qp(e, text);
+
+	if (!qp)
+		return;
+	if (is(qp, "type", "UD") || is(qp, "type", "RAW") || is(qp, "type", "XRC_SRQ"))
 		explain_datagrams(e, qp);
 	else
 		check_connection(e, qp, true);
@@ -383,7 +398,7 @@ void cli_explain_between(struct cli_explain *e, const struct cli_end *from,
 		if (connects)
 			check_connection(e, qp, false);
 		else
-			check_receives(e, qp, receives(qp) ? no_receive : no_qp);
+			check_receives(e, qp, cli_explain_receives(qp) ? no_receive : no_qp);
 	}
 	if (n > MOST_OF_ALL)
 		cli_explain_say(e, CLI_HOLDS, "qp", NULL,
